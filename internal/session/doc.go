@@ -1,0 +1,48 @@
+// Package session answers the commands that are about the connection or the
+// server and not about keys: PING, HELLO, AUTH, CLIENT, COMMAND, CONFIG,
+// CLUSTER, TIME and their like. A node and a proxy answer them alike, so both
+// call this package. It holds no socket and starts no goroutine.
+//
+// Terms
+//
+//	State   what the server remembers of one client connection
+//	Server  what all connections of a process share: password, settings, ids
+//	Action  what the caller must do after it has sent the reply
+//	View    the cluster as the CLUSTER commands show it
+//	Info    the numbers that INFO shows; Counters are those that add up over nodes
+//
+// A caller treats each request like this:
+//
+//	            ┌ command.Lookup ┐
+//	request ──▶ │ c (or nil)     │──▶ Refuse ──▶ refused: reply is in dst
+//	            └────────────────┘      │
+//	                                    ▼
+//	                 c.Route == Local: Do ──▶ reply is in dst, obey the Action
+//	                 otherwise: execute (node) or forward (proxy)
+//
+// Refuse checks what Redis checks before any command runs, in the order of
+// Redis: known, number of arguments, authenticated. A caller that has seen
+// that all three hold may skip it; its hot path should.
+//
+// INFO is not answered by Do, because at a proxy its numbers come from the
+// nodes: the caller fills an Info and calls AppendInfo. CLIENT LIST is checked
+// by Do, which then returns ActionClientList: the connections belong to many
+// loops, so the caller visits each loop, adds lines with AppendClientLine and
+// encodes them with AppendClientList.
+//
+// # Invariants and ownership
+//
+//   - A State belongs to the loop of its connection. No method of State or
+//     Server may be called with it from elsewhere.
+//   - A Server is shared by all loops. What can change in it (settings, ids) is
+//     atomic or behind the lock of Config, and is never held across a hook.
+//   - Hooks of ServerOptions are called on the loop of the connection that gave
+//     the command and must not block.
+//   - args are only read, and nothing keeps a view of them after the return.
+//   - dst is appended to and handed back; it is the caller's throughout.
+//   - The protocol version of a State changes before the reply that announces
+//     it is encoded, so that requests pipelined behind HELLO are answered in the
+//     new version.
+//   - Every text is that of Redis 7, checked against a real redis-server by the
+//     conversations in testdata.
+package session
