@@ -1,0 +1,116 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// table is the rows of one group. Its ACL categories hold for every row that
+// names none, containers excepted: they do nothing themselves.
+type table struct {
+	group string
+	acl   category
+	rows  []Command
+}
+
+var tables = []*table{
+	&stringTable, &genericTable, &bitmapTable, &hashTable, &listTable,
+	&setTable, &sortedSetTable, &streamTable, &geoTable, &hyperLogLogTable,
+	&connectionTable, &serverTable, &clusterTable, &pubSubTable,
+	&scriptingTable, &transactionsTable, &sentinelTable, &internalTable,
+}
+
+var (
+	byID   [NumIDs]*Command
+	sorted []*Command // top level, by name, without internal rows
+	listed []*Command // of those, the built ones
+)
+
+// The table is checked once at start: a row that contradicts another is a
+// mistake of ours that every test run shows at once.
+func init() {
+	for _, t := range tables {
+		for i := range t.rows {
+			build(t, &t.rows[i])
+		}
+	}
+	byName := func(a, b *Command) int { return cmp.Compare(a.Name, b.Name) }
+	slices.SortFunc(sorted, byName)
+	for _, c := range sorted {
+		if c.Built {
+			listed = append(listed, c)
+		}
+	}
+	for id := ID(1); id < NumIDs; id++ {
+		if byID[id] == nil {
+			panic(fmt.Sprintf("BUG: command ID %d has no row", id))
+		}
+	}
+}
+
+// build completes a top-level row and those of its subcommands and enters them.
+func build(t *table, c *Command) {
+	complete(t, c, c.Name)
+	if Lookup([]byte(c.Name)) != nil {
+		panic("BUG: two rows for command " + c.Name)
+	}
+	addIndex(c)
+	for _, sub := range c.Subs {
+		own, ok := strings.CutPrefix(sub.Name, c.Name+"|")
+		if !ok {
+			panic("BUG: subcommand " + sub.Name + " under " + c.Name)
+		}
+		complete(t, sub, own)
+		sub.Flags |= c.Flags & Internal
+	}
+	if c.Flags&Internal == 0 {
+		sorted = append(sorted, c)
+	}
+}
+
+// complete sets what follows from the rest of a row. own is the name by which
+// it is looked up.
+func complete(t *table, c *Command, own string) {
+	if c.ID == 0 || byID[c.ID] != nil || len(own) > maxName {
+		panic("BUG: ID or name of command row " + c.Name)
+	}
+	byID[c.ID] = c
+	c.fold = foldName([]byte(own))
+	c.Group = t.group
+	if c.ACL == 0 && c.Subs == nil {
+		c.ACL = t.acl
+	}
+	c.First, c.Last, c.Step = legacyRange(c.Keys)
+	for _, k := range c.Keys {
+		if k.Begin != BeginIndex || k.Find != FindRange {
+			c.Flags |= MovableKeys
+		}
+	}
+	if len(c.Keys) > 0 && c.Keys[0].Begin == BeginIndex && c.Keys[0].Find == FindRange {
+		c.firstKey = uint8(c.Keys[0].Index)
+	}
+}
+
+// legacyRange returns the one range that says as much as possible of the
+// specs, as clients from before key specs expect it: adjoining ranges become
+// one, what follows a gap or needs a search is left out.
+func legacyRange(keys []KeySpec) (first, last, step int) {
+	for _, k := range keys {
+		if k.Begin != BeginIndex || k.Find != FindRange {
+			continue
+		}
+		if first != 0 && k.Index != last+1 {
+			break
+		}
+		if first == 0 {
+			first, step = k.Index, k.Step
+		}
+		last = k.Last
+		if k.Last >= 0 {
+			last = k.Index + k.Last
+		}
+	}
+	return first, last, step
+}

@@ -1,0 +1,122 @@
+package command
+
+// ID names a row; the constants are in id.go. IDs are dense, so that arrays of
+// NumIDs counters or handlers can be indexed by them. 0 names no row.
+type ID uint16
+
+// Route says who executes a command, seen from the one a client talks to.
+type Route uint8
+
+const (
+	Refused    Route = iota // by nobody in a cluster of this kind
+	Local                   // by whoever the client talks to
+	Key                     // all keys in one slot, by the owner of its partition
+	SplitKeys               // cut up by key, each part by its owner
+	SplitPairs              // cut up by pairs of key and value
+	AllNodes                // by every node, each for its partitions
+)
+
+// Merge says how the replies to the parts become one.
+type Merge uint8
+
+const (
+	MergeNone   Merge = iota // there is one reply
+	MergeSum                 // integers, added
+	MergeArray               // arrays, elements put back in the order of the keys
+	MergeOK                  // +OK if every part says so
+	MergeConcat              // arrays, one after the other
+	MergeScan                // a cursor that walks from node to node
+	MergeInfo                // counters, added, then rendered
+)
+
+// Command is one row of the table. Rows are immutable after start and shared;
+// nobody may change what they point to.
+type Command struct {
+	ID    ID
+	Route Route
+	Merge Merge
+	Built bool // false: clients are told that there is no such command
+	// firstKey is the argument that holds the first key, if every call has it
+	// in the same place; else 0.
+	firstKey uint8
+	Flags    Flags
+	// Arity counts the command's name and, for a subcommand, both names.
+	// Negative: at least that many.
+	Arity int
+
+	Name string     // lower case; of a subcommand in full, "client|id"
+	Subs []*Command // not nil for a container, whose calls run a row of these
+	Keys []KeySpec
+	// The keys as Redis told them before key specs: First and Last are
+	// arguments (Last negative: from the end), 0 for none. Set by build.
+	First, Last, Step int
+
+	Group      string // as in COMMAND DOCS
+	Since      string // version of Redis, or of Valkey for what only it has
+	Deprecated string // version that deprecated it, if any
+	Summary    string
+	ACL        category // the categories that do not follow from Flags
+
+	// repeatable decides for a row marked Idempotent whose options matter.
+	repeatable func(args [][]byte) bool
+	fold       fold // of the own name, "id" of "client|id"
+}
+
+// ArityOK reports whether a request of n arguments, names included, fits.
+func (c *Command) ArityOK(n int) bool {
+	if c.Arity >= 0 {
+		return n == c.Arity
+	}
+	return n >= -c.Arity
+}
+
+// ByID returns the row with that ID; nil if there is none.
+func ByID(id ID) *Command {
+	if id >= NumIDs {
+		return nil
+	}
+	return byID[id]
+}
+
+// All returns the top-level rows by name, built or not, internal ones
+// excepted. The slice is shared: read only.
+func All() []*Command { return sorted }
+
+// Listed returns the rows that COMMAND shows, by name: those that are built.
+// The slice is shared: read only. Subcommands not built are still in Subs.
+func Listed() []*Command { return listed }
+
+// Resolve finds the row that a request of a client runs, its subcommand's row
+// if it has one, and checks the number of arguments. If there is no such row
+// it returns nil and dst with the error text appended. args holds at least the
+// name, and is not kept.
+func Resolve(dst []byte, args [][]byte) (c *Command, refusal []byte) {
+	if c = Lookup(args[0]); c != nil && c.Flags&Internal != 0 {
+		c = nil
+	}
+	return resolve(dst, c, args)
+}
+
+// ResolvePeer is Resolve for connections of members, whose internal commands
+// it finds too.
+func ResolvePeer(dst []byte, args [][]byte) (c *Command, refusal []byte) {
+	return resolve(dst, Lookup(args[0]), args)
+}
+
+// resolve checks in Redis's order: name, subcommand, number of arguments.
+func resolve(dst []byte, c *Command, args [][]byte) (*Command, []byte) {
+	if c == nil || !c.Built {
+		return nil, AppendUnknown(dst, args)
+	}
+	if c.Subs != nil && len(args) > 1 {
+		sub := c.Sub(args[1])
+		if sub == nil || !sub.Built {
+			return nil, AppendUnknownSub(dst, c, args[1])
+		}
+		c = sub
+	}
+	if !c.ArityOK(len(args)) {
+		return nil, AppendWrongArity(dst, c)
+	}
+	return c, nil
+}

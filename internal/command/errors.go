@@ -1,0 +1,69 @@
+package command
+
+import "bytes"
+
+// Redis cuts what it quotes of a client's request at this many bytes.
+const maxQuoted = 128
+
+// AppendUnknown appends the error text for a command that is not there, in
+// Redis's words. args is the whole request and is copied from.
+func AppendUnknown(dst []byte, args [][]byte) []byte {
+	dst = append(dst, "ERR unknown command '"...)
+	dst = appendQuoted(dst, args[0], maxQuoted)
+	dst = append(dst, "', with args beginning with: "...)
+	// The quotes and the space count too, so the last argument is cut shorter,
+	// possibly to nothing.
+	start := len(dst)
+	for _, arg := range args[1:] {
+		left := maxQuoted - (len(dst) - start)
+		if left <= 0 {
+			break
+		}
+		dst = append(dst, '\'')
+		dst = appendQuoted(dst, arg, left)
+		dst = append(dst, "' "...)
+	}
+	return dst
+}
+
+// AppendWrongArity appends the error text for a call of c with too few or too
+// many arguments.
+func AppendWrongArity(dst []byte, c *Command) []byte {
+	dst = append(dst, "ERR wrong number of arguments for '"...)
+	dst = append(dst, c.Name...)
+	return append(dst, "' command"...)
+}
+
+// AppendUnknownSub appends the error text for a subcommand that the container
+// does not have. sub is copied from.
+func AppendUnknownSub(dst []byte, container *Command, sub []byte) []byte {
+	dst = append(dst, "ERR unknown subcommand '"...)
+	dst = appendQuoted(dst, sub, maxQuoted)
+	dst = append(dst, "'. Try "...)
+	for i := range len(container.Name) {
+		ch := container.Name[i]
+		if 'a' <= ch && ch <= 'z' {
+			ch -= 'a' - 'A'
+		}
+		dst = append(dst, ch)
+	}
+	return append(dst, " HELP."...)
+}
+
+// appendQuoted appends at most limit bytes of b as C's printf would: up to the
+// first zero byte. Line ends become spaces, or they would end the reply.
+func appendQuoted(dst, b []byte, limit int) []byte {
+	if len(b) > limit {
+		b = b[:limit]
+	}
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	for _, ch := range b {
+		if ch == '\r' || ch == '\n' {
+			ch = ' '
+		}
+		dst = append(dst, ch)
+	}
+	return dst
+}

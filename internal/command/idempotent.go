@@ -1,0 +1,34 @@
+package command
+
+// IdempotentCall reports whether this call may be sent again after its reply
+// was lost. args is the whole request, read during the call only.
+func (c *Command) IdempotentCall(args [][]byte) bool {
+	if c.Flags&Idempotent == 0 {
+		return false
+	}
+	return c.repeatable == nil || c.repeatable(args)
+}
+
+// plainSet holds for SET with a value and an expiry only. NX, XX and GET
+// depend on what the first execution left. An option not known here counts as
+// one of those.
+func plainSet(args [][]byte) bool {
+	for i := 3; i < len(args); i++ {
+		switch {
+		case equalFold(args[i], "KEEPTTL"):
+		case equalFold(args[i], "EX"), equalFold(args[i], "PX"),
+			equalFold(args[i], "EXAT"), equalFold(args[i], "PXAT"):
+			i++ // its argument
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// plainExpire holds for EXPIRE and its kin without a condition and with a time
+// above zero: otherwise it deletes, and a second reply says 0 where the first
+// said 1. An absolute time that is past does so too, but is seldom meant.
+func plainExpire(args [][]byte) bool {
+	return len(args) == 3 && len(args[2]) > 0 && '1' <= args[2][0] && args[2][0] <= '9'
+}

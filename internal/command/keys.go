@@ -1,0 +1,173 @@
+package command
+
+// FirstKey returns the position of the first key among args, or 0 if there is
+// none. It reads args during the call only.
+func (c *Command) FirstKey(args [][]byte) int {
+	// Nearly every row has its first key at a fixed place.
+	if c.firstKey != 0 {
+		if int(c.firstKey) < len(args) {
+			return int(c.firstKey)
+		}
+		return 0
+	}
+	for i := range c.Keys {
+		if run, _ := c.Keys[i].find(args); run.first != 0 {
+			return run.first
+		}
+	}
+	return 0
+}
+
+// AppendKeys appends the positions of all keys among args to dst, in the order
+// of the row's key specs. It reports false if the arguments contradict a spec
+// (a count that is no number or exceeds the arguments): the command itself
+// will answer that with its own error, on whichever node it runs. Every
+// position appended is within args either way. It reads args during the call
+// only.
+func (c *Command) AppendKeys(dst []int, args [][]byte) ([]int, bool) {
+	valid := true
+	for i := range c.Keys {
+		run, ok := c.Keys[i].find(args)
+		valid = valid && ok
+		if run.first == 0 {
+			continue
+		}
+		for p := run.first; p <= run.last; p += run.step {
+			dst = append(dst, p)
+		}
+	}
+	return dst, valid
+}
+
+// keyRun is every step-th argument from first to last; first 0 means none.
+type keyRun struct{ first, last, step int }
+
+// find returns the run of keys that the spec describes, within args, and
+// whether the arguments agree with the spec. An optional keyword that is
+// absent agrees.
+func (k *KeySpec) find(args [][]byte) (keyRun, bool) {
+	begin := k.begin(args)
+	if begin == 0 {
+		return keyRun{}, true
+	}
+	run := keyRun{step: k.Step}
+	switch {
+	case k.Find == FindKeyNum:
+		return k.findCounted(args, begin)
+	case k.Find == FindUnknown:
+		run = keyRun{begin, begin, 1}
+	case k.Last >= 0:
+		run.first, run.last = begin, begin+k.Last
+	case k.Limit > 1:
+		run.first, run.last = begin, begin+(len(args)-begin)/k.Limit+k.Last
+	default:
+		run.first, run.last = begin, len(args)+k.Last
+	}
+	if run.last >= len(args) || run.last < run.first {
+		return keyRun{}, false
+	}
+	return run, true
+}
+
+// findCounted returns the keys that follow a count.
+func (k *KeySpec) findCounted(args [][]byte, begin int) (keyRun, bool) {
+	if begin+k.NumIdx >= len(args) {
+		return keyRun{}, false
+	}
+	n, ok := count(args[begin+k.NumIdx])
+	if !ok {
+		return keyRun{}, false
+	}
+	if n == 0 {
+		return keyRun{}, true // scripts may use no key
+	}
+	first := begin + k.FirstKey
+	// Compared before it is multiplied, so that no count can overflow.
+	if n > (len(args)-first+k.Step-1)/k.Step {
+		return keyRun{}, false
+	}
+	return keyRun{first, first + (n-1)*k.Step, k.Step}, true
+}
+
+// begin returns where the search for keys starts, 0 for nowhere.
+func (k *KeySpec) begin(args [][]byte) int {
+	switch k.Begin {
+	case BeginIndex:
+		return k.Index
+	case BeginKeyword:
+		return k.afterKeyword(args)
+	}
+	if k.locate == nil {
+		return 0
+	}
+	return k.locate(args)
+}
+
+// afterKeyword returns the position after the keyword, 0 if it is absent or
+// the last argument, where nothing can follow it.
+func (k *KeySpec) afterKeyword(args [][]byte) int {
+	if k.Index < 0 {
+		for i := len(args) + k.Index; i > 0; i-- {
+			if equalFold(args[i], k.Keyword) {
+				return i + 1
+			}
+		}
+		return 0
+	}
+	for i := k.Index; i < len(args)-1; i++ {
+		if equalFold(args[i], k.Keyword) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// sortStore finds the destination of SORT. Its keywords are searched in order,
+// because a pattern may itself be spelled STORE; the last STORE counts.
+func sortStore(args [][]byte) int {
+	dest := 0
+	for i := 2; i < len(args)-1; i++ {
+		switch {
+		case equalFold(args[i], "LIMIT"):
+			i += 2
+		case equalFold(args[i], "GET"), equalFold(args[i], "BY"):
+			i++
+		case equalFold(args[i], "STORE"):
+			i++
+			dest = i
+		}
+	}
+	return dest
+}
+
+// count reads a number of keys: decimal digits, nothing else. Seven of them
+// exceed any number of arguments that a request may have.
+func count(b []byte) (int, bool) {
+	if len(b) == 0 || len(b) > 7 {
+		return 0, false
+	}
+	n := 0
+	for _, d := range b {
+		if d < '0' || d > '9' {
+			return 0, false
+		}
+		n = n*10 + int(d-'0')
+	}
+	return n, true
+}
+
+// equalFold compares an argument with a word in upper case.
+func equalFold(b []byte, upper string) bool {
+	if len(b) != len(upper) {
+		return false
+	}
+	for i, ch := range b {
+		if 'a' <= ch && ch <= 'z' {
+			ch -= 'a' - 'A'
+		}
+		if ch != upper[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,99 @@
+package command
+
+// KeyUse says what a command does with the keys of one KeySpec, in the words
+// of Redis's key specifications.
+type KeyUse uint16
+
+const (
+	RO            KeyUse = 1 << iota // reads the value
+	RW                               // reads and changes it
+	OW                               // overwrites it unseen
+	RM                               // removes it
+	Access                           // returns or depends on user data
+	Update                           // changes user data
+	Insert                           // adds user data, changes none
+	Delete                           // deletes user data
+	NotKey                           // no key, but decides the slot like one: shard channels
+	Incomplete                       // does not find every key
+	VariableFlags                    // the options decide which of these hold
+)
+
+var keyUseNames = [...]string{
+	"RO", "RW", "OW", "RM", "access", "update", "insert", "delete",
+	"not_key", "incomplete", "variable_flags",
+}
+
+// Names returns the use as COMMAND INFO writes it.
+func (u KeyUse) Names() []string { return bitNames(uint32(u), keyUseNames[:]) }
+
+// Begin is how the search for the keys of a KeySpec starts.
+type Begin uint8
+
+const (
+	BeginIndex   Begin = iota // at argument Index
+	BeginKeyword              // after the argument that equals Keyword, looked for from Index on
+	BeginUnknown              // cannot be told by a rule; locate finds what can be found
+)
+
+// Find is how the keys lie from there.
+type Find uint8
+
+const (
+	FindRange   Find = iota // every Step-th argument up to Last
+	FindKeyNum              // a count, then that many keys
+	FindUnknown             // cannot be told by a rule
+)
+
+// KeySpec finds a run of keys among the arguments, where argument 0 is the
+// command's name. The fields are those of Redis's key specifications, so that
+// COMMAND INFO can show them.
+type KeySpec struct {
+	Use     KeyUse
+	Begin   Begin
+	Find    Find
+	Index   int    // BeginIndex: the argument. BeginKeyword: where the search begins; negative: from that end, backwards
+	Keyword string // BeginKeyword: upper case
+
+	// FindRange: Last is relative to the first key or, if negative, to the end
+	// of the arguments. Limit 2 stops half way: the other half are no keys.
+	Last, Step, Limit int
+
+	// FindKeyNum: the count is NumIdx after the beginning, the keys FirstKey
+	// after it, Step apart.
+	NumIdx, FirstKey int
+
+	// locate finds the key of an unknown spec where code can (0: none).
+	locate func(args [][]byte) int
+}
+
+// specs keeps the table's rows short.
+type specs = []KeySpec
+
+// at is the single key at argument i.
+func at(i int, use KeyUse) KeySpec { return span(i, 0, 1, use) }
+
+// span is every step-th argument from i to last, which counts from i or, if
+// negative, from the end.
+func span(i, last, step int, use KeyUse) KeySpec {
+	return KeySpec{Use: use, Index: i, Last: last, Step: step}
+}
+
+// counted is as many keys as argument i says, after it, step apart.
+func counted(i, step int, use KeyUse) KeySpec {
+	return KeySpec{Use: use, Index: i, Find: FindKeyNum, FirstKey: 1, Step: step}
+}
+
+// after is the single key that follows a keyword, looked for from argument i.
+func after(keyword string, i int, use KeyUse) KeySpec {
+	return KeySpec{Use: use, Begin: BeginKeyword, Keyword: keyword, Index: i, Step: 1}
+}
+
+// restAfter is all arguments after a keyword, or with limit 2 their first half.
+func restAfter(keyword string, i, limit int, use KeyUse) KeySpec {
+	return KeySpec{Use: use, Begin: BeginKeyword, Keyword: keyword, Index: i, Last: -1, Step: 1, Limit: limit}
+}
+
+// unknown is keys that no rule finds; locate, if not nil, finds one by code.
+func unknown(use KeyUse, locate func(args [][]byte) int) KeySpec {
+	return KeySpec{Use: use, Begin: BeginUnknown, Find: FindUnknown, locate: locate}
+}

@@ -1,0 +1,122 @@
+package command
+
+import "encoding/binary"
+
+// maxName is the length of the longest name that can be looked up, as much as
+// fits the words of a fold. build panics on a longer one.
+const maxName = 24
+
+// fold is a name in lower case, packed into words, so that it is hashed and
+// compared a word at a time. Padded with zeros: compare lengths too, as a
+// name may contain zero bytes.
+type fold [maxName / 8]uint64
+
+// indexBits sizes the index: a third full, so most names sit in their home
+// entry.
+const indexBits = 10
+
+type indexEntry struct {
+	key fold
+	row *Command
+}
+
+// index maps folded names to rows by open addressing. Immutable after start.
+var index [1 << indexBits]indexEntry
+
+// Lookup finds the row of a top-level command; nil if there is none. Rows not
+// built and internal rows are found too. name may be in any case and is only
+// read during the call.
+func Lookup(name []byte) *Command {
+	if len(name) == 0 || len(name) > maxName {
+		return nil
+	}
+	key := foldName(name)
+	for i := key.home(); ; i = (i + 1) % uint64(len(index)) {
+		e := &index[i]
+		if e.row == nil {
+			return nil
+		}
+		if e.key == key && len(e.row.Name) == len(name) {
+			return e.row
+		}
+	}
+}
+
+// Sub finds a subcommand of c by its own name ("id" of "client|id"); nil if
+// there is none. name may be in any case and is only read during the call.
+func (c *Command) Sub(name []byte) *Command {
+	if len(name) == 0 || len(name) > maxName {
+		return nil
+	}
+	key := foldName(name)
+	for _, sub := range c.Subs {
+		if sub.fold == key && len(sub.Name) == len(c.Name)+1+len(name) {
+			return sub
+		}
+	}
+	return nil
+}
+
+// addIndex enters a row at start.
+func addIndex(c *Command) {
+	i := c.fold.home()
+	for index[i].row != nil {
+		i = (i + 1) % uint64(len(index))
+	}
+	index[i] = indexEntry{c.fold, c}
+}
+
+// home returns the entry where the search for a name begins. One
+// multiplication mixes enough: the words differ in their letters, and the high
+// bits of the product depend on all of them.
+func (f *fold) home() uint64 {
+	const odd = 0x9E3779B97F4A7C15
+	return (f[0] ^ f[1]*3 ^ f[2]*5) * odd >> (64 - indexBits)
+}
+
+// foldName packs a name of 1 to maxName bytes.
+func foldName(name []byte) (f fold) {
+	if len(name) <= 8 {
+		f[0] = lower(load(name))
+		return f
+	}
+	f[0] = lower(binary.LittleEndian.Uint64(name))
+	name = name[8:]
+	if len(name) <= 8 {
+		f[1] = lower(load(name))
+		return f
+	}
+	f[1] = lower(binary.LittleEndian.Uint64(name))
+	f[2] = lower(load(name[8:]))
+	return f
+}
+
+// load reads 1 to 8 bytes as a little-endian word without a loop: two reads
+// that overlap.
+func load(b []byte) uint64 {
+	n := len(b)
+	switch {
+	case n == 8:
+		return binary.LittleEndian.Uint64(b)
+	case n >= 4:
+		low, high := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[n-4:])
+		return uint64(low) | uint64(high)<<(8*(n-4))
+	}
+	// One byte: all three reads are it. Two: the middle is the last one.
+	return uint64(b[0]) | uint64(b[n/2])<<(8*(n/2)) | uint64(b[n-1])<<(8*(n-1))
+}
+
+// lower turns A-Z into a-z in all eight bytes at once. With the top bits
+// cleared, adding to each byte carries into its top bit exactly if it is at
+// least 'A', or above 'Z'; no carry leaves its byte.
+func lower(w uint64) uint64 {
+	const (
+		ones = 0x0101010101010101
+		top  = 0x80 * ones
+	)
+	low := w &^ top
+	fromA := low + (0x80-'A')*ones
+	aboveZ := low + (0x7F-'Z')*ones
+	upper := (fromA ^ aboveZ) & top &^ w // bytes over 0x7F are no letters
+	return w | upper>>2
+}

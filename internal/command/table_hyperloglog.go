@@ -1,0 +1,16 @@
+package command
+
+var hyperLogLogTable = table{group: "hyperloglog", acl: catHyperLogLog, rows: []Command{
+	{ID: PFAdd, Name: "pfadd", Arity: -2, Flags: Write | DenyOOM | Fast, Keys: specs{at(1, RW|Insert)}, Route: Key,
+		Since: "2.8.9"},
+	{ID: PFCount, Name: "pfcount", Arity: -2, Flags: ReadOnly | Idempotent, Keys: specs{span(1, -1, 1, RW|Access)},
+		Route: Key,
+		Since: "2.8.9"},
+	{ID: PFDebug, Name: "pfdebug", Arity: 3, Flags: Write | DenyOOM | Admin, Keys: specs{at(2, RW|Access)},
+		Since: "2.8.9"},
+	{ID: PFMerge, Name: "pfmerge", Arity: -2, Flags: Write | DenyOOM | Idempotent,
+		Keys: specs{at(1, RW|Access|Insert), span(2, -1, 1, RO|Access)}, Route: Key,
+		Since: "2.8.9"},
+	{ID: PFSelfTest, Name: "pfselftest", Arity: 1, Flags: Admin,
+		Since: "2.8.9"},
+}}
