@@ -1,0 +1,135 @@
+package ring
+
+import (
+	"cmp"
+	"slices"
+)
+
+// After a split each side has issued tables of its own, and neither side's table
+// is among the other's ancestors:
+//
+//	        ┌─ 8 n1 ── 9 n1      {n1 n2}, kept 2 of {n1 n2 n3}: wins
+//	 7 n1 ──┤                                                    ──> 10 n1
+//	        └─ 8 n3              {n3},    kept 1
+//
+// Nobody adopts a foreign table. When the sides see each other again, the one
+// coordinator gathers the tables, picks the lineage that goes on and issues a
+// table that names all of them as ancestors, which everybody may then adopt.
+// What the losing side wrote meanwhile is dropped: nothing is merged, because
+// nothing tells which of two values is the later one.
+
+// Heal returns the table that puts an end to a split. tables are the tables that
+// the alive members hold and that do not descend from one another, in any order,
+// at least one; alive tells who holds which version. Versions whose table could not
+// be read are replaced as well, but cannot win. The result is newer than each table
+// and than each version in alive; nil if no node serves.
+func Heal(tables []*Table, alive []Member, self Member, copies int) *Table {
+	nodes := servingNodes(alive)
+	if len(nodes) == 0 {
+		return nil
+	}
+	sorted := slices.SortedFunc(slices.Values(tables), func(a, b *Table) int {
+		return compareVersions(b.Version(), a.Version())
+	})
+	winner := sorted[0]
+	for _, t := range sorted[1:] {
+		if outlives(t, winner) {
+			winner = t
+		}
+	}
+	replaced := []Version{winner.Version()}
+	for _, t := range sorted {
+		replaced = append(replaced, t.Version())
+	}
+	for _, m := range alive {
+		replaced = append(replaced, m.Version())
+	}
+	last := slices.MaxFunc(replaced, compareVersions)
+
+	next := &Table{Epoch: last.Epoch + 1, Issuer: self.Name(), Seed: winner.Seed}
+	next.Ancestors = joinLineages(replaced, append([]*Table{winner}, sorted...)...)
+	held := heldTables(sorted, alive)
+	keeps := func(p int, owner Member) bool {
+		return keptThroughSplit(winner, held[owner.Name()], p, owner)
+	}
+	if !next.place(winner, nodes, copies, keeps) {
+		return nil
+	}
+	return next
+}
+
+// holding is what is known of the table that a node holds.
+type holding struct {
+	version Version
+	table   *Table // nil: not known, or none
+}
+
+func heldTables(tables []*Table, alive []Member) map[string]holding {
+	held := make(map[string]holding, len(alive))
+	for _, m := range alive {
+		h := holding{version: m.Version()}
+		for _, t := range tables {
+			if t.Version() == h.version {
+				h.table = t
+			}
+		}
+		held[m.Name()] = h
+	}
+	return held
+}
+
+// keptThroughSplit reports whether owner, who has partition p in the winning
+// table, has had it without a break as that table says. It has not if it lived
+// through the split on another side where the partition was given away or
+// started anew: then the copy at hand is not the one that Since promises.
+func keptThroughSplit(winner *Table, h holding, p int, owner Member) bool {
+	if h.version.IsZero() || h.version == winner.Version() || winner.Descends(h.version) {
+		return true // it holds no data at all, or was on the winning side
+	}
+	if h.table == nil {
+		return false
+	}
+	i := h.table.NodeIndex(owner.ID, owner.Boot)
+	common, ok := lastCommon(winner, h.table)
+	return ok && i >= 0 && h.table.Owner[p] == uint16(i) &&
+		h.table.Since[p] == winner.Since[p] && winner.Since[p] <= common.Epoch
+}
+
+// outlives reports whether the lineage of a goes on rather than that of b: the one
+// that kept more nodes of the last common table, then the higher epoch, then the
+// greater issuer. Without a common table, because two clusters started apart from
+// each other, the one with more nodes; but not if a lineage was cut, because then
+// one of the two may simply be the other's past.
+func outlives(a, b *Table) bool {
+	common, ok := lastCommon(a, b)
+	var byNodes int
+	switch {
+	case ok:
+		byNodes = cmp.Compare(a.keptSince(common), b.keptSince(common))
+	case len(a.Ancestors) < maxAncestors && len(b.Ancestors) < maxAncestors:
+		byNodes = cmp.Compare(len(a.Nodes), len(b.Nodes))
+	}
+	return cmp.Or(byNodes, compareVersions(a.Version(), b.Version())) > 0
+}
+
+// lastCommon returns the newest version in both lineages.
+func lastCommon(a, b *Table) (last Version, ok bool) {
+	for _, v := range append([]Version{a.Version()}, a.Ancestors...) {
+		inBoth := v == b.Version() || b.Descends(v)
+		if inBoth && (!ok || compareVersions(v, last) > 0) {
+			last, ok = v, true
+		}
+	}
+	return last, ok
+}
+
+// keptSince counts the nodes that t has kept of its ancestor v.
+func (t *Table) keptSince(v Version) int {
+	n := 0
+	for _, joined := range t.Joined {
+		if joined <= v.Epoch {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,39 @@
+package ring
+
+import "bytes"
+
+const (
+	// Slots is the number of Redis Cluster's hash slots.
+	Slots = 16384
+	// Partitions is the number of units of ownership.
+	Partitions = 4096
+
+	slotsPerPartition = Slots / Partitions
+)
+
+// Slot returns the hash slot of key as Redis Cluster does. Only the part between
+// the first '{' and the next '}' is hashed, if there is such a part and it is not
+// empty, so that a client can put keys together. key is only read.
+func Slot(key []byte) uint16 {
+	open := bytes.IndexByte(key, '{')
+	if open >= 0 {
+		return crc16(hashTag(key, open)) % Slots
+	}
+	return crc16(key) % Slots
+}
+
+// Partition returns the partition that slot lies in.
+func Partition(slot uint16) uint16 { return slot / slotsPerPartition }
+
+// PartitionOf returns the partition of key, which is only read.
+func PartitionOf(key []byte) uint16 { return Slot(key) / slotsPerPartition }
+
+// hashTag returns the part of key that is hashed; open is the place of its first
+// brace. Out of line, so that keys without braces pay for one search only.
+func hashTag(key []byte, open int) []byte {
+	length := bytes.IndexByte(key[open+1:], '}')
+	if length <= 0 {
+		return key // no closing brace, or "{}": the whole key counts
+	}
+	return key[open+1 : open+1+length]
+}

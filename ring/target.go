@@ -1,0 +1,107 @@
+package ring
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/buraksezer/consistent"
+	"github.com/cespare/xxhash/v2"
+)
+
+// The ring's parameters. Measured with 4,096 partitions: from 3 to 4 nodes 26.3 %
+// of the partitions move (25 are inevitable), and no node has more than 1.10 times
+// the mean. Changing any of them changes the Fingerprint.
+const (
+	replication = 512
+	loadBound   = 1.10
+)
+
+type hasher struct{}
+
+func (hasher) Sum64(b []byte) uint64 { return xxhash.Sum64(b) }
+
+type ringID string
+
+func (id ringID) String() string { return string(id) }
+
+// Target returns the ring of ids: for each partition the index in ids of the node
+// that should own it. ids are distinct and sorted: the answer depends on them and
+// on nothing else. It takes milliseconds; keep it off the path of commands.
+func Target(ids []string) (owner []uint16, err error) {
+	if len(ids) == 0 || len(ids) > MaxNodes {
+		return nil, fmt.Errorf("cannot build a ring of %d nodes, want 1 to %d", len(ids), MaxNodes)
+	}
+	index := make(map[string]uint16, len(ids))
+	members := make([]consistent.Member, len(ids))
+	for i, id := range ids {
+		if i > 0 && ids[i-1] >= id {
+			return nil, fmt.Errorf("cannot build a ring: %q does not sort after %q", id, ids[i-1])
+		}
+		index[id] = uint16(i)
+		members[i] = ringID(id)
+	}
+	// The library panics when it finds no room for a partition.
+	defer func() {
+		if r := recover(); r != nil {
+			owner, err = nil, fmt.Errorf("cannot build a ring of %d nodes: %v", len(ids), r)
+		}
+	}()
+	ring := consistent.New(members, consistent.Config{
+		Hasher:            hasher{},
+		PartitionCount:    Partitions,
+		ReplicationFactor: replication,
+		Load:              loadBound,
+	})
+	owner = make([]uint16, Partitions)
+	for p := range owner {
+		member := ring.GetPartitionOwner(p)
+		if member == nil {
+			return nil, errors.New("cannot build a ring: a partition has no owner")
+		}
+		owner[p] = index[member.String()]
+	}
+	return owner, nil
+}
+
+// followers returns for each partition the index of the node that should keep its
+// second copy: the owner of the partition in the ring built without its owner.
+// That is where the partition goes if its owner dies, so that the one who has
+// the copy is the one who takes over.
+func followers(ids []string, owner []uint16) ([]uint16, error) {
+	follower := make([]uint16, Partitions)
+	for i := range ids {
+		without, err := Target(slices.Delete(slices.Clone(ids), i, i+1))
+		if err != nil {
+			return nil, err
+		}
+		for p, o := range owner {
+			if int(o) != i {
+				continue
+			}
+			follower[p] = without[p]
+			if int(without[p]) >= i {
+				follower[p]++ // indexes after the missing node moved down by one
+			}
+		}
+	}
+	return follower, nil
+}
+
+// Fingerprint tells builds apart that place keys differently. It is a hash of a
+// ring of three sample nodes, not of version numbers, so that an innocent-looking
+// new version of the ring's library cannot pass unseen.
+var Fingerprint = sync.OnceValue(func() uint32 {
+	owner, err := Target([]string{"a", "b", "c"})
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	sample := []byte{codecVersion}
+	for _, o := range owner {
+		sample = binary.LittleEndian.AppendUint16(sample, o)
+	}
+	sample = binary.LittleEndian.AppendUint16(sample, Slot([]byte("a{sample}key")))
+	return uint32(xxhash.Sum64(sample))
+})
