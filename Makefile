@@ -1,0 +1,94 @@
+# Everything that a contributor does here; CI calls the same targets.
+# Needs Go and make. `make test` says what else it uses, and what is missing.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= dev
+IMAGE   ?= dunlin:$(VERSION)
+FUZZTIME ?= 10s
+
+# Tools are built once, for this repository only, with their version in the name.
+LINT_VERSION := v2.15.0
+TOOLS := $(CURDIR)/bin/tools
+LINT  := $(TOOLS)/golangci-lint-$(LINT_VERSION)
+
+GO_FILES = git ls-files --cached --others --exclude-standard -- '*.go'
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## build, and start three nodes and a proxy on 127.0.0.1:6379
+	@exec bin/dunlin local
+
+.PHONY: build
+build: ## build bin/dunlin, static
+	@command -v go >/dev/null || { echo "missing: go 1.26 or newer (https://go.dev/dl)"; exit 1; }
+	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.release=$(VERSION)" -o bin/dunlin ./cmd/dunlin
+
+.PHONY: test
+test: have build lint unit race ## everything that proves it: vet, linters, unit and end-to-end tests, race detector
+
+.PHONY: lint
+lint: $(LINT) ## go vet, gofmt and golangci-lint
+	go vet ./...
+	@unformatted=$$($(GO_FILES) | xargs -r gofmt -l); \
+	  if [ -n "$$unformatted" ]; then echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
+	$(LINT) run ./...
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (10s) each
+	@go list ./... | while read -r pkg; do \
+	  for f in $$(go test -list '^Fuzz' "$$pkg" | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) "$$pkg"; \
+	  done; done
+
+.PHONY: bench
+bench: ## run every benchmark once for a second
+	go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: image
+image: ## build the container image IMAGE (dunlin:dev)
+	@command -v docker >/dev/null || { echo "missing: docker"; exit 1; }
+	docker build -f deploy/docker/Dockerfile --build-arg VERSION=$(VERSION) -t $(IMAGE) .
+
+.PHONY: fmt
+fmt: ## format all Go files
+	$(GO_FILES) | xargs -r gofmt -w
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin coverage*
+
+# The parts of `make test`.
+
+# Says what the tests use beyond Go. What is merely compared with (a real Redis)
+# is skipped where it is missing; what proves correctness is required.
+.PHONY: have
+have:
+	@command -v go >/dev/null || { echo "missing: go 1.26 or newer (https://go.dev/dl)"; exit 1; }
+	@for tool in redis-server redis-cli redis-benchmark; do \
+	  command -v $$tool >/dev/null || echo "missing: $$tool (Debian: apt-get install redis-server redis-tools); tests against it are skipped"; done
+	@command -v kubectl >/dev/null || echo "missing: kubectl; the manifests are decoded but not rendered"
+	@command -v "$$(go env CC)" >/dev/null || { \
+	  echo "missing: $$(go env CC), a C compiler (Debian: apt-get install gcc libc6-dev): the race detector needs it"; exit 1; }
+
+.PHONY: unit
+unit:
+	go test ./...
+
+# The tests that measure allocations or load the whole Go tree skip themselves
+# here: -short and the race detector's own build tag.
+.PHONY: race
+race:
+	CGO_ENABLED=1 go test -race -short ./...
+
+# Cold, this takes about three minutes on two cores.
+$(LINT):
+	@echo "building golangci-lint $(LINT_VERSION) into bin/tools, once"
+	@mkdir -p $(TOOLS)
+	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@mv $(TOOLS)/golangci-lint $(LINT)
