@@ -1,0 +1,159 @@
+// Package test holds the tests that look at the whole: the import rules here,
+// whole clusters in the files beside it.
+package test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/dunlin-cache/dunlin"
+
+// allowed lists, for every package, the packages of this module that it may
+// import. A package that is not listed fails the test: a new one must find its
+// place here first.
+var allowed = map[string][]string{
+	"internal/resp":    {},
+	"internal/netloop": {},
+	"internal/command": {},
+	"internal/session": {"internal/resp", "internal/command", "ring"},
+	"node/engine":      {},
+	"ring":             {},
+	"ring/gossip":      {"ring"},
+	"node":             {"internal/resp", "internal/netloop", "internal/command", "internal/session", "ring", "node/engine"},
+	"proxy":            {"internal/resp", "internal/netloop", "internal/command", "internal/session", "ring"},
+	"metrics":          {"node", "proxy", "ring", "internal/netloop", "internal/command", "internal/session", "node/engine"},
+	"cmd/dunlin":       {"node", "proxy", "ring", "ring/gossip", "metrics", "internal/netloop", "internal/command"},
+}
+
+// forbidden gives the reason for edges that somebody will be tempted to add.
+// "*" stands for every package of ours.
+var forbidden = []struct{ from, to, because string }{
+	{"internal/resp", "*", "the wire format is a leaf: it must be testable and fuzzable with bytes alone"},
+	{"internal/netloop", "*", "the loop moves bytes; what they mean is its handlers' business"},
+	{"internal/command", "*", "the table is data that both sides read; it cannot depend on either"},
+	{"node/engine", "internal/resp", "storage knows neither protocol nor network, so that later types and replication use it alike"},
+	{"node/engine", "internal/command", "a command is a node's idea; storage has keys, values and expiries"},
+	{"node/engine", "internal/netloop", "storage is called with the time and never waits, so it needs no loop"},
+	{"ring", "ring/gossip", "target, table and plan are pure: the same input gives the same table on every member"},
+	{"ring", "*", "target, table and plan are pure, without I/O"},
+	{"internal/session", "internal/netloop", "session state and replies are tested without sockets"},
+	{"internal/session", "node", "what both roles answer alike cannot know one of them"},
+	{"internal/session", "proxy", "what both roles answer alike cannot know one of them"},
+	{"proxy", "node", "a proxy knows nodes by their protocol only; versions of both run side by side in an upgrade"},
+	{"proxy", "node/engine", "a proxy stores nothing"},
+	{"proxy", "ring/gossip", "no proxy remaps on its own: it is given tables, and must not see suspicions"},
+	{"node", "proxy", "a node serves cluster clients without any proxy"},
+	{"node", "ring/gossip", "a node is given tables through an interface, so that its tests need no network of members"},
+	{"node", "metrics", "counters live where events happen; who exports them is not their concern"},
+	{"proxy", "metrics", "counters live where events happen; who exports them is not their concern"},
+	{"metrics", "ring/gossip", "the admin page shows membership through an interface; memberlist stays behind gossip"},
+	{"ring/gossip", "node", "gossip spreads tables; fetching one is a function that it is given"},
+}
+
+// owners lists the only packages of ours that may import a third party's, so
+// that each of those can be replaced in one place.
+var owners = []struct {
+	prefix  string
+	by      []string
+	because string
+}{
+	{"github.com/hashicorp/memberlist", []string{"ring/gossip"}, "membership is an agent with our own types"},
+	{"github.com/buraksezer/consistent", []string{"ring"}, "it locks and can panic: ring builds targets off the path and recovers"},
+	{"github.com/prometheus/", []string{"metrics"}, "no Prometheus type on the path of a command"},
+	{"github.com/spf13/", []string{"cmd/dunlin"}, "packages take a Config; only the binary knows flags"},
+	{"golang.org/x/sys/", []string{"internal/netloop", "node/engine"}, "raw system calls: sockets and memory, nowhere else"},
+	{"net/http", []string{"metrics", "cmd/dunlin"}, "HTTP is for the admin side only"},
+	{"encoding/json", []string{"metrics", "cmd/dunlin"}, "JSON is for the admin side only"},
+}
+
+func TestImports(t *testing.T) {
+	for _, p := range listPackages(t) {
+		may, known := allowed[p.name]
+		if !known {
+			t.Errorf("package %s is not in the table of allowed imports", p.name)
+			continue
+		}
+		for _, path := range p.Imports {
+			if to, ours := strings.CutPrefix(path, module+"/"); ours {
+				if !slices.Contains(may, to) {
+					t.Errorf("%s imports %s: %s", p.name, to, reason(p.name, to))
+				}
+				continue
+			}
+			for _, o := range owners {
+				if strings.HasPrefix(path, o.prefix) && !slices.Contains(o.by, p.name) {
+					t.Errorf("%s imports %s, which only %v may: %s", p.name, path, o.by, o.because)
+				}
+			}
+		}
+	}
+}
+
+// TestImportTables keeps the two tables from contradicting each other.
+func TestImportTables(t *testing.T) {
+	for _, f := range forbidden {
+		if f.because == "" {
+			t.Errorf("edge %s -> %s is forbidden without a reason", f.from, f.to)
+		}
+		if slices.Contains(allowed[f.from], f.to) || f.to == "*" && len(allowed[f.from]) > 0 {
+			t.Errorf("edge %s -> %s is both allowed and forbidden", f.from, f.to)
+		}
+	}
+}
+
+func reason(from, to string) string {
+	for _, f := range forbidden {
+		if f.from == from && (f.to == to || f.to == "*") {
+			return f.because
+		}
+	}
+	return "the edge is not in the table of allowed imports"
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string // of the files that are built, not of tests
+	GoFiles    []string
+
+	name string // the path inside the module
+}
+
+// listPackages asks the go command, which knows what is built on this system.
+// Directories with tests only have no imports of their own to check.
+func listPackages(t *testing.T) []goPackage {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,GoFiles", module+"/...")
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("cannot list packages: %v\n%s", err, exit.Stderr)
+		}
+		t.Fatalf("cannot list packages: %v", err)
+	}
+	var all []goPackage
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p goPackage
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("cannot decode package list: %v", err)
+		}
+		if len(p.GoFiles) == 0 {
+			continue
+		}
+		p.name = strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		all = append(all, p)
+	}
+	if len(all) == 0 {
+		t.Fatal("no packages listed")
+	}
+	return all
+}
