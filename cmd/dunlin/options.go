@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Default ports, the same in every document and manifest.
+const (
+	clientPort = "6379"
+	dataPort   = "6380"
+	gossipPort = "7946"
+	adminPort  = "9180"
+)
+
+// options holds every setting of every command. A command registers the flags
+// that it reads; the others keep their zero values.
+type options struct {
+	id        string   // stable name of this member
+	cluster   string   // members with another cluster name do not see each other
+	listen    string   // host:port for clients (proxy) or data (node)
+	gossip    string   // host:port for gossip, TCP and UDP
+	admin     string   // host:port for admin HTTP
+	advertise string   // host under which others reach this member; "": that of the bound address
+	join      []string // gossip host:ports of any members
+
+	nodes  int  // local: how many nodes
+	memory size // limit of one node
+	copies int  // 1 or 2
+	loops  int  // event loops; 0: as many as the processors allow
+
+	requirePass string
+	maxClients  int
+	secretFile  string
+	insecure    bool
+	logLevel    string
+	logFormat   string
+	pprof       bool
+}
+
+// addCommon registers the flags of every command that runs a server.
+func (o *options) addCommon(f *pflag.FlagSet) {
+	f.StringVar(&o.admin, "admin", loopback(adminPort), "admin HTTP address: /metrics, /healthz, /readyz, /api/status")
+	f.StringVar(&o.cluster, "cluster", "dunlin", "cluster name; members of another cluster are not seen")
+	f.StringVar(&o.requirePass, "requirepass", "", "password that clients must give with AUTH or HELLO")
+	f.IntVar(&o.maxClients, "maxclients", 10000, "most client connections at a time")
+	f.StringVar(&o.secretFile, "secret-file", "", "file with the cluster's secret, the same for every member")
+	f.BoolVar(&o.insecure, "insecure", false, "allow other than loopback addresses without a secret")
+	f.IntVar(&o.loops, "loops", 0, "event loops (default: the processors less one)")
+	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	f.BoolVar(&o.pprof, "pprof", false, "serve /debug/pprof on the admin address")
+}
+
+// addMember registers the flags of a process that is one member of a cluster.
+func (o *options) addMember(f *pflag.FlagSet) {
+	f.StringVar(&o.id, "id", hostName(), "stable name of this member")
+	f.StringVar(&o.gossip, "gossip", loopback(gossipPort), "gossip address, TCP and UDP")
+	f.StringVar(&o.advertise, "advertise", "", "host or IP under which other members and clients reach this one")
+	f.StringSliceVar(&o.join, "join", nil, "gossip addresses of members to join; a name may stand for many addresses")
+}
+
+func (o *options) addNode(f *pflag.FlagSet) {
+	f.StringVar(&o.listen, "listen", loopback(dataPort), "data address, for proxies, nodes and cluster clients")
+	o.addStorage(f, defaultNodeMemory())
+}
+
+func (o *options) addProxy(f *pflag.FlagSet) {
+	f.StringVar(&o.listen, "listen", loopback(clientPort), "client address")
+}
+
+func (o *options) addLocal(f *pflag.FlagSet) {
+	f.StringVar(&o.listen, "listen", loopback(clientPort), "client address of the proxy; the nodes take the ports after it")
+	f.IntVar(&o.nodes, "nodes", 3, "how many nodes")
+	o.addStorage(f, localNodeMemory)
+}
+
+func (o *options) addStorage(f *pflag.FlagSet, memory size) {
+	o.memory = memory
+	f.Var(&o.memory, "memory", "memory limit of a node, as in 512mb or 2gb")
+	f.IntVar(&o.copies, "copies", 2, "copies of every partition: 2 keeps a follower, 1 does not")
+}
+
+// check refuses what no command could run with, before anything is started.
+// It looks only at settings that the command has a flag for.
+func (o *options) check(f *pflag.FlagSet) error {
+	has := func(name string) bool { return f.Lookup(name) != nil }
+	addresses := []struct{ flag, value string }{{"listen", o.listen}, {"gossip", o.gossip}, {"admin", o.admin}}
+	for _, a := range addresses {
+		if !has(a.flag) {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(a.value); err != nil {
+			return fmt.Errorf("--%s %q is not host:port: %w", a.flag, a.value, err)
+		}
+	}
+	switch {
+	case has("nodes") && (o.nodes < 1 || o.nodes > maxLocalNodes):
+		return fmt.Errorf("--nodes %d: want 1 to %d", o.nodes, maxLocalNodes)
+	case has("copies") && o.copies != 1 && o.copies != 2:
+		return fmt.Errorf("--copies %d: want 1 or 2", o.copies)
+	case has("memory") && o.memory <= 0:
+		return fmt.Errorf("--memory %s: want more than nothing", o.memory.String())
+	case o.loops < 0:
+		return fmt.Errorf("--loops %d: want 0 (as many as the processors allow) or more", o.loops)
+	case o.maxClients < 1:
+		return fmt.Errorf("--maxclients %d: want at least 1", o.maxClients)
+	case has("id") && (o.id == "" || strings.ContainsAny(o.id, " \t\r\n")):
+		return fmt.Errorf("--id %q: want a name without spaces", o.id)
+	}
+	return nil
+}
+
+// maxLocalNodes keeps a typing error from starting thousands of nodes.
+const maxLocalNodes = 64
+
+func loopback(port string) string { return net.JoinHostPort("127.0.0.1", port) }
+
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "node"
+	}
+	return name
+}

@@ -1,0 +1,20 @@
+package main
+
+import "runtime/debug"
+
+// release is set by the Makefile and the image build (-ldflags -X main.release=v1.2.3).
+var release = "dev"
+
+// version is the release, with the commit behind it where the build knows one.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return release
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return release + " (" + s.Value[:12] + ")"
+		}
+	}
+	return release
+}
