@@ -1,0 +1,188 @@
+package resp
+
+import (
+	"math"
+	"strconv"
+)
+
+// Encoders append one reply, or the header of one, to dst and return it grown.
+// They copy their other arguments and allocate nothing but dst's growth.
+
+// AppendSimple appends the simple string s. A CR or LF in it becomes a space:
+// no text that passed through us can end a reply early and begin another.
+func AppendSimple(dst []byte, s string) []byte {
+	dst = append(dst, '+')
+	return endLine(append(dst, s...), len(s))
+}
+
+// AppendError appends an error. text begins with its code, such as "ERR". A CR or LF
+// in it becomes a space.
+func AppendError(dst []byte, text string) []byte {
+	dst = append(dst, '-')
+	return endLine(append(dst, text...), len(text))
+}
+
+// AppendErrorBytes is AppendError for a text that is bytes already.
+func AppendErrorBytes(dst, text []byte) []byte {
+	dst = append(dst, '-')
+	return endLine(append(dst, text...), len(text))
+}
+
+// endLine cleans the last n bytes of dst of line breaks and ends the line.
+func endLine(dst []byte, n int) []byte {
+	text := dst[len(dst)-n:]
+	for i, c := range text {
+		if c == '\r' || c == '\n' {
+			text[i] = ' '
+		}
+	}
+	return append(dst, '\r', '\n')
+}
+
+// AppendInt appends an integer.
+func AppendInt(dst []byte, n int64) []byte {
+	if uint64(n) < 10 { // most counts and flags; a quarter of strconv's time
+		return append(dst, ':', byte('0'+n), '\r', '\n')
+	}
+	dst = append(dst, ':')
+	dst = strconv.AppendInt(dst, n, 10)
+	return append(dst, '\r', '\n')
+}
+
+// AppendBulk appends a bulk string, which may hold any bytes.
+func AppendBulk(dst, b []byte) []byte {
+	dst = appendHeader(dst, '$', len(b))
+	dst = append(dst, b...)
+	return append(dst, '\r', '\n')
+}
+
+// AppendBulkString is AppendBulk for a string.
+func AppendBulkString(dst []byte, s string) []byte {
+	dst = appendHeader(dst, '$', len(s))
+	dst = append(dst, s...)
+	return append(dst, '\r', '\n')
+}
+
+// AppendNull appends the absence of a value: the null bulk in RESP2.
+func AppendNull(dst []byte, v Version) []byte {
+	if v == RESP3 {
+		return append(dst, "_\r\n"...)
+	}
+	return append(dst, "$-1\r\n"...)
+}
+
+// AppendNullArray appends the absence of an array: RESP2 has a null of its own for it.
+func AppendNullArray(dst []byte, v Version) []byte {
+	if v == RESP3 {
+		return append(dst, "_\r\n"...)
+	}
+	return append(dst, "*-1\r\n"...)
+}
+
+// AppendArray appends the header of an array of n elements, which the caller appends next.
+func AppendArray(dst []byte, n int) []byte { return appendHeader(dst, '*', n) }
+
+// AppendMap appends the header of a map of n pairs: in RESP2 a flat array of 2n.
+func AppendMap(dst []byte, v Version, n int) []byte {
+	if v == RESP3 {
+		return appendHeader(dst, '%', n)
+	}
+	return appendHeader(dst, '*', 2*n)
+}
+
+// AppendSet appends the header of a set of n elements: in RESP2 an array.
+func AppendSet(dst []byte, v Version, n int) []byte {
+	if v == RESP3 {
+		return appendHeader(dst, '~', n)
+	}
+	return appendHeader(dst, '*', n)
+}
+
+// AppendPush appends the header of an out-of-band message of n elements: in RESP2 an array.
+func AppendPush(dst []byte, v Version, n int) []byte {
+	if v == RESP3 {
+		return appendHeader(dst, '>', n)
+	}
+	return appendHeader(dst, '*', n)
+}
+
+// AppendBool appends a truth value: 1 or 0 in RESP2.
+func AppendBool(dst []byte, v Version, b bool) []byte {
+	switch {
+	case v == RESP3 && b:
+		return append(dst, "#t\r\n"...)
+	case v == RESP3:
+		return append(dst, "#f\r\n"...)
+	case b:
+		return append(dst, ":1\r\n"...)
+	default:
+		return append(dst, ":0\r\n"...)
+	}
+}
+
+// AppendDouble appends f in the fewest digits that read back as f: in RESP2 as a bulk string.
+// Infinities are "inf" and "-inf", and not-a-number is "nan".
+func AppendDouble(dst []byte, v Version, f float64) []byte {
+	var room [32]byte // the longest text is 24 bytes
+	text := formatDouble(room[:0], f)
+	if v == RESP3 {
+		dst = append(dst, ',')
+		dst = append(dst, text...)
+		return append(dst, '\r', '\n')
+	}
+	return AppendBulk(dst, text)
+}
+
+// formatDouble writes plain digits where they are short, as Redis does, and an exponent elsewhere.
+func formatDouble(dst []byte, f float64) []byte {
+	switch size := math.Abs(f); {
+	case math.IsInf(f, 1):
+		return append(dst, "inf"...)
+	case math.IsInf(f, -1):
+		return append(dst, "-inf"...)
+	case math.IsNaN(f):
+		return append(dst, "nan"...)
+	case size != 0 && (size < 1e-6 || size >= 1e17):
+		return strconv.AppendFloat(dst, f, 'e', -1, 64)
+	default:
+		return strconv.AppendFloat(dst, f, 'f', -1, 64)
+	}
+}
+
+// AppendVerbatim appends text meant for people, with its format in three letters ("txt",
+// "mkd"): in RESP2 a bulk string without the format.
+func AppendVerbatim(dst []byte, v Version, format, text string) []byte {
+	if v != RESP3 {
+		return AppendBulkString(dst, text)
+	}
+	if len(format) != 3 {
+		panic("BUG: a verbatim string's format is " + strconv.Quote(format) + ", not three letters")
+	}
+	dst = appendHeader(dst, '=', len(format)+1+len(text))
+	dst = append(dst, format...)
+	dst = append(dst, ':')
+	dst = append(dst, text...)
+	return append(dst, '\r', '\n')
+}
+
+// AppendRequest appends a request of these arguments. Neither the list nor its elements are kept.
+func AppendRequest(dst []byte, args ...[]byte) []byte {
+	dst = AppendArray(dst, len(args))
+	for _, arg := range args {
+		dst = AppendBulk(dst, arg)
+	}
+	return dst
+}
+
+// appendHeader appends the line of a type byte and a length. n is not negative.
+func appendHeader(dst []byte, kind byte, n int) []byte {
+	switch {
+	case n < 10: // saves the call of strconv for most arguments and arrays
+		return append(dst, kind, byte('0'+n), '\r', '\n')
+	case n < 100:
+		return append(dst, kind, byte('0'+n/10), byte('0'+n%10), '\r', '\n')
+	}
+	dst = append(dst, kind)
+	dst = strconv.AppendInt(dst, int64(n), 10)
+	return append(dst, '\r', '\n')
+}

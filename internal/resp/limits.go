@@ -1,0 +1,86 @@
+package resp
+
+import "math"
+
+// Version is a version of the protocol. A connection speaks RESP2 until HELLO 3.
+// The encoders treat every other value, zero too, as RESP2.
+type Version uint8
+
+// The versions that exist.
+const (
+	RESP2 Version = 2
+	RESP3 Version = 3
+)
+
+// Outcome says how far a Parser or Scanner got.
+type Outcome uint8
+
+const (
+	// NeedMore: the buffer ends before the request or reply does.
+	NeedMore Outcome = iota
+	// Done: a whole request or reply is there.
+	Done
+	// Malformed: the bytes are not RESP, or break a limit. The stream is lost.
+	Malformed
+)
+
+// String names the outcome, for tests and logs.
+func (o Outcome) String() string {
+	switch o {
+	case NeedMore:
+		return "need more"
+	case Done:
+		return "done"
+	default:
+		return "malformed"
+	}
+}
+
+// Limits bounds what a Parser accepts. They are judged by what a header declares, so
+// an oversized request is refused before its bytes arrive.
+type Limits struct {
+	MaxBulk    int // bytes of one argument; 0 means DefaultLimits.MaxBulk
+	MaxArgs    int // arguments of one request; 0 means DefaultLimits.MaxArgs
+	MaxInline  int // bytes of an inline line, or of any header; 0 means DefaultLimits.MaxInline
+	MaxRequest int // bytes of one whole request, at most 4 GiB - 1; 0 means no other limit than that
+
+	// Unauthenticated selects Redis's texts for clients that have not said who
+	// they are, for numbers that DefaultLimits would have allowed.
+	Unauthenticated bool
+}
+
+// DefaultLimits are those of a client in good standing, and of a zero Parser.
+var DefaultLimits = Limits{
+	MaxBulk:    512 << 20,
+	MaxArgs:    1 << 20,
+	MaxInline:  64 << 10,
+	MaxRequest: 1 << 30,
+}
+
+// UnauthenticatedLimits are those before AUTH: enough for HELLO with all its
+// options, too little to make a server buffer much for a stranger.
+var UnauthenticatedLimits = Limits{
+	MaxBulk:         16 << 10,
+	MaxArgs:         10,
+	MaxInline:       64 << 10,
+	MaxRequest:      1 << 20,
+	Unauthenticated: true,
+}
+
+// resolved returns l with its zeros replaced by what they mean.
+func (l Limits) resolved() Limits {
+	if l.MaxBulk <= 0 {
+		l.MaxBulk = DefaultLimits.MaxBulk
+	}
+	if l.MaxArgs <= 0 {
+		l.MaxArgs = DefaultLimits.MaxArgs
+	}
+	if l.MaxInline <= 0 {
+		l.MaxInline = DefaultLimits.MaxInline
+	}
+	// The parser keeps positions in 32 bits, to halve the memory of long lists.
+	if l.MaxRequest <= 0 || l.MaxRequest > math.MaxUint32 {
+		l.MaxRequest = math.MaxUint32
+	}
+	return l
+}

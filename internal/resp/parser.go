@@ -1,0 +1,299 @@
+package resp
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Redis's texts for broken requests.
+const (
+	errCount       = "ERR Protocol error: invalid multibulk length"
+	errCountUnauth = "ERR Protocol error: unauthenticated multibulk length"
+	errCountLine   = "ERR Protocol error: too big mbulk count string"
+	errBulk        = "ERR Protocol error: invalid bulk length"
+	errBulkUnauth  = "ERR Protocol error: unauthenticated bulk length"
+	errBulkLine    = "ERR Protocol error: too big bulk count string"
+	errInlineLine  = "ERR Protocol error: too big inline request"
+	errQuotes      = "ERR Protocol error: unbalanced quotes in request"
+	errCRLF        = "ERR Protocol error: invalid CRLF in request"
+
+	// Redis closes the connection without a word here.
+	errRequest = "ERR Protocol error: too big request"
+)
+
+const (
+	// keptArgs is how long a list of arguments a Parser keeps for the next request.
+	// Longer lists are made anew: thousands of idle connections must not each
+	// hold the memory of the longest request they ever sent.
+	keptArgs = 128
+
+	// fewArgs is how long a list is made at first.
+	fewArgs = 10
+
+	// keptWords is the same limit in bytes for the unquoted words of inline requests.
+	keptWords = 1 << 10
+)
+
+// Parser finds the requests in a buffer that its caller owns, one at a time. The zero value is
+// ready and has DefaultLimits. See the package comment for what it promises.
+type Parser struct {
+	limits Limits // all zeros, which nothing passes, until the first slow path
+
+	// args are the arguments of the last finished request. Entries between len
+	// and cap are nil, so that an idle Parser pins no buffer by accident.
+	args  [][]byte
+	spans []span // the arguments so far of an unfinished request
+	words []byte // inline words whose quotes are taken off, which makes them shorter than in the buffer
+
+	stage  stage
+	inline bool
+	pos    int    // everything before it is finished
+	seen   int    // buf[pos:seen] is searched and holds no end of line
+	left   int    // arguments still to come
+	need   int    // no call with fewer bytes gets further
+	length int    // bytes of the last finished request
+	err    string // Redis's text, once malformed
+}
+
+// span is where an argument lies in the buffer.
+type span struct{ start, end uint32 }
+
+// stage is what a Parser expects next.
+type stage uint8
+
+const (
+	atRequest stage = iota // the first byte of a request; nothing is known yet
+	atCount                // the header of an array, which may have begun
+	atBulk                 // the header of an argument, or the argument itself
+	atInline               // an inline line, which may have begun
+	atEnd                  // nothing: malformed
+)
+
+// SetLimits changes the limits, for what is not yet parsed.
+func (p *Parser) SetLimits(l Limits) { p.limits = l.resolved() }
+
+// Args returns the arguments of the request that Parse found last. They are views of the buffer
+// given to that call and of memory of the Parser, read-only, valid until the caller changes that
+// buffer or calls Parse or Reset. Blank lines and arrays of no elements have none; Redis skips them without an answer.
+func (p *Parser) Args() [][]byte { return p.args }
+
+// Len returns how many bytes the request that Parse found last takes up.
+func (p *Parser) Len() int { return p.length }
+
+// Inline reports whether the request that Parse found last was a line of words. The bytes
+// of such a request cannot be passed on as they are.
+func (p *Parser) Inline() bool { return p.inline }
+
+// Need returns, after NeedMore, the least length of buffer with which Parse can get further. It
+// is a hint for when to call again; whoever reserves that much believes a stranger.
+func (p *Parser) Need() int { return p.need }
+
+// Err returns, after Malformed, the text of Redis's error, without "-" and CR LF.
+func (p *Parser) Err() string { return p.err }
+
+// Reset forgets an unfinished request, an error, and all views of the buffer. Limits stay.
+func (p *Parser) Reset() {
+	p.stage = atRequest
+	p.length, p.need, p.err = 0, 0, ""
+	p.forget()
+}
+
+// Parse looks for a request at the start of buf. Until it answers Done or Malformed, each call must be given
+// the same bytes and perhaps more behind them, in the same place or another. buf is only read, and not kept
+// beyond the views that Args returns; they hold it in memory until the next call of Parse (with an empty buf, if need be) or Reset.
+func (p *Parser) Parse(buf []byte) Outcome {
+	if p.stage == atRequest {
+		if p.parseSmall(buf) {
+			return Done
+		}
+		p.begin(buf)
+	}
+	if len(buf) < p.need {
+		return NeedMore
+	}
+	switch p.stage {
+	case atInline:
+		return p.parseInline(buf)
+	case atCount:
+		return p.parseArray(buf)
+	case atBulk:
+		return p.parseBulks(buf)
+	default:
+		return Malformed
+	}
+}
+
+// begin prepares for the request at the start of buf. If buf is empty, nothing has begun and only Need is set.
+func (p *Parser) begin(buf []byte) {
+	p.forget()
+	if p.limits.MaxBulk == 0 {
+		p.limits = DefaultLimits.resolved()
+	}
+	p.pos, p.seen, p.need = 0, 0, 1
+	switch {
+	case len(buf) == 0:
+	case buf[0] == '*':
+		p.stage = atCount
+	default:
+		p.stage = atInline
+	}
+}
+
+// forget drops the views of the last request and any list too long to keep.
+func (p *Parser) forget() {
+	clear(p.args)
+	p.args, p.spans, p.words = p.args[:0], p.spans[:0], p.words[:0]
+	if cap(p.args) > keptArgs {
+		p.args = nil
+	}
+	if cap(p.spans) > keptArgs {
+		p.spans = nil
+	}
+	if cap(p.words) > keptWords {
+		p.words = nil
+	}
+}
+
+// parseArray reads the header of an array of arguments, and goes on to them.
+func (p *Parser) parseArray(buf []byte) Outcome {
+	text, outcome := p.headerLine(buf, errCountLine)
+	if outcome != Done {
+		return outcome
+	}
+	count, ok := ParseInt(text[1:])
+	switch {
+	case !ok || count > int64(max(p.limits.MaxArgs, DefaultLimits.MaxArgs)):
+		return p.fail(errCount)
+	case count > int64(p.limits.MaxArgs) && p.limits.Unauthenticated:
+		return p.fail(errCountUnauth)
+	case count > int64(p.limits.MaxArgs):
+		return p.fail(errCount)
+	}
+	p.left = int(max(count, 0)) // Redis takes *-1 for an empty array, and any other negative number too
+	p.pos, p.seen = len(text)+2, len(text)+2
+	p.stage = atBulk
+	return p.parseBulks(buf)
+}
+
+// parseBulks reads arguments until none is left or the buffer ends.
+func (p *Parser) parseBulks(buf []byte) Outcome {
+	for ; p.left > 0; p.left-- {
+		start, size, outcome := p.bulkHeader(buf)
+		if outcome != Done {
+			return outcome
+		}
+		end := start + size
+		if end+2 > p.limits.MaxRequest {
+			return p.fail(errRequest)
+		}
+		if end+2 > len(buf) {
+			p.need = end + 2 // the header is read again then, which is cheaper than to remember it
+			return NeedMore
+		}
+		if buf[end] != '\r' || buf[end+1] != '\n' {
+			return p.fail(errCRLF)
+		}
+		p.spans = append(p.spans, span{uint32(start), uint32(end)})
+		p.pos, p.seen = end+2, end+2
+	}
+	return p.finishArray(buf)
+}
+
+// bulkHeader reads the header of an argument at pos: where the argument starts and how long it is.
+func (p *Parser) bulkHeader(buf []byte) (start, size int, outcome Outcome) {
+	if p.pos < len(buf) && buf[p.pos] == '$' {
+		n, length := shortLength(buf[p.pos+1:])
+		if length > 0 && n <= p.limits.MaxBulk {
+			return p.pos + 1 + length, n, Done
+		}
+	}
+	text, outcome := p.headerLine(buf, errBulkLine)
+	if outcome != Done {
+		return 0, 0, outcome
+	}
+	if len(text) == 0 || text[0] != '$' {
+		return 0, 0, p.fail(unexpected(buf[p.pos]))
+	}
+	n, ok := ParseInt(text[1:])
+	switch {
+	case !ok || n < 0 || n > int64(max(p.limits.MaxBulk, DefaultLimits.MaxBulk)):
+		return 0, 0, p.fail(errBulk)
+	case n > int64(p.limits.MaxBulk) && p.limits.Unauthenticated:
+		return 0, 0, p.fail(errBulkUnauth)
+	case n > int64(p.limits.MaxBulk):
+		return 0, 0, p.fail(errBulk)
+	}
+	return p.pos + len(text) + 2, int(n), Done
+}
+
+// finishArray turns the spans into views of buf, now that it will not move any more.
+func (p *Parser) finishArray(buf []byte) Outcome {
+	if cap(p.args) < len(p.spans) {
+		p.args = make([][]byte, 0, max(len(p.spans), fewArgs))
+	}
+	for _, s := range p.spans {
+		p.args = append(p.args, buf[s.start:s.end:s.end])
+	}
+	return p.finish(p.pos, false)
+}
+
+// finish ends a request of so many bytes.
+func (p *Parser) finish(length int, inline bool) Outcome {
+	p.stage, p.length, p.inline = atRequest, length, inline
+	if cap(p.spans) > keptArgs {
+		p.spans = nil // now, because a small request that follows would not look
+	}
+	return Done
+}
+
+// fail ends the stream.
+func (p *Parser) fail(text string) Outcome {
+	p.forget()
+	p.stage, p.err, p.need = atEnd, text, 0
+	return Malformed
+}
+
+// headerLine returns the line at pos without its CR LF. A line longer than MaxInline fails with tooLong.
+func (p *Parser) headerLine(buf []byte, tooLong string) ([]byte, Outcome) {
+	end, outcome := p.lineEnd(buf, '\r', tooLong)
+	switch {
+	case outcome != Done:
+		return nil, outcome
+	case end+1 == len(buf):
+		p.need = len(buf) + 1
+		return nil, NeedMore
+	case buf[end+1] != '\n':
+		return nil, p.fail(errCRLF)
+	}
+	return buf[p.pos:end], Done
+}
+
+// lineEnd returns where in buf the byte stop first comes in the line at pos, at most MaxInline bytes after pos. It goes on from the
+// end of the last search. As in Redis, whose search is C's strchr, a line with a NUL has no end, and becomes too long in time.
+func (p *Parser) lineEnd(buf []byte, stop byte, tooLong string) (int, Outcome) {
+	line := buf[p.pos:min(len(buf), p.pos+p.limits.MaxInline+1)]
+	from := min(p.seen-p.pos, len(line)) // more only if MaxInline has shrunk
+	end := bytes.IndexByte(line[from:], stop)
+	if end < 0 {
+		end = len(line) - from
+	}
+	if nul := bytes.IndexByte(line[from:from+end], 0); nul >= 0 {
+		p.seen += nul // the next search stops here at once
+	} else {
+		p.seen += end
+		if p.seen < p.pos+len(line) {
+			return p.seen, Done
+		}
+	}
+	if len(line) > p.limits.MaxInline {
+		return 0, p.fail(tooLong)
+	}
+	p.need = len(buf) + 1
+	return 0, NeedMore
+}
+
+// unexpected words the complaint about a byte where an argument should begin.
+func unexpected(got byte) string {
+	text := "ERR Protocol error: expected '$', got '" + string([]byte{got}) + "'"
+	return strings.NewReplacer("\r", " ", "\n", " ").Replace(text)
+}
