@@ -79,8 +79,8 @@ func complete(t *table, c *Command, own string) {
 	byID[c.ID] = c
 	c.fold = foldName([]byte(own))
 	c.Group = t.group
-	if c.ACL == 0 && c.Subs == nil {
-		c.ACL = t.acl
+	if c.acl == 0 && c.Subs == nil {
+		c.acl = t.acl
 	}
 	c.First, c.Last, c.Step = legacyRange(c.Keys)
 	for _, k := range c.Keys {

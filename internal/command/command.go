@@ -55,7 +55,7 @@ type Command struct {
 	Since      string // version of Redis, or of Valkey for what only it has
 	Deprecated string // version that deprecated it, if any
 	Summary    string
-	ACL        category // the categories that do not follow from Flags
+	acl        category // what does not follow from Flags
 
 	// repeatable decides for a row marked Idempotent whose options matter.
 	repeatable func(args [][]byte) bool

@@ -22,7 +22,6 @@ const (
 	Fast                              // constant or logarithmic time
 	NoAuth                            // allowed before AUTH
 	NoMandatoryKeys                   // a call without any key is valid
-	Protected                         // off unless the configuration enables it
 	NoAsyncLoading                    // refused during an asynchronous load
 	NoMulti                           // not allowed inside MULTI
 	MovableKeys                       // First, Last and Step do not tell all keys; set by build
@@ -43,7 +42,7 @@ const (
 var flagNames = [...]string{
 	"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking",
 	"loading", "stale", "skip_monitor", "skip_slowlog", "asking", "fast",
-	"no_auth", "no_mandatory_keys", "protected", "no_async_loading",
+	"no_auth", "no_mandatory_keys", "no_async_loading",
 	"no_multi", "movablekeys", "allow_busy",
 }
 
@@ -87,7 +86,7 @@ var categoryNames = [...]string{
 
 // Categories returns the ACL categories of c as COMMAND INFO shows them.
 func (c *Command) Categories() []string {
-	return bitNames(uint32(c.ACL|c.Flags.categories(c.ACL)), categoryNames[:])
+	return bitNames(uint32(c.acl|c.Flags.categories(c.acl)), categoryNames[:])
 }
 
 // categories derives the categories that follow from flags, by Redis's rules.
