@@ -1,0 +1,152 @@
+package netloop
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// dial is one call of Loop.Dial until one of its callbacks ran.
+type dial struct {
+	loop   *Loop
+	addr   string
+	open   func(c *Conn) Handler
+	failed func(error)
+	timer  *Timer
+	conn   *Conn              // nil while the name is resolved
+	cancel context.CancelFunc // ends the resolving
+}
+
+// Dial connects to addr ("ip:port" or "name:port"). Exactly one of the callbacks runs, on the loop and never inside Dial: open with
+// the connected conn, to return its handler (nil closes it), or fail, also when timeout has passed or the group closes.
+func (l *Loop) Dial(addr string, timeout time.Duration, open func(c *Conn) Handler, fail func(error)) {
+	d := &dial{loop: l, addr: addr, open: open, failed: fail}
+	l.dials[d] = struct{}{}
+	d.timer = l.After(timeout, func() { d.fail(os.ErrDeadlineExceeded) })
+	if to, err := netip.ParseAddrPort(addr); err == nil {
+		// Posted, so that an immediate failure is not reported inside this call.
+		l.Post(func() { d.connect(to) })
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	d.cancel = cancel
+	go func() {
+		to, err := resolve(ctx, addr)
+		l.Post(func() {
+			if err != nil {
+				d.fail(err)
+				return
+			}
+			d.connect(to)
+		})
+	}()
+}
+
+// resolve asks for the addresses of "name:port" and returns the first.
+func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(addr)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return netip.AddrPortFrom(ips[0].Unmap(), uint16(port)), nil
+}
+
+// connect begins the connecting; epoll tells when it is over.
+func (d *dial) connect(to netip.AddrPort) {
+	if d.done() {
+		return
+	}
+	fd, err := startConnect(to)
+	if err != nil {
+		d.fail(err)
+		return
+	}
+	l := d.loop
+	l.load.Add(1)
+	c := l.newConn(fd, to)
+	c.dial = d
+	d.conn = c
+	c.armed = c.interest()
+	if err := l.watch(fd, int32(fd), c.gen, c.armed); err != nil {
+		d.fail(err)
+	}
+}
+
+func startConnect(to netip.AddrPort) (fd int, err error) {
+	family := unix.AF_INET6
+	var sa unix.Sockaddr = &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()}
+	if to.Addr().Unmap().Is4() {
+		family = unix.AF_INET
+		sa = &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().Unmap().As4()}
+	}
+	fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, os.NewSyscallError("socket", err)
+	}
+	setOptions(fd)
+	if err := unix.Connect(fd, sa); err != nil && err != unix.EINPROGRESS {
+		unix.Close(fd)
+		return -1, os.NewSyscallError("connect", err)
+	}
+	return fd, nil
+}
+
+// finish is called by the first event of a connecting socket.
+func (d *dial) finish() {
+	code, err := unix.GetsockoptInt(d.conn.fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err == nil && code != 0 {
+		err = unix.Errno(code)
+	}
+	if err != nil {
+		d.fail(os.NewSyscallError("connect", err))
+		return
+	}
+	d.end()
+	c := d.conn
+	c.dial = nil
+	if sa, err := unix.Getsockname(c.fd); err == nil {
+		c.local = addrPort(sa)
+	}
+	c.rearmLater()
+	c.loop.stats.Dialed++
+	c.open(d.open)
+}
+
+// fail ends the dial with an error, unless it is over.
+func (d *dial) fail(err error) {
+	if d.done() {
+		return
+	}
+	d.end()
+	if d.conn != nil {
+		d.conn.Close(err) // has no handler yet
+	}
+	err = fmt.Errorf("cannot connect to %q: %w", d.addr, err)
+	d.loop.call("dial", func() { d.failed(err) })
+}
+
+func (d *dial) done() bool {
+	_, active := d.loop.dials[d]
+	return !active
+}
+
+func (d *dial) end() {
+	delete(d.loop.dials, d)
+	d.timer.Stop()
+	if d.cancel != nil {
+		d.cancel()
+	}
+}

@@ -1,0 +1,182 @@
+package netloop
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	scratchSize = 256 << 10      // the most that one read takes: what one conn may do before the next has its turn
+	smallKept   = 16 << 10       // kept input up to this size is moved in front of the next read, in the scratch buffer
+	minRead     = 16 << 10       // a read into a conn's own buffer has at least this much room
+	defaultMax  = 1<<30 + 64<<10 // see SetMaxInput
+)
+
+// Wake makes the loop call OnData again with the input kept, in this iteration or the next: for a handler that stopped early.
+// Without any such input nothing happens. While too much output is unsent the call waits until there is less.
+func (c *Conn) Wake() {
+	if c.woken || c.closed {
+		return
+	}
+	c.woken = true
+	c.loop.woken = append(c.loop.woken, c)
+}
+
+// Want is a hint from inside OnData: less than n bytes of input are no use, do not call before (see resp.Parser.Need).
+func (c *Conn) Want(n int) { c.want = n }
+
+// SetMaxInput sets how much unconsumed input stops reading (1 GiB and 64 KiB by default). OnData is called at that point whatever
+// it wanted; when it does not consume anything then, only Wake makes the conn go on.
+func (c *Conn) SetMaxInput(n int) { c.maxIn = n }
+
+// receive makes one read and offers the input. hangup says that epoll reported an error or a hangup.
+func (c *Conn) receive(hangup bool) {
+	l := c.loop
+	kept := len(c.in) - c.inOff
+	own := kept > smallKept
+	var buf []byte
+	if own {
+		buf = c.room()
+	} else {
+		// The common case. A pipelining client's last command is usually cut in the middle: with the piece in front, the
+		// next read is again as long as the scratch buffer, and the handler sees one run of bytes.
+		copy(l.scratch, c.in[c.inOff:])
+		buf = l.scratch[:kept]
+	}
+	n, errno := recv(c.fd, buf[kept:min(cap(buf), kept+scratchSize)])
+	l.stats.Reads++
+	switch {
+	case errno == 0 && n > 0:
+		l.stats.BytesIn += uint64(n)
+		c.settle(buf[:kept+n], own)
+	case errno == 0:
+		c.endOfInput()
+	case errno == unix.EAGAIN || errno == unix.EINTR:
+		if hangup {
+			c.Close(c.socketError())
+		}
+	default:
+		c.Close(os.NewSyscallError("recv", errno))
+	}
+}
+
+// room returns the kept input at the front of a buffer with space for a read behind it.
+func (c *Conn) room() []byte {
+	live := c.in[c.inOff:]
+	if cap(live)-len(live) >= minRead {
+		return live
+	}
+	// Doubling keeps copying linear. What the handler wants bounds the doubling, but is never trusted by itself: the peer
+	// has to send half of it first.
+	size := 2 * len(live)
+	if c.want > len(live) {
+		size = min(size, c.want)
+	}
+	size = max(size, len(live)+minRead)
+	if cap(c.in) >= size && c.inOff >= len(live) {
+		copy(c.in[:len(live)], live) // cannot overlap, and costs less than what was consumed since the last time
+		c.in, c.inOff = c.in[:len(live)], 0
+		return c.in
+	}
+	grown := append(c.loop.pool.get(size), live...)
+	c.loop.pool.put(c.in)
+	c.in, c.inOff = grown, 0
+	return grown
+}
+
+// settle offers in to the handler and keeps what it leaves. own: in is the conn's own buffer, otherwise the scratch buffer.
+func (c *Conn) settle(in []byte, own bool) {
+	rest := c.offer(in)
+	switch {
+	case len(rest) == 0:
+		c.dropInput()
+	case own:
+		// in begins at inOff of c.in, and may be longer than c.in was.
+		c.in = c.in[:c.inOff+len(in)]
+		c.inOff += len(in) - len(rest)
+	default:
+		if cap(c.in) < len(rest) {
+			c.dropInput()
+			c.in = c.loop.pool.get(len(rest))
+		}
+		c.in, c.inOff = append(c.in[:0], rest...), 0
+	}
+	if len(rest) >= c.maxIn {
+		c.hold(holdInput)
+	} else if c.holds&holdInput != 0 {
+		c.release(holdInput)
+	}
+}
+
+func (c *Conn) dropInput() {
+	if c.in != nil {
+		c.loop.pool.put(c.in)
+		c.in, c.inOff = nil, 0
+	}
+}
+
+// offer calls OnData if the handler can be expected to get further, and returns what it did not consume.
+func (c *Conn) offer(in []byte) []byte {
+	if c.closed || len(in) < min(c.want, c.maxIn) {
+		return in
+	}
+	c.want = 0
+	c.woken = false
+	return in[c.callData(in):]
+}
+
+func (c *Conn) callData(in []byte) (consumed int) {
+	defer c.loop.recoverConn(c)
+	n := c.handler.OnData(c, in)
+	if n < 0 || n > len(in) {
+		panic(fmt.Sprintf("BUG: OnData consumed %d of %d bytes", n, len(in)))
+	}
+	return n
+}
+
+// offerKept calls OnData with the input kept, if there is any and nothing forbids it now.
+func (c *Conn) offerKept() {
+	if c.closed || c.finishing || c.holds&holdOutput != 0 || len(c.in) == c.inOff {
+		return
+	}
+	c.settle(c.in[c.inOff:], true)
+}
+
+// endOfInput is called when the peer has finished sending: all input was offered, or is offered now if that is owed.
+func (c *Conn) endOfInput() {
+	c.hold(holdEnd)
+	if c.woken {
+		c.offerKept()
+	}
+	switch {
+	case c.closed || c.finishing || c.keepsOpen():
+	case c.Queued() > 0:
+		c.finish(io.EOF)
+	default:
+		c.Close(io.EOF)
+	}
+}
+
+func (c *Conn) keepsOpen() (open bool) {
+	h, ok := c.handler.(HalfCloser)
+	if !ok {
+		return false
+	}
+	defer c.loop.recoverConn(c)
+	return h.OnEOF(c)
+}
+
+// socketError says why epoll reported an error or a hangup.
+func (c *Conn) socketError() error {
+	code, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	switch {
+	case err != nil:
+		return os.NewSyscallError("getsockopt", err)
+	case code != 0:
+		return os.NewSyscallError("recv", unix.Errno(code))
+	}
+	return io.EOF
+}

@@ -1,0 +1,250 @@
+package netloop
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	acceptBatch   = 64                     // accepted per iteration: a storm of connections does not hold up those that are there
+	acceptBackoff = 100 * time.Millisecond // after running out of descriptors or memory
+	acceptLogGap  = time.Second
+	keepAlive     = 300 // seconds of silence after which the system asks the peer whether it is there, as Redis does
+)
+
+// Listener accepts connections for all loops of a group. One of the loops watches it.
+type Listener struct {
+	group  *Group
+	loop   *Loop
+	addr   string
+	handle func(c *Conn) Handler
+	number int // in loop.listeners
+	last   int // loop that got the last connection; only used on loop
+	logged time.Duration
+
+	mu sync.Mutex
+	fd int // -1 when closed: accepting and closing exclude each other
+}
+
+// Listen accepts TCP connections on addr ("host:port", port 0 for any free one). Each goes to the loop with the fewest; accept
+// runs there and returns its handler, or nil to refuse it. So accept is called on several loops at once. Connections that
+// cannot be accepted for want of descriptors wait in the kernel; this is logged once a second.
+func (g *Group) Listen(addr string, accept func(c *Conn) Handler) (*Listener, error) {
+	fd, bound, err := listenFD(addr)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %q: %w", addr, err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		unix.Close(fd)
+		return nil, fmt.Errorf("cannot listen on %q: %w", addr, ErrClosed)
+	}
+	l := g.loops[g.nextLoop%len(g.loops)]
+	g.nextLoop++
+	ln := &Listener{group: g, loop: l, addr: bound, handle: accept, fd: fd, number: -1}
+	g.listeners[ln] = struct{}{}
+	l.Post(ln.start)
+	return ln, nil
+}
+
+// listenFD lets package net do the listening (it knows about dual stack, and the system's backlog), and takes the socket away
+// from its poller, by a duplicate.
+func listenFD(addr string) (fd int, bound string, err error) {
+	nl, err := net.Listen("tcp", addr)
+	if err != nil {
+		return -1, "", err
+	}
+	defer nl.Close()
+	raw, err := nl.(*net.TCPListener).SyscallConn()
+	if err != nil {
+		return -1, "", err
+	}
+	fd = -1
+	var dupErr error
+	err = raw.Control(func(listening uintptr) {
+		fd, dupErr = unix.FcntlInt(listening, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	return fd, nl.Addr().String(), errors.Join(err, dupErr)
+}
+
+// Addr returns the bound "ip:port".
+func (ln *Listener) Addr() string { return ln.addr }
+
+// Close stops accepting and frees the port before it returns. Connections already accepted stay. From any goroutine.
+func (ln *Listener) Close() error {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.fd < 0 {
+		return nil
+	}
+	err := unix.Close(ln.fd) // also ends its watch
+	ln.fd = -1
+	ln.loop.Post(ln.removed)
+	ln.group.forgetListener(ln)
+	if err != nil {
+		return fmt.Errorf("cannot close listener %s: %w", ln.addr, err)
+	}
+	return nil
+}
+
+func (g *Group) forgetListener(ln *Listener) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.listeners, ln)
+}
+
+// start and removed run on the listener's loop.
+func (ln *Listener) start() {
+	ln.number = len(ln.loop.listeners)
+	ln.loop.listeners = append(ln.loop.listeners, ln)
+	ln.watch()
+}
+
+func (ln *Listener) watch() {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.fd < 0 {
+		return
+	}
+	if err := ln.loop.watch(ln.fd, listenerTag(ln.number), 0, unix.EPOLLIN); err != nil {
+		ln.loop.log.Error("cannot accept connections", "addr", ln.addr, "error", err)
+	}
+}
+
+func (ln *Listener) removed() {
+	if ln.number >= 0 {
+		ln.loop.listeners[ln.number] = nil
+	}
+}
+
+// accept takes the connections waiting at a listener and spreads them over the loops.
+func (l *Loop) accept(number int) {
+	ln := l.listeners[number]
+	if ln == nil {
+		return
+	}
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	for range acceptBatch {
+		if ln.fd < 0 {
+			return
+		}
+		fd, sa, err := unix.Accept4(ln.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		switch err {
+		case nil:
+			ln.hand(fd, addrPort(sa))
+		case unix.EAGAIN:
+			return
+		case unix.EINTR, unix.ECONNABORTED:
+		default:
+			ln.backOff(err)
+			return
+		}
+	}
+}
+
+// hand gives a connection to the loop with the fewest, taking turns among equals.
+func (ln *Listener) hand(fd int, remote netip.AddrPort) {
+	loops := ln.group.loops
+	best := loops[(ln.last+1)%len(loops)]
+	for i := range loops {
+		if l := loops[(ln.last+1+i)%len(loops)]; l.load.Load() < best.load.Load() {
+			best = l
+		}
+	}
+	ln.last = best.index
+	best.load.Add(1)
+	if !best.mail.post(func() { best.adopt(fd, remote, ln.handle) }) {
+		best.load.Add(-1)
+		unix.Close(fd)
+	}
+}
+
+// backOff stops watching for a while: the kernel would report the same waiting connection again and again.
+func (ln *Listener) backOff(err error) {
+	l := ln.loop
+	if l.now-ln.logged >= acceptLogGap || ln.logged == 0 {
+		ln.logged = l.now
+		l.log.Error("cannot accept connection", "addr", ln.addr, "error", err)
+	}
+	unix.EpollCtl(l.epfd, unix.EPOLL_CTL_DEL, ln.fd, nil)
+	l.After(acceptBackoff, ln.watch)
+}
+
+// adopt makes a conn of an accepted socket. It was counted in load already.
+func (l *Loop) adopt(fd int, remote netip.AddrPort, accept func(c *Conn) Handler) {
+	if l.stop {
+		l.load.Add(-1)
+		unix.Close(fd)
+		return
+	}
+	l.stats.Accepted++
+	c := l.newConn(fd, remote)
+	c.armed = unix.EPOLLIN
+	if err := l.watch(fd, int32(fd), c.gen, c.armed); err != nil {
+		l.log.Error("cannot accept connection", "error", err)
+		c.Close(err)
+		return
+	}
+	setOptions(fd)
+	c.open(accept)
+}
+
+// newConn puts a socket into the loop's table.
+func (l *Loop) newConn(fd int, remote netip.AddrPort) *Conn {
+	l.lastGen++
+	c := &Conn{loop: l, fd: fd, gen: l.lastGen, maxIn: defaultMax, remote: remote}
+	if sa, err := unix.Getsockname(fd); err == nil {
+		c.local = addrPort(sa)
+	}
+	for len(l.conns) <= fd {
+		l.conns = append(l.conns, nil)
+	}
+	l.conns[fd] = c
+	return c
+}
+
+// open asks for the conn's handler.
+func (c *Conn) open(accept func(c *Conn) Handler) {
+	defer c.loop.recoverConn(c)
+	c.handler = accept(c)
+	if c.handler == nil {
+		c.Close(nil)
+		return
+	}
+	c.flusher, _ = c.handler.(Flusher)
+}
+
+// forget closes the conn's socket and takes it out of the table. Closing ends its watch by epoll, too.
+func (l *Loop) forget(c *Conn) {
+	l.conns[c.fd] = nil
+	unix.Close(c.fd)
+	c.fd = -1
+	l.load.Add(-1)
+}
+
+// setOptions: without TCP_NODELAY small replies would wait for acknowledgements. A socket that refuses is still of use.
+func setOptions(fd int) {
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, keepAlive)
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, keepAlive/3)
+}
+
+// addrPort converts an address, IPv4 in IPv6 to plain IPv4. What is not TCP has none.
+func addrPort(sa unix.Sockaddr) netip.AddrPort {
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
+	}
+	return netip.AddrPort{}
+}

@@ -1,0 +1,335 @@
+package netloop
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	maxEvents = 512
+	// maxWait is the longest sleep: a loop that was stopped with its process, or throttled, notices by its absence.
+	maxWait = 100 * time.Millisecond
+)
+
+// Loop is one thread with its epoll instance and its connections. Its methods may be called only on that thread (from a
+// handler, or a function given to Post) unless they say otherwise.
+type Loop struct {
+	index int
+	cfg   Config
+	log   *slog.Logger
+	epfd  int
+
+	// now is the group's monotonic clock, read once an iteration. started is its zero on the wall.
+	now     time.Duration
+	started time.Time
+
+	conns     []*Conn     // by descriptor; nil where the descriptor is not a conn of this loop
+	listeners []*Listener // by number, see listenerTag; nil where closed
+	lastGen   int32
+	events    []unix.EpollEvent
+	scratch   []byte // input is read here first; given to handlers, valid during one OnData
+	pool      pool
+
+	// Work for the rest of an iteration. A conn is on each of these at most once (its flags say so); one that closes stays
+	// on them, and is passed over.
+	woken         []*Conn
+	dirtyFlushers []*Conn
+	dirtyConns    []*Conn
+	rearm         []*Conn
+	closing       []*Conn
+	spareWoken    []*Conn // empty: takes the place of woken while that is worked through
+	spareFuncs    []func()
+
+	blocked []*Conn // those whose socket takes no more output
+	dials   map[*dial]struct{}
+	timers  timerHeap
+	hooks   []func()
+	stalls  []stallHook
+	gap     time.Duration // between the starts of the last two iterations
+	stats   LoopStats
+	idle    bool // the last wait brought nothing
+	rawOnly bool // tests: never wait by a blocking call
+	stop    bool
+
+	_         [64]byte // other threads write below: not into the cache line of the fields above
+	mail      mailbox
+	load      atomic.Int64 // conns given to this loop, also those still on their way
+	lastStall atomic.Int64
+}
+
+// wakeTag and listenerTag are what epoll returns in the place of a descriptor for what is not a conn.
+const wakeTag = -1
+
+func listenerTag(number int) int32 { return -2 - int32(number) }
+
+func newLoop(index int, cfg Config, started time.Time) (*Loop, error) {
+	l := &Loop{
+		index: index, cfg: cfg, log: cfg.Logger, started: started,
+		events:  make([]unix.EpollEvent, maxEvents),
+		scratch: make([]byte, scratchSize),
+		dials:   make(map[*dial]struct{}),
+	}
+	var err error
+	if l.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("cannot create epoll instance: %w", err)
+	}
+	if err := l.mail.open(); err != nil {
+		unix.Close(l.epfd)
+		return nil, err
+	}
+	if err := l.watch(l.mail.fd, wakeTag, 0, unix.EPOLLIN|unix.EPOLLET); err != nil {
+		l.mail.close()
+		unix.Close(l.epfd)
+		return nil, err
+	}
+	l.now = time.Since(started)
+	l.Every(min(cfg.Stall/4, time.Second), l.closeStalled)
+	return l, nil
+}
+
+func (l *Loop) watch(fd int, tag, gen int32, events uint32) error {
+	ev := unix.EpollEvent{Events: events, Fd: tag, Pad: gen}
+	if err := unix.EpollCtl(l.epfd, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
+		return fmt.Errorf("cannot watch descriptor: %w", os.NewSyscallError("epoll_ctl", err))
+	}
+	return nil
+}
+
+// Index returns the loop's place in Group.Loops.
+func (l *Loop) Index() int { return l.index }
+
+// Now returns the time since the group was made, monotonic, as read at the start of the iteration.
+func (l *Loop) Now() time.Duration { return l.now }
+
+// UnixMilli returns the wall clock of the group's start plus Now: it never steps, and may be off by what the clock was.
+func (l *Loop) UnixMilli() int64 { return l.started.UnixMilli() + l.now.Milliseconds() }
+
+// Post has f run on the loop, from any goroutine, in the order of posting. Everything posted before Group.Close is run; later
+// it is dropped. The queue is not bounded: whoever posts must bound what it has posted and not yet seen done.
+func (l *Loop) Post(f func()) { l.mail.post(f) }
+
+// OnIterationEnd has f run in every iteration, when all input and posted functions were dealt with and nothing of this
+// iteration's output is written. Keep hooks few and quick.
+func (l *Loop) OnIterationEnd(f func()) { l.hooks = append(l.hooks, f) }
+
+// run is the loop's thread.
+func (l *Loop) run() {
+	runtime.LockOSThread()
+	for !l.stop {
+		n := l.wait()
+		l.iterate(l.events[:n])
+	}
+	l.shutdown()
+}
+
+// iterate does one round. The order is that of a request's way through: everything is read before anything is written, so that
+// what many connections cause is sent in one write each.
+func (l *Loop) iterate(events []unix.EpollEvent) {
+	l.tellStall()
+	for i := range events {
+		l.dispatch(&events[i])
+	}
+	l.runPosted()
+	l.runTimers()
+	l.runWoken()
+	for _, f := range l.hooks {
+		l.call("hook", f)
+	}
+	flushAll(&l.dirtyFlushers)
+	flushAll(&l.dirtyConns)
+	l.reap()
+	l.rearmAll()
+}
+
+// wait sleeps until there is something to do, and starts the next iteration's clock.
+func (l *Loop) wait() int {
+	ended := time.Since(l.started)
+	busy := ended - l.now
+	l.stats.Iterations++
+	l.stats.Busy += busy
+	l.stats.LongestIteration = max(l.stats.LongestIteration, busy)
+
+	timeout := l.timeout(ended)
+	if timeout > 0 && !l.mail.fallAsleep() {
+		timeout = 0
+	}
+	n, errno := l.poll(timeout)
+	l.mail.wakeUp()
+	if errno != 0 {
+		n = 0
+		l.noteWaitError(errno)
+	}
+	l.idle = n == 0
+	l.noteGap(timeout)
+	return n
+}
+
+// poll chooses how to wait. A raw wait that brought nothing was ended by the scheduler, which needs the processor, or by a
+// timer: the loop is idle, and lends its processor while it waits. Any event makes the next wait raw again.
+func (l *Loop) poll(timeout time.Duration) (int, unix.Errno) {
+	if l.idle && timeout > 0 && !l.rawOnly {
+		return waitBlocking(l.epfd, l.events, timeout)
+	}
+	return waitRaw(l.epfd, l.events, timeout)
+}
+
+// noteWaitError yields after EINTR: the signal may have been the scheduler's, which waits for this thread to stop the world.
+func (l *Loop) noteWaitError(errno unix.Errno) {
+	if errno != unix.EINTR {
+		panic(fmt.Sprintf("BUG: cannot wait for events: %v", errno))
+	}
+	runtime.Gosched()
+}
+
+// timeout is how long the loop may sleep.
+func (l *Loop) timeout(now time.Duration) time.Duration {
+	if len(l.woken)+len(l.dirtyFlushers)+len(l.dirtyConns)+len(l.closing) > 0 {
+		return 0
+	}
+	if len(l.timers) == 0 {
+		return maxWait
+	}
+	return min(maxWait, max(0, l.timers[0].at-now))
+}
+
+// dispatch handles one event. Epoll returned it before this iteration began: the conn may have closed since, and its
+// descriptor may already be another conn's, which the generation tells.
+func (l *Loop) dispatch(ev *unix.EpollEvent) {
+	if ev.Fd < 0 {
+		if ev.Fd != wakeTag {
+			l.accept(int(-2 - ev.Fd))
+		}
+		return
+	}
+	c := l.conns[ev.Fd]
+	if c == nil || c.gen != ev.Pad {
+		return
+	}
+	if c.dial != nil {
+		c.dial.finish()
+		return
+	}
+	if ev.Events&unix.EPOLLOUT != 0 {
+		c.writable()
+	}
+	hangup := ev.Events&(unix.EPOLLERR|unix.EPOLLHUP) != 0
+	switch {
+	case c.holds == 0:
+		if hangup || ev.Events&unix.EPOLLIN != 0 {
+			c.receive(hangup)
+		}
+	case hangup:
+		// Nobody reads, so the error would be reported for ever. Both directions are gone: nothing is lost.
+		c.Close(c.socketError())
+	}
+}
+
+func (l *Loop) runPosted() {
+	if !l.mail.pending.Load() {
+		return
+	}
+	funcs := l.mail.take(l.spareFuncs)
+	l.stats.Posted += uint64(len(funcs))
+	for _, f := range funcs {
+		l.call("posted function", f)
+	}
+	clear(funcs)
+	l.spareFuncs = funcs[:0]
+}
+
+// runWoken offers kept input again. A handler that calls Wake meanwhile is called in the next iteration: the others come first.
+func (l *Loop) runWoken() {
+	list := l.woken
+	l.woken = l.spareWoken
+	for _, c := range list {
+		if c.woken {
+			c.woken = false
+			c.offerKept()
+		}
+	}
+	l.spareWoken = emptied(list)
+}
+
+// flushAll flushes the conns of list. What is marked dirty meanwhile waits for the next iteration: handlers that keep marking
+// each other cannot keep the loop from reading.
+func flushAll(list *[]*Conn) {
+	n := len(*list)
+	for i := range n {
+		(*list)[i].flush()
+	}
+	left := copy(*list, (*list)[n:])
+	clear((*list)[left:])
+	*list = (*list)[:left]
+}
+
+// reap calls OnClose for every conn that closed in this iteration, also those that another's OnClose closes.
+func (l *Loop) reap() {
+	for i := 0; i < len(l.closing); i++ {
+		c := l.closing[i]
+		c.dropInput()
+		c.dropOutput()
+		l.callClose(c)
+	}
+	l.closing = emptied(l.closing)
+}
+
+func (l *Loop) callClose(c *Conn) {
+	if c.handler == nil {
+		return
+	}
+	defer l.recoverConn(c)
+	c.handler.OnClose(c, c.err)
+}
+
+// rearmAll tells epoll what changed.
+func (l *Loop) rearmAll() {
+	for _, c := range l.rearm {
+		c.rearming = false
+		events := c.interest()
+		if c.closed || events == c.armed {
+			continue
+		}
+		c.armed = events
+		ev := unix.EpollEvent{Events: events, Fd: int32(c.fd), Pad: c.gen}
+		if err := unix.EpollCtl(l.epfd, unix.EPOLL_CTL_MOD, c.fd, &ev); err != nil {
+			c.Close(os.NewSyscallError("epoll_ctl", err))
+		}
+	}
+	l.rearm = emptied(l.rearm)
+}
+
+// emptied returns list without its elements, and without keeping them from the garbage collector.
+func emptied(list []*Conn) []*Conn {
+	clear(list)
+	return list[:0]
+}
+
+// call runs f; a panic is logged and counted.
+func (l *Loop) call(what string, f func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			l.logPanic(what, r)
+		}
+	}()
+	f()
+}
+
+// recoverConn is deferred around every call of a handler: its panic closes that conn only.
+func (l *Loop) recoverConn(c *Conn) {
+	if r := recover(); r != nil {
+		l.logPanic("handler", r)
+		c.Close(fmt.Errorf("handler panicked: %v", r))
+	}
+}
+
+func (l *Loop) logPanic(what string, r any) {
+	l.stats.Panics++
+	l.log.Error("panic on event loop", "in", what, "loop", l.index, "panic", r, "stack", string(debug.Stack()))
+}

@@ -1,0 +1,227 @@
+package netloop
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxHint bounds the buffer that a conn is lent before it is known what it has to send.
+const maxHint = 64 << 10
+
+// Out returns the output buffer, to be appended to and given back with SetOut within the same call of a handler. It may begin
+// with bytes that are already sent: only append. The buffer is lent by the loop and goes back when all is sent.
+func (c *Conn) Out() []byte {
+	if c.out == nil && !c.closed {
+		c.out = c.loop.pool.get(c.outHint)
+	}
+	return c.out
+}
+
+// Reserve is Out with room for at least n more bytes: a large reply is appended without growing step by step.
+func (c *Conn) Reserve(n int) []byte {
+	b := c.Out()
+	if cap(b)-len(b) >= n || c.closed {
+		return b
+	}
+	live := b[c.outOff:]
+	grown := append(c.loop.pool.get(len(live)+n), live...)
+	c.loop.pool.put(b)
+	c.out, c.outOff = grown, 0
+	return grown
+}
+
+// SetOut replaces the output buffer by b, which is what Out returned with something appended, and is the conn's from now on. It
+// is written once, at the end of the iteration.
+func (c *Conn) SetOut(b []byte) {
+	if c.closed {
+		return
+	}
+	if c.Queued() > c.loop.cfg.SoftOut {
+		c.overrun = true
+	}
+	if c.out != nil && !sameArray(c.out, b) {
+		c.loop.pool.put(c.out) // append has moved the output into a larger array
+	}
+	c.out = b
+	c.MarkDirty()
+}
+
+func sameArray(a, b []byte) bool {
+	return cap(a) > 0 && cap(b) > 0 && &a[:1][0] == &b[:1][0]
+}
+
+// Queued returns the number of unsent bytes of output.
+func (c *Conn) Queued() int { return len(c.out) - c.outOff }
+
+// Full reports whether unsent output has reached the soft limit. A handler that stops executing then is offered the rest of
+// its input as soon as there is less: this bounds what one read's worth of commands can pile up.
+func (c *Conn) Full() bool { return c.Queued() > c.loop.cfg.SoftOut }
+
+// MarkDirty has the conn flushed at the end of this iteration (when called while flushing: of the next one).
+func (c *Conn) MarkDirty() {
+	if c.dirty || c.closed {
+		return
+	}
+	c.dirty = true
+	if c.flusher != nil {
+		c.loop.dirtyFlushers = append(c.loop.dirtyFlushers, c)
+	} else {
+		c.loop.dirtyConns = append(c.loop.dirtyConns, c)
+	}
+}
+
+// TryWrite is for Flushers: one write of p, which stays the caller's. When it is short, OnFlush is called as soon as the socket
+// takes bytes again, and until then TryWrite returns 0 without trying. After an error the conn is closed.
+func (c *Conn) TryWrite(p []byte) (n int, err error) {
+	if c.closed {
+		return 0, unix.EPIPE
+	}
+	if c.blocked > 0 || len(p) == 0 {
+		return 0, nil
+	}
+	n, errno := send(c.fd, p)
+	c.loop.stats.Writes++
+	switch {
+	case errno == 0:
+		c.loop.stats.BytesOut += uint64(n)
+	case errno == unix.EAGAIN || errno == unix.EINTR:
+		n = 0
+	default:
+		err = os.NewSyscallError("send", errno)
+		c.Close(err)
+		return 0, err
+	}
+	if n < len(p) {
+		c.block()
+	}
+	return n, nil
+}
+
+// flush sends what there is, in one write.
+func (c *Conn) flush() {
+	c.dirty = false
+	if c.closed {
+		return
+	}
+	if c.blocked == 0 {
+		c.flushOut()
+		if c.flusher != nil && c.blocked == 0 && !c.closed {
+			c.callFlush()
+		}
+	}
+	switch {
+	case c.closed:
+	case c.finishing && c.blocked == 0 && c.Queued() == 0:
+		c.discardInput()
+		c.Close(c.err)
+	default:
+		c.limitOutput()
+	}
+}
+
+func (c *Conn) callFlush() {
+	defer c.loop.recoverConn(c)
+	c.flusher.OnFlush(c)
+}
+
+// flushOut sends the conn's own output buffer and lets go of what is sent.
+func (c *Conn) flushOut() {
+	queued := c.Queued()
+	if queued == 0 {
+		c.dropOutput()
+		return
+	}
+	// The next buffer is about as large as those that were needed lately: rarely grown, and not large for nothing.
+	c.outHint = max(min(queued, maxHint), c.outHint-c.outHint/8)
+	n, err := c.TryWrite(c.out[c.outOff:])
+	switch {
+	case err != nil:
+	case n == queued:
+		c.dropOutput()
+	default:
+		c.outOff += n
+		// Moving the rest down only once more is sent than left keeps copying linear.
+		if c.outOff > len(c.out)-c.outOff {
+			c.out = c.out[:copy(c.out, c.out[c.outOff:])]
+			c.outOff = 0
+		}
+	}
+}
+
+func (c *Conn) dropOutput() {
+	if c.out != nil {
+		c.loop.pool.put(c.out)
+		c.out, c.outOff = nil, 0
+	}
+}
+
+// limitOutput stops and starts reading by how much is unsent, and gives up on a peer that lets too much pile up. One reply
+// may be larger than the hard limit; only what is added above the soft one counts as piling up.
+func (c *Conn) limitOutput() {
+	queued := c.Queued()
+	switch {
+	case queued > c.loop.cfg.HardOut && c.overrun:
+		c.closeSlow()
+	case queued > c.loop.cfg.SoftOut:
+		c.hold(holdOutput)
+	case queued <= c.loop.cfg.SoftOut/2:
+		c.overrun = false
+		c.release(holdOutput)
+	}
+}
+
+func (c *Conn) closeSlow() {
+	c.loop.stats.SlowReaders++
+	c.Close(ErrSlowReader)
+}
+
+// discardInput throws away input that was not read: closing a socket with some left resets it, and the reset can overtake our
+// last reply. What arrives later than this is the peer's own risk.
+func (c *Conn) discardInput() {
+	for range 4 {
+		if n, errno := recv(c.fd, c.loop.scratch); errno != 0 || n < len(c.loop.scratch) {
+			return
+		}
+	}
+}
+
+// block notes that the socket takes no more. The first byte that it takes again counts as progress.
+func (c *Conn) block() {
+	c.progressed = c.loop.now
+	if c.blocked == 0 {
+		c.loop.blocked = append(c.loop.blocked, c)
+		c.blocked = len(c.loop.blocked)
+		c.rearmLater()
+	}
+}
+
+// unblock removes the conn from the blocked list; the last one takes its place.
+func (c *Conn) unblock() {
+	if c.blocked == 0 {
+		return
+	}
+	list := c.loop.blocked
+	last := list[len(list)-1]
+	list[c.blocked-1] = last
+	last.blocked = c.blocked
+	list[len(list)-1] = nil
+	c.loop.blocked = list[:len(list)-1]
+	c.blocked = 0
+	c.rearmLater()
+}
+
+// writable is called when the socket takes bytes again: the flush comes with all others at the end of the iteration.
+func (c *Conn) writable() {
+	c.unblock()
+	c.MarkDirty()
+}
+
+// closeStalled gives up on peers that took nothing of their output for Config.Stall.
+func (l *Loop) closeStalled() {
+	for i := len(l.blocked) - 1; i >= 0; i-- { // backwards: closing moves the last one into the gap
+		if c := l.blocked[i]; l.now-c.progressed >= l.cfg.Stall {
+			c.closeSlow()
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package netloop
+
+import "time"
+
+type stallHook struct {
+	limit time.Duration
+	f     func(l *Loop, gap time.Duration)
+}
+
+// OnStall has f run on every loop that did not run for longer than limit (its process was stopped, throttled or swapped out, or
+// a handler took that long), when it runs again and before it reads anything: so that a node does not answer from a time that
+// is over. gap is the time since the loop's last iteration began. limit must be above 100 ms, for which an idle loop
+// may sleep. Effective from each loop's next iteration; from any goroutine.
+func (g *Group) OnStall(limit time.Duration, f func(l *Loop, gap time.Duration)) {
+	for _, l := range g.loops {
+		l.Post(func() { l.stalls = append(l.stalls, stallHook{limit, f}) })
+	}
+}
+
+// LastStall returns the longest time by which an iteration has begun later than it should have, from any goroutine.
+func (l *Loop) LastStall() time.Duration { return time.Duration(l.lastStall.Load()) }
+
+// noteGap starts the clock of an iteration. slept is how long the loop meant to wait for it.
+func (l *Loop) noteGap(slept time.Duration) {
+	now := time.Since(l.started)
+	l.gap = now - l.now
+	l.now = now
+	if late := l.gap - slept; late > l.LastStall() {
+		l.lastStall.Store(int64(late))
+	}
+}
+
+func (l *Loop) tellStall() {
+	for _, h := range l.stalls {
+		if gap := l.gap; gap > h.limit {
+			l.call("stall hook", func() { h.f(l, gap) })
+		}
+	}
+}

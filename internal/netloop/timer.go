@@ -1,0 +1,86 @@
+package netloop
+
+import (
+	"container/heap"
+	"time"
+)
+
+// tick is the coarseness of timers: all that fall due within one tick fire in the same iteration.
+const tick = 10 * time.Millisecond
+
+// Timer is a function to be called later on its loop.
+type Timer struct {
+	loop  *Loop
+	at    time.Duration // on the loop's clock, a multiple of tick
+	every time.Duration // 0: once
+	f     func()
+	index int // in the loop's heap; -1 when not there
+}
+
+// After calls f on the loop once, d after Now, or up to one tick (and the length of an iteration) later.
+func (l *Loop) After(d time.Duration, f func()) *Timer {
+	return l.schedule(d, 0, f)
+}
+
+// Every calls f on the loop every d (at least one tick). Calls missed because the loop was busy are skipped, not made up for.
+func (l *Loop) Every(d time.Duration, f func()) *Timer {
+	return l.schedule(d, max(d, tick), f)
+}
+
+func (l *Loop) schedule(d, every time.Duration, f func()) *Timer {
+	t := &Timer{loop: l, at: roundUp(l.now + d), every: every, f: f}
+	heap.Push(&l.timers, t)
+	return t
+}
+
+// roundUp gives the first multiple of tick after d: a timer set while timers run is never due in the same run.
+func roundUp(d time.Duration) time.Duration {
+	return d/tick*tick + tick
+}
+
+// Stop makes sure that the timer does not fire (again). Stopping twice, or after it fired, is allowed.
+func (t *Timer) Stop() {
+	t.every = 0
+	if t.index >= 0 {
+		heap.Remove(&t.loop.timers, t.index)
+	}
+}
+
+// runTimers calls every timer that is due.
+func (l *Loop) runTimers() {
+	for len(l.timers) > 0 && l.timers[0].at <= l.now {
+		t := l.timers[0]
+		if t.every > 0 {
+			t.at = roundUp(max(t.at-tick+t.every, l.now))
+			heap.Fix(&l.timers, 0)
+		} else {
+			heap.Pop(&l.timers)
+		}
+		l.call("timer", t.f)
+	}
+}
+
+// timerHeap orders timers by due time for container/heap.
+type timerHeap []*Timer
+
+func (h timerHeap) Len() int           { return len(h) }
+func (h timerHeap) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h timerHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *timerHeap) Push(x any) {
+	t := x.(*Timer)
+	t.index = len(*h)
+	*h = append(*h, t)
+}
+
+func (h *timerHeap) Pop() any {
+	last := len(*h) - 1
+	t := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	t.index = -1
+	return t
+}
