@@ -27,16 +27,23 @@ func (c *Command) FirstKey(args [][]byte) int {
 func (c *Command) AppendKeys(dst []int, args [][]byte) ([]int, bool) {
 	valid := true
 	for i := range c.Keys {
-		run, ok := c.Keys[i].find(args)
+		var ok bool
+		dst, ok = c.Keys[i].AppendKeys(dst, args)
 		valid = valid && ok
-		if run.first == 0 {
-			continue
-		}
-		for p := run.first; p <= run.last; p += run.step {
-			dst = append(dst, p)
-		}
 	}
 	return dst, valid
+}
+
+// AppendKeys is Command.AppendKeys for the keys of one spec.
+func (k *KeySpec) AppendKeys(dst []int, args [][]byte) ([]int, bool) {
+	run, ok := k.find(args)
+	if run.first == 0 {
+		return dst, ok
+	}
+	for p := run.first; p <= run.last; p += run.step {
+		dst = append(dst, p)
+	}
+	return dst, ok
 }
 
 // keyRun is every step-th argument from first to last; first 0 means none.

@@ -42,7 +42,7 @@ var clusterTable = table{group: "cluster", rows: []Command{
 				Route: Local,
 				Since: "3.0.0", Summary: "Lists some keys of a slot."},
 			{ID: ClusterHelp, Name: "cluster|help", Arity: 2, Flags: Loading | Stale,
-				Route: Local,
+				Route: Local, Built: true,
 				Since: "5.0.0", Summary: "Explains the CLUSTER commands."},
 			{ID: ClusterInfo, Name: "cluster|info", Arity: 2, Flags: Loading | Stale,
 				Route: Local, Built: true,

@@ -21,7 +21,7 @@ var connectionTable = table{group: "connection", acl: catConnection, rows: []Com
 				Route: Local,
 				Since: "6.0.0", Summary: "Returns which connection gets the invalidation messages of this one."},
 			{ID: ClientHelp, Name: "client|help", Arity: 2, Flags: Loading | Stale,
-				Route: Local,
+				Route: Local, Built: true,
 				Since: "5.0.0", Summary: "Explains the CLIENT commands."},
 			{ID: ClientID, Name: "client|id", Arity: 2, Flags: NoScript | Loading | Stale,
 				Route: Local, Built: true,

@@ -63,7 +63,7 @@ var serverTable = table{group: "server", rows: []Command{
 				Route: Local, Built: true,
 				Since: "2.8.13", Summary: "Tells which arguments of a command are keys."},
 			{ID: CommandGetKeysAndFlags, Name: "command|getkeysandflags", Arity: -3, Flags: Loading | Stale, acl: catConnection,
-				Route: Local,
+				Route: Local, Built: true,
 				Since: "7.0.0", Summary: "Tells which arguments of a command are keys, and what it does to them."},
 			{ID: CommandHelp, Name: "command|help", Arity: 2, Flags: Loading | Stale, acl: catConnection,
 				Route: Local, Built: true,
