@@ -2,6 +2,7 @@ package session
 
 import (
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
 // Action is what the caller must do besides sending the reply.
@@ -9,31 +10,109 @@ type Action uint8
 
 const (
 	ActionNone            Action = iota
-	ActionCloseAfterReply        // send what is queued, then close (QUIT, too many wrong passwords)
-	ActionClose                  // close at once, without a reply (an HTTP request)
-	ActionReset                  // RESET: State is already reset; drop everything else that the session holds
+	ActionCloseAfterReply        // send what is queued, then close: QUIT, too many wrong passwords
+	ActionClose                  // close at once, without a reply: an HTTP request
+	ActionReset                  // RESET: the State is reset already; drop what else the session holds
 	ActionVersionChanged         // HELLO: State.Version is another one now
-	ActionClientList             // CLIENT LIST: nothing appended; gather the lines of all loops, see ClientFilterOf
+	ActionClientList             // CLIENT LIST: nothing appended; visit all loops, see ClientFilterOf
 )
 
 // Refuse appends the error for a request that must not be executed: unknown or
-// unbuilt command, wrong number of arguments, no authentication. c is what
-// command.Lookup found for args[0], or nil. args must not be empty.
+// unbuilt command or subcommand, wrong number of arguments, no authentication,
+// in that order, which is Redis's. c is what command.Lookup found for args[0],
+// or nil; args must not be empty.
+//
+// It is for the requests that are not plainly right. A hot path skips it when
+// c is built, has no subcommands, fits ArityOK, and State.Authenticated holds.
 func (s *Server) Refuse(st *State, c *command.Command, args [][]byte, dst []byte) (out []byte, a Action, refused bool) {
+	if c == nil && IsHTTP(args) {
+		return dst, ActionClose, true
+	}
+	var scratch [256]byte
+	row, refusal := command.Resolve(scratch[:0], args)
+	if row == nil {
+		return resp.AppendErrorBytes(dst, refusal), ActionNone, true
+	}
+	if text := s.CheckAuth(st, row); text != "" {
+		return resp.AppendError(dst, text), ActionNone, true
+	}
 	return dst, ActionNone, false
 }
 
-// Do answers c if it is one of this package's commands; ok is false otherwise,
-// and then nothing was appended. Refuse must have let the request pass.
-// It also records c as the connection's last command.
+// IsHTTP tells whether a request is the start of an HTTP request: a web page
+// that makes a browser send commands to an address it should not reach. The
+// connection must be closed before the body, where the commands would be.
+func IsHTTP(args [][]byte) bool {
+	return equalFold(args[0], "post") || equalFold(args[0], "host:")
+}
+
+// handler answers one command, whose number of arguments has been checked.
+type handler func(s *Server, st *State, args [][]byte, dst []byte) ([]byte, Action)
+
+// handlers holds this package's commands; all other entries are nil.
+var handlers = [command.NumIDs]handler{
+	command.Ping:   ping,
+	command.Echo:   echo,
+	command.Hello:  (*Server).hello,
+	command.Auth:   (*Server).auth,
+	command.Select: selectDB,
+	command.Quit:   quit,
+	command.Reset:  reset,
+	command.Time:   timeNow,
+
+	command.ReadOnlyCmd:  readOnly,
+	command.ReadWriteCmd: readWrite,
+	command.Asking:       asking,
+
+	command.ClientID:       clientID,
+	command.ClientInfo:     clientInfo,
+	command.ClientList:     clientList,
+	command.ClientSetName:  clientSetName,
+	command.ClientGetName:  clientGetName,
+	command.ClientSetInfo:  clientSetInfo,
+	command.ClientNoEvict:  clientNoEvict,
+	command.ClientNoTouch:  clientNoTouch,
+	command.ClientTracking: clientTracking,
+	command.ClientHelp:     help(clientHelp),
+
+	command.CommandCmd:             commandAll,
+	command.CommandCount:           commandCount,
+	command.CommandInfo:            commandInfo,
+	command.CommandDocs:            commandDocs,
+	command.CommandList:            commandList,
+	command.CommandGetKeys:         commandGetKeys,
+	command.CommandGetKeysAndFlags: commandGetKeysAndFlags,
+	command.CommandHelp:            help(commandHelp),
+
+	command.ConfigGet:       (*Server).configGet,
+	command.ConfigSet:       (*Server).configSet,
+	command.ConfigResetStat: (*Server).configResetStat,
+	command.ConfigHelp:      help(configHelp),
+
+	command.ClusterKeySlot:         clusterKeySlot,
+	command.ClusterSlots:           (*Server).clusterSlots,
+	command.ClusterShards:          (*Server).clusterShards,
+	command.ClusterNodes:           (*Server).clusterNodes,
+	command.ClusterInfo:            (*Server).clusterInfo,
+	command.ClusterMyID:            (*Server).clusterMyID,
+	command.ClusterCountKeysInSlot: (*Server).clusterCountKeysInSlot,
+	command.ClusterHelp:            help(clusterHelp),
+}
+
+// Do answers c if it is one of this package's commands; otherwise ok is false
+// and nothing was appended. c may be a container or already the subcommand's
+// row. Refuse must have let the request pass, or c must plainly fit.
 func (s *Server) Do(st *State, c *command.Command, args [][]byte, dst []byte) (out []byte, a Action, ok bool) {
-	return dst, ActionNone, false
+	if c.Subs != nil && len(args) > 1 {
+		if sub := c.Sub(args[1]); sub != nil {
+			c = sub
+		}
+	}
+	h := handlers[c.ID]
+	if h == nil {
+		return dst, ActionNone, false
+	}
+	st.LastCmd = c.ID
+	out, a = h(s, st, args, dst)
+	return out, a, true
 }
-
-// CheckAuth returns the error text with which c is refused to a connection
-// that has not authenticated, or "".
-func (s *Server) CheckAuth(st *State, c *command.Command) string { return "" }
-
-// IsHTTP tells whether a request is the start of an HTTP request: a browser
-// tricked into sending commands. The connection must be closed without a reply.
-func IsHTTP(args [][]byte) bool { return false }

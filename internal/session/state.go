@@ -1,52 +1,123 @@
 package session
 
 import (
+	"strconv"
+
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
 // State is one client connection. It is owned by the connection's loop.
 type State struct {
-	ID            uint64
+	ID            uint64 // unique in the process, ascending
 	Version       resp.Version
 	Authenticated bool
-	ReadOnly      bool // READONLY was given; kept for CLIENT LIST only
+	ReadOnly      bool // READONLY was given; shown, but changes nothing: only owners answer
 	NoEvict       bool
 	NoTouch       bool
-	AuthFailures  int // wrong passwords so far
+	AuthFailures  int // wrong passwords in a row
 
 	Name, LibName, LibVer string
-	Addr, LAddr           string
-	FD                    int // shown by CLIENT LIST only
+	Addr, LAddr           string // host:port of the client, and of our end
+	FD                    int
 
-	Since     int64      // unix milliseconds of the connection's start
-	LastMilli int64      // unix milliseconds of the last request; the caller stores it
-	LastCmd   command.ID // the caller stores it for commands that Do does not answer
-	LastSub   string     // subcommand of LastCmd when that is a container
+	Since     int64 // unix milliseconds of the connection's start
+	LastMilli int64 // unix milliseconds of the last request; the caller stores it
+	// LastCmd is stored by Do for its own commands and by the caller for the
+	// others; of a subcommand, its own ID. An ID, not a pointer: the store is in
+	// the caller's hot path, and a pointer's would need a write barrier.
+	LastCmd command.ID
 
-	// What CLIENT LIST shows of the buffers; the caller stores them before it
-	// calls AppendClientLine, or leaves them 0.
+	// InBytes and OutBytes are what CLIENT LIST shows of the buffers. The
+	// caller stores them just before it calls AppendClientLine.
 	InBytes, OutBytes int
 }
 
 // NewState is called when a connection is accepted. nowMilli is unix time.
-func (s *Server) NewState(addr, laddr string, nowMilli int64) *State { return nil }
-
-// AppendClientLine appends the connection's line of CLIENT LIST, ended by "\n".
-func AppendClientLine(dst []byte, st *State, nowMilli int64) []byte { return dst }
-
-// AppendClientList encodes the gathered lines as the reply to CLIENT LIST.
-func AppendClientList(dst []byte, v resp.Version, lines []byte) []byte { return dst }
-
-// ClientFilter is which connections a CLIENT LIST asks for.
-type ClientFilter struct {
-	ids  []uint64
-	none bool
+func (s *Server) NewState(addr, laddr string, nowMilli int64) *State {
+	return &State{
+		ID:            s.lastID.Add(1),
+		Version:       resp.RESP2,
+		Authenticated: !s.password.set,
+		Addr:          addr,
+		LAddr:         laddr,
+		Since:         nowMilli,
+		LastMilli:     nowMilli,
+	}
 }
 
-// ClientFilterOf reads the options of a CLIENT LIST for which Do returned
-// ActionClientList. The filter holds no view of args.
-func ClientFilterOf(args [][]byte) ClientFilter { return ClientFilter{} }
+// reset is RESET: the connection as it was accepted. The library's name stays,
+// as in Redis: the same library is still behind the connection.
+func (s *Server) reset(st *State) {
+	st.Version = resp.RESP2
+	st.Authenticated = !s.password.set
+	st.Name = ""
+	st.ReadOnly, st.NoEvict, st.NoTouch = false, false, false
+}
 
-// Match tells whether the filter asks for this connection.
-func (f ClientFilter) Match(st *State) bool { return true }
+// AppendClientLine appends the connection's line of CLIENT LIST, ended by
+// "\n". Fields that Dunlin has no like of are shown as Redis shows an ordinary
+// client's, because programs split the line by its field names.
+func AppendClientLine(dst []byte, st *State, nowMilli int64) []byte {
+	dst = appendField(dst, "id=", int64(st.ID))
+	dst = append(dst, " addr="...)
+	dst = append(dst, st.Addr...)
+	dst = append(dst, " laddr="...)
+	dst = append(dst, st.LAddr...)
+	dst = appendField(dst, " fd=", int64(st.FD))
+	dst = append(dst, " name="...)
+	dst = append(dst, st.Name...)
+	dst = appendField(dst, " age=", seconds(nowMilli-st.Since))
+	dst = appendField(dst, " idle=", seconds(nowMilli-st.LastMilli))
+	dst = append(dst, " flags="...)
+	dst = st.appendFlags(dst)
+	dst = append(dst, " db=0 sub=0 psub=0 ssub=0 multi=-1 watch=0"...)
+	dst = appendField(dst, " qbuf=", int64(st.InBytes))
+	dst = append(dst, " qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0"...)
+	dst = appendField(dst, " obl=", int64(st.OutBytes))
+	dst = append(dst, " oll=0"...)
+	dst = appendField(dst, " omem=", int64(st.OutBytes))
+	dst = appendField(dst, " tot-mem=", int64(st.InBytes+st.OutBytes))
+	dst = append(dst, " events=r cmd="...)
+	dst = st.appendLastCommand(dst)
+	dst = append(dst, " user=default redir=-1"...)
+	dst = appendField(dst, " resp=", int64(st.Version))
+	dst = append(dst, " lib-name="...)
+	dst = append(dst, st.LibName...)
+	dst = append(dst, " lib-ver="...)
+	dst = append(dst, st.LibVer...)
+	return append(dst, '\n')
+}
+
+func (st *State) appendFlags(dst []byte) []byte {
+	before := len(dst)
+	if st.ReadOnly {
+		dst = append(dst, 'r')
+	}
+	if st.NoEvict {
+		dst = append(dst, 'e')
+	}
+	if st.NoTouch {
+		dst = append(dst, 'T')
+	}
+	if len(dst) == before {
+		dst = append(dst, 'N')
+	}
+	return dst
+}
+
+func (st *State) appendLastCommand(dst []byte) []byte {
+	c := command.ByID(st.LastCmd)
+	if c == nil {
+		return append(dst, "NULL"...)
+	}
+	return append(dst, c.Name...)
+}
+
+// seconds rounds down, and hides that loops read their clocks at different times.
+func seconds(millis int64) int64 { return max(0, millis/1000) }
+
+func appendField(dst []byte, name string, n int64) []byte {
+	dst = append(dst, name...)
+	return strconv.AppendInt(dst, n, 10)
+}

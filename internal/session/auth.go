@@ -1,0 +1,160 @@
+package session
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// maxAuthFailures is how many wrong passwords one connection may try. Redis
+// has no such limit; here guessing costs a new connection every three tries.
+const maxAuthFailures = 3
+
+// password is compared as a SHA-256 digest, in constant time: neither its
+// length nor a common prefix can be told from the time that a refusal takes,
+// and a core dump does not hold it.
+type password struct {
+	set    bool
+	digest [sha256.Size]byte
+}
+
+func newPassword(text string) password {
+	return password{set: text != "", digest: sha256.Sum256([]byte(text))}
+}
+
+// accepts tells whether a client may be "default" with this password. Without
+// a password every one is right, as with Redis's "nopass".
+func (p *password) accepts(user, candidate []byte) bool {
+	digest := sha256.Sum256(candidate)
+	right := subtle.ConstantTimeCompare(digest[:], p.digest[:]) == 1
+	return string(user) == "default" && (right || !p.set)
+}
+
+// CheckAuth returns the error text with which c is refused to a connection
+// that has not authenticated, or "".
+func (s *Server) CheckAuth(st *State, c *command.Command) string {
+	if st.Authenticated || c.Flags&command.NoAuth != 0 {
+		return ""
+	}
+	return errNoAuth
+}
+
+// authenticate tries a password. On failure the refusal is in out, and the
+// Action says whether it was one too many.
+func (s *Server) authenticate(st *State, user, pass, dst []byte) (out []byte, a Action, ok bool) {
+	if s.password.accepts(user, pass) {
+		st.Authenticated = true
+		st.AuthFailures = 0
+		return dst, ActionNone, true
+	}
+	st.AuthFailures++
+	if st.AuthFailures >= maxAuthFailures {
+		a = ActionCloseAfterReply
+	}
+	return resp.AppendError(dst, errWrongPass), a, false
+}
+
+// auth answers AUTH [user] password.
+func (s *Server) auth(st *State, args [][]byte, dst []byte) ([]byte, Action) {
+	user, pass := []byte("default"), args[len(args)-1]
+	switch {
+	case len(args) > 3:
+		return resp.AppendError(dst, errSyntax), ActionNone
+	case len(args) == 3:
+		user = args[1]
+	case !s.password.set:
+		return resp.AppendError(dst, errNoPasswordSet), ActionNone
+	}
+	dst, a, ok := s.authenticate(st, user, pass, dst)
+	if !ok {
+		return dst, a
+	}
+	return appendOK(dst), ActionNone
+}
+
+// helloOptions is what HELLO asks for; nil means not given.
+type helloOptions struct {
+	version          resp.Version // 0: leave it
+	user, pass, name []byte
+}
+
+// hello answers HELLO [2|3] [AUTH user password] [SETNAME name]. Everything is
+// checked before anything is changed, so a refused HELLO leaves no trace.
+func (s *Server) hello(st *State, args [][]byte, dst []byte) ([]byte, Action) {
+	o, refusal := parseHello(args)
+	if refusal != "" {
+		return resp.AppendError(dst, refusal), ActionNone
+	}
+	if o.user != nil {
+		var a Action
+		var ok bool
+		if dst, a, ok = s.authenticate(st, o.user, o.pass, dst); !ok {
+			return dst, a
+		}
+	}
+	if !st.Authenticated {
+		return resp.AppendError(dst, errNoAuthHello), ActionNone
+	}
+	if o.name != nil {
+		st.Name = string(o.name)
+	}
+	action := ActionNone
+	if o.version != 0 && o.version != st.Version {
+		// Before the reply is encoded: it is the first in the new version.
+		st.Version = o.version
+		action = ActionVersionChanged
+	}
+	return s.appendHello(dst, st), action
+}
+
+func parseHello(args [][]byte) (o helloOptions, refusal string) {
+	if len(args) < 2 {
+		return o, ""
+	}
+	version, ok := resp.ParseInt(args[1])
+	if !ok {
+		return o, errProtoNumber
+	}
+	if version < 2 || version > 3 {
+		return o, errNoProto
+	}
+	o.version = resp.Version(version)
+	for rest := args[2:]; len(rest) > 0; {
+		switch {
+		case equalFold(rest[0], "AUTH") && len(rest) >= 3:
+			o.user, o.pass, rest = rest[1], rest[2], rest[3:]
+		case equalFold(rest[0], "SETNAME") && len(rest) >= 2:
+			if !validName(rest[1]) {
+				return o, errClientName
+			}
+			o.name, rest = rest[1], rest[2:]
+		default:
+			return o, "ERR Syntax error in HELLO option '" + cut(rest[0]) + "'"
+		}
+	}
+	return o, ""
+}
+
+// appendHello encodes the map that every client library reads first. The mode
+// is "standalone" even though there is a cluster: to a client, a proxy is one
+// big server, and a library told "cluster" would look for replicas and slots.
+func (s *Server) appendHello(dst []byte, st *State) []byte {
+	dst = resp.AppendMap(dst, st.Version, 7)
+	dst = appendPair(dst, "server", "redis")
+	dst = appendPair(dst, "version", RedisVersion)
+	dst = resp.AppendBulkString(dst, "proto")
+	dst = resp.AppendInt(dst, int64(st.Version))
+	dst = resp.AppendBulkString(dst, "id")
+	dst = resp.AppendInt(dst, int64(st.ID))
+	dst = appendPair(dst, "mode", "standalone")
+	dst = appendPair(dst, "role", "master")
+	dst = resp.AppendBulkString(dst, "modules")
+	return resp.AppendArray(dst, 0)
+}
+
+func appendPair(dst []byte, name, value string) []byte {
+	dst = resp.AppendBulkString(dst, name)
+	return resp.AppendBulkString(dst, value)
+}

@@ -1,0 +1,166 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// maxClientName bounds what a connection makes the server keep for it. Redis
+// has no limit; 30,000 connections with names of 512 MB would be the end.
+const maxClientName = 1 << 10
+
+func clientID(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	return resp.AppendInt(dst, int64(st.ID)), ActionNone
+}
+
+func clientInfo(s *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	line := AppendClientLine(nil, st, s.o.Now().UnixMilli())
+	return resp.AppendVerbatim(dst, st.Version, "txt", string(line)), ActionNone
+}
+
+// validName: a name must fit into a field of CLIENT LIST.
+func validName(name []byte) bool {
+	for _, c := range name {
+		if c < '!' || c > '~' {
+			return false
+		}
+	}
+	return len(name) <= maxClientName
+}
+
+func clientSetName(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
+	if !validName(args[2]) {
+		return resp.AppendError(dst, errClientName), ActionNone
+	}
+	st.Name = string(args[2])
+	return appendOK(dst), ActionNone
+}
+
+func clientGetName(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	if st.Name == "" {
+		return resp.AppendNull(dst, st.Version), ActionNone
+	}
+	return resp.AppendBulkString(dst, st.Name), ActionNone
+}
+
+// clientSetInfo answers CLIENT SETINFO LIB-NAME|LIB-VER value.
+func clientSetInfo(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
+	var field *string
+	switch option := args[2]; {
+	case equalFold(option, "lib-name"):
+		field = &st.LibName
+	case equalFold(option, "lib-ver"):
+		field = &st.LibVer
+	default:
+		return resp.AppendError(dst, "ERR Unrecognized option '"+cut(option)+"'"), ActionNone
+	}
+	if !validName(args[3]) {
+		return resp.AppendError(dst, "ERR "+lower(args[2])+" cannot contain spaces, newlines or special characters."), ActionNone
+	}
+	*field = string(args[3])
+	return appendOK(dst), ActionNone
+}
+
+// clientNoEvict keeps a flag that is shown: connections are never evicted for
+// memory here, so there is nothing else to do.
+func clientNoEvict(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
+	return setSwitch(&st.NoEvict, args[2], dst), ActionNone
+}
+
+// clientNoTouch keeps the flag for the caller, whose reads may honour it.
+func clientNoTouch(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
+	return setSwitch(&st.NoTouch, args[2], dst), ActionNone
+}
+
+func setSwitch(flag *bool, value, dst []byte) []byte {
+	switch {
+	case equalFold(value, "on"):
+		*flag = true
+	case equalFold(value, "off"):
+		*flag = false
+	default:
+		return resp.AppendError(dst, errSyntax)
+	}
+	return appendOK(dst)
+}
+
+// clientTracking refuses client-side caching: a client that believed its copies
+// to be invalidated would serve old values. Switching it off always succeeds.
+func clientTracking(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	switch {
+	case equalFold(args[2], "on"):
+		return resp.AppendError(dst, errTracking), ActionNone
+	case equalFold(args[2], "off"):
+		return appendOK(dst), ActionNone
+	}
+	return resp.AppendError(dst, errSyntax), ActionNone
+}
+
+// clientList checks the options of CLIENT LIST; the lines are the caller's part.
+func clientList(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	if _, refusal := parseClientFilter(args); refusal != "" {
+		return resp.AppendError(dst, refusal), ActionNone
+	}
+	return dst, ActionClientList
+}
+
+// ClientFilter is which connections a CLIENT LIST asks for.
+type ClientFilter struct {
+	ids    []int64 // nil: all
+	nobody bool    // a type of client that Dunlin does not have
+}
+
+// ClientFilterOf reads the options of a CLIENT LIST for which Do returned
+// ActionClientList. The filter holds no view of args.
+func ClientFilterOf(args [][]byte) ClientFilter {
+	f, _ := parseClientFilter(args)
+	return f
+}
+
+// Match tells whether the filter asks for this connection.
+func (f ClientFilter) Match(st *State) bool {
+	if f.nobody {
+		return false
+	}
+	return f.ids == nil || slices.Contains(f.ids, int64(st.ID))
+}
+
+// AppendClientList encodes the gathered lines as the reply to CLIENT LIST.
+func AppendClientList(dst []byte, v resp.Version, lines []byte) []byte {
+	return resp.AppendVerbatim(dst, v, "txt", string(lines))
+}
+
+func parseClientFilter(args [][]byte) (f ClientFilter, refusal string) {
+	options := args[2:]
+	switch {
+	case len(options) == 0:
+		return f, ""
+	case len(options) == 2 && equalFold(options[0], "type"):
+		return parseClientType(options[1])
+	case len(options) >= 2 && equalFold(options[0], "id"):
+		return parseClientIDs(options[1:])
+	}
+	return f, errSyntax
+}
+
+func parseClientType(name []byte) (f ClientFilter, refusal string) {
+	switch lower(name) {
+	case "normal":
+		return f, ""
+	case "replica", "slave", "master", "pubsub":
+		return ClientFilter{nobody: true}, ""
+	}
+	return f, "ERR Unknown client type '" + cut(name) + "'"
+}
+
+func parseClientIDs(list [][]byte) (f ClientFilter, refusal string) {
+	for _, arg := range list {
+		id, ok := resp.ParseInt(arg)
+		if !ok {
+			return ClientFilter{}, errClientID
+		}
+		f.ids = append(f.ids, id)
+	}
+	return f, ""
+}

@@ -1,0 +1,81 @@
+package session
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// ping answers PING [message].
+func ping(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	switch len(args) {
+	case 1:
+		return append(dst, "+PONG\r\n"...), ActionNone
+	case 2:
+		return resp.AppendBulk(dst, args[1]), ActionNone
+	}
+	// The one arity that the table's single number cannot express.
+	var scratch [64]byte
+	text := command.AppendWrongArity(scratch[:0], command.ByID(command.Ping))
+	return resp.AppendErrorBytes(dst, text), ActionNone
+}
+
+func echo(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	return resp.AppendBulk(dst, args[1]), ActionNone
+}
+
+// selectDB answers SELECT: there is one database, number 0. Clients select it
+// at connect even when they need not.
+func selectDB(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	n, ok := resp.ParseInt(args[1])
+	switch {
+	case !ok:
+		return resp.AppendError(dst, errNotInteger), ActionNone
+	case n < math.MinInt32 || n > math.MaxInt32:
+		return resp.AppendError(dst, errNotInt32), ActionNone
+	case n != 0:
+		return resp.AppendError(dst, errDBIndex), ActionNone
+	}
+	return appendOK(dst), ActionNone
+}
+
+func quit(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	return appendOK(dst), ActionCloseAfterReply
+}
+
+func reset(s *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	s.reset(st)
+	return append(dst, "+RESET\r\n"...), ActionReset
+}
+
+// timeNow answers TIME: seconds and microseconds, as two strings.
+func timeNow(s *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	micros := s.o.Now().UnixMicro()
+	dst = resp.AppendArray(dst, 2)
+	dst = appendBulkInt(dst, micros/1e6)
+	return appendBulkInt(dst, micros%1e6), ActionNone
+}
+
+// readOnly, readWrite and asking are sent by clients of Redis Cluster before
+// they read from a replica or follow a move. There is nothing to permit: who
+// does not own a key sends the client on.
+func readOnly(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	st.ReadOnly = true
+	return appendOK(dst), ActionNone
+}
+
+func readWrite(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	st.ReadOnly = false
+	return appendOK(dst), ActionNone
+}
+
+func asking(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	return appendOK(dst), ActionNone
+}
+
+func appendBulkInt(dst []byte, n int64) []byte {
+	var digits [20]byte
+	return resp.AppendBulk(dst, strconv.AppendInt(digits[:0], n, 10))
+}

@@ -1,0 +1,100 @@
+package session
+
+import "github.com/dunlin-cache/dunlin/internal/resp"
+
+// help makes the handler of a HELP subcommand. In Redis's form, but only with
+// what is built: help that promises more is worse than none.
+func help(lines []string) handler {
+	return func(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
+		dst = resp.AppendArray(dst, len(lines))
+		for _, line := range lines {
+			dst = resp.AppendSimple(dst, line)
+		}
+		return dst, ActionNone
+	}
+}
+
+var clientHelp = []string{
+	"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"GETNAME",
+	"    Return the name of the current connection.",
+	"ID",
+	"    Return the ID of the current connection.",
+	"INFO",
+	"    Return information about the current client connection.",
+	"LIST [options ...]",
+	"    Return information about client connections. Options:",
+	"    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+	"      Return clients of specified type.",
+	"    * ID <id> [<id> ...]",
+	"      Return the clients with these IDs.",
+	"NO-EVICT (ON|OFF)",
+	"    Protect current client connection from eviction.",
+	"NO-TOUCH (ON|OFF)",
+	"    Read without changing what is evicted next.",
+	"SETINFO (LIB-NAME|LIB-VER) <value>",
+	"    Tell the name or version of the client's library.",
+	"SETNAME <name>",
+	"    Assign the name <name> to the current connection.",
+	"TRACKING OFF",
+	"    Server assisted client side caching is not supported.",
+	"HELP",
+	"    Prints this help.",
+}
+
+var commandHelp = []string{
+	"COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"(no subcommand)",
+	"    Return details about all commands.",
+	"COUNT",
+	"    Return the total number of commands in this server.",
+	"LIST [FILTERBY (MODULE <name>|ACLCAT <category>|PATTERN <pattern>)]",
+	"    Return a list of all commands in this server.",
+	"INFO [<command-name> ...]",
+	"    Return details about multiple commands.",
+	"    If no command names are given, details for all commands are returned.",
+	"DOCS [<command-name> ...]",
+	"    Return documentation details about multiple commands.",
+	"    If no command names are given, documentation details for all",
+	"    commands are returned.",
+	"GETKEYS <full-command>",
+	"    Return the keys from a full command.",
+	"GETKEYSANDFLAGS <full-command>",
+	"    Return the keys and the access flags from a full command.",
+	"HELP",
+	"    Prints this help.",
+}
+
+var configHelp = []string{
+	"CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"GET <pattern>",
+	"    Return parameters matching the glob-like <pattern> and their values.",
+	"SET <directive> <value>",
+	"    Set the configuration <directive> to <value>.",
+	"RESETSTAT",
+	"    Reset statistics reported by the INFO command.",
+	"HELP",
+	"    Prints this help.",
+}
+
+var clusterHelp = []string{
+	"CLUSTER <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"COUNTKEYSINSLOT <slot>",
+	"    Return the number of keys in <slot>.",
+	"INFO",
+	"    Return information about the cluster.",
+	"KEYSLOT <key>",
+	"    Return the hash slot for <key>.",
+	"MYID",
+	"    Return the node id.",
+	"NODES",
+	"    Return cluster configuration seen by node. Output format:",
+	"    <id> <ip:port> <flags> <master> <pings> <pongs> <epoch> <link> <slot> ...",
+	"SLOTS",
+	"    Return information about slots range mappings. Each range is made of:",
+	"    start, end, master and replicas IP addresses, ports and ids",
+	"SHARDS",
+	"    Return information about slot range mappings and the nodes associated with them.",
+	"HELP",
+	"    Prints this help.",
+}
