@@ -41,6 +41,9 @@ var differences = map[string]string{
 // command, as far as both know it.
 func TestAgainstServer(t *testing.T) {
 	server := realServer(t)
+	if !strings.Contains(server.do("INFO", "server").(string), "redis_version:7.0.") {
+		t.Skip("the installed redis-server is not 7.0, whose differences are listed")
+	}
 	seen := map[string]bool{}
 	differ := func(c *Command, property, got, want string) {
 		t.Helper()

@@ -1,7 +1,7 @@
 package command
 
 // The IDs of the top-level commands, in the order of their groups. Spelled as
-// Go spells names; three that a type or a flag has taken end in Cmd.
+// Go spells names; those that a type or a flag has taken end in Cmd.
 const (
 	// string
 	Append ID = iota + 1

@@ -12,8 +12,8 @@ const maxName = 3 * 8
 // memory instead of registers: that took twice the time.
 type fold struct{ w0, w1, w2 uint64 }
 
-// indexBits sizes the index: a third full, so most names sit in their home
-// entry.
+// indexBits sizes the index: a quarter full, so most names sit in their
+// home entry.
 const indexBits = 10
 
 type indexEntry struct {
@@ -95,10 +95,7 @@ func foldName(name []byte) fold {
 // that overlap.
 func load(b []byte) uint64 {
 	n := len(b)
-	switch {
-	case n == 8:
-		return binary.LittleEndian.Uint64(b)
-	case n >= 4:
+	if n >= 4 {
 		low, high := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[n-4:])
 		return uint64(low) | uint64(high)<<(8*(n-4))
 	}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 )
@@ -53,4 +54,38 @@ func TestSub(t *testing.T) {
 	f("client", strings.Repeat("x", 25), 0)
 	f("config", "id", 0)
 	f("get", "id", 0)
+}
+
+// FuzzLookup compares Lookup with a map of names in lower case.
+func FuzzLookup(f *testing.F) {
+	rows := map[string]*Command{"dunlin": ByID(Dunlin)}
+	for _, c := range All() {
+		rows[c.Name] = c
+		f.Add([]byte(c.Name), uint64(0x5555))
+	}
+	f.Fuzz(func(t *testing.T, name []byte, upper uint64) {
+		want := rows[string(asciiLower(name))]
+		if got := Lookup(name); got != want {
+			t.Fatalf("Lookup(%q) = %v, want %v", name, got, want)
+		}
+		// The same name with some letters in upper case.
+		for i, ch := range name {
+			if upper>>(i%64)&1 != 0 && 'a' <= ch && ch <= 'z' {
+				name[i] = ch - 'a' + 'A'
+			}
+		}
+		if got := Lookup(name); got != want {
+			t.Fatalf("Lookup(%q) = %v, want %v", name, got, want)
+		}
+	})
+}
+
+func asciiLower(b []byte) []byte {
+	out := bytes.Clone(b)
+	for i, ch := range out {
+		if 'A' <= ch && ch <= 'Z' {
+			out[i] = ch - 'A' + 'a'
+		}
+	}
+	return out
 }
