@@ -19,24 +19,20 @@ import (
 // nothing tells which of two values is the later one.
 
 // Heal returns the table that puts an end to a split. tables are the tables that
-// the alive members hold and that do not descend from one another, in any order,
-// at least one; alive tells who holds which version. Versions whose table could not
-// be read are replaced as well, but cannot win. The result is newer than each table
-// and than each version in alive; nil if no node serves.
-func Heal(tables []*Table, alive []Member, self Member, copies int) *Table {
+// the alive members hold and that do not descend from one another, in any order;
+// alive tells who holds which version. Versions whose table is not at hand are
+// replaced as well, but cannot win: with no tables at all, because only proxies
+// outlived the last node, Heal starts anew with a hash seed from seed. The result
+// is newer than each table and than each version in alive; nil if no node serves.
+func Heal(tables []*Table, alive []Member, self Member, copies int, seed func() uint64) *Table {
 	nodes := servingNodes(alive)
 	if len(nodes) == 0 {
 		return nil
 	}
 	sorted := slices.SortedFunc(slices.Values(tables), func(a, b *Table) int {
-		return compareVersions(b.Version(), a.Version())
+		return CompareVersions(b.Version(), a.Version())
 	})
-	winner := sorted[0]
-	for _, t := range sorted[1:] {
-		if outlives(t, winner) {
-			winner = t
-		}
-	}
+	winner := longestLived(sorted)
 	replaced := []Version{winner.Version()}
 	for _, t := range sorted {
 		replaced = append(replaced, t.Version())
@@ -44,10 +40,15 @@ func Heal(tables []*Table, alive []Member, self Member, copies int) *Table {
 	for _, m := range alive {
 		replaced = append(replaced, m.Version())
 	}
-	last := slices.MaxFunc(replaced, compareVersions)
+	last := slices.MaxFunc(replaced, CompareVersions)
 
-	next := &Table{Epoch: last.Epoch + 1, Issuer: self.Name(), Seed: winner.Seed}
-	next.Ancestors = joinLineages(replaced, append([]*Table{winner}, sorted...)...)
+	next := &Table{Epoch: last.Epoch + 1, Issuer: self.Name()}
+	next.Ancestors = joinLineages(replaced, sorted...)
+	if winner != nil {
+		next.Seed = winner.Seed
+	} else {
+		next.Seed = seed()
+	}
 	held := heldTables(sorted, alive)
 	keeps := func(p int, owner Member) bool {
 		return keptThroughSplit(winner, held[owner.Name()], p, owner)
@@ -95,6 +96,16 @@ func keptThroughSplit(winner *Table, h holding, p int, owner Member) bool {
 		h.table.Since[p] == winner.Since[p] && winner.Since[p] <= common.Epoch
 }
 
+// longestLived returns the table whose lineage goes on, nil if there is none.
+func longestLived(tables []*Table) (winner *Table) {
+	for _, t := range tables {
+		if winner == nil || outlives(t, winner) {
+			winner = t
+		}
+	}
+	return winner
+}
+
 // outlives reports whether the lineage of a goes on rather than that of b: the one
 // that kept more nodes of the last common table, then the higher epoch, then the
 // greater issuer. Without a common table, because two clusters started apart from
@@ -109,14 +120,14 @@ func outlives(a, b *Table) bool {
 	case len(a.Ancestors) < maxAncestors && len(b.Ancestors) < maxAncestors:
 		byNodes = cmp.Compare(len(a.Nodes), len(b.Nodes))
 	}
-	return cmp.Or(byNodes, compareVersions(a.Version(), b.Version())) > 0
+	return cmp.Or(byNodes, CompareVersions(a.Version(), b.Version())) > 0
 }
 
 // lastCommon returns the newest version in both lineages.
 func lastCommon(a, b *Table) (last Version, ok bool) {
 	for _, v := range append([]Version{a.Version()}, a.Ancestors...) {
 		inBoth := v == b.Version() || b.Descends(v)
-		if inBoth && (!ok || compareVersions(v, last) > 0) {
+		if inBoth && (!ok || CompareVersions(v, last) > 0) {
 			last, ok = v, true
 		}
 	}

@@ -111,7 +111,7 @@ func joinLineages(first []Version, from ...*Table) []Version {
 	for _, t := range from {
 		rest = append(rest, t.Ancestors...)
 	}
-	slices.SortFunc(rest, func(a, b Version) int { return compareVersions(b, a) })
+	slices.SortFunc(rest, func(a, b Version) int { return CompareVersions(b, a) })
 	seen := make(map[Version]bool, len(first)+len(rest))
 	var joined []Version
 	for _, v := range slices.Concat(first, rest) {

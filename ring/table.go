@@ -28,8 +28,8 @@ type Version struct {
 // IsZero reports whether v names no table.
 func (v Version) IsZero() bool { return v.Epoch == 0 }
 
-// compareVersions orders by epoch, then issuer.
-func compareVersions(a, b Version) int {
+// CompareVersions orders versions by epoch, then issuer.
+func CompareVersions(a, b Version) int {
 	return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Issuer, b.Issuer))
 }
 

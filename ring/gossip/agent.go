@@ -1,0 +1,241 @@
+package gossip
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// Agent is this process's membership of a cluster. Its methods may be called from
+// any goroutine.
+type Agent struct {
+	cfg     Config
+	name    string // of this life: memberlist's node name, and issuer of our tables
+	list    *memberlist.Memberlist
+	addr    string // gossip address as others see it
+	started time.Time
+	rejoin  time.Duration
+
+	table  atomic.Pointer[ring.Table]
+	notify notifier
+
+	mu    sync.Mutex
+	self  ring.Member          // with the version of table
+	peers map[string]peer      // by name; without this member
+	lost  map[string]time.Time // gossip addresses of members that died
+	// lastStranger is when somebody answered a join whom we could not accept, or who
+	// did not accept us.
+	lastStranger time.Time
+
+	steering steering // of the steer loop alone
+
+	ctx         context.Context // done when the Agent closes
+	cancel      context.CancelFunc
+	loops       sync.WaitGroup
+	closeOnce   sync.Once
+	wake        chan struct{} // capacity 1: members, table or hints changed
+	metaSoon    chan struct{} // capacity 1: publish our meta with the next batch
+	metaNow     chan struct{} // capacity 1: publish our meta at once
+	wantRefresh atomic.Bool
+
+	rejoins, fetches, fetchErrors, issued, healed, rejected atomic.Uint64
+}
+
+// Stats are counters since the start, and gauges.
+type Stats struct {
+	// Health is 0 when this member meets its deadlines; it grows when its own probes
+	// fail.
+	Health int
+	// Members counts the alive members, this one included.
+	Members int
+	// Rejoins counts attempts to join an address not known alive; Fetches and
+	// FetchErrors tables read from other nodes; Issued the tables that this member
+	// issued as coordinator, and Healed those among them that ended a split. Rejected
+	// counts messages about members that cannot live with us.
+	Rejoins, Fetches, FetchErrors, Issued, Healed, Rejected uint64
+}
+
+// Start opens the gossip port and begins to look for the other members. It does
+// not wait for any.
+func Start(cfg Config) (*Agent, error) {
+	return start(cfg, func(*Agent, *memberlist.Config) {})
+}
+
+// start lets tests put a transport of their own into memberlist's configuration
+// and shorten the agent's intervals.
+func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, fmt.Errorf("cannot start gossip: %w", err)
+	}
+	listConfig, err := cfg.memberlistConfig()
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{
+		cfg:      cfg,
+		name:     cfg.Self.Name(),
+		self:     cfg.Self,
+		peers:    make(map[string]peer),
+		lost:     make(map[string]time.Time),
+		started:  time.Now(),
+		rejoin:   rejoinInterval,
+		wake:     make(chan struct{}, 1),
+		metaSoon: make(chan struct{}, 1),
+		metaNow:  make(chan struct{}, 1),
+		steering: newSteering(),
+		notify: notifier{
+			onTable:   cfg.OnTable,
+			onMembers: cfg.OnMembers,
+			onAccused: cfg.OnAccused,
+			wake:      make(chan struct{}, 1),
+		},
+	}
+	a.ctx, a.cancel = context.WithCancel(context.Background())
+	d := delegate{a}
+	listConfig.Delegate, listConfig.Events, listConfig.Alive = d, d, d
+	listConfig.Logger = memberlistLogger(cfg.Log, func() { a.notify.push(event{accused: true}) })
+	adapt(a, listConfig)
+	a.list, err = memberlist.Create(listConfig)
+	if err != nil {
+		a.cancel()
+		return nil, fmt.Errorf("cannot open gossip port %q: %w", cfg.Bind, err)
+	}
+	// Now, because memberlist writes to its LocalNode in every UpdateNode.
+	a.addr = a.list.LocalNode().Address()
+	a.loops.Go(a.steerLoop)
+	a.loops.Go(a.joinLoop)
+	a.loops.Go(a.metaLoop)
+	a.loops.Go(func() { a.notify.run(a.ctx.Done()) })
+	poke(a.wake)
+	return a, nil
+}
+
+// Table returns the adopted table, nil before the first.
+func (a *Agent) Table() *ring.Table { return a.table.Load() }
+
+// Members returns the alive members, this one included, sorted by id.
+func (a *Agent) Members() []ring.Member { return a.alive() }
+
+// Addr returns the gossip address that other members use.
+func (a *Agent) Addr() string { return a.addr }
+
+// SuspicionTime is how long a member that does not answer is suspected before it is
+// declared dead.
+func (a *Agent) SuspicionTime() time.Duration {
+	a.mu.Lock()
+	n := len(a.peers) + 1
+	a.mu.Unlock()
+	return time.Duration(suspicionMult * max(1, math.Log10(float64(n))) * float64(probeInterval))
+}
+
+// SetState tells everybody how far this member is. It does not wait.
+func (a *Agent) SetState(s ring.State) {
+	a.mu.Lock()
+	a.self.State = s
+	a.mu.Unlock()
+	poke(a.metaNow)
+	poke(a.wake)
+}
+
+// Stats returns the present counters.
+func (a *Agent) Stats() Stats {
+	return Stats{
+		Health:      a.list.GetHealthScore(),
+		Members:     len(a.alive()),
+		Rejoins:     a.rejoins.Load(),
+		Fetches:     a.fetches.Load(),
+		FetchErrors: a.fetchErrors.Load(),
+		Issued:      a.issued.Load(),
+		Healed:      a.healed.Load(),
+		Rejected:    a.rejected.Load(),
+	}
+}
+
+// Leave goes out gracefully within about timeout: it announces that this member is
+// leaving, waits until a table without it has been issued (if there is someone to
+// take over), and then tells the others that it is gone. Close must follow.
+func (a *Agent) Leave(timeout time.Duration) {
+	deadline := time.Now().Add(timeout)
+	a.SetState(ring.Leaving)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for a.stillNeeded() && time.Now().Before(deadline) {
+		select {
+		case <-a.ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+	if isClosed(a.ctx.Done()) {
+		return // memberlist panics when it is to leave after its end
+	}
+	// Memberlist waits for the message to be sent often enough, half a second.
+	if err := a.list.Leave(max(time.Until(deadline), time.Second)); err != nil {
+		a.cfg.Log.Debug("cannot say goodbye to every member", "error", err)
+	}
+}
+
+// stillNeeded reports whether the table names this member although somebody else
+// could take over.
+func (a *Agent) stillNeeded() bool {
+	t := a.Table()
+	if t == nil || t.NodeIndex(a.cfg.Self.ID, a.cfg.Self.Boot) < 0 {
+		return false
+	}
+	return slices.ContainsFunc(a.otherNodes(a.alive()), func(m ring.Member) bool {
+		return m.State == ring.Serving
+	})
+}
+
+// Close stops gossip without a word: to the others this member has crashed, unless
+// Leave was called before. It waits for the agent's goroutines, and for a join
+// under way up to 2 s.
+func (a *Agent) Close() {
+	a.closeOnce.Do(func() {
+		a.cancel()
+		if err := a.list.Shutdown(); err != nil {
+			a.cfg.Log.Debug("cannot shut down gossip", "error", err)
+		}
+		a.loops.Wait()
+	})
+}
+
+func (a *Agent) selfMember() ring.Member {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.self
+}
+
+// metaBatch is how long a member that has adopted a table waits before it says so.
+// Everybody adopts at about the same time, and each announcement costs every member
+// a few packets; what spreads the table is the issuer's own announcement.
+const metaBatch = 200 * time.Millisecond
+
+// metaLoop keeps what gossip tells about this member up to date. UpdateNode waits
+// until its message was sent, so nobody else calls it.
+func (a *Agent) metaLoop() {
+	for {
+		select {
+		case <-a.ctx.Done():
+			return
+		case <-a.metaNow:
+		case <-a.metaSoon:
+			select {
+			case <-a.ctx.Done():
+				return
+			case <-a.metaNow:
+			case <-time.After(metaBatch):
+			}
+		}
+		// Sending goes on after the timeout: the error says nothing.
+		_ = a.list.UpdateNode(gossipInterval)
+	}
+}

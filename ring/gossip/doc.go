@@ -1,0 +1,39 @@
+// Package gossip finds the members of a cluster and agrees with them on one
+// ring.Table. It is the only user of memberlist.
+//
+//	memberlist ──join, leave, update──> member set ──┐
+//	(SWIM, UDP+TCP)                                  │ wake
+//	                                                 v
+//	join loop ──re-resolve, join──> memberlist    steer loop ──Fetch──> members' data ports
+//	                                                 │
+//	           coordinator: gather, Plan or Heal ────┤
+//	           others: fetch what gossip announces ──┤
+//	Adopt, from TAKE ────────────────────────────────┤
+//	                                                 v
+//	meta loop ──(epoch, issuer)──> memberlist     table ──> notify loop ──> OnTable, OnMembers
+//
+// Terms.
+//   - alive: not declared dead by memberlist, which takes about 1.5 s after a
+//     crash. Of two boots of one id only the newer counts, so that a process that
+//     restarts replaces its older self at once.
+//   - coordinator: ring.Coordinator of the alive members. It alone issues tables,
+//     and when it comes into office it first gathers those of all other nodes.
+//   - version, lineage, foreign: as in package ring.
+//
+// What spreads how. Gossip carries 512 bytes about each member: who it is and the
+// version of the table that it holds. The table itself (kilobytes) is fetched from
+// the data port of a node that announced a version which ours does not know.
+//
+// Rules.
+//   - A table is adopted only if it is newer along our lineage (ring.Table.Newer).
+//     Foreign ones are remembered for the coordinator, which heals them.
+//   - Nobody issues a first table before it has met another node, or the bootstrap
+//     wait has passed without any other address answering (join.go).
+//   - Memberlist alone never heals a network partition longer than 30 s. So each
+//     member joins, every 5 s, up to three addresses that it does not know alive.
+//
+// Goroutines: steer, join, meta and notify, all started by Start, stopped by Close,
+// which waits for them. Lock order: memberlist's own node lock, then Agent.mu, then
+// notifier.mu. Memberlist calls our delegate with its lock held, so nothing here
+// calls memberlist while holding Agent.mu.
+package gossip

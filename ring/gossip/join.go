@@ -1,0 +1,138 @@
+package gossip
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+const (
+	rejoinInterval = 5 * time.Second
+	// Until another node is found, addresses are tried more often: all pods of a new
+	// cluster start at once, and most attempts meet a port that is not open yet.
+	searchInterval = 500 * time.Millisecond
+	joinsAtOnce    = 3
+	resolveTimeout = 2 * time.Second
+)
+
+// joinLoop looks for members that are not known alive, for ever: at first to find
+// the cluster, later to heal network partitions.
+func (a *Agent) joinLoop() {
+	for {
+		a.joinSome()
+		wait := a.rejoin
+		if len(a.otherNodes(a.alive())) == 0 {
+			wait = min(wait, searchInterval)
+		}
+		select {
+		case <-a.ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (a *Agent) joinSome() {
+	candidates := a.unknownAddrs(a.resolveJoin())
+	rand.Shuffle(len(candidates), func(i, j int) {
+		candidates[i], candidates[j] = candidates[j], candidates[i]
+	})
+	var joins sync.WaitGroup
+	for _, addr := range candidates[:min(len(candidates), joinsAtOnce)] {
+		joins.Go(func() { a.join(addr) })
+	}
+	joins.Wait()
+}
+
+func (a *Agent) join(addr string) {
+	a.rejoins.Add(1)
+	_, err := a.list.Join([]string{addr})
+	if err == nil || isClosed(a.ctx.Done()) {
+		return
+	}
+	a.cfg.Log.Debug("cannot join member", "addr", addr, "error", err)
+	// Memberlist wraps its errors as texts. One that is not about dialing means that
+	// somebody is there who does not speak with us: another secret, another cluster.
+	if !strings.Contains(err.Error(), "dial tcp") {
+		a.cfg.Log.Warn("gossip address answers but refuses to join: another secret or another cluster?",
+			"addr", addr, "error", err)
+		a.heardStranger()
+	}
+}
+
+// resolveJoin returns the gossip addresses, ip:port, that the join addresses stand
+// for at this moment.
+func (a *Agent) resolveJoin() []string {
+	ctx, cancel := context.WithTimeout(a.ctx, resolveTimeout)
+	defer cancel()
+	var addrs []string
+	for _, join := range a.cfg.Join {
+		host, port, err := splitHostPort(join, DefaultPort)
+		if err != nil {
+			a.cfg.Log.Warn("cannot use join address", "addr", join, "error", err)
+			continue
+		}
+		ips, err := net.DefaultResolver.LookupHost(ctx, host)
+		if err != nil {
+			a.cfg.Log.Debug("cannot resolve join address", "addr", join, "error", err)
+			continue
+		}
+		for _, ip := range ips {
+			addrs = append(addrs, net.JoinHostPort(ip, strconv.Itoa(port)))
+		}
+	}
+	return addrs
+}
+
+// unknownAddrs returns addrs and the addresses of lost members, each once, without
+// those that belong to an alive member.
+func (a *Agent) unknownAddrs(addrs []string) []string {
+	self := a.Addr()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	known := map[string]bool{self: true}
+	for _, p := range a.peers {
+		known[p.gossipAddr] = true
+	}
+	for addr := range a.lost {
+		addrs = append(addrs, addr)
+	}
+	slices.Sort(addrs)
+	return slices.DeleteFunc(slices.Compact(addrs), func(addr string) bool { return known[addr] })
+}
+
+func (a *Agent) heardStranger() {
+	a.mu.Lock()
+	a.lastStranger = time.Now()
+	a.mu.Unlock()
+}
+
+// mayFound reports whether this node may issue the first table of a cluster.
+//
+// Two nodes that start at the same time and do so before they meet have founded two
+// clusters. Healing makes them one again, but drops what one of them stored; so
+// whoever has addresses to ask waits until it has met another node (a proxy may
+// know as little as itself), or until nobody has answered for the bootstrap wait.
+// Somebody who answers but refuses us, because of another secret or another way
+// to place keys, keeps us waiting: a node that was started wrongly shall never
+// become ready rather than serve beside its cluster. Joining itself, through a
+// name that stands for all members, does not count.
+func (a *Agent) mayFound(alive []ring.Member, now time.Time) bool {
+	if len(a.cfg.Join) == 0 || len(a.otherNodes(alive)) > 0 {
+		return true
+	}
+	a.mu.Lock()
+	quietSince := a.lastStranger
+	a.mu.Unlock()
+	if quietSince.Before(a.started) {
+		quietSince = a.started
+	}
+	return now.Sub(quietSince) >= a.cfg.BootstrapWait
+}

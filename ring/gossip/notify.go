@@ -1,0 +1,94 @@
+package gossip
+
+import (
+	"sync"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// notifier hands events to the owner's callbacks, one at a time and in order, on a
+// goroutine of its own: a slow callback delays callbacks, never gossip.
+type notifier struct {
+	onTable   func(*ring.Table)
+	onMembers func([]ring.Member)
+	onAccused func()
+
+	mu    sync.Mutex
+	queue []event
+	wake  chan struct{} // capacity 1
+}
+
+// event is one of the three; the other fields are zero.
+type event struct {
+	table   *ring.Table
+	members []ring.Member
+	accused bool
+}
+
+func (n *notifier) push(e event) {
+	n.mu.Lock()
+	last := len(n.queue) - 1
+	switch {
+	// Only the last of several member lists is of interest, and one accusation is
+	// like another. Tables come at most five times a second.
+	case last >= 0 && e.members != nil && n.queue[last].members != nil,
+		last >= 0 && e.accused && n.queue[last].accused:
+		n.queue[last] = e
+	default:
+		n.queue = append(n.queue, e)
+	}
+	n.mu.Unlock()
+	poke(n.wake)
+}
+
+func (n *notifier) run(done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		case <-n.wake:
+		}
+		for _, e := range n.takeAll() {
+			if isClosed(done) {
+				return
+			}
+			n.deliver(e)
+		}
+	}
+}
+
+func (n *notifier) takeAll() []event {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := n.queue
+	n.queue = nil
+	return all
+}
+
+func (n *notifier) deliver(e event) {
+	switch {
+	case e.table != nil && n.onTable != nil:
+		n.onTable(e.table)
+	case e.members != nil && n.onMembers != nil:
+		n.onMembers(e.members)
+	case e.accused && n.onAccused != nil:
+		n.onAccused()
+	}
+}
+
+// poke wakes whoever waits on c, a channel of capacity 1, without blocking.
+func poke(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // it has not yet seen the last poke
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,259 @@
+package gossip
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+const (
+	// A change is planned when nothing has changed for settle, so that nodes that start
+	// together come into one table; but no later than settleAtMost after the first.
+	settle       = 150 * time.Millisecond
+	settleAtMost = 600 * time.Millisecond
+	// issueInterval allows five epochs a second.
+	issueInterval = 200 * time.Millisecond
+	// retryInterval is how soon a version that could not be fetched is tried again.
+	retryInterval = 200 * time.Millisecond
+	// maxTries is how often the coordinator tries to fetch a foreign table, about 5 s,
+	// before it heals the split without looking at it.
+	maxTries = 8
+	// refreshInterval bounds what a storm of MOVED replies can cost.
+	refreshInterval = 50 * time.Millisecond
+	// idle is how often the steer loop looks around without being woken.
+	idle = time.Second
+)
+
+// steering is what the steer loop remembers from one step to the next.
+type steering struct {
+	members []ring.Member // as last reported to OnMembers
+	// firstChange is when the members changed for the first time since the last table
+	// was planned, zero if they have not; lastChange is the last time.
+	firstChange, lastChange time.Time
+	lastIssue               time.Time
+	lastRefresh             time.Time
+	inOffice                bool // this member is coordinator and has gathered
+	// unread are the versions announced by others that do not belong to our lineage as
+	// far as we know, and their tables once fetched.
+	unread map[ring.Version]*foreign
+}
+
+type foreign struct {
+	table *ring.Table // nil: not fetched yet
+	tries int
+	next  time.Time // of the next try
+}
+
+func newSteering() steering {
+	return steering{unread: make(map[ring.Version]*foreign)}
+}
+
+// steerLoop is the agent's mind: it looks at members and tables whenever something
+// has changed, and brings this member, or as coordinator the cluster, up to date.
+func (a *Agent) steerLoop() {
+	timer := time.NewTimer(idle)
+	defer timer.Stop()
+	for {
+		select {
+		case <-a.ctx.Done():
+			return
+		case <-a.wake:
+		case <-timer.C:
+		}
+		timer.Reset(a.step())
+	}
+}
+
+// step returns how long the loop may sleep if nothing wakes it.
+func (a *Agent) step() time.Duration {
+	s := &a.steering
+	alive := a.alive()
+	if !sameMembers(s.members, alive) {
+		s.lastChange = time.Now()
+		if s.firstChange.IsZero() {
+			s.firstChange = s.lastChange
+		}
+		s.members = alive
+		a.notify.push(event{members: alive})
+	}
+	wait := min(a.refresh(alive), a.catchUp(alive))
+	if c, ok := ring.Coordinator(alive); !ok || c.Name() != a.name {
+		s.inOffice = false
+		return wait
+	}
+	if !s.inOffice {
+		// The predecessor may have issued a table that only some have heard of.
+		a.adoptNewest(a.fetchEach(a.ctx, a.otherNodes(alive), fetchTimeout))
+		s.inOffice = true
+		alive = a.alive() // time has passed
+	}
+	return min(wait, a.govern(alive))
+}
+
+// refresh looks for a newer table if somebody asked to, and returns when to look
+// again.
+func (a *Agent) refresh(alive []ring.Member) time.Duration {
+	s := &a.steering
+	if !a.wantRefresh.Load() {
+		return idle
+	}
+	if wait := refreshInterval - time.Since(s.lastRefresh); wait > 0 {
+		return wait
+	}
+	a.wantRefresh.Store(false)
+	a.adoptNewest(a.fetchEach(a.ctx, a.someNodes(alive), fetchTimeout))
+	s.lastRefresh = time.Now()
+	return idle
+}
+
+// adoptNewest adopts what can be adopted of tables, and keeps foreign ones.
+func (a *Agent) adoptNewest(tables []*ring.Table) {
+	for _, t := range tables {
+		if a.Adopt(t) {
+			continue
+		}
+		if f := a.steering.unread[t.Version()]; f != nil {
+			f.table = t
+		}
+	}
+}
+
+// catchUp fetches the tables that other members announce and that our lineage does
+// not know, and returns when to try again those that it could not get.
+func (a *Agent) catchUp(alive []ring.Member) time.Duration {
+	a.updateUnread(alive)
+	now := time.Now()
+	var holders []ring.Member
+	asked := make(map[ring.Version]bool)
+	for _, m := range a.shuffledNodes(alive) {
+		f := a.steering.unread[m.Version()]
+		if f == nil || f.table != nil || asked[m.Version()] || now.Before(f.next) {
+			continue
+		}
+		asked[m.Version()] = true
+		f.tries++
+		f.next = now.Add(retryInterval)
+		holders = append(holders, m)
+	}
+	if len(holders) > 0 {
+		a.adoptNewest(a.fetchEach(a.ctx, holders, fetchTimeout))
+	}
+	for _, f := range a.steering.unread {
+		// Foreign when it was fetched, perhaps not any longer.
+		if f.table != nil {
+			a.Adopt(f.table)
+		}
+	}
+	a.updateUnread(alive)
+	for _, f := range a.steering.unread {
+		if f.table == nil {
+			return retryInterval
+		}
+	}
+	return idle
+}
+
+// updateUnread notes the versions that alive members announce and forgets those
+// that nobody holds any longer or that our lineage has come to know.
+func (a *Agent) updateUnread(alive []ring.Member) {
+	unread := make(map[ring.Version]*foreign)
+	current := a.Table()
+	for _, m := range alive {
+		v := m.Version()
+		if v.IsZero() || current != nil && (v == current.Version() || current.Descends(v)) {
+			continue
+		}
+		if unread[v] = a.steering.unread[v]; unread[v] == nil {
+			unread[v] = &foreign{}
+		}
+	}
+	a.steering.unread = unread
+}
+
+// govern issues the next table if one is due, and returns when to look again. Only
+// the coordinator calls it.
+func (a *Agent) govern(alive []ring.Member) time.Duration {
+	s := &a.steering
+	now := time.Now()
+	current := a.Table()
+	if current == nil && !a.mayFound(alive, now) {
+		return retryInterval
+	}
+	if wait := s.untilDue(now); wait > 0 {
+		return wait
+	}
+	tables, ready := a.foreignTables(alive, current)
+	if !ready {
+		return retryInterval
+	}
+	self := a.selfMember()
+	var next *ring.Table
+	if len(s.unread) > 0 {
+		next = ring.Heal(tables, alive, self, a.cfg.Copies, newSeed)
+	} else {
+		next = ring.Plan(current, alive, self, a.cfg.Copies, newSeed)
+	}
+	s.firstChange = time.Time{}
+	// Not adopted if a TAKE brought a newer table this very moment: plan again.
+	if next != nil && a.adopt(next) {
+		a.announceIssued(next)
+	}
+	return idle
+}
+
+// untilDue returns how long the next table has to wait.
+func (s *steering) untilDue(now time.Time) time.Duration {
+	settled := s.lastChange.Add(settle)
+	if atMost := s.firstChange.Add(settleAtMost); !s.firstChange.IsZero() && atMost.Before(settled) {
+		settled = atMost
+	}
+	return max(settled.Sub(now), s.lastIssue.Add(issueInterval).Sub(now))
+}
+
+// foreignTables returns our table and the foreign ones that are to be healed, and
+// false while there is hope to read one that is still missing. Versions that only
+// proxies hold are not worth waiting for: no data hangs on them.
+func (a *Agent) foreignTables(alive []ring.Member, current *ring.Table) ([]*ring.Table, bool) {
+	var tables []*ring.Table
+	if current != nil {
+		tables = append(tables, current)
+	}
+	for _, f := range a.steering.unread {
+		if f.table != nil {
+			tables = append(tables, f.table)
+		}
+	}
+	for _, m := range a.otherNodes(alive) {
+		f := a.steering.unread[m.Version()]
+		if f == nil || f.table != nil {
+			continue
+		}
+		// Without any table of our own we would start the whole cluster anew: never
+		// give up then.
+		if current == nil || f.tries < maxTries {
+			return nil, false
+		}
+	}
+	return tables, true
+}
+
+func (a *Agent) announceIssued(t *ring.Table) {
+	a.steering.lastIssue = time.Now()
+	a.issued.Add(1)
+	healed := len(a.steering.unread) > 0
+	if healed {
+		a.healed.Add(1)
+	}
+	poke(a.metaNow)
+	a.cfg.Log.Info("issued table", "epoch", t.Epoch, "nodes", len(t.Nodes), "healed", healed)
+}
+
+// newSeed returns the hash seed of a new cluster. It is a secret of the cluster: who
+// knows it can make keys collide.
+func newSeed() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
+}

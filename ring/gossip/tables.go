@@ -1,0 +1,165 @@
+package gossip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// fetchTimeout bounds the reading of one table, and with it how long one dead
+// but unsuspected node can hold up the steer loop.
+const fetchTimeout = 700 * time.Millisecond
+
+// Adopt makes t, which came another way than by gossip, the table of this member.
+// It reports false if t is not newer than the present table along its lineage.
+func (a *Agent) Adopt(t *ring.Table) bool {
+	if !a.adopt(t) {
+		return false
+	}
+	poke(a.metaSoon)
+	return true
+}
+
+// adopt does not announce t to the other members.
+func (a *Agent) adopt(t *ring.Table) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t == nil || !t.Newer(a.table.Load()) {
+		return false
+	}
+	a.table.Store(t)
+	a.self.Epoch, a.self.Issuer = t.Epoch, t.Issuer
+	// Under the lock, so that tables are queued in the order of their adoption.
+	a.notify.push(event{table: t})
+	poke(a.wake)
+	return true
+}
+
+// Refresh says that somebody seems to have a newer table. It does not wait.
+func (a *Agent) Refresh() {
+	a.wantRefresh.Store(true)
+	poke(a.wake)
+}
+
+// Confirm hears from the other nodes which table is the current one, adopts it and
+// returns it. A node that has not run for a while must not trust its own: the
+// others may have replaced it meanwhile, and any single other node may have slept
+// as long. So all are asked, and one that does not answer is waited for as long as
+// it takes to declare it dead. Confirm returns nil and no error if no other node is
+// alive after that time, and an error when ctx ends first.
+func (a *Agent) Confirm(ctx context.Context) (*ring.Table, error) {
+	begun := time.Now()
+	for {
+		heard, err := a.hearAll(ctx)
+		if err == nil {
+			return heard, nil
+		}
+		alone := len(a.otherNodes(a.alive())) == 0
+		if alone && time.Since(begun) >= a.SuspicionTime() {
+			return nil, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("cannot confirm the table: %w", errors.Join(ctx.Err(), err))
+		case <-a.ctx.Done():
+			return nil, errors.New("cannot confirm the table: gossip is closed")
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+var (
+	errNobody  = errors.New("no other node has told its table")
+	errForeign = errors.New("another node holds a table of a foreign lineage")
+)
+
+// hearAll asks each node that is alive or in the table once.
+func (a *Agent) hearAll(ctx context.Context) (*ring.Table, error) {
+	nodes := a.otherNodes(a.alive())
+	if t := a.Table(); t != nil {
+		nodes = append(nodes, a.otherNodes(t.Nodes)...)
+	}
+	tables := a.fetchEach(ctx, nodes, a.SuspicionTime())
+	if len(tables) == 0 {
+		return nil, errNobody
+	}
+	for _, t := range tables {
+		a.Adopt(t)
+	}
+	current := a.Table()
+	for _, t := range tables {
+		if current.Version() != t.Version() && !current.Descends(t.Version()) {
+			poke(a.wake) // the coordinator, perhaps this member, must heal it first
+			return nil, errForeign
+		}
+	}
+	return current, nil
+}
+
+// fetchEach reads the tables of nodes, all at once and each address once. It
+// returns those that came within timeout, from the newest down.
+func (a *Agent) fetchEach(ctx context.Context, nodes []ring.Member, timeout time.Duration) []*ring.Table {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	stop := context.AfterFunc(a.ctx, cancel)
+	defer stop()
+
+	var mu sync.Mutex
+	var tables []*ring.Table
+	var fetches sync.WaitGroup
+	asked := make(map[string]bool, len(nodes))
+	for _, m := range nodes {
+		if asked[m.Addr] {
+			continue
+		}
+		asked[m.Addr] = true
+		fetches.Go(func() {
+			if t := a.fetch(ctx, m.Addr); t != nil {
+				mu.Lock()
+				tables = append(tables, t)
+				mu.Unlock()
+			}
+		})
+	}
+	fetches.Wait()
+	slices.SortFunc(tables, func(x, y *ring.Table) int {
+		return ring.CompareVersions(y.Version(), x.Version())
+	})
+	return tables
+}
+
+// fetch returns the table of the node at addr, nil if there is none to be had.
+func (a *Agent) fetch(ctx context.Context, addr string) *ring.Table {
+	a.fetches.Add(1)
+	t, err := a.cfg.Fetch(ctx, addr)
+	if err != nil {
+		a.fetchErrors.Add(1)
+		a.cfg.Log.Debug("cannot fetch table", "addr", addr, "error", err)
+		return nil
+	}
+	return t
+}
+
+// someNodes returns the coordinator and two other nodes, never this one.
+func (a *Agent) someNodes(alive []ring.Member) []ring.Member {
+	nodes := a.shuffledNodes(alive)
+	chosen := slices.Clone(nodes[:min(len(nodes), 2)])
+	if c, ok := ring.Coordinator(alive); ok && c.Name() != a.name {
+		chosen = append(chosen, c)
+	}
+	return chosen
+}
+
+// shuffledNodes returns the other nodes in random order, so that not everybody
+// fetches from the same one.
+func (a *Agent) shuffledNodes(alive []ring.Member) []ring.Member {
+	nodes := a.otherNodes(alive)
+	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	return nodes
+}
