@@ -1,0 +1,157 @@
+package resp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startRedis starts a redis-server that ends with the test, and returns its address.
+func startRedis(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("redis-server is not installed")
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().String()
+	free.Close()
+	_, port, _ := net.SplitHostPort(addr)
+	server := exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		server.Process.Kill()
+		server.Wait()
+	})
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			conn.Close()
+			return addr
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("redis-server does not accept on %s", addr)
+		}
+	}
+}
+
+const (
+	sentinel = "*2\r\n$4\r\nECHO\r\n$8\r\nsentinel\r\n"
+	answered = "$8\r\nsentinel\r\n"
+)
+
+// converse sends in to Redis and returns all that it answers until it closes, or until it answers the sentinel, which
+// is sent behind in unless the connection should be closed by then.
+func converse(t *testing.T, addr, in string, closes bool) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if !closes {
+		in += sentinel
+	}
+	if _, err := io.WriteString(conn, in); err != nil {
+		t.Fatal(err)
+	}
+	var out []byte
+	for chunk := make([]byte, 4096); closes || !strings.HasSuffix(string(out), answered); {
+		n, err := conn.Read(chunk)
+		out = append(out, chunk[:n]...)
+		if err == io.EOF || errors.Is(err, syscall.ECONNRESET) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("%.80q: after the answer %q: %v", in, out, err)
+		}
+	}
+	return string(out)
+}
+
+// expected returns what a Redis that knows only ECHO must answer if Parser is right about in, whether the stream
+// is broken then, and how much of in it takes to know.
+func expected(p *Parser, in string) (out string, broken bool, used int) {
+	begin, buf := 0, []byte(in)
+	for end := 1; end <= len(buf); end++ {
+		switch p.Parse(buf[begin:end]) {
+		case Malformed:
+			return out + string(AppendError(nil, p.Err())), true, end
+		case Done:
+			out += string(echo(p.Args()))
+			begin = end
+		}
+	}
+	return out, false, begin
+}
+
+func echo(args [][]byte) []byte {
+	switch {
+	case len(args) == 0:
+		return nil
+	case !strings.EqualFold(string(args[0]), "echo"):
+		panic(fmt.Sprintf("BUG: this test can only ECHO, not %q", args[0]))
+	case len(args) != 2:
+		return AppendError(nil, "ERR wrong number of arguments for 'echo' command")
+	default:
+		return AppendBulk(nil, args[1])
+	}
+}
+
+// TestParserAgreesWithRedis sends the same bytes to Parser and to a real Redis.
+func TestParserAgreesWithRedis(t *testing.T) {
+	addr := startRedis(t)
+	agrees := func(in string, l Limits) {
+		t.Helper()
+		var p Parser
+		p.SetLimits(l)
+		want, broken, used := expected(&p, in)
+		if !broken {
+			want += answered
+		}
+		// What follows the error is not sent: Redis would close with it unread, and the kernel discard the answer.
+		if got := converse(t, addr, in[:used], broken); got != want {
+			t.Errorf("%.80q:\nRedis answers %q\nwe expect     %q", in, got, want)
+		}
+	}
+	for _, c := range brokenRequests {
+		agrees(strings.ReplaceAll(c.in, "PING\r\nECHO", "ECHO"), DefaultLimits)
+	}
+	for _, in := range requestCases {
+		if strings.HasPrefix(in, "ECHO") && !strings.Contains(in, "PING") {
+			agrees(in, DefaultLimits)
+		}
+	}
+	agrees("*0\r\n*-1\r\n*-9\r\n\r\n\n  \t\r\n", DefaultLimits)
+
+	// Random lines of all that means something to the splitting into words.
+	random := rand.New(rand.NewPCG(1, 2))
+	pieces := []string{" ", " ", "\t", "\v", "\r", `"`, `"`, `'`, `'`, `\`, `\x4`, `\x41`, `\n`, `\'`, `\"`, "a", "b", "\xff"}
+	for range 1500 {
+		in := "ECHO"
+		for range random.IntN(12) {
+			in += pieces[random.IntN(len(pieces))]
+		}
+		if plainWord([]byte(in)) == len("ECHO") && strings.IndexAny(in[4:], " \t\r") == 0 {
+			agrees(in+"\r\n", DefaultLimits)
+		}
+	}
+
+	converse(t, addr, "CONFIG SET requirepass secret\r\n", false)
+	agrees("*11\r\n", UnauthenticatedLimits)
+	agrees("*2147483648\r\n", UnauthenticatedLimits)
+	agrees("*2\r\n$4\r\nAUTH\r\n$16385\r\n", UnauthenticatedLimits)
+	agrees("*2\r\n$4\r\nAUTH\r\n$536870913\r\n", UnauthenticatedLimits)
+}

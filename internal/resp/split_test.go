@@ -1,0 +1,195 @@
+package resp
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// A splitting says how many bytes come with the next delivery, of those that are left.
+type splitting struct {
+	name string
+	next func(left int) int
+}
+
+// splittings are the ways in which every case is delivered.
+func splittings(seed uint64) []splitting {
+	random := rand.New(rand.NewPCG(seed, 1))
+	return []splitting{
+		{"whole", func(left int) int { return left }},
+		{"one byte", func(int) int { return 1 }},
+		{"halves", func(left int) int { return (left + 1) / 2 }},
+		{"random", func(left int) int { return 1 + random.IntN(min(left, 40)) }},
+	}
+}
+
+// deliver plays a connection: it hands data out in pieces, each time in a buffer of exactly that length and elsewhere in
+// memory, and overwrites the one before, so that a reader who kept a view of it reads poison. read is called until it
+// has consumed nothing more; at is where in data its buf begins. It returns how much it consumed, or less than 0 to stop for good.
+func deliver(data []byte, split splitting, read func(at int, buf []byte) int) {
+	var buf []byte
+	at := 0
+	for len(data) > 0 {
+		n := split.next(len(data))
+		old := buf
+		buf = slices.Concat(old, data[:n])
+		poison(old)
+		data = data[n:]
+		for len(buf) > 0 {
+			used := read(at, buf)
+			if used < 0 {
+				return
+			}
+			if used == 0 {
+				break
+			}
+			buf = buf[used:]
+			at += used
+		}
+	}
+}
+
+func poison(buf []byte) {
+	for i := range buf {
+		buf[i] = 0xdd
+	}
+}
+
+// oracleStream is what the oracle says about all requests in data, up to an error or the end of what is whole.
+func oracleStream(data []byte, l Limits) []verdict {
+	var all []verdict
+	for len(data) > 0 {
+		v := oracleRequest(data, l)
+		if v.outcome == NeedMore {
+			break
+		}
+		all = append(all, v)
+		if v.outcome == Malformed {
+			break
+		}
+		data = data[v.length:]
+	}
+	return all
+}
+
+// parseStream is what a Parser says about data that is delivered so. needed is called at each NeedMore.
+func parseStream(p *Parser, data []byte, split splitting, needed func(at int, buf []byte, need int)) []verdict {
+	var all []verdict
+	deliver(data, split, func(at int, buf []byte) int {
+		switch p.Parse(buf) {
+		case NeedMore:
+			needed(at, buf, p.Need())
+			return 0
+		case Malformed:
+			all = append(all, verdict{outcome: Malformed, err: p.Err()})
+			return -1
+		default:
+			v := verdict{outcome: Done, length: p.Len(), inline: p.Inline()}
+			for _, arg := range p.Args() {
+				v.args = append(v.args, string(arg))
+			}
+			all = append(all, v)
+			return p.Len()
+		}
+	})
+	return all
+}
+
+// checkRequests compares Parser and oracle over data in every splitting, and Need with both.
+func checkRequests(t *testing.T, data []byte, l Limits) {
+	t.Helper()
+	l = l.resolved()
+	want := oracleStream(data, l)
+	for _, split := range splittings(uint64(len(data))) {
+		var p Parser
+		p.SetLimits(l)
+		got := parseStream(&p, data, split, func(at int, buf []byte, need int) {
+			checkNeed(t, data[at:], buf, need, func(shorter []byte) Outcome { return oracleRequest(shorter, l).outcome })
+		})
+		if !slices.EqualFunc(got, want, sameVerdict) {
+			t.Fatalf("%s of %.200q:\ngot  %v\nwant %v", split.name, data, got, want)
+		}
+		checkIdle(t, &p)
+	}
+}
+
+func sameVerdict(a, b verdict) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+
+// checkNeed checks that need asks for more than buf, and that one byte less would have been in vain. data is the stream from buf's beginning
+// on. Only short inputs: the oracle is slow.
+func checkNeed(t *testing.T, data, buf []byte, need int, judge func([]byte) Outcome) {
+	t.Helper()
+	if need <= len(buf) {
+		t.Fatalf("Need is %d when %d bytes are there: %.200q", need, len(buf), buf)
+	}
+	if len(data) > 400 {
+		return
+	}
+	if shorter := data[:min(len(data), need-1)]; judge(shorter) != NeedMore {
+		t.Fatalf("Need is %d, but %d bytes are enough: %q", need, len(shorter), shorter)
+	}
+}
+
+// checkIdle checks that a Parser with nothing to do holds no view of any buffer and no long list.
+func checkIdle(t *testing.T, p *Parser) {
+	t.Helper()
+	p.Reset()
+	if got := p.Parse(nil); got != NeedMore || p.Need() != 1 || len(p.Args()) != 0 {
+		t.Fatalf("an idle parser says %v, need %d, args %q", got, p.Need(), p.Args())
+	}
+	for i, arg := range p.args[:cap(p.args)] {
+		if arg != nil {
+			t.Fatalf("an idle parser still holds argument %d: %.40q", i, arg)
+		}
+	}
+	if cap(p.args) > keptArgs || cap(p.spans) > keptArgs || cap(p.words) > keptWords {
+		t.Fatalf("an idle parser holds %d views, %d spans, %d bytes of words", cap(p.args), cap(p.spans), cap(p.words))
+	}
+}
+
+// checkReplies compares Scanner and oracle over data in every splitting.
+func checkReplies(t *testing.T, data []byte) {
+	t.Helper()
+	type extent struct {
+		outcome Outcome
+		length  int
+	}
+	var want []extent
+	for rest := data; len(rest) > 0; {
+		length, outcome := oracleReply(rest)
+		if outcome != Done {
+			length = 0
+		}
+		if outcome != NeedMore {
+			want = append(want, extent{outcome, length})
+		}
+		if outcome != Done {
+			break
+		}
+		rest = rest[length:]
+	}
+	for _, split := range splittings(uint64(len(data))) {
+		var s Scanner
+		var got []extent
+		deliver(data, split, func(at int, buf []byte) int {
+			switch outcome := s.Scan(buf); outcome {
+			case NeedMore:
+				checkNeed(t, data[at:], buf, s.Need(), func(shorter []byte) Outcome {
+					_, outcome := oracleReply(shorter)
+					return outcome
+				})
+				return 0
+			case Malformed:
+				got = append(got, extent{Malformed, 0})
+				return -1
+			default:
+				got = append(got, extent{Done, s.Len()})
+				return s.Len()
+			}
+		})
+		if !slices.Equal(got, want) {
+			t.Fatalf("%s of %.200q:\ngot  %v\nwant %v", split.name, data, got, want)
+		}
+	}
+}
