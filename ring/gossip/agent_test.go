@@ -1,0 +1,263 @@
+package gossip
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+func TestThreeNodesStartTogether(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", nil, func(c *Config) { c.Join = []string{"127.0.0.1:1"} })
+	b := w.start("b", []*testAgent{a})
+	c := w.start("c", []*testAgent{a})
+	all := []*testAgent{a, b, c}
+	w.agree(all, "a", "b", "c")
+	if epoch := a.Table().Epoch; epoch > 3 {
+		t.Errorf("three nodes starting together took %d epochs, want at most 3", epoch)
+	}
+}
+
+func TestJoinAndLeave(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", nil)
+	b := w.start("b", []*testAgent{a})
+	w.agree([]*testAgent{a, b}, "a", "b")
+
+	c := w.start("c", []*testAgent{b}, func(c *Config) { c.Self.State = ring.Joining })
+	p := w.start("p", []*testAgent{c}, func(c *Config) { c.Self.Role = ring.RoleProxy })
+	all := []*testAgent{a, b, c, p}
+	w.agree(all, "a", "b")
+	before := a.Table()
+	c.SetState(ring.Serving)
+	w.agree(all, "a", "b", "c")
+	if !a.Table().Descends(before.Version()) {
+		t.Errorf("table %v does not descend from %v", a.Table().Version(), before.Version())
+	}
+
+	// The coordinator itself leaves.
+	begun := time.Now()
+	a.Leave(3 * time.Second)
+	if took := time.Since(begun); took > 2*time.Second {
+		t.Errorf("Leave took %v", took)
+	}
+	if b.Table().NodeIndex("a", a.cfg.Self.Boot) >= 0 {
+		t.Errorf("Leave returned while table %v still names the leaver", b.Table().Version())
+	}
+	w.crash(a)
+	w.agree([]*testAgent{b, c, p}, "b", "c")
+}
+
+func TestCrash(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", nil)
+	b := w.start("b", []*testAgent{a})
+	c := w.start("c", []*testAgent{a})
+	d := w.start("d", []*testAgent{a})
+	w.agree([]*testAgent{a, b, c, d}, "a", "b", "c", "d")
+	begun := time.Now()
+	w.crash(a) // the coordinator
+	w.agree([]*testAgent{b, c, d}, "b", "c", "d")
+	t.Logf("crash of the coordinator: agreed after %v", time.Since(begun))
+	begun = time.Now()
+	w.crash(d)
+	w.agree([]*testAgent{b, c}, "b", "c")
+	t.Logf("crash: agreed after %v", time.Since(begun))
+}
+
+func TestRestartReplacesOlderSelf(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", nil)
+	b := w.start("b", []*testAgent{a})
+	c := w.start("c", []*testAgent{a})
+	w.agree([]*testAgent{a, b, c}, "a", "b", "c")
+	old := c.cfg.Self.Boot
+	w.crash(c)
+	c2 := w.start("c", []*testAgent{a})
+	begun := time.Now()
+	w.eventually(time.Second, func() string {
+		if a.Table().NodeIndex("c", c2.cfg.Self.Boot) < 0 {
+			return "the newer boot is not in the table"
+		}
+		return ""
+	})
+	t.Logf("newer boot in the table after %v", time.Since(begun))
+	for _, m := range a.Members() {
+		if m.ID == "c" && m.Boot == old {
+			t.Error("the older boot is still listed")
+		}
+	}
+	w.agree([]*testAgent{a, b, c2}, "a", "b", "c")
+	for p, o := range a.Table().Owner {
+		if a.Table().Nodes[o].ID == "c" && a.Table().Since[p] == 1 {
+			t.Fatalf("partition %d kept its data over the restart of its owner", p)
+		}
+	}
+}
+
+func TestClustersDoNotMerge(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", nil, func(c *Config) { c.SecretKey = []byte("one") })
+	b := w.start("b", []*testAgent{a}, func(c *Config) { c.SecretKey = []byte("one") })
+	label := w.start("c", []*testAgent{a}, func(c *Config) {
+		c.SecretKey = []byte("one")
+		c.Cluster = "another"
+	})
+	secret := w.start("d", []*testAgent{a}, func(c *Config) { c.SecretKey = []byte("two") })
+	plain := w.start("e", []*testAgent{a})
+	w.agree([]*testAgent{a, b}, "a", "b")
+
+	// Long enough for their bootstrap wait: they may not found clusters beside the
+	// one that answers them.
+	deadline := time.Now().Add(2500 * time.Millisecond)
+	for time.Now().Before(deadline) {
+		for _, x := range []*testAgent{label, secret, plain} {
+			if n := len(x.Members()); n != 1 {
+				t.Fatalf("stranger %s sees %d members", x.name, n)
+			}
+			if x.Table() != nil {
+				t.Fatalf("stranger %s founded a cluster", x.name)
+			}
+		}
+		if n := len(a.Members()); n != 2 {
+			t.Fatalf("a sees %d members, want 2", n)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func TestBootstrapWait(t *testing.T) {
+	w := newWorld(t)
+	begun := time.Now()
+	// Joining itself does not count as meeting somebody.
+	a := w.start("a", nil, func(c *Config) {
+		c.Bind = "127.0.0.1:0"
+		c.Join = []string{"127.0.0.1:1", "localhost:2"}
+	})
+	w.eventually(converged, func() string {
+		if a.Table() == nil {
+			return "no table"
+		}
+		return ""
+	})
+	if waited := time.Since(begun); waited < time.Second {
+		t.Errorf("founded a cluster after %v, want at least the bootstrap wait", waited)
+	}
+}
+
+func TestProxiesOutliveAllNodes(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", nil)
+	b := w.start("b", []*testAgent{a})
+	p := w.start("p", []*testAgent{a}, func(c *Config) { c.Self.Role = ring.RoleProxy })
+	w.agree([]*testAgent{a, b, p}, "a", "b")
+	last := p.Table()
+	w.crash(a)
+	w.crash(b)
+	w.eventually(2*converged, func() string {
+		if len(p.Members()) > 1 {
+			return "proxy still sees nodes"
+		}
+		return ""
+	})
+	a2 := w.start("a", []*testAgent{p})
+	w.agree([]*testAgent{a2, p}, "a")
+	if got := p.Table(); !got.Newer(last) {
+		t.Errorf("table %v is not newer than %v", got.Version(), last.Version())
+	}
+}
+
+func TestSplitHeals(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", nil)
+	b := w.start("b", []*testAgent{a})
+	c := w.start("c", []*testAgent{a})
+	d := w.start("d", []*testAgent{a})
+	p := w.start("p", []*testAgent{a}, func(c *Config) { c.Self.Role = ring.RoleProxy })
+	w.agree([]*testAgent{a, b, c, d, p}, "a", "b", "c", "d")
+	common := a.Table()
+
+	// The coordinator is on the smaller side, with the only join address.
+	w.split(a, p)
+	w.agree([]*testAgent{b, c, d}, "b", "c", "d")
+	w.agree([]*testAgent{a, p}, "a")
+	small, large := a.Table(), b.Table()
+	if small.Newer(large) || large.Newer(small) {
+		t.Fatalf("tables %v and %v are not foreign to each other", small.Version(), large.Version())
+	}
+	if a.Adopt(large) || b.Adopt(small) {
+		t.Fatal("a foreign table was adopted")
+	}
+
+	w.heal()
+	w.eventually(10*time.Second, func() string {
+		return disagreement([]*testAgent{a, b, c, d, p}, []string{"a", "b", "c", "d"})
+	})
+	healed := a.Table()
+	for _, before := range []*ring.Table{common, small, large} {
+		if !healed.Newer(before) {
+			t.Errorf("healed table %v is not newer than %v", healed.Version(), before.Version())
+		}
+	}
+	for p := range healed.Owner {
+		onLarge := healed.OwnerOf(uint16(p)).ID == large.OwnerOf(uint16(p)).ID
+		if onLarge && healed.Since[p] != large.Since[p] {
+			t.Fatalf("partition %d lost its data on the larger side", p)
+		}
+		if !onLarge && healed.Since[p] <= large.Epoch {
+			t.Fatalf("partition %d kept data of the smaller side", p)
+		}
+	}
+}
+
+func TestConfirm(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", nil)
+	b := w.start("b", []*testAgent{a})
+	w.agree([]*testAgent{a, b}, "a", "b")
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	got, err := b.Confirm(ctx)
+	if err != nil || got.Version() != a.Table().Version() {
+		t.Errorf("Confirm = %v, %v, want the table of a", got.Version(), err)
+	}
+
+	w.crash(a)
+	begun := time.Now()
+	got, err = b.Confirm(ctx)
+	if got != nil || err != nil {
+		t.Errorf("Confirm alone = %v, %v, want nothing", got.Version(), err)
+	}
+	if took := time.Since(begun); took < b.SuspicionTime() {
+		t.Errorf("Confirm alone took %v, want at least the suspicion time", took)
+	}
+}
+
+func TestAdoptAndCallbacks(t *testing.T) {
+	w := newWorld(t)
+	tables := make(chan *ring.Table, 100)
+	a := w.start("a", nil, func(c *Config) { c.OnTable = func(t *ring.Table) { tables <- t } })
+	b := w.start("b", []*testAgent{a})
+	w.agree([]*testAgent{a, b}, "a", "b")
+	t1 := a.Table()
+	t2 := ring.Plan(t1, []ring.Member{b.selfMember()}, b.selfMember(), 1, nil)
+	if !a.Adopt(t2) || a.Adopt(t2) || a.Adopt(t1) || a.Adopt(nil) {
+		t.Error("Adopt does not take exactly the newer table")
+	}
+	// a, alive and coordinator, puts itself back in.
+	w.agree([]*testAgent{a, b}, "a", "b")
+	var last uint64
+	for last < a.Table().Epoch {
+		select {
+		case got := <-tables:
+			if got.Epoch <= last {
+				t.Fatalf("OnTable was called with epoch %d after %d", got.Epoch, last)
+			}
+			last = got.Epoch
+		case <-time.After(converged):
+			t.Fatalf("OnTable was not called with epoch %d", a.Table().Epoch)
+		}
+	}
+}

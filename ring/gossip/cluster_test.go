@@ -1,0 +1,226 @@
+package gossip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// converged is how soon every member must have heard of any change.
+const converged = 3 * time.Second
+
+// world holds the agents of one test. Gossip is real, on 127.0.0.1; data ports are
+// a map, through which tables pass encoded.
+type world struct {
+	t *testing.T
+
+	mu     sync.Mutex
+	boots  int64
+	agents map[string]*testAgent // by data address
+	sides  map[string]int        // by gossip address: who is on which side of a split
+	told   map[string][]string   // by data address: what its callbacks said
+}
+
+type testAgent struct {
+	*Agent
+	addr string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Parallel()
+	return &world{
+		t:      t,
+		boots:  time.Now().UnixNano(),
+		agents: make(map[string]*testAgent),
+		sides:  make(map[string]int),
+		told:   make(map[string][]string),
+	}
+}
+
+// start starts an agent named id, serving at once, that joins others.
+func (w *world) start(id string, join []*testAgent, adapt ...func(*Config)) *testAgent {
+	w.t.Helper()
+	w.mu.Lock()
+	w.boots++
+	boot := w.boots
+	w.mu.Unlock()
+	addr := fmt.Sprintf("%s.%d:6380", id, boot)
+	cfg := Config{
+		Cluster: "test",
+		Self:    ring.Member{ID: id, Boot: boot, State: ring.Serving, Addr: addr},
+		Bind:    "127.0.0.1:0",
+		Copies:  1,
+		Fetch: func(ctx context.Context, to string) (*ring.Table, error) {
+			return w.fetch(ctx, addr, to)
+		},
+		BootstrapWait: time.Second,
+	}
+	if os.Getenv("GOSSIP_LOG") != "" {
+		cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("me", id)
+	}
+	for _, j := range join {
+		cfg.Join = append(cfg.Join, j.Addr())
+	}
+	for _, f := range adapt {
+		f(&cfg)
+	}
+	a, err := start(cfg, func(a *Agent, m *memberlist.Config) {
+		a.rejoin = time.Second
+		m.Transport = w.transport(m)
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(a.Close)
+	ta := &testAgent{Agent: a, addr: addr}
+	w.mu.Lock()
+	w.agents[addr] = ta
+	w.mu.Unlock()
+	return ta
+}
+
+// crash ends an agent without a word.
+func (w *world) crash(a *testAgent) {
+	w.mu.Lock()
+	delete(w.agents, a.addr)
+	w.mu.Unlock()
+	a.Close()
+}
+
+func (w *world) fetch(_ context.Context, from, to string) (*ring.Table, error) {
+	w.mu.Lock()
+	source, target := w.agents[from], w.agents[to]
+	cut := source != nil && target != nil && w.sides[source.Addr()] != w.sides[target.Addr()]
+	w.mu.Unlock()
+	if target == nil || cut {
+		return nil, errors.New("connection refused")
+	}
+	t := target.Table()
+	if t == nil {
+		return nil, nil
+	}
+	return ring.DecodeTable(t.Encode())
+}
+
+// split puts agents on a side of the network of their own; heal undoes it.
+func (w *world) split(agents ...*testAgent) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range agents {
+		w.sides[a.Addr()] = 1
+	}
+}
+
+func (w *world) heal() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.sides)
+}
+
+func (w *world) connected(a, b string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sides[a] == w.sides[b]
+}
+
+// eventually polls for f, which returns "" or what is still wrong.
+func (w *world) eventually(within time.Duration, f func() string) {
+	w.t.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		wrong := f()
+		if wrong == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("after %v: %s", within, wrong)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// agree waits until all agents have the same table, over exactly the nodes with ids,
+// and the same members.
+func (w *world) agree(agents []*testAgent, ids ...string) {
+	w.t.Helper()
+	w.eventually(converged, func() string { return disagreement(agents, ids) })
+}
+
+func disagreement(agents []*testAgent, ids []string) string {
+	var wrong []string
+	first := agents[0].Table().Version()
+	for _, a := range agents {
+		t := a.Table()
+		if t == nil {
+			wrong = append(wrong, a.name+" has no table")
+			continue
+		}
+		if got := nodeIDs(t.Nodes); !slices.Equal(got, ids) {
+			wrong = append(wrong, fmt.Sprintf("%s: table %v has nodes %v, want %v", a.name, t.Version(), got, ids))
+		}
+		if t.Version() != first {
+			wrong = append(wrong, fmt.Sprintf("%s has table %v, first has %v", a.name, t.Version(), first))
+		}
+		if got := len(a.Members()); got != len(agents) {
+			wrong = append(wrong, fmt.Sprintf("%s sees %d members, want %d", a.name, got, len(agents)))
+		}
+	}
+	return strings.Join(wrong, "; ")
+}
+
+func nodeIDs(nodes []ring.Member) []string {
+	var ids []string
+	for _, m := range nodes {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+// gatedTransport is memberlist's real transport, with cables that the world can cut.
+type gatedTransport struct {
+	*memberlist.NetTransport
+	w    *world
+	addr string
+}
+
+func (w *world) transport(m *memberlist.Config) memberlist.Transport {
+	nt, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{
+		BindAddrs: []string{m.BindAddr},
+		BindPort:  m.BindPort,
+		Logger:    m.Logger,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ip, port, err := nt.FinalAdvertiseAddr("", 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &gatedTransport{NetTransport: nt, w: w, addr: fmt.Sprintf("%s:%d", ip, port)}
+}
+
+func (g *gatedTransport) WriteToAddress(b []byte, to memberlist.Address) (time.Time, error) {
+	if !g.w.connected(g.addr, to.Addr) {
+		return time.Now(), nil // lost on the way
+	}
+	return g.NetTransport.WriteToAddress(b, to)
+}
+
+func (g *gatedTransport) DialAddressTimeout(to memberlist.Address, timeout time.Duration) (net.Conn, error) {
+	if !g.w.connected(g.addr, to.Addr) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("no route to host")}
+	}
+	return g.NetTransport.DialAddressTimeout(to, timeout)
+}
