@@ -1,0 +1,240 @@
+package proxy
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// maxConcat bounds the reply to KEYS, which is put together in memory.
+const maxConcat = 256 << 20
+
+// partitionSet is a set of partitions as DUNLIN EACH carries it: partition p is bit p%8 of byte p/8.
+type partitionSet [ring.Partitions / 8]byte
+
+func (b *partitionSet) add(p int)      { b[p>>3] |= 1 << (p & 7) }
+func (b *partitionSet) has(p int) bool { return b[p>>3]&(1<<(p&7)) != 0 }
+func (b *partitionSet) empty() bool    { return *b == partitionSet{} }
+
+// remove takes the partitions of other off.
+func (b *partitionSet) remove(other *partitionSet) {
+	for i := range b {
+		b[i] &^= other[i]
+	}
+}
+
+// census is a command over the whole cluster: DBSIZE, FLUSHALL, KEYS, SCAN, INFO. Each round asks every node about those
+// of its partitions that no answer has covered yet; nodes say which they covered, since partitions may move meanwhile.
+// Rounds go on until nothing is left, or for as long as any command is held.
+type census struct {
+	s        *client
+	cmd      *command.Command
+	seq      uint64
+	args     [][]byte // of the client's command, owned
+	want     partitionSet
+	pending  int // answers of this round still to come
+	deadline time.Duration
+	failed   []byte
+
+	sum      int64  // DBSIZE
+	elements []byte // KEYS, encoded
+	count    int
+	counters session.Counters // INFO
+	nodes    int
+	scan     scanRound // SCAN
+}
+
+// everywhere starts a command over the whole cluster. False: it must wait. It travels on the large lane, since it may
+// keep a node busy.
+func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
+	if cmd.Merge == command.MergeInfo && !session.InfoNeedsNodes(args[1:]) {
+		return s.local(cmd, args)
+	}
+	c := &census{s: s, cmd: cmd, deadline: s.w.loop.Now() + s.w.proxy.cfg.Hold}
+	first := 0
+	if cmd.Merge == command.MergeScan {
+		cursor, ok := parseCursor(args[1])
+		if !ok {
+			s.answer(errCursor)
+			return true
+		}
+		c.scan.cursor = cursor
+		first = int(cursor >> cursorBits)
+	}
+	if !s.enterLane(lane{kind: large, version: s.state.Version}) {
+		return false
+	}
+	for p := first; p < ring.Partitions; p++ {
+		c.want.add(p)
+	}
+	for _, a := range args {
+		c.args = append(c.args, append([]byte(nil), a...))
+	}
+	s.w.stats.Commands[cmd.ID]++
+	c.seq = s.tail
+	s.issue()
+	s.remote++
+	c.round()
+	return true
+}
+
+// round asks every node that owns wanted partitions.
+func (c *census) round() {
+	if c.s.closed {
+		return
+	}
+	if c.s.w.loop.Now() > c.deadline {
+		c.finish(errHeldLong)
+		return
+	}
+	c.begin()
+	w := c.s.w
+	shares := make(map[*peer]*partitionSet)
+	for p := range ring.Partitions {
+		if owner := w.owner[p]; owner != nil && c.want.has(p) {
+			if shares[owner] == nil {
+				shares[owner] = new(partitionSet)
+			}
+			shares[owner].add(p)
+		}
+	}
+	c.pending = 1 // this loop
+	for owner, share := range shares {
+		p := owner.pipe(c.s.lane)
+		if p.state != pipeOpen {
+			p.open()
+			continue
+		}
+		c.pending++
+		args := append([][]byte{[]byte("DUNLIN"), []byte("EACH"), share[:]}, c.args...)
+		p.send(request{sess: c.s, part: c, seq: c.seq}, resp.AppendRequest(nil, args...))
+	}
+	c.answered()
+}
+
+// begin forgets what must not be added to in a further round: SCAN's answers, and INFO's, which are not about partitions.
+func (c *census) begin() {
+	c.scan.begin()
+	if c.cmd.Merge == command.MergeInfo {
+		c.counters, c.nodes = session.Counters{}, 0
+		for p := range ring.Partitions {
+			c.want.add(p)
+		}
+	}
+}
+
+// partUndone: a node refused the question or its pipe broke; its partitions stay wanted.
+func (c *census) partUndone(int32) { c.answered() }
+
+// partDone takes a node's answer: the partitions that it covers, and the reply.
+func (c *census) partDone(_ int32, reply []byte) {
+	if resp.IsError(reply) {
+		c.failed = append([]byte(nil), reply...)
+		c.answered()
+		return
+	}
+	covered, inner, ok := splitAnswer(reply)
+	if ok {
+		ok = c.merge(covered, inner)
+	}
+	if !ok && c.failed == nil {
+		c.failed = errMerge
+	}
+	c.answered()
+}
+
+// splitAnswer takes "*2 bitmap reply" apart.
+func splitAnswer(answer []byte) (covered *partitionSet, inner []byte, ok bool) {
+	n, header, ok := resp.DecodeArray(answer)
+	if !ok || n != 2 {
+		return nil, nil, false
+	}
+	var scan resp.Scanner
+	if scan.Scan(answer[header:]) != resp.Done {
+		return nil, nil, false
+	}
+	bitmap, ok := resp.DecodeBulk(answer[header : header+scan.Len()])
+	if !ok || len(bitmap) != len(partitionSet{}) {
+		return nil, nil, false
+	}
+	return (*partitionSet)(bitmap), answer[header+scan.Len():], true
+}
+
+func (c *census) merge(covered *partitionSet, inner []byte) bool {
+	if c.cmd.Merge == command.MergeScan {
+		return c.scan.add(covered, inner)
+	}
+	c.want.remove(covered)
+	switch c.cmd.Merge {
+	case command.MergeSum:
+		n, ok := resp.DecodeInt(inner)
+		c.sum += n
+		return ok
+	case command.MergeConcat:
+		n, header, ok := resp.DecodeArray(inner)
+		if len(c.elements)+len(inner) > maxConcat {
+			c.failed = errKeysMany
+			return true
+		}
+		c.elements = append(c.elements, inner[header:]...)
+		c.count += max(n, 0)
+		return ok
+	case command.MergeInfo:
+		counters, ok := session.DecodeCounters(inner)
+		c.counters.Add(&counters)
+		c.nodes++
+		return ok
+	}
+	return true
+}
+
+// answered counts an answer of the round; after the last one the command is finished, or asked again.
+func (c *census) answered() {
+	c.pending--
+	if c.pending > 0 || c.s.closed {
+		return
+	}
+	switch {
+	case c.failed != nil:
+		c.finish(c.failed)
+	case c.complete():
+		c.finish(c.appendReply(c.s.w.scratch[:0]))
+	default:
+		c.s.w.loop.After(retryEvery, c.round)
+	}
+}
+
+func (c *census) complete() bool {
+	if c.cmd.Merge == command.MergeScan {
+		return c.scan.conclude(&c.want)
+	}
+	return c.want.empty()
+}
+
+func (c *census) appendReply(out []byte) []byte {
+	version := c.s.state.Version
+	switch c.cmd.Merge {
+	case command.MergeSum:
+		return resp.AppendInt(out, c.sum)
+	case command.MergeConcat:
+		return append(resp.AppendArray(out, c.count), c.elements...)
+	case command.MergeInfo:
+		return c.s.w.proxy.appendInfo(out, version, c.args[1:], c.counters, c.nodes)
+	case command.MergeScan:
+		out = resp.AppendArray(out, 2)
+		out = resp.AppendBulk(out, strconv.AppendUint(nil, c.scan.next, 10))
+		return append(resp.AppendArray(out, c.scan.count), c.scan.keys...)
+	}
+	return resp.AppendSimple(out, "OK")
+}
+
+func (c *census) finish(reply []byte) {
+	if c.s.closed {
+		return
+	}
+	c.s.deliver(c.seq, reply)
+}

@@ -1,0 +1,358 @@
+package proxy
+
+import (
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+const (
+	maxInflight   = 1024    // commands of one session without a delivered reply
+	maxReplyBytes = 8 << 20 // what the replies of those are expected to take
+	largeRequest  = 64 << 10
+	keepEarly     = 64 << 10 // an empty early buffer larger than this is given back
+	minSlots      = 16
+)
+
+// client is one session: a client's connection and its commands in order.
+type client struct {
+	w      *worker
+	conn   *netloop.Conn
+	state  *session.State
+	parser resp.Parser
+	index  int // in w.clients
+
+	// Commands head … tail-1 have no delivered reply yet; slots is a ring indexed by number.
+	head, tail uint64
+	slots      []slot
+	early      []byte // replies that came before their turn; slots name their places
+	earlyLive  int    // bytes of it that are still to be delivered
+	replySize  int    // moving average of the sizes of replies, to foresee what a command may take
+
+	remote int    // requests that nodes have or that are held: parts count each
+	lane   lane   // of all those
+	drain  bool   // send nothing new before remote is 0
+	held   []held // came back undone, to be sent again; not sorted
+	listed bool   // in w.holding
+
+	stalled  bool  // has unread commands that must wait; reading is paused
+	limited  bool  // may send little, since it has not authenticated
+	waitsFor *pipe // the full pipe that has this session in its waiters
+	closing  bool  // takes no more commands; closes when all replies are delivered
+	closed   bool
+}
+
+// slot is the place of one command's reply.
+type slot struct {
+	off, size uint32 // in early
+	ready     bool
+}
+
+// OnData executes the commands in the input. It stops early at a command that must wait; resume continues there.
+func (s *client) OnData(c *netloop.Conn, in []byte) int {
+	off := 0
+	s.stalled = false
+	for off < len(in) && !s.closing && !s.closed {
+		if c.Full() {
+			c.Wake() // comes once enough of the output is sent
+			return off
+		}
+		if s.atLimit() {
+			s.stall()
+			return off
+		}
+		switch s.parser.Parse(in[off:]) {
+		case resp.NeedMore:
+			c.Want(s.parser.Need())
+			c.Resume()
+			return off
+		case resp.Malformed:
+			s.w.stats.ProtocolErrors++
+			s.answer(resp.AppendError(s.w.scratch[:0], s.parser.Err()))
+			s.closeWhenDone()
+			return len(in)
+		}
+		size := s.parser.Len()
+		if args := s.parser.Args(); len(args) > 0 && !s.execute(args, in[off:off+size]) {
+			s.stall()
+			return off
+		}
+		off += size
+	}
+	if s.closing {
+		return len(in)
+	}
+	c.Resume()
+	return off
+}
+
+// execute starts one command. False: it must wait, nothing has happened yet.
+func (s *client) execute(args [][]byte, raw []byte) bool {
+	cmd := command.Lookup(args[0])
+	if !s.known(cmd, args) {
+		return s.refuse(cmd, args)
+	}
+	switch cmd.Route {
+	case command.Key:
+		return s.forward(cmd, args, raw)
+	case command.SplitKeys, command.SplitPairs:
+		return s.split(cmd, args, raw)
+	case command.AllNodes:
+		return s.everywhere(cmd, args)
+	}
+	return s.local(cmd, args)
+}
+
+// known is the fast form of what session.Server.Refuse checks: it may be false for a command that is in order.
+func (s *client) known(cmd *command.Command, args [][]byte) bool {
+	return cmd != nil && cmd.Built && cmd.Subs == nil && s.state.Authenticated &&
+		cmd.Flags&command.Internal == 0 && cmd.ArityOK(len(args))
+}
+
+// refuse answers a command that must not be executed; what turns out to be in order is executed.
+func (s *client) refuse(cmd *command.Command, args [][]byte) bool {
+	out, action, refused := s.w.proxy.server.Refuse(s.state, cmd, args, s.w.scratch[:0])
+	if !refused {
+		return s.local(cmd, args)
+	}
+	s.w.keepScratch(out)
+	s.w.stats.Refused++
+	if len(out) > 0 {
+		s.answer(out)
+	}
+	s.act(action)
+	return true
+}
+
+// forward sends a command whose keys must all lie in one slot to the node that owns it.
+func (s *client) forward(cmd *command.Command, args [][]byte, raw []byte) bool {
+	slot, same := s.slotOf(cmd, args)
+	if !same {
+		s.answer(errCrossSlot)
+		return true
+	}
+	if !s.enterLane(s.laneFor(len(raw))) {
+		return false
+	}
+	if s.parser.Inline() {
+		raw = resp.AppendRequest(s.w.scratch[:0], args...)
+		s.w.keepScratch(raw)
+	}
+	r := request{sess: s, seq: s.tail, origin: origin{partition: ring.Partition(slot)}}
+	if !s.sendOrHold(r, raw) {
+		return false
+	}
+	s.w.stats.Commands[cmd.ID]++
+	s.issue()
+	return true
+}
+
+// slotOf is the slot of a command's keys, and whether they share it.
+func (s *client) slotOf(cmd *command.Command, args [][]byte) (slot uint16, same bool) {
+	slot = ring.Slot(args[cmd.FirstKey(args)])
+	if cmd.First == cmd.Last && cmd.Flags&command.MovableKeys == 0 {
+		return slot, true
+	}
+	keys, _ := cmd.AppendKeys(s.w.keys[:0], args)
+	s.w.keys = keys
+	for _, k := range keys {
+		if ring.Slot(args[k]) != slot {
+			return slot, false
+		}
+	}
+	return slot, true
+}
+
+func (s *client) laneFor(size int) lane {
+	l := lane{kind: common, version: s.state.Version}
+	if size > largeRequest {
+		l.kind = large
+	}
+	return l
+}
+
+// enterLane reports whether a request may be sent on that lane now. Changing it must wait until nothing is outstanding,
+// since two lanes do not keep the order of commands.
+func (s *client) enterLane(l lane) bool {
+	if s.remote == 0 {
+		s.lane, s.drain = l, false
+		return true
+	}
+	return s.lane == l && !s.drain
+}
+
+// sendOrHold hands a request to the pipe of its partition's owner, or holds it while that pipe is not open. False: the
+// pipe is full and the session must wait.
+func (s *client) sendOrHold(r request, raw []byte) bool {
+	owner := s.w.owner[r.partition]
+	if owner == nil {
+		s.remote++
+		s.hold(r, raw)
+		return true
+	}
+	p := owner.pipe(s.lane)
+	if p.state != pipeOpen {
+		p.open()
+		s.remote++
+		s.hold(r, raw)
+		return true
+	}
+	if p.full(len(raw)) {
+		s.waitFor(p)
+		return false
+	}
+	s.remote++
+	p.send(r, raw)
+	return true
+}
+
+func (s *client) waitFor(p *pipe) {
+	if s.waitsFor != p {
+		s.waitsFor = p
+		p.waiters = append(p.waiters, s)
+	}
+}
+
+// issue gives the command at hand its number.
+func (s *client) issue() {
+	if int(s.tail-s.head) == len(s.slots) {
+		s.growSlots()
+	}
+	s.slots[s.tail&uint64(len(s.slots)-1)].ready = false
+	s.tail++
+}
+
+func (s *client) growSlots() {
+	slots := make([]slot, max(minSlots, 2*len(s.slots)))
+	for n := s.head; n < s.tail; n++ {
+		slots[n&uint64(len(slots)-1)] = s.slots[n&uint64(len(s.slots)-1)]
+	}
+	s.slots = slots
+}
+
+// answer gives the command at hand a reply at once; it is delivered in its turn. reply is copied.
+func (s *client) answer(reply []byte) {
+	s.issue()
+	s.reply(s.tail-1, reply)
+}
+
+// deliver is the reply of one outstanding request that is a whole command.
+func (s *client) deliver(seq uint64, reply []byte) {
+	s.remote--
+	s.reply(seq, reply)
+}
+
+// reply delivers the reply to command seq, or keeps it until its turn. reply is copied.
+func (s *client) reply(seq uint64, reply []byte) {
+	if s.closed {
+		return
+	}
+	s.replySize += (len(reply) - s.replySize) / 8
+	if seq == s.head {
+		out := append(s.conn.Out(), reply...)
+		s.head++
+		if s.head < s.tail {
+			out = s.appendReady(out)
+		}
+		s.conn.SetOut(out)
+	} else {
+		s.storeEarly(seq, reply)
+	}
+	s.progress()
+}
+
+// progress does what becomes possible when a reply has come or a held request is gone.
+func (s *client) progress() {
+	if s.stalled && s.mayContinue() {
+		s.resume()
+	}
+	if s.closing && s.head == s.tail {
+		s.conn.CloseAfterFlush()
+	}
+}
+
+// appendReady appends the early replies whose turn has come.
+func (s *client) appendReady(out []byte) []byte {
+	for s.head < s.tail {
+		sl := &s.slots[s.head&uint64(len(s.slots)-1)]
+		if !sl.ready {
+			break
+		}
+		out = append(out, s.early[sl.off:sl.off+sl.size]...)
+		s.earlyLive -= int(sl.size)
+		s.head++
+	}
+	if s.earlyLive == 0 {
+		s.early = s.early[:0]
+		if cap(s.early) > keepEarly {
+			s.early = nil
+		}
+	}
+	return out
+}
+
+func (s *client) storeEarly(seq uint64, reply []byte) {
+	if len(s.early)+len(reply) > cap(s.early) && s.earlyLive < len(s.early)/2 {
+		s.compactEarly()
+	}
+	sl := &s.slots[seq&uint64(len(s.slots)-1)]
+	*sl = slot{off: uint32(len(s.early)), size: uint32(len(reply)), ready: true}
+	s.early = append(s.early, reply...)
+	s.earlyLive += len(reply)
+}
+
+// compactEarly moves the early replies together when most of the buffer was delivered.
+func (s *client) compactEarly() {
+	fresh := make([]byte, 0, cap(s.early))
+	for n := s.head; n < s.tail; n++ {
+		if sl := &s.slots[n&uint64(len(s.slots)-1)]; sl.ready {
+			at := uint32(len(fresh))
+			fresh = append(fresh, s.early[sl.off:sl.off+sl.size]...)
+			sl.off = at
+		}
+	}
+	s.early = fresh
+}
+
+// atLimit reports whether the session must deliver replies before it takes another command.
+func (s *client) atLimit() bool {
+	n := int(s.tail - s.head)
+	return n >= maxInflight || n*s.replySize > maxReplyBytes
+}
+
+// mayContinue reports whether a stalled session may try its next command.
+func (s *client) mayContinue() bool {
+	n := int(s.tail - s.head)
+	return n <= maxInflight/2 && n*s.replySize <= maxReplyBytes/2 && len(s.held) == 0 && s.waitsFor == nil &&
+		(!s.drain || s.remote == 0)
+}
+
+// stall stops reading: the next command in the input must wait for something that will call resume.
+func (s *client) stall() {
+	s.stalled = true
+	s.conn.Pause()
+}
+
+// resume goes on with the input that a stalled session has kept.
+func (s *client) resume() {
+	if s.stalled && !s.closed {
+		s.stalled = false
+		s.conn.Resume()
+		s.conn.Wake()
+	}
+}
+
+// closeWhenDone takes no more commands, delivers the replies that are due, and closes.
+func (s *client) closeWhenDone() {
+	s.closing = true
+	s.progress()
+}
+
+// OnClose is called by the loop once the socket is gone. Replies still on their way are dropped when they come.
+func (s *client) OnClose(_ *netloop.Conn, err error) {
+	s.closed = true
+	s.held, s.early, s.slots = nil, nil, nil
+	s.w.forget(s, err)
+}

@@ -1,0 +1,46 @@
+// Package proxy is the client side of a Dunlin cluster: stateless, it accepts any Redis client, routes each command to
+// the node that owns its key, and gives the replies back in the order of the commands.
+//
+// # Terms
+//
+// A session is one client connection. A pipe is one worker's connection to one node. A worker is all that one event loop
+// owns: its sessions, its pipes and its copy of the route; nothing in a worker is shared, so nothing in it is locked.
+//
+//	client ══> session.OnData: parse ─> local ─────────────────────────────┐ answered here
+//	                                 └> route ─> pipe.buf ═══> node        │
+//	client <══ conn.Out <─ session.deliver <── pipe.OnData <═══ replies    │
+//	                 ^ in order of commands <──────────────────────────────┘
+//
+// # Pairing replies with commands
+//
+// A session numbers its commands: head is the oldest one without a delivered reply, tail the next number. A pipe keeps a
+// FIFO of the requests it has taken; a node answers in order, so the next reply on a pipe belongs to the front of its FIFO.
+// The reply of the session's head goes straight into the client's output; one that is early (its session waits for
+// another node first) is copied into the session's early buffer until its turn comes.
+//
+//	session A  head=7 tail=10   [7: waits for n1] [8: n2, early, stored] [9: n1]
+//	pipe n1    A7 B3 A9         next reply on n1 belongs to A7
+//	pipe n2    B4               A8 was answered already
+//
+// # Order
+//
+// A client's commands on one key are executed in the order in which it sent them:
+//
+//   - All requests that a session has outstanding travel in one lane (one kind of pipe and one protocol version), and a
+//     partition has one owner, hence one pipe. A session changes its lane only when nothing of it is outstanding: for a
+//     large command, for HELLO, after a new table.
+//   - A request that came back undone (refused, or its pipe broke) is held. A session with a held request sends nothing
+//     new; when all that it has outstanding has come back, the held ones are sent again in their order.
+//   - A node that refused a command on a pipe refuses the later ones for that partition as well until the proxy
+//     says DUNLIN RETRY on that pipe, so that what was already on its way cannot overtake.
+//
+// # Who decides
+//
+// A worker never moves a key on its own. A broken pipe means hold, try again or fail; only a newer table, or a node's own
+// -MOVED, sends a command somewhere else.
+//
+// # Bounds
+//
+// A session has at most maxInflight commands outstanding and about maxReplyBytes of replies expected; a pipe at most
+// maxPipeRequests and maxPipeBytes; a held command waits at most Config.Hold. Beyond a bound the session is not read.
+package proxy

@@ -1,0 +1,299 @@
+package proxy
+
+import (
+	"bytes"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// fakeNode is a node in a map: it speaks the pipe protocol as a real one does, and misbehaves on demand.
+type fakeNode struct {
+	t    *testing.T
+	ln   net.Listener
+	name string
+
+	mu      sync.Mutex
+	data    map[string]string
+	log     []string // commands executed, in order, as "NAME key"
+	conns   map[net.Conn]bool
+	owns    func(p uint16) bool                // nil: everything
+	refuse  func(key string) string            // a refusal instead of executing, "" to execute
+	answer  func(args []string) (string, bool) // overrides the reply
+	gate    chan struct{}                      // not nil: each command waits for one value
+	latched map[net.Conn]map[uint16]bool       // partitions refused on a connection until RETRY
+	greeted int                                // pipes opened
+}
+
+func newFakeNode(t *testing.T, name string) *fakeNode {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &fakeNode{t: t, ln: ln, name: name, data: map[string]string{}, conns: map[net.Conn]bool{},
+		latched: map[net.Conn]map[uint16]bool{}}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			n.mu.Lock()
+			n.conns[c] = true
+			n.mu.Unlock()
+			wg.Go(func() { n.serve(c) })
+		}
+	})
+	t.Cleanup(func() {
+		ln.Close()
+		n.cut()
+		wg.Wait()
+	})
+	return n
+}
+
+func (n *fakeNode) member() ring.Member {
+	return ring.Member{ID: n.name, Boot: 1, State: ring.Serving, Addr: n.ln.Addr().String()}
+}
+
+// set changes the node's behaviour under its lock.
+func (n *fakeNode) set(f func(n *fakeNode)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f(n)
+}
+
+// cut closes every connection.
+func (n *fakeNode) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c := range n.conns {
+		c.Close()
+	}
+	n.conns = map[net.Conn]bool{}
+}
+
+func (n *fakeNode) executed() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]string(nil), n.log...)
+}
+
+func (n *fakeNode) serve(c net.Conn) {
+	defer c.Close()
+	var buf []byte
+	var parser resp.Parser
+	chunk := make([]byte, 64<<10)
+	for {
+		got, err := c.Read(chunk)
+		if err != nil {
+			return
+		}
+		buf = append(buf, chunk[:got]...)
+		off := 0
+		for parser.Parse(buf[off:]) == resp.Done {
+			var args []string
+			for _, a := range parser.Args() {
+				args = append(args, string(a))
+			}
+			off += parser.Len()
+			reply, ok := n.execute(c, args)
+			if !ok {
+				return
+			}
+			if _, err := c.Write([]byte(reply)); err != nil {
+				return
+			}
+		}
+		parser.Reset()
+		buf = append(buf[:0], buf[off:]...)
+	}
+}
+
+func bulk(s string) string { return string(resp.AppendBulkString(nil, s)) }
+
+func (n *fakeNode) execute(c net.Conn, args []string) (reply string, ok bool) {
+	name := strings.ToUpper(args[0])
+	if name == "DUNLIN" {
+		return n.internal(c, args)
+	}
+	n.mu.Lock()
+	gate := n.gate
+	n.mu.Unlock()
+	if gate != nil {
+		if _, open := <-gate; !open {
+			n.set(func(n *fakeNode) { n.gate = nil })
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if r := n.refusal(c, name, args); r != "" {
+		return r, true
+	}
+	if n.answer != nil {
+		if r, ok := n.answer(args); ok {
+			return r, r != ""
+		}
+	}
+	return n.command(name, args), true
+}
+
+func (n *fakeNode) refusal(c net.Conn, name string, args []string) string {
+	step := 1
+	if name == "MSET" {
+		step = 2
+	}
+	last := len(args)
+	if name == "SET" || name == "GET" || name == "INCR" {
+		last = 2
+	}
+	for i := 1; i < last; i += step {
+		p := ring.PartitionOf([]byte(args[i]))
+		why := ""
+		if n.refuse != nil {
+			why = n.refuse(args[i])
+		}
+		if why == "" && n.latched[c][p] {
+			why = "-DUNLINWAIT\r\n"
+		}
+		if why != "" {
+			if n.latched[c] == nil {
+				n.latched[c] = map[uint16]bool{}
+			}
+			n.latched[c][p] = true
+			return why
+		}
+	}
+	return ""
+}
+
+func (n *fakeNode) command(name string, args []string) string {
+	if len(args) > 1 {
+		n.log = append(n.log, name+" "+strings.Join(args[1:], " "))
+	}
+	switch name {
+	case "GET":
+		return n.get(args[1])
+	case "SET":
+		n.data[args[1]] = args[2]
+		return "+OK\r\n"
+	case "MSET":
+		for i := 1; i < len(args); i += 2 {
+			n.data[args[i]] = args[i+1]
+		}
+		return "+OK\r\n"
+	case "MGET":
+		out := "*" + strconv.Itoa(len(args)-1) + "\r\n"
+		for _, k := range args[1:] {
+			out += n.get(k)
+		}
+		return out
+	case "DEL", "EXISTS":
+		count := 0
+		for _, k := range args[1:] {
+			if _, ok := n.data[k]; ok {
+				count++
+				if name == "DEL" {
+					delete(n.data, k)
+				}
+			}
+		}
+		return ":" + strconv.Itoa(count) + "\r\n"
+	case "INCR":
+		i, _ := strconv.Atoi(n.data[args[1]])
+		n.data[args[1]] = strconv.Itoa(i + 1)
+		return ":" + n.data[args[1]] + "\r\n"
+	}
+	return "-ERR fake node does not know " + name + "\r\n"
+}
+
+func (n *fakeNode) get(key string) string {
+	if v, ok := n.data[key]; ok {
+		return bulk(v)
+	}
+	return "$-1\r\n"
+}
+
+func (n *fakeNode) internal(c net.Conn, args []string) (string, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch strings.ToUpper(args[1]) {
+	case "CHALLENGE":
+		return bulk(strings.Repeat("n", 32)), true
+	case "PIPE":
+		n.greeted++
+		return "+OK\r\n", true
+	case "RETRY":
+		delete(n.latched, c)
+		return "+OK\r\n", true
+	case "EACH":
+		return n.each(args), true
+	}
+	return "-ERR unknown\r\n", true
+}
+
+func (n *fakeNode) each(args []string) string {
+	var wanted, covered partitionSet
+	copy(wanted[:], args[2])
+	for p := range ring.Partitions {
+		if wanted.has(p) && (n.owns == nil || n.owns(uint16(p))) {
+			covered.add(p)
+		}
+	}
+	var keys []string
+	for k := range n.data {
+		if covered.has(int(ring.PartitionOf([]byte(k)))) {
+			keys = append(keys, k)
+		}
+	}
+	head := "*2\r\n" + bulk(string(covered[:]))
+	switch strings.ToUpper(args[3]) {
+	case "DBSIZE":
+		return head + ":" + strconv.Itoa(len(keys)) + "\r\n"
+	case "FLUSHALL":
+		n.data = map[string]string{}
+		return head + "+OK\r\n"
+	case "KEYS":
+		return head + array(keys)
+	case "SCAN":
+		return head + "*2\r\n" + n.scan(keys, args)
+	}
+	return "-ERR fake node does not know EACH " + args[3] + "\r\n"
+}
+
+// scan walks partition by partition and stops after the one in which COUNT was reached.
+func (n *fakeNode) scan(keys []string, args []string) string {
+	cursor, _ := strconv.ParseUint(args[4], 10, 64)
+	count := 10
+	if len(args) > 6 {
+		count, _ = strconv.Atoi(args[6])
+	}
+	var found []string
+	for p := int(cursor >> cursorBits); p < ring.Partitions; p++ {
+		for _, k := range keys {
+			if int(ring.PartitionOf([]byte(k))) == p {
+				found = append(found, k)
+			}
+		}
+		if len(found) >= count && p+1 < ring.Partitions {
+			return ":" + strconv.Itoa((p+1)<<cursorBits) + "\r\n" + array(found)
+		}
+	}
+	return ":-1\r\n" + array(found)
+}
+
+func array(items []string) string {
+	var b bytes.Buffer
+	b.WriteString("*" + strconv.Itoa(len(items)) + "\r\n")
+	for _, s := range items {
+		b.WriteString(bulk(s))
+	}
+	return b.String()
+}

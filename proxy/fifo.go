@@ -1,0 +1,48 @@
+package proxy
+
+// fifo is a queue of requests in a ring that grows as needed and is kept for reuse.
+type fifo struct {
+	ring       []request // its length is a power of two
+	head, size int
+}
+
+func (q *fifo) len() int { return q.size }
+
+// front is the oldest request, valid until pop or push.
+func (q *fifo) front() *request { return &q.ring[q.head] }
+
+func (q *fifo) push(r request) {
+	if q.size == len(q.ring) {
+		q.grow()
+	}
+	q.ring[(q.head+q.size)&(len(q.ring)-1)] = r
+	q.size++
+}
+
+func (q *fifo) pop() {
+	q.ring[q.head].sess, q.ring[q.head].part = nil, nil // let them be collected
+	q.head = (q.head + 1) & (len(q.ring) - 1)
+	q.size--
+}
+
+func (q *fifo) grow() {
+	ring := make([]request, max(64, 2*len(q.ring)))
+	for i := range q.size {
+		ring[i] = q.ring[(q.head+i)&(len(q.ring)-1)]
+	}
+	q.ring, q.head = ring, 0
+}
+
+// endsAt reports whether some queued request ends at the stream offset: a binary search, since ends grow.
+func (q *fifo) endsAt(offset uint64) bool {
+	lo, hi := 0, q.size
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if q.ring[(q.head+mid)&(len(q.ring)-1)].end < offset {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo < q.size && q.ring[(q.head+lo)&(len(q.ring)-1)].end == offset
+}

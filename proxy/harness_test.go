@@ -1,0 +1,171 @@
+package proxy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// cluster is a real proxy over fake nodes.
+type cluster struct {
+	t     *testing.T
+	proxy *Proxy
+	nodes []*fakeNode
+	epoch uint64
+}
+
+func newCluster(t *testing.T, nodes int, change ...func(*Config)) *cluster {
+	t.Helper()
+	group, err := netloop.NewGroup(netloop.Config{Loops: 2, Logger: slog.New(slog.DiscardHandler), Stall: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{ID: "p1", Boot: 7, Listen: "127.0.0.1:0", Group: group, Log: slog.New(slog.DiscardHandler),
+		Hold: 2 * time.Second, Silence: 5 * time.Second, MaxClients: 1000}
+	for _, f := range change {
+		f(&cfg)
+	}
+	p, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		group.Close()
+	})
+	c := &cluster{t: t, proxy: p}
+	for i := range nodes {
+		c.nodes = append(c.nodes, newFakeNode(t, fmt.Sprintf("n%d", i+1)))
+	}
+	c.route(func(p int) int { return p % max(nodes, 1) })
+	return c
+}
+
+// route installs a newer table in which owner says who owns each partition, as an index in nodes.
+func (c *cluster) route(owner func(p int) int) {
+	if len(c.nodes) == 0 {
+		return
+	}
+	c.epoch++
+	t := &ring.Table{Epoch: c.epoch, Issuer: "test"}
+	if c.epoch > 1 {
+		t.Ancestors = []ring.Version{{Epoch: c.epoch - 1, Issuer: "test"}}
+	}
+	for _, n := range c.nodes {
+		t.Nodes = append(t.Nodes, n.member())
+	}
+	for p := range t.Owner {
+		t.Owner[p] = uint16(owner(p))
+		t.Follower[p] = ring.NoNode
+	}
+	c.proxy.SetTable(t)
+}
+
+// key is a key that node i of n owns by the first route.
+func key(i, n int) string {
+	for k := 0; ; k++ {
+		name := fmt.Sprintf("key:%d:%d", i, k)
+		if int(ring.PartitionOf([]byte(name)))%n == i {
+			return name
+		}
+	}
+}
+
+// conn is a raw client.
+type conn struct {
+	t *testing.T
+	net.Conn
+	r *bufio.Reader
+}
+
+func (c *cluster) dial() *conn {
+	c.t.Helper()
+	nc, err := net.Dial("tcp", c.proxy.Addr())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { nc.Close() })
+	return &conn{c.t, nc, bufio.NewReader(nc)}
+}
+
+// send writes commands, one a line, in one write.
+func (c *conn) send(lines ...string) {
+	c.t.Helper()
+	var b []byte
+	for _, line := range lines {
+		var args [][]byte
+		for _, f := range strings.Fields(line) {
+			args = append(args, []byte(f))
+		}
+		b = resp.AppendRequest(b, args...)
+	}
+	if _, err := c.Write(b); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// want reads one reply for each expectation and compares; "\r\n" is written as a space.
+func (c *conn) want(replies ...string) {
+	c.t.Helper()
+	for i, want := range replies {
+		if got := c.reply(); got != want {
+			c.t.Fatalf("reply %d: got %q, want %q", i, got, want)
+		}
+	}
+}
+
+// reply reads one reply and returns it with spaces for line ends.
+func (c *conn) reply() string {
+	c.t.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		c.t.Fatal(err)
+	}
+	var scan resp.Scanner
+	var b []byte
+	for {
+		line, err := c.r.ReadBytes('\n')
+		if err != nil {
+			c.t.Fatalf("reading a reply: %v, have %q", err, b)
+		}
+		b = append(b, line...)
+		switch scan.Scan(b) {
+		case resp.Done:
+			return strings.ReplaceAll(strings.TrimSuffix(string(b), "\r\n"), "\r\n", " ")
+		case resp.Malformed:
+			c.t.Fatalf("malformed reply %q", b)
+		}
+	}
+}
+
+// wantClosed expects the proxy to close the connection without another byte.
+func (c *conn) wantClosed() {
+	c.t.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		c.t.Fatal(err)
+	}
+	if b, err := c.r.ReadByte(); err != io.EOF {
+		c.t.Fatalf("got byte %q and error %v, want the connection closed", b, err)
+	}
+}
+
+// eventually polls a condition that has no event of its own.
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		if f() {
+			return
+		}
+	}
+	t.Fatalf("%s did not happen within 10 s", what)
+}

@@ -1,0 +1,210 @@
+package proxy
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+const (
+	retryEvery = 10 * time.Millisecond
+	maxHops    = 4 // -MOVED replies followed before a command waits for a newer table
+)
+
+// held is a request that came back undone, or that no open pipe could take.
+type held struct {
+	request
+	raw    []byte // its bytes, owned
+	target *peer  // where a -MOVED reply pointed; nil: the owner by the table
+}
+
+// broken decides about a request whose pipe broke. What may have been executed and must not be executed twice fails.
+// raw is valid during the call.
+func (w *worker) broken(r request, raw []byte, begun bool) {
+	if begun && !w.repeatable(raw) {
+		w.fail(r, errUnknown)
+		return
+	}
+	r.begun = r.begun || begun
+	w.undone(r, raw, nil)
+}
+
+// undone holds a request to be sent again: to target, or to whoever owns its partition then. raw is copied.
+func (w *worker) undone(r request, raw []byte, target *peer) {
+	if c, ok := r.part.(*census); ok {
+		c.partUndone(r.id)
+		return
+	}
+	r.sess.hold(r, raw)
+	if n := len(r.sess.held); target != nil && n > 0 {
+		r.sess.held[n-1].target = target
+		w.retrySoon = true
+	}
+}
+
+// fail answers a request with an error.
+func (w *worker) fail(r request, reply []byte) {
+	if r.part != nil {
+		r.part.partDone(r.id, reply)
+		return
+	}
+	r.sess.deliver(r.seq, reply)
+}
+
+// repeatable reports whether a request may be executed twice. It is parsed again, since that is rare and remembering it
+// would cost every command.
+func (w *worker) repeatable(raw []byte) bool {
+	var p resp.Parser
+	if p.Parse(raw) != resp.Done || len(p.Args()) == 0 {
+		return false
+	}
+	cmd := command.Lookup(p.Args()[0])
+	return cmd != nil && (cmd.Flags&command.Internal != 0 || cmd.IdempotentCall(p.Args()))
+}
+
+// hold keeps a request until it can be sent again. The session sends nothing new meanwhile. raw is copied.
+func (s *client) hold(r request, raw []byte) {
+	if s.closed {
+		return
+	}
+	s.w.stats.Held++
+	if r.since == 0 {
+		r.since = s.w.loop.Now()
+	}
+	s.w.list(s)
+	s.held = append(s.held, held{request: r, raw: append([]byte(nil), raw...)})
+	s.drain = true
+	s.w.armRetry()
+}
+
+// retry sends what the session holds again, in the order of its commands, once nothing of it is on its way any more.
+func (s *client) retry(now time.Duration) {
+	s.giveUp(now)
+	if s.closed || s.remote > len(s.held) {
+		return
+	}
+	slices.SortFunc(s.held, func(a, b held) int {
+		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.id, b.id))
+	})
+	sent := 0
+	for sent < len(s.held) && s.resend(&s.held[sent]) {
+		sent++
+	}
+	s.held = slices.Delete(s.held, 0, sent)
+	if sent > 0 {
+		s.progress()
+	}
+}
+
+// giveUp answers what was held for too long.
+func (s *client) giveUp(now time.Duration) {
+	limit := s.w.proxy.cfg.Hold
+	expired := func(h held) bool { return now-h.since > limit }
+	if !slices.ContainsFunc(s.held, expired) {
+		return
+	}
+	var gone []held
+	s.held = slices.DeleteFunc(s.held, func(h held) bool {
+		if expired(h) {
+			gone = append(gone, h)
+			return true
+		}
+		return false
+	})
+	for _, h := range gone {
+		s.w.stats.HeldTooLong++
+		if h.begun {
+			s.w.fail(h.request, errUnknown)
+		} else {
+			s.w.fail(h.request, errHeldLong)
+		}
+	}
+}
+
+// resend reports whether a held request was sent.
+func (s *client) resend(h *held) bool {
+	if f, ok := h.part.(*fan); ok {
+		return f.resend(h)
+	}
+	owner := h.target
+	if owner == nil || owner.gone {
+		owner = s.w.owner[h.partition]
+	}
+	p := s.ready(owner, len(h.raw))
+	if p == nil {
+		return false
+	}
+	p.send(h.request, h.raw)
+	return true
+}
+
+// ready is the open pipe to a peer that takes a request sent again, or nil.
+func (s *client) ready(owner *peer, size int) *pipe {
+	if owner == nil {
+		return nil
+	}
+	p := owner.pipe(s.lane)
+	if p.state != pipeOpen {
+		p.open()
+		return nil
+	}
+	if p.full(size) {
+		return nil
+	}
+	if p.refused {
+		p.refused = false
+		p.send(request{}, retryRequest)
+	}
+	return p
+}
+
+var retryRequest = resp.AppendRequest(nil, []byte("DUNLIN"), []byte("RETRY"))
+
+// list notes that a session holds requests.
+func (w *worker) list(s *client) {
+	if !s.listed {
+		s.listed = true
+		w.holding = append(w.holding, s)
+	}
+}
+
+// armRetry makes the held requests be tried again a little later.
+func (w *worker) armRetry() {
+	if !w.retryArmed {
+		w.retryArmed = true
+		w.loop.After(retryEvery, func() {
+			w.retryArmed = false
+			w.retryHeld()
+		})
+	}
+}
+
+// retryHeld tries everything that is held: after a while, when a pipe has opened and when a table has come.
+func (w *worker) retryHeld() {
+	w.retrySoon = false
+	now := w.loop.Now()
+	holding := w.holding
+	w.holding = nil
+	for _, s := range holding {
+		s.listed = false
+		s.retry(now)
+		if len(s.held) > 0 {
+			w.list(s)
+		}
+	}
+	if len(w.holding) > 0 {
+		w.armRetry()
+	}
+}
+
+// movedTo is the peer that a -MOVED reply names, if it is to be followed.
+func (w *worker) movedTo(r *request, why refusalKind, reply []byte) *peer {
+	if why != refusedMoved || r.hops >= maxHops {
+		return nil
+	}
+	r.hops++
+	return w.byAddr[movedAddr(reply)]
+}

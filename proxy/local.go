@@ -1,0 +1,118 @@
+package proxy
+
+import (
+	"sync/atomic"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+)
+
+// local answers a command that needs no node. False: it must wait.
+func (s *client) local(cmd *command.Command, args [][]byte) bool {
+	if cmd.ID == command.Info {
+		s.w.stats.Commands[cmd.ID]++
+		s.answer(s.w.proxy.appendInfo(nil, s.state.Version, args[1:], session.Counters{}, 0))
+		return true
+	}
+	inOrder := s.head == s.tail
+	dst := s.w.scratch[:0]
+	if inOrder {
+		dst = s.conn.Out() // no reply is due before this one
+	}
+	out, action, ok := s.w.proxy.server.Do(s.state, cmd, args, dst)
+	if !ok {
+		s.answer(resp.AppendErrorBytes(nil, command.AppendUnknown(nil, args)))
+		return true
+	}
+	s.w.stats.Commands[cmd.ID]++
+	switch {
+	case action == session.ActionClientList:
+		return s.clientList(args)
+	case inOrder:
+		s.conn.SetOut(out)
+	default:
+		s.w.keepScratch(out)
+		s.answer(out)
+	}
+	s.act(action)
+	return true
+}
+
+// act does what a reply of the session package entails.
+func (s *client) act(action session.Action) {
+	switch action {
+	case session.ActionCloseAfterReply:
+		s.closeWhenDone()
+	case session.ActionClose:
+		s.conn.Close(nil)
+	case session.ActionReset, session.ActionVersionChanged:
+		s.limitInput()
+	case session.ActionNone, session.ActionClientList:
+	}
+	if s.state.Authenticated && s.limited {
+		s.limitInput()
+	}
+}
+
+// limitInput sets what the client may send: little before it has authenticated.
+func (s *client) limitInput() {
+	s.limited = !s.state.Authenticated
+	if s.limited {
+		s.parser.SetLimits(resp.UnauthenticatedLimits)
+		return
+	}
+	s.parser.SetLimits(resp.DefaultLimits)
+}
+
+// clientList gathers the lines of all loops. Each loop is visited by a posted function; the last one sends the lines home.
+func (s *client) clientList(args [][]byte) bool {
+	filter := session.ClientFilterOf(args)
+	seq := s.tail
+	s.issue()
+	s.remote++
+	home := s.w
+	workers := home.proxy.workers
+	lines := make([][]byte, len(workers))
+	var left atomic.Int32
+	left.Store(int32(len(workers)))
+	for i, w := range workers {
+		w.loop.Post(func() {
+			lines[i] = w.appendClients(nil, filter)
+			if left.Add(-1) > 0 {
+				return
+			}
+			home.loop.Post(func() {
+				var all []byte
+				for _, l := range lines {
+					all = append(all, l...)
+				}
+				s.deliver(seq, session.AppendClientList(nil, s.state.Version, all))
+			})
+		})
+	}
+	return true
+}
+
+func (w *worker) appendClients(dst []byte, filter session.ClientFilter) []byte {
+	now := w.loop.UnixMilli()
+	for _, s := range w.clients {
+		if filter.Match(s.state) {
+			s.state.OutBytes = s.conn.Queued()
+			dst = session.AppendClientLine(dst, s.state, now)
+		}
+	}
+	return dst
+}
+
+// appendInfo renders INFO: sums over the nodes, and the proxy's own view of its clients.
+func (p *Proxy) appendInfo(dst []byte, v resp.Version, sections [][]byte, sum session.Counters, nodes int) []byte {
+	own := p.cached.Load()
+	sum.Clients = p.clients.Load()
+	if own != nil {
+		sum.Connections, sum.Rejected, sum.SlowReaders = int64(own.Accepted), int64(own.Rejected), int64(own.SlowReaders)
+		sum.Commands, sum.OpsPerSec = int64(own.CommandsTotal()), own.OpsPerSec
+		sum.NetIn, sum.NetOut = int64(own.ClientBytesIn), int64(own.ClientBytesOut)
+	}
+	return p.server.AppendInfo(dst, v, sections, session.Info{Counters: sum, Nodes: nodes})
+}

@@ -1,0 +1,106 @@
+package proxy
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// open starts to connect a closed pipe unless it failed a moment ago. What wants to use it is held meanwhile.
+func (p *pipe) open() {
+	if p.state != pipeClosed || p.w.loop.Now() < p.retryAt || p.peer.gone {
+		return
+	}
+	p.state = pipeDialing
+	p.silent = 0
+	p.attempt++
+	attempt := p.attempt
+	p.w.loop.Dial(p.peer.member.Addr, dialTimeout, func(c *netloop.Conn) netloop.Handler {
+		if p.attempt != attempt || p.state != pipeDialing {
+			c.Close(nil)
+			return abandoned{}
+		}
+		p.connected(c)
+		return p
+	}, func(err error) {
+		if p.attempt == attempt {
+			p.fail(fmt.Errorf("cannot connect: %w", err))
+		}
+	})
+}
+
+// abandoned handles a connection that was given up while it was being made.
+type abandoned struct{}
+
+func (abandoned) OnData(_ *netloop.Conn, in []byte) int { return len(in) }
+func (abandoned) OnClose(*netloop.Conn, error)          {}
+
+// connected introduces this pipe. With a cluster secret the node first gives a nonce, so that a recorded greeting is of no use.
+func (p *pipe) connected(c *netloop.Conn) {
+	p.conn = c
+	if p.w.proxy.cfg.Secret != nil {
+		p.state = pipeChallenged
+		p.greet(resp.AppendRequest(nil, []byte("DUNLIN"), []byte("CHALLENGE")))
+		return
+	}
+	p.introduce(nil)
+}
+
+// introduce sends DUNLIN PIPE. The generation grows with every connection of this worker, so that the node can throw away
+// what it has not executed yet of an older one.
+func (p *pipe) introduce(nonce []byte) {
+	p.state = pipeOpening
+	p.w.generation++
+	fields := [][]byte{
+		strconv.AppendInt(nil, p.w.proxy.cfg.Boot, 10),
+		strconv.AppendInt(nil, int64(p.w.loop.Index()), 10),
+		[]byte(p.lane.kind.String()),
+		strconv.AppendUint(nil, p.w.generation, 10),
+		strconv.AppendInt(nil, int64(p.lane.version), 10),
+	}
+	var mac []byte
+	if nonce != nil {
+		h := hmac.New(sha256.New, p.w.proxy.cfg.Secret)
+		h.Write(nonce)
+		for _, f := range fields {
+			h.Write([]byte{'|'})
+			h.Write(f)
+		}
+		mac = h.Sum(nil)
+	}
+	args := append([][]byte{[]byte("DUNLIN"), []byte("PIPE")}, fields...)
+	p.greet(resp.AppendRequest(nil, append(args, mac)...))
+}
+
+// greet writes one of the few bytes before the pipe is open; a fresh socket always takes them.
+func (p *pipe) greet(b []byte) {
+	if n, err := p.conn.TryWrite(b); err != nil || n < len(b) {
+		p.fail(fmt.Errorf("cannot greet node: wrote %d of %d bytes: %w", n, len(b), err))
+	}
+}
+
+// greeted handles the replies before the pipe is open.
+func (p *pipe) greeted(reply []byte) {
+	if p.state == pipeChallenged {
+		if nonce, ok := resp.DecodeBulk(reply); ok && reply[0] == '$' {
+			p.introduce(nonce)
+			return
+		}
+	} else if string(reply) == "+OK\r\n" {
+		p.opened()
+		return
+	}
+	p.fail(fmt.Errorf("node refused the pipe: %q", reply))
+}
+
+func (p *pipe) opened() {
+	p.state = pipeOpen
+	p.backoff, p.retryAt = 0, 0
+	p.refused, p.heard = false, false
+	p.w.stats.PipesOpened++
+	p.w.retryHeld()
+}

@@ -1,0 +1,326 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+const (
+	maxPipeRequests = 32 << 10 // requests outstanding on one pipe
+	maxPipeBytes    = 8 << 20  // their bytes; one larger request is taken by an empty pipe
+	coalesceBytes   = 16 << 10 // a smaller batch waits for a reply while written requests are outstanding
+	keepPipeBuf     = 1 << 20  // an empty pipe gives a larger buffer back
+
+	dialTimeout = time.Second
+	openTicks   = 10 // a handshake takes at most that many silence ticks
+	minBackoff  = 10 * time.Millisecond
+	maxBackoff  = 500 * time.Millisecond
+)
+
+// kind separates traffic that must not wait for one another.
+type kind uint8
+
+const (
+	common kind = iota // small commands of all sessions
+	large              // large requests, and those that take a node long
+	numKinds
+)
+
+func (k kind) String() string {
+	if k == large {
+		return "large"
+	}
+	return "common"
+}
+
+// lane is the way that a session's outstanding requests travel; see "Order" in doc.go.
+type lane struct {
+	kind    kind
+	version resp.Version
+}
+
+type pipeState uint8
+
+const (
+	pipeClosed     pipeState = iota // no connection; opens on demand, not before retryAt
+	pipeDialing                     // connecting
+	pipeChallenged                  // waiting for the nonce
+	pipeOpening                     // waiting for the node to accept the pipe
+	pipeOpen
+)
+
+var (
+	errSilent     = errors.New("node sent nothing for too long with commands outstanding")
+	errOutOfStep  = errors.New("node sent a malformed or a surplus reply")
+	errPeerGone   = errors.New("node left the cluster")
+	errPipeClosed = errors.New("pipe closed")
+)
+
+// pipe is one worker's connection of one lane to one node.
+//
+// Stream offsets count the bytes of requests since the pipe was opened: base ≤ acked ≤ sent ≤ tail.
+//
+//	buf  [base … acked)  answered, dropped when room is needed
+//	     [acked … sent)  written, no reply yet: kept, to be sent again when the pipe breaks
+//	     [sent … tail)   queued
+type pipe struct {
+	w    *worker
+	peer *peer
+	lane lane
+
+	state   pipeState
+	conn    *netloop.Conn // nil while closed or dialing
+	attempt uint64        // the number of the newest dial, to tell late callbacks of older ones
+	backoff time.Duration
+	retryAt time.Duration // loop time before which a closed pipe is not opened again
+	scan    resp.Scanner
+
+	buf               []byte
+	base, acked, sent uint64
+	inflight          fifo
+	heard             bool // a reply came since the last flush: coalescing may send
+	refused           bool // the node refused a command here: say DUNLIN RETRY before sending one again
+	silent            int  // silence ticks since the last byte, with requests outstanding
+	waiters           []*client
+}
+
+// request is one command, or a part of one, that a pipe has taken and not answered yet.
+type request struct {
+	sess *client   // whose command; nil for the pipe's own
+	part collector // gathers the parts of a command that was split; nil for a whole command
+	seq  uint64    // the command's number in its session
+	end  uint64    // stream offset one past its last byte
+	id   int32     // which part
+	origin
+}
+
+// origin is what a request keeps while it is sent again.
+type origin struct {
+	partition uint16
+	hops      uint8         // -MOVED replies followed so far
+	begun     bool          // a pipe broke after it had begun to be written: it may have been executed
+	since     time.Duration // when it was first held; 0 if never
+}
+
+func (p *pipe) tail() uint64 { return p.base + uint64(len(p.buf)) }
+
+// full reports whether a request of n bytes must wait.
+func (p *pipe) full(n int) bool {
+	if p.inflight.len() == 0 {
+		return false
+	}
+	return p.inflight.len() >= maxPipeRequests || int(p.tail()-p.acked)+n > maxPipeBytes
+}
+
+// send queues a request whose bytes are raw; they are copied. The pipe must be open and not full.
+func (p *pipe) send(r request, raw []byte) {
+	p.makeRoom(len(raw))
+	p.buf = append(p.buf, raw...)
+	p.push(r)
+}
+
+// push completes a request whose bytes were just appended to buf.
+func (p *pipe) push(r request) {
+	r.end = p.tail()
+	p.inflight.push(r)
+	p.w.stats.PipeRequests++
+	p.conn.MarkDirty()
+}
+
+// makeRoom drops answered bytes from the front instead of growing, when they are at least half of the buffer: each byte
+// is then moved at most once on average.
+func (p *pipe) makeRoom(n int) {
+	dead := int(p.acked - p.base)
+	if len(p.buf)+n <= cap(p.buf) || dead < len(p.buf)/2 {
+		return
+	}
+	p.buf = p.buf[:copy(p.buf, p.buf[dead:])]
+	p.base = p.acked
+}
+
+// OnFlush writes what is queued. A small batch waits while wholly written requests are outstanding and no reply has come
+// since: it then goes out together with what arrives until the next reply. No timer is needed, since a reply must come.
+// A request whose first bytes were written is never held back.
+func (p *pipe) OnFlush(c *netloop.Conn) {
+	queued := int(p.tail() - p.sent)
+	if queued == 0 || p.state != pipeOpen {
+		return
+	}
+	if !p.heard && queued < coalesceBytes && p.sent > p.acked && p.inflight.endsAt(p.sent) {
+		return
+	}
+	p.heard = false
+	p.w.stats.PipeFlushes++
+	n, err := c.TryWrite(p.buf[p.sent-p.base:])
+	p.sent += uint64(n)
+	p.w.stats.PipeBytesOut += uint64(n)
+	if err != nil {
+		p.fail(fmt.Errorf("cannot write to node: %w", err))
+	}
+}
+
+// OnData pairs replies with the requests at the front of the FIFO.
+func (p *pipe) OnData(c *netloop.Conn, in []byte) int {
+	p.silent = 0
+	off := 0
+	for off < len(in) && p.conn == c {
+		switch p.scan.Scan(in[off:]) {
+		case resp.NeedMore:
+			return off
+		case resp.Malformed:
+			p.fail(errOutOfStep)
+			return len(in)
+		}
+		n := p.scan.Len()
+		p.reply(in[off : off+n])
+		off += n
+	}
+	if p.sent < p.tail() && p.conn == c {
+		c.MarkDirty()
+	}
+	return off
+}
+
+func (p *pipe) reply(reply []byte) {
+	if p.state != pipeOpen {
+		p.greeted(reply)
+		return
+	}
+	if p.inflight.len() == 0 {
+		p.fail(errOutOfStep)
+		return
+	}
+	r := p.inflight.front()
+	if r.end > p.sent {
+		p.fail(errOutOfStep) // an answer to a command that was not sent
+		return
+	}
+	p.heard = true
+	if reply[0] == '-' && r.sess != nil && p.refusal(r, reply) {
+		p.pop(r)
+		return
+	}
+	sess, part, seq, id := r.sess, r.part, r.seq, r.id
+	p.pop(r)
+	switch {
+	case part != nil:
+		part.partDone(id, reply)
+	case sess != nil:
+		sess.deliver(seq, reply)
+	}
+}
+
+// pop takes the front request off and frees its bytes.
+func (p *pipe) pop(r *request) {
+	p.acked = r.end
+	p.inflight.pop()
+	if p.acked == p.tail() {
+		p.base = p.acked
+		p.buf = p.buf[:0]
+		if cap(p.buf) > keepPipeBuf {
+			p.buf = nil
+		}
+	}
+	if len(p.waiters) > 0 && p.inflight.len() < maxPipeRequests/2 && int(p.tail()-p.acked) < maxPipeBytes/2 {
+		p.wakeWaiters()
+	}
+}
+
+func (p *pipe) wakeWaiters() {
+	for i, s := range p.waiters {
+		if s.waitsFor == p {
+			s.waitsFor = nil
+		}
+		s.resume()
+		p.waiters[i] = nil
+	}
+	p.waiters = p.waiters[:0]
+}
+
+// refusal handles the answers by which a node says that it did not execute the command. It reports whether this was one.
+func (p *pipe) refusal(r *request, reply []byte) bool {
+	why := classify(reply)
+	if why == notRefused {
+		return false
+	}
+	p.refused = true
+	p.w.stats.Refusals++
+	if why == refusedMoved {
+		p.w.proxy.moved()
+	}
+	raw := p.buf[p.acked-p.base : r.end-p.base]
+	target := p.w.movedTo(r, why, reply)
+	p.w.undone(*r, raw, target)
+	return true
+}
+
+// OnClose is called by the loop once the socket is gone.
+func (p *pipe) OnClose(c *netloop.Conn, err error) {
+	if p.conn != c {
+		return
+	}
+	if err == nil {
+		err = errPipeClosed
+	}
+	p.fail(err)
+}
+
+// fail closes the pipe and decides about everything in flight: what no node can have seen, or what may be executed twice,
+// is held to be sent again; the rest fails, since nobody knows whether it was executed.
+func (p *pipe) fail(err error) {
+	if p.state == pipeClosed {
+		return
+	}
+	wasOpen := p.state == pipeOpen
+	p.state = pipeClosed
+	p.attempt++
+	if c := p.conn; c != nil {
+		p.conn = nil
+		c.Close(err)
+	}
+	p.w.noteBroken(p, err, wasOpen)
+	p.backoff = min(max(2*p.backoff, minBackoff), maxBackoff)
+	p.retryAt = p.w.loop.Now() + p.backoff
+
+	buf, base, sent, begin := p.buf, p.base, p.sent, p.acked
+	queue := p.inflight
+	p.inflight = fifo{}
+	p.buf, p.base, p.acked, p.sent = nil, 0, 0, 0
+	p.scan.Reset()
+	for queue.len() > 0 {
+		r := *queue.front()
+		queue.pop()
+		raw := buf[begin-base : r.end-base]
+		if r.sess != nil {
+			p.w.broken(r, raw, begin < sent)
+		}
+		begin = r.end
+	}
+	p.wakeWaiters()
+}
+
+// tick is called every silence tick. Counting ticks rather than reading a clock means that a proxy that was itself held
+// up does not blame the node for it.
+func (p *pipe) tick(limit int) {
+	waiting := p.sent > p.acked || (p.state != pipeOpen && p.state != pipeClosed)
+	if !waiting {
+		p.silent = 0
+		return
+	}
+	p.silent++
+	if p.state != pipeOpen {
+		limit = openTicks
+	} else if p.lane.kind == large {
+		limit *= largePatience
+	}
+	if p.silent > limit {
+		p.fail(errSilent)
+	}
+}
+
+// largePatience: a large or slow command may keep a node silent that many times longer than a small one.
+const largePatience = 20

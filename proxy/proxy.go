@@ -1,0 +1,196 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// Config is what a proxy is started with.
+type Config struct {
+	ID        string // ring.Member.ID
+	Boot      int64  // ring.Member.Boot: nodes tell lives of a proxy apart by it
+	Listen    string // host:port for clients
+	Advertise string // host:port that CLUSTER SLOTS shows; empty: where the asking client reached us
+	Version   string
+
+	RequirePass string // of clients; empty: none
+	Secret      []byte // of the cluster, proved to nodes; nil: none
+	MaxClients  int
+
+	Hold    time.Duration // how long a command that no node could take is held; 0: 5 s
+	Silence time.Duration // how long a node may send nothing with commands outstanding; 0: 250 ms
+
+	Group *netloop.Group // the loops; the caller closes them after the proxy
+	Log   *slog.Logger
+	// Moved is called when a node showed that there is a newer table. It must not block.
+	Moved func()
+}
+
+// Proxy accepts clients and forwards their commands. Its methods may be called from any goroutine.
+type Proxy struct {
+	cfg      Config
+	server   *session.Server
+	workers  []*worker // one a loop, in the order of the loops
+	listener *netloop.Listener
+	table    atomic.Pointer[ring.Table]
+	clients  atomic.Int64 // connections, over all loops
+	draining atomic.Bool
+	cached   atomic.Pointer[Stats] // a sample, at most sampleEvery old
+
+	sampler     sync.WaitGroup
+	stopSampler context.CancelFunc
+}
+
+// Start begins to accept clients. Until the first table comes their commands are held.
+func Start(cfg Config) (*Proxy, error) {
+	cfg.Hold = orDefault(cfg.Hold, 5*time.Second)
+	cfg.Silence = orDefault(cfg.Silence, 250*time.Millisecond)
+	p := &Proxy{cfg: cfg}
+	listener, err := net.ResolveTCPAddr("tcp", cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen for clients on %q: %w", cfg.Listen, err)
+	}
+	p.server = session.NewServer(session.ServerOptions{
+		Password: cfg.RequirePass, Version: cfg.Version, Role: ring.RoleProxy.String(), Start: time.Now(),
+		Bind: listener.IP.String(), Port: listener.Port, MaxClients: cfg.MaxClients, Policy: "allkeys-lru", Cluster: p.view,
+	})
+	p.workers = make([]*worker, len(cfg.Group.Loops()))
+	if err := cfg.Group.Each(func(l *netloop.Loop) { p.workers[l.Index()] = newWorker(p, l) }); err != nil {
+		return nil, fmt.Errorf("cannot start the proxy's workers: %w", err)
+	}
+	p.listener, err = cfg.Group.Listen(cfg.Listen, p.accept)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen for clients on %q: %w", cfg.Listen, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.stopSampler = cancel
+	p.sampler.Go(func() { p.sample(ctx) })
+	return p, nil
+}
+
+func orDefault(d, value time.Duration) time.Duration {
+	if d == 0 {
+		return value
+	}
+	return d
+}
+
+// Addr is the address for clients, with the port that was bound.
+func (p *Proxy) Addr() string { return p.listener.Addr() }
+
+// SetTable routes by a table from now on, unless a newer one is in use. t is kept and must not change.
+func (p *Proxy) SetTable(t *ring.Table) {
+	p.table.Store(t)
+	for _, w := range p.workers {
+		w.loop.Post(func() { w.install(t) })
+	}
+}
+
+// SetMembers tells which members are alive: pipes to others close at once.
+func (p *Proxy) SetMembers(members []ring.Member) {
+	alive := make(map[string]bool, len(members))
+	for _, m := range members {
+		alive[m.Name()] = true
+	}
+	for _, w := range p.workers {
+		w.loop.Post(func() { w.setAlive(alive) })
+	}
+}
+
+// Ready reports whether every partition has an owner by the table in use, and clients are accepted.
+func (p *Proxy) Ready() bool {
+	t := p.table.Load()
+	if t == nil || p.draining.Load() {
+		return false
+	}
+	for _, owner := range t.Owner {
+		if int(owner) >= len(t.Nodes) {
+			return false
+		}
+	}
+	return true
+}
+
+// Drain stops accepting and closes each session once it is between two commands. It returns when all are closed, or with
+// the context's error.
+func (p *Proxy) Drain(ctx context.Context) error {
+	p.draining.Store(true)
+	if err := p.listener.Close(); err != nil {
+		return fmt.Errorf("cannot stop listening: %w", err)
+	}
+	for _, w := range p.workers {
+		w.loop.Post(func() { w.draining = true })
+	}
+	tick := time.NewTicker(silenceTick)
+	defer tick.Stop()
+	for p.clients.Load() > 0 {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("cannot drain %d clients: %w", p.clients.Load(), ctx.Err())
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// Close closes every connection of the proxy. The loops stay.
+func (p *Proxy) Close() error {
+	p.stopSampler()
+	p.sampler.Wait()
+	p.draining.Store(true)
+	err := p.listener.Close()
+	return cmpErr(err, p.cfg.Group.Each(func(l *netloop.Loop) { p.workers[l.Index()].stop() }))
+}
+
+func cmpErr(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return fmt.Errorf("cannot close the proxy: %w", err)
+		}
+	}
+	return nil
+}
+
+// accept makes the session of a new connection, or refuses it over the limit.
+func (p *Proxy) accept(c *netloop.Conn) netloop.Handler {
+	w := p.workers[c.Loop().Index()]
+	if p.clients.Add(1) > int64(p.server.MaxClients()) && p.server.MaxClients() > 0 {
+		p.clients.Add(-1)
+		w.stats.Rejected++
+		c.SetOut(session.AppendTooManyClients(c.Out()))
+		c.CloseAfterFlush()
+		return abandoned{}
+	}
+	s := &client{w: w, conn: c}
+	s.state = p.server.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.UnixMilli())
+	s.state.FD = c.FD()
+	s.limitInput()
+	w.add(s)
+	return s
+}
+
+func (p *Proxy) moved() {
+	if p.cfg.Moved != nil {
+		p.cfg.Moved()
+	}
+}
+
+// view is the cluster as the proxy shows it to clients of Redis Cluster: itself alone, so that they work through it.
+func (p *Proxy) view() session.View {
+	self := &session.Endpoint{ID: p.cfg.ID}
+	if host, port, err := net.SplitHostPort(p.cfg.Advertise); err == nil {
+		self.Host = host
+		self.Port, _ = strconv.Atoi(port) //nolint:errcheck // 0 means where the client reached us, which is right for a bad one
+	}
+	return session.View{Table: p.table.Load(), Self: p.cfg.ID, Alone: self}
+}

@@ -1,0 +1,314 @@
+package proxy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+func TestRepliesComeInOrderOfCommands(t *testing.T) {
+	c := newCluster(t, 2)
+	slow, fast := key(0, 2), key(1, 2)
+	gate := make(chan struct{})
+	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
+	cl := c.dial()
+	cl.send("SET "+slow+" a", "SET "+fast+" b", "GET "+fast, "PING", "GET "+slow, "GET "+fast)
+	eventually(t, "the fast node executes", func() bool { return len(c.nodes[1].executed()) == 3 })
+	close(gate)
+	cl.want("+OK", "+OK", "$1 b", "+PONG", "$1 a", "$1 b")
+}
+
+func TestTwoProtocolsSideBySide(t *testing.T) {
+	c := newCluster(t, 1)
+	old, modern := c.dial(), c.dial()
+	modern.send("HELLO 3", "GET none", "SET k v", "GET k")
+	if hello := modern.reply(); !strings.HasPrefix(hello, "%") {
+		t.Fatalf("HELLO 3 answered %q, want a map", hello)
+	}
+	modern.want("$-1", "+OK", "$1 v") // the fake node always says $-1
+	old.send("GET k")
+	old.want("$1 v")
+	eventually(t, "a pipe for each protocol", func() bool {
+		s, err := c.proxy.Stats()
+		return err == nil && s.PipesOpen >= 2
+	})
+}
+
+func TestSplitAndMerge(t *testing.T) {
+	c := newCluster(t, 3)
+	a, b, d := key(0, 3), key(1, 3), key(2, 3)
+	cl := c.dial()
+	cl.send("MSET "+a+" 1 "+b+" 2 "+d+" 3", "MGET "+d+" "+a+" none "+b, "EXISTS "+a+" "+a+" "+b+" none",
+		"DEL "+a+" "+b, "MGET "+a+" "+d, "MSET "+a+" 1 "+b)
+	cl.want("+OK", "*4 $1 3 $1 1 $-1 $1 2", ":3", ":2", "*2 $-1 $1 3", "-ERR wrong number of arguments for 'mset' command")
+}
+
+func TestCrossSlotIsRefused(t *testing.T) {
+	c := newCluster(t, 2)
+	cl := c.dial()
+	cl.send("MSETNX a 1 b 2", "PING")
+	cl.want("-CROSSSLOT Keys in request don't hash to the same slot", "+PONG")
+}
+
+func TestWholeClusterCommands(t *testing.T) {
+	c := newCluster(t, 3)
+	cl := c.dial()
+	want := map[string]bool{}
+	for i := range 200 {
+		k := fmt.Sprintf("k%d", i)
+		want[k] = true
+		cl.send("SET " + k + " v")
+		cl.want("+OK")
+	}
+	cl.send("DBSIZE")
+	cl.want(":200")
+	cl.send("KEYS *")
+	if got := len(strings.Fields(cl.reply())); got != 1+2*200 {
+		t.Errorf("KEYS * has %d words, want 401", got)
+	}
+	got := map[string]bool{}
+	cursor, rounds := "0", 0
+	for ; rounds == 0 || cursor != "0"; rounds++ {
+		cl.send("SCAN " + cursor + " COUNT 7")
+		words := strings.Fields(cl.reply()) // *2 $n cursor *n ($n key)…
+		cursor = words[2]
+		for i := 5; i < len(words); i += 2 {
+			got[words[i]] = true
+		}
+		if rounds > 300 {
+			t.Fatal("SCAN does not end")
+		}
+	}
+	if len(got) != 200 || rounds < 200/(3*8) {
+		t.Errorf("SCAN found %d keys in %d rounds, want 200 in several", len(got), rounds)
+	}
+	cl.send("SCAN abc", "FLUSHALL", "DBSIZE")
+	cl.want("-ERR invalid cursor", "+OK", ":0")
+}
+
+// A node that covers only a part of what it was asked is asked again until all is covered.
+func TestCensusGoesOnUntilAllIsCovered(t *testing.T) {
+	c := newCluster(t, 1)
+	cl := c.dial()
+	cl.send("SET a 1", "SET b 2", "SET c 3")
+	cl.want("+OK", "+OK", "+OK")
+	asked := 0
+	c.nodes[0].set(func(n *fakeNode) {
+		n.owns = func(p uint16) bool {
+			asked++
+			return asked > ring.Partitions || p%2 == 0 // the first time only the even ones
+		}
+	})
+	cl.send("DBSIZE")
+	cl.want(":3")
+}
+
+func TestMovedIsFollowed(t *testing.T) {
+	c := newCluster(t, 2)
+	k := key(0, 2)
+	there := c.nodes[1].member().Addr
+	c.nodes[0].set(func(n *fakeNode) {
+		n.refuse = func(string) string { return fmt.Sprintf("-MOVED %d %s\r\n", ring.Slot([]byte(k)), there) }
+	})
+	cl := c.dial()
+	cl.send("SET "+k+" 1", "INCR "+k, "INCR "+k, "GET "+k)
+	cl.want("+OK", ":2", ":3", "$1 3")
+}
+
+// What a node refuses while it takes a partition over is tried again, and nothing overtakes it.
+func TestWaitKeepsTheOrder(t *testing.T) {
+	c := newCluster(t, 1)
+	refusals := 0
+	c.nodes[0].set(func(n *fakeNode) {
+		n.refuse = func(k string) string {
+			if refusals++; refusals <= 3 {
+				return "-DUNLINWAIT\r\n"
+			}
+			return ""
+		}
+	})
+	cl := c.dial()
+	var lines, want []string
+	for i := range 50 {
+		lines = append(lines, "INCR k", fmt.Sprintf("SET other %d", i))
+		want = append(want, fmt.Sprintf(":%d", i+1), "+OK")
+	}
+	cl.send(lines...)
+	cl.want(want...)
+	cl.send("GET other")
+	cl.want("$2 49")
+}
+
+func TestBrokenPipe(t *testing.T) {
+	c := newCluster(t, 1)
+	cl := c.dial()
+	cl.send("SET k 1")
+	cl.want("+OK")
+	// The node takes the commands and breaks before it answers them.
+	c.nodes[0].set(func(n *fakeNode) {
+		n.answer = func(args []string) (string, bool) {
+			if args[0] == "INCR" {
+				n.answer = nil
+				return "", true // breaks the connection
+			}
+			return "", false
+		}
+	})
+	cl.send("INCR k", "GET k", "SET k 7", "GET k", "PING")
+	cl.want("-ERR the connection to the node broke after the command was sent, outcome unknown",
+		"$1 1", "+OK", "$1 7", "+PONG")
+}
+
+func TestSilentNodeIsCutOff(t *testing.T) {
+	c := newCluster(t, 2, func(cfg *Config) { cfg.Silence = 250 * time.Millisecond })
+	slow, fast := key(0, 2), key(1, 2)
+	gate := make(chan struct{})
+	cl := c.dial()
+	cl.send("SET "+slow+" 1", "SET "+fast+" 1")
+	cl.want("+OK", "+OK")
+	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
+	cl.send("INCR " + slow)
+	other := c.dial()
+	other.send("INCR " + fast)
+	other.want(":2") // undisturbed
+	start := time.Now()
+	if got := cl.reply(); !strings.HasPrefix(got, "-ERR the connection to the node broke") {
+		t.Errorf("got %q", got)
+	}
+	if d := time.Since(start); d > 2*time.Second {
+		t.Errorf("a silent node was cut off after %v", d)
+	}
+	close(gate)
+	cl.send("GET " + slow)
+	if got := cl.reply(); got != "$1 1" && got != "$1 2" {
+		t.Errorf("after the node came back: got %q", got)
+	}
+}
+
+func TestHeldUntilATableComes(t *testing.T) {
+	c := newCluster(t, 2)
+	k := key(0, 2)
+	cl := c.dial()
+	cl.send("SET " + k + " 1")
+	cl.want("+OK")
+	c.nodes[0].ln.Close()
+	c.nodes[0].cut()
+	cl.send("INCR "+k, "INCR "+k, "GET "+key(1, 2))
+	eventually(t, "the command is held", func() bool {
+		s, err := c.proxy.Stats()
+		return err == nil && s.Holding > 0
+	})
+	c.route(func(int) int { return 1 })
+	cl.want(":1", ":2", "$-1")
+}
+
+func TestHeldTooLong(t *testing.T) {
+	c := newCluster(t, 1, func(cfg *Config) { cfg.Hold = 200 * time.Millisecond })
+	c.nodes[0].ln.Close()
+	cl := c.dial()
+	cl.send("GET a", "MGET a b", "DBSIZE", "PING")
+	held := "-TRYAGAIN no node could take the command in time, it was not executed; try again"
+	cl.want(held, held, held, "+PONG")
+}
+
+// A part of a split command whose keys have other owners when it is sent again is split further.
+func TestHeldPartIsSplitFurther(t *testing.T) {
+	c := newCluster(t, 3)
+	a, b, d := key(0, 3), key(1, 3), key(2, 3)
+	cl := c.dial()
+	c.route(func(int) int { return 0 })
+	c.nodes[0].set(func(n *fakeNode) { n.refuse = func(string) string { return "-DUNLINWAIT\r\n" } })
+	cl.send("MSET "+a+" 1 "+b+" 2 "+d+" 3", "MGET "+b+" "+d+" "+a, "PING")
+	eventually(t, "the command is held", func() bool {
+		s, err := c.proxy.Stats()
+		return err == nil && s.Refusals > 0
+	})
+	c.nodes[0].set(func(n *fakeNode) { n.refuse = nil })
+	c.route(func(p int) int { return p % 3 })
+	cl.want("+OK", "*3 $1 2 $1 3 $1 1", "+PONG")
+	if got := c.nodes[1].executed(); !slices.Contains(got, "MSET "+b+" 2") {
+		t.Errorf("n2 executed %q, want its part of MSET", got)
+	}
+}
+
+func TestLargeValueKeepsTheOrder(t *testing.T) {
+	c := newCluster(t, 1)
+	cl := c.dial()
+	big := strings.Repeat("x", 300<<10)
+	cl.send("SET k small", "SET k "+big, "GET k", "SET k small", "GET k")
+	cl.want("+OK", "+OK", fmt.Sprintf("$%d %s", len(big), big), "+OK", "$5 small")
+}
+
+func TestProtocolErrorClosesAfterWhatIsDue(t *testing.T) {
+	c := newCluster(t, 1)
+	cl := c.dial()
+	cl.send("SET k v", "GET k")
+	if _, err := cl.Write([]byte("*1\r\n$-5\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	cl.want("+OK", "$1 v", "-ERR Protocol error: invalid bulk length")
+	cl.wantClosed()
+}
+
+func TestTooManyClients(t *testing.T) {
+	c := newCluster(t, 1, func(cfg *Config) { cfg.MaxClients = 1 })
+	first := c.dial()
+	first.send("PING")
+	first.want("+PONG")
+	second := c.dial()
+	second.want("-ERR max number of clients reached")
+	second.wantClosed()
+	first.send("PING")
+	first.want("+PONG")
+}
+
+func TestDeepPipelineIsAnsweredInOrder(t *testing.T) {
+	c := newCluster(t, 3)
+	cl := c.dial()
+	const n = 20000
+	go func() {
+		var b strings.Builder
+		for i := range n {
+			k := fmt.Sprintf("k%d", i)
+			fmt.Fprintf(&b, "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n", len(k), k, len(k), k, len(k), k)
+		}
+		_, _ = cl.Write([]byte(b.String()))
+	}()
+	for i := range n {
+		k := fmt.Sprintf("k%d", i)
+		cl.want("+OK", fmt.Sprintf("$%d %s", len(k), k))
+	}
+}
+
+func TestClientListSeesAllLoops(t *testing.T) {
+	c := newCluster(t, 1)
+	a, b := c.dial(), c.dial()
+	a.send("CLIENT SETNAME first")
+	a.want("+OK")
+	b.send("CLIENT SETNAME second", "CLIENT LIST")
+	b.want("+OK")
+	if list := b.reply(); !strings.Contains(list, "name=first") || !strings.Contains(list, "name=second") {
+		t.Errorf("CLIENT LIST answered %q", list)
+	}
+}
+
+func TestQuitAndDrain(t *testing.T) {
+	c := newCluster(t, 1)
+	a, b := c.dial(), c.dial()
+	a.send("SET k v", "QUIT", "GET k")
+	a.want("+OK", "+OK")
+	a.wantClosed()
+	b.send("PING")
+	b.want("+PONG")
+	if err := c.proxy.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.wantClosed()
+	if c.proxy.Ready() {
+		t.Error("a drained proxy is ready")
+	}
+}

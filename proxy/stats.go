@@ -1,0 +1,136 @@
+package proxy
+
+import (
+	"context"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+)
+
+const sampleEvery = time.Second
+
+// Stats are counters since the start, and a few gauges. A worker counts in its own without any synchronisation; they are
+// summed by visiting the loops.
+type Stats struct {
+	Commands       [command.NumIDs]uint64 // executed or forwarded, by command.ID
+	Refused        uint64                 // unknown, wrong number of arguments, not authenticated
+	ProtocolErrors uint64
+	Splits         uint64 // commands split over several nodes
+
+	Accepted, Rejected, SlowReaders uint64 // connections
+	Clients                         int    // gauge
+
+	PipesOpened, PipesBroken uint64
+	Pipes, PipesOpen         int    // gauges
+	PipeFlushes              uint64 // writes of batches to nodes
+	PipeRequests             uint64 // requests in them
+	PipeBytesOut             uint64
+	Inflight                 int // gauge: requests outstanding at nodes
+
+	Refusals    uint64 // replies by which a node said that it is not the owner, or not yet
+	Held        uint64 // requests held to be sent again
+	HeldTooLong uint64 // those answered with an error in the end
+	Holding     int    // gauge: sessions with held requests
+
+	Loops                         []netloop.LoopStats
+	ClientBytesIn, ClientBytesOut uint64
+	OpsPerSec                     int64 // over the last sampling interval
+	Epoch                         uint64
+	sampledAt                     time.Time
+}
+
+// CommandsTotal is the number of commands of all kinds.
+func (s *Stats) CommandsTotal() uint64 {
+	var n uint64
+	for _, c := range s.Commands {
+		n += c
+	}
+	return n
+}
+
+// add sums the counters of one worker.
+func (s *Stats) add(o *Stats) {
+	for i, n := range o.Commands {
+		s.Commands[i] += n
+	}
+	for _, f := range []struct{ to, from *uint64 }{
+		{&s.Refused, &o.Refused}, {&s.ProtocolErrors, &o.ProtocolErrors}, {&s.Splits, &o.Splits},
+		{&s.Accepted, &o.Accepted}, {&s.Rejected, &o.Rejected}, {&s.SlowReaders, &o.SlowReaders},
+		{&s.PipesOpened, &o.PipesOpened}, {&s.PipesBroken, &o.PipesBroken}, {&s.PipeFlushes, &o.PipeFlushes},
+		{&s.PipeRequests, &o.PipeRequests}, {&s.PipeBytesOut, &o.PipeBytesOut},
+		{&s.Refusals, &o.Refusals}, {&s.Held, &o.Held}, {&s.HeldTooLong, &o.HeldTooLong},
+	} {
+		*f.to += *f.from
+	}
+}
+
+// gauges adds what the worker has at this moment.
+func (s *Stats) gauges(w *worker) {
+	s.Clients += len(w.clients)
+	s.Holding += len(w.holding)
+	for _, n := range w.peers {
+		n.each(func(p *pipe) {
+			s.Pipes++
+			if p.state == pipeOpen {
+				s.PipesOpen++
+			}
+			s.Inflight += p.inflight.len()
+		})
+	}
+	ls := w.loop.Stats()
+	s.Loops = append(s.Loops, ls)
+}
+
+// Stats visits every loop and sums; it takes the loops a few microseconds.
+func (p *Proxy) Stats() (Stats, error) {
+	shares := make([]Stats, len(p.workers))
+	err := p.cfg.Group.Each(func(l *netloop.Loop) {
+		w := p.workers[l.Index()]
+		share := &shares[l.Index()]
+		share.add(&w.stats)
+		share.gauges(w)
+	})
+	var sum Stats
+	if err != nil {
+		return sum, err
+	}
+	for i := range shares {
+		sum.add(&shares[i])
+		sum.Clients += shares[i].Clients
+		sum.Holding += shares[i].Holding
+		sum.Pipes += shares[i].Pipes
+		sum.PipesOpen += shares[i].PipesOpen
+		sum.Inflight += shares[i].Inflight
+		sum.Loops = append(sum.Loops, shares[i].Loops...)
+	}
+	if t := p.table.Load(); t != nil {
+		sum.Epoch = t.Epoch
+	}
+	if last := p.cached.Load(); last != nil {
+		sum.OpsPerSec = last.OpsPerSec
+	}
+	return sum, nil
+}
+
+// sample keeps a recent copy for INFO, which is answered on a loop and cannot visit the others, and measures the rate.
+func (p *Proxy) sample(ctx context.Context) {
+	tick := time.NewTicker(sampleEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			s, err := p.Stats()
+			if err != nil {
+				continue // a loop is busy; the sample stays a second older
+			}
+			s.sampledAt = now
+			if last := p.cached.Load(); last != nil {
+				s.OpsPerSec = int64(float64(s.CommandsTotal()-last.CommandsTotal()) / now.Sub(last.sampledAt).Seconds())
+			}
+			p.cached.Store(&s)
+		}
+	}
+}

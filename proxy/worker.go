@@ -1,0 +1,205 @@
+package proxy
+
+import (
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+const (
+	silenceTick = 50 * time.Millisecond
+	keepScratch = 64 << 10
+)
+
+// worker is what one loop owns. All of it is used on that loop only.
+type worker struct {
+	proxy *Proxy
+	loop  *netloop.Loop
+
+	table  *ring.Table
+	owner  [ring.Partitions]*peer // the route; nil: no owner, or no table yet
+	peers  map[string]*peer       // the table's nodes by ring.Member.Name
+	byAddr map[string]*peer
+
+	clients     []*client
+	holding     []*client // with held requests
+	retryArmed  bool
+	retrySoon   bool // a -MOVED is to be followed at the end of this iteration
+	generation  uint64
+	draining    bool // closes sessions as soon as they are between two commands
+	silentLimit int  // ticks
+	timer       *netloop.Timer
+
+	scratch []byte // for replies that are put together; valid until the next use
+	keys    []int
+	stats   Stats
+}
+
+// peer is a node as one worker sees it.
+type peer struct {
+	w      *worker
+	member ring.Member
+	gone   bool // left the table or was declared dead: its pipes are closed for good
+	pipes  [numKinds][2]*pipe
+}
+
+func newWorker(p *Proxy, l *netloop.Loop) *worker {
+	w := &worker{
+		proxy:       p,
+		loop:        l,
+		peers:       make(map[string]*peer),
+		byAddr:      make(map[string]*peer),
+		silentLimit: max(1, int(p.cfg.Silence/silenceTick)),
+	}
+	w.timer = l.Every(silenceTick, w.tick)
+	l.OnIterationEnd(w.iterationEnd)
+	return w
+}
+
+// pipe is the peer's pipe for a lane, made when first asked for. It may be closed.
+func (n *peer) pipe(l lane) *pipe {
+	at := &n.pipes[l.kind][l.version-resp.RESP2]
+	if *at == nil {
+		*at = &pipe{w: n.w, peer: n, lane: l}
+	}
+	return *at
+}
+
+// each calls f with every pipe that was made.
+func (n *peer) each(f func(*pipe)) {
+	for k := range n.pipes {
+		for _, p := range n.pipes[k] {
+			if p != nil {
+				f(p)
+			}
+		}
+	}
+}
+
+// drop closes a peer's pipes for good.
+func (n *peer) drop() {
+	n.gone = true
+	n.each(func(p *pipe) { p.fail(errPeerGone) })
+}
+
+// install routes by a newer table.
+func (w *worker) install(t *ring.Table) {
+	if w.table != nil && !t.Newer(w.table) {
+		return
+	}
+	w.table = t
+	old := w.peers
+	w.peers = make(map[string]*peer, len(t.Nodes))
+	w.byAddr = make(map[string]*peer, len(t.Nodes))
+	nodes := make([]*peer, len(t.Nodes))
+	for i, m := range t.Nodes {
+		n := old[m.Name()]
+		if n == nil || n.gone {
+			n = &peer{w: w, member: m}
+		}
+		delete(old, m.Name())
+		w.peers[m.Name()], w.byAddr[m.Addr], nodes[i] = n, n, n
+	}
+	for p, i := range t.Owner {
+		w.owner[p] = nil
+		if int(i) < len(nodes) {
+			w.owner[p] = nodes[i]
+		}
+	}
+	for _, s := range w.clients {
+		s.drain = s.remote > 0 // its partitions may have other owners: let nothing overtake
+	}
+	for _, n := range old {
+		n.drop()
+	}
+	w.retryHeld()
+}
+
+// setAlive closes the pipes to nodes that were declared dead. They stay in the route until a table says otherwise.
+func (w *worker) setAlive(alive map[string]bool) {
+	for name, n := range w.peers {
+		switch {
+		case !alive[name] && !n.gone:
+			n.drop()
+		case alive[name] && n.gone:
+			n.gone = false // it was declared dead by mistake, and is back before any table dropped it
+		}
+	}
+}
+
+// tick looks for silent nodes.
+func (w *worker) tick() {
+	if w.draining {
+		w.closeIdle()
+	}
+	for _, n := range w.peers {
+		n.each(func(p *pipe) { p.tick(w.silentLimit) })
+	}
+}
+
+// iterationEnd runs after all input of an iteration was handled and before anything is written.
+func (w *worker) iterationEnd() {
+	if w.retrySoon {
+		w.retryHeld()
+	}
+}
+
+// add takes a new session.
+func (w *worker) add(s *client) {
+	s.index = len(w.clients)
+	w.clients = append(w.clients, s)
+	w.stats.Accepted++
+}
+
+// forget drops a session whose connection is gone.
+func (w *worker) forget(s *client, err error) {
+	last := len(w.clients) - 1
+	w.clients[s.index] = w.clients[last]
+	w.clients[s.index].index = s.index
+	w.clients[last] = nil
+	w.clients = w.clients[:last]
+	w.proxy.clients.Add(-1)
+	if err == netloop.ErrSlowReader {
+		w.stats.SlowReaders++
+		w.proxy.cfg.Log.Warn("client closed: it does not read its replies", "client", s.state.Addr)
+	}
+}
+
+// closeIdle closes the sessions that are between two commands.
+func (w *worker) closeIdle() {
+	for _, s := range w.clients {
+		if s.head == s.tail && !s.stalled && !s.closing {
+			s.closeWhenDone()
+		}
+	}
+}
+
+// stop closes everything that the worker owns. Its hooks stay with the loop and find nothing to do.
+func (w *worker) stop() {
+	w.timer.Stop()
+	for _, s := range w.clients {
+		s.conn.Close(nil)
+	}
+	for _, n := range w.peers {
+		n.drop()
+	}
+	w.peers, w.holding = nil, nil
+}
+
+// keepScratch keeps the scratch buffer that b was made in, unless it has grown large.
+func (w *worker) keepScratch(b []byte) {
+	if cap(b) <= keepScratch {
+		w.scratch = b[:0]
+	}
+}
+
+// noteBroken logs and counts a pipe that failed.
+func (w *worker) noteBroken(p *pipe, err error, wasOpen bool) {
+	w.stats.PipesBroken++
+	if wasOpen && !p.peer.gone {
+		w.proxy.cfg.Log.Warn("pipe to node broke", "node", p.peer.member.ID, "addr", p.peer.member.Addr,
+			"kind", p.lane.kind.String(), "inflight", p.inflight.len(), "err", err)
+	}
+}
