@@ -17,8 +17,8 @@ func DecodeInt(reply []byte) (int64, bool) {
 	return ParseInt(reply[1 : len(reply)-2])
 }
 
-// DecodeBulk returns the payload of a bulk, simple or verbatim string (of the last without its
-// format). It is false for a null and for every other type.
+// DecodeBulk returns the payload of a bulk, simple or verbatim string (of the last
+// without its format). It is false for a null and for every other type.
 func DecodeBulk(reply []byte) ([]byte, bool) {
 	if len(reply) < 3 {
 		return nil, false
@@ -52,10 +52,11 @@ func DecodeArray(reply []byte) (n, headerLen int, ok bool) {
 	return decodeHeader(reply)
 }
 
-// decodeHeader reads the number in the first line of a reply. headerLen counts the line with its CR LF.
+// decodeHeader reads the number in the first line of a reply. headerLen counts the line
+// with its CR LF.
 func decodeHeader(reply []byte) (n, headerLen int, ok bool) {
-	if n, size := shortLength(reply[1:]); size > 0 {
-		return n, 1 + size, true
+	if n, next := lengthAt(reply, 0); next > 0 {
+		return n, next, true
 	}
 	if len(reply) >= len("$-1\r\n") && string(reply[1:5]) == "-1\r\n" {
 		return -1, 5, true

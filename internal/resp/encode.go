@@ -79,7 +79,8 @@ func AppendNullArray(dst []byte, v Version) []byte {
 	return append(dst, "*-1\r\n"...)
 }
 
-// AppendArray appends the header of an array of n elements, which the caller appends next.
+// AppendArray appends the header of an array of n elements, which the caller appends
+// next.
 func AppendArray(dst []byte, n int) []byte { return appendHeader(dst, '*', n) }
 
 // AppendMap appends the header of a map of n pairs: in RESP2 a flat array of 2n.
@@ -98,7 +99,8 @@ func AppendSet(dst []byte, v Version, n int) []byte {
 	return appendHeader(dst, '*', n)
 }
 
-// AppendPush appends the header of an out-of-band message of n elements: in RESP2 an array.
+// AppendPush appends the header of an out-of-band message of n elements: in RESP2 an
+// array.
 func AppendPush(dst []byte, v Version, n int) []byte {
 	if v == RESP3 {
 		return appendHeader(dst, '>', n)
@@ -120,8 +122,8 @@ func AppendBool(dst []byte, v Version, b bool) []byte {
 	}
 }
 
-// AppendDouble appends f in the fewest digits that read back as f: in RESP2 as a bulk string.
-// Infinities are "inf" and "-inf", and not-a-number is "nan".
+// AppendDouble appends f in the fewest digits that read back as f: in RESP2 as a bulk
+// string. Infinities are "inf" and "-inf", and not-a-number is "nan".
 func AppendDouble(dst []byte, v Version, f float64) []byte {
 	var room [32]byte // the longest text is 24 bytes
 	text := formatDouble(room[:0], f)
@@ -133,7 +135,8 @@ func AppendDouble(dst []byte, v Version, f float64) []byte {
 	return AppendBulk(dst, text)
 }
 
-// formatDouble writes plain digits where they are short, as Redis does, and an exponent elsewhere.
+// formatDouble writes plain digits where they are short, as Redis does, and an exponent
+// elsewhere.
 func formatDouble(dst []byte, f float64) []byte {
 	switch size := math.Abs(f); {
 	case math.IsInf(f, 1):
@@ -165,7 +168,8 @@ func AppendVerbatim(dst []byte, v Version, format, text string) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// AppendRequest appends a request of these arguments. Neither the list nor its elements are kept.
+// AppendRequest appends a request of these arguments. Neither the list nor its elements
+// are kept.
 func AppendRequest(dst []byte, args ...[]byte) []byte {
 	dst = AppendArray(dst, len(args))
 	for _, arg := range args {

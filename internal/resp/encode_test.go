@@ -160,7 +160,8 @@ func TestDecoders(t *testing.T) {
 	}
 }
 
-// TestEncodersMeetScanner checks that whatever is encoded, of whatever text, is scanned as exactly one reply.
+// TestEncodersMeetScanner checks that whatever is encoded, of whatever text, is scanned
+// as exactly one reply.
 func TestEncodersMeetScanner(t *testing.T) {
 	one := func(reply []byte) {
 		t.Helper()

@@ -2,7 +2,8 @@ package resp
 
 import "testing"
 
-// FuzzParser compares Parser with the oracle, in every splitting, with limits small enough for the fuzzer to meet them.
+// FuzzParser compares Parser with the oracle, in every splitting, with limits small
+// enough for the fuzzer to meet them.
 func FuzzParser(f *testing.F) {
 	for _, in := range requestCases {
 		f.Add([]byte(in), false)
@@ -41,7 +42,8 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// FuzzRoundTrip encodes arguments and expects the parser to give them back, and errors of any text to stay one reply.
+// FuzzRoundTrip encodes arguments and expects the parser to give them back, and errors
+// of any text to stay one reply.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add([]byte("SET"), []byte("key"), []byte("value\r\n"))
 	f.Add([]byte(""), []byte("\x00"), []byte("$5\r\n"))

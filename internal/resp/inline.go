@@ -16,8 +16,10 @@ func (p *Parser) parseInline(buf []byte) Outcome {
 	return p.finish(end+1, true)
 }
 
-// splitWords collects the words of line as arguments. It is false if quotes are unbalanced. Plain words are views of the line;
-// quoted ones are written to p.words. When p.words moves as it grows, earlier arguments keep its old place, which nobody writes any more.
+// splitWords collects the words of line as arguments. It is false if quotes are
+// unbalanced. Plain words are views of the line; quoted ones are written to p.words.
+// When p.words moves as it grows, earlier arguments keep its old place, which nobody
+// writes any more.
 func (p *Parser) splitWords(line []byte) bool {
 	for {
 		for len(line) > 0 && isSpace(line[0]) {
@@ -55,8 +57,10 @@ func plainWord(line []byte) int {
 	return len(line)
 }
 
-// appendUnquoted appends to dst what the quotes at line[0] enclose. n counts the bytes up to and with the closing quote, which
-// must be followed by a space or nothing. Between double quotes a backslash begins an escape; between single quotes only \' is one.
+// appendUnquoted appends to dst what the quotes at line[0] enclose. n counts the bytes
+// up to and with the closing quote, which must be followed by a space or nothing.
+// Between double quotes a backslash begins an escape; between single quotes only \' is
+// one.
 func appendUnquoted(dst, line []byte) (_ []byte, n int, ok bool) {
 	quote := line[0]
 	for i := 1; i < len(line); i++ {
@@ -79,7 +83,8 @@ func appendUnquoted(dst, line []byte) (_ []byte, n int, ok bool) {
 	return dst, 0, false
 }
 
-// escaped returns the byte that the text after a backslash stands for, and how much of that text it takes. text is not empty.
+// escaped returns the byte that the text after a backslash stands for, and how much of
+// that text it takes. text is not empty.
 func escaped(text []byte) (b byte, size int) {
 	switch c := text[0]; c {
 	case 'n':
@@ -119,7 +124,8 @@ func hexValue(c byte) byte {
 	}
 }
 
-// endsWord tells the bytes that end a word outside quotes. Redis's set for this is smaller than its set of spaces between words.
+// endsWord tells the bytes that end a word outside quotes. Redis's set for this is
+// smaller than its set of spaces between words.
 func endsWord(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
 // isSpace tells the bytes that may separate words: C's isspace.

@@ -1,6 +1,9 @@
 package resp
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // maxShortDigits bounds the numbers that shortLength reads, far below overflow.
 // No length or count that a limit allows by default is longer.
@@ -23,6 +26,36 @@ func shortLength(b []byte) (n, size int) {
 		return 0, 0
 	}
 	return n, i + 2
+}
+
+// crlf is how CR LF stand in a little-endian word.
+const crlf = uint16('\r') | uint16('\n')<<8
+
+// lengthAt reads the number behind the type byte buf[at], as shortLength does. next is
+// the first byte behind the header, or 0 if it is not there or not plain. One load of
+// eight bytes instead of a loop halves the time for numbers of one and two digits,
+// which are those of commands, keys and small values.
+func lengthAt(buf []byte, at int) (n, next int) {
+	if at+8 <= len(buf) {
+		word := binary.LittleEndian.Uint64(buf[at:])
+		first, second := int(word>>8&0xff)-'0', int(word>>16&0xff)-'0'
+		if uint16(word>>16) == crlf && uint(first) <= 9 {
+			return first, at + 4
+		}
+		if uint16(word>>24) == crlf && uint(first-1) <= 8 && uint(second) <= 9 {
+			return first*10 + second, at + 5
+		}
+	}
+	n, size := shortLength(buf[at+1:])
+	if size == 0 {
+		return 0, 0
+	}
+	return n, at + 1 + size
+}
+
+// endsLine reports whether CR LF stand at buf[at:]. One load of two bytes instead of two.
+func endsLine(buf []byte, at int) bool {
+	return binary.LittleEndian.Uint16(buf[at:]) == crlf
 }
 
 // ParseInt reads a decimal integer exactly as Redis does: an optional minus,

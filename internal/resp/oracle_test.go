@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// The oracles read what the real parsers read, from the start at each call, with the plainest code that can be checked by
-// eye against Redis's networking.c and the RESP3 specification. They share nothing with the code under test but the limits.
+// The oracles read what the real parsers read, from the start at each call, with the
+// plainest code that can be checked by eye against Redis's networking.c and the RESP3
+// specification. They share nothing with the code under test but the limits.
 
 // verdict is all that a reader says about a buffer.
 type verdict struct {
@@ -61,7 +62,8 @@ func oracleRequest(buf []byte, l Limits) verdict {
 	return verdict{outcome: Done, args: args, length: total}
 }
 
-// oracleBulk reads one argument; used is 0 if that fails, and the verdict says why. before counts the request's earlier bytes.
+// oracleBulk reads one argument; used is 0 if that fails, and the verdict says why.
+// before counts the request's earlier bytes.
 func oracleBulk(s string, l Limits, before int) (arg string, used int, v verdict) {
 	line, next, v := oracleLine(s, "\r", l, "too big bulk count string")
 	if next == 0 {
@@ -89,7 +91,8 @@ func oracleBulk(s string, l Limits, before int) (arg string, used int, v verdict
 	return s[next : next+size], next + size + 2, verdict{}
 }
 
-// oracleLine finds the line at the start of s up to stop. next is 0 if there is none, and the verdict says why.
+// oracleLine finds the line at the start of s up to stop. next is 0 if there is none,
+// and the verdict says why.
 func oracleLine(s, stop string, l Limits, tooLong string) (line string, next int, v verdict) {
 	// C's strchr sees nothing behind a NUL, nor here behind the limit.
 	visible, _, _ := strings.Cut(s[:min(len(s), l.MaxInline+1)], "\x00")
@@ -109,7 +112,8 @@ func oracleLine(s, stop string, l Limits, tooLong string) (line string, next int
 	return line, len(line) + 2, verdict{}
 }
 
-// oracleInt reads what Redis's string2ll does: a number that, printed again, is the same text.
+// oracleInt reads what Redis's string2ll does: a number that, printed again, is the
+// same text.
 func oracleInt(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err == nil && strconv.Itoa(n) != s {
@@ -239,7 +243,8 @@ func oracleBlob(kind byte, n int, rest string) (string, Outcome) {
 	return rest[n+2:], Done
 }
 
-// oracleElements cuts n elements off, and behind attributes the value that they are about.
+// oracleElements cuts n elements off, and behind attributes the value that they are
+// about.
 func oracleElements(kind byte, n int, rest string, depth int) (string, Outcome) {
 	if kind == '*' && n == -1 {
 		return rest, Done

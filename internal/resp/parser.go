@@ -34,8 +34,8 @@ const (
 	keptWords = 1 << 10
 )
 
-// Parser finds the requests in a buffer that its caller owns, one at a time. The zero value is
-// ready and has DefaultLimits. See the package comment for what it promises.
+// Parser finds the requests in a buffer that its caller owns, one at a time. The zero
+// value is ready and has DefaultLimits. See the package comment for what it promises.
 type Parser struct {
 	limits Limits // all zeros, which nothing passes, until the first slow path
 
@@ -72,9 +72,10 @@ const (
 // SetLimits changes the limits, for what is not yet parsed.
 func (p *Parser) SetLimits(l Limits) { p.limits = l.resolved() }
 
-// Args returns the arguments of the request that Parse found last. They are views of the buffer
-// given to that call and of memory of the Parser, read-only, valid until the caller changes that
-// buffer or calls Parse or Reset. Blank lines and arrays of no elements have none; Redis skips them without an answer.
+// Args returns the arguments of the request that Parse found last. They are views of
+// the buffer given to that call and of memory of the Parser, read-only, valid until the
+// caller changes that buffer or calls Parse or Reset. Blank lines and arrays of no
+// elements have none; Redis skips them without an answer.
 func (p *Parser) Args() [][]byte { return p.args }
 
 // Len returns how many bytes the request that Parse found last takes up.
@@ -84,23 +85,27 @@ func (p *Parser) Len() int { return p.length }
 // of such a request cannot be passed on as they are.
 func (p *Parser) Inline() bool { return p.inline }
 
-// Need returns, after NeedMore, the least length of buffer with which Parse can get further. It
-// is a hint for when to call again; whoever reserves that much believes a stranger.
+// Need returns, after NeedMore, the least length of buffer with which Parse can get
+// further. It is a hint for when to call again; whoever reserves that much believes a
+// stranger.
 func (p *Parser) Need() int { return p.need }
 
 // Err returns, after Malformed, the text of Redis's error, without "-" and CR LF.
 func (p *Parser) Err() string { return p.err }
 
-// Reset forgets an unfinished request, an error, and all views of the buffer. Limits stay.
+// Reset forgets an unfinished request, an error, and all views of the buffer. Limits
+// stay.
 func (p *Parser) Reset() {
 	p.stage = atRequest
 	p.length, p.need, p.err = 0, 0, ""
 	p.forget()
 }
 
-// Parse looks for a request at the start of buf. Until it answers Done or Malformed, each call must be given
-// the same bytes and perhaps more behind them, in the same place or another. buf is only read, and not kept
-// beyond the views that Args returns; they hold it in memory until the next call of Parse (with an empty buf, if need be) or Reset.
+// Parse looks for a request at the start of buf. Until it answers Done or Malformed,
+// each call must be given the same bytes and perhaps more behind them, in the same
+// place or another. buf is only read, and not kept beyond the views that Args returns;
+// they hold it in memory until the next call of Parse (with an empty buf, if need be)
+// or Reset.
 func (p *Parser) Parse(buf []byte) Outcome {
 	if p.stage == atRequest {
 		if p.parseSmall(buf) {
@@ -123,7 +128,8 @@ func (p *Parser) Parse(buf []byte) Outcome {
 	}
 }
 
-// begin prepares for the request at the start of buf. If buf is empty, nothing has begun and only Need is set.
+// begin prepares for the request at the start of buf. If buf is empty, nothing has
+// begun and only Need is set.
 func (p *Parser) begin(buf []byte) {
 	p.forget()
 	if p.limits.MaxBulk == 0 {
@@ -190,7 +196,7 @@ func (p *Parser) parseBulks(buf []byte) Outcome {
 			p.need = end + 2 // the header is read again then, which is cheaper than to remember it
 			return NeedMore
 		}
-		if buf[end] != '\r' || buf[end+1] != '\n' {
+		if !endsLine(buf, end) {
 			return p.fail(errCRLF)
 		}
 		p.spans = append(p.spans, span{uint32(start), uint32(end)})
@@ -199,12 +205,13 @@ func (p *Parser) parseBulks(buf []byte) Outcome {
 	return p.finishArray(buf)
 }
 
-// bulkHeader reads the header of an argument at pos: where the argument starts and how long it is.
+// bulkHeader reads the header of an argument at pos: where the argument starts and how
+// long it is.
 func (p *Parser) bulkHeader(buf []byte) (start, size int, outcome Outcome) {
 	if p.pos < len(buf) && buf[p.pos] == '$' {
-		n, length := shortLength(buf[p.pos+1:])
-		if length > 0 && n <= p.limits.MaxBulk {
-			return p.pos + 1 + length, n, Done
+		n, start := lengthAt(buf, p.pos)
+		if start > 0 && n <= p.limits.MaxBulk {
+			return start, n, Done
 		}
 	}
 	text, outcome := p.headerLine(buf, errBulkLine)
@@ -253,7 +260,8 @@ func (p *Parser) fail(text string) Outcome {
 	return Malformed
 }
 
-// headerLine returns the line at pos without its CR LF. A line longer than MaxInline fails with tooLong.
+// headerLine returns the line at pos without its CR LF. A line longer than MaxInline
+// fails with tooLong.
 func (p *Parser) headerLine(buf []byte, tooLong string) ([]byte, Outcome) {
 	end, outcome := p.lineEnd(buf, '\r', tooLong)
 	switch {
@@ -268,8 +276,10 @@ func (p *Parser) headerLine(buf []byte, tooLong string) ([]byte, Outcome) {
 	return buf[p.pos:end], Done
 }
 
-// lineEnd returns where in buf the byte stop first comes in the line at pos, at most MaxInline bytes after pos. It goes on from the
-// end of the last search. As in Redis, whose search is C's strchr, a line with a NUL has no end, and becomes too long in time.
+// lineEnd returns where in buf the byte stop first comes in the line at pos, at most
+// MaxInline bytes after pos. It goes on from the end of the last search. As in Redis,
+// whose search is C's strchr, a line with a NUL has no end, and becomes too long in
+// time.
 func (p *Parser) lineEnd(buf []byte, stop byte, tooLong string) (int, Outcome) {
 	line := buf[p.pos:min(len(buf), p.pos+p.limits.MaxInline+1)]
 	from := min(p.seen-p.pos, len(line)) // more only if MaxInline has shrunk

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// requestCases are streams of requests; what each must give is the oracle's to say, except for the texts in TestParserErrors.
+// requestCases are streams of requests; what each must give is the oracle's to say,
+// except for the texts in TestParserErrors.
 var requestCases = []string{
 	"",
 	"*1\r\n$4\r\nPING\r\n",
@@ -32,7 +33,8 @@ var requestCases = []string{
 	"*1\x00\r\n$4\r\nPING\r\n",
 }
 
-// brokenRequests are streams that end in an error, with the error that redis-server 7 gives.
+// brokenRequests are streams that end in an error, with the error that redis-server 7
+// gives.
 var brokenRequests = []struct{ in, want string }{
 	{"*\r\n", "invalid multibulk length"},
 	{"*01\r\n", "invalid multibulk length"},
@@ -146,7 +148,8 @@ func TestParserLimitsAreInclusive(t *testing.T) {
 	passes("*1\r\n$16384\r\n"+strings.Repeat("a", 16384)+"\r\n", UnauthenticatedLimits)
 }
 
-// TestParserLimitsChange checks the moment of AUTH: what was begun under the old limits goes on under the new.
+// TestParserLimitsChange checks the moment of AUTH: what was begun under the old limits
+// goes on under the new.
 func TestParserLimitsChange(t *testing.T) {
 	var p Parser
 	p.SetLimits(UnauthenticatedLimits)
@@ -199,8 +202,9 @@ func TestParserBelievesNoNumber(t *testing.T) {
 	}
 }
 
-// TestParserNeverLooksBack overwrites what the parser has finished before every call. Were it to read that again, it
-// would see another request. 200,000 arguments in small pieces.
+// TestParserNeverLooksBack overwrites what the parser has finished before every call.
+// Were it to read that again, it would see another request. 200,000 arguments in small
+// pieces.
 func TestParserNeverLooksBack(t *testing.T) {
 	const count, piece = 200_000, 1000
 	in := fmt.Appendf(nil, "*%d\r\n", count)
@@ -224,7 +228,8 @@ func TestParserNeverLooksBack(t *testing.T) {
 	}
 }
 
-// TestParserSearchesLinesOnce does the same for a long line: its searched part is filled with line ends.
+// TestParserSearchesLinesOnce does the same for a long line: its searched part is
+// filled with line ends.
 func TestParserSearchesLinesOnce(t *testing.T) {
 	line := bytes.Repeat([]byte("x"), 60_000)
 	var p Parser
@@ -238,7 +243,8 @@ func TestParserSearchesLinesOnce(t *testing.T) {
 	}
 }
 
-// TestParserViews checks that arguments lie in the buffer, and that a caller who appends to one does not overwrite the next.
+// TestParserViews checks that arguments lie in the buffer, and that a caller who
+// appends to one does not overwrite the next.
 func TestParserViews(t *testing.T) {
 	for _, in := range []string{
 		"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n",
@@ -265,7 +271,8 @@ func TestParserViews(t *testing.T) {
 	}
 }
 
-// TestParserDropsViews checks that a shorter request leaves no view of the longer one before it.
+// TestParserDropsViews checks that a shorter request leaves no view of the longer one
+// before it.
 func TestParserDropsViews(t *testing.T) {
 	var p Parser
 	for _, in := range []string{

@@ -51,8 +51,9 @@ const (
 	answered = "$8\r\nsentinel\r\n"
 )
 
-// converse sends in to Redis and returns all that it answers until it closes, or until it answers the sentinel, which
-// is sent behind in unless the connection should be closed by then.
+// converse sends in to Redis and returns all that it answers until it closes, or until
+// it answers the sentinel, which is sent behind in unless the connection should be
+// closed by then.
 func converse(t *testing.T, addr, in string, closes bool) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -81,8 +82,8 @@ func converse(t *testing.T, addr, in string, closes bool) string {
 	return string(out)
 }
 
-// expected returns what a Redis that knows only ECHO must answer if Parser is right about in, whether the stream
-// is broken then, and how much of in it takes to know.
+// expected returns what a Redis that knows only ECHO must answer if Parser is right
+// about in, whether the stream is broken then, and how much of in it takes to know.
 func expected(p *Parser, in string) (out string, broken bool, used int) {
 	begin, buf := 0, []byte(in)
 	for end := 1; end <= len(buf); end++ {
@@ -121,7 +122,8 @@ func TestParserAgreesWithRedis(t *testing.T) {
 		if !broken {
 			want += answered
 		}
-		// What follows the error is not sent: Redis would close with it unread, and the kernel discard the answer.
+		// What follows the error is not sent: Redis would close with it unread, and the
+		// kernel discard the answer.
 		if got := converse(t, addr, in[:used], broken); got != want {
 			t.Errorf("%.80q:\nRedis answers %q\nwe expect     %q", in, got, want)
 		}

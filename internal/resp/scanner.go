@@ -6,30 +6,37 @@ import (
 )
 
 const (
-	// MaxDepth is how deep replies may be nested. No command's reply is deeper than half of it.
+	// MaxDepth is how deep replies may be nested. No command's reply is deeper than
+	// half of it.
 	MaxDepth = 32
 
 	// maxReplyBulk is the longest payload of a reply: the longest value.
 	maxReplyBulk = 512 << 20
 
-	// maxElements bounds the elements of one aggregate (pairs count twice), so that a count
-	// fits 32 bits. It reserves nothing: KEYS may name very many keys.
+	// maxElements bounds the elements of one aggregate (pairs count twice), so that a
+	// count fits 32 bits. It reserves nothing: KEYS may name very many keys.
 	maxElements = 1 << 30
 
 	// maxLine is the longest reply of one line. Errors are the longest ones.
 	maxLine = 64 << 10
 
-	// maxNumberLine is the longest line that can hold a length or count, with its type byte.
+	// maxNumberLine is the longest line that can hold a length or count, with its type
+	// byte.
 	maxNumberLine = 1 + len("-9223372036854775808")
+
+	// nullBulk is RESP2's answer for a key that is not there.
+	nullBulk = "$-1\r\n"
 
 	// verbatimPrefix is the length of "txt:" before a verbatim string's text.
 	verbatimPrefix = 4
 )
 
-// Scanner finds where a reply ends, in a buffer that its caller owns. It knows every type of RESP2 and RESP3; the
-// attributes before a reply are part of it; streamed strings and aggregates are malformed, because nothing
-// here asks for them. It does not judge numbers and texts of one-line replies, as long as they are one line:
-// a lone CR or LF is malformed, since readers disagree where such a line ends. The zero value is ready.
+// Scanner finds where a reply ends, in a buffer that its caller owns. It knows every
+// type of RESP2 and RESP3; the attributes before a reply are part of it; streamed
+// strings and aggregates are malformed, because nothing here asks for them. It does not
+// judge numbers and texts of one-line replies, as long as they are one line: a lone CR
+// or LF is malformed, since readers disagree where such a line ends. The zero value is
+// ready.
 type Scanner struct {
 	pos    int  // everything before it is finished
 	seen   int  // buf[pos:seen] is searched and holds no end of line
@@ -47,14 +54,16 @@ type Scanner struct {
 // Len returns how many bytes the reply that Scan found last takes up.
 func (s *Scanner) Len() int { return s.length }
 
-// Need returns, after NeedMore, the least length of buffer with which Scan can get further.
+// Need returns, after NeedMore, the least length of buffer with which Scan can get
+// further.
 func (s *Scanner) Need() int { return s.need }
 
 // Reset forgets an unfinished reply and an error.
 func (s *Scanner) Reset() { s.need, s.length, s.failed = 0, 0, false }
 
-// Scan looks for a reply at the start of buf. Until it answers Done or Malformed, each call must be given the same bytes and perhaps
-// more behind them, in the same place or another. buf is only read, and not kept.
+// Scan looks for a reply at the start of buf. Until it answers Done or Malformed, each
+// call must be given the same bytes and perhaps more behind them, in the same place or
+// another. buf is only read, and not kept.
 func (s *Scanner) Scan(buf []byte) Outcome {
 	if s.need == 0 {
 		if n := flatLength(buf); n > 0 {
@@ -84,21 +93,25 @@ func (s *Scanner) Scan(buf []byte) Outcome {
 	}
 }
 
-// flatLength returns the length of the reply in buf if it is a whole line or a whole bulk of the most usual kinds, else 0.
+// flatLength returns the length of the reply in buf if it is a whole line or a whole
+// bulk of the most usual kinds, else 0.
 func flatLength(buf []byte) int {
 	if len(buf) < len("_\r\n") {
 		return 0
 	}
 	switch buf[0] {
 	case '$':
-		n, size := shortLength(buf[1:])
-		end := 1 + size + n
-		if size == 0 || n > maxReplyBulk || end+2 > len(buf) || buf[end] != '\r' || buf[end+1] != '\n' {
-			return 0
+		n, start := lengthAt(buf, 0)
+		end := start + n
+		if start > 0 && n <= maxReplyBulk && end+2 <= len(buf) && endsLine(buf, end) {
+			return end + 2
 		}
-		return end + 2
+		if len(buf) >= len(nullBulk) && string(buf[:len(nullBulk)]) == nullBulk {
+			return len(nullBulk)
+		}
 	case '+', ':', '-', '_', '#', ',':
-		// Byte by byte: most of these lines are shorter than a call of IndexByte is worth.
+		// Byte by byte: most of these lines are shorter than a call of IndexByte is
+		// worth.
 		for i, c := range buf[1 : min(len(buf), maxLine)-1] {
 			if c == '\r' && buf[i+2] == '\n' {
 				return i + 3
@@ -165,14 +178,15 @@ func (s *Scanner) bulk(buf []byte) Outcome {
 	if end+2 > len(buf) {
 		return s.wait(end + 2)
 	}
-	if buf[end] != '\r' || buf[end+1] != '\n' {
+	if !endsLine(buf, end) {
 		return s.fail()
 	}
 	s.left[s.depth]--
 	return s.advance(end + 2)
 }
 
-// aggregate moves pos over the header of an aggregate and goes one level down, to its elements.
+// aggregate moves pos over the header of an aggregate and goes one level down, to its
+// elements.
 func (s *Scanner) aggregate(buf []byte) Outcome {
 	kind := buf[s.pos]
 	n, start, outcome := s.number(buf)
@@ -196,12 +210,12 @@ func (s *Scanner) aggregate(buf []byte) Outcome {
 	return s.advance(start)
 }
 
-// number reads the header with a number at pos. next is the first byte behind it. A number outside 32 bits comes back as a
-// negative one that nothing accepts.
+// number reads the header with a number at pos. next is the first byte behind it. A
+// number outside 32 bits comes back as a negative one that nothing accepts.
 func (s *Scanner) number(buf []byte) (n, next int, outcome Outcome) {
 	rest := buf[s.pos:min(len(buf), s.pos+maxNumberLine+2)]
-	if n, size := shortLength(rest[1:]); size > 0 {
-		return n, s.pos + 1 + size, Done
+	if n, next := lengthAt(buf, s.pos); next > 0 {
+		return n, next, Done
 	}
 	end := bytes.IndexByte(rest, '\n')
 	if end < 0 && len(rest) < maxNumberLine+2 {

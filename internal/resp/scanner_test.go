@@ -71,7 +71,8 @@ func TestScannerSplits(t *testing.T) {
 	}
 }
 
-// TestScannerExtents checks lengths that are known without the oracle: each case ends in "+OK\r\n", or is one reply.
+// TestScannerExtents checks lengths that are known without the oracle: each case ends
+// in "+OK\r\n", or is one reply.
 func TestScannerExtents(t *testing.T) {
 	for _, in := range replyCases {
 		var s Scanner

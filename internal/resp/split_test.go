@@ -24,9 +24,11 @@ func splittings(seed uint64) []splitting {
 	}
 }
 
-// deliver plays a connection: it hands data out in pieces, each time in a buffer of exactly that length and elsewhere in
-// memory, and overwrites the one before, so that a reader who kept a view of it reads poison. read is called until it
-// has consumed nothing more; at is where in data its buf begins. It returns how much it consumed, or less than 0 to stop for good.
+// deliver plays a connection: it hands data out in pieces, each time in a buffer of
+// exactly that length and elsewhere in memory, and overwrites the one before, so that a
+// reader who kept a view of it reads poison. read is called until it has consumed
+// nothing more; at is where in data its buf begins. It returns how much it consumed, or
+// less than 0 to stop for good.
 func deliver(data []byte, split splitting, read func(at int, buf []byte) int) {
 	var buf []byte
 	at := 0
@@ -56,7 +58,8 @@ func poison(buf []byte) {
 	}
 }
 
-// oracleStream is what the oracle says about all requests in data, up to an error or the end of what is whole.
+// oracleStream is what the oracle says about all requests in data, up to an error or
+// the end of what is whole.
 func oracleStream(data []byte, l Limits) []verdict {
 	var all []verdict
 	for len(data) > 0 {
@@ -73,7 +76,8 @@ func oracleStream(data []byte, l Limits) []verdict {
 	return all
 }
 
-// parseStream is what a Parser says about data that is delivered so. needed is called at each NeedMore.
+// parseStream is what a Parser says about data that is delivered so. needed is called
+// at each NeedMore.
 func parseStream(p *Parser, data []byte, split splitting, needed func(at int, buf []byte, need int)) []verdict {
 	var all []verdict
 	deliver(data, split, func(at int, buf []byte) int {
@@ -96,7 +100,8 @@ func parseStream(p *Parser, data []byte, split splitting, needed func(at int, bu
 	return all
 }
 
-// checkRequests compares Parser and oracle over data in every splitting, and Need with both.
+// checkRequests compares Parser and oracle over data in every splitting, and Need with
+// both.
 func checkRequests(t *testing.T, data []byte, l Limits) {
 	t.Helper()
 	l = l.resolved()
@@ -116,8 +121,9 @@ func checkRequests(t *testing.T, data []byte, l Limits) {
 
 func sameVerdict(a, b verdict) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-// checkNeed checks that need asks for more than buf, and that one byte less would have been in vain. data is the stream from buf's beginning
-// on. Only short inputs: the oracle is slow.
+// checkNeed checks that need asks for more than buf, and that one byte less would have
+// been in vain. data is the stream from buf's beginning on. Only short inputs: the
+// oracle is slow.
 func checkNeed(t *testing.T, data, buf []byte, need int, judge func([]byte) Outcome) {
 	t.Helper()
 	if need <= len(buf) {
@@ -131,7 +137,8 @@ func checkNeed(t *testing.T, data, buf []byte, need int, judge func([]byte) Outc
 	}
 }
 
-// checkIdle checks that a Parser with nothing to do holds no view of any buffer and no long list.
+// checkIdle checks that a Parser with nothing to do holds no view of any buffer and no
+// long list.
 func checkIdle(t *testing.T, p *Parser) {
 	t.Helper()
 	p.Reset()
