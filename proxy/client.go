@@ -180,7 +180,7 @@ func (s *client) enterLane(l lane) bool {
 		s.lane, s.drain = l, false
 		return true
 	}
-	return s.lane == l && !s.drain
+	return s.lane == l && !s.drain && len(s.held) == 0
 }
 
 // sendOrHold hands a request to the pipe of its partition's owner, or holds it while that pipe is not open. False: the

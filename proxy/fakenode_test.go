@@ -27,7 +27,7 @@ type fakeNode struct {
 	answer  func(args []string) (string, bool) // overrides the reply
 	gate    chan struct{}                      // not nil: each command waits for one value
 	latched map[net.Conn]map[uint16]bool       // partitions refused on a connection until RETRY
-	greeted int                                // pipes opened
+	stopped chan struct{}
 }
 
 func newFakeNode(t *testing.T, name string) *fakeNode {
@@ -37,7 +37,7 @@ func newFakeNode(t *testing.T, name string) *fakeNode {
 		t.Fatal(err)
 	}
 	n := &fakeNode{t: t, ln: ln, name: name, data: map[string]string{}, conns: map[net.Conn]bool{},
-		latched: map[net.Conn]map[uint16]bool{}}
+		latched: map[net.Conn]map[uint16]bool{}, stopped: make(chan struct{})}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -52,6 +52,7 @@ func newFakeNode(t *testing.T, name string) *fakeNode {
 		}
 	})
 	t.Cleanup(func() {
+		close(n.stopped)
 		ln.Close()
 		n.cut()
 		wg.Wait()
@@ -128,8 +129,9 @@ func (n *fakeNode) execute(c net.Conn, args []string) (reply string, ok bool) {
 	gate := n.gate
 	n.mu.Unlock()
 	if gate != nil {
-		if _, open := <-gate; !open {
-			n.set(func(n *fakeNode) { n.gate = nil })
+		select {
+		case <-gate:
+		case <-n.stopped:
 		}
 	}
 	n.mu.Lock()
@@ -228,7 +230,6 @@ func (n *fakeNode) internal(c net.Conn, args []string) (string, bool) {
 	case "CHALLENGE":
 		return bulk(strings.Repeat("n", 32)), true
 	case "PIPE":
-		n.greeted++
 		return "+OK\r\n", true
 	case "RETRY":
 		delete(n.latched, c)

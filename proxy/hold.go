@@ -39,6 +39,7 @@ func (w *worker) undone(r request, raw []byte, target *peer) {
 		return
 	}
 	r.sess.hold(r, raw)
+	r.sess.drain = true
 	if n := len(r.sess.held); target != nil && n > 0 {
 		r.sess.held[n-1].target = target
 		w.retrySoon = true
@@ -76,7 +77,6 @@ func (s *client) hold(r request, raw []byte) {
 	}
 	s.w.list(s)
 	s.held = append(s.held, held{request: r, raw: append([]byte(nil), raw...)})
-	s.drain = true
 	s.w.armRetry()
 }
 

@@ -13,11 +13,13 @@ import (
 func TestRepliesComeInOrderOfCommands(t *testing.T) {
 	c := newCluster(t, 2)
 	slow, fast := key(0, 2), key(1, 2)
+	cl := c.dial()
+	cl.send("GET "+slow, "GET "+fast) // opens the pipes
+	cl.want("$-1", "$-1")
 	gate := make(chan struct{})
 	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
-	cl := c.dial()
 	cl.send("SET "+slow+" a", "SET "+fast+" b", "GET "+fast, "PING", "GET "+slow, "GET "+fast)
-	eventually(t, "the fast node executes", func() bool { return len(c.nodes[1].executed()) == 3 })
+	eventually(t, "the fast node executes", func() bool { return len(c.nodes[1].executed()) == 4 })
 	close(gate)
 	cl.want("+OK", "+OK", "$1 b", "+PONG", "$1 a", "$1 b")
 }
