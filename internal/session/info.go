@@ -2,6 +2,7 @@ package session
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
@@ -23,36 +24,34 @@ type InfoSection struct {
 // InfoLine is one "name:value".
 type InfoLine struct{ Name, Value string }
 
-// section is one standard part of INFO. The sets to which it belongs are those
-// of Redis: everything ⊃ all ⊃ default.
+// section is one standard part of INFO.
 type section struct {
 	name     string // as in the heading
-	inAll    bool
-	byNodes  bool // shows what a proxy must ask its nodes for
-	inNormal bool
+	onDemand bool   // shown by its name and by "all", not by default
+	byNodes  bool   // shows what a proxy must ask its nodes for
 	write    func(s *Server, t *text, in *Info)
 }
 
 var sections = []section{
-	{name: "Server", inAll: true, inNormal: true, write: (*Server).infoServer},
-	{name: "Clients", inAll: true, inNormal: true, write: (*Server).infoClients},
-	{name: "Memory", inAll: true, inNormal: true, byNodes: true, write: (*Server).infoMemory},
-	{name: "Persistence", inAll: true, inNormal: true, write: (*Server).infoPersistence},
-	{name: "Stats", inAll: true, inNormal: true, byNodes: true, write: (*Server).infoStats},
-	{name: "Replication", inAll: true, inNormal: true, write: (*Server).infoReplication},
-	{name: "CPU", inAll: true, inNormal: true, write: (*Server).infoCPU},
+	{name: "Server", write: (*Server).infoServer},
+	{name: "Clients", write: (*Server).infoClients},
+	{name: "Memory", byNodes: true, write: (*Server).infoMemory},
+	{name: "Persistence", write: (*Server).infoPersistence},
+	{name: "Stats", byNodes: true, write: (*Server).infoStats},
+	{name: "Replication", write: (*Server).infoReplication},
+	{name: "CPU", write: (*Server).infoCPU},
 	{name: "Modules", write: infoNothing},
-	{name: "Commandstats", inAll: true, write: infoNothing},
-	{name: "Errorstats", inAll: true, inNormal: true, write: infoNothing},
-	{name: "Latencystats", inAll: true, write: infoNothing},
-	{name: "Cluster", inAll: true, inNormal: true, write: (*Server).infoCluster},
-	{name: "Keyspace", inAll: true, inNormal: true, byNodes: true, write: (*Server).infoKeyspace},
+	{name: "Commandstats", onDemand: true, write: infoNothing},
+	{name: "Errorstats", write: infoNothing},
+	{name: "Latencystats", onDemand: true, write: infoNothing},
+	{name: "Cluster", write: (*Server).infoCluster},
+	{name: "Keyspace", byNodes: true, write: (*Server).infoKeyspace},
 }
 
 // wanted is which sections a request names.
 type wanted struct {
-	names                   []string
-	normal, all, everything bool
+	names       []string // in lower case
+	normal, all bool
 }
 
 func parseSections(names [][]byte) wanted {
@@ -61,10 +60,8 @@ func parseSections(names [][]byte) wanted {
 		switch n := lower(name); n {
 		case "default":
 			w.normal = true
-		case "all":
+		case "all", "everything":
 			w.all = true
-		case "everything":
-			w.everything = true
 		default:
 			w.names = append(w.names, n)
 		}
@@ -72,13 +69,8 @@ func parseSections(names [][]byte) wanted {
 	return w
 }
 
-func (w *wanted) has(sec *section) bool {
-	return w.everything || w.all && sec.inAll || (w.normal || w.all) && sec.inNormal ||
-		slices.Contains(w.names, lower([]byte(sec.name)))
-}
-
-func (w *wanted) hasExtra(name string) bool {
-	return w.everything || w.all || w.normal || slices.Contains(w.names, lower([]byte(name)))
+func (w *wanted) has(name string, onDemand bool) bool {
+	return w.all || w.normal && !onDemand || slices.Contains(w.names, strings.ToLower(name))
 }
 
 // AppendInfo encodes the reply to INFO with the section names of the request
@@ -87,13 +79,13 @@ func (s *Server) AppendInfo(dst []byte, v resp.Version, names [][]byte, in Info)
 	w := parseSections(names)
 	t := make(text, 0, 6<<10)
 	for i := range sections {
-		if sec := &sections[i]; w.has(sec) {
+		if sec := &sections[i]; w.has(sec.name, sec.onDemand) {
 			t.heading(sec.name)
 			sec.write(s, &t, &in)
 		}
 	}
 	for _, extra := range in.Sections {
-		if !w.hasExtra(extra.Name) {
+		if !w.has(extra.Name, false) {
 			continue
 		}
 		t.heading(extra.Name)
@@ -110,7 +102,7 @@ func (s *Server) AppendInfo(dst []byte, v resp.Version, names [][]byte, in Info)
 func InfoNeedsNodes(names [][]byte) bool {
 	w := parseSections(names)
 	for i := range sections {
-		if sections[i].byNodes && w.has(&sections[i]) {
+		if sec := &sections[i]; sec.byNodes && w.has(sec.name, sec.onDemand) {
 			return true
 		}
 	}

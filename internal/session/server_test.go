@@ -1,0 +1,272 @@
+package session
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// testServer is like a node's, with a limit of memory that can be set to
+// 1000 bytes or more.
+func testServer(password string) *Server {
+	var limit int64
+	return NewServer(ServerOptions{
+		Password:  password,
+		Version:   "test",
+		Role:      "node",
+		Port:      6379,
+		Policy:    "noeviction",
+		MaxMemory: func() int64 { return limit },
+		SetMaxMemory: func(n int64) error {
+			if n < 1000 {
+				return fmt.Errorf("cannot limit memory to %d bytes", n)
+			}
+			limit = n
+			return nil
+		},
+		SetPolicy: func(name string) error { return nil },
+		CountKeys: func(uint16) int64 { return 0 },
+	})
+}
+
+// ourEnd does what a node does with a request, on a connection without a socket.
+type ourEnd struct {
+	server *Server
+	state  *State
+}
+
+func (e *ourEnd) connect(*testing.T) {
+	e.state = e.server.NewState("127.0.0.1:50000", "127.0.0.1:6379", time.Now().UnixMilli())
+}
+
+func (e *ourEnd) talk(t *testing.T, args [][]byte, _ bool) (reply []byte, closed bool) {
+	t.Helper()
+	request := bytes.Join(args, []byte{0})
+	defer func() {
+		if !bytes.Equal(request, bytes.Join(args, []byte{0})) {
+			t.Errorf("%q was changed", request)
+		}
+	}()
+	c := command.Lookup(args[0])
+	reply, action, refused := e.server.Refuse(e.state, c, args, nil)
+	if refused {
+		return reply, action == ActionClose
+	}
+	reply, action, ok := e.server.Do(e.state, c, args, nil)
+	if !ok {
+		t.Fatalf("%q: Do does not know it", args)
+	}
+	if action == ActionClientList {
+		var lines []byte
+		if ClientFilterOf(args).Match(e.state) {
+			lines = AppendClientLine(nil, e.state, time.Now().UnixMilli())
+		}
+		reply = AppendClientList(nil, e.state.Version, lines)
+	}
+	return reply, action == ActionCloseAfterReply || action == ActionClose
+}
+
+// say is talk for tests that write a request as words.
+func (e *ourEnd) say(t *testing.T, request string) string {
+	t.Helper()
+	reply, _ := e.talk(t, words(t, request), false)
+	return string(reply)
+}
+
+func connected(t *testing.T, s *Server) *ourEnd {
+	e := &ourEnd{server: s}
+	e.connect(t)
+	return e
+}
+
+// TestHandlersAreTheLocalRows: a row that the table calls built and local has
+// a handler, and a handler's row is one of those.
+func TestHandlersAreTheLocalRows(t *testing.T) {
+	for id := command.ID(1); id < command.NumIDs; id++ {
+		c := command.ByID(id)
+		isContainer := c.Subs != nil && c.ID != command.CommandCmd
+		local := c.Built && c.Route == command.Local && !isContainer && c.Flags&command.Internal == 0
+		if has := handlers[id] != nil; has != local {
+			t.Errorf("%s: has a handler: %v, is built and local: %v", c.Name, has, local)
+		}
+	}
+}
+
+func TestDoLeavesOtherCommands(t *testing.T) {
+	s := testServer("")
+	st := s.NewState("", "", 0)
+	args := words(t, "GET k")
+	out, a, ok := s.Do(st, command.Lookup(args[0]), args, []byte("before"))
+	if ok || a != ActionNone || string(out) != "before" {
+		t.Errorf("Do(GET) = %q, %v, %v, want nothing done", out, a, ok)
+	}
+	if st.LastCmd != 0 {
+		t.Errorf("LastCmd = %d, want it left to the caller", st.LastCmd)
+	}
+}
+
+func TestActions(t *testing.T) {
+	f := func(request string, want Action) {
+		t.Helper()
+		s := testServer("")
+		st := s.NewState("", "", 0)
+		args := words(t, request)
+		if _, a, _ := s.Do(st, command.Lookup(args[0]), args, nil); a != want {
+			t.Errorf("%s: action %d, want %d", request, a, want)
+		}
+	}
+	f("PING", ActionNone)
+	f("QUIT", ActionCloseAfterReply)
+	f("RESET", ActionReset)
+	f("HELLO", ActionNone)
+	f("HELLO 2", ActionNone)
+	f("HELLO 3", ActionVersionChanged)
+	f("CLIENT LIST", ActionClientList)
+	f("CLIENT LIST TYPE x", ActionNone)
+}
+
+// TestAppends: every handler appends to what is in dst already.
+func TestAppends(t *testing.T) {
+	s := testServer("")
+	for _, request := range []string{
+		"PING", "ECHO a", "HELLO", "TIME", "CLIENT INFO", "COMMAND", "COMMAND DOCS", "CONFIG GET *",
+		"CONFIG SET a b", "CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES", "CLUSTER INFO", "CLUSTER HELP",
+	} {
+		st := s.NewState("", "", 0)
+		args := words(t, request)
+		out, _, ok := s.Do(st, command.Lookup(args[0]), args, []byte("before"))
+		if !ok || !bytes.HasPrefix(out, []byte("before")) {
+			t.Errorf("%s: ok %v, dst was not appended to", request, ok)
+			continue
+		}
+		var scan resp.Scanner
+		if reply := out[len("before"):]; scan.Scan(reply) != resp.Done || scan.Len() != len(reply) {
+			t.Errorf("%s: %q is not one reply", request, reply)
+		}
+	}
+}
+
+// TestReset: nothing of the old client is left for the next one of a pool.
+func TestReset(t *testing.T) {
+	e := connected(t, testServer("secret"))
+	e.say(t, "HELLO 3 AUTH default secret SETNAME x")
+	e.say(t, "CLIENT NO-EVICT on")
+	e.say(t, "CLIENT NO-TOUCH on")
+	e.say(t, "READONLY")
+	e.say(t, "RESET")
+	st := e.state
+	if st.Version != resp.RESP2 || st.Authenticated || st.Name != "" || st.ReadOnly || st.NoEvict || st.NoTouch {
+		t.Errorf("after RESET: %+v", st)
+	}
+}
+
+// TestNameIsCopied: a State must not hold on to the caller's input buffer.
+func TestNameIsCopied(t *testing.T) {
+	s := testServer("")
+	st := s.NewState("", "", 0)
+	args := words(t, "HELLO 3 SETNAME bob")
+	s.Do(st, command.Lookup(args[0]), args, nil)
+	copy(args[3], "xxx")
+	if st.Name != "bob" {
+		t.Errorf("name %q changed with the buffer", st.Name)
+	}
+}
+
+func TestPasswordIsForgotten(t *testing.T) {
+	s := testServer("secret")
+	if s.o.Password != "" {
+		t.Error("the server keeps the password, want only its digest")
+	}
+}
+
+// TestFailuresAreInARow: a right password makes up for wrong ones.
+func TestFailuresAreInARow(t *testing.T) {
+	e := connected(t, testServer("secret"))
+	for range 5 {
+		e.say(t, "AUTH wrong")
+		e.say(t, "AUTH wrong")
+		if got := e.say(t, "AUTH secret"); got != "+OK\r\n" {
+			t.Fatalf("AUTH secret: %q", got)
+		}
+	}
+}
+
+func TestLongNamesAreRefused(t *testing.T) {
+	e := connected(t, testServer(""))
+	long := string(bytes.Repeat([]byte("x"), maxClientName+1))
+	if got := e.say(t, "CLIENT SETNAME "+long); got[0] != '-' {
+		t.Errorf("a name of %d bytes was taken", len(long))
+	}
+	if got := e.say(t, "HELLO 2 "+long); len(got) > 300 {
+		t.Errorf("an error of %d bytes repeats a long argument", len(got))
+	}
+}
+
+func TestSettingsReachTheCaller(t *testing.T) {
+	s := NewServer(ServerOptions{MaxClients: 7})
+	e := connected(t, s)
+	if n := s.MaxClients(); n != 7 {
+		t.Errorf("MaxClients() = %d, want 7", n)
+	}
+	e.say(t, "CONFIG SET maxclients 9 timeout 60")
+	if n, d := s.MaxClients(), s.IdleTimeout(); n != 9 || d != time.Minute {
+		t.Errorf("MaxClients(), IdleTimeout() = %d, %v, want 9, 1m", n, d)
+	}
+}
+
+// TestWithoutHooks: a proxy, which has no memory of its own to limit.
+func TestWithoutHooks(t *testing.T) {
+	e := connected(t, NewServer(ServerOptions{}))
+	f := func(request, want string) {
+		t.Helper()
+		if got := e.say(t, request); got != want+"\r\n" {
+			t.Errorf("%s: %q, want %q", request, got, want)
+		}
+	}
+	f("CONFIG SET maxmemory 1gb", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - can't set immutable config")
+	f("CONFIG SET maxmemory-policy noeviction", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - can't set immutable config")
+	f("CONFIG GET maxmemory", "*2\r\n$9\r\nmaxmemory\r\n$1\r\n0")
+	f("CONFIG RESETSTAT", "+OK")
+	f("CLUSTER COUNTKEYSINSLOT 1", "-"+errCountKeys)
+	f("CLUSTER SLOTS", "*0")
+}
+
+// TestPolicyNames: the hook is given Dunlin's name for every name of Redis
+// that is accepted.
+func TestPolicyNames(t *testing.T) {
+	var got string
+	s := NewServer(ServerOptions{Policy: "volatile-ttl", SetPolicy: func(name string) error { got = name; return nil }})
+	e := connected(t, s)
+	if v := s.config.get("maxmemory-policy"); v != "volatile-ttl" {
+		t.Errorf("policy %q at the start, want volatile-ttl", v)
+	}
+	f := func(redis, want string) {
+		t.Helper()
+		if reply := e.say(t, "CONFIG SET maxmemory-policy "+redis); reply != "+OK\r\n" || got != want {
+			t.Errorf("%s: %q, hook was given %q, want %q", redis, reply, got, want)
+		}
+	}
+	f("allkeys-lru", "allkeys")
+	f("ALLKEYS-LFU", "allkeys")
+	f("volatile-ttl", "volatile-ttl")
+	f("noeviction", "noeviction")
+}
+
+// TestZeroAllocations: health checks come at the rate of requests.
+func TestZeroAllocations(t *testing.T) {
+	s := testServer("secret")
+	st := s.NewState("", "", 0)
+	st.Authenticated = true
+	dst := make([]byte, 0, 1024)
+	for _, request := range []string{"PING", "PING x", "ECHO hello", "SELECT 0", "TIME", "CLIENT ID", "CLUSTER KEYSLOT k"} {
+		args := words(t, request)
+		c := command.Lookup(args[0])
+		if n := testing.AllocsPerRun(100, func() { s.Do(st, c, args, dst) }); n != 0 {
+			t.Errorf("%s: %v allocations, want none", request, n)
+		}
+	}
+}
