@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 )
 
 // Options are the settings of an Admin.
@@ -32,12 +34,11 @@ type Admin struct {
 	listener net.Listener
 	http     http.Server
 	registry *prometheus.Registry
-	stop     chan struct{}  // closed by Close: ends the sampler
-	done     sync.WaitGroup // the server's and the sampler's goroutines
+	done     sync.WaitGroup // the server's goroutine
 
 	mu       sync.Mutex
 	members  []*member
-	loops    Loops // nil until SetLoops
+	loops    *netloop.Group // nil until SetLoops
 	draining bool
 }
 
@@ -51,7 +52,6 @@ func Listen(addr string, opt Options) (*Admin, error) {
 		opt:      opt,
 		listener: listener,
 		registry: prometheus.NewRegistry(),
-		stop:     make(chan struct{}),
 	}
 	a.registry.MustRegister(
 		buildInfo(opt.Version),
@@ -71,7 +71,6 @@ func Listen(addr string, opt Options) (*Admin, error) {
 		ErrorLog:          slog.NewLogLogger(opt.Log.Handler(), slog.LevelDebug),
 	}
 	a.done.Go(a.serve)
-	a.done.Go(a.sampleRates)
 	return a, nil
 }
 
@@ -88,7 +87,6 @@ func (a *Admin) Drain() {
 
 // Close stops serving; requests under way may end until ctx does.
 func (a *Admin) Close(ctx context.Context) error {
-	close(a.stop)
 	err := a.http.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(err, a.http.Close())
@@ -100,25 +98,6 @@ func (a *Admin) Close(ctx context.Context) error {
 func (a *Admin) serve() {
 	if err := a.http.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
 		a.opt.Log.Error("admin HTTP ended", "err", err)
-	}
-}
-
-// sampleRates feeds the operations per second of the status.
-func (a *Admin) sampleRates() {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-a.stop:
-			return
-		case now := <-tick.C:
-			for _, m := range a.list() {
-				// A member that cannot answer leaves a hole, which the rate bridges.
-				if f, err := m.figures(); err == nil {
-					m.commands.add(now, f.Commands)
-				}
-			}
-		}
 	}
 }
 

@@ -58,34 +58,10 @@ type Member struct {
 	CommandsPerSecond float64 `json:"commands_per_second"` // over the last seconds
 }
 
-const (
-	roleNode  = "node"
-	roleProxy = "proxy"
-)
-
-func roleName(r ring.Role) string {
-	if r == ring.RoleProxy {
-		return roleProxy
-	}
-	return roleNode
-}
-
-func stateName(s ring.State) string {
-	switch s {
-	case ring.Joining:
-		return "joining"
-	case ring.Serving:
-		return "serving"
-	case ring.Leaving:
-		return "leaving"
-	}
-	return "unknown"
-}
-
-// cluster describes what view sees. A nil table (nobody issued one yet) leaves
-// the epoch 0.
+// cluster describes what view sees. Without a table (nobody issued one yet) the
+// epoch stays 0.
 func cluster(name string, view View) Cluster {
-	c := Cluster{Name: name, Partitions: ring.Partitions}
+	c := Cluster{Name: name, Partitions: ring.Partitions, Peers: []Peer{}}
 	table := view.Table()
 	if table != nil {
 		c.Epoch, c.Issuer = table.Epoch, table.Issuer
@@ -94,8 +70,8 @@ func cluster(name string, view View) Cluster {
 		c.Peers = append(c.Peers, Peer{
 			ID:         m.ID,
 			Boot:       m.Boot,
-			Role:       roleName(m.Role),
-			State:      stateName(m.State),
+			Role:       m.Role.String(),
+			State:      m.State.String(),
 			Epoch:      m.Epoch,
 			Addr:       m.Addr,
 			Admin:      m.Admin,
@@ -105,7 +81,7 @@ func cluster(name string, view View) Cluster {
 	return c
 }
 
-// owned counts the partitions that table gives to a member.
+// owned counts the partitions that table, which may be nil, gives to a member.
 func owned(table *ring.Table, id string, boot int64) int {
 	if table == nil {
 		return 0
@@ -114,26 +90,7 @@ func owned(table *ring.Table, id string, boot int64) int {
 	if self < 0 {
 		return 0
 	}
-	n := 0
-	for _, owner := range table.Owner {
-		if int(owner) == self {
-			n++
-		}
-	}
-	return n
-}
-
-// covered says whether every partition has an owner in table.
-func covered(table *ring.Table) bool {
-	if table == nil {
-		return false
-	}
-	for _, owner := range table.Owner {
-		if owner == ring.NoNode {
-			return false
-		}
-	}
-	return true
+	return table.Counts()[self]
 }
 
 func uptime(boot int64) float64 { return time.Since(time.Unix(0, boot)).Seconds() }

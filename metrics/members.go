@@ -1,0 +1,142 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// View is what a member knows about its cluster.
+type View interface {
+	Table() *ring.Table // immutable; nil: none yet
+	Members() []ring.Member
+}
+
+// Source describes a member of this process to the admin server.
+type Source struct {
+	ID   string
+	Boot int64
+	Addr string // as advertised
+	View View
+	// Gossip reads the counters of the member's gossip agent.
+	Gossip func() Gossip
+}
+
+// Gossip are the counters of a gossip agent, since its start but for Health. It
+// is a type of ours because only ring/gossip's users should depend on it.
+type Gossip struct {
+	Health                                                  int // 0 is good
+	Rejoins, Fetches, FetchErrors, Issued, Healed, Rejected uint64
+}
+
+// member is a Source with what reads its figures.
+type member struct {
+	source  Source
+	ready   func() bool
+	figures func() (Member, error) // what only the member itself knows
+}
+
+func (a *Admin) add(m *member, c ...prometheus.Collector) {
+	a.registry.MustRegister(c...)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.members = append(a.members, m)
+}
+
+// list returns the members at present; the slice is not changed afterwards.
+func (a *Admin) list() []*member {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.members[:len(a.members):len(a.members)]
+}
+
+// Status gathers what /api/status answers.
+func (a *Admin) Status() Status {
+	s := Status{
+		Version: a.opt.Version,
+		Cluster: Cluster{Name: a.opt.Cluster, Partitions: ring.Partitions, Peers: []Peer{}},
+		Members: []Member{},
+	}
+	for i, m := range a.list() {
+		if i == 0 {
+			s.Cluster = cluster(a.opt.Cluster, m.source.View)
+		}
+		f, err := m.figures()
+		if err != nil {
+			// Its figures are unknown, but it is here: show it as not ready.
+			a.opt.Log.Warn("cannot read figures", "member", m.source.ID, "err", err)
+		}
+		s.Members = append(s.Members, m.complete(f, err == nil))
+	}
+	return s
+}
+
+// complete adds to a member's figures what is known without asking it.
+func (m *member) complete(f Member, answered bool) Member {
+	f.ID, f.Boot, f.Addr = m.source.ID, m.source.Boot, m.source.Addr
+	f.Ready = answered && m.ready()
+	f.UptimeSeconds = uptime(f.Boot)
+	if t := m.source.View.Table(); t != nil {
+		f.Epoch = t.Epoch
+		f.Partitions = owned(t, f.ID, f.Boot)
+	}
+	return f
+}
+
+// viewSnapshot is what a scrape reads from a View.
+type viewSnapshot struct {
+	table   *ring.Table
+	members []ring.Member
+	owned   int // partitions that the table gives to this member
+	gossip  Gossip
+}
+
+func newViewCollector(s Source) prometheus.Collector {
+	read := func() (*viewSnapshot, error) {
+		t := s.View.Table()
+		return &viewSnapshot{t, s.View.Members(), owned(t, s.ID, s.Boot), s.Gossip()}, nil
+	}
+	return newCollector(memberLabel(s), read, viewMetrics, viewLabelled)
+}
+
+func memberLabel(s Source) prometheus.Labels { return prometheus.Labels{"member": s.ID} }
+
+var viewMetrics = []metric[viewSnapshot]{
+	gauge("dunlin_table_epoch", "Epoch of the table that this member has; 0 without one. Must be the same on all members.",
+		func(s *viewSnapshot) float64 {
+			if s.table == nil {
+				return 0
+			}
+			return float64(s.table.Epoch)
+		}),
+	gauge("dunlin_partitions_owned", "Partitions that the table gives to this member, of 4096 in all.",
+		func(s *viewSnapshot) float64 { return float64(s.owned) }),
+
+	gauge("dunlin_gossip_health_score", "0 while this member's own probes are answered in time; grows when they are not.",
+		func(s *viewSnapshot) float64 { return float64(s.gossip.Health) }),
+	counter("dunlin_gossip_rejoins_total", "Attempts to join an address that is not known to be alive.",
+		func(s *viewSnapshot) float64 { return float64(s.gossip.Rejoins) }),
+	counter("dunlin_gossip_rejected_members_total", "Messages about members that cannot be in one cluster with this one.",
+		func(s *viewSnapshot) float64 { return float64(s.gossip.Rejected) }),
+	counter("dunlin_table_fetches_total", "Tables read from other members.",
+		func(s *viewSnapshot) float64 { return float64(s.gossip.Fetches) }),
+	counter("dunlin_table_fetch_errors_total", "Tables that could not be read from another member.",
+		func(s *viewSnapshot) float64 { return float64(s.gossip.FetchErrors) }),
+	counter("dunlin_tables_issued_total", "Tables that this member issued as coordinator.",
+		func(s *viewSnapshot) float64 { return float64(s.gossip.Issued) }),
+	counter("dunlin_tables_healed_total", "Those among the tables issued that ended a split.",
+		func(s *viewSnapshot) float64 { return float64(s.gossip.Healed) }),
+}
+
+var viewLabelled = []labelled[viewSnapshot]{
+	{"dunlin_members", "Alive members by role, as this member's gossip sees them.", prometheus.GaugeValue, "role",
+		func(s *viewSnapshot, emit func(string, float64)) {
+			counts := map[ring.Role]int{ring.RoleNode: 0, ring.RoleProxy: 0}
+			for _, m := range s.members {
+				counts[m.Role]++
+			}
+			for role, n := range counts {
+				emit(role.String(), float64(n))
+			}
+		}},
+}

@@ -1,0 +1,95 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/proxy"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// Proxy is what the admin server asks of a *proxy.Proxy.
+type Proxy interface {
+	Stats() (proxy.Stats, error)
+	Ready() bool
+}
+
+// AddProxy has a proxy watched.
+func (a *Admin) AddProxy(s Source, p Proxy) {
+	read := func() (*proxy.Stats, error) {
+		stats, err := p.Stats()
+		return &stats, err
+	}
+	figures := func() (Member, error) {
+		stats, err := p.Stats()
+		return Member{
+			Role:              ring.RoleProxy.String(),
+			Clients:           stats.Clients,
+			Commands:          stats.CommandsTotal(),
+			CommandsPerSecond: float64(stats.OpsPerSec),
+		}, err
+	}
+	a.add(&member{source: s, ready: p.Ready, figures: figures},
+		newCollector(memberLabel(s), read, proxyMetrics, proxyLabelled), newViewCollector(s))
+}
+
+// The names begin with dunlin_proxy_ because a node has figures of the same
+// kind, of which a sum over both would count every forwarded command twice.
+var proxyMetrics = []metric[proxy.Stats]{
+	counter("dunlin_proxy_refused_commands_total", "Commands refused before routing: unknown, wrong number of arguments, not authenticated.",
+		func(s *proxy.Stats) float64 { return float64(s.Refused) }),
+	counter("dunlin_proxy_protocol_errors_total", "Requests that were not RESP.",
+		func(s *proxy.Stats) float64 { return float64(s.ProtocolErrors) }),
+	counter("dunlin_proxy_split_commands_total", "Commands split over several nodes.",
+		func(s *proxy.Stats) float64 { return float64(s.Splits) }),
+
+	gauge("dunlin_proxy_clients", "Client connections.",
+		func(s *proxy.Stats) float64 { return float64(s.Clients) }),
+	counter("dunlin_proxy_accepted_clients_total", "Client connections accepted.",
+		func(s *proxy.Stats) float64 { return float64(s.Accepted) }),
+	counter("dunlin_proxy_rejected_clients_total", "Client connections refused because there were too many.",
+		func(s *proxy.Stats) float64 { return float64(s.Rejected) }),
+	counter("dunlin_proxy_slow_clients_total", "Client connections closed because the client did not read its replies.",
+		func(s *proxy.Stats) float64 { return float64(s.SlowReaders) }),
+
+	gauge("dunlin_proxy_pipes", "Pipes to nodes, open or not.",
+		func(s *proxy.Stats) float64 { return float64(s.Pipes) }),
+	gauge("dunlin_proxy_open_pipes", "Pipes to nodes that are open.",
+		func(s *proxy.Stats) float64 { return float64(s.PipesOpen) }),
+	counter("dunlin_proxy_opened_pipes_total", "Pipes to nodes opened.",
+		func(s *proxy.Stats) float64 { return float64(s.PipesOpened) }),
+	counter("dunlin_proxy_broken_pipes_total", "Pipes to nodes closed by an error or a deadline.",
+		func(s *proxy.Stats) float64 { return float64(s.PipesBroken) }),
+	counter("dunlin_proxy_pipe_batches_total", "Batches written to nodes; requests over batches is the mean batch.",
+		func(s *proxy.Stats) float64 { return float64(s.PipeFlushes) }),
+	counter("dunlin_proxy_pipe_requests_total", "Requests sent to nodes; a split command counts once a part.",
+		func(s *proxy.Stats) float64 { return float64(s.PipeRequests) }),
+	counter("dunlin_proxy_pipe_sent_bytes_total", "Bytes sent to nodes.",
+		func(s *proxy.Stats) float64 { return float64(s.PipeBytesOut) }),
+	gauge("dunlin_proxy_inflight_requests", "Requests sent to nodes and not yet answered.",
+		func(s *proxy.Stats) float64 { return float64(s.Inflight) }),
+
+	counter("dunlin_proxy_node_refusals_total", "Replies by which a node said that it does not own the partition, or not yet.",
+		func(s *proxy.Stats) float64 { return float64(s.Refusals) }),
+	counter("dunlin_proxy_held_requests_total", "Requests held because no node could take them, to be sent again.",
+		func(s *proxy.Stats) float64 { return float64(s.Held) }),
+	counter("dunlin_proxy_expired_requests_total", "Held requests that no node took in time; the client got an error.",
+		func(s *proxy.Stats) float64 { return float64(s.HeldTooLong) }),
+	gauge("dunlin_proxy_holding_clients", "Clients that wait for a held request.",
+		func(s *proxy.Stats) float64 { return float64(s.Holding) }),
+}
+
+var proxyLabelled = []labelled[proxy.Stats]{
+	{"dunlin_proxy_commands_total", "Commands of clients, executed here or forwarded.", prometheus.CounterValue, "command",
+		func(s *proxy.Stats, emit func(string, float64)) { perCommand(s.Commands[:], emit) }},
+}
+
+// perCommand emits the commands that were ever called. The label is bounded by
+// the command table: what is not in it was refused and never counted here.
+func perCommand(counts []uint64, emit func(string, float64)) {
+	for id, n := range counts {
+		if n > 0 {
+			emit(command.ByID(command.ID(id)).Name, float64(n))
+		}
+	}
+}
