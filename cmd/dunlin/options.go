@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 
 	"github.com/spf13/pflag"
 )
@@ -58,7 +57,8 @@ func (o *options) addCommon(f *pflag.FlagSet) {
 
 // addMember registers the flags of a process that is one member of a cluster.
 func (o *options) addMember(f *pflag.FlagSet) {
-	f.StringVar(&o.id, "id", hostName(), "stable name of this member")
+	f.StringVar(&o.id, "id", "", "stable name of this member (default: the host name, for a proxy with -proxy,\n"+
+		"and the port where it is not the usual one)")
 	f.StringVar(&o.gossip, "gossip", loopback(gossipPort), "gossip address, TCP and UDP")
 	f.StringVar(&o.advertise, "advertise", "", "host or IP under which other members and clients reach this one")
 	f.StringSliceVar(&o.join, "join", nil, "gossip addresses of members to join; a name may stand for many addresses")
@@ -109,8 +109,6 @@ func (o *options) check(f *pflag.FlagSet) error {
 		return fmt.Errorf("--loops %d: want 0 (as many as the processors allow) or more", o.loops)
 	case o.maxClients < 1:
 		return fmt.Errorf("--maxclients %d: want at least 1", o.maxClients)
-	case has("id") && (o.id == "" || strings.ContainsAny(o.id, " \t\r\n")):
-		return fmt.Errorf("--id %q: want a name without spaces", o.id)
 	}
 	return nil
 }
@@ -120,10 +118,17 @@ const maxLocalNodes = 64
 
 func loopback(port string) string { return net.JoinHostPort("127.0.0.1", port) }
 
-func hostName() string {
+// memberID returns the id of a member without --id. It is the same after a
+// restart, and another for a second member on the same machine: of two members
+// with one id, the older is taken for a dead one.
+func memberID(suffix, listen, usualPort string) string {
 	name, err := os.Hostname()
 	if err != nil {
-		return "node"
+		name = "dunlin"
+	}
+	name += suffix
+	if _, port, err := net.SplitHostPort(listen); err == nil && port != usualPort {
+		name += "-" + port
 	}
 	return name
 }

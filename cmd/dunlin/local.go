@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+)
+
+// serveLocal runs a whole cluster in this process: --nodes nodes and a proxy,
+// which share one set of event loops and one admin address. They are members
+// like any others and find each other by gossip, on ports that the system
+// chooses: two local clusters never meet by accident.
+func serveLocal(ctx context.Context, o *options, con *console) error {
+	storage := int64(o.memory) * int64(o.nodes)
+	return serve(ctx, o, con, storage, func(ctx context.Context, p *process) error {
+		var (
+			join  []string // the first node's gossip address, once it is known
+			nodes []string
+		)
+		for i := range o.nodes {
+			listen, err := portAfter(o.listen, i+1)
+			if err != nil {
+				return err
+			}
+			m, err := p.startNode(ctx, memberOptions{
+				id:     fmt.Sprintf("node-%d", i+1),
+				listen: listen,
+				gossip: loopback("0"),
+				join:   join,
+				whole:  true,
+			})
+			if err != nil {
+				return err
+			}
+			join = []string{m.gossip}
+			nodes = append(nodes, m.addr)
+		}
+		m, err := p.startProxy(ctx, memberOptions{
+			id:     "proxy",
+			listen: o.listen,
+			gossip: loopback("0"),
+			join:   join,
+			whole:  true,
+		})
+		if err != nil {
+			return err
+		}
+		p.introduce(m.addr, nodes)
+		return nil
+	})
+}
+
+// introduce tells a person at a terminal what runs where.
+func (p *process) introduce(proxy string, nodes []string) {
+	fmt.Fprintf(p.out, "Dunlin runs %d nodes of %s and a proxy.\n\n", len(nodes), bytesText(int64(p.o.memory)))
+	fmt.Fprintf(p.out, "  clients  %s\n", proxy)
+	fmt.Fprintf(p.out, "  nodes    %s\n", strings.Join(nodes, " "))
+	fmt.Fprintf(p.out, "  admin    http://%s\n\n", p.admin.Addr())
+	if host, port, err := net.SplitHostPort(proxy); err == nil {
+		fmt.Fprintf(p.out, "Try:  redis-cli -h %s -p %s set greeting hello\n", host, port)
+	}
+	fmt.Fprintf(p.out, "      dunlin status --admin %s\n\n", reachable(p.admin.Addr()))
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/metrics"
+	"github.com/dunlin-cache/dunlin/node"
+	"github.com/dunlin-cache/dunlin/proxy"
+	"github.com/dunlin-cache/dunlin/ring"
+	"github.com/dunlin-cache/dunlin/ring/gossip"
+)
+
+// leaveTime bounds how long a member waits for the others to take over from it.
+const leaveTime = 10 * time.Second
+
+// memberOptions are the settings in which the members of one process differ.
+type memberOptions struct {
+	id, listen, gossip string
+	join               []string
+	// whole: the cluster ends with this process. Nobody takes over from its
+	// members, so they need not say goodbye, which takes a second each.
+	whole bool
+}
+
+func (o *options) member() memberOptions {
+	return memberOptions{id: o.id, listen: o.listen, gossip: o.gossip, join: o.join}
+}
+
+// started is a running member, under the addresses that it advertises.
+type started struct{ addr, gossip string }
+
+func serveNode(ctx context.Context, o *options, con *console) error {
+	if o.id == "" {
+		o.id = memberID("", o.listen, dataPort)
+	}
+	return serve(ctx, o, con, int64(o.memory), func(ctx context.Context, p *process) error {
+		_, err := p.startNode(ctx, o.member())
+		return err
+	})
+}
+
+func serveProxy(ctx context.Context, o *options, con *console) error {
+	if o.id == "" {
+		o.id = memberID("-proxy", o.listen, clientPort)
+	}
+	return serve(ctx, o, con, 0, func(ctx context.Context, p *process) error {
+		_, err := p.startProxy(ctx, o.member())
+		return err
+	})
+}
+
+// startNode starts a node and then its agent: by the time that others hear of
+// the node, its data port answers. The stop goes the other way: the agent hands
+// the partitions over and leaves, then the node answers what it has and closes.
+func (p *process) startNode(ctx context.Context, m memberOptions) (started, error) {
+	self := ring.Member{ID: m.id, Boot: time.Now().UnixNano(), Role: ring.RoleNode}
+	n, err := node.Start(node.Config{
+		ID:          self.ID,
+		Boot:        self.Boot,
+		Listen:      m.listen,
+		Memory:      int64(p.o.memory),
+		RequirePass: p.o.requirePass,
+		Secret:      p.proof,
+		MaxClients:  p.o.maxClients,
+		Version:     version(),
+		Group:       p.loops,
+		Log:         p.log.With("member", self.ID),
+	})
+	if err != nil {
+		return started{}, err
+	}
+	p.stop.push("node "+self.ID, func(context.Context) error { return n.Close() })
+	p.stop.push("clients of node "+self.ID, n.Drain)
+
+	if self.Addr, err = p.advertised(ctx, n.Addr()); err != nil {
+		return started{}, err
+	}
+	agent, err := p.startAgent(ctx, self, m, gossip.Config{
+		OnTable: n.SetTable,
+	})
+	if err != nil {
+		return started{}, err
+	}
+	n.SetAgent(agent)
+	agent.SetState(ring.Serving)
+	p.admin.AddNode(p.source(self, agent), n)
+	p.log.Info("node runs", "id", self.ID, "addr", self.Addr, "gossip", agent.Addr(), "memory", p.o.memory.String())
+	return started{self.Addr, agent.Addr()}, nil
+}
+
+// startProxy starts a proxy and then its agent. At the stop the proxy answers
+// what it has first, while it still hears of new tables.
+func (p *process) startProxy(ctx context.Context, m memberOptions) (started, error) {
+	self := ring.Member{ID: m.id, Boot: time.Now().UnixNano(), Role: ring.RoleProxy}
+	// Without --advertise a cluster client is told the address that it came by,
+	// which is right behind any load balancer.
+	shown := ""
+	if p.o.advertise != "" {
+		var err error
+		if shown, err = p.advertised(ctx, m.listen); err != nil {
+			return started{}, err
+		}
+	}
+	var agent atomic.Pointer[gossip.Agent] // nil until it is started, below
+	x, err := proxy.Start(proxy.Config{
+		ID:          self.ID,
+		Boot:        self.Boot,
+		Listen:      m.listen,
+		Advertise:   shown,
+		Version:     version(),
+		RequirePass: p.o.requirePass,
+		Secret:      p.proof,
+		MaxClients:  p.o.maxClients,
+		Group:       p.loops,
+		Log:         p.log.With("member", self.ID),
+		Moved: func() {
+			if a := agent.Load(); a != nil {
+				a.Refresh()
+			}
+		},
+	})
+	if err != nil {
+		return started{}, err
+	}
+	p.stop.push("proxy "+self.ID, func(context.Context) error { return x.Close() })
+
+	if self.Addr, err = p.advertised(ctx, x.Addr()); err != nil {
+		return started{}, err
+	}
+	a, err := p.startAgent(ctx, self, m, gossip.Config{
+		OnTable:   x.SetTable,
+		OnMembers: x.SetMembers,
+	})
+	if err != nil {
+		return started{}, err
+	}
+	agent.Store(a)
+	p.stop.push("clients of proxy "+self.ID, x.Drain)
+	a.SetState(ring.Serving)
+	p.admin.AddProxy(p.source(self, a), x)
+	p.log.Info("proxy runs", "id", self.ID, "addr", self.Addr, "gossip", a.Addr())
+	return started{self.Addr, a.Addr()}, nil
+}
+
+// startAgent completes c, starts it, and has it leave at the stop.
+func (p *process) startAgent(ctx context.Context, self ring.Member, m memberOptions, c gossip.Config) (*gossip.Agent, error) {
+	admin, err := p.advertisedAdmin(ctx, self.Addr)
+	if err != nil {
+		return nil, err
+	}
+	advertise, err := advertiseIP(ctx, p.o.advertise, m.gossip)
+	if err != nil {
+		return nil, err
+	}
+	self.Admin = admin
+	c.Cluster, c.Self, c.Bind, c.Advertise, c.Join = p.o.cluster, self, m.gossip, advertise, m.join
+	c.SecretKey, c.Copies, c.Log = p.secret, max(p.o.copies, 1), p.log.With("member", self.ID)
+	c.Fetch = func(ctx context.Context, addr string) (*ring.Table, error) {
+		return node.FetchTable(ctx, addr, p.proof)
+	}
+	agent, err := gossip.Start(c)
+	if err != nil {
+		return nil, fmt.Errorf("%w (--gossip chooses another address)", err)
+	}
+	p.stop.push("gossip of "+self.ID, func(context.Context) error {
+		if !m.whole {
+			agent.Leave(leaveTime)
+		}
+		agent.Close()
+		return nil
+	})
+	return agent, nil
+}
+
+// advertised returns how others reach a socket that is bound to bound.
+func (p *process) advertised(ctx context.Context, bound string) (string, error) {
+	ip, err := advertiseIP(ctx, p.o.advertise, bound)
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(bound)
+	if err != nil {
+		return "", fmt.Errorf("cannot advertise %q: %w", bound, err)
+	}
+	return net.JoinHostPort(ip, port), nil
+}
+
+// advertisedAdmin is "" when admin HTTP can be reached from this machine only and
+// the member from others too: an address that means another machine to whoever
+// reads it is worse than none.
+func (p *process) advertisedAdmin(ctx context.Context, member string) (string, error) {
+	if isLoopback(ctx, p.admin.Addr()) && !isLoopback(ctx, member) {
+		return "", nil
+	}
+	return p.advertised(ctx, p.admin.Addr())
+}
+
+func (p *process) source(self ring.Member, agent *gossip.Agent) metrics.Source {
+	return metrics.Source{ID: self.ID, Boot: self.Boot, Addr: self.Addr, View: agent, Gossip: func() metrics.Gossip {
+		s := agent.Stats()
+		return metrics.Gossip{
+			Health: s.Health, Rejoins: s.Rejoins, Fetches: s.Fetches, FetchErrors: s.FetchErrors,
+			Issued: s.Issued, Healed: s.Healed, Rejected: s.Rejected,
+		}
+	}}
+}
