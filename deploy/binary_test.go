@@ -1,0 +1,159 @@
+package deploy
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var binary string // path of the dunlin that the tests built
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "dunlin")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "dunlin")
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// build makes the binary once, when the first test wants it.
+var build = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("go", "build", "-o", binary, "../cmd/dunlin").CombinedOutput()
+	return string(out), err
+})
+
+func dunlin(t *testing.T) string {
+	t.Helper()
+	if out, err := build(); err != nil {
+		t.Fatalf("cannot build dunlin: %v\n%s", err, out)
+	}
+	return binary
+}
+
+var flagInHelp = regexp.MustCompile(`(?m)^ +(?:-[a-z], )?(--[a-z-]+)`)
+
+// flagsOf returns the flags that the binary's own help lists.
+func flagsOf(t *testing.T, command string) []string {
+	t.Helper()
+	out, err := exec.Command(dunlin(t), command, "--help").Output()
+	if err != nil {
+		t.Fatalf("cannot run dunlin %s --help: %v", command, err)
+	}
+	var flags []string
+	for _, m := range flagInHelp.FindAllStringSubmatch(string(out), -1) {
+		flags = append(flags, m[1])
+	}
+	if !slices.Contains(flags, "--config") {
+		t.Fatalf("dunlin %s --help lists %v, and not --config", command, flags)
+	}
+	return flags
+}
+
+// scrapeLocal runs `dunlin local` with some traffic and returns what one
+// Prometheus scrape reads.
+func scrapeLocal(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	cmd := exec.CommandContext(ctx, dunlin(t), "local", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0", "--memory=64mb", "--log-level=warn")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 20 * time.Second
+	cmd.Stderr = t.Output()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait() // ended by our signal
+	})
+
+	var clients, admin string
+	for lines := bufio.NewScanner(stdout); admin == "" && lines.Scan(); {
+		if f := strings.Fields(lines.Text()); len(f) == 2 && f[0] == "clients" {
+			clients = f[1]
+		} else if len(f) == 2 && f[0] == "admin" {
+			admin = f[1]
+		}
+	}
+	if clients == "" || admin == "" {
+		t.Fatal("dunlin local did not print its addresses")
+	}
+	waitReady(t, ctx, admin)
+	traffic(t, clients)
+	status, body := get(ctx, admin+"/metrics")
+	if status != http.StatusOK {
+		t.Fatalf("GET /metrics: %d %s", status, body)
+	}
+	return body
+}
+
+func waitReady(t *testing.T, ctx context.Context, admin string) {
+	t.Helper()
+	for {
+		status, body := get(ctx, admin+"/readyz")
+		if status == http.StatusOK {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("dunlin local is not ready: %s", body)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// traffic makes every counter with a label for the command appear.
+func traffic(t *testing.T, clients string) {
+	t.Helper()
+	c, err := net.DialTimeout("tcp", clients, 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	const want = "+OK\r\n$5\r\nhello\r\n$-1\r\n"
+	if _, err := io.WriteString(c, "SET greeting hello\r\nGET greeting\r\nGET nothing\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
+		t.Fatalf("replies %q, %v, want %q", got, err, want)
+	}
+}
+
+// get returns status 0 and the error's text when there is no answer.
+func get(ctx context.Context, url string) (status int, body string) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err.Error()
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(text)
+}
