@@ -140,6 +140,7 @@ func TestDecoders(t *testing.T) {
 	array(">3\r\n", 3, 4, true)
 	array("*1073741824\r\n", 1<<30, 13, true)
 	array("*-1\r\n", -1, 5, true)
+	array("*-2\r\n", 0, 0, false)
 	array("%1\r\n", 0, 0, false)
 	array("$1\r\na\r\n", 0, 0, false)
 	array("*", 0, 0, false)
@@ -155,9 +156,16 @@ func TestDecoders(t *testing.T) {
 	integer(":\r\n", 0, false)
 	integer("+42\r\n", 0, false)
 
-	if !IsError([]byte("-ERR\r\n")) || !IsError([]byte("!3\r\nERR\r\n")) || IsError([]byte("+OK\r\n")) || IsError(nil) {
-		t.Error("IsError is wrong")
+	isError := func(reply string, want bool) {
+		t.Helper()
+		if got := IsError([]byte(reply)); got != want {
+			t.Errorf("IsError(%q): got %v", reply, got)
+		}
 	}
+	isError("-ERR\r\n", true)
+	isError("!3\r\nERR\r\n", true)
+	isError("+OK\r\n", false)
+	isError("", false)
 }
 
 // TestEncodersMeetScanner checks that whatever is encoded, of whatever text, is scanned

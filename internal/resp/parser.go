@@ -43,7 +43,11 @@ type Parser struct {
 	// and cap are nil, so that an idle Parser pins no buffer by accident.
 	args  [][]byte
 	spans []span // the arguments so far of an unfinished request
-	words []byte // inline words whose quotes are taken off, which makes them shorter than in the buffer
+
+	// words holds the inline words that had quotes, and are not in the buffer as they
+	// read without them. The buffer is not ours to rewrite: a caller who cannot serve
+	// a request yet may parse it again.
+	words []byte
 
 	stage  stage
 	inline bool
@@ -168,11 +172,10 @@ func (p *Parser) parseArray(buf []byte) Outcome {
 	}
 	count, ok := ParseInt(text[1:])
 	switch {
-	case !ok || count > int64(max(p.limits.MaxArgs, DefaultLimits.MaxArgs)):
-		return p.fail(errCount)
-	case count > int64(p.limits.MaxArgs) && p.limits.Unauthenticated:
+	case ok && count <= int64(p.limits.MaxArgs):
+	case ok && count <= int64(DefaultLimits.MaxArgs) && p.limits.Unauthenticated:
 		return p.fail(errCountUnauth)
-	case count > int64(p.limits.MaxArgs):
+	default:
 		return p.fail(errCount)
 	}
 	p.left = int(max(count, 0)) // Redis takes *-1 for an empty array, and any other negative number too
@@ -193,7 +196,8 @@ func (p *Parser) parseBulks(buf []byte) Outcome {
 			return p.fail(errRequest)
 		}
 		if end+2 > len(buf) {
-			p.need = end + 2 // the header is read again then, which is cheaper than to remember it
+			// The header is read again then, which is cheaper than to remember it.
+			p.need = end + 2
 			return NeedMore
 		}
 		if !endsLine(buf, end) {
@@ -223,14 +227,15 @@ func (p *Parser) bulkHeader(buf []byte) (start, size int, outcome Outcome) {
 	}
 	n, ok := ParseInt(text[1:])
 	switch {
-	case !ok || n < 0 || n > int64(max(p.limits.MaxBulk, DefaultLimits.MaxBulk)):
+	case !ok || n < 0:
 		return 0, 0, p.fail(errBulk)
-	case n > int64(p.limits.MaxBulk) && p.limits.Unauthenticated:
+	case n <= int64(p.limits.MaxBulk):
+		return p.pos + len(text) + 2, int(n), Done
+	case n <= int64(DefaultLimits.MaxBulk) && p.limits.Unauthenticated:
 		return 0, 0, p.fail(errBulkUnauth)
-	case n > int64(p.limits.MaxBulk):
+	default:
 		return 0, 0, p.fail(errBulk)
 	}
-	return p.pos + len(text) + 2, int(n), Done
 }
 
 // finishArray turns the spans into views of buf, now that it will not move any more.

@@ -271,6 +271,18 @@ func TestParserViews(t *testing.T) {
 	}
 }
 
+// TestParserAbandoned checks that Reset forgets a long request of which the end never comes.
+func TestParserAbandoned(t *testing.T) {
+	var p Parser
+	if got := p.Parse([]byte("*1000\r\n" + strings.Repeat("$1\r\na\r\n", 999))); got != NeedMore {
+		t.Fatalf("got %v", got)
+	}
+	checkIdle(t, &p)
+	if got := p.Parse([]byte("*1\r\n$4\r\nPING\r\n")); got != Done || string(p.Args()[0]) != "PING" {
+		t.Fatalf("after Reset: got %v %q", got, p.Args())
+	}
+}
+
 // TestParserDropsViews checks that a shorter request leaves no view of the longer one
 // before it.
 func TestParserDropsViews(t *testing.T) {

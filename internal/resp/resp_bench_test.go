@@ -91,7 +91,8 @@ func BenchmarkScanner(b *testing.B) {
 		array = AppendBulk(array, make([]byte, 16))
 	}
 	benchmarkScanner(b, "Array/bulks=100", array)
-	benchmarkScanner(b, "Error", AppendError(nil, "WRONGTYPE Operation against a key holding the wrong kind of value"))
+	wrongType := "WRONGTYPE Operation against a key holding the wrong kind of value"
+	benchmarkScanner(b, "Error", AppendError(nil, wrongType))
 }
 
 func BenchmarkEncode(b *testing.B) {

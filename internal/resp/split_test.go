@@ -78,7 +78,9 @@ func oracleStream(data []byte, l Limits) []verdict {
 
 // parseStream is what a Parser says about data that is delivered so. needed is called
 // at each NeedMore.
-func parseStream(p *Parser, data []byte, split splitting, needed func(at int, buf []byte, need int)) []verdict {
+func parseStream(
+	p *Parser, data []byte, split splitting, needed func(at int, buf []byte, need int),
+) []verdict {
 	var all []verdict
 	deliver(data, split, func(at int, buf []byte) int {
 		switch p.Parse(buf) {
@@ -106,11 +108,12 @@ func checkRequests(t *testing.T, data []byte, l Limits) {
 	t.Helper()
 	l = l.resolved()
 	want := oracleStream(data, l)
+	judge := func(shorter []byte) Outcome { return oracleRequest(shorter, l).outcome }
 	for _, split := range splittings(uint64(len(data))) {
 		var p Parser
 		p.SetLimits(l)
 		got := parseStream(&p, data, split, func(at int, buf []byte, need int) {
-			checkNeed(t, data[at:], buf, need, func(shorter []byte) Outcome { return oracleRequest(shorter, l).outcome })
+			checkNeed(t, data[at:], buf, need, judge)
 		})
 		if !slices.EqualFunc(got, want, sameVerdict) {
 			t.Fatalf("%s of %.200q:\ngot  %v\nwant %v", split.name, data, got, want)
@@ -151,7 +154,8 @@ func checkIdle(t *testing.T, p *Parser) {
 		}
 	}
 	if cap(p.args) > keptArgs || cap(p.spans) > keptArgs || cap(p.words) > keptWords {
-		t.Fatalf("an idle parser holds %d views, %d spans, %d bytes of words", cap(p.args), cap(p.spans), cap(p.words))
+		t.Fatalf("an idle parser keeps %d views, %d spans, %d bytes of words",
+			cap(p.args), cap(p.spans), cap(p.words))
 	}
 }
 
