@@ -1,0 +1,249 @@
+package node
+
+import (
+	"errors"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+)
+
+// conn is one connection. It begins as a client's, and becomes a pipe or a
+// member's by a DUNLIN command.
+type conn struct {
+	node   *Node
+	worker *worker
+	socket *netloop.Conn
+	parser resp.Parser
+	state  *session.State
+
+	pipe  *pipe  // not nil: a proxy's pipe
+	peer  bool   // a member that proved to know the secret
+	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
+
+	unread    int    // bytes of input that the last OnData left
+	answering bool   // a goroutine makes the next reply; nothing is executed meanwhile
+	onAnswer  func() // called once that is over, even if the connection is closed by then
+	stopped   bool   // OnData left requests because replies pile up
+	ended     bool   // the peer sends no more: close when all is answered
+	closing   bool   // nothing more is executed; close when all is sent
+	closed    bool
+}
+
+// flushStep is after how many bytes of replies OnData looks whether the peer
+// still reads them.
+const flushStep = 64 << 10
+
+// OnData executes the whole requests of the input. It stops early when replies
+// pile up or one must wait for a goroutine. netloop offers the rest again when
+// enough was sent, or after Resume.
+func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
+	if cn.answering || cn.closing {
+		return 0
+	}
+	r := cn.worker.begin(cn)
+	batch := 0
+	for used < len(in) && !cn.answering && !cn.closing {
+		if r.full() {
+			cn.stopped = true
+			break
+		}
+		outcome := cn.parser.Parse(in[used:])
+		if outcome == resp.NeedMore {
+			c.Want(cn.parser.Need())
+			break
+		}
+		if outcome == resp.Malformed {
+			r.fail(cn.parser.Err())
+			cn.closing = true
+			break
+		}
+		used += cn.parser.Len()
+		if r.args = cn.parser.Args(); len(r.args) > 0 {
+			r.dispatch()
+			batch++
+		}
+	}
+	cn.unread = len(in) - used
+	cn.worker.end(r, used, batch)
+	return used
+}
+
+// begin sets the request up for the input of a connection.
+func (w *worker) begin(cn *conn) *request {
+	r := &w.request
+	r.conn = cn
+	// In this order: when fenced is over, the view is at least as new as what
+	// ended it.
+	r.fenced = w.node.fenced.Load()
+	r.view = w.node.view.Load()
+	r.careful = r.fenced || (cn.pipe != nil && cn.pipe.latched != nil)
+	r.now = w.loop.UnixMilli()
+	r.out = cn.socket.Out()
+	r.begun, r.sent = len(r.out), 0
+	cn.state.LastMilli = r.now
+	cn.stopped = false
+	return r
+}
+
+// end hands the replies over and counts what was done.
+func (w *worker) end(r *request, used, batch int) {
+	cn := r.conn
+	w.count.input(used, batch)
+	w.count.output(r.sent + len(r.out) - r.begun)
+	cn.socket.SetOut(r.out)
+	r.out, r.args = nil, nil
+	idle := !cn.answering && !cn.stopped
+	if cn.closing || (cn.ended && idle) {
+		cn.closing = true
+		cn.socket.CloseAfterFlush()
+	}
+}
+
+// full tells whether the replies of this input pile up unread.
+func (r *request) full() bool {
+	if len(r.out)-r.begun <= flushStep {
+		return false
+	}
+	r.handOver()
+	return r.conn.socket.Full()
+}
+
+// handOver gives the replies so far to the socket and goes on behind them.
+func (r *request) handOver() {
+	socket := r.conn.socket
+	r.sent += len(r.out) - r.begun
+	socket.SetOut(r.out)
+	r.out = socket.Out()
+	r.begun = len(r.out)
+}
+
+// dispatch executes one request: r.args.
+func (r *request) dispatch() {
+	c := command.Lookup(r.args[0])
+	if c != nil {
+		// The fast path: a command on keys, plainly right.
+		plan := &plans[c.ID]
+		if plan.handler != nil && c.ArityOK(len(r.args)) && r.conn.state.Authenticated {
+			r.cmd = c
+			r.worker.count.commands[c.ID]++
+			r.conn.state.LastCmd = c.ID
+			if r.admit(plan.keys) {
+				plan.handler(r)
+			}
+			return
+		}
+	}
+	r.dispatchOther(c)
+}
+
+// dispatchOther treats what is wrong, internal, or the session's.
+func (r *request) dispatchOther(c *command.Command) {
+	cn := r.conn
+	if c != nil && c.ID == command.Dunlin {
+		r.dispatchInternal()
+		return
+	}
+	out, action, refused := r.node.session.Refuse(cn.state, c, r.args, r.out)
+	if refused {
+		r.out = out
+		r.worker.count.errors++
+		r.obey(action)
+		return
+	}
+	start := len(r.out)
+	out, action, ok := r.node.session.Do(cn.state, c, r.args, r.out)
+	if !ok {
+		panic("BUG: nobody executes " + c.Name)
+	}
+	r.out = out
+	r.worker.count.commands[cn.state.LastCmd]++
+	if len(out) > start && resp.IsError(out[start:]) {
+		r.worker.count.errors++
+	}
+	r.obey(action)
+}
+
+// obey does what the session asked for besides its reply.
+func (r *request) obey(action session.Action) {
+	cn := r.conn
+	switch action {
+	case session.ActionCloseAfterReply:
+		cn.closing = true
+	case session.ActionClose:
+		cn.closing = true
+		cn.socket.Close(nil)
+	case session.ActionClientList:
+		r.clientList()
+	}
+	// AUTH and HELLO may have let the client in, RESET out again. Cheap enough to
+	// look after every command of the session.
+	cn.limitRequests()
+}
+
+// limitRequests gives the parser the limits that fit what is known of the peer:
+// little memory for somebody who may not even know the password.
+func (cn *conn) limitRequests() {
+	limits := resp.DefaultLimits
+	if !cn.state.Authenticated && !cn.peer {
+		limits = resp.UnauthenticatedLimits
+	}
+	cn.parser.SetLimits(limits)
+}
+
+// answerLater stops the connection, runs f in a goroutine, and appends what it
+// returns as the reply. f must hold no views of the request, and end soon
+// after the node closes.
+func (r *request) answerLater(f func() []byte) {
+	cn := r.conn
+	cn.answering = true
+	cn.socket.Pause()
+	cn.node.goJob(func() {
+		reply := f()
+		cn.worker.loop.Post(func() { cn.answer(reply) })
+	})
+}
+
+// answer ends answerLater, on the loop.
+func (cn *conn) answer(reply []byte) {
+	cn.answering = false
+	if done := cn.onAnswer; done != nil {
+		cn.onAnswer = nil
+		done()
+	}
+	if cn.closed {
+		return
+	}
+	if resp.IsError(reply) {
+		cn.worker.count.errors++
+	}
+	cn.worker.count.output(len(reply))
+	cn.socket.SetOut(append(cn.socket.Out(), reply...))
+	if cn.closing || (cn.ended && cn.unread == 0) {
+		cn.closing = true
+		cn.socket.CloseAfterFlush()
+		return
+	}
+	cn.socket.Resume()
+}
+
+// OnEOF keeps a connection whose peer has finished sending until all its
+// requests are answered: `printf … | nc` is a client too.
+func (cn *conn) OnEOF(*netloop.Conn) bool {
+	cn.ended = true
+	return cn.answering || cn.stopped
+}
+
+// OnClose ends the connection.
+func (cn *conn) OnClose(_ *netloop.Conn, err error) {
+	cn.closed = true
+	if errors.Is(err, netloop.ErrSlowReader) {
+		cn.worker.count.slowReaders++
+	}
+	cn.worker.remove(cn)
+	if cn.pipe != nil {
+		cn.node.pipes.closed(cn.pipe, time.Now())
+	}
+}

@@ -1,0 +1,51 @@
+// Package node is the storage node: it answers Redis commands on keys out of
+// node/engine, for the partitions that the table gives it, to Redis clients and
+// to proxies.
+//
+// # Terms
+//
+//	worker   what this node keeps on one event loop: counters, connections, buffers
+//	conn     one connection: a client's, a proxy's pipe, or another member's
+//	request  one command while it is executed; each worker has one and reuses it
+//	handler  the function that executes a command; the list is in handlers.go
+//	view     the present table as this node obeys it: serve, wait or refuse, for each partition
+//	gained   a partition that became ours with the present table and may be served
+//	         only when nobody else can still be serving it
+//
+// # The way of a command
+//
+//	socket ──▶ conn.OnData ──▶ request.dispatch ──▶ handler ──▶ engine
+//	              │ parse         │ refuse? (unknown, arity, password)
+//	              │ next request  │ local?  (internal/session answers)
+//	              │ of the input  │ ours?   (view: serve │ MOVED │ wait)
+//	              ▼               ▼
+//	         SetOut: the replies of all requests in the input leave in one write
+//
+// To add a command on keys: set Built in its row in internal/command, write a
+// handler in the file of its family, and enter it in handlers.go. The dispatch
+// has then already found the command known, its arguments enough in number, the
+// connection authenticated, and the partitions of all its keys served here.
+//
+// # Who may touch what
+//
+//   - A conn and a worker belong to their loop. Other goroutines reach them by
+//     Loop.Post and Group.Each only.
+//   - Node.view is an immutable snapshot behind an atomic pointer. It is loaded once
+//     for all requests of one input, so that Group.Each, which runs between
+//     inputs, is a barrier: behind it nobody executes under an older view.
+//   - Views are replaced under Node.tableMu only. A loop never takes that lock:
+//     its holder waits for all loops. Fencing therefore is an atomic flag beside the
+//     view. Lock order: tableMu, then what the engine locks.
+//   - A handler takes a shard's lock once (once a key where a command has many)
+//     and reads the clock never: request.now is the loop's, once an input.
+//
+// # What is promised
+//
+//   - No command is executed on a partition that the view does not serve.
+//   - Data of an earlier ownership is never served: a partition is dropped between
+//     losing and serving it again (takeover.go).
+//   - A command that a proxy gave up with its pipe is not executed after the next
+//     generation of that pipe was acknowledged (pipes.go).
+//   - Replies leave in the order of the requests, also when one of them waits for
+//     a goroutine: its connection reads nothing more meanwhile.
+package node

@@ -1,0 +1,57 @@
+package node
+
+import (
+	"errors"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
+
+// The texts of Redis 7, to the letter: clients compare them.
+const (
+	errSyntax        = "ERR syntax error"
+	errNotInteger    = "ERR value is not an integer or out of range"
+	errNotFloat      = "ERR value is not a valid float"
+	errNaN           = "ERR increment would produce NaN or Infinity"
+	errOverflow      = "ERR increment or decrement would overflow"
+	errDecrOverflow  = "ERR decrement would overflow"
+	errWrongType     = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	errOffset        = "ERR offset is out of range"
+	errTooLong       = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+	errInvalidCursor = "ERR invalid cursor"
+	errExpireNX      = "ERR NX and XX, GT or LT options at the same time are not compatible"
+	errExpireGTLT    = "ERR GT and LT options at the same time are not compatible"
+	errOOM           = "OOM command not allowed when used memory > 'maxmemory'."
+	errCrossSlot     = "CROSSSLOT Keys in request don't hash to the same slot"
+	errNotServed     = "CLUSTERDOWN Hash slot not served"
+	errNoAuth        = "NOAUTH Authentication required."
+)
+
+// Texts of our own, for what Redis does not have.
+const (
+	errTakingOver   = "TRYAGAIN this node is taking over the partition of that key, try again in a moment"
+	errPipeWait     = "DUNLINWAIT"
+	errKeyTooLong   = "ERR key exceeds maximum allowed size"
+	errKeysTooLarge = "ERR the reply of KEYS would be too large, use SCAN"
+	errBadSecret    = "WRONGPASS the secret of this cluster is another one"
+	errNoChallenge  = "WRONGPASS ask for a challenge first"
+	errOldPipe      = "ERR a newer generation of this pipe has been opened"
+	errBadPipe      = "ERR cannot open pipe: malformed description"
+	errBadBitmap    = "ERR partitions must be a bitmap of 512 bytes"
+	errBadTable     = "ERR cannot read table"
+	errForeignTable = "ERR that table is of a lineage that this node does not follow"
+	errNotEach      = "ERR that command is not executed by partitions"
+	errBusy         = "ERR this node's loops do not answer"
+)
+
+// engineError is the reply to a command that the engine refused to store.
+func engineError(err error) string {
+	switch {
+	case errors.Is(err, engine.ErrMemory):
+		return errOOM
+	case errors.Is(err, engine.ErrKeyTooLong):
+		return errKeyTooLong
+	case errors.Is(err, engine.ErrValueTooLarge):
+		return errTooLong
+	}
+	return "ERR " + err.Error()
+}

@@ -1,0 +1,101 @@
+package node
+
+import (
+	"bytes"
+	"math/big"
+	"strings"
+)
+
+// INCRBYFLOAT computes in C's long double, which on x86 has a mantissa of 64
+// bits, so that 0.1 + 0.2 is 0.3 and not 0.30000000000000004. A big.Float of
+// that precision rounds at the same places. Two things are done by hand,
+// because its exponent has no practical bounds: overflow, and refusing texts
+// like 1e999999999 before anybody computes them.
+const (
+	floatMantissaBits = 64
+	floatMaxExponent  = 16384      // of 2: larger ones are infinite in a long double
+	floatMinExponent  = -16445     // of 2: smaller ones are zero
+	floatMaxText      = 5*1024 - 1 // characters that Redis reads
+)
+
+// parseFloat reads a decimal number as C's strtold does, without white space.
+// infinite is set for "inf", which Redis accepts here and refuses as a result.
+// text is only read.
+func parseFloat(text []byte) (f *big.Float, infinite, ok bool) {
+	if len(text) == 0 || len(text) > floatMaxText {
+		return nil, false, false
+	}
+	unsigned := text
+	if text[0] == '+' || text[0] == '-' {
+		unsigned = text[1:]
+	}
+	if bytes.EqualFold(unsigned, []byte("inf")) || bytes.EqualFold(unsigned, []byte("infinity")) {
+		return nil, true, true
+	}
+	if !isDecimal(unsigned) {
+		return nil, false, false
+	}
+	f, _, err := big.ParseFloat(string(text), 10, floatMantissaBits, big.ToNearestEven)
+	if err != nil || floatOverflows(f) {
+		return nil, false, false
+	}
+	if f.Sign() != 0 && f.MantExp(nil) < floatMinExponent {
+		return nil, false, false // strtold reports a range error for what rounds to zero
+	}
+	return f, false, true
+}
+
+// floatOverflows tells whether f would be infinite as a long double.
+func floatOverflows(f *big.Float) bool {
+	return f.IsInf() || f.MantExp(nil) > floatMaxExponent
+}
+
+// isDecimal tells whether text is digits with at most one point among them and
+// an exponent of at most five digits behind. Longer exponents are out of range
+// whatever the digits are, because those are at most floatMaxText.
+func isDecimal(text []byte) bool {
+	digits, points, i := 0, 0, 0
+	for ; i < len(text) && (isDigit(text[i]) || text[i] == '.'); i++ {
+		if text[i] == '.' {
+			points++
+		} else {
+			digits++
+		}
+	}
+	if digits == 0 || points > 1 {
+		return false
+	}
+	if i == len(text) {
+		return true
+	}
+	if text[i] != 'e' && text[i] != 'E' {
+		return false
+	}
+	exponent := text[i+1:]
+	if len(exponent) > 0 && (exponent[0] == '+' || exponent[0] == '-') {
+		exponent = exponent[1:]
+	}
+	if len(exponent) == 0 || len(exponent) > 5 {
+		return false
+	}
+	for _, c := range exponent {
+		if !isDigit(c) {
+			return false
+		}
+	}
+	return true
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// appendFloat appends f as Redis's "human friendly" form: printf's %.17Lf
+// without trailing zeros, never "-0".
+func appendFloat(dst []byte, f *big.Float) []byte {
+	text := f.Text('f', 17)
+	text = strings.TrimRight(text, "0")
+	text = strings.TrimSuffix(text, ".")
+	if text == "-0" {
+		text = "0"
+	}
+	return append(dst, text...)
+}

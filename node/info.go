@@ -1,0 +1,146 @@
+package node
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+)
+
+// info: INFO [section...]
+func info(r *request) {
+	n, version := r.node, r.version()
+	sections := make([][]byte, 0, len(r.args)-1)
+	for _, name := range r.args[1:] {
+		sections = append(sections, bytes.Clone(name))
+	}
+	r.answerLater(func() []byte {
+		_, covered := n.coverage(&allPartitions)
+		counters, stats, err := n.gatherCounters(&covered)
+		if err != nil {
+			return resp.AppendError(nil, errBusy)
+		}
+		in := session.Info{Counters: counters, Nodes: 1, Sections: []session.InfoSection{stats.section()}}
+		return n.session.AppendInfo(nil, version, sections, in)
+	})
+}
+
+// section is what only a node of Dunlin has to say.
+func (s *Stats) section() session.InfoSection {
+	number := func(name string, n int) session.InfoLine {
+		return session.InfoLine{Name: name, Value: strconv.Itoa(n)}
+	}
+	return session.InfoSection{Name: "Dunlin", Lines: []session.InfoLine{
+		{Name: "epoch", Value: strconv.FormatUint(s.Epoch, 10)},
+		number("partitions_serving", s.Serving),
+		number("partitions_gained", s.Gained),
+		number("fenced", int(boolInt(s.Fenced))),
+		number("pipes", s.Pipes),
+	}}
+}
+
+// infoCounters is the reply to EACH INFO.
+func (n *Node) infoCounters(covered *partitionSet) []byte {
+	c, _, err := n.gatherCounters(covered)
+	if err != nil {
+		return resp.AppendError(nil, errBusy)
+	}
+	return session.AppendCounters(nil, &c)
+}
+
+// gatherCounters returns the numbers of INFO, with the keys of the partitions.
+func (n *Node) gatherCounters(covered *partitionSet) (session.Counters, Stats, error) {
+	s, err := n.Stats()
+	if err != nil {
+		return session.Counters{}, s, err
+	}
+	e := &s.Engine
+	c := session.Counters{
+		Keys:       n.countKeys(covered),
+		UsedMemory: e.UsedBytes, PeakMemory: s.PeakBytes, MaxMemory: e.MaxBytes, RSS: residentBytes(),
+		Hits: int64(s.Hits), Misses: int64(s.Misses), Evicted: int64(e.Evicted), Expired: int64(e.Expired),
+		Commands: int64(s.Requests), OpsPerSec: int64(s.OpsPerSec), Errors: int64(s.Errors),
+		Clients: int64(s.Clients), Connections: int64(s.Connections),
+		Rejected: int64(s.Rejected), SlowReaders: int64(s.SlowReaders),
+		MaxInput: int64(s.InBuffer), MaxOutput: int64(s.OutBuffer),
+		NetIn: int64(s.BytesIn), NetOut: int64(s.BytesOut),
+		Reads: int64(s.Inputs), Writes: int64(s.Outputs),
+	}
+	c.Dataset = e.ValueBytes
+	c.Overhead = c.UsedMemory - c.Dataset
+	// Expiries are not counted by partition: assume them evenly spread.
+	if e.Keys > 0 {
+		c.Expires = int64(float64(e.Expires) * float64(c.Keys) / float64(e.Keys))
+	}
+	c.CPUSysMicros, c.CPUUserMicros = processorMicros()
+	return c, s, nil
+}
+
+// residentBytes is the memory that the process has now, 0 if the system does
+// not say.
+func residentBytes() int64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize())
+}
+
+func processorMicros() (system, user int64) {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0, 0
+	}
+	return u.Stime.Nano() / 1000, u.Utime.Nano() / 1000
+}
+
+// clientLine is one line of CLIENT LIST.
+type clientLine struct {
+	id   uint64
+	text []byte
+}
+
+// clientList answers CLIENT LIST, whose connections are on all loops.
+func (r *request) clientList() {
+	n, version, filter := r.node, r.version(), session.ClientFilterOf(r.args)
+	r.answerLater(func() []byte {
+		parts := make([][]clientLine, len(n.workers))
+		err := n.cfg.Group.Each(func(l *netloop.Loop) {
+			parts[l.Index()] = n.workers[l.Index()].clientLines(filter)
+		})
+		if err != nil {
+			return resp.AppendError(nil, errBusy)
+		}
+		lines := slices.Concat(parts...)
+		slices.SortFunc(lines, func(a, b clientLine) int { return int(a.id) - int(b.id) })
+		var text []byte
+		for _, l := range lines {
+			text = append(text, l.text...)
+		}
+		return session.AppendClientList(nil, version, text)
+	})
+}
+
+// clientLines describes the worker's clients. Members' connections are none.
+func (w *worker) clientLines(filter session.ClientFilter) (lines []clientLine) {
+	now := w.loop.UnixMilli()
+	for cn := range w.conns {
+		if cn.pipe != nil || cn.peer || !filter.Match(cn.state) {
+			continue
+		}
+		cn.state.InBytes, cn.state.OutBytes = cn.unread, cn.socket.Queued()
+		lines = append(lines, clientLine{cn.state.ID, session.AppendClientLine(nil, cn.state, now)})
+	}
+	return lines
+}

@@ -1,0 +1,192 @@
+package node
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// Commands between members, on the same port as clients:
+//
+//	DUNLIN CHALLENGE, PIPE, PEER   who is it? (pipes.go)
+//	DUNLIN EACH                    a proxy's command over all keys, for a set of partitions
+//	DUNLIN TABLE, TAKE             reading the table, handing over a newer one
+//
+// They are not for clients' passwords: what lets a member in is the secret.
+
+// trusted tells whether the connection is a member's.
+func (r *request) trusted() bool {
+	return r.node.secret == nil || r.conn.pipe != nil || r.conn.peer
+}
+
+// dispatchInternal executes DUNLIN.
+func (r *request) dispatchInternal() {
+	if len(r.args) == 2 && is(r.args[1], "RETRY") && r.trusted() {
+		retry(r)
+		return
+	}
+	c, refusal := command.ResolvePeer(nil, r.args)
+	if c == nil {
+		r.fail(string(refusal))
+		return
+	}
+	h := internalHandlers[c.ID]
+	if h == nil { // DUNLIN alone
+		r.fail(string(command.AppendWrongArity(nil, c)))
+		return
+	}
+	if !h.open && !r.trusted() {
+		r.fail(errNoAuth)
+		return
+	}
+	r.cmd = c
+	r.worker.count.commands[c.ID]++
+	h.run(r)
+}
+
+// sendTable: DUNLIN TABLE
+func sendTable(r *request) {
+	t := r.view.table
+	if t == nil {
+		r.replyNull()
+		return
+	}
+	r.replyBulk(t.Encode())
+}
+
+// takeTable: DUNLIN TAKE table. When it is answered, this node executes nothing
+// under an older table any more.
+func takeTable(r *request) {
+	t, err := ring.DecodeTable(r.args[2])
+	if err != nil {
+		r.fail(errBadTable + ": " + err.Error())
+		return
+	}
+	n := r.node
+	r.answerLater(func() []byte {
+		n.offer(t)
+		present := n.view.Load().table
+		// Tables of another lineage than ours are not obeyed, whatever their epoch:
+		// to acknowledge one would be a lie.
+		if present == nil || (present.Version() != t.Version() && !present.Descends(t.Version())) {
+			return resp.AppendError(nil, errForeignTable)
+		}
+		return resp.AppendSimple(nil, "OK "+strconv.FormatUint(present.Epoch, 10))
+	})
+}
+
+// offer adopts a table that another member handed over, if it is newer.
+func (n *Node) offer(t *ring.Table) {
+	if source := n.source(); source != nil {
+		source.Adopt(t)
+		n.SetTable(source.Table())
+		return
+	}
+	if t.Newer(n.view.Load().table) {
+		n.SetTable(t)
+	}
+}
+
+// each: DUNLIN EACH bitmap command arguments... The reply is an array of the
+// partitions covered and the command's reply. Those that were wanted and are
+// not covered are asked of another node, or again.
+func each(r *request) {
+	if len(r.args[2]) != len(partitionSet{}) {
+		r.fail(errBadBitmap)
+		return
+	}
+	wanted := partitionSet(r.args[2])
+	r.args = r.args[3:]
+	c, refusal := command.Resolve(nil, r.args)
+	if c == nil {
+		r.fail(string(refusal))
+		return
+	}
+	n := r.node
+	switch c.ID {
+	case command.DBSize:
+		_, covered := n.coverage(&wanted)
+		r.out = appendCovered(r.out, &covered)
+		r.replyInt(n.countKeys(&covered))
+	case command.Scan:
+		r.eachScan(&wanted)
+	case command.Keys:
+		pattern, now := bytes.Clone(r.args[1]), r.now
+		r.eachLater(wanted, func(covered *partitionSet) []byte { return n.gatherKeys(covered, pattern, now) })
+	case command.FlushAll, command.FlushDB:
+		if !flushOptionsOK(r.args[1:]) {
+			r.fail(errSyntax)
+			return
+		}
+		r.eachLater(wanted, n.dropPartitions)
+	case command.Info:
+		r.eachLater(wanted, n.infoCounters)
+	default:
+		r.fail(errNotEach)
+	}
+}
+
+// eachScan answers EACH SCAN: the cursor as an integer, -1 at the end of what was
+// wanted, and the keys.
+func (r *request) eachScan(wanted *partitionSet) {
+	q, errText := parseScan(r.args[1:])
+	if errText != "" {
+		r.fail(errText)
+		return
+	}
+	_, covered := r.node.coverage(wanted)
+	body, found, next, done := r.scanKeys(&q, &covered, r.worker.body[:0])
+	cursor := int64(-1)
+	if !done {
+		cursor = int64(next) // below 2⁵³
+	}
+	r.out = appendCovered(r.out, &covered)
+	r.out = resp.AppendArray(r.out, 2)
+	r.replyInt(cursor)
+	r.out = resp.AppendArray(r.out, found)
+	r.out = append(r.out, body...)
+	r.worker.keepBody(body)
+}
+
+// coverage returns the present view and which of the partitions wanted may be
+// served by it.
+func (n *Node) coverage(wanted *partitionSet) (*view, partitionSet) {
+	fenced := n.fenced.Load() // first, see worker.begin
+	v := n.view.Load()
+	if fenced {
+		return v, partitionSet{}
+	}
+	return v, v.covered(wanted)
+}
+
+// eachTries is how often a command over all keys begins again because a new
+// table came.
+const eachTries = 5
+
+// eachLater answers an EACH that takes long, from a goroutine. No barrier waits
+// for that one: when the view has changed, what it found may be of a partition
+// that was lost meanwhile, and it begins again.
+func (r *request) eachLater(wanted partitionSet, f func(covered *partitionSet) (reply []byte)) {
+	n := r.node
+	r.answerLater(func() []byte {
+		for range eachTries {
+			before, covered := n.coverage(&wanted)
+			reply := f(&covered)
+			if resp.IsError(reply) {
+				return reply
+			}
+			if after := n.view.Load(); after == before {
+				return append(appendCovered(nil, &covered), reply...)
+			}
+		}
+		return resp.AppendError(nil, errTakingOver)
+	})
+}
+
+// appendCovered begins the reply to EACH.
+func appendCovered(dst []byte, covered *partitionSet) []byte {
+	return resp.AppendBulk(resp.AppendArray(dst, 2), covered[:])
+}

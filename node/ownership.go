@@ -1,0 +1,209 @@
+package node
+
+import (
+	"strconv"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// standing is what a node does with a command on a partition.
+type standing uint8
+
+const (
+	foreign standing = iota // answer MOVED: the table gives it to another node
+	gained                  // tell to wait: ours by the table, but another node may still be serving it
+	serving                 // execute
+)
+
+// view is a table as this node obeys it. Immutable.
+type view struct {
+	table    *ring.Table // nil before the first one
+	self     int         // this node in table.Nodes, -1 if it is not there
+	standing [ring.Partitions]standing
+}
+
+// noView rules before the first table: nothing is served.
+var noView = &view{self: -1}
+
+// covered returns the partitions of wanted that are served.
+func (v *view) covered(wanted *partitionSet) (s partitionSet) {
+	for p := range uint16(ring.Partitions) {
+		if v.standing[p] == serving && wanted.has(p) {
+			s.add(p)
+		}
+	}
+	return s
+}
+
+// owns tells whether the table gives p to this node.
+func (v *view) owns(p uint16) bool {
+	return v.self >= 0 && int(v.table.Owner[p]) == v.self
+}
+
+// epoch is the table's, 0 if there is none.
+func (v *view) epoch() uint64 { return v.table.Version().Epoch }
+
+// admit finds out whether the command's keys may be served here, and sets their
+// partitions. If not, it answers and returns false.
+func (r *request) admit(keys keyPlan) bool {
+	switch keys {
+	case oneKey:
+		// The fast path of nearly all commands.
+		slot := ring.Slot(r.args[r.cmd.FirstKey(r.args)])
+		r.partition = ring.Partition(slot)
+		if r.view.standing[r.partition] == serving && !r.careful {
+			return true
+		}
+		return r.admitSlot(slot)
+	case oneSlot, anySlots:
+		return r.admitKeys(keys == oneSlot)
+	case allKeys:
+		return r.admitAll()
+	}
+	return true
+}
+
+// admitSlot is admit for a single key, off the fast path.
+func (r *request) admitSlot(slot uint16) bool {
+	p := ring.Partition(slot)
+	if r.serves(p) {
+		return true
+	}
+	r.replyElsewhere(slot)
+	r.latch(p)
+	return false
+}
+
+// serves tells whether p may be used by this connection now.
+func (r *request) serves(p uint16) bool {
+	return r.view.standing[p] == serving && !r.fenced && !r.latched(p)
+}
+
+// admitKeys is admit for a command of several keys.
+func (r *request) admitKeys(oneSlot bool) bool {
+	r.keys, _ = r.cmd.AppendKeys(r.keys[:0], r.args)
+	r.partitions = r.partitions[:0]
+	first, crossing := uint16(0), false
+	refusing := -1 // slot of the first key that is not served
+	for i, pos := range r.keys {
+		slot := ring.Slot(r.args[pos])
+		p := ring.Partition(slot)
+		r.partitions = append(r.partitions, p)
+		if i == 0 {
+			first = slot
+			r.partition = p
+		}
+		crossing = crossing || slot != first
+		if refusing < 0 && !r.serves(p) {
+			refusing = int(slot)
+		}
+	}
+	switch {
+	case crossing && oneSlot:
+		r.fail(errCrossSlot)
+	case refusing < 0:
+		return true
+	case crossing && r.conn.pipe == nil:
+		// A client of Redis Cluster splits by slot and never sends this; others
+		// cannot follow MOVED and are told what is wrong.
+		r.fail(errCrossSlot)
+	default:
+		r.replyElsewhere(uint16(refusing))
+		r.latch(r.partitions...)
+	}
+	return false
+}
+
+// admitAll is admit for a command over all keys: it covers what is served,
+// which may be nothing, but not while nobody knows.
+func (r *request) admitAll() bool {
+	switch {
+	case r.fenced:
+		r.replyWait()
+	case r.view.table == nil:
+		r.replyNotServed()
+	default:
+		return true
+	}
+	return false
+}
+
+// replyElsewhere answers a command on a slot that is not served here, or not
+// now.
+func (r *request) replyElsewhere(slot uint16) {
+	p := ring.Partition(slot)
+	switch {
+	case r.view.table == nil:
+		r.replyNotServed()
+	case r.fenced, r.view.standing[p] == gained, r.latched(p):
+		// While fenced, what the table says of others may be as old as what it
+		// says of us.
+		r.replyWait()
+	default:
+		r.worker.count.moved++
+		r.out = appendMoved(r.out, slot, r.view.table.OwnerOf(p).Addr)
+	}
+}
+
+// replyWait asks to try again: in a pipe the proxy does, on its own.
+func (r *request) replyWait() {
+	r.worker.count.waits++
+	if r.conn.pipe != nil {
+		r.out = resp.AppendError(r.out, errPipeWait)
+		return
+	}
+	r.fail(errTakingOver)
+}
+
+// replyNotServed answers before the first table. A proxy holds what it has for a
+// table that it knows and we do not yet.
+func (r *request) replyNotServed() {
+	if r.conn.pipe != nil {
+		r.replyWait()
+		return
+	}
+	r.fail(errNotServed)
+}
+
+// appendMoved appends the redirection that clients of Redis Cluster follow.
+func appendMoved(dst []byte, slot uint16, addr string) []byte {
+	dst = append(dst, "-MOVED "...)
+	dst = strconv.AppendUint(dst, uint64(slot), 10)
+	dst = append(dst, ' ')
+	dst = append(dst, addr...)
+	return append(dst, "\r\n"...)
+}
+
+// keyPlan says which of a command's keys must be served here.
+type keyPlan uint8
+
+const (
+	noKeys   keyPlan = iota
+	oneKey           // a single one, at a fixed place
+	oneSlot          // several, all in one slot
+	anySlots         // several, in any slots
+	allKeys          // whatever keys there are
+)
+
+// keyPlanOf derives the plan from the command's row.
+func keyPlanOf(c *command.Command) keyPlan {
+	switch c.Route {
+	case command.SplitKeys, command.SplitPairs:
+		return anySlots
+	case command.AllNodes:
+		if c.Merge == command.MergeInfo {
+			return noKeys // must answer also when nothing is served
+		}
+		return allKeys
+	case command.Key:
+		single := len(c.Keys) == 1 && c.Keys[0].Begin == command.BeginIndex &&
+			c.Keys[0].Find == command.FindRange && c.Keys[0].Last == 0
+		if single {
+			return oneKey
+		}
+		return oneSlot
+	}
+	return noKeys
+}

@@ -1,0 +1,244 @@
+package node
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// A pipe is the connection over which one loop of a proxy sends its clients'
+// commands. When a proxy gives a pipe up, it fails or re-sends what was in flight,
+// while the old connection may still hold unread commands. They must not be
+// executed later: a SET given up at 12:00:00 would overwrite one acknowledged at
+// 12:00:01. So each pipe has a generation, and before a node acknowledges a
+// generation it closes the older ones:
+//
+//	old pipe  ··SET a 1··│ unread, thrown away
+//	new pipe  PIPE gen 8 ──▶ close gen 7 on its loop ──▶ +OK ──▶ SET a 2
+
+// pipeKey is what generations belong to: one loop of one life of a proxy, for one
+// kind of commands and one protocol version.
+type pipeKey struct {
+	boot    int64
+	loop    int
+	kind    string // "common" or "large"
+	version resp.Version
+}
+
+// pipe is one generation of it.
+type pipe struct {
+	key        pipeKey
+	generation uint64
+	conn       *conn
+	ended      time.Time // when it closed; protected by the registry's lock
+
+	// latched are the partitions of refused commands, nil if there are none; it
+	// belongs to the conn's loop. See latch.
+	latched *partitionSet
+}
+
+// errSuperseded closes a pipe of which a newer generation opens.
+var errSuperseded = errors.New("a newer generation of this pipe was opened")
+
+// pipeMemory is for how long a closed pipe's generation is remembered: far
+// longer than a connection with an older one can be on its way.
+const pipeMemory = 10 * time.Minute
+
+// pipeRegistry knows the newest generation of every pipe. Pipes open on any loop,
+// so it has a lock, held for moments.
+type pipeRegistry struct {
+	mu     sync.Mutex
+	newest map[pipeKey]*pipe
+	pruned time.Time
+}
+
+// claim enters p as the newest generation, and returns the one before if that is
+// still open. stale is set if there was a newer one already.
+func (g *pipeRegistry) claim(p *pipe, now time.Time) (older *pipe, stale bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.newest == nil {
+		g.newest = make(map[pipeKey]*pipe)
+	}
+	g.prune(now)
+	have := g.newest[p.key]
+	if have != nil && have.generation >= p.generation {
+		return nil, true
+	}
+	g.newest[p.key] = p
+	if have == nil || !have.ended.IsZero() {
+		return nil, false
+	}
+	return have, false
+}
+
+// prune forgets the generations of proxies that are long gone.
+func (g *pipeRegistry) prune(now time.Time) {
+	if now.Sub(g.pruned) < pipeMemory {
+		return
+	}
+	g.pruned = now
+	for key, p := range g.newest {
+		if !p.ended.IsZero() && now.Sub(p.ended) > pipeMemory {
+			delete(g.newest, key)
+		}
+	}
+}
+
+// closed notes that the pipe's connection is gone.
+func (g *pipeRegistry) closed(p *pipe, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p.ended = now
+}
+
+// challenge: DUNLIN CHALLENGE
+func challenge(r *request) {
+	nonce := make([]byte, 32)
+	rand.Read(nonce) // never fails: it ends the process instead
+	r.conn.nonce = nonce
+	r.replyBulk(nonce)
+}
+
+// proven tells whether mac proves, about the connection's nonce and the fields,
+// that the peer knows the secret. If not, the refusal is answered. The nonce is
+// used up either way.
+func (r *request) proven(mac []byte, fields [][]byte) bool {
+	if r.node.secret == nil {
+		return true
+	}
+	nonce := r.conn.nonce
+	r.conn.nonce = nil
+	refusal := errBadSecret
+	if nonce == nil {
+		refusal = errNoChallenge
+	} else if hmac.Equal(mac, proof(r.node.secret, nonce, fields...)) {
+		return true
+	}
+	r.fail(refusal)
+	r.conn.closing = true
+	return false
+}
+
+// authenticatePeer: DUNLIN PEER boot mac
+func authenticatePeer(r *request) {
+	if !r.proven(r.args[3], r.args[2:3]) {
+		return
+	}
+	r.conn.peer = true
+	r.conn.limitRequests()
+	r.replyOK()
+}
+
+// openPipe: DUNLIN PIPE boot loop kind generation proto mac
+func openPipe(r *request) {
+	cn := r.conn
+	if !r.proven(r.args[7], r.args[2:7]) {
+		return
+	}
+	p, ok := parsePipe(r.args[2:7])
+	if !ok || cn.pipe != nil {
+		r.fail(errBadPipe)
+		cn.closing = true
+		return
+	}
+	p.conn = cn
+	older, stale := r.node.pipes.claim(p, time.Now())
+	if stale {
+		r.fail(errOldPipe)
+		cn.closing = true
+		return
+	}
+	cn.becomePipe(p)
+	if older == nil {
+		r.replyOK()
+		return
+	}
+	r.answerLater(func() []byte {
+		older.conn.supersede()
+		return []byte("+OK\r\n")
+	})
+}
+
+// parsePipe reads the fields of a pipe's opening.
+func parsePipe(fields [][]byte) (p *pipe, ok bool) {
+	boot, ok1 := resp.ParseInt(fields[0])
+	loop, ok2 := resp.ParseInt(fields[1])
+	generation, err := strconv.ParseUint(string(fields[3]), 10, 64)
+	version, ok3 := resp.ParseInt(fields[4])
+	kind := string(fields[2])
+	if !ok1 || !ok2 || !ok3 || err != nil || (kind != "common" && kind != "large") ||
+		(version != int64(resp.RESP2) && version != int64(resp.RESP3)) {
+		return nil, false
+	}
+	key := pipeKey{boot: boot, loop: int(loop), kind: kind, version: resp.Version(version)}
+	return &pipe{key: key, generation: generation}, true
+}
+
+// becomePipe turns a client's connection into a pipe.
+func (cn *conn) becomePipe(p *pipe) {
+	cn.pipe = p
+	cn.state.Version = p.key.version
+	cn.state.Authenticated = true
+	cn.limitRequests()
+	cn.node.clients.Add(-1)
+}
+
+// supersede closes the pipe and returns when nothing of it is executed any more.
+// It is called outside the loops.
+func (cn *conn) supersede() {
+	done := make(chan struct{})
+	cn.worker.loop.Post(func() {
+		if !cn.closed {
+			cn.closing = true
+			cn.socket.Close(errSuperseded)
+		}
+		if cn.answering { // in a goroutine, which cannot be called back
+			cn.onAnswer = func() { close(done) }
+			return
+		}
+		close(done)
+	})
+	select {
+	case <-done:
+	case <-cn.node.ctx.Done():
+	}
+}
+
+// latch has all later commands of the pipe on these partitions refused, because
+// one was. They were sent before the proxy knew: executed now, a take-over having
+// ended in between, they would overtake the refused one, which comes again. The
+// proxy says DUNLIN RETRY when it has all of them back and begins to repeat.
+func (r *request) latch(partitions ...uint16) {
+	p := r.conn.pipe
+	if p == nil {
+		return
+	}
+	if p.latched == nil {
+		p.latched = new(partitionSet)
+	}
+	for _, number := range partitions {
+		p.latched.add(number)
+	}
+	r.careful = true
+}
+
+// latched tells whether the pipe refuses the partition until DUNLIN RETRY.
+func (r *request) latched(p uint16) bool {
+	pipe := r.conn.pipe
+	return pipe != nil && pipe.latched != nil && pipe.latched.has(p)
+}
+
+// retry: DUNLIN RETRY
+func retry(r *request) {
+	if p := r.conn.pipe; p != nil {
+		p.latched = nil
+		r.careful = r.fenced
+	}
+	r.replyOK()
+}

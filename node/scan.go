@@ -1,0 +1,149 @@
+package node
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// A cursor of SCAN is a partition and a position in the order of its index:
+//
+//	bit 52      40                                        0
+//	  │ partition │ position (a prefix of the key's hash) │
+//
+// It stays below 2⁵³, so that clients may keep it in a float. Because the hash
+// is seeded by the cluster and not by the node, it also stays valid when the
+// partition moves to another node.
+const (
+	cursorPositionBits = 40
+	cursorPositionMask = 1<<cursorPositionBits - 1
+
+	defaultScanCount = 10
+	// maxScanCount bounds what one SCAN looks at, and with it how long it holds up
+	// its loop. COUNT is a hint in Redis as well: the client goes on with the cursor.
+	maxScanCount = 10_000
+)
+
+// scanQuery is what a SCAN asks for.
+type scanQuery struct {
+	cursor  uint64
+	count   int
+	pattern []byte // nil: every key. A view of the command's arguments
+	typ     engine.Type
+	byType  bool
+}
+
+// parseScan reads a SCAN's arguments behind its name. errText is "" if they are
+// right.
+func parseScan(args [][]byte) (q scanQuery, errText string) {
+	q.count = defaultScanCount
+	cursor, err := strconv.ParseUint(string(args[0]), 10, 64)
+	if err != nil {
+		return q, errInvalidCursor
+	}
+	q.cursor = cursor
+	for i := 1; i < len(args); i += 2 {
+		if i+1 == len(args) {
+			return q, errSyntax
+		}
+		value := args[i+1]
+		switch {
+		case is(args[i], "COUNT"):
+			n, ok := resp.ParseInt(value)
+			if !ok {
+				return q, errNotInteger
+			}
+			if n < 1 {
+				return q, errSyntax
+			}
+			q.count = int(min(n, maxScanCount))
+		case is(args[i], "MATCH"):
+			q.pattern = value
+			if string(value) == "*" {
+				q.pattern = nil // matches everything: not worth trying
+			}
+		case is(args[i], "TYPE"):
+			q.byType, q.typ = true, typeByName(value)
+		default:
+			return q, errSyntax
+		}
+	}
+	return q, ""
+}
+
+// typeByName returns the type that TYPE calls so; TypeNone, which no key has, for
+// a name unknown: Redis then finds nothing, and so does this.
+func typeByName(name []byte) engine.Type {
+	for t, s := range typeNames {
+		if t != engine.TypeNone && strings.EqualFold(string(name), s) {
+			return t
+		}
+	}
+	return engine.TypeNone
+}
+
+func (q *scanQuery) matches(item engine.Item) bool {
+	if q.byType && item.Type() != q.typ {
+		return false
+	}
+	return q.pattern == nil || matchGlob(q.pattern, item.Key())
+}
+
+// scanKeys appends the keys that the query finds to dst, as bulks, and returns
+// how many, and the cursor at which to go on; done if there is nothing left.
+// Partitions that are not wanted are skipped.
+func (r *request) scanKeys(q *scanQuery, wanted *partitionSet, dst []byte) (body []byte, found int, next uint64, done bool) {
+	left := q.count
+	collect := func(item engine.Item) bool {
+		left--
+		if q.matches(item) {
+			dst = resp.AppendBulk(dst, item.Key())
+			found++
+		}
+		return true
+	}
+	position := q.cursor & cursorPositionMask
+	for p := q.cursor >> cursorPositionBits; p < ring.Partitions; p++ {
+		if wanted.has(uint16(p)) {
+			var whole bool
+			position, whole = r.node.engine.Walk(uint16(p), position, left, r.now, collect)
+			if !whole {
+				return dst, found, p<<cursorPositionBits | position, false
+			}
+		}
+		position = 0
+		if left <= 0 {
+			return r.afterPartition(p, wanted, dst, found)
+		}
+	}
+	return dst, found, 0, true
+}
+
+// afterPartition ends a scan behind partition p: at the next one wanted, if any.
+func (r *request) afterPartition(p uint64, wanted *partitionSet, dst []byte, found int) ([]byte, int, uint64, bool) {
+	for p++; p < ring.Partitions; p++ {
+		if wanted.has(uint16(p)) {
+			return dst, found, p << cursorPositionBits, false
+		}
+	}
+	return dst, found, 0, true
+}
+
+// scan: SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]
+func scan(r *request) {
+	q, errText := parseScan(r.args[1:])
+	if errText != "" {
+		r.fail(errText)
+		return
+	}
+	wanted := r.view.covered(&allPartitions)
+	body, found, next, _ := r.scanKeys(&q, &wanted, r.worker.body[:0])
+	r.out = resp.AppendArray(r.out, 2)
+	r.out = resp.AppendBulk(r.out, strconv.AppendUint(r.worker.number[:0], next, 10))
+	r.out = resp.AppendArray(r.out, found)
+	r.out = append(r.out, body...)
+	r.worker.keepBody(body)
+}

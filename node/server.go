@@ -1,0 +1,273 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/bits"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// errClosed closes the connections of a node that ends.
+var errClosed = errors.New("node is closed")
+
+// Config is what a node needs. ID, Boot, Listen and Group must be set.
+type Config struct {
+	ID   string // the member's stable id
+	Boot int64  // its start in unix nanoseconds: with the ID it names this node in tables
+
+	Listen      string // address for clients, proxies and other members
+	Memory      int64  // limit of keys and values in bytes
+	Shards      int    // of the engine; 0: 16 for each loop
+	Policy      engine.Policy
+	RequirePass string // "": clients need no password
+	Secret      []byte // the cluster's; nil: derived from RequirePass, see InternalSecret
+	MaxClients  int    // 0: 10000
+	Version     string // of this build, for INFO
+
+	Group *netloop.Group // the loops; the node does not close them
+	Log   *slog.Logger   // slog.Default if nil
+
+	// StallLimit is for how long a loop may not have run before the node stops
+	// serving until it has heard the table from another member. It must be below
+	// what the others need to declare a silent node dead. 0: 1.2 s.
+	StallLimit time.Duration
+}
+
+const (
+	defaultStallLimit = 1200 * time.Millisecond
+	shardsPerLoop     = 16
+)
+
+// TableSource is what a node asks of the member's gossip agent.
+type TableSource interface {
+	// Table returns the newest table adopted, or nil.
+	Table() *ring.Table
+	// Adopt offers a table that came another way; false if it is not newer.
+	Adopt(t *ring.Table) bool
+	// Confirm returns the table that another member has just named as the current
+	// one, or nil when this member has been alone for the suspicion time.
+	Confirm(ctx context.Context) (*ring.Table, error)
+}
+
+// Node is a running storage node. Its methods may be called from any goroutine
+// but those of the loops.
+type Node struct {
+	cfg      Config
+	log      *slog.Logger
+	secret   []byte // what members prove to know; nil: everyone is trusted
+	engine   *engine.Engine
+	session  *session.Server
+	listener *netloop.Listener
+	workers  []*worker // by loop index
+	pipes    pipeRegistry
+	peak     atomic.Int64 // most bytes in use at any scrape or sample
+
+	// Set last by Start; connections that come earlier wait for it.
+	started chan struct{}
+
+	view  atomic.Pointer[view]
+	agent atomic.Pointer[TableSource]
+
+	// fenced: serve nothing; see fence.go. Changed under fenceMu, which is never
+	// held for long: loops take it.
+	fenceMu sync.Mutex
+	fenced  atomic.Bool
+	doubts  uint64 // how often there was a reason to fence
+
+	clients atomic.Int64 // connections that count towards MaxClients
+
+	// tableMu orders the changes of view and protects the two below.
+	tableMu  sync.Mutex
+	takeOver context.CancelFunc // ends the take-over that is under way
+	adopted  map[string]uint64  // by member name: the newest epoch that it acknowledged
+
+	// ctx ends with the node; jobs are the goroutines to wait for.
+	ctx    context.Context
+	cancel context.CancelFunc
+	jobs   sync.WaitGroup
+}
+
+// Start opens the engine and begins to accept connections. Until SetTable, it
+// answers commands on keys with an error.
+func Start(cfg Config) (*Node, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	if cfg.StallLimit <= 0 {
+		cfg.StallLimit = defaultStallLimit
+	}
+	if cfg.Shards == 0 {
+		cfg.Shards = 1 << bits.Len(uint(shardsPerLoop*len(cfg.Group.Loops())-1)) // a power of two, at least that many
+	}
+	store, err := engine.New(engine.Config{MaxBytes: cfg.Memory, Shards: cfg.Shards, Policy: cfg.Policy})
+	if err != nil {
+		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)
+	}
+	n := &Node{
+		cfg: cfg, log: cfg.Log, engine: store,
+		secret:  InternalSecret(cfg.Secret, cfg.RequirePass),
+		started: make(chan struct{}),
+		adopted: make(map[string]uint64),
+	}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.view.Store(noView)
+	for _, l := range cfg.Group.Loops() {
+		n.workers = append(n.workers, newWorker(n, l))
+	}
+	if n.listener, err = cfg.Group.Listen(cfg.Listen, n.accept); err != nil {
+		n.cancel()
+		store.Close()
+		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)
+	}
+	n.session = n.newSession()
+	for _, w := range n.workers {
+		w.loop.Post(w.startTimers)
+	}
+	cfg.Group.OnStall(cfg.StallLimit, n.stalled)
+	close(n.started)
+	return n, nil
+}
+
+// newSession tells internal/session about this node.
+func (n *Node) newSession() *session.Server {
+	host, portText, _ := net.SplitHostPort(n.listener.Addr())
+	port, _ := strconv.Atoi(portText)
+	return session.NewServer(session.ServerOptions{
+		Password:   n.cfg.RequirePass,
+		Version:    n.cfg.Version,
+		Role:       "node",
+		Start:      time.Now(),
+		Bind:       host,
+		Port:       port,
+		MaxClients: n.cfg.MaxClients,
+		Policy:     policyName(n.cfg.Policy),
+
+		MaxMemory:    func() int64 { return n.engine.Stats().MaxBytes },
+		SetMaxMemory: n.engine.SetMaxBytes,
+		ResetStats:   n.resetStats,
+		Cluster:      func() session.View { return session.View{Table: n.view.Load().table, Self: n.cfg.ID} },
+		CountKeys:    n.countSlot,
+	})
+}
+
+// policyName is Dunlin's name of an eviction policy.
+func policyName(p engine.Policy) string {
+	switch p {
+	case engine.VolatileTTL:
+		return "volatile-ttl"
+	case engine.NoEviction:
+		return "noeviction"
+	}
+	return "allkeys"
+}
+
+// Addr returns the bound ip:port.
+func (n *Node) Addr() string { return n.listener.Addr() }
+
+// SetAgent gives the node its source of tables, which it asks when other nodes
+// hand it one, and before it serves again after a stall.
+func (n *Node) SetAgent(a TableSource) { n.agent.Store(&a) }
+
+func (n *Node) source() TableSource {
+	if a := n.agent.Load(); a != nil {
+		return *a
+	}
+	return nil
+}
+
+// Serving tells whether the node serves every partition that its table gives it.
+func (n *Node) Serving() bool {
+	v := n.view.Load()
+	if v.table == nil || n.fenced.Load() {
+		return false
+	}
+	for _, s := range v.standing {
+		if s == gained {
+			return false
+		}
+	}
+	return true
+}
+
+// accept makes the handler of a connection, on the connection's loop.
+func (n *Node) accept(c *netloop.Conn) netloop.Handler {
+	<-n.started // a moment at most, while Start returns from Listen
+	w := n.workers[c.Loop().Index()]
+	if n.ctx.Err() != nil {
+		return nil
+	}
+	if n.clients.Load() >= int64(n.session.MaxClients()) {
+		w.count.rejected++
+		c.SetOut(session.AppendTooManyClients(c.Out()))
+		c.CloseAfterFlush()
+		return rejected{}
+	}
+	return w.add(c)
+}
+
+// rejected is the handler of a connection over MaxClients.
+type rejected struct{}
+
+func (rejected) OnData(_ *netloop.Conn, in []byte) int { return len(in) }
+func (rejected) OnClose(*netloop.Conn, error)          {}
+
+// Drain stops accepting, answers what has been received, and closes the
+// connections between two requests. It returns when none is left, or ctx ends.
+func (n *Node) Drain(ctx context.Context) error {
+	if err := n.listener.Close(); err != nil {
+		return err
+	}
+	for {
+		open := make([]int, len(n.workers))
+		err := n.cfg.Group.Each(func(l *netloop.Loop) {
+			w := n.workers[l.Index()]
+			w.closeIdle()
+			open[l.Index()] = len(w.conns)
+		})
+		if err == nil && sum(open) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func sum(numbers []int) (total int) {
+	for _, n := range numbers {
+		total += n
+	}
+	return total
+}
+
+// Close closes every connection at once and frees the memory.
+func (n *Node) Close() error {
+	n.cancel()
+	errs := []error{n.listener.Close()}
+	errs = append(errs, n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].stop() }))
+	n.jobs.Wait()
+	// Connections that were being accepted meanwhile were refused, for ctx has
+	// ended; a last barrier, so that no loop is in the engine when it goes.
+	errs = append(errs, n.cfg.Group.Each(func(*netloop.Loop) {}), n.engine.Close())
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("cannot close node %q: %w", n.cfg.ID, err)
+	}
+	return nil
+}
+
+// goJob runs f in a goroutine that Close waits for. f must return soon after
+// n.ctx ends.
+func (n *Node) goJob(f func()) { n.jobs.Go(f) }

@@ -1,0 +1,129 @@
+package node
+
+import (
+	"fmt"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
+
+// Stats is what a node has done and holds. Numbers without a comment on time
+// count since the start, or CONFIG RESETSTAT.
+type Stats struct {
+	Commands  [command.NumIDs]uint64 // executed or redirected, by command or subcommand
+	Requests  uint64                 // of all kinds, unknown commands included
+	Errors    uint64                 // error replies, redirections apart
+	Hits      uint64                 // keys found by commands that read
+	Misses    uint64
+	Moved     uint64  // answered with MOVED
+	Waits     uint64  // told to wait for a take-over or a fence
+	OpsPerSec float64 // requests, over the last 1.6 s
+
+	Clients     int    // connected now
+	Pipes       int    // open now
+	Peers       int    // other members' connections, now
+	Connections uint64 // accepted
+	Rejected    uint64 // refused over MaxClients
+	SlowReaders uint64 // closed because they did not read
+
+	Inputs     uint64 // times that a connection had something to read
+	Outputs    uint64 // times that it had something to write
+	BytesIn    uint64
+	BytesOut   uint64
+	BatchSizes [batchBuckets]uint64 // inputs by their requests: 0, 1, 2-3, 4-7, ... 2048 and more
+	InBuffer   int                  // largest input buffer of a connection now, bytes
+	OutBuffer  int
+
+	Epoch   uint64 // of the table obeyed, 0: none
+	Serving int    // partitions served
+	Gained  int    // partitions that wait for their take-over
+	Fenced  bool   // nothing is served
+
+	PeakBytes int64 // most memory of the engine in use since the start
+	Engine    engine.Stats
+}
+
+// Stats gathers the numbers from the loops. It fails when a loop does not
+// answer for a second.
+func (n *Node) Stats() (Stats, error) {
+	// A worker that answers after the time is up writes to its own place in parts,
+	// which nobody reads then.
+	parts := make([]workerStats, len(n.workers))
+	err := n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].report(&parts[l.Index()]) })
+	if err != nil {
+		return Stats{}, fmt.Errorf("cannot gather statistics of node %q: %w", n.cfg.ID, err)
+	}
+	total := &workerStats{}
+	for i := range parts {
+		total.add(&parts[i])
+	}
+	v := n.view.Load()
+	s := Stats{
+		Commands: total.count.commands, Requests: total.count.executed, Errors: total.count.errors,
+		Hits: total.count.hits, Misses: total.count.misses,
+		Moved: total.count.moved, Waits: total.count.waits, OpsPerSec: total.rate,
+		Clients: total.clients, Pipes: total.pipes, Peers: total.peers,
+		Connections: total.count.connections, Rejected: total.count.rejected, SlowReaders: total.count.slowReaders,
+		Inputs: total.count.inputs, Outputs: total.count.outputs,
+		BytesIn: total.count.bytesIn, BytesOut: total.count.bytesOut, BatchSizes: total.count.batches,
+		InBuffer: total.inBuffer, OutBuffer: total.outBuffer,
+		Epoch: v.epoch(), Serving: v.count(serving), Gained: v.count(gained), Fenced: n.fenced.Load(),
+		Engine: n.engine.Stats(),
+	}
+	s.PeakBytes = n.notePeak(s.Engine.UsedBytes)
+	return s, nil
+}
+
+// workerStats is one worker's part of Stats.
+type workerStats struct {
+	count                 counters
+	rate                  float64
+	clients, pipes, peers int
+	inBuffer, outBuffer   int
+}
+
+// report fills s in, on the worker's loop.
+func (w *worker) report(s *workerStats) {
+	s.count = w.count
+	s.rate = w.rate.perSecond()
+	for cn := range w.conns {
+		switch {
+		case cn.pipe != nil:
+			s.pipes++
+		case cn.peer:
+			s.peers++
+		default:
+			s.clients++
+		}
+		s.inBuffer = max(s.inBuffer, cn.unread)
+		s.outBuffer = max(s.outBuffer, cn.socket.Queued())
+	}
+}
+
+func (s *workerStats) add(o *workerStats) {
+	s.count.add(&o.count)
+	s.rate += o.rate
+	s.clients += o.clients
+	s.pipes += o.pipes
+	s.peers += o.peers
+	s.inBuffer = max(s.inBuffer, o.inBuffer)
+	s.outBuffer = max(s.outBuffer, o.outBuffer)
+}
+
+// notePeak raises the peak to what is used now, and returns it.
+func (n *Node) notePeak(used int64) int64 {
+	for {
+		peak := n.peak.Load()
+		if used <= peak || n.peak.CompareAndSwap(peak, used) {
+			return max(used, peak)
+		}
+	}
+}
+
+// resetStats is CONFIG RESETSTAT. It is called on a loop, so it only posts.
+func (n *Node) resetStats() {
+	for _, w := range n.workers {
+		w.loop.Post(func() { w.count, w.rate = counters{}, rateWindow{} })
+	}
+}

@@ -1,0 +1,206 @@
+package node
+
+import (
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
+
+// maxString is how long a string may grow, Redis's proto-max-bulk-len.
+const maxString = 512 << 20
+
+// get: GET key
+func get(r *request) {
+	t := r.lock()
+	defer t.Unlock()
+	if item, found, ok := r.readString(t, r.args[1]); ok {
+		r.replyItem(item, found)
+	}
+}
+
+// strlen: STRLEN key
+func strlen(r *request) {
+	t := r.lock()
+	defer t.Unlock()
+	item, found, ok := r.readString(t, r.args[1])
+	switch {
+	case !ok:
+	case found:
+		r.replyInt(int64(len(item.Value())))
+	default:
+		r.replyInt(0)
+	}
+}
+
+// getDel: GETDEL key
+func getDel(r *request) {
+	t := r.lock()
+	defer t.Unlock()
+	item, found, ok := r.readString(t, r.args[1])
+	if !ok {
+		return
+	}
+	r.replyItem(item, found)
+	if found {
+		t.Delete(r.args[1])
+	}
+}
+
+// getSet: GETSET key value
+func getSet(r *request) {
+	t := r.lock()
+	defer t.Unlock()
+	start := len(r.out)
+	item, found, ok := r.readString(t, r.args[1])
+	if !ok {
+		return
+	}
+	// Answered before the store, which may overwrite the value in place.
+	r.replyItem(item, found)
+	if err := t.Set(r.args[1], r.args[2], engine.TypeString, 0); err != nil {
+		r.out = r.out[:start]
+		r.replyStoreError(err)
+	}
+}
+
+// appendTo: APPEND key value
+func appendTo(r *request) {
+	key, suffix := r.args[1], r.args[2]
+	t := r.lock()
+	defer t.Unlock()
+	item, found, ok := r.findString(t, key)
+	if !ok {
+		return
+	}
+	if !found {
+		r.storeNew(t, key, suffix)
+		return
+	}
+	length := len(item.Value())
+	if !r.lengthOK(length, len(suffix)) {
+		return
+	}
+	if len(suffix) > 0 {
+		value, err := t.Resize(key, length+len(suffix))
+		if err != nil {
+			r.replyStoreError(err)
+			return
+		}
+		copy(value[length:], suffix)
+	}
+	r.replyInt(int64(length + len(suffix)))
+}
+
+// storeNew stores a value without expiry and answers its length.
+func (r *request) storeNew(t engine.Txn, key, value []byte) {
+	if err := t.Set(key, value, engine.TypeString, 0); err != nil {
+		r.replyStoreError(err)
+		return
+	}
+	r.replyInt(int64(len(value)))
+}
+
+// lengthOK tells whether a string of a+b bytes is allowed; if not, the error is
+// already answered.
+func (r *request) lengthOK(a, b int) bool {
+	// a may be any offset that a client thought of: subtract, do not add.
+	if a > maxString || b > maxString-a {
+		r.fail(errTooLong)
+		return false
+	}
+	return true
+}
+
+// setRange: SETRANGE key offset value
+func setRange(r *request) {
+	key, patch := r.args[1], r.args[3]
+	n, ok := r.intArg(2)
+	if !ok {
+		return
+	}
+	if n < 0 {
+		r.fail(errOffset)
+		return
+	}
+	t := r.lock()
+	defer t.Unlock()
+	item, found, ok := r.findString(t, key)
+	if !ok {
+		return
+	}
+	length := 0
+	if found {
+		length = len(item.Value())
+	}
+	if len(patch) == 0 {
+		r.replyInt(int64(length))
+		return
+	}
+	offset := int(n)
+	if !r.lengthOK(offset, len(patch)) {
+		return
+	}
+	r.patch(t, key, found, max(length, offset+len(patch)), offset, patch)
+}
+
+// patch makes the key's value length bytes long and writes patch at offset.
+func (r *request) patch(t engine.Txn, key []byte, found bool, length, offset int, patch []byte) {
+	if !found {
+		if err := t.Set(key, nil, engine.TypeString, 0); err != nil {
+			r.replyStoreError(err)
+			return
+		}
+	}
+	value, err := t.Resize(key, length)
+	if err != nil {
+		if !found {
+			t.Delete(key) // nobody asked for an empty string
+		}
+		r.replyStoreError(err)
+		return
+	}
+	copy(value[offset:], patch)
+	r.replyInt(int64(length))
+}
+
+// getRange: GETRANGE key start end, and SUBSTR
+func getRange(r *request) {
+	start, ok := r.intArg(2)
+	if !ok {
+		return
+	}
+	end, ok := r.intArg(3)
+	if !ok {
+		return
+	}
+	t := r.lock()
+	defer t.Unlock()
+	item, found, ok := r.readString(t, r.args[1])
+	if !ok {
+		return
+	}
+	if !found {
+		r.replyBulk(nil)
+		return
+	}
+	value := item.Value()
+	from, to := clampRange(start, end, int64(len(value)))
+	r.replyBulk(value[from:to])
+}
+
+// clampRange turns Redis's inclusive range, where negative positions count from
+// the end, into the bounds of a slice of n elements.
+func clampRange(start, end, n int64) (from, to int64) {
+	if start < 0 && end < 0 && start > end {
+		return 0, 0
+	}
+	if start < 0 {
+		start = max(start+n, 0)
+	}
+	if end < 0 {
+		end = max(end+n, 0)
+	}
+	end = min(end, n-1)
+	if start > end || n == 0 {
+		return 0, 0
+	}
+	return start, end + 1
+}

@@ -1,0 +1,236 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// A new table changes what this node serves in three steps, so that at no time
+// two nodes serve a partition, and data of an earlier ownership is never seen:
+//
+//	1  view with the new table; what is gained waits, what is lost is MOVED
+//	   ── barrier: no loop executes under the old view any more ──
+//	2  the engine drops what was lost, and what is gained: anything there is old
+//	3  every other node acknowledges the table (DUNLIN TAKE): it has passed its own
+//	   step 1 and barrier ──▶ view in which what was gained is served
+//
+// Step 3 is taken in a goroutine and asks again until it succeeds, or the next
+// table comes. Asking every node, not just the previous owners, covers owners of
+// tables that this node never saw. A node that died is not waited for longer than
+// it takes the coordinator to issue a table without it.
+
+const (
+	// retryPeriod is how soon a node is asked again.
+	retryPeriod = 100 * time.Millisecond
+	// takeTimeout is how long a node may take to acknowledge: its loops have a
+	// second to pass the barrier.
+	takeTimeout = 2 * time.Second
+)
+
+// SetTable makes the node obey t, if it is newer than what it obeys. On return,
+// nothing is executed under an older table any more, and what was lost is
+// dropped. Gained partitions may still wait. Must not be called on a loop.
+func (n *Node) SetTable(t *ring.Table) {
+	if t == nil {
+		return
+	}
+	n.tableMu.Lock()
+	defer n.tableMu.Unlock()
+	old := n.view.Load()
+	if t.Epoch <= old.epoch() || n.ctx.Err() != nil {
+		return
+	}
+	next := n.nextView(old, t)
+	n.view.Store(next)
+	if !n.barrier() {
+		return
+	}
+	n.discard(old, next)
+	n.beginTakeOver(next)
+	n.log.Info("table installed", "epoch", t.Epoch, "nodes", len(t.Nodes), "gained", next.count(gained), "serving", next.count(serving))
+}
+
+// nextView returns the view of t: a partition that we own and whose data did
+// not begin anew keeps its standing, any other one of ours is gained.
+func (n *Node) nextView(old *view, t *ring.Table) *view {
+	next := &view{table: t, self: t.NodeIndex(n.cfg.ID, n.cfg.Boot)}
+	for p := range uint16(ring.Partitions) {
+		switch {
+		case !next.owns(p):
+		case old.owns(p) && old.table.Since[p] == t.Since[p] && old.table.Seed == t.Seed:
+			next.standing[p] = old.standing[p]
+		default:
+			next.standing[p] = gained
+		}
+	}
+	return next
+}
+
+// discard drops what the engine holds of partitions that are not served any
+// more, or anew. A new hash seed puts every key elsewhere: it empties the engine.
+func (n *Node) discard(old, next *view) {
+	if old.table == nil || old.table.Seed != next.table.Seed {
+		n.engine.Reset(next.table.Seed)
+		return
+	}
+	dropped := 0
+	for p := range uint16(ring.Partitions) {
+		kept := next.standing[p] != foreign && old.owns(p) && old.table.Since[p] == next.table.Since[p]
+		if !kept {
+			dropped += n.engine.Drop(p)
+		}
+	}
+	if dropped > 0 {
+		n.log.Info("keys of lost partitions dropped", "keys", dropped)
+	}
+}
+
+// barrier returns when every loop has finished what it executed under an older
+// view. Commands are short, so a loop that takes longer than Each waits is waited
+// for again. False if the node closes meanwhile.
+func (n *Node) barrier() bool {
+	for n.ctx.Err() == nil {
+		err := n.cfg.Group.Each(func(*netloop.Loop) {})
+		if err == nil {
+			return true
+		}
+		n.log.Warn("cannot pass a table's barrier yet", "error", err)
+		n.pause(retryPeriod)
+	}
+	return false
+}
+
+// beginTakeOver starts step 3 for the view, in the place of the one under way.
+// The caller holds tableMu.
+func (n *Node) beginTakeOver(v *view) {
+	if n.takeOver != nil {
+		n.takeOver()
+		n.takeOver = nil
+	}
+	asked := n.unaskedLocked(v)
+	if v.count(gained) == 0 {
+		return
+	}
+	if len(asked) == 0 {
+		n.view.Store(v.withGained())
+		return
+	}
+	ctx, cancel := context.WithCancel(n.ctx)
+	n.takeOver = cancel
+	n.goJob(func() {
+		defer cancel()
+		n.askAll(ctx, v, asked)
+	})
+}
+
+// unaskedLocked returns the nodes that have yet to acknowledge an epoch as new as
+// the newest data that waits. It forgets the nodes that are gone.
+func (n *Node) unaskedLocked(v *view) []ring.Member {
+	newest := uint64(0)
+	for p, s := range v.standing {
+		if s == gained {
+			newest = max(newest, v.table.Since[p])
+		}
+	}
+	known := n.adopted
+	n.adopted = make(map[string]uint64, len(v.table.Nodes))
+	var asked []ring.Member
+	for i, m := range v.table.Nodes {
+		if i == v.self {
+			continue
+		}
+		n.adopted[m.Name()] = known[m.Name()]
+		if known[m.Name()] < newest {
+			asked = append(asked, m)
+		}
+	}
+	return asked
+}
+
+// askAll hands the table to every node until it is acknowledged, and then
+// serves what was gained. ctx ends when a newer table is installed.
+func (n *Node) askAll(ctx context.Context, v *view, nodes []ring.Member) {
+	encoded := v.table.Encode()
+	var wait sync.WaitGroup
+	for _, m := range nodes {
+		wait.Go(func() { n.askOne(ctx, m, v.table.Epoch, encoded) })
+	}
+	wait.Wait()
+	n.tableMu.Lock()
+	defer n.tableMu.Unlock()
+	if ctx.Err() != nil || n.view.Load() != v {
+		return
+	}
+	n.view.Store(v.withGained())
+	n.log.Info("taken over", "epoch", v.table.Epoch, "partitions", v.count(gained))
+}
+
+// askOne hands the table to one node until it is acknowledged.
+func (n *Node) askOne(ctx context.Context, m ring.Member, epoch uint64, encoded []byte) {
+	for attempt := 0; ctx.Err() == nil; attempt++ {
+		err := n.handTable(ctx, m, epoch, encoded)
+		if err == nil {
+			n.acknowledged(m, epoch)
+			return
+		}
+		if attempt == 10 { // after a second, once: it may just be starting
+			n.log.Warn("still taking over", "epoch", epoch, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryPeriod):
+		}
+	}
+}
+
+// handTable is one DUNLIN TAKE.
+func (n *Node) handTable(ctx context.Context, m ring.Member, epoch uint64, encoded []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, takeTimeout)
+	defer cancel()
+	p, err := dialPeer(ctx, m.Addr, n.secret, n.cfg.Boot)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	adopted, err := p.take(encoded)
+	if err != nil {
+		return fmt.Errorf("cannot hand table to node %s: %w", m.Name(), err)
+	}
+	if adopted < epoch {
+		return fmt.Errorf("cannot hand table to node %s: it obeys epoch %d, want %d", m.Name(), adopted, epoch)
+	}
+	return nil
+}
+
+func (n *Node) acknowledged(m ring.Member, epoch uint64) {
+	n.tableMu.Lock()
+	defer n.tableMu.Unlock()
+	if have, present := n.adopted[m.Name()]; present {
+		n.adopted[m.Name()] = max(have, epoch)
+	}
+}
+
+// withGained returns the view with all that was gained served.
+func (v *view) withGained() *view {
+	next := *v
+	for p, s := range next.standing {
+		if s == gained {
+			next.standing[p] = serving
+		}
+	}
+	return &next
+}
+
+func (v *view) count(s standing) (n int) {
+	for _, have := range v.standing {
+		if have == s {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,112 @@
+package node
+
+import (
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+)
+
+// worker is what a node keeps on one loop. It belongs to that loop.
+type worker struct {
+	node    *Node
+	loop    *netloop.Loop
+	conns   map[*conn]struct{}
+	count   counters
+	rate    rateWindow
+	request request
+	timers  []*netloop.Timer
+
+	// Scratch space of handlers, valid during one command.
+	number [32]byte
+	body   []byte
+}
+
+// maxBodyKept is how large a reply's scratch space is kept for the next one.
+const maxBodyKept = 1 << 20
+
+func newWorker(n *Node, l *netloop.Loop) *worker {
+	w := &worker{node: n, loop: l, conns: make(map[*conn]struct{})}
+	w.request.node, w.request.worker = n, w
+	return w
+}
+
+// keepBody gives scratch space back that a command has grown.
+func (w *worker) keepBody(body []byte) {
+	w.body = body[:0]
+	if cap(body) > maxBodyKept {
+		w.body = nil
+	}
+}
+
+// The timers of a worker.
+const (
+	samplePeriod = 100 * time.Millisecond
+	sweepPeriod  = 50 * time.Millisecond
+	idlePeriod   = time.Second
+)
+
+func (w *worker) startTimers() {
+	if w.node.ctx.Err() != nil {
+		return
+	}
+	w.timers = []*netloop.Timer{
+		w.loop.Every(samplePeriod, w.sample),
+		w.loop.Every(sweepPeriod, w.sweep),
+		w.loop.Every(idlePeriod, w.closeSilent),
+	}
+}
+
+// add begins a client's connection.
+func (w *worker) add(c *netloop.Conn) *conn {
+	cn := &conn{node: w.node, worker: w, socket: c}
+	cn.state = w.node.session.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.UnixMilli())
+	cn.state.FD = c.FD()
+	cn.limitRequests()
+	w.conns[cn] = struct{}{}
+	w.count.connections++
+	w.node.clients.Add(1)
+	return cn
+}
+
+// remove ends a connection's membership, whatever it has become.
+func (w *worker) remove(cn *conn) {
+	delete(w.conns, cn)
+	if cn.pipe == nil {
+		w.node.clients.Add(-1)
+	}
+}
+
+// closeIdle closes what is between two requests, for Drain.
+func (w *worker) closeIdle() {
+	for cn := range w.conns {
+		if !cn.answering && !cn.closing && cn.unread == 0 {
+			cn.closing = true
+			cn.socket.CloseAfterFlush()
+		}
+	}
+}
+
+// closeSilent closes the clients that were silent for longer than CONFIG's
+// timeout. Pipes and members are silent when there is nothing to do.
+func (w *worker) closeSilent() {
+	limit := w.node.session.IdleTimeout()
+	if limit <= 0 {
+		return
+	}
+	now := w.loop.UnixMilli()
+	for cn := range w.conns {
+		if cn.pipe == nil && !cn.peer && !cn.answering && now-cn.state.LastMilli > limit.Milliseconds() {
+			cn.socket.Close(nil)
+		}
+	}
+}
+
+// stop closes everything, for Close.
+func (w *worker) stop() {
+	for _, t := range w.timers {
+		t.Stop()
+	}
+	for cn := range w.conns {
+		cn.socket.Close(errClosed)
+	}
+}
