@@ -1,0 +1,56 @@
+package engine
+
+// maxCompact bounds how many pages one failing allocation looks at where nothing may be evicted.
+const maxCompact = 64
+
+// evacuate moves all records of a page into free cells of their class on other pages, if there are enough, and frees it.
+func (s *shard) evacuate(pg uint32) bool {
+	p := &s.e.pool.pages[pg]
+	class := int(p.class)
+	perPage := s.e.classes.perPage[class]
+	elsewhere := s.slabs[records].classes[class].cells - (perPage - uint32(p.live))
+	if elsewhere < uint32(p.live) || s.pinned != 0 && s.pageOf(s.pinned) == pg {
+		return false
+	}
+	if uint32(p.live) < perPage {
+		s.unlinkRoom(pg) // so that nothing is moved to where it comes from
+	}
+	s.evacuating = pg
+	// With the last record the page is gone, perhaps already another shard's: p is not looked at again.
+	ref, units := s.firstCell(pg), handle(s.e.classes.units[class])
+	for left := p.live; left > 0; ref += units {
+		if s.header(ref).live() {
+			s.move(ref, class)
+			left--
+		}
+	}
+	s.evacuating = 0
+	return true
+}
+
+// move copies a record to another cell of the class.
+func (s *shard) move(ref handle, class int) {
+	h := s.header(ref)
+	p, tag := s.recordTag(ref, h)
+	to := s.take(records, class)
+	n := s.cellLen(h)
+	copy(s.cells.view(to, 0, n), s.cells.view(ref, 0, n))
+	sl := s.slotOf(p, tag, ref)
+	sl.b.refs[sl.i] = to
+	s.changes++
+	s.put(ref)
+}
+
+// compact frees one page of the shard by moving records together, if there is one to free.
+func (s *shard) compact() bool {
+	for range maxCompact {
+		if s.hand.page == 0 {
+			return false
+		}
+		if s.evacuate(s.hand.page) {
+			return true
+		}
+		s.hand = hand{page: s.e.pool.pages[s.hand.page].ahead}
+	}
+	return false
+}

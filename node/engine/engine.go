@@ -1,0 +1,282 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+)
+
+// Partitions is how many partitions the keys are divided into.
+const Partitions = 4096
+
+// Policy says what happens when memory is full.
+type Policy uint8
+
+const (
+	AllKeys     Policy = iota // any key may be evicted, those not used for long first
+	VolatileTTL               // only keys that expire, those that expire soonest first
+	NoEviction                // nothing is evicted: ErrMemory
+)
+
+// Errors of the operations that need memory.
+var (
+	ErrMemory        = errors.New("no memory for the value within the limit")
+	ErrKeyTooLong    = fmt.Errorf("key is longer than %d bytes", MaxKeyLen)
+	ErrValueTooLarge = fmt.Errorf("value is larger than %d bytes", MaxValueLen)
+	ErrNotFound      = errors.New("no such key")
+)
+
+// Config is what an Engine is made of.
+type Config struct {
+	MaxBytes int64  // limit of everything the engine has: values, index, bookkeeping, fragmentation
+	Shards   int    // locks; a power of two up to Partitions. 16 for each thread that uses the engine make waiting rare
+	Seed     uint64 // of the keys' hash; the same on all nodes of a cluster, so that a walk's cursor holds on any
+	Policy   Policy
+}
+
+// Engine holds the keys and values of a node. Its methods may be called from any goroutine.
+type Engine struct {
+	cells     cells
+	classes   classes
+	large     *largeSpace
+	pool      pool
+	table     arena // behind pool.pages
+	policy    Policy
+	maxInline int   // longest body in a cell
+	fixed     int64 // bytes that are there from the start
+
+	pageUnitsShift uint8 // logarithm of a page's size in grains
+	shardShift     uint8 // logarithm of the number of shards
+	shards         []shard
+	sweepShard     atomic.Uint32 // where Sweep goes on
+}
+
+// shard is one lock and all that it protects: the partitions whose number ends in the shard's.
+type shard struct {
+	mu         sync.Mutex
+	e          *Engine
+	cells      *cells
+	number     int
+	seed       uint64
+	now        int64       // unix milliseconds as of the last Lock
+	partitions []partition // by partition number / shards
+	slabs      [numKinds]slab
+
+	spare  handle // list of empty buckets, kept for what must not fail halfway
+	spares int
+
+	hand       hand   // of the clock
+	sweeper    hand   // of Sweep
+	tidier     int    // partition that Sweep tidies next
+	pinned     handle // record that must neither be evicted nor moved: it is being resized
+	evacuating uint32 // page that is being emptied and so is in no list
+	dice       uint32
+	turns      uint32 // times that room had to be made
+	gains      uint64 // times that the budget got something back
+	changes    uint64 // times that making room changed an index: slots found before are void
+	sums       Sums
+
+	_ [64]byte // the next shard's lock is on another cache line
+}
+
+const (
+	minPageSize   = 16 << 10
+	maxPageSize   = 128 << 10
+	pagesPerShard = 64 // that many at least, before pages become larger than the minimum
+	// A shard needs pages for its index, in a few classes, and for some records.
+	minPagesPerShard = 8
+	bodiesPerPage    = 8       // a cell takes at most an eighth of a page, or the rest at a page's end would be too much
+	minReach         = 1 << 30 // addresses are reserved for twice the limit, so that it can be raised, but at least this
+	maxWarmPages     = 64
+)
+
+// New reserves addresses for the engine. Memory is taken as it is needed, up to cfg.MaxBytes.
+func New(cfg Config) (*Engine, error) {
+	n := cfg.Shards
+	if n < 1 || n > Partitions || n&(n-1) != 0 {
+		return nil, fmt.Errorf("cannot make an engine of %d shards: want a power of two up to %d", n, Partitions)
+	}
+	e := &Engine{policy: cfg.Policy, shards: make([]shard, n), shardShift: uint8(bits.TrailingZeros(uint(n)))}
+	e.fixed = engineSize + int64(n)*shardSize + Partitions*partitionSize
+	pageSize := minPageSize
+	for pageSize < maxPageSize && int64(pageSize)*2*pagesPerShard*int64(n) <= cfg.MaxBytes {
+		pageSize *= 2
+	}
+	e.pool.pageSize = pageSize
+	if err := e.checkLimit(cfg.MaxBytes); err != nil {
+		return nil, err
+	}
+	if err := e.reserve(cfg.MaxBytes); err != nil {
+		_ = e.unmap()
+		return nil, err
+	}
+	e.maxInline = pageSize / bodiesPerPage
+	e.pool.max.Store(cfg.MaxBytes)
+	e.pool.used.Store(e.fixed)
+	e.pool.keepWarm = min(maxWarmPages, int(cfg.MaxBytes/int64(pageSize)/64))
+	e.pool.fresh = 1 // page 0 stays empty: its first handle means none
+	partitions := make([]partition, Partitions)
+	for i := range e.shards {
+		s := &e.shards[i]
+		s.e, s.cells, s.number, s.seed = e, &e.cells, i, cfg.Seed
+		s.partitions = partitions[i*Partitions/n : (i+1)*Partitions/n]
+		s.dice = uint32(i) + 1
+	}
+	return e, nil
+}
+
+// checkLimit refuses a limit in which not every shard could have its few pages.
+func (e *Engine) checkLimit(n int64) error {
+	smallest := e.fixed + int64(len(e.shards))*minPagesPerShard*e.pool.pageCost()
+	if n < smallest {
+		return fmt.Errorf("cannot run %d shards in %d bytes: the smallest limit is %d", len(e.shards), n, smallest)
+	}
+	return nil
+}
+
+// reserve maps the three arenas for limits up to twice maxBytes.
+func (e *Engine) reserve(maxBytes int64) error {
+	reach := int64(1) << bits.Len64(uint64(max(minReach, 2*maxBytes)-1))
+	grainShift := uint8(3)
+	for reach>>grainShift > 1<<32 {
+		grainShift++
+	}
+	pageSize := e.pool.pageSize
+	e.classes = makeClasses(pageSize, grainShift)
+	e.pageUnitsShift = uint8(bits.TrailingZeros(uint(pageSize))) - grainShift
+	e.cells.grainShift = grainShift
+	var err error
+	if e.cells.arena, err = reserve(int(reach)); err != nil {
+		return err
+	}
+	if e.large, err = reserveLarge(reach); err != nil {
+		return err
+	}
+	pages := int(reach) / pageSize
+	if e.table, err = reserve(pages * int(pageMetaSize)); err != nil {
+		return err
+	}
+	e.pool.cells = &e.cells
+	e.pool.pages = pageTable(&e.table, pages)
+	return nil
+}
+
+// Close gives all memory back. Nothing may use the engine, or a view into it, any more.
+func (e *Engine) Close() error {
+	e.lockAll()
+	defer e.unlockAll()
+	return e.unmap()
+}
+
+func (e *Engine) unmap() error {
+	err := errors.Join(e.cells.close(), e.table.close())
+	if e.large != nil {
+		err = errors.Join(err, e.large.close())
+	}
+	return err
+}
+
+// Reset drops everything and uses another seed from now on. It holds all locks meanwhile.
+func (e *Engine) Reset(seed uint64) {
+	e.lockAll()
+	defer e.unlockAll()
+	for i := range e.shards {
+		s := &e.shards[i]
+		s.seed = seed
+		clear(s.partitions)
+		s.slabs = [numKinds]slab{}
+		s.spare, s.spares = 0, 0
+		s.hand, s.sweeper = hand{}, hand{}
+		s.sums.Keys, s.sums.Volatile, s.sums.Values, s.sums.Index = 0, 0, 0, 0
+	}
+	e.pool.clear()
+	e.large.clear()
+	e.pool.used.Store(e.fixed)
+}
+
+// lockAll locks the shards in ascending order. Whoever holds one shard only ever tries others.
+func (e *Engine) lockAll() {
+	for i := range e.shards {
+		e.shards[i].mu.Lock()
+	}
+}
+
+func (e *Engine) unlockAll() {
+	for i := range e.shards {
+		e.shards[i].mu.Unlock()
+	}
+}
+
+// SetMaxBytes changes the limit; when it is lowered, records are evicted until they fit. It is an error when the
+// limit is too small, beyond what addresses were reserved for at the start, or not reached because nothing more
+// may be evicted; in the last case the limit holds nevertheless, for everything new.
+func (e *Engine) SetMaxBytes(n int64) error {
+	if err := e.checkLimit(n); err != nil {
+		return err
+	}
+	if reach := int64(len(e.cells.mem)); n > reach {
+		return fmt.Errorf("cannot raise the limit to %d bytes: addresses were reserved for %d", n, reach)
+	}
+	e.pool.max.Store(n)
+	for e.pool.used.Load() > n {
+		if e.pool.chillWarm() {
+			continue
+		}
+		gained := false
+		for i := range e.shards {
+			s := &e.shards[i]
+			s.mu.Lock()
+			gained = s.reclaim(noClass) || gained
+			s.mu.Unlock()
+		}
+		if !gained {
+			return fmt.Errorf("cannot shrink to %d bytes: %w", n, ErrMemory)
+		}
+	}
+	return nil
+}
+
+func (s *shard) partition(p uint16) *partition { return &s.partitions[p>>s.e.shardShift] }
+
+func (e *Engine) shardOf(p uint16) *shard { return &e.shards[int(p)&(len(e.shards)-1)] }
+
+// Count is how many keys the partition has, expired ones included that nothing has met yet.
+func (e *Engine) Count(p uint16) int {
+	s := e.shardOf(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int(s.partition(p).count)
+}
+
+// Drop removes everything from the partition and returns how many keys that were. It lets others in between every few
+// hundred keys, so it is not atomic: a key written meanwhile may stay or go.
+func (e *Engine) Drop(p uint16) (keys int) {
+	const atOnce = 256
+	s := e.shardOf(p)
+	for from := uint32(math.MaxUint32); from > 0; {
+		s.mu.Lock()
+		n := s.partition(p).buckets
+		var dropped int
+		dropped, from = s.dropSome(s.partition(p), min(from, n), atOnce)
+		keys += dropped
+		s.mu.Unlock()
+	}
+	return keys
+}
+
+// dropSome empties the buckets below from, last first, until n keys or more are gone, and takes them away.
+func (s *shard) dropSome(p *partition, from uint32, n int) (keys int, next uint32) {
+	for from > 0 && keys < n {
+		from--
+		for b := s.bucketAt(p, from); b.refs[0] != 0; keys++ {
+			s.erase(p, b.tags[0], slot{b, 0})
+		}
+		if from == p.buckets-1 {
+			s.shrink(p) // without memory for that, Sweep does it later
+		}
+	}
+	return keys, from
+}

@@ -1,0 +1,184 @@
+package engine
+
+import "math/bits"
+
+// The index of a partition is a hash table that grows by one bucket at a time (linear hashing), so no insertion waits
+// for a whole table to be copied. With n buckets and the smallest mask of the form 2^k-1 that covers n-1, a tag lives
+// in bucket tag&mask, or, if that one does not exist yet, in the bucket without the top bit of the mask. The bucket
+// that comes next takes its entries from the one without its top bit.
+//
+// Buckets lie in granules of up to granule buckets. The first one grows by doubling; from the second on, a directory
+// of handles says where they are.
+
+// handle names a cell: its offset in the arena of cells in grains. 0 is no cell.
+type handle uint32
+
+const (
+	bucketSize    = 64
+	bucketEntries = 7
+	granule       = 8
+	granuleShift  = 3
+	minDirectory  = 4 // handles
+	handleSize    = 4
+)
+
+// bucket is one cache line. Entries are dense: only the last bucket of a chain has free ones, at its end, ref 0.
+type bucket struct {
+	tags [bucketEntries]uint32 // low half of each key's hash
+	refs [bucketEntries]handle
+	next handle // overflow bucket, a cell of its own; in a spare one, the next spare
+	_    uint32
+}
+
+// partition is the index of one partition's keys.
+type partition struct {
+	root    handle // the granule, or the directory when there are several
+	buckets uint32
+	mask    uint32
+	count   uint32
+}
+
+// home is the bucket where tag belongs; nil in an empty index.
+func (s *shard) home(p *partition, tag uint32) *bucket {
+	if p.buckets == 0 {
+		return nil
+	}
+	i := tag & p.mask
+	if i >= p.buckets {
+		i &= p.mask >> 1
+	}
+	return s.bucketAt(p, i)
+}
+
+func (s *shard) bucketAt(p *partition, i uint32) *bucket {
+	if p.buckets <= granule {
+		return s.cells.bucket(p.root, i)
+	}
+	g := s.cells.handles(p.root, int(i>>granuleShift)+1)[i>>granuleShift]
+	return s.cells.bucket(g, i&(granule-1))
+}
+
+// slot is the place of an entry; valid until the index of its partition changes.
+type slot struct {
+	b *bucket
+	i int
+}
+
+func (sl slot) found() bool { return sl.b != nil }
+func (sl slot) ref() handle { return sl.b.refs[sl.i] }
+
+// lookup finds the entry of key.
+func (s *shard) lookup(p *partition, tag uint32, key []byte) slot {
+	for b := s.home(p, tag); b != nil; b = s.cells.bucket(b.next, 0) {
+		for i := range b.tags {
+			if b.tags[i] == tag && b.refs[i] != 0 && s.keyIs(b.refs[i], key) {
+				return slot{b, i}
+			}
+		}
+	}
+	return slot{}
+}
+
+// slotOf finds the entry that names ref, which is there.
+func (s *shard) slotOf(p *partition, tag uint32, ref handle) slot {
+	for b := s.home(p, tag); b != nil; b = s.cells.bucket(b.next, 0) {
+		for i := range b.refs {
+			if b.refs[i] == ref {
+				return slot{b, i}
+			}
+		}
+	}
+	panic("BUG: a record is in no index")
+}
+
+// insert adds an entry. The caller made sure of a spare bucket.
+func (s *shard) insert(p *partition, tag uint32, ref handle) {
+	s.place(s.home(p, tag), tag, ref)
+	p.count++
+}
+
+// place puts an entry at the end of the chain that begins at b.
+func (s *shard) place(b *bucket, tag uint32, ref handle) {
+	for b.next != 0 {
+		b = s.cells.bucket(b.next, 0)
+	}
+	if b.refs[bucketEntries-1] != 0 {
+		b.next = s.spare
+		b = s.cells.bucket(s.spare, 0)
+		s.spare = b.next
+		s.spares--
+		*b = bucket{}
+	}
+	i := 0
+	for b.refs[i] != 0 {
+		i++
+	}
+	b.tags[i], b.refs[i] = tag, ref
+}
+
+// remove takes out an entry of tag's chain and fills its place with the chain's last.
+func (s *shard) remove(p *partition, tag uint32, sl slot) {
+	var before *bucket
+	last := s.home(p, tag)
+	for last.next != 0 {
+		before, last = last, s.cells.bucket(last.next, 0)
+	}
+	i := bucketEntries - 1
+	for last.refs[i] == 0 {
+		i--
+	}
+	sl.b.tags[sl.i], sl.b.refs[sl.i] = last.tags[i], last.refs[i]
+	last.tags[i], last.refs[i] = 0, 0
+	if i == 0 && before != nil {
+		s.freeBucket(before.next)
+		before.next = 0
+	}
+	p.count--
+}
+
+// redistribute places the entries of a chain, whose first bucket was content, where they now belong. Emptied overflow
+// buckets become spares before their entries are placed, which is enough for a split; for a merge one more spare must
+// be there.
+func (s *shard) redistribute(p *partition, content bucket) {
+	for {
+		for i, ref := range content.refs {
+			if ref != 0 {
+				s.place(s.home(p, content.tags[i]), content.tags[i], ref)
+			}
+		}
+		if content.next == 0 {
+			return
+		}
+		h := content.next
+		content = *s.cells.bucket(h, 0)
+		s.addSpare(h)
+	}
+}
+
+func (s *shard) addSpare(h handle) {
+	s.cells.bucket(h, 0).next = s.spare
+	s.spare = h
+	s.spares++
+}
+
+// freeBucket keeps an overflow bucket as the spare if there is none.
+func (s *shard) freeBucket(h handle) {
+	if s.spares == 0 {
+		s.addSpare(h)
+		return
+	}
+	s.putIndex(h, bucketSize)
+}
+
+// trimSpares frees all spares but one.
+func (s *shard) trimSpares() {
+	for s.spares > 1 {
+		h := s.spare
+		s.spare = s.cells.bucket(h, 0).next
+		s.spares--
+		s.putIndex(h, bucketSize)
+	}
+}
+
+// maskFor is the mask with which n > 0 buckets are addressed.
+func maskFor(n uint32) uint32 { return 1<<bits.Len32(n-1) - 1 }

@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// This file holds all of the package's unsafe code. The rule that makes it safe: every pointer and slice made here
+// points into a mapping that lives until Engine.Close, never into the Go heap, so the collector neither moves nor
+// frees what is behind it. What a cell holds is protected by the lock of the shard that the cell's page belongs to.
+
+// arena is one range of addresses. Reserving costs nothing: memory stands behind a page of it from the first write
+// until release.
+type arena struct {
+	mem  []byte
+	base unsafe.Pointer
+}
+
+// reserve maps n bytes of address space. Huge pages are refused: the kernel would put memory behind neighbours that
+// were never touched, and resident memory would pass what is counted.
+func reserve(n int) (arena, error) {
+	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return arena{}, fmt.Errorf("cannot reserve %d bytes of address space: %w", n, err)
+	}
+	// EINVAL: a kernel without huge pages, which is what is asked for.
+	if err := unix.Madvise(mem, unix.MADV_NOHUGEPAGE); err != nil && err != unix.EINVAL {
+		_ = unix.Munmap(mem)
+		return arena{}, fmt.Errorf("cannot refuse huge pages for %d bytes: %w", n, err)
+	}
+	return arena{mem: mem, base: unsafe.Pointer(unsafe.SliceData(mem))}, nil
+}
+
+func (a *arena) close() error {
+	if a.mem == nil {
+		return nil
+	}
+	err := unix.Munmap(a.mem)
+	a.mem, a.base = nil, nil
+	return err
+}
+
+// bytes is a view of [off, off+n), valid until the arena is closed.
+func (a *arena) bytes(off uint64, n int) []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(a.base, off)), n)
+}
+
+// release gives the memory behind [off, off+n) back to the system; off is a multiple of osPage. It reads as zeros afterwards.
+func (a *arena) release(off uint64, n int) {
+	if n == 0 {
+		return
+	}
+	if err := unix.Madvise(a.mem[off:off+uint64(n)], unix.MADV_DONTNEED); err != nil {
+		panic(fmt.Sprintf("BUG: cannot release %d bytes at %d: %v", n, off, err))
+	}
+}
+
+// cells is the arena of pages, in which a cell is named by its handle: its offset divided by the grain.
+type cells struct {
+	arena
+	grainShift uint8 // a handle step is 1<<grainShift bytes: 8, or more when 32 bits of 8 do not reach
+}
+
+func (c *cells) at(h handle) unsafe.Pointer {
+	return unsafe.Add(c.base, uintptr(h)<<c.grainShift)
+}
+
+// word is the first word of the cell: a record's header, or the link of a free cell.
+func (c *cells) word(h handle) *uint64 { return (*uint64)(c.at(h)) }
+
+// second is the word behind it.
+func (c *cells) second(h handle) *uint64 { return (*uint64)(unsafe.Add(c.at(h), wordSize)) }
+
+// third is the word behind that.
+func (c *cells) third(h handle) *uint64 { return (*uint64)(unsafe.Add(c.at(h), 2*wordSize)) }
+
+// view is n bytes of the cell from its byte off on.
+func (c *cells) view(h handle, off, n int) []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(c.at(h), off)), n)
+}
+
+// bucket is the i-th bucket of the cell; nil for the zero handle.
+func (c *cells) bucket(h handle, i uint32) *bucket {
+	if h == 0 {
+		return nil
+	}
+	return (*bucket)(unsafe.Add(c.at(h), uintptr(i)*bucketSize))
+}
+
+// handles is the cell seen as n handles: an index directory.
+func (c *cells) handles(h handle, n int) []handle {
+	return unsafe.Slice((*handle)(c.at(h)), n)
+}
+
+// pageTable is the bookkeeping of all pages that could be, in a mapping of its own: memory stands behind what is used.
+func pageTable(a *arena, n int) []page {
+	return unsafe.Slice((*page)(a.base), n)
+}
+
+const (
+	pageMetaSize  = int64(unsafe.Sizeof(page{}))
+	shardSize     = int64(unsafe.Sizeof(shard{}))
+	partitionSize = int64(unsafe.Sizeof(partition{}))
+	engineSize    = int64(unsafe.Sizeof(Engine{}))
+)
+
+// The index and the walk rely on one bucket being one cache line.
+var _ [bucketSize]byte = [unsafe.Sizeof(bucket{})]byte{}

@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// pool is the node's memory: the one budget that everything is charged to before it exists, and the pages that no
+// shard has.
+type pool struct {
+	cells    *cells
+	pages    []page
+	pageSize int
+	keepWarm int // empty pages kept with their memory, charged all the while; they save a fault per 4 KiB on reuse
+
+	used atomic.Int64
+	max  atomic.Int64
+
+	indexPages atomic.Int64 // pages that hold indexes and so cannot be reclaimed
+
+	mu    sync.Mutex // innermost lock: nothing is locked under it
+	warm  uint32     // list of empty pages with memory behind them
+	warms int
+	cold  uint32 // list of empty pages without
+	fresh uint32 // pages from here on were never used
+}
+
+func (p *pool) pageCost() int64 { return int64(p.pageSize) + pageMetaSize }
+
+// charge takes n bytes of the budget if they are there.
+func (p *pool) charge(n int64) bool {
+	for {
+		used := p.used.Load()
+		if used+n > p.max.Load() {
+			return false
+		}
+		if p.used.CompareAndSwap(used, used+n) {
+			return true
+		}
+	}
+}
+
+func (p *pool) refund(n int64) { p.used.Add(-n) }
+
+// take returns an empty page, 0 when the budget has none.
+func (p *pool) take() uint32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if pg := p.warm; pg != 0 {
+		p.warm = p.pages[pg].next
+		p.warms--
+		return pg
+	}
+	if !p.charge(p.pageCost()) {
+		return 0
+	}
+	if pg := p.cold; pg != 0 {
+		p.cold = p.pages[pg].next
+		return pg
+	}
+	if p.fresh == uint32(len(p.pages)) { // a limit near the end of the handles' reach
+		p.refund(p.pageCost())
+		return 0
+	}
+	p.fresh++
+	return p.fresh - 1
+}
+
+// give takes back an empty page. It stays warm while few are and the budget is not exceeded (after SetMaxBytes).
+func (p *pool) give(pg uint32) {
+	p.mu.Lock()
+	if p.warms < p.keepWarm && p.used.Load() <= p.max.Load() {
+		p.pages[pg].next = p.warm
+		p.warm = pg
+		p.warms++
+		p.mu.Unlock()
+		return
+	}
+	p.mu.Unlock()
+	p.chill(pg)
+}
+
+// chill returns the page's memory to the system. The budget gets it only after that, so that two never stand behind
+// the same bytes of it.
+func (p *pool) chill(pg uint32) {
+	p.cells.release(uint64(pg)*uint64(p.pageSize), p.pageSize)
+	p.mu.Lock()
+	p.pages[pg].next = p.cold
+	p.cold = pg
+	p.mu.Unlock()
+	p.refund(p.pageCost())
+}
+
+// chillWarm releases one warm page, for what is not made of pages.
+func (p *pool) chillWarm() bool {
+	p.mu.Lock()
+	pg := p.warm
+	if pg != 0 {
+		p.warm = p.pages[pg].next
+		p.warms--
+	}
+	p.mu.Unlock()
+	if pg != 0 {
+		p.chill(pg)
+	}
+	return pg != 0
+}
+
+// owner is the shard number and true for a page picked by r from all that were ever used, if a shard has it. Shards
+// are thereby picked in proportion to the memory they hold.
+func (p *pool) owner(r uint32) (int, bool) {
+	p.mu.Lock()
+	fresh := p.fresh
+	p.mu.Unlock()
+	if fresh <= 1 {
+		return 0, false
+	}
+	pg := 1 + uint32(uint64(r)*uint64(fresh-1)>>32)
+	shard := p.pages[pg].owner.Load()
+	return int(shard) - 1, shard != 0
+}
+
+// clear makes all pages fresh again. Nobody may hold one: every shard is locked and empty.
+func (p *pool) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cells.release(0, int(p.fresh)*p.pageSize)
+	p.warm, p.warms, p.cold, p.fresh = 0, 0, 0, 1
+}

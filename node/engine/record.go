@@ -1,0 +1,164 @@
+package engine
+
+// A record is one cell: the header word, the expiry word if the header says so, and then the body, which is the key
+// directly followed by the value. A body above Engine.maxInline lies in the space of large bodies, and the cell's third
+// word is its offset there. Which of the two is a function of the lengths alone, so no bit is spent on it.
+
+// Type says what a record's value is. TypeNone never is stored: a cell with it is free.
+type Type uint8
+
+// The types of values. Only strings exist so far; the numbers of the others are reserved.
+const (
+	TypeNone Type = iota
+	TypeString
+	TypeHash
+	TypeList
+	TypeSet
+	TypeZSet
+)
+
+// Limits of one record.
+const (
+	MaxKeyLen   = 1<<16 - 1
+	MaxValueLen = 512 << 20
+)
+
+const wordSize = 8
+
+// header packs everything about a record but its expiry:
+//
+//	bits  0-2   type          bits  4-5   use, the clock's second chances
+//	bit   3     has expiry    bits  6-17  partition
+//	bits 18-33  key length    bits 34-63  value length
+//
+// A free cell's word has its lower half zero (the type is TypeNone) and the next free cell in the upper.
+type header uint64
+
+const (
+	typeMask       = 7
+	expiryBit      = 1 << 3
+	useShift       = 4
+	maxUse         = 3
+	useMask        = maxUse << useShift
+	partitionShift = 6
+	keyShift       = 18
+	valueShift     = 34
+)
+
+// makeHeader packs a header. A large record always has an expiry word, 0 for never, so that its cell has one layout.
+func (e *Engine) makeHeader(typ Type, p uint16, keyLen, valueLen int, hasExpiry bool) header {
+	h := header(typ) | header(p)<<partitionShift | header(keyLen)<<keyShift
+	if hasExpiry {
+		h |= expiryBit
+	}
+	return e.withValueLen(h, valueLen)
+}
+
+// withValueLen is h for a value of n bytes.
+func (e *Engine) withValueLen(h header, n int) header {
+	h = h&(1<<valueShift-1) | header(n)<<valueShift
+	if h.bodyLen() > e.maxInline {
+		h |= expiryBit
+	}
+	return h
+}
+
+func (h header) live() bool        { return h&typeMask != 0 }
+func (h header) typ() Type         { return Type(h & typeMask) }
+func (h header) hasExpiry() bool   { return h&expiryBit != 0 }
+func (h header) use() int          { return int(h&useMask) >> useShift }
+func (h header) partition() uint16 { return uint16(h>>partitionShift) & (Partitions - 1) }
+func (h header) keyLen() int       { return int(h>>keyShift) & MaxKeyLen }
+func (h header) valueLen() int     { return int(h >> valueShift) }
+func (h header) bodyLen() int      { return h.keyLen() + h.valueLen() }
+
+// usedLike is h with the chances of old.
+func (h header) usedLike(old header) header { return h&^useMask | old&useMask }
+
+// bodyOffset is where the body, or the offset of a large one, begins in the cell.
+func (h header) bodyOffset() int {
+	if h.hasExpiry() {
+		return 2 * wordSize
+	}
+	return wordSize
+}
+
+// Item is a view of one stored record. It is valid until the next call on the Txn that may change or remove
+// something, or Unlock; in a walk, during the call.
+type Item struct {
+	header   header
+	expireAt int64
+	body     []byte
+}
+
+// Type is the type of the value.
+func (i Item) Type() Type { return i.header.typ() }
+
+// Key is a view outside the Go heap, not to be changed, valid as long as the Item.
+func (i Item) Key() []byte { return i.body[:i.header.keyLen():i.header.keyLen()] }
+
+// Value is a view outside the Go heap, not to be changed, valid as long as the Item.
+func (i Item) Value() []byte { return i.body[i.header.keyLen():] }
+
+// ExpireAt is when the item expires in unix milliseconds, 0 if never.
+func (i Item) ExpireAt() int64 { return i.expireAt }
+
+func expired(expireAt, now int64) bool { return expireAt != 0 && expireAt <= now }
+
+// header reads the header of the record in cell ref.
+func (s *shard) header(ref handle) header { return header(*s.cells.word(ref)) }
+
+func (s *shard) setHeader(ref handle, h header) { *s.cells.word(ref) = uint64(h) }
+
+// expireAt is the record's expiry; 0 if it has none.
+func (s *shard) expireAt(ref handle, h header) int64 {
+	if !h.hasExpiry() {
+		return 0
+	}
+	return int64(*s.cells.second(ref))
+}
+
+// isLarge says whether the body lies in the space of large bodies.
+func (s *shard) isLarge(h header) bool { return h.bodyLen() > s.e.maxInline }
+
+// cellLen is how many bytes of its cell a record with header h takes.
+func (s *shard) cellLen(h header) int {
+	if s.isLarge(h) {
+		return 3 * wordSize
+	}
+	return h.bodyOffset() + h.bodyLen()
+}
+
+// body is the key and value of the record, wherever they lie.
+func (s *shard) body(ref handle, h header) []byte {
+	if s.isLarge(h) {
+		return s.e.large.bytes(*s.cells.third(ref), h.bodyLen())
+	}
+	return s.cells.view(ref, h.bodyOffset(), h.bodyLen())
+}
+
+func (s *shard) keyIs(ref handle, key []byte) bool {
+	h := s.header(ref)
+	return h.keyLen() == len(key) && string(s.body(ref, h)[:len(key)]) == string(key)
+}
+
+func (s *shard) item(ref handle) Item {
+	h := s.header(ref)
+	return Item{header: h, expireAt: s.expireAt(ref, h), body: s.body(ref, h)}
+}
+
+// touch counts an access for the clock. A record that has all its chances is not written to.
+func (s *shard) touch(ref handle) {
+	if h := s.header(ref); h&useMask != useMask {
+		s.setHeader(ref, h+1<<useShift)
+	}
+}
+
+// account adds the record to the shard's sums (sign 1) or takes it out (-1).
+func (s *shard) account(h header, expireAt int64, sign int64) {
+	s.sums.Keys += sign
+	s.sums.Values += sign * int64(h.bodyOffset()+h.bodyLen())
+	if expireAt != 0 {
+		s.sums.Volatile += sign
+	}
+}

@@ -1,0 +1,136 @@
+package engine
+
+import "sync/atomic"
+
+// page is the bookkeeping of one page of cells. All of it but owner is protected by the lock of the shard that has
+// the page, or by the pool's while no shard has it. Pages are linked by their numbers; 0 is no page.
+type page struct {
+	next, prev uint32        // neighbours in the list of its class's pages with room; in the pool, next only
+	ahead      uint32        // neighbours in the shard's clock, records only
+	behind     uint32        //
+	free       handle        // first free cell that was used before
+	bump       uint16        // cells from here on were never used
+	live       uint16        // cells in use
+	owner      atomic.Uint32 // shard number + 1; others read it to pick a victim
+	class      uint8
+	kind       kind
+}
+
+type kind uint8
+
+const (
+	records kind = iota
+	index
+	numKinds
+)
+
+// slab is a shard's pages of one kind.
+type slab struct {
+	classes [numClasses]struct {
+		room  uint32 // list of pages with a free cell
+		cells uint32 // free cells in them
+	}
+}
+
+func (s *shard) pageOf(h handle) uint32 { return uint32(h) >> s.e.pageUnitsShift }
+
+func (s *shard) firstCell(pg uint32) handle { return handle(pg << s.e.pageUnitsShift) }
+
+// take returns a cell of the class from the shard's pages or a new page, 0 when there is none without making room.
+// Its first word is zero, so that the clock does not take it for a record; the rest is whatever was there.
+func (s *shard) take(k kind, class int) handle {
+	c := &s.slabs[k].classes[class]
+	if c.room == 0 {
+		pg := s.e.pool.take()
+		if pg == 0 {
+			return 0
+		}
+		s.adopt(pg, k, class)
+	}
+	p := &s.e.pool.pages[c.room]
+	h := p.free
+	if h != 0 {
+		p.free = handle(*s.cells.word(h) >> 32)
+	} else {
+		h = s.firstCell(c.room) + handle(uint32(p.bump)*s.e.classes.units[class])
+		p.bump++
+	}
+	*s.cells.word(h) = 0
+	p.live++
+	c.cells--
+	if uint32(p.live) == s.e.classes.perPage[class] {
+		s.unlinkRoom(c.room)
+	}
+	return h
+}
+
+// put frees a cell, and its page when it was the last.
+func (s *shard) put(h handle) {
+	pg := s.pageOf(h)
+	p := &s.e.pool.pages[pg]
+	c := &s.slabs[p.kind].classes[p.class]
+	*s.cells.word(h) = uint64(p.free) << 32
+	p.free = h
+	if uint32(p.live) == s.e.classes.perPage[p.class] && pg != s.evacuating {
+		s.linkRoom(pg)
+	}
+	p.live--
+	c.cells++
+	if p.live == 0 {
+		s.abandon(pg)
+	}
+}
+
+// adopt makes pg a page of this shard with cells of the class.
+func (s *shard) adopt(pg uint32, k kind, class int) {
+	p := &s.e.pool.pages[pg]
+	p.free, p.bump, p.live = 0, 0, 0
+	p.class, p.kind = uint8(class), k
+	p.owner.Store(uint32(s.number) + 1)
+	s.slabs[k].classes[class].cells += s.e.classes.perPage[class]
+	s.linkRoom(pg)
+	if k == records {
+		s.joinClock(pg)
+	} else {
+		s.e.pool.indexPages.Add(1)
+	}
+}
+
+// abandon gives an empty page back to the pool.
+func (s *shard) abandon(pg uint32) {
+	p := &s.e.pool.pages[pg]
+	if pg != s.evacuating {
+		s.unlinkRoom(pg)
+	}
+	s.slabs[p.kind].classes[p.class].cells -= s.e.classes.perPage[p.class]
+	if p.kind == records {
+		s.leaveClock(pg)
+	} else {
+		s.e.pool.indexPages.Add(-1)
+	}
+	p.owner.Store(0)
+	s.gains++
+	s.e.pool.give(pg)
+}
+
+func (s *shard) linkRoom(pg uint32) {
+	p := &s.e.pool.pages[pg]
+	c := &s.slabs[p.kind].classes[p.class]
+	p.prev, p.next = 0, c.room
+	if c.room != 0 {
+		s.e.pool.pages[c.room].prev = pg
+	}
+	c.room = pg
+}
+
+func (s *shard) unlinkRoom(pg uint32) {
+	p := &s.e.pool.pages[pg]
+	if p.prev != 0 {
+		s.e.pool.pages[p.prev].next = p.next
+	} else {
+		s.slabs[p.kind].classes[p.class].room = p.next
+	}
+	if p.next != 0 {
+		s.e.pool.pages[p.next].prev = p.prev
+	}
+}

@@ -1,0 +1,47 @@
+package engine
+
+// Sums are what a shard counts, or all of them together. Counters never fall; the others are of now.
+type Sums struct {
+	Keys     int64 // expired ones included that nothing has met yet
+	Volatile int64 // keys that expire
+	Values   int64 // bytes of records: headers, expiries, keys and values
+	Index    int64 // bytes of cells that indexes have
+
+	Hits, Misses int64 // of Find
+	Evicted      int64
+	Expired      int64
+}
+
+// Stats is the state of an Engine.
+type Stats struct {
+	Sums
+	Used  int64 // bytes counted towards the limit; never above Max
+	Max   int64
+	Fixed int64 // part of Used: what an empty engine has
+	Slack int64 // part of Used: free cells, unused ends of cells and pages, empty pages kept for reuse
+}
+
+// Stats sums up the shards, one after the other.
+func (e *Engine) Stats() Stats {
+	st := Stats{Max: e.pool.max.Load(), Fixed: e.fixed}
+	for i := range e.shards {
+		s := &e.shards[i]
+		s.mu.Lock()
+		st.add(s.sums)
+		s.mu.Unlock()
+	}
+	st.Used = e.pool.used.Load()
+	st.Slack = max(0, st.Used-st.Values-st.Index-st.Fixed)
+	return st
+}
+
+func (s *Sums) add(o Sums) {
+	s.Keys += o.Keys
+	s.Volatile += o.Volatile
+	s.Values += o.Values
+	s.Index += o.Index
+	s.Hits += o.Hits
+	s.Misses += o.Misses
+	s.Evicted += o.Evicted
+	s.Expired += o.Expired
+}

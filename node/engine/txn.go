@@ -1,0 +1,239 @@
+package engine
+
+// Txn is the right to work on one partition: its shard is locked from Engine.Lock to Unlock. It is a small value; use
+// it in one goroutine, and lock no other partition meanwhile.
+type Txn struct {
+	s      *shard
+	p      *partition
+	number uint16
+}
+
+// Lock locks the shard of partition p. nowMilli is the time that decides what is expired, in unix milliseconds.
+func (e *Engine) Lock(p uint16, nowMilli int64) Txn {
+	s := e.shardOf(p)
+	s.mu.Lock()
+	s.now = nowMilli
+	return Txn{s: s, p: s.partition(p), number: p}
+}
+
+// Unlock ends the work. Items found with t are void.
+func (t Txn) Unlock() { t.s.mu.Unlock() }
+
+// Find returns the item of key and counts as a use of it. An expired item is removed and not found.
+func (t Txn) Find(key []byte) (Item, bool) {
+	sl, _ := t.lookup(key)
+	if !sl.found() {
+		t.s.sums.Misses++
+		return Item{}, false
+	}
+	t.s.sums.Hits++
+	t.s.touch(sl.ref())
+	return t.s.item(sl.ref()), true
+}
+
+// Peek is Find without being counted.
+func (t Txn) Peek(key []byte) (Item, bool) {
+	sl, _ := t.lookup(key)
+	if !sl.found() {
+		return Item{}, false
+	}
+	return t.s.item(sl.ref()), true
+}
+
+// Delete removes key and says whether it was there.
+func (t Txn) Delete(key []byte) bool {
+	sl, tag := t.lookup(key)
+	if !sl.found() {
+		return false
+	}
+	t.s.erase(t.p, tag, sl)
+	t.s.tidy(t.p, 2)
+	return true
+}
+
+// Set stores key with a value of type typ, over whatever was there. It expires at expireAt, in unix milliseconds,
+// never if that is 0. key and value are copied; value must not be a view into the engine.
+//
+// ErrMemory: nothing more may be evicted, or the value is too large for the limit; what was there remains. With
+// AllKeys every value fits that leaves room for the index.
+func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
+	if typ == TypeNone || typ > typeMask {
+		panic("BUG: a value without a type")
+	}
+	if err := checkLengths(len(key), len(value)); err != nil {
+		return err
+	}
+	s := t.s
+	if err := s.prepare(t.p); err != nil {
+		return err
+	}
+	h := s.e.makeHeader(typ, t.number, len(key), len(value), expireAt != 0)
+	sl, tag := t.lookup(key)
+	if sl.found() {
+		done, err := t.overwrite(sl, h, expireAt, key, value)
+		if done || err != nil {
+			return err
+		}
+		if s.e.policy == AllKeys && s.isLarge(s.header(sl.ref())) {
+			// The old body goes first, so that the two need not fit side by side.
+			s.erase(t.p, tag, sl)
+			sl = slot{}
+		}
+	}
+	changes := s.changes
+	ref, err := s.newRecord(h, expireAt)
+	if err != nil {
+		return err
+	}
+	fill(s.body(ref, h), key, value)
+	if s.changes != changes {
+		sl, _ = t.lookup(key) // making room may have evicted or moved it
+	}
+	t.publish(tag, sl, ref, h, expireAt)
+	return nil
+}
+
+// overwrite stores the new value where the old one is, if it fits there.
+func (t Txn) overwrite(sl slot, h header, expireAt int64, key, value []byte) (done bool, err error) {
+	s, ref := t.s, sl.ref()
+	old := s.header(ref)
+	switch {
+	case s.fits(ref, old, h):
+	case s.isLarge(old) && s.isLarge(h) && slotShift(old.bodyLen()) == slotShift(h.bodyLen()):
+		if err := s.resizeLarge(ref, old, h.bodyLen()); err != nil {
+			return false, err
+		}
+	default:
+		return false, nil
+	}
+	s.account(old, s.expireAt(ref, old), -1)
+	s.account(h, expireAt, 1)
+	s.setHeader(ref, h.usedLike(old))
+	if h.hasExpiry() {
+		*s.cells.second(ref) = uint64(expireAt)
+	}
+	s.touch(ref)
+	fill(s.body(ref, h), key, value)
+	return true, nil
+}
+
+// Resize makes the value of key n bytes long and returns it to be written to, valid until the next call on t or
+// Unlock. What it had stays, what is new is zeros. Type and expiry stay. ErrNotFound, or the errors of Set.
+func (t Txn) Resize(key []byte, n int) ([]byte, error) {
+	if err := checkLengths(len(key), n); err != nil {
+		return nil, err
+	}
+	sl, tag := t.lookup(key)
+	if !sl.found() {
+		return nil, ErrNotFound
+	}
+	s, ref := t.s, sl.ref()
+	old := s.header(ref)
+	h := s.e.withValueLen(old, n)
+	switch {
+	case s.fits(ref, old, h):
+		s.account(old, 0, -1)
+		s.account(h, 0, 1)
+		s.setHeader(ref, h)
+		clear(s.body(ref, h)[min(old.bodyLen(), h.bodyLen()):])
+	case s.isLarge(old) && s.isLarge(h):
+		if err := s.resizeLarge(ref, old, h.bodyLen()); err != nil {
+			return nil, err
+		}
+		s.account(old, 0, -1)
+		s.account(h, 0, 1)
+		s.setHeader(ref, h)
+	default:
+		var err error
+		if ref, err = t.relocate(tag, ref, h, s.expireAt(ref, old)); err != nil {
+			return nil, err
+		}
+	}
+	return s.body(ref, h)[len(key):], nil
+}
+
+// SetExpire lets key expire at a time in unix milliseconds, never if at is 0. It returns false if there is no such
+// key, or, where nothing may be evicted, no memory for the eight bytes that a first expiry takes.
+func (t Txn) SetExpire(key []byte, at int64) bool {
+	sl, tag := t.lookup(key)
+	if !sl.found() {
+		return false
+	}
+	s, ref := t.s, sl.ref()
+	h := s.header(ref)
+	if h.hasExpiry() {
+		// An expiry of 0 keeps its word: taking it out would move the body for the sake of eight bytes.
+		s.account(h, s.expireAt(ref, h), -1)
+		s.account(h, at, 1)
+		*s.cells.second(ref) = uint64(at)
+		return true
+	}
+	if at == 0 {
+		return true
+	}
+	_, err := t.relocate(tag, ref, h|expiryBit, at)
+	return err == nil
+}
+
+// lookup finds key, and its tag. An expired record is removed and not found.
+func (t Txn) lookup(key []byte) (slot, uint32) {
+	s := t.s
+	tag := tagOf(s.seed, key)
+	sl := s.lookup(t.p, tag, key)
+	if !sl.found() {
+		return sl, tag
+	}
+	if ref := sl.ref(); expired(s.expireAt(ref, s.header(ref)), s.now) {
+		s.sums.Expired++
+		s.erase(t.p, tag, sl)
+		return slot{}, tag
+	}
+	return sl, tag
+}
+
+// publish makes the record ref the one of its key, in place of the one in sl, if any.
+func (t Txn) publish(tag uint32, sl slot, ref handle, h header, expireAt int64) {
+	s := t.s
+	s.account(h, expireAt, 1)
+	if !sl.found() {
+		s.insert(t.p, tag, ref)
+		return
+	}
+	old := sl.ref()
+	s.setHeader(ref, h.usedLike(s.header(old)))
+	s.touch(ref)
+	sl.b.refs[sl.i] = ref
+	s.free(old)
+}
+
+// relocate moves a record to a new cell, and to or from the large space, with header h, which differs in the length
+// of the value or in having an expiry. What both values have is kept, what is new is zeros.
+func (t Txn) relocate(tag uint32, ref handle, h header, expireAt int64) (handle, error) {
+	s := t.s
+	s.pinned = ref
+	to, err := s.newRecord(h, expireAt)
+	s.pinned = 0
+	if err != nil {
+		return 0, err
+	}
+	body := s.body(to, h)
+	kept := copy(body, s.body(ref, s.header(ref)))
+	clear(body[kept:])
+	t.publish(tag, s.slotOf(t.p, tag, ref), to, h, expireAt)
+	return to, nil
+}
+
+func checkLengths(key, value int) error {
+	switch {
+	case key > MaxKeyLen:
+		return ErrKeyTooLong
+	case value > MaxValueLen:
+		return ErrValueTooLarge
+	}
+	return nil
+}
+
+func fill(body, key, value []byte) {
+	copy(body, key)
+	copy(body[len(key):], value)
+}
