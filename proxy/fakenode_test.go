@@ -14,7 +14,7 @@ import (
 
 // fakeNode is a node in a map: it speaks the pipe protocol as a real one does, and misbehaves on demand.
 type fakeNode struct {
-	t    *testing.T
+	t    testing.TB
 	ln   net.Listener
 	name string
 
@@ -30,7 +30,7 @@ type fakeNode struct {
 	stopped chan struct{}
 }
 
-func newFakeNode(t *testing.T, name string) *fakeNode {
+func newFakeNode(t testing.TB, name string) *fakeNode {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

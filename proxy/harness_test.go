@@ -17,13 +17,13 @@ import (
 
 // cluster is a real proxy over fake nodes.
 type cluster struct {
-	t     *testing.T
+	t     testing.TB
 	proxy *Proxy
 	nodes []*fakeNode
 	epoch uint64
 }
 
-func newCluster(t *testing.T, nodes int, change ...func(*Config)) *cluster {
+func newCluster(t testing.TB, nodes int, change ...func(*Config)) *cluster {
 	t.Helper()
 	group, err := netloop.NewGroup(netloop.Config{Loops: 2, Logger: slog.New(slog.DiscardHandler), Stall: time.Second})
 	if err != nil {
@@ -84,7 +84,7 @@ func key(i, n int) string {
 
 // conn is a raw client.
 type conn struct {
-	t *testing.T
+	t testing.TB
 	net.Conn
 	r *bufio.Reader
 }
@@ -160,7 +160,7 @@ func (c *conn) wantClosed() {
 }
 
 // eventually polls a condition that has no event of its own.
-func eventually(t *testing.T, what string, f func() bool) {
+func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if f() {

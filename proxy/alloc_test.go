@@ -1,0 +1,123 @@
+package proxy
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// countingNode opens any pipe and then gives one reply for each size bytes that it reads, without allocating.
+func countingNode(t testing.TB, size int, reply []byte) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go serveCounting(c, size, reply)
+		}
+	}()
+	return ln.Addr().String()
+}
+
+func serveCounting(c net.Conn, size int, reply []byte) {
+	defer c.Close()
+	in := make([]byte, 64<<10)
+	if _, err := c.Read(in); err != nil { // DUNLIN PIPE
+		return
+	}
+	if _, err := c.Write([]byte("+OK\r\n")); err != nil {
+		return
+	}
+	out := bytes.Repeat(reply, len(in)/size+1)
+	have := 0
+	for {
+		n, err := c.Read(in)
+		if err != nil {
+			return
+		}
+		have += n
+		if _, err := c.Write(out[:have/size*len(reply)]); err != nil {
+			return
+		}
+		have %= size
+	}
+}
+
+// forwarding returns a function that sends a batch of one command through a proxy and reads the replies.
+func forwarding(t testing.TB, request, reply []byte, batch int) func() {
+	t.Helper()
+	addr := countingNode(t, len(request), reply)
+	c := newCluster(t, 0)
+	table := &ring.Table{Epoch: 1, Issuer: "test", Nodes: []ring.Member{{ID: "n1", Boot: 1, Addr: addr}}}
+	for p := range table.Follower {
+		table.Follower[p] = ring.NoNode
+	}
+	c.proxy.SetTable(table)
+	cl, err := net.Dial("tcp", c.proxy.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cl.Close() })
+	requests := bytes.Repeat(request, batch)
+	replies := make([]byte, batch*len(reply))
+	return func() {
+		if _, err := cl.Write(requests); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(cl, replies); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(replies[:len(reply)], reply) {
+			t.Fatalf("got reply %q, want %q", replies[:len(reply)], reply)
+		}
+	}
+}
+
+func bytesOf(args ...string) []byte {
+	var b [][]byte
+	for _, a := range args {
+		b = append(b, []byte(a))
+	}
+	return resp.AppendRequest(nil, b...)
+}
+
+func TestForwardingAllocatesNothing(t *testing.T) {
+	check := func(name string, request, reply []byte) {
+		t.Run(name, func(t *testing.T) {
+			run := forwarding(t, request, reply, 16)
+			for range 200 {
+				run() // grows the buffers, opens the pipe
+			}
+			// AllocsPerRun leaves one processor, which the loops give up only every 10 ms: few runs are many seconds.
+			if got := testing.AllocsPerRun(20, run); got > 0 {
+				t.Errorf("16 commands allocate %.2f times, want 0", got)
+			}
+		})
+	}
+	check("get", bytesOf("GET", "key"), []byte("$5\r\nvalue\r\n"))
+	check("set", bytesOf("SET", "key", "value"), []byte("+OK\r\n"))
+	check("incr", bytesOf("INCR", "key"), []byte(":1\r\n"))
+}
+
+func BenchmarkForward(b *testing.B) {
+	for name, batch := range map[string]int{"Pipeline1": 1, "Pipeline64": 64} {
+		b.Run(name, func(b *testing.B) {
+			run := forwarding(b, bytesOf("GET", "key:000000000001"), []byte("$5\r\nvalue\r\n"), batch)
+			for b.Loop() {
+				run()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batch), "ns/cmd")
+		})
+	}
+}
