@@ -1,0 +1,195 @@
+package node
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+var discardLog = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// newGroup returns loops that end with the test.
+func newGroup(t testing.TB, loops int) *netloop.Group {
+	t.Helper()
+	g, err := netloop.NewGroup(netloop.Config{Loops: loops, Logger: discardLog})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	return g
+}
+
+// startNode starts a node with a table of its own. change may change its
+// configuration before.
+func startNode(t testing.TB, change ...func(*Config)) *Node {
+	t.Helper()
+	n := startBare(t, change...)
+	n.SetTable(soleTable(n))
+	return n
+}
+
+// startBare starts a node that has no table yet.
+func startBare(t testing.TB, change ...func(*Config)) *Node {
+	t.Helper()
+	cfg := Config{ID: "a", Boot: 1, Listen: "127.0.0.1:0", Memory: 64 << 20, Shards: 16, Log: discardLog}
+	for _, f := range change {
+		f(&cfg)
+	}
+	if cfg.Group == nil {
+		cfg.Group = newGroup(t, 2)
+	}
+	n, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+func memberOf(n *Node) ring.Member {
+	return ring.Member{ID: n.cfg.ID, Boot: n.cfg.Boot, Role: ring.RoleNode, State: ring.Serving,
+		Addr: n.Addr(), Fingerprint: ring.Fingerprint()}
+}
+
+// tableOf returns the table that follows prev (nil: the first) for the nodes.
+func tableOf(prev *ring.Table, members ...ring.Member) *ring.Table {
+	return ring.Plan(prev, members, members[0], 1, func() uint64 { return 42 })
+}
+
+// soleTable gives everything to one node.
+func soleTable(n *Node) *ring.Table { return tableOf(nil, memberOf(n)) }
+
+// assign returns a copy of t, an epoch newer, in which the partition belongs to
+// nodes[owner], its data beginning anew.
+func assign(t *ring.Table, partition uint16, owner uint16) *ring.Table {
+	next := *t
+	next.Epoch++
+	next.Ancestors = append([]ring.Version{t.Version()}, t.Ancestors...)
+	next.Owner[partition] = owner
+	next.Since[partition] = next.Epoch
+	return &next
+}
+
+// client is a plain connection for tests. Requests are lines in redis-cli's
+// quoting, replies its texts.
+type client struct {
+	t    testing.TB
+	conn net.Conn
+	in   []byte
+}
+
+func dial(t testing.TB, addr string) *client {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return &client{t: t, conn: c}
+}
+
+// words splits a line as redis-cli does.
+func words(t testing.TB, line string) [][]byte {
+	t.Helper()
+	var p resp.Parser
+	if p.Parse([]byte(line+"\r\n")) != resp.Done {
+		t.Fatalf("cannot split %q: %s", line, p.Err())
+	}
+	return p.Args()
+}
+
+func (c *client) send(line string) { c.sendArgs(words(c.t, line)...) }
+
+func (c *client) sendArgs(args ...[]byte) { c.sendRaw(resp.AppendRequest(nil, args...)) }
+
+func (c *client) sendRaw(b []byte) {
+	c.t.Helper()
+	if _, err := c.conn.Write(b); err != nil {
+		c.t.Fatalf("cannot write: %v", err)
+	}
+}
+
+// replyTimeout is for how long a test waits for one reply.
+const replyTimeout = 5 * time.Second
+
+// read returns the next reply's bytes, nil when the connection was closed.
+func (c *client) read() []byte {
+	c.t.Helper()
+	c.conn.SetReadDeadline(time.Now().Add(replyTimeout))
+	var s resp.Scanner
+	piece := make([]byte, 64<<10)
+	for {
+		switch s.Scan(c.in) {
+		case resp.Done:
+			reply := c.in[:s.Len():s.Len()]
+			c.in = c.in[s.Len():]
+			return reply
+		case resp.Malformed:
+			c.t.Fatalf("malformed reply %q", c.in)
+		}
+		n, err := c.conn.Read(piece)
+		if err != nil {
+			if ne, ok := err.(net.Error); ok && ne.Timeout() {
+				c.t.Fatalf("no reply within %v, have %q", replyTimeout, c.in)
+			}
+			return nil
+		}
+		c.in = append(c.in, piece[:n]...)
+	}
+}
+
+// do sends a line and returns its reply as text, see format.
+func (c *client) do(line string) string {
+	c.t.Helper()
+	c.send(line)
+	return c.next()
+}
+
+// next returns the next reply as text.
+func (c *client) next() string {
+	c.t.Helper()
+	reply := c.read()
+	if reply == nil {
+		return "(closed)"
+	}
+	text, _ := format(reply, "")
+	return text
+}
+
+// want sends a line and compares its reply.
+func (c *client) want(line, want string) {
+	c.t.Helper()
+	if got := c.do(line); got != want {
+		c.t.Errorf("%s answers\n%s\nwant\n%s", line, got, want)
+	}
+}
+
+// eventually repeats a check until it holds, or a deadline passes.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(replyTimeout)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v in vain: %s", replyTimeout, what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// put stores a value of any type, past the commands.
+func put(n *Node, key, value string, typ engine.Type) error {
+	t := n.engine.Lock(ring.PartitionOf([]byte(key)), time.Now().UnixMilli())
+	defer t.Unlock()
+	return t.Set([]byte(key), []byte(value), typ, 0)
+}
