@@ -113,6 +113,6 @@ func (w *rateWindow) perSecond() float64 {
 func (w *worker) sample() {
 	w.rate.sample(w.count.executed)
 	if w.loop == w.node.workers[0].loop {
-		w.node.notePeak(w.node.engine.Stats().UsedBytes)
+		w.node.notePeak(w.node.engine.Stats().Used)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
 )
 
 // format renders a reply as redis-cli does, and returns what follows it:
@@ -82,4 +81,3 @@ func quote(b []byte) string {
 	out.WriteByte('"')
 	return out.String()
 }
-

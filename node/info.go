@@ -63,8 +63,8 @@ func (n *Node) gatherCounters(covered *partitionSet) (session.Counters, Stats, e
 	e := &s.Engine
 	c := session.Counters{
 		Keys:       n.countKeys(covered),
-		UsedMemory: e.UsedBytes, PeakMemory: s.PeakBytes, MaxMemory: e.MaxBytes, RSS: residentBytes(),
-		Hits: int64(s.Hits), Misses: int64(s.Misses), Evicted: int64(e.Evicted), Expired: int64(e.Expired),
+		UsedMemory: e.Used, PeakMemory: s.PeakBytes, MaxMemory: e.Max, RSS: residentBytes(),
+		Hits: int64(s.Hits), Misses: int64(s.Misses), Evicted: e.Evicted, Expired: e.Expired,
 		Commands: int64(s.Requests), OpsPerSec: int64(s.OpsPerSec), Errors: int64(s.Errors),
 		Clients: int64(s.Clients), Connections: int64(s.Connections),
 		Rejected: int64(s.Rejected), SlowReaders: int64(s.SlowReaders),
@@ -72,11 +72,11 @@ func (n *Node) gatherCounters(covered *partitionSet) (session.Counters, Stats, e
 		NetIn: int64(s.BytesIn), NetOut: int64(s.BytesOut),
 		Reads: int64(s.Inputs), Writes: int64(s.Outputs),
 	}
-	c.Dataset = e.ValueBytes
+	c.Dataset = e.Values
 	c.Overhead = c.UsedMemory - c.Dataset
 	// Expiries are not counted by partition: assume them evenly spread.
 	if e.Keys > 0 {
-		c.Expires = int64(float64(e.Expires) * float64(c.Keys) / float64(e.Keys))
+		c.Expires = int64(float64(e.Volatile) * float64(c.Keys) / float64(e.Keys))
 	}
 	c.CPUSysMicros, c.CPUUserMicros = processorMicros()
 	return c, s, nil

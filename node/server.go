@@ -153,7 +153,7 @@ func (n *Node) newSession() *session.Server {
 		MaxClients: n.cfg.MaxClients,
 		Policy:     policyName(n.cfg.Policy),
 
-		MaxMemory:    func() int64 { return n.engine.Stats().MaxBytes },
+		MaxMemory:    func() int64 { return n.engine.Stats().Max },
 		SetMaxMemory: n.engine.SetMaxBytes,
 		ResetStats:   n.resetStats,
 		Cluster:      func() session.View { return session.View{Table: n.view.Load().table, Self: n.cfg.ID} },

@@ -71,7 +71,7 @@ func (n *Node) Stats() (Stats, error) {
 		Epoch: v.epoch(), Serving: v.count(serving), Gained: v.count(gained), Fenced: n.fenced.Load(),
 		Engine: n.engine.Stats(),
 	}
-	s.PeakBytes = n.notePeak(s.Engine.UsedBytes)
+	s.PeakBytes = n.notePeak(s.Engine.Used)
 	return s, nil
 }
 
