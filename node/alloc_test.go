@@ -1,0 +1,74 @@
+package node
+
+import (
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// onLoop runs f on the loop of a connection that a client has opened to n, with
+// the connection's handler.
+func onLoop(t testing.TB, n *Node, f func(cn *conn)) {
+	t.Helper()
+	c, err := net.Dial("tcp", n.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var found *conn
+	eventually(t, "the connection is accepted", func() bool {
+		n.cfg.Group.Each(func(l *netloop.Loop) {
+			for cn := range n.workers[l.Index()].conns {
+				if cn.state.Addr == c.LocalAddr().String() {
+					found = cn
+				}
+			}
+		})
+		return found != nil
+	})
+	done := make(chan struct{})
+	found.worker.loop.Post(func() {
+		defer close(done)
+		f(found)
+	})
+	<-done
+}
+
+// TestNoAllocations proves that commands in steady state allocate nothing, from
+// the input of the connection to the replies in its output.
+func TestNoAllocations(t *testing.T) {
+	n := startNode(t)
+	f := func(name string, lines ...string) {
+		t.Helper()
+		var input []byte
+		for _, line := range lines {
+			input = resp.AppendRequest(input, words(t, line)...)
+		}
+		t.Run(name, func(t *testing.T) {
+			var allocs float64
+			onLoop(t, n, func(cn *conn) {
+				// Replies are thrown away, or the output would grow.
+				out := make([]byte, 0, 64<<10)
+				allocs = testing.AllocsPerRun(1000, func() {
+					cn.socket.SetOut(out[:0])
+					if used := cn.OnData(cn.socket, input); used != len(input) {
+						panic(fmt.Sprintf("OnData used %d of %d bytes", used, len(input)))
+					}
+				})
+			})
+			if allocs != 0 {
+				t.Errorf("%s: %v allocations for each run, want 0", name, allocs)
+			}
+		})
+	}
+	f("SET", "SET key:000000000001 0123456789012345678901234567890123456789012345678901234567890123")
+	f("GET", "GET key:000000000001")
+	f("GET of nothing", "GET missing")
+	f("pipeline", "SET a 1", "GET a", "SET b 2", "GET b", "INCR a", "DEL b", "EXISTS a b", "MGET a b", "EXPIRE a 100", "TTL a")
+	f("SET with expiry", "SET k v EX 100", "GET k")
+	f("SET NX", "SET k v NX", "SETNX k v", "APPEND a 1", "SETRANGE a 0 1", "GETRANGE a 0 0", "STRLEN a", "SET a 1")
+	f("MSET", "MSET a 1 b 2 c 3")
+}
