@@ -126,33 +126,40 @@ func idByte(c byte) bool {
 func Coordinator(alive []Member) (Member, bool) {
 	var best Member
 	found := false
-	for _, m := range alive {
+	for _, m := range newestBoots(alive) {
 		if m.Role != RoleNode || m.State != Serving {
 			continue
 		}
-		if !found || olderThan(m, best) {
+		if !found || compareAges(m, best) < 0 {
 			best, found = m, true
 		}
 	}
 	return best, found
 }
 
-func olderThan(a, b Member) bool {
-	return cmp.Or(cmp.Compare(a.Boot, b.Boot), cmp.Compare(a.ID, b.ID)) < 0
-}
-
-// servingNodes returns the nodes of alive that a table may name, sorted by id: the
-// newest boot of each id, serving, placing keys as this build does. What a table
-// does not carry is cleared, so that two of them compare with ==.
-func servingNodes(alive []Member) []Member {
+// newestBoots returns of each id in alive the newest boot: a process that restarted
+// replaces its older self, even while gossip has not yet declared that dead.
+func newestBoots(alive []Member) map[string]Member {
 	newest := make(map[string]Member, len(alive))
 	for _, m := range alive {
 		if have, ok := newest[m.ID]; !ok || m.Boot > have.Boot {
 			newest[m.ID] = m
 		}
 	}
-	nodes := make([]Member, 0, len(newest))
-	for _, m := range newest {
+	return newest
+}
+
+// compareAges sorts the oldest first.
+func compareAges(a, b Member) int {
+	return cmp.Or(cmp.Compare(a.Boot, b.Boot), cmp.Compare(a.ID, b.ID))
+}
+
+// servingNodes returns the nodes of alive that a table may name, sorted by id: the
+// newest boot of each id, serving, placing keys as this build does. What a table
+// does not carry is cleared, so that two of them compare with ==.
+func servingNodes(alive []Member) []Member {
+	var nodes []Member
+	for _, m := range newestBoots(alive) {
 		if m.Role == RoleNode && m.State == Serving && m.Fingerprint == Fingerprint() {
 			m.Epoch, m.Issuer = 0, ""
 			nodes = append(nodes, m)
@@ -160,9 +167,7 @@ func servingNodes(alive []Member) []Member {
 	}
 	if len(nodes) > MaxNodes {
 		// The oldest stay: whoever comes to a full cluster changes nothing in it.
-		slices.SortFunc(nodes, func(a, b Member) int {
-			return cmp.Or(cmp.Compare(a.Boot, b.Boot), cmp.Compare(a.ID, b.ID))
-		})
+		slices.SortFunc(nodes, compareAges)
 		nodes = nodes[:MaxNodes]
 	}
 	slices.SortFunc(nodes, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })

@@ -123,10 +123,10 @@ func (r *reader) nodes(t *Table) {
 		t.Nodes = append(t.Nodes, r.member())
 	}
 	sorted := slices.IsSortedFunc(t.Nodes, func(a, b Member) int {
-		if a.ID < b.ID {
-			return -1
+		if a.ID > b.ID {
+			return 1
 		}
-		return 1 // equal ids are out of order, too
+		return -1 // equal ids are out of order, too
 	})
 	if !sorted {
 		r.fail(errors.New("nodes are not sorted by id"))

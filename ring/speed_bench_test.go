@@ -5,16 +5,8 @@ import (
 	"testing"
 )
 
-func sampleIDs(n int) []string {
-	ids := make([]string, n)
-	for i := range ids {
-		ids[i] = fmt.Sprintf("node-%03d", i)
-	}
-	return ids
-}
-
 func BenchmarkTarget(b *testing.B) {
-	for _, n := range []int{3, 10, 50} {
+	for _, n := range []int{3, 10, 50, 256} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			ids := sampleIDs(n)
 			for b.Loop() {
@@ -25,12 +17,13 @@ func BenchmarkTarget(b *testing.B) {
 }
 
 func BenchmarkFollowers(b *testing.B) {
-	for _, n := range []int{3, 10, 50} {
+	for _, n := range []int{3, 10, 50, 256} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			ids := sampleIDs(n)
-			owner, _ := Target(ids)
+			target, _ := Target(ids)
+			owner := [Partitions]uint16(target)
 			for b.Loop() {
-				followers(ids, owner)
+				followers(ids, &owner)
 			}
 		})
 	}

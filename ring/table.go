@@ -9,8 +9,9 @@ import (
 const NoNode = 0xFFFF
 
 const (
-	// MaxNodes bounds the nodes of a table.
-	MaxNodes = 1024
+	// MaxNodes bounds the nodes of a table. Sixteen partitions a node are few enough,
+	// and the ring's library takes seconds for so many; 0.1 s for 50.
+	MaxNodes = 256
 	// maxAncestors bounds the memory of a lineage. A member that missed more epochs
 	// than this (13 s at the fastest) looks foreign and is healed like one.
 	maxAncestors = 64

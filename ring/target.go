@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/buraksezer/consistent"
@@ -29,7 +28,8 @@ func (id ringID) String() string { return string(id) }
 
 // Target returns the ring of ids: for each partition the index in ids of the node
 // that should own it. ids are distinct and sorted: the answer depends on them and
-// on nothing else. It takes milliseconds; keep it off the path of commands.
+// on nothing else. It takes 3 ms for 3 nodes and 0.1 s for 50; keep it off the path
+// of commands.
 func Target(ids []string) (owner []uint16, err error) {
 	if len(ids) == 0 || len(ids) > MaxNodes {
 		return nil, fmt.Errorf("cannot build a ring of %d nodes, want 1 to %d", len(ids), MaxNodes)
@@ -64,30 +64,6 @@ func Target(ids []string) (owner []uint16, err error) {
 		owner[p] = index[member.String()]
 	}
 	return owner, nil
-}
-
-// followers returns for each partition the index of the node that should keep its
-// second copy: the owner of the partition in the ring built without its owner.
-// That is where the partition goes if its owner dies, so that the one who has
-// the copy is the one who takes over.
-func followers(ids []string, owner []uint16) ([]uint16, error) {
-	follower := make([]uint16, Partitions)
-	for i := range ids {
-		without, err := Target(slices.Delete(slices.Clone(ids), i, i+1))
-		if err != nil {
-			return nil, err
-		}
-		for p, o := range owner {
-			if int(o) != i {
-				continue
-			}
-			follower[p] = without[p]
-			if int(without[p]) >= i {
-				follower[p]++ // indexes after the missing node moved down by one
-			}
-		}
-	}
-	return follower, nil
 }
 
 // Fingerprint tells builds apart that place keys differently. It is a hash of a

@@ -204,7 +204,7 @@ func TestSplitHeals(t *testing.T) {
 	for p := range healed.Owner {
 		onLarge := healed.OwnerOf(uint16(p)).ID == large.OwnerOf(uint16(p)).ID
 		if onLarge && healed.Since[p] != large.Since[p] {
-			t.Fatalf("partition %d lost its data on the larger side", p)
+			t.Fatalf("partition %d of %s lost its data on the larger side", p, healed.OwnerOf(uint16(p)).ID)
 		}
 		if !onLarge && healed.Since[p] <= large.Epoch {
 			t.Fatalf("partition %d kept data of the smaller side", p)

@@ -78,6 +78,8 @@ func (w *world) start(id string, join []*testAgent, adapt ...func(*Config)) *tes
 	}
 	a, err := start(cfg, func(a *Agent, m *memberlist.Config) {
 		a.rejoin = time.Second
+		// Otherwise gossip to the dead would heal what the periodic rejoin should.
+		m.GossipToTheDeadTime = time.Millisecond
 		m.Transport = w.transport(m)
 	})
 	if err != nil {

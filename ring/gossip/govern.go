@@ -1,0 +1,133 @@
+package gossip
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// What the coordinator does, all on the steer loop.
+
+const (
+	// A change is planned when nothing has changed for settle, so that nodes that start
+	// together come into one table; but no later than settleAtMost after the first.
+	settle       = 150 * time.Millisecond
+	settleAtMost = 600 * time.Millisecond
+	// issueInterval allows five epochs a second.
+	issueInterval = 200 * time.Millisecond
+	// healWait is how long a heal waits for nodes of the sides' tables that are not
+	// alive yet: after a split each of them comes back only when it has refuted its
+	// death, and a table without it would drop what it stores.
+	healWait = 2 * time.Second
+	// maxTries is how often the coordinator tries to fetch a foreign table, about 5 s,
+	// before it heals the split without looking at it.
+	maxTries = 8
+)
+
+// govern issues the next table if one is due, and returns when to look again. Only
+// the coordinator calls it.
+func (a *Agent) govern(alive []ring.Member) time.Duration {
+	s := &a.steering
+	now := time.Now()
+	current := a.Table()
+	if current == nil && !a.mayFound(alive, now) {
+		return retryInterval
+	}
+	if wait := s.untilDue(now); wait > 0 {
+		return wait
+	}
+	tables, ready := a.foreignTables(alive, current)
+	if !ready || s.awaits(tables, alive, now) {
+		return retryInterval
+	}
+	self := a.selfMember()
+	var next *ring.Table
+	if len(s.unread) > 0 {
+		next = ring.Heal(tables, alive, self, a.cfg.Copies, newSeed)
+	} else {
+		next = ring.Plan(current, alive, self, a.cfg.Copies, newSeed)
+	}
+	s.firstChange = time.Time{}
+	// Not adopted if a TAKE brought a newer table this very moment: plan again.
+	if next != nil && a.adopt(next) {
+		a.announceIssued(next)
+	}
+	return idle
+}
+
+// untilDue returns how long the next table has to wait.
+func (s *steering) untilDue(now time.Time) time.Duration {
+	settled := s.lastChange.Add(settle)
+	if atMost := s.firstChange.Add(settleAtMost); !s.firstChange.IsZero() && atMost.Before(settled) {
+		settled = atMost
+	}
+	return max(settled.Sub(now), s.lastIssue.Add(issueInterval).Sub(now))
+}
+
+// foreignTables returns our table and the foreign ones that are to be healed, and
+// false while there is hope to read one that is still missing. Versions that only
+// proxies hold are not worth waiting for: no data hangs on them.
+func (a *Agent) foreignTables(alive []ring.Member, current *ring.Table) ([]*ring.Table, bool) {
+	var tables []*ring.Table
+	if current != nil {
+		tables = append(tables, current)
+	}
+	for _, f := range a.steering.unread {
+		if f.table != nil {
+			tables = append(tables, f.table)
+		}
+	}
+	for _, m := range a.otherNodes(alive) {
+		f := a.steering.unread[m.Version()]
+		if f == nil || f.table != nil {
+			continue
+		}
+		// Without any table of our own we would start the whole cluster anew: never
+		// give up then.
+		if current == nil || f.tries < maxTries {
+			return nil, false
+		}
+	}
+	return tables, true
+}
+
+// awaits reports whether a split should not be healed yet because a node of one of
+// its tables may be about to come back.
+func (s *steering) awaits(tables []*ring.Table, alive []ring.Member, now time.Time) bool {
+	if len(s.unread) == 0 || now.Sub(s.splitSince) >= healWait {
+		return false
+	}
+	present := make(map[string]bool, len(alive))
+	for _, m := range alive {
+		present[m.ID] = true // of any boot: an older one will not come back
+	}
+	for _, t := range tables {
+		for _, m := range t.Nodes {
+			if !present[m.ID] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (a *Agent) announceIssued(t *ring.Table) {
+	a.steering.lastIssue = time.Now()
+	a.issued.Add(1)
+	healed := len(a.steering.unread) > 0
+	if healed {
+		a.healed.Add(1)
+	}
+	poke(a.metaNow)
+	a.cfg.Log.Info("issued table", "epoch", t.Epoch, "nodes", len(t.Nodes), "healed", healed)
+}
+
+// newSeed returns the hash seed of a new cluster. It is a secret of the cluster: who
+// knows it can make keys collide.
+func newSeed() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
+}

@@ -1,0 +1,239 @@
+package ring
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// holds returns m as a holder of t.
+func holds(m Member, t *Table) Member {
+	m.Epoch, m.Issuer = t.Epoch, t.Issuer
+	return m
+}
+
+// side lets the nodes plan tables among themselves, count of them: by taking the
+// last one in and out.
+func side(cur *Table, alive []Member, count int) *Table {
+	for i := range count {
+		seen := alive
+		if i%2 == 1 {
+			seen = alive[:len(alive)-1]
+		}
+		if next := Plan(cur, seen, seen[0], 1, fixedSeed); next != nil {
+			cur = next
+		}
+	}
+	return cur
+}
+
+func TestTheLineageThatWins(t *testing.T) {
+	all := nodes("a", "b", "c", "d", "e")
+	common := Plan(nil, all, all[0], 1, fixedSeed)
+	check := func(what string, a, b, want *Table) {
+		t.Helper()
+		got := longestLived([]*Table{a, b})
+		if other := longestLived([]*Table{b, a}); got != other {
+			t.Errorf("%s: the winner depends on the order", what)
+		}
+		if got != want {
+			t.Errorf("%s: %v wins over %v", what, got.Version(), want.Version())
+		}
+	}
+	three := side(common, all[:3], 1)
+	two := side(common, all[3:], 1)
+	check("more nodes of the common table", three, two, three)
+
+	// Newcomers do not count: d and e alone, with three new nodes, at a higher epoch.
+	crowd := side(two, append(slices.Clone(all[3:]), nodes("x", "y", "z")...), 3)
+	if len(crowd.Nodes) < 5 || crowd.Epoch <= three.Epoch {
+		t.Fatal("the crowd is not larger and later")
+	}
+	check("newcomers", three, crowd, three)
+	// Nor do nodes that left the lineage and came back, or restarted.
+	restarted := slices.Clone(all[:3])
+	restarted[1].Boot, restarted[2].Boot = 101, 102
+	check("restarted nodes", side(common, restarted, 1), two, two)
+
+	// Equal otherwise: the higher epoch, then the greater issuer.
+	left, right := side(common, all[:2], 1), side(common, all[2:4], 1)
+	check("greater issuer", left, right, right)
+	later := side(left, append(slices.Clone(all[:2]), node("x", 9)), 1)
+	check("higher epoch", later, right, later)
+}
+
+func TestTheLineageThatWinsWithoutCommonTable(t *testing.T) {
+	a := side(nil, nodes("a", "b"), 6)
+	b := side(nil, nodes("x", "y", "z"), 1)
+	if longestLived([]*Table{a, b}) != b {
+		t.Error("the smaller of two clusters that were founded apart wins")
+	}
+	// One lineage's distant past must not win over its present by having had more
+	// nodes.
+	past := side(nil, nodes("a", "b", "c"), 1)
+	present := side(past, nodes("a", "b"), 2*maxAncestors+2)
+	if present.Descends(past.Version()) {
+		t.Fatal("the lineage is too short for this test")
+	}
+	if longestLived([]*Table{past, present}) != present {
+		t.Error("a lineage's distant past wins over its present")
+	}
+}
+
+func TestHealIsNewerThanEverything(t *testing.T) {
+	all := nodes("a", "b", "c", "d", "e")
+	common := Plan(nil, all, all[0], 1, fixedSeed)
+	left, right := side(common, all[:3], 4), side(common, all[3:], 1)
+	proxy := Member{ID: "p", Boot: 77, Role: RoleProxy, Fingerprint: Fingerprint(), Epoch: 99, Issuer: "gone@1"}
+	alive := []Member{
+		holds(all[0], left), holds(all[1], left), holds(all[2], left),
+		holds(all[3], right), holds(all[4], right), proxy,
+	}
+	healed := Heal([]*Table{left, right}, alive, all[0], 1, nil)
+	checkTable(t, healed)
+	for _, before := range []*Table{common, left, right} {
+		if !healed.Newer(before) {
+			t.Errorf("healed table %v is not newer than %v", healed.Version(), before.Version())
+		}
+	}
+	if healed.Epoch != 100 || !healed.Descends(proxy.Version()) {
+		t.Errorf("healed table %v does not replace the proxy's %v", healed.Version(), proxy.Version())
+	}
+	if healed.Seed != left.Seed || len(healed.Nodes) != 5 {
+		t.Errorf("healed table has seed %d and %d nodes", healed.Seed, len(healed.Nodes))
+	}
+	for p := range Partitions {
+		stays := left.OwnerOf(uint16(p)).Name() == healed.OwnerOf(uint16(p)).Name()
+		if stays && healed.Since[p] != left.Since[p] {
+			t.Fatalf("partition %d lost its data on the winning side", p)
+		}
+		if !stays && healed.Since[p] != healed.Epoch {
+			t.Fatalf("partition %d brings data since %d to %s", p, healed.Since[p], healed.OwnerOf(uint16(p)).ID)
+		}
+	}
+}
+
+func TestHealWithoutTables(t *testing.T) {
+	a := node("a", 1)
+	proxy := Member{ID: "p", Boot: 7, Role: RoleProxy, Epoch: 56, Issuer: "gone@1"}
+	healed := Heal(nil, []Member{a, proxy}, a, 1, fixedSeed)
+	checkTable(t, healed)
+	if healed.Epoch != 57 || healed.Seed != 42 || !healed.Descends(proxy.Version()) || healed.Since[0] != 57 {
+		t.Errorf("healed table is %v, seed %d, ancestors %v, since %d",
+			healed.Version(), healed.Seed, healed.Ancestors, healed.Since[0])
+	}
+	if Heal(nil, []Member{proxy}, proxy, 1, fixedSeed) != nil {
+		t.Error("healed without any node")
+	}
+}
+
+// splitWorld plays a split with data: what each node stores, and what a client on
+// each side wrote last.
+type splitWorld struct {
+	held   map[string]*Table              // by node: its table
+	copies map[string]*[Partitions]stored // by node: what it stores
+	writes int
+}
+
+type stored struct {
+	since uint64
+	value int // 0: nothing
+}
+
+// adopt lets m take table as a node does: copies that are not its own, or that
+// began at another epoch, are dropped.
+func (w *splitWorld) adopt(m Member, table *Table) {
+	mine := w.copies[m.Name()]
+	if mine == nil {
+		mine = new([Partitions]stored)
+		w.copies[m.Name()] = mine
+	}
+	w.held[m.Name()] = table
+	me := uint16(0xFFFE) // nobody
+	if i := table.NodeIndex(m.ID, m.Boot); i >= 0 {
+		me = uint16(i)
+	}
+	for p := range mine {
+		if table.Owner[p] != me {
+			mine[p] = stored{}
+		} else if mine[p].since != table.Since[p] {
+			mine[p] = stored{since: table.Since[p]}
+		}
+	}
+}
+
+// write stores a new value in each partition that one of members may serve by the
+// table that it holds, and notes in last what was acknowledged on this side.
+func (w *splitWorld) write(members []Member, last *[Partitions]int) {
+	for _, m := range members {
+		table := w.held[m.Name()]
+		if table == nil {
+			continue
+		}
+		me := table.NodeIndex(m.ID, m.Boot)
+		for p, o := range table.Owner {
+			if int(o) == me {
+				w.writes++
+				w.copies[m.Name()][p].value = w.writes
+				last[p] = w.writes
+			}
+		}
+	}
+}
+
+// TestHealNeverRevivesOldData splits a cluster at random, lets both sides change and
+// write, and heals it: what is served afterwards is the last write of the winning
+// side or nothing.
+func TestHealNeverRevivesOldData(t *testing.T) {
+	for seed := range uint64(20) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		all := nodes("a", "b", "c", "d", "e")
+		w := &splitWorld{held: map[string]*Table{}, copies: map[string]*[Partitions]stored{}}
+		common := Plan(nil, all, all[0], 1, fixedSeed)
+		var before [Partitions]int
+		for _, m := range all {
+			w.adopt(m, common)
+		}
+		w.write(all, &before)
+
+		cut := 1 + rnd.IntN(4)
+		sides := [][]Member{all[:cut], all[cut:]}
+		lasts := [2][Partitions]int{before, before}
+		tables := []*Table{common, common}
+		for range 4 {
+			i := rnd.IntN(2)
+			seen := sides[i][:1+rnd.IntN(len(sides[i]))]
+			if next := Plan(tables[i], seen, seen[0], 1, fixedSeed); next != nil {
+				tables[i] = next
+				for _, m := range sides[i] {
+					w.adopt(m, next)
+				}
+				w.write(sides[i], &lasts[i])
+			}
+		}
+		var alive []Member
+		for _, m := range all {
+			alive = append(alive, holds(m, w.held[m.Name()]))
+		}
+		winner := 0
+		if longestLived(tables) == tables[1] {
+			winner = 1
+		}
+		healed := Heal(slices.Compact(slices.Clone(tables)), alive, all[0], 1, nil)
+		for _, m := range all {
+			w.adopt(m, healed)
+		}
+		for p := range Partitions {
+			owner := healed.OwnerOf(uint16(p))
+			got := w.copies[owner.Name()][p].value
+			want := lasts[winner][p]
+			// An owner that stayed the same on both sides is the only one that was written
+			// to, wherever it stood.
+			onlyOne := want == before[p] && got > want
+			if got != 0 && got != want && !onlyOne {
+				t.Fatalf("seed %d: partition %d at %s serves write %d, the last one was %d",
+					seed, p, owner.Name(), got, want)
+			}
+		}
+	}
+}
