@@ -30,22 +30,40 @@ type labelled[S any] struct {
 	each  func(s *S, emit func(label string, value float64))
 }
 
+// histogram is a distribution that a snapshot holds as counts.
+type histogram[S any] struct {
+	name string
+	help string
+	// get returns how many observations there were, their sum, and for each upper
+	// bound how many were not above it.
+	get func(*S) (count uint64, sum float64, upTo map[float64]uint64)
+}
+
+// table is what a role exports.
+type table[S any] struct {
+	metrics    []metric[S]
+	labelled   []labelled[S]
+	histograms []histogram[S]
+}
+
 // collector is a prometheus.Collector over one snapshot a scrape. One snapshot,
 // so that figures that belong together (hits and misses) are of one moment.
 type collector[S any] struct {
-	read     func() (*S, error)
-	metrics  []metric[S]
-	labelled []labelled[S]
-	descs    []*prometheus.Desc // of metrics, then of labelled
+	read  func() (*S, error)
+	table table[S]
+	descs []*prometheus.Desc // of the table's metrics, labelled ones, then histograms
 }
 
-func newCollector[S any](labels prometheus.Labels, read func() (*S, error), metrics []metric[S], lab []labelled[S]) *collector[S] {
-	c := &collector[S]{read: read, metrics: metrics, labelled: lab}
-	for _, m := range metrics {
+func newCollector[S any](labels prometheus.Labels, read func() (*S, error), t table[S]) *collector[S] {
+	c := &collector[S]{read: read, table: t}
+	for _, m := range t.metrics {
 		c.descs = append(c.descs, prometheus.NewDesc(m.name, m.help, nil, labels))
 	}
-	for _, m := range lab {
+	for _, m := range t.labelled {
 		c.descs = append(c.descs, prometheus.NewDesc(m.name, m.help, []string{m.label}, labels))
+	}
+	for _, m := range t.histograms {
+		c.descs = append(c.descs, prometheus.NewDesc(m.name, m.help, nil, labels))
 	}
 	return c
 }
@@ -65,13 +83,22 @@ func (c *collector[S]) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.NewInvalidMetric(c.descs[0], err)
 		return
 	}
-	for i, m := range c.metrics {
-		out <- prometheus.MustNewConstMetric(c.descs[i], m.kind, m.get(s))
+	descs := c.descs
+	next := func() (d *prometheus.Desc) {
+		d, descs = descs[0], descs[1:]
+		return d
 	}
-	for i, m := range c.labelled {
-		desc := c.descs[len(c.metrics)+i]
+	for _, m := range c.table.metrics {
+		out <- prometheus.MustNewConstMetric(next(), m.kind, m.get(s))
+	}
+	for _, m := range c.table.labelled {
+		desc := next()
 		m.each(s, func(label string, value float64) {
 			out <- prometheus.MustNewConstMetric(desc, m.kind, value, label)
 		})
+	}
+	for _, m := range c.table.histograms {
+		count, sum, upTo := m.get(s)
+		out <- prometheus.MustNewConstHistogram(next(), count, sum, upTo)
 	}
 }

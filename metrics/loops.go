@@ -18,7 +18,7 @@ func (a *Admin) SetLoops(g *netloop.Group) {
 	a.loops = g
 	a.mu.Unlock()
 	read := func() (*loopSnapshot, error) { return readLoops(g) }
-	a.registry.MustRegister(newCollector(nil, read, nil, loopMetrics))
+	a.registry.MustRegister(newCollector(nil, read, table[loopSnapshot]{labelled: loopMetrics}))
 }
 
 // readLoops visits every loop. After an error a late loop may still write into

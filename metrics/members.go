@@ -96,7 +96,7 @@ func newViewCollector(s Source) prometheus.Collector {
 		t := s.View.Table()
 		return &viewSnapshot{t, s.View.Members(), owned(t, s.ID, s.Boot), s.Gossip()}, nil
 	}
-	return newCollector(memberLabel(s), read, viewMetrics, viewLabelled)
+	return newCollector(memberLabel(s), read, table[viewSnapshot]{metrics: viewMetrics, labelled: viewLabelled})
 }
 
 func memberLabel(s Source) prometheus.Labels { return prometheus.Labels{"member": s.ID} }

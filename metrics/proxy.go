@@ -30,7 +30,7 @@ func (a *Admin) AddProxy(s Source, p Proxy) {
 		}, err
 	}
 	a.add(&member{source: s, ready: p.Ready, figures: figures},
-		newCollector(memberLabel(s), read, proxyMetrics, proxyLabelled), newViewCollector(s))
+		newCollector(memberLabel(s), read, table[proxy.Stats]{metrics: proxyMetrics, labelled: proxyLabelled}), newViewCollector(s))
 }
 
 // The names begin with dunlin_proxy_ because a node has figures of the same

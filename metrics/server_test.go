@@ -15,6 +15,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/node"
 	"github.com/dunlin-cache/dunlin/proxy"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -28,6 +29,14 @@ type fakeProxy struct {
 
 func (f *fakeProxy) Stats() (proxy.Stats, error) { return f.stats, f.err }
 func (f *fakeProxy) Ready() bool                 { return f.ready }
+
+type fakeNode struct {
+	stats   node.Stats
+	serving bool
+}
+
+func (f *fakeNode) Stats() (node.Stats, error) { return f.stats, nil }
+func (f *fakeNode) Serving() bool              { return f.serving }
 
 type fakeView struct {
 	table   *ring.Table
@@ -210,6 +219,16 @@ func TestMetricsText(t *testing.T) {
 		`dunlin_members{member="p",role="node"} 2`,
 		`dunlin_members{member="p",role="proxy"} 1`,
 		`dunlin_loop_connections{loop="0"} 0`,
+		`dunlin_node_commands_total{command="get",member="n1"} 6`,
+		`dunlin_node_keys{member="n1"} 123`,
+		`dunlin_node_memory_bytes{class="index",member="n1"} 64`,
+		`dunlin_partitions_owned{member="n1"} 2048`,
+		`dunlin_node_batch_requests_bucket{member="n1",le="0"} 0`,
+		`dunlin_node_batch_requests_bucket{member="n1",le="1"} 2`,
+		`dunlin_node_batch_requests_bucket{member="n1",le="3"} 5`,
+		`dunlin_node_batch_requests_bucket{member="n1",le="2047"} 5`,
+		`dunlin_node_batch_requests_bucket{member="n1",le="+Inf"} 6`,
+		`dunlin_node_batch_requests_sum{member="n1"} 8`,
 	} {
 		if !strings.Contains(body, want+"\n") {
 			t.Errorf("GET /metrics has not %s", want)
@@ -280,5 +299,10 @@ func everything(t *testing.T) *Admin {
 	p.stats.Commands[command.ClientSetName] = 2
 	p.stats.Clients = 9
 	a.AddProxy(source("p", 3, twoNodes()), p)
+	n := &fakeNode{serving: true}
+	n.stats.Commands[command.Get] = 6
+	n.stats.Requests, n.stats.Hits, n.stats.Engine.Keys, n.stats.Engine.Index = 8, 4, 123, 64
+	n.stats.BatchSizes[1], n.stats.BatchSizes[2], n.stats.BatchSizes[12] = 2, 3, 1
+	a.AddNode(source("n1", 1, twoNodes()), n)
 	return a
 }

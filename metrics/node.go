@@ -1,0 +1,136 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dunlin-cache/dunlin/node"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// Node is what the admin server asks of a *node.Node.
+type Node interface {
+	Stats() (node.Stats, error)
+	Serving() bool
+}
+
+// AddNode has a node watched.
+func (a *Admin) AddNode(s Source, n Node) {
+	read := func() (*node.Stats, error) {
+		stats, err := n.Stats()
+		return &stats, err
+	}
+	figures := func() (Member, error) {
+		stats, err := n.Stats()
+		return Member{
+			Role:              ring.RoleNode.String(),
+			Keys:              stats.Engine.Keys,
+			MemoryUsed:        stats.Engine.Used,
+			MemoryMax:         stats.Engine.Max,
+			Hits:              stats.Hits,
+			Misses:            stats.Misses,
+			Clients:           stats.Clients,
+			Commands:          stats.Requests,
+			CommandsPerSecond: stats.OpsPerSec,
+		}, err
+	}
+	t := table[node.Stats]{metrics: nodeMetrics, labelled: nodeLabelled, histograms: nodeHistograms}
+	a.add(&member{source: s, ready: n.Serving, figures: figures}, newCollector(memberLabel(s), read, t), newViewCollector(s))
+}
+
+var nodeMetrics = []metric[node.Stats]{
+	counter("dunlin_node_requests_total", "Requests of all kinds, those that were refused included.",
+		func(s *node.Stats) float64 { return float64(s.Requests) }),
+	counter("dunlin_node_errors_total", "Error replies, redirections apart.",
+		func(s *node.Stats) float64 { return float64(s.Errors) }),
+	counter("dunlin_node_hits_total", "Keys that were looked up and found.",
+		func(s *node.Stats) float64 { return float64(s.Hits) }),
+	counter("dunlin_node_misses_total", "Keys that were looked up and not found.",
+		func(s *node.Stats) float64 { return float64(s.Misses) }),
+	counter("dunlin_node_moved_total", "Commands answered with MOVED, because another node owns the partition.",
+		func(s *node.Stats) float64 { return float64(s.Moved) }),
+	counter("dunlin_node_waits_total", "Commands told to wait for a take-over or a confirmed table.",
+		func(s *node.Stats) float64 { return float64(s.Waits) }),
+
+	gauge("dunlin_node_clients", "Client connections.",
+		func(s *node.Stats) float64 { return float64(s.Clients) }),
+	gauge("dunlin_node_pipes", "Connections of proxies.",
+		func(s *node.Stats) float64 { return float64(s.Pipes) }),
+	gauge("dunlin_node_peers", "Connections of other members.",
+		func(s *node.Stats) float64 { return float64(s.Peers) }),
+	counter("dunlin_node_accepted_connections_total", "Connections accepted.",
+		func(s *node.Stats) float64 { return float64(s.Connections) }),
+	counter("dunlin_node_rejected_connections_total", "Connections refused because there were too many.",
+		func(s *node.Stats) float64 { return float64(s.Rejected) }),
+	counter("dunlin_node_slow_connections_total", "Connections closed because the peer did not read its replies.",
+		func(s *node.Stats) float64 { return float64(s.SlowReaders) }),
+	counter("dunlin_node_received_bytes_total", "Bytes of requests.",
+		func(s *node.Stats) float64 { return float64(s.BytesIn) }),
+	counter("dunlin_node_sent_bytes_total", "Bytes of replies.",
+		func(s *node.Stats) float64 { return float64(s.BytesOut) }),
+	gauge("dunlin_node_largest_input_buffer_bytes", "Largest input that one connection has waiting.",
+		func(s *node.Stats) float64 { return float64(s.InBuffer) }),
+	gauge("dunlin_node_largest_output_buffer_bytes", "Largest output that one connection has waiting.",
+		func(s *node.Stats) float64 { return float64(s.OutBuffer) }),
+
+	gauge("dunlin_node_partitions_serving", "Partitions that are served.",
+		func(s *node.Stats) float64 { return float64(s.Serving) }),
+	gauge("dunlin_node_partitions_waiting", "Partitions that are owned and wait for their take-over.",
+		func(s *node.Stats) float64 { return float64(s.Gained) }),
+	gauge("dunlin_node_fenced", "1 while nothing is served, until another member has confirmed the table.",
+		func(s *node.Stats) float64 { return oneIf(s.Fenced) }),
+
+	gauge("dunlin_node_keys", "Keys stored.",
+		func(s *node.Stats) float64 { return float64(s.Engine.Keys) }),
+	gauge("dunlin_node_expiring_keys", "Keys stored that have an expiry.",
+		func(s *node.Stats) float64 { return float64(s.Engine.Volatile) }),
+	gauge("dunlin_node_memory_used_bytes", "Memory in use by keys, values, index and bookkeeping.",
+		func(s *node.Stats) float64 { return float64(s.Engine.Used) }),
+	gauge("dunlin_node_memory_peak_bytes", "Most memory in use since the start.",
+		func(s *node.Stats) float64 { return float64(s.PeakBytes) }),
+	gauge("dunlin_node_memory_limit_bytes", "Limit of the memory in use.",
+		func(s *node.Stats) float64 { return float64(s.Engine.Max) }),
+	counter("dunlin_node_evicted_keys_total", "Keys evicted to stay within the limit.",
+		func(s *node.Stats) float64 { return float64(s.Engine.Evicted) }),
+	counter("dunlin_node_expired_keys_total", "Keys removed because their time was over.",
+		func(s *node.Stats) float64 { return float64(s.Engine.Expired) }),
+}
+
+var nodeLabelled = []labelled[node.Stats]{
+	{"dunlin_node_commands_total", "Commands executed or redirected.", prometheus.CounterValue, "command",
+		func(s *node.Stats, emit func(string, float64)) { perCommand(s.Commands[:], emit) }},
+	{"dunlin_node_memory_bytes", "Memory in use by what for; the classes add up to dunlin_node_memory_used_bytes.", prometheus.GaugeValue, "class",
+		func(s *node.Stats, emit func(string, float64)) {
+			emit("values", float64(s.Engine.Values)) // with their keys
+			emit("index", float64(s.Engine.Index))
+			emit("slack", float64(s.Engine.Slack))
+			emit("fixed", float64(s.Engine.Fixed))
+		}},
+}
+
+var nodeHistograms = []histogram[node.Stats]{
+	{"dunlin_node_batch_requests", "Requests that arrived together on one connection: what pipelining and proxies gain.",
+		func(s *node.Stats) (uint64, float64, map[float64]uint64) {
+			return powersOfTwo(s.BatchSizes[:], float64(s.Requests))
+		}},
+}
+
+// powersOfTwo makes a histogram of counts of 0, 1, 2-3, 4-7 and so on, the last
+// of which has no upper bound.
+func powersOfTwo(counts []uint64, sum float64) (uint64, float64, map[float64]uint64) {
+	upTo := make(map[float64]uint64, len(counts)-1)
+	total := uint64(0)
+	for i, n := range counts {
+		total += n
+		if i < len(counts)-1 {
+			upTo[float64(uint64(1)<<i-1)] = total
+		}
+	}
+	return total, sum, upTo
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
