@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"ring/gossip":      {"ring"},
 	"node":             {"internal/resp", "internal/netloop", "internal/command", "internal/session", "ring", "node/engine"},
 	"proxy":            {"internal/resp", "internal/netloop", "internal/command", "internal/session", "ring"},
-	"metrics":          {"node", "proxy", "ring", "internal/netloop", "internal/command", "internal/session", "node/engine"},
+	"metrics":          {"node", "proxy", "ring", "internal/netloop", "internal/command"},
 	"cmd/dunlin":       {"node", "proxy", "ring", "ring/gossip", "metrics", "internal/netloop", "internal/command"},
 }
 
