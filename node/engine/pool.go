@@ -126,4 +126,5 @@ func (p *pool) clear() {
 	defer p.mu.Unlock()
 	p.cells.release(0, int(p.fresh)*p.pageSize)
 	p.warm, p.warms, p.cold, p.fresh = 0, 0, 0, 1
+	p.indexPages.Store(0)
 }

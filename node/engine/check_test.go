@@ -1,0 +1,110 @@
+package engine
+
+import "testing"
+
+func (e *Engine) sumsForTest() (sum Sums) {
+	for i := range e.shards {
+		sum.add(e.shards[i].sums)
+	}
+	return sum
+}
+
+// checkSums walks through everything that there is and compares it with what is counted.
+func (e *Engine) checkSums(tb testing.TB) {
+	tb.Helper()
+	e.lockAll()
+	defer e.unlockAll()
+	pages, large := int64(e.pool.warms), int64(0)
+	for i := range e.shards {
+		s := &e.shards[i]
+		var got Sums
+		live := 0
+		for p := range s.partitions {
+			got.Index += s.checkIndex(tb, &s.partitions[p])
+			live += int(s.partitions[p].count)
+		}
+		got.Index += int64(s.spares) * bucketSize
+		clockPages := s.eachRecord(func(ref handle) {
+			h := s.header(ref)
+			got.Keys++
+			got.Values += int64(h.bodyOffset() + h.bodyLen())
+			if s.expireAt(ref, h) != 0 {
+				got.Volatile++
+			}
+			if s.isLarge(h) {
+				large += largeCost(h.bodyLen())
+			}
+		})
+		pages += clockPages
+		want := s.sums
+		want.Hits, want.Misses, want.Evicted, want.Expired = 0, 0, 0, 0
+		if got != want || int64(live) != want.Keys {
+			tb.Errorf("shard %d has %+v and %d entries, counted %+v", i, got, live, want)
+		}
+	}
+	pages += e.pool.indexPages.Load()
+	if want := e.fixed + pages*e.pool.pageCost() + large; e.pool.used.Load() != want {
+		tb.Errorf("%d bytes are counted as used, %d are: %d pages, %d bytes of large bodies", e.pool.used.Load(), want, pages, large)
+	}
+}
+
+// eachRecord calls f for every record in the shard's pages and returns how many pages there are.
+func (s *shard) eachRecord(f func(handle)) (pages int64) {
+	first := s.hand.page
+	for pg := first; pg != 0; {
+		pages++
+		live := 0
+		for h := (hand{page: pg}); h.cell < uint32(s.e.pool.pages[pg].bump); {
+			if ref := s.next(&h); ref != 0 {
+				live++
+				f(ref)
+			}
+		}
+		if live != int(s.e.pool.pages[pg].live) {
+			panic("a page's count of live cells is wrong")
+		}
+		if pg = s.e.pool.pages[pg].ahead; pg == first {
+			break
+		}
+	}
+	return pages
+}
+
+// checkIndex says how many bytes the index has, after it has looked at its shape.
+func (s *shard) checkIndex(tb testing.TB, p *partition) (size int64) {
+	entries := uint32(0)
+	for i := range p.buckets {
+		for b := s.bucketAt(p, i); b != nil; b = s.cells.bucket(b.next, 0) {
+			for j, ref := range b.refs {
+				if ref == 0 {
+					if b.next != 0 {
+						tb.Error("a bucket that is not the last has room")
+					}
+					continue
+				}
+				entries++
+				if s.home(p, b.tags[j]) != s.bucketAt(p, i) {
+					tb.Error("an entry is in the wrong bucket")
+				}
+				if _, tag := s.recordTag(ref, s.header(ref)); tag != b.tags[j] {
+					tb.Error("an entry has the wrong tag")
+				}
+			}
+			if b.next != 0 {
+				size += bucketSize
+			}
+		}
+	}
+	if entries != p.count {
+		tb.Errorf("an index has %d entries, counted %d", entries, p.count)
+	}
+	cell := func(n int) int64 { return int64(s.e.classes.size(s.e.classes.of(n))) }
+	switch granules := int(p.buckets+granule-1) / granule; {
+	case granules == 0:
+		return size
+	case granules == 1:
+		return size + cell(int(maskFor(p.buckets)+1)*bucketSize)
+	default:
+		return size + cell(directoryLen(granules)*handleSize) + int64(granules)*cell(granule*bucketSize)
+	}
+}

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"testing"
+)
+
+// resident is how much memory of the process is in RAM, in bytes.
+func resident(tb testing.TB) int64 {
+	tb.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var size, pages int64
+	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
+		tb.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// TestResidentStaysWithinTheLimit writes several times the limit in changing sizes. What the system says must agree
+// with what is counted.
+func TestResidentStaysWithinTheLimit(t *testing.T) {
+	const limit = 96 << 20
+	debug.FreeOSMemory()
+	before := resident(t)
+	e := open(t, Config{MaxBytes: limit, Shards: 16})
+	value := make([]byte, 3<<20)
+	highest := int64(0)
+	written := 0
+	for i, size := range []int{100, 1000, 40, 30_000, 200, 3 << 20, 500} {
+		for n := 0; n < 2*limit; n += size + 60 {
+			key := binary.BigEndian.AppendUint64([]byte{byte(i)}, uint64(n))
+			mustSet(t, e, uint16(n/(size+60))%Partitions, string(key), value[:size])
+			if written++; written%1024 == 0 || size > 1<<20 {
+				highest = max(highest, e.pool.used.Load())
+			}
+		}
+		if grown := resident(t) - before; grown > limit*110/100 {
+			t.Errorf("after values of %d bytes: %d MiB are resident, the limit is %d", size, grown>>20, limit>>20)
+		}
+	}
+	if highest > limit || highest < limit*9/10 {
+		t.Errorf("%d bytes were used at most, the limit is %d", highest, limit)
+	}
+	e.checkSums(t)
+	e.Reset(1)
+	if grown := resident(t) - before; grown > limit/5 {
+		t.Errorf("after a reset %d MiB are resident", grown>>20)
+	}
+}
+
+func TestEmptyEngineIsSmall(t *testing.T) {
+	e := open(t, Config{MaxBytes: 1 << 30, Shards: 64})
+	if st := e.Stats(); st.Used >= 1<<20 {
+		t.Errorf("an empty engine uses %d bytes", st.Used)
+	}
+}
+
+func TestLargeValues(t *testing.T) {
+	e := open(t, Config{MaxBytes: 200 << 20, Shards: 16})
+	value := make([]byte, 64<<20)
+	for i := range value {
+		value[i] = byte(i ^ i>>8 ^ i>>16)
+	}
+	for i := range 100_000 {
+		mustSet(t, e, uint16(i%Partitions), fmt.Sprint(i), value[:100])
+	}
+	for i := range 8 { // 512 MiB through 200
+		mustSet(t, e, uint16(i), "big", value[i:])
+		if got := get(e, uint16(i), "big"); !bytes.Equal(got, value[i:]) {
+			t.Fatalf("value %d differs", i)
+		}
+	}
+	// The same key over and over, in other sizes: the new body takes the old one's place.
+	for _, n := range []int{64 << 20, 20_000, 64 << 20, 1 << 20, 0, 64 << 20} {
+		mustSet(t, e, 9, "same", value[:n])
+		if got := get(e, 9, "same"); !bytes.Equal(got, value[:n]) {
+			t.Fatalf("value of %d bytes differs", n)
+		}
+	}
+	// Nearly all that there is.
+	most := make([]byte, e.reclaimable()-2*osPage)
+	mustSet(t, e, 10, "most", most)
+	if e.Stats().Used > 200<<20 {
+		t.Errorf("%+v", e.Stats())
+	}
+	e.checkSums(t)
+}
+
+func TestSetMaxBytes(t *testing.T) {
+	e := open(t, Config{MaxBytes: 64 << 20, Shards: 8})
+	value := make([]byte, 300)
+	fill := func() {
+		for i := range 300_000 {
+			mustSet(t, e, uint16(i%Partitions), fmt.Sprint(i), value)
+		}
+	}
+	fill()
+	if err := e.SetMaxBytes(16 << 20); err != nil {
+		t.Fatal(err)
+	}
+	if st := e.Stats(); st.Used > 16<<20 || st.Keys < 30_000 {
+		t.Errorf("after shrinking: %+v", st)
+	}
+	if err := e.SetMaxBytes(128 << 20); err != nil {
+		t.Fatal(err)
+	}
+	fill()
+	if st := e.Stats(); st.Keys != 300_000 {
+		t.Errorf("after growing: %+v", st)
+	}
+	if err := e.SetMaxBytes(1000); err == nil {
+		t.Error("1000 bytes work")
+	}
+	if err := e.SetMaxBytes(1 << 50); err == nil {
+		t.Error("a pebibyte works")
+	}
+	e.checkSums(t)
+}
+
+// TestMemoryFollowsTheSizes fills up with one size of values and then with another: memory must flow from one class
+// of cells to the other, and from shard to shard.
+func TestMemoryFollowsTheSizes(t *testing.T) {
+	const limit = 48 << 20
+	e := open(t, Config{MaxBytes: limit, Shards: 16})
+	fill := func(size int, partitions int) int64 {
+		value := make([]byte, size)
+		for i := range 3 * limit / size {
+			mustSet(t, e, uint16(i%partitions), fmt.Sprint(size, i), value)
+		}
+		st := e.Stats()
+		t.Logf("values of %d bytes over %d partitions: %+v", size, partitions, st)
+		return st.Values
+	}
+	if got := fill(200, Partitions); got < limit*7/10 {
+		t.Errorf("values fill %d bytes of %d", got, limit)
+	}
+	if got := fill(1500, Partitions); got < limit*7/10 {
+		t.Errorf("larger values fill %d bytes of %d", got, limit)
+	}
+	if got := fill(100, 3); got < limit*6/10 {
+		t.Errorf("three shards alone fill %d bytes of %d", got, limit)
+	}
+	e.checkSums(t)
+}

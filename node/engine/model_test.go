@@ -1,0 +1,279 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// model runs the same operations on an engine and on a plain map. Where the engine may evict, what it finds must be
+// what the map has, and what it does not find is forgotten by the map too. Without eviction they must be equal.
+type model struct {
+	tb     testing.TB
+	e      *Engine
+	shadow map[modelKey]modelValue
+	now    int64
+	exact  bool // nothing may be missing
+}
+
+type modelKey struct {
+	p   uint16
+	key string
+}
+
+type modelValue struct {
+	value    string
+	typ      Type
+	expireAt int64
+}
+
+func newModel(tb testing.TB, cfg Config) *model {
+	return &model{tb: tb, e: open(tb, cfg), shadow: map[modelKey]modelValue{}, now: 1_000_000, exact: cfg.Policy == NoEviction}
+}
+
+// expect is what the model has for k; an expired value is forgotten.
+func (m *model) expect(k modelKey) (modelValue, bool) {
+	v, ok := m.shadow[k]
+	if ok && expired(v.expireAt, m.now) {
+		delete(m.shadow, k)
+		return v, false
+	}
+	return v, ok
+}
+
+// missing notes that the engine does not have k.
+func (m *model) missing(k modelKey, what string) {
+	if _, ok := m.expect(k); ok && m.exact {
+		m.tb.Fatalf("%s: %q of partition %d is gone", what, k.key, k.p)
+	}
+	delete(m.shadow, k)
+}
+
+func (m *model) check(k modelKey, item Item, what string) {
+	m.tb.Helper()
+	v, ok := m.expect(k)
+	got := modelValue{string(item.Value()), item.Type(), item.ExpireAt()}
+	if !ok || got != v || string(item.Key()) != k.key {
+		m.tb.Fatalf("%s %q of partition %d: got %.60q of type %d, expiring at %d, want %.60q of %d, %d, known %t", what, k.key, k.p, got.value, got.typ, got.expireAt, v.value, v.typ, v.expireAt, ok)
+	}
+}
+
+func (m *model) find(k modelKey) {
+	with(m.e, k.p, m.now, func(t Txn) {
+		if item, ok := t.Find([]byte(k.key)); ok {
+			m.check(k, item, "find")
+		} else {
+			m.missing(k, "find")
+		}
+	})
+}
+
+func (m *model) set(k modelKey, v modelValue) {
+	with(m.e, k.p, m.now, func(t Txn) {
+		err := t.Set([]byte(k.key), []byte(v.value), v.typ, v.expireAt)
+		switch {
+		case err == nil:
+			m.shadow[k] = v
+		case !errors.Is(err, ErrMemory):
+			m.tb.Fatal(err)
+		case m.e.policy == AllKeys:
+			m.tb.Fatalf("cannot set %d bytes: %v, %+v", len(v.value), err, m.e.sumsForTest())
+		}
+	})
+}
+
+func (m *model) resize(k modelKey, n int, fill byte) {
+	with(m.e, k.p, m.now, func(t Txn) {
+		view, err := t.Resize([]byte(k.key), n)
+		if errors.Is(err, ErrNotFound) {
+			m.missing(k, "resize")
+			return
+		}
+		v, ok := m.expect(k)
+		if !ok {
+			m.tb.Fatalf("resize: %q should not be there: %v", k.key, err)
+		}
+		if err != nil {
+			if m.e.policy == AllKeys || !errors.Is(err, ErrMemory) {
+				m.tb.Fatal(err)
+			}
+			return
+		}
+		want := append([]byte(v.value), make([]byte, max(0, n-len(v.value)))...)[:n]
+		if !bytes.Equal(view, want) {
+			m.tb.Fatalf("resize of %q to %d: wrong bytes", k.key, n)
+		}
+		for i := n / 2; i < n; i++ {
+			view[i], want[i] = fill, fill
+		}
+		v.value = string(want)
+		m.shadow[k] = v
+	})
+}
+
+func (m *model) setExpire(k modelKey, at int64) {
+	with(m.e, k.p, m.now, func(t Txn) {
+		if !t.SetExpire([]byte(k.key), at) {
+			if m.e.policy == AllKeys {
+				m.missing(k, "expire")
+			}
+			return
+		}
+		v, ok := m.expect(k)
+		if !ok {
+			m.tb.Fatalf("expire: %q should not be there", k.key)
+		}
+		v.expireAt = at
+		m.shadow[k] = v
+	})
+}
+
+func (m *model) delete(k modelKey) {
+	with(m.e, k.p, m.now, func(t Txn) {
+		deleted := t.Delete([]byte(k.key))
+		if _, ok := m.expect(k); deleted && !ok || !deleted && ok && m.exact {
+			m.tb.Fatalf("delete of %q: got %t, model has it: %t", k.key, deleted, ok)
+		}
+		delete(m.shadow, k)
+	})
+}
+
+// walk visits the partition wholly and compares both ways.
+func (m *model) walk(p uint16, max int) {
+	seen := map[string]bool{}
+	for cursor, done := uint64(0), false; !done; {
+		cursor, done = m.e.Walk(p, cursor, max, m.now, func(item Item) bool {
+			m.check(modelKey{p, string(item.Key())}, item, "walk")
+			if seen[string(item.Key())] {
+				m.tb.Fatalf("walk met %q twice", item.Key())
+			}
+			seen[string(item.Key())] = true
+			return true
+		})
+	}
+	for k := range m.shadow {
+		if k.p == p && !seen[k.key] {
+			m.missing(k, "walk")
+		}
+	}
+}
+
+func (m *model) drop(p uint16) {
+	before := m.e.Count(p)
+	if n := m.e.Drop(p); n != before {
+		m.tb.Fatalf("dropped %d keys of %d", n, before)
+	}
+	for k := range m.shadow {
+		if k.p == p {
+			delete(m.shadow, k)
+		}
+	}
+}
+
+func (m *model) reset(seed uint64) {
+	m.e.Reset(seed)
+	clear(m.shadow)
+	if st := m.e.Stats(); st.Used != st.Fixed || st.Keys != 0 {
+		m.tb.Fatalf("after a reset: %+v", st)
+	}
+}
+
+// step does one operation, of which op is the kind and a and b say on what.
+func (m *model) step(op byte, a, b uint32) {
+	k := modelKey{uint16(a % 24), fmt.Sprintf("key:%d", a/24%400)}
+	switch {
+	case op < 110:
+		m.set(k, modelValue{modelBytes(b), Type(1 + b%5), m.someExpiry(b)})
+	case op < 190:
+		m.find(k)
+	case op < 205:
+		m.resize(k, modelLen(b), byte(b))
+	case op < 215:
+		m.setExpire(k, m.someExpiry(b))
+	case op < 240:
+		m.delete(k)
+	case op < 246:
+		m.now += int64(b % 1000)
+	case op < 252:
+		m.e.Sweep(m.now, int(b%2000))
+	case op < 254:
+		m.walk(k.p, int(b%100)+1)
+	case b%8 == 0:
+		m.drop(k.p)
+	case b%1024 == 1:
+		m.reset(uint64(b))
+	}
+	if used, max := m.e.pool.used.Load(), m.e.pool.max.Load(); used > max {
+		m.tb.Fatalf("%d bytes are used of %d", used, max)
+	}
+}
+
+// finish compares everything, and the sums with what is there.
+func (m *model) finish() {
+	for p := range uint16(24) {
+		m.walk(p, 50)
+	}
+	m.e.checkSums(m.tb)
+}
+
+func (m *model) someExpiry(b uint32) int64 {
+	if b%3 != 0 {
+		return 0
+	}
+	return m.now + int64(b>>8%5000) - 100
+}
+
+// modelLen is mostly small, sometimes too large for a cell.
+func modelLen(b uint32) int {
+	switch n := int(b >> 9); b % 512 {
+	case 0:
+		return n % 600_000
+	case 1, 2, 3, 4, 5, 6, 7, 8:
+		return n % 60_000
+	default:
+		return n % 300
+	}
+}
+
+func modelBytes(b uint32) string {
+	return string(bytes.Repeat(binary.LittleEndian.AppendUint32(nil, b), modelLen(b)/4+1)[:modelLen(b)])
+}
+
+func TestModel(t *testing.T) {
+	const steps = 60_000
+	run := func(name string, cfg Config) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newModel(t, cfg)
+			r := rand.New(rand.NewPCG(1, uint64(len(name))))
+			for range steps {
+				m.step(byte(r.Uint32()), r.Uint32(), r.Uint32())
+			}
+			m.finish()
+			st := m.e.Stats()
+			t.Logf("%d keys in model, %+v", len(m.shadow), st)
+			if evicts := cfg.Policy != NoEviction; evicts != (st.Evicted > 0) {
+				t.Errorf("%d keys were evicted", st.Evicted)
+			}
+		})
+	}
+	run("tiny, all keys", Config{MaxBytes: 3 << 20, Shards: 4})
+	run("tiny, one shard", Config{MaxBytes: 2 << 20, Shards: 1})
+	run("tiny, volatile", Config{MaxBytes: 3 << 20, Shards: 4, Policy: VolatileTTL})
+	run("full, no eviction", Config{MaxBytes: 3 << 20, Shards: 4, Policy: NoEviction})
+	run("roomy, no eviction", Config{MaxBytes: 1 << 30, Shards: 8, Policy: NoEviction})
+}
+
+func FuzzModel(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 150, 1, 2, 3, 4, 5, 6, 7, 8, 255, 1, 2, 3, 4, 5, 6, 7, 8})
+	f.Fuzz(func(t *testing.T, ops []byte) {
+		m := newModel(t, Config{MaxBytes: 1 << 20, Shards: 2})
+		for ; len(ops) >= 9; ops = ops[9:] {
+			m.step(ops[0], binary.LittleEndian.Uint32(ops[1:]), binary.LittleEndian.Uint32(ops[5:]))
+		}
+		m.finish()
+	})
+}
