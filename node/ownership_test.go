@@ -1,0 +1,185 @@
+package node
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// slotOf is the slot of a key as MOVED names it.
+func slotOf(key string) uint16 { return ring.Slot([]byte(key)) }
+
+func partitionOf(key string) uint16 { return ring.PartitionOf([]byte(key)) }
+
+// setView has a node obey exactly this, past take-overs.
+func setView(n *Node, v *view) {
+	n.tableMu.Lock()
+	defer n.tableMu.Unlock()
+	n.view.Store(v)
+}
+
+// sharedView is a view in which another node owns the partitions of the keys
+// given; all other partitions are served here.
+func sharedView(n *Node, theirs ...string) *view {
+	other := ring.Member{ID: "b", Boot: 2, State: ring.Serving, Addr: "10.0.0.2:6380", Fingerprint: ring.Fingerprint()}
+	t := *tableOf(nil, memberOf(n), other)
+	t.Owner = [ring.Partitions]uint16{}
+	for _, key := range theirs {
+		t.Owner[partitionOf(key)] = 1
+	}
+	v := &view{table: &t, self: 0}
+	for p := range uint16(ring.Partitions) {
+		if v.owns(p) {
+			v.standing[p] = serving
+		}
+	}
+	return v
+}
+
+const (
+	saysNotServed = "(error) CLUSTERDOWN Hash slot not served"
+	saysTryAgain  = "(error) TRYAGAIN this node is taking over the partition of that key, try again in a moment"
+	saysCrossSlot = "(error) CROSSSLOT Keys in request don't hash to the same slot"
+	saysWait      = "(error) DUNLINWAIT"
+)
+
+func moved(key string) string {
+	return fmt.Sprintf("(error) MOVED %d 10.0.0.2:6380", slotOf(key))
+}
+
+func TestWithoutTable(t *testing.T) {
+	n := startBare(t)
+	c := dial(t, n.Addr())
+	c.want("GET k", saysNotServed)
+	c.want("MGET k l", saysCrossSlot)
+	c.want("MGET {k}1 {k}2", saysNotServed)
+	c.want("DBSIZE", saysNotServed)
+	c.want("PING", "PONG")
+	p := openPipeTo(t, n, 1, 0, "common", 1, 2)
+	p.want("GET k", saysWait)
+	if n.Serving() {
+		t.Error("node without a table says that it serves")
+	}
+}
+
+func TestMoved(t *testing.T) {
+	n := startBare(t)
+	setView(n, sharedView(n, "theirs"))
+	c := dial(t, n.Addr())
+	c.want("SET ours 1", "OK")
+	c.want("GET theirs", moved("theirs"))
+	c.want("SET theirs 1", moved("theirs"))
+	c.want("MSETNX {theirs}1 1 {theirs}2 1", moved("theirs"))
+	c.want("MSETNX ours 1 theirs 1", saysCrossSlot)
+
+	// Split commands: served when everything is ours, whatever the slots.
+	c.want("MGET ours also-ours", "1) \"1\"\n2) (nil)")
+	c.want("MGET ours theirs", saysCrossSlot)
+	c.want("DEL {theirs}1 {theirs}2", moved("theirs"))
+
+	// A proxy has already split, and wants to know where to go.
+	p := openPipeTo(t, n, 1, 0, "common", 1, 2)
+	p.want("MGET ours theirs", moved("theirs"))
+}
+
+func TestGainedPartitionsWait(t *testing.T) {
+	n := startBare(t)
+	v := sharedView(n)
+	v.standing[partitionOf("soon")] = gained
+	setView(n, v)
+	c := dial(t, n.Addr())
+	c.want("GET soon", saysTryAgain)
+	c.want("GET now", "(nil)")
+	if n.Serving() {
+		t.Error("node with a gained partition says that it serves")
+	}
+	p := openPipeTo(t, n, 1, 0, "common", 1, 2)
+	p.want("GET soon", saysWait)
+	p.want("GET now", "(nil)")
+}
+
+// TestLatch: what was sent behind a refused command must not overtake it.
+func TestLatch(t *testing.T) {
+	n := startBare(t)
+	v := sharedView(n)
+	v.standing[partitionOf("k")] = gained
+	setView(n, v)
+	p := openPipeTo(t, n, 1, 0, "common", 1, 2)
+	p.want("SET k 1", saysWait)
+	setView(n, v.withGained())
+	p.want("SET k 2", saysWait)
+	p.want("MGET other k", saysWait)
+	p.want("GET unrelated", "(nil)")
+	p.want("GET other", saysWait) // it was refused with k
+	p.want("DUNLIN RETRY", "OK")
+	p.want("SET k 1", "OK")
+	p.want("GET other", "(nil)")
+
+	// Only that pipe sent anything: others are served.
+	q := openPipeTo(t, n, 1, 1, "common", 1, 2)
+	p.want("GET k", `"1"`)
+	q.want("GET k", `"1"`)
+}
+
+func TestWrongType(t *testing.T) {
+	const hash = engine.TypeString + 1
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	const wrong = "(error) WRONGTYPE Operation against a key holding the wrong kind of value"
+	f := func(line, want string) {
+		t.Helper()
+		if err := put(n, "h", "x", hash); err != nil {
+			t.Fatal(err)
+		}
+		c.want(line, want)
+	}
+	for _, line := range []string{
+		"GET h", "GETSET h 1", "GETDEL h", "GETEX h", "STRLEN h", "APPEND h 1", "SETRANGE h 0 1", "GETRANGE h 0 1",
+		"INCR h", "INCRBYFLOAT h 1", "SET h 1 GET", "SET h 1 NX GET", "SET h 1 XX GET",
+	} {
+		f(line, wrong)
+	}
+	f("MGET h", "1) (nil)")
+	f("SET h 1", "OK")
+	f("SET h 1 XX", "OK")
+	f("SETNX h 1", "(integer) 0")
+	f("MSETNX h 1", "(integer) 0")
+	f("EXISTS h", "(integer) 1")
+	f("EXPIRE h 100", "(integer) 1")
+	f("DEL h", "(integer) 1")
+	f("SCAN 0 COUNT 1000 TYPE string", "1) \"0\"\n2) (empty array)")
+}
+
+func TestOutOfMemory(t *testing.T) {
+	const oom = "(error) OOM command not allowed when used memory > 'maxmemory'."
+	n := startNode(t, func(c *Config) { c.Memory, c.Policy = 8<<20, engine.NoEviction })
+	c := dial(t, n.Addr())
+	value := make([]byte, 100<<10)
+	full := false
+	for i := range 200 {
+		c.sendArgs([]byte("SET"), fmt.Append(nil, "fill:", i), value)
+		if full = c.next() == oom; full {
+			break
+		}
+	}
+	if !full {
+		t.Fatal("20 MB fit into 8 MB")
+	}
+	c.sendArgs([]byte("SET"), []byte("k"), value, []byte("GET"))
+	if got := c.next(); got != oom {
+		t.Errorf("SET GET answers %.40s, want one error", got)
+	}
+	c.sendArgs([]byte("MSET"), []byte("k"), value, []byte("l"), value)
+	if got := c.next(); got != oom {
+		t.Errorf("MSET answers %.40s, want %s", got, oom)
+	}
+	c.sendArgs([]byte("SETRANGE"), []byte("new"), []byte("200000"), []byte("x"))
+	if got := c.next(); got != oom {
+		t.Errorf("SETRANGE answers %.40s, want %s", got, oom)
+	}
+	c.want("EXISTS new", "(integer) 0")
+	c.want("DEL fill:0", "(integer) 1")
+	c.want("SET small 1", "OK")
+}
