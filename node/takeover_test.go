@@ -1,0 +1,361 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// startPair starts two nodes on loops of their own, without a table.
+func startPair(t *testing.T) (a, b *Node) {
+	a = startBare(t, func(c *Config) { c.ID, c.Boot = "a", 1 })
+	b = startBare(t, func(c *Config) { c.ID, c.Boot = "b", 2 })
+	return a, b
+}
+
+// keyIn returns a key of which the table gives the partition to the owner.
+func keyIn(t *testing.T, table *ring.Table, owner int) string {
+	t.Helper()
+	for i := range 10_000 {
+		key := "key" + string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i/676))
+		if int(table.Owner[partitionOf(key)]) == owner {
+			return key
+		}
+	}
+	t.Fatalf("no key of node %d", owner)
+	return ""
+}
+
+func TestFirstTableWaitsForTheOthers(t *testing.T) {
+	a, b := startPair(t)
+	table := tableOf(nil, memberOf(a), memberOf(b))
+	// b is known, but does not answer yet: its loops are held.
+	release := holdLoops(t, b)
+	a.SetTable(table)
+	key := keyIn(t, table, 0)
+	c := dial(t, a.Addr())
+	c.want("GET "+key, saysTryAgain)
+	release()
+	eventually(t, "a serves", a.Serving)
+	c.want("GET "+key, "(nil)")
+	// By the hand-over b obeys the table as well, and takes over its own part.
+	eventually(t, "b serves", b.Serving)
+	if got := b.view.Load().epoch(); got != table.Epoch {
+		t.Errorf("b obeys epoch %d, want %d", got, table.Epoch)
+	}
+}
+
+// holdLoops stops the loops of a node until release is called.
+func holdLoops(t *testing.T, n *Node) (release func()) {
+	t.Helper()
+	held := make(chan struct{})
+	var holding sync.WaitGroup
+	for _, l := range n.cfg.Group.Loops() {
+		holding.Add(1)
+		l.Post(func() { holding.Done(); <-held })
+	}
+	holding.Wait()
+	release = sync.OnceFunc(func() { close(held) })
+	t.Cleanup(release)
+	return release
+}
+
+func TestMoveBetweenNodes(t *testing.T) {
+	a, b := startPair(t)
+	first := tableOf(nil, memberOf(a), memberOf(b))
+	a.SetTable(first)
+	eventually(t, "both serve", func() bool { return a.Serving() && b.Serving() })
+	key := keyIn(t, first, 0)
+	ca, cb := dial(t, a.Addr()), dial(t, b.Addr())
+	ca.want("SET "+key+" old", "OK")
+	ca.want("SET {"+key+"}2 old", "OK")
+
+	// The newer table reaches b only; b hands it to a before it serves.
+	second := assign(first, partitionOf(key), 1)
+	b.SetTable(second)
+	eventually(t, "b serves what it gained", b.Serving)
+	cb.want("GET "+key, "(nil)")
+	cb.want("SET "+key+" new", "OK")
+	if got := ca.do("GET " + key); got == `"old"` {
+		t.Error("the previous owner still serves")
+	}
+	if got := a.engine.Count(partitionOf(key)); got != 0 {
+		t.Errorf("the previous owner keeps %d keys", got)
+	}
+
+	// Back again: what a once had is gone for good.
+	third := assign(second, partitionOf(key), 0)
+	a.SetTable(third)
+	eventually(t, "a serves again", a.Serving)
+	ca.want("GET "+key, "(nil)")
+}
+
+// TestNewSinceDropsData: our own partition begins anew, as when we were away and
+// somebody else had it meanwhile.
+func TestNewSinceDropsData(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	c.want("SET k v", "OK")
+	c.want("SET stays v", "OK")
+	n.SetTable(assign(n.view.Load().table, partitionOf("k"), 0))
+	eventually(t, "it serves again", n.Serving)
+	c.want("GET k", "(nil)")
+	c.want("GET stays", `"v"`)
+}
+
+func TestOldTablesAreIgnored(t *testing.T) {
+	n := startNode(t)
+	first := n.view.Load().table
+	second := assign(first, partitionOf("k"), 0)
+	n.SetTable(second)
+	dial(t, n.Addr()).want("SET k v", "OK")
+	n.SetTable(first)
+	n.SetTable(second)
+	n.SetTable(nil)
+	if got := n.view.Load().table; got != second {
+		t.Errorf("obeys epoch %d, want %d", got.Epoch, second.Epoch)
+	}
+	dial(t, n.Addr()).want("GET k", `"v"`)
+}
+
+// TestDeadNodeIsNotWaitedForForEver: a newer table without it ends the wait.
+func TestDeadNodeIsNotWaitedForForEver(t *testing.T) {
+	a := startBare(t)
+	gone := ring.Member{ID: "b", Boot: 2, State: ring.Serving, Addr: "127.0.0.1:1", Fingerprint: ring.Fingerprint()}
+	first := tableOf(nil, memberOf(a), gone)
+	a.SetTable(first)
+	if a.Serving() {
+		t.Fatal("serves without b's word")
+	}
+	a.SetTable(tableOf(first, memberOf(a)))
+	eventually(t, "a serves without b", a.Serving)
+	dial(t, a.Addr()).want("SET k v", "OK")
+}
+
+// TestForeignTableIsNotAcknowledged: a node of another lineage does not follow
+// ours, so it must not say that it does.
+func TestForeignTableIsNotAcknowledged(t *testing.T) {
+	n := startNode(t)
+	other := *n.view.Load().table
+	other.Epoch, other.Issuer = 9, "someone@else"
+	p, err := dialPeer(t.Context(), n.Addr(), nil, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	if epoch, err := p.take(other.Encode()); err == nil {
+		t.Errorf("acknowledged epoch %d of a foreign table", epoch)
+	}
+	if _, err := p.call("TAKE", "nonsense"); err == nil {
+		t.Error("acknowledged nonsense")
+	}
+	mine := n.view.Load().table
+	if epoch, err := p.take(mine.Encode()); err != nil || epoch != mine.Epoch {
+		t.Errorf("its own table: epoch %d, %v", epoch, err)
+	}
+}
+
+func TestFetchTable(t *testing.T) {
+	n := startBare(t)
+	if got, err := FetchTable(t.Context(), n.Addr(), nil); got != nil || err != nil {
+		t.Errorf("without a table: %v, %v; want none", got, err)
+	}
+	n.SetTable(soleTable(n))
+	got, err := FetchTable(t.Context(), n.Addr(), nil)
+	if err != nil || got.Version() != n.view.Load().table.Version() {
+		t.Errorf("got %v, %v", got, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := FetchTable(ctx, n.Addr(), nil); err == nil {
+		t.Error("no error from a context that has ended")
+	}
+}
+
+// fakeSource is a gossip agent that confirms when it is told to.
+type fakeSource struct {
+	mu      sync.Mutex
+	table   *ring.Table
+	asked   int
+	confirm chan *ring.Table // nil values: an error
+}
+
+func (s *fakeSource) Table() *ring.Table {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table
+}
+
+func (s *fakeSource) Adopt(t *ring.Table) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	newer := t.Newer(s.table)
+	if newer {
+		s.table = t
+	}
+	return newer
+}
+
+func (s *fakeSource) Confirm(ctx context.Context) (*ring.Table, error) {
+	s.mu.Lock()
+	s.asked++
+	s.mu.Unlock()
+	select {
+	case t := <-s.confirm:
+		if t == nil {
+			return nil, errors.New("nobody answers")
+		}
+		return t, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (s *fakeSource) times() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
+func TestFence(t *testing.T) {
+	n := startNode(t)
+	table := n.view.Load().table
+	source := &fakeSource{table: table, confirm: make(chan *ring.Table)}
+	n.SetAgent(source)
+	c := dial(t, n.Addr())
+	c.want("SET k v", "OK")
+	p := openPipeTo(t, n, 1, 0, "common", 1, 2)
+
+	n.Fence("test")
+	c.want("GET k", saysTryAgain)
+	c.want("DBSIZE", saysTryAgain)
+	p.want("GET k", saysWait)
+	c.want("PING", "PONG")
+	if n.Serving() {
+		t.Error("a fenced node says that it serves")
+	}
+	source.confirm <- nil // one attempt fails
+	eventually(t, "it asks again", func() bool { return source.times() == 2 })
+	c.want("GET k", saysTryAgain)
+	source.confirm <- table
+	eventually(t, "the fence is lifted", n.Serving)
+	c.want("GET k", `"v"`)
+}
+
+// TestFenceDropsWhatWasLost: the table heard after a stall has given a partition
+// away and back.
+func TestFenceDropsWhatWasLost(t *testing.T) {
+	n := startNode(t)
+	table := n.view.Load().table
+	source := &fakeSource{table: table, confirm: make(chan *ring.Table)}
+	n.SetAgent(source)
+	c := dial(t, n.Addr())
+	c.want("SET k v", "OK")
+	c.want("SET stays v", "OK")
+	n.Fence("test")
+	source.confirm <- assign(table, partitionOf("k"), 0)
+	eventually(t, "the fence is lifted", n.Serving)
+	c.want("GET k", "(nil)")
+	c.want("GET stays", `"v"`)
+}
+
+// TestDoubtsDuringConfirmation: what was heard before the last stall may be old.
+func TestDoubtsDuringConfirmation(t *testing.T) {
+	n := startNode(t)
+	table := n.view.Load().table
+	source := &fakeSource{table: table, confirm: make(chan *ring.Table)}
+	n.SetAgent(source)
+	n.Fence("first")
+	eventually(t, "it asks", func() bool { return source.times() == 1 })
+	n.Fence("second")
+	source.confirm <- table
+	eventually(t, "it asks again", func() bool { return source.times() == 2 })
+	if n.Serving() {
+		t.Error("serves on what it heard before the second doubt")
+	}
+	source.confirm <- table
+	eventually(t, "the fence is lifted", n.Serving)
+}
+
+// TestStallFences: a loop that stood still fences the node before it reads.
+func TestStallFences(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group, c.StallLimit = newGroup(t, 1), 150*time.Millisecond })
+	table := n.view.Load().table
+	source := &fakeSource{table: table, confirm: make(chan *ring.Table)}
+	n.SetAgent(source)
+	c := dial(t, n.Addr())
+	c.want("SET k v", "OK")
+
+	release := holdLoops(t, n)
+	c.send("GET k") // waits in the socket
+	time.AfterFunc(300*time.Millisecond, release)
+	if got := c.next(); got != saysTryAgain {
+		t.Errorf("first reply after a stall is %s, want %s", got, saysTryAgain)
+	}
+	source.confirm <- table
+	eventually(t, "the fence is lifted", n.Serving)
+	c.want("GET k", `"v"`)
+}
+
+// TestNoTwoOwners moves a partition to and fro: at no moment may both nodes serve
+// it.
+func TestNoTwoOwners(t *testing.T) {
+	a, b := startPair(t)
+	table := tableOf(nil, memberOf(a), memberOf(b))
+	a.SetTable(table)
+	eventually(t, "both serve", func() bool { return a.Serving() && b.Serving() })
+	key := keyIn(t, table, 0)
+	p := partitionOf(key)
+
+	stop := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			// Two nodes' views cannot be read at one moment: read a's around b's.
+			before := a.view.Load()
+			theirs := b.view.Load().standing[p] == serving
+			if theirs && before.standing[p] == serving && a.view.Load() == before {
+				t.Error("both nodes serve the partition")
+				return
+			}
+		}
+	})
+	for i := range 20 {
+		owner := uint16((i + 1) % 2)
+		table = assign(table, p, owner)
+		nodes := []*Node{a, b}
+		nodes[owner].SetTable(table)
+		eventually(t, "the new owner serves", nodes[owner].Serving)
+	}
+	close(stop)
+	watch.Wait()
+}
+
+func TestBarrierWaitsForLoops(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	held, holding := make(chan struct{}), make(chan struct{})
+	n.workers[0].loop.Post(func() { close(holding); <-held })
+	<-holding
+	installed := make(chan struct{})
+	go func() {
+		n.SetTable(assign(n.view.Load().table, 5, 0))
+		close(installed)
+	}()
+	eventually(t, "the new view is published", func() bool { return n.view.Load().epoch() == 2 })
+	select {
+	case <-installed:
+		t.Error("SetTable returned while a loop may still be executing under the old table")
+	default:
+	}
+	close(held)
+	<-installed
+}
