@@ -32,6 +32,9 @@ func (p *password) accepts(user, candidate []byte) bool {
 	return string(user) == "default" && (right || !p.set)
 }
 
+// AuthFailures is how many wrong passwords all connections have tried.
+func (s *Server) AuthFailures() int64 { return s.authFailures.Load() }
+
 // CheckAuth returns the error text with which c is refused to a connection
 // that has not authenticated, or "".
 func (s *Server) CheckAuth(st *State, c *command.Command) string {
@@ -50,6 +53,7 @@ func (s *Server) authenticate(st *State, user, pass, dst []byte) (out []byte, a 
 		return dst, ActionNone, true
 	}
 	st.AuthFailures++
+	s.authFailures.Add(1)
 	if st.AuthFailures >= maxAuthFailures {
 		a = ActionCloseAfterReply
 	}

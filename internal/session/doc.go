@@ -3,13 +3,16 @@
 // CLUSTER, TIME and their like. A node and a proxy answer them alike, so both
 // call this package. It holds no socket and starts no goroutine.
 //
-// Terms
+// # Terms
 //
-//	State   what the server remembers of one client connection
-//	Server  what all connections of a process share: password, settings, ids
-//	Action  what the caller must do after it has sent the reply
-//	View    the cluster as the CLUSTER commands show it
-//	Info    the numbers that INFO shows; Counters are those that add up over nodes
+//   - State: what the server remembers of one client connection.
+//   - Server: what all connections of a process share: password, settings, ids.
+//   - Action: what the caller must do besides sending the reply.
+//   - View: the cluster as the CLUSTER commands show it.
+//   - Info: the numbers that INFO shows. Counters are those of them that add up
+//     over nodes.
+//
+// # A request's way
 //
 // A caller treats each request like this:
 //
@@ -30,6 +33,9 @@
 // loops, so the caller visits each loop, adds lines with AppendClientLine and
 // encodes them with AppendClientList.
 //
+// Whether a connection has authenticated may change with each Do (AUTH, HELLO,
+// RESET): the caller then gives its parser other limits.
+//
 // # Invariants and ownership
 //
 //   - A State belongs to the loop of its connection. No method of State or
@@ -43,6 +49,6 @@
 //   - The protocol version of a State changes before the reply that announces
 //     it is encoded, so that requests pipelined behind HELLO are answered in the
 //     new version.
-//   - Every text is that of Redis 7, checked against a real redis-server by the
-//     conversations in testdata.
+//   - Every text is that of Redis 7. The conversations in testdata are held with a
+//     real redis-server too; where Dunlin differs on purpose, they say why.
 package session

@@ -13,8 +13,6 @@ func (s *Server) infoServer(t *text, _ *Info) {
 	now := s.o.Now()
 	uptime := max(0, int64(now.Sub(s.o.Start).Seconds()))
 	t.line("redis_version", RedisVersion)
-	t.line("redis_git_sha1", "00000000")
-	t.number("redis_git_dirty", 0)
 	t.line("redis_build_id", "0")
 	t.line("dunlin_version", s.o.Version)
 	t.line("dunlin_role", s.o.Role)
@@ -30,12 +28,7 @@ func (s *Server) infoServer(t *text, _ *Info) {
 	t.number("server_time_usec", now.UnixMicro())
 	t.number("uptime_in_seconds", uptime)
 	t.number("uptime_in_days", uptime/86400)
-	t.number("hz", 10)
-	t.number("configured_hz", 10)
-	t.number("lru_clock", now.Unix()&(1<<24-1))
-	t.line("executable", "")
 	t.line("config_file", "")
-	t.number("io_threads_active", 0)
 }
 
 func (s *Server) infoClients(t *text, in *Info) {
@@ -63,7 +56,7 @@ func (s *Server) infoMemory(t *text, in *Info) {
 	t.zeros("used_memory_lua", "used_memory_scripts", "number_of_cached_scripts")
 	t.bytes("maxmemory", in.MaxMemory)
 	t.line("maxmemory_policy", s.config.get("maxmemory-policy"))
-	t.ratio("allocator_frag_ratio", in.UsedMemory, in.UsedMemory, false)
+	t.line("allocator_frag_ratio", "1.00") // UsedMemory is what is taken from the system already
 	t.zeros("allocator_frag_bytes")
 	t.ratio("mem_fragmentation_ratio", in.RSS, in.UsedMemory, false)
 	t.number("mem_fragmentation_bytes", in.RSS-in.UsedMemory)

@@ -38,13 +38,14 @@ type ServerOptions struct {
 
 // Server is what all connections of a process share. It is safe for all loops.
 type Server struct {
-	o           ServerOptions
-	password    password
-	lastID      atomic.Uint64
-	config      config
-	topology    topologyCache
-	totalMemory int64 // bytes of the machine, for INFO
-	osName      string
+	o            ServerOptions // Password is cleared
+	password     password
+	lastID       atomic.Uint64
+	authFailures atomic.Int64
+	config       config
+	topology     topologyCache
+	totalMemory  int64 // bytes of the machine, for INFO
+	osName       string
 }
 
 // NewServer completes o with defaults. Of the password it keeps a digest only.
