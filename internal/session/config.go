@@ -11,7 +11,8 @@ import (
 
 const defaultMaxClients = 10000
 
-// config holds the values of the parameters, in the order of that table.
+// config holds the values of the parameters, in the order of that table. They
+// are this process's alone, and its end forgets what CONFIG SET changed.
 // Reading is rare (a CONFIG command, an accept, a timer), so a plain lock does.
 type config struct {
 	mu     sync.Mutex

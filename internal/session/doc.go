@@ -41,7 +41,7 @@
 //   - A State belongs to the loop of its connection. No method of State or
 //     Server may be called with it from elsewhere.
 //   - A Server is shared by all loops. What can change in it (settings, ids) is
-//     atomic or behind the lock of Config, and is never held across a hook.
+//     atomic or behind a lock that is never held across a hook.
 //   - Hooks of ServerOptions are called on the loop of the connection that gave
 //     the command and must not block.
 //   - args are only read, and nothing keeps a view of them after the return.

@@ -124,9 +124,15 @@ func TestCountersOfOtherVersions(t *testing.T) {
 	}
 	f("*0\r\n", Counters{}, true)
 	f("*2\r\n:5\r\n:6\r\n", Counters{Keys: 5, Expires: 6}, true)
-	longer := append([]byte(nil), AppendCounters(nil, &Counters{Keys: 5})...)
-	longer = append([]byte("*28"), longer[3:]...)
-	f(string(longer)+":9\r\n", Counters{Keys: 5}, len(InfoCounters) == 27)
+	longer := resp.AppendArray(nil, len(InfoCounters)+1)
+	for i := range len(InfoCounters) + 1 {
+		longer = resp.AppendInt(longer, int64(i))
+	}
+	var counted Counters
+	for i := range InfoCounters {
+		*InfoCounters[i].Field(&counted) = int64(i)
+	}
+	f(string(longer), counted, true)
 	f("*2\r\n:5\r\n", Counters{}, false)
 	f("*1\r\n:5\r\n:6\r\n", Counters{}, false)
 	f("*1\r\n$1\r\n5\r\n", Counters{}, false)
