@@ -208,8 +208,7 @@ func (m *member) run(args ...string) {
 	cmd := exec.Command(binary(m.t), args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(cleanEnviron(), m.env...)
-	// The kernel ends it when this process dies, whatever the reason.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	endWithUs(cmd)
 	if err := cmd.Start(); err != nil {
 		m.t.Fatalf("cannot start %s: %v", m.id, err)
 	}
@@ -223,6 +222,9 @@ func (m *member) run(args ...string) {
 		m.t.Cleanup(m.cleanup)
 	}
 }
+
+// endWithUs has the kernel end a process when this one dies, whatever the reason.
+func endWithUs(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 func (m *member) cleanup() {
 	m.kill()

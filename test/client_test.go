@@ -1,0 +1,166 @@
+package test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// replyTimeout is for how long a test waits for one reply. It is above the 5 s for
+// which a proxy holds a command, so that a hang and a late answer can be told apart.
+const replyTimeout = 10 * time.Second
+
+// wire is a plain connection: what it sends and receives is exactly what the
+// test says, where a client library would repair, retry and reorder.
+type wire struct {
+	t    testing.TB
+	conn net.Conn
+	in   []byte // received and not yet returned
+}
+
+func dialWire(t testing.TB, addr string) *wire {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", addr, replyTimeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return &wire{t: t, conn: conn}
+}
+
+func (w *wire) send(b []byte) {
+	w.t.Helper()
+	_ = w.conn.SetWriteDeadline(time.Now().Add(replyTimeout))
+	if _, err := w.conn.Write(b); err != nil {
+		w.t.Fatalf("cannot send: %v", err)
+	}
+}
+
+// read returns the next whole reply, or io.EOF if the connection was closed
+// between two replies. A connection closed within one is another error.
+func (w *wire) read() ([]byte, error) {
+	_ = w.conn.SetReadDeadline(time.Now().Add(replyTimeout))
+	var s resp.Scanner
+	piece := make([]byte, 64<<10)
+	for {
+		switch s.Scan(w.in) {
+		case resp.Done:
+			reply := w.in[:s.Len():s.Len()]
+			w.in = w.in[s.Len():]
+			return reply, nil
+		case resp.Malformed:
+			return nil, fmt.Errorf("malformed reply %.100q", w.in)
+		}
+		n, err := w.conn.Read(piece)
+		w.in = append(w.in, piece[:n]...)
+		if err != nil && n == 0 {
+			if len(w.in) > 0 {
+				return nil, fmt.Errorf("closed within a reply, after %.100q: %w", w.in, err)
+			}
+			return nil, err
+		}
+	}
+}
+
+// do sends a request line in redis-cli's quoting.
+func (w *wire) do(line string) []byte {
+	w.t.Helper()
+	var p resp.Parser
+	if p.Parse([]byte(line+"\r\n")) != resp.Done {
+		w.t.Fatalf("cannot split %q: %s", line, p.Err())
+	}
+	w.send(resp.AppendRequest(nil, p.Args()...))
+	return w.next()
+}
+
+// next is read for tests that know what comes; nil stands for the end.
+func (w *wire) next() []byte {
+	w.t.Helper()
+	reply, err := w.read()
+	if err != nil && err != io.EOF && !strings.Contains(err.Error(), "connection reset") {
+		w.t.Fatal(err)
+	}
+	return reply
+}
+
+// want sends a line and compares its reply as text.
+func (w *wire) want(line, want string) {
+	w.t.Helper()
+	if got := text(w.do(line)); got != want {
+		w.t.Errorf("%s answers\n%s\nwant\n%s", line, got, want)
+	}
+}
+
+// text shows a reply as redis-cli does, "(closed)" for nil.
+func text(reply []byte) string {
+	if reply == nil {
+		return "(closed)"
+	}
+	shown, _ := format(reply, "")
+	return shown
+}
+
+// format shows the first reply of b, nested ones indented, and returns the rest.
+func format(b []byte, indent string) (shown string, rest []byte) {
+	head, rest, _ := bytes.Cut(b, []byte("\r\n"))
+	line := string(head[1:])
+	n, _ := strconv.Atoi(line) // where it is a length
+	switch kind := head[0]; {
+	case kind == '+':
+		return line, rest
+	case kind == '-':
+		return "(error) " + line, rest
+	case kind == ':':
+		return "(integer) " + line, rest
+	case kind == ',':
+		return "(double) " + line, rest
+	case kind == '#':
+		return map[string]string{"t": "(true)", "f": "(false)"}[line], rest
+	case kind == '_' || n < 0:
+		return "(nil)", rest
+	case kind == '$' || kind == '=':
+		return quote(rest[:n]), rest[n+2:]
+	default:
+		name := map[byte]string{'*': "array", '~': "set", '%': "map", '>': "push"}[kind]
+		if kind == '%' {
+			n *= 2
+		}
+		return formatItems(n, name, rest, indent)
+	}
+}
+
+func formatItems(n int, name string, rest []byte, indent string) (string, []byte) {
+	if n == 0 {
+		return "(empty " + name + ")", rest
+	}
+	deeper := indent + strings.Repeat(" ", len(strconv.Itoa(n))+2)
+	lines := make([]string, n)
+	for i := range lines {
+		lines[i], rest = format(rest, deeper)
+		lines[i] = fmt.Sprintf("%d) %s", i+1, lines[i])
+	}
+	return strings.Join(lines, "\n"+indent), rest
+}
+
+// quote shows a bulk; bytes that do not print are hexadecimal.
+func quote(b []byte) string {
+	out := []byte{'"'}
+	for _, c := range b {
+		switch {
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		case c >= ' ' && c < 0x7F:
+			out = append(out, c)
+		default:
+			out = fmt.Appendf(out, `\x%02x`, c)
+		}
+	}
+	return string(append(out, '"'))
+}
