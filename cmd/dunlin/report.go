@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"text/tabwriter"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/dunlin-cache/dunlin/metrics"
 )
@@ -13,39 +14,40 @@ import (
 //
 //	cluster dunlin   epoch 7   3 nodes, 1 proxy   4096 partitions
 //
-//	MEMBER  ROLE   STATE    EPOCH  PARTITIONS  KEYS  MEMORY            HIT RATIO  OPS/S  CLIENTS  ADDRESS
-//	n1      node   serving      7        1365  1234  12 MiB of 1 GiB      98.2 %   1200        3  127.0.0.1:6380
+//	MEMBER  ROLE  STATE    EPOCH  PARTITIONS  KEYS           MEMORY  HIT RATIO  OPS/S  CLIENTS  ADDRESS
+//	n1      node  serving      7        1365  1234  12 MiB of 1 GiB     98.2 %   1200        3  127.0.0.1:6380
 func printReport(out io.Writer, r *report) error {
-	nodes, proxies := 0, 0
+	roles := map[string]int{}
 	for _, p := range r.Cluster.Peers {
-		if p.Role == "node" {
-			nodes++
-		} else {
-			proxies++
-		}
+		roles[p.Role]++
 	}
-	fmt.Fprintf(out, "cluster %s   epoch %d   %s, %s   %d partitions\n\n", r.Cluster.Name, r.Cluster.Epoch,
-		plural(nodes, "node", "nodes"), plural(proxies, "proxy", "proxies"), r.Cluster.Partitions)
+	text := fmt.Sprintf("cluster %s   epoch %d   %s, %s   %d partitions\n\n", r.Cluster.Name, r.Cluster.Epoch,
+		plural(roles["node"], "node", "nodes"), plural(roles["proxy"], "proxy", "proxies"), r.Cluster.Partitions)
 
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "MEMBER\tROLE\tSTATE\tEPOCH\tPARTITIONS\tKEYS\tMEMORY\tHIT RATIO\tOPS/S\tCLIENTS\tADDRESS")
+	rows := [][]string{reportTitles}
 	for _, m := range r.Members {
-		printMember(w, m, r.Cluster.Peers)
+		rows = append(rows, memberRow(m, r.Cluster.Peers))
 	}
 	for _, u := range r.Unreachable {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t?\t?\t?\t?\t?\t%s\n", u.ID, u.Role, u.State, u.Epoch, u.Partitions, u.Addr)
+		rows = append(rows, []string{u.ID, u.Role, u.State, strconv.FormatUint(u.Epoch, 10), strconv.Itoa(u.Partitions),
+			"?", "?", "?", "?", "?", u.Addr})
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("cannot print status: %w", err)
-	}
+	text += alignedTable(rows)
 	for _, remark := range r.remarks() {
-		fmt.Fprintf(out, "\n%s\n", remark)
+		text += "\n" + remark + "\n"
+	}
+	if _, err := io.WriteString(out, text); err != nil {
+		return fmt.Errorf("cannot print status: %w", err)
 	}
 	return nil
 }
 
-func printMember(w io.Writer, m metrics.Member, peers []metrics.Peer) {
-	state := "unknown" // to the first member: it is joining, or just gone
+var reportTitles = []string{
+	"MEMBER", "ROLE", "STATE", "EPOCH", "PARTITIONS", "KEYS", "MEMORY", "HIT RATIO", "OPS/S", "CLIENTS", "ADDRESS",
+}
+
+func memberRow(m metrics.Member, peers []metrics.Peer) []string {
+	state := "unknown" // to the member asked first: this one is joining, or just gone
 	for _, p := range peers {
 		if p.ID == m.ID && p.Boot == m.Boot {
 			state = p.State
@@ -60,8 +62,8 @@ func printMember(w io.Writer, m metrics.Member, peers []metrics.Peer) {
 		keys = strconv.FormatInt(m.Keys, 10)
 		memory = bytesText(m.MemoryUsed) + " of " + bytesText(m.MemoryMax)
 	}
-	fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%.0f\t%d\t%s\n", m.ID, m.Role, state, m.Epoch,
-		partitions, keys, memory, ratioText(m.Hits, m.Misses), m.CommandsPerSecond, m.Clients, m.Addr)
+	return []string{m.ID, m.Role, state, strconv.FormatUint(m.Epoch, 10), partitions, keys, memory,
+		ratioText(m.Hits, m.Misses), strconv.FormatFloat(m.CommandsPerSecond, 'f', 0, 64), strconv.Itoa(m.Clients), m.Addr}
 }
 
 // remarks says in words what a reader of the table might miss.
@@ -81,6 +83,32 @@ func (r *report) remarks() []string {
 	return all
 }
 
+// alignedTable sets rows, of which the first are the titles, in columns: figures
+// to the right, so that they can be compared at a glance, words to the left.
+func alignedTable(rows [][]string) string {
+	const firstFigure, lastFigure = 3, 9
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var text strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if firstFigure <= i && i <= lastFigure {
+				line.WriteString(pad + cell + "  ")
+			} else {
+				line.WriteString(cell + pad + "  ")
+			}
+		}
+		text.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return text.String()
+}
+
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -95,14 +123,12 @@ func ratioText(hits, misses uint64) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(hits)/float64(hits+misses))
 }
 
+// bytesText is for people: at most one decimal, in units of 1024.
 func bytesText(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	v, u := float64(n), 0
 	for v >= 1024 && u < len(units)-1 {
 		v, u = v/1024, u+1
 	}
-	if v == float64(int64(v)) {
-		return fmt.Sprintf("%.0f %s", v, units[u])
-	}
-	return fmt.Sprintf("%.1f %s", v, units[u])
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + " " + units[u]
 }

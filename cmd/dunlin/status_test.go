@@ -1,0 +1,116 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/metrics"
+)
+
+// fakeAdmin serves a status at an admin address of its own.
+func fakeAdmin(t *testing.T, s *metrics.Status) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/status" {
+			http.NotFound(w, r)
+			return
+		}
+		if err := json.NewEncoder(w).Encode(s); err != nil {
+			t.Errorf("cannot send status: %v", err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// TestReadClusterFollowsMembers: the first address knows four members. Two share
+// its process, one is elsewhere, one does not answer, one's address has been taken
+// over by another process.
+func TestReadClusterFollowsMembers(t *testing.T) {
+	elsewhere := fakeAdmin(t, &metrics.Status{Members: []metrics.Member{{ID: "n2", Boot: 2, Role: "node", Keys: 22}}})
+	first := &metrics.Status{
+		Cluster: metrics.Cluster{Name: "herd", Epoch: 4},
+		Members: []metrics.Member{{ID: "p", Boot: 9, Role: "proxy"}, {ID: "n1", Boot: 1, Role: "node", Keys: 11}},
+	}
+	admin := fakeAdmin(t, first)
+	first.Cluster.Peers = []metrics.Peer{
+		{ID: "n1", Boot: 1, Role: "node", Admin: admin},
+		{ID: "n2", Boot: 2, Role: "node", Admin: elsewhere},
+		{ID: "n3", Boot: 3, Role: "node", Admin: "127.0.0.1:1"},
+		{ID: "n4", Boot: 4, Role: "node", Admin: elsewhere},
+		{ID: "n5", Boot: 5, Role: "node"},
+		{ID: "p", Boot: 9, Role: "proxy", Admin: admin},
+	}
+
+	r, err := readCluster(t.Context(), admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range r.Members {
+		got = append(got, m.ID)
+	}
+	if strings.Join(got, " ") != "n1 n2 p" {
+		t.Errorf("members %v, want n1 n2 p", got)
+	}
+	if r.Members[1].Keys != 22 {
+		t.Errorf("n2 has %d keys, want those of its own admin address", r.Members[1].Keys)
+	}
+	if len(r.Unreachable) != 3 {
+		t.Fatalf("unreachable: %+v, want n3, n4 and n5", r.Unreachable)
+	}
+	for i, want := range []string{"refused", "other members", "no admin address"} {
+		if !strings.Contains(r.Unreachable[i].Error, want) {
+			t.Errorf("%s is unreachable because %q, want %q", r.Unreachable[i].ID, r.Unreachable[i].Error, want)
+		}
+	}
+}
+
+func TestReadClusterWithoutAnAnswer(t *testing.T) {
+	if _, err := readCluster(t.Context(), "127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Errorf("error %v, want one with the address", err)
+	}
+}
+
+func TestPrintReport(t *testing.T) {
+	r := &report{
+		Cluster: metrics.Cluster{Name: "herd", Epoch: 7, Partitions: 4096, Peers: []metrics.Peer{
+			{ID: "node-1", Boot: 1, Role: "node", State: "serving"},
+			{ID: "node-2", Boot: 2, Role: "node", State: "joining"},
+			{ID: "node-3", Boot: 3, Role: "node", State: "serving"},
+			{ID: "proxy", Boot: 4, Role: "proxy", State: "serving"},
+		}},
+		Members: []metrics.Member{
+			{ID: "node-1", Boot: 1, Role: "node", Ready: true, Epoch: 7, Partitions: 2048, Keys: 1234567, MemoryUsed: 12 << 20,
+				MemoryMax: 1 << 30, Hits: 982, Misses: 18, CommandsPerSecond: 120000.4, Clients: 3, Addr: "127.0.0.1:6380"},
+			{ID: "node-2", Boot: 2, Role: "node", Epoch: 6, MemoryUsed: 1500, MemoryMax: 1 << 30, Addr: "127.0.0.1:6381"},
+			{ID: "proxy", Boot: 4, Role: "proxy", Ready: true, Epoch: 7, CommandsPerSecond: 99, Clients: 50, Addr: "127.0.0.1:6379"},
+		},
+		Unreachable: []unreachable{{
+			Peer:  metrics.Peer{ID: "node-3", Role: "node", State: "serving", Epoch: 7, Partitions: 2048, Addr: "127.0.0.1:6382"},
+			Error: "connection refused",
+		}},
+	}
+	const want = `cluster herd   epoch 7   3 nodes, 1 proxy   4096 partitions
+
+MEMBER  ROLE   STATE               EPOCH  PARTITIONS     KEYS            MEMORY  HIT RATIO   OPS/S  CLIENTS  ADDRESS
+node-1  node   serving                 7        2048  1234567   12 MiB of 1 GiB     98.2 %  120000        3  127.0.0.1:6380
+node-2  node   joining, not ready      6           0        0  1.5 KiB of 1 GiB          -       0        0  127.0.0.1:6381
+proxy   proxy  serving                 7           -        -                 -          -      99       50  127.0.0.1:6379
+node-3  node   serving                 7        2048        ?                 ?          ?       ?        ?  127.0.0.1:6382
+
+node-2 has epoch 6, the cluster 7: a change is on its way
+
+node-3 did not answer: connection refused
+`
+	var got strings.Builder
+	if err := printReport(&got, r); err != nil {
+		t.Fatal(err)
+	}
+	if got.String() != want {
+		t.Errorf("got\n%swant\n%s", got.String(), want)
+	}
+}
