@@ -99,28 +99,28 @@ func keptThroughSplit(winner *Table, h holding, p int, owner Member) bool {
 // longestLived returns the table whose lineage goes on, nil if there is none.
 func longestLived(tables []*Table) (winner *Table) {
 	for _, t := range tables {
-		if winner == nil || outlives(t, winner) {
+		if winner == nil || t.Outlives(winner) {
 			winner = t
 		}
 	}
 	return winner
 }
 
-// outlives reports whether the lineage of a goes on rather than that of b: the one
-// that kept more nodes of the last common table, then the higher epoch, then the
+// Outlives reports whether, of two tables foreign to each other, the lineage of t
+// will go on rather than that of o: the one that kept more nodes of the last common table, then the higher epoch, then the
 // greater issuer. Without a common table, because two clusters started apart from
 // each other, the one with more nodes; but not if a lineage was cut, because then
 // one of the two may simply be the other's past.
-func outlives(a, b *Table) bool {
-	common, ok := lastCommon(a, b)
+func (t *Table) Outlives(o *Table) bool {
+	common, ok := lastCommon(t, o)
 	var byNodes int
 	switch {
 	case ok:
-		byNodes = cmp.Compare(a.keptSince(common), b.keptSince(common))
-	case len(a.Ancestors) < maxAncestors && len(b.Ancestors) < maxAncestors:
-		byNodes = cmp.Compare(len(a.Nodes), len(b.Nodes))
+		byNodes = cmp.Compare(t.keptSince(common), o.keptSince(common))
+	case len(t.Ancestors) < maxAncestors && len(o.Ancestors) < maxAncestors:
+		byNodes = cmp.Compare(len(t.Nodes), len(o.Nodes))
 	}
-	return cmp.Or(byNodes, CompareVersions(a.Version(), b.Version())) > 0
+	return cmp.Or(byNodes, CompareVersions(t.Version(), o.Version())) > 0
 }
 
 // lastCommon returns the newest version in both lineages.

@@ -28,9 +28,9 @@ type Agent struct {
 	notify notifier
 
 	mu    sync.Mutex
-	self  ring.Member          // with the version of table
-	peers map[string]peer      // by name; without this member
-	lost  map[string]time.Time // gossip addresses of members that died
+	self  announcement        // with the version of table
+	peers map[string]peer     // by name; without this member
+	lost  map[string]lostNode // by gossip address
 	// lastStranger is when somebody answered a join whom we could not accept, or who
 	// did not accept us.
 	lastStranger time.Time
@@ -82,9 +82,9 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 	a := &Agent{
 		cfg:      cfg,
 		name:     cfg.Self.Name(),
-		self:     cfg.Self,
+		self:     announcement{seq: 1, Member: cfg.Self},
 		peers:    make(map[string]peer),
-		lost:     make(map[string]time.Time),
+		lost:     make(map[string]lostNode),
 		started:  time.Now(),
 		rejoin:   rejoinInterval,
 		wake:     make(chan struct{}, 1),
@@ -92,16 +92,16 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 		metaNow:  make(chan struct{}, 1),
 		steering: newSteering(),
 		notify: notifier{
-			onTable:   cfg.OnTable,
-			onMembers: cfg.OnMembers,
-			onAccused: cfg.OnAccused,
-			wake:      make(chan struct{}, 1),
+			onTable:      cfg.OnTable,
+			onMembers:    cfg.OnMembers,
+			onSuperseded: cfg.OnSuperseded,
+			wake:         make(chan struct{}, 1),
 		},
 	}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	d := delegate{a}
 	listConfig.Delegate, listConfig.Events, listConfig.Alive = d, d, d
-	listConfig.Logger = memberlistLogger(cfg.Log, func() { a.notify.push(event{accused: true}) })
+	listConfig.Logger = memberlistLogger(cfg.Log)
 	adapt(a, listConfig)
 	a.list, err = memberlist.Create(listConfig)
 	if err != nil {
@@ -140,6 +140,7 @@ func (a *Agent) SuspicionTime() time.Duration {
 func (a *Agent) SetState(s ring.State) {
 	a.mu.Lock()
 	a.self.State = s
+	a.self.seq++
 	a.mu.Unlock()
 	poke(a.metaNow)
 	poke(a.wake)
@@ -208,15 +209,15 @@ func (a *Agent) Close() {
 	})
 }
 
-func (a *Agent) selfMember() ring.Member {
+func (a *Agent) ownAnnouncement() announcement {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.self
 }
 
-// metaBatch is how long a member that has adopted a table waits before it says so.
-// Everybody adopts at about the same time, and each announcement costs every member
-// a few packets; what spreads the table is the issuer's own announcement.
+// metaBatch is how long a member that has adopted a table waits before gossip says
+// so. Everybody adopts at about the same time, and each broadcast costs every member
+// a few packets; what spreads the table is the issuer's announcement.
 const metaBatch = 200 * time.Millisecond
 
 // metaLoop keeps what gossip tells about this member up to date. UpdateNode waits

@@ -2,6 +2,11 @@ package gossip
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,11 +135,14 @@ func TestClustersDoNotMerge(t *testing.T) {
 
 func TestBootstrapWait(t *testing.T) {
 	w := newWorld(t)
+	port := freePort(t)
 	begun := time.Now()
-	// Joining itself does not count as meeting somebody.
 	a := w.start("a", nil, func(c *Config) {
-		c.Bind = "127.0.0.1:0"
-		c.Join = []string{"127.0.0.1:1", "localhost:2"}
+		c.Bind = fmt.Sprintf("127.0.0.1:%d", port)
+		// Others shall reach it elsewhere, so that it does not know its own address
+		// when it meets it: joining itself does not count as meeting somebody.
+		c.Advertise = "127.0.0.2"
+		c.Join = []string{c.Bind, "127.0.0.1:1", "no-such-host.invalid"}
 	})
 	w.eventually(converged, func() string {
 		if a.Table() == nil {
@@ -145,6 +153,106 @@ func TestBootstrapWait(t *testing.T) {
 	if waited := time.Since(begun); waited < time.Second {
 		t.Errorf("founded a cluster after %v, want at least the bootstrap wait", waited)
 	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port
+}
+
+// TestColdStart: all members of a cluster start at once, in random order, and know
+// each other's addresses only.
+func TestColdStart(t *testing.T) {
+	w := newWorld(t)
+	ids := []string{"a", "b", "c", "d", "e"}
+	var binds []string
+	for range ids {
+		binds = append(binds, fmt.Sprintf("127.0.0.1:%d", freePort(t)))
+	}
+	var all []*testAgent
+	for _, i := range rand.Perm(len(ids)) {
+		all = append(all, w.start(ids[i], nil, func(c *Config) {
+			c.Bind, c.Join = binds[i], binds
+			c.BootstrapWait = 30 * time.Second
+		}))
+	}
+	w.agree(all, ids...)
+	if epoch := all[0].Table().Epoch; epoch > 6 {
+		t.Errorf("a cold start of five nodes took %d epochs", epoch)
+	}
+}
+
+// TestLostNodesAreSought: after a split of which one side has no join address, the
+// addresses of the lost nodes bring the sides together.
+func TestLostNodesAreSought(t *testing.T) {
+	w := newWorld(t)
+	seed := w.start("seed", nil)
+	a := w.start("a", []*testAgent{seed})
+	b := w.start("b", []*testAgent{seed})
+	w.agree([]*testAgent{seed, a, b}, "a", "b", "seed")
+	w.crash(seed)
+	w.split(b)
+	w.agree([]*testAgent{a}, "a")
+	w.agree([]*testAgent{b}, "b")
+	w.heal()
+	w.eventually(10*time.Second, func() string {
+		return disagreement([]*testAgent{a, b}, []string{"a", "b"})
+	})
+}
+
+func TestRefresh(t *testing.T) {
+	w := newWorld(t)
+	var hidden atomic.Pointer[ring.Table] // which a node holds without gossip knowing
+	a := w.start("a", nil)
+	b := w.start("b", []*testAgent{a}, func(c *Config) {
+		fetch := c.Fetch
+		c.Fetch = func(ctx context.Context, addr string) (*ring.Table, error) {
+			if t := hidden.Load(); t != nil {
+				return t, nil
+			}
+			return fetch(ctx, addr)
+		}
+	})
+	w.agree([]*testAgent{a, b}, "a", "b")
+	next := ring.Plan(a.Table(), a.Members(), a.cfg.Self, 2, nil)
+	hidden.Store(next)
+	b.Refresh()
+	w.eventually(time.Second, func() string {
+		if b.Table().Version() != next.Version() {
+			return "b has not fetched the newer table"
+		}
+		return ""
+	})
+}
+
+func TestStartRefusesBadConfig(t *testing.T) {
+	check := func(what string, damage func(*Config)) {
+		t.Helper()
+		cfg := Config{
+			Cluster: "test", Self: ring.Member{ID: "a", Boot: 1, Addr: "a:1"}, Bind: "127.0.0.1:0",
+			Fetch: func(context.Context, string) (*ring.Table, error) { return nil, nil },
+		}
+		damage(&cfg)
+		if a, err := Start(cfg); err == nil {
+			a.Close()
+			t.Errorf("started with %s", what)
+		}
+	}
+	check("no cluster name", func(c *Config) { c.Cluster = "" })
+	check("a cluster name too long", func(c *Config) { c.Cluster = strings.Repeat("c", 256) })
+	check("no id", func(c *Config) { c.Self.ID = "" })
+	check("an id too long", func(c *Config) { c.Self.ID = strings.Repeat("i", ring.MaxID+1) })
+	check("no boot", func(c *Config) { c.Self.Boot = 0 })
+	check("no data address", func(c *Config) { c.Self.Addr = "" })
+	check("no way to fetch", func(c *Config) { c.Fetch = nil })
+	check("a bad port", func(c *Config) { c.Bind = "127.0.0.1:x" })
+	check("a port above 65535", func(c *Config) { c.Bind = "127.0.0.1:65536" })
+	check("nothing to advertise", func(c *Config) { c.Bind = "[::]:0" })
 }
 
 func TestProxiesOutliveAllNodes(t *testing.T) {
@@ -171,8 +279,12 @@ func TestProxiesOutliveAllNodes(t *testing.T) {
 
 func TestSplitHeals(t *testing.T) {
 	w := newWorld(t)
-	a := w.start("a", nil)
-	b := w.start("b", []*testAgent{a})
+	superseded := make(chan string, 100)
+	onSuperseded := func(c *Config) {
+		c.OnSuperseded = func() { superseded <- c.Self.ID }
+	}
+	a := w.start("a", nil, onSuperseded)
+	b := w.start("b", []*testAgent{a}, onSuperseded)
 	c := w.start("c", []*testAgent{a})
 	d := w.start("d", []*testAgent{a})
 	p := w.start("p", []*testAgent{a}, func(c *Config) { c.Self.Role = ring.RoleProxy })
@@ -195,6 +307,14 @@ func TestSplitHeals(t *testing.T) {
 	w.eventually(10*time.Second, func() string {
 		return disagreement([]*testAgent{a, b, c, d, p}, []string{"a", "b", "c", "d"})
 	})
+	select {
+	case who := <-superseded:
+		if who != "a" {
+			t.Errorf("%s was told that it is superseded, want a", who)
+		}
+	case <-time.After(converged):
+		t.Error("a does not know that it was superseded")
+	}
 	healed := a.Table()
 	for _, before := range []*ring.Table{common, small, large} {
 		if !healed.Newer(before) {
@@ -242,7 +362,7 @@ func TestAdoptAndCallbacks(t *testing.T) {
 	b := w.start("b", []*testAgent{a})
 	w.agree([]*testAgent{a, b}, "a", "b")
 	t1 := a.Table()
-	t2 := ring.Plan(t1, []ring.Member{b.selfMember()}, b.selfMember(), 1, nil)
+	t2 := ring.Plan(t1, []ring.Member{b.cfg.Self}, b.cfg.Self, 1, nil)
 	if !a.Adopt(t2) || a.Adopt(t2) || a.Adopt(t1) || a.Adopt(nil) {
 		t.Error("Adopt does not take exactly the newer table")
 	}

@@ -30,7 +30,9 @@ type world struct {
 	boots  int64
 	agents map[string]*testAgent // by data address
 	sides  map[string]int        // by gossip address: who is on which side of a split
-	told   map[string][]string   // by data address: what its callbacks said
+	// gossipToTheDead is short by default: otherwise it would heal what the periodic
+	// rejoin should.
+	gossipToTheDead time.Duration
 }
 
 type testAgent struct {
@@ -45,7 +47,8 @@ func newWorld(t *testing.T) *world {
 		boots:  time.Now().UnixNano(),
 		agents: make(map[string]*testAgent),
 		sides:  make(map[string]int),
-		told:   make(map[string][]string),
+
+		gossipToTheDead: time.Millisecond,
 	}
 }
 
@@ -78,8 +81,7 @@ func (w *world) start(id string, join []*testAgent, adapt ...func(*Config)) *tes
 	}
 	a, err := start(cfg, func(a *Agent, m *memberlist.Config) {
 		a.rejoin = time.Second
-		// Otherwise gossip to the dead would heal what the periodic rejoin should.
-		m.GossipToTheDeadTime = time.Millisecond
+		m.GossipToTheDeadTime = w.gossipToTheDead
 		m.Transport = w.transport(m)
 	})
 	if err != nil {

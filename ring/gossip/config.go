@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"log"
 	"log/slog"
 	"net"
 	"strconv"
@@ -66,15 +65,16 @@ type Config struct {
 	Fetch func(ctx context.Context, addr string) (*ring.Table, error)
 	// OnTable is called with every adopted table, in the order of their epochs.
 	// OnMembers is called with the alive members, sorted by id, when they changed
-	// (versions of tables apart). OnAccused is called when another member suspected
-	// this one of being dead, or declared it so: a node may have been replaced without
-	// knowing, and should Confirm its table.
+	// (versions of tables apart). OnSuperseded is called when the network was split,
+	// the sides have found each other again, and the other side's lineage will win:
+	// this member's partitions may have been given away, and a node should Confirm its
+	// table before it serves on.
 	//
 	// All run on one goroutine, one after another, and must not call Close or Leave.
 	// All but Fetch may be nil.
-	OnTable   func(*ring.Table)
-	OnMembers func([]ring.Member)
-	OnAccused func()
+	OnTable      func(*ring.Table)
+	OnMembers    func([]ring.Member)
+	OnSuperseded func()
 	// BootstrapWait is how long a node with join addresses waits for someone to answer
 	// before it founds a cluster of its own. 0: 5 s.
 	BootstrapWait time.Duration
@@ -183,8 +183,4 @@ func splitHostPort(addr string, defaultPort int) (host string, port int, err err
 		return "", 0, fmt.Errorf("port %q is not a number below 65536", text)
 	}
 	return host, int(n), nil
-}
-
-func memberlistLogger(l *slog.Logger, accused func()) *log.Logger {
-	return log.New(&logWriter{log: l, accused: accused}, "", 0)
 }

@@ -42,7 +42,7 @@ func (a *Agent) govern(alive []ring.Member) time.Duration {
 	if !ready || s.awaits(tables, alive, now) {
 		return retryInterval
 	}
-	self := a.selfMember()
+	self := a.cfg.Self
 	var next *ring.Table
 	if len(s.unread) > 0 {
 		next = ring.Heal(tables, alive, self, a.cfg.Copies, newSeed)

@@ -2,6 +2,8 @@ package gossip
 
 import (
 	"context"
+	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -40,15 +42,43 @@ func (a *Agent) joinLoop() {
 }
 
 func (a *Agent) joinSome() {
-	candidates := a.unknownAddrs(a.resolveJoin())
-	rand.Shuffle(len(candidates), func(i, j int) {
-		candidates[i], candidates[j] = candidates[j], candidates[i]
-	})
 	var joins sync.WaitGroup
-	for _, addr := range candidates[:min(len(candidates), joinsAtOnce)] {
+	for _, addr := range a.candidates() {
 		joins.Go(func() { a.join(addr) })
 	}
 	joins.Wait()
+}
+
+// candidates returns the gossip addresses to join next, not more than joinsAtOnce,
+// none of an alive member. One place is for a lost node, the others are for join
+// addresses; who cannot fill them leaves them to the other.
+func (a *Agent) candidates() []string {
+	join := a.resolveJoin()
+	a.mu.Lock()
+	known := map[string]bool{a.addr: true}
+	for _, p := range a.peers {
+		known[p.gossipAddr] = true
+	}
+	lost := slices.Collect(maps.Keys(a.lost))
+	a.mu.Unlock()
+
+	join = unknown(join, known)
+	for _, addr := range join {
+		known[addr] = true
+	}
+	lost = unknown(lost, known)
+	fromLost := min(len(lost), max(1, joinsAtOnce-len(join)))
+	fromJoin := min(len(join), joinsAtOnce-fromLost)
+	return append(join[:fromJoin], lost[:fromLost]...)
+}
+
+// unknown returns addrs without those in known, each once, in random order.
+func unknown(addrs []string, known map[string]bool) []string {
+	slices.Sort(addrs)
+	addrs = slices.Compact(addrs)
+	addrs = slices.DeleteFunc(addrs, func(addr string) bool { return known[addr] })
+	rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
+	return addrs
 }
 
 func (a *Agent) join(addr string) {
@@ -57,14 +87,19 @@ func (a *Agent) join(addr string) {
 	if err == nil || isClosed(a.ctx.Done()) {
 		return
 	}
-	a.cfg.Log.Debug("cannot join member", "addr", addr, "error", err)
 	// Memberlist wraps its errors as texts. One that is not about dialing means that
-	// somebody is there who does not speak with us: another secret, another cluster.
-	if !strings.Contains(err.Error(), "dial tcp") {
-		a.cfg.Log.Warn("gossip address answers but refuses to join: another secret or another cluster?",
-			"addr", addr, "error", err)
-		a.heardStranger()
+	// somebody is there who does not speak with us.
+	if strings.Contains(err.Error(), "dial tcp") {
+		a.cfg.Log.Debug("cannot join member", "addr", addr, "error", err)
+		return
 	}
+	a.heardStranger()
+	level := slog.LevelDebug
+	if len(a.otherNodes(a.alive())) == 0 {
+		level = slog.LevelWarn // this is why we do not get ready
+	}
+	a.cfg.Log.Log(a.ctx, level, "gossip address answers but refuses us: another secret or another cluster?",
+		"addr", addr, "error", err)
 }
 
 // resolveJoin returns the gossip addresses, ip:port, that the join addresses stand
@@ -89,23 +124,6 @@ func (a *Agent) resolveJoin() []string {
 		}
 	}
 	return addrs
-}
-
-// unknownAddrs returns addrs and the addresses of lost members, each once, without
-// those that belong to an alive member.
-func (a *Agent) unknownAddrs(addrs []string) []string {
-	self := a.Addr()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	known := map[string]bool{self: true}
-	for _, p := range a.peers {
-		known[p.gossipAddr] = true
-	}
-	for addr := range a.lost {
-		addrs = append(addrs, addr)
-	}
-	slices.Sort(addrs)
-	return slices.DeleteFunc(slices.Compact(addrs), func(addr string) bool { return known[addr] })
 }
 
 func (a *Agent) heardStranger() {

@@ -3,6 +3,7 @@ package gossip
 import (
 	"bytes"
 	"context"
+	"log"
 	"log/slog"
 	"strings"
 )
@@ -10,15 +11,12 @@ import (
 // logWriter passes memberlist's log lines, "[WARN] memberlist: text", on to slog.
 // Memberlist reports every lost probe as an error; what matters to an operator is
 // said by the Agent itself, so nothing here is above a warning.
-type logWriter struct {
-	log *slog.Logger
-	// accused is called for each line which says that this member is suspected or
-	// declared dead. Memberlist refutes it by itself and offers no other sign of it.
-	accused func()
-}
+type logWriter struct{ log *slog.Logger }
+
+func memberlistLogger(l *slog.Logger) *log.Logger { return log.New(logWriter{l}, "", 0) }
 
 // Write is called with one whole line at a time.
-func (w *logWriter) Write(line []byte) (int, error) {
+func (w logWriter) Write(line []byte) (int, error) {
 	tag, text, found := bytes.Cut(bytes.TrimSpace(line), []byte("] "))
 	if !found {
 		tag, text = nil, tag
@@ -29,10 +27,6 @@ func (w *logWriter) Write(line []byte) (int, error) {
 		level = slog.LevelWarn
 	}
 	message := strings.TrimPrefix(string(text), "memberlist: ")
-	if strings.HasPrefix(message, "Refuting a suspect message") ||
-		strings.HasPrefix(message, "Refuting a dead message") {
-		w.accused()
-	}
 	w.log.Log(context.Background(), level, "memberlist: "+message)
 	return len(line), nil
 }

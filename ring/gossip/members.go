@@ -3,6 +3,7 @@ package gossip
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 // peer is another member that memberlist takes for alive.
 type peer struct {
-	ring.Member
+	announcement
 	gossipAddr string
 }
 
@@ -22,9 +23,11 @@ type peer struct {
 type delegate struct{ a *Agent }
 
 // NodeMeta returns what gossip tells about this member.
-func (d delegate) NodeMeta(int) []byte { return ring.AppendMember(nil, d.a.selfMember()) }
+func (d delegate) NodeMeta(int) []byte { return d.a.ownAnnouncement().encode() }
 
-func (d delegate) NotifyMsg([]byte)                {}
+// NotifyMsg is called with what another member told by itself.
+func (d delegate) NotifyMsg(b []byte) { d.a.hear(b) }
+
 func (d delegate) GetBroadcasts(int, int) [][]byte { return nil }
 
 // LocalState introduces this member in an exchange of states, so that the other
@@ -34,7 +37,7 @@ func (d delegate) LocalState(bool) []byte { return d.NodeMeta(0) }
 // MergeRemoteState is called with the other side's LocalState, after the exchanged
 // members have been merged.
 func (d delegate) MergeRemoteState(b []byte, _ bool) {
-	m, err := ring.DecodeMember(b)
+	m, err := decodeAnnouncement(b)
 	if err == nil && m.Name() != d.a.name && !d.a.knows(m.Name()) {
 		d.a.heardStranger()
 	}
@@ -43,7 +46,7 @@ func (d delegate) MergeRemoteState(b []byte, _ bool) {
 // NotifyAlive refuses members that we cannot live with: it keeps them out of
 // memberlist's list altogether.
 func (d delegate) NotifyAlive(n *memberlist.Node) error {
-	m, err := ring.DecodeMember(n.Meta)
+	m, err := decodeAnnouncement(n.Meta)
 	switch {
 	case err != nil:
 	case m.Name() != n.Name:
@@ -63,13 +66,19 @@ func (d delegate) NotifyUpdate(n *memberlist.Node) { d.a.setPeer(n) }
 func (d delegate) NotifyLeave(n *memberlist.Node)  { d.a.dropPeer(n) }
 
 func (a *Agent) setPeer(n *memberlist.Node) {
-	m, err := ring.DecodeMember(n.Meta)
+	heard, err := decodeAnnouncement(n.Meta)
 	if err != nil || n.Name == a.name {
 		return // NotifyAlive refuses what cannot be decoded
 	}
 	a.mu.Lock()
-	a.peers[n.Name] = peer{Member: m, gossipAddr: n.Address()}
-	delete(a.lost, n.Address())
+	// What the member itself told may be newer than what gossip brings.
+	if known, ok := a.peers[n.Name]; ok && known.seq > heard.seq {
+		heard = known.announcement
+	}
+	a.peers[n.Name] = peer{announcement: heard, gossipAddr: n.Address()}
+	maps.DeleteFunc(a.lost, func(addr string, l lostNode) bool {
+		return addr == n.Address() || l.id == heard.ID
+	})
 	a.mu.Unlock()
 	poke(a.wake)
 }
@@ -78,8 +87,8 @@ func (a *Agent) dropPeer(n *memberlist.Node) {
 	a.mu.Lock()
 	p, known := a.peers[n.Name]
 	delete(a.peers, n.Name)
-	if known && p.State != ring.Leaving {
-		a.rememberLostLocked(p.gossipAddr)
+	if known && p.Role == ring.RoleNode && p.State != ring.Leaving {
+		a.rememberLostLocked(p)
 	}
 	a.mu.Unlock()
 	poke(a.wake)
@@ -87,26 +96,32 @@ func (a *Agent) dropPeer(n *memberlist.Node) {
 
 const (
 	maxLost  = 64
-	keepLost = time.Hour
+	keepLost = 30 * time.Minute
 )
 
-// rememberLostLocked notes the address of a member that died, to be joined again: if
-// it was the network that broke, and no join address is on our side of it,
-// nothing else would bring the two sides together.
-func (a *Agent) rememberLostLocked(addr string) {
+// lostNode is a node that died without having said that it would leave.
+type lostNode struct {
+	id    string
+	since time.Time
+}
+
+// rememberLostLocked notes where a node was, so that it is joined again: if it was
+// the network that broke, and no join address is on our side of it, nothing else
+// would bring the two sides together. Its next life makes us forget it.
+func (a *Agent) rememberLostLocked(p peer) {
 	now := time.Now()
 	oldest := ""
-	for other, since := range a.lost {
-		if now.Sub(since) > keepLost {
-			delete(a.lost, other)
-		} else if oldest == "" || since.Before(a.lost[oldest]) {
-			oldest = other
+	for addr, l := range a.lost {
+		if now.Sub(l.since) > keepLost {
+			delete(a.lost, addr)
+		} else if oldest == "" || l.since.Before(a.lost[oldest].since) {
+			oldest = addr
 		}
 	}
 	if len(a.lost) >= maxLost {
 		delete(a.lost, oldest)
 	}
-	a.lost[addr] = now
+	a.lost[p.gossipAddr] = lostNode{id: p.ID, since: now}
 }
 
 func (a *Agent) knows(name string) bool {
@@ -122,7 +137,7 @@ func (a *Agent) knows(name string) bool {
 func (a *Agent) alive() []ring.Member {
 	a.mu.Lock()
 	newest := make(map[string]ring.Member, len(a.peers)+1)
-	newest[a.self.ID] = a.self
+	newest[a.self.ID] = a.self.Member
 	for _, p := range a.peers {
 		if have, ok := newest[p.ID]; !ok || p.Boot > have.Boot {
 			newest[p.ID] = p.Member
@@ -147,6 +162,11 @@ func (a *Agent) otherNodes(members []ring.Member) []ring.Member {
 		}
 	}
 	return nodes
+}
+
+// includes reports whether this life of this member is in members.
+func (a *Agent) includes(members []ring.Member) bool {
+	return slices.ContainsFunc(members, func(m ring.Member) bool { return m.Name() == a.name })
 }
 
 // sameMembers compares two lists, versions of tables apart.

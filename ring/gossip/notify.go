@@ -9,9 +9,9 @@ import (
 // notifier hands events to the owner's callbacks, one at a time and in order, on a
 // goroutine of its own: a slow callback delays callbacks, never gossip.
 type notifier struct {
-	onTable   func(*ring.Table)
-	onMembers func([]ring.Member)
-	onAccused func()
+	onTable      func(*ring.Table)
+	onMembers    func([]ring.Member)
+	onSuperseded func()
 
 	mu    sync.Mutex
 	queue []event
@@ -20,19 +20,18 @@ type notifier struct {
 
 // event is one of the three; the other fields are zero.
 type event struct {
-	table   *ring.Table
-	members []ring.Member
-	accused bool
+	table      *ring.Table
+	members    []ring.Member
+	superseded bool
 }
 
 func (n *notifier) push(e event) {
 	n.mu.Lock()
 	last := len(n.queue) - 1
 	switch {
-	// Only the last of several member lists is of interest, and one accusation is
-	// like another. Tables come at most five times a second.
-	case last >= 0 && e.members != nil && n.queue[last].members != nil,
-		last >= 0 && e.accused && n.queue[last].accused:
+	// Only the last of several member lists is of interest. Tables come at most five
+	// times a second.
+	case last >= 0 && e.members != nil && n.queue[last].members != nil:
 		n.queue[last] = e
 	default:
 		n.queue = append(n.queue, e)
@@ -71,8 +70,8 @@ func (n *notifier) deliver(e event) {
 		n.onTable(e.table)
 	case e.members != nil && n.onMembers != nil:
 		n.onMembers(e.members)
-	case e.accused && n.onAccused != nil:
-		n.onAccused()
+	case e.superseded && n.onSuperseded != nil:
+		n.onSuperseded()
 	}
 }
 

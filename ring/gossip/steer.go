@@ -13,6 +13,10 @@ const (
 	refreshInterval = 50 * time.Millisecond
 	// idle is how often the steer loop looks around without being woken.
 	idle = time.Second
+	// stall is how long the steer loop may be away, idling and fetching, before this
+	// process must have been stopped. A coordinator gathers again then: it may have
+	// been replaced.
+	stall = 4 * time.Second
 )
 
 // steering is what the steer loop remembers from one step to the next.
@@ -22,8 +26,10 @@ type steering struct {
 	// was planned, zero if they have not; lastChange is the last time.
 	firstChange, lastChange time.Time
 	lastIssue               time.Time
-	lastRefresh             time.Time
-	inOffice                bool // this member is coordinator and has gathered
+	lastRefresh, lastStep   time.Time
+	lastTold                time.Time
+	toldSeq                 uint64 // of our announcement that was last told
+	inOffice                bool   // this member is coordinator and has gathered
 	// unread are the versions announced by others that do not belong to our lineage as
 	// far as we know, and their tables once fetched.
 	unread map[ring.Version]*foreign
@@ -60,19 +66,23 @@ func (a *Agent) steerLoop() {
 // step returns how long the loop may sleep if nothing wakes it.
 func (a *Agent) step() time.Duration {
 	s := &a.steering
-	alive := a.alive()
-	if !sameMembers(s.members, alive) {
-		s.lastChange = time.Now()
-		if s.firstChange.IsZero() {
-			s.firstChange = s.lastChange
-		}
-		s.members = alive
-		a.notify.push(event{members: alive})
+	if !s.lastStep.IsZero() && time.Since(s.lastStep) > stall {
+		s.inOffice = false
 	}
-	wait := min(a.refresh(alive), a.catchUp(alive))
+	s.lastStep = time.Now()
+	alive := a.alive()
+	a.noteMembers(alive)
+	wait := min(a.refresh(alive), a.catchUp(alive), a.holdOffice(alive))
+	return min(wait, a.tell(alive))
+}
+
+// holdOffice does what is the coordinator's to do, if this member is it.
+func (a *Agent) holdOffice(alive []ring.Member) time.Duration {
+	s := &a.steering
 	if c, ok := ring.Coordinator(alive); !ok || c.Name() != a.name {
 		s.inOffice = false
-		return wait
+		s.firstChange = time.Time{} // somebody else plans it
+		return idle
 	}
 	if !s.inOffice {
 		// The predecessor may have issued a table that only some have heard of.
@@ -80,7 +90,24 @@ func (a *Agent) step() time.Duration {
 		s.inOffice = true
 		alive = a.alive() // time has passed
 	}
-	return min(wait, a.govern(alive))
+	return a.govern(alive)
+}
+
+// noteMembers tells the owner about changed members.
+func (a *Agent) noteMembers(alive []ring.Member) {
+	s := &a.steering
+	if sameMembers(s.members, alive) {
+		return
+	}
+	s.lastChange = time.Now()
+	if s.firstChange.IsZero() {
+		s.firstChange = s.lastChange
+	}
+	if a.includes(s.members) && !a.includes(alive) {
+		a.cfg.Log.Warn("a newer process has taken over this member's id", "id", a.cfg.Self.ID)
+	}
+	s.members = alive
+	a.notify.push(event{members: alive})
 }
 
 // refresh looks for a newer table if somebody asked to, and returns when to look
@@ -105,8 +132,13 @@ func (a *Agent) adoptNewest(tables []*ring.Table) {
 		if a.Adopt(t) {
 			continue
 		}
-		if f := a.steering.unread[t.Version()]; f != nil {
-			f.table = t
+		f := a.steering.unread[t.Version()]
+		if f == nil || f.table != nil {
+			continue
+		}
+		f.table = t
+		if current := a.Table(); current != nil && t.Outlives(current) {
+			a.notify.push(event{superseded: true})
 		}
 	}
 }

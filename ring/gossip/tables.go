@@ -35,6 +35,7 @@ func (a *Agent) adopt(t *ring.Table) bool {
 	}
 	a.table.Store(t)
 	a.self.Epoch, a.self.Issuer = t.Epoch, t.Issuer
+	a.self.seq++
 	// Under the lock, so that tables are queued in the order of their adoption.
 	a.notify.push(event{table: t})
 	poke(a.wake)

@@ -1,0 +1,97 @@
+package gossip
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// What a member says about itself travels in two ways. Gossip spreads it to
+// everybody, but takes a few hundred milliseconds, and sometimes does not: of two
+// broadcasts of the same length memberlist's queue (v0.7.0) may lose one, because it
+// hands out their numbers anew while they are being sent. The exchange of states
+// after 10 s would be the next chance. So the coordinator also tells every member
+// itself, and every member tells the coordinator, by a packet as soon as something
+// has changed, and again every second in case one was lost.
+
+const tellInterval = time.Second
+
+// announcement is a member as it describes itself. The greater seq is the newer one:
+// the two ways may bring them in any order.
+type announcement struct {
+	seq uint64
+	ring.Member
+}
+
+func (m announcement) encode() []byte {
+	b := binary.LittleEndian.AppendUint64(make([]byte, 0, 128), m.seq)
+	return ring.AppendMember(b, m.Member)
+}
+
+// decodeAnnouncement copies what it needs of b.
+func decodeAnnouncement(b []byte) (announcement, error) {
+	if len(b) < 8 {
+		return announcement{}, errors.New("cannot decode announcement: too short")
+	}
+	m, err := ring.DecodeMember(b[8:])
+	return announcement{seq: binary.LittleEndian.Uint64(b), Member: m}, err
+}
+
+// hear takes in what a member told about itself. Only gossip makes a member known.
+func (a *Agent) hear(b []byte) {
+	heard, err := decodeAnnouncement(b)
+	if err != nil {
+		return
+	}
+	a.mu.Lock()
+	p, known := a.peers[heard.Name()]
+	news := known && heard.seq > p.seq
+	if news {
+		p.announcement = heard
+		a.peers[heard.Name()] = p
+	}
+	a.mu.Unlock()
+	if news {
+		poke(a.wake)
+	}
+}
+
+// tell sends our announcement to those who should hear it at once, if it is new or
+// was told long ago, and returns when to do so again.
+func (a *Agent) tell(alive []ring.Member) time.Duration {
+	s := &a.steering
+	own := a.ownAnnouncement()
+	if wait := tellInterval - time.Since(s.lastTold); own.seq == s.toldSeq && wait > 0 {
+		return wait
+	}
+	s.lastTold, s.toldSeq = time.Now(), own.seq
+	coordinator, ok := ring.Coordinator(alive)
+	if !ok {
+		return tellInterval
+	}
+	message := own.encode()
+	for _, to := range a.audience(coordinator.Name()) {
+		// A lost packet is told again; an address that cannot be reached will soon be
+		// found dead.
+		_ = a.list.SendToAddress(to, message)
+	}
+	return tellInterval
+}
+
+// audience returns everybody if this member is the coordinator, otherwise the
+// coordinator.
+func (a *Agent) audience(coordinator string) []memberlist.Address {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var to []memberlist.Address
+	for name, p := range a.peers {
+		if coordinator == a.name || coordinator == name {
+			to = append(to, memberlist.Address{Addr: p.gossipAddr, Name: name})
+		}
+	}
+	return to
+}

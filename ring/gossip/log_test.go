@@ -1,0 +1,33 @@
+package gossip
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+func TestLogWriter(t *testing.T) {
+	var out bytes.Buffer
+	drop := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}
+	logger := memberlistLogger(
+		slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: drop})))
+	check := func(in, want string) {
+		t.Helper()
+		out.Reset()
+		logger.Print(in)
+		if got := strings.TrimSpace(out.String()); got != want {
+			t.Errorf("%q was logged as %s, want %s", in, got, want)
+		}
+	}
+	check("[DEBUG] memberlist: hello", `level=DEBUG msg="memberlist: hello"`)
+	check("[INFO] memberlist: hello", `level=DEBUG msg="memberlist: hello"`)
+	check("[WARN] memberlist: hello", `level=WARN msg="memberlist: hello"`)
+	check("[ERR] memberlist: hello", `level=WARN msg="memberlist: hello"`)
+	check("Err: odd", `level=DEBUG msg="memberlist: Err: odd"`)
+}
