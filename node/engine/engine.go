@@ -84,7 +84,7 @@ type shard struct {
 
 const (
 	minPageSize   = 16 << 10
-	maxPageSize   = 128 << 10
+	maxPageSize   = 64 << 10
 	pagesPerShard = 64 // that many at least, before pages become larger than the minimum
 	// A shard needs pages for its index, in a few classes, and for some records.
 	minPagesPerShard = 8

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"encoding/binary"
+	"testing"
+)
+
+// TestNoHeapAllocations covers every operation, in an engine that evicts all the time.
+func TestNoHeapAllocations(t *testing.T) {
+	e := open(t, Config{MaxBytes: 8 << 20, Shards: 16})
+	var buf [40]byte
+	key := func(i uint64) (uint16, []byte) {
+		binary.LittleEndian.PutUint64(buf[:], i)
+		return uint16(i % Partitions), buf[:8+i%32] // with both forms of the hash
+	}
+	value := make([]byte, 100_000)
+	sizes := []int{20, 200, 2000, 50_000}
+	n := uint64(0)
+	none := func(what string, f func(x Txn, key []byte, size int)) {
+		t.Helper()
+		for range 20_000 { // to a steady state
+			n++
+			p, k := key(n)
+			with(e, p, 1, func(x Txn) { f(x, k, sizes[n%3]) })
+		}
+		if got := testing.AllocsPerRun(1000, func() {
+			n++
+			p, k := key(n)
+			x := e.Lock(p, 1)
+			f(x, k, sizes[n%uint64(len(sizes))])
+			x.Unlock()
+		}); got != 0 {
+			t.Errorf("%s: %g allocations", what, got)
+		}
+	}
+	set := func(x Txn, k []byte, size int, at int64) {
+		if err := x.Set(k, value[:size], TypeString, at); err != nil {
+			t.Error(err)
+		}
+	}
+	none("Set", func(x Txn, k []byte, size int) { set(x, k, size, 0) })
+	none("Set and Find", func(x Txn, k []byte, size int) {
+		set(x, k, size, 5)
+		if item, ok := x.Find(k); !ok || len(item.Value()) != size || len(item.Key()) != len(k) {
+			t.Error("not found")
+		}
+	})
+	none("Set and Resize", func(x Txn, k []byte, size int) {
+		set(x, k, size, 0)
+		if _, err := x.Resize(k, size+50); err != nil {
+			t.Error(err)
+		}
+	})
+	none("Set and SetExpire", func(x Txn, k []byte, size int) {
+		set(x, k, size, 0)
+		if !x.SetExpire(k, 1000) {
+			t.Error("not found")
+		}
+	})
+	none("Set and Delete", func(x Txn, k []byte, size int) {
+		set(x, k, size, 0)
+		if !x.Delete(k) {
+			t.Error("not found")
+		}
+	})
+	if e.Stats().Evicted == 0 {
+		t.Error("nothing was evicted")
+	}
+	walked := 0
+	visit := func(Item) bool { walked++; return true }
+	if got := testing.AllocsPerRun(100, func() {
+		e.Walk(uint16(walked%Partitions), 0, 10, 1, visit)
+		e.Sweep(2000, 100)
+	}); got != 0 {
+		t.Errorf("Walk and Sweep: %g allocations", got)
+	}
+}
