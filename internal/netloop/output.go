@@ -54,9 +54,15 @@ func sameArray(a, b []byte) bool {
 // Queued returns the number of unsent bytes of output.
 func (c *Conn) Queued() int { return len(c.out) - c.outOff }
 
-// Full reports whether unsent output has reached the soft limit. A handler that stops executing then is offered the rest of
-// its input as soon as there is less: this bounds what one read's worth of commands can pile up.
-func (c *Conn) Full() bool { return c.Queued() > c.loop.cfg.SoftOut }
+// Full reports whether unsent output is above the soft limit. A handler that stops executing then is offered the rest of its
+// input as soon as half of that is sent: this bounds what one read's worth of commands can pile up.
+func (c *Conn) Full() bool {
+	full := c.Queued() > c.loop.cfg.SoftOut
+	if full {
+		c.hold(holdOutput) // now, because the flush may find room for all of it, and then nothing else would end the wait
+	}
+	return full
+}
 
 // MarkDirty has the conn flushed at the end of this iteration (when called while flushing: of the next one).
 func (c *Conn) MarkDirty() {

@@ -40,9 +40,7 @@ func (p *pool) get(n int) []byte {
 func (p *pool) put(b []byte) {
 	b = b[:0]
 	if p.poison {
-		for i := range b[:cap(b)] {
-			b[:cap(b)][i] = poisonByte
-		}
+		overwrite(b[:cap(b)])
 	}
 	class := bits.Len(uint(cap(b))) - 1 // rounded down: a lent buffer is never smaller than its class says
 	if class < minClass || class > maxClass || p.bytes+cap(b) > maxPooled {
@@ -50,4 +48,10 @@ func (p *pool) put(b []byte) {
 	}
 	p.bytes += cap(b)
 	p.free[class-minClass] = append(p.free[class-minClass], b)
+}
+
+func overwrite(b []byte) {
+	for n := copy(b, []byte{poisonByte}); n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
+	}
 }

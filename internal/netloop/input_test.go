@@ -1,0 +1,314 @@
+package netloop
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// lines consumes whole lines and hands them over.
+func lines(got chan<- string) func(c *Conn, in []byte) int {
+	return func(_ *Conn, in []byte) int {
+		n := 0
+		for {
+			i := bytes.IndexByte(in[n:], '\n')
+			if i < 0 {
+				return n
+			}
+			got <- string(in[n : n+i])
+			n += i + 1
+		}
+	}
+}
+
+// Partial input is kept, in the scratch buffer's place or in the conn's own, whatever the pieces.
+func TestPartialInput(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	got := make(chan string, 1)
+	nc := dialTo(t, serve(t, g, funcs{data: lines(got)}))
+	for _, size := range []int{0, 1, 100, smallKept - 1, smallKept, smallKept + 1, 100 << 10, scratchSize, 3 << 20} {
+		want := randomLine(size)
+		go func() {
+			for rest := want + "\n"; rest != ""; {
+				n := min(len(rest), 1+rand.IntN(len(want)/3+1))
+				io.WriteString(nc, rest[:n])
+				rest = rest[n:]
+			}
+		}()
+		if line := receive(t, got); line != want {
+			t.Fatalf("size %d: got another line, of size %d", size, len(line))
+		}
+	}
+}
+
+// randomLine returns n letters: no two places look alike.
+func randomLine(n int) string {
+	var b strings.Builder
+	b.Grow(n + 16)
+	for b.Len() < n {
+		b.WriteString(strconv.FormatUint(rand.Uint64(), 36))
+	}
+	return b.String()[:n]
+}
+
+// Many lines in one write arrive in order although every read cuts one.
+func TestPipelinedInput(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	got := make(chan string, 200_000)
+	nc := dialTo(t, serve(t, g, funcs{data: lines(got)}))
+	var all strings.Builder
+	want := make([]string, 100_000)
+	for i := range want {
+		want[i] = randomLine(i % 37)
+		all.WriteString(want[i] + "\n")
+	}
+	write(t, nc, all.String())
+	for i := range want {
+		if line := receive(t, got); line != want[i] {
+			t.Fatalf("line %d is %q, want %q", i, line, want[i])
+		}
+	}
+}
+
+// A handler that takes one byte a call gets all by Wake.
+func TestWake(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	nc := dialTo(t, serve(t, g, funcs{data: func(c *Conn, in []byte) int {
+		c.SetOut(append(c.Out(), in[0]))
+		c.Wake()
+		return 1
+	}}))
+	want := randomLine(2 * smallKept)
+	write(t, nc, want)
+	expect(t, nc, want)
+}
+
+// With Want, OnData is not called for less.
+func TestWant(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	const size = 1 << 20
+	calls := make(chan int, 1000)
+	nc := dialTo(t, serve(t, g, funcs{data: func(c *Conn, in []byte) int {
+		calls <- len(in)
+		if len(in) < size {
+			c.Want(size)
+			return 0
+		}
+		return len(in)
+	}}))
+	write(t, nc, randomLine(10))
+	if n := receive(t, calls); n != 10 {
+		t.Fatalf("first call with %d bytes, want 10", n)
+	}
+	write(t, nc, randomLine(size-10))
+	if n := receive(t, calls); n != size {
+		t.Fatalf("second call with %d bytes, want %d", n, size)
+	}
+	if len(calls) > 0 {
+		t.Fatal("a third call")
+	}
+}
+
+// A declared size alone allocates nothing.
+func TestWantReservesNothing(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	conns := make(chan *Conn, 1)
+	nc := dialTo(t, serve(t, g, funcs{data: func(c *Conn, _ []byte) int {
+		c.Want(1 << 30)
+		conns <- c
+		return 0
+	}}))
+	write(t, nc, "x")
+	c := receive(t, conns)
+	sent := 1
+	for range 20 {
+		write(t, nc, randomLine(10_000))
+		sent += 10_000
+	}
+	eventually(t, g, "all input is kept", func(*Loop) bool { return len(c.in)-c.inOff == sent })
+	each(t, g, func(*Loop) {
+		if cap(c.in) > 4*sent {
+			t.Errorf("buffer of %d bytes for %d bytes of input", cap(c.in), sent)
+		}
+	})
+}
+
+// Reading stops at the input maximum and goes on when the handler has consumed.
+func TestMaxInput(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	var took int
+	eat := false
+	conns := make(chan *Conn, 1)
+	nc := dialTo(t, listen(t, g, func(c *Conn) Handler {
+		c.SetMaxInput(100_000)
+		conns <- c
+		return funcs{data: func(c *Conn, in []byte) int {
+			if !eat {
+				return 0
+			}
+			took += len(in)
+			return len(in)
+		}}
+	}))
+	const size = tooMuch
+	go io.WriteString(nc, randomLine(size))
+	c := receive(t, conns)
+	eventually(t, g, "reading stops", func(*Loop) bool { return c.armed == 0 && c.holds == holdInput })
+	each(t, g, func(*Loop) {
+		if kept := len(c.in) - c.inOff; kept > 100_000+scratchSize {
+			t.Errorf("%d bytes of input kept", kept)
+		}
+		eat = true
+		c.Wake()
+	})
+	eventually(t, g, "all input is consumed", func(*Loop) bool { return took == size })
+}
+
+func TestPauseResume(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	conns := make(chan *Conn, 1)
+	got := make(chan string, 10)
+	nc := dialTo(t, listen(t, g, func(c *Conn) Handler {
+		c.Pause()
+		conns <- c
+		return funcs{data: lines(got)}
+	}))
+	c := receive(t, conns)
+	write(t, nc, "one\n")
+	eventually(t, g, "no interest", func(*Loop) bool { return c.armed == 0 })
+	var before uint64
+	each(t, g, func(l *Loop) { before = l.Stats().Reads })
+	each(t, g, func(l *Loop) {
+		if n := l.Stats().Reads - before; n > 0 || len(got) > 0 {
+			t.Errorf("%d reads and %d lines while paused", n, len(got))
+		}
+		c.Resume()
+	})
+	if line := receive(t, got); line != "one" {
+		t.Fatalf("got %q", line)
+	}
+}
+
+// A handler that pauses in the middle of its input is offered the rest after Resume, although nothing more arrives.
+func TestResumeOffersRest(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	got := make(chan string, 10)
+	nc := dialTo(t, serve(t, g, funcs{data: func(c *Conn, in []byte) int {
+		got <- string(in[:1])
+		c.Pause()
+		c.Loop().Post(c.Resume)
+		return 1
+	}}))
+	write(t, nc, "abc")
+	for _, want := range []string{"a", "b", "c"} {
+		if s := receive(t, got); s != want {
+			t.Fatalf("got %q, want %q", s, want)
+		}
+	}
+}
+
+// closeReasons returns a handler's closed function and where the reasons arrive.
+func closeReasons() (func(*Conn, error), <-chan error) {
+	reasons := make(chan error, 10)
+	return func(_ *Conn, err error) { reasons <- err }, reasons
+}
+
+// Data sent before the end is handed over first, and answered.
+func TestHalfClose(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	closed, reasons := closeReasons()
+	nc := dialTo(t, serve(t, g, funcs{data: echo{}.OnData, closed: closed}))
+	write(t, nc, "last words")
+	nc.CloseWrite()
+	expect(t, nc, "last words")
+	if err := receive(t, reasons); err != io.EOF {
+		t.Fatalf("closed with %v, want EOF", err)
+	}
+}
+
+// Output that the socket did not take yet is sent to a peer that has finished sending.
+func TestHalfCloseSendsRest(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1, SoftOut: 64 << 20})
+	closed, reasons := closeReasons()
+	reply := randomLine(tooMuch)
+	nc := dialTo(t, serve(t, g, funcs{closed: closed, data: func(c *Conn, in []byte) int {
+		c.SetOut(append(c.Out(), reply...))
+		return len(in)
+	}}))
+	write(t, nc, "x")
+	nc.CloseWrite()
+	eventually(t, g, "end of input is seen", func(l *Loop) bool {
+		return len(l.blocked) == 1 && l.blocked[0].finishing && l.blocked[0].armed == syscall.EPOLLOUT
+	})
+	expect(t, nc, reply)
+	if err := receive(t, reasons); err != io.EOF {
+		t.Fatalf("closed with %v, want EOF", err)
+	}
+}
+
+// halfCloser answers later.
+type halfCloser struct{ funcs }
+
+func (halfCloser) OnEOF(c *Conn) bool {
+	c.Loop().After(tick, func() {
+		c.SetOut(append(c.Out(), "late"...))
+		c.CloseAfterFlush()
+	})
+	return true
+}
+
+func TestHalfCloser(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	closed, reasons := closeReasons()
+	nc := dialTo(t, serve(t, g, halfCloser{funcs{closed: closed}}))
+	nc.CloseWrite()
+	if got, err := io.ReadAll(nc); string(got) != "late" || err != nil {
+		t.Fatalf("read %q, %v", got, err)
+	}
+	if err := receive(t, reasons); err != nil {
+		t.Fatalf("closed with %v, want nil", err)
+	}
+}
+
+func reset(nc *net.TCPConn) {
+	nc.SetLinger(0)
+	nc.Close()
+}
+
+// A reset closes a conn that reads, one that is paused, and one that waits to send; nothing spins.
+func TestReset(t *testing.T) {
+	prepare := map[string]func(c *Conn){
+		"reading": func(*Conn) {},
+		"paused":  func(c *Conn) { c.Pause() },
+		"blocked": func(c *Conn) { c.SetOut(append(c.Out(), randomLine(tooMuch)...)) },
+		"woken":   func(c *Conn) { c.Pause(); c.Wake() },
+	}
+	for name, f := range prepare {
+		t.Run(name, func(t *testing.T) {
+			g := newGroup(t, Config{Loops: 1})
+			closed, reasons := closeReasons()
+			conns := make(chan *Conn, 1)
+			calls := 0
+			nc := dialTo(t, serve(t, g, funcs{closed: closed, data: func(c *Conn, in []byte) int {
+				if calls++; calls == 1 {
+					f(c)
+					conns <- c
+				}
+				return 0
+			}}))
+			write(t, nc, "x")
+			receive(t, conns)
+			each(t, g, func(*Loop) {}) // the iteration is over
+			reset(nc)
+			if err := receive(t, reasons); !errors.Is(err, syscall.ECONNRESET) {
+				t.Fatalf("closed with %v, want a reset", err)
+			}
+		})
+	}
+}
