@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 )
 
@@ -60,5 +61,5 @@ func (p *process) introduce(proxy string, nodes []string) {
 	if host, port, err := net.SplitHostPort(proxy); err == nil {
 		fmt.Fprintf(p.out, "Try:  redis-cli -h %s -p %s set greeting hello\n", host, port)
 	}
-	fmt.Fprintf(p.out, "      dunlin status --admin %s\n\n", reachable(p.admin.Addr()))
+	fmt.Fprintf(p.out, "      %s status --admin %s\n\n", os.Args[0], reachable(p.admin.Addr()))
 }

@@ -7,7 +7,11 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
+
+// sameRequest is how soon after the first a further signal says nothing new.
+const sameRequest = 500 * time.Millisecond
 
 func main() {
 	ctx, cancel := stopSignals()
@@ -31,15 +35,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // stopSignals returns a context that ends with the first SIGTERM or SIGINT,
 // which starts an orderly stop. The second one ends the process at once: an
-// operator who asks twice does not want to wait for the drain.
+// operator who asks twice does not want to wait for the drain. One request may
+// arrive as two signals, though: timeout(1) signals its child and then the whole
+// group, and so do some supervisors.
 func stopSignals() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	go func() {
+	go func() { // as long as the process
 		<-signals
+		first := time.Now()
 		cancel()
-		<-signals
+		for time.Since(first) < sameRequest {
+			<-signals
+		}
 		fmt.Fprintln(os.Stderr, "dunlin: second signal, quitting at once")
 		os.Exit(1)
 	}()
