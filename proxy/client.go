@@ -40,6 +40,8 @@ type client struct {
 	stalled  bool  // has unread commands that must wait; reading is paused
 	limited  bool  // may send little, since it has not authenticated
 	waitsFor *pipe // the full pipe that has this session in its waiters
+	behind   bool  // left commands unread because its replies pile up; the loop offers them again
+	ended    bool  // the peer sends no more: closes when all is answered
 	closing  bool  // takes no more commands; closes when all replies are delivered
 	closed   bool
 }
@@ -53,9 +55,11 @@ type slot struct {
 // OnData executes the commands in the input. It stops early at a command that must wait; resume continues there.
 func (s *client) OnData(c *netloop.Conn, in []byte) int {
 	off := 0
-	s.stalled = false
+	s.stalled, s.behind = false, false
+	s.state.LastMilli = s.w.loop.UnixMilli()
 	for off < len(in) && !s.closing && !s.closed {
 		if c.Full() {
+			s.behind = true
 			c.Wake() // comes once enough of the output is sent
 			return off
 		}
@@ -85,6 +89,7 @@ func (s *client) OnData(c *netloop.Conn, in []byte) int {
 		return len(in)
 	}
 	c.Resume()
+	s.progress()
 	return off
 }
 
@@ -94,6 +99,7 @@ func (s *client) execute(args [][]byte, raw []byte) bool {
 	if !s.known(cmd, args) {
 		return s.refuse(cmd, args)
 	}
+	s.state.LastCmd = cmd.ID
 	switch cmd.Route {
 	case command.Key:
 		return s.forward(cmd, args, raw)
@@ -268,7 +274,7 @@ func (s *client) progress() {
 	if s.stalled && s.mayContinue() {
 		s.resume()
 	}
-	if s.closing && s.head == s.tail {
+	if (s.closing || s.ended && !s.stalled && !s.behind) && s.head == s.tail {
 		s.conn.CloseAfterFlush()
 	}
 }
@@ -342,6 +348,13 @@ func (s *client) resume() {
 		s.conn.Resume()
 		s.conn.Wake()
 	}
+}
+
+// OnEOF keeps the connection of a peer that has finished sending until all its commands are answered: `printf … | nc` is a
+// client too.
+func (s *client) OnEOF(*netloop.Conn) bool {
+	s.ended = true
+	return s.stalled || s.behind || s.head < s.tail
 }
 
 // closeWhenDone takes no more commands, delivers the replies that are due, and closes.

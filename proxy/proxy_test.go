@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -313,4 +314,28 @@ func TestQuitAndDrain(t *testing.T) {
 	if c.proxy.Ready() {
 		t.Error("a drained proxy is ready")
 	}
+}
+
+func TestHalfClosedClientIsAnswered(t *testing.T) {
+	c := newCluster(t, 1)
+	cl := c.dial()
+	var lines, want []string
+	for i := range 3000 { // more than may be outstanding at once
+		lines = append(lines, "INCR k")
+		want = append(want, fmt.Sprintf(":%d", i+1))
+	}
+	cl.send(lines...)
+	if err := cl.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	cl.want(want...)
+	cl.wantClosed()
+}
+
+func TestSilentClientIsClosed(t *testing.T) {
+	c := newCluster(t, 1)
+	cl := c.dial()
+	cl.send("CONFIG SET timeout 1")
+	cl.want("+OK")
+	cl.wantClosed()
 }

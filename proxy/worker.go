@@ -134,6 +134,7 @@ func (w *worker) tick() {
 	if w.draining {
 		w.closeIdle()
 	}
+	w.closeSilent()
 	for _, n := range w.peers {
 		n.each(func(p *pipe) { p.tick(w.silentLimit) })
 	}
@@ -172,6 +173,20 @@ func (w *worker) closeIdle() {
 	for _, s := range w.clients {
 		if s.head == s.tail && !s.stalled && !s.closing {
 			s.closeWhenDone()
+		}
+	}
+}
+
+// closeSilent closes the clients that were silent for longer than CONFIG's timeout.
+func (w *worker) closeSilent() {
+	limit := w.proxy.server.IdleTimeout().Milliseconds()
+	if limit <= 0 {
+		return
+	}
+	now := w.loop.UnixMilli()
+	for _, s := range w.clients {
+		if s.head == s.tail && now-s.state.LastMilli > limit {
+			s.conn.Close(nil)
 		}
 	}
 }
