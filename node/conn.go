@@ -46,8 +46,9 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 	r := cn.worker.begin(cn)
 	batch := 0
 	for used < len(in) && !cn.answering && !cn.closing {
-		if r.full() {
+		if (used == 0 || len(r.out)-r.begun > flushStep) && r.full() {
 			cn.stopped = true
+			c.Wake() // when this iteration's flush has made room, or later
 			break
 		}
 		outcome := cn.parser.Parse(in[used:])
@@ -102,22 +103,15 @@ func (w *worker) end(r *request, used, batch int) {
 	}
 }
 
-// full tells whether the replies of this input pile up unread.
+// full hands the replies so far to the socket and tells whether they pile up
+// unread there.
 func (r *request) full() bool {
-	if len(r.out)-r.begun <= flushStep {
-		return false
-	}
-	r.handOver()
-	return r.conn.socket.Full()
-}
-
-// handOver gives the replies so far to the socket and goes on behind them.
-func (r *request) handOver() {
 	socket := r.conn.socket
 	r.sent += len(r.out) - r.begun
 	socket.SetOut(r.out)
 	r.out = socket.Out()
 	r.begun = len(r.out)
+	return socket.Full()
 }
 
 // dispatch executes one request: r.args.

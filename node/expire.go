@@ -145,12 +145,15 @@ func ttl(r *request) {
 	}
 	switch r.cmd.ID {
 	case command.TTL:
-		r.replyInt((at - r.now + 500) / 1000)
+		r.replyInt(roundSeconds(at - r.now))
 	case command.PTTL:
 		r.replyInt(at - r.now)
 	case command.ExpireTime:
-		r.replyInt((at + 500) / 1000)
+		r.replyInt(roundSeconds(at))
 	default:
 		r.replyInt(at)
 	}
 }
+
+// roundSeconds rounds to the nearest second, without overflow at the end of time.
+func roundSeconds(millis int64) int64 { return millis/1000 + (millis%1000+500)/1000 }

@@ -18,9 +18,9 @@ const (
 	floatMaxText      = 5*1024 - 1 // characters that Redis reads
 )
 
-// parseFloat reads a decimal number as C's strtold does, without white space.
-// infinite is set for "inf", which Redis accepts here and refuses as a result.
-// text is only read.
+// parseFloat reads a number as C's strtold does, without white space: decimal, or
+// hexadecimal behind 0x. infinite is set for "inf", which Redis accepts here and
+// refuses as a result. text is only read.
 func parseFloat(text []byte) (f *big.Float, infinite, ok bool) {
 	if len(text) == 0 || len(text) > floatMaxText {
 		return nil, false, false
@@ -32,10 +32,17 @@ func parseFloat(text []byte) (f *big.Float, infinite, ok bool) {
 	if bytes.EqualFold(unsigned, []byte("inf")) || bytes.EqualFold(unsigned, []byte("infinity")) {
 		return nil, true, true
 	}
-	if !isDecimal(unsigned) {
+	base := 10
+	if len(unsigned) > 1 && unsigned[0] == '0' && unsigned[1]|0x20 == 'x' {
+		unsigned, base = unsigned[2:], 16
+	}
+	if !isNumber(unsigned, base) {
 		return nil, false, false
 	}
-	f, _, err := big.ParseFloat(string(text), 10, floatMantissaBits, big.ToNearestEven)
+	if base == 16 {
+		base = 0 // big's name for: as the prefix says
+	}
+	f, _, err := big.ParseFloat(string(text), base, floatMantissaBits, big.ToNearestEven)
 	if err != nil || floatOverflows(f) {
 		return nil, false, false
 	}
@@ -50,12 +57,16 @@ func floatOverflows(f *big.Float) bool {
 	return f.IsInf() || f.MantExp(nil) > floatMaxExponent
 }
 
-// isDecimal tells whether text is digits with at most one point among them and
-// an exponent of at most five digits behind. Longer exponents are out of range
+// isNumber tells whether text is digits with at most one point among them and an
+// exponent of at most five digits behind. Longer exponents are out of range
 // whatever the digits are, because those are at most floatMaxText.
-func isDecimal(text []byte) bool {
+func isNumber(text []byte, base int) bool {
+	exponentMark := byte('e')
+	if base == 16 {
+		exponentMark = 'p'
+	}
 	digits, points, i := 0, 0, 0
-	for ; i < len(text) && (isDigit(text[i]) || text[i] == '.'); i++ {
+	for ; i < len(text) && (text[i] == '.' || isDigit(text[i], base)); i++ {
 		if text[i] == '.' {
 			points++
 		} else {
@@ -65,28 +76,25 @@ func isDecimal(text []byte) bool {
 	if digits == 0 || points > 1 {
 		return false
 	}
-	if i == len(text) {
-		return true
+	return i == len(text) || (text[i]|0x20 == exponentMark && isExponent(text[i+1:]))
+}
+
+// isExponent tells whether text is a sign, if any, and one to five digits.
+func isExponent(text []byte) bool {
+	if len(text) > 0 && (text[0] == '+' || text[0] == '-') {
+		text = text[1:]
 	}
-	if text[i] != 'e' && text[i] != 'E' {
-		return false
-	}
-	exponent := text[i+1:]
-	if len(exponent) > 0 && (exponent[0] == '+' || exponent[0] == '-') {
-		exponent = exponent[1:]
-	}
-	if len(exponent) == 0 || len(exponent) > 5 {
-		return false
-	}
-	for _, c := range exponent {
-		if !isDigit(c) {
+	for _, c := range text {
+		if !isDigit(c, 10) {
 			return false
 		}
 	}
-	return true
+	return 0 < len(text) && len(text) <= 5
 }
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+func isDigit(c byte, base int) bool {
+	return '0' <= c && c <= '9' || base == 16 && 'a' <= c|0x20 && c|0x20 <= 'f'
+}
 
 // appendFloat appends f as Redis's "human friendly" form: printf's %.17Lf
 // without trailing zeros, never "-0".

@@ -34,9 +34,13 @@ func TestParseFloat(t *testing.T) {
 	f("1e4932", string(appendFloat(nil, mustFloat("1e4932"))))
 	f("1e4933", "refused")
 	f("1e999999999", "refused")
+	f("0x10", "16")
+	f("-0X1.8p3", "-12")
+	f("0x1e3", "483")
+	f("0b1", "refused")
 	f("inf", "infinite")
 	f("-Infinity", "infinite")
-	for _, bad := range []string{"", " 1", "1 ", "nan", "abc", "1e", "1e+", "1.2.3", ".", "+", "1_000", "0x1p3", "1p3", "--1"} {
+	for _, bad := range []string{"", " 1", "1 ", "nan", "abc", "1e", "1e+", "1.2.3", ".", "+", "1_000", "1p3", "--1", "0x", "0xg", "0x1e+1", "1f", "0x1p"} {
 		f(bad, "refused")
 	}
 }

@@ -90,8 +90,7 @@ func (n *Node) countSlot(slot uint16) int64 {
 	return count
 }
 
-// walk visits the items of a partition, walkStep of them under one lock, until
-// visit says no.
+// walk visits the items of a partition, walkStep of them under one lock.
 func (n *Node) walk(p uint16, now int64, visit func(engine.Item) bool) {
 	for cursor, done := uint64(0), false; !done; {
 		cursor, done = n.engine.Walk(p, cursor, walkStep, now, visit)
@@ -129,11 +128,12 @@ func (n *Node) gatherKeys(wanted *partitionSet, pattern []byte, now int64) []byt
 		if !wanted.has(p) {
 			continue
 		}
-		for cursor, done := uint64(0), false; !done; {
-			cursor, done = n.engine.Walk(p, cursor, walkStep, now, collect)
-			if len(body) > maxKeysReply {
-				return resp.AppendError(nil, errKeysTooLarge)
-			}
+		n.walk(p, now, collect)
+		if len(body) > maxKeysReply {
+			return resp.AppendError(nil, errKeysTooLarge)
+		}
+		if n.ctx.Err() != nil {
+			return resp.AppendError(nil, errBusy)
 		}
 	}
 	reply := resp.AppendArray(make([]byte, 0, len(body)+16), found)

@@ -253,16 +253,23 @@ func sum(numbers []int) (total int) {
 	return total
 }
 
-// Close closes every connection at once and frees the memory.
+// Close closes every connection at once and frees the memory. When a loop does
+// not answer, and so may be in the engine still, the memory is not freed.
 func (n *Node) Close() error {
 	n.cancel()
 	errs := []error{n.listener.Close()}
-	errs = append(errs, n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].stop() }))
+	// From here on no goroutine begins: whoever starts one has looked at ctx under
+	// one of these locks, or is a connection.
+	n.tableMu.Lock()
+	n.fenceMu.Lock()
+	n.fenceMu.Unlock()
+	n.tableMu.Unlock()
+	err := n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].stop() })
 	n.jobs.Wait()
-	// Connections that were being accepted meanwhile were refused, for ctx has
-	// ended; a last barrier, so that no loop is in the engine when it goes.
-	errs = append(errs, n.cfg.Group.Each(func(*netloop.Loop) {}), n.engine.Close())
-	if err := errors.Join(errs...); err != nil {
+	if err == nil || errors.Is(err, netloop.ErrClosed) {
+		err = n.engine.Close()
+	}
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return fmt.Errorf("cannot close node %q: %w", n.cfg.ID, err)
 	}
 	return nil

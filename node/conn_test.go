@@ -1,0 +1,294 @@
+package node
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// TestCutAnywhere sends a pipeline in two pieces, cut at every place.
+func TestCutAnywhere(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	var input []byte
+	for _, line := range []string{"SET k hello", "GET k", "INCR n", "DEL n", "ECHO x"} {
+		input = resp.AppendRequest(input, words(t, line)...)
+	}
+	for cut := 1; cut < len(input); cut++ {
+		c.sendRaw(input[:cut])
+		eventually(t, "the first piece is read", func() bool {
+			s, err := n.Stats()
+			return err == nil && s.BytesIn+uint64(s.InBuffer) == uint64((cut-1)*len(input)+cut)
+		})
+		c.sendRaw(input[cut:])
+		for _, want := range []string{"OK", `"hello"`, "(integer) 1", "(integer) 1", `"x"`} {
+			if got := c.next(); got != want {
+				t.Fatalf("cut at %d: got %s, want %s", cut, got, want)
+			}
+		}
+	}
+}
+
+func TestLargeValues(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
+	c := dial(t, n.Addr())
+	for _, size := range []int{100 << 10, 1 << 20, 20 << 20} {
+		value := bytes.Repeat([]byte("0123456789abcdef"), size/16)
+		c.sendArgs([]byte("SET"), []byte("big"), value)
+		if got := c.next(); got != "OK" {
+			t.Fatalf("SET of %d bytes: %s", size, got)
+		}
+		c.send("GET big")
+		got, ok := resp.DecodeBulk(c.read())
+		if !ok || !bytes.Equal(got, value) {
+			t.Fatalf("GET of %d bytes: got %d bytes, equal %v", size, len(got), bytes.Equal(got, value))
+		}
+	}
+}
+
+// TestUnreadRepliesStopExecution: a client that asks for much and reads nothing
+// is not executed further than its output may grow, and goes on when it reads.
+func TestUnreadRepliesStopExecution(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	c := dial(t, n.Addr())
+	value := bytes.Repeat([]byte("x"), 100<<10)
+	c.sendArgs([]byte("SET"), []byte("k"), value)
+	c.next()
+	const requests = 2000 // 200 MB of replies
+	go func() {
+		one := resp.AppendRequest(nil, []byte("GET"), []byte("k"))
+		c.conn.Write(bytes.Repeat(one, requests))
+	}()
+	executed := uint64(0)
+	eventually(t, "it stops", func() bool {
+		s, err := n.Stats()
+		stopped := err == nil && s.Requests > 1 && s.Requests == executed
+		executed = s.Requests
+		time.Sleep(10 * time.Millisecond)
+		return stopped
+	})
+	if executed > requests/4 {
+		t.Errorf("%d of %d requests were executed with no reply read", executed, requests)
+	}
+	for i := range requests {
+		if got, ok := resp.DecodeBulk(c.read()); !ok || len(got) != len(value) {
+			t.Fatalf("reply %d has %d bytes, want %d", i, len(got), len(value))
+		}
+	}
+	c.want("PING", "PONG")
+}
+
+// TestHalfClosed: who sends requests and then closes its side gets all replies.
+func TestHalfClosed(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	value := bytes.Repeat([]byte("x"), 100<<10)
+	c.sendArgs([]byte("SET"), []byte("k"), value)
+	c.next()
+	// More replies than fit into the output, and one that a goroutine makes.
+	one := resp.AppendRequest(nil, []byte("GET"), []byte("k"))
+	c.sendRaw(append(bytes.Repeat(one, 100), "KEYS *\r\nPING\r\n"...))
+	c.conn.(*net.TCPConn).CloseWrite()
+	for i := range 100 {
+		if got, _ := resp.DecodeBulk(c.read()); len(got) != len(value) {
+			t.Fatalf("reply %d has %d bytes", i, len(got))
+		}
+	}
+	for _, want := range []string{`1) "k"`, "PONG", "(closed)"} {
+		if got := c.next(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestSlowCommandsKeepOrder(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	c.sendRaw([]byte("SET k 1\r\nKEYS *\r\nSET l 2\r\nFLUSHALL\r\nGET l\r\nINFO server\r\nPING\r\n"))
+	for _, want := range []string{"OK", `1) "k"`, "OK", "OK", "(nil)"} {
+		if got := c.next(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if got := c.next(); !strings.Contains(got, "redis_version") {
+		t.Errorf("INFO answers %s", got)
+	}
+	if got := c.next(); got != "PONG" {
+		t.Errorf("got %s, want PONG", got)
+	}
+}
+
+func TestPassword(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.RequirePass = "secret" })
+	c := dial(t, n.Addr())
+	c.want("GET k", "(error) NOAUTH Authentication required.")
+	c.want("NOSUCH", "(error) ERR unknown command 'NOSUCH', with args beginning with: ")
+	c.want("GET", "(error) ERR wrong number of arguments for 'get' command")
+	// Limits of what a stranger may send.
+	long := strings.Repeat("x", 20<<10)
+	c.sendRaw([]byte("*2\r\n$4\r\nECHO\r\n$20480\r\n" + long))
+	if got := c.next(); got != "(error) ERR Protocol error: unauthenticated bulk length" {
+		t.Errorf("a long argument before AUTH: %s", got)
+	}
+	c = dial(t, n.Addr())
+	c.sendRaw([]byte("*11\r\n"))
+	if got := c.next(); got != "(error) ERR Protocol error: unauthenticated multibulk length" {
+		t.Errorf("many arguments before AUTH: %s", got)
+	}
+	c = dial(t, n.Addr())
+	// The limits end with the AUTH, also for what comes in the same packet.
+	c.sendRaw([]byte("*2\r\n$4\r\nAUTH\r\n$6\r\nsecret\r\n*2\r\n$4\r\nECHO\r\n$20480\r\n" + long + "\r\n"))
+	if got := c.next(); got != "OK" {
+		t.Fatalf("AUTH answers %s", got)
+	}
+	if got := c.next(); got != `"`+long+`"` {
+		t.Errorf("ECHO behind AUTH answers %.60s", got)
+	}
+	c.want("RESET", "RESET")
+	c.want("GET k", "(error) NOAUTH Authentication required.")
+}
+
+func TestMaxClients(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.MaxClients = 2 })
+	a, b := dial(t, n.Addr()), dial(t, n.Addr())
+	a.want("PING", "PONG")
+	b.want("PING", "PONG")
+	c := dial(t, n.Addr())
+	if got := c.next(); got != "(error) ERR max number of clients reached" {
+		t.Errorf("one client too many gets %s", got)
+	}
+	if got := c.next(); got != "(closed)" {
+		t.Errorf("and then %s", got)
+	}
+	// A pipe is no client.
+	if got := b.do(pipeLine(1, 0, "common", 1, 2)); got != "OK" {
+		t.Fatal(got)
+	}
+	dial(t, n.Addr()).want("PING", "PONG")
+	a.conn.Close()
+	eventually(t, "there is room again", func() bool { return n.clients.Load() == 1 })
+	dial(t, n.Addr()).want("PING", "PONG")
+}
+
+func TestIdleClientsAreClosed(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	p := openPipeTo(t, n, 1, 0, "common", 1, 2)
+	c.want("CONFIG SET timeout 1", "OK")
+	if got := c.next(); got != "(closed)" {
+		t.Errorf("a silent client gets %s", got)
+	}
+	p.want("PING", "PONG")
+}
+
+func TestClientList(t *testing.T) {
+	n := startNode(t)
+	a := dial(t, n.Addr())
+	a.want("CLIENT SETNAME first", "OK")
+	b := dial(t, n.Addr())
+	openPipeTo(t, n, 1, 0, "common", 1, 2)
+	b.want("CLIENT SETNAME second", "OK")
+	list := a.do("CLIENT LIST")
+	if got := strings.Count(list, " laddr="); got != 2 || strings.Index(list, "first") > strings.Index(list, "second") {
+		t.Errorf("CLIENT LIST shows %d connections:\n%s", got, list)
+	}
+	id := strings.TrimPrefix(b.do("CLIENT ID"), "(integer) ")
+	if got := a.do("CLIENT LIST ID " + id); strings.Count(got, " laddr=") != 1 || !strings.Contains(got, "second") {
+		t.Errorf("CLIENT LIST ID answers %s", got)
+	}
+}
+
+func TestStats(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	c.sendRaw([]byte("SET k 1\r\nGET k\r\nGET missing\r\nNOSUCH\r\n"))
+	for range 4 {
+		c.next()
+	}
+	openPipeTo(t, n, 1, 0, "common", 1, 2)
+	s, err := n.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(what string, got, want any) {
+		t.Helper()
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	f("GETs", s.Commands[command.Get], 2)
+	f("requests", s.Requests, 5)
+	f("hits", s.Hits, 1)
+	f("misses", s.Misses, 1)
+	f("errors", s.Errors, 1)
+	f("clients", s.Clients, 1)
+	f("pipes", s.Pipes, 1)
+	f("connections", s.Connections, 2)
+	f("serving", s.Serving, 4096)
+	f("epoch", s.Epoch, 1)
+	f("keys", s.Engine.Keys, 1)
+	c.want("CONFIG RESETSTAT", "OK")
+	eventually(t, "statistics are reset", func() bool {
+		s, err := n.Stats()
+		return err == nil && s.Hits == 0 && s.Requests <= 1
+	})
+}
+
+func TestRateWindow(t *testing.T) {
+	var w rateWindow
+	if got := w.perSecond(); got != 0 {
+		t.Errorf("rate of nothing is %v", got)
+	}
+	for i := range uint64(100) {
+		w.sample(i * 50)
+	}
+	if got := w.perSecond(); got < 499 || got > 501 {
+		t.Errorf("50 in each 100 ms is %v a second, want 500", got)
+	}
+	w.sample(0)
+	if got := w.perSecond(); got != 0 {
+		t.Errorf("rate after a reset is %v", got)
+	}
+}
+
+func TestDrain(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	c.want("SET k v", "OK")
+	if err := n.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.next(); got != "(closed)" {
+		t.Errorf("a client between requests gets %s", got)
+	}
+	if conn, err := net.Dial("tcp", n.Addr()); err == nil {
+		conn.Close()
+		t.Error("a drained node accepts connections")
+	}
+}
+
+func TestCloseWithOpenConnections(t *testing.T) {
+	g := newGroup(t, 2)
+	n, err := Start(Config{ID: "a", Boot: 1, Listen: "127.0.0.1:0", Memory: 64 << 20, Shards: 16, Group: g, Log: discardLog})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.SetTable(soleTable(n))
+	c := dial(t, n.Addr())
+	c.want("SET k v", "OK")
+	c.send("KEYS *")
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+	// The loops live on: another node of the process uses them.
+	if err := g.Each(func(*netloop.Loop) {}); err != nil {
+		t.Error(err)
+	}
+}

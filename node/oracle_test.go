@@ -1,0 +1,139 @@
+package node
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestOracle says the same random commands to a node and to a real redis-server,
+// and compares every reply. Commands, keys and arguments are few, so that they
+// meet often, and many of them are wrong.
+func TestOracle(t *testing.T) {
+	real := dial(t, startRedis(t))
+	ours := dial(t, startNode(t).Addr())
+	seed := rand.Uint64()
+	g := &generator{rand.New(rand.NewPCG(seed, 1))}
+	var said []string
+	for range 6_000 {
+		line := g.line()
+		said = append(said, line)
+		got, want := ours.do(line), real.do(line)
+		if !sameReply(line, got, want) {
+			last := said[max(0, len(said)-30):]
+			t.Fatalf("seed %d: %s answers\n%s\nwant\n%s\nafter\n%s", seed, line, got, want, strings.Join(last, "\n"))
+		}
+	}
+}
+
+// sameReply compares exactly, but for the milliseconds that pass between the two.
+func sameReply(line, got, want string) bool {
+	if got == want {
+		return true
+	}
+	var a, b int64
+	if _, err := fmt.Sscanf(got+" "+want, "(integer) %d (integer) %d", &a, &b); err != nil {
+		return false
+	}
+	name, _, _ := strings.Cut(line, " ")
+	switch name {
+	case "PTTL", "PEXPIRETIME":
+		return a > 0 && b > 0 && max(a, b)-min(a, b) < 1000
+	case "TTL", "EXPIRETIME":
+		return a > 0 && b > 0 && max(a, b)-min(a, b) <= 1
+	}
+	return false
+}
+
+// generator makes random command lines.
+type generator struct{ *rand.Rand }
+
+func (g *generator) pick(of ...string) string { return of[g.IntN(len(of))] }
+
+// All keys are in one slot, for MSETNX.
+func (g *generator) key() string { return g.pick("{t}a", "{t}b", "{t}c", "{t}d") }
+
+func (g *generator) value() string {
+	return g.pick("", "x", "hello", "1", "-1", "10", "2.5", "1e3", "007", "9223372036854775807", "-9223372036854775808",
+		"99999999999999999999", `"a b\x00\xff"`, "NX", "EX")
+}
+
+func (g *generator) number() string {
+	return g.pick("0", "1", "-1", "2", "5", "-3", "100", "1000", "x", "1.5", "9223372036854775807", "-9223372036854775808")
+}
+
+// seconds are long over or far off, as milliseconds too, and hardly ever the same:
+// the two servers are not asked in the same millisecond.
+func (g *generator) seconds() string {
+	return g.pick("0", "-1", "x", "", "9223372036854775807", g.far(), g.far(), g.far())
+}
+
+func (g *generator) far() string { return strconv.Itoa(100_000 + g.IntN(1e9)) }
+
+func (g *generator) setOption() string {
+	return g.pick("NX", "XX", "GET", "KEEPTTL", "PERSIST", "nx", "what",
+		"EX "+g.seconds(), "PX "+g.seconds(), "EXAT "+g.seconds(), "PXAT "+g.seconds(), "EX "+g.far(), "PX "+g.far())
+}
+
+func (g *generator) some(f func() string, most int) string {
+	var out []string
+	for range g.IntN(most + 1) {
+		out = append(out, f())
+	}
+	return strings.Join(out, " ")
+}
+
+func (g *generator) pair() string { return g.key() + " " + quoted(g.value()) }
+
+// quoted makes an argument of what may be empty.
+func quoted(s string) string {
+	if s == "" {
+		return `""`
+	}
+	return s
+}
+
+func (g *generator) line() string {
+	k := g.key()
+	switch g.IntN(25) {
+	case 0, 1, 2:
+		return "SET " + k + " " + quoted(g.value()) + " " + g.some(g.setOption, 2)
+	case 3, 4:
+		return "GET " + k
+	case 5:
+		return g.pick("GETSET", "SETNX", "APPEND") + " " + g.pair()
+	case 6:
+		return g.pick("INCR", "DECR", "STRLEN", "GETDEL", "TYPE", "PERSIST") + " " + k
+	case 7:
+		return g.pick("INCRBY", "DECRBY") + " " + k + " " + g.number()
+	case 8:
+		return "INCRBYFLOAT " + k + " " + g.pick("1", "0.1", "-2.5", "1e10", "x", "3e-5", "inf")
+	case 9:
+		return "GETRANGE " + k + " " + g.number() + " " + g.number()
+	case 10:
+		return "SETRANGE " + k + " " + g.pick("0", "1", "5", "20", "-1", "x", "536870912") + " " + quoted(g.value())
+	case 11, 12:
+		return g.pick("EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT") + " " + k + " " + quoted(g.seconds()) + " " +
+			g.some(func() string { return g.pick("NX", "XX", "GT", "LT", "what") }, 2)
+	case 13, 14:
+		return g.pick("TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME") + " " + k
+	case 15:
+		return g.pick("SETEX", "PSETEX") + " " + k + " " + quoted(g.seconds()) + " " + quoted(g.value())
+	case 16, 17:
+		return "GETEX " + k + " " + g.some(g.setOption, 2)
+	case 18:
+		return "MGET " + k + " " + g.some(g.key, 3)
+	case 19:
+		return g.pick("MSET", "MSETNX") + " " + g.pair() + " " + g.some(g.pair, 2)
+	case 20:
+		return g.pick("MSET", "MSETNX") + " " + g.pair() + " " + g.key()
+	case 21, 22:
+		return g.pick("DEL", "UNLINK", "EXISTS", "TOUCH") + " " + k + " " + g.some(g.key, 3)
+	case 23:
+		return g.pick("GET", "SET", "EXPIRE", "MGET", "GETEX", "INCRBY", "GETRANGE") + " " + g.some(g.key, 2)
+	default:
+		return "SUBSTR " + k + " " + g.number() + " " + g.number()
+	}
+}
