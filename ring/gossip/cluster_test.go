@@ -3,6 +3,7 @@ package gossip
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -17,6 +18,15 @@ import (
 
 	"github.com/dunlin-cache/dunlin/ring"
 )
+
+// The tests wait for clocks and not for processors, so that many may run at once.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // converged is how soon every member must have heard of any change.
 const converged = 3 * time.Second

@@ -20,9 +20,11 @@
 //     and when it comes into office it first gathers those of all other nodes.
 //   - version, lineage, foreign: as in package ring.
 //
-// What spreads how. Gossip carries 512 bytes about each member: who it is and the
-// version of the table that it holds. The table itself (kilobytes) is fetched from
-// the data port of a node that announced a version which ours does not know.
+// What spreads how. Gossip carries up to 512 bytes about each member: who it is and
+// the version of the table that it holds; the coordinator and the others tell each
+// other the same by packets of their own (announce.go). The table itself (kilobytes)
+// is fetched from the data port of a node that announced a version which ours does
+// not know.
 //
 // Rules.
 //   - A table is adopted only if it is newer along our lineage (ring.Table.Newer).
