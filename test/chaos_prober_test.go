@@ -1,0 +1,127 @@
+package test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// prober writes and reads keys of one node, one command at a time, and keeps how
+// long each took.
+type prober struct {
+	*session
+	node string
+	keys []*history
+
+	mu      sync.Mutex
+	timings []timing
+}
+
+type timing struct {
+	begin  time.Time
+	took   time.Duration
+	failed bool
+}
+
+const keysPerProber = 4
+
+func (x *chaos) newProber(proxy *member, node string) *prober {
+	p := &prober{session: x.newSession(proxy, "prober of "+node+" at "+proxy.id), node: node}
+	for i := 0; len(p.keys) < keysPerProber; i++ {
+		if key := fmt.Sprintf("probe:%s:%s:%d", proxy.id, node, i); staysAt(node, key) {
+			p.keys = append(p.keys, newHistory(key))
+		}
+	}
+	return p
+}
+
+// nodeSets are the sets of nodes that the tests' clusters have at times.
+var nodeSets = [][]string{{"n1", "n2", "n3"}, {"n2", "n3"}, {"n1", "n3"}, {"n1", "n2"}, {"n1", "n2", "n3", "n4"}}
+
+// targets are the owners of the partitions in each of nodeSets.
+var targets = sync.OnceValue(func() (all [][]uint16) {
+	for _, ids := range nodeSets {
+		owner, err := ring.Target(ids)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, owner)
+	}
+	return all
+})
+
+// staysAt tells whether the node owns the key in every set of nodes that it is in: then
+// what happens to the others is no reason that a command on it fails or waits.
+func staysAt(node, key string) bool {
+	p := ring.PartitionOf([]byte(key))
+	for i, ids := range nodeSets {
+		if slices.Contains(ids, node) && ids[targets()[i][p]] != node {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *prober) run() {
+	for i := 0; !p.x.stopped(); i++ {
+		h := p.keys[i/2%len(p.keys)]
+		if i%2 == 0 {
+			p.set(h)
+		} else {
+			p.get(h, true)
+		}
+		begin, failed := time.Now(), p.failures
+		if !p.exchange() {
+			return
+		}
+		p.mu.Lock()
+		p.timings = append(p.timings, timing{begin, time.Since(begin), p.failures > failed})
+		p.mu.Unlock()
+		time.Sleep(time.Duration(p.rng.IntN(4)) * time.Millisecond)
+	}
+}
+
+// between returns the commands that were under way at some time of the interval.
+func (p *prober) between(begin, end time.Time) (found []timing) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.timings {
+		if s.begin.Add(s.took).After(begin) && s.begin.Before(end) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// succeeded tells whether a command that began later than the time has succeeded.
+func (p *prober) succeeded(after time.Time) bool {
+	return slices.ContainsFunc(p.between(after, time.Now()), func(s timing) bool { return !s.failed && s.begin.After(after) })
+}
+
+// outage is the longest time between two successes.
+func (p *prober) outage(begin, end time.Time) (longest time.Duration) {
+	last := begin
+	for _, s := range p.between(begin, end) {
+		if done := s.begin.Add(s.took); !s.failed {
+			longest = max(longest, done.Sub(last))
+			last = done
+		}
+	}
+	return longest
+}
+
+// latencies returns the 99th percentile and the longest.
+func latencies(all []timing) (p99, worst time.Duration) {
+	if len(all) == 0 {
+		return 0, 0
+	}
+	took := make([]time.Duration, len(all))
+	for i, s := range all {
+		took[i] = s.took
+	}
+	slices.Sort(took)
+	return took[len(took)*99/100], took[len(took)-1]
+}

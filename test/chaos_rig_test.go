@@ -1,0 +1,314 @@
+package test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// chaos is a cluster under test with clients at work:
+//
+//	mixers   pipeline all sorts of commands on keys of all nodes; they judge what is right
+//	probers  do one command at a time on keys of one node; they measure who is disturbed
+//
+// A test calls during for each fault, and finish at the end.
+type chaos struct {
+	t      testing.TB
+	c      *cluster
+	tables *tableWatch
+
+	keys    []*history // of all mixers, read by every one of them
+	probers []*prober
+	stop    chan struct{}
+	running sync.WaitGroup
+	calm    time.Duration // the probers' 99th percentile before the first fault
+
+	mu         sync.Mutex
+	violations []string
+	absences   []absence
+	tolerated  map[string]int // errors that clients must expect
+	slowest    time.Duration  // batch of a mixer
+	batches    int
+}
+
+const (
+	mixersPerProxy = 3
+	keysPerMixer   = 16
+	// epochTime is for all members to show one epoch. It takes 3 s at most on a
+	// machine that has nothing else to do.
+	epochTime = 5 * time.Second
+	// disturbedLimit bounds what clients of other nodes may notice of a fault: the
+	// 99th percentile of their commands, unless the machine is slow without any.
+	disturbedLimit = 300 * time.Millisecond
+	shownFaults    = 20 // violations
+)
+
+func startChaos(t testing.TB) *chaos {
+	t.Helper()
+	c := startClusterWith(t, startOptions{nodes: 3, proxies: 2, nodeFlags: []string{"--copies", "1"}})
+	x := &chaos{t: t, c: c, stop: make(chan struct{}), tolerated: map[string]int{}}
+	x.tables = watchTables(x.c.byRole("node")...)
+	t.Cleanup(x.tables.close)
+	var mixers []*mixer
+	for i, p := range x.c.byRole("proxy") {
+		for j := range mixersPerProxy {
+			mixers = append(mixers, x.newMixer(p, fmt.Sprintf("mix%d%d", i, j)))
+		}
+		for _, n := range x.c.byRole("node") {
+			x.probers = append(x.probers, x.newProber(p, n.id))
+		}
+	}
+	t.Cleanup(x.endSessions)
+	for _, m := range mixers {
+		x.keys = append(x.keys, m.own...)
+	}
+	for _, m := range mixers {
+		x.running.Go(m.run)
+	}
+	for _, p := range x.probers {
+		x.running.Go(p.run)
+	}
+	x.calm = x.calmLatency()
+	return x
+}
+
+// calmLatency is what the probers measure before the first fault.
+func (x *chaos) calmLatency() time.Duration {
+	const enough = 100
+	begin := time.Now()
+	eventually(x.t, readyTimeout, "probers are at work", func() bool {
+		return !slices.ContainsFunc(x.probers, func(p *prober) bool { return len(p.between(begin, time.Now())) < enough })
+	}, x.shown)
+	var all []timing
+	for _, p := range x.probers {
+		all = append(all, p.between(begin, time.Now())...)
+	}
+	p99, _ := latencies(all)
+	return p99
+}
+
+func (x *chaos) newSession(proxy *member, name string) *session {
+	l, err := dialLink(proxy.addr)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.t.Cleanup(func() { l.conn.Close() })
+	return &session{x: x, name: name, link: l, rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
+}
+
+// during does something to a member and waits until the cluster is whole again:
+// all show one epoch, all keys are served. Clients of other nodes must not notice.
+// It returns how many errors clients got meanwhile.
+func (x *chaos) during(what string, victim *member, do func()) (failed int) {
+	x.t.Helper()
+	before := x.countTolerated()
+	begin := time.Now()
+	do()
+	x.c.converge(max(0, epochTime-time.Since(begin)))
+	agreed := time.Since(begin)
+	x.servedAgain(what)
+	end := time.Now()
+
+	var outage time.Duration
+	var others []timing
+	for _, p := range x.probers {
+		if p.node == victim.id {
+			outage = max(outage, p.outage(begin, end))
+		} else {
+			others = append(others, p.between(begin, end)...)
+		}
+	}
+	p99, worst := latencies(others)
+	failed = x.countTolerated() - before
+	x.t.Logf("%-22s one epoch after %4d ms, its keys out for %4d ms, %d errors; others' commands: p99 %d ms, worst %d ms (%d of them; p99 %.1f ms in calm)",
+		what, agreed.Milliseconds(), outage.Milliseconds(), failed, p99.Milliseconds(), worst.Milliseconds(), len(others),
+		float64(x.calm.Microseconds())/1000)
+	if limit := max(disturbedLimit, 4*x.calm); p99 > limit {
+		x.violate("%s: commands on other nodes took %v in the 99th percentile, want at most %v", what, p99, limit)
+	}
+	if i := slices.IndexFunc(others, func(s timing) bool { return s.failed }); i >= 0 {
+		x.violate("%s: a command on another node failed, %s", what, clock(others[i].begin))
+	}
+	return failed
+}
+
+// servedAgain waits until every prober has had a success that began from now on.
+func (x *chaos) servedAgain(what string) {
+	x.t.Helper()
+	begin := time.Now()
+	eventually(x.t, answerTime, "all keys are served, "+what, func() bool {
+		return !slices.ContainsFunc(x.probers, func(p *prober) bool { return !p.succeeded(begin) })
+	}, x.shown)
+}
+
+// finish ends the clients, reads everything once more through both proxies, and
+// fails the test for what was wrong.
+func (x *chaos) finish() {
+	x.t.Helper()
+	x.endSessions()
+	for _, p := range x.c.byRole("proxy") {
+		s := x.newSession(p, "last reader at "+p.id)
+		for _, h := range x.keys {
+			s.get(h, false)
+		}
+		s.exchange()
+	}
+	for _, a := range x.absences {
+		if err := x.tables.judge(a); err != nil {
+			x.violate("%v", err)
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.t.Logf("%d batches, the slowest took %d ms; %d reads of lost keys; errors %v", x.batches, x.slowest.Milliseconds(), len(x.absences), x.tolerated)
+	for i, v := range x.violations {
+		if i == shownFaults {
+			x.t.Errorf("and %d more", len(x.violations)-i)
+			break
+		}
+		x.t.Error(v)
+	}
+}
+
+func (x *chaos) endSessions() {
+	select {
+	case <-x.stop:
+	default:
+		close(x.stop)
+	}
+	x.running.Wait()
+}
+
+func (x *chaos) stopped() bool {
+	select {
+	case <-x.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+func (x *chaos) violate(format string, args ...any) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.violations = append(x.violations, clock(time.Now())+" "+fmt.Sprintf(format, args...))
+}
+
+// shown is for a test that fails before finish.
+func (x *chaos) shown() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return fmt.Sprintf("violations so far: %q", x.violations[:min(shownFaults, len(x.violations))])
+}
+
+// judged takes the verdict on a read.
+func (x *chaos) judged(session string, lost *absence, err error) {
+	if err != nil {
+		x.violate("%s: %v", session, err)
+	}
+	if lost != nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.absences = append(x.absences, *lost)
+	}
+}
+
+func (x *chaos) tolerate(class string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.tolerated[class]++
+}
+
+func (x *chaos) countTolerated() (n int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, count := range maps.All(x.tolerated) {
+		n += count
+	}
+	return n
+}
+
+func (x *chaos) tookBatch(d time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.batches++
+	x.slowest = max(x.slowest, d)
+}
+
+// mixer pipelines batches of all sorts of commands.
+type mixer struct {
+	*session
+	own     []*history
+	counter counter
+}
+
+func (x *chaos) newMixer(proxy *member, name string) *mixer {
+	key := "count:" + name
+	m := &mixer{session: x.newSession(proxy, name)}
+	m.counter = counter{key: key, partition: ring.PartitionOf([]byte(key)), sent: time.Now()}
+	for i := range keysPerMixer {
+		m.own = append(m.own, newHistory(fmt.Sprintf("%s:%d", name, i)))
+	}
+	return m
+}
+
+func (m *mixer) run() {
+	if m.rng.IntN(2) == 0 { // half of them speak RESP3: both kinds of pipes
+		m.add(func([]byte) {}, "HELLO", "3")
+	}
+	for !m.x.stopped() {
+		for range 1 + m.rng.IntN(24) {
+			m.addOne()
+		}
+		if !m.exchange() {
+			return
+		}
+		// Not as fast as possible: the machine is to have time for everybody.
+		time.Sleep(time.Duration(m.rng.IntN(4)) * time.Millisecond)
+	}
+}
+
+// addOne adds a command to the batch, often one on a key that it writes elsewhere.
+func (m *mixer) addOne() {
+	mine := m.own[m.rng.IntN(len(m.own))]
+	switch m.rng.IntN(20) {
+	case 0, 1, 2, 3, 4, 5:
+		m.set(mine)
+	case 6, 7, 8:
+		m.get(mine, true)
+	case 9, 10, 11, 12:
+		m.get(m.x.keys[m.rng.IntN(len(m.x.keys))], false)
+	case 13:
+		m.set(mine)
+		m.set(mine)
+		m.get(mine, true)
+	case 14:
+		m.mset(m.some(m.own))
+	case 15:
+		m.mget(m.some(m.x.keys))
+	case 16, 17:
+		m.incr(&m.counter)
+	case 18:
+		m.echo()
+	case 19:
+		if m.rng.IntN(20) == 0 {
+			m.dbsize()
+		}
+		m.echo()
+	}
+}
+
+// some returns two to six different keys.
+func (m *mixer) some(from []*history) []*history {
+	chosen := make([]*history, 0, 6)
+	for _, i := range m.rng.Perm(len(from))[:2+m.rng.IntN(5)] {
+		chosen = append(chosen, from[i])
+	}
+	return chosen
+}
