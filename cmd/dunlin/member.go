@@ -71,7 +71,7 @@ func (p *process) startNode(ctx context.Context, m memberOptions) (started, erro
 		Log:         p.log.With("member", self.ID),
 	})
 	if err != nil {
-		return started{}, err
+		return started{}, adviseAddress(err, "listen")
 	}
 	p.stop.push("node "+self.ID, func(context.Context) error { return n.Close() })
 	p.stop.push("clients of node "+self.ID, n.Drain)
@@ -124,7 +124,7 @@ func (p *process) startProxy(ctx context.Context, m memberOptions) (started, err
 		},
 	})
 	if err != nil {
-		return started{}, err
+		return started{}, adviseAddress(err, "listen")
 	}
 	p.stop.push("proxy "+self.ID, func(context.Context) error { return x.Close() })
 
@@ -164,7 +164,7 @@ func (p *process) startAgent(ctx context.Context, self ring.Member, m memberOpti
 	}
 	agent, err := gossip.Start(c)
 	if err != nil {
-		return nil, fmt.Errorf("%w (--gossip chooses another address)", err)
+		return nil, adviseAddress(err, "gossip")
 	}
 	p.stop.push("gossip of "+self.ID, func(context.Context) error {
 		if !m.whole {

@@ -82,7 +82,7 @@ func (o *options) addLocal(f *pflag.FlagSet) {
 func (o *options) addStorage(f *pflag.FlagSet, memory size) {
 	o.memory = memory
 	f.Var(&o.memory, "memory", "memory limit of a node, as in 512mb or 2gb")
-	f.IntVar(&o.copies, "copies", 2, "copies of every partition: 2 keeps a follower, 1 does not")
+	f.IntVar(&o.copies, "copies", 2, "copies of every partition: 2 plans a follower for each, which holds no data yet")
 }
 
 // check refuses what no command could run with, before anything is started.

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
+	"syscall"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/metrics"
@@ -62,7 +64,7 @@ func (p *process) startAdmin() error {
 		Log:     p.log,
 	})
 	if err != nil {
-		return fmt.Errorf("%w (--admin chooses another address)", err)
+		return adviseAddress(err, "admin")
 	}
 	p.admin = admin
 	p.stop.push("admin HTTP", admin.Close)
@@ -81,4 +83,14 @@ func (p *process) startLoops() error {
 		return nil
 	})
 	return nil
+}
+
+// adviseAddress adds to an error about an address that is taken how to choose
+// another one: the usual first obstacle, where a Redis already runs. By its text,
+// because memberlist does not wrap errors.
+func adviseAddress(err error, flag string) error {
+	if strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) {
+		return fmt.Errorf("%w (--%s chooses another address)", err, flag)
+	}
+	return err
 }
