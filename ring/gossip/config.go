@@ -65,10 +65,10 @@ type Config struct {
 	Fetch func(ctx context.Context, addr string) (*ring.Table, error)
 	// OnTable is called with every adopted table, in the order of their epochs.
 	// OnMembers is called with the alive members, sorted by id, when they changed
-	// (versions of tables apart); the list is shared, only read it. OnSuperseded is called when the network was split,
-	// the sides have found each other again, and the other side's lineage will win:
-	// this member's partitions may have been given away, and a node should Confirm its
-	// table before it serves on.
+	// (versions of tables apart); the list is shared, only read it. OnSuperseded is
+	// called when the network was split, the sides have found each other again, and the
+	// other side's lineage will win: this member's partitions may have been given away,
+	// and a node should Confirm its table before it serves on.
 	//
 	// All run on one goroutine, one after another, and must not call Close or Leave.
 	// All but Fetch may be nil.
