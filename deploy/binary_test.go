@@ -95,7 +95,7 @@ func scrapeLocal(t *testing.T) string {
 	if clients == "" || admin == "" {
 		t.Fatal("dunlin local did not print its addresses")
 	}
-	waitReady(t, ctx, admin)
+	waitReady(ctx, t, admin)
 	traffic(t, clients)
 	status, body := get(ctx, admin+"/metrics")
 	if status != http.StatusOK {
@@ -104,7 +104,7 @@ func scrapeLocal(t *testing.T) string {
 	return body
 }
 
-func waitReady(t *testing.T, ctx context.Context, admin string) {
+func waitReady(ctx context.Context, t *testing.T, admin string) {
 	t.Helper()
 	for {
 		status, body := get(ctx, admin+"/readyz")

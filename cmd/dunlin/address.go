@@ -61,15 +61,6 @@ func interfaceIP() (string, error) {
 	return best, nil
 }
 
-// withHost returns address with its host replaced.
-func withHost(host, address string) (string, error) {
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", fmt.Errorf("cannot advertise %q: %w", address, err)
-	}
-	return net.JoinHostPort(host, port), nil
-}
-
 // portAfter returns address with its port raised by n. Port 0 stays: the system
 // chooses each time.
 func portAfter(address string, n int) (string, error) {

@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -88,6 +90,11 @@ func (c *child) exitCode() int {
 func (c *child) waitReady() {
 	c.t.Helper()
 	eventually(c.t, "ready", func() error {
+		select {
+		case <-c.done:
+			c.t.Fatal("dunlin has ended")
+		default:
+		}
 		resp, err := http.Get("http://" + c.admin + "/readyz")
 		if err != nil {
 			return err
@@ -117,15 +124,34 @@ func eventually(t *testing.T, what string, check func() error) {
 	}
 }
 
-// freeAddress returns a loopback address that was free a moment ago.
+// freeAddress returns a loopback address that was free a moment ago, with a port
+// below those that the system gives to outgoing connections.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp", loopback(strconv.Itoa(10000+rand.IntN(22000))))
+		if err != nil {
+			continue
+		}
+		defer l.Close()
+		return l.Addr().String()
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("cannot find a free port")
+	return ""
+}
+
+// clients reads the client address from what `dunlin local` prints.
+func (c *child) clients() string {
+	c.t.Helper()
+	for {
+		line, err := c.output.ReadString('\n')
+		if err != nil {
+			c.t.Fatalf("dunlin local printed no client address: %v", err)
+		}
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "clients" {
+			return f[1]
+		}
+	}
 }
 
 // ask sends commands (inline) on a connection of their own and returns the
@@ -169,16 +195,7 @@ func statusOf(t *testing.T, admin string) report {
 
 func TestLocal(t *testing.T) {
 	c := startChild(t, "local", "--listen=127.0.0.1:0", "--memory=32mb", "--nodes=2")
-	var clients string
-	for clients == "" {
-		line, err := c.output.ReadString('\n')
-		if err != nil {
-			t.Fatalf("dunlin local printed no client address: %v", err)
-		}
-		if f := strings.Fields(line); len(f) == 2 && f[0] == "clients" {
-			clients = f[1]
-		}
-	}
+	clients := c.clients()
 	c.waitReady()
 	if got := ask(t, clients, 3, "SET k v\r\nGET k\r\n"); strings.Join(got, " ") != "+OK $1 v" {
 		t.Errorf("replies %q", got)
@@ -244,50 +261,57 @@ func TestClusterWithSecret(t *testing.T) {
 	}
 }
 
-// TestStopCutsNoReply: clients that send one batch after the other see whole
+// TestStopCutsNoReply: a client that sends one batch after the other sees whole
 // replies to whole batches, and then the end of the connection.
 func TestStopCutsNoReply(t *testing.T) {
-	f := func(role string, args ...string) {
-		t.Helper()
+	t.Run("node", func(t *testing.T) {
 		listen := freeAddress(t)
-		c := startChild(t, append(args, "--listen", listen, "--memory=32mb")...)
-		c.waitReady()
-		value := strings.Repeat("x", 1000)
-		if got := ask(t, listen, 1, "SET k "+value+"\r\n"); got[0] != "+OK" {
-			t.Fatalf("%s: SET: %q", role, got)
+		c := startChild(t, "node", "--listen", listen, "--gossip=127.0.0.1:0", "--memory=32mb")
+		stopUnderLoad(t, c, listen)
+	})
+	t.Run("proxy", func(t *testing.T) {
+		c := startChild(t, "local", "--listen=127.0.0.1:0", "--nodes=1", "--memory=32mb")
+		stopUnderLoad(t, c, c.clients())
+	})
+}
+
+func stopUnderLoad(t *testing.T, c *child, address string) {
+	t.Helper()
+	c.waitReady()
+	value := strings.Repeat("x", 1000)
+	if got := ask(t, address, 1, "SET k "+value+"\r\n"); got[0] != "+OK" {
+		t.Fatalf("SET: %q", got)
+	}
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+
+	const batch, stopAt = 100, 20
+	requests := []byte(strings.Repeat("GET k\r\n", batch))
+	want := strings.Repeat("$1000\r\n"+value+"\r\n", batch)
+	got := make([]byte, len(want))
+	for i := 0; ; i++ {
+		if i == stopAt {
+			if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
 		}
-		conn, err := net.Dial("tcp", listen)
-		if err != nil {
-			t.Fatal(err)
+		if _, err := conn.Write(requests); err != nil && i > stopAt {
+			break
 		}
-		defer conn.Close()
-		const batch = 100
-		requests := []byte(strings.Repeat("GET k\r\n", batch))
-		want := strings.Repeat("$1000\r\n"+value+"\r\n", batch)
-		got := make([]byte, len(want))
-		for i := 0; ; i++ {
-			if i == 20 {
-				if err := c.Process.Signal(syscall.SIGTERM); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if _, err := conn.Write(requests); err != nil && i > 20 {
-				break
-			}
-			n, err := io.ReadFull(conn, got)
-			if err != nil && n == 0 && i >= 20 {
-				break
-			}
-			if err != nil || string(got) != want {
-				t.Fatalf("%s: batch %d has %d of %d bytes, %v: %.80q", role, i, n, len(want), err, got[:n])
-			}
+		n, err := io.ReadFull(conn, got)
+		if err != nil && n == 0 && i >= stopAt {
+			break
 		}
-		if code := c.exitCode(); code != 0 {
-			t.Errorf("%s: exit code %d, want 0", role, code)
+		if err != nil || string(got) != want {
+			t.Fatalf("batch %d has %d of %d bytes, %v: %.80q", i, n, len(want), err, got[:n])
 		}
 	}
-	f("node", "node", "--gossip=127.0.0.1:0")
-	f("proxy", "local", "--nodes=1")
+	if code := c.exitCode(); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
 }
 
 // TestSecondSignalQuits: a client in the middle of a request holds up an orderly
