@@ -101,10 +101,14 @@ func TestCloseOthers(t *testing.T) {
 	})
 }
 
-// holdLoop keeps the loop busy until the returned function is called.
+// holdLoop keeps the loop in the middle of an iteration until the returned function is called.
 func holdLoop(l *Loop) (resume func()) {
-	stop := make(chan bool)
-	l.Post(func() { <-stop })
+	entered, stop := make(chan bool), make(chan bool)
+	l.Post(func() {
+		close(entered)
+		<-stop
+	})
+	<-entered
 	return func() { close(stop) }
 }
 

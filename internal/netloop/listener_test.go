@@ -1,0 +1,211 @@
+package netloop
+
+import (
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Connections are spread evenly, also when a loop has lost its own.
+func TestAcceptBalance(t *testing.T) {
+	g := newGroup(t, Config{Loops: 4})
+	ln := serve(t, g, echo{})
+	for range 400 {
+		dialTo(t, ln)
+	}
+	balanced := func(want int) {
+		t.Helper()
+		eventually(t, g, "balance", func(l *Loop) bool { return l.Stats().Conns == want })
+	}
+	balanced(100)
+	g.loops[1].Post(func() {
+		for _, c := range g.loops[1].conns {
+			if c != nil {
+				c.Close(nil)
+			}
+		}
+	})
+	each(t, g, func(*Loop) {})
+	for range 100 {
+		dialTo(t, ln)
+	}
+	balanced(100)
+}
+
+func TestManyConns(t *testing.T) {
+	const count = 2000
+	g := newGroup(t, Config{Loops: 2})
+	ln := serve(t, g, echo{})
+	clients := make([]*net.TCPConn, count)
+	for i := range clients {
+		clients[i] = dialTo(t, ln)
+	}
+	for range 3 {
+		for _, nc := range clients {
+			write(t, nc, "hello")
+		}
+		for _, nc := range clients {
+			expect(t, nc, "hello")
+		}
+	}
+	for _, nc := range clients {
+		nc.Close()
+	}
+	eventually(t, g, "all are gone", func(l *Loop) bool { return l.Stats().Conns == 0 })
+}
+
+func TestRefuse(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	nc := dialTo(t, listen(t, g, func(*Conn) Handler { return nil }))
+	if n, err := nc.Read(make([]byte, 1)); err == nil {
+		t.Fatalf("read %d bytes", n)
+	}
+	eventually(t, g, "no conn left", func(l *Loop) bool { return l.Stats().Conns == 0 && l.Stats().Accepted == 1 })
+}
+
+func TestAddresses(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	addrs := make(chan [2]string, 1)
+	ln := listen(t, g, func(c *Conn) Handler {
+		addrs <- [2]string{c.RemoteAddr(), c.LocalAddr()}
+		return echo{}
+	})
+	nc := dialTo(t, ln)
+	got, want := receive(t, addrs), [2]string{nc.LocalAddr().String(), ln.Addr()}
+	if got != want {
+		t.Fatalf("remote and local address %v, want %v", got, want)
+	}
+}
+
+// After Close the port is free, what was accepted lives on, and closing again is allowed.
+func TestListenerClose(t *testing.T) {
+	g := newGroup(t, Config{Loops: 2})
+	ln := serve(t, g, echo{})
+	nc := dialTo(t, ln)
+	write(t, nc, "x")
+	expect(t, nc, "x")
+	for range 2 {
+		if err := ln.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if nc, err := net.Dial("tcp", ln.Addr()); err == nil {
+		nc.Close()
+		t.Fatal("connected to a closed listener")
+	}
+	again, err := g.Listen(ln.Addr(), func(*Conn) Handler { return echo{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	write(t, nc, "y")
+	expect(t, nc, "y")
+}
+
+func TestListenError(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	ln := serve(t, g, echo{})
+	_, err := g.Listen(ln.Addr(), nil)
+	if err == nil || !strings.HasPrefix(err.Error(), `cannot listen on "127.0.0.1:`) {
+		t.Fatalf("second listener on one port: %v", err)
+	}
+}
+
+// logCounter counts lines.
+type logCounter struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (w *logCounter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.n++
+	return len(p), nil
+}
+
+func (w *logCounter) lines() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.n
+}
+
+// Without descriptors the loop says so, neither spins nor dies, and accepts when there are some again.
+func TestOutOfDescriptors(t *testing.T) {
+	log := &logCounter{}
+	g := newGroup(t, Config{Loops: 1, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	ln := serve(t, g, echo{})
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	lowered := unix.Rlimit{Cur: uint64(highestFD(t)) + 4, Max: limit.Max}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &lowered); err != nil {
+		t.Fatal(err)
+	}
+	restore := sync.OnceFunc(func() { unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) })
+	defer restore()
+	fillers := fillDescriptors(t, ln)
+	defer func() {
+		for _, nc := range fillers {
+			nc.Close()
+		}
+	}()
+	var before uint64
+	eventually(t, g, "shortage is logged", func(l *Loop) bool {
+		before = l.Stats().Iterations
+		return log.lines() > 0
+	})
+	waited := make(chan uint64)
+	g.loops[0].Post(func() {
+		l := g.loops[0]
+		l.After(3*acceptBackoff, func() { waited <- l.Stats().Iterations - before })
+	})
+	if n := receive(t, waited); n > 200 {
+		t.Errorf("%d iterations while nothing could be accepted", n)
+	}
+	if n := log.lines(); n > 2 {
+		t.Errorf("%d lines logged", n)
+	}
+	restore()
+	last := fillers[len(fillers)-1]
+	write(t, last, "hello")
+	expect(t, last, "hello")
+}
+
+// fillDescriptors connects until there is no descriptor left: the last ones cannot be accepted.
+func fillDescriptors(t *testing.T, ln *Listener) (clients []net.Conn) {
+	t.Helper()
+	for {
+		nc, err := net.Dial("tcp", ln.Addr())
+		if err != nil {
+			if len(clients) == 0 {
+				t.Fatal(err)
+			}
+			return clients
+		}
+		clients = append(clients, nc)
+	}
+}
+
+func highestFD(t *testing.T) (highest int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		highest = max(highest, fd)
+	}
+	return highest
+}
