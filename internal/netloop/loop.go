@@ -167,7 +167,7 @@ func (l *Loop) wait() int {
 		l.noteWaitError(errno)
 	}
 	l.idle = n == 0
-	l.noteGap(timeout)
+	l.noteGap(ended, timeout)
 	return n
 }
 

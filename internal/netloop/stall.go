@@ -17,15 +17,17 @@ func (g *Group) OnStall(limit time.Duration, f func(l *Loop, gap time.Duration))
 	}
 }
 
-// LastStall returns the longest time by which an iteration has begun later than it should have, from any goroutine.
+// LastStall returns the longest gap between two iterations so far, without the time that the loop meant to sleep. From any
+// goroutine.
 func (l *Loop) LastStall() time.Duration { return time.Duration(l.lastStall.Load()) }
 
-// noteGap starts the clock of an iteration. slept is how long the loop meant to wait for it.
-func (l *Loop) noteGap(slept time.Duration) {
+// noteGap starts the clock of an iteration. The one before lasted until ended; then the loop meant to sleep for timeout at most.
+func (l *Loop) noteGap(ended, timeout time.Duration) {
 	now := time.Since(l.started)
+	late := ended - l.now + max(0, now-ended-timeout)
 	l.gap = now - l.now
 	l.now = now
-	if late := l.gap - slept; late > l.LastStall() {
+	if late > l.LastStall() {
 		l.lastStall.Store(int64(late))
 	}
 }
