@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"node":             {"internal/resp", "internal/netloop", "internal/command", "internal/session", "ring", "node/engine"},
 	"proxy":            {"internal/resp", "internal/netloop", "internal/command", "internal/session", "ring"},
 	"metrics":          {"node", "proxy", "ring", "internal/netloop", "internal/command"},
+	"bench/race":       {},
 	"cmd/dunlin":       {"node", "proxy", "ring", "ring/gossip", "metrics", "internal/netloop", "internal/command"},
 }
 
@@ -53,6 +54,7 @@ var forbidden = []struct{ from, to, because string }{
 	{"node", "metrics", "counters live where events happen; who exports them is not their concern"},
 	{"proxy", "metrics", "counters live where events happen; who exports them is not their concern"},
 	{"metrics", "ring/gossip", "the admin page shows membership through an interface; memberlist stays behind gossip"},
+	{"bench/race", "*", "a race measures the binaries that users run, from outside"},
 	{"ring/gossip", "node", "gossip spreads tables; fetching one is a function that it is given"},
 }
 
@@ -69,7 +71,7 @@ var owners = []struct {
 	{"github.com/spf13/", []string{"cmd/dunlin"}, "packages take a Config; only the binary knows flags"},
 	{"golang.org/x/sys/", []string{"internal/netloop", "node/engine"}, "raw system calls: sockets and memory, nowhere else"},
 	{"net/http", []string{"metrics", "cmd/dunlin"}, "HTTP is for the admin side only"},
-	{"encoding/json", []string{"metrics", "cmd/dunlin"}, "JSON is for the admin side only"},
+	{"encoding/json", []string{"metrics", "cmd/dunlin", "bench/race"}, "JSON is for the admin side and for reports only"},
 }
 
 func TestImports(t *testing.T) {
