@@ -258,12 +258,7 @@ func sum(numbers []int) (total int) {
 func (n *Node) Close() error {
 	n.cancel()
 	errs := []error{n.listener.Close()}
-	// From here on no goroutine begins: whoever starts one has looked at ctx under
-	// one of these locks, or is a connection.
-	n.tableMu.Lock()
-	n.fenceMu.Lock()
-	n.fenceMu.Unlock()
-	n.tableMu.Unlock()
+	n.forbidJobs()
 	err := n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].stop() })
 	n.jobs.Wait()
 	if err == nil || errors.Is(err, netloop.ErrClosed) {
@@ -273,6 +268,16 @@ func (n *Node) Close() error {
 		return fmt.Errorf("cannot close node %q: %w", n.cfg.ID, err)
 	}
 	return nil
+}
+
+// forbidJobs ends ctx once more, for a lock's sake: behind it, only connections
+// still begin jobs, because all others look at ctx under one of the two.
+func (n *Node) forbidJobs() {
+	n.tableMu.Lock()
+	defer n.tableMu.Unlock()
+	n.fenceMu.Lock()
+	defer n.fenceMu.Unlock()
+	n.cancel()
 }
 
 // goJob runs f in a goroutine that Close waits for. f must return soon after

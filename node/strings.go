@@ -11,8 +11,17 @@ const maxString = 512 << 20
 func get(r *request) {
 	t := r.lock()
 	defer t.Unlock()
-	if item, found, ok := r.readString(t, r.args[1]); ok {
-		r.replyItem(item, found)
+	// Not by readString: handing the item through it took 118 ns instead of 90 for
+	// the whole command (BenchmarkOnData/GET/batch64).
+	item, found := r.find(t, r.args[1])
+	r.worker.count.lookup(found)
+	switch {
+	case !found:
+		r.replyNull()
+	case item.Type() != engine.TypeString:
+		r.fail(errWrongType)
+	default:
+		r.replyBulk(item.Value())
 	}
 }
 

@@ -52,7 +52,9 @@ func (n *Node) SetTable(t *ring.Table) {
 	}
 	n.discard(old, next)
 	n.beginTakeOver(next)
-	n.log.Info("table installed", "epoch", t.Epoch, "nodes", len(t.Nodes), "gained", next.count(gained), "serving", next.count(serving))
+	now := n.view.Load()
+	n.log.Info("table installed", "epoch", t.Epoch, "nodes", len(t.Nodes),
+		"serving", now.count(serving), "gained", now.count(gained))
 }
 
 // nextView returns the view of t: a partition that we own and whose data did
