@@ -5,15 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -397,91 +394,4 @@ func eventually(t testing.TB, within time.Duration, what string, holds func() bo
 			t.Fatalf("waited %v in vain: %s%s", within, what, last)
 		}
 	}
-}
-
-// ports remembers what freeAddr gave away in this run.
-var ports struct {
-	sync.Mutex
-	taken map[int]bool
-}
-
-// freeAddr returns a loopback address that is free for TCP and UDP, and that the
-// system will not hand to an outgoing connection while its member is down: it
-// is below the ephemeral ports.
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	ports.Lock()
-	defer ports.Unlock()
-	if ports.taken == nil {
-		ports.taken = map[int]bool{}
-	}
-	for range 1000 {
-		port := 12000 + rand.IntN(20000)
-		addr := fmt.Sprintf("127.0.0.1:%d", port)
-		if ports.taken[port] || !isFree(addr) {
-			continue
-		}
-		ports.taken[port] = true
-		return addr
-	}
-	t.Fatal("cannot find a free port")
-	return ""
-}
-
-func isFree(addr string) bool {
-	tcp, err := net.Listen("tcp", addr)
-	if err != nil {
-		return false
-	}
-	defer tcp.Close()
-	udp, err := net.ListenPacket("udp", addr)
-	if err != nil {
-		return false
-	}
-	udp.Close()
-	return true
-}
-
-// build compiles the binary for this run, with the race detector when the tests
-// have it. TestMain removes it.
-var build = sync.OnceValues(func() (path string, err error) {
-	dir, err := os.MkdirTemp("", "dunlin-test-")
-	if err != nil {
-		return "", err
-	}
-	buildDir = dir
-	path = filepath.Join(dir, "dunlin")
-	args := []string{"build", "-o", path}
-	if raceEnabled {
-		args = append(args, "-race")
-	}
-	out, err := exec.Command("go", append(args, "../cmd/dunlin")...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("cannot build dunlin: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
-var buildDir string
-
-func binary(t testing.TB) string {
-	t.Helper()
-	path, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if buildDir != "" {
-		os.RemoveAll(buildDir)
-	}
-	os.Exit(code)
-}
-
-// cleanEnviron is the environment without settings that a developer may have.
-func cleanEnviron() []string {
-	return slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "DUNLIN_") })
 }

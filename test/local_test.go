@@ -1,0 +1,339 @@
+package test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// startLocal runs `dunlin local` and waits until it is ready.
+func startLocal(t *testing.T, flags ...string) *member {
+	t.Helper()
+	m := &member{t: t, role: "local", id: "local", addr: freeRange(t, 4), admin: freeAddr(t),
+		logged: filepath.Join(t.TempDir(), "local.log")}
+	m.run(append([]string{"local", "--listen", m.addr, "--admin", m.admin}, flags...)...)
+	m.waitReady()
+	return m
+}
+
+// freeRange returns an address after whose port n-1 more are free.
+func freeRange(t *testing.T, n int) string {
+	t.Helper()
+	for range 100 {
+		first := freeAddr(t)
+		ok := true
+		for i := 1; i < n && ok; i++ {
+			ok = isFree(portAfter(first, i))
+		}
+		if ok {
+			return first
+		}
+	}
+	t.Fatalf("cannot find %d free ports in a row", n)
+	return ""
+}
+
+func portAfter(addr string, n int) string {
+	host, port, _ := net.SplitHostPort(addr)
+	p, _ := strconv.Atoi(port)
+	return net.JoinHostPort(host, strconv.Itoa(p+n))
+}
+
+// dunlin runs a command of the binary to its end.
+func dunlin(t *testing.T, args ...string) (stdout string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary(t), args...)
+	cmd.Env = cleanEnviron()
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("dunlin %q: %v\n%s", args, err, problems.String())
+	}
+	return out.String()
+}
+
+// TestLocal is the first minute with Dunlin: one command, a client, a look at it.
+func TestLocal(t *testing.T) {
+	t.Parallel()
+	m := startLocal(t)
+	client := goRedis(t, &redis.Options{Addr: m.addr})
+	for i := range 300 {
+		if err := client.Set(t.Context(), fmt.Sprint("key", i), i, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("status", func(t *testing.T) { statusTable(t, m) })
+	t.Run("status --json", func(t *testing.T) { statusJSON(t, m) })
+	t.Run("nodes", func(t *testing.T) {
+		for i := 1; i <= 3; i++ { // on the ports that follow the proxy's
+			dialWire(t, portAfter(m.addr, i)).want("PING", "PONG")
+		}
+	})
+	t.Run("expiry", func(t *testing.T) { expiry(t, client) })
+	t.Run("page", func(t *testing.T) {
+		page, err := get(m.admin, "/")
+		if err != nil || !bytes.Contains(page, []byte("<html")) {
+			t.Errorf("the admin page: %v\n%.200s", err, page)
+		}
+		if _, err := get(m.admin, "/healthz"); err != nil {
+			t.Error(err)
+		}
+	})
+	if took := m.term(10 * time.Second); took > 5*time.Second {
+		t.Errorf("it ends %v after SIGTERM", took)
+	}
+}
+
+func statusTable(t *testing.T, m *member) {
+	table := dunlin(t, "status", "--admin", m.admin)
+	for _, pattern := range []string{
+		`^cluster dunlin   epoch \d+   3 nodes, 1 proxy   4096 partitions\n`,
+		`\nnode-1 +node +serving .* ` + regexp.QuoteMeta(portAfter(m.addr, 1)),
+		`\nnode-3 +node +serving .* ` + regexp.QuoteMeta(portAfter(m.addr, 3)),
+		`\nproxy +proxy +serving .* ` + regexp.QuoteMeta(m.addr),
+	} {
+		if !regexp.MustCompile(pattern).MatchString(table) {
+			t.Errorf("dunlin status prints\n%s\nwhich does not match %s", table, pattern)
+		}
+	}
+}
+
+func statusJSON(t *testing.T, m *member) {
+	var s status
+	if err := json.Unmarshal([]byte(dunlin(t, "status", "--json", "--admin", m.admin)), &s); err != nil {
+		t.Fatal(err)
+	}
+	roles, partitions, keys := map[string]int{}, 0, int64(0)
+	for _, x := range s.Members {
+		roles[x.Role]++
+		partitions += x.Partitions
+		keys += x.Keys
+		if !x.Ready || x.Epoch != s.Cluster.Epoch || x.Epoch == 0 {
+			t.Errorf("%s: ready %v, epoch %d; the cluster's is %d", x.ID, x.Ready, x.Epoch, s.Cluster.Epoch)
+		}
+		if x.Role == "node" && (x.Partitions == 0 || x.Keys == 0 || x.MemoryMax == 0) {
+			t.Errorf("%s has %d partitions, %d keys, a limit of %d bytes", x.ID, x.Partitions, x.Keys, x.MemoryMax)
+		}
+	}
+	if roles["node"] != 3 || roles["proxy"] != 1 || len(s.Cluster.Peers) != 4 {
+		t.Errorf("members are %v, peers %v", roles, s.Cluster.Peers)
+	}
+	if partitions != 4096 || s.Cluster.Partitions != 4096 || keys != 300 {
+		t.Errorf("%d partitions of %d, %d keys of 300", partitions, s.Cluster.Partitions, keys)
+	}
+}
+
+func expiry(t *testing.T, client *redis.Client) {
+	ctx := t.Context()
+	begin := time.Now()
+	if err := client.Set(ctx, "short", "v", 300*time.Millisecond).Err(); err != nil {
+		t.Fatal(err)
+	}
+	left, err := client.PTTL(ctx, "short").Result()
+	if err != nil || left <= 0 || left > 300*time.Millisecond {
+		t.Errorf("PTTL is %v, %v, want up to 300ms", left, err)
+	}
+	eventually(t, 5*time.Second, "the key expires", func() bool {
+		_, err := client.Get(ctx, "short").Result()
+		return errors.Is(err, redis.Nil)
+	})
+	if lived := time.Since(begin); lived < 290*time.Millisecond { // the clock has coarse ticks
+		t.Errorf("it expired after %v, want 300ms", lived)
+	}
+	if n, err := client.Exists(ctx, "short").Result(); err != nil || n != 0 {
+		t.Errorf("EXISTS is %d, %v for an expired key", n, err)
+	}
+}
+
+// TestOrderlyStop: SIGTERM while clients pipeline. All that they read is whole
+// replies, each the right one in its place, and the process ends soon.
+func TestOrderlyStop(t *testing.T) {
+	t.Parallel()
+	m := startLocal(t)
+	const keys = 64
+	values := make([]string, keys)
+	client := goRedis(t, &redis.Options{Addr: m.addr})
+	for i := range values {
+		values[i] = strings.Repeat(fmt.Sprintf("value %d ", i), 1+37*i)
+		if err := client.Set(t.Context(), fmt.Sprint("key", i), values[i], 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var busy sync.WaitGroup
+	var replies atomic.Int64
+	const clients = 8
+	for range clients {
+		w := dialWire(t, m.addr)
+		busy.Go(func() { writeForever(w, keys) })
+		busy.Go(func() {
+			if err := readWhole(w, values, &replies); err != nil {
+				t.Errorf("after SIGTERM: %v", err)
+			}
+			w.conn.Close()
+		})
+	}
+	eventually(t, readyTimeout, "clients are busy", func() bool { return replies.Load() > clients*50*keys })
+	s := scrape(t, m.admin)
+	if broken, _ := s.sum("dunlin_proxy_broken_pipes_total"); broken > 0 {
+		t.Errorf("%v pipes to nodes broke before the stop", broken)
+	}
+	took := m.term(10 * time.Second)
+	busy.Wait()
+	if took > 5*time.Second {
+		t.Errorf("it ends %v after SIGTERM", took)
+	}
+	t.Logf("%d replies, stopped in %v", replies.Load(), took)
+}
+
+// writeForever pipelines GETs of all keys until the connection ends.
+func writeForever(w *wire, keys int) {
+	var batch []byte
+	for i := range keys {
+		batch = resp.AppendRequest(batch, []byte("GET"), fmt.Appendf(nil, "key%d", i))
+	}
+	for {
+		_ = w.conn.SetWriteDeadline(time.Now().Add(replyTimeout))
+		if _, err := w.conn.Write(batch); err != nil {
+			return
+		}
+	}
+}
+
+// readWhole reads replies until the connection ends; anything but whole and right
+// replies before that is an error. It reads slower than the nodes can send, so
+// that replies wait in every buffer on the way when the end comes.
+func readWhole(w *wire, values []string, replies *atomic.Int64) error {
+	for i := 0; ; i = (i + 1) % len(values) {
+		reply, err := w.read()
+		if len(w.in) > 0 && err != nil {
+			return err // the end came within a reply
+		}
+		if isTimeout(err) {
+			return fmt.Errorf("neither reply nor end: %w", err)
+		}
+		if err != nil {
+			return nil
+		}
+		if got, ok := resp.DecodeBulk(reply); !ok || string(got) != values[i] {
+			return fmt.Errorf("GET key%d answers %.100q", i, reply)
+		}
+		replies.Add(1)
+	}
+}
+
+func isTimeout(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
+}
+
+// TestMetrics: what was sent is what is counted, and Prometheus can read it.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	m := startLocal(t)
+	w := dialWire(t, m.addr)
+	for i := range 100 {
+		w.want(fmt.Sprintf("SET key%d value", i), "OK")
+	}
+	for i := range 40 { // 30 of them hit
+		w.do(fmt.Sprintf("GET key%d", i+70))
+	}
+	w.want("DEL key0 key1 key2 nothing", "(integer) 3")
+	w.do("NOSUCH")
+
+	var s samples
+	want := []struct {
+		name  string
+		value float64
+	}{
+		{`dunlin_proxy_commands_total{command="set"`, 100},
+		{`dunlin_proxy_commands_total{command="get"`, 40},
+		{`dunlin_proxy_commands_total{command="del"`, 1},
+		{`dunlin_proxy_refused_commands_total{`, 1},
+		{`dunlin_proxy_clients{`, 1},
+		{`dunlin_node_commands_total{command="set"`, 100},
+		{`dunlin_node_commands_total{command="get"`, 40},
+		{`dunlin_node_hits_total{`, 30},
+		{`dunlin_node_misses_total{`, 10},
+		{`dunlin_node_keys{`, 97},
+		{`dunlin_node_partitions_serving{`, 4096},
+		{`dunlin_node_fenced{`, 0},
+		{`dunlin_members{member="proxy",role="node"`, 3},
+		{`dunlin_loop_panics_total{`, 0},
+	}
+	missing := ""
+	eventually(t, 5*time.Second, "metrics count what was sent", func() bool {
+		s, missing = scrape(t, m.admin), ""
+		for _, x := range want {
+			if got, ok := s.sum(x.name); !ok || got != x.value {
+				missing += fmt.Sprintf("\n%s: %v (there: %v), want %v", x.name, got, ok, x.value)
+			}
+		}
+		return missing == ""
+	}, func() string { return missing })
+	if used, _ := s.sum("dunlin_node_memory_used_bytes"); used < 97*10 {
+		t.Errorf("memory in use is %v bytes", used)
+	}
+}
+
+type sample struct {
+	name  string // with its labels
+	value float64
+}
+
+type samples []sample
+
+var sampleLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{(?:[a-zA-Z_]\w*="(?:[^"\\]|\\.)*",?)*\})?) (\S+)$`)
+
+// scrape reads /metrics strictly by the text format. A series must not come twice.
+func scrape(t *testing.T, admin string) (all samples) {
+	t.Helper()
+	body, err := get(admin, "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for lines := bufio.NewScanner(bytes.NewReader(body)); lines.Scan(); {
+		line := lines.Text()
+		if strings.HasPrefix(line, "# HELP ") || strings.HasPrefix(line, "# TYPE ") {
+			continue
+		}
+		parts := sampleLine.FindStringSubmatch(line)
+		if parts == nil || seen[parts[1]] {
+			t.Fatalf("no metric, or one twice: %q", line)
+		}
+		seen[parts[1]] = true
+		value, err := strconv.ParseFloat(parts[2], 64)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		all = append(all, sample{parts[1], value})
+	}
+	return all
+}
+
+// sum adds up the series whose names and labels begin with prefix.
+func (all samples) sum(prefix string) (total float64, found bool) {
+	for _, s := range all {
+		if strings.HasPrefix(s.name, prefix) {
+			total, found = total+s.value, true
+		}
+	}
+	return total, found
+}
