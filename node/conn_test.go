@@ -61,7 +61,7 @@ func TestUnreadRepliesStopExecution(t *testing.T) {
 	value := bytes.Repeat([]byte("x"), 100<<10)
 	c.sendArgs([]byte("SET"), []byte("k"), value)
 	c.next()
-	const requests = 2000 // 200 MB of replies
+	const requests = 600 // 60 MB of replies
 	go func() {
 		one := resp.AppendRequest(nil, []byte("GET"), []byte("k"))
 		c.conn.Write(bytes.Repeat(one, requests))

@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -135,5 +136,36 @@ func (g *generator) line() string {
 		return g.pick("GET", "SET", "EXPIRE", "MGET", "GETEX", "INCRBY", "GETRANGE") + " " + g.some(g.key, 2)
 	default:
 		return "SUBSTR " + k + " " + g.number() + " " + g.number()
+	}
+}
+
+// TestGlobOracle compares the matcher with KEYS of a real redis-server, for random
+// patterns and keys made of what patterns are made of.
+func TestGlobOracle(t *testing.T) {
+	real := dial(t, startRedis(t))
+	g := &generator{rand.New(rand.NewPCG(rand.Uint64(), 1))}
+	text := func(most int, of ...string) (out []byte) {
+		for range 1 + g.IntN(most) {
+			out = append(out, g.pick(of...)...)
+		}
+		return out
+	}
+	keys := make(map[string][]byte)
+	for range 200 {
+		key := text(5, "a", "b", "c", "-", "]", "[", "^", `\`, "*")
+		keys[quote(key)] = key
+		real.sendArgs([]byte("SET"), key, nil)
+		real.next()
+	}
+	for range 2000 {
+		pattern := text(6, "a", "b", "c", "*", "?", "[", "]", "^", "-", `\`, "[a-c]", "[^b]")
+		real.sendArgs([]byte("KEYS"), pattern)
+		found := strings.Split(sortLines(real.next()), "\n")
+		for shown, key := range keys {
+			_, want := slices.BinarySearch(found, shown)
+			if got := matchGlob(pattern, key); got != want {
+				t.Errorf("matchGlob(%q, %q) = %v, want %v", pattern, key, got, want)
+			}
+		}
 	}
 }

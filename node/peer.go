@@ -58,7 +58,7 @@ func dialPeer(ctx context.Context, addr string, secret []byte, boot int64) (*pee
 		return nil, fmt.Errorf("cannot connect to node %s: %w", addr, err)
 	}
 	p := &peer{addr: addr, conn: c}
-	p.stop = context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	p.stop = context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	if secret == nil {
 		return p, nil
 	}
