@@ -1,0 +1,198 @@
+package test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	redigo "github.com/gomodule/redigo/redis"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestSettings: flags win over variables, variables over the file.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	n := newMember(t, "node", "flag-id")
+	file := writeFile(t, "settings.yaml", strings.Join([]string{
+		"# shared by nodes and proxies: keys of other commands are welcome",
+		"id: file-id",
+		"listen: 127.0.0.1:1", // nobody may bind it
+		"gossip: " + n.gossip,
+		"admin: 127.0.0.1:2",
+		"cluster: file-cluster",
+		"memory: 64mb",
+		"join:",
+		"  - " + n.gossip,
+		"nodes: 5",
+	}, "\n"))
+	n.env = []string{"DUNLIN_CONFIG=" + file, "DUNLIN_ID=env-id", "DUNLIN_LISTEN=127.0.0.1:3",
+		"DUNLIN_ADMIN=" + n.admin, "DUNLIN_CLUSTER=env-cluster"}
+	n.run("node", "--id", "flag-id", "--listen", n.addr)
+	// It is not ready before it has waited for others in vain.
+	var s status
+	eventually(t, readyTimeout, "the node shows itself", func() bool {
+		s, _ = n.status()
+		return len(s.Members) == 1
+	})
+	got := fmt.Sprintf("id %s, cluster %s, memory %d", s.Members[0].ID, s.Cluster.Name, s.Members[0].MemoryMax)
+	if want := "id flag-id, cluster env-cluster, memory 67108864"; got != want {
+		t.Errorf("settings are %s, want %s", got, want)
+	}
+	dialWire(t, n.addr).want("CONFIG GET maxmemory", "1) \"maxmemory\"\n2) \"67108864\"")
+}
+
+// TestRefusedSettings: what cannot be meant ends at once, with a sentence that
+// says what to do.
+func TestRefusedSettings(t *testing.T) {
+	t.Parallel()
+	short := writeFile(t, "short", "secret\n")
+	misspelt := writeFile(t, "misspelt.yaml", "max-clients: 5\n")
+	for _, x := range []struct {
+		args, env, says string
+	}{
+		{"node --memory lots", "", "--memory"},
+		{"node --listen 6380", "", `"6380" is not host:port`},
+		{"node --copies 3", "", "--copies 3: want 1 or 2"},
+		{"local --nodes 0", "", "--nodes 0: want 1 to"},
+		{"proxy --memory 1gb", "", "unknown flag: --memory"},
+		{"proxy", "DUNLIN_MAXCLIENTS=many", `"maxclients".*many`},
+		{"proxy --config " + misspelt, "", `unknown setting "max-clients"`},
+		{"proxy --config /nonexistent.yaml", "", "cannot read settings"},
+		{"node --listen 0.0.0.0:6380", "", "not a loopback address.*--secret-file.*--insecure"},
+		{"node --join 192.0.2.1:7946", "", "--join 192.0.2.1:7946 is not a loopback address"},
+		{"node --secret-file " + short, "", "it has 6 bytes, want at least 16"},
+		{"node --secret-file /nonexistent", "", "cannot read secret"},
+		{"status --admin 127.0.0.1:1", "", "cannot read status"},
+	} {
+		cmd := exec.CommandContext(t.Context(), binary(t), strings.Fields(x.args)...)
+		endWithUs(cmd)
+		cmd.Env = append(cleanEnviron(), x.env)
+		var out strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		stuck := time.AfterFunc(readyTimeout, func() { _ = cmd.Process.Kill() })
+		err := cmd.Wait()
+		stuck.Stop()
+		if err == nil || cmd.ProcessState.ExitCode() != 1 || !regexp.MustCompile(x.says).MatchString(out.String()) {
+			t.Errorf("%s dunlin %s: %v, says\n%s\nwant exit code 1 and %q", x.env, x.args, err, out.String(), x.says)
+		}
+		if lines := strings.Count(out.String(), "\n"); lines > 1 {
+			t.Errorf("dunlin %s says more than a sentence:\n%s", x.args, out.String())
+		}
+	}
+}
+
+const password = "pass word\"\\"
+
+// TestPasswordAndSecret: a cluster with both serves those who know them, over
+// all nodes, and nobody else.
+func TestPasswordAndSecret(t *testing.T) {
+	t.Parallel()
+	secret := writeFile(t, "secret", "0123456789abcdef0123456789abcdef\n")
+	c := startClusterWith(t, startOptions{nodes: 2, proxies: 1,
+		flags: []string{"--secret-file", secret}, env: []string{"DUNLIN_REQUIREPASS=" + password}})
+	proxy, node := c.proxy(0), c.node(0)
+
+	for _, m := range c.members {
+		w := dialWire(t, m.addr)
+		w.want("PING", "(error) NOAUTH Authentication required.")
+		w.want("GET k", "(error) NOAUTH Authentication required.")
+		w.want("AUTH wrong", "(error) WRONGPASS invalid username-password pair or user is disabled.")
+		w.want("HELLO 3 AUTH default wrong", "(error) WRONGPASS invalid username-password pair or user is disabled.")
+		w.want("MGET a b", "(error) NOAUTH Authentication required.")
+		w.want("DUNLIN TABLE", internalRefusal(m))
+		w.want(`AUTH "pass word\"\\"`, "OK")
+		w.want("PING", "PONG")
+	}
+	t.Run("go-redis", func(t *testing.T) {
+		converse(t, "go-redis", goRedisDoer(goRedis(t, &redis.Options{Addr: proxy.addr, Password: password})))
+	})
+	t.Run("go-redis cluster, node", func(t *testing.T) {
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{node.addr}, Password: password})
+		defer client.Close()
+		converse(t, "cluster", goRedisDoer(client))
+	})
+	t.Run("wrong password", func(t *testing.T) {
+		err := goRedis(t, &redis.Options{Addr: proxy.addr, Password: "wrong"}).Ping(t.Context()).Err()
+		if err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
+			t.Errorf("go-redis: %v", err)
+		}
+		if conn, err := redigo.Dial("tcp", proxy.addr, redigo.DialPassword("wrong")); err == nil {
+			conn.Close()
+			t.Error("redigo connects with a wrong password")
+		}
+	})
+	t.Run("stranger", func(t *testing.T) { strangerStaysOut(t, c) })
+}
+
+// internalRefusal is what a client hears that tries a command of the cluster's own.
+func internalRefusal(m *member) string {
+	if m.role == "proxy" {
+		return "(error) ERR unknown command 'DUNLIN', with args beginning with: 'TABLE' "
+	}
+	return "(error) NOAUTH Authentication required."
+}
+
+// strangerStaysOut: a node with another secret cannot join, and the members go on.
+func strangerStaysOut(t *testing.T, c *cluster) {
+	epoch := c.converge(readyTimeout)
+	stranger := newMember(t, "node", "stranger")
+	stranger.flags = []string{"--join", c.node(0).gossip, "--secret-file",
+		writeFile(t, "other", "another secret of enough bytes")}
+	stranger.launch()
+	eventually(t, readyTimeout, "the stranger tries to join", func() bool {
+		log, _ := os.ReadFile(c.node(0).logged)
+		return strings.Contains(string(log), "decrypt")
+	})
+	for _, m := range c.members {
+		s, err := m.status()
+		if err != nil || len(s.Cluster.Peers) != len(c.members) || s.Cluster.Epoch != epoch {
+			t.Errorf("%s: %v, epoch %d (was %d), members %v", m.id, err, s.Cluster.Epoch, epoch, s.Cluster.Peers)
+		}
+	}
+}
+
+// TestMaxClients: one too many is told so, in Redis's words, and the others go on.
+func TestMaxClients(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 2, 1, "--maxclients", "3")
+	proxy := c.proxy(0).addr
+	var welcome []*wire
+	for range 3 {
+		w := dialWire(t, proxy)
+		w.want("PING", "PONG")
+		welcome = append(welcome, w)
+	}
+	// Nothing is sent: what was sent after the refusal could make the system drop it.
+	refused := dialWire(t, proxy)
+	if got := text(refused.next()); got != "(error) ERR max number of clients reached" {
+		t.Errorf("the fourth client hears %s", got)
+	}
+	if got := text(refused.next()); got != "(closed)" {
+		t.Errorf("and then %s", got)
+	}
+	for _, w := range welcome {
+		w.want("SET k v", "OK")
+	}
+	welcome[0].conn.Close()
+	eventually(t, replyTimeout, "a place is free again", func() bool {
+		w := dialWire(t, proxy)
+		return text(w.do("PING")) == "PONG"
+	})
+}
+
+func writeFile(t *testing.T, name, content string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
