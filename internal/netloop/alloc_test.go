@@ -6,9 +6,11 @@ import (
 	"testing"
 )
 
-// In steady state an event costs no allocation: not small requests, not pipelined ones that are cut by reads, not replies
-// that are larger than a pooled buffer starts, not posted functions or conns that wake, pause and resume. (Measured by
-// hand: testing.AllocsPerRun sets GOMAXPROCS to 1, and would have the loop and the client take turns every 10 ms.)
+// In steady state an event costs no allocation: not small requests, not pipelined ones
+// that are cut by reads, not replies that are larger than a pooled buffer starts, not
+// posted functions or conns that wake, pause and resume. (Measured by hand:
+// testing.AllocsPerRun sets GOMAXPROCS to 1, and would have the loop and the client
+// take turns every 10 ms.)
 func TestNoAllocations(t *testing.T) {
 	busy := funcs{data: func(c *Conn, in []byte) int {
 		n := min(len(in), 3000)

@@ -17,24 +17,28 @@ var (
 
 // Handler receives what happens on one Conn, always on the thread of the conn's loop.
 type Handler interface {
-	// OnData is given all unconsumed input, and returns how many leading bytes it consumed. in is the loop's: it is valid only
-	// during the call, and the handler may change it. OnData is called again when more arrives, or after Conn.Wake.
-	// It may call any method of any Conn of its loop, including Close on its own.
+	// OnData is given all unconsumed input, and returns how many leading bytes it
+	// consumed. in is the loop's: it is valid only during the call, and the handler may
+	// change it. OnData is called again when more arrives, or after Conn.Wake. It may
+	// call any method of any Conn of its loop, including Close on its own.
 	OnData(c *Conn, in []byte) int
-	// OnClose is called exactly once, after the socket is gone, and never from inside Close. err is nil after an orderly local
-	// close, io.EOF when the peer finished, otherwise the reason (ErrSlowReader, ErrClosed, a system call's error...).
+	// OnClose is called exactly once, after the socket is gone, and never from inside
+	// Close. err is nil after an orderly local close, io.EOF when the peer finished,
+	// otherwise the reason (ErrSlowReader, ErrClosed, a system call's error...).
 	OnClose(c *Conn, err error)
 }
 
-// Flusher is a Handler that manages its output itself. OnFlush is called at the end of an iteration in which MarkDirty was
-// called, and when the socket takes bytes again after a short TryWrite. Flushers come before all other conns, so that
-// requests are on their way before replies.
+// Flusher is a Handler that manages its output itself. OnFlush is called at the end of
+// an iteration in which MarkDirty was called, and when the socket takes bytes again
+// after a short TryWrite. Flushers come before all other conns, so that requests are on
+// their way before replies.
 type Flusher interface {
 	OnFlush(c *Conn)
 }
 
-// HalfCloser is a Handler that answers a peer which has finished sending. Without it such a conn is closed (io.EOF) when its
-// output is sent. When OnEOF returns true the conn stays open for output, and the handler closes it.
+// HalfCloser is a Handler that answers a peer which has finished sending. Without it
+// such a conn is closed (io.EOF) when its output is sent. When OnEOF returns true the
+// conn stays open for output, and the handler closes it.
 type HalfCloser interface {
 	OnEOF(c *Conn) bool
 }
@@ -49,8 +53,9 @@ const (
 	holdEnd                      // end of file was read, or the conn is to be closed after flushing
 )
 
-// Conn is one non-blocking socket, owned by one loop for life. Its methods may be called only on the thread of that loop.
-// All are safe on a closed Conn: they do nothing.
+// Conn is one non-blocking socket, owned by one loop for life. Its methods may be
+// called only on the thread of that loop. All are safe on a closed Conn: they do
+// nothing.
 type Conn struct {
 	loop    *Loop
 	handler Handler
@@ -76,7 +81,7 @@ type Conn struct {
 	outHint int  // how much output there was lately: the size of the next buffer
 	overrun bool // output was added while above the soft limit
 
-	blocked    int           // 1 + index in the loop's blocked list; 0: the socket took all that it was given
+	blocked    int           // 1 + index in the loop's blocked list; 0: not blocked
 	progressed time.Duration // when the socket last took a byte, while blocked
 
 	err           error // for OnClose
@@ -103,7 +108,8 @@ func (c *Conn) User() any { return c.user }
 // SetUser stores a value for the caller's own use.
 func (c *Conn) SetUser(v any) { c.user = v }
 
-// Pause stops reading until Resume. Idempotent. A paused conn is still closed when its peer resets it.
+// Pause stops reading until Resume. Idempotent. A paused conn is still closed when its
+// peer resets it.
 func (c *Conn) Pause() { c.hold(holdHandler) }
 
 // Resume undoes Pause. Input that is already there is offered again.
@@ -116,8 +122,9 @@ func (c *Conn) hold(h hold) {
 	}
 }
 
-// release removes a reason not to read. The handler may have stopped in the middle of its input because of it, and nothing
-// new may ever arrive: so the input is offered again.
+// release removes a reason not to read. The handler may have stopped in the middle of
+// its input because of it, and nothing new may ever arrive: so the input is offered
+// again.
 func (c *Conn) release(h hold) {
 	if c.holds&h == 0 {
 		return
@@ -141,7 +148,8 @@ func (c *Conn) interest() uint32 {
 	return events
 }
 
-// rearmLater compares interest with what is armed at the end of the iteration: Pause and Resume in turn cost no system call.
+// rearmLater compares interest with what is armed at the end of the iteration: Pause
+// and Resume in turn cost no system call.
 func (c *Conn) rearmLater() {
 	if !c.rearming && !c.closed {
 		c.rearming = true
@@ -149,8 +157,9 @@ func (c *Conn) rearmLater() {
 	}
 }
 
-// Close closes the socket at once; unsent output is lost. OnClose(err) follows before the iteration ends. The conn's
-// buffers live until then, so that Close is allowed in the middle of OnData.
+// Close closes the socket at once; unsent output is lost. OnClose(err) follows before
+// the iteration ends. The conn's buffers live until then, so that Close is allowed in
+// the middle of OnData.
 func (c *Conn) Close(err error) {
 	if c.closed {
 		return
@@ -162,7 +171,8 @@ func (c *Conn) Close(err error) {
 	c.loop.closing = append(c.loop.closing, c)
 }
 
-// CloseAfterFlush stops reading, and closes when the output is sent (or the peer takes none of it for Config.Stall).
+// CloseAfterFlush stops reading, and closes when the output is sent (or the peer takes
+// none of it for Config.Stall).
 func (c *Conn) CloseAfterFlush() { c.finish(nil) }
 
 func (c *Conn) finish(err error) {

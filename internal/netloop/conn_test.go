@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Closing inside OnData: OnClose comes later, once, and the input stays readable until OnData returns.
+// Closing inside OnData: OnClose comes later, once, and the input stays readable until
+// OnData returns.
 func TestCloseInsideOnData(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	reason := errors.New("enough")
@@ -59,7 +60,8 @@ func TestCloseInsideOnData(t *testing.T) {
 	}
 }
 
-// A handler closes all other conns while they have events, output and wakes pending in the same iteration.
+// A handler closes all other conns while they have events, output and wakes pending in
+// the same iteration.
 func TestCloseOthers(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	const count = 50
@@ -101,7 +103,8 @@ func TestCloseOthers(t *testing.T) {
 	})
 }
 
-// holdLoop keeps the loop in the middle of an iteration until the returned function is called.
+// holdLoop keeps the loop in the middle of an iteration until the returned function is
+// called.
 func holdLoop(l *Loop) (resume func()) {
 	entered, stop := make(chan bool), make(chan bool)
 	l.Post(func() {

@@ -22,9 +22,13 @@ type dial struct {
 	cancel context.CancelFunc // ends the resolving
 }
 
-// Dial connects to addr ("ip:port" or "name:port"). Exactly one of the callbacks runs, on the loop and never inside Dial: open with
-// the connected conn, to return its handler (nil closes it), or fail, also when timeout has passed or the group closes.
-func (l *Loop) Dial(addr string, timeout time.Duration, open func(c *Conn) Handler, fail func(error)) {
+// Dial connects to addr ("ip:port" or "name:port"). Exactly one of the callbacks runs,
+// on the loop and never inside Dial: open with the connected conn, to return its
+// handler (nil closes it), or fail, also when timeout has passed or the group closes.
+// Of a group that is closed already neither is called.
+func (l *Loop) Dial(
+	addr string, timeout time.Duration, open func(c *Conn) Handler, fail func(error),
+) {
 	d := &dial{loop: l, addr: addr, open: open, failed: fail}
 	l.dials[d] = struct{}{}
 	d.timer = l.After(timeout, func() { d.fail(os.ErrDeadlineExceeded) })

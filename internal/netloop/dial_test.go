@@ -93,7 +93,8 @@ func TestDialErrors(t *testing.T) {
 	}
 }
 
-// fullListener returns an address where nobody answers: its backlog is full, and it never accepts.
+// fullListener returns an address where nobody answers: its backlog is full, and it
+// never accepts.
 func fullListener(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

@@ -14,9 +14,9 @@ import (
 type Config struct {
 	Loops   int           // default: DefaultLoops
 	Logger  *slog.Logger  // default: slog.Default
-	SoftOut int           // unsent bytes of one conn above which it is not read: default 1 MiB
-	HardOut int           // unsent bytes of one conn above which it is closed: default 64 MiB
-	Stall   time.Duration // a conn whose peer takes nothing of its output for so long is closed: default 10 s
+	SoftOut int           // unsent bytes above which a conn is not read: default 1 MiB
+	HardOut int           // unsent bytes above which a conn is closed: default 64 MiB
+	Stall   time.Duration // a peer that takes no output for so long is closed: default 10 s
 }
 
 func (cfg Config) withDefaults() Config {
@@ -56,8 +56,9 @@ type Group struct {
 	closed    bool
 }
 
-// NewGroup starts the loops. A loop that waits keeps its processor from the Go scheduler, hence two more are allowed than
-// there are loops: one for everybody else's goroutines, one for the garbage collector.
+// NewGroup starts the loops. A loop that waits keeps its processor from the Go
+// scheduler, hence two more are allowed than there are loops: one for everybody else's
+// goroutines, one for the garbage collector.
 func NewGroup(cfg Config) (*Group, error) {
 	cfg = cfg.withDefaults()
 	g := &Group{log: cfg.Logger, listeners: make(map[*Listener]struct{})}
@@ -84,8 +85,9 @@ func NewGroup(cfg Config) (*Group, error) {
 // Loops returns the group's loops, which the caller must not change.
 func (g *Group) Loops() []*Loop { return g.loops }
 
-// Each runs f once on every loop and waits until all have: for scrapes, and as a barrier. It fails after a second when a loop did
-// not get to it; f may then still run later. Must not be called on a loop.
+// Each runs f once on every loop and waits until all have: for scrapes, and as a
+// barrier. It fails after a second when a loop did not get to it; f may then still run
+// later. Must not be called on a loop.
 func (g *Group) Each(f func(l *Loop)) error {
 	done := make(chan struct{}, len(g.loops))
 	for _, l := range g.loops {
@@ -109,8 +111,8 @@ func (g *Group) Each(f func(l *Loop)) error {
 	return nil
 }
 
-// Close closes every listener and every conn (OnClose is called with ErrClosed), stops the loops and waits for them. Must not be
-// called on a loop.
+// Close closes every listener and every conn (OnClose is called with ErrClosed), stops
+// the loops and waits for them. Must not be called on a loop.
 func (g *Group) Close() {
 	g.mu.Lock()
 	closed := g.closed
@@ -129,7 +131,8 @@ func (g *Group) Close() {
 	g.running.Wait()
 }
 
-// shutdown gives everything back. What was posted before is still run, because it may hold a descriptor.
+// shutdown gives everything back. What was posted before is still run, because it may
+// hold a descriptor.
 func (l *Loop) shutdown() {
 	for _, f := range l.mail.close() {
 		l.call("posted function", f)

@@ -9,14 +9,19 @@ import (
 )
 
 const (
-	scratchSize = 256 << 10      // the most that one read takes: what one conn may do before the next has its turn
-	smallKept   = 16 << 10       // kept input up to this size is moved in front of the next read, in the scratch buffer
-	minRead     = 16 << 10       // a read into a conn's own buffer has at least this much room
-	defaultMax  = 1<<30 + 64<<10 // see SetMaxInput
+	// scratchSize is the most that one read takes: what one conn may do before the next
+	// has its turn.
+	scratchSize = 256 << 10
+	// smallKept is up to which size kept input is moved in front of the next read.
+	smallKept = 16 << 10
+	// minRead is the least room for a read into a conn's own buffer.
+	minRead    = 16 << 10
+	defaultMax = 1<<30 + 64<<10 // see SetMaxInput
 )
 
-// Wake makes the loop call OnData again with the input kept, in this iteration or the next: for a handler that stopped early.
-// Without any such input nothing happens. While too much output is unsent the call waits until there is less.
+// Wake makes the loop call OnData again with the input kept, in this iteration or the
+// next: for a handler that stopped early. Without any such input nothing happens. While
+// too much output is unsent the call waits until there is less.
 func (c *Conn) Wake() {
 	if c.woken || c.closed {
 		return
@@ -25,14 +30,17 @@ func (c *Conn) Wake() {
 	c.loop.woken = append(c.loop.woken, c)
 }
 
-// Want is a hint from inside OnData: less than n bytes of input are no use, do not call before (see resp.Parser.Need).
+// Want is a hint from inside OnData: less than n bytes of input are no use, do not call
+// before (see resp.Parser.Need).
 func (c *Conn) Want(n int) { c.want = n }
 
-// SetMaxInput sets how much unconsumed input stops reading (1 GiB and 64 KiB by default). OnData is called at that point whatever
-// it wanted; when it does not consume anything then, only Wake makes the conn go on.
+// SetMaxInput sets how much unconsumed input stops reading (1 GiB and 64 KiB by
+// default). OnData is called at that point whatever it wanted; when it does not consume
+// anything then, only Wake makes the conn go on.
 func (c *Conn) SetMaxInput(n int) { c.maxIn = n }
 
-// receive makes one read and offers the input. hangup says that epoll reported an error or a hangup.
+// receive makes one read and offers the input. hangup says that epoll reported an error
+// or a hangup.
 func (c *Conn) receive(hangup bool) {
 	l := c.loop
 	kept := len(c.in) - c.inOff
@@ -41,8 +49,9 @@ func (c *Conn) receive(hangup bool) {
 	if own {
 		buf = c.room()
 	} else {
-		// The common case. A pipelining client's last command is usually cut in the middle: with the piece in front, the
-		// next read is again as long as the scratch buffer, and the handler sees one run of bytes.
+		// The common case. A pipelining client's last command is usually cut in the
+		// middle: with the piece in front, the next read is again as long as the
+		// scratch buffer, and the handler sees one run of bytes.
 		copy(l.scratch, c.in[c.inOff:])
 		buf = l.scratch[:kept]
 	}
@@ -69,15 +78,16 @@ func (c *Conn) room() []byte {
 	if cap(live)-len(live) >= minRead {
 		return live
 	}
-	// Doubling keeps copying linear. What the handler wants bounds the doubling, but is never trusted by itself: the peer
-	// has to send half of it first.
+	// Doubling keeps copying linear. What the handler wants bounds the doubling, but is
+	// never trusted by itself: the peer has to send half of it first.
 	size := 2 * len(live)
 	if c.want > len(live) {
 		size = min(size, c.want)
 	}
 	size = max(size, len(live)+minRead)
 	if cap(c.in) >= size && c.inOff >= len(live) {
-		copy(c.in[:len(live)], live) // cannot overlap, and costs less than what was consumed since the last time
+		// They cannot overlap, and at least as much was consumed since the last time.
+		copy(c.in[:len(live)], live)
 		c.in, c.inOff = c.in[:len(live)], 0
 		return c.in
 	}
@@ -87,7 +97,8 @@ func (c *Conn) room() []byte {
 	return grown
 }
 
-// settle offers in to the handler and keeps what it leaves. own: in is the conn's own buffer, otherwise the scratch buffer.
+// settle offers in to the handler and keeps what it leaves. own: in is the conn's own
+// buffer, otherwise the scratch buffer.
 func (c *Conn) settle(in []byte, own bool) {
 	rest := c.offer(in)
 	switch {
@@ -118,7 +129,8 @@ func (c *Conn) dropInput() {
 	}
 }
 
-// offer calls OnData if the handler can be expected to get further, and returns what it did not consume.
+// offer calls OnData if the handler can be expected to get further, and returns what it
+// did not consume.
 func (c *Conn) offer(in []byte) []byte {
 	if c.closed || len(in) < min(c.want, c.maxIn) {
 		return in
@@ -137,7 +149,8 @@ func (c *Conn) callData(in []byte) (consumed int) {
 	return n
 }
 
-// offerKept calls OnData with the input kept, if there is any and nothing forbids it now.
+// offerKept calls OnData with the input kept, if there is any and nothing forbids it
+// now.
 func (c *Conn) offerKept() {
 	if c.closed || c.finishing || c.holds&holdOutput != 0 || len(c.in) == c.inOff {
 		return
@@ -145,7 +158,8 @@ func (c *Conn) offerKept() {
 	c.settle(c.in[c.inOff:], true)
 }
 
-// endOfInput is called when the peer has finished sending: all input was offered, or is offered now if that is owed.
+// endOfInput is called when the peer has finished sending: all input was offered, or is
+// offered now if that is owed.
 func (c *Conn) endOfInput() {
 	c.hold(holdEnd)
 	if c.woken {

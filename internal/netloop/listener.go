@@ -12,10 +12,14 @@ import (
 )
 
 const (
-	acceptBatch   = 64                     // accepted per iteration: a storm of connections does not hold up those that are there
+	// acceptBatch is how many are accepted per iteration: a storm of connections does not
+	// hold up those that are there.
+	acceptBatch   = 64
 	acceptBackoff = 100 * time.Millisecond // after running out of descriptors or memory
 	acceptLogGap  = time.Second
-	keepAlive     = 300 // seconds of silence after which the system asks the peer whether it is there, as Redis does
+	// keepAlive is after how many seconds of silence the system asks whether the peer is
+	// there, as Redis has it.
+	keepAlive = 300
 )
 
 // Listener accepts connections for all loops of a group. One of the loops watches it.
@@ -32,9 +36,10 @@ type Listener struct {
 	fd int // -1 when closed: accepting and closing exclude each other
 }
 
-// Listen accepts TCP connections on addr ("host:port", port 0 for any free one). Each goes to the loop with the fewest; accept
-// runs there and returns its handler, or nil to refuse it. So accept is called on several loops at once. Connections that
-// cannot be accepted for want of descriptors wait in the kernel; this is logged once a second.
+// Listen accepts TCP connections on addr ("host:port", port 0 for any free one). Each
+// goes to the loop with the fewest; accept runs there and returns its handler, or nil
+// to refuse it. So accept is called on several loops at once. Connections that cannot
+// be accepted for want of descriptors wait in the kernel; this is logged once a second.
 func (g *Group) Listen(addr string, accept func(c *Conn) Handler) (*Listener, error) {
 	fd, bound, err := listenFD(addr)
 	if err != nil {
@@ -54,8 +59,8 @@ func (g *Group) Listen(addr string, accept func(c *Conn) Handler) (*Listener, er
 	return ln, nil
 }
 
-// listenFD lets package net do the listening (it knows about dual stack, and the system's backlog), and takes the socket away
-// from its poller, by a duplicate.
+// listenFD lets package net do the listening (it knows about dual stack, and the
+// system's backlog), and takes the socket away from its poller, by a duplicate.
 func listenFD(addr string) (fd int, bound string, err error) {
 	nl, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -77,7 +82,8 @@ func listenFD(addr string) (fd int, bound string, err error) {
 // Addr returns the bound "ip:port".
 func (ln *Listener) Addr() string { return ln.addr }
 
-// Close stops accepting and frees the port before it returns. Connections already accepted stay. From any goroutine.
+// Close stops accepting and frees the port before it returns. Connections already
+// accepted stay. From any goroutine.
 func (ln *Listener) Close() error {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -167,7 +173,8 @@ func (ln *Listener) hand(fd int, remote netip.AddrPort) {
 	}
 }
 
-// backOff stops watching for a while: the kernel would report the same waiting connection again and again.
+// backOff stops watching for a while: the kernel would report the same waiting
+// connection again and again.
 func (ln *Listener) backOff(err error) {
 	l := ln.loop
 	if l.now-ln.logged >= acceptLogGap || ln.logged == 0 {
@@ -222,7 +229,8 @@ func (c *Conn) open(accept func(c *Conn) Handler) {
 	c.flusher, _ = c.handler.(Flusher)
 }
 
-// forget closes the conn's socket and takes it out of the table. Closing ends its watch by epoll, too.
+// forget closes the conn's socket and takes it out of the table. Closing ends its watch
+// by epoll, too.
 func (l *Loop) forget(c *Conn) {
 	l.conns[c.fd] = nil
 	unix.Close(c.fd)
@@ -230,7 +238,8 @@ func (l *Loop) forget(c *Conn) {
 	l.load.Add(-1)
 }
 
-// setOptions: without TCP_NODELAY small replies would wait for acknowledgements. A socket that refuses is still of use.
+// setOptions: without TCP_NODELAY small replies would wait for acknowledgements. A
+// socket that refuses is still of use.
 func setOptions(fd int) {
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)

@@ -83,7 +83,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// After Close the port is free, what was accepted lives on, and closing again is allowed.
+// After Close the port is free, what was accepted lives on, and closing again is
+// allowed.
 func TestListenerClose(t *testing.T) {
 	g := newGroup(t, Config{Loops: 2})
 	ln := serve(t, g, echo{})
@@ -136,7 +137,8 @@ func (w *logCounter) lines() int {
 	return w.n
 }
 
-// Without descriptors the loop says so, neither spins nor dies, and accepts when there are some again.
+// Without descriptors the loop says so, neither spins nor dies, and accepts when there
+// are some again.
 func TestOutOfDescriptors(t *testing.T) {
 	log := &logCounter{}
 	g := newGroup(t, Config{Loops: 1, Logger: slog.New(slog.NewTextHandler(log, nil))})
@@ -179,7 +181,8 @@ func TestOutOfDescriptors(t *testing.T) {
 	expect(t, last, "hello")
 }
 
-// fillDescriptors connects until there is no descriptor left: the last ones cannot be accepted.
+// fillDescriptors connects until there is no descriptor left: the last ones cannot be
+// accepted.
 func fillDescriptors(t *testing.T, ln *Listener) (clients []net.Conn) {
 	t.Helper()
 	for {

@@ -12,21 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	maxEvents = 512
-	// maxWait is the longest sleep: a loop that was stopped with its process, or throttled, notices by its absence.
-	maxWait = 100 * time.Millisecond
-)
+// maxEvents is how many events one iteration deals with. Epoll takes turns among the rest.
+const maxEvents = 512
 
-// Loop is one thread with its epoll instance and its connections. Its methods may be called only on that thread (from a
-// handler, or a function given to Post) unless they say otherwise.
+// Loop is one thread with its epoll instance and its connections. Its methods may be
+// called only on that thread (from a handler, or a function given to Post) unless they
+// say otherwise.
 type Loop struct {
 	index int
 	cfg   Config
 	log   *slog.Logger
 	epfd  int
 
-	// now is the group's monotonic clock, read once an iteration. started is its zero on the wall.
+	// now is the group's monotonic clock, read once an iteration. started is its zero
+	// on the wall.
 	now     time.Duration
 	started time.Time
 
@@ -37,8 +36,8 @@ type Loop struct {
 	scratch   []byte // input is read here first; given to handlers, valid during one OnData
 	pool      pool
 
-	// Work for the rest of an iteration. A conn is on each of these at most once (its flags say so); one that closes stays
-	// on them, and is passed over.
+	// Work for the rest of an iteration. A conn is on each of these at most once (its
+	// flags say so); one that closes stays on them, and is passed over.
 	woken         []*Conn
 	dirtyFlushers []*Conn
 	dirtyConns    []*Conn
@@ -64,7 +63,8 @@ type Loop struct {
 	lastStall atomic.Int64
 }
 
-// wakeTag and listenerTag are what epoll returns in the place of a descriptor for what is not a conn.
+// wakeTag and listenerTag are what epoll returns in the place of a descriptor for what
+// is not a conn.
 const wakeTag = -1
 
 func listenerTag(number int) int32 { return -2 - int32(number) }
@@ -105,18 +105,22 @@ func (l *Loop) watch(fd int, tag, gen int32, events uint32) error {
 // Index returns the loop's place in Group.Loops.
 func (l *Loop) Index() int { return l.index }
 
-// Now returns the time since the group was made, monotonic, as read at the start of the iteration.
+// Now returns the time since the group was made, monotonic, as read at the start of the
+// iteration.
 func (l *Loop) Now() time.Duration { return l.now }
 
-// UnixMilli returns the wall clock of the group's start plus Now: it never steps, and may be off by what the clock was.
+// UnixMilli returns the wall clock of the group's start plus Now: it never steps, and
+// may be off by what the clock was.
 func (l *Loop) UnixMilli() int64 { return l.started.UnixMilli() + l.now.Milliseconds() }
 
-// Post has f run on the loop, from any goroutine, in the order of posting. Everything posted before Group.Close is run; later
-// it is dropped. The queue is not bounded: whoever posts must bound what it has posted and not yet seen done.
+// Post has f run on the loop, from any goroutine, in the order of posting. Everything
+// posted before Group.Close is run; later it is dropped. The queue is not bounded:
+// whoever posts must bound what it has posted and not yet seen done.
 func (l *Loop) Post(f func()) { l.mail.post(f) }
 
-// OnIterationEnd has f run in every iteration, when all input and posted functions were dealt with and nothing of this
-// iteration's output is written. Keep hooks few and quick.
+// OnIterationEnd has f run in every iteration, when all input and posted functions were
+// dealt with and nothing of this iteration's output is written. Keep hooks few and
+// quick.
 func (l *Loop) OnIterationEnd(f func()) { l.hooks = append(l.hooks, f) }
 
 // run is the loop's thread.
@@ -129,8 +133,9 @@ func (l *Loop) run() {
 	l.shutdown()
 }
 
-// iterate does one round. The order is that of a request's way through: everything is read before anything is written, so that
-// what many connections cause is sent in one write each.
+// iterate does one round. The order is that of a request's way through: everything is
+// read before anything is written, so that what many connections cause is sent in one
+// write each.
 func (l *Loop) iterate(events []unix.EpollEvent) {
 	l.tellStall()
 	for i := range events {
@@ -148,59 +153,9 @@ func (l *Loop) iterate(events []unix.EpollEvent) {
 	l.rearmAll()
 }
 
-// wait sleeps until there is something to do, and starts the next iteration's clock.
-func (l *Loop) wait() int {
-	ended := time.Since(l.started)
-	busy := ended - l.now
-	l.stats.Iterations++
-	l.stats.Busy += busy
-	l.stats.LongestIteration = max(l.stats.LongestIteration, busy)
-
-	timeout := l.timeout(ended)
-	if timeout > 0 && !l.mail.fallAsleep() {
-		timeout = 0
-	}
-	n, errno := l.poll(timeout)
-	l.mail.wakeUp()
-	if errno != 0 {
-		n = 0
-		l.noteWaitError(errno)
-	}
-	l.idle = n == 0
-	l.noteGap(ended, timeout)
-	return n
-}
-
-// poll chooses how to wait. A raw wait that brought nothing was ended by the scheduler, which needs the processor, or by a
-// timer: the loop is idle, and lends its processor while it waits. Any event makes the next wait raw again.
-func (l *Loop) poll(timeout time.Duration) (int, unix.Errno) {
-	if l.idle && timeout > 0 && !l.rawOnly {
-		return waitBlocking(l.epfd, l.events, timeout)
-	}
-	return waitRaw(l.epfd, l.events, timeout)
-}
-
-// noteWaitError yields after EINTR: the signal may have been the scheduler's, which waits for this thread to stop the world.
-func (l *Loop) noteWaitError(errno unix.Errno) {
-	if errno != unix.EINTR {
-		panic(fmt.Sprintf("BUG: cannot wait for events: %v", errno))
-	}
-	runtime.Gosched()
-}
-
-// timeout is how long the loop may sleep.
-func (l *Loop) timeout(now time.Duration) time.Duration {
-	if len(l.woken)+len(l.dirtyFlushers)+len(l.dirtyConns)+len(l.closing) > 0 {
-		return 0
-	}
-	if len(l.timers) == 0 {
-		return maxWait
-	}
-	return min(maxWait, max(0, l.timers[0].at-now))
-}
-
-// dispatch handles one event. Epoll returned it before this iteration began: the conn may have closed since, and its
-// descriptor may already be another conn's, which the generation tells.
+// dispatch handles one event. Epoll returned it before this iteration began: the conn
+// may have closed since, and its descriptor may already be another conn's, which the
+// generation tells.
 func (l *Loop) dispatch(ev *unix.EpollEvent) {
 	if ev.Fd < 0 {
 		if ev.Fd != wakeTag {
@@ -226,7 +181,8 @@ func (l *Loop) dispatch(ev *unix.EpollEvent) {
 			c.receive(hangup)
 		}
 	case hangup:
-		// Nobody reads, so the error would be reported for ever. Both directions are gone: nothing is lost.
+		// Nobody reads, so the error would be reported for ever. Both directions are
+		// gone: nothing is lost.
 		c.Close(c.socketError())
 	}
 }
@@ -244,7 +200,8 @@ func (l *Loop) runPosted() {
 	l.spareFuncs = funcs[:0]
 }
 
-// runWoken offers kept input again. A handler that calls Wake meanwhile is called in the next iteration: the others come first.
+// runWoken offers kept input again. A handler that calls Wake meanwhile is called in
+// the next iteration: the others come first.
 func (l *Loop) runWoken() {
 	list := l.woken
 	l.woken = l.spareWoken
@@ -257,8 +214,8 @@ func (l *Loop) runWoken() {
 	l.spareWoken = emptied(list)
 }
 
-// flushAll flushes the conns of list. What is marked dirty meanwhile waits for the next iteration: handlers that keep marking
-// each other cannot keep the loop from reading.
+// flushAll flushes the conns of list. What is marked dirty meanwhile waits for the next
+// iteration: handlers that keep marking each other cannot keep the loop from reading.
 func flushAll(list *[]*Conn) {
 	n := len(*list)
 	for i := range n {
@@ -269,7 +226,8 @@ func flushAll(list *[]*Conn) {
 	*list = (*list)[:left]
 }
 
-// reap calls OnClose for every conn that closed in this iteration, also those that another's OnClose closes.
+// reap calls OnClose for every conn that closed in this iteration, also those that
+// another's OnClose closes.
 func (l *Loop) reap() {
 	for i := 0; i < len(l.closing); i++ {
 		c := l.closing[i]
@@ -305,7 +263,8 @@ func (l *Loop) rearmAll() {
 	l.rearm = emptied(l.rearm)
 }
 
-// emptied returns list without its elements, and without keeping them from the garbage collector.
+// emptied returns list without its elements, and without keeping them from the garbage
+// collector.
 func emptied(list []*Conn) []*Conn {
 	clear(list)
 	return list[:0]
@@ -321,7 +280,8 @@ func (l *Loop) call(what string, f func()) {
 	f()
 }
 
-// recoverConn is deferred around every call of a handler: its panic closes that conn only.
+// recoverConn is deferred around every call of a handler: its panic closes that conn
+// only.
 func (l *Loop) recoverConn(c *Conn) {
 	if r := recover(); r != nil {
 		l.logPanic("handler", r)
@@ -331,5 +291,6 @@ func (l *Loop) recoverConn(c *Conn) {
 
 func (l *Loop) logPanic(what string, r any) {
 	l.stats.Panics++
-	l.log.Error("panic on event loop", "in", what, "loop", l.index, "panic", r, "stack", string(debug.Stack()))
+	l.log.Error("panic on event loop", "in", what, "loop", l.index,
+		"panic", r, "stack", string(debug.Stack()))
 }

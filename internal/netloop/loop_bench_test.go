@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkEcho measures whole round trips through one loop: clients are goroutines over package net, so about half of the
-// time is theirs. One op is one message.
+// BenchmarkEcho measures whole round trips through one loop: clients are goroutines
+// over package net, so about half of the time is theirs. One op is one message.
 func BenchmarkEcho(b *testing.B) {
 	for _, bench := range []struct {
 		name              string
@@ -58,7 +58,8 @@ func pingPong(nc net.Conn, batch []byte, rounds int) error {
 	return nil
 }
 
-// reportLoop adds what the loops did for one op: how long they were busy, and their system calls besides waiting.
+// reportLoop adds what the loops did for one op: how long they were busy, and their
+// system calls besides waiting.
 func reportLoop(b *testing.B, g *Group) {
 	b.Helper()
 	var total LoopStats
@@ -91,8 +92,8 @@ func (p *bouncer) OnData(c *Conn, in []byte) int {
 
 func (*bouncer) OnClose(*Conn, error) {}
 
-// BenchmarkPingPong bounces one message between two conns, which are on one loop or on two: the cost of an iteration with a
-// single event, and of waking another thread.
+// BenchmarkPingPong bounces one message between two conns, which are on one loop or on
+// two: the cost of an iteration with a single event, and of waking another thread.
 func BenchmarkPingPong(b *testing.B) {
 	for name, loops := range map[string]int{"1loop": 1, "2loops": 2} {
 		b.Run(name, func(b *testing.B) {

@@ -39,7 +39,8 @@ func TestPost(t *testing.T) {
 	})
 }
 
-// A sleeping loop is woken: it does not wait for the end of its sleep. Many times, to meet the moment of falling asleep.
+// A sleeping loop is woken: it does not wait for the end of its sleep. Many times, to
+// meet the moment of falling asleep.
 func TestPostWakes(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	const count = 300
@@ -158,7 +159,8 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// Closing the group ends conns, dials and listeners, with one OnClose each, and what was posted before is run.
+// Closing the group ends conns, dials and listeners, with one OnClose each, and what
+// was posted before is run.
 func TestGroupClose(t *testing.T) {
 	g := newGroup(t, Config{Loops: 2})
 	closed, reasons := closeReasons()
@@ -228,8 +230,9 @@ func openFDs(t *testing.T) int {
 	return len(entries)
 }
 
-// The garbage collector must stop the world to begin and to end, and loops in a raw wait hold their processors: they are reached
-// by a signal. If that failed, each collection would last as long as the loops sleep, or for ever.
+// The garbage collector must stop the world to begin and to end, and loops in a raw
+// wait hold their processors: they are reached by a signal. If that failed, each
+// collection would last as long as the loops sleep, or for ever.
 func TestGarbageCollectionIsQuick(t *testing.T) {
 	g := newGroup(t, Config{Loops: 4})
 	each(t, g, func(l *Loop) { l.rawOnly = true })

@@ -8,10 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mailbox holds the functions that other goroutines want run on a loop, and wakes the loop when it sleeps.
+// mailbox holds the functions that other goroutines want run on a loop, and wakes the
+// loop when it sleeps.
 //
-// No wakeup is lost: post stores pending and then looks at asleep; the loop stores asleep and then looks at pending. Typed atomics
-// are sequentially consistent, so one of the two sees the other. While the loop is awake, posting costs no system call.
+// No wakeup is lost: post stores pending and then looks at asleep; the loop stores
+// asleep and then looks at pending. Typed atomics are sequentially consistent, so one
+// of the two sees the other. While the loop is awake, posting costs no system call.
 type mailbox struct {
 	mu     sync.Mutex
 	funcs  []func() // in order of posting
@@ -19,7 +21,7 @@ type mailbox struct {
 
 	pending atomic.Bool // funcs is not empty
 	asleep  atomic.Bool // the loop is in epoll, or about to be: it needs a signal
-	fd      int         // eventfd, registered edge-triggered: a signal is an event, and nobody has to read it
+	fd      int         // eventfd, edge-triggered: nobody has to read it
 }
 
 func (m *mailbox) open() error {
@@ -31,8 +33,9 @@ func (m *mailbox) open() error {
 	return nil
 }
 
-// post queues f and reports whether it will be run. The signal is given under the lock, because close must not give the
-// descriptor back to the system between our decision to write to it and the write.
+// post queues f and reports whether it will be run. The signal is given under the lock,
+// because close must not give the descriptor back to the system between our decision to
+// write to it and the write.
 func (m *mailbox) post(f func()) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,7 +50,8 @@ func (m *mailbox) post(f func()) bool {
 	return true
 }
 
-// fallAsleep announces that the loop is going to wait. False: something came in, do not wait.
+// fallAsleep announces that the loop is going to wait. False: something came in, do not
+// wait.
 func (m *mailbox) fallAsleep() bool {
 	m.asleep.Store(true)
 	return !m.pending.Load()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -12,7 +13,8 @@ import (
 // patience is how long a test waits for what must happen.
 const patience = 20 * time.Second
 
-// funcs is a Handler made of functions; those left nil do nothing (and consume nothing).
+// funcs is a Handler made of functions; those left nil do nothing (and consume
+// nothing).
 type funcs struct {
 	data   func(c *Conn, in []byte) int
 	closed func(c *Conn, err error)
@@ -41,12 +43,15 @@ func (echo) OnData(c *Conn, in []byte) int {
 
 func (echo) OnClose(*Conn, error) {}
 
-// newGroup makes loops that poison the buffers given back, so that a view kept too long shows in what a test compares.
+// newGroup makes loops that poison the buffers given back, so that a view kept too long
+// shows in what a test compares.
 func newGroup(t testing.TB, cfg Config) *Group {
 	t.Helper()
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	procs := runtime.GOMAXPROCS(0)
+	t.Cleanup(func() { runtime.GOMAXPROCS(procs) })
 	g, err := NewGroup(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +87,8 @@ func listen(t testing.TB, g *Group, accept func(c *Conn) Handler) *Listener {
 // tooMuch is more than the sockets between server and client can hold.
 const tooMuch = 12 << 20
 
-// dialTo connects a client with small buffers, which gives up on everything after a while.
+// dialTo connects a client with small buffers, which gives up on everything after a
+// while.
 func dialTo(t testing.TB, ln *Listener) *net.TCPConn {
 	t.Helper()
 	nc, err := net.DialTimeout("tcp", ln.Addr(), patience)
@@ -125,7 +131,8 @@ func receive[T any](t testing.TB, c <-chan T) T {
 	}
 }
 
-// eventually waits until the loops agree that f holds; f is called on every loop and must hold on all.
+// eventually waits until the loops agree that f holds; f is called on every loop and
+// must hold on all.
 func eventually(t testing.TB, g *Group, what string, f func(l *Loop) bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {

@@ -9,8 +9,9 @@ import (
 // maxHint bounds the buffer that a conn is lent before it is known what it has to send.
 const maxHint = 64 << 10
 
-// Out returns the output buffer, to be appended to and given back with SetOut within the same call of a handler. It may begin
-// with bytes that are already sent: only append. The buffer is lent by the loop and goes back when all is sent.
+// Out returns the output buffer, to be appended to and given back with SetOut within
+// the same call of a handler. It may begin with bytes that are already sent: only
+// append. The buffer is lent by the loop and goes back when all is sent.
 func (c *Conn) Out() []byte {
 	if c.out == nil && !c.closed {
 		c.out = c.loop.pool.get(c.outHint)
@@ -18,7 +19,8 @@ func (c *Conn) Out() []byte {
 	return c.out
 }
 
-// Reserve is Out with room for at least n more bytes: a large reply is appended without growing step by step.
+// Reserve is Out with room for at least n more bytes: a large reply is appended without
+// growing step by step.
 func (c *Conn) Reserve(n int) []byte {
 	b := c.Out()
 	if cap(b)-len(b) >= n || c.closed {
@@ -31,8 +33,9 @@ func (c *Conn) Reserve(n int) []byte {
 	return grown
 }
 
-// SetOut replaces the output buffer by b, which is what Out returned with something appended, and is the conn's from now on. It
-// is written once, at the end of the iteration.
+// SetOut replaces the output buffer by b, which is what Out returned with something
+// appended, and is the conn's from now on. It is written once, at the end of the
+// iteration.
 func (c *Conn) SetOut(b []byte) {
 	if c.closed {
 		return
@@ -54,17 +57,20 @@ func sameArray(a, b []byte) bool {
 // Queued returns the number of unsent bytes of output.
 func (c *Conn) Queued() int { return len(c.out) - c.outOff }
 
-// Full reports whether unsent output is above the soft limit. A handler that stops executing then is offered the rest of its
-// input as soon as half of that is sent: this bounds what one read's worth of commands can pile up.
+// Full reports whether unsent output is above the soft limit. A handler that stops
+// executing then is offered the rest of its input as soon as half of that is sent: this
+// bounds what one read's worth of commands can pile up.
 func (c *Conn) Full() bool {
 	full := c.Queued() > c.loop.cfg.SoftOut
 	if full {
-		c.hold(holdOutput) // now, because the flush may find room for all of it, and then nothing else would end the wait
+		// Now, because the flush may send all of it, and then nothing would end the wait.
+		c.hold(holdOutput)
 	}
 	return full
 }
 
-// MarkDirty has the conn flushed at the end of this iteration (when called while flushing: of the next one).
+// MarkDirty has the conn flushed at the end of this iteration (when called while
+// flushing: of the next one).
 func (c *Conn) MarkDirty() {
 	if c.dirty || c.closed {
 		return
@@ -77,8 +83,9 @@ func (c *Conn) MarkDirty() {
 	}
 }
 
-// TryWrite is for Flushers: one write of p, which stays the caller's. When it is short, OnFlush is called as soon as the socket
-// takes bytes again, and until then TryWrite returns 0 without trying. After an error the conn is closed.
+// TryWrite is for Flushers: one write of p, which stays the caller's. When it is short,
+// OnFlush is called as soon as the socket takes bytes again, and until then TryWrite
+// returns 0 without trying. After an error the conn is closed.
 func (c *Conn) TryWrite(p []byte) (n int, err error) {
 	if c.closed {
 		return 0, unix.EPIPE
@@ -138,7 +145,8 @@ func (c *Conn) flushOut() {
 		c.dropOutput()
 		return
 	}
-	// The next buffer is about as large as those that were needed lately: rarely grown, and not large for nothing.
+	// The next buffer is about as large as those that were needed lately: rarely grown,
+	// and not large for nothing.
 	c.outHint = max(min(queued, maxHint), c.outHint-c.outHint/8)
 	n, err := c.TryWrite(c.out[c.outOff:])
 	switch {
@@ -162,8 +170,9 @@ func (c *Conn) dropOutput() {
 	}
 }
 
-// limitOutput stops and starts reading by how much is unsent, and gives up on a peer that lets too much pile up. One reply
-// may be larger than the hard limit; only what is added above the soft one counts as piling up.
+// limitOutput stops and starts reading by how much is unsent, and gives up on a peer
+// that lets too much pile up. One reply may be larger than the hard limit; only what is
+// added above the soft one counts as piling up.
 func (c *Conn) limitOutput() {
 	queued := c.Queued()
 	switch {
@@ -182,8 +191,9 @@ func (c *Conn) closeSlow() {
 	c.Close(ErrSlowReader)
 }
 
-// discardInput throws away input that was not read: closing a socket with some left resets it, and the reset can overtake our
-// last reply. What arrives later than this is the peer's own risk.
+// discardInput throws away input that was not read: closing a socket with some left
+// resets it, and the reset can overtake our last reply. What arrives later than this is
+// the peer's own risk.
 func (c *Conn) discardInput() {
 	for range 4 {
 		if n, errno := recv(c.fd, c.loop.scratch); errno != 0 || n < len(c.loop.scratch) {
@@ -192,7 +202,8 @@ func (c *Conn) discardInput() {
 	}
 }
 
-// block notes that the socket takes no more. The first byte that it takes again counts as progress.
+// block notes that the socket takes no more. The first byte that it takes again counts
+// as progress.
 func (c *Conn) block() {
 	c.progressed = c.loop.now
 	if c.blocked == 0 {
@@ -217,7 +228,8 @@ func (c *Conn) unblock() {
 	c.rearmLater()
 }
 
-// writable is called when the socket takes bytes again: the flush comes with all others at the end of the iteration.
+// writable is called when the socket takes bytes again: the flush comes with all others
+// at the end of the iteration.
 func (c *Conn) writable() {
 	c.unblock()
 	c.MarkDirty()

@@ -193,7 +193,8 @@ func TestFlusher(t *testing.T) {
 	}
 }
 
-// Flushers are flushed before sessions, hooks run before both, and what a flusher causes is still sent.
+// Flushers are flushed before sessions, hooks run before both, and what a flusher
+// causes is still sent.
 func TestFlushOrder(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	var order []string
@@ -249,7 +250,8 @@ type orderPipe struct {
 
 func (p orderPipe) OnFlush(c *Conn) { p.onFlush(c) }
 
-// A flusher that marks itself dirty again in each flush does not keep the loop from other work.
+// A flusher that marks itself dirty again in each flush does not keep the loop from
+// other work.
 func TestFlusherMarksItself(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	stop := false

@@ -10,8 +10,9 @@ const (
 	poolClasses = maxClass - minClass + 1
 )
 
-// pool keeps a loop's free buffers, so that a connection holds one only while it has something in it. One list per power of
-// two, last in first out: the buffer lent next is the one most likely still in the processor's cache.
+// pool keeps a loop's free buffers, so that a connection holds one only while it has
+// something in it. One list per power of two, last in first out: the buffer lent next
+// is the one most likely still in the processor's cache.
 type pool struct {
 	free   [poolClasses][][]byte
 	bytes  int  // capacity of all free buffers, at most maxPooled
@@ -36,13 +37,15 @@ func (p *pool) get(n int) []byte {
 	return b
 }
 
-// put takes b back. Nobody may use b or a view of it afterwards. Any buffer will do, also one that append made.
+// put takes b back. Nobody may use b or a view of it afterwards. Any buffer will do,
+// also one that append made.
 func (p *pool) put(b []byte) {
 	b = b[:0]
 	if p.poison {
 		overwrite(b[:cap(b)])
 	}
-	class := bits.Len(uint(cap(b))) - 1 // rounded down: a lent buffer is never smaller than its class says
+	// Rounded down: a lent buffer is never smaller than its class says.
+	class := bits.Len(uint(cap(b))) - 1
 	if class < minClass || class > maxClass || p.bytes+cap(b) > maxPooled {
 		return
 	}

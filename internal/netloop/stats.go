@@ -2,8 +2,8 @@ package netloop
 
 import "time"
 
-// LoopStats counts what a loop has done since it started. A loop's counters are its own: they are read on the loop, and
-// summed by whoever shows them (see Group.Each).
+// LoopStats counts what a loop has done since it started. A loop's counters are its
+// own: they are read on the loop, and summed by whoever shows them (see Group.Each).
 type LoopStats struct {
 	Iterations uint64
 	Conns      int    // open now, connecting ones included

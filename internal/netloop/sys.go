@@ -7,10 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The system calls of the hot path, and the package's only unsafe code. All are made raw: the Go scheduler is not told, and
-// the thread keeps its processor. That is right for calls that cannot block (the sockets are non-blocking), and a
-// deliberate trade for waitRaw. The kernel is done with every pointer given to it when the call returns, so ordinary
-// heap slices, kept alive by their caller, are safe to pass.
+// The system calls of the hot path, and the package's only unsafe code. All are made
+// raw: the Go scheduler is not told, and the thread keeps its processor. That is right
+// for calls that cannot block (the sockets are non-blocking), and a deliberate trade
+// for waitRaw. The kernel is done with every pointer given to it when the call returns,
+// so ordinary heap slices, kept alive by their caller, are safe to pass.
 
 // recv reads into p from the socket fd.
 func recv(fd int, p []byte) (int, unix.Errno) {
@@ -19,37 +20,44 @@ func recv(fd int, p []byte) (int, unix.Errno) {
 	return int(n), errno
 }
 
-// send writes p to the socket fd. MSG_NOSIGNAL spares the process a SIGPIPE for every peer that went away.
+// send writes p to the socket fd. MSG_NOSIGNAL spares the process a SIGPIPE for every
+// peer that went away.
 func send(fd int, p []byte) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd),
 		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
 	return int(n), errno
 }
 
-// waitRaw waits for events while it keeps the scheduler's processor: coming back costs nothing, which is worth 10 % of
-// throughput to a loop with work to do. The price: a stop-the-world can only reach the thread by a signal, and the caller
-// must call runtime.Gosched after EINTR, or the whole process hangs.
+// waitRaw waits for events while it keeps the scheduler's processor: coming back costs
+// nothing, which is worth 10 % of throughput to a loop with work to do. The price: a
+// stop-the-world can only reach the thread by a signal, and the caller must call
+// runtime.Gosched after EINTR, or the whole process hangs.
 func waitRaw(epfd int, events []unix.EpollEvent, timeout time.Duration) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd),
-		uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), uintptr(waitMillis(timeout)), 0, 0)
+		uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)),
+		uintptr(waitMillis(timeout)), 0, 0)
 	return int(n), errno
 }
 
-// waitBlocking waits for events and lends the processor to others meanwhile: for loops with nothing to do.
+// waitBlocking waits for events and lends the processor to others meanwhile: for loops
+// with nothing to do.
 func waitBlocking(epfd int, events []unix.EpollEvent, timeout time.Duration) (int, unix.Errno) {
 	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd),
-		uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), uintptr(waitMillis(timeout)), 0, 0)
+		uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)),
+		uintptr(waitMillis(timeout)), 0, 0)
 	return int(n), errno
 }
 
-// waitMillis rounds up, so that a loop does not wake just before its timer and spin until it is due.
+// waitMillis rounds up, so that a loop does not wake just before its timer and spin
+// until it is due.
 func waitMillis(d time.Duration) int {
 	return int((d + time.Millisecond - 1) / time.Millisecond)
 }
 
 var one = [8]byte{1, 0, 0, 0, 0, 0, 0, 0}
 
-// signal makes the eventfd fd readable. It cannot fail in a way that matters: a full counter is readable already.
+// signal makes the eventfd fd readable. It cannot fail in a way that matters: a full
+// counter is readable already.
 func signal(fd int) {
 	unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&one[0])), uintptr(len(one)))
 }

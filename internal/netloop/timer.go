@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// tick is the coarseness of timers: all that fall due within one tick fire in the same iteration.
+// tick is the coarseness of timers: all that fall due within one tick fire in the same
+// iteration.
 const tick = 10 * time.Millisecond
 
 // Timer is a function to be called later on its loop.
@@ -17,12 +18,14 @@ type Timer struct {
 	index int // in the loop's heap; -1 when not there
 }
 
-// After calls f on the loop once, d after Now, or up to one tick (and the length of an iteration) later.
+// After calls f on the loop once, d after Now, or up to one tick (and the length of an
+// iteration) later.
 func (l *Loop) After(d time.Duration, f func()) *Timer {
 	return l.schedule(d, 0, f)
 }
 
-// Every calls f on the loop every d (at least one tick). Calls missed because the loop was busy are skipped, not made up for.
+// Every calls f on the loop every d (at least one tick). Calls missed because the loop
+// was busy are skipped, not made up for.
 func (l *Loop) Every(d time.Duration, f func()) *Timer {
 	return l.schedule(d, max(d, tick), f)
 }
@@ -33,12 +36,14 @@ func (l *Loop) schedule(d, every time.Duration, f func()) *Timer {
 	return t
 }
 
-// roundUp gives the first multiple of tick after d: a timer set while timers run is never due in the same run.
+// roundUp gives the first multiple of tick after d: a timer set while timers run is
+// never due in the same run.
 func roundUp(d time.Duration) time.Duration {
 	return d/tick*tick + tick
 }
 
-// Stop makes sure that the timer does not fire (again). Stopping twice, or after it fired, is allowed.
+// Stop makes sure that the timer does not fire (again). Stopping twice, or after it
+// fired, is allowed.
 func (t *Timer) Stop() {
 	t.every = 0
 	if t.index >= 0 {

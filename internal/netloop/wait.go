@@ -1,0 +1,66 @@
+package netloop
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxWait is the longest sleep: a loop that was stopped with its process, or throttled,
+// notices by its absence.
+const maxWait = 100 * time.Millisecond
+
+// wait sleeps until there is something to do, and starts the next iteration's clock.
+func (l *Loop) wait() int {
+	ended := time.Since(l.started)
+	busy := ended - l.now
+	l.stats.Iterations++
+	l.stats.Busy += busy
+	l.stats.LongestIteration = max(l.stats.LongestIteration, busy)
+
+	timeout := l.timeout(ended)
+	if timeout > 0 && !l.mail.fallAsleep() {
+		timeout = 0
+	}
+	n, errno := l.poll(timeout)
+	l.mail.wakeUp()
+	if errno != 0 {
+		n = 0
+		l.noteWaitError(errno)
+	}
+	l.idle = n == 0
+	l.noteGap(ended, timeout)
+	return n
+}
+
+// poll chooses how to wait. A raw wait that brought nothing was ended by the scheduler,
+// which needs the processor, or by a timer: the loop is idle, and lends its processor
+// while it waits. Any event makes the next wait raw again.
+func (l *Loop) poll(timeout time.Duration) (int, unix.Errno) {
+	if l.idle && timeout > 0 && !l.rawOnly {
+		return waitBlocking(l.epfd, l.events, timeout)
+	}
+	return waitRaw(l.epfd, l.events, timeout)
+}
+
+// noteWaitError yields after EINTR: the signal may have been the scheduler's, which
+// waits for this thread to stop the world.
+func (l *Loop) noteWaitError(errno unix.Errno) {
+	if errno != unix.EINTR {
+		panic(fmt.Sprintf("BUG: cannot wait for events: %v", errno))
+	}
+	runtime.Gosched()
+}
+
+// timeout is how long the loop may sleep.
+func (l *Loop) timeout(now time.Duration) time.Duration {
+	if len(l.woken)+len(l.dirtyFlushers)+len(l.dirtyConns)+len(l.closing) > 0 {
+		return 0
+	}
+	if len(l.timers) == 0 {
+		return maxWait
+	}
+	return min(maxWait, max(0, l.timers[0].at-now))
+}
