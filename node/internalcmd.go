@@ -24,10 +24,6 @@ func (r *request) trusted() bool {
 
 // dispatchInternal executes DUNLIN.
 func (r *request) dispatchInternal() {
-	if len(r.args) == 2 && is(r.args[1], "RETRY") && r.trusted() {
-		retry(r)
-		return
-	}
 	c, refusal := command.ResolvePeer(nil, r.args)
 	if c == nil {
 		r.fail(string(refusal))

@@ -80,7 +80,8 @@ func (p *process) startNode(ctx context.Context, m memberOptions) (started, erro
 		return started{}, err
 	}
 	agent, err := p.startAgent(ctx, self, m, gossip.Config{
-		OnTable: n.SetTable,
+		OnTable:      n.SetTable,
+		OnSuperseded: func() { n.Fence("the other side of a split will win") },
 	})
 	if err != nil {
 		return started{}, err

@@ -181,6 +181,7 @@ const (
 	DunlinEach
 	DunlinPeer
 	DunlinPipe
+	DunlinRetry
 	DunlinTable
 	DunlinTake
 
