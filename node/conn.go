@@ -23,6 +23,7 @@ type conn struct {
 	peer  bool   // a member that proved to know the secret
 	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
 
+	probation bool   // over MaxClients: a member, or it is refused
 	unread    int    // bytes of input that the last OnData left
 	answering bool   // a goroutine makes the next reply; nothing is executed meanwhile
 	onAnswer  func() // called once that is over, even if the connection is closed by then
@@ -140,6 +141,12 @@ func (r *request) dispatchOther(c *command.Command) {
 		r.dispatchInternal()
 		return
 	}
+	if cn.probation {
+		r.worker.count.rejected++
+		r.out = session.AppendTooManyClients(r.out)
+		cn.closing = true
+		return
+	}
 	out, action, refused := r.node.session.Refuse(cn.state, c, r.args, r.out)
 	if refused {
 		r.out = out
@@ -185,6 +192,14 @@ func (cn *conn) limitRequests() {
 		limits = resp.UnauthenticatedLimits
 	}
 	cn.parser.SetLimits(limits)
+}
+
+// beginProbation keeps a connection over MaxClients from all but DUNLIN. Not being
+// authenticated takes it off the fast path.
+func (cn *conn) beginProbation() {
+	cn.probation = true
+	cn.state.Authenticated = false
+	cn.limitRequests()
 }
 
 // answerLater stops the connection, runs f in a goroutine, and appends what it

@@ -161,11 +161,19 @@ func TestMaxClients(t *testing.T) {
 	a.want("PING", "PONG")
 	b.want("PING", "PONG")
 	c := dial(t, n.Addr())
-	if got := c.next(); got != "(error) ERR max number of clients reached" {
-		t.Errorf("one client too many gets %s", got)
-	}
+	c.want("GET k", "(error) ERR max number of clients reached")
 	if got := c.next(); got != "(closed)" {
 		t.Errorf("and then %s", got)
+	}
+	// Members still get in, and who only takes up a place does not keep it.
+	if _, err := FetchTable(t.Context(), n.Addr(), nil); err != nil {
+		t.Error(err)
+	}
+	p := openPipeTo(t, n, 1, 1, "common", 1, 2)
+	p.want("GET k", "(nil)")
+	silent := dial(t, n.Addr())
+	if got := silent.next(); got != "(closed)" {
+		t.Errorf("silence over the limit gets %s", got)
 	}
 	// A pipe is no client.
 	if got := b.do(pipeLine(1, 0, "common", 1, 2)); got != "OK" {
@@ -175,6 +183,18 @@ func TestMaxClients(t *testing.T) {
 	a.conn.Close()
 	eventually(t, "there is room again", func() bool { return n.clients.Load() == 1 })
 	dial(t, n.Addr()).want("PING", "PONG")
+}
+
+func TestFarTooManyConnections(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.MaxClients = 1 })
+	for range 1 + memberReserve {
+		dial(t, n.Addr())
+	}
+	eventually(t, "all are accepted", func() bool { return n.clients.Load() == 1+memberReserve })
+	c := dial(t, n.Addr())
+	if got := c.next(); got != "(error) ERR max number of clients reached" {
+		t.Errorf("a connection beyond the reserve gets %s", got)
+	}
 }
 
 func TestIdleClientsAreClosed(t *testing.T) {

@@ -59,9 +59,6 @@ func dialPeer(ctx context.Context, addr string, secret []byte, boot int64) (*pee
 	}
 	p := &peer{addr: addr, conn: c}
 	p.stop = context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
-	if secret == nil {
-		return p, nil
-	}
 	if err := p.authenticate(secret, boot); err != nil {
 		p.close()
 		return nil, fmt.Errorf("cannot authenticate at node %s: %w", addr, err)
@@ -74,7 +71,13 @@ func (p *peer) close() {
 	p.conn.Close()
 }
 
+// authenticate says that this is a member; with a secret it proves that.
 func (p *peer) authenticate(secret []byte, boot int64) error {
+	name := strconv.AppendInt(nil, boot, 10)
+	if secret == nil {
+		_, err := p.call("PEER", string(name), "")
+		return err
+	}
 	reply, err := p.call("CHALLENGE")
 	if err != nil {
 		return err
@@ -83,7 +86,6 @@ func (p *peer) authenticate(secret []byte, boot int64) error {
 	if !ok {
 		return fmt.Errorf("challenge is %q, want a bulk string", reply)
 	}
-	name := strconv.AppendInt(nil, boot, 10)
 	_, err = p.call("PEER", string(name), string(proof(secret, nonce, name)))
 	return err
 }

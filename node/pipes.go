@@ -131,6 +131,7 @@ func authenticatePeer(r *request) {
 		return
 	}
 	r.conn.peer = true
+	r.conn.probation = false
 	r.conn.limitRequests()
 	r.replyOK()
 }
@@ -183,6 +184,7 @@ func parsePipe(fields [][]byte) (p *pipe, ok bool) {
 // becomePipe turns a client's connection into a pipe.
 func (cn *conn) becomePipe(p *pipe) {
 	cn.pipe = p
+	cn.probation = false
 	cn.state.Version = p.key.version
 	cn.state.Authenticated = true
 	cn.limitRequests()

@@ -18,6 +18,11 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
+// memberReserve is how many connections over MaxClients are given a moment to
+// prove that they are no clients: a node full of clients must still hear of new
+// tables, and proxies that lost a pipe open another.
+const memberReserve = 64
+
 // errClosed closes the connections of a node that ends.
 var errClosed = errors.New("node is closed")
 
@@ -207,13 +212,18 @@ func (n *Node) accept(c *netloop.Conn) netloop.Handler {
 	if n.ctx.Err() != nil {
 		return nil
 	}
-	if n.clients.Load() >= int64(n.session.MaxClients()) {
+	clients, most := n.clients.Load(), int64(n.session.MaxClients())
+	if clients >= most+memberReserve {
 		w.count.rejected++
 		c.SetOut(session.AppendTooManyClients(c.Out()))
 		c.CloseAfterFlush()
 		return rejected{}
 	}
-	return w.add(c)
+	cn := w.add(c)
+	if clients >= most {
+		cn.beginProbation()
+	}
+	return cn
 }
 
 // rejected is the handler of a connection over MaxClients.

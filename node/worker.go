@@ -89,13 +89,11 @@ func (w *worker) closeIdle() {
 // closeSilent closes the clients that were silent for longer than CONFIG's
 // timeout. Pipes and members are silent when there is nothing to do.
 func (w *worker) closeSilent() {
-	limit := w.node.session.IdleTimeout()
-	if limit <= 0 {
-		return
-	}
-	now := w.loop.UnixMilli()
+	limit, now := w.node.session.IdleTimeout(), w.loop.UnixMilli()
 	for cn := range w.conns {
-		if cn.pipe == nil && !cn.peer && !cn.answering && now-cn.state.LastMilli > limit.Milliseconds() {
+		silence := time.Duration(now-cn.state.LastMilli) * time.Millisecond
+		client := cn.pipe == nil && !cn.peer && !cn.answering
+		if client && (limit > 0 && silence > limit || cn.probation && silence > idlePeriod) {
 			cn.socket.Close(nil)
 		}
 	}
