@@ -45,6 +45,7 @@ func (s *client) act(action session.Action) {
 	case session.ActionCloseAfterReply:
 		s.closeWhenDone()
 	case session.ActionClose:
+		s.closing = true // what follows in the input is not executed
 		s.conn.Close(nil)
 	case session.ActionReset, session.ActionVersionChanged:
 		s.limitInput()
