@@ -47,8 +47,8 @@ fuzz: ## run every fuzz target for FUZZTIME (10s) each
 	  done; done
 
 .PHONY: bench
-bench: ## run every benchmark once for a second
-	go test -run '^$$' -bench . -benchmem ./...
+bench: ## race Dunlin against redis-server and twemproxy, about ten minutes (less: RACE='--rounds 1')
+	go run ./bench/race $(RACE)
 
 .PHONY: image
 image: ## build the container image IMAGE (dunlin:dev)

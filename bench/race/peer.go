@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	// readyLimit is for a peer to answer after its start, on a busy machine.
+	readyLimit = 30 * time.Second
+	// pollInterval is how often a starting peer is asked.
+	pollInterval = 50 * time.Millisecond
+	// backends is how many nodes stand behind each kind of proxy.
+	backends = 3
+)
+
+// peer is one who races.
+type peer struct {
+	name  string
+	needs []string // tools besides Dunlin's binary
+	start func(s *stable, tools map[string]string) (*live, error)
+}
+
+// live is a started peer. What start returns with an error is still to be ended.
+type live struct {
+	name  string
+	addr  string // where clients connect
+	procs []*process
+
+	// serving says why not all of it takes part yet; nil: SET will do.
+	serving func(ctx context.Context) error
+}
+
+var peers = []peer{
+	{"redis", []string{redisServer}, startRedis},
+	{"twemproxy+3", []string{redisServer, nutcracker}, startTwemproxy},
+	{"dunlin-node", nil, startNode},
+	{"dunlin+3", nil, startCluster},
+}
+
+// The tools, and the packages of Debian that have them.
+const (
+	redisServer    = "redis-server"
+	redisBenchmark = "redis-benchmark"
+	nutcracker     = "nutcracker"
+	dunlin         = "dunlin"
+)
+
+var packages = map[string]string{redisServer: "redis-server", redisBenchmark: "redis-tools", nutcracker: "nutcracker"}
+
+// findTool looks where Debian puts servers too: not every user's PATH has it.
+func findTool(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path, nil
+	}
+	path = filepath.Join("/usr/sbin", name)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	return "", fmt.Errorf("missing: %s (Debian: apt-get install %s)", name, packages[name])
+}
+
+func (l *live) add(p *process, err error) error {
+	if err == nil {
+		l.procs = append(l.procs, p)
+	}
+	return err
+}
+
+func (l *live) addRedis(s *stable, tools map[string]string, name, addr string) error {
+	host, port, _ := net.SplitHostPort(addr) // freeAddr made it
+	return l.add(s.start(roleNode, name, tools[redisServer],
+		"--bind", host, "--port", port, "--save", "", "--appendonly", "no"))
+}
+
+func startRedis(s *stable, tools map[string]string) (*live, error) {
+	l := &live{name: "redis", addr: freeAddr()}
+	return l, l.addRedis(s, tools, "redis", l.addr)
+}
+
+func startTwemproxy(s *stable, tools map[string]string) (*live, error) {
+	l := &live{name: "twemproxy+3", addr: freeAddr()}
+	var servers strings.Builder
+	for i := range backends {
+		addr := freeAddr()
+		if err := l.addRedis(s, tools, fmt.Sprintf("twemproxy-redis-%d", i), addr); err != nil {
+			return l, err
+		}
+		fmt.Fprintf(&servers, "   - %s:1\n", addr)
+	}
+	// No auto_eject_hosts: as in Dunlin, a node that is slow for once keeps its keys.
+	settings := fmt.Sprintf("race:\n  listen: %s\n  hash: fnv1a_64\n  distribution: ketama\n  redis: true\n  timeout: 5000\n  servers:\n%s",
+		l.addr, servers.String())
+	file := filepath.Join(s.dir, "twemproxy.yml")
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		return l, fmt.Errorf("cannot write twemproxy's settings: %w", err)
+	}
+	// Of its outputs, the log that start made gets both: lastWords reads it.
+	host, port, _ := net.SplitHostPort(freeAddr())
+	return l, l.add(s.start(roleProxy, "twemproxy", tools[nutcracker], "-c", file, "-a", host, "-s", port,
+		"-o", filepath.Join(s.dir, "twemproxy.log"), "-p", filepath.Join(s.dir, "twemproxy.pid")))
+}
+
+func startNode(s *stable, tools map[string]string) (*live, error) {
+	l := &live{name: "dunlin-node", addr: freeAddr()}
+	l.serving = wholeCluster(l.addr, 1)
+	return l, l.add(s.start(roleNode, "dunlin-node", tools[dunlin],
+		"node", "--listen", l.addr, "--gossip", freeAddr(), "--admin", freeAddr(), "--memory", "2gb", "--copies", "1"))
+}
+
+func startCluster(s *stable, tools map[string]string) (*live, error) {
+	l := &live{name: "dunlin+3", addr: freeAddr()}
+	var gossip, data []string
+	for range backends {
+		gossip, data = append(gossip, freeAddr()), append(data, freeAddr())
+	}
+	join := strings.Join(gossip, ",")
+	for i := range backends {
+		id := fmt.Sprintf("dunlin-%d", i)
+		err := l.add(s.start(roleNode, id, tools[dunlin], "node", "--id", id, "--listen", data[i],
+			"--gossip", gossip[i], "--admin", freeAddr(), "--join", join, "--memory", "1gb", "--copies", "1"))
+		if err != nil {
+			return l, err
+		}
+	}
+	// A first table may name those nodes only that were quick, and filling such a
+	// cluster would lose the keys that move when the others come.
+	l.serving = func(ctx context.Context) error {
+		for _, addr := range data {
+			if err := wholeCluster(addr, backends)(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return l, l.add(s.start(roleProxy, "dunlin-proxy", tools[dunlin], "proxy", "--id", "dunlin-proxy",
+		"--listen", l.addr, "--gossip", freeAddr(), "--admin", freeAddr(), "--join", join))
+}
+
+// wholeCluster checks that the Dunlin node at addr knows a table in which size
+// nodes own all slots.
+func wholeCluster(addr string, size int) func(context.Context) error {
+	return func(ctx context.Context) error {
+		text, err := ask(ctx, addr, "CLUSTER", "INFO")
+		if err != nil {
+			return err
+		}
+		for _, want := range []string{"cluster_state:ok\r\n", fmt.Sprintf("cluster_size:%d\r\n", size)} {
+			if !strings.Contains(text, want) {
+				return fmt.Errorf("CLUSTER INFO of %s is without %q", addr, want)
+			}
+		}
+		return nil
+	}
+}
+
+// waitReady asks until the peer serves. One of whose processes has ended never will.
+func (l *live) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	for {
+		err := l.ready(ctx)
+		if err == nil {
+			return nil
+		}
+		for _, p := range l.procs {
+			if !p.running() {
+				return fmt.Errorf("%s has ended: %s", p.name, p.lastWords())
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready after %v: %w", l.name, readyLimit, err)
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+func (l *live) ready(ctx context.Context) error {
+	if l.serving != nil {
+		if err := l.serving(ctx); err != nil {
+			return err
+		}
+	}
+	text, err := ask(ctx, l.addr, "SET", keyName(0), value)
+	if err == nil && text != "OK" {
+		err = fmt.Errorf("SET answers %q", text)
+	}
+	return err
+}
+
+// usage sums the processes' by role, and their memory.
+func (l *live) usage() (cpu [roles]time.Duration, bytes int64, err error) {
+	for _, p := range l.procs {
+		u, bad := p.usage()
+		err = errors.Join(err, bad)
+		cpu[p.role] += u.cpu
+		bytes += u.bytes
+	}
+	return cpu, bytes, err
+}
+
+func (l *live) end() {
+	for _, p := range l.procs {
+		p.end()
+	}
+}
+
+// taken are the ports that freeAddr gave away. Only the main goroutine asks.
+var taken = map[int]bool{}
+
+// freeAddr returns a loopback address that is free for TCP and UDP, below the
+// ephemeral ports: redis-benchmark's connections cannot take it before its server.
+func freeAddr() string {
+	for {
+		port := 12000 + rand.IntN(20000)
+		addr := fmt.Sprintf("127.0.0.1:%d", port)
+		if !taken[port] && isFree(addr) {
+			taken[port] = true
+			return addr
+		}
+	}
+}
+
+func isFree(addr string) bool {
+	tcp, err := net.Listen("tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = tcp.Close() }()
+	udp, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		return false
+	}
+	return udp.Close() == nil
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// target is a figure to reach: of one peer, seen from another one. Both are
+// taken from the same round.
+type target struct {
+	work, text string
+	of, than   string // peers
+	measure    func(of, than *sample) float64
+	bound      float64
+	atMost     bool // else at least
+	unit       string
+}
+
+// speedTargets are the ratios to reach, by the pipeline of a workload.
+var speedTargets = []struct {
+	works                          []string
+	nodeOps, nodeCPU               float64 // node, against redis
+	proxyTwemproxyOps, proxyRedOps float64 // proxy with three nodes, against twemproxy with three redis, and one redis
+}{
+	{[]string{"set1", "get1"}, 1.0, 1.0, 1.15, 0.85},
+	{[]string{"set16", "get16"}, 1.7, 0.6, 2.2, 1.2},
+	{[]string{"set64", "get64"}, 2.3, 0.5, 4, 1.6},
+}
+
+// hopMicros is what a proxy may add to the median latency of one client.
+const hopMicros = 20
+
+func targets() (all []target) {
+	for _, t := range speedTargets {
+		for _, w := range t.works {
+			all = append(all,
+				target{work: w, text: "node vs redis, ops/s", of: "dunlin-node", than: "redis", measure: opsRatio, bound: t.nodeOps},
+				target{work: w, text: "node vs redis, CPU/op", of: "dunlin-node", than: "redis", measure: nodeCPURatio, bound: t.nodeCPU, atMost: true},
+				target{work: w, text: "proxy vs twemproxy, ops/s", of: "dunlin+3", than: "twemproxy+3", measure: opsRatio, bound: t.proxyTwemproxyOps},
+				target{work: w, text: "proxy vs one redis, ops/s", of: "dunlin+3", than: "redis", measure: opsRatio, bound: t.proxyRedOps})
+		}
+	}
+	return append(all, target{work: "c1", text: "proxy adds to a node's p50", of: "dunlin+3", than: "dunlin-node",
+		measure: addedMicros, bound: hopMicros, atMost: true, unit: " µs"})
+}
+
+func opsRatio(of, than *sample) float64     { return of.ops / than.ops }
+func nodeCPURatio(of, than *sample) float64 { return of.cpu[roleNode] / than.cpu[roleNode] }
+func addedMicros(of, than *sample) float64  { return (of.p50 - than.p50) * 1000 }
+
+// values pairs the samples of two peers round by round, and leaves out rounds in
+// which one failed, or was too short for the kernel's clock to see.
+func (t target) values(of, than []*sample) (all []float64) {
+	for i := range min(len(of), len(than)) {
+		if of[i] == nil || than[i] == nil {
+			continue
+		}
+		if v := t.measure(of[i], than[i]); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// verdict says whether a figure reaches the bound, or by how much not.
+func (t target) verdict(v float64) string {
+	switch {
+	case t.atMost && v <= t.bound || !t.atMost && v >= t.bound:
+		return "reached"
+	case t.unit != "":
+		return fmt.Sprintf("NOT by %.0f%s", v-t.bound, t.unit)
+	default:
+		return fmt.Sprintf("NOT by %.0f %%", 100*math.Abs(v/t.bound-1))
+	}
+}
+
+// spread is what is shown of a figure over the rounds.
+type spread struct{ median, least, most float64 }
+
+// spreadOf sorts values in place. There must be one at least.
+func spreadOf(values []float64) spread {
+	slices.Sort(values)
+	n := len(values)
+	return spread{median: (values[(n-1)/2] + values[n/2]) / 2, least: values[0], most: values[n-1]}
+}
+
+// text shows the spread with a format for one figure; of one round, the figure alone.
+func (s spread) text(format string) string {
+	median := fmt.Sprintf(format, s.median)
+	if s.least == s.most {
+		return median
+	}
+	return fmt.Sprintf("%s ("+format+".."+format+")", median, s.least, s.most)
+}
