@@ -12,6 +12,7 @@ import (
 // Commands between members, on the same port as clients:
 //
 //	DUNLIN CHALLENGE, PIPE, PEER   who is it? (pipes.go)
+//	DUNLIN RETRY                   a proxy repeats what was refused on this pipe (pipes.go)
 //	DUNLIN EACH                    a proxy's command over all keys, for a set of partitions
 //	DUNLIN TABLE, TAKE             reading the table, handing over a newer one
 //
