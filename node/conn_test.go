@@ -53,6 +53,16 @@ func TestLargeValues(t *testing.T) {
 	}
 }
 
+// TestHugeReply: a few bytes of request must not make gigabytes of reply.
+func TestHugeReply(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory = 128 << 20 })
+	c := dial(t, n.Addr())
+	c.sendArgs([]byte("SET"), []byte("k"), make([]byte, 32<<20))
+	c.next()
+	c.want("MGET"+strings.Repeat(" k", 100), "(error) ERR the reply would be too large, ask for fewer keys")
+	c.want("PING", "PONG")
+}
+
 // TestUnreadRepliesStopExecution: a client that asks for much and reads nothing
 // is not executed further than its output may grow, and goes on when it reads.
 func TestUnreadRepliesStopExecution(t *testing.T) {

@@ -28,19 +28,20 @@ const (
 
 // Texts of our own, for what Redis does not have.
 const (
-	errTakingOver   = "TRYAGAIN this node is taking over the partition of that key, try again in a moment"
-	errPipeWait     = "DUNLINWAIT"
-	errKeyTooLong   = "ERR key exceeds maximum allowed size"
-	errKeysTooLarge = "ERR the reply of KEYS would be too large, use SCAN"
-	errBadSecret    = "WRONGPASS the secret of this cluster is another one"
-	errNoChallenge  = "WRONGPASS ask for a challenge first"
-	errOldPipe      = "ERR a newer generation of this pipe has been opened"
-	errBadPipe      = "ERR cannot open pipe: malformed description"
-	errBadBitmap    = "ERR partitions must be a bitmap of 512 bytes"
-	errBadTable     = "ERR cannot read table"
-	errForeignTable = "ERR that table is of a lineage that this node does not follow"
-	errNotEach      = "ERR that command is not executed by partitions"
-	errBusy         = "ERR this node's loops do not answer"
+	errTakingOver    = "TRYAGAIN this node is taking over the partition of that key, try again in a moment"
+	errPipeWait      = "DUNLINWAIT"
+	errKeyTooLong    = "ERR key exceeds maximum allowed size"
+	errKeysTooLarge  = "ERR the reply of KEYS would be too large, use SCAN"
+	errReplyTooLarge = "ERR the reply would be too large, ask for fewer keys"
+	errBadSecret     = "WRONGPASS the secret of this cluster is another one"
+	errNoChallenge   = "WRONGPASS ask for a challenge first"
+	errOldPipe       = "ERR a newer generation of this pipe has been opened"
+	errBadPipe       = "ERR cannot open pipe: malformed description"
+	errBadBitmap     = "ERR partitions must be a bitmap of 512 bytes"
+	errBadTable      = "ERR cannot read table"
+	errForeignTable  = "ERR that table is of a lineage that this node does not follow"
+	errNotEach       = "ERR that command is not executed by partitions"
+	errBusy          = "ERR this node's loops do not answer"
 )
 
 // engineError is the reply to a command that the engine refused to store.

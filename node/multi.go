@@ -36,10 +36,16 @@ func (k *keyLocks) release() {
 	}
 }
 
+// maxReply is how large the reply of one command may become: room for the
+// largest value. A few keys named a million times would otherwise fill the memory
+// of any machine.
+const maxReply = maxString + 1<<20
+
 // mGet: MGET key...
 func mGet(r *request) {
 	locks := keyLocks{r: r}
 	defer locks.release()
+	start := len(r.out)
 	r.out = resp.AppendArray(r.out, len(r.keys))
 	for i := range r.keys {
 		t, key := locks.at(i)
@@ -47,6 +53,11 @@ func mGet(r *request) {
 		found = found && item.Type() == engine.TypeString // other types count as missing here
 		r.worker.count.lookup(found)
 		r.replyItem(item, found)
+		if len(r.out)-start > maxReply {
+			r.out = r.out[:start]
+			r.fail(errReplyTooLarge)
+			return
+		}
 	}
 }
 
