@@ -57,7 +57,7 @@ func TestLargeValues(t *testing.T) {
 func TestHugeReply(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Memory = 128 << 20 })
 	c := dial(t, n.Addr())
-	c.sendArgs([]byte("SET"), []byte("k"), make([]byte, 32<<20))
+	c.sendArgs([]byte("SET"), []byte("k"), make([]byte, 8<<20))
 	c.next()
 	c.want("MGET"+strings.Repeat(" k", 100), "(error) ERR the reply would be too large, ask for fewer keys")
 	c.want("PING", "PONG")

@@ -36,10 +36,10 @@ func (k *keyLocks) release() {
 	}
 }
 
-// maxReply is how large the reply of one command may become: room for the
-// largest value. A few keys named a million times would otherwise fill the memory
-// of any machine.
-const maxReply = maxString + 1<<20
+// maxReply is how large the reply for several keys may become. One large value
+// named a million times would otherwise fill the memory of any machine. A single
+// value is answered whatever its size.
+const maxReply = 64 << 20
 
 // mGet: MGET key...
 func mGet(r *request) {
@@ -52,12 +52,12 @@ func mGet(r *request) {
 		item, found := r.find(t, key)
 		found = found && item.Type() == engine.TypeString // other types count as missing here
 		r.worker.count.lookup(found)
-		r.replyItem(item, found)
-		if len(r.out)-start > maxReply {
+		if found && i > 0 && len(r.out)-start+len(item.Value()) > maxReply {
 			r.out = r.out[:start]
 			r.fail(errReplyTooLarge)
 			return
 		}
+		r.replyItem(item, found)
 	}
 }
 
