@@ -7,7 +7,7 @@ import (
 
 // TestNoHeapAllocations covers every operation, in an engine that evicts all the time.
 func TestNoHeapAllocations(t *testing.T) {
-	e := open(t, Config{MaxBytes: 8 << 20, Shards: 16})
+	e := open(t, Config{MaxBytes: 4 << 20, Shards: 8})
 	var buf [40]byte
 	key := func(i uint64) (uint16, []byte) {
 		binary.LittleEndian.PutUint64(buf[:], i)
@@ -18,7 +18,7 @@ func TestNoHeapAllocations(t *testing.T) {
 	n := uint64(0)
 	none := func(what string, f func(x Txn, key []byte, size int)) {
 		t.Helper()
-		for range 20_000 { // to a steady state
+		for range 5000 { // to a steady state
 			n++
 			p, k := key(n)
 			with(e, p, 1, func(x Txn) { f(x, k, sizes[n%3]) })

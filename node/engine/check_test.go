@@ -50,21 +50,24 @@ func (e *Engine) checkSums(tb testing.TB) {
 
 // eachRecord calls f for every record in the shard's pages and returns how many pages there are.
 func (s *shard) eachRecord(f func(handle)) (pages int64) {
-	first := s.hand.page
-	for pg := first; pg != 0; {
-		pages++
-		live := 0
-		for h := (hand{page: pg}); h.cell < uint32(s.e.pool.pages[pg].bump); {
-			if ref := s.next(&h); ref != 0 {
-				live++
-				f(ref)
+	for _, at := range s.hands {
+		first := at.page
+		for pg := first; pg != 0; {
+			pages++
+			p := &s.e.pool.pages[pg]
+			live := 0
+			for h := (hand{page: pg}); h.cell < uint32(p.bump); {
+				if ref := s.next(&h); ref != 0 {
+					live++
+					f(ref)
+				}
 			}
-		}
-		if live != int(s.e.pool.pages[pg].live) {
-			panic("a page's count of live cells is wrong")
-		}
-		if pg = s.e.pool.pages[pg].ahead; pg == first {
-			break
+			if live != int(p.live) {
+				panic("a page's count of live cells is wrong")
+			}
+			if pg = p.ahead; pg == first {
+				break
+			}
 		}
 	}
 	return pages

@@ -1,7 +1,7 @@
 package engine
 
-// maxCompact bounds how many pages one failing allocation looks at where nothing may be evicted.
-const maxCompact = 64
+// maxCompact bounds how many pages of a class one failing allocation looks at where nothing may be evicted.
+const maxCompact = 16
 
 // evacuate moves all records of a page into free cells of their class on other pages, if there are enough, and frees it.
 func (s *shard) evacuate(pg uint32) bool {
@@ -41,16 +41,19 @@ func (s *shard) move(ref handle, class int) {
 	s.put(ref)
 }
 
-// compact frees one page of the shard by moving records together, if there is one to free.
+// compact frees one page of the shard by moving records together, if some class has a page's worth of free cells.
 func (s *shard) compact() bool {
-	for range maxCompact {
-		if s.hand.page == 0 {
-			return false
+	for class := range s.hands {
+		h := &s.hands[class]
+		if h.page == 0 || s.slabs[records].classes[class].cells < s.e.classes.perPage[class] {
+			continue
 		}
-		if s.evacuate(s.hand.page) {
-			return true
+		for range maxCompact {
+			if s.evacuate(h.page) {
+				return true
+			}
+			*h = hand{page: s.e.pool.pages[h.page].ahead}
 		}
-		s.hand = hand{page: s.e.pool.pages[s.hand.page].ahead}
 	}
 	return false
 }

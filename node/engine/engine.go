@@ -51,7 +51,8 @@ type Engine struct {
 	pageUnitsShift uint8 // logarithm of a page's size in grains
 	shardShift     uint8 // logarithm of the number of shards
 	shards         []shard
-	sweepShard     atomic.Uint32 // where Sweep goes on
+	sweeper        atomic.Uint32 // page where Sweep goes on
+	tidier         atomic.Uint32 // shard whose indexes Sweep tidies next
 }
 
 // shard is one lock and all that it protects: the partitions whose number ends in the shard's.
@@ -68,13 +69,11 @@ type shard struct {
 	spare  handle // list of empty buckets, kept for what must not fail halfway
 	spares int
 
-	hand       hand   // of the clock
-	sweeper    hand   // of Sweep
-	tidier     int    // partition that Sweep tidies next
-	pinned     handle // record that must neither be evicted nor moved: it is being resized
-	evacuating uint32 // page that is being emptied and so is in no list
+	hands      [numClasses]hand // of the clocks
+	coldStamp  atomic.Uint32    // stamp of the page that has waited longest for a hand; others read it
+	pinned     handle           // record that must neither be evicted nor moved: it is being resized
+	evacuating uint32           // page that is being emptied and so is in no list
 	dice       uint32
-	turns      uint32 // times that room had to be made
 	gains      uint64 // times that the budget got something back
 	changes    uint64 // times that making room changed an index: slots found before are void
 	sums       Sums
@@ -85,7 +84,7 @@ type shard struct {
 const (
 	minPageSize   = 16 << 10
 	maxPageSize   = 64 << 10
-	pagesPerShard = 64 // that many at least, before pages become larger than the minimum
+	pagesPerShard = 128 // that many at least, before pages become larger than the minimum
 	// A shard needs pages for its index, in a few classes, and for some records.
 	minPagesPerShard = 8
 	bodiesPerPage    = 8       // a cell takes at most an eighth of a page, or the rest at a page's end would be too much
@@ -189,7 +188,7 @@ func (e *Engine) Reset(seed uint64) {
 		clear(s.partitions)
 		s.slabs = [numKinds]slab{}
 		s.spare, s.spares = 0, 0
-		s.hand, s.sweeper = hand{}, hand{}
+		s.hands = [numClasses]hand{}
 		s.sums.Keys, s.sums.Volatile, s.sums.Values, s.sums.Index = 0, 0, 0, 0
 	}
 	e.pool.clear()
@@ -229,7 +228,7 @@ func (e *Engine) SetMaxBytes(n int64) error {
 		for i := range e.shards {
 			s := &e.shards[i]
 			s.mu.Lock()
-			gained = s.reclaim(noClass) || gained
+			gained = s.reclaim(noClass, looksOwn) || gained
 			s.mu.Unlock()
 		}
 		if !gained {

@@ -77,7 +77,7 @@ func TestSweep(t *testing.T) {
 	swept := 0
 	for range 40 { // 40 budgets of a tenth: four rounds
 		n := e.Sweep(1000, keys/10)
-		if n > keys/10 {
+		if n > keys/10+minPageSize/24 { // what is left of a page is looked at, too
 			t.Fatalf("one call removed %d, its budget was %d", n, keys/10)
 		}
 		swept += n
@@ -98,7 +98,7 @@ func TestSweepShrinksIndexes(t *testing.T) {
 		})
 	}
 	before := e.Stats().Index
-	for range 20_000 {
+	for range 1000 {
 		e.Sweep(2, 10_000)
 	}
 	if st := e.Stats(); st.Keys != 0 || st.Index > before/1000 {

@@ -70,13 +70,12 @@ func (s *shard) shrink(p *partition) bool {
 	return true
 }
 
-// tidy lets the index follow a falling count, a few steps at a time.
-func (s *shard) tidy(p *partition, steps int) {
-	for ; steps > 0 && p.wantsShrink(); steps-- {
-		if !s.shrink(p) {
-			return
-		}
+// tidy lets the index follow a falling count, by up to so many buckets, and returns by how many it did.
+func (s *shard) tidy(p *partition, atMost int) (steps int) {
+	for steps < atMost && p.wantsShrink() && s.shrink(p) {
+		steps++
 	}
+	return steps
 }
 
 // makePlace makes sure that the storage of p has an empty place for bucket n.

@@ -243,7 +243,7 @@ func modelBytes(b uint32) string {
 }
 
 func TestModel(t *testing.T) {
-	const steps = 60_000
+	const steps = 40_000
 	run := func(name string, cfg Config) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -254,7 +254,6 @@ func TestModel(t *testing.T) {
 			}
 			m.finish()
 			st := m.e.Stats()
-			t.Logf("%d keys in model, %+v", len(m.shadow), st)
 			if evicts := cfg.Policy != NoEviction; evicts != (st.Evicted > 0) {
 				t.Errorf("%d keys were evicted", st.Evicted)
 			}

@@ -18,6 +18,8 @@ type pool struct {
 
 	indexPages atomic.Int64 // pages that hold indexes and so cannot be reclaimed
 
+	tick atomic.Uint32 // visits of pages by the hands of all clocks: the time in which pages age
+
 	mu    sync.Mutex // innermost lock: nothing is locked under it
 	warm  uint32     // list of empty pages with memory behind them
 	warms int
@@ -106,18 +108,21 @@ func (p *pool) chillWarm() bool {
 	return pg != 0
 }
 
-// owner is the shard number and true for a page picked by r from all that were ever used, if a shard has it. Shards
-// are thereby picked in proportion to the memory they hold.
-func (p *pool) owner(r uint32) (int, bool) {
+// inUse is how many pages were ever used, 1 to inUse.
+func (p *pool) inUse() int {
 	p.mu.Lock()
-	fresh := p.fresh
-	p.mu.Unlock()
-	if fresh <= 1 {
-		return 0, false
+	defer p.mu.Unlock()
+	return int(p.fresh) - 1
+}
+
+// owner is the shard that has a page picked by r from all that were ever used, -1 if none has. Shards are thereby
+// picked in proportion to the memory they hold.
+func (p *pool) owner(r uint32) int {
+	n := p.inUse()
+	if n == 0 {
+		return -1
 	}
-	pg := 1 + uint32(uint64(r)*uint64(fresh-1)>>32)
-	shard := p.pages[pg].owner.Load()
-	return int(shard) - 1, shard != 0
+	return int(p.pages[1+uint64(r)*uint64(n)>>32].owner.Load()) - 1
 }
 
 // clear makes all pages fresh again. Nobody may hold one: every shard is locked and empty.

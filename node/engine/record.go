@@ -27,8 +27,9 @@ const wordSize = 8
 
 // header packs everything about a record but its expiry:
 //
-//	bits  0-2   type          bits  4-5   use, the clock's second chances
-//	bit   3     has expiry    bits  6-17  partition
+//	bits  0-2   type          bit   4     used since the clock's last visit
+//	bit   3     has expiry    bit   5     unused
+//	bits  6-17  partition
 //	bits 18-33  key length    bits 34-63  value length
 //
 // A free cell's word has its lower half zero (the type is TypeNone) and the next free cell in the upper.
@@ -37,9 +38,7 @@ type header uint64
 const (
 	typeMask       = 7
 	expiryBit      = 1 << 3
-	useShift       = 4
-	maxUse         = 3
-	useMask        = maxUse << useShift
+	usedBit        = 1 << 4
 	partitionShift = 6
 	keyShift       = 18
 	valueShift     = 34
@@ -66,14 +65,11 @@ func (e *Engine) withValueLen(h header, n int) header {
 func (h header) live() bool        { return h&typeMask != 0 }
 func (h header) typ() Type         { return Type(h & typeMask) }
 func (h header) hasExpiry() bool   { return h&expiryBit != 0 }
-func (h header) use() int          { return int(h&useMask) >> useShift }
+func (h header) used() bool        { return h&usedBit != 0 }
 func (h header) partition() uint16 { return uint16(h>>partitionShift) & (Partitions - 1) }
 func (h header) keyLen() int       { return int(h>>keyShift) & MaxKeyLen }
 func (h header) valueLen() int     { return int(h >> valueShift) }
 func (h header) bodyLen() int      { return h.keyLen() + h.valueLen() }
-
-// usedLike is h with the chances of old.
-func (h header) usedLike(old header) header { return h&^useMask | old&useMask }
 
 // bodyOffset is where the body, or the offset of a large one, begins in the cell.
 func (h header) bodyOffset() int {
@@ -147,10 +143,10 @@ func (s *shard) item(ref handle) Item {
 	return Item{header: h, expireAt: s.expireAt(ref, h), body: s.body(ref, h)}
 }
 
-// touch counts an access for the clock. A record that has all its chances is not written to.
+// touch notes a use for the clock. A record whose use is noted already is not written to.
 func (s *shard) touch(ref handle) {
-	if h := s.header(ref); h&useMask != useMask {
-		s.setHeader(ref, h+1<<useShift)
+	if h := s.header(ref); !h.used() {
+		s.setHeader(ref, h|usedBit)
 	}
 }
 

@@ -1,16 +1,19 @@
 package engine
 
-import "runtime"
+import (
+	"runtime"
+	"time"
+)
 
 // noClass asks for any gain in the budget, where otherwise a cell of some class of records is wanted.
 const noClass = -1
 
 const (
-	// Once in so many times room is made where a random page is, so that memory flows to the shards that insert most.
-	elsewhereEvery = 64
-	// A shard without anything of its own waits for others that are locked just now; each holds its lock for
-	// microseconds, and gives up the processor's turn at most this often.
-	maxWaits = 20000
+	// A shard without anything of its own waits for others that are locked just now, for microseconds as a rule: first
+	// by letting others run, then by sleeping, since a holder may have lost its processor.
+	maxWaits  = 1000
+	shortWait = 100
+	longWait  = 100 * time.Microsecond
 )
 
 // obtain returns a cell, making room if it must; 0 if that is impossible.
@@ -33,9 +36,17 @@ func (s *shard) obtain(k kind, class int) handle {
 			return 0
 		}
 		waits++
-		runtime.Gosched()
+		wait(waits)
 	}
 	return 0
+}
+
+func wait(times int) {
+	if times < shortWait {
+		runtime.Gosched()
+	} else {
+		time.Sleep(longWait)
+	}
 }
 
 // takeIndex returns a cell for n bytes of index, 0 if there is none. It may evict.
@@ -83,7 +94,7 @@ func (s *shard) chargeLarge(n, held int64) bool {
 			return false
 		}
 		waits++
-		runtime.Gosched()
+		wait(waits)
 	}
 	return false
 }
@@ -102,37 +113,41 @@ func (e *Engine) reclaimable() int64 {
 // other cannot wait for each other.
 func (s *shard) makeRoom(want int) bool {
 	if s.e.policy == NoEviction {
-		return s.reclaim(want) // a shard's own expired records and sparse pages are all there is
+		// A shard's own expired records and sparse pages are all there is, and Sweep finds the former anyway.
+		return s.reclaim(want, looksElsewhere)
 	}
-	s.turns++
-	if want != noClass && s.turns%elsewhereEvery != 0 && s.reclaim(want) {
-		return true
-	}
-	if victim, ok := s.e.pool.owner(s.random()); ok && s.reclaimFrom(&s.e.shards[victim]) {
-		return true
-	}
-	if s.reclaim(want) {
+	if s.betweenPages(want) && s.reclaimColder() || s.reclaim(want, looksOwn) {
 		return true
 	}
 	first := int(s.random())
 	for i := range s.e.shards {
-		if s.reclaimFrom(&s.e.shards[(first+i)&(len(s.e.shards)-1)]) {
+		if s.reclaimFrom(&s.e.shards[(first+i)&(len(s.e.shards)-1)], looksElsewhere) {
 			return true
 		}
 	}
 	return false
 }
 
+// reclaimColder makes room in another shard, picked at random, if it has waited much longer for it.
+func (s *shard) reclaimColder() bool {
+	picked := s.e.pool.owner(s.random())
+	if picked < 0 || picked == s.number {
+		return false
+	}
+	victim, now := &s.e.shards[picked], s.e.pool.tick.Load()
+	return older(now-victim.coldStamp.Load(), now-s.coldStamp.Load()) && s.reclaimFrom(victim, looksOwn)
+}
+
 // reclaimFrom makes room in another shard, if its lock is free.
-func (s *shard) reclaimFrom(victim *shard) bool {
+func (s *shard) reclaimFrom(victim *shard, maxLooks int) bool {
 	if victim == s {
-		return s.reclaim(noClass)
+		return s.reclaim(noClass, maxLooks)
 	}
 	if !victim.mu.TryLock() {
 		return false
 	}
 	defer victim.mu.Unlock()
-	return victim.reclaim(noClass)
+	return victim.reclaim(noClass, maxLooks)
 }
 
 // random is a step of xorshift32: victims need no better.

@@ -6,8 +6,9 @@ import "sync/atomic"
 // the page, or by the pool's while no shard has it. Pages are linked by their numbers; 0 is no page.
 type page struct {
 	next, prev uint32        // neighbours in the list of its class's pages with room; in the pool, next only
-	ahead      uint32        // neighbours in the shard's clock, records only
+	ahead      uint32        // neighbours in the ring of the class's clock, records only
 	behind     uint32        //
+	stamp      uint32        // tick of the last visit of the clock's hand
 	free       handle        // first free cell that was used before
 	bump       uint16        // cells from here on were never used
 	live       uint16        // cells in use

@@ -1,38 +1,52 @@
 package engine
 
-const (
-	// sweepHold is how many cells are looked at under one lock.
-	sweepHold = 512
-	// tidyAtOnce is how many partitions' indexes may shrink at a visit, by as many buckets each.
-	tidyAtOnce = 8
-)
+// tidyAtOnce is by how many buckets in all the indexes of a shard may shrink in one Sweep.
+const tidyAtOnce = 256
 
-// Sweep looks at up to about budget records, removes those that are expired and returns how many. It goes on where
-// the last call ended. Memory that deletions left sparse shrinks by the way. Calls may overlap.
+// Sweep looks at about budget records, a page of them under one lock, removes those that are expired and returns how
+// many. It goes on where the last call ended. Indexes that expiry and eviction left sparse shrink by the way. Calls
+// may overlap.
 func (e *Engine) Sweep(nowMilli int64, budget int) (expired int) {
-	for range e.shards {
+	e.tidyNext()
+	for range e.pool.inUse() {
 		if budget <= 0 {
 			break
 		}
-		s := &e.shards[int(e.sweepShard.Add(1))&(len(e.shards)-1)]
+		budget-- // a page that has nothing to look at is not for free either
+		pg := e.nextPage()
+		owner := e.pool.pages[pg].owner.Load()
+		if owner == 0 {
+			continue
+		}
+		s := &e.shards[owner-1]
 		s.mu.Lock()
-		s.now = nowMilli
-		looked, n := s.sweep(min(budget, sweepHold))
-		s.tidyNext()
+		if s.sums.Volatile > 0 && e.pool.pages[pg].owner.Load() == owner && e.pool.pages[pg].kind == records {
+			s.now = nowMilli
+			looked, n := s.sweepPage(pg)
+			budget -= looked
+			expired += n
+		}
 		s.mu.Unlock()
-		budget -= looked
-		expired += n
 	}
 	return expired
 }
 
-// sweep looks at the next cells of the ring, those of about n.
-func (s *shard) sweep(n int) (looked, expired int) {
-	for looked = 1; looked < n && s.sums.Volatile > 0; looked++ {
-		ref := s.next(&s.sweeper)
+// nextPage is the number of the page that Sweep looks at next.
+func (e *Engine) nextPage() uint32 {
+	return 1 + e.sweeper.Add(1)%uint32(max(1, e.pool.inUse()))
+}
+
+// sweepPage removes what is expired on the page.
+func (s *shard) sweepPage(pg uint32) (looked, expired int) {
+	h := hand{page: pg}
+	// With its last record the page goes, and may be another shard's at once: the count of records says when to stop.
+	p := &s.e.pool.pages[pg]
+	for left, bump := p.live, uint32(p.bump); left > 0 && h.cell < bump; looked++ {
+		ref := s.next(&h)
 		if ref == 0 {
 			continue
 		}
+		left--
 		if at := s.expireAt(ref, s.header(ref)); at != 0 && at <= s.now {
 			s.expire(ref)
 			expired++
@@ -41,10 +55,13 @@ func (s *shard) sweep(n int) (looked, expired int) {
 	return looked, expired
 }
 
-// tidyNext lets the indexes of some partitions follow their counts.
-func (s *shard) tidyNext() {
-	for range tidyAtOnce {
-		s.tidier = (s.tidier + 1) % len(s.partitions)
-		s.tidy(&s.partitions[s.tidier], tidyAtOnce)
+// tidyNext lets the indexes of the next shard follow their counts.
+func (e *Engine) tidyNext() {
+	s := &e.shards[e.tidier.Add(1)&uint32(len(e.shards)-1)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	steps := tidyAtOnce
+	for i := range s.partitions {
+		steps -= s.tidy(&s.partitions[i], steps)
 	}
 }

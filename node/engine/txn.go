@@ -108,11 +108,10 @@ func (t Txn) overwrite(sl slot, h header, expireAt int64, key, value []byte) (do
 	}
 	s.account(old, s.expireAt(ref, old), -1)
 	s.account(h, expireAt, 1)
-	s.setHeader(ref, h.usedLike(old))
+	s.setHeader(ref, h|usedBit)
 	if h.hasExpiry() {
 		*s.cells.second(ref) = uint64(expireAt)
 	}
-	s.touch(ref)
 	fill(s.body(ref, h), key, value)
 	return true, nil
 }
@@ -200,8 +199,7 @@ func (t Txn) publish(tag uint32, sl slot, ref handle, h header, expireAt int64) 
 		return
 	}
 	old := sl.ref()
-	s.setHeader(ref, h.usedLike(s.header(old)))
-	s.touch(ref)
+	s.setHeader(ref, h|usedBit)
 	sl.b.refs[sl.i] = ref
 	s.free(old)
 }

@@ -5,7 +5,7 @@ import "math/bits"
 // WalkEnd is the cursor behind the last position.
 const WalkEnd = 1 << 32
 
-// Walk visits items of partition p from the cursor on, beginning with 0, until max items or more were visited, f
+// Walk visits items of partition p from the cursor on, beginning with 0, until atLeast items were visited, f
 // returned false, or all are done; then next is WalkEnd. It goes on at next.
 //
 // A cursor is a position in the order of the keys' hashes, the low 32 bits of a hash read backwards: the entries of a
@@ -15,7 +15,7 @@ const WalkEnd = 1 << 32
 // returns false among them.
 //
 // f runs under the shard's lock: it must be short and must not call the engine. It gets no expired items.
-func (e *Engine) Walk(p uint16, cursor uint64, max int, nowMilli int64, f func(Item) bool) (next uint64, done bool) {
+func (e *Engine) Walk(p uint16, cursor uint64, atLeast int, nowMilli int64, f func(Item) bool) (next uint64, done bool) {
 	const bucketsAnyway = 16 // a nearly empty index is no reason for endless calls
 	s := e.shardOf(p)
 	s.mu.Lock()
@@ -25,7 +25,7 @@ func (e *Engine) Walk(p uint16, cursor uint64, max int, nowMilli int64, f func(I
 		return WalkEnd, true
 	}
 	visited, goOn := 0, true
-	for n := 0; cursor < WalkEnd && goOn && visited < max && n < max+bucketsAnyway; n++ {
+	for n := 0; cursor < WalkEnd && goOn && visited < atLeast && n < atLeast+bucketsAnyway; n++ {
 		i, end := part.bucketFrom(uint32(cursor))
 		for b := s.bucketAt(part, i); b != nil; b = s.cells.bucket(b.next, 0) {
 			for j, ref := range b.refs {
