@@ -69,6 +69,21 @@ func (w *wire) read() ([]byte, error) {
 	}
 }
 
+// sendSome opens a connection, sends b without reading any reply, and hangs up: in
+// order, or by a reset.
+func sendSome(addr string, b []byte, reset bool) {
+	conn, err := net.DialTimeout("tcp", addr, replyTimeout)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_ = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	_, _ = conn.Write(b) // the server may have stopped reading
+	if reset {
+		_ = conn.(*net.TCPConn).SetLinger(0)
+	}
+}
+
 // do sends a request line in redis-cli's quoting.
 func (w *wire) do(line string) []byte {
 	w.t.Helper()
