@@ -121,15 +121,15 @@ func (p *Proxy) Ready() bool {
 	return true
 }
 
-// Drain stops accepting and closes each session once it is between two commands. It returns when all are closed, or with
-// the context's error.
+// Drain stops accepting, answers the commands that were taken, and closes each session behind its last reply. It returns when
+// all are closed, or with the context's error.
 func (p *Proxy) Drain(ctx context.Context) error {
 	p.draining.Store(true)
 	if err := p.listener.Close(); err != nil {
 		return fmt.Errorf("cannot stop listening: %w", err)
 	}
 	for _, w := range p.workers {
-		w.loop.Post(func() { w.draining = true })
+		w.loop.Post(w.drain)
 	}
 	tick := time.NewTicker(silenceTick)
 	defer tick.Stop()
@@ -164,6 +164,9 @@ func cmpErr(errs ...error) error {
 // accept makes the session of a new connection, or refuses it over the limit.
 func (p *Proxy) accept(c *netloop.Conn) netloop.Handler {
 	w := p.workers[c.Loop().Index()]
+	if p.draining.Load() {
+		return nil
+	}
 	if p.clients.Add(1) > int64(p.server.MaxClients()) && p.server.MaxClients() > 0 {
 		p.clients.Add(-1)
 		w.stats.Rejected++

@@ -28,8 +28,7 @@ type worker struct {
 	retryArmed  bool
 	retrySoon   bool // a -MOVED is to be followed at the end of this iteration
 	generation  uint64
-	draining    bool // closes sessions as soon as they are between two commands
-	silentLimit int  // ticks
+	silentLimit int // ticks
 	timer       *netloop.Timer
 
 	scratch []byte // for replies that are put together; valid until the next use
@@ -131,9 +130,6 @@ func (w *worker) setAlive(alive map[string]bool) {
 
 // tick looks for silent nodes.
 func (w *worker) tick() {
-	if w.draining {
-		w.closeIdle()
-	}
 	w.closeSilent()
 	for _, n := range w.peers {
 		n.each(func(p *pipe) { p.tick(w.silentLimit) })
@@ -168,12 +164,10 @@ func (w *worker) forget(s *client, err error) {
 	}
 }
 
-// closeIdle closes the sessions that are between two commands.
-func (w *worker) closeIdle() {
+// drain ends every session: no more commands are taken, what was taken is answered, then the connection closes.
+func (w *worker) drain() {
 	for _, s := range w.clients {
-		if s.head == s.tail && !s.stalled && !s.closing {
-			s.closeWhenDone()
-		}
+		s.closeWhenDone()
 	}
 }
 
