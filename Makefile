@@ -78,13 +78,13 @@ have:
 
 .PHONY: unit
 unit:
-	go test ./...
+	go test -timeout 5m ./...
 
 # The tests that measure allocations or load the whole Go tree skip themselves
 # here: -short and the race detector's own build tag.
 .PHONY: race
 race:
-	CGO_ENABLED=1 go test -race -short ./...
+	CGO_ENABLED=1 go test -race -short -timeout 8m ./...
 
 # Cold, this takes about three minutes on two cores.
 $(LINT):
