@@ -67,6 +67,8 @@ type Conn struct {
 	holds     hold
 	closed    bool
 	finishing bool // close with err when the output is sent
+	lingering bool // our direction is closed, see linger
+	ended     bool // the peer's direction is closed: end of file was read
 	dirty     bool // on one of the loop's dirty lists
 	woken     bool // OnData is owed; on the loop's woken list
 	rearming  bool // on the loop's rearm list
@@ -139,7 +141,7 @@ func (c *Conn) release(h hold) {
 // interest is what epoll should report. It always reports errors and hangups.
 func (c *Conn) interest() uint32 {
 	var events uint32
-	if c.holds == 0 && c.dial == nil {
+	if (c.holds == 0 || c.lingering) && c.dial == nil {
 		events |= unix.EPOLLIN
 	}
 	if c.blocked > 0 || c.dial != nil {

@@ -42,6 +42,10 @@ func (c *Conn) SetMaxInput(n int) { c.maxIn = n }
 // receive makes one read and offers the input. hangup says that epoll reported an error
 // or a hangup.
 func (c *Conn) receive(hangup bool) {
+	if c.lingering {
+		c.discard()
+		return
+	}
 	l := c.loop
 	kept := len(c.in) - c.inOff
 	own := kept > smallKept
@@ -161,6 +165,7 @@ func (c *Conn) offerKept() {
 // endOfInput is called when the peer has finished sending: all input was offered, or is
 // offered now if that is owed.
 func (c *Conn) endOfInput() {
+	c.ended = true
 	c.hold(holdEnd)
 	if c.woken {
 		c.offerKept()

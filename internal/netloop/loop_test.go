@@ -55,6 +55,29 @@ func TestPostWakes(t *testing.T) {
 	}
 }
 
+// What is posted after the iteration's functions were run, and before the loop sleeps, is
+// not slept over.
+func TestPostBeforeSleep(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	const count = 30
+	start := time.Now()
+	done := make(chan bool)
+	each(t, g, func(l *Loop) {
+		n := 0
+		l.OnIterationEnd(func() {
+			if n++; n <= count {
+				l.Post(func() {})
+			} else if n == count+1 {
+				close(done)
+			}
+		})
+	})
+	receive(t, done)
+	if d := time.Since(start); d > count*maxWait/4 {
+		t.Fatalf("%d iterations took %v: the loop slept although something was posted", count, d)
+	}
+}
+
 // An idle loop sleeps.
 func TestIdleLoopSleeps(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})

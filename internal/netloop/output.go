@@ -114,7 +114,7 @@ func (c *Conn) TryWrite(p []byte) (n int, err error) {
 // flush sends what there is, in one write.
 func (c *Conn) flush() {
 	c.dirty = false
-	if c.closed {
+	if c.closed || c.lingering {
 		return
 	}
 	if c.blocked == 0 {
@@ -126,8 +126,7 @@ func (c *Conn) flush() {
 	switch {
 	case c.closed:
 	case c.finishing && c.blocked == 0 && c.Queued() == 0:
-		c.discardInput()
-		c.Close(c.err)
+		c.linger()
 	default:
 		c.limitOutput()
 	}
@@ -189,17 +188,6 @@ func (c *Conn) limitOutput() {
 func (c *Conn) closeSlow() {
 	c.loop.stats.SlowReaders++
 	c.Close(ErrSlowReader)
-}
-
-// discardInput throws away input that was not read: closing a socket with some left
-// resets it, and the reset can overtake our last reply. What arrives later than this is
-// the peer's own risk.
-func (c *Conn) discardInput() {
-	for range 4 {
-		if n, errno := recv(c.fd, c.loop.scratch); errno != 0 || n < len(c.loop.scratch) {
-			return
-		}
-	}
 }
 
 // block notes that the socket takes no more. The first byte that it takes again counts
