@@ -176,7 +176,7 @@ func (l *Loop) dispatch(ev *unix.EpollEvent) {
 	}
 	hangup := ev.Events&(unix.EPOLLERR|unix.EPOLLHUP) != 0
 	switch {
-	case c.holds == 0:
+	case c.holds == 0 || c.lingering:
 		if hangup || ev.Events&unix.EPOLLIN != 0 {
 			c.receive(hangup)
 		}
