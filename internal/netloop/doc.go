@@ -65,7 +65,7 @@
 // s of processor time, and 0.83 s through the scheduler (median of 3, redis-benchmark
 // beside it on 2 busy cores). In exchange GOMAXPROCS is raised to two more than there are
 // loops, and the scheduler reaches a waiting thread by a signal only: after EINTR the loop
-// yields, or the garbage collector would wait for it for ever. A loop whose wait brought
+// yields, because the garbage collector may be waiting for it. A loop whose wait brought
 // nothing is idle, and waits through the scheduler until something happens.
 //
 // A wait lasts 100 ms at most, so that a loop which was stopped together with its process

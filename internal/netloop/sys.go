@@ -30,8 +30,8 @@ func send(fd int, p []byte) (int, unix.Errno) {
 
 // waitRaw waits for events while it keeps the scheduler's processor: coming back costs
 // nothing, which is worth 10 % of throughput to a loop with work to do. The price: a
-// stop-the-world can only reach the thread by a signal, and the caller must call
-// runtime.Gosched after EINTR, or the whole process hangs.
+// stop-the-world can only reach the thread by a signal, which ends the wait with EINTR. The
+// caller must let the scheduler in then (runtime.Gosched), and not just wait again.
 func waitRaw(epfd int, events []unix.EpollEvent, timeout time.Duration) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd),
 		uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)),
