@@ -1,2 +1,48 @@
-// Package engine stores keys and values in memory outside the Go heap, within a hard limit.
+// Package engine stores the keys and values of a node: in memory outside the Go heap, within a hard limit, and without
+// heap allocations. It knows nothing of networks, protocols or commands.
+//
+//	Engine ─┬─ shard (a lock) ─┬─ partition ── index: buckets of tags and handles ─┐
+//	        │   partition mod  ├─ partition ── ...                                 │ handle
+//	        │   shards         ├─ pages of records, by class of cells  <───────────┘
+//	        │                  │     cell: header │ expiry? │ key │ value
+//	        │                  │     cell: header │ expiry  │ ●──────────┐ (large)
+//	        │                  ├─ pages of index cells, by class         │ offset
+//	        │                  └─ a clock a class, for eviction          │
+//	        ├─ pool: the budget, and the pages that no shard has         │
+//	        └─ largeSpace: bodies too big for a cell <───────────────────┘
+//
+// # Terms
+//
+//   - record: an item as stored; its body is the key and the value, one behind the other.
+//   - cell: a piece of a page of a fixed size, its class; eight classes a doubling. It holds a record or a part of an index.
+//   - handle: the name of a cell, its offset in the reserved addresses in grains of 8 bytes (more above 32 GiB). There are
+//     no Go pointers outside the heap.
+//   - tag: the low half of the seeded hash of a key. Its low bits choose the bucket.
+//   - position: a tag with its bits reversed, the order in which Walk goes. It names the same place in an index of any
+//     size on any node, so a cursor outlives growth and moves.
+//
+// # Invariants
+//
+//   - Memory is charged to pool.used before it is touched, and refunded after it was given back to the system; used
+//     never passes max. Index, records, bookkeeping, free cells and kept pages count; the Go heap's part is Fixed.
+//   - A live record is in exactly one index, under its own partition, which its header names; so it can be found from
+//     its cell, to be evicted or moved. Only between newRecord and the insertion is it in none.
+//   - A cell of a record that is free has TypeNone in its first word; cells from page.bump on were never used.
+//   - Buckets of a chain are dense: all but the last are full.
+//   - Making room may evict or move any record of the shard but the pinned one, and so change what indexes contain,
+//     but never the number of buckets. Whoever holds a slot over it looks at shard.changes.
+//   - What must not fail halfway takes its memory first: a shard keeps a spare bucket for the next insertion.
+//
+// # Locks
+//
+// A shard's mutex protects the shard, its partitions, pages and cells; it is held for one Txn, or for a slice of
+// background work. Who holds one only ever tries others (to take memory from there), except for lockAll, which takes
+// all in ascending order and holds none before. pool.mu and largeSpace.mu are innermost. page.owner, shard.coldStamp
+// and the pool's counters are atomics that others read as hints, to be checked under the lock.
+//
+// # What is simple on purpose
+//
+// Eviction is second chance; it could have ghosts and queues behind the same hands. Pages of indexes are freed when they
+// are empty but never compacted. A directory ends at one page: an index of more than about 700,000 keys (with pages of
+// 64 KiB), which takes hash tags that put everything into one partition, no longer grows and has longer chains instead.
 package engine

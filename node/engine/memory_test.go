@@ -38,7 +38,7 @@ func TestResidentStaysWithinTheLimit(t *testing.T) {
 			key := binary.BigEndian.AppendUint64([]byte{byte(i)}, uint64(n))
 			mustSet(t, e, uint16(n/(size+60))%Partitions, string(key), value[:size])
 			if written++; written%1024 == 0 || size > 1<<20 {
-				highest = max(highest, e.pool.used.Load())
+				highest = max(highest, e.Used())
 			}
 		}
 		if grown := resident(t) - before; grown > limit*110/100 {

@@ -35,6 +35,9 @@ func (e *Engine) Stats() Stats {
 	return st
 }
 
+// Used is how many bytes are counted towards the limit. Unlike Stats it takes no lock.
+func (e *Engine) Used() int64 { return e.pool.used.Load() }
+
 func (s *Sums) add(o Sums) {
 	s.Keys += o.Keys
 	s.Volatile += o.Volatile
