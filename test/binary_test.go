@@ -100,6 +100,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// skipUnderRace is for tests that load the machine: with the race detector in
+// every process its members are too slow to keep their deadlines.
+func skipUnderRace(t *testing.T) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("too much work for the race detector")
+	}
+}
+
 // noteSources looks at every source file of the module. The go command remembers
 // which files a test has looked at, and runs it again when one has changed; it
 // does not see what the binary under test is made of.

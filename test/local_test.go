@@ -165,6 +165,7 @@ func expiry(t *testing.T, client *redis.Client) {
 // replies, each the right one in its place, and the process ends soon.
 func TestOrderlyStop(t *testing.T) {
 	t.Parallel()
+	skipUnderRace(t)
 	m := startLocal(t)
 	const keys = 64
 	values := make([]string, keys)

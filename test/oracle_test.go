@@ -187,6 +187,7 @@ func hangUp(addr string, r *rand.Rand, stop chan struct{}) {
 // at last, all is there and in order.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
+	skipUnderRace(t)
 	c := startCluster(t, 3, 1)
 	proxy := c.proxy(0)
 	const keys, rounds = 40, 75 // of 100 kB: 300 MB of replies
