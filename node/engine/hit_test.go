@@ -38,8 +38,8 @@ func (l *lru) read(key uint64, cost int64) bool {
 // hitRatios runs a read-through cache over the keys that next yields, and returns the share of hits of the engine and
 // of an exact LRU of the same memory, in which a key costs 33 bytes.
 func hitRatios(t *testing.T, next func() uint64, size func(uint64) int) (got, want float64) {
-	const steps = 300_000
-	e := open(t, Config{MaxBytes: 4 << 20, Shards: 1})
+	const steps = 200_000
+	e := open(t, Config{MaxBytes: 3 << 20, Shards: 1})
 	exact := lru{room: e.pool.max.Load() - e.fixed, order: list.New(), where: map[uint64]*list.Element{}}
 	value := make([]byte, 1<<16)
 	var hits, exactHits, counted float64

@@ -26,14 +26,14 @@ func resident(tb testing.TB) int64 {
 // TestResidentStaysWithinTheLimit writes several times the limit in changing sizes. What the system says must agree
 // with what is counted.
 func TestResidentStaysWithinTheLimit(t *testing.T) {
-	const limit = 40 << 20
+	const limit = 32 << 20
 	debug.FreeOSMemory()
 	before := resident(t)
 	e := open(t, Config{MaxBytes: limit, Shards: 16})
 	value := make([]byte, 3<<20)
 	highest := int64(0)
 	written := 0
-	for i, size := range []int{100, 1000, 30_000, 3 << 20, 500} {
+	for i, size := range []int{200, 1000, 30_000, 3 << 20, 500} {
 		for n := 0; n < limit*3/2; n += size + 60 {
 			key := binary.BigEndian.AppendUint64([]byte{byte(i)}, uint64(n))
 			mustSet(t, e, uint16(n/(size+60))%Partitions, string(key), value[:size])
@@ -68,7 +68,7 @@ func TestLargeValues(t *testing.T) {
 	for i := range value {
 		value[i] = byte(i ^ i>>8 ^ i>>16)
 	}
-	for i := range 50_000 {
+	for i := range 20_000 {
 		mustSet(t, e, uint16(i%Partitions), fmt.Sprint(i), value[:100])
 	}
 	for i := range 4 { // 256 MiB through 150
@@ -127,8 +127,8 @@ func TestSetMaxBytes(t *testing.T) {
 // TestMemoryFollowsTheSizes fills up with one size of values and then with another: memory must flow from one class
 // of cells to the other, and from shard to shard.
 func TestMemoryFollowsTheSizes(t *testing.T) {
-	const limit = 12 << 20
-	e := open(t, Config{MaxBytes: limit, Shards: 8})
+	const limit = 6 << 20
+	e := open(t, Config{MaxBytes: limit, Shards: 4})
 	fill := func(size int, partitions int) int64 {
 		value := make([]byte, size)
 		for i := range 3 * limit / size {
