@@ -10,6 +10,13 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
+const (
+	// infoPatience is how long INFO waits for all nodes: it must answer when some are not there, too.
+	infoPatience = time.Second
+	// maxQuestion is what an EACH takes, roughly: patterns are short.
+	maxQuestion = 4 << 10
+)
+
 // maxConcat bounds the reply to KEYS, which is put together in memory.
 const maxConcat = 256 << 20
 
@@ -19,6 +26,14 @@ type partitionSet [ring.Partitions / 8]byte
 func (b *partitionSet) add(p int)      { b[p>>3] |= 1 << (p & 7) }
 func (b *partitionSet) has(p int) bool { return b[p>>3]&(1<<(p&7)) != 0 }
 func (b *partitionSet) empty() bool    { return *b == partitionSet{} }
+
+// intersect is the partitions in both.
+func (b *partitionSet) intersect(other *partitionSet) (both partitionSet) {
+	for i := range b {
+		both[i] = b[i] & other[i]
+	}
+	return both
+}
 
 // remove takes the partitions of other off.
 func (b *partitionSet) remove(other *partitionSet) {
@@ -38,6 +53,8 @@ type census struct {
 	want     partitionSet
 	pending  int // answers of this round still to come
 	deadline time.Duration
+	pause    time.Duration // before the next round
+	version  resp.Version  // of the reply: the client may switch while it waits
 	failed   []byte
 
 	sum      int64  // DBSIZE
@@ -54,7 +71,13 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	if cmd.Merge == command.MergeInfo && !session.InfoNeedsNodes(args[1:]) {
 		return s.local(cmd, args)
 	}
-	c := &census{s: s, cmd: cmd, deadline: s.w.loop.Now() + s.w.proxy.cfg.Hold}
+	if s.remote > 0 {
+		return false // rounds are repeated: nothing may pass them, nor they anything
+	}
+	c := &census{s: s, cmd: cmd, deadline: s.w.loop.Now() + s.w.proxy.cfg.Hold, version: s.state.Version, pause: retryEvery}
+	if cmd.Merge == command.MergeInfo {
+		c.deadline = min(c.deadline, s.w.loop.Now()+infoPatience)
+	}
 	first := 0
 	if cmd.Merge == command.MergeScan {
 		cursor, ok := parseCursor(args[1])
@@ -65,9 +88,7 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 		c.scan.cursor = cursor
 		first = int(cursor >> cursorBits)
 	}
-	if !s.enterLane(lane{kind: large, version: s.state.Version}) {
-		return false
-	}
+	s.lane, s.drain = lane{kind: large, version: s.state.Version}, true
 	for p := first; p < ring.Partitions; p++ {
 		c.want.add(p)
 	}
@@ -88,30 +109,29 @@ func (c *census) round() {
 		return
 	}
 	if c.s.w.loop.Now() > c.deadline {
+		if c.cmd.Merge == command.MergeInfo {
+			c.finish(c.appendReply(nil)) // of the nodes that there are
+			return
+		}
 		c.finish(errHeldLong)
 		return
 	}
 	c.begin()
 	w := c.s.w
-	shares := make(map[*peer]*partitionSet)
-	for p := range ring.Partitions {
-		if owner := w.owner[p]; owner != nil && c.want.has(p) {
-			if shares[owner] == nil {
-				shares[owner] = new(partitionSet)
-			}
-			shares[owner].add(p)
-		}
-	}
 	c.pending = 1 // this loop
-	for owner, share := range shares {
+	for _, owner := range w.peers {
+		share := c.want.intersect(&owner.owned)
+		if share.empty() {
+			continue
+		}
 		p := owner.pipe(c.s.lane)
-		if p.state != pipeOpen {
+		if p.state != pipeOpen || p.full(maxQuestion) {
 			p.open()
 			continue
 		}
 		c.pending++
 		args := append([][]byte{[]byte("DUNLIN"), []byte("EACH"), share[:]}, c.args...)
-		p.send(request{sess: c.s, part: c, seq: c.seq}, resp.AppendRequest(nil, args...))
+		p.send(request{client: c.s, part: c, seq: c.seq}, resp.AppendRequest(nil, args...))
 	}
 	c.answered()
 }
@@ -126,9 +146,6 @@ func (c *census) begin() {
 		}
 	}
 }
-
-// partUndone: a node refused the question or its pipe broke; its partitions stay wanted.
-func (c *census) partUndone(int32) { c.answered() }
 
 // partDone takes a node's answer: the partitions that it covers, and the reply.
 func (c *census) partDone(_ int32, reply []byte) {
@@ -204,7 +221,8 @@ func (c *census) answered() {
 	case c.complete():
 		c.finish(c.appendReply(c.s.w.scratch[:0]))
 	default:
-		c.s.w.loop.After(retryEvery, c.round)
+		c.s.w.loop.After(c.pause, c.round)
+		c.pause = min(2*c.pause, maxRetryPause)
 	}
 }
 
@@ -216,14 +234,13 @@ func (c *census) complete() bool {
 }
 
 func (c *census) appendReply(out []byte) []byte {
-	version := c.s.state.Version
 	switch c.cmd.Merge {
 	case command.MergeSum:
 		return resp.AppendInt(out, c.sum)
 	case command.MergeConcat:
 		return append(resp.AppendArray(out, c.count), c.elements...)
 	case command.MergeInfo:
-		return c.s.w.proxy.appendInfo(out, version, c.args[1:], c.counters, c.nodes)
+		return c.s.w.proxy.appendInfo(out, c.version, c.args[1:], c.counters, c.nodes)
 	case command.MergeScan:
 		out = resp.AppendArray(out, 2)
 		out = resp.AppendBulk(out, strconv.AppendUint(nil, c.scan.next, 10))

@@ -10,7 +10,9 @@ import (
 
 const (
 	maxInflight   = 1024    // commands of one session without a delivered reply
-	maxReplyBytes = 8 << 20 // what the replies of those are expected to take
+	maxReplyBytes = 8 << 20 // what the replies of those may take, as far as foreseen
+	maxEarly      = 64 << 20
+	firstReply    = 128 << 10 // what the first replies are taken for
 	largeRequest  = 64 << 10
 	keepEarly     = 64 << 10 // an empty early buffer larger than this is given back
 	minSlots      = 16
@@ -29,7 +31,7 @@ type client struct {
 	slots      []slot
 	early      []byte // replies that came before their turn; slots name their places
 	earlyLive  int    // bytes of it that are still to be delivered
-	replySize  int    // moving average of the sizes of replies, to foresee what a command may take
+	replySize  int    // foreseen size of a reply: large at once after a large one, smaller little by little
 
 	remote int    // requests that nodes have or that are held: parts count each
 	lane   lane   // of all those
@@ -40,7 +42,7 @@ type client struct {
 	stalled  bool  // has unread commands that must wait; reading is paused
 	limited  bool  // may send little, since it has not authenticated
 	waitsFor *pipe // the full pipe that has this session in its waiters
-	behind   bool  // left commands unread because its replies pile up; the loop offers them again
+	behind   bool  // has unread commands that the loop will offer again
 	ended    bool  // the peer sends no more: closes when all is answered
 	closing  bool  // takes no more commands; closes when all replies are delivered
 	closed   bool
@@ -71,6 +73,7 @@ func (s *client) OnData(c *netloop.Conn, in []byte) int {
 		case resp.NeedMore:
 			c.Want(s.parser.Need())
 			c.Resume()
+			s.progress()
 			return off
 		case resp.Malformed:
 			s.w.stats.ProtocolErrors++
@@ -139,6 +142,11 @@ func (s *client) forward(cmd *command.Command, args [][]byte, raw []byte) bool {
 		s.answer(errCrossSlot)
 		return true
 	}
+	return s.forwardTo(ring.Partition(slot), cmd, args, raw)
+}
+
+// forwardTo sends a command to the owner of a partition.
+func (s *client) forwardTo(partition uint16, cmd *command.Command, args [][]byte, raw []byte) bool {
 	if !s.enterLane(s.laneFor(len(raw))) {
 		return false
 	}
@@ -146,7 +154,7 @@ func (s *client) forward(cmd *command.Command, args [][]byte, raw []byte) bool {
 		raw = resp.AppendRequest(s.w.scratch[:0], args...)
 		s.w.keepScratch(raw)
 	}
-	r := request{sess: s, seq: s.tail, origin: origin{partition: ring.Partition(slot)}}
+	r := request{client: s, seq: s.tail, origin: origin{partition: partition}}
 	if !s.sendOrHold(r, raw) {
 		return false
 	}
@@ -194,13 +202,15 @@ func (s *client) enterLane(l lane) bool {
 func (s *client) sendOrHold(r request, raw []byte) bool {
 	owner := s.w.owner[r.partition]
 	if owner == nil {
+		r.since = s.w.tableAt
 		s.remote++
 		s.hold(r, raw)
 		return true
 	}
 	p := owner.pipe(s.lane)
-	if p.state != pipeOpen {
+	if p.state != pipeOpen || p.latch.refuses(r.partition) {
 		p.open()
+		r.since = p.failingSince
 		s.remote++
 		s.hold(r, raw)
 		return true
@@ -255,7 +265,8 @@ func (s *client) reply(seq uint64, reply []byte) {
 	if s.closed {
 		return
 	}
-	s.replySize += (len(reply) - s.replySize) / 8
+	s.replySize = max(len(reply), s.replySize-s.replySize/8)
+	s.state.LastMilli = s.w.loop.UnixMilli()
 	if seq == s.head {
 		out := append(s.conn.Out(), reply...)
 		s.head++
@@ -300,6 +311,10 @@ func (s *client) appendReady(out []byte) []byte {
 }
 
 func (s *client) storeEarly(seq uint64, reply []byte) {
+	if s.earlyLive > maxEarly {
+		s.conn.Close(errTooEarly)
+		return
+	}
 	if len(s.early)+len(reply) > cap(s.early) && s.earlyLive < len(s.early)/2 {
 		s.compactEarly()
 	}
@@ -325,13 +340,13 @@ func (s *client) compactEarly() {
 // atLimit reports whether the session must deliver replies before it takes another command.
 func (s *client) atLimit() bool {
 	n := int(s.tail - s.head)
-	return n >= maxInflight || n*s.replySize > maxReplyBytes
+	return n >= maxInflight || n > 0 && n*s.replySize+s.earlyLive > maxReplyBytes
 }
 
 // mayContinue reports whether a stalled session may try its next command.
 func (s *client) mayContinue() bool {
 	n := int(s.tail - s.head)
-	return n <= maxInflight/2 && n*s.replySize <= maxReplyBytes/2 && len(s.held) == 0 && s.waitsFor == nil &&
+	return n <= maxInflight/2 && n*s.replySize+s.earlyLive <= maxReplyBytes/2 && len(s.held) == 0 && s.waitsFor == nil &&
 		(!s.drain || s.remote == 0)
 }
 
@@ -344,7 +359,7 @@ func (s *client) stall() {
 // resume goes on with the input that a stalled session has kept.
 func (s *client) resume() {
 	if s.stalled && !s.closed {
-		s.stalled = false
+		s.stalled, s.behind = false, true
 		s.conn.Resume()
 		s.conn.Wake()
 	}

@@ -3,12 +3,12 @@
 //
 // # Terms
 //
-// A session is one client connection. A pipe is one worker's connection to one node. A worker is all that one event loop
+// A session is one client connection (the type client; its protocol state is a session.State). A pipe is one worker's connection to one node. A worker is all that one event loop
 // owns: its sessions, its pipes and its copy of the route; nothing in a worker is shared, so nothing in it is locked.
 //
-//	client ══> session.OnData: parse ─> local ─────────────────────────────┐ answered here
+//	client ══> client.OnData: parse  ─> local ─────────────────────────────┐ answered here
 //	                                 └> route ─> pipe.buf ═══> node        │
-//	client <══ conn.Out <─ session.deliver <── pipe.OnData <═══ replies    │
+//	client <══ conn.Out <─ client.deliver <─── pipe.OnData <═══ replies    │
 //	                 ^ in order of commands <──────────────────────────────┘
 //
 // # Pairing replies with commands
@@ -32,7 +32,8 @@
 //   - A request that came back undone (refused, or its pipe broke) is held. A session with a held request sends nothing
 //     new; when all that it has outstanding has come back, the held ones are sent again in their order.
 //   - A node that refused a command on a pipe refuses the later ones for that partition as well until the proxy
-//     says DUNLIN RETRY on that pipe, so that what was already on its way cannot overtake.
+//     says DUNLIN RETRY on that pipe, so that what was already on its way cannot overtake; see latch.
+//   - A command over the whole cluster goes out alone: nothing of its session passes it, nor it anything.
 //
 // # Who decides
 //
@@ -41,6 +42,7 @@
 //
 // # Bounds
 //
-// A session has at most maxInflight commands outstanding and about maxReplyBytes of replies expected; a pipe at most
-// maxPipeRequests and maxPipeBytes; a held command waits at most Config.Hold. Beyond a bound the session is not read.
+// A session has at most maxInflight commands outstanding and about maxReplyBytes of replies foreseen, maxEarly of early
+// ones; a pipe at most maxPipeRequests and maxPipeBytes; a held command waits at most Config.Hold, and not at all for a node
+// that could not be reached for so long already. Beyond a bound the session is not read, or closed where that cannot help.
 package proxy

@@ -1,6 +1,10 @@
 package proxy
 
-import "github.com/dunlin-cache/dunlin/internal/resp"
+import (
+	"errors"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
 
 // Errors that the proxy itself gives, encoded once.
 var (
@@ -10,5 +14,8 @@ var (
 	errMerge     = wire("ERR a node gave a reply that cannot be merged with the others")
 	errKeysMany  = wire("ERR the reply would be too large, use SCAN")
 )
+
+// errTooEarly closes a client whose pipelined commands brought far larger replies than the ones before.
+var errTooEarly = errors.New("replies that wait for their turn take too much memory")
 
 func wire(text string) []byte { return resp.AppendError(nil, text) }

@@ -20,7 +20,7 @@ func (q *fifo) push(r request) {
 }
 
 func (q *fifo) pop() {
-	q.ring[q.head].sess, q.ring[q.head].part = nil, nil // let them be collected
+	q.ring[q.head].client, q.ring[q.head].part = nil, nil // let them be collected
 	q.head = (q.head + 1) & (len(q.ring) - 1)
 	q.size--
 }

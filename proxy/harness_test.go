@@ -25,10 +25,7 @@ type cluster struct {
 
 func newCluster(t testing.TB, nodes int, change ...func(*Config)) *cluster {
 	t.Helper()
-	group, err := netloop.NewGroup(netloop.Config{Loops: 2, Logger: slog.New(slog.DiscardHandler), Stall: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	group := newGroup(t, 2)
 	cfg := Config{ID: "p1", Boot: 7, Listen: "127.0.0.1:0", Group: group, Log: slog.New(slog.DiscardHandler),
 		Hold: 2 * time.Second, Silence: 5 * time.Second, MaxClients: 1000}
 	for _, f := range change {
@@ -42,7 +39,6 @@ func newCluster(t testing.TB, nodes int, change ...func(*Config)) *cluster {
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
-		group.Close()
 	})
 	c := &cluster{t: t, proxy: p}
 	for i := range nodes {
@@ -50,6 +46,31 @@ func newCluster(t testing.TB, nodes int, change ...func(*Config)) *cluster {
 	}
 	c.route(func(p int) int { return p % max(nodes, 1) })
 	return c
+}
+
+func newGroup(t testing.TB, loops int) *netloop.Group {
+	t.Helper()
+	group, err := netloop.NewGroup(netloop.Config{Loops: loops, Logger: slog.New(slog.DiscardHandler), Stall: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(group.Close)
+	return group
+}
+
+// oneLoop has all sessions share one worker, and so their pipes.
+func oneLoop(t testing.TB) func(*Config) {
+	return func(cfg *Config) { cfg.Group = newGroup(t, 1) }
+}
+
+// stats are the proxy's counters now.
+func (c *cluster) stats() Stats {
+	c.t.Helper()
+	s, err := c.proxy.Stats()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return s
 }
 
 // route installs a newer table in which owner says who owns each partition, as an index in nodes.

@@ -35,14 +35,15 @@ func (w *worker) broken(r request, raw []byte, begun bool) {
 // undone holds a request to be sent again: to target, or to whoever owns its partition then. raw is copied.
 func (w *worker) undone(r request, raw []byte, target *peer) {
 	if c, ok := r.part.(*census); ok {
-		c.partUndone(r.id)
+		c.answered() // its partitions stay wanted
 		return
 	}
-	r.sess.hold(r, raw)
-	r.sess.drain = true
-	if n := len(r.sess.held); target != nil && n > 0 {
-		r.sess.held[n-1].target = target
-		w.retrySoon = true
+	s := r.client
+	s.hold(r, raw)
+	s.drain = true
+	if n := len(s.held); target != nil && n > 0 {
+		s.held[n-1].target = target
+		w.redirected = append(w.redirected, s)
 	}
 }
 
@@ -52,7 +53,7 @@ func (w *worker) fail(r request, reply []byte) {
 		r.part.partDone(r.id, reply)
 		return
 	}
-	r.sess.deliver(r.seq, reply)
+	r.client.deliver(r.seq, reply)
 }
 
 // repeatable reports whether a request may be executed twice. It is parsed again, since that is rare and remembering it
@@ -154,14 +155,11 @@ func (s *client) ready(owner *peer, size int) *pipe {
 	if p.full(size) {
 		return nil
 	}
-	if p.refused {
-		p.refused = false
-		p.send(request{}, retryRequest)
+	if !p.unlatch() {
+		return nil
 	}
 	return p
 }
-
-var retryRequest = resp.AppendRequest(nil, []byte("DUNLIN"), []byte("RETRY"))
 
 // list notes that a session holds requests.
 func (w *worker) list(s *client) {
@@ -184,7 +182,6 @@ func (w *worker) armRetry() {
 
 // retryHeld tries everything that is held: after a while, when a pipe has opened and when a table has come.
 func (w *worker) retryHeld() {
-	w.retrySoon = false
 	now := w.loop.Now()
 	holding := w.holding
 	w.holding = nil
@@ -198,6 +195,16 @@ func (w *worker) retryHeld() {
 	if len(w.holding) > 0 {
 		w.armRetry()
 	}
+}
+
+// retryRedirected follows the -MOVED replies of this iteration.
+func (w *worker) retryRedirected() {
+	now := w.loop.Now()
+	for i, s := range w.redirected {
+		s.retry(now)
+		w.redirected[i] = nil
+	}
+	w.redirected = w.redirected[:0]
 }
 
 // movedTo is the peer that a -MOVED reply names, if it is to be followed.

@@ -27,8 +27,11 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 	}
 	s.w.stats.Commands[cmd.ID]++
 	switch {
+	case action == session.ActionClientList && s.remote > 0:
+		return false // one at a time: each is as long as there are clients
 	case action == session.ActionClientList:
-		return s.clientList(args)
+		s.clientList(args)
+		return true
 	case inOrder:
 		s.conn.SetOut(out)
 	default:
@@ -67,11 +70,12 @@ func (s *client) limitInput() {
 }
 
 // clientList gathers the lines of all loops. Each loop is visited by a posted function; the last one sends the lines home.
-func (s *client) clientList(args [][]byte) bool {
-	filter := session.ClientFilterOf(args)
+func (s *client) clientList(args [][]byte) {
+	filter, version := session.ClientFilterOf(args), s.state.Version
 	seq := s.tail
 	s.issue()
 	s.remote++
+	s.drain = true
 	home := s.w
 	workers := home.proxy.workers
 	lines := make([][]byte, len(workers))
@@ -88,11 +92,10 @@ func (s *client) clientList(args [][]byte) bool {
 				for _, l := range lines {
 					all = append(all, l...)
 				}
-				s.deliver(seq, session.AppendClientList(nil, s.state.Version, all))
+				s.deliver(seq, session.AppendClientList(nil, version, all))
 			})
 		})
 	}
-	return true
 }
 
 func (w *worker) appendClients(dst []byte, filter session.ClientFilter) []byte {

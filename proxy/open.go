@@ -15,6 +15,10 @@ func (p *pipe) open() {
 	if p.state != pipeClosed || p.w.loop.Now() < p.retryAt || p.peer.gone {
 		return
 	}
+	now := p.w.loop.Now()
+	if p.failingSince == 0 || now-p.retryAt > dialTimeout {
+		p.failingSince = now // nobody asked for a while: a new series of attempts
+	}
 	p.state = pipeDialing
 	p.silent = 0
 	p.attempt++
@@ -99,8 +103,8 @@ func (p *pipe) greeted(reply []byte) {
 
 func (p *pipe) opened() {
 	p.state = pipeOpen
-	p.backoff, p.retryAt = 0, 0
-	p.refused, p.heard = false, false
+	p.backoff, p.retryAt, p.failingSince = 0, 0, 0
+	p.heard = false
 	p.w.stats.PipesOpened++
 	p.w.retryHeld()
 }

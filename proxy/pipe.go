@@ -72,29 +72,30 @@ type pipe struct {
 	peer *peer
 	lane lane
 
-	state   pipeState
-	conn    *netloop.Conn // nil while closed or dialing
-	attempt uint64        // the number of the newest dial, to tell late callbacks of older ones
-	backoff time.Duration
-	retryAt time.Duration // loop time before which a closed pipe is not opened again
-	scan    resp.Scanner
+	state        pipeState
+	conn         *netloop.Conn // nil while closed or dialing
+	attempt      uint64        // the number of the newest dial, to tell late callbacks of older ones
+	backoff      time.Duration
+	retryAt      time.Duration // loop time before which a closed pipe is not opened again
+	failingSince time.Duration // the first of the attempts in a row that failed; 0: none
+	scan         resp.Scanner
 
 	buf               []byte
 	base, acked, sent uint64
 	inflight          fifo
 	heard             bool // a reply came since the last flush: coalescing may send
-	refused           bool // the node refused a command here: say DUNLIN RETRY before sending one again
 	silent            int  // silence ticks since the last byte, with requests outstanding
 	waiters           []*client
+	latch             latch
 }
 
 // request is one command, or a part of one, that a pipe has taken and not answered yet.
 type request struct {
-	sess *client   // whose command; nil for the pipe's own
-	part collector // gathers the parts of a command that was split; nil for a whole command
-	seq  uint64    // the command's number in its session
-	end  uint64    // stream offset one past its last byte
-	id   int32     // which part
+	client *client   // whose command; nil for the pipe's own
+	part   collector // gathers the parts of a command that was split; nil for a whole command
+	seq    uint64    // the command's number in its session
+	end    uint64    // stream offset one past its last byte
+	id     int32     // which part
 	origin
 }
 
@@ -200,17 +201,17 @@ func (p *pipe) reply(reply []byte) {
 		return
 	}
 	p.heard = true
-	if reply[0] == '-' && r.sess != nil && p.refusal(r, reply) {
+	if reply[0] == '-' && r.client != nil && p.refusal(r, reply) {
 		p.pop(r)
 		return
 	}
-	sess, part, seq, id := r.sess, r.part, r.seq, r.id
+	client, part, seq, id := r.client, r.part, r.seq, r.id
 	p.pop(r)
 	switch {
 	case part != nil:
 		part.partDone(id, reply)
-	case sess != nil:
-		sess.deliver(seq, reply)
+	case client != nil:
+		client.deliver(seq, reply)
 	}
 }
 
@@ -247,12 +248,12 @@ func (p *pipe) refusal(r *request, reply []byte) bool {
 	if why == notRefused {
 		return false
 	}
-	p.refused = true
+	raw := p.buf[p.acked-p.base : r.end-p.base]
+	p.latch.add(r, raw, p.tail())
 	p.w.stats.Refusals++
 	if why == refusedMoved {
 		p.w.proxy.moved()
 	}
-	raw := p.buf[p.acked-p.base : r.end-p.base]
 	target := p.w.movedTo(r, why, reply)
 	p.w.undone(*r, raw, target)
 	return true
@@ -283,6 +284,7 @@ func (p *pipe) fail(err error) {
 		c.Close(err)
 	}
 	p.w.noteBroken(p, err, wasOpen)
+	p.latch = latch{}
 	p.backoff = min(max(2*p.backoff, minBackoff), maxBackoff)
 	p.retryAt = p.w.loop.Now() + p.backoff
 
@@ -295,7 +297,7 @@ func (p *pipe) fail(err error) {
 		r := *queue.front()
 		queue.pop()
 		raw := buf[begin-base : r.end-base]
-		if r.sess != nil {
+		if r.client != nil {
 			p.w.broken(r, raw, begin < sent)
 		}
 		begin = r.end

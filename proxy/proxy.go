@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -70,7 +71,7 @@ func Start(cfg Config) (*Proxy, error) {
 	}
 	p.listener, err = cfg.Group.Listen(cfg.Listen, p.accept)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen for clients on %q: %w", cfg.Listen, err)
+		return nil, errors.Join(fmt.Errorf("cannot listen for clients on %q: %w", cfg.Listen, err), p.stopWorkers())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.stopSampler = cancel
@@ -90,7 +91,15 @@ func (p *Proxy) Addr() string { return p.listener.Addr() }
 
 // SetTable routes by a table from now on, unless a newer one is in use. t is kept and must not change.
 func (p *Proxy) SetTable(t *ring.Table) {
-	p.table.Store(t)
+	for {
+		have := p.table.Load()
+		if have != nil && !t.Newer(have) {
+			return
+		}
+		if p.table.CompareAndSwap(have, t) {
+			break
+		}
+	}
 	for _, w := range p.workers {
 		w.loop.Post(func() { w.install(t) })
 	}
@@ -149,14 +158,12 @@ func (p *Proxy) Close() error {
 	p.sampler.Wait()
 	p.draining.Store(true)
 	err := p.listener.Close()
-	return cmpErr(err, p.cfg.Group.Each(func(l *netloop.Loop) { p.workers[l.Index()].stop() }))
+	return errors.Join(err, p.stopWorkers())
 }
 
-func cmpErr(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return fmt.Errorf("cannot close the proxy: %w", err)
-		}
+func (p *Proxy) stopWorkers() error {
+	if err := p.cfg.Group.Each(func(l *netloop.Loop) { p.workers[l.Index()].stop() }); err != nil {
+		return fmt.Errorf("cannot stop the proxy's workers: %w", err)
 	}
 	return nil
 }
@@ -174,7 +181,7 @@ func (p *Proxy) accept(c *netloop.Conn) netloop.Handler {
 		c.CloseAfterFlush()
 		return abandoned{}
 	}
-	s := &client{w: w, conn: c}
+	s := &client{w: w, conn: c, replySize: firstReply}
 	s.state = p.server.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.UnixMilli())
 	s.state.FD = c.FD()
 	s.limitInput()

@@ -33,13 +33,16 @@ type fan struct {
 
 // split sends a command whose keys may lie on several nodes. False: it must wait.
 func (s *client) split(cmd *command.Command, args [][]byte, raw []byte) bool {
-	if !s.enterLane(s.laneFor(len(raw))) {
-		return false
-	}
 	step := stepOf(cmd)
 	if (len(args)-1)%step != 0 {
 		s.answer(resp.AppendErrorBytes(s.w.scratch[:0], command.AppendWrongArity(nil, cmd)))
 		return true
+	}
+	if partition, same := samePartition(args, step); same {
+		return s.forwardTo(partition, cmd, args, raw)
+	}
+	if !s.enterLane(s.laneFor(len(raw))) {
+		return false
 	}
 	if s.sameOwner(args, step) {
 		return s.forwardWhole(cmd, args, raw)
@@ -66,6 +69,17 @@ func stepOf(cmd *command.Command) int {
 		return 2
 	}
 	return 1
+}
+
+// samePartition reports whether all keys lie in one partition: the common `DEL key`.
+func samePartition(args [][]byte, step int) (partition uint16, same bool) {
+	partition = ring.PartitionOf(args[1])
+	for i := 1 + step; i < len(args); i += step {
+		if ring.PartitionOf(args[i]) != partition {
+			return 0, false
+		}
+	}
+	return partition, true
 }
 
 // sameOwner reports whether one node owns all keys.
@@ -107,7 +121,7 @@ func (s *client) forwardWhole(cmd *command.Command, args [][]byte, raw []byte) b
 	s.w.stats.Commands[cmd.ID]++
 	s.issue()
 	s.remote++
-	f.dispatch(p, request{sess: s, part: f, seq: f.seq}, raw)
+	f.dispatch(p, request{client: s, part: f, seq: f.seq}, raw)
 	return true
 }
 
@@ -137,7 +151,7 @@ func (f *fan) sendParts(args [][]byte, position func(int) int, from origin) {
 		raw = resp.AppendBulkString(raw, f.cmd.Name)
 		raw = append(raw, p.body...)
 		f.s.remote++
-		r := request{sess: f.s, part: f, seq: f.seq, id: p.id, origin: from}
+		r := request{client: f.s, part: f, seq: f.seq, id: p.id, origin: from}
 		f.dispatchTo(p.owner, r, raw)
 	}
 }
@@ -165,8 +179,9 @@ func (f *fan) dispatchTo(owner *peer, r request, raw []byte) {
 }
 
 func (f *fan) dispatch(p *pipe, r request, raw []byte) {
-	if p.state != pipeOpen {
+	if p.state != pipeOpen || p.latch.partitions != nil {
 		p.open()
+		r.since = max(r.since, p.failingSince)
 		f.s.hold(r, raw)
 		return
 	}

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -22,11 +24,14 @@ type worker struct {
 	owner  [ring.Partitions]*peer // the route; nil: no owner, or no table yet
 	peers  map[string]*peer       // the table's nodes by ring.Member.Name
 	byAddr map[string]*peer
+	// leaving are nodes of older tables that still owe answers.
+	leaving []*peer
+	tableAt time.Duration // when the table came
 
 	clients     []*client
 	holding     []*client // with held requests
 	retryArmed  bool
-	retrySoon   bool // a -MOVED is to be followed at the end of this iteration
+	redirected  []*client // with a -MOVED to be followed at the end of this iteration
 	generation  uint64
 	silentLimit int // ticks
 	timer       *netloop.Timer
@@ -40,7 +45,8 @@ type worker struct {
 type peer struct {
 	w      *worker
 	member ring.Member
-	gone   bool // left the table or was declared dead: its pipes are closed for good
+	owned  partitionSet // by the table
+	gone   bool         // declared dead, or left: its pipes stay closed unless it turns out to be alive
 	pipes  [numKinds][2]*pipe
 }
 
@@ -77,7 +83,13 @@ func (n *peer) each(f func(*pipe)) {
 	}
 }
 
-// drop closes a peer's pipes for good.
+// inflight is the number of requests that its pipes have not answered.
+func (n *peer) inflight() (count int) {
+	n.each(func(p *pipe) { count += p.inflight.len() })
+	return count
+}
+
+// drop closes a peer's pipes.
 func (n *peer) drop() {
 	n.gone = true
 	n.each(func(p *pipe) { p.fail(errPeerGone) })
@@ -89,35 +101,48 @@ func (w *worker) install(t *ring.Table) {
 		return
 	}
 	w.table = t
+	w.tableAt = w.loop.Now()
 	old := w.peers
 	w.peers = make(map[string]*peer, len(t.Nodes))
 	w.byAddr = make(map[string]*peer, len(t.Nodes))
 	nodes := make([]*peer, len(t.Nodes))
 	for i, m := range t.Nodes {
 		n := old[m.Name()]
-		if n == nil || n.gone {
+		if n == nil {
 			n = &peer{w: w, member: m}
 		}
 		delete(old, m.Name())
+		n.owned = partitionSet{}
 		w.peers[m.Name()], w.byAddr[m.Addr], nodes[i] = n, n, n
 	}
 	for p, i := range t.Owner {
 		w.owner[p] = nil
 		if int(i) < len(nodes) {
 			w.owner[p] = nodes[i]
+			nodes[i].owned.add(p)
 		}
 	}
 	for _, s := range w.clients {
 		s.drain = s.remote > 0 // its partitions may have other owners: let nothing overtake
 	}
+	for _, s := range w.holding {
+		for i := range s.held {
+			s.held[i].target = nil
+		}
+	}
 	for _, n := range old {
-		n.drop()
+		w.leaving = append(w.leaving, n)
 	}
 	w.retryHeld()
 }
 
 // setAlive closes the pipes to nodes that were declared dead. They stay in the route until a table says otherwise.
 func (w *worker) setAlive(alive map[string]bool) {
+	for _, n := range w.leaving {
+		if !alive[n.member.Name()] {
+			n.drop()
+		}
+	}
 	for name, n := range w.peers {
 		switch {
 		case !alive[name] && !n.gone:
@@ -134,12 +159,20 @@ func (w *worker) tick() {
 	for _, n := range w.peers {
 		n.each(func(p *pipe) { p.tick(w.silentLimit) })
 	}
+	w.leaving = slices.DeleteFunc(w.leaving, func(n *peer) bool {
+		n.each(func(p *pipe) { p.tick(w.silentLimit) })
+		if n.inflight() > 0 {
+			return false
+		}
+		n.drop()
+		return true
+	})
 }
 
 // iterationEnd runs after all input of an iteration was handled and before anything is written.
 func (w *worker) iterationEnd() {
-	if w.retrySoon {
-		w.retryHeld()
+	if len(w.redirected) > 0 {
+		w.retryRedirected()
 	}
 }
 
@@ -158,7 +191,7 @@ func (w *worker) forget(s *client, err error) {
 	w.clients[last] = nil
 	w.clients = w.clients[:last]
 	w.proxy.clients.Add(-1)
-	if err == netloop.ErrSlowReader {
+	if errors.Is(err, netloop.ErrSlowReader) {
 		w.stats.SlowReaders++
 		w.proxy.cfg.Log.Warn("client closed: it does not read its replies", "client", s.state.Addr)
 	}
@@ -179,7 +212,7 @@ func (w *worker) closeSilent() {
 	}
 	now := w.loop.UnixMilli()
 	for _, s := range w.clients {
-		if s.head == s.tail && now-s.state.LastMilli > limit {
+		if s.head == s.tail && s.conn.Queued() == 0 && now-s.state.LastMilli > limit {
 			s.conn.Close(nil)
 		}
 	}
@@ -194,7 +227,10 @@ func (w *worker) stop() {
 	for _, n := range w.peers {
 		n.drop()
 	}
-	w.peers, w.holding = nil, nil
+	for _, n := range w.leaving {
+		n.drop()
+	}
+	w.peers, w.leaving, w.holding = nil, nil, nil
 }
 
 // keepScratch keeps the scratch buffer that b was made in, unless it has grown large.
@@ -204,10 +240,10 @@ func (w *worker) keepScratch(b []byte) {
 	}
 }
 
-// noteBroken logs and counts a pipe that failed.
+// noteBroken logs and counts a pipe that failed. Of attempts in a row to open one, the first is logged.
 func (w *worker) noteBroken(p *pipe, err error, wasOpen bool) {
 	w.stats.PipesBroken++
-	if wasOpen && !p.peer.gone {
+	if (wasOpen || p.backoff == 0) && !p.peer.gone {
 		w.proxy.cfg.Log.Warn("pipe to node broke", "node", p.peer.member.ID, "addr", p.peer.member.Addr,
 			"kind", p.lane.kind.String(), "inflight", p.inflight.len(), "err", err)
 	}

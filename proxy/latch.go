@@ -1,0 +1,75 @@
+package proxy
+
+import (
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// latch mirrors what the node refuses on a pipe: after it refused a command it refuses the later ones for the same
+// partitions too, until DUNLIN RETRY. RETRY is said only when everything that was on its way at the last refusal has come
+// back, whoever's it is, and until then nothing new is sent for those partitions:
+//
+//	wrong  B1 RETRY A1' B2    B1 is refused, B2 is not: B's commands change places
+//	right  B1 ... RETRY A1' B1' B2
+type latch struct {
+	partitions *partitionSet // nil: nothing is refused
+	until      uint64        // stream offset: what was sent by then must be answered before RETRY
+	rounds     int           // RETRYs in a row that were refused again
+	spoken     time.Duration // when RETRY was said last
+}
+
+const (
+	maxRetryPause = 100 * time.Millisecond
+	calm          = time.Second // without a refusal for that long, pauses begin small again
+)
+
+var retryRequest = resp.AppendRequest(nil, []byte("DUNLIN"), []byte("RETRY"))
+
+// add notes that a request was refused while the pipe's stream ended at tail. raw is the request's bytes.
+func (l *latch) add(r *request, raw []byte, tail uint64) {
+	if l.partitions == nil {
+		l.partitions = new(partitionSet)
+	}
+	l.until = tail
+	if r.part == nil {
+		l.partitions.add(int(r.partition))
+		return
+	}
+	var p resp.Parser
+	if p.Parse(raw) != resp.Done {
+		panic("BUG: a request made by the proxy does not parse")
+	}
+	if cmd := command.Lookup(p.Args()[0]); cmd != nil {
+		keys, _ := cmd.AppendKeys(nil, p.Args())
+		for _, k := range keys {
+			l.partitions.add(int(ring.PartitionOf(p.Args()[k])))
+		}
+	}
+}
+
+// refuses reports whether the node would refuse a request for the partition.
+func (l *latch) refuses(partition uint16) bool {
+	return l.partitions != nil && l.partitions.has(int(partition))
+}
+
+// unlatch says DUNLIN RETRY if that is needed. False: not yet.
+func (p *pipe) unlatch() bool {
+	l := &p.latch
+	if l.partitions == nil {
+		return true
+	}
+	now := p.w.loop.Now()
+	pause := min(retryEvery<<min(l.rounds, 8), maxRetryPause)
+	if p.acked < l.until || now-l.spoken < pause {
+		return false
+	}
+	if l.rounds++; now-l.spoken > calm {
+		l.rounds = 0
+	}
+	l.partitions, l.spoken = nil, now
+	p.send(request{}, retryRequest)
+	return true
+}

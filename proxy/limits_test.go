@@ -1,0 +1,162 @@
+package proxy
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Commands for a node that is down fail together, not one Hold after the other.
+func TestPipelineToDeadNode(t *testing.T) {
+	c := newCluster(t, 2, func(cfg *Config) { cfg.Hold = 300 * time.Millisecond })
+	c.nodes[0].ln.Close()
+	cl := c.dial()
+	start := time.Now()
+	for range 20 {
+		cl.send("GET " + key(0, 2))
+	}
+	for range 20 {
+		if got := cl.reply(); !strings.HasPrefix(got, "-TRYAGAIN") {
+			t.Fatalf("got %q", got)
+		}
+	}
+	if d := time.Since(start); d > 3*time.Second {
+		t.Errorf("20 commands to a dead node were answered after %v, Hold is 300 ms", d)
+	}
+}
+
+// Replies that are early because another node is slow stay within the bound.
+func TestEarlyRepliesAreBounded(t *testing.T) {
+	c := newCluster(t, 2, oneLoop(t))
+	slow, fast := key(0, 2), key(1, 2)
+	const size = 256 << 10
+	cl := c.dial()
+	cl.send("SET "+slow+" a", "SET "+fast+" "+strings.Repeat("x", size), "GET "+fast)
+	cl.want("+OK", "+OK")
+	cl.reply()
+	gate := make(chan struct{})
+	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
+	lines := []string{"GET " + slow}
+	for range 500 {
+		lines = append(lines, "GET "+fast)
+	}
+	other := c.dial()
+	other.send(lines...)
+	held := func() (most int) {
+		done := make(chan struct{})
+		w := c.proxy.workers[0]
+		w.loop.Post(func() {
+			for _, s := range w.clients {
+				most = max(most, s.earlyLive)
+			}
+			close(done)
+		})
+		<-done
+		return most
+	}
+	eventually(t, "early replies", func() bool { return held() > 4*size && c.stats().Inflight == 1 })
+	if got := held(); got > 4*maxReplyBytes {
+		t.Errorf("a session holds %d MiB of early replies, want at most about %d", got>>20, maxReplyBytes>>20)
+	}
+	close(gate)
+	for range lines {
+		other.reply()
+	}
+}
+
+// A client that asks for much at once and reads a little later is served, not closed.
+func TestBurstOfLargeReplies(t *testing.T) {
+	c := newCluster(t, 1)
+	w := c.dial()
+	w.send("SET k " + strings.Repeat("x", 512<<10))
+	w.want("+OK")
+	cl := c.dial()
+	var lines []string
+	for range 200 {
+		lines = append(lines, "GET k")
+	}
+	cl.send(lines...)
+	time.Sleep(300 * time.Millisecond) // it does not read for a while
+	for range lines {
+		if got := cl.reply(); len(got) < 512<<10 {
+			t.Fatalf("got %.40q", got)
+		}
+	}
+}
+
+// Clients that finish sending: everything is answered, whatever made the session stop in between.
+func TestHalfClosedClientThatStalls(t *testing.T) {
+	c := newCluster(t, 1)
+	for _, tail := range [][]string{{"SET a 1", "DBSIZE"}, {"*1\r\n"}} {
+		for range 5 {
+			cl := c.dial()
+			lines := make([]string, 200)
+			for i := range lines {
+				lines[i] = "COMMAND" // long replies: the output fills up
+			}
+			if len(tail) == 1 {
+				cl.send(lines...)
+				if _, err := cl.Write([]byte(tail[0])); err != nil { // the beginning of a command
+					t.Fatal(err)
+				}
+			} else {
+				cl.send(append(lines, tail...)...)
+			}
+			if err := cl.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			for range lines {
+				cl.reply()
+			}
+			if len(tail) == 2 {
+				cl.want("+OK", ":1")
+			}
+			cl.wantClosed()
+		}
+	}
+}
+
+// Waiting for a reply is not being silent.
+func TestIdleTimeoutBeginsWithTheReply(t *testing.T) {
+	c := newCluster(t, 1)
+	cl := c.dial()
+	cl.send("CONFIG SET timeout 1", "SET a 1")
+	cl.want("+OK", "+OK")
+	gate := make(chan struct{})
+	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
+	cl.send("GET a")
+	time.Sleep(1500 * time.Millisecond)
+	close(gate)
+	cl.want("$1 1")
+	cl.send("PING")
+	cl.want("+PONG")
+}
+
+// Held commands of many sessions do not become a storm at the node that refuses them.
+func TestHeldCommandsAreNoStorm(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	c.nodes[0].set(func(n *fakeNode) { n.refuse = func(string) string { return "-DUNLINWAIT\r\n" } })
+	const clients = 200
+	for range clients {
+		c.dial().send("GET k")
+	}
+	eventually(t, "all are held", func() bool { return c.stats().Holding == clients })
+	before := c.stats().PipeRequests
+	time.Sleep(time.Second)
+	if got := c.stats().PipeRequests - before; got > 20*clients {
+		t.Errorf("%d held commands made %d requests in a second, want at most %d", clients, got, 20*clients)
+	}
+}
+
+func TestHTTPBodyIsNotExecuted(t *testing.T) {
+	c := newCluster(t, 1)
+	cl := c.dial()
+	if _, err := cl.Write([]byte("POST / HTTP/1.1\r\nHost: x\r\n\r\nSET k evil\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	cl.wantClosed()
+	after := c.dial()
+	after.send("EXISTS k")
+	after.want(":0")
+}

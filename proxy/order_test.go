@@ -1,0 +1,185 @@
+package proxy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// The interleavings in which a client's commands could change places. Each of these tests failed once.
+
+// RETRY must not pass a command of another session that the node is about to refuse: the next command of that session
+// would be executed before it.
+func TestRetryWaitsForEverybodysCommands(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	a, b := c.dial(), c.dial()
+	a.send("GET x")
+	a.want("$-1")
+	b.send("PING")
+	b.want("+PONG")
+	gate := make(chan struct{})
+	refuse := true
+	c.nodes[0].set(func(n *fakeNode) {
+		n.gate = gate
+		n.refuse = func(string) string {
+			if refuse {
+				refuse = false // the take-over ends right after the first refusal
+				return "-DUNLINWAIT\r\n"
+			}
+			return ""
+		}
+	})
+	inflight := func(n int) { eventually(t, "in flight", func() bool { return c.stats().Inflight == n }) }
+	a.send("EXISTS k")
+	inflight(1)
+	b.send("SET k 1") // in the pipe, behind a's
+	inflight(2)
+	gate <- struct{}{} // a's is refused; b's will be, too
+	eventually(t, "the refusal", func() bool { return c.stats().Refusals == 1 })
+	time.Sleep(5 * retryEvery) // what would go wrong does so after a retry
+	b.send("SET k 2")
+	time.Sleep(retryEvery)
+	close(gate)
+	b.want("+OK", "+OK")
+	sets := slices.DeleteFunc(c.nodes[0].executed(), func(e string) bool { return !strings.HasPrefix(e, "SET") })
+	if !slices.Equal(sets, []string{"SET k 1", "SET k 2"}) {
+		t.Errorf("the node executed %q, want SET k 1 before SET k 2", sets)
+	}
+}
+
+// The same by chance: clients pipeline beside one another while the node refuses now and then.
+func TestOrderBesideRefusals(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	count := 0
+	c.nodes[0].set(func(n *fakeNode) {
+		n.refuse = func(string) string {
+			if count++; count%1000 == 0 {
+				return "-DUNLINWAIT\r\n"
+			}
+			return ""
+		}
+	})
+	for range 8 {
+		o := c.dial()
+		go func() {
+			for {
+				if _, err := o.Write([]byte("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")); err != nil {
+					return
+				}
+				if _, err := o.r.ReadBytes('\n'); err != nil {
+					return
+				}
+			}
+		}()
+	}
+	b := c.dial()
+	const n = 5000
+	go func() {
+		for i := range n {
+			v := fmt.Sprint(i)
+			_, _ = fmt.Fprintf(b, "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n%s\r\n", len(v), v)
+		}
+	}()
+	for range n {
+		b.want("+OK")
+	}
+	last := -1
+	for _, e := range c.nodes[0].executed() {
+		var v int
+		if _, err := fmt.Sscanf(e, "SET k %d", &v); err != nil {
+			continue
+		}
+		if v < last {
+			t.Fatalf("SET k %d was executed after SET k %d", v, last)
+		}
+		last = v
+	}
+}
+
+// A census is asked in rounds; a large write that the client sent later must not pass it.
+func TestFlushIsNotPassedByALargeWrite(t *testing.T) {
+	c := newCluster(t, 1)
+	cl := c.dial()
+	cl.send("FLUSHALL")
+	eventually(t, "the large pipe opens", func() bool { return c.stats().PipesOpen > 0 })
+	cl.send("SET k " + strings.Repeat("x", 100<<10))
+	cl.want("+OK", "+OK")
+	cl.send("EXISTS k")
+	cl.want(":1")
+}
+
+// What was redirected follows a newer table rather than the old -MOVED.
+func TestNewerTableWinsOverMoved(t *testing.T) {
+	c := newCluster(t, 2)
+	k := key(0, 2)
+	cl := c.dial()
+	cl.send("GET " + k)
+	cl.want("$-1")
+	c.nodes[1].ln.Close() // cannot be reached, but still a member
+	there := c.nodes[1].member().Addr
+	c.nodes[0].set(func(n *fakeNode) {
+		n.refuse = func(string) string { return fmt.Sprintf("-MOVED %d %s\r\n", ring.Slot([]byte(k)), there) }
+	})
+	cl.send("SET " + k + " 1")
+	eventually(t, "the refusal", func() bool { return c.stats().Holding > 0 })
+	c.nodes[0].set(func(n *fakeNode) { n.refuse = nil })
+	c.route(func(int) int { return 0 })
+	cl.want("+OK")
+}
+
+func TestMovedIsFollowedForOneKeyOfMany(t *testing.T) {
+	c := newCluster(t, 2)
+	k := key(0, 2)
+	there := c.nodes[1].member().Addr
+	c.nodes[0].set(func(n *fakeNode) {
+		n.refuse = func(string) string { return fmt.Sprintf("-MOVED %d %s\r\n", ring.Slot([]byte(k)), there) }
+	})
+	cl := c.dial()
+	cl.send("SET "+k+" 1", "MGET "+k, "DEL "+k)
+	cl.want("+OK", "*1 $1 1", ":1")
+}
+
+// A node that left the table still answers what it was sent.
+func TestNodeThatLeavesAnswersFirst(t *testing.T) {
+	c := newCluster(t, 2)
+	k := key(0, 2)
+	cl := c.dial()
+	cl.send("SET " + k + " 1")
+	cl.want("+OK")
+	gate := make(chan struct{})
+	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
+	cl.send("INCR " + k)
+	eventually(t, "in flight", func() bool { return c.stats().Inflight == 1 })
+	c.nodes = c.nodes[1:]
+	c.route(func(int) int { return 0 })
+	eventually(t, "the table", func() bool { return c.stats().Epoch == 2 })
+	close(gate)
+	cl.want(":2")
+}
+
+func TestOlderTableChangesNothing(t *testing.T) {
+	c := newCluster(t, 1)
+	old := c.proxy.table.Load()
+	c.route(func(int) int { return 0 })
+	c.proxy.SetTable(old)
+	if got := c.stats().Epoch; got != 2 {
+		t.Errorf("epoch %d after an older table, want 2", got)
+	}
+}
+
+// Replies are in the protocol that was spoken when the command was sent.
+func TestVersionOfGatheredReplies(t *testing.T) {
+	c := newCluster(t, 1)
+	cl := c.dial()
+	cl.send("CLIENT LIST", "HELLO 3")
+	if got := cl.reply(); got[0] != '$' {
+		t.Errorf("CLIENT LIST before HELLO 3 is answered %.10q, want a RESP2 bulk", got)
+	}
+	if got := cl.reply(); got[0] != '%' {
+		t.Errorf("HELLO 3 is answered %.10q, want a map", got)
+	}
+}
