@@ -49,6 +49,7 @@ func TestRealInput(t *testing.T) {
 	wantSize(t, writer, len(tree))
 	inParallel(t, "read by redigo in pipelines", tree, func(part []file) error { return readPipelined(reader, part) })
 	inParallel(t, "read by MGET", tree, func(part []file) error { return readMany(reader, part) })
+	scanAll(t, writer, tree)
 	var left atomic.Int64
 	inParallel(t, "deleted by halves", tree, func(part []file) error {
 		left.Add(int64(len(part) - len(part)/2))
@@ -243,6 +244,34 @@ func readMany(pool *redigo.Pool, part []file) error {
 		return fmt.Errorf("EXISTS counts %d, %v, want %d", n, err, len(part))
 	}
 	return nil
+}
+
+// scanAll goes through all keys by SCAN: each one comes, and nothing else.
+func scanAll(t *testing.T, client *redis.Client, tree []file) {
+	t.Helper()
+	begin := time.Now()
+	missing := map[string]bool{}
+	for _, f := range tree {
+		missing[f.key] = true
+	}
+	found, calls := map[string]bool{}, 0
+	for cursor := uint64(0); calls == 0 || cursor != 0; calls++ {
+		page, next, err := client.Scan(t.Context(), cursor, "", 100).Result()
+		if err != nil {
+			t.Fatalf("SCAN %d: %v", cursor, err)
+		}
+		for _, k := range page {
+			found[k] = true
+			delete(missing, k)
+		}
+		if cursor = next; calls > len(tree) {
+			t.Fatal("SCAN does not end")
+		}
+	}
+	if len(missing) > 0 || len(found) != len(tree) {
+		t.Errorf("SCAN finds %d keys of %d, and misses %d", len(found), len(tree), len(missing))
+	}
+	t.Logf("found by SCAN in %d calls and %v", calls, time.Since(begin).Round(time.Millisecond))
 }
 
 // deleteHalf deletes through one proxy and looks through the other.
