@@ -9,13 +9,10 @@ import (
 )
 
 const (
-	maxInflight   = 1024    // commands of one session without a delivered reply
-	maxReplyBytes = 8 << 20 // what the replies of those may take, as far as foreseen
-	maxEarly      = 64 << 20
+	maxInflight   = 1024      // commands of one session without a delivered reply
+	maxReplyBytes = 8 << 20   // what the replies of those may take, as far as foreseen
 	firstReply    = 128 << 10 // what the first replies are taken for
-	largeRequest  = 64 << 10
-	keepEarly     = 64 << 10 // an empty early buffer larger than this is given back
-	minSlots      = 16
+	largeRequest  = 64 << 10  // a request longer than this travels apart from the small ones
 )
 
 // client is one session: a client's connection and its commands in order.
@@ -46,12 +43,6 @@ type client struct {
 	ended    bool  // the peer sends no more: closes when all is answered
 	closing  bool  // takes no more commands; closes when all replies are delivered
 	closed   bool
-}
-
-// slot is the place of one command's reply.
-type slot struct {
-	off, size uint32 // in early
-	ready     bool
 }
 
 // OnData executes the commands in the input. It stops early at a command that must wait; resume continues there.
@@ -229,112 +220,6 @@ func (s *client) waitFor(p *pipe) {
 		s.waitsFor = p
 		p.waiters = append(p.waiters, s)
 	}
-}
-
-// issue gives the command at hand its number.
-func (s *client) issue() {
-	if int(s.tail-s.head) == len(s.slots) {
-		s.growSlots()
-	}
-	s.slots[s.tail&uint64(len(s.slots)-1)].ready = false
-	s.tail++
-}
-
-func (s *client) growSlots() {
-	slots := make([]slot, max(minSlots, 2*len(s.slots)))
-	for n := s.head; n < s.tail; n++ {
-		slots[n&uint64(len(slots)-1)] = s.slots[n&uint64(len(s.slots)-1)]
-	}
-	s.slots = slots
-}
-
-// answer gives the command at hand a reply at once; it is delivered in its turn. reply is copied.
-func (s *client) answer(reply []byte) {
-	s.issue()
-	s.reply(s.tail-1, reply)
-}
-
-// deliver is the reply of one outstanding request that is a whole command.
-func (s *client) deliver(seq uint64, reply []byte) {
-	s.remote--
-	s.reply(seq, reply)
-}
-
-// reply delivers the reply to command seq, or keeps it until its turn. reply is copied.
-func (s *client) reply(seq uint64, reply []byte) {
-	if s.closed {
-		return
-	}
-	s.replySize = max(len(reply), s.replySize-s.replySize/8)
-	s.state.LastMilli = s.w.loop.UnixMilli()
-	if seq == s.head {
-		out := append(s.conn.Out(), reply...)
-		s.head++
-		if s.head < s.tail {
-			out = s.appendReady(out)
-		}
-		s.conn.SetOut(out)
-	} else {
-		s.storeEarly(seq, reply)
-	}
-	s.progress()
-}
-
-// progress does what becomes possible when a reply has come or a held request is gone.
-func (s *client) progress() {
-	if s.stalled && s.mayContinue() {
-		s.resume()
-	}
-	if (s.closing || s.ended && !s.stalled && !s.behind) && s.head == s.tail {
-		s.conn.CloseAfterFlush()
-	}
-}
-
-// appendReady appends the early replies whose turn has come.
-func (s *client) appendReady(out []byte) []byte {
-	for s.head < s.tail {
-		sl := &s.slots[s.head&uint64(len(s.slots)-1)]
-		if !sl.ready {
-			break
-		}
-		out = append(out, s.early[sl.off:sl.off+sl.size]...)
-		s.earlyLive -= int(sl.size)
-		s.head++
-	}
-	if s.earlyLive == 0 {
-		s.early = s.early[:0]
-		if cap(s.early) > keepEarly {
-			s.early = nil
-		}
-	}
-	return out
-}
-
-func (s *client) storeEarly(seq uint64, reply []byte) {
-	if s.earlyLive > maxEarly {
-		s.conn.Close(errTooEarly)
-		return
-	}
-	if len(s.early)+len(reply) > cap(s.early) && s.earlyLive < len(s.early)/2 {
-		s.compactEarly()
-	}
-	sl := &s.slots[seq&uint64(len(s.slots)-1)]
-	*sl = slot{off: uint32(len(s.early)), size: uint32(len(reply)), ready: true}
-	s.early = append(s.early, reply...)
-	s.earlyLive += len(reply)
-}
-
-// compactEarly moves the early replies together when most of the buffer was delivered.
-func (s *client) compactEarly() {
-	fresh := make([]byte, 0, cap(s.early))
-	for n := s.head; n < s.tail; n++ {
-		if sl := &s.slots[n&uint64(len(s.slots)-1)]; sl.ready {
-			at := uint32(len(fresh))
-			fresh = append(fresh, s.early[sl.off:sl.off+sl.size]...)
-			sl.off = at
-		}
-	}
-	s.early = fresh
 }
 
 // atLimit reports whether the session must deliver replies before it takes another command.

@@ -3,8 +3,9 @@
 //
 // # Terms
 //
-// A session is one client connection (the type client; its protocol state is a session.State). A pipe is one worker's connection to one node. A worker is all that one event loop
-// owns: its sessions, its pipes and its copy of the route; nothing in a worker is shared, so nothing in it is locked.
+// A session is one client connection (the type client; its protocol state is a session.State). A pipe is one worker's
+// connection to one node. A worker is all that one event loop owns: its sessions, its pipes and its copy of the route;
+// nothing in a worker is shared, so nothing in it is locked.
 //
 //	client ══> client.OnData: parse  ─> local ─────────────────────────────┐ answered here
 //	                                 └> route ─> pipe.buf ═══> node        │
