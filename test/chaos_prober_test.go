@@ -125,3 +125,57 @@ func latencies(all []timing) (p99, worst time.Duration) {
 	slices.Sort(took)
 	return took[len(took)*99/100], took[len(took)-1]
 }
+
+// pulse knows when the machine did not run what it should: on a machine shared with
+// others, an effect of the fault and one of the neighbours look alike.
+type pulse struct {
+	stop chan struct{}
+	done sync.WaitGroup
+
+	mu   sync.Mutex
+	late []timing // beats that came late, and by how much
+}
+
+const (
+	beat     = 5 * time.Millisecond
+	beatLate = 30 * time.Millisecond
+)
+
+func newPulse() *pulse {
+	p := &pulse{stop: make(chan struct{})}
+	p.done.Go(p.run)
+	return p
+}
+
+func (p *pulse) close() {
+	close(p.stop)
+	p.done.Wait()
+}
+
+func (p *pulse) run() {
+	for {
+		begin := time.Now()
+		select {
+		case <-p.stop:
+			return
+		case <-time.After(beat):
+		}
+		if late := time.Since(begin) - beat; late > beatLate {
+			p.mu.Lock()
+			p.late = append(p.late, timing{begin: begin, took: late})
+			p.mu.Unlock()
+		}
+	}
+}
+
+// missed is for how long the machine stood still in the interval.
+func (p *pulse) missed(begin, end time.Time) (total time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.late {
+		if s.begin.Add(s.took).After(begin) && s.begin.Before(end) {
+			total += s.took
+		}
+	}
+	return total
+}

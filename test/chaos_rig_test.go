@@ -16,6 +16,7 @@ import (
 //
 //	mixers   pipeline all sorts of commands on keys of all nodes; they judge what is right
 //	probers  do one command at a time on keys of one node; they measure who is disturbed
+//	readers  read the mixers' keys at one node, which must not know what others own
 //
 // A test calls during for each fault, and finish at the end.
 type chaos struct {
@@ -27,7 +28,7 @@ type chaos struct {
 	probers []*prober
 	stop    chan struct{}
 	running sync.WaitGroup
-	calm    time.Duration // the probers' 99th percentile before the first fault
+	pulse   *pulse
 
 	mu         sync.Mutex
 	violations []string
@@ -44,8 +45,10 @@ const (
 	// machine that has nothing else to do.
 	epochTime = 5 * time.Second
 	// disturbedLimit bounds what clients of other nodes may notice of a fault: the
-	// 99th percentile of their commands, unless the machine is slow without any.
+	// 99th percentile of their commands. It is not judged when the machine stood
+	// still for machineLimit meanwhile.
 	disturbedLimit = 300 * time.Millisecond
+	machineLimit   = 100 * time.Millisecond
 	shownFaults    = 20 // violations
 )
 
@@ -53,6 +56,8 @@ func startChaos(t testing.TB) *chaos {
 	t.Helper()
 	c := startClusterWith(t, startOptions{nodes: 3, proxies: 2, nodeFlags: []string{"--copies", "1"}})
 	x := &chaos{t: t, c: c, stop: make(chan struct{}), tolerated: map[string]int{}}
+	x.pulse = newPulse()
+	t.Cleanup(x.pulse.close)
 	x.tables = watchTables(x.c.byRole("node")...)
 	t.Cleanup(x.tables.close)
 	var mixers []*mixer
@@ -74,23 +79,11 @@ func startChaos(t testing.TB) *chaos {
 	for _, p := range x.probers {
 		x.running.Go(p.run)
 	}
-	x.calm = x.calmLatency()
-	return x
-}
-
-// calmLatency is what the probers measure before the first fault.
-func (x *chaos) calmLatency() time.Duration {
-	const enough = 100
-	begin := time.Now()
-	eventually(x.t, readyTimeout, "probers are at work", func() bool {
-		return !slices.ContainsFunc(x.probers, func(p *prober) bool { return len(p.between(begin, time.Now())) < enough })
-	}, x.shown)
-	var all []timing
-	for _, p := range x.probers {
-		all = append(all, p.between(begin, time.Now())...)
+	for _, n := range c.byRole("node") {
+		x.running.Go((&direct{x, n}).run)
 	}
-	p99, _ := latencies(all)
-	return p99
+	x.servedAgain("before the first fault")
+	return x
 }
 
 func (x *chaos) newSession(proxy *member, name string) *session {
@@ -104,16 +97,17 @@ func (x *chaos) newSession(proxy *member, name string) *session {
 
 // during does something to a member and waits until the cluster is whole again:
 // all show one epoch, all keys are served. Clients of other nodes must not notice.
-// It returns how many errors clients got meanwhile.
+// do must return right after the last thing that it does. The result is how many
+// errors clients got meanwhile.
 func (x *chaos) during(what string, victim *member, do func()) (failed int) {
 	x.t.Helper()
 	before := x.countTolerated()
 	begin := time.Now()
 	do()
-	x.c.converge(max(0, epochTime-time.Since(begin)))
-	agreed := time.Since(begin)
+	agreed := x.converge(what)
 	x.servedAgain(what)
 	end := time.Now()
+	failed = x.countTolerated() - before
 
 	var outage time.Duration
 	var others []timing
@@ -125,17 +119,34 @@ func (x *chaos) during(what string, victim *member, do func()) (failed int) {
 		}
 	}
 	p99, worst := latencies(others)
-	failed = x.countTolerated() - before
-	x.t.Logf("%-22s one epoch after %4d ms, its keys out for %4d ms, %d errors; others' commands: p99 %d ms, worst %d ms (%d of them; p99 %.1f ms in calm)",
-		what, agreed.Milliseconds(), outage.Milliseconds(), failed, p99.Milliseconds(), worst.Milliseconds(), len(others),
-		float64(x.calm.Microseconds())/1000)
-	if limit := max(disturbedLimit, 4*x.calm); p99 > limit {
-		x.violate("%s: commands on other nodes took %v in the 99th percentile, want at most %v", what, p99, limit)
+	stood := x.pulse.missed(begin, end)
+	x.t.Logf("%-30s one epoch after %4d ms, its keys out for %4d ms, %2d errors; others' commands: p99 %3d ms, worst %3d ms, of %4d; the machine stood still for %d ms",
+		what, agreed.Milliseconds(), outage.Milliseconds(), failed, p99.Milliseconds(), worst.Milliseconds(), len(others), stood.Milliseconds())
+	if p99 > disturbedLimit && stood < machineLimit {
+		x.violate("%s: commands on other nodes took %v in the 99th percentile, want at most %v", what, p99, disturbedLimit)
 	}
-	if i := slices.IndexFunc(others, func(s timing) bool { return s.failed }); i >= 0 {
+	if i := slices.IndexFunc(others, func(s timing) bool { return s.failed }); i >= 0 && stood < machineLimit {
 		x.violate("%s: a command on another node failed, %s", what, clock(others[i].begin))
 	}
 	return failed
+}
+
+// converge waits until all members show one epoch and returns how long it took.
+func (x *chaos) converge(what string) time.Duration {
+	x.t.Helper()
+	begin := time.Now()
+	for {
+		_, why := x.c.agreed()
+		took := time.Since(begin)
+		if why == "" {
+			return took
+		}
+		// What the machine did not run, nobody could do.
+		if took > epochTime+2*x.pulse.missed(begin, time.Now()) {
+			x.t.Fatalf("%s: no agreement after %v; last: %s; %s", what, took, why, x.shown())
+		}
+		time.Sleep(pollInterval)
+	}
 }
 
 // servedAgain waits until every prober has had a success that began from now on.
@@ -174,6 +185,9 @@ func (x *chaos) finish() {
 		}
 		x.t.Error(v)
 	}
+	if len(x.violations) > 0 {
+		x.t.Log(x.tables.sightings())
+	}
 }
 
 func (x *chaos) endSessions() {
@@ -205,6 +219,12 @@ func (x *chaos) shown() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return fmt.Sprintf("violations so far: %q", x.violations[:min(shownFaults, len(x.violations))])
+}
+
+func (x *chaos) failedAlready() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.violations) > 0
 }
 
 // judged takes the verdict on a read.

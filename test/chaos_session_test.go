@@ -18,7 +18,7 @@ const (
 	holdTime = 5 * time.Second // for which a proxy holds a command, at most
 	// answerTime is the longest that any command may take: the hold, and what it
 	// takes to see that a node is silent; the rest is for a busy machine.
-	answerTime = holdTime + 3*time.Second
+	answerTime = holdTime + 5*time.Second
 )
 
 // link is a connection that sees every byte. It fails with errors, since it is used

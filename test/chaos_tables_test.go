@@ -3,6 +3,8 @@ package test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,7 +27,7 @@ type tableWatch struct {
 const (
 	watchEvery = 40 * time.Millisecond
 	// watchLag is how long after it was issued a table may be seen here at the latest.
-	watchLag = time.Second
+	watchLag = 2 * time.Second
 )
 
 func watchTables(nodes ...*member) *tableWatch {
@@ -45,7 +47,7 @@ func (w *tableWatch) close() {
 // follow reads the tables of one node, which may be down at times.
 func (w *tableWatch) follow(ctx context.Context, addr string) {
 	for ctx.Err() == nil {
-		ask, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+		ask, cancel := context.WithTimeout(ctx, time.Second)
 		t, err := node.FetchTable(ask, addr, nil)
 		cancel()
 		if err == nil && t != nil {
@@ -93,6 +95,17 @@ func (w *tableWatch) table() *ring.Table {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last
+}
+
+// sightings tells when each table was first seen.
+func (w *tableWatch) sightings() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := "tables seen:"
+	for _, v := range slices.SortedFunc(maps.Keys(w.seen), ring.CompareVersions) {
+		text += fmt.Sprintf(" %d at %s,", v.Epoch, clock(w.seen[v]))
+	}
+	return text
 }
 
 // clock shows a time as logs do.

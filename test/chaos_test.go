@@ -1,9 +1,18 @@
 package test
 
 import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
+
+// chaosRounds repeats what is a matter of luck: go test -run Chaos ./test -chaos.rounds 20
+var chaosRounds = flag.Int("chaos.rounds", 1, "how often the chaos tests repeat what is a matter of luck")
 
 // These tests hurt real processes while clients work through both proxies. What the
 // clients may see is in chaos_history_test.go; see also startChaos. They do not run
@@ -14,7 +23,7 @@ func TestChaosCrash(t *testing.T) {
 	x := startChaos(t)
 	victim := x.c.node(1)
 	x.during("SIGKILL "+victim.id, victim, victim.kill)
-	x.during("restart "+victim.id, victim, victim.start)
+	x.during("restart "+victim.id, victim, victim.launch)
 	x.finish()
 }
 
@@ -24,7 +33,7 @@ func TestChaosCrashOfCoordinator(t *testing.T) {
 	x := startChaos(t)
 	victim := x.coordinator()
 	x.during("SIGKILL "+victim.id, victim, victim.kill)
-	x.during("restart "+victim.id, victim, victim.start)
+	x.during("restart "+victim.id, victim, victim.launch)
 	x.finish()
 }
 
@@ -36,7 +45,7 @@ func TestChaosPause(t *testing.T) {
 	before := x.tables.table().Epoch
 	for _, pause := range []time.Duration{400 * time.Millisecond, 700 * time.Millisecond} {
 		x.during("SIGSTOP for "+pause.String(), victim, func() {
-			victim.stop()
+			freeze(victim)
 			time.Sleep(pause)
 			victim.cont()
 		})
@@ -56,7 +65,7 @@ func TestChaosStop(t *testing.T) {
 		for_   time.Duration
 	}{{x.c.node(0), 3 * time.Second}, {x.coordinator(), 4 * time.Second}} {
 		begin := time.Now()
-		x.during("SIGSTOP "+stop.victim.id, stop.victim, stop.victim.stop)
+		x.during("SIGSTOP "+stop.victim.id, stop.victim, func() { freeze(stop.victim) })
 		time.Sleep(stop.for_ - time.Since(begin))
 		x.during("SIGCONT "+stop.victim.id, stop.victim, stop.victim.cont)
 	}
@@ -69,12 +78,86 @@ func TestChaosJoinAndLeave(t *testing.T) {
 	fourth := newMember(t, "node", "n4")
 	fourth.flags = x.c.node(0).flags
 	x.c.members = append(x.c.members, fourth)
-	failed := x.during("join of n4", fourth, fourth.start)
-	failed += x.during("SIGTERM n4", fourth, func() { fourth.term(epochTime) })
+	failed := x.during("join of n4", fourth, fourth.launch)
+	var took time.Duration
+	failed += x.during("end of n4 by SIGTERM", fourth, func() { took = fourth.term(epochTime) })
+	t.Logf("n4 ended %d ms after SIGTERM", took.Milliseconds())
 	if failed > 0 {
 		x.violate("a node that joins and leaves in order caused %d errors", failed)
 	}
 	x.finish()
+}
+
+// TestChaosRandom: whatever else may happen to a node, in any order.
+func TestChaosRandom(t *testing.T) {
+	x := startChaos(t)
+	for range 4 * *chaosRounds {
+		victim := x.c.node(rand.IntN(3))
+		fault := randomFaults[rand.IntN(len(randomFaults))]
+		if x.during(fault.name+" "+victim.id, victim, func() { fault.do(victim) }); x.failedAlready() {
+			break
+		}
+	}
+	x.finish()
+}
+
+var randomFaults = []struct {
+	name string
+	do   func(*member)
+}{
+	{"dies, is back at once", func(m *member) {
+		m.kill()
+		m.launch()
+	}},
+	{"dies, is back later", func(m *member) {
+		m.kill()
+		sleepUpTo(2500 * time.Millisecond)
+		m.launch()
+	}},
+	{"leaves and comes back", func(m *member) {
+		m.term(epochTime)
+		m.launch()
+	}},
+	{"stands still", func(m *member) {
+		freeze(m)
+		sleepUpTo(2500 * time.Millisecond)
+		m.cont()
+	}},
+	{"stumbles", func(m *member) { // never long enough at a time to notice it by itself
+		for range 3 {
+			freeze(m)
+			time.Sleep(900 * time.Millisecond)
+			m.cont()
+			sleepUpTo(60 * time.Millisecond)
+		}
+	}},
+	{"dies while it stands still", func(m *member) {
+		freeze(m)
+		sleepUpTo(2 * time.Second)
+		m.kill()
+		m.launch()
+	}},
+}
+
+// sleepUpTo is how long a fault lasts.
+func sleepUpTo(d time.Duration) { time.Sleep(rand.N(d)) }
+
+// freeze stops a process, and returns when it has: another processor may run it for
+// a moment after the signal was sent.
+func freeze(m *member) {
+	m.t.Helper()
+	m.stop()
+	eventually(m.t, epochTime, m.id+" stands still", func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", m.cmd.Process.Pid))
+		for _, name := range threads {
+			stat, _ := os.ReadFile(name)
+			// The state is behind the name, which is in brackets.
+			if _, state, _ := bytes.Cut(stat, []byte(") ")); !bytes.HasPrefix(state, []byte("T")) {
+				return false
+			}
+		}
+		return len(threads) > 0
+	})
 }
 
 // coordinator is the node that issues tables: the one that started first.

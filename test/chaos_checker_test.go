@@ -1,0 +1,119 @@
+package test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// TestChaosChecker: the judge of the chaos tests sees each kind of wrong answer, and
+// finds nothing wrong with the right ones.
+func TestChaosChecker(t *testing.T) {
+	now := time.Unix(1000, 0)
+	h := newHistory("k")
+	// read judges a read that was sent at the time of s and shows write seq, 0 for none.
+	read := func(s sight, seq uint64, wrong string) *absence {
+		t.Helper()
+		var value []byte
+		if seq > 0 {
+			value = appendValue(nil, "k", seq)
+		}
+		lost, err := h.read(s, value, now)
+		if wrong == "" && err != nil || wrong != "" && (err == nil || !strings.Contains(err.Error(), wrong)) {
+			t.Errorf("a read of write %d: %v, want %q", seq, err, wrong)
+		}
+		return lost
+	}
+	write := func(o outcome) { h.answered(h.write(now), o) }
+
+	read(h.look(), 0, "")
+	early := h.look()
+	write(executed) // 1
+	write(executed) // 2
+	read(h.look(), 1, "older than write 2")
+	read(early, 1, "") // it was sent before write 2 was acknowledged
+	read(h.look(), 2, "")
+	read(h.look(), 3, "never sent")
+	write(unknown) // 3
+	read(h.look(), 2, "")
+	read(h.look(), 3, "")
+	read(h.look(), 2, "older than write 3") // which was seen
+	write(notExecuted)                      // 4
+	read(h.look(), 4, "not executed")
+	before := h.look()
+	lost := read(h.look(), 0, "")
+	if lost == nil {
+		t.Error("a missing key is not noted")
+	}
+	read(before, 3, "") // it was sent before the key was missing
+	read(h.look(), 3, "after it was missing")
+	if read(h.look(), 0, "") != nil {
+		t.Error("a lost key is noted twice")
+	}
+	write(executed) // 5
+	read(h.look(), 5, "")
+	inFlight := h.write(now) // 6
+	read(h.look(), 6, "")
+	read(h.look(), 0, "") // it was lost, but may be sent again
+	read(h.look(), 6, "")
+	h.answered(inFlight, executed)
+	if h.lookOwn(early).floor != 6 {
+		t.Error("the writer's own read may overtake its write")
+	}
+
+	for _, value := range []string{"", "k", "k=1=", "other=1=b", "k=1=bbb", "k=x=b"} {
+		if _, err := h.read(h.look(), []byte(value), now); err == nil {
+			t.Errorf("value %q is believed", value)
+		}
+	}
+}
+
+func TestChaosCheckerCounter(t *testing.T) {
+	now := time.Unix(1000, 0)
+	c := &counter{key: "k"}
+	f := func(n int64, right, lost bool) {
+		t.Helper()
+		a, err := c.incremented(n, now, now)
+		if (err == nil) != right || (a != nil) != lost {
+			t.Errorf("INCR that answers %d: %v, %v", n, a, err)
+		}
+	}
+	f(1, true, false)
+	f(2, true, false)
+	f(4, false, false) // executed twice
+	c.unknown = 1
+	f(6, true, false)
+	f(7, true, false)
+	f(1, true, true) // everything was lost
+	f(2, true, false)
+	c.last = 10
+	f(9, false, false) // out of order
+}
+
+func TestChaosCheckerTables(t *testing.T) {
+	at := func(seconds float64) time.Time {
+		return time.Unix(1000, 0).Add(time.Duration(seconds * float64(time.Second)))
+	}
+	w := &tableWatch{seen: map[ring.Version]time.Time{}}
+	first := &ring.Table{Epoch: 1, Issuer: "n1"}
+	second := &ring.Table{Epoch: 2, Issuer: "n1", Ancestors: []ring.Version{first.Version()}}
+	for p := range first.Since {
+		first.Since[p], second.Since[p] = 1, 1
+	}
+	second.Since[7] = 2
+	w.note(first, at(0))
+	w.note(second, at(10))
+	f := func(partition uint16, from, to float64, explained bool) {
+		t.Helper()
+		if err := w.judge(absence{"k", partition, at(from), at(to)}); (err == nil) != explained {
+			t.Errorf("missing in partition %d from %v to %v: %v", partition, from, to, err)
+		}
+	}
+	f(7, 9, 11, true)
+	f(7, 9, 9.5, true) // seen a moment after it was issued
+	f(7, 5, 7, false)
+	f(7, 10.5, 11, false) // written after the move
+	f(8, 9, 11, false)
+}
