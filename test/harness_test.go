@@ -226,7 +226,7 @@ func endWithUs(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig
 func (m *member) cleanup() {
 	m.kill()
 	log, _ := os.ReadFile(m.logged)
-	for _, bad := range []string{"WARNING: DATA RACE", "panic:", "fatal error:", "handler panicked"} {
+	for _, bad := range []string{"WARNING: DATA RACE", "panic:", "fatal error:", "panic on event loop"} {
 		if strings.Contains(string(log), bad) {
 			m.t.Errorf("%s reports %q", m.id, bad)
 		}
