@@ -200,7 +200,7 @@ func (p *Proxy) view() session.View {
 	self := &session.Endpoint{ID: p.cfg.ID}
 	if host, port, err := net.SplitHostPort(p.cfg.Advertise); err == nil {
 		self.Host = host
-		self.Port, _ = strconv.Atoi(port) //nolint:errcheck // 0 means where the client reached us, which is right for a bad one
+		self.Port, _ = strconv.Atoi(port) // 0, where the client reached us, for a bad one
 	}
 	return session.View{Table: p.table.Load(), Self: p.cfg.ID, Alone: self}
 }

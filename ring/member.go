@@ -97,7 +97,7 @@ func (m Member) Validate() error {
 	}
 	for _, c := range []byte(m.ID) {
 		if !idByte(c) {
-			return fmt.Errorf("member id %q has the byte %q, want letters, digits and -_.:", m.ID, c)
+			return fmt.Errorf("member id %q has the byte %q, want letters, digits or any of \"-_.:\"", m.ID, c)
 		}
 	}
 	if m.Boot <= 0 {

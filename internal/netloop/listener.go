@@ -181,7 +181,9 @@ func (ln *Listener) backOff(err error) {
 		ln.logged = l.now
 		l.log.Error("cannot accept connection", "addr", ln.addr, "error", err)
 	}
-	unix.EpollCtl(l.epfd, unix.EPOLL_CTL_DEL, ln.fd, nil)
+	if err := unix.EpollCtl(l.epfd, unix.EPOLL_CTL_DEL, ln.fd, nil); err != nil {
+		l.log.Error("cannot pause accepting", "addr", ln.addr, "error", err)
+	}
 	l.After(acceptBackoff, ln.watch)
 }
 

@@ -100,8 +100,7 @@ func TestHardLimit(t *testing.T) {
 	closed, reasons := closeReasons()
 	message := randomLine(50_000)
 	dialTo(t, listen(t, g, func(c *Conn) Handler {
-		var timer *Timer
-		timer = c.Loop().Every(tick, func() {
+		timer := c.Loop().Every(tick, func() {
 			for range 100 {
 				c.SetOut(append(c.Out(), message...))
 			}

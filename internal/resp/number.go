@@ -77,9 +77,8 @@ func ParseInt(b []byte) (int64, bool) {
 	for _, c := range digits {
 		if c -= '0'; c > 9 {
 			return 0, false
-		} else {
-			n = n*10 + uint64(c)
 		}
+		n = n*10 + uint64(c)
 	}
 	if negative {
 		return -int64(n), n <= -math.MinInt64
