@@ -114,6 +114,7 @@ func TestChaosCheckerTables(t *testing.T) {
 	f(7, 9, 11, true)
 	f(7, 9, 9.5, true) // seen a moment after it was issued
 	f(7, 5, 7, false)
-	f(7, 10.5, 11, false) // written after the move
+	f(7, 10.5, 11, true) // written at the old owner
+	f(7, 12, 13, false)  // written after the move
 	f(8, 9, 11, false)
 }

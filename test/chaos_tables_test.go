@@ -28,6 +28,9 @@ const (
 	watchEvery = 40 * time.Millisecond
 	// watchLag is how long after it was issued a table may be seen here at the latest.
 	watchLag = 2 * time.Second
+	// spreadTime is for how long a partition's old owner may still take writes, not
+	// having heard of the table. They are lost, since data begins anew at the new one.
+	spreadTime = time.Second
 )
 
 func watchTables(nodes ...*member) *tableWatch {
@@ -82,7 +85,7 @@ func (w *tableWatch) judge(a absence) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, t := range w.began[a.partition] {
-		if !t.Before(a.from) && !t.Add(-watchLag).After(a.to) {
+		if !t.Add(spreadTime).Before(a.from) && !t.Add(-watchLag).After(a.to) {
 			return nil
 		}
 	}
