@@ -81,7 +81,7 @@ func (w *worker) begin(cn *conn) *request {
 	// ended it.
 	r.fenced = w.node.fenced.Load()
 	r.view = w.node.view.Load()
-	r.careful = r.fenced || (cn.pipe != nil && cn.pipe.latched != nil)
+	r.careful = r.fenced || (cn.pipe != nil && (cn.pipe.latched != nil || cn.pipe.era < r.view.newest))
 	r.now = w.loop.UnixMilli()
 	r.out = cn.socket.Out()
 	r.begun, r.sent = len(r.out), 0

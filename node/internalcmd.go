@@ -91,6 +91,10 @@ func (n *Node) offer(t *ring.Table) {
 // partitions covered and the command's reply. Those that were wanted and are
 // not covered are asked of another node, or again.
 func each(r *request) {
+	if r.outdated() {
+		r.replyWait()
+		return
+	}
 	if len(r.args[2]) != len(partitionSet{}) {
 		r.fail(errBadBitmap)
 		return

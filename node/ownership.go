@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
-	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -22,6 +21,10 @@ type view struct {
 	table    *ring.Table // nil before the first one
 	self     int         // this node in table.Nodes, -1 if it is not there
 	standing [ring.Partitions]standing
+	// began[p] is the epoch in which p became ours, for partitions that are; newest is
+	// the greatest of them. See pipe.era.
+	began  [ring.Partitions]uint64
+	newest uint64
 }
 
 // noView rules before the first table: nothing is served.
@@ -78,7 +81,7 @@ func (r *request) admitSlot(slot uint16) bool {
 
 // serves tells whether p may be used by this connection now.
 func (r *request) serves(p uint16) bool {
-	return r.view.standing[p] == serving && !r.fenced && !r.latched(p)
+	return r.view.standing[p] == serving && !r.fenced && !r.latched(p) && !r.predates(p)
 }
 
 // admitKeys is admit for a command of several keys.
@@ -137,7 +140,7 @@ func (r *request) replyElsewhere(slot uint16) {
 	switch {
 	case r.view.table == nil:
 		r.replyNotServed()
-	case r.fenced, r.view.standing[p] == gained, r.latched(p):
+	case r.fenced, r.view.standing[p] == gained, r.latched(p), r.predates(p):
 		// While fenced, what the table says of others may be as old as what it
 		// says of us.
 		r.replyWait()
@@ -147,11 +150,14 @@ func (r *request) replyElsewhere(slot uint16) {
 	}
 }
 
-// replyWait asks to try again: in a pipe the proxy does, on its own.
+// replyWait asks to try again: in a pipe the proxy does, on its own, and repeats
+// the epoch in DUNLIN RETRY.
 func (r *request) replyWait() {
 	r.worker.count.waits++
 	if r.conn.pipe != nil {
-		r.out = resp.AppendError(r.out, errPipeWait)
+		r.out = append(r.out, "-"+errPipeWait+" "...)
+		r.out = strconv.AppendUint(r.out, r.view.epoch(), 10)
+		r.out = append(r.out, "\r\n"...)
 		return
 	}
 	r.fail(errTakingOver)

@@ -42,7 +42,7 @@ const (
 	saysNotServed = "(error) CLUSTERDOWN Hash slot not served"
 	saysTryAgain  = "(error) TRYAGAIN this node is taking over the partition of that key, try again in a moment"
 	saysCrossSlot = "(error) CROSSSLOT Keys in request don't hash to the same slot"
-	saysWait      = "(error) DUNLINWAIT"
+	saysWait      = "(error) DUNLINWAIT 1" // under epoch 1, that of most tests
 )
 
 func moved(key string) string {
@@ -58,7 +58,7 @@ func TestWithoutTable(t *testing.T) {
 	c.want("DBSIZE", saysNotServed)
 	c.want("PING", "PONG")
 	p := openPipeTo(t, n, 1, 0, "common", 1, 2)
-	p.want("GET k", saysWait)
+	p.want("GET k", "(error) DUNLINWAIT 0")
 	if n.Serving() {
 		t.Error("node without a table says that it serves")
 	}
@@ -113,7 +113,7 @@ func TestLatch(t *testing.T) {
 	p.want("MGET other k", saysWait)
 	p.want("GET unrelated", "(nil)")
 	p.want("GET other", saysWait) // it was refused with k
-	p.want("DUNLIN RETRY", "OK")
+	p.want("DUNLIN RETRY 1", "OK")
 	p.want("SET k 1", "OK")
 	p.want("GET other", "(nil)")
 
@@ -121,6 +121,38 @@ func TestLatch(t *testing.T) {
 	q := openPipeTo(t, n, 1, 1, "common", 1, 2)
 	p.want("GET k", `"1"`)
 	q.want("GET k", `"1"`)
+}
+
+// TestGivenUpCommands: a proxy gave up what it had sent, and sent it to the next owner; the partition has come back since.
+// What arrives late on the old pipe must not undo what was written meanwhile.
+func TestGivenUpCommands(t *testing.T) {
+	n := startBare(t)
+	setView(n, sharedView(n))
+	old := openPipeTo(t, n, 1, 0, "common", 1, 2)
+	old.want("SET k before", "OK")
+	v := *sharedView(n)
+	table := *v.table
+	table.Epoch = 3 // it was elsewhere in epoch 2
+	v.table = &table
+	for p := range v.began {
+		v.began[p] = 1
+	}
+	v.began[partitionOf("k")], v.newest = 3, 3
+	setView(n, &v)
+	fresh := openPipeTo(t, n, 1, 1, "common", 1, 2)
+	fresh.want("SET k now", "OK")
+	old.want("SET k late", "(error) DUNLINWAIT 3")
+	old.want("DUNLIN RETRY 1", "OK") // of that time, too
+	old.want("SET k late", "(error) DUNLINWAIT 3")
+	old.want("MSET other 1 k late", "(error) DUNLINWAIT 3")
+	old.sendArgs([]byte("DUNLIN"), []byte("EACH"), allPartitions[:], []byte("FLUSHALL"))
+	if got := old.next(); got != "(error) DUNLINWAIT 3" {
+		t.Errorf("EACH FLUSHALL from before answers %q", got)
+	}
+	fresh.want("GET k", `"now"`)
+	old.want("DUNLIN RETRY 3", "OK")
+	old.want("GET k", `"now"`)
+	old.want("GET other", "(nil)")
 }
 
 func TestWrongType(t *testing.T) {

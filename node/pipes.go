@@ -40,6 +40,9 @@ type pipe struct {
 	// latched are the partitions of refused commands, nil if there are none; it
 	// belongs to the conn's loop. See latch.
 	latched *partitionSet
+	// era is the newest epoch that the proxy is known to have known when it sent what
+	// comes next; it belongs to the conn's loop. See predates.
+	era uint64
 }
 
 // errSuperseded closes a pipe of which a newer generation opens.
@@ -148,7 +151,7 @@ func openPipe(r *request) {
 		cn.closing = true
 		return
 	}
-	p.conn = cn
+	p.conn, p.era = cn, r.view.epoch()
 	older, stale := r.node.pipes.claim(p, time.Now())
 	if stale {
 		r.fail(errOldPipe)
@@ -236,11 +239,34 @@ func (r *request) latched(p uint16) bool {
 	return pipe != nil && pipe.latched != nil && pipe.latched.has(p)
 }
 
-// retry: DUNLIN RETRY
+// predates tells whether the pipe may hold commands on the partition from before
+// it became ours. A proxy gives up what it sent to a node that was silent, and sends
+// it to the next owner; if the partition comes back, the given-up command may only
+// now arrive here, and would undo what was written since. So a pipe is believed about
+// a gained partition once its proxy has shown, in DUNLIN RETRY, that it knows the
+// epoch: what it gave up before cannot say that.
+func (r *request) predates(p uint16) bool {
+	pipe := r.conn.pipe
+	return pipe != nil && r.view.began[p] > pipe.era
+}
+
+// outdated is predates for a command over many partitions.
+func (r *request) outdated() bool {
+	pipe := r.conn.pipe
+	return pipe != nil && r.view.newest > pipe.era
+}
+
+// retry: DUNLIN RETRY epoch
 func retry(r *request) {
+	epoch, err := strconv.ParseUint(string(r.args[2]), 10, 64)
+	if err != nil {
+		r.fail(errNotInteger)
+		return
+	}
 	if p := r.conn.pipe; p != nil {
 		p.latched = nil
-		r.careful = r.fenced
+		p.era = max(p.era, min(epoch, r.view.epoch()))
+		r.careful = r.fenced || p.era < r.view.newest
 	}
 	r.replyOK()
 }

@@ -66,9 +66,12 @@ func (n *Node) nextView(old *view, t *ring.Table) *view {
 		case !next.owns(p):
 		case old.owns(p) && old.table.Since[p] == t.Since[p] && old.table.Seed == t.Seed:
 			next.standing[p] = old.standing[p]
+			next.began[p] = old.began[p]
 		default:
 			next.standing[p] = gained
+			next.began[p] = t.Epoch
 		}
+		next.newest = max(next.newest, next.began[p])
 	}
 	return next
 }

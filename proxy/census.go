@@ -125,7 +125,7 @@ func (c *census) round() {
 			continue
 		}
 		p := owner.pipe(c.s.lane)
-		if p.state != pipeOpen || p.full(maxQuestion) {
+		if p.state != pipeOpen || p.full(maxQuestion) || !p.unlatch() {
 			p.open()
 			continue
 		}

@@ -34,6 +34,8 @@
 //     new; when all that it has outstanding has come back, the held ones are sent again in their order.
 //   - A node that refused a command on a pipe refuses the later ones for that partition as well until the proxy
 //     says DUNLIN RETRY on that pipe, so that what was already on its way cannot overtake; see latch.
+//   - A node refuses commands on a partition that it has gained since a pipe opened until RETRY names the epoch: what a
+//     proxy once gave up may arrive when the partition has been elsewhere and come back.
 //   - A command over the whole cluster goes out alone: nothing of its session passes it, nor it anything.
 //
 // # Who decides

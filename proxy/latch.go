@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -14,8 +15,13 @@ import (
 //
 //	wrong  B1 RETRY A1' B2    B1 is refused, B2 is not: B's commands change places
 //	right  B1 ... RETRY A1' B1' B2
+//
+// RETRY repeats the epoch that the node named. What this proxy gave up before, and what may still be on its way to the node
+// over an older connection, cannot name it, and is not executed late.
 type latch struct {
-	partitions *partitionSet // nil: nothing is refused
+	on         bool
+	partitions partitionSet
+	epoch      uint64        // the newest that the node named
 	until      uint64        // stream offset: what was sent by then must be answered before RETRY
 	rounds     int           // RETRYs in a row that were refused again
 	spoken     time.Duration // when RETRY was said last
@@ -26,16 +32,14 @@ const (
 	calm          = time.Second // without a refusal for that long, pauses begin small again
 )
 
-var retryRequest = resp.AppendRequest(nil, []byte("DUNLIN"), []byte("RETRY"))
-
 // add notes that a request was refused while the pipe's stream ended at tail. raw is the request's bytes.
-func (l *latch) add(r *request, raw []byte, tail uint64) {
-	if l.partitions == nil {
-		l.partitions = new(partitionSet)
-	}
-	l.until = tail
+func (l *latch) add(r *request, raw []byte, tail, epoch uint64) {
+	l.on, l.until, l.epoch = true, tail, max(l.epoch, epoch)
 	if r.part == nil {
 		l.partitions.add(int(r.partition))
+		return
+	}
+	if _, ok := r.part.(*census); ok {
 		return
 	}
 	var p resp.Parser
@@ -52,13 +56,13 @@ func (l *latch) add(r *request, raw []byte, tail uint64) {
 
 // refuses reports whether the node would refuse a request for the partition.
 func (l *latch) refuses(partition uint16) bool {
-	return l.partitions != nil && l.partitions.has(int(partition))
+	return l.on && l.partitions.has(int(partition))
 }
 
 // unlatch says DUNLIN RETRY if that is needed. False: not yet.
 func (p *pipe) unlatch() bool {
 	l := &p.latch
-	if l.partitions == nil {
+	if !l.on {
 		return true
 	}
 	now := p.w.loop.Now()
@@ -69,7 +73,7 @@ func (p *pipe) unlatch() bool {
 	if l.rounds++; now-l.spoken > calm {
 		l.rounds = 0
 	}
-	l.partitions, l.spoken = nil, now
-	p.send(request{}, retryRequest)
+	l.on, l.partitions, l.spoken = false, partitionSet{}, now
+	p.send(request{}, resp.AppendRequest(nil, []byte("DUNLIN"), []byte("RETRY"), strconv.AppendUint(nil, l.epoch, 10)))
 	return true
 }

@@ -249,7 +249,7 @@ func (p *pipe) refusal(r *request, reply []byte) bool {
 		return false
 	}
 	raw := p.buf[p.acked-p.base : r.end-p.base]
-	p.latch.add(r, raw, p.tail())
+	p.latch.add(r, raw, p.tail(), waitEpoch(why, reply))
 	p.w.stats.Refusals++
 	if why == refusedMoved {
 		p.w.proxy.moved()

@@ -1,6 +1,9 @@
 package proxy
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+)
 
 // refusalKind tells why a node did not execute a command.
 type refusalKind uint8
@@ -34,4 +37,17 @@ func movedAddr(reply []byte) string {
 		return ""
 	}
 	return string(fields[2])
+}
+
+// waitEpoch is the epoch in "-DUNLINWAIT epoch\r\n"; 0 if there is none.
+func waitEpoch(why refusalKind, reply []byte) uint64 {
+	fields := bytes.Fields(reply)
+	if why != refusedWait || len(fields) != 2 {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(fields[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }

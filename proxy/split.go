@@ -179,7 +179,7 @@ func (f *fan) dispatchTo(owner *peer, r request, raw []byte) {
 }
 
 func (f *fan) dispatch(p *pipe, r request, raw []byte) {
-	if p.state != pipeOpen || p.latch.partitions != nil {
+	if p.state != pipeOpen || p.latch.on {
 		p.open()
 		r.since = max(r.since, p.failingSince)
 		f.s.hold(r, raw)

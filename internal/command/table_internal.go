@@ -17,7 +17,7 @@ var internalTable = table{group: "internal", rows: []Command{
 			{ID: DunlinPipe, Name: "dunlin|pipe", Arity: 8, Flags: NoAuth,
 				Route: Local, Built: true,
 				Since: "1.0.0", Summary: "Turns the connection into a pipe of a proxy."},
-			{ID: DunlinRetry, Name: "dunlin|retry", Arity: 2,
+			{ID: DunlinRetry, Name: "dunlin|retry", Arity: 3,
 				Route: Local, Built: true,
 				Since: "1.0.0", Summary: "Ends what a refusal has begun: later commands are judged afresh."},
 			{ID: DunlinTable, Name: "dunlin|table", Arity: 2, Flags: NoAuth,
