@@ -16,6 +16,19 @@ type fakeSource struct {
 	table   *ring.Table
 	asked   int
 	confirm chan *ring.Table // nil values: an error
+	alive   []ring.Member
+}
+
+func (s *fakeSource) Members() []ring.Member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.alive
+}
+
+func (s *fakeSource) setAlive(alive ...ring.Member) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alive = alive
 }
 
 func (s *fakeSource) Table() *ring.Table {

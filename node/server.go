@@ -63,6 +63,9 @@ type TableSource interface {
 	// Confirm returns the table that another member has just named as the current
 	// one, or nil when this member has been alone for the suspicion time.
 	Confirm(ctx context.Context) (*ring.Table, error)
+	// Members returns the members that are alive, as far as this one knows. The list
+	// is shared: read only.
+	Members() []ring.Member
 }
 
 // Node is a running storage node. Its methods may be called from any goroutine

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,8 +22,10 @@ import (
 //
 // Step 3 is taken in a goroutine and asks again until it succeeds, or the next
 // table comes. Asking every node, not just the previous owners, covers owners of
-// tables that this node never saw. A node that died is not waited for longer than
-// it takes the coordinator to issue a table without it.
+// tables that this node never saw; asking nodes that are alive and not in the table
+// covers those that leave: they serve until they hear of it. A node that died is not
+// waited for longer than it takes the coordinator to issue a table without it, and
+// one outside the table not longer than gossip calls it alive.
 
 const (
 	// retryPeriod is how soon a node is asked again.
@@ -154,7 +157,40 @@ func (n *Node) unaskedLocked(v *view) []ring.Member {
 			asked = append(asked, m)
 		}
 	}
+	for _, m := range n.aliveNodes() {
+		if m.ID == n.cfg.ID || v.table.NodeIndex(m.ID, m.Boot) >= 0 {
+			continue
+		}
+		n.adopted[m.Name()] = known[m.Name()]
+		if known[m.Name()] < newest {
+			asked = append(asked, m)
+		}
+	}
 	return asked
+}
+
+// aliveNodes returns the nodes that gossip calls alive.
+func (n *Node) aliveNodes() []ring.Member {
+	source := n.source()
+	if source == nil {
+		return nil
+	}
+	var nodes []ring.Member
+	for _, m := range source.Members() {
+		if m.Role == ring.RoleNode {
+			nodes = append(nodes, m)
+		}
+	}
+	return nodes
+}
+
+// awaited tells whether a node must acknowledge: one of the table always, another
+// one while it is alive.
+func (n *Node) awaited(t *ring.Table, m ring.Member) bool {
+	if t.NodeIndex(m.ID, m.Boot) >= 0 {
+		return true
+	}
+	return slices.ContainsFunc(n.aliveNodes(), func(alive ring.Member) bool { return alive.Name() == m.Name() })
 }
 
 // askAll hands the table to every node until it is acknowledged, and then
@@ -163,7 +199,7 @@ func (n *Node) askAll(ctx context.Context, v *view, nodes []ring.Member) {
 	encoded := v.table.Encode()
 	var wait sync.WaitGroup
 	for _, m := range nodes {
-		wait.Go(func() { n.askOne(ctx, m, v.table.Epoch, encoded) })
+		wait.Go(func() { n.askOne(ctx, m, v.table, encoded) })
 	}
 	wait.Wait()
 	n.tableMu.Lock()
@@ -176,15 +212,15 @@ func (n *Node) askAll(ctx context.Context, v *view, nodes []ring.Member) {
 }
 
 // askOne hands the table to one node until it is acknowledged.
-func (n *Node) askOne(ctx context.Context, m ring.Member, epoch uint64, encoded []byte) {
-	for attempt := 0; ctx.Err() == nil; attempt++ {
-		err := n.handTable(ctx, m, epoch, encoded)
+func (n *Node) askOne(ctx context.Context, m ring.Member, t *ring.Table, encoded []byte) {
+	for attempt := 0; ctx.Err() == nil && n.awaited(t, m); attempt++ {
+		err := n.handTable(ctx, m, t.Epoch, encoded)
 		if err == nil {
-			n.acknowledged(m, epoch)
+			n.acknowledged(m, t.Epoch)
 			return
 		}
 		if attempt == 10 { // after a second, once: it may just be starting
-			n.log.Warn("still taking over", "epoch", epoch, "error", err)
+			n.log.Warn("still taking over", "epoch", t.Epoch, "error", err)
 		}
 		select {
 		case <-ctx.Done():

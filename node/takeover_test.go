@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -231,4 +232,47 @@ func TestBarrierWaitsForLoops(t *testing.T) {
 	}
 	close(held)
 	<-installed
+}
+
+// TestLeavingNodeIsAsked: a node that leaves is in no newer table, but serves under the old one until it hears of it.
+func TestLeavingNodeIsAsked(t *testing.T) {
+	a, b := startPair(t)
+	first := tableOf(nil, memberOf(a), memberOf(b))
+	a.SetTable(first)
+	eventually(t, "both serve", func() bool { return a.Serving() && b.Serving() })
+	source := &fakeSource{table: first}
+	source.setAlive(memberOf(a), memberOf(b))
+	b.SetAgent(source)
+	key := keyIn(t, first, 0)
+	ca, cb := dial(t, a.Addr()), dial(t, b.Addr())
+	ca.want("SET "+key+" old", "OK")
+
+	release := holdLoops(t, a) // a is busy and does not answer
+	b.SetTable(tableOf(first, memberOf(b)))
+	cb.want("GET "+key, saysTryAgain)
+	release()
+	eventually(t, "b serves what it gained", b.Serving)
+	if got := a.view.Load().epoch(); got != 2 {
+		t.Errorf("the leaving node obeys epoch %d when b serves, want 2", got)
+	}
+	cb.want("SET "+key+" new", "OK")
+	ca.want("GET "+key, fmt.Sprintf("(error) MOVED %d %s", slotOf(key), b.Addr()))
+}
+
+// TestDeadNodeIsNotAsked: what gossip does not call alive is not waited for.
+func TestDeadNodeIsNotAsked(t *testing.T) {
+	a, b := startPair(t)
+	first := tableOf(nil, memberOf(a), memberOf(b))
+	a.SetTable(first)
+	eventually(t, "both serve", func() bool { return a.Serving() && b.Serving() })
+	source := &fakeSource{table: first}
+	source.setAlive(memberOf(a), memberOf(b))
+	b.SetAgent(source)
+	holdLoops(t, a) // frozen for good
+	b.SetTable(tableOf(first, memberOf(b)))
+	if b.Serving() {
+		t.Error("b serves what a live node may be serving")
+	}
+	source.setAlive(memberOf(b))
+	eventually(t, "b serves what it gained", b.Serving)
 }
