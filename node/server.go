@@ -50,7 +50,10 @@ type Config struct {
 }
 
 const (
-	defaultStallLimit = 1200 * time.Millisecond
+	// Others declare a member dead after about 1.5 s of silence, which may be made of
+	// several stalls with moments between them. A fence that was not needed costs a
+	// round trip.
+	defaultStallLimit = 500 * time.Millisecond
 	shardsPerLoop     = 16
 )
 
