@@ -27,6 +27,8 @@ func (b *partitionSet) add(p int)      { b[p>>3] |= 1 << (p & 7) }
 func (b *partitionSet) has(p int) bool { return b[p>>3]&(1<<(p&7)) != 0 }
 func (b *partitionSet) empty() bool    { return *b == partitionSet{} }
 
+func (b *partitionSet) remove(p int) { b[p>>3] &^= 1 << (p & 7) }
+
 // intersect is the partitions in both.
 func (b *partitionSet) intersect(other *partitionSet) (both partitionSet) {
 	for i := range b {
@@ -35,8 +37,8 @@ func (b *partitionSet) intersect(other *partitionSet) (both partitionSet) {
 	return both
 }
 
-// remove takes the partitions of other off.
-func (b *partitionSet) remove(other *partitionSet) {
+// subtract takes the partitions of other off.
+func (b *partitionSet) subtract(other *partitionSet) {
 	for i := range b {
 		b[i] &^= other[i]
 	}
@@ -88,7 +90,7 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 		c.scan.cursor = cursor
 		first = int(cursor >> cursorBits)
 	}
-	s.lane, s.drain = lane{kind: large, version: s.state.Version}, true
+	s.lane, s.drain, s.route = lane{kind: large, version: s.state.Version}, true, s.w.route
 	for p := first; p < ring.Partitions; p++ {
 		c.want.add(p)
 	}
@@ -185,7 +187,7 @@ func (c *census) merge(covered *partitionSet, inner []byte) bool {
 	if c.cmd.Merge == command.MergeScan {
 		return c.scan.add(covered, inner)
 	}
-	c.want.remove(covered)
+	c.want.subtract(covered)
 	switch c.cmd.Merge {
 	case command.MergeSum:
 		n, ok := resp.DecodeInt(inner)

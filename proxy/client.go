@@ -32,6 +32,7 @@ type client struct {
 
 	remote int    // requests that nodes have or that are held: parts count each
 	lane   lane   // of all those
+	route  uint64 // worker.route when the first of them was sent
 	drain  bool   // send nothing new before remote is 0
 	held   []held // came back undone, to be sent again; not sorted
 	listed bool   // in w.holding
@@ -179,13 +180,13 @@ func (s *client) laneFor(size int) lane {
 }
 
 // enterLane reports whether a request may be sent on that lane now. Changing it must wait until nothing is outstanding,
-// since two lanes do not keep the order of commands.
+// since two lanes do not keep the order of commands; and so must the first one after the route has changed.
 func (s *client) enterLane(l lane) bool {
 	if s.remote == 0 {
-		s.lane, s.drain = l, false
+		s.lane, s.drain, s.route = l, false, s.w.route
 		return true
 	}
-	return s.lane == l && !s.drain && len(s.held) == 0
+	return s.lane == l && s.route == s.w.route && !s.drain && len(s.held) == 0
 }
 
 // sendOrHold hands a request to the pipe of its partition's owner, or holds it while that pipe is not open. False: the
@@ -232,7 +233,7 @@ func (s *client) atLimit() bool {
 func (s *client) mayContinue() bool {
 	n := int(s.tail - s.head)
 	return n <= maxInflight/2 && n*s.replySize+s.earlyLive <= maxReplyBytes/2 && len(s.held) == 0 && s.waitsFor == nil &&
-		(!s.drain || s.remote == 0)
+		(s.remote == 0 || !s.drain && s.route == s.w.route)
 }
 
 // stall stops reading: the next command in the input must wait for something that will call resume.

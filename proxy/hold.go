@@ -17,8 +17,7 @@ const (
 // held is a request that came back undone, or that no open pipe could take.
 type held struct {
 	request
-	raw    []byte // its bytes, owned
-	target *peer  // where a -MOVED reply pointed; nil: the owner by the table
+	raw []byte // its bytes, owned
 }
 
 // broken decides about a request whose pipe broke. What may have been executed and must not be executed twice fails.
@@ -29,22 +28,17 @@ func (w *worker) broken(r request, raw []byte, begun bool) {
 		return
 	}
 	r.begun = r.begun || begun
-	w.undone(r, raw, nil)
+	w.undone(r, raw)
 }
 
-// undone holds a request to be sent again: to target, or to whoever owns its partition then. raw is copied.
-func (w *worker) undone(r request, raw []byte, target *peer) {
+// undone holds a request to be sent again, to whoever owns its partition then. raw is copied.
+func (w *worker) undone(r request, raw []byte) {
 	if c, ok := r.part.(*census); ok {
 		c.answered() // its partitions stay wanted
 		return
 	}
-	s := r.client
-	s.hold(r, raw)
-	s.drain = true
-	if n := len(s.held); target != nil && n > 0 {
-		s.held[n-1].target = target
-		w.redirected = append(w.redirected, s)
-	}
+	r.client.hold(r, raw)
+	r.client.drain = true
 }
 
 // fail answers a request with an error.
@@ -130,11 +124,7 @@ func (s *client) resend(h *held) bool {
 	if f, ok := h.part.(*fan); ok {
 		return f.resend(h)
 	}
-	owner := h.target
-	if owner == nil || owner.gone {
-		owner = s.w.owner[h.partition]
-	}
-	p := s.ready(owner, len(h.raw))
+	p := s.ready(s.w.owner[h.partition], len(h.raw))
 	if p == nil {
 		return false
 	}
@@ -197,7 +187,27 @@ func (w *worker) retryHeld() {
 	}
 }
 
-// retryRedirected follows the -MOVED replies of this iteration.
+// follow routes a partition to the node that a -MOVED reply names, until the next table. Every session does so from now on:
+// if one command of a session went by the reply and another by the table, they could change places.
+func (w *worker) follow(r *request, reply []byte) {
+	partition, addr := movedTo(reply)
+	to := w.byAddr[addr]
+	if to == nil || to.gone || r.hops >= maxHops {
+		return // the table will tell
+	}
+	r.hops++
+	w.redirected = append(w.redirected, r.client)
+	if was := w.owner[partition]; was != to {
+		if was != nil {
+			was.owned.remove(int(partition))
+		}
+		to.owned.add(int(partition))
+		w.owner[partition] = to
+		w.route++
+	}
+}
+
+// retryRedirected sends what was redirected in this iteration.
 func (w *worker) retryRedirected() {
 	now := w.loop.Now()
 	for i, s := range w.redirected {
@@ -205,13 +215,4 @@ func (w *worker) retryRedirected() {
 		w.redirected[i] = nil
 	}
 	w.redirected = w.redirected[:0]
-}
-
-// movedTo is the peer that a -MOVED reply names, if it is to be followed.
-func (w *worker) movedTo(r *request, why refusalKind, reply []byte) *peer {
-	if why != refusedMoved || r.hops >= maxHops {
-		return nil
-	}
-	r.hops++
-	return w.byAddr[movedAddr(reply)]
 }

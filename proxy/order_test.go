@@ -183,3 +183,27 @@ func TestVersionOfGatheredReplies(t *testing.T) {
 		t.Errorf("HELLO 3 is answered %.10q, want a map", got)
 	}
 }
+
+// A part of a split command and a single command that are both redirected go the same way, in their order.
+func TestRedirectedPartIsNotPassed(t *testing.T) {
+	c := newCluster(t, 2)
+	k := key(0, 2)
+	other := k + "x"
+	for i := 0; ring.PartitionOf([]byte(other))%2 != 0; i++ {
+		other = fmt.Sprintf("%s%d", k, i)
+	}
+	there := c.nodes[1].member().Addr
+	c.nodes[0].set(func(n *fakeNode) {
+		n.refuse = func(key string) string {
+			if key == k {
+				return fmt.Sprintf("-MOVED %d %s\r\n", ring.Slot([]byte(k)), there)
+			}
+			return ""
+		}
+	})
+	cl := c.dial()
+	for range 20 {
+		cl.send("MSET "+other+" 1 "+k+" 1", "SET "+k+" 2", "GET "+k)
+		cl.want("+OK", "+OK", "$1 2")
+	}
+}

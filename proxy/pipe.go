@@ -253,9 +253,9 @@ func (p *pipe) refusal(r *request, reply []byte) bool {
 	p.w.stats.Refusals++
 	if why == refusedMoved {
 		p.w.proxy.moved()
+		p.w.follow(r, reply)
 	}
-	target := p.w.movedTo(r, why, reply)
-	p.w.undone(*r, raw, target)
+	p.w.undone(*r, raw)
 	return true
 }
 

@@ -3,6 +3,8 @@ package proxy
 import (
 	"bytes"
 	"strconv"
+
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // refusalKind tells why a node did not execute a command.
@@ -30,13 +32,17 @@ func classify(reply []byte) refusalKind {
 	return notRefused
 }
 
-// movedAddr is the address in "-MOVED slot host:port\r\n".
-func movedAddr(reply []byte) string {
+// movedTo is what "-MOVED slot host:port\r\n" says; addr is empty if it says nothing that can be followed.
+func movedTo(reply []byte) (partition uint16, addr string) {
 	fields := bytes.Fields(reply)
 	if len(fields) != 3 {
-		return ""
+		return 0, ""
 	}
-	return string(fields[2])
+	slot, err := strconv.ParseUint(string(fields[1]), 10, 16)
+	if err != nil || slot >= ring.Slots {
+		return 0, ""
+	}
+	return ring.Partition(uint16(slot)), string(fields[2])
 }
 
 // waitEpoch is the epoch in "-DUNLINWAIT epoch\r\n"; 0 if there is none.

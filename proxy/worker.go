@@ -21,7 +21,8 @@ type worker struct {
 	loop  *netloop.Loop
 
 	table  *ring.Table
-	owner  [ring.Partitions]*peer // the route; nil: no owner, or no table yet
+	owner  [ring.Partitions]*peer // by the table, and by -MOVED replies since; nil: no owner, or no table yet
+	route  uint64                 // counts the changes of owner
 	peers  map[string]*peer       // the table's nodes by ring.Member.Name
 	byAddr map[string]*peer
 	// leaving are nodes of older tables that still owe answers.
@@ -122,14 +123,7 @@ func (w *worker) install(t *ring.Table) {
 			nodes[i].owned.add(p)
 		}
 	}
-	for _, s := range w.clients {
-		s.drain = s.remote > 0 // its partitions may have other owners: let nothing overtake
-	}
-	for _, s := range w.holding {
-		for i := range s.held {
-			s.held[i].target = nil
-		}
-	}
+	w.route++
 	for _, n := range old {
 		w.leaving = append(w.leaving, n)
 	}
