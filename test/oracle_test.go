@@ -34,7 +34,7 @@ func TestOracle(t *testing.T) {
 			ours.do("HELLO 3")
 			theirs.do("HELLO 3")
 		}
-		g := generator{rand.New(rand.NewPCG(seed, i+1)), fmt.Sprintf("c%d:", i)}
+		g := generator{rand.New(rand.NewPCG(seed, i+1)), fmt.Sprintf("c%d:", i), new(int)}
 		polite.Go(func() {
 			for range 25 {
 				if err := compareBatch(g.batch(), ours, theirs); err != nil {
@@ -78,7 +78,15 @@ func compareBatch(batch [][][]byte, ours, theirs *wire) error {
 // generator makes requests on few keys, so that they meet the same ones often.
 type generator struct {
 	*rand.Rand
-	prefix string
+	prefix   string
+	expiries *int // generated so far
+}
+
+// seconds is a time of expiry that is far from any other: whether one is greater must not depend on the millisecond in which
+// a server executes it.
+func (g generator) seconds() string {
+	*g.expiries++
+	return strconv.Itoa(1000 + 100*(*g.expiries*7919%100_003))
 }
 
 func (g generator) batch() (batch [][][]byte) {
@@ -119,7 +127,7 @@ func (g generator) request() []string {
 	case 13:
 		return []string{"SETNX", k, g.value()}
 	case 14:
-		return []string{"EXPIRE", k, "1000", []string{"NX", "XX", "GT", "LT"}[g.IntN(4)]}
+		return []string{"EXPIRE", k, g.seconds(), []string{"NX", "XX", "GT", "LT"}[g.IntN(4)]}
 	case 15, 16:
 		return append([]string{"MGET"}, g.keys()...)
 	case 17, 18:
@@ -167,7 +175,7 @@ func (g generator) value() string {
 
 // hangUp connects, sends part of a pipeline, and closes or resets the connection.
 func hangUp(addr string, r *rand.Rand, stop chan struct{}) {
-	g := generator{r, "rude:"}
+	g := generator{r, "rude:", new(int)}
 	for {
 		select {
 		case <-stop:
