@@ -100,8 +100,9 @@ type Node struct {
 
 	// tableMu orders the changes of view and protects the two below.
 	tableMu  sync.Mutex
-	takeOver context.CancelFunc // ends the take-over that is under way
-	adopted  map[string]uint64  // by member name: the newest epoch that it acknowledged
+	takeOver context.CancelFunc  // ends the take-over that is under way
+	adopted  map[string]uint64   // by member name: the newest epoch that it acknowledged
+	departed map[string]departed // by member name: dropped by a table, and perhaps not aware of it
 
 	// ctx ends with the node; jobs are the goroutines to wait for.
 	ctx    context.Context
@@ -127,9 +128,10 @@ func Start(cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, log: cfg.Log, engine: store,
-		secret:  InternalSecret(cfg.Secret, cfg.RequirePass),
-		started: make(chan struct{}),
-		adopted: make(map[string]uint64),
+		secret:   InternalSecret(cfg.Secret, cfg.RequirePass),
+		started:  make(chan struct{}),
+		adopted:  make(map[string]uint64),
+		departed: make(map[string]departed),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.view.Store(noView)

@@ -2,9 +2,12 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -26,6 +29,12 @@ import (
 // covers those that leave: they serve until they hear of it. A node that died is not
 // waited for longer than it takes the coordinator to issue a table without it, and
 // one outside the table not longer than gossip calls it alive.
+//
+// A node that the table has just dropped as dead may run: it stood still, and went
+// on before the table was issued, when everybody still named the older one as
+// current. It is asked too, until it acknowledges, or refuses the connection (its
+// process has ended), or has not answered for StallLimit: then it stands still, and
+// will fence itself and hear of this table when it goes on.
 
 const (
 	// retryPeriod is how soon a node is asked again.
@@ -34,6 +43,54 @@ const (
 	// second to pass the barrier.
 	takeTimeout = 2 * time.Second
 )
+
+// departed is a node that a table dropped and that may still serve by an older one.
+type departed struct {
+	ring.Member
+	until time.Time // when silence proves that it does not run
+}
+
+// noteDepartedLocked keeps track of the nodes that tables drop. The caller holds
+// tableMu.
+func (n *Node) noteDepartedLocked(old, next *ring.Table) {
+	now := time.Now()
+	if old != nil {
+		for _, m := range old.Nodes {
+			if _, noted := n.departed[m.Name()]; !noted && m.Name() != n.name() {
+				n.departed[m.Name()] = departed{m, now.Add(n.cfg.StallLimit)}
+			}
+		}
+	}
+	maps.DeleteFunc(n.departed, func(_ string, d departed) bool {
+		// Where another process listens, the older one has ended.
+		back := slices.ContainsFunc(next.Nodes, func(m ring.Member) bool { return m.Addr == d.Addr })
+		return back || now.After(d.until)
+	})
+}
+
+func (n *Node) name() string { return ring.Member{ID: n.cfg.ID, Boot: n.cfg.Boot}.Name() }
+
+// askDeparted hands the table to a node that it drops, and returns when that node
+// serves by no older table.
+func (n *Node) askDeparted(ctx context.Context, d departed, epoch uint64, encoded []byte) {
+	patience, cancel := context.WithDeadline(ctx, d.until)
+	defer cancel()
+	for patience.Err() == nil {
+		err := n.handTable(patience, d.Member, epoch, encoded)
+		if err == nil || errors.Is(err, syscall.ECONNREFUSED) {
+			break
+		}
+		select {
+		case <-patience.Done():
+		case <-time.After(retryPeriod):
+		}
+	}
+	if ctx.Err() == nil {
+		n.tableMu.Lock()
+		defer n.tableMu.Unlock()
+		delete(n.departed, d.Name())
+	}
+}
 
 // SetTable makes the node obey t, if it is newer than what it obeys. On return,
 // nothing is executed under an older table any more, and what was lost is
@@ -54,6 +111,7 @@ func (n *Node) SetTable(t *ring.Table) {
 		return
 	}
 	n.discard(old, next)
+	n.noteDepartedLocked(old.table, t)
 	n.beginTakeOver(next)
 	now := n.view.Load()
 	n.log.Info("table installed", "epoch", t.Epoch, "nodes", len(t.Nodes),
@@ -124,7 +182,8 @@ func (n *Node) beginTakeOver(v *view) {
 	if v.count(gained) == 0 {
 		return
 	}
-	if len(asked) == 0 {
+	dropped := slices.Collect(maps.Values(n.departed))
+	if len(asked)+len(dropped) == 0 {
 		n.view.Store(v.withGained())
 		return
 	}
@@ -132,7 +191,7 @@ func (n *Node) beginTakeOver(v *view) {
 	n.takeOver = cancel
 	n.goJob(func() {
 		defer cancel()
-		n.askAll(ctx, v, asked)
+		n.askAll(ctx, v, asked, dropped)
 	})
 }
 
@@ -195,11 +254,14 @@ func (n *Node) awaited(t *ring.Table, m ring.Member) bool {
 
 // askAll hands the table to every node until it is acknowledged, and then
 // serves what was gained. ctx ends when a newer table is installed.
-func (n *Node) askAll(ctx context.Context, v *view, nodes []ring.Member) {
+func (n *Node) askAll(ctx context.Context, v *view, nodes []ring.Member, dropped []departed) {
 	encoded := v.table.Encode()
 	var wait sync.WaitGroup
 	for _, m := range nodes {
 		wait.Go(func() { n.askOne(ctx, m, v.table, encoded) })
+	}
+	for _, d := range dropped {
+		wait.Go(func() { n.askDeparted(ctx, d, v.table.Epoch, encoded) })
 	}
 	wait.Wait()
 	n.tableMu.Lock()

@@ -276,3 +276,20 @@ func TestDeadNodeIsNotAsked(t *testing.T) {
 	source.setAlive(memberOf(b))
 	eventually(t, "b serves what it gained", b.Serving)
 }
+
+// TestNodeDroppedWhileItStoodStill: gossip called it dead and the table dropped it, but it runs again, and serves until it
+// hears of the table.
+func TestNodeDroppedWhileItStoodStill(t *testing.T) {
+	a, b := startPair(t)
+	first := tableOf(nil, memberOf(a), memberOf(b))
+	a.SetTable(first)
+	eventually(t, "both serve", func() bool { return a.Serving() && b.Serving() })
+	source := &fakeSource{table: first}
+	source.setAlive(memberOf(b))
+	b.SetAgent(source)
+	b.SetTable(tableOf(first, memberOf(b)))
+	eventually(t, "b serves what it gained", b.Serving)
+	if got := a.view.Load().epoch(); got != 2 {
+		t.Errorf("the dropped node obeys epoch %d when b serves, want 2", got)
+	}
+}
