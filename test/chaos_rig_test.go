@@ -29,13 +29,15 @@ type chaos struct {
 	stop    chan struct{}
 	running sync.WaitGroup
 	pulse   *pulse
+	outage  time.Duration // the longest that keys of a node were out
 
 	mu         sync.Mutex
 	violations []string
 	absences   []absence
 	tolerated  map[string]int // errors that clients must expect
-	slowest    time.Duration  // batch of a mixer
-	batches    int
+	slowest    time.Duration  // from a batch's sending to a reply of it
+	slowestIs  string
+	replies    int
 }
 
 const (
@@ -83,6 +85,7 @@ func startChaos(t testing.TB) *chaos {
 		x.running.Go((&direct{x, n}).run)
 	}
 	x.servedAgain("before the first fault")
+	eventually(t, readyTimeout, "a table is seen", func() bool { return x.tables.table() != nil })
 	return x
 }
 
@@ -118,6 +121,7 @@ func (x *chaos) during(what string, victim *member, do func()) (failed int) {
 			others = append(others, p.between(begin, end)...)
 		}
 	}
+	x.outage = max(x.outage, outage)
 	p99, worst := latencies(others)
 	stood := x.pulse.missed(begin, end)
 	x.t.Logf("%-30s one epoch after %4d ms, its keys out for %4d ms, %2d errors; others' commands: p99 %3d ms, worst %3d ms, of %4d; the machine stood still for %d ms",
@@ -175,9 +179,13 @@ func (x *chaos) finish() {
 			x.violate("%v", err)
 		}
 	}
+	if n := x.tolerated["TRYAGAIN"]; n > 0 && x.outage < holdTime-time.Second {
+		x.violate("%d commands were held for %v, though all keys were served again after %v", n, holdTime, x.outage)
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.t.Logf("%d batches, the slowest took %d ms; %d reads of lost keys; errors %v", x.batches, x.slowest.Milliseconds(), len(x.absences), x.tolerated)
+	x.t.Logf("%d replies, the slowest after %d ms (%s); %d reads of lost keys; errors %v",
+		x.replies, x.slowest.Milliseconds(), x.slowestIs, len(x.absences), x.tolerated)
 	for i, v := range x.violations {
 		if i == shownFaults {
 			x.t.Errorf("and %d more", len(x.violations)-i)
@@ -254,11 +262,14 @@ func (x *chaos) countTolerated() (n int) {
 	return n
 }
 
-func (x *chaos) tookBatch(d time.Duration) {
+// tookReply keeps the slowest reply, and what it was.
+func (x *chaos) tookReply(d time.Duration, what func() string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.batches++
-	x.slowest = max(x.slowest, d)
+	x.replies++
+	if d > x.slowest {
+		x.slowest, x.slowestIs = d, what()
+	}
 }
 
 // mixer pipelines batches of all sorts of commands.

@@ -102,13 +102,15 @@ func (s *session) exchange() bool {
 				clock(begin), time.Since(begin), hung(err), out)
 			return false
 		}
+		s.x.tookReply(time.Since(begin), func() string {
+			return fmt.Sprintf("%s: reply %d of %d to the batch sent %s: %.60q", s.name, i+1, len(judges), clock(begin), reply)
+		})
 		judge(reply)
 	}
 	if len(s.link.in) > 0 {
 		s.x.violate("%s: surplus reply %.80q", s.name, s.link.in)
 		return false
 	}
-	s.x.tookBatch(time.Since(begin))
 	return true
 }
 
