@@ -6,23 +6,68 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lingerTime is how long a finished conn waits for its peer to close as well.
-const lingerTime = time.Second
+const (
+	lingerTick = 50 * time.Millisecond
+	// lingerTime is how long a peer that has received everything may take to close.
+	lingerTime = time.Second
+)
 
 // linger ends a conn whose output is sent and whose peer may still be sending. Closing a
 // socket with unread input resets the connection, and the reset overtakes replies that
 // the kernel has not delivered yet: a pipelining client would lose the end of what it was
 // promised. So only our direction is closed; input is thrown away until the peer, which
-// reads the end of file behind our last reply, closes too, or lingerTime is over.
+// reads the end of file behind our last reply, closes too, or has had lingerTime to do so
+// since it received everything. A peer that receives nothing for Config.Stall is given up.
 func (c *Conn) linger() {
-	if c.ended || unix.Shutdown(c.fd, unix.SHUT_WR) != nil {
+	if c.ended || c.isQuiet() || unix.Shutdown(c.fd, unix.SHUT_WR) != nil {
 		c.Close(c.err)
 		return
 	}
 	c.lingering = true
 	c.dropInput()
 	c.rearmLater()
-	c.loop.After(lingerTime, func() { c.Close(c.err) })
+	c.watchLinger(c.undelivered(), c.loop.now)
+}
+
+// isQuiet reports whether the peer has received all and sends nothing: closing at once
+// then loses nothing.
+func (c *Conn) isQuiet() bool {
+	if c.undelivered() > 0 {
+		return false
+	}
+	_, errno := recv(c.fd, c.loop.scratch)
+	return errno == unix.EAGAIN
+}
+
+// undelivered is the number of bytes that the peer has not acknowledged; 0 if unknown.
+func (c *Conn) undelivered() int {
+	n, err := unix.IoctlGetInt(c.fd, unix.TIOCOUTQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// watchLinger ends the lingering in time. left is what was undelivered when it last
+// changed, which was at since.
+func (c *Conn) watchLinger(left int, since time.Duration) {
+	c.loop.After(lingerTick, func() {
+		if c.closed {
+			return
+		}
+		if now := c.undelivered(); now != left {
+			left, since = now, c.loop.now
+		}
+		patience := lingerTime
+		if left > 0 {
+			patience = c.loop.cfg.Stall
+		}
+		if c.loop.now-since >= patience {
+			c.Close(c.err)
+			return
+		}
+		c.watchLinger(left, since)
+	})
 }
 
 // discard throws away what a lingering conn receives. It takes turns with the other

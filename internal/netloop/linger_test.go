@@ -49,6 +49,7 @@ func TestPeerThatKeepsSendingGetsTheWholeReply(t *testing.T) {
 	if err := peer.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
+	time.Sleep(lingerTime + 200*time.Millisecond) // it reads later than others close
 	got := make([]byte, len(reply))
 	if n, err := io.ReadFull(peer, got); err != nil {
 		t.Fatalf("read %d of %d bytes: %v", n, len(reply), err)
