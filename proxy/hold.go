@@ -11,7 +11,7 @@ import (
 
 const (
 	retryEvery = 10 * time.Millisecond
-	maxHops    = 4 // -MOVED replies followed before a command waits for a newer table
+	maxHops    = 4 // -MOVED replies that a command follows before it waits a little
 )
 
 // held is a request that came back undone, or that no open pipe could take.
@@ -188,23 +188,38 @@ func (w *worker) retryHeld() {
 }
 
 // follow routes a partition to the node that a -MOVED reply names, until the next table. Every session does so from now on:
-// if one command of a session went by the reply and another by the table, they could change places.
+// if one command of a session went by the reply and another by the table, they could change places. Two nodes that do not
+// obey the same table yet may point to each other: after maxHops the command waits a little and begins at the table again.
 func (w *worker) follow(r *request, reply []byte) {
 	partition, addr := movedTo(reply)
 	to := w.byAddr[addr]
-	if to == nil || to.gone || r.hops >= maxHops {
-		return // the table will tell
+	if to == nil || to.gone {
+		return // the next table will tell
+	}
+	if r.hops >= maxHops {
+		r.hops = 0
+		if byTable := w.table.OwnerOf(partition); byTable != nil {
+			w.reroute(partition, w.peers[byTable.Name()])
+		}
+		return
 	}
 	r.hops++
 	w.redirected = append(w.redirected, r.client)
-	if was := w.owner[partition]; was != to {
-		if was != nil {
-			was.owned.remove(int(partition))
-		}
-		to.owned.add(int(partition))
-		w.owner[partition] = to
-		w.route++
+	w.reroute(partition, to)
+}
+
+// reroute gives a partition to another owner.
+func (w *worker) reroute(partition uint16, to *peer) {
+	was := w.owner[partition]
+	if was == to || to == nil {
+		return
 	}
+	if was != nil {
+		was.owned.remove(int(partition))
+	}
+	to.owned.add(int(partition))
+	w.owner[partition] = to
+	w.route++
 }
 
 // retryRedirected sends what was redirected in this iteration.

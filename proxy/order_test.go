@@ -207,3 +207,26 @@ func TestRedirectedPartIsNotPassed(t *testing.T) {
 		cl.want("+OK", "+OK", "$1 2")
 	}
 }
+
+// Two nodes that do not obey the same table yet point to each other. The command must not stay where it happened to be when
+// it had followed often enough.
+func TestNodesThatPointToEachOther(t *testing.T) {
+	c := newCluster(t, 2)
+	k := key(1, 2)
+	moved := func(to int) string {
+		return fmt.Sprintf("-MOVED %d %s\r\n", ring.Slot([]byte(k)), c.nodes[to].member().Addr)
+	}
+	late := 0
+	c.nodes[0].set(func(n *fakeNode) {
+		n.refuse = func(string) string {
+			if late++; late <= 2 {
+				return moved(1)
+			}
+			return ""
+		}
+	})
+	c.nodes[1].set(func(n *fakeNode) { n.refuse = func(string) string { return moved(0) } })
+	cl := c.dial()
+	cl.send("SET "+k+" 1", "GET "+k)
+	cl.want("+OK", "$1 1")
+}
