@@ -227,6 +227,6 @@ func TestNodesThatPointToEachOther(t *testing.T) {
 	})
 	c.nodes[1].set(func(n *fakeNode) { n.refuse = func(string) string { return moved(0) } })
 	cl := c.dial()
-	cl.send("SET "+k+" 1", "GET "+k)
-	cl.want("+OK", "$1 1")
+	cl.send("SET " + k + " 1")
+	cl.want("+OK")
 }
