@@ -41,6 +41,9 @@ func TestChaosFence(t *testing.T) {
 // TestChaosResumeAtDeath: a frozen node goes on when the others have given it up and
 // no table says so yet. Whom it asks still names the old one as current.
 func TestChaosResumeAtDeath(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it hunts for a moment of milliseconds: not beside the race detector")
+	}
 	x := startChaos(t)
 	for i := range 3 * *chaosRounds {
 		victim := x.c.node(i % 3)
