@@ -159,11 +159,10 @@ func (n *fakeNode) refusal(c net.Conn, name string, args []string) string {
 	for i := 1; i < last; i += step {
 		p := ring.PartitionOf([]byte(args[i]))
 		why := ""
-		if n.refuse != nil {
-			why = n.refuse(args[i])
-		}
-		if why == "" && n.latched[c][p] {
+		if n.latched[c][p] {
 			why = "-DUNLINWAIT\r\n"
+		} else if n.refuse != nil {
+			why = n.refuse(args[i])
 		}
 		if why != "" {
 			if n.latched[c] == nil {

@@ -53,7 +53,7 @@ func TestRetryWaitsForEverybodysCommands(t *testing.T) {
 
 // The same by chance: clients pipeline beside one another while the node refuses now and then.
 func TestOrderBesideRefusals(t *testing.T) {
-	c := newCluster(t, 1, oneLoop(t))
+	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold = 20 * time.Second }) // this is about order, not about time
 	count := 0
 	c.nodes[0].set(func(n *fakeNode) {
 		n.refuse = func(string) string {
