@@ -18,7 +18,7 @@ GO_FILES = git ls-files --cached --others --exclude-standard -- '*.go'
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## build, and start three nodes and a proxy on 127.0.0.1:6379
@@ -49,6 +49,10 @@ fuzz: ## run every fuzz target for FUZZTIME (10s) each
 .PHONY: bench
 bench: ## race Dunlin against redis-server and twemproxy, about ten minutes (less: RACE='--rounds 1')
 	go run ./bench/race $(RACE)
+
+.PHONY: bench-engine
+bench-engine: ## print the engine's tables, about 25 minutes (less: TABLES='-quick -tables speed,density')
+	go run ./bench/engine $(TABLES)
 
 .PHONY: image
 image: ## build the container image IMAGE (dunlin:dev)

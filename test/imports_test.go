@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"proxy":            {"internal/resp", "internal/netloop", "internal/command", "internal/session", "ring"},
 	"metrics":          {"node", "proxy", "ring", "internal/netloop", "internal/command"},
 	"bench/race":       {},
+	"bench/engine":     {"node/engine", "ring"},
 	"cmd/dunlin":       {"node", "proxy", "ring", "ring/gossip", "metrics", "internal/netloop", "internal/command"},
 }
 
@@ -55,6 +56,7 @@ var forbidden = []struct{ from, to, because string }{
 	{"proxy", "metrics", "counters live where events happen; who exports them is not their concern"},
 	{"metrics", "ring/gossip", "the admin page shows membership through an interface; memberlist stays behind gossip"},
 	{"bench/race", "*", "a race measures the binaries that users run, from outside"},
+	{"bench/engine", "node", "the engine is measured alone: without network, protocol and handlers"},
 	{"ring/gossip", "node", "gossip spreads tables; fetching one is a function that it is given"},
 }
 
