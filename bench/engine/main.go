@@ -36,7 +36,9 @@ type table struct {
 }
 
 // tables are all, in the order in which they are printed.
-var tables = []table{}
+var tables = []table{
+	{"density", "what a key costs beyond its bytes and those of its value", printDensity},
+}
 
 func main() {
 	if actAsCase() {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -155,4 +156,35 @@ func (c *redisClient) do(words ...string) (string, error) {
 func exists(file string) bool {
 	_, err := os.Stat(file)
 	return err == nil
+}
+
+// pipeline sends n commands, many at a time, and wants a reply to each that is no error.
+func (c *redisClient) pipeline(n int, send func(i int)) error {
+	const atOnce = 256
+	for i := 0; i < n; i += atOnce {
+		count := min(atOnce, n-i)
+		for k := range count {
+			send(i + k)
+		}
+		if err := c.flush(); err != nil {
+			return fmt.Errorf("cannot write to redis-server: %w", err)
+		}
+		for range count {
+			if _, err := c.receive(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// usedMemory is what redis-server counts towards its limit.
+func (c *redisClient) usedMemory() (int64, error) {
+	info, err := c.do("INFO", "memory")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(info, "\r\nused_memory:")
+	digits, _, _ := strings.Cut(rest, "\r\n")
+	return strconv.ParseInt(digits, 10, 64)
 }
