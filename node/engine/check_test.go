@@ -43,7 +43,7 @@ func (e *Engine) checkSums(tb testing.TB) {
 		}
 	}
 	pages += e.pool.indexPages.Load()
-	if want := e.fixed + pages*e.pool.pageCost() + large; e.pool.used.Load() != want {
+	if want := e.fixed + pages*e.pool.pageCost() + large + e.pool.outside.Load(); e.pool.used.Load() != want {
 		tb.Errorf("%d bytes are counted as used, %d are: %d pages, %d bytes of large bodies", e.pool.used.Load(), want, pages, large)
 	}
 }

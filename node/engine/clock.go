@@ -103,7 +103,7 @@ func (s *shard) betweenPages(class int) bool {
 
 // reclaim moves a hand until a cell of the class wanted is free or the budget has gained.
 func (s *shard) reclaim(want, maxLooks int) bool {
-	if s.e.policy != AllKeys && s.sums.Volatile == 0 {
+	if s.e.Policy() != AllKeys && s.sums.Volatile == 0 {
 		return s.compact()
 	}
 	class := want
@@ -122,7 +122,7 @@ func (s *shard) reclaim(want, maxLooks int) bool {
 			return true
 		}
 	}
-	return s.e.policy == AllKeys && s.evictPage(h)
+	return s.e.Policy() == AllKeys && s.evictPage(h)
 }
 
 // judge removes the record under the hand, or another one in its place, if it is its time to go.
@@ -133,9 +133,9 @@ func (s *shard) judge(ref handle, h *hand) bool {
 	case expired(at, s.now):
 		s.expire(ref)
 		return true
-	case s.e.policy == NoEviction:
+	case s.e.Policy() == NoEviction:
 		return false
-	case s.e.policy == VolatileTTL:
+	case s.e.Policy() == VolatileTTL:
 		return at != 0 && s.evictSoonest(ref, at, h)
 	case hdr.used():
 		s.setHeader(ref, hdr&^usedBit)

@@ -12,15 +12,6 @@ import (
 // Partitions is how many partitions the keys are divided into.
 const Partitions = 4096
 
-// Policy says what happens when memory is full.
-type Policy uint8
-
-const (
-	AllKeys     Policy = iota // any key may be evicted, those not used for long first
-	VolatileTTL               // only keys that expire, those that expire soonest first
-	NoEviction                // nothing is evicted: ErrMemory
-)
-
 // Errors of the operations that need memory.
 var (
 	ErrMemory        = errors.New("no memory for the value within the limit")
@@ -43,14 +34,15 @@ type Engine struct {
 	classes   classes
 	large     *largeSpace
 	pool      pool
-	table     arena // behind pool.pages
-	policy    Policy
-	maxInline int   // longest body in a cell
-	fixed     int64 // bytes that are there from the start
+	table     arena         // behind pool.pages
+	policy    atomic.Uint32 // a Policy
+	maxInline int           // longest body in a cell
+	fixed     int64         // bytes that are there from the start
 
 	pageUnitsShift uint8 // logarithm of a page's size in grains
 	shardShift     uint8 // logarithm of the number of shards
 	shards         []shard
+	dice           atomic.Uint32 // picks the shard that Charge begins at
 	sweeper        atomic.Uint32 // page where Sweep goes on
 	tidier         atomic.Uint32 // shard whose indexes Sweep tidies next
 }
@@ -98,7 +90,8 @@ func New(cfg Config) (*Engine, error) {
 	if n < 1 || n > Partitions || n&(n-1) != 0 {
 		return nil, fmt.Errorf("cannot make an engine of %d shards: want a power of two up to %d", n, Partitions)
 	}
-	e := &Engine{policy: cfg.Policy, shards: make([]shard, n), shardShift: uint8(bits.TrailingZeros(uint(n)))}
+	e := &Engine{shards: make([]shard, n), shardShift: uint8(bits.TrailingZeros(uint(n)))}
+	e.SetPolicy(cfg.Policy)
 	e.fixed = engineSize + int64(n)*shardSize + Partitions*partitionSize
 	pageSize := minPageSize
 	for pageSize < maxPageSize && int64(pageSize)*2*pagesPerShard*int64(n) <= cfg.MaxBytes {
@@ -193,7 +186,7 @@ func (e *Engine) Reset(seed uint64) {
 	}
 	e.pool.clear()
 	e.large.clear()
-	e.pool.used.Store(e.fixed)
+	e.pool.forget(e.fixed)
 }
 
 // lockAll locks the shards in ascending order. Whoever holds one shard only ever tries others.

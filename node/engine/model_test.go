@@ -79,7 +79,7 @@ func (m *model) set(k modelKey, v modelValue) {
 			m.shadow[k] = v
 		case !errors.Is(err, ErrMemory):
 			m.tb.Fatal(err)
-		case m.e.policy == AllKeys:
+		case m.e.Policy() == AllKeys:
 			m.tb.Fatalf("cannot set %d bytes: %v, %+v", len(v.value), err, m.e.sumsForTest())
 		}
 	})
@@ -97,7 +97,7 @@ func (m *model) resize(k modelKey, n int, fill byte) {
 			m.tb.Fatalf("resize: %q should not be there: %v", k.key, err)
 		}
 		if err != nil {
-			if m.e.policy == AllKeys || !errors.Is(err, ErrMemory) {
+			if m.e.Policy() == AllKeys || !errors.Is(err, ErrMemory) {
 				m.tb.Fatal(err)
 			}
 			return
@@ -117,7 +117,7 @@ func (m *model) resize(k modelKey, n int, fill byte) {
 func (m *model) setExpire(k modelKey, at int64) {
 	with(m.e, k.p, m.now, func(t Txn) {
 		if !t.SetExpire([]byte(k.key), at) {
-			if m.e.policy == AllKeys {
+			if m.e.Policy() == AllKeys {
 				m.missing(k, "expire")
 			}
 			return

@@ -16,6 +16,9 @@ type pool struct {
 	used atomic.Int64
 	max  atomic.Int64
 
+	outsideMu sync.Mutex   // innermost lock, held so that used and outside change together
+	outside   atomic.Int64 // part of used that is the caller's memory, see Engine.Charge
+
 	indexPages atomic.Int64 // pages that hold indexes and so cannot be reclaimed
 
 	tick atomic.Uint32 // visits of pages by the hands of all clocks: the time in which pages age

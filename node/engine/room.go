@@ -32,7 +32,7 @@ func (s *shard) obtain(k kind, class int) handle {
 			}
 			continue // another shard was faster
 		}
-		if s.e.policy != AllKeys {
+		if s.e.Policy() != AllKeys {
 			return 0
 		}
 		waits++
@@ -90,7 +90,7 @@ func (s *shard) chargeLarge(n, held int64) bool {
 		if s.makeRoom(noClass) {
 			continue
 		}
-		if s.e.policy != AllKeys {
+		if s.e.Policy() != AllKeys {
 			return false
 		}
 		waits++
@@ -100,10 +100,10 @@ func (s *shard) chargeLarge(n, held int64) bool {
 }
 
 // reclaimable is how many bytes of the budget a large body could get if everything else were evicted: all but the
-// indexes, and two pages a shard.
+// indexes, what is outside, and two pages a shard.
 func (e *Engine) reclaimable() int64 {
 	kept := e.pool.indexPages.Load() + 2*int64(len(e.shards))
-	return e.pool.max.Load() - e.fixed - kept*e.pool.pageCost()
+	return e.pool.max.Load() - e.fixed - e.pool.outside.Load() - kept*e.pool.pageCost()
 }
 
 // makeRoom evicts, or moves records together, until there is a free cell of the class wanted in this shard or more
@@ -112,7 +112,7 @@ func (e *Engine) reclaimable() int64 {
 // Lock order: a shard's lock is held here, and others are only tried, so that two shards that want room from each
 // other cannot wait for each other.
 func (s *shard) makeRoom(want int) bool {
-	if s.e.policy == NoEviction {
+	if s.e.Policy() == NoEviction {
 		// A shard's own expired records and sparse pages are all there is, and Sweep finds the former anyway.
 		return s.reclaim(want, looksElsewhere)
 	}

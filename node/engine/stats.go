@@ -15,15 +15,16 @@ type Sums struct {
 // Stats is the state of an Engine.
 type Stats struct {
 	Sums
-	Used  int64 // bytes counted towards the limit; never above Max
-	Max   int64
-	Fixed int64 // part of Used: what an empty engine has
-	Slack int64 // part of Used: free cells, unused ends of cells and pages, empty pages kept for reuse
+	Used    int64 // bytes counted towards the limit; never above Max
+	Max     int64
+	Fixed   int64 // part of Used: what an empty engine has
+	Outside int64 // part of Used: what Charge took for the caller's own memory
+	Slack   int64 // part of Used: free cells, unused ends of cells and pages, empty pages kept for reuse
 }
 
 // Stats sums up the shards, one after the other.
 func (e *Engine) Stats() Stats {
-	st := Stats{Max: e.pool.max.Load(), Fixed: e.fixed}
+	st := Stats{Max: e.pool.max.Load(), Fixed: e.fixed, Outside: e.pool.outside.Load()}
 	for i := range e.shards {
 		s := &e.shards[i]
 		s.mu.Lock()
@@ -31,7 +32,7 @@ func (e *Engine) Stats() Stats {
 		s.mu.Unlock()
 	}
 	st.Used = e.pool.used.Load()
-	st.Slack = max(0, st.Used-st.Values-st.Index-st.Fixed)
+	st.Slack = max(0, st.Used-st.Values-st.Index-st.Fixed-st.Outside)
 	return st
 }
 

@@ -74,7 +74,7 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 		if done || err != nil {
 			return err
 		}
-		if s.e.policy == AllKeys && s.isLarge(s.header(sl.ref())) {
+		if s.e.Policy() == AllKeys && s.isLarge(s.header(sl.ref())) {
 			// The old body goes first, so that the two need not fit side by side.
 			s.erase(t.p, tag, sl)
 			sl = slot{}

@@ -1,0 +1,81 @@
+package engine
+
+// outsideWaits is how often Charge lets others run when all that could give memory is locked just now.
+const outsideWaits = 100
+
+// Charge takes n bytes of the limit for memory that is the caller's own, such as buffers of connections, and makes
+// room as Set would: a page, or a large value, at a time, so that no shard is locked for long. False: there is none.
+// What was charged is given back by Refund, after the memory was. A caller may hold a Txn: other shards are only
+// tried, and its own is left alone, so that an Item stays what it is.
+func (e *Engine) Charge(n int64) bool {
+	for waits := 0; waits < outsideWaits; {
+		if e.pool.chargeOutside(n) {
+			return true
+		}
+		if n > e.reclaimable() {
+			return false
+		}
+		if e.reclaimAnywhere() {
+			continue
+		}
+		if e.Policy() != AllKeys {
+			return false
+		}
+		waits++
+		wait(1)
+	}
+	return false
+}
+
+// Refund gives back n bytes that Charge took.
+func (e *Engine) Refund(n int64) { e.pool.refundOutside(n) }
+
+// reclaimAnywhere makes room in a shard that is not locked, beginning at a random one.
+func (e *Engine) reclaimAnywhere() bool {
+	first := max(0, e.pool.owner(e.dice.Add(diceStep)))
+	for i := range e.shards {
+		if e.shards[(first+i)&(len(e.shards)-1)].tryReclaim() {
+			return true
+		}
+	}
+	return false
+}
+
+// diceStep makes a sequence whose high bits are spread evenly: 2³² over the golden ratio.
+const diceStep = 0x9E3779B9
+
+// tryReclaim reports whether it got further: records may have to go from several pages before one of them is empty.
+func (s *shard) tryReclaim() bool {
+	if !s.mu.TryLock() {
+		return false
+	}
+	defer s.mu.Unlock()
+	gone := s.sums.Evicted + s.sums.Expired
+	return s.e.pool.chillWarm() || s.reclaim(noClass, looksElsewhere) || s.sums.Evicted+s.sums.Expired > gone
+}
+
+func (p *pool) chargeOutside(n int64) bool {
+	p.outsideMu.Lock()
+	defer p.outsideMu.Unlock()
+	if !p.charge(n) {
+		return false
+	}
+	p.outside.Add(n)
+	return true
+}
+
+func (p *pool) refundOutside(n int64) {
+	p.outsideMu.Lock()
+	defer p.outsideMu.Unlock()
+	if p.outside.Add(-n) < 0 {
+		panic("BUG: more is refunded than was charged")
+	}
+	p.refund(n)
+}
+
+// forget leaves only own bytes charged for the engine itself.
+func (p *pool) forget(own int64) {
+	p.outsideMu.Lock()
+	defer p.outsideMu.Unlock()
+	p.used.Store(own + p.outside.Load())
+}

@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+)
+
+// fillUp sets keys of a few hundred bytes until about twice the limit went in, or one is refused. Every third key
+// expires, far away.
+func fillUp(e *Engine) {
+	value := make([]byte, 300)
+	var err error
+	for i := 0; i < int(2*e.Stats().Max/400) && err == nil; i++ {
+		with(e, uint16(i%Partitions), 0, func(t Txn) {
+			expireAt := int64(0)
+			if i%3 == 0 {
+				expireAt = 1 << 40
+			}
+			err = t.Set(fmt.Append(nil, i), value, TypeString, expireAt)
+		})
+	}
+}
+
+// chargeAll takes steps of 64 KiB until n bytes are charged or it is refused.
+func chargeAll(e *Engine, n int64) (charged int64) {
+	const step = 64 << 10
+	for charged < n && e.Charge(step) {
+		charged += step
+	}
+	return charged
+}
+
+func TestChargeMakesRoom(t *testing.T) {
+	const limit, want = testMin, 4 << 20
+	e := open(t, Config{MaxBytes: limit, Shards: 4})
+	fillUp(e)
+	before := e.Stats()
+	if got := chargeAll(e, want); got != want {
+		t.Fatalf("%d bytes could be charged, want %d", got, want)
+	}
+	st := e.Stats()
+	if st.Outside != want || st.Used > limit || st.Used != st.Values+st.Index+st.Fixed+st.Slack+st.Outside {
+		t.Errorf("after charging: %+v", st)
+	}
+	if st.Keys > before.Keys*6/10 || st.Evicted == before.Evicted {
+		t.Errorf("%d keys are left of %d", st.Keys, before.Keys)
+	}
+	fillUp(e)
+	if st = e.Stats(); st.Used > limit || st.Outside != want {
+		t.Errorf("after more values: %+v", st)
+	}
+	e.checkSums(t)
+
+	e.Refund(want)
+	fillUp(e)
+	if st = e.Stats(); st.Outside != 0 || st.Keys < before.Keys*9/10 {
+		t.Errorf("after the refund: %+v, before all: %+v", st, before)
+	}
+	e.checkSums(t)
+}
+
+func TestChargeByPolicy(t *testing.T) {
+	f := func(policy Policy, wantCharged bool, wantPersistent string) {
+		t.Helper()
+		e := open(t, Config{MaxBytes: testMin, Shards: 4})
+		e.SetPolicy(NoEviction)
+		fillUp(e)
+		e.SetPolicy(policy)
+		if got := e.Policy(); got != policy {
+			t.Errorf("policy %d was set, is %d", policy, got)
+		}
+		before := e.Stats()
+		if charged := chargeAll(e, 1<<20) == 1<<20; charged != wantCharged {
+			t.Errorf("policy %d: charged %v", policy, charged)
+		}
+		st := e.Stats()
+		persistent := "stay"
+		if st.Keys-st.Volatile < before.Keys-before.Volatile {
+			persistent = "go"
+		}
+		if persistent != wantPersistent || st.Used > st.Max {
+			t.Errorf("policy %d: keys without expiry %s, want %s: %+v, was %+v", policy, persistent, wantPersistent, st, before)
+		}
+		e.checkSums(t)
+	}
+	f(AllKeys, true, "go")
+	f(VolatileTTL, true, "stay")
+	f(NoEviction, false, "stay")
+}
+
+// TestChargeLeavesAnItemAlone: a reply is being made of an item while its buffer is charged.
+func TestChargeLeavesAnItemAlone(t *testing.T) {
+	e := open(t, Config{MaxBytes: testMin, Shards: 4})
+	fillUp(e)
+	mustSet(t, e, 5, "held", []byte("value"))
+	with(e, 5, 0, func(txn Txn) {
+		item, _ := txn.Find([]byte("held"))
+		if chargeAll(e, 4<<20) != 4<<20 {
+			t.Error("nothing could be charged beside a lock")
+		}
+		if string(item.Key()) != "held" || string(item.Value()) != "value" {
+			t.Errorf("the item became %q = %q", item.Key(), item.Value())
+		}
+	})
+}
+
+func TestChargeTooMuch(t *testing.T) {
+	e := open(t, Config{MaxBytes: testMin, Shards: 4})
+	fillUp(e)
+	before := e.Stats()
+	if e.Charge(testMin) {
+		t.Error("the whole limit was charged")
+	}
+	if st := e.Stats(); st != before {
+		t.Errorf("for what can never fit, %+v became %+v", before, st)
+	}
+}
+
+// TestChargeBesideResets lets writers, chargers and resets run at once: nothing may be counted twice or not at all.
+func TestChargeBesideResets(t *testing.T) {
+	e := open(t, Config{MaxBytes: 8 << 20, Shards: 8})
+	var wg sync.WaitGroup
+	for u := range 4 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(9, uint64(u)))
+			value := make([]byte, 2000)
+			held := int64(0)
+			for i := range 4000 {
+				switch n := int64(r.IntN(100_000)); {
+				case i%1000 == 999:
+					e.Reset(uint64(i))
+				case i%3 > 0:
+					with(e, uint16(r.IntN(Partitions)), 0, func(t Txn) {
+						_ = t.Set(fmt.Append(nil, r.IntN(5000)), value, TypeString, 0)
+					})
+				case held > 1<<20:
+					e.Refund(held)
+					held = 0
+				case e.Charge(n):
+					held += n
+				}
+				if e.Used() > 8<<20 {
+					t.Errorf("%d bytes are used", e.Used())
+				}
+			}
+			e.Refund(held)
+		})
+	}
+	wg.Wait()
+	if st := e.Stats(); st.Outside != 0 {
+		t.Errorf("all is refunded: %+v", st)
+	}
+	e.checkSums(t)
+}
