@@ -74,9 +74,10 @@ func (n *Node) gatherCounters(covered *partitionSet) (session.Counters, Stats, e
 	}
 	c.Dataset = e.Values
 	c.Overhead = c.UsedMemory - c.Dataset
-	// Expiries are not counted by partition: assume them evenly spread.
+	// Expiries are not counted by partition: assume them evenly spread. They include
+	// those of dropped keys that are not freed yet.
 	if e.Keys > 0 {
-		c.Expires = int64(float64(e.Volatile) * float64(c.Keys) / float64(e.Keys))
+		c.Expires = min(c.Keys, int64(float64(e.Volatile)*float64(c.Keys)/float64(e.Keys)))
 	}
 	c.CPUSysMicros, c.CPUUserMicros = processorMicros()
 	return c, s, nil

@@ -185,24 +185,22 @@ func (s *shard) evictPage(h *hand) bool {
 	return false
 }
 
-func (s *shard) evict(ref handle) {
-	s.sums.Evicted++
-	s.discard(ref)
-}
+func (s *shard) evict(ref handle) { s.discard(ref, &s.sums.Evicted) }
 
-func (s *shard) expire(ref handle) {
-	s.sums.Expired++
-	s.discard(ref)
-}
+func (s *shard) expire(ref handle) { s.discard(ref, &s.sums.Expired) }
 
-// discard removes a record that was found by its cell.
-func (s *shard) discard(ref handle) {
+// discard removes a record that was found by its cell and counts it, unless it went with its partition before.
+func (s *shard) discard(ref handle, count *int64) {
 	p, tag := s.recordTag(ref, s.header(ref))
+	if len(s.doomed) == 0 || !s.isDoomed(p) {
+		*count++
+	}
 	s.erase(p, tag, s.slotOf(p, tag, ref))
 	s.changes++
 }
 
-// recordTag is the partition and the tag of a stored record.
+// recordTag is the index that names a stored record, and its tag.
 func (s *shard) recordTag(ref handle, h header) (*partition, uint32) {
-	return s.partition(h.partition()), tagOf(s.seed, s.body(ref, h)[:h.keyLen()])
+	tag := tagOf(s.seed, s.body(ref, h)[:h.keyLen()])
+	return s.indexOf(h.partition(), tag, ref), tag
 }

@@ -25,8 +25,11 @@
 //
 //   - Memory is charged to pool.used before it is touched, and refunded after it was given back to the system; used
 //     never passes max. Index, records, bookkeeping, free cells and kept pages count; the Go heap's part is Fixed.
-//   - A live record is in exactly one index, under its own partition, which its header names; so it can be found from
-//     its cell, to be evicted or moved. Only between newRecord and the insertion is it in none.
+//   - A live record is in exactly one index: that of its partition, which its header names, or a doomed one that was
+//     that partition's until it was dropped. So it can be found from its cell, to be evicted or moved. Only between
+//     newRecord and the insertion is it in none.
+//   - A dropped partition is empty at once. What it had is no key any more, and no eviction or expiry of it is counted;
+//     but it is memory (Values, Volatile, Index, Used) until Drop has freed it.
 //   - A cell of a record that is free has TypeNone in its first word; cells from page.bump on were never used.
 //   - Buckets of a chain are dense: all but the last are full.
 //   - Making room may evict or move any record of the shard but the pinned one, and so change what indexes contain,

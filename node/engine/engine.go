@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -56,6 +55,7 @@ type shard struct {
 	seed       uint64
 	now        int64       // unix milliseconds as of the last Lock
 	partitions []partition // by partition number / shards
+	doomed     []*doomed   // indexes of dropped partitions that still have records
 	slabs      [numKinds]slab
 
 	spare  handle // list of empty buckets, kept for what must not fail halfway
@@ -179,10 +179,11 @@ func (e *Engine) Reset(seed uint64) {
 		s := &e.shards[i]
 		s.seed = seed
 		clear(s.partitions)
+		s.doomed = nil
 		s.slabs = [numKinds]slab{}
 		s.spare, s.spares = 0, 0
 		s.hands = [numClasses]hand{}
-		s.sums.Keys, s.sums.Volatile, s.sums.Values, s.sums.Index = 0, 0, 0, 0
+		s.sums.Volatile, s.sums.Values, s.sums.Index = 0, 0, 0
 	}
 	e.pool.clear()
 	e.large.clear()
@@ -241,34 +242,4 @@ func (e *Engine) Count(p uint16) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return int(s.partition(p).count)
-}
-
-// Drop removes everything from the partition and returns how many keys that were. It lets others in between every few
-// hundred keys, so it is not atomic: a key written meanwhile may stay or go.
-func (e *Engine) Drop(p uint16) (keys int) {
-	const atOnce = 256
-	s := e.shardOf(p)
-	for from := uint32(math.MaxUint32); from > 0; {
-		s.mu.Lock()
-		n := s.partition(p).buckets
-		var dropped int
-		dropped, from = s.dropSome(s.partition(p), min(from, n), atOnce)
-		keys += dropped
-		s.mu.Unlock()
-	}
-	return keys
-}
-
-// dropSome empties the buckets below from, last first, until n keys or more are gone, and takes them away.
-func (s *shard) dropSome(p *partition, from uint32, n int) (keys int, next uint32) {
-	for from > 0 && keys < n {
-		from--
-		for b := s.bucketAt(p, from); b.refs[0] != 0; keys++ {
-			s.erase(p, b.tags[0], slot{b, 0})
-		}
-		if from == p.buckets-1 {
-			s.shrink(p) // without memory for that, Sweep does it later
-		}
-	}
-	return keys, from
 }

@@ -81,6 +81,15 @@ func (s *shard) lookup(p *partition, tag uint32, key []byte) slot {
 
 // slotOf finds the entry that names ref, which is there.
 func (s *shard) slotOf(p *partition, tag uint32, ref handle) slot {
+	sl := s.entry(p, tag, ref)
+	if !sl.found() {
+		panic("BUG: a record is in no index")
+	}
+	return sl
+}
+
+// entry finds the entry that names ref.
+func (s *shard) entry(p *partition, tag uint32, ref handle) slot {
 	for b := s.home(p, tag); b != nil; b = s.cells.bucket(b.next, 0) {
 		for i := range b.refs {
 			if b.refs[i] == ref {
@@ -88,7 +97,7 @@ func (s *shard) slotOf(p *partition, tag uint32, ref handle) slot {
 			}
 		}
 	}
-	panic("BUG: a record is in no index")
+	return slot{}
 }
 
 // insert adds an entry. The caller made sure of a spare bucket.

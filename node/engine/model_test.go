@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -17,6 +18,13 @@ type model struct {
 	shadow map[modelKey]modelValue
 	now    int64
 	exact  bool // nothing may be missing
+	drops  []modelDrop
+}
+
+// modelDrop is a Drop under way.
+type modelDrop struct {
+	s *shard
+	d *doomed
 }
 
 type modelKey struct {
@@ -173,6 +181,34 @@ func (m *model) drop(p uint16) {
 	}
 }
 
+// beginDrop leaves what is dropped to be freed between other operations.
+func (m *model) beginDrop(p uint16) {
+	before, s := m.e.Count(p), m.e.shardOf(p)
+	d, keys := s.doom(p)
+	if keys != before || m.e.Count(p) != 0 {
+		m.tb.Fatalf("dropped %d keys of %d, %d are left", keys, before, m.e.Count(p))
+	}
+	if d != nil {
+		m.drops = append(m.drops, modelDrop{s, d})
+	}
+	for k := range m.shadow {
+		if k.p == p {
+			delete(m.shadow, k)
+		}
+	}
+}
+
+// goOnDropping frees a few records of one of the drops under way.
+func (m *model) goOnDropping(which, records int) {
+	if len(m.drops) == 0 {
+		return
+	}
+	which %= len(m.drops)
+	if m.drops[which].s.drainSlice(m.drops[which].d, records) {
+		m.drops = slices.Delete(m.drops, which, which+1)
+	}
+}
+
 func (m *model) reset(seed uint64) {
 	m.e.Reset(seed)
 	clear(m.shadow)
@@ -203,8 +239,13 @@ func (m *model) step(op byte, a, b uint32) {
 		m.walk(k.p, int(b%100)+1)
 	case b%8 == 0:
 		m.drop(k.p)
+	case b%8 == 4:
+		m.beginDrop(k.p)
 	case b%1024 == 1:
 		m.reset(uint64(b))
+	}
+	if b%16 == 0 {
+		m.goOnDropping(int(b>>16), int(b>>8%8))
 	}
 	if used, max := m.e.Used(), m.e.pool.max.Load(); used > max {
 		m.tb.Fatalf("%d bytes are used of %d", used, max)
@@ -215,6 +256,10 @@ func (m *model) step(op byte, a, b uint32) {
 func (m *model) finish() {
 	for p := range uint16(24) {
 		m.walk(p, 50)
+	}
+	m.e.checkSums(m.tb)
+	for len(m.drops) > 0 {
+		m.goOnDropping(0, 100)
 	}
 	m.e.checkSums(m.tb)
 }

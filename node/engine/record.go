@@ -152,7 +152,6 @@ func (s *shard) touch(ref handle) {
 
 // account adds the record to the shard's sums (sign 1) or takes it out (-1).
 func (s *shard) account(h header, expireAt int64, sign int64) {
-	s.sums.Keys += sign
 	s.sums.Values += sign * int64(h.bodyOffset()+h.bodyLen())
 	if expireAt != 0 {
 		s.sums.Volatile += sign

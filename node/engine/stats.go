@@ -1,9 +1,9 @@
 package engine
 
-// Sums are what a shard counts, or all of them together. Counters never fall; the others are of now.
+// Sums are what a shard counts, or all of them together. Counters never fall; the others are of now, and have what Drop
+// has yet to free.
 type Sums struct {
-	Keys     int64 // expired ones included that nothing has met yet
-	Volatile int64 // keys that expire
+	Volatile int64 // records that expire
 	Values   int64 // bytes of records: headers, expiries, keys and values
 	Index    int64 // bytes of cells that indexes have
 
@@ -15,6 +15,7 @@ type Sums struct {
 // Stats is the state of an Engine.
 type Stats struct {
 	Sums
+	Keys    int64 // in all partitions, expired ones included that nothing has met yet
 	Used    int64 // bytes counted towards the limit; never above Max
 	Max     int64
 	Fixed   int64 // part of Used: what an empty engine has
@@ -29,6 +30,7 @@ func (e *Engine) Stats() Stats {
 		s := &e.shards[i]
 		s.mu.Lock()
 		st.add(s.sums)
+		st.Keys += s.keys()
 		s.mu.Unlock()
 	}
 	st.Used = e.pool.used.Load()
@@ -36,11 +38,18 @@ func (e *Engine) Stats() Stats {
 	return st
 }
 
+// keys is how many keys the partitions have.
+func (s *shard) keys() (n int64) {
+	for i := range s.partitions {
+		n += int64(s.partitions[i].count)
+	}
+	return n
+}
+
 // Used is how many bytes are counted towards the limit. Unlike Stats it takes no lock.
 func (e *Engine) Used() int64 { return e.pool.used.Load() }
 
 func (s *Sums) add(o Sums) {
-	s.Keys += o.Keys
 	s.Volatile += o.Volatile
 	s.Values += o.Values
 	s.Index += o.Index

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+)
+
+// TestDropIsAtomic holds Drop to its promise in the middle of its work: nothing of before is seen, everything written
+// since stays, also through a second drop's beginning and through eviction, which meets doomed records, too.
+func TestDropIsAtomic(t *testing.T) {
+	const p, keys, slice = 9, 3000, 10
+	e := open(t, Config{MaxBytes: 2 << 20, Shards: 2})
+	s := e.shardOf(p)
+	write := func(value string) {
+		for i := range keys {
+			mustSet(t, e, p, fmt.Sprint(i), []byte(value))
+		}
+	}
+	write("first")
+	first, n := s.doom(p)
+	if n != keys || e.Count(p) != 0 || e.Stats().Keys != 0 {
+		t.Fatalf("dropped %d keys of %d; %d are left, %d in all", n, keys, e.Count(p), e.Stats().Keys)
+	}
+	if _, done := e.Walk(p, 0, 1, 0, func(Item) bool { t.Error("a walk met a key"); return true }); !done || get(e, p, "1") != nil {
+		t.Error("the partition is not empty")
+	}
+	write("second")
+	second, _ := s.doom(p)
+	write("third")
+	e.checkSums(t)
+	for i := range keys {
+		s.drainSlice(first, slice)
+		s.drainSlice(second, slice)
+		if got := string(get(e, p, fmt.Sprint(i))); got != "third" {
+			t.Fatalf("key %d is %q", i, got)
+		}
+	}
+	if len(s.doomed) != 0 || e.Count(p) != keys {
+		t.Errorf("%d indexes are still doomed, %d keys are left", len(s.doomed), e.Count(p))
+	}
+	e.checkSums(t)
+}
+
+// TestDoomedRecordsAreFound has everything that comes to records by their cells come to doomed ones.
+func TestDoomedRecordsAreFound(t *testing.T) {
+	const p, keys = 9, 6000
+	run := func(name string, work func(s *shard), freed bool) {
+		t.Run(name, func(t *testing.T) {
+			e := open(t, Config{MaxBytes: 2 << 20, Shards: 1})
+			s := e.shardOf(p)
+			for i := range keys {
+				with(e, p, 0, func(x Txn) {
+					if err := x.Set([]byte(fmt.Sprint(i)), make([]byte, i%200), TypeString, int64(i%2)*1000); err != nil {
+						t.Fatal(err)
+					}
+				})
+			}
+			d, _ := s.doom(p)
+			s.drainSlice(d, keys/2)
+			left, changes := d.count, s.changes
+			work(s)
+			if d.count < left != freed || s.changes == changes {
+				t.Errorf("%d records are left of %d; %d were met", d.count, left, s.changes-changes)
+			}
+			e.checkSums(t)
+			for !s.drainSlice(d, 100) {
+			}
+			e.checkSums(t)
+			if st := e.Stats(); st.Evicted+st.Expired != 0 {
+				t.Errorf("what was dropped counts as evicted or expired: %+v", st)
+			}
+		})
+	}
+	run("sweep", func(s *shard) { s.e.Sweep(1000, 1<<20) }, true)
+	run("compact", func(s *shard) {
+		for s.compact() {
+		}
+	}, false)
+	run("evict", func(s *shard) {
+		for range 20 {
+			s.reclaim(noClass, looksOwn)
+		}
+	}, true)
+}
+
+// TestDropUnderWriters drops a partition again and again while others write to it.
+func TestDropUnderWriters(t *testing.T) {
+	const p, users, writes = 3, 2, 20_000
+	e := open(t, Config{MaxBytes: 3 << 20, Shards: 4})
+	var writers, droppers sync.WaitGroup
+	written := make(chan struct{})
+	for u := range users {
+		writers.Go(func() {
+			for i := range writes {
+				mustSet(t, e, uint16(p+i%2*4), fmt.Sprint(u, i%3000), make([]byte, i%100))
+			}
+		})
+		droppers.Go(func() {
+			for {
+				e.Drop(p)
+				select {
+				case <-written:
+					return
+				default:
+				}
+			}
+		})
+	}
+	writers.Wait()
+	close(written)
+	droppers.Wait()
+	e.checkSums(t)
+	e.Drop(p)
+	e.Drop(p + 4)
+	e.checkSums(t)
+	if st := e.Stats(); st.Keys != 0 || st.Values != 0 || st.Index > int64(len(e.shards))*bucketSize {
+		t.Errorf("%+v", st)
+	}
+}
