@@ -154,6 +154,10 @@ func (r *request) dispatchOther(c *command.Command) {
 		r.obey(action)
 		return
 	}
+	if isConfigSet(c, r.args) {
+		r.configureLater()
+		return
+	}
 	start := len(r.out)
 	out, action, ok := r.node.session.Do(cn.state, c, r.args, r.out)
 	if !ok {

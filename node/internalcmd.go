@@ -125,6 +125,9 @@ func each(r *request) {
 		r.eachLater(wanted, n.dropPartitions)
 	case command.Info:
 		r.eachLater(wanted, n.infoCounters)
+	case command.ConfigGet, command.ConfigSet:
+		args := cloneArgs(r.args)
+		r.eachLater(wanted, func(*partitionSet) []byte { return n.configure(c.ID, args) })
 	default:
 		r.fail(errNotEach)
 	}

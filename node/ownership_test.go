@@ -186,7 +186,7 @@ func TestWrongType(t *testing.T) {
 
 func TestOutOfMemory(t *testing.T) {
 	const oom = "(error) OOM command not allowed when used memory > 'maxmemory'."
-	n := startNode(t, func(c *Config) { c.Memory, c.Policy = 8<<20, engine.NoEviction })
+	n := startNode(t, func(c *Config) { c.Memory, c.Eviction = 8<<20, "noeviction" })
 	c := dial(t, n.Addr())
 	value := make([]byte, 100<<10)
 	full := false

@@ -34,7 +34,7 @@ type Config struct {
 	Listen      string // address for clients, proxies and other members
 	Memory      int64  // limit of keys and values in bytes
 	Shards      int    // of the engine; 0: 16 for each loop
-	Policy      engine.Policy
+	Eviction    string // name of the policy, see ParseEviction
 	RequirePass string // "": clients need no password
 	Secret      []byte // the cluster's; nil: derived from RequirePass, see InternalSecret
 	MaxClients  int    // 0: 10000
@@ -122,7 +122,11 @@ func Start(cfg Config) (*Node, error) {
 	if cfg.Shards == 0 {
 		cfg.Shards = 1 << bits.Len(uint(shardsPerLoop*len(cfg.Group.Loops())-1)) // a power of two, at least that many
 	}
-	store, err := engine.New(engine.Config{MaxBytes: cfg.Memory, Shards: cfg.Shards, Policy: cfg.Policy})
+	policy, err := ParseEviction(cfg.Eviction)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)
+	}
+	store, err := engine.New(engine.Config{MaxBytes: cfg.Memory, Shards: cfg.Shards, Policy: policy})
 	if err != nil {
 		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)
 	}
@@ -164,25 +168,15 @@ func (n *Node) newSession() *session.Server {
 		Bind:       host,
 		Port:       port,
 		MaxClients: n.cfg.MaxClients,
-		Policy:     policyName(n.cfg.Policy),
+		Policy:     n.cfg.Eviction,
 
 		MaxMemory:    func() int64 { return n.engine.Stats().Max },
-		SetMaxMemory: n.engine.SetMaxBytes,
+		SetMaxMemory: n.setMemory,
+		SetPolicy:    n.setEviction,
 		ResetStats:   n.resetStats,
 		Cluster:      func() session.View { return session.View{Table: n.view.Load().table, Self: n.cfg.ID} },
 		CountKeys:    n.countSlot,
 	})
-}
-
-// policyName is Dunlin's name of an eviction policy.
-func policyName(p engine.Policy) string {
-	switch p {
-	case engine.VolatileTTL:
-		return "volatile-ttl"
-	case engine.NoEviction:
-		return "noeviction"
-	}
-	return "allkeys"
 }
 
 // Addr returns the bound ip:port.

@@ -26,6 +26,7 @@ func TestSettings(t *testing.T) {
 		"admin: 127.0.0.1:2",
 		"cluster: file-cluster",
 		"memory: 64mb",
+		"eviction: noeviction",
 		"join:",
 		"  - " + n.gossip,
 		"nodes: 5",
@@ -44,6 +45,7 @@ func TestSettings(t *testing.T) {
 		t.Errorf("settings are %s, want %s", got, want)
 	}
 	dialWire(t, n.addr).want("CONFIG GET maxmemory", "1) \"maxmemory\"\n2) \"67108864\"")
+	dialWire(t, n.addr).want("CONFIG GET maxmemory-policy", "1) \"maxmemory-policy\"\n2) \"noeviction\"")
 }
 
 // TestRefusedSettings: what cannot be meant ends at once, with a sentence that
@@ -57,6 +59,7 @@ func TestRefusedSettings(t *testing.T) {
 	}{
 		{"node --memory lots", "", "--memory"},
 		{"node --listen 6380", "", `"6380" is not host:port`},
+		{"node --eviction lru", "", `--eviction: unknown eviction policy "lru": want allkeys, volatile-ttl or noeviction`},
 		{"node --copies 3", "", "--copies 3: want 1 or 2"},
 		{"local --nodes 0", "", "--nodes 0: want 1 to"},
 		{"proxy --memory 1gb", "", "unknown flag: --memory"},

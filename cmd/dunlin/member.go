@@ -63,6 +63,7 @@ func (p *process) startNode(ctx context.Context, m memberOptions) (started, erro
 		Boot:        self.Boot,
 		Listen:      m.listen,
 		Memory:      int64(p.o.memory),
+		Eviction:    p.o.eviction,
 		RequirePass: p.o.requirePass,
 		Secret:      p.proof,
 		MaxClients:  p.o.maxClients,

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
+
+	"github.com/dunlin-cache/dunlin/node"
 )
 
 // Default ports, the same in every document and manifest.
@@ -27,10 +29,11 @@ type options struct {
 	advertise string   // host under which others reach this member; "": that of the bound address
 	join      []string // gossip host:ports of any members
 
-	nodes  int  // local: how many nodes
-	memory size // limit of one node
-	copies int  // 1 or 2
-	loops  int  // event loops; 0: as many as the processors allow
+	nodes    int    // local: how many nodes
+	memory   size   // limit of one node
+	eviction string // policy of the nodes
+	copies   int    // 1 or 2
+	loops    int    // event loops; 0: as many as the processors allow
 
 	requirePass string
 	maxClients  int
@@ -82,6 +85,9 @@ func (o *options) addLocal(f *pflag.FlagSet) {
 func (o *options) addStorage(f *pflag.FlagSet, memory size) {
 	o.memory = memory
 	f.Var(&o.memory, "memory", "memory limit of a node, as in 512mb or 2gb")
+	f.StringVar(&o.eviction, "eviction", "allkeys", "what goes when a node's memory is full: allkeys (any key, those not used for long\n"+
+		"first), volatile-ttl (only keys that expire, the soonest first), noeviction (writes\n"+
+		"are refused); Redis's names stand for these: allkeys-lru, volatile-lfu, ...")
 	f.IntVar(&o.copies, "copies", 2, "copies of every partition: 2 plans a follower for each, which holds no data yet")
 }
 
@@ -97,6 +103,9 @@ func (o *options) check(f *pflag.FlagSet) error {
 		if _, _, err := net.SplitHostPort(a.value); err != nil {
 			return fmt.Errorf("--%s %q is not host:port: %w", a.flag, a.value, err)
 		}
+	}
+	if _, err := node.ParseEviction(o.eviction); err != nil {
+		return fmt.Errorf("--eviction: %w", err)
 	}
 	switch {
 	case has("nodes") && (o.nodes < 1 || o.nodes > maxLocalNodes):

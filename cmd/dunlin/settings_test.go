@@ -41,6 +41,7 @@ func TestSettingsPrecedence(t *testing.T) {
 	file := writeFile(t, "id: from-file\nmemory: 3gb\nmaxclients: 7\njoin: [a:1, b:2]\ninsecure: true\nnodes: 5\n")
 	t.Setenv("DUNLIN_ID", "from-env")
 	t.Setenv("DUNLIN_MEMORY", "2gb")
+	t.Setenv("DUNLIN_EVICTION", "volatile-lru")
 	t.Setenv("DUNLIN_SECRET_FILE", "/some/file")
 
 	got, err := settingsOf(t, "--config", file, "--id", "from-flag")
@@ -55,6 +56,9 @@ func TestSettingsPrecedence(t *testing.T) {
 	}
 	if got.secretFile != "/some/file" {
 		t.Errorf("secret-file = %q, want that of the variable", got.secretFile)
+	}
+	if got.eviction != "volatile-lru" {
+		t.Errorf("eviction = %q, want that of the variable", got.eviction)
 	}
 	if got.maxClients != 7 || !got.insecure {
 		t.Errorf("maxclients, insecure = %d, %v, want those of the file", got.maxClients, got.insecure)
@@ -100,6 +104,7 @@ func TestSettingsRefused(t *testing.T) {
 	f("--memory", "--memory", "0")
 	f("--listen", "--listen", "6380")
 	f("--copies", "--copies", "3")
+	f("want allkeys, volatile-ttl or noeviction", "--eviction", "lru")
 	f("--maxclients", "--maxclients", "0")
 	f("--loops", "--loops", "-1")
 	f("--log-level", "--log-level", "loud")
@@ -122,8 +127,8 @@ func TestEveryCommandHasItsFlags(t *testing.T) {
 			}
 		}
 	}
-	f("node", all+"id listen gossip join advertise memory copies")
+	f("node", all+"id listen gossip join advertise memory eviction copies")
 	f("proxy", all+"id listen gossip join advertise")
-	f("local", all+"nodes listen memory")
+	f("local", all+"nodes listen memory eviction copies")
 	f("status", "admin json")
 }

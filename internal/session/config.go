@@ -164,7 +164,8 @@ func (s *Server) apply(p *parameter, value string) error {
 		}
 		return s.o.SetMaxMemory(n) // not stored: MaxMemory tells the present value
 	case "maxmemory-policy":
-		if err := s.o.SetPolicy(dunlinPolicy(value)); err != nil {
+		name, _ := PolicyName(value)
+		if err := s.o.SetPolicy(name); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ const (
 	integer             // from min to max
 	memory              // bytes, with Redis's units
 	choice              // one of choices
+	policy              // one of choices, or Dunlin's name for some of them
 )
 
 // parameter is one name of CONFIG GET and SET.
@@ -40,7 +41,7 @@ var parameters = []parameter{
 	{name: "latency-monitor-threshold", kind: integer, initial: "0"},
 	{name: "maxclients", kind: integer, initial: strconv.Itoa(defaultMaxClients), min: 1, max: math.MaxUint32},
 	{name: "maxmemory", kind: memory, initial: "0"},
-	{name: "maxmemory-policy", kind: choice, initial: "allkeys-lru", choices: policyChoices()},
+	{name: "maxmemory-policy", kind: policy, initial: defaultPolicy, choices: policyChoices()},
 	{name: "notify-keyspace-events", kind: choice, choices: []string{""}},
 	{name: "port", kind: static},
 	{name: "proto-max-bulk-len", kind: static, initial: strconv.Itoa(resp.DefaultLimits.MaxBulk)},
@@ -51,41 +52,6 @@ var parameters = []parameter{
 	{name: "slowlog-log-slower-than", kind: integer, initial: "-1", min: -1, max: -1},
 	{name: "slowlog-max-len", kind: integer, initial: "0"},
 	{name: "timeout", kind: integer, initial: "0", max: math.MaxInt32},
-}
-
-// policies pairs Redis's names of eviction policies with Dunlin's. Clients
-// know Redis's only, so those are shown; the first of a kind stands for it.
-var policies = []struct{ redis, dunlin string }{
-	{"volatile-ttl", "volatile-ttl"},
-	{"allkeys-lru", "allkeys"},
-	{"allkeys-lfu", "allkeys"},
-	{"noeviction", "noeviction"},
-}
-
-func policyChoices() []string {
-	var names []string
-	for _, p := range policies {
-		names = append(names, p.redis)
-	}
-	return names
-}
-
-func dunlinPolicy(redis string) string {
-	for _, p := range policies {
-		if p.redis == redis {
-			return p.dunlin
-		}
-	}
-	panic("BUG: policy " + redis + " passed the check")
-}
-
-func redisPolicy(dunlin string) string {
-	for _, p := range policies {
-		if p.dunlin == dunlin {
-			return p.redis
-		}
-	}
-	return "allkeys-lru"
 }
 
 func parameterIndex(name string) int {
@@ -126,15 +92,24 @@ func (p *parameter) check(value string) (stored, problem string) {
 			return "", "argument must be a memory value"
 		}
 		return strconv.FormatInt(n, 10), ""
+	case policy:
+		if _, known := PolicyName(value); known {
+			return redisPolicy(value), ""
+		}
+		return "", p.wantsChoice()
 	case choice:
 		for _, c := range p.choices {
 			if strings.EqualFold(c, value) {
 				return c, ""
 			}
 		}
-		return "", "argument(s) must be one of the following: " + strings.Join(p.choices, ", ")
+		return "", p.wantsChoice()
 	}
 	return "", errStaticConfig
+}
+
+func (p *parameter) wantsChoice() string {
+	return "argument(s) must be one of the following: " + strings.Join(p.choices, ", ")
 }
 
 // parseMemory reads bytes with the units of Redis: k, m, g are decimal, kb,

@@ -25,7 +25,7 @@ type ServerOptions struct {
 	Bind       string
 	Port       int
 	MaxClients int    // 0: 10000
-	Policy     string // Dunlin's name of the eviction policy; "": allkeys
+	Policy     string // Redis's or Dunlin's name of the eviction policy; "": allkeys
 	Now        func() time.Time
 
 	MaxMemory    func() int64            // the present limit in bytes; nil: 0

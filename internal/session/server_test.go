@@ -252,7 +252,10 @@ func TestPolicyNames(t *testing.T) {
 	}
 	f("allkeys-lru", "allkeys")
 	f("ALLKEYS-LFU", "allkeys")
+	f("allkeys-random", "allkeys")
+	f("allkeys", "allkeys")
 	f("volatile-ttl", "volatile-ttl")
+	f("volatile-lru", "volatile-ttl")
 	f("noeviction", "noeviction")
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -151,6 +152,25 @@ func TestChargeBesideResets(t *testing.T) {
 	wg.Wait()
 	if st := e.Stats(); st.Outside != 0 {
 		t.Errorf("all is refunded: %+v", st)
+	}
+	e.checkSums(t)
+}
+
+// TestOutsideFromTheStart: the smallest limit that New names holds beside memory of the caller's own.
+func TestOutsideFromTheStart(t *testing.T) {
+	const outside = 10 << 20
+	_, err := New(Config{MaxBytes: 1 << 20, Shards: 16, Outside: outside})
+	if want := "the smallest is 13mb"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("an engine in 1 MiB: %v, want %q", err, want)
+	}
+	e := open(t, Config{MaxBytes: 13 << 20, Shards: 16, Outside: outside})
+	for p := range uint16(Partitions) {
+		mustSet(t, e, p, "key", []byte("value"))
+	}
+	e.Reset(1)
+	fillUp(e)
+	if st := e.Stats(); st.Outside != outside || st.Used > 13<<20 {
+		t.Errorf("%+v", st)
 	}
 	e.checkSums(t)
 }

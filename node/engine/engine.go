@@ -25,6 +25,7 @@ type Config struct {
 	Shards   int    // locks; a power of two up to Partitions. 16 for each thread that uses the engine make waiting rare
 	Seed     uint64 // of the keys' hash; the same on all nodes of a cluster, so that a walk's cursor holds on any
 	Policy   Policy
+	Outside  int64 // part of MaxBytes that is the caller's from the start, as if by Charge, and never refunded
 }
 
 // Engine holds the keys and values of a node. Its methods may be called from any goroutine.
@@ -92,6 +93,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e := &Engine{shards: make([]shard, n), shardShift: uint8(bits.TrailingZeros(uint(n)))}
 	e.SetPolicy(cfg.Policy)
+	e.pool.outside.Store(cfg.Outside)
 	e.fixed = engineSize + int64(n)*shardSize + Partitions*partitionSize
 	pageSize := minPageSize
 	for pageSize < maxPageSize && int64(pageSize)*2*pagesPerShard*int64(n) <= cfg.MaxBytes {
@@ -107,7 +109,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e.maxInline = pageSize / bodiesPerPage
 	e.pool.max.Store(cfg.MaxBytes)
-	e.pool.used.Store(e.fixed)
+	e.pool.used.Store(e.fixed + cfg.Outside)
 	e.pool.keepWarm = min(maxWarmPages, int(cfg.MaxBytes/int64(pageSize)/64))
 	e.pool.fresh = 1 // page 0 stays empty: its first handle means none
 	partitions := make([]partition, Partitions)
@@ -122,9 +124,10 @@ func New(cfg Config) (*Engine, error) {
 
 // checkLimit refuses a limit in which not every shard could have its few pages.
 func (e *Engine) checkLimit(n int64) error {
-	smallest := e.fixed + int64(len(e.shards))*minPagesPerShard*e.pool.pageCost()
+	smallest := e.fixed + e.pool.outside.Load() + int64(len(e.shards))*minPagesPerShard*e.pool.pageCost()
 	if n < smallest {
-		return fmt.Errorf("cannot run %d shards in %d bytes: the smallest limit is %d", len(e.shards), n, smallest)
+		const mb = 1 << 20
+		return fmt.Errorf("a limit of %d bytes is too small for %d shards: the smallest is %dmb", n, len(e.shards), (smallest+mb-1)/mb)
 	}
 	return nil
 }

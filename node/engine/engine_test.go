@@ -113,10 +113,10 @@ func TestNewNamesTheSmallestLimit(t *testing.T) {
 	if err == nil {
 		t.Fatal("a limit of one byte works")
 	}
-	if _, scanErr := fmt.Sscanf(err.Error(), "cannot run %d shards in %d bytes: the smallest limit is %d", &shards, &limit, &smallest); scanErr != nil {
+	if _, scanErr := fmt.Sscanf(err.Error(), "a limit of %d bytes is too small for %d shards: the smallest is %dmb", &limit, &shards, &smallest); scanErr != nil {
 		t.Fatalf("%v in %q", scanErr, err)
 	}
-	e := open(t, Config{MaxBytes: smallest, Shards: 32})
+	e := open(t, Config{MaxBytes: smallest << 20, Shards: 32})
 	for i := range 20000 {
 		mustSet(t, e, uint16(i%Partitions), fmt.Sprint(i), bytes.Repeat([]byte("v"), i%3000))
 	}

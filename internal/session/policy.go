@@ -1,0 +1,47 @@
+package session
+
+import "strings"
+
+// policies pairs Redis's names of eviction policies, in its order, with Dunlin's. There is one order in which keys of
+// either kind go; what Redis's names say about it beyond their kind is a wish that Dunlin's does at least as well.
+var policies = []struct{ redis, dunlin string }{
+	{"volatile-lru", "volatile-ttl"},
+	{"volatile-lfu", "volatile-ttl"},
+	{"volatile-random", "volatile-ttl"},
+	{"volatile-ttl", "volatile-ttl"},
+	{"allkeys-lru", "allkeys"},
+	{"allkeys-lfu", "allkeys"},
+	{"allkeys-random", "allkeys"},
+	{"noeviction", "noeviction"},
+}
+
+const defaultPolicy = "allkeys-lru"
+
+func policyChoices() []string {
+	var names []string
+	for _, p := range policies {
+		names = append(names, p.redis)
+	}
+	return names
+}
+
+// PolicyName returns Dunlin's name (allkeys, volatile-ttl, noeviction) of a policy that may be called by Redis's name
+// or Dunlin's, in any case.
+func PolicyName(name string) (dunlin string, known bool) {
+	for _, p := range policies {
+		if strings.EqualFold(name, p.redis) || strings.EqualFold(name, p.dunlin) {
+			return p.dunlin, true
+		}
+	}
+	return "", false
+}
+
+// redisPolicy is the name that clients, who know Redis's only, are shown for either kind of name.
+func redisPolicy(name string) string {
+	for _, p := range policies {
+		if strings.EqualFold(name, p.redis) {
+			return p.redis
+		}
+	}
+	return defaultPolicy
+}

@@ -1,0 +1,79 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
+
+// policies are the engine's by their names.
+var policies = map[string]engine.Policy{
+	"allkeys":      engine.AllKeys,
+	"volatile-ttl": engine.VolatileTTL,
+	"noeviction":   engine.NoEviction,
+}
+
+// ParseEviction reads the name of an eviction policy; "" is allkeys.
+func ParseEviction(name string) (engine.Policy, error) {
+	if name == "" {
+		return engine.AllKeys, nil
+	}
+	if own, known := session.PolicyName(name); known {
+		return policies[own], nil
+	}
+	return 0, fmt.Errorf("unknown eviction policy %q: want allkeys, volatile-ttl or noeviction "+
+		"(Redis's allkeys-lru, -lfu, -random mean the first, volatile-lru, -lfu, -random the second)", name)
+}
+
+// setEviction is CONFIG SET maxmemory-policy.
+func (n *Node) setEviction(name string) error {
+	p, err := ParseEviction(name)
+	if err == nil {
+		n.engine.SetPolicy(p)
+	}
+	return err
+}
+
+// setMemory is CONFIG SET maxmemory. As in Redis, a limit that nothing more may be
+// evicted for is one: writes are refused until there is less.
+func (n *Node) setMemory(bytes int64) error {
+	err := n.engine.SetMaxBytes(bytes)
+	if errors.Is(err, engine.ErrMemory) {
+		n.log.Warn("memory limit is below what is used, and nothing more may be evicted", "limit", bytes, "used", n.engine.Used())
+		return nil
+	}
+	return err
+}
+
+// isConfigSet tells whether the request is one that configureLater must answer.
+func isConfigSet(c *command.Command, args [][]byte) bool {
+	return c.ID == command.Config && len(args) > 1 && is(args[1], "SET")
+}
+
+// configureLater answers CONFIG SET from a goroutine: a lower limit holds at
+// once, but until as much is evicted, other connections must be served.
+func (r *request) configureLater() {
+	args := cloneArgs(r.args)
+	r.conn.state.LastCmd = command.ConfigSet
+	r.worker.count.commands[command.ConfigSet]++
+	r.answerLater(func() []byte { return r.node.configure(command.ConfigSet, args) })
+}
+
+// configure executes CONFIG GET or SET, and answers in RESP2. It may be called
+// from any goroutine, so without the connection's state, which is its loop's.
+func (n *Node) configure(id command.ID, args [][]byte) []byte {
+	reply, _, _ := n.session.Do(&session.State{}, command.ByID(id), args, nil)
+	return reply
+}
+
+func cloneArgs(args [][]byte) [][]byte {
+	all := make([][]byte, len(args))
+	for i, a := range args {
+		all[i] = bytes.Clone(a)
+	}
+	return all
+}

@@ -1,0 +1,127 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
+
+const oomReply = "(error) OOM command not allowed when used memory > 'maxmemory'."
+
+// fillWith sets keys fill:0, fill:1... of the length until one is refused, or so
+// many are there, and returns how many were stored.
+func (c *client) fillWith(length, atMost int, options ...string) (stored int) {
+	c.t.Helper()
+	value := make([]byte, length)
+	for stored < atMost {
+		args := [][]byte{[]byte("SET"), fmt.Append(nil, "fill:", stored), value}
+		for _, o := range options {
+			args = append(args, []byte(o))
+		}
+		c.sendArgs(args...)
+		switch got := c.next(); got {
+		case "OK":
+			stored++
+		case oomReply:
+			return stored
+		default:
+			c.t.Fatalf("SET fill:%d answers %s", stored, got)
+		}
+	}
+	return stored
+}
+
+func TestParseEviction(t *testing.T) {
+	f := func(name string, want engine.Policy, wantErr bool) {
+		t.Helper()
+		got, err := ParseEviction(name)
+		if got != want || (err != nil) != wantErr {
+			t.Errorf("ParseEviction(%q) = %v, %v", name, got, err)
+		}
+	}
+	f("", engine.AllKeys, false)
+	f("allkeys", engine.AllKeys, false)
+	f("allkeys-lru", engine.AllKeys, false)
+	f("allkeys-lfu", engine.AllKeys, false)
+	f("allkeys-random", engine.AllKeys, false)
+	f("volatile-ttl", engine.VolatileTTL, false)
+	f("volatile-lru", engine.VolatileTTL, false)
+	f("Volatile-LFU", engine.VolatileTTL, false)
+	f("volatile-random", engine.VolatileTTL, false)
+	f("noeviction", engine.NoEviction, false)
+	f("lru", 0, true)
+	if _, err := ParseEviction("lru"); !strings.Contains(err.Error(), "want allkeys, volatile-ttl or noeviction") {
+		t.Errorf("%v does not name the choices", err)
+	}
+}
+
+// TestNoEviction: a full node refuses what takes memory and goes on with the rest.
+func TestNoEviction(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory, c.Eviction = 8<<20, "noeviction" })
+	c := dial(t, n.Addr())
+	c.want("CONFIG GET maxmemory-policy", "1) \"maxmemory-policy\"\n2) \"noeviction\"")
+	stored := c.fillWith(1000, 9000)
+	if stored < 5000 || stored == 9000 {
+		t.Fatalf("%d values of 1000 bytes fit into 8 MiB", stored)
+	}
+	if evicted := n.engine.Stats().Evicted; evicted > 0 {
+		t.Errorf("%d keys were evicted", evicted)
+	}
+	c.want(fmt.Sprintf(`APPEND fill:%d "%s"`, stored, strings.Repeat("x", 1000)), oomReply)
+	c.want("STRLEN fill:0", "(integer) 1000")
+	c.want("EXISTS fill:0 fill:1", "(integer) 2")
+	c.want("EXPIRE fill:0 1000", "(integer) 1")
+	c.want("TTL fill:0", "(integer) 1000")
+	c.want("PERSIST fill:0", "(integer) 1")
+	for i := range stored / 2 {
+		c.want(fmt.Sprintf("DEL fill:%d", i), "(integer) 1")
+	}
+	if again := c.fillWith(1000, stored/4); again != stored/4 {
+		t.Errorf("after %d were deleted, only %d fit again", stored/2, again)
+	}
+}
+
+// TestConfigSetMemory changes limit and policy under a filled node.
+func TestConfigSetMemory(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory = 32 << 20 })
+	c := dial(t, n.Addr())
+	c.want("CONFIG GET maxmemory-policy", "1) \"maxmemory-policy\"\n2) \"allkeys-lru\"")
+	c.fillWith(1000, 20_000)
+	c.want("CONFIG SET maxmemory 8mb", "OK")
+	c.want("CONFIG GET maxmemory", "1) \"maxmemory\"\n2) \"8388608\"")
+	if used := n.engine.Used(); used > 8<<20 {
+		t.Errorf("%d bytes are used", used)
+	}
+	c.want("CONFIG SET maxmemory-policy noeviction", "OK")
+	if info := c.do("INFO memory"); !strings.Contains(info, "maxmemory_policy:noeviction") || !strings.Contains(info, "maxmemory:8388608") {
+		t.Errorf("INFO memory says\n%s", info)
+	}
+	if stored := c.fillWith(10_000, 1000); stored == 1000 {
+		t.Error("a full node stores more although nothing may be evicted")
+	}
+	c.want("CONFIG SET maxmemory 4mb", "OK") // below what is used, as in Redis
+	c.want("CONFIG GET maxmemory", "1) \"maxmemory\"\n2) \"4194304\"")
+	if stored := c.fillWith(10_000, 1000); stored == 1000 {
+		t.Error("a node over its limit stores more")
+	}
+	c.want("CONFIG SET maxmemory 64mb maxmemory-policy volatile-lru", "OK")
+	c.want("CONFIG GET maxmemory*", "1) \"maxmemory\"\n2) \"67108864\"\n3) \"maxmemory-policy\"\n4) \"volatile-lru\"")
+	if stored := c.fillWith(10_000, 1000); stored != 1000 {
+		t.Errorf("only %d values fit after the limit was raised", stored)
+	}
+	c.want("CONFIG SET maxmemory 1mb",
+		"(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory') - a limit of 1048576 bytes is too small for 16 shards: the smallest is 3mb")
+}
+
+// TestConfigSetInOrder: what follows CONFIG SET in a pipeline is executed after it.
+func TestConfigSetInOrder(t *testing.T) {
+	c := dial(t, startNode(t).Addr())
+	c.sendRaw([]byte("CONFIG SET timeout 77\r\nCONFIG GET timeout\r\nPING\r\n"))
+	for _, want := range []string{"OK", "1) \"timeout\"\n2) \"77\"", "PONG"} {
+		if got := c.next(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
