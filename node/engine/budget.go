@@ -50,8 +50,8 @@ func (s *shard) tryReclaim() bool {
 		return false
 	}
 	defer s.mu.Unlock()
-	gone := s.sums.Evicted + s.sums.Expired
-	return s.e.pool.chillWarm() || s.reclaim(noClass, looksElsewhere) || s.sums.Evicted+s.sums.Expired > gone
+	before := s.changes
+	return s.e.pool.chillWarm() || s.reclaim(noClass, looksElsewhere) || s.changes != before
 }
 
 func (p *pool) chargeOutside(n int64) bool {
@@ -71,11 +71,4 @@ func (p *pool) refundOutside(n int64) {
 		panic("BUG: more is refunded than was charged")
 	}
 	p.refund(n)
-}
-
-// forget leaves only own bytes charged for the engine itself.
-func (p *pool) forget(own int64) {
-	p.outsideMu.Lock()
-	defer p.outsideMu.Unlock()
-	p.used.Store(own + p.outside.Load())
 }

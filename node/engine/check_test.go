@@ -68,6 +68,9 @@ func (s *shard) eachRecord(f func(handle)) (pages int64) {
 			if live != int(p.live) {
 				panic("a page's count of live cells is wrong")
 			}
+			if p.mark() != s.mark {
+				panic("a page does not bear its shard's mark")
+			}
 			if pg = p.ahead; pg == first {
 				break
 			}

@@ -62,8 +62,7 @@ func (s *shard) next(h *hand) handle {
 		*h = hand{page: p.ahead}
 		return 0
 	}
-	ref := s.firstCell(h.page) + handle(h.cell*s.e.classes.units[p.class])
-	h.cell++
+	ref := s.e.step(h)
 	if !s.header(ref).live() || ref == s.pinned {
 		return 0
 	}

@@ -28,6 +28,8 @@
 //   - A live record is in exactly one index: that of its partition, which its header names, or a doomed one that was
 //     that partition's until it was dropped. So it can be found from its cell, to be evicted or moved. Only between
 //     newRecord and the insertion is it in none.
+//   - A page bears the mark of the shard that has it. One whose mark is of an older generation is a Reset's to free, and
+//     nobody else's to touch.
 //   - A dropped partition is empty at once. What it had is no key any more, and no eviction or expiry of it is counted;
 //     but it is memory (Values, Volatile, Index, Used) until Drop has freed it.
 //   - A cell of a record that is free has TypeNone in its first word; cells from page.bump on were never used.
@@ -40,7 +42,7 @@
 //
 // A shard's mutex protects the shard, its partitions, pages and cells; it is held for one Txn, or for a slice of
 // background work. Who holds one only ever tries others (to take memory from there), except for lockAll, which takes
-// all in ascending order and holds none before. pool.mu and largeSpace.mu are innermost. page.owner, shard.coldStamp
+// all in ascending order and holds none before. resetMu is outermost. pool.mu and largeSpace.mu are innermost. page.owner, shard.coldStamp
 // and the pool's counters are atomics that others read as hints, to be checked under the lock.
 //
 // # What is simple on purpose

@@ -42,6 +42,7 @@ type Engine struct {
 	pageUnitsShift uint8 // logarithm of a page's size in grains
 	shardShift     uint8 // logarithm of the number of shards
 	shards         []shard
+	resetMu        sync.Mutex    // outermost lock: one Reset at a time
 	dice           atomic.Uint32 // picks the shard that Charge begins at
 	sweeper        atomic.Uint32 // page where Sweep goes on
 	tidier         atomic.Uint32 // shard whose indexes Sweep tidies next
@@ -53,6 +54,7 @@ type shard struct {
 	e          *Engine
 	cells      *cells
 	number     int
+	mark       mark // on its pages; changed by Reset, with resetMu held too
 	seed       uint64
 	now        int64       // unix milliseconds as of the last Lock
 	partitions []partition // by partition number / shards
@@ -116,6 +118,7 @@ func New(cfg Config) (*Engine, error) {
 	for i := range e.shards {
 		s := &e.shards[i]
 		s.e, s.cells, s.number, s.seed = e, &e.cells, i, cfg.Seed
+		s.mark = mark(i) + 1
 		s.partitions = partitions[i*Partitions/n : (i+1)*Partitions/n]
 		s.dice = uint32(i) + 1
 	}
@@ -172,25 +175,6 @@ func (e *Engine) unmap() error {
 		err = errors.Join(err, e.large.close())
 	}
 	return err
-}
-
-// Reset drops everything and uses another seed from now on. It holds all locks meanwhile.
-func (e *Engine) Reset(seed uint64) {
-	e.lockAll()
-	defer e.unlockAll()
-	for i := range e.shards {
-		s := &e.shards[i]
-		s.seed = seed
-		clear(s.partitions)
-		s.doomed = nil
-		s.slabs = [numKinds]slab{}
-		s.spare, s.spares = 0, 0
-		s.hands = [numClasses]hand{}
-		s.sums.Volatile, s.sums.Values, s.sums.Index = 0, 0, 0
-	}
-	e.pool.clear()
-	e.large.clear()
-	e.pool.forget(e.fixed)
 }
 
 // lockAll locks the shards in ascending order. Whoever holds one shard only ever tries others.

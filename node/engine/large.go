@@ -98,14 +98,3 @@ func (l *largeSpace) resizeInPlace(off uint64, old, n int) {
 	from := largeCost(n)
 	l.release(off+uint64(from), int(largeCost(old)-from))
 }
-
-// clear frees everything. Nobody may hold a body: every shard is locked and empty.
-func (l *largeSpace) clear() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for size := range l.fresh {
-		used := uint64(l.fresh[size]) << (minSlotShift + size)
-		l.release(uint64(size)<<l.regionShift, int(used))
-		l.fresh[size], l.free[size] = 0, nil
-	}
-}

@@ -241,7 +241,7 @@ func (m *model) step(op byte, a, b uint32) {
 		m.drop(k.p)
 	case b%8 == 4:
 		m.beginDrop(k.p)
-	case b%1024 == 1:
+	case b%64 == 1:
 		m.reset(uint64(b))
 	}
 	if b%16 == 0 {

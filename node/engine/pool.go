@@ -118,21 +118,12 @@ func (p *pool) inUse() int {
 	return int(p.fresh) - 1
 }
 
-// owner is the shard that has a page picked by r from all that were ever used, -1 if none has. Shards are thereby
+// owner is the shard that has, or had before a Reset, a page picked by r from all that were ever used, -1 if none has. Shards are thereby
 // picked in proportion to the memory they hold.
 func (p *pool) owner(r uint32) int {
 	n := p.inUse()
 	if n == 0 {
 		return -1
 	}
-	return int(p.pages[1+uint64(r)*uint64(n)>>32].owner.Load()) - 1
-}
-
-// clear makes all pages fresh again. Nobody may hold one: every shard is locked and empty.
-func (p *pool) clear() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cells.release(0, int(p.fresh)*p.pageSize)
-	p.warm, p.warms, p.cold, p.fresh = 0, 0, 0, 1
-	p.indexPages.Store(0)
+	return p.pages[1+uint64(r)*uint64(n)>>32].mark().shard()
 }

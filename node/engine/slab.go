@@ -12,10 +12,13 @@ type page struct {
 	free       handle        // first free cell that was used before
 	bump       uint16        // cells from here on were never used
 	live       uint16        // cells in use
-	owner      atomic.Uint32 // shard number + 1; others read it to pick a victim
+	owner      atomic.Uint32 // a mark; others read it to pick a victim
 	class      uint8
 	kind       kind
 }
+
+func (p *page) mark() mark     { return mark(p.owner.Load()) }
+func (p *page) setMark(m mark) { p.owner.Store(uint32(m)) }
 
 type kind uint8
 
@@ -36,6 +39,13 @@ type slab struct {
 func (s *shard) pageOf(h handle) uint32 { return uint32(h) >> s.e.pageUnitsShift }
 
 func (s *shard) firstCell(pg uint32) handle { return handle(pg << s.e.pageUnitsShift) }
+
+// step moves h over what it stands at on its page, which is there, and returns that cell.
+func (e *Engine) step(h *hand) handle {
+	ref := handle(h.page<<e.pageUnitsShift) + handle(h.cell*e.classes.units[e.pool.pages[h.page].class])
+	h.cell++
+	return ref
+}
 
 // take returns a cell of the class from the shard's pages or a new page, 0 when there is none without making room.
 // Its first word is zero, so that the clock does not take it for a record; the rest is whatever was there.
@@ -87,7 +97,7 @@ func (s *shard) adopt(pg uint32, k kind, class int) {
 	p := &s.e.pool.pages[pg]
 	p.free, p.bump, p.live = 0, 0, 0
 	p.class, p.kind = uint8(class), k
-	p.owner.Store(uint32(s.number) + 1)
+	p.setMark(s.mark)
 	s.slabs[k].classes[class].cells += s.e.classes.perPage[class]
 	s.linkRoom(pg)
 	if k == records {
@@ -109,7 +119,7 @@ func (s *shard) abandon(pg uint32) {
 	} else {
 		s.e.pool.indexPages.Add(-1)
 	}
-	p.owner.Store(0)
+	p.setMark(0)
 	s.gains++
 	s.e.pool.give(pg)
 }

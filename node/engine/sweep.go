@@ -14,13 +14,14 @@ func (e *Engine) Sweep(nowMilli int64, budget int) (expired int) {
 		}
 		budget-- // a page that has nothing to look at is not for free either
 		pg := e.nextPage()
-		owner := e.pool.pages[pg].owner.Load()
-		if owner == 0 {
+		p := &e.pool.pages[pg]
+		owner := p.mark().shard()
+		if owner < 0 {
 			continue
 		}
-		s := &e.shards[owner-1]
+		s := &e.shards[owner]
 		s.mu.Lock()
-		if s.sums.Volatile > 0 && e.pool.pages[pg].owner.Load() == owner && e.pool.pages[pg].kind == records {
+		if s.sums.Volatile > 0 && p.mark() == s.mark && p.kind == records {
 			s.now = nowMilli
 			looked, n := s.sweepPage(pg)
 			budget -= looked

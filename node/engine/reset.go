@@ -1,0 +1,73 @@
+package engine
+
+// A Reset takes everything from the shards at once, one shard after the other, by letting each begin a new generation:
+// its indexes, lists and sums are cleared, and the pages it had bear an older mark than its own. Nobody finds or
+// touches them any more but the Reset, which needs no lock to free them.
+
+// mark says on a page whose it is: a shard's number + 1, below that shard's generation. 0: nobody's.
+type mark uint32
+
+const (
+	markShardBits = 13
+	generation    = 1 << markShardBits
+)
+
+// shard is the number of the shard that the mark is or was of; -1 for nobody's.
+func (m mark) shard() int { return int(m&(generation-1)) - 1 }
+
+// Reset drops everything and uses another seed from now on. Others wait for moments only, and see the shards emptied
+// one after the other: what they write meanwhile is gone or stays. When Reset returns, all memory of before is free.
+func (e *Engine) Reset(seed uint64) {
+	e.resetMu.Lock()
+	defer e.resetMu.Unlock()
+	for i := range e.shards {
+		e.shards[i].renounce(seed)
+	}
+	e.freeRenounced()
+}
+
+// renounce leaves the shard with nothing, in a new generation.
+func (s *shard) renounce(seed uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mark += generation
+	s.seed = seed
+	clear(s.partitions)
+	s.doomed = nil
+	s.slabs = [numKinds]slab{}
+	s.spare, s.spares = 0, 0
+	s.hands = [numClasses]hand{}
+	s.sums.Volatile, s.sums.Values, s.sums.Index = 0, 0, 0
+}
+
+// freeRenounced frees all pages of older generations, and those that were kept warm. The caller holds resetMu, so marks
+// stay what they are.
+func (e *Engine) freeRenounced() {
+	for i := range e.pool.inUse() {
+		pg := uint32(i) + 1
+		if m := e.pool.pages[pg].mark(); m != 0 && m != e.shards[m.shard()].mark {
+			e.freePage(pg)
+		}
+	}
+	for range maxWarmPages {
+		e.pool.chillWarm()
+	}
+}
+
+// freePage gives a page back that no shard knows, and the large bodies of its records.
+func (e *Engine) freePage(pg uint32) {
+	p := &e.pool.pages[pg]
+	if p.kind == index {
+		e.pool.indexPages.Add(-1)
+	} else {
+		for h := (hand{page: pg}); h.cell < uint32(p.bump); {
+			ref := e.step(&h)
+			if head := header(*e.cells.word(ref)); head.live() && head.bodyLen() > e.maxInline {
+				e.large.drop(*e.cells.third(ref), head.bodyLen())
+				e.pool.refund(largeCost(head.bodyLen()))
+			}
+		}
+	}
+	p.setMark(0)
+	e.pool.chill(pg)
+}
