@@ -72,6 +72,7 @@ var owners = []struct {
 	{"github.com/prometheus/", []string{"metrics"}, "no Prometheus type on the path of a command"},
 	{"github.com/spf13/", []string{"cmd/dunlin"}, "packages take a Config; only the binary knows flags"},
 	{"golang.org/x/sys/", []string{"internal/netloop", "node/engine"}, "raw system calls: sockets and memory, nowhere else"},
+	{"github.com/VictoriaMetrics/fastcache", []string{"bench/engine"}, "it is what the engine is compared with, and no part of Dunlin"},
 	{"net/http", []string{"metrics", "cmd/dunlin"}, "HTTP is for the admin side only"},
 	{"encoding/json", []string{"metrics", "cmd/dunlin", "bench/race"}, "JSON is for the admin side and for reports only"},
 }

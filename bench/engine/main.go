@@ -37,6 +37,7 @@ type table struct {
 
 // tables are all, in the order in which they are printed.
 var tables = []table{
+	{"speed", "operations beside a map behind locks and fastcache", printSpeed},
 	{"density", "what a key costs beyond its bytes and those of its value", printDensity},
 }
 

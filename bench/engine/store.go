@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// store is what the contenders of the speed table have in common. key and value are copied, and may be changed after
+// the call. Methods panic where the contender has no room: it is given enough.
+type store interface {
+	get(key, dst []byte) []byte // appends a copy of the value to dst
+	set(key, value []byte)
+	del(key []byte)
+	expire(key []byte, at int64) // in unix milliseconds
+	incr(key []byte)             // a decimal number
+	keys() int
+}
+
+// Contenders.
+const (
+	dunlin  = "dunlin"
+	goMap   = "map"
+	fastc   = "fastcache"
+	harness = "harness" // stores nothing: what the measuring itself costs
+)
+
+var contenders = []string{dunlin, goMap, fastc, harness}
+
+// openStore opens the contender of that name with so much memory.
+func openStore(name string, maxBytes int64, cores int) (store, error) {
+	switch name {
+	case dunlin:
+		e, err := engine.New(engine.Config{MaxBytes: maxBytes, Shards: shardsFor(cores)})
+		return &engineStore{e: e, now: time.Now().UnixMilli()}, err
+	case goMap:
+		return newMapStore(maxBytes), nil
+	case fastc:
+		return newFastStore(maxBytes), nil
+	case harness:
+		return noStore{}, nil
+	}
+	return nil, fmt.Errorf("no contender %q", name)
+}
+
+// engineStore uses the engine as a node does: the partition is computed from the key, and each command is one Txn. The
+// time is of the beginning: a node reads its clock once for many commands.
+type engineStore struct {
+	e   *engine.Engine
+	now int64
+}
+
+func (s *engineStore) lock(key []byte) engine.Txn { return s.e.Lock(ring.PartitionOf(key), s.now) }
+
+func (s *engineStore) get(key, dst []byte) []byte {
+	t := s.lock(key)
+	item, ok := t.Find(key)
+	if ok {
+		dst = append(dst, item.Value()...)
+	}
+	t.Unlock()
+	return dst
+}
+
+func (s *engineStore) set(key, value []byte) {
+	t := s.lock(key)
+	err := t.Set(key, value, engine.TypeString, 0)
+	t.Unlock()
+	if err != nil {
+		panic(err)
+	}
+}
+
+func (s *engineStore) del(key []byte) {
+	t := s.lock(key)
+	t.Delete(key)
+	t.Unlock()
+}
+
+// expire looks first and changes then, as the node's EXPIRE does for its conditions.
+func (s *engineStore) expire(key []byte, at int64) {
+	t := s.lock(key)
+	if _, ok := t.Find(key); ok && !t.SetExpire(key, at) {
+		panic(engine.ErrMemory)
+	}
+	t.Unlock()
+}
+
+func (s *engineStore) incr(key []byte) {
+	t := s.lock(key)
+	item, ok := t.Find(key)
+	if !ok {
+		panic("the counter is not there")
+	}
+	var buf [20]byte
+	text := strconv.AppendInt(buf[:0], parseInt(item.Value())+1, 10)
+	err := t.Set(key, text, engine.TypeString, item.ExpireAt())
+	t.Unlock()
+	if err != nil {
+		panic(err)
+	}
+}
+
+func (s *engineStore) keys() int { return sumCounts(s.e) }
+
+// parseInt reads digits: strconv's needs a string.
+func parseInt(digits []byte) (n int64) {
+	for _, c := range digits {
+		n = n*10 + int64(c-'0')
+	}
+	return n
+}
+
+// noStore stores nothing.
+type noStore struct{}
+
+func (noStore) get(_, dst []byte) []byte { return append(dst, 0) }
+func (noStore) set(_, _ []byte)          {}
+func (noStore) del([]byte)               {}
+func (noStore) expire([]byte, int64)     {}
+func (noStore) incr([]byte)              {}
+func (noStore) keys() int                { return 0 }
