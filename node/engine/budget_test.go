@@ -42,7 +42,7 @@ func TestChargeMakesRoom(t *testing.T) {
 		t.Fatalf("%d bytes could be charged, want %d", got, want)
 	}
 	st := e.Stats()
-	if st.Outside != want || st.Used > limit || st.Used != st.Values+st.Index+st.Fixed+st.Slack+st.Outside {
+	if st.Outside != want || st.Used > limit || st.Used != st.Values+st.Index+st.Ghosts+st.Fixed+st.Slack+st.Outside {
 		t.Errorf("after charging: %+v", st)
 	}
 	if st.Keys > before.Keys*6/10 || st.Evicted == before.Evicted {

@@ -1,6 +1,9 @@
 package engine
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func (e *Engine) sumsForTest() (sum Sums) {
 	for i := range e.shards {
@@ -39,6 +42,8 @@ func (e *Engine) checkSums(tb testing.TB) {
 			}
 		})
 		pages += clockPages
+		got.Ghosts = s.sums.Ghosts
+		large += got.Ghosts
 		want := s.sums
 		want.Hits, want.Misses, want.Evicted, want.Expired = 0, 0, 0, 0
 		if got != want || live != records {
@@ -58,25 +63,36 @@ func (s *shard) eachRecord(f func(handle)) (pages int64) {
 		for pg := first; pg != 0; {
 			pages++
 			p := &s.e.pool.pages[pg]
-			live := 0
-			for h := (hand{page: pg}); h.cell < uint32(p.bump); {
-				if ref := s.next(&h); ref != 0 {
-					live++
-					f(ref)
-				}
-			}
-			if live != int(p.live) {
-				panic("a page's count of live cells is wrong")
-			}
-			if p.mark() != s.mark {
-				panic("a page does not bear its shard's mark")
-			}
+			s.eachOnPage(pg, f)
 			if pg = p.ahead; pg == first {
 				break
 			}
 		}
 	}
+	for pg := s.small.tail; pg != 0; pg = s.e.pool.pages[pg].ahead {
+		pages++
+		s.eachOnPage(pg, f)
+	}
+	if pages != s.pages {
+		panic(fmt.Sprintf("%d pages of records, counted %d", pages, s.pages))
+	}
 	return pages
+}
+
+func (s *shard) eachOnPage(pg uint32, f func(handle)) {
+	p, live := &s.e.pool.pages[pg], 0
+	for h := (hand{page: pg}); h.cell < uint32(p.bump); {
+		if ref := s.next(&h); ref != 0 {
+			live++
+			f(ref)
+		}
+	}
+	if p.mark() != s.mark {
+		panic("a page does not bear its shard's mark")
+	}
+	if live != int(p.live) {
+		panic(fmt.Sprintf("a page of kind %d has %d live cells, counted %d", p.kind, live, p.live))
+	}
 }
 
 // checkIndex says how many bytes the index has, of which so many buckets are there, after it has looked at its shape.

@@ -1,8 +1,9 @@
 package engine
 
-// The clocks: the pages of each class of records stand in a ring of their own, and a hand goes round them, cell by
-// cell. A record that was used since the hand's last visit is spared and has to be used again until the next; another
-// one goes. So a class that is written to finds room in itself, one record for one.
+// The main queue is a set of clocks: the pages of each class of records stand in a ring of their own, and a hand goes
+// round them, cell by cell. A record that was used since is spared, as many times as it was used, up to three; another
+// one goes. So a class that is written to finds room in itself, one record for one. In a queue, what is spared would be
+// put back at its end; here it stays where it is.
 //
 // How memory gets to where it is needed: a page is stamped when a hand leaves it. A class whose hand comes to pages
 // of a much later stamp than others wait with has too few of them; it then takes a page from the one that waits
@@ -16,10 +17,12 @@ type hand struct {
 }
 
 const (
-	// So many cells are looked at in one shard before it is given up: evicting a whole page used or not, if that
-	// is allowed, else trying elsewhere. 16 Ki cells take about 0.1 ms.
-	looksOwn       = 16 << 10
+	// So many cells are looked at in one shard before it is given up: evicting used or not, if that is allowed, else
+	// trying elsewhere.
+	looksOwn       = 1 << 10
 	looksElsewhere = 1 << 10
+	// So many for each record that needs a cell, while a class that waits for too long is squeezed for a page.
+	looksSqueeze = 64
 	// Of this many records that expire, the one that expires first goes (VolatileTTL).
 	ttlSample = 16
 )
@@ -28,7 +31,7 @@ const (
 func (s *shard) joinClock(pg uint32) {
 	pages := s.e.pool.pages
 	p := &pages[pg]
-	p.stamp = s.e.pool.tick.Load()
+	p.stamp = s.e.pool.tick.Add(1)
 	h := &s.hands[p.class]
 	if h.page == 0 {
 		p.ahead, p.behind = pg, pg
@@ -54,14 +57,19 @@ func (s *shard) leaveClock(pg uint32) {
 	}
 }
 
-// next steps the hand over one cell and returns the record in it, 0 if it holds none or the hand left the page.
-func (s *shard) next(h *hand) handle {
+// visit steps the hand of a clock as next does, and from one page to the next one.
+func (s *shard) visit(h *hand) handle {
 	p := &s.e.pool.pages[h.page]
 	if h.cell >= uint32(p.bump) {
 		p.stamp = s.e.pool.tick.Add(1)
 		*h = hand{page: p.ahead}
 		return 0
 	}
+	return s.next(h)
+}
+
+// next steps the hand over one cell, which is there, and returns the record in it, 0 if it holds none.
+func (s *shard) next(h *hand) handle {
 	ref := s.e.step(h)
 	if !s.header(ref).live() || ref == s.pinned {
 		return 0
@@ -100,28 +108,62 @@ func (s *shard) betweenPages(class int) bool {
 	return class == noClass || s.hands[class].page == 0 || s.hands[class].cell == 0
 }
 
-// reclaim moves a hand until a cell of the class wanted is free or the budget has gained.
+// reclaim makes room in this shard until a cell of the class wanted is free or the budget has gained: by judging the
+// small queue if that has more than its share and any gain will do, else by the clocks.
 func (s *shard) reclaim(want, maxLooks int) bool {
+	if want == noClass && s.overfull() && s.judgeSmall(s.e.pool.pageSize) {
+		return true
+	}
+	return s.reclaimMain(want, maxLooks) || want == noClass && s.judgeSmall(s.e.pool.pageSize)
+}
+
+// reclaimMain moves the hand of a clock until a cell of the class wanted is free or the budget has gained.
+func (s *shard) reclaimMain(want, maxLooks int) bool {
 	if s.e.Policy() != AllKeys && s.sums.Volatile == 0 {
 		return s.compact()
 	}
-	class := want
+	if s.e.Policy() != AllKeys {
+		return s.reclaimVolatile(want, maxLooks)
+	}
 	if s.betweenPages(want) {
-		class = s.coldest(want)
+		s.squeezed = s.coldest(want)
 	}
-	if class == noClass {
-		return false
+	if want == noClass {
+		return s.squeezed != noClass && s.turn(s.squeezed, noClass, maxLooks)
 	}
+	if s.squeezed != want && s.squeezed != noClass && s.hands[s.squeezed].page != 0 && s.turn(s.squeezed, want, looksSqueeze) {
+		s.squeezed = want
+		return true
+	}
+	return s.hands[want].page != 0 && s.turn(want, want, maxLooks)
+}
+
+// reclaimVolatile moves the hands of one class after the other, since keys that expire may be in any of them.
+func (s *shard) reclaimVolatile(want, maxLooks int) bool {
+	if want != noClass && s.hands[want].page != 0 && s.turn(want, want, maxLooks) {
+		return true
+	}
+	for range s.hands {
+		s.squeezed = (s.squeezed + 1) % numClasses
+		if s.hands[s.squeezed].page != 0 && s.turn(s.squeezed, want, maxLooks) {
+			return true
+		}
+	}
+	return false
+}
+
+// turn moves the hand of a class, so many cells at most.
+func (s *shard) turn(class, want, maxLooks int) bool {
 	gains, h := s.gains, &s.hands[class]
 	for range maxLooks {
 		if h.cell == 0 && s.evacuate(h.page) {
 			return true
 		}
-		if ref := s.next(h); ref != 0 && s.judge(ref, h) && (class == want || s.gains != gains) {
+		if ref := s.visit(h); ref != 0 && s.judge(ref, h) && (class == want || s.gains != gains) {
 			return true
 		}
 	}
-	return s.e.Policy() == AllKeys && s.evictPage(h)
+	return s.e.Policy() == AllKeys && maxLooks >= looksOwn && s.evictPage(h)
 }
 
 // judge removes the record under the hand, or another one in its place, if it is its time to go.
@@ -136,8 +178,11 @@ func (s *shard) judge(ref handle, h *hand) bool {
 		return false
 	case s.e.Policy() == VolatileTTL:
 		return at != 0 && s.evictSoonest(ref, at, h)
-	case hdr.used():
-		s.setHeader(ref, hdr&^usedBit)
+	case hdr.uses() > 0:
+		if s.e.balance.share.Load() > whole/2 { // the working set shifts: what was used before tells little
+			hdr &^= usesMask
+		}
+		s.setHeader(ref, hdr.halfUsed())
 		return false
 	}
 	s.evict(ref)
@@ -184,14 +229,23 @@ func (s *shard) evictPage(h *hand) bool {
 	return false
 }
 
-func (s *shard) evict(ref handle) { s.discard(ref, &s.sums.Evicted) }
+func (s *shard) evict(ref handle) {
+	h := s.header(ref)
+	p, tag := s.recordTag(ref, h)
+	if s.e.Policy() == AllKeys && !s.isDoomed(p) {
+		s.ghosts.add(ghostOf(h.partition(), tag), mainCells)
+	}
+	s.discard(ref, p, tag, &s.sums.Evicted)
+}
 
-func (s *shard) expire(ref handle) { s.discard(ref, &s.sums.Expired) }
+func (s *shard) expire(ref handle) {
+	p, tag := s.recordTag(ref, s.header(ref))
+	s.discard(ref, p, tag, &s.sums.Expired)
+}
 
 // discard removes a record that was found by its cell and counts it, unless it went with its partition before.
-func (s *shard) discard(ref handle, count *int64) {
-	p, tag := s.recordTag(ref, s.header(ref))
-	if len(s.doomed) == 0 || !s.isDoomed(p) {
+func (s *shard) discard(ref handle, p *partition, tag uint32, count *int64) {
+	if !s.isDoomed(p) {
 		*count++
 	}
 	s.erase(p, tag, s.slotOf(p, tag, ref))

@@ -8,7 +8,7 @@ func (s *shard) evacuate(pg uint32) bool {
 	p := &s.e.pool.pages[pg]
 	class := int(p.class)
 	perPage := s.e.classes.perPage[class]
-	elsewhere := s.slabs[records].classes[class].cells - (perPage - uint32(p.live))
+	elsewhere := s.slabs[mainCells].classes[class].cells - (perPage - uint32(p.live))
 	if elsewhere < uint32(p.live) || s.pinned != 0 && s.pageOf(s.pinned) == pg {
 		return false
 	}
@@ -20,7 +20,8 @@ func (s *shard) evacuate(pg uint32) bool {
 	ref, units := s.firstCell(pg), handle(s.e.classes.units[class])
 	for left := p.live; left > 0; ref += units {
 		if s.header(ref).live() {
-			s.move(ref, class)
+			p, tag := s.recordTag(ref, s.header(ref))
+			s.move(ref, s.take(mainCells, class), p, tag)
 			left--
 		}
 	}
@@ -28,12 +29,9 @@ func (s *shard) evacuate(pg uint32) bool {
 	return true
 }
 
-// move copies a record to another cell of the class.
-func (s *shard) move(ref handle, class int) {
-	h := s.header(ref)
-	p, tag := s.recordTag(ref, h)
-	to := s.take(records, class)
-	n := s.cellLen(h)
+// move moves a record to the cell to.
+func (s *shard) move(ref, to handle, p *partition, tag uint32) {
+	n := s.e.cellLen(s.header(ref))
 	copy(s.cells.view(to, 0, n), s.cells.view(ref, 0, n))
 	sl := s.slotOf(p, tag, ref)
 	sl.b.refs[sl.i] = to
@@ -45,7 +43,7 @@ func (s *shard) move(ref handle, class int) {
 func (s *shard) compact() bool {
 	for class := range s.hands {
 		h := &s.hands[class]
-		if h.page == 0 || s.slabs[records].classes[class].cells < s.e.classes.perPage[class] {
+		if h.page == 0 || s.slabs[mainCells].classes[class].cells < s.e.classes.perPage[class] {
 			continue
 		}
 		for range maxCompact {

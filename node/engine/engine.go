@@ -34,7 +34,9 @@ type Engine struct {
 	classes   classes
 	large     *largeSpace
 	pool      pool
-	table     arena         // behind pool.pages
+	table     arena // behind pool.pages
+	ghosts    arena // the shards' ghosts, one behind the other
+	balance   balance
 	policy    atomic.Uint32 // a Policy
 	maxInline int           // longest body in a cell
 	fixed     int64         // bytes that are there from the start
@@ -59,16 +61,23 @@ type shard struct {
 	now        int64       // unix milliseconds as of the last Lock
 	partitions []partition // by partition number / shards
 	doomed     []*doomed   // indexes of dropped partitions that still have records
-	slabs      [numKinds]slab
+	slabs      [numSlabs]slab
 
 	spare  handle // list of empty buckets, kept for what must not fail halfway
 	spares int
 
+	small  small
+	ghosts ghosts
+	pages  int64 // pages of records, in both queues
+	large  int64 // bytes of the large bodies of records
+
 	hands      [numClasses]hand // of the clocks
+	squeezed   int              // class whose hand makes pages free for others; noClass if none
 	coldStamp  atomic.Uint32    // stamp of the page that has waited longest for a hand; others read it
 	pinned     handle           // record that must neither be evicted nor moved: it is being resized
 	evacuating uint32           // page that is being emptied and so is in no list
 	dice       uint32
+	touched    uint32 // sum of what was read only to have it in the processor's cache
 	gains      uint64 // times that the budget got something back
 	changes    uint64 // times that making room changed an index: slots found before are void
 	sums       Sums
@@ -82,7 +91,7 @@ const (
 	pagesPerShard = 128 // that many at least, before pages become larger than the minimum
 	// A shard needs pages for its index, in a few classes, and for some records.
 	minPagesPerShard = 8
-	bodiesPerPage    = 8       // a cell takes at most an eighth of a page, or the rest at a page's end would be too much
+	bodiesPerPage    = 4       // a cell takes at most a quarter of a page
 	minReach         = 1 << 30 // addresses are reserved for twice the limit, so that it can be raised, but at least this
 	maxWarmPages     = 64
 )
@@ -110,6 +119,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e.maxInline = pageSize / bodiesPerPage
+	e.balance.share.Store(startShare)
 	e.pool.max.Store(cfg.MaxBytes)
 	e.pool.used.Store(e.fixed + cfg.Outside)
 	e.pool.keepWarm = min(maxWarmPages, int(cfg.MaxBytes/int64(pageSize)/64))
@@ -121,6 +131,7 @@ func New(cfg Config) (*Engine, error) {
 		s.mark = mark(i) + 1
 		s.partitions = partitions[i*Partitions/n : (i+1)*Partitions/n]
 		s.dice = uint32(i) + 1
+		s.squeezed = noClass
 	}
 	return e, nil
 }
@@ -157,6 +168,9 @@ func (e *Engine) reserve(maxBytes int64) error {
 	if e.table, err = reserve(pages * int(pageMetaSize)); err != nil {
 		return err
 	}
+	if e.ghosts, err = reserve(e.ghostReach() * len(e.shards) * ghostSetSize); err != nil {
+		return err
+	}
 	e.pool.cells = &e.cells
 	e.pool.pages = pageTable(&e.table, pages)
 	return nil
@@ -170,7 +184,7 @@ func (e *Engine) Close() error {
 }
 
 func (e *Engine) unmap() error {
-	err := errors.Join(e.cells.close(), e.table.close())
+	err := errors.Join(e.cells.close(), e.table.close(), e.ghosts.close())
 	if e.large != nil {
 		err = errors.Join(err, e.large.close())
 	}

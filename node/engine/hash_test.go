@@ -22,20 +22,3 @@ func TestHash(t *testing.T) {
 		}
 	}
 }
-
-func TestClasses(t *testing.T) {
-	for _, grainShift := range []uint8{3, 4, 6} {
-		c := makeClasses(maxPageSize, grainShift)
-		grain := 1 << grainShift
-		for n := 1; n <= maxPageSize; n++ {
-			class := c.of(n)
-			size := c.size(class)
-			if size < n || class > 0 && c.size(class-1) >= n {
-				t.Fatalf("grain %d: %d bytes go into a cell of %d", grain, n, size)
-			}
-			if waste := size - n; waste >= grain && waste > n/8 {
-				t.Fatalf("grain %d: %d bytes waste %d", grain, n, waste)
-			}
-		}
-	}
-}

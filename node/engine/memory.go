@@ -99,6 +99,11 @@ func pageTable(a *arena, n int) []page {
 	return unsafe.Slice((*page)(a.base), n)
 }
 
+// ghostTable is n sets of the arena from the first-th on.
+func ghostTable(a *arena, first, n int) []ghostSet {
+	return unsafe.Slice((*ghostSet)(unsafe.Add(a.base, first*ghostSetSize)), n)
+}
+
 const (
 	pageMetaSize  = int64(unsafe.Sizeof(page{}))
 	shardSize     = int64(unsafe.Sizeof(shard{}))
@@ -108,3 +113,6 @@ const (
 
 // The index and the walk rely on one bucket being one cache line.
 var _ [bucketSize]byte = [unsafe.Sizeof(bucket{})]byte{}
+
+// A set of ghosts never lies across two.
+var _ [ghostSetSize]byte = [unsafe.Sizeof(ghostSet{})]byte{}

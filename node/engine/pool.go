@@ -45,6 +45,12 @@ func (p *pool) charge(n int64) bool {
 	}
 }
 
+// tight says whether memory is full, or nearly so: what comes in then has to push something out.
+func (p *pool) tight() bool {
+	limit := p.max.Load()
+	return p.used.Load() > limit-limit/tightShare
+}
+
 func (p *pool) refund(n int64) { p.used.Add(-n) }
 
 // take returns an empty page, 0 when the budget has none.

@@ -27,18 +27,20 @@ const wordSize = 8
 
 // header packs everything about a record but its expiry:
 //
-//	bits  0-2   type          bit   4     used since the clock's last visit
-//	bit   3     has expiry    bit   5     unused
-//	bits  6-17  partition
+//	bits  0-2   type          bits  4-5   uses since eviction last looked, 3 being three or more
+//	bit   3     has expiry    bits  6-17  partition
 //	bits 18-33  key length    bits 34-63  value length
 //
-// A free cell's word has its lower half zero (the type is TypeNone) and the next free cell in the upper.
+// A free cell's word has its lower half zero (the type is TypeNone) and the next free cell in the upper. In the small
+// queue, whose cells are as long as their records, a dead record keeps its lengths and only loses its type.
 type header uint64
 
 const (
 	typeMask       = 7
 	expiryBit      = 1 << 3
-	usedBit        = 1 << 4
+	oneUse         = 1 << 4
+	maxUses        = 3
+	usesMask       = maxUses * oneUse
 	partitionShift = 6
 	keyShift       = 18
 	valueShift     = 34
@@ -65,7 +67,7 @@ func (e *Engine) withValueLen(h header, n int) header {
 func (h header) live() bool        { return h&typeMask != 0 }
 func (h header) typ() Type         { return Type(h & typeMask) }
 func (h header) hasExpiry() bool   { return h&expiryBit != 0 }
-func (h header) used() bool        { return h&usedBit != 0 }
+func (h header) uses() int         { return int(h&usesMask) / oneUse }
 func (h header) partition() uint16 { return uint16(h>>partitionShift) & (Partitions - 1) }
 func (h header) keyLen() int       { return int(h>>keyShift) & MaxKeyLen }
 func (h header) valueLen() int     { return int(h >> valueShift) }
@@ -118,8 +120,8 @@ func (s *shard) expireAt(ref handle, h header) int64 {
 func (s *shard) isLarge(h header) bool { return h.bodyLen() > s.e.maxInline }
 
 // cellLen is how many bytes of its cell a record with header h takes.
-func (s *shard) cellLen(h header) int {
-	if s.isLarge(h) {
+func (e *Engine) cellLen(h header) int {
+	if h.bodyLen() > e.maxInline {
 		return 3 * wordSize
 	}
 	return h.bodyOffset() + h.bodyLen()
@@ -143,12 +145,18 @@ func (s *shard) item(ref handle) Item {
 	return Item{header: h, expireAt: s.expireAt(ref, h), body: s.body(ref, h)}
 }
 
-// touch notes a use for the clock. A record whose use is noted already is not written to.
+// touch notes a use for eviction. A record in frequent use is not written to.
 func (s *shard) touch(ref handle) {
-	if h := s.header(ref); !h.used() {
-		s.setHeader(ref, h|usedBit)
+	if h := s.header(ref); h.uses() < maxUses {
+		s.setHeader(ref, h+oneUse)
 	}
 }
+
+// halfUsed is h with half the uses.
+func (h header) halfUsed() header { return h&^usesMask | h>>1&oneUse }
+
+// usedLike is h with the uses of old. To be overwritten is no use: what is written most is not what is read most.
+func (h header) usedLike(old header) header { return h&^usesMask | old&usesMask }
 
 // account adds the record to the shard's sums (sign 1) or takes it out (-1).
 func (s *shard) account(h header, expireAt int64, sign int64) {

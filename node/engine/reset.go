@@ -34,9 +34,11 @@ func (s *shard) renounce(seed uint64) {
 	s.seed = seed
 	clear(s.partitions)
 	s.doomed = nil
-	s.slabs = [numKinds]slab{}
+	s.slabs = [numSlabs]slab{}
 	s.spare, s.spares = 0, 0
 	s.hands = [numClasses]hand{}
+	s.small, s.pages, s.large, s.squeezed = small{}, 0, 0, noClass
+	s.dropGhosts()
 	s.sums.Volatile, s.sums.Values, s.sums.Index = 0, 0, 0
 }
 

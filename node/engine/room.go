@@ -11,23 +11,23 @@ const noClass = -1
 const (
 	// A shard without anything of its own waits for others that are locked just now, for microseconds as a rule: first
 	// by letting others run, then by sleeping, since a holder may have lost its processor.
-	maxWaits  = 1000
+	maxWaits  = 5000
 	shortWait = 100
 	longWait  = 100 * time.Microsecond
 )
 
-// obtain returns a cell, making room if it must; 0 if that is impossible.
-func (s *shard) obtain(k kind, class int) handle {
-	if h := s.take(k, class); h != 0 {
+// obtain returns a cell for n bytes, making room if it must; 0 if that is impossible.
+func (s *shard) obtain(k kind, n int) handle {
+	if h := s.cell(k, n); h != 0 {
 		return h
 	}
 	want := noClass
-	if k == records {
-		want = class
+	if k == mainCells {
+		want = s.e.classes.of(n)
 	}
 	for waits := 0; waits < maxWaits; {
 		if s.makeRoom(want) {
-			if h := s.take(k, class); h != 0 {
+			if h := s.cell(k, n); h != 0 {
 				return h
 			}
 			continue // another shard was faster
@@ -39,6 +39,14 @@ func (s *shard) obtain(k kind, class int) handle {
 		wait(waits)
 	}
 	return 0
+}
+
+// cell returns a cell for n bytes if there is one.
+func (s *shard) cell(k kind, n int) handle {
+	if k == smallLog {
+		return s.takeSmall(n)
+	}
+	return s.take(k, s.e.classes.of(n))
 }
 
 func wait(times int) {
@@ -54,10 +62,9 @@ func (s *shard) takeIndex(n int) handle {
 	if n > s.e.pool.pageSize {
 		return 0
 	}
-	class := s.e.classes.of(n)
-	h := s.obtain(index, class)
+	h := s.obtain(index, n)
 	if h != 0 {
-		s.sums.Index += int64(s.e.classes.size(class))
+		s.sums.Index += int64(s.e.classes.size(s.e.classes.of(n)))
 	}
 	return h
 }
@@ -116,6 +123,9 @@ func (s *shard) makeRoom(want int) bool {
 		// A shard's own expired records and sparse pages are all there is, and Sweep finds the former anyway.
 		return s.reclaim(want, looksElsewhere)
 	}
+	if want == noClass && s.overfull() && s.judgeSmall(s.e.pool.pageSize) {
+		return true
+	}
 	if s.betweenPages(want) && s.reclaimColder() || s.reclaim(want, looksOwn) {
 		return true
 	}
@@ -128,14 +138,23 @@ func (s *shard) makeRoom(want int) bool {
 	return false
 }
 
-// reclaimColder makes room in another shard, picked at random, if it has waited much longer for it.
+// makeMainRoom is makeRoom for a record that moves to the main queue from the small one: it judges no small queue.
+func (s *shard) makeMainRoom(class int) bool {
+	return s.betweenPages(class) && s.reclaimColder() || s.reclaimMain(class, looksOwn) || s.reclaimMain(noClass, looksOwn)
+}
+
+// reclaimColder makes room in another shard, picked at random, if its clocks have waited much longer for it.
 func (s *shard) reclaimColder() bool {
 	picked := s.e.pool.owner(s.random())
 	if picked < 0 || picked == s.number {
 		return false
 	}
 	victim, now := &s.e.shards[picked], s.e.pool.tick.Load()
-	return older(now-victim.coldStamp.Load(), now-s.coldStamp.Load()) && s.reclaimFrom(victim, looksOwn)
+	if !older(now-victim.coldStamp.Load(), now-s.coldStamp.Load()) || !victim.mu.TryLock() {
+		return false
+	}
+	defer victim.mu.Unlock()
+	return victim.reclaimMain(noClass, looksOwn)
 }
 
 // reclaimFrom makes room in another shard, if its lock is free.

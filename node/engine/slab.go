@@ -6,11 +6,11 @@ import "sync/atomic"
 // the page, or by the pool's while no shard has it. Pages are linked by their numbers; 0 is no page.
 type page struct {
 	next, prev uint32        // neighbours in the list of its class's pages with room; in the pool, next only
-	ahead      uint32        // neighbours in the ring of the class's clock, records only
-	behind     uint32        //
+	ahead      uint32        // neighbours in the ring of the class's clock; in the small queue, the next younger page
+	behind     uint32        // and the next older one
 	stamp      uint32        // tick of the last visit of the clock's hand
 	free       handle        // first free cell that was used before
-	bump       uint16        // cells from here on were never used
+	bump       uint16        // cells from here on were never used; grains in the small queue
 	live       uint16        // cells in use
 	owner      atomic.Uint32 // a mark; others read it to pick a victim
 	class      uint8
@@ -23,9 +23,10 @@ func (p *page) setMark(m mark) { p.owner.Store(uint32(m)) }
 type kind uint8
 
 const (
-	records kind = iota
-	index
-	numKinds
+	mainCells kind = iota // records of one class of sizes: the main queue
+	index                 // parts of indexes, of one class
+	numSlabs
+	smallLog = numSlabs // records of all sizes behind one another: the small queue
 )
 
 // slab is a shard's pages of one kind.
@@ -42,7 +43,13 @@ func (s *shard) firstCell(pg uint32) handle { return handle(pg << s.e.pageUnitsS
 
 // step moves h over what it stands at on its page, which is there, and returns that cell.
 func (e *Engine) step(h *hand) handle {
-	ref := handle(h.page<<e.pageUnitsShift) + handle(h.cell*e.classes.units[e.pool.pages[h.page].class])
+	first, p := handle(h.page<<e.pageUnitsShift), &e.pool.pages[h.page]
+	if p.kind == smallLog {
+		ref := first + handle(h.cell)
+		h.cell += e.classes.unitsFor(e.cellLen(header(*e.cells.word(ref))))
+		return ref
+	}
+	ref := first + handle(h.cell*e.classes.units[p.class])
 	h.cell++
 	return ref
 }
@@ -79,6 +86,10 @@ func (s *shard) take(k kind, class int) handle {
 func (s *shard) put(h handle) {
 	pg := s.pageOf(h)
 	p := &s.e.pool.pages[pg]
+	if p.kind == smallLog {
+		s.putSmall(pg, h)
+		return
+	}
 	c := &s.slabs[p.kind].classes[p.class]
 	*s.cells.word(h) = uint64(p.free) << 32
 	p.free = h
@@ -100,7 +111,8 @@ func (s *shard) adopt(pg uint32, k kind, class int) {
 	p.setMark(s.mark)
 	s.slabs[k].classes[class].cells += s.e.classes.perPage[class]
 	s.linkRoom(pg)
-	if k == records {
+	if k == mainCells {
+		s.pages++
 		s.joinClock(pg)
 	} else {
 		s.e.pool.indexPages.Add(1)
@@ -114,12 +126,18 @@ func (s *shard) abandon(pg uint32) {
 		s.unlinkRoom(pg)
 	}
 	s.slabs[p.kind].classes[p.class].cells -= s.e.classes.perPage[p.class]
-	if p.kind == records {
+	if p.kind == mainCells {
+		s.pages--
 		s.leaveClock(pg)
 	} else {
 		s.e.pool.indexPages.Add(-1)
 	}
-	p.setMark(0)
+	s.release(pg)
+}
+
+// release hands a page to the pool that is in no list any more.
+func (s *shard) release(pg uint32) {
+	s.e.pool.pages[pg].setMark(0)
 	s.gains++
 	s.e.pool.give(pg)
 }

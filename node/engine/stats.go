@@ -6,6 +6,7 @@ type Sums struct {
 	Volatile int64 // records that expire
 	Values   int64 // bytes of records: headers, expiries, keys and values
 	Index    int64 // bytes of cells that indexes have
+	Ghosts   int64 // bytes of what is remembered of evicted keys
 
 	Hits, Misses int64 // of Find
 	Evicted      int64
@@ -34,7 +35,7 @@ func (e *Engine) Stats() Stats {
 		s.mu.Unlock()
 	}
 	st.Used = e.pool.used.Load()
-	st.Slack = max(0, st.Used-st.Values-st.Index-st.Fixed-st.Outside)
+	st.Slack = max(0, st.Used-st.Values-st.Index-st.Ghosts-st.Fixed-st.Outside)
 	return st
 }
 
@@ -53,6 +54,7 @@ func (s *Sums) add(o Sums) {
 	s.Volatile += o.Volatile
 	s.Values += o.Values
 	s.Index += o.Index
+	s.Ghosts += o.Ghosts
 	s.Hits += o.Hits
 	s.Misses += o.Misses
 	s.Evicted += o.Evicted

@@ -1,8 +1,8 @@
 package engine
 
-// newRecord takes a cell, and a slot for a large body, for a record with header h, and writes all but the body. It may
-// evict. The record belongs to nobody yet: until it is in an index, nothing else may be allocated.
-func (s *shard) newRecord(h header, expireAt int64) (handle, error) {
+// newRecord takes a cell in the queue k, and a slot for a large body, for a record with header h, and writes all but the
+// body. It may evict. The record belongs to nobody yet: until it is in an index, nothing else may be allocated.
+func (s *shard) newRecord(h header, expireAt int64, k kind) (handle, error) {
 	var body uint64
 	large := s.isLarge(h)
 	if large {
@@ -12,7 +12,11 @@ func (s *shard) newRecord(h header, expireAt int64) (handle, error) {
 		}
 		body = s.e.large.slot(h.bodyLen())
 	}
-	ref := s.obtain(records, s.e.classes.of(s.cellLen(h)))
+	n := s.e.cellLen(h)
+	if k == smallLog && s.overfull() {
+		s.judgeSmall(judgeAhead * n)
+	}
+	ref := s.obtain(k, n)
 	if ref == 0 {
 		if large {
 			s.dropLarge(body, h.bodyLen())
@@ -25,6 +29,7 @@ func (s *shard) newRecord(h header, expireAt int64) (handle, error) {
 	}
 	if large {
 		*s.cells.third(ref) = body
+		s.countLarge(ref, largeCost(h.bodyLen()))
 	}
 	return ref, nil
 }
@@ -34,8 +39,12 @@ func (s *shard) fits(ref handle, old, h header) bool {
 	if s.isLarge(old) || s.isLarge(h) {
 		return false
 	}
-	size := s.e.classes.size(int(s.e.pool.pages[s.pageOf(ref)].class))
-	n := s.cellLen(h)
+	n := s.e.cellLen(h)
+	p := &s.e.pool.pages[s.pageOf(ref)]
+	if p.kind == smallLog {
+		return s.e.classes.unitsFor(n) <= s.e.classes.unitsFor(s.e.cellLen(old))
+	}
+	size := s.e.classes.size(int(p.class))
 	return n <= size && size-n <= size/4+wordSize
 }
 
@@ -50,6 +59,7 @@ func (s *shard) resizeLarge(ref handle, old header, n int) error {
 			return ErrMemory
 		}
 	}
+	s.countLarge(ref, after-before)
 	offset := s.cells.third(ref)
 	*offset = s.e.large.resize(*offset, old.bodyLen(), n)
 	if after < before {
@@ -71,9 +81,21 @@ func (s *shard) free(ref handle) {
 	h := s.header(ref)
 	s.account(h, s.expireAt(ref, h), -1)
 	if s.isLarge(h) {
+		s.countLarge(ref, -largeCost(h.bodyLen()))
 		s.dropLarge(*s.cells.third(ref), h.bodyLen())
 	}
 	s.put(ref)
+}
+
+// queueOf is the queue that the record is in.
+func (s *shard) queueOf(ref handle) kind { return s.e.pool.pages[s.pageOf(ref)].kind }
+
+// countLarge notes that the large body of a record has n bytes more.
+func (s *shard) countLarge(ref handle, n int64) {
+	s.large += n
+	if s.queueOf(ref) == smallLog {
+		s.small.large += n
+	}
 }
 
 func (s *shard) dropLarge(offset uint64, n int) {

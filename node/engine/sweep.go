@@ -21,7 +21,7 @@ func (e *Engine) Sweep(nowMilli int64, budget int) (expired int) {
 		}
 		s := &e.shards[owner]
 		s.mu.Lock()
-		if s.sums.Volatile > 0 && p.mark() == s.mark && p.kind == records {
+		if s.sums.Volatile > 0 && p.mark() == s.mark && p.kind != index {
 			s.now = nowMilli
 			looked, n := s.sweepPage(pg)
 			budget -= looked

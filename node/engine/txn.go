@@ -81,7 +81,13 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 		}
 	}
 	changes := s.changes
-	ref, err := s.newRecord(h, expireAt)
+	var k kind
+	if sl.found() {
+		k = s.queueOf(sl.ref())
+	} else {
+		k = s.entrance(t.number, tag)
+	}
+	ref, err := s.newRecord(h, expireAt, k)
 	if err != nil {
 		return err
 	}
@@ -108,7 +114,7 @@ func (t Txn) overwrite(sl slot, h header, expireAt int64, key, value []byte) (do
 	}
 	s.account(old, s.expireAt(ref, old), -1)
 	s.account(h, expireAt, 1)
-	s.setHeader(ref, h|usedBit)
+	s.reshape(ref, old, h.usedLike(old))
 	if h.hasExpiry() {
 		*s.cells.second(ref) = uint64(expireAt)
 	}
@@ -133,7 +139,7 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 	case s.fits(ref, old, h):
 		s.account(old, 0, -1)
 		s.account(h, 0, 1)
-		s.setHeader(ref, h)
+		s.reshape(ref, old, h)
 		clear(s.body(ref, h)[min(old.bodyLen(), h.bodyLen()):])
 	case s.isLarge(old) && s.isLarge(h):
 		if err := s.resizeLarge(ref, old, h.bodyLen()); err != nil {
@@ -144,7 +150,7 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 		s.setHeader(ref, h)
 	default:
 		var err error
-		if ref, err = t.relocate(tag, ref, h, s.expireAt(ref, old)); err != nil {
+		if ref, err = t.relocate(tag, ref, h, s.expireAt(ref, old), mainCells); err != nil {
 			return nil, err
 		}
 	}
@@ -170,7 +176,7 @@ func (t Txn) SetExpire(key []byte, at int64) bool {
 	if at == 0 {
 		return true
 	}
-	_, err := t.relocate(tag, ref, h|expiryBit, at)
+	_, err := t.relocate(tag, ref, h|expiryBit, at, s.queueOf(ref))
 	return err == nil
 }
 
@@ -199,17 +205,17 @@ func (t Txn) publish(tag uint32, sl slot, ref handle, h header, expireAt int64) 
 		return
 	}
 	old := sl.ref()
-	s.setHeader(ref, h|usedBit)
+	s.setHeader(ref, h.usedLike(s.header(old)))
 	sl.b.refs[sl.i] = ref
 	s.free(old)
 }
 
 // relocate moves a record to a new cell, and to or from the large space, with header h, which differs in the length
 // of the value or in having an expiry. What both values have is kept, what is new is zeros.
-func (t Txn) relocate(tag uint32, ref handle, h header, expireAt int64) (handle, error) {
+func (t Txn) relocate(tag uint32, ref handle, h header, expireAt int64, k kind) (handle, error) {
 	s := t.s
 	s.pinned = ref
-	to, err := s.newRecord(h, expireAt)
+	to, err := s.newRecord(h, expireAt, k)
 	s.pinned = 0
 	if err != nil {
 		return 0, err
