@@ -130,7 +130,13 @@ func (s *shard) checkIndex(tb testing.TB, p *partition, buckets uint32) (size in
 	case granules == 1:
 		return size + cell(int(maskFor(p.buckets)+1)*bucketSize)
 	default:
-		there := int64(buckets+granule-1) / granule
-		return size + cell(directoryLen(granules)*handleSize) + there*cell(granule*bucketSize)
+		perBlock := s.e.pool.pageSize / handleSize
+		there := int(buckets+granule-1) / granule
+		size += int64(there) * cell(granule*bucketSize)
+		if granules > perBlock {
+			granules = (granules + perBlock - 1) / perBlock
+			size += int64((there+perBlock-1)/perBlock) * int64(s.e.pool.pageSize)
+		}
+		return size + cell(int(directoryLen(uint32(granules)))*handleSize)
 	}
 }

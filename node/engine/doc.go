@@ -48,6 +48,5 @@
 // # What is simple on purpose
 //
 // Eviction is second chance; it could have ghosts and queues behind the same hands. Pages of indexes are freed when they
-// are empty but never compacted. A directory ends at one page: an index of more than about 700,000 keys (with pages of
-// 64 KiB), which takes hash tags that put everything into one partition, no longer grows and has longer chains instead.
+// are empty but never compacted.
 package engine

@@ -69,7 +69,7 @@ func (s *shard) drainSlice(d *doomed, budget int) (done bool) {
 		}
 		budget -= 1 + s.freeEntries(d, b)
 		d.left--
-		s.freePlace(d)
+		s.freeStorage(d)
 	}
 	if d.left > 0 {
 		return false
@@ -94,21 +94,6 @@ func (s *shard) freeEntries(d *doomed, b *bucket) (cost int) {
 		s.free(ref)
 	}
 	return cost
-}
-
-// freePlace frees the part of the index that ended with the bucket freed last.
-func (s *shard) freePlace(d *doomed) {
-	switch {
-	case d.left%granule != 0:
-	case d.buckets <= granule:
-		s.putIndex(d.root, int(maskFor(d.buckets)+1)*bucketSize)
-	default:
-		granules := int(d.buckets+granule-1) >> granuleShift
-		s.putIndex(s.cells.handles(d.root, granules)[d.left>>granuleShift], granule*bucketSize)
-		if d.left == 0 {
-			s.putIndex(d.root, directoryLen(granules)*handleSize)
-		}
-	}
 }
 
 // indexOf is the index that names the record of partition number in cell ref: the partition's, or a dropped one.

@@ -157,6 +157,7 @@ func (e *Engine) reserve(maxBytes int64) error {
 	e.classes = makeClasses(pageSize, grainShift)
 	e.pageUnitsShift = uint8(bits.TrailingZeros(uint(pageSize))) - grainShift
 	e.cells.grainShift = grainShift
+	e.cells.directoryShift = uint8(bits.TrailingZeros(uint(pageSize / handleSize)))
 	var err error
 	if e.cells.arena, err = reserve(int(reach)); err != nil {
 		return err

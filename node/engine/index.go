@@ -6,9 +6,6 @@ import "math/bits"
 // for a whole table to be copied. With n buckets and the smallest mask of the form 2^k-1 that covers n-1, a tag lives
 // in bucket tag&mask, or, if that one does not exist yet, in the bucket without the top bit of the mask. The bucket
 // that comes next takes its entries from the one without its top bit.
-//
-// Buckets lie in granules of up to granule buckets. The first one grows by doubling; from the second on, a directory
-// of handles says where they are.
 
 // handle names a cell: its offset in the arena of cells in grains. 0 is no cell.
 type handle uint32
@@ -16,10 +13,6 @@ type handle uint32
 const (
 	bucketSize    = 64
 	bucketEntries = 7
-	granule       = 8
-	granuleShift  = 3
-	minDirectory  = 4 // handles
-	handleSize    = 4
 )
 
 // bucket is one cache line. Entries are dense: only the last bucket of a chain has free ones, at its end, ref 0.
@@ -32,7 +25,7 @@ type bucket struct {
 
 // partition is the index of one partition's keys.
 type partition struct {
-	root    handle // the granule, or the directory when there are several
+	root    handle // see granules.go
 	buckets uint32
 	mask    uint32
 	count   uint32
@@ -48,14 +41,6 @@ func (s *shard) home(p *partition, tag uint32) *bucket {
 		i &= p.mask >> 1
 	}
 	return s.bucketAt(p, i)
-}
-
-func (s *shard) bucketAt(p *partition, i uint32) *bucket {
-	if p.buckets <= granule {
-		return s.cells.bucket(p.root, i)
-	}
-	g := s.cells.handles(p.root, int(i>>granuleShift)+1)[i>>granuleShift]
-	return s.cells.bucket(g, i&(granule-1))
 }
 
 // slot is the place of an entry; valid until the index of its partition changes.

@@ -60,7 +60,8 @@ func (a *arena) release(off uint64, n int) {
 // cells is the arena of pages, in which a cell is named by its handle: its offset divided by the grain.
 type cells struct {
 	arena
-	grainShift uint8 // a handle step is 1<<grainShift bytes: 8, or more when 32 bits of 8 do not reach
+	grainShift     uint8 // a handle step is 1<<grainShift bytes: 8, or more when 32 bits of 8 do not reach
+	directoryShift uint8 // logarithm of the number of handles in a page
 }
 
 func (c *cells) at(h handle) unsafe.Pointer {
@@ -89,9 +90,9 @@ func (c *cells) bucket(h handle, i uint32) *bucket {
 	return (*bucket)(unsafe.Add(c.at(h), uintptr(i)*bucketSize))
 }
 
-// handles is the cell seen as n handles: an index directory.
-func (c *cells) handles(h handle, n int) []handle {
-	return unsafe.Slice((*handle)(c.at(h)), n)
+// handle is the i-th handle in the cell, a directory of an index.
+func (c *cells) handle(h handle, i uint32) *handle {
+	return (*handle)(unsafe.Add(c.at(h), uintptr(i)*handleSize))
 }
 
 // pageTable is the bookkeeping of all pages that could be, in a mapping of its own: memory stands behind what is used.

@@ -1,0 +1,193 @@
+package engine
+
+import "math/bits"
+
+// Where the buckets of an index lie. Up to granule buckets are one cell, the root, which grows by doubling. From the
+// second granule on the root is a directory of handles, which grows by doubling up to a page; from its second page on it
+// is a directory of such pages. So no step copies more than half a page, whatever the size of the index.
+//
+//	root ─> buckets          root ─> ● ● ● ●          root ─> ● ●
+//	        0 ... 7                  │ granules               │ └> ● ● ●
+//	                                 └> 0 ... 7               └> ● ● ● ● ● ... a page of them
+//	                                                             └> granules
+
+const (
+	granule      = 8
+	granuleShift = 3
+	minDirectory = 4 // handles
+	handleSize   = 4
+)
+
+func (s *shard) bucketAt(p *partition, i uint32) *bucket {
+	if p.buckets <= granule {
+		return s.cells.bucket(p.root, i)
+	}
+	g := *s.granuleAt(p, i>>granuleShift, p.buckets > granule<<s.cells.directoryShift)
+	return s.cells.bucket(g, i&(granule-1))
+}
+
+// granuleAt is where the directory of p, which is deep or not, has the handle of granule g.
+func (s *shard) granuleAt(p *partition, g uint32, deep bool) *handle {
+	d := p.root
+	if deep {
+		d = *s.cells.handle(d, g>>s.cells.directoryShift)
+		g &= 1<<s.cells.directoryShift - 1
+	}
+	return s.cells.handle(d, g)
+}
+
+// makePlace makes sure that the storage of p has an empty place for bucket n, the next.
+func (s *shard) makePlace(p *partition, n uint32) bool {
+	if n < granule {
+		if n&(n-1) != 0 {
+			return true
+		}
+		from, to := int(n)*bucketSize, max(1, 2*int(n))*bucketSize
+		return s.replaceRoot(p, s.takeIndex(to), from, to)
+	}
+	if n%granule != 0 {
+		return true
+	}
+	g := s.takeIndex(granule * bucketSize)
+	if g == 0 {
+		return false
+	}
+	clear(s.cells.view(g, 0, granule*bucketSize))
+	if !s.extend(p, n>>granuleShift) {
+		s.putIndex(g, granule*bucketSize)
+		return false
+	}
+	*s.granuleAt(p, n>>granuleShift, n >= granule<<s.cells.directoryShift) = g
+	return true
+}
+
+// extend makes sure that the directory of n granules has room for one more.
+func (s *shard) extend(p *partition, n uint32) bool {
+	blocks := n >> s.cells.directoryShift
+	if n != blocks<<s.cells.directoryShift {
+		return blocks > 0 || s.growDirectory(p, n)
+	}
+	block := s.takeIndex(s.e.pool.pageSize)
+	if block == 0 {
+		return false
+	}
+	if !s.growDirectory(p, blocks) {
+		s.putIndex(block, s.e.pool.pageSize)
+		return false
+	}
+	*s.cells.handle(p.root, blocks) = block
+	return true
+}
+
+// growDirectory makes sure that the root, a directory of n, has room for one more. A directory of one is what that names.
+func (s *shard) growDirectory(p *partition, n uint32) bool {
+	if n == 1 {
+		d := s.takeIndex(minDirectory * handleSize)
+		if d != 0 {
+			*s.cells.handle(d, 0) = p.root
+			p.root = d
+		}
+		return d != 0
+	}
+	if n != directoryLen(n) {
+		return true
+	}
+	from, to := int(n)*handleSize, 2*int(n)*handleSize
+	return s.replaceRoot(p, s.takeIndex(to), from, to)
+}
+
+// directoryLen is how many handles a directory of n > 1 has room for.
+func directoryLen(n uint32) uint32 { return max(minDirectory, uint32(1)<<bits.Len32(n-1)) }
+
+// dropPlace takes the place of bucket n, the last, out of the storage of p. Its content has been copied.
+func (s *shard) dropPlace(p *partition, n uint32) bool {
+	switch {
+	case n == 0:
+		s.putIndex(p.root, bucketSize)
+		return true
+	case n < granule && n&(n-1) == 0:
+		return s.halveRoot(p, int(n)*bucketSize)
+	case n%granule != 0:
+		*s.bucketAt(p, n) = bucket{} // makePlace promises an empty one
+		return true
+	}
+	g := *s.granuleAt(p, n>>granuleShift, n >= granule<<s.cells.directoryShift)
+	if !s.retract(p, n>>granuleShift) {
+		return false
+	}
+	s.putIndex(g, granule*bucketSize)
+	return true
+}
+
+// retract leaves the directory of n + 1 granules with n.
+func (s *shard) retract(p *partition, n uint32) bool {
+	blocks := n >> s.cells.directoryShift
+	if n != blocks<<s.cells.directoryShift {
+		return blocks > 0 || s.shrinkDirectory(p, n)
+	}
+	block := *s.cells.handle(p.root, blocks)
+	if !s.shrinkDirectory(p, blocks) {
+		return false
+	}
+	s.putIndex(block, s.e.pool.pageSize)
+	return true
+}
+
+// shrinkDirectory leaves the root, a directory of n + 1, with n.
+func (s *shard) shrinkDirectory(p *partition, n uint32) bool {
+	switch {
+	case n == 1:
+		d := p.root
+		p.root = *s.cells.handle(d, 0)
+		s.putIndex(d, minDirectory*handleSize)
+	case n == directoryLen(n):
+		return s.halveRoot(p, int(n)*handleSize)
+	}
+	return true
+}
+
+// halveRoot moves the root to a cell of n bytes, half of what it had.
+func (s *shard) halveRoot(p *partition, n int) bool {
+	return s.replaceRoot(p, s.takeIndexQuietly(n), 2*n, n)
+}
+
+// replaceRoot makes h, a cell of to bytes, the root in place of the one of from bytes, and keeps what fits; the rest
+// is zeros.
+func (s *shard) replaceRoot(p *partition, h handle, from, to int) bool {
+	if h == 0 {
+		return false
+	}
+	view := s.cells.view(h, 0, to)
+	kept := 0
+	if p.root != 0 {
+		kept = copy(view, s.cells.view(p.root, 0, min(from, to)))
+		s.putIndex(p.root, from)
+	}
+	clear(view[kept:])
+	p.root = h
+	return true
+}
+
+// freeStorage frees the parts of a doomed index that ended with the bucket freed last.
+func (s *shard) freeStorage(d *doomed) {
+	if d.left%granule != 0 {
+		return
+	}
+	if d.buckets <= granule {
+		s.putIndex(d.root, int(maskFor(d.buckets)+1)*bucketSize)
+		return
+	}
+	g, granules := d.left>>granuleShift, (d.buckets+granule-1)>>granuleShift
+	perBlock := uint32(1) << s.cells.directoryShift
+	s.putIndex(*s.granuleAt(&d.partition, g, granules > perBlock), granule*bucketSize)
+	named := granules // in the root
+	if granules > perBlock {
+		named = (granules + perBlock - 1) >> s.cells.directoryShift
+		if g%perBlock == 0 {
+			s.putIndex(*s.cells.handle(d.root, g>>s.cells.directoryShift), s.e.pool.pageSize)
+		}
+	}
+	if g == 0 {
+		s.putIndex(d.root, int(directoryLen(named))*handleSize)
+	}
+}
