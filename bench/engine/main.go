@@ -39,6 +39,7 @@ type table struct {
 var tables = []table{
 	{"speed", "operations beside a map behind locks and fastcache", printSpeed},
 	{"density", "what a key costs beyond its bytes and those of its value", printDensity},
+	{"limit", "memory at its limit while sizes of values change", printLimit},
 }
 
 func main() {
