@@ -75,3 +75,40 @@ func TestNoHeapAllocations(t *testing.T) {
 		t.Errorf("Walk and Sweep: %g allocations", got)
 	}
 }
+
+// TestLargeValuesAllocateNothing covers staging and pinning, in an engine that evicts all the time.
+func TestLargeValuesAllocateNothing(t *testing.T) {
+	e := open(t, Config{MaxBytes: 4 << 20, Shards: 8})
+	value, key := make([]byte, 300_000), []byte("key")
+	n := uint16(0)
+	round := func() {
+		n++
+		st, err := e.Stage(key, len(value))
+		if err == nil {
+			err = st.Write(value)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := e.Lock(n%Partitions, 1)
+		defer x.Unlock()
+		if err := x.SetStaged(&st, TypeString, 0); err != nil {
+			t.Fatal(err)
+		}
+		item, _ := x.Find(key)
+		pin, ok := x.Pin(item)
+		if !ok || len(pin.Value()) != len(value) {
+			t.Fatal("not pinned")
+		}
+		pin.Release()
+		if st, err = e.Stage(key, len(value)); err == nil {
+			st.Discard()
+		}
+	}
+	for range 100 {
+		round()
+	}
+	if got := testing.AllocsPerRun(1000, round); got != 0 {
+		t.Errorf("%g allocations", got)
+	}
+}

@@ -32,6 +32,9 @@ func (e *Engine) Refund(n int64) { e.pool.refundOutside(n) }
 
 // reclaimAnywhere makes room in a shard that is not locked, beginning at a random one.
 func (e *Engine) reclaimAnywhere() bool {
+	if e.large.collect() {
+		return true
+	}
 	first := max(0, e.pool.owner(e.dice.Add(diceStep)))
 	for i := range e.shards {
 		if e.shards[(first+i)&(len(e.shards)-1)].tryReclaim() {
@@ -44,14 +47,18 @@ func (e *Engine) reclaimAnywhere() bool {
 // diceStep makes a sequence whose high bits are spread evenly: 2³² over the golden ratio.
 const diceStep = 0x9E3779B9
 
-// tryReclaim reports whether it got further: records may have to go from several pages before one of them is empty.
 func (s *shard) tryReclaim() bool {
 	if !s.mu.TryLock() {
 		return false
 	}
 	defer s.mu.Unlock()
+	return s.getFurther(looksElsewhere)
+}
+
+// getFurther makes room, or comes nearer to it: records may have to go from several pages before one of them is empty.
+func (s *shard) getFurther(maxLooks int) bool {
 	before := s.changes
-	return s.e.pool.chillWarm() || s.reclaim(noClass, looksElsewhere) || s.changes != before
+	return s.e.pool.chillWarm() || s.reclaim(noClass, maxLooks) || s.changes != before
 }
 
 func (p *pool) chargeOutside(n int64) bool {

@@ -15,6 +15,7 @@ func (e *Engine) sumsForTest() (sum Sums) {
 // checkSums walks through everything that there is and compares it with what is counted.
 func (e *Engine) checkSums(tb testing.TB) {
 	tb.Helper()
+	e.large.settle()
 	e.lockAll()
 	defer e.unlockAll()
 	pages, large := int64(e.pool.warms), int64(0)
@@ -39,6 +40,9 @@ func (e *Engine) checkSums(tb testing.TB) {
 			}
 			if s.isLarge(h) {
 				large += largeCost(h.bodyLen())
+				if x := e.large.extent(*s.cells.third(ref)); x.refs.Load()&ownerBit == 0 || int64(x.pages)*osPage != largeCost(h.bodyLen()) {
+					tb.Errorf("a body of %d bytes has %d pages, refs %x", h.bodyLen(), x.pages, x.refs.Load())
+				}
 			}
 		})
 		pages += clockPages
@@ -51,6 +55,7 @@ func (e *Engine) checkSums(tb testing.TB) {
 		}
 	}
 	pages += e.pool.indexPages.Load()
+	large += e.large.staged.Load() + e.large.leaving.Load() + e.large.checkExtents(tb)
 	if want := e.fixed + pages*e.pool.pageCost() + large + e.pool.outside.Load(); e.pool.used.Load() != want {
 		tb.Errorf("%d bytes are counted as used, %d are: %d pages, %d bytes of large bodies", e.pool.used.Load(), want, pages, large)
 	}
@@ -139,4 +144,37 @@ func (s *shard) checkIndex(tb testing.TB, p *partition, buckets uint32) (size in
 		}
 		return size + cell(int(directoryLen(uint32(granules)))*handleSize)
 	}
+}
+
+// checkExtents says how many bytes the bookkeeping has, after it has looked at every extent.
+func (l *largeSpace) checkExtents(tb testing.TB) int64 {
+	tb.Helper()
+	fresh, free, leaving, pinned := 0, 0, int64(0), int64(0)
+	for size := range largeSizes {
+		fresh += int(l.fresh[size])
+		for number := range l.fresh[size] {
+			x := l.extentAt(size, number)
+			refs, bytes := x.refs.Load(), int64(x.pages)*osPage
+			if refs&ownerBit == 0 {
+				leaving += bytes
+			}
+			if refs&^ownerBit != 0 {
+				pinned += bytes
+			}
+		}
+		for number := l.free[size]; number != 0; free++ {
+			x := l.extentAt(size, number-1)
+			if x.refs.Load() != 0 || x.pages != 0 {
+				tb.Errorf("a free extent has %d pages, refs %x", x.pages, x.refs.Load())
+			}
+			number = x.next
+		}
+	}
+	if fresh-free != l.taken {
+		tb.Errorf("%d extents of %d are free, %d counted as taken", free, fresh, l.taken)
+	}
+	if leaving != l.leaving.Load() || pinned != l.pinned.Load() {
+		tb.Errorf("leaving %d, pinned %d bytes, counted %d, %d", leaving, pinned, l.leaving.Load(), l.pinned.Load())
+	}
+	return int64(fresh) * extentSize
 }

@@ -58,7 +58,7 @@ func TestConcurrentUsers(t *testing.T) {
 func concurrentStep(t *testing.T, e *Engine, r *rand.Rand, buf []byte) {
 	p, number := uint16(r.IntN(64)), uint64(r.IntN(3000))
 	key := binary.LittleEndian.AppendUint64(nil, number)
-	switch op := r.IntN(1000); {
+	switch op := r.IntN(1011); {
 	case op < 500:
 		n := r.IntN(400)
 		if op < 3 {
@@ -88,6 +88,8 @@ func concurrentStep(t *testing.T, e *Engine, r *rand.Rand, buf []byte) {
 		e.Sweep(int64(r.IntN(2))*1001, 1000)
 	case op < 999:
 		e.Drop(p)
+	case op < 1010:
+		concurrentLarge(t, e, r, buf, p, number)
 	default:
 		if st := e.Stats(); st.Used > st.Max {
 			t.Errorf("%d bytes are used of %d", st.Used, st.Max)
@@ -95,6 +97,35 @@ func concurrentStep(t *testing.T, e *Engine, r *rand.Rand, buf []byte) {
 		if r.IntN(4) == 0 {
 			e.Reset(r.Uint64())
 		}
+	}
+}
+
+// concurrentLarge stages a value, mostly to publish it, and reads one from a pin without the lock.
+func concurrentLarge(t *testing.T, e *Engine, r *rand.Rand, buf []byte, p uint16, number uint64) {
+	number %= 10
+	key := binary.LittleEndian.AppendUint64([]byte("large"), number)
+	value := checkedValue(buf[:10_000+r.IntN(len(buf)-10_000)], number, r.Uint32())
+	if st, err := e.Stage(key, len(value)); err == nil {
+		for err == nil && st.Left() > 0 {
+			err = st.Write(value[len(value)-st.Left():][:min(st.Left(), 70_000)])
+		}
+		x := e.Lock(p, 1)
+		if err != nil || r.IntN(4) == 0 || x.SetStaged(&st, TypeString, 0) != nil {
+			st.Discard()
+		}
+		x.Unlock()
+	}
+	var pin Pin
+	with(e, p, 1, func(x Txn) {
+		if item, ok := x.Find(key); ok {
+			pin, _ = x.Pin(item)
+		}
+	})
+	if pin.Live() {
+		if !checkValue(pin.Value(), number) {
+			t.Errorf("a torn pinned value of key %d", number)
+		}
+		pin.Release()
 	}
 }
 

@@ -18,6 +18,8 @@
 //   - handle: the name of a cell, its offset in the reserved addresses in grains of 8 bytes (more above 32 GiB). There are
 //     no Go pointers outside the heap.
 //   - tag: the low half of the seeded hash of a key. Its low bits choose the bucket.
+//   - extent: a range of addresses for one large body. The body has one owner, its record or whoever stages it, and any
+//     number of pins, which keep it as it is for readers without a lock.
 //   - position: a tag with its bits reversed, the order in which Walk goes. It names the same place in an index of any
 //     size on any node, so a cursor outlives growth and moves.
 //
@@ -34,7 +36,9 @@
 //     but it is memory (Values, Volatile, Index, Used) until Drop has freed it.
 //   - A cell of a record that is free has TypeNone in its first word; cells from page.bump on were never used.
 //   - Buckets of a chain are dense: all but the last are full.
-//   - Making room may evict or move any record of the shard but the pinned one, and so change what indexes contain,
+//   - A large body that is pinned is not written to: a new value goes to another extent. A body without owner and pins is
+//     dead: its memory goes back to the system in pieces, outside the shards' locks, and the budget has each piece after that.
+//   - Making room may evict or move any record of the shard but the one being resized, and so change what indexes contain,
 //     but never the number of buckets. Whoever holds a slot over it looks at shard.changes.
 //   - What must not fail halfway takes its memory first: a shard keeps a spare bucket for the next insertion.
 //
@@ -42,8 +46,9 @@
 //
 // A shard's mutex protects the shard, its partitions, pages and cells; it is held for one Txn, or for a slice of
 // background work. Who holds one only ever tries others (to take memory from there), except for lockAll, which takes
-// all in ascending order and holds none before. resetMu is outermost. pool.mu and largeSpace.mu are innermost. page.owner, shard.coldStamp
-// and the pool's counters are atomics that others read as hints, to be checked under the lock.
+// all in ascending order and holds none before. resetMu is outermost. pool.mu and largeSpace.mu are innermost.
+// Staging a large value and releasing a pin hold no shard; to make room they take one after the other, and wait for it.
+// page.owner, shard.coldStamp and the pool's counters are atomics that others read as hints, to be checked under the lock.
 //
 // # What is simple on purpose
 //

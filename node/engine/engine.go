@@ -45,9 +45,9 @@ type Engine struct {
 	shardShift     uint8 // logarithm of the number of shards
 	shards         []shard
 	resetMu        sync.Mutex    // outermost lock: one Reset at a time
-	dice           atomic.Uint32 // picks the shard that Charge begins at
 	sweeper        atomic.Uint32 // page where Sweep goes on
 	tidier         atomic.Uint32 // shard whose indexes Sweep tidies next
+	dice           atomic.Uint32 // picks victims for those who hold no shard
 }
 
 // shard is one lock and all that it protects: the partitions whose number ends in the shard's.
@@ -133,6 +133,7 @@ func New(cfg Config) (*Engine, error) {
 		s.dice = uint32(i) + 1
 		s.squeezed = noClass
 	}
+	e.large.startCollector()
 	return e, nil
 }
 
@@ -162,7 +163,7 @@ func (e *Engine) reserve(maxBytes int64) error {
 	if e.cells.arena, err = reserve(int(reach)); err != nil {
 		return err
 	}
-	if e.large, err = reserveLarge(reach); err != nil {
+	if e.large, err = reserveLarge(reach, &e.pool); err != nil {
 		return err
 	}
 	pages := int(reach) / pageSize
@@ -177,8 +178,10 @@ func (e *Engine) reserve(maxBytes int64) error {
 	return nil
 }
 
-// Close gives all memory back. Nothing may use the engine, or a view into it, any more.
+// Close gives all memory back. Nothing may use the engine, or a view into it, any more, with the exception of pins,
+// and of staged values to be discarded: the space of large bodies stays until the last of them is gone.
 func (e *Engine) Close() error {
+	e.large.stopCollector()
 	e.lockAll()
 	defer e.unlockAll()
 	return e.unmap()
@@ -187,7 +190,7 @@ func (e *Engine) Close() error {
 func (e *Engine) unmap() error {
 	err := errors.Join(e.cells.close(), e.table.close(), e.ghosts.close())
 	if e.large != nil {
-		err = errors.Join(err, e.large.close())
+		err = errors.Join(err, e.large.leave())
 	}
 	return err
 }
@@ -217,17 +220,7 @@ func (e *Engine) SetMaxBytes(n int64) error {
 	}
 	e.pool.max.Store(n)
 	for e.pool.used.Load() > n {
-		if e.pool.chillWarm() {
-			continue
-		}
-		gained := false
-		for i := range e.shards {
-			s := &e.shards[i]
-			s.mu.Lock()
-			gained = s.reclaim(noClass, looksOwn) || gained
-			s.mu.Unlock()
-		}
-		if !gained {
+		if !e.makeRoom() {
 			return fmt.Errorf("cannot shrink to %d bytes: %w", n, ErrMemory)
 		}
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
@@ -106,16 +107,42 @@ func BenchmarkEngine(b *testing.B) {
 			benchSet(b, e, buf[:], 1<<40+uint64(i), value)
 		}
 	})
-	b.Run("Large/64KiB", func(b *testing.B) {
-		large := make([]byte, 64<<10)
-		e := benchEngine(b, 128<<20, 4000, large)
-		var buf [16]byte
-		b.SetBytes(int64(len(large)))
-		defer cpuTime(b)()
-		for i := range b.N {
-			benchSet(b, e, buf[:], 1<<40+uint64(i), large)
-		}
-	})
+	for _, size := range []int{16 << 10, 64 << 10, 512 << 10} {
+		large := make([]byte, size)
+		b.Run(fmt.Sprintf("Large/Set/%dKiB", size>>10), func(b *testing.B) {
+			benchLarge(b, large, benchSet)
+		})
+		b.Run(fmt.Sprintf("Large/Stage/%dKiB", size>>10), func(b *testing.B) {
+			benchLarge(b, large, benchStage)
+		})
+	}
+}
+
+// benchLarge inserts into an engine that is full of values of the same size.
+func benchLarge(b *testing.B, value []byte, set func(b *testing.B, e *Engine, buf []byte, i uint64, value []byte)) {
+	e := benchEngine(b, 128<<20, 256<<20/len(value), value)
+	var buf [16]byte
+	b.SetBytes(int64(len(value)))
+	defer cpuTime(b)()
+	for i := range b.N {
+		set(b, e, buf[:], 1<<40+uint64(i), value)
+	}
+}
+
+func benchStage(b *testing.B, e *Engine, buf []byte, i uint64, value []byte) {
+	p, key := benchKey(buf, i)
+	st, err := e.Stage(key, len(value))
+	if err == nil {
+		err = st.Write(value)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	t := e.Lock(p, 1)
+	if err := t.SetStaged(&st, TypeString, 0); err != nil {
+		b.Error(err)
+	}
+	t.Unlock()
 }
 
 func BenchmarkEngineParallel(b *testing.B) {

@@ -1,94 +1,180 @@
 package engine
 
 import (
+	"errors"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 )
 
-// largeSpace holds the bodies that are too big for cells, each contiguous in a slot of its own. A slot is a power of
-// two of addresses, of which only the body's whole system pages have memory and are charged. Addresses are plenty, so
-// each slot size has a region that can never fill up before the budget does; nothing is ever moved to fight
+// largeSpace holds the bodies that are too big for cells, each contiguous in an extent of its own. An extent is a power
+// of two of addresses, of which only the body's whole system pages have memory and are charged. Addresses are plenty, so
+// each size of extents has a region that does not fill up before the budget does; nothing is ever moved to fight
 // fragmentation, and the number of mappings stays one (a mapping for each value would meet the kernel's limit of
 // 65,530 of them).
 type largeSpace struct {
 	arena
+	table       arena // an extent each, by region and number
 	regionShift uint8 // a region is 1<<regionShift bytes of addresses
+	pool        *pool
 
-	mu    sync.Mutex // innermost lock
-	fresh [largeSlots]uint32
-	free  [largeSlots][]uint32 // slots given back, by number within their region
+	overhead atomic.Int64 // bytes charged for extents that were ever used
+	promised atomic.Int64 // bytes that staged bodies will have; at least what they have
+	staged   atomic.Int64 // bytes charged for staged bodies
+	pinned   atomic.Int64 // bytes of bodies that are pinned
+	leaving  atomic.Int64 // bytes charged for bodies without an owner: pinned still, or dead
+	users    atomic.Int64 // the engine, each staged body, each pin: the last one unmaps
+
+	mu        sync.Mutex // innermost lock
+	fresh     [largeSizes]uint32
+	free      [largeSizes]uint32 // lists of extents without memory: number + 1, 0 for none
+	dead      [largeSizes]uint32 // lists of extents whose memory is to be given back
+	taken     int                // extents that are neither fresh nor free
+	releasing int                // pieces that are just being given back
+
+	collector collector
+}
+
+// extent is the bookkeeping of one extent. A body has one owner, its record or who stages it, and any number of pins;
+// who comes last gives the memory back.
+//
+//	free ──▶ staged ──▶ record ──▶ dead ──▶ free
+//	    └─────────────────▲  └▶ pinned ─▲
+type extent struct {
+	refs atomic.Uint32 // ownerBit, and how many pins
+	// pages is how many system pages are charged, from the beginning on. It is the owner's to change while there are no
+	// pins; of a dead body it is protected by largeSpace.mu, and so are the others.
+	pages     uint32
+	next      uint32 // in the list of free or dead extents of this size: number + 1
+	releasing uint32 // pieces of it that are just being given back
 }
 
 const (
-	osPage       = 4096
-	minSlotShift = 12
-	maxSlotShift = 30 // the longest key and value together
-	largeSlots   = maxSlotShift - minSlotShift + 1
+	osPage         = 4096
+	minExtentShift = 12
+	maxExtentShift = 30 // the longest key and value together
+	largeSizes     = maxExtentShift - minExtentShift + 1
+
+	// The system is asked for memory at once for so much of a body: less is not worth the call, and more would leave the
+	// processor's cache before it is written to.
+	populateFrom = 16 << 10
+	populateTo   = 256 << 10
+
+	ownerBit = 1 << 31
 )
 
-// reserveLarge makes room for bodies of up to reach bytes in all. Each body fills more than half of its slot, so twice
-// the reach in each region suffices.
-func reserveLarge(reach int64) (*largeSpace, error) {
-	shift := uint8(bits.Len64(uint64(2*reach - 1)))
-	a, err := reserve(largeSlots << shift)
-	return &largeSpace{arena: a, regionShift: shift}, err
+// reserveLarge makes room for bodies of up to reach bytes in all. Each body fills more than half of its extent, so
+// twice the reach in each region suffices.
+func reserveLarge(reach int64, p *pool) (*largeSpace, error) {
+	l := &largeSpace{regionShift: uint8(bits.Len64(uint64(2*reach - 1))), pool: p}
+	l.users.Store(1)
+	var err error
+	if l.arena, err = reserve(largeSizes << l.regionShift); err != nil {
+		return l, err
+	}
+	l.table, err = reserve(int(largeSizes << (l.regionShift - minExtentShift) * extentSize))
+	return l, err
 }
 
 // largeCost is what a body of n bytes is charged.
 func largeCost(n int) int64 { return int64(n+osPage-1) &^ (osPage - 1) }
 
-// slotShift is the logarithm of the slot size for a body of n bytes.
-func slotShift(n int) int { return max(minSlotShift, bits.Len(uint(n-1))) }
+// extentShift is the logarithm of the size of the extent for a body of n bytes.
+func extentShift(n int) int { return max(minExtentShift, bits.Len(uint(n-1))) }
 
-// slot returns the offset of a free slot for n bytes, which read as zeros. The caller has charged for them.
-func (l *largeSpace) slot(n int) uint64 {
-	shift := slotShift(n)
-	size := shift - minSlotShift
+// take returns the offset of a free extent for a body of n bytes, which read as zeros, with its first owner. Its pages
+// are the caller's to charge. The caller has charged extentSize, too, which take gives back if the extent is not fresh.
+// It fails when the addresses are used up, which takes a limit raised as far as it goes.
+func (l *largeSpace) take(n int) (off uint64, ok bool) {
+	shift := extentShift(n)
+	size := shift - minExtentShift
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	number := l.fresh[size]
-	if free := l.free[size]; len(free) > 0 {
-		number = free[len(free)-1]
-		l.free[size] = free[:len(free)-1]
-	} else {
+	first := l.free[size]
+	switch {
+	case first != 0:
+		number = first - 1
+		l.free[size] = l.extentAt(size, number).next
+	case uint64(number) == 1<<(int(l.regionShift)-shift):
+		l.mu.Unlock()
+		l.pool.refund(extentSize)
+		return 0, false
+	default:
 		l.fresh[size]++
+		l.overhead.Add(extentSize)
 	}
-	return uint64(size)<<l.regionShift + uint64(number)<<shift
+	l.taken++
+	l.mu.Unlock()
+	if first != 0 {
+		l.pool.refund(extentSize)
+	}
+	l.extentAt(size, number).refs.Store(ownerBit)
+	return uint64(size)<<l.regionShift + uint64(number)<<shift, true
 }
 
-// drop frees the slot of a body of n bytes and the memory behind it. The caller refunds it afterwards.
-func (l *largeSpace) drop(off uint64, n int) {
-	l.release(off, int(largeCost(n)))
-	shift := slotShift(n)
-	size := shift - minSlotShift
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	number := uint32((off - uint64(size)<<l.regionShift) >> shift)
-	l.free[size] = append(l.free[size], number)
+// place tells which extent begins at off.
+func (l *largeSpace) place(off uint64) (size int, number uint32) {
+	size = int(off >> l.regionShift)
+	return size, uint32(off & (1<<l.regionShift - 1) >> (minExtentShift + size))
+}
+
+// extent is the bookkeeping of the extent at off.
+func (l *largeSpace) extent(off uint64) *extent { return l.extentAt(l.place(off)) }
+
+func (l *largeSpace) extentAt(size int, number uint32) *extent {
+	return extentIn(&l.table, size<<(l.regionShift-minExtentShift)+int(number))
+}
+
+// disown ends the ownership of the body at off. It says whether that was all: otherwise pins still hold the memory.
+func (l *largeSpace) disown(off uint64) bool {
+	x := l.extent(off)
+	l.leaving.Add(int64(x.pages) * osPage)
+	if x.refs.And(^uint32(ownerBit)) != ownerBit {
+		return false
+	}
+	l.dispose(off, x)
+	return true
+}
+
+// held is how many bytes nobody can evict: of values that are being written, or pinned.
+func (l *largeSpace) held() int64 { return l.promised.Load() + l.pinned.Load() }
+
+// isShared says whether the body at off is pinned and so must not be written to. Whoever asks owns it, so that no pins
+// are added meanwhile.
+func (l *largeSpace) isShared(off uint64) bool {
+	return l.extent(off).refs.Load()&^uint32(ownerBit) != 0
 }
 
 // resize changes the body at off from old to n bytes, keeps what both have and returns where it is now. Bytes that
-// are new read as zeros. The caller has charged for n, and refunds after it when n is less.
-func (l *largeSpace) resize(off uint64, old, n int) uint64 {
-	if slotShift(old) == slotShift(n) {
+// are new read as zeros. The caller has charged for n and a fresh extent, and refunds after it when n is less.
+func (l *largeSpace) resize(off uint64, old, n int) (uint64, bool) {
+	if extentShift(old) == extentShift(n) {
 		l.resizeInPlace(off, old, n)
-		return off
+		l.pool.refund(extentSize)
+		return off, true
 	}
-	to := l.slot(n)
+	to, ok := l.take(n)
+	if !ok {
+		return 0, false
+	}
+	l.extent(to).pages = uint32(largeCost(n) / osPage)
 	// Piece by piece, from the front, giving back the memory behind each: at no time is there more than one piece too much.
-	const piece = 1 << 20
-	for from := 0; from < old; from += piece {
+	for from := 0; from < old; from += releasePiece {
 		if from < n {
-			end := min(from+piece, old, n)
+			end := min(from+releasePiece, old, n)
 			copy(l.bytes(to+uint64(from), end-from), l.bytes(off+uint64(from), end-from))
 		}
-		l.release(off+uint64(from), int(largeCost(min(piece, old-from))))
+		l.release(off+uint64(from), int(largeCost(min(releasePiece, old-from))))
 	}
-	l.drop(off, old)
-	return to
+	x := l.extent(off)
+	x.refs.Store(0)
+	x.pages = 0
+	l.dispose(off, x)
+	return to, true
 }
 
 func (l *largeSpace) resizeInPlace(off uint64, old, n int) {
+	l.extent(off).pages = uint32(largeCost(n) / osPage)
 	if n > old {
 		// Behind the old last page memory is fresh; in that page an earlier, longer body may show.
 		end := min(int(largeCost(old)), n)
@@ -97,4 +183,26 @@ func (l *largeSpace) resizeInPlace(off uint64, old, n int) {
 	}
 	from := largeCost(n)
 	l.release(off+uint64(from), int(largeCost(old)-from))
+}
+
+// forget makes all extents fresh again, if all are free.
+func (l *largeSpace) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.taken > 0 {
+		return
+	}
+	for size := range largeSizes {
+		l.table.release(uint64(extentSize)<<(l.regionShift-minExtentShift)*uint64(size), int(largeCost(int(l.fresh[size])*int(extentSize))))
+		l.fresh[size], l.free[size] = 0, 0
+	}
+	l.pool.refund(l.overhead.Swap(0))
+}
+
+// leave ends the use of the space by the engine, a staged body or a pin.
+func (l *largeSpace) leave() error {
+	if l.users.Add(-1) > 0 {
+		return nil
+	}
+	return errors.Join(l.close(), l.table.close())
 }

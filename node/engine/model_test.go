@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -19,12 +20,25 @@ type model struct {
 	now    int64
 	exact  bool // nothing may be missing
 	drops  []modelDrop
+	pins   []modelPin
+	staged []modelStaged
 }
 
 // modelDrop is a Drop under way.
 type modelDrop struct {
 	s *shard
 	d *doomed
+}
+
+type modelPin struct {
+	pin  Pin
+	want string
+}
+
+type modelStaged struct {
+	staged Staged
+	k      modelKey
+	want   modelValue
 }
 
 type modelKey struct {
@@ -87,10 +101,15 @@ func (m *model) set(k modelKey, v modelValue) {
 			m.shadow[k] = v
 		case !errors.Is(err, ErrMemory):
 			m.tb.Fatal(err)
-		case m.e.Policy() == AllKeys:
+		case m.everythingFits():
 			m.tb.Fatalf("cannot set %d bytes: %v, %+v", len(v.value), err, m.e.sumsForTest())
 		}
 	})
+}
+
+// everythingFits says whether nothing may be refused for want of memory: nothing holds much that cannot be evicted.
+func (m *model) everythingFits() bool {
+	return m.e.Policy() == AllKeys && len(m.pins)+len(m.staged) == 0
 }
 
 func (m *model) resize(k modelKey, n int, fill byte) {
@@ -105,7 +124,7 @@ func (m *model) resize(k modelKey, n int, fill byte) {
 			m.tb.Fatalf("resize: %q should not be there: %v", k.key, err)
 		}
 		if err != nil {
-			if m.e.Policy() == AllKeys || !errors.Is(err, ErrMemory) {
+			if m.everythingFits() || !errors.Is(err, ErrMemory) {
 				m.tb.Fatal(err)
 			}
 			return
@@ -125,7 +144,7 @@ func (m *model) resize(k modelKey, n int, fill byte) {
 func (m *model) setExpire(k modelKey, at int64) {
 	with(m.e, k.p, m.now, func(t Txn) {
 		if !t.SetExpire([]byte(k.key), at) {
-			if m.e.Policy() == AllKeys {
+			if m.everythingFits() {
 				m.missing(k, "expire")
 			}
 			return
@@ -209,9 +228,86 @@ func (m *model) goOnDropping(which, records int) {
 	}
 }
 
+// pin pins the value of k, if that is large.
+func (m *model) pin(k modelKey) {
+	with(m.e, k.p, m.now, func(t Txn) {
+		item, ok := t.Find([]byte(k.key))
+		if !ok {
+			return
+		}
+		if pin, ok := t.Pin(item); ok {
+			m.pins = append(m.pins, modelPin{pin, string(item.Value())})
+			if !pin.Holds(item) {
+				m.tb.Fatalf("the pin of %q is not of its item", k.key)
+			}
+		}
+	})
+}
+
+// unpin checks that the value pinned first is what it was.
+func (m *model) unpin() {
+	if len(m.pins) == 0 {
+		return
+	}
+	p := m.pins[0]
+	m.pins = m.pins[1:]
+	if string(p.pin.Value()) != p.want {
+		m.tb.Fatalf("a pinned value of %d bytes has changed", len(p.want))
+	}
+	p.pin.Release()
+}
+
+// stage begins a large value.
+func (m *model) stage(k modelKey, v modelValue) {
+	if !m.e.IsLarge(len(k.key), len(v.value)) {
+		return
+	}
+	st, err := m.e.Stage([]byte(k.key), len(v.value))
+	if err == nil {
+		m.staged = append(m.staged, modelStaged{st, k, v})
+	} else if !errors.Is(err, ErrMemory) {
+		m.tb.Fatal(err)
+	}
+}
+
+// stageOn writes n bytes of the value staged first, and publishes it when they were the last.
+func (m *model) stageOn(n int) {
+	if len(m.staged) == 0 {
+		return
+	}
+	s := &m.staged[0]
+	n = min(n, s.staged.Left())
+	err := s.staged.Write([]byte(s.want.value[len(s.want.value)-s.staged.Left():][:n]))
+	if err == nil && s.staged.Left() > 0 {
+		return
+	}
+	if err == nil {
+		with(m.e, s.k.p, m.now, func(t Txn) { err = t.SetStaged(&s.staged, s.want.typ, s.want.expireAt) })
+	}
+	if err == nil {
+		m.shadow[s.k] = s.want
+	} else {
+		s.staged.Discard()
+	}
+	m.staged = m.staged[1:]
+}
+
+// letGo ends all pins and staged values.
+func (m *model) letGo() {
+	for len(m.pins) > 0 {
+		m.unpin()
+	}
+	for i := range m.staged {
+		m.staged[i].staged.Discard()
+	}
+	m.staged = nil
+}
+
 func (m *model) reset(seed uint64) {
 	m.e.Reset(seed)
 	clear(m.shadow)
+	m.letGo()
+	m.e.Reset(seed)
 	if st := m.e.Stats(); st.Used != st.Fixed || st.Keys != 0 {
 		m.tb.Fatalf("after a reset: %+v", st)
 	}
@@ -233,8 +329,10 @@ func (m *model) step(op byte, a, b uint32) {
 		m.delete(k)
 	case op < 246:
 		m.now += int64(b % 1000)
-	case op < 252:
+	case op < 249:
 		m.e.Sweep(m.now, int(b%2000))
+	case op < 252:
+		m.stepLarge(modelKey{k.p, fmt.Sprint("big:", a>>16%4)}, a>>24, b)
 	case op < 254:
 		m.walk(k.p, int(b%100)+1)
 	case b%8 == 0:
@@ -252,6 +350,33 @@ func (m *model) step(op byte, a, b uint32) {
 	}
 }
 
+// stepLarge does one operation of those on large values only.
+func (m *model) stepLarge(k modelKey, a, b uint32) {
+	const atOnce = 3
+	if len(m.pins) >= atOnce {
+		m.unpin()
+	}
+	if len(m.staged) >= atOnce {
+		m.stageOn(math.MaxInt)
+	}
+	v := modelValue{modelBytes(b &^ 511), Type(1 + b%5), m.someExpiry(b)}
+	switch a % 5 {
+	case 0:
+		m.stage(k, v)
+	case 1:
+		m.stageOn(int(b % 100_000))
+	case 2:
+		m.set(k, v)
+	case 3:
+		m.resize(k, len(v.value), byte(b))
+	case 4:
+		m.pin(k)
+		if b%4 == 0 {
+			m.unpin()
+		}
+	}
+}
+
 // finish compares everything, and the sums with what is there.
 func (m *model) finish() {
 	for p := range uint16(24) {
@@ -261,6 +386,7 @@ func (m *model) finish() {
 	for len(m.drops) > 0 {
 		m.goOnDropping(0, 100)
 	}
+	m.letGo()
 	m.e.checkSums(m.tb)
 }
 

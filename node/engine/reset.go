@@ -24,6 +24,8 @@ func (e *Engine) Reset(seed uint64) {
 		e.shards[i].renounce(seed)
 	}
 	e.freeRenounced()
+	e.large.settle()
+	e.large.forget()
 }
 
 // renounce leaves the shard with nothing, in a new generation.
@@ -65,8 +67,7 @@ func (e *Engine) freePage(pg uint32) {
 		for h := (hand{page: pg}); h.cell < uint32(p.bump); {
 			ref := e.step(&h)
 			if head := header(*e.cells.word(ref)); head.live() && head.bodyLen() > e.maxInline {
-				e.large.drop(*e.cells.third(ref), head.bodyLen())
-				e.pool.refund(largeCost(head.bodyLen()))
+				e.large.disown(*e.cells.third(ref))
 			}
 		}
 	}

@@ -84,41 +84,15 @@ func (s *shard) putIndex(h handle, n int) {
 	s.put(h)
 }
 
-// chargeLarge takes n bytes of the budget for a large body that has held already, making room if it must.
-func (s *shard) chargeLarge(n, held int64) bool {
-	pool := &s.e.pool
-	for waits := 0; waits < maxWaits; {
-		if pool.charge(n) || pool.chillWarm() && pool.charge(n) {
-			return true
-		}
-		if n+held > s.e.reclaimable() {
-			return false
-		}
-		if s.makeRoom(noClass) {
-			continue
-		}
-		if s.e.Policy() != AllKeys {
-			return false
-		}
-		waits++
-		wait(waits)
-	}
-	return false
-}
-
-// reclaimable is how many bytes of the budget a large body could get if everything else were evicted: all but the
-// indexes, what is outside, and two pages a shard.
-func (e *Engine) reclaimable() int64 {
-	kept := e.pool.indexPages.Load() + 2*int64(len(e.shards))
-	return e.pool.max.Load() - e.fixed - e.pool.outside.Load() - kept*e.pool.pageCost()
-}
-
 // makeRoom evicts, or moves records together, until there is a free cell of the class wanted in this shard or more
 // room in the budget. It says whether it gained something; another shard may take that first.
 //
 // Lock order: a shard's lock is held here, and others are only tried, so that two shards that want room from each
 // other cannot wait for each other.
 func (s *shard) makeRoom(want int) bool {
+	if s.e.large.collect() {
+		return true
+	}
 	if s.e.Policy() == NoEviction {
 		// A shard's own expired records and sparse pages are all there is, and Sweep finds the former anyway.
 		return s.reclaim(want, looksElsewhere)

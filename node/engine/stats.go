@@ -21,6 +21,8 @@ type Stats struct {
 	Max     int64
 	Fixed   int64 // part of Used: what an empty engine has
 	Outside int64 // part of Used: what Charge took for the caller's own memory
+	Staged  int64 // part of Used: large values that are being written
+	Leaving int64 // part of Used: large values that are gone, but pinned or not yet given back to the system
 	Slack   int64 // part of Used: free cells, unused ends of cells and pages, empty pages kept for reuse
 }
 
@@ -35,7 +37,8 @@ func (e *Engine) Stats() Stats {
 		s.mu.Unlock()
 	}
 	st.Used = e.pool.used.Load()
-	st.Slack = max(0, st.Used-st.Values-st.Index-st.Ghosts-st.Fixed-st.Outside)
+	st.Staged, st.Leaving = e.large.staged.Load(), e.large.leaving.Load()
+	st.Slack = max(0, st.Used-st.Values-st.Index-st.Ghosts-st.Fixed-st.Outside-st.Staged-st.Leaving)
 	return st
 }
 

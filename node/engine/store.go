@@ -1,33 +1,37 @@
 package engine
 
-// newRecord takes a cell in the queue k, and a slot for a large body, for a record with header h, and writes all but the
-// body. It may evict. The record belongs to nobody yet: until it is in an index, nothing else may be allocated.
+// newRecord takes a cell in the queue k, and an extent for a large body, for a record with header h, and writes all but
+// the body. It may evict. The record belongs to nobody yet: until it is in an index, nothing else may be allocated.
 func (s *shard) newRecord(h header, expireAt int64, k kind) (handle, error) {
-	var body uint64
-	large := s.isLarge(h)
-	if large {
-		cost := largeCost(h.bodyLen())
-		if !s.chargeLarge(cost, 0) {
-			return 0, ErrMemory
-		}
-		body = s.e.large.slot(h.bodyLen())
+	if !s.isLarge(h) {
+		return s.newCell(h, expireAt, k, 0)
 	}
+	body, ok := s.newLarge(h.bodyLen())
+	if !ok {
+		return 0, ErrMemory
+	}
+	ref, err := s.newCell(h, expireAt, k, body)
+	if err != nil {
+		s.dropLarge(body)
+	}
+	return ref, err
+}
+
+// newCell is newRecord with the place of a large body given.
+func (s *shard) newCell(h header, expireAt int64, k kind, body uint64) (handle, error) {
 	n := s.e.cellLen(h)
 	if k == smallLog && s.overfull() {
 		s.judgeSmall(judgeAhead * n)
 	}
 	ref := s.obtain(k, n)
 	if ref == 0 {
-		if large {
-			s.dropLarge(body, h.bodyLen())
-		}
 		return 0, ErrMemory
 	}
 	s.setHeader(ref, h)
 	if h.hasExpiry() {
 		*s.cells.second(ref) = uint64(expireAt)
 	}
-	if large {
+	if s.isLarge(h) {
 		*s.cells.third(ref) = body
 		s.countLarge(ref, largeCost(h.bodyLen()))
 	}
@@ -48,27 +52,6 @@ func (s *shard) fits(ref handle, old, h header) bool {
 	return n <= size && size-n <= size/4+wordSize
 }
 
-// resizeLarge makes the body of a large record n bytes long, which remains large. The header is the caller's to change.
-func (s *shard) resizeLarge(ref handle, old header, n int) error {
-	before, after := largeCost(old.bodyLen()), largeCost(n)
-	if after > before {
-		s.pinned = ref
-		ok := s.chargeLarge(after-before, before)
-		s.pinned = 0
-		if !ok {
-			return ErrMemory
-		}
-	}
-	s.countLarge(ref, after-before)
-	offset := s.cells.third(ref)
-	*offset = s.e.large.resize(*offset, old.bodyLen(), n)
-	if after < before {
-		s.e.pool.refund(before - after)
-		s.gains++
-	}
-	return nil
-}
-
 // erase removes the record in sl from the index and frees it.
 func (s *shard) erase(p *partition, tag uint32, sl slot) {
 	ref := sl.ref()
@@ -82,7 +65,7 @@ func (s *shard) free(ref handle) {
 	s.account(h, s.expireAt(ref, h), -1)
 	if s.isLarge(h) {
 		s.countLarge(ref, -largeCost(h.bodyLen()))
-		s.dropLarge(*s.cells.third(ref), h.bodyLen())
+		s.dropLarge(*s.cells.third(ref))
 	}
 	s.put(ref)
 }
@@ -90,16 +73,9 @@ func (s *shard) free(ref handle) {
 // queueOf is the queue that the record is in.
 func (s *shard) queueOf(ref handle) kind { return s.e.pool.pages[s.pageOf(ref)].kind }
 
-// countLarge notes that the large body of a record has n bytes more.
-func (s *shard) countLarge(ref handle, n int64) {
-	s.large += n
-	if s.queueOf(ref) == smallLog {
-		s.small.large += n
-	}
-}
-
-func (s *shard) dropLarge(offset uint64, n int) {
-	s.e.large.drop(offset, n)
-	s.e.pool.refund(largeCost(n))
-	s.gains++
+// fill writes key and value into the body of a record.
+func (s *shard) fill(ref handle, h header, key, value []byte) {
+	body := s.body(ref, h)
+	copy(body, key)
+	copy(body[len(key):], value)
 }

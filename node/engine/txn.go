@@ -81,22 +81,24 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 		}
 	}
 	changes := s.changes
-	var k kind
-	if sl.found() {
-		k = s.queueOf(sl.ref())
-	} else {
-		k = s.entrance(t.number, tag)
-	}
-	ref, err := s.newRecord(h, expireAt, k)
+	ref, err := s.newRecord(h, expireAt, t.queueFor(sl, tag))
 	if err != nil {
 		return err
 	}
-	fill(s.body(ref, h), key, value)
+	s.fill(ref, h, key, value)
 	if s.changes != changes {
 		sl, _ = t.lookup(key) // making room may have evicted or moved it
 	}
 	t.publish(tag, sl, ref, h, expireAt)
 	return nil
+}
+
+// queueFor is the queue for a record that takes the place of the one in sl, or is new.
+func (t Txn) queueFor(sl slot, tag uint32) kind {
+	if sl.found() {
+		return t.s.queueOf(sl.ref())
+	}
+	return t.s.entrance(t.number, tag)
 }
 
 // overwrite stores the new value where the old one is, if it fits there.
@@ -105,7 +107,7 @@ func (t Txn) overwrite(sl slot, h header, expireAt int64, key, value []byte) (do
 	old := s.header(ref)
 	switch {
 	case s.fits(ref, old, h):
-	case s.isLarge(old) && s.isLarge(h) && slotShift(old.bodyLen()) == slotShift(h.bodyLen()):
+	case s.isLarge(old) && s.isLarge(h) && s.reuses(ref, old, h):
 		if err := s.resizeLarge(ref, old, h.bodyLen()); err != nil {
 			return false, err
 		}
@@ -118,7 +120,7 @@ func (t Txn) overwrite(sl slot, h header, expireAt int64, key, value []byte) (do
 	if h.hasExpiry() {
 		*s.cells.second(ref) = uint64(expireAt)
 	}
-	fill(s.body(ref, h), key, value)
+	s.fill(ref, h, key, value)
 	return true, nil
 }
 
@@ -141,7 +143,7 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 		s.account(h, 0, 1)
 		s.reshape(ref, old, h)
 		clear(s.body(ref, h)[min(old.bodyLen(), h.bodyLen()):])
-	case s.isLarge(old) && s.isLarge(h):
+	case s.isLarge(old) && s.isLarge(h) && !s.isShared(ref):
 		if err := s.resizeLarge(ref, old, h.bodyLen()); err != nil {
 			return nil, err
 		}
@@ -235,9 +237,4 @@ func checkLengths(key, value int) error {
 		return ErrValueTooLarge
 	}
 	return nil
-}
-
-func fill(body, key, value []byte) {
-	copy(body, key)
-	copy(body[len(key):], value)
 }

@@ -1,0 +1,53 @@
+package engine
+
+// Pin keeps a large value as it is, whatever becomes of its key: overwritten, evicted or dropped, even when the Engine
+// is closed. Its memory stays charged until the last pin of it is released. The zero Pin holds nothing.
+type Pin struct {
+	l      *largeSpace
+	off    uint64
+	keyLen uint32
+	length uint32 // of the body
+}
+
+// Pin pins the value of an item found with t. It returns false if it is not large: then it is to be copied.
+func (t Txn) Pin(item Item) (Pin, bool) {
+	s := t.s
+	if !s.isLarge(item.header) {
+		return Pin{}, false
+	}
+	l := s.e.large
+	p := Pin{l: l, off: l.offset(item.body), keyLen: uint32(item.header.keyLen()), length: uint32(item.header.bodyLen())}
+	x := l.extent(p.off)
+	if x.refs.Add(1)&^ownerBit == 1 {
+		l.pinned.Add(int64(x.pages) * osPage)
+	}
+	l.users.Add(1)
+	return p, true
+}
+
+// Value is a view of the value outside the Go heap, not to be changed, valid until Release.
+func (p *Pin) Value() []byte { return p.l.bytes(p.off, int(p.length))[p.keyLen:] }
+
+// Live says whether p is neither zero nor released.
+func (p *Pin) Live() bool { return p.l != nil }
+
+// Holds says whether the item still has the value that is pinned.
+func (p *Pin) Holds(item Item) bool {
+	return len(item.body) == int(p.length) && &item.body[0] == &p.l.bytes(p.off, 1)[0]
+}
+
+// Release ends the pin, in any goroutine.
+func (p *Pin) Release() {
+	l := p.l
+	p.l = nil
+	x := l.extent(p.off)
+	bytes := int64(x.pages) * osPage
+	left := x.refs.Add(^uint32(0))
+	if left&^ownerBit == 0 {
+		l.pinned.Add(-bytes)
+	}
+	if left == 0 {
+		l.dispose(p.off, x)
+	}
+	_ = l.leave()
+}

@@ -1,0 +1,140 @@
+package engine
+
+// newLarge takes an extent for a body of n bytes, charged, making room if it must.
+func (s *shard) newLarge(n int) (off uint64, ok bool) {
+	cost := largeCost(n)
+	if !s.chargeLarge(cost+extentSize, 0) {
+		return 0, false
+	}
+	off, ok = s.e.large.take(n)
+	if !ok {
+		s.e.pool.refund(cost)
+		return 0, false
+	}
+	s.e.large.extent(off).pages = uint32(cost / osPage)
+	if cost >= populateFrom && cost <= populateTo {
+		s.e.large.populate(off, int(cost))
+	}
+	return off, true
+}
+
+// dropLarge ends a body that a record had.
+func (s *shard) dropLarge(off uint64) {
+	if s.e.large.disown(off) {
+		s.gains++
+	}
+}
+
+// countLarge notes that the large body of a record has n bytes more.
+func (s *shard) countLarge(ref handle, n int64) {
+	s.large += n
+	if s.queueOf(ref) == smallLog {
+		s.small.large += n
+	}
+}
+
+// replaceLarge gives a large record another body, which is not yet a record's, and the header and expiry that go with it.
+func (s *shard) replaceLarge(ref handle, h header, expireAt int64, body uint64) {
+	old := s.header(ref)
+	s.account(old, s.expireAt(ref, old), -1)
+	s.account(h, expireAt, 1)
+	s.countLarge(ref, largeCost(h.bodyLen())-largeCost(old.bodyLen()))
+	s.dropLarge(*s.cells.third(ref))
+	s.setHeader(ref, h.usedLike(old))
+	*s.cells.second(ref) = uint64(expireAt)
+	*s.cells.third(ref) = body
+}
+
+// isShared says whether the body of a large record is pinned, so that it must not be written to.
+func (s *shard) isShared(ref handle) bool { return s.e.large.isShared(*s.cells.third(ref)) }
+
+// reuses says whether the body for header h may take the place of the one that a large record has.
+func (s *shard) reuses(ref handle, old, h header) bool {
+	return extentShift(old.bodyLen()) == extentShift(h.bodyLen()) &&
+		old.bodyLen()-h.bodyLen() <= releasePiece && // the end is given back under the lock
+		!s.isShared(ref)
+}
+
+// resizeLarge makes the body of a large record, which is not shared, n bytes long, which remains large. The header is
+// the caller's to change.
+func (s *shard) resizeLarge(ref handle, old header, n int) error {
+	before, after := largeCost(old.bodyLen()), largeCost(n)
+	more := max(0, after-before)
+	s.pinned = ref
+	ok := s.chargeLarge(more+extentSize, before)
+	s.pinned = 0
+	if !ok {
+		return ErrMemory
+	}
+	offset := s.cells.third(ref)
+	off, ok := s.e.large.resize(*offset, old.bodyLen(), n)
+	if !ok {
+		s.e.pool.refund(more)
+		return ErrMemory
+	}
+	*offset = off
+	s.countLarge(ref, after-before)
+	if after < before {
+		s.e.pool.refund(before - after)
+		s.gains++
+	}
+	return nil
+}
+
+// chargeLarge takes n bytes of the budget for a large body that has held already, making room if it must.
+func (s *shard) chargeLarge(n, held int64) bool {
+	pool := &s.e.pool
+	for waits := 0; waits < maxWaits; {
+		if pool.charge(n) || pool.chillWarm() && pool.charge(n) {
+			return true
+		}
+		if n+held > s.e.reclaimable()-s.e.large.held() {
+			return false
+		}
+		if s.makeRoom(noClass) {
+			continue
+		}
+		if s.e.Policy() != AllKeys {
+			return false
+		}
+		waits++
+		wait(waits)
+	}
+	return false
+}
+
+// reclaimable is how many bytes of the budget a large body could get if everything else were evicted: all but the
+// indexes, what is outside, and two pages a shard.
+func (e *Engine) reclaimable() int64 {
+	kept := e.pool.indexPages.Load() + 2*int64(len(e.shards))
+	return e.pool.max.Load() - e.fixed - e.pool.outside.Load() - kept*e.pool.pageCost() - e.large.overhead.Load()
+}
+
+// charge takes n bytes of the budget, making room if it must, in short holds of one shard's lock at a time. The caller
+// holds none, and so can wait for each.
+func (e *Engine) charge(n int64) bool {
+	for !e.pool.charge(n) {
+		if !e.makeRoom() {
+			return false
+		}
+	}
+	return true
+}
+
+// makeRoom is a shard's makeRoom for whoever holds no lock.
+func (e *Engine) makeRoom() bool {
+	if e.large.collect() {
+		return true
+	}
+	first := max(0, e.pool.owner(e.dice.Add(diceStep)))
+	for i := range e.shards {
+		s := &e.shards[(first+i)&(len(e.shards)-1)]
+		s.mu.Lock()
+		further := s.getFurther(looksOwn)
+		s.mu.Unlock()
+		if further {
+			return true
+		}
+	}
+	return false
+}
