@@ -39,6 +39,15 @@ func TestNoAllocations(t *testing.T) {
 	parse("MGET of 100", "*101\r\n$4\r\nMGET\r\n"+strings.Repeat("$3\r\nkey\r\n", 100), 3)
 	parse("inline", "SET key 'a value' \"another\"\r\nPING\r\n\r\n", 1)
 
+	var p Parser
+	p.SetLimits(Limits{LargeBulk: 1000})
+	head, tail := []byte("*5\r\n$3\r\nSET\r\n$1\r\nk\r\n$1000\r\n"), []byte("\r\n$2\r\nEX\r\n$1\r\n1\r\n")
+	none(t, "large bulk", func() {
+		if p.Parse(head) != LargeBulk || p.Parse(tail[:5]) != NeedMore || p.Parse(tail) != Done || len(p.Args()) != 2 {
+			t.Fatalf("not done: %q", p.Err())
+		}
+	})
+
 	scan := func(name, in string) {
 		t.Helper()
 		var s Scanner

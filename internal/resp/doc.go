@@ -31,6 +31,8 @@
 //     read once more at each call.)
 //   - No memory is reserved because of a declared number. The list of arguments
 //     grows as arguments arrive; the scanner has a stack of fixed depth.
+//   - A large argument need not be gathered: a Parser that is asked to
+//     (Limits.LargeBulk) announces it, and its bytes can then be passed on in pieces.
 //   - After Done the next call begins anew at buf[0]; the caller first drops Len
 //     bytes. After Malformed nothing but Reset helps: a stream that has lost
 //     its step is closed, never resynchronised.

@@ -8,6 +8,9 @@ func FuzzParser(f *testing.F) {
 	for _, in := range requestCases {
 		f.Add([]byte(in), false)
 	}
+	for _, in := range largeRequests {
+		f.Add([]byte(in), false)
+	}
 	for _, c := range brokenRequests {
 		f.Add([]byte(c.in[:min(len(c.in), 300)]), true)
 	}
@@ -16,12 +19,16 @@ func FuzzParser(f *testing.F) {
 	}
 	tight := Limits{MaxBulk: 40, MaxArgs: 12, MaxInline: 50, MaxRequest: 120, Unauthenticated: true}
 	f.Fuzz(func(t *testing.T, data []byte, limited bool) {
+		tight := tight
 		if len(data) > 2000 {
 			return // the oracle and the one-byte splitting are quadratic
 		}
 		if limited {
 			checkRequests(t, data, tight)
+			tight.LargeBulk = 1 + len(data)%20
+			checkRequests(t, data, tight)
 		} else {
+			checkRequests(t, data, Limits{LargeBulk: 1 + len(data)%20})
 			checkRequests(t, data, DefaultLimits)
 		}
 	})

@@ -20,6 +20,9 @@ const (
 	NeedMore Outcome = iota
 	// Done: a whole request or reply is there.
 	Done
+	// LargeBulk: an argument of a request begins that is not to be gathered; see
+	// Parser.Large. Only with Limits.LargeBulk.
+	LargeBulk
 	// Malformed: the bytes are not RESP, or break a limit. The stream is lost.
 	Malformed
 )
@@ -31,6 +34,8 @@ func (o Outcome) String() string {
 		return "need more"
 	case Done:
 		return "done"
+	case LargeBulk:
+		return "large bulk"
 	default:
 		return "malformed"
 	}
@@ -43,6 +48,10 @@ type Limits struct {
 	MaxArgs    int // arguments of one request; 0 means DefaultLimits.MaxArgs
 	MaxInline  int // bytes of an inline line, or of any header; 0 means DefaultLimits.MaxInline
 	MaxRequest int // bytes of one whole request, at most 4 GiB - 1; 0 means no other limit than that
+
+	// LargeBulk is from how many bytes on an argument is announced with the outcome
+	// LargeBulk as soon as its header is there; 0 means that none is.
+	LargeBulk int
 
 	// Unauthenticated selects Redis's texts for clients that have not said who
 	// they are, for numbers that DefaultLimits would have allowed.
@@ -77,6 +86,9 @@ func (l Limits) resolved() Limits {
 	}
 	if l.MaxInline <= 0 {
 		l.MaxInline = DefaultLimits.MaxInline
+	}
+	if l.LargeBulk <= 0 {
+		l.LargeBulk = math.MaxInt
 	}
 	// The parser keeps positions in 32 bits, to halve the memory of long lists.
 	if l.MaxRequest <= 0 || l.MaxRequest > math.MaxUint32 {

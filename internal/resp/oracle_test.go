@@ -62,6 +62,61 @@ func oracleRequest(buf []byte, l Limits) verdict {
 	return verdict{outcome: Done, args: args, length: total}
 }
 
+// oracleProgress counts what a Parser that is given data has to announce: requests,
+// large arguments that it may pass on, and an error.
+func oracleProgress(data []byte, l Limits) (n int) {
+	for len(data) > 0 {
+		n += oracleAnnounced(string(data), l)
+		v := oracleRequest(data, l)
+		if v.outcome != NeedMore {
+			n++
+		}
+		if v.outcome != Done {
+			break
+		}
+		data = data[v.length:]
+	}
+	return n
+}
+
+// oracleAnnounced counts the large arguments of the request at the start of s whose
+// header is there. Those that are gathered tell nothing.
+func oracleAnnounced(s string, l Limits) (n int) {
+	if s[0] != '*' {
+		return 0
+	}
+	line, next, _ := oracleLine(s, "\r", l, "")
+	if next == 0 {
+		return 0
+	}
+	count, err := oracleInt(line[1:])
+	if err != nil || count > l.MaxArgs {
+		return 0
+	}
+	total := next
+	for range count {
+		line, next, _ := oracleLine(s[total:], "\r", l, "")
+		if next == 0 || line == "" || line[0] != '$' {
+			return n
+		}
+		size, err := oracleInt(line[1:])
+		if err != nil || size < 0 || size > l.MaxBulk || total+next+size+2 > l.MaxRequest {
+			return n
+		}
+		if size >= l.LargeBulk {
+			if size%3 == 0 { // the receiver gathers this one, and so what follows
+				return n
+			}
+			n++
+		}
+		if total += next + size; len(s) < total+2 || s[total:total+2] != "\r\n" {
+			return n
+		}
+		total += 2
+	}
+	return n
+}
+
 // oracleBulk reads one argument; used is 0 if that fails, and the verdict says why.
 // before counts the request's earlier bytes.
 func oracleBulk(s string, l Limits, before int) (arg string, used int, v verdict) {

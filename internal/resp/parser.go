@@ -51,6 +51,10 @@ type Parser struct {
 
 	stage  stage
 	inline bool
+	gather bool   // no argument of this request is announced any more
+	small  int    // an argument up to this length is not announced, and within the limit
+	large  int    // length of the argument announced
+	passed int    // bytes of the unfinished request that the caller has dropped
 	pos    int    // everything before it is finished
 	seen   int    // buf[pos:seen] is searched and holds no end of line
 	left   int    // arguments still to come
@@ -69,12 +73,16 @@ const (
 	atRequest stage = iota // the first byte of a request; nothing is known yet
 	atCount                // the header of an array, which may have begun
 	atBulk                 // the header of an argument, or the argument itself
+	atLarge                // an argument that was announced, or its end
 	atInline               // an inline line, which may have begun
 	atEnd                  // nothing: malformed
 )
 
 // SetLimits changes the limits, for what is not yet parsed.
-func (p *Parser) SetLimits(l Limits) { p.limits = l.resolved() }
+func (p *Parser) SetLimits(l Limits) {
+	p.limits = l.resolved()
+	p.small = min(p.limits.MaxBulk, p.limits.LargeBulk-1)
+}
 
 // Args returns the arguments of the request that Parse found last. They are views of
 // the buffer given to that call and of memory of the Parser, read-only, valid until the
@@ -102,12 +110,13 @@ func (p *Parser) Err() string { return p.err }
 func (p *Parser) Reset() {
 	p.stage = atRequest
 	p.length, p.need, p.err = 0, 0, ""
+	p.passed, p.gather = 0, false
 	p.forget()
 }
 
 // Parse looks for a request at the start of buf. Until it answers Done or Malformed,
 // each call must be given the same bytes and perhaps more behind them, in the same
-// place or another. buf is only read, and not kept beyond the views that Args returns;
+// place or another; only LargeBulk is another beginning. buf is only read, and not kept beyond the views that Args returns;
 // they hold it in memory until the next call of Parse (with an empty buf, if need be)
 // or Reset.
 func (p *Parser) Parse(buf []byte) Outcome {
@@ -127,6 +136,8 @@ func (p *Parser) Parse(buf []byte) Outcome {
 		return p.parseArray(buf)
 	case atBulk:
 		return p.parseBulks(buf)
+	case atLarge:
+		return p.parseBehindLarge(buf)
 	default:
 		return Malformed
 	}
@@ -137,7 +148,7 @@ func (p *Parser) Parse(buf []byte) Outcome {
 func (p *Parser) begin(buf []byte) {
 	p.forget()
 	if p.limits.MaxBulk == 0 {
-		p.limits = DefaultLimits.resolved()
+		p.SetLimits(DefaultLimits)
 	}
 	p.pos, p.seen, p.need = 0, 0, 1
 	switch {
@@ -192,8 +203,11 @@ func (p *Parser) parseBulks(buf []byte) Outcome {
 			return outcome
 		}
 		end := start + size
-		if end+2 > p.limits.MaxRequest {
+		if p.passed+end+2 > p.limits.MaxRequest {
 			return p.fail(errRequest)
+		}
+		if size >= p.limits.LargeBulk && !p.gather {
+			return p.announce(buf, start, size)
 		}
 		if end+2 > len(buf) {
 			// The header is read again then, which is cheaper than to remember it.
@@ -240,13 +254,18 @@ func (p *Parser) bulkHeader(buf []byte) (start, size int, outcome Outcome) {
 
 // finishArray turns the spans into views of buf, now that it will not move any more.
 func (p *Parser) finishArray(buf []byte) Outcome {
+	p.view(buf)
+	p.passed, p.gather = 0, false
+	return p.finish(p.pos, false)
+}
+
+func (p *Parser) view(buf []byte) {
 	if cap(p.args) < len(p.spans) {
 		p.args = make([][]byte, 0, max(len(p.spans), fewArgs))
 	}
 	for _, s := range p.spans {
 		p.args = append(p.args, buf[s.start:s.end:s.end])
 	}
-	return p.finish(p.pos, false)
 }
 
 // finish ends a request of so many bytes.

@@ -31,7 +31,7 @@ func (p *Parser) parseSmall(buf []byte) bool {
 	pos := shortHeader
 	for i := range count {
 		start, end := smallBulk(buf, pos)
-		if end == 0 || end-start > p.limits.MaxBulk {
+		if end == 0 || end-start > p.small {
 			return false
 		}
 		args[i] = buf[start:end:end]

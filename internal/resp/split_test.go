@@ -76,30 +76,65 @@ func oracleStream(data []byte, l Limits) []verdict {
 	return all
 }
 
+// receiver plays what is in front of a Parser. It gathers large arguments, or takes them
+// in pieces, by their length; what a request has is the same either way.
+type receiver struct {
+	p    *Parser
+	left int      // bytes of an argument that is being taken in pieces
+	args []string // of a request that has such arguments
+	used int      // bytes of that request so far
+
+	all []verdict
+}
+
+// read is for deliver. needed is called at each NeedMore.
+func (r *receiver) read(at int, buf []byte, needed func(at int, buf []byte, need int)) int {
+	if r.left > 0 {
+		n := min(r.left, len(buf))
+		r.args[len(r.args)-1] += string(buf[:n])
+		r.left -= n
+		r.used += n
+		return n
+	}
+	outcome := r.p.Parse(buf)
+	if outcome == LargeBulk && r.p.Large()%3 == 0 {
+		r.p.Gather()
+		outcome = r.p.Parse(buf)
+	}
+	switch outcome {
+	case NeedMore:
+		needed(at, buf, r.p.Need())
+		return 0
+	case Malformed:
+		r.all = append(r.all, verdict{outcome: Malformed, err: r.p.Err()})
+		return -1
+	}
+	total := len(r.args) + r.p.Total()
+	for _, arg := range r.p.Args() {
+		r.args = append(r.args, string(arg))
+	}
+	r.used += r.p.Len()
+	if outcome == LargeBulk {
+		if total <= len(r.args) {
+			panic("fewer arguments are announced than there are")
+		}
+		r.args = append(r.args, "")
+		r.left = r.p.Large()
+	} else {
+		r.all = append(r.all, verdict{outcome: Done, length: r.used, inline: r.p.Inline(), args: r.args})
+		r.args, r.used = nil, 0
+	}
+	return r.p.Len()
+}
+
 // parseStream is what a Parser says about data that is delivered so. needed is called
 // at each NeedMore.
 func parseStream(
 	p *Parser, data []byte, split splitting, needed func(at int, buf []byte, need int),
 ) []verdict {
-	var all []verdict
-	deliver(data, split, func(at int, buf []byte) int {
-		switch p.Parse(buf) {
-		case NeedMore:
-			needed(at, buf, p.Need())
-			return 0
-		case Malformed:
-			all = append(all, verdict{outcome: Malformed, err: p.Err()})
-			return -1
-		default:
-			v := verdict{outcome: Done, length: p.Len(), inline: p.Inline()}
-			for _, arg := range p.Args() {
-				v.args = append(v.args, string(arg))
-			}
-			all = append(all, v)
-			return p.Len()
-		}
-	})
-	return all
+	r := receiver{p: p}
+	deliver(data, split, func(at int, buf []byte) int { return r.read(at, buf, needed) })
+	return r.all
 }
 
 // checkRequests compares Parser and oracle over data in every splitting, and Need with
@@ -108,12 +143,17 @@ func checkRequests(t *testing.T, data []byte, l Limits) {
 	t.Helper()
 	l = l.resolved()
 	want := oracleStream(data, l)
-	judge := func(shorter []byte) Outcome { return oracleRequest(shorter, l).outcome }
 	for _, split := range splittings(uint64(len(data))) {
 		var p Parser
 		p.SetLimits(l)
 		got := parseStream(&p, data, split, func(at int, buf []byte, need int) {
-			checkNeed(t, data[at:], buf, need, judge)
+			have := oracleProgress(data[:at+len(buf)], l)
+			checkNeed(t, data[at:], buf, need, func(shorter []byte) Outcome {
+				if oracleProgress(data[:at+len(shorter)], l) == have {
+					return NeedMore
+				}
+				return Done
+			})
 		})
 		if !slices.EqualFunc(got, want, sameVerdict) {
 			t.Fatalf("%s of %.200q:\ngot  %v\nwant %v", split.name, data, got, want)

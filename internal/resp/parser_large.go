@@ -1,0 +1,55 @@
+package resp
+
+// An argument that is too large to be gathered with its request is passed on in pieces.
+// Parse announces it, and the caller has two ways to go on:
+//
+//	*3 SET k $100000 xxxxxxxxxxxxxxxxxxxxxxx CRLF ...
+//	               │                        │
+//	Gather, and    │   or drop Len() bytes, │ and call Parse with
+//	Parse again ───┘   take Large() bytes, ─┘ what follows
+
+// Large returns, after LargeBulk, the length of the argument that begins Len bytes into
+// the buffer. Args are the arguments before it, or since the last one announced in the
+// same request.
+func (p *Parser) Large() int { return p.large }
+
+// Total returns, after LargeBulk, how many arguments come from Args on: those, the
+// one announced, and all behind it.
+func (p *Parser) Total() int { return len(p.args) + p.left }
+
+// Gather has the argument announced, and all that follow in its request, treated as any
+// other: the next call of Parse is given the same buffer again.
+func (p *Parser) Gather() {
+	clear(p.args)
+	p.args = p.args[:0]
+	p.gather = true
+	p.stage = atBulk
+}
+
+// announce ends a call at the start of a large argument.
+func (p *Parser) announce(buf []byte, start, size int) Outcome {
+	p.view(buf)
+	p.length, p.large = start, size
+	p.stage, p.need = atLarge, 0
+	return LargeBulk
+}
+
+// parseBehindLarge goes on behind an argument that the caller has taken, at its CR LF.
+func (p *Parser) parseBehindLarge(buf []byte) Outcome {
+	if len(p.args) > 0 || p.length > 0 {
+		p.forget()
+		p.passed += p.length + p.large
+		p.length = 0
+	}
+	if len(buf) < 2 {
+		p.need = 2
+		return NeedMore
+	}
+	if !endsLine(buf, 0) {
+		return p.fail(errCRLF)
+	}
+	p.left--
+	p.pos, p.seen = 2, 2
+	p.stage = atBulk
+	return p.parseBulks(buf)
+}
