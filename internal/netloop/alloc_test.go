@@ -14,7 +14,8 @@ import (
 func TestNoAllocations(t *testing.T) {
 	busy := funcs{data: func(c *Conn, in []byte) int {
 		n := min(len(in), 3000)
-		c.SetOut(append(c.Out(), in[:n]...))
+		out, _ := c.Grow(c.Out(), n)
+		c.SetOut(append(out, in[:n]...))
 		c.Pause()
 		c.Resume()
 		if n < len(in) {

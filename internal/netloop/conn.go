@@ -58,6 +58,7 @@ const (
 // nothing.
 type Conn struct {
 	loop    *Loop
+	account *Account
 	handler Handler
 	flusher Flusher // handler, if it is one
 	fd      int     // -1 when closed

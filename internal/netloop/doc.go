@@ -32,11 +32,16 @@
 // leaves is kept in a buffer of the conn's own; while it is small, it is put in front of the
 // next read, so that the handler again sees one run of bytes of full length. Output is
 // collected in a buffer of the conn's own until the flush. Both kinds are lent from the
-// loop's pool and go back when empty: an idle conn holds none.
+// loop's pool, outside the Go heap, and go back when empty: an idle conn holds none.
 //
 //	socket ─> scratch (256 KiB, the loop's) ─> OnData(in) ─> Out/SetOut ─> socket
 //	             ^            │ not consumed                  │ not taken
 //	             └── Conn.in <┘                     Conn.out <┘
+//
+// What is lent counts in the conn's Account, before it exists, and is taken from that
+// account's Budget, if it has one. A conn for which nothing is left is closed with
+// ErrNoMemory; no other is harmed. Beyond that a loop has its scratch buffer, 4 MiB of
+// free buffers at most, and what append takes in a handler until SetOut.
 //
 // # Invariants
 //
@@ -55,7 +60,9 @@
 //   - Work put off by a stage that is already over (a conn woken while waking, or dirty while
 //     flushing) is done in the next iteration, which then does not sleep first.
 //   - Nothing is unbounded: unsent output by Config.HardOut and Config.Stall, kept input by
-//     Conn.SetMaxInput. The exception is Post, whose callers are bounded.
+//     Conn.SetMaxInput, both by the Budget. The exception is Post, whose callers are bounded.
+//   - A handler's view of a buffer is void when the call ends. A later look finds other
+//     bytes, and after Group.Close a fault.
 //   - Nothing is allocated per event or per message once buffers have found their size.
 //
 // # Waiting

@@ -147,4 +147,5 @@ func (l *Loop) shutdown() {
 	}
 	l.reap()
 	unix.Close(l.epfd)
+	l.pool.close()
 }

@@ -51,7 +51,10 @@ func (c *Conn) receive(hangup bool) {
 	own := kept > smallKept
 	var buf []byte
 	if own {
-		buf = c.room()
+		if buf = c.room(); buf == nil {
+			c.starve()
+			return
+		}
 	} else {
 		// The common case. A pipelining client's last command is usually cut in the
 		// middle: with the piece in front, the next read is again as long as the
@@ -76,7 +79,8 @@ func (c *Conn) receive(hangup bool) {
 	}
 }
 
-// room returns the kept input at the front of a buffer with space for a read behind it.
+// room returns the kept input at the front of a buffer with space for a read behind it;
+// nil if there is no memory for that.
 func (c *Conn) room() []byte {
 	live := c.in[c.inOff:]
 	if cap(live)-len(live) >= minRead {
@@ -95,8 +99,12 @@ func (c *Conn) room() []byte {
 		c.in, c.inOff = c.in[:len(live)], 0
 		return c.in
 	}
-	grown := append(c.loop.pool.get(size), live...)
-	c.loop.pool.put(c.in)
+	grown := c.lend(size)
+	if grown == nil {
+		return nil
+	}
+	grown = append(grown, live...)
+	c.giveBack(c.in)
 	c.in, c.inOff = grown, 0
 	return grown
 }
@@ -115,7 +123,10 @@ func (c *Conn) settle(in []byte, own bool) {
 	default:
 		if cap(c.in) < len(rest) {
 			c.dropInput()
-			c.in = c.loop.pool.get(len(rest))
+			if c.in = c.lend(len(rest)); c.in == nil {
+				c.starve()
+				return
+			}
 		}
 		c.in, c.inOff = append(c.in[:0], rest...), 0
 	}
@@ -127,10 +138,8 @@ func (c *Conn) settle(in []byte, own bool) {
 }
 
 func (c *Conn) dropInput() {
-	if c.in != nil {
-		c.loop.pool.put(c.in)
-		c.in, c.inOff = nil, 0
-	}
+	c.giveBack(c.in)
+	c.in, c.inOff = nil, 0
 }
 
 // offer calls OnData if the handler can be expected to get further, and returns what it

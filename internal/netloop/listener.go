@@ -209,7 +209,7 @@ func (l *Loop) adopt(fd int, remote netip.AddrPort, accept func(c *Conn) Handler
 // newConn puts a socket into the loop's table.
 func (l *Loop) newConn(fd int, remote netip.AddrPort) *Conn {
 	l.lastGen++
-	c := &Conn{loop: l, fd: fd, gen: l.lastGen, maxIn: defaultMax, remote: remote}
+	c := &Conn{loop: l, account: l.account, fd: fd, gen: l.lastGen, maxIn: defaultMax, remote: remote}
 	if sa, err := unix.Getsockname(fd); err == nil {
 		c.local = addrPort(sa)
 	}

@@ -35,6 +35,7 @@ type Loop struct {
 	events    []unix.EpollEvent
 	scratch   []byte // input is read here first; given to handlers, valid during one OnData
 	pool      pool
+	account   *Account // of conns that have no other
 
 	// Work for the rest of an iteration. A conn is on each of these at most once (its
 	// flags say so); one that closes stays on them, and is passed over.
@@ -75,18 +76,25 @@ func newLoop(index int, cfg Config, started time.Time) (*Loop, error) {
 		events:  make([]unix.EpollEvent, maxEvents),
 		scratch: make([]byte, scratchSize),
 		dials:   make(map[*dial]struct{}),
+		account: NewAccount(nil, 0),
 	}
 	var err error
+	if err = l.pool.open(); err != nil {
+		return nil, err
+	}
 	if l.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		l.pool.close()
 		return nil, fmt.Errorf("cannot create epoll instance: %w", err)
 	}
 	if err := l.mail.open(); err != nil {
 		unix.Close(l.epfd)
+		l.pool.close()
 		return nil, err
 	}
 	if err := l.watch(l.mail.fd, wakeTag, 0, unix.EPOLLIN|unix.EPOLLET); err != nil {
 		l.mail.close()
 		unix.Close(l.epfd)
+		l.pool.close()
 		return nil, err
 	}
 	l.now = time.Since(started)

@@ -11,31 +11,47 @@ const maxHint = 64 << 10
 
 // Out returns the output buffer, to be appended to and given back with SetOut within
 // the same call of a handler. It may begin with bytes that are already sent: only
-// append. The buffer is lent by the loop and goes back when all is sent.
+// append. The buffer is lent by the loop and goes back when all is sent. Without memory
+// for one the conn is closed, and nil returned.
 func (c *Conn) Out() []byte {
 	if c.out == nil && !c.closed {
-		c.out = c.loop.pool.get(c.outHint)
+		if c.out = c.lend(c.outHint); c.out == nil {
+			c.closeStarved()
+		}
 	}
 	return c.out
 }
 
-// Reserve is Out with room for at least n more bytes: a large reply is appended without
-// growing step by step.
-func (c *Conn) Reserve(n int) []byte {
-	b := c.Out()
-	if cap(b)-len(b) >= n || c.closed {
-		return b
+// Grow returns b, which is what Out returned with something appended, with room for at
+// least n more bytes. Handlers that append more than a line must ask: what append takes
+// for itself is charged too late. False: there is no memory, b is what it was, and the
+// conn is closed.
+func (c *Conn) Grow(b []byte, n int) ([]byte, bool) {
+	if cap(b)-len(b) >= n {
+		return b, true
 	}
-	live := b[c.outOff:]
-	grown := append(c.loop.pool.get(len(live)+n), live...)
-	c.loop.pool.put(b)
-	c.out, c.outOff = grown, 0
-	return grown
+	if c.closed {
+		return b, false
+	}
+	// Doubling keeps copying linear, but near the end of memory what is needed will do.
+	grown := c.lend(max(len(b)+n, 2*len(b)))
+	if grown == nil {
+		grown = c.lend(len(b) + n)
+	}
+	if grown == nil {
+		c.closeStarved()
+		return b, false
+	}
+	grown = grown[:len(b)]
+	copy(grown[c.outOff:], b[c.outOff:])
+	c.giveBack(c.out)
+	c.out = grown
+	return grown, true
 }
 
-// SetOut replaces the output buffer by b, which is what Out returned with something
-// appended, and is the conn's from now on. It is written once, at the end of the
-// iteration.
+// SetOut replaces the output buffer by b, which is what Out or Grow returned with
+// something appended, and is the conn's from now on. It is written once, at the end of
+// the iteration.
 func (c *Conn) SetOut(b []byte) {
 	if c.closed {
 		return
@@ -43,8 +59,13 @@ func (c *Conn) SetOut(b []byte) {
 	if c.Queued() > c.loop.cfg.SoftOut {
 		c.overrun = true
 	}
-	if c.out != nil && !sameArray(c.out, b) {
-		c.loop.pool.put(c.out) // append has moved the output into a larger array
+	if !sameArray(c.out, b) {
+		// append has moved the output into an array of its own.
+		own, ok := c.Grow(c.out, len(b)-len(c.out))
+		if !ok {
+			return
+		}
+		b = own[:c.outOff+copy(own[c.outOff:len(b)], b[c.outOff:])]
 	}
 	c.out = b
 	c.MarkDirty()
@@ -163,10 +184,8 @@ func (c *Conn) flushOut() {
 }
 
 func (c *Conn) dropOutput() {
-	if c.out != nil {
-		c.loop.pool.put(c.out)
-		c.out, c.outOff = nil, 0
-	}
+	c.giveBack(c.out)
+	c.out, c.outOff = nil, 0
 }
 
 // limitOutput stops and starts reading by how much is unsent, and gives up on a peer
@@ -183,6 +202,11 @@ func (c *Conn) limitOutput() {
 		c.overrun = false
 		c.release(holdOutput)
 	}
+}
+
+func (c *Conn) closeStarved() {
+	c.loop.stats.Starved++
+	c.Close(ErrNoMemory)
 }
 
 func (c *Conn) closeSlow() {

@@ -37,7 +37,8 @@ func TestOutputGrows(t *testing.T) {
 	nc := dialTo(t, serve(t, g, funcs{data: func(c *Conn, in []byte) int {
 		for i := range 20 {
 			c.SetOut(append(c.Out(), big[:i]...))
-			c.SetOut(append(c.Reserve(i*1000), big[:i*1000]...))
+			out, _ := c.Grow(c.Out(), i*1000)
+			c.SetOut(append(out, big[:i*1000]...))
 			c.SetOut(append(c.Out(), big...))
 		}
 		return len(in)

@@ -1,56 +1,140 @@
 package netloop
 
-import "math/bits"
+import (
+	"fmt"
+	"math/bits"
+	"os"
 
-const (
-	minClass    = 9  // 512 bytes
-	maxClass    = 20 // 1 MiB: larger buffers are rare, and left to the garbage collector
-	maxPooled   = 8 << 20
-	poisonByte  = 0xDB
-	poolClasses = maxClass - minClass + 1
+	"golang.org/x/sys/unix"
 )
 
-// pool keeps a loop's free buffers, so that a connection holds one only while it has
-// something in it. One list per power of two, last in first out: the buffer lent next
-// is the one most likely still in the processor's cache.
+// pool is the memory of a loop's connection buffers, so that a connection holds one only
+// while it has something in it. It lies outside the Go heap: there, a buffer given back
+// would be garbage for an unknown time, up to as much again as all buffers of a node.
+// Here it leaves no trace, and a budget that it was charged to can have it at once.
+//
+//	addresses  │ 4 KiB slots … │ 8 KiB slots … │ … │ 2 GiB slots … │   a region each
+//	memory       behind slots that are lent, and maxKept of free ones
+//
+// A buffer is a slot, or the front of one: beyond maxKeptClass it has no more bytes than
+// were asked for, rounded to pages. Addresses cost nothing, so no slot is ever split, and
+// a view kept too long reads another's bytes or zeros, but never faults.
 type pool struct {
-	free   [poolClasses][][]byte
-	bytes  int  // capacity of all free buffers, at most maxPooled
-	poison bool // tests: overwrite what comes back, so that a kept view is noticed
+	mem     []byte
+	classes [poolClasses]poolClass
+	kept    int  // bytes of free slots that have memory, at most maxKept
+	lent    int  // bytes of the buffers that are lent
+	poison  bool // tests: overwrite what comes back, so that a kept view is noticed
 }
 
-// get lends an empty buffer with room for at least n bytes.
+// poolClass is the slots of one size, by their number in the region. Free ones are taken
+// last in first out: what was used last is most likely still in the processor's cache.
+type poolClass struct {
+	warm, cold []int // free ones, with and without memory
+	fresh      int   // from here on none was ever lent
+}
+
+const (
+	minClass     = 12 // 4 KiB, a page of the system
+	maxKeptClass = 20 // 1 MiB: larger buffers are rare
+	maxClass     = 31 // holds what SetMaxInput allows by default, and a read
+	poolClasses  = maxClass - minClass + 1
+	regionShift  = 34 // 16 GiB of addresses for each class
+	maxKept      = 4 << 20
+	poisonByte   = 0xDB
+)
+
+// open reserves the addresses. Huge pages are refused: they would put memory behind
+// neighbours that are not lent.
+func (p *pool) open() error {
+	const prot, flags = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_PRIVATE | unix.MAP_ANON | unix.MAP_NORESERVE
+	mem, err := unix.Mmap(-1, 0, poolClasses<<regionShift, prot, flags)
+	if err != nil {
+		return fmt.Errorf("cannot reserve addresses for buffers: %w", os.NewSyscallError("mmap", err))
+	}
+	// EINVAL: a kernel without huge pages, which is what is asked for.
+	if err := unix.Madvise(mem, unix.MADV_NOHUGEPAGE); err != nil && err != unix.EINVAL {
+		_ = unix.Munmap(mem)
+		return fmt.Errorf("cannot refuse huge pages for buffers: %w", os.NewSyscallError("madvise", err))
+	}
+	p.mem = mem
+	return nil
+}
+
+func (p *pool) close() {
+	if err := unix.Munmap(p.mem); err != nil {
+		panic(fmt.Sprintf("BUG: cannot unmap buffers: %v", err))
+	}
+	p.mem = nil
+}
+
+func classOf(n int) int { return max(bits.Len(uint(max(n, 1)-1)), minClass) }
+
+// bufferSize is the capacity of a buffer with room for n bytes.
+func bufferSize(n int) int {
+	if class := classOf(n); class <= maxKeptClass {
+		return 1 << class
+	}
+	const page = 1 << minClass
+	return (n + page - 1) &^ (page - 1)
+}
+
+// get lends an empty buffer with room for at least n bytes; nil if so much cannot be lent
+// at all.
 func (p *pool) get(n int) []byte {
-	class := max(bits.Len(uint(max(n, 1)-1)), minClass)
+	class := classOf(n)
 	if class > maxClass {
-		return make([]byte, 0, n)
+		return nil
 	}
-	list := &p.free[class-minClass]
-	last := len(*list) - 1
-	if last < 0 {
-		return make([]byte, 0, 1<<class)
+	c := &p.classes[class-minClass]
+	slot := c.fresh
+	switch {
+	case len(c.warm) > 0:
+		slot, c.warm = pop(c.warm)
+		p.kept -= 1 << class
+	case len(c.cold) > 0:
+		slot, c.cold = pop(c.cold)
+	case slot == 1<<(regionShift-class):
+		return nil
+	default:
+		c.fresh++
 	}
-	b := (*list)[last]
-	(*list)[last] = nil
-	*list = (*list)[:last]
-	p.bytes -= cap(b)
-	return b
+	off, size := (class-minClass)<<regionShift+slot<<class, bufferSize(n)
+	p.lent += size
+	return p.mem[off : off : off+size]
 }
 
-// put takes b back. Nobody may use b or a view of it afterwards. Any buffer will do,
-// also one that append made.
+func pop(list []int) (last int, rest []int) {
+	return list[len(list)-1], list[:len(list)-1]
+}
+
+// owns reports whether get made b.
+func (p *pool) owns(b []byte) bool {
+	return cap(b) > 0 && addressOf(b)-addressOf(p.mem) < uintptr(len(p.mem))
+}
+
+// put takes back a buffer that get made. Nobody may use it or a view of it afterwards.
 func (p *pool) put(b []byte) {
-	b = b[:0]
-	if p.poison {
-		overwrite(b[:cap(b)])
+	if !p.owns(b) {
+		panic("BUG: a buffer is given back that was not lent")
 	}
-	// Rounded down: a lent buffer is never smaller than its class says.
-	class := bits.Len(uint(cap(b))) - 1
-	if class < minClass || class > maxClass || p.bytes+cap(b) > maxPooled {
+	b = b[:cap(b)]
+	if p.poison {
+		overwrite(b)
+	}
+	off := int(addressOf(b) - addressOf(p.mem))
+	class, slot := minClass+off>>regionShift, off&(1<<regionShift-1)
+	c := &p.classes[class-minClass]
+	p.lent -= len(b)
+	if class <= maxKeptClass && p.kept+len(b) <= maxKept {
+		p.kept += len(b)
+		c.warm = append(c.warm, slot>>class)
 		return
 	}
-	p.bytes += cap(b)
-	p.free[class-minClass] = append(p.free[class-minClass], b)
+	if err := unix.Madvise(b, unix.MADV_DONTNEED); err != nil {
+		panic(fmt.Sprintf("BUG: cannot give memory of a buffer back: %v", err))
+	}
+	c.cold = append(c.cold, slot>>class)
 }
 
 func overwrite(b []byte) {

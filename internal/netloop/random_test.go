@@ -18,7 +18,7 @@ func TestRandomHandlers(t *testing.T) {
 		n := rand.IntN(len(in) + 1)
 		out := c.Out()
 		if rand.IntN(2) == 0 {
-			out = c.Reserve(n)
+			out, _ = c.Grow(out, n)
 		}
 		c.SetOut(append(out, in[:n]...))
 		switch rand.IntN(4) {

@@ -16,13 +16,15 @@ type LoopStats struct {
 	Posted     uint64 // functions given to Post and run
 
 	SlowReaders uint64 // connections closed with ErrSlowReader
+	Starved     uint64 // connections closed with ErrNoMemory
 	Panics      uint64 // of handlers and other functions called by the loop
 
 	Busy             time.Duration // time not spent waiting for events
 	LongestIteration time.Duration
 	LongestStall     time.Duration // see LastStall
 
-	PooledBytes int // capacity of the buffers that are kept for reuse
+	LentBytes   int // capacity of the buffers that conns have
+	PooledBytes int // capacity of the free buffers that have memory, for reuse
 }
 
 // Stats returns the loop's counters.
@@ -30,6 +32,6 @@ func (l *Loop) Stats() LoopStats {
 	s := l.stats
 	s.Conns = int(l.load.Load())
 	s.LongestStall = l.LastStall()
-	s.PooledBytes = l.pool.bytes
+	s.LentBytes, s.PooledBytes = l.pool.lent, l.pool.kept
 	return s
 }

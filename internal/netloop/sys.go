@@ -54,6 +54,9 @@ func waitMillis(d time.Duration) int {
 	return int((d + time.Millisecond - 1) / time.Millisecond)
 }
 
+// addressOf is where a slice begins, for comparing.
+func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
+
 var one = [8]byte{1, 0, 0, 0, 0, 0, 0, 0}
 
 // signal makes the eventfd fd readable. It cannot fail in a way that matters: a full

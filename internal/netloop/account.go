@@ -1,0 +1,133 @@
+package netloop
+
+import "errors"
+
+// ErrNoMemory closes a connection whose buffers the budget has nothing left for.
+var ErrNoMemory = errors.New("no memory for the connection's buffers")
+
+// Budget is what has the memory that buffers are made of. Its methods are called from any
+// loop.
+type Budget interface {
+	// Charge takes n bytes; false: there are none. It may be called in the middle of
+	// whatever a handler does.
+	Charge(n int64) bool
+	// Refund gives n bytes back.
+	Refund(n int64)
+}
+
+// Account is what the buffers of some conns of one loop take out of a Budget. A buffer is
+// charged before it is made. Bytes are taken from the budget in chunks, because most
+// buffers are small and short-lived: a request costs an addition and a comparison.
+type Account struct {
+	budget  Budget // nil: there is no limit, the bytes are only counted
+	granted int64  // bytes taken from the budget, at least held
+	floor   int64  // bytes of granted that are the account's for good
+	held    int64  // capacity of the conns' buffers
+}
+
+// accountChunk is how much at least an account takes from its budget and gives back.
+const accountChunk = 256 << 10
+
+// NewAccount makes an account of a budget that has charged floor bytes for it already, for
+// good. A nil budget has no limit. Like a Conn, an Account is its loop's.
+func NewAccount(budget Budget, floor int64) *Account {
+	return &Account{budget: budget, granted: floor, floor: floor}
+}
+
+// Held is the capacity of all buffers of the account's conns.
+func (a *Account) Held() int64 { return a.held }
+
+func (a *Account) take(n int) bool {
+	a.held += int64(n)
+	return a.held <= a.granted || a.draw(int64(n))
+}
+
+// draw takes what is held and not granted from the budget: a chunk, or just that if the
+// budget has less. n bytes are not held after all if it has not even that.
+func (a *Account) draw(n int64) bool {
+	if a.budget == nil {
+		return true
+	}
+	missing := a.held - a.granted
+	for _, want := range []int64{max(missing, accountChunk), missing} {
+		if a.budget.Charge(want) {
+			a.granted += want
+			return true
+		}
+	}
+	a.held -= n
+	return false
+}
+
+// give returns n bytes. A chunk is kept for what comes next.
+func (a *Account) give(n int) {
+	a.held -= int64(n)
+	if a.budget == nil {
+		return
+	}
+	if spare := a.granted - max(a.floor, a.held+accountChunk); spare >= accountChunk {
+		a.granted -= spare
+		a.budget.Refund(spare)
+	}
+}
+
+// SetAccount has the conn's buffers charged to a from now on; without it they are only
+// counted. It must be called before the conn has any.
+func (c *Conn) SetAccount(a *Account) {
+	if c.in != nil || c.out != nil {
+		panic("BUG: a conn with buffers changes its account")
+	}
+	c.account = a
+}
+
+// lend returns a buffer with room for n bytes, nil if there is no memory for it.
+func (c *Conn) lend(n int) []byte {
+	size := bufferSize(n)
+	if !c.account.take(size) {
+		return nil
+	}
+	b := c.loop.pool.get(n)
+	if b == nil {
+		c.account.give(size)
+	}
+	return b
+}
+
+func (c *Conn) giveBack(b []byte) {
+	if b != nil {
+		c.loop.pool.put(b)
+		c.account.give(cap(b))
+	}
+}
+
+// Starver is a Handler with something to say to a peer whose input cannot be kept for want
+// of memory. The last words are sent behind what output there is, and the conn closes
+// with ErrNoMemory. Without memory for them they are lost.
+type Starver interface {
+	OnStarve(c *Conn) (lastWords []byte)
+}
+
+// starve ends the conn because its input cannot be kept.
+func (c *Conn) starve() {
+	if c.closed || c.finishing {
+		return
+	}
+	c.loop.stats.Starved++
+	c.dropInput()
+	if c.out == nil {
+		c.out = c.lend(0)
+	}
+	if words := c.lastWords(); len(words) <= cap(c.out)-len(c.out) {
+		c.out = append(c.out, words...)
+	}
+	c.finish(ErrNoMemory)
+}
+
+func (c *Conn) lastWords() []byte {
+	h, ok := c.handler.(Starver)
+	if !ok {
+		return nil
+	}
+	defer c.loop.recoverConn(c)
+	return h.OnStarve(c)
+}

@@ -1,0 +1,178 @@
+package netloop
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// purse is a Budget of so many bytes.
+type purse struct{ left atomic.Int64 }
+
+func newPurse(n int64) *purse {
+	p := &purse{}
+	p.left.Store(n)
+	return p
+}
+
+func (p *purse) Charge(n int64) bool {
+	if p.left.Add(-n) < 0 {
+		p.left.Add(n)
+		return false
+	}
+	return true
+}
+
+func (p *purse) Refund(n int64) { p.left.Add(n) }
+
+// starver answers "N\n" with N bytes, and has last words.
+type starver struct {
+	account *Account
+	closed  chan error
+}
+
+func (s starver) OnData(c *Conn, in []byte) int {
+	used := 0
+	for {
+		line, _, whole := strings.Cut(string(in[used:]), "\n")
+		if !whole {
+			return used
+		}
+		used += len(line) + 1
+		n := 0
+		for _, digit := range line {
+			n = 10*n + int(digit-'0')
+		}
+		out, ok := c.Grow(c.Out(), n)
+		if !ok {
+			return used
+		}
+		c.SetOut(append(out, strings.Repeat("x", n)...))
+	}
+}
+
+func (s starver) OnStarve(*Conn) []byte         { return []byte("starved") }
+func (s starver) OnClose(_ *Conn, err error)    { s.closed <- err }
+func (s starver) listen(t *testing.T) *Listener { return s.listenOn(t, newGroup(t, Config{Loops: 1})) }
+func newStarver(b Budget, floor int64) starver {
+	return starver{NewAccount(b, floor), make(chan error, 100)}
+}
+func (s starver) listenOn(t *testing.T, g *Group) *Listener {
+	return listen(t, g, func(c *Conn) Handler {
+		c.SetAccount(s.account)
+		return s
+	})
+}
+
+const testFloor = 64 << 10
+
+// A reply that the budget has no memory for costs its own connection, and no other.
+func TestOutputIsCharged(t *testing.T) {
+	p := newPurse(4 << 20)
+	s := newStarver(p, testFloor)
+	ln := s.listen(t)
+	small, large := dialTo(t, ln), dialTo(t, ln)
+	write(t, small, "10\n")
+	expect(t, small, "xxxxxxxxxx")
+	write(t, large, "3000000\n")
+	expect(t, large, strings.Repeat("x", 3_000_000))
+	write(t, large, "5000000\n")
+	if err := receive(t, s.closed); !errors.Is(err, ErrNoMemory) {
+		t.Errorf("closed with %v", err)
+	}
+	if n, err := large.Read(make([]byte, 1)); err == nil {
+		t.Errorf("%d bytes of a reply that there is no memory for", n)
+	}
+	write(t, small, "100\n")
+	expect(t, small, strings.Repeat("x", 100))
+	g := ln.group
+	eventually(t, g, "all is given back", func(l *Loop) bool {
+		return s.account.held == 0 && l.stats.Starved == 1 && p.left.Load() >= 4<<20-2*accountChunk
+	})
+}
+
+// Input that the budget has no memory for ends its own connection, behind the replies
+// to what came before and with its handler's last words.
+func TestInputIsCharged(t *testing.T) {
+	p := newPurse(1 << 20)
+	s := newStarver(p, testFloor)
+	ln := s.listen(t)
+	small, large := dialTo(t, ln), dialTo(t, ln)
+	write(t, large, "3\n5\n")
+	go io.WriteString(large, strings.Repeat("0", 5<<20))
+	expect(t, large, "xxxxxxxxstarved")
+	if n, err := large.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("read %d bytes, %v behind the last words", n, err)
+	}
+	large.Close()
+	if err := receive(t, s.closed); !errors.Is(err, ErrNoMemory) {
+		t.Errorf("closed with %v", err)
+	}
+	write(t, small, "100\n")
+	expect(t, small, strings.Repeat("x", 100))
+	eventually(t, ln.group, "all is given back", func(l *Loop) bool {
+		return s.account.held == 0 && l.stats.Starved == 1 && p.left.Load() >= 1<<20-2*accountChunk
+	})
+}
+
+// Many connections at the end of memory: some are closed, none is harmed otherwise, and
+// nothing is taken twice or lost.
+func TestStarvingTogether(t *testing.T) {
+	p := newPurse(8 << 20)
+	g := newGroup(t, Config{Loops: 2})
+	var accounts [2]*Account
+	closed := make(chan error, 100)
+	for i := range accounts {
+		accounts[i] = NewAccount(p, 0)
+	}
+	ln := listen(t, g, func(c *Conn) Handler {
+		a := accounts[c.Loop().Index()]
+		c.SetAccount(a)
+		return starver{a, closed}
+	})
+	const clients = 20
+	done := make(chan int, clients)
+	for range clients {
+		nc := dialTo(t, ln)
+		go func() {
+			rounds := 0
+			defer func() { nc.Close(); done <- rounds }()
+			for ; rounds < 30; rounds++ {
+				// A piece of a request, the rest of it, and the reply read late.
+				if _, err := io.WriteString(nc, strings.Repeat("0", 300_000)+"900000\n"); err != nil {
+					return
+				}
+				reply := make([]byte, 900_000)
+				if _, err := io.ReadFull(nc, reply); err != nil {
+					return
+				}
+				if strings.Trim(string(reply), "x") != "" {
+					t.Errorf("a reply has other bytes")
+				}
+			}
+		}()
+	}
+	whole := 0
+	for range clients {
+		if receive(t, done) == 30 {
+			whole++
+		}
+	}
+	for range clients {
+		receive(t, closed)
+	}
+	if whole == 0 {
+		t.Error("no connection came through")
+	}
+	each(t, g, func(l *Loop) {
+		a := accounts[l.index]
+		if a.held != 0 || l.pool.lent != 0 || a.granted > 2*accountChunk || l.stats.Panics > 0 {
+			t.Errorf("at the end: %+v, %d lent, %d panics", *a, l.pool.lent, l.stats.Panics)
+		}
+	})
+	if left := p.left.Load() + accounts[0].granted + accounts[1].granted; left != 8<<20 {
+		t.Errorf("%d bytes are left", left)
+	}
+}

@@ -1,0 +1,108 @@
+package netloop
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func openPool(t *testing.T) *pool {
+	t.Helper()
+	p := &pool{}
+	if err := p.open(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.close)
+	return p
+}
+
+func resident(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * os.Getpagesize()
+}
+
+func TestBufferSizes(t *testing.T) {
+	p := openPool(t)
+	f := func(n, want int) {
+		t.Helper()
+		b := p.get(n)
+		if len(b) != 0 || cap(b) != want || bufferSize(n) != want || p.lent != want {
+			t.Errorf("get(%d) has capacity %d, is said to have %d, counted %d, want %d", n, cap(b), bufferSize(n), p.lent, want)
+		}
+		p.put(b)
+	}
+	f(0, 4096)
+	f(1, 4096)
+	f(4096, 4096)
+	f(4097, 8192)
+	f(1<<20, 1<<20)
+	f(1<<20+1, 1<<20+4096)
+	f(3_000_000, 3_002_368)
+	f(defaultMax+scratchSize, defaultMax+scratchSize)
+	if b := p.get(1<<maxClass + 1); b != nil {
+		t.Errorf("%d bytes were lent", cap(b))
+	}
+	if p.owns(nil) || p.owns(make([]byte, 10)) {
+		t.Error("the pool owns what it has not made")
+	}
+}
+
+// Buffers never overlap, and come back with what their capacity was.
+func TestBuffersAreApart(t *testing.T) {
+	p := openPool(t)
+	var all [][]byte
+	for round := range 3 {
+		for i, n := range []int{1, 5000, 70_000, 2 << 20, 100, 5000, 3 << 20} {
+			b := p.get(n)
+			b = b[:cap(b)]
+			for j := range b {
+				b[j] = byte(round*7 + i)
+			}
+			all = append(all, b)
+		}
+		for i, b := range all {
+			if strings.Trim(string(b), string([]byte{b[0]})) != "" {
+				t.Fatalf("buffer %d was overwritten", i)
+			}
+		}
+		p.put(all[1])
+		all = append(all[:1], all[2:]...)
+	}
+	for _, b := range all {
+		p.put(b)
+	}
+	if p.lent != 0 || p.kept > maxKept {
+		t.Errorf("%d bytes are lent, %d kept", p.lent, p.kept)
+	}
+}
+
+// Memory of buffers that are given back is the system's again, but for what is kept.
+func TestBuffersLeaveNothingBehind(t *testing.T) {
+	p := openPool(t)
+	before := resident(t)
+	const n, size = 200, 300_000
+	var all [][]byte
+	for range n {
+		b := p.get(size)
+		overwrite(b[:cap(b)])
+		all = append(all, b)
+	}
+	if grown := resident(t) - before; grown < n*size {
+		t.Fatalf("%d bytes are resident for %d", grown, n*size)
+	}
+	for _, b := range all {
+		p.put(b)
+	}
+	if grown := resident(t) - before; grown > maxKept+4<<20 {
+		t.Errorf("%d bytes are resident after all was given back", grown)
+	}
+}
