@@ -175,6 +175,7 @@ func (e *Engine) reserve(maxBytes int64) error {
 	}
 	e.pool.cells = &e.cells
 	e.pool.pages = pageTable(&e.table, pages)
+	e.pool.blocks.init(pages, pageSize)
 	return nil
 }
 
@@ -182,6 +183,7 @@ func (e *Engine) reserve(maxBytes int64) error {
 // and of staged values to be discarded: the space of large bodies stays until the last of them is gone.
 func (e *Engine) Close() error {
 	e.large.stopCollector()
+	e.pool.blocks.close()
 	e.lockAll()
 	defer e.unlockAll()
 	return e.unmap()

@@ -14,31 +14,34 @@ import (
 // arena is one range of addresses. Reserving costs nothing: memory stands behind a page of it from the first write
 // until release.
 type arena struct {
-	mem  []byte
-	base unsafe.Pointer
+	mem    []byte
+	base   unsafe.Pointer
+	mapped []byte // mem, and what lies beside it
 }
 
-// reserve maps n bytes of address space. Huge pages are refused: the kernel would put memory behind neighbours that
-// were never touched, and resident memory would pass what is counted.
+// reserve maps n bytes of address space, aligned to huge pages. Those are refused, see huge.go: the kernel would put memory
+// behind neighbours that were never touched, and resident memory would pass what is counted.
 func reserve(n int) (arena, error) {
-	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	mapped, err := unix.Mmap(-1, 0, n+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
 		return arena{}, fmt.Errorf("cannot reserve %d bytes of address space: %w", n, err)
 	}
+	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(mapped)))) & (hugePage - 1)
+	mem := mapped[skip : skip+n]
 	// EINVAL: a kernel without huge pages, which is what is asked for.
 	if err := unix.Madvise(mem, unix.MADV_NOHUGEPAGE); err != nil && err != unix.EINVAL {
-		_ = unix.Munmap(mem)
+		_ = unix.Munmap(mapped)
 		return arena{}, fmt.Errorf("cannot refuse huge pages for %d bytes: %w", n, err)
 	}
-	return arena{mem: mem, base: unsafe.Pointer(unsafe.SliceData(mem))}, nil
+	return arena{mem: mem, base: unsafe.Pointer(unsafe.SliceData(mem)), mapped: mapped}, nil
 }
 
 func (a *arena) close() error {
 	if a.mem == nil {
 		return nil
 	}
-	err := unix.Munmap(a.mem)
-	a.mem, a.base = nil, nil
+	err := unix.Munmap(a.mapped)
+	a.mem, a.base, a.mapped = nil, nil, nil
 	return err
 }
 
@@ -66,6 +69,18 @@ func (a *arena) populate(off uint64, n int) {
 // offset is where a view made by bytes begins.
 func (a *arena) offset(view []byte) uint64 {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(view))) - uintptr(a.base))
+}
+
+// collapse puts huge pages behind [off, off+n), all of whose memory is there. A kernel older than 6.1 does it when it comes to
+// it; one without huge pages, or without a free one, leaves everything as it is.
+func (a *arena) collapse(off uint64, n int) {
+	_ = unix.Madvise(a.mem[off:off+uint64(n)], unix.MADV_HUGEPAGE)
+	_ = unix.Madvise(a.mem[off:off+uint64(n)], unix.MADV_COLLAPSE)
+}
+
+// split keeps the kernel from putting a huge page where memory is about to be given back.
+func (a *arena) split(off uint64, n int) {
+	_ = unix.Madvise(a.mem[off:off+uint64(n)], unix.MADV_NOHUGEPAGE)
 }
 
 // cells is the arena of pages, in which a cell is named by its handle: its offset divided by the grain.

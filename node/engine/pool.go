@@ -23,6 +23,8 @@ type pool struct {
 
 	tick atomic.Uint32 // visits of pages by the hands of all clocks: the time in which pages age
 
+	blocks blocks
+
 	mu    sync.Mutex // innermost lock: nothing is locked under it
 	warm  uint32     // list of empty pages with memory behind them
 	warms int
@@ -67,6 +69,10 @@ func (p *pool) take() uint32 {
 	}
 	if pg := p.cold; pg != 0 {
 		p.cold = p.pages[pg].next
+		block := &p.blocks.all[p.blocks.of(pg)]
+		if block.cold--; block.cold == 0 {
+			p.filled()
+		}
 		return pg
 	}
 	if p.fresh == uint32(len(p.pages)) { // a limit near the end of the handles' reach
@@ -74,6 +80,9 @@ func (p *pool) take() uint32 {
 		return 0
 	}
 	p.fresh++
+	if p.fresh%p.blocks.pages == 0 {
+		p.filled()
+	}
 	return p.fresh - 1
 }
 
@@ -94,6 +103,7 @@ func (p *pool) give(pg uint32) {
 // chill returns the page's memory to the system. The budget gets it only after that, so that two never stand behind
 // the same bytes of it.
 func (p *pool) chill(pg uint32) {
+	p.breakUp(pg)
 	p.cells.release(uint64(pg)*uint64(p.pageSize), p.pageSize)
 	p.mu.Lock()
 	p.pages[pg].next = p.cold
