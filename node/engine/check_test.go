@@ -27,7 +27,11 @@ func (e *Engine) checkSums(tb testing.TB) {
 			got.Index += s.checkIndex(tb, &s.partitions[p], s.partitions[p].buckets)
 		}
 		for _, d := range s.doomed {
-			got.Index += s.checkIndex(tb, &d.partition, d.left)
+			buckets := d.buckets
+			if d.emptied {
+				buckets = d.left
+			}
+			got.Index += s.checkIndex(tb, &d.partition, buckets)
 			live += int(d.count)
 		}
 		got.Index += int64(s.spares) * bucketSize

@@ -9,12 +9,14 @@ import (
 // empty at once. Then the records in that index are freed in slices, with the lock let go in between. Meanwhile
 // eviction, expiry and compaction may meet a doomed record by its cell, and find its entry as they would any other's.
 
-// doomed is the index of a dropped partition until all its records are freed. Its number of buckets stays what it was,
-// so that tags lead to the same ones.
+// doomed is the index of a dropped partition until it is freed: first all its records, then, when nobody looks for any
+// in it any more, its buckets.
 type doomed struct {
 	partition
-	number uint16 // of the partition that it belonged to
-	left   uint32 // buckets from here on are freed
+	number  uint16 // of the partition that it belonged to
+	mark    mark   // of the shard then
+	emptied bool   // of all records
+	left    uint32 // buckets from here on are emptied, or freed if all are emptied
 }
 
 const (
@@ -44,39 +46,55 @@ func (s *shard) doom(p uint16) (d *doomed, keys int) {
 	if part.buckets == 0 {
 		return nil, 0
 	}
-	d = &doomed{partition: *part, number: p, left: part.buckets}
+	d = &doomed{partition: *part, number: p, mark: s.mark, left: part.buckets}
 	*part = partition{}
 	s.doomed = append(s.doomed, d)
 	return d, int(d.count)
 }
 
-// drainSlice frees records in d that cost as much as budget, from the last bucket on, and says whether none is left.
+// drainSlice goes on with freeing d, as far as the budget goes, in records, and says whether it is at the end.
 func (s *shard) drainSlice(d *doomed, budget int) (done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Contains(s.doomed, d) {
+	if d.mark != s.mark {
 		return true // a Reset took everything
 	}
-	for budget > 0 && d.left > 0 {
+	for budget > 0 && d.left > 0 && !d.emptied {
 		b := s.bucketAt(&d.partition, d.left-1)
-		if h := b.next; h != 0 {
-			// The second of the chain goes first: the last one would have to be searched for.
-			second := s.cells.bucket(h, 0)
-			b.next = second.next
-			budget -= s.freeEntries(d, second)
-			s.putIndex(h, bucketSize)
-			continue
+		budget = s.emptyChain(d, b, budget)
+		if b.refs[0] != 0 {
+			return false // there is more in the chain
 		}
-		budget -= 1 + s.freeEntries(d, b)
+		d.left--
+		budget--
+	}
+	if d.left == 0 && !d.emptied {
+		d.emptied, d.left = true, d.buckets
+	}
+	for ; budget > 0 && d.left > 0; budget-- {
 		d.left--
 		s.freeStorage(d)
 	}
 	if d.left > 0 {
 		return false
 	}
-	i := slices.Index(s.doomed, d)
-	s.doomed = slices.Delete(s.doomed, i, i+1)
+	s.doomed = slices.DeleteFunc(s.doomed, func(o *doomed) bool { return o == d })
 	return true
+}
+
+// emptyChain frees the records of the chain that begins at b and returns what is left of the budget.
+func (s *shard) emptyChain(d *doomed, b *bucket, budget int) int {
+	for h := b.next; h != 0 && budget > 0; h = b.next {
+		// The second bucket of the chain goes first: the last one would have to be searched for.
+		second := s.cells.bucket(h, 0)
+		b.next = second.next
+		budget -= s.freeEntries(d, second)
+		s.putIndex(h, bucketSize)
+	}
+	if budget > 0 {
+		budget -= s.freeEntries(d, b)
+	}
+	return budget
 }
 
 // freeEntries frees the records that a bucket names and returns what that cost.
@@ -103,7 +121,7 @@ func (s *shard) indexOf(number uint16, tag uint32, ref handle) *partition {
 		return p
 	}
 	for _, d := range s.doomed {
-		if d.number == number && s.entry(&d.partition, tag, ref).found() {
+		if d.number == number && !d.emptied && s.entry(&d.partition, tag, ref).found() {
 			return &d.partition
 		}
 	}

@@ -42,21 +42,30 @@ func TestDropIsAtomic(t *testing.T) {
 	e.checkSums(t)
 }
 
-// TestDoomedRecordsAreFound has everything that comes to records by their cells come to doomed ones.
+// TestDoomedRecordsAreFound has everything that comes to records by their cells come to doomed ones, of a partition that
+// was dropped twice.
 func TestDoomedRecordsAreFound(t *testing.T) {
 	const p, keys = 9, 6000
 	run := func(name string, work func(s *shard), freed bool) {
 		t.Run(name, func(t *testing.T) {
 			e := open(t, Config{MaxBytes: 2 << 20, Shards: 1})
 			s := e.shardOf(p)
-			for i := range keys {
-				with(e, p, 0, func(x Txn) {
-					if err := x.Set([]byte(fmt.Sprint(i)), make([]byte, i%200), TypeString, int64(i%2)*1000); err != nil {
-						t.Fatal(err)
-					}
-				})
+			fill := func(keys int) *doomed {
+				for i := range keys {
+					with(e, p, 0, func(x Txn) {
+						if err := x.Set([]byte(fmt.Sprint(i)), make([]byte, i%200), TypeString, int64(i%2)*1000); err != nil {
+							t.Fatal(err)
+						}
+					})
+				}
+				d, _ := s.doom(p)
+				return d
 			}
-			d, _ := s.doom(p)
+			older := fill(keys / 2)
+			for older.count > 5 {
+				s.drainSlice(older, 3)
+			}
+			d := fill(keys)
 			s.drainSlice(d, keys/2)
 			left, changes := d.count, s.changes
 			work(s)
@@ -64,7 +73,7 @@ func TestDoomedRecordsAreFound(t *testing.T) {
 				t.Errorf("%d records are left of %d; %d were met", d.count, left, s.changes-changes)
 			}
 			e.checkSums(t)
-			for !s.drainSlice(d, 100) {
+			for !s.drainSlice(d, 100) || !s.drainSlice(older, 100) {
 			}
 			e.checkSums(t)
 			if st := e.Stats(); st.Evicted+st.Expired != 0 {
