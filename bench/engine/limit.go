@@ -63,7 +63,7 @@ func printLimit(ctx context.Context, out io.Writer, o options) error {
 	q := [sizes]limitQuestion{
 		{MaxBytes: 512 << 20, Cycles: 3},
 		{MaxBytes: 256 << 20, Cycles: 1},
-		{MaxBytes: 24 << 20, Cycles: 1},
+		{MaxBytes: 10 << 20, Cycles: 1},
 	}[o.size]
 	if o.maxBytes > 0 {
 		q.MaxBytes = o.maxBytes

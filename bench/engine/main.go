@@ -40,6 +40,7 @@ var tables = []table{
 	{"speed", "operations beside a map behind locks and fastcache", printSpeed},
 	{"density", "what a key costs beyond its bytes and those of its value", printDensity},
 	{"limit", "memory at its limit while sizes of values change", printLimit},
+	{"pauses", "how long commands wait", printPauses},
 }
 
 func main() {

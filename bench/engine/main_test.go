@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 func TestTables(t *testing.T) {
 	for _, table := range tables {
 		t.Run(table.name, func(t *testing.T) {
+			if table.name == "limit" && testing.Short() {
+				t.Skip("it takes half a minute beside the race detector")
+			}
 			var out strings.Builder
 			if err := run(&out, table.name, options{size: tiny, say: io.Discard}); err != nil {
 				t.Fatal(err)

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// pacer is one thread that issues commands by a schedule.
+type pacer struct {
+	rig             *rig
+	number          int
+	interval        time.Duration
+	clock           runClock
+	all, own        histogram
+	r               *rand.PCG
+	key, value, dst []byte
+	inserted        uint32
+	gets, hits      int
+	nextSweep       time.Duration
+	err             error
+	_               [64]byte // no cache line is shared
+}
+
+const (
+	// Between two readings of the clock as far apart somebody else may have had the processor.
+	noticeable = 50 * time.Microsecond
+
+	// The sweep of a node: how often, how many keys at once, and how often at once while it finds much.
+	sweepPeriod = 50 * time.Millisecond
+	sweepBudget = 1000
+	sweepRounds = 8
+)
+
+// run issues commands until the end of the run.
+func (p *pacer) run() error {
+	p.clock.begin = time.Now()
+	p.nextSweep = sweepPeriod
+	credit := time.Duration(0) // of the present delay: what other programs took
+	for i := 0; ; i++ {
+		intended := time.Duration(i) * p.interval
+		if intended > p.rig.q.Length {
+			return errors.Join(p.err, p.clock.err)
+		}
+		begin, lost := p.clock.read()
+		credit += lost
+		for begin < intended { // in time: nothing is owed
+			credit = 0
+			begin, lost = p.clock.read()
+			credit += lost
+		}
+		if !p.rig.q.Control {
+			p.command(begin)
+		}
+		end, lost := p.clock.read()
+		credit += lost
+		p.all.add(end - intended)
+		p.own.add(max(end-intended-credit, end-begin-lost))
+	}
+}
+
+// command does the next command, and the sweep when its time has come.
+func (p *pacer) command(at time.Duration) {
+	now := p.rig.begin.UnixMilli() + at.Milliseconds()
+	if p.number == 0 && at >= p.nextSweep {
+		p.nextSweep = at + sweepPeriod
+		for range sweepRounds {
+			if p.rig.e.Sweep(now, sweepBudget) < sweepBudget/4 {
+				break
+			}
+		}
+	}
+	dice := p.r.Uint64()
+	fresh := p.rig.fresh
+	head := uint32(p.rig.q.Keys) + p.inserted*uint32(p.rig.pacers) // about what all have written
+	isNew := dice&1023 < fresh
+	if isNew {
+		p.inserted++
+		putKey(p.key, head+uint32(p.number))
+	} else {
+		putKey(p.key, head-1-uint32(dice>>32)%min(p.rig.window, head))
+	}
+	t := p.rig.e.Lock(ring.PartitionOf(p.key), now)
+	switch kind := dice & 1023; {
+	case isNew:
+		p.set(t, 64, 0)
+	case kind < fresh+40:
+		p.set(t, 32+int(dice>>10)&63, 0)
+	case kind < fresh+80:
+		p.set(t, 64, now+1000+int64(dice>>10&0xfff))
+	case kind < fresh+100:
+		t.Delete(p.key)
+	default:
+		p.gets++
+		if item, ok := t.Find(p.key); ok {
+			p.hits++
+			p.dst = append(p.dst[:0], item.Value()...)
+		}
+	}
+	t.Unlock()
+}
+
+func (p *pacer) set(t engine.Txn, n int, expireAt int64) {
+	if err := t.Set(p.key, p.value[:n], engine.TypeString, expireAt); err != nil && p.err == nil {
+		p.err = fmt.Errorf("a SET fails: %w", err)
+	}
+}
+
+// runClock is a clock of one goroutine, which knows how long other programs had its processor. The goroutine is not
+// locked to its thread: Go then takes it off every 10 ms and needs another thread to get it on again.
+type runClock struct {
+	begin  time.Time
+	last   time.Duration
+	thread int
+	waited time.Duration // of the thread, when it was last looked at
+	buf    [128]byte
+	err    error
+}
+
+// read returns the time since the beginning, and how much of it since the last read others had the processor.
+func (c *runClock) read() (now, lost time.Duration) {
+	now = time.Since(c.begin)
+	if now-c.last > noticeable {
+		thread, waited := syscall.Gettid(), c.waitedNow()
+		if thread == c.thread {
+			lost = max(0, min(waited-c.waited, now-c.last))
+		}
+		c.thread, c.waited = thread, waited
+	}
+	c.last = now
+	return now, lost
+}
+
+// waitedNow is how long the thread has waited for a processor, read without allocating.
+func (c *runClock) waitedNow() (waited time.Duration) {
+	fd, err := syscall.Open("/proc/thread-self/schedstat", syscall.O_RDONLY, 0)
+	if err != nil {
+		c.err = fmt.Errorf("cannot tell how long a thread waited: %w", err)
+		return 0
+	}
+	n, _ := syscall.Read(fd, c.buf[:]) // of nothing read the answer is 0
+	_ = syscall.Close(fd)
+	field := 0
+	for _, b := range c.buf[:max(n, 0)] {
+		switch {
+		case b < '0' || b > '9':
+			field++
+		case field == 1:
+			waited = waited*10 + time.Duration(b-'0')
+		}
+	}
+	return waited
+}
