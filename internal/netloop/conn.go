@@ -73,6 +73,7 @@ type Conn struct {
 	dirty     bool // on one of the loop's dirty lists
 	woken     bool // OnData is owed; on the loop's woken list
 	rearming  bool // on the loop's rearm list
+	streams   bool // see Stream
 
 	want  int    // OnData is not called before this much input is there
 	maxIn int    // with this much unconsumed input, reading stops
@@ -83,6 +84,9 @@ type Conn struct {
 	outOff  int
 	outHint int  // how much output there was lately: the size of the next buffer
 	overrun bool // output was added while above the soft limit
+
+	inserts  []insert // what of the output is not in out, in order
+	inserted int      // unsent bytes of them
 
 	blocked    int           // 1 + index in the loop's blocked list; 0: not blocked
 	progressed time.Duration // when the socket last took a byte, while blocked
@@ -167,6 +171,7 @@ func (c *Conn) Close(err error) {
 	if c.closed {
 		return
 	}
+	c.Stream(false)
 	c.closed = true
 	c.err = err
 	c.unblock()

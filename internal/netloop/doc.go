@@ -38,6 +38,9 @@
 //	             ^            │ not consumed                  │ not taken
 //	             └── Conn.in <┘                     Conn.out <┘
 //
+// Output that is too large to be copied there is inserted (Conn.Insert): it is sent from
+// where it lies, in turns with what other conns move.
+//
 // What is lent counts in the conn's Account, before it exists, and is taken from that
 // account's Budget, if it has one. A conn for which nothing is left is closed with
 // ErrNoMemory; no other is harmed. Beyond that a loop has its scratch buffer, 4 MiB of

@@ -39,6 +39,20 @@ func (c *Conn) Want(n int) { c.want = n }
 // anything then, only Wake makes the conn go on.
 func (c *Conn) SetMaxInput(n int) { c.maxIn = n }
 
+// Stream says that the handler is moving much input on, byte by byte, or does so no
+// more. Reads are then smaller: others wait while such input is dealt with.
+func (c *Conn) Stream(on bool) {
+	if c.streams == on || c.closed {
+		return
+	}
+	c.streams = on
+	if on {
+		c.loop.streaming++
+	} else {
+		c.loop.streaming--
+	}
+}
+
 // receive makes one read and offers the input. hangup says that epoll reported an error
 // or a hangup.
 func (c *Conn) receive(hangup bool) {
@@ -62,7 +76,11 @@ func (c *Conn) receive(hangup bool) {
 		copy(l.scratch, c.in[c.inOff:])
 		buf = l.scratch[:kept]
 	}
-	n, errno := recv(c.fd, buf[kept:min(cap(buf), kept+scratchSize)])
+	most := scratchSize
+	if c.streams {
+		most = turn(l.streaming)
+	}
+	n, errno := recv(c.fd, buf[kept:min(cap(buf), kept+most)])
 	l.stats.Reads++
 	switch {
 	case errno == 0 && n > 0:

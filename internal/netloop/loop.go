@@ -47,16 +47,18 @@ type Loop struct {
 	spareWoken    []*Conn // empty: takes the place of woken while that is worked through
 	spareFuncs    []func()
 
-	blocked []*Conn // those whose socket takes no more output
-	dials   map[*dial]struct{}
-	timers  timerHeap
-	hooks   []func()
-	stalls  []stallHook
-	gap     time.Duration // between the starts of the last two iterations
-	stats   LoopStats
-	idle    bool // the last wait brought nothing
-	rawOnly bool // tests: never wait by a blocking call
-	stop    bool
+	blocked   []*Conn // those whose socket takes no more output
+	inserting int     // conns with inserts
+	streaming int     // conns that said so, see Conn.Stream
+	dials     map[*dial]struct{}
+	timers    timerHeap
+	hooks     []func()
+	stalls    []stallHook
+	gap       time.Duration // between the starts of the last two iterations
+	stats     LoopStats
+	idle      bool // the last wait brought nothing
+	rawOnly   bool // tests: never wait by a blocking call
+	stop      bool
 
 	_         [64]byte // other threads write below: not into the cache line of the fields above
 	mail      mailbox

@@ -75,8 +75,11 @@ func sameArray(a, b []byte) bool {
 	return cap(a) > 0 && cap(b) > 0 && &a[:1][0] == &b[:1][0]
 }
 
-// Queued returns the number of unsent bytes of output.
-func (c *Conn) Queued() int { return len(c.out) - c.outOff }
+// Queued returns the number of unsent bytes of output, inserts included.
+func (c *Conn) Queued() int { return c.buffered() + c.inserted }
+
+// buffered is what of that the conn's buffer has.
+func (c *Conn) buffered() int { return len(c.out) - c.outOff }
 
 // Full reports whether unsent output is above the soft limit. A handler that stops
 // executing then is offered the rest of its input as soon as half of that is sent: this
@@ -160,7 +163,10 @@ func (c *Conn) callFlush() {
 
 // flushOut sends the conn's own output buffer and lets go of what is sent.
 func (c *Conn) flushOut() {
-	queued := c.Queued()
+	if len(c.inserts) > 0 && !c.flushInserts() {
+		return
+	}
+	queued := c.buffered()
 	if queued == 0 {
 		c.dropOutput()
 		return
@@ -184,6 +190,9 @@ func (c *Conn) flushOut() {
 }
 
 func (c *Conn) dropOutput() {
+	for len(c.inserts) > 0 {
+		c.dropInsert()
+	}
 	c.giveBack(c.out)
 	c.out, c.outOff = nil, 0
 }
@@ -194,7 +203,7 @@ func (c *Conn) dropOutput() {
 func (c *Conn) limitOutput() {
 	queued := c.Queued()
 	switch {
-	case queued > c.loop.cfg.HardOut && c.overrun:
+	case c.buffered() > c.loop.cfg.HardOut && c.overrun:
 		c.closeSlow()
 	case queued > c.loop.cfg.SoftOut:
 		c.hold(holdOutput)
