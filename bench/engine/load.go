@@ -47,6 +47,7 @@ type speedTask struct {
 	Untimed  bool
 	Counters bool // of opInsert: values are numbers
 	Expire   bool // of opInsert: set expiries instead
+	Settle   bool // instead of all else: wait until memory is as it will be
 }
 
 // speedResult is the answer to both.
@@ -133,6 +134,10 @@ func newLoad(q speedOpen, cores int) (*load, error) {
 
 // do runs a task.
 func (l *load) do(t speedTask) (r speedResult, err error) {
+	if t.Settle {
+		settle()
+		return r, nil
+	}
 	if t.Op != opInsert && !t.Untimed {
 		warm := t
 		warm.To, warm.Untimed = t.To/warmPart, true
@@ -179,6 +184,19 @@ func (w *worker) do(t speedTask, from, to int) error {
 	}
 	w.took = time.Duration(float64(w.took) * share)
 	return cmp.Or(err1, err2)
+}
+
+// settle waits while the process gets more huge pages: the engine makes them in the background, for seconds.
+func settle() {
+	const period = 200 * time.Millisecond
+	for last := ""; ; {
+		now := field("/proc/self/smaps_rollup", "AnonHugePages")
+		if now == last {
+			return
+		}
+		last = now
+		time.Sleep(period)
+	}
 }
 
 // waitedForCPU is how long this thread has waited for a processor while it could have run.

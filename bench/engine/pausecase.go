@@ -43,7 +43,6 @@ type rig struct {
 	begin  time.Time
 	done   chan struct{} // closed when the pacers are ready
 	events []pauseEvent
-	large  []byte
 }
 
 // pauseCase has as many pacers as a node has loops: one processor is left for what disturbs.
@@ -109,12 +108,6 @@ func (r *rig) fill(from, to int) error {
 
 // run starts the pacers and the disturbance, and waits for both.
 func (r *rig) run(disturb func(*rig) error) (a pauseAnswer, err error) {
-	if r.q.Disturbance == "large" {
-		r.large = make([]byte, r.q.LargeLen)
-		for i := 0; i < len(r.large); i += 4096 {
-			r.large[i] = 1
-		}
-	}
 	debug.FreeOSMemory()
 	pacers := make([]pacer, r.pacers)
 	disturbed := make(chan error)
@@ -206,21 +199,24 @@ func (r *rig) limits() (err error) {
 	return err
 }
 
+// larges uses the large value as a node does: it comes and goes in pieces, and a lock is held for moments.
 func (r *rig) larges() (err error) {
-	key, buf := []byte("large"), make([]byte, 1<<20)
+	const piece = 64 << 10
+	key, buf := []byte("large"), make([]byte, piece)
 	p, now := ring.PartitionOf(key), time.Now().UnixMilli()
 	for r.pause(r.q.Length/20) && err == nil {
-		r.step("SET", func() {
-			t := r.e.Lock(p, now)
-			err = t.Set(key, r.large, engine.TypeString, 0)
-			t.Unlock()
-		})
+		r.step("SET", func() { err = r.storeLarge(p, now, key, buf) })
 		r.step("GET", func() {
 			t := r.e.Lock(p, now)
 			item, _ := t.Find(key)
-			for v := item.Value(); len(v) > 0; v = v[copy(buf, v):] {
-			}
+			pin, ok := t.Pin(item)
 			t.Unlock()
+			if !ok {
+				return // evicted already
+			}
+			for v := pin.Value(); len(v) > 0; v = v[copy(buf, v):] {
+			}
+			pin.Release()
 		})
 		r.step("DEL", func() {
 			t := r.e.Lock(p, now)
@@ -230,6 +226,22 @@ func (r *rig) larges() (err error) {
 		err = errors.Join(err, r.fill(0, r.q.Keys))
 	}
 	return err
+}
+
+func (r *rig) storeLarge(p uint16, now int64, key, piece []byte) error {
+	st, err := r.e.Stage(key, r.q.LargeLen)
+	if err != nil {
+		return err
+	}
+	for st.Left() > 0 {
+		if err := st.Write(piece[:min(len(piece), st.Left())]); err != nil {
+			st.Discard()
+			return err
+		}
+	}
+	t := r.e.Lock(p, now)
+	defer t.Unlock()
+	return t.SetStaged(&st, engine.TypeString, 0)
 }
 
 func (r *rig) collections() error {

@@ -74,6 +74,11 @@ func (r *race) run(ctx context.Context) error {
 			return err
 		}
 	}
+	for i := range contenders {
+		if _, err := r.ask(i, speedTask{Settle: true}); err != nil {
+			return err
+		}
+	}
 	for _, o := range []op{opGet, opDel, opSetSame, opSetOther, opExpireFirst, opExpireAgain, opIncr} {
 		if err := r.prepare(o); err != nil {
 			return err
