@@ -101,8 +101,8 @@ func TestConfigSetMemory(t *testing.T) {
 	if stored := c.fillWith(10_000, 1000); stored == 1000 {
 		t.Error("a full node stores more although nothing may be evicted")
 	}
-	c.want("CONFIG SET maxmemory 4mb", "OK") // below what is used, as in Redis
-	c.want("CONFIG GET maxmemory", "1) \"maxmemory\"\n2) \"4194304\"")
+	c.want("CONFIG SET maxmemory 6mb", "OK") // below what is used, as in Redis
+	c.want("CONFIG GET maxmemory", "1) \"maxmemory\"\n2) \"6291456\"")
 	if stored := c.fillWith(10_000, 1000); stored == 1000 {
 		t.Error("a node over its limit stores more")
 	}
@@ -112,7 +112,7 @@ func TestConfigSetMemory(t *testing.T) {
 		t.Errorf("only %d values fit after the limit was raised", stored)
 	}
 	c.want("CONFIG SET maxmemory 1mb",
-		"(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory') - a limit of 1048576 bytes is too small for 16 shards: the smallest is 3mb")
+		"(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory') - a limit of 1048576 bytes is too small for 16 shards: the smallest is 5mb")
 }
 
 // TestConfigSetInOrder: what follows CONFIG SET in a pipeline is executed after it.

@@ -46,7 +46,7 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 	}
 	r := cn.worker.begin(cn)
 	batch := 0
-	for used < len(in) && !cn.answering && !cn.closing {
+	for used < len(in) && !cn.answering && !cn.closing && r.room(lineRoom) {
 		if (used == 0 || len(r.out)-r.begun > flushStep) && r.full() {
 			cn.stopped = true
 			c.Wake() // when this iteration's flush has made room, or later
@@ -97,6 +97,7 @@ func (w *worker) end(r *request, used, batch int) {
 	w.count.output(r.sent + len(r.out) - r.begun)
 	cn.socket.SetOut(r.out)
 	r.out, r.args = nil, nil
+	cn.chargeParser()
 	idle := !cn.answering && !cn.stopped
 	if cn.closing || (cn.ended && idle) {
 		cn.closing = true
@@ -233,7 +234,9 @@ func (cn *conn) answer(reply []byte) {
 		cn.worker.count.errors++
 	}
 	cn.worker.count.output(len(reply))
-	cn.socket.SetOut(append(cn.socket.Out(), reply...))
+	if out, ok := cn.socket.Grow(cn.socket.Out(), len(reply)); ok {
+		cn.socket.SetOut(append(out, reply...))
+	}
 	if cn.closing || (cn.ended && cn.unread == 0) {
 		cn.closing = true
 		cn.socket.CloseAfterFlush()
@@ -252,8 +255,11 @@ func (cn *conn) OnEOF(*netloop.Conn) bool {
 // OnClose ends the connection.
 func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	cn.closed = true
-	if errors.Is(err, netloop.ErrSlowReader) {
+	switch {
+	case errors.Is(err, netloop.ErrSlowReader):
 		cn.worker.count.slowReaders++
+	case errors.Is(err, netloop.ErrNoMemory):
+		cn.worker.count.starved++
 	}
 	cn.worker.remove(cn)
 	if cn.pipe != nil {

@@ -23,6 +23,7 @@ type counters struct {
 	connections uint64 // accepted
 	rejected    uint64 // over MaxClients
 	slowReaders uint64 // closed because they did not read
+	starved     uint64 // closed because there was no memory for their buffers
 
 	inputs   uint64 // calls of OnData
 	outputs  uint64 // those that had something to answer
@@ -73,6 +74,7 @@ func (c *counters) add(o *counters) {
 	c.connections += o.connections
 	c.rejected += o.rejected
 	c.slowReaders += o.slowReaders
+	c.starved += o.starved
 	c.inputs += o.inputs
 	c.outputs += o.outputs
 	c.bytesIn += o.bytesIn

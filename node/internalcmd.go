@@ -150,9 +150,7 @@ func (r *request) eachScan(wanted *partitionSet) {
 	r.out = appendCovered(r.out, &covered)
 	r.out = resp.AppendArray(r.out, 2)
 	r.replyInt(cursor)
-	r.out = resp.AppendArray(r.out, found)
-	r.out = append(r.out, body...)
-	r.worker.keepBody(body)
+	r.replyKeys(found, body)
 }
 
 // coverage returns the present view and which of the partitions wanted may be

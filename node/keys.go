@@ -90,10 +90,15 @@ func (n *Node) countSlot(slot uint16) int64 {
 	return count
 }
 
-// walk visits the items of a partition, walkStep of them under one lock.
+// walk visits the items of a partition, walkStep of them under one lock, until visit
+// returns false.
 func (n *Node) walk(p uint16, now int64, visit func(engine.Item) bool) {
-	for cursor, done := uint64(0), false; !done; {
-		cursor, done = n.engine.Walk(p, cursor, walkStep, now, visit)
+	more := true
+	for cursor, done := uint64(0), false; more && !done; {
+		cursor, done = n.engine.Walk(p, cursor, walkStep, now, func(item engine.Item) bool {
+			more = visit(item) && more
+			return more
+		})
 	}
 }
 
@@ -115,27 +120,76 @@ func keys(r *request) {
 // gatherKeys returns the reply to KEYS for the partitions. It runs outside the
 // loops, and holds a lock for walkStep items at a time.
 func (n *Node) gatherKeys(wanted *partitionSet, pattern []byte, now int64) []byte {
-	var body []byte
-	found := 0
+	list := keyList{node: n}
+	defer list.refund()
 	collect := func(item engine.Item) bool {
-		if matchGlob(pattern, item.Key()) {
-			body = resp.AppendBulk(body, item.Key())
-			found++
-		}
-		return true
+		return !matchGlob(pattern, item.Key()) || list.add(item.Key())
 	}
 	for p := range uint16(ring.Partitions) {
 		if !wanted.has(p) {
 			continue
 		}
 		n.walk(p, now, collect)
-		if len(body) > maxKeysReply {
-			return resp.AppendError(nil, errKeysTooLarge)
+		if list.problem != "" {
+			return resp.AppendError(nil, list.problem)
 		}
 		if n.ctx.Err() != nil {
 			return resp.AppendError(nil, errBusy)
 		}
 	}
-	reply := resp.AppendArray(make([]byte, 0, len(body)+16), found)
-	return append(reply, body...)
+	return list.reply()
+}
+
+// keyList gathers keys as a reply. What it takes counts towards the node's limit.
+type keyList struct {
+	node    *Node
+	text    []byte // room for the header, then the keys
+	found   int
+	problem string // why it is not complete
+}
+
+// listHeader is room for the header of an array.
+const listHeader = 16
+
+// add appends a key. It is called with a shard locked.
+func (l *keyList) add(key []byte) bool {
+	n := len(key) + lineRoom
+	switch {
+	case l.problem != "":
+		return false
+	case len(l.text)+n > maxKeysReply:
+		l.problem = errKeysTooLarge
+		return false
+	case len(l.text)+n > cap(l.text) && !l.grow(n):
+		l.problem = errOOM
+		return false
+	}
+	l.text = resp.AppendBulk(l.text, key)
+	l.found++
+	return true
+}
+
+func (l *keyList) grow(n int) bool {
+	size := max(2*cap(l.text), len(l.text)+n, listHeader+4<<10)
+	if !l.node.engine.Charge(int64(size)) {
+		return false
+	}
+	text := make([]byte, max(len(l.text), listHeader), size)
+	copy(text, l.text)
+	l.refund()
+	l.text = text
+	return true
+}
+
+func (l *keyList) refund() { l.node.engine.Refund(int64(cap(l.text))) }
+
+// reply is all that was gathered, with the header in front.
+func (l *keyList) reply() []byte {
+	header := resp.AppendArray(make([]byte, 0, listHeader), l.found)
+	if l.found == 0 {
+		return header
+	}
+	start := listHeader - len(header)
+	copy(l.text[start:], header)
+	return l.text[start:]
 }

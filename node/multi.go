@@ -48,6 +48,9 @@ func mGet(r *request) {
 	start := len(r.out)
 	r.out = resp.AppendArray(r.out, len(r.keys))
 	for i := range r.keys {
+		if !r.room(lineRoom) {
+			return
+		}
 		t, key := locks.at(i)
 		item, found := r.find(t, key)
 		found = found && item.Type() == engine.TypeString // other types count as missing here

@@ -44,12 +44,17 @@ func (r *request) lock() engine.Txn {
 
 func (r *request) replyOK()                { r.out = append(r.out, "+OK\r\n"...) }
 func (r *request) replyInt(n int64)        { r.out = resp.AppendInt(r.out, n) }
-func (r *request) replyBulk(b []byte)      { r.out = resp.AppendBulk(r.out, b) }
 func (r *request) replyNull()              { r.out = resp.AppendNull(r.out, r.version()) }
 func (r *request) replyStatus(s string)    { r.out = resp.AppendSimple(r.out, s) }
 func (r *request) version() resp.Version   { return r.conn.state.Version }
 func (r *request) replyBool(yes bool)      { r.replyInt(boolInt(yes)) }
 func (r *request) replyStoreError(e error) { r.fail(engineError(e)) }
+
+func (r *request) replyBulk(b []byte) {
+	if r.room(len(b) + lineRoom) {
+		r.out = resp.AppendBulk(r.out, b)
+	}
+}
 
 // replyItem answers a string's value, copied to the output, or null.
 func (r *request) replyItem(item engine.Item, found bool) {

@@ -103,7 +103,7 @@ func (r *request) scanKeys(q *scanQuery, wanted *partitionSet, dst []byte) (body
 			dst = resp.AppendBulk(dst, item.Key())
 			found++
 		}
-		return true
+		return len(dst) < maxScanBytes
 	}
 	position := q.cursor & cursorPositionMask
 	for p := q.cursor >> cursorPositionBits; p < ring.Partitions; p++ {
@@ -132,6 +132,17 @@ func (r *request) afterPartition(p uint64, wanted *partitionSet, dst []byte, fou
 	return dst, found, 0, true
 }
 
+// maxScanBytes is how many bytes of keys end a SCAN before its COUNT does.
+const maxScanBytes = maxBodyKept / 2
+
+// replyKeys answers an array of keys, encoded in the worker's scratch space.
+func (r *request) replyKeys(found int, body []byte) {
+	if r.room(len(body) + lineRoom) {
+		r.out = append(resp.AppendArray(r.out, found), body...)
+	}
+	r.worker.keepBody(body)
+}
+
 // scan: SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]
 func scan(r *request) {
 	q, errText := parseScan(r.args[1:])
@@ -143,7 +154,5 @@ func scan(r *request) {
 	body, found, next, _ := r.scanKeys(&q, &wanted, r.worker.body[:0])
 	r.out = resp.AppendArray(r.out, 2)
 	r.out = resp.AppendBulk(r.out, strconv.AppendUint(r.worker.number[:0], next, 10))
-	r.out = resp.AppendArray(r.out, found)
-	r.out = append(r.out, body...)
-	r.worker.keepBody(body)
+	r.replyKeys(found, body)
 }

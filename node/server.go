@@ -32,7 +32,8 @@ type Config struct {
 	Boot int64  // its start in unix nanoseconds: with the ID it names this node in tables
 
 	Listen      string // address for clients, proxies and other members
-	Memory      int64  // limit of keys and values in bytes
+	Memory      int64  // limit of all that the node has: values, index, bookkeeping, connections, Overhead
+	Overhead    int64  // part of Memory that the process takes for itself
 	Shards      int    // of the engine; 0: 16 for each loop
 	Eviction    string // name of the policy, see ParseEviction
 	RequirePass string // "": clients need no password
@@ -126,7 +127,11 @@ func Start(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)
 	}
-	store, err := engine.New(engine.Config{MaxBytes: cfg.Memory, Shards: cfg.Shards, Policy: policy})
+	loops := len(cfg.Group.Loops())
+	store, err := engine.New(engine.Config{
+		MaxBytes: cfg.Memory, Shards: cfg.Shards, Policy: policy,
+		Outside: cfg.Overhead + int64(loops)*connFloor(cfg.Memory, loops),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)
 	}
@@ -214,6 +219,7 @@ func (n *Node) accept(c *netloop.Conn) netloop.Handler {
 	if n.ctx.Err() != nil {
 		return nil
 	}
+	c.SetAccount(w.account)
 	clients, most := n.clients.Load(), int64(n.session.MaxClients())
 	if clients >= most+memberReserve {
 		w.count.rejected++

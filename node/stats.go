@@ -26,6 +26,7 @@ type Stats struct {
 	Connections uint64 // accepted
 	Rejected    uint64 // refused over MaxClients
 	SlowReaders uint64 // closed because they did not read
+	Starved     uint64 // closed because there was no memory for their buffers
 
 	Inputs     uint64 // times that a connection had something to read
 	Outputs    uint64 // times that it had something to write
@@ -65,7 +66,8 @@ func (n *Node) Stats() (Stats, error) {
 		Moved: total.count.moved, Waits: total.count.waits, OpsPerSec: total.rate,
 		Clients: total.clients, Pipes: total.pipes, Peers: total.peers,
 		Connections: total.count.connections, Rejected: total.count.rejected, SlowReaders: total.count.slowReaders,
-		Inputs: total.count.inputs, Outputs: total.count.outputs,
+		Starved: total.count.starved,
+		Inputs:  total.count.inputs, Outputs: total.count.outputs,
 		BytesIn: total.count.bytesIn, BytesOut: total.count.bytesOut, BatchSizes: total.count.batches,
 		InBuffer: total.inBuffer, OutBuffer: total.outBuffer,
 		Epoch: v.epoch(), Serving: v.count(serving), Gained: v.count(gained), Fenced: n.fenced.Load(),

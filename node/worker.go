@@ -14,6 +14,7 @@ type worker struct {
 	count   counters
 	rate    rateWindow
 	request request
+	account *netloop.Account // of the connections' buffers
 	timers  []*netloop.Timer
 
 	// Scratch space of handlers, valid during one command.
@@ -26,6 +27,7 @@ const maxBodyKept = 1 << 20
 
 func newWorker(n *Node, l *netloop.Loop) *worker {
 	w := &worker{node: n, loop: l, conns: make(map[*conn]struct{})}
+	w.account = netloop.NewAccount(n.engine, connFloor(n.cfg.Memory, len(n.cfg.Group.Loops())))
 	w.request.node, w.request.worker = n, w
 	return w
 }
@@ -62,6 +64,7 @@ func (w *worker) add(c *netloop.Conn) *conn {
 	cn.state = w.node.session.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.UnixMilli())
 	cn.state.FD = c.FD()
 	cn.limitRequests()
+	c.SetOther(connMemory)
 	w.conns[cn] = struct{}{}
 	w.count.connections++
 	w.node.clients.Add(1)

@@ -51,7 +51,11 @@ func (s *client) reply(seq uint64, reply []byte) {
 	s.replySize = max(len(reply), s.replySize-s.replySize/8)
 	s.state.LastMilli = s.w.loop.UnixMilli()
 	if seq == s.head {
-		out := append(s.conn.Out(), reply...)
+		out, ok := s.conn.Grow(s.conn.Out(), len(reply))
+		if !ok {
+			return // no memory for it: the session is closed
+		}
+		out = append(out, reply...)
 		s.head++
 		if s.head < s.tail {
 			out = s.appendReady(out)
@@ -79,6 +83,10 @@ func (s *client) appendReady(out []byte) []byte {
 		sl := &s.slots[s.head&uint64(len(s.slots)-1)]
 		if !sl.ready {
 			break
+		}
+		var ok bool
+		if out, ok = s.conn.Grow(out, int(sl.size)); !ok {
+			return out // no memory for it: the session is closed
 		}
 		out = append(out, s.early[sl.off:sl.off+sl.size]...)
 		s.earlyLive -= int(sl.size)

@@ -22,7 +22,7 @@ type Account struct {
 	budget  Budget // nil: there is no limit, the bytes are only counted
 	granted int64  // bytes taken from the budget, at least held
 	floor   int64  // bytes of granted that are the account's for good
-	held    int64  // capacity of the conns' buffers
+	held    int64  // capacity of the conns' buffers, and what SetOther said
 }
 
 // accountChunk is how much at least an account takes from its budget and gives back.
@@ -34,7 +34,7 @@ func NewAccount(budget Budget, floor int64) *Account {
 	return &Account{budget: budget, granted: floor, floor: floor}
 }
 
-// Held is the capacity of all buffers of the account's conns.
+// Held is what all conns of the account take.
 func (a *Account) Held() int64 { return a.held }
 
 func (a *Account) take(n int) bool {
@@ -74,10 +74,27 @@ func (a *Account) give(n int) {
 // SetAccount has the conn's buffers charged to a from now on; without it they are only
 // counted. It must be called before the conn has any.
 func (c *Conn) SetAccount(a *Account) {
-	if c.in != nil || c.out != nil {
+	if c.in != nil || c.out != nil || c.other != 0 {
 		panic("BUG: a conn with buffers changes its account")
 	}
 	c.account = a
+}
+
+// SetOther has n bytes that the handler keeps for the conn outside of these buffers count
+// in its account from now on, instead of as many as was said before. False: there is no
+// memory for them, and the conn is closed.
+func (c *Conn) SetOther(n int) bool {
+	switch {
+	case c.closed:
+		return false
+	case n < c.other:
+		c.account.give(c.other - n)
+	case n > c.other && !c.account.take(n-c.other):
+		c.closeStarved()
+		return false
+	}
+	c.other = n
+	return true
 }
 
 // lend returns a buffer with room for n bytes, nil if there is no memory for it.
@@ -98,6 +115,14 @@ func (c *Conn) giveBack(b []byte) {
 		c.loop.pool.put(b)
 		c.account.give(cap(b))
 	}
+}
+
+// settleAccount gives everything back when the conn is closed.
+func (c *Conn) settleAccount() {
+	c.dropInput()
+	c.dropOutput()
+	c.account.give(c.other)
+	c.other = 0
 }
 
 // Starver is a Handler with something to say to a peer whose input cannot be kept for want

@@ -117,6 +117,43 @@ func TestInputIsCharged(t *testing.T) {
 	})
 }
 
+// What a handler has beside the buffers counts, too, and is given back with the conn.
+func TestOtherMemoryIsCharged(t *testing.T) {
+	p := newPurse(1 << 20)
+	account := NewAccount(p, 0)
+	closed := make(chan error, 2)
+	ln := listen(t, newGroup(t, Config{Loops: 1}), func(c *Conn) Handler {
+		c.SetAccount(account)
+		return funcs{
+			data: func(c *Conn, in []byte) int {
+				for _, step := range []int{100_000, 600_000, 500_000, 500_000, 0, 900_000} {
+					if !c.SetOther(step) || account.held != int64(step) {
+						t.Errorf("%d bytes: %d are held", step, account.held)
+					}
+				}
+				if len(in) > 1 && (c.SetOther(2_000_000) || c.SetOther(1)) {
+					t.Error("more was charged than there is")
+				}
+				return len(in)
+			},
+			closed: func(_ *Conn, err error) { closed <- err },
+		}
+	})
+	one, other := dialTo(t, ln), dialTo(t, ln)
+	write(t, one, "xx")
+	if err := receive(t, closed); !errors.Is(err, ErrNoMemory) {
+		t.Errorf("closed with %v", err)
+	}
+	write(t, other, "x")
+	other.CloseWrite()
+	if err := receive(t, closed); !errors.Is(err, io.EOF) {
+		t.Errorf("closed with %v", err)
+	}
+	eventually(t, ln.group, "all is given back", func(*Loop) bool {
+		return account.held == 0 && p.left.Load()+account.granted == 1<<20
+	})
+}
+
 // Many connections at the end of memory: some are closed, none is harmed otherwise, and
 // nothing is taken twice or lost.
 func TestStarvingTogether(t *testing.T) {

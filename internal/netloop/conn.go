@@ -59,6 +59,7 @@ const (
 type Conn struct {
 	loop    *Loop
 	account *Account
+	other   int // bytes in account that are not of in and out
 	handler Handler
 	flusher Flusher // handler, if it is one
 	fd      int     // -1 when closed

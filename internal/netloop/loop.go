@@ -241,8 +241,7 @@ func flushAll(list *[]*Conn) {
 func (l *Loop) reap() {
 	for i := 0; i < len(l.closing); i++ {
 		c := l.closing[i]
-		c.dropInput()
-		c.dropOutput()
+		c.settleAccount()
 		l.callClose(c)
 	}
 	l.closing = emptied(l.closing)

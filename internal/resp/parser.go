@@ -66,6 +66,11 @@ type Parser struct {
 // span is where an argument lies in the buffer.
 type span struct{ start, end uint32 }
 
+const (
+	spanSize = 8
+	viewSize = 24 // of a []byte
+)
+
 // stage is what a Parser expects next.
 type stage uint8
 
@@ -104,6 +109,16 @@ func (p *Parser) Need() int { return p.need }
 
 // Err returns, after Malformed, the text of Redis's error, without "-" and CR LF.
 func (p *Parser) Err() string { return p.err }
+
+// Overhead is how many bytes the Parser has for a long request, beyond the little that it
+// always may have: in a request that is not whole yet, what its views will take, too. A
+// call of Parse with an empty buf, when no request is unfinished, brings it back to 0.
+func (p *Parser) Overhead() int {
+	if cap(p.spans) <= keptArgs && cap(p.args) <= keptArgs && cap(p.words) <= keptWords {
+		return 0
+	}
+	return cap(p.spans)*spanSize + max(cap(p.args), len(p.spans))*viewSize + cap(p.words)
+}
 
 // Reset forgets an unfinished request, an error, and all views of the buffer. Limits
 // stay.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -303,4 +304,23 @@ func TestParserDropsViews(t *testing.T) {
 		}
 	}
 	checkIdle(t, &p)
+}
+
+// TestOverhead: the lists of a long request are counted while they grow, and let go of behind it.
+func TestOverhead(t *testing.T) {
+	var p Parser
+	const n = 10_000
+	request := []byte("*" + strconv.Itoa(n) + "\r\n" + strings.Repeat("$1\r\nx\r\n", n))
+	if p.Parse([]byte("*1\r\n$1\r\nx\r\n")) != Done || p.Overhead() != 0 {
+		t.Errorf("a short request has an overhead of %d bytes", p.Overhead())
+	}
+	if p.Parse(request[:len(request)/2]) != NeedMore || p.Overhead() < n/2*(spanSize+viewSize) {
+		t.Errorf("half of a request of %d arguments has an overhead of %d bytes", n, p.Overhead())
+	}
+	if p.Parse(request) != Done || p.Overhead() < n*viewSize {
+		t.Errorf("a request of %d arguments has an overhead of %d bytes", n, p.Overhead())
+	}
+	if p.Parse(nil); p.Overhead() != 0 {
+		t.Errorf("behind the request an overhead of %d bytes remains", p.Overhead())
+	}
 }

@@ -64,7 +64,7 @@ func (s *shard) getFurther(maxLooks int) bool {
 func (p *pool) chargeOutside(n int64) bool {
 	p.outsideMu.Lock()
 	defer p.outsideMu.Unlock()
-	if !p.charge(n) {
+	if !p.chargeUpTo(n, p.limit(true)) {
 		return false
 	}
 	p.outside.Add(n)

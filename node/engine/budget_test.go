@@ -91,6 +91,32 @@ func TestChargeByPolicy(t *testing.T) {
 	f(NoEviction, false, "stay")
 }
 
+// TestExpireWhenFull: a first expiry takes eight bytes more, which must be there when no value can be stored.
+func TestExpireWhenFull(t *testing.T) {
+	for _, policy := range []Policy{NoEviction, VolatileTTL} {
+		e := open(t, Config{MaxBytes: testMin, Shards: 4, Policy: policy})
+		stored := 0
+		for ; stored < 1e6; stored++ {
+			var err error
+			with(e, uint16(stored%Partitions), 0, func(t Txn) { err = t.Set(fmt.Append(nil, stored), make([]byte, 100), TypeString, 0) })
+			if err != nil {
+				break
+			}
+		}
+		for i := range 1000 {
+			with(e, uint16(i%Partitions), 0, func(txn Txn) {
+				if !txn.SetExpire(fmt.Append(nil, i), 1<<40) {
+					t.Fatalf("policy %d: expiry %d of %d keys finds no memory", policy, i, stored)
+				}
+			})
+		}
+		if st := e.Stats(); st.Volatile != 1000 || st.Keys != int64(stored) || st.Used > st.Max {
+			t.Errorf("policy %d: %+v, want %d keys", policy, st, stored)
+		}
+		e.checkSums(t)
+	}
+}
+
 // TestChargeLeavesAnItemAlone: a reply is being made of an item while its buffer is charged.
 func TestChargeLeavesAnItemAlone(t *testing.T) {
 	e := open(t, Config{MaxBytes: testMin, Shards: 4})

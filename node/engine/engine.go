@@ -37,7 +37,6 @@ type Engine struct {
 	table     arena // behind pool.pages
 	ghosts    arena // the shards' ghosts, one behind the other
 	balance   balance
-	policy    atomic.Uint32 // a Policy
 	maxInline int           // longest body in a cell
 	fixed     int64         // bytes that are there from the start
 
@@ -75,6 +74,7 @@ type shard struct {
 	squeezed   int              // class whose hand makes pages free for others; noClass if none
 	coldStamp  atomic.Uint32    // stamp of the page that has waited longest for a hand; others read it
 	pinned     handle           // record that must neither be evicted nor moved: it is being resized
+	upkeep     bool             // what is being allocated is no new value, see upkeepShare
 	evacuating uint32           // page that is being emptied and so is in no list
 	dice       uint32
 	touched    uint32 // sum of what was read only to have it in the processor's cache

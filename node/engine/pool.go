@@ -13,8 +13,9 @@ type pool struct {
 	pageSize int
 	keepWarm int // empty pages kept with their memory, charged all the while; they save a fault per 4 KiB on reuse
 
-	used atomic.Int64
-	max  atomic.Int64
+	used   atomic.Int64
+	max    atomic.Int64
+	policy atomic.Uint32 // a Policy
 
 	outsideMu sync.Mutex   // innermost lock, held so that used and outside change together
 	outside   atomic.Int64 // part of used that is the caller's memory, see Engine.Charge
@@ -35,10 +36,12 @@ type pool struct {
 func (p *pool) pageCost() int64 { return int64(p.pageSize) + pageMetaSize }
 
 // charge takes n bytes of the budget if they are there.
-func (p *pool) charge(n int64) bool {
+func (p *pool) charge(n int64) bool { return p.chargeUpTo(n, p.limit(false)) }
+
+func (p *pool) chargeUpTo(n, limit int64) bool {
 	for {
 		used := p.used.Load()
-		if used+n > p.max.Load() {
+		if used+n > limit {
 			return false
 		}
 		if p.used.CompareAndSwap(used, used+n) {
@@ -56,7 +59,7 @@ func (p *pool) tight() bool {
 func (p *pool) refund(n int64) { p.used.Add(-n) }
 
 // take returns an empty page, 0 when the budget has none.
-func (p *pool) take() uint32 {
+func (p *pool) take(upkeep bool) uint32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if pg := p.warm; pg != 0 {
@@ -64,7 +67,7 @@ func (p *pool) take() uint32 {
 		p.warms--
 		return pg
 	}
-	if !p.charge(p.pageCost()) {
+	if !p.chargeUpTo(p.pageCost(), p.limit(upkeep)) {
 		return 0
 	}
 	if pg := p.cold; pg != 0 {

@@ -59,7 +59,7 @@ func (e *Engine) step(h *hand) handle {
 func (s *shard) take(k kind, class int) handle {
 	c := &s.slabs[k].classes[class]
 	if c.room == 0 {
-		pg := s.e.pool.take()
+		pg := s.e.pool.take(s.upkeep)
 		if pg == 0 {
 			return 0
 		}

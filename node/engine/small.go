@@ -94,7 +94,7 @@ func (s *shard) takeSmall(n int) handle {
 	units := s.e.classes.unitsFor(n)
 	if q.head == 0 || uint32(s.e.pool.pages[q.head].bump)+units > s.e.classes.pageUnits {
 		s.growGhosts()
-		pg := s.e.pool.take()
+		pg := s.e.pool.take(s.upkeep)
 		if pg == 0 {
 			return 0
 		}

@@ -178,7 +178,9 @@ func (t Txn) SetExpire(key []byte, at int64) bool {
 	if at == 0 {
 		return true
 	}
+	s.upkeep = true
 	_, err := t.relocate(tag, ref, h|expiryBit, at, s.queueOf(ref))
+	s.upkeep = false
 	return err == nil
 }
 

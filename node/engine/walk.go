@@ -14,7 +14,7 @@ const WalkEnd = 1 << 32
 // with the same seed; one that is not overwritten is visited once. Items of a bucket are visited together, even when f
 // returns false among them.
 //
-// f runs under the shard's lock: it must be short and must not call the engine. It gets no expired items.
+// f runs under the shard's lock: it must be short and must not call the engine, but for Charge. It gets no expired items.
 func (e *Engine) Walk(p uint16, cursor uint64, atLeast int, nowMilli int64, f func(Item) bool) (next uint64, done bool) {
 	const bucketsAnyway = 16 // a nearly empty index is no reason for endless calls
 	s := e.shardOf(p)

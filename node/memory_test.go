@@ -1,0 +1,167 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// mSetRequest is MSET of n values of 1,000 bytes, under other keys for each name.
+func mSetRequest(name string, n int) []byte {
+	args := [][]byte{[]byte("MSET")}
+	value := []byte(strings.Repeat("v", 1000))
+	for i := range n {
+		args = append(args, fmt.Appendf(nil, "%s:%d", name, i), value)
+	}
+	return resp.AppendRequest(nil, args...)
+}
+
+func mGetRequest(name string, n int) []byte {
+	args := [][]byte{[]byte("MGET")}
+	for i := range n {
+		args = append(args, fmt.Appendf(nil, "%s:%d", name, i))
+	}
+	return resp.AppendRequest(nil, args...)
+}
+
+func (n *Node) awaitStarved(t *testing.T, want uint64) {
+	t.Helper()
+	eventually(t, "connections closed for want of memory are counted", func() bool {
+		s, _ := n.Stats()
+		return s.Starved == want
+	})
+}
+
+// TestBuffersEvict: what a connection sends takes the place of keys before it takes
+// memory, and leaves it when the connection ends.
+func TestBuffersEvict(t *testing.T) {
+	const limit = 16 << 20
+	n := startNode(t, func(c *Config) { c.Memory = limit })
+	c := dial(t, n.Addr())
+	c.fillWith(1000, 20_000)
+	full := n.engine.Stats()
+	floors := full.Outside
+
+	big := dial(t, n.Addr())
+	request := mSetRequest("big", 6_000)
+	big.sendRaw(request[:len(request)-10])
+	eventually(t, "the request is buffered", func() bool { return n.engine.Stats().Outside > floors+int64(len(request)) })
+	if st := n.engine.Stats(); st.Used > limit || st.Keys > full.Keys*3/4 {
+		t.Errorf("beside a buffered request of %d bytes: %+v, before %+v", len(request), st, full)
+	}
+	c.want("SET small 1", "OK")
+	c.want("GET small", `"1"`)
+	big.sendRaw(request[len(request)-10:])
+	if got := big.next(); got != "OK" {
+		t.Errorf("MSET answers %s", got)
+	}
+	eventually(t, "the buffer is given back", func() bool { return n.engine.Stats().Outside < floors+1<<20 })
+	c.fillWith(1000, 20_000)
+	if st := n.engine.Stats(); st.Keys < full.Keys*95/100 || st.Used > limit {
+		t.Errorf("afterwards %+v, before %+v", st, full)
+	}
+}
+
+// TestStarvedInput: a request that cannot be taken in is answered as a write would be,
+// behind the replies to those before it.
+func TestStarvedInput(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory, c.Eviction = 16<<20, "noeviction" })
+	c := dial(t, n.Addr())
+	c.fillWith(1000, 40_000)
+	big := dial(t, n.Addr())
+	request := mSetRequest("big", 5000)
+	go big.conn.Write(append([]byte("PING\r\n"), request...)) // fails when the node has closed
+	if got := big.next(); got != "PONG" {
+		t.Errorf("PING answers %s", got)
+	}
+	if got := big.next(); got != oomReply {
+		t.Errorf("a request of %d bytes is answered with %s", len(request), got)
+	}
+	if got := big.next(); got != "(closed)" {
+		t.Errorf("behind the last words comes %s", got)
+	}
+	c.want("STRLEN fill:0", "(integer) 1000")
+	big.conn.Close()
+	n.awaitStarved(t, 1)
+	if evicted := n.engine.Stats().Evicted; evicted > 0 {
+		t.Errorf("%d keys were evicted", evicted)
+	}
+}
+
+// TestStarvedOutput: a reply that there is no memory for ends its connection, and
+// nothing behind that request is executed.
+func TestStarvedOutput(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory, c.Eviction = 16<<20, "noeviction" })
+	c := dial(t, n.Addr())
+	stored := c.fillWith(1000, 40_000)
+	big := dial(t, n.Addr())
+	big.sendRaw(append(mGetRequest("fill", stored/2), "SET behind 1\r\n"...))
+	if got := big.next(); got != "(closed)" {
+		t.Errorf("the reply is %.100s", got)
+	}
+	c.want("EXISTS behind", "(integer) 0")
+	c.want("STRLEN fill:0", "(integer) 1000")
+	n.awaitStarved(t, 1)
+}
+
+// TestFullNodeAnswersMany: under noeviction the data may take all but what connections
+// need to be served.
+func TestFullNodeAnswersMany(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory, c.Eviction = 32<<20, "noeviction" })
+	dial(t, n.Addr()).fillWith(1000, 40_000)
+	var all []*client
+	for range 200 {
+		all = append(all, dial(t, n.Addr()))
+	}
+	for i, c := range all {
+		c.sendRaw([]byte(strings.Repeat(fmt.Sprintf("STRLEN fill:%d\r\n", i), 20)))
+	}
+	for _, c := range all {
+		for range 20 {
+			if got := c.next(); got != "(integer) 1000" {
+				t.Fatalf("STRLEN answers %s", got)
+			}
+		}
+	}
+	for i, c := range all {
+		c.want(fmt.Sprintf("EXPIRE fill:%d 100", i), "(integer) 1")
+		c.want(fmt.Sprintf("DEL fill:%d", i), "(integer) 1")
+	}
+	n.awaitStarved(t, 0)
+}
+
+// TestLongRequestIsCounted: what the parser has for a long list of arguments counts, too.
+func TestLongRequestIsCounted(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory = 64 << 20 })
+	before := n.engine.Stats().Outside
+	c := dial(t, n.Addr())
+	const keys = 500_000
+	request := []byte("*" + fmt.Sprint(keys+1) + "\r\n$6\r\nEXISTS\r\n" + strings.Repeat("$1\r\nk\r\n", keys))
+	c.sendRaw(request[:len(request)-5])
+	eventually(t, "the request and its lists are counted", func() bool {
+		return n.engine.Stats().Outside-before > int64(len(request))+keys*24
+	})
+	c.sendRaw(request[len(request)-5:])
+	if got := c.next(); got != "(integer) 0" {
+		t.Errorf("EXISTS answers %s", got)
+	}
+	eventually(t, "they are given back", func() bool { return n.engine.Stats().Outside < before+1<<20 })
+}
+
+// TestKeysIsCharged: what KEYS gathers takes memory like anything else.
+func TestKeysIsCharged(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory, c.Eviction = 16<<20, "noeviction" })
+	c := dial(t, n.Addr())
+	long := strings.Repeat("k", 1000)
+	stored := 0
+	for c.do(fmt.Sprintf("SET %s%d 1", long, stored)) == "OK" {
+		stored++
+	}
+	before := n.engine.Stats().Outside
+	c.want("KEYS *", oomReply)
+	c.want("KEYS *k1", "1) \""+long+"1\"")
+	c.want("KEYS nothing", "(empty array)")
+	eventually(t, "what was gathered is given back", func() bool { return n.engine.Stats().Outside == before })
+}
