@@ -29,7 +29,8 @@ var allowed = map[string][]string{
 	"proxy":            {"internal/resp", "internal/netloop", "internal/command", "internal/session", "ring"},
 	"metrics":          {"node", "proxy", "ring", "internal/netloop", "internal/command"},
 	"bench/race":       {},
-	"bench/engine":     {"node/engine", "ring"},
+	"bench/engine":     {"node/engine", "ring", "bench/engine/sim"},
+	"bench/engine/sim": {},
 	"cmd/dunlin":       {"node", "proxy", "ring", "ring/gossip", "metrics", "internal/netloop", "internal/command"},
 }
 

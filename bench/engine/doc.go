@@ -10,6 +10,8 @@
 // own, this program started again: memory of a process says only then something about what is in it, and the garbage
 // collector of one contender does not work in another one's time. Parent and case exchange values by encoding/gob.
 //
+// The table of hits compares policies, which package sim simulates, in this process: it measures no time and no memory.
+//
 // # Invariants
 //
 //   - Only the engine's public API is used, and as the node uses it: Lock, operations, Unlock.

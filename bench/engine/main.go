@@ -24,8 +24,9 @@ const (
 // options are what a table is told.
 type options struct {
 	size     size
-	keys     int   // instead of the table's own number, if above 0
-	maxBytes int64 // instead of the table's own limit of memory, if above 0
+	keys     int    // instead of the table's own number, if above 0
+	maxBytes int64  // instead of the table's own limit of memory, if above 0
+	rows     string // of the hits: those whose name contains this
 	say      io.Writer
 }
 
@@ -41,6 +42,7 @@ var tables = []table{
 	{"density", "what a key costs beyond its bytes and those of its value", printDensity},
 	{"limit", "memory at its limit while sizes of values change", printLimit},
 	{"pauses", "how long commands wait", printPauses},
+	{"hits", "how many reads find their key, at equal bytes", printHits},
 }
 
 func main() {
@@ -56,6 +58,7 @@ func main() {
 	less := flag.Bool("quick", false, "smaller and fewer runs: about three minutes in all")
 	flag.IntVar(&o.keys, "keys", 0, "number of keys, for the tables that have one; 0: theirs")
 	mib := flag.Int64("mib", 0, "limit of memory in MiB, for the tables that run at one; 0: theirs")
+	flag.StringVar(&o.rows, "rows", "", "of the hits, only the rows whose name contains this")
 	flag.Parse()
 	if *less {
 		o.size = quick
