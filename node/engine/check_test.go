@@ -106,7 +106,20 @@ func (s *shard) eachOnPage(pg uint32, f func(handle)) {
 
 // checkIndex says how many bytes the index has, of which so many buckets are there, after it has looked at its shape.
 func (s *shard) checkIndex(tb testing.TB, p *partition, buckets uint32) (size int64) {
+	size = s.checkEntries(tb, p, p, buckets) + s.storage(p, buckets)
+	if c := s.crowd(p); c != nil {
+		size += s.checkEntries(tb, c, p, c.buckets) + s.storage(c, c.buckets) + s.e.cellSize(int(partitionSize))
+	}
+	return size
+}
+
+// checkEntries looks at the entries of p, the index of a partition or its crowd, and says how many bytes the overflow
+// buckets have.
+func (s *shard) checkEntries(tb testing.TB, p, whole *partition, buckets uint32) (size int64) {
 	entries := uint32(0)
+	if c := s.crowd(p); c != nil {
+		entries = c.count
+	}
 	for i := range buckets {
 		for b := s.bucketAt(p, i); b != nil; b = s.cells.bucket(b.next, 0) {
 			for j, ref := range b.refs {
@@ -117,10 +130,10 @@ func (s *shard) checkIndex(tb testing.TB, p *partition, buckets uint32) (size in
 					continue
 				}
 				entries++
-				if s.home(p, b.tags[j]) != s.bucketAt(p, i) {
+				if s.homeOf(p, b.tags[j], ref) != s.bucketAt(p, i) {
 					tb.Error("an entry is in the wrong bucket")
 				}
-				if in, tag := s.recordTag(ref, s.header(ref)); in != p || tag != b.tags[j] {
+				if in, tag := s.recordTag(ref, s.header(ref)); in != whole || tag != b.tags[j] || s.slotOf(in, tag, ref).b != b {
 					tb.Error("an entry has the wrong tag, or its record is not found by its cell")
 				}
 			}
@@ -132,22 +145,28 @@ func (s *shard) checkIndex(tb testing.TB, p *partition, buckets uint32) (size in
 	if entries != p.count {
 		tb.Errorf("an index has %d entries, counted %d", entries, p.count)
 	}
-	cell := func(n int) int64 { return int64(s.e.classes.size(s.e.classes.of(n))) }
-	switch granules := int(p.buckets+granule-1) / granule; {
-	case granules == 0:
-		return size
-	case granules == 1:
-		return size + cell(int(maskFor(p.buckets)+1)*bucketSize)
-	default:
-		perBlock := s.e.pool.pageSize / handleSize
-		there := int(buckets+granule-1) / granule
-		size += int64(there) * cell(granule*bucketSize)
-		if granules > perBlock {
-			granules = (granules + perBlock - 1) / perBlock
-			size += int64((there+perBlock-1)/perBlock) * int64(s.e.pool.pageSize)
-		}
-		return size + cell(int(directoryLen(uint32(granules)))*handleSize)
+	return size
+}
+
+func (e *Engine) cellSize(n int) int64 { return int64(e.classes.size(e.classes.of(n))) }
+
+// storage is how many bytes lie under so many buckets of an index.
+func (s *shard) storage(p *partition, buckets uint32) (size int64) {
+	granules := int(p.buckets+granule-1) / granule
+	if granules == 0 {
+		return 0
 	}
+	if granules == 1 {
+		return s.e.cellSize(int(maskFor(p.buckets)+1) * bucketSize)
+	}
+	perBlock := s.e.pool.pageSize / handleSize
+	there := int(buckets+granule-1) / granule
+	size = int64(there) * s.e.cellSize(granule*bucketSize)
+	if granules > perBlock {
+		granules = (granules + perBlock - 1) / perBlock
+		size += int64((there+perBlock-1)/perBlock) * int64(s.e.pool.pageSize)
+	}
+	return size + s.e.cellSize(int(directoryLen(uint32(granules)))*handleSize)
 }
 
 // checkExtents says how many bytes the bookkeeping has, after it has looked at every extent.

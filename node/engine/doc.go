@@ -20,6 +20,7 @@
 //   - tag: the low half of the seeded hash of a key. Its low bits choose the bucket.
 //   - extent: a range of addresses for one large body. The body has one owner, its record or whoever stages it, and any
 //     number of pins, which keep it as it is for readers without a lock.
+//   - crowd: the second index of a partition that is flooded with keys of like tags.
 //   - position: a tag with its bits reversed, the order in which Walk goes. It names the same place in an index of any
 //     size on any node, so a cursor outlives growth and moves.
 //
@@ -35,7 +36,8 @@
 //   - A dropped partition is empty at once. What it had is no key any more, and no eviction or expiry of it is counted;
 //     but it is memory (Values, Volatile, Index, Used) until Drop has freed it.
 //   - A cell of a record that is free has TypeNone in its first word; cells from page.bump on were never used.
-//   - Buckets of a chain are dense: all but the last are full.
+//   - Buckets of a chain are dense: all but the last are full. Above maxChain of them entries go to the crowd, so that no
+//     operation meets more than a few hundred entries, whatever keys are chosen; only without memory chains grow on.
 //   - A large body that is pinned is not written to: a new value goes to another extent. A body without owner and pins is
 //     dead: its memory goes back to the system in pieces, outside the shards' locks, and the budget has each piece after that.
 //   - Making room may evict or move any record of the shard but the one being resized, and so change what indexes contain,

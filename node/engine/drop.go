@@ -13,10 +13,11 @@ import (
 // in it any more, its buckets.
 type doomed struct {
 	partition
-	number  uint16 // of the partition that it belonged to
-	mark    mark   // of the shard then
-	emptied bool   // of all records
-	left    uint32 // buckets from here on are emptied, or freed if all are emptied
+	number  uint16  // of the partition that it belonged to
+	mark    mark    // of the shard then
+	emptied bool    // of all records
+	left    uint32  // buckets from here on are emptied, or freed if all are emptied
+	beside  *doomed // the partition's crowd
 }
 
 const (
@@ -46,10 +47,22 @@ func (s *shard) doom(p uint16) (d *doomed, keys int) {
 	if part.buckets == 0 {
 		return nil, 0
 	}
-	d = &doomed{partition: *part, number: p, mark: s.mark, left: part.buckets}
+	keys = int(part.count)
+	d = s.doomIndex(p, *part)
+	if c := s.crowd(part); c != nil {
+		d.count -= c.count
+		d.crowd = 0
+		d.beside = s.doomIndex(p, *c)
+		s.putIndex(part.crowd, int(partitionSize))
+	}
 	*part = partition{}
+	return d, keys
+}
+
+func (s *shard) doomIndex(number uint16, p partition) *doomed {
+	d := &doomed{partition: p, number: number, mark: s.mark, left: p.buckets}
 	s.doomed = append(s.doomed, d)
-	return d, int(d.count)
+	return d
 }
 
 // drainSlice goes on with freeing d, as far as the budget goes, in records, and says whether it is at the end.
@@ -59,6 +72,10 @@ func (s *shard) drainSlice(d *doomed, budget int) (done bool) {
 	if d.mark != s.mark {
 		return true // a Reset took everything
 	}
+	return s.drain(d, budget) && (d.beside == nil || s.drain(d.beside, budget))
+}
+
+func (s *shard) drain(d *doomed, budget int) (done bool) {
 	for budget > 0 && d.left > 0 && !d.emptied {
 		b := s.bucketAt(&d.partition, d.left-1)
 		budget = s.emptyChain(d, b, budget)

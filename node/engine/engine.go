@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -44,6 +45,7 @@ type Engine struct {
 	shardShift     uint8 // logarithm of the number of shards
 	shards         []shard
 	resetMu        sync.Mutex    // outermost lock: one Reset at a time
+	crowdSeed      maphash.Seed  // known to nobody outside
 	sweeper        atomic.Uint32 // page where Sweep goes on
 	tidier         atomic.Uint32 // shard whose indexes Sweep tidies next
 	dice           atomic.Uint32 // picks victims for those who hold no shard
@@ -102,7 +104,7 @@ func New(cfg Config) (*Engine, error) {
 	if n < 1 || n > Partitions || n&(n-1) != 0 {
 		return nil, fmt.Errorf("cannot make an engine of %d shards: want a power of two up to %d", n, Partitions)
 	}
-	e := &Engine{shards: make([]shard, n), shardShift: uint8(bits.TrailingZeros(uint(n)))}
+	e := &Engine{shards: make([]shard, n), crowdSeed: maphash.MakeSeed(), shardShift: uint8(bits.TrailingZeros(uint(n)))}
 	e.SetPolicy(cfg.Policy)
 	e.pool.outside.Store(cfg.Outside)
 	e.fixed = engineSize + int64(n)*shardSize + Partitions*partitionSize

@@ -21,6 +21,7 @@ func (s *shard) prepare(p *partition) error {
 	if p.wantsGrowth() && !s.grow(p) && p.buckets == 0 {
 		return ErrMemory
 	}
+	s.prepareCrowd(p)
 	return nil
 }
 
@@ -36,7 +37,8 @@ func (s *shard) grow(p *partition) bool {
 	if n > 0 {
 		parent := s.bucketAt(p, n&(p.mask>>1))
 		content := *parent
-		*parent = bucket{}
+		*parent = bucket{crowded: content.crowded}
+		s.bucketAt(p, n).crowded = content.crowded
 		s.redistribute(p, content)
 		s.trimSpares()
 	}
@@ -46,6 +48,9 @@ func (s *shard) grow(p *partition) bool {
 // shrink takes away the last bucket and gives its entries to the one they came from. It evicts nothing.
 func (s *shard) shrink(p *partition) bool {
 	n := p.buckets - 1
+	if n == 0 && s.crowd(p) != nil {
+		return false // that goes first
+	}
 	content := *s.bucketAt(p, n)
 	if s.spares == 0 && n > 0 {
 		h := s.takeIndexQuietly(bucketSize)
@@ -63,6 +68,7 @@ func (s *shard) shrink(p *partition) bool {
 	}
 	p.buckets = n
 	p.mask = maskFor(n)
+	s.bucketAt(p, n&(maskFor(n+1)>>1)).crowded |= content.crowded
 	s.redistribute(p, content)
 	s.trimSpares()
 	return true
@@ -70,7 +76,7 @@ func (s *shard) shrink(p *partition) bool {
 
 // tidy lets the index follow a falling count, by up to so many buckets, and returns by how many it did.
 func (s *shard) tidy(p *partition, atMost int) (steps int) {
-	for steps < atMost && p.wantsShrink() && s.shrink(p) {
+	for steps < atMost && (s.tidyCrowd(p) || p.wantsShrink() && s.shrink(p)) {
 		steps++
 	}
 	return steps

@@ -20,7 +20,19 @@ type bucket struct {
 	tags [bucketEntries]uint32 // low half of each key's hash
 	refs [bucketEntries]handle
 	next handle // overflow bucket, a cell of its own; in a spare one, the next spare
-	_    uint32
+	// crowded, in the first bucket of a chain, says that entries of it may be in the partition's crowd.
+	crowded uint32
+}
+
+func (b *bucket) full() bool { return b.refs[bucketEntries-1] != 0 }
+
+// add puts an entry into the first free place, which is there.
+func (b *bucket) add(tag uint32, ref handle) {
+	i := 0
+	for b.refs[i] != 0 {
+		i++
+	}
+	b.tags[i], b.refs[i] = tag, ref
 }
 
 // partition is the index of one partition's keys.
@@ -28,7 +40,8 @@ type partition struct {
 	root    handle // see granules.go
 	buckets uint32
 	mask    uint32
-	count   uint32
+	count   uint32 // entries, those in the crowd included
+	crowd   handle // a cell with a partition; see crowd.go
 }
 
 // home is the bucket where tag belongs; nil in an empty index.
@@ -45,8 +58,9 @@ func (s *shard) home(p *partition, tag uint32) *bucket {
 
 // slot is the place of an entry; valid until the index of its partition changes.
 type slot struct {
-	b *bucket
-	i int
+	b  *bucket
+	i  int
+	in *partition // the partition's index, or its crowd
 }
 
 func (sl slot) found() bool { return sl.b != nil }
@@ -54,12 +68,16 @@ func (sl slot) ref() handle { return sl.b.refs[sl.i] }
 
 // lookup finds the entry of key.
 func (s *shard) lookup(p *partition, tag uint32, key []byte) slot {
-	for b := s.home(p, tag); b != nil; b = s.cells.bucket(b.next, 0) {
+	first := s.home(p, tag)
+	for b := first; b != nil; b = s.cells.bucket(b.next, 0) {
 		for i := range b.tags {
 			if b.tags[i] == tag && b.refs[i] != 0 && s.keyIs(b.refs[i], key) {
-				return slot{b, i}
+				return slot{b, i, p}
 			}
 		}
+	}
+	if first != nil && first.crowded != 0 {
+		return s.lookupCrowd(p, tag, key)
 	}
 	return slot{}
 }
@@ -75,45 +93,62 @@ func (s *shard) slotOf(p *partition, tag uint32, ref handle) slot {
 
 // entry finds the entry that names ref.
 func (s *shard) entry(p *partition, tag uint32, ref handle) slot {
-	for b := s.home(p, tag); b != nil; b = s.cells.bucket(b.next, 0) {
+	first := s.homeOf(p, tag, ref)
+	for b := first; b != nil; b = s.cells.bucket(b.next, 0) {
 		for i := range b.refs {
 			if b.refs[i] == ref {
-				return slot{b, i}
+				return slot{b, i, p}
 			}
 		}
+	}
+	if c := s.crowd(p); c != nil && first.crowded != 0 {
+		return s.entry(c, tag, ref)
 	}
 	return slot{}
 }
 
 // insert adds an entry. The caller made sure of a spare bucket.
 func (s *shard) insert(p *partition, tag uint32, ref handle) {
-	s.place(s.home(p, tag), tag, ref)
+	s.place(p, tag, ref)
 	p.count++
 }
 
-// place puts an entry at the end of the chain that begins at b.
-func (s *shard) place(b *bucket, tag uint32, ref handle) {
-	for b.next != 0 {
+// place puts an entry at the end of its chain, or into the crowd.
+func (s *shard) place(p *partition, tag uint32, ref handle) {
+	first := s.homeOf(p, tag, ref)
+	last, length := s.chainEnd(first)
+	if last.full() {
+		if length >= maxChain && s.placeInCrowd(p, first, tag, ref) {
+			return
+		}
+		h := s.spare
+		s.spare = s.cells.bucket(h, 0).next
+		s.spares--
+		last = s.append(last, h)
+	}
+	last.add(tag, ref)
+}
+
+// chainEnd is the last bucket of the chain that begins at b, and its length.
+func (s *shard) chainEnd(b *bucket) (last *bucket, length int) {
+	for length = 1; b.next != 0; length++ {
 		b = s.cells.bucket(b.next, 0)
 	}
-	if b.refs[bucketEntries-1] != 0 {
-		b.next = s.spare
-		b = s.cells.bucket(s.spare, 0)
-		s.spare = b.next
-		s.spares--
-		*b = bucket{}
-	}
-	i := 0
-	for b.refs[i] != 0 {
-		i++
-	}
-	b.tags[i], b.refs[i] = tag, ref
+	return b, length
+}
+
+// append puts the bucket h, empty, behind the last one of a chain.
+func (s *shard) append(last *bucket, h handle) *bucket {
+	last.next = h
+	b := s.cells.bucket(h, 0)
+	*b = bucket{}
+	return b
 }
 
 // remove takes out an entry of tag's chain and fills its place with the chain's last.
 func (s *shard) remove(p *partition, tag uint32, sl slot) {
 	var before *bucket
-	last := s.home(p, tag)
+	last := s.homeOf(sl.in, tag, sl.ref())
 	for last.next != 0 {
 		before, last = last, s.cells.bucket(last.next, 0)
 	}
@@ -128,6 +163,9 @@ func (s *shard) remove(p *partition, tag uint32, sl slot) {
 		before.next = 0
 	}
 	p.count--
+	if sl.in != p {
+		sl.in.count--
+	}
 }
 
 // redistribute places the entries of a chain, whose first bucket was content, where they now belong. Emptied overflow
@@ -137,7 +175,7 @@ func (s *shard) redistribute(p *partition, content bucket) {
 	for {
 		for i, ref := range content.refs {
 			if ref != 0 {
-				s.place(s.home(p, content.tags[i]), content.tags[i], ref)
+				s.place(p, content.tags[i], ref)
 			}
 		}
 		if content.next == 0 {

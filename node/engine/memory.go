@@ -116,6 +116,9 @@ func (c *cells) bucket(h handle, i uint32) *bucket {
 	return (*bucket)(unsafe.Add(c.at(h), uintptr(i)*bucketSize))
 }
 
+// partition is the index whose cell this is: a crowd.
+func (c *cells) partition(h handle) *partition { return (*partition)(c.at(h)) }
+
 // handle is the i-th handle in the cell, a directory of an index.
 func (c *cells) handle(h handle, i uint32) *handle {
 	return (*handle)(unsafe.Add(c.at(h), uintptr(i)*handleSize))

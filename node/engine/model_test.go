@@ -18,6 +18,7 @@ type model struct {
 	e      *Engine
 	shadow map[modelKey]modelValue
 	now    int64
+	seed   uint64
 	exact  bool // nothing may be missing
 	drops  []modelDrop
 	pins   []modelPin
@@ -305,6 +306,7 @@ func (m *model) letGo() {
 
 func (m *model) reset(seed uint64) {
 	m.e.Reset(seed)
+	m.seed = seed
 	clear(m.shadow)
 	m.letGo()
 	m.e.Reset(seed)
@@ -316,6 +318,9 @@ func (m *model) reset(seed uint64) {
 // step does one operation, of which op is the kind and a and b say on what.
 func (m *model) step(op byte, a, b uint32) {
 	k := modelKey{uint16(a % 24), fmt.Sprintf("key:%d", a/24%400)}
+	if k.p%8 == 0 {
+		k.key = sameTag(m.seed, int(a/24%400))
+	}
 	switch {
 	case op < 110:
 		m.set(k, modelValue{modelBytes(b), Type(1 + b%5), m.someExpiry(b)})

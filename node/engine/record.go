@@ -135,6 +135,11 @@ func (s *shard) body(ref handle, h header) []byte {
 	return s.cells.view(ref, h.bodyOffset(), h.bodyLen())
 }
 
+func (s *shard) key(ref handle) []byte {
+	h := s.header(ref)
+	return s.body(ref, h)[:h.keyLen()]
+}
+
 func (s *shard) keyIs(ref handle, key []byte) bool {
 	h := s.header(ref)
 	return h.keyLen() == len(key) && string(s.body(ref, h)[:len(key)]) == string(key)

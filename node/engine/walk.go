@@ -16,32 +16,88 @@ const WalkEnd = 1 << 32
 //
 // f runs under the shard's lock: it must be short and must not call the engine, but for Charge. It gets no expired items.
 func (e *Engine) Walk(p uint16, cursor uint64, atLeast int, nowMilli int64, f func(Item) bool) (next uint64, done bool) {
+	w := walk{s: e.shardOf(p), p: p, from: cursor, now: nowMilli, visit: f, goOn: true}
+	if w.buckets(atLeast) {
+		for at := uint64(0); at < WalkEnd; {
+			at = w.crowd(at)
+		}
+	}
+	return w.to, w.to >= WalkEnd
+}
+
+// walk is one call of Walk: over the positions from one to another.
+type walk struct {
+	s        *shard
+	p        uint16
+	from, to uint64
+	now      int64
+	visit    func(Item) bool
+	visited  int
+	goOn     bool
+}
+
+// buckets visits items from w.from on, sets w.to, and says whether others in between may be in the crowd.
+func (w *walk) buckets(atLeast int) (crowded bool) {
 	const bucketsAnyway = 16 // a nearly empty index is no reason for endless calls
-	s := e.shardOf(p)
+	s, part := w.s, w.s.partition(w.p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	part := s.partition(p)
+	w.to = w.from
 	if part.count == 0 {
-		return WalkEnd, true
+		w.to = WalkEnd
 	}
-	visited, goOn := 0, true
-	for n := 0; cursor < WalkEnd && goOn && visited < atLeast && n < atLeast+bucketsAnyway; n++ {
-		i, end := part.bucketFrom(uint32(cursor))
-		for b := s.bucketAt(part, i); b != nil; b = s.cells.bucket(b.next, 0) {
+	for n := 0; w.to < WalkEnd && w.goOn && w.visited < atLeast && n < atLeast+bucketsAnyway; n++ {
+		i, end := part.bucketFrom(uint32(w.to))
+		first := s.bucketAt(part, i)
+		crowded = crowded || first.crowded != 0
+		for b := first; b != nil; b = s.cells.bucket(b.next, 0) {
 			for j, ref := range b.refs {
-				if ref == 0 || uint64(bits.Reverse32(b.tags[j])) < cursor {
-					continue
-				}
-				item := s.item(ref)
-				if !expired(item.expireAt, nowMilli) {
-					visited++
-					goOn = f(item) && goOn
+				if ref != 0 && uint64(bits.Reverse32(b.tags[j])) >= w.to {
+					w.meet(ref)
 				}
 			}
 		}
-		cursor = end
+		w.to = end
 	}
-	return cursor, cursor >= WalkEnd
+	return crowded
+}
+
+// crowd visits the items in the crowd between w.from and w.to, all that belong to a bucket together, but not under one
+// lock: a walk through the crowd, which has an order of its own. It returns where to go on there.
+func (w *walk) crowd(at uint64) (next uint64) {
+	const atOnce = 64
+	s := w.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.crowd(s.partition(w.p))
+	if c == nil {
+		return WalkEnd
+	}
+	for n := 0; at < WalkEnd && n < atOnce; n++ {
+		i, end := c.bucketFrom(uint32(at))
+		for b := s.bucketAt(c, i); b != nil; b = s.cells.bucket(b.next, 0) {
+			for j, ref := range b.refs {
+				if ref != 0 && w.covers(b.tags[j]) && uint64(bits.Reverse32(s.crowdTag(s.key(ref)))) >= at {
+					w.meet(ref)
+				}
+			}
+		}
+		at = end
+	}
+	return at
+}
+
+func (w *walk) covers(tag uint32) bool {
+	position := uint64(bits.Reverse32(tag))
+	return w.from <= position && position < w.to
+}
+
+func (w *walk) meet(ref handle) {
+	item := w.s.item(ref)
+	if !expired(item.expireAt, w.now) {
+		w.visited++
+		w.goOn = w.visit(item) && w.goOn
+	}
 }
 
 // bucketFrom is the bucket that has the position, and the position where it ends.

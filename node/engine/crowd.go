@@ -1,0 +1,120 @@
+package engine
+
+import "hash/maphash"
+
+// Keys can be made so that the index sees no difference between them: whoever may choose keys finds as many of one XXH64
+// hash as he likes, under any seed at once. So no chain of buckets grows without bound. What comes when maxChain buckets
+// are full goes to the partition's crowd, a second index of the same kind, whose buckets are chosen by a hash that nobody
+// outside this process knows. Every operation on a flooded partition thereby takes about as long as on any other.
+//
+// An entry in the crowd keeps its tag, and so its position in a walk. It stays there until it is removed, even when its
+// chain gets room again.
+
+const (
+	// maxChain is above what chance does in an index of even 2³² keys: an average bucket has up to 11 entries, and more than
+	// 56 have a probability of 10⁻²¹.
+	maxChain = 8
+	// aCrowd stands in a partition's field crowd, where the partition itself is one.
+	aCrowd = ^handle(0)
+)
+
+// crowdTag is the tag that chooses a key's bucket in a crowd.
+func (s *shard) crowdTag(key []byte) uint32 { return uint32(maphash.Bytes(s.e.crowdSeed, key)) }
+
+// crowd is the crowd of p, nil if it has none.
+func (s *shard) crowd(p *partition) *partition {
+	if p.crowd == 0 || p.crowd == aCrowd {
+		return nil
+	}
+	return s.cells.partition(p.crowd)
+}
+
+// homeOf is where a record belongs in p, which may be a crowd.
+func (s *shard) homeOf(p *partition, tag uint32, ref handle) *bucket {
+	if p.crowd == aCrowd {
+		tag = s.crowdTag(s.key(ref))
+	}
+	return s.home(p, tag)
+}
+
+// lookupCrowd finds the entry of key in the crowd of p.
+func (s *shard) lookupCrowd(p *partition, tag uint32, key []byte) slot {
+	c := s.crowd(p)
+	if c == nil {
+		return slot{}
+	}
+	for b := s.home(c, s.crowdTag(key)); b != nil; b = s.cells.bucket(b.next, 0) {
+		for i := range b.tags {
+			if b.tags[i] == tag && b.refs[i] != 0 && s.keyIs(b.refs[i], key) {
+				return slot{b, i, c}
+			}
+		}
+	}
+	return slot{}
+}
+
+// placeInCrowd puts an entry whose chain begins at first into the crowd of p. Without memory for that it returns false.
+func (s *shard) placeInCrowd(p *partition, first *bucket, tag uint32, ref handle) bool {
+	if p.crowd == aCrowd || p.crowd == 0 && !s.beginCrowd(p) {
+		return false
+	}
+	c := s.crowd(p)
+	last, _ := s.chainEnd(s.homeOf(c, tag, ref))
+	if last.full() {
+		// The spare is the main index's, which cannot do without.
+		h := s.takeIndexQuietly(bucketSize)
+		if h == 0 {
+			return false
+		}
+		last = s.append(last, h)
+	}
+	last.add(tag, ref)
+	c.count++
+	first.crowded = 1
+	return true
+}
+
+// beginCrowd gives p a crowd of one bucket.
+func (s *shard) beginCrowd(p *partition) bool {
+	root := s.takeIndexQuietly(bucketSize)
+	if root == 0 {
+		return false
+	}
+	h := s.takeIndexQuietly(int(partitionSize))
+	if h == 0 {
+		s.putIndex(root, bucketSize)
+		return false
+	}
+	*s.cells.bucket(root, 0) = bucket{}
+	*s.cells.partition(h) = partition{root: root, buckets: 1, crowd: aCrowd}
+	p.crowd = h
+	return true
+}
+
+// prepareCrowd lets the crowd of p grow if it is time, and makes sure that the next entry finds memory there. It may
+// evict. Where it fails, chains become longer.
+func (s *shard) prepareCrowd(p *partition) {
+	c := s.crowd(p)
+	if c == nil {
+		return
+	}
+	if c.wantsGrowth() {
+		s.grow(c)
+	}
+	if h := s.takeIndex(bucketSize); h != 0 {
+		s.putIndex(h, bucketSize)
+	}
+}
+
+// tidyCrowd lets the crowd of p shrink by a bucket, or end, if it is time.
+func (s *shard) tidyCrowd(p *partition) bool {
+	c := s.crowd(p)
+	if c == nil || !c.wantsShrink() || !s.shrink(c) {
+		return false
+	}
+	if c.buckets == 0 {
+		s.putIndex(p.crowd, int(partitionSize))
+		p.crowd = 0
+	}
+	return true
+}
