@@ -23,6 +23,8 @@ type conn struct {
 	peer  bool   // a member that proved to know the secret
 	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
 
+	upload *upload // not nil: in the middle of a request with large values
+
 	probation bool   // over MaxClients: a member, or it is refused
 	unread    int    // bytes of input that the last OnData left
 	answering bool   // a goroutine makes the next reply; nothing is executed meanwhile
@@ -47,15 +49,23 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 	r := cn.worker.begin(cn)
 	batch := 0
 	for used < len(in) && !cn.answering && !cn.closing && r.room(lineRoom) {
-		if (used == 0 || len(r.out)-r.begun > flushStep) && r.full() {
+		if (used == 0 || r.produced() > flushStep) && r.full() {
 			cn.stopped = true
 			c.Wake() // when this iteration's flush has made room, or later
 			break
+		}
+		if cn.upload != nil && cn.upload.left > 0 {
+			used += cn.upload.take(in[used:])
+			continue
 		}
 		outcome := cn.parser.Parse(in[used:])
 		if outcome == resp.NeedMore {
 			c.Want(cn.parser.Need())
 			break
+		}
+		if outcome == resp.LargeBulk {
+			used += r.beginValue()
+			continue
 		}
 		if outcome == resp.Malformed {
 			r.fail(cn.parser.Err())
@@ -63,7 +73,10 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 			break
 		}
 		used += cn.parser.Len()
-		if r.args = cn.parser.Args(); len(r.args) > 0 {
+		if cn.upload != nil {
+			r.endUpload(cn.parser.Args())
+			batch++
+		} else if r.args = cn.parser.Args(); len(r.args) > 0 {
 			r.dispatch()
 			batch++
 		}
@@ -76,6 +89,10 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 // begin sets the request up for the input of a connection.
 func (w *worker) begin(cn *conn) *request {
 	r := &w.request
+	if len(r.pins) > 0 || r.upload != nil { // a handler that panicked leaves something
+		r.takeBack(0)
+		r.upload = nil
+	}
 	r.conn = cn
 	// In this order: when fenced is over, the view is at least as new as what
 	// ended it.
@@ -93,14 +110,15 @@ func (w *worker) begin(cn *conn) *request {
 // end hands the replies over and counts what was done.
 func (w *worker) end(r *request, used, batch int) {
 	cn := r.conn
+	r.handOver()
 	w.count.input(used, batch)
-	w.count.output(r.sent + len(r.out) - r.begun)
-	cn.socket.SetOut(r.out)
+	w.count.output(r.sent)
 	r.out, r.args = nil, nil
 	cn.chargeParser()
 	idle := !cn.answering && !cn.stopped
 	if cn.closing || (cn.ended && idle) {
 		cn.closing = true
+		cn.dropUpload()
 		cn.socket.CloseAfterFlush()
 	}
 }
@@ -108,9 +126,8 @@ func (w *worker) end(r *request, used, batch int) {
 // full hands the replies so far to the socket and tells whether they pile up
 // unread there.
 func (r *request) full() bool {
+	r.handOver()
 	socket := r.conn.socket
-	r.sent += len(r.out) - r.begun
-	socket.SetOut(r.out)
 	r.out = socket.Out()
 	r.begun = len(r.out)
 	return socket.Full()
@@ -193,6 +210,7 @@ func (r *request) obey(action session.Action) {
 // little memory for somebody who may not even know the password.
 func (cn *conn) limitRequests() {
 	limits := resp.DefaultLimits
+	limits.LargeBulk = uploadFrom
 	if !cn.state.Authenticated && !cn.peer {
 		limits = resp.UnauthenticatedLimits
 	}
@@ -255,6 +273,7 @@ func (cn *conn) OnEOF(*netloop.Conn) bool {
 // OnClose ends the connection.
 func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	cn.closed = true
+	cn.dropUpload()
 	switch {
 	case errors.Is(err, netloop.ErrSlowReader):
 		cn.worker.count.slowReaders++

@@ -42,12 +42,15 @@ func (r *request) room(n int) bool {
 const lineRoom = 64
 
 // chargeParser counts what the parser has for a long request, which may be three times
-// the request.
+// the request, and an upload for its other arguments.
 func (cn *conn) chargeParser() {
 	n := cn.parser.Overhead()
 	if n > 0 {
 		cn.parser.Parse(nil) // lets go of what it has for a request that is over
 		n = cn.parser.Overhead()
+	}
+	if cn.upload != nil {
+		n += cn.upload.kept
 	}
 	cn.socket.SetOther(connMemory + n)
 }

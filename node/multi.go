@@ -45,7 +45,7 @@ const maxReply = 64 << 20
 func mGet(r *request) {
 	locks := keyLocks{r: r}
 	defer locks.release()
-	start := len(r.out)
+	start, before := len(r.out), r.produced()
 	r.out = resp.AppendArray(r.out, len(r.keys))
 	for i := range r.keys {
 		if !r.room(lineRoom) {
@@ -55,12 +55,12 @@ func mGet(r *request) {
 		item, found := r.find(t, key)
 		found = found && item.Type() == engine.TypeString // other types count as missing here
 		r.worker.count.lookup(found)
-		if found && i > 0 && len(r.out)-start+len(item.Value()) > maxReply {
-			r.out = r.out[:start]
+		if found && i > 0 && r.produced()-before+len(item.Value()) > maxReply {
+			r.takeBack(start)
 			r.fail(errReplyTooLarge)
 			return
 		}
-		r.replyItem(item, found)
+		r.replyItem(t, item, found)
 	}
 }
 
@@ -111,7 +111,7 @@ func (r *request) setPairs() bool {
 func (r *request) setPairsIn(locks *keyLocks) bool {
 	for i, pos := range r.keys {
 		t, key := locks.at(i)
-		if err := t.Set(key, r.args[pos+1], engine.TypeString, 0); err != nil {
+		if err := r.put(t, key, pos+1, 0); err != nil {
 			r.replyStoreError(err)
 			return false
 		}

@@ -24,9 +24,13 @@ type request struct {
 	begun   int    // len(out) when it was last taken from the socket
 	sent    int    // bytes of replies of this input handed over before begun
 
+	pins        []pinned // what of the replies is not in out
+	pinnedBytes int      // their bytes
+
 	// Set for each command.
 	cmd       *command.Command
 	args      [][]byte // views into the input, valid during the command
+	upload    *upload  // not nil: has the values that are not in args
 	partition uint16   // of the key, for commands of a single key or slot
 
 	// For commands of several keys, in the order of the arguments: the keys'
@@ -56,10 +60,10 @@ func (r *request) replyBulk(b []byte) {
 	}
 }
 
-// replyItem answers a string's value, copied to the output, or null.
-func (r *request) replyItem(item engine.Item, found bool) {
+// replyItem answers a string's value or null.
+func (r *request) replyItem(t engine.Txn, item engine.Item, found bool) {
 	if found {
-		r.replyBulk(item.Value())
+		r.replyValue(t, item, 0, len(item.Value()))
 		return
 	}
 	r.replyNull()

@@ -23,6 +23,9 @@ import (
 // tables, and proxies that lost a pipe open another.
 const memberReserve = 64
 
+// errUploadStalled closes a connection whose large value does not come.
+var errUploadStalled = errors.New("a large value does not come")
+
 // errClosed closes the connections of a node that ends.
 var errClosed = errors.New("node is closed")
 

@@ -112,7 +112,7 @@ func set(r *request) {
 	if len(r.args) == 3 { // fast path: no options, nothing to look up
 		t := r.lock()
 		defer t.Unlock()
-		if err := t.Set(r.args[1], r.args[2], engine.TypeString, 0); err != nil {
+		if err := r.put(t, r.args[1], 2, 0); err != nil {
 			r.replyStoreError(err)
 			return
 		}
@@ -124,7 +124,7 @@ func set(r *request) {
 		r.fail(errSyntax)
 		return
 	}
-	switch r.store(&o, r.args[2]) {
+	switch r.store(&o, 2) {
 	case stored:
 		if !o.get {
 			r.replyOK()
@@ -139,7 +139,7 @@ func set(r *request) {
 // setNX: SETNX key value
 func setNX(r *request) {
 	o := setOptions{condition: ifMissing}
-	switch r.store(&o, r.args[2]) {
+	switch r.store(&o, 2) {
 	case stored:
 		r.replyInt(1)
 	case unmet:
@@ -150,7 +150,7 @@ func setNX(r *request) {
 // setEX: SETEX key seconds value
 func setEX(r *request) {
 	o := setOptions{expire: r.args[2], seconds: true}
-	if r.store(&o, r.args[3]) == stored {
+	if r.store(&o, 3) == stored {
 		r.replyOK()
 	}
 }
@@ -158,7 +158,7 @@ func setEX(r *request) {
 // pSetEX: PSETEX key milliseconds value
 func pSetEX(r *request) {
 	o := setOptions{expire: r.args[2]}
-	if r.store(&o, r.args[3]) == stored {
+	if r.store(&o, 3) == stored {
 		r.replyOK()
 	}
 }
@@ -172,9 +172,9 @@ const (
 	stored
 )
 
-// store stores value under the command's key as the options say. With o.get it
+// store stores argument i under the command's key as the options say. With o.get it
 // answers the old value, else nothing but errors.
-func (r *request) store(o *setOptions, value []byte) storeOutcome {
+func (r *request) store(o *setOptions, i int) storeOutcome {
 	key, expireAt := r.args[1], int64(0)
 	if o.expire != nil {
 		at, ok := r.deadline(o)
@@ -194,7 +194,7 @@ func (r *request) store(o *setOptions, value []byte) storeOutcome {
 			return failed
 		}
 		// Answered before the store, which may overwrite the value in place.
-		r.replyItem(item, found)
+		r.replyItem(t, item, found)
 	}
 	if (o.condition == ifMissing && found) || (o.condition == ifPresent && !found) {
 		return unmet
@@ -206,8 +206,8 @@ func (r *request) store(o *setOptions, value []byte) storeOutcome {
 		t.Delete(key) // EXAT in the past
 		return stored
 	}
-	if err := t.Set(key, value, engine.TypeString, expireAt); err != nil {
-		r.out = r.out[:start]
+	if err := r.put(t, key, i, expireAt); err != nil {
+		r.takeBack(start)
 		r.replyStoreError(err)
 		return failed
 	}
@@ -233,7 +233,7 @@ func getEX(r *request) {
 		return
 	}
 	if o.expire == nil {
-		r.replyItem(item, true)
+		r.replyItem(t, item, true)
 		if o.persist {
 			t.SetExpire(key, 0)
 		}
@@ -244,8 +244,10 @@ func getEX(r *request) {
 		return
 	}
 	start := len(r.out)
-	r.replyItem(item, true) // before the item moves
+	r.replyItem(t, item, true) // before the item moves
 	if value := len(r.out); !r.expireKey(t, key, at) {
-		r.out = append(r.out[:start], r.out[value:]...) // the error in place of the value
+		refusal := r.out[value:]
+		r.takeBack(start)
+		r.out = append(r.out, refusal...) // in place of the value
 	}
 }

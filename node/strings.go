@@ -20,8 +20,10 @@ func get(r *request) {
 		r.replyNull()
 	case item.Type() != engine.TypeString:
 		r.fail(errWrongType)
-	default:
+	case len(item.Value()) < pinFrom:
 		r.replyBulk(item.Value())
+	default:
+		r.replyValue(t, item, 0, len(item.Value()))
 	}
 }
 
@@ -47,7 +49,7 @@ func getDel(r *request) {
 	if !ok {
 		return
 	}
-	r.replyItem(item, found)
+	r.replyItem(t, item, found)
 	if found {
 		t.Delete(r.args[1])
 	}
@@ -62,10 +64,10 @@ func getSet(r *request) {
 	if !ok {
 		return
 	}
-	// Answered before the store, which may overwrite the value in place.
-	r.replyItem(item, found)
-	if err := t.Set(r.args[1], r.args[2], engine.TypeString, 0); err != nil {
-		r.out = r.out[:start]
+	// Answered before the store, which may overwrite the value in place if it is not pinned.
+	r.replyItem(t, item, found)
+	if err := r.put(t, r.args[1], 2, 0); err != nil {
+		r.takeBack(start)
 		r.replyStoreError(err)
 	}
 }
@@ -190,9 +192,8 @@ func getRange(r *request) {
 		r.replyBulk(nil)
 		return
 	}
-	value := item.Value()
-	from, to := clampRange(start, end, int64(len(value)))
-	r.replyBulk(value[from:to])
+	from, to := clampRange(start, end, int64(len(item.Value())))
+	r.replyValue(t, item, int(from), int(to))
 }
 
 // clampRange turns Redis's inclusive range, where negative positions count from

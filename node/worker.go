@@ -20,6 +20,8 @@ type worker struct {
 	// Scratch space of handlers, valid during one command.
 	number [32]byte
 	body   []byte
+
+	heldPins []*heldPin // free ones
 }
 
 // maxBodyKept is how large a reply's scratch space is kept for the next one.
@@ -82,7 +84,7 @@ func (w *worker) remove(cn *conn) {
 // closeIdle closes what is between two requests, for Drain.
 func (w *worker) closeIdle() {
 	for cn := range w.conns {
-		if !cn.answering && !cn.closing && cn.unread == 0 {
+		if !cn.answering && !cn.closing && cn.unread == 0 && cn.upload == nil {
 			cn.closing = true
 			cn.socket.CloseAfterFlush()
 		}
@@ -90,12 +92,15 @@ func (w *worker) closeIdle() {
 }
 
 // closeSilent closes the clients that were silent for longer than CONFIG's
-// timeout. Pipes and members are silent when there is nothing to do.
+// timeout, and who stops in the middle of a large value. Pipes and members are silent when there is nothing to do.
 func (w *worker) closeSilent() {
 	limit, now := w.node.session.IdleTimeout(), w.loop.UnixMilli()
 	for cn := range w.conns {
 		silence := time.Duration(now-cn.state.LastMilli) * time.Millisecond
 		client := cn.pipe == nil && !cn.peer && !cn.answering
+		if cn.upload != nil && silence > uploadPatience {
+			cn.socket.Close(errUploadStalled)
+		}
 		if client && (limit > 0 && silence > limit || cn.probation && silence > idlePeriod) {
 			cn.socket.Close(nil)
 		}

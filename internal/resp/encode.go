@@ -56,6 +56,10 @@ func AppendBulk(dst, b []byte) []byte {
 	return append(dst, '\r', '\n')
 }
 
+// AppendBulkHeader begins a bulk string of n bytes, which the caller appends or sends
+// itself, with CR LF behind them.
+func AppendBulkHeader(dst []byte, n int) []byte { return appendHeader(dst, '$', n) }
+
 // AppendBulkString is AppendBulk for a string.
 func AppendBulkString(dst []byte, s string) []byte {
 	dst = appendHeader(dst, '$', len(s))

@@ -22,6 +22,7 @@ type Stats struct {
 	Fixed   int64 // part of Used: what an empty engine has
 	Outside int64 // part of Used: what Charge took for the caller's own memory
 	Staged  int64 // part of Used: large values that are being written
+	Pinned  int64 // large values that are pinned; part of Values, or of Leaving
 	Leaving int64 // part of Used: large values that are gone, but pinned or not yet given back to the system
 	Slack   int64 // part of Used: free cells, unused ends of cells and pages, empty pages kept for reuse
 }
@@ -37,7 +38,7 @@ func (e *Engine) Stats() Stats {
 		s.mu.Unlock()
 	}
 	st.Used = e.pool.used.Load()
-	st.Staged, st.Leaving = e.large.staged.Load(), e.large.leaving.Load()
+	st.Staged, st.Pinned, st.Leaving = e.large.staged.Load(), e.large.pinned.Load(), e.large.leaving.Load()
 	st.Slack = max(0, st.Used-st.Values-st.Index-st.Ghosts-st.Fixed-st.Outside-st.Staged-st.Leaving)
 	return st
 }
