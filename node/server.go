@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/bits"
 	"net"
 	"strconv"
 	"sync"
@@ -37,7 +36,7 @@ type Config struct {
 	Listen      string // address for clients, proxies and other members
 	Memory      int64  // limit of all that the node has: values, index, bookkeeping, connections, Overhead
 	Overhead    int64  // part of Memory that the process takes for itself
-	Shards      int    // of the engine; 0: 16 for each loop
+	Shards      int    // of the engine; 0: as many as suit loops and memory
 	Eviction    string // name of the policy, see ParseEviction
 	RequirePass string // "": clients need no password
 	Secret      []byte // the cluster's; nil: derived from RequirePass, see InternalSecret
@@ -58,7 +57,6 @@ const (
 	// several stalls with moments between them. A fence that was not needed costs a
 	// round trip.
 	defaultStallLimit = 500 * time.Millisecond
-	shardsPerLoop     = 16
 )
 
 // TableSource is what a node asks of the member's gossip agent.
@@ -124,7 +122,7 @@ func Start(cfg Config) (*Node, error) {
 		cfg.StallLimit = defaultStallLimit
 	}
 	if cfg.Shards == 0 {
-		cfg.Shards = 1 << bits.Len(uint(shardsPerLoop*len(cfg.Group.Loops())-1)) // a power of two, at least that many
+		cfg.Shards = engine.ShardsFor(len(cfg.Group.Loops()), cfg.Memory)
 	}
 	policy, err := ParseEviction(cfg.Eviction)
 	if err != nil {

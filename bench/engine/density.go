@@ -128,7 +128,7 @@ func densityCase(in *gob.Decoder, out *gob.Encoder) error {
 	if err != nil {
 		return err
 	}
-	e, err := engine.New(engine.Config{MaxBytes: 2*q.bytes() + 64<<20, Shards: shardsFor(cores)})
+	e, err := engine.New(engine.Config{MaxBytes: 2*q.bytes() + 64<<20, Shards: engine.ShardsFor(cores, 2*q.bytes()+64<<20)})
 	if err != nil {
 		return err
 	}

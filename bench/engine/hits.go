@@ -22,19 +22,19 @@ const (
 
 // hitScale is how large the runs are.
 type hitScale struct {
-	keys, readsPerKey, shards int
-	parts                     []float64 // of the bytes of all keys, that the caches have
+	keys, readsPerKey int
+	parts             []float64 // of the bytes of all keys, that the caches have
 }
 
 var hitScales = [sizes]hitScale{
-	{1_000_000, 8, shardsFor(1), []float64{0.02, 0.1}},
-	{200_000, 6, shardsFor(1), []float64{0.1}},
-	{20_000, 3, 1, []float64{0.1}},
+	{1_000_000, 8, []float64{0.02, 0.1}},
+	{200_000, 6, []float64{0.1}},
+	{20_000, 3, []float64{0.1}},
 }
 
 const hitNotes = `Hits in 100 reads by one client; a miss is followed by a SET. %d reads of %d keys (and new ones where the set moves), of which
 the first %d are not counted. Keys of %d bytes, values of %d. cache: part of the bytes that all keys take with %d beside each.
-dunlin has that as its limit, with %d shards, and redis-server too, beyond what it counts when empty. redis-server knows ages to the
+dunlin has that as its limit, and shards as a node of one loop, and redis-server too, beyond what it counts when empty. redis-server knows ages to the
 second and forgets uses by the minute: in runs as short as these that is coarse.
 LRU, S3-FIFO and Belady are simulated with the bytes of the records that dunlin held, each costing as much: they compare policies.
 Keys held, in thousands, say what density is worth. The target is to be at least LRU and redis-server, and S3-FIFO less one point.
@@ -52,7 +52,7 @@ func printHits(ctx context.Context, out io.Writer, o options) error {
 		policies = nil
 	}
 	reads := s.keys * s.readsPerKey
-	fmt.Fprintf(out, hitNotes, reads, s.keys, int(sim.WarmUpPart*float64(reads)), hitKeyLen, sim.OneLength, hitOverhead, s.shards)
+	fmt.Fprintf(out, hitNotes, reads, s.keys, int(sim.WarmUpPart*float64(reads)), hitKeyLen, sim.OneLength, hitOverhead)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "workload\tcache\tMiB\tdunlin\tLRU\tS3-FIFO\tBelady\tredis lru\tredis lfu\tkeys held\tredis lru's\ttarget\t")
 	notes := ""
@@ -68,7 +68,7 @@ func printHits(ctx context.Context, out io.Writer, o options) error {
 				return ctx.Err()
 			}
 			fmt.Fprintf(o.say, "hits: %s, %v\n", w.Name, part)
-			r := hitRun{trace: trace, limit: int64(part * all), shards: s.shards}
+			r := hitRun{trace: trace, limit: int64(part * all)}
 			for _, policy := range policies {
 				r.redis = append(r.redis, redisHits{policy: policy})
 			}
@@ -87,9 +87,8 @@ func printHits(ctx context.Context, out io.Writer, o options) error {
 
 // hitRun is one row: one trace through all caches.
 type hitRun struct {
-	trace  *sim.Trace
-	limit  int64
-	shards int
+	trace *sim.Trace
+	limit int64
 
 	dunlin, lru, s3fifo, belady float64
 	held                        int64 // keys
@@ -144,7 +143,7 @@ func (r *hitRun) verdict() string {
 
 // runDunlin returns how many bytes of records the engine held in the mean.
 func (r *hitRun) runDunlin() (records int64, err error) {
-	e, err := engine.New(engine.Config{MaxBytes: r.limit, Shards: r.shards})
+	e, err := engine.New(engine.Config{MaxBytes: r.limit, Shards: shardsFor(r.limit)})
 	if err != nil {
 		return 0, err
 	}
@@ -194,4 +193,12 @@ func (c *dunlinCache) read(key uint32) (hit bool, err error) {
 	x = c.e.Lock(p, 0)
 	defer x.Unlock()
 	return false, x.Set(c.key, c.value[:c.trace.Values[key]], engine.TypeString, 0)
+}
+
+// shardsFor is how many shards an engine of one loop has, but no more than a very low limit allows.
+func shardsFor(limit int64) int {
+	if limit < 2<<20 {
+		return 1
+	}
+	return engine.ShardsFor(1, limit)
 }

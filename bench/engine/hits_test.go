@@ -12,7 +12,7 @@ func TestHitsWithRoom(t *testing.T) {
 	const room = 64 << 20
 	trace := sim.Workloads[0].Trace(300, 5000)
 	want := sim.HitRatio(trace, sim.NewLRU(trace.Costs(0), room))
-	r := hitRun{trace: trace, limit: room, shards: 1}
+	r := hitRun{trace: trace, limit: room}
 	records, err := r.runDunlin()
 	if err != nil {
 		t.Fatal(err)

@@ -31,15 +31,6 @@ func putKey(key []byte, i uint32) {
 	binary.BigEndian.PutUint64(key[len(key)-digits:], v+0x3030303030303030+letters*('a'-'0'-10))
 }
 
-// shardsFor is how many shards a node with that many loops has.
-func shardsFor(loops int) int {
-	n := 1
-	for n < 16*loops {
-		n *= 2
-	}
-	return n
-}
-
 // split calls f in n goroutines at once, each with its part of 0..count, and returns one of the errors.
 func split(n, count int, f func(worker, from, to int) error) error {
 	errs := make([]error, n)

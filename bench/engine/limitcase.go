@@ -81,7 +81,7 @@ type limited struct {
 }
 
 func (l *limited) open(policy engine.Policy) (err error) {
-	l.e, err = engine.New(engine.Config{MaxBytes: l.q.MaxBytes, Shards: shardsFor(l.cores), Policy: policy})
+	l.e, err = engine.New(engine.Config{MaxBytes: l.q.MaxBytes, Shards: engine.ShardsFor(l.cores, l.q.MaxBytes), Policy: policy})
 	return err
 }
 

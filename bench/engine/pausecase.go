@@ -67,7 +67,7 @@ func pauseCase(in *gob.Decoder, out *gob.Encoder) error {
 
 // open fills the engine, beyond its limit; a quarter of the keys expire during the run or soon after.
 func (r *rig) open() (err error) {
-	c := engine.Config{MaxBytes: r.q.MaxBytes, Shards: shardsFor(r.pacers)}
+	c := engine.Config{MaxBytes: r.q.MaxBytes, Shards: engine.ShardsFor(r.pacers, r.q.MaxBytes)}
 	growth := r.q.Disturbance == "growth"
 	if growth {
 		c.MaxBytes *= 2

@@ -34,7 +34,7 @@ var contenders = []string{dunlin, goMap, fastc, harness}
 func openStore(name string, maxBytes int64, cores int) (store, error) {
 	switch name {
 	case dunlin:
-		e, err := engine.New(engine.Config{MaxBytes: maxBytes, Shards: shardsFor(cores)})
+		e, err := engine.New(engine.Config{MaxBytes: maxBytes, Shards: engine.ShardsFor(cores, maxBytes)})
 		return &engineStore{e: e, now: time.Now().UnixMilli()}, err
 	case goMap:
 		return newMapStore(maxBytes), nil

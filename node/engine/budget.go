@@ -57,8 +57,8 @@ func (s *shard) tryReclaim() bool {
 
 // getFurther makes room, or comes nearer to it: records may have to go from several pages before one of them is empty.
 func (s *shard) getFurther(maxLooks int) bool {
-	before := s.changes
-	return s.e.pool.chillWarm() || s.reclaim(noClass, maxLooks) || s.changes != before
+	before := s.discards
+	return s.e.pool.chillWarm() || s.reclaim(noClass, maxLooks) || s.discards != before
 }
 
 func (p *pool) chargeOutside(n int64) bool {

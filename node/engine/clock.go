@@ -119,11 +119,12 @@ func (s *shard) reclaim(want, maxLooks int) bool {
 
 // reclaimMain moves the hand of a clock until a cell of the class wanted is free or the budget has gained.
 func (s *shard) reclaimMain(want, maxLooks int) bool {
-	if s.e.Policy() != AllKeys && s.sums.Volatile == 0 {
-		return s.compact()
+	policy := s.e.Policy()
+	if (s.wasteful() || policy == NoEviction) && s.compact() {
+		return true
 	}
-	if s.e.Policy() != AllKeys {
-		return s.reclaimVolatile(want, maxLooks)
+	if policy != AllKeys {
+		return s.sums.Volatile > 0 && s.reclaimVolatile(want, maxLooks)
 	}
 	if s.betweenPages(want) {
 		s.squeezed = s.coldest(want)
@@ -249,6 +250,7 @@ func (s *shard) discard(ref handle, p *partition, tag uint32, count *int64) {
 		*count++
 	}
 	s.erase(p, tag, s.slotOf(p, tag, ref))
+	s.discards++
 	s.changes++
 }
 

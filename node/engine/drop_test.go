@@ -87,7 +87,7 @@ func TestDoomedRecordsAreFound(t *testing.T) {
 		}
 	}, false)
 	run("evict", func(s *shard) {
-		for range 20 {
+		for range 200 {
 			s.reclaim(noClass, looksOwn)
 		}
 	}, true)

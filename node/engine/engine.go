@@ -23,7 +23,7 @@ var (
 // Config is what an Engine is made of.
 type Config struct {
 	MaxBytes int64  // limit of everything the engine has: values, index, bookkeeping, fragmentation
-	Shards   int    // locks; a power of two up to Partitions. 16 for each thread that uses the engine make waiting rare
+	Shards   int    // locks; a power of two up to Partitions, see ShardsFor
 	Seed     uint64 // of the keys' hash; the same on all nodes of a cluster, so that a walk's cursor holds on any
 	Policy   Policy
 	Outside  int64 // part of MaxBytes that is the caller's from the start, as if by Charge, and never refunded
@@ -38,8 +38,8 @@ type Engine struct {
 	table     arena // behind pool.pages
 	ghosts    arena // the shards' ghosts, one behind the other
 	balance   balance
-	maxInline int           // longest body in a cell
-	fixed     int64         // bytes that are there from the start
+	maxInline int   // longest body in a cell
+	fixed     int64 // bytes that are there from the start
 
 	pageUnitsShift uint8 // logarithm of a page's size in grains
 	shardShift     uint8 // logarithm of the number of shards
@@ -71,6 +71,8 @@ type shard struct {
 	ghosts ghosts
 	pages  int64 // pages of records, in both queues
 	large  int64 // bytes of the large bodies of records
+	unused int64 // bytes of free cells of the main queue
+	sparse int   // class in which compact looked last
 
 	hands      [numClasses]hand // of the clocks
 	squeezed   int              // class whose hand makes pages free for others; noClass if none
@@ -81,6 +83,7 @@ type shard struct {
 	dice       uint32
 	touched    uint32 // sum of what was read only to have it in the processor's cache
 	gains      uint64 // times that the budget got something back
+	discards   uint64 // records that went to make room
 	changes    uint64 // times that making room changed an index: slots found before are void
 	sums       Sums
 
@@ -91,12 +94,24 @@ const (
 	minPageSize   = 16 << 10
 	maxPageSize   = 64 << 10
 	pagesPerShard = 128 // that many at least, before pages become larger than the minimum
+	bytesPerShard = 64 << 20
 	// A shard needs pages for its index, in a few classes, and for some records.
 	minPagesPerShard = 8
 	bodiesPerPage    = 4       // a cell takes at most a quarter of a page
 	minReach         = 1 << 30 // addresses are reserved for twice the limit, so that it can be raised, but at least this
 	maxWarmPages     = 64
 )
+
+// ShardsFor is how many shards suit an engine that so many threads use: 16 for each, so that they rarely wait for one
+// another, but fewer where the limit is low. Each shard has pages of its own for each size of values, and what is free on
+// them nobody else can use: with 512 MiB and sizes from 16 bytes to 1 MiB, 8 shards hold 88 % of live data, 32 hold 83 %.
+func ShardsFor(threads int, maxBytes int64) int {
+	n := 1
+	for n < 4*threads || n < 16*threads && 2*int64(n)*bytesPerShard <= maxBytes {
+		n *= 2
+	}
+	return min(n, Partitions)
+}
 
 // New reserves addresses for the engine. Memory is taken as it is needed, up to cfg.MaxBytes.
 func New(cfg Config) (*Engine, error) {

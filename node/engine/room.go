@@ -93,10 +93,6 @@ func (s *shard) makeRoom(want int) bool {
 	if s.e.large.collect() {
 		return true
 	}
-	if s.e.Policy() == NoEviction {
-		// A shard's own expired records and sparse pages are all there is, and Sweep finds the former anyway.
-		return s.reclaim(want, looksElsewhere)
-	}
 	if want == noClass && s.overfull() && s.judgeSmall(s.e.pool.pageSize) {
 		return true
 	}

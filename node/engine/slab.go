@@ -57,14 +57,19 @@ func (e *Engine) step(h *hand) handle {
 // take returns a cell of the class from the shard's pages or a new page, 0 when there is none without making room.
 // Its first word is zero, so that the clock does not take it for a record; the rest is whatever was there.
 func (s *shard) take(k kind, class int) handle {
-	c := &s.slabs[k].classes[class]
-	if c.room == 0 {
+	if s.slabs[k].classes[class].room == 0 {
 		pg := s.e.pool.take(s.upkeep)
 		if pg == 0 {
 			return 0
 		}
 		s.adopt(pg, k, class)
 	}
+	return s.takeFrom(k, class)
+}
+
+// takeFrom is take for a class that has a page with room.
+func (s *shard) takeFrom(k kind, class int) handle {
+	c := &s.slabs[k].classes[class]
 	p := &s.e.pool.pages[c.room]
 	h := p.free
 	if h != 0 {
@@ -76,6 +81,9 @@ func (s *shard) take(k kind, class int) handle {
 	*s.cells.word(h) = 0
 	p.live++
 	c.cells--
+	if k == mainCells {
+		s.unused -= int64(s.e.classes.size(class))
+	}
 	if uint32(p.live) == s.e.classes.perPage[class] {
 		s.unlinkRoom(c.room)
 	}
@@ -98,6 +106,9 @@ func (s *shard) put(h handle) {
 	}
 	p.live--
 	c.cells++
+	if p.kind == mainCells {
+		s.unused += int64(s.e.classes.size(int(p.class)))
+	}
 	if p.live == 0 {
 		s.abandon(pg)
 	}
@@ -113,6 +124,7 @@ func (s *shard) adopt(pg uint32, k kind, class int) {
 	s.linkRoom(pg)
 	if k == mainCells {
 		s.pages++
+		s.unused += s.cellBytes(class)
 		s.joinClock(pg)
 	} else {
 		s.e.pool.indexPages.Add(1)
@@ -128,11 +140,17 @@ func (s *shard) abandon(pg uint32) {
 	s.slabs[p.kind].classes[p.class].cells -= s.e.classes.perPage[p.class]
 	if p.kind == mainCells {
 		s.pages--
+		s.unused -= s.cellBytes(int(p.class))
 		s.leaveClock(pg)
 	} else {
 		s.e.pool.indexPages.Add(-1)
 	}
 	s.release(pg)
+}
+
+// cellBytes is how much of a page its cells take.
+func (s *shard) cellBytes(class int) int64 {
+	return int64(s.e.classes.size(class)) * int64(s.e.classes.perPage[class])
 }
 
 // release hands a page to the pool that is in no list any more.
