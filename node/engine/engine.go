@@ -45,6 +45,8 @@ type Engine struct {
 	shardShift     uint8 // logarithm of the number of shards
 	shards         []shard
 	resetMu        sync.Mutex    // outermost lock: one Reset at a time
+	limitMu        sync.Mutex    // outermost lock: one SetMaxBytes at a time
+	limit          atomic.Int64  // what pool.max is, or becomes
 	crowdSeed      maphash.Seed  // known to nobody outside
 	sweeper        atomic.Uint32 // page where Sweep goes on
 	tidier         atomic.Uint32 // shard whose indexes Sweep tidies next
@@ -138,6 +140,7 @@ func New(cfg Config) (*Engine, error) {
 	e.maxInline = pageSize / bodiesPerPage
 	e.balance.share.Store(startShare)
 	e.pool.max.Store(cfg.MaxBytes)
+	e.limit.Store(cfg.MaxBytes)
 	e.pool.used.Store(e.fixed + cfg.Outside)
 	e.pool.keepWarm = min(maxWarmPages, int(cfg.MaxBytes/int64(pageSize)/64))
 	e.pool.fresh = 1 // page 0 stays empty: its first handle means none
@@ -237,8 +240,13 @@ func (e *Engine) SetMaxBytes(n int64) error {
 	if reach := int64(len(e.cells.mem)); n > reach {
 		return fmt.Errorf("cannot raise the limit to %d bytes: addresses were reserved for %d", n, reach)
 	}
-	e.pool.max.Store(n)
-	for e.pool.used.Load() > n {
+	e.limitMu.Lock()
+	defer e.limitMu.Unlock()
+	e.limit.Store(n)
+	defer e.pool.max.Store(n)
+	// Step by step: a command that needs memory meanwhile lacks a step of it, and not the whole difference.
+	for used := e.pool.used.Load(); used > n; used = e.pool.used.Load() {
+		e.pool.max.Store(max(n, used-int64(e.pool.pageSize)))
 		if !e.makeRoom() {
 			return fmt.Errorf("cannot shrink to %d bytes: %w", n, ErrMemory)
 		}

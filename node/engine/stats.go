@@ -29,7 +29,7 @@ type Stats struct {
 
 // Stats sums up the shards, one after the other.
 func (e *Engine) Stats() Stats {
-	st := Stats{Max: e.pool.max.Load(), Fixed: e.fixed, Outside: e.pool.outside.Load()}
+	st := Stats{Max: e.limit.Load(), Fixed: e.fixed, Outside: e.pool.outside.Load()}
 	for i := range e.shards {
 		s := &e.shards[i]
 		s.mu.Lock()
