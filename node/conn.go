@@ -47,7 +47,7 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 		return 0
 	}
 	r := cn.worker.begin(cn)
-	batch := 0
+	ahead, batch := &cn.worker.ahead, 0
 	for used < len(in) && !cn.answering && !cn.closing && r.room(lineRoom) {
 		if (used == 0 || r.produced() > flushStep) && r.full() {
 			cn.stopped = true
@@ -56,6 +56,12 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 		}
 		if cn.upload != nil && cn.upload.left > 0 {
 			used += cn.upload.take(in[used:])
+			continue
+		}
+		if s := ahead.take(cn, in[used:]); s != nil {
+			used += s.length
+			r.execute(s)
+			batch++
 			continue
 		}
 		outcome := cn.parser.Parse(in[used:])
@@ -88,6 +94,7 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 
 // begin sets the request up for the input of a connection.
 func (w *worker) begin(cn *conn) *request {
+	w.ahead.forget() // a handler that panicked leaves something
 	r := &w.request
 	if len(r.pins) > 0 || r.upload != nil { // a handler that panicked leaves something
 		r.takeBack(0)
@@ -113,6 +120,7 @@ func (w *worker) end(r *request, used, batch int) {
 	r.handOver()
 	w.count.input(used, batch)
 	w.count.output(r.sent)
+	w.ahead.forget()
 	r.out, r.args = nil, nil
 	cn.chargeParser()
 	idle := !cn.answering && !cn.stopped
@@ -135,21 +143,29 @@ func (r *request) full() bool {
 
 // dispatch executes one request: r.args.
 func (r *request) dispatch() {
-	c := command.Lookup(r.args[0])
-	if c != nil {
-		// The fast path: a command on keys, plainly right.
-		plan := &plans[c.ID]
-		if plan.handler != nil && c.ArityOK(len(r.args)) && r.conn.state.Authenticated {
-			r.cmd = c
-			r.worker.count.commands[c.ID]++
-			r.conn.state.LastCmd = c.ID
-			if r.admit(plan.keys) {
-				plan.handler(r)
-			}
+	s := step{args: r.args}
+	s.look(r.conn)
+	r.execute(&s)
+}
+
+// execute executes one request that was looked at.
+func (r *request) execute(s *step) {
+	r.args = s.args
+	if s.plan == nil {
+		r.dispatchOther(s.cmd)
+		return
+	}
+	r.cmd = s.cmd
+	r.worker.count.commands[s.cmd.ID]++
+	r.conn.state.LastCmd = s.cmd.ID
+	if s.plan.keys == oneKey {
+		if !r.admitSlot(s.slot) {
 			return
 		}
+	} else if !r.admit(s.plan.keys) {
+		return
 	}
-	r.dispatchOther(c)
+	s.plan.handler(r)
 }
 
 // dispatchOther treats what is wrong, internal, or the session's.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -11,6 +13,8 @@ import (
 // is per command.
 func BenchmarkOnData(b *testing.B) {
 	value := "0123456789012345678901234567890123456789012345678901234567890123"
+	set := func(i int) string { return fmt.Sprintf("SET key:%012d %s", i*7919%1000, value) }
+	get := func(i int) string { return fmt.Sprintf("GET key:%012d", i*7919%1000) }
 	f := func(name string, batch int, line func(i int) string) {
 		b.Run(name, func(b *testing.B) {
 			n := startNode(b)
@@ -20,19 +24,33 @@ func BenchmarkOnData(b *testing.B) {
 			}
 			b.ReportAllocs()
 			onLoop(b, n, func(cn *conn) {
+				for i := range 1000 {
+					cn.OnData(cn.socket, resp.AppendRequest(nil, words(b, set(i))...))
+				}
 				out := make([]byte, 0, 64<<10)
 				b.ResetTimer()
+				before := threadTime()
 				for range b.N / batch {
 					cn.socket.SetOut(out[:0])
 					cn.OnData(cn.socket, input)
 				}
+				b.ReportMetric(float64(threadTime()-before)/float64(b.N), "cpu-ns/op")
 			})
 		})
 	}
-	set := func(i int) string { return fmt.Sprintf("SET key:%012d %s", i*7919%1000, value) }
-	get := func(i int) string { return fmt.Sprintf("GET key:%012d", i*7919%1000) }
 	f("SET/batch1", 1, set)
+	f("SET/batch16", 16, set)
+	f("GET/batch16", 16, get)
 	f("GET/batch1", 1, get)
 	f("SET/batch64", 64, set)
 	f("GET/batch64", 64, get)
+}
+
+// threadTime is the processor time that the calling thread has had, in nanoseconds.
+func threadTime() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
+		panic(err)
+	}
+	return ts.Nano()
 }

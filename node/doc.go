@@ -14,10 +14,10 @@
 //
 // # The way of a command
 //
-//	socket ──▶ conn.OnData ──▶ request.dispatch ──▶ handler ──▶ engine
-//	              │ parse         │ refuse? (unknown, arity, password)
-//	              │ next request  │ local?  (internal/session answers)
-//	              │ of the input  │ ours?   (view: serve │ MOVED │ wait)
+//	socket ──▶ conn.OnData ──▶ request.execute ──▶ handler ──▶ engine
+//	              │ parse, some   │ refuse? (unknown, arity, password)
+//	              │ ahead: touch  │ local?  (internal/session answers)
+//	              │ their keys    │ ours?   (view: serve │ MOVED │ wait)
 //	              ▼               ▼
 //	         SetOut: the replies of all requests in the input leave in one write
 //

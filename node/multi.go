@@ -5,7 +5,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
-// Commands of several keys. Dispatch has filled r.keys and r.partitions and
+// Commands of several keys. Admission has filled r.keys and r.partitions and
 // found all of them served here.
 
 // keyLocks walks over the keys of a command and holds the lock of one partition
@@ -16,10 +16,15 @@ type keyLocks struct {
 	txn    engine.Txn
 	held   uint16
 	locked bool
+	// touched is how many keys the engine was told of.
+	touched int
 }
 
 // at locks the partition of the i-th key, if that is not the one held.
 func (k *keyLocks) at(i int) (t engine.Txn, key []byte) {
+	if i == k.touched {
+		k.touch()
+	}
 	p := k.r.partitions[i]
 	if !k.locked || k.held != p {
 		k.release()
@@ -27,6 +32,21 @@ func (k *keyLocks) at(i int) (t engine.Txn, key []byte) {
 		k.held, k.locked = p, true
 	}
 	return k.txn, k.r.args[k.r.keys[i]]
+}
+
+// touch tells the engine of the next keys, see lookahead.
+func (k *keyLocks) touch() {
+	r, probes := k.r, &k.r.worker.ahead.probes
+	n := min(len(r.keys)-k.touched, len(probes))
+	for i := range n {
+		at := k.touched + i
+		probes[i] = engine.Probe{Partition: r.partitions[at], Key: r.args[r.keys[at]]}
+	}
+	k.touched += n
+	if n > 1 {
+		r.node.engine.Touch(probes[:n])
+	}
+	clear(probes[:n])
 }
 
 func (k *keyLocks) release() {

@@ -53,13 +53,7 @@ func (v *view) epoch() uint64 { return v.table.Version().Epoch }
 func (r *request) admit(keys keyPlan) bool {
 	switch keys {
 	case oneKey:
-		// The fast path of nearly all commands.
-		slot := ring.Slot(r.args[r.cmd.FirstKey(r.args)])
-		r.partition = ring.Partition(slot)
-		if r.view.standing[r.partition] == serving && !r.careful {
-			return true
-		}
-		return r.admitSlot(slot)
+		return r.admitSlot(ring.Slot(r.args[r.cmd.FirstKey(r.args)]))
 	case oneSlot, anySlots:
 		return r.admitKeys(keys == oneSlot)
 	case allKeys:
@@ -68,8 +62,17 @@ func (r *request) admit(keys keyPlan) bool {
 	return true
 }
 
-// admitSlot is admit for a single key, off the fast path.
+// admitSlot is admit for a single key, as nearly all commands have.
 func (r *request) admitSlot(slot uint16) bool {
+	r.partition = ring.Partition(slot)
+	if r.view.standing[r.partition] == serving && !r.careful {
+		return true
+	}
+	return r.admitSlotCarefully(slot)
+}
+
+// admitSlotCarefully is admitSlot off the fast path.
+func (r *request) admitSlotCarefully(slot uint16) bool {
 	p := ring.Partition(slot)
 	if r.serves(p) {
 		return true

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
 // worker is what a node keeps on one loop. It belongs to that loop.
@@ -15,6 +16,7 @@ type worker struct {
 	rate    rateWindow
 	request request
 	account *netloop.Account // of the connections' buffers
+	ahead   lookahead
 	timers  []*netloop.Timer
 
 	// Scratch space of handlers, valid during one command.
@@ -31,6 +33,7 @@ func newWorker(n *Node, l *netloop.Loop) *worker {
 	w := &worker{node: n, loop: l, conns: make(map[*conn]struct{})}
 	w.account = netloop.NewAccount(n.engine, connFloor(n.cfg.Memory, len(n.cfg.Group.Loops())))
 	w.request.node, w.request.worker = n, w
+	w.ahead.args = make([][]byte, 0, maxAhead*resp.MaxSmall)
 	return w
 }
 

@@ -9,43 +9,69 @@ const (
 	shortHeader = 4 // bytes
 )
 
+// MaxSmall is how many arguments a request has at most that AppendSmall reads: what one
+// digit counts.
+const MaxSmall = 9
+
 // parseSmall reads a request of one to nine arguments that is wholly in buf: nearly all
 // requests of a cache are. It answers false when buf holds anything else, and then has
 // changed nothing that begin does not put right. It writes the views at once where the
 // general path collects spans first: half the time for GET and SET.
 func (p *Parser) parseSmall(buf []byte) bool {
-	if len(buf) < shortHeader {
+	if c := cap(p.args); c < fewArgs || c > keptArgs {
+		p.args = make([][]byte, 0, fewArgs)
+	}
+	args, length := p.appendSmall(p.args[:0], buf)
+	if length == 0 {
 		return false
+	}
+	if len(p.args) > len(args) {
+		clear(p.args[len(args):])
+	}
+	p.args = args
+	p.length, p.inline = length, false
+	return true
+}
+
+// AppendSmall is Parse for a caller who looks at several requests before it acts on the
+// first. If a request of one to nine arguments is wholly at the start of buf, it appends
+// views of them to dst, which has room for MaxSmall, and says how many bytes the request
+// takes. With anything else, and in the middle of a request, length is 0, and it is for
+// Parse to say what is there. The Parser stays as it is.
+func (p *Parser) AppendSmall(dst [][]byte, buf []byte) (args [][]byte, length int) {
+	if p.stage != atRequest {
+		return dst, 0
+	}
+	return p.appendSmall(dst, buf)
+}
+
+// appendSmall leaves no views behind in dst if length is 0.
+func (p *Parser) appendSmall(dst [][]byte, buf []byte) (args [][]byte, length int) {
+	if len(buf) < shortHeader {
+		return dst, 0
 	}
 	head := binary.LittleEndian.Uint32(buf)
 	count := int(head>>8&0xff) - '0'
-	if head&^shortDigit != shortArray || count < 1 || count > min(9, p.limits.MaxArgs) {
-		return false
+	if head&^shortDigit != shortArray || count < 1 || count > min(MaxSmall, p.limits.MaxArgs) {
+		return dst, 0
 	}
-	previous := len(p.args)
-	if c := cap(p.args); c < fewArgs || c > keptArgs {
-		p.args, previous = make([][]byte, 0, fewArgs), 0
-	}
-	args := p.args[:max(count, previous)]
-	p.args = args // so that forget sees all that is written here
+	args = dst[:len(dst)+count]
+	added := args[len(dst):]
 	pos := shortHeader
-	for i := range count {
+	for i := range added {
 		start, end := smallBulk(buf, pos)
 		if end == 0 || end-start > p.small {
-			return false
+			clear(added[:i])
+			return dst, 0
 		}
-		args[i] = buf[start:end:end]
+		added[i] = buf[start:end:end]
 		pos = end + 2
 	}
 	if pos > p.limits.MaxRequest {
-		return false
+		clear(added)
+		return dst, 0
 	}
-	if previous > count {
-		clear(args[count:])
-		p.args = args[:count]
-	}
-	p.length, p.inline = pos, false
-	return true
+	return args, pos
 }
 
 // smallBulk returns where the argument whose header is at pos starts and ends; end is 0

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -96,7 +97,16 @@ func (r *receiver) read(at int, buf []byte, needed func(at int, buf []byte, need
 		r.used += n
 		return n
 	}
+	small, length := r.p.AppendSmall(make([][]byte, 1, 1+MaxSmall), buf)
+	if length == 0 {
+		checkNoViews(small)
+	}
+	before := *r.p
 	outcome := r.p.Parse(buf)
+	if length > 0 && (before.stage != atRequest || outcome != Done || length != r.p.Len() ||
+		!slices.EqualFunc(small[1:], r.p.Args(), bytes.Equal)) {
+		panic(fmt.Sprintf("AppendSmall finds %q in %d bytes, Parse has %v %q in %d", small[1:], length, outcome, r.p.Args(), r.p.Len()))
+	}
 	if outcome == LargeBulk && r.p.Large()%3 == 0 {
 		r.p.Gather()
 		outcome = r.p.Parse(buf)
@@ -125,6 +135,18 @@ func (r *receiver) read(at int, buf []byte, needed func(at int, buf []byte, need
 		r.args, r.used = nil, 0
 	}
 	return r.p.Len()
+}
+
+// checkNoViews checks that AppendSmall, which found nothing, left nothing behind.
+func checkNoViews(args [][]byte) {
+	if len(args) != 1 {
+		panic(fmt.Sprintf("AppendSmall appends %q and finds no request", args[1:]))
+	}
+	for _, arg := range args[:cap(args)] {
+		if arg != nil {
+			panic(fmt.Sprintf("AppendSmall leaves %q behind", arg))
+		}
+	}
 }
 
 // parseStream is what a Parser says about data that is delivered so. needed is called

@@ -45,6 +45,13 @@ func TestNoHeapAllocations(t *testing.T) {
 			t.Error("not found")
 		}
 	})
+	var probes [3]Probe
+	none("Touch", func(_ Txn, k []byte, _ int) {
+		for i := range probes {
+			probes[i] = Probe{uint16(i), k}
+		}
+		e.Touch(probes[:])
+	})
 	none("Set and Resize", func(x Txn, k []byte, size int) {
 		set(x, k, size, 0)
 		if _, err := x.Resize(k, size+50); err != nil {

@@ -256,6 +256,6 @@ func (s *shard) discard(ref handle, p *partition, tag uint32, count *int64) {
 
 // recordTag is the index that names a stored record, and its tag.
 func (s *shard) recordTag(ref handle, h header) (*partition, uint32) {
-	tag := tagOf(s.seed, s.body(ref, h)[:h.keyLen()])
+	tag := tagOf(s.seed.Load(), s.body(ref, h)[:h.keyLen()])
 	return s.indexOf(h.partition(), tag, ref), tag
 }

@@ -71,6 +71,7 @@ func concurrentStep(t *testing.T, e *Engine, r *rand.Rand, buf []byte) {
 			}
 		})
 	case op < 900:
+		e.Touch([]Probe{{p, key}, {uint16(r.IntN(64)), key}})
 		with(e, p, 1, func(x Txn) {
 			if item, ok := x.Find(key); ok && !checkValue(item.Value(), number) {
 				t.Errorf("a torn value of key %d", number)

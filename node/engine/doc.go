@@ -60,6 +60,7 @@
 // background work. Who holds one only ever tries others (to take memory from there), except for lockAll, which takes
 // all in ascending order and holds none before. resetMu and limitMu are outermost. pool.mu and largeSpace.mu are innermost.
 // Staging a large value and releasing a pin hold no shard; to make room they take one after the other, and wait for it.
+// Touch takes no lock at all: what it reads it only reads from (touch.go).
 // page.owner, shard.coldStamp and the pool's counters are atomics that others read as hints, to be checked under the lock.
 //
 // # What was tried and is not here

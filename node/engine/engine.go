@@ -36,6 +36,7 @@ type Engine struct {
 	large     *largeSpace
 	pool      pool
 	table     arena // behind pool.pages
+	indexes   arena // behind the shards' partitions
 	ghosts    arena // the shards' ghosts, one behind the other
 	balance   balance
 	maxInline int   // longest body in a cell
@@ -59,11 +60,11 @@ type shard struct {
 	e          *Engine
 	cells      *cells
 	number     int
-	mark       mark // on its pages; changed by Reset, with resetMu held too
-	seed       uint64
-	now        int64       // unix milliseconds as of the last Lock
-	partitions []partition // by partition number / shards
-	doomed     []*doomed   // indexes of dropped partitions that still have records
+	mark       mark          // on its pages; changed by Reset, with resetMu held too
+	seed       atomic.Uint64 // Touch reads it without the lock
+	now        int64         // unix milliseconds as of the last Lock
+	partitions []partition   // by partition number / shards
+	doomed     []*doomed     // indexes of dropped partitions that still have records
 	slabs      [numSlabs]slab
 
 	spare  handle // list of empty buckets, kept for what must not fail halfway
@@ -144,10 +145,11 @@ func New(cfg Config) (*Engine, error) {
 	e.pool.used.Store(e.fixed + cfg.Outside)
 	e.pool.keepWarm = min(maxWarmPages, int(cfg.MaxBytes/int64(pageSize)/64))
 	e.pool.fresh = 1 // page 0 stays empty: its first handle means none
-	partitions := make([]partition, Partitions)
+	partitions := partitionTable(&e.indexes)
 	for i := range e.shards {
 		s := &e.shards[i]
-		s.e, s.cells, s.number, s.seed = e, &e.cells, i, cfg.Seed
+		s.e, s.cells, s.number = e, &e.cells, i
+		s.seed.Store(cfg.Seed)
 		s.mark = mark(i) + 1
 		s.partitions = partitions[i*Partitions/n : (i+1)*Partitions/n]
 		s.dice = uint32(i) + 1
@@ -167,7 +169,7 @@ func (e *Engine) checkLimit(n int64) error {
 	return nil
 }
 
-// reserve maps the three arenas for limits up to twice maxBytes.
+// reserve maps the arenas for limits up to twice maxBytes.
 func (e *Engine) reserve(maxBytes int64) error {
 	reach := int64(1) << bits.Len64(uint64(max(minReach, 2*maxBytes)-1))
 	grainShift := uint8(3)
@@ -190,6 +192,9 @@ func (e *Engine) reserve(maxBytes int64) error {
 	if e.table, err = reserve(pages * int(pageMetaSize)); err != nil {
 		return err
 	}
+	if e.indexes, err = reserve(Partitions * int(partitionSize)); err != nil {
+		return err
+	}
 	if e.ghosts, err = reserve(e.ghostReach() * len(e.shards) * ghostSetSize); err != nil {
 		return err
 	}
@@ -199,18 +204,21 @@ func (e *Engine) reserve(maxBytes int64) error {
 	return nil
 }
 
-// Close gives all memory back. Nothing may use the engine, or a view into it, any more, with the exception of pins,
-// and of staged values to be discarded: the space of large bodies stays until the last of them is gone.
+// Close gives all memory back. Nothing may use the engine, or a view into it, any more, with the exception of Stats,
+// of pins, and of staged values to be discarded: the space of large bodies stays until the last of them is gone.
 func (e *Engine) Close() error {
 	e.large.stopCollector()
 	e.pool.blocks.close()
 	e.lockAll()
 	defer e.unlockAll()
+	for i := range e.shards {
+		e.shards[i].partitions = nil // no keys, for Stats
+	}
 	return e.unmap()
 }
 
 func (e *Engine) unmap() error {
-	err := errors.Join(e.cells.close(), e.table.close(), e.ghosts.close())
+	err := errors.Join(e.cells.close(), e.table.close(), e.indexes.close(), e.ghosts.close())
 	if e.large != nil {
 		err = errors.Join(err, e.large.leave())
 	}

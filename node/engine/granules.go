@@ -36,6 +36,21 @@ func (s *shard) granuleAt(p *partition, g uint32, deep bool) *handle {
 	return s.cells.handle(d, g)
 }
 
+// bucketHint is bucketAt for homeHint: an offset, and nothing to be relied on.
+func (c *cells) bucketHint(root handle, i, buckets uint32) uint64 {
+	at := c.cellOffset(root)
+	if buckets > granule {
+		g := i >> granuleShift
+		if buckets > granule<<c.directoryShift {
+			at = c.cellOffset(c.peekHandle(at, g>>c.directoryShift))
+			g &= 1<<c.directoryShift - 1
+		}
+		at = c.cellOffset(c.peekHandle(at, g))
+		i &= granule - 1
+	}
+	return at + uint64(i)*bucketSize
+}
+
 // makePlace makes sure that the storage of p has an empty place for bucket n, the next.
 func (s *shard) makePlace(p *partition, n uint32) bool {
 	if n < granule {

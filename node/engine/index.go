@@ -1,6 +1,9 @@
 package engine
 
-import "math/bits"
+import (
+	"math/bits"
+	"sync/atomic"
+)
 
 // The index of a partition is a hash table that grows by one bucket at a time (linear hashing), so no insertion waits
 // for a whole table to be copied. With n buckets and the smallest mask of the form 2^k-1 that covers n-1, a tag lives
@@ -54,6 +57,18 @@ func (s *shard) home(p *partition, tag uint32) *bucket {
 		i &= p.mask >> 1
 	}
 	return s.bucketAt(p, i)
+}
+
+// homeHint is the offset of what is probably the bucket where tag belongs, found without the lock: what it reads may be of
+// different states of the index.
+func (s *shard) homeHint(p *partition, tag uint32) uint64 {
+	root, buckets := handle(atomic.LoadUint32((*uint32)(&p.root))), atomic.LoadUint32(&p.buckets)
+	mask := atomic.LoadUint32(&p.mask)
+	i := tag & mask
+	if i >= buckets {
+		i &= mask >> 1
+	}
+	return s.cells.bucketHint(root, i, buckets)
 }
 
 // slot is the place of an entry; valid until the index of its partition changes.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -122,6 +123,32 @@ func (c *cells) partition(h handle) *partition { return (*partition)(c.at(h)) }
 // handle is the i-th handle in the cell, a directory of an index.
 func (c *cells) handle(h handle, i uint32) *handle {
 	return (*handle)(unsafe.Add(c.at(h), uintptr(i)*handleSize))
+}
+
+// cellOffset is where the cell begins, in bytes.
+func (c *cells) cellOffset(h handle) uint64 { return uint64(h) << c.grainShift }
+
+// peek reads the word at off, for Touch: without a lock, wherever off may point. The mapping's size is a power of two, so
+// that a mask keeps the address in it, and aligned. An atomic load costs no more than another one, and the compiler
+// does not leave it out when nobody uses the result.
+func (c *cells) peek(off uint64) uint64 {
+	return atomic.LoadUint64((*uint64)(unsafe.Add(c.base, off&uint64(len(c.mem)-wordSize))))
+}
+
+// peekHandle reads the i-th handle of what is at off, likewise.
+func (c *cells) peekHandle(off uint64, i uint32) handle {
+	off += uint64(i) * handleSize
+	return handle(atomic.LoadUint32((*uint32)(unsafe.Add(c.base, off&uint64(len(c.mem)-handleSize)))))
+}
+
+// peekBucket is the bucket at off, whose fields are to be read like that.
+func (c *cells) peekBucket(off uint64) *bucket {
+	return (*bucket)(unsafe.Add(c.base, off&uint64(len(c.mem)-bucketSize)))
+}
+
+// partitionTable is the indexes of all partitions.
+func partitionTable(a *arena) []partition {
+	return unsafe.Slice((*partition)(a.base), Partitions)
 }
 
 // pageTable is the bookkeeping of all pages that could be, in a mapping of its own: memory stands behind what is used.

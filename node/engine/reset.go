@@ -33,7 +33,7 @@ func (s *shard) renounce(seed uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mark += generation
-	s.seed = seed
+	s.seed.Store(seed)
 	clear(s.partitions)
 	s.doomed = nil
 	s.slabs = [numSlabs]slab{}

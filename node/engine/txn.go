@@ -187,7 +187,7 @@ func (t Txn) SetExpire(key []byte, at int64) bool {
 // lookup finds key, and its tag. An expired record is removed and not found.
 func (t Txn) lookup(key []byte) (slot, uint32) {
 	s := t.s
-	tag := tagOf(s.seed, key)
+	tag := tagOf(s.seed.Load(), key)
 	sl := s.lookup(t.p, tag, key)
 	if !sl.found() {
 		return sl, tag

@@ -1,0 +1,109 @@
+package engine
+
+import "sync/atomic"
+
+// A lookup waits for memory twice, for its bucket and then for its record, and the lock keeps the processor from beginning
+// the next lookup meanwhile. Touch lets the keys of a batch wait together: loads of which none tells the next where to go
+// are under way at the same time.
+//
+// It takes no lock, so others change what it reads, and it may find one half of an index in one state and one in another,
+// or a cell that is something else by now. It believes nothing: each offset is kept within the mapping before it is read
+// from, and nothing that is read there serves as more than a hint of what to read next. What others write under their
+// locks lies outside the Go heap.
+
+// Probe names a key that will be looked up soon. The key is read during Touch only.
+type Probe struct {
+	Partition uint16
+	Key       []byte
+}
+
+const (
+	lineSize = 64
+	// touchLines is how many cache lines of a record are touched: the processor itself fetches the rest of a long one ahead
+	// of whoever copies it.
+	touchLines = 4
+	// touchBatch is how many keys wait together at most. What they touch must fit the innermost cache.
+	touchBatch = 64
+)
+
+// aim is where Touch looks for a key.
+type aim struct {
+	tag uint32
+	at  uint64 // offset among the cells: of a bucket, then of the record
+}
+
+// Touch loads into the processor's caches what lookups of the keys will read. It changes nothing.
+func (e *Engine) Touch(probes []Probe) {
+	var aims [touchBatch]aim
+	for len(probes) > 0 {
+		n := min(len(probes), touchBatch)
+		e.touchAll(probes[:n], aims[:n])
+		probes = probes[n:]
+	}
+}
+
+// touchAll is Touch with an aim for each probe. Each of its loops either computes from what is in the caches by now, or
+// does nothing but load: as few instructions as possible, for the processor sees only some hundreds of them ahead.
+func (e *Engine) touchAll(probes []Probe, aims []aim) {
+	c := &e.cells
+	for i := range probes {
+		p := &probes[i]
+		s := e.shardOf(p.Partition)
+		tag := tagOf(s.seed.Load(), p.Key)
+		aims[i] = aim{tag, s.homeHint(s.partition(p.Partition), tag)}
+	}
+	for i := range aims {
+		c.peek(aims[i].at)
+	}
+	var late [touchBatch]uint8
+	lates := 0
+	for i := range aims {
+		ref, next := c.peekBucket(aims[i].at).hints(aims[i].tag)
+		if ref == 0 {
+			ref = next
+			late[lates] = uint8(i)
+			lates++
+		}
+		aims[i].at = c.cellOffset(ref)
+	}
+	c.touchCells(aims)
+	// One key in ten is in an overflow bucket. Hardly any is in the next one.
+	for _, i := range late[:lates] {
+		ref, _ := c.peekBucket(aims[i].at).hints(aims[i].tag)
+		aims[i].at = c.cellOffset(ref)
+		c.touchCells(aims[i : i+1])
+	}
+	c.touchBodies(aims)
+}
+
+// touchCells loads the first two lines of each cell: most records reach into the second, and the header that would
+// tell is only just on its way.
+func (c *cells) touchCells(aims []aim) {
+	for i := range aims {
+		c.peek(aims[i].at)
+		c.peek(aims[i].at + lineSize)
+	}
+}
+
+// touchBodies loads what the headers say that there is more.
+func (c *cells) touchBodies(aims []aim) {
+	for i := range aims {
+		at := aims[i].at
+		h := header(c.peek(at))
+		n := uint64(min(h.bodyOffset()+h.bodyLen(), touchLines*lineSize))
+		for off := uint64(2 * lineSize); off < n; off += lineSize {
+			c.peek(at + off)
+		}
+		c.peek(at + n - 1)
+	}
+}
+
+// hints are the record that lookup would find in the bucket first, 0 if none, and the bucket where it would go on.
+func (b *bucket) hints(tag uint32) (ref, next handle) {
+	for i := range b.tags {
+		if atomic.LoadUint32(&b.tags[i]) == tag {
+			return handle(atomic.LoadUint32((*uint32)(&b.refs[i]))), 0
+		}
+	}
+	return 0, handle(atomic.LoadUint32((*uint32)(&b.next)))
+}

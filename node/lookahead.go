@@ -1,0 +1,103 @@
+package node
+
+import (
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// A command on keys mostly waits for memory, when there are more keys than fit the processor's caches. So the requests of
+// a pipeline are parsed some way ahead, and engine.Touch has the waits for all their keys pass at the same time before
+// the first is executed.
+
+// maxAhead is how many requests, or keys of one request, are looked at together.
+const maxAhead = 32
+
+// lookahead is what is known of the input ahead of the request that is executed. A worker has one.
+type lookahead struct {
+	steps       [maxAhead]step
+	next, known int      // steps[next:known] are not executed yet
+	args        [][]byte // of all steps: views into the input
+	probes      [maxAhead]engine.Probe
+}
+
+// step is one request.
+type step struct {
+	cmd      *command.Command // nil: unknown
+	plan     *plan            // nil: not plainly a command on keys that a handler may execute
+	args     [][]byte
+	length   int    // in the input
+	firstKey int    // in args; 0: none
+	slot     uint16 // of the first key
+}
+
+// take returns the next request of in, nil if a small one is not wholly there.
+func (a *lookahead) take(cn *conn, in []byte) *step {
+	if a.next == a.known {
+		if a.read(cn, in); a.known == 0 {
+			return nil
+		}
+	}
+	a.next++
+	return &a.steps[a.next-1]
+}
+
+// read parses small requests, until one may change how the next is to be read.
+func (a *lookahead) read(cn *conn, in []byte) {
+	a.forget()
+	for a.known < maxAhead {
+		before := len(a.args)
+		args, length := cn.parser.AppendSmall(a.args, in)
+		if length == 0 {
+			break
+		}
+		in = in[length:]
+		a.args = args
+		s := &a.steps[a.known]
+		a.known++
+		s.args, s.length = args[before:], length
+		if s.look(cn); s.plan == nil {
+			break
+		}
+	}
+	if a.known > 1 {
+		a.touch(cn.node.engine)
+	}
+}
+
+// look finds out what kind of request s.args is.
+func (s *step) look(cn *conn) {
+	s.cmd, s.plan = command.Lookup(s.args[0]), nil
+	if s.cmd == nil {
+		return
+	}
+	plan := &plans[s.cmd.ID]
+	if plan.handler == nil || !s.cmd.ArityOK(len(s.args)) || !cn.state.Authenticated {
+		return
+	}
+	s.plan = plan
+	if s.firstKey = s.cmd.FirstKey(s.args); s.firstKey != 0 {
+		s.slot = ring.Slot(s.args[s.firstKey])
+	}
+}
+
+func (a *lookahead) touch(e *engine.Engine) {
+	n := 0
+	for i := range a.steps[:a.known] {
+		if s := &a.steps[i]; s.plan != nil && s.firstKey != 0 {
+			a.probes[n] = engine.Probe{Partition: ring.Partition(s.slot), Key: s.args[s.firstKey]}
+			n++
+		}
+	}
+	e.Touch(a.probes[:n])
+	clear(a.probes[:n])
+}
+
+// forget drops what is not executed, to be parsed again, and all views of an input.
+func (a *lookahead) forget() {
+	if a.known > 0 {
+		a.next, a.known = 0, 0
+		clear(a.args)
+		a.args = a.args[:0]
+	}
+}
