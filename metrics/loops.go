@@ -59,8 +59,12 @@ var loopMetrics = []labelled[loopSnapshot]{
 		func(s *netloop.LoopStats) float64 { return float64(s.Writes) }),
 	loopCounter("dunlin_loop_slow_readers_total", "Connections closed because the peer did not read its replies.",
 		func(s *netloop.LoopStats) float64 { return float64(s.SlowReaders) }),
+	loopCounter("dunlin_loop_starved_total", "Connections closed because there was no memory for their buffers.",
+		func(s *netloop.LoopStats) float64 { return float64(s.Starved) }),
 	loopCounter("dunlin_loop_panics_total", "Panics of handlers; each closed one connection. Every one is a bug.",
 		func(s *netloop.LoopStats) float64 { return float64(s.Panics) }),
+	loopGauge("dunlin_loop_lent_bytes", "Capacity of the buffers that connections have.",
+		func(s *netloop.LoopStats) float64 { return float64(s.LentBytes) }),
 	loopGauge("dunlin_loop_pooled_bytes", "Capacity of the buffers that the event loop keeps for reuse.",
 		func(s *netloop.LoopStats) float64 { return float64(s.PooledBytes) }),
 }

@@ -63,6 +63,8 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(s.Rejected) }),
 	counter("dunlin_node_slow_connections_total", "Connections closed because the peer did not read its replies.",
 		func(s *node.Stats) float64 { return float64(s.SlowReaders) }),
+	counter("dunlin_node_starved_connections_total", "Connections closed because there was no memory for their buffers.",
+		func(s *node.Stats) float64 { return float64(s.Starved) }),
 	counter("dunlin_node_received_bytes_total", "Bytes of requests.",
 		func(s *node.Stats) float64 { return float64(s.BytesIn) }),
 	counter("dunlin_node_sent_bytes_total", "Bytes of replies.",
@@ -83,7 +85,7 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(s.Engine.Keys) }),
 	gauge("dunlin_node_expiring_keys", "Keys stored that have an expiry.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Volatile) }),
-	gauge("dunlin_node_memory_used_bytes", "Memory in use by keys, values, index and bookkeeping.",
+	gauge("dunlin_node_memory_used_bytes", "Memory in use by keys, values, index, bookkeeping, connections and the process itself.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Used) }),
 	gauge("dunlin_node_memory_peak_bytes", "Most memory in use since the start.",
 		func(s *node.Stats) float64 { return float64(s.PeakBytes) }),
@@ -102,8 +104,13 @@ var nodeLabelled = []labelled[node.Stats]{
 		func(s *node.Stats, emit func(string, float64)) {
 			emit("values", float64(s.Engine.Values)) // with their keys
 			emit("index", float64(s.Engine.Index))
+			emit("ghosts", float64(s.Engine.Ghosts))   // of evicted keys
+			emit("staged", float64(s.Engine.Staged))   // large values on their way in
+			emit("leaving", float64(s.Engine.Leaving)) // large values on their way out
+			emit("bookkeeping", float64(s.Engine.Fixed))
+			emit("buffers", float64(s.Engine.Outside-s.Overhead)) // of connections, and what they may always have
+			emit("process", float64(s.Overhead))
 			emit("slack", float64(s.Engine.Slack))
-			emit("fixed", float64(s.Engine.Fixed))
 		}},
 }
 

@@ -52,6 +52,13 @@ var proxyMetrics = []metric[proxy.Stats]{
 	counter("dunlin_proxy_slow_clients_total", "Client connections closed because the client did not read its replies.",
 		func(s *proxy.Stats) float64 { return float64(s.SlowReaders) }),
 
+	counter("dunlin_proxy_starved_clients_total", "Client connections closed because there was no memory for their buffers.",
+		func(s *proxy.Stats) float64 { return float64(s.Starved) }),
+	gauge("dunlin_proxy_client_buffer_bytes", "Memory of what clients have waiting.",
+		func(s *proxy.Stats) float64 { return float64(s.Buffers) }),
+	gauge("dunlin_proxy_pipe_buffer_bytes", "Memory of what pipes to nodes have waiting.",
+		func(s *proxy.Stats) float64 { return float64(s.PipeBuffers) }),
+
 	gauge("dunlin_proxy_pipes", "Pipes to nodes, open or not.",
 		func(s *proxy.Stats) float64 { return float64(s.Pipes) }),
 	gauge("dunlin_proxy_open_pipes", "Pipes to nodes that are open.",

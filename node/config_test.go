@@ -4,11 +4,18 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
 const oomReply = "(error) OOM command not allowed when used memory > 'maxmemory'."
+
+// startLimited starts a node with a limit and a policy. It is not fenced when the test is held up.
+func startLimited(t *testing.T, memory int64, eviction string) *Node {
+	t.Helper()
+	return startNode(t, func(c *Config) { c.Memory, c.Eviction, c.StallLimit = memory, eviction, time.Hour })
+}
 
 // fillWith sets keys fill:0, fill:1... of the length until one is refused, or so
 // many are there, and returns how many were stored.
@@ -59,7 +66,7 @@ func TestParseEviction(t *testing.T) {
 
 // TestNoEviction: a full node refuses what takes memory and goes on with the rest.
 func TestNoEviction(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.Eviction = 8<<20, "noeviction" })
+	n := startLimited(t, 8<<20, "noeviction")
 	c := dial(t, n.Addr())
 	c.want("CONFIG GET maxmemory-policy", "1) \"maxmemory-policy\"\n2) \"noeviction\"")
 	stored := c.fillWith(1000, 9000)
@@ -85,7 +92,7 @@ func TestNoEviction(t *testing.T) {
 
 // TestConfigSetMemory changes limit and policy under a filled node.
 func TestConfigSetMemory(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory = 32 << 20 })
+	n := startLimited(t, 32<<20, "allkeys")
 	c := dial(t, n.Addr())
 	c.want("CONFIG GET maxmemory-policy", "1) \"maxmemory-policy\"\n2) \"allkeys-lru\"")
 	c.fillWith(1000, 20_000)

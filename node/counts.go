@@ -114,7 +114,8 @@ func (w *rateWindow) perSecond() float64 {
 // sample is a timer of the worker.
 func (w *worker) sample() {
 	w.rate.sample(w.count.executed)
+	w.heap.Store(w.account.Other())
 	if w.loop == w.node.workers[0].loop {
-		w.node.notePeak(w.node.engine.Stats().Used)
+		w.node.notePeak(w.node.engine.Used())
 	}
 }

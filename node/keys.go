@@ -171,7 +171,7 @@ func (l *keyList) add(key []byte) bool {
 
 func (l *keyList) grow(n int) bool {
 	size := max(2*cap(l.text), len(l.text)+n, listHeader+4<<10)
-	if !l.node.engine.Charge(int64(size)) {
+	if !l.node.chargeHeap(int64(size)) {
 		return false
 	}
 	text := make([]byte, max(len(l.text), listHeader), size)
@@ -181,7 +181,7 @@ func (l *keyList) grow(n int) bool {
 	return true
 }
 
-func (l *keyList) refund() { l.node.engine.Refund(int64(cap(l.text))) }
+func (l *keyList) refund() { l.node.refundHeap(int64(cap(l.text))) }
 
 // reply is all that was gathered, with the header in front.
 func (l *keyList) reply() []byte {

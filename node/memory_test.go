@@ -37,18 +37,18 @@ func (n *Node) awaitStarved(t *testing.T, want uint64) {
 // TestBuffersEvict: what a connection sends takes the place of keys before it takes
 // memory, and leaves it when the connection ends.
 func TestBuffersEvict(t *testing.T) {
-	const limit = 16 << 20
-	n := startNode(t, func(c *Config) { c.Memory = limit })
+	const limit = 32 << 20
+	n := startLimited(t, limit, "allkeys")
 	c := dial(t, n.Addr())
-	c.fillWith(1000, 20_000)
+	c.fillWith(4000, 10_000)
 	full := n.engine.Stats()
 	floors := full.Outside
 
 	big := dial(t, n.Addr())
 	request := mSetRequest("big", 6_000)
 	big.sendRaw(request[:len(request)-10])
-	eventually(t, "the request is buffered", func() bool { return n.engine.Stats().Outside > floors+int64(len(request)) })
-	if st := n.engine.Stats(); st.Used > limit || st.Keys > full.Keys*3/4 {
+	eventually(t, "the request is buffered", func() bool { return n.engine.Outside() > floors/2+int64(len(request))-1000 })
+	if st := n.engine.Stats(); st.Used > limit || st.Keys > full.Keys*85/100 {
 		t.Errorf("beside a buffered request of %d bytes: %+v, before %+v", len(request), st, full)
 	}
 	c.want("SET small 1", "OK")
@@ -58,16 +58,37 @@ func TestBuffersEvict(t *testing.T) {
 		t.Errorf("MSET answers %s", got)
 	}
 	eventually(t, "the buffer is given back", func() bool { return n.engine.Stats().Outside < floors+1<<20 })
-	c.fillWith(1000, 20_000)
+	c.fillWith(4000, 10_000)
 	if st := n.engine.Stats(); st.Keys < full.Keys*95/100 || st.Used > limit {
 		t.Errorf("afterwards %+v, before %+v", st, full)
 	}
 }
 
+// TestBuffersLeaveHalf: clients that never end their requests take half of the limit at
+// most, and then each other's place.
+func TestBuffersLeaveHalf(t *testing.T) {
+	const limit = 16 << 20
+	n := startLimited(t, limit, "allkeys")
+	c := dial(t, n.Addr())
+	c.fillWith(4000, 5_000)
+	request := mSetRequest("big", 1000)
+	for range 20 {
+		dial(t, n.Addr()).sendRaw(request[:len(request)-10])
+	}
+	eventually(t, "there is no memory for some", func() bool {
+		s, err := n.Stats()
+		return err == nil && s.Starved >= 5
+	})
+	if st := n.engine.Stats(); st.Outside > limit/2 || st.Values < limit/4 {
+		t.Errorf("with 20 requests of %d bytes: %+v", len(request), st)
+	}
+	c.want("SET small 1", "OK")
+}
+
 // TestStarvedInput: a request that cannot be taken in is answered as a write would be,
 // behind the replies to those before it.
 func TestStarvedInput(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.Eviction = 16<<20, "noeviction" })
+	n := startLimited(t, 16<<20, "noeviction")
 	c := dial(t, n.Addr())
 	c.fillWith(1000, 40_000)
 	big := dial(t, n.Addr())
@@ -93,7 +114,7 @@ func TestStarvedInput(t *testing.T) {
 // TestStarvedOutput: a reply that there is no memory for ends its connection, and
 // nothing behind that request is executed.
 func TestStarvedOutput(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.Eviction = 16<<20, "noeviction" })
+	n := startLimited(t, 16<<20, "noeviction")
 	c := dial(t, n.Addr())
 	stored := c.fillWith(1000, 40_000)
 	big := dial(t, n.Addr())
@@ -109,7 +130,7 @@ func TestStarvedOutput(t *testing.T) {
 // TestFullNodeAnswersMany: under noeviction the data may take all but what connections
 // need to be served.
 func TestFullNodeAnswersMany(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.Eviction = 32<<20, "noeviction" })
+	n := startLimited(t, 32<<20, "noeviction")
 	dial(t, n.Addr()).fillWith(1000, 40_000)
 	var all []*client
 	for range 200 {
@@ -134,7 +155,7 @@ func TestFullNodeAnswersMany(t *testing.T) {
 
 // TestLongRequestIsCounted: what the parser has for a long list of arguments counts, too.
 func TestLongRequestIsCounted(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory = 64 << 20 })
+	n := startLimited(t, 64<<20, "allkeys")
 	before := n.engine.Stats().Outside
 	c := dial(t, n.Addr())
 	const keys = 500_000
@@ -152,7 +173,7 @@ func TestLongRequestIsCounted(t *testing.T) {
 
 // TestKeysIsCharged: what KEYS gathers takes memory like anything else.
 func TestKeysIsCharged(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.Eviction = 16<<20, "noeviction" })
+	n := startLimited(t, 16<<20, "noeviction")
 	c := dial(t, n.Addr())
 	long := strings.Repeat("k", 1000)
 	stored := 0

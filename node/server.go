@@ -85,6 +85,8 @@ type Node struct {
 	workers  []*worker // by loop index
 	pipes    pipeRegistry
 	peak     atomic.Int64 // most bytes in use at any scrape or sample
+	overhead atomic.Int64 // bytes of the limit that are the process's
+	lists    atomic.Int64 // bytes of the limit that commands have in the Go heap
 
 	// Set last by Start; connections that come earlier wait for it.
 	started chan struct{}
@@ -143,6 +145,7 @@ func Start(cfg Config) (*Node, error) {
 		adopted:  make(map[string]uint64),
 		departed: make(map[string]departed),
 	}
+	n.overhead.Store(cfg.Overhead)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.view.Store(noView)
 	for _, l := range cfg.Group.Loops() {
@@ -176,7 +179,7 @@ func (n *Node) newSession() *session.Server {
 		MaxClients: n.cfg.MaxClients,
 		Policy:     n.cfg.Eviction,
 
-		MaxMemory:    func() int64 { return n.engine.Stats().Max },
+		MaxMemory:    n.engine.MaxBytes,
 		SetMaxMemory: n.setMemory,
 		SetPolicy:    n.setEviction,
 		ResetStats:   n.resetStats,

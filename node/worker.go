@@ -1,6 +1,7 @@
 package node
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -17,6 +18,7 @@ type worker struct {
 	request request
 	account *netloop.Account // of the connections' buffers
 	ahead   lookahead
+	heap    atomic.Int64 // what of account is in the Go heap, as of the last sample
 	timers  []*netloop.Timer
 
 	// Scratch space of handlers, valid during one command.
@@ -31,7 +33,7 @@ const maxBodyKept = 1 << 20
 
 func newWorker(n *Node, l *netloop.Loop) *worker {
 	w := &worker{node: n, loop: l, conns: make(map[*conn]struct{})}
-	w.account = netloop.NewAccount(n.engine, connFloor(n.cfg.Memory, len(n.cfg.Group.Loops())))
+	w.account = netloop.NewAccount(connBudget{n}, connFloor(n.cfg.Memory, len(n.cfg.Group.Loops())))
 	w.request.node, w.request.worker = n, w
 	w.ahead.args = make([][]byte, 0, maxAhead*resp.MaxSmall)
 	return w

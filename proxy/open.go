@@ -46,6 +46,7 @@ func (abandoned) OnClose(*netloop.Conn, error)          {}
 // connected introduces this pipe. With a cluster secret the node first gives a nonce, so that a recorded greeting is of no use.
 func (p *pipe) connected(c *netloop.Conn) {
 	p.conn = c
+	c.SetAccount(p.w.pending)
 	if p.w.proxy.cfg.Secret != nil {
 		p.state = pipeChallenged
 		p.greet(resp.AppendRequest(nil, []byte("DUNLIN"), []byte("CHALLENGE")))

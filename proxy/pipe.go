@@ -147,6 +147,7 @@ func (p *pipe) makeRoom(n int) {
 // since: it then goes out together with what arrives until the next reply. No timer is needed, since a reply must come.
 // A request whose first bytes were written is never held back.
 func (p *pipe) OnFlush(c *netloop.Conn) {
+	c.SetOther(cap(p.buf))
 	queued := int(p.tail() - p.sent)
 	if queued == 0 || p.state != pipeOpen {
 		return

@@ -31,6 +31,8 @@ type Config struct {
 	Hold    time.Duration // how long a command that no node could take is held; 0: 5 s
 	Silence time.Duration // how long a node may send nothing with commands outstanding; 0: 250 ms
 
+	Buffers netloop.Budget // what the buffers of clients are charged to; nil: they are only counted
+
 	Group *netloop.Group // the loops; the caller closes them after the proxy
 	Log   *slog.Logger
 	// Moved is called when a node showed that there is a newer table. It must not block.
@@ -181,6 +183,7 @@ func (p *Proxy) accept(c *netloop.Conn) netloop.Handler {
 		c.CloseAfterFlush()
 		return abandoned{}
 	}
+	c.SetAccount(w.account)
 	s := &client{w: w, conn: c, replySize: firstReply}
 	s.state = p.server.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.UnixMilli())
 	s.state.FD = c.FD()

@@ -96,6 +96,7 @@ func (s *client) appendReady(out []byte) []byte {
 		s.early = s.early[:0]
 		if cap(s.early) > keepEarly {
 			s.early = nil
+			s.conn.SetOther(0)
 		}
 	}
 	return out
@@ -113,6 +114,7 @@ func (s *client) storeEarly(seq uint64, reply []byte) {
 	*sl = slot{off: uint32(len(s.early)), size: uint32(len(reply)), ready: true}
 	s.early = append(s.early, reply...)
 	s.earlyLive += len(reply)
+	s.conn.SetOther(cap(s.early))
 }
 
 // compactEarly moves the early replies together when most of the buffer was delivered.

@@ -21,6 +21,9 @@ type Stats struct {
 	Accepted, Rejected, SlowReaders uint64 // connections
 	Clients                         int    // gauge
 
+	Starved              uint64 // connections closed because there was no memory for their buffers
+	Buffers, PipeBuffers int64  // gauges: bytes that clients and pipes have waiting
+
 	PipesOpened, PipesBroken uint64
 	Pipes, PipesOpen         int    // gauges
 	PipeFlushes              uint64 // writes of batches to nodes
@@ -56,7 +59,7 @@ func (s *Stats) add(o *Stats) {
 	}
 	for _, f := range []struct{ to, from *uint64 }{
 		{&s.Refused, &o.Refused}, {&s.ProtocolErrors, &o.ProtocolErrors}, {&s.Splits, &o.Splits},
-		{&s.Accepted, &o.Accepted}, {&s.Rejected, &o.Rejected}, {&s.SlowReaders, &o.SlowReaders},
+		{&s.Accepted, &o.Accepted}, {&s.Rejected, &o.Rejected}, {&s.SlowReaders, &o.SlowReaders}, {&s.Starved, &o.Starved},
 		{&s.PipesOpened, &o.PipesOpened}, {&s.PipesBroken, &o.PipesBroken}, {&s.PipeFlushes, &o.PipeFlushes},
 		{&s.PipeRequests, &o.PipeRequests}, {&s.PipeBytesOut, &o.PipeBytesOut},
 		{&s.Refusals, &o.Refusals}, {&s.Held, &o.Held}, {&s.HeldTooLong, &o.HeldTooLong},
@@ -69,6 +72,8 @@ func (s *Stats) add(o *Stats) {
 func (s *Stats) gauges(w *worker) {
 	s.Clients += len(w.clients)
 	s.Holding += len(w.holding)
+	s.Buffers += w.account.Held()
+	s.PipeBuffers += w.pending.Held()
 	for _, n := range w.peers {
 		n.each(func(p *pipe) {
 			s.Pipes++
@@ -99,6 +104,8 @@ func (p *Proxy) Stats() (Stats, error) {
 		sum.add(&shares[i])
 		sum.Clients += shares[i].Clients
 		sum.Holding += shares[i].Holding
+		sum.Buffers += shares[i].Buffers
+		sum.PipeBuffers += shares[i].PipeBuffers
 		sum.Pipes += shares[i].Pipes
 		sum.PipesOpen += shares[i].PipesOpen
 		sum.Inflight += shares[i].Inflight

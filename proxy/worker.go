@@ -29,6 +29,9 @@ type worker struct {
 	leaving []*peer
 	tableAt time.Duration // when the table came
 
+	account *netloop.Account // of clients: their buffers and early replies
+	pending *netloop.Account // of pipes; each bounds its own, so these are only counted
+
 	clients     []*client
 	holding     []*client // with held requests
 	retryArmed  bool
@@ -58,6 +61,8 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 		peers:       make(map[string]*peer),
 		byAddr:      make(map[string]*peer),
 		silentLimit: max(1, int(p.cfg.Silence/silenceTick)),
+		account:     netloop.NewAccount(p.cfg.Buffers, 0),
+		pending:     netloop.NewAccount(nil, 0),
 	}
 	w.timer = l.Every(silenceTick, w.tick)
 	l.OnIterationEnd(w.iterationEnd)
@@ -185,9 +190,13 @@ func (w *worker) forget(s *client, err error) {
 	w.clients[last] = nil
 	w.clients = w.clients[:last]
 	w.proxy.clients.Add(-1)
-	if errors.Is(err, netloop.ErrSlowReader) {
+	switch {
+	case errors.Is(err, netloop.ErrSlowReader):
 		w.stats.SlowReaders++
 		w.proxy.cfg.Log.Warn("client closed: it does not read its replies", "client", s.state.Addr)
+	case errors.Is(err, netloop.ErrNoMemory):
+		w.stats.Starved++
+		w.proxy.cfg.Log.Warn("client closed: no memory for its buffers", "client", s.state.Addr)
 	}
 }
 

@@ -13,8 +13,7 @@ import (
 // like any others and find each other by gossip, on ports that the system
 // chooses: two local clusters never meet by accident.
 func serveLocal(ctx context.Context, o *options, con *console) error {
-	storage := int64(o.memory) * int64(o.nodes)
-	return serve(ctx, o, con, storage, func(ctx context.Context, p *process) error {
+	return serve(ctx, o, con, o.nodes, func(ctx context.Context, p *process) error {
 		var (
 			join  []string // the first node's gossip address, once it is known
 			nodes []string
@@ -30,7 +29,7 @@ func serveLocal(ctx context.Context, o *options, con *console) error {
 				gossip: loopback("0"),
 				join:   join,
 				whole:  true,
-			})
+			}, o.nodes)
 			if err != nil {
 				return err
 			}
@@ -43,7 +42,7 @@ func serveLocal(ctx context.Context, o *options, con *console) error {
 			gossip: loopback("0"),
 			join:   join,
 			whole:  true,
-		})
+		}, p.memory.shared())
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/metrics"
 	"github.com/dunlin-cache/dunlin/node"
 	"github.com/dunlin-cache/dunlin/proxy"
@@ -37,8 +38,8 @@ func serveNode(ctx context.Context, o *options, con *console) error {
 	if o.id == "" {
 		o.id = memberID("", o.listen, dataPort)
 	}
-	return serve(ctx, o, con, int64(o.memory), func(ctx context.Context, p *process) error {
-		_, err := p.startNode(ctx, o.member())
+	return serve(ctx, o, con, 1, func(ctx context.Context, p *process) error {
+		_, err := p.startNode(ctx, o.member(), 1)
 		return err
 	})
 }
@@ -48,21 +49,22 @@ func serveProxy(ctx context.Context, o *options, con *console) error {
 		o.id = memberID("-proxy", o.listen, clientPort)
 	}
 	return serve(ctx, o, con, 0, func(ctx context.Context, p *process) error {
-		_, err := p.startProxy(ctx, o.member())
+		_, err := p.startProxy(ctx, o.member(), p.memory.clients())
 		return err
 	})
 }
 
 // startNode starts a node and then its agent: by the time that others hear of
-// the node, its data port answers. The stop goes the other way: the agent hands
+// the node, its data port answers. The process will have as many nodes as of says. The stop goes the other way: the agent hands
 // the partitions over and leaves, then the node answers what it has and closes.
-func (p *process) startNode(ctx context.Context, m memberOptions) (started, error) {
+func (p *process) startNode(ctx context.Context, m memberOptions, of int) (started, error) {
 	self := ring.Member{ID: m.id, Boot: time.Now().UnixNano(), Role: ring.RoleNode}
 	n, err := node.Start(node.Config{
 		ID:          self.ID,
 		Boot:        self.Boot,
 		Listen:      m.listen,
 		Memory:      int64(p.o.memory),
+		Overhead:    processOverhead(int64(p.o.memory)*int64(of), p.o.loops) / int64(of),
 		Eviction:    p.o.eviction,
 		RequirePass: p.o.requirePass,
 		Secret:      p.proof,
@@ -74,6 +76,7 @@ func (p *process) startNode(ctx context.Context, m memberOptions) (started, erro
 	if err != nil {
 		return started{}, adviseAddress(err, "listen")
 	}
+	p.memory.add(n)
 	p.stop.push("node "+self.ID, func(context.Context) error { return n.Close() })
 	p.stop.push("clients of node "+self.ID, n.Drain)
 
@@ -96,7 +99,7 @@ func (p *process) startNode(ctx context.Context, m memberOptions) (started, erro
 
 // startProxy starts a proxy and then its agent. At the stop the proxy answers
 // what it has first, while it still hears of new tables.
-func (p *process) startProxy(ctx context.Context, m memberOptions) (started, error) {
+func (p *process) startProxy(ctx context.Context, m memberOptions, buffers netloop.Budget) (started, error) {
 	self := ring.Member{ID: m.id, Boot: time.Now().UnixNano(), Role: ring.RoleProxy}
 	// Without --advertise a cluster client is told the address that it came by,
 	// which is right behind any load balancer.
@@ -117,6 +120,7 @@ func (p *process) startProxy(ctx context.Context, m memberOptions) (started, err
 		RequirePass: p.o.requirePass,
 		Secret:      p.proof,
 		MaxClients:  p.o.maxClients,
+		Buffers:     buffers,
 		Group:       p.loops,
 		Log:         p.log.With("member", self.ID),
 		Moved: func() {

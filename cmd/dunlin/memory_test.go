@@ -1,40 +1,91 @@
 package main
 
-import "testing"
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
 
-func TestParseMemoryLimit(t *testing.T) {
-	f := func(in string, want int64) {
+	"github.com/dunlin-cache/dunlin/node"
+)
+
+const (
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+func TestGoMemory(t *testing.T) {
+	f := func(storage, want int64) {
 		t.Helper()
-		if got := parseMemoryLimit(in); got != want {
-			t.Errorf("parseMemoryLimit(%q) = %d, want %d", in, got, want)
+		if got := goMemory(storage); got != want {
+			t.Errorf("goMemory(%d MiB) = %d MiB, want %d MiB", storage>>20, got>>20, want>>20)
 		}
 	}
-	f("1073741824\n", 1<<30)
-	f("max\n", 0)
-	f("9223372036854771712\n", 0) // how version 1 writes "no limit"
-	f("-1\n", 0)
-	f("", 0)
+	f(64*mib, 24*mib)
+	f(768*mib, 48*mib)
+	f(gib, 64*mib)
+	f(100*gib, 256*mib)
 }
 
-func TestGoMemoryLimit(t *testing.T) {
-	f := func(container, storage, want int64) {
-		t.Helper()
-		if got := goMemoryLimit(container, storage); got != want {
-			t.Errorf("goMemoryLimit(%d, %d) = %d, want %d", container, storage, got, want)
+// TestProcessFitsItsTenth: what the process takes, less what of it counts as
+// overhead, is no more than the tenth above the limit.
+func TestProcessFitsItsTenth(t *testing.T) {
+	for _, storage := range []int64{64 * mib, 256 * mib, gib, 20 * gib} {
+		for _, loops := range []int{1, 4, 15} {
+			process := binaryMemory + goMemory(storage) + int64(loops)*loopMemory
+			overhead := processOverhead(storage, loops)
+			if process-overhead > storage/beyond || overhead > 0 && process-overhead < storage/beyond {
+				t.Errorf("%d loops, %d MiB: the process has %d MiB, of which %d count", loops, storage>>20, process>>20, overhead>>20)
+			}
 		}
 	}
-	const gib = 1 << 30
-	f(0, 0, gib)               // no container
-	f(0, 8*gib, 2*gib)         // a big node has more to do
-	f(10*gib, 7*gib, 2*gib)    // the rest of the container, less a tenth
-	f(gib, gib, leastGoMemory) // storage leaves nothing: never starve the collector
 }
 
 func TestDefaultMemoryFitsItsContainer(t *testing.T) {
-	for _, container := range []int64{1 << 30, 4 << 30, 64 << 30} {
+	for _, container := range []int64{256 * mib, gib, 64 * gib} {
 		storage := int64(float64(container) * nodeShare)
-		if used := storage + storage/10 + leastGoMemory/2; used > container {
-			t.Errorf("a node in %d MiB may use %d MiB", container>>20, used>>20)
+		if most := storage + storage/beyond; most > container*85/100 {
+			t.Errorf("a node in %d MiB may use %d MiB, which leaves too little for the kernel", container>>20, most>>20)
+		}
+		if !node.FitsMemory(storage, processOverhead(storage, 1), 1) {
+			t.Errorf("a node cannot run in a container of %d MiB", container>>20)
 		}
 	}
+}
+
+func TestCheckMemory(t *testing.T) {
+	f := func(memory size, nodes, loops int, want string) {
+		t.Helper()
+		o := options{memory: memory}
+		err := o.checkMemory(nodes, loops)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s for each of %d nodes with %d loops: %v, want %q", memory.String(), nodes, loops, err, want)
+		}
+	}
+	f(gib, 1, 1, "")
+	f(0, 0, 1, "") // a proxy
+	const smallest = 46
+	f(mib, 1, 1, "--memory 1mb is too small with 1 event loop: the smallest that works is 46mb")
+	f(smallest*mib, 1, 1, "")
+	f((smallest-1)*mib, 1, 1, "the smallest that works is 46mb")
+	f(32*mib, 3, 1, "")
+	f(mib, 3, 1, "the smallest that works is 17mb")
+	f(17*mib, 3, 1, "")
+}
+
+func TestWarnMemory(t *testing.T) {
+	f := func(storage, container int64, want string) {
+		t.Helper()
+		var log bytes.Buffer
+		p := &process{console: &console{log: slog.New(slog.NewTextHandler(&log, nil))}}
+		p.warnMemory(storage, container)
+		if got := log.String(); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%d MiB in %d MiB: log %q, want %q", storage>>20, container>>20, got, want)
+		}
+	}
+	f(gib, 0, "")
+	f(750*mib, gib, "")
+	f(gib, gib, `level=WARN msg="--memory does not fit into this container, which ends the process when it is full" `+
+		`memory="1 GiB" resident_at_most="1.1 GiB" container="1 GiB"`)
+	f(0, gib, "")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 
@@ -20,14 +21,21 @@ type process struct {
 	proof  []byte // what its members prove to know to each other's data ports; nil: nothing
 	admin  *metrics.Admin
 	loops  *netloop.Group
+	memory *governor
 	stop   stopStack
 }
 
 // serve starts what every server process has, then its members by start, and
-// runs until ctx ends. Whatever was started is stopped, also when a later part
-// cannot be.
-func serve(ctx context.Context, o *options, con *console, storage int64, start func(context.Context, *process) error) error {
+// runs until ctx ends. nodes is how many of those are nodes. Whatever was started
+// is stopped, also when a later part cannot be.
+func serve(ctx context.Context, o *options, con *console, nodes int, start func(context.Context, *process) error) error {
 	if err := checkTrust(ctx, o); err != nil {
+		return err
+	}
+	if o.loops == 0 {
+		o.loops = netloop.DefaultLoops()
+	}
+	if err := o.checkMemory(nodes, o.loops); err != nil {
 		return err
 	}
 	secret, err := readSecret(o.secretFile)
@@ -40,13 +48,13 @@ func serve(ctx context.Context, o *options, con *console, storage int64, start f
 		stop: stopStack{log: con.log},
 	}
 	defer p.stop.stopAll()
-	con.log.Debug("memory", "storage", storage, "go_limit", limitGoMemory(storage))
 	if err := p.startAdmin(); err != nil {
 		return err
 	}
 	if err := p.startLoops(); err != nil {
 		return err
 	}
+	p.startGovernor(ctx, nodes)
 	if err := start(ctx, p); err != nil {
 		return err
 	}
@@ -83,6 +91,27 @@ func (p *process) startLoops() error {
 		return nil
 	})
 	return nil
+}
+
+// startGovernor has the process's memory governed, from the first moment on as if
+// its nodes were there.
+func (p *process) startGovernor(ctx context.Context, nodes int) {
+	container := containerMemory(os.DirFS("/"))
+	storage := int64(nodes) * int64(p.o.memory)
+	p.warnMemory(storage, container)
+	p.memory = newGovernor(p.o.loops, container)
+	p.memory.govern()
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.memory.run(ctx)
+	}()
+	p.stop.push("memory governor", func(context.Context) error {
+		cancel()
+		<-done
+		return nil
+	})
 }
 
 // adviseAddress adds to an error about an address that is taken how to choose

@@ -194,7 +194,7 @@ func statusOf(t *testing.T, admin string) report {
 }
 
 func TestLocal(t *testing.T) {
-	c := startChild(t, "local", "--listen=127.0.0.1:0", "--memory=32mb", "--nodes=2")
+	c := startChild(t, "local", "--listen=127.0.0.1:0", "--memory=64mb", "--nodes=2")
 	clients := c.clients()
 	c.waitReady()
 	if got := ask(t, clients, 3, "SET k v\r\nGET k\r\n"); strings.Join(got, " ") != "+OK $1 v" {
@@ -224,7 +224,7 @@ func TestClusterWithSecret(t *testing.T) {
 	secret := writeFile(t, "a secret of enough bytes\n")
 	common := []string{"--secret-file", secret, "--requirepass", "open sesame"}
 	gossip, nodeAddr, proxyAddr := freeAddress(t), freeAddress(t), freeAddress(t)
-	n := startChild(t, append(common, "node", "--id=n1", "--listen", nodeAddr, "--gossip", gossip, "--memory=32mb")...)
+	n := startChild(t, append(common, "node", "--id=n1", "--listen", nodeAddr, "--gossip", gossip, "--memory=64mb")...)
 	p := startChild(t, append(common, "proxy", "--listen", proxyAddr, "--gossip=127.0.0.1:0", "--join", gossip)...)
 	n.waitReady()
 	p.waitReady()
@@ -266,11 +266,11 @@ func TestClusterWithSecret(t *testing.T) {
 func TestStopCutsNoReply(t *testing.T) {
 	t.Run("node", func(t *testing.T) {
 		listen := freeAddress(t)
-		c := startChild(t, "node", "--listen", listen, "--gossip=127.0.0.1:0", "--memory=32mb")
+		c := startChild(t, "node", "--listen", listen, "--gossip=127.0.0.1:0", "--memory=64mb")
 		stopUnderLoad(t, c, listen)
 	})
 	t.Run("proxy", func(t *testing.T) {
-		c := startChild(t, "local", "--listen=127.0.0.1:0", "--nodes=1", "--memory=32mb")
+		c := startChild(t, "local", "--listen=127.0.0.1:0", "--nodes=1", "--memory=64mb")
 		stopUnderLoad(t, c, c.clients())
 	})
 }
@@ -318,7 +318,7 @@ func stopUnderLoad(t *testing.T, c *child, address string) {
 // stop; whoever does not want to wait asks again.
 func TestSecondSignalQuits(t *testing.T) {
 	listen := freeAddress(t)
-	c := startChild(t, "node", "--listen", listen, "--gossip=127.0.0.1:0", "--memory=32mb")
+	c := startChild(t, "node", "--listen", listen, "--gossip=127.0.0.1:0", "--memory=64mb")
 	c.waitReady()
 	conn, err := net.Dial("tcp", listen)
 	if err != nil {

@@ -22,11 +22,12 @@ type Account struct {
 	budget  Budget // nil: there is no limit, the bytes are only counted
 	granted int64  // bytes taken from the budget, at least held
 	floor   int64  // bytes of granted that are the account's for good
-	held    int64  // capacity of the conns' buffers, and what SetOther said
+	held    int64  // capacity of the conns' buffers, and other
+	other   int64  // what SetOther said for all conns
 }
 
 // accountChunk is how much at least an account takes from its budget and gives back.
-const accountChunk = 256 << 10
+const accountChunk = 128 << 10
 
 // NewAccount makes an account of a budget that has charged floor bytes for it already, for
 // good. A nil budget has no limit. Like a Conn, an Account is its loop's.
@@ -36,6 +37,9 @@ func NewAccount(budget Budget, floor int64) *Account {
 
 // Held is what all conns of the account take.
 func (a *Account) Held() int64 { return a.held }
+
+// Other is the part of Held that SetOther said.
+func (a *Account) Other() int64 { return a.other }
 
 func (a *Account) take(n int) bool {
 	a.held += int64(n)
@@ -93,22 +97,51 @@ func (c *Conn) SetOther(n int) bool {
 		c.closeStarved()
 		return false
 	}
+	c.account.other += int64(n - c.other)
 	c.other = n
 	return true
 }
 
-// lend returns a buffer with room for n bytes, nil if there is no memory for it.
-func (c *Conn) lend(n int) []byte {
-	size := bufferSize(n)
+// lend returns a buffer with room for n bytes, which can perhaps be extended to reach; nil
+// if there is no memory for it.
+func (c *Conn) lend(n, reach int) []byte {
+	class := classOf(max(n, reach))
+	size := bufferSize(n, class)
 	if !c.account.take(size) {
 		return nil
 	}
-	b := c.loop.pool.get(n)
+	b := c.loop.pool.get(n, class)
 	if b == nil {
 		c.account.give(size)
 	}
 	return b
 }
+
+// extend returns b with room for n bytes; nil if that cannot be had in its place.
+func (c *Conn) extend(b []byte, n int) []byte {
+	if !c.loop.pool.owns(b) {
+		return nil
+	}
+	_, class := c.loop.pool.place(b)
+	more := bufferSize(n, class) - cap(b)
+	if n > 1<<class || !c.account.take(more) {
+		return nil
+	}
+	return c.loop.pool.extend(b, n)
+}
+
+// grownSize is how large a buffer is made that must have room for need bytes and may come
+// to have reach. Doubling keeps copying linear. A large one is extended step by step, so
+// that the budget makes room for a step only at a time.
+func grownSize(need, reach int) int {
+	if reach <= 1<<maxKeptClass {
+		return max(need, reach)
+	}
+	return max(need, min(reach, need+growStep))
+}
+
+// growStep is about what one read adds.
+const growStep = scratchSize
 
 func (c *Conn) giveBack(b []byte) {
 	if b != nil {
@@ -122,6 +155,7 @@ func (c *Conn) settleAccount() {
 	c.dropInput()
 	c.dropOutput()
 	c.account.give(c.other)
+	c.account.other -= int64(c.other)
 	c.other = 0
 }
 
@@ -140,7 +174,7 @@ func (c *Conn) starve() {
 	c.loop.stats.Starved++
 	c.dropInput()
 	if c.out == nil {
-		c.out = c.lend(0)
+		c.out = c.lend(0, 0)
 	}
 	if words := c.lastWords(); len(words) <= cap(c.out)-len(c.out) {
 		c.out = append(c.out, words...)

@@ -23,7 +23,8 @@
 //	     (requests leave)   (one write      of closed
 //	                         each)          conns
 //
-// Everything is read before anything is written. What fifty clients ask of one node in an
+// Everything is read before anything is written, unless that takes longer than 5 ms: the
+// rest then comes in the next iteration. What fifty clients ask of one node in an
 // iteration leaves in one write, and what a node answers them comes back in one read.
 //
 // # Buffers

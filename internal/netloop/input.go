@@ -104,20 +104,24 @@ func (c *Conn) room() []byte {
 	if cap(live)-len(live) >= minRead {
 		return live
 	}
-	// Doubling keeps copying linear. What the handler wants bounds the doubling, but is
-	// never trusted by itself: the peer has to send half of it first.
-	size := 2 * len(live)
+	// What the handler wants bounds the doubling, but is never trusted by itself: the peer
+	// has to send half of it first.
+	need, reach := len(live)+minRead, 2*len(live)
 	if c.want > len(live) {
-		size = min(size, c.want)
+		reach = min(reach, c.want)
 	}
-	size = max(size, len(live)+minRead)
+	size := grownSize(need, reach)
 	if cap(c.in) >= size && c.inOff >= len(live) {
 		// They cannot overlap, and at least as much was consumed since the last time.
 		copy(c.in[:len(live)], live)
 		c.in, c.inOff = c.in[:len(live)], 0
 		return c.in
 	}
-	grown := c.lend(size)
+	if longer := c.extend(c.in, c.inOff+size); longer != nil {
+		c.in = longer
+		return c.in[c.inOff:]
+	}
+	grown := c.lend(size, reach)
 	if grown == nil {
 		return nil
 	}
@@ -141,7 +145,7 @@ func (c *Conn) settle(in []byte, own bool) {
 	default:
 		if cap(c.in) < len(rest) {
 			c.dropInput()
-			if c.in = c.lend(len(rest)); c.in == nil {
+			if c.in = c.lend(len(rest), 0); c.in == nil {
 				c.starve()
 				return
 			}

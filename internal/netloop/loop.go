@@ -15,6 +15,11 @@ import (
 // maxEvents is how many events one iteration deals with. Epoll takes turns among the rest.
 const maxEvents = 512
 
+// turnLimit is after how long an iteration leaves the rest of its events to the next one.
+// Hundreds of connections with large requests would hold up everybody's replies, and the
+// loop's owner would take it for dead.
+const turnLimit = 5 * time.Millisecond
+
 // Loop is one thread with its epoll instance and its connections. Its methods may be
 // called only on that thread (from a handler, or a function given to Post) unless they
 // say otherwise.
@@ -33,7 +38,8 @@ type Loop struct {
 	listeners []*Listener // by number, see listenerTag; nil where closed
 	lastGen   int32
 	events    []unix.EpollEvent
-	scratch   []byte // input is read here first; given to handlers, valid during one OnData
+	backlog   []unix.EpollEvent // what the last iteration had no time for
+	scratch   []byte            // input is read here first; given to handlers, valid during one OnData
 	pool      pool
 	account   *Account // of conns that have no other
 
@@ -149,6 +155,10 @@ func (l *Loop) run() {
 func (l *Loop) iterate(events []unix.EpollEvent) {
 	l.tellStall()
 	for i := range events {
+		if i%4 == 3 && time.Since(l.started)-l.now > turnLimit {
+			l.backlog = append(l.backlog, events[i:]...)
+			break
+		}
 		l.dispatch(&events[i])
 	}
 	l.runPosted()

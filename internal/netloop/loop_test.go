@@ -3,6 +3,7 @@ package netloop
 import (
 	"errors"
 	"io"
+	"net"
 	"os"
 	"runtime"
 	"slices"
@@ -270,4 +271,40 @@ func TestGarbageCollectionIsQuick(t *testing.T) {
 		t.Fatalf("a collection took %v in the median, %v at most", median, took[len(took)-1])
 	}
 	t.Logf("median %v, max %v", took[len(took)/2], took[len(took)-1])
+}
+
+// Connections that keep the loop busy have their turn in several iterations, so that the
+// first replies do not wait for the last request.
+func TestLongTurnIsDivided(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	calls := map[uint64]int{} // by iteration
+	ln := serve(t, g, funcs{data: func(c *Conn, in []byte) int {
+		calls[c.loop.stats.Iterations]++
+		for began := time.Now(); time.Since(began) < turnLimit/2; {
+			continue
+		}
+		c.SetOut(append(c.Out(), in...))
+		return len(in)
+	}})
+	var all []net.Conn
+	for range 30 {
+		all = append(all, dialTo(t, ln))
+	}
+	for range 2 {
+		resume := holdLoop(g.loops[0])
+		for _, nc := range all {
+			write(t, nc, "hello")
+		}
+		resume()
+		for _, nc := range all {
+			expect(t, nc, "hello")
+		}
+	}
+	each(t, g, func(*Loop) {
+		for iteration, n := range calls {
+			if n > 4 {
+				t.Errorf("%d conns had their turn in iteration %d, %v each", n, iteration, turnLimit/2)
+			}
+		}
+	})
 }

@@ -15,7 +15,7 @@ const maxHint = 64 << 10
 // for one the conn is closed, and nil returned.
 func (c *Conn) Out() []byte {
 	if c.out == nil && !c.closed {
-		if c.out = c.lend(c.outHint); c.out == nil {
+		if c.out = c.lend(c.outHint, 0); c.out == nil {
 			c.closeStarved()
 		}
 	}
@@ -33,10 +33,14 @@ func (c *Conn) Grow(b []byte, n int) ([]byte, bool) {
 	if c.closed {
 		return b, false
 	}
-	// Doubling keeps copying linear, but near the end of memory what is needed will do.
-	grown := c.lend(max(len(b)+n, 2*len(b)))
+	need, reach := len(b)+n, 2*len(b)
+	if longer := c.extend(b, grownSize(need, reach)); longer != nil {
+		c.out = longer
+		return longer, true
+	}
+	grown := c.lend(grownSize(need, reach), reach)
 	if grown == nil {
-		grown = c.lend(len(b) + n)
+		grown = c.lend(need, 0) // near the end of memory
 	}
 	if grown == nil {
 		c.closeStarved()

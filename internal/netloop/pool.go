@@ -17,8 +17,9 @@ import (
 //	memory       behind slots that are lent, and maxKept of free ones
 //
 // A buffer is a slot, or the front of one: beyond maxKeptClass it has no more bytes than
-// were asked for, rounded to pages. Addresses cost nothing, so no slot is ever split, and
-// a view kept too long reads another's bytes or zeros, but never faults.
+// were asked for, rounded to pages, and may be extended in its place, a little at a time.
+// Addresses cost nothing, so no slot is ever split, and a view kept too long reads
+// another's bytes or zeros, but never faults.
 type pool struct {
 	mem     []byte
 	classes [poolClasses]poolClass
@@ -70,19 +71,18 @@ func (p *pool) close() {
 
 func classOf(n int) int { return max(bits.Len(uint(max(n, 1)-1)), minClass) }
 
-// bufferSize is the capacity of a buffer with room for n bytes.
-func bufferSize(n int) int {
-	if class := classOf(n); class <= maxKeptClass {
+// bufferSize is the capacity of a buffer for n bytes in a slot of the class.
+func bufferSize(n, class int) int {
+	if class <= maxKeptClass {
 		return 1 << class
 	}
 	const page = 1 << minClass
 	return (n + page - 1) &^ (page - 1)
 }
 
-// get lends an empty buffer with room for at least n bytes; nil if so much cannot be lent
-// at all.
-func (p *pool) get(n int) []byte {
-	class := classOf(n)
+// get lends an empty buffer with room for at least n bytes in a slot of the class, which
+// is large enough; nil if there is none.
+func (p *pool) get(n, class int) []byte {
 	if class > maxClass {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (p *pool) get(n int) []byte {
 	default:
 		c.fresh++
 	}
-	off, size := (class-minClass)<<regionShift+slot<<class, bufferSize(n)
+	off, size := (class-minClass)<<regionShift+slot<<class, bufferSize(n, class)
 	p.lent += size
 	return p.mem[off : off : off+size]
 }
@@ -113,6 +113,24 @@ func (p *pool) owns(b []byte) bool {
 	return cap(b) > 0 && addressOf(b)-addressOf(p.mem) < uintptr(len(p.mem))
 }
 
+// place returns where a buffer lies and in a slot of which class.
+func (p *pool) place(b []byte) (off, class int) {
+	off = int(addressOf(b) - addressOf(p.mem))
+	return off, minClass + off>>regionShift
+}
+
+// extend returns b with room for at least n bytes in the same place; nil if its slot is
+// too small.
+func (p *pool) extend(b []byte, n int) []byte {
+	off, class := p.place(b)
+	if n > 1<<class {
+		return nil
+	}
+	size := bufferSize(n, class)
+	p.lent += size - cap(b)
+	return p.mem[off : off+len(b) : off+size]
+}
+
 // put takes back a buffer that get made. Nobody may use it or a view of it afterwards.
 func (p *pool) put(b []byte) {
 	if !p.owns(b) {
@@ -122,8 +140,8 @@ func (p *pool) put(b []byte) {
 	if p.poison {
 		overwrite(b)
 	}
-	off := int(addressOf(b) - addressOf(p.mem))
-	class, slot := minClass+off>>regionShift, off&(1<<regionShift-1)
+	off, class := p.place(b)
+	slot := off & (1<<regionShift - 1)
 	c := &p.classes[class-minClass]
 	p.lent -= len(b)
 	if class <= maxKeptClass && p.kept+len(b) <= maxKept {

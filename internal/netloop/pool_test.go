@@ -34,9 +34,9 @@ func TestBufferSizes(t *testing.T) {
 	p := openPool(t)
 	f := func(n, want int) {
 		t.Helper()
-		b := p.get(n)
-		if len(b) != 0 || cap(b) != want || bufferSize(n) != want || p.lent != want {
-			t.Errorf("get(%d) has capacity %d, is said to have %d, counted %d, want %d", n, cap(b), bufferSize(n), p.lent, want)
+		b := p.get(n, classOf(n))
+		if len(b) != 0 || cap(b) != want || p.lent != want {
+			t.Errorf("get(%d) has capacity %d, counted %d, want %d", n, cap(b), p.lent, want)
 		}
 		p.put(b)
 	}
@@ -48,7 +48,7 @@ func TestBufferSizes(t *testing.T) {
 	f(1<<20+1, 1<<20+4096)
 	f(3_000_000, 3_002_368)
 	f(defaultMax+scratchSize, defaultMax+scratchSize)
-	if b := p.get(1<<maxClass + 1); b != nil {
+	if b := p.get(1, maxClass+1); b != nil {
 		t.Errorf("%d bytes were lent", cap(b))
 	}
 	if p.owns(nil) || p.owns(make([]byte, 10)) {
@@ -62,7 +62,7 @@ func TestBuffersAreApart(t *testing.T) {
 	var all [][]byte
 	for round := range 3 {
 		for i, n := range []int{1, 5000, 70_000, 2 << 20, 100, 5000, 3 << 20} {
-			b := p.get(n)
+			b := p.get(n, classOf(n))
 			b = b[:cap(b)]
 			for j := range b {
 				b[j] = byte(round*7 + i)
@@ -85,6 +85,30 @@ func TestBuffersAreApart(t *testing.T) {
 	}
 }
 
+// A large buffer is extended in its place, up to the size of its slot.
+func TestBuffersAreExtended(t *testing.T) {
+	p := openPool(t)
+	other := p.get(3<<20, classOf(8<<20))
+	b := append(p.get(2<<20, classOf(8<<20)), "front"...)
+	for _, n := range []int{2<<20 + 1, 5 << 20, 8 << 20} {
+		longer := p.extend(b, n)
+		if &longer[0] != &b[0] || string(longer) != "front" || cap(longer) < n || cap(longer) >= n+4096 || p.lent != cap(longer)+3<<20 {
+			t.Errorf("extended to %d: capacity %d, %d lent", n, cap(longer), p.lent)
+		}
+		b = longer
+	}
+	overwrite(b[:cap(b)])
+	if p.extend(b, 8<<20+1) != nil {
+		t.Error("a buffer was extended beyond its slot")
+	}
+	if small := p.extend(p.get(1, minClass), 4096); cap(small) != 4096 {
+		t.Errorf("a small slot has capacity %d", cap(small))
+	}
+	if strings.Trim(string(other[:cap(other)]), "\x00") != "" {
+		t.Error("another buffer was overwritten")
+	}
+}
+
 // Memory of buffers that are given back is the system's again, but for what is kept.
 func TestBuffersLeaveNothingBehind(t *testing.T) {
 	p := openPool(t)
@@ -92,7 +116,7 @@ func TestBuffersLeaveNothingBehind(t *testing.T) {
 	const n, size = 200, 300_000
 	var all [][]byte
 	for range n {
-		b := p.get(size)
+		b := p.get(size, classOf(size))
 		overwrite(b[:cap(b)])
 		all = append(all, b)
 	}

@@ -20,6 +20,12 @@ func (l *Loop) wait() int {
 	l.stats.Busy += busy
 	l.stats.LongestIteration = max(l.stats.LongestIteration, busy)
 
+	if len(l.backlog) > 0 {
+		n := copy(l.events, l.backlog)
+		l.backlog = l.backlog[:0]
+		l.noteGap(ended, 0)
+		return n
+	}
 	timeout := l.timeout(ended)
 	if timeout > 0 && !l.mail.fallAsleep() {
 		timeout = 0

@@ -34,6 +34,11 @@ type Counters struct {
 	Reads, Writes int64 // system calls
 
 	CPUSysMicros, CPUUserMicros int64 // of the process
+
+	Startup     int64 // part of Overhead: what there is without keys and clients
+	ClientBytes int64 // part of Overhead: connection buffers
+	// 1 for a node with that policy, so that a sum over nodes with one policy says which.
+	VolatileTTL, NoEviction int64
 }
 
 // InfoCounter is one number of Counters.
@@ -73,6 +78,10 @@ var InfoCounters = []InfoCounter{
 	{"total_writes_processed", func(c *Counters) *int64 { return &c.Writes }},
 	{"used_cpu_sys_micros", func(c *Counters) *int64 { return &c.CPUSysMicros }},
 	{"used_cpu_user_micros", func(c *Counters) *int64 { return &c.CPUUserMicros }},
+	{"used_memory_startup", func(c *Counters) *int64 { return &c.Startup }},
+	{"mem_clients_normal", func(c *Counters) *int64 { return &c.ClientBytes }},
+	{"policy_volatile_ttl", func(c *Counters) *int64 { return &c.VolatileTTL }},
+	{"policy_noeviction", func(c *Counters) *int64 { return &c.NoEviction }},
 }
 
 // Add adds o's numbers to c's. Of the buffers it keeps the larger ones.

@@ -46,24 +46,42 @@ func (s *Server) infoMemory(t *text, in *Info) {
 	t.bytes("used_memory_peak", in.PeakMemory)
 	t.ratio("used_memory_peak_perc", in.UsedMemory, in.PeakMemory, true)
 	t.number("used_memory_overhead", in.Overhead)
-	t.zeros("used_memory_startup")
+	t.number("used_memory_startup", in.Startup)
 	t.number("used_memory_dataset", in.Dataset)
-	t.ratio("used_memory_dataset_perc", in.Dataset, in.UsedMemory, true)
+	t.ratio("used_memory_dataset_perc", in.Dataset, in.UsedMemory-in.Startup, true)
 	t.number("allocator_allocated", in.UsedMemory)
 	t.number("allocator_active", in.UsedMemory)
 	t.number("allocator_resident", in.RSS)
 	t.bytes("total_system_memory", s.totalMemory)
 	t.zeros("used_memory_lua", "used_memory_scripts", "number_of_cached_scripts")
 	t.bytes("maxmemory", in.MaxMemory)
-	t.line("maxmemory_policy", s.config.get("maxmemory-policy"))
+	t.line("maxmemory_policy", s.policyOf(in))
 	t.line("allocator_frag_ratio", "1.00") // UsedMemory is what is taken from the system already
 	t.zeros("allocator_frag_bytes")
 	t.ratio("mem_fragmentation_ratio", in.RSS, in.UsedMemory, false)
 	t.number("mem_fragmentation_bytes", in.RSS-in.UsedMemory)
-	t.zeros("mem_not_counted_for_evict", "mem_replication_backlog", "mem_clients_slaves",
-		"mem_clients_normal", "mem_aof_buffer")
+	t.zeros("mem_not_counted_for_evict", "mem_replication_backlog", "mem_clients_slaves")
+	t.number("mem_clients_normal", in.ClientBytes)
+	t.zeros("mem_aof_buffer")
 	t.line("mem_allocator", "dunlin")
 	t.zeros("active_defrag_running", "lazyfree_pending_objects")
+}
+
+// policyOf is the policy of the nodes. A node knows by which name it was set.
+func (s *Server) policyOf(in *Info) string {
+	own := s.config.get("maxmemory-policy")
+	if s.o.SetPolicy != nil {
+		return own
+	}
+	switch nodes := int64(in.Nodes); {
+	case nodes > 0 && in.NoEviction == nodes:
+		return redisPolicy("noeviction")
+	case nodes > 0 && in.VolatileTTL == nodes:
+		return redisPolicy("volatile-ttl")
+	case in.NoEviction+in.VolatileTTL > 0:
+		return mixedPolicy
+	}
+	return own
 }
 
 // infoPersistence: a client such as ioredis waits until loading is 0.

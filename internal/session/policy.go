@@ -17,6 +17,9 @@ var policies = []struct{ redis, dunlin string }{
 
 const defaultPolicy = "allkeys-lru"
 
+// mixedPolicy is what a proxy shows when its nodes have not all the same one.
+const mixedPolicy = "mixed"
+
 func policyChoices() []string {
 	var names []string
 	for _, p := range policies {

@@ -1,7 +1,7 @@
 package engine
 
-// outsideWaits is how often Charge lets others run when all that could give memory is locked just now.
-const outsideWaits = 100
+// outsideWaits is how often Charge lets others run when what could give memory is locked just now.
+const outsideWaits = 20
 
 // Charge takes n bytes of the limit for memory that is the caller's own, such as buffers of connections, and makes
 // room as Set would: a page, or a large value, at a time, so that no shard is locked for long. False: there is none.
@@ -15,10 +15,11 @@ func (e *Engine) Charge(n int64) bool {
 		if n > e.reclaimable() {
 			return false
 		}
-		if e.reclaimAnywhere() {
+		further, locked := e.reclaimAnywhere()
+		if further {
 			continue
 		}
-		if e.Policy() != AllKeys {
+		if !locked {
 			return false
 		}
 		waits++
@@ -27,33 +28,36 @@ func (e *Engine) Charge(n int64) bool {
 	return false
 }
 
+// Outside is how many bytes Charge took that are not refunded.
+func (e *Engine) Outside() int64 { return e.pool.outside.Load() }
+
 // Refund gives back n bytes that Charge took.
 func (e *Engine) Refund(n int64) { e.pool.refundOutside(n) }
 
-// reclaimAnywhere makes room in a shard that is not locked, beginning at a random one.
-func (e *Engine) reclaimAnywhere() bool {
+// reclaimAnywhere makes room in a shard that is not locked, beginning at a random one. It says whether it got further,
+// and otherwise whether one was locked.
+func (e *Engine) reclaimAnywhere() (further, locked bool) {
 	if e.large.collect() {
-		return true
+		return true, false
 	}
 	first := max(0, e.pool.owner(e.dice.Add(diceStep)))
 	for i := range e.shards {
-		if e.shards[(first+i)&(len(e.shards)-1)].tryReclaim() {
-			return true
+		s := &e.shards[(first+i)&(len(e.shards)-1)]
+		if !s.mu.TryLock() {
+			locked = true
+			continue
+		}
+		further = s.getFurther(looksElsewhere)
+		s.mu.Unlock()
+		if further {
+			return true, false
 		}
 	}
-	return false
+	return false, locked
 }
 
 // diceStep makes a sequence whose high bits are spread evenly: 2³² over the golden ratio.
 const diceStep = 0x9E3779B9
-
-func (s *shard) tryReclaim() bool {
-	if !s.mu.TryLock() {
-		return false
-	}
-	defer s.mu.Unlock()
-	return s.getFurther(looksElsewhere)
-}
 
 // getFurther makes room, or comes nearer to it: records may have to go from several pages before one of them is empty.
 func (s *shard) getFurther(maxLooks int) bool {

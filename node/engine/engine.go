@@ -125,11 +125,8 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{shards: make([]shard, n), crowdSeed: maphash.MakeSeed(), shardShift: uint8(bits.TrailingZeros(uint(n)))}
 	e.SetPolicy(cfg.Policy)
 	e.pool.outside.Store(cfg.Outside)
-	e.fixed = engineSize + int64(n)*shardSize + Partitions*partitionSize
-	pageSize := minPageSize
-	for pageSize < maxPageSize && int64(pageSize)*2*pagesPerShard*int64(n) <= cfg.MaxBytes {
-		pageSize *= 2
-	}
+	e.fixed = fixedSize(n)
+	pageSize := pageSizeFor(n, cfg.MaxBytes)
 	e.pool.pageSize = pageSize
 	if err := e.checkLimit(cfg.MaxBytes); err != nil {
 		return nil, err
@@ -161,13 +158,34 @@ func New(cfg Config) (*Engine, error) {
 
 // checkLimit refuses a limit in which not every shard could have its few pages.
 func (e *Engine) checkLimit(n int64) error {
-	smallest := e.fixed + e.pool.outside.Load() + int64(len(e.shards))*minPagesPerShard*e.pool.pageCost()
+	smallest := smallest(len(e.shards), e.pool.outside.Load(), e.pool.pageSize)
 	if n < smallest {
 		const mb = 1 << 20
 		return fmt.Errorf("a limit of %d bytes is too small for %d shards: the smallest is %dmb", n, len(e.shards), (smallest+mb-1)/mb)
 	}
 	return nil
 }
+
+func pageSizeFor(shards int, maxBytes int64) int {
+	size := minPageSize
+	for size < maxPageSize && int64(size)*2*pagesPerShard*int64(shards) <= maxBytes {
+		size *= 2
+	}
+	return size
+}
+
+// SmallestLimit is the least limit that an engine made for maxBytes, with so many shards, can have beside so many bytes
+// outside.
+func SmallestLimit(shards int, maxBytes, outside int64) int64 {
+	return smallest(shards, outside, pageSizeFor(shards, maxBytes))
+}
+
+func smallest(shards int, outside int64, pageSize int) int64 {
+	return fixedSize(shards) + outside + int64(shards)*minPagesPerShard*(int64(pageSize)+pageMetaSize)
+}
+
+// fixedSize is what an engine of n shards has from the start.
+func fixedSize(n int) int64 { return engineSize + int64(n)*shardSize + Partitions*partitionSize }
 
 // reserve maps the arenas for limits up to twice maxBytes.
 func (e *Engine) reserve(maxBytes int64) error {

@@ -51,6 +51,9 @@ func (s *shard) keys() (n int64) {
 	return n
 }
 
+// MaxBytes is the limit. Unlike Stats it takes no lock.
+func (e *Engine) MaxBytes() int64 { return e.pool.max.Load() }
+
 // Used is how many bytes are counted towards the limit. Unlike Stats it takes no lock.
 func (e *Engine) Used() int64 { return e.pool.used.Load() }
 

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/node"
+)
+
+// tellingGovernor is one whose runtime is the test's.
+type tellingGovernor struct {
+	*governor
+	limit    int64
+	use      int64
+	afterGC  int64
+	collects int
+}
+
+func newTellingGovernor(container int64) *tellingGovernor {
+	g := &tellingGovernor{use: 10 * mib}
+	g.governor = &governor{
+		loops: 1, container: container, buffers: newBufferLimit(container),
+		setLimit: func(n int64) { g.limit = n },
+		collect:  func() { g.collects++; g.use = g.afterGC },
+		goUse:    func() int64 { return g.use },
+	}
+	return g
+}
+
+func testNode(t *testing.T, memory int64) *node.Node {
+	t.Helper()
+	loops, err := netloop.NewGroup(netloop.Config{Loops: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(loops.Close)
+	n, err := node.Start(node.Config{ID: "n", Boot: 1, Listen: "127.0.0.1:0", Memory: memory, Group: loops,
+		Overhead: processOverhead(memory, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Close() })
+	return n
+}
+
+// TestGovernorFollowsTheLimits: the runtime's limit and the overhead are those of
+// the nodes' limits as they are now.
+func TestGovernorFollowsTheLimits(t *testing.T) {
+	g := newTellingGovernor(0)
+	n := testNode(t, 2*gib)
+	g.add(n)
+	f := func(memory, wantLimit, wantOverhead int64) {
+		t.Helper()
+		if err := n.SetMaxMemory(memory); err != nil {
+			t.Fatal(err)
+		}
+		g.govern()
+		stats, err := n.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g.limit != wantLimit || stats.Overhead != wantOverhead {
+			t.Errorf("%d MiB: the runtime's limit is %d, the overhead %d, want %d and %d",
+				memory>>20, g.limit, stats.Overhead, wantLimit, wantOverhead)
+		}
+	}
+	f(2*gib, 128*mib, 0)
+	f(100*mib, 24*mib, (16+24+5-10)*mib)
+	f(gib, 64*mib, 0)
+}
+
+func TestGovernorOfProxy(t *testing.T) {
+	g := newTellingGovernor(gib)
+	buffers := g.clients()
+	g.govern()
+	if want := int64(gib) * 9 / 10; g.limit < want-1 || g.limit > want {
+		t.Errorf("the runtime's limit is %d, want %d", g.limit, want)
+	}
+	if !buffers.Charge(400*mib) || buffers.Charge(200*mib) || !buffers.Charge(100*mib) {
+		t.Error("clients cannot have half of the container, or more")
+	}
+	g.govern()
+	if want := int64(gib)*9/10 - 500*mib; g.limit < want-1 || g.limit > want {
+		t.Errorf("beside buffers the runtime's limit is %d, want %d", g.limit, want)
+	}
+	buffers.Refund(500 * mib)
+	if g = newTellingGovernor(0); !g.clients().Charge(1 << 40) {
+		t.Error("without a container buffers are limited")
+	}
+}
+
+// TestGovernorCollects: a heap that is above its limit and rests is collected, but
+// not again and again when that does not help.
+func TestGovernorCollects(t *testing.T) {
+	g := newTellingGovernor(0)
+	f := func(what string, use, afterGC int64, want int) {
+		t.Helper()
+		g.use, g.afterGC = use, afterGC
+		before := g.collects
+		g.setRuntime(24 * mib)
+		if got := g.collects - before; got != want {
+			t.Errorf("%s: collected %d times, want %d", what, got, want)
+		}
+	}
+	f("below the limit", 20*mib, 0, 0)
+	f("above it", 40*mib, 30*mib, 1)
+	f("still above it", 30*mib, 0, 0)
+	f("hardly more", 31*mib, 0, 0)
+	f("more", 40*mib, 10*mib, 1)
+	f("below", 10*mib, 0, 0)
+	f("above it again", 25*mib, 10*mib, 1)
+	g.byHand = true
+	g.limit = 7
+	f("by hand", 100*mib, 0, 0)
+	if g.limit != 7 {
+		t.Error("an operator's limit was changed")
+	}
+}
+
+// TestSharedBudget: nodes that share their process with a proxy give alike, and get
+// back what they gave.
+func TestSharedBudget(t *testing.T) {
+	g := newTellingGovernor(0)
+	var before []int64
+	outside := func(n *node.Node) int64 {
+		stats, err := n.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stats.Engine.Outside
+	}
+	for range 3 {
+		n := testNode(t, 64*mib)
+		g.add(n)
+		before = append(before, outside(n))
+	}
+	b := g.shared()
+	held := int64(0)
+	for _, n := range []int64{1, 1, 1, 100_000, 7, 1 << 20} {
+		if !b.Charge(n) {
+			t.Fatalf("%d bytes are refused", n)
+		}
+		held += n
+	}
+	sum := int64(0)
+	for i, n := range g.nodes {
+		got := outside(n) - before[i]
+		if got < held/3 || got > held/3+1 {
+			t.Errorf("node %d gave %d of %d bytes", i, got, held)
+		}
+		sum += got
+	}
+	if sum != held || b.Charge(64*mib*3) {
+		t.Errorf("%d bytes were given for %d, or more than there is", sum, held)
+	}
+	for _, n := range []int64{2, 50_001, 7} {
+		b.Refund(n)
+		held -= n
+	}
+	b.Refund(held)
+	for i, n := range g.nodes {
+		if got := outside(n); got != before[i] {
+			t.Errorf("node %d has %d bytes outside, before %d", i, got, before[i])
+		}
+	}
+}
