@@ -143,6 +143,39 @@ func grownSize(need, reach int) int {
 // growStep is about what one read adds.
 const growStep = scratchSize
 
+// replace returns a buffer with room for n bytes, which can perhaps be extended to reach,
+// and with what b has from its byte from on at to. b is given back. If there is no memory
+// for it, nil is returned and b left alone.
+func (c *Conn) replace(b []byte, from, to, n, reach int) []byte {
+	l := c.loop
+	class := classOf(max(n, reach))
+	more := bufferSize(n, class)
+	moved := l.pool.isLarge(b) && class > maxKeptClass
+	if moved {
+		more -= cap(b) // its memory goes over, and is never there twice
+	}
+	if more > 0 && !c.account.take(more) {
+		return nil
+	}
+	fresh := l.pool.get(n, class)
+	if fresh == nil {
+		c.account.give(max(more, 0))
+		return nil
+	}
+	fresh = fresh[:to+len(b)-from]
+	if !moved {
+		copy(fresh[to:], b[from:])
+		if l.pool.owns(b) {
+			c.giveBack(b)
+		}
+		return fresh
+	}
+	l.pool.move(fresh[to:], b, from)
+	l.pool.put(b)
+	c.account.give(max(-more, 0))
+	return fresh
+}
+
 func (c *Conn) giveBack(b []byte) {
 	if b != nil {
 		c.loop.pool.put(b)

@@ -117,6 +117,25 @@ func TestInputIsCharged(t *testing.T) {
 	})
 }
 
+// A buffer that grows takes no more than it comes to be, but for a step.
+func TestGrowthIsCharged(t *testing.T) {
+	const size = 20 << 20
+	p := newPurse(size + 2<<20)
+	s := newStarver(p, 0)
+	nc := dialTo(t, s.listen(t))
+	request := strings.Repeat("0", size) + "7\n"
+	go io.WriteString(nc, request)
+	expect(t, nc, "xxxxxxx")
+	reply := strings.Repeat("x", 1000)
+	write(t, nc, strings.Repeat("1000\n", size/1000))
+	for range size / 1000 {
+		expect(t, nc, reply)
+	}
+	if len(s.closed) > 0 {
+		t.Errorf("closed: %v", <-s.closed)
+	}
+}
+
 // What a handler has beside the buffers counts, too, and is given back with the conn.
 func TestOtherMemoryIsCharged(t *testing.T) {
 	p := newPurse(1 << 20)

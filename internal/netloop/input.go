@@ -121,12 +121,10 @@ func (c *Conn) room() []byte {
 		c.in = longer
 		return c.in[c.inOff:]
 	}
-	grown := c.lend(size, reach)
+	grown := c.replace(c.in, c.inOff, 0, size, reach)
 	if grown == nil {
 		return nil
 	}
-	grown = append(grown, live...)
-	c.giveBack(c.in)
 	c.in, c.inOff = grown, 0
 	return grown
 }

@@ -38,17 +38,18 @@ func (c *Conn) Grow(b []byte, n int) ([]byte, bool) {
 		c.out = longer
 		return longer, true
 	}
-	grown := c.lend(grownSize(need, reach), reach)
+	if !sameArray(c.out, b) {
+		c.giveBack(c.out)
+		c.out = nil
+	}
+	grown := c.replace(b, c.outOff, c.outOff, grownSize(need, reach), reach)
 	if grown == nil {
-		grown = c.lend(need, 0) // near the end of memory
+		grown = c.replace(b, c.outOff, c.outOff, need, 0) // near the end of memory
 	}
 	if grown == nil {
 		c.closeStarved()
 		return b, false
 	}
-	grown = grown[:len(b)]
-	copy(grown[c.outOff:], b[c.outOff:])
-	c.giveBack(c.out)
 	c.out = grown
 	return grown, true
 }

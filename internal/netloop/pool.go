@@ -149,10 +149,41 @@ func (p *pool) put(b []byte) {
 		c.warm = append(c.warm, slot>>class)
 		return
 	}
+	release(b)
+	c.cold = append(c.cold, slot>>class)
+}
+
+// release gives the memory behind b back to the system. b begins with a page.
+func release(b []byte) {
+	if len(b) == 0 {
+		return
+	}
 	if err := unix.Madvise(b, unix.MADV_DONTNEED); err != nil {
 		panic(fmt.Sprintf("BUG: cannot give memory of a buffer back: %v", err))
 	}
-	c.cold = append(c.cold, slot>>class)
+}
+
+// isLarge reports whether b is a buffer whose memory goes back to the system with it.
+func (p *pool) isLarge(b []byte) bool {
+	if !p.owns(b) {
+		return false
+	}
+	_, class := p.place(b)
+	return class > maxKeptClass
+}
+
+// move copies b from its byte from on, and gives its memory back behind what is copied:
+// at no time is there more than a piece twice.
+func (p *pool) move(to, b []byte, from int) {
+	const piece = 1 << maxKeptClass
+	gone := 0 // the memory before it
+	for from < len(b) {
+		end := from &^ (piece - 1)
+		release(b[gone:end])
+		gone, end = end, min(end+piece, len(b))
+		to = to[copy(to, b[from:end]):]
+		from = end
+	}
 }
 
 func overwrite(b []byte) {

@@ -109,6 +109,30 @@ func TestBuffersAreExtended(t *testing.T) {
 	}
 }
 
+// A large buffer that moves is never there twice.
+func TestBuffersMove(t *testing.T) {
+	p := openPool(t)
+	for _, from := range []int{0, 100, 1 << 20, 5<<20 + 1} {
+		b := p.get(48<<20, classOf(64<<20))
+		b = b[:cap(b)]
+		for i := range b {
+			b[i] = byte(i ^ i>>8 ^ i>>16)
+		}
+		want := string(b[from:])
+		to := p.get(50<<20, classOf(128<<20))[:len(want)]
+		before := resident(t)
+		p.move(to, b, from)
+		if grown := resident(t) - before; grown > 8<<20 {
+			t.Errorf("from %d: %d bytes more are resident", from, grown)
+		}
+		p.put(b)
+		if string(to) != want {
+			t.Errorf("from %d: other bytes have arrived", from)
+		}
+		p.put(to)
+	}
+}
+
 // Memory of buffers that are given back is the system's again, but for what is kept.
 func TestBuffersLeaveNothingBehind(t *testing.T) {
 	p := openPool(t)
