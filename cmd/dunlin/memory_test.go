@@ -69,8 +69,8 @@ func TestCheckMemory(t *testing.T) {
 	f(smallest*mib, 1, 1, "")
 	f((smallest-1)*mib, 1, 1, "the smallest that works is 46mb")
 	f(32*mib, 3, 1, "")
-	f(mib, 3, 1, "the smallest that works is 17mb")
-	f(17*mib, 3, 1, "")
+	f(mib, 3, 1, "the smallest that works is 16mb")
+	f(16*mib, 3, 1, "")
 }
 
 func TestWarnMemory(t *testing.T) {
