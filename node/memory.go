@@ -118,7 +118,7 @@ const lineRoom = 64
 func (cn *conn) chargeParser() {
 	n := cn.parser.Overhead()
 	if n > 0 {
-		cn.parser.Parse(nil) // lets go of what it has for a request that is over
+		cn.parser.Release()
 		n = cn.parser.Overhead()
 	}
 	if cn.upload != nil {

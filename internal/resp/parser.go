@@ -111,13 +111,20 @@ func (p *Parser) Need() int { return p.need }
 func (p *Parser) Err() string { return p.err }
 
 // Overhead is how many bytes the Parser has for a long request, beyond the little that it
-// always may have: in a request that is not whole yet, what its views will take, too. A
-// call of Parse with an empty buf, when no request is unfinished, brings it back to 0.
+// always may have: in a request that is not whole yet, what its views will take, too.
 func (p *Parser) Overhead() int {
 	if cap(p.spans) <= keptArgs && cap(p.args) <= keptArgs && cap(p.words) <= keptWords {
 		return 0
 	}
 	return cap(p.spans)*spanSize + max(cap(p.args), len(p.spans))*viewSize + cap(p.words)
+}
+
+// Release drops the views of the last request, and what a long one has left behind. In
+// the middle of a request it does nothing.
+func (p *Parser) Release() {
+	if p.stage == atRequest {
+		p.forget()
+	}
 }
 
 // Reset forgets an unfinished request, an error, and all views of the buffer. Limits

@@ -317,10 +317,11 @@ func TestOverhead(t *testing.T) {
 	if p.Parse(request[:len(request)/2]) != NeedMore || p.Overhead() < n/2*(spanSize+viewSize) {
 		t.Errorf("half of a request of %d arguments has an overhead of %d bytes", n, p.Overhead())
 	}
+	p.Release()
 	if p.Parse(request) != Done || p.Overhead() < n*viewSize {
 		t.Errorf("a request of %d arguments has an overhead of %d bytes", n, p.Overhead())
 	}
-	if p.Parse(nil); p.Overhead() != 0 {
+	if p.Release(); p.Overhead() != 0 {
 		t.Errorf("behind the request an overhead of %d bytes remains", p.Overhead())
 	}
 }
