@@ -94,11 +94,11 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 
 // begin sets the request up for the input of a connection.
 func (w *worker) begin(cn *conn) *request {
-	w.ahead.forget() // a handler that panicked leaves something
 	r := &w.request
-	if len(r.pins) > 0 || r.upload != nil { // a handler that panicked leaves something
+	w.ahead.forget() // a handler that panicked leaves something
+	if len(r.pins) > 0 || r.upload != nil {
 		r.takeBack(0)
-		r.upload = nil
+		r.upload, r.rewrite = nil, nil
 	}
 	r.conn = cn
 	// In this order: when fenced is over, the view is at least as new as what
@@ -117,11 +117,9 @@ func (w *worker) begin(cn *conn) *request {
 // end hands the replies over and counts what was done.
 func (w *worker) end(r *request, used, batch int) {
 	cn := r.conn
-	r.handOver()
 	w.count.input(used, batch)
-	w.count.output(r.sent)
+	r.finish()
 	w.ahead.forget()
-	r.out, r.args = nil, nil
 	cn.chargeParser()
 	idle := !cn.answering && !cn.stopped
 	if cn.closing || (cn.ended && idle) {
@@ -129,6 +127,13 @@ func (w *worker) end(r *request, used, batch int) {
 		cn.dropUpload()
 		cn.socket.CloseAfterFlush()
 	}
+}
+
+// finish hands the replies over.
+func (r *request) finish() {
+	r.handOver()
+	r.worker.count.output(r.sent)
+	r.out, r.args = nil, nil
 }
 
 // full hands the replies so far to the socket and tells whether they pile up
@@ -256,6 +261,19 @@ func (r *request) answerLater(f func() []byte) {
 
 // answer ends answerLater, on the loop.
 func (cn *conn) answer(reply []byte) {
+	cn.resume(func(r *request) {
+		if resp.IsError(reply) {
+			r.worker.count.errors++
+		}
+		if r.room(len(reply)) {
+			r.out = append(r.out, reply...)
+		}
+	})
+}
+
+// resume goes on with a connection that waited for a goroutine: f answers the request, or
+// has it wait for another one.
+func (cn *conn) resume(f func(r *request)) {
 	cn.answering = false
 	if done := cn.onAnswer; done != nil {
 		cn.onAnswer = nil
@@ -264,19 +282,17 @@ func (cn *conn) answer(reply []byte) {
 	if cn.closed {
 		return
 	}
-	if resp.IsError(reply) {
-		cn.worker.count.errors++
-	}
-	cn.worker.count.output(len(reply))
-	if out, ok := cn.socket.Grow(cn.socket.Out(), len(reply)); ok {
-		cn.socket.SetOut(append(out, reply...))
-	}
-	if cn.closing || (cn.ended && cn.unread == 0) {
+	r := cn.worker.begin(cn)
+	f(r)
+	r.finish()
+	switch {
+	case cn.answering:
+	case cn.closing || (cn.ended && cn.unread == 0):
 		cn.closing = true
 		cn.socket.CloseAfterFlush()
-		return
+	default:
+		cn.socket.Resume()
 	}
-	cn.socket.Resume()
 }
 
 // OnEOF keeps a connection whose peer has finished sending until all its

@@ -8,6 +8,9 @@
 //	conn     one connection: a client's, a proxy's pipe, or another member's
 //	request  one command while it is executed; each worker has one and reuses it
 //	handler  the function that executes a command; the list is in handlers.go
+//	upload   a request whose large value goes into the engine as it arrives (upload.go)
+//	pinned   a large value that a reply is sent from, without a copy (pinned.go)
+//	rewrite  a large value that a goroutine makes anew for APPEND or SETRANGE (rewrite.go)
 //	view     the present table as this node obeys it: serve, wait or refuse, for each partition
 //	gained   a partition that became ours with the present table and may be served
 //	         only when nobody else can still be serving it
@@ -24,7 +27,8 @@
 // To add a command on keys: set Built in its row in internal/command, write a
 // handler in the file of its family, and enter it in handlers.go. The dispatch
 // has then already found the command known, its arguments enough in number, the
-// connection authenticated, and the partitions of all its keys served here.
+// connection authenticated, and the partitions of all its keys served here. A value
+// that it stores may be large: name it in valuePlaces and store it with put.
 //
 // # Who may touch what
 //

@@ -89,7 +89,10 @@ type plan struct {
 	keys    keyPlan
 }
 
-var plans = makePlans()
+var plans *[command.NumIDs]plan
+
+// A handler may have its command dispatched again, so that plans cannot be initialized where it is declared.
+func init() { plans = makePlans() }
 
 func makePlans() *[command.NumIDs]plan {
 	var all [command.NumIDs]plan

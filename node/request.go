@@ -31,6 +31,7 @@ type request struct {
 	cmd       *command.Command
 	args      [][]byte // views into the input, valid during the command
 	upload    *upload  // not nil: has the values that are not in args
+	rewrite   *rewrite // not nil: has the value that the command makes
 	partition uint16   // of the key, for commands of a single key or slot
 
 	// For commands of several keys, in the order of the arguments: the keys'

@@ -74,39 +74,34 @@ func getSet(r *request) {
 
 // appendTo: APPEND key value
 func appendTo(r *request) {
-	key, suffix := r.args[1], r.args[2]
+	key := r.args[1]
 	t := r.lock()
 	defer t.Unlock()
 	item, found, ok := r.findString(t, key)
 	if !ok {
 		return
 	}
-	if !found {
-		r.storeNew(t, key, suffix)
-		return
-	}
-	length := len(item.Value())
-	if !r.lengthOK(length, len(suffix)) {
-		return
-	}
-	if len(suffix) > 0 {
-		value, err := t.Resize(key, length+len(suffix))
-		if err != nil {
-			r.replyStoreError(err)
+	suffix, err := r.value(2)
+	switch {
+	case err != nil:
+	case !found:
+		err = r.put(t, key, 2, 0)
+	default:
+		length := len(item.Value())
+		if !r.lengthOK(length, len(suffix)) {
 			return
 		}
-		copy(value[length:], suffix)
+		if len(suffix) > 0 {
+			r.patch(t, item, true, length+len(suffix), length, 2)
+			return
+		}
+		suffix = item.Value()
 	}
-	r.replyInt(int64(length + len(suffix)))
-}
-
-// storeNew stores a value without expiry and answers its length.
-func (r *request) storeNew(t engine.Txn, key, value []byte) {
-	if err := t.Set(key, value, engine.TypeString, 0); err != nil {
+	if err != nil {
 		r.replyStoreError(err)
 		return
 	}
-	r.replyInt(int64(len(value)))
+	r.replyInt(int64(len(suffix)))
 }
 
 // lengthOK tells whether a string of a+b bytes is allowed; if not, the error is
@@ -122,7 +117,6 @@ func (r *request) lengthOK(a, b int) bool {
 
 // setRange: SETRANGE key offset value
 func setRange(r *request) {
-	key, patch := r.args[1], r.args[3]
 	n, ok := r.intArg(2)
 	if !ok {
 		return
@@ -133,8 +127,13 @@ func setRange(r *request) {
 	}
 	t := r.lock()
 	defer t.Unlock()
-	item, found, ok := r.findString(t, key)
+	item, found, ok := r.findString(t, r.args[1])
 	if !ok {
+		return
+	}
+	patch, err := r.value(3)
+	if err != nil {
+		r.replyStoreError(err)
 		return
 	}
 	length := 0
@@ -149,11 +148,23 @@ func setRange(r *request) {
 	if !r.lengthOK(offset, len(patch)) {
 		return
 	}
-	r.patch(t, key, found, max(length, offset+len(patch)), offset, patch)
+	r.patch(t, item, found, max(length, offset+len(patch)), offset, 3)
 }
 
-// patch makes the key's value length bytes long and writes patch at offset.
-func (r *request) patch(t engine.Txn, key []byte, found bool, length, offset int, patch []byte) {
+// patch makes the key's value length bytes long and writes argument i at offset.
+func (r *request) patch(t engine.Txn, item engine.Item, found bool, length, offset, i int) {
+	if r.publish(t, item, found) {
+		return
+	}
+	key := r.args[1]
+	patch, _ := r.value(i)
+	if r.wantsRewrite(t, item, found, length, len(patch)) {
+		r.rewriteLater(t, item, found, length, offset, i)
+		return
+	}
+	if r.rewrite != nil {
+		r.rewrite.dropValues() // their memory may be what is needed
+	}
 	if !found {
 		if err := t.Set(key, nil, engine.TypeString, 0); err != nil {
 			r.replyStoreError(err)

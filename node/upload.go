@@ -45,18 +45,20 @@ type uploaded struct {
 	err    error // why it was thrown away
 }
 
-// valuePlaces tells which argument of a command is the value that a key is set to.
+// valuePlaces tells which argument of a command is a value for a key, or a piece of one.
 var valuePlaces = map[command.ID]struct {
 	first int
 	pairs bool // and every second one from there
 }{
-	command.Set:    {first: 2},
-	command.SetNX:  {first: 2},
-	command.GetSet: {first: 2},
-	command.SetEx:  {first: 3},
-	command.PSetEx: {first: 3},
-	command.MSet:   {first: 2, pairs: true},
-	command.MSetNX: {first: 2, pairs: true},
+	command.Set:      {first: 2},
+	command.SetNX:    {first: 2},
+	command.GetSet:   {first: 2},
+	command.SetEx:    {first: 3},
+	command.PSetEx:   {first: 3},
+	command.Append:   {first: 2},
+	command.SetRange: {first: 3},
+	command.MSet:     {first: 2, pairs: true},
+	command.MSetNX:   {first: 2, pairs: true},
 }
 
 // beginValue is called at the beginning of a large argument and says how many bytes of the input are used up. What is not
@@ -153,16 +155,19 @@ func (r *request) endUpload(args [][]byte) {
 
 // dropUpload gives up what was not stored.
 func (cn *conn) dropUpload() {
-	if cn.upload == nil {
-		return
+	if cn.upload != nil {
+		cn.upload.drop()
+		cn.upload = nil
+		cn.socket.Stream(false)
 	}
-	for i := range cn.upload.values {
-		if v := &cn.upload.values[i]; v.staged.Live() {
+}
+
+func (u *upload) drop() {
+	for i := range u.values {
+		if v := &u.values[i]; v.staged.Live() {
 			v.staged.Discard()
 		}
 	}
-	cn.upload = nil
-	cn.socket.Stream(false)
 }
 
 // put stores argument i, which may be an upload, under key.
@@ -176,6 +181,20 @@ func (r *request) put(t engine.Txn, key []byte, i int, expireAt int64) error {
 		}
 	}
 	return t.Set(key, r.args[i], engine.TypeString, expireAt)
+}
+
+// value is argument i, which may be an upload: then it is a view of the engine's memory, valid as long as the upload.
+func (r *request) value(i int) ([]byte, error) { return valueOf(r.args, r.upload, i) }
+
+func valueOf(args [][]byte, u *upload, i int) ([]byte, error) {
+	if u != nil {
+		if v := u.value(i); v != nil && v.err != nil {
+			return nil, v.err
+		} else if v != nil {
+			return v.staged.Value(), nil
+		}
+	}
+	return args[i], nil
 }
 
 // value is the large value that is argument i, nil if it is not large.

@@ -52,6 +52,11 @@ func (st *Staged) Live() bool { return st.e != nil }
 // Key is a view of the key, valid until st ends.
 func (st *Staged) Key() []byte { return st.e.large.bytes(st.off, st.keyLen) }
 
+// Value is a view of what is written of the value, valid until st ends.
+func (st *Staged) Value() []byte {
+	return st.e.large.bytes(st.off, st.written)[st.keyLen:]
+}
+
 // Left is how many bytes of the value are still to be written.
 func (st *Staged) Left() int { return st.bodyLen() - st.written }
 

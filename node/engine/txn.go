@@ -159,6 +159,16 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 	return s.body(ref, h)[len(key):], nil
 }
 
+// ResizeCost is how many bytes Resize of an item found with t to a value of n bytes copies, or takes from others.
+func (t Txn) ResizeCost(item Item, n int) int {
+	s, old := t.s, item.header
+	h := s.e.withValueLen(old, n)
+	if s.isLarge(old) && s.isLarge(h) && extentShift(old.bodyLen()) == extentShift(h.bodyLen()) && !s.e.large.isShared(s.e.large.offset(item.body)) {
+		return max(0, n-old.valueLen())
+	}
+	return n
+}
+
 // SetExpire lets key expire at a time in unix milliseconds, never if at is 0. It returns false if there is no such
 // key, or, where nothing may be evicted, no memory for the eight bytes that a first expiry takes.
 func (t Txn) SetExpire(key []byte, at int64) bool {

@@ -1,0 +1,154 @@
+package node
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// TestRewrites changes large values in all ways that do not fit where they are, with a reply
+// being sent from the old one or not.
+func TestRewrites(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 512<<20, time.Minute })
+	c := dial(t, n.Addr())
+	old := bigValue(17<<20, 1)
+	for _, change := range []struct {
+		line  string
+		patch []byte
+		at    int // where it lies in the new value
+	}{
+		{"APPEND k BIG", []byte("small"), len(old)},
+		{"APPEND k BIG", bigValue(2<<20, 2), len(old)},
+		{"APPEND k BIG", bigValue(20<<20, 2), len(old)},
+		{"SETRANGE k 0 BIG", []byte("small"), 0},
+		{"SETRANGE k 1000000 BIG", bigValue(1<<20, 2), 1_000_000},
+		{"SETRANGE k 1000000 BIG", bigValue(3<<20, 2), 1_000_000},
+		{"SETRANGE k 40000000 BIG", []byte("far away"), 40_000_000},
+		{"SETRANGE k 40000000 BIG", bigValue(100_000, 2), 40_000_000},
+	} {
+		want := append([]byte(nil), old...)
+		want = append(want, make([]byte, max(0, change.at+len(change.patch)-len(old)))...)
+		copy(want[change.at:], change.patch)
+		for _, pinned := range []bool{false, true} {
+			c.wantBig("SET k BIG EX 100", old, "OK")
+			var slow *client
+			if pinned {
+				slow = slowClient(t, n, []byte("GET k\r\n"))
+			}
+			c.sendRaw(bigRequest(t, change.line, change.patch))
+			c.sendRaw([]byte("TTL k\r\nGET k\r\n")) // must wait for it
+			for _, reply := range []string{fmt.Sprintf("(integer) %d", len(want)), "(integer) 100", "BIG"} {
+				if got := c.nextBig(want); got != reply {
+					t.Fatalf("%s of %d bytes, pinned %t: got %.100s, want %s", change.line, len(change.patch), pinned, got, reply)
+				}
+			}
+			if pinned {
+				if got := slow.nextBig(old); got != "BIG" {
+					t.Errorf("%s of %d bytes: the slow reader gets %.100s", change.line, len(change.patch), got)
+				}
+			}
+		}
+	}
+}
+
+// TestRewritesOfNothing: a key that is missing, or has a small value.
+func TestRewritesOfNothing(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 512<<20, time.Minute })
+	c := dial(t, n.Addr())
+	v := bigValue(5<<20, 1)
+	c.wantBig("APPEND new BIG", v, fmt.Sprintf("(integer) %d", len(v)))
+	c.wantBig("GET new", v, "BIG")
+	c.want("SETRANGE far 50000000 end", "(integer) 50000003")
+	c.wantBig("GET far", append(make([]byte, 50_000_000), "end"...), "BIG")
+	c.want("SET k small EX 100", "OK")
+	c.wantBig("APPEND k BIG", v, fmt.Sprintf("(integer) %d", len(v)+5))
+	c.wantBig("GET k", append([]byte("small"), v...), "BIG")
+	c.want("TTL k", "(integer) 100")
+	if err := put(n, "hash", "v", 2); err != nil {
+		t.Fatal(err)
+	}
+	c.wantBig("APPEND hash BIG", v, "(error) "+errWrongType)
+	c.wantBig("SETRANGE hash 0 BIG", v, "(error) "+errWrongType)
+	c.wantBig("SETRANGE k -1 BIG", v, "(error) "+errOffset)
+	c.wantBig("SETRANGE k 536870912 BIG", v, "(error) "+errTooLong)
+	c.want("FLUSHALL", "OK")
+	if st := n.engine.Stats(); st.Pinned != 0 || st.Staged != 0 {
+		t.Errorf("%d bytes are pinned, %d staged", st.Pinned, st.Staged)
+	}
+}
+
+// TestRewritesMeet: clients append to one large value at the same time. Each must see its own
+// piece added, whole, to what the others made of the value meanwhile.
+func TestRewritesMeet(t *testing.T) {
+	const clients, appends, size = 4, 12, 300_000
+	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 512<<20, time.Minute })
+	var all sync.WaitGroup
+	for i := range clients {
+		c := dial(t, n.Addr())
+		all.Go(func() {
+			for j := range appends {
+				c.sendArgs([]byte("APPEND"), []byte("k"), bytes.Repeat([]byte{byte(i*appends + j)}, size))
+				c.next()
+			}
+		})
+	}
+	all.Wait()
+	c := dial(t, n.Addr())
+	c.send("GET k")
+	got, _ := resp.DecodeBulk(c.read())
+	if len(got) != clients*appends*size {
+		t.Fatalf("the value has %d bytes, want %d", len(got), clients*appends*size)
+	}
+	last := [clients]int{-1, -1, -1, -1}
+	for len(got) > 0 {
+		number := int(got[0])
+		if bytes.Count(got[:size], got[:1]) != size {
+			t.Fatalf("piece %d is torn", number)
+		}
+		if i, j := number/appends, number%appends; j != last[i]+1 {
+			t.Fatalf("piece %d of client %d follows piece %d", j, i, last[i])
+		} else {
+			last[i] = j
+		}
+		got = got[size:]
+	}
+}
+
+// TestRewriteWithoutMemoryBesideTheOld: there is room for the new value only in place of the old.
+func TestRewriteWithoutMemoryBesideTheOld(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory, c.Eviction, c.StallLimit = 64<<20, "noeviction", time.Minute })
+	c := dial(t, n.Addr())
+	v := bigValue(32<<20, 1)
+	c.wantBig("SET k BIG", v, "OK")
+	c.want("APPEND k more", fmt.Sprintf("(integer) %d", len(v)+4))
+	c.wantBig("GET k", append(v, "more"...), "BIG")
+	// And not even then.
+	c.wantBig("APPEND k BIG", bigValue(40<<20, 1), "(error) "+errOOM)
+	c.want("SETRANGE k 70000000 x", "(error) "+errOOM)
+	c.want("SETRANGE l 70000000 x", "(error) "+errOOM)
+	c.want("EXISTS k l", "(integer) 1")
+}
+
+// TestRewriteOfAClosedConnection leaves nothing behind.
+func TestRewriteOfAClosedConnection(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
+	c := dial(t, n.Addr())
+	v := bigValue(30<<20, 1)
+	c.wantBig("SET k BIG", v, "OK")
+	before := settled(t, n)
+	for range 5 {
+		other := dial(t, n.Addr())
+		other.sendRaw(bigRequest(t, "SETRANGE k 20000000 BIG", v))
+		other.conn.Close()
+	}
+	eventually(t, "they are gone", func() bool { return n.clients.Load() == 1 })
+	c.want("DEL k", "(integer) 1")
+	c.wantBig("SET k BIG", v, "OK")
+	if used := settled(t, n); used > before+1000 {
+		t.Errorf("%d bytes are used, %d before", used, before)
+	}
+}
