@@ -17,15 +17,17 @@ type op int
 const (
 	opInsert op = iota
 	opGet
+	opGetMany
 	opDel
 	opSetSame
+	opSetMany
 	opSetOther
 	opExpireFirst
 	opExpireAgain
 	opIncr
 )
 
-var opNames = [...]string{"SET insert", "GET", "DEL", "SET same size", "SET other size", "EXPIRE first", "EXPIRE again", "INCR"}
+var opNames = [...]string{"SET insert", "GET", "GET of 16", "DEL", "SET same size", "SET of 16", "SET other size", "EXPIRE first", "EXPIRE again", "INCR"}
 
 func (o op) String() string { return opNames[o] }
 
@@ -90,6 +92,7 @@ func speedCase(in *gob.Decoder, out *gob.Encoder) error {
 // load is a contender with the goroutines that use it.
 type load struct {
 	store   store
+	many    manyStore // the same
 	q       speedOpen
 	orders  [2][]uint32 // uniform, Zipf
 	workers []worker
@@ -99,6 +102,7 @@ type load struct {
 type worker struct {
 	l          *load
 	key, value []byte
+	keys       [manyAtOnce][]byte
 	dst        []byte
 	at         [2]int // place in the sequences
 	step       uint32 // of the lengths of values
@@ -122,12 +126,19 @@ func newLoad(q speedOpen, cores int) (*load, error) {
 		return nil, err
 	}
 	l := &load{store: s, q: q, workers: make([]worker, cores)}
+	var ok bool
+	if l.many, ok = s.(manyStore); !ok {
+		l.many = oneByOne{s}
+	}
 	for i := range l.orders {
 		l.orders[i] = accesses(q.Accesses, q.Keys, i == 1, 7)
 	}
 	for w := range l.workers {
 		at := w * q.Accesses / cores
 		l.workers[w] = worker{l: l, key: newKey(q.KeyLen), value: make([]byte, 2*q.ValueLen), dst: make([]byte, 0, 2*q.ValueLen), at: [2]int{at, at}}
+		for i := range l.workers[w].keys {
+			l.workers[w].keys[i] = newKey(q.KeyLen)
+		}
 	}
 	return l, nil
 }
@@ -256,6 +267,19 @@ func (w *worker) run(o op, keys []uint32) {
 			putKey(key, i)
 			if w.dst = s.get(key, w.dst[:0]); len(w.dst) == 0 {
 				w.lost++
+			}
+		}
+	case opGetMany, opSetMany:
+		for len(keys) > 0 {
+			some := w.keys[:min(manyAtOnce, len(keys))]
+			for k := range some {
+				putKey(some[k], keys[k])
+			}
+			keys = keys[len(some):]
+			if o == opSetMany {
+				w.l.many.setMany(some, same)
+			} else {
+				w.lost += w.l.many.getMany(some, w.dst)
 			}
 		}
 	case opSetSame:

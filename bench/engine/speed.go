@@ -79,7 +79,7 @@ func (r *race) run(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, o := range []op{opGet, opDel, opSetSame, opSetOther, opExpireFirst, opExpireAgain, opIncr} {
+	for _, o := range []op{opGet, opGetMany, opDel, opSetSame, opSetMany, opSetOther, opExpireFirst, opExpireAgain, opIncr} {
 		if err := r.prepare(o); err != nil {
 			return err
 		}

@@ -20,6 +20,32 @@ type store interface {
 	keys() int
 }
 
+// manyStore is a store that is told of some keys before it is used with them, as a node's engine is of a pipeline's.
+type manyStore interface {
+	getMany(keys [][]byte, dst []byte) (lost int) // copies each value over dst
+	setMany(keys [][]byte, value []byte)
+}
+
+const manyAtOnce = 16
+
+// oneByOne makes a manyStore of any other.
+type oneByOne struct{ store }
+
+func (s oneByOne) getMany(keys [][]byte, dst []byte) (lost int) {
+	for _, key := range keys {
+		if len(s.get(key, dst[:0])) == 0 {
+			lost++
+		}
+	}
+	return lost
+}
+
+func (s oneByOne) setMany(keys [][]byte, value []byte) {
+	for _, key := range keys {
+		s.set(key, value)
+	}
+}
+
 // Contenders.
 const (
 	dunlin  = "dunlin"
@@ -101,6 +127,41 @@ func (s *engineStore) incr(key []byte) {
 	t.Unlock()
 	if err != nil {
 		panic(err)
+	}
+}
+
+// touch computes the partitions, once for both uses.
+func (s *engineStore) touch(probes []engine.Probe, keys [][]byte) []engine.Probe {
+	for i, key := range keys {
+		probes[i] = engine.Probe{Partition: ring.PartitionOf(key), Key: key}
+	}
+	s.e.Touch(probes[:len(keys)])
+	return probes[:len(keys)]
+}
+
+func (s *engineStore) getMany(keys [][]byte, dst []byte) (lost int) {
+	var probes [manyAtOnce]engine.Probe
+	for _, p := range s.touch(probes[:], keys) {
+		t := s.e.Lock(p.Partition, s.now)
+		if item, ok := t.Find(p.Key); ok {
+			_ = append(dst[:0], item.Value()...)
+		} else {
+			lost++
+		}
+		t.Unlock()
+	}
+	return lost
+}
+
+func (s *engineStore) setMany(keys [][]byte, value []byte) {
+	var probes [manyAtOnce]engine.Probe
+	for _, p := range s.touch(probes[:], keys) {
+		t := s.e.Lock(p.Partition, s.now)
+		err := t.Set(p.Key, value, engine.TypeString, 0)
+		t.Unlock()
+		if err != nil {
+			panic(err)
+		}
 	}
 }
 
