@@ -54,8 +54,8 @@ func (e *Engine) checkSums(tb testing.TB) {
 		large += got.Ghosts
 		want := s.sums
 		want.Hits, want.Misses, want.Evicted, want.Expired = 0, 0, 0, 0
-		if got != want || live != records {
-			tb.Errorf("shard %d has %+v and %d records, counted %+v and %d", i, got, records, want, live)
+		if got != want || live != records || s.records != int64(records) {
+			tb.Errorf("shard %d has %+v and %d records, counted %+v, %d and %d", i, got, records, want, live, s.records)
 		}
 	}
 	pages += e.pool.indexPages.Load()

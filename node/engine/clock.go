@@ -180,7 +180,7 @@ func (s *shard) judge(ref handle, h *hand) bool {
 	case s.e.Policy() == VolatileTTL:
 		return at != 0 && s.evictSoonest(ref, at, h)
 	case hdr.uses() > 0:
-		if s.e.balance.share.Load() > whole/2 { // the working set shifts: what was used before tells little
+		if s.e.balance.share.Load() > shiftShare {
 			hdr &^= usesMask
 		}
 		s.setHeader(ref, hdr.halfUsed())

@@ -70,12 +70,13 @@ type shard struct {
 	spare  handle // list of empty buckets, kept for what must not fail halfway
 	spares int
 
-	small  small
-	ghosts ghosts
-	pages  int64 // pages of records, in both queues
-	large  int64 // bytes of the large bodies of records
-	unused int64 // bytes of free cells of the main queue
-	sparse int   // class in which compact looked last
+	small   small
+	ghosts  ghosts
+	pages   int64 // pages of records, in both queues
+	records int64 // how many there are, in both queues
+	large   int64 // bytes of the large bodies of records
+	unused  int64 // bytes of free cells of the main queue
+	sparse  int   // class in which compact looked last
 
 	hands      [numClasses]hand // of the clocks
 	squeezed   int              // class whose hand makes pages free for others; noClass if none

@@ -163,9 +163,13 @@ func (h header) halfUsed() header { return h&^usesMask | h>>1&oneUse }
 // usedLike is h with the uses of old. To be overwritten is no use: what is written most is not what is read most.
 func (h header) usedLike(old header) header { return h&^usesMask | old&usesMask }
 
+// recordLen is how long a record is, wherever its parts lie.
+func (h header) recordLen() int64 { return int64(h.bodyOffset() + h.bodyLen()) }
+
 // account adds the record to the shard's sums (sign 1) or takes it out (-1).
 func (s *shard) account(h header, expireAt int64, sign int64) {
-	s.sums.Values += sign * int64(h.bodyOffset()+h.bodyLen())
+	s.records += sign
+	s.sums.Values += sign * h.recordLen()
 	if expireAt != 0 {
 		s.sums.Volatile += sign
 	}

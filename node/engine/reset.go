@@ -39,7 +39,7 @@ func (s *shard) renounce(seed uint64) {
 	s.slabs = [numSlabs]slab{}
 	s.spare, s.spares = 0, 0
 	s.hands = [numClasses]hand{}
-	s.small, s.pages, s.large, s.unused, s.squeezed = small{}, 0, 0, 0, noClass
+	s.small, s.pages, s.records, s.large, s.unused, s.squeezed = small{}, 0, 0, 0, 0, noClass
 	s.dropGhosts()
 	s.sums.Volatile, s.sums.Values, s.sums.Index = 0, 0, 0
 }

@@ -142,7 +142,7 @@ func (t Txn) SetStaged(st *Staged, typ Type, expireAt int64) error {
 	sl, tag := t.lookup(key)
 	if !sl.found() || !s.isLarge(s.header(sl.ref())) {
 		changes := s.changes
-		ref, err := s.newCell(h, expireAt, t.queueFor(sl, tag), st.off)
+		ref, err := s.newCell(h, expireAt, t.queueFor(sl, tag, h), st.off)
 		if err != nil {
 			return err
 		}

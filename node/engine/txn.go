@@ -81,7 +81,7 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 		}
 	}
 	changes := s.changes
-	ref, err := s.newRecord(h, expireAt, t.queueFor(sl, tag))
+	ref, err := s.newRecord(h, expireAt, t.queueFor(sl, tag, h))
 	if err != nil {
 		return err
 	}
@@ -94,11 +94,11 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 }
 
 // queueFor is the queue for a record that takes the place of the one in sl, or is new.
-func (t Txn) queueFor(sl slot, tag uint32) kind {
+func (t Txn) queueFor(sl slot, tag uint32, h header) kind {
 	if sl.found() {
 		return t.s.queueOf(sl.ref())
 	}
-	return t.s.entrance(t.number, tag)
+	return t.s.entrance(t.number, tag, h)
 }
 
 // overwrite stores the new value where the old one is, if it fits there.
