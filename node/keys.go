@@ -1,8 +1,6 @@
 package node
 
 import (
-	"time"
-
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -81,7 +79,7 @@ func (n *Node) dropPartitions(wanted *partitionSet) []byte {
 // looks at all keys of the partition.
 func (n *Node) countSlot(slot uint16) int64 {
 	count := int64(0)
-	n.walk(ring.Partition(slot), time.Now().UnixMilli(), func(item engine.Item) bool {
+	n.walk(ring.Partition(slot), n.cfg.Group.UnixMilli(), func(item engine.Item) bool {
 		if ring.Slot(item.Key()) == slot {
 			count++
 		}

@@ -161,6 +161,7 @@ func Start(cfg Config) (*Node, error) {
 		w.loop.Post(w.startTimers)
 	}
 	cfg.Group.OnStall(cfg.StallLimit, n.stalled)
+	n.goJob(n.sweep)
 	close(n.started)
 	return n, nil
 }

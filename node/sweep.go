@@ -1,26 +1,10 @@
 package node
 
 // Expired keys disappear when they are looked up. Those that nobody asks for
-// again are found by this sweep.
+// again are found by the engine's sweep, which has a goroutine of its own: a loop
+// has commands to answer.
 
-const (
-	// sweepBudget is how many keys one sweep looks at: about 0.1 ms.
-	sweepBudget = 1000
-	// sweepRounds is how often a sweep goes on at once while it finds much.
-	sweepRounds = 8
-)
-
-// sweep removes expired keys, more while more than a quarter of what it looks
-// at is expired, as Redis does. The first loop's worker does it for the node: the
-// engine keeps its place, and two sweepers would only meet at its locks.
-func (w *worker) sweep() {
-	if w.loop != w.node.workers[0].loop {
-		return
-	}
-	now := w.loop.UnixMilli()
-	for range sweepRounds {
-		if w.node.engine.Sweep(now, sweepBudget) < sweepBudget/4 {
-			return
-		}
-	}
+// sweep runs until the node ends.
+func (n *Node) sweep() {
+	n.engine.KeepSwept(n.ctx.Done(), n.cfg.Group.UnixMilli)
 }

@@ -50,7 +50,6 @@ func (w *worker) keepBody(body []byte) {
 // The timers of a worker.
 const (
 	samplePeriod = 100 * time.Millisecond
-	sweepPeriod  = 50 * time.Millisecond
 	idlePeriod   = time.Second
 )
 
@@ -60,7 +59,6 @@ func (w *worker) startTimers() {
 	}
 	w.timers = []*netloop.Timer{
 		w.loop.Every(samplePeriod, w.sample),
-		w.loop.Every(sweepPeriod, w.sweep),
 		w.loop.Every(idlePeriod, w.closeSilent),
 	}
 }

@@ -22,7 +22,6 @@ type pacer struct {
 	key, value, dst []byte
 	inserted        uint32
 	gets, hits      int
-	nextSweep       time.Duration
 	err             error
 	_               [64]byte // no cache line is shared
 }
@@ -30,17 +29,11 @@ type pacer struct {
 const (
 	// Between two readings of the clock as far apart somebody else may have had the processor.
 	noticeable = 50 * time.Microsecond
-
-	// The sweep of a node: how often, how many keys at once, and how often at once while it finds much.
-	sweepPeriod = 50 * time.Millisecond
-	sweepBudget = 1000
-	sweepRounds = 8
 )
 
 // run issues commands until the end of the run.
 func (p *pacer) run() error {
 	p.clock.begin = time.Now()
-	p.nextSweep = sweepPeriod
 	credit := time.Duration(0) // of the present delay: what other programs took
 	for i := 0; ; i++ {
 		intended := time.Duration(i) * p.interval
@@ -64,17 +57,9 @@ func (p *pacer) run() error {
 	}
 }
 
-// command does the next command, and the sweep when its time has come.
+// command does the next command.
 func (p *pacer) command(at time.Duration) {
 	now := p.rig.begin.UnixMilli() + at.Milliseconds()
-	if p.number == 0 && at >= p.nextSweep {
-		p.nextSweep = at + sweepPeriod
-		for range sweepRounds {
-			if p.rig.e.Sweep(now, sweepBudget) < sweepBudget/4 {
-				break
-			}
-		}
-	}
 	dice := p.r.Uint64()
 	fresh := p.rig.fresh
 	head := uint32(p.rig.q.Keys) + p.inserted*uint32(p.rig.pacers) // about what all have written

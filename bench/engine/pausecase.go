@@ -113,6 +113,11 @@ func (r *rig) run(disturb func(*rig) error) (a pauseAnswer, err error) {
 	disturbed := make(chan error)
 	go func() { disturbed <- disturb(r) }()
 	r.begin = time.Now()
+	swept := make(chan struct{})
+	go func() {
+		defer close(swept)
+		r.e.KeepSwept(r.done, func() int64 { return time.Now().UnixMilli() })
+	}()
 	err = split(r.pacers, r.pacers, func(w, _, _ int) error {
 		p := &pacers[w]
 		p.rig, p.number, p.interval = r, w, time.Second*time.Duration(r.pacers)/time.Duration(r.q.Rate)
@@ -121,6 +126,7 @@ func (r *rig) run(disturb func(*rig) error) (a pauseAnswer, err error) {
 	})
 	close(r.done)
 	err = errors.Join(err, <-disturbed)
+	<-swept
 	gets, hits := 1, 0
 	for i := range pacers {
 		a.All.merge(&pacers[i].all)

@@ -45,7 +45,7 @@ const (
 
 const pauseNotes = `Microseconds from when a command was to begin (by a fixed schedule, whether or not the one before was done) to its end. 70 % GET,
 20 % SET of new keys, 4 % SET in other sizes, 4 % SET with expiry, 2 % DEL; keys of 16 bytes, values of 64; memory is full, keys are
-evicted and expire, and a sweep runs on the commands' own thread, as in a node. control: commands that do nothing, beside the same.
+evicted and expire, and the sweep runs at its pace, as in a node. control: commands that do nothing, beside the same.
 all: every wait. without other programs: less the time that the thread could have run and others had the processor.
 `
 

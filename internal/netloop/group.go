@@ -48,6 +48,7 @@ func DefaultLoops() int { return max(1, cpus-1) }
 type Group struct {
 	loops   []*Loop
 	log     *slog.Logger
+	clock   *clock
 	running sync.WaitGroup
 
 	mu        sync.Mutex
@@ -61,10 +62,9 @@ type Group struct {
 // goroutines, one for the garbage collector.
 func NewGroup(cfg Config) (*Group, error) {
 	cfg = cfg.withDefaults()
-	g := &Group{log: cfg.Logger, listeners: make(map[*Listener]struct{})}
-	started := time.Now()
+	g := &Group{log: cfg.Logger, clock: newClock(), listeners: make(map[*Listener]struct{})}
 	for i := range cfg.Loops {
-		l, err := newLoop(i, cfg, started)
+		l, err := newLoop(i, cfg, g.clock)
 		if err != nil {
 			for _, l := range g.loops {
 				l.shutdown()

@@ -78,7 +78,7 @@ func (c *Conn) receive(hangup bool) {
 	}
 	most := scratchSize
 	if c.streams {
-		most = turn(l.streaming, maxRead)
+		most = turn(l.streaming)
 	}
 	n, errno := recv(c.fd, buf[kept:min(cap(buf), kept+most)])
 	l.stats.Reads++

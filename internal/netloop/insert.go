@@ -20,19 +20,16 @@ type insert struct {
 }
 
 const (
-	// maxSend and maxRead are how much of its inserts a conn sends in one iteration at
-	// most, and how much it reads of a stream: 40 to 60 µs, and for what evicts small
-	// values in a node to make room for a large one, 200 µs. With others that do the
-	// same it is less, so that all of them together move turnShare, as long as that is
-	// minTurn for each.
-	maxSend   = 128 << 10
-	maxRead   = 64 << 10
+	// maxTurn is how much of its inserts a conn sends in one iteration at most: some
+	// 60 µs. With others that do the same it is less, so that all of them together
+	// hold up the loop for turnShare, as long as that is minTurn for each.
+	maxTurn   = 128 << 10
 	turnShare = 256 << 10
 	minTurn   = 16 << 10
 )
 
-// turn is the share of each of n conns that move much through the loop at the same time.
-func turn(n, most int) int { return min(max(turnShare/n, minTurn), most) }
+// turn is the share of n conns that move much through the loop, at the same time.
+func turn(n int) int { return min(max(turnShare/n, minTurn), maxTurn) }
 
 // Insert has b sent before what comes at position at of the output buffer and behind what
 // is inserted already: at is not below the position of any of that. b must not change
@@ -57,7 +54,7 @@ func (c *Conn) Insert(at int, b []byte, owner Releaser) {
 // flushInserts sends what there is up to the end of the last insert, as much as is this
 // conn's turn. It reports whether nothing of that is left.
 func (c *Conn) flushInserts() (done bool) {
-	for left := turn(c.loop.inserting, maxSend); len(c.inserts) > 0; {
+	for left := turn(c.loop.inserting); len(c.inserts) > 0; {
 		next := &c.inserts[0]
 		var n int
 		var err error

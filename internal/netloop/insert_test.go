@@ -28,7 +28,7 @@ func insertString(c *Conn, at int, s string) *lender {
 
 // Inserts come where they belong, whatever is before, between and behind them.
 func TestInserts(t *testing.T) {
-	for _, size := range []int{1, 1000, maxSend, 3*maxSend + 1, tooMuch} {
+	for _, size := range []int{1, 1000, maxTurn, 3*maxTurn + 1, tooMuch} {
 		g := newGroup(t, Config{Loops: 1, SoftOut: 4 * tooMuch})
 		body, want := randomLine(size), ""
 		var lenders []*lender

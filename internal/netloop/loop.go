@@ -29,10 +29,11 @@ type Loop struct {
 	log   *slog.Logger
 	epfd  int
 
-	// now is the group's monotonic clock, read once an iteration. started is its zero
-	// on the wall.
-	now     time.Duration
-	started time.Time
+	// now is the group's monotonic clock, unixMilli its time; both are read once an
+	// iteration.
+	now       time.Duration
+	unixMilli int64
+	clock     *clock
 
 	conns     []*Conn     // by descriptor; nil where the descriptor is not a conn of this loop
 	listeners []*Listener // by number, see listenerTag; nil where closed
@@ -78,9 +79,9 @@ const wakeTag = -1
 
 func listenerTag(number int) int32 { return -2 - int32(number) }
 
-func newLoop(index int, cfg Config, started time.Time) (*Loop, error) {
+func newLoop(index int, cfg Config, clock *clock) (*Loop, error) {
 	l := &Loop{
-		index: index, cfg: cfg, log: cfg.Logger, started: started,
+		index: index, cfg: cfg, log: cfg.Logger, clock: clock,
 		events:  make([]unix.EpollEvent, maxEvents),
 		scratch: make([]byte, scratchSize),
 		dials:   make(map[*dial]struct{}),
@@ -105,7 +106,7 @@ func newLoop(index int, cfg Config, started time.Time) (*Loop, error) {
 		l.pool.close()
 		return nil, err
 	}
-	l.now = time.Since(started)
+	l.setNow(clock.now())
 	l.Every(min(cfg.Stall/4, time.Second), l.closeStalled)
 	return l, nil
 }
@@ -125,9 +126,14 @@ func (l *Loop) Index() int { return l.index }
 // iteration.
 func (l *Loop) Now() time.Duration { return l.now }
 
-// UnixMilli returns the wall clock of the group's start plus Now: it never steps, and
-// may be off by what the clock was.
-func (l *Loop) UnixMilli() int64 { return l.started.UnixMilli() + l.now.Milliseconds() }
+// UnixMilli returns the time in unix milliseconds as of Now. It never steps, and may be
+// off by what the system's clock was at the start; then it follows that slowly.
+func (l *Loop) UnixMilli() int64 { return l.unixMilli }
+
+func (l *Loop) setNow(now time.Duration) {
+	l.now = now
+	l.unixMilli = max(l.unixMilli, l.clock.unixMilli(now))
+}
 
 // Post has f run on the loop, from any goroutine, in the order of posting. Everything
 // posted before Group.Close is run; later it is dropped. The queue is not bounded:
@@ -155,7 +161,7 @@ func (l *Loop) run() {
 func (l *Loop) iterate(events []unix.EpollEvent) {
 	l.tellStall()
 	for i := range events {
-		if i%4 == 3 && time.Since(l.started)-l.now > turnLimit {
+		if i%4 == 3 && l.clock.now()-l.now > turnLimit {
 			l.backlog = append(l.backlog, events[i:]...)
 			break
 		}

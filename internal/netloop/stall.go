@@ -26,10 +26,13 @@ func (l *Loop) LastStall() time.Duration { return time.Duration(l.lastStall.Load
 // noteGap starts the clock of an iteration. The one before lasted until ended; then the
 // loop meant to sleep for timeout at most.
 func (l *Loop) noteGap(ended, timeout time.Duration) {
-	now := time.Since(l.started)
+	now := l.clock.now()
 	late := ended - l.now + max(0, now-ended-timeout)
 	l.gap = now - l.now
-	l.now = now
+	l.setNow(now)
+	if l.index == 0 {
+		l.clock.follow(now, time.Now)
+	}
 	if late > l.LastStall() {
 		l.lastStall.Store(int64(late))
 	}

@@ -14,7 +14,7 @@ const maxWait = 100 * time.Millisecond
 
 // wait sleeps until there is something to do, and starts the next iteration's clock.
 func (l *Loop) wait() int {
-	ended := time.Since(l.started)
+	ended := l.clock.now()
 	busy := ended - l.now
 	l.stats.Iterations++
 	l.stats.Busy += busy

@@ -93,6 +93,9 @@ func (s *shard) eachOnPage(pg uint32, f func(handle)) {
 	for h := (hand{page: pg}); h.cell < uint32(p.bump); {
 		if ref := s.next(&h); ref != 0 {
 			live++
+			if at := s.expireAt(ref, s.header(ref)); at != 0 && at < p.soonest.Load() {
+				panic("a record expires before its page's time")
+			}
 			f(ref)
 		}
 	}

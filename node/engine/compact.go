@@ -87,8 +87,10 @@ func (s *shard) compact() bool {
 
 // move moves a record to the cell to.
 func (s *shard) move(ref, to handle, p *partition, tag uint32) {
-	n := s.e.cellLen(s.header(ref))
+	h := s.header(ref)
+	n := s.e.cellLen(h)
 	copy(s.cells.view(to, 0, n), s.cells.view(ref, 0, n))
+	s.expiresAt(to, s.expireAt(ref, h))
 	sl := s.slotOf(p, tag, ref)
 	sl.b.refs[sl.i] = to
 	s.changes++

@@ -86,7 +86,7 @@ func concurrentStep(t *testing.T, e *Engine, r *rand.Rand, buf []byte) {
 			})
 		}
 	case op < 997:
-		e.Sweep(int64(r.IntN(2))*1001, 1000)
+		e.Sweep(int64(r.IntN(2))*1001, 10)
 	case op < 999:
 		e.Drop(p)
 	case op < 1010:

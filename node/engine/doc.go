@@ -79,6 +79,18 @@
 //   - Huge pages from the first touch: as fast, but memory is resident before it is charged, and comes back unasked after
 //     it was released.
 //
+// # Time
+//
+// The engine has no clock: whoever calls says what time it is, in unix milliseconds. A node's time runs with the monotonic
+// clock of its start and is brought nearer to the system's by a hundredth at most (internal/netloop). So when the system's
+// clock steps, by an hour forwards say, nothing expires early: a time to live is off by 1 % at most until the node has
+// caught up, and an absolute time (EXPIREAT) by what is left of the step. Time in which the machine sleeps does not count.
+//
+// An expired record is gone at once for whoever asks for it, and its memory after a round of the sweep, seven seconds. The
+// sweep passes the pages on which nothing is due (page.soonest). With ten million keys of 64 bytes it takes 1.2 % of a processor
+// when they expire within an hour, 0.1 % when none does; all expiring at one moment took 2.4 s of processor time, in 6.8 s
+// (BenchmarkSweep, 2 processors busy with other work).
+//
 // # What is simple on purpose
 //
 // Pages of indexes are freed when they are empty but never compacted. With VolatileTTL the clocks look for what expires

@@ -97,7 +97,7 @@ type shard struct {
 const (
 	minPageSize   = 16 << 10
 	maxPageSize   = 64 << 10
-	pagesPerShard = 512 // that many at least, before pages become larger than the minimum
+	pagesPerShard = 128 // that many at least, before pages become larger than the minimum
 	bytesPerShard = 64 << 20
 	// A shard needs pages for its index, in a few classes, and for some records.
 	minPagesPerShard = 8

@@ -71,19 +71,115 @@ func TestSweep(t *testing.T) {
 			}
 		})
 	}
-	if n := e.Sweep(999, 100*keys); n != 0 {
+	if n := e.Sweep(999, e.Pages()); n != 0 {
 		t.Fatalf("%d keys expired too early", n)
 	}
 	swept := 0
-	for range 40 { // 40 budgets of a tenth: four rounds
-		n := e.Sweep(1000, keys/10)
-		if n > keys/10+minPageSize/24 { // what is left of a page is looked at, too
-			t.Fatalf("one call removed %d, its budget was %d", n, keys/10)
+	for pages := e.Pages(); pages > 0; pages-- { // one round, page by page
+		n := e.Sweep(1000, 1)
+		if n > e.pool.pageSize/24 {
+			t.Fatalf("%d keys were removed of one page", n)
 		}
 		swept += n
 	}
 	if st := e.Stats(); swept != keys/2 || st.Keys != keys/2 || st.Volatile != 0 || st.Expired != keys/2 {
 		t.Errorf("swept %d: %+v", swept, st)
+	}
+	e.checkSums(t)
+}
+
+// duePages is how many pages a round looks at.
+func (e *Engine) duePages(now int64) (n int) {
+	for pg := 1; pg <= e.Pages(); pg++ {
+		if e.pool.pages[pg].soonest.Load() <= now {
+			n++
+		}
+	}
+	return n
+}
+
+// TestSweepPassesPages: a page is looked at when something on it may be due, and not again before its time.
+func TestSweepPassesPages(t *testing.T) {
+	const keys = 5000
+	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1})
+	set := func(i int, at int64) {
+		with(e, uint16(i%Partitions), 0, func(x Txn) {
+			if err := x.Set([]byte(fmt.Sprint(i)), make([]byte, 100), TypeString, at); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	due := func(now int64, want int) {
+		t.Helper()
+		if got := e.duePages(now); got != want {
+			t.Errorf("%d pages are due at %d of %d, want %d", got, now, e.Pages(), want)
+		}
+	}
+	for i := range keys {
+		set(i, 0)
+	}
+	due(never-1, 0)
+	set(0, 1000)
+	due(999, 0)
+	due(1000, 1)
+	with(e, 0, 0, func(x Txn) { x.SetExpire([]byte("0"), 2000) })
+	due(1999, 1) // the page does not know yet
+	if n := e.Sweep(1000, e.Pages()); n != 0 {
+		t.Errorf("%d keys expired", n)
+	}
+	due(1999, 0)
+	due(2000, 1)
+	if n := e.Sweep(2000, e.Pages()); n != 1 {
+		t.Errorf("%d keys expired", n)
+	}
+	due(never-1, 0)
+}
+
+// TestSweepInSlices changes a page between two slices of its sweep: what comes to it is not forgotten, and when it has
+// become another page, of another kind even, that one is left alone.
+func TestSweepInSlices(t *testing.T) {
+	const keys = 500
+	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1})
+	set := func(i int, at int64) {
+		with(e, 0, 0, func(x Txn) {
+			if err := x.Set([]byte(fmt.Sprint(i)), nil, TypeString, at); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	s := &e.shards[0]
+	begin := func() (*pageSweep, *page) {
+		for i := range keys {
+			set(i, 1000)
+		}
+		sl := s.lookup(s.partition(0), tagOf(s.seed.Load(), []byte("0")), []byte("0"))
+		w := &pageSweep{at: hand{page: s.pageOf(sl.ref())}, now: 1000}
+		if n, more := s.sweepSlice(w); n != expireAtOnce || !more {
+			t.Fatalf("the first slice removed %d, more: %t", n, more)
+		}
+		return w, &e.pool.pages[w.at.page]
+	}
+	w, p := begin()
+	for i := range keys {
+		set(i, 1500) // in cells freed by the first slice, and in place
+	}
+	if n, _ := s.sweepSlice(w); n != 0 || p.soonest.Load() != 1500 {
+		t.Errorf("%d were removed, the page's time is %d", n, p.soonest.Load())
+	}
+	e.checkSums(t)
+
+	w, p = begin()
+	e.Drop(0)
+	e.Reset(1)
+	if n, more := s.sweepSlice(w); n != 0 || more {
+		t.Errorf("%d were removed of a page that is nobody's, more: %t", n, more)
+	}
+	pg := e.pool.take(false)
+	for ; pg != w.at.page; pg = e.pool.take(false) {
+	}
+	s.joinSmall(pg)
+	if n, more := s.sweepSlice(w); n != 0 || more || p.kind != smallLog {
+		t.Errorf("%d were removed of another page, more: %t", n, more)
 	}
 }
 
@@ -98,9 +194,7 @@ func TestSweepShrinksIndexes(t *testing.T) {
 		})
 	}
 	before := e.Stats().Index
-	for range 1000 {
-		e.Sweep(2, 10_000)
-	}
+	e.Sweep(2, e.Pages())
 	if st := e.Stats(); st.Keys != 0 || st.Index > before/1000 {
 		t.Errorf("of %d bytes of indexes %d are left: %+v", before, st.Index, st)
 	}

@@ -119,7 +119,7 @@ func TestSetMaxBytes(t *testing.T) {
 	if st := e.Stats(); st.Keys != 100_000 {
 		t.Errorf("after growing: %+v", st)
 	}
-	if err := e.SetMaxBytes(1000); err == nil || !strings.Contains(err.Error(), "the smallest is 2mb") {
+	if err := e.SetMaxBytes(1000); err == nil || !strings.Contains(err.Error(), "the smallest is 3mb") {
 		t.Errorf("1000 bytes: %v", err)
 	}
 	if err := e.SetMaxBytes(1 << 50); err == nil {

@@ -335,7 +335,7 @@ func (m *model) step(op byte, a, b uint32) {
 	case op < 246:
 		m.now += int64(b % 1000)
 	case op < 249:
-		m.e.Sweep(m.now, int(b%2000))
+		m.e.Sweep(m.now, int(b%100))
 	case op < 252:
 		m.stepLarge(modelKey{k.p, fmt.Sprint("big:", a>>16%4)}, a>>24, b)
 	case op < 254:

@@ -116,6 +116,14 @@ func (s *shard) expireAt(ref handle, h header) int64 {
 	return int64(*s.cells.second(ref))
 }
 
+// setExpireAt sets the expiry of the record, whose header is h; 0 if h has no word for one.
+func (s *shard) setExpireAt(ref handle, h header, at int64) {
+	if h.hasExpiry() {
+		*s.cells.second(ref) = uint64(at)
+		s.expiresAt(ref, at)
+	}
+}
+
 // isLarge says whether the body lies in the space of large bodies.
 func (s *shard) isLarge(h header) bool { return h.bodyLen() > s.e.maxInline }
 

@@ -41,7 +41,7 @@ func (s *shard) replaceLarge(ref handle, h header, expireAt int64, body uint64) 
 	s.countLarge(ref, largeCost(h.bodyLen())-largeCost(old.bodyLen()))
 	s.dropLarge(*s.cells.third(ref))
 	s.setHeader(ref, h.usedLike(old))
-	*s.cells.second(ref) = uint64(expireAt)
+	s.setExpireAt(ref, h, expireAt)
 	*s.cells.third(ref) = body
 }
 

@@ -15,6 +15,19 @@ type page struct {
 	owner      atomic.Uint32 // a mark; others read it to pick a victim
 	class      uint8
 	kind       kind
+	life       uint32       // how often the page was taken into use
+	soonest    atomic.Int64 // no record on the page expires before, unix milliseconds; others read it to pass the page
+}
+
+// own makes pg, an empty page, one of this shard's.
+func (s *shard) own(pg uint32, k kind) *page {
+	p := &s.e.pool.pages[pg]
+	p.free, p.bump, p.live = 0, 0, 0
+	p.kind = k
+	p.life++
+	p.soonest.Store(never)
+	p.setMark(s.mark)
+	return p
 }
 
 func (p *page) mark() mark     { return mark(p.owner.Load()) }
@@ -116,10 +129,7 @@ func (s *shard) put(h handle) {
 
 // adopt makes pg a page of this shard with cells of the class.
 func (s *shard) adopt(pg uint32, k kind, class int) {
-	p := &s.e.pool.pages[pg]
-	p.free, p.bump, p.live = 0, 0, 0
-	p.class, p.kind = uint8(class), k
-	p.setMark(s.mark)
+	s.own(pg, k).class = uint8(class)
 	s.slabs[k].classes[class].cells += s.e.classes.perPage[class]
 	s.linkRoom(pg)
 	if k == mainCells {

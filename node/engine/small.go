@@ -123,9 +123,7 @@ func (s *shard) takeSmall(n int) handle {
 // joinSmall makes pg the page of the small queue that is being filled.
 func (s *shard) joinSmall(pg uint32) {
 	q, pages := &s.small, s.e.pool.pages
-	p := &pages[pg]
-	p.free, p.bump, p.live = 0, 0, 0
-	p.kind = smallLog
+	p := s.own(pg, smallLog)
 	p.ahead, p.behind = 0, q.head
 	if q.head != 0 {
 		pages[q.head].ahead = pg
@@ -135,7 +133,6 @@ func (s *shard) joinSmall(pg uint32) {
 	q.head = pg
 	q.pages++
 	s.pages++
-	p.setMark(s.mark)
 }
 
 // putSmall frees a cell of the small queue, and its page when it was the last that lived there.

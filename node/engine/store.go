@@ -28,9 +28,7 @@ func (s *shard) newCell(h header, expireAt int64, k kind, body uint64) (handle, 
 		return 0, ErrMemory
 	}
 	s.setHeader(ref, h)
-	if h.hasExpiry() {
-		*s.cells.second(ref) = uint64(expireAt)
-	}
+	s.setExpireAt(ref, h, expireAt)
 	if s.isLarge(h) {
 		*s.cells.third(ref) = body
 		s.countLarge(ref, largeCost(h.bodyLen()))

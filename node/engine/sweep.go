@@ -1,59 +1,134 @@
 package engine
 
-// tidyAtOnce is by how many buckets in all the indexes of a shard may shrink in one Sweep.
-const tidyAtOnce = 256
+import (
+	"math"
+	"runtime"
+)
 
-// Sweep looks at about budget records, a page of them under one lock, removes those that are expired and returns how
-// many. It goes on where the last call ended. Indexes that expiry and eviction left sparse shrink by the way. Calls
-// may overlap.
-func (e *Engine) Sweep(nowMilli int64, budget int) (expired int) {
+// The sweep finds what is expired and that nobody asks for. Each page of records knows a time before which nothing on it
+// expires; pages whose time has not come are not even locked. On others all records are looked at, one behind the other
+// in memory, and the page's time is found anew.
+
+const (
+	never = math.MaxInt64 // a page's time when nothing on it expires
+
+	// In a slice, under one lock, so many records are removed, and so many cells looked at: up to 50 µs.
+	expireAtOnce = 128
+	lookAtOnce   = 4096
+	// sweepBatch is how many records are looked up in the index together: their cache misses then overlap.
+	sweepBatch = 16
+	// tidyAtOnce is by how many buckets in all the indexes of a shard may shrink in one Sweep.
+	tidyAtOnce = 256
+)
+
+// expiresAt notes that a record on the page of cell ref expires at a time, if it is not 0.
+func (s *shard) expiresAt(ref handle, at int64) {
+	p := &s.e.pool.pages[s.pageOf(ref)]
+	if at != 0 && at < p.soonest.Load() {
+		p.soonest.Store(at)
+	}
+}
+
+// Pages is how many pages there are for Sweep to look at in a round.
+func (e *Engine) Pages() int { return e.pool.inUse() }
+
+// Sweep looks at the next pages, so many, removes the records on them that are expired and returns how many. It goes on
+// where the last call ended. Indexes shrink with what is removed, and by the way those that eviction left sparse. No lock
+// is held for more than a slice. Calls may overlap.
+func (e *Engine) Sweep(nowMilli int64, pages int) (expired int) {
 	e.tidyNext()
-	for range e.pool.inUse() {
-		if budget <= 0 {
-			break
-		}
-		budget-- // a page that has nothing to look at is not for free either
-		pg := e.nextPage()
+	inUse := e.pool.inUse()
+	for range min(pages, inUse) {
+		pg := 1 + e.sweeper.Add(1)%uint32(inUse)
 		p := &e.pool.pages[pg]
-		owner := p.mark().shard()
-		if owner < 0 {
-			continue
+		if owner := p.mark().shard(); owner >= 0 && p.soonest.Load() <= nowMilli {
+			expired += e.shards[owner].sweepPage(pg, nowMilli)
 		}
-		s := &e.shards[owner]
-		s.mu.Lock()
-		if s.sums.Volatile > 0 && p.mark() == s.mark && p.kind != index {
-			s.now = nowMilli
-			looked, n := s.sweepPage(pg)
-			budget -= looked
-			expired += n
-		}
-		s.mu.Unlock()
 	}
 	return expired
 }
 
-// nextPage is the number of the page that Sweep looks at next.
-func (e *Engine) nextPage() uint32 {
-	return 1 + e.sweeper.Add(1)%uint32(max(1, e.pool.inUse()))
+// pageSweep is a walk over the records of one page.
+type pageSweep struct {
+	at    hand
+	life  uint32 // of the page, see page.life
+	now   int64
+	batch [sweepBatch]candidate
+	n     int // records in it
 }
 
-// sweepPage removes what is expired on the page.
-func (s *shard) sweepPage(pg uint32) (looked, expired int) {
-	h := hand{page: pg}
-	// With its last record the page goes, and may be another shard's at once: the count of records says when to stop.
-	p := &s.e.pool.pages[pg]
-	for left, bump := p.live, uint32(p.bump); left > 0 && h.cell < bump; looked++ {
-		ref := s.next(&h)
-		if ref == 0 {
+func (s *shard) sweepPage(pg uint32, now int64) (expired int) {
+	w := pageSweep{at: hand{page: pg}, now: now}
+	for {
+		n, more := s.sweepSlice(&w)
+		expired += n
+		if !more {
+			return expired
+		}
+		runtime.Gosched() // or this goroutine would have the lock again before those that wait for it
+	}
+}
+
+// sweepSlice goes on with w, and says whether there is more to do.
+func (s *shard) sweepSlice(w *pageSweep) (expired int, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &s.e.pool.pages[w.at.page]
+	if p.mark() != s.mark || p.kind == index || w.at.cell > 0 && p.life != w.life {
+		return 0, false // the page has become another one
+	}
+	if w.at.cell == 0 {
+		p.soonest.Store(never) // and from here on what is found
+		w.life = p.life
+	}
+	s.now = w.now
+	// With its last record the page goes, and may be another shard's at once: the count says when to stop.
+	left, bump, soonest := int(p.live), uint32(p.bump), int64(never)
+	for looked := 0; looked < lookAtOnce && expired < expireAtOnce && w.at.cell < bump; looked++ {
+		ref := s.e.step(&w.at)
+		h := s.header(ref)
+		if !h.live() {
 			continue
 		}
-		left--
-		if at := s.expireAt(ref, s.header(ref)); at != 0 && at <= s.now {
-			s.expire(ref)
+		switch at := s.expireAt(ref, h); {
+		case at == 0:
+		case at > w.now:
+			soonest = min(soonest, at)
+		default:
 			expired++
+			left--
+			if s.expireLater(w, ref, h); left == 0 {
+				s.expireBatch(w)
+				return expired, false
+			}
 		}
 	}
-	return looked, expired
+	s.expireBatch(w)
+	if soonest < p.soonest.Load() {
+		p.soonest.Store(soonest)
+	}
+	return expired, w.at.cell < bump
+}
+
+// expireLater puts an expired record into the batch, which goes when it is full.
+func (s *shard) expireLater(w *pageSweep, ref handle, h header) {
+	p, tag := s.recordTag(ref, h)
+	s.touched += s.home(p, tag).tags[0]
+	w.batch[w.n] = candidate{ref, p, tag}
+	if w.n++; w.n == sweepBatch {
+		s.expireBatch(w)
+	}
+}
+
+// expireBatch removes the records in the batch. The indexes follow.
+func (s *shard) expireBatch(w *pageSweep) {
+	for _, c := range w.batch[:w.n] {
+		s.discard(c.ref, c.p, c.tag, &s.sums.Expired)
+		if !s.isDoomed(c.p) {
+			s.tidy(c.p, 2)
+		}
+	}
+	w.n = 0
 }
 
 // tidyNext lets the indexes of the next shard follow their counts.

@@ -117,9 +117,7 @@ func (t Txn) overwrite(sl slot, h header, expireAt int64, key, value []byte) (do
 	s.account(old, s.expireAt(ref, old), -1)
 	s.account(h, expireAt, 1)
 	s.reshape(ref, old, h.usedLike(old))
-	if h.hasExpiry() {
-		*s.cells.second(ref) = uint64(expireAt)
-	}
+	s.setExpireAt(ref, h, expireAt)
 	s.fill(ref, h, key, value)
 	return true, nil
 }
@@ -182,7 +180,7 @@ func (t Txn) SetExpire(key []byte, at int64) bool {
 		// An expiry of 0 keeps its word: taking it out would move the body for the sake of eight bytes.
 		s.account(h, s.expireAt(ref, h), -1)
 		s.account(h, at, 1)
-		*s.cells.second(ref) = uint64(at)
+		s.setExpireAt(ref, h, at)
 		return true
 	}
 	if at == 0 {
