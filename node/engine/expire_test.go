@@ -12,7 +12,7 @@ func TestExpiry(t *testing.T) {
 		with(e, 1, now, func(x Txn) {
 			item, ok := x.Find([]byte("k"))
 			if ok != want || ok && (item.ExpireAt() != wantAt || string(item.Value()) != "value") {
-				t.Errorf("at %d: found %t %q expiring at %d, want %t, %d", now, ok, item.body, item.expireAt, want, wantAt)
+				t.Errorf("at %d: found %t expiring at %d, want %t, %d", now, ok, item.expireAt, want, wantAt)
 			}
 		})
 	}

@@ -67,9 +67,16 @@ func (a *arena) populate(off uint64, n int) {
 	_ = unix.Madvise(a.mem[off:off+uint64(n)], unix.MADV_POPULATE_WRITE)
 }
 
-// offset is where a view made by bytes begins.
-func (a *arena) offset(view []byte) uint64 {
-	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(view))) - uintptr(a.base))
+// offset is where a byte of the arena lies.
+func (a *arena) offset(b *byte) uint64 {
+	return uint64(uintptr(unsafe.Pointer(b)) - uintptr(a.base))
+}
+
+// firstOf is the first byte of a view, and bodyPart n bytes from the off-th on behind such a one.
+func firstOf(view []byte) *byte { return unsafe.SliceData(view) }
+
+func bodyPart(first *byte, off, n int) []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(first), off)), n)
 }
 
 // collapse puts huge pages behind [off, off+n), all of whose memory is there. A kernel older than 6.1 does it when it comes to

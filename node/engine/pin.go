@@ -33,7 +33,7 @@ func (p *Pin) Live() bool { return p.l != nil }
 
 // Holds says whether the item still has the value that is pinned.
 func (p *Pin) Holds(item Item) bool {
-	return len(item.body) == int(p.length) && &item.body[0] == &p.l.bytes(p.off, 1)[0]
+	return item.header.bodyLen() == int(p.length) && item.body == firstOf(p.l.bytes(p.off, 1))
 }
 
 // Release ends the pin, in any goroutine.
