@@ -36,19 +36,29 @@ func (s *shard) granuleAt(p *partition, g uint32, deep bool) *handle {
 	return s.cells.handle(d, g)
 }
 
-// bucketHint is bucketAt for homeHint: an offset, and nothing to be relied on.
-func (c *cells) bucketHint(root handle, i, buckets uint32) uint64 {
-	at := c.cellOffset(root)
-	if buckets > granule {
-		g := i >> granuleShift
-		if buckets > granule<<c.directoryShift {
-			at = c.cellOffset(c.peekHandle(at, g>>c.directoryShift))
-			g &= 1<<c.directoryShift - 1
-		}
-		at = c.cellOffset(c.peekHandle(at, g))
-		i &= granule - 1
+// bucketHint is bucketAt for Touch: an offset, and nothing to be relied on.
+func (c *cells) bucketHint(p bucketPlace) uint64 {
+	at := c.directoryHint(p)
+	if p.buckets <= granule {
+		return at
 	}
-	return at + uint64(i)*bucketSize
+	if p.buckets > granule<<c.directoryShift {
+		at = c.cellOffset(c.peekHandle(at)) + uint64(p.i>>granuleShift&(1<<c.directoryShift-1))*handleSize
+	}
+	return c.cellOffset(c.peekHandle(at)) + uint64(p.i&(granule-1))*bucketSize
+}
+
+// directoryHint is the offset of what bucketHint reads first in the cells; without a directory, of the bucket.
+func (c *cells) directoryHint(p bucketPlace) uint64 {
+	at := c.cellOffset(p.root)
+	switch {
+	case p.buckets <= granule:
+		return at + uint64(p.i)*bucketSize
+	case p.buckets <= granule<<c.directoryShift:
+		return at + uint64(p.i>>granuleShift)*handleSize
+	default:
+		return at + uint64(p.i>>granuleShift>>c.directoryShift)*handleSize
+	}
 }
 
 // makePlace makes sure that the storage of p has an empty place for bucket n, the next.

@@ -59,16 +59,21 @@ func (s *shard) home(p *partition, tag uint32) *bucket {
 	return s.bucketAt(p, i)
 }
 
-// homeHint is the offset of what is probably the bucket where tag belongs, found without the lock: what it reads may be of
+// bucketPlace is where an index has a bucket, as far as the partition tells; see granules.go.
+type bucketPlace struct {
+	root       handle
+	i, buckets uint32
+}
+
+// homeHint is what is probably the place of the bucket where tag belongs, found without the lock: what it reads may be of
 // different states of the index.
-func (s *shard) homeHint(p *partition, tag uint32) uint64 {
-	root, buckets := handle(atomic.LoadUint32((*uint32)(&p.root))), atomic.LoadUint32(&p.buckets)
-	mask := atomic.LoadUint32(&p.mask)
+func (p *partition) homeHint(tag uint32) bucketPlace {
+	buckets, mask := atomic.LoadUint32(&p.buckets), atomic.LoadUint32(&p.mask)
 	i := tag & mask
 	if i >= buckets {
 		i &= mask >> 1
 	}
-	return s.cells.bucketHint(root, i, buckets)
+	return bucketPlace{handle(atomic.LoadUint32((*uint32)(&p.root))), i, buckets}
 }
 
 // slot is the place of an entry; valid until the index of its partition changes.

@@ -142,9 +142,8 @@ func (c *cells) peek(off uint64) uint64 {
 	return atomic.LoadUint64((*uint64)(unsafe.Add(c.base, off&uint64(len(c.mem)-wordSize))))
 }
 
-// peekHandle reads the i-th handle of what is at off, likewise.
-func (c *cells) peekHandle(off uint64, i uint32) handle {
-	off += uint64(i) * handleSize
+// peekHandle reads the handle at off, likewise.
+func (c *cells) peekHandle(off uint64) handle {
 	return handle(atomic.LoadUint32((*uint32)(unsafe.Add(c.base, off&uint64(len(c.mem)-handleSize)))))
 }
 

@@ -28,8 +28,9 @@ const (
 
 // aim is where Touch looks for a key.
 type aim struct {
-	tag uint32
-	at  uint64 // offset among the cells: of a bucket, then of the record
+	tag  uint32
+	at   uint64 // offset among the cells: of a directory, of a bucket, at last of the record
+	home bucketPlace
 }
 
 // Touch loads into the processor's caches what lookups of the keys will read. It changes nothing.
@@ -50,11 +51,14 @@ func (e *Engine) touchAll(probes []Probe, aims []aim) {
 		p := &probes[i]
 		s := e.shardOf(p.Partition)
 		tag := tagOf(s.seed.Load(), p.Key)
-		aims[i] = aim{tag, s.homeHint(s.partition(p.Partition), tag)}
+		home := s.partition(p.Partition).homeHint(tag)
+		aims[i] = aim{tag, c.directoryHint(home), home}
 	}
+	c.touchAims(aims)
 	for i := range aims {
-		c.peek(aims[i].at)
+		aims[i].at = c.bucketHint(aims[i].home)
 	}
+	c.touchAims(aims)
 	var late [touchBatch]uint8
 	lates := 0
 	for i := range aims {
@@ -74,6 +78,12 @@ func (e *Engine) touchAll(probes []Probe, aims []aim) {
 		c.touchCells(aims[i : i+1])
 	}
 	c.touchBodies(aims)
+}
+
+func (c *cells) touchAims(aims []aim) {
+	for i := range aims {
+		c.peek(aims[i].at)
+	}
 }
 
 // touchCells loads the first two lines of each cell: most records reach into the second, and the header that would
