@@ -130,6 +130,14 @@ func checkManifests(t *testing.T, m manifests) {
 	}
 }
 
+func TestMemoryFits(t *testing.T) {
+	for text, want := range map[string]float64{"1Gi": 1 << 30, "256Mi": 256 << 20, "1.5gb": 3 << 29, "512kib": 512 << 10} {
+		if got := sizeOf(t, text); got != want {
+			t.Errorf("%s is %v bytes, want %v", text, got, want)
+		}
+	}
+}
+
 // checkService: the service selects pods of exactly one workload, and names
 // ports that they have.
 func checkService(t *testing.T, s service, workloads []workload) {
@@ -244,8 +252,33 @@ func checkArguments(t *testing.T, name string, pod podSpec, services []service) 
 	} {
 		checkPorts(t, name, c, flag+"="+given[flag], ports)
 	}
+	checkMemory(t, name, given["--memory"], c.Resources.Limits["memory"])
 	checkJoin(t, name, given["--join"], services)
 	checkSecretFile(t, name, given["--secret-file"], pod)
+}
+
+// checkMemory: a node's limit is left to follow from the container's, or fits into it:
+// the process may use 1.1 times as much, and the kernel needs some for its sockets.
+func checkMemory(t *testing.T, name, flag, limit string) {
+	t.Helper()
+	if flag == "" {
+		return
+	}
+	if memory, container := sizeOf(t, flag), sizeOf(t, limit); memory > container*4/5 {
+		t.Errorf("%s: --memory=%s does not fit into a container of %s", name, flag, limit)
+	}
+}
+
+// sizeOf reads a size as Kubernetes writes it (1Gi) or as our flags take it (1gb).
+func sizeOf(t *testing.T, text string) (bytes float64) {
+	t.Helper()
+	digits := strings.TrimRight(strings.ToLower(text), "kmgib")
+	n, err := strconv.ParseFloat(digits, 64)
+	unit, known := map[string]float64{"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}[strings.TrimRight(strings.ToLower(text[len(digits):]), "ib")]
+	if err != nil || !known {
+		t.Fatalf("%q is not a size", text)
+	}
+	return n * unit
 }
 
 // checkPorts: each of ports that the container declares is the one in argument.

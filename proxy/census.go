@@ -44,7 +44,7 @@ func (b *partitionSet) subtract(other *partitionSet) {
 	}
 }
 
-// census is a command over the whole cluster: DBSIZE, FLUSHALL, KEYS, SCAN, INFO. Each round asks every node about those
+// census is a command over the whole cluster: DBSIZE, FLUSHALL, KEYS, SCAN, INFO, CONFIG on the nodes' parameters. Each round asks every node about those
 // of its partitions that no answer has covered yet; nodes say which they covered, since partitions may move meanwhile.
 // Rounds go on until nothing is left, or for as long as any command is held.
 type census struct {
@@ -52,6 +52,7 @@ type census struct {
 	cmd      *command.Command
 	seq      uint64
 	args     [][]byte // of the client's command, owned
+	question [][]byte // what nodes are asked: args, as a rule
 	want     partitionSet
 	pending  int // answers of this round still to come
 	deadline time.Duration
@@ -64,7 +65,8 @@ type census struct {
 	count    int
 	counters session.Counters // INFO
 	nodes    int
-	scan     scanRound // SCAN
+	settings session.NodeSettings // CONFIG GET
+	scan     scanRound            // SCAN
 }
 
 // everywhere starts a command over the whole cluster. False: it must wait. It travels on the large lane, since it may
@@ -77,7 +79,7 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 		return false // rounds are repeated: nothing may pass them, nor they anything
 	}
 	c := &census{s: s, cmd: cmd, deadline: s.w.loop.Now() + s.w.proxy.cfg.Hold, version: s.state.Version, pause: retryEvery}
-	if cmd.Merge == command.MergeInfo {
+	if c.brief() {
 		c.deadline = min(c.deadline, s.w.loop.Now()+infoPatience)
 	}
 	first := 0
@@ -97,6 +99,10 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	for _, a := range args {
 		c.args = append(c.args, append([]byte(nil), a...))
 	}
+	c.question = c.args
+	if cmd.ID == command.ConfigGet {
+		c.question = session.NodeSettingsQuestion
+	}
 	s.w.stats.Commands[cmd.ID]++
 	c.seq = s.tail
 	s.issue()
@@ -111,7 +117,7 @@ func (c *census) round() {
 		return
 	}
 	if c.s.w.loop.Now() > c.deadline {
-		if c.cmd.Merge == command.MergeInfo {
+		if c.brief() {
 			c.finish(c.appendReply(nil)) // of the nodes that there are
 			return
 		}
@@ -132,17 +138,24 @@ func (c *census) round() {
 			continue
 		}
 		c.pending++
-		args := append([][]byte{[]byte("DUNLIN"), []byte("EACH"), share[:]}, c.args...)
+		args := append([][]byte{[]byte("DUNLIN"), []byte("EACH"), share[:]}, c.question...)
 		p.send(request{client: c.s, part: c, seq: c.seq}, resp.AppendRequest(nil, args...))
 	}
 	c.answered()
 }
 
-// begin forgets what must not be added to in a further round: SCAN's answers, and INFO's, which are not about partitions.
+// brief reports whether it is a question about the nodes rather than about partitions: answered soon, by the nodes that
+// there are.
+func (c *census) brief() bool {
+	return c.cmd.Merge == command.MergeInfo || c.cmd.ID == command.ConfigGet
+}
+
+// begin forgets what must not be added to in a further round: SCAN's answers, and those that are not about partitions.
 func (c *census) begin() {
 	c.scan.begin()
-	if c.cmd.Merge == command.MergeInfo {
+	if c.brief() {
 		c.counters, c.nodes = session.Counters{}, 0
+		c.settings = session.NodeSettings{}
 		for p := range ring.Partitions {
 			c.want.add(p)
 		}
@@ -188,6 +201,9 @@ func (c *census) merge(covered *partitionSet, inner []byte) bool {
 		return c.scan.add(covered, inner)
 	}
 	c.want.subtract(covered)
+	if c.cmd.ID == command.ConfigGet {
+		return c.settings.Add(inner)
+	}
 	switch c.cmd.Merge {
 	case command.MergeSum:
 		n, ok := resp.DecodeInt(inner)
@@ -236,6 +252,9 @@ func (c *census) complete() bool {
 }
 
 func (c *census) appendReply(out []byte) []byte {
+	if c.cmd.ID == command.ConfigGet {
+		return c.s.w.proxy.server.AppendConfig(out, c.version, c.args, &c.settings)
+	}
 	switch c.cmd.Merge {
 	case command.MergeSum:
 		return resp.AppendInt(out, c.sum)

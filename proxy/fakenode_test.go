@@ -18,8 +18,9 @@ type fakeNode struct {
 	ln   net.Listener
 	name string
 
-	mu      sync.Mutex
-	data    map[string]string
+	mu   sync.Mutex
+	data map[string]string
+	settings
 	log     []string // commands executed, in order, as "NAME key"
 	conns   map[net.Conn]bool
 	owns    func(p uint16) bool                // nil: everything
@@ -262,10 +263,34 @@ func (n *fakeNode) each(args []string) string {
 		return head + "+OK\r\n"
 	case "KEYS":
 		return head + array(keys)
+	case "CONFIG":
+		reply := n.config(args[4:])
+		if reply[0] == '-' {
+			return reply
+		}
+		return head + reply
 	case "SCAN":
 		return head + "*2\r\n" + n.scan(keys, args)
 	}
 	return "-ERR fake node does not know EACH " + args[3] + "\r\n"
+}
+
+// config answers CONFIG GET with both settings, and CONFIG SET with an error for what is bad.
+func (n *fakeNode) config(args []string) string {
+	if strings.EqualFold(args[0], "GET") {
+		return array([]string{"maxmemory", n.memory, "maxmemory-policy", n.policy})
+	}
+	for i := 1; i < len(args); i += 2 {
+		switch {
+		case args[i+1] == "bad":
+			return "-ERR CONFIG SET failed: bad\r\n"
+		case strings.EqualFold(args[i], "maxmemory"):
+			n.memory = args[i+1]
+		default:
+			n.policy = args[i+1]
+		}
+	}
+	return "+OK\r\n"
 }
 
 // scan walks partition by partition and stops after the one in which COUNT was reached.

@@ -44,9 +44,7 @@ func TestHandshakes(t *testing.T) {
 // notHeld are conversations, by role and title, that go otherwise with real processes.
 var notHeld = map[string]string{
 	"proxy: Keys in a slot":               "a proxy has no keys; it refers to the nodes",
-	"proxy: Memory, with units":           "a proxy stores nothing, so its memory cannot be set",
-	"proxy: All or nothing":               "the same",
-	"proxy: The eviction policy":          "the same",
+	"proxy: All or nothing":               "the nodes' parameters are set apart from a proxy's",
 	"proxy: What Dunlin cannot be set to": "the same",
 	"node: What Dunlin cannot be set to":  "its hook that fails is that of a test",
 }

@@ -84,7 +84,9 @@ func (o *options) addLocal(f *pflag.FlagSet) {
 
 func (o *options) addStorage(f *pflag.FlagSet, memory size) {
 	o.memory = memory
-	f.Var(&o.memory, "memory", "memory limit of a node, as in 512mb or 2gb")
+	f.Var(&o.memory, "memory", "limit of all that a node takes, as in 512mb or 2gb: values, index, connections. The process\n"+
+		"stays within 1.1 times that; give a container a third more (default of a node in a\n"+
+		"container: three quarters of it)")
 	f.StringVar(&o.eviction, "eviction", "allkeys", "what goes when a node's memory is full: allkeys (any key, those not used for long\n"+
 		"first), volatile-ttl (only keys that expire, the soonest first), noeviction (writes\n"+
 		"are refused); Redis's names stand for these: allkeys-lru, volatile-lfu, ...")

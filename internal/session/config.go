@@ -62,18 +62,21 @@ func (s *Server) parameterValue(p *parameter) string {
 // configGet answers CONFIG GET pattern...: each parameter once, in the order
 // of the table.
 func (s *Server) configGet(st *State, args [][]byte, dst []byte) ([]byte, Action) {
-	patterns := args[2:]
+	return s.appendConfig(dst, st.Version, args[2:], s.parameterValue), ActionNone
+}
+
+func (s *Server) appendConfig(dst []byte, v resp.Version, patterns [][]byte, value func(*parameter) string) []byte {
 	var wanted []*parameter
 	for i := range parameters {
 		if p := &parameters[i]; !p.hidden && matchesAny(patterns, p.name) {
 			wanted = append(wanted, p)
 		}
 	}
-	dst = resp.AppendMap(dst, st.Version, len(wanted))
+	dst = resp.AppendMap(dst, v, len(wanted))
 	for _, p := range wanted {
-		dst = appendPair(dst, p.name, s.parameterValue(p))
+		dst = appendPair(dst, p.name, value(p))
 	}
-	return dst, ActionNone
+	return dst
 }
 
 // matchesAny compares a lower-case name with glob patterns in any case. What

@@ -26,6 +26,7 @@ type parameter struct {
 	initial  string
 	min, max int64
 	choices  []string
+	nodes    bool // is the nodes' where there are proxies
 	hidden   bool // known, so that it can be refused, but never shown
 }
 
@@ -40,8 +41,8 @@ var parameters = []parameter{
 	{name: "databases", kind: static, initial: "1"},
 	{name: "latency-monitor-threshold", kind: integer, initial: "0"},
 	{name: "maxclients", kind: integer, initial: strconv.Itoa(defaultMaxClients), min: 1, max: math.MaxUint32},
-	{name: "maxmemory", kind: memory, initial: "0"},
-	{name: "maxmemory-policy", kind: policy, initial: defaultPolicy, choices: policyChoices()},
+	{name: "maxmemory", kind: memory, initial: "0", nodes: true},
+	{name: "maxmemory-policy", kind: policy, initial: defaultPolicy, choices: policyChoices(), nodes: true},
 	{name: "notify-keyspace-events", kind: choice, choices: []string{""}},
 	{name: "port", kind: static},
 	{name: "proto-max-bulk-len", kind: static, initial: strconv.Itoa(resp.DefaultLimits.MaxBulk)},

@@ -235,6 +235,27 @@ func TestWithoutHooks(t *testing.T) {
 	f("CLUSTER SLOTS", "*0")
 }
 
+func TestConfigForNodes(t *testing.T) {
+	f := func(request string, want NodesConfig) {
+		t.Helper()
+		if got := ConfigForNodes(words(t, request)); got != want {
+			t.Errorf("%s: %d, want %d", request, got, want)
+		}
+	}
+	f("CONFIG GET maxmemory", ConfigShow)
+	f("config get MAXMEMORY-POLICY", ConfigShow)
+	f("CONFIG GET timeout *", ConfigShow)
+	f("CONFIG GET timeout", ConfigLocal)
+	f("CONFIG GET nosuch", ConfigLocal)
+	f("CONFIG SET maxmemory 1gb", ConfigSetAll)
+	f("CONFIG SET MaxMemory 1gb maxmemory-policy noeviction", ConfigSetAll)
+	f("CONFIG SET timeout 1 maxmemory 1gb", ConfigRefused)
+	f("CONFIG SET maxmemory 1gb nosuch 1", ConfigRefused)
+	f("CONFIG SET timeout 1", ConfigLocal)
+	f("CONFIG RESETSTAT", ConfigLocal)
+	f("CONFIG HELP", ConfigLocal)
+}
+
 // TestPolicyNames: the hook is given Dunlin's name for every name of Redis
 // that is accepted.
 func TestPolicyNames(t *testing.T) {

@@ -1,0 +1,63 @@
+package proxy
+
+import (
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// settings are a fake node's maxmemory and policy.
+type settings struct{ memory, policy string }
+
+// TestConfigOfTheNodes: what is the nodes' is set on all of them and shown for all, the
+// rest stays the proxy's.
+func TestConfigOfTheNodes(t *testing.T) {
+	c := newCluster(t, 2)
+	for _, n := range c.nodes {
+		n.set(func(n *fakeNode) { n.settings = settings{"100", "allkeys-lru"} })
+	}
+	cl := c.dial()
+	cl.send("CONFIG GET maxmemory", "CONFIG GET maxmem* timeout", "CONFIG GET timeout")
+	cl.want("*2 $9 maxmemory $3 100", "*6 $9 maxmemory $3 100 $16 maxmemory-policy $11 allkeys-lru $7 timeout $1 0", "*2 $7 timeout $1 0")
+
+	cl.send("SET a 1", "config set MaxMemory 200 maxmemory-policy noeviction", "GET a", "CONFIG GET maxmem*")
+	cl.want("+OK", "+OK", "$1 1", "*4 $9 maxmemory $3 200 $16 maxmemory-policy $10 noeviction")
+	for _, n := range c.nodes {
+		n.set(func(n *fakeNode) {
+			if want := (settings{"200", "noeviction"}); n.settings != want {
+				t.Errorf("%s has %v, want %v", n.name, n.settings, want)
+			}
+		})
+	}
+
+	c.nodes[1].set(func(n *fakeNode) { n.settings = settings{"150", "volatile-ttl"} })
+	cl.send("CONFIG GET maxmemory*", "CONFIG SET maxmemory 300 timeout 7", "CONFIG SET timeout 7", "CONFIG GET timeout", "CONFIG SET maxmemory bad")
+	cl.want("*4 $9 maxmemory $3 150 $16 maxmemory-policy $5 mixed",
+		"-ERR CONFIG SET failed - maxmemory and maxmemory-policy are the nodes': set them apart from others",
+		"+OK", "*2 $7 timeout $1 7", "-ERR CONFIG SET failed: bad")
+}
+
+// TestConfigWithoutNodes: tools ask for everything when they connect, and must not wait
+// for nodes that are away for longer than a moment.
+func TestConfigWithoutNodes(t *testing.T) {
+	c := newCluster(t, 0)
+	cl := c.dial()
+	cl.send("CONFIG GET maxmemory*")
+	cl.want("*4 $9 maxmemory $1 0 $16 maxmemory-policy $11 allkeys-lru")
+}
+
+// TestConfigIsAskedAgain: a node that covers a part only is asked again, and counted once.
+func TestConfigIsAskedAgain(t *testing.T) {
+	c := newCluster(t, 1)
+	asked := 0
+	c.nodes[0].set(func(n *fakeNode) {
+		n.settings = settings{"100", "volatile-ttl"}
+		n.owns = func(p uint16) bool {
+			asked++
+			return asked > ring.Partitions || p%2 == 0
+		}
+	})
+	cl := c.dial()
+	cl.send("CONFIG GET maxmemory-policy")
+	cl.want("*2 $16 maxmemory-policy $12 volatile-ttl")
+}
