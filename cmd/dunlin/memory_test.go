@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"log/slog"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -53,24 +55,33 @@ func TestDefaultMemoryFitsItsContainer(t *testing.T) {
 	}
 }
 
+// TestCheckMemory: the error names a limit that works, and the smallest one to the MiB.
 func TestCheckMemory(t *testing.T) {
-	f := func(memory size, nodes, loops int, want string) {
-		t.Helper()
+	check := func(memory size, nodes, loops int) error {
 		o := options{memory: memory}
-		err := o.checkMemory(nodes, loops)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s for each of %d nodes with %d loops: %v, want %q", memory.String(), nodes, loops, err, want)
+		return o.checkMemory(nodes, loops)
+	}
+	for _, x := range []struct{ nodes, loops int }{{1, 1}, {3, 1}, {1, 16}} {
+		err := check(mib, x.nodes, x.loops)
+		if err == nil {
+			t.Fatalf("%+v: 1 MiB works", x)
+		}
+		named := regexp.MustCompile(`^--memory 1mb is too small with (1 event loop|16 event loops): the smallest that works is (\d+)mb$`).
+			FindStringSubmatch(err.Error())
+		if named == nil {
+			t.Fatalf("%+v: %v", x, err)
+		}
+		smallest, err := strconv.Atoi(named[2])
+		if err != nil || check(size(smallest)*mib, x.nodes, x.loops) != nil || check(size(smallest-1)*mib, x.nodes, x.loops) == nil {
+			t.Errorf("%+v: %d MiB is not the smallest", x, smallest)
+		}
+		if smallest > 100*x.loops {
+			t.Errorf("%+v: %d MiB for next to nothing", x, smallest)
 		}
 	}
-	f(gib, 1, 1, "")
-	f(0, 0, 1, "") // a proxy
-	const smallest = 46
-	f(mib, 1, 1, "--memory 1mb is too small with 1 event loop: the smallest that works is 46mb")
-	f(smallest*mib, 1, 1, "")
-	f((smallest-1)*mib, 1, 1, "the smallest that works is 46mb")
-	f(32*mib, 3, 1, "")
-	f(mib, 3, 1, "the smallest that works is 16mb")
-	f(16*mib, 3, 1, "")
+	if err := check(0, 0, 1); err != nil {
+		t.Errorf("a proxy: %v", err)
+	}
 }
 
 func TestWarnMemory(t *testing.T) {
