@@ -1,6 +1,7 @@
 package test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -269,6 +270,26 @@ func (m *member) stop() {
 	m.t.Helper()
 	m.signal(syscall.SIGSTOP)
 	m.stopped = true
+	for deadline := time.Now().Add(readyTimeout); !m.frozen(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			m.t.Fatalf("%s does not stop", m.id)
+		}
+	}
+}
+
+// frozen says whether all threads of the process have stopped: on a busy machine, the last one does so a little later.
+func (m *member) frozen() bool {
+	states, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", m.cmd.Process.Pid))
+	if err != nil || len(states) == 0 {
+		return false
+	}
+	for _, path := range states {
+		text, err := os.ReadFile(path)
+		if after := bytes.LastIndexByte(text, ')'); err == nil && (after < 0 || !bytes.HasPrefix(text[after:], []byte(") T"))) {
+			return false
+		}
+	}
+	return true
 }
 
 // cont lets a frozen process go on.
