@@ -198,7 +198,7 @@ func (e *Engine) reserve(maxBytes int64) error {
 	pageSize := e.pool.pageSize
 	e.classes = makeClasses(pageSize, grainShift)
 	e.pageUnitsShift = uint8(bits.TrailingZeros(uint(pageSize))) - grainShift
-	e.cells.grainShift = grainShift
+	e.cells.grainShift, e.cells.e = grainShift, e
 	e.cells.directoryShift = uint8(bits.TrailingZeros(uint(pageSize / handleSize)))
 	var err error
 	if e.cells.arena, err = reserve(int(reach)); err != nil {

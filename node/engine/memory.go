@@ -94,11 +94,15 @@ func (a *arena) split(off uint64, n int) {
 // cells is the arena of pages, in which a cell is named by its handle: its offset divided by the grain.
 type cells struct {
 	arena
+	e              *Engine
 	grainShift     uint8 // a handle step is 1<<grainShift bytes: 8, or more when 32 bits of 8 do not reach
 	directoryShift uint8 // logarithm of the number of handles in a page
 }
 
 func (c *cells) at(h handle) unsafe.Pointer {
+	if checked {
+		c.e.check(h)
+	}
 	return unsafe.Add(c.base, uintptr(h)<<c.grainShift)
 }
 

@@ -111,6 +111,9 @@ func (s *shard) put(h handle) {
 		s.putSmall(pg, h)
 		return
 	}
+	if checked {
+		s.cells.spoil(h, s.e.classes.size(int(p.class)))
+	}
 	c := &s.slabs[p.kind].classes[p.class]
 	*s.cells.word(h) = uint64(p.free) << 32
 	p.free = h

@@ -137,6 +137,9 @@ func (s *shard) joinSmall(pg uint32) {
 
 // putSmall frees a cell of the small queue, and its page when it was the last that lived there.
 func (s *shard) putSmall(pg uint32, h handle) {
+	if checked {
+		s.cells.spoil(h, s.e.cellLen(s.header(h)))
+	}
 	*s.cells.word(h) &^= typeMask
 	p := &s.e.pool.pages[pg]
 	p.live--
