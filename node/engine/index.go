@@ -91,7 +91,11 @@ func (s *shard) lookup(p *partition, tag uint32, key []byte) slot {
 	first := s.home(p, tag)
 	for b := first; b != nil; b = s.cells.bucket(b.next, 0) {
 		for i := range b.tags {
-			if b.tags[i] == tag && b.refs[i] != 0 && s.keyIs(b.refs[i], key) {
+			if b.tags[i] != tag || b.refs[i] == 0 {
+				continue
+			}
+			s.touchCell(b.refs[i])
+			if s.keyIs(b.refs[i], key) {
 				return slot{b, i, p}
 			}
 		}
