@@ -60,7 +60,7 @@ func (s *shard) leaveClock(pg uint32) {
 // visit steps the hand of a clock as next does, and from one page to the next one.
 func (s *shard) visit(h *hand) handle {
 	p := &s.e.pool.pages[h.page]
-	if h.cell >= uint32(p.bump) {
+	if h.cell >= uint32(p.bump) || h.cell == 0 && s.keepsAll(p) {
 		p.stamp = s.e.pool.tick.Add(1)
 		*h = hand{page: p.ahead}
 		return 0
@@ -139,6 +139,17 @@ func (s *shard) reclaimMain(want, maxLooks int) bool {
 	return s.hands[want].page != 0 && s.turn(want, want, maxLooks)
 }
 
+// keepsAll says whether nothing on the page may go.
+func (s *shard) keepsAll(p *page) bool {
+	switch s.e.Policy() {
+	case VolatileTTL:
+		return p.soonest.Load() == never
+	case NoEviction:
+		return p.soonest.Load() > s.now
+	}
+	return false
+}
+
 // reclaimVolatile moves the hands of one class after the other, since keys that expire may be in any of them.
 func (s *shard) reclaimVolatile(want, maxLooks int) bool {
 	if want != noClass && s.hands[want].page != 0 && s.turn(want, want, maxLooks) {
@@ -156,12 +167,16 @@ func (s *shard) reclaimVolatile(want, maxLooks int) bool {
 // turn moves the hand of a class, so many cells at most.
 func (s *shard) turn(class, want, maxLooks int) bool {
 	gains, h := s.gains, &s.hands[class]
+	start, once := h.page, s.e.Policy() != AllKeys // who asks again finds nothing that was not found at first
 	for range maxLooks {
 		if h.cell == 0 && s.evacuate(h.page) {
 			return true
 		}
 		if ref := s.visit(h); ref != 0 && s.judge(ref, h) && (class == want || s.gains != gains) {
 			return true
+		}
+		if once && h.page == start && h.cell == 0 {
+			return false
 		}
 	}
 	return s.e.Policy() == AllKeys && maxLooks >= looksOwn && s.evictPage(h)
