@@ -67,14 +67,14 @@
 //
 // Hit ratios are of simulations (bench/engine/sim), in points of 100 reads, at a tenth of the keys' bytes.
 //
-//   - Second chance alone, the first version: 3 to 8 below S3-FIFO on Zipf. LRU: 3 to 9 below it.
+//   - Second chance alone, the first version: 2 to 8 below S3-FIFO on Zipf. LRU: 2 to 9 below it.
 //   - S3-FIFO as published, with a tenth for the small queue: 8 below LRU where a popular window moves over the keys, 3 where the
 //     working set changes at once. With the share that follows what returns: 0.5 below LRU at worst, nowhere below S3-FIFO.
 //   - Two uses to leave the small queue instead of one: up to 2.7 less where the set shifts, 0.15 more elsewhere. An overwrite counted as
 //     a use: 1.5 less where other keys are written than read. No ghosts: 10 to 29 less where the set shifts.
-//   - SIEVE, W-TinyLFU, ARC: 10 and 43 below LRU on the moving window; 1.8 below S3-FIFO on Zipf.
-//   - Eight classes a doubling: 20 bytes of rounding for a record of 268. Borrowing cells of larger classes for new records:
-//     18 % of memory wasted in cells; emptying sparse pages into them, for the sizes of their own records: 5 %.
+//   - SIEVE and W-TinyLFU: 11 and 43 below LRU on the moving window. ARC: up to 2 below S3-FIFO.
+//   - Eight classes a doubling: 20 bytes of rounding for a record of 268. Cells of larger classes for new records too, not only
+//     for those of sparse pages: no gain.
 //   - 32 shards in 512 MiB: 83 % of live data where sizes change, 8 shards 88 %; see ShardsFor.
 //   - Huge pages from the first touch: as fast, but memory is resident before it is charged, and comes back unasked after
 //     it was released.
