@@ -70,6 +70,9 @@ type shard struct {
 	spare  handle // list of empty buckets, kept for what must not fail halfway
 	spares int
 
+	gathering bool     // some pages of indexes are to go: these
+	leaving   []uint32 // kept for the next time
+
 	small   small
 	ghosts  ghosts
 	pages   int64 // pages of records, in both queues

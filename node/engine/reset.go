@@ -38,6 +38,7 @@ func (s *shard) renounce(seed uint64) {
 	s.doomed = nil
 	s.slabs = [numSlabs]slab{}
 	s.spare, s.spares = 0, 0
+	s.gathering = false
 	s.hands = [numClasses]hand{}
 	s.small, s.pages, s.records, s.large, s.unused, s.squeezed = small{}, 0, 0, 0, 0, noClass
 	s.dropGhosts()

@@ -15,6 +15,7 @@ type page struct {
 	owner      atomic.Uint32 // a mark; others read it to pick a victim
 	class      uint8
 	kind       kind
+	leaving    bool         // of an index, and to be emptied: in no list, see gather.go
 	life       uint32       // how often the page was taken into use
 	soonest    atomic.Int64 // no record on the page expires before, unix milliseconds; others read it to pass the page
 }
@@ -24,6 +25,7 @@ func (s *shard) own(pg uint32, k kind) *page {
 	p := &s.e.pool.pages[pg]
 	p.free, p.bump, p.live = 0, 0, 0
 	p.kind = k
+	p.leaving = false
 	p.life++
 	p.soonest.Store(never)
 	p.setMark(s.mark)
@@ -147,7 +149,7 @@ func (s *shard) adopt(pg uint32, k kind, class int) {
 // abandon gives an empty page back to the pool.
 func (s *shard) abandon(pg uint32) {
 	p := &s.e.pool.pages[pg]
-	if pg != s.evacuating {
+	if pg != s.evacuating && !p.leaving {
 		s.unlinkRoom(pg)
 	}
 	s.slabs[p.kind].classes[p.class].cells -= s.e.classes.perPage[p.class]

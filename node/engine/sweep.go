@@ -131,13 +131,14 @@ func (s *shard) expireBatch(w *pageSweep) {
 	w.n = 0
 }
 
-// tidyNext lets the indexes of the next shard follow their counts.
+// tidyNext lets the indexes of the next shard follow their counts, and their pages follow the indexes.
 func (e *Engine) tidyNext() {
 	s := &e.shards[e.tidier.Add(1)&uint32(len(e.shards)-1)]
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	steps := tidyAtOnce
 	for i := range s.partitions {
 		steps -= s.tidy(&s.partitions[i], steps)
 	}
+	s.mu.Unlock()
+	s.gather()
 }
