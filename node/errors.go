@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"strconv"
 
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
@@ -30,7 +31,6 @@ const (
 const (
 	errTakingOver    = "TRYAGAIN this node is taking over the partition of that key, try again in a moment"
 	errPipeWait      = "DUNLINWAIT"
-	errKeyTooLong    = "ERR key exceeds maximum allowed size"
 	errKeysTooLarge  = "ERR the reply of KEYS would be too large, use SCAN"
 	errReplyTooLarge = "ERR the reply would be too large, ask for fewer keys"
 	errBadSecret     = "WRONGPASS the secret of this cluster is another one"
@@ -44,9 +44,19 @@ const (
 	errBusy          = "ERR this node's loops do not answer"
 )
 
+var errKeyTooLong = "ERR key exceeds maximum allowed size of " + strconv.Itoa(engine.MaxKeyLen) + " bytes"
+
+// neverFits answers a value that no eviction makes room for. Its code is that of any
+// value that there is no memory for.
+func neverFits(limit int64) string {
+	return "OOM value does not fit into 'maxmemory' of " + strconv.FormatInt(limit, 10) + " bytes, even alone"
+}
+
 // engineError is the reply to a command that the engine refused to store.
-func engineError(err error) string {
+func (n *Node) engineError(err error) string {
 	switch {
+	case errors.Is(err, engine.ErrNeverFits):
+		return neverFits(n.engine.MaxBytes())
 	case errors.Is(err, engine.ErrMemory):
 		return errOOM
 	case errors.Is(err, engine.ErrKeyTooLong):

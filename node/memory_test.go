@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
 // mSetRequest is MSET of n values of 1,000 bytes, under other keys for each name.
@@ -185,4 +186,26 @@ func TestKeysIsCharged(t *testing.T) {
 	c.want("KEYS *k1", "1) \""+long+"1\"")
 	c.want("KEYS nothing", "(empty array)")
 	eventually(t, "what was gathered is given back", func() bool { return n.engine.Stats().Outside == before })
+}
+
+// TestLongKeys: the limit is inclusive, and named to who goes beyond it.
+func TestLongKeys(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	longest := strings.Repeat("k", engine.MaxKeyLen)
+	const refusal = "(error) ERR key exceeds maximum allowed size of 65535 bytes"
+	c.want("SET "+longest+" v", "OK")
+	c.want("GET "+longest, `"v"`)
+	c.want("APPEND "+longest+" w", "(integer) 2")
+	c.want("EXPIRE "+longest+" 100", "(integer) 1")
+	c.want("SCAN 0 COUNT 1000", "1) \"0\"\n2) 1) \""+longest+"\"")
+	c.want("DEL "+longest, "(integer) 1")
+	for _, line := range []string{"SET %s v", "SETNX %s v", "GETSET %s v", "APPEND %s v", "SETRANGE %s 1 v", "INCR %s", "SETEX %s 10 v"} {
+		c.want(fmt.Sprintf(line, longest+"k"), refusal)
+	}
+	c.want("MSET a 1 "+longest+"k v", refusal)
+	c.want("GET "+longest+"k", "(nil)")
+	c.want("DEL "+longest+"k", "(integer) 0")
+	c.want("EXPIRE "+longest+"k 10", "(integer) 0")
+	c.want("PING", "PONG")
 }

@@ -53,7 +53,7 @@ func (r *request) replyNull()              { r.out = resp.AppendNull(r.out, r.ve
 func (r *request) replyStatus(s string)    { r.out = resp.AppendSimple(r.out, s) }
 func (r *request) version() resp.Version   { return r.conn.state.Version }
 func (r *request) replyBool(yes bool)      { r.replyInt(boolInt(yes)) }
-func (r *request) replyStoreError(e error) { r.fail(engineError(e)) }
+func (r *request) replyStoreError(e error) { r.fail(r.node.engineError(e)) }
 
 func (r *request) replyBulk(b []byte) {
 	if r.room(len(b) + lineRoom) {

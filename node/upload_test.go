@@ -157,7 +157,7 @@ func TestRefusedUploads(t *testing.T) {
 		if got := c.next(); got != "(error) "+errKeyTooLong {
 			t.Errorf("a key of 64 KiB: %s", got)
 		}
-		c.wantBig("SET k BIG", bigValue(60<<20, 1), oom)
+		c.wantBig("SET k BIG", bigValue(60<<20, 1), "(error) "+neverFits(64<<20))
 		c.wantBig("SETNX there BIG", bigValue(60<<20, 1), "(integer) 0")
 		c.wantBig("MSET a BIG b BIG c BIG d BIG e BIG f BIG", v, oom) // what came first is stored
 		c.do("DEL a b c d e f")
@@ -320,7 +320,7 @@ func TestUploadsEvict(t *testing.T) {
 	}
 	// None could ever make room for this one, so nothing is evicted for it.
 	keys := n.engine.Stats().Keys
-	c.wantBig("SET k BIG", bigValue(70<<20, 1), "(error) "+errOOM)
+	c.wantBig("SET k BIG", bigValue(70<<20, 1), "(error) "+neverFits(64<<20))
 	if now := n.engine.Stats().Keys; now != keys {
 		t.Errorf("%d keys of %d are left", now, keys)
 	}

@@ -64,7 +64,7 @@ func (s *shard) resizeLarge(ref handle, old header, n int) error {
 	ok := s.chargeLarge(more+extentSize, before)
 	s.pinned = 0
 	if !ok {
-		return ErrMemory
+		return s.e.lack(n)
 	}
 	offset := s.cells.third(ref)
 	off, ok := s.e.large.resize(*offset, old.bodyLen(), n)
@@ -101,6 +101,14 @@ func (s *shard) chargeLarge(n, held int64) bool {
 		wait(waits)
 	}
 	return false
+}
+
+// lack is the error when there is no memory for a body of n bytes: with less in the engine there may be, or there never is.
+func (e *Engine) lack(n int) error {
+	if largeCost(n) > e.reclaimable() {
+		return ErrNeverFits
+	}
+	return ErrMemory
 }
 
 // reclaimable is how many bytes of the budget a large body could get if everything else were evicted: all but the

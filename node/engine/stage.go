@@ -28,7 +28,7 @@ func (e *Engine) Stage(key []byte, n int) (Staged, error) {
 	l.promised.Add(largeCost(body))
 	if l.held() > e.reclaimable() || !e.charge(extentSize) {
 		l.promised.Add(-largeCost(body))
-		return Staged{}, ErrMemory
+		return Staged{}, e.lack(body)
 	}
 	off, ok := l.take(body)
 	if !ok {

@@ -8,7 +8,7 @@ func (s *shard) newRecord(h header, expireAt int64, k kind) (handle, error) {
 	}
 	body, ok := s.newLarge(h.bodyLen())
 	if !ok {
-		return 0, ErrMemory
+		return 0, s.e.lack(h.bodyLen())
 	}
 	ref, err := s.newCell(h, expireAt, k, body)
 	if err != nil {
