@@ -59,7 +59,7 @@ func (e *Engine) checkSums(tb testing.TB) {
 		}
 	}
 	pages += e.pool.indexPages.Load()
-	large += e.large.staged.Load() + e.large.leaving.Load() + e.large.checkExtents(tb)
+	large += e.large.staged.Load() + e.large.leaving.Load() + e.large.warmBytes.Load() + e.large.checkExtents(tb)
 	if want := e.fixed + pages*e.pool.pageCost() + large + e.pool.outside.Load(); e.pool.used.Load() != want {
 		tb.Errorf("%d bytes are counted as used, %d are: %d pages, %d bytes of large bodies", e.pool.used.Load(), want, pages, large)
 	}
@@ -175,7 +175,7 @@ func (s *shard) storage(p *partition, buckets uint32) (size int64) {
 // checkExtents says how many bytes the bookkeeping has, after it has looked at every extent.
 func (l *largeSpace) checkExtents(tb testing.TB) int64 {
 	tb.Helper()
-	fresh, free, leaving, pinned := 0, 0, int64(0), int64(0)
+	fresh, free, leaving, pinned, warm := 0, 0, int64(0), int64(0), int64(0)
 	for size := range largeSizes {
 		fresh += int(l.fresh[size])
 		for number := range l.fresh[size] {
@@ -188,6 +188,14 @@ func (l *largeSpace) checkExtents(tb testing.TB) int64 {
 				pinned += bytes
 			}
 		}
+		for number := l.warm[size]; number != 0; {
+			x := l.extentAt(size, number-1)
+			if x.refs.Load() != 0 || x.pages == 0 {
+				tb.Errorf("a warm extent has %d pages, refs %x", x.pages, x.refs.Load())
+			}
+			warm += int64(x.pages) * osPage
+			number = x.next
+		}
 		for number := l.free[size]; number != 0; free++ {
 			x := l.extentAt(size, number-1)
 			if x.refs.Load() != 0 || x.pages != 0 {
@@ -198,6 +206,9 @@ func (l *largeSpace) checkExtents(tb testing.TB) int64 {
 	}
 	if fresh-free != l.taken {
 		tb.Errorf("%d extents of %d are free, %d counted as taken", free, fresh, l.taken)
+	}
+	if leaving -= warm; warm != l.warmBytes.Load() {
+		tb.Errorf("%d bytes are warm, counted %d", warm, l.warmBytes.Load())
 	}
 	if leaving != l.leaving.Load() || pinned != l.pinned.Load() {
 		tb.Errorf("leaving %d, pinned %d bytes, counted %d, %d", leaving, pinned, l.leaving.Load(), l.pinned.Load())

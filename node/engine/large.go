@@ -25,10 +25,14 @@ type largeSpace struct {
 	leaving  atomic.Int64 // bytes charged for bodies without an owner: pinned still, or dead
 	users    atomic.Int64 // the engine, each staged body, each pin: the last one unmaps
 
+	warmBytes atomic.Int64 // bytes charged for warm extents
+	deads     atomic.Int32 // dead bodies
+
 	mu        sync.Mutex // innermost lock
 	fresh     [largeSizes]uint32
 	free      [largeSizes]uint32 // lists of extents without memory: number + 1, 0 for none
 	dead      [largeSizes]uint32 // lists of extents whose memory is to be given back
+	warm      [largeSizes]uint32 // lists of extents whose memory is kept for another body
 	taken     int                // extents that are neither fresh nor free
 	releasing int                // pieces that are just being given back
 
@@ -39,7 +43,7 @@ type largeSpace struct {
 // who comes last gives the memory back.
 //
 //	free ──▶ staged ──▶ record ──▶ dead ──▶ free
-//	    └─────────────────▲  └▶ pinned ─▲
+//	    └─────────────────▲  └▶ pinned ─▲ └─▶ warm ──▶ staged, record, free
 type extent struct {
 	refs atomic.Uint32 // ownerBit, and how many pins
 	// pages is how many system pages are charged, from the beginning on. It is the owner's to change while there are no
@@ -109,7 +113,12 @@ func (l *largeSpace) take(n int) (off uint64, ok bool) {
 		l.pool.refund(extentSize)
 	}
 	l.extentAt(size, number).refs.Store(ownerBit)
-	return uint64(size)<<l.regionShift + uint64(number)<<shift, true
+	return l.offsetOf(size, number), true
+}
+
+// offsetOf is where an extent begins.
+func (l *largeSpace) offsetOf(size int, number uint32) uint64 {
+	return uint64(size)<<l.regionShift + uint64(number)<<(minExtentShift+size)
 }
 
 // place tells which extent begins at off.

@@ -302,3 +302,60 @@ func TestPinOutlivesTheEngine(t *testing.T) {
 		t.Error("the space is still there after the last release")
 	}
 }
+
+// TestWarmExtents: the memory of one body becomes another's without being given back in between, and nothing of the first
+// shows in the second.
+func TestWarmExtents(t *testing.T) {
+	e := open(t, Config{MaxBytes: 8 << 20, Shards: 1})
+	full := bytes.Repeat([]byte{0xFF}, 100_000)
+	mustSet(t, e, 1, "k", full)
+	used := e.Used()
+	remove := func(key string) {
+		with(e, 1, 0, func(x Txn) { x.Delete([]byte(key)) })
+		e.checkSums(t)
+	}
+	remove("k")
+	if e.large.warmBytes.Load() != largeCost(100_001) || e.Used() != used {
+		t.Fatalf("%d bytes are warm, %d used, %d before", e.large.warmBytes.Load(), e.Used(), used)
+	}
+	for _, n := range []int{100_000, 70_000, 110_000, 66_000, 120_000} { // all in extents of 128 KiB
+		mustSet(t, e, 1, "k", full[:5])
+		with(e, 1, 0, func(x Txn) {
+			view, err := x.Resize([]byte("k"), n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(view[:5], full[:5]) || bytes.Count(view[5:], []byte{0}) != n-5 {
+				t.Errorf("resized to %d bytes: what is new is not zeros", n)
+			}
+			copy(view, full)
+			for i := range view {
+				view[i] = 0xFF
+			}
+		})
+		remove("k")
+		st, err := e.Stage([]byte("s"), n)
+		if err == nil {
+			err = errors.Join(st.Write(full[:1000]), st.Skip(n-2000), st.Write(full[:1000]))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if used := e.Used(); used > 2<<20 {
+			t.Errorf("%d bytes are used", used)
+		}
+		mustPublish(t, e, 1, &st, 0)
+		if got := get(e, 1, "s"); bytes.Count(got, []byte{0}) != n-2000 || bytes.Count(got, []byte{0xFF}) != 2000 {
+			t.Errorf("staged %d bytes: what was skipped is not zeros", n)
+		}
+		remove("s")
+	}
+	// What is warm is there for others.
+	for i := range 100_000 {
+		mustSet(t, e, 1, fmt.Sprint(i), full[:100])
+	}
+	if warm := e.large.warmBytes.Load(); warm != 0 {
+		t.Errorf("%d bytes are warm in a full engine", warm)
+	}
+	e.checkSums(t)
+}

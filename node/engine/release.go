@@ -47,7 +47,11 @@ func (l *largeSpace) stopCollector() {
 // dispose ends a body that nobody has any more.
 func (l *largeSpace) dispose(off uint64, x *extent) {
 	size, number := l.place(off)
-	if n := int64(x.pages) * osPage; n <= releaseAtOnce {
+	n := int64(x.pages) * osPage
+	if n > 0 && l.keep(size, number, x, n) {
+		return
+	}
+	if n <= releaseAtOnce {
 		l.release(off, int(n))
 		x.pages = 0
 		l.mu.Lock()
@@ -59,6 +63,7 @@ func (l *largeSpace) dispose(off uint64, x *extent) {
 	l.mu.Lock()
 	x.next = l.dead[size]
 	l.dead[size] = number + 1
+	l.deads.Add(1)
 	l.mu.Unlock()
 	select {
 	case l.collector.wake <- struct{}{}:
@@ -68,6 +73,9 @@ func (l *largeSpace) dispose(off uint64, x *extent) {
 
 // collect gives back a piece of a dead body. It returns false if there is none.
 func (l *largeSpace) collect() bool {
+	if l.deads.Load() == 0 {
+		return false
+	}
 	l.mu.Lock()
 	size := 0
 	for l.dead[size] == 0 {
@@ -84,8 +92,9 @@ func (l *largeSpace) collect() bool {
 	l.releasing++
 	if x.pages == 0 {
 		l.dead[size] = x.next
+		l.deads.Add(-1)
 	}
-	off := uint64(size)<<l.regionShift + uint64(number)<<(minExtentShift+size) + uint64(x.pages)*osPage
+	off := l.offsetOf(size, number) + uint64(x.pages)*osPage
 	l.mu.Unlock()
 
 	n := int64(pages) * osPage

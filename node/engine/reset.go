@@ -24,6 +24,8 @@ func (e *Engine) Reset(seed uint64) {
 		e.shards[i].renounce(seed)
 	}
 	e.freeRenounced()
+	for e.large.chill() {
+	}
 	e.large.settle()
 	e.large.forget()
 }

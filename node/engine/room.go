@@ -90,7 +90,7 @@ func (s *shard) putIndex(h handle, n int) {
 // Lock order: a shard's lock is held here, and others are only tried, so that two shards that want room from each
 // other cannot wait for each other.
 func (s *shard) makeRoom(want int) bool {
-	if s.e.large.collect() {
+	if s.e.large.reclaim() {
 		return true
 	}
 	if want == noClass && s.overfull() && s.judgeSmall(s.e.pool.pageSize) {

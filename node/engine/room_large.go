@@ -2,20 +2,45 @@ package engine
 
 // newLarge takes an extent for a body of n bytes, charged, making room if it must.
 func (s *shard) newLarge(n int) (off uint64, ok bool) {
-	cost := largeCost(n)
-	if !s.chargeLarge(cost+extentSize, 0) {
+	l, cost := s.e.large, largeCost(n)
+	if !s.await(cost+extentSize, func() bool {
+		off, ok = s.takeWarm(n)
+		return ok || s.chargeOrChill(cost+extentSize)
+	}) {
 		return 0, false
 	}
-	off, ok = s.e.large.take(n)
-	if !ok {
+	if ok {
+		return off, true
+	}
+	if off, ok = l.take(n); !ok {
 		s.e.pool.refund(cost)
 		return 0, false
 	}
-	s.e.large.extent(off).pages = uint32(cost / osPage)
+	l.extent(off).pages = uint32(cost / osPage)
 	if cost >= populateFrom && cost <= populateTo {
-		s.e.large.populate(off, int(cost))
+		l.populate(off, int(cost))
 	}
 	return off, true
+}
+
+// takeWarm takes a warm extent for a body of n bytes and charges what it lacks.
+func (s *shard) takeWarm(n int) (off uint64, ok bool) {
+	l := s.e.large
+	if off, ok = l.takeWarm(n); !ok {
+		return 0, false
+	}
+	x := l.extent(off)
+	lacks := largeCost(n) - int64(x.pages)*osPage
+	if lacks > 0 && !s.chargeOrChill(lacks) {
+		l.disown(off)
+		return 0, false
+	}
+	x.pages = uint32(largeCost(n) / osPage)
+	return off, true
+}
+
+func (s *shard) chargeOrChill(n int64) bool {
+	return s.e.pool.charge(n) || s.e.pool.chillWarm() && s.e.pool.charge(n)
 }
 
 // dropLarge ends a body that a record had.
@@ -61,7 +86,7 @@ func (s *shard) resizeLarge(ref handle, old header, n int) error {
 	before, after := largeCost(old.bodyLen()), largeCost(n)
 	more := max(0, after-before)
 	s.pinned = ref
-	ok := s.chargeLarge(more+extentSize, before)
+	ok := s.await(more+extentSize+before, func() bool { return s.chargeOrChill(more + extentSize) })
 	s.pinned = 0
 	if !ok {
 		return s.e.lack(n)
@@ -81,14 +106,13 @@ func (s *shard) resizeLarge(ref handle, old header, n int) error {
 	return nil
 }
 
-// chargeLarge takes n bytes of the budget for a large body that has held already, making room if it must.
-func (s *shard) chargeLarge(n, held int64) bool {
-	pool := &s.e.pool
+// await makes room until try succeeds, which takes n bytes of the budget, unless they can never be had.
+func (s *shard) await(n int64, try func() bool) bool {
 	for waits := 0; waits < maxWaits; {
-		if pool.charge(n) || pool.chillWarm() && pool.charge(n) {
+		if try() {
 			return true
 		}
-		if n+held > s.e.reclaimable()-s.e.large.held() {
+		if n > s.e.reclaimable()-s.e.large.held() {
 			return false
 		}
 		if s.makeRoom(noClass) {
@@ -131,7 +155,7 @@ func (e *Engine) charge(n int64) bool {
 
 // makeRoom is a shard's makeRoom for whoever holds no lock.
 func (e *Engine) makeRoom() bool {
-	if e.large.collect() {
+	if e.large.reclaim() {
 		return true
 	}
 	first := max(0, e.pool.owner(e.dice.Add(diceStep)))

@@ -8,6 +8,7 @@ type Staged struct {
 	keyLen   int
 	valueLen int
 	written  int // bytes of the body
+	dirty    int // so many of them have memory from another body, which is not zeros
 }
 
 // IsLarge says whether a value can be staged: whether key and value are too long for a cell.
@@ -26,22 +27,49 @@ func (e *Engine) Stage(key []byte, n int) (Staged, error) {
 	}
 	l := e.large
 	l.promised.Add(largeCost(body))
-	if l.held() > e.reclaimable() || !e.charge(extentSize) {
+	if l.held() > e.reclaimable() || !st.takeExtent() {
 		l.promised.Add(-largeCost(body))
 		return Staged{}, e.lack(body)
 	}
-	off, ok := l.take(body)
-	if !ok {
-		l.promised.Add(-largeCost(body))
-		return Staged{}, ErrMemory
-	}
 	l.users.Add(1)
-	st.off = off
 	if err := st.Write(key); err != nil {
 		st.Discard()
 		return Staged{}, err
 	}
 	return st, nil
+}
+
+func (st *Staged) takeExtent() (ok bool) {
+	if extentShift(st.bodyLen()) <= warmShift {
+		return st.takeMedium()
+	}
+	if ok = st.e.charge(extentSize); ok {
+		st.off, ok = st.e.large.take(st.bodyLen())
+	}
+	return ok
+}
+
+// takeMedium takes a warm extent, or one with all the memory at once, for a body that is not very large.
+func (st *Staged) takeMedium() (ok bool) {
+	l, cost := st.e.large, largeCost(st.bodyLen())
+	for !ok {
+		if st.off, ok = l.takeWarm(st.bodyLen()); ok {
+			st.dirty = int(l.extent(st.off).pages) * osPage
+			l.staged.Add(int64(st.dirty))
+			return true
+		}
+		if ok = st.e.pool.charge(cost + extentSize); !ok && !st.e.makeRoom() {
+			return false
+		}
+	}
+	if st.off, ok = l.take(st.bodyLen()); !ok {
+		st.e.pool.refund(cost)
+		return false
+	}
+	l.extent(st.off).pages = uint32(cost / osPage)
+	l.staged.Add(cost)
+	l.populate(st.off, int(cost))
+	return true
 }
 
 func (st *Staged) bodyLen() int { return st.keyLen + st.valueLen }
@@ -80,16 +108,20 @@ func (st *Staged) Skip(n int) error {
 			return err
 		}
 		n -= len(view)
+		if from := st.written - len(view); from < st.dirty {
+			clear(view[:min(len(view), st.dirty-from)])
+		}
 	}
 	return nil
 }
 
 // extend is charge, and has the system put memory behind the piece at once.
 func (st *Staged) extend(n int) ([]byte, error) {
-	before := largeCost(st.written)
+	l := st.e.large
+	before := int64(l.extent(st.off).pages) * osPage
 	view, err := st.charge(n)
-	if after := largeCost(st.written); after-before >= populateFrom {
-		st.e.large.populate(st.off+uint64(before), int(after-before))
+	if after := int64(l.extent(st.off).pages) * osPage; after-before >= populateFrom {
+		l.populate(st.off+uint64(before), int(after-before))
 	}
 	return view, err
 }
@@ -101,13 +133,15 @@ func (st *Staged) charge(n int) ([]byte, error) {
 	}
 	from := st.written
 	end := min(from+n, from&^(releasePiece-1)+releasePiece)
-	cost := largeCost(end) - largeCost(from)
-	if !st.e.charge(cost) {
-		return nil, ErrMemory
-	}
 	l := st.e.large
-	l.extent(st.off).pages += uint32(cost / osPage)
-	l.staged.Add(cost)
+	x := l.extent(st.off)
+	if cost := largeCost(end) - int64(x.pages)*osPage; cost > 0 {
+		if !st.e.charge(cost) {
+			return nil, ErrMemory
+		}
+		x.pages += uint32(cost / osPage)
+		l.staged.Add(cost)
+	}
 	st.written = end
 	return l.bytes(st.off+uint64(from), end-from), nil
 }
