@@ -26,7 +26,7 @@ type options struct {
 	size     size
 	keys     int    // instead of the table's own number, if above 0
 	maxBytes int64  // instead of the table's own limit of memory, if above 0
-	rows     string // of the hits: those whose name contains this
+	rows     string // of the hits and pauses: those whose name contains this
 	say      io.Writer
 }
 
@@ -58,7 +58,7 @@ func main() {
 	less := flag.Bool("quick", false, "smaller and fewer runs: about three minutes in all")
 	flag.IntVar(&o.keys, "keys", 0, "number of keys, for the tables that have one; 0: theirs")
 	mib := flag.Int64("mib", 0, "limit of memory in MiB, for the tables that run at one; 0: theirs")
-	flag.StringVar(&o.rows, "rows", "", "of the hits, only the rows whose name contains this")
+	flag.StringVar(&o.rows, "rows", "", "of the hits and pauses, only the rows whose name contains this")
 	flag.Parse()
 	if *less {
 		o.size = quick

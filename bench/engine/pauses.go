@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -72,6 +73,9 @@ func printPauses(ctx context.Context, out io.Writer, o options) error {
 	var last pauseAnswer
 	events := ""
 	for _, d := range disturbances {
+		if !strings.Contains(d.name, o.rows) {
+			continue
+		}
 		for _, control := range []bool{false, true} {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)

@@ -213,7 +213,13 @@ func (s *shard) candidates(batch *[judgeBatch]candidate) (n, passed int) {
 			q.at = hand{page: q.tail}
 		}
 		p := &s.e.pool.pages[q.at.page]
-		if q.at.page == 0 || q.at.cell >= uint32(p.bump) && p.ahead == 0 {
+		if q.at.page == 0 {
+			break
+		}
+		if q.at.cell >= uint32(p.bump) && p.ahead == 0 {
+			if s.e.Policy() == AllKeys {
+				q.at = hand{} // what was passed and stayed, pinned or under another policy, has its turn next time
+			}
 			break
 		}
 		if q.at.cell >= uint32(p.bump) {

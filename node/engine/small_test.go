@@ -61,3 +61,15 @@ func TestClockForgets(t *testing.T) {
 		})
 	}
 }
+
+// TestPassedOver: records that were passed in the small queue, and had to stay because another policy held then, can be
+// evicted when they may go. They may be all that there is.
+func TestPassedOver(t *testing.T) {
+	s := fullShard(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.small.at = hand{page: s.small.head, cell: uint32(s.e.pool.pages[s.small.head].bump)}
+	if size := s.e.pool.pageSize; !s.judgeSmall(size) && !s.judgeSmall(size) {
+		t.Error("nothing in the small queue can be evicted")
+	}
+}
