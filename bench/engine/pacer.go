@@ -34,26 +34,21 @@ const (
 // run issues commands until the end of the run.
 func (p *pacer) run() error {
 	p.clock.begin = time.Now()
-	credit := time.Duration(0) // of the present delay: what other programs took
 	for i := 0; ; i++ {
 		intended := time.Duration(i) * p.interval
 		if intended > p.rig.q.Length {
 			return errors.Join(p.err, p.clock.err)
 		}
-		begin, lost := p.clock.read()
-		credit += lost
-		for begin < intended { // in time: nothing is owed
-			credit = 0
-			begin, lost = p.clock.read()
-			credit += lost
+		begin, _ := p.clock.read()
+		for begin < intended {
+			begin, _ = p.clock.read()
 		}
 		if !p.rig.q.Control {
 			p.command(begin)
 		}
 		end, lost := p.clock.read()
-		credit += lost
 		p.all.add(end - intended)
-		p.own.add(max(end-intended-credit, end-begin-lost))
+		p.own.add(end - begin - lost)
 	}
 }
 
