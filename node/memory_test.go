@@ -190,22 +190,31 @@ func TestKeysIsCharged(t *testing.T) {
 
 // TestLongKeys: the limit is inclusive, and named to who goes beyond it.
 func TestLongKeys(t *testing.T) {
-	n := startNode(t)
-	c := dial(t, n.Addr())
+	c := dial(t, startNode(t).Addr())
 	longest := strings.Repeat("k", engine.MaxKeyLen)
-	const refusal = "(error) ERR key exceeds maximum allowed size of 65535 bytes"
-	c.want("SET "+longest+" v", "OK")
-	c.want("GET "+longest, `"v"`)
-	c.want("APPEND "+longest+" w", "(integer) 2")
-	c.want("EXPIRE "+longest+" 100", "(integer) 1")
-	c.want("SCAN 0 COUNT 1000", "1) \"0\"\n2) 1) \""+longest+"\"")
-	c.want("DEL "+longest, "(integer) 1")
-	for _, line := range []string{"SET %s v", "SETNX %s v", "GETSET %s v", "APPEND %s v", "SETRANGE %s 1 v", "INCR %s", "SETEX %s 10 v"} {
-		c.want(fmt.Sprintf(line, longest+"k"), refusal)
+	check := func(key, line, want string) {
+		t.Helper()
+		var args [][]byte
+		for _, word := range strings.Fields(line) {
+			args = append(args, []byte(strings.ReplaceAll(word, "KEY", key)))
+		}
+		c.sendArgs(args...)
+		if got := c.next(); got != want {
+			t.Errorf("%s with a key of %d bytes: %.100s, want %.100s", line, len(key), got, want)
+		}
 	}
-	c.want("MSET a 1 "+longest+"k v", refusal)
-	c.want("GET "+longest+"k", "(nil)")
-	c.want("DEL "+longest+"k", "(integer) 0")
-	c.want("EXPIRE "+longest+"k 10", "(integer) 0")
+	check(longest, "SET KEY v", "OK")
+	check(longest, "GET KEY", `"v"`)
+	check(longest, "APPEND KEY w", "(integer) 2")
+	check(longest, "EXPIRE KEY 100", "(integer) 1")
+	check(longest, "SCAN 0 COUNT 1000", "1) \"0\"\n2) 1) \""+longest+"\"")
+	check(longest, "DEL KEY", "(integer) 1")
+	longer := longest + "k"
+	for _, line := range []string{"SET KEY v", "SETNX KEY v", "GETSET KEY v", "APPEND KEY v", "SETRANGE KEY 1 v", "INCR KEY", "SETEX KEY 10 v", "MSET a 1 KEY v"} {
+		check(longer, line, "(error) ERR key exceeds maximum allowed size of 65535 bytes")
+	}
+	check(longer, "GET KEY", "(nil)")
+	check(longer, "DEL KEY", "(integer) 0")
+	check(longer, "EXPIRE KEY 10", "(integer) 0")
 	c.want("PING", "PONG")
 }
