@@ -50,6 +50,7 @@
 //     operation meets more than a few hundred entries, whatever keys are chosen; only without memory chains grow on.
 //   - A large body that is pinned is not written to: a new value goes to another extent. A body without owner and pins is
 //     dead: its memory goes back to the system in pieces, outside the shards' locks, and the budget has each piece after that.
+//     Of those up to 128 KiB a few stay warm, charged, for the next body of about the size (warm.go).
 //   - Making room may evict or move any record of the shard but the one being resized, and so change what indexes contain,
 //     but never the number of buckets. Whoever holds a slot over it looks at shard.changes.
 //   - What must not fail halfway takes its memory first: a shard keeps a spare bucket for the next insertion.
@@ -93,6 +94,7 @@
 //
 // # What is simple on purpose
 //
-// Pages of indexes are freed when they are empty but never compacted. With VolatileTTL the clocks look for what expires
-// soonest among the next sixteen, and the small queue is only emptied.
+// Sparse pages of indexes are gathered when an eighth of all would go (gather.go), by walking all indexes of a shard. Pages of
+// records are compacted only to make room. With VolatileTTL the clocks look for what expires soonest among the next sixteen,
+// and the small queue is only emptied.
 package engine
