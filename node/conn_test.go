@@ -176,7 +176,7 @@ func TestMaxClients(t *testing.T) {
 		t.Errorf("and then %s", got)
 	}
 	// Members still get in, and who only takes up a place does not keep it.
-	if _, err := FetchTable(t.Context(), n.Addr(), nil); err != nil {
+	if _, err := FetchTable(t.Context(), nil, n.Addr(), nil); err != nil {
 		t.Error(err)
 	}
 	p := openPipeTo(t, n, 1, 1, "common", 1, 2)

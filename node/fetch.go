@@ -8,11 +8,11 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// FetchTable reads the table of the node whose data port is addr (DUNLIN TABLE).
-// secret is what InternalSecret returns. The table is nil if the node has none
+// FetchTable reads the table of the node whose data port is addr (DUNLIN TABLE), which it
+// reaches by dial; nil is plain TCP. secret is what InternalSecret returns. The table is nil if the node has none
 // yet. A member's gossip fetches newer tables with this.
-func FetchTable(ctx context.Context, addr string, secret []byte) (*ring.Table, error) {
-	p, err := dialPeer(ctx, addr, secret, 0)
+func FetchTable(ctx context.Context, dial Dialer, addr string, secret []byte) (*ring.Table, error) {
+	p, err := dialPeer(ctx, dial, addr, secret, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -49,11 +49,18 @@ type peer struct {
 	stop func() bool
 }
 
-// dialPeer connects and authenticates. Everything done with the peer ends with
-// ctx.
-func dialPeer(ctx context.Context, addr string, secret []byte, boot int64) (*peer, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", addr)
+// Dialer connects to the data port of a node.
+type Dialer func(ctx context.Context, addr string) (net.Conn, error)
+
+// dialPeer connects by dial, plain TCP if that is nil, and authenticates. Everything done
+// with the peer ends with ctx.
+func dialPeer(ctx context.Context, dial Dialer, addr string, secret []byte, boot int64) (*peer, error) {
+	if dial == nil {
+		dial = func(ctx context.Context, addr string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", addr)
+		}
+	}
+	c, err := dial(ctx, addr)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to node %s: %w", addr, err)
 	}

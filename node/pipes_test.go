@@ -169,10 +169,10 @@ func TestSecret(t *testing.T) {
 		t.Fatalf("PEER with the secret answers %s", got)
 	}
 	peer.want("GET k", "(error) NOAUTH Authentication required.")
-	if _, err := FetchTable(t.Context(), n.Addr(), secret); err != nil {
+	if _, err := FetchTable(t.Context(), nil, n.Addr(), secret); err != nil {
 		t.Error(err)
 	}
-	if _, err := FetchTable(t.Context(), n.Addr(), nil); err == nil {
+	if _, err := FetchTable(t.Context(), nil, n.Addr(), nil); err == nil {
 		t.Error("FetchTable without the secret got a table")
 	}
 }

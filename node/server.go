@@ -43,6 +43,9 @@ type Config struct {
 	MaxClients  int    // 0: 10000
 	Version     string // of this build, for INFO
 
+	Wrapper netloop.Wrapper // of the connections that it accepts; nil: none
+	Dialer  Dialer          // to other nodes; nil: plain TCP
+
 	Group *netloop.Group // the loops; the node does not close them
 	Log   *slog.Logger   // slog.Default if nil
 
@@ -151,7 +154,7 @@ func Start(cfg Config) (*Node, error) {
 	for _, l := range cfg.Group.Loops() {
 		n.workers = append(n.workers, newWorker(n, l))
 	}
-	if n.listener, err = cfg.Group.Listen(cfg.Listen, n.accept); err != nil {
+	if n.listener, err = cfg.Group.ListenWrapped(cfg.Listen, cfg.Wrapper, n.accept); err != nil {
 		n.cancel()
 		store.Close()
 		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)

@@ -295,7 +295,7 @@ func (n *Node) askOne(ctx context.Context, m ring.Member, t *ring.Table, encoded
 func (n *Node) handTable(ctx context.Context, m ring.Member, epoch uint64, encoded []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, takeTimeout)
 	defer cancel()
-	p, err := dialPeer(ctx, m.Addr, n.secret, n.cfg.Boot)
+	p, err := dialPeer(ctx, n.cfg.Dialer, m.Addr, n.secret, n.cfg.Boot)
 	if err != nil {
 		return err
 	}

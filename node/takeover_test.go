@@ -141,7 +141,7 @@ func TestForeignTableIsNotAcknowledged(t *testing.T) {
 	n := startNode(t)
 	other := *n.view.Load().table
 	other.Epoch, other.Issuer = 9, "someone@else"
-	p, err := dialPeer(t.Context(), n.Addr(), nil, 5)
+	p, err := dialPeer(t.Context(), nil, n.Addr(), nil, 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,17 +160,17 @@ func TestForeignTableIsNotAcknowledged(t *testing.T) {
 
 func TestFetchTable(t *testing.T) {
 	n := startBare(t)
-	if got, err := FetchTable(t.Context(), n.Addr(), nil); got != nil || err != nil {
+	if got, err := FetchTable(t.Context(), nil, n.Addr(), nil); got != nil || err != nil {
 		t.Errorf("without a table: %v, %v; want none", got, err)
 	}
 	n.SetTable(soleTable(n))
-	got, err := FetchTable(t.Context(), n.Addr(), nil)
+	got, err := FetchTable(t.Context(), nil, n.Addr(), nil)
 	if err != nil || got.Version() != n.view.Load().table.Version() {
 		t.Errorf("got %v, %v", got, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := FetchTable(ctx, n.Addr(), nil); err == nil {
+	if _, err := FetchTable(ctx, nil, n.Addr(), nil); err == nil {
 		t.Error("no error from a context that has ended")
 	}
 }

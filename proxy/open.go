@@ -23,18 +23,24 @@ func (p *pipe) open() {
 	p.silent = 0
 	p.attempt++
 	attempt := p.attempt
-	p.w.loop.Dial(p.peer.member.Addr, dialTimeout, func(c *netloop.Conn) netloop.Handler {
+	opened := func(c *netloop.Conn) netloop.Handler {
 		if p.attempt != attempt || p.state != pipeDialing {
 			c.Close(nil)
 			return abandoned{}
 		}
 		p.connected(c)
 		return p
-	}, func(err error) {
+	}
+	failed := func(err error) {
 		if p.attempt == attempt {
 			p.fail(fmt.Errorf("cannot connect: %w", err))
 		}
-	})
+	}
+	if by := p.w.proxy.cfg.Dialer; by != nil {
+		p.w.loop.DialBy(by, p.peer.member.Addr, dialTimeout, opened, failed)
+	} else {
+		p.w.loop.Dial(p.peer.member.Addr, dialTimeout, opened, failed)
+	}
 }
 
 // abandoned handles a connection that was given up while it was being made.

@@ -33,6 +33,9 @@ type Config struct {
 
 	Buffers netloop.Budget // what the buffers of clients are charged to; nil: they are only counted
 
+	Wrapper netloop.Wrapper // of clients' connections; nil: none
+	Dialer  netloop.Dialer  // to nodes; nil: plain TCP
+
 	Group *netloop.Group // the loops; the caller closes them after the proxy
 	Log   *slog.Logger
 	// Moved is called when a node showed that there is a newer table. It must not block.
@@ -71,7 +74,7 @@ func Start(cfg Config) (*Proxy, error) {
 	if err := cfg.Group.Each(func(l *netloop.Loop) { p.workers[l.Index()] = newWorker(p, l) }); err != nil {
 		return nil, fmt.Errorf("cannot start the proxy's workers: %w", err)
 	}
-	p.listener, err = cfg.Group.Listen(cfg.Listen, p.accept)
+	p.listener, err = cfg.Group.ListenWrapped(cfg.Listen, cfg.Wrapper, p.accept)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot listen for clients on %q: %w", cfg.Listen, err), p.stopWorkers())
 	}

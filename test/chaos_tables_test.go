@@ -51,7 +51,7 @@ func (w *tableWatch) close() {
 func (w *tableWatch) follow(ctx context.Context, addr string) {
 	for ctx.Err() == nil {
 		ask, cancel := context.WithTimeout(ctx, time.Second)
-		t, err := node.FetchTable(ask, addr, nil)
+		t, err := node.FetchTable(ask, nil, addr, nil)
 		cancel()
 		if err == nil && t != nil {
 			w.note(t, time.Now())

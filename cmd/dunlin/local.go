@@ -58,7 +58,11 @@ func (p *process) introduce(proxy string, nodes []string) {
 	fmt.Fprintf(p.out, "  nodes    %s\n", strings.Join(nodes, " "))
 	fmt.Fprintf(p.out, "  admin    http://%s\n\n", p.admin.Addr())
 	if host, port, err := net.SplitHostPort(proxy); err == nil {
-		fmt.Fprintf(p.out, "Try:  redis-cli -h %s -p %s set greeting hello\n", host, port)
+		tls := ""
+		if p.o.clientTLS.Cert != "" {
+			tls = " --tls"
+		}
+		fmt.Fprintf(p.out, "Try:  redis-cli -h %s -p %s%s set greeting hello\n", host, port, tls)
 	}
 	fmt.Fprintf(p.out, "      %s status --admin %s\n\n", os.Args[0], reachable(p.admin.Addr()))
 }

@@ -70,6 +70,8 @@ func (p *process) startNode(ctx context.Context, m memberOptions, of int) (start
 		Secret:      p.proof,
 		MaxClients:  p.o.maxClients,
 		Version:     version(),
+		Wrapper:     p.tls.members(),
+		Dialer:      p.tls.dialer(),
 		Group:       p.loops,
 		Log:         p.log.With("member", self.ID),
 	})
@@ -121,6 +123,8 @@ func (p *process) startProxy(ctx context.Context, m memberOptions, buffers netlo
 		Secret:      p.proof,
 		MaxClients:  p.o.maxClients,
 		Buffers:     buffers,
+		Wrapper:     p.tls.clients(),
+		Dialer:      p.tls.pipeDialer(),
 		Group:       p.loops,
 		Log:         p.log.With("member", self.ID),
 		Moved: func() {
@@ -166,7 +170,7 @@ func (p *process) startAgent(ctx context.Context, self ring.Member, m memberOpti
 	c.Cluster, c.Self, c.Bind, c.Advertise, c.Join = p.o.cluster, self, m.gossip, advertise, m.join
 	c.SecretKey, c.Copies, c.Log = p.secret, max(p.o.copies, 1), p.log.With("member", self.ID)
 	c.Fetch = func(ctx context.Context, addr string) (*ring.Table, error) {
-		return node.FetchTable(ctx, addr, p.proof)
+		return node.FetchTable(ctx, p.tls.dialer(), addr, p.proof)
 	}
 	agent, err := gossip.Start(c)
 	if err != nil {

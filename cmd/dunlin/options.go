@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/dunlin-cache/dunlin/internal/tlsbridge"
 	"github.com/dunlin-cache/dunlin/node"
 )
 
@@ -42,6 +43,8 @@ type options struct {
 	logLevel    string
 	logFormat   string
 	pprof       bool
+
+	clientTLS, clusterTLS tlsbridge.Files
 }
 
 // addCommon registers the flags of every command that runs a server.
@@ -56,6 +59,7 @@ func (o *options) addCommon(f *pflag.FlagSet) {
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.BoolVar(&o.pprof, "pprof", false, "serve /debug/pprof on the admin address")
+	o.addClusterTLS(f)
 }
 
 // addMember registers the flags of a process that is one member of a cluster.
@@ -74,11 +78,13 @@ func (o *options) addNode(f *pflag.FlagSet) {
 
 func (o *options) addProxy(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "listen", loopback(clientPort), "client address")
+	o.addClientTLS(f)
 }
 
 func (o *options) addLocal(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "listen", loopback(clientPort), "client address of the proxy; the nodes take the ports after it")
 	f.IntVar(&o.nodes, "nodes", 3, "how many nodes")
+	o.addClientTLS(f)
 	o.addStorage(f, localNodeMemory)
 }
 
@@ -121,7 +127,7 @@ func (o *options) check(f *pflag.FlagSet) error {
 	case o.maxClients < 1:
 		return fmt.Errorf("--maxclients %d: want at least 1", o.maxClients)
 	}
-	return nil
+	return o.checkTLS()
 }
 
 // maxLocalNodes keeps a typing error from starting thousands of nodes.

@@ -21,6 +21,7 @@ type process struct {
 	proof  []byte // what its members prove to know to each other's data ports; nil: nothing
 	admin  *metrics.Admin
 	loops  *netloop.Group
+	tls    encryption
 	memory *governor
 	stop   stopStack
 }
@@ -48,6 +49,9 @@ func serve(ctx context.Context, o *options, con *console, nodes int, start func(
 		stop: stopStack{log: con.log},
 	}
 	defer p.stop.stopAll()
+	if err := p.startTLS(ctx); err != nil {
+		return err
+	}
 	if err := p.startAdmin(); err != nil {
 		return err
 	}

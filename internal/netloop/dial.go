@@ -51,6 +51,54 @@ func (l *Loop) Dial(
 	}()
 }
 
+// Dialer connects to addr and returns a connected descriptor that does not block. It may
+// block itself.
+type Dialer func(ctx context.Context, addr string) (fd int, err error)
+
+// DialBy is Dial with a connection that by makes, over TLS for instance.
+func (l *Loop) DialBy(
+	by Dialer, addr string, timeout time.Duration, open func(c *Conn) Handler, fail func(error),
+) {
+	d := &dial{loop: l, addr: addr, open: open, failed: fail}
+	l.dials[d] = struct{}{}
+	d.timer = l.After(timeout, func() { d.fail(os.ErrDeadlineExceeded) })
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	d.cancel = cancel
+	go func() {
+		fd, err := by(ctx, addr)
+		posted := l.mail.post(func() {
+			switch {
+			case err != nil:
+				d.fail(err)
+			case d.done():
+				unix.Close(fd)
+			default:
+				d.adopt(fd)
+			}
+		})
+		if !posted && err == nil {
+			unix.Close(fd)
+		}
+	}()
+}
+
+// adopt makes a conn of a connected socket.
+func (d *dial) adopt(fd int) {
+	l := d.loop
+	to, _ := netip.ParseAddrPort(d.addr) // a name leaves it empty
+	l.load.Add(1)
+	c := l.newConn(fd, to)
+	c.armed = unix.EPOLLIN
+	if err := l.watch(fd, int32(fd), c.gen, c.armed); err != nil {
+		d.conn = c
+		d.fail(err)
+		return
+	}
+	d.end()
+	l.stats.Dialed++
+	c.open(d.open)
+}
+
 // resolve asks for the addresses of "name:port" and returns the first.
 func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(addr)

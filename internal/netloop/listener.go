@@ -22,11 +22,21 @@ const (
 	keepAlive = 300
 )
 
+// Wrapper stands between the sockets that a listener accepts and the loops, to terminate TLS for instance.
+type Wrapper interface {
+	// Ready says whether it takes another socket now. If not, connections wait in the kernel for a while.
+	Ready() bool
+	// Wrap takes a socket that does not block. It gives away, later and from any goroutine, a descriptor that does not
+	// block either, for the loops to use in its place; or it closes the socket and gives nothing. It must not block itself.
+	Wrap(fd int, remote netip.AddrPort, give func(fd int))
+}
+
 // Listener accepts connections for all loops of a group. One of the loops watches it.
 type Listener struct {
 	group  *Group
 	loop   *Loop
 	addr   string
+	wrap   Wrapper // nil: none
 	handle func(c *Conn) Handler
 	number int // in loop.listeners
 	last   int // loop that got the last connection; only used on loop
@@ -41,6 +51,11 @@ type Listener struct {
 // to refuse it. So accept is called on several loops at once. Connections that cannot
 // be accepted for want of descriptors wait in the kernel; this is logged once a second.
 func (g *Group) Listen(addr string, accept func(c *Conn) Handler) (*Listener, error) {
+	return g.ListenWrapped(addr, nil, accept)
+}
+
+// ListenWrapped is Listen for connections that w wraps; nil wraps none.
+func (g *Group) ListenWrapped(addr string, w Wrapper, accept func(c *Conn) Handler) (*Listener, error) {
 	fd, bound, err := listenFD(addr)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %q: %w", addr, err)
@@ -53,7 +68,7 @@ func (g *Group) Listen(addr string, accept func(c *Conn) Handler) (*Listener, er
 	}
 	l := g.loops[g.nextLoop%len(g.loops)]
 	g.nextLoop++
-	ln := &Listener{group: g, loop: l, addr: bound, handle: accept, fd: fd, number: -1}
+	ln := &Listener{group: g, loop: l, addr: bound, wrap: w, handle: accept, fd: fd, number: -1}
 	g.listeners[ln] = struct{}{}
 	l.Post(ln.start)
 	return ln, nil
@@ -142,10 +157,14 @@ func (l *Loop) accept(number int) {
 		if ln.fd < 0 {
 			return
 		}
+		if ln.wrap != nil && !ln.wrap.Ready() {
+			ln.pause()
+			return
+		}
 		fd, sa, err := unix.Accept4(ln.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 		switch err {
 		case nil:
-			ln.hand(fd, addrPort(sa))
+			ln.take(fd, addrPort(sa))
 		case unix.EAGAIN:
 			return
 		case unix.EINTR, unix.ECONNABORTED:
@@ -154,6 +173,20 @@ func (l *Loop) accept(number int) {
 			return
 		}
 	}
+}
+
+// take has an accepted socket wrapped, if that is wanted, and handed over.
+func (ln *Listener) take(fd int, remote netip.AddrPort) {
+	setOptions(fd)
+	if ln.wrap == nil {
+		ln.hand(fd, remote)
+		return
+	}
+	ln.wrap.Wrap(fd, remote, func(fd int) {
+		if !ln.loop.mail.post(func() { ln.hand(fd, remote) }) {
+			unix.Close(fd)
+		}
+	})
 }
 
 // hand gives a connection to the loop with the fewest, taking turns among equals.
@@ -173,14 +206,20 @@ func (ln *Listener) hand(fd int, remote netip.AddrPort) {
 	}
 }
 
-// backOff stops watching for a while: the kernel would report the same waiting
-// connection again and again.
+// backOff pauses after an error: the kernel would report the same waiting connection
+// again and again.
 func (ln *Listener) backOff(err error) {
 	l := ln.loop
 	if l.now-ln.logged >= acceptLogGap || ln.logged == 0 {
 		ln.logged = l.now
 		l.log.Error("cannot accept connection", "addr", ln.addr, "error", err)
 	}
+	ln.pause()
+}
+
+// pause stops watching for a while.
+func (ln *Listener) pause() {
+	l := ln.loop
 	if err := unix.EpollCtl(l.epfd, unix.EPOLL_CTL_DEL, ln.fd, nil); err != nil {
 		l.log.Error("cannot pause accepting", "addr", ln.addr, "error", err)
 	}
@@ -202,7 +241,6 @@ func (l *Loop) adopt(fd int, remote netip.AddrPort, accept func(c *Conn) Handler
 		c.Close(err)
 		return
 	}
-	setOptions(fd)
 	c.open(accept)
 }
 

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/tlsbridge"
+	"github.com/dunlin-cache/dunlin/node"
+)
+
+// addClusterTLS registers the flags of TLS between members.
+func (o *options) addClusterTLS(f *pflag.FlagSet) {
+	f.StringVar(&o.clusterTLS.Cert, "cluster-tls-cert", "", "PEM certificate of this member, for TLS between members, and for who connects to a node")
+	f.StringVar(&o.clusterTLS.Key, "cluster-tls-key", "", "its private key")
+	f.StringVar(&o.clusterTLS.CA, "cluster-tls-ca", "", "PEM certificate of the CA that all members' certificates are of; both sides of a connection show one")
+}
+
+// addClientTLS registers the flags of TLS for clients.
+func (o *options) addClientTLS(f *pflag.FlagSet) {
+	f.StringVar(&o.clientTLS.Cert, "tls-cert", "", "PEM certificate shown to clients, who then speak TLS on the client address")
+	f.StringVar(&o.clientTLS.Key, "tls-key", "", "its private key")
+	f.StringVar(&o.clientTLS.CA, "tls-ca", "", "PEM certificate of the CA that clients' certificates must be of (default: they need none)")
+}
+
+// checkTLS refuses settings of which one is missing.
+func (o *options) checkTLS() error {
+	client, cluster := o.clientTLS, o.clusterTLS
+	switch {
+	case (client.Cert == "") != (client.Key == ""):
+		return errors.New("--tls-cert and --tls-key belong together: give both or neither")
+	case client.CA != "" && client.Cert == "":
+		return errors.New("--tls-ca is for clients that speak TLS: give --tls-cert and --tls-key too")
+	case cluster != tlsbridge.Files{} && (cluster.Cert == "" || cluster.Key == "" || cluster.CA == ""):
+		return errors.New("--cluster-tls-cert, --cluster-tls-key and --cluster-tls-ca belong together: give all or none")
+	}
+	return nil
+}
+
+// encryption is what the process has certificates for: nil is plain TCP.
+type encryption struct {
+	forClients *tlsbridge.Server
+	forMembers *tlsbridge.Server
+	toMembers  *tlsbridge.Dialer
+}
+
+// startTLS reads the certificates and keeps them fresh until the process stops.
+func (p *process) startTLS(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var fresh sync.WaitGroup
+	p.stop.push("certificates", func(context.Context) error {
+		cancel()
+		fresh.Wait()
+		return nil
+	})
+	load := func(flag string, f tlsbridge.Files) (*tlsbridge.Certificates, error) {
+		c, err := tlsbridge.Load(f)
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", flag, err)
+		}
+		fresh.Go(func() { c.KeepFresh(ctx, p.log) })
+		return c, nil
+	}
+	if p.o.clientTLS.Cert != "" {
+		c, err := load("tls-cert", p.o.clientTLS)
+		if err != nil {
+			return err
+		}
+		p.tls.forClients = tlsbridge.NewServer(c, p.log)
+	}
+	if p.o.clusterTLS.Cert != "" {
+		c, err := load("cluster-tls-cert", p.o.clusterTLS)
+		if err != nil {
+			return err
+		}
+		p.tls.forMembers, p.tls.toMembers = tlsbridge.NewServer(c, p.log), tlsbridge.NewDialer(c)
+	}
+	return nil
+}
+
+// clients wraps what a proxy accepts.
+func (e *encryption) clients() netloop.Wrapper { return wrapper(e.forClients) }
+
+// members wraps what a node accepts.
+func (e *encryption) members() netloop.Wrapper { return wrapper(e.forMembers) }
+
+func wrapper(s *tlsbridge.Server) netloop.Wrapper {
+	if s == nil {
+		return nil // a nil *Server in an interface would not be nil
+	}
+	return s
+}
+
+// dialer reaches nodes for who may block, pipeDialer for loops.
+func (e *encryption) dialer() node.Dialer {
+	if e.toMembers == nil {
+		return nil
+	}
+	return e.toMembers.Dial
+}
+
+func (e *encryption) pipeDialer() netloop.Dialer {
+	if e.toMembers == nil {
+		return nil
+	}
+	return e.toMembers.DialFD
+}

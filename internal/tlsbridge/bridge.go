@@ -1,0 +1,110 @@
+package tlsbridge
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	bufferSize = 16 << 10 // the most that a TLS record holds
+	// takeTime is for how long a peer may take nothing of a buffer, and send after we have ended.
+	takeTime = 10 * time.Second
+)
+
+// bridge moves bytes between a TLS connection and the near end of a socket pair, until both directions have ended.
+type bridge struct {
+	outer *tls.Conn
+	inner *net.UnixConn
+}
+
+// run returns when everything is closed. The end of one direction is passed on, so that replies still come to a client that
+// has ended its requests; an error ends both.
+func (b *bridge) run() {
+	var both sync.WaitGroup
+	both.Go(b.inbound)
+	both.Go(b.outbound)
+	both.Wait()
+	b.close()
+}
+
+func (b *bridge) close() {
+	_ = b.inner.Close()           // twice, after an error
+	_ = b.outer.NetConn().Close() // outbound has said goodbye where there was something to say
+}
+
+func (b *bridge) inbound() {
+	buf := make([]byte, bufferSize)
+	for {
+		n, err := b.outer.Read(buf)
+		if n > 0 {
+			if _, err := b.inner.Write(buf[:n]); err != nil {
+				// The loop has closed. What it wrote before is on its way; closing with input unread would overtake that.
+				_, _ = io.Copy(io.Discard, b.outer.NetConn())
+				return
+			}
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // with a goodbye, and without
+			_ = b.inner.CloseWrite()
+			return
+		default:
+			b.close()
+			return
+		}
+	}
+}
+
+func (b *bridge) outbound() {
+	buf := make([]byte, bufferSize)
+	for {
+		n, err := b.inner.Read(buf)
+		if n > 0 {
+			_ = b.outer.SetWriteDeadline(time.Now().Add(takeTime))
+			if _, err := b.outer.Write(buf[:n]); err != nil {
+				b.close()
+				return
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	_ = b.outer.SetDeadline(time.Now().Add(takeTime))
+	_ = b.outer.CloseWrite()
+	if c, ok := b.outer.NetConn().(*net.TCPConn); ok {
+		_ = c.CloseWrite()
+	}
+}
+
+// pair returns a connection and the descriptor of its other end, which does not block.
+func pair() (near *net.UnixConn, far int, err error) {
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, -1, os.NewSyscallError("socketpair", err)
+	}
+	c, err := connOf(fds[0])
+	if err != nil {
+		_ = syscall.Close(fds[1])
+		return nil, -1, err
+	}
+	return c.(*net.UnixConn), fds[1], nil
+}
+
+// connOf makes a connection of a descriptor, which it takes.
+func connOf(fd int) (net.Conn, error) {
+	f := os.NewFile(uintptr(fd), "")
+	defer f.Close() // the connection has a duplicate
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use socket: %w", err)
+	}
+	return c, nil
+}

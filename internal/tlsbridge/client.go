@@ -1,0 +1,48 @@
+package tlsbridge
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+)
+
+// Dialer connects to other members.
+type Dialer struct{ certificates *Certificates }
+
+// NewDialer shows certificates that others keep fresh, and asks for one of the same CA.
+func NewDialer(c *Certificates) *Dialer { return &Dialer{c} }
+
+// Dial connects, for who may block.
+func (d *Dialer) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	return d.dial(ctx, addr)
+}
+
+// DialFD connects and returns the descriptor of the plain side, for a loop.
+func (d *Dialer) DialFD(ctx context.Context, addr string) (fd int, err error) {
+	t, err := d.dial(ctx, addr)
+	if err != nil {
+		return -1, err
+	}
+	b, far, err := join(t)
+	if err != nil {
+		return -1, err
+	}
+	go b.run()
+	return far, nil
+}
+
+func (d *Dialer) dial(ctx context.Context, addr string) (*tls.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	defer cancel()
+	t := tls.Client(c, d.certificates.client)
+	if err := t.HandshakeContext(ctx); err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("TLS handshake with %s failed: %w", addr, err)
+	}
+	return t, nil
+}
