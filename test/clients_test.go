@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -27,8 +28,8 @@ func TestClients(t *testing.T) {
 	for name, do := range map[string]doer{
 		"go-redis":                     goRedisDoer(goRedis(t, &redis.Options{Addr: proxy})),
 		"go-redis RESP2":               goRedisDoer(goRedis(t, &redis.Options{Addr: proxy, Protocol: 2})),
-		"go-redis cluster, proxy":      goRedisDoer(goRedisCluster(t, proxy)),
-		"go-redis cluster, node":       goRedisDoer(goRedisCluster(t, node)),
+		"go-redis cluster, proxy":      goRedisDoer(goRedisCluster(t, proxy, nil)),
+		"go-redis cluster, node":       goRedisDoer(goRedisCluster(t, node, nil)),
 		"redigo":                       redigoDoer(t, proxy),
 		"rueidis":                      rueidisDoer(t, rueidis.ClientOption{InitAddress: []string{proxy}}),
 		"rueidis RESP2":                rueidisDoer(t, rueidis.ClientOption{InitAddress: []string{proxy}, AlwaysRESP2: true}),
@@ -127,8 +128,8 @@ func goRedis(t testing.TB, o *redis.Options) *redis.Client {
 	return c
 }
 
-func goRedisCluster(t testing.TB, addr string) *redis.ClusterClient {
-	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}})
+func goRedisCluster(t testing.TB, addr string, secure *tls.Config) *redis.ClusterClient {
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, TLSConfig: secure})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -239,7 +240,7 @@ func TestClusterClientFollowsMoves(t *testing.T) {
 	c := startCluster(t, 3, 0)
 	c.node(2).kill()
 	c.converge(readyTimeout)
-	client := goRedisCluster(t, c.node(0).addr)
+	client := goRedisCluster(t, c.node(0).addr, nil)
 	probe := func() {
 		t.Helper()
 		for i := range 300 {

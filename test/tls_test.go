@@ -1,0 +1,99 @@
+package test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dunlin-cache/dunlin/internal/certtest"
+)
+
+// TestTLS has a cluster in which everybody speaks TLS: clients to the proxy, members, and cluster clients to nodes, who
+// show a certificate as members do.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	clients, members := certtest.New(t), certtest.New(t)
+	cert, key := clients.Issue(t, "proxy")
+	memberCert, memberKey := members.Issue(t, "member")
+	c := startClusterWith(t, startOptions{
+		nodes: 2, proxies: 1,
+		flags: []string{"--cluster-tls-cert", memberCert, "--cluster-tls-key", memberKey, "--cluster-tls-ca", members.CA},
+		env:   []string{"DUNLIN_TLS_CERT=" + cert, "DUNLIN_TLS_KEY=" + key},
+	})
+	proxy, node := c.proxy(0).addr, c.node(1).addr
+	toProxy := func(version uint16) *tls.Config {
+		return &tls.Config{RootCAs: clients.Pool, MinVersion: version, MaxVersion: version}
+	}
+	ours, err := tls.LoadX509KeyPair(memberCert, memberKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	toNode := &tls.Config{RootCAs: members.Pool, Certificates: []tls.Certificate{ours}}
+
+	for name, do := range map[string]doer{
+		"TLS-1.2":        goRedisDoer(goRedis(t, &redis.Options{Addr: proxy, TLSConfig: toProxy(tls.VersionTLS12)})),
+		"TLS-1.3":        goRedisDoer(goRedis(t, &redis.Options{Addr: proxy, TLSConfig: toProxy(tls.VersionTLS13)})),
+		"cluster-client": goRedisDoer(goRedisCluster(t, node, toNode)),
+	} {
+		t.Run(name, func(t *testing.T) { converse(t, name, do) })
+	}
+	t.Run("large value", func(t *testing.T) {
+		r := goRedis(t, &redis.Options{Addr: proxy, TLSConfig: toProxy(tls.VersionTLS13)})
+		want := bytes.Repeat([]byte("0123456789abcdef"), 8<<20/16)
+		if err := r.Set(t.Context(), "large", want, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.Get(t.Context(), "large").Bytes(); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d bytes came back of %d, error %v", len(got), len(want), err)
+		}
+	})
+	t.Run("redis-cli", func(t *testing.T) {
+		host, port, _ := net.SplitHostPort(proxy)
+		out, err := exec.Command("redis-cli", "-h", host, "-p", port, "--tls", "--cacert", clients.CA, "PING").CombinedOutput()
+		if strings.Contains(string(out), "Unrecognized option") || err != nil && len(out) == 0 {
+			t.Skipf("redis-cli is missing or without TLS: %v", err)
+		}
+		if string(out) != "PONG\n" {
+			t.Errorf("PING answers %q, error %v", out, err)
+		}
+	})
+	for _, addr := range []string{proxy, node} {
+		if got := sayPlainly(t, addr); strings.Contains(got, "PONG") {
+			t.Errorf("%s answers without TLS: %q", addr, got)
+		}
+	}
+	if conn, err := tls.Dial("tcp", node, &tls.Config{RootCAs: members.Pool}); err == nil {
+		defer conn.Close()
+		if _, err := conn.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "certificate required") {
+			t.Errorf("a node talks to who shows no certificate: %v", err)
+		}
+	}
+}
+
+// sayPlainly returns what PING is answered until the connection is closed.
+func sayPlainly(t testing.TB, addr string) string {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("PING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetReadDeadline(time.Now().Add(readyTimeout)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(c)
+	if ne, ok := err.(net.Error); ok && ne.Timeout() {
+		t.Errorf("%s leaves a plain connection open", addr)
+	}
+	return string(got)
+}
