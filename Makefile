@@ -8,6 +8,7 @@ SHELL := bash
 VERSION ?= dev
 IMAGE   ?= dunlin:$(VERSION)
 FUZZTIME ?= 10s
+INPUTS ?= 1000000
 
 # Tools are built once, for this repository only, with their version in the name.
 LINT_VERSION := v2.15.0
@@ -45,6 +46,10 @@ fuzz: ## run every fuzz target for FUZZTIME (10s) each
 	  for f in $$(go test -list '^Fuzz' "$$pkg" | grep '^Fuzz' || true); do \
 	    echo "== $$pkg $$f"; go test -tags checked -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) "$$pkg"; \
 	  done; done
+
+.PHONY: differ
+differ: ## compare node and proxy with redis-server on a million broken inputs, two minutes (INPUTS=)
+	go test -count 1 -timeout 24h -run 'Differential$$' -v ./test -differential.inputs $(INPUTS)
 
 .PHONY: bench
 bench: ## race Dunlin against redis-server and twemproxy, about ten minutes (less: RACE='--rounds 1')

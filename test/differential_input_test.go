@@ -1,0 +1,330 @@
+package test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// forecast is how much of an input to send, and what it does to the connection. That
+// is a guess by the parser under test, which costs nothing: where it is wrong, the
+// answers differ.
+type forecast struct {
+	comparable bool // has only requests that can be compared
+	used       int  // what is behind it would not be read
+	end        ending
+	refusal    string
+	common     int
+}
+
+func foresee(in []byte) forecast {
+	var p resp.Parser
+	begin := 0
+	for i := 1; i <= len(in); i++ {
+		switch p.Parse(in[begin:i]) {
+		case resp.Malformed:
+			f := forecast{comparable: true, used: i, end: refused, refusal: p.Err(), common: begin}
+			if isStricter(in[begin:i], p.Err()) {
+				f.end = stricter
+			}
+			return f
+		case resp.Done:
+			begin = i
+			if comparable, end := foreseeRequest(p.Args()); !comparable || end != staysOpen {
+				return forecast{comparable: comparable, used: i, end: end}
+			}
+		}
+	}
+	if begin < len(in) {
+		return forecast{comparable: true, used: len(in), end: cutShort}
+	}
+	return forecast{comparable: true, used: len(in)}
+}
+
+// isStricter tells what Redis 7.0 does not refuse: it skips the bytes where a CR LF
+// should be, and takes as many arguments as an int can count.
+func isStricter(in []byte, refusal string) bool {
+	switch refusal {
+	case "ERR Protocol error: invalid CRLF in request":
+		return true
+	case "ERR Protocol error: invalid multibulk length":
+		n, ok := resp.ParseInt(bytes.Trim(in, "*\r\n"))
+		return ok && n > int64(resp.DefaultLimits.MaxArgs) && n <= math.MaxInt32
+	}
+	return false
+}
+
+// compared are the commands whose replies depend on nothing but what was sent before.
+// All others that Redis or Dunlin know are left out of this run; what both do not know
+// is in it.
+var compared = []string{
+	"append", "decr", "decrby", "del", "echo", "exists", "get", "getdel", "getrange", "getset", "incr", "incrby", "mget",
+	"mset", "msetnx", "ping", "quit", "set", "setnx", "strlen", "substr", "touch", "type", "unlink",
+}
+
+// foreseeRequest says whether a request can be compared, and whether it ends the
+// connection.
+func foreseeRequest(args [][]byte) (comparable bool, end ending) {
+	if len(args) == 0 {
+		return true, staysOpen
+	}
+	switch name := strings.ToLower(string(args[0])); {
+	case name == "post", name == "host:":
+		return true, dismissed
+	case name == "quit":
+		return true, quits
+	case name == "msetnx": // the only one here that wants its keys in one slot
+		for i := 1; i < len(args); i += 2 {
+			if ring.Slot(args[i]) != ring.Slot(args[1]) {
+				return false, staysOpen
+			}
+		}
+		return true, staysOpen
+	case slices.Contains(compared, name):
+		return true, staysOpen
+	}
+	return command.Lookup(args[0]) == nil, staysOpen
+}
+
+// mutator makes inputs.
+type mutator struct{ *rand.Rand }
+
+// input is mostly one request: as it should be, with odd arguments, or with bytes
+// changed that the protocol cares about; or it is no request at all.
+func (m mutator) input() []byte {
+	switch m.IntN(20) {
+	case 0, 1, 2, 3, 4, 5, 6:
+		return m.request(m.command())
+	case 7, 8, 9:
+		return m.request(m.odd(m.command()))
+	case 10, 11, 12:
+		return m.inline(m.odd(m.command()))
+	case 13, 14:
+		return m.line()
+	case 15, 16, 17:
+		return m.mutated(m.request(m.command()))
+	case 18:
+		return m.mutated(m.inline(m.command()))
+	default:
+		return m.foreign()
+	}
+}
+
+// cuts are the places where the sender pauses: mostly none.
+func (m mutator) cuts(size int) (at []int) {
+	switch {
+	case size > 0 && size < 300 && m.IntN(8) == 0:
+		for i := range size {
+			at = append(at, i)
+		}
+	case size > 0 && m.IntN(4) == 0:
+		at = append(at, m.IntN(size))
+	}
+	return at
+}
+
+func (m mutator) pick(of ...string) string { return of[m.IntN(len(of))] }
+
+func (m mutator) key() string {
+	return m.pick("a", "b", "c", "d", "e", "{t}a", "{t}b", "k:1", "k:2", "k:3")
+}
+
+func (m mutator) value() string {
+	return m.pick("", "x", "1", "-1", "value", "9223372036854775807", "\r\n", "$5\r\n", "*1\r\n", "\x00\xff", "a b", `"`, "'",
+		strings.Repeat("long ", m.IntN(300)))
+}
+
+func (m mutator) command() (args []string) {
+	k := m.key()
+	switch m.IntN(10) {
+	case 0, 1, 2:
+		return []string{"SET", k, m.value()}
+	case 3, 4:
+		return []string{"GET", k}
+	case 5:
+		return []string{m.pick("INCR", "DECR", "STRLEN", "TYPE", "GETDEL"), k}
+	case 6:
+		return []string{m.pick("APPEND", "GETSET", "SETNX", "INCRBY", "DECRBY"), k, m.value()}
+	case 7:
+		args = []string{m.pick("MGET", "DEL", "UNLINK", "EXISTS", "TOUCH")}
+		for range 1 + m.IntN(6) {
+			args = append(args, m.key())
+		}
+		return args
+	case 8:
+		args = []string{m.pick("MSET", "MSETNX")}
+		for range 1 + m.IntN(4) {
+			args = append(args, m.key(), m.value())
+		}
+		return args
+	}
+	return append([]string{m.pick("PING", "ECHO", "GETRANGE")}, m.values()...)
+}
+
+func (m mutator) values() (all []string) {
+	for range m.IntN(4) {
+		all = append(all, m.value())
+	}
+	return all
+}
+
+// odd changes the arguments, not their encoding.
+func (m mutator) odd(args []string) []string {
+	i := m.IntN(len(args))
+	switch m.IntN(8) {
+	case 0:
+		return args[:i]
+	case 1:
+		return append(args, m.values()...)
+	case 2:
+		args[i] = m.value()
+	case 3:
+		args[i] = string(m.mutatedOnce([]byte(args[i])))
+	case 4:
+		args[0] = m.pick("NOSUCH", "nosuch\r\n", "", "\x00", "GE\x00T", "get ", " get", "gét", strings.Repeat("x", m.IntN(200)))
+	case 5:
+		args[0] = strings.ToLower(args[0])
+	case 6:
+		args[i] = string(m.noise(m.IntN(40)))
+	case 7:
+		args = append(args, string(m.noise(m.IntN(200))), string(m.noise(m.IntN(200))))
+	}
+	return args
+}
+
+func (m mutator) noise(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(m.Uint32())
+	}
+	return b
+}
+
+func (m mutator) request(args []string) []byte {
+	b := fmt.Appendf(nil, "*%d\r\n", len(args))
+	for _, a := range args {
+		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return b
+}
+
+func (m mutator) inline(args []string) (b []byte) {
+	for _, a := range args {
+		switch m.IntN(4) {
+		case 0:
+			b = strconv.AppendQuote(b, a)
+		case 1:
+			b = append(append(append(b, '\''), a...), '\'')
+		default:
+			b = append(b, a...)
+		}
+		b = append(b, m.pick(" ", " ", " ", "  ", "\t", "")...)
+	}
+	return append(b, m.pick("\r\n", "\r\n", "\n")...)
+}
+
+// line is made of all that means something to the splitting into words.
+func (m mutator) line() (b []byte) {
+	b = append(b, m.pick("", "ECHO", "GET", "PING", "SET a")...)
+	for range m.IntN(12) {
+		b = append(b, m.pick(" ", " ", "\t", "\v", "\r", "a", "b", "\xff", `"`, `"`, `'`, `'`, `\`, `\x4`, `\x41`, `\n`, `\'`, `\"`, "$", "*", "\x00")...)
+	}
+	return append(b, m.pick("\r\n", "\n")...)
+}
+
+func (m mutator) mutated(b []byte) []byte {
+	for range 1 + m.IntN(3) {
+		b = m.mutatedOnce(b)
+	}
+	return b
+}
+
+// numbers are where limits and overflows lie.
+var numbers = []string{
+	"0", "-0", "00", "+1", "1", "2", "3", "-1", "-2", "10", "11", "9", "", " ", " 1", "1 ", "1.0", "0x1", "1e1", "abc",
+	"1024", "16384", "16385", "65536", "1048576", "1048577", "536870911", "536870912", "536870913",
+	"2147483647", "2147483648", "-2147483648", "-2147483649", "4294967295", "4294967296", "4294967299",
+	"9223372036854775807", "9223372036854775808", "-9223372036854775808", "18446744073709551616",
+	"99999999999999999999999999", "00000000000000000000000000000001",
+}
+
+func (m mutator) mutatedOnce(b []byte) []byte {
+	if len(b) == 0 {
+		return b
+	}
+	b = bytes.Clone(b)
+	i := m.IntN(len(b))
+	switch m.IntN(9) {
+	case 0, 1, 2:
+		return m.otherNumber(b)
+	case 3: // not whole
+		return b[:i]
+	case 4:
+		b[i] = byte(m.Uint32())
+	case 5:
+		return bytes.Replace(b, []byte("\r\n"), []byte(m.pick("\n", "\r", "", "\n\r", "\r\r\n", "\r\n\r\n", "\x00\r\n", "\r\x00")), 1+m.IntN(3))
+	case 6:
+		if at := bytes.IndexAny(b[i:], "$*"); at >= 0 {
+			b[i+at] = m.pick("$", "*", "+", "-", ":", "%", "~", ">", "(", "_", "\r", "\n", "\x00", "G")[0]
+		}
+	case 7: // a piece is gone, or there twice
+		j := i + m.IntN(min(len(b)-i, 8)+1)
+		if m.IntN(2) == 0 {
+			return append(b[:i], b[j:]...)
+		}
+		return append(b[:j:j], b[i:]...)
+	case 8:
+		return append(bytes.Repeat([]byte(m.pick("*1\r\n", "*2\r\n", "*0\r\n", "*-1\r\n", "\r\n", "\n", "$1\r\n", "%1\r\n")), 1+m.IntN(40)), b...)
+	}
+	return b
+}
+
+// otherNumber replaces the number of one header.
+func (m mutator) otherNumber(b []byte) []byte {
+	var headers []int
+	for i, c := range b {
+		if c == '*' || c == '$' {
+			headers = append(headers, i)
+		}
+	}
+	if len(headers) == 0 {
+		return b
+	}
+	at := headers[m.IntN(len(headers))] + 1
+	end := at
+	for end < len(b) && b[end] != '\r' {
+		end++
+	}
+	return append(append(b[:at:at], numbers[m.IntN(len(numbers))]...), b[end:]...)
+}
+
+// foreign is what was meant for another kind of server, or for none.
+func (m mutator) foreign() []byte {
+	switch m.IntN(8) {
+	case 0:
+		return []byte(m.pick("POST / HTTP/1.1\r\n", "post /\n", "Host: localhost\r\n", "host:\r\n", "QUIT\r\n", "*1\r\n$4\r\nquit\r\n"))
+	case 1:
+		return []byte("GET / HTTP/1.1\r\nAccept: */*\r\nHost: localhost:6379\r\n\r\n")
+	case 2:
+		return []byte("get key\r\nset key 0 0 5\r\nvalue\r\nversion\r\n") // memcached
+	case 3: // a TLS handshake
+		return append([]byte("\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03"), m.noise(160)...)
+	case 4:
+		if m.IntN(200) == 0 { // a line without end
+			return bytes.Repeat([]byte(m.pick("a", "*1", "$", "*1\r\n$1", " ", "\x00")), 64<<10+1)
+		}
+		return bytes.Repeat([]byte("*1\r\n"), 1+m.IntN(100))
+	case 5:
+		return append(m.noise(m.IntN(100)), '\n')
+	default:
+		return []byte(m.pick("\r\n", "\n", "*0\r\n", "*-1\r\n", "*-9\r\n", "   \r\n", "\t\n", "*1\r\n$0\r\n\r\n"))
+	}
+}

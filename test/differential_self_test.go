@@ -1,0 +1,122 @@
+package test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// TestDifferentialNotices: each way in which a server can answer otherwise is a difference.
+func TestDifferentialNotices(t *testing.T) {
+	t.Parallel()
+	right := func(args string) (reply string, closes bool) {
+		switch {
+		case strings.HasPrefix(args, "[ECHO "):
+			return fmt.Sprintf("$%d\r\n%s\r\n", len(args)-len("[ECHO ]"), args[len("[ECHO "):len(args)-1]), false
+		case args == "[QUIT]":
+			return "+OK\r\n", true
+		case args == "malformed":
+			return "-ERR Protocol error: invalid bulk length\r\n", true
+		}
+		return "+" + args + "\r\n", false
+	}
+	f := func(what, in string, differs bool, answer func(args string) (string, bool)) {
+		t.Helper()
+		differences := 0
+		d := &differential{
+			report: func(string, ...any) { differences++ },
+			rng:    rand.New(rand.NewPCG(1, 1)),
+			targets: []*target{
+				{name: "right", addr: serveLines(t, right)},
+				{name: "other", addr: serveLines(t, answer), patience: 10 * time.Second},
+			},
+		}
+		defer d.hangUp()
+		if what == "still open" {
+			d.targets[1].patience = 200 * time.Millisecond
+		}
+		foreseen := foresee([]byte(in))
+		d.compare(batch{bytes: []byte(in), inputs: 1, end: foreseen.end})
+		if (differences > 0) != differs {
+			t.Errorf("%s: %d differences, want some: %v", what, differences, differs)
+		}
+	}
+	// but is right with one answer changed.
+	but := func(args, reply string, closes bool) func(string) (string, bool) {
+		return func(got string) (string, bool) {
+			if got == args {
+				return reply, closes
+			}
+			return right(got)
+		}
+	}
+	const in, broken = "GET a\r\nGET b\r\n", "GET a\r\n*1\r\n$x\r\n"
+	f("the same", in, false, right)
+	f("the same error", broken, false, right)
+	f("the same end", "QUIT\r\n", false, right)
+	f("swapped", in, true, func(args string) (string, bool) {
+		return right(strings.NewReplacer("GET a", "GET b", "GET b", "GET a").Replace(args))
+	})
+	f("missing", in, true, but("[GET b]", "", false))
+	f("surplus", in, true, but("[GET b]", "+[GET b]\r\n+[GET b]\r\n", false))
+	f("other bytes", in, true, but("[GET b]", "+[GET  b]\r\n", false))
+	f("closed", in, true, but("[GET b]", "+[GET b]\r\n", true))
+	f("other error", broken, true, but("malformed", "-ERR Protocol error\r\n", true))
+	f("no error", broken, true, but("malformed", "", true))
+	f("still open", broken, true, but("malformed", "-ERR Protocol error: invalid bulk length\r\n", false))
+}
+
+// serveLines is a server that answers each request as said, given its arguments as fmt shows
+// them, and "malformed" once.
+func serveLines(t *testing.T, answer func(args string) (reply string, closes bool)) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serveLine(conn, answer)
+		}
+	}()
+	return l.Addr().String()
+}
+
+func serveLine(conn net.Conn, answer func(args string) (reply string, closes bool)) {
+	defer conn.Close()
+	var p resp.Parser
+	var in []byte
+	piece := make([]byte, 4096)
+	for {
+		n, err := conn.Read(piece)
+		if err != nil {
+			return
+		}
+		in = append(in, piece[:n]...)
+		for outcome := p.Parse(in); outcome != resp.NeedMore; outcome = p.Parse(in) {
+			said := "malformed"
+			if outcome == resp.Done {
+				said = fmt.Sprintf("%s", p.Args())
+				in = in[p.Len():]
+			}
+			reply, closes := answer(said)
+			if _, err := conn.Write([]byte(reply)); err != nil || closes {
+				return
+			}
+			if outcome == resp.Malformed {
+				in = nil
+				break
+			}
+		}
+	}
+}
