@@ -9,6 +9,7 @@ VERSION ?= dev
 IMAGE   ?= dunlin:$(VERSION)
 FUZZTIME ?= 10s
 INPUTS ?= 1000000
+CHECKTIME ?= 10m
 
 # Tools are built once, for this repository only, with their version in the name.
 LINT_VERSION := v2.15.0
@@ -47,9 +48,13 @@ fuzz: ## run every fuzz target for FUZZTIME (10s) each
 	    echo "== $$pkg $$f"; go test -tags checked -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) "$$pkg"; \
 	  done; done
 
+.PHONY: check
+check: ## check order and correctness under faults for CHECKTIME (10m); CHECKSEED repeats a run's commands and faults
+	go test -count 1 -timeout 0 -run '^TestCheck$$' -v ./test -check.time $(CHECKTIME) -check.seed $(or $(CHECKSEED),0)
+
 .PHONY: differ
 differ: ## compare node and proxy with redis-server on a million broken inputs, two minutes (INPUTS=)
-	go test -count 1 -timeout 24h -run 'Differential$$' -v ./test -differential.inputs $(INPUTS)
+	go test -count 1 -timeout 0 -run '^TestDifferential$$' -v ./test -differential.inputs $(INPUTS)
 
 .PHONY: bench
 bench: ## race Dunlin against redis-server and twemproxy, about ten minutes (less: RACE='--rounds 1')
@@ -91,7 +96,7 @@ have:
 
 .PHONY: unit
 unit:
-	go test -timeout 5m ./...
+	go test -timeout 10m ./...
 
 # The tests that measure allocations or load the whole Go tree skip themselves
 # here: -short and the race detector's own build tag. With the tag checked, the

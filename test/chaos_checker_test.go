@@ -70,6 +70,48 @@ func TestChaosChecker(t *testing.T) {
 	}
 }
 
+func TestChaosCheckerDeletion(t *testing.T) {
+	now := time.Unix(1000, 0)
+	h := newHistory("k")
+	present := func(may, must bool) {
+		t.Helper()
+		if gotMay, gotMust := h.presence(h.look().issued); gotMay != may || gotMust != must {
+			t.Errorf("may and must be there: %v and %v, want %v and %v", gotMay, gotMust, may, must)
+		}
+	}
+	// missing judges a read that finds nothing.
+	missing := func(noted bool) {
+		t.Helper()
+		if lost, err := h.read(h.look(), nil, now); err != nil || (lost != nil) != noted {
+			t.Errorf("a read of nothing is noted: %v, %v, want %v", lost, err, noted)
+		}
+	}
+	present(false, false)
+	h.answered(h.write(now), executed) // 1
+	present(true, true)
+	before := h.look()
+	deletion := h.remove(now) // 2
+	missing(false)
+	present(true, false)
+	h.answered(deletion, executed)
+	missing(false)
+	present(false, false)
+	if _, err := h.read(before, appendValue(nil, "k", 1), now); err != nil {
+		t.Errorf("a read from before the deletion: %v", err)
+	}
+	if _, err := h.read(h.look(), appendValue(nil, "k", 1), now); err == nil {
+		t.Error("a deleted value is believed")
+	}
+	h.answered(h.remove(now), notExecuted) // 3
+	h.answered(h.write(now), unknown)      // 4
+	present(true, false)
+	missing(false)
+	h.answered(h.write(now), executed) // 5
+	present(true, true)
+	missing(true)
+	present(true, false) // it was lost
+}
+
 func TestChaosCheckerCounter(t *testing.T) {
 	now := time.Unix(1000, 0)
 	c := &counter{key: "k"}

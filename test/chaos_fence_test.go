@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -45,12 +46,13 @@ func TestChaosResumeAtDeath(t *testing.T) {
 		t.Skip("it hunts for a moment of milliseconds: not beside the race detector")
 	}
 	x := startChaos(t)
+	rng := rand.New(rand.NewPCG(x.seed, 0))
 	for i := range 3 * *chaosRounds {
 		victim := x.c.node(i % 3)
 		x.during("SIGSTOP until death of "+victim.id, victim, func() {
 			freeze(victim)
 			x.awaitDeath(victim)
-			sleepUpTo(150 * time.Millisecond) // for which the coordinator waits for more changes
+			sleepUpTo(150*time.Millisecond, rng) // for which the coordinator waits for more changes
 			victim.cont()
 		})
 		if x.failedAlready() {

@@ -18,6 +18,8 @@ import (
 //	floor       ────────┘ 2                 issued = 4, settled = 3
 //	a read may show   2, 3 or 4; or nothing, if the data may have been lost after
 //	                  write 2 was sent. Then 1 and 2 never show again (gone = 2).
+//
+// A write may also be a deletion, which shows as nothing.
 type history struct {
 	key       string
 	partition uint16
@@ -29,14 +31,15 @@ type history struct {
 	floor   uint64      // the newest write known to have been executed last
 	gone    uint64      // writes up to this one were executed and lost
 	refused map[uint64]bool
+	deletes map[uint64]bool // which writes are deletions
 }
 
 func newHistory(key string) *history {
-	return &history{key: key, partition: ring.PartitionOf([]byte(key)), refused: map[uint64]bool{}}
+	return &history{key: key, partition: ring.PartitionOf([]byte(key)), refused: map[uint64]bool{}, deletes: map[uint64]bool{}}
 }
 
 // sight is what was known of a key when a read of it was sent.
-type sight struct{ floor, gone, settled uint64 }
+type sight struct{ floor, gone, settled, issued uint64 }
 
 // absence is a read that found nothing though something had been written: right
 // only if the partition's data began anew between the two times.
@@ -52,6 +55,55 @@ func (h *history) write(now time.Time) (seq uint64) {
 	defer h.mu.Unlock()
 	h.sent = append(h.sent, now)
 	return uint64(len(h.sent))
+}
+
+// remove numbers the next write, which is a deletion.
+func (h *history) remove(now time.Time) (seq uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sent = append(h.sent, now)
+	h.deletes[uint64(len(h.sent))] = true
+	return uint64(len(h.sent))
+}
+
+// presence tells the writer, who has read all replies before, whether the key may be there
+// after its writes up to one, and whether it must be unless it was lost.
+func (h *history) presence(upTo uint64) (may, must bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	must = h.acked > h.gone
+	for seq := max(h.acked, 1); seq <= upTo; seq++ {
+		switch {
+		case h.refused[seq]:
+		case h.deletes[seq]:
+			must = false
+		default:
+			may = true
+		}
+	}
+	return may, must
+}
+
+// lost is the absence of the writer's last acknowledged write.
+func (h *history) lost(now time.Time) absence {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return absence{h.key, h.partition, h.sent[h.acked-1], now}
+}
+
+// newest tells whether what the writer's own read shows, nil for nothing, is its last
+// write before that. Where a pipe broke it may be a later one, if the read was sent again.
+func (h *history) newest(s sight, value []byte) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.issued == 0 || h.acked != s.issued {
+		return true // not known, or the last write has failed
+	}
+	if value == nil {
+		return h.deletes[s.issued]
+	}
+	seq, err := parseValue(h.key, value)
+	return err == nil && seq == s.issued
 }
 
 // outcome is what the reply to a command says of its execution.
@@ -80,7 +132,7 @@ func (h *history) answered(seq uint64, o outcome) {
 func (h *history) look() sight {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return sight{h.floor, h.gone, h.settled}
+	return sight{h.floor, h.gone, h.settled, uint64(len(h.sent))}
 }
 
 // lookOwn is look for the reply of the writer's own read: the replies before it
@@ -98,6 +150,9 @@ func (h *history) read(s sight, value []byte, now time.Time) (*absence, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if value == nil {
+		if h.mayBeDeletedLocked(s) {
+			return nil, nil
+		}
 		return h.missingLocked(s, now), nil
 	}
 	seq, err := parseValue(h.key, value)
@@ -106,6 +161,8 @@ func (h *history) read(s sight, value []byte, now time.Time) (*absence, error) {
 		return nil, err
 	case seq > uint64(len(h.sent)):
 		return nil, fmt.Errorf("%s shows write %d, which was never sent", h.key, seq)
+	case h.deletes[seq]:
+		return nil, fmt.Errorf("%s shows write %d, which is a deletion", h.key, seq)
 	case h.refused[seq]:
 		return nil, fmt.Errorf("%s shows write %d, of which was said that it was not executed", h.key, seq)
 	case seq < s.floor:
@@ -119,6 +176,15 @@ func (h *history) read(s sight, value []byte, now time.Time) (*absence, error) {
 		h.floor = max(h.floor, seq)
 	}
 	return nil, nil
+}
+
+func (h *history) mayBeDeletedLocked(s sight) bool {
+	for seq := max(s.floor, 1); seq <= uint64(len(h.sent)); seq++ {
+		if h.deletes[seq] && !h.refused[seq] {
+			return true
+		}
+	}
+	return false
 }
 
 func (h *history) missingLocked(s sight, now time.Time) *absence {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,6 +75,8 @@ type session struct {
 	judges []func(reply []byte)
 	// failures counts the error replies that clients must expect.
 	failures int
+	version  resp.Version // of the replies
+	inline   int          // one request in so many goes as a line of words; 0: none
 }
 
 func (s *session) add(judge func(reply []byte), args ...string) {
@@ -81,8 +84,12 @@ func (s *session) add(judge func(reply []byte), args ...string) {
 	for i, a := range args {
 		request[i] = []byte(a)
 	}
-	s.out = resp.AppendRequest(s.out, request...)
 	s.judges = append(s.judges, judge)
+	if line := strings.Join(args, " "); s.inline > 0 && len(line) < 32<<10 && s.rng.IntN(s.inline) == 0 {
+		s.out = append(append(s.out, line...), "\r\n"[s.rng.IntN(2):]...)
+		return
+	}
+	s.out = resp.AppendRequest(s.out, request...)
 }
 
 // exchange sends what was added and judges the replies. False: the connection is of
@@ -91,21 +98,27 @@ func (s *session) exchange() bool {
 	begin := time.Now()
 	out, judges := s.out, s.judges
 	s.out, s.judges = s.out[:0], s.judges[:0]
-	if err := s.link.send(out); err != nil {
-		s.x.violate("%s: cannot send: %v", s.name, err)
-		return false
-	}
+	sent := make(chan error, 1)
+	cut := s.rng.IntN(len(out) + 1) // it is sent in two pieces
+	go func() { sent <- errors.Join(s.link.send(out[:cut]), s.link.send(out[cut:])) }()
+	progress := begin
 	for i, judge := range judges {
-		reply, err := s.link.receive(begin.Add(answerTime))
+		// Nodes may stand still one after the other while a deep pipeline is served.
+		reply, err := s.link.receive(progress.Add(answerTime))
 		if err != nil {
 			s.x.violate("%s: no reply to command %d of %d, sent %s, after %v: %v (%.200q)", s.name, i+1, len(judges),
 				clock(begin), time.Since(begin), hung(err), out)
 			return false
 		}
-		s.x.tookReply(time.Since(begin), func() string {
+		s.x.tookReply(time.Since(progress), func() string {
 			return fmt.Sprintf("%s: reply %d of %d to the batch sent %s: %.60q", s.name, i+1, len(judges), clock(begin), reply)
 		})
+		progress = time.Now()
 		judge(reply)
+	}
+	if err := <-sent; err != nil {
+		s.x.violate("%s: cannot send: %v", s.name, err)
+		return false
 	}
 	if len(s.link.in) > 0 {
 		s.x.violate("%s: surplus reply %.80q", s.name, s.link.in)
@@ -114,12 +127,14 @@ func (s *session) exchange() bool {
 	return true
 }
 
+const closedText = "the connection was closed"
+
 func hung(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return errors.New("it hangs")
 	}
 	if errors.Is(err, io.EOF) {
-		return errors.New("the connection was closed")
+		return errors.New(closedText)
 	}
 	return err
 }
@@ -144,7 +159,7 @@ func (s *session) judgeRead(h *history, own bool, seen sight, reply []byte) {
 		return
 	}
 	value, found := resp.DecodeBulk(reply)
-	if !found && !isNull(reply) {
+	if !found && !s.isNull(reply) {
 		s.x.violate("%s: GET %s answers %.80q", s.name, h.key, reply)
 		return
 	}
@@ -156,9 +171,27 @@ func (s *session) judgeRead(h *history, own bool, seen sight, reply []byte) {
 	}
 	lost, err := h.read(seen, value, time.Now())
 	s.x.judged(s.name, lost, err)
+	if own && !h.newest(seen, value) {
+		s.x.early(fmt.Sprintf("%s: GET %s shows %.60q, which is not write %d before it", s.name, h.key, value, seen.issued))
+	}
 }
 
-func isNull(reply []byte) bool { return string(reply) == "$-1\r\n" || string(reply) == "_\r\n" }
+func (s *session) isNull(reply []byte) bool {
+	if s.version == resp.RESP3 {
+		return string(reply) == "_\r\n"
+	}
+	return string(reply) == "$-1\r\n"
+}
+
+// hello changes the version of the replies that follow.
+func (s *session) hello(v resp.Version) {
+	s.add(func(reply []byte) {
+		s.version = v
+		if !bytes.Contains(reply, []byte("\r\nproto\r\n:"+strconv.Itoa(int(v))+"\r\n")) {
+			s.x.violate("%s: HELLO %d answers %.80q", s.name, v, reply)
+		}
+	}, "HELLO", strconv.Itoa(int(v)))
+}
 
 // mset writes several keys at once. When it fails, some parts may be executed.
 func (s *session) mset(all []*history) {

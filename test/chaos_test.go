@@ -93,56 +93,61 @@ func TestChaosJoinAndLeave(t *testing.T) {
 // TestChaosRandom: whatever else may happen to a node, in any order.
 func TestChaosRandom(t *testing.T) {
 	x := startChaos(t)
+	rng := rand.New(rand.NewPCG(x.seed, 0))
+	t.Logf("seed %d", x.seed)
 	for range 4 * *chaosRounds {
-		victim := x.c.node(rand.IntN(3))
-		fault := randomFaults[rand.IntN(len(randomFaults))]
-		if x.during(fault.name+" "+victim.id, victim, func() { fault.do(victim) }); x.failedAlready() {
+		victim := x.c.node(rng.IntN(3))
+		fault := randomFaults[rng.IntN(len(randomFaults))]
+		if x.during(fault.name+" "+victim.id, victim, func() { fault.do(victim, rng) }); x.failedAlready() {
 			break
 		}
 	}
 	x.finish()
 }
 
-var randomFaults = []struct {
+// fault is what may happen to a node.
+type fault struct {
 	name string
-	do   func(*member)
-}{
-	{"dies, is back at once", func(m *member) {
+	do   func(*member, *rand.Rand)
+}
+
+var randomFaults = []fault{
+	{"dies, is back at once", func(m *member, _ *rand.Rand) {
 		m.kill()
 		m.launch()
 	}},
-	{"dies, is back later", func(m *member) {
+	{"dies, is back later", func(m *member, rng *rand.Rand) {
 		m.kill()
-		sleepUpTo(2500 * time.Millisecond)
+		sleepUpTo(2500*time.Millisecond, rng)
 		m.launch()
 	}},
-	{"leaves and comes back", func(m *member) {
+	{"leaves and comes back", func(m *member, _ *rand.Rand) {
 		m.term(epochTime)
 		m.launch()
 	}},
-	{"stands still", func(m *member) {
+	{"stands still", func(m *member, rng *rand.Rand) {
 		freeze(m)
-		sleepUpTo(2500 * time.Millisecond)
+		sleepUpTo(2500*time.Millisecond, rng)
 		m.cont()
 	}},
-	{"stumbles", func(m *member) { // never long enough at a time to notice it by itself
+	{"stumbles", func(m *member, rng *rand.Rand) { // never long enough at a time to notice it by itself
 		for range 3 {
 			freeze(m)
 			time.Sleep(900 * time.Millisecond)
 			m.cont()
-			sleepUpTo(60 * time.Millisecond)
+			sleepUpTo(60*time.Millisecond, rng)
 		}
 	}},
-	{"dies while it stands still", func(m *member) {
+	{"dies while it stands still", func(m *member, rng *rand.Rand) {
 		freeze(m)
-		sleepUpTo(2 * time.Second)
+		sleepUpTo(2*time.Second, rng)
 		m.kill()
 		m.launch()
 	}},
 }
 
 // sleepUpTo is how long a fault lasts.
-func sleepUpTo(d time.Duration) { time.Sleep(rand.N(d)) }
+func sleepUpTo(d time.Duration, rng *rand.Rand) { time.Sleep(time.Duration(rng.Int64N(int64(d)))) }
 
 // freeze stops a process, and returns when it has: another processor may run it for
 // a moment after the signal was sent.

@@ -1,0 +1,251 @@
+package test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// diver is a mixer that goes deep: pipelines from one command to thousands, in both
+// protocol versions in turn, in lines and in arrays, with commands that are split,
+// deleted keys and errors in between. At times it hangs up in the middle and begins
+// anew, with other keys: what it had sent may be executed later.
+type diver struct {
+	*mixer
+	proxy   *member
+	name    string
+	life    int
+	retired []*history // the keys of the life before
+	deepest int        // pipeline
+}
+
+const inlineOneIn = 16
+
+func (x *chaos) newDiver(proxy *member, name string) *diver {
+	d := &diver{proxy: proxy, name: name}
+	d.mixer = x.newMixer(proxy, name)
+	d.inline = inlineOneIn
+	return d
+}
+
+func (d *diver) run() {
+	for !d.x.stopped() {
+		depth := d.depth()
+		d.deepest = max(d.deepest, depth)
+		for len(d.judges) < depth {
+			d.addAny()
+		}
+		if d.rng.IntN(100) == 0 {
+			if !d.hangUp() {
+				return
+			}
+		} else if !d.exchange() {
+			return
+		}
+		// Not as fast as possible: the machine is to have time for everybody.
+		time.Sleep(time.Duration(d.rng.IntN(4)) * time.Millisecond)
+	}
+	d.end()
+}
+
+func (d *diver) depth() int {
+	switch n := d.rng.IntN(100); {
+	case n < 30:
+		return 1
+	case n < 80:
+		return 1 + d.rng.IntN(64)
+	case n < 97:
+		return 1 + d.rng.IntN(512)
+	}
+	return 1 + d.rng.IntN(4000)
+}
+
+func (d *diver) addAny() {
+	switch d.rng.IntN(20) {
+	default:
+		d.addOne()
+	case 0:
+		d.count("EXISTS", d.some(d.own))
+	case 1:
+		d.count("TOUCH", d.some(d.own))
+	case 2:
+		d.remove([]string{"DEL", "UNLINK"}[d.rng.IntN(2)], d.some(d.own))
+	case 3:
+		d.remove("DEL", d.own[:1])
+	case 4:
+		d.wrong()
+	case 5:
+		if d.rng.IntN(8) == 0 {
+			d.hello([]resp.Version{resp.RESP2, resp.RESP3}[d.rng.IntN(2)])
+		}
+	}
+}
+
+// wrong adds a command that the proxy refuses by itself, in its place in the order.
+func (d *diver) wrong() {
+	word := fmt.Sprintf("nosuch%d", d.rng.Uint64())
+	d.add(func(reply []byte) {
+		if want := "-ERR unknown command '" + word + "', with args beginning with: \r\n"; string(reply) != want {
+			d.x.violate("%s: %s answers %.80q", d.name, word, reply)
+		}
+	}, word)
+	d.add(func(reply []byte) {
+		if want := "-ERR wrong number of arguments for 'get' command\r\n"; string(reply) != want {
+			d.x.violate("%s: GET without a key answers %.80q", d.name, reply)
+		}
+	}, "GET")
+}
+
+// count adds a command that counts which of the own keys are there.
+func (d *diver) count(name string, all []*history) {
+	d.add(func(reply []byte) {
+		// When a pipe broke it was perhaps sent again, after later commands.
+		d.judgeCount(name, reply, all, nil)
+	}, d.line(name, all)...)
+}
+
+// remove deletes own keys, and judges how many there were.
+func (d *diver) remove(name string, all []*history) {
+	now, seqs := time.Now(), make([]uint64, len(all))
+	for i, h := range all {
+		seqs[i] = h.remove(now)
+	}
+	d.add(func(reply []byte) {
+		o := d.judgeCount(name, reply, all, seqs)
+		if o == notExecuted && len(all) > 1 {
+			o = unknown // parts of it may be
+		}
+		for i, h := range all {
+			h.answered(seqs[i], o)
+		}
+	}, d.line(name, all)...)
+}
+
+func (d *diver) line(name string, all []*history) []string {
+	args := []string{name}
+	for _, h := range all {
+		args = append(args, h.key)
+	}
+	return args
+}
+
+// judgeCount judges a number of keys. seqs are the deletions by the command itself, nil
+// for a command that only looks.
+func (d *diver) judgeCount(name string, reply []byte, all []*history, seqs []uint64) outcome {
+	n, ok := resp.DecodeInt(reply)
+	if !ok {
+		return d.x.outcome(d.session, reply, "")
+	}
+	most, f := int64(0), fewer{name: name}
+	for i, h := range all {
+		upTo := uint64(0)
+		if seqs != nil {
+			upTo = seqs[i] - 1
+		} else {
+			upTo = h.look().issued
+		}
+		may, must := h.presence(upTo)
+		if may {
+			most++
+		}
+		if must {
+			f.expected = append(f.expected, h.lost(time.Now()))
+		}
+	}
+	if n > most || n < 0 {
+		d.x.violate("%s: %s finds %d keys of at most %d", d.name, name, n, most)
+	}
+	if f.missing = len(f.expected) - int(n); f.missing > 0 {
+		d.x.lacks(f)
+	}
+	return executed
+}
+
+// fewer is a count of keys that is too low: right only if so many of those may have
+// been lost.
+type fewer struct {
+	name     string
+	expected []absence
+	missing  int
+}
+
+func (f fewer) judge(w *tableWatch) error {
+	var last error
+	explained := 0
+	for _, a := range f.expected {
+		if err := w.judge(a); err != nil {
+			last = err
+		} else {
+			explained++
+		}
+	}
+	if explained < f.missing {
+		return fmt.Errorf("%s finds %d keys too few, of which %d may be lost: %w", f.name, f.missing, explained, last)
+	}
+	return nil
+}
+
+// hangUp sends what was added, reads a part of the replies, and connects anew.
+func (d *diver) hangUp() bool {
+	out, judges := d.out, d.judges
+	d.out, d.judges = nil, nil
+	sent := make(chan struct{})
+	go func() {
+		_ = d.link.send(out) // the connection may be closed by then
+		close(sent)
+	}()
+	read := d.rng.IntN(len(judges))
+	for _, judge := range judges[:read] {
+		reply, err := d.link.receive(time.Now().Add(answerTime))
+		if err != nil {
+			d.x.violate("%s: no reply before it hangs up: %v", d.name, hung(err))
+			return false
+		}
+		judge(reply)
+	}
+	d.link.conn.Close()
+	<-sent
+	l, err := dialLink(d.proxy.addr)
+	if err != nil {
+		d.x.violate("%s: cannot connect: %v", d.name, err)
+		return false
+	}
+	d.life++
+	d.link, d.version = l, resp.RESP2
+	if len(d.retired) > 0 { // what was sent to them has been executed or dropped long ago
+		d.add(func([]byte) {}, d.line("UNLINK", d.retired)...)
+	}
+	if d.life > 1 { // others read the first ones
+		d.retired = d.own
+	}
+	d.own = nil
+	for i := range keysPerMixer {
+		d.own = append(d.own, newHistory(fmt.Sprintf("%s:life%d:%d", d.name, d.life, i)))
+	}
+	key := fmt.Sprintf("count:%s:life%d", d.name, d.life)
+	d.counter = counter{key: key, partition: ring.PartitionOf([]byte(key)), sent: time.Now()}
+	return true
+}
+
+// end shows that nothing comes behind the last reply.
+func (d *diver) end() {
+	defer d.link.conn.Close()
+	d.echo()
+	if !d.exchange() {
+		return
+	}
+	if c, ok := d.link.conn.(interface{ CloseWrite() error }); ok {
+		_ = c.CloseWrite()
+	}
+	if reply, err := d.link.receive(time.Now().Add(answerTime)); err == nil || hung(err).Error() != closedText {
+		d.x.violate("%s: %.80q, %v behind the last reply, want the end", d.name, bytes.Clone(reply), err)
+	}
+}
+
+func deepest(all []*diver) int {
+	return slices.MaxFunc(all, func(a, b *diver) int { return a.deepest - b.deepest }).deepest
+}

@@ -1,0 +1,119 @@
+package test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The checker's clients go as deep and as odd as they can while nodes are slowed, frozen
+// and killed. Commands and faults follow from the seed, what meets when does not.
+//
+//	go test -run 'Check$' ./test -check.time 10m -check.seed 7
+var (
+	checkTime = flag.Duration("check.time", time.Minute, "how long the checker runs")
+	checkSeed = flag.Uint64("check.seed", 0, "seed of the checker, 0 for a new one")
+)
+
+const (
+	diversPerProxy = 4
+	// calmPart of the time nothing is done to the nodes.
+	calmPart = 4
+)
+
+// TestCheck proves for every session: a reply to each command, in order; its own writes
+// read back, unless an error said that the outcome is unknown, a table says that the
+// key's data was lost, or a pipe broke and the read was sent again; never an older
+// value, one that was refused, or another key's.
+func TestCheck(t *testing.T) {
+	seed, length := *checkSeed, *checkTime
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	if testing.Short() {
+		length = min(length, 8*time.Second)
+	}
+	t.Logf("seed %d", seed)
+	x := newChaos(t, seed)
+	divers := x.startDivers()
+	begin := time.Now()
+	time.Sleep(length / calmPart) // the clients work meanwhile
+	x.judgeCalm(t)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	faults := map[string]int{}
+	for time.Since(begin) < length && !x.failedAlready() {
+		victim := x.c.node(rng.IntN(3))
+		fault := checkFaults[rng.IntN(len(checkFaults))]
+		faults[fault.name]++
+		fault.do(victim, rng)
+		x.c.converge(readyTimeout)
+		sleepUpTo(time.Second, rng)
+	}
+	x.endSessions()
+	x.readAll()
+	x.judgeAbsences()
+	x.report()
+	t.Logf("pipelines of up to %d commands; faults %v", deepest(divers), faults)
+}
+
+func (x *chaos) startDivers() (divers []*diver) {
+	for i, p := range x.c.byRole("proxy") {
+		for j := range diversPerProxy {
+			divers = append(divers, x.newDiver(p, fmt.Sprintf("dive%d%d", i, j)))
+		}
+	}
+	x.t.Cleanup(x.endSessions)
+	for _, d := range divers {
+		x.keys = append(x.keys, d.own...)
+	}
+	for _, d := range divers {
+		x.running.Go(d.run)
+	}
+	eventually(x.t, readyTimeout, "a table is seen", func() bool { return x.tables.table() != nil })
+	return divers
+}
+
+// judgeCalm allows nothing of what broken pipes and dead nodes explain, if no pipe broke.
+func (x *chaos) judgeCalm(t *testing.T) {
+	t.Helper()
+	x.mu.Lock()
+	var odd []string
+	for _, a := range x.absences {
+		odd = append(odd, a.key+" is missing")
+	}
+	for _, f := range x.fewer {
+		odd = append(odd, f.name+" finds too few keys")
+	}
+	odd = append(odd, x.tooLate...)
+	for class, n := range x.tolerated {
+		odd = append(odd, fmt.Sprintf("%d errors %s", n, class))
+	}
+	replies := x.replies
+	x.mu.Unlock()
+	broken := 0.0
+	for _, p := range x.c.byRole("proxy") {
+		n, _ := scrape(t, p.admin).sum("dunlin_proxy_broken_pipes_total{")
+		broken += n
+	}
+	t.Logf("without a fault: %d replies, %v pipes broke, %d oddities", replies, broken, len(odd))
+	if broken == 0 {
+		for _, o := range odd[:min(shownFaults, len(odd))] {
+			x.violate("without a fault: %s", o)
+		}
+	}
+}
+
+// checkFaults are what may happen to a node.
+var checkFaults = slices.Concat(randomFaults, []fault{
+	{"is slow", func(m *member, rng *rand.Rand) { // never silent for long enough to be given up
+		for range 15 {
+			freeze(m)
+			sleepUpTo(150*time.Millisecond, rng)
+			m.cont()
+			sleepUpTo(20*time.Millisecond, rng)
+		}
+	}},
+})
