@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	maxInflight   = 1024      // commands of one session without a delivered reply
-	maxReplyBytes = 8 << 20   // what the replies of those may take, as far as foreseen
-	firstReply    = 128 << 10 // what the first replies are taken for
-	largeRequest  = 64 << 10  // a request longer than this travels apart from the small ones
+	maxInflight   = 1024     // commands of one session without a delivered reply
+	maxReplyBytes = 1 << 20  // what the replies of those may take, as far as foreseen
+	firstReply    = 64 << 10 // what the first replies are taken for: few commands go out until it is known better
+	largeRequest  = 64 << 10 // a request longer than this travels apart from the small ones
 )
 
 // client is one session: a client's connection and its commands in order.
@@ -226,13 +226,16 @@ func (s *client) waitFor(p *pipe) {
 // atLimit reports whether the session must deliver replies before it takes another command.
 func (s *client) atLimit() bool {
 	n := int(s.tail - s.head)
-	return n >= maxInflight || n > 0 && n*s.replySize+s.earlyLive > maxReplyBytes
+	return n >= maxInflight || n > 0 && s.foreseen(n) > maxReplyBytes
 }
+
+// foreseen is what replies take: n that are still to come, those that came early, and those that the peer has not taken.
+func (s *client) foreseen(n int) int { return n*s.replySize + s.earlyLive + s.conn.Queued() }
 
 // mayContinue reports whether a stalled session may try its next command.
 func (s *client) mayContinue() bool {
 	n := int(s.tail - s.head)
-	return n <= maxInflight/2 && n*s.replySize+s.earlyLive <= maxReplyBytes/2 && len(s.held) == 0 && s.waitsFor == nil &&
+	return n <= maxInflight/2 && (n == 0 || s.foreseen(n) <= maxReplyBytes/2) && len(s.held) == 0 && s.waitsFor == nil &&
 		(s.remote == 0 || !s.drain && s.route == s.w.route)
 }
 

@@ -58,15 +58,14 @@ func (c *Conn) watchLinger(left int, since time.Duration) {
 		if now := c.undelivered(); now != left {
 			left, since = now, c.loop.now
 		}
-		patience := lingerTime
-		if left > 0 {
-			patience = c.loop.cfg.Stall
-		}
-		if c.loop.now-since >= patience {
+		switch waited := c.loop.now - since; {
+		case left == 0 && waited >= lingerTime:
 			c.Close(c.err)
-			return
+		case left > 0 && waited >= c.loop.cfg.Stall:
+			c.reset(c.err)
+		default:
+			c.watchLinger(left, since)
 		}
-		c.watchLinger(left, since)
 	})
 }
 

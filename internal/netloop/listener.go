@@ -20,6 +20,10 @@ const (
 	// keepAlive is after how many seconds of silence the system asks whether the peer is
 	// there, as Redis has it.
 	keepAlive = 300
+	// notSent bounds what the kernel takes of a conn's output beyond what is on its way. It would
+	// take 4 MiB otherwise, and a thousand peers that do not read then exhaust its memory for TCP:
+	// it drops what others receive.
+	notSent = 256 << 10
 )
 
 // Wrapper stands between the sockets that a listener accepts and the loops, to terminate TLS for instance.
@@ -282,6 +286,7 @@ func (l *Loop) forget(c *Conn) {
 // socket that refuses is still of use.
 func setOptions(fd int) {
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSent)
 	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, keepAlive)
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, keepAlive/3)

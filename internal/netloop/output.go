@@ -223,9 +223,18 @@ func (c *Conn) closeStarved() {
 	c.Close(ErrNoMemory)
 }
 
+// closeSlow resets the connection: the kernel would keep for minutes what the peer does not take.
 func (c *Conn) closeSlow() {
 	c.loop.stats.SlowReaders++
-	c.Close(ErrSlowReader)
+	c.reset(ErrSlowReader)
+}
+
+// reset is Close that has the kernel throw away what the peer has not received.
+func (c *Conn) reset(err error) {
+	if !c.closed {
+		_ = unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // no TCP: nothing is kept
+	}
+	c.Close(err)
 }
 
 // block notes that the socket takes no more. The first byte that it takes again counts

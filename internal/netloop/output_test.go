@@ -2,9 +2,12 @@ package netloop
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // However many replies, an iteration writes once.
@@ -143,8 +146,34 @@ func TestStalledReader(t *testing.T) {
 			if d := time.Since(start); d < stall {
 				t.Fatalf("closed after %v, before the %v of Stall", d, stall)
 			}
+			// The kernel keeps nothing for it.
+			if _, err := io.Copy(io.Discard, nc); !errors.Is(err, unix.ECONNRESET) {
+				t.Errorf("the peer reads to the end: %v, want a reset", err)
+			}
 		})
 	}
+}
+
+// TestKernelTakesLittle: what a peer does not read is not piled up in the kernel either, whose memory all conns share.
+func TestKernelTakesLittle(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	conns := make(chan *Conn, 1)
+	nc := dialTo(t, serve(t, g, funcs{data: func(c *Conn, in []byte) int {
+		c.SetOut(append(c.Out(), randomLine(tooMuch)...))
+		conns <- c
+		return len(in)
+	}}))
+	if err := nc.SetReadBuffer(4096); err != nil {
+		t.Fatal(err)
+	}
+	write(t, nc, "x")
+	c := receive(t, conns)
+	eventually(t, g, "the socket is full", func(*Loop) bool { return c.blocked > 0 })
+	each(t, g, func(*Loop) {
+		if n := c.undelivered(); n > 3*notSent {
+			t.Errorf("the kernel has taken %d bytes", n)
+		}
+	})
 }
 
 // pipe is a Flusher that sends what it is given in pieces as the socket takes them.

@@ -69,6 +69,9 @@ func (b *bridge) outbound() {
 		if n > 0 {
 			_ = b.outer.SetWriteDeadline(time.Now().Add(takeTime))
 			if _, err := b.outer.Write(buf[:n]); err != nil {
+				if c, ok := b.outer.NetConn().(*net.TCPConn); ok {
+					_ = c.SetLinger(0) // the kernel would keep for minutes what the client does not take
+				}
 				b.close()
 				return
 			}
