@@ -3,6 +3,7 @@ package test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -25,7 +26,8 @@ type history struct {
 	partition uint16
 
 	mu      sync.Mutex
-	sent    []time.Time // of each write; the first write is number 1
+	sent    []time.Time // of the latest writes; the first write is number 1
+	dropped uint64      // writes before those
 	settled uint64      // writes up to this one have been answered
 	acked   uint64      // the last one answered with OK; the writer's own, changed by it only
 	floor   uint64      // the newest write known to have been executed last
@@ -49,21 +51,44 @@ type absence struct {
 	from, to  time.Time
 }
 
+// keptWrites of a key are remembered, so that a run of hours fits into memory: it takes a
+// session most of a minute to send so many, and no reply is on its way for that long.
+const keptWrites = 8192
+
 // write numbers the next write.
 func (h *history) write(now time.Time) (seq uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.issueLocked(now)
+}
+
+func (h *history) issueLocked(now time.Time) (seq uint64) {
+	if len(h.sent) == 2*keptWrites {
+		h.sent = append(h.sent[:0], h.sent[keptWrites:]...)
+		h.dropped += keptWrites
+		old := func(seq uint64, _ bool) bool { return seq <= h.dropped && seq < h.floor }
+		maps.DeleteFunc(h.refused, old)
+		maps.DeleteFunc(h.deletes, old)
+	}
 	h.sent = append(h.sent, now)
-	return uint64(len(h.sent))
+	return h.issuedLocked()
+}
+
+// issuedLocked is the number of the last write.
+func (h *history) issuedLocked() uint64 { return h.dropped + uint64(len(h.sent)) }
+
+// sentLocked is when a write was sent, or the first one that is remembered.
+func (h *history) sentLocked(seq uint64) time.Time {
+	return h.sent[max(seq, h.dropped+1)-h.dropped-1]
 }
 
 // remove numbers the next write, which is a deletion.
 func (h *history) remove(now time.Time) (seq uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.sent = append(h.sent, now)
-	h.deletes[uint64(len(h.sent))] = true
-	return uint64(len(h.sent))
+	seq = h.issueLocked(now)
+	h.deletes[seq] = true
+	return seq
 }
 
 // presence tells the writer, who has read all replies before, whether the key may be there
@@ -88,7 +113,7 @@ func (h *history) presence(upTo uint64) (may, must bool) {
 func (h *history) lost(now time.Time) absence {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return absence{h.key, h.partition, h.sent[h.acked-1], now}
+	return absence{h.key, h.partition, h.sentLocked(h.acked), now}
 }
 
 // newest tells whether what the writer's own read shows, nil for nothing, is its last
@@ -132,7 +157,7 @@ func (h *history) answered(seq uint64, o outcome) {
 func (h *history) look() sight {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return sight{h.floor, h.gone, h.settled, uint64(len(h.sent))}
+	return sight{h.floor, h.gone, h.settled, h.issuedLocked()}
 }
 
 // lookOwn is look for the reply of the writer's own read: the replies before it
@@ -159,7 +184,7 @@ func (h *history) read(s sight, value []byte, now time.Time) (*absence, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case seq > uint64(len(h.sent)):
+	case seq > h.issuedLocked():
 		return nil, fmt.Errorf("%s shows write %d, which was never sent", h.key, seq)
 	case h.deletes[seq]:
 		return nil, fmt.Errorf("%s shows write %d, which is a deletion", h.key, seq)
@@ -179,7 +204,7 @@ func (h *history) read(s sight, value []byte, now time.Time) (*absence, error) {
 }
 
 func (h *history) mayBeDeletedLocked(s sight) bool {
-	for seq := max(s.floor, 1); seq <= uint64(len(h.sent)); seq++ {
+	for seq := max(s.floor, 1); seq <= h.issuedLocked(); seq++ {
 		if h.deletes[seq] && !h.refused[seq] {
 			return true
 		}
@@ -193,7 +218,7 @@ func (h *history) missingLocked(s sight, now time.Time) *absence {
 	}
 	// A write that is in flight still may be sent again after the loss.
 	h.gone = max(h.gone, min(s.floor, s.settled))
-	return &absence{h.key, h.partition, h.sent[s.floor-1], now}
+	return &absence{h.key, h.partition, h.sentLocked(s.floor), now}
 }
 
 // Values say which key and write they belong to. Their length differs from write to

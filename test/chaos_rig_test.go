@@ -32,6 +32,7 @@ type chaos struct {
 	running sync.WaitGroup
 	pulse   *pulse
 	outage  time.Duration // the longest that keys of a node were out
+	lost    int           // reads of keys that a table says were lost
 
 	seed     uint64
 	sessions atomic.Uint64 // opened so far
@@ -183,7 +184,7 @@ func (x *chaos) finish() {
 	x.t.Helper()
 	x.endSessions()
 	x.readAll()
-	x.judgeAbsences()
+	x.judgeAbsences(time.Now())
 	if n := x.tolerated["TRYAGAIN"]; n > 0 && x.outage < holdTime-time.Second {
 		x.violate("%d commands were held for %v, though all keys were served again after %v", n, holdTime, x.outage)
 	}
@@ -201,15 +202,27 @@ func (x *chaos) readAll() {
 	}
 }
 
-// judgeAbsences finds what is missing though no table explains it.
-func (x *chaos) judgeAbsences() {
-	for _, a := range x.absences {
+// judgeAbsences finds what is missing though no table explains it, if that is so since the
+// time: of what happened just now the table may not have been seen yet.
+func (x *chaos) judgeAbsences(before time.Time) {
+	x.mu.Lock()
+	absences, fewer := x.absences, x.fewer
+	x.absences, x.fewer = nil, nil
+	x.mu.Unlock()
+	for _, a := range absences {
+		if a.to.After(before) {
+			x.judged("", &a, nil)
+			continue
+		}
+		x.lost++
 		if err := x.tables.judge(a); err != nil {
 			x.violate("%v", err)
 		}
 	}
-	for _, f := range x.fewer {
-		if err := f.judge(x.tables); err != nil {
+	for _, f := range fewer {
+		if f.expected[0].to.After(before) {
+			x.lacks(f)
+		} else if err := f.judge(x.tables); err != nil {
 			x.violate("%v", err)
 		}
 	}
@@ -220,7 +233,7 @@ func (x *chaos) report() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.t.Logf("%d replies, the slowest after %d ms (%s); %d reads of lost keys; errors %v",
-		x.replies, x.slowest.Milliseconds(), x.slowestIs, len(x.absences), x.tolerated)
+		x.replies, x.slowest.Milliseconds(), x.slowestIs, x.lost, x.tolerated)
 	for i, v := range x.violations {
 		if i == shownFaults {
 			x.t.Errorf("and %d more", len(x.violations)-i)
@@ -286,7 +299,9 @@ func (x *chaos) judged(session string, lost *absence, err error) {
 func (x *chaos) early(text string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.tooLate = append(x.tooLate, text)
+	if len(x.tooLate) < shownFaults {
+		x.tooLate = append(x.tooLate, text)
+	}
 }
 
 // lacks notes a count of keys that is too low.

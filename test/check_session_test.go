@@ -12,12 +12,13 @@ import (
 
 // diver is a mixer that goes deep: pipelines from one command to thousands, in both
 // protocol versions in turn, in lines and in arrays, with commands that are split,
-// deleted keys and errors in between. At times it hangs up in the middle and begins
+// deleted keys and errors in between. A rude one hangs up in the middle at times and begins
 // anew, with other keys: what it had sent may be executed later.
 type diver struct {
 	*mixer
 	proxy   *member
 	name    string
+	rude    bool
 	life    int
 	retired []*history // the keys of the life before
 	deepest int        // pipeline
@@ -25,8 +26,8 @@ type diver struct {
 
 const inlineOneIn = 16
 
-func (x *chaos) newDiver(proxy *member, name string) *diver {
-	d := &diver{proxy: proxy, name: name}
+func (x *chaos) newDiver(proxy *member, name string, rude bool) *diver {
+	d := &diver{proxy: proxy, name: name, rude: rude}
 	d.mixer = x.newMixer(proxy, name)
 	d.inline = inlineOneIn
 	return d
@@ -39,7 +40,7 @@ func (d *diver) run() {
 		for len(d.judges) < depth {
 			d.addAny()
 		}
-		if d.rng.IntN(100) == 0 {
+		if d.rude && d.rng.IntN(100) == 0 {
 			if !d.hangUp() {
 				return
 			}
@@ -219,10 +220,7 @@ func (d *diver) hangUp() bool {
 	if len(d.retired) > 0 { // what was sent to them has been executed or dropped long ago
 		d.add(func([]byte) {}, d.line("UNLINK", d.retired)...)
 	}
-	if d.life > 1 { // others read the first ones
-		d.retired = d.own
-	}
-	d.own = nil
+	d.retired, d.own = d.own, nil
 	for i := range keysPerMixer {
 		d.own = append(d.own, newHistory(fmt.Sprintf("%s:life%d:%d", d.name, d.life, i)))
 	}

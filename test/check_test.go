@@ -50,11 +50,12 @@ func TestCheck(t *testing.T) {
 		faults[fault.name]++
 		fault.do(victim, rng)
 		x.c.converge(readyTimeout)
+		x.judgeAbsences(time.Now().Add(-watchLag))
 		sleepUpTo(time.Second, rng)
 	}
 	x.endSessions()
 	x.readAll()
-	x.judgeAbsences()
+	x.judgeAbsences(time.Now())
 	x.report()
 	t.Logf("pipelines of up to %d commands; faults %v", deepest(divers), faults)
 }
@@ -62,12 +63,14 @@ func TestCheck(t *testing.T) {
 func (x *chaos) startDivers() (divers []*diver) {
 	for i, p := range x.c.byRole("proxy") {
 		for j := range diversPerProxy {
-			divers = append(divers, x.newDiver(p, fmt.Sprintf("dive%d%d", i, j)))
+			divers = append(divers, x.newDiver(p, fmt.Sprintf("dive%d%d", i, j), j%2 == 1))
 		}
 	}
 	x.t.Cleanup(x.endSessions)
 	for _, d := range divers {
-		x.keys = append(x.keys, d.own...)
+		if !d.rude {
+			x.keys = append(x.keys, d.own...)
+		}
 	}
 	for _, d := range divers {
 		x.running.Go(d.run)
