@@ -306,3 +306,20 @@ func everything(t *testing.T) *Admin {
 	a.AddNode(source("n1", 1, twoNodes()), n)
 	return a
 }
+
+type handshakes struct{ accepted, failed int64 }
+
+func (h *handshakes) Stats() (accepted, failed int64) { return h.accepted, h.failed }
+
+func TestHandshakes(t *testing.T) {
+	a := newAdmin(t, Options{})
+	h := &handshakes{3, 1}
+	a.AddTLS("members", h)
+	h.failed++
+	_, text := get(t, a, "/metrics")
+	for _, want := range []string{`{result="accepted",with="members"} 3`, `{result="failed",with="members"} 2`} {
+		if !strings.Contains(text, "dunlin_tls_handshakes_total"+want+"\n") {
+			t.Errorf("no handshakes %s in the metrics", want)
+		}
+	}
+}

@@ -69,6 +69,9 @@ func TestTLS(t *testing.T) {
 			t.Errorf("%s answers without TLS: %q", addr, got)
 		}
 	}
+	if text, err := get(c.proxy(0).admin, "/metrics"); err != nil || !strings.Contains(string(text), `dunlin_tls_handshakes_total{result="failed",with="clients"} 1`) {
+		t.Errorf("the proxy's metrics do not have the handshake that failed: %v", err)
+	}
 	if conn, err := tls.Dial("tcp", node, &tls.Config{RootCAs: members.Pool}); err == nil {
 		defer conn.Close()
 		if _, err := conn.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "certificate required") {

@@ -49,10 +49,10 @@ func serve(ctx context.Context, o *options, con *console, nodes int, start func(
 		stop: stopStack{log: con.log},
 	}
 	defer p.stop.stopAll()
-	if err := p.startTLS(ctx); err != nil {
+	if err := p.startAdmin(); err != nil {
 		return err
 	}
-	if err := p.startAdmin(); err != nil {
+	if err := p.startTLS(ctx); err != nil {
 		return err
 	}
 	if err := p.startLoops(); err != nil {

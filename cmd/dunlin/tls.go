@@ -71,6 +71,7 @@ func (p *process) startTLS(ctx context.Context) error {
 			return err
 		}
 		p.tls.forClients = tlsbridge.NewServer(c, p.log)
+		p.admin.AddTLS("clients", p.tls.forClients)
 	}
 	if p.o.clusterTLS.Cert != "" {
 		c, err := load("cluster-tls-cert", p.o.clusterTLS)
@@ -78,6 +79,7 @@ func (p *process) startTLS(ctx context.Context) error {
 			return err
 		}
 		p.tls.forMembers, p.tls.toMembers = tlsbridge.NewServer(c, p.log), tlsbridge.NewDialer(c)
+		p.admin.AddTLS("members", p.tls.forMembers)
 	}
 	return nil
 }
