@@ -64,7 +64,7 @@ const (
 
 func startChaos(t testing.TB) *chaos {
 	t.Helper()
-	x := newChaos(t, rand.Uint64())
+	x := newChaos(t, rand.Uint64(), false)
 	c := x.c
 	x.pulse = newPulse()
 	t.Cleanup(x.pulse.close)
@@ -96,9 +96,9 @@ func startChaos(t testing.TB) *chaos {
 }
 
 // newChaos starts the cluster, without clients.
-func newChaos(t testing.TB, seed uint64) *chaos {
+func newChaos(t testing.TB, seed uint64, relayed bool) *chaos {
 	t.Helper()
-	c := startClusterWith(t, startOptions{nodes: 3, proxies: 2, nodeFlags: []string{"--copies", "1"}})
+	c := startClusterWith(t, startOptions{nodes: 3, proxies: 2, nodeFlags: []string{"--copies", "1"}, relayed: relayed})
 	x := &chaos{t: t, c: c, seed: seed, stop: make(chan struct{}), tolerated: map[string]int{}}
 	x.tables = watchTables(x.c.byRole("node")...)
 	t.Cleanup(x.tables.close)

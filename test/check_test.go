@@ -37,16 +37,20 @@ func TestCheck(t *testing.T) {
 		length = min(length, 8*time.Second)
 	}
 	t.Logf("seed %d", seed)
-	x := newChaos(t, seed)
+	x := newChaos(t, seed, true)
 	divers := x.startDivers()
 	begin := time.Now()
 	time.Sleep(length / calmPart) // the clients work meanwhile
 	x.judgeCalm(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	faults := map[string]int{}
+	var next []int // each fault once, then all in another order
 	for time.Since(begin) < length && !x.failedAlready() {
-		victim := x.c.node(rng.IntN(3))
-		fault := checkFaults[rng.IntN(len(checkFaults))]
+		if len(next) == 0 {
+			next = rng.Perm(len(checkFaults))
+		}
+		victim, fault := x.c.node(rng.IntN(3)), checkFaults[next[0]]
+		next = next[1:]
 		faults[fault.name]++
 		fault.do(victim, rng)
 		x.c.converge(readyTimeout)
@@ -117,6 +121,17 @@ var checkFaults = slices.Concat(randomFaults, []fault{
 			sleepUpTo(150*time.Millisecond, rng)
 			m.cont()
 			sleepUpTo(20*time.Millisecond, rng)
+		}
+	}},
+	{"its replies come slowly", func(m *member, rng *rand.Rand) {
+		m.relay.slow.Store(true)
+		sleepUpTo(time.Second, rng)
+		m.relay.slow.Store(false)
+	}},
+	{"its replies are lost", func(m *member, rng *rand.Rand) {
+		for range 5 {
+			m.relay.loseReplies(rng)
+			sleepUpTo(200*time.Millisecond, rng)
 		}
 	}},
 })

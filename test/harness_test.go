@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -45,6 +46,7 @@ type startOptions struct {
 	flags          []string // for every member
 	nodeFlags      []string // for nodes only
 	env            []string // in addition to an environment without DUNLIN_*
+	relayed        bool     // others reach the nodes through relays
 }
 
 type cluster struct {
@@ -68,12 +70,22 @@ func startClusterWith(t testing.TB, o startOptions) *cluster {
 	for i := range o.proxies {
 		c.members = append(c.members, newMember(t, "proxy", fmt.Sprintf("p%d", i+1)))
 	}
+	if o.relayed {
+		for _, m := range c.byRole("node") {
+			m.relay = relayed(t, m)
+			_, port, _ := net.SplitHostPort(m.gossip)
+			m.gossip = net.JoinHostPort(relayHost, port)
+		}
+	}
 	var join []string
 	for _, m := range c.members {
 		join = append(join, m.gossip)
 	}
 	for _, m := range c.members {
 		m.flags = append([]string{"--join", strings.Join(join, ",")}, o.flags...)
+		if m.role == "node" && o.relayed {
+			m.flags = append(m.flags, "--advertise", relayHost)
+		}
 		if m.role == "node" {
 			m.flags = append(m.flags, "--memory", "128mb") // unless nodeFlags say otherwise
 			m.flags = append(m.flags, o.nodeFlags...)
@@ -168,6 +180,7 @@ type member struct {
 	addr, gossip, admin, logged string // logged is the log's file name
 	flags, env                  []string
 	stopped                     bool // by SIGSTOP
+	relay                       *relay
 
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when the process is gone and waited for
