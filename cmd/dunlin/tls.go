@@ -57,6 +57,7 @@ func (p *process) startTLS(ctx context.Context) error {
 		fresh.Wait()
 		return nil
 	})
+	p.stop.push("TLS", p.tls.drain)
 	load := func(flag string, f tlsbridge.Files) (*tlsbridge.Certificates, error) {
 		c, err := tlsbridge.Load(f)
 		if err != nil {
@@ -82,6 +83,17 @@ func (p *process) startTLS(ctx context.Context) error {
 		p.admin.AddTLS("members", p.tls.forMembers)
 	}
 	return nil
+}
+
+// drain waits until all that was written for others is sent.
+func (e *encryption) drain(ctx context.Context) error {
+	var errs []error
+	for _, s := range []*tlsbridge.Server{e.forClients, e.forMembers} {
+		if s != nil {
+			errs = append(errs, s.Drain(ctx))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // clients wraps what a proxy accepts.

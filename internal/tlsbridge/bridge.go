@@ -24,12 +24,15 @@ type bridge struct {
 	inner *net.UnixConn
 }
 
-// run returns when everything is closed. The end of one direction is passed on, so that replies still come to a client that
+// run returns when everything is closed, and calls sent when nothing more will be sent. The end of one direction is passed on, so that replies still come to a client that
 // has ended its requests; an error ends both.
-func (b *bridge) run() {
+func (b *bridge) run(sent func()) {
 	var both sync.WaitGroup
 	both.Go(b.inbound)
-	both.Go(b.outbound)
+	both.Go(func() {
+		defer sent()
+		b.outbound()
+	})
 	both.Wait()
 	b.close()
 }

@@ -2,6 +2,7 @@ package tlsbridge
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"io"
 	"log/slog"
@@ -189,14 +190,7 @@ func TestBackpressure(t *testing.T) {
 	s := serve(t, mustLoad(t, files(t, a, "server", false)))
 	c := dialTLS(t, s.addr, &tls.Config{RootCAs: a.Pool})
 	inner := s.accepted(t)
-	piece, taken := make([]byte, 64<<10), 0
-	for {
-		_ = inner.SetWriteDeadline(time.Now().Add(time.Second))
-		n, err := inner.Write(piece)
-		if taken += n; err != nil {
-			break
-		}
-	}
+	taken := fill(inner)
 	if taken > 32<<20 { // what the system's buffers of a TCP connection may grow to, and some
 		t.Errorf("%d bytes were taken for a client that reads none", taken)
 	}
@@ -230,5 +224,60 @@ func TestVanish(t *testing.T) {
 			c.Close()
 		}
 		settle(t, before)
+	}
+}
+
+// TestDrain: what the loop has written is sent before a process may end.
+func TestDrain(t *testing.T) {
+	a := certtest.New(t)
+	s := serveFor(t, mustLoad(t, files(t, a, "server", false)), time.Hour)
+	c := dialTLS(t, s.addr, &tls.Config{RootCAs: a.Pool})
+	inner := s.accepted(t)
+	taken := fill(inner)
+	inner.Close()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Drain(ended); err == nil {
+		t.Error("Drain does not wait for a client that has not received everything")
+	}
+	if n, err := io.Copy(io.Discard, c); err != nil || n != int64(taken) {
+		t.Errorf("%d bytes came of %d, error %v", n, taken, err)
+	}
+	if err := s.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDrainGivesUpHandshakes: who never says hello holds no process up.
+func TestDrainGivesUpHandshakes(t *testing.T) {
+	a := certtest.New(t)
+	s := serveFor(t, mustLoad(t, files(t, a, "server", false)), time.Hour)
+	c, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for deadline := time.Now().Add(patience); s.running.Load() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no handshake has begun")
+		}
+	}
+	if err := s.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, failed := s.Stats(); failed != 1 {
+		t.Errorf("%d failed handshakes, want 1", failed)
+	}
+}
+
+// fill writes until nothing more is taken, and returns how much was.
+func fill(c *net.UnixConn) (taken int) {
+	piece := make([]byte, 64<<10)
+	for {
+		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+		n, err := c.Write(piece)
+		if taken += n; err != nil {
+			return taken
+		}
 	}
 }

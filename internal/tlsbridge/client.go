@@ -28,7 +28,7 @@ func (d *Dialer) DialFD(ctx context.Context, addr string) (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	go b.run()
+	go b.run(func() {})
 	return far, nil
 }
 

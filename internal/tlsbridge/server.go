@@ -3,8 +3,10 @@ package tlsbridge
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -19,15 +21,37 @@ const (
 type Server struct {
 	certificates *Certificates
 	log          *slog.Logger
-	patience     time.Duration // with a handshake
-	running      atomic.Int64  // handshakes
+	patience     time.Duration   // with a handshake
+	ctx          context.Context // of the handshakes
+	cancel       context.CancelFunc
+	sending      sync.WaitGroup // handshakes, and connections to which something may still be sent
+	running      atomic.Int64   // handshakes
 	accepted     atomic.Int64
 	failed       atomic.Int64
 }
 
 // NewServer serves with certificates that others keep fresh.
 func NewServer(c *Certificates, log *slog.Logger) *Server {
-	return &Server{certificates: c, log: log, patience: handshakeTime}
+	s := &Server{certificates: c, log: log, patience: handshakeTime}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Drain gives up handshakes and waits until everything that loops wrote is sent, or ctx ends: a process that ended before
+// would cut the replies. The loops have closed by then, and Wrap is no longer called.
+func (s *Server) Drain(ctx context.Context) error {
+	s.cancel()
+	sent := make(chan struct{})
+	go func() {
+		s.sending.Wait()
+		close(sent)
+	}()
+	select {
+	case <-sent:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("cannot send all to TLS clients: %w", ctx.Err())
+	}
 }
 
 // Ready says whether another connection may be wrapped now.
@@ -40,17 +64,19 @@ func (s *Server) Stats() (accepted, failed int64) { return s.accepted.Load(), s.
 // handshake fails the socket is closed and nothing else happens.
 func (s *Server) Wrap(fd int, remote netip.AddrPort, give func(fd int)) {
 	s.running.Add(1)
+	s.sending.Add(1)
 	go func() {
 		b, far, err := s.shake(fd)
 		s.running.Add(-1)
 		if err != nil {
 			s.failed.Add(1)
+			s.sending.Done()
 			s.log.Debug("TLS handshake failed", "remote", remote, "error", err)
 			return
 		}
 		s.accepted.Add(1)
 		give(far)
-		b.run()
+		b.run(s.sending.Done)
 	}()
 }
 
@@ -59,7 +85,7 @@ func (s *Server) shake(fd int) (b *bridge, far int, err error) {
 	if err != nil {
 		return nil, -1, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+	ctx, cancel := context.WithTimeout(s.ctx, s.patience)
 	defer cancel()
 	t := tls.Server(c, s.certificates.server)
 	if err := t.HandshakeContext(ctx); err != nil {
