@@ -38,9 +38,10 @@ func TestTLS(t *testing.T) {
 	toNode := &tls.Config{RootCAs: members.Pool, Certificates: []tls.Certificate{ours}}
 
 	for name, do := range map[string]doer{
-		"TLS-1.2":        goRedisDoer(goRedis(t, &redis.Options{Addr: proxy, TLSConfig: toProxy(tls.VersionTLS12)})),
-		"TLS-1.3":        goRedisDoer(goRedis(t, &redis.Options{Addr: proxy, TLSConfig: toProxy(tls.VersionTLS13)})),
-		"cluster-client": goRedisDoer(goRedisCluster(t, node, toNode)),
+		"TLS-1.2":          goRedisDoer(goRedis(t, &redis.Options{Addr: proxy, TLSConfig: toProxy(tls.VersionTLS12)})),
+		"TLS-1.3":          goRedisDoer(goRedis(t, &redis.Options{Addr: proxy, TLSConfig: toProxy(tls.VersionTLS13)})),
+		"cluster-client":   goRedisDoer(goRedisCluster(t, node, toNode)),
+		"proxy-as-cluster": goRedisDoer(goRedisCluster(t, proxy, toProxy(tls.VersionTLS13))),
 	} {
 		t.Run(name, func(t *testing.T) { converse(t, name, do) })
 	}
@@ -52,6 +53,12 @@ func TestTLS(t *testing.T) {
 		}
 		if got, err := r.Get(t.Context(), "large").Bytes(); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%d bytes came back of %d, error %v", len(got), len(want), err)
+		}
+	})
+	t.Run("addresses", func(t *testing.T) {
+		r := goRedis(t, &redis.Options{Addr: proxy, TLSConfig: toProxy(tls.VersionTLS13)})
+		if got, err := r.ClientInfo(t.Context()).Result(); err != nil || got.LAddr != proxy || got.Addr == "" {
+			t.Errorf("CLIENT INFO tells %+v, error %v; want the address %s", got, err, proxy)
 		}
 	})
 	t.Run("redis-cli", func(t *testing.T) {

@@ -182,19 +182,23 @@ func (l *Loop) accept(number int) {
 // take has an accepted socket wrapped, if that is wanted, and handed over.
 func (ln *Listener) take(fd int, remote netip.AddrPort) {
 	setOptions(fd)
+	var local netip.AddrPort // asked of this socket: what wraps it has no address
+	if sa, err := unix.Getsockname(fd); err == nil {
+		local = addrPort(sa)
+	}
 	if ln.wrap == nil {
-		ln.hand(fd, remote)
+		ln.hand(fd, remote, local)
 		return
 	}
 	ln.wrap.Wrap(fd, remote, func(fd int) {
-		if !ln.loop.mail.post(func() { ln.hand(fd, remote) }) {
+		if !ln.loop.mail.post(func() { ln.hand(fd, remote, local) }) {
 			unix.Close(fd)
 		}
 	})
 }
 
 // hand gives a connection to the loop with the fewest, taking turns among equals.
-func (ln *Listener) hand(fd int, remote netip.AddrPort) {
+func (ln *Listener) hand(fd int, remote, local netip.AddrPort) {
 	loops := ln.group.loops
 	best := loops[(ln.last+1)%len(loops)]
 	for i := range loops {
@@ -204,7 +208,7 @@ func (ln *Listener) hand(fd int, remote netip.AddrPort) {
 	}
 	ln.last = best.index
 	best.load.Add(1)
-	if !best.mail.post(func() { best.adopt(fd, remote, ln.handle) }) {
+	if !best.mail.post(func() { best.adopt(fd, remote, local, ln.handle) }) {
 		best.load.Add(-1)
 		unix.Close(fd)
 	}
@@ -231,7 +235,7 @@ func (ln *Listener) pause() {
 }
 
 // adopt makes a conn of an accepted socket. It was counted in load already.
-func (l *Loop) adopt(fd int, remote netip.AddrPort, accept func(c *Conn) Handler) {
+func (l *Loop) adopt(fd int, remote, local netip.AddrPort, accept func(c *Conn) Handler) {
 	if l.stop {
 		l.load.Add(-1)
 		unix.Close(fd)
@@ -239,6 +243,7 @@ func (l *Loop) adopt(fd int, remote netip.AddrPort, accept func(c *Conn) Handler
 	}
 	l.stats.Accepted++
 	c := l.newConn(fd, remote)
+	c.local = local
 	c.armed = unix.EPOLLIN
 	if err := l.watch(fd, int32(fd), c.gen, c.armed); err != nil {
 		l.log.Error("cannot accept connection", "error", err)
@@ -252,9 +257,6 @@ func (l *Loop) adopt(fd int, remote netip.AddrPort, accept func(c *Conn) Handler
 func (l *Loop) newConn(fd int, remote netip.AddrPort) *Conn {
 	l.lastGen++
 	c := &Conn{loop: l, account: l.account, fd: fd, gen: l.lastGen, maxIn: defaultMax, remote: remote}
-	if sa, err := unix.Getsockname(fd); err == nil {
-		c.local = addrPort(sa)
-	}
 	for len(l.conns) <= fd {
 		l.conns = append(l.conns, nil)
 	}
