@@ -54,6 +54,8 @@ var proxyMetrics = []metric[proxy.Stats]{
 
 	counter("dunlin_proxy_starved_clients_total", "Client connections closed because there was no memory for their buffers.",
 		func(s *proxy.Stats) float64 { return float64(s.Starved) }),
+	counter("dunlin_proxy_early_clients_total", "Client connections closed because large replies piled up behind a slow node's.",
+		func(s *proxy.Stats) float64 { return float64(s.EarlyClosed) }),
 	gauge("dunlin_proxy_client_buffer_bytes", "Memory of what clients have waiting.",
 		func(s *proxy.Stats) float64 { return float64(s.Buffers) }),
 	gauge("dunlin_proxy_pipe_buffer_bytes", "Memory of what pipes to nodes have waiting.",

@@ -183,10 +183,15 @@ func (c *conn) wantClosed() {
 // eventually polls a condition that has no event of its own.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	eventuallyWithin(t, 10*time.Second, what, f)
+}
+
+func eventuallyWithin(t testing.TB, patience time.Duration, what string, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if f() {
 			return
 		}
 	}
-	t.Fatalf("%s did not happen within 10 s", what)
+	t.Fatalf("%s did not happen within %v", what, patience)
 }

@@ -297,5 +297,10 @@ func (f *fan) appendArray(out []byte) []byte {
 		out = append(out, rest[:scan.Len()]...)
 		f.replies[part] = rest[scan.Len():]
 	}
+	for _, rest := range f.replies {
+		if len(rest) > 0 {
+			return append(out[:0], errMerge...) // more elements than keys
+		}
+	}
 	return out
 }

@@ -22,6 +22,7 @@ type Stats struct {
 	Clients                         int    // gauge
 
 	Starved              uint64 // connections closed because there was no memory for their buffers
+	EarlyClosed          uint64 // connections closed with errTooEarly
 	Buffers, PipeBuffers int64  // gauges: bytes that clients and pipes have waiting
 
 	PipesOpened, PipesBroken uint64
@@ -59,7 +60,7 @@ func (s *Stats) add(o *Stats) {
 	}
 	for _, f := range []struct{ to, from *uint64 }{
 		{&s.Refused, &o.Refused}, {&s.ProtocolErrors, &o.ProtocolErrors}, {&s.Splits, &o.Splits},
-		{&s.Accepted, &o.Accepted}, {&s.Rejected, &o.Rejected}, {&s.SlowReaders, &o.SlowReaders}, {&s.Starved, &o.Starved},
+		{&s.Accepted, &o.Accepted}, {&s.Rejected, &o.Rejected}, {&s.SlowReaders, &o.SlowReaders}, {&s.Starved, &o.Starved}, {&s.EarlyClosed, &o.EarlyClosed},
 		{&s.PipesOpened, &o.PipesOpened}, {&s.PipesBroken, &o.PipesBroken}, {&s.PipeFlushes, &o.PipeFlushes},
 		{&s.PipeRequests, &o.PipeRequests}, {&s.PipeBytesOut, &o.PipeBytesOut},
 		{&s.Refusals, &o.Refusals}, {&s.Held, &o.Held}, {&s.HeldTooLong, &o.HeldTooLong},

@@ -197,6 +197,9 @@ func (w *worker) forget(s *client, err error) {
 	case errors.Is(err, netloop.ErrNoMemory):
 		w.stats.Starved++
 		w.proxy.cfg.Log.Warn("client closed: no memory for its buffers", "client", s.state.Addr)
+	case errors.Is(err, errTooEarly):
+		w.stats.EarlyClosed++
+		w.proxy.cfg.Log.Warn("client closed: its replies wait for another node and take too much memory", "client", s.state.Addr)
 	}
 }
 

@@ -1,0 +1,64 @@
+package test
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// TestIdleClients: ten thousand connections that do nothing cost the proxy little, and the others nothing; one more is
+// refused in Redis's words.
+func TestIdleClients(t *testing.T) {
+	skipUnderRace(t)
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	const active, perClient = 50, 8 << 10
+	idle := 10_000 - active
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if limit.Cur < 11_000 {
+		idle = int(limit.Cur) / 2
+	}
+	c := startCluster(t, 1, 1, "--maxclients", fmt.Sprint(idle+active))
+	proxy := c.proxy(0)
+	busy := make([]*wire, active)
+	for i := range busy {
+		busy[i] = dialWire(t, proxy.addr)
+		busy[i].want(fmt.Sprintf("SET k%d %d", i, i), "OK")
+	}
+	before := resident(t, proxy)
+	for range idle {
+		w := dialWire(t, proxy.addr)
+		w.send(resp.AppendRequest(nil, []byte("GET"), []byte("none")))
+		if got := text(w.next()); got != "(nil)" {
+			t.Fatalf("an idle client's first reply is %s", got)
+		}
+		w.in = nil
+	}
+	each := (resident(t, proxy) - before) / int64(idle)
+	if each > perClient {
+		t.Errorf("an idle client takes %d bytes of the proxy, want at most %d", each, perClient)
+	}
+	slowest := time.Duration(0)
+	for round := range 20 {
+		for i, w := range busy {
+			sent := time.Now()
+			w.want(fmt.Sprintf("GET k%d", i), fmt.Sprintf("%q", fmt.Sprint(i)))
+			slowest = max(slowest, time.Since(sent))
+		}
+		if slowest > 2*time.Second {
+			t.Fatalf("an active client waited %v in round %d", slowest, round)
+		}
+	}
+	refused := dialWire(t, proxy.addr)
+	if got := text(refused.next()); got != "(error) ERR max number of clients reached" {
+		t.Errorf("one too many hears %s", got)
+	}
+	t.Logf("%d idle clients: %d bytes each; the slowest of 1,000 replies to others took %v", idle, each, slowest)
+}
