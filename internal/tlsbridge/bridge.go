@@ -78,6 +78,8 @@ func (b *bridge) outbound() {
 				b.close()
 				return
 			}
+			// A request for new keys is answered by the other goroutine, whenever it comes.
+			_ = b.outer.SetWriteDeadline(time.Time{})
 		}
 		if err != nil {
 			break
