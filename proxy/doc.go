@@ -45,7 +45,7 @@
 //
 // # Bounds
 //
-// A session has at most maxInflight commands outstanding and about maxReplyBytes of replies foreseen, maxEarly of early
-// ones; a pipe at most maxPipeRequests and maxPipeBytes; a held command waits at most Config.Hold, and not at all for a node
+// A session has at most maxInflight commands outstanding and about maxReplyBytes of replies foreseen, early and unsent
+// together, if they are as large as the last ones; maxEarly of early ones in any case; a pipe at most maxPipeRequests and maxPipeBytes; a held command waits at most Config.Hold, and not at all for a node
 // that could not be reached for so long already. Beyond a bound the session is not read, or closed where that cannot help.
 package proxy

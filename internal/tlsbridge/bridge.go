@@ -24,8 +24,8 @@ type bridge struct {
 	inner *net.UnixConn
 }
 
-// run returns when everything is closed, and calls sent when nothing more will be sent. The end of one direction is passed on, so that replies still come to a client that
-// has ended its requests; an error ends both.
+// run returns when everything is closed, and calls sent when nothing more will be sent. The end of one direction is passed
+// on, so that replies still come to a client that has ended its requests; an error ends both.
 func (b *bridge) run(sent func()) {
 	var both sync.WaitGroup
 	both.Go(b.inbound)

@@ -77,12 +77,10 @@ func (l *largeSpace) collect() bool {
 		return false
 	}
 	l.mu.Lock()
-	size := 0
-	for l.dead[size] == 0 {
-		if size++; size == largeSizes {
-			l.mu.Unlock()
-			return false
-		}
+	size, ok := firstListed(&l.dead)
+	if !ok {
+		l.mu.Unlock()
+		return false
 	}
 	number := l.dead[size] - 1
 	x := l.extentAt(size, number)
@@ -107,6 +105,16 @@ func (l *largeSpace) collect() bool {
 	l.releasing--
 	l.mu.Unlock()
 	return true
+}
+
+// firstListed is the smallest size of which a list has an extent.
+func firstListed(lists *[largeSizes]uint32) (size int, ok bool) {
+	for size, number := range lists {
+		if number != 0 {
+			return size, true
+		}
+	}
+	return 0, false
 }
 
 // putFree makes the extent one for take. l.mu is held, and no memory is behind it.

@@ -65,12 +65,10 @@ func (l *largeSpace) chill() bool {
 		return false
 	}
 	l.mu.Lock()
-	size := 0
-	for l.warm[size] == 0 {
-		if size++; size == largeSizes {
-			l.mu.Unlock()
-			return false
-		}
+	size, ok := firstListed(&l.warm)
+	if !ok {
+		l.mu.Unlock()
+		return false
 	}
 	number := l.warm[size] - 1
 	x := l.extentAt(size, number)
