@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -26,9 +27,15 @@ import (
 type pipeKey struct {
 	boot    int64
 	loop    int
-	kind    string // "common" or "large"
+	kind    string // see pipeKinds
 	version resp.Version
 }
+
+// pipeKinds are what a proxy loop may have a pipe each for.
+var pipeKinds = []string{commonPipe, "large", "huge"}
+
+// commonPipe carries the small commands of all sessions of a loop.
+const commonPipe = "common"
 
 // pipe is one generation of it.
 type pipe struct {
@@ -176,7 +183,7 @@ func parsePipe(fields [][]byte) (p *pipe, ok bool) {
 	generation, err := strconv.ParseUint(string(fields[3]), 10, 64)
 	version, ok3 := resp.ParseInt(fields[4])
 	kind := string(fields[2])
-	if !ok1 || !ok2 || !ok3 || err != nil || (kind != "common" && kind != "large") ||
+	if !ok1 || !ok2 || !ok3 || err != nil || !slices.Contains(pipeKinds, kind) ||
 		(version != int64(resp.RESP2) && version != int64(resp.RESP3)) {
 		return nil, false
 	}

@@ -139,7 +139,7 @@ func (c *census) round() {
 		}
 		c.pending++
 		args := append([][]byte{[]byte("DUNLIN"), []byte("EACH"), share[:]}, c.question...)
-		p.send(request{client: c.s, part: c, seq: c.seq}, resp.AppendRequest(nil, args...))
+		p.send(request{client: c.s, part: c, seq: c.seq}, resp.AppendRequest(nil, args...), nil)
 	}
 	c.answered()
 }

@@ -13,6 +13,7 @@ const (
 	maxReplyBytes = 1 << 20  // what the replies of those may take, as far as foreseen
 	firstReply    = 64 << 10 // what the first replies are taken for: few commands go out until it is known better
 	largeRequest  = 64 << 10 // a request longer than this travels apart from the small ones
+	hugeRequest   = 1 << 20  // and one longer than this apart from those, and is not copied
 )
 
 // client is one session: a client's connection and its commands in order.
@@ -173,7 +174,10 @@ func (s *client) slotOf(cmd *command.Command, args [][]byte) (slot uint16, same 
 
 func (s *client) laneFor(size int) lane {
 	l := lane{kind: common, version: s.state.Version}
-	if size > largeRequest {
+	switch {
+	case size > hugeRequest:
+		l.kind = huge
+	case size > largeRequest:
 		l.kind = large
 	}
 	return l
@@ -196,7 +200,7 @@ func (s *client) sendOrHold(r request, raw []byte) bool {
 	if owner == nil {
 		r.since = s.w.tableAt
 		s.remote++
-		s.hold(r, raw)
+		s.hold(r, raw, s.take(raw))
 		return true
 	}
 	p := owner.pipe(s.lane)
@@ -204,7 +208,7 @@ func (s *client) sendOrHold(r request, raw []byte) bool {
 		p.open()
 		r.since = p.failingSince
 		s.remote++
-		s.hold(r, raw)
+		s.hold(r, raw, s.take(raw))
 		return true
 	}
 	if p.full(len(raw)) {
@@ -212,8 +216,16 @@ func (s *client) sendOrHold(r request, raw []byte) bool {
 		return false
 	}
 	s.remote++
-	p.send(r, raw)
+	p.send(r, raw, s.take(raw))
 	return true
+}
+
+// take is the memory of a request that is too long to be copied; nil if it is to be copied.
+func (s *client) take(raw []byte) *netloop.Buffer {
+	if len(raw) <= hugeRequest {
+		return nil
+	}
+	return s.conn.TakeInput(raw)
 }
 
 func (s *client) waitFor(p *pipe) {
@@ -270,6 +282,9 @@ func (s *client) closeWhenDone() {
 // OnClose is called by the loop once the socket is gone. Replies still on their way are dropped when they come.
 func (s *client) OnClose(_ *netloop.Conn, err error) {
 	s.closed = true
+	for _, h := range s.held {
+		h.body.Release()
+	}
 	s.held, s.early, s.slots = nil, nil, nil
 	s.w.forget(s, err)
 }

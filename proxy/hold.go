@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -17,27 +19,29 @@ const (
 // held is a request that came back undone, or that no open pipe could take.
 type held struct {
 	request
-	raw []byte // its bytes, owned
+	raw  []byte          // its bytes, owned
+	body *netloop.Buffer // not nil: has the memory of raw
 }
 
 // broken decides about a request whose pipe broke. What may have been executed and must not be executed twice fails.
-// raw is valid during the call.
-func (w *worker) broken(r request, raw []byte, begun bool) {
+// raw is valid during the call; a body is no longer the caller's.
+func (w *worker) broken(r request, raw []byte, body *netloop.Buffer, begun bool) {
 	if begun && !w.repeatable(raw) {
+		body.Release()
 		w.fail(r, errUnknown)
 		return
 	}
 	r.begun = r.begun || begun
-	w.undone(r, raw)
+	w.undone(r, raw, body)
 }
 
-// undone holds a request to be sent again, to whoever owns its partition then. raw is copied.
-func (w *worker) undone(r request, raw []byte) {
+// undone holds a request to be sent again, to whoever owns its partition then. See hold about raw and body.
+func (w *worker) undone(r request, raw []byte, body *netloop.Buffer) {
 	if c, ok := r.part.(*census); ok {
 		c.answered() // its partitions stay wanted
 		return
 	}
-	r.client.hold(r, raw)
+	r.client.hold(r, raw, body)
 	r.client.drain = true
 }
 
@@ -61,17 +65,22 @@ func (w *worker) repeatable(raw []byte) bool {
 	return cmd != nil && (cmd.Flags&command.Internal != 0 || cmd.IdempotentCall(p.Args()))
 }
 
-// hold keeps a request until it can be sent again. The session sends nothing new meanwhile. raw is copied.
-func (s *client) hold(r request, raw []byte) {
+// hold keeps a request until it can be sent again. The session sends nothing new meanwhile. raw is copied, unless
+// there is a body, which is the session's from now on.
+func (s *client) hold(r request, raw []byte, body *netloop.Buffer) {
 	if s.closed {
+		body.Release()
 		return
+	}
+	if body == nil {
+		raw = bytes.Clone(raw)
 	}
 	s.w.stats.Held++
 	if r.since == 0 {
 		r.since = s.w.loop.Now()
 	}
 	s.w.list(s)
-	s.held = append(s.held, held{request: r, raw: append([]byte(nil), raw...)})
+	s.held = append(s.held, held{r, raw, body})
 	s.w.armRetry()
 }
 
@@ -110,6 +119,7 @@ func (s *client) giveUp(now time.Duration) {
 		return false
 	})
 	for _, h := range gone {
+		h.body.Release()
 		s.w.stats.HeldTooLong++
 		if h.begun {
 			s.w.fail(h.request, errUnknown)
@@ -128,7 +138,7 @@ func (s *client) resend(h *held) bool {
 	if p == nil {
 		return false
 	}
-	p.send(h.request, h.raw)
+	p.send(h.request, h.raw, h.body)
 	return true
 }
 
@@ -142,10 +152,7 @@ func (s *client) ready(owner *peer, size int) *pipe {
 		p.open()
 		return nil
 	}
-	if p.full(size) {
-		return nil
-	}
-	if !p.unlatch() {
+	if p.full(size) || !p.unlatch() || p.full(size) { // unlatch may have sent something
 		return nil
 	}
 	return p

@@ -74,6 +74,6 @@ func (p *pipe) unlatch() bool {
 		l.rounds = 0
 	}
 	l.on, l.partitions, l.spoken = false, partitionSet{}, now
-	p.send(request{}, resp.AppendRequest(nil, []byte("DUNLIN"), []byte("RETRY"), strconv.AppendUint(nil, l.epoch, 10)))
+	p.send(request{}, resp.AppendRequest(nil, []byte("DUNLIN"), []byte("RETRY"), strconv.AppendUint(nil, l.epoch, 10)), nil)
 	return true
 }

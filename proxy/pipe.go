@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	maxPipeRequests = 32 << 10 // requests outstanding on one pipe
-	maxPipeBytes    = 8 << 20  // their bytes; one larger request is taken by an empty pipe
-	coalesceBytes   = 16 << 10 // a smaller batch waits for a reply while written requests are outstanding
-	keepPipeBuf     = 1 << 20  // an empty pipe gives a larger buffer back
+	maxPipeRequests = 32 << 10  // requests outstanding on one pipe
+	maxPipeBytes    = 8 << 20   // their bytes; one larger request is taken by an empty pipe
+	coalesceBytes   = 16 << 10  // a smaller batch waits for a reply while written requests are outstanding
+	keepPipeBuf     = 1 << 20   // an empty pipe gives a larger buffer back
+	bodyTurn        = 128 << 10 // of a long request in one iteration
 
 	dialTimeout = time.Second
 	openTicks   = 10 // a handshake takes at most that many silence ticks
@@ -27,15 +28,11 @@ type kind uint8
 const (
 	common kind = iota // small commands of all sessions
 	large              // large requests, and those that take a node long
+	huge               // requests too long to be copied, one at a time
 	numKinds
 )
 
-func (k kind) String() string {
-	if k == large {
-		return "large"
-	}
-	return "common"
-}
+func (k kind) String() string { return [numKinds]string{"common", "large", "huge"}[k] }
 
 // lane is the way that a session's outstanding requests travel; see "Order" in doc.go.
 type lane struct {
@@ -81,6 +78,7 @@ type pipe struct {
 	scan         resp.Scanner
 
 	buf               []byte
+	body              *netloop.Buffer // not nil: has the memory of buf, which is one long request
 	base, acked, sent uint64
 	inflight          fifo
 	heard             bool // a reply came since the last flush: coalescing may send
@@ -114,11 +112,17 @@ func (p *pipe) full(n int) bool {
 	if p.inflight.len() == 0 {
 		return false
 	}
-	return p.inflight.len() >= maxPipeRequests || int(p.tail()-p.acked)+n > maxPipeBytes
+	return p.inflight.len() >= maxPipeRequests || int(p.tail()-p.acked)+n > maxPipeBytes || n > hugeRequest || p.body != nil
 }
 
-// send queues a request whose bytes are raw; they are copied. The pipe must be open and not full.
-func (p *pipe) send(r request, raw []byte) {
+// send queues a request whose bytes are raw: they are copied, unless there is a body, which is the pipe's from now on. The
+// pipe must be open and not full.
+func (p *pipe) send(r request, raw []byte, body *netloop.Buffer) {
+	if body != nil {
+		p.buf, p.body = raw[:len(raw):len(raw)], body
+		p.push(r)
+		return
+	}
 	p.makeRoom(len(raw))
 	p.buf = append(p.buf, raw...)
 	p.push(r)
@@ -147,7 +151,9 @@ func (p *pipe) makeRoom(n int) {
 // since: it then goes out together with what arrives until the next reply. No timer is needed, since a reply must come.
 // A request whose first bytes were written is never held back.
 func (p *pipe) OnFlush(c *netloop.Conn) {
-	c.SetOther(cap(p.buf))
+	if p.body == nil { // which counts already
+		c.SetOther(cap(p.buf))
+	}
 	queued := int(p.tail() - p.sent)
 	if queued == 0 || p.state != pipeOpen {
 		return
@@ -157,11 +163,21 @@ func (p *pipe) OnFlush(c *netloop.Conn) {
 	}
 	p.heard = false
 	p.w.stats.PipeFlushes++
-	n, err := c.TryWrite(p.buf[p.sent-p.base:])
+	batch := p.buf[p.sent-p.base:]
+	if p.body != nil {
+		batch = batch[:min(len(batch), bodyTurn)]
+	}
+	n, err := c.TryWrite(batch)
 	p.sent += uint64(n)
 	p.w.stats.PipeBytesOut += uint64(n)
-	if err != nil {
+	if n > 0 && p.lane.kind != common {
+		p.silent = 0
+	}
+	switch {
+	case err != nil:
 		p.fail(fmt.Errorf("cannot write to node: %w", err))
+	case n == len(batch) && p.sent < p.tail():
+		c.MarkDirty()
 	}
 }
 
@@ -226,10 +242,18 @@ func (p *pipe) pop(r *request) {
 		if cap(p.buf) > keepPipeBuf {
 			p.buf = nil
 		}
+		p.takeBody().Release()
 	}
 	if len(p.waiters) > 0 && p.inflight.len() < maxPipeRequests/2 && int(p.tail()-p.acked) < maxPipeBytes/2 {
 		p.wakeWaiters()
 	}
+}
+
+// takeBody is what has the memory of the only request's bytes, now the caller's; nil if that is the pipe's buffer.
+func (p *pipe) takeBody() *netloop.Buffer {
+	body := p.body
+	p.body = nil
+	return body
 }
 
 func (p *pipe) wakeWaiters() {
@@ -256,7 +280,7 @@ func (p *pipe) refusal(r *request, reply []byte) bool {
 		p.w.proxy.moved()
 		p.w.follow(r, reply)
 	}
-	p.w.undone(*r, raw)
+	p.w.undone(*r, raw, p.takeBody())
 	return true
 }
 
@@ -289,7 +313,7 @@ func (p *pipe) fail(err error) {
 	p.backoff = min(max(2*p.backoff, minBackoff), maxBackoff)
 	p.retryAt = p.w.loop.Now() + p.backoff
 
-	buf, base, sent, begin := p.buf, p.base, p.sent, p.acked
+	buf, body, base, sent, begin := p.buf, p.takeBody(), p.base, p.sent, p.acked
 	queue := p.inflight
 	p.inflight = fifo{}
 	p.buf, p.base, p.acked, p.sent = nil, 0, 0, 0
@@ -299,7 +323,7 @@ func (p *pipe) fail(err error) {
 		queue.pop()
 		raw := buf[begin-base : r.end-base]
 		if r.client != nil {
-			p.w.broken(r, raw, begin < sent)
+			p.w.broken(r, raw, body, begin < sent)
 		}
 		begin = r.end
 	}
@@ -317,7 +341,7 @@ func (p *pipe) tick(limit int) {
 	p.silent++
 	if p.state != pipeOpen {
 		limit = openTicks
-	} else if p.lane.kind == large {
+	} else if p.lane.kind != common {
 		limit *= largePatience
 	}
 	if p.silent > limit {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -121,7 +122,7 @@ func (s *client) forwardWhole(cmd *command.Command, args [][]byte, raw []byte) b
 	s.w.stats.Commands[cmd.ID]++
 	s.issue()
 	s.remote++
-	f.dispatch(p, request{client: s, part: f, seq: f.seq}, raw)
+	f.dispatch(p, request{client: s, part: f, seq: f.seq}, raw, s.take(raw))
 	return true
 }
 
@@ -172,20 +173,20 @@ func (f *fan) partFor(parts []part, owner *peer) ([]part, *part) {
 
 func (f *fan) dispatchTo(owner *peer, r request, raw []byte) {
 	if owner == nil {
-		f.s.hold(r, raw)
+		f.s.hold(r, raw, nil)
 		return
 	}
-	f.dispatch(owner.pipe(f.s.lane), r, raw)
+	f.dispatch(owner.pipe(f.s.lane), r, raw, nil)
 }
 
-func (f *fan) dispatch(p *pipe, r request, raw []byte) {
+func (f *fan) dispatch(p *pipe, r request, raw []byte, body *netloop.Buffer) {
 	if p.state != pipeOpen || p.latch.on {
 		p.open()
 		r.since = max(r.since, p.failingSince)
-		f.s.hold(r, raw)
+		f.s.hold(r, raw, body)
 		return
 	}
-	p.send(r, raw)
+	p.send(r, raw, body)
 }
 
 // resend sends a held part again, split further if its keys no longer have one owner.
@@ -204,7 +205,7 @@ func (f *fan) resend(h *held) bool {
 	if pipe == nil {
 		return false
 	}
-	pipe.send(h.request, h.raw)
+	pipe.send(h.request, h.raw, h.body)
 	return true
 }
 
@@ -222,6 +223,7 @@ func (f *fan) resendApart(h *held, args [][]byte) bool {
 		}
 	}
 	f.sendParts(args, func(i int) int { return places[i] }, h.origin)
+	h.body.Release()
 	f.s.remote--
 	f.finish() // the part that was replaced
 	return true

@@ -93,7 +93,7 @@ func (c *Conn) SetOther(n int) bool {
 		return false
 	case n < c.other:
 		c.account.give(c.other - n)
-	case n > c.other && !c.account.take(n-c.other):
+	case n > c.other && !c.charge(n-c.other):
 		c.closeStarved()
 		return false
 	}
@@ -102,12 +102,22 @@ func (c *Conn) SetOther(n int) bool {
 	return true
 }
 
+// charge takes n bytes. It does not wait for what is leaving anyway.
+func (c *Conn) charge(n int) bool {
+	for !c.account.take(n) {
+		if !c.loop.leaveSome() {
+			return false
+		}
+	}
+	return true
+}
+
 // lend returns a buffer with room for n bytes, which can perhaps be extended to reach; nil
 // if there is no memory for it.
 func (c *Conn) lend(n, reach int) []byte {
 	class := classOf(max(n, reach))
 	size := bufferSize(n, class)
-	if !c.account.take(size) {
+	if !c.charge(size) {
 		return nil
 	}
 	b := c.loop.pool.get(n, class)
@@ -124,7 +134,7 @@ func (c *Conn) extend(b []byte, n int) []byte {
 	}
 	_, class := c.loop.pool.place(b)
 	more := bufferSize(n, class) - cap(b)
-	if n > 1<<class || !c.account.take(more) {
+	if n > 1<<class || !c.charge(more) {
 		return nil
 	}
 	return c.loop.pool.extend(b, n)
@@ -154,7 +164,7 @@ func (c *Conn) replace(b []byte, from, to, n, reach int) []byte {
 	if moved {
 		more -= cap(b) // its memory goes over, and is never there twice
 	}
-	if more > 0 && !c.account.take(more) {
+	if more > 0 && !c.charge(more) {
 		return nil
 	}
 	fresh := l.pool.get(n, class)
@@ -178,8 +188,7 @@ func (c *Conn) replace(b []byte, from, to, n, reach int) []byte {
 
 func (c *Conn) giveBack(b []byte) {
 	if b != nil {
-		c.loop.pool.put(b)
-		c.account.give(cap(b))
+		c.loop.giveBack(b, c.account)
 	}
 }
 

@@ -111,6 +111,9 @@ func (c *Conn) room() []byte {
 		reach = min(reach, c.want)
 	}
 	size := grownSize(need, reach)
+	if reach > 1<<maxKeptClass {
+		reach = max(reach, c.want) // addresses only: what it is extended to later is not copied
+	}
 	if cap(c.in) >= size && c.inOff >= len(live) {
 		// They cannot overlap, and at least as much was consumed since the last time.
 		copy(c.in[:len(live)], live)
@@ -123,7 +126,9 @@ func (c *Conn) room() []byte {
 	}
 	grown := c.replace(c.in, c.inOff, 0, size, reach)
 	if grown == nil {
-		return nil
+		if grown = c.replace(c.in, c.inOff, 0, size, 2*len(live)); grown == nil {
+			return nil
+		}
 	}
 	c.in, c.inOff = grown, 0
 	return grown
@@ -134,6 +139,8 @@ func (c *Conn) room() []byte {
 func (c *Conn) settle(in []byte, own bool) {
 	rest := c.offer(in)
 	switch {
+	case own && c.in == nil: // taken
+		c.keep(rest)
 	case len(rest) == 0:
 		c.dropInput()
 	case own:
@@ -141,20 +148,25 @@ func (c *Conn) settle(in []byte, own bool) {
 		c.in = c.in[:c.inOff+len(in)]
 		c.inOff += len(in) - len(rest)
 	default:
-		if cap(c.in) < len(rest) {
-			c.dropInput()
-			if c.in = c.lend(len(rest), 0); c.in == nil {
-				c.starve()
-				return
-			}
-		}
-		c.in, c.inOff = append(c.in[:0], rest...), 0
+		c.keep(rest)
 	}
 	if len(rest) >= c.maxIn {
 		c.hold(holdInput)
 	} else if c.holds&holdInput != 0 {
 		c.release(holdInput)
 	}
+}
+
+// keep copies input that lies elsewhere.
+func (c *Conn) keep(rest []byte) {
+	if cap(c.in) < len(rest) {
+		c.dropInput()
+		if c.in = c.lend(len(rest), 0); c.in == nil {
+			c.starve()
+			return
+		}
+	}
+	c.in, c.inOff = append(c.in[:0], rest...), 0
 }
 
 func (c *Conn) dropInput() {

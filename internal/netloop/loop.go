@@ -57,6 +57,7 @@ type Loop struct {
 	blocked   []*Conn // those whose socket takes no more output
 	inserting int     // conns with inserts
 	streaming int     // conns that said so, see Conn.Stream
+	leaving   []leaver
 	dials     map[*dial]struct{}
 	timers    timerHeap
 	hooks     []func()
@@ -175,6 +176,7 @@ func (l *Loop) iterate(events []unix.EpollEvent) {
 	}
 	flushAll(&l.dirtyFlushers)
 	flushAll(&l.dirtyConns)
+	l.leaveSome()
 	l.reap()
 	l.rearmAll()
 }

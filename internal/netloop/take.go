@@ -1,0 +1,73 @@
+package netloop
+
+// Buffer is input that a handler has taken over, so that a long request is not copied to
+// where it goes next. It counts in the account of the conn that it came from until it is
+// released, and may outlive that conn.
+type Buffer struct {
+	loop    *Loop
+	account *Account
+	mem     []byte
+}
+
+// TakeInput makes the memory behind view the handler's, from inside OnData: view, which is
+// a part of what OnData was given, stays as it is until Release. nil: the memory is not
+// the conn's own, which it is for input beyond a megabyte, and view must be copied.
+func (c *Conn) TakeInput(view []byte) *Buffer {
+	if len(view) == 0 || !c.loop.pool.isLarge(c.in) {
+		return nil
+	}
+	if from := addressOf(view) - addressOf(c.in); from >= uintptr(cap(c.in)) {
+		return nil
+	}
+	b := &Buffer{c.loop, c.account, c.in}
+	c.in, c.inOff = nil, 0
+	return b
+}
+
+// Release gives the memory back, on the loop of the conn that it came from. Nobody may use
+// a view of it afterwards. A nil Buffer has nothing to give back.
+func (b *Buffer) Release() {
+	if b != nil && b.mem != nil {
+		b.loop.giveBack(b.mem, b.account)
+		b.mem = nil
+	}
+}
+
+// leaver is a large buffer on its way back to the system. All at once, half a gigabyte
+// would keep the loop busy for fifty milliseconds.
+type leaver struct {
+	mem     []byte
+	gone    int // bytes at its front that are the system's again
+	account *Account
+}
+
+// leaveStep is how much goes back in one iteration.
+const leaveStep = 4 << 20
+
+func (l *Loop) giveBack(b []byte, a *Account) {
+	if cap(b) > leaveStep && l.pool.isLarge(b) {
+		l.leaving = append(l.leaving, leaver{mem: b[:cap(b)], account: a})
+		return
+	}
+	l.pool.put(b)
+	a.give(cap(b))
+}
+
+// leaveSome lets the first of the leaving buffers go on. False: there is none.
+func (l *Loop) leaveSome() bool {
+	if len(l.leaving) == 0 {
+		return false
+	}
+	b := &l.leaving[0]
+	step := min(leaveStep, len(b.mem)-b.gone)
+	release(b.mem[b.gone : b.gone+step])
+	b.gone += step
+	b.account.give(step)
+	if b.gone == len(b.mem) {
+		l.pool.put(b.mem)
+		n := copy(l.leaving, l.leaving[1:])
+		l.leaving[n] = leaver{}
+		l.leaving = l.leaving[:n]
+	}
+	return true
+}

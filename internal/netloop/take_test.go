@@ -1,0 +1,144 @@
+package netloop
+
+import (
+	"bytes"
+	"io"
+	"testing"
+)
+
+// taker takes the input of requests that end in a line end and have at least a megabyte
+// before it; others it echoes.
+type taker struct {
+	echo
+	taken chan taken
+}
+
+type taken struct {
+	buffer *Buffer
+	bytes  []byte
+}
+
+func (k taker) OnData(c *Conn, in []byte) int {
+	end := bytes.IndexByte(in, '\n')
+	if end < 0 {
+		return 0
+	}
+	c.Wake() // for what follows
+	if b := c.TakeInput(in[:end]); b != nil {
+		k.taken <- taken{b, in[:end:end]}
+	} else {
+		c.SetOut(append(c.Out(), in[:end]...))
+	}
+	return end + 1
+}
+
+// A long request is taken where it lies, and what follows it is dealt with. It stays as it
+// is when the conn reads on and closes, and counts until it is released.
+func TestInputIsTaken(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	account := NewAccount(nil, 0)
+	k := taker{taken: make(chan taken, 1)}
+	ln := listen(t, g, func(c *Conn) Handler {
+		c.SetAccount(account)
+		return k
+	})
+	nc := dialTo(t, ln)
+	long := bytes.Repeat([]byte("0123456789"), 450_000)
+	go nc.Write(append(append(bytes.Clone(long), "\nshort\n"...), long[:30_000]...))
+	expect(t, nc, "short")
+	write(t, nc, "\n")
+	expect(t, nc, string(long[:30_000]))
+	got := receive(t, k.taken)
+	nc.Close()
+	eventually(t, g, "the conn closes", func(l *Loop) bool { return l.Stats().Conns == 0 })
+	if !bytes.Equal(got.bytes, long) {
+		t.Error("what was taken has changed")
+	}
+	each(t, g, func(l *Loop) {
+		if account.held < int64(len(long)) {
+			t.Errorf("%d bytes are held", account.held)
+		}
+		l.pool.poison = false // or the release would look at all pages again
+		got.buffer.Release()
+		got.buffer.Release() // has no effect
+	})
+	eventually(t, g, "all is given back", func(l *Loop) bool {
+		return account.held == 0 && l.pool.lent == 0 && len(l.leaving) == 0
+	})
+}
+
+// What does not lie in a large buffer of the conn's own is not to be had.
+func TestInputIsNotTaken(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	refused := make(chan bool, 8)
+	ln := listen(t, g, func(*Conn) Handler {
+		return funcs{data: func(c *Conn, in []byte) int {
+			refused <- c.TakeInput(in) == nil && c.TakeInput(nil) == nil && c.TakeInput(make([]byte, 8)) == nil
+			return len(in)
+		}}
+	})
+	nc := dialTo(t, ln)
+	write(t, nc, "short")
+	if !receive(t, refused) {
+		t.Error("the loop's own buffer was taken")
+	}
+}
+
+// A large buffer leaves step by step, so that the loop can do other things meanwhile; but
+// at once where its memory is wanted.
+func TestLargeBuffersLeaveInSteps(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	p := newPurse(64 << 20)
+	each(t, g, func(l *Loop) {
+		c := &Conn{loop: l, account: NewAccount(p, 0), fd: -1}
+		b := c.lend(48<<20, 0)
+		overwrite(b[:cap(b)])
+		before := resident(t)
+		c.giveBack(b)
+		l.leaveSome()
+		if grown := before - resident(t); grown > 2*leaveStep {
+			t.Errorf("%d bytes left at once", grown)
+		}
+		if l.timeout(l.now) != 0 {
+			t.Error("the loop sleeps with a buffer on its way")
+		}
+		if next := c.lend(40<<20, 0); next == nil || len(l.leaving) == 0 {
+			t.Errorf("%d bytes lent, %d buffers are leaving", cap(next), len(l.leaving))
+		}
+		for l.leaveSome() {
+		}
+		if left := before - resident(t); left < 40<<20 {
+			t.Errorf("%d bytes left", left)
+		}
+	})
+}
+
+// Input that is to become long is not copied again and again on its way.
+func TestLongInputStaysInPlace(t *testing.T) {
+	const size = 24 << 20
+	g := newGroup(t, Config{Loops: 1})
+	places := make(map[uintptr]bool)
+	done := make(chan int, 1)
+	ln := listen(t, g, func(*Conn) Handler {
+		return funcs{data: func(c *Conn, in []byte) int {
+			if len(in) > 2<<20 {
+				places[addressOf(in)] = true
+			}
+			if len(in) < size {
+				c.Want(min(size, len(in)+1))
+				if len(in) > minRead {
+					c.want = size
+					c.maxIn = len(in) + 1 // to be called with every read
+				}
+				return 0
+			}
+			done <- len(places)
+			return len(in)
+		}}
+	})
+	nc := dialTo(t, ln)
+	go io.Copy(nc, bytes.NewReader(make([]byte, size)))
+	if n := receive(t, done); n != 1 {
+		t.Errorf("the input had %d places", n)
+	}
+}

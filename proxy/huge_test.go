@@ -1,0 +1,128 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// hugeValue is no two megabytes alike.
+func hugeValue(bytes int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < bytes; i++ {
+		fmt.Fprintf(&b, "%d,", i)
+	}
+	return b.String()[:bytes]
+}
+
+// A long request arrives as it was sent, in its turn, and nothing stays behind.
+func TestHugeRequest(t *testing.T) {
+	c := newCluster(t, 2, oneLoop(t))
+	cl := c.dial()
+	k, value := key(0, 2), hugeValue(5<<20)
+	for _, size := range []int{len(value), hugeRequest - 10, 3 << 20} {
+		cl.send("SET "+k+" before", "SET "+k+" "+value[:size], "GET "+key(1, 2), "SET "+k+":after 1", "GET "+k)
+		cl.want("+OK", "+OK", "$-1", "+OK")
+		if got := cl.reply(); got != fmt.Sprintf("$%d %s", size, value[:size]) {
+			t.Fatalf("%d bytes came back as %d others", size, len(got))
+		}
+	}
+	c.wantNothingHeld()
+}
+
+// wantNothingHeld waits until no session, pipe or held request has memory.
+func (c *cluster) wantNothingHeld() {
+	c.t.Helper()
+	eventually(c.t, "the end of all buffers", func() bool {
+		var held atomic.Int64
+		for _, w := range c.proxy.workers {
+			done := make(chan struct{})
+			w.loop.Post(func() {
+				held.Add(w.account.Held())
+				close(done)
+			})
+			<-done
+		}
+		return held.Load() < 256<<10
+	})
+}
+
+// It is sent again, whole, when it was refused, and when its pipe broke.
+func TestHugeRequestIsSentAgain(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	cl := c.dial()
+	value := hugeValue(4 << 20)
+	var times atomic.Int32
+	tries := func(n *fakeNode) { n.refuse = nil; n.answer = nil; times.Store(0) }
+	for what, misbehave := range map[string]func(n *fakeNode){
+		"refused": func(n *fakeNode) {
+			n.refuse = func(string) string {
+				if times.Add(1) > 2 {
+					return ""
+				}
+				return "-DUNLINWAIT\r\n"
+			}
+		},
+		"cut off": func(n *fakeNode) {
+			n.answer = func([]string) (string, bool) { return "", times.Add(1) <= 2 }
+		},
+	} {
+		c.nodes[0].set(misbehave)
+		cl.send("SET k "+value, "SET other x")
+		cl.want("+OK", "+OK")
+		if n := times.Load(); n < 3 {
+			t.Errorf("%s: %d tries", what, n)
+		}
+		c.nodes[0].set(tries)
+		cl.send("GET k")
+		if got := cl.reply(); got != fmt.Sprintf("$%d %s", len(value), value) {
+			t.Fatalf("%s: %d other bytes came back", what, len(got))
+		}
+	}
+	c.wantNothingHeld()
+}
+
+// Small commands of others do not wait behind a long request, other long ones do; a client that goes away
+// in the middle of anything leaves nothing behind.
+func TestHugeRequestsTakeTurns(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	gate := make(chan struct{}, 100)
+	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
+	value := hugeValue(3 << 20)
+	first, second, gone := c.dial(), c.dial(), c.dial()
+	first.send("SET a " + value)
+	eventually(t, "a long request on its way", func() bool { return c.stats().Inflight == 1 })
+	go second.send("SET b " + value)
+	go fmt.Fprintf(gone, "*3\r\n$3\r\nSET\r\n$1\r\nc\r\n$%d\r\n%s\r\n", len(value), value) // may be cut off
+	small := c.dial()
+	small.send("GET a")
+	gate <- struct{}{}
+	gate <- struct{}{}
+	first.want("+OK")
+	small.reply()
+	gone.Close()
+	close(gate)
+	second.want("+OK")
+	c.wantNothingHeld()
+
+	cut := c.dial()
+	if _, err := fmt.Fprintf(cut, "*3\r\n$3\r\nSET\r\n$1\r\nd\r\n$%d\r\n%s", 5<<20, value); err != nil {
+		t.Fatal(err)
+	}
+	cut.Close()
+	c.wantNothingHeld()
+}
+
+// What is held for a node that never comes is given up with its memory.
+func TestHugeRequestIsGivenUp(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold = 300 * time.Millisecond })
+	c.nodes[0].ln.Close()
+	cl := c.dial()
+	cl.send("SET k " + hugeValue(2<<20))
+	if got := cl.reply(); !strings.HasPrefix(got, "-TRYAGAIN") {
+		t.Fatalf("got %q", got)
+	}
+	c.wantNothingHeld()
+}
