@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -31,7 +32,7 @@ func (c *client) each(wanted *partitionSet, line string) (covered partitionSet, 
 }
 
 func inText(reply []byte) string {
-	text, _ := format(reply, "")
+	text := conversation.Text(reply)
 	return text
 }
 
@@ -59,7 +60,7 @@ func TestEach(t *testing.T) {
 	some.add(partitionOf("c"))
 	some.add(partitionOf("theirs"))
 	covered, reply = c.each(&some, "KEYS *")
-	if got := sortLines(inText(reply)); got != "\"a\"\n\"c\"" {
+	if got := conversation.Sorted(inText(reply)); got != "\"a\"\n\"c\"" {
 		t.Errorf("KEYS of two partitions is %s", got)
 	}
 	some.remove(partitionOf("theirs"))
@@ -131,7 +132,7 @@ func TestEachScan(t *testing.T) {
 			cursor = strings.TrimPrefix(lines[0], "1) (integer) ")
 			for _, l := range lines[1:] {
 				if l != "2) (empty array)" {
-					got = append(got, elementNumber.ReplaceAllString(l, ""))
+					got = append(got, conversation.Unnumbered(l))
 				}
 			}
 		}
@@ -151,7 +152,7 @@ func fill(c *client, n int) (keys []string) {
 	for i := range n {
 		key := fmt.Sprintf("key:%d", i)
 		c.want("SET "+key+" v", "OK")
-		keys = append(keys, quote([]byte(key)))
+		keys = append(keys, conversation.Quote([]byte(key)))
 	}
 	slices.Sort(keys)
 	return keys
@@ -169,7 +170,7 @@ func TestScan(t *testing.T) {
 		lines := strings.Split(c.do("SCAN "+cursor+" COUNT 20 MATCH key:*"), "\n")
 		cursor = strings.Trim(strings.TrimPrefix(lines[0], "1) "), `"`)
 		for _, l := range lines[1:] {
-			seen[elementNumber.ReplaceAllString(l, "")]++
+			seen[conversation.Unnumbered(l)]++
 		}
 		if cursor == "0" {
 			break

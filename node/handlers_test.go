@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 )
@@ -57,7 +58,7 @@ func TestOneReplyEach(t *testing.T) {
 		c.sendArgs(args...)
 		c.sendRaw(resp.AppendRequest(nil, []byte("ECHO"), []byte(row.Name)))
 		c.next()
-		if got := c.next(); got != quote([]byte(row.Name)) {
+		if got := c.next(); got != conversation.Quote([]byte(row.Name)) {
 			t.Fatalf("after %s, ECHO answers %s: it did not answer once", row.Name, got)
 		}
 	}

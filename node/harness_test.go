@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -149,7 +150,7 @@ func (c *client) read() []byte {
 	}
 }
 
-// do sends a line and returns its reply as text, see format.
+// do sends a line and returns its reply as redis-cli shows it.
 func (c *client) do(line string) string {
 	c.t.Helper()
 	c.send(line)
@@ -159,12 +160,7 @@ func (c *client) do(line string) string {
 // next returns the next reply as text.
 func (c *client) next() string {
 	c.t.Helper()
-	reply := c.read()
-	if reply == nil {
-		return "(closed)"
-	}
-	text, _ := format(reply, "")
-	return text
+	return conversation.Text(c.read())
 }
 
 // want sends a line and compares its reply.

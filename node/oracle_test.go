@@ -7,13 +7,16 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/conversation"
+	"github.com/dunlin-cache/dunlin/internal/redistest"
 )
 
 // TestOracle says the same random commands to a node and to a real redis-server,
 // and compares every reply. Commands, keys and arguments are few, so that they
 // meet often, and many of them are wrong.
 func TestOracle(t *testing.T) {
-	real := dial(t, startRedis(t))
+	real := dial(t, redistest.Start(t))
 	ours := dial(t, startNode(t).Addr())
 	seed := rand.Uint64()
 	g := &generator{rand.New(rand.NewPCG(seed, 1))}
@@ -142,7 +145,7 @@ func (g *generator) line() string {
 // TestGlobOracle compares the matcher with KEYS of a real redis-server, for random
 // patterns and keys made of what patterns are made of.
 func TestGlobOracle(t *testing.T) {
-	real := dial(t, startRedis(t))
+	real := dial(t, redistest.Start(t))
 	g := &generator{rand.New(rand.NewPCG(rand.Uint64(), 1))}
 	text := func(most int, of ...string) (out []byte) {
 		for range 1 + g.IntN(most) {
@@ -153,14 +156,14 @@ func TestGlobOracle(t *testing.T) {
 	keys := make(map[string][]byte)
 	for range 200 {
 		key := text(5, "a", "b", "c", "-", "]", "[", "^", `\`, "*")
-		keys[quote(key)] = key
+		keys[conversation.Quote(key)] = key
 		real.sendArgs([]byte("SET"), key, nil)
 		real.next()
 	}
 	for range 2000 {
 		pattern := text(6, "a", "b", "c", "*", "?", "[", "]", "^", "-", `\`, "[a-c]", "[^b]")
 		real.sendArgs([]byte("KEYS"), pattern)
-		found := strings.Split(sortLines(real.next()), "\n")
+		found := strings.Split(conversation.Sorted(real.next()), "\n")
 		for shown, key := range keys {
 			_, want := slices.BinarySearch(found, shown)
 			if got := matchGlob(pattern, key); got != want {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -49,7 +50,7 @@ func (c *client) nextBig(value []byte) string {
 		return "BIG"
 	}
 	reply = bytes.ReplaceAll(reply, resp.AppendBulk(nil, value), []byte("+BIG\r\n"))
-	text, _ := format(reply, "")
+	text := conversation.Text(reply)
 	return text
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -36,7 +37,7 @@ func TestIdleClients(t *testing.T) {
 	for range idle {
 		w := dialWire(t, proxy.addr)
 		w.send(resp.AppendRequest(nil, []byte("GET"), []byte("none")))
-		if got := text(w.next()); got != "(nil)" {
+		if got := conversation.Text(w.next()); got != "(nil)" {
 			t.Fatalf("an idle client's first reply is %s", got)
 		}
 		w.in = nil
@@ -57,7 +58,7 @@ func TestIdleClients(t *testing.T) {
 		}
 	}
 	refused := dialWire(t, proxy.addr)
-	if got := text(refused.next()); got != "(error) ERR max number of clients reached" {
+	if got := conversation.Text(refused.next()); got != "(error) ERR max number of clients reached" {
 		t.Errorf("one too many hears %s", got)
 	}
 	t.Logf("%d idle clients: %d bytes each; the slowest of 1,000 replies to others took %v", idle, each, slowest)

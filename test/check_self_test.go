@@ -17,7 +17,7 @@ func TestCheckNotices(t *testing.T) {
 	f := func(what, wrong string, falsify func(store map[string]string, args []string) (reply string, falsified bool)) {
 		t.Helper()
 		x := &chaos{t: t, tolerated: map[string]int{}}
-		conversation(x, serveMap(t, falsify))
+		judgedPipeline(x, serveMap(t, falsify))
 		found := fmt.Sprint(x.violations, x.absences, x.fewer, x.tooLate)
 		if wrong == "" && found != "[] [] [] []" || !strings.Contains(found, wrong) {
 			t.Errorf("%s: found %.300s, want %q", what, found, wrong)
@@ -63,8 +63,8 @@ func TestCheckNotices(t *testing.T) {
 	})
 }
 
-// conversation is a pipeline of which every reply is judged.
-func conversation(x *chaos, addr string) {
+// judgedPipeline is one of which every reply is judged.
+func judgedPipeline(x *chaos, addr string) {
 	l, err := dialLink(addr)
 	if err != nil {
 		x.t.Fatal(err)
@@ -91,7 +91,7 @@ func conversation(x *chaos, addr string) {
 	s.exchange()
 }
 
-// serveMap is a server that knows what conversation says, and closes behind it.
+// serveMap is a server that knows what judgedPipeline says, and closes behind it.
 func serveMap(t *testing.T, falsify func(store map[string]string, args []string) (string, bool)) (addr string) {
 	var mu sync.Mutex
 	store := map[string]string{}

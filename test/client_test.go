@@ -1,15 +1,14 @@
 package test
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -108,74 +107,7 @@ func (w *wire) next() []byte {
 // want sends a line and compares its reply as text.
 func (w *wire) want(line, want string) {
 	w.t.Helper()
-	if got := text(w.do(line)); got != want {
+	if got := conversation.Text(w.do(line)); got != want {
 		w.t.Errorf("%s answers\n%s\nwant\n%s", line, got, want)
 	}
-}
-
-// text shows a reply as redis-cli does, "(closed)" for nil.
-func text(reply []byte) string {
-	if reply == nil {
-		return "(closed)"
-	}
-	shown, _ := format(reply, "")
-	return shown
-}
-
-// format shows the first reply of b, nested ones indented, and returns the rest.
-func format(b []byte, indent string) (shown string, rest []byte) {
-	head, rest, _ := bytes.Cut(b, []byte("\r\n"))
-	line := string(head[1:])
-	n, _ := strconv.Atoi(line) // where it is a length
-	switch kind := head[0]; {
-	case kind == '+':
-		return line, rest
-	case kind == '-':
-		return "(error) " + line, rest
-	case kind == ':':
-		return "(integer) " + line, rest
-	case kind == ',':
-		return "(double) " + line, rest
-	case kind == '#':
-		return map[string]string{"t": "(true)", "f": "(false)"}[line], rest
-	case kind == '_' || n < 0:
-		return "(nil)", rest
-	case kind == '$' || kind == '=':
-		return quote(rest[:n]), rest[n+2:]
-	default:
-		name := map[byte]string{'*': "array", '~': "set", '%': "map", '>': "push"}[kind]
-		if kind == '%' {
-			n *= 2
-		}
-		return formatItems(n, name, rest, indent)
-	}
-}
-
-func formatItems(n int, name string, rest []byte, indent string) (string, []byte) {
-	if n == 0 {
-		return "(empty " + name + ")", rest
-	}
-	deeper := indent + strings.Repeat(" ", len(strconv.Itoa(n))+2)
-	lines := make([]string, n)
-	for i := range lines {
-		lines[i], rest = format(rest, deeper)
-		lines[i] = fmt.Sprintf("%d) %s", i+1, lines[i])
-	}
-	return strings.Join(lines, "\n"+indent), rest
-}
-
-// quote shows a bulk; bytes that do not print are hexadecimal.
-func quote(b []byte) string {
-	out := []byte{'"'}
-	for _, c := range b {
-		switch {
-		case c == '"' || c == '\\':
-			out = append(out, '\\', c)
-		case c >= ' ' && c < 0x7F:
-			out = append(out, c)
-		default:
-			out = fmt.Appendf(out, `\x%02x`, c)
-		}
-	}
-	return string(append(out, '"'))
 }

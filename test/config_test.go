@@ -12,6 +12,8 @@ import (
 
 	redigo "github.com/gomodule/redigo/redis"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/dunlin-cache/dunlin/internal/conversation"
 )
 
 // TestSettings: flags win over variables, variables over the file.
@@ -175,10 +177,10 @@ func TestMaxClients(t *testing.T) {
 	}
 	// Nothing is sent: what was sent after the refusal could make the system drop it.
 	refused := dialWire(t, proxy)
-	if got := text(refused.next()); got != "(error) ERR max number of clients reached" {
+	if got := conversation.Text(refused.next()); got != "(error) ERR max number of clients reached" {
 		t.Errorf("the fourth client hears %s", got)
 	}
-	if got := text(refused.next()); got != "(closed)" {
+	if got := conversation.Text(refused.next()); got != "(closed)" {
 		t.Errorf("and then %s", got)
 	}
 	for _, w := range welcome {
@@ -187,7 +189,7 @@ func TestMaxClients(t *testing.T) {
 	welcome[0].conn.Close()
 	eventually(t, replyTimeout, "a place is free again", func() bool {
 		w := dialWire(t, proxy)
-		return text(w.do("PING")) == "PONG"
+		return conversation.Text(w.do("PING")) == "PONG"
 	})
 }
 

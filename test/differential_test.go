@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/redistest"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -40,7 +41,7 @@ const (
 
 func TestDifferential(t *testing.T) {
 	t.Parallel()
-	redis := startRedis(t)
+	redis := redistest.Start(t)
 	node := startCluster(t, 1, 0).node(0).addr
 	proxy := startCluster(t, 3, 1).proxy(0).addr
 	seed, inputs := *differentialSeed, *differentialInputs

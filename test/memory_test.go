@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -22,7 +23,7 @@ func TestNoEvictionCluster(t *testing.T) {
 	set := func(i int) string { return fmt.Sprintf("SET key:%d %s", i, value) }
 	stored, refused := 0, 0
 	for i := 0; refused < 1000; i++ {
-		switch got := text(w.do(set(i))); got {
+		switch got := conversation.Text(w.do(set(i))); got {
 		case "OK":
 			stored++
 		case oom:
@@ -84,7 +85,7 @@ func TestResidentMemory(t *testing.T) {
 			w.send(batch)
 			for range 100 {
 				// Fenced for a moment where the machine is busy, a node says TRYAGAIN.
-				if got := text(w.next()); got != "OK" && !strings.Contains(got, "TRYAGAIN") {
+				if got := conversation.Text(w.next()); got != "OK" && !strings.Contains(got, "TRYAGAIN") {
 					t.Fatalf("SET answers %s", got)
 				}
 			}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/conversation"
+	"github.com/dunlin-cache/dunlin/internal/redistest"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -20,7 +22,7 @@ import (
 // reply must be the same, byte by byte.
 func TestOracle(t *testing.T) {
 	t.Parallel()
-	redis := startRedis(t)
+	redis := redistest.Start(t)
 	proxy := startCluster(t, 3, 1).proxy(0).addr
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -203,7 +205,7 @@ func TestSlowReader(t *testing.T) {
 	var asks []byte
 	for i := range keys {
 		w.send(resp.AppendRequest(nil, []byte("SET"), fmt.Appendf(nil, "big%d", i), bigValue(i)))
-		if got := text(w.next()); got != "OK" {
+		if got := conversation.Text(w.next()); got != "OK" {
 			t.Fatal(got)
 		}
 		asks = resp.AppendRequest(asks, []byte("GET"), fmt.Appendf(nil, "big%d", i))

@@ -5,48 +5,24 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os/exec"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/redistest"
 )
 
 // realServer starts the redis-server of this machine for one test and returns
 // a connection to it. Without one the test is skipped.
 func realServer(t *testing.T) *client {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("redis-server is not installed")
-	}
-	// The port is free a moment before the server takes it; losing it to
-	// another process in between fails the test.
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	conn, err := net.Dial("tcp", redistest.Start(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := ln.Addr().(*net.TCPAddr)
-	ln.Close()
-	server := exec.Command(path, "--port", strconv.Itoa(addr.Port), "--bind", "127.0.0.1",
-		"--save", "", "--dir", t.TempDir())
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		server.Process.Kill()
-		server.Wait()
-	})
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		conn, err := net.Dial("tcp", addr.String())
-		if err == nil {
-			conn.SetDeadline(deadline.Add(10 * time.Second))
-			t.Cleanup(func() { conn.Close() })
-			return &client{t: t, conn: conn, in: bufio.NewReader(conn)}
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("cannot reach redis-server: %v", err)
-		}
-	}
+	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	t.Cleanup(func() { conn.Close() })
+	return &client{t: t, conn: conn, in: bufio.NewReader(conn)}
 }
 
 // client is as much of a RESP2 client as these tests need.

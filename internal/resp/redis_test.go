@@ -6,45 +6,13 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-)
 
-// startRedis starts a redis-server that ends with the test, and returns its address.
-func startRedis(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("redis-server is not installed")
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := free.Addr().String()
-	free.Close()
-	_, port, _ := net.SplitHostPort(addr)
-	server := exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		server.Process.Kill()
-		server.Wait()
-	})
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if conn, err := net.Dial("tcp", addr); err == nil {
-			conn.Close()
-			return addr
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("redis-server does not accept on %s", addr)
-		}
-	}
-}
+	"github.com/dunlin-cache/dunlin/internal/redistest"
+)
 
 const (
 	sentinel = "*2\r\n$4\r\nECHO\r\n$8\r\nsentinel\r\n"
@@ -113,7 +81,7 @@ func echo(args [][]byte) []byte {
 
 // TestParserAgreesWithRedis sends the same bytes to Parser and to a real Redis.
 func TestParserAgreesWithRedis(t *testing.T) {
-	addr := startRedis(t)
+	addr := redistest.Start(t)
 	agrees := func(in string, l Limits) {
 		t.Helper()
 		var p Parser

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -64,7 +65,7 @@ func TestLoopsShareAServer(t *testing.T) {
 			st := s.NewState("", "", 0)
 			for range 20 {
 				for _, request := range requests {
-					args := words(t, request)
+					args := conversation.Words(t, request)
 					s.Do(st, command.Lookup(args[0]), args, nil)
 				}
 				s.AppendInfo(nil, resp.RESP2, nil, Info{})

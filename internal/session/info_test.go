@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -49,7 +50,7 @@ func TestInfoForItsReaders(t *testing.T) {
 
 func TestInfoIsText(t *testing.T) {
 	s := testServer("")
-	names := words(t, "keyspace")
+	names := conversation.Words(t, "keyspace")
 	f := func(v resp.Version, want string) {
 		t.Helper()
 		if got := string(s.AppendInfo(nil, v, names, Info{})); got != want {
@@ -65,7 +66,7 @@ func TestInfoSections(t *testing.T) {
 	in := Info{Sections: []InfoSection{{Name: "Dunlin", Lines: []InfoLine{{"moves", "3"}}}}}
 	f := func(request string, wantExtra, wantNodes bool) {
 		t.Helper()
-		names := words(t, request)[1:]
+		names := conversation.Words(t, request)[1:]
 		if got := strings.Contains(string(s.AppendInfo(nil, resp.RESP2, names, in)), "# Dunlin\r\nmoves:3\r\n"); got != wantExtra {
 			t.Errorf("%s: shows the extra section: %v, want %v", request, got, wantExtra)
 		}

@@ -2,150 +2,15 @@ package session
 
 import (
 	"bytes"
-	"io"
-	"net"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
-
-// realEnd is a real redis-server that runs for one test.
-type realEnd struct {
-	addr string
-	conn net.Conn
-}
-
-// startRedis starts a server with one database on a free port of the loopback.
-func startRedis(t *testing.T, args ...string) *realEnd {
-	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("there is no redis-server here to compare with")
-	}
-	port := freePort(t)
-	args = append([]string{
-		"--port", port, "--bind", "127.0.0.1", "--save", "", "--databases", "1", "--dir", t.TempDir(),
-	}, args...)
-	cmd := exec.Command(path, args...)
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("cannot start redis-server: %v", err)
-	}
-	e := &realEnd{addr: "127.0.0.1:" + port}
-	t.Cleanup(func() {
-		if e.conn != nil {
-			e.conn.Close()
-		}
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	e.await(t)
-	if version := e.version(t); !strings.HasPrefix(version, "7.") {
-		t.Skipf("redis-server is of version %q, want 7 to compare with", version)
-	}
-	return e
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
-}
-
-// await tries until the server accepts.
-func (e *realEnd) await(t *testing.T) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		conn, err := net.Dial("tcp", e.addr)
-		if err == nil {
-			conn.Close()
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("redis-server does not listen: %v", err)
-		}
-	}
-}
-
-// version asks the program: the server may want a password.
-func (e *realEnd) version(t *testing.T) string {
-	out, err := exec.Command("redis-server", "--version").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(out), " v=")
-	version, _, _ := strings.Cut(rest, " ")
-	return version
-}
-
-func (e *realEnd) connect(t *testing.T) {
-	t.Helper()
-	if e.conn != nil {
-		e.conn.Close()
-	}
-	conn, err := net.Dial("tcp", e.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.conn = conn
-}
-
-func (e *realEnd) talk(t *testing.T, request [][]byte, expectClose bool) (reply []byte, closed bool) {
-	t.Helper()
-	if _, err := e.conn.Write(resp.AppendRequest(nil, request...)); err != nil {
-		t.Fatalf("%q: %v", request, err)
-	}
-	if err := e.conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	if expectClose {
-		reply, err := io.ReadAll(e.conn)
-		return reply, err == nil
-	}
-	var scan resp.Scanner
-	buf := make([]byte, 64<<10)
-	for scan.Scan(reply) == resp.NeedMore {
-		n, err := e.conn.Read(buf)
-		reply = append(reply, buf[:n]...)
-		if err != nil {
-			return reply, true
-		}
-	}
-	return reply, false
-}
-
-func (e *realEnd) say(t *testing.T, request string) string {
-	t.Helper()
-	reply, _ := e.talk(t, words(t, request), false)
-	return string(reply)
-}
-
-// TestConversationsWithRedis shows that the files say what Redis does.
-func TestConversationsWithRedis(t *testing.T) {
-	for _, s := range readScripts(t) {
-		t.Run(filepath.Base(s.name), func(t *testing.T) {
-			var args []string
-			if s.password != "" {
-				args = append(args, "--requirepass", s.password)
-			}
-			if s.cluster {
-				args = append(args, "--cluster-enabled", "yes")
-			}
-			s.hold(t, startRedis(t, args...), true)
-		})
-	}
-}
 
 // TestEntriesAsRedis compares how rows are encoded, for one row of each kind
 // of key spec. They need not be built.
@@ -154,7 +19,7 @@ func TestEntriesAsRedis(t *testing.T) {
 	f := func(name string) {
 		t.Helper()
 		for _, hello := range []string{"HELLO 2", "HELLO 3"} {
-			real.connect(t)
+			real.Connect(t)
 			real.say(t, hello)
 			want := real.say(t, "COMMAND INFO "+name)
 			v := resp.Version(hello[6] - '0')
@@ -174,12 +39,12 @@ func TestEntriesAsRedis(t *testing.T) {
 // have, apart from our own.
 func TestInfoAsRedis(t *testing.T) {
 	real := startRedis(t)
-	real.connect(t)
+	real.Connect(t)
 	real.say(t, "HELLO 3")
 	s := testServer("")
 	for _, sections := range []string{"", " all", " everything", " default", " nosuch", " server clients", " keyspace CLUSTER"} {
 		want := infoFields(real.say(t, "INFO"+sections))
-		got := infoFields(string(s.AppendInfo(nil, resp.RESP3, words(t, "INFO"+sections)[1:], Info{})))
+		got := infoFields(string(s.AppendInfo(nil, resp.RESP3, conversation.Words(t, "INFO"+sections)[1:], Info{})))
 		for _, field := range got {
 			if !slices.Contains(want, field) && !strings.HasPrefix(field, "dunlin_") {
 				t.Errorf("INFO%s shows %q, which Redis does not", sections, field)
@@ -216,7 +81,7 @@ func headings(fields []string) (h []string) {
 // those of 7.4, the real server may be older.
 func TestClientLineAsRedis(t *testing.T) {
 	real := startRedis(t)
-	real.connect(t)
+	real.Connect(t)
 	want := lineFields(real.say(t, "CLIENT INFO"))
 	got := lineFields(string(AppendClientLine(nil, testServer("").NewState("a:1", "b:2", 0), 0)))
 	newer := []string{"watch", "lib-name", "lib-ver"}
@@ -239,18 +104,18 @@ func lineFields(text string) (fields []string) {
 // real one does. Ids, addresses and the state of the real one differ.
 func TestClusterAsRedis(t *testing.T) {
 	real := startRedis(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1")
-	real.connect(t)
+	real.Connect(t)
 	if got := real.say(t, "CLUSTER ADDSLOTSRANGE 0 16383"); got != "+OK\r\n" {
 		t.Fatalf("ADDSLOTSRANGE: %q", got)
 	}
 	id := strings.Split(real.say(t, "CLUSTER MYID"), "\r\n")[1]
 	ours := NewServer(ServerOptions{Cluster: func() View {
-		return View{Table: tableOf(real.addr), Self: "node-0"}
+		return View{Table: tableOf(real.Addr), Self: "node-0"}
 	}})
 	for _, hello := range []string{"HELLO 2", "HELLO 3"} {
 		e := connected(t, ours)
 		e.say(t, hello)
-		real.connect(t)
+		real.Connect(t)
 		real.say(t, hello)
 		for _, request := range []string{"CLUSTER SLOTS", "CLUSTER SHARDS"} {
 			want := strings.ReplaceAll(real.say(t, request), id, NodeID("node-0"))

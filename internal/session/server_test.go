@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -39,11 +40,11 @@ type ourEnd struct {
 	state  *State
 }
 
-func (e *ourEnd) connect(*testing.T) {
+func (e *ourEnd) Connect(*testing.T) {
 	e.state = e.server.NewState("127.0.0.1:50000", "127.0.0.1:6379", time.Now().UnixMilli())
 }
 
-func (e *ourEnd) talk(t *testing.T, args [][]byte, _ bool) (reply []byte, closed bool) {
+func (e *ourEnd) Talk(t *testing.T, args [][]byte, _ bool) (reply []byte, closed bool) {
 	t.Helper()
 	request := bytes.Join(args, []byte{0})
 	defer func() {
@@ -70,16 +71,16 @@ func (e *ourEnd) talk(t *testing.T, args [][]byte, _ bool) (reply []byte, closed
 	return reply, action == ActionCloseAfterReply || action == ActionClose
 }
 
-// say is talk for tests that write a request as words.
+// say is Talk for tests that write a request as words.
 func (e *ourEnd) say(t *testing.T, request string) string {
 	t.Helper()
-	reply, _ := e.talk(t, words(t, request), false)
+	reply, _ := e.Talk(t, conversation.Words(t, request), false)
 	return string(reply)
 }
 
 func connected(t *testing.T, s *Server) *ourEnd {
 	e := &ourEnd{server: s}
-	e.connect(t)
+	e.Connect(t)
 	return e
 }
 
@@ -99,7 +100,7 @@ func TestHandlersAreTheLocalRows(t *testing.T) {
 func TestDoLeavesOtherCommands(t *testing.T) {
 	s := testServer("")
 	st := s.NewState("", "", 0)
-	args := words(t, "GET k")
+	args := conversation.Words(t, "GET k")
 	out, a, ok := s.Do(st, command.Lookup(args[0]), args, []byte("before"))
 	if ok || a != ActionNone || string(out) != "before" {
 		t.Errorf("Do(GET) = %q, %v, %v, want nothing done", out, a, ok)
@@ -114,7 +115,7 @@ func TestActions(t *testing.T) {
 		t.Helper()
 		s := testServer("")
 		st := s.NewState("", "", 0)
-		args := words(t, request)
+		args := conversation.Words(t, request)
 		if _, a, _ := s.Do(st, command.Lookup(args[0]), args, nil); a != want {
 			t.Errorf("%s: action %d, want %d", request, a, want)
 		}
@@ -137,7 +138,7 @@ func TestAppends(t *testing.T) {
 		"CONFIG SET a b", "CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES", "CLUSTER INFO", "CLUSTER HELP",
 	} {
 		st := s.NewState("", "", 0)
-		args := words(t, request)
+		args := conversation.Words(t, request)
 		out, _, ok := s.Do(st, command.Lookup(args[0]), args, []byte("before"))
 		if !ok || !bytes.HasPrefix(out, []byte("before")) {
 			t.Errorf("%s: ok %v, dst was not appended to", request, ok)
@@ -168,7 +169,7 @@ func TestReset(t *testing.T) {
 func TestNameIsCopied(t *testing.T) {
 	s := testServer("")
 	st := s.NewState("", "", 0)
-	args := words(t, "HELLO 3 SETNAME bob")
+	args := conversation.Words(t, "HELLO 3 SETNAME bob")
 	s.Do(st, command.Lookup(args[0]), args, nil)
 	copy(args[3], "xxx")
 	if st.Name != "bob" {
@@ -238,7 +239,7 @@ func TestWithoutHooks(t *testing.T) {
 func TestConfigForNodes(t *testing.T) {
 	f := func(request string, want NodesConfig) {
 		t.Helper()
-		if got := ConfigForNodes(words(t, request)); got != want {
+		if got := ConfigForNodes(conversation.Words(t, request)); got != want {
 			t.Errorf("%s: %d, want %d", request, got, want)
 		}
 	}
@@ -287,7 +288,7 @@ func TestZeroAllocations(t *testing.T) {
 	st.Authenticated = true
 	dst := make([]byte, 0, 1024)
 	for _, request := range []string{"PING", "PING x", "ECHO hello", "SELECT 0", "TIME", "CLIENT ID", "CLUSTER KEYSLOT k"} {
-		args := words(t, request)
+		args := conversation.Words(t, request)
 		c := command.Lookup(args[0])
 		if n := testing.AllocsPerRun(100, func() { s.Do(st, c, args, dst) }); n != 0 {
 			t.Errorf("%s: %v allocations, want none", request, n)

@@ -1,0 +1,102 @@
+package conversation
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// patience is for a reply that comes later (until>), on a machine busy with other tests.
+const patience = 20 * time.Second
+
+// Peer is a connection as its test made it. Both functions fail the test themselves.
+type Peer struct {
+	Send func([]byte)
+	Next func() []byte // the next reply, nil for the end of the connection
+}
+
+// Server is what a conversation is held with.
+type Server struct {
+	Dial  func() Peer
+	Redis bool // where they differ, Redis's replies are the right ones
+}
+
+// Play replays a conversation with a server, whose data it throws away before. After a closed connection it goes on with a
+// new one.
+func Play(t *testing.T, file string, s Server) {
+	p := s.Dial()
+	if got := p.do(t, "FLUSHALL"); string(got) != "+OK\r\n" {
+		t.Fatalf("FLUSHALL answers %q", got)
+	}
+	for _, x := range read(t, file) {
+		want := x.dunlin
+		if s.Redis {
+			want = x.redis
+		}
+		got := x.say(t, p, want)
+		for deadline := time.Now().Add(patience); x.mode == "until" && got != want && time.Now().Before(deadline); {
+			time.Sleep(2 * time.Millisecond)
+			got = x.say(t, p, want)
+		}
+		closed := strings.HasSuffix(got, "(closed)")
+		if x.mode == "sorted" {
+			got, want = Sorted(got), Sorted(want)
+		}
+		if got != want && x.mode != "quiet" {
+			t.Errorf("%s:%d: %s answers\n%s\nwant\n%s", file, x.line, x.request, got, want)
+		}
+		if closed {
+			p = s.Dial()
+		}
+	}
+}
+
+// say sends the request and returns its reply as the file would show it.
+func (x *exchange) say(t *testing.T, p Peer, want string) string {
+	t.Helper()
+	switch x.mode {
+	case "wire":
+		return strconv.Quote(string(p.do(t, x.request)))
+	case "raw":
+		bytes, err := strconv.Unquote(x.request)
+		if err != nil {
+			t.Fatalf("line %d: cannot unquote %s: %v", x.line, x.request, err)
+		}
+		p.Send([]byte(bytes))
+		replies := make([]string, strings.Count(want, "\n")+1) // one-line replies only
+		for i := range replies {
+			replies[i] = Text(p.Next())
+		}
+		return strings.Join(replies, "\n")
+	}
+	return Text(p.do(t, x.request))
+}
+
+// do sends a request in redis-cli's quoting.
+func (p Peer) do(t *testing.T, line string) []byte {
+	t.Helper()
+	var parser resp.Parser
+	if parser.Parse([]byte(line+"\r\n")) != resp.Done {
+		t.Fatalf("cannot split %q: %s", line, parser.Err())
+	}
+	p.Send(resp.AppendRequest(nil, parser.Args()...))
+	return p.Next()
+}
+
+// elementNumbers precede an element, several where arrays are nested.
+var elementNumbers = regexp.MustCompile(`(?m)^( *\d+\) )+`)
+
+// Sorted sorts the elements of an array, without their numbers.
+func Sorted(reply string) string {
+	lines := strings.Split(Unnumbered(reply), "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// Unnumbered is the text of a reply without the elements' numbers.
+func Unnumbered(reply string) string { return elementNumbers.ReplaceAllString(reply, "") }

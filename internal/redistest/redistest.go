@@ -1,0 +1,78 @@
+// Package redistest starts a real redis-server for tests, to prove what they expect of our own.
+package redistest
+
+import (
+	"net"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is for a server to accept, on a machine busy with other tests.
+const patience = 30 * time.Second
+
+// Start starts a server that ends with the test, on a free port of the loopback, and returns its address. It stores nothing
+// on a disk. args are more of its arguments. Where there is no redis-server the test is skipped.
+func Start(t testing.TB, args ...string) (addr string) {
+	t.Helper()
+	path := find(t)
+	addr = freeAddr(t)
+	_, port, _ := net.SplitHostPort(addr)
+	cmd := exec.Command(path, append([]string{
+		"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no",
+		"--dir", t.TempDir(),
+	}, args...)...)
+	// The kernel ends it when this process dies, whatever the reason.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("cannot start redis-server: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			conn.Close()
+			return addr
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("redis-server does not accept: %v", err)
+		}
+	}
+}
+
+// Version is that of the program, "7.0.15". Unlike INFO it needs no password.
+func Version(t testing.TB) string {
+	t.Helper()
+	out, err := exec.Command(find(t), "--version").Output()
+	if err != nil {
+		t.Fatalf("cannot ask redis-server for its version: %v", err)
+	}
+	_, rest, _ := strings.Cut(string(out), " v=")
+	version, _, _ := strings.Cut(rest, " ")
+	return version
+}
+
+func find(t testing.TB) (path string) {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("redis-server is not installed: expectations are not compared with the original")
+	}
+	return path
+}
+
+// freeAddr is an address whose port was free a moment ago. Losing it to another process since then fails the test.
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
