@@ -84,6 +84,10 @@ var categoryNames = [...]string{
 	"@transaction", "@scripting",
 }
 
+// CategoryNames returns the names of all ACL categories, in Redis's order. The
+// slice is shared: read only.
+func CategoryNames() []string { return categoryNames[:] }
+
 // Categories returns the ACL categories of c as COMMAND INFO shows them.
 func (c *Command) Categories() []string {
 	return bitNames(uint32(c.acl|c.Flags.categories(c.acl)), categoryNames[:])

@@ -29,7 +29,7 @@ var genericTable = table{group: "generic", acl: catKeyspace, rows: []Command{
 		Keys:  specs{at(3, RW|Access|Delete), restAfter("KEYS", -2, 0, RW|Access|Delete|Incomplete)},
 		Since: "2.6.0", Summary: "Moves keys to another server."},
 	{ID: Move, Name: "move", Arity: 3, Flags: Write | Fast,
-		Keys:  specs{at(1, RW|Access|Update)},
+		Keys: specs{at(1, RW|Access|Update)}, Route: Local, Built: true,
 		Since: "1.0.0", Summary: "Moves a key to another database."},
 	{ID: Object, Name: "object", Arity: -2,
 		Route: Key,

@@ -97,6 +97,36 @@ func clientTracking(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Act
 	return resp.AppendError(dst, errSyntax), ActionNone
 }
 
+// clientGetRedir answers CLIENT GETREDIR: nothing is tracked.
+func clientGetRedir(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	return resp.AppendInt(dst, -1), ActionNone
+}
+
+func clientTrackingInfo(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	dst = resp.AppendMap(dst, st.Version, 3)
+	dst = resp.AppendBulkString(dst, "flags")
+	dst = resp.AppendBulkString(resp.AppendSet(dst, st.Version, 1), "off")
+	dst = resp.AppendBulkString(dst, "redirect")
+	dst = resp.AppendInt(dst, -1)
+	dst = resp.AppendBulkString(dst, "prefixes")
+	return resp.AppendArray(dst, 0), ActionNone
+}
+
+// clientUnblock answers CLIENT UNBLOCK id [TIMEOUT | ERROR]: no command of
+// ours waits for others, so nobody is blocked.
+func clientUnblock(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	if len(args) > 4 {
+		return resp.AppendError(dst, wrongSubArgs(args)), ActionNone
+	}
+	if len(args) == 4 && !equalFold(args[3], "timeout") && !equalFold(args[3], "error") {
+		return resp.AppendError(dst, errUnblock), ActionNone
+	}
+	if _, ok := resp.ParseInt(args[2]); !ok {
+		return resp.AppendError(dst, errNotInteger), ActionNone
+	}
+	return resp.AppendInt(dst, 0), ActionNone
+}
+
 // clientList checks the options of CLIENT LIST; the lines are the caller's part.
 func clientList(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	if _, refusal := parseClientFilter(args); refusal != "" {

@@ -31,9 +31,25 @@ const (
 	errKeysArity     = "ERR Invalid number of arguments specified for command"
 	errKeysArgs      = "ERR Invalid arguments specified for command"
 	errStaticConfig  = "can't set immutable config"
+	errNoConfigFile  = "ERR The server is running without a config file"
+	errGenPass       = "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096"
+	errNoACLFile     = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the " +
+		"ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order " +
+		"to store users in the Redis configuration."
+	errNoDebug = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it " +
+		"from a local connection, otherwise you need to set this option in the configuration file, and then restart the server."
+	errNoModules = "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", you can run it " +
+		"from a local connection, otherwise you need to set this option in the configuration file, and then restart the server."
+	errUnblock = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"
+	errCaching = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
 	// Ours: Redis has no server that lacks these.
 	errTracking  = "ERR CLIENT TRACKING is not supported: this server does not remember which keys a client read"
 	errCountKeys = "ERR CLUSTER COUNTKEYSINSLOT is answered by the nodes only"
+	errSetUser   = "ERR ACL SETUSER is not supported: there is one user, default, and its password is set when the server starts"
+	errShutdown  = "ERR SHUTDOWN is not supported: a server of this cluster is stopped where it was started"
+	errNoDisk    = "ERR saving is not supported: this server keeps its data in memory only"
+	errReplicaOf = "ERR REPLICAOF is not supported: the cluster itself decides which server keeps which data"
+	errNoSync    = "ERR replication to Redis is not supported: the cluster copies its data among its own servers only"
 )
 
 // maxQuoted is how much of a client's own argument an error repeats, as in
@@ -46,6 +62,13 @@ func cut(arg []byte) string {
 		arg = arg[:maxQuoted]
 	}
 	return string(arg)
+}
+
+// wrongSubArgs is the error for a number of arguments that the table's single
+// number for a subcommand cannot express.
+func wrongSubArgs(args [][]byte) string {
+	return "ERR unknown subcommand or wrong number of arguments for '" + cut(args[1]) + "'. Try " +
+		strings.ToUpper(string(args[0])) + " HELP."
 }
 
 // AppendTooManyClients appends the error for a connection over MaxClients.

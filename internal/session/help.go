@@ -16,6 +16,8 @@ func help(lines []string) handler {
 
 var clientHelp = []string{
 	"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"GETREDIR",
+	"    Return the client ID we are redirecting to when tracking is enabled.",
 	"GETNAME",
 	"    Return the name of the current connection.",
 	"ID",
@@ -36,8 +38,12 @@ var clientHelp = []string{
 	"    Tell the name or version of the client's library.",
 	"SETNAME <name>",
 	"    Assign the name <name> to the current connection.",
+	"UNBLOCK <clientid> [TIMEOUT|ERROR]",
+	"    Unblock the specified blocked client.",
 	"TRACKING OFF",
 	"    Server assisted client side caching is not supported.",
+	"TRACKINGINFO",
+	"    Report tracking status for the current connection.",
 	"HELP",
 	"    Prints this help.",
 }
@@ -73,6 +79,8 @@ var configHelp = []string{
 	"    Set the configuration <directive> to <value>.",
 	"RESETSTAT",
 	"    Reset statistics reported by the INFO command.",
+	"REWRITE",
+	"    Refused: there is no configuration file.",
 	"HELP",
 	"    Prints this help.",
 }
@@ -95,6 +103,55 @@ var clusterHelp = []string{
 	"    start, end, master and replicas IP addresses, ports and ids",
 	"SHARDS",
 	"    Return information about slot range mappings and the nodes associated with them.",
+	"HELP",
+	"    Prints this help.",
+}
+
+var aclHelp = []string{
+	"ACL <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"CAT [<category>]",
+	"    List all commands that belong to <category>, or all command categories",
+	"    when no category is specified.",
+	"DRYRUN <username> <command> [<arg> ...]",
+	"    Returns whether the user can execute the given command without executing the command.",
+	"GETUSER <username>",
+	"    Get the user's details.",
+	"GENPASS [<bits>]",
+	"    Generate a secure 256-bit user password. The optional `bits` argument can",
+	"    be used to specify a different size.",
+	"LIST",
+	"    Show users details in config file format.",
+	"LOG [<count> | RESET]",
+	"    Show the ACL log entries.",
+	"USERS",
+	"    List all the registered usernames.",
+	"WHOAMI",
+	"    Return the current connection username.",
+	"HELP",
+	"    Prints this help.",
+}
+
+var latencyHelp = []string{
+	"LATENCY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"DOCTOR",
+	"    Return a human readable latency analysis report.",
+	"GRAPH <event>",
+	"    Return an ASCII latency graph for the <event> class.",
+	"HISTORY <event>",
+	"    Return time-latency samples for the <event> class.",
+	"LATEST",
+	"    Return the latest latency samples for all events.",
+	"RESET [<event> ...]",
+	"    Reset latency data of one or more <event> classes.",
+	"    (default: reset all data for all event classes)",
+	"HELP",
+	"    Prints this help.",
+}
+
+var moduleHelp = []string{
+	"MODULE <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"LIST",
+	"    Return a list of loaded modules.",
 	"HELP",
 	"    Prints this help.",
 }

@@ -204,7 +204,12 @@ func commandList(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action
 			return resp.AppendError(dst, errSyntax), ActionNone
 		}
 	}
-	var names []string
+	names := listedNames(keep)
+	return appendStrings(resp.AppendArray(dst, len(names)), names), ActionNone
+}
+
+// listedNames are the names of what is built and to be kept, subcommands included.
+func listedNames(keep func(*command.Command) bool) (names []string) {
 	for _, c := range command.Listed() {
 		for _, row := range append([]*command.Command{c}, builtSubs(c)...) {
 			if keep(row) {
@@ -212,11 +217,7 @@ func commandList(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action
 			}
 		}
 	}
-	dst = resp.AppendArray(dst, len(names))
-	for _, name := range names {
-		dst = resp.AppendBulkString(dst, name)
-	}
-	return dst, ActionNone
+	return names
 }
 
 // listFilter is FILTERBY MODULE|ACLCAT|PATTERN value; nil if it is none of these.

@@ -1,0 +1,161 @@
+package session
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// There is one user, "default", who may do everything. The ACL commands tell
+// so, since libraries and frameworks ask who they are; they change nothing.
+
+const defaultUser = "default"
+
+func aclWhoAmI(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	return resp.AppendBulkString(dst, defaultUser), ActionNone
+}
+
+func aclUsers(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	return resp.AppendBulkString(resp.AppendArray(dst, 1), defaultUser), ActionNone
+}
+
+// hash is the password as ACL rules show it, "" if there is none.
+func (p *password) hash() string {
+	if !p.set {
+		return ""
+	}
+	return hex.EncodeToString(p.digest[:])
+}
+
+func (s *Server) aclList(_ *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	rule := "nopass"
+	if hash := s.password.hash(); hash != "" {
+		rule = "#" + hash
+	}
+	dst = resp.AppendArray(dst, 1)
+	return resp.AppendBulkString(dst, "user "+defaultUser+" on "+rule+" ~* &* +@all"), ActionNone
+}
+
+func (s *Server) aclGetUser(st *State, args [][]byte, dst []byte) ([]byte, Action) {
+	if string(args[2]) != defaultUser {
+		return resp.AppendNull(dst, st.Version), ActionNone
+	}
+	flags, passwords := []string{"on"}, []string{s.password.hash()}
+	if !s.password.set {
+		flags, passwords = append(flags, "nopass"), nil
+	}
+	dst = resp.AppendMap(dst, st.Version, 6)
+	dst = resp.AppendBulkString(dst, "flags")
+	dst = appendStrings(resp.AppendSet(dst, st.Version, len(flags)), flags)
+	dst = resp.AppendBulkString(dst, "passwords")
+	dst = appendStrings(resp.AppendArray(dst, len(passwords)), passwords)
+	dst = appendPair(dst, "commands", "+@all")
+	dst = appendPair(dst, "keys", "~*")
+	dst = appendPair(dst, "channels", "&*")
+	dst = resp.AppendBulkString(dst, "selectors")
+	return resp.AppendArray(dst, 0), ActionNone
+}
+
+// aclCat answers ACL CAT [category], subcommands included.
+func aclCat(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	categories := command.CategoryNames()
+	if len(args) == 2 {
+		dst = resp.AppendArray(dst, len(categories))
+		for _, name := range categories {
+			dst = resp.AppendBulkString(dst, strings.TrimPrefix(name, "@"))
+		}
+		return dst, ActionNone
+	}
+	if len(args) > 3 {
+		return resp.AppendError(dst, wrongSubArgs(args)), ActionNone
+	}
+	wanted := "@" + lower(args[2])
+	if !slices.Contains(categories, wanted) {
+		return resp.AppendError(dst, "ERR Unknown category '"+cut(args[2])+"'"), ActionNone
+	}
+	names := listedNames(func(c *command.Command) bool { return slices.Contains(c.Categories(), wanted) })
+	return appendStrings(resp.AppendArray(dst, len(names)), names), ActionNone
+}
+
+// aclDryRun answers ACL DRYRUN user command [arg...]: what exists may be run.
+func aclDryRun(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	if string(args[2]) != defaultUser {
+		return resp.AppendError(dst, "ERR User '"+cut(args[2])+"' not found"), ActionNone
+	}
+	request := args[3:]
+	c := find(request[0])
+	if c != nil && c.Subs != nil && len(request) > 1 {
+		if c = c.Sub(request[1]); c != nil && !c.Built {
+			c = nil
+		}
+	}
+	if c == nil {
+		return resp.AppendError(dst, "ERR Command '"+cut(request[0])+"' not found"), ActionNone
+	}
+	if !c.ArityOK(len(request)) {
+		return resp.AppendErrorBytes(dst, command.AppendWrongArity(nil, c)), ActionNone
+	}
+	return appendOK(dst), ActionNone
+}
+
+// maxGenPassBits is Redis's limit of ACL GENPASS.
+const maxGenPassBits = 4096
+
+// aclGenPass answers ACL GENPASS [bits]: as many hexadecimal digits as hold them.
+func aclGenPass(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	bits := int64(256)
+	if len(args) > 3 {
+		return resp.AppendError(dst, wrongSubArgs(args)), ActionNone
+	}
+	if len(args) == 3 {
+		var ok bool
+		if bits, ok = resp.ParseInt(args[2]); !ok {
+			return resp.AppendError(dst, errNotInteger), ActionNone
+		}
+	}
+	if bits <= 0 || bits > maxGenPassBits {
+		return resp.AppendError(dst, errGenPass), ActionNone
+	}
+	digits := (bits + 3) / 4
+	random := make([]byte, (digits+1)/2)
+	rand.Read(random) // never fails: crypto/rand ends the process instead
+	return resp.AppendBulkString(dst, hex.EncodeToString(random)[:digits]), ActionNone
+}
+
+// aclLog answers ACL LOG [count | RESET]: nobody is denied anything.
+func aclLog(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	switch len(args) {
+	case 2:
+		return resp.AppendArray(dst, 0), ActionNone
+	case 3:
+		if equalFold(args[2], "reset") {
+			return appendOK(dst), ActionNone
+		}
+		if _, ok := resp.ParseInt(args[2]); !ok {
+			return resp.AppendError(dst, errNotInteger), ActionNone
+		}
+		return resp.AppendArray(dst, 0), ActionNone
+	}
+	return resp.AppendError(dst, wrongSubArgs(args)), ActionNone
+}
+
+// aclDelUser answers ACL DELUSER name...: all users but one are not there.
+func aclDelUser(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	for _, name := range args[2:] {
+		if string(name) == defaultUser {
+			return resp.AppendError(dst, "ERR The 'default' user cannot be removed"), ActionNone
+		}
+	}
+	return resp.AppendInt(dst, 0), ActionNone
+}
+
+func appendStrings(dst []byte, list []string) []byte {
+	for _, text := range list {
+		dst = resp.AppendBulkString(dst, text)
+	}
+	return dst
+}
