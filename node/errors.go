@@ -21,6 +21,8 @@ const (
 	errInvalidCursor = "ERR invalid cursor"
 	errExpireNX      = "ERR NX and XX, GT or LT options at the same time are not compatible"
 	errExpireGTLT    = "ERR GT and LT options at the same time are not compatible"
+	errNumKeys       = "ERR invalid numkeys value"
+	errPairs         = "ERR wrong number of key-value pairs"
 	errOOM           = "OOM command not allowed when used memory > 'maxmemory'."
 	errCrossSlot     = "CROSSSLOT Keys in request don't hash to the same slot"
 	errNotServed     = "CLUSTERDOWN Hash slot not served"

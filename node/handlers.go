@@ -21,11 +21,12 @@ var handlers = map[command.ID]handler{
 	command.SetRange: setRange,
 
 	// set.go
-	command.Set:    set,
-	command.SetNX:  setNX,
-	command.SetEx:  setEX,
-	command.PSetEx: pSetEX,
-	command.GetEx:  getEX,
+	command.Set:     set,
+	command.SetNX:   setNX,
+	command.SetEx:   setEX,
+	command.PSetEx:  pSetEX,
+	command.GetEx:   getEX,
+	command.DelIfEq: delIfEq,
 
 	// counters.go
 	command.Incr:        incr,
@@ -49,6 +50,7 @@ var handlers = map[command.ID]handler{
 	command.MGet:   mGet,
 	command.MSet:   mSet,
 	command.MSetNX: mSetNX,
+	command.MSetEx: mSetEX,
 	command.Del:    del,
 	command.Unlink: del,
 	command.Exists: existing,

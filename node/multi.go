@@ -1,6 +1,8 @@
 package node
 
 import (
+	"math"
+
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
@@ -112,6 +114,47 @@ func mSetNX(r *request) {
 	if r.setPairsIn(&locks) {
 		r.replyInt(1)
 	}
+}
+
+// mSetEX: MSETEX numkeys key value... [NX | XX] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL], in one slot and so atomic
+func mSetEX(r *request) {
+	n, ok := resp.ParseInt(r.args[1])
+	if !ok || n < 1 || n > math.MaxInt32 {
+		r.fail(errNumKeys)
+		return
+	}
+	if n > int64(len(r.args)-2)/2 {
+		r.fail(errPairs)
+		return
+	}
+	var o setOptions
+	if !o.parse(r.args[2+2*n:], mSetEXGrammar) {
+		r.fail(errSyntax)
+		return
+	}
+	expireAt := int64(0)
+	if o.expire != nil {
+		if expireAt, ok = r.deadline(&o); !ok {
+			return
+		}
+	}
+	locks := keyLocks{r: r}
+	defer locks.release()
+	for i := range r.keys {
+		t, key := locks.at(i)
+		if item, found := t.Peek(key); !o.holds(item, found) {
+			r.replyInt(0)
+			return
+		}
+	}
+	for i, pos := range r.keys {
+		t, key := locks.at(i)
+		if err := r.putUntil(t, key, pos+1, o.keepTTL, expireAt); err != nil {
+			r.replyStoreError(err)
+			return
+		}
+	}
+	r.replyInt(1)
 }
 
 func exists(t engine.Txn, key []byte) bool {

@@ -170,6 +170,7 @@ func TestWrongType(t *testing.T) {
 	for _, line := range []string{
 		"GET h", "GETSET h 1", "GETDEL h", "GETEX h", "STRLEN h", "APPEND h 1", "SETRANGE h 0 1", "GETRANGE h 0 1",
 		"INCR h", "INCRBYFLOAT h 1", "SET h 1 GET", "SET h 1 NX GET", "SET h 1 XX GET",
+		"SET h 1 IFEQ x", "SET h 1 IFEQ x GET", "DELIFEQ h x",
 	} {
 		f(line, wrong)
 	}
@@ -178,6 +179,8 @@ func TestWrongType(t *testing.T) {
 	f("SET h 1 XX", "OK")
 	f("SETNX h 1", "(integer) 0")
 	f("MSETNX h 1", "(integer) 0")
+	f("MSETEX 1 h 1 NX", "(integer) 0")
+	f("MSETEX 1 h 1 XX", "(integer) 1")
 	f("EXISTS h", "(integer) 1")
 	f("EXPIRE h 100", "(integer) 1")
 	f("DEL h", "(integer) 1")

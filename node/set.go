@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"math"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -14,14 +15,25 @@ const (
 	always condition = iota
 	ifMissing
 	ifPresent
+	ifEqual
 )
 
-// setOptions are the options of SET and GETEX, which share a grammar.
+// grammar says which options a command knows.
+type grammar uint8
+
+const (
+	setGrammar grammar = iota
+	getEXGrammar
+	mSetEXGrammar
+)
+
+// setOptions are the options of SET, GETEX and MSETEX, which share most of them.
 type setOptions struct {
 	condition condition
-	get       bool // SET: answer the old value
-	keepTTL   bool // SET
-	persist   bool // GETEX
+	equal     []byte // SET: what the value must be, for ifEqual
+	get       bool   // SET: answer the old value
+	keepTTL   bool   // SET, MSETEX
+	persist   bool   // GETEX
 
 	// The expiry: the option that gave it and its argument, nil for none.
 	expire   []byte
@@ -38,21 +50,24 @@ func (o *setOptions) conflicts(seconds, absolute bool) bool {
 	return o.expire != nil && (o.seconds != seconds || o.absolute != absolute)
 }
 
-// parse reads the options; forGet is for GETEX. It keeps a view of args. ok is
-// false for a syntax error.
-func (o *setOptions) parse(args [][]byte, forGet bool) (ok bool) {
+// parse reads the options. It keeps views of args. ok is false for a syntax error.
+func (o *setOptions) parse(args [][]byte, g grammar) (ok bool) {
+	stores := g != getEXGrammar
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		switch {
-		case !forGet && is(arg, "NX") && o.condition != ifPresent:
+		case stores && is(arg, "NX") && o.may(ifMissing):
 			o.condition = ifMissing
-		case !forGet && is(arg, "XX") && o.condition != ifMissing:
+		case stores && is(arg, "XX") && o.may(ifPresent):
 			o.condition = ifPresent
-		case !forGet && is(arg, "GET"):
+		case g == setGrammar && is(arg, "IFEQ") && o.condition == always && i+1 < len(args):
+			i++
+			o.condition, o.equal = ifEqual, args[i]
+		case g == setGrammar && is(arg, "GET"):
 			o.get = true
-		case !forGet && is(arg, "KEEPTTL") && o.expire == nil:
+		case stores && is(arg, "KEEPTTL") && o.expire == nil:
 			o.keepTTL = true
-		case forGet && is(arg, "PERSIST") && o.expire == nil:
+		case g == getEXGrammar && is(arg, "PERSIST") && o.expire == nil:
 			o.persist = true
 		default:
 			seconds, absolute, known := expiryOption(arg)
@@ -62,6 +77,22 @@ func (o *setOptions) parse(args [][]byte, forGet bool) (ok bool) {
 			i++
 			o.expire, o.seconds, o.absolute = args[i], seconds, absolute
 		}
+	}
+	return true
+}
+
+// may tells whether condition c contradicts none given before.
+func (o *setOptions) may(c condition) bool { return o.condition == always || o.condition == c }
+
+// holds tells whether the condition holds for what a key has.
+func (o *setOptions) holds(item engine.Item, found bool) bool {
+	switch o.condition {
+	case ifMissing:
+		return !found
+	case ifPresent:
+		return found
+	case ifEqual:
+		return found && bytes.Equal(item.Value(), o.equal)
 	}
 	return true
 }
@@ -107,7 +138,7 @@ func (r *request) deadline(o *setOptions) (at int64, ok bool) {
 	return n, true
 }
 
-// set: SET key value [NX | XX] [GET] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]
+// set: SET key value [NX | XX | IFEQ value] [GET] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]
 func set(r *request) {
 	if len(r.args) == 3 { // fast path: no options, nothing to look up
 		t := r.lock()
@@ -120,7 +151,7 @@ func set(r *request) {
 		return
 	}
 	var o setOptions
-	if !o.parse(r.args[3:], false) {
+	if !o.parse(r.args[3:], setGrammar) {
 		r.fail(errSyntax)
 		return
 	}
@@ -187,26 +218,19 @@ func (r *request) store(o *setOptions, i int) storeOutcome {
 	defer t.Unlock()
 	start := len(r.out)
 	item, found := r.find(t, key)
+	if found && item.Type() != engine.TypeString && (o.get || o.condition == ifEqual) {
+		r.fail(errWrongType)
+		return failed
+	}
 	if o.get {
 		r.worker.count.lookup(found)
-		if found && item.Type() != engine.TypeString {
-			r.fail(errWrongType)
-			return failed
-		}
 		// Answered before the store, which may overwrite the value in place.
 		r.replyItem(t, item, found)
 	}
-	if (o.condition == ifMissing && found) || (o.condition == ifPresent && !found) {
+	if !o.holds(item, found) {
 		return unmet
 	}
-	if o.keepTTL && found {
-		expireAt = item.ExpireAt()
-	}
-	if expireAt != 0 && expireAt <= r.now {
-		t.Delete(key) // EXAT in the past
-		return stored
-	}
-	if err := r.put(t, key, i, expireAt); err != nil {
+	if err := r.putUntil(t, key, i, o.keepTTL, expireAt); err != nil {
 		r.takeBack(start)
 		r.replyStoreError(err)
 		return failed
@@ -214,11 +238,40 @@ func (r *request) store(o *setOptions, i int) storeOutcome {
 	return stored
 }
 
+// putUntil stores argument i under key until expireAt, or for as long as what the key has.
+func (r *request) putUntil(t engine.Txn, key []byte, i int, keepTTL bool, expireAt int64) error {
+	if keepTTL {
+		if item, found := t.Peek(key); found {
+			expireAt = item.ExpireAt()
+		}
+	}
+	if expireAt != 0 && expireAt <= r.now {
+		t.Delete(key) // EXAT in the past
+		return nil
+	}
+	return r.put(t, key, i, expireAt)
+}
+
+// delIfEq: DELIFEQ key value
+func delIfEq(r *request) {
+	t := r.lock()
+	defer t.Unlock()
+	item, found, ok := r.findString(t, r.args[1])
+	if !ok {
+		return
+	}
+	equal := found && bytes.Equal(item.Value(), r.args[2])
+	if equal {
+		t.Delete(r.args[1])
+	}
+	r.replyBool(equal)
+}
+
 // getEX: GETEX key [EX s | PX ms | EXAT s | PXAT ms | PERSIST]
 func getEX(r *request) {
 	key := r.args[1]
 	var o setOptions
-	if !o.parse(r.args[2:], true) {
+	if !o.parse(r.args[2:], getEXGrammar) {
 		r.fail(errSyntax)
 		return
 	}

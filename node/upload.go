@@ -59,6 +59,7 @@ var valuePlaces = map[command.ID]struct {
 	command.SetRange: {first: 3},
 	command.MSet:     {first: 2, pairs: true},
 	command.MSetNX:   {first: 2, pairs: true},
+	command.MSetEx:   {first: 3, pairs: true},
 }
 
 // beginValue is called at the beginning of a large argument and says how many bytes of the input are used up. What is not

@@ -12,12 +12,20 @@ func (c *Command) IdempotentCall(args [][]byte) bool {
 // plainSet holds for SET with a value and an expiry only. NX, XX and GET
 // depend on what the first execution left. An option not known here counts as
 // one of those.
-func plainSet(args [][]byte) bool {
-	for i := 3; i < len(args); i++ {
+func plainSet(args [][]byte) bool { return plainOptions(args[min(3, len(args)):]) }
+
+// plainMSetEx is plainSet for MSETEX.
+func plainMSetEx(args [][]byte) bool {
+	n, ok := count(args[1])
+	return ok && n <= (len(args)-2)/2 && plainOptions(args[2+2*n:])
+}
+
+func plainOptions(options [][]byte) bool {
+	for i := 0; i < len(options); i++ {
 		switch {
-		case equalFold(args[i], "KEEPTTL"):
-		case equalFold(args[i], "EX"), equalFold(args[i], "PX"),
-			equalFold(args[i], "EXAT"), equalFold(args[i], "PXAT"):
+		case equalFold(options[i], "KEEPTTL"):
+		case equalFold(options[i], "EX"), equalFold(options[i], "PX"),
+			equalFold(options[i], "EXAT"), equalFold(options[i], "PXAT"):
 			i++ // its argument
 		default:
 			return false

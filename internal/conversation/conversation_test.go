@@ -14,12 +14,14 @@ func TestParse(t *testing.T) {
 		}
 	}
 	f("prose\nnot> not\n")
-	f("> GET k\n\"v\"\n", exchange{1, "", "GET k", `"v"`, `"v"`, ""})
+	f("> GET k\n\"v\"\n", exchange{1, "", "GET k", `"v"`, `"v"`, "", false})
 	f("Said:\n\n> A\nx\ny\n> B\nz\n\nprose\n",
-		exchange{3, "", "A", "x\ny", "x\ny", ""}, exchange{6, "", "B", "z", "z", ""})
-	f("sorted> KEYS *\n1) \"a\"\n\nnot> a request", exchange{1, "sorted", "KEYS *", `1) "a"`, `1) "a"`, ""})
+		exchange{3, "", "A", "x\ny", "x\ny", "", false}, exchange{6, "", "B", "z", "z", "", false})
+	f("sorted> KEYS *\n1) \"a\"\n\nnot> a request", exchange{1, "sorted", "KEYS *", `1) "a"`, `1) "a"`, "", false})
 	f("> A\ndunlin: 1\ndunlin: 2\nredis: 3\nbecause: it is so",
-		exchange{1, "", "A", "1\n2", "3", "it is so"})
+		exchange{1, "", "A", "1\n2", "3", "it is so", false})
+	f("> A\n1\n\n@ours It is new.\n> B\n2",
+		exchange{1, "", "A", "1", "1", "", false}, exchange{5, "", "B", "2", "2", "", true})
 }
 
 func TestParseRefuses(t *testing.T) {

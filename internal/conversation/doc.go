@@ -18,6 +18,8 @@
 //	redis: (integer) 1
 //	because: parts on several nodes cannot be made all or nothing
 //
+// From a line "@ours reason" on, the file is not held with Redis: what Redis has in later versions only.
+//
 // And replies as they pass the wire, line by line, for what belongs to a connection (Script):
 //
 //	--- title     a new connection

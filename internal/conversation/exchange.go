@@ -15,6 +15,7 @@ type exchange struct {
 	mode, request string
 	dunlin, redis string
 	because       string
+	ours          bool // not held with Redis
 }
 
 var requestLine = regexp.MustCompile(`^(|sorted|until|quiet|raw|wire)> (.*)$`)
@@ -48,10 +49,13 @@ func read(t testing.TB, file string) []exchange {
 // parse reads a file's text. An error begins with its line.
 func parse(content string) (all []exchange, err error) {
 	var current *exchange
+	ours := false
 	for i, line := range strings.Split(content, "\n") {
 		if m := requestLine.FindStringSubmatch(line); m != nil {
-			all = append(all, exchange{line: i + 1, mode: m[1], request: m[2]})
+			all = append(all, exchange{line: i + 1, mode: m[1], request: m[2], ours: ours})
 			current = &all[len(all)-1]
+		} else if strings.HasPrefix(line, "@ours ") {
+			ours = true
 		} else if line == "" {
 			current = nil // what follows is prose
 		} else if current != nil {

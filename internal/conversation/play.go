@@ -34,6 +34,9 @@ func Play(t *testing.T, file string, s Server) {
 		t.Fatalf("FLUSHALL answers %q", got)
 	}
 	for _, x := range read(t, file) {
+		if s.Redis && x.ours {
+			break
+		}
 		want := x.dunlin
 		if s.Redis {
 			want = x.redis
