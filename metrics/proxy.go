@@ -56,6 +56,8 @@ var proxyMetrics = []metric[proxy.Stats]{
 		func(s *proxy.Stats) float64 { return float64(s.Starved) }),
 	counter("dunlin_proxy_early_clients_total", "Client connections closed because large replies piled up behind a slow node's.",
 		func(s *proxy.Stats) float64 { return float64(s.EarlyClosed) }),
+	counter("dunlin_proxy_large_replies_total", "Replies too large for the pipe of small ones, fetched from nodes in pieces.",
+		func(s *proxy.Stats) float64 { return float64(s.LargeReplies) }),
 	gauge("dunlin_proxy_client_buffer_bytes", "Memory of what clients have waiting.",
 		func(s *proxy.Stats) float64 { return float64(s.Buffers) }),
 	gauge("dunlin_proxy_pipe_buffer_bytes", "Memory of what pipes to nodes have waiting.",

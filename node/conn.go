@@ -170,7 +170,11 @@ func (r *request) execute(s *step) {
 	} else if !r.admit(s.plan.keys) {
 		return
 	}
+	start, pins := len(r.out), len(r.pins)
 	s.plan.handler(r)
+	if len(r.pins) > pins {
+		r.ticketed(start, pins)
+	}
 }
 
 // dispatchOther treats what is wrong, internal, or the session's.
@@ -315,5 +319,8 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	cn.worker.remove(cn)
 	if cn.pipe != nil {
 		cn.node.pipes.closed(cn.pipe, time.Now())
+		if cn.pipe.tickets {
+			cn.node.tickets.close(cn.pipe)
+		}
 	}
 }

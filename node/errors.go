@@ -42,6 +42,8 @@ const (
 	errBadBitmap     = "ERR partitions must be a bitmap of 512 bytes"
 	errBadTable      = "ERR cannot read table"
 	errForeignTable  = "ERR that table is of a lineage that this node does not follow"
+	errBadFetch      = "ERR cannot fetch: malformed request, or not on a pipe"
+	errNoTicket      = "ERR there is no such ticket"
 	errNotEach       = "ERR that command is not executed by partitions"
 	errBusy          = "ERR this node's loops do not answer"
 )

@@ -79,6 +79,7 @@ var internalHandlers = map[command.ID]*internalHandler{
 	command.DunlinPipe:      {open: true, run: openPipe},
 	command.DunlinPeer:      {open: true, run: authenticatePeer},
 	command.DunlinEach:      {run: each},
+	command.DunlinFetch:     {run: redeem},
 	command.DunlinRetry:     {run: retry},
 	command.DunlinTable:     {run: sendTable},
 	command.DunlinTake:      {run: takeTable},

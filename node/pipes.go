@@ -32,7 +32,7 @@ type pipeKey struct {
 }
 
 // pipeKinds are what a proxy loop may have a pipe each for.
-var pipeKinds = []string{commonPipe, "large", "huge"}
+var pipeKinds = []string{commonPipe, "large", "huge", "fetch"}
 
 // commonPipe carries the small commands of all sessions of a loop.
 const commonPipe = "common"
@@ -42,6 +42,7 @@ type pipe struct {
 	key        pipeKey
 	generation uint64
 	conn       *conn
+	tickets    bool      // was given some
 	ended      time.Time // when it closed; protected by the registry's lock
 
 	// latched are the partitions of refused commands, nil if there are none; it

@@ -87,6 +87,7 @@ type Node struct {
 	listener *netloop.Listener
 	workers  []*worker // by loop index
 	pipes    pipeRegistry
+	tickets  ticketOffice
 	peak     atomic.Int64 // most bytes in use at any scrape or sample
 	overhead atomic.Int64 // bytes of the limit that are the process's
 	lists    atomic.Int64 // bytes of the limit that commands have in the Go heap

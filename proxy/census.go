@@ -227,6 +227,9 @@ func (c *census) merge(covered *partitionSet, inner []byte) bool {
 	return true
 }
 
+// undone is called for a question that was not answered: its partitions stay wanted.
+func (c *census) undone() { c.answered() }
+
 // answered counts an answer of the round; after the last one the command is finished, or asked again.
 func (c *census) answered() {
 	c.pending--

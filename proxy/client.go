@@ -31,6 +31,9 @@ type client struct {
 	earlyLive  int    // bytes of it that are still to be delivered
 	replySize  int    // foreseen size of a reply: large at once after a large one, smaller little by little
 
+	fetches []*fetch // large replies that nodes keep for it, in no order
+	pieces  int      // of such a reply in its output
+
 	remote int    // requests that nodes have or that are held: parts count each
 	lane   lane   // of all those
 	route  uint64 // worker.route when the first of them was sent
@@ -284,6 +287,9 @@ func (s *client) OnClose(_ *netloop.Conn, err error) {
 	s.closed = true
 	for _, h := range s.held {
 		h.body.Release()
+	}
+	for len(s.fetches) > 0 {
+		s.fetches[0].end()
 	}
 	s.held, s.early, s.slots = nil, nil, nil
 	s.w.forget(s, err)

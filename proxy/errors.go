@@ -11,11 +11,15 @@ var (
 	errCrossSlot = wire("CROSSSLOT Keys in request don't hash to the same slot")
 	errHeldLong  = wire("TRYAGAIN no node could take the command in time, it was not executed; try again")
 	errUnknown   = wire("ERR the connection to the node broke after the command was sent, outcome unknown")
+	errLost      = wire("ERR the node was lost that has executed the command, before it sent its large reply")
 	errMerge     = wire("ERR a node gave a reply that cannot be merged with the others")
 	errKeysMany  = wire("ERR the reply would be too large, use SCAN")
 )
 
 // errTooEarly closes a client whose pipelined commands brought far larger replies than the ones before.
 var errTooEarly = errors.New("replies that wait for their turn take too much memory")
+
+// errCutOff closes a client that has a part of a large reply when the rest is lost.
+var errCutOff = errors.New("the node was lost that sent it")
 
 func wire(text string) []byte { return resp.AppendError(nil, text) }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -28,6 +29,9 @@ type fakeNode struct {
 	answer  func(args []string) (string, bool) // overrides the reply
 	gate    chan struct{}                      // not nil: each command waits for one value
 	latched map[net.Conn]map[uint16]bool       // partitions refused on a connection until RETRY
+	tickets map[string]string                  // large replies, by ticket; nil: it gives none
+	issued  int
+	fetch   func(args []string) (string, bool) // overrides the reply to FETCH
 	stopped chan struct{}
 }
 
@@ -115,7 +119,9 @@ func (n *fakeNode) serve(c net.Conn) {
 			}
 		}
 		parser.Reset()
-		buf = append(buf[:0], buf[off:]...)
+		if off > 0 {
+			buf = append(buf[:0], buf[off:]...)
+		}
 	}
 }
 
@@ -145,7 +151,35 @@ func (n *fakeNode) execute(c net.Conn, args []string) (reply string, ok bool) {
 			return r, r != ""
 		}
 	}
-	return n.command(name, args), true
+	reply = n.command(name, args)
+	if n.tickets != nil && len(reply) > ticketFrom {
+		n.issued++
+		n.tickets[strconv.Itoa(n.issued)] = reply
+		reply = fmt.Sprintf("-DUNLINLARGE %d %d\r\n", n.issued, len(reply))
+	}
+	return reply, true
+}
+
+// ticketFrom is from how long a reply on the fake node is worth a ticket.
+const ticketFrom = 1000
+
+func (n *fakeNode) piece(args []string) (string, bool) {
+	if n.fetch != nil {
+		if r, ok := n.fetch(args); ok {
+			return r, r != ""
+		}
+	}
+	reply, ok := n.tickets[args[2]]
+	from, _ := strconv.Atoi(args[3])
+	count, _ := strconv.Atoi(args[4])
+	switch {
+	case count == 0:
+		delete(n.tickets, args[2])
+		return bulk(""), true
+	case !ok || from > len(reply):
+		return "-ERR there is no such ticket\r\n", true
+	}
+	return bulk(reply[from:min(from+count, len(reply))]), true
 }
 
 func (n *fakeNode) refusal(c net.Conn, name string, args []string) string {
@@ -236,6 +270,8 @@ func (n *fakeNode) internal(c net.Conn, args []string) (string, bool) {
 		return "+OK\r\n", true
 	case "EACH":
 		return n.each(args), true
+	case "FETCH":
+		return n.piece(args)
 	}
 	return "-ERR unknown\r\n", true
 }

@@ -37,8 +37,8 @@ func (w *worker) broken(r request, raw []byte, body *netloop.Buffer, begun bool)
 
 // undone holds a request to be sent again, to whoever owns its partition then. See hold about raw and body.
 func (w *worker) undone(r request, raw []byte, body *netloop.Buffer) {
-	if c, ok := r.part.(*census); ok {
-		c.answered() // its partitions stay wanted
+	if c, ok := r.part.(interface{ undone() }); ok {
+		c.undone()
 		return
 	}
 	r.client.hold(r, raw, body)

@@ -26,13 +26,14 @@ const (
 type kind uint8
 
 const (
-	common kind = iota // small commands of all sessions
-	large              // large requests, and those that take a node long
-	huge               // requests too long to be copied, one at a time
+	common   kind = iota // small commands of all sessions
+	large                // large requests, and those that take a node long
+	huge                 // requests too long to be copied, one at a time
+	fetching             // large replies, in pieces
 	numKinds
 )
 
-func (k kind) String() string { return [numKinds]string{"common", "large", "huge"}[k] }
+func (k kind) String() string { return [numKinds]string{"common", "large", "huge", "fetch"}[k] }
 
 // lane is the way that a session's outstanding requests travel; see "Order" in doc.go.
 type lane struct {
@@ -218,8 +219,7 @@ func (p *pipe) reply(reply []byte) {
 		return
 	}
 	p.heard = true
-	if reply[0] == '-' && r.client != nil && p.refusal(r, reply) {
-		p.pop(r)
+	if reply[0] == '-' && r.client != nil && p.instead(r, reply) {
 		return
 	}
 	client, part, seq, id := r.client, r.part, r.seq, r.id
@@ -265,6 +265,23 @@ func (p *pipe) wakeWaiters() {
 		p.waiters[i] = nil
 	}
 	p.waiters = p.waiters[:0]
+}
+
+// instead handles what a node answers in the place of a reply. It reports whether this was such an answer; then it has
+// popped the request.
+func (p *pipe) instead(r *request, reply []byte) bool {
+	if p.refusal(r, reply) {
+		p.pop(r)
+		return true
+	}
+	ticket, size, ok := ticketIn(reply)
+	if !ok || p.lane.kind != common {
+		return false
+	}
+	asked := *r
+	p.pop(r)
+	p.fetch(asked, ticket, size)
+	return true
 }
 
 // refusal handles the answers by which a node says that it did not execute the command. It reports whether this was one.

@@ -61,6 +61,9 @@ func (s *client) reply(seq uint64, reply []byte) {
 			out = s.appendReady(out)
 		}
 		s.conn.SetOut(out)
+		if len(s.fetches) > 0 {
+			s.fetchNext()
+		}
 	} else {
 		s.storeEarly(seq, reply)
 	}
@@ -96,7 +99,7 @@ func (s *client) appendReady(out []byte) []byte {
 		s.early = s.early[:0]
 		if cap(s.early) > keepEarly {
 			s.early = nil
-			s.conn.SetOther(0)
+			s.chargeOther()
 		}
 	}
 	return out
@@ -114,7 +117,7 @@ func (s *client) storeEarly(seq uint64, reply []byte) {
 	*sl = slot{off: uint32(len(s.early)), size: uint32(len(reply)), ready: true}
 	s.early = append(s.early, reply...)
 	s.earlyLive += len(reply)
-	s.conn.SetOther(cap(s.early))
+	s.chargeOther()
 }
 
 // compactEarly moves the early replies together when most of the buffer was delivered.

@@ -17,6 +17,7 @@ type Stats struct {
 	Refused        uint64                 // unknown, wrong number of arguments, not authenticated
 	ProtocolErrors uint64
 	Splits         uint64 // commands split over several nodes
+	LargeReplies   uint64 // fetched in pieces
 
 	Accepted, Rejected, SlowReaders uint64 // connections
 	Clients                         int    // gauge
@@ -59,7 +60,7 @@ func (s *Stats) add(o *Stats) {
 		s.Commands[i] += n
 	}
 	for _, f := range []struct{ to, from *uint64 }{
-		{&s.Refused, &o.Refused}, {&s.ProtocolErrors, &o.ProtocolErrors}, {&s.Splits, &o.Splits},
+		{&s.Refused, &o.Refused}, {&s.ProtocolErrors, &o.ProtocolErrors}, {&s.Splits, &o.Splits}, {&s.LargeReplies, &o.LargeReplies},
 		{&s.Accepted, &o.Accepted}, {&s.Rejected, &o.Rejected}, {&s.SlowReaders, &o.SlowReaders}, {&s.Starved, &o.Starved}, {&s.EarlyClosed, &o.EarlyClosed},
 		{&s.PipesOpened, &o.PipesOpened}, {&s.PipesBroken, &o.PipesBroken}, {&s.PipeFlushes, &o.PipeFlushes},
 		{&s.PipeRequests, &o.PipeRequests}, {&s.PipeBytesOut, &o.PipeBytesOut},

@@ -42,6 +42,7 @@ type worker struct {
 
 	scratch []byte // for replies that are put together; valid until the next use
 	keys    []int
+	pieces  []*piece // free ones
 	stats   Stats
 }
 
@@ -52,6 +53,8 @@ type peer struct {
 	owned  partitionSet // by the table
 	gone   bool         // declared dead, or left: its pipes stay closed unless it turns out to be alive
 	pipes  [numKinds][2]*pipe
+
+	fetches int // large replies that it keeps for us
 }
 
 func newWorker(p *Proxy, l *netloop.Loop) *worker {
@@ -89,8 +92,9 @@ func (n *peer) each(f func(*pipe)) {
 	}
 }
 
-// inflight is the number of requests that its pipes have not answered.
+// inflight is the number of requests that its pipes have not answered, and of replies that were not fetched.
 func (n *peer) inflight() (count int) {
+	count = n.fetches
 	n.each(func(p *pipe) { count += p.inflight.len() })
 	return count
 }
@@ -197,6 +201,8 @@ func (w *worker) forget(s *client, err error) {
 	case errors.Is(err, netloop.ErrNoMemory):
 		w.stats.Starved++
 		w.proxy.cfg.Log.Warn("client closed: no memory for its buffers", "client", s.state.Addr)
+	case errors.Is(err, errCutOff):
+		w.proxy.cfg.Log.Warn("client closed in the middle of a reply", "client", s.state.Addr, "err", err)
 	case errors.Is(err, errTooEarly):
 		w.stats.EarlyClosed++
 		w.proxy.cfg.Log.Warn("client closed: its replies wait for another node and take too much memory", "client", s.state.Addr)

@@ -179,6 +179,7 @@ const (
 
 	DunlinChallenge
 	DunlinEach
+	DunlinFetch
 	DunlinPeer
 	DunlinPipe
 	DunlinRetry

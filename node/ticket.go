@@ -1,0 +1,183 @@
+package node
+
+import (
+	"bytes"
+	"strconv"
+	"sync"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// A large reply on a common pipe would hold up the replies of all other sessions behind it. So the command is executed in
+// its turn, but answered by a ticket: the reply stays here, its values pinned, and the proxy fetches it over another pipe,
+// piece by piece, as fast as its client takes it, and lets the ticket go:
+//
+//	common pipe  GET k                  ─> -DUNLINLARGE ticket length
+//	fetch pipe   FETCH ticket 0 131072  ─> the first 128 KiB of the reply    FETCH ticket 131072 131072 ─> ...
+//	common pipe  FETCH ticket 0 0       ─> "", the pins end
+//
+// What comes later on the common pipe may change the key: the reply is that of the command's turn.
+
+const (
+	// ticketFrom is how many bytes of pinned values are worth a second way to the node.
+	ticketFrom = 256 << 10
+	// ticketText is how many bytes a ticket copies at most beside them.
+	ticketText = 64 << 10
+	// maxPiece is the most that one FETCH returns.
+	maxPiece = 1 << 20
+)
+
+// ticketOffice has the tickets of all pipes. They are given and redeemed on different loops. Pins are released under its
+// lock, and it is never taken with a shard's.
+type ticketOffice struct {
+	mu   sync.Mutex
+	last uint64
+	open map[uint64]*ticket
+}
+
+// ticket is one reply.
+type ticket struct {
+	pipe   *pipe // ends it when it closes
+	text   []byte
+	values []pinned // what comes before text[at:], in order
+	size   int      // of all
+	// FETCH goes on where the last one ended, as a rule: behind some of the values.
+	offset, texts, next int // bytes of the reply, bytes of text and values before them
+}
+
+func (o *ticketOffice) issue(t *ticket) (number uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open == nil {
+		o.open = make(map[uint64]*ticket)
+	}
+	o.last++
+	o.open[o.last] = t
+	return o.last
+}
+
+// appendPiece appends a part of a reply as a bulk, if p's proxy was given that ticket. dst has room for it.
+func (o *ticketOffice) appendPiece(dst []byte, p *pipe, number uint64, from, count int) (_ []byte, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.open[number]
+	if t == nil || t.pipe.key.boot != p.key.boot || from > t.size {
+		return dst, false
+	}
+	count = min(count, t.size-from)
+	dst = resp.AppendBulkHeader(dst, count)
+	return append(t.appendPart(dst, from, count), "\r\n"...), true
+}
+
+// appendPart appends bytes from … from+count of the reply.
+func (t *ticket) appendPart(dst []byte, from, count int) []byte {
+	if from < t.offset {
+		t.offset, t.texts, t.next = 0, 0, 0
+	}
+	for count > 0 {
+		part, end := t.text[t.texts:], len(t.text)
+		inText := t.next == len(t.values) || t.texts < t.values[t.next].at
+		switch {
+		case !inText:
+			part = t.values[t.next].bytes
+		case t.next < len(t.values):
+			end = t.values[t.next].at
+			part = t.text[t.texts:end]
+		}
+		if skip := from - t.offset; skip < len(part) {
+			n := min(len(part)-skip, count)
+			dst = append(dst, part[skip:skip+n]...)
+			from, count = from+n, count-n
+			if skip+n < len(part) {
+				break
+			}
+		}
+		t.offset += len(part)
+		if inText {
+			t.texts = end
+		} else {
+			t.next++
+		}
+	}
+	return dst
+}
+
+// drop ends a ticket.
+func (o *ticketOffice) drop(p *pipe, number uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t := o.open[number]; t != nil && t.pipe == p {
+		o.end(number, t)
+	}
+}
+
+// close ends the tickets of a pipe.
+func (o *ticketOffice) close(p *pipe) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for number, t := range o.open {
+		if t.pipe == p {
+			o.end(number, t)
+		}
+	}
+}
+
+func (o *ticketOffice) end(number uint64, t *ticket) {
+	for i := range t.values {
+		t.values[i].pin.Release()
+	}
+	delete(o.open, number)
+}
+
+// ticketed puts a ticket in the place of the reply that begins at start, with the pins from the given one on, if that is
+// large and goes over a common pipe.
+func (r *request) ticketed(start, firstPin int) {
+	p := r.conn.pipe
+	if p == nil || p.key.kind != commonPipe || len(r.out)-start > ticketText {
+		return
+	}
+	size := 0
+	for i := firstPin; i < len(r.pins); i++ {
+		size += len(r.pins[i].bytes)
+	}
+	if size < ticketFrom {
+		return
+	}
+	t := &ticket{pipe: p, text: bytes.Clone(r.out[start:]), size: len(r.out) - start + size, values: make([]pinned, len(r.pins)-firstPin)}
+	copy(t.values, r.pins[firstPin:])
+	for i := range t.values {
+		t.values[i].at -= start
+	}
+	clear(r.pins[firstPin:])
+	r.pins, r.pinnedBytes = r.pins[:firstPin], r.pinnedBytes-size
+	p.tickets = true
+	r.out = append(r.out[:start], "-DUNLINLARGE "...)
+	r.out = strconv.AppendUint(r.out, r.node.tickets.issue(t), 10)
+	r.out = append(r.out, ' ')
+	r.out = strconv.AppendInt(r.out, int64(t.size), 10)
+	r.out = append(r.out, "\r\n"...)
+}
+
+// redeem: DUNLIN FETCH ticket offset count. A count of 0 ends the ticket, on the pipe that it came on.
+func redeem(r *request) {
+	number, err := strconv.ParseUint(string(r.args[2]), 10, 64)
+	from, ok1 := resp.ParseInt(r.args[3])
+	count, ok2 := resp.ParseInt(r.args[4])
+	p := r.conn.pipe
+	if err != nil || !ok1 || !ok2 || p == nil || from < 0 || count < 0 || count > maxPiece {
+		r.fail(errBadFetch)
+		return
+	}
+	if count == 0 {
+		r.node.tickets.drop(p, number)
+		r.replyBulk(nil)
+		return
+	}
+	if !r.room(int(count) + lineRoom) {
+		return
+	}
+	out, ok := r.node.tickets.appendPiece(r.out, p, number, int(from), int(count))
+	if r.out = out; !ok {
+		r.fail(errNoTicket)
+	}
+}

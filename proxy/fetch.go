@@ -1,0 +1,272 @@
+package proxy
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// A node answers a command whose reply is large with a ticket, so that the reply holds up nobody's on the common pipe.
+// When it is the session's turn, the reply is fetched piece by piece over a pipe of its own kind, no faster than the client
+// takes it:
+//
+//	common pipe   <─ -DUNLINLARGE ticket size        the command is executed; what follows may be sent
+//	fetch pipe    ─> FETCH ticket offset count       two pieces are asked for, or unsent, at a time
+//	common pipe   ─> FETCH ticket 0 0                the node may forget the reply
+//
+// A part of a split command is fetched at once and gathered.
+
+const (
+	fetchPiece  = 128 << 10
+	maxFetching = 2  // pieces of one reply that are asked for or unsent
+	keepPieces  = 16 // free buffers that a worker keeps
+)
+
+// fetch is one large reply.
+type fetch struct {
+	s      *client
+	seq    uint64
+	part   collector // takes the whole reply as that of its part id; nil: it goes to the client
+	id     int32
+	whole  []byte // what was gathered for the part
+	ticket uint64
+	size   int
+	from   *pipe  // the ticket ends with its connection
+	opened uint64 // which was that attempt
+
+	asked, got int // bytes of the reply
+	pieces     int // asked for or unsent
+	retrying   bool
+	since      time.Duration // when fetching first failed, 0 since it went on
+	ended      bool
+}
+
+var ticketPrefix = []byte("-DUNLINLARGE ")
+
+// ticketIn is what "-DUNLINLARGE ticket size\r\n" says.
+func ticketIn(reply []byte) (ticket uint64, size int, ok bool) {
+	rest, ok := bytes.CutPrefix(reply, ticketPrefix)
+	fields := bytes.Fields(rest)
+	if !ok || len(fields) != 2 {
+		return 0, 0, false
+	}
+	ticket, err := strconv.ParseUint(string(fields[0]), 10, 64)
+	length, err2 := strconv.ParseUint(string(fields[1]), 10, 40)
+	return ticket, int(length), err == nil && err2 == nil && length > 0
+}
+
+// fetch takes the ticket that is the reply to a request, which was popped.
+func (p *pipe) fetch(r request, ticket uint64, size int) {
+	f := &fetch{s: r.client, seq: r.seq, part: r.part, id: r.id, ticket: ticket, size: size, from: p, opened: p.attempt}
+	p.w.stats.LargeReplies++
+	p.peer.fetches++
+	if f.s.closed {
+		f.end()
+		return
+	}
+	if whole, ok := r.part.(*fan); ok && whole.parts == 1 {
+		f.part = nil // all of its keys have one owner: nothing is to be merged
+	}
+	f.s.fetches = append(f.s.fetches, f)
+	if f.part != nil {
+		f.ask()
+		return
+	}
+	f.s.remote-- // it is executed
+	f.s.replySize = max(f.s.replySize, min(size, fetchPiece))
+	f.s.fetchNext()
+	f.s.progress()
+}
+
+// fetchNext begins to fetch the reply whose turn it is, if it is a large one.
+func (s *client) fetchNext() {
+	for _, f := range s.fetches {
+		if f.part == nil && f.seq == s.head && f.asked == 0 {
+			f.ask()
+			return
+		}
+	}
+}
+
+// ask has the node send what may be sent now.
+func (f *fetch) ask() {
+	w := f.from.w
+	for !f.ended && !f.retrying && f.pieces < maxFetching && f.asked < f.size {
+		if !f.valid() {
+			f.fail()
+			return
+		}
+		p := f.from.peer.pipe(lane{kind: fetching, version: resp.RESP2})
+		if p.state != pipeOpen || p.full(maxQuestion) {
+			p.open()
+			f.retry()
+			return
+		}
+		f.pieces++
+		raw := appendFetch(w.scratch[:0], f.ticket, f.asked, min(fetchPiece, f.size-f.asked))
+		w.keepScratch(raw)
+		f.asked += min(fetchPiece, f.size-f.asked)
+		p.send(request{client: f.s, part: f, seq: f.seq}, raw, nil)
+	}
+}
+
+func appendFetch(dst []byte, ticket uint64, offset, count int) []byte {
+	var number [20]byte
+	dst = resp.AppendArray(dst, 5)
+	dst = resp.AppendBulkString(dst, "DUNLIN")
+	dst = resp.AppendBulkString(dst, "FETCH")
+	dst = resp.AppendBulk(dst, strconv.AppendUint(number[:0], ticket, 10))
+	dst = resp.AppendBulk(dst, strconv.AppendInt(number[:0], int64(offset), 10))
+	return resp.AppendBulk(dst, strconv.AppendInt(number[:0], int64(count), 10))
+}
+
+// valid reports whether the node still has the reply.
+func (f *fetch) valid() bool { return f.from.attempt == f.opened && f.from.state == pipeOpen }
+
+// retry asks again a little later.
+func (f *fetch) retry() {
+	w := f.from.w
+	if f.since == 0 {
+		f.since = w.loop.Now()
+	}
+	if w.loop.Now()-f.since > w.proxy.cfg.Hold {
+		f.fail()
+		return
+	}
+	f.retrying = true
+	w.loop.After(retryEvery, func() {
+		f.retrying = false
+		f.ask()
+	})
+}
+
+// undone is called for a piece that was asked for on a pipe that broke.
+func (f *fetch) undone() {
+	if f.ended {
+		return
+	}
+	f.pieces--
+	f.asked = f.got // pieces come in order: the later ones are lost as well
+	if !f.retrying {
+		f.retry()
+	}
+}
+
+// partDone takes a piece.
+func (f *fetch) partDone(_ int32, reply []byte) {
+	if f.ended {
+		return
+	}
+	piece, ok := resp.DecodeBulk(reply)
+	if !ok || len(piece) != min(fetchPiece, f.size-f.got) {
+		f.fail()
+		return
+	}
+	f.since = 0
+	f.got += len(piece)
+	if f.part != nil {
+		f.gather(piece)
+		return
+	}
+	f.pass(piece)
+	if f.got < f.size {
+		return
+	}
+	f.end()
+	s := f.s
+	s.head++
+	s.conn.SetOut(s.appendReady(s.conn.Out()))
+	s.fetchNext()
+	s.progress()
+}
+
+// pass gives a piece to the client.
+func (f *fetch) pass(piece []byte) {
+	c := f.s.conn
+	b := f.from.w.newPiece(f)
+	f.s.pieces++
+	f.s.chargeOther()
+	b.bytes = append(b.bytes[:0], piece...)
+	out := c.Out()
+	c.SetOut(out)
+	c.Insert(len(out), b.bytes, b)
+}
+
+// gather keeps a piece for the part that the reply belongs to.
+func (f *fetch) gather(piece []byte) {
+	f.pieces--
+	if f.whole == nil {
+		f.whole = make([]byte, 0, f.size)
+	}
+	f.whole = append(f.whole, piece...)
+	if f.got < f.size {
+		f.ask()
+		return
+	}
+	f.end()
+	f.part.partDone(f.id, f.whole)
+}
+
+// fail ends a reply that cannot be had: with an error if the client has nothing of it yet.
+func (f *fetch) fail() {
+	f.end()
+	switch {
+	case f.part != nil:
+		f.part.partDone(f.id, errLost)
+	case f.got == 0:
+		f.s.reply(f.seq, errLost)
+	default:
+		f.s.conn.Close(errCutOff)
+	}
+}
+
+// end has the node forget the reply.
+func (f *fetch) end() {
+	if f.ended {
+		return
+	}
+	f.ended = true
+	f.from.peer.fetches--
+	f.s.fetches = slices.DeleteFunc(f.s.fetches, func(other *fetch) bool { return other == f })
+	if f.valid() {
+		f.from.send(request{}, appendFetch(nil, f.ticket, 0, 0), nil)
+	}
+}
+
+// piece is a part of a large reply in the output of a client.
+type piece struct {
+	f     *fetch
+	bytes []byte
+}
+
+// Release is called when the piece is sent, or never will be.
+func (b *piece) Release() {
+	f, w := b.f, b.f.from.w
+	b.f = nil
+	if len(w.pieces) < keepPieces {
+		w.pieces = append(w.pieces, b)
+	}
+	f.s.pieces--
+	f.s.chargeOther()
+	f.pieces--
+	f.ask()
+}
+
+func (w *worker) newPiece(f *fetch) *piece {
+	n := len(w.pieces)
+	if n == 0 {
+		return &piece{f, make([]byte, 0, fetchPiece)}
+	}
+	b := w.pieces[n-1]
+	w.pieces = w.pieces[:n-1]
+	b.f = f
+	return b
+}
+
+// chargeOther counts what the session has beside its connection's buffers.
+func (s *client) chargeOther() {
+	s.conn.SetOther(cap(s.early) + s.pieces*fetchPiece)
+}

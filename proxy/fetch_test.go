@@ -1,0 +1,186 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+// newTicketCluster has nodes that answer with tickets.
+func newTicketCluster(t *testing.T, nodes int, change ...func(*Config)) *cluster {
+	t.Helper()
+	c := newCluster(t, nodes, append(change, oneLoop(t))...)
+	for _, n := range c.nodes {
+		n.set(func(n *fakeNode) { n.tickets = map[string]string{} })
+	}
+	return c
+}
+
+// wantNoTickets waits until the nodes have no reply left for anybody.
+func (c *cluster) wantNoTickets() {
+	c.t.Helper()
+	eventually(c.t, "the end of all tickets", func() (none bool) {
+		none = true
+		for _, n := range c.nodes {
+			n.set(func(n *fakeNode) { none = none && len(n.tickets) == 0 })
+		}
+		return none
+	})
+	c.wantNothingHeld()
+}
+
+func text(value string) string { return fmt.Sprintf("$%d %s", len(value), value) }
+
+// Large replies are fetched in their turn, and what comes before and after them stays in order.
+func TestLargeReplies(t *testing.T) {
+	c := newTicketCluster(t, 2)
+	cl := c.dial()
+	a, b := key(0, 2), key(1, 2)
+	for _, size := range []int{ticketFrom, fetchPiece - 20, fetchPiece, 3 * fetchPiece, 10*fetchPiece + 5} {
+		value := hugeValue(size)
+		cl.send("SET "+a+" "+value, "SET "+b+" "+value[1:], "SET "+a+":s x")
+		cl.want("+OK", "+OK", "+OK")
+		cl.send("GET "+a, "GET "+b, "GET "+a+":s", "GET "+b, "SET "+a+" y", "GET "+a, "MGET "+a+" "+b, "MGET "+b+" "+b)
+		cl.want(text(value), text(value[1:]), "$1 x", text(value[1:]), "+OK", "$1 y",
+			"*2 $1 y "+text(value[1:]), "*2 "+text(value[1:])+" "+text(value[1:]))
+	}
+	if n := c.stats().LargeReplies; n < 15 {
+		t.Errorf("%d replies were fetched", n)
+	}
+	c.wantNoTickets()
+}
+
+// A client that takes its time has two pieces in the proxy, and the pipe that they came over is free for others.
+func TestLargeReplyWaitsForItsReader(t *testing.T) {
+	c := newTicketCluster(t, 1)
+	value := hugeValue(9 << 20)
+	slow, other := c.dial(), c.dial()
+	slow.send("SET k " + value)
+	slow.want("+OK")
+	slow.send("GET k", "GET k", "SET k small", "GET k")
+	other.send("GET none")
+	other.want("$-1")
+	eventually(t, "everything was executed", func() bool { return len(c.nodes[0].executed()) == 6 })
+	other.send("SET k "+value[:3<<20], "GET k")
+	other.want("+OK", text(value[:3<<20]))
+	most := int64(0)
+	for range 50 {
+		most = max(most, c.stats().Buffers)
+	}
+	if most > 1<<20 {
+		t.Errorf("%d bytes wait for a client that does not read", most)
+	}
+	slow.want(text(value), text(value), "+OK", "$5 small")
+	c.wantNoTickets()
+}
+
+// A client that goes away leaves no ticket behind, in whatever state its replies are.
+func TestLargeRepliesOfGoneClients(t *testing.T) {
+	c := newTicketCluster(t, 2)
+	a, b := key(0, 2), key(1, 2)
+	value := hugeValue(3 << 20)
+	cl := c.dial()
+	cl.send("SET "+a+" "+value, "SET "+b+" "+value)
+	cl.want("+OK", "+OK")
+	for i := range 20 {
+		gone := c.dial()
+		gone.send("GET "+a, "GET "+b, "MGET "+a+" "+b, "GET "+a)
+		if _, err := io.CopyN(io.Discard, gone.r, int64(i)*400_000); err != nil {
+			t.Fatal(err)
+		}
+		gone.Close()
+	}
+	c.wantNoTickets()
+	cl.send("GET " + a)
+	cl.want(text(value))
+	c.wantNoTickets()
+}
+
+// Pieces are asked for again when their pipe breaks.
+func TestLargeReplyOverABrokenPipe(t *testing.T) {
+	c := newTicketCluster(t, 1)
+	value := hugeValue(2 << 20)
+	cl := c.dial()
+	cl.send("SET k " + value)
+	cl.want("+OK")
+	asked := 0
+	c.nodes[0].set(func(n *fakeNode) {
+		n.fetch = func(args []string) (string, bool) {
+			asked++
+			return "", args[4] != "0" && asked%5 == 3 // the connection closes
+		}
+	})
+	cl.send("GET k", "GET k")
+	cl.want(text(value), text(value))
+	if broken := c.stats().PipesBroken; broken < 4 {
+		t.Errorf("%d pipes broke", broken)
+	}
+	c.wantNoTickets()
+}
+
+// A reply that cannot be fetched is an error; or the end of the connection, if a part of it was sent.
+func TestLostLargeReply(t *testing.T) {
+	const lost = "-ERR the node was lost that has executed the command, before it sent its large reply"
+	for what, fail := range map[string]string{"no ticket": "-ERR there is no such ticket\r\n", "short": bulk("xy"), "no bulk": ":1\r\n", "long": bulk(strings.Repeat("x", 2*fetchPiece))} {
+		c := newTicketCluster(t, 2)
+		a, b := key(0, 2), key(1, 2)
+		cl := c.dial()
+		value := hugeValue(3 << 20)
+		cl.send("SET "+a+" "+value, "SET "+b+" "+value)
+		cl.want("+OK", "+OK")
+		set := func(from int) {
+			c.nodes[0].set(func(n *fakeNode) {
+				n.fetch = func(args []string) (string, bool) {
+					var offset int
+					fmt.Sscan(args[3], &offset)
+					return fail, args[4] != "0" && offset >= from
+				}
+			})
+		}
+		set(0)
+		cl.send("GET "+a, "GET "+b, "MGET "+a+" "+b)
+		cl.want(lost, text(value), lost)
+		set(1 << 20)
+		cl.send("GET "+a, "GET "+b)
+		got, err := io.ReadAll(cl.r)
+		if !strings.HasPrefix(text(value), strings.Replace(string(got), "\r\n", " ", 1)) || len(got) > 1<<20 || err != nil {
+			t.Errorf("%s: %d bytes before the connection closed, %v", what, len(got), err)
+		}
+		c.wantNoTickets()
+	}
+}
+
+// A node that is gone takes its replies with it.
+func TestLargeReplyOfADeadNode(t *testing.T) {
+	c := newTicketCluster(t, 1, func(cfg *Config) { cfg.Hold = 300 * time.Millisecond })
+	cl := c.dial()
+	cl.send("SET k " + hugeValue(1<<20))
+	cl.want("+OK")
+	gate := make(chan struct{})
+	c.nodes[0].set(func(n *fakeNode) {
+		n.fetch = func([]string) (string, bool) { <-gate; return "", true }
+	})
+	cl.send("GET k")
+	eventually(t, "a ticket", func() bool { return c.stats().LargeReplies == 1 })
+	c.proxy.SetMembers(nil)
+	close(gate)
+	if got := cl.reply(); !strings.HasPrefix(got, "-ERR the node was lost") {
+		t.Errorf("got %.100q", got)
+	}
+	c.wantNothingHeld()
+}
+
+// What looks like a ticket and is none is a reply.
+func TestNoTicket(t *testing.T) {
+	for reply, ok := range map[string]bool{
+		"-DUNLINLARGE 1 2\r\n": true, "-DUNLINLARGE 18446744073709551615 536870930\r\n": true,
+		"-DUNLINLARGE 1\r\n": false, "-DUNLINLARGE\r\n": false, "-DUNLINLARGE 1 -2\r\n": false, "-DUNLINLARGE 1 0\r\n": false,
+		"-DUNLINLARGE 1 2 3\r\n": false, "-DUNLINLARGE x 2\r\n": false, "-DUNLINLARGE 1 99999999999999999999\r\n": false, "-ERR x\r\n": false,
+	} {
+		if _, _, is := ticketIn([]byte(reply)); is != ok {
+			t.Errorf("%q is a ticket: %v", reply, is)
+		}
+	}
+}
