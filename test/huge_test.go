@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -37,7 +38,7 @@ func TestHugeValue(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.send([]byte("\r\n"))
-		if got := text(w.next()); got != "OK" {
+		if got := conversation.Text(w.next()); got != "OK" {
 			t.Fatalf("SET answers %s", got)
 		}
 	}
@@ -71,10 +72,10 @@ func TestHugeValue(t *testing.T) {
 		}
 	}
 	w.send(fmt.Appendf(nil, "*3\r\n$3\r\nSET\r\n$4\r\nhuge\r\n$%d\r\n", 513<<20))
-	if got := text(w.next()); got != "(error) ERR Protocol error: invalid bulk length" {
+	if got := conversation.Text(w.next()); got != "(error) ERR Protocol error: invalid bulk length" {
 		t.Errorf("513 MiB: %s", got)
 	}
-	if got := text(w.next()); got != "(closed)" {
+	if got := conversation.Text(w.next()); got != "(closed)" {
 		t.Errorf("then %s", got)
 	}
 }
