@@ -225,6 +225,8 @@ func (r *request) obey(action session.Action) {
 		cn.socket.Close(nil)
 	case session.ActionClientList:
 		r.clientList()
+	case session.ActionClientKill:
+		r.clientKill()
 	}
 	// AUTH and HELLO may have let the client in, RESET out again. Cheap enough to
 	// look after every command of the session.
@@ -253,13 +255,19 @@ func (cn *conn) beginProbation() {
 // answerLater stops the connection, runs f in a goroutine, and appends what it
 // returns as the reply. f must hold no views of the request, and end soon
 // after the node closes.
-func (r *request) answerLater(f func() []byte) {
+func (r *request) answerLater(f func() []byte) { r.answerLaterThen(f, func() {}) }
+
+// answerLaterThen is answerLater that calls then on the loop, before the reply is appended.
+func (r *request) answerLaterThen(f func() []byte, then func()) {
 	cn := r.conn
 	cn.answering = true
 	cn.socket.Pause()
 	cn.node.goJob(func() {
 		reply := f()
-		cn.worker.loop.Post(func() { cn.answer(reply) })
+		cn.worker.loop.Post(func() {
+			then()
+			cn.answer(reply)
+		})
 	})
 }
 

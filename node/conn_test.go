@@ -235,6 +235,31 @@ func TestClientList(t *testing.T) {
 	}
 }
 
+func TestClientKill(t *testing.T) {
+	n := startNode(t)
+	pipe := openPipeTo(t, n, 1, 0, "common", 1, 2)
+	a, b, c := dial(t, n.Addr()), dial(t, n.Addr()), dial(t, n.Addr())
+	for _, x := range []*client{a, b, c} {
+		x.want("PING", "PONG") // it is there
+	}
+	id := strings.TrimPrefix(b.do("CLIENT ID"), "(integer) ")
+	a.want("CLIENT KILL ID "+id, "(integer) 1")
+	if got := b.next(); got != "(closed)" {
+		t.Errorf("a killed client gets %s", got)
+	}
+	a.want("CLIENT KILL TYPE normal", "(integer) 1") // c: neither itself nor the pipe
+	if got := c.next(); got != "(closed)" {
+		t.Errorf("a killed client gets %s", got)
+	}
+	pipe.want("PING", "PONG")
+	a.send("CLIENT KILL SKIPME no TYPE normal")
+	a.send("SET k v") // is not executed any more
+	if got := a.next() + a.next(); got != "(integer) 1(closed)" {
+		t.Errorf("who kills itself gets %s", got)
+	}
+	dial(t, n.Addr()).want("EXISTS k", "(integer) 0")
+}
+
 func TestStats(t *testing.T) {
 	n := startNode(t)
 	c := dial(t, n.Addr())

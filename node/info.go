@@ -3,12 +3,10 @@ package node
 import (
 	"bytes"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
-	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -112,44 +110,4 @@ func processorMicros() (system, user int64) {
 		return 0, 0
 	}
 	return u.Stime.Nano() / 1000, u.Utime.Nano() / 1000
-}
-
-// clientLine is one line of CLIENT LIST.
-type clientLine struct {
-	id   uint64
-	text []byte
-}
-
-// clientList answers CLIENT LIST, whose connections are on all loops.
-func (r *request) clientList() {
-	n, version, filter := r.node, r.version(), session.ClientFilterOf(r.args)
-	r.answerLater(func() []byte {
-		parts := make([][]clientLine, len(n.workers))
-		err := n.cfg.Group.Each(func(l *netloop.Loop) {
-			parts[l.Index()] = n.workers[l.Index()].clientLines(filter)
-		})
-		if err != nil {
-			return resp.AppendError(nil, errBusy)
-		}
-		lines := slices.Concat(parts...)
-		slices.SortFunc(lines, func(a, b clientLine) int { return int(a.id) - int(b.id) })
-		var text []byte
-		for _, l := range lines {
-			text = append(text, l.text...)
-		}
-		return session.AppendClientList(nil, version, text)
-	})
-}
-
-// clientLines describes the worker's clients. Members' connections are none.
-func (w *worker) clientLines(filter session.ClientFilter) (lines []clientLine) {
-	now := w.loop.UnixMilli()
-	for cn := range w.conns {
-		if cn.pipe != nil || cn.peer || !filter.Match(cn.state) {
-			continue
-		}
-		cn.state.InBytes, cn.state.OutBytes = cn.unread, cn.socket.Queued()
-		lines = append(lines, clientLine{cn.state.ID, session.AppendClientLine(nil, cn.state, now)})
-	}
-	return lines
 }

@@ -1,8 +1,6 @@
 package proxy
 
 import (
-	"sync/atomic"
-
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -36,10 +34,13 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 	}
 	s.w.stats.Commands[cmd.ID]++
 	switch {
-	case action == session.ActionClientList && s.remote > 0:
+	case concernsAll(action) && s.remote > 0:
 		return false // one at a time: each is as long as there are clients
 	case action == session.ActionClientList:
 		s.clientList(args)
+		return true
+	case action == session.ActionClientKill:
+		s.clientKill(args)
 		return true
 	case inOrder:
 		s.conn.SetOut(out)
@@ -61,7 +62,7 @@ func (s *client) act(action session.Action) {
 		s.conn.Close(nil)
 	case session.ActionReset, session.ActionVersionChanged:
 		s.limitInput()
-	case session.ActionNone, session.ActionClientList:
+	case session.ActionNone, session.ActionClientList, session.ActionClientKill:
 	}
 	if s.state.Authenticated && s.limited {
 		s.limitInput()
@@ -76,46 +77,6 @@ func (s *client) limitInput() {
 		return
 	}
 	s.parser.SetLimits(resp.DefaultLimits)
-}
-
-// clientList gathers the lines of all loops. Each loop is visited by a posted function; the last one sends the lines home.
-func (s *client) clientList(args [][]byte) {
-	filter, version := session.ClientFilterOf(args), s.state.Version
-	seq := s.tail
-	s.issue()
-	s.remote++
-	s.drain = true
-	home := s.w
-	workers := home.proxy.workers
-	lines := make([][]byte, len(workers))
-	var left atomic.Int32
-	left.Store(int32(len(workers)))
-	for i, w := range workers {
-		w.loop.Post(func() {
-			lines[i] = w.appendClients(nil, filter)
-			if left.Add(-1) > 0 {
-				return
-			}
-			home.loop.Post(func() {
-				var all []byte
-				for _, l := range lines {
-					all = append(all, l...)
-				}
-				s.deliver(seq, session.AppendClientList(nil, version, all))
-			})
-		})
-	}
-}
-
-func (w *worker) appendClients(dst []byte, filter session.ClientFilter) []byte {
-	now := w.loop.UnixMilli()
-	for _, s := range w.clients {
-		if filter.Match(s.state) {
-			s.state.OutBytes = s.conn.Queued()
-			dst = session.AppendClientLine(dst, s.state, now)
-		}
-	}
-	return dst
 }
 
 // appendInfo renders INFO: sums over the nodes, and the proxy's own view of its clients.

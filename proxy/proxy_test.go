@@ -299,6 +299,23 @@ func TestClientListSeesAllLoops(t *testing.T) {
 	}
 }
 
+func TestClientKill(t *testing.T) {
+	c := newCluster(t, 1)
+	a, b := c.dial(), c.dial()
+	b.send("CLIENT ID")
+	id := strings.TrimPrefix(b.reply(), ":")
+	a.send("CLIENT KILL ID "+id, "SET k v")
+	a.want(":1", "+OK")
+	b.wantClosed()
+	eventually(t, "only the survivor", func() bool { return c.stats().Clients == 1 })
+	a.send("GET k", "CLIENT KILL TYPE normal SKIPME no", "DEL k")
+	a.want("$1 v", ":1")
+	a.wantClosed()
+	d := c.dial()
+	d.send("GET k") // what stood behind the kill was not executed
+	d.want("$1 v")
+}
+
 func TestQuitAndDrain(t *testing.T) {
 	c := newCluster(t, 1)
 	a, b := c.dial(), c.dial()

@@ -30,7 +30,7 @@ var connectionTable = table{group: "connection", acl: catConnection, rows: []Com
 				Route: Local, Built: true,
 				Since: "6.2.0", Summary: "Describes this connection."},
 			{ID: ClientKill, Name: "client|kill", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
-				Route: Local,
+				Route: Local, Built: true,
 				Since: "2.4.0", Summary: "Closes connections."},
 			{ID: ClientList, Name: "client|list", Arity: -2, Flags: Admin | NoScript | Loading | Stale,
 				Route: Local, Built: true,

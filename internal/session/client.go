@@ -1,8 +1,6 @@
 package session
 
 import (
-	"slices"
-
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -125,72 +123,4 @@ func clientUnblock(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Acti
 		return resp.AppendError(dst, errNotInteger), ActionNone
 	}
 	return resp.AppendInt(dst, 0), ActionNone
-}
-
-// clientList checks the options of CLIENT LIST; the lines are the caller's part.
-func clientList(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
-	if _, refusal := parseClientFilter(args); refusal != "" {
-		return resp.AppendError(dst, refusal), ActionNone
-	}
-	return dst, ActionClientList
-}
-
-// ClientFilter is which connections a CLIENT LIST asks for.
-type ClientFilter struct {
-	ids    []int64 // nil: all
-	nobody bool    // a type of client that Dunlin does not have
-}
-
-// ClientFilterOf reads the options of a CLIENT LIST for which Do returned
-// ActionClientList. The filter holds no view of args.
-func ClientFilterOf(args [][]byte) ClientFilter {
-	f, _ := parseClientFilter(args)
-	return f
-}
-
-// Match tells whether the filter asks for this connection.
-func (f ClientFilter) Match(st *State) bool {
-	if f.nobody {
-		return false
-	}
-	return f.ids == nil || slices.Contains(f.ids, int64(st.ID))
-}
-
-// AppendClientList encodes the gathered lines as the reply to CLIENT LIST.
-func AppendClientList(dst []byte, v resp.Version, lines []byte) []byte {
-	return resp.AppendVerbatim(dst, v, "txt", string(lines))
-}
-
-func parseClientFilter(args [][]byte) (f ClientFilter, refusal string) {
-	options := args[2:]
-	switch {
-	case len(options) == 0:
-		return f, ""
-	case len(options) == 2 && equalFold(options[0], "type"):
-		return parseClientType(options[1])
-	case len(options) >= 2 && equalFold(options[0], "id"):
-		return parseClientIDs(options[1:])
-	}
-	return f, errSyntax
-}
-
-func parseClientType(name []byte) (f ClientFilter, refusal string) {
-	switch lower(name) {
-	case "normal":
-		return f, ""
-	case "replica", "slave", "master", "pubsub":
-		return ClientFilter{nobody: true}, ""
-	}
-	return f, "ERR Unknown client type '" + cut(name) + "'"
-}
-
-func parseClientIDs(list [][]byte) (f ClientFilter, refusal string) {
-	for _, arg := range list {
-		id, ok := resp.ParseInt(arg)
-		if !ok {
-			return ClientFilter{}, errClientID
-		}
-		f.ids = append(f.ids, id)
-	}
-	return f, ""
 }

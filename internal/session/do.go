@@ -15,6 +15,7 @@ const (
 	ActionReset                  // RESET: the State is reset already; drop what else the session holds
 	ActionVersionChanged         // HELLO: State.Version is another one now
 	ActionClientList             // CLIENT LIST: nothing appended; visit all loops, see ClientFilterOf
+	ActionClientKill             // CLIENT KILL: the same
 )
 
 // Refuse appends the error for a request that must not be executed: unknown or
@@ -67,6 +68,7 @@ var handlers = [command.NumIDs]handler{
 	command.ClientID:       clientID,
 	command.ClientInfo:     clientInfo,
 	command.ClientList:     clientList,
+	command.ClientKill:     clientKill,
 	command.ClientSetName:  clientSetName,
 	command.ClientGetName:  clientGetName,
 	command.ClientSetInfo:  clientSetInfo,

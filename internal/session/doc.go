@@ -28,10 +28,10 @@
 // that all three hold may skip it; its hot path should.
 //
 // INFO is not answered by Do, because at a proxy its numbers come from the
-// nodes: the caller fills an Info and calls AppendInfo. CLIENT LIST is checked
-// by Do, which then returns ActionClientList: the connections belong to many
-// loops, so the caller visits each loop, adds lines with AppendClientLine and
-// encodes them with AppendClientList.
+// nodes: the caller fills an Info and calls AppendInfo. CLIENT LIST and KILL are
+// checked by Do, which then returns ActionClientList or ActionClientKill: the
+// connections belong to many loops, so the caller visits each loop with a
+// ClientFilter, and encodes what it found there.
 //
 // Whether a connection has authenticated may change with each Do (AUTH, HELLO,
 // RESET): the caller then gives its parser other limits.

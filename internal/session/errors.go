@@ -40,8 +40,12 @@ const (
 		"from a local connection, otherwise you need to set this option in the configuration file, and then restart the server."
 	errNoModules = "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", you can run it " +
 		"from a local connection, otherwise you need to set this option in the configuration file, and then restart the server."
-	errUnblock = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"
-	errCaching = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
+	errNoSuchClient = "ERR No such client"
+	errKillID       = "ERR client-id should be greater than 0"
+	errMaxAge       = "ERR maxage is not an integer or out of range"
+	errMaxAgeLow    = "ERR maxage should be greater than 0"
+	errUnblock      = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"
+	errCaching      = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
 	// Ours: Redis has no server that lacks these.
 	errTracking  = "ERR CLIENT TRACKING is not supported: this server does not remember which keys a client read"
 	errCountKeys = "ERR CLUSTER COUNTKEYSINSLOT is answered by the nodes only"

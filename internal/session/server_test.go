@@ -63,10 +63,18 @@ func (e *ourEnd) Talk(t *testing.T, args [][]byte, _ bool) (reply []byte, closed
 	}
 	if action == ActionClientList {
 		var lines []byte
-		if ClientFilterOf(args).Match(e.state) {
+		filter := ClientFilterOf(args, e.state)
+		if filter.Match(e.state, time.Now().UnixMilli()) {
 			lines = AppendClientLine(nil, e.state, time.Now().UnixMilli())
 		}
 		reply = AppendClientList(nil, e.state.Version, lines)
+	}
+	if action == ActionClientKill {
+		filter := ClientFilterOf(args, e.state)
+		if filter.Match(e.state, time.Now().UnixMilli()) {
+			return AppendClientKill(nil, len(args), 1), true
+		}
+		return AppendClientKill(nil, len(args), 0), false
 	}
 	return reply, action == ActionCloseAfterReply || action == ActionClose
 }
@@ -128,6 +136,8 @@ func TestActions(t *testing.T) {
 	f("HELLO 3", ActionVersionChanged)
 	f("CLIENT LIST", ActionClientList)
 	f("CLIENT LIST TYPE x", ActionNone)
+	f("CLIENT KILL ID 1", ActionClientKill)
+	f("CLIENT KILL ID 0", ActionNone)
 }
 
 // TestAppends: every handler appends to what is in dst already.

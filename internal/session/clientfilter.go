@@ -1,0 +1,169 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// CLIENT LIST and CLIENT KILL are about connections on all loops. Do checks
+// their options; the caller visits every loop with a ClientFilter.
+
+// clientList checks the options of CLIENT LIST; the lines are the caller's part.
+func clientList(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
+	if _, refusal := parseListFilter(args, st); refusal != "" {
+		return resp.AppendError(dst, refusal), ActionNone
+	}
+	return dst, ActionClientList
+}
+
+// clientKill checks the options of CLIENT KILL; closing is the caller's part.
+func clientKill(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
+	if _, refusal := parseKillFilter(args, st); refusal != "" {
+		return resp.AppendError(dst, refusal), ActionNone
+	}
+	return dst, ActionClientKill
+}
+
+// ClientFilter is which connections a CLIENT LIST or CLIENT KILL means.
+type ClientFilter struct {
+	ids         []int64 // nil: all
+	addr, laddr string  // "": any
+	minAge      int64   // seconds
+	skip        uint64  // the id of the one that is left out; 0: none
+	nobody      bool    // a type of client that Dunlin does not have
+}
+
+// ClientFilterOf reads the options of a request of the client st for which Do
+// returned ActionClientList or ActionClientKill. The filter holds no view of args.
+func ClientFilterOf(args [][]byte, st *State) ClientFilter {
+	parse := parseListFilter
+	if equalFold(args[1], "kill") {
+		parse = parseKillFilter
+	}
+	f, _ := parse(args, st)
+	return f
+}
+
+// Match tells whether the filter means this connection.
+func (f *ClientFilter) Match(st *State, nowMilli int64) bool {
+	if f.nobody || st.ID == f.skip || f.ids != nil && !slices.Contains(f.ids, int64(st.ID)) {
+		return false
+	}
+	if f.minAge > 0 && seconds(nowMilli-st.Since) < f.minAge {
+		return false
+	}
+	return (f.addr == "" || f.addr == st.Addr) && (f.laddr == "" || f.laddr == st.LAddr)
+}
+
+// AppendClientList encodes the gathered lines as the reply to CLIENT LIST.
+func AppendClientList(dst []byte, v resp.Version, lines []byte) []byte {
+	return resp.AppendVerbatim(dst, v, "txt", string(lines))
+}
+
+// AppendClientKill encodes the reply to a CLIENT KILL of so many words: with an address alone, as
+// in the days before options, it is not a number.
+func AppendClientKill(dst []byte, words, killed int) []byte {
+	switch {
+	case words != 3:
+		return resp.AppendInt(dst, int64(killed))
+	case killed == 0:
+		return resp.AppendError(dst, errNoSuchClient)
+	}
+	return appendOK(dst)
+}
+
+func parseListFilter(args [][]byte, _ *State) (f ClientFilter, refusal string) {
+	options := args[2:]
+	switch {
+	case len(options) == 0:
+		return f, ""
+	case len(options) == 2 && equalFold(options[0], "type"):
+		return f, f.setType(options[1])
+	case len(options) >= 2 && equalFold(options[0], "id"):
+		for _, arg := range options[1:] {
+			id, ok := resp.ParseInt(arg)
+			if !ok {
+				return f, errClientID
+			}
+			f.ids = append(f.ids, id)
+		}
+		return f, ""
+	}
+	return f, errSyntax
+}
+
+// parseKillFilter reads CLIENT KILL addr, which spares nobody, or CLIENT KILL
+// option value..., which spares the asking client unless told otherwise.
+func parseKillFilter(args [][]byte, st *State) (f ClientFilter, refusal string) {
+	if len(args) == 3 {
+		return ClientFilter{addr: string(args[2])}, ""
+	}
+	f.skip = st.ID
+	for options := args[2:]; len(options) > 0; options = options[2:] {
+		if len(options) < 2 {
+			return f, errSyntax
+		}
+		if refusal := f.setOption(lower(options[0]), options[1], st); refusal != "" {
+			return f, refusal
+		}
+	}
+	return f, ""
+}
+
+func (f *ClientFilter) setOption(name string, value []byte, st *State) (refusal string) {
+	n, isNumber := resp.ParseInt(value)
+	switch name {
+	case "id":
+		if !isNumber || n < 1 {
+			return errKillID
+		}
+		f.ids = []int64{n}
+	case "maxage":
+		if !isNumber {
+			return errMaxAge
+		}
+		if n <= 0 {
+			return errMaxAgeLow
+		}
+		f.minAge = n
+	case "type":
+		return f.setType(value)
+	case "addr":
+		f.addr = string(value)
+	case "laddr":
+		f.laddr = string(value)
+	case "user":
+		if string(value) != defaultUser {
+			return "ERR No such user '" + cut(value) + "'"
+		}
+	case "skipme":
+		return f.setSkipMe(value, st)
+	default:
+		return errSyntax
+	}
+	return ""
+}
+
+func (f *ClientFilter) setSkipMe(value []byte, st *State) (refusal string) {
+	switch lower(value) {
+	case "yes":
+		f.skip = st.ID
+	case "no":
+		f.skip = 0
+	default:
+		return errSyntax
+	}
+	return ""
+}
+
+func (f *ClientFilter) setType(name []byte) (refusal string) {
+	switch lower(name) {
+	case "normal":
+	case "replica", "slave", "master", "pubsub":
+		f.nobody = true
+	default:
+		return "ERR Unknown client type '" + cut(name) + "'"
+	}
+	return ""
+}
