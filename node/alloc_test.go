@@ -71,4 +71,5 @@ func TestNoAllocations(t *testing.T) {
 	f("SET with expiry", "SET k v EX 100", "GET k")
 	f("SET NX", "SET k v NX", "SETNX k v", "APPEND a 1", "SETRANGE a 0 1", "GETRANGE a 0 0", "STRLEN a", "SET a 1")
 	f("MSET", "MSET a 1 b 2 c 3")
+	f("PFADD", "DEL h", "PFADD h 1 2 3", "PFADD h 4", "PFCOUNT h", "PFCOUNT h h", "PFMERGE h h")
 }

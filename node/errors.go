@@ -27,6 +27,8 @@ const (
 	errCrossSlot     = "CROSSSLOT Keys in request don't hash to the same slot"
 	errNotServed     = "CLUSTERDOWN Hash slot not served"
 	errNoAuth        = "NOAUTH Authentication required."
+	errNoSketch      = "WRONGTYPE Key is not a valid HyperLogLog string value."
+	errCorruptSketch = "INVALIDOBJ Corrupted HLL object detected"
 )
 
 // Texts of our own, for what Redis does not have.
@@ -34,6 +36,7 @@ const (
 	errTakingOver    = "TRYAGAIN this node is taking over the partition of that key, try again in a moment"
 	errPipeWait      = "DUNLINWAIT"
 	errKeysTooLarge  = "ERR the reply of KEYS would be too large, use SCAN"
+	errUnionTooLarge = "ERR too many HyperLogLogs at a time, merge them in several steps"
 	errReplyTooLarge = "ERR the reply would be too large, ask for fewer keys"
 	errBadSecret     = "WRONGPASS the secret of this cluster is another one"
 	errNoChallenge   = "WRONGPASS ask for a challenge first"

@@ -56,6 +56,11 @@ var handlers = map[command.ID]handler{
 	command.Exists: existing,
 	command.Touch:  touch,
 
+	// hyperloglog.go
+	command.PFAdd:   pfAdd,
+	command.PFCount: pfCount,
+	command.PFMerge: pfMerge,
+
 	// keys.go, scan.go: over all keys of this node
 	command.Type:     keyType,
 	command.DBSize:   dbSize,

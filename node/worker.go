@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/hyperloglog"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
@@ -24,6 +25,7 @@ type worker struct {
 	// Scratch space of handlers, valid during one command.
 	number [32]byte
 	body   []byte
+	union  *hyperloglog.Registers // nil until it is needed
 
 	heldPins []*heldPin // free ones
 }
