@@ -56,6 +56,14 @@ check: ## check order and correctness under faults for CHECKTIME (10m); CHECKSEE
 differ: ## compare node and proxy with redis-server on a million broken inputs, two minutes (INPUTS=)
 	go test -count 1 -timeout 0 -run '^TestDifferential$$' -v ./test -differential.inputs $(INPUTS)
 
+.PHONY: clients
+clients: ## fetch and build the client libraries that the tests run, two minutes (test/clients)
+	@test/clients/install
+
+.PHONY: matrix
+matrix: ## run these clients through a proxy, and write the table of their versions
+	MATRIX_TABLE=$(CURDIR)/test/clients/VERSIONS.md go test -count 1 -run '^TestClientMatrix$$' -v ./test
+
 .PHONY: bench
 bench: ## race Dunlin against redis-server and twemproxy, about ten minutes (less: RACE='--rounds 1')
 	go run ./bench/race $(RACE)

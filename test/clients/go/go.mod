@@ -1,0 +1,17 @@
+module github.com/dunlin-cache/dunlin/test/clients/go
+
+go 1.26.0
+
+require (
+	github.com/gomodule/redigo v1.9.3
+	github.com/mediocregopher/radix/v4 v4.1.4
+	github.com/redis/go-redis/v9 v9.23.0
+	github.com/redis/rueidis v1.0.79
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/tilinna/clock v1.0.2 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+)

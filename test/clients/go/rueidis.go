@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// A proxy answers CLUSTER SLOTS, as one node that has all slots. So rueidis takes it
+// for a cluster, refuses commands of several slots, and has its helpers instead.
+type rueidisClient struct{ c rueidis.Client }
+
+// openRueidis turns client-side caching off: CLIENT TRACKING is refused, and then
+// rueidis does not connect.
+func openRueidis(_ context.Context, addr string) (client, error) {
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+	return rueidisClient{c}, err
+}
+
+func (r rueidisClient) ping(ctx context.Context) error {
+	return r.c.Do(ctx, r.c.B().Ping().Build()).Error()
+}
+
+func (r rueidisClient) get(ctx context.Context, key string) (string, bool, error) {
+	v, err := r.c.Do(ctx, r.c.B().Get().Key(key).Build()).ToString()
+	if rueidis.IsRedisNil(err) {
+		return "", false, nil
+	}
+	return v, err == nil, err
+}
+
+func (r rueidisClient) set(ctx context.Context, key, value string, ttl time.Duration) error {
+	return r.c.Do(ctx, r.c.B().Set().Key(key).Value(value).Ex(ttl).Build()).Error()
+}
+
+func (r rueidisClient) ttl(ctx context.Context, key string) (time.Duration, error) {
+	n, err := r.c.Do(ctx, r.c.B().Ttl().Key(key).Build()).AsInt64()
+	return time.Duration(n) * time.Second, err
+}
+
+func (r rueidisClient) setMany(ctx context.Context, pairs []string) error {
+	values := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		values[pairs[i]] = pairs[i+1]
+	}
+	for _, err := range rueidis.MSet(r.c, ctx, values) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r rueidisClient) getMany(ctx context.Context, keys []string) ([]string, error) {
+	found, err := rueidis.MGet(r.c, ctx, keys)
+	values := make([]string, len(keys))
+	for i, k := range keys {
+		m := found[k]
+		values[i], _ = m.ToString()
+	}
+	return values, err
+}
+
+func (r rueidisClient) del(ctx context.Context, keys []string) (int64, error) {
+	var deleted int64
+	for _, reply := range r.c.DoMulti(ctx, r.deletions(keys)...) {
+		n, err := reply.AsInt64()
+		if err != nil {
+			return deleted, err
+		}
+		deleted += n
+	}
+	return deleted, nil
+}
+
+func (r rueidisClient) deletions(keys []string) (commands rueidis.Commands) {
+	for _, k := range keys {
+		commands = append(commands, r.c.B().Del().Key(k).Build())
+	}
+	return commands
+}
+
+func (r rueidisClient) scan(ctx context.Context, pattern string) (keys []string, err error) {
+	scanner := rueidis.NewScanner(func(cursor uint64) (rueidis.ScanEntry, error) {
+		return r.c.Do(ctx, r.c.B().Scan().Cursor(cursor).Match(pattern).Count(100).Build()).AsScanEntry()
+	})
+	for key := range scanner.Iter() {
+		keys = append(keys, key)
+	}
+	return keys, scanner.Err()
+}
+
+func (r rueidisClient) incr(ctx context.Context, key string) (int64, error) {
+	return r.c.Do(ctx, r.c.B().Incr().Key(key).Build()).AsInt64()
+}
+
+func (r rueidisClient) expire(ctx context.Context, key string, ttl time.Duration) (bool, error) {
+	return r.c.Do(ctx, r.c.B().Expire().Key(key).Seconds(int64(ttl/time.Second)).Build()).AsBool()
+}
+
+func (r rueidisClient) setAbsent(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
+	err := r.c.Do(ctx, r.c.B().Set().Key(key).Value(value).Nx().Ex(ttl).Build()).Error()
+	if rueidis.IsRedisNil(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (r rueidisClient) deleteIfEqual(ctx context.Context, key, value string) (bool, error) {
+	n, err := r.c.Do(ctx, r.c.B().Arbitrary("DELIFEQ").Keys(key).Args(value).Build()).AsInt64()
+	return n == 1, err
+}
+
+func (r rueidisClient) pipeline(ctx context.Context, keys []string) (values []string, err error) {
+	var commands rueidis.Commands
+	for _, k := range keys {
+		commands = append(commands, r.c.B().Set().Key(k).Value(k).Build(), r.c.B().Get().Key(k).Build())
+	}
+	for i, reply := range r.c.DoMulti(ctx, commands...) {
+		v, err := reply.ToString()
+		if err != nil {
+			return nil, err
+		}
+		if i%2 == 1 {
+			values = append(values, v)
+		}
+	}
+	return values, nil
+}

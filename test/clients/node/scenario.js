@@ -1,0 +1,117 @@
+// The scenario of ../README.md and the result protocol, for all programs here.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+
+export const TTL = 100;
+const PIPELINED = 500; // SETs, and as many GETs
+const RECONNECT_MS = 20_000;
+
+/** Prints the version of an installed package. */
+export function printVersion(name) {
+  const file = new URL(`node_modules/${name}/package.json`, import.meta.url);
+  console.log("version", JSON.parse(readFileSync(file)).version);
+}
+
+/** Runs one step and prints its line. */
+export async function report(step, run) {
+  try {
+    await run();
+    console.log("ok", step);
+  } catch (e) {
+    console.log(`FAIL ${step}: ${e}`.replaceAll("\n", " "));
+  }
+}
+
+export function expectTTL(got) {
+  assert.ok(got > 0 && got <= TTL, `TTL is ${got}`);
+}
+
+/** Has the driver restart the proxy, and returns when it has done so. */
+export async function restarted() {
+  console.log("restart");
+  await once(process.stdin, "data");
+}
+
+/** Repeats an attempt until it succeeds: until the proxy is back it may fail. */
+export async function untilItWorks(attempt) {
+  for (const deadline = Date.now() + RECONNECT_MS; ; await sleep(20)) {
+    try {
+      return await attempt();
+    } catch (e) {
+      if (Date.now() > deadline) throw e;
+    }
+  }
+}
+
+/**
+ * Runs the scenario. A client has, in its library's own way: ping, get, set(key, value,
+ * ttl), ttl, setMany(pairs), getMany, del, scan(pattern), incr, expire, setAbsent,
+ * deleteIfEqual, and pipeline(keys): SET and GET of each key at once, and what the GETs said.
+ */
+export async function runScenario(client, prefix) {
+  const key = (name) => `${prefix}:${name}`;
+  const keys = (name, n) => Array.from({ length: n }, (_, i) => key(name + i));
+  const load = (keys) => client.setMany(keys.map((k) => [k, "value of " + k]));
+  const pipeline = async () => {
+    const piped = keys("piped", PIPELINED);
+    assert.deepEqual(await client.pipeline(piped), piped); // each key holds its own name
+  };
+
+  await report("connect", async () => assert.equal(await client.ping(), "PONG"));
+
+  await report("get-or-set", async () => {
+    assert.equal(await client.get(key("cached")), null);
+    assert.equal(await client.set(key("cached"), "computed\r\n\0", TTL), "OK");
+    assert.equal(await client.get(key("cached")), "computed\r\n\0");
+    expectTTL(await client.ttl(key("cached")));
+  });
+
+  await report("many", async () => {
+    const many = keys("many", 100);
+    assert.equal(await load(many), "OK");
+    const want = [null, ...many.map((k) => "value of " + k)];
+    assert.deepEqual(await client.getMany([key("missing"), ...many]), want);
+  });
+
+  await report("delete", async () => {
+    assert.equal(await client.del([key("missing"), ...keys("many", 100)]), 100);
+  });
+
+  await report("scan", async () => {
+    const gone = keys("scanned:", 300).sort();
+    const kept = keys("kept:", 10).sort();
+    await load([...gone, ...kept]);
+    const found = new Set(await client.scan(key("scanned:*"))); // SCAN may return a key twice
+    assert.deepEqual([...found].sort(), gone);
+    assert.equal(await client.del([...found]), 300);
+    assert.deepEqual([...new Set(await client.scan(key("kept:*")))].sort(), kept);
+  });
+
+  await report("rate-limit", async () => {
+    for (let i = 1; i <= 5; i++) {
+      assert.equal(await client.incr(key("limited")), i);
+      if (i === 1) assert.equal(await client.expire(key("limited"), TTL), 1);
+    }
+    expectTTL(await client.ttl(key("limited")));
+  });
+
+  await report("lock", async () => {
+    assert.equal(await client.setAbsent(key("lock"), "mine", TTL), "OK");
+    assert.equal(await client.setAbsent(key("lock"), "theirs", TTL), null);
+    assert.equal(await client.deleteIfEqual(key("lock"), "theirs"), 0);
+    assert.equal(await client.deleteIfEqual(key("lock"), "mine"), 1);
+    assert.equal(await client.get(key("lock")), null);
+  });
+
+  await report("pipeline", pipeline);
+
+  await report("reconnect", async () => {
+    await restarted();
+    await untilItWorks(() => client.set(key("cached"), "again", TTL));
+    assert.equal(await client.get(key("cached")), "again");
+    await pipeline();
+  });
+}

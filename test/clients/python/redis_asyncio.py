@@ -1,0 +1,47 @@
+"""redis-py's asyncio client: redis_asyncio.py HOST:PORT
+
+The scenario calls it as it calls the synchronous one: each call runs the event
+loop until its result is there.
+"""
+
+import asyncio
+import sys
+
+import redis
+import redis.asyncio
+
+from scenario import Scenario
+
+loop = asyncio.new_event_loop()
+
+
+class Awaited:
+    """Makes an object's coroutines plain calls, of what they return too."""
+
+    def __init__(self, target):
+        self._target = target
+
+    def __getattr__(self, name):
+        member = getattr(self._target, name)
+
+        def call(*args, **kwargs):
+            result = member(*args, **kwargs)
+            if asyncio.iscoroutine(result) or asyncio.isfuture(result):
+                result = loop.run_until_complete(result)
+            if isinstance(result, redis.asyncio.client.Pipeline):
+                return Awaited(result)
+            return result
+
+        return call
+
+    def scan_iter(self, match):
+        async def collect():
+            return [key async for key in self._target.scan_iter(match)]
+
+        return loop.run_until_complete(collect())
+
+
+print("version", redis.__version__, flush=True)
+host, port = sys.argv[1].rsplit(":", 1)
+client = redis.asyncio.Redis(host=host, port=int(port))
+Scenario(Awaited(client), "redis-py-asyncio", redis.ConnectionError).run()

@@ -1,0 +1,136 @@
+"""The scenario of ../README.md, for a client of redis-py's interface, and the
+result protocol, for all programs here."""
+
+import sys
+import time
+
+TTL = 100
+PIPELINED = 500  # SETs, and as many GETs
+RECONNECT_SECONDS = 20
+
+
+class Failure(Exception):
+    """A step's reply was not the one expected."""
+
+
+def expect(what, got, want):
+    if got != want:
+        raise Failure(f"{what} gives {got!r:.200}, want {want!r:.200}")
+
+
+def expect_ttl(got):
+    if not 0 < got <= TTL:
+        raise Failure(f"TTL is {got}")
+
+
+def report(step, run):
+    """Runs one step and prints its line."""
+    try:
+        run()
+    except Exception as e:  # whatever a library raises, the step has failed
+        print(f"FAIL {step}: {type(e).__name__}: {e}".replace("\n", " "), flush=True)
+    else:
+        print(f"ok {step}", flush=True)
+
+
+def restarted():
+    """Has the driver restart the proxy, and returns when it has done so."""
+    print("restart", flush=True)
+    if not sys.stdin.readline():
+        raise Failure("the driver is gone")
+
+
+def until_it_works(attempt, errors):
+    """Repeats attempt while it raises one of errors, which a library may do until
+    the proxy is back."""
+    deadline = time.monotonic() + RECONNECT_SECONDS
+    while True:
+        try:
+            return attempt()
+        except errors:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+class Scenario:
+    def __init__(self, client, prefix, errors):
+        self.client, self.prefix, self.errors = client, prefix, errors
+
+    def run(self):
+        report("connect", lambda: expect("PING", self.client.ping(), True))
+        report("get-or-set", self.get_or_set)
+        report("many", self.many)
+        report("delete", self.delete)
+        report("scan", self.scan_and_delete)
+        report("rate-limit", self.rate_limit)
+        report("lock", self.lock)
+        report("pipeline", self.pipeline)
+        report("reconnect", self.reconnect)
+
+    def keys(self, name, n):
+        return [f"{self.prefix}:{name}{i}" for i in range(n)]
+
+    def load(self, keys):
+        expect("MSET", self.client.mset({k: "value of " + k for k in keys}), True)
+
+    def get_or_set(self):
+        key, value = self.prefix + ":cached", b"computed\r\n\0"
+        expect("GET of a missing key", self.client.get(key), None)
+        expect("SET", self.client.set(key, value, ex=TTL), True)
+        expect("GET", self.client.get(key), value)
+        expect_ttl(self.client.ttl(key))
+
+    def many(self):
+        keys = self.keys("many", 100)
+        self.load(keys)
+        got = self.client.mget([self.prefix + ":missing"] + keys)
+        expect("MGET", got, [None] + [b"value of " + k.encode() for k in keys])
+
+    def delete(self):
+        keys = self.keys("many", 100)
+        expect("DEL", self.client.delete(self.prefix + ":missing", *keys), 100)
+
+    def scan_and_delete(self):
+        gone, kept = self.keys("scanned:", 300), self.keys("kept:", 10)
+        self.load(gone + kept)
+        found = {k.decode() for k in self.client.scan_iter(self.prefix + ":scanned:*")}
+        expect("SCAN", found, set(gone))
+        expect("DEL", self.client.delete(*found), 300)
+        left = {k.decode() for k in self.client.scan_iter(self.prefix + ":kept:*")}
+        expect("SCAN of what was kept", left, set(kept))
+
+    def rate_limit(self):
+        key = self.prefix + ":limited"
+        for i in range(1, 6):
+            expect("INCR", self.client.incr(key), i)
+            if i == 1:
+                expect("EXPIRE", self.client.expire(key, TTL), True)
+        expect_ttl(self.client.ttl(key))
+
+    def lock(self):
+        key = self.prefix + ":lock"
+        expect("SET NX", self.client.set(key, "mine", nx=True, ex=TTL), True)
+        expect("the second SET NX", self.client.set(key, "theirs", nx=True, ex=TTL), None)
+        expect("compare and delete by another", self.delete_if_equal(key, b"theirs"), False)
+        expect("compare and delete", self.delete_if_equal(key, b"mine"), True)
+        expect("GET of the released lock", self.client.get(key), None)
+
+    def delete_if_equal(self, key, value):
+        return self.client.execute_command("DELIFEQ", key, value) == 1
+
+    def pipeline(self):
+        keys = self.keys("piped", PIPELINED)
+        p = self.client.pipeline(transaction=False)
+        for k in keys:
+            p.set(k, k)
+            p.get(k)
+        want = [reply for k in keys for reply in (True, k.encode())]
+        expect("a pipeline", p.execute(), want)
+
+    def reconnect(self):
+        restarted()
+        key = self.prefix + ":cached"
+        until_it_works(lambda: self.client.set(key, "again"), self.errors)
+        expect("GET", self.client.get(key), b"again")
+        self.pipeline()

@@ -1,0 +1,193 @@
+//! Runs the scenario of ../README.md with redis-rs: clients HOST:PORT
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::io;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use redis::{Commands, Connection, ExistenceCheck, RedisResult, SetExpiry, SetOptions};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+const TTL: u64 = 100;
+const PIPELINED: usize = 500; // SETs, and as many GETs
+const RECONNECT: Duration = Duration::from_secs(20);
+const VALUE: &str = "computed\r\n\0";
+
+fn main() {
+    let addr = std::env::args().nth(1).expect("usage: clients HOST:PORT");
+    println!("version {}", version());
+    let client = redis::Client::open(format!("redis://{addr}")).expect("an address");
+    let mut c = match client.get_connection() {
+        Ok(c) => c,
+        Err(e) => return println!("FAIL connect: {e}"),
+    };
+    report("connect", expect("PING", c.ping::<String>(), "PONG".into()));
+    report("get-or-set", get_or_set(&mut c));
+    report("many", many(&mut c));
+    report("delete", delete(&mut c));
+    report("scan", scan_and_delete(&mut c));
+    report("rate-limit", rate_limit(&mut c));
+    report("lock", lock(&mut c));
+    report("pipeline", pipeline(&mut c));
+    report("reconnect", reconnect(&client, &mut c));
+}
+
+/// The crate does not tell its own version; Cargo.toml has it exactly.
+fn version() -> &'static str {
+    let line = include_str!("../Cargo.toml")
+        .lines()
+        .find(|l| l.starts_with("redis ="));
+    line.and_then(|l| l.split('"').nth(1))
+        .unwrap_or("unknown")
+        .trim_start_matches('=')
+}
+
+fn report(step: &str, outcome: Outcome) {
+    match outcome {
+        Ok(()) => println!("ok {step}"),
+        Err(e) => println!("FAIL {step}: {e}"),
+    }
+}
+
+fn expect<T: PartialEq + std::fmt::Debug>(what: &str, got: RedisResult<T>, want: T) -> Outcome {
+    match got? {
+        got if got == want => Ok(()),
+        got => Err(format!("{what} gives {got:?}, want {want:?}").into()),
+    }
+}
+
+fn expect_ttl(got: RedisResult<i64>) -> Outcome {
+    match got? {
+        1..=100 => Ok(()),
+        other => Err(format!("TTL is {other}").into()),
+    }
+}
+
+fn key(name: &str) -> String {
+    format!("redis-rs:{name}")
+}
+
+fn keys(name: &str, n: usize) -> Vec<String> {
+    (0..n).map(|i| key(&format!("{name}{i}"))).collect()
+}
+
+fn value_of(key: &str) -> String {
+    format!("value of {key}")
+}
+
+fn load(c: &mut Connection, keys: &[String]) -> Outcome {
+    let pairs: Vec<_> = keys.iter().map(|k| (k, value_of(k))).collect();
+    expect("MSET", c.mset(&pairs), "OK".to_string())
+}
+
+fn get_or_set(c: &mut Connection) -> Outcome {
+    let key = key("cached");
+    expect("GET of a missing key", c.get(&key), None::<String>)?;
+    expect("SETEX", c.set_ex(&key, VALUE, TTL), "OK".to_string())?;
+    expect("GET", c.get(&key), VALUE.to_string())?;
+    expect_ttl(c.ttl(&key))
+}
+
+fn many(c: &mut Connection) -> Outcome {
+    let mut asked = keys("many", 100);
+    load(c, &asked)?;
+    let mut want: Vec<Option<String>> = asked.iter().map(|k| Some(value_of(k))).collect();
+    asked.push(key("missing"));
+    want.push(None);
+    expect("MGET", c.mget(&asked), want)
+}
+
+fn delete(c: &mut Connection) -> Outcome {
+    let mut keys = keys("many", 100);
+    keys.push(key("missing"));
+    expect("DEL", c.del(&keys), 100)
+}
+
+fn scan(c: &mut Connection, pattern: &str) -> RedisResult<HashSet<String>> {
+    c.scan_match(key(pattern))?.collect()
+}
+
+fn scan_and_delete(c: &mut Connection) -> Outcome {
+    let (gone, kept) = (keys("scanned:", 300), keys("kept:", 10));
+    load(c, &gone)?;
+    load(c, &kept)?;
+    expect("SCAN", scan(c, "scanned:*"), gone.iter().cloned().collect())?;
+    expect("DEL", c.del(&gone), 300)?;
+    expect(
+        "SCAN of what was kept",
+        scan(c, "kept:*"),
+        kept.into_iter().collect(),
+    )
+}
+
+fn rate_limit(c: &mut Connection) -> Outcome {
+    let key = key("limited");
+    for i in 1..=5 {
+        expect("INCR", c.incr(&key, 1), i)?;
+        if i == 1 {
+            expect("EXPIRE", c.expire(&key, TTL as i64), true)?;
+        }
+    }
+    expect_ttl(c.ttl(&key))
+}
+
+fn lock(c: &mut Connection) -> Outcome {
+    let key = key("lock");
+    let absent = SetOptions::default()
+        .conditional_set(ExistenceCheck::NX)
+        .with_expiration(SetExpiry::EX(TTL));
+    expect(
+        "SET NX",
+        c.set_options(&key, "mine", absent.clone()),
+        Some("OK".to_string()),
+    )?;
+    expect(
+        "the second SET NX",
+        c.set_options(&key, "theirs", absent),
+        None::<String>,
+    )?;
+    expect(
+        "compare and delete by another",
+        delete_if_equal(c, &key, "theirs"),
+        false,
+    )?;
+    expect("compare and delete", delete_if_equal(c, &key, "mine"), true)?;
+    expect("GET of the released lock", c.get(&key), None::<String>)
+}
+
+fn delete_if_equal(c: &mut Connection, key: &str, value: &str) -> RedisResult<bool> {
+    redis::cmd("DELIFEQ").arg(key).arg(value).query(c)
+}
+
+fn pipeline(c: &mut Connection) -> Outcome {
+    let keys = keys("piped", PIPELINED);
+    let mut p = redis::pipe();
+    for k in &keys {
+        p.set(k, k).ignore().get(k);
+    }
+    expect("a pipeline", p.query(c), keys) // each key holds its own name
+}
+
+/// Has the proxy restarted. A connection of redis-rs stays closed; its client opens
+/// another.
+fn reconnect(client: &redis::Client, c: &mut Connection) -> Outcome {
+    println!("restart");
+    if io::stdin().read_line(&mut String::new())? == 0 {
+        return Err("the driver is gone".into());
+    }
+    let begin = Instant::now();
+    loop {
+        match c.set::<_, _, String>(key("cached"), "again") {
+            Ok(_) => break,
+            Err(e) if begin.elapsed() > RECONNECT => return Err(e.into()),
+            Err(_) => sleep(Duration::from_millis(20)),
+        }
+        if let Ok(opened) = client.get_connection() {
+            *c = opened;
+        }
+    }
+    expect("GET", c.get(key("cached")), "again".to_string())?;
+    pipeline(c)
+}
