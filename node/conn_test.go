@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -258,6 +259,30 @@ func TestClientKill(t *testing.T) {
 		t.Errorf("who kills itself gets %s", got)
 	}
 	dial(t, n.Addr()).want("EXISTS k", "(integer) 0")
+}
+
+func TestMemoryUsage(t *testing.T) {
+	c := dial(t, startNode(t).Addr())
+	usage := func(key string, value int) int {
+		c.sendArgs([]byte("SET"), []byte(key), make([]byte, value))
+		c.next()
+		got := c.do("MEMORY USAGE " + key)
+		n, err := strconv.Atoi(strings.TrimPrefix(got, "(integer) "))
+		if err != nil {
+			t.Fatalf("MEMORY USAGE answers %s", got)
+		}
+		return n
+	}
+	if n := usage("k", 10); n < 11+8 || n > 64 {
+		t.Errorf("a key of 1 byte with a value of 10 takes %d bytes", n)
+	}
+	if n := usage("k", 1<<20); n < 1<<20 || n > 1<<20+1<<13 {
+		t.Errorf("a value of 1 MiB takes %d bytes", n)
+	}
+	stats := c.do("MEMORY STATS")
+	if !strings.Contains(stats, "\"keys.count\"\n24) (integer) 1\n") || strings.Count(stats, "\n") != 2*27-1 {
+		t.Errorf("MEMORY STATS answers\n%s", stats)
+	}
 }
 
 func TestStats(t *testing.T) {

@@ -69,6 +69,10 @@ var handlers = map[command.ID]handler{
 	command.Keys:     keys,
 	command.Scan:     scan,
 	command.Info:     info, // info.go
+
+	// usage.go
+	command.MemoryUsage: memoryUsage,
+	command.MemoryStats: memoryStats,
 }
 
 // internalHandler is a handler of DUNLIN. open: also for those who have not

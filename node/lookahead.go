@@ -23,7 +23,7 @@ type lookahead struct {
 
 // step is one request.
 type step struct {
-	cmd      *command.Command // nil: unknown
+	cmd      *command.Command // nil: unknown; with a plan, a subcommand's own row
 	plan     *plan            // nil: not plainly a command on keys that a handler may execute
 	args     [][]byte
 	length   int    // in the input
@@ -71,11 +71,15 @@ func (s *step) look(cn *conn) {
 	if s.cmd == nil {
 		return
 	}
-	plan := &plans[s.cmd.ID]
-	if plan.handler == nil || !s.cmd.ArityOK(len(s.args)) || !cn.state.Authenticated {
+	cmd := s.cmd
+	if cmd.Subs != nil {
+		cmd = command.Row(s.args)
+	}
+	plan := &plans[cmd.ID]
+	if plan.handler == nil || !cmd.ArityOK(len(s.args)) || !cn.state.Authenticated {
 		return
 	}
-	s.plan = plan
+	s.cmd, s.plan = cmd, plan
 	if s.firstKey = s.cmd.FirstKey(s.args); s.firstKey != 0 {
 		s.slot = ring.Slot(s.args[s.firstKey])
 	}

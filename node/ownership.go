@@ -203,7 +203,7 @@ func keyPlanOf(c *command.Command) keyPlan {
 		return anySlots
 	case command.AllNodes:
 		if c.Merge == command.MergeInfo {
-			return noKeys // must answer also when nothing is served
+			return noKeys // it is about the node: answered also when nothing is served
 		}
 		return allKeys
 	case command.Key:

@@ -112,7 +112,7 @@ func (cn *conn) endRewrite(w *rewrite) {
 	defer w.drop()
 	cn.resume(func(r *request) {
 		r.args, r.upload, r.rewrite = w.args, w.upload, w
-		r.worker.count.commands[command.Lookup(r.args[0]).ID]-- // it was counted
+		r.worker.count.commands[command.Row(r.args).ID]-- // it was counted
 		r.dispatch()
 		r.upload, r.rewrite = nil, nil
 	})

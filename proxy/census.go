@@ -17,6 +17,9 @@ const (
 	maxQuestion = 4 << 10
 )
 
+// infoQuestion is the request that a node answers with its counters.
+var infoQuestion = [][]byte{[]byte("INFO")}
+
 // maxConcat bounds the reply to KEYS, which is put together in memory.
 const maxConcat = 256 << 20
 
@@ -72,7 +75,7 @@ type census struct {
 // everywhere starts a command over the whole cluster. False: it must wait. It travels on the large lane, since it may
 // keep a node busy.
 func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
-	if cmd.Merge == command.MergeInfo && !session.InfoNeedsNodes(args[1:]) {
+	if cmd.ID == command.Info && !session.InfoNeedsNodes(args[1:]) {
 		return s.local(cmd, args)
 	}
 	if s.remote > 0 {
@@ -100,8 +103,11 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 		c.args = append(c.args, append([]byte(nil), a...))
 	}
 	c.question = c.args
-	if cmd.ID == command.ConfigGet {
+	switch cmd.ID {
+	case command.ConfigGet:
 		c.question = session.NodeSettingsQuestion
+	case command.MemoryStats:
+		c.question = infoQuestion
 	}
 	s.w.stats.Commands[cmd.ID]++
 	c.seq = s.tail
@@ -255,8 +261,11 @@ func (c *census) complete() bool {
 }
 
 func (c *census) appendReply(out []byte) []byte {
-	if c.cmd.ID == command.ConfigGet {
+	switch c.cmd.ID {
+	case command.ConfigGet:
 		return c.s.w.proxy.server.AppendConfig(out, c.version, c.args, &c.settings)
+	case command.MemoryStats:
+		return session.AppendMemoryStats(out, c.version, &c.counters)
 	}
 	switch c.cmd.Merge {
 	case command.MergeSum:

@@ -96,8 +96,13 @@ func (s *client) OnData(c *netloop.Conn, in []byte) int {
 func (s *client) execute(args [][]byte, raw []byte) bool {
 	cmd := command.Lookup(args[0])
 	if !s.known(cmd, args) {
-		return s.refuse(cmd, args)
+		return s.refuse(cmd, args, raw)
 	}
+	return s.dispatch(cmd, args, raw)
+}
+
+// dispatch starts a command that is in order; cmd is its subcommand's row if it has one.
+func (s *client) dispatch(cmd *command.Command, args [][]byte, raw []byte) bool {
 	s.state.LastCmd = cmd.ID
 	switch cmd.Route {
 	case command.Key:
@@ -117,10 +122,10 @@ func (s *client) known(cmd *command.Command, args [][]byte) bool {
 }
 
 // refuse answers a command that must not be executed; what turns out to be in order is executed.
-func (s *client) refuse(cmd *command.Command, args [][]byte) bool {
+func (s *client) refuse(cmd *command.Command, args [][]byte, raw []byte) bool {
 	out, action, refused := s.w.proxy.server.Refuse(s.state, cmd, args, s.w.scratch[:0])
 	if !refused {
-		return s.local(cmd, args)
+		return s.dispatch(command.Row(args), args, raw)
 	}
 	s.w.keepScratch(out)
 	s.w.stats.Refused++

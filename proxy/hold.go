@@ -61,7 +61,7 @@ func (w *worker) repeatable(raw []byte) bool {
 	if p.Parse(raw) != resp.Done || len(p.Args()) == 0 {
 		return false
 	}
-	cmd := command.Lookup(p.Args()[0])
+	cmd := command.Row(p.Args())
 	return cmd != nil && (cmd.Flags&command.Internal != 0 || cmd.IdempotentCall(p.Args()))
 }
 

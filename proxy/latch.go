@@ -46,7 +46,7 @@ func (l *latch) add(r *request, raw []byte, tail, epoch uint64) {
 	if p.Parse(raw) != resp.Done {
 		panic("BUG: a request made by the proxy does not parse")
 	}
-	if cmd := command.Lookup(p.Args()[0]); cmd != nil {
+	if cmd := command.Row(p.Args()); cmd != nil {
 		keys, _ := cmd.AppendKeys(nil, p.Args())
 		for _, k := range keys {
 			l.partitions.add(int(ring.PartitionOf(p.Args()[k])))

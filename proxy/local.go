@@ -13,10 +13,10 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 		s.answer(s.w.proxy.appendInfo(nil, s.state.Version, args[1:], session.Counters{}, 0))
 		return true
 	}
-	if cmd.ID == command.Config {
+	if cmd.ID == command.ConfigGet || cmd.ID == command.ConfigSet {
 		switch session.ConfigForNodes(args) {
 		case session.ConfigShow, session.ConfigSetAll:
-			return s.everywhere(cmd.Sub(args[1]), args)
+			return s.everywhere(cmd, args)
 		case session.ConfigRefused:
 			s.answer(resp.AppendError(s.w.scratch[:0], session.ErrMixedConfig))
 			return true

@@ -63,7 +63,7 @@ func TestResolve(t *testing.T) {
 	f(CommandCmd, "", "command") // a container that does something itself
 	f(0, "ERR unknown command 'hset', with args beginning with: 'k' 'f' 'v' ", "hset", "k", "f", "v")
 	f(0, "ERR unknown command 'dunlin', with args beginning with: 'table' ", "dunlin", "table")
-	f(0, "ERR unknown subcommand 'kill'. Try CLIENT HELP.", "client", "kill", "x")
+	f(0, "ERR unknown subcommand 'capa'. Try CLIENT HELP.", "client", "capa", "x")
 
 	if c, _ := ResolvePeer(nil, request("DUNLIN", "TABLE")); c == nil || c.ID != DunlinTable {
 		t.Errorf("a member's DUNLIN TABLE gave %v", c)

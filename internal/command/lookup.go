@@ -58,6 +58,19 @@ func (c *Command) Sub(name []byte) *Command {
 	return nil
 }
 
+// Row finds the row that a request runs, its subcommand's if it has one; nil if
+// there is none of its name. Nothing is checked: Resolve does that. args holds
+// at least the name, and is not kept.
+func Row(args [][]byte) *Command {
+	c := Lookup(args[0])
+	if c != nil && c.Subs != nil && len(args) > 1 {
+		if sub := c.Sub(args[1]); sub != nil {
+			return sub
+		}
+	}
+	return c
+}
+
 // addIndex enters a row at start.
 func addIndex(c *Command) {
 	i := c.fold.home()

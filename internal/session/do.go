@@ -118,6 +118,11 @@ var handlers = [command.NumIDs]handler{
 	command.LatencyReset:   latencyReset,
 	command.LatencyHelp:    help(latencyHelp),
 
+	command.MemoryDoctor:      memoryDoctor,
+	command.MemoryMallocStats: memoryMallocStats,
+	command.MemoryPurge:       memoryPurge,
+	command.MemoryHelp:        help(memoryHelp),
+
 	command.ModuleList:   none,
 	command.ModuleLoad:   refuse(errNoModules),
 	command.ModuleLoadEx: refuse(errNoModules),

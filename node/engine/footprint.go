@@ -1,0 +1,22 @@
+package engine
+
+// Footprint returns how many bytes key and its value take: their cell, the pages of a large body, and the part of the
+// index that an entry has in a full bucket. It does not count as a use.
+func (t Txn) Footprint(key []byte) (bytes int64, found bool) {
+	sl, _ := t.lookup(key)
+	if !sl.found() {
+		return 0, false
+	}
+	s, ref := t.s, sl.ref()
+	h := s.header(ref)
+	n := s.e.cellLen(h)
+	if c := &s.e.classes; s.queueOf(ref) == mainCells {
+		bytes = int64(c.size(c.of(n)))
+	} else {
+		bytes = int64(c.unitsFor(n)) << c.grainShift
+	}
+	if s.isLarge(h) {
+		bytes += largeCost(h.bodyLen()) + extentSize
+	}
+	return bytes + (bucketSize+bucketEntries-1)/bucketEntries, true
+}

@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"bytes"
+	"testing"
+)
+
+// TestFootprint: what Footprint says of keys, summed, is what they added to the memory in use, as near as an average can be.
+func TestFootprint(t *testing.T) {
+	f := func(valueLen, keys int, tolerance float64) {
+		t.Helper()
+		e := open(t, Config{MaxBytes: 512 << 20, Shards: 4})
+		before := e.Used()
+		sum := int64(0)
+		for i := range keys {
+			key := []byte{'k', byte(i), byte(i >> 8), byte(i >> 16)}
+			p := uint16(i % Partitions)
+			txn := e.Lock(p, 1)
+			if err := txn.Set(key, bytes.Repeat([]byte{'v'}, valueLen), TypeString, 0); err != nil {
+				t.Fatal(err)
+			}
+			n, found := txn.Footprint(key)
+			txn.Unlock()
+			if !found || n < int64(len(key)+valueLen) {
+				t.Fatalf("Footprint of %d bytes = %d, %v", len(key)+valueLen, n, found)
+			}
+			sum += n
+		}
+		if used := e.Used() - before; float64(sum) < (1-tolerance)*float64(used) || float64(sum) > (1+tolerance)*float64(used) {
+			t.Errorf("%d values of %d bytes: footprints add up to %d, memory in use grew by %d", keys, valueLen, sum, used)
+		}
+	}
+	f(10, 200_000, 0.35) // buckets of a growing index are not full
+	f(1000, 50_000, 0.1)
+	f(1<<20, 50, 0.1)
+
+	e := open(t, Config{MaxBytes: 64 << 20, Shards: 4})
+	txn := e.Lock(1, 1)
+	defer txn.Unlock()
+	if n, found := txn.Footprint([]byte("nothing")); found || n != 0 {
+		t.Errorf("Footprint of a missing key = %d, %v", n, found)
+	}
+}
