@@ -65,13 +65,15 @@ func (s *Stats) add(o *Stats) {
 		{&s.PipesOpened, &o.PipesOpened}, {&s.PipesBroken, &o.PipesBroken}, {&s.PipeFlushes, &o.PipeFlushes},
 		{&s.PipeRequests, &o.PipeRequests}, {&s.PipeBytesOut, &o.PipeBytesOut},
 		{&s.Refusals, &o.Refusals}, {&s.Held, &o.Held}, {&s.HeldTooLong, &o.HeldTooLong},
+		{&s.ClientBytesIn, &o.ClientBytesIn}, {&s.ClientBytesOut, &o.ClientBytesOut},
 	} {
 		*f.to += *f.from
 	}
 }
 
-// gauges adds what the worker has at this moment.
-func (s *Stats) gauges(w *worker) {
+// visit adds what the worker does not count in its own: its gauges, and its loop's counters.
+func (s *Stats) visit(w *worker) {
+	s.ClientBytesIn, s.ClientBytesOut = w.account.Traffic()
 	s.Clients += len(w.clients)
 	s.Holding += len(w.holding)
 	s.Buffers += w.account.Held()
@@ -96,7 +98,7 @@ func (p *Proxy) Stats() (Stats, error) {
 		w := p.workers[l.Index()]
 		share := &shares[l.Index()]
 		share.add(&w.stats)
-		share.gauges(w)
+		share.visit(w)
 	})
 	var sum Stats
 	if err != nil {

@@ -24,6 +24,8 @@ type Account struct {
 	floor   int64  // bytes of granted that are the account's for good
 	held    int64  // capacity of the conns' buffers, and other
 	other   int64  // what SetOther said for all conns
+
+	received, sent uint64 // bytes that the conns have read and written, see Traffic
 }
 
 // accountChunk is how much at least an account takes from its budget and gives back.
@@ -37,6 +39,9 @@ func NewAccount(budget Budget, floor int64) *Account {
 
 // Held is what all conns of the account take.
 func (a *Account) Held() int64 { return a.held }
+
+// Traffic is how many bytes the account's conns, closed ones too, have read and written.
+func (a *Account) Traffic() (received, sent uint64) { return a.received, a.sent }
 
 // Other is the part of Held that SetOther said.
 func (a *Account) Other() int64 { return a.other }

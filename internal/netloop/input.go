@@ -85,6 +85,7 @@ func (c *Conn) receive(hangup bool) {
 	switch {
 	case errno == 0 && n > 0:
 		l.stats.BytesIn += uint64(n)
+		c.account.received += uint64(n)
 		c.settle(buf[:kept+n], own)
 	case errno == 0:
 		c.endOfInput()
