@@ -29,6 +29,9 @@ const (
 	errNoAuth        = "NOAUTH Authentication required."
 	errNoSketch      = "WRONGTYPE Key is not a valid HyperLogLog string value."
 	errCorruptSketch = "INVALIDOBJ Corrupted HLL object detected"
+	errNoFrequency   = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. " + errSwitched
+	errNoIdleTime    = "ERR An LFU maxmemory policy is selected, idle time not tracked. " + errSwitched
+	errSwitched      = "Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
 )
 
 // Texts of our own, for what Redis does not have.

@@ -70,6 +70,15 @@ var handlers = map[command.ID]handler{
 	command.Scan:     scan,
 	command.Info:     info, // info.go
 
+	// randomkey.go
+	command.RandomKey: randomKey,
+
+	// object.go
+	command.ObjectEncoding: objectEncoding,
+	command.ObjectFreq:     objectFreq,
+	command.ObjectIdleTime: objectIdleTime,
+	command.ObjectRefCount: objectRefCount,
+
 	// usage.go
 	command.MemoryUsage: memoryUsage,
 	command.MemoryStats: memoryStats,

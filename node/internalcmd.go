@@ -115,6 +115,8 @@ func each(r *request) {
 		r.replyInt(n.countKeys(&covered))
 	case command.Scan:
 		r.eachScan(&wanted)
+	case command.RandomKey:
+		r.eachRandomKey(&wanted)
 	case command.Keys:
 		pattern, now := bytes.Clone(r.args[1]), r.now
 		r.eachLater(wanted, func(covered *partitionSet) []byte { return n.gatherKeys(covered, pattern, now) })

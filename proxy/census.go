@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"math"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -47,7 +49,7 @@ func (b *partitionSet) subtract(other *partitionSet) {
 	}
 }
 
-// census is a command over the whole cluster: DBSIZE, FLUSHALL, KEYS, SCAN, INFO, CONFIG on the nodes' parameters. Each round asks every node about those
+// census is a command over the whole cluster: DBSIZE, FLUSHALL, KEYS, SCAN, RANDOMKEY, INFO, CONFIG on the nodes' parameters. Each round asks every node about those
 // of its partitions that no answer has covered yet; nodes say which they covered, since partitions may move meanwhile.
 // Rounds go on until nothing is left, or for as long as any command is held.
 type census struct {
@@ -63,7 +65,8 @@ type census struct {
 	version  resp.Version  // of the reply: the client may switch while it waits
 	failed   []byte
 
-	sum      int64  // DBSIZE
+	sum      int64  // DBSIZE, and the keys among which RANDOMKEY chooses
+	chosen   []byte // RANDOMKEY: the key, as a bulk; nil: none yet
 	elements []byte // KEYS, encoded
 	count    int
 	counters session.Counters // INFO
@@ -224,6 +227,8 @@ func (c *census) merge(covered *partitionSet, inner []byte) bool {
 		c.elements = append(c.elements, inner[header:]...)
 		c.count += max(n, 0)
 		return ok
+	case command.MergeRandom:
+		return c.choose(inner)
 	case command.MergeInfo:
 		counters, ok := session.DecodeCounters(inner)
 		c.counters.Add(&counters)
@@ -235,6 +240,30 @@ func (c *census) merge(covered *partitionSet, inner []byte) bool {
 
 // undone is called for a question that was not answered: its partitions stay wanted.
 func (c *census) undone() { c.answered() }
+
+// choose takes a node's answer to RANDOMKEY: among how many keys it has chosen, and which; or nothing, if it has none. The more
+// keys a node has, the more probably its key is the answer.
+func (c *census) choose(answer []byte) bool {
+	n, header, ok := resp.DecodeArray(answer)
+	if !ok || n != 0 && n != 2 {
+		return false
+	}
+	if n == 0 {
+		return true
+	}
+	var scan resp.Scanner
+	if scan.Scan(answer[header:]) != resp.Done {
+		return false
+	}
+	count, ok := resp.DecodeInt(answer[header : header+scan.Len()])
+	if !ok || count <= 0 || count > math.MaxInt64-c.sum {
+		return false
+	}
+	if c.sum += count; rand.Int64N(c.sum) < count {
+		c.chosen = append(c.chosen[:0], answer[header+scan.Len():]...)
+	}
+	return true
+}
 
 // answered counts an answer of the round; after the last one the command is finished, or asked again.
 func (c *census) answered() {
@@ -272,6 +301,11 @@ func (c *census) appendReply(out []byte) []byte {
 		return resp.AppendInt(out, c.sum)
 	case command.MergeConcat:
 		return append(resp.AppendArray(out, c.count), c.elements...)
+	case command.MergeRandom:
+		if c.chosen == nil {
+			return resp.AppendNull(out, c.version)
+		}
+		return append(out, c.chosen...)
 	case command.MergeInfo:
 		return c.s.w.proxy.appendInfo(out, c.version, c.args[1:], c.counters, c.nodes)
 	case command.MergeScan:

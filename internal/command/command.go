@@ -26,6 +26,7 @@ const (
 	MergeOK                  // +OK if every part says so
 	MergeConcat              // arrays, one after the other
 	MergeScan                // a cursor that walks from node to node
+	MergeRandom              // one of them, by chance
 	MergeInfo                // counters, added, then rendered
 )
 

@@ -122,6 +122,11 @@ var handlers = [command.NumIDs]handler{
 	command.MemoryMallocStats: memoryMallocStats,
 	command.MemoryPurge:       memoryPurge,
 	command.MemoryHelp:        help(memoryHelp),
+	command.ObjectHelp:        help(objectHelp),
+	command.PFDebug:           refuse(errNoPFDebug),
+	command.PFSelfTest:        refuse(errNoPFDebug),
+	command.Sort:              refuse(errNoSort),
+	command.SortRO:            refuse(errNoSort),
 
 	command.ModuleList:   none,
 	command.ModuleLoad:   refuse(errNoModules),

@@ -190,3 +190,20 @@ var memoryHelp = []string{
 	"HELP",
 	"    Prints this help.",
 }
+
+var objectHelp = []string{
+	"OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"ENCODING <key>",
+	"    Return the kind of internal representation used in order to store the value",
+	"    associated with a <key>.",
+	"FREQ <key>",
+	"    Return how often the <key> was used since eviction last looked at it, up to 3,",
+	"    if maxmemory-policy is one by frequency.",
+	"IDLETIME <key>",
+	"    Return 0: the time of the last access to a key is not known.",
+	"REFCOUNT <key>",
+	"    Return the number of references of the value associated with the specified",
+	"    <key>.",
+	"HELP",
+	"    Prints this help.",
+}

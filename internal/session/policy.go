@@ -48,3 +48,8 @@ func redisPolicy(name string) string {
 	}
 	return defaultPolicy
 }
+
+// EvictsByFrequency tells whether clients are shown a policy that goes by how often keys are used.
+func (s *Server) EvictsByFrequency() bool {
+	return strings.HasSuffix(s.config.get("maxmemory-policy"), "-lfu")
+}

@@ -103,6 +103,9 @@ func (i Item) Value() []byte { return bodyPart(i.body, i.header.keyLen(), i.head
 // ExpireAt is when the item expires in unix milliseconds, 0 if never.
 func (i Item) ExpireAt() int64 { return i.expireAt }
 
+// Uses is how often the item was found since eviction has last looked at it, 3 being three times or more.
+func (i Item) Uses() int { return i.header.uses() }
+
 func expired(expireAt, now int64) bool { return expireAt != 0 && expireAt <= now }
 
 // header reads the header of the record in cell ref.

@@ -1,0 +1,33 @@
+package proxy
+
+import "testing"
+
+// TestChoose: a node's key is chosen as often as its share of the keys is large, whatever the order of the answers.
+func TestChoose(t *testing.T) {
+	const tries = 4000
+	small := 0
+	for i := range tries {
+		answers := []string{"*2\r\n:1\r\n$1\r\ns\r\n", "*0\r\n", "*2\r\n:7\r\n$1\r\nm\r\n", "*2\r\n:2\r\n$1\r\nl\r\n"}
+		if i%2 > 0 {
+			answers[0], answers[3] = answers[3], answers[0]
+		}
+		var c census
+		for _, a := range answers {
+			if !c.choose([]byte(a)) {
+				t.Fatalf("%q is refused", a)
+			}
+		}
+		if string(c.chosen) == "$1\r\ns\r\n" {
+			small++
+		}
+	}
+	if small < tries/10*7/10 || small > tries/10*13/10 {
+		t.Errorf("one key of ten was chosen %d times of %d", small, tries)
+	}
+	var c census
+	for _, bad := range []string{":1\r\n", "*1\r\n:1\r\n", "*2\r\n:0\r\n$1\r\nk\r\n", "*2\r\n:-1\r\n$1\r\nk\r\n", "*2\r\n$1\r\n1\r\n$1\r\nk\r\n"} {
+		if c.choose([]byte(bad)) || c.sum != 0 || c.chosen != nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
