@@ -14,9 +14,10 @@ const cursorBits = 40
 
 var errCursor = wire("ERR invalid cursor")
 
+// parseCursor reads a cursor. One beyond all partitions is at the end of them.
 func parseCursor(b []byte) (uint64, bool) {
 	n, err := strconv.ParseUint(string(b), 10, 64)
-	return n, err == nil && n < ring.Partitions<<cursorBits
+	return min(n, ring.Partitions<<cursorBits), err == nil
 }
 
 // scanRound merges the nodes' answers to one SCAN. Every node looks from the cursor on, in ascending order, and says where
