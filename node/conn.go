@@ -107,6 +107,7 @@ func (w *worker) begin(cn *conn) *request {
 	r.view = w.node.view.Load()
 	r.careful = r.fenced || (cn.pipe != nil && (cn.pipe.latched != nil || cn.pipe.era < r.view.newest))
 	r.now = w.loop.UnixMilli()
+	r.timedFrom = int(w.node.timing.Load())
 	r.out = cn.socket.Out()
 	r.begun, r.sent = len(r.out), 0
 	cn.state.LastMilli = r.now
@@ -171,7 +172,11 @@ func (r *request) execute(s *step) {
 		return
 	}
 	start, pins := len(r.out), len(r.pins)
-	s.plan.handler(r)
+	if s.plan.heavy || len(s.args) >= r.timedFrom {
+		r.timed(s.plan.handler)
+	} else {
+		s.plan.handler(r)
+	}
 	if len(r.pins) > pins {
 		r.ticketed(start, pins)
 	}
@@ -197,14 +202,25 @@ func (r *request) dispatchOther(c *command.Command) {
 		r.obey(action)
 		return
 	}
+	r.cmd = command.Row(r.args)
 	if isConfigSet(c, r.args) {
 		r.configureLater()
 		return
 	}
+	if !hasSecret(r.cmd) && (isHeavy(r.cmd) || len(r.args) >= r.timedFrom) {
+		r.timed((*request).answerLocally)
+		return
+	}
+	r.answerLocally()
+}
+
+// answerLocally executes a command of the session's.
+func (r *request) answerLocally() {
+	cn := r.conn
 	start := len(r.out)
-	out, action, ok := r.node.session.Do(cn.state, c, r.args, r.out)
+	out, action, ok := r.node.session.Do(cn.state, r.cmd, r.args, r.out)
 	if !ok {
-		panic("BUG: nobody executes " + c.Name)
+		panic("BUG: nobody executes " + r.cmd.Name)
 	}
 	r.out = out
 	r.worker.count.commands[cn.state.LastCmd]++
@@ -262,6 +278,7 @@ func (r *request) answerLaterThen(f func() []byte, then func()) {
 	cn := r.conn
 	cn.answering = true
 	cn.socket.Pause()
+	f = r.timedLater(f)
 	cn.node.goJob(func() {
 		reply := f()
 		cn.worker.loop.Post(func() {

@@ -79,6 +79,11 @@ var handlers = map[command.ID]handler{
 	command.ObjectIdleTime: objectIdleTime,
 	command.ObjectRefCount: objectRefCount,
 
+	// timing.go
+	command.SlowLogGet:   slowLog,
+	command.SlowLogLen:   slowLog,
+	command.SlowLogReset: slowLog,
+
 	// usage.go
 	command.MemoryUsage: memoryUsage,
 	command.MemoryStats: memoryStats,
@@ -108,6 +113,7 @@ var internalHandlers = map[command.ID]*internalHandler{
 type plan struct {
 	handler handler // nil: not ours
 	keys    keyPlan
+	heavy   bool // its time is always taken, see timing.go
 }
 
 var plans *[command.NumIDs]plan
@@ -122,7 +128,7 @@ func makePlans() *[command.NumIDs]plan {
 		if !c.Built {
 			panic("BUG: handler for a command that is not built: " + c.Name)
 		}
-		all[id] = plan{handler: h, keys: keyPlanOf(c)}
+		all[id] = plan{handler: h, keys: keyPlanOf(c), heavy: isHeavy(c)}
 	}
 	return &all
 }

@@ -108,7 +108,12 @@ func each(r *request) {
 		return
 	}
 	n := r.node
+	r.cmd = c
 	switch c.ID {
+	case command.SlowLogGet, command.SlowLogLen, command.SlowLogReset:
+		_, covered := n.coverage(&wanted)
+		r.out = appendCovered(r.out, &covered)
+		slowLog(r)
 	case command.DBSize:
 		_, covered := n.coverage(&wanted)
 		r.out = appendCovered(r.out, &covered)

@@ -202,7 +202,7 @@ func keyPlanOf(c *command.Command) keyPlan {
 	case command.SplitKeys, command.SplitPairs:
 		return anySlots
 	case command.AllNodes:
-		if c.Merge == command.MergeInfo {
+		if c.Flags&command.Loading != 0 || c.Merge == command.MergeInfo {
 			return noKeys // it is about the node: answered also when nothing is served
 		}
 		return allKeys

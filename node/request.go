@@ -19,10 +19,12 @@ type request struct {
 	// careful: not every partition that view serves may be used, because of the
 	// fence or a latch of the pipe. One flag, for the fast path.
 	careful bool
-	now     int64  // unix milliseconds
-	out     []byte // the connection's output; replies are appended
-	begun   int    // len(out) when it was last taken from the socket
-	sent    int    // bytes of replies of this input handed over before begun
+	now     int64 // unix milliseconds
+	// timedFrom is from how many arguments on a command is timed, see timing.go.
+	timedFrom int
+	out       []byte // the connection's output; replies are appended
+	begun     int    // len(out) when it was last taken from the socket
+	sent      int    // bytes of replies of this input handed over before begun
 
 	pins        []pinned // what of the replies is not in out
 	pinnedBytes int      // their bytes

@@ -90,6 +90,7 @@ type Node struct {
 	tickets  ticketOffice
 	peak     atomic.Int64 // most bytes in use at any scrape or sample
 	overhead atomic.Int64 // bytes of the limit that are the process's
+	timing   atomic.Int64 // from how many arguments on a command is timed, see timedFrom
 	lists    atomic.Int64 // bytes of the limit that commands have in the Go heap
 
 	// Set last by Start; connections that come earlier wait for it.
@@ -188,6 +189,7 @@ func (n *Node) newSession() *session.Server {
 		SetMaxMemory: n.setMemory,
 		SetPolicy:    n.setEviction,
 		ResetStats:   n.resetStats,
+		SlowLogSet:   func(l *session.SlowLog) { n.timing.Store(int64(timedFrom(l))) },
 		Cluster:      func() session.View { return session.View{Table: n.view.Load().table, Self: n.cfg.ID} },
 		CountKeys:    n.countSlot,
 	})

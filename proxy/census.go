@@ -72,6 +72,8 @@ type census struct {
 	counters session.Counters // INFO
 	nodes    int
 	settings session.NodeSettings // CONFIG GET
+	asked    []string             // ids of the nodes that were, by their parts'
+	slow     session.SlowLogs     // SLOWLOG GET
 	scan     scanRound            // SCAN
 }
 
@@ -148,7 +150,8 @@ func (c *census) round() {
 		}
 		c.pending++
 		args := append([][]byte{[]byte("DUNLIN"), []byte("EACH"), share[:]}, c.question...)
-		p.send(request{client: c.s, part: c, seq: c.seq}, resp.AppendRequest(nil, args...), nil)
+		c.asked = append(c.asked, owner.member.ID)
+		p.send(request{client: c.s, part: c, seq: c.seq, id: int32(len(c.asked) - 1)}, resp.AppendRequest(nil, args...), nil)
 	}
 	c.answered()
 }
@@ -156,7 +159,11 @@ func (c *census) round() {
 // brief reports whether it is a question about the nodes rather than about partitions: answered soon, by the nodes that
 // there are.
 func (c *census) brief() bool {
-	return c.cmd.Merge == command.MergeInfo || c.cmd.ID == command.ConfigGet
+	switch c.cmd.ID {
+	case command.ConfigGet, command.SlowLogLen, command.SlowLogGet:
+		return true
+	}
+	return c.cmd.Merge == command.MergeInfo
 }
 
 // begin forgets what must not be added to in a further round: SCAN's answers, and those that are not about partitions.
@@ -164,7 +171,7 @@ func (c *census) begin() {
 	c.scan.begin()
 	if c.brief() {
 		c.counters, c.nodes = session.Counters{}, 0
-		c.settings = session.NodeSettings{}
+		c.settings, c.slow, c.sum = session.NodeSettings{}, session.SlowLogs{}, 0
 		for p := range ring.Partitions {
 			c.want.add(p)
 		}
@@ -172,7 +179,7 @@ func (c *census) begin() {
 }
 
 // partDone takes a node's answer: the partitions that it covers, and the reply.
-func (c *census) partDone(_ int32, reply []byte) {
+func (c *census) partDone(id int32, reply []byte) {
 	if resp.IsError(reply) {
 		c.failed = append([]byte(nil), reply...)
 		c.answered()
@@ -180,7 +187,7 @@ func (c *census) partDone(_ int32, reply []byte) {
 	}
 	covered, inner, ok := splitAnswer(reply)
 	if ok {
-		ok = c.merge(covered, inner)
+		ok = c.merge(covered, inner, c.asked[id])
 	}
 	if !ok && c.failed == nil {
 		c.failed = errMerge
@@ -205,7 +212,7 @@ func splitAnswer(answer []byte) (covered *partitionSet, inner []byte, ok bool) {
 	return (*partitionSet)(bitmap), answer[header+scan.Len():], true
 }
 
-func (c *census) merge(covered *partitionSet, inner []byte) bool {
+func (c *census) merge(covered *partitionSet, inner []byte, node string) bool {
 	if c.cmd.Merge == command.MergeScan {
 		return c.scan.add(covered, inner)
 	}
@@ -214,6 +221,8 @@ func (c *census) merge(covered *partitionSet, inner []byte) bool {
 		return c.settings.Add(inner)
 	}
 	switch c.cmd.Merge {
+	case command.MergeSlowLog:
+		return c.slow.Add(inner, node)
 	case command.MergeSum:
 		n, ok := resp.DecodeInt(inner)
 		c.sum += n
@@ -297,6 +306,9 @@ func (c *census) appendReply(out []byte) []byte {
 		return session.AppendMemoryStats(out, c.version, &c.counters)
 	}
 	switch c.cmd.Merge {
+	case command.MergeSlowLog:
+		count, _ := session.SlowLogCount(c.args) // the nodes have checked it
+		return c.slow.Append(out, count)
 	case command.MergeSum:
 		return resp.AppendInt(out, c.sum)
 	case command.MergeConcat:

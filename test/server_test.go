@@ -12,6 +12,43 @@ func TestServerCommands(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 2, 1)
 	t.Run("memory", func(t *testing.T) { memoryOfTheCluster(t, c) })
+	t.Run("slow log", func(t *testing.T) { slowLogOfTheCluster(t, c) })
+}
+
+func slowLogOfTheCluster(t *testing.T, c *cluster) {
+	w := dialWire(t, c.proxy(0).addr)
+	w.want("SLOWLOG RESET", "OK")
+	w.want("CONFIG SET slowlog-log-slower-than 0 slowlog-max-len 1000", "OK")
+	w.want("CONFIG GET slowlog*", "1) \"slowlog-log-slower-than\"\n2) \"0\"\n3) \"slowlog-max-len\"\n4) \"1000\"")
+	for i := range 20 {
+		w.want("SET key:"+strconv.Itoa(i)+" v", "OK")
+	}
+	w.want("CONFIG SET slowlog-log-slower-than -1", "OK")
+	all := string(w.do("SLOWLOG GET -1"))
+	for i := range 20 {
+		if n := strings.Count(all, "\r\n$"+strconv.Itoa(len("key:"+strconv.Itoa(i)))+"\r\nkey:"+strconv.Itoa(i)+"\r\n"); n != 1 {
+			t.Errorf("key:%d is in %d entries of the slow log", i, n)
+		}
+	}
+	for i := range 2 {
+		if id := c.node(i).id; !strings.Contains(all, "\r\n"+id+"\r\n") {
+			t.Errorf("no entry names node %s:\n%s", id, all)
+		}
+	}
+	ids := regexp.MustCompile(`\*6\r\n:(\d+)\r\n`).FindAllStringSubmatch(all, -1)
+	for i := range ids[1:] {
+		if ids[i][1] < ids[i+1][1] { // of one length, as of this century
+			t.Errorf("entry %d has the id %s, the next one %s", i, ids[i][1], ids[i+1][1])
+		}
+	}
+	if got := string(w.do("SLOWLOG GET 3")); strings.Count(got, "*6\r\n") != 3 || !strings.HasPrefix(all[strings.Index(all, "*6"):], got[4:]) {
+		t.Errorf("SLOWLOG GET 3 answers %q, not the latest of all", got)
+	}
+	w.want("SLOWLOG LEN", "(integer) "+strconv.Itoa(len(ids)))
+	w.want("SLOWLOG RESET", "OK")
+	w.want("SLOWLOG LEN", "(integer) 0")
+	w.want("CONFIG SET slowlog-log-slower-than 10000 slowlog-max-len 128", "OK")
+	w.want("FLUSHALL", "OK")
 }
 
 func memoryOfTheCluster(t *testing.T, c *cluster) {

@@ -127,6 +127,9 @@ func (l *Loop) Index() int { return l.index }
 // iteration.
 func (l *Loop) Now() time.Duration { return l.now }
 
+// Clock reads the clock: Now as of this moment.
+func (l *Loop) Clock() time.Duration { return l.clock.now() }
+
 // UnixMilli returns the time in unix milliseconds as of Now. It never steps, and may be
 // off by what the system's clock was at the start; then it follows that slowly.
 func (l *Loop) UnixMilli() int64 { return l.unixMilli }

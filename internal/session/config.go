@@ -173,7 +173,17 @@ func (s *Server) apply(p *parameter, value string) error {
 		}
 	}
 	s.config.set(p.name, value)
+	s.applySlowLog()
 	return nil
+}
+
+// applySlowLog tells the slow log its settings.
+func (s *Server) applySlowLog() {
+	s.slow.threshold.Store(s.config.number("slowlog-log-slower-than"))
+	s.slow.setLen(int(s.config.number("slowlog-max-len")))
+	if s.o.SlowLogSet != nil {
+		s.o.SlowLogSet(&s.slow)
+	}
 }
 
 func setFailed(name, problem string) string {

@@ -134,6 +134,8 @@ var handlers = [command.NumIDs]handler{
 	command.ModuleUnload: refuse(errNoModules),
 	command.ModuleHelp:   help(moduleHelp),
 
+	command.SlowLogHelp: help(slowLogHelp),
+
 	command.Role:         role,
 	command.LastSave:     (*Server).lastSave,
 	command.Lolwut:       lolwut,

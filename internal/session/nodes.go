@@ -2,6 +2,7 @@ package session
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -20,10 +21,25 @@ const (
 )
 
 // ErrMixedConfig is the reply to a CONFIG SET that could not be done as a whole or not at all.
-const ErrMixedConfig = "ERR CONFIG SET failed - maxmemory and maxmemory-policy are the nodes': set them apart from others"
+var ErrMixedConfig = "ERR CONFIG SET failed - " + strings.Join(nodeParameters(), ", ") + " are the nodes': set them apart from others"
 
 // NodeSettingsQuestion is the request whose reply NodeSettings.Add takes.
-var NodeSettingsQuestion = [][]byte{[]byte("CONFIG"), []byte("GET"), []byte("maxmemory"), []byte("maxmemory-policy")}
+var NodeSettingsQuestion = func() [][]byte {
+	question := [][]byte{[]byte("CONFIG"), []byte("GET")}
+	for _, name := range nodeParameters() {
+		question = append(question, []byte(name))
+	}
+	return question
+}()
+
+func nodeParameters() (names []string) {
+	for i := range parameters {
+		if parameters[i].nodes {
+			names = append(names, parameters[i].name)
+		}
+	}
+	return names
+}
 
 // ConfigForNodes says what a proxy does with a request that Refuse let pass and whose command is CONFIG.
 func ConfigForNodes(args [][]byte) NodesConfig {
@@ -62,53 +78,59 @@ func setForNodes(pairs [][]byte) NodesConfig {
 
 // NodeSettings are those parameters, gathered from nodes.
 type NodeSettings struct {
-	nodes     int
-	maxMemory int64  // the smallest
-	policy    string // mixedPolicy if they differ
+	values map[string]string // by name
 }
 
-// Add takes a node's reply in; false if it is not one. reply is not kept.
+// Add takes a node's reply in; false if it is not one. reply is not kept. Of numbers that differ the smallest is shown, for
+// that limits first; of other values that they do.
 func (n *NodeSettings) Add(reply []byte) bool {
 	count, at, ok := resp.DecodeArray(reply)
-	if !ok || count != 4 {
+	if !ok || count%2 != 0 {
 		return false
 	}
-	var words [4]string
+	if n.values == nil {
+		n.values = make(map[string]string)
+	}
 	var scan resp.Scanner
-	for i := range words {
+	word := func() (text string, ok bool) {
 		if scan.Scan(reply[at:]) != resp.Done {
-			return false
+			return "", false
 		}
-		word, ok := resp.DecodeBulk(reply[at : at+scan.Len()])
-		if !ok {
-			return false
-		}
-		words[i] = string(word)
+		b, ok := resp.DecodeBulk(reply[at : at+scan.Len()])
 		at += scan.Len()
+		return string(b), ok
 	}
-	limit, err := strconv.ParseInt(words[1], 10, 64)
-	if err != nil || words[0] != "maxmemory" || words[2] != "maxmemory-policy" {
-		return false
+	for range count / 2 {
+		name, ok1 := word()
+		value, ok2 := word()
+		if !ok1 || !ok2 {
+			return false
+		}
+		if have, known := n.values[name]; known {
+			value = mergeSetting(have, value)
+		}
+		n.values[name] = value
 	}
-	if n.nodes == 0 || limit < n.maxMemory {
-		n.maxMemory = limit
-	}
-	if n.nodes > 0 && n.policy != words[3] {
-		words[3] = mixedPolicy
-	}
-	n.policy = words[3]
-	n.nodes++
 	return true
+}
+
+func mergeSetting(a, b string) string {
+	x, errX := strconv.ParseInt(a, 10, 64)
+	y, errY := strconv.ParseInt(b, 10, 64)
+	switch {
+	case errX == nil && errY == nil:
+		return strconv.FormatInt(min(x, y), 10)
+	case a != b:
+		return mixedPolicy
+	}
+	return a
 }
 
 // AppendConfig answers CONFIG GET with the nodes' settings in place of this process's; args is the whole request.
 func (s *Server) AppendConfig(dst []byte, v resp.Version, args [][]byte, n *NodeSettings) []byte {
 	return s.appendConfig(dst, v, args[2:], func(p *parameter) string {
-		switch {
-		case n.nodes > 0 && p.name == "maxmemory":
-			return strconv.FormatInt(n.maxMemory, 10)
-		case n.nodes > 0 && p.name == "maxmemory-policy":
-			return n.policy
+		if value, known := n.values[p.name]; known && p.nodes {
+			return value
 		}
 		return s.parameterValue(p)
 	})

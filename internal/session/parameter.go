@@ -50,8 +50,8 @@ var parameters = []parameter{
 	{name: "requirepass", kind: static, hidden: true},
 	{name: "save", kind: choice, choices: []string{""}},
 	{name: "slave-read-only", kind: choice, initial: "yes", choices: []string{"yes"}},
-	{name: "slowlog-log-slower-than", kind: integer, initial: "-1", min: -1, max: -1},
-	{name: "slowlog-max-len", kind: integer, initial: "0"},
+	{name: "slowlog-log-slower-than", kind: integer, initial: "10000", min: -1, max: math.MaxInt64, nodes: true},
+	{name: "slowlog-max-len", kind: integer, initial: "128", max: maxSlowEntries, nodes: true},
 	{name: "timeout", kind: integer, initial: "0", max: math.MaxInt32},
 }
 

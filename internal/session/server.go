@@ -32,6 +32,7 @@ type ServerOptions struct {
 	SetMaxMemory func(bytes int64) error // CONFIG SET maxmemory
 	SetPolicy    func(name string) error // CONFIG SET maxmemory-policy, with Dunlin's name
 	ResetStats   func()                  // CONFIG RESETSTAT
+	SlowLogSet   func(l *SlowLog)        // its threshold may have changed; also called at the start
 	Cluster      func() View             // CLUSTER; nil: no table, this process alone
 	CountKeys    func(slot uint16) int64 // CLUSTER COUNTKEYSINSLOT
 }
@@ -43,6 +44,7 @@ type Server struct {
 	lastID       atomic.Uint64
 	authFailures atomic.Int64
 	config       config
+	slow         SlowLog
 	topology     topologyCache
 	totalMemory  int64 // bytes of the machine, for INFO
 	osName       string
@@ -66,6 +68,7 @@ func NewServer(o ServerOptions) *Server {
 	o.Password = ""
 	s.o = o
 	s.config.init(o)
+	s.applySlowLog()
 	s.totalMemory, s.osName = machine()
 	return s
 }
