@@ -34,8 +34,9 @@ var allowed = map[string][]string{
 	"proxy":                 {"internal/resp", "internal/netloop", "internal/command", "internal/session", "ring"},
 	"metrics":               {"node", "proxy", "ring", "internal/netloop", "internal/command"},
 	"bench/race":            {},
-	"bench/engine":          {"node/engine", "ring", "bench/engine/sim"},
+	"bench/engine":          {"node/engine", "ring", "bench/engine/sim", "bench/histogram"},
 	"bench/engine/sim":      {},
+	"bench/histogram":       {},
 	"cmd/dunlin":            {"node", "proxy", "ring", "ring/gossip", "metrics", "internal/netloop", "internal/command", "internal/tlsbridge"},
 }
 

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/bench/histogram"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -17,7 +18,7 @@ type pacer struct {
 	number          int
 	interval        time.Duration
 	clock           runClock
-	all, own        histogram
+	all, own        histogram.Histogram
 	r               *rand.PCG
 	key, value, dst []byte
 	inserted        uint32
@@ -47,8 +48,8 @@ func (p *pacer) run() error {
 			p.command(begin)
 		}
 		end, lost := p.clock.read()
-		p.all.add(end - intended)
-		p.own.add(end - begin - lost)
+		p.all.Add(end-intended, 1)
+		p.own.Add(end-begin-lost, 1)
 	}
 }
 

@@ -129,8 +129,8 @@ func (r *rig) run(disturb func(*rig) error) (a pauseAnswer, err error) {
 	<-swept
 	gets, hits := 1, 0
 	for i := range pacers {
-		a.All.merge(&pacers[i].all)
-		a.Own.merge(&pacers[i].own)
+		a.All.Merge(&pacers[i].all)
+		a.Own.Merge(&pacers[i].own)
 		gets += pacers[i].gets
 		hits += pacers[i].hits
 	}

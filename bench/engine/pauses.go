@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/bench/histogram"
 )
 
 // pauseQuestion is one run: commands at a steady rate, and something that may make them wait.
@@ -22,8 +24,8 @@ type pauseQuestion struct {
 
 // pauseAnswer is what the commands had to wait.
 type pauseAnswer struct {
-	All, Own  histogram // see pauseNotes
-	Hit       float64   // share of the GETs
+	All, Own  histogram.Histogram // see pauseNotes
+	Hit       float64             // share of the GETs
 	Events    []pauseEvent
 	Heap      int64 // bytes of Go's heap, with what lies unused in it
 	GCs       int
@@ -100,17 +102,17 @@ func printPauses(ctx context.Context, out io.Writer, o options) error {
 }
 
 func (a *pauseAnswer) line(name string, control bool) string {
-	who, verdict := "dunlin", reached(a.Own.quantile(0.9999) < pauseTarget)
+	who, verdict := "dunlin", reached(a.Own.Quantile(0.9999) < pauseTarget)
 	if control {
 		name, who, verdict = "", "control", ""
 	}
 	return fmt.Sprintf("%s\t%s\t", name, who) + quantiles(&a.Own, 0.5, 0.999, 0.9999, 1) +
-		fmt.Sprintf("%d\t%s\t", a.Own.above(pauseTarget), verdict) + quantiles(&a.All, 0.5, 0.99, 0.9999, 1)
+		fmt.Sprintf("%d\t%s\t", a.Own.Above(pauseTarget), verdict) + quantiles(&a.All, 0.5, 0.99, 0.9999, 1)
 }
 
-func quantiles(h *histogram, qs ...float64) (cells string) {
+func quantiles(h *histogram.Histogram, qs ...float64) (cells string) {
 	for _, q := range qs {
-		cells += fmt.Sprintf("%.1f\t", float64(h.quantile(q))/1e3)
+		cells += fmt.Sprintf("%.1f\t", float64(h.Quantile(q))/1e3)
 	}
 	return cells
 }
