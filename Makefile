@@ -65,8 +65,9 @@ matrix: ## run these clients through a proxy, and write the table of their versi
 	MATRIX_TABLE=$(CURDIR)/test/clients/VERSIONS.md go test -count 1 -run '^TestClientMatrix$$' -v ./test
 
 .PHONY: bench
-bench: ## race Dunlin against redis-server and twemproxy, about ten minutes (less: RACE='--rounds 1')
-	go run ./bench/race $(RACE)
+bench: ## race Dunlin against redis-server, memcached and twemproxy, about ten minutes (less: RACE='--rounds 1', all: RACE=--full)
+	@mkdir -p bin
+	go run ./bench/race --picture bin/race.svg $(RACE)
 
 .PHONY: bench-engine
 bench-engine: ## print the engine's tables, about 25 minutes (less: TABLES='-quick -tables speed,density')

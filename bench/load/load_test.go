@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"syscall"
@@ -252,6 +253,15 @@ func TestRunRefuses(t *testing.T) {
 	f("", "closed", func(c *Config) { c.Addr = ln.Addr().String(); c.Clients = 1 })
 	_ = ln.Close()
 	f("", "refused", func(c *Config) { c.Addr = ln.Addr().String() })
+}
+
+// TestNoForeignDescriptor: what could not be opened is not closed either. It would be somebody else's.
+func TestNoForeignDescriptor(t *testing.T) {
+	w := newWorker(&Config{Clients: 2, Threads: 1, Pipeline: 1, Gets: 1, KeysPerGet: 1, Keys: 1}, 0, 0, nil)
+	if err := w.connect(netip.MustParseAddrPort("127.0.0.1:1")); err == nil || w.clients[0].fd != -1 || w.clients[1].fd != -1 {
+		t.Errorf("after %v the clients have the descriptors %d and %d: want none", err, w.clients[0].fd, w.clients[1].fd)
+	}
+	w.close()
 }
 
 // TestRunEnds: a server that never answers holds nobody beyond the context, nor a fill beyond its limit.

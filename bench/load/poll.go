@@ -13,7 +13,7 @@ import (
 // connectLimit bounds connecting a client.
 const connectLimit = 5 * time.Second
 
-// dial opens a connection that never blocks.
+// dial opens a connection that never blocks; -1 is none.
 func dial(addr netip.AddrPort) (fd int, err error) {
 	family, sa := syscall.AF_INET6, syscall.Sockaddr(&syscall.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()})
 	if addr.Addr().Is4() {
@@ -21,7 +21,7 @@ func dial(addr netip.AddrPort) (fd int, err error) {
 	}
 	fd, err = syscall.Socket(family, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return 0, os.NewSyscallError("socket", err)
+		return -1, os.NewSyscallError("socket", err)
 	}
 	limit := syscall.NsecToTimeval(connectLimit.Nanoseconds())
 	_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &limit) // without it the system's own limit holds
@@ -32,7 +32,7 @@ func dial(addr netip.AddrPort) (fd int, err error) {
 	}
 	if err != nil {
 		_ = syscall.Close(fd) // nothing was sent
-		return 0, fmt.Errorf("cannot connect to %s: %w", addr, err)
+		return -1, fmt.Errorf("cannot connect to %s: %w", addr, err)
 	}
 	return fd, nil
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// fakePeer answers SET and GET from a map, and CLUSTER INFO with text.
+// fakePeer keeps what is SET, and answers CLUSTER INFO with a text.
 type fakePeer struct {
 	addr string
 
@@ -73,14 +73,14 @@ func (f *fakePeer) answer(words []string) string {
 	case words[0] == "CLUSTER":
 		return fmt.Sprintf("$%d\r\n%s\r\n", len(f.info), f.info)
 	}
-	v, found := f.keys[words[1]]
-	if !found {
-		return "$-1\r\n"
-	}
-	return fmt.Sprintf("$%d\r\n%s\r\n", len(v), v)
+	return "-ERR unknown command\r\n"
 }
 
 func readRequest(in *bufio.Reader) (words []string, err error) {
+	if first, err := in.Peek(1); err != nil || first[0] != '*' { // inline
+		line, err := in.ReadString('\n')
+		return strings.Fields(line), err
+	}
 	number := func(sign string) int {
 		line, bad := in.ReadString('\n')
 		n, bad2 := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(line), sign))
@@ -99,53 +99,22 @@ func readRequest(in *bufio.Reader) (words []string, err error) {
 	return words, err
 }
 
-func TestFill(t *testing.T) {
+func TestAsk(t *testing.T) {
 	f := startFake(t)
-	const keys = fillBatch + 500 // a whole batch and a part
-	if err := fill(t.Context(), f.addr, keys); err != nil {
-		t.Fatal(err)
+	f.info = "cluster_state:ok\r\n"
+	if got, err := ask(t.Context(), f.addr, "CLUSTER INFO"); err != nil || got != f.info {
+		t.Errorf("CLUSTER INFO is %q, %v: want %q", got, err, f.info)
 	}
-	last, found := f.keys["key:000000001499"]
-	if len(f.keys) != keys || !found || len(last) != valueBytes {
-		t.Errorf("%d keys were set, the last (%v) to %q: want %d with values of %d bytes", len(f.keys), found, last, keys, valueBytes)
-	}
-	f.fail = "-OOM command not allowed\r\n"
-	if err := fill(t.Context(), f.addr, 1); err == nil || !strings.Contains(err.Error(), "OOM") {
-		t.Errorf("fill gave %v: want the error reply", err)
-	}
-	f.fail = "+QUEUED\r\n"
-	if err := fill(t.Context(), f.addr, 1); err == nil || !strings.Contains(err.Error(), "QUEUED") {
-		t.Errorf("fill gave %v: want an error about the reply QUEUED", err)
-	}
-}
-
-func TestMissing(t *testing.T) {
-	f := startFake(t)
-	if err := fill(t.Context(), f.addr, 100); err != nil {
-		t.Fatal(err)
-	}
-	look := func(wantGone int, wantErr string) {
-		t.Helper()
-		gone, asked, err := missing(t.Context(), f.addr, 100, 10)
-		switch {
-		case wantErr == "" && (gone != wantGone || asked != 10 || err != nil):
-			t.Errorf("%d of %d are missing, %v: want %d of 10", gone, asked, err, wantGone)
-		case wantErr != "" && (err == nil || !strings.Contains(err.Error(), wantErr)):
-			t.Errorf("looking for keys gave %v: want an error with %q", err, wantErr)
+	for _, bad := range []string{"-ERR unknown command\r\n", "$-1\r\n", "$99999\r\n", "+OK\r\n"} {
+		f.fail = bad
+		if got, err := ask(t.Context(), f.addr, "CLUSTER INFO"); err == nil || !strings.Contains(err.Error(), strings.TrimSpace(bad)) {
+			t.Errorf("CLUSTER INFO is %q, %v, of a server that answers %q: want an error that says so", got, err, bad)
 		}
 	}
-	look(0, "")
-	delete(f.keys, keyName(30))
-	delete(f.keys, keyName(31)) // not looked at
-	look(1, "")
-	f.keys[keyName(0)] = "short"
-	look(0, "has 5 bytes")
-	f.fail = "-ERR no\r\n"
-	look(0, "ERR no")
 }
 
-// TestDialEnds: a peer that never answers holds nobody beyond the context.
-func TestDialEnds(t *testing.T) {
+// TestAskEnds: a peer that never answers holds nobody beyond the context.
+func TestAskEnds(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +122,7 @@ func TestDialEnds(t *testing.T) {
 	defer ln.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	if err := fill(ctx, ln.Addr().String(), 1); err == nil {
-		t.Error("filled a peer that does not answer")
+	if _, err := ask(ctx, ln.Addr().String(), "CLUSTER INFO"); err == nil {
+		t.Error("a peer that does not answer was asked")
 	}
 }

@@ -9,29 +9,37 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/bench/load"
 )
 
 type options struct {
-	rounds     int
-	work, only string // comma-separated names; empty: all
-	scale      float64
-	keys       int
-	binary     string
-	limit      time.Duration
+	rounds, threads int
+	work, only      string // comma-separated names; empty: the usual ones, all
+	full, open      bool
+	length          time.Duration
+	keys            int
+	binary, picture string
+	limit           time.Duration
 }
 
 func main() {
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 3, "how often every workload runs on every peer")
-	flag.StringVar(&o.work, "work", "", "workloads, separated by commas: "+strings.Join(namesOf(workloads, workloadName), ","))
+	flag.StringVar(&o.work, "work", "", "workloads, separated by commas; empty: "+strings.Join(usual, ",")+"; there are also, and with --full all are run: "+strings.Join(namesOf(unusual(), workloadName), ","))
+	flag.BoolVar(&o.full, "full", false, "run the whole matrix of workloads: ten minutes a round")
+	flag.BoolVar(&o.open, "open", true, "after the rounds, load every peer in an open loop at 50, 70 and 90 % of what it did in get1 and get16")
 	flag.StringVar(&o.only, "only", "", "peers, separated by commas: "+strings.Join(namesOf(peers, peerName), ","))
-	flag.Float64Var(&o.scale, "requests-scale", 1, "multiplies the number of requests of every run")
-	flag.IntVar(&o.keys, "keys", 1_000_000, "keys that every peer is filled with")
+	flag.DurationVar(&o.length, "time", 1500*time.Millisecond, "how long a run loads a peer")
+	flag.IntVar(&o.threads, "threads", 1, "threads of the load generator")
+	flag.IntVar(&o.keys, "keys", 1_000_000, "keys of 64 bytes that every peer is filled with; a tenth of it of 256 and of 1,024")
 	flag.StringVar(&o.binary, "binary", "", "a dunlin binary; empty: build one from this checkout")
-	flag.DurationVar(&o.limit, "limit", 30*time.Minute, "end the race after this time, with what was measured")
+	flag.StringVar(&o.picture, "picture", "", "write an SVG picture of the results to this file")
+	flag.DurationVar(&o.limit, "limit", 0, "end the race after this time, with what was measured; 0: 30 minutes, with --full two hours")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "race:", err)
@@ -42,19 +50,38 @@ func main() {
 // errLimit is the cause when a race ends for --limit.
 var errLimit = errors.New("the race ran into --limit: the figures are those of the rounds before")
 
+func (o *options) check() (work []workload, entered []peer, err error) {
+	work = usualWorkloads()
+	if o.full {
+		work = workloads
+	}
+	if o.work != "" {
+		if work, err = pick("workload", o.work, workloads, workloadName); err != nil {
+			return nil, nil, err
+		}
+	}
+	if entered, err = pick("peer", o.only, peers, peerName); err != nil {
+		return nil, nil, err
+	}
+	if o.rounds < 1 || o.keys < 1 || o.threads < 1 || o.length <= 0 || flag.NArg() > 0 {
+		return nil, nil, fmt.Errorf("--rounds, --keys, --threads and --time must be above 0, and there are no arguments; got %q", os.Args[1:])
+	}
+	if o.limit == 0 {
+		o.limit = 30 * time.Minute
+		if o.full {
+			o.limit *= 4
+		}
+	}
+	return work, entered, nil
+}
+
 // run is the race. Whatever way it ends, servers end with it.
 func run(o options) error {
-	work, err := pick("workload", o.work, workloads, workloadName)
+	work, entered, err := o.check()
 	if err != nil {
 		return err
 	}
-	entered, err := pick("peer", o.only, peers, peerName)
-	if err != nil {
-		return err
-	}
-	if o.rounds < 1 || o.keys < 1 || o.scale <= 0 || flag.NArg() > 0 {
-		return fmt.Errorf("--rounds, --keys and --requests-scale must be above 0, and there are no arguments; got %q", os.Args[1:])
-	}
+	runtime.GOMAXPROCS(max(runtime.NumCPU(), o.threads+1)) // load's workers keep theirs while they wait
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second ctrl-C ends us at once, and the kernel the servers
@@ -66,11 +93,8 @@ func run(o options) error {
 		return err
 	}
 	defer s.close()
-	r := &race{work: work, rounds: o.rounds, scale: o.scale, keys: o.keys, say: os.Stderr,
-		tools: map[string]string{}, results: map[cell][]*sample{}}
-	if r.tools[redisBenchmark], err = findTool(redisBenchmark); err != nil {
-		return err // nothing can be measured without
-	}
+	r := &race{work: work, rounds: o.rounds, length: o.length, keys: o.keys, threads: o.threads, say: os.Stderr,
+		load: load.Run, tools: map[string]string{}, results: map[cell][]*sample{}, steady: map[pace][]*calm{}}
 	if r.tools[dunlin], err = dunlinBinary(ctx, o.binary, s.dir); err != nil {
 		return err
 	}
@@ -79,8 +103,13 @@ func run(o options) error {
 	}
 	r.writeMachine(ctx, os.Stdout, os.Args[1:])
 	err = r.run(ctx)
-	r.inspect(ctx)
+	if err == nil && o.open {
+		err = r.runOpen(ctx)
+	}
 	r.write(os.Stdout)
+	if o.picture != "" {
+		err = errors.Join(err, os.WriteFile(o.picture, r.draw(), 0o644))
+	}
 	return err
 }
 

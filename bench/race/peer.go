@@ -8,9 +8,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/bench/load"
 )
 
 const (
@@ -18,6 +21,8 @@ const (
 	readyLimit = 30 * time.Second
 	// pollInterval is how often a starting peer is asked.
 	pollInterval = 50 * time.Millisecond
+	// fillLimit bounds filling one peer with one set of keys.
+	fillLimit = 2 * time.Minute
 	// backends is how many nodes stand behind each kind of proxy.
 	backends = 3
 )
@@ -31,9 +36,10 @@ type peer struct {
 
 // live is a started peer. What start returns with an error is still to be ended.
 type live struct {
-	name  string
-	addr  string // where clients connect
-	procs []*process
+	name     string
+	addr     string // where clients connect
+	protocol load.Protocol
+	procs    []*process
 
 	// serving says why not all of it takes part yet; nil: SET will do.
 	serving func(ctx context.Context) error
@@ -41,6 +47,7 @@ type live struct {
 
 var peers = []peer{
 	{"redis", []string{redisServer}, startRedis},
+	{"memcached", []string{memcached}, startMemcached},
 	{"twemproxy+3", []string{redisServer, nutcracker}, startTwemproxy},
 	{"dunlin-node", nil, startNode},
 	{"dunlin+3", nil, startCluster},
@@ -48,13 +55,11 @@ var peers = []peer{
 
 // The tools, and the packages of Debian that have them.
 const (
-	redisServer    = "redis-server"
-	redisBenchmark = "redis-benchmark"
-	nutcracker     = "nutcracker"
-	dunlin         = "dunlin"
+	redisServer = "redis-server"
+	memcached   = "memcached"
+	nutcracker  = "nutcracker"
+	dunlin      = "dunlin"
 )
-
-var packages = map[string]string{redisServer: "redis-server", redisBenchmark: "redis-tools", nutcracker: "nutcracker"}
 
 // findTool looks where Debian puts servers too: not every user's PATH has it.
 func findTool(name string) (string, error) {
@@ -66,7 +71,7 @@ func findTool(name string) (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	return "", fmt.Errorf("missing: %s (Debian: apt-get install %s)", name, packages[name])
+	return "", fmt.Errorf("missing: %s (Debian: apt-get install %s)", name, name)
 }
 
 func (l *live) add(p *process, err error) error {
@@ -85,6 +90,18 @@ func (l *live) addRedis(s *stable, tools map[string]string, name, addr string) e
 func startRedis(s *stable, tools map[string]string) (*live, error) {
 	l := &live{name: "redis", addr: freeAddr()}
 	return l, l.addRedis(s, tools, "redis", l.addr)
+}
+
+func startMemcached(s *stable, tools map[string]string) (*live, error) {
+	l := &live{name: "memcached", addr: freeAddr(), protocol: load.Memcached}
+	me, err := user.Current()
+	if err != nil {
+		return l, fmt.Errorf("cannot tell who runs memcached: %w", err)
+	}
+	host, port, _ := net.SplitHostPort(l.addr) // freeAddr made it
+	// As root it wants to be told so; and by default it takes 1,024 clients and 64 MB.
+	return l, l.add(s.start(roleNode, "memcached", tools[memcached],
+		"-l", host, "-p", port, "-U", "0", "-u", me.Username, "-m", "2048", "-c", "16384"))
 }
 
 func startTwemproxy(s *stable, tools map[string]string) (*live, error) {
@@ -150,7 +167,7 @@ func startCluster(s *stable, tools map[string]string) (*live, error) {
 // nodes own all slots.
 func wholeCluster(addr string, size int) func(context.Context) error {
 	return func(ctx context.Context) error {
-		text, err := ask(ctx, addr, "CLUSTER", "INFO")
+		text, err := ask(ctx, addr, "CLUSTER INFO")
 		if err != nil {
 			return err
 		}
@@ -191,20 +208,28 @@ func (l *live) ready(ctx context.Context) error {
 			return err
 		}
 	}
-	text, err := ask(ctx, l.addr, "SET", keyName(0), value)
-	if err == nil && text != "OK" {
-		err = fmt.Errorf("SET answers %q", text)
-	}
-	return err
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	return load.Fill(ctx, small.config(l, 1), askLimit)
 }
 
-// usage sums the processes' by role, and their memory.
-func (l *live) usage() (cpu [roles]time.Duration, bytes int64, err error) {
+// fill sets all keys, so that every GET of the race finds its key.
+func (l *live) fill(ctx context.Context, keys int) error {
+	for _, d := range []data{small, middle, large} {
+		if err := load.Fill(ctx, d.config(l, keys), fillLimit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usage sums the processes' by role.
+func (l *live) usage() (cpu [roles]time.Duration, bytes [roles]int64, err error) {
 	for _, p := range l.procs {
 		u, bad := p.usage()
 		err = errors.Join(err, bad)
 		cpu[p.role] += u.cpu
-		bytes += u.bytes
+		bytes[p.role] += u.bytes
 	}
 	return cpu, bytes, err
 }
@@ -219,7 +244,7 @@ func (l *live) end() {
 var taken = map[int]bool{}
 
 // freeAddr returns a loopback address that is free for TCP and UDP, below the
-// ephemeral ports: redis-benchmark's connections cannot take it before its server.
+// ephemeral ports: the load's connections cannot take it before its server.
 func freeAddr() string {
 	for {
 		port := 12000 + rand.IntN(20000)

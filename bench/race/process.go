@@ -19,7 +19,7 @@ type role int
 const (
 	roleNode role = iota
 	roleProxy
-	roleLoad // redis-benchmark
+	roleLoad // this process
 	roles    // how many
 )
 
@@ -119,6 +119,13 @@ func (p *process) lastWords() string {
 		return err.Error()
 	}
 	return lastLine(string(text))
+}
+
+// lastLine is the last line of text that says something: where programs tell
+// why they gave up.
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
 // usage is what a process has used since its start: cpu, by all its threads, and

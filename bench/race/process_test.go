@@ -160,3 +160,15 @@ func TestPlainEnviron(t *testing.T) {
 		t.Errorf("servers get the environment %q", all)
 	}
 }
+
+func TestLastLine(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		if got := lastLine(text); got != want {
+			t.Errorf("the last line of %q is %q: want %q", text, got, want)
+		}
+	}
+	f("", "")
+	f("one", "one")
+	f("one\ntwo \n\n", "two")
+}

@@ -5,32 +5,36 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"syscall"
 	"time"
-)
 
-// spotStep is the distance between the keys that are looked at after the race.
-const spotStep = 997
+	"github.com/dunlin-cache/dunlin/bench/load"
+)
 
 // sample is one run of a workload on a peer.
 type sample struct {
-	speed
-	cpu  [roles]float64 // microseconds per operation
-	rss  float64        // megabytes, of all processes of the peer, after the run
-	busy float64        // share of one processor that redis-benchmark used
-	took time.Duration
+	ops      float64        // a second
+	p50, p99 float64        // milliseconds
+	cpu      [roles]float64 // microseconds per operation
+	rss      [roles]float64 // megabytes, after the run
+	busy     float64        // share of the processors it may take that the load generator used
 }
 
 // race is the state of a run; the main goroutine alone uses it.
 type race struct {
-	work   []workload
-	live   []*live
-	tools  map[string]string
-	rounds int
-	scale  float64
-	keys   int
-	say    io.Writer // progress
+	work    []workload
+	live    []*live
+	tools   map[string]string
+	rounds  int
+	length  time.Duration // of a run
+	keys    int
+	threads int
+	machine string    // where, for people
+	say     io.Writer // progress
+	load    func(context.Context, load.Config) (*load.Result, error)
 
 	results map[cell][]*sample // by round; nil: failed
+	steady  map[pace][]*calm   // what succeeded in the open loop
 	notes   []string           // what the reader of the figures must know
 }
 
@@ -55,7 +59,7 @@ func (r *race) prepare(ctx context.Context, s *stable, entered []peer) error {
 			err = l.waitReady(ctx)
 		}
 		if err == nil {
-			err = fill(ctx, l.addr, r.keys)
+			err = l.fill(ctx, r.keys)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -109,44 +113,44 @@ func (r *race) run(ctx context.Context) error {
 
 // measure runs a workload once. The sample is nil when there is an error.
 func (r *race) measure(ctx context.Context, w workload, l *live) (*sample, error) {
-	requests := w.count(r.scale)
 	before, _, err := l.usage()
 	if err != nil {
 		return nil, err
 	}
-	begin := time.Now()
-	limit := time.Duration(max(1, r.scale) * float64(runLimit))
-	s, own, err := w.load(ctx, r.tools[redisBenchmark], l.addr, requests, r.keys, limit)
+	before[roleLoad] = ownTime()
+	result, err := r.load(ctx, w.config(l, r.keys, r.threads, r.length))
 	if err != nil {
 		return nil, err
 	}
-	x := &sample{speed: s, took: time.Since(begin)}
+	own := ownTime()
 	after, bytes, err := l.usage()
 	if err != nil {
 		return nil, err
 	}
 	after[roleLoad] = own
+	x := &sample{ops: result.PerSecond(), p50: millis(result.Latency.Quantile(0.5)), p99: millis(result.Latency.Quantile(0.99)),
+		busy: (own - before[roleLoad]).Seconds() / result.Elapsed.Seconds() / float64(r.threads)}
 	for i := range after {
-		x.cpu[i] = float64((after[i] - before[i]).Microseconds()) / float64(requests)
+		x.cpu[i] = float64((after[i] - before[i]).Microseconds()) / float64(result.Commands)
+		x.rss[i] = float64(bytes[i]) / 1e6
 	}
-	x.rss = float64(bytes) / 1e6
-	// Of the time that it says it measured, not of took: starting up, and waiting
-	// for the last replies, take a quarter of a second.
-	x.busy = own.Seconds() / (float64(requests) / s.ops)
+	r.noteMissed(w.name, l.name, result)
 	return x, nil
 }
 
-// inspect notes which peers lost keys.
-func (r *race) inspect(ctx context.Context) {
-	for _, l := range r.live {
-		gone, asked, err := missing(ctx, l.addr, r.keys, spotStep)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			r.notef("%s does not answer rightly after the race: %v", l.name, err)
-		case gone > 0:
-			r.notef("%s has lost keys (%d of %d are gone): a GET that finds nothing is cheaper than one that does", l.name, gone, asked)
-		}
+func (r *race) noteMissed(work, peer string, result *load.Result) {
+	if result.Missed > 0 {
+		r.notef("%s on %s: %d of the keys asked for were not there, and a GET that finds nothing is cheaper than one that does", work, peer, result.Missed)
 	}
 }
+
+// ownTime is the processor time that this process has taken.
+func ownTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic("BUG: a process cannot read its own usage: " + err.Error())
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func millis(d time.Duration) float64 { return d.Seconds() * 1000 }

@@ -4,66 +4,113 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/bench/load"
 )
 
 // testRace is a race of peers that exist in name only: processes that sleep, and
-// a script for redis-benchmark that notes whom it is sent to.
-func testRace(t *testing.T, body string, names ...string) (r *race, calls func() []string) {
+// a load that notes who is to have it.
+func testRace(t *testing.T, names ...string) (r *race, loads *[]load.Config) {
 	t.Helper()
-	log := filepath.Join(t.TempDir(), "calls")
-	tool := script(t, "echo $2 >>"+log+"\n"+body+"\ncat <<'END'\n"+titles+`"SET","5000","1","1","0.5","1","0.9","1"`+"\nEND\n")
 	s := testStable(t)
-	r = &race{work: workloads[:2], rounds: 2, scale: 0.001, keys: 10, say: io.Discard,
-		tools: map[string]string{redisBenchmark: tool}, results: map[cell][]*sample{}}
+	loads = new([]load.Config)
+	r = &race{work: workloads[:2], rounds: 2, length: time.Second, keys: 10, threads: 1, say: io.Discard,
+		tools: map[string]string{}, results: map[cell][]*sample{}, steady: map[pace][]*calm{}}
+	r.load = func(_ context.Context, c load.Config) (*load.Result, error) {
+		*loads = append(*loads, c)
+		result := &load.Result{Commands: 5000, Elapsed: time.Second}
+		result.Latency.Add(500*time.Microsecond, 4900)
+		result.Latency.Add(900*time.Microsecond, 100)
+		return result, nil
+	}
 	for _, name := range names {
-		r.live = append(r.live, &live{name: name, addr: name + ":1", procs: []*process{startSleeper(t, s)}})
+		r.live = append(r.live, &live{name: name, addr: name, procs: []*process{startSleeper(t, s)}})
 	}
-	return r, func() []string {
-		text, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Fields(string(text))
+	return r, loads
+}
+
+func addrs(loads []load.Config) (all []string) {
+	for _, c := range loads {
+		all = append(all, c.Addr)
 	}
+	return all
 }
 
 func TestRunTakesTurns(t *testing.T) {
-	r, calls := testRace(t, "", "a", "b", "c")
+	r, loads := testRace(t, "a", "b", "c")
 	if err := r.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	want := strings.Fields("a b c a b c b c a b c a")
-	if got := calls(); !slices.Equal(got, want) {
+	if got := addrs(*loads); !slices.Equal(got, want) {
 		t.Errorf("peers were loaded in the order %v: want %v", got, want)
 	}
 	for _, l := range r.live {
 		got := r.results[cell{"get1", l.name}]
-		if len(got) != 2 || got[0] == nil || got[0].ops != 5000 || got[0].p50 != 0.5 || got[0].p99 != 0.9 || got[0].rss <= 0 {
-			t.Errorf("results of %s are %+v", l.name, got)
+		if len(got) != 2 || got[0] == nil || got[0].ops != 5000 || got[0].p50 < 0.5 || got[0].p50 > 0.52 || got[0].p99 != 0.9 {
+			t.Errorf("results of %s are %+v: want two with the load's figures", l.name, got)
 		}
 	}
 }
 
 func TestRunNotesFailures(t *testing.T) {
-	r, _ := testRace(t, `[ $2 = a ] && { echo no luck >&2; exit 1; }`, "a", "b")
+	r, _ := testRace(t, "a", "b")
+	works := r.load
+	r.load = func(ctx context.Context, c load.Config) (*load.Result, error) {
+		if c.Addr == "a" {
+			return nil, errors.New("no luck")
+		}
+		result, err := works(ctx, c)
+		result.Missed = 7
+		return result, err
+	}
 	if err := r.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.notes) != 4 || !strings.Contains(r.notes[0], "set1 on a failed in round 1") || !strings.Contains(r.notes[0], "no luck") {
-		t.Errorf("notes are %q: want four failures of a, with the reason", r.notes)
+	if err := r.runOpen(t.Context()); err != nil || len(r.steady) != len(shares) {
+		t.Errorf("the open loop ran at %d paces, %v: want %d, of b alone", len(r.steady), err, len(shares))
+	}
+	notes := strings.Join(r.notes, "\n")
+	for _, want := range []string{"set1 on a failed in round 1: no luck", "get1 on a failed in round 2", "get1 on b: 7 of the keys"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("notes are %q: want %q", notes, want)
+		}
 	}
 	if a, b := r.results[cell{"set1", "a"}], r.results[cell{"set1", "b"}]; len(a) != 2 || a[0] != nil || len(succeeded(b)) != 2 {
 		t.Errorf("results are %v and %v: want two failures and two samples", a, b)
 	}
 }
 
+func TestRunOpen(t *testing.T) {
+	r, loads := testRace(t, "a", "b")
+	for _, name := range []string{"a", "b"} {
+		r.results[cell{"get1", name}] = []*sample{{ops: 1000}, nil, {ops: 2000}}
+	}
+	if err := r.runOpen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Fields("a a a b b b b b b a a a")
+	if got := addrs(*loads); !slices.Equal(got, want) {
+		t.Errorf("peers were loaded in the order %v: want %v", got, want)
+	}
+	for i, rate := range []float64{750, 1050, 1350} {
+		c := (*loads)[i]
+		if c.Rate != rate || c.Duration != openTimes*r.length || c.Gets != 1 {
+			t.Errorf("run %d is %+v: want GET with rate %g for twice the time", i, c, rate)
+		}
+		x := r.steady[pace{cell{"get1", "b"}, shares[i]}]
+		if len(x) != 2 || x[0].rate != rate || x[0].p50 < 0.5 || x[0].p50 > 0.52 || x[0].p999 != 0.9 {
+			t.Errorf("b at %d %% has %+v: want two runs with rate %g", shares[i], x, rate)
+		}
+	}
+}
+
 func TestRunStops(t *testing.T) {
-	r, calls := testRace(t, "", "a", "b")
+	r, loads := testRace(t, "a", "b")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	// Progress is reported before every run: interrupt in the third.
 	r.say = writerFunc(func() {
@@ -74,8 +121,8 @@ func TestRunStops(t *testing.T) {
 	if err := r.run(ctx); !errors.Is(err, errLimit) {
 		t.Errorf("run gave %v: want the cause of its end", err)
 	}
-	if got := calls(); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("loaded %v: want the runs before the end only", got)
+	if got := addrs(*loads); !slices.Equal(got, []string{"a", "b", "a"}) { // what is running has the context, too
+		t.Errorf("loaded %v: want the runs up to the end only", got)
 	}
 	if len(succeeded(r.results[cell{"set1", "a"}])) != 1 {
 		t.Error("what was measured before the end is gone")
@@ -87,7 +134,7 @@ type writerFunc func()
 func (f writerFunc) Write(p []byte) (int, error) { f(); return len(p), nil }
 
 func TestPrepareLeavesOut(t *testing.T) {
-	r, _ := testRace(t, "")
+	r, _ := testRace(t)
 	s, fake := testStable(t), startFake(t)
 	good := peer{name: "good", start: func(*stable, map[string]string) (*live, error) {
 		return &live{name: "good", addr: fake.addr, procs: []*process{startSleeper(t, s)}}, nil
@@ -101,8 +148,8 @@ func TestPrepareLeavesOut(t *testing.T) {
 	if err := r.prepare(t.Context(), s, []peer{missing, dying, good}); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.live) != 1 || r.live[0].name != "good" || len(fake.keys) != r.keys {
-		t.Errorf("racing are %v, filled with %d keys: want good with %d", r.live, len(fake.keys), r.keys)
+	if len(r.live) != 1 || r.live[0].name != "good" || len(fake.keys) != r.keys+2 {
+		t.Errorf("racing are %v, filled with %d keys: want good with %d of 64 bytes and two others", r.live, len(fake.keys), r.keys)
 	}
 	notes := strings.Join(r.notes, "\n")
 	for _, want := range []string{"missing is left out: missing: no-such-tool", "dying is left out: dier has ended: bad setting"} {
@@ -116,21 +163,6 @@ func TestPrepareLeavesOut(t *testing.T) {
 	r.live = nil
 	if err := r.prepare(t.Context(), s, []peer{missing}); err == nil {
 		t.Error("a race without any peer began")
-	}
-}
-
-func TestInspect(t *testing.T) {
-	fake := startFake(t)
-	if err := fill(t.Context(), fake.addr, 2*spotStep); err != nil {
-		t.Fatal(err)
-	}
-	r := &race{keys: 2 * spotStep, say: io.Discard, live: []*live{{name: "a", addr: fake.addr}}}
-	if r.inspect(t.Context()); len(r.notes) != 0 {
-		t.Errorf("notes are %q though all keys are there", r.notes)
-	}
-	delete(fake.keys, keyName(spotStep))
-	if r.inspect(t.Context()); len(r.notes) != 1 || !strings.Contains(r.notes[0], "a has lost keys (1 of 2 are gone)") {
-		t.Errorf("notes are %q: want one about the lost key", r.notes)
 	}
 }
 
@@ -161,6 +193,6 @@ func TestPick(t *testing.T) {
 	}
 	f("", namesOf(peers, peerName)...)
 	f("dunlin-node,redis", "redis", "dunlin-node")
-	f("redis,memcached")
+	f("redis,valkey")
 	f("redis,")
 }

@@ -7,29 +7,27 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 )
 
-const (
-	// saturated is the share of a processor from which on redis-benchmark, which
-	// has one thread, may be what limits the speed.
-	saturated = 0.95
-	// shortRun is the time under which ticks of 10 ms and the machine's other work
-	// make up much of a figure.
-	shortRun = time.Second
-)
+// saturated is the share of its processors from which on the load generator may
+// be what limits the speed.
+const saturated = 0.95
 
 // writeMachine says where and with what the figures were taken: without that
-// they mean nothing to others.
+// they mean nothing to others. It keeps a short form for the picture.
 func (r *race) writeMachine(ctx context.Context, w io.Writer, commandLine []string) {
 	load, _, _ := strings.Cut(readText("/proc/loadavg"), " ")
-	fmt.Fprintf(w, "%s, %d processors %s, load average %s, %s\n",
-		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), processorName(readText("/proc/cpuinfo")), load, runtime.Version())
+	checkout := firstLine(ctx, "git", "describe", "--always", "--dirty")
+	processors := fmt.Sprintf("%d processors %s", runtime.NumCPU(), processorName(readText("/proc/cpuinfo")))
+	r.machine = fmt.Sprintf("%s, commit %s", processors, checkout)
+	fmt.Fprintf(w, "%s, %s, load average %s, %s\n", time.Now().UTC().Format(time.DateOnly), processors, load, runtime.Version())
 	fmt.Fprintf(w, "race %s\n", strings.Join(commandLine, " "))
-	fmt.Fprintf(w, "checkout: %s\n", firstLine(ctx, "git", "describe", "--always", "--dirty"))
-	for _, tool := range []string{dunlin, redisServer, nutcracker, redisBenchmark} {
+	fmt.Fprintf(w, "checkout: %s\n", checkout)
+	for _, tool := range []string{dunlin, redisServer, memcached, nutcracker} {
 		if path := r.tools[tool]; path != "" {
 			fmt.Fprintf(w, "%s: %s\n", tool, firstLine(ctx, path, "--version"))
 		}
@@ -65,34 +63,31 @@ func processorName(cpuinfo string) string {
 
 // write prints all that was measured.
 func (r *race) write(w io.Writer) {
-	fmt.Fprint(w, "\nMedians (least..most of the rounds). CPU: microseconds per operation, by role; load is redis-benchmark.\n")
-	limited, short := false, false
+	fmt.Fprintf(w, "\nMedians (least..most of the rounds), runs of %v. CPU: microseconds per operation; RSS: megabytes; by role. load is the load generator.\n", r.length)
+	limited := false
 	for _, work := range r.work {
-		if !r.measured(work) {
-			continue // interrupted before; failures are in the notes
+		if r.measured(work) { // else interrupted before; failures are in the notes
+			limited = r.writeWorkload(w, work) || limited
 		}
-		l, s := r.writeWorkload(w, work)
-		limited, short = limited || l, short || s
 	}
+	r.writeOpen(w)
+	r.writeRatios(w)
 	r.writeTargets(w)
 	if limited {
-		fmt.Fprintf(w, "\n* redis-benchmark took over %.0f %% of one processor, and has one thread: the peer may be faster.\n", 100*saturated)
-	}
-	if short {
-		fmt.Fprintf(w, "\nSome runs took less than %v: their figures are rough.\n", shortRun)
+		fmt.Fprintf(w, "\n* the load generator took over %.0f %% of its threads: the peer may be faster (--threads).\n", 100*saturated)
 	}
 	if len(r.notes) > 0 {
 		fmt.Fprintf(w, "\n%s\n", strings.Join(r.notes, "\n"))
 	}
 }
 
-// writeWorkload prints a table with a line for each peer. It returns whether the
-// load generator was a limit, and whether runs were too short.
-func (r *race) writeWorkload(w io.Writer, work workload) (limited, short bool) {
-	fmt.Fprintf(w, "\n%s: %s, clients %d, pipeline %d, requests %d\n",
-		work.name, work.title, work.clients, work.pipeline, work.count(r.scale))
+// writeWorkload prints a table with a line for each peer, and says whether the
+// load generator was a limit.
+func (r *race) writeWorkload(w io.Writer, work workload) (limited bool) {
+	fmt.Fprintf(w, "\n%s: %s, values of %d bytes, clients %d, pipeline %d\n",
+		work.name, work.title, work.data.valueBytes, work.clients, work.pipeline)
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "  peer\tkops/s\tp50 ms\tp99 ms\tCPU node\tCPU proxy\tCPU load\tRSS MB")
+	fmt.Fprintln(t, "  peer\tkops/s\tp50 ms\tp99 ms\tCPU node\tproxy\tload\tRSS node\tproxy")
 	for _, l := range r.live {
 		ok := succeeded(r.results[cell{work.name, l.name}])
 		if len(ok) == 0 {
@@ -100,44 +95,100 @@ func (r *race) writeWorkload(w io.Writer, work workload) (limited, short bool) {
 			continue
 		}
 		star := ""
-		for _, x := range ok {
-			short = short || x.took < shortRun
-			if x.busy > saturated {
-				limited, star = true, "*"
-			}
+		if slices.ContainsFunc(ok, func(x *sample) bool { return x.busy > saturated }) {
+			limited, star = true, "*"
 		}
 		writeSamples(t, l, ok, star)
 	}
 	_ = t.Flush() // text for people
-	return limited, short
+	return limited
 }
 
 // writeSamples prints a peer's line; star marks its speed.
 func writeSamples(w io.Writer, l *live, samples []*sample, star string) {
 	show := func(format string, figure func(*sample) float64) string {
-		var values []float64
-		for _, x := range samples {
-			values = append(values, figure(x))
-		}
-		return spreadOf(values).text(format)
+		return spreadFrom(samples, figure).text(format)
 	}
-	cpu := func(of role) string {
-		if of == roleProxy && !l.has(roleProxy) {
+	ofProxy := func(format string, figure func(*sample) float64) string {
+		if !l.has(roleProxy) {
 			return "-"
 		}
-		return show("%.2f", func(x *sample) float64 { return x.cpu[of] })
+		return show(format, figure)
 	}
-	fmt.Fprintf(w, "  %s\t%s%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.name,
+	fmt.Fprintf(w, "  %s\t%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.name,
 		show("%.1f", func(x *sample) float64 { return x.ops / 1000 }), star,
 		show("%.3f", func(x *sample) float64 { return x.p50 }),
 		show("%.3f", func(x *sample) float64 { return x.p99 }),
-		cpu(roleNode), cpu(roleProxy), cpu(roleLoad),
-		show("%.0f", func(x *sample) float64 { return x.rss }))
+		show("%.2f", func(x *sample) float64 { return x.cpu[roleNode] }),
+		ofProxy("%.2f", func(x *sample) float64 { return x.cpu[roleProxy] }),
+		show("%.2f", func(x *sample) float64 { return x.cpu[roleLoad] }),
+		show("%.0f", func(x *sample) float64 { return x.rss[roleNode] }),
+		ofProxy("%.0f", func(x *sample) float64 { return x.rss[roleProxy] }))
+}
+
+// writeOpen prints what the open loops found.
+func (r *race) writeOpen(w io.Writer) {
+	for _, name := range openWork {
+		title := fmt.Sprintf("\n%s in an open loop, at shares of each peer's own throughput above; ms from the time at which a batch was to leave."+
+			"\nlate: the p99 of what is the load generator's own doing.\n", name)
+		t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+		for _, l := range r.live {
+			for _, share := range shares {
+				runs := r.steady[pace{cell{name, l.name}, share}]
+				if len(runs) == 0 {
+					continue
+				}
+				if title != "" {
+					fmt.Fprint(w, title)
+					fmt.Fprintln(t, "  peer\tat\tkops/s\tp50 ms\tp99 ms\tp99.9 ms\tlate ms")
+				}
+				title = "" // once, and not above nothing
+				show := func(format string, figure func(*calm) float64) string { return spreadFrom(runs, figure).text(format) }
+				fmt.Fprintf(t, "  %s\t%d %%\t%.1f\t%s\t%s\t%s\t%s\n", l.name, share, runs[0].rate/1000,
+					show("%.3f", func(x *calm) float64 { return x.p50 }), show("%.2f", func(x *calm) float64 { return x.p99 }),
+					show("%.2f", func(x *calm) float64 { return x.p999 }), show("%.2f", func(x *calm) float64 { return x.late }))
+			}
+		}
+		_ = t.Flush() // text for people
+	}
+}
+
+// writeRatios prints a line for each workload with the medians of all ratios.
+func (r *race) writeRatios(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	header := "  ops/s, and CPU/op of the same two"
+	for _, c := range ratios {
+		who, isOps := strings.CutSuffix(c.text, ", ops/s")
+		if !isOps {
+			who = "CPU"
+		}
+		header += "\t" + who
+	}
+	fmt.Fprintln(t, header)
+	lines := 0
+	for _, work := range r.work {
+		line, any := "", false
+		for _, c := range ratios {
+			shown := "-"
+			if v := c.values(r.results[cell{work.name, c.of}], r.results[cell{work.name, c.than}]); len(v) > 0 {
+				shown, any = fmt.Sprintf("%.2f", spreadOf(v).median), true
+			}
+			line += "\t" + shown
+		}
+		if any {
+			fmt.Fprintf(t, "  %s%s\n", work.name, line)
+			lines++
+		}
+	}
+	if lines > 0 {
+		fmt.Fprintln(w, "\nRatios within a round, medians")
+		_ = t.Flush() // text for people
+	}
 }
 
 // writeTargets prints every target whose two peers took part.
 func (r *race) writeTargets(w io.Writer) {
-	title := "\nTargets: ratios within a round\n"
+	title := "\nTargets\n"
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for _, goal := range targets() {
 		values := goal.values(r.results[cell{goal.work, goal.of}], r.results[cell{goal.work, goal.than}])

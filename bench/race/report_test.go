@@ -7,40 +7,54 @@ import (
 )
 
 const wantReport = `
-Medians (least..most of the rounds). CPU: microseconds per operation, by role; load is redis-benchmark.
+Medians (least..most of the rounds), runs of 1s. CPU: microseconds per operation; RSS: megabytes; by role. load is the load generator.
 
-get16: GET, clients 50, pipeline 16, requests 1500000
-  peer          kops/s                  p50 ms   p99 ms                CPU node           CPU proxy   CPU load   RSS MB
-  redis         500.0 (400.0..600.0)    1.500    3.000                 1.50 (1.25..1.75)  -           0.50       150
+get16: GET, values of 64 bytes, clients 50, pipeline 16
+  peer          kops/s                  p50 ms   p99 ms   CPU node            proxy   load   RSS node   proxy
+  redis         500.0 (400.0..600.0)    1.500    3.000    1.50 (1.25..1.75)   -       0.50   150        -
   twemproxy+3   not measured
-  dunlin+3      1000.0 (900.0..1100.0)* 0.750    1.500                 0.75               1.00        0.50       200
+  dunlin+3      1000.0 (900.0..1100.0)* 0.750    1.500    0.75                1.00    0.50   200        30
 
-Targets: ratios within a round
+get16 in an open loop, at shares of each peer's own throughput above; ms from the time at which a batch was to leave.
+late: the p99 of what is the load generator's own doing.
+  peer    at     kops/s   p50 ms   p99 ms             p99.9 ms   late ms
+  redis   70 %   350.0    0.100    1.50 (1.00..2.00)   3.00       0.05
+
+Ratios within a round, medians
+  ops/s, and CPU/op of the same two   node vs redis   CPU   node vs memcached   CPU   proxy vs twemproxy   CPU   proxy vs one redis
+  get16                               -               -     -                   -     -                    -     2.04
+
+Targets
   get16   proxy vs one redis, ops/s   >= 1.2   2.04 (1.83..2.25)   reached
 
-* redis-benchmark took over 95 % of one processor, and has one thread: the peer may be faster.
-
-Some runs took less than 1s: their figures are rough.
+* the load generator took over 95 % of its threads: the peer may be faster (--threads).
 
 twemproxy+3 had a bad day
 `
 
 func TestReport(t *testing.T) {
+	work, err := pick("workload", "get16,set64", workloads, workloadName)
+	if err != nil {
+		t.Fatal(err)
+	}
 	single := []*process{{role: roleNode}}
-	r := &race{work: workloads[3:5], scale: 1, notes: []string{"twemproxy+3 had a bad day"},
+	redis := func(ops, cpu float64) *sample {
+		return &sample{ops: ops, p50: 1.5, p99: 3, cpu: [roles]float64{cpu, 0, 0.5}, rss: [roles]float64{150}}
+	}
+	dunlin := func(ops, busy float64) *sample {
+		return &sample{ops: ops, p50: 0.75, p99: 1.5, cpu: [roles]float64{0.75, 1, 0.5}, rss: [roles]float64{200, 30}, busy: busy}
+	}
+	r := &race{work: work, length: time.Second, notes: []string{"twemproxy+3 had a bad day"},
 		live: []*live{{name: "redis", procs: single}, {name: "twemproxy+3"},
 			{name: "dunlin+3", procs: []*process{{role: roleNode}, {role: roleProxy}}}},
 		results: map[cell][]*sample{
-			{"get16", "redis"}: {
-				{speed: speed{400_000, 1.5, 3}, cpu: [roles]float64{1.25, 0, 0.5}, rss: 150, took: 2 * time.Second},
-				{speed: speed{600_000, 1.5, 3}, cpu: [roles]float64{1.75, 0, 0.5}, rss: 150, took: 2 * time.Second},
-			},
+			{"get16", "redis"}:       {redis(400_000, 1.25), redis(600_000, 1.75)},
 			{"get16", "twemproxy+3"}: {nil, nil},
-			{"get16", "dunlin+3"}: {
-				{speed: speed{900_000, 0.75, 1.5}, cpu: [roles]float64{0.75, 1, 0.5}, rss: 200, took: 2 * time.Second, busy: 0.96},
-				{speed: speed{1_100_000, 0.75, 1.5}, cpu: [roles]float64{0.75, 1, 0.5}, rss: 200, took: time.Second / 2},
-			},
-		}}
+			{"get16", "dunlin+3"}:    {dunlin(900_000, 0.96), dunlin(1_100_000, 0)},
+		},
+		steady: map[pace][]*calm{{cell{"get16", "redis"}, 70}: {
+			{rate: 350_000, p50: 0.1, p99: 1, p999: 3, late: 0.05}, {rate: 350_000, p50: 0.1, p99: 2, p999: 3, late: 0.05}}},
+	}
 	var out strings.Builder // has no set64: nobody came to it
 	r.write(&out)
 	// How wide columns are is not the point: compare with single spaces.

@@ -39,10 +39,10 @@ func TestSpread(t *testing.T) {
 
 // TestValues: a ratio is taken within a round, and rounds that lack a side are left out.
 func TestValues(t *testing.T) {
-	at := func(ops float64) *sample { return &sample{speed: speed{ops: ops}} }
+	at := func(ops float64) *sample { return &sample{ops: ops} }
 	f := func(of, than []*sample, want ...float64) {
 		t.Helper()
-		if got := (target{measure: opsRatio}).values(of, than); !slices.Equal(got, want) {
+		if got := nodeOps.values(of, than); !slices.Equal(got, want) {
 			t.Errorf("ratios are %v: want %v", got, want)
 		}
 	}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The picture has a panel of throughput and one of processor time, and in each a
+// group of bars for every workload and a bar for every peer.
+const (
+	pictureWidth = 860
+	labelWidth   = 120 // before the first panel
+	panelWidth   = 350
+	panelGap     = 30
+	figureWidth  = 70 // behind the longest bar
+	barHeight    = 14
+	headHeight   = 66 // of the picture
+	groupHead    = 22
+	groupGap     = 10
+	footHeight   = 36
+)
+
+// drawn are the workloads of the picture.
+var drawn = []string{"set1", "get1", "set16", "get16", "set64", "get64"}
+
+// Its colours are readable on its own ground, light or dark as the reader's page is.
+const pictureStyle = `
+  .ground { fill: #ffffff } text { fill: #1f2328; font: 12px system-ui, sans-serif } .quiet { fill: #59636e } .strong { font-weight: 600 }
+  .redis { fill: #c2584f } .memcached { fill: #7d8590 } .twemproxy { fill: #b58932 } .dunlin { fill: #2f6fbd } .part { opacity: 0.55 }
+  @media (prefers-color-scheme: dark) {
+    .ground { fill: #0d1117 } text { fill: #e6edf3 } .quiet { fill: #9198a1 }
+    .redis { fill: #d9776e } .memcached { fill: #8b949e } .twemproxy { fill: #d0a63f } .dunlin { fill: #539bf5 }
+  }
+`
+
+// bar is one peer's figure: the two parts are drawn one after the other.
+type bar struct {
+	first, second float64
+	text          string
+}
+
+// panel is what one half of the picture shows.
+type panel struct {
+	x      int
+	title  string
+	figure func([]*sample) bar
+}
+
+var panels = []panel{
+	{labelWidth, "operations a second (k: thousands)", func(ok []*sample) bar {
+		ops := medianOf(ok, func(x *sample) float64 { return x.ops })
+		return bar{ops, 0, fmt.Sprintf("%.0f k", ops/1000)}
+	}},
+	{labelWidth + panelWidth + panelGap, "processor time per operation, less is better (faint: the proxy's)", func(ok []*sample) bar {
+		node := medianOf(ok, func(x *sample) float64 { return x.cpu[roleNode] })
+		proxy := medianOf(ok, func(x *sample) float64 { return x.cpu[roleProxy] })
+		return bar{node, proxy, fmt.Sprintf("%.2f µs", node+proxy)}
+	}},
+}
+
+// draw makes the picture of what was measured of the drawn workloads.
+func (r *race) draw() []byte {
+	var body bytes.Buffer
+	y := headHeight
+	for _, w := range r.work {
+		if slices.Contains(drawn, w.name) && r.measured(w) {
+			y = r.drawGroup(&body, w, y)
+		}
+	}
+	height := y + footHeight
+	var out bytes.Buffer
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="Dunlin and its peers">`+"\n",
+		pictureWidth, height, pictureWidth, height)
+	fmt.Fprintf(&out, "<style>%s</style>\n<rect class=\"ground\" width=\"100%%\" height=\"100%%\"/>\n", pictureStyle)
+	text(&out, 16, 26, "strong", "Dunlin and its peers, 50 clients, values of 64 bytes; +3: a proxy before three nodes")
+	for _, p := range panels {
+		text(&out, p.x, 50, "quiet", p.title)
+	}
+	out.Write(body.Bytes())
+	text(&out, 16, height-14, "quiet", fmt.Sprintf("Bars are to scale within a group; medians, rounds: %d. %s, %s.", r.rounds, r.machine, time.Now().UTC().Format(time.DateOnly)))
+	out.WriteString("</svg>\n")
+	return out.Bytes()
+}
+
+// drawGroup draws a workload's bars from y on, and returns where the next group begins.
+func (r *race) drawGroup(out *bytes.Buffer, w workload, y int) int {
+	text(out, 16, y+14, "strong", fmt.Sprintf("%s, pipeline %d", w.title, w.pipeline))
+	y += groupHead
+	for i, l := range r.live {
+		class := ""
+		if strings.HasPrefix(l.name, dunlin) {
+			class = "strong"
+		}
+		text(out, 16, y+i*barHeight+11, class, l.name)
+	}
+	for _, p := range panels {
+		r.drawBars(out, p, w, y)
+	}
+	return y + len(r.live)*barHeight + groupGap
+}
+
+func (r *race) drawBars(out *bytes.Buffer, p panel, w workload, y int) {
+	bars, longest := make([]bar, len(r.live)), 0.0
+	for i, l := range r.live {
+		bars[i] = bar{text: "not measured"}
+		if ok := succeeded(r.results[cell{w.name, l.name}]); len(ok) > 0 {
+			bars[i] = p.figure(ok)
+		}
+		longest = max(longest, bars[i].first+bars[i].second)
+	}
+	scale := (panelWidth - figureWidth) / max(longest, math.SmallestNonzeroFloat64)
+	for i, b := range bars {
+		top, color := y+i*barHeight+1, colorOf(r.live[i].name)
+		first, second := b.first*scale, b.second*scale
+		rect(out, float64(p.x), top, first, color)
+		rect(out, float64(p.x)+first, top, second, color+" part")
+		text(out, p.x+int(first+second)+6, top+10, "", b.text)
+	}
+}
+
+// colorOf is the class of a peer's bars: the first word of its name.
+func colorOf(peer string) string {
+	for i, c := range peer {
+		if c < 'a' || c > 'z' {
+			return peer[:i]
+		}
+	}
+	return peer
+}
+
+func rect(out *bytes.Buffer, x float64, y int, width float64, class string) {
+	if width > 0 {
+		fmt.Fprintf(out, `<rect class="%s" x="%.1f" y="%d" width="%.1f" height="%d"/>`+"\n", class, x, y, width, barHeight-3)
+	}
+}
+
+func text(out *bytes.Buffer, x, y int, class, words string) {
+	fmt.Fprintf(out, `<text x="%d" y="%d" class="%s">`, x, y, class)
+	_ = xml.EscapeText(out, []byte(words)) // a buffer takes all
+	out.WriteString("</text>\n")
+}
