@@ -11,7 +11,7 @@
 //	upload   a request whose large value goes into the engine as it arrives (upload.go)
 //	pinned   a large value that a reply is sent from, without a copy (pinned.go)
 //	ticket   stands for a large reply until its proxy has fetched it (ticket.go)
-//	rewrite  a large value that a goroutine makes anew for APPEND or SETRANGE (rewrite.go)
+//	rewrite  a large value that a goroutine makes anew for APPEND, SETRANGE, SETBIT, BITFIELD or BITOP (rewrite.go)
 //	view     the present table as this node obeys it: serve, wait or refuse, for each partition
 //	gained   a partition that became ours with the present table and may be served
 //	         only when nobody else can still be serving it

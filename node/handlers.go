@@ -28,6 +28,15 @@ var handlers = map[command.ID]handler{
 	command.GetEx:   getEX,
 	command.DelIfEq: delIfEq,
 
+	// bitmap.go, bitscan.go, bitfield.go, bitop.go
+	command.SetBit:     setBit,
+	command.GetBit:     getBit,
+	command.BitCount:   bitCount,
+	command.BitPos:     bitPos,
+	command.BitField:   bitField,
+	command.BitFieldRO: bitField,
+	command.BitOp:      bitOp,
+
 	// counters.go
 	command.Incr:        incr,
 	command.Decr:        decr,

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/redistest"
@@ -17,7 +18,7 @@ import (
 // meet often, and many of them are wrong.
 func TestOracle(t *testing.T) {
 	real := dial(t, redistest.Start(t))
-	ours := dial(t, startNode(t).Addr())
+	ours := dial(t, startNode(t, func(c *Config) { c.StallLimit = time.Minute }).Addr())
 	seed := rand.Uint64()
 	g := &generator{rand.New(rand.NewPCG(seed, 1))}
 	var said []string
@@ -101,7 +102,9 @@ func quoted(s string) string {
 
 func (g *generator) line() string {
 	k := g.key()
-	switch g.IntN(25) {
+	switch g.IntN(35) {
+	case 25, 26, 27, 28, 29, 30, 31, 32, 33:
+		return g.bits(k)
 	case 0, 1, 2:
 		return "SET " + k + " " + quoted(g.value()) + " " + g.some(g.setOption, 2)
 	case 3, 4:
@@ -171,4 +174,47 @@ func TestGlobOracle(t *testing.T) {
 			}
 		}
 	}
+}
+
+// bits is a command on bits. Some of them have too many arguments.
+func (g *generator) bits(k string) string {
+	at := func() string {
+		return g.pick("0", "1", "7", "8", "9", "31", "63", "64", "100", "-1", "x", "4294967295", "4294967296", "#1", "")
+	}
+	position := func() string {
+		return g.pick("0", "1", "2", "5", "9", "40", "-1", "-2", "-9", "-40", "x", "9223372036854775807", "-9223372036854775808")
+	}
+	unit := func() string { return g.pick("BIT", "byte", "BYTE", "bit", "bits") }
+	switch g.IntN(6) {
+	case 0:
+		return "GETBIT " + k + " " + quoted(at())
+	case 1:
+		return "SETBIT " + k + " " + quoted(g.pick("0", "1", "7", "8", "9", "31", "63", "64", "100", "-1", "x", "4294967296")) + " " + g.pick("0", "1", "1", "2", "-1", "x")
+	case 2:
+		return "BITCOUNT " + k + " " + g.some(position, 2) + " " + g.some(unit, 1)
+	case 3:
+		return "BITPOS " + k + " " + g.pick("0", "1", "0", "1", "2", "x") + " " + g.some(position, 2) + " " + g.some(unit, 1)
+	case 4:
+		return "BITCOUNT " + k + " " + position() + " " + position() + " " + g.some(unit, 2)
+	}
+	return g.pick("BITFIELD", "BITFIELD_RO", "BITFIELD") + " " + k + " " + g.some(g.field, 4)
+}
+
+func (g *generator) field() string {
+	typ := g.pick("u", "i", "u", "i", "x", "") + g.pick("1", "2", "3", "5", "7", "8", "9", "13", "16", "31", "32", "33", "62", "63", "64", "0", "65", "-1", "")
+	at := g.pick("", "", "#") + g.pick("0", "1", "2", "5", "8", "13", "60", "100", "-1", "x")
+	// Not the very smallest number: Redis saturates a signed SET of it upwards (testdata/bitfield.txt).
+	n := g.pick("0", "1", "-1", "2", "127", "128", "255", "256", "-128", "-129", "65535", "4294967295", "-4294967296", "4611686018427387904",
+		"9223372036854775807", "-4611686018427387905", "x")
+	switch g.IntN(8) {
+	case 0, 1:
+		return "GET " + quoted(typ) + " " + at
+	case 2, 3, 4:
+		return g.pick("SET ", "INCRBY ") + quoted(typ) + " " + at + " " + n
+	case 5:
+		return "OVERFLOW " + g.pick("SAT", "FAIL", "wrap", "what")
+	case 6:
+		return "OVERFLOW " + g.pick("SAT", "FAIL", "wrap") + " " + g.pick("set i8", "INCRBY u8", "incrby i64", "SET u63") + " " + at + " " + n
+	}
+	return g.pick("GET", "SET u8", "INCRBY u8 0", "OVERFLOW", "what", "GET u8 0 1")
 }

@@ -9,88 +9,128 @@ import (
 
 // A large value cannot always be changed where it is: it has outgrown its place, or a reply is being sent from it. To make
 // room for a new one and copy would hold up the loop and the shard for as long as that takes. So a goroutine makes the new
-// value from the pinned old one, and the command is executed again when it is there: if the key still has what the new value
+// value from the pinned old one, and the command is executed again when it is there: if the keys still have what the new value
 // was made from, that is published in no time, and if not, it begins anew.
 //
-//	APPEND ─> patch ─> rewriteLater ··· run: stage, copy ··· endRewrite ─> patch: same value? ─> SetStaged
-//	                        ^                                                │ no
-//	                        └────────────────────────────────────────────────┘
+//	APPEND ─> resize ─> rewriteLater ··· change.run: stage, copy ··· endRewrite ─> resize: same value? ─> SetStaged
+//	                         ^                                                      │ no
+//	                         └──────────────────────────────────────────────────────┘
 
 const (
 	// rewriteFrom is how many bytes may be copied, or taken from others, under the shard's lock: some 0.1 ms.
 	rewriteFrom = 256 << 10
 	// rewriteTries is how often a value is made anew because it has changed meanwhile. Then the lock is held.
 	rewriteTries = 3
-	// rewriteStep is after how many bytes run looks whether the node closes.
+	// rewriteStep is after how many bytes a goroutine looks whether the node closes.
 	rewriteStep = 1 << 20
 )
 
-// rewrite is a new value for a key, made from an old one and a patch.
+// rewrite is a new value for a key. A nil one is none.
 type rewrite struct {
 	args   [][]byte // of the command
 	upload *upload  // its large argument
 	tries  int
 
-	pin            engine.Pin // the old value, if it is large
-	small          []byte     // a copy of it, if not
-	found          bool       // there was one
-	length, offset int        // of the new value, and where the patch lies in it
-	patch          []byte
-
-	staged engine.Staged
-	err    error
+	sources []source // what the value is made from
+	engine  *engine.Engine
+	charged int64 // by the engine, for copies among the sources
+	staged  engine.Staged
+	small   []byte // the value, if it cannot be staged
+	err     error
 }
 
-// rewriteLater makes the new value of the command's key. Argument i is the patch.
-func (r *request) rewriteLater(t engine.Txn, item engine.Item, found bool, length, offset, i int) {
-	cn := r.conn
-	w := &rewrite{args: cloneArgs(r.args), found: found, length: length, offset: offset}
+// source is what a key had when a rewrite began.
+type source struct {
+	found bool
+	pin   engine.Pin // if it is large
+	small []byte     // a copy, if it is not
+}
+
+// change is what becomes of a value: it gets another length, and a piece is written at an offset.
+type change struct {
+	length, offset int
+	patch          int // the argument that is the piece; 0: none
+}
+
+func sourceOf(t engine.Txn, item engine.Item, found bool) (s source) {
+	if s.found = found; found {
+		pin, large := t.Pin(item)
+		if s.pin = pin; !large {
+			s.small = bytes.Clone(item.Value())
+		}
+	}
+	return s
+}
+
+func (s *source) value() []byte {
+	if s.pin.Live() {
+		return s.pin.Value()
+	}
+	return s.small
+}
+
+// isOf says whether that is what the key has now.
+func (s *source) isOf(item engine.Item, found bool) bool {
+	switch {
+	case !found || !s.found:
+		return found == s.found
+	case s.pin.Live():
+		return s.pin.Holds(item)
+	}
+	return bytes.Equal(s.small, item.Value())
+}
+
+// rewriteLater makes the new value of the command's key.
+func (r *request) rewriteLater(t engine.Txn, item engine.Item, found bool, c change) {
+	w := r.newRewrite()
+	w.sources = []source{sourceOf(t, item, found)}
+	patch, _ := valueOf(w.args, w.upload, c.patch)
+	if c.patch == 0 {
+		patch = nil
+	}
+	w.start(r.conn, func(n *Node) error { return c.run(w, n, patch) })
+}
+
+// newRewrite takes over the command that is executed.
+func (r *request) newRewrite() *rewrite {
+	w := &rewrite{args: cloneArgs(r.args)}
 	if last := r.rewrite; last != nil {
 		w.tries, last.upload = last.tries+1, nil
 	}
-	if found {
-		pin, large := t.Pin(item)
-		if w.pin = pin; !large {
-			w.small = bytes.Clone(item.Value())
-		}
-	}
 	if w.upload = r.upload; w.upload != nil {
-		r.upload, cn.upload = nil, nil
-		cn.socket.Stream(false)
+		r.upload, r.conn.upload = nil, nil
+		r.conn.socket.Stream(false)
 	}
-	w.patch, _ = valueOf(w.args, w.upload, i)
+	return w
+}
+
+// start has a goroutine make the value. Meanwhile the connection waits.
+func (w *rewrite) start(cn *conn, run func(n *Node) error) {
 	cn.answering = true
 	cn.socket.Pause()
 	cn.node.goJob(func() {
-		w.err = w.run(cn.node)
+		w.err = run(cn.node)
 		cn.worker.loop.Post(func() { cn.endRewrite(w) })
 	})
 }
 
 // run makes the value, outside the loops.
-func (w *rewrite) run(n *Node) (err error) {
-	if w.staged, err = n.engine.Stage(w.args[1], w.length); err != nil {
+func (c *change) run(w *rewrite, n *Node, patch []byte) (err error) {
+	if w.staged, err = n.engine.Stage(w.args[1], c.length); err != nil {
 		return err
 	}
-	old := w.old()
-	end := min(w.offset, len(old))
+	old := w.sources[0].value()
+	end := min(c.offset, len(old))
 	if err = w.write(n, old[:end]); err == nil {
-		err = w.staged.Skip(w.offset - end)
+		err = w.staged.Skip(c.offset - end)
 	}
 	if err == nil {
-		err = w.write(n, w.patch)
+		err = w.write(n, patch)
 	}
 	if err == nil {
-		err = w.write(n, old[min(w.offset+len(w.patch), len(old)):])
+		err = w.write(n, old[min(c.offset+len(patch), len(old)):])
 	}
 	return err
-}
-
-func (w *rewrite) old() []byte {
-	if w.pin.Live() {
-		return w.pin.Value()
-	}
-	return w.small
 }
 
 func (w *rewrite) write(n *Node, b []byte) error {
@@ -126,55 +166,71 @@ func (w *rewrite) drop() {
 	}
 }
 
+// charge takes n bytes of the limit for what is copied. False: there are none.
+func (w *rewrite) charge(e *engine.Engine, n int) bool {
+	if !e.Charge(int64(n)) {
+		return false
+	}
+	w.engine = e
+	w.charged += int64(n)
+	return true
+}
+
+// result is the value.
+func (w *rewrite) result() []byte {
+	if w.staged.Live() {
+		return w.staged.Value()
+	}
+	return w.small
+}
+
 func (w *rewrite) dropValues() {
-	if w.pin.Live() {
-		w.pin.Release()
+	if w == nil {
+		return
+	}
+	if w.charged > 0 {
+		w.engine.Refund(w.charged)
+		w.charged = 0
+	}
+	for i := range w.sources {
+		if s := &w.sources[i]; s.pin.Live() {
+			s.pin.Release()
+		}
 	}
 	if w.staged.Live() {
 		w.staged.Discard()
 	}
 }
 
-// isOf says whether the value was made from what the key has now.
+// isOf says whether the value is there and was made from what the command's key has now.
 func (w *rewrite) isOf(item engine.Item, found bool) bool {
-	switch {
-	case !found || !w.found:
-		return found == w.found
-	case w.pin.Live():
-		return w.pin.Holds(item)
-	}
-	return bytes.Equal(w.small, item.Value())
+	return w != nil && w.err == nil && w.sources[0].isOf(item, found)
 }
 
-// publish is the end of a rewrite. It returns false if the value is to be changed otherwise.
-func (r *request) publish(t engine.Txn, item engine.Item, found bool) bool {
-	w := r.rewrite
-	if w == nil || w.err != nil || !w.isOf(item, found) {
-		return false
-	}
+// publish gives the value to the command's key, which keeps its expiry.
+func (r *request) publish(t engine.Txn, item engine.Item, found bool) error {
 	expireAt := int64(0)
 	if found {
 		expireAt = item.ExpireAt()
 	}
-	if err := t.SetStaged(&w.staged, engine.TypeString, expireAt); err != nil {
-		r.replyStoreError(err)
-	} else {
-		r.replyInt(int64(w.length))
-	}
-	return true
+	return t.SetStaged(&r.rewrite.staged, engine.TypeString, expireAt)
 }
 
-// wantsRewrite says whether it would take too long to make the value length bytes long and write a patch to it. What
-// finds no memory beside the old value is done under the lock after all: the old one's memory may then be used.
-func (r *request) wantsRewrite(t engine.Txn, item engine.Item, found bool, length, patch int) bool {
+// wantsRewrite says whether a change would take too long here. What finds no memory beside the old value is done under the
+// lock after all: the old one's memory may then be used.
+func (r *request) wantsRewrite(t engine.Txn, item engine.Item, found bool, c change) bool {
 	if w := r.rewrite; w != nil && (w.err != nil || w.tries >= rewriteTries) {
 		return false
 	}
-	cost := patch
-	if found {
-		cost += t.ResizeCost(item, length)
-	} else {
-		cost += length
+	cost := 0
+	if c.patch > 0 {
+		patch, _ := r.value(c.patch)
+		cost = len(patch)
 	}
-	return cost > rewriteFrom && r.node.engine.IsLarge(len(r.args[1]), length)
+	if found {
+		cost += t.ResizeCost(item, c.length)
+	} else {
+		cost += c.length
+	}
+	return cost > rewriteFrom && r.node.engine.IsLarge(len(r.args[1]), c.length)
 }

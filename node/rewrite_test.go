@@ -81,6 +81,89 @@ func TestRewritesOfNothing(t *testing.T) {
 	}
 }
 
+// TestRewritesOfBits: bits of values that cannot be changed where they are, and of some that can.
+func TestRewritesOfBits(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 512<<20, time.Minute })
+	c := dial(t, n.Addr())
+	old := bigValue(3<<20, 1)
+	f := func(line, reply string, length int, change func(v []byte)) {
+		t.Helper()
+		want := append(bytes.Clone(old), make([]byte, length-len(old))...)
+		change(want)
+		for _, pinned := range []bool{false, true} {
+			c.wantBig("SET k BIG EX 100", old, "OK")
+			var slow *client
+			if pinned {
+				slow = slowClient(t, n, []byte("GET k\r\n"))
+			}
+			c.want(line, reply)
+			c.wantBig("GET k", want, "BIG")
+			c.want("TTL k", "(integer) 100")
+			if pinned {
+				if got := slow.nextBig(old); got != "BIG" {
+					t.Errorf("%s: the slow reader gets %.100s", line, got)
+				}
+			}
+		}
+	}
+	bit := func(at int) string { return fmt.Sprintf("(integer) %d", fieldAt(old, uint64(at), 1)) }
+	f("SETBIT k 8000001 1", bit(8000001), len(old), func(v []byte) { setFieldAt(v, 8000001, 1, 1) })
+	f("SETBIT k 8000001 0", bit(8000001), len(old), func(v []byte) { setFieldAt(v, 8000001, 1, 0) })
+	f("SETBIT k 80000007 1", "(integer) 0", 10_000_001, func(v []byte) { v[10_000_000] = 1 })
+	f("BITFIELD k SET u8 0 7 INCRBY u16 #5000000 1 GET u8 0", fmt.Sprintf("1) (integer) %d\n2) (integer) 1\n3) (integer) 7", old[0]),
+		10_000_002, func(v []byte) { v[0], v[10_000_001] = 7, 1 })
+	f("BITFIELD k OVERFLOW FAIL SET u8 80000000 256", "1) (nil)", 10_000_001, func([]byte) {})
+	c.want("DEL k", "(integer) 1")
+	c.want("SETBIT far 4000000000 1", "(integer) 0")
+	c.want("STRLEN far", "(integer) 500000001")
+	c.want("SETBIT far 4294967295 1", "(error) "+neverFits(512<<20))
+	c.want("DEL far", "(integer) 1")
+	if st := n.engine.Stats(); st.Pinned != 0 || st.Staged != 0 {
+		t.Errorf("%d bytes are pinned, %d staged", st.Pinned, st.Staged)
+	}
+}
+
+// TestScanLarge: values that a goroutine looks through, and changes behind its back.
+func TestScanLarge(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
+	c := dial(t, n.Addr())
+	v := bigValue(20<<20, 1)
+	bits := int64(len(v)) * 8
+	c.wantBig("SET k BIG", v, "OK")
+	f := func(line string, want int64) {
+		t.Helper()
+		c.sendRaw([]byte(line + "\r\nGET probe\r\n"))
+		if got := c.next(); got != fmt.Sprintf("(integer) %d", want) {
+			t.Errorf("%s answers %s, want %d", line, got, want)
+		}
+		if got := c.next(); got != "(nil)" {
+			t.Errorf("%s is followed by %s", line, got)
+		}
+	}
+	f("BITCOUNT k", int64(countBits(v)))
+	f("BITCOUNT k 1000001 -3", int64(countBits(v[1_000_001:len(v)-2])))
+	f("BITCOUNT k 1000001 -3 BIT", int64(countBitsIn(v, 1_000_001, bits-2)))
+	f("BITPOS k 1 100000000 -1 BIT", findBit(v, true, 100_000_000, bits))
+	ones := bytes.Repeat([]byte{0xFF}, len(v))
+	ones[len(ones)-1] = 0xFE
+	c.wantBig("SET k BIG", ones, "OK")
+	f("BITPOS k 0", bits-1)
+	f("BITPOS k 0 1 -2", -1)
+	f("SETBIT k 167772159 1", 0)
+	f("BITPOS k 0", bits)
+	// What is looked through stays what it is.
+	other := dial(t, n.Addr())
+	for range 5 {
+		c.send("BITCOUNT k")
+		other.want("SETBIT k 0 0", "(integer) 1")
+		if got := c.next(); got != fmt.Sprintf("(integer) %d", bits) && got != fmt.Sprintf("(integer) %d", bits-1) {
+			t.Errorf("BITCOUNT answers %s", got)
+		}
+		other.want("SETBIT k 0 1", "(integer) 0")
+	}
+	eventually(t, "pins are released", func() bool { return pinnedBytes(n) == 0 })
+}
+
 // TestRewritesMeet: clients append to one large value at the same time. Each must see its own
 // piece added, whole, to what the others made of the value meanwhile.
 func TestRewritesMeet(t *testing.T) {

@@ -92,7 +92,7 @@ func appendTo(r *request) {
 			return
 		}
 		if len(suffix) > 0 {
-			r.patch(t, item, true, length+len(suffix), length, 2)
+			r.patch(t, item, true, change{length: length + len(suffix), offset: length, patch: 2})
 			return
 		}
 		suffix = item.Value()
@@ -148,39 +148,47 @@ func setRange(r *request) {
 	if !r.lengthOK(offset, len(patch)) {
 		return
 	}
-	r.patch(t, item, found, max(length, offset+len(patch)), offset, 3)
+	r.patch(t, item, found, change{length: max(length, offset+len(patch)), offset: offset, patch: 3})
 }
 
-// patch makes the key's value length bytes long and writes argument i at offset.
-func (r *request) patch(t engine.Txn, item engine.Item, found bool, length, offset, i int) {
-	if r.publish(t, item, found) {
+// patch changes the key's value and answers its new length.
+func (r *request) patch(t engine.Txn, item engine.Item, found bool, c change) {
+	value, patched, ok := r.resize(t, item, found, c)
+	if !ok {
 		return
 	}
-	key := r.args[1]
-	patch, _ := r.value(i)
-	if r.wantsRewrite(t, item, found, length, len(patch)) {
-		r.rewriteLater(t, item, found, length, offset, i)
-		return
+	if !patched {
+		patch, _ := r.value(c.patch)
+		copy(value[c.offset:], patch)
 	}
-	if r.rewrite != nil {
+	r.replyInt(int64(c.length))
+}
+
+// resize makes the key's value as long as it is to become, and returns it to be written to. patched: what was to be written
+// is there already. ok is false if the command is answered, or will be executed again.
+func (r *request) resize(t engine.Txn, item engine.Item, found bool, c change) (value []byte, patched, ok bool) {
+	key, err := r.args[1], error(nil)
+	switch patched = r.rewrite.isOf(item, found); {
+	case patched:
+		err = r.publish(t, item, found)
+	case r.wantsRewrite(t, item, found, c):
+		r.rewriteLater(t, item, found, c)
+		return nil, false, false
+	default:
 		r.rewrite.dropValues() // their memory may be what is needed
-	}
-	if !found {
-		if err := t.Set(key, nil, engine.TypeString, 0); err != nil {
-			r.replyStoreError(err)
-			return
+		if !found {
+			err = t.Set(key, nil, engine.TypeString, 0)
 		}
 	}
-	value, err := t.Resize(key, length)
-	if err != nil {
-		if !found {
+	if err == nil {
+		if value, err = t.Resize(key, c.length); err != nil && !found {
 			t.Delete(key) // nobody asked for an empty string
 		}
-		r.replyStoreError(err)
-		return
 	}
-	copy(value[offset:], patch)
-	r.replyInt(int64(length))
+	if err != nil {
+		r.replyStoreError(err)
+	}
+	return value, patched, err == nil
 }
 
 // getRange: GETRANGE key start end, and SUBSTR

@@ -26,12 +26,16 @@ type worker struct {
 	number [32]byte
 	body   []byte
 	union  *hyperloglog.Registers // nil until it is needed
+	views  [][]byte               // of values in the engine
 
 	heldPins []*heldPin // free ones
 }
 
 // maxBodyKept is how large a reply's scratch space is kept for the next one.
 const maxBodyKept = 1 << 20
+
+// maxViewsKept is how many views are kept room for.
+const maxViewsKept = 1 << 10
 
 func newWorker(n *Node, l *netloop.Loop) *worker {
 	w := &worker{node: n, loop: l, conns: make(map[*conn]struct{})}
