@@ -69,6 +69,11 @@ bench: ## race Dunlin against redis-server, memcached and twemproxy, about ten m
 	@mkdir -p bin
 	go run ./bench/race --picture bin/race.svg $(RACE)
 
+.PHONY: bench-scale
+bench-scale: ## print what a command costs with more nodes, clients, loops, and with a hot key, about four minutes
+	@mkdir -p bin
+	go run ./bench/race --curves all --picture bin/scale.svg $(RACE)
+
 .PHONY: bench-engine
 bench-engine: ## print the engine's tables, about 25 minutes (less: TABLES='-quick -tables speed,density')
 	go run ./bench/engine $(TABLES)

@@ -4,6 +4,7 @@
 //	go run ./bench/race                                    # about ten minutes
 //	go run ./bench/race --rounds 1 --work get16,get1-c1    # less
 //	go run ./bench/race --full --picture race.svg          # the whole matrix, and a picture
+//	go run ./bench/race --curves all                       # what a command costs as a cluster or its load grows
 //
 // # Terms
 //
@@ -36,6 +37,12 @@
 //
 // After the rounds every peer gets an open loop: at half of what it did before, and
 // nearer to it, how long do commands wait that come when they come?
+//
+// # Curves
+//
+// A curve changes one thing (nodes, clients, loops, the share of a hot key), and has
+// peers of its own, which run all at a time while it is measured. Its points take
+// turns as peers do.
 //
 // # Invariants
 //

@@ -24,6 +24,7 @@ type options struct {
 	length          time.Duration
 	keys            int
 	binary, picture string
+	curves          string
 	limit           time.Duration
 }
 
@@ -38,6 +39,7 @@ func main() {
 	flag.IntVar(&o.threads, "threads", 1, "threads of the load generator")
 	flag.IntVar(&o.keys, "keys", 1_000_000, "keys of 64 bytes that every peer is filled with; a tenth of it of 256 and of 1,024")
 	flag.StringVar(&o.binary, "binary", "", "a dunlin binary; empty: build one from this checkout")
+	flag.StringVar(&o.curves, "curves", "", "no race, but what a command costs as one thing grows; some of: all,"+strings.Join(namesOf(curves, curveName), ","))
 	flag.StringVar(&o.picture, "picture", "", "write an SVG picture of the results to this file")
 	flag.DurationVar(&o.limit, "limit", 0, "end the race after this time, with what was measured; 0: 30 minutes, with --full two hours")
 	flag.Parse()
@@ -81,6 +83,10 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
+	picked, err := pick("curve", strings.TrimPrefix(o.curves, "all"), curves, curveName)
+	if err != nil {
+		return err
+	}
 	runtime.GOMAXPROCS(max(runtime.NumCPU(), o.threads+1)) // load's workers keep theirs while they wait
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -98,19 +104,37 @@ func run(o options) error {
 	if r.tools[dunlin], err = dunlinBinary(ctx, o.binary, s.dir); err != nil {
 		return err
 	}
-	if err := r.prepare(ctx, s, entered); err != nil {
-		return err
-	}
 	r.writeMachine(ctx, os.Stdout, os.Args[1:])
+	var picture []byte
+	if o.curves != "" {
+		picture, err = r.allCurves(ctx, s, picked)
+	} else {
+		picture, err = r.whole(ctx, s, entered, o.open)
+	}
+	if o.picture != "" && picture != nil {
+		err = errors.Join(err, os.WriteFile(o.picture, picture, 0o644))
+	}
+	return err
+}
+
+// whole runs a race and prints it, also if it ended early.
+func (r *race) whole(ctx context.Context, s *stable, entered []peer, open bool) (picture []byte, err error) {
+	if err := r.prepare(ctx, s, entered); err != nil {
+		return nil, err
+	}
 	err = r.run(ctx)
-	if err == nil && o.open {
+	if err == nil && open {
 		err = r.runOpen(ctx)
 	}
 	r.write(os.Stdout)
-	if o.picture != "" {
-		err = errors.Join(err, os.WriteFile(o.picture, r.draw(), 0o644))
-	}
-	return err
+	return r.draw(), err
+}
+
+// allCurves measures curves and prints them, also if it ended early.
+func (r *race) allCurves(ctx context.Context, s *stable, picked []curve) (picture []byte, err error) {
+	err = r.runCurves(ctx, s, picked)
+	r.writeCurves(os.Stdout, picked)
+	return r.drawCurves(picked), err
 }
 
 // dunlinBinary is the absolute name of the given binary, or of a new one in

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +24,8 @@ const (
 	pollInterval = 50 * time.Millisecond
 	// fillLimit bounds filling one peer with one set of keys.
 	fillLimit = 2 * time.Minute
+	// maxClients is more than any workload has; the defaults are about 10,000.
+	maxClients = "12000"
 	// backends is how many nodes stand behind each kind of proxy.
 	backends = 3
 )
@@ -49,8 +52,8 @@ var peers = []peer{
 	{"redis", []string{redisServer}, startRedis},
 	{"memcached", []string{memcached}, startMemcached},
 	{"twemproxy+3", []string{redisServer, nutcracker}, startTwemproxy},
-	{"dunlin-node", nil, startNode},
-	{"dunlin+3", nil, startCluster},
+	single("dunlin-node", 0),
+	cluster("dunlin+3", backends, 0),
 }
 
 // The tools, and the packages of Debian that have them.
@@ -84,7 +87,7 @@ func (l *live) add(p *process, err error) error {
 func (l *live) addRedis(s *stable, tools map[string]string, name, addr string) error {
 	host, port, _ := net.SplitHostPort(addr) // freeAddr made it
 	return l.add(s.start(roleNode, name, tools[redisServer],
-		"--bind", host, "--port", port, "--save", "", "--appendonly", "no"))
+		"--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--maxclients", maxClients))
 }
 
 func startRedis(s *stable, tools map[string]string) (*live, error) {
@@ -99,9 +102,9 @@ func startMemcached(s *stable, tools map[string]string) (*live, error) {
 		return l, fmt.Errorf("cannot tell who runs memcached: %w", err)
 	}
 	host, port, _ := net.SplitHostPort(l.addr) // freeAddr made it
-	// As root it wants to be told so; and by default it takes 1,024 clients and 64 MB.
+	// As root it wants to be told so; by default it takes 1,024 clients and 64 MB.
 	return l, l.add(s.start(roleNode, "memcached", tools[memcached],
-		"-l", host, "-p", port, "-U", "0", "-u", me.Username, "-m", "2048", "-c", "16384"))
+		"-l", host, "-p", port, "-U", "0", "-u", me.Username, "-m", "2048", "-c", maxClients))
 }
 
 func startTwemproxy(s *stable, tools map[string]string) (*live, error) {
@@ -127,40 +130,55 @@ func startTwemproxy(s *stable, tools map[string]string) (*live, error) {
 		"-o", filepath.Join(s.dir, "twemproxy.log"), "-p", filepath.Join(s.dir, "twemproxy.pid")))
 }
 
-func startNode(s *stable, tools map[string]string) (*live, error) {
-	l := &live{name: "dunlin-node", addr: freeAddr()}
-	l.serving = wholeCluster(l.addr, 1)
-	return l, l.add(s.start(roleNode, "dunlin-node", tools[dunlin],
-		"node", "--listen", l.addr, "--gossip", freeAddr(), "--admin", freeAddr(), "--memory", "2gb", "--copies", "1"))
+// single is a node alone. loops 0: the default.
+func single(name string, loops int) peer {
+	return peer{name: name, start: func(s *stable, tools map[string]string) (*live, error) {
+		l := &live{name: name, addr: freeAddr()}
+		l.serving = wholeCluster(l.addr, 1)
+		return l, l.add(s.start(roleNode, name, tools[dunlin], withLoops(loops, "node", "--listen", l.addr,
+			"--gossip", freeAddr(), "--admin", freeAddr(), "--memory", "2gb", "--copies", "1", "--maxclients", maxClients)...))
+	}}
 }
 
-func startCluster(s *stable, tools map[string]string) (*live, error) {
-	l := &live{name: "dunlin+3", addr: freeAddr()}
-	var gossip, data []string
-	for range backends {
-		gossip, data = append(gossip, freeAddr()), append(data, freeAddr())
-	}
-	join := strings.Join(gossip, ",")
-	for i := range backends {
-		id := fmt.Sprintf("dunlin-%d", i)
-		err := l.add(s.start(roleNode, id, tools[dunlin], "node", "--id", id, "--listen", data[i],
-			"--gossip", gossip[i], "--admin", freeAddr(), "--join", join, "--memory", "1gb", "--copies", "1"))
-		if err != nil {
-			return l, err
+// cluster is a proxy before so many nodes, which have a loop each if the proxy's loops are said.
+func cluster(name string, nodes, loops int) peer {
+	return peer{name: name, start: func(s *stable, tools map[string]string) (*live, error) {
+		l, stem := &live{name: name, addr: freeAddr()}, strings.ReplaceAll(name, "+", "-") // of ids
+		var gossip, data []string
+		for range nodes {
+			gossip, data = append(gossip, freeAddr()), append(data, freeAddr())
 		}
-	}
-	// A first table may name those nodes only that were quick, and filling such a
-	// cluster would lose the keys that move when the others come.
-	l.serving = func(ctx context.Context) error {
-		for _, addr := range data {
-			if err := wholeCluster(addr, backends)(ctx); err != nil {
-				return err
+		join := strings.Join(gossip[:min(nodes, backends)], ",")
+		for i := range nodes {
+			id := fmt.Sprintf("%s-node-%d", stem, i)
+			err := l.add(s.start(roleNode, id, tools[dunlin], withLoops(min(loops, 1), "node", "--id", id, "--listen", data[i],
+				"--gossip", gossip[i], "--admin", freeAddr(), "--join", join, "--memory", "1gb", "--copies", "1")...))
+			if err != nil {
+				return l, err
 			}
 		}
-		return nil
+		l.serving = func(ctx context.Context) error { return wholeClusters(ctx, data) }
+		return l, l.add(s.start(roleProxy, name, tools[dunlin], withLoops(loops, "proxy", "--id", stem,
+			"--listen", l.addr, "--gossip", freeAddr(), "--admin", freeAddr(), "--join", join, "--maxclients", maxClients)...))
+	}}
+}
+
+func withLoops(loops int, arguments ...string) []string {
+	if loops > 0 {
+		arguments = append(arguments, "--loops", strconv.Itoa(loops))
 	}
-	return l, l.add(s.start(roleProxy, "dunlin-proxy", tools[dunlin], "proxy", "--id", "dunlin-proxy",
-		"--listen", l.addr, "--gossip", freeAddr(), "--admin", freeAddr(), "--join", join))
+	return arguments
+}
+
+// wholeClusters checks that all nodes know a table with all of them. A first table may name those only that were quick,
+// and filling such a cluster would lose the keys that move when the others come.
+func wholeClusters(ctx context.Context, addrs []string) error {
+	for _, addr := range addrs {
+		if err := wholeCluster(addr, len(addrs))(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // wholeCluster checks that the Dunlin node at addr knows a table in which size

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,8 +55,11 @@ func startSleeper(t *testing.T, s *stable) *process {
 	return p
 }
 
+// testStable keeps the test on its thread, as main is kept on its own: a load's
+// workers take threads with them when they end, and with those whom they started.
 func testStable(t *testing.T) *stable {
 	t.Helper()
+	runtime.LockOSThread()
 	s, err := newStable()
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,11 @@ func (r *race) writeMachine(ctx context.Context, w io.Writer, commandLine []stri
 	fmt.Fprintf(w, "race %s\n", strings.Join(commandLine, " "))
 	fmt.Fprintf(w, "checkout: %s\n", checkout)
 	for _, tool := range []string{dunlin, redisServer, memcached, nutcracker} {
-		if path := r.tools[tool]; path != "" {
+		path := r.tools[tool]
+		if path == "" {
+			path, _ = findTool(tool) // a peer that needs it says that it is missing
+		}
+		if path != "" {
 			fmt.Fprintf(w, "%s: %s\n", tool, firstLine(ctx, path, "--version"))
 		}
 	}
@@ -61,18 +65,47 @@ func processorName(cpuinfo string) string {
 	return "of unknown make"
 }
 
+// row is a line of a table and a bar of a picture.
+type row struct {
+	label, class string    // class: of its colour
+	samples      []*sample // none: it failed
+}
+
+// group are rows that are compared.
+type group struct {
+	title string
+	rows  []row
+}
+
+// groupOf are the peers in a workload.
+func (r *race) groupOf(w workload) group {
+	g := group{title: fmt.Sprintf("%s: %s, values of %d bytes, clients %d, pipeline %d", w.name, w.title, w.data.valueBytes, w.clients, w.pipeline)}
+	for _, l := range r.live {
+		g.rows = append(g.rows, row{l.name, colorOf(l.name), succeeded(r.results[cell{w.name, l.name}])})
+	}
+	return g
+}
+
 // write prints all that was measured.
 func (r *race) write(w io.Writer) {
-	fmt.Fprintf(w, "\nMedians (least..most of the rounds), runs of %v. CPU: microseconds per operation; RSS: megabytes; by role. load is the load generator.\n", r.length)
 	limited := false
+	r.writeLegend(w)
 	for _, work := range r.work {
 		if r.measured(work) { // else interrupted before; failures are in the notes
-			limited = r.writeWorkload(w, work) || limited
+			limited = writeGroup(w, r.groupOf(work)) || limited
 		}
 	}
 	r.writeOpen(w)
 	r.writeRatios(w)
 	r.writeTargets(w)
+	r.writeNotes(w, limited)
+}
+
+func (r *race) writeLegend(w io.Writer) {
+	fmt.Fprintf(w, "\nMedians (least..most of the rounds), runs of %v. CPU: microseconds per operation; RSS: megabytes; by role. load is the load generator.\n", r.length)
+}
+
+func (r *race) writeNotes(w io.Writer, limited bool) {
 	if limited {
 		fmt.Fprintf(w, "\n* the load generator took over %.0f %% of its threads: the peer may be faster (--threads).\n", 100*saturated)
 	}
@@ -81,49 +114,46 @@ func (r *race) write(w io.Writer) {
 	}
 }
 
-// writeWorkload prints a table with a line for each peer, and says whether the
-// load generator was a limit.
-func (r *race) writeWorkload(w io.Writer, work workload) (limited bool) {
-	fmt.Fprintf(w, "\n%s: %s, values of %d bytes, clients %d, pipeline %d\n",
-		work.name, work.title, work.data.valueBytes, work.clients, work.pipeline)
+// writeGroup prints a table, and says whether the load generator was a limit.
+func writeGroup(w io.Writer, g group) (limited bool) {
+	fmt.Fprintf(w, "\n%s\n", g.title)
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "  peer\tkops/s\tp50 ms\tp99 ms\tCPU node\tproxy\tload\tRSS node\tproxy")
-	for _, l := range r.live {
-		ok := succeeded(r.results[cell{work.name, l.name}])
-		if len(ok) == 0 {
-			fmt.Fprintf(t, "  %s\tnot measured\n", l.name)
+	fmt.Fprintln(t, "  \tkops/s\tp50 ms\tp99 ms\tCPU node\tproxy\tload\tRSS node\tproxy")
+	for _, x := range g.rows {
+		if len(x.samples) == 0 {
+			fmt.Fprintf(t, "  %s\tnot measured\n", x.label)
 			continue
 		}
 		star := ""
-		if slices.ContainsFunc(ok, func(x *sample) bool { return x.busy > saturated }) {
+		if slices.ContainsFunc(x.samples, func(s *sample) bool { return s.busy > saturated }) {
 			limited, star = true, "*"
 		}
-		writeSamples(t, l, ok, star)
+		x.write(t, star)
 	}
 	_ = t.Flush() // text for people
 	return limited
 }
 
-// writeSamples prints a peer's line; star marks its speed.
-func writeSamples(w io.Writer, l *live, samples []*sample, star string) {
+// write prints the row; star marks its speed.
+func (x row) write(w io.Writer, star string) {
 	show := func(format string, figure func(*sample) float64) string {
-		return spreadFrom(samples, figure).text(format)
+		return spreadFrom(x.samples, figure).text(format)
 	}
 	ofProxy := func(format string, figure func(*sample) float64) string {
-		if !l.has(roleProxy) {
-			return "-"
+		if x.samples[0].rss[roleProxy] == 0 {
+			return "-" // there is none
 		}
 		return show(format, figure)
 	}
-	fmt.Fprintf(w, "  %s\t%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.name,
-		show("%.1f", func(x *sample) float64 { return x.ops / 1000 }), star,
-		show("%.3f", func(x *sample) float64 { return x.p50 }),
-		show("%.3f", func(x *sample) float64 { return x.p99 }),
-		show("%.2f", func(x *sample) float64 { return x.cpu[roleNode] }),
-		ofProxy("%.2f", func(x *sample) float64 { return x.cpu[roleProxy] }),
-		show("%.2f", func(x *sample) float64 { return x.cpu[roleLoad] }),
-		show("%.0f", func(x *sample) float64 { return x.rss[roleNode] }),
-		ofProxy("%.0f", func(x *sample) float64 { return x.rss[roleProxy] }))
+	fmt.Fprintf(w, "  %s\t%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.label,
+		show("%.1f", func(s *sample) float64 { return s.ops / 1000 }), star,
+		show("%.3f", func(s *sample) float64 { return s.p50 }),
+		show("%.3f", func(s *sample) float64 { return s.p99 }),
+		show("%.2f", func(s *sample) float64 { return s.cpu[roleNode] }),
+		ofProxy("%.2f", func(s *sample) float64 { return s.cpu[roleProxy] }),
+		show("%.2f", func(s *sample) float64 { return s.cpu[roleLoad] }),
+		show("%.0f", func(s *sample) float64 { return s.rss[roleNode] }),
+		ofProxy("%.0f", func(s *sample) float64 { return s.rss[roleProxy] }))
 }
 
 // writeOpen prints what the open loops found.
@@ -211,15 +241,6 @@ func (r *race) writeTargets(w io.Writer) {
 func (r *race) measured(work workload) bool {
 	for _, l := range r.live {
 		if len(succeeded(r.results[cell{work.name, l.name}])) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func (l *live) has(r role) bool {
-	for _, p := range l.procs {
-		if p.role == r {
 			return true
 		}
 	}

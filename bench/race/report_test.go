@@ -10,7 +10,7 @@ const wantReport = `
 Medians (least..most of the rounds), runs of 1s. CPU: microseconds per operation; RSS: megabytes; by role. load is the load generator.
 
 get16: GET, values of 64 bytes, clients 50, pipeline 16
-  peer          kops/s                  p50 ms   p99 ms   CPU node            proxy   load   RSS node   proxy
+                kops/s                  p50 ms   p99 ms   CPU node            proxy   load   RSS node   proxy
   redis         500.0 (400.0..600.0)    1.500    3.000    1.50 (1.25..1.75)   -       0.50   150        -
   twemproxy+3   not measured
   dunlin+3      1000.0 (900.0..1100.0)* 0.750    1.500    0.75                1.00    0.50   200        30
@@ -37,7 +37,6 @@ func TestReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	single := []*process{{role: roleNode}}
 	redis := func(ops, cpu float64) *sample {
 		return &sample{ops: ops, p50: 1.5, p99: 3, cpu: [roles]float64{cpu, 0, 0.5}, rss: [roles]float64{150}}
 	}
@@ -45,8 +44,7 @@ func TestReport(t *testing.T) {
 		return &sample{ops: ops, p50: 0.75, p99: 1.5, cpu: [roles]float64{0.75, 1, 0.5}, rss: [roles]float64{200, 30}, busy: busy}
 	}
 	r := &race{work: work, length: time.Second, notes: []string{"twemproxy+3 had a bad day"},
-		live: []*live{{name: "redis", procs: single}, {name: "twemproxy+3"},
-			{name: "dunlin+3", procs: []*process{{role: roleNode}, {role: roleProxy}}}},
+		live: []*live{{name: "redis"}, {name: "twemproxy+3"}, {name: "dunlin+3"}},
 		results: map[cell][]*sample{
 			{"get16", "redis"}:       {redis(400_000, 1.25), redis(600_000, 1.75)},
 			{"get16", "twemproxy+3"}: {nil, nil},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -56,7 +55,7 @@ var panels = []panel{
 		ops := medianOf(ok, func(x *sample) float64 { return x.ops })
 		return bar{ops, 0, fmt.Sprintf("%.0f k", ops/1000)}
 	}},
-	{labelWidth + panelWidth + panelGap, "processor time per operation, less is better (faint: the proxy's)", func(ok []*sample) bar {
+	{labelWidth + panelWidth + panelGap, "processor time per operation (faint: the proxy's)", func(ok []*sample) bar {
 		node := medianOf(ok, func(x *sample) float64 { return x.cpu[roleNode] })
 		proxy := medianOf(ok, func(x *sample) float64 { return x.cpu[roleProxy] })
 		return bar{node, proxy, fmt.Sprintf("%.2f µs", node+proxy)}
@@ -65,19 +64,38 @@ var panels = []panel{
 
 // draw makes the picture of what was measured of the drawn workloads.
 func (r *race) draw() []byte {
-	var body bytes.Buffer
-	y := headHeight
+	var groups []group
 	for _, w := range r.work {
 		if slices.Contains(drawn, w.name) && r.measured(w) {
-			y = r.drawGroup(&body, w, y)
+			g := r.groupOf(w)
+			g.title = fmt.Sprintf("%s, pipeline %d", w.title, w.pipeline)
+			groups = append(groups, g)
 		}
+	}
+	return r.picture("Dunlin and its peers, 50 clients, values of 64 bytes; +3: a proxy before three nodes", groups)
+}
+
+// drawCurves makes the picture of what was measured of curves.
+func (r *race) drawCurves(picked []curve) []byte {
+	var groups []group
+	for _, c := range picked {
+		groups = append(groups, r.groupsOf(c)...)
+	}
+	return r.picture("What a GET of 64 bytes costs", groups)
+}
+
+func (r *race) picture(title string, groups []group) []byte {
+	var body bytes.Buffer
+	y := headHeight
+	for _, g := range groups {
+		y = drawGroup(&body, g, y)
 	}
 	height := y + footHeight
 	var out bytes.Buffer
-	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="Dunlin and its peers">`+"\n",
-		pictureWidth, height, pictureWidth, height)
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`+"\n",
+		pictureWidth, height, pictureWidth, height, title)
 	fmt.Fprintf(&out, "<style>%s</style>\n<rect class=\"ground\" width=\"100%%\" height=\"100%%\"/>\n", pictureStyle)
-	text(&out, 16, 26, "strong", "Dunlin and its peers, 50 clients, values of 64 bytes; +3: a proxy before three nodes")
+	text(&out, 16, 26, "strong", title)
 	for _, p := range panels {
 		text(&out, p.x, 50, "quiet", p.title)
 	}
@@ -87,35 +105,35 @@ func (r *race) draw() []byte {
 	return out.Bytes()
 }
 
-// drawGroup draws a workload's bars from y on, and returns where the next group begins.
-func (r *race) drawGroup(out *bytes.Buffer, w workload, y int) int {
-	text(out, 16, y+14, "strong", fmt.Sprintf("%s, pipeline %d", w.title, w.pipeline))
+// drawGroup draws bars from y on, and returns where the next group begins.
+func drawGroup(out *bytes.Buffer, g group, y int) int {
+	text(out, 16, y+14, "strong", g.title)
 	y += groupHead
-	for i, l := range r.live {
+	for i, x := range g.rows {
 		class := ""
-		if strings.HasPrefix(l.name, dunlin) {
+		if x.class == dunlin {
 			class = "strong"
 		}
-		text(out, 16, y+i*barHeight+11, class, l.name)
+		text(out, 16, y+i*barHeight+11, class, x.label)
 	}
 	for _, p := range panels {
-		r.drawBars(out, p, w, y)
+		p.draw(out, g, y)
 	}
-	return y + len(r.live)*barHeight + groupGap
+	return y + len(g.rows)*barHeight + groupGap
 }
 
-func (r *race) drawBars(out *bytes.Buffer, p panel, w workload, y int) {
-	bars, longest := make([]bar, len(r.live)), 0.0
-	for i, l := range r.live {
+func (p panel) draw(out *bytes.Buffer, g group, y int) {
+	bars, longest := make([]bar, len(g.rows)), 0.0
+	for i, x := range g.rows {
 		bars[i] = bar{text: "not measured"}
-		if ok := succeeded(r.results[cell{w.name, l.name}]); len(ok) > 0 {
-			bars[i] = p.figure(ok)
+		if len(x.samples) > 0 {
+			bars[i] = p.figure(x.samples)
 		}
 		longest = max(longest, bars[i].first+bars[i].second)
 	}
 	scale := (panelWidth - figureWidth) / max(longest, math.SmallestNonzeroFloat64)
 	for i, b := range bars {
-		top, color := y+i*barHeight+1, colorOf(r.live[i].name)
+		top, color := y+i*barHeight+1, g.rows[i].class
 		first, second := b.first*scale, b.second*scale
 		rect(out, float64(p.x), top, first, color)
 		rect(out, float64(p.x)+first, top, second, color+" part")

@@ -30,8 +30,9 @@ func (d data) config(l *live, keys int) load.Config {
 type workload struct {
 	name, title       string
 	clients, pipeline int
-	sets, gets        int // proportions
-	keysPerGet        int // above 1: MGET
+	sets, gets        int     // proportions
+	keysPerGet        int     // above 1: MGET
+	hot               float64 // share of the keys sent that is one key
 	data              data
 }
 
@@ -39,7 +40,7 @@ type workload struct {
 func (w workload) config(l *live, keys, threads int, length time.Duration) load.Config {
 	c := w.data.config(l, keys)
 	c.Clients, c.Pipeline, c.Threads, c.Duration = w.clients, w.pipeline, min(threads, w.clients), length
-	c.Sets, c.Gets, c.KeysPerGet = w.sets, w.gets, w.keysPerGet
+	c.Sets, c.Gets, c.KeysPerGet, c.Hot = w.sets, w.gets, w.keysPerGet, w.hot
 	return c
 }
 
