@@ -108,6 +108,10 @@ func (w *worker) begin(cn *conn) *request {
 	r.careful = r.fenced || (cn.pipe != nil && (cn.pipe.latched != nil || cn.pipe.era < r.view.newest))
 	r.now = w.loop.UnixMilli()
 	r.timedFrom = int(w.node.timing.Load())
+	if w.untilSample--; w.untilSample <= 0 {
+		w.untilSample = sampleInputs
+		r.timedFrom = 0
+	}
 	r.out = cn.socket.Out()
 	r.begun, r.sent = len(r.out), 0
 	cn.state.LastMilli = r.now
@@ -197,8 +201,8 @@ func (r *request) dispatchOther(c *command.Command) {
 	}
 	out, action, refused := r.node.session.Refuse(cn.state, c, r.args, r.out)
 	if refused {
+		r.reject(out[len(r.out):])
 		r.out = out
-		r.worker.count.errors++
 		r.obey(action)
 		return
 	}
@@ -225,9 +229,18 @@ func (r *request) answerLocally() {
 	r.out = out
 	r.worker.count.commands[cn.state.LastCmd]++
 	if len(out) > start && resp.IsError(out[start:]) {
-		r.worker.count.errors++
+		r.countFailure(string(out[start:]))
 	}
 	r.obey(action)
+}
+
+// reject counts a request that was refused with a reply, or none.
+func (r *request) reject(reply []byte) {
+	id := command.ID(0)
+	if row := command.Row(r.args); row != nil {
+		id = row.ID
+	}
+	r.worker.count.reject(id, string(reply))
 }
 
 // obey does what the session asked for besides its reply.
@@ -278,10 +291,13 @@ func (r *request) answerLaterThen(f func() []byte, then func()) {
 	cn := r.conn
 	cn.answering = true
 	cn.socket.Pause()
-	f = r.timedLater(f)
+	timing := r.timingLater()
 	cn.node.goJob(func() {
+		begun := time.Now()
 		reply := f()
+		took := time.Since(begun)
 		cn.worker.loop.Post(func() {
+			timing.end(took)
 			then()
 			cn.answer(reply)
 		})
@@ -292,7 +308,7 @@ func (r *request) answerLaterThen(f func() []byte, then func()) {
 func (cn *conn) answer(reply []byte) {
 	cn.resume(func(r *request) {
 		if resp.IsError(reply) {
-			r.worker.count.errors++
+			r.countFailure(string(reply))
 		}
 		if r.room(len(reply)) {
 			r.out = append(r.out, reply...)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"math/bits"
+	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 )
@@ -9,12 +10,24 @@ import (
 // batchBuckets is the number of BatchSizes: the last one is for 2048 and more.
 const batchBuckets = 13
 
+// maxCodes bounds the different codes of errors that are told apart; there are fewer.
+const maxCodes = 24
+
+// codeCount is how often a code was answered.
+type codeCount struct {
+	code string
+	n    uint64
+}
+
 // counters are a worker's: plain numbers, changed on its loop only, and summed
 // over the loops when somebody asks.
 type counters struct {
 	commands [command.NumIDs]uint64
-	executed uint64 // requests, also those answered with an error
-	errors   uint64 // error replies, redirections apart
+	failed   [command.NumIDs]uint64 // answered with an error
+	refused  [command.NumIDs]uint64 // refused before they were executed
+	codes    [maxCodes]codeCount    // of error replies
+	executed uint64                 // requests, also those answered with an error
+	errors   uint64                 // error replies, redirections apart
 	hits     uint64
 	misses   uint64
 	moved    uint64 // MOVED
@@ -41,6 +54,40 @@ func (c *counters) lookup(found bool) {
 	}
 }
 
+// fail counts an error reply, given its text or all of it, to a command; 0 is none in particular.
+func (c *counters) fail(id command.ID, text string) {
+	c.errors++
+	c.failed[id]++
+	c.countCode(text)
+}
+
+// reject counts an error reply to a request that was not executed.
+func (c *counters) reject(id command.ID, text string) {
+	c.errors++
+	c.refused[id]++
+	c.countCode(text)
+}
+
+func (c *counters) countCode(text string) {
+	code, _, _ := strings.Cut(strings.TrimPrefix(text, "-"), " ")
+	if code = strings.TrimSuffix(code, "\r\n"); code != "" {
+		c.addCode(code, 1)
+	}
+}
+
+func (c *counters) addCode(code string, n uint64) {
+	for i := range c.codes {
+		switch at := &c.codes[i]; at.code {
+		case "":
+			at.code = strings.Clone(code)
+			fallthrough
+		case code:
+			at.n += n
+			return
+		}
+	}
+}
+
 // input counts one call of OnData.
 func (c *counters) input(bytes, requests int) {
 	c.inputs++
@@ -61,6 +108,15 @@ func (c *counters) output(bytes int) {
 func (c *counters) add(o *counters) {
 	for i, n := range o.commands {
 		c.commands[i] += n
+	}
+	for i := range o.failed {
+		c.failed[i] += o.failed[i]
+		c.refused[i] += o.refused[i]
+	}
+	for _, code := range o.codes {
+		if code.n > 0 {
+			c.addCode(code.code, code.n)
+		}
 	}
 	for i, n := range o.batches {
 		c.batches[i] += n

@@ -7,6 +7,9 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
+// codeERR is the code of most errors.
+const codeERR = "ERR"
+
 // The texts of Redis 7, to the letter: clients compare them.
 const (
 	errSyntax        = "ERR syntax error"

@@ -93,6 +93,8 @@ var handlers = map[command.ID]handler{
 	command.SlowLogLen:   slowLog,
 	command.SlowLogReset: slowLog,
 
+	command.LatencyHistogram: latencyHistogram,
+
 	// usage.go
 	command.MemoryUsage: memoryUsage,
 	command.MemoryStats: memoryStats,

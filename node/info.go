@@ -25,7 +25,13 @@ func info(r *request) {
 		if err != nil {
 			return resp.AppendError(nil, errBusy)
 		}
-		in := session.Info{Counters: counters, Nodes: 1, Sections: []session.InfoSection{stats.section()}}
+		var calls *session.Calls
+		if session.InfoNeedsCalls(sections) {
+			if calls, err = n.gatherCalls(); err != nil {
+				return resp.AppendError(nil, errBusy)
+			}
+		}
+		in := session.Info{Calls: calls, Counters: counters, Nodes: 1, Sections: []session.InfoSection{stats.section()}}
 		return n.session.AppendInfo(nil, version, sections, in)
 	})
 }
@@ -44,13 +50,25 @@ func (s *Stats) section() session.InfoSection {
 	}}
 }
 
-// infoCounters is the reply to EACH INFO.
+// infoCounters is the reply to EACH INFO, infoCalls to EACH INFO commandstats.
 func (n *Node) infoCounters(covered *partitionSet) []byte {
 	c, _, err := n.gatherCounters(covered)
 	if err != nil {
 		return resp.AppendError(nil, errBusy)
 	}
 	return session.AppendCounters(nil, &c)
+}
+
+func (n *Node) infoCalls(covered *partitionSet) []byte {
+	c, _, err := n.gatherCounters(covered)
+	if err != nil {
+		return resp.AppendError(nil, errBusy)
+	}
+	calls, err := n.gatherCalls()
+	if err != nil {
+		return resp.AppendError(nil, errBusy)
+	}
+	return session.AppendCalls(session.AppendCounters(resp.AppendArray(nil, 2), &c), calls)
 }
 
 // gatherCounters returns the numbers of INFO, with the keys of the partitions.

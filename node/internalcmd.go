@@ -135,8 +135,12 @@ func each(r *request) {
 		}
 		r.eachLater(wanted, n.dropPartitions)
 	case command.Info:
+		if len(r.args) > 1 {
+			r.eachLater(wanted, n.infoCalls)
+			return
+		}
 		r.eachLater(wanted, n.infoCounters)
-	case command.ConfigGet, command.ConfigSet:
+	case command.ConfigGet, command.ConfigSet, command.ConfigResetStat:
 		args := cloneArgs(r.args)
 		r.eachLater(wanted, func(*partitionSet) []byte { return n.configure(c.ID, args) })
 	default:

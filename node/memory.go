@@ -131,6 +131,6 @@ func (cn *conn) chargeParser() {
 // write would be told.
 func (cn *conn) OnStarve(*netloop.Conn) []byte {
 	cn.closing = true
-	cn.worker.count.errors++
+	cn.worker.count.fail(0, errOOM)
 	return []byte("-" + errOOM + "\r\n")
 }

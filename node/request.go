@@ -20,7 +20,8 @@ type request struct {
 	// fence or a latch of the pipe. One flag, for the fast path.
 	careful bool
 	now     int64 // unix milliseconds
-	// timedFrom is from how many arguments on a command is timed, see timing.go.
+	// timedFrom is from how many arguments on a command is timed, see timing.go; 0
+	// in an input that is sampled.
 	timedFrom int
 	out       []byte // the connection's output; replies are appended
 	begun     int    // len(out) when it was last taken from the socket
@@ -74,15 +75,24 @@ func (r *request) replyItem(t engine.Txn, item engine.Item, found bool) {
 
 // fail answers with an error; text begins with its code.
 func (r *request) fail(text string) {
-	r.worker.count.errors++
+	r.countFailure(text)
 	r.out = resp.AppendError(r.out, text)
 }
 
 // failArity answers a call whose number of arguments only the handler could
 // find wrong.
 func (r *request) failArity() {
-	r.worker.count.errors++
+	r.countFailure(codeERR)
 	r.out = resp.AppendErrorBytes(r.out, command.AppendWrongArity(nil, r.cmd))
+}
+
+// countFailure counts an error reply by its text.
+func (r *request) countFailure(text string) {
+	id := command.ID(0)
+	if r.cmd != nil {
+		id = r.cmd.ID
+	}
+	r.worker.count.fail(id, text)
 }
 
 // failQuoting answers an error that ends in an argument of the client, cut to

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
@@ -124,9 +125,14 @@ func (n *Node) notePeak(used int64) int64 {
 	}
 }
 
+func (w *worker) resetStats() {
+	w.count, w.rate = counters{}, rateWindow{}
+	w.times = [command.NumIDs]*session.Durations{}
+}
+
 // resetStats is CONFIG RESETSTAT. It is called on a loop, so it only posts.
 func (n *Node) resetStats() {
 	for _, w := range n.workers {
-		w.loop.Post(func() { w.count, w.rate = counters{}, rateWindow{} })
+		w.loop.Post(func() { w.resetStats() })
 	}
 }

@@ -5,15 +5,20 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
 // To read the clock takes about as long as a fifth of a GET. So at the usual
 // threshold of the slow log only those commands are timed whose work grows with
 // their arguments or values; what finds one key and copies a little never takes
-// milliseconds.
+// milliseconds. How long the others take INFO and LATENCY tell from a sample: all
+// commands of one input in so many.
 
 const (
+	// sampleInputs is prime, lest clients that take turns always meet the same of them.
+	sampleInputs = 251
 	// manyArgs is how many arguments make any command one to be timed.
 	manyArgs = 64
 	// fineThreshold is below which all commands are timed: who sets it wants to
@@ -45,33 +50,102 @@ func timedFrom(l *session.SlowLog) int {
 	return manyArgs
 }
 
-// timed executes a command and puts it into the slow log if it took long.
+// timed executes a command, notes its time if it counts, and puts it into the
+// slow log if it took long.
 func (r *request) timed(run func(r *request)) {
-	clock, args := r.worker.loop.Clock, r.args
+	clock, cmd, args := r.worker.loop.Clock, r.cmd, r.args
 	begun := clock()
 	run(r)
 	took := clock() - begun
-	if l := r.node.session.SlowLog(); l.Slow(took) && !r.conn.answering {
+	if r.conn.answering {
+		return // the goroutine's time counts
+	}
+	// Of commands that are timed only with many arguments the sample alone is fair.
+	if r.timedFrom == 0 || plans[cmd.ID].heavy {
+		r.worker.noteTime(cmd.ID, took)
+	}
+	if l := r.node.session.SlowLog(); l.Slow(took) {
 		l.Add(session.NewSlowEntry(r.conn.state, args), took, time.Now())
 	}
 }
 
-// timedLater is timed for what a goroutine answers. Commands between members are
-// left out, but those in EACH.
-func (r *request) timedLater(answer func() []byte) func() []byte {
-	l := r.node.session.SlowLog()
-	if r.cmd == nil || r.cmd.Flags&command.Internal != 0 || l.Threshold() < 0 {
-		return answer
+func (w *worker) noteTime(id command.ID, took time.Duration) {
+	if w.times[id] == nil {
+		w.times[id] = &session.Durations{}
 	}
-	e := session.NewSlowEntry(r.conn.state, r.args)
-	return func() []byte {
-		begun := time.Now()
-		reply := answer()
-		if took := time.Since(begun); l.Slow(took) {
-			l.Add(e, took, time.Now())
+	w.times[id].Note(took)
+}
+
+// timingLater is timed for what a goroutine answers.
+type timingLater struct {
+	worker *worker
+	id     command.ID // 0: a command between members, not timed
+	entry  session.SlowEntry
+}
+
+func (r *request) timingLater() timingLater {
+	if r.cmd == nil || r.cmd.Flags&command.Internal != 0 {
+		return timingLater{}
+	}
+	return timingLater{r.worker, r.cmd.ID, session.NewSlowEntry(r.conn.state, r.args)}
+}
+
+// end is called on the loop.
+func (t *timingLater) end(took time.Duration) {
+	if t.id == 0 {
+		return
+	}
+	t.worker.noteTime(t.id, took)
+	if l := t.worker.node.session.SlowLog(); l.Slow(took) {
+		l.Add(t.entry, took, time.Now())
+	}
+}
+
+// gatherCalls sums what the workers know of commands and errors.
+func (n *Node) gatherCalls() (*session.Calls, error) {
+	parts := make([]*session.Calls, len(n.workers))
+	err := n.cfg.Group.Each(func(l *netloop.Loop) { parts[l.Index()] = n.workers[l.Index()].calls() })
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range parts[1:] {
+		parts[0].Add(p)
+	}
+	return parts[0], nil
+}
+
+func (w *worker) calls() *session.Calls {
+	c := &session.Calls{}
+	for id := range c.Commands {
+		if command.ByID(command.ID(id)) == nil || command.ByID(command.ID(id)).Flags&command.Internal != 0 {
+			continue
 		}
-		return reply
+		to := &c.Commands[id]
+		to.Calls, to.Failed = int64(w.count.commands[id]), int64(w.count.failed[id])
+		to.Rejected = int64(w.count.refused[id])
+		if w.times[id] != nil {
+			times := *w.times[id]
+			to.Times = &times
+		}
 	}
+	for _, code := range w.count.codes {
+		if code.n > 0 {
+			c.CountError(code.code, int64(code.n))
+		}
+	}
+	return c
+}
+
+// latencyHistogram: LATENCY HISTOGRAM [command...]
+func latencyHistogram(r *request) {
+	n, version, args := r.node, r.version(), cloneArgs(r.args)
+	r.answerLater(func() []byte {
+		calls, err := n.gatherCalls()
+		if err != nil {
+			return resp.AppendError(nil, errBusy)
+		}
+		return session.AppendLatencyHistogram(nil, version, args, calls)
+	})
 }
 
 // slowLog: SLOWLOG GET | LEN | RESET

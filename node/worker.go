@@ -4,23 +4,28 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/hyperloglog"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
 // worker is what a node keeps on one loop. It belongs to that loop.
 type worker struct {
-	node    *Node
-	loop    *netloop.Loop
-	conns   map[*conn]struct{}
-	count   counters
-	rate    rateWindow
-	request request
-	account *netloop.Account // of the connections' buffers
-	ahead   lookahead
-	heap    atomic.Int64 // what of account is in the Go heap, as of the last sample
-	timers  []*netloop.Timer
+	node  *Node
+	loop  *netloop.Loop
+	conns map[*conn]struct{}
+	count counters
+	rate  rateWindow
+	times [command.NumIDs]*session.Durations // of the commands that were timed
+	// untilSample is how many inputs come before the next one is sampled.
+	untilSample int
+	request     request
+	account     *netloop.Account // of the connections' buffers
+	ahead       lookahead
+	heap        atomic.Int64 // what of account is in the Go heap, as of the last sample
+	timers      []*netloop.Timer
 
 	// Scratch space of handlers, valid during one command.
 	number [32]byte

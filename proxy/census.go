@@ -19,8 +19,11 @@ const (
 	maxQuestion = 4 << 10
 )
 
-// infoQuestion is the request that a node answers with its counters.
-var infoQuestion = [][]byte{[]byte("INFO")}
+// infoQuestion is the request that a node answers with its counters, callsQuestion with what it knows of commands too.
+var (
+	infoQuestion  = [][]byte{[]byte("INFO")}
+	callsQuestion = [][]byte{[]byte("INFO"), []byte("commandstats")}
+)
 
 // maxConcat bounds the reply to KEYS, which is put together in memory.
 const maxConcat = 256 << 20
@@ -70,6 +73,7 @@ type census struct {
 	elements []byte // KEYS, encoded
 	count    int
 	counters session.Counters // INFO
+	calls    *session.Calls   // INFO commandstats
 	nodes    int
 	settings session.NodeSettings // CONFIG GET
 	asked    []string             // ids of the nodes that were, by their parts'
@@ -113,6 +117,13 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 		c.question = session.NodeSettingsQuestion
 	case command.MemoryStats:
 		c.question = infoQuestion
+	case command.LatencyHistogram:
+		c.question = callsQuestion
+	case command.Info:
+		c.question = infoQuestion
+		if session.InfoNeedsCalls(args[1:]) {
+			c.question = callsQuestion
+		}
 	}
 	s.w.stats.Commands[cmd.ID]++
 	c.seq = s.tail
@@ -171,6 +182,9 @@ func (c *census) begin() {
 	c.scan.begin()
 	if c.brief() {
 		c.counters, c.nodes = session.Counters{}, 0
+		if c.asksCalls() {
+			c.calls = &session.Calls{}
+		}
 		c.settings, c.slow, c.sum = session.NodeSettings{}, session.SlowLogs{}, 0
 		for p := range ring.Partitions {
 			c.want.add(p)
@@ -239,10 +253,8 @@ func (c *census) merge(covered *partitionSet, inner []byte, node string) bool {
 	case command.MergeRandom:
 		return c.choose(inner)
 	case command.MergeInfo:
-		counters, ok := session.DecodeCounters(inner)
-		c.counters.Add(&counters)
 		c.nodes++
-		return ok
+		return c.addInfo(inner)
 	}
 	return true
 }
@@ -272,6 +284,24 @@ func (c *census) choose(answer []byte) bool {
 		c.chosen = append(c.chosen[:0], answer[header+scan.Len():]...)
 	}
 	return true
+}
+
+// asksCalls reports whether the nodes are asked what they know of commands.
+func (c *census) asksCalls() bool { return &c.question[0] == &callsQuestion[0] }
+
+// addInfo takes a node's counters, or counters and calls.
+func (c *census) addInfo(inner []byte) bool {
+	if c.asksCalls() {
+		n, header, ok := resp.DecodeArray(inner)
+		var scan resp.Scanner
+		if !ok || n != 2 || scan.Scan(inner[header:]) != resp.Done || !c.calls.DecodeCalls(inner[header+scan.Len():]) {
+			return false
+		}
+		inner = inner[header : header+scan.Len()]
+	}
+	counters, ok := session.DecodeCounters(inner)
+	c.counters.Add(&counters)
+	return ok
 }
 
 // answered counts an answer of the round; after the last one the command is finished, or asked again.
@@ -304,6 +334,8 @@ func (c *census) appendReply(out []byte) []byte {
 		return c.s.w.proxy.server.AppendConfig(out, c.version, c.args, &c.settings)
 	case command.MemoryStats:
 		return session.AppendMemoryStats(out, c.version, &c.counters)
+	case command.LatencyHistogram:
+		return session.AppendLatencyHistogram(out, c.version, c.args, c.calls)
 	}
 	switch c.cmd.Merge {
 	case command.MergeSlowLog:
@@ -319,7 +351,7 @@ func (c *census) appendReply(out []byte) []byte {
 		}
 		return append(out, c.chosen...)
 	case command.MergeInfo:
-		return c.s.w.proxy.appendInfo(out, c.version, c.args[1:], c.counters, c.nodes)
+		return c.s.w.proxy.appendInfo(out, c.version, c.args[1:], session.Info{Counters: c.counters, Calls: c.calls, Nodes: c.nodes})
 	case command.MergeScan:
 		out = resp.AppendArray(out, 2)
 		out = resp.AppendBulk(out, strconv.AppendUint(nil, c.scan.next, 10))

@@ -10,8 +10,11 @@ import (
 func (s *client) local(cmd *command.Command, args [][]byte) bool {
 	if cmd.ID == command.Info {
 		s.w.stats.Commands[cmd.ID]++
-		s.answer(s.w.proxy.appendInfo(nil, s.state.Version, args[1:], session.Counters{}, 0))
+		s.answer(s.w.proxy.appendInfo(nil, s.state.Version, args[1:], session.Info{}))
 		return true
+	}
+	if cmd.ID == command.ConfigResetStat {
+		return s.resetStats(cmd, args)
 	}
 	if cmd.ID == command.ConfigGet || cmd.ID == command.ConfigSet {
 		switch session.ConfigForNodes(args) {
@@ -52,6 +55,17 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 	return true
 }
 
+// resetStats sets the counters of this proxy and of all nodes to zero.
+func (s *client) resetStats(cmd *command.Command, args [][]byte) bool {
+	if !s.everywhere(cmd, args) {
+		return false
+	}
+	for _, w := range s.w.proxy.workers {
+		w.loop.Post(func() { w.stats = Stats{} })
+	}
+	return true
+}
+
 // act does what a reply of the session package entails.
 func (s *client) act(action session.Action) {
 	switch action {
@@ -79,14 +93,31 @@ func (s *client) limitInput() {
 	s.parser.SetLimits(resp.DefaultLimits)
 }
 
-// appendInfo renders INFO: sums over the nodes, and the proxy's own view of its clients.
-func (p *Proxy) appendInfo(dst []byte, v resp.Version, sections [][]byte, sum session.Counters, nodes int) []byte {
+// appendInfo renders INFO: sums over the nodes, and the proxy's own view of its clients and of the commands that it answers
+// itself.
+func (p *Proxy) appendInfo(dst []byte, v resp.Version, sections [][]byte, in session.Info) []byte {
 	own := p.cached.Load()
-	sum.Clients = p.clients.Load()
+	in.Clients = p.clients.Load()
 	if own != nil {
-		sum.Connections, sum.Rejected, sum.SlowReaders = int64(own.Accepted), int64(own.Rejected), int64(own.SlowReaders)
-		sum.Commands, sum.OpsPerSec = int64(own.CommandsTotal()), own.OpsPerSec
-		sum.NetIn, sum.NetOut = int64(own.ClientBytesIn), int64(own.ClientBytesOut)
+		in.Connections, in.Rejected, in.SlowReaders = int64(own.Accepted), int64(own.Rejected), int64(own.SlowReaders)
+		in.Commands, in.OpsPerSec = int64(own.CommandsTotal()), own.OpsPerSec
+		in.NetIn, in.NetOut = int64(own.ClientBytesIn), int64(own.ClientBytesOut)
+		in.Errors += int64(own.Refused + own.ProtocolErrors)
+		if in.Calls != nil {
+			own.addLocal(in.Calls)
+		}
 	}
-	return p.server.AppendInfo(dst, v, sections, session.Info{Counters: sum, Nodes: nodes})
+	return p.server.AppendInfo(dst, v, sections, in)
+}
+
+// addLocal adds the calls of commands that never reach a node.
+func (s *Stats) addLocal(calls *session.Calls) {
+	for id, n := range s.Commands {
+		if c := command.ByID(command.ID(id)); c != nil && c.Route == command.Local {
+			calls.Commands[id].Calls += int64(n)
+		}
+	}
+	if n := s.Refused + s.ProtocolErrors; n > 0 {
+		calls.CountError("ERR", int64(n))
+	}
 }

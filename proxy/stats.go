@@ -138,7 +138,7 @@ func (p *Proxy) sample(ctx context.Context) {
 				continue // a loop is busy; the sample stays a second older
 			}
 			s.sampledAt = now
-			if last := p.cached.Load(); last != nil {
+			if last := p.cached.Load(); last != nil && s.CommandsTotal() >= last.CommandsTotal() {
 				s.OpsPerSec = int64(float64(s.CommandsTotal()-last.CommandsTotal()) / now.Sub(last.sampledAt).Seconds())
 			}
 			p.cached.Store(&s)

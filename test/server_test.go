@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestServerCommands: what a proxy answers for the whole cluster, with the nodes' own answers put together.
@@ -12,7 +13,49 @@ func TestServerCommands(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 2, 1)
 	t.Run("memory", func(t *testing.T) { memoryOfTheCluster(t, c) })
+	t.Run("statistics of commands", func(t *testing.T) { callsOfTheCluster(t, c) })
 	t.Run("slow log", func(t *testing.T) { slowLogOfTheCluster(t, c) })
+}
+
+// callsOfTheCluster: commands on keys are the nodes', those that a proxy answers itself are its own.
+func callsOfTheCluster(t *testing.T, c *cluster) {
+	w := dialWire(t, c.proxy(0).addr)
+	w.want("CONFIG RESETSTAT", "OK")
+	w.want("CONFIG SET slowlog-log-slower-than 0", "OK") // all commands are timed, as far as they are sampled
+	for i := range 200 {
+		w.want("SET key:"+strconv.Itoa(i)+" v", "OK")
+	}
+	w.do("INCR key:1")
+	w.do("NOSUCH")
+	for range 5 {
+		w.want("PING", "PONG")
+	}
+	var info string
+	eventually(t, 10*time.Second, "the proxy's own numbers are there", func() bool {
+		info = string(w.do("INFO commandstats errorstats latencystats stats"))
+		return strings.Contains(info, "cmdstat_ping:calls=5,")
+	})
+	for _, want := range []string{
+		`cmdstat_set:calls=200,usec=[1-9]\d*,usec_per_call=\d+\.\d\d,rejected_calls=0,failed_calls=0`,
+		`cmdstat_incr:calls=1,usec=\d+,usec_per_call=\d+\.\d\d,rejected_calls=0,failed_calls=1`,
+		`errorstat_ERR:count=2`,
+		`total_error_replies:2`,
+		`latency_percentiles_usec_set:p50=\d+\.\d{3},p99=\d+\.\d{3},p99\.9=\d+\.\d{3}`,
+	} {
+		if !regexp.MustCompile(`\r\n` + want + `\r\n`).MatchString(info) {
+			t.Errorf("INFO has no line %s:\n%s", want, info)
+		}
+	}
+	histogram := string(w.do("LATENCY HISTOGRAM set nosuch"))
+	if !regexp.MustCompile(`^\*2\r\n\$3\r\nset\r\n\*4\r\n\$5\r\ncalls\r\n:[1-9]\d*\r\n\$14\r\nhistogram_usec\r\n\*[2-9]`).MatchString(histogram) {
+		t.Errorf("LATENCY HISTOGRAM answers %q", histogram)
+	}
+	w.want("CONFIG RESETSTAT", "OK")
+	if info := string(w.do("INFO commandstats")); strings.Contains(info, "cmdstat_set") {
+		t.Errorf("after RESETSTAT: %s", info)
+	}
+	w.want("CONFIG SET slowlog-log-slower-than 10000", "OK")
+	w.want("FLUSHALL", "OK")
 }
 
 func slowLogOfTheCluster(t *testing.T, c *cluster) {

@@ -132,7 +132,7 @@ var serverTable = table{group: "server", rows: []Command{
 				Route: Local, Built: true,
 				Since: "2.8.13", Summary: "Explains the LATENCY commands."},
 			{ID: LatencyHistogram, Name: "latency|histogram", Arity: -2, Flags: Admin | NoScript | Loading | Stale,
-				Route: Local,
+				Route: AllNodes, Merge: MergeInfo, Built: true,
 				Since: "7.0.0", Summary: "Returns how long commands took, as histograms."},
 			{ID: LatencyHistory, Name: "latency|history", Arity: 3, Flags: Admin | NoScript | Loading | Stale,
 				Route: Local, Built: true,

@@ -10,6 +10,7 @@ import (
 // Info is what INFO shows beyond what the Server knows itself.
 type Info struct {
 	Counters               // a node: its own. A proxy: the nodes' sum, with what concerns clients replaced by its own
+	Calls    *Calls        // nil: sections about calls are empty
 	Nodes    int           // in the cluster, by the present table
 	Sections []InfoSection // after the standard ones
 }
@@ -29,6 +30,7 @@ type section struct {
 	name     string // as in the heading
 	onDemand bool   // shown by its name and by "all", not by default
 	byNodes  bool   // shows what a proxy must ask its nodes for
+	calls    bool   // shows Info.Calls, which are the nodes' too
 	write    func(s *Server, t *text, in *Info)
 }
 
@@ -41,9 +43,9 @@ var sections = []section{
 	{name: "Replication", write: (*Server).infoReplication},
 	{name: "CPU", write: (*Server).infoCPU},
 	{name: "Modules", write: infoNothing},
-	{name: "Commandstats", onDemand: true, write: infoNothing},
-	{name: "Errorstats", write: infoNothing},
-	{name: "Latencystats", onDemand: true, write: infoNothing},
+	{name: "Commandstats", onDemand: true, byNodes: true, calls: true, write: (*Server).infoCommandStats},
+	{name: "Errorstats", byNodes: true, calls: true, write: (*Server).infoErrorStats},
+	{name: "Latencystats", onDemand: true, byNodes: true, calls: true, write: (*Server).infoLatencyStats},
 	{name: "Cluster", write: (*Server).infoCluster},
 	{name: "Keyspace", byNodes: true, write: (*Server).infoKeyspace},
 }
@@ -100,9 +102,18 @@ func (s *Server) AppendInfo(dst []byte, v resp.Version, names [][]byte, in Info)
 // asked for. A proxy may answer others (INFO server) without asking them: it
 // must when a client connects while nodes are away.
 func InfoNeedsNodes(names [][]byte) bool {
+	return wantsSection(names, func(sec *section) bool { return sec.byNodes })
+}
+
+// InfoNeedsCalls tells whether a section that shows Info.Calls is asked for.
+func InfoNeedsCalls(names [][]byte) bool {
+	return wantsSection(names, func(sec *section) bool { return sec.calls })
+}
+
+func wantsSection(names [][]byte, is func(*section) bool) bool {
 	w := parseSections(names)
 	for i := range sections {
-		if sec := &sections[i]; sec.byNodes && w.has(sec.name, sec.onDemand) {
+		if sec := &sections[i]; is(sec) && w.has(sec.name, sec.onDemand) {
 			return true
 		}
 	}

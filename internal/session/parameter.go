@@ -40,6 +40,8 @@ var parameters = []parameter{
 	{name: "cluster-enabled", kind: static, initial: "no"},
 	{name: "databases", kind: static, initial: "1"},
 	{name: "latency-monitor-threshold", kind: integer, initial: "0"},
+	{name: "latency-tracking", kind: choice, initial: "yes", choices: []string{"yes"}},
+	{name: "latency-tracking-info-percentiles", kind: choice, initial: "50 99 99.9", choices: []string{"50 99 99.9"}},
 	{name: "maxclients", kind: integer, initial: strconv.Itoa(defaultMaxClients), min: 1, max: math.MaxUint32},
 	{name: "maxmemory", kind: memory, initial: "0", nodes: true},
 	{name: "maxmemory-policy", kind: policy, initial: defaultPolicy, choices: policyChoices(), nodes: true},
