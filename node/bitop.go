@@ -130,7 +130,7 @@ func bitOp(r *request) {
 	case length == 0:
 		t.Delete(r.args[2])
 		r.replyInt(0)
-	case length*count > scanFrom:
+	case length*count > scanFrom && !r.holding:
 		r.combineLarge(t, op, length)
 	default:
 		r.combine(t, op, length)

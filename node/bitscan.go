@@ -91,7 +91,7 @@ func (s bitScan) of(value []byte) int64 {
 
 // scan answers what is found in the item. A goroutine looks where there is much to look through.
 func (r *request) scan(t engine.Txn, item engine.Item, s bitScan) {
-	if s.to-s.from > scanFrom*8 {
+	if s.to-s.from > scanFrom*8 && !r.holding {
 		if pin, ok := t.Pin(item); ok {
 			r.answerLater(func() []byte {
 				defer pin.Release()

@@ -181,7 +181,7 @@ func (r *request) execute(s *step) {
 	} else {
 		s.plan.handler(r)
 	}
-	if len(r.pins) > pins {
+	if len(r.pins) > pins && !r.holding {
 		r.ticketed(start, pins)
 	}
 }
@@ -207,8 +207,18 @@ func (r *request) dispatchOther(c *command.Command) {
 		return
 	}
 	r.cmd = command.Row(r.args)
-	if isConfigSet(c, r.args) {
+	switch {
+	case cn.state.Queues(c):
+		r.out = cn.state.Enqueue(c, r.args, r.out)
+		return
+	case isConfigSet(c, r.args):
 		r.configureLater()
+		return
+	case c.ID == command.Watch:
+		watch(r)
+		return
+	case c.ID == command.Exec:
+		exec(r)
 		return
 	}
 	if !hasSecret(r.cmd) && (isHeavy(r.cmd) || len(r.args) >= r.timedFrom) {
@@ -288,6 +298,7 @@ func (r *request) answerLater(f func() []byte) { r.answerLaterThen(f, func() {})
 
 // answerLaterThen is answerLater that calls then on the loop, before the reply is appended.
 func (r *request) answerLaterThen(f func() []byte, then func()) {
+	r.mayWait()
 	cn := r.conn
 	cn.answering = true
 	cn.socket.Pause()

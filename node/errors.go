@@ -60,6 +60,7 @@ const (
 	errBadTable      = "ERR cannot read table"
 	errForeignTable  = "ERR that table is of a lineage that this node does not follow"
 	errBadFetch      = "ERR cannot fetch: malformed request, or not on a pipe"
+	errBadExec       = "ERR cannot execute transaction: malformed, or not of one slot"
 	errNoTicket      = "ERR there is no such ticket"
 	errNotEach       = "ERR that command is not executed by partitions"
 	errBusy          = "ERR this node's loops do not answer"

@@ -108,15 +108,21 @@ type internalHandler struct {
 }
 
 // internalHandlers has the commands between members: pipes.go, internalcmd.go.
-var internalHandlers = map[command.ID]*internalHandler{
-	command.DunlinChallenge: {open: true, run: challenge},
-	command.DunlinPipe:      {open: true, run: openPipe},
-	command.DunlinPeer:      {open: true, run: authenticatePeer},
-	command.DunlinEach:      {run: each},
-	command.DunlinFetch:     {run: redeem},
-	command.DunlinRetry:     {run: retry},
-	command.DunlinTable:     {run: sendTable},
-	command.DunlinTake:      {run: takeTable},
+var internalHandlers map[command.ID]*internalHandler
+
+func makeInternalHandlers() map[command.ID]*internalHandler {
+	return map[command.ID]*internalHandler{
+		command.DunlinChallenge: {open: true, run: challenge},
+		command.DunlinPipe:      {open: true, run: openPipe},
+		command.DunlinPeer:      {open: true, run: authenticatePeer},
+		command.DunlinEach:      {run: each},
+		command.DunlinExec:      {run: execFor},
+		command.DunlinFetch:     {run: redeem},
+		command.DunlinRetry:     {run: retry},
+		command.DunlinTable:     {run: sendTable},
+		command.DunlinTake:      {run: takeTable},
+		command.DunlinWatch:     {run: watchFor},
+	}
 }
 
 // plan is how dispatch treats a command: one load instead of a walk through its
@@ -129,8 +135,8 @@ type plan struct {
 
 var plans *[command.NumIDs]plan
 
-// A handler may have its command dispatched again, so that plans cannot be initialized where it is declared.
-func init() { plans = makePlans() }
+// A handler may have commands dispatched, so that neither can be initialized where it is declared.
+func init() { plans, internalHandlers = makePlans(), makeInternalHandlers() }
 
 func makePlans() *[command.NumIDs]plan {
 	var all [command.NumIDs]plan

@@ -14,6 +14,7 @@ import (
 //	DUNLIN CHALLENGE, PIPE, PEER   who is it? (pipes.go)
 //	DUNLIN RETRY                   a proxy repeats what was refused on this pipe (pipes.go)
 //	DUNLIN FETCH                   a piece of a large reply, for a proxy (ticket.go)
+//	DUNLIN EXEC, WATCH             a proxy's client's transaction (transaction.go)
 //	DUNLIN EACH                    a proxy's command over all keys, for a set of partitions
 //	DUNLIN TABLE, TAKE             reading the table, handing over a newer one
 //

@@ -124,7 +124,7 @@ func (cn *conn) chargeParser() {
 	if cn.upload != nil {
 		n += cn.upload.kept
 	}
-	cn.socket.SetOther(connMemory + n)
+	cn.socket.SetOther(connMemory + n + cn.state.QueuedBytes())
 }
 
 // OnStarve ends a connection whose request cannot be taken in: the client is told what a

@@ -27,6 +27,9 @@ func (k *keyLocks) at(i int) (t engine.Txn, key []byte) {
 	if i == k.touched {
 		k.touch()
 	}
+	if k.r.holding {
+		return k.r.held, k.r.args[k.r.keys[i]]
+	}
 	p := k.r.partitions[i]
 	if !k.locked || k.held != p {
 		k.release()

@@ -37,6 +37,9 @@ type request struct {
 	rewrite   *rewrite // not nil: has the value that the command makes
 	partition uint16   // of the key, for commands of a single key or slot
 
+	held    engine.Txn // while holding: the lock of a transaction, which its commands do not take
+	holding bool
+
 	// For commands of several keys, in the order of the arguments: the keys'
 	// positions, and their partitions.
 	keys       []int
@@ -45,6 +48,9 @@ type request struct {
 
 // lock locks the partition of the command's key.
 func (r *request) lock() engine.Txn {
+	if r.holding {
+		return r.held
+	}
 	return r.node.engine.Lock(r.partition, r.now)
 }
 

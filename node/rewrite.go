@@ -93,6 +93,7 @@ func (r *request) rewriteLater(t engine.Txn, item engine.Item, found bool, c cha
 
 // newRewrite takes over the command that is executed.
 func (r *request) newRewrite() *rewrite {
+	r.mayWait()
 	w := &rewrite{args: cloneArgs(r.args)}
 	if last := r.rewrite; last != nil {
 		w.tries, last.upload = last.tries+1, nil
@@ -219,7 +220,7 @@ func (r *request) publish(t engine.Txn, item engine.Item, found bool) error {
 // wantsRewrite says whether a change would take too long here. What finds no memory beside the old value is done under the
 // lock after all: the old one's memory may then be used.
 func (r *request) wantsRewrite(t engine.Txn, item engine.Item, found bool, c change) bool {
-	if w := r.rewrite; w != nil && (w.err != nil || w.tries >= rewriteTries) {
+	if w := r.rewrite; w != nil && (w.err != nil || w.tries >= rewriteTries) || r.holding {
 		return false
 	}
 	cost := 0

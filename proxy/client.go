@@ -41,6 +41,7 @@ type client struct {
 	held   []held // came back undone, to be sent again; not sorted
 	listed bool   // in w.holding
 
+	watching bool  // a WATCH is on its way
 	stalled  bool  // has unread commands that must wait; reading is paused
 	limited  bool  // may send little, since it has not authenticated
 	waitsFor *pipe // the full pipe that has this session in its waiters
@@ -117,18 +118,22 @@ func (s *client) dispatch(cmd *command.Command, args [][]byte, raw []byte) bool 
 
 // known is the fast form of what session.Server.Refuse checks: it may be false for a command that is in order.
 func (s *client) known(cmd *command.Command, args [][]byte) bool {
-	return cmd != nil && cmd.Built && cmd.Subs == nil && s.state.Authenticated &&
+	return cmd != nil && cmd.Built && cmd.Subs == nil && s.state.Authenticated && !s.state.Multi &&
 		cmd.Flags&command.Internal == 0 && cmd.ArityOK(len(args))
 }
 
 // refuse answers a command that must not be executed; what turns out to be in order is executed.
 func (s *client) refuse(cmd *command.Command, args [][]byte, raw []byte) bool {
 	out, action, refused := s.w.proxy.server.Refuse(s.state, cmd, args, s.w.scratch[:0])
-	if !refused {
-		return s.dispatch(command.Row(args), args, raw)
+	if row := command.Row(args); !refused && s.state.Queues(row) {
+		out = s.state.Enqueue(row, args, out)
+		s.chargeOther()
+	} else if !refused {
+		return s.dispatch(row, args, raw)
+	} else {
+		s.w.stats.Refused++
 	}
 	s.w.keepScratch(out)
-	s.w.stats.Refused++
 	if len(out) > 0 {
 		s.answer(out)
 	}

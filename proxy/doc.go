@@ -5,7 +5,8 @@
 //
 // A session is one client connection (the type client; its protocol state is a session.State). A pipe is one worker's
 // connection to one node. A worker is all that one event loop owns: its sessions, its pipes and its copy of the route;
-// nothing in a worker is shared, so nothing in it is locked. A fetch is a large reply that a node keeps until its client's turn (fetch.go).
+// nothing in a worker is shared, so nothing in it is locked. A fetch is a large reply that a node keeps until its client's turn (fetch.go); a transaction is
+// queued here and is one request (transaction.go).
 //
 //	client ══> client.OnData: parse  ─> local ─────────────────────────────┐ answered here
 //	                                 └> route ─> pipe.buf ═══> node        │

@@ -129,7 +129,7 @@ func bulk(s string) string { return string(resp.AppendBulkString(nil, s)) }
 
 func (n *fakeNode) execute(c net.Conn, args []string) (reply string, ok bool) {
 	name := strings.ToUpper(args[0])
-	if name == "DUNLIN" {
+	if name == "DUNLIN" && args[1] != "EXEC" && args[1] != "WATCH" {
 		return n.internal(c, args)
 	}
 	n.mu.Lock()
@@ -151,13 +151,44 @@ func (n *fakeNode) execute(c net.Conn, args []string) (reply string, ok bool) {
 			return r, r != ""
 		}
 	}
-	reply = n.command(name, args)
+	if reply = n.command(name, args); name == "DUNLIN" {
+		reply = n.transaction(args)
+	}
 	if n.tickets != nil && len(reply) > ticketFrom {
 		n.issued++
 		n.tickets[strconv.Itoa(n.issued)] = reply
 		reply = fmt.Sprintf("-DUNLINLARGE %d %d\r\n", n.issued, len(reply))
 	}
 	return reply, true
+}
+
+// transaction executes EXEC and WATCH. A key's version is what it has.
+func (n *fakeNode) transaction(args []string) string {
+	if args[1] == "WATCH" {
+		var versions []string
+		for _, k := range args[2:] {
+			versions = append(versions, n.get(k))
+		}
+		return array(versions)
+	}
+	watched, _ := strconv.Atoi(args[3])
+	for rest := args[4:]; watched > 0; watched, rest = watched-1, rest[2:] {
+		if n.get(rest[0]) != rest[1] {
+			return "*-1\r\n"
+		}
+	}
+	watched, _ = strconv.Atoi(args[3])
+	out := "*" + strconv.Itoa(len(args)-4-2*watched) + "\r\n"
+	for _, raw := range args[4+2*watched:] {
+		var p resp.Parser
+		p.Parse([]byte(raw))
+		var inner []string
+		for _, a := range p.Args() {
+			inner = append(inner, string(a))
+		}
+		out += n.command(strings.ToUpper(inner[0]), inner)
+	}
+	return out
 }
 
 // ticketFrom is from how long a reply on the fake node is worth a ticket.
@@ -188,10 +219,21 @@ func (n *fakeNode) refusal(c net.Conn, name string, args []string) string {
 		step = 2
 	}
 	last := len(args)
-	if name == "SET" || name == "GET" || name == "INCR" {
+	first := 1
+	switch name {
+	case "SET", "GET", "INCR":
 		last = 2
+	case "DUNLIN":
+		if first, last = 2, 3; args[1] == "EXEC" {
+			var p resp.Parser
+			k := args[4]
+			if p.Parse([]byte(args[len(args)-1])) == resp.Done && len(p.Args()) > 1 {
+				k = string(p.Args()[1])
+			}
+			args = []string{"", "", k}
+		}
 	}
-	for i := 1; i < last; i += step {
+	for i := first; i < last; i += step {
 		p := ring.PartitionOf([]byte(args[i]))
 		why := ""
 		if n.latched[c][p] {

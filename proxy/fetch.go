@@ -268,5 +268,5 @@ func (w *worker) newPiece(f *fetch) *piece {
 
 // chargeOther counts what the session has beside its connection's buffers.
 func (s *client) chargeOther() {
-	s.conn.SetOther(cap(s.early) + s.pieces*fetchPiece)
+	s.conn.SetOther(cap(s.early) + s.pieces*fetchPiece + s.state.QueuedBytes())
 }

@@ -62,7 +62,10 @@ func (w *worker) repeatable(raw []byte) bool {
 		return false
 	}
 	cmd := command.Row(p.Args())
-	return cmd != nil && (cmd.Flags&command.Internal != 0 || cmd.IdempotentCall(p.Args()))
+	if cmd != nil && cmd.Flags&command.Internal != 0 {
+		return cmd.ID != command.DunlinExec
+	}
+	return cmd != nil && cmd.IdempotentCall(p.Args())
 }
 
 // hold keeps a request until it can be sent again. The session sends nothing new meanwhile. raw is copied, unless

@@ -35,11 +35,12 @@ const (
 // add notes that a request was refused while the pipe's stream ended at tail. raw is the request's bytes.
 func (l *latch) add(r *request, raw []byte, tail, epoch uint64) {
 	l.on, l.until, l.epoch = true, tail, max(l.epoch, epoch)
-	if r.part == nil {
-		l.partitions.add(int(r.partition))
+	switch r.part.(type) {
+	case *census:
 		return
-	}
-	if _, ok := r.part.(*census); ok {
+	case *fan: // of several partitions
+	default:
+		l.partitions.add(int(r.partition))
 		return
 	}
 	var p resp.Parser

@@ -25,6 +25,17 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 			return true
 		}
 	}
+	switch cmd.ID {
+	case command.Watch:
+		return s.watch(args)
+	case command.Exec:
+		return s.exec()
+	case command.Discard, command.Unwatch, command.Reset:
+		if s.watching {
+			return false
+		}
+		defer s.chargeOther()
+	}
 	inOrder := s.head == s.tail
 	dst := s.w.scratch[:0]
 	if inOrder {

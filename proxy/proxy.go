@@ -31,6 +31,10 @@ type Config struct {
 	Hold    time.Duration // how long a command that no node could take is held; 0: 5 s
 	Silence time.Duration // how long a node may send nothing with commands outstanding; 0: 250 ms
 
+	// RelaxedMulti lets a transaction have keys of several slots. Each slot's commands are executed as a whole, the
+	// transaction is not.
+	RelaxedMulti bool
+
 	Buffers netloop.Budget // what the buffers of clients are charged to; nil: they are only counted
 
 	Wrapper netloop.Wrapper // of clients' connections; nil: none

@@ -114,19 +114,20 @@ func (p *process) startProxy(ctx context.Context, m memberOptions, buffers netlo
 	}
 	var agent atomic.Pointer[gossip.Agent] // nil until it is started, below
 	x, err := proxy.Start(proxy.Config{
-		ID:          self.ID,
-		Boot:        self.Boot,
-		Listen:      m.listen,
-		Advertise:   shown,
-		Version:     version(),
-		RequirePass: p.o.requirePass,
-		Secret:      p.proof,
-		MaxClients:  p.o.maxClients,
-		Buffers:     buffers,
-		Wrapper:     p.tls.clients(),
-		Dialer:      p.tls.pipeDialer(),
-		Group:       p.loops,
-		Log:         p.log.With("member", self.ID),
+		ID:           self.ID,
+		Boot:         self.Boot,
+		Listen:       m.listen,
+		Advertise:    shown,
+		Version:      version(),
+		RequirePass:  p.o.requirePass,
+		Secret:       p.proof,
+		MaxClients:   p.o.maxClients,
+		RelaxedMulti: p.o.multi == relaxedMulti,
+		Buffers:      buffers,
+		Wrapper:      p.tls.clients(),
+		Dialer:       p.tls.pipeDialer(),
+		Group:        p.loops,
+		Log:          p.log.With("member", self.ID),
 		Moved: func() {
 			if a := agent.Load(); a != nil {
 				a.Refresh()

@@ -38,6 +38,7 @@ type options struct {
 
 	requirePass string
 	maxClients  int
+	multi       string
 	secretFile  string
 	insecure    bool
 	logLevel    string
@@ -78,12 +79,24 @@ func (o *options) addNode(f *pflag.FlagSet) {
 
 func (o *options) addProxy(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "listen", loopback(clientPort), "client address")
+	o.addMulti(f)
 	o.addClientTLS(f)
 }
+
+func (o *options) addMulti(f *pflag.FlagSet) {
+	f.StringVar(&o.multi, "multi", strictMulti, "transactions (MULTI) with keys of several slots: strict refuses them; relaxed executes\n"+
+		"them slot by slot, each slot's commands as one, but not all of them as one")
+}
+
+const (
+	strictMulti  = "strict"
+	relaxedMulti = "relaxed"
+)
 
 func (o *options) addLocal(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "listen", loopback(clientPort), "client address of the proxy; the nodes take the ports after it")
 	f.IntVar(&o.nodes, "nodes", 3, "how many nodes")
+	o.addMulti(f)
 	o.addClientTLS(f)
 	o.addStorage(f, localNodeMemory)
 }
@@ -122,6 +135,8 @@ func (o *options) check(f *pflag.FlagSet) error {
 		return fmt.Errorf("--copies %d: want 1 or 2", o.copies)
 	case has("memory") && o.memory <= 0:
 		return fmt.Errorf("--memory %s: want more than nothing", o.memory.String())
+	case has("multi") && o.multi != strictMulti && o.multi != relaxedMulti:
+		return fmt.Errorf("--multi %q: want strict or relaxed", o.multi)
 	case o.loops < 0:
 		return fmt.Errorf("--loops %d: want 0 (as many as the processors allow) or more", o.loops)
 	case o.maxClients < 1:

@@ -179,12 +179,14 @@ const (
 
 	DunlinChallenge
 	DunlinEach
+	DunlinExec
 	DunlinFetch
 	DunlinPeer
 	DunlinPipe
 	DunlinRetry
 	DunlinTable
 	DunlinTake
+	DunlinWatch
 
 	// NumIDs is one above the highest ID.
 	NumIDs

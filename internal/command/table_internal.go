@@ -11,6 +11,9 @@ var internalTable = table{group: "internal", rows: []Command{
 			{ID: DunlinEach, Name: "dunlin|each", Arity: -4,
 				Route: Local, Built: true,
 				Since: "1.0.0", Summary: "Runs a command over a set of partitions."},
+			{ID: DunlinExec, Name: "dunlin|exec", Arity: -4,
+				Route: Local, Built: true,
+				Since: "1.0.0", Summary: "Executes commands on keys of one slot as one."},
 			{ID: DunlinFetch, Name: "dunlin|fetch", Arity: 5,
 				Route: Local, Built: true,
 				Since: "1.0.0", Summary: "Returns a piece of a large reply that was answered by a ticket."},
@@ -29,5 +32,8 @@ var internalTable = table{group: "internal", rows: []Command{
 			{ID: DunlinTake, Name: "dunlin|take", Arity: 3,
 				Route: Local, Built: true,
 				Since: "1.0.0", Summary: "Hands over a newer table and waits until it rules."},
+			{ID: DunlinWatch, Name: "dunlin|watch", Arity: -3,
+				Route: Local, Built: true,
+				Since: "1.0.0", Summary: "Returns what tells later whether keys of one slot have changed."},
 		}},
 }}

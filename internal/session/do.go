@@ -1,6 +1,8 @@
 package session
 
 import (
+	"strings"
+
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
@@ -25,19 +27,30 @@ const (
 //
 // It is for the requests that are not plainly right. A hot path skips it when
 // c is built, has no subcommands, fits ArityOK, and State.Authenticated holds.
+//
+// A refused command is not queued, and EXEC then aborts the transaction.
 func (s *Server) Refuse(st *State, c *command.Command, args [][]byte, dst []byte) (out []byte, a Action, refused bool) {
 	if c == nil && IsHTTP(args) {
 		return dst, ActionClose, true
 	}
 	var scratch [256]byte
+	start := len(dst)
 	row, refusal := command.Resolve(scratch[:0], args)
 	if row == nil {
-		return resp.AppendErrorBytes(dst, refusal), ActionNone, true
+		dst, refused = resp.AppendErrorBytes(dst, refusal), true
+	} else if text := s.CheckAuth(st, row); text != "" {
+		dst, refused = resp.AppendError(dst, text), true
 	}
-	if text := s.CheckAuth(st, row); text != "" {
-		return resp.AppendError(dst, text), ActionNone, true
+	switch {
+	case refused && c != nil && c.ID == command.Exec:
+		// The transaction ends, and its client is told so whatever it has made of the reply's kind.
+		st.EndTransaction()
+		text, _ := strings.CutPrefix(string(dst[start+1:len(dst)-2]), "ERR ")
+		dst = resp.AppendError(dst[:start], errExecRefused+text)
+	case refused && st.Multi:
+		st.Tx.failed = true
 	}
-	return dst, ActionNone, false
+	return dst, ActionNone, refused
 }
 
 // IsHTTP tells whether a request is the start of an HTTP request: a web page
@@ -60,6 +73,10 @@ var handlers = [command.NumIDs]handler{
 	command.Quit:   quit,
 	command.Reset:  reset,
 	command.Time:   timeNow,
+
+	command.Multi:   multi,
+	command.Discard: discard,
+	command.Unwatch: unwatch,
 
 	command.ReadOnlyCmd:  readOnly,
 	command.ReadWriteCmd: readWrite,

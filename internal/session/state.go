@@ -15,7 +15,9 @@ type State struct {
 	ReadOnly      bool // READONLY was given; shown, but changes nothing: only owners answer
 	NoEvict       bool
 	NoTouch       bool
-	AuthFailures  int // wrong passwords in a row
+	Multi         bool         // MULTI was given: commands are queued in Tx
+	Tx            *Transaction // nil without MULTI and WATCH
+	AuthFailures  int          // wrong passwords in a row
 
 	Name, LibName, LibVer string
 	Addr, LAddr           string // host:port of the client, and of our end
@@ -53,6 +55,7 @@ func (s *Server) reset(st *State) {
 	st.Authenticated = !s.password.set
 	st.Name = ""
 	st.ReadOnly, st.NoEvict, st.NoTouch = false, false, false
+	st.EndTransaction()
 }
 
 // AppendClientLine appends the connection's line of CLIENT LIST, ended by
@@ -71,9 +74,20 @@ func AppendClientLine(dst []byte, st *State, nowMilli int64) []byte {
 	dst = appendField(dst, " idle=", seconds(nowMilli-st.LastMilli))
 	dst = append(dst, " flags="...)
 	dst = st.appendFlags(dst)
-	dst = append(dst, " db=0 sub=0 psub=0 ssub=0 multi=-1 watch=0"...)
+	dst = append(dst, " db=0 sub=0 psub=0 ssub=0"...)
+	queued, watched := -1, 0
+	if st.Multi {
+		queued = len(st.Tx.Queue)
+	}
+	if st.Tx != nil {
+		watched = len(st.Tx.Watched)
+	}
+	dst = appendField(dst, " multi=", int64(queued))
+	dst = appendField(dst, " watch=", int64(watched))
 	dst = appendField(dst, " qbuf=", int64(st.InBytes))
-	dst = append(dst, " qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0"...)
+	dst = append(dst, " qbuf-free=0 argv-mem=0"...)
+	dst = appendField(dst, " multi-mem=", int64(st.QueuedBytes()))
+	dst = append(dst, " rbs=0 rbp=0"...)
 	dst = appendField(dst, " obl=", int64(st.OutBytes))
 	dst = append(dst, " oll=0"...)
 	dst = appendField(dst, " omem=", int64(st.OutBytes))
@@ -93,6 +107,9 @@ func (st *State) appendFlags(dst []byte) []byte {
 	before := len(dst)
 	if st.ReadOnly {
 		dst = append(dst, 'r')
+	}
+	if st.Multi {
+		dst = append(dst, 'x')
 	}
 	if st.NoEvict {
 		dst = append(dst, 'e')

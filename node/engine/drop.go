@@ -56,6 +56,7 @@ func (s *shard) doom(p uint16) (d *doomed, keys int) {
 		s.putIndex(part.crowd, int(partitionSize))
 	}
 	*part = partition{}
+	s.era++
 	return d, keys
 }
 

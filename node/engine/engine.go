@@ -95,6 +95,9 @@ type shard struct {
 	changes    uint64 // times that making room changed an index: slots found before are void
 	sums       Sums
 
+	versions []uint32 // nil before the first VersionOf
+	era      uint32   // how often keys went together, without a count each
+
 	_ [64]byte // the next shard's lock is on another cache line
 }
 

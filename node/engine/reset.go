@@ -35,6 +35,7 @@ func (s *shard) renounce(seed uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mark += generation
+	s.era++
 	s.seed.Store(seed)
 	clear(s.partitions)
 	s.doomed = nil

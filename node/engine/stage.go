@@ -186,6 +186,7 @@ func (t Txn) SetStaged(st *Staged, typ Type, expireAt int64) error {
 		t.publish(tag, sl, ref, h, expireAt)
 	} else {
 		s.replaceLarge(sl.ref(), h, expireAt, st.off)
+		s.changed(tag)
 	}
 	l := st.e.large
 	st.end()

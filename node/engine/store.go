@@ -53,6 +53,7 @@ func (s *shard) fits(ref handle, old, h header) bool {
 // erase removes the record in sl from the index and frees it.
 func (s *shard) erase(p *partition, tag uint32, sl slot) {
 	ref := sl.ref()
+	s.changed(tag)
 	s.remove(p, tag, sl)
 	s.free(ref)
 }

@@ -6,6 +6,7 @@ type Txn struct {
 	s      *shard
 	p      *partition
 	number uint16
+	within bool // see Within
 }
 
 // Lock locks the shard of partition p. nowMilli is the time that decides what is expired, in unix milliseconds.
@@ -17,7 +18,11 @@ func (e *Engine) Lock(p uint16, nowMilli int64) Txn {
 }
 
 // Unlock ends the work. Items found with t are void.
-func (t Txn) Unlock() { t.s.mu.Unlock() }
+func (t Txn) Unlock() {
+	if !t.within {
+		t.s.mu.Unlock()
+	}
+}
 
 // Find returns the item of key and counts as a use of it. An expired item is removed and not found.
 func (t Txn) Find(key []byte) (Item, bool) {
@@ -71,6 +76,9 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 	sl, tag := t.lookup(key)
 	if sl.found() {
 		done, err := t.overwrite(sl, h, expireAt, key, value)
+		if done {
+			s.changed(tag)
+		}
 		if done || err != nil {
 			return err
 		}
@@ -139,6 +147,7 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 	case s.fits(ref, old, h):
 		s.account(old, 0, -1)
 		s.account(h, 0, 1)
+		s.changed(tag)
 		s.reshape(ref, old, h)
 		clear(s.body(ref, h)[min(old.bodyLen(), h.bodyLen()):])
 	case s.isLarge(old) && s.isLarge(h) && !s.isShared(ref):
@@ -147,6 +156,7 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 		}
 		s.account(old, 0, -1)
 		s.account(h, 0, 1)
+		s.changed(tag)
 		s.setHeader(ref, h)
 	default:
 		var err error
@@ -177,6 +187,7 @@ func (t Txn) SetExpire(key []byte, at int64) bool {
 	s, ref := t.s, sl.ref()
 	h := s.header(ref)
 	if h.hasExpiry() {
+		s.changed(tag)
 		// An expiry of 0 keeps its word: taking it out would move the body for the sake of eight bytes.
 		s.account(h, s.expireAt(ref, h), -1)
 		s.account(h, at, 1)
@@ -212,6 +223,7 @@ func (t Txn) lookup(key []byte) (slot, uint32) {
 func (t Txn) publish(tag uint32, sl slot, ref handle, h header, expireAt int64) {
 	s := t.s
 	s.account(h, expireAt, 1)
+	s.changed(tag)
 	if !sl.found() {
 		s.insert(t.p, tag, ref)
 		return

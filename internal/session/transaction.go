@@ -1,0 +1,188 @@
+package session
+
+import (
+	"bytes"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// Redis's texts about transactions, and one of ours.
+const (
+	errNestedMulti   = "ERR MULTI calls can not be nested"
+	errDiscardAlone  = "ERR DISCARD without MULTI"
+	errWatchInside   = "ERR WATCH inside MULTI is not allowed"
+	errNotInMulti    = "ERR Command not allowed inside a transaction"
+	errExecRefused   = "EXECABORT Transaction discarded because of: "
+	errMultiTooLarge = "ERR the transaction is too large: 65536 commands and 64 MiB are allowed"
+
+	// ErrExecAlone answers EXEC without MULTI.
+	ErrExecAlone = "ERR EXEC without MULTI"
+	// ErrExecAbort answers EXEC after a command that could not be queued.
+	ErrExecAbort = "EXECABORT Transaction discarded because of previous errors."
+	// ErrMultiCrossSlot answers EXEC when the keys of its commands, or those watched, do not lie in one slot.
+	ErrMultiCrossSlot = "CROSSSLOT Keys in request don't hash to the same slot"
+)
+
+const (
+	maxQueued      = 64 << 10 // commands of one transaction
+	maxQueuedBytes = 64 << 20 // what they take
+	queuedCost     = 128      // a command's share of that beside its arguments, at most
+)
+
+// Transaction is what a connection has queued since MULTI, and the keys that it watches.
+type Transaction struct {
+	Queue   []Queued
+	Watched []Watched
+	failed  bool // a command could not be queued
+	bytes   int
+}
+
+// Queued is one command. Its row is that of the subcommand, if it has one.
+type Queued struct {
+	Cmd  *command.Command
+	Args [][]byte
+}
+
+// Watched is a key and what the node said of it, which is given back to the node at EXEC.
+type Watched struct{ Key, Version []byte }
+
+// transaction is the connection's, made when first needed.
+func (st *State) transaction() *Transaction {
+	if st.Tx == nil {
+		st.Tx = &Transaction{}
+	}
+	return st.Tx
+}
+
+// QueuedBytes is what the queue takes, about.
+func (st *State) QueuedBytes() int {
+	if st.Tx == nil {
+		return 0
+	}
+	return st.Tx.bytes
+}
+
+// EndTransaction forgets the queue and the watched keys.
+func (st *State) EndTransaction() { st.Multi, st.Tx = false, nil }
+
+// Watch adds keys with their versions to those watched. They are copied.
+func (st *State) Watch(keys, versions [][]byte) {
+	tx := st.transaction()
+	for i, key := range keys {
+		tx.Watched = append(tx.Watched, Watched{bytes.Clone(key), bytes.Clone(versions[i])})
+	}
+}
+
+// RefuseWatch is the error for a WATCH of these keys, "" if they may be watched: there may be only so many, since all of
+// them are checked under a lock.
+func (st *State) RefuseWatch(keys int) string {
+	switch {
+	case st.Multi:
+		return errWatchInside
+	case st.Tx != nil && len(st.Tx.Watched)+keys > maxQueued:
+		return errMultiTooLarge
+	}
+	return ""
+}
+
+// Exec is the transaction that EXEC executes. If there is none to execute, the answer is appended to dst, ok is false, and the
+// transaction has ended.
+func (st *State) Exec(dst []byte) (tx *Transaction, out []byte, ok bool) {
+	switch {
+	case !st.Multi:
+		return nil, resp.AppendError(dst, ErrExecAlone), false
+	case st.Tx.failed:
+		st.EndTransaction()
+		return nil, resp.AppendError(dst, ErrExecAbort), false
+	}
+	return st.Tx, dst, true
+}
+
+// Queues tells whether a command that Refuse let pass is queued rather than executed now.
+func (st *State) Queues(c *command.Command) bool {
+	if !st.Multi {
+		return false
+	}
+	switch c.ID {
+	case command.Exec, command.Discard, command.Multi, command.Watch, command.Quit, command.Reset:
+		return false
+	}
+	return true
+}
+
+// Enqueue queues a command, whose arguments are copied, and appends the answer.
+func (st *State) Enqueue(c *command.Command, args [][]byte, dst []byte) []byte {
+	tx := st.Tx
+	if c.Subs != nil && len(args) > 1 {
+		c = c.Sub(args[1])
+	}
+	cost := queuedCost
+	for _, arg := range args {
+		cost += len(arg) + 24
+	}
+	switch {
+	case !mayQueue(c):
+		return st.fail(dst, errNotInMulti)
+	case len(tx.Queue) == maxQueued || tx.bytes+cost > maxQueuedBytes:
+		tx.Queue, tx.bytes = nil, 0
+		return st.fail(dst, errMultiTooLarge)
+	case !tx.failed: // otherwise nothing of it is going to be executed
+		own := make([][]byte, len(args))
+		for i, arg := range args {
+			own[i] = bytes.Clone(arg)
+		}
+		tx.Queue = append(tx.Queue, Queued{c, own})
+		tx.bytes += cost
+	}
+	return append(dst, "+QUEUED\r\n"...)
+}
+
+func (st *State) fail(dst []byte, text string) []byte {
+	st.Tx.failed = true
+	return resp.AppendError(dst, text)
+}
+
+// mayQueue tells whether a command can be executed among others, without a wait, by the owner of a slot or by whoever the
+// client talks to.
+func mayQueue(c *command.Command) bool {
+	if c.Flags&command.NoMulti != 0 {
+		return false
+	}
+	switch c.Route {
+	case command.Key, command.SplitKeys, command.SplitPairs:
+		return true
+	}
+	switch c.ID {
+	case command.Ping, command.Echo, command.Time, command.Select, command.Unwatch,
+		command.ClientID, command.ClientInfo, command.ClientSetName, command.ClientGetName, command.ClientSetInfo,
+		command.CommandCount, command.CommandInfo, command.CommandDocs, command.CommandGetKeys:
+		return true
+	}
+	return false
+}
+
+func multi(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	if st.Multi {
+		return resp.AppendError(dst, errNestedMulti), ActionNone
+	}
+	st.Multi = true
+	st.transaction()
+	return appendOK(dst), ActionNone
+}
+
+func discard(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	if !st.Multi {
+		return resp.AppendError(dst, errDiscardAlone), ActionNone
+	}
+	st.EndTransaction()
+	return appendOK(dst), ActionNone
+}
+
+// unwatch has no effect inside a transaction, where EXEC has looked at the keys already.
+func unwatch(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	if st.Tx != nil {
+		st.Tx.Watched = nil
+	}
+	return appendOK(dst), ActionNone
+}

@@ -1,0 +1,36 @@
+package engine
+
+// Version tells whether a key has changed: two of them are equal if nothing was stored under it, deleted, evicted or
+// expired, and its expiry was not changed, between the calls of VersionOf. They may differ without a change, rarely: keys
+// share counters, versionsPerShard in a shard.
+//
+// Counting costs nothing before the first VersionOf in a shard, and a look at a counter in the processor's cache after.
+type Version struct {
+	Era, Count uint32
+	Found      bool
+}
+
+const versionsPerShard = 1 << 10
+
+// VersionOf returns the version of a key, which need not be there.
+func (t Txn) VersionOf(key []byte) Version {
+	s := t.s
+	if s.versions == nil {
+		s.versions = make([]uint32, versionsPerShard)
+	}
+	sl, tag := t.lookup(key)
+	return Version{s.era, s.versions[tag%versionsPerShard], sl.found()}
+}
+
+// changed notes that something happens to a key with the tag.
+func (s *shard) changed(tag uint32) {
+	if s.versions != nil {
+		s.versions[tag%versionsPerShard]++
+	}
+}
+
+// Within returns t for a function that ends with Unlock, which then has no effect: the shard stays locked.
+func (t Txn) Within() Txn {
+	t.within = true
+	return t
+}

@@ -1,0 +1,206 @@
+package node
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// A transaction is executed under the lock of its one partition, which its commands do not take again (see lock). A client's
+// is queued here by internal/session; a proxy queues its clients', and sends each as one request:
+//
+//	DUNLIN WATCH key ...                                ─> a version for each
+//	DUNLIN EXEC slot n {key version} × n request ...    ─> what EXEC answers
+//
+// Nothing is remembered of watched keys: who watches has their versions, and gives them back.
+
+// watch: WATCH key...
+func watch(r *request) {
+	st := r.conn.state
+	r.named(command.Watch)
+	if text := st.RefuseWatch(len(r.args) - 1); text != "" {
+		r.fail(text)
+		return
+	}
+	if versions, ok := r.versions(); ok {
+		st.Watch(r.args[1:], versions)
+		r.replyOK()
+	}
+}
+
+// watchFor: DUNLIN WATCH key...
+func watchFor(r *request) {
+	r.args = r.args[1:]
+	r.named(command.Watch)
+	versions, ok := r.versions()
+	if !ok {
+		return
+	}
+	if !r.room(len(versions) * (len(versions[0]) + 32)) {
+		return
+	}
+	r.out = resp.AppendArray(r.out, len(versions))
+	for _, v := range versions {
+		r.out = resp.AppendBulk(r.out, v)
+	}
+}
+
+// versions are those of the keys behind the first argument. ok is false if they are not served here; that is answered.
+func (r *request) versions() (versions [][]byte, ok bool) {
+	if !r.admitKeys(true) {
+		return nil, false
+	}
+	t := r.lock()
+	defer t.Unlock()
+	for _, key := range r.args[1:] {
+		versions = append(versions, r.appendVersion(nil, t, key))
+	}
+	return versions, true
+}
+
+// appendVersion appends the version of a key: the engine's, of this life of the node, and of this time that it owns the
+// partition.
+func (r *request) appendVersion(dst []byte, t engine.Txn, key []byte) []byte {
+	v := t.VersionOf(key)
+	for _, n := range []uint64{uint64(r.node.cfg.Boot), r.view.began[r.partition], uint64(v.Era), uint64(v.Count)} {
+		dst = append(strconv.AppendUint(dst, n, 36), '.')
+	}
+	return strconv.AppendBool(dst, v.Found)
+}
+
+// named sets and counts a command that has no handler.
+func (r *request) named(id command.ID) {
+	r.cmd = command.ByID(id)
+	r.worker.count.commands[id]++
+	r.conn.state.LastCmd = id
+}
+
+// exec: EXEC of a client of this node
+func exec(r *request) {
+	r.named(command.Exec)
+	st := r.conn.state
+	tx, out, ok := st.Exec(r.out)
+	if r.out = out; !ok {
+		r.worker.count.errors++
+		return
+	}
+	st.EndTransaction()
+	slot, any, same := onlySlot(tx)
+	switch {
+	case !same:
+		r.fail(session.ErrMultiCrossSlot)
+	case !any:
+		r.transact(tx)
+	case r.admitSlot(slot):
+		r.hold(func() { r.transact(tx) })
+	}
+}
+
+// hold calls f with the partition locked, for all that f does.
+func (r *request) hold(f func()) {
+	t := r.lock()
+	defer t.Unlock()
+	r.held, r.holding = t.Within(), true
+	defer func() { r.holding = false }()
+	f()
+}
+
+// mayWait is called where a command leaves its end to a goroutine, which none may within a transaction.
+func (r *request) mayWait() {
+	if r.holding {
+		panic("BUG: " + r.cmd.Name + " waits within a transaction")
+	}
+}
+
+// onlySlot is the slot of all keys of a transaction: whether there are any, and whether it is the same.
+func onlySlot(tx *session.Transaction) (slot uint16, any, same bool) {
+	same = true
+	add := func(key []byte) {
+		s := ring.Slot(key)
+		same = same && (!any || s == slot)
+		slot, any = s, true
+	}
+	for _, w := range tx.Watched {
+		add(w.Key)
+	}
+	for _, q := range tx.Queue {
+		keys, _ := q.Cmd.AppendKeys(nil, q.Args)
+		for _, k := range keys {
+			add(q.Args[k])
+		}
+	}
+	return slot, any, same
+}
+
+// execFor: DUNLIN EXEC slot watched {key version}... request...
+func execFor(r *request) {
+	slot, ok1 := resp.ParseInt(r.args[2])
+	watched, ok2 := resp.ParseInt(r.args[3])
+	rest := r.args[4:]
+	if !ok1 || !ok2 || slot < 0 || slot >= ring.Slots || watched < 0 || watched > int64(len(rest)/2) {
+		r.fail(errBadExec)
+		return
+	}
+	tx, ok := transactionOf(rest[:2*watched], rest[2*watched:])
+	if only, any, same := onlySlot(tx); !ok || any && (!same || only != uint16(slot)) {
+		r.fail(errBadExec)
+		return
+	}
+	if !r.admitSlot(uint16(slot)) {
+		return
+	}
+	r.named(command.Exec)
+	start, pins := len(r.out), len(r.pins)
+	r.hold(func() { r.transact(tx) })
+	if len(r.pins) > pins {
+		r.ticketed(start, pins)
+	}
+}
+
+// transactionOf makes views of its arguments. ok is false if there is something that cannot be queued.
+func transactionOf(watched, requests [][]byte) (tx *session.Transaction, ok bool) {
+	tx = &session.Transaction{}
+	for i := 0; i < len(watched); i += 2 {
+		tx.Watched = append(tx.Watched, session.Watched{Key: watched[i], Version: watched[i+1]})
+	}
+	var parser resp.Parser
+	parser.SetLimits(resp.Limits{}) // it passed the client's limits
+	for _, raw := range requests {
+		if parser.Parse(raw) != resp.Done || parser.Len() != len(raw) || len(parser.Args()) == 0 {
+			return tx, false
+		}
+		c, _ := command.Resolve(nil, parser.Args())
+		if c == nil || plans[c.ID].handler == nil || plans[c.ID].keys == allKeys || plans[c.ID].keys == noKeys {
+			return tx, false
+		}
+		tx.Queue = append(tx.Queue, session.Queued{Cmd: c, Args: append([][]byte(nil), parser.Args()...)})
+	}
+	return tx, true
+}
+
+// transact executes a transaction and answers what EXEC answers. If it has keys, their partition is locked and held.
+func (r *request) transact(tx *session.Transaction) {
+	var scratch [64]byte
+	for _, w := range tx.Watched {
+		if !bytes.Equal(w.Version, r.appendVersion(scratch[:0], r.held, w.Key)) {
+			r.out = resp.AppendNullArray(r.out, r.version())
+			return
+		}
+	}
+	if !r.room(lineRoom) {
+		return
+	}
+	r.out = resp.AppendArray(r.out, len(tx.Queue))
+	for _, q := range tx.Queue {
+		if !r.room(lineRoom) {
+			return
+		}
+		r.args = q.Args
+		r.dispatch()
+	}
+}

@@ -1,0 +1,369 @@
+package proxy
+
+import (
+	"strconv"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// A transaction is queued here and goes to the owner of its slot as one request at EXEC, which executes it as a whole:
+//
+//	WATCH k          ─> DUNLIN WATCH k                      the versions of the keys are kept here
+//	MULTI, SET k v   +OK, +QUEUED
+//	EXEC             ─> DUNLIN EXEC slot 1 k version SET…   the reply is the client's
+//
+// With Config.RelaxedMulti the keys may lie in several slots. Then there is one part a slot, each executed as a whole, and
+// their replies are put together in the order of the commands; a command like MSET is cut up by slot first. A transaction
+// that watches keys has one slot in any case.
+
+// watching is a WATCH on its way.
+type watching struct {
+	s    *client
+	seq  uint64
+	keys [][]byte
+}
+
+// watch starts WATCH. False: it must wait.
+func (s *client) watch(args [][]byte) bool {
+	if s.watching {
+		return false
+	}
+	if text := s.state.RefuseWatch(len(args) - 1); text != "" {
+		s.answer(resp.AppendError(s.w.scratch[:0], text))
+		return true
+	}
+	slot, same := s.slotOf(command.ByID(command.Watch), args)
+	if !same {
+		s.answer(errCrossSlot)
+		return true
+	}
+	raw := resp.AppendRequest(nil, append([][]byte{[]byte("DUNLIN"), []byte("WATCH")}, args[1:]...)...)
+	if !s.enterLane(s.laneFor(len(raw))) {
+		return false
+	}
+	w := &watching{s: s, seq: s.tail, keys: cloneAll(args[1:])}
+	if !s.sendOrHold(request{client: s, part: w, seq: s.tail, origin: origin{partition: ring.Partition(slot)}}, raw) {
+		return false
+	}
+	s.w.stats.Commands[command.Watch]++
+	s.watching = true
+	s.issue()
+	return true
+}
+
+// partDone takes the versions of the keys.
+func (w *watching) partDone(_ int32, reply []byte) {
+	s := w.s
+	s.remote--
+	s.watching = false
+	if resp.IsError(reply) {
+		s.reply(w.seq, reply)
+		return
+	}
+	versions, ok := bulksOf(reply)
+	if !ok || len(versions) != len(w.keys) {
+		s.reply(w.seq, errMerge)
+		return
+	}
+	s.state.Watch(w.keys, versions)
+	s.reply(w.seq, []byte("+OK\r\n"))
+}
+
+// bulksOf are the elements of an array of bulks: views.
+func bulksOf(reply []byte) (all [][]byte, ok bool) {
+	n, header, ok := resp.DecodeArray(reply)
+	rest := reply[header:]
+	var scan resp.Scanner
+	for i := 0; ok && i < n; i++ {
+		if scan.Scan(rest) != resp.Done {
+			return nil, false
+		}
+		var b []byte
+		b, ok = resp.DecodeBulk(rest[:scan.Len()])
+		all, rest = append(all, b), rest[scan.Len():]
+	}
+	return all, ok
+}
+
+// transaction is an EXEC: a part for each slot, and what becomes of each command.
+type transaction struct {
+	s       *client
+	seq     uint64
+	entries []entry
+	parts   []slotPart
+	pending int
+	failed  []byte // the first error of a part
+}
+
+// entry is a queued command.
+type entry struct {
+	session.Queued
+	local  []byte  // the reply, if it was executed here
+	parts  []int   // else: in whose replies the next element is its own
+	partOf []int32 // of a command that was cut up: which of parts has the n-th key
+}
+
+// slotPart is what is executed as a whole.
+type slotPart struct {
+	slot     uint16
+	commands int
+	body     []byte // the requests, each encoded as an argument
+	replies  []byte // the elements of the reply that are not given to an entry yet
+}
+
+// exec starts EXEC. False: it must wait.
+func (s *client) exec() bool {
+	if s.watching {
+		return false
+	}
+	tx, refusal, ok := s.state.Exec(nil)
+	if !ok {
+		s.answer(refusal)
+		s.chargeOther()
+		return true
+	}
+	if !s.enterLane(s.laneFor(s.state.QueuedBytes())) {
+		return false
+	}
+	t := &transaction{s: s}
+	if !t.divide(tx) {
+		s.state.EndTransaction()
+		s.chargeOther()
+		s.answer(errCrossSlot)
+		return true
+	}
+	requests := make([][]byte, len(t.parts))
+	for i := range t.parts {
+		p := &t.parts[i]
+		requests[i] = p.request(tx.Watched)
+		if owner := s.w.owner[ring.Partition(p.slot)]; owner != nil {
+			if to := owner.pipe(s.lane); to.state == pipeOpen && to.full(len(requests[i])) {
+				s.waitFor(to)
+				return false
+			}
+		}
+	}
+	s.state.EndTransaction()
+	s.chargeOther()
+	t.send(requests)
+	return true
+}
+
+// divide gives the commands to parts. False: their keys do not lie as they must.
+func (t *transaction) divide(tx *session.Transaction) bool {
+	bySlot := make(map[uint16]int)
+	part := func(slot uint16) int {
+		i, ok := bySlot[slot]
+		if !ok {
+			i = len(t.parts)
+			bySlot[slot] = i
+			t.parts = append(t.parts, slotPart{slot: slot})
+		}
+		return i
+	}
+	for _, w := range tx.Watched {
+		part(ring.Slot(w.Key))
+	}
+	for _, q := range tx.Queue {
+		e := entry{Queued: q}
+		if q.Cmd.Route != command.Local && !t.place(&e, part) {
+			return false
+		}
+		t.entries = append(t.entries, e)
+	}
+	return len(t.parts) <= 1 || t.s.w.proxy.cfg.RelaxedMulti && len(tx.Watched) == 0
+}
+
+// place gives a command on keys to its part, or cuts it up for several.
+func (t *transaction) place(e *entry, part func(slot uint16) int) bool {
+	keys, _ := e.Cmd.AppendKeys(t.s.w.keys[:0], e.Args)
+	t.s.w.keys = keys
+	same := true
+	for _, k := range keys {
+		same = same && ring.Slot(e.Args[k]) == ring.Slot(e.Args[keys[0]])
+	}
+	step := stepOf(e.Cmd)
+	switch {
+	case len(keys) == 0: // some count is wrong, and any node says so
+		e.parts = []int{part(0)}
+	case same:
+		e.parts = []int{part(ring.Slot(e.Args[keys[0]]))}
+	case e.Cmd.Route == command.Key || (len(e.Args)-1)%step != 0:
+		return false
+	default:
+		t.cut(e, step, part)
+		return true
+	}
+	t.parts[e.parts[0]].add(e.Args)
+	return true
+}
+
+// cut gives each slot its keys.
+func (t *transaction) cut(e *entry, step int, part func(slot uint16) int) {
+	place := make(map[int]int32) // in e.parts
+	var args [][][]byte
+	for i := 1; i < len(e.Args); i += step {
+		p := part(ring.Slot(e.Args[i]))
+		at, ok := place[p]
+		if !ok {
+			at = int32(len(e.parts))
+			place[p] = at
+			e.parts = append(e.parts, p)
+			args = append(args, e.Args[:1:1])
+		}
+		args[at] = append(args[at], e.Args[i:i+step]...)
+		e.partOf = append(e.partOf, at)
+	}
+	for at, p := range e.parts {
+		t.parts[p].add(args[at])
+	}
+}
+
+func (p *slotPart) add(args [][]byte) {
+	p.commands++
+	p.body = resp.AppendBulk(p.body, resp.AppendRequest(nil, args...))
+}
+
+// request is DUNLIN EXEC.
+func (p *slotPart) request(watched []session.Watched) []byte {
+	b := resp.AppendArray(nil, 4+2*len(watched)+p.commands)
+	b = resp.AppendBulkString(b, "DUNLIN")
+	b = resp.AppendBulkString(b, "EXEC")
+	b = resp.AppendBulk(b, strconv.AppendUint(nil, uint64(p.slot), 10))
+	b = resp.AppendBulk(b, strconv.AppendInt(nil, int64(len(watched)), 10))
+	for _, w := range watched {
+		b = resp.AppendBulk(resp.AppendBulk(b, w.Key), w.Version)
+	}
+	b = append(b, p.body...)
+	p.body = nil
+	return b
+}
+
+// send sends the parts. The reply to a single one is the client's as it is, if nothing was executed here.
+func (t *transaction) send(requests [][]byte) {
+	s := t.s
+	stats := &s.w.stats.Commands
+	stats[command.Exec]++
+	whole := len(t.parts) == 1
+	for i := range t.entries {
+		e := &t.entries[i]
+		whole = whole && len(e.parts) == 1
+		stats[e.Cmd.ID]++
+		if len(e.parts) == 0 {
+			// Now, so that what follows EXEC finds it done. A watched key may have changed: these commands ask or name, no more.
+			e.local, _, _ = s.w.proxy.server.Do(s.state, e.Cmd, e.Args, nil)
+		}
+	}
+	t.seq, t.pending = s.tail, len(t.parts)+1 // one for this loop
+	s.issue()
+	for i, raw := range requests {
+		r := request{client: s, part: t, seq: t.seq, id: int32(i), origin: origin{partition: ring.Partition(t.parts[i].slot)}}
+		if whole {
+			r.part = nil
+		}
+		if !s.sendOrHold(r, raw) { // full by now: it takes the way of what came back undone
+			s.remote++
+			s.hold(r, raw, nil)
+		}
+	}
+	if !whole {
+		t.done()
+	}
+}
+
+// partDone takes the reply to a part.
+func (t *transaction) partDone(id int32, reply []byte) {
+	t.s.remote--
+	n, header, ok := resp.DecodeArray(reply)
+	switch {
+	case t.failed != nil:
+	case resp.IsError(reply), len(t.parts) == 1 && n < 0: // null: a watched key has changed
+		t.failed = append(t.failed, reply...)
+	case !ok || n != t.parts[id].commands:
+		t.failed = errMerge
+	default:
+		t.parts[id].replies = append([]byte(nil), reply[header:]...)
+	}
+	t.done()
+}
+
+// done ends one pending part; after the last one the whole reply is delivered.
+func (t *transaction) done() {
+	t.pending--
+	if t.pending > 0 || t.s.closed {
+		return
+	}
+	if t.failed == nil {
+		out, ok := t.merge()
+		if t.failed = errMerge; ok {
+			t.failed = out
+		}
+	}
+	t.s.reply(t.seq, t.failed)
+}
+
+// merge puts the replies of all commands together.
+func (t *transaction) merge() (out []byte, ok bool) {
+	out = resp.AppendArray(nil, len(t.entries))
+	for i := range t.entries {
+		e := &t.entries[i]
+		elements := make([][]byte, len(e.parts))
+		for j, p := range e.parts {
+			if elements[j], ok = t.parts[p].next(); !ok {
+				return nil, false
+			}
+		}
+		switch {
+		case len(elements) == 0:
+			out = append(out, e.local...)
+		case e.partOf == nil:
+			out = append(out, elements[0]...)
+		default:
+			out = e.appendMerged(out, elements)
+		}
+	}
+	for i := range t.parts {
+		ok = len(t.parts[i].replies) == 0
+	}
+	return out, ok || len(t.parts) == 0
+}
+
+// next takes the next element off the part's reply.
+func (p *slotPart) next() (element []byte, ok bool) {
+	var scan resp.Scanner
+	if scan.Scan(p.replies) != resp.Done {
+		return nil, false
+	}
+	element, p.replies = p.replies[:scan.Len()], p.replies[scan.Len():]
+	return element, true
+}
+
+// appendMerged appends the reply to a command that was cut up.
+func (e *entry) appendMerged(out []byte, elements [][]byte) []byte {
+	f := fan{cmd: e.Cmd, partOf: e.partOf, replies: elements, parts: int32(len(elements))}
+	for i, element := range elements {
+		if resp.IsError(element) {
+			return append(out, element...)
+		}
+		if !f.merge(int32(i), element) {
+			return append(out, errMerge...)
+		}
+	}
+	switch e.Cmd.Merge {
+	case command.MergeSum:
+		return resp.AppendInt(out, f.sum)
+	case command.MergeArray:
+		return append(out, f.appendArray(nil)...)
+	}
+	return resp.AppendSimple(out, "OK")
+}
+
+func cloneAll(args [][]byte) (own [][]byte) {
+	for _, a := range args {
+		own = append(own, append([]byte(nil), a...))
+	}
+	return own
+}

@@ -1,0 +1,171 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func relaxed(cfg *Config) { cfg.RelaxedMulti = true }
+
+// A transaction goes to its node as one request, and its reply is the client's, in its turn.
+func TestTransaction(t *testing.T) {
+	c := newCluster(t, 2)
+	cl := c.dial()
+	k := "{" + key(0, 2) + "}"
+	cl.send("MULTI", "SET "+k+"a 1", "INCR "+k+"a", "GET "+k+"a", "EXEC", "GET "+key(1, 2), "GET "+k+"a")
+	cl.want("+OK", "+QUEUED", "+QUEUED", "+QUEUED", "*3 +OK :2 $1 2", "$-1", "$1 2")
+	if log := c.nodes[0].executed(); len(log) != 5 || !strings.HasPrefix(log[0], "DUNLIN EXEC") {
+		t.Errorf("the node executed %q", log)
+	}
+	cl.send("MULTI", "PING", "INCR "+k+"a", "CLIENT SETNAME me", "EXEC", "CLIENT GETNAME")
+	cl.want("+OK", "+QUEUED", "+QUEUED", "+QUEUED", "*3 +PONG :3 +OK", "$2 me")
+	cl.send("MULTI", "PING", "EXEC", "MULTI", "EXEC")
+	cl.want("+OK", "+QUEUED", "*1 +PONG", "+OK", "*0")
+}
+
+// A watched key that changed keeps the transaction from being executed.
+func TestWatch(t *testing.T) {
+	c := newCluster(t, 2)
+	cl, other := c.dial(), c.dial()
+	k := key(0, 2)
+	cl.send("WATCH "+k, "MULTI", "SET "+k+" 1", "EXEC")
+	cl.want("+OK", "+OK", "+QUEUED", "*1 +OK")
+	for _, end := range []string{"EXEC", "DISCARD", "UNWATCH", "RESET"} {
+		cl.send("WATCH " + k)
+		cl.want("+OK")
+		other.send("INCR " + k)
+		other.reply()
+		if end == "DISCARD" || end == "EXEC" {
+			cl.send("MULTI")
+			cl.want("+OK")
+		}
+		cl.send(end)
+		if got := cl.reply(); (got == "*-1") != (end == "EXEC") {
+			t.Errorf("%s answers %s", end, got)
+		}
+		// Nothing is watched any more.
+		cl.send("MULTI", "GET other", "EXEC")
+		cl.want("+OK", "+QUEUED", "*1 $-1")
+	}
+	// WATCH and what ends it on their way together.
+	cl.send("WATCH "+k, "UNWATCH", "WATCH "+k, "RESET", "SET "+k+" x", "MULTI", "PING", "EXEC")
+	cl.want("+OK", "+OK", "+OK", "+RESET", "+OK", "+OK", "+QUEUED", "*1 +PONG")
+	// Without a command on keys the node is asked about what is watched.
+	cl.send("WATCH "+k, "SET "+k+" y", "MULTI", "PING", "EXEC")
+	cl.want("+OK", "+OK", "+OK", "+QUEUED", "*-1")
+}
+
+func TestTransactionOfSeveralSlots(t *testing.T) {
+	const crossSlot = "-CROSSSLOT Keys in request don't hash to the same slot"
+	strict, lenient := newCluster(t, 2), newCluster(t, 2, relaxed)
+	a, b := key(0, 2), key(1, 2)
+	for c, mayCross := range map[*cluster]bool{strict: false, lenient: true} {
+		cl := c.dial()
+		cl.send("MULTI", "SET "+a+" 1", "SET "+b+" 2", "EXEC", "GET "+a)
+		cl.want("+OK", "+QUEUED", "+QUEUED")
+		if mayCross {
+			cl.want("*2 +OK +OK", "$1 1")
+		} else {
+			cl.want(crossSlot, "$-1")
+		}
+		cl.send("WATCH "+a+" "+b, "WATCH "+a, "WATCH "+b, "MULTI", "GET "+a, "EXEC", "WATCH "+a, "MULTI", "GET "+b, "EXEC")
+		cl.want(crossSlot, "+OK", "+OK", "+OK", "+QUEUED", crossSlot, "+OK", "+OK", "+QUEUED", crossSlot)
+	}
+
+	// What frameworks send: many keys at once, and an expiry or the like for each.
+	cl := lenient.dial()
+	var sets, incrs, keys []string
+	for i := range 50 {
+		sets = append(sets, fmt.Sprintf("k%d %d", i, i))
+		keys = append(keys, fmt.Sprintf("k%d", i))
+		incrs = append(incrs, fmt.Sprintf("INCR k%d", i))
+	}
+	all := []string{"MULTI", "MSET " + strings.Join(sets, " "), "PING"}
+	all = append(append(all, incrs...), "MGET "+strings.Join(keys, " "), "EXISTS k1 k2 k3 none", "EXEC")
+	cl.send(all...)
+	cl.want("+OK")
+	for range len(all) - 2 {
+		cl.want("+QUEUED")
+	}
+	want := fmt.Sprintf("*%d +OK +PONG", len(all)-2)
+	for i := range 50 {
+		want += fmt.Sprintf(" :%d", i+1)
+	}
+	want += " *50"
+	for i := range 50 {
+		want += fmt.Sprintf(" $%d %d", len(fmt.Sprint(i+1)), i+1)
+	}
+	cl.want(want + " :3")
+}
+
+// A transaction that a node refused is sent again; one whose outcome is unknown is not.
+func TestTransactionIsRefused(t *testing.T) {
+	for _, f := range []func(*Config){func(*Config) {}, relaxed} {
+		c := newCluster(t, 2, f)
+		cl := c.dial()
+		k := key(0, 2)
+		tries := 0
+		c.nodes[0].set(func(n *fakeNode) {
+			n.refuse = func(string) string {
+				if tries++; tries%3 != 0 {
+					return "-DUNLINWAIT\r\n"
+				}
+				return ""
+			}
+		})
+		cl.send("WATCH "+k, "MULTI", "INCR "+k, "EXEC", "INCR "+k)
+		cl.want("+OK", "+OK", "+QUEUED", "*1 :1", ":2")
+
+		c.nodes[0].set(func(n *fakeNode) {
+			n.refuse = nil
+			n.answer = func(args []string) (string, bool) { return "", args[0] == "DUNLIN" }
+		})
+		cl.send("MULTI", "INCR "+k, "EXEC")
+		cl.want("+OK", "+QUEUED", "-ERR the connection to the node broke after the command was sent, outcome unknown")
+	}
+}
+
+// A node that answers a part with anything but what it must spoils that transaction only.
+func TestTransactionWithBadReplies(t *testing.T) {
+	c := newCluster(t, 2, relaxed)
+	cl := c.dial()
+	a, b := key(0, 2), key(1, 2)
+	const unmergeable = "-ERR a node gave a reply that cannot be merged with the others"
+	for reply, want := range map[string]string{
+		"*1\r\n:1\r\n": "", "*2\r\n:1\r\n:2\r\n": unmergeable, "*0\r\n": unmergeable, "*-1\r\n": unmergeable, ":1\r\n": unmergeable,
+		"-ERR no\r\n": "-ERR no",
+	} {
+		c.nodes[0].set(func(n *fakeNode) {
+			n.answer = func(args []string) (string, bool) { return reply, args[0] == "DUNLIN" }
+		})
+		if want == "" {
+			want = "*2 :1 +OK"
+		}
+		cl.send("MULTI", "INCR "+a, "SET "+b+" x", "EXEC", "GET "+b)
+		cl.want("+OK", "+QUEUED", "+QUEUED", want, "$1 x")
+	}
+	c.nodes[0].set(func(n *fakeNode) {
+		n.answer = func(args []string) (string, bool) { return "*1\r\n:1\r\n", args[0] == "DUNLIN" }
+	})
+	cl.send("WATCH "+a, "MULTI", "EXEC")
+	cl.want(unmergeable, "+OK", "*0")
+}
+
+// What is queued counts as its client's memory, and goes with it.
+func TestQueueIsCounted(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	cl := c.dial()
+	cl.send("MULTI", "SET k "+hugeValue(3<<20))
+	cl.want("+OK", "+QUEUED")
+	if held := c.stats().Buffers; held < 3<<20 {
+		t.Errorf("%d bytes are counted", held)
+	}
+	cl.send("EXEC", "GET k")
+	cl.want("*1 +OK", text(hugeValue(3<<20)))
+	c.wantNothingHeld()
+	cl.send("MULTI", "SET k "+hugeValue(3<<20))
+	cl.want("+OK", "+QUEUED")
+	cl.Close()
+	c.wantNothingHeld()
+}
