@@ -20,6 +20,8 @@ const (
 	errProtoNumber   = "ERR Protocol version is not an integer or out of range"
 	errSyntax        = "ERR syntax error"
 	errNotInteger    = "ERR value is not an integer or out of range"
+	errTimeout       = "ERR timeout is not an integer or out of range"
+	errTimeoutLow    = "ERR timeout is negative"
 	errNotInt32      = "ERR value is out of range, value must between -2147483648 and 2147483647"
 	errDBIndex       = "ERR DB index is out of range"
 	errClientName    = "ERR Client names cannot contain spaces, newlines or special characters."

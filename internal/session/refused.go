@@ -26,6 +26,23 @@ func role(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendArray(dst, 0), ActionNone
 }
 
+// wait answers WAIT replicas milliseconds: how many have acknowledged what the
+// client wrote, which is none. Redis would let the time pass first, for ever if
+// it is 0; but nobody is there who could acknowledge later.
+func wait(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	_, ok := resp.ParseInt(args[1])
+	millis, timeoutOK := resp.ParseInt(args[2])
+	switch {
+	case !ok:
+		return resp.AppendError(dst, errNotInteger), ActionNone
+	case !timeoutOK:
+		return resp.AppendError(dst, errTimeout), ActionNone
+	case millis < 0:
+		return resp.AppendError(dst, errTimeoutLow), ActionNone
+	}
+	return resp.AppendInt(dst, 0), ActionNone
+}
+
 // lastSave answers LASTSAVE as a Redis that never saved: with its start.
 func (s *Server) lastSave(_ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendInt(dst, s.o.Start.Unix()), ActionNone
