@@ -1,13 +1,9 @@
 package node
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/dunlin-cache/dunlin/internal/redistest"
-	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
 func TestMatchGlob(t *testing.T) {
@@ -60,58 +56,4 @@ func TestMatchGlobHostile(t *testing.T) {
 	if took := time.Since(begun); took > time.Second {
 		t.Errorf("hostile pattern took %v, want well under a second", took)
 	}
-}
-
-// TestMatchGlobAsInRedis matches random patterns with random keys, as the KEYS of a real redis-server does.
-func TestMatchGlobAsInRedis(t *testing.T) {
-	real := dial(t, redistest.Start(t))
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 1))
-	word := func(alphabet string, most int) []byte {
-		b := make([]byte, random.IntN(most))
-		for i := range b {
-			b[i] = alphabet[random.IntN(len(alphabet))]
-		}
-		return b
-	}
-	var keys []string
-	for range 300 {
-		// None is empty: "**" matches nothing to Redis, though "*" and "a**" do.
-		key := word("aabbcd]^-\\*?[", 7)
-		if len(key) == 0 {
-			continue
-		}
-		keys = append(keys, string(key))
-		real.sendArgs([]byte("SET"), key, nil)
-		real.next()
-	}
-	for range 3000 {
-		pattern := word("aabbcd]^-\\**?[[[", 10)
-		real.sendArgs([]byte("KEYS"), pattern)
-		matching := map[string]bool{}
-		for _, k := range elements(t, real.read()) {
-			matching[k] = true
-		}
-		for _, k := range keys {
-			if got := matchGlob(pattern, []byte(k)); got != matching[k] {
-				t.Errorf("seed %d: matchGlob(%q, %q) = %v, not as in Redis", seed, pattern, k, got)
-			}
-		}
-	}
-}
-
-// elements are those of an array of bulks.
-func elements(t *testing.T, reply []byte) (all []string) {
-	t.Helper()
-	n, header, ok := resp.DecodeArray(reply)
-	if !ok {
-		t.Fatalf("no array: %q", reply)
-	}
-	var s resp.Scanner
-	for rest := reply[header:]; len(all) < n; rest = rest[s.Len():] {
-		s.Scan(rest)
-		b, _ := resp.DecodeBulk(rest[:s.Len()])
-		all = append(all, string(b))
-	}
-	return all
 }

@@ -79,6 +79,15 @@ var handlers = map[command.ID]handler{
 	command.Scan:     scan,
 	command.Info:     info, // info.go
 
+	// copy.go
+	command.Rename:   rename,
+	command.RenameNX: renameNX,
+	command.Copy:     copyKey,
+
+	// dump.go, restore.go
+	command.Dump:    dump,
+	command.Restore: restore,
+
 	// randomkey.go
 	command.RandomKey: randomKey,
 

@@ -17,7 +17,7 @@ import (
 // and compares every reply. Commands, keys and arguments are few, so that they
 // meet often, and many of them are wrong.
 func TestOracle(t *testing.T) {
-	real := dial(t, redistest.Start(t))
+	real := dial(t, redistest.Start(t, "--rdbcompression", "no"))
 	ours := dial(t, startNode(t, func(c *Config) { c.StallLimit = time.Minute }).Addr())
 	seed := rand.Uint64()
 	g := &generator{rand.New(rand.NewPCG(seed, 1))}
@@ -102,9 +102,11 @@ func quoted(s string) string {
 
 func (g *generator) line() string {
 	k := g.key()
-	switch g.IntN(35) {
+	switch g.IntN(41) {
 	case 25, 26, 27, 28, 29, 30, 31, 32, 33:
 		return g.bits(k)
+	case 34, 35, 36, 37, 38, 39:
+		return g.keyspace(k)
 	case 0, 1, 2:
 		return "SET " + k + " " + quoted(g.value()) + " " + g.some(g.setOption, 2)
 	case 3, 4:

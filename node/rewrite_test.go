@@ -34,14 +34,14 @@ func TestRewrites(t *testing.T) {
 		want = append(want, make([]byte, max(0, change.at+len(change.patch)-len(old)))...)
 		copy(want[change.at:], change.patch)
 		for _, pinned := range []bool{false, true} {
-			c.wantBig("SET k BIG EX 100", old, "OK")
+			c.wantBig("SET k BIG EXAT 33177117420", old, "OK")
 			var slow *client
 			if pinned {
 				slow = slowClient(t, n, []byte("GET k\r\n"))
 			}
 			c.sendRaw(bigRequest(t, change.line, change.patch))
-			c.sendRaw([]byte("TTL k\r\nGET k\r\n")) // must wait for it
-			for _, reply := range []string{fmt.Sprintf("(integer) %d", len(want)), "(integer) 100", "BIG"} {
+			c.sendRaw([]byte("EXPIRETIME k\r\nGET k\r\n")) // must wait for it
+			for _, reply := range []string{fmt.Sprintf("(integer) %d", len(want)), "(integer) 33177117420", "BIG"} {
 				if got := c.nextBig(want); got != reply {
 					t.Fatalf("%s of %d bytes, pinned %t: got %.100s, want %s", change.line, len(change.patch), pinned, got, reply)
 				}
@@ -64,10 +64,10 @@ func TestRewritesOfNothing(t *testing.T) {
 	c.wantBig("GET new", v, "BIG")
 	c.want("SETRANGE far 50000000 end", "(integer) 50000003")
 	c.wantBig("GET far", append(make([]byte, 50_000_000), "end"...), "BIG")
-	c.want("SET k small EX 100", "OK")
+	c.want("SET k small EXAT 33177117420", "OK")
 	c.wantBig("APPEND k BIG", v, fmt.Sprintf("(integer) %d", len(v)+5))
 	c.wantBig("GET k", append([]byte("small"), v...), "BIG")
-	c.want("TTL k", "(integer) 100")
+	c.want("EXPIRETIME k", "(integer) 33177117420")
 	if err := put(n, "hash", "v", 2); err != nil {
 		t.Fatal(err)
 	}
@@ -91,14 +91,14 @@ func TestRewritesOfBits(t *testing.T) {
 		want := append(bytes.Clone(old), make([]byte, length-len(old))...)
 		change(want)
 		for _, pinned := range []bool{false, true} {
-			c.wantBig("SET k BIG EX 100", old, "OK")
+			c.wantBig("SET k BIG EXAT 33177117420", old, "OK")
 			var slow *client
 			if pinned {
 				slow = slowClient(t, n, []byte("GET k\r\n"))
 			}
 			c.want(line, reply)
 			c.wantBig("GET k", want, "BIG")
-			c.want("TTL k", "(integer) 100")
+			c.want("EXPIRETIME k", "(integer) 33177117420")
 			if pinned {
 				if got := slow.nextBig(old); got != "BIG" {
 					t.Errorf("%s: the slow reader gets %.100s", line, got)

@@ -57,6 +57,7 @@ var valuePlaces = map[command.ID]struct {
 	command.PSetEx:   {first: 3},
 	command.Append:   {first: 2},
 	command.SetRange: {first: 3},
+	command.Restore:  {first: 3},
 	command.MSet:     {first: 2, pairs: true},
 	command.MSetNX:   {first: 2, pairs: true},
 	command.MSetEx:   {first: 3, pairs: true},

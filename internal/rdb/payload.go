@@ -1,0 +1,258 @@
+package rdb
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc64"
+	"math"
+	"strconv"
+)
+
+const (
+	// version is that of Redis 7.0. Newer ones have other types of values, but the same strings.
+	version    = 10
+	maxVersion = 12
+
+	typeString = 0
+
+	// MaxHead is how long what AppendHead appends may be, FootSize how long what AppendFoot appends is.
+	MaxHead  = 1 + 1 + 8
+	FootSize = 2 + 8
+)
+
+// What is wrong with a payload.
+var (
+	ErrChecksum = errors.New("version or checksum are wrong")
+	ErrFormat   = errors.New("bad data format")
+)
+
+// How a length or a string begins.
+const (
+	len6   = 0x00
+	len14  = 0x40
+	len32  = 0x80
+	len64  = 0x81
+	int8b  = 0xc0
+	int16b = 0xc1
+	int32b = 0xc2
+	lzf    = 0xc3
+)
+
+// AppendDump appends the payload of a value.
+func AppendDump(dst, value []byte) []byte {
+	begun := len(dst)
+	if n, ok := smallInt(value); ok {
+		dst = appendInt(append(dst, typeString), n)
+	} else {
+		dst = append(AppendHead(dst, len(value)), value...)
+	}
+	return AppendFoot(dst, Sum(0, dst[begun:]))
+}
+
+// AppendHead appends what comes before a value of n bytes that stands as it is. Those of more than eleven bytes always do.
+func AppendHead(dst []byte, n int) []byte {
+	dst = append(dst, typeString)
+	switch {
+	case n < 1<<6:
+		return append(dst, len6|byte(n))
+	case n < 1<<14:
+		return append(dst, len14|byte(n>>8), byte(n))
+	case n <= math.MaxUint32:
+		return binary.BigEndian.AppendUint32(append(dst, len32), uint32(n))
+	}
+	return binary.BigEndian.AppendUint64(append(dst, len64), uint64(n))
+}
+
+// AppendFoot appends what comes behind the value; sum is of head and value.
+func AppendFoot(dst []byte, sum uint64) []byte {
+	var v [2]byte
+	binary.LittleEndian.PutUint16(v[:], version)
+	return binary.LittleEndian.AppendUint64(append(dst, v[:]...), Sum(sum, v[:]))
+}
+
+// smallInt returns the integer whose decimal form value is, if it has 32 bits.
+func smallInt(value []byte) (n int64, ok bool) {
+	if len(value) > len("-2147483648") {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(value), 10, 32)
+	var text [len("-2147483648")]byte
+	return n, err == nil && bytes.Equal(strconv.AppendInt(text[:0], n, 10), value)
+}
+
+func appendInt(dst []byte, n int64) []byte {
+	switch {
+	case math.MinInt8 <= n && n <= math.MaxInt8:
+		return append(dst, int8b, byte(n))
+	case math.MinInt16 <= n && n <= math.MaxInt16:
+		return binary.LittleEndian.AppendUint16(append(dst, int16b), uint16(n))
+	}
+	return binary.LittleEndian.AppendUint32(append(dst, int32b), uint32(n))
+}
+
+var table = crc64.MakeTable(0x95ac9329ac4bc9b5)
+
+// Sum is the checksum of b behind bytes whose checksum is sum, 0 for none: CRC-64 as defined by D. T. Jones, without the
+// inversions that Go's package makes before and after.
+func Sum(sum uint64, b []byte) uint64 { return ^crc64.Update(^sum, table, b) }
+
+// Check tells whether a payload is whole and of a version that can be read.
+func Check(payload []byte) error {
+	n := len(payload) - FootSize
+	if n < 0 || binary.LittleEndian.Uint16(payload[n:]) > maxVersion ||
+		binary.LittleEndian.Uint64(payload[n+2:]) != Sum(0, payload[:n+2]) {
+		return ErrChecksum
+	}
+	return nil
+}
+
+// String is a string in a payload. It is a view of that.
+type String struct {
+	length     int
+	plain      []byte // nil if it is compressed
+	compressed []byte
+}
+
+// Read finds the string in a payload that Check found right. What lies between it and the footer does not matter, as in Redis.
+func Read(payload []byte) (s String, err error) {
+	r := reader(payload[:len(payload)-FootSize])
+	kind, ok := r.next(1)
+	if !ok || kind[0] != typeString {
+		return s, ErrFormat
+	}
+	if len(r) > 0 && r[0] >= int8b {
+		return r.encoded()
+	}
+	n, ok := r.length()
+	if !ok {
+		return s, ErrFormat
+	}
+	if s.plain, ok = r.next(n); !ok {
+		return s, ErrFormat
+	}
+	s.length = len(s.plain)
+	return s, nil
+}
+
+// Len is the length of the string.
+func (s *String) Len() int { return s.length }
+
+// Sink is where a string goes, and what is there already.
+type Sink interface {
+	Write(piece []byte) error
+	Value() []byte
+}
+
+// WriteTo appends the string to an empty sink. The errors are the sink's.
+func (s *String) WriteTo(to Sink) error {
+	if s.compressed == nil {
+		return to.Write(s.plain)
+	}
+	return decompress(to, s.compressed)
+}
+
+// Append appends the string to dst.
+func (s *String) Append(dst []byte) []byte {
+	if s.compressed == nil {
+		return append(dst, s.plain...)
+	}
+	b := buffer{dst, len(dst)}
+	_ = decompress(&b, s.compressed) // a buffer has no errors
+	return b.all
+}
+
+// buffer is a Sink in memory.
+type buffer struct {
+	all   []byte
+	begun int
+}
+
+func (b *buffer) Write(piece []byte) error {
+	b.all = append(b.all, piece...)
+	return nil
+}
+
+func (b *buffer) Value() []byte { return b.all[b.begun:] }
+
+// reader takes bytes from the front of what is left.
+type reader []byte
+
+func (r *reader) next(n int) (b []byte, ok bool) {
+	if n < 0 || n > len(*r) {
+		return nil, false
+	}
+	b = (*r)[:n:n]
+	*r = (*r)[n:]
+	return b, true
+}
+
+// length reads a length. One that is not to be found in any payload is none.
+func (r *reader) length() (n int, ok bool) {
+	b, ok := r.next(1)
+	if !ok {
+		return 0, false
+	}
+	switch first := b[0]; {
+	case first < len14:
+		return int(first), true
+	case first < len32:
+		b, ok = r.next(1)
+		if !ok {
+			return 0, false
+		}
+		return int(first&^len14)<<8 | int(b[0]), true
+	case first == len32:
+		if b, ok = r.next(4); ok {
+			return int(binary.BigEndian.Uint32(b)), true
+		}
+	case first == len64:
+		if b, ok = r.next(8); ok && binary.BigEndian.Uint64(b) <= math.MaxInt64 {
+			return int(binary.BigEndian.Uint64(b)), true
+		}
+	}
+	return 0, false
+}
+
+// encoded reads a string that is not plain.
+func (r *reader) encoded() (s String, err error) {
+	kind, _ := r.next(1)
+	if kind[0] == lzf {
+		return r.compressed()
+	}
+	if kind[0] > int32b {
+		return s, ErrFormat
+	}
+	b, ok := r.next(1 << (kind[0] - int8b))
+	if !ok {
+		return s, ErrFormat
+	}
+	n := int64(0)
+	switch kind[0] {
+	case int8b:
+		n = int64(int8(b[0]))
+	case int16b:
+		n = int64(int16(binary.LittleEndian.Uint16(b)))
+	case int32b:
+		n = int64(int32(binary.LittleEndian.Uint32(b)))
+	}
+	s.plain = strconv.AppendInt(nil, n, 10)
+	s.length = len(s.plain)
+	return s, nil
+}
+
+func (r *reader) compressed() (s String, err error) {
+	n, ok := r.length()
+	if !ok {
+		return s, ErrFormat
+	}
+	length, ok := r.length()
+	if !ok {
+		return s, ErrFormat
+	}
+	if s.compressed, ok = r.next(n); !ok || !decompressesTo(s.compressed, length) {
+		return s, ErrFormat
+	}
+	s.length = length
+	return s, nil
+}
