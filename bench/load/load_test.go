@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -262,6 +263,60 @@ func TestNoForeignDescriptor(t *testing.T) {
 		t.Errorf("after %v the clients have the descriptors %d and %d: want none", err, w.clients[0].fd, w.clients[1].fd)
 	}
 	w.close()
+}
+
+// TestDialGoesOn: signals end the wait for a connection that the server is slow to take, but not the attempt.
+func TestDialGoesOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second: the kernel asks again only then")
+	}
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(name.(*syscall.SockaddrInet4).Port))
+	first, err := dial(addr) // takes the only place in the queue
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(first)
+	thread, dialed := make(chan int), make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		thread <- syscall.Gettid()
+		second, err := dial(addr)
+		if err == nil {
+			_ = syscall.Close(second)
+		}
+		dialed <- err
+	}()
+	id := <-thread
+	full := true
+	for begin := time.Now(); ; {
+		select {
+		case err := <-dialed:
+			if err != nil {
+				t.Errorf("a connection that was interrupted by signals gave %v: want none", err)
+			}
+			return
+		case <-time.After(10 * time.Millisecond):
+			_ = syscall.Tgkill(syscall.Getpid(), id, syscall.SIGURG) // as the scheduler does
+		}
+		if full && time.Since(begin) > 100*time.Millisecond {
+			if taken, _, err := syscall.Accept(fd); err == nil { // now there is place
+				defer syscall.Close(taken)
+			}
+			full = false
+		}
+	}
 }
 
 // TestRunEnds: a server that never answers holds nobody beyond the context, nor a fill beyond its limit.

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -26,7 +27,7 @@ func dial(addr netip.AddrPort) (fd int, err error) {
 	limit := syscall.NsecToTimeval(connectLimit.Nanoseconds())
 	_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &limit) // without it the system's own limit holds
 	_ = syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)         // refused, it makes commands slower
-	err = syscall.Connect(fd, sa)
+	err = connect(fd, sa)
 	if err == nil {
 		err = syscall.SetNonblock(fd, true)
 	}
@@ -35,6 +36,19 @@ func dial(addr netip.AddrPort) (fd int, err error) {
 		return -1, fmt.Errorf("cannot connect to %s: %w", addr, err)
 	}
 	return fd, nil
+}
+
+// connect goes on when a signal, of Go's scheduler perhaps, has ended the wait but not the attempt.
+func connect(fd int, sa syscall.Sockaddr) error {
+	begin := time.Now()
+	err := syscall.Connect(fd, sa)
+	for errors.Is(err, syscall.EINTR) && time.Since(begin) < connectLimit {
+		err = syscall.Connect(fd, sa)
+	}
+	if errors.Is(err, syscall.EISCONN) {
+		return nil
+	}
+	return err
 }
 
 // poller waits for connections, which it knows by a number.

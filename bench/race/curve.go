@@ -62,7 +62,7 @@ func loopsCurve() curve {
 		for _, kind := range []string{"node", "proxy"} {
 			for _, loops := range []int{1, 2, 4} {
 				name := fmt.Sprintf("dunlin-%s-%d", kind, loops)
-				c.points = append(c.points, point{fmt.Sprintf("%s, pipeline %d", kind, pipeline), fmt.Sprintf("%d loops", loops), name, get(50, pipeline)})
+				c.points = append(c.points, point{fmt.Sprintf("%s, pipeline %d", kind, pipeline), fmt.Sprintf("loops: %d", loops), name, get(50, pipeline)})
 			}
 		}
 	}
