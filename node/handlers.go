@@ -20,6 +20,9 @@ var handlers = map[command.ID]handler{
 	command.Substr:   getRange,
 	command.SetRange: setRange,
 
+	// lcs.go
+	command.LCS: lcs,
+
 	// set.go
 	command.Set:     set,
 	command.SetNX:   setNX,

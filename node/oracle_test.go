@@ -102,7 +102,9 @@ func quoted(s string) string {
 
 func (g *generator) line() string {
 	k := g.key()
-	switch g.IntN(41) {
+	switch g.IntN(44) {
+	case 40, 41, 42:
+		return "LCS " + k + " " + g.key() + " " + g.some(g.lcsOption, 3)
 	case 25, 26, 27, 28, 29, 30, 31, 32, 33:
 		return g.bits(k)
 	case 34, 35, 36, 37, 38, 39:
@@ -200,6 +202,10 @@ func (g *generator) bits(k string) string {
 		return "BITCOUNT " + k + " " + position() + " " + position() + " " + g.some(unit, 2)
 	}
 	return g.pick("BITFIELD", "BITFIELD_RO", "BITFIELD") + " " + k + " " + g.some(g.field, 4)
+}
+
+func (g *generator) lcsOption() string {
+	return g.pick("LEN", "IDX", "idx", "WITHMATCHLEN", "MINMATCHLEN 2", "MINMATCHLEN 0", "MINMATCHLEN -1", "MINMATCHLEN x", "MINMATCHLEN", "x")
 }
 
 func (g *generator) field() string {

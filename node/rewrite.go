@@ -80,6 +80,12 @@ func (s *source) isOf(item engine.Item, found bool) bool {
 	return bytes.Equal(s.small, item.Value())
 }
 
+func (s *source) drop() {
+	if s.pin.Live() {
+		s.pin.Release()
+	}
+}
+
 // rewriteLater makes the new value of the command's key.
 func (r *request) rewriteLater(t engine.Txn, item engine.Item, found bool, c change) {
 	w := r.newRewrite()
@@ -194,9 +200,7 @@ func (w *rewrite) dropValues() {
 		w.charged = 0
 	}
 	for i := range w.sources {
-		if s := &w.sources[i]; s.pin.Live() {
-			s.pin.Release()
-		}
+		w.sources[i].drop()
 	}
 	if w.staged.Live() {
 		w.staged.Discard()

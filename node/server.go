@@ -106,6 +106,7 @@ type Node struct {
 	doubts  uint64 // how often there was a reason to fence
 
 	clients atomic.Int64 // connections that count towards MaxClients
+	lcsTurn sync.Mutex   // of the goroutine that works on an LCS
 
 	// tableMu orders the changes of view and protects the two below.
 	tableMu  sync.Mutex
