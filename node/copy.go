@@ -108,7 +108,7 @@ func (r *request) soleDB(arg []byte) bool {
 // since a large value is copied by a goroutine (rewrite.go).
 func (r *request) duplicate(t engine.Txn, item engine.Item) bool {
 	to, value, w := r.args[2], item.Value(), r.rewrite
-	again := w == nil || w.err == nil && w.tries < rewriteTries
+	again := !r.holding && (w == nil || w.err == nil && w.tries < rewriteTries)
 	var err error
 	switch {
 	case w.isOf(item, true):

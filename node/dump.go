@@ -21,7 +21,7 @@ func dump(r *request) {
 		r.replyNull()
 	case len(item.Value()) > maxDump:
 		r.fail(errDumpTooLarge)
-	case len(item.Value()) >= pinFrom:
+	case len(item.Value()) >= pinFrom && !r.holding:
 		if pin, large := t.Pin(item); large {
 			r.dumpLater(pin)
 			return
@@ -44,6 +44,7 @@ type dumped struct {
 }
 
 func (r *request) dumpLater(pin engine.Pin) {
+	r.mayWait()
 	cn, d := r.conn, &dumped{pin: pin}
 	d.n = len(rdb.AppendHead(d.head[:0], len(pin.Value())))
 	cn.answering = true

@@ -21,7 +21,9 @@ func (g *generator) keyspace(k string) string {
 		return "DUMP " + k
 	case 4, 5:
 		return "RESTORE " + k + " " + g.pick("0", "0", "0", "-1", "x", g.far()) + " " + g.payload() + " " +
-			g.some(func() string { return g.pick("REPLACE", "replace", "IDLETIME 5", "FREQ 7", "FREQ 256", "IDLETIME x", "what") }, 3)
+			g.some(func() string {
+				return g.pick("REPLACE", "replace", "IDLETIME 5", "FREQ 7", "FREQ 256", "IDLETIME x", "what")
+			}, 3)
 	case 6:
 		return g.pick("OBJECT REFCOUNT {t}h", "OBJECT FREQ {t}h", "OBJECT IDLETIME nothing", "OBJECT ENCODING nothing", "OBJECT what {t}h")
 	case 7:

@@ -109,7 +109,7 @@ func (r *request) payload() (s rdb.String, now bool, err error) {
 	switch {
 	case err != nil:
 		return s, false, err
-	case r.rewrite == nil && len(b) > rewriteFrom:
+	case r.rewrite == nil && len(b) > rewriteFrom && !r.holding:
 		return s, false, nil
 	case r.rewrite == nil:
 		err = rdb.Check(b)
@@ -117,7 +117,7 @@ func (r *request) payload() (s rdb.String, now bool, err error) {
 	if err == nil {
 		s, err = rdb.Read(b)
 	}
-	return s, s.Len() <= rewriteFrom, err
+	return s, s.Len() <= rewriteFrom || r.holding, err
 }
 
 // restoreLater has a goroutine check the payload, and stage the string if it is long.

@@ -117,14 +117,28 @@ func TestTransactionWithLargeValues(t *testing.T) {
 		}
 	}
 	c.want("MULTI", "OK")
-	for _, line := range []string{"SET {k}a BIG", "APPEND {k}a xyz", "SETRANGE {k}a 0 abc", "SET {k}b BIG", "GET {k}b", "BITCOUNT {k}b", "BITOP NOT {k}c {k}b", "SETBIT {k}b 9000000 1", "BITPOS {k}b 1"} {
+	for _, line := range []string{"SET {k}a BIG", "APPEND {k}a xyz", "SETRANGE {k}a 0 abc", "SET {k}b BIG", "GET {k}b", "BITCOUNT {k}b", "BITOP NOT {k}c {k}b", "SETBIT {k}b 9000000 1", "BITPOS {k}b 1",
+		"COPY {k}b {k}d", "RENAME {k}d {k}e", "STRLEN {k}e", "DUMP {k}none"} {
 		c.wantBig(line, v, "QUEUED")
 	}
 	c.send("EXEC")
-	if got, want := c.nextBig(v), "1) OK\n2) (integer) 1048579\n3) (integer) 1048579\n4) OK\n5) BIG\n6) (integer) "+fmt.Sprint(ones)+"\n7) (integer) 1048576\n8) (integer) 0\n9) (integer) "+fmt.Sprint(first); got != want {
+	if got, want := c.nextBig(v), "1) OK\n2) (integer) 1048579\n3) (integer) 1048579\n4) OK\n5) BIG\n6) (integer) "+fmt.Sprint(ones)+"\n7) (integer) 1048576\n8) (integer) 0\n9) (integer) "+fmt.Sprint(first)+
+		"\n10) (integer) 1\n11) OK\n12) (integer) 1125001\n13) (nil)"; got != want {
 		t.Errorf("EXEC answers %.200s", got)
 	}
 	c.want("GETRANGE {k}a 0 2", `"abc"`)
+	c.send("DUMP {k}e")
+	dump, ok := resp.DecodeBulk(c.read())
+	if !ok {
+		t.Fatal("DUMP answers no bulk")
+	}
+	c.want("MULTI", "OK")
+	c.wantBig("RESTORE {k}f 0 BIG", dump, "QUEUED")
+	c.want("DUMP {k}e", "QUEUED")
+	c.send("EXEC")
+	if got := c.nextBig(dump); got != "1) OK\n2) BIG" {
+		t.Errorf("RESTORE and DUMP answer %.200s", got)
+	}
 	c.want("GETRANGE {k}a -3 -1", `"xyz"`)
 	if pinnedBytes(n) != 0 {
 		t.Errorf("%d bytes are pinned", pinnedBytes(n))
