@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/conversation"
+	"github.com/dunlin-cache/dunlin/internal/rdb"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -137,4 +139,20 @@ func TestCopyWithoutMemory(t *testing.T) {
 	if st := n.engine.Stats(); st.Staged != 0 {
 		t.Errorf("%d bytes are staged", st.Staged)
 	}
+}
+
+// TestCopiesInATransaction: it waits for no goroutine, so large values are copied as part of it, and payloads must be small.
+func TestCopiesInATransaction(t *testing.T) {
+	c := dial(t, startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute }).Addr())
+	v := bigValue(3<<20, 1)
+	c.wantBig("SET {k}a BIG", v, "OK")
+	c.want("SET {k}s small", "OK")
+	c.want("MULTI", "OK")
+	for _, line := range []string{"COPY {k}a {k}b", "RENAME {k}a {k}c", "DUMP {k}c", "DUMP {k}s", "RESTORE {k}d 0 BIG", "PFADD {k}h x", "OBJECT ENCODING {k}s"} {
+		c.wantBig(line, rdb.AppendDump(nil, v), "QUEUED")
+	}
+	want := "1) (integer) 1\n2) OK\n3) (error) " + errDumpTooLarge + "\n4) " + conversation.Quote(rdb.AppendDump(nil, []byte("small"))) +
+		"\n5) (error) " + errRestoreTooLarge + "\n6) (integer) 1\n7) \"embstr\""
+	c.want("EXEC", want)
+	c.wantBig("MGET {k}a {k}b {k}c {k}d", v, "1) (nil)\n2) BIG\n3) BIG\n4) (nil)")
 }

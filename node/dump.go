@@ -10,6 +10,9 @@ import (
 // pipe waits for that it must not seem to be dead.
 const maxDump = 64 << 20
 
+// dumpable tells whether a value of n bytes is not too long. A transaction waits for nothing, so its limit is lower.
+func (r *request) dumpable(n int) bool { return n <= maxDump && (n < pinFrom || !r.holding) }
+
 // dump: DUMP key
 func dump(r *request) {
 	t := r.lock()
@@ -19,7 +22,7 @@ func dump(r *request) {
 	case !ok:
 	case !found:
 		r.replyNull()
-	case len(item.Value()) > maxDump:
+	case !r.dumpable(len(item.Value())):
 		r.fail(errDumpTooLarge)
 	case len(item.Value()) >= pinFrom && !r.holding:
 		if pin, large := t.Pin(item); large {

@@ -101,3 +101,21 @@ func TestLongSketches(t *testing.T) {
 	c.want("PFMERGE {h}b"+strings.Repeat(" {h}a", maxUnion), "(error) "+errUnionTooLarge)
 	c.want("PFCOUNT"+strings.Repeat(" {h}a", maxUnion), "(integer) 0")
 }
+
+// TestWatchedSketches: what changes a HyperLogLog in its place is a change to those who watch it, and what does not is none.
+func TestWatchedSketches(t *testing.T) {
+	n := startNode(t)
+	c, other := dial(t, n.Addr()), dial(t, n.Addr())
+	for i := range 4000 {
+		c.want(fmt.Sprintf("PFADD h %d", i), other.do(fmt.Sprintf("PFADD g %d", i)))
+	}
+	for _, said := range [][2]string{{"PFADD h 1", "1) OK"}, {"PFADD h new", "(nil)"}, {"PFCOUNT h", "(nil)"}, {"PFCOUNT h", "1) OK"}, {"PFMERGE h h", "(nil)"}} {
+		c.want("WATCH h", "OK")
+		other.do(said[0])
+		c.want("MULTI", "OK")
+		c.want("SET {h}k v", "QUEUED")
+		if got := c.do("EXEC"); got != said[1] {
+			t.Errorf("after %s EXEC answers %s, want %s", said[0], got, said[1])
+		}
+	}
+}

@@ -44,6 +44,8 @@ func restore(r *request) {
 			err = r.restoreAs(t, at, func() error { return r.setRead(t, s, at) })
 		}
 		r.replyRestored(err)
+	} else if r.holding {
+		r.fail(errRestoreTooLarge) // a transaction waits for nothing
 	} else {
 		r.restoreLater()
 	}
