@@ -69,8 +69,16 @@ func (g goRedis) setAbsent(ctx context.Context, key, value string, ttl time.Dura
 	return g.c.SetNX(ctx, key, value, ttl).Result()
 }
 
-func (g goRedis) deleteIfEqual(ctx context.Context, key, value string) (bool, error) {
-	return g.c.Do(ctx, "DELIFEQ", key, value).Bool()
+func (g goRedis) deleteIfEqual(ctx context.Context, key, value string) (deleted bool, err error) {
+	err = g.c.Watch(ctx, func(tx *redis.Tx) error {
+		if held, err := tx.Get(ctx, key).Result(); err != nil || held != value {
+			return err
+		}
+		_, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error { return p.Del(ctx, key).Err() })
+		deleted = err == nil
+		return err
+	}, key)
+	return deleted, err
 }
 
 func (g goRedis) pipeline(ctx context.Context, keys []string) (values []string, err error) {

@@ -72,7 +72,26 @@ func (r radixPool) setAbsent(ctx context.Context, key, value string, ttl time.Du
 }
 
 func (r radixPool) deleteIfEqual(ctx context.Context, key, value string) (deleted bool, err error) {
-	err = r.c.Do(ctx, radix.Cmd(&deleted, "DELIFEQ", key, value))
+	err = r.c.Do(ctx, radix.WithConn(key, func(ctx context.Context, c radix.Conn) error {
+		var held string
+		if err := c.Do(ctx, radix.Cmd(nil, "WATCH", key)); err != nil {
+			return err
+		}
+		if err := c.Do(ctx, radix.Cmd(&held, "GET", key)); err != nil {
+			return err
+		}
+		if held != value {
+			return c.Do(ctx, radix.Cmd(nil, "UNWATCH"))
+		}
+		var reply radix.Maybe
+		p := radix.NewPipeline()
+		p.Append(radix.Cmd(nil, "MULTI"))
+		p.Append(radix.Cmd(nil, "DEL", key))
+		p.Append(radix.Cmd(&reply, "EXEC"))
+		err := c.Do(ctx, p)
+		deleted = err == nil && !reply.Null
+		return err
+	}))
 	return deleted, err
 }
 

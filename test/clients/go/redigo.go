@@ -92,7 +92,18 @@ func (r redigo) setAbsent(_ context.Context, key, value string, ttl time.Duratio
 }
 
 func (r redigo) deleteIfEqual(_ context.Context, key, value string) (bool, error) {
-	return redis.Bool(r.do("DELIFEQ", key, value))
+	c := r.pool.Get()
+	defer c.Close() // ends the watch, too
+	if _, err := c.Do("WATCH", key); err != nil {
+		return false, err
+	}
+	if held, err := redis.String(c.Do("GET", key)); err != nil || held != value {
+		return false, err
+	}
+	_ = c.Send("MULTI")
+	_ = c.Send("DEL", key)
+	reply, err := redis.Values(c.Do("EXEC"))
+	return len(reply) == 1, err
 }
 
 func (r redigo) pipeline(_ context.Context, keys []string) (values []string, err error) {

@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import redis.clients.jedis.AbstractPipeline;
+import redis.clients.jedis.AbstractTransaction;
 import redis.clients.jedis.RedisClient;
 import redis.clients.jedis.Response;
 import redis.clients.jedis.ScanIteration;
@@ -68,7 +69,15 @@ final class JedisClient implements Client {
     }
 
     public boolean deleteIfEqual(String key, String value) {
-        return Long.valueOf(1).equals(jedis.sendCommand(() -> "DELIFEQ".getBytes(), key, value));
+        try (AbstractTransaction t = jedis.transaction(false)) {
+            t.watch(key);
+            if (!value.equals(jedis.get(key))) {
+                return false;
+            }
+            t.multi();
+            t.del(key);
+            return t.exec() != null;
+        }
     }
 
     public List<String> pipeline(List<String> keys) {

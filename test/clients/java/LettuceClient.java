@@ -8,10 +8,6 @@ import io.lettuce.core.SetArgs;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.async.RedisAsyncCommands;
 import io.lettuce.core.api.sync.RedisCommands;
-import io.lettuce.core.codec.StringCodec;
-import io.lettuce.core.output.IntegerOutput;
-import io.lettuce.core.protocol.CommandArgs;
-import io.lettuce.core.protocol.ProtocolKeyword;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -83,9 +79,14 @@ final class LettuceClient implements Client {
     }
 
     public boolean deleteIfEqual(String key, String value) {
-        CommandArgs<String, String> args = new CommandArgs<>(StringCodec.UTF8).addKey(key).addValue(value);
-        ProtocolKeyword name = () -> "DELIFEQ".getBytes();
-        return commands.dispatch(name, new IntegerOutput<>(StringCodec.UTF8), args) == 1;
+        commands.watch(key);
+        if (!value.equals(commands.get(key))) {
+            commands.unwatch();
+            return false;
+        }
+        commands.multi();
+        commands.del(key);
+        return !commands.exec().wasDiscarded();
     }
 
     public List<String> pipeline(List<String> keys) throws Exception {

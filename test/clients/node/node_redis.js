@@ -1,6 +1,6 @@
 // node-redis: node node_redis.js HOST:PORT
 
-import { createClient } from "redis";
+import { createClient, WatchError } from "redis";
 import { printVersion, runScenario } from "./scenario.js";
 
 printVersion("redis");
@@ -27,7 +27,20 @@ const client = {
     return found;
   },
 
-  deleteIfEqual: (key, value) => redis.sendCommand(["DELIFEQ", key, value]),
+  // A watch is of a connection, so that it takes one of its own.
+  async deleteIfEqual(key, value) {
+    const own = await redis.duplicate().connect();
+    try {
+      await own.watch(key);
+      if ((await own.get(key)) !== value) return 0;
+      return (await own.multi().del(key).exec())[0];
+    } catch (e) {
+      if (e instanceof WatchError) return 0;
+      throw e;
+    } finally {
+      await own.close();
+    }
+  },
 
   async pipeline(keys) {
     const p = redis.multi();

@@ -32,13 +32,12 @@ def get_or_set():
 
 
 def many():
-    for key, value in MANY.items():
-        cache.set(key, value, TTL)
+    expect("set_many", cache.set_many(MANY, TTL), [])
     expect("get_many", cache.get_many([*MANY, "missing"]), MANY)
     client = redis.Redis.from_url("redis://" + sys.argv[1])
-    for key in MANY:  # under the backend's own name
+    for key in MANY:  # the backend's own names
         expect_ttl(client.ttl(cache.make_key(key)))
-    cache.set("unending", 1, None)
+    cache.set_many({"unending": 1, "without-end": 2}, None)
     expect("ttl", client.ttl(cache.make_key("unending")), -1)
 
 

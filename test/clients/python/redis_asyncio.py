@@ -34,6 +34,12 @@ class Awaited:
 
         return call
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        loop.run_until_complete(self._target.aclose())
+
     def scan_iter(self, match):
         async def collect():
             return [key async for key in self._target.scan_iter(match)]

@@ -117,7 +117,13 @@ class Scenario:
         expect("GET of the released lock", self.client.get(key), None)
 
     def delete_if_equal(self, key, value):
-        return self.client.execute_command("DELIFEQ", key, value) == 1
+        with self.client.pipeline() as p:
+            p.watch(key)
+            if p.get(key) != value:
+                return False
+            p.multi()
+            p.delete(key)
+            return p.execute() == [1]
 
     def pipeline(self):
         keys = self.keys("piped", PIPELINED)

@@ -158,7 +158,13 @@ fn lock(c: &mut Connection) -> Outcome {
 }
 
 fn delete_if_equal(c: &mut Connection, key: &str, value: &str) -> RedisResult<bool> {
-    redis::cmd("DELIFEQ").arg(key).arg(value).query(c)
+    redis::transaction(c, &[key], |c, transaction| {
+        if c.get::<_, Option<String>>(key)?.as_deref() != Some(value) {
+            return Ok(Some(false));
+        }
+        let deleted: Option<(i64,)> = transaction.del(key).query(c)?;
+        Ok(deleted.map(|(n,)| n == 1)) // None has it tried again
+    })
 }
 
 fn pipeline(c: &mut Connection) -> Outcome {
