@@ -72,6 +72,7 @@ func TestNoAllocations(t *testing.T) {
 	f("SET NX", "SET k v NX", "SETNX k v", "APPEND a 1", "SETRANGE a 0 1", "GETRANGE a 0 0", "STRLEN a", "SET a 1")
 	f("MSET", "MSET a 1 b 2 c 3")
 	f("PFADD", "DEL h", "PFADD h 1 2 3", "PFADD h 4", "PFCOUNT h", "PFCOUNT h h", "PFMERGE h h")
+	f("whole keys", "SET {k}a 1", "RENAME {k}a {k}b", "COPY {k}b {k}a REPLACE", "DUMP {k}a", "OBJECT ENCODING {k}a", "OBJECT FREQ {k}none", "RENAMENX {k}a {k}b")
 	f("IFEQ", "SET a 1", "SET a 2 IFEQ 1", "DELIFEQ a 2")
 	f("bits", "SETBIT b 100 1", "GETBIT b 7", "BITCOUNT b", "BITCOUNT b 0 -1 BIT", "BITPOS b 1", "BITPOS b 0 1")
 	f("BITFIELD", "BITFIELD b SET u8 #1 5 OVERFLOW SAT INCRBY i64 3 1 GET u5 7", "BITFIELD_RO b GET u8 0")
