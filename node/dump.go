@@ -10,8 +10,10 @@ import (
 // pipe waits for that it must not seem to be dead.
 const maxDump = 64 << 20
 
-// dumpable tells whether a value of n bytes is not too long. A transaction waits for nothing, so its limit is lower.
-func (r *request) dumpable(n int) bool { return n <= maxDump && (n < pinFrom || !r.holding) }
+// maxPayloadHeld is how long a value may be for DUMP and RESTORE in a transaction, which waits for no goroutine: some 5 ms.
+const maxPayloadHeld = 4 << 20
+
+func (r *request) dumpable(n int) bool { return n <= maxPayloadHeld || n <= maxDump && !r.holding }
 
 // dump: DUMP key
 func dump(r *request) {

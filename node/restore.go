@@ -45,7 +45,7 @@ func restore(r *request) {
 		}
 		r.replyRestored(err)
 	} else if r.holding {
-		r.fail(errRestoreTooLarge) // a transaction waits for nothing
+		r.fail(errRestoreTooLarge)
 	} else {
 		r.restoreLater()
 	}
@@ -108,10 +108,14 @@ func (r *request) restoreExpiry(o restoreOptions) (at int64, ok bool) {
 // payload reads the payload. now is false if that would take too long here, unless it was found right before.
 func (r *request) payload() (s rdb.String, now bool, err error) {
 	b, err := r.value(3)
+	limit := rewriteFrom
+	if r.holding {
+		limit = maxPayloadHeld
+	}
 	switch {
 	case err != nil:
 		return s, false, err
-	case r.rewrite == nil && len(b) > rewriteFrom && !r.holding:
+	case r.rewrite == nil && len(b) > limit:
 		return s, false, nil
 	case r.rewrite == nil:
 		err = rdb.Check(b)
@@ -119,7 +123,7 @@ func (r *request) payload() (s rdb.String, now bool, err error) {
 	if err == nil {
 		s, err = rdb.Read(b)
 	}
-	return s, s.Len() <= rewriteFrom || r.holding, err
+	return s, s.Len() <= limit, err
 }
 
 // restoreLater has a goroutine check the payload, and stage the string if it is long.
