@@ -20,11 +20,10 @@ const saturated = 0.95
 // writeMachine says where and with what the figures were taken: without that
 // they mean nothing to others. It keeps a short form for the picture.
 func (r *race) writeMachine(ctx context.Context, w io.Writer, commandLine []string) {
-	load, _, _ := strings.Cut(readText("/proc/loadavg"), " ")
 	checkout := firstLine(ctx, "git", "describe", "--always", "--dirty")
 	processors := fmt.Sprintf("%d processors %s", runtime.NumCPU(), processorName(readText("/proc/cpuinfo")))
 	r.machine = fmt.Sprintf("%s, commit %s", processors, checkout)
-	fmt.Fprintf(w, "%s, %s, load average %s, %s\n", time.Now().UTC().Format(time.DateOnly), processors, load, runtime.Version())
+	fmt.Fprintf(w, "%s, %s, load average %s, %s\n", time.Now().UTC().Format(time.DateOnly), processors, loadAverage(), runtime.Version())
 	fmt.Fprintf(w, "race %s\n", strings.Join(commandLine, " "))
 	fmt.Fprintf(w, "checkout: %s\n", checkout)
 	for _, tool := range []string{dunlin, redisServer, memcached, nutcracker} {
@@ -49,6 +48,12 @@ func firstLine(ctx context.Context, command string, arguments ...string) string 
 		return "unknown"
 	}
 	return line
+}
+
+// loadAverage is that of the last minute.
+func loadAverage() string {
+	load, _, _ := strings.Cut(readText("/proc/loadavg"), " ")
+	return load
 }
 
 func readText(file string) string {
@@ -112,6 +117,7 @@ func (r *race) writeNotes(w io.Writer, limited bool) {
 	if len(r.notes) > 0 {
 		fmt.Fprintf(w, "\n%s\n", strings.Join(r.notes, "\n"))
 	}
+	fmt.Fprintf(w, "\nload average at the end, ours included: %s\n", loadAverage())
 }
 
 // writeGroup prints a table, and says whether the load generator was a limit.
