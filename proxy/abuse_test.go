@@ -199,3 +199,31 @@ func countUp(cl *conn) (n int, err error) {
 	}
 	return n, nil
 }
+
+// A node that answers a byte now and then is not silent: its own commands wait, in their order, and nobody else's.
+func TestNodeThatDribbles(t *testing.T) {
+	c := newCluster(t, 2, oneLoop(t), func(cfg *Config) { cfg.Silence = 250 * time.Millisecond })
+	slow, fast := key(0, 2), key(1, 2)
+	victim, other := c.dial(), c.dial()
+	victim.send("SET "+slow+" 1", "SET "+fast+" 2")
+	victim.want("+OK", "+OK")
+	drip := make(chan struct{})
+	c.nodes[0].set(func(n *fakeNode) { n.drip = drip })
+	victim.send("GET "+slow, "GET "+fast, "GET "+slow)
+	bytes := len("$1\r\n1\r\n")
+	for range 2 * bytes {
+		for range 20 {
+			other.send("GET " + fast)
+			other.want("$1 2")
+		}
+		select {
+		case drip <- struct{}{}:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the node does not answer any more")
+		}
+	}
+	victim.want("$1 1", "$1 2", "$1 1")
+	if broken := c.stats().PipesBroken; broken > 0 {
+		t.Errorf("%d pipes broke", broken)
+	}
+}

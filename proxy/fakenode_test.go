@@ -27,6 +27,7 @@ type fakeNode struct {
 	owns    func(p uint16) bool                // nil: everything
 	refuse  func(key string) string            // a refusal instead of executing, "" to execute
 	answer  func(args []string) (string, bool) // overrides the reply
+	drip    chan struct{}                      // not nil: each byte of a reply waits for one value
 	gate    chan struct{}                      // not nil: each command waits for one value
 	latched map[net.Conn]map[uint16]bool       // partitions refused on a connection until RETRY
 	tickets map[string]string                  // large replies, by ticket; nil: it gives none
@@ -114,8 +115,24 @@ func (n *fakeNode) serve(c net.Conn) {
 			if !ok {
 				return
 			}
-			if _, err := c.Write([]byte(reply)); err != nil {
-				return
+			for len(reply) > 0 {
+				piece := len(reply)
+				n.mu.Lock()
+				if n.drip != nil {
+					piece = 1
+				}
+				drip := n.drip
+				n.mu.Unlock()
+				if drip != nil && args[0] != "DUNLIN" {
+					select {
+					case <-drip:
+					case <-n.stopped:
+					}
+				}
+				if _, err := c.Write([]byte(reply[:piece])); err != nil {
+					return
+				}
+				reply = reply[piece:]
 			}
 		}
 		parser.Reset()

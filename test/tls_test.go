@@ -107,3 +107,63 @@ func sayPlainly(t testing.TB, addr string) string {
 	}
 	return string(got)
 }
+
+// TestRenewedCertificate: a certificate that is replaced on disk is shown to who connects from then on; nobody who is
+// connected notices.
+func TestRenewedCertificate(t *testing.T) {
+	t.Parallel()
+	ca := certtest.New(t)
+	cert, key := ca.Issue(t, "proxy")
+	c := startClusterWith(t, startOptions{nodes: 1, proxies: 1, env: []string{"DUNLIN_TLS_CERT=" + cert, "DUNLIN_TLS_KEY=" + key}})
+	dial := func() *tls.Conn {
+		conn, err := tls.Dial("tcp", c.proxy(0).addr, &tls.Config{RootCAs: ca.Pool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	serial := func(conn *tls.Conn) string { return conn.ConnectionState().PeerCertificates[0].SerialNumber.String() }
+	old := dial()
+	before := serial(old)
+	w := &wire{t: t, conn: old}
+	w.want("SET k v", "OK")
+	ca.Issue(t, "proxy")
+	eventually(t, 30*time.Second, "the new certificate is shown", func() bool { return serial(dial()) != before })
+	w.want("GET k", `"v"`)
+}
+
+// TestMemberWithoutCertificate: who has the cluster's secret and name, but no certificate of its authority, is no member.
+func TestMemberWithoutCertificate(t *testing.T) {
+	t.Parallel()
+	members, strangers := certtest.New(t), certtest.New(t)
+	cert, key := members.Issue(t, "member")
+	flags := []string{"--cluster-tls-cert", cert, "--cluster-tls-key", key, "--cluster-tls-ca", members.CA}
+	c := startClusterWith(t, startOptions{nodes: 1, proxies: 1, flags: flags})
+	w := dialWire(t, c.proxy(0).addr)
+	w.want("SET k v", "OK")
+
+	cert, key = strangers.Issue(t, "stranger")
+	for name, flags := range map[string][]string{
+		"plain":    nil,
+		"stranger": {"--cluster-tls-cert", cert, "--cluster-tls-key", key, "--cluster-tls-ca", members.CA},
+	} {
+		m := newMember(t, "proxy", name)
+		m.flags = append(m.flags, "--join", c.node(0).gossip)
+		m.flags = append(m.flags, flags...)
+		m.launch()
+		before := failedHandshakes(t, c.node(0))
+		eventually(t, readyTimeout, "it is refused", func() bool { return failedHandshakes(t, c.node(0)) > before })
+		if got := string(dialWire(t, m.addr).do("GET k")); !strings.HasPrefix(got, "-") {
+			t.Errorf("%s: GET answers %q", name, got)
+		}
+		m.kill()
+	}
+	w.want("GET k", `"v"`)
+}
+
+func failedHandshakes(t *testing.T, m *member) float64 {
+	t.Helper()
+	n, _ := scrape(t, m.admin).sum(`dunlin_tls_handshakes_total{result="failed"`)
+	return n
+}
