@@ -48,6 +48,8 @@ var forbidden = []struct{ from, to, because string }{
 	{"internal/resp", "*", "the wire format is a leaf: it must be testable and fuzzable with bytes alone"},
 	{"internal/netloop", "*", "the loop moves bytes; what they mean is its handlers' business"},
 	{"internal/command", "*", "the table is data that both sides read; it cannot depend on either"},
+	{"internal/hyperloglog", "*", "a format of Redis's is bytes in, bytes out: compared and fuzzed alone"},
+	{"internal/rdb", "*", "a format of Redis's is bytes in, bytes out: compared and fuzzed alone"},
 	{"node/engine", "internal/resp", "storage knows neither protocol nor network, so that later types and replication use it alike"},
 	{"node/engine", "internal/command", "a command is a node's idea; storage has keys, values and expiries"},
 	{"node/engine", "internal/netloop", "storage is called with the time and never waits, so it needs no loop"},

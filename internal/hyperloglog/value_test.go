@@ -143,6 +143,9 @@ func TestIs(t *testing.T) {
 // TestError: over many sets of each size the estimates lie around the truth with a standard error of 0.81 %, which is
 // 1.04 / sqrt(16384). The streams are the same in every run.
 func TestError(t *testing.T) {
+	if testing.Short() {
+		t.Skip("ten million additions")
+	}
 	const sets = 100
 	sizes := []int{1000, 5000, 20_000, 50_000, 100_000}
 	squares, sums := make([]float64, len(sizes)), make([]float64, len(sizes))
