@@ -40,10 +40,11 @@ type worker struct {
 	silentLimit int // ticks
 	timer       *netloop.Timer
 
-	scratch []byte // for replies that are put together; valid until the next use
-	keys    []int
-	pieces  []*piece // free ones
-	stats   Stats
+	scratch  []byte // for replies that are put together; valid until the next use
+	keys     []int
+	pieces   []*piece // free ones
+	warnings warnings
+	stats    Stats
 }
 
 // peer is a node as one worker sees it.
@@ -66,6 +67,7 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 		silentLimit: max(1, int(p.cfg.Silence/silenceTick)),
 		account:     netloop.NewAccount(p.cfg.Buffers, 0),
 		pending:     netloop.NewAccount(nil, 0),
+		warnings:    newWarnings(),
 	}
 	w.timer = l.Every(silenceTick, w.tick)
 	l.OnIterationEnd(w.iterationEnd)
@@ -197,15 +199,15 @@ func (w *worker) forget(s *client, err error) {
 	switch {
 	case errors.Is(err, netloop.ErrSlowReader):
 		w.stats.SlowReaders++
-		w.proxy.cfg.Log.Warn("client closed: it does not read its replies", "client", s.state.Addr)
+		w.warn(&w.warnings.slow, "client", s.state.Addr)
 	case errors.Is(err, netloop.ErrNoMemory):
 		w.stats.Starved++
-		w.proxy.cfg.Log.Warn("client closed: no memory for its buffers", "client", s.state.Addr)
+		w.warn(&w.warnings.starved, "client", s.state.Addr)
 	case errors.Is(err, errCutOff):
-		w.proxy.cfg.Log.Warn("client closed in the middle of a reply", "client", s.state.Addr, "err", err)
+		w.warn(&w.warnings.cutOff, "client", s.state.Addr, "err", err)
 	case errors.Is(err, errTooEarly):
 		w.stats.EarlyClosed++
-		w.proxy.cfg.Log.Warn("client closed: its replies wait for another node and take too much memory", "client", s.state.Addr)
+		w.warn(&w.warnings.early, "client", s.state.Addr)
 	}
 }
 
@@ -256,7 +258,7 @@ func (w *worker) keepScratch(b []byte) {
 func (w *worker) noteBroken(p *pipe, err error, wasOpen bool) {
 	w.stats.PipesBroken++
 	if (wasOpen || p.backoff == 0) && !p.peer.gone {
-		w.proxy.cfg.Log.Warn("pipe to node broke", "node", p.peer.member.ID, "addr", p.peer.member.Addr,
+		w.warn(&w.warnings.broken, "node", p.peer.member.ID, "addr", p.peer.member.Addr,
 			"kind", p.lane.kind.String(), "inflight", p.inflight.len(), "err", err)
 	}
 }

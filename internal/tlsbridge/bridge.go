@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -24,16 +25,19 @@ type bridge struct {
 	inner *net.UnixConn
 }
 
-// run returns when everything is closed, and calls sent when nothing more will be sent. The end of one direction is passed
+// run returns when everything is closed, and calls sent when nothing more will be sent. In between the loop's end closes, and
+// the bridge counts as leaving. The end of one direction is passed
 // on, so that replies still come to a client that has ended its requests; an error ends both.
-func (b *bridge) run(sent func()) {
+func (b *bridge) run(leaving *atomic.Int64, sent func()) {
 	var both sync.WaitGroup
 	both.Go(b.inbound)
 	both.Go(func() {
 		defer sent()
 		b.outbound()
+		leaving.Add(1)
 	})
 	both.Wait()
+	leaving.Add(-1)
 	b.close()
 }
 

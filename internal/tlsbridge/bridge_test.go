@@ -281,3 +281,29 @@ func fill(c *net.UnixConn) (taken int) {
 		}
 	}
 }
+
+// Connections whose loop has closed count until their peers have closed, too, and so many of them keep others waiting.
+func TestLeavingAreBounded(t *testing.T) {
+	a := certtest.New(t)
+	p := serve(t, mustLoad(t, files(t, a, "server", false)))
+	client := dialTLS(t, p.addr, &tls.Config{RootCAs: a.Pool})
+	p.accepted(t).Close()
+	wait := func(want int64) {
+		t.Helper()
+		for deadline := time.Now().Add(patience); p.leaving.Load() != want; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d connections are leaving, want %d", p.leaving.Load(), want)
+			}
+		}
+	}
+	wait(1)
+	p.leaving.Add(maxLeaving - 1)
+	if p.Ready() {
+		t.Error("more connections are taken")
+	}
+	client.Close()
+	wait(maxLeaving - 1)
+	if !p.Ready() {
+		t.Error("no connection is taken")
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"sync/atomic"
 )
 
 // Dialer connects to other members.
@@ -28,7 +29,7 @@ func (d *Dialer) DialFD(ctx context.Context, addr string) (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	go b.run(func() {})
+	go b.run(new(atomic.Int64), func() {})
 	return far, nil
 }
 

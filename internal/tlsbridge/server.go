@@ -15,6 +15,8 @@ const (
 	handshakeTime = 5 * time.Second
 	// maxHandshakes run at a time; who comes meanwhile waits in the listener's queue.
 	maxHandshakes = 512
+	// maxLeaving connections may wait at a time for peers that take what is left for them, before others are accepted.
+	maxLeaving = 4096
 )
 
 // Server wraps what a listener accepts.
@@ -26,6 +28,7 @@ type Server struct {
 	cancel       context.CancelFunc
 	sending      sync.WaitGroup // handshakes, and connections to which something may still be sent
 	running      atomic.Int64   // handshakes
+	leaving      atomic.Int64   // connections whose loop has closed
 	accepted     atomic.Int64
 	failed       atomic.Int64
 }
@@ -55,7 +58,7 @@ func (s *Server) Drain(ctx context.Context) error {
 }
 
 // Ready says whether another connection may be wrapped now.
-func (s *Server) Ready() bool { return s.running.Load() < maxHandshakes }
+func (s *Server) Ready() bool { return s.running.Load() < maxHandshakes && s.leaving.Load() < maxLeaving }
 
 // Stats is how many handshakes succeeded, and how many did not.
 func (s *Server) Stats() (accepted, failed int64) { return s.accepted.Load(), s.failed.Load() }
@@ -76,7 +79,7 @@ func (s *Server) Wrap(fd int, remote netip.AddrPort, give func(fd int)) {
 		}
 		s.accepted.Add(1)
 		give(far)
-		b.run(s.sending.Done)
+		b.run(&s.leaving, s.sending.Done)
 	}()
 }
 
