@@ -58,7 +58,9 @@ func (s *Server) Drain(ctx context.Context) error {
 }
 
 // Ready says whether another connection may be wrapped now.
-func (s *Server) Ready() bool { return s.running.Load() < maxHandshakes && s.leaving.Load() < maxLeaving }
+func (s *Server) Ready() bool {
+	return s.running.Load() < maxHandshakes && s.leaving.Load() < maxLeaving
+}
 
 // Stats is how many handshakes succeeded, and how many did not.
 func (s *Server) Stats() (accepted, failed int64) { return s.accepted.Load(), s.failed.Load() }
