@@ -66,8 +66,9 @@ func isStricter(in []byte, refusal string) bool {
 // All others that Redis or Dunlin know are left out of this run; what both do not know
 // is in it.
 var compared = []string{
-	"append", "decr", "decrby", "del", "echo", "exists", "get", "getdel", "getrange", "getset", "incr", "incrby", "mget",
-	"mset", "msetnx", "ping", "quit", "set", "setnx", "strlen", "substr", "touch", "type", "unlink",
+	"append", "bitcount", "bitfield", "bitfield_ro", "bitop", "bitpos", "decr", "decrby", "del", "echo", "exists", "get", "getbit",
+	"getdel", "getex", "getrange", "getset", "incr", "incrby", "lcs", "mget", "mset", "msetnx", "ping", "quit", "set", "setbit", "setnx",
+	"strlen", "substr", "touch", "type", "unlink",
 }
 
 // foreseeRequest says whether a request can be compared, and whether it ends the
@@ -81,17 +82,83 @@ func foreseeRequest(args [][]byte) (comparable bool, end ending) {
 		return true, dismissed
 	case name == "quit":
 		return true, quits
-	case name == "msetnx": // the only one here that wants its keys in one slot
-		for i := 1; i < len(args); i += 2 {
-			if ring.Slot(args[i]) != ring.Slot(args[1]) {
-				return false, staysOpen
-			}
-		}
-		return true, staysOpen
 	case slices.Contains(compared, name):
-		return true, staysOpen
+		return inOneSlot(name, args) && !isListed(name, args[1:]), staysOpen
 	}
 	return command.Lookup(args[0]) == nil, staysOpen
+}
+
+// inOneSlot is about the commands that want it. Redis does not, unless it is a cluster.
+func inOneSlot(name string, args [][]byte) bool {
+	keys := []int(nil)
+	if name == "msetnx" || name == "bitop" || name == "lcs" {
+		keys, _ = command.Lookup(args[0]).AppendKeys(nil, args)
+	}
+	for _, i := range keys {
+		if ring.Slot(args[i]) != ring.Slot(args[keys[0]]) {
+			return false
+		}
+	}
+	return true
+}
+
+// isListed is about calls that Dunlin answers otherwise than Redis 7, or at another time. The conversations of package node
+// have the reasons.
+func isListed(name string, args [][]byte) bool {
+	optionsFrom := map[string]int{"set": 2, "getex": 1, "lcs": 2, "bitop": 0, "bitcount": 1, "bitpos": 1, "bitfield": 1, "bitfield_ro": 1}
+	from, has := optionsFrom[name]
+	if name == "setbit" && len(args) == 3 {
+		return wantsMuch(string(args[1]))
+	}
+	if !has {
+		return false
+	}
+	for i := from; i < len(args); i++ {
+		arg, next := strings.ToLower(string(args[i])), ""
+		if i+1 < len(args) {
+			next = string(args[i+1])
+		}
+		switch {
+		case strings.Contains(arg, "\x00"): // to Redis, a word ends there
+			return true
+		case name == "set" && arg == "ifeq":
+			return true
+		case expiresSoon(arg, next):
+			return true
+		case name == "bitop" && slices.Contains([]string{"diff", "diff1", "andor", "one"}, arg):
+			return true
+		case name == "bitfield" && (wantsMuch(arg) || isVerySmall(arg)):
+			return true
+		}
+	}
+	return false
+}
+
+// wantsMuch is about offsets for which a string of megabytes would be made.
+func wantsMuch(offset string) bool {
+	n, err := strconv.ParseUint(strings.TrimPrefix(offset, "#"), 10, 64)
+	return err == nil && n > 1e6 && (n < 1<<32 || offset[0] == '#')
+}
+
+// isVerySmall is about numbers for which Redis's arithmetic on fields overflows.
+func isVerySmall(arg string) bool {
+	n, err := strconv.ParseInt(arg, 10, 64)
+	return err == nil && n < -1<<62
+}
+
+// expiresSoon is about a time that may pass at another moment for each server.
+func expiresSoon(option, arg string) bool {
+	n, err := strconv.ParseInt(arg, 10, 64)
+	if err != nil || n <= 0 {
+		return false
+	}
+	switch option {
+	case "ex", "px":
+		return n < 1e6
+	case "exat", "pxat":
+		return n > 1e9 && n < 1e13
+	}
+	return false
 }
 
 // mutator makes inputs.
@@ -138,13 +205,17 @@ func (m mutator) key() string {
 }
 
 func (m mutator) value() string {
-	return m.pick("", "x", "1", "-1", "value", "9223372036854775807", "\r\n", "$5\r\n", "*1\r\n", "\x00\xff", "a b", `"`, "'",
+	return m.pick("", "x", "1", "-1", "value", "\xff\xff\xff", "abcbdab", "bdcaba", "9223372036854775807", "\r\n", "$5\r\n", "*1\r\n", "\x00\xff", "a b", `"`, "'",
 		strings.Repeat("long ", m.IntN(300)))
 }
 
 func (m mutator) command() (args []string) {
 	k := m.key()
-	switch m.IntN(10) {
+	switch m.IntN(14) {
+	case 10, 11, 12, 13:
+		return m.bits(m.pick(k, "{t}a", "{t}b"))
+	case 9:
+		return m.withOptions(k)
 	case 0, 1, 2:
 		return []string{"SET", k, m.value()}
 	case 3, 4:
@@ -167,6 +238,77 @@ func (m mutator) command() (args []string) {
 		return args
 	}
 	return append([]string{m.pick("PING", "ECHO", "GETRANGE")}, m.values()...)
+}
+
+// withOptions is a SET or GETEX.
+func (m mutator) withOptions(k string) (args []string) {
+	args = []string{"GETEX", k}
+	if m.IntN(3) > 0 {
+		args = []string{"SET", k, m.value()}
+	}
+	for range m.IntN(4) {
+		switch m.IntN(3) {
+		case 0:
+			args = append(args, m.pick("EX", "PX", "EXAT", "PXAT"), m.pick("100000000000", "0", "-1", "x", "1", "9223372036854775807"))
+		default:
+			args = append(args, m.pick("NX", "XX", "GET", "KEEPTTL", "PERSIST", "nx", "get"))
+		}
+	}
+	return args
+}
+
+// bits is a command on bits, or LCS, and mostly right.
+func (m mutator) bits(k string) (args []string) {
+	number := func() string {
+		return m.pick("0", "0", "1", "2", "7", "8", "9", "31", "64", "100", "-1", "-1", "-2", "-9", "-100",
+			m.pick("x", "", "4294967295", "4294967296", "9223372036854775807", "#1"))
+	}
+	bit := m.pick("0", "1", "0", "1", "0", "1", "2", "x")
+	ends := []string{number(), number(), m.pick("BIT", "BYTE", "bit", "what")}[:m.IntN(4)]
+	switch m.IntN(9) {
+	case 0:
+		return []string{"GETBIT", k, number()}
+	case 1:
+		return []string{"SETBIT", k, number(), bit}
+	case 2, 3:
+		return append([]string{"BITCOUNT", k}, ends...)
+	case 4, 5:
+		return append([]string{"BITPOS", k, bit}, ends...)
+	case 6:
+		args = []string{"BITOP", m.pick("AND", "or", "XOR", "NOT", "AND", "what"), m.pick("{t}a", "{t}b"), "{t}a", "{t}b", "{t}c"}
+		return args[:3+m.IntN(4)]
+	case 7:
+		options := m.pick("", "LEN", "IDX", "IDX WITHMATCHLEN", "idx MINMATCHLEN 2", "LEN IDX", "MINMATCHLEN", "MINMATCHLEN x", "what")
+		return append([]string{"LCS", "{t}a", "{t}b"}, strings.Fields(options)...)
+	}
+	args = []string{m.pick("BITFIELD", "BITFIELD", "BITFIELD", "BITFIELD_RO"), k}
+	for range 1 + m.IntN(4) {
+		args = append(args, m.field()...)
+	}
+	return args
+}
+
+// field is an operation of BITFIELD.
+func (m mutator) field() []string {
+	wrong := m.IntN(40)
+	typ := m.pick("u", "i") + m.pick("1", "3", "8", "13", "32", "62", "63")
+	at := m.pick("", "#") + m.pick("0", "1", "5", "8", "13", "60", "100")
+	n := m.pick("0", "1", "-1", "127", "128", "256", "-129", "65535", "-4294967296", "9223372036854775807", "-9223372036854775808")
+	switch wrong {
+	case 0:
+		typ = m.pick("i64", "u64", "i65", "i0", "u", "x8", "")
+	case 1:
+		at = m.pick("-1", "x", "#", "4294967295", "4294967296")
+	case 2:
+		n = m.pick("x", "", "9223372036854775808")
+	}
+	switch m.IntN(6) {
+	case 0, 1:
+		return []string{"GET", typ, at}
+	case 2:
+		return []string{"OVERFLOW", m.pick("SAT", "SAT", "FAIL", "FAIL", "wrap", "WRAP", "wrap", "what")}
+	}
+	return []string{m.pick("SET", "INCRBY", "incrby"), typ, at, n}
 }
 
 func (m mutator) values() (all []string) {
