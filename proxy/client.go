@@ -153,7 +153,11 @@ func (s *client) forward(cmd *command.Command, args [][]byte, raw []byte) bool {
 
 // forwardTo sends a command to the owner of a partition.
 func (s *client) forwardTo(partition uint16, cmd *command.Command, args [][]byte, raw []byte) bool {
-	if !s.enterLane(s.laneFor(len(raw))) {
+	l := s.laneFor(len(raw))
+	if l.kind == common && cmd.Flags&command.Heavy != 0 {
+		l.kind = large // where nobody takes its silence for a broken pipe, or waits behind it
+	}
+	if !s.enterLane(l) {
 		return false
 	}
 	if s.parser.Inline() {

@@ -230,3 +230,20 @@ func TestNodesThatPointToEachOther(t *testing.T) {
 	cl.send("SET " + k + " 1")
 	cl.want("+OK")
 }
+
+// What copies a value travels apart from small commands: it may take long, however short it is.
+func TestHeavyCommandsTravelApart(t *testing.T) {
+	c := newCluster(t, 1)
+	c.nodes[0].set(func(n *fakeNode) {
+		n.answer = func(args []string) (string, bool) { return ":1\r\n", strings.HasPrefix(args[0], "COPY") }
+	})
+	cl := c.dial()
+	cl.send("SET k v")
+	cl.want("+OK")
+	before := c.stats().PipesOpen
+	cl.send("COPY {k} {k}copy", "GET k", "COPY {k} {k}copy")
+	cl.want(":1", "$1 v", ":1")
+	if now := c.stats().PipesOpen; now != before+1 {
+		t.Errorf("%d pipes are open, %d before", now, before)
+	}
+}

@@ -37,6 +37,9 @@ const (
 	// Internal: spoken between proxies and nodes only. To a client the command
 	// does not exist.
 	Internal
+	// Heavy: a node may take long for it, however short the request is, because
+	// it copies a value whole.
+	Heavy
 )
 
 var flagNames = [...]string{

@@ -1,7 +1,7 @@
 package command
 
 var genericTable = table{group: "generic", acl: catKeyspace, rows: []Command{
-	{ID: Copy, Name: "copy", Arity: -3, Flags: Write | DenyOOM,
+	{ID: Copy, Name: "copy", Arity: -3, Flags: Write | DenyOOM | Heavy,
 		Keys: specs{at(1, RO|Access), at(2, OW|Update)}, Route: Key, Built: true,
 		Since: "6.2.0", Summary: "Copies a value to another key."},
 	{ID: Del, Name: "del", Arity: -2, Flags: Write,
@@ -69,10 +69,10 @@ var genericTable = table{group: "generic", acl: catKeyspace, rows: []Command{
 	{ID: RandomKey, Name: "randomkey", Arity: 1, Flags: ReadOnly,
 		Route: AllNodes, Merge: MergeRandom, Built: true,
 		Since: "1.0.0", Summary: "Returns some key."},
-	{ID: Rename, Name: "rename", Arity: 3, Flags: Write,
+	{ID: Rename, Name: "rename", Arity: 3, Flags: Write | Heavy,
 		Keys: specs{at(1, RW|Access|Delete), at(2, OW|Update)}, Route: Key, Built: true,
 		Since: "1.0.0", Summary: "Renames a key, replacing what had the new name."},
-	{ID: RenameNX, Name: "renamenx", Arity: 3, Flags: Write | Fast,
+	{ID: RenameNX, Name: "renamenx", Arity: 3, Flags: Write | Fast | Heavy,
 		Keys: specs{at(1, RW|Access|Delete), at(2, OW|Insert)}, Route: Key, Built: true,
 		Since: "1.0.0", Summary: "Renames a key unless the new name is taken."},
 	{ID: Restore, Name: "restore", Arity: -4, Flags: Write | DenyOOM, acl: catKeyspace | catDangerous,
