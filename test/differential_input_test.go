@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/rdb"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -64,10 +65,12 @@ func isStricter(in []byte, refusal string) bool {
 
 // compared are the commands whose replies depend on nothing but what was sent before.
 // All others that Redis or Dunlin know are left out of this run; what both do not know
-// is in it.
+// is in it. HyperLogLogs are compared by package node: here others write into them, and
+// an error leaves them as they were, which Redis does not promise.
 var compared = []string{
-	"append", "bitcount", "bitfield", "bitfield_ro", "bitop", "bitpos", "decr", "decrby", "del", "echo", "exists", "get", "getbit",
-	"getdel", "getex", "getrange", "getset", "incr", "incrby", "lcs", "mget", "mset", "msetnx", "ping", "quit", "set", "setbit", "setnx",
+	"append", "bitcount", "bitfield", "bitfield_ro", "bitop", "bitpos", "copy", "decr", "decrby", "del", "echo", "exists", "get", "getbit",
+	"getdel", "getex", "getrange", "getset", "incr", "incrby", "lcs", "mget", "mset", "msetnx", "ping", "quit", "rename",
+	"renamenx", "restore", "set", "setbit", "setnx",
 	"strlen", "substr", "touch", "type", "unlink",
 }
 
@@ -91,7 +94,7 @@ func foreseeRequest(args [][]byte) (comparable bool, end ending) {
 // inOneSlot is about the commands that want it. Redis does not, unless it is a cluster.
 func inOneSlot(name string, args [][]byte) bool {
 	keys := []int(nil)
-	if name == "msetnx" || name == "bitop" || name == "lcs" {
+	if slices.Contains([]string{"msetnx", "bitop", "lcs", "copy", "rename", "renamenx"}, name) {
 		keys, _ = command.Lookup(args[0]).AppendKeys(nil, args)
 	}
 	for _, i := range keys {
@@ -105,7 +108,8 @@ func inOneSlot(name string, args [][]byte) bool {
 // isListed is about calls that Dunlin answers otherwise than Redis 7, or at another time. The conversations of package node
 // have the reasons.
 func isListed(name string, args [][]byte) bool {
-	optionsFrom := map[string]int{"set": 2, "getex": 1, "lcs": 2, "bitop": 0, "bitcount": 1, "bitpos": 1, "bitfield": 1, "bitfield_ro": 1}
+	optionsFrom := map[string]int{"set": 2, "getex": 1, "lcs": 2, "bitop": 0, "bitcount": 1, "bitpos": 1, "bitfield": 1, "bitfield_ro": 1,
+		"copy": 2, "restore": 1}
 	from, has := optionsFrom[name]
 	if name == "setbit" && len(args) == 3 {
 		return wantsMuch(string(args[1]))
@@ -119,7 +123,13 @@ func isListed(name string, args [][]byte) bool {
 			next = string(args[i+1])
 		}
 		switch {
-		case strings.Contains(arg, "\x00"): // to Redis, a word ends there
+		case strings.Contains(arg, "\x00") && (name != "restore" || i != from+1): // to Redis, a word ends there
+			return true
+		case name == "copy" && arg == "db" && next != "0": // here is one database
+			return true
+		case name == "restore" && i == from && (expiresSoon("px", arg) || len(arg) > 15): // or overflows Redis's clock
+			return true
+		case name == "restore" && i > from+1 && arg == "absttl":
 			return true
 		case name == "set" && arg == "ifeq":
 			return true
@@ -211,7 +221,9 @@ func (m mutator) value() string {
 
 func (m mutator) command() (args []string) {
 	k := m.key()
-	switch m.IntN(14) {
+	switch m.IntN(16) {
+	case 14, 15:
+		return m.wholeKeys(m.pick("a", "{t}a", "{t}b", "k:1"), m.pick("a", "{t}a", "{t}b", "{k:1}2"))
 	case 10, 11, 12, 13:
 		return m.bits(m.pick(k, "{t}a", "{t}b"))
 	case 9:
@@ -238,6 +250,21 @@ func (m mutator) command() (args []string) {
 		return args
 	}
 	return append([]string{m.pick("PING", "ECHO", "GETRANGE")}, m.values()...)
+}
+
+// wholeKeys copies, renames or makes a key. Some of the keys are in one slot.
+func (m mutator) wholeKeys(from, to string) (args []string) {
+	if m.IntN(3) > 0 {
+		args = []string{m.pick("RENAME", "RENAMENX", "COPY", "COPY"), from, to}
+	} else {
+		args = []string{"RESTORE", from, m.pick("0", "0", "100000000", "-1", "x"), string(rdb.AppendDump(nil, []byte(m.value())))}
+	}
+	if args[0] == "COPY" || args[0] == "RESTORE" {
+		for range m.IntN(3) {
+			args = append(args, m.pick("REPLACE", "REPLACE", "replace", "DB", "IDLETIME", "FREQ", "0", "1", "256", "x"))
+		}
+	}
+	return args
 }
 
 // withOptions is a SET or GETEX.
