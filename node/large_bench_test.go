@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,18 @@ func BenchmarkGetBesideLarge(b *testing.B) {
 		}
 		c.get("large")
 	})
+	ask := func(request string) func(c *largeClient) {
+		return func(c *largeClient) {
+			if c.moved == 0 {
+				c.set("{t}a")
+				c.set("{t}b")
+			}
+			c.ask(strings.Fields(request)...)
+		}
+	}
+	run("BITCOUNT", 2<<30, 0, ask("BITCOUNT {t}a"))
+	run("BITPOS", 2<<30, 0, ask("BITPOS {t}a 1"))
+	run("BITOP", 3<<30, 0, ask("BITOP OR {t}c {t}a {t}b"))
 }
 
 // probe asks for a small value b.N times, one after the other.
@@ -124,6 +137,23 @@ func (c *largeClient) set(key string) {
 func (c *largeClient) get(key string) {
 	c.write(resp.AppendRequest(nil, []byte("GET"), []byte(key)))
 	c.read(len(resp.AppendBulkHeader(nil, c.size)) + c.size + 2)
+}
+
+// ask asks for a short reply, which counts as a large value.
+func (c *largeClient) ask(args ...string) {
+	out := resp.AppendArray(nil, len(args))
+	for _, arg := range args {
+		out = resp.AppendBulkString(out, arg)
+	}
+	c.write(out)
+	if c.err == nil {
+		var n int
+		if n, c.err = c.conn.Read(c.piece); n > 0 && c.piece[0] == '-' {
+			c.err = fmt.Errorf("%q answers %s", args, c.piece[:n])
+		}
+		c.piece[0] = 0
+		c.moved += int64(c.size)
+	}
 }
 
 func (c *largeClient) write(p []byte) {

@@ -207,6 +207,8 @@ func (w *rewrite) dropValues() {
 	}
 }
 
+func (w *rewrite) failed() bool { return w != nil && w.err != nil }
+
 // isOf says whether the value is there and was made from what the command's key has now.
 func (w *rewrite) isOf(item engine.Item, found bool) bool {
 	return w != nil && w.err == nil && w.sources[0].isOf(item, found)

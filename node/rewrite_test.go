@@ -213,6 +213,7 @@ func TestRewriteWithoutMemoryBesideTheOld(t *testing.T) {
 	c.wantBig("APPEND k BIG", bigValue(40<<20, 1), "(error) "+errOOM)
 	c.want("SETRANGE k 70000000 x", "(error) "+neverFits(64<<20))
 	c.want("SETRANGE l 70000000 x", "(error) "+neverFits(64<<20))
+	c.want("SETBIT l 400000000 1", "(error) "+errOOM)
 	c.want("EXISTS k l", "(integer) 1")
 }
 

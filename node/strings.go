@@ -174,6 +174,8 @@ func (r *request) resize(t engine.Txn, item engine.Item, found bool, c change) (
 	case r.wantsRewrite(t, item, found, c):
 		r.rewriteLater(t, item, found, c)
 		return nil, false, false
+	case !found && r.rewrite.failed():
+		err = r.rewrite.err // there is no old value whose memory could be used
 	default:
 		r.rewrite.dropValues() // their memory may be what is needed
 		if !found {
