@@ -154,9 +154,16 @@ func (r *request) longest(t engine.Txn, keys [][]byte) (length int, ok bool) {
 	return length, true
 }
 
-// combine makes the result here.
+// combine makes the result here. It is a large one in a transaction only, which waits for no goroutine.
 func (r *request) combine(t engine.Txn, op combination, length int) {
 	w := r.worker
+	if e := r.node.engine; length > scanFrom {
+		if !e.Charge(int64(length)) {
+			r.fail(errOOM)
+			return
+		}
+		defer e.Refund(int64(length))
+	}
 	result := append(w.body[:0], make([]byte, length)...)
 	r.fillNow(t, op, result)
 	r.storeCombined(t.Set(r.args[2], result, engine.TypeString, 0), length)

@@ -42,8 +42,11 @@ func (o *lcsOptions) parse(args [][]byte) (refusal string) {
 	return ""
 }
 
-// lcsNow is how long an LCS may take on the loop, in steps of about a nanosecond.
-const lcsNow = 50_000
+// maxLCSNow is how long an LCS may take on the loop, in steps of about a nanosecond.
+const maxLCSNow = 50_000
+
+// lcsUncharged is how much memory is not worth to be charged for a moment.
+const lcsUncharged = 1 << 20
 
 // lcsCells is how many pairs of positions two strings may have: Redis has four bytes for each.
 const lcsCells = maxString / 4
@@ -78,13 +81,25 @@ func lcs(r *request) {
 	switch {
 	case (len(s.a)+1)*(len(s.b)+1) > lcsCells:
 		r.fail(errLCSTooLong)
-	case s.steps() <= lcsNow:
-		reply := s.reply(&o, r.version())
-		if r.room(len(reply)) {
-			r.out = append(r.out, reply...)
-		}
+	case s.steps() <= maxLCSNow || r.holding:
+		r.lcsNow(&s, &o)
 	default:
 		r.lcsLater(o, sourceOf(t, a, foundA), sourceOf(t, b, foundB))
+	}
+}
+
+// lcsNow answers here. That takes long in a transaction only, which waits for no goroutine: 25 ms at most.
+func (r *request) lcsNow(s *subsequence, o *lcsOptions) {
+	memory, e := s.memory(o), r.node.engine
+	if memory > lcsUncharged {
+		if !e.Charge(memory) {
+			r.fail(errLCSMemory)
+			return
+		}
+		defer e.Refund(memory)
+	}
+	if reply := s.reply(o, r.version()); r.room(len(reply)) {
+		r.out = append(r.out, reply...)
 	}
 }
 

@@ -111,6 +111,15 @@ func TestLargeLCS(t *testing.T) {
 	c.want(`SET {t}short "\x02\x01\x02"`, "OK")
 	c.want("LCS {t}long {t}short", `"\x02\x01\x02"`)
 	c.want("LCS {t}short {t}long LEN", "(integer) 3")
+	// In a transaction nothing waits.
+	c.want("MULTI", "OK")
+	c.want("LCS {t}a {t}b LEN", "QUEUED")
+	c.want("LCS {t}long {t}short LEN", "QUEUED")
+	c.want("BITCOUNT {t}long", "QUEUED")
+	c.want("BITOP OR {t}copy {t}long {t}a", "QUEUED")
+	c.want("STRLEN {t}copy", "QUEUED")
+	c.want("EXEC", fmt.Sprintf("1) (integer) %d\n2) (integer) 3\n3) (integer) %d\n4) (integer) %d\n5) (integer) %d",
+		length, countBits(long), len(long), len(long)))
 	// Many at a time.
 	var all8 sync.WaitGroup
 	for range 8 {

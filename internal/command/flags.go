@@ -38,7 +38,7 @@ const (
 	// does not exist.
 	Internal
 	// Heavy: a node may take long for it, however short the request is, because
-	// it copies a value whole.
+	// it copies a value whole, or looks through it.
 	Heavy
 )
 

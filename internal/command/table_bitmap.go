@@ -1,7 +1,7 @@
 package command
 
 var bitmapTable = table{group: "bitmap", acl: catBitmap, rows: []Command{
-	{ID: BitCount, Name: "bitcount", Arity: -2, Flags: ReadOnly | Idempotent,
+	{ID: BitCount, Name: "bitcount", Arity: -2, Flags: ReadOnly | Idempotent | Heavy,
 		Keys: specs{at(1, RO|Access)}, Route: Key, Built: true,
 		Since: "2.6.0", Summary: "Counts the bits that are set in a string."},
 	{ID: BitField, Name: "bitfield", Arity: -2, Flags: Write | DenyOOM,
@@ -10,10 +10,10 @@ var bitmapTable = table{group: "bitmap", acl: catBitmap, rows: []Command{
 	{ID: BitFieldRO, Name: "bitfield_ro", Arity: -2, Flags: ReadOnly | Fast | Idempotent,
 		Keys: specs{at(1, RO|Access)}, Route: Key, Built: true,
 		Since: "6.0.0", Summary: "Reads integers of any width inside a string."},
-	{ID: BitOp, Name: "bitop", Arity: -4, Flags: Write | DenyOOM,
+	{ID: BitOp, Name: "bitop", Arity: -4, Flags: Write | DenyOOM | Heavy,
 		Keys: specs{at(2, OW|Update), span(3, -1, 1, RO|Access)}, Route: Key, Built: true,
 		Since: "2.6.0", Summary: "Combines strings bit by bit and stores the result."},
-	{ID: BitPos, Name: "bitpos", Arity: -3, Flags: ReadOnly | Idempotent,
+	{ID: BitPos, Name: "bitpos", Arity: -3, Flags: ReadOnly | Idempotent | Heavy,
 		Keys: specs{at(1, RO|Access)}, Route: Key, Built: true,
 		Since: "2.8.7", Summary: "Finds the first bit that is set, or clear, in a string."},
 	{ID: GetBit, Name: "getbit", Arity: 3, Flags: ReadOnly | Fast | Idempotent,

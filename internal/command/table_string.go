@@ -43,7 +43,7 @@ var stringTable = table{group: "string", acl: catString, rows: []Command{
 	{ID: IncrByFloat, Name: "incrbyfloat", Arity: 3, Flags: Write | DenyOOM | Fast,
 		Keys: specs{at(1, RW|Access|Update)}, Route: Key, Built: true,
 		Since: "2.6.0", Summary: "Adds to a floating-point number, taken as 0 if the key is missing."},
-	{ID: LCS, Name: "lcs", Arity: -3, Flags: ReadOnly | Idempotent,
+	{ID: LCS, Name: "lcs", Arity: -3, Flags: ReadOnly | Idempotent | Heavy,
 		Keys: specs{span(1, 1, 1, RO|Access)}, Route: Key, Built: true,
 		Since: "7.0.0", Summary: "Returns the longest subsequence that two strings have in common."},
 	{ID: MGet, Name: "mget", Arity: -2, Flags: ReadOnly | Fast | Idempotent,
