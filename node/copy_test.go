@@ -54,7 +54,7 @@ func TestCopiesOfLargeValues(t *testing.T) {
 // never stops.
 func TestCopyMeetsWriter(t *testing.T) {
 	const size = 1 << 20
-	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
+	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
 	writer, c := dial(t, n.Addr()), dial(t, n.Addr())
 	write := func(i int) {
 		writer.sendArgs([]byte("SET"), []byte("{k}a"), bytes.Repeat([]byte{byte(i)}, size))
@@ -95,7 +95,7 @@ func TestCopyMeetsWriter(t *testing.T) {
 
 // TestRenamesMeet: clients rename one large key to and fro. It is never lost and never doubled.
 func TestRenamesMeet(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
+	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
 	v := bigValue(1<<20, 7)
 	first := dial(t, n.Addr())
 	first.wantBig("SET {k}0 BIG", v, "OK")
@@ -124,6 +124,9 @@ func TestRenamesMeet(t *testing.T) {
 
 // TestCopyWithoutMemory: a copy that there is no memory for leaves everything as it was.
 func TestCopyWithoutMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("copies of 40 MiB")
+	}
 	n := startNode(t, func(c *Config) { c.Memory, c.Eviction, c.StallLimit = 64<<20, "noeviction", time.Minute })
 	c := dial(t, n.Addr())
 	v := bigValue(40<<20, 1)

@@ -48,7 +48,7 @@ func TestDumpsOfLargeValues(t *testing.T) {
 
 // TestDumpTickets: on a common pipe the payload of a large value waits behind a ticket.
 func TestDumpTickets(t *testing.T) {
-	n := startNode(t)
+	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
 	common, fetch := openPipeTo(t, n, 7, 0, "common", 1, 2), openPipeTo(t, n, 7, 1, "fetch", 1, 2)
 	v := bigValue(700<<10, 1)
 	common.wantBig("SET k BIG", v, "OK")
@@ -74,7 +74,7 @@ func TestRestoreFromRedis(t *testing.T) {
 	for i := range text {
 		text[i] += byte(i * i >> 11 & 7)
 	}
-	for _, v := range [][]byte{text, bytes.Repeat(text, 10), bytes.Repeat(text, 100), bytes.Repeat([]byte("a"), 20<<20), bigValue(5<<20, 1)} {
+	for _, v := range [][]byte{text, bytes.Repeat(text, 10), bytes.Repeat(text, 100), bytes.Repeat([]byte("a"), 4<<20), bigValue(1<<20, 1)} {
 		real.wantBig("SET k BIG", v, "OK")
 		real.send("DUMP k")
 		payload, _ := resp.DecodeBulk(real.read())
@@ -89,7 +89,7 @@ func TestRestoreFromRedis(t *testing.T) {
 
 // TestRestoreOfAlmostNothing: a long payload may hold a short string, with whatever behind it.
 func TestRestoreOfAlmostNothing(t *testing.T) {
-	c := dial(t, startNode(t).Addr())
+	c := dial(t, startNode(t, func(c *Config) { c.StallLimit = time.Minute }).Addr())
 	payload := append([]byte("\x00\x05hello"), make([]byte, rewriteFrom)...)
 	payload = rdb.AppendFoot(payload, rdb.Sum(0, payload))
 	c.wantBig("RESTORE k 0 BIG", payload, "OK")

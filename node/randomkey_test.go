@@ -12,8 +12,11 @@ import (
 
 // TestRandomKeys: every key is chosen about as often, those that share a partition or a bucket as well as those that are alone.
 func TestRandomKeys(t *testing.T) {
+	if testing.Short() {
+		t.Skip("statistics need many tries")
+	}
 	const keys, each = 60, 40
-	c := dial(t, startNode(t).Addr())
+	c := dial(t, startNode(t, func(c *Config) { c.StallLimit = time.Minute }).Addr())
 	for i := range keys {
 		name := fmt.Sprintf("k%d", i)
 		if i%2 == 0 {
@@ -38,7 +41,7 @@ func TestRandomKeys(t *testing.T) {
 
 // TestRandomKeyIsAlive: an expired key that nothing has met yet is not chosen, and to look for others has an end.
 func TestRandomKeyIsAlive(t *testing.T) {
-	n := startNode(t)
+	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
 	c := dial(t, n.Addr())
 	now := time.Now().UnixMilli()
 	for i := range 5000 {
@@ -60,7 +63,7 @@ func TestRandomKeyIsAlive(t *testing.T) {
 
 // TestEachRandomKey: a node says among how many keys it has chosen, and only of partitions that it is asked for.
 func TestEachRandomKey(t *testing.T) {
-	n := startNode(t)
+	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
 	c := openPipeTo(t, n, 1, 0, "large", 1, 2)
 	c.want("MSET a 1 b 2 {b}c 3", "OK")
 	var some partitionSet
