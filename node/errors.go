@@ -67,6 +67,7 @@ const (
 	errSourcesChange   = "TRYAGAIN the sources change faster than they can be combined"
 	errDumpTooLarge    = "ERR the value is too large for DUMP"
 	errRestoreTooLarge = "ERR the value is too large for RESTORE within a transaction"
+	errRepliesTooLarge = "ERR executed, but the replies of the transaction would be too large"
 	errReplyTooLarge   = "ERR the reply would be too large, ask for fewer keys"
 	errBadSecret       = "WRONGPASS the secret of this cluster is another one"
 	errNoChallenge     = "WRONGPASS ask for a challenge first"

@@ -19,11 +19,15 @@ import (
 //
 // Nothing is remembered of watched keys: who watches has their versions, and gives them back.
 
+// shortReply is up to how many bytes a reply counts nothing towards maxReply: all short ones of a transaction come to that
+// at most. A single long one is answered whatever its size.
+const shortReply = 1 << 10
+
 // watch: WATCH key...
 func watch(r *request) {
 	st := r.conn.state
 	r.named(command.Watch)
-	if text := st.RefuseWatch(len(r.args) - 1); text != "" {
+	if text := st.RefuseWatch(r.args[1:]); text != "" {
 		r.fail(text)
 		return
 	}
@@ -196,11 +200,17 @@ func (r *request) transact(tx *session.Transaction) {
 		return
 	}
 	r.out = resp.AppendArray(r.out, len(tx.Queue))
+	long := 0 // bytes of long replies
 	for _, q := range tx.Queue {
-		if !r.room(lineRoom) {
-			return
-		}
+		r.room(lineRoom) // without it the connection is closed, but what has begun is executed to its end
+		start, before := len(r.out), r.produced()
 		r.args = q.Args
 		r.dispatch()
+		if n := r.produced() - before; n > shortReply && long > 0 && long+n > maxReply {
+			r.takeBack(start)
+			r.fail(errRepliesTooLarge)
+		} else if n > shortReply {
+			long += n
+		}
 	}
 }

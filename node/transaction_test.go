@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -15,6 +16,11 @@ import (
 
 // exec sends a transaction in one write and returns the reply to EXEC.
 func (c *client) exec(lines ...string) string {
+	c.t.Helper()
+	return conversation.Text(c.execRaw(lines...))
+}
+
+func (c *client) execRaw(lines ...string) []byte {
 	c.t.Helper()
 	c.send("MULTI")
 	for _, line := range lines {
@@ -25,7 +31,7 @@ func (c *client) exec(lines ...string) string {
 	for range lines {
 		c.next()
 	}
-	return c.next()
+	return c.read()
 }
 
 // Nobody sees a transaction half done.
@@ -145,6 +151,16 @@ func TestTransactionWithLargeValues(t *testing.T) {
 	}
 }
 
+// heldBy is what a node's connections take.
+func heldBy(t *testing.T, n *Node) int64 {
+	t.Helper()
+	var each [2]int64
+	if err := n.cfg.Group.Each(func(l *netloop.Loop) { each[l.Index()] = n.workers[l.Index()].account.Held() }); err != nil {
+		t.Fatal(err)
+	}
+	return each[0] + each[1]
+}
+
 // A queue is bounded, and counts as its connection's memory.
 func TestTransactionsAreBounded(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
@@ -153,14 +169,7 @@ func TestTransactionsAreBounded(t *testing.T) {
 	c.want("MULTI", "OK")
 	v := bigValue(30<<20, 1)
 	c.wantBig("SET k BIG", v, "QUEUED")
-	held := func() (bytes int64) {
-		var each [2]int64
-		if err := n.cfg.Group.Each(func(l *netloop.Loop) { each[l.Index()] = n.workers[l.Index()].account.Held() }); err != nil {
-			t.Fatal(err)
-		}
-		return each[0] + each[1]
-	}
-	if got := held(); got < 30<<20 {
+	if got := heldBy(t, n); got < 30<<20 {
 		t.Errorf("%d bytes are counted", got)
 	}
 	c.wantBig("SET k BIG", v, "QUEUED")
@@ -169,7 +178,7 @@ func TestTransactionsAreBounded(t *testing.T) {
 		t.Errorf("the third answers %.100s", got)
 	}
 	c.want("EXEC", "(error) EXECABORT Transaction discarded because of previous errors.")
-	eventually(t, "nothing is counted any more", func() bool { return held() < 8<<20 })
+	eventually(t, "nothing is counted any more", func() bool { return heldBy(t, n) < 8<<20 })
 
 	c.want("MULTI", "OK")
 	var input []byte
@@ -185,6 +194,63 @@ func TestTransactionsAreBounded(t *testing.T) {
 	if got := c.next(); got != tooLarge {
 		t.Errorf("one more answers %s", got)
 	}
+}
+
+// Watched keys are bounded, and count as their connection's memory.
+func TestWatchedKeysAreBounded(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
+	c := dial(t, n.Addr())
+	key := strings.Repeat("k", 60_000)
+	watched := 0
+	for ; watched < 2000; watched++ {
+		if got := c.do("WATCH " + key); got == "(error) ERR the transaction is too large: 65536 commands and 64 MiB are allowed" {
+			break
+		} else if got != "OK" {
+			t.Fatalf("WATCH answers %s", got)
+		}
+		if watched == 200 && heldBy(t, n) < 200*int64(len(key)) {
+			t.Errorf("%d bytes are counted", heldBy(t, n))
+		}
+	}
+	if watched > 64<<20/len(key) || watched < 60<<20/len(key) {
+		t.Errorf("%d keys of %d bytes are watched", watched, len(key))
+	}
+	c.want("UNWATCH", "OK")
+	c.want("WATCH "+key, "OK")
+}
+
+// One value asked for many times is not answered without bounds; all is executed nevertheless.
+func TestTransactionRepliesAreBounded(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
+	c := dial(t, n.Addr())
+	for _, size := range []int{60_000, 1 << 20} { // copied, and pinned
+		c.wantBig("SET {k} BIG", bigValue(size, 3), "OK")
+		c.want("SET {k}n 0", "OK")
+		fit := maxReply / (size + len("$60000\r\n\r\n"))
+		var lines []string
+		for range 2 * fit {
+			lines = append(lines, "GET {k}", "INCR {k}n")
+		}
+		reply := c.execRaw(lines...)
+		var large, short, refused int
+		count, header, _ := resp.DecodeArray(reply)
+		var scan resp.Scanner
+		for rest := reply[header:]; scan.Scan(rest) == resp.Done && len(rest) > 0; rest = rest[scan.Len():] {
+			switch {
+			case scan.Len() > size:
+				large++
+			case rest[0] == ':':
+				short++
+			case string(rest[:scan.Len()]) == "-"+errRepliesTooLarge+"\r\n":
+				refused++
+			}
+		}
+		if count != len(lines) || short != 2*fit || large > fit || large < fit-1 || large+refused != 2*fit {
+			t.Errorf("%d replies, %d large, %d refused, %d short ones; %d large ones fit", count, large, refused, short, fit)
+		}
+		c.want("GET {k}n", fmt.Sprintf("%q", strconv.Itoa(2*fit)))
+	}
+	eventually(t, "nothing is pinned", func() bool { return pinnedBytes(n) == 0 })
 }
 
 // DUNLIN EXEC and WATCH, as a proxy says them.

@@ -124,6 +124,9 @@ func (s *client) known(cmd *command.Command, args [][]byte) bool {
 
 // refuse answers a command that must not be executed; what turns out to be in order is executed.
 func (s *client) refuse(cmd *command.Command, args [][]byte, raw []byte) bool {
+	if s.watching && cmd != nil && cmd.ID == command.Exec {
+		return false // it ends what is watched even if it is refused
+	}
 	out, action, refused := s.w.proxy.server.Refuse(s.state, cmd, args, s.w.scratch[:0])
 	if row := command.Row(args); !refused && s.state.Queues(row) {
 		out = s.state.Enqueue(row, args, out)
@@ -132,6 +135,9 @@ func (s *client) refuse(cmd *command.Command, args [][]byte, raw []byte) bool {
 		return s.dispatch(row, args, raw)
 	} else {
 		s.w.stats.Refused++
+		if cmd != nil && cmd.ID == command.Exec {
+			s.chargeOther() // the transaction has ended
+		}
 	}
 	s.w.keepScratch(out)
 	if len(out) > 0 {

@@ -8,12 +8,13 @@ import (
 
 // Errors that the proxy itself gives, encoded once.
 var (
-	errCrossSlot = wire("CROSSSLOT Keys in request don't hash to the same slot")
-	errHeldLong  = wire("TRYAGAIN no node could take the command in time, it was not executed; try again")
-	errUnknown   = wire("ERR the connection to the node broke after the command was sent, outcome unknown")
-	errLost      = wire("ERR the node was lost that has executed the command, before it sent its large reply")
-	errMerge     = wire("ERR a node gave a reply that cannot be merged with the others")
-	errKeysMany  = wire("ERR the reply would be too large, use SCAN")
+	errCrossSlot    = wire("CROSSSLOT Keys in request don't hash to the same slot")
+	errHeldLong     = wire("TRYAGAIN no node could take the command in time, it was not executed; try again")
+	errUnknown      = wire("ERR the connection to the node broke after the command was sent, outcome unknown")
+	errLost         = wire("ERR the node was lost that has executed the command, before it sent its large reply")
+	errMerge        = wire("ERR a node gave a reply that cannot be merged with the others")
+	errRepliesLarge = wire("ERR executed, but the replies of the transaction would be too large")
+	errKeysMany     = wire("ERR the reply would be too large, use SCAN")
 )
 
 // errTooEarly closes a client whose pipelined commands brought far larger replies than the ones before.

@@ -67,6 +67,11 @@ func (p *pipe) fetch(r request, ticket uint64, size int) {
 		f.end()
 		return
 	}
+	if t, ok := r.part.(*transaction); ok && !t.takes(r.id, size) {
+		f.end()
+		t.partDone(r.id, errRepliesLarge)
+		return
+	}
 	if whole, ok := r.part.(*fan); ok && whole.parts == 1 {
 		f.part = nil // all of its keys have one owner: nothing is to be merged
 	}

@@ -19,6 +19,10 @@ import (
 // their replies are put together in the order of the commands; a command like MSET is cut up by slot first. A transaction
 // that watches keys has one slot in any case.
 
+// maxLocal bounds the replies of a transaction's commands that are executed here. Those of the nodes, which see to it that
+// none is larger than 64 MiB and a single value, come to maxConcat at most.
+const maxLocal = 64 << 20
+
 // watching is a WATCH on its way.
 type watching struct {
 	s    *client
@@ -31,7 +35,7 @@ func (s *client) watch(args [][]byte) bool {
 	if s.watching {
 		return false
 	}
-	if text := s.state.RefuseWatch(len(args) - 1); text != "" {
+	if text := s.state.RefuseWatch(args[1:]); text != "" {
 		s.answer(resp.AppendError(s.w.scratch[:0], text))
 		return true
 	}
@@ -69,6 +73,7 @@ func (w *watching) partDone(_ int32, reply []byte) {
 		return
 	}
 	s.state.Watch(w.keys, versions)
+	s.chargeOther()
 	s.reply(w.seq, []byte("+OK\r\n"))
 }
 
@@ -95,6 +100,7 @@ type transaction struct {
 	entries []entry
 	parts   []slotPart
 	pending int
+	replies int    // bytes of the parts' replies
 	failed  []byte // the first error of a part
 }
 
@@ -111,6 +117,7 @@ type slotPart struct {
 	slot     uint16
 	commands int
 	body     []byte // the requests, each encoded as an argument
+	size     int    // of the reply
 	replies  []byte // the elements of the reply that are not given to an entry yet
 }
 
@@ -128,6 +135,10 @@ func (s *client) exec() bool {
 	if !s.enterLane(s.laneFor(s.state.QueuedBytes())) {
 		return false
 	}
+	if full := s.fullFor(tx); full != nil {
+		s.waitFor(full)
+		return false
+	}
 	t := &transaction{s: s}
 	if !t.divide(tx) {
 		s.state.EndTransaction()
@@ -137,19 +148,40 @@ func (s *client) exec() bool {
 	}
 	requests := make([][]byte, len(t.parts))
 	for i := range t.parts {
-		p := &t.parts[i]
-		requests[i] = p.request(tx.Watched)
-		if owner := s.w.owner[ring.Partition(p.slot)]; owner != nil {
-			if to := owner.pipe(s.lane); to.state == pipeOpen && to.full(len(requests[i])) {
-				s.waitFor(to)
-				return false
-			}
-		}
+		requests[i] = t.parts[i].request(tx.Watched)
 	}
 	s.state.EndTransaction()
 	s.chargeOther()
 	t.send(requests)
 	return true
+}
+
+// fullFor is a pipe among those of the owners of a transaction's keys that cannot take it, or nil. Nothing is put together
+// before: who waits asks again and again.
+func (s *client) fullFor(tx *session.Transaction) *pipe {
+	full := func(key []byte) *pipe {
+		if owner := s.w.owner[ring.PartitionOf(key)]; owner != nil {
+			if p := owner.pipe(s.lane); p.state == pipeOpen && p.full(s.state.QueuedBytes()) {
+				return p
+			}
+		}
+		return nil
+	}
+	for _, w := range tx.Watched {
+		if p := full(w.Key); p != nil {
+			return p
+		}
+	}
+	for _, q := range tx.Queue {
+		keys, _ := q.Cmd.AppendKeys(s.w.keys[:0], q.Args)
+		s.w.keys = keys
+		for _, k := range keys {
+			if p := full(q.Args[k]); p != nil {
+				return p
+			}
+		}
+	}
+	return nil
 }
 
 // divide gives the commands to parts. False: their keys do not lie as they must.
@@ -247,7 +279,7 @@ func (t *transaction) send(requests [][]byte) {
 	s := t.s
 	stats := &s.w.stats.Commands
 	stats[command.Exec]++
-	whole := len(t.parts) == 1
+	whole, local := len(t.parts) == 1, 0
 	for i := range t.entries {
 		e := &t.entries[i]
 		whole = whole && len(e.parts) == 1
@@ -255,6 +287,9 @@ func (t *transaction) send(requests [][]byte) {
 		if len(e.parts) == 0 {
 			// Now, so that what follows EXEC finds it done. A watched key may have changed: these commands ask or name, no more.
 			e.local, _, _ = s.w.proxy.server.Do(s.state, e.Cmd, e.Args, nil)
+			if local += len(e.local); local > maxLocal {
+				e.local = errRepliesLarge
+			}
 		}
 	}
 	t.seq, t.pending = s.tail, len(t.parts)+1 // one for this loop
@@ -280,14 +315,24 @@ func (t *transaction) partDone(id int32, reply []byte) {
 	n, header, ok := resp.DecodeArray(reply)
 	switch {
 	case t.failed != nil:
-	case resp.IsError(reply), len(t.parts) == 1 && n < 0: // null: a watched key has changed
+	case resp.IsError(reply), len(t.parts) == 1 && (n < 0 || reply[0] == '_'): // null: a watched key has changed
 		t.failed = append(t.failed, reply...)
+	case !t.takes(id, len(reply)):
+		t.failed = errRepliesLarge
 	case !ok || n != t.parts[id].commands:
 		t.failed = errMerge
 	default:
 		t.parts[id].replies = append([]byte(nil), reply[header:]...)
 	}
 	t.done()
+}
+
+// takes tells whether there may be as many bytes of a part's reply.
+func (t *transaction) takes(id int32, n int) bool {
+	p := &t.parts[id]
+	t.replies += n - p.size
+	p.size = n
+	return t.replies == n || t.replies <= maxConcat
 }
 
 // done ends one pending part; after the last one the whole reply is delivered.

@@ -51,9 +51,53 @@ func TestWatch(t *testing.T) {
 	// WATCH and what ends it on their way together.
 	cl.send("WATCH "+k, "UNWATCH", "WATCH "+k, "RESET", "SET "+k+" x", "MULTI", "PING", "EXEC")
 	cl.want("+OK", "+OK", "+OK", "+RESET", "+OK", "+OK", "+QUEUED", "*1 +PONG")
+	cl.send("WATCH "+k, "EXEC now", "SET "+k+" x", "MULTI", "PING", "EXEC")
+	cl.want("+OK", "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command", "+OK", "+OK", "+QUEUED", "*1 +PONG")
 	// Without a command on keys the node is asked about what is watched.
 	cl.send("WATCH "+k, "SET "+k+" y", "MULTI", "PING", "EXEC")
 	cl.want("+OK", "+OK", "+OK", "+QUEUED", "*-1")
+}
+
+// An aborted transaction is null in either protocol, also if a part of it is the proxy's.
+func TestAbortedInRESP3(t *testing.T) {
+	c := newCluster(t, 1)
+	c.nodes[0].set(func(n *fakeNode) {
+		n.answer = func(args []string) (string, bool) { return "_\r\n", len(args) > 1 && args[1] == "EXEC" }
+	})
+	cl := c.dial()
+	cl.send("HELLO 3")
+	cl.reply()
+	cl.send("MULTI", "GET k", "EXEC", "MULTI", "GET k", "PING", "EXEC")
+	cl.want("+OK", "+QUEUED", "_", "+OK", "+QUEUED", "+QUEUED", "_")
+}
+
+// What the proxy puts together is bounded; all is executed nevertheless.
+func TestTransactionRepliesAreBounded(t *testing.T) {
+	tx := &transaction{parts: make([]slotPart, 2)}
+	if !tx.takes(0, 2*maxConcat) || tx.takes(1, 1) {
+		t.Error("want a single reply whatever its size, and not two")
+	}
+	if tx = (&transaction{parts: make([]slotPart, 2)}); !tx.takes(0, maxConcat/2) || !tx.takes(1, maxConcat/2) || !tx.takes(1, maxConcat/2) || tx.takes(1, maxConcat/2+1) {
+		t.Error("want as many bytes as may be put together")
+	}
+	if testing.Short() {
+		t.Skip("reads 64 MiB")
+	}
+	cl := newCluster(t, 1).dial()
+	cl.send("COMMAND DOCS")
+	count := maxLocal/len(cl.reply()) + 2
+	cl.send("MULTI")
+	cl.reply()
+	for range count {
+		cl.send("COMMAND DOCS")
+		cl.want("+QUEUED")
+	}
+	cl.send("CLIENT SETNAME me", "EXEC", "CLIENT GETNAME")
+	cl.want("+QUEUED")
+	if reply := cl.reply(); len(reply) > 3*maxLocal/2 || !strings.HasSuffix(reply, strings.TrimSpace(string(errRepliesLarge))) {
+		t.Errorf("EXEC of %d COMMAND DOCS answers %d bytes that end with %q", count, len(reply), reply[max(0, len(reply)-100):])
+	}
+	cl.want("$2 me")
 }
 
 func TestTransactionOfSeveralSlots(t *testing.T) {

@@ -28,6 +28,7 @@ const (
 	maxQueued      = 64 << 10 // commands of one transaction
 	maxQueuedBytes = 64 << 20 // what they take
 	queuedCost     = 128      // a command's share of that beside its arguments, at most
+	watchedCost    = 160      // a watched key's beside its bytes
 )
 
 // Transaction is what a connection has queued since MULTI, and the keys that it watches.
@@ -35,7 +36,8 @@ type Transaction struct {
 	Queue   []Queued
 	Watched []Watched
 	failed  bool // a command could not be queued
-	bytes   int
+	bytes   int  // what the queue takes
+	watched int  // what the watched keys take
 }
 
 // Queued is one command. Its row is that of the subcommand, if it has one.
@@ -55,12 +57,12 @@ func (st *State) transaction() *Transaction {
 	return st.Tx
 }
 
-// QueuedBytes is what the queue takes, about.
+// QueuedBytes is what the queue and the watched keys take, about.
 func (st *State) QueuedBytes() int {
 	if st.Tx == nil {
 		return 0
 	}
-	return st.Tx.bytes
+	return st.Tx.bytes + st.Tx.watched
 }
 
 // EndTransaction forgets the queue and the watched keys.
@@ -71,16 +73,24 @@ func (st *State) Watch(keys, versions [][]byte) {
 	tx := st.transaction()
 	for i, key := range keys {
 		tx.Watched = append(tx.Watched, Watched{bytes.Clone(key), bytes.Clone(versions[i])})
+		tx.watched += len(key) + watchedCost
 	}
 }
 
 // RefuseWatch is the error for a WATCH of these keys, "" if they may be watched: there may be only so many, since all of
-// them are checked under a lock.
-func (st *State) RefuseWatch(keys int) string {
-	switch {
-	case st.Multi:
+// them are kept, and checked under a lock.
+func (st *State) RefuseWatch(keys [][]byte) string {
+	if st.Multi {
 		return errWatchInside
-	case st.Tx != nil && len(st.Tx.Watched)+keys > maxQueued:
+	}
+	count, size := len(keys), len(keys)*watchedCost
+	for _, key := range keys {
+		size += len(key)
+	}
+	if st.Tx != nil {
+		count, size = count+len(st.Tx.Watched), size+st.Tx.watched
+	}
+	if count > maxQueued || size > maxQueuedBytes {
 		return errMultiTooLarge
 	}
 	return ""
@@ -182,7 +192,7 @@ func discard(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 // unwatch has no effect inside a transaction, where EXEC has looked at the keys already.
 func unwatch(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	if st.Tx != nil {
-		st.Tx.Watched = nil
+		st.Tx.Watched, st.Tx.watched = nil, 0
 	}
 	return appendOK(dst), ActionNone
 }
