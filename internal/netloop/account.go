@@ -87,12 +87,16 @@ func (c *Conn) SetAccount(a *Account) {
 		panic("BUG: a conn with buffers changes its account")
 	}
 	c.account = a
+	if c.wrapped > 0 {
+		c.SetOther(0)
+	}
 }
 
 // SetOther has n bytes that the handler keeps for the conn outside of these buffers count
 // in its account from now on, instead of as many as was said before. False: there is no
 // memory for them, and the conn is closed.
 func (c *Conn) SetOther(n int) bool {
+	n += c.wrapped
 	switch {
 	case c.closed:
 		return false

@@ -3,6 +3,7 @@ package netloop
 import (
 	"errors"
 	"io"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -232,3 +233,42 @@ func TestStarvingTogether(t *testing.T) {
 		t.Errorf("%d bytes are left", left)
 	}
 }
+
+// What a Wrapper has for a conn counts from the beginning to the end.
+func TestWrappedMemoryIsCharged(t *testing.T) {
+	p := newPurse(1 << 20)
+	account := NewAccount(p, 0)
+	g := newGroup(t, Config{Loops: 1})
+	held := make(chan int64, 3)
+	ln, err := g.ListenWrapped("127.0.0.1:0", heavy{}, func(c *Conn) Handler {
+		c.SetAccount(account)
+		held <- account.held
+		return funcs{data: func(c *Conn, in []byte) int {
+			c.SetOther(1000)
+			held <- account.held
+			c.SetOther(0)
+			held <- account.held
+			return len(in)
+		}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc := dialTo(t, ln)
+	write(t, nc, "x")
+	for _, want := range []int64{300_000, 301_000, 300_000} {
+		if got := receive(t, held); got != want {
+			t.Errorf("%d bytes are held, want %d", got, want)
+		}
+	}
+	nc.Close()
+	eventually(t, g, "all is given back", func(*Loop) bool { return account.held == 0 })
+}
+
+// heavy wraps nothing and says that this takes much.
+type heavy struct{}
+
+func (heavy) Ready() bool { return true }
+func (heavy) Memory() int { return 300_000 }
+
+func (heavy) Wrap(fd int, _ netip.AddrPort, give func(fd int)) { give(fd) }

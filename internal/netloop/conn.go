@@ -60,6 +60,7 @@ type Conn struct {
 	loop    *Loop
 	account *Account
 	other   int // bytes in account that are not of in and out
+	wrapped int // what of other is always there: the Wrapper's
 	handler Handler
 	flusher Flusher // handler, if it is one
 	fd      int     // -1 when closed

@@ -30,6 +30,8 @@ const (
 type Wrapper interface {
 	// Ready says whether it takes another socket now. If not, connections wait in the kernel for a while.
 	Ready() bool
+	// Memory is about what each socket takes that it has wrapped, in bytes. It counts in the conn's account.
+	Memory() int
 	// Wrap takes a socket that does not block. It gives away, later and from any goroutine, a descriptor that does not
 	// block either, for the loops to use in its place; or it closes the socket and gives nothing. It must not block itself.
 	Wrap(fd int, remote netip.AddrPort, give func(fd int))
@@ -208,7 +210,7 @@ func (ln *Listener) hand(fd int, remote, local netip.AddrPort) {
 	}
 	ln.last = best.index
 	best.load.Add(1)
-	if !best.mail.post(func() { best.adopt(fd, remote, local, ln.handle) }) {
+	if !best.mail.post(func() { best.adopt(fd, remote, local, ln) }) {
 		best.load.Add(-1)
 		unix.Close(fd)
 	}
@@ -235,7 +237,7 @@ func (ln *Listener) pause() {
 }
 
 // adopt makes a conn of an accepted socket. It was counted in load already.
-func (l *Loop) adopt(fd int, remote, local netip.AddrPort, accept func(c *Conn) Handler) {
+func (l *Loop) adopt(fd int, remote, local netip.AddrPort, ln *Listener) {
 	if l.stop {
 		l.load.Add(-1)
 		unix.Close(fd)
@@ -244,13 +246,16 @@ func (l *Loop) adopt(fd int, remote, local netip.AddrPort, accept func(c *Conn) 
 	l.stats.Accepted++
 	c := l.newConn(fd, remote)
 	c.local = local
+	if ln.wrap != nil {
+		c.wrapped = ln.wrap.Memory()
+	}
 	c.armed = unix.EPOLLIN
 	if err := l.watch(fd, int32(fd), c.gen, c.armed); err != nil {
 		l.log.Error("cannot accept connection", "error", err)
 		c.Close(err)
 		return
 	}
-	c.open(accept)
+	c.open(ln.handle)
 }
 
 // newConn puts a socket into the loop's table.

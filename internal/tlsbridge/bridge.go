@@ -15,6 +15,7 @@ import (
 
 const (
 	bufferSize = 16 << 10 // the most that a TLS record holds
+	waitSize   = 1 << 10  // of it, to wait for the first bytes of one
 	// takeTime is for how long a peer may take nothing of a buffer, and send after we have ended.
 	takeTime = 10 * time.Second
 )
@@ -46,8 +47,12 @@ func (b *bridge) close() {
 	_ = b.outer.NetConn().Close() // outbound has said goodbye where there was something to say
 }
 
+// buffers are lent while there are bytes to move: most connections are idle.
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
 func (b *bridge) inbound() {
-	buf := make([]byte, bufferSize)
+	first := make([]byte, waitSize)
+	buf := first
 	for {
 		n, err := b.outer.Read(buf)
 		if n > 0 {
@@ -56,6 +61,14 @@ func (b *bridge) inbound() {
 				_, _ = io.Copy(io.Discard, b.outer.NetConn())
 				return
 			}
+		}
+		// Much comes after much.
+		switch large := cap(buf) > waitSize; {
+		case !large && n == waitSize:
+			buf = buffers.Get().(*[bufferSize]byte)[:]
+		case large && n < waitSize:
+			buffers.Put((*[bufferSize]byte)(buf))
+			buf = first
 		}
 		switch {
 		case err == nil:
@@ -70,12 +83,18 @@ func (b *bridge) inbound() {
 }
 
 func (b *bridge) outbound() {
-	buf := make([]byte, bufferSize)
+	raw, err := b.inner.SyscallConn()
+	if err != nil {
+		b.close()
+		return
+	}
 	for {
-		n, err := b.inner.Read(buf)
+		buf, n, err := receive(raw)
 		if n > 0 {
 			_ = b.outer.SetWriteDeadline(time.Now().Add(takeTime))
-			if _, err := b.outer.Write(buf[:n]); err != nil {
+			_, err := b.outer.Write(buf[:n])
+			buffers.Put(buf)
+			if err != nil {
 				if c, ok := b.outer.NetConn().(*net.TCPConn); ok {
 					_ = c.SetLinger(0) // the kernel would keep for minutes what the client does not take
 				}
@@ -94,6 +113,25 @@ func (b *bridge) outbound() {
 	if c, ok := b.outer.NetConn().(*net.TCPConn); ok {
 		_ = c.CloseWrite()
 	}
+}
+
+// receive waits for bytes, and lends a buffer only when there are some. The caller puts it back if n is not 0.
+func receive(raw syscall.RawConn) (buf *[bufferSize]byte, n int, err error) {
+	wait := raw.Read(func(fd uintptr) (done bool) {
+		buf = buffers.Get().(*[bufferSize]byte)
+		if n, err = syscall.Read(int(fd), buf[:]); n <= 0 {
+			buffers.Put(buf)
+			n = 0
+		}
+		return err != syscall.EAGAIN && err != syscall.EINTR
+	})
+	switch {
+	case wait != nil:
+		return nil, 0, wait
+	case n == 0 && err == nil:
+		return nil, 0, io.EOF
+	}
+	return buf, n, err
 }
 
 // pair returns a connection and the descriptor of its other end, which does not block.
