@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/redistest"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // TestOracleTransactions is TestOracle for what is not simply forwarded: transactions and watched keys, values that take the
@@ -32,7 +33,7 @@ func TestOracleTransactions(t *testing.T) {
 			theirs.do("HELLO 3")
 		}
 		g := transactor{
-			generator: generator{rand.New(rand.NewPCG(seed, i+1)), fmt.Sprintf("{c%d}:", i), new(int)},
+			generator: generator{rand.New(rand.NewPCG(seed, i+1)), tagInShard(i), new(int)},
 			spread:    fmt.Sprintf("spread%d:", i),
 		}
 		all.Go(func() {
@@ -48,6 +49,16 @@ func TestOracleTransactions(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// tagInShard is a hash tag whose partition no other connection's keys share a shard with: keys of a shard share counters of
+// changes, and a transaction may then be aborted though nothing that it watches has changed.
+func tagInShard(i uint64) string {
+	for n := 0; ; n++ {
+		if tag := fmt.Sprintf("{c%d.%d}:", i, n); uint64(ring.PartitionOf([]byte(tag))%4) == i {
+			return tag
+		}
+	}
 }
 
 // transactor makes pipelines with transactions. All its keys that are written lie in one slot.
