@@ -63,13 +63,14 @@ func (w *watching) partDone(_ int32, reply []byte) {
 	s := w.s
 	s.remote--
 	s.watching = false
-	if resp.IsError(reply) {
-		s.reply(w.seq, reply)
-		return
-	}
 	versions, ok := bulksOf(reply)
 	if !ok || len(versions) != len(w.keys) {
-		s.reply(w.seq, errMerge)
+		if !resp.IsError(reply) {
+			reply = errMerge
+		}
+		// A version that no key has: who has sent EXEC already must not have it executed unwatched.
+		s.state.Watch(w.keys, make([][]byte, len(w.keys)))
+		s.reply(w.seq, reply)
 		return
 	}
 	s.state.Watch(w.keys, versions)

@@ -192,8 +192,15 @@ func TestTransactionWithBadReplies(t *testing.T) {
 	c.nodes[0].set(func(n *fakeNode) {
 		n.answer = func(args []string) (string, bool) { return "*1\r\n:1\r\n", args[0] == "DUNLIN" }
 	})
-	cl.send("WATCH "+a, "MULTI", "EXEC")
-	cl.want(unmergeable, "+OK", "*0")
+	cl.send("WATCH " + a)
+	cl.want(unmergeable)
+
+	// What follows a WATCH that failed is not executed unwatched.
+	c.nodes[0].set(func(n *fakeNode) {
+		n.answer = func(args []string) (string, bool) { return "-ERR no\r\n", args[0] == "DUNLIN" && args[1] == "WATCH" }
+	})
+	cl.send("DISCARD", "UNWATCH", "WATCH "+a, "MULTI", "SET "+a+" never", "EXEC", "MULTI", "SET "+a+" 5", "EXEC")
+	cl.want("-ERR DISCARD without MULTI", "+OK", "-ERR no", "+OK", "+QUEUED", "*-1", "+OK", "+QUEUED", "*1 +OK")
 }
 
 // What is queued counts as its client's memory, and goes with it.
