@@ -109,8 +109,10 @@ func (w *worker) begin(cn *conn) *request {
 	r.now = w.loop.UnixMilli()
 	r.timedFrom = int(w.node.timing.Load())
 	if w.untilSample--; w.untilSample <= 0 {
-		w.untilSample = sampleInputs
 		r.timedFrom = 0
+		if !w.feed.On() { // otherwise every input is, and so shown
+			w.untilSample = sampleInputs
+		}
 	}
 	r.out = cn.socket.Out()
 	r.begun, r.sent = len(r.out), 0
@@ -177,6 +179,7 @@ func (r *request) execute(s *step) {
 	}
 	start, pins := len(r.out), len(r.pins)
 	if s.plan.heavy || len(s.args) >= r.timedFrom {
+		r.show()
 		r.timed(s.plan.handler)
 	} else {
 		s.plan.handler(r)
@@ -207,6 +210,7 @@ func (r *request) dispatchOther(c *command.Command) {
 		return
 	}
 	r.cmd = command.Row(r.args)
+	r.show()
 	switch {
 	case cn.state.Queues(c):
 		r.out = cn.state.Enqueue(c, r.args, r.out)
@@ -266,6 +270,10 @@ func (r *request) obey(action session.Action) {
 		r.clientList()
 	case session.ActionClientKill:
 		r.clientKill()
+	case session.ActionMonitor:
+		r.worker.feed.Add(cn.socket)
+	case session.ActionReset:
+		r.worker.feed.Remove(cn.socket)
 	}
 	// AUTH and HELLO may have let the client in, RESET out again. Cheap enough to
 	// look after every command of the session.
@@ -369,6 +377,9 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 		cn.worker.count.starved++
 	}
 	cn.worker.remove(cn)
+	if cn.state.Monitor {
+		cn.worker.feed.Remove(cn.socket)
+	}
 	if cn.pipe != nil {
 		cn.node.pipes.closed(cn.pipe, time.Now())
 		if cn.pipe.tickets {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -87,6 +88,7 @@ type Node struct {
 	listener *netloop.Listener
 	workers  []*worker // by loop index
 	pipes    pipeRegistry
+	monitors *monitor.Hub
 	tickets  ticketOffice
 	peak     atomic.Int64 // most bytes in use at any scrape or sample
 	overhead atomic.Int64 // bytes of the limit that are the process's
@@ -154,6 +156,7 @@ func Start(cfg Config) (*Node, error) {
 	n.overhead.Store(cfg.Overhead)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.view.Store(noView)
+	n.monitors = monitor.New(cfg.Group.Loops())
 	for _, l := range cfg.Group.Loops() {
 		n.workers = append(n.workers, newWorker(n, l))
 	}

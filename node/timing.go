@@ -69,6 +69,15 @@ func (r *request) timed(run func(r *request)) {
 	}
 }
 
+// show has MONITOR show a request, if anybody watches: then all are timed.
+func (r *request) show() {
+	if feed := r.worker.feed; feed.On() && session.Monitored(r.conn.state, r.args) {
+		feed.Show(func(dst []byte) []byte {
+			return session.AppendMonitorLine(dst, r.conn.state, r.args, time.Now().UnixMicro())
+		})
+	}
+}
+
 func (w *worker) noteTime(id command.ID, took time.Duration) {
 	if w.times[id] == nil {
 		w.times[id] = &session.Durations{}

@@ -2,9 +2,11 @@ package node
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 )
 
 // TestSlowLog: with a threshold of 0 the log has every command, in the words of its client; passwords never.
@@ -65,4 +67,45 @@ func TestTimedCommands(t *testing.T) {
 	if got := timedFrom(l); got < 1<<30 {
 		t.Errorf("without a slow log, commands are timed from %d arguments", got)
 	}
+}
+
+// TestMonitor: who watches sees the commands of all loops, in the order of each connection, until RESET.
+func TestMonitor(t *testing.T) {
+	n := startNode(t)
+	var clients []*client
+	for range 4 { // on two loops
+		clients = append(clients, dial(t, n.Addr()))
+	}
+	m := dial(t, n.Addr())
+	m.want("MONITOR", "OK")
+	clients[3].want("CONFIG GET timeout", "1) \"timeout\"\n2) \"0\"") // not shown
+	for i, c := range clients {
+		c.want("SET k v", "OK")
+		c.want("PING", "PONG")
+		c.want("KEYS *", "1) \"k\"")
+		c.want("AUTH default secret", "OK")
+		for _, want := range []string{`"SET" "k" "v"`, `"PING"`, `"KEYS" "*"`, `"AUTH" "(redacted)" "(redacted)"`} {
+			if got := m.next(); !strings.HasSuffix(got, "] "+want) {
+				t.Fatalf("of client %d, MONITOR shows %s, want %s", i, got, want)
+			}
+		}
+	}
+	if got := m.do("GET k"); got != "(error) ERR Replica can't interact with the keyspace" {
+		t.Errorf("GET of a monitor answers %s", got)
+	}
+	if got := clients[0].do("CLIENT LIST"); strings.Count(got, " flags=O ") != 1 {
+		t.Errorf("CLIENT LIST shows no monitor:\n%s", got)
+	}
+	m.want("RESET", "RESET")
+	clients[0].want("SET k w", "OK")
+	m.want("GET k", "\"w\"") // and no line before it
+	eventually(t, "nobody watches", func() bool {
+		var watched atomic.Bool
+		err := n.cfg.Group.Each(func(l *netloop.Loop) {
+			if n.monitors.Feed(l).On() {
+				watched.Store(true)
+			}
+		})
+		return err == nil && !watched.Load()
+	})
 }

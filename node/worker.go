@@ -6,6 +6,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/hyperloglog"
+	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -19,6 +20,7 @@ type worker struct {
 	count counters
 	rate  rateWindow
 	times [command.NumIDs]*session.Durations // of the commands that were timed
+	feed  *monitor.Feed
 	// untilSample is how many inputs come before the next one is sampled.
 	untilSample int
 	request     request
@@ -43,7 +45,8 @@ const maxBodyKept = 1 << 20
 const maxViewsKept = 1 << 10
 
 func newWorker(n *Node, l *netloop.Loop) *worker {
-	w := &worker{node: n, loop: l, conns: make(map[*conn]struct{})}
+	w := &worker{node: n, loop: l, feed: n.monitors.Feed(l), conns: make(map[*conn]struct{})}
+	w.feed.Changed = func() { w.untilSample = 0 }
 	w.account = netloop.NewAccount(connBudget{n}, connFloor(n.cfg.Memory, len(n.cfg.Group.Loops())))
 	w.request.node, w.request.worker = n, w
 	w.ahead.args = make([][]byte, 0, maxAhead*resp.MaxSmall)

@@ -79,9 +79,17 @@ func (s *client) OnData(c *netloop.Conn, in []byte) int {
 			return len(in)
 		}
 		size := s.parser.Len()
-		if args := s.parser.Args(); len(args) > 0 && !s.execute(args, in[off:off+size]) {
-			s.stall()
-			return off
+		if args := s.parser.Args(); len(args) > 0 {
+			done := false
+			if s.w.feed.On() {
+				done = s.executeShown(args, in[off:off+size])
+			} else {
+				done = s.execute(args, in[off:off+size])
+			}
+			if !done {
+				s.stall()
+				return off
+			}
 		}
 		off += size
 	}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/session"
 )
@@ -81,4 +82,17 @@ func (s *client) clientKill(args [][]byte) {
 		s.closing = s.closing || suicide
 		return session.AppendClientKill(nil, words, int(killed.Load()))
 	})
+}
+
+// executeShown is execute while somebody has said MONITOR.
+func (s *client) executeShown(args [][]byte, raw []byte) bool {
+	if !session.Monitored(s.state, args) {
+		return s.execute(args, raw)
+	}
+	line := session.AppendMonitorLine(nil, s.state, args, time.Now().UnixMicro()) // the arguments may be given away
+	if !s.execute(args, raw) {
+		return false
+	}
+	s.w.feed.Show(func(dst []byte) []byte { return append(dst, line...) })
+	return true
 }

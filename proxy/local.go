@@ -37,6 +37,9 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 		defer s.chargeOther()
 	}
 	inOrder := s.head == s.tail
+	if cmd.ID == command.Monitor && !inOrder {
+		return false // lines must not come before replies that are due
+	}
 	dst := s.w.scratch[:0]
 	if inOrder {
 		dst = s.conn.Out() // no reply is due before this one
@@ -87,6 +90,11 @@ func (s *client) act(action session.Action) {
 		s.conn.Close(nil)
 	case session.ActionReset, session.ActionVersionChanged:
 		s.limitInput()
+		if !s.state.Monitor {
+			s.w.feed.Remove(s.conn)
+		}
+	case session.ActionMonitor:
+		s.w.feed.Add(s.conn)
 	case session.ActionNone, session.ActionClientList, session.ActionClientKill:
 	}
 	if s.state.Authenticated && s.limited {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -53,6 +54,7 @@ type Proxy struct {
 	workers  []*worker // one a loop, in the order of the loops
 	listener *netloop.Listener
 	table    atomic.Pointer[ring.Table]
+	monitors *monitor.Hub
 	clients  atomic.Int64 // connections, over all loops
 	draining atomic.Bool
 	cached   atomic.Pointer[Stats] // a sample, at most sampleEvery old
@@ -74,6 +76,7 @@ func Start(cfg Config) (*Proxy, error) {
 		Password: cfg.RequirePass, Version: cfg.Version, Role: ring.RoleProxy.String(), Start: time.Now(),
 		Bind: listener.IP.String(), Port: listener.Port, MaxClients: cfg.MaxClients, Policy: "allkeys-lru", Cluster: p.view,
 	})
+	p.monitors = monitor.New(cfg.Group.Loops())
 	p.workers = make([]*worker, len(cfg.Group.Loops()))
 	if err := cfg.Group.Each(func(l *netloop.Loop) { p.workers[l.Index()] = newWorker(p, l) }); err != nil {
 		return nil, fmt.Errorf("cannot start the proxy's workers: %w", err)

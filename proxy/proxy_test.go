@@ -316,6 +316,33 @@ func TestClientKill(t *testing.T) {
 	d.want("$1 v")
 }
 
+func TestMonitor(t *testing.T) {
+	c := newCluster(t, 2)
+	m := c.dial()
+	m.send("GET a", "MONITOR") // the reply that is due comes first
+	m.want("$-1", "+OK")
+	for range 3 { // on two loops
+		a := c.dial()
+		a.send("SET a v", "MGET a b", "NOSUCH", "PING")
+		a.want("+OK")
+		a.reply()
+		a.reply()
+		a.want("+PONG")
+		for _, want := range []string{`"SET" "a" "v"`, `"MGET" "a" "b"`, `"PING"`} {
+			if got := m.reply(); !strings.HasSuffix(got, "] "+want) {
+				t.Fatalf("MONITOR shows %s, want %s", got, want)
+			}
+		}
+	}
+	m.send("GET a", "RESET")
+	m.want("-ERR Replica can't interact with the keyspace", "+RESET")
+	a := c.dial()
+	a.send("SET a w")
+	a.want("+OK")
+	m.send("GET a")
+	m.want("$1 w")
+}
+
 func TestQuitAndDrain(t *testing.T) {
 	c := newCluster(t, 1)
 	a, b := c.dial(), c.dial()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -19,6 +20,7 @@ const (
 type worker struct {
 	proxy *Proxy
 	loop  *netloop.Loop
+	feed  *monitor.Feed
 
 	table  *ring.Table
 	owner  [ring.Partitions]*peer // by the table, and by -MOVED replies since; nil: no owner, or no table yet
@@ -62,6 +64,7 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 	w := &worker{
 		proxy:       p,
 		loop:        l,
+		feed:        p.monitors.Feed(l),
 		peers:       make(map[string]*peer),
 		byAddr:      make(map[string]*peer),
 		silentLimit: max(1, int(p.cfg.Silence/silenceTick)),
@@ -196,6 +199,9 @@ func (w *worker) forget(s *client, err error) {
 	w.clients[last] = nil
 	w.clients = w.clients[:last]
 	w.proxy.clients.Add(-1)
+	if s.state.Monitor {
+		w.feed.Remove(s.conn)
+	}
 	switch {
 	case errors.Is(err, netloop.ErrSlowReader):
 		w.stats.SlowReaders++

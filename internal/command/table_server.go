@@ -191,6 +191,7 @@ var serverTable = table{group: "server", rows: []Command{
 				Since: "4.0.0", Summary: "Unloads a module."},
 		}},
 	{ID: Monitor, Name: "monitor", Arity: 1, Flags: Admin | NoScript | Loading | Stale,
+		Route: Local, Built: true,
 		Since: "1.0.0", Summary: "Streams every command that the server executes."},
 	{ID: PSync, Name: "psync", Arity: -3, Flags: Admin | NoScript | NoAsyncLoading | NoMulti,
 		Route: Local, Built: true,

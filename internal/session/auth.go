@@ -38,7 +38,7 @@ func (s *Server) AuthFailures() int64 { return s.authFailures.Load() }
 // CheckAuth returns the error text with which c is refused to a connection
 // that has not authenticated, or "".
 func (s *Server) CheckAuth(st *State, c *command.Command) string {
-	if st.Authenticated || c.Flags&command.NoAuth != 0 {
+	if st.Authenticated || st.Monitor || c.Flags&command.NoAuth != 0 {
 		return ""
 	}
 	return errNoAuth
@@ -48,7 +48,7 @@ func (s *Server) CheckAuth(st *State, c *command.Command) string {
 // Action says whether it was one too many.
 func (s *Server) authenticate(st *State, user, pass, dst []byte) (out []byte, a Action, ok bool) {
 	if s.password.accepts(user, pass) {
-		st.Authenticated = true
+		st.Authenticated = !st.Monitor
 		st.AuthFailures = 0
 		return dst, ActionNone, true
 	}
@@ -98,7 +98,7 @@ func (s *Server) hello(st *State, args [][]byte, dst []byte) ([]byte, Action) {
 			return dst, a
 		}
 	}
-	if !st.Authenticated {
+	if !st.Authenticated && !st.Monitor {
 		return resp.AppendError(dst, errNoAuthHello), ActionNone
 	}
 	if o.name != nil {

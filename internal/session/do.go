@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -18,6 +19,7 @@ const (
 	ActionVersionChanged         // HELLO: State.Version is another one now
 	ActionClientList             // CLIENT LIST: nothing appended; visit all loops, see ClientFilterOf
 	ActionClientKill             // CLIENT KILL: the same
+	ActionMonitor                // MONITOR: show it what all connections do, until RESET
 )
 
 // Refuse appends the error for a request that must not be executed: unknown or
@@ -38,7 +40,7 @@ func (s *Server) Refuse(st *State, c *command.Command, args [][]byte, dst []byte
 	row, refusal := command.Resolve(scratch[:0], args)
 	if row == nil {
 		dst, refused = resp.AppendErrorBytes(dst, refusal), true
-	} else if text := s.CheckAuth(st, row); text != "" {
+	} else if text := cmp.Or(s.CheckAuth(st, row), refuseMonitor(st, row)); text != "" {
 		dst, refused = resp.AppendError(dst, text), true
 	}
 	switch {
@@ -150,6 +152,8 @@ var handlers = [command.NumIDs]handler{
 	command.ModuleLoadEx: refuse(errNoModules),
 	command.ModuleUnload: refuse(errNoModules),
 	command.ModuleHelp:   help(moduleHelp),
+
+	command.Monitor: monitor,
 
 	command.SlowLogHelp: help(slowLogHelp),
 

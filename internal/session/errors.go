@@ -46,6 +46,7 @@ const (
 	errKillID       = "ERR client-id should be greater than 0"
 	errMaxAge       = "ERR maxage is not an integer or out of range"
 	errMaxAgeLow    = "ERR maxage should be greater than 0"
+	errMonitorKeys  = "ERR Replica can't interact with the keyspace"
 	errSlowLogCount = "ERR count should be greater than or equal to -1"
 	errUnblock      = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"
 	errCaching      = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"

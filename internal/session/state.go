@@ -15,6 +15,7 @@ type State struct {
 	ReadOnly      bool // READONLY was given; shown, but changes nothing: only owners answer
 	NoEvict       bool
 	NoTouch       bool
+	Monitor       bool         // is shown what others do; Authenticated is false then, to keep it off fast paths
 	Multi         bool         // MULTI was given: commands are queued in Tx
 	Tx            *Transaction // nil without MULTI and WATCH
 	AuthFailures  int          // wrong passwords in a row
@@ -54,7 +55,7 @@ func (s *Server) reset(st *State) {
 	st.Version = resp.RESP2
 	st.Authenticated = !s.password.set
 	st.Name = ""
-	st.ReadOnly, st.NoEvict, st.NoTouch = false, false, false
+	st.ReadOnly, st.NoEvict, st.NoTouch, st.Monitor = false, false, false, false
 	st.EndTransaction()
 }
 
@@ -105,6 +106,9 @@ func AppendClientLine(dst []byte, st *State, nowMilli int64) []byte {
 
 func (st *State) appendFlags(dst []byte) []byte {
 	before := len(dst)
+	if st.Monitor {
+		dst = append(dst, 'O')
+	}
 	if st.ReadOnly {
 		dst = append(dst, 'r')
 	}

@@ -1,0 +1,146 @@
+// Package monitor carries what MONITOR shows from the loops where commands are executed to those of the connections that
+// watch.
+//
+//	loop 1   Feed.Show ──▶ lines ─┐ posted, many at a time    ┌─▶ watcher
+//	loop 2   Feed.Show ──▶ lines ─┴──▶ loop with a watcher ───┴─▶ watcher
+//
+// While nobody watches, Feed.On is false and nothing else happens. A watcher that does not read is closed by its loop,
+// as any client is; what is on its way between loops is bounded by maxTransit, beyond which lines are dropped and the
+// watchers of that loop are closed: they would show a history with holes.
+package monitor
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+)
+
+// maxTransit is how many bytes of lines may be on their way to a loop.
+const maxTransit = 16 << 20
+
+// Hub is the feeds of all loops.
+type Hub struct {
+	feeds []*Feed // by loop
+}
+
+// Feed is one loop's. Its methods are called on that loop.
+type Feed struct {
+	hub  *Hub
+	loop *netloop.Loop
+	on   bool
+	// Changed is called on the loop when On may have changed; nil: nothing is.
+	Changed func()
+
+	audience []int // watchers by loop
+	lines    []byte
+	watchers []*netloop.Conn
+	transit  atomic.Int64 // bytes that other loops have posted and this one has not taken
+	lost     atomic.Bool  // lines for this loop were dropped
+}
+
+// New makes a feed for each loop of a group.
+func New(loops []*netloop.Loop) *Hub {
+	h := &Hub{}
+	for _, l := range loops {
+		f := &Feed{hub: h, loop: l, audience: make([]int, len(loops))}
+		h.feeds = append(h.feeds, f)
+	}
+	return h
+}
+
+// Feed is that of a loop.
+func (h *Hub) Feed(l *netloop.Loop) *Feed { return h.feeds[l.Index()] }
+
+// On tells whether anybody watches.
+func (f *Feed) On() bool { return f.on }
+
+// Add makes a connection of this loop a watcher, until Remove, which must be called before it is gone. It sees what is
+// executed on this loop from now on, and soon what is on others.
+func (f *Feed) Add(c *netloop.Conn) {
+	f.watchers = append(f.watchers, c)
+	f.tell(1)
+}
+
+// Remove takes a watcher off; false if it is none.
+func (f *Feed) Remove(c *netloop.Conn) bool {
+	i := slices.Index(f.watchers, c)
+	if i < 0 {
+		return false
+	}
+	f.watchers = slices.Delete(f.watchers, i, i+1)
+	f.tell(-1)
+	return true
+}
+
+// tell has all loops know that this one has more watchers, or less.
+func (f *Feed) tell(more int) {
+	home := f.loop.Index()
+	for _, other := range f.hub.feeds {
+		change := func() {
+			other.audience[home] += more
+			other.on = slices.Max(other.audience) > 0
+			if other.Changed != nil {
+				other.Changed()
+			}
+		}
+		if other == f {
+			change()
+			continue
+		}
+		other.loop.Post(change)
+	}
+}
+
+// Show gives a line, which append appends, to all watchers. Call it only while On.
+func (f *Feed) Show(line func(dst []byte) []byte) {
+	if len(f.lines) == 0 {
+		f.loop.Post(f.flush) // with all that come until then
+	}
+	f.lines = line(f.lines)
+}
+
+func (f *Feed) flush() {
+	lines := f.lines
+	f.lines = nil
+	for home, watchers := range f.audience {
+		if watchers > 0 {
+			f.hub.feeds[home].send(lines, f)
+		}
+	}
+}
+
+// send is called on the loop of from.
+func (f *Feed) send(lines []byte, from *Feed) {
+	if f == from {
+		f.deliver(lines)
+		return
+	}
+	n := int64(len(lines))
+	if f.transit.Add(n) > maxTransit {
+		f.transit.Add(-n)
+		if !f.lost.Swap(true) {
+			f.loop.Post(f.closeAll)
+		}
+		return
+	}
+	f.loop.Post(func() {
+		f.transit.Add(-n)
+		f.deliver(lines)
+	})
+}
+
+func (f *Feed) deliver(lines []byte) {
+	for _, c := range f.watchers {
+		if out, ok := c.Grow(c.Out(), len(lines)); ok {
+			c.SetOut(append(out, lines...))
+		}
+	}
+}
+
+func (f *Feed) closeAll() {
+	f.lost.Store(false)
+	for _, c := range f.watchers {
+		c.Close(netloop.ErrSlowReader)
+	}
+}

@@ -1,0 +1,116 @@
+package session
+
+import (
+	"strconv"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+)
+
+// monitor answers MONITOR: from now on the connection is shown what others do,
+// and takes no commands on keys, as in Redis.
+func monitor(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	if st.Monitor {
+		return appendOK(dst), ActionNone
+	}
+	st.Monitor = true
+	st.Authenticated = false // off the fast path, see CheckAuth
+	return appendOK(dst), ActionMonitor
+}
+
+// Monitored tells whether MONITOR shows a request that st has made. Those that
+// only an administrator makes are left out, as in Redis.
+func Monitored(st *State, args [][]byte) bool {
+	var scratch [256]byte
+	row, _ := command.Resolve(scratch[:0], args)
+	return row != nil && row.Flags&(command.Admin|command.SkipMonitor) == 0 && refuseMonitor(st, row) == "" &&
+		(st.Authenticated || st.Monitor || row.Flags&command.NoAuth != 0)
+}
+
+// What a line of MONITOR shows of a request, since lines wait for their readers.
+const (
+	maxMonitoredArg  = 16 << 10
+	maxMonitoredLine = 256 << 10
+)
+
+// AppendMonitorLine appends the line for a request made at unix microseconds.
+// Passwords are not shown.
+func AppendMonitorLine(dst []byte, st *State, args [][]byte, micros int64) []byte {
+	start := len(dst)
+	dst = append(dst, '+')
+	dst = strconv.AppendInt(dst, micros/1e6, 10)
+	dst = append(dst, '.')
+	for unit := int64(1e5); unit > 0; unit /= 10 {
+		dst = append(dst, '0'+byte(micros/unit%10))
+	}
+	dst = append(dst, " [0 "...)
+	dst = append(dst, st.Addr...)
+	dst = append(dst, ']')
+	for i, arg := range args {
+		dst = append(dst, ' ')
+		switch {
+		case len(dst)-start > maxMonitoredLine:
+			dst = append(dst, "... ("...)
+			dst = strconv.AppendInt(dst, int64(len(args)-i), 10)
+			return append(dst, " more arguments)\r\n"...)
+		case isPassword(args, i):
+			dst = append(dst, `"(redacted)"`...)
+		default:
+			dst = appendQuoted(dst, arg[:min(len(arg), maxMonitoredArg)])
+			if len(arg) > maxMonitoredArg {
+				dst = append(dst, "... ("...)
+				dst = strconv.AppendInt(dst, int64(len(arg)-maxMonitoredArg), 10)
+				dst = append(dst, " more bytes)"...)
+			}
+		}
+	}
+	return append(dst, '\r', '\n')
+}
+
+// isPassword tells whether an argument is a user's name or password.
+func isPassword(args [][]byte, i int) bool {
+	switch {
+	case i == 0:
+		return false
+	case equalFold(args[0], "auth"):
+		return true
+	case equalFold(args[0], "hello"):
+		return i >= 3 && equalFold(args[i-1], "auth") || i >= 4 && equalFold(args[i-2], "auth")
+	}
+	return false
+}
+
+// appendQuoted writes bytes as redis-cli reads them.
+func appendQuoted(dst, arg []byte) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	for _, c := range arg {
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c == '\n':
+			dst = append(dst, '\\', 'n')
+		case c == '\r':
+			dst = append(dst, '\\', 'r')
+		case c == '\t':
+			dst = append(dst, '\\', 't')
+		case c == '\a':
+			dst = append(dst, '\\', 'a')
+		case c == '\b':
+			dst = append(dst, '\\', 'b')
+		case c < ' ' || c > '~':
+			dst = append(dst, '\\', 'x', hex[c>>4], hex[c&15])
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return append(dst, '"')
+}
+
+// refuseMonitor is the error for a command on keys of a connection that
+// monitors, or "".
+func refuseMonitor(st *State, c *command.Command) string {
+	if st.Monitor && c.Flags&(command.ReadOnly|command.Write) != 0 {
+		return errMonitorKeys
+	}
+	return ""
+}
