@@ -227,3 +227,26 @@ func TestNodeThatDribbles(t *testing.T) {
 		t.Errorf("%d pipes broke", broken)
 	}
 }
+
+// A surplus reply is not taken for that of a command which waits to be sent: that one is sent over the next pipe.
+func TestSurplusReplyBeforeACommandIsSent(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	victim, other := c.dial(), c.dial()
+	other.send("SET k v")
+	other.want("+OK")
+	gate := make(chan struct{})
+	c.nodes[0].set(func(n *fakeNode) {
+		n.gate = gate
+		n.answer = func(args []string) (string, bool) { return ":1\r\n$6\r\nsecret\r\n", args[0] == "INCR" }
+	})
+	victim.send("INCR k")
+	eventually(t, "a command is on its way", func() bool { return c.stats().Inflight == 1 })
+	other.send("GET k") // is held back until a reply comes
+	eventually(t, "another command waits", func() bool { return c.stats().Inflight == 2 })
+	close(gate)
+	victim.want(":1")
+	other.want("$1 v")
+	if broken := c.stats().PipesBroken; broken != 1 {
+		t.Errorf("%d pipes broke", broken)
+	}
+}
