@@ -76,9 +76,15 @@ type census struct {
 	calls    *session.Calls   // INFO commandstats
 	nodes    int
 	settings session.NodeSettings // CONFIG GET
-	asked    []string             // ids of the nodes that were, by their parts'
+	asked    []asked              // by the parts' ids
 	slow     session.SlowLogs     // SLOWLOG GET
 	scan     scanRound            // SCAN
+}
+
+// asked is a question to a node, about some of its partitions.
+type asked struct {
+	node  *peer
+	share partitionSet
 }
 
 // everywhere starts a command over the whole cluster. False: it must wait. It travels on the large lane, since it may
@@ -161,7 +167,7 @@ func (c *census) round() {
 		}
 		c.pending++
 		args := append([][]byte{[]byte("DUNLIN"), []byte("EACH"), share[:]}, c.question...)
-		c.asked = append(c.asked, owner.member.ID)
+		c.asked = append(c.asked, asked{owner, share})
 		p.send(request{client: c.s, part: c, seq: c.seq, id: int32(len(c.asked) - 1)}, resp.AppendRequest(nil, args...), nil)
 	}
 	c.answered()
@@ -201,12 +207,25 @@ func (c *census) partDone(id int32, reply []byte) {
 	}
 	covered, inner, ok := splitAnswer(reply)
 	if ok {
-		ok = c.merge(covered, inner, c.asked[id])
+		c.distrust(c.asked[id], covered)
+		ok = c.merge(covered, inner, c.asked[id].node.member.ID)
 	}
 	if !ok && c.failed == nil {
 		c.failed = errMerge
 	}
 	c.answered()
+}
+
+// distrust asks the owner by the table next time about what a node did not cover. A -MOVED reply of a node that had an
+// older table than we may have sent us to it, and no other command may come that would be told better.
+func (c *census) distrust(question asked, covered *partitionSet) {
+	missing := question.share
+	missing.subtract(covered)
+	for p := range uint16(ring.Partitions) {
+		if missing.has(int(p)) && c.s.w.owner[p] == question.node {
+			c.s.w.routeByTable(p)
+		}
+	}
 }
 
 // splitAnswer takes "*2 bitmap reply" apart.

@@ -208,14 +208,17 @@ func (w *worker) follow(r *request, reply []byte) {
 	}
 	if r.hops >= maxHops {
 		r.hops = 0
-		if byTable := w.table.OwnerOf(partition); byTable != nil {
-			w.reroute(partition, w.peers[byTable.Name()])
-		}
+		w.routeByTable(partition)
 		return
 	}
 	r.hops++
 	w.redirected = append(w.redirected, r.client)
 	w.reroute(partition, to)
+}
+
+// routeByTable undoes what a -MOVED reply told about a partition.
+func (w *worker) routeByTable(partition uint16) {
+	w.reroute(partition, w.peers[w.table.OwnerOf(partition).Name()])
 }
 
 // reroute gives a partition to another owner.

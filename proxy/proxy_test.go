@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +109,33 @@ func TestCensusGoesOnUntilAllIsCovered(t *testing.T) {
 	})
 	cl.send("DBSIZE")
 	cl.want(":3")
+}
+
+// A node that had not heard of the newest table yet sent a partition away, to a node that served it by an older one. When
+// that has heard too, no command but the census may come, and it must find the owner.
+func TestCensusLeavesAnOldRedirection(t *testing.T) {
+	k := key(1, 2)
+	from := strconv.Itoa(int(ring.PartitionOf([]byte(k))) << cursorBits)
+	for line, reply := range map[string]string{"DBSIZE": ":0", "SCAN " + from + " COUNT 1000": "*2 $1 0 *0"} {
+		t.Run(line, func(t *testing.T) {
+			c := newCluster(t, 2, oneLoop(t))
+			late := c.nodes[0].member().Addr
+			c.nodes[1].set(func(n *fakeNode) {
+				n.refuse = func(string) string { return fmt.Sprintf("-MOVED %d %s\r\n", ring.Slot([]byte(k)), late) }
+			})
+			cl := c.dial()
+			cl.send("SET " + k + " 1")
+			cl.want("+OK")
+			for i, n := range c.nodes {
+				n.set(func(n *fakeNode) {
+					n.refuse, n.data = nil, map[string]string{}
+					n.owns = func(p uint16) bool { return int(p)%2 == i }
+				})
+			}
+			cl.send(line)
+			cl.want(reply)
+		})
+	}
 }
 
 func TestMovedIsFollowed(t *testing.T) {

@@ -186,11 +186,7 @@ func (x *chaos) finish() {
 	x.readAll()
 	x.judgeAbsences(time.Now())
 	if n := x.tolerated["TRYAGAIN"]; n > 0 && x.outage < holdTime-time.Second {
-		// Known and not yet explained: in some runs one command waits that long. It is told, and more than one fails.
-		if n > 1 {
-			x.violate("%d commands were held for %v, though all keys were served again after %v", n, holdTime, x.outage)
-		}
-		x.t.Logf("KNOWN: %d commands were held for %v, though all keys were served again after %v", n, holdTime, x.outage)
+		x.violate("%d commands were held for %v, though all keys were served again after %v", n, holdTime, x.outage)
 	}
 	x.report()
 }
@@ -396,7 +392,7 @@ func (m *mixer) addOne() {
 	case 18:
 		m.echo()
 	case 19:
-		if m.rng.IntN(20) == 0 {
+		if m.rng.IntN(4) == 0 { // each takes a round over all nodes
 			m.dbsize()
 		}
 		m.echo()
