@@ -60,7 +60,7 @@ func (e *Engine) checkSums(tb testing.TB) {
 	}
 	pages += e.pool.indexPages.Load()
 	large += e.large.staged.Load() + e.large.leaving.Load() + e.large.warmBytes.Load() + e.large.checkExtents(tb)
-	if want := e.fixed + pages*e.pool.pageCost() + large + e.pool.outside.Load(); e.pool.used.Load() != want {
+	if want := e.fixed + pages*e.pool.pageCost() + large + e.pool.outside.Load() + e.feeds.charged.Load(); e.pool.used.Load() != want {
 		tb.Errorf("%d bytes are counted as used, %d are: %d pages, %d bytes of large bodies", e.pool.used.Load(), want, pages, large)
 	}
 }

@@ -93,6 +93,9 @@ func (s *shard) move(ref, to handle, p *partition, tag uint32) {
 	s.expiresAt(to, s.expireAt(ref, h))
 	sl := s.slotOf(p, tag, ref)
 	sl.b.refs[sl.i] = to
+	if s.view == ref {
+		s.view = to
+	}
 	s.changes++
 	s.put(ref)
 }

@@ -64,6 +64,20 @@
 // Touch takes no lock at all: what it reads it only reads from (touch.go).
 // page.owner, shard.coldStamp and the pool's counters are atomics that others read as hints, to be checked under the lock.
 //
+// A receiver's mutex (feed.go) stands before the shards'; feeds.mu is innermost. Who wakes a receiver, or asks a Taker, holds a shard.
+//
+// # Feeds
+//
+//   - What a key of a fed partition holds after a change is in the log before the shard is unlocked; deletes, whoever's they are,
+//     at once. A record that moves between cells has not changed. Without a feed all this is one test of shard.noting at a
+//     change, and of shard.feeding at its end and in Unlock.
+//   - shard.view is 0, or a record of this Txn that Resize returned a view of: what it holds is logged before anything else is
+//     changed, and in Unlock. No shard is unlocked with one.
+//   - An effect is in a log wholly or not at all. Of a log that overflows nothing is left, and the shard feeds nothing to its
+//     receiver any more.
+//   - Blocks of logs are charged from before they are written to until they are given back. Logging takes from a reserve and
+//     evicts nothing: it is itself what evicting does.
+//
 // # What was tried and is not here
 //
 // Hit ratios are of simulations (bench/engine/sim), in points of 100 reads, at a tenth of the keys' bytes.

@@ -33,20 +33,30 @@ const (
 func (e *Engine) Drop(p uint16) (keys int) {
 	s := e.shardOf(p)
 	d, keys := s.doom(p)
+	s.drainAll(d)
+	return keys
+}
+
+// drainAll frees d, if there is one.
+func (s *shard) drainAll(d *doomed) {
 	for d != nil && !s.drainSlice(d, drainAtOnce) {
 		runtime.Gosched() // or this goroutine would have the lock again before those that wait for it
 	}
-	return keys
 }
 
 // doom takes the index of a partition away; nil if it has none.
 func (s *shard) doom(p uint16) (d *doomed, keys int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.doomLocked(p)
+}
+
+func (s *shard) doomLocked(p uint16) (d *doomed, keys int) {
 	part := s.partition(p)
 	if part.buckets == 0 {
 		return nil, 0
 	}
+	s.logClear(p)
 	keys = int(part.count)
 	d = s.doomIndex(p, *part)
 	if c := s.crowd(part); c != nil {

@@ -53,6 +53,7 @@ type Engine struct {
 	sweeper        atomic.Uint32 // page where Sweep goes on
 	tidier         atomic.Uint32 // shard whose indexes Sweep tidies next
 	dice           atomic.Uint32 // picks victims for those who hold no shard
+	feeds          feeds
 }
 
 // shard is one lock and all that it protects: the partitions whose number ends in the shard's.
@@ -95,8 +96,16 @@ type shard struct {
 	changes    uint64 // times that making room changed an index: slots found before are void
 	sums       Sums
 
+	noting   bool     // versions or feeding: changes are to be noted
+	feeding  bool     // some partition is fed: fed is above 0
+	view     handle   // record that Resize returned a view of, if something is fed
 	versions []uint32 // nil before the first VersionOf
 	era      uint32   // how often keys went together, without a count each
+
+	thirsty bool       // refillFeeds is to be called when there is time
+	targets []targets  // by partition, nil before the first Feed
+	fed     int        // partitions that have targets
+	logs    []*feedLog // by Receiver, nil where none is open
 
 	_ [64]byte // the next shard's lock is on another cache line
 }
@@ -224,6 +233,9 @@ func (e *Engine) reserve(maxBytes int64) error {
 	if e.ghosts, err = reserve(e.ghostReach() * len(e.shards) * ghostSetSize); err != nil {
 		return err
 	}
+	if err = e.feeds.init(&e.pool); err != nil {
+		return err
+	}
 	e.pool.cells = &e.cells
 	e.pool.pages = pageTable(&e.table, pages)
 	e.pool.blocks.init(pages, pageSize)
@@ -244,7 +256,7 @@ func (e *Engine) Close() error {
 }
 
 func (e *Engine) unmap() error {
-	err := errors.Join(e.cells.close(), e.table.close(), e.indexes.close(), e.ghosts.close())
+	err := errors.Join(e.cells.close(), e.table.close(), e.indexes.close(), e.ghosts.close(), e.feeds.arena.close())
 	if e.large != nil {
 		err = errors.Join(err, e.large.leave())
 	}

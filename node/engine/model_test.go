@@ -346,7 +346,7 @@ func (m *model) reset(seed uint64) {
 	clear(m.shadow)
 	m.letGo()
 	m.e.Reset(seed)
-	if st := m.e.Stats(); st.Used != st.Fixed || st.Keys != 0 {
+	if st := m.e.Stats(); st.Used != st.Fixed+st.Feeds || st.Keys != 0 {
 		m.tb.Fatalf("after a reset: %+v", st)
 	}
 }

@@ -34,6 +34,7 @@ func (e *Engine) Reset(seed uint64) {
 func (s *shard) renounce(seed uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.clearFeeds()
 	s.mark += generation
 	s.era++
 	s.seed.Store(seed)

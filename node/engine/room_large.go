@@ -136,10 +136,10 @@ func (e *Engine) lack(n int) error {
 }
 
 // reclaimable is how many bytes of the budget a large body could get if everything else were evicted: all but the
-// indexes, what is outside, and two pages a shard.
+// indexes, what is outside, the logs of feeds, and two pages a shard.
 func (e *Engine) reclaimable() int64 {
 	kept := e.pool.indexPages.Load() + 2*int64(len(e.shards))
-	return e.pool.max.Load() - e.fixed - e.pool.outside.Load() - kept*e.pool.pageCost() - e.large.overhead.Load()
+	return e.pool.max.Load() - e.fixed - e.pool.outside.Load() - kept*e.pool.pageCost() - e.large.overhead.Load() - e.feeds.charged.Load()
 }
 
 // charge takes n bytes of the budget, making room if it must, in short holds of one shard's lock at a time. The caller

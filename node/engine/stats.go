@@ -21,6 +21,7 @@ type Stats struct {
 	Max     int64
 	Fixed   int64 // part of Used: what an empty engine has
 	Outside int64 // part of Used: what Charge took for the caller's own memory
+	Feeds   int64 // part of Used: logs of changes for receivers
 	Staged  int64 // part of Used: large values that are being written
 	Pinned  int64 // large values that are pinned; part of Values, or of Leaving
 	Leaving int64 // part of Used: large values that are gone, but pinned or not yet given back to the system
@@ -38,8 +39,9 @@ func (e *Engine) Stats() Stats {
 		s.mu.Unlock()
 	}
 	st.Used = e.pool.used.Load()
+	st.Feeds = e.feeds.charged.Load()
 	st.Staged, st.Pinned, st.Leaving = e.large.staged.Load(), e.large.pinned.Load(), e.large.leaving.Load()
-	st.Slack = max(0, st.Used-st.Values-st.Index-st.Ghosts-st.Fixed-st.Outside-st.Staged-st.Leaving)
+	st.Slack = max(0, st.Used-st.Values-st.Index-st.Ghosts-st.Fixed-st.Outside-st.Feeds-st.Staged-st.Leaving)
 	return st
 }
 

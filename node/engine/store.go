@@ -54,6 +54,9 @@ func (s *shard) fits(ref handle, old, h header) bool {
 func (s *shard) erase(p *partition, tag uint32, sl slot) {
 	ref := sl.ref()
 	s.changed(tag)
+	if s.feeding {
+		s.logDelete(p, ref)
+	}
 	s.remove(p, tag, sl)
 	s.free(ref)
 }

@@ -19,7 +19,11 @@ func (e *Engine) Lock(p uint16, nowMilli int64) Txn {
 
 // Unlock ends the work. Items found with t are void.
 func (t Txn) Unlock() {
-	if !t.within {
+	switch {
+	case t.within:
+	case t.s.feeding:
+		t.s.endFed()
+	default:
 		t.s.mu.Unlock()
 	}
 }
@@ -75,9 +79,11 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 	h := s.e.makeHeader(typ, t.number, len(key), len(value), expireAt != 0)
 	sl, tag := t.lookup(key)
 	if sl.found() {
+		ref := sl.ref()
 		done, err := t.overwrite(sl, h, expireAt, key, value)
 		if done {
 			s.changed(tag)
+			s.stored(ref)
 		}
 		if done || err != nil {
 			return err
@@ -98,6 +104,7 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 		sl, _ = t.lookup(key) // making room may have evicted or moved it
 	}
 	t.publish(tag, sl, ref, h, expireAt)
+	s.stored(ref)
 	return nil
 }
 
@@ -164,6 +171,7 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 			return nil, err
 		}
 	}
+	s.viewed(ref)
 	return s.body(ref, h)[len(key):], nil
 }
 
@@ -192,14 +200,18 @@ func (t Txn) SetExpire(key []byte, at int64) bool {
 		s.account(h, s.expireAt(ref, h), -1)
 		s.account(h, at, 1)
 		s.setExpireAt(ref, h, at)
+		s.stored(ref)
 		return true
 	}
 	if at == 0 {
 		return true
 	}
 	s.upkeep = true
-	_, err := t.relocate(tag, ref, h|expiryBit, at, s.queueOf(ref))
+	ref, err := t.relocate(tag, ref, h|expiryBit, at, s.queueOf(ref))
 	s.upkeep = false
+	if err == nil {
+		s.stored(ref)
+	}
 	return err == nil
 }
 

@@ -17,6 +17,7 @@ func (t Txn) VersionOf(key []byte) Version {
 	s := t.s
 	if s.versions == nil {
 		s.versions = make([]uint32, versionsPerShard)
+		s.noting = true
 	}
 	sl, tag := t.lookup(key)
 	return Version{s.era, s.versions[tag%versionsPerShard], sl.found()}
@@ -24,6 +25,13 @@ func (t Txn) VersionOf(key []byte) Version {
 
 // changed notes that something happens to a key with the tag.
 func (s *shard) changed(tag uint32) {
+	if s.noting {
+		s.noteChange(tag)
+	}
+}
+
+func (s *shard) noteChange(tag uint32) {
+	s.endView()
 	if s.versions != nil {
 		s.versions[tag%versionsPerShard]++
 	}

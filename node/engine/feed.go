@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"math/bits"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// A partition is fed to receivers: what its keys hold after each change is logged for them, as effects (feed_effect.go), under
+// the lock of the shard and so in the order of its changes. There is one log for each shard and receiver (feed_log.go), which
+// Collect takes from and Apply, in another engine, follows. A snapshot of the partition goes into the same log: so whoever
+// applies a log in its order needs no merging.
+
+// Receiver is who is fed, by a number that the caller gives out, below MaxReceivers.
+type Receiver uint8
+
+// MaxReceivers is how many there may be.
+const MaxReceivers = 255
+
+// maxTargets is to how many receivers a partition can be fed: to its follower and the target of its move, and to those
+// that were while a table changes.
+const maxTargets = 8
+
+// Mark is a word from the sender to the receiver, in the order of the effects of a partition. Kind 0 is none.
+type Mark struct {
+	Kind uint8
+	Arg  uint64
+}
+
+// targets are the receivers of a partition, each in a byte, plus one, without gaps from the lowest on.
+type targets uint64
+
+func (t targets) has(r Receiver) bool {
+	for ; t != 0; t >>= 8 {
+		if t.first() == r {
+			return true
+		}
+	}
+	return false
+}
+
+func (t targets) first() Receiver { return Receiver(t&0xFF - 1) }
+
+func (t targets) with(r Receiver) targets {
+	if t>>(8*(maxTargets-1)) != 0 {
+		panic("BUG: a partition is fed to too many")
+	}
+	return t<<8 | targets(r) + 1
+}
+
+func (t targets) without(r Receiver) (left targets) {
+	for ; t != 0; t >>= 8 {
+		if t.first() != r {
+			left = left.with(t.first())
+		}
+	}
+	return left
+}
+
+// receiver is one that is open.
+type receiver struct {
+	number     Receiver
+	wake       func()
+	overflowed [Partitions / 64]atomic.Uint64
+
+	mu      sync.Mutex // before any shard's
+	readers []reader   // by shard
+}
+
+// OpenFeed begins to have logs for r, which is not open. wake is called, under a shard's lock, when a log of r gets its first
+// bytes since it was last collected, and when it overflows: it must not block or call the engine.
+func (e *Engine) OpenFeed(r Receiver, wake func()) {
+	e.feeds.prepare()
+	to := &receiver{number: r, wake: wake, readers: make([]reader, len(e.shards))}
+	if !e.feeds.receivers[r].CompareAndSwap(nil, to) {
+		panic("BUG: a feed is open already")
+	}
+	for i := range e.shards {
+		s := &e.shards[i]
+		l := &feedLog{to: to, blocks: &e.feeds}
+		s.mu.Lock()
+		if int(r) >= len(s.logs) {
+			s.logs = slices.Grow(s.logs, int(r)+1-len(s.logs))[:r+1]
+		}
+		s.logs[r] = l
+		s.mu.Unlock()
+	}
+}
+
+// CloseFeed forgets the logs of r and all that is fed to it. Nothing else may be done with r meanwhile but Collect.
+func (e *Engine) CloseFeed(r Receiver) {
+	to := e.feeds.receivers[r].Swap(nil)
+	if to == nil {
+		return
+	}
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	for i := range e.shards {
+		s := &e.shards[i]
+		s.mu.Lock()
+		s.stopFeeds(r, nil)
+		s.logs[r].drop()
+		s.logs[r] = nil
+		s.mu.Unlock()
+		to.readers[i].drop(&e.feeds)
+	}
+	if !e.feeds.open() {
+		e.feeds.trim(0)
+	}
+}
+
+// log is the log for r; nil if that is not open.
+func (s *shard) log(r Receiver) *feedLog {
+	if int(r) >= len(s.logs) {
+		return nil
+	}
+	return s.logs[r]
+}
+
+// targetsOf are the receivers of partition p.
+func (s *shard) targetsOf(p uint16) targets {
+	if s.targets == nil {
+		return 0
+	}
+	return s.targets[p>>s.e.shardShift]
+}
+
+func (s *shard) setTargets(p uint16, t targets) {
+	if s.targets == nil {
+		s.targets = make([]targets, len(s.partitions))
+	}
+	at := &s.targets[p>>s.e.shardShift]
+	if *at == 0 && t != 0 {
+		s.fed++
+	} else if *at != 0 && t == 0 {
+		s.fed--
+	}
+	*at = t
+	s.feeding = s.fed > 0
+	s.noting = s.feeding || s.versions != nil
+}
+
+// Feed has changes of p logged for r from now on, after the mark. To feed what is fed already only logs the mark. It has no
+// effect if r is not open.
+func (e *Engine) Feed(p uint16, r Receiver, mark Mark) {
+	e.refillFeeds()
+	s := e.shardOf(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.log(r) == nil {
+		return
+	}
+	if t := s.targetsOf(p); !t.has(r) {
+		s.setTargets(p, t.with(r))
+	}
+	s.logMark(p, r, mark)
+}
+
+// Unfeed logs the mark as the last of p for r and stops. If the log overflows before it is collected, the mark is lost.
+func (e *Engine) Unfeed(p uint16, r Receiver, mark Mark) {
+	s := e.shardOf(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.targetsOf(p).has(r) {
+		return
+	}
+	s.logMark(p, r, mark)
+	s.setTargets(p, s.targetsOf(p).without(r))
+}
+
+// MarkFeed logs a mark. It has no effect if p is not fed to r.
+func (e *Engine) MarkFeed(p uint16, r Receiver, mark Mark) {
+	s := e.shardOf(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logMark(p, r, mark)
+}
+
+func (s *shard) logMark(p uint16, r Receiver, mark Mark) {
+	if mark.Kind != 0 && s.targetsOf(p).has(r) {
+		s.log(r).put(s, markEffect(p, mark), int64(mark.Arg), nil)
+	}
+}
+
+// stopFeeds stops what the shard feeds to r, and notes which partitions that were, if asked to.
+func (s *shard) stopFeeds(r Receiver, note func(p uint16)) {
+	for i, t := range s.targets {
+		if !t.has(r) {
+			continue
+		}
+		p := uint16(i<<s.e.shardShift | s.number)
+		s.setTargets(p, t.without(r))
+		if note != nil {
+			note(p)
+		}
+	}
+}
+
+// overflow empties a log of the shard, which has become too long, and stops its feeds.
+func (s *shard) overflow(l *feedLog) {
+	to := l.to
+	l.drop()
+	s.stopFeeds(to.number, func(p uint16) { to.overflowed[p/64].Or(1 << (p % 64)) })
+	to.wake()
+}
+
+// Overflowed appends the partitions whose feed to r was stopped, because a log was full, since the last call. They are to be
+// fed, and a snapshot taken, again.
+func (e *Engine) Overflowed(r Receiver, dst []uint16) []uint16 {
+	to := e.feeds.receivers[r].Load()
+	if to == nil {
+		return dst
+	}
+	for i := range to.overflowed {
+		if to.overflowed[i].Load() == 0 {
+			continue
+		}
+		for word := to.overflowed[i].Swap(0); word != 0; word &= word - 1 {
+			dst = append(dst, uint16(i*64+bits.TrailingZeros64(word)))
+		}
+	}
+	return dst
+}
+
+// Backlog is how many bytes the logs of r have.
+func (e *Engine) Backlog(r Receiver) (bytes int64) {
+	to := e.feeds.receivers[r].Load()
+	if to == nil {
+		return 0
+	}
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	for i := range e.shards {
+		s := &e.shards[i]
+		s.mu.Lock()
+		if l := s.log(r); l != nil && l.to == to {
+			bytes += int64(l.bytes)
+		}
+		s.mu.Unlock()
+		bytes += int64(to.readers[i].left)
+	}
+	return bytes
+}

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// ErrEffects is Apply's error for what are no effects.
+var ErrEffects = errors.New("malformed effects")
+
+// Taker is who says what is taken from a sender.
+type Taker interface {
+	// Admits says whether effects on p are to be applied. It is called under the shard's lock, so that what it says holds
+	// until the effect is there: it must not block, nor call the Engine.
+	Admits(p uint16) bool
+	// Marked is called for a mark, without any lock, after all that was before it.
+	Marked(p uint16, m Mark)
+}
+
+// applyAtOnce is how many effects are applied under one lock.
+const applyAtOnce = 16
+
+// Apply lets the partitions that t admits hold what effects say, in their order. shift is added to expiries: the own clock minus
+// the sender's. effects is not changed, and not needed any more when Apply returns. A value for which there is no memory is
+// no error: the key is deleted. After an error what was before it is applied.
+func (e *Engine) Apply(effects []byte, shift, nowMilli int64, t Taker) error {
+	for len(effects) > 0 {
+		kind, p, _, size := NextEffect(effects)
+		switch kind {
+		case EffectNone, EffectLarge:
+			return ErrEffects
+		case EffectMark:
+			h := header(binary.LittleEndian.Uint64(effects))
+			t.Marked(p, Mark{uint8(h.keyLen()), binary.LittleEndian.Uint64(effects[wordSize:])})
+			effects = effects[size:]
+		default:
+			effects = e.applySome(effects, shift, nowMilli, t)
+		}
+	}
+	return nil
+}
+
+// applySome applies effects on the shard of the first one and returns those behind them.
+func (e *Engine) applySome(effects []byte, shift, nowMilli int64, t Taker) []byte {
+	_, p, _, _ := NextEffect(effects)
+	s := e.shardOf(p)
+	txn := e.Lock(p, nowMilli)
+	for range applyAtOnce {
+		kind, p, key, size := NextEffect(effects)
+		if kind == EffectNone || kind == EffectMark || kind == EffectLarge || e.shardOf(p) != s {
+			break
+		}
+		if t.Admits(p) {
+			txn.number, txn.p = p, s.partition(p)
+			switch kind {
+			case EffectDelete:
+				txn.Delete(key)
+			case EffectSet:
+				txn.applySet(effects[:size], shift)
+			case EffectClear:
+				d, _ := s.doomLocked(p)
+				txn.Unlock()
+				s.drainAll(d)
+				return effects[size:]
+			}
+		}
+		effects = effects[size:]
+	}
+	txn.Unlock()
+	return effects
+}
+
+// applySet stores what a set says.
+func (t Txn) applySet(effect []byte, shift int64) {
+	h, at := header(binary.LittleEndian.Uint64(effect)), int64(0)
+	if h.hasExpiry() {
+		at = shifted(int64(binary.LittleEndian.Uint64(effect[wordSize:])), shift)
+	}
+	body := effect[h.bodyOffset():]
+	key, value := body[:h.keyLen()], body[h.keyLen():]
+	if expired(at, t.s.now) || t.Set(key, value, h.typ(), at) != nil {
+		t.Delete(key)
+		return
+	}
+	t.SetUses(key, h.uses())
+}
+
+// shifted is an expiry by another clock; 0 is never.
+func shifted(at, shift int64) int64 {
+	if at == 0 {
+		return 0
+	}
+	if shift > 0 && at > math.MaxInt64-shift {
+		return math.MaxInt64
+	}
+	return max(1, at+shift)
+}
+
+// SetUses sets Item.Uses of key, if it is there, for a copy that was brought from elsewhere.
+func (t Txn) SetUses(key []byte, uses int) {
+	sl, _ := t.lookup(key)
+	if !sl.found() {
+		return
+	}
+	ref := sl.ref()
+	h := t.s.header(ref)&^usesMask | header(min(max(uses, 0), maxUses))*oneUse
+	t.s.setHeader(ref, h)
+}
