@@ -42,7 +42,7 @@ func TestFeedAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 20_000 {
+	for range 60_000 {
 		round()
 	}
 	if got := testing.AllocsPerRun(2000, round); got != 0 {

@@ -11,7 +11,7 @@ import (
 // Whoever logs holds a shard and, when it logs what was evicted, is making room just then. So it takes from a reserve, which
 // those fill who hold nothing.
 type feeds struct {
-	receivers [MaxReceivers]atomic.Pointer[receiver]
+	receivers []atomic.Pointer[receiver] // by Receiver
 	pool      *pool
 	arena     arena
 	reserve   atomic.Int32 // blocks that are charged and that no log has
@@ -41,6 +41,7 @@ const (
 
 func (f *feeds) init(p *pool) (err error) {
 	f.pool, f.fresh = p, 1
+	f.receivers = make([]atomic.Pointer[receiver], MaxReceivers)
 	f.arena, err = reserve(maxFeeds + blockSize)
 	return err
 }

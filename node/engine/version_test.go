@@ -67,6 +67,9 @@ func TestVersions(t *testing.T) {
 	set([]byte("2"), 0)(txn)
 	txn.Unlock()
 	for name, f := range map[string]func(){"drop": func() { e.Drop(p) }, "reset": func() { e.Reset(5) }} {
+		txn := e.Lock(p, now)
+		set([]byte("3"), 0)(txn)
+		txn.Unlock()
 		before := version()
 		f()
 		if version() == before {
