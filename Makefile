@@ -10,6 +10,7 @@ IMAGE   ?= dunlin:$(VERSION)
 FUZZTIME ?= 10s
 INPUTS ?= 1000000
 CHECKTIME ?= 10m
+ROUNDS ?= 20
 
 # Tools are built once, for this repository only, with their version in the name.
 LINT_VERSION := v2.15.0
@@ -51,6 +52,10 @@ fuzz: ## run every fuzz target for FUZZTIME (10s) each
 .PHONY: check
 check: ## check order and correctness under faults for CHECKTIME (10m); CHECKSEED repeats a run's commands and faults
 	go test -count 1 -timeout 0 -run '^TestCheck$$' -v ./test -check.time $(CHECKTIME) -check.seed $(or $(CHECKSEED),0)
+
+.PHONY: scenarios
+scenarios: ## kill, stop, cut off, drain and add nodes under load, ROUNDS (20) times each, with figures, about an hour and a half; ONLY=Kill: one
+	go test -count 1 -timeout 0 -run '^TestScenario$(ONLY)' -v ./test -scenario.full -chaos.rounds $(ROUNDS)
 
 .PHONY: differ
 differ: ## compare node and proxy with redis-server on a million broken inputs, two minutes (INPUTS=)
@@ -104,6 +109,7 @@ have:
 	@command -v go >/dev/null || { echo "missing: go 1.26 or newer (https://go.dev/dl)"; exit 1; }
 	@for tool in redis-server redis-cli redis-benchmark; do \
 	  command -v $$tool >/dev/null || echo "missing: $$tool (Debian: apt-get install redis-server redis-tools); tests against it are skipped"; done
+	@command -v ip >/dev/null || echo "missing: ip (Debian: apt-get install iproute2); the tests that cut networks are skipped"
 	@command -v kubectl >/dev/null || echo "missing: kubectl; the manifests are decoded but not rendered"
 	@command -v "$$(go env CC)" >/dev/null || { \
 	  echo "missing: $$(go env CC), a C compiler (Debian: apt-get install gcc libc6-dev): the race detector needs it"; exit 1; }

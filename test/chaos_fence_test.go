@@ -300,26 +300,30 @@ func (d *direct) run() {
 }
 
 func (d *direct) read(l *link) {
-	for !d.x.stopped() {
-		var out []byte
-		seen := make([]sight, len(d.x.keys))
-		for i, h := range d.x.keys {
-			seen[i] = h.look()
-			out = resp.AppendRequest(out, []byte("GET"), []byte(h.key))
-		}
-		if l.send(out) != nil {
-			return
-		}
-		s := &session{x: d.x, name: "reader at " + d.node.id}
-		for i, h := range d.x.keys {
-			reply, err := l.receive(time.Now().Add(answerTime))
-			if err != nil {
-				return
-			}
-			if !isRedirect(reply) {
-				s.judgeRead(h, false, seen[i], reply)
-			}
-		}
-		time.Sleep(2 * time.Millisecond)
+	for !d.x.stopped() && d.x.unpaused(func() bool { return d.readOnce(l) }) {
+		time.Sleep(max(2*time.Millisecond, d.x.rest))
 	}
+}
+
+func (d *direct) readOnce(l *link) bool {
+	var out []byte
+	seen := make([]sight, len(d.x.keys))
+	for i, h := range d.x.keys {
+		seen[i] = h.look()
+		out = resp.AppendRequest(out, []byte("GET"), []byte(h.key))
+	}
+	if l.send(out) != nil {
+		return false
+	}
+	s := &session{x: d.x, name: "reader at " + d.node.id}
+	for i, h := range d.x.keys {
+		reply, err := l.receive(time.Now().Add(answerTime))
+		if err != nil {
+			return false
+		}
+		if !isRedirect(reply) {
+			s.judgeRead(h, false, seen[i], reply)
+		}
+	}
+	return true
 }

@@ -39,7 +39,10 @@ func (x *chaos) newProber(proxy *member, node string) *prober {
 }
 
 // nodeSets are the sets of nodes that the tests' clusters have at times.
-var nodeSets = [][]string{{"n1", "n2", "n3"}, {"n2", "n3"}, {"n1", "n3"}, {"n1", "n2"}, {"n1", "n2", "n3", "n4"}}
+var nodeSets = [][]string{
+	{"n1", "n2", "n3"}, {"n2", "n3"}, {"n1", "n3"}, {"n1", "n2"},
+	{"n1", "n2", "n3", "n4"}, {"n1", "n2", "n3", "n4", "n5"},
+}
 
 // targets are the owners of the partitions in each of nodeSets.
 var targets = sync.OnceValue(func() (all [][]uint16) {
@@ -67,21 +70,29 @@ func staysAt(node, key string) bool {
 
 func (p *prober) run() {
 	for i := 0; !p.x.stopped(); i++ {
-		h := p.keys[i/2%len(p.keys)]
-		if i%2 == 0 {
-			p.set(h)
-		} else {
-			p.get(h, true)
-		}
-		begin, failed := time.Now(), p.failures
-		if !p.exchange() {
+		if !p.x.unpaused(func() bool { return p.probe(i) }) {
 			return
 		}
-		p.mu.Lock()
-		p.timings = append(p.timings, timing{begin, time.Since(begin), p.failures > failed})
-		p.mu.Unlock()
 		time.Sleep(time.Duration(p.rng.IntN(4)) * time.Millisecond)
 	}
+}
+
+// probe sends command i.
+func (p *prober) probe(i int) bool {
+	h := p.keys[i/2%len(p.keys)]
+	if i%2 == 0 {
+		p.set(h)
+	} else {
+		p.get(h, true)
+	}
+	begin, failed := time.Now(), p.failures
+	if !p.exchange() {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timings = append(p.timings, timing{begin, time.Since(begin), p.failures > failed})
+	return true
 }
 
 // between returns the commands that were under way at some time of the interval.

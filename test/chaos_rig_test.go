@@ -5,13 +5,11 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/dunlin-cache/dunlin/internal/resp"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // chaos is a cluster under test with clients at work:
@@ -34,10 +32,20 @@ type chaos struct {
 	outage  time.Duration // the longest that keys of a node were out
 	lost    int           // reads of keys that a table says were lost
 
+	chaosOptions
 	seed     uint64
 	sessions atomic.Uint64 // opened so far
+	// keepsAll: nothing that happens now lets the data of a partition begin anew.
+	keepsAll atomic.Bool
+	// The clients' view of a cluster in two parts (scenario_division_test.go).
+	divided atomic.Bool
+	era     atomic.Uint64 // how often divided has changed
+	pause   sync.RWMutex  // held by every exchange for reading
 
 	mu         sync.Mutex
+	deaths     []death
+	losses     map[string]int // acknowledged writes by key
+	oldestLoss time.Duration
 	violations []string
 	absences   []absence
 	fewer      []fewer
@@ -62,15 +70,32 @@ const (
 	shownFaults    = 20 // violations
 )
 
+// chaosOptions are the differences between the clusters and their load.
+type chaosOptions struct {
+	copies  int
+	mixers  int           // per proxy
+	batch   int           // most commands that a mixer sends at once, about
+	rest    time.Duration // of a mixer between two batches, at most
+	deletes bool          // mixers delete keys, too
+	network *network      // nil: all on the loopback interface
+	relayed bool
+	flags   []string // for nodes
+}
+
 func startChaos(t testing.TB) *chaos {
 	t.Helper()
-	x := newChaos(t, rand.Uint64(), false)
+	return startChaosWith(t, chaosOptions{copies: 1, mixers: mixersPerProxy, batch: 24, rest: 4 * time.Millisecond})
+}
+
+func startChaosWith(t testing.TB, o chaosOptions) *chaos {
+	t.Helper()
+	x := newChaos(t, rand.Uint64(), o)
 	c := x.c
 	x.pulse = newPulse()
 	t.Cleanup(x.pulse.close)
 	var mixers []*mixer
 	for i, p := range x.c.byRole("proxy") {
-		for j := range mixersPerProxy {
+		for j := range o.mixers {
 			mixers = append(mixers, x.newMixer(p, fmt.Sprintf("mix%d%d", i, j)))
 		}
 		for _, n := range x.c.byRole("node") {
@@ -96,10 +121,13 @@ func startChaos(t testing.TB) *chaos {
 }
 
 // newChaos starts the cluster, without clients.
-func newChaos(t testing.TB, seed uint64, relayed bool) *chaos {
+func newChaos(t testing.TB, seed uint64, o chaosOptions) *chaos {
 	t.Helper()
-	c := startClusterWith(t, startOptions{nodes: 3, proxies: 2, nodeFlags: []string{"--copies", "1"}, relayed: relayed})
-	x := &chaos{t: t, c: c, seed: seed, stop: make(chan struct{}), tolerated: map[string]int{}}
+	c := startClusterWith(t, startOptions{
+		nodes: 3, proxies: 2, relayed: o.relayed, network: o.network,
+		nodeFlags: append([]string{"--copies", strconv.Itoa(o.copies)}, o.flags...),
+	})
+	x := &chaos{t: t, c: c, chaosOptions: o, seed: seed, stop: make(chan struct{}), tolerated: map[string]int{}, losses: map[string]int{}}
 	x.tables = watchTables(x.c.byRole("node")...)
 	t.Cleanup(x.tables.close)
 	return x
@@ -120,46 +148,66 @@ func (x *chaos) newSession(proxy *member, name string) *session {
 // errors clients got meanwhile.
 func (x *chaos) during(what string, victim *member, do func()) (failed int) {
 	x.t.Helper()
-	before := x.countTolerated()
-	begin := time.Now()
-	do()
-	agreed := x.converge(what)
-	x.servedAgain(what)
-	end := time.Now()
-	failed = x.countTolerated() - before
-
-	var outage time.Duration
-	var others []timing
-	for _, p := range x.probers {
-		if p.node == victim.id {
-			outage = max(outage, p.outage(begin, end))
-		} else {
-			others = append(others, p.between(begin, end)...)
-		}
+	f := x.observe(what, victim, do, func() { x.converge(what) })
+	x.t.Logf("%-30s one epoch after %4d ms, its keys out for %4d ms, %2d errors; others' commands: p99 %3d ms, worst %3d ms; the machine stood still for %d ms",
+		what, f.whole.Milliseconds(), f.outage.Milliseconds(), f.failed, f.p99.Milliseconds(), f.worst.Milliseconds(), f.stood.Milliseconds())
+	if f.p99 > disturbedLimit && f.stood < machineLimit {
+		x.violate("%s: commands on other nodes took %v in the 99th percentile, want at most %v", what, f.p99, disturbedLimit)
 	}
-	x.outage = max(x.outage, outage)
-	p99, worst := latencies(others)
-	stood := x.pulse.missed(begin, end)
-	x.t.Logf("%-30s one epoch after %4d ms, its keys out for %4d ms, %2d errors; others' commands: p99 %3d ms, worst %3d ms, of %4d; the machine stood still for %d ms",
-		what, agreed.Milliseconds(), outage.Milliseconds(), failed, p99.Milliseconds(), worst.Milliseconds(), len(others), stood.Milliseconds())
-	if p99 > disturbedLimit && stood < machineLimit {
-		x.violate("%s: commands on other nodes took %v in the 99th percentile, want at most %v", what, p99, disturbedLimit)
-	}
-	if i := slices.IndexFunc(others, func(s timing) bool { return s.failed }); i >= 0 && stood < machineLimit {
-		x.violate("%s: a command on another node failed, %s", what, clock(others[i].begin))
-	}
-	return failed
+	return f.failed
 }
 
-// converge waits until all members show one epoch and returns how long it took.
-func (x *chaos) converge(what string) time.Duration {
+// figures are what clients noticed of a fault.
+type figures struct {
+	what             string
+	begin, end       time.Time
+	whole            time.Duration // until the cluster was whole again
+	outage           time.Duration // of the victim's keys
+	commands, failed int
+	p99, worst       time.Duration // of the commands of other nodes
+	stood            time.Duration // the machine
+}
+
+// observe does something to a member, nil for all of them, waits until the cluster is
+// whole again, and until all keys are served.
+func (x *chaos) observe(what string, victim *member, do, whole func()) figures {
+	x.t.Helper()
+	failed, commands := x.countTolerated(), x.countReplies()
+	f := figures{what: what, begin: time.Now()}
+	do()
+	done := time.Now()
+	whole()
+	f.whole = time.Since(done)
+	x.servedAgain(what)
+	f.end = time.Now()
+	f.failed, f.commands = x.countTolerated()-failed, x.countReplies()-commands
+
+	var others []timing
+	for _, p := range x.probers {
+		if victim == nil || p.node == victim.id {
+			f.outage = max(f.outage, p.outage(f.begin, f.end))
+		} else {
+			others = append(others, p.between(f.begin, f.end)...)
+		}
+	}
+	x.outage = max(x.outage, f.outage)
+	f.p99, f.worst = latencies(others)
+	f.stood = x.pulse.missed(f.begin, f.end)
+	if i := slices.IndexFunc(others, func(s timing) bool { return s.failed }); i >= 0 && f.stood < machineLimit {
+		x.violate("%s: a command on another node failed, %s", what, clock(others[i].begin))
+	}
+	return f
+}
+
+// converge waits until all members show one epoch.
+func (x *chaos) converge(what string) {
 	x.t.Helper()
 	begin := time.Now()
 	for {
 		_, why := x.c.agreed()
 		took := time.Since(begin)
 		if why == "" {
-			return took
+			return
 		}
 		// What the machine did not run, nobody could do.
 		if took > epochTime+2*x.pulse.missed(begin, time.Now()) {
@@ -215,7 +263,7 @@ func (x *chaos) judgeAbsences(before time.Time) {
 			continue
 		}
 		x.lost++
-		if err := x.tables.judge(a); err != nil {
+		if err := x.judge(a); err != nil {
 			x.violate("%v", err)
 		}
 	}
@@ -262,6 +310,13 @@ func (x *chaos) stopped() bool {
 	default:
 		return false
 	}
+}
+
+// unpaused lets a client do something that begins and ends outside of a pause.
+func (x *chaos) unpaused(do func() bool) bool {
+	x.pause.RLock()
+	defer x.pause.RUnlock()
+	return do()
 }
 
 func (x *chaos) violate(format string, args ...any) {
@@ -326,6 +381,12 @@ func (x *chaos) countTolerated() (n int) {
 	return n
 }
 
+func (x *chaos) countReplies() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.replies
+}
+
 // tookReply keeps the slowest reply, and what it was.
 func (x *chaos) tookReply(d time.Duration, what func() string) {
 	x.mu.Lock()
@@ -334,76 +395,4 @@ func (x *chaos) tookReply(d time.Duration, what func() string) {
 	if d > x.slowest {
 		x.slowest, x.slowestIs = d, what()
 	}
-}
-
-// mixer pipelines batches of all sorts of commands.
-type mixer struct {
-	*session
-	own     []*history
-	counter counter
-}
-
-func (x *chaos) newMixer(proxy *member, name string) *mixer {
-	key := "count:" + name
-	m := &mixer{session: x.newSession(proxy, name)}
-	m.counter = counter{key: key, partition: ring.PartitionOf([]byte(key)), sent: time.Now()}
-	for i := range keysPerMixer {
-		m.own = append(m.own, newHistory(fmt.Sprintf("%s:%d", name, i)))
-	}
-	return m
-}
-
-func (m *mixer) run() {
-	if m.rng.IntN(2) == 0 { // half of them speak RESP3: both kinds of pipes
-		m.hello(resp.RESP3)
-	}
-	for !m.x.stopped() {
-		for range 1 + m.rng.IntN(24) {
-			m.addOne()
-		}
-		if !m.exchange() {
-			return
-		}
-		// Not as fast as possible: the machine is to have time for everybody.
-		time.Sleep(time.Duration(m.rng.IntN(4)) * time.Millisecond)
-	}
-}
-
-// addOne adds a command to the batch, often one on a key that it writes elsewhere.
-func (m *mixer) addOne() {
-	mine := m.own[m.rng.IntN(len(m.own))]
-	switch m.rng.IntN(20) {
-	case 0, 1, 2, 3, 4, 5:
-		m.set(mine)
-	case 6, 7, 8:
-		m.get(mine, true)
-	case 9, 10, 11, 12:
-		m.get(m.x.keys[m.rng.IntN(len(m.x.keys))], false)
-	case 13:
-		m.set(mine)
-		m.set(mine)
-		m.get(mine, true)
-	case 14:
-		m.mset(m.some(m.own))
-	case 15:
-		m.mget(m.some(m.x.keys))
-	case 16, 17:
-		m.incr(&m.counter)
-	case 18:
-		m.echo()
-	case 19:
-		if m.rng.IntN(4) == 0 { // each takes a round over all nodes
-			m.dbsize()
-		}
-		m.echo()
-	}
-}
-
-// some returns two to six different keys.
-func (m *mixer) some(from []*history) []*history {
-	chosen := make([]*history, 0, 6)
-	for _, i := range m.rng.Perm(len(from))[:2+m.rng.IntN(5)] {
-		chosen = append(chosen, from[i])
-	}
-	return chosen
 }

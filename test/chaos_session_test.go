@@ -169,11 +169,27 @@ func (s *session) judgeRead(h *history, own bool, seen sight, reply []byte) {
 	if own {
 		seen = h.lookOwn(seen)
 	}
+	if s.x.divided.Load() {
+		s.x.judged(s.name, nil, h.believe(value))
+		return
+	}
 	lost, err := h.read(seen, value, time.Now())
 	s.x.judged(s.name, lost, err)
 	if own && !h.newest(seen, value) {
 		s.x.early(fmt.Sprintf("%s: GET %s shows %.60q, which is not write %d before it", s.name, h.key, value, seen.issued))
 	}
+}
+
+// del deletes a key, whether it is there or not.
+func (s *session) del(h *history) {
+	seq := h.remove(time.Now())
+	s.add(func(reply []byte) {
+		o := executed
+		if n, ok := resp.DecodeInt(reply); !ok || n < 0 || n > 1 {
+			o = s.x.outcome(s, reply, "")
+		}
+		h.answered(seq, o)
+	}, "DEL", h.key)
 }
 
 func (s *session) isNull(reply []byte) bool {
@@ -244,6 +260,11 @@ func (s *session) incr(c *counter) {
 			if s.x.outcome(s, reply, "") == unknown {
 				c.unknown++
 			}
+			return
+		}
+		if era := s.x.era.Load(); c.era != era || s.x.divided.Load() {
+			c.era = era
+			c.forget(n, sent, time.Now())
 			return
 		}
 		lost, err := c.incremented(n, sent, time.Now())

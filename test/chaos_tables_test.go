@@ -19,12 +19,21 @@ type tableWatch struct {
 	seen  map[ring.Version]time.Time
 	began [ring.Partitions][]time.Time // when an epoch was first seen in which the data began
 	last  *ring.Table
+	all   []sighting // of the latest tables
 
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
 
+// sighting is a table and when it was first seen.
+type sighting struct {
+	table *ring.Table
+	at    time.Time
+}
+
 const (
+	// keptTables are more than a fault and what follows from it bring forth.
+	keptTables = 2000
 	watchEvery = 40 * time.Millisecond
 	// watchLag is how long after it was issued a table may be seen here at the latest.
 	watchLag = 2 * time.Second
@@ -75,9 +84,55 @@ func (w *tableWatch) note(t *ring.Table, now time.Time) {
 			w.began[p] = append(w.began[p], now)
 		}
 	}
+	w.all = append(w.all, sighting{t, now})
+	if len(w.all) == 2*keptTables {
+		w.all = append(w.all[:0], w.all[keptTables:]...)
+	}
 	if t.Newer(w.last) {
 		w.last = t
 	}
+}
+
+// ownedAbout tells whether a table of about the time gives the partition to the node.
+func (w *tableWatch) ownedAbout(id string, partition uint16, at time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, s := range w.all {
+		replaced := i+1 < len(w.all) && w.all[i+1].at.Add(watchLag).Before(at)
+		if !replaced && !s.at.After(at.Add(watchLag)) && s.table.OwnerOf(partition).ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// moved counts the changes of owners in the tables seen from one time to another.
+func (w *tableWatch) moved(from, to time.Time) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := 1; i < len(w.all); i++ {
+		if s := w.all[i]; s.at.Before(from) || s.at.After(to) {
+			continue
+		}
+		for p := range uint16(ring.Partitions) {
+			if w.all[i].table.OwnerOf(p).ID != w.all[i-1].table.OwnerOf(p).ID {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// begunAnew counts the partitions whose data began anew between the times.
+func (w *tableWatch) begunAnew(from, to time.Time) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, began := range w.began {
+		if slices.ContainsFunc(began, func(t time.Time) bool { return t.After(from) && t.Before(to) }) {
+			n++
+		}
+	}
+	return n
 }
 
 // judge returns an error for an absence that no table explains.
@@ -85,12 +140,15 @@ func (w *tableWatch) judge(a absence) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, t := range w.began[a.partition] {
+		if a.shown > 0 {
+			break // who begins anew has nothing older
+		}
 		if !t.Add(spreadTime).Before(a.from) && !t.Add(-watchLag).After(a.to) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is missing though its partition %d did not move between %s and %s",
-		a.key, a.partition, clock(a.from), clock(a.to))
+	return fmt.Errorf("%v, though the data of its partition %d did not begin anew between %s and %s",
+		a, a.partition, clock(a.from), clock(a.to))
 }
 
 // table is the newest one seen.

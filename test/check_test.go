@@ -37,7 +37,7 @@ func TestCheck(t *testing.T) {
 		length = min(length, 8*time.Second)
 	}
 	t.Logf("seed %d", seed)
-	x := newChaos(t, seed, true)
+	x := newChaos(t, seed, chaosOptions{copies: 1, relayed: true, rest: time.Millisecond, batch: 1})
 	divers := x.startDivers()
 	begin := time.Now()
 	time.Sleep(length / calmPart) // the clients work meanwhile
@@ -89,7 +89,7 @@ func (x *chaos) judgeCalm(t *testing.T) {
 	x.mu.Lock()
 	var odd []string
 	for _, a := range x.absences {
-		odd = append(odd, a.key+" is missing")
+		odd = append(odd, a.String())
 	}
 	for _, f := range x.fewer {
 		odd = append(odd, f.name+" finds too few keys")

@@ -47,6 +47,7 @@ type startOptions struct {
 	nodeFlags      []string // for nodes only
 	env            []string // in addition to an environment without DUNLIN_*
 	relayed        bool     // others reach the nodes through relays
+	network        *network // of the members' own; nil: the loopback interface
 }
 
 type cluster struct {
@@ -65,10 +66,10 @@ func startClusterWith(t testing.TB, o startOptions) *cluster {
 	t.Helper()
 	c := &cluster{t: t}
 	for i := range o.nodes {
-		c.members = append(c.members, newMember(t, "node", fmt.Sprintf("n%d", i+1)))
+		c.members = append(c.members, o.network.newMember(t, "node", fmt.Sprintf("n%d", i+1)))
 	}
 	for i := range o.proxies {
-		c.members = append(c.members, newMember(t, "proxy", fmt.Sprintf("p%d", i+1)))
+		c.members = append(c.members, o.network.newMember(t, "proxy", fmt.Sprintf("p%d", i+1)))
 	}
 	if o.relayed {
 		for _, m := range c.byRole("node") {
@@ -179,8 +180,10 @@ type member struct {
 	role, id                    string
 	addr, gossip, admin, logged string // logged is the log's file name
 	flags, env                  []string
-	stopped                     bool // by SIGSTOP
+	required                    []string // flags that its place asks for
+	stopped                     bool     // by SIGSTOP
 	relay                       *relay
+	host                        *host // nil: this one
 
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when the process is gone and waited for
@@ -201,7 +204,8 @@ func (m *member) start() {
 // launch starts the process without waiting for it.
 func (m *member) launch() {
 	m.t.Helper()
-	args := append([]string{m.role, "--id", m.id, "--listen", m.addr, "--gossip", m.gossip, "--admin", m.admin}, m.flags...)
+	args := append([]string{m.role, "--id", m.id, "--listen", m.addr, "--gossip", m.gossip, "--admin", m.admin}, m.required...)
+	args = append(args, m.flags...)
 	m.run(args...)
 }
 
@@ -220,7 +224,7 @@ func (m *member) run(args ...string) {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(cleanEnviron(), m.env...)
 	endWithUs(cmd)
-	if err := cmd.Start(); err != nil {
+	if err := m.host.start(cmd); err != nil {
 		m.t.Fatalf("cannot start %s: %v", m.id, err)
 	}
 	first := m.cmd == nil

@@ -1,0 +1,322 @@
+package test
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// scenarioFull asks for the scenarios as a release is judged by; without it each is
+// run in a short form. -chaos.rounds says how often (make scenarios).
+var scenarioFull = flag.Bool("scenario.full", false, "run the scenarios at full length and load")
+
+// scenario is a cluster with clients at work, to which the same things are done again
+// and again. Each step prints what it cost, and finish their distribution.
+type scenario struct {
+	*chaos
+	archive *archive
+	nodes   []string // ids in the table, after the last step
+	steps   []step
+	counted int // commands until the end of the last step
+}
+
+// step is something done to the cluster, and what came of it.
+type step struct {
+	figures
+	name         string        // without the victim
+	lost         int           // acknowledged writes
+	oldest       time.Duration // of them: how long before the death it was acknowledged
+	wrong        int           // violations
+	moved, asked int           // partitions that changed their owner, and that the ring says should
+	anew         int           // partitions whose data began anew
+	between      int           // commands since the step before
+	view         time.Duration // until all showed one table
+	calm         time.Duration // p99 before
+	ttlOff       time.Duration // the most that a remaining time to live was wrong
+}
+
+const (
+	// settleTime is for all moves to be done.
+	settleTime = time.Minute
+	// calmTime is how long before a step its figures are measured, to compare with.
+	calmTime = time.Second
+)
+
+func startScenario(t *testing.T, o chaosOptions, movesData bool) *scenario {
+	t.Helper()
+	skipUnderRace(t)
+	if testing.Short() {
+		t.Skip("takes seconds, and loads the machine")
+	}
+	o.deletes = true
+	archived := 4000
+	o.mixers, o.batch, o.rest = 2, 24, 8*time.Millisecond
+	if *scenarioFull {
+		archived = 30_000
+		o.mixers, o.batch, o.rest = 5, 48, 16*time.Millisecond // 20,000 commands a second
+	}
+	s := &scenario{chaos: startChaosWith(t, o)}
+	if _, _, err := report(s.c.node(0).addr); err != nil && movesData {
+		t.Skipf("data does not move yet: %v", err)
+	}
+	s.archive = s.newArchive(archived)
+	for _, p := range s.c.byRole("proxy") {
+		s.running.Go(s.archive.newReader(p).run)
+	}
+	s.settle("the start")
+	s.nodes, s.counted = s.runningNodes(), s.countReplies()
+	return s
+}
+
+// rounds repeats a round, until something is wrong.
+func (s *scenario) rounds(round func(i int)) {
+	s.t.Helper()
+	s.t.Logf("seed %d", s.seed)
+	for i := range *chaosRounds {
+		if round(i); s.failedAlready() {
+			break
+		}
+	}
+	s.finish()
+	s.summary()
+}
+
+// leaves is a step in which nodes come and go in order: nothing is lost, nothing fails.
+func (s *scenario) leaves(name string, victim *member, do func()) {
+	s.t.Helper()
+	s.keepsAll.Store(true)
+	st := s.step(name, victim, do)
+	if st.failed > 0 {
+		s.violate("%s: %d commands failed", name, st.failed)
+	}
+	if st.anew > 0 {
+		s.violate("%s: the data of %d partitions began anew", name, st.anew)
+	}
+	if st.moved*100 > st.asked*105 {
+		s.violate("%s: %d partitions changed their owner, the ring asks for %d", name, st.moved, st.asked)
+	}
+}
+
+// breaks is a step in which a node breaks. With copies of all that it owns, nothing but
+// its last writes is lost.
+func (s *scenario) breaks(name string, victim *member, copied bool, do func()) {
+	s.t.Helper()
+	s.keepsAll.Store(copied)
+	s.step(name, victim, do)
+}
+
+func (s *scenario) step(name string, victim *member, do func()) step {
+	s.t.Helper()
+	time.Sleep(calmTime) // a measurement, not a wait
+	begin := time.Now()
+	var calm []timing
+	for _, p := range s.probers {
+		calm = append(calm, p.between(begin.Add(-calmTime), begin)...)
+	}
+	wrong := s.countViolations()
+	st := step{name: name}
+	st.calm, _ = latencies(calm)
+	what := name
+	if victim != nil {
+		what += " " + victim.id
+	}
+	st.figures = s.observe(what, victim, do, func() { st.view = s.settle(what) })
+	before := s.nodes
+	s.nodes = s.runningNodes()
+	if !s.divided.Load() { // each side has its own tables
+		st.asked = asked(before, s.nodes)
+		st.moved = s.tables.moved(st.begin, st.end)
+	}
+	st.anew = s.tables.begunAnew(st.begin, st.end)
+	st.ttlOff = s.archive.check()
+	s.judgeAbsences(time.Now())
+	st.lost, st.oldest = s.takeLosses()
+	st.wrong = s.countViolations() - wrong
+	st.between, s.counted = s.countReplies()-s.counted, s.countReplies()
+	s.archive.fill()
+	s.t.Log(st)
+	s.steps = append(s.steps, st)
+	return st
+}
+
+// String is one line of figures.
+func (s step) String() string {
+	return fmt.Sprintf("%-34s one view after %4d ms, settled after %5d ms, keys out %4d ms; %d commands failed, of %d meanwhile and %d since the step before; lost %d writes, the oldest %d ms before; wrong %d; "+
+		"p99 %d ms, worst %d ms, before %d ms; moved %d, asked %d, anew %d; TTL off %d ms; machine stood still %d ms",
+		s.what, s.view.Milliseconds(), s.whole.Milliseconds(), s.outage.Milliseconds(), s.failed, s.commands, s.between, s.lost, s.oldest.Milliseconds(), s.wrong,
+		s.p99.Milliseconds(), s.worst.Milliseconds(), s.calm.Milliseconds(), s.moved, s.asked, s.anew, s.ttlOff.Milliseconds(), s.stood.Milliseconds())
+}
+
+// summary prints for each kind of step the distribution of its figures.
+func (s *scenario) summary() {
+	var names []string
+	byName := map[string][]step{}
+	for _, st := range s.steps {
+		if byName[st.name] == nil {
+			names = append(names, st.name)
+		}
+		byName[st.name] = append(byName[st.name], st)
+	}
+	for _, name := range names {
+		all := byName[name]
+		failed, commands, lost, wrong := 0, 0, 0, 0
+		for _, st := range all {
+			failed, commands, lost, wrong = failed+st.failed, commands+st.between, lost+st.lost, wrong+st.wrong
+		}
+		millis := func(f func(step) time.Duration) string {
+			return distribution(all, func(st step) float64 { return float64(f(st)) / 1e6 })
+		}
+		s.t.Logf("SUMMARY %s, %d times; median/p99/worst: one view %s ms, settled %s ms, keys out %s ms, p99 of the others %s ms (%s before), oldest loss %s ms, moved/asked %s; "+
+			"failed %d of %d commands (%.4f %%), lost writes %d, wrong %d",
+			name, len(all), millis(func(st step) time.Duration { return st.view }), millis(func(st step) time.Duration { return st.whole }), millis(func(st step) time.Duration { return st.outage }),
+			millis(func(st step) time.Duration { return st.p99 }), millis(func(st step) time.Duration { return st.calm }),
+			millis(func(st step) time.Duration { return st.oldest }),
+			distribution(all, func(st step) float64 { return 100 * float64(st.moved) / float64(max(st.asked, 1)) })+" %",
+			failed, commands, 100*float64(failed)/float64(max(commands, 1)), lost, wrong)
+	}
+}
+
+// distribution is a figure's median, 99th percentile and worst.
+func distribution[T any](all []T, of func(T) float64) string {
+	values := make([]float64, len(all))
+	for i, v := range all {
+		values[i] = of(v)
+	}
+	slices.Sort(values)
+	n := len(values)
+	return fmt.Sprintf("%.0f/%.0f/%.0f", values[n/2], values[min(n-1, n*99/100)], values[n-1])
+}
+
+// asked counts the partitions that the ring gives to another node.
+func asked(before, after []string) (n int) {
+	old, new_ := mustTarget(before), mustTarget(after)
+	for p := range old {
+		if before[old[p]] != after[new_[p]] {
+			n++
+		}
+	}
+	return n
+}
+
+func mustTarget(ids []string) []uint16 {
+	owner, err := ring.Target(ids)
+	if err != nil {
+		panic(err)
+	}
+	return owner
+}
+
+// runningNodes are the ids of the nodes that run.
+func (x *chaos) runningNodes() (ids []string) {
+	for _, m := range x.c.byRole("node") {
+		if m.running() && !m.stopped {
+			ids = append(ids, m.id)
+		}
+	}
+	return ids
+}
+
+func (x *chaos) countViolations() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.violations)
+}
+
+// settle waits until all show one table, which is as the ring says, and all copies
+// that it names are in sync. It returns how long it took until all showed one table.
+func (x *chaos) settle(what string) (view time.Duration) {
+	x.t.Helper()
+	begin, why := time.Now(), ""
+	eventually(x.t, settleTime, "all is settled, "+what, func() bool {
+		epoch := uint64(0)
+		if epoch, why = x.c.agreed(); why != "" {
+			return false
+		}
+		if view == 0 {
+			view = time.Since(begin)
+		}
+		why = x.unsettled(epoch)
+		return why == ""
+	}, func() string { return why }, x.shown)
+	return view
+}
+
+// unsettled says what is still to be done in an epoch.
+func (x *chaos) unsettled(epoch uint64) string {
+	t := x.tables.table()
+	if t == nil || t.Epoch != epoch {
+		return fmt.Sprintf("the table of epoch %d was not seen", epoch)
+	}
+	if len(t.Moves) > 0 {
+		return fmt.Sprintf("%d moves in epoch %d", len(t.Moves), epoch)
+	}
+	ids := x.runningNodes()
+	target := mustTarget(ids)
+	for p := range uint16(ring.Partitions) {
+		if t.OwnerOf(p).ID != ids[target[p]] {
+			return fmt.Sprintf("partition %d belongs to %s, the ring says %s", p, t.OwnerOf(p).ID, ids[target[p]])
+		}
+	}
+	if x.copies < 2 {
+		return ""
+	}
+	return x.outOfSync(t)
+}
+
+// outOfSync names a copy that is not in sync.
+func (x *chaos) outOfSync(t *ring.Table) string {
+	for _, m := range x.c.byRole("node") {
+		if !m.running() || m.stopped {
+			continue
+		}
+		epoch, synced, err := report(m.addr)
+		if err != nil || epoch != t.Epoch {
+			return fmt.Sprintf("%s reports epoch %d, not %d: %v", m.id, epoch, t.Epoch, err)
+		}
+		for p, f := range t.Follower {
+			if f == ring.NoNode {
+				return fmt.Sprintf("partition %d has no follower", p)
+			}
+			if t.Nodes[f].ID == m.id && synced[p/8]&(1<<(p%8)) == 0 {
+				return fmt.Sprintf("the copy of partition %d at %s is not in sync", p, m.id)
+			}
+		}
+	}
+	return ""
+}
+
+// report asks a node which copies it has in sync.
+func report(addr string) (epoch uint64, synced []byte, err error) {
+	l, err := dialLink(addr)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer l.conn.Close()
+	if err := l.send(resp.AppendRequest(nil, []byte("DUNLIN"), []byte("REPORT"))); err != nil {
+		return 0, nil, err
+	}
+	reply, err := l.receive(time.Now().Add(time.Second))
+	if err != nil {
+		return 0, nil, err
+	}
+	n, at, ok := resp.DecodeArray(reply)
+	if !ok || n != 3 {
+		return 0, nil, fmt.Errorf("DUNLIN REPORT answers %.80q", reply)
+	}
+	var parts [][]byte
+	var scan resp.Scanner
+	for rest := reply[at:]; len(parts) < n && scan.Scan(rest) == resp.Done; rest = rest[scan.Len():] {
+		parts = append(parts, rest[:scan.Len()])
+	}
+	number, _ := resp.DecodeInt(parts[0])
+	synced, ok = resp.DecodeBulk(parts[2])
+	if !ok || len(synced) != ring.Partitions/8 {
+		return 0, nil, fmt.Errorf("DUNLIN REPORT answers %.80q", reply)
+	}
+	return uint64(number), synced, nil
+}
