@@ -65,7 +65,7 @@ func memberOf(n *Node) ring.Member {
 
 // tableOf returns the table that follows prev (nil: the first) for the nodes.
 func tableOf(prev *ring.Table, members ...ring.Member) *ring.Table {
-	return ring.Plan(prev, members, members[0], 1, func() uint64 { return 42 })
+	return ring.Plan(prev, members, nil, members[0], 1, func() uint64 { return 42 })
 }
 
 // soleTable gives everything to one node.

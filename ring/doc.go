@@ -5,7 +5,8 @@
 //	                                                │
 //	ids of the serving nodes ──Target──> ring: who should own each partition
 //	                                                │
-//	last table + alive members ──Plan──> Table: who does own it, from which epoch
+//	last table + alive members + reports of copies
+//	      ──Plan──> Table: who does own it, who keeps a copy, what moves
 //
 // Terms.
 //   - slot: CRC16(key or its {hash tag}) mod 16384, as Redis Cluster defines it.
@@ -24,10 +25,17 @@
 //   - Each partition has exactly one owner, and it is among Nodes.
 //   - A follower is another node than the owner, or NoNode.
 //   - Nodes are sorted by id, one boot of each.
+//   - A partition has at most one move, from its owner to a node that is not its follower.
 //   - Since[p] and Joined[i] are between 1 and Epoch. Since[p] is the epoch in
 //     which p's present data began: a copy that began at another epoch is dropped,
 //     never served.
 //
-// A partition that moves starts empty at its new owner: Since is its new epoch.
-// Moves and Follower carry the plan for the day when data moves along.
+// Since[p] and the owner's copy go together: a partition that moves keeps its Since
+// because its data come along; one that is lost gets a new one.
+//
+// A node feeds, from what it owns, the follower of each partition and the goal of its
+// move. Whoever of these reports that its copy is in sync may become owner or
+// follower in the next table; nobody else ever does, but of a partition that begins
+// anew. Moves are thus steps of Plan, and nothing but the table and the reports on it
+// decides: any coordinator goes on where another one ended.
 package ring

@@ -13,10 +13,15 @@ import (
 //	        └─ 8 n3              {n3},    kept 1
 //
 // Nobody adopts a foreign table. When the sides see each other again, the one
-// coordinator gathers the tables, picks the lineage that goes on and issues a
-// table that names all of them as ancestors, which everybody may then adopt.
-// What the losing side wrote meanwhile is dropped: nothing is merged, because
-// nothing tells which of two values is the later one.
+// coordinator gathers the tables, picks the lineage that goes on and issues its last
+// table once more, under a version that names all of them as ancestors, which
+// everybody may then adopt. What the losing side wrote meanwhile is dropped: nothing
+// is merged, because nothing tells which of two values is the later one.
+//
+// A healed table only says which data count. It may name dead nodes, and does not yet
+// name the losing side's: the Plan that follows, with reports made under the healed
+// table, buries the ones and lets the others join. So no copy counts as in sync that
+// was so in another lineage.
 
 // Heal returns the table that puts an end to a split. tables are the tables that
 // the alive members hold and that do not descend from one another, in any order;
@@ -25,10 +30,6 @@ import (
 // outlived the last node, Heal starts anew with a hash seed from seed. The result
 // is newer than each table and than each version in alive; nil if no node serves.
 func Heal(tables []*Table, alive []Member, self Member, copies int, seed func() uint64) *Table {
-	nodes := servingNodes(alive)
-	if len(nodes) == 0 {
-		return nil
-	}
 	sorted := slices.SortedFunc(slices.Values(tables), func(a, b *Table) int {
 		return CompareVersions(b.Version(), a.Version())
 	})
@@ -42,27 +43,70 @@ func Heal(tables []*Table, alive []Member, self Member, copies int, seed func() 
 	}
 	last := slices.MaxFunc(replaced, CompareVersions)
 
-	next := &Table{Epoch: last.Epoch + 1, Issuer: self.Name()}
+	var next *Table
+	if winner == nil {
+		next = Plan(nil, alive, nil, self, copies, seed)
+	} else if _, serves := Coordinator(alive); serves {
+		again := *winner
+		next = &again
+	}
+	if next == nil {
+		return nil // no node serves
+	}
+	next.Epoch, next.Issuer = last.Epoch+1, self.Name()
 	next.Ancestors = joinLineages(replaced, sorted...)
-	if winner != nil {
-		next.Seed = winner.Seed
+	if winner == nil {
+		next.beginAnew()
 	} else {
-		next.Seed = seed()
-	}
-	held := heldTables(sorted, alive)
-	keeps := func(p int, owner Member) bool {
-		return keptThroughSplit(winner, held[owner.Name()], p, owner)
-	}
-	if !next.place(winner, nodes, copies, keeps) {
-		return nil
+		next.keepThroughSplit(winner, heldTables(sorted, alive))
 	}
 	return next
+}
+
+// beginAnew dates a first table to the epoch that it has in the end.
+func (t *Table) beginAnew() {
+	for i := range t.Joined {
+		t.Joined[i] = t.Epoch
+	}
+	for p := range t.Since {
+		t.Since[p] = t.Epoch
+	}
+}
+
+// keepThroughSplit decides for each partition of winner whether its data go on, and
+// which of its copies may.
+func (t *Table) keepThroughSplit(winner *Table, held map[string]holding) {
+	stayed := make([]bool, len(winner.Nodes))
+	for i, m := range winner.Nodes {
+		stayed[i] = held[m.Name()].isOf(winner)
+	}
+	for p, o := range winner.Owner {
+		owner := winner.Nodes[o]
+		if !keptThroughSplit(winner, held[owner.Name()], p, owner) {
+			t.Since[p] = t.Epoch
+		}
+		if f := winner.Follower[p]; f != NoNode && !stayed[f] {
+			t.Follower[p] = NoNode
+		}
+	}
+	t.Moves = nil
+	for _, m := range winner.Moves {
+		if stayed[m.To] {
+			t.Moves = append(t.Moves, m)
+		}
+	}
 }
 
 // holding is what is known of the table that a node holds.
 type holding struct {
 	version Version
 	table   *Table // nil: not known, or none
+}
+
+// isOf reports whether whoever holds h has been of t's lineage only, as far as that
+// tells; so has one who holds nothing.
+func (h holding) isOf(t *Table) bool {
+	return h.version.IsZero() || h.version == t.Version() || t.Descends(h.version)
 }
 
 func heldTables(tables []*Table, alive []Member) map[string]holding {
@@ -82,10 +126,12 @@ func heldTables(tables []*Table, alive []Member) map[string]holding {
 // keptThroughSplit reports whether owner, who has partition p in the winning
 // table, has had it without a break as that table says. It has not if it lived
 // through the split on another side where the partition was given away or
-// started anew: then the copy at hand is not the one that Since promises.
+// started anew: then the copy at hand is not the one that Since promises. (Given away
+// and taken back is as good as kept: nobody but owner could serve the partition on
+// the winning side meanwhile.)
 func keptThroughSplit(winner *Table, h holding, p int, owner Member) bool {
-	if h.version.IsZero() || h.version == winner.Version() || winner.Descends(h.version) {
-		return true // it holds no data at all, or was on the winning side
+	if h.isOf(winner) {
+		return true
 	}
 	if h.table == nil {
 		return false

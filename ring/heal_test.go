@@ -20,7 +20,7 @@ func side(cur *Table, alive []Member, count int) *Table {
 		if i%2 == 1 {
 			seen = alive[:len(alive)-1]
 		}
-		if next := Plan(cur, seen, seen[0], 1, fixedSeed); next != nil {
+		if next := Plan(cur, seen, nil, seen[0], 1, fixedSeed); next != nil {
 			cur = next
 		}
 	}
@@ -29,7 +29,7 @@ func side(cur *Table, alive []Member, count int) *Table {
 
 func TestTheLineageThatWins(t *testing.T) {
 	all := nodes("a", "b", "c", "d", "e")
-	common := Plan(nil, all, all[0], 1, fixedSeed)
+	common := Plan(nil, all, nil, all[0], 1, fixedSeed)
 	check := func(what string, a, b, want *Table) {
 		t.Helper()
 		got := longestLived([]*Table{a, b})
@@ -82,7 +82,7 @@ func TestTheLineageThatWinsWithoutCommonTable(t *testing.T) {
 
 func TestHealIsNewerThanEverything(t *testing.T) {
 	all := nodes("a", "b", "c", "d", "e")
-	common := Plan(nil, all, all[0], 1, fixedSeed)
+	common := Plan(nil, all, nil, all[0], 1, fixedSeed)
 	left, right := side(common, all[:3], 4), side(common, all[3:], 1)
 	proxy := Member{ID: "p", Boot: 77, Role: RoleProxy, Fingerprint: Fingerprint(), Epoch: 99, Issuer: "gone@1"}
 	alive := []Member{
@@ -99,16 +99,38 @@ func TestHealIsNewerThanEverything(t *testing.T) {
 	if healed.Epoch != 100 || !healed.Descends(proxy.Version()) {
 		t.Errorf("healed table %v does not replace the proxy's %v", healed.Version(), proxy.Version())
 	}
-	if healed.Seed != left.Seed || len(healed.Nodes) != 5 {
-		t.Errorf("healed table has seed %d and %d nodes", healed.Seed, len(healed.Nodes))
+	if healed.Seed != left.Seed || healed.Owner != left.Owner || healed.Since != left.Since {
+		t.Error("the healed table is not the winner's")
 	}
-	for p := range Partitions {
-		stays := left.OwnerOf(uint16(p)).Name() == healed.OwnerOf(uint16(p)).Name()
-		if stays && healed.Since[p] != left.Since[p] {
-			t.Fatalf("partition %d lost its data on the winning side", p)
+	after := Plan(healed, alive, nil, all[0], 1, nil)
+	if len(after.Nodes) != 5 || after.Owner != left.Owner || after.Since != left.Since || len(after.Moves) == 0 {
+		t.Errorf("after the heal the losing side does not join: %d nodes, %d moves", len(after.Nodes), len(after.Moves))
+	}
+}
+
+// TestHealTrustsNoCopyOfTheOtherSide: who lived on the losing side is neither follower
+// nor target of a move, whatever it holds.
+func TestHealTrustsNoCopyOfTheOtherSide(t *testing.T) {
+	all := nodes("a", "b", "c")
+	common := Plan(nil, all, nil, all[0], 2, fixedSeed)
+	joining := Plan(common, nodes("a", "b", "c", "d"), nil, all[0], 2, fixedSeed)
+	all = nodes("a", "b", "c", "d")
+	// c and d are cut off; the others have not noticed yet.
+	other := Plan(joining, all[2:], nil, all[2], 2, fixedSeed)
+	alive := []Member{holds(all[0], joining), holds(all[1], joining), holds(all[2], other), holds(all[3], other)}
+	healed := Heal([]*Table{joining, other}, alive, all[0], 2, nil)
+	checkTable(t, healed)
+	if healed.Seed != joining.Seed || len(joining.Moves) == 0 {
+		t.Fatal("this test needs moves on the winning side")
+	}
+	for p, f := range healed.Follower {
+		if f != NoNode && f >= 2 {
+			t.Fatalf("partition %d is followed by %s", p, healed.Nodes[f].ID)
 		}
-		if !stays && healed.Since[p] != healed.Epoch {
-			t.Fatalf("partition %d brings data since %d to %s", p, healed.Since[p], healed.OwnerOf(uint16(p)).ID)
+	}
+	for _, m := range healed.Moves {
+		if m.To >= 2 {
+			t.Fatalf("partition %d moves to %s", m.Partition, healed.Nodes[m.To].ID)
 		}
 	}
 }
@@ -189,7 +211,7 @@ func TestHealNeverRevivesOldData(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		all := nodes("a", "b", "c", "d", "e")
 		w := &splitWorld{held: map[string]*Table{}, copies: map[string]*[Partitions]stored{}}
-		common := Plan(nil, all, all[0], 1, fixedSeed)
+		common := Plan(nil, all, nil, all[0], 1, fixedSeed)
 		var before [Partitions]int
 		for _, m := range all {
 			w.adopt(m, common)
@@ -203,7 +225,7 @@ func TestHealNeverRevivesOldData(t *testing.T) {
 		for range 4 {
 			i := rnd.IntN(2)
 			seen := sides[i][:1+rnd.IntN(len(sides[i]))]
-			if next := Plan(tables[i], seen, seen[0], 1, fixedSeed); next != nil {
+			if next := Plan(tables[i], seen, nil, seen[0], 1, fixedSeed); next != nil {
 				tables[i] = next
 				for _, m := range sides[i] {
 					w.adopt(m, next)

@@ -3,7 +3,6 @@ package ring
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 )
 
@@ -152,24 +151,4 @@ func newestBoots(alive []Member) map[string]Member {
 // compareAges sorts the oldest first.
 func compareAges(a, b Member) int {
 	return cmp.Or(cmp.Compare(a.Boot, b.Boot), cmp.Compare(a.ID, b.ID))
-}
-
-// servingNodes returns the nodes of alive that a table may name, sorted by id: the
-// newest boot of each id, serving, placing keys as this build does. What a table
-// does not carry is cleared, so that two of them compare with ==.
-func servingNodes(alive []Member) []Member {
-	var nodes []Member
-	for _, m := range newestBoots(alive) {
-		if m.Role == RoleNode && m.State == Serving && m.Fingerprint == Fingerprint() {
-			m.Epoch, m.Issuer = 0, ""
-			nodes = append(nodes, m)
-		}
-	}
-	if len(nodes) > MaxNodes {
-		// The oldest stay: whoever comes to a full cluster changes nothing in it.
-		slices.SortFunc(nodes, compareAges)
-		nodes = nodes[:MaxNodes]
-	}
-	slices.SortFunc(nodes, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
-	return nodes
 }

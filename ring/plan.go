@@ -1,98 +1,317 @@
 package ring
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Plan returns the table that should follow cur, given the alive members as self,
-// the coordinator, sees them; nil when nothing changes or no node serves. With cur
-// nil it plans a cluster's first table, with a hash seed from seed.
+// the coordinator, sees them, and what nodes report of their copies; nil when
+// nothing changes or no node serves. With cur nil it plans a cluster's first table,
+// with a hash seed from seed, and every partition begins where the ring wants it.
 //
-// The owners are exactly the ring's target for the serving nodes, so the same set
-// of nodes leads to the same owners whatever came before. A partition whose owner
-// changes, be it only from one boot to the next, starts empty: its Since is the
-// new epoch. copies >= 2 also plans a follower for each partition.
+// For each partition, with o* and f* the ring's owner and follower for the nodes
+// that serve (a leaving node is none of them):
 //
-// Plan is pure but for seed. It takes about as long as Target.
-func Plan(cur *Table, alive []Member, self Member, copies int, seed func() uint64) *Table {
-	nodes := servingNodes(alive)
-	if len(nodes) == 0 || cur != nil && !changes(cur, nodes, copies) {
-		return nil
-	}
+//	owner alive,  is not o*   it stays until o*, as follower or target of a move,
+//	                          reports its copy in sync; then o* owns, the old owner
+//	                          follows, or f* if the old owner leaves
+//	owner alive,  is o*       a follower that is missing is f* at once; another one
+//	                          than f* stays until f* is in sync
+//	owner dead                whoever of follower and target reports in sync owns, o*
+//	                          first; nobody: the partition begins anew at o*
+//
+// So data moves along: Since changes only where a partition begins anew. copies < 2
+// plans no followers. Reports on another table than cur, and of nodes that are not
+// alive, do not count: without reports nothing is ever handed over.
+//
+// Plan is pure but for seed. It takes about as long as Target when the serving nodes
+// change, and 0.3 ms otherwise, however many moves there are.
+func Plan(cur *Table, alive []Member, reports []*Report, self Member, copies int, seed func() uint64) *Table {
 	next := &Table{Epoch: 1, Issuer: self.Name()}
-	if cur == nil {
-		next.Seed = seed()
-	} else {
+	if cur != nil {
 		next.Epoch = cur.Epoch + 1
 		next.Seed = cur.Seed
 		next.Ancestors = joinLineages([]Version{cur.Version()}, cur)
 	}
-	all := func(int, Member) bool { return true }
-	if !next.place(cur, nodes, copies, all) {
+	p := newPlanner(cur, next, alive, copies)
+	if p == nil {
+		return nil
+	}
+	p.heed(reports)
+	for i := range uint16(Partitions) {
+		p.place(i)
+	}
+	p.leaveOutUnused()
+	if cur == nil {
+		next.Seed = seed()
+	} else if sameSeats(cur, next) {
 		return nil
 	}
 	return next
 }
 
-// changes reports whether nodes and copies ask for another table than cur. The
-// owners need no look: they follow from the nodes.
-func changes(cur *Table, nodes []Member, copies int) bool {
-	hasFollowers := cur.Follower[0] != NoNode
-	wantFollowers := copies >= 2 && len(nodes) >= 2
-	return hasFollowers != wantFollowers || !slices.Equal(cur.Nodes, nodes)
+// sameSeats compares all that Plan decides. Since changes only where the owner or the
+// epoch of a dead one's partition does.
+func sameSeats(a, b *Table) bool {
+	return slices.Equal(a.Nodes, b.Nodes) && a.Owner == b.Owner && a.Follower == b.Follower &&
+		a.Since == b.Since && slices.Equal(a.Moves, b.Moves)
 }
 
-// place fills in the nodes of t and who owns what, starting from base (nil: from
-// nothing). An owner keeps its partition's data only if it had it in base and
-// keeps agrees. It reports false if no ring can be built.
-func (t *Table) place(base *Table, nodes []Member, copies int, keeps func(p int, owner Member) bool) bool {
-	ids := make([]string, len(nodes))
-	for i, m := range nodes {
-		ids[i] = m.ID
+// planner plans one table. Nodes are named by their index in nodes.
+type planner struct {
+	cur, next *Table
+	copies    int
+	nodes     []Member // those that serve, and of cur those that leave; sorted by id
+	serving   []bool
+	// wantOwner and wantFollower are the ring's o* and f*; the latter NoNode if there is
+	// none to have.
+	wantOwner, wantFollower [Partitions]uint16
+
+	now    []uint16           // by index in cur.Nodes: this life's index, NoNode if it is dead
+	target [Partitions]uint16 // where cur moves the partition, NoNode: nowhere or dead
+	synced []*Report          // by node; nil: no report on cur
+}
+
+// newPlanner returns nil if no node serves, or no ring can be built.
+func newPlanner(cur, next *Table, alive []Member, copies int) *planner {
+	p := &planner{cur: cur, next: next, copies: copies, nodes: tableNodes(cur, alive)}
+	var ids []string
+	var places []uint16 // of ids, in nodes
+	for i := range p.nodes {
+		p.serving = append(p.serving, p.nodes[i].State == Serving)
+		if p.serving[i] {
+			ids = append(ids, p.nodes[i].ID)
+			places = append(places, uint16(i))
+		}
+		p.nodes[i].State = Serving
 	}
-	owner, err := Target(ids)
+	if len(ids) == 0 {
+		return nil
+	}
+	g, err := goalOf(ids)
 	if err != nil {
-		return false
+		return nil
 	}
-	t.Nodes = nodes
-	t.Owner = [Partitions]uint16(owner)
-	t.placeFollowers(ids, copies)
-	before := t.placeNodes(base)
-	for p, o := range owner {
-		t.Since[p] = t.Epoch
-		i := before[o]
-		if i >= 0 && base.Owner[p] == uint16(i) && keeps(p, nodes[o]) {
-			t.Since[p] = base.Since[p]
+	fill(&p.wantFollower, NoNode)
+	for i := range p.wantOwner {
+		p.wantOwner[i] = places[g.owner[i]]
+		if copies >= 2 && g.follower[i] != NoNode {
+			p.wantFollower[i] = places[g.follower[i]]
 		}
 	}
-	return true
+	p.lookBack()
+	return p
 }
 
-// placeNodes fills in Joined and returns for each node its index in base, -1 for
-// a newcomer.
-func (t *Table) placeNodes(base *Table) []int {
-	before := make([]int, len(t.Nodes))
+// lookBack finds cur's nodes and moves among the nodes of today.
+func (p *planner) lookBack() {
+	fill(&p.target, NoNode)
+	p.synced = make([]*Report, len(p.nodes))
+	if p.cur == nil {
+		return
+	}
+	for _, m := range p.cur.Nodes {
+		p.now = append(p.now, indexOf(p.nodes, m.ID, m.Boot))
+	}
+	for _, m := range p.cur.Moves {
+		p.target[m.Partition] = p.now[m.To]
+	}
+}
+
+func (p *planner) heed(reports []*Report) {
+	for _, r := range reports {
+		if p.cur == nil || r.Version != p.cur.Version() {
+			continue
+		}
+		for i, m := range p.nodes {
+			if m.Name() == r.Node {
+				p.synced[i] = r
+			}
+		}
+	}
+}
+
+// seat is who sits where for one partition; NoNode: nobody.
+type seat struct{ owner, follower, target uint16 }
+
+func (p *planner) place(part uint16) {
+	before := seat{NoNode, NoNode, NoNode}
+	if p.cur != nil {
+		before.owner = p.now[p.cur.Owner[part]]
+		before.target = p.target[part]
+		if f := p.cur.Follower[part]; f != NoNode {
+			before.follower = p.now[f]
+		}
+	}
+	s := before
+	if s.owner == NoNode {
+		s = p.bury(part, before)
+	}
+	if s.owner == NoNode {
+		p.next.Since[part] = p.next.Epoch
+		s = seat{p.wantOwner[part], p.wantFollower[part], NoNode}
+	} else {
+		p.next.Since[part] = p.cur.Since[part]
+		inSync := func(n uint16) bool { return p.inSync(part, n, before) }
+		s = p.advance(s, p.wantOwner[part], p.wantFollower[part], inSync)
+	}
+	p.next.Owner[part], p.next.Follower[part] = s.owner, s.follower
+	if s.target != NoNode {
+		p.next.Moves = append(p.next.Moves, Move{Partition: part, From: s.owner, To: s.target})
+	}
+}
+
+// inSync reports whether n has a copy of the partition that the owner feeds by cur,
+// and says that it is in sync.
+func (p *planner) inSync(part, n uint16, before seat) bool {
+	return n != NoNode && (n == before.follower || n == before.target) && p.synced[n].Has(part)
+}
+
+// bury gives the partition of a dead owner to a copy in sync. Without any the owner
+// is NoNode.
+func (p *planner) bury(part uint16, before seat) seat {
+	heirs := []uint16{before.follower, before.target}
+	if before.target == p.wantOwner[part] {
+		heirs[0], heirs[1] = heirs[1], heirs[0]
+	}
+	for _, heir := range heirs {
+		if !p.inSync(part, heir, before) {
+			continue
+		}
+		s := seat{heir, before.follower, NoNode}
+		if heir == before.follower {
+			s.follower = NoNode
+		}
+		return s
+	}
+	return seat{NoNode, NoNode, NoNode}
+}
+
+// advance takes s, whose owner lives, one step towards what the ring wants. The move
+// of the owner goes before that of the follower, because a partition has one move.
+func (p *planner) advance(s seat, wantOwner, wantFollower uint16, inSync func(uint16) bool) seat {
+	s.target = NoNode
+	if s.owner != wantOwner {
+		if !inSync(wantOwner) {
+			return p.moveOwner(s, wantOwner)
+		}
+		s = p.takeOver(s, wantOwner, wantFollower)
+	}
+	switch {
+	case s.follower == NoNode || wantFollower == NoNode:
+		s.follower = wantFollower
+	case s.follower == wantFollower:
+	case inSync(wantFollower):
+		s.follower = wantFollower
+	default:
+		s.target = wantFollower
+	}
+	return s
+}
+
+// moveOwner has s.owner feed the owner to be, unless it does so anyway because that
+// is its follower.
+func (p *planner) moveOwner(s seat, wantOwner uint16) seat {
+	if p.copies < 2 {
+		s.follower = NoNode
+	}
+	if s.follower != wantOwner {
+		s.target = wantOwner
+	}
+	return s
+}
+
+// takeOver makes wantOwner the owner. The old one still has the data: it is the best
+// follower, unless the ring's is there or it leaves.
+func (p *planner) takeOver(s seat, wantOwner, wantFollower uint16) seat {
+	old := s.owner
+	s.owner = wantOwner
+	switch {
+	case s.follower != NoNode && s.follower == wantFollower:
+	case p.serving[old]:
+		s.follower = old
+	default:
+		s.follower = wantFollower
+	}
+	return s
+}
+
+// leaveOutUnused fills in the table's nodes: those that serve, and those of the
+// leaving ones that own or follow something.
+func (p *planner) leaveOutUnused() {
+	used := slices.Clone(p.serving)
+	for i := range Partitions {
+		used[p.next.Owner[i]] = true
+		if f := p.next.Follower[i]; f != NoNode {
+			used[f] = true
+		}
+	}
+	place := make([]uint16, len(p.nodes)) // in next.Nodes
+	for i, m := range p.nodes {
+		if used[i] {
+			place[i] = uint16(len(p.next.Nodes))
+			p.next.Nodes = append(p.next.Nodes, m)
+		}
+	}
+	for i := range Partitions {
+		p.next.Owner[i] = place[p.next.Owner[i]]
+		if f := p.next.Follower[i]; f != NoNode {
+			p.next.Follower[i] = place[f]
+		}
+	}
+	for i, m := range p.next.Moves {
+		p.next.Moves[i].From, p.next.Moves[i].To = place[m.From], place[m.To]
+	}
+	p.next.fillJoined(p.cur)
+}
+
+// fillJoined takes over from base (nil: none) since when each node has been there.
+func (t *Table) fillJoined(base *Table) {
 	t.Joined = make([]uint64, len(t.Nodes))
 	for i, m := range t.Nodes {
-		before[i] = -1
 		t.Joined[i] = t.Epoch
 		if base == nil {
 			continue
 		}
 		if b := base.NodeIndex(m.ID, m.Boot); b >= 0 {
-			before[i] = b
 			t.Joined[i] = base.Joined[b]
 		}
 	}
-	return before
 }
 
-func (t *Table) placeFollowers(ids []string, copies int) {
-	if copies >= 2 && len(ids) >= 2 {
-		t.Follower = followers(ids, &t.Owner)
-		return
+// tableNodes returns whom a table that follows cur may name, with their states,
+// sorted by id: of each id the newest boot, if it is a node that places keys as this
+// build does, and serves, or leaves and is in cur. What a table does not carry is
+// cleared.
+func tableNodes(cur *Table, alive []Member) []Member {
+	var nodes []Member
+	for _, m := range newestBoots(alive) {
+		known := cur != nil && cur.NodeIndex(m.ID, m.Boot) >= 0
+		if m.Role == RoleNode && m.Fingerprint == Fingerprint() &&
+			(m.State == Serving || m.State == Leaving && known) {
+			m.Epoch, m.Issuer = 0, ""
+			nodes = append(nodes, m)
+		}
 	}
-	for p := range t.Follower {
-		t.Follower[p] = NoNode
+	if len(nodes) > MaxNodes {
+		// The oldest stay: whoever comes to a full cluster changes nothing in it.
+		slices.SortFunc(nodes, compareAges)
+		nodes = nodes[:MaxNodes]
 	}
+	slices.SortFunc(nodes, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+	return nodes
+}
+
+// indexOf returns the index in nodes, sorted by id, of one life of a node, or NoNode.
+func indexOf(nodes []Member, id string, boot int64) uint16 {
+	i, found := slices.BinarySearchFunc(nodes, id, func(m Member, id string) int {
+		return cmp.Compare(m.ID, id)
+	})
+	if !found || nodes[i].Boot != boot {
+		return NoNode
+	}
+	return uint16(i)
 }
 
 // joinLineages returns the ancestors of a table that replaces first and descends

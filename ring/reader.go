@@ -154,11 +154,22 @@ func (r *reader) partition(t *Table, p int) {
 func (r *reader) moves(t *Table) {
 	n := r.upTo(Partitions, "number of moves")
 	last := uint64(len(t.Nodes)) - 1
+	next := 0 // the first partition that the next move may name
 	for ; n > 0 && r.err == nil; n-- {
-		t.Moves = append(t.Moves, Move{
+		m := Move{
 			Partition: uint16(r.upTo(Partitions-1, "partition")),
 			From:      uint16(r.upTo(last, "source of a move")),
 			To:        uint16(r.upTo(last, "goal of a move")),
-		})
+		}
+		p := m.Partition
+		switch {
+		case r.err != nil:
+		case int(p) < next:
+			r.fail(fmt.Errorf("move of partition %d is out of order", p))
+		case m.From != t.Owner[p] || m.To == t.Owner[p] || m.To == t.Follower[p]:
+			r.fail(fmt.Errorf("partition %d of node %d moves from %d to %d", p, t.Owner[p], m.From, m.To))
+		}
+		next = int(p) + 1
+		t.Moves = append(t.Moves, m)
 	}
 }

@@ -39,3 +39,23 @@ func BenchmarkSlot(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkPlan plans for a cluster that a node has just joined: most of the moves
+// that there can be, and none of them done.
+func BenchmarkPlan(b *testing.B) {
+	for _, n := range []int{1, 3, 50} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			all := nodes(sampleIDs(n + 1)...)
+			cur := Plan(nil, all[:n], nil, all[0], 2, fixedSeed)
+			cur = Plan(cur, all, nil, all[0], 2, nil)
+			b.ReportMetric(float64(len(cur.Moves)), "moves")
+			report := &Report{Node: all[n].Name(), Version: cur.Version()}
+			for p := range uint16(Partitions) {
+				report.Add(p)
+			}
+			for b.Loop() {
+				Plan(cur, all, []*Report{report}, all[0], 2, nil)
+			}
+		})
+	}
+}

@@ -34,8 +34,8 @@ func CompareVersions(a, b Version) int {
 	return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Issuer, b.Issuer))
 }
 
-// Move says that the data of Partition is on its way between two nodes, named by
-// their index in Nodes.
+// Move says that From, the owner of Partition, feeds To as well as the follower. To
+// is to become its owner or its follower. Both are indexes in Nodes.
 type Move struct {
 	Partition, From, To uint16
 }
@@ -50,7 +50,8 @@ type Table struct {
 	// Seed is the cluster's hash seed of the nodes' indexes: SCAN cursors survive a
 	// move because all nodes agree on it. It stays the same along a lineage.
 	Seed uint64
-	// Nodes are the serving nodes, sorted by ID.
+	// Nodes are the serving nodes, and leaving ones as long as they own or follow
+	// something, sorted by ID; their State here is always Serving.
 	Nodes []Member
 	// Joined[i] is the epoch in which this boot of Nodes[i] came into the lineage,
 	// without having left it since. It tells after a split how many nodes of the
@@ -60,6 +61,7 @@ type Table struct {
 	Owner, Follower [Partitions]uint16
 	// Since[p] is the epoch in which the present data of p began.
 	Since [Partitions]uint64
+	// Moves has at most one of each partition, in their order.
 	Moves []Move
 }
 

@@ -219,7 +219,7 @@ func TestRefresh(t *testing.T) {
 		}
 	})
 	w.agree([]*testAgent{a, b}, "a", "b")
-	next := ring.Plan(a.Table(), a.Members(), a.cfg.Self, 2, nil)
+	next := ring.Plan(a.Table(), a.Members(), nil, a.cfg.Self, 2, nil)
 	hidden.Store(next)
 	b.Refresh()
 	w.eventually(time.Second, func() string {
@@ -362,7 +362,7 @@ func TestAdoptAndCallbacks(t *testing.T) {
 	b := w.start("b", []*testAgent{a})
 	w.agree([]*testAgent{a, b}, "a", "b")
 	t1 := a.Table()
-	t2 := ring.Plan(t1, []ring.Member{b.cfg.Self}, b.cfg.Self, 1, nil)
+	t2 := ring.Plan(t1, []ring.Member{b.cfg.Self}, nil, b.cfg.Self, 1, nil)
 	if !a.Adopt(t2) || a.Adopt(t2) || a.Adopt(t1) || a.Adopt(nil) {
 		t.Error("Adopt does not take exactly the newer table")
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,7 +48,8 @@ type world struct {
 
 type testAgent struct {
 	*Agent
-	addr string
+	addr   string
+	behind atomic.Bool // its copies do not get in sync
 }
 
 func newWorld(t *testing.T) *world {
@@ -77,6 +79,9 @@ func (w *world) start(id string, join []*testAgent, adapt ...func(*Config)) *tes
 		Copies:  1,
 		Fetch: func(ctx context.Context, to string) (*ring.Table, error) {
 			return w.fetch(ctx, addr, to)
+		},
+		FetchReport: func(ctx context.Context, to string) (*ring.Report, error) {
+			return w.fetchReport(ctx, addr, to)
 		},
 		BootstrapWait: time.Second,
 	}
@@ -114,18 +119,55 @@ func (w *world) crash(a *testAgent) {
 }
 
 func (w *world) fetch(_ context.Context, from, to string) (*ring.Table, error) {
-	w.mu.Lock()
-	source, target := w.agents[from], w.agents[to]
-	cut := source != nil && target != nil && w.sides[source.Addr()] != w.sides[target.Addr()]
-	w.mu.Unlock()
-	if target == nil || cut {
-		return nil, errors.New("connection refused")
+	target, err := w.reach(from, to)
+	if err != nil {
+		return nil, err
 	}
 	t := target.Table()
 	if t == nil {
 		return nil, nil
 	}
 	return ring.DecodeTable(t.Encode())
+}
+
+// fetchReport reports every copy that the table asks for as in sync, unless the node
+// is behind.
+func (w *world) fetchReport(_ context.Context, from, to string) (*ring.Report, error) {
+	target, err := w.reach(from, to)
+	if err != nil {
+		return nil, err
+	}
+	t := target.Table()
+	r := &ring.Report{Version: t.Version()}
+	self := -1
+	if t != nil && !target.behind.Load() {
+		self = t.NodeIndex(target.cfg.Self.ID, target.cfg.Self.Boot)
+	}
+	if self >= 0 {
+		for p, f := range t.Follower {
+			if int(f) == self {
+				r.Add(uint16(p))
+			}
+		}
+		for _, m := range t.Moves {
+			if int(m.To) == self {
+				r.Add(m.Partition)
+			}
+		}
+	}
+	return r, nil
+}
+
+// reach returns the agent whose data address is to.
+func (w *world) reach(from, to string) (*testAgent, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	source, target := w.agents[from], w.agents[to]
+	cut := source != nil && target != nil && w.sides[source.Addr()] != w.sides[target.Addr()]
+	if target == nil || cut {
+		return nil, errors.New("connection refused")
+	}
+	return target, nil
 }
 
 // split puts agents on a side of the network of their own; heal undoes it.

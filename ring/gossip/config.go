@@ -63,6 +63,10 @@ type Config struct {
 	// Fetch reads the table that the node at addr, a data address, holds: nil if it
 	// has none. It must respect ctx.
 	Fetch func(ctx context.Context, addr string) (*ring.Table, error)
+	// FetchReport reads which copies the node at addr, a data address, has in sync; Node
+	// is filled in by the Agent. It must respect ctx. nil: nobody reports, and so no
+	// data ever move.
+	FetchReport func(ctx context.Context, addr string) (*ring.Report, error)
 	// OnTable is called with every adopted table, in the order of their epochs.
 	// OnMembers is called with the alive members, sorted by id, when they changed
 	// (versions of tables apart); the list is shared, only read it. OnSuperseded is
@@ -71,7 +75,7 @@ type Config struct {
 	// and a node should Confirm its table before it serves on.
 	//
 	// All run on one goroutine, one after another, and must not call Close or Leave.
-	// All but Fetch may be nil.
+	// All functions but Fetch may be nil.
 	OnTable      func(*ring.Table)
 	OnMembers    func([]ring.Member)
 	OnSuperseded func()

@@ -6,7 +6,8 @@
 //	                                                 v
 //	join loop ──re-resolve, join──> memberlist    steer loop ──Fetch──> members' data ports
 //	                                                 │
-//	           coordinator: gather, Plan or Heal ────┤
+//	           coordinator: gather, poll reports, ───┤
+//	                        Plan or Heal             │
 //	           others: fetch what gossip announces ──┤
 //	Adopt, from TAKE ────────────────────────────────┤
 //	                                                 v
@@ -25,6 +26,9 @@
 // other the same by packets of their own (announce.go). The table itself (kilobytes)
 // is fetched from the data port of a node that announced a version which ours does
 // not know.
+//
+// While data have to move, the coordinator polls all nodes for reports of their copies
+// (reports.go); in a settled cluster nobody is asked for anything.
 //
 // Rules.
 //   - A table is adopted only if it is newer along our lineage (ring.Table.Newer).

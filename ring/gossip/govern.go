@@ -42,19 +42,34 @@ func (a *Agent) govern(alive []ring.Member) time.Duration {
 	if !ready || s.awaits(tables, alive, now) {
 		return retryInterval
 	}
-	self := a.cfg.Self
-	var next *ring.Table
-	if len(s.unread) > 0 {
-		next = ring.Heal(tables, alive, self, a.cfg.Copies, newSeed)
-	} else {
-		next = ring.Plan(current, alive, self, a.cfg.Copies, newSeed)
+	next, ready := a.plan(tables, current, alive)
+	if !ready {
+		return heirsRetry
 	}
 	s.firstChange = time.Time{}
 	// Not adopted if a TAKE brought a newer table this very moment: plan again.
 	if next != nil && a.adopt(next) {
 		a.announceIssued(next)
+		current = next
 	}
-	return idle
+	if current == nil {
+		return idle
+	}
+	return max(a.untilPoll(current, alive), 0)
+}
+
+// plan returns the next table, nil if there is none, and false if it is too early to
+// tell.
+func (a *Agent) plan(tables []*ring.Table, current *ring.Table, alive []ring.Member) (*ring.Table, bool) {
+	self := a.cfg.Self
+	if len(a.steering.unread) > 0 {
+		return ring.Heal(tables, alive, self, a.cfg.Copies, newSeed), true
+	}
+	reports, ready := a.gatherReports(current, alive)
+	if !ready {
+		return nil, false
+	}
+	return ring.Plan(current, alive, reports, self, a.cfg.Copies, newSeed), true
 }
 
 // untilDue returns how long the next table has to wait.

@@ -33,6 +33,10 @@ type steering struct {
 	// unread are the versions announced by others that do not belong to our lineage as
 	// far as we know, and their tables once fetched.
 	unread map[ring.Version]*foreign
+	// reports are the answers to the last poll, at lastPoll. bereaved is since when a
+	// dead owner's partitions have waited for reports, zero if none do.
+	reports            []*ring.Report
+	lastPoll, bereaved time.Time
 	// splitSince is when unread became not empty, zero while it is empty.
 	splitSince time.Time
 }

@@ -1,0 +1,84 @@
+package ring
+
+import "fmt"
+
+// ReportBytes is the length of a report's bitmap.
+const ReportBytes = Partitions / 8
+
+// Report says which copies a node has, so that the coordinator can tell whom a
+// partition may be given to. On the wire it is a version and the bitmap.
+type Report struct {
+	// Node is the Name of who reports.
+	Node string
+	// Version is the table that it obeys. Plan heeds a report on its own table only.
+	Version Version
+	// Synced has bit p%8 of byte p/8 set if the node holds a copy of partition p that
+	// is in sync with the owner, and began in the epoch, that the table names.
+	Synced [ReportBytes]byte
+}
+
+// Add notes that the copy of p is in sync.
+func (r *Report) Add(p uint16) { r.Synced[p/8] |= 1 << (p % 8) }
+
+// Has reports whether the copy of p is in sync. A nil report says nothing.
+func (r *Report) Has(p uint16) bool { return r != nil && r.Synced[p/8]&(1<<(p%8)) != 0 }
+
+// DecodeReport makes the report of the node named node from what it sent. It copies
+// the bitmap.
+func DecodeReport(node string, v Version, bitmap []byte) (*Report, error) {
+	if len(bitmap) != ReportBytes {
+		return nil, fmt.Errorf("cannot decode report of %s: its bitmap has %d bytes, want %d",
+			node, len(bitmap), ReportBytes)
+	}
+	if v.Epoch > maxEpoch || len(v.Issuer) > maxIssuer {
+		return nil, fmt.Errorf("cannot decode report of %s: impossible version %d %q", node, v.Epoch, v.Issuer)
+	}
+	return &Report{Node: node, Version: v, Synced: [ReportBytes]byte(bitmap)}, nil
+}
+
+// Settled reports whether t is what the ring asks for, so that reports would change
+// nothing: no partition moves, and each has the ring's owner and follower.
+func (t *Table) Settled(alive []Member, copies int) bool {
+	p := newPlanner(t, &Table{}, alive, copies)
+	if p == nil || len(t.Moves) > 0 {
+		return p == nil // if nobody plans, nothing is going to change
+	}
+	for part := range Partitions {
+		follower := uint16(NoNode)
+		if f := t.Follower[part]; f != NoNode {
+			follower = p.now[f]
+		}
+		if p.now[t.Owner[part]] != p.wantOwner[part] || follower != p.wantFollower[part] {
+			return false
+		}
+	}
+	return true
+}
+
+// Heirs returns the alive nodes that may have copies of dead owners' partitions. Their
+// reports decide which of those are lost.
+func (t *Table) Heirs(alive []Member) []Member {
+	newest := newestBoots(alive)
+	lives := make([]bool, len(t.Nodes))
+	for i, m := range t.Nodes {
+		lives[i] = newest[m.ID].Boot == m.Boot
+	}
+	heirs := make([]bool, len(t.Nodes))
+	for p, o := range t.Owner {
+		if f := t.Follower[p]; !lives[o] && f != NoNode {
+			heirs[f] = true
+		}
+	}
+	for _, m := range t.Moves {
+		if !lives[m.From] {
+			heirs[m.To] = true
+		}
+	}
+	var found []Member
+	for i, m := range t.Nodes {
+		if heirs[i] && lives[i] {
+			found = append(found, m)
+		}
+	}
+	return found
+}
