@@ -224,8 +224,13 @@ func checkProbes(t *testing.T, name string, pod podSpec) {
 			t.Errorf("%s: %s probe is %+v, want %s on the admin port", name, p.kind, p.probe, p.path)
 		}
 	}
-	// A stop takes the sleep before it and 20 s of ours at most; then comes a kill.
-	if grace := pod.TerminationGracePeriodSeconds; grace < c.Lifecycle.PreStop.Sleep.Seconds+25 {
+	// A stop takes the sleep before it and 20 s of ours at most, after a node's
+	// --drain-timeout of 25 s; then comes a kill.
+	stop := c.Lifecycle.PreStop.Sleep.Seconds + 20
+	if c.Args[0] == "node" {
+		stop += 25
+	}
+	if grace := pod.TerminationGracePeriodSeconds; grace < stop+5 {
 		t.Errorf("%s: %d s of grace are too few for an orderly stop", name, grace)
 	}
 }

@@ -15,9 +15,6 @@ import (
 	"github.com/dunlin-cache/dunlin/ring/gossip"
 )
 
-// leaveTime bounds how long a member waits for the others to take over from it.
-const leaveTime = 10 * time.Second
-
 // memberOptions are the settings in which the members of one process differ.
 type memberOptions struct {
 	id, listen, gossip string
@@ -179,7 +176,7 @@ func (p *process) startAgent(ctx context.Context, self ring.Member, m memberOpti
 	}
 	p.stop.push("gossip of "+self.ID, func(context.Context) error {
 		if !m.whole {
-			agent.Leave(leaveTime)
+			agent.Leave(p.o.drainTimeout)
 		}
 		agent.Close()
 		return nil

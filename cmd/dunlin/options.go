@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -35,6 +36,8 @@ type options struct {
 	eviction string // policy of the nodes
 	copies   int    // 1 or 2
 	loops    int    // event loops; 0: as many as the processors allow
+
+	drainTimeout time.Duration // how long a stopping node waits for others to take its data
 
 	requirePass string
 	maxClients  int
@@ -74,6 +77,8 @@ func (o *options) addMember(f *pflag.FlagSet) {
 
 func (o *options) addNode(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "listen", loopback(dataPort), "data address, for proxies, nodes and cluster clients")
+	f.DurationVar(&o.drainTimeout, "drain-timeout", 25*time.Second, "how long a stopping node waits for others to take over its data; before it is\n"+
+		"killed it needs up to 20 s more")
 	o.addStorage(f, defaultNodeMemory())
 }
 
@@ -137,6 +142,8 @@ func (o *options) check(f *pflag.FlagSet) error {
 		return fmt.Errorf("--memory %s: want more than nothing", o.memory.String())
 	case has("multi") && o.multi != strictMulti && o.multi != relaxedMulti:
 		return fmt.Errorf("--multi %q: want strict or relaxed", o.multi)
+	case o.drainTimeout < 0:
+		return fmt.Errorf("--drain-timeout %v: want 0 (leave the data behind) or more", o.drainTimeout)
 	case o.loops < 0:
 		return fmt.Errorf("--loops %d: want 0 (as many as the processors allow) or more", o.loops)
 	case o.maxClients < 1:

@@ -46,7 +46,7 @@ func serve(ctx context.Context, o *options, con *console, nodes int, start func(
 	p := &process{
 		console: con, o: o,
 		secret: secret, proof: node.InternalSecret(secret, o.requirePass),
-		stop: stopStack{log: con.log},
+		stop: stopStack{log: con.log, limit: stopTime + o.drainTimeout},
 	}
 	defer p.stop.stopAll()
 	if err := p.startAdmin(); err != nil {

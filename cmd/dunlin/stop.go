@@ -6,15 +6,17 @@ import (
 	"time"
 )
 
-// stopTime bounds an orderly stop. It is below the 30 s after which container
-// platforms kill by default.
+// stopTime bounds an orderly stop but for the hand-over of a node's data, which has a
+// limit of its own, --drain-timeout. A container platform must give a node the sum of
+// both before it kills.
 const stopTime = 20 * time.Second
 
 // stopStack remembers how to stop what was started, and does it in the reverse
 // order: what was started last uses what was started before it. The zero value
-// is not ready; log is needed.
+// is not ready; log and limit are needed.
 type stopStack struct {
 	log   *slog.Logger
+	limit time.Duration // of the whole stop
 	steps []stopStep
 }
 
@@ -32,7 +34,7 @@ func (s *stopStack) push(name string, stop func(context.Context) error) {
 // stopAll runs all steps, whatever fails: a stop that cannot be orderly must
 // still be a stop.
 func (s *stopStack) stopAll() {
-	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	ctx, cancel := context.WithTimeout(context.Background(), s.limit)
 	defer cancel()
 	for len(s.steps) > 0 {
 		last := s.steps[len(s.steps)-1]

@@ -65,6 +65,27 @@ func TestJoinAndLeaveMoveData(t *testing.T) {
 	}
 }
 
+// TestLeaveIsBounded: a node whose data nobody takes over in time goes without them.
+func TestLeaveIsBounded(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", nil)
+	w.settled(a)
+	b := w.start("b", []*testAgent{a})
+	w.settled(a, b)
+	epoch := a.Table().Epoch
+	a.behind.Store(true)
+	begun := time.Now()
+	b.Leave(time.Second)
+	if took := time.Since(begun); took < time.Second || took > 4*time.Second {
+		t.Errorf("Leave took %v, want about 1 s", took)
+	}
+	w.crash(b)
+	w.settled(a)
+	if begunAnew(a.Table(), epoch) == 0 {
+		t.Error("the data that were left behind are there")
+	}
+}
+
 func TestCrashPromotesFollowers(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", nil, twoCopies)
