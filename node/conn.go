@@ -24,6 +24,7 @@ type conn struct {
 	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
 
 	upload *upload // not nil: in the middle of a request with large values
+	stream *stream // not nil: another node's, of what its partitions hold
 
 	probation bool   // over MaxClients: a member, or it is refused
 	unread    int    // bytes of input that the last OnData left
@@ -48,7 +49,7 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 	}
 	r := cn.worker.begin(cn)
 	ahead, batch := &cn.worker.ahead, 0
-	for used < len(in) && !cn.answering && !cn.closing && r.room(lineRoom) {
+	for used < len(in) && !cn.answering && !cn.closing && !r.longEnough && r.room(lineRoom) {
 		if (used == 0 || r.produced() > flushStep) && r.full() {
 			cn.stopped = true
 			c.Wake() // when this iteration's flush has made room, or later
@@ -88,6 +89,10 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 		}
 	}
 	cn.unread = len(in) - used
+	if r.longEnough && cn.unread > 0 {
+		cn.stopped = true
+		c.Wake()
+	}
 	cn.worker.end(r, used, batch)
 	return used
 }
@@ -118,6 +123,7 @@ func (w *worker) begin(cn *conn) *request {
 	r.begun, r.sent = len(r.out), 0
 	cn.state.LastMilli = r.now
 	cn.stopped = false
+	r.longEnough = false
 	return r
 }
 
@@ -377,6 +383,9 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 		cn.worker.count.starved++
 	}
 	cn.worker.remove(cn)
+	if cn.stream != nil {
+		cn.stream.closed(cn)
+	}
 	if cn.state.Monitor {
 		cn.worker.feed.Remove(cn.socket)
 	}

@@ -128,11 +128,14 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 		command.DunlinPipe:      {open: true, run: openPipe},
 		command.DunlinPeer:      {open: true, run: authenticatePeer},
 		command.DunlinEach:      {run: each},
+		command.DunlinEffects:   {run: takeEffects},
 		command.DunlinExec:      {run: execFor},
 		command.DunlinFetch:     {run: redeem},
 		command.DunlinRetry:     {run: retry},
+		command.DunlinStream:    {run: openStream},
 		command.DunlinTable:     {run: sendTable},
 		command.DunlinTake:      {run: takeTable},
+		command.DunlinValue:     {run: takeValue},
 		command.DunlinWatch:     {run: watchFor},
 	}
 }

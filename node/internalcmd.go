@@ -16,6 +16,7 @@ import (
 //	DUNLIN FETCH                   a piece of a large reply, for a proxy (ticket.go)
 //	DUNLIN EXEC, WATCH             a proxy's client's transaction (transaction.go)
 //	DUNLIN EACH                    a proxy's command over all keys, for a set of partitions
+//	DUNLIN STREAM, EFFECTS, VALUE  what another node's partitions hold (stream_receive.go)
 //	DUNLIN TABLE, TAKE             reading the table, handing over a newer one
 //
 // They are not for clients' passwords: what lets a member in is the secret.

@@ -27,6 +27,9 @@ type request struct {
 	begun     int    // len(out) when it was last taken from the socket
 	sent      int    // bytes of replies of this input handed over before begun
 
+	// longEnough: this input has taken its share of the loop's time. The rest of it comes in the next iteration.
+	longEnough bool
+
 	pins        []pinned // what of the replies is not in out
 	pinnedBytes int      // their bytes
 

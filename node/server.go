@@ -54,6 +54,9 @@ type Config struct {
 	// serving until it has heard the table from another member. It must be below
 	// what the others need to declare a silent node dead. 0: 1.2 s.
 	StallLimit time.Duration
+
+	// MoveRate is how many bytes a second a snapshot for another node may take, to each of them. 0: as many as possible.
+	MoveRate int64
 }
 
 const (
@@ -90,6 +93,8 @@ type Node struct {
 	pipes    pipeRegistry
 	monitors *monitor.Hub
 	tickets  ticketOffice
+	senders  senders
+	streams  streams
 	peak     atomic.Int64 // most bytes in use at any scrape or sample
 	overhead atomic.Int64 // bytes of the limit that are the process's
 	timing   atomic.Int64 // from how many arguments on a command is timed, see timedFrom
@@ -294,6 +299,7 @@ func (n *Node) Close() error {
 	n.forbidJobs()
 	err := n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].stop() })
 	n.jobs.Wait()
+	n.streams.drop()
 	if err == nil || errors.Is(err, netloop.ErrClosed) {
 		err = n.engine.Close()
 	}
@@ -303,13 +309,15 @@ func (n *Node) Close() error {
 	return nil
 }
 
-// forbidJobs ends ctx once more, for a lock's sake: behind it, only connections
-// still begin jobs, because all others look at ctx under one of the two.
+// forbidJobs ends ctx once more, for the locks' sake: behind it, only connections
+// still begin jobs, because all others look at ctx under one of the three.
 func (n *Node) forbidJobs() {
 	n.tableMu.Lock()
 	defer n.tableMu.Unlock()
 	n.fenceMu.Lock()
 	defer n.fenceMu.Unlock()
+	n.senders.mu.Lock()
+	defer n.senders.mu.Unlock()
 	n.cancel()
 }
 

@@ -179,13 +179,16 @@ const (
 
 	DunlinChallenge
 	DunlinEach
+	DunlinEffects
 	DunlinExec
 	DunlinFetch
 	DunlinPeer
 	DunlinPipe
 	DunlinRetry
+	DunlinStream
 	DunlinTable
 	DunlinTake
+	DunlinValue
 	DunlinWatch
 
 	// NumIDs is one above the highest ID.
