@@ -75,6 +75,7 @@ const (
 	errBadPipe         = "ERR cannot open pipe: malformed description"
 	errBadBitmap       = "ERR partitions must be a bitmap of 512 bytes"
 	errBadTable        = "ERR cannot read table"
+	errHandingOver     = "TRYAGAIN the node is still handing over what the table has taken from it"
 	errForeignTable    = "ERR that table is of a lineage that this node does not follow"
 	errBadFetch        = "ERR cannot fetch: malformed request, or not on a pipe"
 	errBadExec         = "ERR cannot execute transaction: malformed, or not of one slot"

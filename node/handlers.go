@@ -131,6 +131,7 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 		command.DunlinEffects:   {run: takeEffects},
 		command.DunlinExec:      {run: execFor},
 		command.DunlinFetch:     {run: redeem},
+		command.DunlinReport:    {run: sendReport},
 		command.DunlinRetry:     {run: retry},
 		command.DunlinStream:    {run: openStream},
 		command.DunlinTable:     {run: sendTable},

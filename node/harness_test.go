@@ -51,6 +51,9 @@ func startBare(t testing.TB, change ...func(*Config)) *Node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if n.ctx.Err() != nil {
+			return // the test has closed it
+		}
 		if err := n.Close(); err != nil {
 			t.Error(err)
 		}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"strconv"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -18,6 +19,7 @@ import (
 //	DUNLIN EACH                    a proxy's command over all keys, for a set of partitions
 //	DUNLIN STREAM, EFFECTS, VALUE  what another node's partitions hold (stream_receive.go)
 //	DUNLIN TABLE, TAKE             reading the table, handing over a newer one
+//	DUNLIN REPORT                  which copies are in sync (copies.go)
 //
 // They are not for clients' passwords: what lets a member in is the secret.
 
@@ -47,6 +49,15 @@ func (r *request) dispatchInternal() {
 	h.run(r)
 }
 
+// sendReport: DUNLIN REPORT
+func sendReport(r *request) {
+	report := r.node.report()
+	r.out = resp.AppendArray(r.out, 3)
+	r.replyInt(int64(report.Version.Epoch))
+	r.replyBulk([]byte(report.Version.Issuer))
+	r.replyBulk(report.Synced[:])
+}
+
 // sendTable: DUNLIN TABLE
 func sendTable(r *request) {
 	t := r.view.table
@@ -58,7 +69,7 @@ func sendTable(r *request) {
 }
 
 // takeTable: DUNLIN TAKE table. When it is answered, this node executes nothing
-// under an older table any more.
+// under an older table any more, and the new owners of what it lost have all of it.
 func takeTable(r *request) {
 	t, err := ring.DecodeTable(r.args[2])
 	if err != nil {
@@ -68,6 +79,11 @@ func takeTable(r *request) {
 	n := r.node
 	r.answerLater(func() []byte {
 		n.offer(t)
+		ctx, cancel := context.WithTimeout(n.ctx, takeTimeout/2)
+		defer cancel()
+		if n.awaitHandOvers(ctx) != nil {
+			return resp.AppendError(nil, errHandingOver)
+		}
 		present := n.view.Load().table
 		// Tables of another lineage than ours are not obeyed, whatever their epoch:
 		// to acknowledge one would be a lie.

@@ -25,6 +25,11 @@ type view struct {
 	// the greatest of them. See pipe.era.
 	began  [ring.Partitions]uint64
 	newest uint64
+	// moveTo[p] is the node that p is to move to, NoNode for most; copying are the
+	// partitions of others of which this node is to have a copy.
+	moveTo  [ring.Partitions]uint16
+	copying partitionSet
+	before  *ring.Table // that this one replaced here, nil for the first
 }
 
 // noView rules before the first table: nothing is served.

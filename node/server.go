@@ -115,11 +115,19 @@ type Node struct {
 	clients atomic.Int64 // connections that count towards MaxClients
 	lcsTurn sync.Mutex   // of the goroutine that works on an LCS
 
-	// tableMu orders the changes of view and protects the two below.
+	// tableMu orders the changes of view and protects what is below.
 	tableMu  sync.Mutex
 	takeOver context.CancelFunc  // ends the take-over that is under way
 	adopted  map[string]uint64   // by member name: the newest epoch that it acknowledged
 	departed map[string]departed // by member name: dropped by a table, and perhaps not aware of it
+
+	// What feeding.go has, protected by tableMu too.
+	feeding   map[string]*fed // by the receiver's name
+	handing   map[string]bool // receivers that a hand-over waits for
+	handOvers []chan struct{} // under way
+	spared    map[uint64]bool // seals of copies that are still being sent
+
+	copies copies
 
 	// ctx ends with the node; jobs are the goroutines to wait for.
 	ctx    context.Context
@@ -157,10 +165,14 @@ func Start(cfg Config) (*Node, error) {
 		started:  make(chan struct{}),
 		adopted:  make(map[string]uint64),
 		departed: make(map[string]departed),
+		feeding:  make(map[string]*fed),
+		handing:  make(map[string]bool),
+		spared:   make(map[uint64]bool),
 	}
 	n.overhead.Store(cfg.Overhead)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.view.Store(noView)
+	n.streams.takers = func(source string) copyTaker { return n.copiesOf(source) }
 	n.monitors = monitor.New(cfg.Group.Loops())
 	for _, l := range cfg.Group.Loops() {
 		n.workers = append(n.workers, newWorker(n, l))

@@ -71,13 +71,14 @@ func (n *Node) noteDepartedLocked(old, next *ring.Table) {
 func (n *Node) name() string { return ring.Member{ID: n.cfg.ID, Boot: n.cfg.Boot}.Name() }
 
 // askDeparted hands the table to a node that it drops, and returns when that node
-// serves by no older table.
-func (n *Node) askDeparted(ctx context.Context, d departed, epoch uint64, encoded []byte) {
+// serves by no older table, and whether it has said so.
+func (n *Node) askDeparted(ctx context.Context, d departed, epoch uint64, encoded []byte) (acknowledged bool) {
 	patience, cancel := context.WithDeadline(ctx, d.until)
 	defer cancel()
 	for patience.Err() == nil {
 		err := n.handTable(patience, d.Member, epoch, encoded)
-		if err == nil || errors.Is(err, syscall.ECONNREFUSED) {
+		acknowledged = err == nil
+		if acknowledged || errors.Is(err, syscall.ECONNREFUSED) {
 			break
 		}
 		select {
@@ -90,6 +91,7 @@ func (n *Node) askDeparted(ctx context.Context, d departed, epoch uint64, encode
 		defer n.tableMu.Unlock()
 		delete(n.departed, d.Name())
 	}
+	return acknowledged
 }
 
 // SetTable makes the node obey t, if it is newer than what it obeys. On return,
@@ -110,7 +112,10 @@ func (n *Node) SetTable(t *ring.Table) {
 	if !n.barrier() {
 		return
 	}
+	n.handOverLocked(old, next)
 	n.discard(old, next)
+	n.review(next, n.spared)
+	n.refeedLocked(next, nil)
 	n.noteDepartedLocked(old.table, t)
 	n.beginTakeOver(next)
 	now := n.view.Load()
@@ -121,11 +126,20 @@ func (n *Node) SetTable(t *ring.Table) {
 // nextView returns the view of t: a partition that we own and whose data did
 // not begin anew keeps its standing, any other one of ours is gained.
 func (n *Node) nextView(old *view, t *ring.Table) *view {
-	next := &view{table: t, self: t.NodeIndex(n.cfg.ID, n.cfg.Boot)}
+	next := &view{table: t, self: t.NodeIndex(n.cfg.ID, n.cfg.Boot), before: old.table}
+	for p := range next.moveTo {
+		next.moveTo[p] = ring.NoNode
+	}
+	for _, m := range t.Moves {
+		next.moveTo[m.Partition] = m.To
+	}
 	for p := range uint16(ring.Partitions) {
 		switch {
 		case !next.owns(p):
-		case old.owns(p) && old.table.Since[p] == t.Since[p] && old.table.Seed == t.Seed:
+			if self := uint16(next.self); next.self >= 0 && (t.Follower[p] == self || next.moveTo[p] == self) {
+				next.copying.add(p)
+			}
+		case old.keeps(p, t):
 			next.standing[p] = old.standing[p]
 			next.began[p] = old.began[p]
 		default:
@@ -137,22 +151,27 @@ func (n *Node) nextView(old *view, t *ring.Table) *view {
 	return next
 }
 
-// discard drops what the engine holds of partitions that are not served any
-// more, or anew. A new hash seed puts every key elsewhere: it empties the engine.
+// keeps tells whether a partition that we own now is the same in t, if it is ours there.
+func (v *view) keeps(p uint16, t *ring.Table) bool {
+	return v.owns(p) && v.table.Since[p] == t.Since[p] && v.table.Seed == t.Seed
+}
+
+// discard drops what the engine holds of partitions of ours that begin anew. A new hash seed puts every key elsewhere: it
+// empties the engine.
 func (n *Node) discard(old, next *view) {
 	if old.table == nil || old.table.Seed != next.table.Seed {
+		for name, f := range n.feeding {
+			f.sender.close()
+			delete(n.feeding, name)
+		}
+		n.copies.clear()
 		n.engine.Reset(next.table.Seed)
 		return
 	}
-	dropped := 0
 	for p := range uint16(ring.Partitions) {
-		kept := next.standing[p] != foreign && old.owns(p) && old.table.Since[p] == next.table.Since[p]
-		if !kept {
-			dropped += n.engine.Drop(p)
+		if old.owns(p) && next.owns(p) && !old.keeps(p, next.table) {
+			n.engine.Drop(p)
 		}
-	}
-	if dropped > 0 {
-		n.log.Info("keys of lost partitions dropped", "keys", dropped)
 	}
 }
 
@@ -184,7 +203,7 @@ func (n *Node) beginTakeOver(v *view) {
 	}
 	dropped := slices.Collect(maps.Values(n.departed))
 	if len(asked)+len(dropped) == 0 {
-		n.view.Store(v.withGained())
+		n.serveGainedLocked(v, nil)
 		return
 	}
 	ctx, cancel := context.WithCancel(n.ctx)
@@ -201,7 +220,7 @@ func (n *Node) unaskedLocked(v *view) []ring.Member {
 	newest := uint64(0)
 	for p, s := range v.standing {
 		if s == gained {
-			newest = max(newest, v.table.Since[p])
+			newest = max(newest, v.began[p])
 		}
 	}
 	known := n.adopted
@@ -260,8 +279,9 @@ func (n *Node) askAll(ctx context.Context, v *view, nodes []ring.Member, dropped
 	for _, m := range nodes {
 		wait.Go(func() { n.askOne(ctx, m, v.table, encoded) })
 	}
-	for _, d := range dropped {
-		wait.Go(func() { n.askDeparted(ctx, d, v.table.Epoch, encoded) })
+	heard := make([]bool, len(dropped))
+	for i, d := range dropped {
+		wait.Go(func() { heard[i] = n.askDeparted(ctx, d, v.table.Epoch, encoded) })
 	}
 	wait.Wait()
 	n.tableMu.Lock()
@@ -269,8 +289,25 @@ func (n *Node) askAll(ctx context.Context, v *view, nodes []ring.Member, dropped
 	if ctx.Err() != nil || n.view.Load() != v {
 		return
 	}
-	n.view.Store(v.withGained())
-	n.log.Info("taken over", "epoch", v.table.Epoch, "partitions", v.count(gained))
+	ended := make(map[string]bool)
+	for i, d := range dropped {
+		ended[d.Name()] = heard[i]
+	}
+	n.serveGainedLocked(v, ended)
+}
+
+// serveGainedLocked serves what was gained, with the copies of it that are whole. ended are nodes outside the table that have
+// acknowledged it.
+func (n *Node) serveGainedLocked(v *view, ended map[string]bool) {
+	acknowledged := func(source string) bool { return ended[source] || n.adopted[source] > 0 && n.adopted[source] >= v.newest }
+	fresh, lost := n.claim(v, acknowledged)
+	if !n.barrier() {
+		return
+	}
+	next := v.withGained()
+	n.refeedLocked(next, fresh)
+	n.view.Store(next)
+	n.log.Info("taken over", "epoch", v.table.Epoch, "partitions", len(fresh), "lost", lost)
 }
 
 // askOne hands the table to one node until it is acknowledged.

@@ -170,6 +170,9 @@ func (p *process) startAgent(ctx context.Context, self ring.Member, m memberOpti
 	c.Fetch = func(ctx context.Context, addr string) (*ring.Table, error) {
 		return node.FetchTable(ctx, p.tls.dialer(), addr, p.proof)
 	}
+	c.FetchReport = func(ctx context.Context, addr string) (*ring.Report, error) {
+		return node.FetchReport(ctx, p.tls.dialer(), addr, p.proof)
+	}
 	agent, err := gossip.Start(c)
 	if err != nil {
 		return nil, adviseAddress(err, "gossip")

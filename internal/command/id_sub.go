@@ -184,6 +184,7 @@ const (
 	DunlinFetch
 	DunlinPeer
 	DunlinPipe
+	DunlinReport
 	DunlinRetry
 	DunlinStream
 	DunlinTable

@@ -46,9 +46,6 @@ type Agent struct {
 	metaNow     chan struct{} // capacity 1: publish our meta at once
 	wantRefresh atomic.Bool
 
-	updates sync.Mutex // held while our meta is published
-	left    bool       // guarded by updates: said goodbye, nothing more to publish
-
 	rejoins, fetches, fetchErrors, issued, healed, rejected atomic.Uint64
 }
 
@@ -181,9 +178,6 @@ func (a *Agent) Leave(timeout time.Duration) {
 	if isClosed(a.ctx.Done()) {
 		return // memberlist panics when it is to leave after its end
 	}
-	a.updates.Lock()
-	a.left = true
-	a.updates.Unlock()
 	// Memberlist waits for the message to be sent often enough, half a second.
 	if err := a.list.Leave(max(time.Until(deadline), time.Second)); err != nil {
 		a.cfg.Log.Debug("cannot say goodbye to every member", "error", err)
@@ -242,16 +236,6 @@ func (a *Agent) metaLoop() {
 			case <-time.After(metaBatch):
 			}
 		}
-		a.publish()
-	}
-}
-
-// publish has gossip tell our meta. Memberlist forgets a member that has left, even
-// itself, and panics when it is to update it then.
-func (a *Agent) publish() {
-	a.updates.Lock()
-	defer a.updates.Unlock()
-	if !a.left {
 		// Sending goes on after the timeout: the error says nothing.
 		_ = a.list.UpdateNode(gossipInterval)
 	}

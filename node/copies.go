@@ -1,0 +1,300 @@
+package node
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// A copy is the data of a partition that another node owns: of its follower, of the node that it is to move to, and, for a
+// while, of its owner before. The owner feeds it by a stream, whose marks say how far it is:
+//
+//	            begin            synced            handed
+//	  nothing ─────────▶ filling ───────▶ synced ──────────▶ handed ──▶ ours, or the next owner's:
+//	     ▲                  ╰──────── dropped ◀──╯               continue ──▶ synced
+//	     ╰── the stream breaks for good, or the table gives us no part in the partition
+//
+// An owner that loses a partition ends its stream with a number that it has drawn for this occasion, the seal. Copies with
+// one seal are equal, and equal to what the next owner begins with: it goes on feeding them without a new snapshot.
+
+type copyState uint8
+
+const (
+	noCopy  copyState = iota
+	filling           // what the owner had is on its way
+	synced            // all that the owner has, as far as it was heard
+	handed            // all that an owner has had
+)
+
+// copyInfo is what is known of the copy of one partition.
+type copyInfo struct {
+	state  copyState
+	source *copySource // the owner that feeds it, or has
+	since  uint64      // of its data
+	seal   uint64      // if it is handed
+	sealed time.Time
+}
+
+// copies are those of a node. Streams change them on the loops, tables elsewhere. The engine is called with mu held, and calls
+// copySource.Admits with locks of its own: that takes no mu.
+type copies struct {
+	mu      sync.Mutex
+	of      [ring.Partitions]copyInfo
+	fed     [ring.Partitions]atomic.Pointer[copySource] // who feeds the copy, while it is filling or synced
+	sources map[string]*copySource
+}
+
+// copySource is an owner that feeds copies of ours, as the taker of its stream.
+type copySource struct {
+	node     *Node
+	name     string
+	lastWord atomic.Int64 // unix nanoseconds
+
+	mu      sync.Mutex // innermost
+	refused []uint16   // of these it feeds no copy that we have
+}
+
+// copyPatience is for how long a source may be silent before its copies no longer count as in sync. It must be longer than it
+// takes to declare the source dead and to plan its succession, for then they are wanted; what the source did in that time
+// unheard is what is lost, so it must not be long.
+const copyPatience = 4 * time.Second
+
+// copiesOf returns the taker of a source's stream.
+func (n *Node) copiesOf(source string) *copySource {
+	c := &n.copies
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sources == nil {
+		c.sources = make(map[string]*copySource)
+	}
+	s := c.sources[source]
+	if s == nil {
+		s = &copySource{node: n, name: source}
+		c.sources[source] = s
+	}
+	return s
+}
+
+// set changes what is known of a copy. The caller holds mu.
+func (c *copies) set(p uint16, info copyInfo) {
+	c.of[p] = info
+	if info.state == filling || info.state == synced {
+		c.fed[p].Store(info.source)
+		return
+	}
+	c.fed[p].Store(nil)
+}
+
+// Admits implements engine.Taker: whether the source's effects on a partition go into our copy.
+func (s *copySource) Admits(p uint16) bool {
+	if s.node.copies.fed[p].Load() == s {
+		return true
+	}
+	s.refuse(p)
+	return false
+}
+
+// Marked implements engine.Taker. The engine holds no lock.
+func (s *copySource) Marked(p uint16, m engine.Mark) {
+	n, c := s.node, &s.node.copies
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, info := n.view.Load(), c.of[p] // the view behind the lock: review comes after its change
+	switch m.Kind {
+	case markBegin:
+		if !v.copiesFrom(p, s.name) {
+			s.refuse(p)
+			return
+		}
+		n.forgetCopy(p)
+		n.engine.SetCopy(p, true)
+		info = copyInfo{state: filling, source: s, since: m.Arg}
+	case markContinue:
+		if info.state != handed || info.seal != m.Arg || !v.copiesFrom(p, s.name) {
+			s.refuse(p)
+			return
+		}
+		info.state, info.source = synced, s
+	case markSynced:
+		if info.source == s && info.state == filling {
+			info.state = synced
+		}
+	case markHanded:
+		if info.source == s && info.state == synced {
+			info.state, info.seal, info.sealed = handed, m.Arg, time.Now()
+		}
+	}
+	c.set(p, info)
+}
+
+// refuse notes that the source feeds a copy that we do not have.
+func (s *copySource) refuse(p uint16) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.refused, p) {
+		s.refused = append(s.refused, p)
+	}
+}
+
+// takeRefused returns the partitions refused since the last call.
+func (s *copySource) takeRefused() []uint16 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.refused
+	s.refused = nil
+	return list
+}
+
+// heard notes that the source has said something.
+func (s *copySource) heard() { s.lastWord.Store(time.Now().UnixNano()) }
+
+// void gives up the copies that the source feeds: something of its stream is missing.
+func (s *copySource) void() {
+	s.takeRefused()
+	n, c := s.node, &s.node.copies
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p := range uint16(ring.Partitions) {
+		if c.fed[p].Load() == s {
+			n.forgetCopy(p)
+			c.set(p, copyInfo{})
+		}
+	}
+}
+
+// forgetCopy empties a partition that is not served.
+func (n *Node) forgetCopy(p uint16) {
+	n.engine.Forget(p)
+	n.engine.SetCopy(p, false)
+}
+
+// report says which copies are in sync, under the present table.
+func (n *Node) report() *ring.Report {
+	v := n.view.Load()
+	r := &ring.Report{Version: v.table.Version()}
+	if v.table == nil || n.fenced.Load() {
+		return r
+	}
+	owners := v.ownerNames()
+	c := &n.copies
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lately := time.Now().Add(-copyPatience)
+	for p := range uint16(ring.Partitions) {
+		info := &c.of[p]
+		if info.since != v.table.Since[p] || v.owns(p) {
+			continue
+		}
+		fed := info.state == synced && info.source.name == owners[v.table.Owner[p]] && info.source.lastWord.Load() > lately.UnixNano()
+		if fed || info.state == handed && info.sealed.After(lately) { // the next owner begins to feed it right now
+			r.Add(p)
+		}
+	}
+	return r
+}
+
+// ownerNames are the names of the table's nodes.
+func (v *view) ownerNames() []string {
+	names := make([]string, len(v.table.Nodes))
+	for i, m := range v.table.Nodes {
+		names[i] = m.Name()
+	}
+	return names
+}
+
+// copiesFrom tells whether we are to have a copy of p that the source feeds: by the table; or to take p over from it, and it
+// has not yet sent all.
+func (v *view) copiesFrom(p uint16, source string) bool {
+	if v.standing[p] == gained {
+		return v.before != nil && v.before.OwnerOf(p).Name() == source
+	}
+	return v.copying.has(p) && v.table.OwnerOf(p).Name() == source
+}
+
+// claimed is what a gained partition is served with.
+type claimed struct {
+	kept bool   // our copy, not nothing
+	seal uint64 // of that; 0: it has none
+}
+
+// claim makes the copies of the gained partitions ours: from here on their streams are not listened to. A copy counts if it
+// is whole: handed over, or in sync with an owner that cannot say any more. acknowledged tells which nodes have ended their
+// ownership in an orderly way; of those, what was not handed over is not all. The caller passes the barrier before it serves.
+func (n *Node) claim(v *view, acknowledged func(source string) bool) (of map[uint16]claimed, lost int) {
+	c := &n.copies
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of = make(map[uint16]claimed)
+	for p := range uint16(ring.Partitions) {
+		if v.standing[p] != gained {
+			continue
+		}
+		info := c.of[p]
+		c.set(p, copyInfo{})
+		whole := info.state == handed || info.state == synced && !acknowledged(info.source.name)
+		if whole && info.since == v.table.Since[p] {
+			of[p] = claimed{kept: true, seal: info.seal}
+			n.engine.SetCopy(p, false)
+			continue
+		}
+		if v.table.Since[p] != v.table.Epoch {
+			lost++
+		}
+		n.forgetCopy(p)
+		of[p] = claimed{}
+	}
+	return of, lost
+}
+
+// keep turns partitions that this node has just lost into copies with a seal.
+func (n *Node) keep(lost []lostPartition) {
+	self := n.copiesOf(n.name())
+	c := &n.copies
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range lost {
+		c.set(l.partition, copyInfo{state: handed, source: self, since: l.since, seal: l.seal, sealed: time.Now()})
+	}
+}
+
+// review drops the copies that a table leaves no use for: those in which it gives us no part, those whose data begins anew,
+// and those whose owner has died, unless the table makes them ours: nobody will complete them any more. Copies of which the
+// seal is among spared wait for what must still be sent of them.
+func (n *Node) review(v *view, spared map[uint64]bool) {
+	present := make(map[string]bool)
+	for _, m := range slices.Concat(v.table.Nodes, n.aliveNodes()) {
+		present[m.Name()] = true
+	}
+	c := &n.copies
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p := range uint16(ring.Partitions) {
+		info := &c.of[p]
+		if info.state == noCopy || v.owns(p) && v.standing[p] == gained && info.since == v.table.Since[p] || spared[info.seal] {
+			continue
+		}
+		orphan := info.state != handed && !present[info.source.name]
+		if orphan || !v.copying.has(p) || info.since != v.table.Since[p] {
+			n.forgetCopy(p)
+			c.set(p, copyInfo{})
+		}
+	}
+	for name := range c.sources {
+		if !present[name] {
+			delete(c.sources, name)
+		}
+	}
+}
+
+// clear forgets all copies, of an engine that is about to be emptied.
+func (c *copies) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p := range uint16(ring.Partitions) {
+		c.set(p, copyInfo{})
+	}
+}

@@ -1,0 +1,188 @@
+package node
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// An owner feeds each of its partitions to the follower and to the node that the partition moves to. Which those are, tables
+// say; tableMu protects what is here.
+
+// fed is what one node is fed.
+type fed struct {
+	sender     *sender
+	partitions partitionSet
+}
+
+// lostPartition is one that a table has taken from us.
+type lostPartition struct {
+	partition uint16
+	since     uint64
+	seal      uint64 // of the copies of it that we leave
+}
+
+// flushPatience is for how long at a time a hand-over waits for a stream before it looks whether the receiver still lives.
+const flushPatience = 500 * time.Millisecond
+
+// receivers returns who is to be fed p, as indexes in the table's nodes.
+func (v *view) receivers(p uint16) (to [2]uint16) {
+	to = [2]uint16{v.table.Follower[p], v.moveTo[p]}
+	if to[1] == to[0] {
+		to[1] = ring.NoNode
+	}
+	return to
+}
+
+// refeedLocked begins and ends feeds, so that everybody is fed what v asks for of what it serves. fresh are the partitions
+// that it serves anew: a copy with their seal is continued.
+func (n *Node) refeedLocked(v *view, fresh map[uint16]claimed) {
+	wanted := make([]partitionSet, len(v.table.Nodes))
+	for p := range uint16(ring.Partitions) {
+		if v.standing[p] != serving {
+			continue
+		}
+		for _, i := range v.receivers(p) {
+			if i != ring.NoNode && int(i) != v.self {
+				wanted[i].add(p)
+			}
+		}
+	}
+	for name, f := range n.feeding {
+		i := slices.IndexFunc(v.table.Nodes, func(m ring.Member) bool { return m.Name() == name })
+		for p := range uint16(ring.Partitions) {
+			_, anew := fresh[p]
+			if f.partitions.has(p) && (anew || i < 0 || !wanted[i].has(p)) {
+				f.sender.stop(p)
+				f.partitions.remove(p)
+			}
+		}
+		if i < 0 && !n.handing[name] {
+			f.sender.close()
+			delete(n.feeding, name)
+		}
+	}
+	for i, set := range wanted {
+		if set != (partitionSet{}) {
+			n.feedLocked(v.table, v.table.Nodes[i], &set, fresh)
+		}
+	}
+}
+
+// feedLocked begins to feed the partitions to a node that does not get them yet.
+func (n *Node) feedLocked(t *ring.Table, to ring.Member, set *partitionSet, fresh map[uint16]claimed) {
+	f := n.feeding[to.Name()]
+	if f == nil {
+		f = &fed{sender: n.sender(to)}
+		n.feeding[to.Name()] = f
+	}
+	for p := range uint16(ring.Partitions) {
+		if !set.has(p) || f.partitions.has(p) {
+			continue
+		}
+		f.partitions.add(p)
+		if seal := fresh[p].seal; seal != 0 {
+			f.sender.resume(p, seal)
+		} else {
+			f.sender.sync(p, t.Since[p])
+		}
+	}
+}
+
+// handOverLocked ends the feeds of what next takes from us, and keeps it as copies. The loops execute nothing under old any more.
+func (n *Node) handOverLocked(old, next *view) {
+	var lost []lostPartition
+	heirs := make(map[string]*sender) // the new owners that were fed
+	for p := range uint16(ring.Partitions) {
+		if old.standing[p] != serving || next.owns(p) {
+			continue
+		}
+		l := lostPartition{partition: p, since: old.table.Since[p], seal: rand.Uint64() | 1}
+		lost = append(lost, l)
+		heir := next.table.OwnerOf(p).Name()
+		for name, f := range n.feeding {
+			if !f.partitions.has(p) {
+				continue
+			}
+			f.sender.hand(p, l.seal)
+			f.partitions.remove(p)
+			if name == heir {
+				heirs[name] = f.sender
+			}
+		}
+	}
+	if len(lost) == 0 {
+		return
+	}
+	n.keep(lost)
+	if len(heirs) == 0 {
+		return
+	}
+	for _, l := range lost {
+		n.spared[l.seal] = true
+	}
+	for name := range heirs {
+		n.handing[name] = true
+	}
+	done := make(chan struct{})
+	n.handOvers = append(n.handOvers, done)
+	n.goJob(func() { n.finishHandOver(lost, heirs, done) })
+}
+
+// finishHandOver waits until the new owners have all that we had; before, we do not acknowledge the table.
+func (n *Node) finishHandOver(lost []lostPartition, heirs map[string]*sender, done chan struct{}) {
+	begun := time.Now()
+	for name, s := range heirs {
+		n.flushTo(name, s)
+	}
+	n.tableMu.Lock()
+	defer n.tableMu.Unlock()
+	close(done)
+	n.handOvers = slices.DeleteFunc(n.handOvers, func(c chan struct{}) bool { return c == done })
+	for _, l := range lost {
+		delete(n.spared, l.seal)
+	}
+	if len(n.handOvers) == 0 {
+		clear(n.handing)
+	}
+	if v := n.view.Load(); n.ctx.Err() == nil {
+		n.review(v, n.spared)
+		n.refeedLocked(v, nil) // ends the streams that only the hand-over kept
+		n.log.Info("handed over", "partitions", len(lost), "took", time.Since(begun).Round(time.Millisecond))
+	}
+}
+
+// flushTo returns when a node has all that was sent to it, or is dead.
+func (n *Node) flushTo(name string, s *sender) {
+	for n.ctx.Err() == nil {
+		ctx, cancel := context.WithTimeout(n.ctx, flushPatience)
+		err := s.flush(ctx)
+		cancel()
+		alive := slices.ContainsFunc(n.aliveNodes(), func(m ring.Member) bool { return m.Name() == name })
+		if err == nil {
+			return
+		}
+		if !alive {
+			n.log.Warn("gave up handing over to a node that died", "node", name, "error", err)
+			return
+		}
+	}
+}
+
+// awaitHandOvers returns when the new owners have what tables have taken from us, or an error when that takes too long.
+func (n *Node) awaitHandOvers(ctx context.Context) error {
+	n.tableMu.Lock()
+	waiting := slices.Clone(n.handOvers)
+	n.tableMu.Unlock()
+	for _, done := range waiting {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
