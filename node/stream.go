@@ -41,6 +41,7 @@ type fedPartition struct {
 	state  feedState
 	since  uint64 // of the data; 0: as the table says
 	cursor uint64 // of the snapshot
+	logged uint64 // the last Collect before all of the snapshot was logged
 	begun  uint64 // the last batch before this feed began
 }
 

@@ -32,10 +32,13 @@ func (s *sender) round() (wait time.Duration) {
 	if !room {
 		return s.starve()
 	}
-	delay := s.fill()
+	delay := time.Duration(0)
+	if s.sending == 0 { // or else the snapshot would be far ahead of what it has cost
+		delay = s.fill()
+	}
 	silence := time.Since(s.last)
 	switch {
-	case delay == 0 || s.sending > 0:
+	case delay == 0:
 		return 0
 	case s.window.seq != made:
 		return min(delay, pollPeriod) // more is likely to come, and then need not wake anybody
@@ -103,7 +106,7 @@ func (s *sender) collect() (room bool) {
 		if s.next++; s.next == len(s.empty) {
 			s.next = 0
 		}
-		if !s.sendPieces(&s.values[shard]) {
+		if !s.sendPieces(shard) {
 			continue
 		}
 		out = s.collectShard(shard, out)
@@ -221,7 +224,7 @@ func (s *sender) fillPiece(f *fedPartition) {
 	f.cursor = next
 	if done && s.filling == f {
 		e.MarkFeed(f.number, s.feed, engine.Mark{Kind: markSynced})
-		f.state, s.filling = feedWhole, nil
+		f.state, f.logged, s.filling = feedWhole, s.tick, nil
 	}
 }
 

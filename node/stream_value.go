@@ -42,15 +42,16 @@ func (s *sender) beginValue(shard int, p uint16, key, out []byte) (_ []byte, beg
 	return t.AppendEffect(out, key), false
 }
 
-// sendPieces goes on with a value. True: there is none any more.
-func (s *sender) sendPieces(v *outgoing) (done bool) {
+// sendPieces goes on with a shard's value. True: there is none any more.
+func (s *sender) sendPieces(shard int) (done bool) {
+	v := &s.values[shard]
 	for i := 0; v.pin.Live() && i < valuePieces && s.room(); i++ {
 		value := v.pin.Value()
 		piece := value[v.sent:min(v.sent+payloadMost, len(value))]
 		s.piece(v, piece)
 		s.mu.Lock()
 		f := s.fed[v.partition]
-		snapshot := f != nil && f.state == feedFilled
+		snapshot := f != nil && (f.state == feedFilled || s.empty[shard] <= f.logged)
 		s.mu.Unlock()
 		if snapshot {
 			s.pass(int64(len(piece)))
