@@ -16,6 +16,7 @@ import (
 //	count, then (joined member) of each node
 //	Partitions times owner, follower+1, epoch-since
 //	count, then (partition from to) of each move
+//	1 if rebalancing is paused, otherwise nothing
 //	xxhash64 of all the above                  8 bytes
 //
 // Owners and followers are small and since is near the epoch, so that a table of
@@ -29,6 +30,10 @@ const (
 	MaxTableBytes = 1 << 20
 
 	checksumBytes = 8
+
+	// pausedFlag is left out when it is not set: so most tables are readable to builds
+	// that do not know it.
+	pausedFlag = 1
 )
 
 // Encode returns the encoding of t, a new buffer of the caller's.
@@ -59,6 +64,9 @@ func (t *Table) Encode() []byte {
 		b = binary.AppendUvarint(b, uint64(m.Partition))
 		b = binary.AppendUvarint(b, uint64(m.From))
 		b = binary.AppendUvarint(b, uint64(m.To))
+	}
+	if t.Paused {
+		b = append(b, pausedFlag)
 	}
 	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
 }

@@ -21,6 +21,8 @@ func fullTable() *Table {
 func TestTableSurvivesEncoding(t *testing.T) {
 	table := fullTable()
 	checkTable(t, table)
+	table.Paused = true
+	checkTable(t, table)
 	if n := len(table.Encode()); n > 20<<10 {
 		t.Errorf("a table of four nodes takes %d bytes", n)
 	}

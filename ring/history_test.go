@@ -43,7 +43,7 @@ func (h *history) happenOnce() {
 	if len(h.alive) > 0 {
 		at = h.rnd.IntN(len(h.alive))
 	}
-	switch what := h.rnd.IntN(8); {
+	switch what := h.rnd.IntN(9); {
 	case what <= 1 || at < 0: // a node joins, or one that stopped returns
 		id := "n" + strconv.Itoa(h.rnd.IntN(6))
 		if !slices.ContainsFunc(h.alive, func(m Member) bool { return m.ID == id }) {
@@ -59,7 +59,9 @@ func (h *history) happenOnce() {
 		h.alive = append(h.alive, node(h.alive[at].ID, h.boot))
 	case what == 6: // nothing of interest to the table
 		h.alive[at].Epoch, h.alive[at].Issuer = uint64(h.boot), "somebody@1"
-	case what == 7: // a leaver that is done exits
+	case what == 7 && h.cur != nil:
+		h.adopt(Pause(h.cur, h.alive[at], !h.cur.Paused))
+	case what == 8: // a leaver that is done exits
 		h.alive = slices.DeleteFunc(h.alive, func(m Member) bool {
 			return m.State == Leaving && (h.cur == nil || h.cur.NodeIndex(m.ID, m.Boot) < 0)
 		})
@@ -195,6 +197,9 @@ func (h *history) settle() {
 	h.t.Helper()
 	if _, ok := Coordinator(h.alive); !ok {
 		return
+	}
+	if h.cur != nil && h.cur.Paused {
+		h.adopt(Pause(h.cur, h.alive[0], false))
 	}
 	if h.cur != nil {
 		h.copyData(1)

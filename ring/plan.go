@@ -25,13 +25,15 @@ import (
 // plans no followers. Reports on another table than cur, and of nodes that are not
 // alive, do not count: without reports nothing is ever handed over.
 //
+// While cur is Paused, an owner and a follower that serve stay where they are.
+//
 // Plan is pure but for seed. It takes about as long as Target when the serving nodes
 // change, and 0.3 ms otherwise, however many moves there are.
 func Plan(cur *Table, alive []Member, reports []*Report, self Member, copies int, seed func() uint64) *Table {
 	next := &Table{Epoch: 1, Issuer: self.Name()}
 	if cur != nil {
 		next.Epoch = cur.Epoch + 1
-		next.Seed = cur.Seed
+		next.Seed, next.Paused = cur.Seed, cur.Paused
 		next.Ancestors = joinLineages([]Version{cur.Version()}, cur)
 	}
 	p := newPlanner(cur, next, alive, copies)
@@ -192,6 +194,9 @@ func (p *planner) bury(part uint16, before seat) seat {
 // of the owner goes before that of the follower, because a partition has one move.
 func (p *planner) advance(s seat, wantOwner, wantFollower uint16, inSync func(uint16) bool) seat {
 	s.target = NoNode
+	if p.next.Paused && p.serving[s.owner] {
+		return p.hold(s, wantOwner, wantFollower, inSync)
+	}
 	if s.owner != wantOwner {
 		if !inSync(wantOwner) {
 			return p.moveOwner(s, wantOwner)
@@ -205,6 +210,20 @@ func (p *planner) advance(s seat, wantOwner, wantFollower uint16, inSync func(ui
 	case inSync(wantFollower):
 		s.follower = wantFollower
 	default:
+		s.target = wantFollower
+	}
+	return s
+}
+
+// hold leaves s, whose owner serves, as it is, as far as that keeps a copy.
+func (p *planner) hold(s seat, wantOwner, wantFollower uint16, inSync func(uint16) bool) seat {
+	if wantFollower == s.owner {
+		wantFollower = wantOwner
+	}
+	switch {
+	case s.follower == NoNode || wantFollower == NoNode || inSync(wantFollower) && !p.serving[s.follower]:
+		s.follower = wantFollower
+	case s.follower != wantFollower && !p.serving[s.follower]:
 		s.target = wantFollower
 	}
 	return s
@@ -264,6 +283,19 @@ func (p *planner) leaveOutUnused() {
 		p.next.Moves[i].From, p.next.Moves[i].To = place[m.From], place[m.To]
 	}
 	p.next.fillJoined(p.cur)
+}
+
+// Pause returns the table that follows cur and in which rebalancing is paused, or not;
+// nil if that is so already. The next Plan starts or gives up moves accordingly.
+func Pause(cur *Table, self Member, paused bool) *Table {
+	if cur.Paused == paused {
+		return nil
+	}
+	next := *cur
+	next.Epoch, next.Issuer = cur.Epoch+1, self.Name()
+	next.Ancestors = joinLineages([]Version{cur.Version()}, cur)
+	next.Paused = paused
+	return &next
 }
 
 // fillJoined takes over from base (nil: none) since when each node has been there.

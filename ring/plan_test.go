@@ -82,7 +82,7 @@ func sameTable(a, b *Table) bool {
 	return a.Version() == b.Version() && a.Seed == b.Seed &&
 		slices.Equal(a.Ancestors, b.Ancestors) && slices.Equal(a.Nodes, b.Nodes) &&
 		slices.Equal(a.Joined, b.Joined) && slices.Equal(a.Moves, b.Moves) &&
-		a.Owner == b.Owner && a.Follower == b.Follower && a.Since == b.Since
+		a.Paused == b.Paused && a.Owner == b.Owner && a.Follower == b.Follower && a.Since == b.Since
 }
 
 func TestCoordinator(t *testing.T) {

@@ -99,6 +99,10 @@ func (r *reader) table() *Table {
 		r.partition(t, p)
 	}
 	r.moves(t)
+	if len(r.rest) > 0 && r.rest[0] == pausedFlag {
+		t.Paused = true
+		r.rest = r.rest[1:]
+	}
 	return t
 }
 

@@ -37,7 +37,8 @@ func DecodeReport(node string, v Version, bitmap []byte) (*Report, error) {
 }
 
 // Settled reports whether t is what the ring asks for, so that reports would change
-// nothing: no partition moves, and each has the ring's owner and follower.
+// nothing: no partition moves, and each has the ring's owner and follower, or may not
+// get them because t is Paused.
 func (t *Table) Settled(alive []Member, copies int) bool {
 	p := newPlanner(t, &Table{}, alive, copies)
 	if p == nil || len(t.Moves) > 0 {
@@ -48,7 +49,15 @@ func (t *Table) Settled(alive []Member, copies int) bool {
 		if f := t.Follower[part]; f != NoNode {
 			follower = p.now[f]
 		}
-		if p.now[t.Owner[part]] != p.wantOwner[part] || follower != p.wantFollower[part] {
+		owner := p.now[t.Owner[part]]
+		if t.Paused && owner != NoNode && p.serving[owner] {
+			missing := follower == NoNode && p.wantFollower[part] != NoNode
+			if missing || follower != NoNode && !p.serving[follower] {
+				return false
+			}
+			continue
+		}
+		if owner != p.wantOwner[part] || follower != p.wantFollower[part] {
 			return false
 		}
 	}

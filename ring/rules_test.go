@@ -70,18 +70,66 @@ var rulesOfOne = []rule{
 	{"owner dead, target behind", "d - o", "", "o - -", true},
 }
 
+// rulesOfPause are for two copies, while rebalancing is paused.
+var rulesOfPause = []rule{
+	{"owner elsewhere", "x f -", "f", "x f -", false},
+	{"owner elsewhere, move under way", "x f o", "fo", "x f -", false},
+	{"its follower is to own", "x o -", "o", "x o -", false},
+	{"its follower is to own, owner follows", "f x -", "x", "f x -", false},
+	{"another follower", "o x f", "fx", "o x -", false},
+	{"no follower", "o - -", "", "o f -", false},
+	{"no follower, owner elsewhere", "f - -", "", "f o -", false},
+	{"dead follower", "x d -", "", "x f -", false},
+	{"the follower leaves", "x l -", "l", "x l f", false},
+	{"the follower leaves, target in sync", "x l f", "f", "x f -", false},
+	{"owner leaves", "l f -", "f", "l f o", false},
+	{"owner leaves to its follower", "l o -", "o", "o f -", false},
+	{"owner dead, follower in sync", "d x -", "x", "x f -", false},
+	{"owner dead, nobody in sync", "d x -", "", "o f -", true},
+}
+
 func TestRules(t *testing.T) {
 	for _, r := range rulesOfTwo {
-		r.check(t, 2)
+		r.check(t, 2, false)
 	}
 	for _, r := range rulesOfOne {
-		r.check(t, 1)
+		r.check(t, 1, false)
 	}
+	for _, r := range rulesOfPause {
+		r.check(t, 2, true)
+	}
+}
+
+// TestPause: what was to move stays while rebalancing is paused, and then moves.
+func TestPause(t *testing.T) {
+	h := newHistory(t, 1, 2)
+	h.alive = nodes("a", "b", "c")
+	h.settle()
+	before := h.cur
+	h.adopt(Pause(h.cur, h.alive[1], true))
+	if again := Pause(h.cur, h.alive[1], true); again != nil || h.cur.Epoch != before.Epoch+1 || !h.cur.Newer(before) {
+		t.Errorf("pausing twice leads from %v to %v and %v", before.Version(), h.cur.Version(), again.Version())
+	}
+	h.become([]string{"a", "b", "c", "d"})
+	for h.plan(h.reports(true)) {
+		h.copyData(1)
+	}
+	if moved := differing(before, h.cur); moved > 0 || len(h.cur.Nodes) != 4 || !h.cur.Paused {
+		t.Errorf("%d partitions moved to the node that joined", moved)
+	}
+	if !h.cur.Settled(h.alive, 2) {
+		t.Error("there is something to ask for although nothing may move")
+	}
+	h.adopt(Pause(h.cur, h.alive[1], false))
+	if h.cur.Settled(h.alive, 2) {
+		t.Error("there is nothing to ask for although partitions have to move")
+	}
+	h.settle()
 }
 
 const ruled = 1234 // the partition that rules are about
 
-func (r rule) check(t *testing.T, copies int) {
+func (r rule) check(t *testing.T, copies int, paused bool) {
 	t.Helper()
 	five := nodes("a", "b", "c", "d", "l")
 	alive := append(five[:3:3], five[4])
@@ -95,6 +143,7 @@ func (r rule) check(t *testing.T, copies int) {
 		"d": 3, "l": 4, "-": NoNode,
 	}
 	cur := Plan(nil, five, nil, five[0], copies, fixedSeed)
+	cur.Paused = paused
 	words := strings.Fields(r.before)
 	cur.Owner[ruled], cur.Follower[ruled] = seats[words[0]], seats[words[1]]
 	if to := seats[words[2]]; to != NoNode {
@@ -108,6 +157,9 @@ func (r rule) check(t *testing.T, copies int) {
 		report := &Report{Node: cur.Nodes[seats[who]].Name(), Version: cur.Version()}
 		report.Add(ruled)
 		reports = append(reports, report)
+	}
+	if paused {
+		r.what += ", paused"
 	}
 	next := Plan(cur, alive, reports, five[0], copies, nil)
 	checkTable(t, next)

@@ -61,6 +61,9 @@ type Table struct {
 	Owner, Follower [Partitions]uint16
 	// Since[p] is the epoch in which the present data of p began.
 	Since [Partitions]uint64
+	// Paused: an operator wants nothing to move that need not. Leaving nodes hand over
+	// what they have, and missing followers are replaced, all the same.
+	Paused bool
 	// Moves has at most one of each partition, in their order.
 	Moves []Move
 }

@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -45,6 +46,12 @@ type Agent struct {
 	metaSoon    chan struct{} // capacity 1: publish our meta with the next batch
 	metaNow     chan struct{} // capacity 1: publish our meta at once
 	wantRefresh atomic.Bool
+	wantPause   atomic.Pointer[bool] // nil: nobody has asked
+
+	updates sync.Mutex // held while our meta is published
+	left    bool       // guarded by updates: said goodbye, nothing more to publish
+
+	lastRejected atomic.Int64 // Unix nanoseconds of the last warning
 
 	rejoins, fetches, fetchErrors, issued, healed, rejected atomic.Uint64
 }
@@ -146,6 +153,31 @@ func (a *Agent) SetState(s ring.State) {
 	poke(a.wake)
 }
 
+// Drain has the others take over all that this node owns and follows, as if it left,
+// but it stays a member; undone with on false. Not to be mixed with Leave.
+func (a *Agent) Drain(on bool) error {
+	if !on {
+		a.SetState(ring.Serving)
+		return nil
+	}
+	if !a.othersServe() {
+		return errors.New("cannot drain: no other node serves")
+	}
+	a.SetState(ring.Leaving)
+	return nil
+}
+
+// PauseRebalance has this member, which must be the coordinator, issue a table in which
+// nothing moves that need not, or may again. It does not wait.
+func (a *Agent) PauseRebalance(paused bool) error {
+	if c, ok := ring.Coordinator(a.alive()); !ok || c.Name() != a.name {
+		return fmt.Errorf("cannot pause or resume: the coordinator is %q", c.ID)
+	}
+	a.wantPause.Store(&paused)
+	poke(a.wake)
+	return nil
+}
+
 // Stats returns the present counters.
 func (a *Agent) Stats() Stats {
 	return Stats{
@@ -178,6 +210,9 @@ func (a *Agent) Leave(timeout time.Duration) {
 	if isClosed(a.ctx.Done()) {
 		return // memberlist panics when it is to leave after its end
 	}
+	a.updates.Lock()
+	a.left = true
+	a.updates.Unlock()
 	// Memberlist waits for the message to be sent often enough, half a second.
 	if err := a.list.Leave(max(time.Until(deadline), time.Second)); err != nil {
 		a.cfg.Log.Debug("cannot say goodbye to every member", "error", err)
@@ -191,6 +226,10 @@ func (a *Agent) stillNeeded() bool {
 	if t == nil || t.NodeIndex(a.cfg.Self.ID, a.cfg.Self.Boot) < 0 {
 		return false
 	}
+	return a.othersServe()
+}
+
+func (a *Agent) othersServe() bool {
 	return slices.ContainsFunc(a.otherNodes(a.alive()), func(m ring.Member) bool {
 		return m.State == ring.Serving
 	})
@@ -236,6 +275,16 @@ func (a *Agent) metaLoop() {
 			case <-time.After(metaBatch):
 			}
 		}
+		a.publish()
+	}
+}
+
+// publish has gossip tell our meta. Memberlist forgets a member that has left, even
+// itself, and panics when it is to update it then.
+func (a *Agent) publish() {
+	a.updates.Lock()
+	defer a.updates.Unlock()
+	if !a.left {
 		// Sending goes on after the timeout: the error says nothing.
 		_ = a.list.UpdateNode(gossipInterval)
 	}

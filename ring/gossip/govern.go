@@ -65,6 +65,11 @@ func (a *Agent) plan(tables []*ring.Table, current *ring.Table, alive []ring.Mem
 	if len(a.steering.unread) > 0 {
 		return ring.Heal(tables, alive, self, a.cfg.Copies, newSeed), true
 	}
+	if paused := a.wantPause.Swap(nil); paused != nil && current != nil {
+		if next := ring.Pause(current, self, *paused); next != nil {
+			return next, true
+		}
+	}
 	reports, ready := a.gatherReports(current, alive)
 	if !ready {
 		return nil, false

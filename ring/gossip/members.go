@@ -57,8 +57,20 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	}
 	if err != nil {
 		d.a.rejected.Add(1)
+		d.a.warnRejected(n, err)
 	}
 	return err
+}
+
+// rejectedEvery is how often a member that we refuse is complained about: memberlist
+// hears of it several times a second.
+const rejectedEvery = 10 * time.Second
+
+func (a *Agent) warnRejected(n *memberlist.Node, err error) {
+	now, last := time.Now().UnixNano(), a.lastRejected.Load()
+	if now-last >= int64(rejectedEvery) && a.lastRejected.CompareAndSwap(last, now) {
+		a.cfg.Log.Warn("member refused", "name", n.Name, "addr", n.Address(), "error", err)
+	}
 }
 
 func (d delegate) NotifyJoin(n *memberlist.Node)   { d.a.setPeer(n) }

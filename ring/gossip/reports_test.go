@@ -16,7 +16,7 @@ func twoCopies(c *Config) { c.Copies = 2 }
 // ring asks for.
 func (w *world) settled(agents ...*testAgent) {
 	w.t.Helper()
-	w.eventually(3*converged, func() string {
+	w.eventually(10*converged, func() string {
 		var ids []string
 		for _, a := range agents {
 			ids = append(ids, a.cfg.Self.ID)
