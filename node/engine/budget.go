@@ -37,7 +37,7 @@ func (e *Engine) Refund(n int64) { e.pool.refundOutside(n) }
 // reclaimAnywhere makes room in a shard that is not locked, beginning at a random one. It says whether it got further,
 // and otherwise whether one was locked.
 func (e *Engine) reclaimAnywhere() (further, locked bool) {
-	if e.large.reclaim() {
+	if e.large.reclaim() || e.reclaimAnySpare() {
 		return true, false
 	}
 	first := max(0, e.pool.owner(e.dice.Add(diceStep)))

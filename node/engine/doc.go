@@ -42,7 +42,7 @@
 //   - A page bears the mark of the shard that has it. One whose mark is of an older generation is a Reset's to free, and
 //     nobody else's to touch.
 //   - A dropped partition is empty at once. What it had is no key any more, and no eviction or expiry of it is counted;
-//     but it is memory (Values, Volatile, Index, Used) until Drop has freed it.
+//     but it is memory (Values, Volatile, Index, Used) until Drop has freed it, or whoever goes on after Forget.
 //   - A cell of a record that is free has TypeNone in its first word; cells from page.bump on were never used. In the small
 //     queue a dead record keeps its lengths, so that the next one is found.
 //   - Resident memory is no more than what is charged: a block of pages becomes huge when all of it is (huge.go).
@@ -77,6 +77,11 @@
 //     receiver any more.
 //   - Blocks of logs are charged from before they are written to until they are given back. Logging takes from a reserve and
 //     evicts nothing: it is itself what evicting does.
+//
+// # Copies
+//
+// Records of copies go before any other's (copy.go), and the memory of dropped partitions that is not freed yet before those (spare.go).
+// As long as there is either, new records enter the main queue and the small one rests.
 //
 // # What was tried and is not here
 //

@@ -6,7 +6,8 @@ import (
 )
 
 // A partition is dropped in two steps. Under one short lock its index is taken away whole, so that the partition is
-// empty at once. Then the records in that index are freed in slices, with the lock let go in between. Meanwhile
+// empty at once. Then the records in that index are freed in slices, with the lock let go in between, by Drop, or after Forget
+// by Sweep; and by who needs memory, before anything is evicted. Meanwhile
 // eviction, expiry and compaction may meet a doomed record by its cell, and find its entry as they would any other's.
 
 // doomed is the index of a dropped partition until it is freed: first all its records, then, when nobody looks for any
@@ -35,6 +36,34 @@ func (e *Engine) Drop(p uint16) (keys int) {
 	d, keys := s.doom(p)
 	s.drainAll(d)
 	return keys
+}
+
+// Forget is Drop for who does not wait: the partition is empty at once, and the memory of what it had becomes free when it is
+// needed, or by Sweep.
+func (e *Engine) Forget(p uint16) { e.shardOf(p).doom(p) }
+
+// drainSlices is how many slices Sweep frees of what was forgotten.
+const drainSlices = 64
+
+// drainForgotten frees some of what is dropped, in all shards.
+func (e *Engine) drainForgotten() {
+	for i, left := 0, drainSlices; i < len(e.shards) && left > 0 && e.haveSpare(doomedRecords); i++ {
+		s := &e.shards[i]
+		for ; left > 0 && s.drainFirst(drainAtOnce); left-- {
+			runtime.Gosched() // or this goroutine would have the lock again before those that wait for it
+		}
+	}
+}
+
+// drainFirst goes on with freeing what was dropped first, and says whether there was something.
+func (s *shard) drainFirst(budget int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.doomed) == 0 {
+		return false
+	}
+	s.drain(s.doomed[0], budget)
+	return true
 }
 
 // drainAll frees d, if there is one.
@@ -73,6 +102,7 @@ func (s *shard) doomLocked(p uint16) (d *doomed, keys int) {
 func (s *shard) doomIndex(number uint16, p partition) *doomed {
 	d := &doomed{partition: p, number: number, mark: s.mark, left: p.buckets}
 	s.doomed = append(s.doomed, d)
+	s.e.spares[doomedRecords].Add(1)
 	return d
 }
 
@@ -106,7 +136,10 @@ func (s *shard) drain(d *doomed, budget int) (done bool) {
 	if d.left > 0 {
 		return false
 	}
-	s.doomed = slices.DeleteFunc(s.doomed, func(o *doomed) bool { return o == d })
+	if i := slices.Index(s.doomed, d); i >= 0 { // or it was at its end before
+		s.doomed = slices.Delete(s.doomed, i, i+1)
+		s.e.spares[doomedRecords].Add(-1)
+	}
 	return true
 }
 

@@ -54,6 +54,7 @@ type Engine struct {
 	tidier         atomic.Uint32 // shard whose indexes Sweep tidies next
 	dice           atomic.Uint32 // picks victims for those who hold no shard
 	feeds          feeds
+	spares         [numSpares]atomic.Int32 // of each kind, in how many places there may be memory to be had
 }
 
 // shard is one lock and all that it protects: the partitions whose number ends in the shard's.
@@ -101,6 +102,11 @@ type shard struct {
 	view     handle   // record that Resize returned a view of, if something is fed
 	versions []uint32 // nil before the first VersionOf
 	era      uint32   // how often keys went together, without a count each
+
+	copies   []bool   // by partition: it is a copy; nil before the first SetCopy
+	copyAt   copyHand // where copies are evicted
+	copyRoom bool     // copies may have records
+	frugal   bool     // what needs memory is a copy: it gets none that is not spare
 
 	thirsty bool       // refillFeeds is to be called when there is time
 	targets []targets  // by partition, nil before the first Feed

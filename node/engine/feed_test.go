@@ -253,9 +253,9 @@ func (f *feedModel) compare() {
 
 // At the end of every round the copy holds exactly what the owner does.
 func TestFeedModel(t *testing.T) {
-	rounds, steps := 8, 4000
+	rounds, steps := 5, 4000
 	if testing.Short() {
-		rounds = 3
+		rounds, steps = 2, 2000
 	}
 	seed := *modelSeed
 	if seed == 0 {

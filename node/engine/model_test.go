@@ -225,6 +225,18 @@ func (m *model) beginDrop(p uint16) {
 	}
 }
 
+// forget leaves what is dropped to be freed by whoever needs memory, or sweeps.
+func (m *model) forget(p uint16) {
+	if m.e.Forget(p); m.e.Count(p) != 0 {
+		m.tb.Fatalf("%d keys are left", m.e.Count(p))
+	}
+	for k := range m.shadow {
+		if k.p == p {
+			delete(m.shadow, k)
+		}
+	}
+}
+
 // goOnDropping frees a few records of one of the drops under way.
 func (m *model) goOnDropping(which, records int) {
 	if len(m.drops) == 0 {
@@ -407,6 +419,12 @@ func (m *model) stepMuch(p uint16, op, b uint32) {
 		if b%4 == 0 {
 			m.reset(uint64(b))
 		}
+	case 10, 11:
+		if !m.exact {
+			m.e.SetCopy(p, b%3 == 0)
+		}
+	case 12:
+		m.forget(p)
 	}
 }
 

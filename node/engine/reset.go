@@ -39,6 +39,7 @@ func (s *shard) renounce(seed uint64) {
 	s.era++
 	s.seed.Store(seed)
 	clear(s.partitions)
+	s.e.spares[doomedRecords].Add(-int32(len(s.doomed)))
 	s.doomed = nil
 	s.slabs = [numSlabs]slab{}
 	s.spare, s.spares = 0, 0

@@ -32,7 +32,7 @@ func (s *shard) obtain(k kind, n int) handle {
 			}
 			continue // another shard was faster
 		}
-		if s.e.Policy() != AllKeys {
+		if s.e.Policy() != AllKeys || s.frugal {
 			return 0
 		}
 		waits++
@@ -90,8 +90,11 @@ func (s *shard) putIndex(h handle, n int) {
 // Lock order: a shard's lock is held here, and others are only tried, so that two shards that want room from each
 // other cannot wait for each other.
 func (s *shard) makeRoom(want int) bool {
-	if s.e.large.reclaim() {
+	if s.e.large.reclaim() || s.reclaimSpares(want) {
 		return true
+	}
+	if s.frugal {
+		return s.wasteful() && s.compact()
 	}
 	if want == noClass && s.overfull() && s.judgeSmall(s.e.pool.pageSize) {
 		return true

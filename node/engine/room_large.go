@@ -118,7 +118,7 @@ func (s *shard) await(n int64, try func() bool) bool {
 		if s.makeRoom(noClass) {
 			continue
 		}
-		if s.e.Policy() != AllKeys {
+		if s.e.Policy() != AllKeys || s.frugal {
 			return false
 		}
 		waits++
@@ -155,7 +155,7 @@ func (e *Engine) charge(n int64) bool {
 
 // makeRoom is a shard's makeRoom for whoever holds no lock.
 func (e *Engine) makeRoom() bool {
-	if e.large.reclaim() {
+	if e.large.reclaim() || e.reclaimAnySpare() {
 		return true
 	}
 	first := max(0, e.pool.owner(e.dice.Add(diceStep)))

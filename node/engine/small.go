@@ -77,10 +77,10 @@ func (b *balance) adapt(h haunted) {
 	}
 }
 
-// entrance is where a new record goes: to the main queue as long as there is room for everything, or if its key was
-// evicted not long ago.
+// entrance is where a new record goes: to the main queue as long as there is room for everything, spare memory included,
+// or if its key was evicted not long ago.
 func (s *shard) entrance(p uint16, tag uint32, h header) kind {
-	if s.e.Policy() != AllKeys || !s.e.pool.tight() {
+	if s.e.Policy() != AllKeys || !s.e.pool.tight() || s.frugal || s.e.haveSpares() {
 		return mainCells
 	}
 	known := s.ghosts.take(ghostOf(p, tag))

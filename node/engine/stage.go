@@ -168,6 +168,8 @@ func (t Txn) SetStaged(st *Staged, typ Type, expireAt int64) error {
 		panic("BUG: a staged value is not complete")
 	}
 	s := t.s
+	s.frugal = s.isCopy(t.number)
+	defer func() { s.frugal = false }()
 	if err := s.prepare(t.p); err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ func (e *Engine) Pages() int { return e.pool.inUse() }
 // where the last call ended. Indexes shrink with what is removed, and by the way those that eviction left sparse. No lock
 // is held for more than a slice. Calls may overlap.
 func (e *Engine) Sweep(nowMilli int64, pages int) (expired int) {
+	e.drainForgotten()
 	e.tidyNext()
 	inUse := e.pool.inUse()
 	for range min(pages, inUse) {

@@ -238,6 +238,9 @@ func (t Txn) publish(tag uint32, sl slot, ref handle, h header, expireAt int64) 
 	s.changed(tag)
 	if !sl.found() {
 		s.insert(t.p, tag, ref)
+		if s.copies != nil && s.isCopy(t.number) {
+			s.setCopyRoom(true)
+		}
 		return
 	}
 	old := sl.ref()

@@ -1,0 +1,134 @@
+package engine
+
+// A copy is a partition whose owner is another node. When memory is needed, its records go before any other's, whatever the
+// policy: nobody asks for them here. They are found by their index, a bucket after the other, while the clocks and the small
+// queue rest. What that leaves are free cells of all sizes; records of sparse pages then move together.
+//
+// What is written to a copy makes room among copies only, and fails where none has records. The shards set bounds to that: of a
+// shard that is locked just then nothing goes, and when copies have few records left, their cells may free no page, so that
+// the record wanted costs one or the other of its own.
+
+// evictCopies is how many records of copies go before it is asked whether that is enough.
+const evictCopies = 16
+
+// SetCopy says whether partition p is a copy. It is not, at first.
+func (e *Engine) SetCopy(p uint16, isCopy bool) {
+	s := e.shardOf(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.copies == nil {
+		s.copies = make([]bool, len(s.partitions))
+	}
+	s.copies[p>>e.shardShift] = isCopy
+	if isCopy {
+		s.setCopyRoom(true)
+	}
+}
+
+func (s *shard) isCopy(p uint16) bool { return s.copies != nil && s.copies[p>>s.e.shardShift] }
+
+// setCopyRoom notes whether copies may have records here.
+func (s *shard) setCopyRoom(there bool) {
+	switch {
+	case there && !s.copyRoom:
+		s.e.spares[copiedRecords].Add(1)
+	case !there && s.copyRoom:
+		s.e.spares[copiedRecords].Add(-1)
+	}
+	s.copyRoom = there
+}
+
+// reclaimCopies evicts records of copies in this shard until a cell of the class wanted is free, or the budget has gained, or
+// it has done its part. It says whether it got further.
+func (s *shard) reclaimCopies(want int) bool {
+	if !s.copyRoom {
+		return false
+	}
+	for gains := s.gains; ; {
+		evicted, class := s.evictFromCopies()
+		if evicted == 0 {
+			s.setCopyRoom(false)
+			return false
+		}
+		if s.gains != gains || want != noClass && s.slabs[mainCells].classes[want].room != 0 || !s.gatherCells(class) {
+			return true
+		}
+	}
+}
+
+// evictFromCopies evicts some records of a copy, and says how many, and of which class the last was.
+func (s *shard) evictFromCopies() (evicted, class int) {
+	for range s.partitions {
+		p := &s.partitions[s.copyAt.partition]
+		if p.count > 0 && s.copies[s.copyAt.partition] {
+			if evicted, class = s.evictBuckets(p, &s.copyAt.bucket); evicted == 0 {
+				if c := s.crowd(p); c != nil {
+					evicted, class = s.evictBuckets(c, &s.copyAt.crowd)
+				}
+			}
+			if evicted > 0 {
+				return evicted, class
+			}
+		}
+		s.copyAt = copyHand{partition: (s.copyAt.partition + 1) % len(s.partitions)}
+	}
+	return 0, noClass
+}
+
+// copyHand is where the next record of a copy is to be evicted.
+type copyHand struct {
+	partition     int // by number / shards
+	bucket, crowd uint32
+}
+
+// evictBuckets evicts some records that p names, a partition or its crowd, from a bucket on.
+func (s *shard) evictBuckets(p *partition, from *uint32) (evicted, class int) {
+	class = noClass
+	for looked := uint32(0); looked < p.buckets && evicted < evictCopies; {
+		if *from >= p.buckets {
+			*from = 0
+		}
+		b := s.bucketAt(p, *from)
+		before := evicted
+		for _, ref := range b.refs {
+			if ref == 0 || ref == s.pinned {
+				continue
+			}
+			class = s.evictCopy(ref)
+			evicted++
+		}
+		if evicted == before {
+			*from++ // others of the chain have not moved up: it is at its end
+			looked++
+		}
+	}
+	return evicted, class
+}
+
+// evictCopy evicts a record of a copy, and returns its class. No ghost stays of it: it was not asked for here.
+func (s *shard) evictCopy(ref handle) (class int) {
+	class = noClass
+	if pg := &s.e.pool.pages[s.pageOf(ref)]; pg.kind == mainCells {
+		class = int(pg.class)
+	}
+	p, tag := s.recordTag(ref, s.header(ref))
+	s.discard(ref, p, tag, &s.sums.Evicted)
+	return class
+}
+
+// gatherCells frees a page of a class that has many free cells, if its records find others, and says whether it did.
+func (s *shard) gatherCells(class int) bool {
+	if class == noClass || s.slabs[mainCells].classes[class].cells < 2*s.e.classes.perPage[class] {
+		return false
+	}
+	best, fewest := uint32(0), uint16(0)
+	pg := s.slabs[mainCells].classes[class].room
+	for looks := 0; pg != 0 && looks < maxSparse; looks++ {
+		p := &s.e.pool.pages[pg]
+		if best == 0 || p.live < fewest {
+			best, fewest = pg, p.live
+		}
+		pg = p.next
+	}
+	return best != 0 && s.evacuate(best)
+}

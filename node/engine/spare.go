@@ -1,0 +1,84 @@
+package engine
+
+// Some memory is to be had without a loss: that of dropped partitions which is not freed yet, and then that of copies. It goes
+// first, from all shards.
+
+// spareKind is one of these, in their order.
+type spareKind uint8
+
+const (
+	doomedRecords spareKind = iota
+	copiedRecords
+	numSpares
+)
+
+// drainForRoom is the cost of what is freed of a dropped partition by who needs memory.
+const drainForRoom = 32
+
+// haveSpare says whether any shard may have memory of a kind.
+func (e *Engine) haveSpare(k spareKind) bool { return e.spares[k].Load() > 0 }
+
+func (e *Engine) haveSpares() bool { return e.haveSpare(doomedRecords) || e.haveSpare(copiedRecords) }
+
+// reclaimSpare frees some memory of a kind in this shard, until a cell of the class wanted is free or the budget has gained, or
+// some of the way there, and says whether it did.
+func (s *shard) reclaimSpare(k spareKind, want int) bool {
+	if k == copiedRecords {
+		return s.reclaimCopies(want)
+	}
+	if len(s.doomed) == 0 {
+		return false
+	}
+	s.drain(s.doomed[0], drainForRoom)
+	return true
+}
+
+// reclaimSpares is reclaimSpare for all kinds, here and then in other shards that are not locked.
+func (s *shard) reclaimSpares(want int) bool {
+	for k := range numSpares {
+		if !s.e.haveSpare(k) {
+			continue
+		}
+		if s.reclaimSpare(k, want) {
+			return true
+		}
+		if further, _ := s.e.reclaimSpareElsewhere(k, s); further {
+			return true
+		}
+	}
+	return false
+}
+
+// reclaimSpareElsewhere frees memory of a kind in a shard other than one, nil for none, that is not locked. It says whether it did,
+// and otherwise whether one was locked.
+func (e *Engine) reclaimSpareElsewhere(k spareKind, but *shard) (further, locked bool) {
+	first := int(e.dice.Add(diceStep) >> 16)
+	for i := range e.shards {
+		s := &e.shards[(first+i)&(len(e.shards)-1)]
+		if s == but {
+			continue
+		}
+		if !s.mu.TryLock() {
+			locked = true
+			continue
+		}
+		further = s.reclaimSpare(k, noClass)
+		s.mu.Unlock()
+		if further {
+			return true, false
+		}
+	}
+	return false, locked
+}
+
+// reclaimAnySpare is reclaimSpares for whoever has no shard at hand.
+func (e *Engine) reclaimAnySpare() bool {
+	for k := range numSpares {
+		if e.haveSpare(k) {
+			if further, _ := e.reclaimSpareElsewhere(k, nil); further {
+				return true
+			}
+		}
+	}
+	return false
+}
