@@ -20,6 +20,8 @@ type Source struct {
 	View View
 	// Gossip reads the counters of the member's gossip agent.
 	Gossip func() Gossip
+	// Steer obeys an operator; nil if there is nothing to steer.
+	Steer Steer
 }
 
 // Gossip are the counters of a gossip agent, since its start but for Health. It
@@ -79,6 +81,7 @@ func (m *member) complete(f Member, answered bool) Member {
 	if t := m.source.View.Table(); t != nil {
 		f.Epoch = t.Epoch
 		f.Partitions = owned(t, f.ID, f.Boot)
+		f.Follows = follows(t, f.ID, f.Boot)
 	}
 	return f
 }
@@ -89,6 +92,14 @@ type viewSnapshot struct {
 	members []ring.Member
 	owned   int // partitions that the table gives to this member
 	gossip  Gossip
+}
+
+// ofTable is 0 without a table.
+func (s *viewSnapshot) ofTable(f func(*ring.Table) int) float64 {
+	if s.table == nil {
+		return 0
+	}
+	return float64(f(s.table))
 }
 
 func newViewCollector(s Source) prometheus.Collector {
@@ -111,6 +122,19 @@ var viewMetrics = []metric[viewSnapshot]{
 		}),
 	gauge("dunlin_partitions_owned", "Partitions that the table gives to this member, of 4096 in all.",
 		func(s *viewSnapshot) float64 { return float64(s.owned) }),
+	gauge("dunlin_partitions_followed", "Partitions that have a follower by the table of this member, of 4096 in all.",
+		func(s *viewSnapshot) float64 { return s.ofTable(followed) }),
+	gauge("dunlin_partitions_moving", "Partitions that are on their way to another node by the table of this member.",
+		func(s *viewSnapshot) float64 { return s.ofTable(func(t *ring.Table) int { return len(t.Moves) }) }),
+	gauge("dunlin_rebalance_paused", "1 while an operator wants nothing to move that need not.",
+		func(s *viewSnapshot) float64 {
+			return s.ofTable(func(t *ring.Table) int {
+				if t.Paused {
+					return 1
+				}
+				return 0
+			})
+		}),
 
 	gauge("dunlin_gossip_health_score", "0 while this member's own probes are answered in time; grows when they are not.",
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Health) }),

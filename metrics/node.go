@@ -23,6 +23,7 @@ func (a *Admin) AddNode(s Source, n Node) {
 		stats, err := n.Stats()
 		return Member{
 			Role:              ring.RoleNode.String(),
+			Fenced:            stats.Fenced,
 			Keys:              stats.Engine.Keys,
 			MemoryUsed:        stats.Engine.Used,
 			MemoryMax:         stats.Engine.Max,

@@ -23,7 +23,10 @@ type Options struct {
 	Version string // shown in the status and in dunlin_build_info
 	Cluster string // the cluster's name
 	Pprof   bool   // serve /debug/pprof
-	Log     *slog.Logger
+	// Token is what a request that changes something must bring; "": such requests are
+	// taken from this machine only.
+	Token string
+	Log   *slog.Logger
 }
 
 // Admin is the admin HTTP server of one process. It answers from the moment of
@@ -113,6 +116,8 @@ func (a *Admin) routes() http.Handler {
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /readyz", a.readyz)
 	mux.HandleFunc("GET /api/status", a.status)
+	mux.HandleFunc("POST /api/drain", a.drain)
+	mux.HandleFunc("POST /api/rebalance", a.rebalance)
 	mux.HandleFunc("GET /{$}", page)
 	mux.HandleFunc("GET /page.js", page)
 	if a.opt.Pprof {

@@ -91,7 +91,9 @@ func (p *process) startNode(ctx context.Context, m memberOptions, of int) (start
 	}
 	n.SetAgent(agent)
 	agent.SetState(ring.Serving)
-	p.admin.AddNode(p.source(self, agent), n)
+	source := p.source(self, agent)
+	source.Steer = agent
+	p.admin.AddNode(source, n)
 	p.log.Info("node runs", "id", self.ID, "addr", self.Addr, "gossip", agent.Addr(), "memory", p.o.memory.String())
 	return started{self.Addr, agent.Addr()}, nil
 }

@@ -73,6 +73,7 @@ func (p *process) startAdmin() error {
 		Version: version(),
 		Cluster: p.o.cluster,
 		Pprof:   p.o.pprof,
+		Token:   adminToken(p.secret),
 		Log:     p.log,
 	})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // printReport writes a report for people:
 //
-//	cluster dunlin   epoch 7   3 nodes, 1 proxy   4096 partitions
+//	cluster dunlin   epoch 7   3 nodes, 1 proxy   4096 partitions, 4096 with a follower, 12 moving
 //
 //	MEMBER  ROLE  STATE    EPOCH  PARTITIONS  KEYS           MEMORY  HIT RATIO  OPS/S  CLIENTS  ADDRESS
 //	n1      node  serving      7        1365  1234  12 MiB of 1 GiB     98.2 %   1200        3  127.0.0.1:6380
@@ -21,8 +21,9 @@ func printReport(out io.Writer, r *report) error {
 	for _, p := range r.Cluster.Peers {
 		roles[p.Role]++
 	}
-	text := fmt.Sprintf("cluster %s   epoch %d   %s, %s   %d partitions\n\n", r.Cluster.Name, r.Cluster.Epoch,
-		plural(roles["node"], "node", "nodes"), plural(roles["proxy"], "proxy", "proxies"), r.Cluster.Partitions)
+	text := fmt.Sprintf("cluster %s   epoch %d   %s, %s   %d partitions, %d with a follower, %d moving\n\n", r.Cluster.Name, r.Cluster.Epoch,
+		plural(roles["node"], "node", "nodes"), plural(roles["proxy"], "proxy", "proxies"), r.Cluster.Partitions,
+		r.Cluster.Followed, r.Cluster.Moves)
 
 	rows := [][]string{reportTitles}
 	for _, m := range r.Members {
@@ -72,7 +73,13 @@ func (r *report) remarks() []string {
 	if r.Cluster.Epoch == 0 {
 		all = append(all, "no table yet: the cluster is starting, or has no serving node")
 	}
+	if r.Cluster.Paused {
+		all = append(all, "rebalancing is paused: nodes that join get nothing (dunlin rebalance --resume)")
+	}
 	for _, m := range r.Members {
+		if m.Fenced {
+			all = append(all, m.ID+" is fenced: it serves nothing until it has heard the current table")
+		}
 		if m.Epoch != r.Cluster.Epoch {
 			all = append(all, fmt.Sprintf("%s has epoch %d, the cluster %d: a change is on its way", m.ID, m.Epoch, r.Cluster.Epoch))
 		}

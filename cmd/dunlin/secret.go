@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 )
@@ -26,4 +29,16 @@ func readSecret(file string) ([]byte, error) {
 			file, len(secret), leastSecret)
 	}
 	return secret, nil
+}
+
+// adminToken is what a request that changes something must bring to a member's admin
+// address: derived from the secret, so that the secret itself never goes over plain
+// HTTP. "" without a secret.
+func adminToken(secret []byte) string {
+	if secret == nil {
+		return ""
+	}
+	h := hmac.New(sha256.New, secret)
+	h.Write([]byte("dunlin admin token"))
+	return hex.EncodeToString(h.Sum(nil))
 }

@@ -51,7 +51,11 @@ func loadSettings(cmd *cobra.Command, file string) error {
 
 // isSetting tells settings from flags that belong to one invocation.
 func isSetting(flag string) bool {
-	return flag != "config" && flag != "help" && flag != "json"
+	switch flag {
+	case "config", "help", "json", "undo", "pause", "resume":
+		return false
+	}
+	return true
 }
 
 // checkKeys refuses a key that is a flag of no command at all: a misspelt

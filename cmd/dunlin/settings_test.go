@@ -133,4 +133,6 @@ func TestEveryCommandHasItsFlags(t *testing.T) {
 	f("proxy", all+"id listen gossip join advertise multi")
 	f("local", all+"nodes listen multi memory eviction copies")
 	f("status", "admin json")
+	f("drain", "admin secret-file timeout undo")
+	f("rebalance", "admin secret-file timeout pause resume")
 }

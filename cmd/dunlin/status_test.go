@@ -77,7 +77,7 @@ func TestReadClusterWithoutAnAnswer(t *testing.T) {
 
 func TestPrintReport(t *testing.T) {
 	r := &report{
-		Cluster: metrics.Cluster{Name: "herd", Epoch: 7, Partitions: 4096, Peers: []metrics.Peer{
+		Cluster: metrics.Cluster{Name: "herd", Epoch: 7, Partitions: 4096, Followed: 4095, Moves: 12, Paused: true, Peers: []metrics.Peer{
 			{ID: "node-1", Boot: 1, Role: "node", State: "serving"},
 			{ID: "node-2", Boot: 2, Role: "node", State: "joining"},
 			{ID: "node-3", Boot: 3, Role: "node", State: "serving"},
@@ -86,7 +86,7 @@ func TestPrintReport(t *testing.T) {
 		Members: []metrics.Member{
 			{ID: "node-1", Boot: 1, Role: "node", Ready: true, Epoch: 7, Partitions: 2048, Keys: 1234567, MemoryUsed: 12 << 20,
 				MemoryMax: 1 << 30, Hits: 982, Misses: 18, CommandsPerSecond: 120000.4, Clients: 3, Addr: "127.0.0.1:6380"},
-			{ID: "node-2", Boot: 2, Role: "node", Epoch: 6, MemoryUsed: 1500, MemoryMax: 1 << 30, Addr: "127.0.0.1:6381"},
+			{ID: "node-2", Boot: 2, Role: "node", Fenced: true, Epoch: 6, MemoryUsed: 1500, MemoryMax: 1 << 30, Addr: "127.0.0.1:6381"},
 			{ID: "proxy", Boot: 4, Role: "proxy", Ready: true, Epoch: 7, CommandsPerSecond: 99, Clients: 50, Addr: "127.0.0.1:6379"},
 		},
 		Unreachable: []unreachable{{
@@ -94,13 +94,17 @@ func TestPrintReport(t *testing.T) {
 			Error: "connection refused",
 		}},
 	}
-	const want = `cluster herd   epoch 7   3 nodes, 1 proxy   4096 partitions
+	const want = `cluster herd   epoch 7   3 nodes, 1 proxy   4096 partitions, 4095 with a follower, 12 moving
 
 MEMBER  ROLE   STATE               EPOCH  PARTITIONS     KEYS            MEMORY  HIT RATIO   OPS/S  CLIENTS  ADDRESS
 node-1  node   serving                 7        2048  1234567   12 MiB of 1 GiB     98.2 %  120000        3  127.0.0.1:6380
 node-2  node   joining, not ready      6           0        0  1.5 KiB of 1 GiB          -       0        0  127.0.0.1:6381
 proxy   proxy  serving                 7           -        -                 -          -      99       50  127.0.0.1:6379
 node-3  node   serving                 7        2048        ?                 ?          ?       ?        ?  127.0.0.1:6382
+
+rebalancing is paused: nodes that join get nothing (dunlin rebalance --resume)
+
+node-2 is fenced: it serves nothing until it has heard the current table
 
 node-2 has epoch 6, the cluster 7: a change is on its way
 
