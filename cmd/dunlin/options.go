@@ -10,6 +10,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/tlsbridge"
 	"github.com/dunlin-cache/dunlin/node"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // Default ports, the same in every document and manifest.
@@ -35,7 +36,9 @@ type options struct {
 	memory   size   // limit of one node
 	eviction string // policy of the nodes
 	copies   int    // 1 or 2
-	loops    int    // event loops; 0: as many as the processors allow
+
+	minMembers int // nodes that must be alive for one of them to serve
+	loops      int // event loops; 0: as many as the processors allow
 
 	drainTimeout time.Duration // how long a stopping node waits for others to take its data
 
@@ -77,6 +80,8 @@ func (o *options) addMember(f *pflag.FlagSet) {
 
 func (o *options) addNode(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "listen", loopback(dataPort), "data address, for proxies, nodes and cluster clients")
+	f.IntVar(&o.minMembers, "min-members", 1, "fewest nodes that this one must see alive, itself included, to serve: with more than\n"+
+		"half of all, the smaller side of a split network stops serving")
 	f.DurationVar(&o.drainTimeout, "drain-timeout", 25*time.Second, "how long a stopping node waits for others to take over its data; before it is\n"+
 		"killed it needs up to 20 s more")
 	o.addStorage(f, defaultNodeMemory())
@@ -142,6 +147,8 @@ func (o *options) check(f *pflag.FlagSet) error {
 		return fmt.Errorf("--memory %s: want more than nothing", o.memory.String())
 	case has("multi") && o.multi != strictMulti && o.multi != relaxedMulti:
 		return fmt.Errorf("--multi %q: want strict or relaxed", o.multi)
+	case has("min-members") && (o.minMembers < 1 || o.minMembers > ring.MaxNodes):
+		return fmt.Errorf("--min-members %d: want 1 to %d", o.minMembers, ring.MaxNodes)
 	case o.drainTimeout < 0:
 		return fmt.Errorf("--drain-timeout %v: want 0 (leave the data behind) or more", o.drainTimeout)
 	case o.loops < 0:

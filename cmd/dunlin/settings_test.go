@@ -107,6 +107,7 @@ func TestSettingsRefused(t *testing.T) {
 	f("want allkeys, volatile-ttl or noeviction", "--eviction", "lru")
 	f("--maxclients", "--maxclients", "0")
 	f("--loops", "--loops", "-1")
+	f("--min-members", "--min-members", "0")
 	f("--drain-timeout", "--drain-timeout", "-1s")
 	f("unknown flag", "--multi", "relaxed")
 	f("--log-level", "--log-level", "loud")
@@ -129,7 +130,7 @@ func TestEveryCommandHasItsFlags(t *testing.T) {
 			}
 		}
 	}
-	f("node", all+"id listen gossip join advertise memory eviction copies drain-timeout")
+	f("node", all+"id listen gossip join advertise memory eviction copies drain-timeout min-members")
 	f("proxy", all+"id listen gossip join advertise multi")
 	f("local", all+"nodes listen multi memory eviction copies")
 	f("status", "admin json")

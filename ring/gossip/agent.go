@@ -102,6 +102,7 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 			onTable:      cfg.OnTable,
 			onMembers:    cfg.OnMembers,
 			onSuperseded: cfg.OnSuperseded,
+			onMinority:   cfg.OnMinority,
 			wake:         make(chan struct{}, 1),
 		},
 	}

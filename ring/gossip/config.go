@@ -79,6 +79,13 @@ type Config struct {
 	OnTable      func(*ring.Table)
 	OnMembers    func([]ring.Member)
 	OnSuperseded func()
+	// MinMembers is how many nodes, itself included, a node must see alive; with fewer it
+	// issues no table and Confirms none, and OnMinority is called when a table was there:
+	// it should serve nothing until it can Confirm. More than half of all nodes keep the
+	// smaller side of a split from serving what the larger one has given away. 0 and 1:
+	// any number will do.
+	MinMembers int
+	OnMinority func()
 	// BootstrapWait is how long a node with join addresses waits for someone to answer
 	// before it founds a cluster of its own. 0: 5 s.
 	BootstrapWait time.Duration

@@ -35,6 +35,9 @@ func (a *Agent) govern(alive []ring.Member) time.Duration {
 	if current == nil && !a.mayFound(alive, now) {
 		return retryInterval
 	}
+	if a.minority(alive) {
+		return idle // to be woken when there are more
+	}
 	if wait := s.untilDue(now); wait > 0 {
 		return wait
 	}
@@ -75,6 +78,18 @@ func (a *Agent) plan(tables []*ring.Table, current *ring.Table, alive []ring.Mem
 		return nil, false
 	}
 	return ring.Plan(current, alive, reports, self, a.cfg.Copies, newSeed), true
+}
+
+// minority reports whether too few nodes are alive for this member to trust what it
+// sees: the others may be many, and on the other side of a split.
+func (a *Agent) minority(alive []ring.Member) bool {
+	nodes := 0
+	for _, m := range alive {
+		if m.Role == ring.RoleNode {
+			nodes++
+		}
+	}
+	return nodes < a.cfg.MinMembers
 }
 
 // untilDue returns how long the next table has to wait.

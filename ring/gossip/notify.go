@@ -12,17 +12,19 @@ type notifier struct {
 	onTable      func(*ring.Table)
 	onMembers    func([]ring.Member)
 	onSuperseded func()
+	onMinority   func()
 
 	mu    sync.Mutex
 	queue []event
 	wake  chan struct{} // capacity 1
 }
 
-// event is one of the three; the other fields are zero.
+// event is one of the four; the other fields are zero.
 type event struct {
 	table      *ring.Table
 	members    []ring.Member
 	superseded bool
+	minority   bool
 }
 
 func (n *notifier) push(e event) {
@@ -72,6 +74,8 @@ func (n *notifier) deliver(e event) {
 		n.onMembers(e.members)
 	case e.superseded && n.onSuperseded != nil:
 		n.onSuperseded()
+	case e.minority && n.onMinority != nil:
+		n.onMinority()
 	}
 }
 

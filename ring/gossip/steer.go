@@ -30,6 +30,7 @@ type steering struct {
 	lastTold                time.Time
 	toldSeq                 uint64 // of our announcement that was last told
 	inOffice                bool   // this member is coordinator and has gathered
+	minority                bool   // there were too few nodes in members
 	// unread are the versions announced by others that do not belong to our lineage as
 	// far as we know, and their tables once fetched.
 	unread map[ring.Version]*foreign
@@ -111,6 +112,11 @@ func (a *Agent) noteMembers(alive []ring.Member) {
 		a.cfg.Log.Warn("a newer process has taken over this member's id", "id", a.cfg.Self.ID)
 	}
 	s.members = alive
+	minority := a.minority(alive)
+	if minority && !s.minority && a.Table() != nil {
+		a.notify.push(event{minority: true})
+	}
+	s.minority = minority
 	a.notify.push(event{members: alive})
 }
 

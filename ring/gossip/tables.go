@@ -58,10 +58,14 @@ func (a *Agent) Confirm(ctx context.Context) (*ring.Table, error) {
 	begun := time.Now()
 	for {
 		heard, err := a.hearAll(ctx)
-		if err == nil {
+		few := a.minority(a.alive())
+		switch {
+		case few:
+			err = errMinority
+		case err == nil:
 			return heard, nil
 		}
-		alone := len(a.otherNodes(a.alive())) == 0
+		alone := !few && len(a.otherNodes(a.alive())) == 0
 		if alone && time.Since(begun) >= a.SuspicionTime() {
 			return nil, nil
 		}
@@ -76,8 +80,9 @@ func (a *Agent) Confirm(ctx context.Context) (*ring.Table, error) {
 }
 
 var (
-	errNobody  = errors.New("no other node has told its table")
-	errForeign = errors.New("another node holds a table of a foreign lineage")
+	errNobody   = errors.New("no other node has told its table")
+	errMinority = errors.New("too few nodes are alive")
+	errForeign  = errors.New("another node holds a table of a foreign lineage")
 )
 
 // hearAll asks each node that is alive or in the table once.
