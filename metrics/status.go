@@ -55,7 +55,7 @@ type Member struct {
 
 	Partitions int    `json:"partitions"`
 	Follows    int    `json:"follows"`
-	Keys       int64  `json:"keys"`
+	Keys       int64  `json:"keys"` // copies included
 	MemoryUsed int64  `json:"memory_used_bytes"`
 	MemoryMax  int64  `json:"memory_max_bytes"`
 	Hits       uint64 `json:"hits"`

@@ -194,7 +194,7 @@ func statusOf(t *testing.T, admin string) report {
 }
 
 func TestLocal(t *testing.T) {
-	c := startChild(t, "local", "--listen=127.0.0.1:0", "--memory=64mb", "--nodes=2")
+	c := startChild(t, "local", "--listen=127.0.0.1:0", "--memory=64mb", "--nodes=2", "--copies=1")
 	clients := c.clients()
 	c.waitReady()
 	if got := ask(t, clients, 3, "SET k v\r\nGET k\r\n"); strings.Join(got, " ") != "+OK $1 v" {
