@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 )
@@ -61,12 +62,15 @@ func TestCopiesGoFirst(t *testing.T) {
 		})
 	}
 	run("set", Config{MaxBytes: 16 << 20, Shards: 4}, small)
-	run("set, one shard", Config{MaxBytes: 8 << 20, Shards: 1}, small)
-	run("set, volatile", Config{MaxBytes: 16 << 20, Shards: 4, Policy: VolatileTTL}, small)
-	run("set, no eviction", Config{MaxBytes: 16 << 20, Shards: 4, Policy: NoEviction}, small)
 	run("large", Config{MaxBytes: 16 << 20, Shards: 4}, func(e *Engine, i int) {
 		mustSet(t, e, uint16(300+i%128), fmt.Sprint("new:", i), make([]byte, 30_000))
 	})
+	if testing.Short() {
+		return
+	}
+	run("set, one shard", Config{MaxBytes: 8 << 20, Shards: 1}, small)
+	run("set, volatile", Config{MaxBytes: 16 << 20, Shards: 4, Policy: VolatileTTL}, small)
+	run("set, no eviction", Config{MaxBytes: 16 << 20, Shards: 4, Policy: NoEviction}, small)
 	run("charge", Config{MaxBytes: 16 << 20, Shards: 4}, func(e *Engine, _ int) {
 		if !e.Charge(5000) {
 			t.Fatal("no memory")
@@ -94,11 +98,12 @@ func TestCopiesTakeNoMemory(t *testing.T) {
 	follow(t, owner, e, 0, 0, 0, &takesAll{})
 	mustSet(t, owner, 64, "large", make([]byte, 300_000))
 	follow(t, owner, e, 0, 0, 0, &takesAll{})
-	if n := countPartitions(e, 0, 64); n != stored {
-		t.Errorf("%d of %d own records are left", n, stored)
-	}
 	if n := countPartitions(e, 64, 96); n == 0 || n >= copied {
 		t.Errorf("%d of %d records are copied", n, copied)
+	}
+	stageCopies(t, e)
+	if n := countPartitions(e, 0, 64); n != stored {
+		t.Errorf("%d of %d own records are left", n, stored)
 	}
 	// As an own partition it gets memory.
 	for p := uint16(64); p < 96; p++ {
@@ -112,6 +117,25 @@ func TestCopiesTakeNoMemory(t *testing.T) {
 		t.Error("nothing was evicted for what was a copy")
 	}
 	e.checkSums(t)
+}
+
+// stageCopies stages large values for copies until there is no memory.
+func stageCopies(t *testing.T, e *Engine) {
+	for i := 0; ; i++ {
+		st, err := e.StageCopy(fmt.Append(nil, i), 300_000)
+		if err == nil {
+			if err = st.Write(make([]byte, 300_000)); err != nil {
+				st.Discard()
+			}
+		}
+		if errors.Is(err, ErrMemory) {
+			return
+		}
+		if err != nil || i == 100 {
+			t.Fatalf("after %d large values: %v", i, err)
+		}
+		t.Cleanup(st.Discard)
+	}
 }
 
 // Copies end with their partition or with a Reset, and come again.

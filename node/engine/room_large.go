@@ -142,17 +142,6 @@ func (e *Engine) reclaimable() int64 {
 	return e.pool.max.Load() - e.fixed - e.pool.outside.Load() - kept*e.pool.pageCost() - e.large.overhead.Load() - e.feeds.charged.Load()
 }
 
-// charge takes n bytes of the budget, making room if it must, in short holds of one shard's lock at a time. The caller
-// holds none, and so can wait for each.
-func (e *Engine) charge(n int64) bool {
-	for !e.pool.charge(n) {
-		if !e.makeRoom() {
-			return false
-		}
-	}
-	return true
-}
-
 // makeRoom is a shard's makeRoom for whoever holds no lock.
 func (e *Engine) makeRoom() bool {
 	if e.large.reclaim() || e.reclaimAnySpare() {

@@ -9,6 +9,7 @@ type Staged struct {
 	valueLen int
 	written  int // bytes of the body
 	dirty    int // so many of them have memory from another body, which is not zeros
+	frugal   bool
 }
 
 // IsLarge says whether a value can be staged: whether key and value are too long for a cell.
@@ -16,11 +17,16 @@ func (e *Engine) IsLarge(keyLen, valueLen int) bool { return keyLen+valueLen > e
 
 // Stage begins a value of n bytes under key, which is copied. Nothing is evicted for what is only announced: memory is
 // taken as pieces come. But if all that is being staged, and what is pinned, cannot fit together, that is ErrMemory now.
-func (e *Engine) Stage(key []byte, n int) (Staged, error) {
+func (e *Engine) Stage(key []byte, n int) (Staged, error) { return e.stage(key, n, false) }
+
+// StageCopy is Stage for a key of a copy: it evicts nothing but records of copies.
+func (e *Engine) StageCopy(key []byte, n int) (Staged, error) { return e.stage(key, n, true) }
+
+func (e *Engine) stage(key []byte, n int, frugal bool) (Staged, error) {
 	if err := checkLengths(len(key), n); err != nil {
 		return Staged{}, err
 	}
-	st := Staged{e: e, keyLen: len(key), valueLen: n}
+	st := Staged{e: e, keyLen: len(key), valueLen: n, frugal: frugal}
 	body := st.bodyLen()
 	if body <= e.maxInline {
 		panic("BUG: a staged value is not large")
@@ -43,7 +49,7 @@ func (st *Staged) takeExtent() (ok bool) {
 	if extentShift(st.bodyLen()) <= warmShift {
 		return st.takeMedium()
 	}
-	if ok = st.e.charge(extentSize); ok {
+	if ok = st.take(extentSize); ok {
 		st.off, ok = st.e.large.take(st.bodyLen())
 	}
 	return ok
@@ -58,7 +64,7 @@ func (st *Staged) takeMedium() (ok bool) {
 			l.staged.Add(int64(st.dirty))
 			return true
 		}
-		if ok = st.e.pool.charge(cost + extentSize); !ok && !st.e.makeRoom() {
+		if ok = st.e.pool.charge(cost + extentSize); !ok && !st.makeRoom() {
 			return false
 		}
 	}
@@ -70,6 +76,24 @@ func (st *Staged) takeMedium() (ok bool) {
 	l.staged.Add(cost)
 	l.populate(st.off, int(cost))
 	return true
+}
+
+// take takes n bytes of the budget, making room if it must, in short holds of one shard's lock at a time. The caller holds
+// none, and so can wait for each.
+func (st *Staged) take(n int64) bool {
+	for !st.e.pool.charge(n) {
+		if !st.makeRoom() {
+			return false
+		}
+	}
+	return true
+}
+
+func (st *Staged) makeRoom() bool {
+	if !st.frugal {
+		return st.e.makeRoom()
+	}
+	return st.e.large.reclaim() || st.e.reclaimAnySpare() || st.e.pool.chillWarm()
 }
 
 func (st *Staged) bodyLen() int { return st.keyLen + st.valueLen }
@@ -136,7 +160,7 @@ func (st *Staged) charge(n int) ([]byte, error) {
 	l := st.e.large
 	x := l.extent(st.off)
 	if cost := largeCost(end) - int64(x.pages)*osPage; cost > 0 {
-		if !st.e.charge(cost) {
+		if !st.take(cost) {
 			return nil, ErrMemory
 		}
 		x.pages += uint32(cost / osPage)
