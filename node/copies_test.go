@@ -230,3 +230,20 @@ func TestNothingIsLostInAMove(t *testing.T) {
 		owner, other = other, owner
 	}
 }
+
+// A copy may cease to be in sync between its report and the table that heeds it. The owner then sends the rest before it
+// acknowledges the table.
+func TestOwnerSendsTheRest(t *testing.T) {
+	nodes, table, key := startTrio(t, func(c *Config) { c.MoveRate = 400 << 10 })
+	p := partitionOf(key)
+	a, b := dial(t, nodes[0].Addr()), dial(t, nodes[1].Addr())
+	fillTagged(t, a, key, 5000)
+	moving := altered(table, func(next *ring.Table) { next.Moves = []ring.Move{{Partition: p, From: 0, To: 1}} })
+	install(t, moving, nodes[:]...)
+	eventually(t, "the copy begins", func() bool { return nodes[1].engine.Count(p) > 0 })
+	if inSync(nodes[1], p)() {
+		t.Fatal("half a copy is reported in sync")
+	}
+	install(t, altered(moving, func(next *ring.Table) { next.Moves, next.Owner[p] = nil, 1 }), nodes[:]...)
+	wantFilled(t, b, key, 5000)
+}

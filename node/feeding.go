@@ -161,7 +161,7 @@ func (n *Node) flushTo(name string, s *sender) {
 		ctx, cancel := context.WithTimeout(n.ctx, flushPatience)
 		err := s.flush(ctx)
 		cancel()
-		alive := slices.ContainsFunc(n.aliveNodes(), func(m ring.Member) bool { return m.Name() == name })
+		alive := n.source() == nil || slices.ContainsFunc(n.aliveNodes(), func(m ring.Member) bool { return m.Name() == name })
 		if err == nil {
 			return
 		}

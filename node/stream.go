@@ -43,6 +43,12 @@ type fedPartition struct {
 	cursor uint64 // of the snapshot
 	logged uint64 // the last Collect before all of the snapshot was logged
 	begun  uint64 // the last batch before this feed began
+	seal   uint64 // not 0: it is handed over when it is whole
+}
+
+// anew is the partition before its snapshot.
+func (f *fedPartition) anew() *fedPartition {
+	return &fedPartition{number: f.number, since: f.since, seal: f.seal}
 }
 
 // sender feeds one other node. Its goroutine has the connection and all fields below goroutine's; the rest is protected by mu,
@@ -65,6 +71,8 @@ type sender struct {
 	queue      []*fedPartition // those that wait, and others that did
 	filling    *fedPartition
 	denied     []*fedPartition // until the next heartbeat
+	reviewed   time.Time       // when those were last queued again
+	owed       int             // partitions that are to be handed over, and are not yet whole
 	flushes    []*flushing
 	window     window
 
@@ -168,11 +176,14 @@ func (s *sender) sync(p uint16, since uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.fed[p]
-	if s.closed || f != nil && f.since == since && (f.state == feedWaiting || f.state == feedFilled) {
+	if s.closed || f != nil && f.since == since && f.seal == 0 && (f.state == feedWaiting || f.state == feedFilled) {
 		return
 	}
 	if f != nil {
-		f.since = since
+		if f.seal != 0 {
+			s.owed--
+		}
+		f.since, f.seal = since, 0
 		s.againLocked(f)
 		return
 	}
@@ -193,7 +204,15 @@ func (s *sender) againLocked(f *fedPartition) {
 		s.node.engine.Feed(f.number, s.feed, s.beginning(f))
 	}
 	s.endLocked(f.number, noMark)
-	s.enqueueLocked(&fedPartition{number: f.number, since: f.since})
+	s.owe(f.seal)
+	s.enqueueLocked(f.anew())
+}
+
+// owe counts a partition with a seal.
+func (s *sender) owe(seal uint64) {
+	if seal != 0 {
+		s.owed++
+	}
 }
 
 // resume goes on feeding a copy of p that was handed over with the seal. From the return on no change is missed.
@@ -215,16 +234,21 @@ func (s *sender) stop(p uint16) {
 	s.endLocked(p, noMark)
 }
 
-// hand ends the feeding of p with the word that the copy is what the next owner begins with. A copy that is not whole is
-// just not fed any more.
+// hand ends the feeding of p, which does not change any more, with the word that the copy is what the next owner begins with. If
+// the copy is not yet whole it becomes that first: a partition may have fallen out since it was reported in sync.
 func (s *sender) hand(p uint16, seal uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f := s.fed[p]; f != nil && f.state == feedWhole {
+	f := s.fed[p]
+	switch {
+	case s.closed || f == nil:
+	case f.state == feedWhole:
 		s.endLocked(p, engine.Mark{Kind: markHanded, Arg: seal})
-		return
+	default:
+		f.seal = seal
+		s.owed++
+		s.rouse()
 	}
-	s.endLocked(p, noMark)
 }
 
 func (s *sender) endLocked(p uint16, mark engine.Mark) {
@@ -235,6 +259,9 @@ func (s *sender) endLocked(p uint16, mark engine.Mark) {
 	delete(s.fed, p)
 	if s.filling == f {
 		s.filling = nil
+	}
+	if f.seal != 0 {
+		s.owed--
 	}
 	s.node.engine.Unfeed(p, s.feed, mark)
 }
@@ -331,8 +358,7 @@ func (s *sender) voidLocked() {
 		if f.state == feedWhole || f.state == feedFilled {
 			s.resyncs.Add(1)
 		}
-		again := &fedPartition{number: f.number, since: f.since}
-		s.fed[f.number] = again
-		s.queue = append(s.queue, again)
+		s.fed[f.number] = f.anew()
+		s.queue = append(s.queue, s.fed[f.number])
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// flush waits for all that was logged before it began to be acknowledged. Errors are ctx's, or that some of it never will be.
+// flush waits for all that was logged before it began, and for what is to be handed over, to be acknowledged. Errors are ctx's, or that some of it never will be.
 func (s *sender) flush(ctx context.Context) error {
 	f := &flushing{done: make(chan error, 1)}
 	s.mu.Lock()
@@ -50,6 +50,14 @@ func (s *sender) noteFlushes() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.flushes) == 0 {
+		return
+	}
+	if s.owed > 0 {
+		for _, f := range s.flushes {
+			if f.seq == 0 {
+				f.from = 0 // the round that counts is one after the last of them
+			}
+		}
 		return
 	}
 	oldest := slices.Min(s.empty)

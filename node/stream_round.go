@@ -12,6 +12,8 @@ const (
 	snapshotPieces = 4
 	// snapshotAhead is how much of the window a snapshot leaves to the changes.
 	snapshotAhead = windowBytes / 4
+	// deniedPeriod is how often what was refused is tried again.
+	deniedPeriod = 50 * time.Millisecond
 	// valuePieces is how many pieces of a large value go in a round.
 	valuePieces = 4
 )
@@ -21,6 +23,7 @@ var noMark engine.Mark
 // round makes batches of what is logged, and has a piece of a snapshot logged. It says how long to wait then; a kick ends that.
 func (s *sender) round() (wait time.Duration) {
 	s.recover()
+	s.reconsider()
 	made := s.window.seq
 	s.beginFlushes()
 	room := s.collect()
@@ -63,13 +66,23 @@ func (s *sender) starve() time.Duration {
 	return heartbeat
 }
 
-// heartbeat makes an empty batch, and sees to what waits for a while.
+// heartbeat makes an empty batch.
 func (s *sender) heartbeat() {
 	s.batch(nil)
 	s.last = time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.window.shrink()
+}
+
+// reconsider queues again, from time to time, what the receiver has refused.
+func (s *sender) reconsider() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.denied) == 0 || time.Since(s.reviewed) < deniedPeriod {
+		return
+	}
+	s.reviewed = time.Now()
 	for _, f := range s.denied {
 		if s.fed[f.number] == f {
 			f.state = feedWaiting

@@ -223,7 +223,11 @@ func (s *sender) setRefused(seq uint64, partitions []byte) {
 		}
 		s.resyncs.Add(1)
 		s.endLocked(f.number, noMark)
-		again := &fedPartition{number: f.number, since: f.since, state: feedDenied}
+		if f.seal != 0 {
+			continue // who refuses what it is to own cannot be helped
+		}
+		again := f.anew()
+		again.state = feedDenied
 		s.fed[f.number] = again
 		s.denied = append(s.denied, again)
 	}

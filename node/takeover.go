@@ -299,7 +299,9 @@ func (n *Node) askAll(ctx context.Context, v *view, nodes []ring.Member, dropped
 // serveGainedLocked serves what was gained, with the copies of it that are whole. ended are nodes outside the table that have
 // acknowledged it.
 func (n *Node) serveGainedLocked(v *view, ended map[string]bool) {
-	acknowledged := func(source string) bool { return ended[source] || n.adopted[source] > 0 && n.adopted[source] >= v.newest }
+	acknowledged := func(source string) bool {
+		return ended[source] || n.adopted[source] > 0 && n.adopted[source] >= v.newest
+	}
 	fresh, lost := n.claim(v, acknowledged)
 	if !n.barrier() {
 		return
