@@ -238,6 +238,9 @@ func (s *sender) fillPiece(f *fedPartition) {
 	if done && s.filling == f {
 		e.MarkFeed(f.number, s.feed, engine.Mark{Kind: markSynced})
 		f.state, f.logged, s.filling = feedWhole, s.tick, nil
+		if f.seal != 0 {
+			s.endLocked(f.number, engine.Mark{Kind: markHanded, Arg: f.seal})
+		}
 	}
 }
 
