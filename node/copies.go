@@ -103,10 +103,15 @@ func (s *copySource) Marked(p uint16, m engine.Mark) {
 	n, c := s.node, &s.node.copies
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	v, info := n.view.Load(), c.of[p] // the view behind the lock: review comes after its change
+	v, info := n.settled.Load(), c.of[p]
+	fed := info.source == s && (info.state == filling || info.state == synced)
 	switch m.Kind {
 	case markBegin:
 		if !v.copiesFrom(p, s.name) {
+			if fed {
+				n.forgetCopy(p) // something is missing, and does not come
+				c.set(p, copyInfo{})
+			}
 			s.refuse(p)
 			return
 		}
@@ -120,13 +125,17 @@ func (s *copySource) Marked(p uint16, m engine.Mark) {
 		}
 		info.state, info.source = synced, s
 	case markSynced:
-		if info.source == s && info.state == filling {
-			info.state = synced
+		if !fed {
+			s.refuse(p)
+			return
 		}
+		info.state = synced
 	case markHanded:
-		if info.source == s && info.state == synced {
-			info.state, info.seal, info.sealed = handed, m.Arg, time.Now()
+		if !fed || info.state != synced {
+			s.refuse(p)
+			return
 		}
+		info.state, info.seal, info.sealed = handed, m.Arg, time.Now()
 	}
 	c.set(p, info)
 }
@@ -174,7 +183,7 @@ func (n *Node) forgetCopy(p uint16) {
 
 // report says which copies are in sync, under the present table.
 func (n *Node) report() *ring.Report {
-	v := n.view.Load()
+	v := n.settled.Load()
 	r := &ring.Report{Version: v.table.Version()}
 	if v.table == nil || n.fenced.Load() {
 		return r
@@ -190,7 +199,7 @@ func (n *Node) report() *ring.Report {
 			continue
 		}
 		fed := info.state == synced && info.source.name == owners[v.table.Owner[p]] && info.source.lastWord.Load() > lately.UnixNano()
-		if fed || info.state == handed && info.sealed.After(lately) { // the next owner begins to feed it right now
+		if fed || info.state == handed && info.sealed.After(lately) { // the next owner feeds it from now on
 			r.Add(p)
 		}
 	}
@@ -250,21 +259,38 @@ func (n *Node) claim(v *view, acknowledged func(source string) bool) (of map[uin
 	return of, lost
 }
 
-// keep turns partitions that this node has just lost into copies with a seal.
-func (n *Node) keep(lost []lostPartition) {
+// keep turns partitions that this node has just lost into copies with a seal. After an absence they are only to be sent.
+func (n *Node) keep(lost []lostPartition, away bool) {
 	self := n.copiesOf(n.name())
 	c := &n.copies
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	sealed := time.Now()
+	if away {
+		sealed = time.Time{}
+	}
 	for _, l := range lost {
-		c.set(l.partition, copyInfo{state: handed, source: self, since: l.since, seal: l.seal, sealed: time.Now()})
+		c.set(l.partition, copyInfo{state: handed, source: self, since: l.since, seal: l.seal, sealed: sealed})
+	}
+}
+
+// forgetSealed drops copies of ours that were only kept to be sent.
+func (n *Node) forgetSealed(lost []lostPartition) {
+	c := &n.copies
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range lost {
+		if c.of[l.partition].seal == l.seal {
+			n.forgetCopy(l.partition)
+			c.set(l.partition, copyInfo{})
+		}
 	}
 }
 
 // review drops the copies that a table leaves no use for: those in which it gives us no part, those whose data begins anew,
-// and those whose owner has died, unless the table makes them ours: nobody will complete them any more. Copies of which the
-// seal is among spared wait for what must still be sent of them.
-func (n *Node) review(v *view, spared map[uint64]bool) {
+// and those whose owner has died, unless the table makes them ours: nobody will complete them any more. After an absence all go.
+// Copies of which the seal is among spared wait for what must still be sent of them.
+func (n *Node) review(v *view, away bool, spared map[uint64]bool) {
 	present := make(map[string]bool)
 	for _, m := range slices.Concat(v.table.Nodes, n.aliveNodes()) {
 		present[m.Name()] = true
@@ -274,11 +300,11 @@ func (n *Node) review(v *view, spared map[uint64]bool) {
 	defer c.mu.Unlock()
 	for p := range uint16(ring.Partitions) {
 		info := &c.of[p]
-		if info.state == noCopy || v.owns(p) && v.standing[p] == gained && info.since == v.table.Since[p] || spared[info.seal] {
+		if info.state == noCopy || spared[info.seal] || !away && v.standing[p] == gained && info.since == v.table.Since[p] {
 			continue
 		}
 		orphan := info.state != handed && !present[info.source.name]
-		if orphan || !v.copying.has(p) || info.since != v.table.Since[p] {
+		if away || orphan || !v.copying.has(p) || info.since != v.table.Since[p] {
 			n.forgetCopy(p)
 			c.set(p, copyInfo{})
 		}

@@ -92,36 +92,39 @@ func (n *Node) feedLocked(t *ring.Table, to ring.Member, set *partitionSet, fres
 	}
 }
 
-// handOverLocked ends the feeds of what next takes from us, and keeps it as copies. The loops execute nothing under old any more.
+// handOverLocked ends the feeds of what next takes from us. What a new owner was fed we keep as a copy, as it is handed over. The
+// loops execute nothing under old any more.
 func (n *Node) handOverLocked(old, next *view) {
-	var lost []lostPartition
+	var handed []lostPartition
 	heirs := make(map[string]*sender) // the new owners that were fed
 	for p := range uint16(ring.Partitions) {
 		if old.standing[p] != serving || next.owns(p) {
 			continue
 		}
 		l := lostPartition{partition: p, since: old.table.Since[p], seal: rand.Uint64() | 1}
-		lost = append(lost, l)
-		heir := next.table.OwnerOf(p).Name()
+		heir, fedHeir := next.table.OwnerOf(p).Name(), false
 		for name, f := range n.feeding {
 			if !f.partitions.has(p) {
 				continue
 			}
-			f.sender.hand(p, l.seal)
+			f.sender.hand(p, l.seal, name == heir)
 			f.partitions.remove(p)
 			if name == heir {
-				heirs[name] = f.sender
+				heirs[name], fedHeir = f.sender, true
 			}
 		}
+		if fedHeir {
+			handed = append(handed, l)
+		} else {
+			n.forgetCopy(p)
+		}
 	}
-	if len(lost) == 0 {
+	if len(handed) == 0 {
 		return
 	}
-	n.keep(lost)
-	if len(heirs) == 0 {
-		return
-	}
-	for _, l := range lost {
+	away := next.wasAway(old)
+	n.keep(handed, away)
+	for _, l := range handed {
 		n.spared[l.seal] = true
 	}
 	for name := range heirs {
@@ -129,11 +132,11 @@ func (n *Node) handOverLocked(old, next *view) {
 	}
 	done := make(chan struct{})
 	n.handOvers = append(n.handOvers, done)
-	n.goJob(func() { n.finishHandOver(lost, heirs, done) })
+	n.goJob(func() { n.finishHandOver(handed, heirs, away, done) })
 }
 
 // finishHandOver waits until the new owners have all that we had; before, we do not acknowledge the table.
-func (n *Node) finishHandOver(lost []lostPartition, heirs map[string]*sender, done chan struct{}) {
+func (n *Node) finishHandOver(lost []lostPartition, heirs map[string]*sender, away bool, done chan struct{}) {
 	begun := time.Now()
 	for name, s := range heirs {
 		n.flushTo(name, s)
@@ -148,11 +151,16 @@ func (n *Node) finishHandOver(lost []lostPartition, heirs map[string]*sender, do
 	if len(n.handOvers) == 0 {
 		clear(n.handing)
 	}
-	if v := n.view.Load(); n.ctx.Err() == nil {
-		n.review(v, n.spared)
-		n.refeedLocked(v, nil) // ends the streams that only the hand-over kept
-		n.log.Info("handed over", "partitions", len(lost), "took", time.Since(begun).Round(time.Millisecond))
+	if n.ctx.Err() != nil {
+		return
 	}
+	if away {
+		n.forgetSealed(lost)
+	}
+	v := n.view.Load()
+	n.review(v, false, n.spared)
+	n.refeedLocked(v, nil) // ends the streams that only the hand-over kept
+	n.log.Info("handed over", "partitions", len(lost), "took", time.Since(begun).Round(time.Millisecond))
 }
 
 // flushTo returns when a node has all that was sent to it, or is dead.

@@ -90,7 +90,7 @@ func takeTable(r *request) {
 		if present == nil || (present.Version() != t.Version() && !present.Descends(t.Version())) {
 			return resp.AppendError(nil, errForeignTable)
 		}
-		return resp.AppendSimple(nil, "OK "+strconv.FormatUint(present.Epoch, 10))
+		return resp.AppendSimple(nil, "OK "+strconv.FormatUint(present.Epoch, 10)+" "+n.name())
 	})
 }
 

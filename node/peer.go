@@ -97,18 +97,19 @@ func (p *peer) authenticate(secret []byte, boot int64) error {
 	return err
 }
 
-// take hands a table over and returns the epoch that the node obeys then.
-func (p *peer) take(table []byte) (epoch uint64, err error) {
+// take hands a table over and returns the epoch that the node obeys then, and the node's name.
+func (p *peer) take(table []byte) (epoch uint64, name string, err error) {
 	reply, err := p.call("TAKE", string(table))
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	text, _ := resp.DecodeBulk(reply)
-	number, ok := strings.CutPrefix(string(text), "OK ")
-	if !ok {
-		return 0, fmt.Errorf("reply is %q, want OK and an epoch", reply)
+	fields := strings.Fields(string(text))
+	if len(fields) != 3 || fields[0] != "OK" {
+		return 0, "", fmt.Errorf("reply is %q, want OK, an epoch and a name", reply)
 	}
-	return strconv.ParseUint(number, 10, 64)
+	epoch, err = strconv.ParseUint(fields[1], 10, 64)
+	return epoch, fields[2], err
 }
 
 // call sends DUNLIN with the arguments and returns the whole reply, which is

@@ -103,8 +103,9 @@ type Node struct {
 	// Set last by Start; connections that come earlier wait for it.
 	started chan struct{}
 
-	view  atomic.Pointer[view]
-	agent atomic.Pointer[TableSource]
+	view    atomic.Pointer[view]
+	settled atomic.Pointer[view] // the view by which copies are judged: that of the last table installed to its end
+	agent   atomic.Pointer[TableSource]
 
 	// fenced: serve nothing; see fence.go. Changed under fenceMu, which is never
 	// held for long: loops take it.
@@ -172,6 +173,7 @@ func Start(cfg Config) (*Node, error) {
 	n.overhead.Store(cfg.Overhead)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.view.Store(noView)
+	n.settled.Store(noView)
 	n.streams.takers = func(source string) copyTaker { return n.copiesOf(source) }
 	n.monitors = monitor.New(cfg.Group.Loops())
 	for _, l := range cfg.Group.Loops() {

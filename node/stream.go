@@ -44,11 +44,13 @@ type fedPartition struct {
 	logged uint64 // the last Collect before all of the snapshot was logged
 	begun  uint64 // the last batch before this feed began
 	seal   uint64 // not 0: it is handed over when it is whole
+	tries  int    // how often the receiver has refused it
+	hand   uint64 // which of the sender's hands it is
 }
 
 // anew is the partition before its snapshot.
 func (f *fedPartition) anew() *fedPartition {
-	return &fedPartition{number: f.number, since: f.since, seal: f.seal}
+	return &fedPartition{number: f.number, since: f.since, seal: f.seal, tries: f.tries}
 }
 
 // sender feeds one other node. Its goroutine has the connection and all fields below goroutine's; the rest is protected by mu,
@@ -73,6 +75,8 @@ type sender struct {
 	denied     []*fedPartition // until the next heartbeat
 	reviewed   time.Time       // when those were last queued again
 	owed       int             // partitions that are to be handed over, and are not yet whole
+	handed     []*fedPartition // handed over to its new owner by a word that is not known to have come
+	hands      uint64          // such words so far
 	flushes    []*flushing
 	window     window
 
@@ -235,20 +239,45 @@ func (s *sender) stop(p uint16) {
 }
 
 // hand ends the feeding of p, which does not change any more, with the word that the copy is what the next owner begins with. If
-// the copy is not yet whole it becomes that first: a partition may have fallen out since it was reported in sync.
-func (s *sender) hand(p uint16, seal uint64) {
+// the receiver is that owner and its copy is not yet whole it becomes that first: a partition may have fallen out since it was
+// reported in sync.
+func (s *sender) hand(p uint16, seal uint64, heir bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.fed[p]
 	switch {
 	case s.closed || f == nil:
+	case f.state == feedWhole && heir:
+		s.handWholeLocked(f, seal)
 	case f.state == feedWhole:
 		s.endLocked(p, engine.Mark{Kind: markHanded, Arg: seal})
+	case !heir:
+		s.endLocked(p, noMark)
 	default:
 		f.seal = seal
 		s.owed++
 		s.rouse()
 	}
+}
+
+// handWholeLocked logs the word. The log may be lost yet, so that it must be possible to begin anew.
+func (s *sender) handWholeLocked(f *fedPartition, seal uint64) {
+	s.endLocked(f.number, engine.Mark{Kind: markHanded, Arg: seal})
+	s.hands++
+	again := f.anew()
+	again.seal, again.hand, again.begun = seal, s.hands, f.begun
+	s.handed = append(s.handed, again)
+}
+
+// rehandLocked begins anew with what was handed over and may not have come: something was lost on the way.
+func (s *sender) rehandLocked() {
+	for _, f := range s.handed {
+		if s.fed[f.number] == nil {
+			s.owed++
+			s.enqueueLocked(f)
+		}
+	}
+	s.handed = nil
 }
 
 func (s *sender) endLocked(p uint16, mark engine.Mark) {
@@ -354,6 +383,8 @@ func (s *sender) voidLocked() {
 	n.engine.CloseFeed(s.feed)
 	n.engine.OpenFeed(s.feed, s.woken)
 	s.filling, s.denied, s.queue = nil, nil, s.queue[:0]
+	s.rehandLocked()
+	s.queue = s.queue[:0]
 	for _, f := range s.fed {
 		if f.state == feedWhole || f.state == feedFilled {
 			s.resyncs.Add(1)

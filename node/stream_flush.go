@@ -31,6 +31,7 @@ func (s *sender) flush(ctx context.Context) error {
 type flushing struct {
 	from uint64 // Collects from here on began after it; 0: no round has seen it yet
 	seq  uint64 // the batch with the last of what it waits for; 0: not yet made
+	hand uint64 // the last of the sender's hands before it
 	done chan error
 }
 
@@ -40,7 +41,7 @@ func (s *sender) beginFlushes() {
 	defer s.mu.Unlock()
 	for _, f := range s.flushes {
 		if f.from == 0 {
-			f.from = s.tick + 1
+			f.from, f.hand = s.tick+1, s.hands
 		}
 	}
 }
@@ -52,17 +53,9 @@ func (s *sender) noteFlushes() {
 	if len(s.flushes) == 0 {
 		return
 	}
-	if s.owed > 0 {
-		for _, f := range s.flushes {
-			if f.seq == 0 {
-				f.from = 0 // the round that counts is one after the last of them
-			}
-		}
-		return
-	}
 	oldest := slices.Min(s.empty)
 	for _, f := range s.flushes {
-		if f.seq == 0 && oldest >= f.from {
+		if f.seq == 0 && f.from != 0 && oldest >= f.from {
 			f.seq = s.window.seq
 		}
 	}
@@ -71,9 +64,16 @@ func (s *sender) noteFlushes() {
 
 // endFlushesLocked ends those for which all is acknowledged.
 func (s *sender) endFlushesLocked() {
+	if s.owed > 0 {
+		for _, f := range s.flushes {
+			f.from, f.seq = 0, 0 // what counts is a round after the last of what is owed
+		}
+		return
+	}
 	s.flushes = slices.DeleteFunc(s.flushes, func(f *flushing) bool {
 		done := f.seq != 0 && f.seq <= s.window.acked
 		if done {
+			s.handed = slices.DeleteFunc(s.handed, func(h *fedPartition) bool { return h.hand <= f.hand })
 			f.done <- nil
 		}
 		return done

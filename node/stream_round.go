@@ -101,6 +101,7 @@ func (s *sender) recover() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failFlushesLocked(errStreamVoid)
+	s.rehandLocked()
 	for _, p := range s.lost {
 		if f := s.fed[p]; f != nil && (f.state == feedFilled || f.state == feedWhole) {
 			s.againLocked(f)
@@ -239,7 +240,7 @@ func (s *sender) fillPiece(f *fedPartition) {
 		e.MarkFeed(f.number, s.feed, engine.Mark{Kind: markSynced})
 		f.state, f.logged, s.filling = feedWhole, s.tick, nil
 		if f.seal != 0 {
-			s.endLocked(f.number, engine.Mark{Kind: markHanded, Arg: f.seal})
+			s.handWholeLocked(f, f.seal)
 		}
 	}
 }

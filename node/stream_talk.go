@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -217,18 +218,37 @@ func (s *sender) setRefused(seq uint64, partitions []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for ; len(partitions) >= 2; partitions = partitions[2:] {
-		f := s.fed[binary.LittleEndian.Uint16(partitions)]
+		p := binary.LittleEndian.Uint16(partitions)
+		if i := slices.IndexFunc(s.handed, func(f *fedPartition) bool { return f.number == p }); i >= 0 && s.fed[p] == nil {
+			f := s.handed[i]
+			if f.begun >= seq {
+				continue
+			}
+			s.handed = slices.Delete(s.handed, i, i+1)
+			s.denyLocked(f)
+			continue
+		}
+		f := s.fed[p]
 		if f == nil || f.begun >= seq || f.state == feedWaiting || f.state == feedDenied {
 			continue // it is about an earlier feed
 		}
 		s.resyncs.Add(1)
 		s.endLocked(f.number, noMark)
-		if f.seal != 0 {
-			continue // who refuses what it is to own cannot be helped
-		}
-		again := f.anew()
-		again.state = feedDenied
-		s.fed[f.number] = again
-		s.denied = append(s.denied, again)
+		s.denyLocked(f.anew())
 	}
 }
+
+// denyLocked has a partition that is not fed any more tried again in a moment; but not for ever, if it is to be handed over: who
+// refuses what it is to own cannot be helped.
+func (s *sender) denyLocked(f *fedPartition) {
+	if f.tries++; f.seal != 0 && f.tries > maxHandTries {
+		return
+	}
+	s.owe(f.seal)
+	f.state = feedDenied
+	s.fed[f.number] = f
+	s.denied = append(s.denied, f)
+}
+
+// maxHandTries is how often a partition is handed over to one who refuses it, deniedPeriod apart.
+const maxHandTries = 40

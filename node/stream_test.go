@@ -240,7 +240,7 @@ func TestStreamHandsOverAndContinues(t *testing.T) {
 	s := a.sender(memberOf(b))
 	s.sync(p, 1)
 	settle(t, s)
-	s.hand(p, 77)
+	s.hand(p, 77, true)
 	c.want("SET key two", "OK") // behind the mark: not fed
 	flushed(t, s)
 	if kind, arg := copies.mark(p); kind != markHanded || arg != 77 {
@@ -253,7 +253,7 @@ func TestStreamHandsOverAndContinues(t *testing.T) {
 	c.want("SET key three", "OK")
 	flushed(t, s)
 	d.want("GET key", "\"three\"")
-	s.hand(p, 78)
+	s.hand(p, 78, true)
 	s.resume(p, 79) // not what was handed
 	c.want("SET key four", "OK")
 	eventually(t, "the copy is sent anew", func() bool { return s.resyncs.Load() == 1 })

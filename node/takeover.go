@@ -78,7 +78,7 @@ func (n *Node) askDeparted(ctx context.Context, d departed, epoch uint64, encode
 	for patience.Err() == nil {
 		err := n.handTable(patience, d.Member, epoch, encoded)
 		acknowledged = err == nil
-		if acknowledged || errors.Is(err, syscall.ECONNREFUSED) {
+		if acknowledged || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, errReplaced) {
 			break
 		}
 		select {
@@ -114,7 +114,8 @@ func (n *Node) SetTable(t *ring.Table) {
 	}
 	n.handOverLocked(old, next)
 	n.discard(old, next)
-	n.review(next, n.spared)
+	n.review(next, next.wasAway(old), n.spared)
+	n.settled.Store(next)
 	n.refeedLocked(next, nil)
 	n.noteDepartedLocked(old.table, t)
 	n.beginTakeOver(next)
@@ -149,6 +150,12 @@ func (n *Node) nextView(old *view, t *ring.Table) *view {
 		next.newest = max(next.newest, next.began[p])
 	}
 	return next
+}
+
+// wasAway tells whether the cluster has gone on without this node between the two tables: its own data and its copies may lack
+// what others did meanwhile, whatever the tables say of them now.
+func (v *view) wasAway(old *view) bool {
+	return old.self >= 0 && (v.self < 0 || v.table.Joined[v.self] > old.epoch())
 }
 
 // keeps tells whether a partition that we own now is the same in t, if it is ours there.
@@ -302,11 +309,12 @@ func (n *Node) serveGainedLocked(v *view, ended map[string]bool) {
 	acknowledged := func(source string) bool {
 		return ended[source] || n.adopted[source] > 0 && n.adopted[source] >= v.newest
 	}
+	next := v.withGained()
+	n.settled.Store(next) // nobody sends us the rest any more
 	fresh, lost := n.claim(v, acknowledged)
 	if !n.barrier() {
 		return
 	}
-	next := v.withGained()
 	n.refeedLocked(next, fresh)
 	n.view.Store(next)
 	n.log.Info("taken over", "epoch", v.table.Epoch, "partitions", len(fresh), "lost", lost)
@@ -318,6 +326,8 @@ func (n *Node) askOne(ctx context.Context, m ring.Member, t *ring.Table, encoded
 		err := n.handTable(ctx, m, t.Epoch, encoded)
 		if err == nil {
 			n.acknowledged(m, t.Epoch)
+		}
+		if err == nil || errors.Is(err, errReplaced) {
 			return
 		}
 		if attempt == 10 { // after a second, once: it may just be starting
@@ -330,6 +340,9 @@ func (n *Node) askOne(ctx context.Context, m ring.Member, t *ring.Table, encoded
 	}
 }
 
+// errReplaced: another life of the node answers where this one was, so that this one has ended.
+var errReplaced = errors.New("another process has taken its address")
+
 // handTable is one DUNLIN TAKE.
 func (n *Node) handTable(ctx context.Context, m ring.Member, epoch uint64, encoded []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, takeTimeout)
@@ -339,11 +352,13 @@ func (n *Node) handTable(ctx context.Context, m ring.Member, epoch uint64, encod
 		return err
 	}
 	defer p.close()
-	adopted, err := p.take(encoded)
-	if err != nil {
+	adopted, name, err := p.take(encoded)
+	switch {
+	case err != nil:
 		return fmt.Errorf("cannot hand table to node %s: %w", m.Name(), err)
-	}
-	if adopted < epoch {
+	case name != m.Name():
+		return fmt.Errorf("cannot hand table to node %s: %w", m.Name(), errReplaced)
+	case adopted < epoch:
 		return fmt.Errorf("cannot hand table to node %s: it obeys epoch %d, want %d", m.Name(), adopted, epoch)
 	}
 	return nil

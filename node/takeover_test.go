@@ -146,14 +146,14 @@ func TestForeignTableIsNotAcknowledged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.close()
-	if epoch, err := p.take(other.Encode()); err == nil {
+	if epoch, _, err := p.take(other.Encode()); err == nil {
 		t.Errorf("acknowledged epoch %d of a foreign table", epoch)
 	}
 	if _, err := p.call("TAKE", "nonsense"); err == nil {
 		t.Error("acknowledged nonsense")
 	}
 	mine := n.view.Load().table
-	if epoch, err := p.take(mine.Encode()); err != nil || epoch != mine.Epoch {
+	if epoch, _, err := p.take(mine.Encode()); err != nil || epoch != mine.Epoch {
 		t.Errorf("its own table: epoch %d, %v", epoch, err)
 	}
 }
