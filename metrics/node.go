@@ -82,6 +82,19 @@ var nodeMetrics = []metric[node.Stats]{
 	gauge("dunlin_node_fenced", "1 while nothing is served, until another member has confirmed the table.",
 		func(s *node.Stats) float64 { return oneIf(s.Fenced) }),
 
+	gauge("dunlin_node_stream_receivers", "Other nodes that are fed with what this node's partitions hold.",
+		func(s *node.Stats) float64 { return float64(s.Streams.Receivers) }),
+	gauge("dunlin_node_stream_waiting_partitions", "Partitions, once for each receiver, that are not wholly sent yet.",
+		func(s *node.Stats) float64 { return float64(s.Streams.Waiting) }),
+	gauge("dunlin_node_stream_lag_bytes", "Bytes of changes that receivers have not acknowledged.",
+		func(s *node.Stats) float64 { return float64(s.Streams.LagBytes) }),
+	gauge("dunlin_node_stream_lag_seconds", "For how long the oldest batch waits that a receiver has not acknowledged.",
+		func(s *node.Stats) float64 { return s.Streams.Lag.Seconds() }),
+	counter("dunlin_node_stream_moved_bytes_total", "Bytes of snapshots of partitions that were sent.",
+		func(s *node.Stats) float64 { return float64(s.Streams.Moved) }),
+	counter("dunlin_node_stream_resyncs_total", "Partitions that had to be sent anew, because changes were lost or not taken.",
+		func(s *node.Stats) float64 { return float64(s.Streams.Resyncs) }),
+
 	gauge("dunlin_node_keys", "Keys stored.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Keys) }),
 	gauge("dunlin_node_expiring_keys", "Keys stored that have an expiry.",
@@ -107,6 +120,7 @@ var nodeLabelled = []labelled[node.Stats]{
 			emit("index", float64(s.Engine.Index))
 			emit("ghosts", float64(s.Engine.Ghosts))   // of evicted keys
 			emit("staged", float64(s.Engine.Staged))   // large values on their way in
+			emit("feeds", float64(s.Engine.Feeds))     // changes that receivers have not got
 			emit("leaving", float64(s.Engine.Leaving)) // large values on their way out
 			emit("bookkeeping", float64(s.Engine.Fixed))
 			emit("buffers", float64(s.Engine.Outside-s.Overhead)) // of connections, and what they may always have

@@ -91,6 +91,9 @@ var handlers = map[command.ID]handler{
 	command.Dump:    dump,
 	command.Restore: restore,
 
+	// wait.go
+	command.Wait: wait,
+
 	// randomkey.go
 	command.RandomKey: randomKey,
 

@@ -146,6 +146,8 @@ func each(r *request) {
 	case command.Keys:
 		pattern, now := bytes.Clone(r.args[1]), r.now
 		r.eachLater(wanted, func(covered *partitionSet) []byte { return n.gatherKeys(covered, pattern, now) })
+	case command.Wait:
+		r.eachWait(wanted)
 	case command.FlushAll, command.FlushDB:
 		if !flushOptionsOK(r.args[1:]) {
 			r.fail(errSyntax)

@@ -42,6 +42,8 @@ type Stats struct {
 	Gained  int    // partitions that wait for their take-over
 	Fenced  bool   // nothing is served
 
+	Streams StreamStats // to other nodes
+
 	PeakBytes int64 // most memory in use since the start
 	Overhead  int64 // part of Engine.Outside that is the process's; the rest is the connections'
 	Engine    engine.Stats
@@ -73,7 +75,7 @@ func (n *Node) Stats() (Stats, error) {
 		BytesIn: total.count.bytesIn, BytesOut: total.count.bytesOut, BatchSizes: total.count.batches,
 		InBuffer: total.inBuffer, OutBuffer: total.outBuffer,
 		Epoch: v.epoch(), Serving: v.count(serving), Gained: v.count(gained), Fenced: n.fenced.Load(),
-		Overhead: n.overhead.Load(), Engine: n.engine.Stats(),
+		Streams: n.senders.stats(), Overhead: n.overhead.Load(), Engine: n.engine.Stats(),
 	}
 	s.PeakBytes = n.notePeak(s.Engine.Used)
 	return s, nil

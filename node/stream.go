@@ -108,7 +108,7 @@ type senders struct {
 	taken       [engine.MaxReceivers]bool
 	generations uint64
 
-	// of senders that have ended
+	// of senders that are closed
 	moved   int64
 	resyncs uint64
 }
@@ -168,10 +168,15 @@ func (all *senders) forget(s *sender) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.taken[s.feed] = false
-	all.moved += s.moved.Load()
-	all.resyncs += s.resyncs.Load()
+	all.removeLocked(s)
+}
+
+// removeLocked takes a sender out of the list, and keeps what it has counted.
+func (all *senders) removeLocked(s *sender) {
 	if all.to[s.to.Name()] == s {
 		delete(all.to, s.to.Name())
+		all.moved += s.moved.Load()
+		all.resyncs += s.resyncs.Load()
 	}
 }
 
@@ -304,9 +309,7 @@ func (s *sender) close() {
 	all := &s.node.senders
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if all.to[s.to.Name()] == s {
-		delete(all.to, s.to.Name())
-	}
+	all.removeLocked(s)
 }
 
 // woken is called by the engine, under a shard's lock, when there is something to collect.

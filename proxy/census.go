@@ -68,7 +68,8 @@ type census struct {
 	version  resp.Version  // of the reply: the client may switch while it waits
 	failed   []byte
 
-	sum      int64  // DBSIZE, and the keys among which RANDOMKEY chooses
+	sum      int64 // DBSIZE, and the keys among which RANDOMKEY chooses
+	wait     waiting
 	chosen   []byte // RANDOMKEY: the key, as a bulk; nil: none yet
 	elements []byte // KEYS, encoded
 	count    int
@@ -100,6 +101,14 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	if c.brief() {
 		c.deadline = min(c.deadline, s.w.loop.Now()+infoPatience)
 	}
+	replicas, millis := int64(0), int64(0)
+	if cmd.ID == command.Wait {
+		var refusal string
+		if replicas, millis, refusal = session.ParseWait(args); refusal != "" {
+			s.answer(resp.AppendError(s.w.scratch[:0], refusal))
+			return true
+		}
+	}
 	first := 0
 	if cmd.Merge == command.MergeScan {
 		cursor, ok := parseCursor(args[1])
@@ -119,6 +128,8 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	}
 	c.question = c.args
 	switch cmd.ID {
+	case command.Wait:
+		c.beginWait(replicas, millis)
 	case command.ConfigGet:
 		c.question = session.NodeSettingsQuestion
 	case command.MemoryStats:
@@ -180,7 +191,7 @@ func (c *census) brief() bool {
 	case command.ConfigGet, command.SlowLogLen, command.SlowLogGet:
 		return true
 	}
-	return c.cmd.Merge == command.MergeInfo
+	return c.cmd.Merge == command.MergeInfo || c.cmd.Merge == command.MergeLeast
 }
 
 // begin forgets what must not be added to in a further round: SCAN's answers, and those that are not about partitions.
@@ -192,6 +203,7 @@ func (c *census) begin() {
 			c.calls = &session.Calls{}
 		}
 		c.settings, c.slow, c.sum = session.NodeSettings{}, session.SlowLogs{}, 0
+		c.wait.least = math.MaxInt64
 		for p := range ring.Partitions {
 			c.want.add(p)
 		}
@@ -259,6 +271,10 @@ func (c *census) merge(covered *partitionSet, inner []byte, node string) bool {
 	case command.MergeSum:
 		n, ok := resp.DecodeInt(inner)
 		c.sum += n
+		return ok
+	case command.MergeLeast:
+		n, ok := resp.DecodeInt(inner)
+		c.wait.least = min(c.wait.least, n)
 		return ok
 	case command.MergeConcat:
 		n, header, ok := resp.DecodeArray(inner)
@@ -335,7 +351,8 @@ func (c *census) answered() {
 	case c.complete():
 		c.finish(c.appendReply(c.s.w.scratch[:0]))
 	default:
-		c.s.w.loop.After(c.pause, c.round)
+		left := max(c.deadline-c.s.w.loop.Now(), 0) + time.Millisecond
+		c.s.w.loop.After(min(c.pause, left), c.round)
 		c.pause = min(2*c.pause, maxRetryPause)
 	}
 }
@@ -343,6 +360,9 @@ func (c *census) answered() {
 func (c *census) complete() bool {
 	if c.cmd.Merge == command.MergeScan {
 		return c.scan.conclude(&c.want)
+	}
+	if c.cmd.Merge == command.MergeLeast {
+		return c.waited()
 	}
 	return c.want.empty()
 }
@@ -362,6 +382,8 @@ func (c *census) appendReply(out []byte) []byte {
 		return c.slow.Append(out, count)
 	case command.MergeSum:
 		return resp.AppendInt(out, c.sum)
+	case command.MergeLeast:
+		return resp.AppendInt(out, c.wait.best)
 	case command.MergeConcat:
 		return append(resp.AppendArray(out, c.count), c.elements...)
 	case command.MergeRandom:

@@ -31,6 +31,7 @@ type fakeNode struct {
 	gate    chan struct{}                      // not nil: each command waits for one value
 	latched map[net.Conn]map[uint16]bool       // partitions refused on a connection until RETRY
 	tickets map[string]string                  // large replies, by ticket; nil: it gives none
+	copies  int                                // that WAIT counts
 	issued  int
 	fetch   func(args []string) (string, bool) // overrides the reply to FETCH
 	stopped chan struct{}
@@ -353,6 +354,8 @@ func (n *fakeNode) each(args []string) string {
 	switch strings.ToUpper(args[3]) {
 	case "DBSIZE":
 		return head + ":" + strconv.Itoa(len(keys)) + "\r\n"
+	case "WAIT":
+		return head + ":" + strconv.Itoa(n.copies) + "\r\n"
 	case "FLUSHALL":
 		n.data = map[string]string{}
 		return head + "+OK\r\n"

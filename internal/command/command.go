@@ -29,6 +29,7 @@ const (
 	MergeRandom               // one of them, by chance
 	MergeInfo                 // counters, added, then rendered
 	MergeSlowLog              // entries, the latest of all
+	MergeLeast                // integers, the least
 )
 
 // Command is one row of the table. Rows are immutable after start and shared;

@@ -100,7 +100,7 @@ var genericTable = table{group: "generic", acl: catKeyspace, rows: []Command{
 		Keys: specs{span(1, -1, 1, RM|Delete)}, Route: SplitKeys, Merge: MergeSum, Built: true,
 		Since: "4.0.0", Summary: "Deletes keys, freeing their memory later, and counts those that existed."},
 	{ID: Wait, Name: "wait", Arity: 3, Flags: Blocking, acl: catConnection,
-		Route: Local, Built: true,
+		Route: AllNodes, Merge: MergeLeast, Built: true,
 		Since: "3.0.0", Summary: "Waits until replicas have this connection's writes."},
 	{ID: WaitAOF, Name: "waitaof", Arity: 4, Flags: Blocking, acl: catConnection,
 		Route: Local,

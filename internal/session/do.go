@@ -158,7 +158,6 @@ var handlers = [command.NumIDs]handler{
 	command.SlowLogHelp: help(slowLogHelp),
 
 	command.Role:         role,
-	command.Wait:         wait,
 	command.LastSave:     (*Server).lastSave,
 	command.Lolwut:       lolwut,
 	command.Save:         refuse(errNoDisk),

@@ -26,21 +26,19 @@ func role(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendArray(dst, 0), ActionNone
 }
 
-// wait answers WAIT replicas milliseconds: how many have acknowledged what the
-// client wrote, which is none. Redis would let the time pass first, for ever if
-// it is 0; but nobody is there who could acknowledge later.
-func wait(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
-	_, ok := resp.ParseInt(args[1])
+// ParseWait reads WAIT replicas milliseconds. refusal is the text of an error, "" if there is none.
+func ParseWait(args [][]byte) (replicas, millis int64, refusal string) {
+	replicas, ok := resp.ParseInt(args[1])
 	millis, timeoutOK := resp.ParseInt(args[2])
 	switch {
 	case !ok:
-		return resp.AppendError(dst, errNotInteger), ActionNone
+		return 0, 0, errNotInteger
 	case !timeoutOK:
-		return resp.AppendError(dst, errTimeout), ActionNone
+		return 0, 0, errTimeout
 	case millis < 0:
-		return resp.AppendError(dst, errTimeoutLow), ActionNone
+		return 0, 0, errTimeoutLow
 	}
-	return resp.AppendInt(dst, 0), ActionNone
+	return replicas, millis, ""
 }
 
 // lastSave answers LASTSAVE as a Redis that never saved: with its start.

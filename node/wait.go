@@ -1,0 +1,139 @@
+package node
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// WAIT tells how many copies have all that was written before it: the least number over the partitions. That is more than what
+// the connection has written, which nobody keeps.
+
+const (
+	// waitTry is for how long one attempt waits for acknowledgements.
+	waitTry = 50 * time.Millisecond
+	// waitPause is how long it takes until the next one, at most.
+	waitPause = 100 * time.Millisecond
+	// waitLongest is for how long a client may wait, also if it wants to wait for ever: it is not noticed meanwhile that it is gone.
+	waitLongest = 10 * time.Minute
+)
+
+// wait: WAIT replicas milliseconds
+func wait(r *request) {
+	replicas, millis, refusal := session.ParseWait(r.args)
+	if refusal != "" {
+		r.fail(refusal)
+		return
+	}
+	limit := waitLongest
+	if millis > 0 {
+		limit = time.Duration(min(millis, waitLongest.Milliseconds())) * time.Millisecond
+	}
+	n := r.node
+	r.answerLater(func() []byte {
+		ctx, cancel := context.WithTimeout(n.ctx, limit)
+		defer cancel()
+		return resp.AppendInt(nil, n.awaitCopies(ctx, replicas))
+	})
+}
+
+// eachWait: DUNLIN EACH bitmap WAIT replicas milliseconds, which waits for a moment only: the proxy asks again.
+func (r *request) eachWait(wanted partitionSet) {
+	if len(r.args) != command.ByID(command.Wait).Arity {
+		r.fail(errSyntax)
+		return
+	}
+	if _, _, refusal := session.ParseWait(r.args); refusal != "" {
+		r.fail(refusal)
+		return
+	}
+	n := r.node
+	r.eachLater(wanted, func(covered *partitionSet) []byte {
+		return resp.AppendInt(nil, n.countCopies(n.ctx, covered))
+	})
+}
+
+// awaitCopies waits for so many copies of all that is served, or for ctx, and says how many there are.
+func (n *Node) awaitCopies(ctx context.Context, replicas int64) (best int64) {
+	for pause := time.Millisecond; ; pause = min(2*pause, waitPause) {
+		_, covered := n.coverage(&allPartitions)
+		best = max(best, n.countCopies(ctx, &covered))
+		if best >= replicas || ctx.Err() != nil {
+			return best
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// countCopies tells how many copies have all that was written to the partitions before; the least number of them.
+func (n *Node) countCopies(ctx context.Context, partitions *partitionSet) int64 {
+	ctx, cancel := context.WithTimeout(ctx, waitTry)
+	defer cancel()
+	all := n.senders.list()
+	have := make([]partitionSet, len(all))
+	var flushes sync.WaitGroup
+	for i, s := range all {
+		flushes.Go(func() {
+			before := s.copies()
+			if before != (partitionSet{}) && s.flush(ctx) == nil {
+				have[i] = before.and(s.copies())
+			}
+		})
+	}
+	flushes.Wait()
+	least := int64(math.MaxInt64)
+	for p := range uint16(ring.Partitions) {
+		if !partitions.has(p) {
+			continue
+		}
+		count := int64(0)
+		for i := range have {
+			if have[i].has(p) {
+				count++
+			}
+		}
+		least = min(least, count)
+	}
+	if least == math.MaxInt64 {
+		return 0 // of nothing
+	}
+	return least
+}
+
+// list returns the senders.
+func (all *senders) list() []*sender {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return slices.Collect(maps.Values(all.to))
+}
+
+// copies are the partitions of which the receiver has, or is about to have, all.
+func (s *sender) copies() (set partitionSet) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p, f := range s.fed {
+		if f.state == feedWhole {
+			set.add(p)
+		}
+	}
+	return set
+}
+
+// and is the partitions in both.
+func (s *partitionSet) and(other partitionSet) (both partitionSet) {
+	for i := range s {
+		both[i] = s[i] & other[i]
+	}
+	return both
+}

@@ -1,0 +1,50 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+func TestWait(t *testing.T) {
+	a := startNode(t)
+	b, _ := startReceiver(t)
+	r := newRelay(t, b.Addr())
+	c := dial(t, a.Addr())
+	c.want("SET key value", "OK")
+	begun := time.Now()
+	c.want("WAIT 1 30", "(integer) 0")
+	if took := time.Since(begun); took < 30*time.Millisecond {
+		t.Errorf("WAIT gave up after %v, want 30 ms", took)
+	}
+	c.want("WAIT 0 0", "(integer) 0")
+
+	s := a.sender(r.behind(b))
+	syncAll(s)
+	c.want("WAIT 1 0", "(integer) 1")
+	c.want("SET key other", "OK")
+	c.want("WAIT 1 5000", "(integer) 1")
+	sameContents(t, a, b)
+	c.want("WAIT 2 10", "(integer) 1")
+	if _, reply := c.each(&allPartitions, "WAIT 1 0"); inText(reply) != "(integer) 1" {
+		t.Errorf("EACH WAIT answers %s", inText(reply))
+	}
+
+	// One partition that has no copy counts for all of them, unless it is not asked about.
+	p := ring.PartitionOf([]byte("key"))
+	s.stop(p)
+	c.want("WAIT 1 10", "(integer) 0")
+	others := allPartitions
+	others.remove(p)
+	if _, reply := c.each(&others, "WAIT 1 0"); inText(reply) != "(integer) 1" {
+		t.Errorf("EACH WAIT about other partitions answers %s", inText(reply))
+	}
+	s.sync(p, 1)
+	c.want("WAIT 1 0", "(integer) 1")
+
+	// Who does not answer has no copy.
+	r.set(func() { r.stopped = true })
+	c.want("SET key again", "OK")
+	c.want("WAIT 1 200", "(integer) 0")
+}
