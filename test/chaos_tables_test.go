@@ -21,6 +21,7 @@ type tableWatch struct {
 	last  *ring.Table
 	all   []sighting // of the latest tables
 
+	ctx  context.Context // until the end
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
@@ -43,13 +44,16 @@ const (
 )
 
 func watchTables(nodes ...*member) *tableWatch {
-	ctx, cancel := context.WithCancel(context.Background())
-	w := &tableWatch{seen: map[ring.Version]time.Time{}, stop: cancel}
+	w := &tableWatch{seen: map[ring.Version]time.Time{}}
+	w.ctx, w.stop = context.WithCancel(context.Background())
 	for _, m := range nodes {
-		w.done.Go(func() { w.follow(ctx, m.addr) })
+		w.watch(m.addr)
 	}
 	return w
 }
+
+// watch reads the tables of one more node.
+func (w *tableWatch) watch(addr string) { w.done.Go(func() { w.follow(w.ctx, addr) }) }
 
 func (w *tableWatch) close() {
 	w.stop()

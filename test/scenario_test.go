@@ -2,6 +2,7 @@ package test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,10 +141,18 @@ func TestScenarioNewAddress(t *testing.T) {
 		victim := s.c.node(i % 3)
 		s.breaks("back under a new address", victim, false, func() {
 			s.kill(victim)
-			victim.addr, victim.gossip, victim.admin = freeAddr(t), freeAddr(t), freeAddr(t)
-			victim.launch()
+			s.replace(victim).launch()
 		})
 	})
+}
+
+// replace makes another place for a node with the same id.
+func (s *scenario) replace(m *member) *member {
+	other := newMember(s.t, m.role, m.id)
+	other.flags = m.flags
+	s.c.members[slices.Index(s.c.members, m)] = other
+	s.tables.watch(other.addr)
+	return other
 }
 
 // TestScenarioColdStart: all members start at once, in any order.
