@@ -92,7 +92,7 @@ func (w *tableWatch) note(t *ring.Table, now time.Time) {
 	if len(w.all) == 2*keptTables {
 		w.all = append(w.all[:0], w.all[keptTables:]...)
 	}
-	if t.Newer(w.last) {
+	if w.last == nil || t.Epoch >= w.last.Epoch {
 		w.last = t
 	}
 }
@@ -160,6 +160,19 @@ func (w *tableWatch) table() *ring.Table {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last
+}
+
+// ofEpoch is the latest table seen of an epoch: one of a coordinator that has died may
+// have been seen by nobody else.
+func (w *tableWatch) ofEpoch(epoch uint64) *ring.Table {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range slices.Backward(w.all) {
+		if s.table.Epoch == epoch {
+			return s.table
+		}
+	}
+	return nil
 }
 
 // sightings tells when each table was first seen.

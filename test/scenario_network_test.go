@@ -78,7 +78,7 @@ func startScenarioInNetwork(t *testing.T) (s *scenario, done bool) {
 	if n == nil {
 		return nil, true
 	}
-	return startScenario(t, chaosOptions{copies: 2, network: n}, true), false
+	return startScenario(t, chaosOptions{copies: 2, network: n}), false
 }
 
 // cutTime is how long a cut lasts: from 5 s to 2 min.

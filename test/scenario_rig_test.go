@@ -1,13 +1,14 @@
 package test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -47,7 +48,7 @@ const (
 	calmTime = time.Second
 )
 
-func startScenario(t *testing.T, o chaosOptions, movesData bool) *scenario {
+func startScenario(t *testing.T, o chaosOptions) *scenario {
 	t.Helper()
 	skipUnderRace(t)
 	if testing.Short() {
@@ -61,9 +62,6 @@ func startScenario(t *testing.T, o chaosOptions, movesData bool) *scenario {
 		o.mixers, o.batch, o.rest = 5, 48, 16*time.Millisecond // 20,000 commands a second
 	}
 	s := &scenario{chaos: startChaosWith(t, o)}
-	if _, _, err := report(s.c.node(0).addr); err != nil && movesData {
-		t.Skipf("data does not move yet: %v", err)
-	}
 	s.archive = s.newArchive(archived)
 	for _, p := range s.c.byRole("proxy") {
 		s.running.Go(s.archive.newReader(p).run)
@@ -248,8 +246,8 @@ func (x *chaos) settle(what string) (view time.Duration) {
 
 // unsettled says what is still to be done in an epoch.
 func (x *chaos) unsettled(epoch uint64) string {
-	t := x.tables.table()
-	if t == nil || t.Epoch != epoch {
+	t := x.tables.ofEpoch(epoch)
+	if t == nil {
 		return fmt.Sprintf("the table of epoch %d was not seen", epoch)
 	}
 	if len(t.Moves) > 0 {
@@ -274,49 +272,20 @@ func (x *chaos) outOfSync(t *ring.Table) string {
 		if !m.running() || m.stopped {
 			continue
 		}
-		epoch, synced, err := report(m.addr)
-		if err != nil || epoch != t.Epoch {
-			return fmt.Sprintf("%s reports epoch %d, not %d: %v", m.id, epoch, t.Epoch, err)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		r, err := node.FetchReport(ctx, nil, m.addr, nil)
+		cancel()
+		if err != nil || r.Version != t.Version() {
+			return fmt.Sprintf("%s reports %+v, not on epoch %d: %v", m.id, r, t.Epoch, err)
 		}
 		for p, f := range t.Follower {
 			if f == ring.NoNode {
 				return fmt.Sprintf("partition %d has no follower", p)
 			}
-			if t.Nodes[f].ID == m.id && synced[p/8]&(1<<(p%8)) == 0 {
+			if t.Nodes[f].ID == m.id && r.Synced[p/8]&(1<<(p%8)) == 0 {
 				return fmt.Sprintf("the copy of partition %d at %s is not in sync", p, m.id)
 			}
 		}
 	}
 	return ""
-}
-
-// report asks a node which copies it has in sync.
-func report(addr string) (epoch uint64, synced []byte, err error) {
-	l, err := dialLink(addr)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer l.conn.Close()
-	if err := l.send(resp.AppendRequest(nil, []byte("DUNLIN"), []byte("REPORT"))); err != nil {
-		return 0, nil, err
-	}
-	reply, err := l.receive(time.Now().Add(time.Second))
-	if err != nil {
-		return 0, nil, err
-	}
-	n, at, ok := resp.DecodeArray(reply)
-	if !ok || n != 3 {
-		return 0, nil, fmt.Errorf("DUNLIN REPORT answers %.80q", reply)
-	}
-	var parts [][]byte
-	var scan resp.Scanner
-	for rest := reply[at:]; len(parts) < n && scan.Scan(rest) == resp.Done; rest = rest[scan.Len():] {
-		parts = append(parts, rest[:scan.Len()])
-	}
-	number, _ := resp.DecodeInt(parts[0])
-	synced, ok = resp.DecodeBulk(parts[2])
-	if !ok || len(synced) != ring.Partitions/8 {
-		return 0, nil, fmt.Errorf("DUNLIN REPORT answers %.80q", reply)
-	}
-	return uint64(number), synced, nil
 }

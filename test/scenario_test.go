@@ -20,7 +20,7 @@ import (
 func TestScenarioKill(t *testing.T) {
 	for _, copies := range []int{2, 1} {
 		t.Run(copiesName(copies), func(t *testing.T) {
-			s := startScenario(t, chaosOptions{copies: copies}, true)
+			s := startScenario(t, chaosOptions{copies: copies})
 			s.rounds(func(i int) {
 				victim := s.c.node(i % 3)
 				s.breaks("SIGKILL", victim, copies == 2, func() { s.kill(victim) })
@@ -40,7 +40,7 @@ func (s *scenario) comesBack(m *member) {
 
 // TestScenarioScale: two nodes join, one after the other, and leave again.
 func TestScenarioScale(t *testing.T) {
-	s := startScenario(t, chaosOptions{copies: 2}, true)
+	s := startScenario(t, chaosOptions{copies: 2})
 	n4, n5 := s.add("n4"), s.add("n5")
 	s.rounds(func(int) {
 		s.leaves("join of the fourth", nil, n4.launch)
@@ -66,7 +66,7 @@ func (s *scenario) add(id string) *member {
 func TestScenarioRollingRestart(t *testing.T) {
 	for _, copies := range []int{1, 2} {
 		t.Run(copiesName(copies), func(t *testing.T) {
-			s := startScenario(t, chaosOptions{copies: copies}, true)
+			s := startScenario(t, chaosOptions{copies: copies})
 			s.rounds(func(int) {
 				for _, m := range s.c.byRole("node") {
 					s.leaves("leave", m, func() { m.term(drainTime) })
@@ -84,7 +84,7 @@ func TestScenarioStop(t *testing.T) {
 	if *scenarioFull {
 		stop = 10 * time.Second
 	}
-	s := startScenario(t, chaosOptions{copies: 2}, true)
+	s := startScenario(t, chaosOptions{copies: 2})
 	s.rounds(func(i int) {
 		victim := s.c.node(i % 3)
 		begin := time.Now()
@@ -98,7 +98,7 @@ func TestScenarioStop(t *testing.T) {
 func TestScenarioCoordinatorDiesInAMove(t *testing.T) {
 	for _, copies := range []int{1, 2} {
 		t.Run(copiesName(copies), func(t *testing.T) {
-			s := startScenario(t, chaosOptions{copies: copies}, true)
+			s := startScenario(t, chaosOptions{copies: copies})
 			n4 := s.add("n4")
 			s.rounds(func(int) {
 				victim := s.coordinator("")
@@ -116,7 +116,7 @@ func TestScenarioCoordinatorDiesInAMove(t *testing.T) {
 
 // TestScenarioNewNodeDiesInAMove: a node dies while it is being filled.
 func TestScenarioNewNodeDiesInAMove(t *testing.T) {
-	s := startScenario(t, chaosOptions{copies: 2}, true)
+	s := startScenario(t, chaosOptions{copies: 2})
 	n4 := s.add("n4")
 	s.rounds(func(int) {
 		s.breaks("SIGKILL of the new node", n4, true, func() {
@@ -136,7 +136,7 @@ func (s *scenario) awaitMoves() {
 // TestScenarioNewAddress: a node dies and is back at once, with the same id, under
 // another address: as a pod that is rescheduled.
 func TestScenarioNewAddress(t *testing.T) {
-	s := startScenario(t, chaosOptions{copies: 1}, false)
+	s := startScenario(t, chaosOptions{copies: 1})
 	s.rounds(func(i int) {
 		victim := s.c.node(i % 3)
 		s.breaks("back under a new address", victim, false, func() {
