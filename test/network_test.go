@@ -2,6 +2,7 @@ package test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -63,11 +64,11 @@ func runInNetwork(t *testing.T) {
 		t.Skip("missing: ip (Debian: apt-get install iproute2)")
 	}
 	args := []string{"-test.run=^" + t.Name() + "$", "-test.v", "-test.timeout=0"}
-	for _, arg := range os.Args[1:] {
-		if !strings.HasPrefix(arg, "-test.") {
-			args = append(args, arg) // our own flags; they are written with an equals sign
+	flag.Visit(func(f *flag.Flag) {
+		if !strings.HasPrefix(f.Name, "test.") {
+			args = append(args, "-"+f.Name+"="+f.Value.String())
 		}
-	}
+	})
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), networkEnv+"="+binary(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWUSER, Pdeathsig: syscall.SIGKILL,

@@ -84,7 +84,7 @@ func startScenarioInNetwork(t *testing.T) (s *scenario, done bool) {
 // cutTime is how long a cut lasts: from 5 s to 2 min.
 func (s *scenario) cutTime(round int) time.Duration {
 	if !*scenarioFull {
-		return 4 * time.Second
+		return 3 * time.Second
 	}
 	return []time.Duration{5 * time.Second, 15 * time.Second, 45 * time.Second, 2 * time.Minute}[round%4]
 }

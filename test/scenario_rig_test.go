@@ -45,7 +45,8 @@ const (
 	// settleTime is for all moves to be done.
 	settleTime = time.Minute
 	// calmTime is how long before a step its figures are measured, to compare with.
-	calmTime = time.Second
+	calmTime      = time.Second
+	shortCalmTime = 200 * time.Millisecond
 )
 
 func startScenario(t *testing.T, o chaosOptions) *scenario {
@@ -110,11 +111,15 @@ func (s *scenario) breaks(name string, victim *member, copied bool, do func()) {
 
 func (s *scenario) step(name string, victim *member, do func()) step {
 	s.t.Helper()
-	time.Sleep(calmTime) // a measurement, not a wait
+	calmly := shortCalmTime
+	if *scenarioFull {
+		calmly = calmTime
+	}
+	time.Sleep(calmly) // a measurement, not a wait
 	begin := time.Now()
 	var calm []timing
 	for _, p := range s.probers {
-		calm = append(calm, p.between(begin.Add(-calmTime), begin)...)
+		calm = append(calm, p.between(begin.Add(-calmly), begin)...)
 	}
 	wrong := s.countViolations()
 	st := step{name: name}

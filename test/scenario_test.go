@@ -18,7 +18,7 @@ import (
 // TestScenarioKill: a node dies, and comes back empty under the same id. With two
 // copies only its last writes are lost, with one what it held.
 func TestScenarioKill(t *testing.T) {
-	for _, copies := range []int{2, 1} {
+	for _, copies := range copiesTo(2, 1) {
 		t.Run(copiesName(copies), func(t *testing.T) {
 			s := startScenario(t, chaosOptions{copies: copies})
 			s.rounds(func(i int) {
@@ -28,6 +28,14 @@ func TestScenarioKill(t *testing.T) {
 			})
 		})
 	}
+}
+
+// copiesTo is which copies to try: in short the first only.
+func copiesTo(try ...int) []int {
+	if *scenarioFull {
+		return try
+	}
+	return try[:1]
 }
 
 func copiesName(copies int) string { return map[int]string{1: "one copy", 2: "two copies"}[copies] }
@@ -44,8 +52,10 @@ func TestScenarioScale(t *testing.T) {
 	n4, n5 := s.add("n4"), s.add("n5")
 	s.rounds(func(int) {
 		s.leaves("join of the fourth", nil, n4.launch)
-		s.leaves("join of the fifth", nil, n5.launch)
-		s.leaves("leave of the fifth", nil, func() { n5.term(drainTime) })
+		if *scenarioFull {
+			s.leaves("join of the fifth", nil, n5.launch)
+			s.leaves("leave of the fifth", nil, func() { n5.term(drainTime) })
+		}
 		s.leaves("leave of the fourth", nil, func() { n4.term(drainTime) })
 	})
 }
@@ -64,11 +74,11 @@ func (s *scenario) add(id string) *member {
 
 // TestScenarioRollingRestart: each node ends in order and is started again, under load.
 func TestScenarioRollingRestart(t *testing.T) {
-	for _, copies := range []int{1, 2} {
+	for _, copies := range copiesTo(1, 2) {
 		t.Run(copiesName(copies), func(t *testing.T) {
 			s := startScenario(t, chaosOptions{copies: copies})
 			s.rounds(func(int) {
-				for _, m := range s.c.byRole("node") {
+				for _, m := range s.c.byRole("node")[:s.few(3)] {
 					s.leaves("leave", m, func() { m.term(drainTime) })
 					s.comesBack(m)
 				}
@@ -77,10 +87,18 @@ func TestScenarioRollingRestart(t *testing.T) {
 	}
 }
 
+// few is all in full, and one in short.
+func (s *scenario) few(all int) int {
+	if *scenarioFull {
+		return all
+	}
+	return 1
+}
+
 // TestScenarioStop: a node stands still for so long that it is replaced, and then goes on
 // as if nothing had happened.
 func TestScenarioStop(t *testing.T) {
-	stop := 4 * time.Second
+	stop := 3 * time.Second
 	if *scenarioFull {
 		stop = 10 * time.Second
 	}
@@ -96,7 +114,7 @@ func TestScenarioStop(t *testing.T) {
 
 // TestScenarioCoordinatorDiesInAMove: the node that issues the tables dies while data moves.
 func TestScenarioCoordinatorDiesInAMove(t *testing.T) {
-	for _, copies := range []int{1, 2} {
+	for _, copies := range copiesTo(2, 1) {
 		t.Run(copiesName(copies), func(t *testing.T) {
 			s := startScenario(t, chaosOptions{copies: copies})
 			n4 := s.add("n4")
@@ -131,6 +149,58 @@ func TestScenarioNewNodeDiesInAMove(t *testing.T) {
 func (s *scenario) awaitMoves() {
 	s.t.Helper()
 	eventually(s.t, readyTimeout, "data moves", func() bool { return len(s.tables.table().Moves) > 0 })
+}
+
+// TestScenarioRandom: nodes come, go, die, stand still and come back, often several at
+// a time and in the middle of what that brought about.
+func TestScenarioRandom(t *testing.T) {
+	s := startScenario(t, chaosOptions{copies: 2})
+	s.add("n4")
+	rng := rand.New(rand.NewPCG(s.seed, 0))
+	s.rounds(func(int) {
+		s.breaks("random faults", nil, false, func() {
+			for range 1 + rng.IntN(4) {
+				m := s.c.byRole("node")[rng.IntN(4)]
+				s.t.Logf("%s %s: %s", clock(time.Now()), m.id, s.anyFault(m, rng))
+				sleepUpTo(2*time.Second, rng)
+			}
+			for _, m := range s.c.byRole("node")[:3] {
+				if !m.running() {
+					m.launch()
+				}
+			}
+		})
+	})
+}
+
+// anyFault does something to a node, and says what.
+func (s *scenario) anyFault(m *member, rng *rand.Rand) string {
+	alone := len(s.runningNodes()) == 1
+	switch n := rng.IntN(5); {
+	case !m.running():
+		m.launch()
+		return "is started"
+	case n == 0:
+		s.kill(m)
+		return "dies"
+	case n == 1:
+		s.kill(m)
+		m.launch()
+		return "dies and is back at once"
+	case n == 2 && !alone:
+		m.waitReady()
+		m.term(drainTime)
+		return "leaves"
+	case n == 3:
+		s.freeze(m)
+		sleepUpTo(4*time.Second, rng)
+		m.cont()
+		return "stood still for a while"
+	}
+	s.freeze(m)
+	sleepUpTo(4*time.Second, rng)
+	s.kill(m)
+	return "dies after it stood still"
 }
 
 // TestScenarioNewAddress: a node dies and is back at once, with the same id, under
