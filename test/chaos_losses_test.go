@@ -55,13 +55,11 @@ func (x *chaos) judge(a absence) error {
 			return nil
 		}
 		age := d.at.Sub(a.acked)
-		x.keepLoss(a, age)
-		if x.copies < 2 || age > lossLimit {
-			err = fmt.Errorf("%w; %s died at %s, and the first of %d lost writes was acknowledged %v before",
-				err, d.node, clock(d.at), a.lost, age)
-			return err
+		if x.copies >= 2 && age <= lossLimit {
+			x.keepLoss(a, age)
+			return nil
 		}
-		return nil
+		err = fmt.Errorf("%w; %s died at %s, and the first of %d lost writes was acknowledged %v before", err, d.node, clock(d.at), a.lost, age)
 	}
 	if a.lost > 0 {
 		x.keepLoss(a, 0)
