@@ -242,15 +242,18 @@ func (p *planner) moveOwner(s seat, wantOwner uint16) seat {
 }
 
 // takeOver makes wantOwner the owner. The old one still has the data: it is the best
-// follower, unless the ring's is there or it leaves.
+// follower, unless the ring's is there, or it leaves; then the present one stays.
 func (p *planner) takeOver(s seat, wantOwner, wantFollower uint16) seat {
 	old := s.owner
 	s.owner = wantOwner
+	if s.follower == wantOwner {
+		s.follower = NoNode
+	}
 	switch {
 	case s.follower != NoNode && s.follower == wantFollower:
 	case p.serving[old]:
 		s.follower = old
-	default:
+	case s.follower == NoNode:
 		s.follower = wantFollower
 	}
 	return s

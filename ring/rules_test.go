@@ -42,7 +42,7 @@ var rulesOfTwo = []rule{
 
 	{"owner leaves", "l f -", "f", "l f o", false},
 	{"owner leaves to its follower", "l o -", "o", "o f -", false},
-	{"owner leaves to the target", "l x o", "ox", "o f -", false},
+	{"owner leaves to the target", "l x o", "ox", "o x f", false},
 	{"owner leaves, nobody in sync", "l o -", "", "l o -", false},
 
 	{"owner dead, follower in sync", "d f -", "f", "f - o", false},

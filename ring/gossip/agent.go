@@ -37,6 +37,7 @@ type Agent struct {
 	lastStranger time.Time
 
 	steering steering // of the steer loop alone
+	pulse    pulse
 
 	ctx         context.Context // done when the Agent closes
 	cancel      context.CancelFunc
@@ -118,6 +119,8 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 	}
 	// Now, because memberlist writes to its LocalNode in every UpdateNode.
 	a.addr = a.list.LocalNode().Address()
+	a.pulse.start = time.Now()
+	a.loops.Go(func() { a.pulse.run(a.ctx.Done()) })
 	a.loops.Go(a.steerLoop)
 	a.loops.Go(a.joinLoop)
 	a.loops.Go(a.metaLoop)

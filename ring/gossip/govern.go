@@ -42,12 +42,16 @@ func (a *Agent) govern(alive []ring.Member) time.Duration {
 		return wait
 	}
 	tables, ready := a.foreignTables(alive, current)
-	if !ready || s.awaits(tables, alive, now) {
+	if !ready || s.awaits(tables, alive, now) || s.expects(current, alive, now) {
 		return retryInterval
 	}
 	next, ready := a.plan(tables, current, alive)
 	if !ready {
 		return heirsRetry
+	}
+	if next != nil && !a.mayIssue() {
+		s.resign()
+		return retryInterval
 	}
 	s.firstChange = time.Time{}
 	// Not adopted if a TAKE brought a newer table this very moment: plan again.

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/ring"
@@ -13,10 +14,9 @@ const (
 	refreshInterval = 50 * time.Millisecond
 	// idle is how often the steer loop looks around without being woken.
 	idle = time.Second
-	// stall is how long the steer loop may be away, idling and fetching, before this
-	// process must have been stopped. A coordinator gathers again then: it may have
-	// been replaced.
-	stall = 4 * time.Second
+	// officeSettle is how long a member must have been the coordinator in its own eyes before it acts as one: who comes back
+	// from a standstill, or hears of a death, is to be seen and told by the others first.
+	officeSettle = 300 * time.Millisecond
 )
 
 // steering is what the steer loop remembers from one step to the next.
@@ -26,11 +26,15 @@ type steering struct {
 	// was planned, zero if they have not; lastChange is the last time.
 	firstChange, lastChange time.Time
 	lastIssue               time.Time
-	lastRefresh, lastStep   time.Time
+	lastRefresh             time.Time
 	lastTold                time.Time
-	toldSeq                 uint64 // of our announcement that was last told
-	inOffice                bool   // this member is coordinator and has gathered
-	minority                bool   // there were too few nodes in members
+	toldSeq                 uint64          // of our announcement that was last told
+	standstills             uint64          // of this process, as of the last step
+	electedAt               time.Time       // since when this member is the coordinator, zero if it is not
+	inOffice                bool            // this member is coordinator and has gathered
+	met                     map[string]bool // names of members that were alive here
+	strangersSince          time.Time       // since when the table names nodes that are not among those
+	minority                bool            // there were too few nodes in members
 	// unread are the versions announced by others that do not belong to our lineage as
 	// far as we know, and their tables once fetched.
 	unread map[ring.Version]*foreign
@@ -71,12 +75,13 @@ func (a *Agent) steerLoop() {
 // step returns how long the loop may sleep if nothing wakes it.
 func (a *Agent) step() time.Duration {
 	s := &a.steering
-	if !s.lastStep.IsZero() && time.Since(s.lastStep) > stall {
-		s.inOffice = false
+	if n := a.pulse.standstills(); n != s.standstills {
+		s.standstills = n
+		s.resign()
 	}
-	s.lastStep = time.Now()
 	alive := a.alive()
 	a.noteMembers(alive)
+	a.meet(alive)
 	wait := min(a.refresh(alive), a.catchUp(alive), a.holdOffice(alive))
 	return min(wait, a.tell(alive))
 }
@@ -84,18 +89,73 @@ func (a *Agent) step() time.Duration {
 // holdOffice does what is the coordinator's to do, if this member is it.
 func (a *Agent) holdOffice(alive []ring.Member) time.Duration {
 	s := &a.steering
-	if c, ok := ring.Coordinator(alive); !ok || c.Name() != a.name {
-		s.inOffice = false
+	if !a.elected(alive) {
+		s.resign()
 		s.firstChange = time.Time{} // somebody else plans it
 		return idle
+	}
+	if s.electedAt.IsZero() {
+		s.electedAt = time.Now()
+	}
+	if wait := officeSettle - time.Since(s.electedAt); wait > 0 {
+		return wait
 	}
 	if !s.inOffice {
 		// The predecessor may have issued a table that only some have heard of.
 		a.adoptNewest(a.fetchEach(a.ctx, a.otherNodes(alive), fetchTimeout))
 		s.inOffice = true
 		alive = a.alive() // time has passed
+		if !a.elected(alive) {
+			s.resign()
+			return 0
+		}
 	}
 	return a.govern(alive)
+}
+
+// elected tells whether this member is the coordinator of those that are alive.
+func (a *Agent) elected(alive []ring.Member) bool {
+	c, ok := ring.Coordinator(alive)
+	return ok && c.Name() == a.name
+}
+
+// resign makes this member gather anew before it acts as the coordinator again.
+func (s *steering) resign() { s.inOffice, s.electedAt = false, time.Time{} }
+
+// mayIssue tells whether this member is still the coordinator that it was when the step began. Polls and plans take time.
+func (a *Agent) mayIssue() bool {
+	return a.pulse.standstills() == a.steering.standstills && a.elected(a.alive())
+}
+
+// meet notes who was alive here, as far as the present table is about them.
+func (a *Agent) meet(alive []ring.Member) {
+	s := &a.steering
+	met := make(map[string]bool, len(alive))
+	for _, m := range alive {
+		met[m.Name()] = true
+	}
+	if t := a.Table(); t != nil {
+		for _, m := range t.Nodes {
+			met[m.Name()] = met[m.Name()] || s.met[m.Name()]
+		}
+	}
+	s.met = met
+}
+
+// expects tells whether the table names nodes that this member has never seen alive, and that may be about to come: it has the
+// table from another member and gossip has not brought everybody yet. A plan without them would drop what they have.
+func (s *steering) expects(t *ring.Table, alive []ring.Member, now time.Time) bool {
+	strange := t != nil && slices.ContainsFunc(t.Nodes, func(m ring.Member) bool {
+		return !s.met[m.Name()] && !slices.ContainsFunc(alive, func(a ring.Member) bool { return a.ID == m.ID })
+	})
+	if !strange {
+		s.strangersSince = time.Time{}
+		return false
+	}
+	if s.strangersSince.IsZero() {
+		s.strangersSince = now
+	}
+	return now.Sub(s.strangersSince) < healWait
 }
 
 // noteMembers tells the owner about changed members.

@@ -1,0 +1,46 @@
+package gossip
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A process that stood still (SIGSTOP, a frozen machine) does not notice by itself, and what it knew of the others is old when it goes
+// on: they may have declared it dead and chosen another coordinator. So a goroutine beats, and who is about to act on what it has
+// gathered looks whether a beat was missed since.
+
+const (
+	beatInterval = 50 * time.Millisecond
+	// standstill is how long a pause between two beats is one. The others need longer to declare a member dead.
+	standstill = time.Second
+)
+
+// pulse counts the standstills of this process.
+type pulse struct {
+	start time.Time
+	last  atomic.Int64 // of the beats, in nanoseconds since start
+	ended atomic.Uint64
+}
+
+func (p *pulse) run(done <-chan struct{}) {
+	tick := time.NewTicker(beatInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		p.ended.Store(p.standstills())
+		p.last.Store(int64(time.Since(p.start)))
+	}
+}
+
+// standstills is how many there were, one that has ended a moment ago included.
+func (p *pulse) standstills() uint64 {
+	n := p.ended.Load()
+	if time.Since(p.start)-time.Duration(p.last.Load()) > standstill {
+		n++
+	}
+	return n
+}
