@@ -74,7 +74,7 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 			continue
 		}
 		if outcome == resp.Malformed {
-			r.fail(cn.parser.Err())
+			r.failProtocol()
 			cn.closing = true
 			break
 		}
@@ -164,7 +164,11 @@ func (r *request) dispatch() {
 func (r *request) execute(s *step) {
 	r.args = s.args
 	if s.plan == nil {
-		r.dispatchOther(s.cmd)
+		if r.conn.state.Aside() {
+			r.executeAside(s)
+		} else {
+			r.dispatchOther(s.cmd)
+		}
 		return
 	}
 	r.cmd = s.cmd
@@ -347,7 +351,9 @@ func (cn *conn) resume(f func(r *request)) {
 		return
 	}
 	r := cn.worker.begin(cn)
+	start := len(r.out)
 	f(r)
+	r.endAside(start)
 	r.finish()
 	switch {
 	case cn.answering:

@@ -94,7 +94,7 @@ func (r *request) beginValue() (used int) {
 
 // uploadOf begins an upload if args begin a request that is executed as far as one can tell.
 func (cn *conn) uploadOf(args [][]byte, total int) *upload {
-	if len(args) == 0 || !cn.state.Authenticated || cn.state.Multi {
+	if len(args) == 0 || !cn.state.Authenticated || cn.state.Apart {
 		return nil
 	}
 	c := command.Lookup(args[0])

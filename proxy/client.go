@@ -48,6 +48,8 @@ type client struct {
 	behind   bool  // has unread commands that the loop will offer again
 	ended    bool  // the peer sends no more: closes when all is answered
 	closing  bool  // takes no more commands; closes when all replies are delivered
+	muting   bool  // the reply to the command at hand is dropped
+	mutes    bool  // one flag for the fast path: closed, or replies may be to be dropped
 	closed   bool
 }
 
@@ -74,6 +76,7 @@ func (s *client) OnData(c *netloop.Conn, in []byte) int {
 			return off
 		case resp.Malformed:
 			s.w.stats.ProtocolErrors++
+			s.mute()
 			s.answer(resp.AppendError(s.w.scratch[:0], s.parser.Err()))
 			s.closeWhenDone()
 			return len(in)
@@ -126,12 +129,15 @@ func (s *client) dispatch(cmd *command.Command, args [][]byte, raw []byte) bool 
 
 // known is the fast form of what session.Server.Refuse checks: it may be false for a command that is in order.
 func (s *client) known(cmd *command.Command, args [][]byte) bool {
-	return cmd != nil && cmd.Built && cmd.Subs == nil && s.state.Authenticated && !s.state.Multi &&
+	return cmd != nil && cmd.Built && cmd.Subs == nil && s.state.Authenticated && !s.state.Apart &&
 		cmd.Flags&command.Internal == 0 && cmd.ArityOK(len(args))
 }
 
 // refuse answers a command that must not be executed; what turns out to be in order is executed.
 func (s *client) refuse(cmd *command.Command, args [][]byte, raw []byte) bool {
+	if s.state.Aside() {
+		return s.executeAside(args, raw)
+	}
 	if s.watching && cmd != nil && cmd.ID == command.Exec {
 		return false // it ends what is watched even if it is refused
 	}
@@ -312,7 +318,7 @@ func (s *client) closeWhenDone() {
 
 // OnClose is called by the loop once the socket is gone. Replies still on their way are dropped when they come.
 func (s *client) OnClose(_ *netloop.Conn, err error) {
-	s.closed = true
+	s.closed, s.mutes = true, true
 	for _, h := range s.held {
 		h.body.Release()
 	}

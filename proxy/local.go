@@ -36,8 +36,8 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 		}
 		defer s.chargeOther()
 	}
-	inOrder := s.head == s.tail
-	if cmd.ID == command.Monitor && !inOrder {
+	inOrder := s.head == s.tail && !s.muting
+	if cmd.ID == command.Monitor && s.head < s.tail {
 		return false // lines must not come before replies that are due
 	}
 	dst := s.w.scratch[:0]
@@ -50,6 +50,9 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 		return true
 	}
 	s.w.stats.Commands[cmd.ID]++
+	if s.state.Begun() {
+		s.mute() // CLIENT REPLY and RESET decide about their own replies
+	}
 	switch {
 	case concernsAll(action) && s.remote > 0:
 		return false // one at a time: each is as long as there are clients

@@ -12,6 +12,7 @@ const (
 type slot struct {
 	off, size uint32 // in early
 	ready     bool
+	muted     bool // the client does not want it
 }
 
 // issue gives the command at hand its number.
@@ -19,7 +20,7 @@ func (s *client) issue() {
 	if int(s.tail-s.head) == len(s.slots) {
 		s.growSlots()
 	}
-	s.slots[s.tail&uint64(len(s.slots)-1)].ready = false
+	s.slots[s.tail&uint64(len(s.slots)-1)] = slot{muted: s.muting}
 	s.tail++
 }
 
@@ -45,8 +46,13 @@ func (s *client) deliver(seq uint64, reply []byte) {
 
 // reply delivers the reply to command seq, or keeps it until its turn. reply is copied.
 func (s *client) reply(seq uint64, reply []byte) {
-	if s.closed {
-		return
+	if s.mutes {
+		if s.closed {
+			return
+		}
+		if s.isMuted(seq) {
+			reply = nil
+		}
 	}
 	s.replySize = max(len(reply), s.replySize-s.replySize/8)
 	s.state.LastMilli = s.w.loop.UnixMilli()
@@ -132,3 +138,22 @@ func (s *client) compactEarly() {
 	}
 	s.early = fresh
 }
+
+// executeAside is execute for a client that does not want all replies.
+func (s *client) executeAside(args [][]byte, raw []byte) bool {
+	s.state.Begin()
+	s.mute()
+	done := s.execute(args, raw)
+	s.state.End(done)
+	s.muting = false
+	return done
+}
+
+// mute has what is issued next be muted if the client wants that.
+func (s *client) mute() {
+	s.muting = s.state.Muted()
+	s.mutes = s.mutes || s.muting
+}
+
+// isMuted reports whether the reply to an outstanding command is to be dropped.
+func (s *client) isMuted(seq uint64) bool { return s.slots[seq&uint64(len(s.slots)-1)].muted }

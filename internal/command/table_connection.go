@@ -48,7 +48,7 @@ var connectionTable = table{group: "connection", acl: catConnection, rows: []Com
 				Route: Local,
 				Since: "3.0.0", Summary: "Holds the commands of clients for a time."},
 			{ID: ClientReply, Name: "client|reply", Arity: 3, Flags: NoScript | Loading | Stale,
-				Route: Local,
+				Route: Local, Built: true,
 				Since: "3.2.0", Summary: "Switches replies off or on."},
 			{ID: ClientSetInfo, Name: "client|setinfo", Arity: 4, Flags: NoScript | Loading | Stale,
 				Route: Local, Built: true,

@@ -91,6 +91,7 @@ var handlers = [command.NumIDs]handler{
 	command.ClientSetName:  clientSetName,
 	command.ClientGetName:  clientGetName,
 	command.ClientSetInfo:  clientSetInfo,
+	command.ClientReply:    clientReply,
 	command.ClientNoEvict:  clientNoEvict,
 	command.ClientNoTouch:  clientNoTouch,
 	command.ClientTracking: clientTracking,

@@ -52,6 +52,8 @@ var clientHelp = []string{
 	"    Protect current client connection from eviction.",
 	"NO-TOUCH (ON|OFF)",
 	"    Read without changing what is evicted next.",
+	"REPLY (ON|OFF|SKIP)",
+	"    Control the replies sent to the current connection.",
 	"SETINFO (LIB-NAME|LIB-VER) <value>",
 	"    Tell the name or version of the client's library.",
 	"SETNAME <name>",

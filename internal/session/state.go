@@ -17,8 +17,12 @@ type State struct {
 	NoTouch       bool
 	Monitor       bool         // is shown what others do; Authenticated is false then, to keep it off fast paths
 	Multi         bool         // MULTI was given: commands are queued in Tx
+	Apart         bool         // off the fast paths: Multi or Aside
 	Tx            *Transaction // nil without MULTI and WATCH
 	AuthFailures  int          // wrong passwords in a row
+
+	muting muting
+	begun  bool // a command that was Aside is being executed, and is not any more
 
 	Name, LibName, LibVer string
 	Addr, LAddr           string // host:port of the client, and of our end
@@ -56,6 +60,7 @@ func (s *Server) reset(st *State) {
 	st.Authenticated = !s.password.set
 	st.Name = ""
 	st.ReadOnly, st.NoEvict, st.NoTouch, st.Monitor = false, false, false, false
+	st.muting &= mutedOnce // as in Redis, RESET itself is still a command whose reply may be skipped
 	st.EndTransaction()
 }
 
