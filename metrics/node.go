@@ -3,6 +3,8 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -33,7 +35,7 @@ func (a *Admin) AddNode(s Source, n Node) {
 			CommandsPerSecond: stats.OpsPerSec,
 		}, err
 	}
-	t := table[node.Stats]{metrics: nodeMetrics, labelled: nodeLabelled, histograms: nodeHistograms}
+	t := table[node.Stats]{metrics: nodeMetrics, labelled: nodeLabelled, histograms: nodeHistograms, latencies: nodeLatencies}
 	a.add(&member{source: s, ready: n.Serving, figures: figures}, newCollector(memberLabel(s), read, t), newViewCollector(s))
 }
 
@@ -53,6 +55,10 @@ var nodeMetrics = []metric[node.Stats]{
 
 	gauge("dunlin_node_clients", "Client connections.",
 		func(s *node.Stats) float64 { return float64(s.Clients) }),
+	gauge("dunlin_node_clients_limit", "Client connections over which more are refused.",
+		func(s *node.Stats) float64 { return float64(s.MaxClients) }),
+	counter("dunlin_node_auth_failures_total", "Wrong passwords of clients.",
+		func(s *node.Stats) float64 { return float64(s.AuthFailed) }),
 	gauge("dunlin_node_pipes", "Connections of proxies.",
 		func(s *node.Stats) float64 { return float64(s.Pipes) }),
 	gauge("dunlin_node_peers", "Connections of other members.",
@@ -93,6 +99,9 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(s.Engine.Max) }),
 	counter("dunlin_node_evicted_keys_total", "Keys evicted to stay within the limit.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Evicted) }),
+	gauge("dunlin_node_eviction_age_seconds", "Time that a key stays on average at the rate of evictions of the last minute: "+
+		"keys over evictions a second. +Inf without any.",
+		func(s *node.Stats) float64 { return s.EvictionAge }),
 	counter("dunlin_node_expired_keys_total", "Keys removed because their time was over.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Expired) }),
 }
@@ -119,6 +128,12 @@ var nodeHistograms = []histogram[node.Stats]{
 		func(s *node.Stats) (uint64, float64, map[float64]uint64) {
 			return powersOfTwo(s.BatchSizes[:], float64(s.Requests))
 		}},
+}
+
+var nodeLatencies = []latency[node.Stats]{
+	{"dunlin_node_command_duration_seconds", "Time to execute a command, without waiting for its turn: of the family heavy all, " +
+		"of the others those in one input of 251. So quantiles and shares are right, the count is not that of all commands.",
+		func(s *node.Stats) *[command.NumFamilies]session.Durations { return &s.Latency }},
 }
 
 // powersOfTwo makes a histogram of counts of 0, 1, 2-3, 4-7 and so on, the last

@@ -93,6 +93,7 @@ type Node struct {
 	peak     atomic.Int64 // most bytes in use at any scrape or sample
 	overhead atomic.Int64 // bytes of the limit that are the process's
 	timing   atomic.Int64 // from how many arguments on a command is timed, see timedFrom
+	turnover turnover
 	lists    atomic.Int64 // bytes of the limit that commands have in the Go heap
 
 	// Set last by Start; connections that come earlier wait for it.

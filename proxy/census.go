@@ -131,9 +131,8 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 			c.question = callsQuestion
 		}
 	}
-	s.w.stats.Commands[cmd.ID]++
 	c.seq = s.tail
-	s.issue()
+	s.issueCounted(cmd)
 	s.remote++
 	c.round()
 	return true

@@ -31,6 +31,8 @@ type client struct {
 	earlyLive  int    // bytes of it that are still to be delivered
 	replySize  int    // foreseen size of a reply: large at once after a large one, smaller little by little
 
+	timed stopwatch // times one of its commands now and then
+
 	fetches []*fetch // large replies that nodes keep for it, in no order
 	pieces  int      // of such a reply in its output
 
@@ -188,8 +190,7 @@ func (s *client) forwardTo(partition uint16, cmd *command.Command, args [][]byte
 	if !s.sendOrHold(r, raw) {
 		return false
 	}
-	s.w.stats.Commands[cmd.ID]++
-	s.issue()
+	s.issueCounted(cmd)
 	return true
 }
 

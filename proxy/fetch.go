@@ -86,6 +86,7 @@ func (p *pipe) fetch(r request, ticket uint64, size int) {
 		return
 	}
 	f.s.remote-- // it is executed
+	f.s.replied(f.seq)
 	f.s.replySize = max(f.s.replySize, min(size, fetchPiece))
 	f.s.fetchNext()
 	f.s.progress()

@@ -194,7 +194,7 @@ func (p *Proxy) accept(c *netloop.Conn) netloop.Handler {
 		return abandoned{}
 	}
 	c.SetAccount(w.account)
-	s := &client{w: w, conn: c, replySize: firstReply}
+	s := &client{w: w, conn: c, replySize: firstReply, timed: stopwatch{seq: noCommand}}
 	s.state = p.server.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.UnixMilli())
 	s.state.FD = c.FD()
 	s.limitInput()

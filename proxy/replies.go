@@ -54,6 +54,7 @@ func (s *client) reply(seq uint64, reply []byte) {
 			reply = nil
 		}
 	}
+	s.replied(seq)
 	s.replySize = max(len(reply), s.replySize-s.replySize/8)
 	s.state.LastMilli = s.w.loop.UnixMilli()
 	if seq == s.head {

@@ -47,6 +47,8 @@ type worker struct {
 	pieces   []*piece // free ones
 	warnings warnings
 	stats    Stats
+	// untilSample is how many commands come before the next one is timed.
+	untilSample int
 }
 
 // peer is a node as one worker sees it.
