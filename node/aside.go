@@ -1,7 +1,17 @@
 package node
 
-// executeAside executes a request of a client that may not want the reply.
+import "time"
+
+// keepBlocked is how much more input is read of a client whose command waits, to see whether it is still there.
+const keepBlocked = 64 << 10
+
+// executeAside executes a request of a client that is paused, or may not want the reply.
 func (r *request) executeAside(s *step) {
+	if r.mustWait(s.args) {
+		r.unused = s.length
+		r.conn.block(s.length)
+		return
+	}
 	start := len(r.out)
 	r.conn.state.Begin()
 	s.look(r.conn)
@@ -30,3 +40,63 @@ func (r *request) failProtocol() {
 		r.takeBack(start)
 	}
 }
+
+// mustWait tells whether a request must wait because of CLIENT PAUSE. Members' connections begin as clients'.
+func (r *request) mustWait(args [][]byte) bool {
+	cn := r.conn
+	if cn.pipe != nil || cn.peer {
+		cn.state.SetPaused(false)
+		return false
+	}
+	return cn.state.Aside() && r.node.session.Holds(cn.state, args)
+}
+
+// block has a client wait, with that many bytes of unread requests, until unblock. A client that has finished sending is
+// believed to be gone, as in Redis.
+func (cn *conn) block(unread int) {
+	cn.answering = true
+	cn.state.SetBlocked(true)
+	cn.socket.SetMaxInput(unread + keepBlocked)
+	cn.closing = cn.closing || cn.ended
+}
+
+// unblock goes on with the client's requests.
+func (cn *conn) unblock() {
+	cn.state.SetBlocked(false)
+	cn.socket.SetMaxInput(0)
+	if cn.upload == nil || !cn.upload.held {
+		cn.answering = false
+		cn.socket.Wake()
+		return
+	}
+	cn.worker.loop.Post(func() { // lest it is executed in the middle of the request that ended the pause
+		if !cn.closed {
+			cn.resume(func(r *request) { r.endUpload(nil) })
+			cn.socket.Wake()
+		}
+	})
+}
+
+// pauseClients obeys CLIENT PAUSE and UNPAUSE: the clients of this loop wait until the time that the server has now.
+func (w *worker) pauseClients() {
+	left := min(w.node.session.PausedUntil()-w.loop.UnixMilli(), maxPauseMillis)
+	for cn := range w.conns {
+		if cn.pipe != nil || cn.peer {
+			continue
+		}
+		cn.state.SetPaused(left > 0)
+		if left <= 0 && cn.state.Blocked {
+			cn.unblock()
+		}
+	}
+	if w.pauseTimer != nil {
+		w.pauseTimer.Stop()
+		w.pauseTimer = nil
+	}
+	if left > 0 {
+		w.pauseTimer = w.loop.After(time.Duration(left)*time.Millisecond, w.pauseClients)
+	}
+}
+
+// maxPauseMillis is after what time a worker looks again how long the pause is.
+const maxPauseMillis = 3600_000

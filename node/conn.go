@@ -87,6 +87,7 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 			batch++
 		}
 	}
+	used -= r.unused
 	cn.unread = len(in) - used
 	cn.worker.end(r, used, batch)
 	return used
@@ -115,7 +116,7 @@ func (w *worker) begin(cn *conn) *request {
 		}
 	}
 	r.out = cn.socket.Out()
-	r.begun, r.sent = len(r.out), 0
+	r.begun, r.sent, r.unused = len(r.out), 0, 0
 	cn.state.LastMilli = r.now
 	cn.stopped = false
 	return r
@@ -155,7 +156,7 @@ func (r *request) full() bool {
 
 // dispatch executes one request: r.args.
 func (r *request) dispatch() {
-	s := step{args: r.args}
+	s := step{args: r.args, length: r.conn.parser.Len()}
 	s.look(r.conn)
 	r.execute(&s)
 }
@@ -274,6 +275,8 @@ func (r *request) obey(action session.Action) {
 		r.clientList()
 	case session.ActionClientKill:
 		r.clientKill()
+	case session.ActionPause:
+		r.clientPause()
 	case session.ActionMonitor:
 		r.worker.feed.Add(cn.socket)
 	case session.ActionReset:
@@ -369,6 +372,9 @@ func (cn *conn) resume(f func(r *request)) {
 // requests are answered: `printf … | nc` is a client too.
 func (cn *conn) OnEOF(*netloop.Conn) bool {
 	cn.ended = true
+	if cn.state.Blocked {
+		return false
+	}
 	return cn.answering || cn.stopped
 }
 

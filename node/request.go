@@ -27,6 +27,8 @@ type request struct {
 	begun     int    // len(out) when it was last taken from the socket
 	sent      int    // bytes of replies of this input handed over before begun
 
+	unused int // bytes of the request at hand, if it is to come again
+
 	pins        []pinned // what of the replies is not in out
 	pinnedBytes int      // their bytes
 

@@ -257,7 +257,7 @@ func (rejected) OnData(_ *netloop.Conn, in []byte) int { return len(in) }
 func (rejected) OnClose(*netloop.Conn, error)          {}
 
 // Drain stops accepting, answers what has been received, and closes the
-// connections between two requests. It returns when none is left, or ctx ends.
+// connections between two requests; what CLIENT PAUSE holds is not executed. It returns when none is left, or ctx ends.
 func (n *Node) Drain(ctx context.Context) error {
 	if err := n.listener.Close(); err != nil {
 		return err

@@ -57,6 +57,10 @@ type client struct {
 
 // OnData executes the commands in the input. It stops early at a command that must wait; resume continues there.
 func (s *client) OnData(c *netloop.Conn, in []byte) int {
+	if s.state.Blocked {
+		s.stalled = true
+		return 0
+	}
 	off := 0
 	s.stalled, s.behind = false, false
 	s.state.LastMilli = s.w.loop.UnixMilli()
@@ -286,13 +290,15 @@ func (s *client) foreseen(n int) int { return n*s.replySize + s.earlyLive + s.co
 func (s *client) mayContinue() bool {
 	n := int(s.tail - s.head)
 	return n <= maxInflight/2 && (n == 0 || s.foreseen(n) <= maxReplyBytes/2) && len(s.held) == 0 && s.waitsFor == nil &&
-		(s.remote == 0 || !s.drain && s.route == s.w.route)
+		!s.state.Blocked && (s.remote == 0 || !s.drain && s.route == s.w.route)
 }
 
 // stall stops reading: the next command in the input must wait for something that will call resume.
 func (s *client) stall() {
 	s.stalled = true
-	s.conn.Pause()
+	if !s.state.Blocked { // which wants to know if the peer is gone
+		s.conn.Pause()
+	}
 }
 
 // resume goes on with the input that a stalled session has kept.
@@ -308,6 +314,9 @@ func (s *client) resume() {
 // client too.
 func (s *client) OnEOF(*netloop.Conn) bool {
 	s.ended = true
+	if s.state.Blocked {
+		return false // as in Redis: who has gone does not want what waits
+	}
 	return s.stalled || s.behind || s.head < s.tail
 }
 

@@ -62,6 +62,9 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 	case action == session.ActionClientKill:
 		s.clientKill(args)
 		return true
+	case action == session.ActionPause:
+		s.clientPause()
+		return true
 	case inOrder:
 		s.conn.SetOut(out)
 	default:
@@ -98,7 +101,7 @@ func (s *client) act(action session.Action) {
 		}
 	case session.ActionMonitor:
 		s.w.feed.Add(s.conn)
-	case session.ActionNone, session.ActionClientList, session.ActionClientKill:
+	case session.ActionNone, session.ActionClientList, session.ActionClientKill, session.ActionPause:
 	}
 	if s.state.Authenticated && s.limited {
 		s.limitInput()

@@ -139,22 +139,3 @@ func (s *client) compactEarly() {
 	}
 	s.early = fresh
 }
-
-// executeAside is execute for a client that does not want all replies.
-func (s *client) executeAside(args [][]byte, raw []byte) bool {
-	s.state.Begin()
-	s.mute()
-	done := s.execute(args, raw)
-	s.state.End(done)
-	s.muting = false
-	return done
-}
-
-// mute has what is issued next be muted if the client wants that.
-func (s *client) mute() {
-	s.muting = s.state.Muted()
-	s.mutes = s.mutes || s.muting
-}
-
-// isMuted reports whether the reply to an outstanding command is to be dropped.
-func (s *client) isMuted(seq uint64) bool { return s.slots[seq&uint64(len(s.slots)-1)].muted }

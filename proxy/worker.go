@@ -41,6 +41,7 @@ type worker struct {
 	generation  uint64
 	silentLimit int // ticks
 	timer       *netloop.Timer
+	pauseTimer  *netloop.Timer // ends CLIENT PAUSE; nil: there is none
 
 	scratch  []byte // for replies that are put together; valid until the next use
 	keys     []int
@@ -234,7 +235,7 @@ func (w *worker) closeSilent() {
 	}
 	now := w.loop.UnixMilli()
 	for _, s := range w.clients {
-		if s.head == s.tail && s.conn.Queued() == 0 && now-s.state.LastMilli > limit {
+		if s.head == s.tail && !s.state.Blocked && s.conn.Queued() == 0 && now-s.state.LastMilli > limit {
 			s.conn.Close(nil)
 		}
 	}
@@ -243,6 +244,9 @@ func (w *worker) closeSilent() {
 // stop closes everything that the worker owns. Its hooks stay with the loop and find nothing to do.
 func (w *worker) stop() {
 	w.timer.Stop()
+	if w.pauseTimer != nil {
+		w.pauseTimer.Stop()
+	}
 	for _, s := range w.clients {
 		s.conn.Close(nil)
 	}

@@ -4,9 +4,11 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// A connection that said CLIENT REPLY OFF or SKIP is treated apart from the others, so that those pay nothing for it:
+// A connection that said CLIENT REPLY OFF or SKIP, or is paused or Blocked, is treated apart from the others, so that those
+// pay nothing for it:
 //
 //	if st.Aside() {
+//		wait, if st.Blocked or Holds: the same request comes again
 //		st.Begin()          the command takes its usual way from here on
 //		…                   execute it
 //		drop the reply, if st.Muted()
@@ -23,7 +25,13 @@ const (
 )
 
 // Aside tells whether the next command must be treated as above.
-func (st *State) Aside() bool { return st.muting != 0 && !st.begun }
+func (st *State) Aside() bool { return (st.muting != 0 || st.paused || st.Blocked) && !st.begun }
+
+// SetBlocked says whether a command of the connection waits.
+func (st *State) SetBlocked(blocked bool) {
+	st.Blocked = blocked
+	st.setApart()
+}
 
 // Begin begins a command of a connection that is Aside.
 func (st *State) Begin() {

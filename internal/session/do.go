@@ -19,6 +19,7 @@ const (
 	ActionVersionChanged         // HELLO: State.Version is another one now
 	ActionClientList             // CLIENT LIST: nothing appended; visit all loops, see ClientFilterOf
 	ActionClientKill             // CLIENT KILL: the same
+	ActionPause                  // CLIENT PAUSE, UNPAUSE: nothing appended; have all loops look at PausedUntil, then answer +OK
 	ActionMonitor                // MONITOR: show it what all connections do, until RESET
 )
 
@@ -88,6 +89,8 @@ var handlers = [command.NumIDs]handler{
 	command.ClientInfo:     clientInfo,
 	command.ClientList:     clientList,
 	command.ClientKill:     clientKill,
+	command.ClientPause:    clientPause,
+	command.ClientUnpause:  clientUnpause,
 	command.ClientSetName:  clientSetName,
 	command.ClientGetName:  clientGetName,
 	command.ClientSetInfo:  clientSetInfo,

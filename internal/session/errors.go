@@ -48,6 +48,7 @@ const (
 	errMaxAgeLow    = "ERR maxage should be greater than 0"
 	errMonitorKeys  = "ERR Replica can't interact with the keyspace"
 	errSlowLogCount = "ERR count should be greater than or equal to -1"
+	errPauseMode    = "ERR CLIENT PAUSE mode must be WRITE or ALL"
 	errUnblock      = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"
 	errCaching      = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
 	// Ours: Redis has no server that lacks these.

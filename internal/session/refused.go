@@ -30,15 +30,11 @@ func role(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 // client wrote, which is none. Redis would let the time pass first, for ever if
 // it is 0; but nobody is there who could acknowledge later.
 func wait(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
-	_, ok := resp.ParseInt(args[1])
-	millis, timeoutOK := resp.ParseInt(args[2])
-	switch {
-	case !ok:
+	if _, ok := resp.ParseInt(args[1]); !ok {
 		return resp.AppendError(dst, errNotInteger), ActionNone
-	case !timeoutOK:
-		return resp.AppendError(dst, errTimeout), ActionNone
-	case millis < 0:
-		return resp.AppendError(dst, errTimeoutLow), ActionNone
+	}
+	if _, refusal := timeoutArg(args[2]); refusal != "" {
+		return resp.AppendError(dst, refusal), ActionNone
 	}
 	return resp.AppendInt(dst, 0), ActionNone
 }

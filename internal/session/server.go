@@ -45,6 +45,7 @@ type Server struct {
 	authFailures atomic.Int64
 	config       config
 	slow         SlowLog
+	pause        pause
 	topology     topologyCache
 	totalMemory  int64 // bytes of the machine, for INFO
 	osName       string

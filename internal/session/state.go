@@ -18,10 +18,12 @@ type State struct {
 	Monitor       bool         // is shown what others do; Authenticated is false then, to keep it off fast paths
 	Multi         bool         // MULTI was given: commands are queued in Tx
 	Apart         bool         // off the fast paths: Multi or Aside
+	Blocked       bool         // a command waits, and others behind it; see SetBlocked
 	Tx            *Transaction // nil without MULTI and WATCH
 	AuthFailures  int          // wrong passwords in a row
 
 	muting muting
+	paused bool // by CLIENT PAUSE
 	begun  bool // a command that was Aside is being executed, and is not any more
 
 	Name, LibName, LibVer string
@@ -42,7 +44,7 @@ type State struct {
 
 // NewState is called when a connection is accepted. nowMilli is unix time.
 func (s *Server) NewState(addr, laddr string, nowMilli int64) *State {
-	return &State{
+	st := &State{
 		ID:            s.lastID.Add(1),
 		Version:       resp.RESP2,
 		Authenticated: !s.password.set,
@@ -51,6 +53,8 @@ func (s *Server) NewState(addr, laddr string, nowMilli int64) *State {
 		Since:         nowMilli,
 		LastMilli:     nowMilli,
 	}
+	st.SetPaused(s.PausedUntil() > nowMilli)
+	return st
 }
 
 // reset is RESET: the connection as it was accepted. The library's name stays,
@@ -119,6 +123,9 @@ func (st *State) appendFlags(dst []byte) []byte {
 	}
 	if st.Multi {
 		dst = append(dst, 'x')
+	}
+	if st.Blocked {
+		dst = append(dst, 'b')
 	}
 	if st.NoEvict {
 		dst = append(dst, 'e')
