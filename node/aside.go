@@ -1,6 +1,14 @@
 package node
 
-import "time"
+import (
+	"bytes"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+)
 
 // keepBlocked is how much more input is read of a client whose command waits, to see whether it is still there.
 const keepBlocked = 64 << 10
@@ -85,7 +93,7 @@ func (w *worker) pauseClients() {
 			continue
 		}
 		cn.state.SetPaused(left > 0)
-		if left <= 0 && cn.state.Blocked {
+		if left <= 0 && cn.state.Blocked && cn.delayed == nil {
 			cn.unblock()
 		}
 	}
@@ -100,3 +108,51 @@ func (w *worker) pauseClients() {
 
 // maxPauseMillis is after what time a worker looks again how long the pause is.
 const maxPauseMillis = 3600_000
+
+// delayed is a command that waits for the time of its reply.
+type delayed struct {
+	reply []byte
+	timer *netloop.Timer
+}
+
+// delay answers when State.Delay has passed. reply is copied.
+func (r *request) delay(reply []byte) {
+	r.mayWait()
+	cn := r.conn
+	cn.delayed = &delayed{reply: bytes.Clone(reply)}
+	cn.delayed.timer = r.worker.loop.After(cn.state.Delay, func() { cn.wake(nil) })
+	cn.block(0)
+}
+
+// wake ends delay; with another reply, unless that is nil. It must not be called in the middle of a request.
+func (cn *conn) wake(reply []byte) {
+	d := cn.delayed
+	cn.delayed = nil
+	d.timer.Stop()
+	if reply == nil {
+		reply = d.reply
+	}
+	cn.unblock()
+	cn.answer(reply)
+}
+
+// clientUnblock ends a client's WAIT, if there is one.
+func (r *request) clientUnblock() {
+	n := r.node
+	id, with := session.UnblockOf(r.args)
+	r.answerLater(func() []byte {
+		found := make([]int, len(n.workers))
+		err := n.cfg.Group.Each(func(l *netloop.Loop) {
+			for cn := range n.workers[l.Index()].conns {
+				if int64(cn.state.ID) == id && cn.delayed != nil && cn.state.LastCmd == command.Wait {
+					cn.wake(with)
+					found[l.Index()]++
+				}
+			}
+		})
+		if err != nil {
+			return resp.AppendError(nil, errBusy)
+		}
+		return resp.AppendInt(nil, int64(sum(found)))
+	})
+}

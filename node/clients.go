@@ -8,7 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
-// CLIENT LIST, KILL and PAUSE concern the connections of all loops, so a
+// CLIENT LIST, KILL, UNBLOCK and PAUSE concern the connections of all loops, so a
 // goroutine visits those.
 
 // clientLine is one line of CLIENT LIST.

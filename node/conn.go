@@ -23,6 +23,8 @@ type conn struct {
 	peer  bool   // a member that proved to know the secret
 	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
 
+	delayed *delayed // not nil: nothing is executed before its time has come
+
 	upload *upload // not nil: in the middle of a request with large values
 
 	probation bool   // over MaxClients: a member, or it is refused
@@ -247,6 +249,11 @@ func (r *request) answerLocally() {
 	}
 	r.out = out
 	r.worker.count.commands[cn.state.LastCmd]++
+	if action == session.ActionDelay {
+		r.out = out[:start]
+		r.delay(out[start:])
+		return
+	}
 	if len(out) > start && resp.IsError(out[start:]) {
 		r.countFailure(string(out[start:]))
 	}
@@ -275,6 +282,8 @@ func (r *request) obey(action session.Action) {
 		r.clientList()
 	case session.ActionClientKill:
 		r.clientKill()
+	case session.ActionClientUnblock:
+		r.clientUnblock()
 	case session.ActionPause:
 		r.clientPause()
 	case session.ActionMonitor:
@@ -387,6 +396,9 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 		cn.worker.count.slowReaders++
 	case errors.Is(err, netloop.ErrNoMemory):
 		cn.worker.count.starved++
+	}
+	if cn.delayed != nil {
+		cn.delayed.timer.Stop()
 	}
 	cn.worker.remove(cn)
 	if cn.state.Monitor {

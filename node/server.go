@@ -42,6 +42,7 @@ type Config struct {
 	RequirePass string // "": clients need no password
 	Secret      []byte // the cluster's; nil: derived from RequirePass, see InternalSecret
 	MaxClients  int    // 0: 10000
+	Debug       bool   // DEBUG is allowed
 	Version     string // of this build, for INFO
 
 	Wrapper netloop.Wrapper // of the connections that it accepts; nil: none
@@ -188,6 +189,7 @@ func (n *Node) newSession() *session.Server {
 		Bind:       host,
 		Port:       port,
 		MaxClients: n.cfg.MaxClients,
+		Debug:      n.cfg.Debug,
 		Policy:     n.cfg.Eviction,
 
 		MaxMemory:    n.engine.MaxBytes,

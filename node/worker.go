@@ -102,6 +102,9 @@ func (w *worker) remove(cn *conn) {
 // closeIdle closes what is between two requests, or waits before one, for Drain.
 func (w *worker) closeIdle() {
 	for cn := range w.conns {
+		if cn.delayed != nil {
+			cn.wake(nil)
+		}
 		idle := !cn.answering && cn.unread == 0 && cn.upload == nil
 		if (idle || cn.state.Blocked) && !cn.closing {
 			cn.closing = true

@@ -1,12 +1,23 @@
 package proxy
 
-import "time"
+import (
+	"bytes"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+)
 
 // keepBlocked is how much more input is read of a session whose command waits, to see whether its peer is still there.
 const keepBlocked = 64 << 10
 
 // executeAside is execute for a client that is paused, or does not want all replies.
 func (s *client) executeAside(args [][]byte, raw []byte) bool {
+	if s.state.Blocked {
+		return false
+	}
 	if s.w.proxy.server.Holds(s.state, args) {
 		s.block(len(raw))
 		return false
@@ -50,7 +61,7 @@ func (w *worker) pauseClients() {
 	left := min(w.proxy.server.PausedUntil()-w.loop.UnixMilli(), maxPauseMillis)
 	for _, s := range w.clients {
 		s.state.SetPaused(left > 0)
-		if left <= 0 && s.state.Blocked {
+		if left <= 0 && s.state.Blocked && s.delayed == nil {
 			s.unblock()
 		}
 	}
@@ -65,3 +76,52 @@ func (w *worker) pauseClients() {
 
 // maxPauseMillis is after what time a worker looks again how long the pause is.
 const maxPauseMillis = 3600_000
+
+// delayed is a command that waits for the time of its reply.
+type delayed struct {
+	seq   uint64
+	reply []byte
+	timer *netloop.Timer
+}
+
+// delay gives the command at hand its reply when State.Delay has passed. reply is copied.
+func (s *client) delay(reply []byte) {
+	d := &delayed{seq: s.tail, reply: bytes.Clone(reply)}
+	s.issue()
+	d.timer = s.w.loop.After(s.state.Delay, func() { s.wake(nil) })
+	s.delayed = d
+	s.block(0)
+}
+
+// wake ends delay; with another reply, unless that is nil.
+func (s *client) wake(reply []byte) {
+	d := s.delayed
+	s.delayed = nil
+	d.timer.Stop()
+	if reply == nil {
+		reply = d.reply
+	}
+	s.unblock()
+	s.reply(d.seq, reply)
+}
+
+// clientUnblock ends a session's WAIT, if there is one.
+func (s *client) clientUnblock(args [][]byte) {
+	id, with := session.UnblockOf(args)
+	found := make([]int64, len(s.w.proxy.workers))
+	s.visitLoops(func(w *worker) {
+		for _, other := range w.clients {
+			if int64(other.state.ID) == id && other.delayed != nil && other.state.LastCmd == command.Wait {
+				other.wake(with)
+				found[w.loop.Index()]++
+				return
+			}
+		}
+	}, func() []byte {
+		sum := int64(0)
+		for _, n := range found {
+			sum += n
+		}
+		return resp.AppendInt(nil, sum)
+	})
+}

@@ -36,6 +36,8 @@ type client struct {
 	fetches []*fetch // large replies that nodes keep for it, in no order
 	pieces  int      // of such a reply in its output
 
+	delayed *delayed // not nil: no command is executed before its time has come
+
 	remote int    // requests that nodes have or that are held: parts count each
 	lane   lane   // of all those
 	route  uint64 // worker.route when the first of them was sent
@@ -334,6 +336,9 @@ func (s *client) OnClose(_ *netloop.Conn, err error) {
 	}
 	for len(s.fetches) > 0 {
 		s.fetches[0].end()
+	}
+	if s.delayed != nil {
+		s.delayed.timer.Stop()
 	}
 	s.held, s.early, s.slots = nil, nil, nil
 	s.w.forget(s, err)

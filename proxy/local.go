@@ -65,6 +65,12 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 	case action == session.ActionPause:
 		s.clientPause()
 		return true
+	case action == session.ActionClientUnblock:
+		s.clientUnblock(args)
+		return true
+	case action == session.ActionDelay:
+		s.delay(out[len(dst):])
+		return true
 	case inOrder:
 		s.conn.SetOut(out)
 	default:
@@ -101,7 +107,8 @@ func (s *client) act(action session.Action) {
 		}
 	case session.ActionMonitor:
 		s.w.feed.Add(s.conn)
-	case session.ActionNone, session.ActionClientList, session.ActionClientKill, session.ActionPause:
+	case session.ActionNone, session.ActionClientList, session.ActionClientKill, session.ActionPause,
+		session.ActionClientUnblock, session.ActionDelay:
 	}
 	if s.state.Authenticated && s.limited {
 		s.limitInput()

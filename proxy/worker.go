@@ -223,6 +223,9 @@ func (w *worker) forget(s *client, err error) {
 // drain ends every session: no more commands are taken, what was taken is answered, then the connection closes.
 func (w *worker) drain() {
 	for _, s := range w.clients {
+		if s.delayed != nil {
+			s.wake(nil)
+		}
 		s.closeWhenDone()
 	}
 }

@@ -20,6 +20,8 @@ const (
 	ActionClientList             // CLIENT LIST: nothing appended; visit all loops, see ClientFilterOf
 	ActionClientKill             // CLIENT KILL: the same
 	ActionPause                  // CLIENT PAUSE, UNPAUSE: nothing appended; have all loops look at PausedUntil, then answer +OK
+	ActionClientUnblock          // CLIENT UNBLOCK: nothing appended; visit all loops, see UnblockOf
+	ActionDelay                  // the reply is to be sent State.Delay later, see delay.go
 	ActionMonitor                // MONITOR: show it what all connections do, until RESET
 )
 
@@ -176,7 +178,7 @@ var handlers = [command.NumIDs]handler{
 	command.PSync:        refuse(errNoSync),
 	command.SwapDB:       swapDB,
 	command.Move:         move,
-	command.Debug:        refuse(errNoDebug),
+	command.Debug:        (*Server).debug,
 
 	command.ClusterKeySlot:         clusterKeySlot,
 	command.ClusterSlots:           (*Server).clusterSlots,

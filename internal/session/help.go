@@ -72,6 +72,14 @@ var clientHelp = []string{
 	"    Prints this help.",
 }
 
+var debugHelp = []string{
+	"DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"SLEEP <seconds>",
+	"    Keep this connection waiting for <seconds>. Decimals allowed.",
+	"HELP",
+	"    Prints this help.",
+}
+
 var commandHelp = []string{
 	"COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 	"(no subcommand)",

@@ -26,19 +26,6 @@ func role(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendArray(dst, 0), ActionNone
 }
 
-// wait answers WAIT replicas milliseconds: how many have acknowledged what the
-// client wrote, which is none. Redis would let the time pass first, for ever if
-// it is 0; but nobody is there who could acknowledge later.
-func wait(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
-	if _, ok := resp.ParseInt(args[1]); !ok {
-		return resp.AppendError(dst, errNotInteger), ActionNone
-	}
-	if _, refusal := timeoutArg(args[2]); refusal != "" {
-		return resp.AppendError(dst, refusal), ActionNone
-	}
-	return resp.AppendInt(dst, 0), ActionNone
-}
-
 // lastSave answers LASTSAVE as a Redis that never saved: with its start.
 func (s *Server) lastSave(_ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendInt(dst, s.o.Start.Unix()), ActionNone

@@ -2,6 +2,7 @@ package session
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -15,12 +16,15 @@ type State struct {
 	ReadOnly      bool // READONLY was given; shown, but changes nothing: only owners answer
 	NoEvict       bool
 	NoTouch       bool
-	Monitor       bool         // is shown what others do; Authenticated is false then, to keep it off fast paths
-	Multi         bool         // MULTI was given: commands are queued in Tx
-	Apart         bool         // off the fast paths: Multi or Aside
-	Blocked       bool         // a command waits, and others behind it; see SetBlocked
-	Tx            *Transaction // nil without MULTI and WATCH
-	AuthFailures  int          // wrong passwords in a row
+	Monitor       bool // is shown what others do; Authenticated is false then, to keep it off fast paths
+	Multi         bool // MULTI was given: commands are queued in Tx
+	Apart         bool // off the fast paths: Multi or Aside
+	Blocked       bool // a command waits, and others behind it; see SetBlocked
+	Executing     bool // in the middle of EXEC, where nothing waits; the caller sets it
+
+	Delay        time.Duration // set with ActionDelay
+	Tx           *Transaction  // nil without MULTI and WATCH
+	AuthFailures int           // wrong passwords in a row
 
 	muting muting
 	paused bool // by CLIENT PAUSE

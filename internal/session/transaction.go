@@ -169,7 +169,7 @@ func mayQueue(c *command.Command) bool {
 	switch c.ID {
 	case command.Ping, command.Echo, command.Time, command.Select, command.Unwatch,
 		command.ClientID, command.ClientInfo, command.ClientSetName, command.ClientGetName, command.ClientSetInfo,
-		command.CommandCount, command.CommandInfo, command.CommandDocs, command.CommandGetKeys:
+		command.CommandCount, command.CommandInfo, command.CommandDocs, command.CommandGetKeys, command.Wait:
 		return true
 	}
 	return false
