@@ -1,6 +1,9 @@
 package metrics
 
 import (
+	"slices"
+	"strconv"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -35,7 +38,7 @@ func (a *Admin) AddNode(s Source, n Node) {
 			CommandsPerSecond: stats.OpsPerSec,
 		}, err
 	}
-	t := table[node.Stats]{metrics: nodeMetrics, labelled: nodeLabelled, histograms: nodeHistograms, latencies: nodeLatencies}
+	t := table[node.Stats]{metrics: nodeMetrics, labelled: slices.Concat(nodeLabelled, nodeRanked), histograms: nodeHistograms, latencies: nodeLatencies}
 	a.add(&member{source: s, ready: n.Serving, figures: figures}, newCollector(memberLabel(s), read, t), newViewCollector(s))
 }
 
@@ -121,6 +124,23 @@ var nodeLabelled = []labelled[node.Stats]{
 			emit("process", float64(s.Overhead))
 			emit("slack", float64(s.Engine.Slack))
 		}},
+}
+
+// Of keys that stand out only the rank is a label: their names are unbounded, and
+// none of a metrics store's business. HOTKEYS tells them.
+var nodeRanked = []labelled[node.Stats]{
+	ranked("dunlin_node_hot_key_uses_per_second", "Estimated uses a second of the keys that are used most, of a sample of the last minute; HOTKEYS GET names them.",
+		func(s *node.Stats) []session.KeyFigure { return s.HotKeys }),
+	ranked("dunlin_node_big_key_bytes", "Bytes of the largest keys with their values; HOTKEYS BIG names them.",
+		func(s *node.Stats) []session.KeyFigure { return s.BigKeys }),
+}
+
+func ranked(name, help string, get func(*node.Stats) []session.KeyFigure) labelled[node.Stats] {
+	return labelled[node.Stats]{name, help, prometheus.GaugeValue, "rank", func(s *node.Stats, emit func(string, float64)) {
+		for i, k := range get(s) {
+			emit(strconv.Itoa(i+1), float64(k.N))
+		}
+	}}
 }
 
 var nodeHistograms = []histogram[node.Stats]{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node"
 	"github.com/dunlin-cache/dunlin/proxy"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -233,6 +234,8 @@ func TestMetricsText(t *testing.T) {
 		`dunlin_node_keys{member="n1"} 123`,
 		`dunlin_node_memory_bytes{class="index",member="n1"} 64`,
 		`dunlin_partitions_owned{member="n1"} 2048`,
+		`dunlin_node_hot_key_uses_per_second{member="n1",rank="2"} 10`,
+		`dunlin_node_big_key_bytes{member="n1",rank="1"} 1.048576e+06`,
 		`dunlin_node_batch_requests_bucket{member="n1",le="0"} 0`,
 		`dunlin_node_batch_requests_bucket{member="n1",le="1"} 2`,
 		`dunlin_node_batch_requests_bucket{member="n1",le="3"} 5`,
@@ -315,6 +318,8 @@ func everything(t *testing.T) *Admin {
 	n := &fakeNode{serving: true}
 	n.stats.Commands[command.Get] = 6
 	n.stats.Requests, n.stats.Hits, n.stats.Engine.Keys, n.stats.Engine.Index = 8, 4, 123, 64
+	n.stats.HotKeys = []session.KeyFigure{{Key: "hot", N: 1000}, {Key: "warm", N: 10}}
+	n.stats.BigKeys = []session.KeyFigure{{Key: "big", N: 1 << 20}}
 	n.stats.Latency[command.FamilyHeavy].Note(time.Microsecond)
 	n.stats.BatchSizes[1], n.stats.BatchSizes[2], n.stats.BatchSizes[12] = 2, 3, 1
 	a.AddNode(source("n1", 1, twoNodes()), n)

@@ -111,10 +111,11 @@ func (w *worker) begin(cn *conn) *request {
 	r.careful = r.fenced || (cn.pipe != nil && (cn.pipe.latched != nil || cn.pipe.era < r.view.newest))
 	r.now = w.loop.UnixMilli()
 	r.timedFrom = int(w.node.timing.Load())
+	r.sampled = false
 	if w.untilSample--; w.untilSample <= 0 {
 		r.timedFrom = 0
 		if !w.feed.On() { // otherwise every input is, and so shown
-			w.untilSample = sampleInputs
+			w.untilSample, r.sampled = sampleInputs, true
 		}
 	}
 	r.out = cn.socket.Out()
@@ -187,6 +188,9 @@ func (r *request) execute(s *step) {
 	start, pins := len(r.out), len(r.pins)
 	if s.plan.heavy || len(s.args) >= r.timedFrom {
 		r.show()
+		if r.sampled {
+			r.noteKeys(s)
+		}
 		r.timed(s.plan.handler)
 	} else {
 		s.plan.handler(r)

@@ -23,6 +23,7 @@ type request struct {
 	// timedFrom is from how many arguments on a command is timed, see timing.go; 0
 	// in an input that is sampled.
 	timedFrom int
+	sampled   bool   // the keys of the input count for HOTKEYS
 	out       []byte // the connection's output; replies are appended
 	begun     int    // len(out) when it was last taken from the socket
 	sent      int    // bytes of replies of this input handed over before begun

@@ -95,6 +95,7 @@ type Node struct {
 	overhead atomic.Int64 // bytes of the limit that are the process's
 	timing   atomic.Int64 // from how many arguments on a command is timed, see timedFrom
 	turnover turnover
+	big      bigWalk
 	lists    atomic.Int64 // bytes of the limit that commands have in the Go heap
 
 	// Set last by Start; connections that come earlier wait for it.
@@ -173,6 +174,7 @@ func Start(cfg Config) (*Node, error) {
 	}
 	cfg.Group.OnStall(cfg.StallLimit, n.stalled)
 	n.goJob(n.sweep)
+	n.goJob(n.findBigKeys)
 	close(n.started)
 	return n, nil
 }

@@ -44,6 +44,9 @@ type Stats struct {
 	// input of so many (timing.go).
 	Latency [command.NumFamilies]session.Durations
 
+	HotKeys []session.KeyFigure // with their uses a second, see hotkeys.go
+	BigKeys []session.KeyFigure // with their bytes, see bigkeys.go
+
 	Epoch   uint64 // of the table obeyed, 0: none
 	Serving int    // partitions served
 	Gained  int    // partitions that wait for their take-over
@@ -82,6 +85,7 @@ func (n *Node) Stats() (Stats, error) {
 		Inputs:  total.count.inputs, Outputs: total.count.outputs,
 		BytesIn: total.count.bytesIn, BytesOut: total.count.bytesOut, BatchSizes: total.count.batches,
 		InBuffer: total.inBuffer, OutBuffer: total.outBuffer, Latency: total.latency,
+		HotKeys: total.hot.Top(), BigKeys: n.BigKeys(),
 		MaxClients: n.session.MaxClients(), AuthFailed: n.session.AuthFailures(),
 		Epoch: v.epoch(), Serving: v.count(serving), Gained: v.count(gained), Fenced: n.fenced.Load(),
 		Overhead: n.overhead.Load(), Engine: n.engine.Stats(),
@@ -98,6 +102,7 @@ type workerStats struct {
 	clients, pipes, peers int
 	inBuffer, outBuffer   int
 	latency               latencies
+	hot                   session.KeyFigures
 }
 
 // report fills s in, on the worker's loop.
@@ -105,6 +110,7 @@ func (w *worker) report(s *workerStats) {
 	s.count = w.count
 	s.rate = w.rate.perSecond()
 	s.latency.addTimes(&w.times)
+	w.hot.report(w.loop.Now(), &s.hot)
 	for cn := range w.conns {
 		switch {
 		case cn.pipe != nil:
@@ -128,6 +134,7 @@ func (s *workerStats) add(o *workerStats) {
 	s.inBuffer = max(s.inBuffer, o.inBuffer)
 	s.outBuffer = max(s.outBuffer, o.outBuffer)
 	s.latency.add(&o.latency)
+	s.hot.Add(&o.hot)
 }
 
 // notePeak raises the peak to what is used now, and returns it.

@@ -23,6 +23,7 @@ type worker struct {
 	feed  *monitor.Feed
 	// untilSample is how many inputs come before the next one is sampled.
 	untilSample int
+	hot         *hotSketch
 	request     request
 	account     *netloop.Account // of the connections' buffers
 	ahead       lookahead
@@ -46,7 +47,7 @@ const maxBodyKept = 1 << 20
 const maxViewsKept = 1 << 10
 
 func newWorker(n *Node, l *netloop.Loop) *worker {
-	w := &worker{node: n, loop: l, feed: n.monitors.Feed(l), conns: make(map[*conn]struct{})}
+	w := &worker{node: n, loop: l, feed: n.monitors.Feed(l), conns: make(map[*conn]struct{}), hot: newHotSketch(l.Clock())}
 	w.feed.Changed = func() { w.untilSample = 0 }
 	w.account = netloop.NewAccount(connBudget{n}, connFloor(n.cfg.Memory, len(n.cfg.Group.Loops())))
 	w.request.node, w.request.worker = n, w

@@ -78,6 +78,7 @@ type census struct {
 	settings session.NodeSettings // CONFIG GET
 	asked    []asked              // by the parts' ids
 	slow     session.SlowLogs     // SLOWLOG GET
+	figures  session.KeyFigures   // HOTKEYS GET, HOTKEYS BIG
 	scan     scanRound            // SCAN
 }
 
@@ -176,7 +177,7 @@ func (c *census) round() {
 // there are.
 func (c *census) brief() bool {
 	switch c.cmd.ID {
-	case command.ConfigGet, command.SlowLogLen, command.SlowLogGet:
+	case command.ConfigGet, command.SlowLogLen, command.SlowLogGet, command.HotKeysGet, command.HotKeysBig:
 		return true
 	}
 	return c.cmd.Merge == command.MergeInfo
@@ -191,6 +192,7 @@ func (c *census) begin() {
 			c.calls = &session.Calls{}
 		}
 		c.settings, c.slow, c.sum = session.NodeSettings{}, session.SlowLogs{}, 0
+		c.figures = session.KeyFigures{}
 		for p := range ring.Partitions {
 			c.want.add(p)
 		}
@@ -255,6 +257,8 @@ func (c *census) merge(covered *partitionSet, inner []byte, node string) bool {
 	switch c.cmd.Merge {
 	case command.MergeSlowLog:
 		return c.slow.Add(inner, node)
+	case command.MergeKeyFigures:
+		return c.figures.Decode(inner)
 	case command.MergeSum:
 		n, ok := resp.DecodeInt(inner)
 		c.sum += n
@@ -359,6 +363,12 @@ func (c *census) appendReply(out []byte) []byte {
 	case command.MergeSlowLog:
 		count, _ := session.SlowLogCount(c.args) // the nodes have checked it
 		return c.slow.Append(out, count)
+	case command.MergeKeyFigures:
+		figure := session.UsesASecond
+		if c.cmd.ID == command.HotKeysBig {
+			figure = session.BytesOfKey
+		}
+		return session.AppendKeyFigures(out, c.version, figure, c.figures.Top())
 	case command.MergeSum:
 		return resp.AppendInt(out, c.sum)
 	case command.MergeConcat:

@@ -162,6 +162,7 @@ var handlers = [command.NumIDs]handler{
 	command.Monitor: monitor,
 
 	command.SlowLogHelp: help(slowLogHelp),
+	command.HotKeysHelp: help(hotKeysHelp),
 
 	command.Role:         role,
 	command.Wait:         wait,

@@ -225,6 +225,20 @@ var objectHelp = []string{
 	"    Prints this help.",
 }
 
+var hotKeysHelp = []string{
+	"HOTKEYS <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"BIG",
+	"    Return the largest keys with their bytes, found by a walk that takes ten",
+	"    seconds or more.",
+	"GET",
+	"    Return the keys that are used most with their estimated uses a second, found",
+	"    in a sample of the last minute or so.",
+	"RESET",
+	"    Forget which keys were used most.",
+	"HELP",
+	"    Prints this help.",
+}
+
 var slowLogHelp = []string{
 	"SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 	"GET [<count>]",
