@@ -53,7 +53,8 @@ func scrapeLocal(t *testing.T) string {
 	t.Helper()
 	program := dunlin(t) // built before the time runs
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	cmd := exec.CommandContext(ctx, program, "local", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0", "--memory=64mb", "--log-level=warn")
+	args := []string{"local", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0", "--memory=64mb", "--log-level=warn"}
+	cmd := exec.CommandContext(ctx, program, append(args, clusterTLS(t)...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second
 	cmd.Stderr = t.Output()
@@ -141,4 +142,23 @@ func get(ctx context.Context, url string) (status int, body string) {
 		return 0, err.Error()
 	}
 	return resp.StatusCode, string(text)
+}
+
+// clusterTLS has members speak TLS, for what they then export.
+func clusterTLS(t *testing.T) (args []string) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, s := range makeSecrets(t) {
+		if s.Name != "dunlin-cluster-tls" {
+			continue
+		}
+		for flag, key := range map[string]string{"cert": "tls.crt", "key": "tls.key", "ca": "ca.crt"} {
+			file := filepath.Join(dir, key)
+			if err := os.WriteFile(file, s.Data[key], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			args = append(args, "--cluster-tls-"+flag+"="+file)
+		}
+	}
+	return args
 }

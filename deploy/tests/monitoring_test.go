@@ -21,6 +21,7 @@ type scrapeFile struct {
 		ScrapeInterval string `yaml:"scrape_interval"`
 		ScrapeTimeout  string `yaml:"scrape_timeout"`
 	} `yaml:"global"`
+	RuleFiles     []string `yaml:"rule_files"`
 	ScrapeConfigs []struct {
 		JobName       string `yaml:"job_name"`
 		StaticConfigs []struct {
