@@ -33,7 +33,7 @@ build: ## build bin/dunlin, static
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.release=$(VERSION)" -o bin/dunlin ./cmd/dunlin
 
 .PHONY: test
-test: have build lint unit race deployment ## everything that proves it: vet, linters, unit and end-to-end tests, race detector
+test: have build lint unit race page deployment ## everything that proves it: vet, linters, unit and end-to-end tests, race detector
 
 .PHONY: lint
 lint: $(LINT) ## go vet, gofmt and golangci-lint
@@ -42,6 +42,7 @@ lint: $(LINT) ## go vet, gofmt and golangci-lint
 	  if [ -n "$$unformatted" ]; then echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
 	$(LINT) run ./...
 	cd deploy/tests && go vet ./... && $(LINT) run ./...
+	cd test/page && go vet ./... && $(LINT) run ./...
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (10s) each
@@ -114,6 +115,7 @@ have:
 	  command -v $$tool >/dev/null || echo "missing: $$tool (Debian: apt-get install redis-server redis-tools); tests against it are skipped"; done
 	@for tool in promtool openssl; do \
 	  command -v $$tool >/dev/null || echo "missing: $$tool (Debian: apt-get install prometheus openssl); tests of deploy/ that use it are skipped"; done
+	@command -v chromium >/dev/null || echo "missing: chromium (Debian: apt-get install chromium); the live page is not drawn"
 	@command -v "$$(go env CC)" >/dev/null || { \
 	  echo "missing: $$(go env CC), a C compiler (Debian: apt-get install gcc libc6-dev): the race detector needs it"; exit 1; }
 
@@ -127,6 +129,11 @@ unit:
 .PHONY: race
 race:
 	CGO_ENABLED=1 go test -race -tags checked -short -timeout 8m ./...
+
+# The live page in a real browser. SCREENSHOTS=dir leaves pictures.
+.PHONY: page
+page:
+	cd test/page && go test -timeout 5m ./...
 
 # Manifests, image, alerts: what deploy/ promises, in a module of its own.
 .PHONY: deployment

@@ -23,10 +23,11 @@
 //
 // # Paths
 //
-//	/            a page for people: links and the live status
+//	/            a page for people: the cluster, live; readable without JavaScript
 //	/metrics     Prometheus
 //	/healthz     200 while the event loops run; says nothing about other members
 //	/readyz      200 when every member here can serve (see Member.Ready)
 //	/api/status  the Status as JSON
+//	/api/live    what the page draws, as JSON
 //	/debug/pprof with --pprof only
 package metrics

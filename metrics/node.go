@@ -16,6 +16,7 @@ import (
 type Node interface {
 	Stats() (node.Stats, error)
 	Serving() bool
+	Slow(most int) []session.SlowRequest
 }
 
 // AddNode has a node watched.
@@ -24,8 +25,10 @@ func (a *Admin) AddNode(s Source, n Node) {
 		stats, err := n.Stats()
 		return &stats, err
 	}
-	figures := func() (Member, error) {
+	figures := func() (Member, detail, error) {
 		stats, err := n.Stats()
+		d := detail{latency: stats.Latency, hot: stats.HotKeys, big: stats.BigKeys, slow: n.Slow(shownSlow)}
+		memoryClasses(&stats, func(class string, bytes int64) { d.memory = append(d.memory, LiveShare{class, bytes}) })
 		return Member{
 			Role:              ring.RoleNode.String(),
 			Keys:              stats.Engine.Keys,
@@ -36,7 +39,7 @@ func (a *Admin) AddNode(s Source, n Node) {
 			Clients:           stats.Clients,
 			Commands:          stats.Requests,
 			CommandsPerSecond: stats.OpsPerSec,
-		}, err
+		}, d, err
 	}
 	t := table[node.Stats]{metrics: nodeMetrics, labelled: slices.Concat(nodeLabelled, nodeRanked), histograms: nodeHistograms, latencies: nodeLatencies}
 	a.add(&member{source: s, ready: n.Serving, figures: figures}, newCollector(memberLabel(s), read, t), newViewCollector(s))
@@ -114,16 +117,21 @@ var nodeLabelled = []labelled[node.Stats]{
 		func(s *node.Stats, emit func(string, float64)) { perCommand(s.Commands[:], emit) }},
 	{"dunlin_node_memory_bytes", "Memory in use by what for; the classes add up to dunlin_node_memory_used_bytes.", prometheus.GaugeValue, "class",
 		func(s *node.Stats, emit func(string, float64)) {
-			emit("values", float64(s.Engine.Values)) // with their keys
-			emit("index", float64(s.Engine.Index))
-			emit("ghosts", float64(s.Engine.Ghosts))   // of evicted keys
-			emit("staged", float64(s.Engine.Staged))   // large values on their way in
-			emit("leaving", float64(s.Engine.Leaving)) // large values on their way out
-			emit("bookkeeping", float64(s.Engine.Fixed))
-			emit("buffers", float64(s.Engine.Outside-s.Overhead)) // of connections, and what they may always have
-			emit("process", float64(s.Overhead))
-			emit("slack", float64(s.Engine.Slack))
+			memoryClasses(s, func(class string, bytes int64) { emit(class, float64(bytes)) })
 		}},
+}
+
+// memoryClasses emits what the memory in use is used for.
+func memoryClasses(s *node.Stats, emit func(class string, bytes int64)) {
+	emit("values", s.Engine.Values) // with their keys
+	emit("index", s.Engine.Index)
+	emit("ghosts", s.Engine.Ghosts)   // of evicted keys
+	emit("staged", s.Engine.Staged)   // large values on their way in
+	emit("leaving", s.Engine.Leaving) // large values on their way out
+	emit("bookkeeping", s.Engine.Fixed)
+	emit("buffers", s.Engine.Outside-s.Overhead) // of connections, and what they may always have
+	emit("process", s.Overhead)
+	emit("slack", s.Engine.Slack)
 }
 
 // Of keys that stand out only the rank is a label: their names are unbounded, and

@@ -21,14 +21,14 @@ func (a *Admin) AddProxy(s Source, p Proxy) {
 		stats, err := p.Stats()
 		return &stats, err
 	}
-	figures := func() (Member, error) {
+	figures := func() (Member, detail, error) {
 		stats, err := p.Stats()
 		return Member{
 			Role:              ring.RoleProxy.String(),
 			Clients:           stats.Clients,
 			Commands:          stats.CommandsTotal(),
 			CommandsPerSecond: float64(stats.OpsPerSec),
-		}, err
+		}, detail{latency: stats.Latency}, err
 	}
 	a.add(&member{source: s, ready: p.Ready, figures: figures},
 		newCollector(memberLabel(s), read, table[proxy.Stats]{

@@ -34,7 +34,9 @@ type Admin struct {
 	listener net.Listener
 	http     http.Server
 	registry *prometheus.Registry
-	done     sync.WaitGroup // the server's goroutine
+	done     sync.WaitGroup // the goroutines
+	closing  chan struct{}  // closed by Close
+	once     sync.Once      // of that
 
 	mu       sync.Mutex
 	members  []*member
@@ -52,6 +54,7 @@ func Listen(addr string, opt Options) (*Admin, error) {
 		opt:      opt,
 		listener: listener,
 		registry: prometheus.NewRegistry(),
+		closing:  make(chan struct{}),
 	}
 	a.registry.MustRegister(
 		buildInfo(opt.Version),
@@ -71,6 +74,7 @@ func Listen(addr string, opt Options) (*Admin, error) {
 		ErrorLog:          slog.NewLogLogger(opt.Log.Handler(), slog.LevelDebug),
 	}
 	a.done.Go(a.serve)
+	a.done.Go(func() { a.keepHistory(a.closing) })
 	return a, nil
 }
 
@@ -87,6 +91,7 @@ func (a *Admin) Drain() {
 
 // Close stops serving; requests under way may end until ctx does.
 func (a *Admin) Close(ctx context.Context) error {
+	a.once.Do(func() { close(a.closing) })
 	err := a.http.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(err, a.http.Close())
@@ -113,8 +118,10 @@ func (a *Admin) routes() http.Handler {
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /readyz", a.readyz)
 	mux.HandleFunc("GET /api/status", a.status)
-	mux.HandleFunc("GET /{$}", page)
-	mux.HandleFunc("GET /page.js", page)
+	mux.HandleFunc("GET /api/live", a.serveLive)
+	mux.HandleFunc("GET /{$}", a.page)
+	mux.HandleFunc("GET /page.js", pageFile)
+	mux.HandleFunc("GET /page.css", pageFile)
 	if a.opt.Pprof {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)

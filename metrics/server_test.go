@@ -38,6 +38,9 @@ type fakeNode struct {
 
 func (f *fakeNode) Stats() (node.Stats, error) { return f.stats, nil }
 func (f *fakeNode) Serving() bool              { return f.serving }
+func (f *fakeNode) Slow(int) []session.SlowRequest {
+	return []session.SlowRequest{{At: time.Unix(1700000000, 0), Took: 12 * time.Millisecond, Words: []string{"KEYS", "*"}, Client: "bob"}}
+}
 
 type fakeView struct {
 	table   *ring.Table
@@ -276,6 +279,7 @@ func TestPage(t *testing.T) {
 	}
 	f("/", 200)
 	f("/page.js", 200)
+	f("/page.css", 200)
 	f("/nothing", 404)
 	f("/debug/pprof/", 404)
 

@@ -85,3 +85,20 @@ func (d *Durations) Each(f func(longest time.Duration, n int64)) {
 
 // Sum is how long all took together.
 func (d *Durations) Sum() time.Duration { return time.Duration(d.Nanos) }
+
+// Percentile is a duration that so many of a hundred did not exceed, by less than a bucket.
+func (d *Durations) Percentile(p float64) time.Duration { return time.Duration(d.percentile(p)) }
+
+// Since returns what was counted after o, an earlier state of d; all, if d was reset in between.
+func (d *Durations) Since(o *Durations) Durations {
+	later := *d
+	if d.Count < o.Count {
+		return later
+	}
+	later.Count -= o.Count
+	later.Nanos -= o.Nanos
+	for i := range later.Buckets {
+		later.Buckets[i] -= o.Buckets[i]
+	}
+	return later
+}
