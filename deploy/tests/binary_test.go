@@ -47,10 +47,15 @@ func dunlin(t *testing.T) string {
 	return binary
 }
 
+var scraped string // what scrapeLocal returned
+
 // scrapeLocal runs `dunlin local` with some traffic and returns what one
 // Prometheus scrape reads.
 func scrapeLocal(t *testing.T) string {
 	t.Helper()
+	if scraped != "" {
+		return scraped
+	}
 	program := dunlin(t) // built before the time runs
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	args := []string{"local", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0", "--memory=64mb", "--log-level=warn"}
@@ -87,6 +92,7 @@ func scrapeLocal(t *testing.T) string {
 	if status != http.StatusOK {
 		t.Fatalf("GET /metrics: %d %s", status, body)
 	}
+	scraped = body
 	return body
 }
 

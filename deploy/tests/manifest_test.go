@@ -68,9 +68,14 @@ var decoder = func() runtime.Decoder {
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 }()
 
+var rendered = map[string][]byte{} // by overlay: it takes longer than to check it
+
 // render does what `kubectl apply -k` does before it talks to a cluster.
 func render(t *testing.T, overlay string) []byte {
 	t.Helper()
+	if text := rendered[overlay]; text != nil {
+		return text
+	}
 	k := krusty.MakeKustomizer(krusty.MakeDefaultOptions())
 	objects, err := k.Run(filesys.MakeFsOnDisk(), filepath.Join(overlays, overlay))
 	if err != nil {
@@ -80,6 +85,7 @@ func render(t *testing.T, overlay string) []byte {
 	if err != nil {
 		t.Fatalf("cannot render %s: %v", overlay, err)
 	}
+	rendered[overlay] = text
 	return text
 }
 

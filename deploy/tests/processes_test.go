@@ -211,7 +211,7 @@ func (r *rig) files(w workload, volume string) map[string][]byte {
 // waitProbes asks what the kubelet would ask, until all probes have succeeded.
 func (p *pod) waitProbes(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c := p.container()
 	for kind, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "liveness": c.LivenessProbe, "readiness": c.ReadinessProbe} {
@@ -262,6 +262,12 @@ func converse(t *testing.T, c net.Conn, password string) {
 	if password != "" {
 		request, want = "PING\r\nAUTH "+password+"\r\n"+request, "-NOAUTH Authentication required.\r\n+OK\r\n"+want
 	}
+	exchange(t, c, request, want)
+}
+
+// exchange sends a request and wants exactly these replies.
+func exchange(t *testing.T, c net.Conn, request, want string) {
+	t.Helper()
 	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
