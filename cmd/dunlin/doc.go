@@ -4,6 +4,7 @@
 //	dunlin node     a storage node
 //	dunlin proxy    the front door: any Redis client connects here
 //	dunlin status   who is in the cluster and what it is doing
+//	dunlin top      the same, refreshed
 //	dunlin version
 //
 // This package only joins the others: it reads settings (flags before DUNLIN_*

@@ -22,7 +22,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("dunlin {{.Version}}\n")
-	root.AddCommand(localCommand(), nodeCommand(), proxyCommand(), statusCommand(), versionCommand())
+	root.AddCommand(localCommand(), nodeCommand(), proxyCommand(), statusCommand(), topCommand(), versionCommand())
 	return root
 }
 
