@@ -11,6 +11,7 @@ FUZZTIME ?= 10s
 INPUTS ?= 1000000
 CHECKTIME ?= 10m
 ROUNDS ?= 20
+ARCHS ?= $(shell go env GOARCH)
 
 # Tools are built once, for this repository only, with their version in the name.
 LINT_VERSION := v2.15.0
@@ -33,7 +34,7 @@ build: ## build bin/dunlin, static
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.release=$(VERSION)" -o bin/dunlin ./cmd/dunlin
 
 .PHONY: test
-test: have build lint unit race ## everything that proves it: vet, linters, unit and end-to-end tests, race detector
+test: have build lint unit race page deployment ## everything that proves it: vet, linters, unit and end-to-end tests, race detector
 
 .PHONY: lint
 lint: $(LINT) ## go vet, gofmt and golangci-lint
@@ -41,6 +42,8 @@ lint: $(LINT) ## go vet, gofmt and golangci-lint
 	@unformatted=$$($(GO_FILES) | xargs -r gofmt -l); \
 	  if [ -n "$$unformatted" ]; then echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
 	$(LINT) run ./...
+	cd deploy/tests && go vet ./... && $(LINT) run ./...
+	cd test/page && go vet ./... && $(LINT) run ./...
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (10s) each
@@ -88,9 +91,15 @@ pgo: ## refresh the profile that builds are optimised by (a minute, on a quiet m
 	bench/pgo.sh
 
 .PHONY: image
-image: ## build the container image IMAGE (dunlin:dev)
+image: ## build the container image IMAGE (dunlin:dev); with ARCHS="amd64 arm64" push one for both
 	@command -v docker >/dev/null || { echo "missing: docker"; exit 1; }
-	docker build -f deploy/docker/Dockerfile --build-arg VERSION=$(VERSION) -t $(IMAGE) .
+	for arch in $(ARCHS); do \
+	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -ldflags "-s -w -X main.release=$(VERSION)" -o bin/image/$$arch/dunlin ./cmd/dunlin; done
+ifeq ($(words $(ARCHS)),1)
+	docker build -f deploy/docker/Dockerfile --build-arg TARGETARCH=$(ARCHS) -t $(IMAGE) bin/image
+else
+	docker buildx build -f deploy/docker/Dockerfile --platform "$$(printf 'linux/%s,' $(ARCHS) | sed 's/,$$//')" -t $(IMAGE) --push bin/image
+endif
 
 .PHONY: fmt
 fmt: ## format all Go files
@@ -110,7 +119,9 @@ have:
 	@for tool in redis-server redis-cli redis-benchmark; do \
 	  command -v $$tool >/dev/null || echo "missing: $$tool (Debian: apt-get install redis-server redis-tools); tests against it are skipped"; done
 	@command -v ip >/dev/null || echo "missing: ip (Debian: apt-get install iproute2); the tests that cut networks are skipped"
-	@command -v kubectl >/dev/null || echo "missing: kubectl; the manifests are decoded but not rendered"
+	@for tool in promtool openssl; do \
+	  command -v $$tool >/dev/null || echo "missing: $$tool (Debian: apt-get install prometheus openssl); tests of deploy/ that use it are skipped"; done
+	@command -v chromium >/dev/null || echo "missing: chromium (Debian: apt-get install chromium); the live page is not drawn"
 	@command -v "$$(go env CC)" >/dev/null || { \
 	  echo "missing: $$(go env CC), a C compiler (Debian: apt-get install gcc libc6-dev): the race detector needs it"; exit 1; }
 
@@ -124,6 +135,16 @@ unit:
 .PHONY: race
 race:
 	CGO_ENABLED=1 go test -race -tags checked -short -timeout 8m ./...
+
+# The live page in a real browser. SCREENSHOTS=dir leaves pictures.
+.PHONY: page
+page:
+	cd test/page && go test -timeout 5m ./...
+
+# Manifests, image, alerts: what deploy/ promises, in a module of its own.
+.PHONY: deployment
+deployment:
+	cd deploy/tests && go test -timeout 10m ./...
 
 # Cold, this takes about three minutes on two cores.
 $(LINT):

@@ -1,6 +1,12 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+)
 
 // metric is one row of a role's table of metrics: its name, and how to read it
 // from the snapshot S that a scrape took. A counter's name ends in _total, which
@@ -44,6 +50,7 @@ type table[S any] struct {
 	metrics    []metric[S]
 	labelled   []labelled[S]
 	histograms []histogram[S]
+	latencies  []latency[S]
 }
 
 // collector is a prometheus.Collector over one snapshot a scrape. One snapshot,
@@ -51,11 +58,12 @@ type table[S any] struct {
 type collector[S any] struct {
 	read  func() (*S, error)
 	table table[S]
-	descs []*prometheus.Desc // of the table's metrics, labelled ones, then histograms
+	descs []*prometheus.Desc // of the table's metrics, labelled ones, histograms, then latencies
+	since time.Time
 }
 
 func newCollector[S any](labels prometheus.Labels, read func() (*S, error), t table[S]) *collector[S] {
-	c := &collector[S]{read: read, table: t}
+	c := &collector[S]{read: read, table: t, since: time.Now()}
 	for _, m := range t.metrics {
 		c.descs = append(c.descs, prometheus.NewDesc(m.name, m.help, nil, labels))
 	}
@@ -64,6 +72,9 @@ func newCollector[S any](labels prometheus.Labels, read func() (*S, error), t ta
 	}
 	for _, m := range t.histograms {
 		c.descs = append(c.descs, prometheus.NewDesc(m.name, m.help, nil, labels))
+	}
+	for _, m := range t.latencies {
+		c.descs = append(c.descs, prometheus.NewDesc(m.name, m.help, []string{"family"}, labels))
 	}
 	return c
 }
@@ -100,5 +111,13 @@ func (c *collector[S]) Collect(out chan<- prometheus.Metric) {
 	for _, m := range c.table.histograms {
 		count, sum, upTo := m.get(s)
 		out <- prometheus.MustNewConstHistogram(next(), count, sum, upTo)
+	}
+	for _, m := range c.table.latencies {
+		desc, all := next(), m.get(s)
+		for family := range all {
+			if d := &all[family]; d.Count > 0 {
+				out <- newDual(desc, d, c.since, command.Family(family).String())
+			}
+		}
 	}
 }

@@ -23,11 +23,12 @@
 //
 // # Paths
 //
-//	/            a page for people: links and the live status
+//	/            a page for people: the cluster, live; readable without JavaScript
 //	/metrics     Prometheus
 //	/healthz     200 while the event loops run; says nothing about other members
 //	/readyz      200 when every member here can serve (see Member.Ready)
 //	/api/status  the Status as JSON
+//	/api/live    what the page draws, as JSON
 //	/api/drain?member=ID&on=true         POST: a node hands over what it has, and stays
 //	/api/rebalance?paused=true           POST, to the coordinator: nothing moves that need not
 //	/debug/pprof with --pprof only

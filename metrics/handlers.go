@@ -1,11 +1,15 @@
 package metrics
 
 import (
+	"bytes"
 	"embed"
 	"encoding/json"
 	"fmt"
+	"html/template"
 	"io"
 	"net/http"
+	"path"
+	"strconv"
 	"strings"
 )
 
@@ -65,21 +69,56 @@ func (a *Admin) status(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-//go:embed page.html page.js
+//go:embed page.html page.js page.css
 var pageFiles embed.FS
 
-// page serves the start page and its script from the binary. The policy allows
-// nothing from elsewhere and no inline code: member ids come from the network
-// and must never become script.
-func page(w http.ResponseWriter, r *http.Request) {
-	name := "page.html"
-	if r.URL.Path == "/page.js" {
-		name = "page.js"
+var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMap{
+	"bytes": pageBytes, "ratio": pageRatio,
+}).ParseFS(pageFiles, "page.html"))
+
+// page serves the page with the status as it is now in it; its script goes on from there.
+func (a *Admin) page(w http.ResponseWriter, _ *http.Request) {
+	var body bytes.Buffer
+	if err := pageTemplate.Execute(&body, a.Status()); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
 	}
+	pageHeader(w)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(body.Bytes()) // the client is gone: nothing to do about it
+}
+
+// pageFile serves what the page is made of from the binary.
+func pageFile(w http.ResponseWriter, r *http.Request) {
+	pageHeader(w)
+	http.ServeFileFS(w, r, pageFiles, path.Base(r.URL.Path))
+}
+
+// pageHeader allows nothing from elsewhere and no inline code: member ids come from
+// the network, keys from clients, and must never become script.
+func pageHeader(w http.ResponseWriter) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src data:; "+
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
-	http.ServeFileFS(w, r, pageFiles, name)
+}
+
+// pageBytes is for people: at most one decimal, in units of 1024.
+func pageBytes(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	v, u := float64(n), 0
+	for v >= 1024 && u < len(units)-1 {
+		v, u = v/1024, u+1
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + " " + units[u]
+}
+
+func pageRatio(hits, misses uint64) string {
+	if hits+misses == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(hits)/float64(hits+misses))
 }
 
 func plain(w http.ResponseWriter, text string) {

@@ -35,7 +35,8 @@ type Gossip struct {
 type member struct {
 	source  Source
 	ready   func() bool
-	figures func() (Member, error) // what only the member itself knows
+	figures func() (Member, detail, error) // what only the member itself knows
+	past    history
 }
 
 func (a *Admin) add(m *member, c ...prometheus.Collector) {
@@ -54,23 +55,30 @@ func (a *Admin) list() []*member {
 
 // Status gathers what /api/status answers.
 func (a *Admin) Status() Status {
+	s, _ := a.gather(a.list())
+	return s
+}
+
+func (a *Admin) gather(members []*member) (Status, []detail) {
 	s := Status{
 		Version: a.opt.Version,
 		Cluster: Cluster{Name: a.opt.Cluster, Partitions: ring.Partitions, Peers: []Peer{}},
 		Members: []Member{},
 	}
-	for i, m := range a.list() {
+	details := make([]detail, len(members))
+	for i, m := range members {
 		if i == 0 {
 			s.Cluster = cluster(a.opt.Cluster, m.source.View)
 		}
-		f, err := m.figures()
+		f, d, err := m.figures()
+		details[i] = d
 		if err != nil {
 			// Its figures are unknown, but it is here: show it as not ready.
 			a.opt.Log.Warn("cannot read figures", "member", m.source.ID, "err", err)
 		}
 		s.Members = append(s.Members, m.complete(f, err == nil))
 	}
-	return s
+	return s, details
 }
 
 // complete adds to a member's figures what is known without asking it.

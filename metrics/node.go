@@ -1,8 +1,13 @@
 package metrics
 
 import (
+	"slices"
+	"strconv"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -11,6 +16,7 @@ import (
 type Node interface {
 	Stats() (node.Stats, error)
 	Serving() bool
+	Slow(most int) []session.SlowRequest
 }
 
 // AddNode has a node watched.
@@ -19,8 +25,10 @@ func (a *Admin) AddNode(s Source, n Node) {
 		stats, err := n.Stats()
 		return &stats, err
 	}
-	figures := func() (Member, error) {
+	figures := func() (Member, detail, error) {
 		stats, err := n.Stats()
+		d := detail{latency: stats.Latency, hot: stats.HotKeys, big: stats.BigKeys, slow: n.Slow(shownSlow)}
+		memoryClasses(&stats, func(class string, bytes int64) { d.memory = append(d.memory, LiveShare{class, bytes}) })
 		return Member{
 			Role:              ring.RoleNode.String(),
 			Fenced:            stats.Fenced,
@@ -32,9 +40,9 @@ func (a *Admin) AddNode(s Source, n Node) {
 			Clients:           stats.Clients,
 			Commands:          stats.Requests,
 			CommandsPerSecond: stats.OpsPerSec,
-		}, err
+		}, d, err
 	}
-	t := table[node.Stats]{metrics: nodeMetrics, labelled: nodeLabelled, histograms: nodeHistograms}
+	t := table[node.Stats]{metrics: nodeMetrics, labelled: slices.Concat(nodeLabelled, nodeRanked), histograms: nodeHistograms, latencies: nodeLatencies}
 	a.add(&member{source: s, ready: n.Serving, figures: figures}, newCollector(memberLabel(s), read, t), newViewCollector(s))
 }
 
@@ -54,6 +62,10 @@ var nodeMetrics = []metric[node.Stats]{
 
 	gauge("dunlin_node_clients", "Client connections.",
 		func(s *node.Stats) float64 { return float64(s.Clients) }),
+	gauge("dunlin_node_clients_limit", "Client connections over which more are refused.",
+		func(s *node.Stats) float64 { return float64(s.MaxClients) }),
+	counter("dunlin_node_auth_failures_total", "Wrong passwords of clients.",
+		func(s *node.Stats) float64 { return float64(s.AuthFailed) }),
 	gauge("dunlin_node_pipes", "Connections of proxies.",
 		func(s *node.Stats) float64 { return float64(s.Pipes) }),
 	gauge("dunlin_node_peers", "Connections of other members.",
@@ -107,6 +119,9 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(s.Engine.Max) }),
 	counter("dunlin_node_evicted_keys_total", "Keys evicted to stay within the limit.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Evicted) }),
+	gauge("dunlin_node_eviction_age_seconds", "Time that a key stays on average at the rate of evictions of the last minute: "+
+		"keys over evictions a second. +Inf without any.",
+		func(s *node.Stats) float64 { return s.EvictionAge }),
 	counter("dunlin_node_expired_keys_total", "Keys removed because their time was over.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Expired) }),
 }
@@ -116,17 +131,38 @@ var nodeLabelled = []labelled[node.Stats]{
 		func(s *node.Stats, emit func(string, float64)) { perCommand(s.Commands[:], emit) }},
 	{"dunlin_node_memory_bytes", "Memory in use by what for; the classes add up to dunlin_node_memory_used_bytes.", prometheus.GaugeValue, "class",
 		func(s *node.Stats, emit func(string, float64)) {
-			emit("values", float64(s.Engine.Values)) // with their keys
-			emit("index", float64(s.Engine.Index))
-			emit("ghosts", float64(s.Engine.Ghosts))   // of evicted keys
-			emit("staged", float64(s.Engine.Staged))   // large values on their way in
-			emit("feeds", float64(s.Engine.Feeds))     // changes that receivers have not got
-			emit("leaving", float64(s.Engine.Leaving)) // large values on their way out
-			emit("bookkeeping", float64(s.Engine.Fixed))
-			emit("buffers", float64(s.Engine.Outside-s.Overhead)) // of connections, and what they may always have
-			emit("process", float64(s.Overhead))
-			emit("slack", float64(s.Engine.Slack))
+			memoryClasses(s, func(class string, bytes int64) { emit(class, float64(bytes)) })
 		}},
+}
+
+// memoryClasses emits what the memory in use is used for.
+func memoryClasses(s *node.Stats, emit func(class string, bytes int64)) {
+	emit("values", s.Engine.Values) // with their keys
+	emit("index", s.Engine.Index)
+	emit("ghosts", s.Engine.Ghosts)   // of evicted keys
+	emit("staged", s.Engine.Staged)   // large values on their way in
+	emit("leaving", s.Engine.Leaving) // large values on their way out
+	emit("bookkeeping", s.Engine.Fixed)
+	emit("buffers", s.Engine.Outside-s.Overhead) // of connections, and what they may always have
+	emit("process", s.Overhead)
+	emit("slack", s.Engine.Slack)
+}
+
+// Of keys that stand out only the rank is a label: their names are unbounded, and
+// none of a metrics store's business. HOTKEYS tells them.
+var nodeRanked = []labelled[node.Stats]{
+	ranked("dunlin_node_hot_key_uses_per_second", "Estimated uses a second of the keys that are used most, of a sample of the last minute; HOTKEYS GET names them.",
+		func(s *node.Stats) []session.KeyFigure { return s.HotKeys }),
+	ranked("dunlin_node_big_key_bytes", "Bytes of the largest keys with their values; HOTKEYS BIG names them.",
+		func(s *node.Stats) []session.KeyFigure { return s.BigKeys }),
+}
+
+func ranked(name, help string, get func(*node.Stats) []session.KeyFigure) labelled[node.Stats] {
+	return labelled[node.Stats]{name, help, prometheus.GaugeValue, "rank", func(s *node.Stats, emit func(string, float64)) {
+		for i, k := range get(s) {
+			emit(strconv.Itoa(i+1), float64(k.N))
+		}
+	}}
 }
 
 var nodeHistograms = []histogram[node.Stats]{
@@ -134,6 +170,12 @@ var nodeHistograms = []histogram[node.Stats]{
 		func(s *node.Stats) (uint64, float64, map[float64]uint64) {
 			return powersOfTwo(s.BatchSizes[:], float64(s.Requests))
 		}},
+}
+
+var nodeLatencies = []latency[node.Stats]{
+	{"dunlin_node_command_duration_seconds", "Time to execute a command, without waiting for its turn: of the family heavy all, " +
+		"of the others those in one input of 251. So quantiles and shares are right, the count is not that of all commands.",
+		func(s *node.Stats) *[command.NumFamilies]session.Durations { return &s.Latency }},
 }
 
 // powersOfTwo makes a histogram of counts of 0, 1, 2-3, 4-7 and so on, the last

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/proxy"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -20,17 +21,19 @@ func (a *Admin) AddProxy(s Source, p Proxy) {
 		stats, err := p.Stats()
 		return &stats, err
 	}
-	figures := func() (Member, error) {
+	figures := func() (Member, detail, error) {
 		stats, err := p.Stats()
 		return Member{
 			Role:              ring.RoleProxy.String(),
 			Clients:           stats.Clients,
 			Commands:          stats.CommandsTotal(),
 			CommandsPerSecond: float64(stats.OpsPerSec),
-		}, err
+		}, detail{latency: stats.Latency}, err
 	}
 	a.add(&member{source: s, ready: p.Ready, figures: figures},
-		newCollector(memberLabel(s), read, table[proxy.Stats]{metrics: proxyMetrics, labelled: proxyLabelled}), newViewCollector(s))
+		newCollector(memberLabel(s), read, table[proxy.Stats]{
+			metrics: proxyMetrics, labelled: proxyLabelled, histograms: proxyHistograms, latencies: proxyLatencies,
+		}), newViewCollector(s))
 }
 
 // The names begin with dunlin_proxy_ because a node has figures of the same
@@ -45,6 +48,10 @@ var proxyMetrics = []metric[proxy.Stats]{
 
 	gauge("dunlin_proxy_clients", "Client connections.",
 		func(s *proxy.Stats) float64 { return float64(s.Clients) }),
+	gauge("dunlin_proxy_clients_limit", "Client connections over which more are refused.",
+		func(s *proxy.Stats) float64 { return float64(s.MaxClients) }),
+	counter("dunlin_proxy_auth_failures_total", "Wrong passwords of clients.",
+		func(s *proxy.Stats) float64 { return float64(s.AuthFailed) }),
 	counter("dunlin_proxy_accepted_clients_total", "Client connections accepted.",
 		func(s *proxy.Stats) float64 { return float64(s.Accepted) }),
 	counter("dunlin_proxy_rejected_clients_total", "Client connections refused because there were too many.",
@@ -93,6 +100,34 @@ var proxyMetrics = []metric[proxy.Stats]{
 var proxyLabelled = []labelled[proxy.Stats]{
 	{"dunlin_proxy_commands_total", "Commands of clients, executed here or forwarded.", prometheus.CounterValue, "command",
 		func(s *proxy.Stats, emit func(string, float64)) { perCommand(s.Commands[:], emit) }},
+	perNode("dunlin_proxy_node_open_pipes", "Open pipes to a node.", func(n *proxy.NodeStats) int { return n.Open }),
+	perNode("dunlin_proxy_node_opening_pipes", "Pipes to a node that are being opened.", func(n *proxy.NodeStats) int { return n.Opening }),
+	perNode("dunlin_proxy_node_failing_pipes", "Pipes to a node that could not be opened and are tried again.",
+		func(n *proxy.NodeStats) int { return n.Failing }),
+	perNode("dunlin_proxy_node_inflight_requests", "Requests sent to a node and not yet answered.",
+		func(n *proxy.NodeStats) int { return n.Inflight }),
+}
+
+// perNode is a gauge for each node of the table.
+func perNode(name, help string, get func(*proxy.NodeStats) int) labelled[proxy.Stats] {
+	return labelled[proxy.Stats]{name, help, prometheus.GaugeValue, "node", func(s *proxy.Stats, emit func(string, float64)) {
+		for id, n := range s.Nodes {
+			emit(id, float64(get(n)))
+		}
+	}}
+}
+
+var proxyHistograms = []histogram[proxy.Stats]{
+	{"dunlin_proxy_batch_requests", "Requests written to a node at once: what pipelining and many clients gain.",
+		func(s *proxy.Stats) (uint64, float64, map[float64]uint64) {
+			return powersOfTwo(s.BatchSizes[:], float64(s.BatchRequests))
+		}},
+}
+
+var proxyLatencies = []latency[proxy.Stats]{
+	{"dunlin_proxy_command_duration_seconds", "Time from when a command is issued to its reply from the nodes, of one command in 61. " +
+		"So quantiles and shares are right, the count is not that of all commands.",
+		func(s *proxy.Stats) *[command.NumFamilies]session.Durations { return &s.Latency }},
 }
 
 // perCommand emits the commands that were ever called. The label is bounded by

@@ -37,7 +37,9 @@ type Admin struct {
 	listener net.Listener
 	http     http.Server
 	registry *prometheus.Registry
-	done     sync.WaitGroup // the server's goroutine
+	done     sync.WaitGroup // the goroutines
+	closing  chan struct{}  // closed by Close
+	once     sync.Once      // of that
 
 	mu       sync.Mutex
 	members  []*member
@@ -55,6 +57,7 @@ func Listen(addr string, opt Options) (*Admin, error) {
 		opt:      opt,
 		listener: listener,
 		registry: prometheus.NewRegistry(),
+		closing:  make(chan struct{}),
 	}
 	a.registry.MustRegister(
 		buildInfo(opt.Version),
@@ -74,6 +77,7 @@ func Listen(addr string, opt Options) (*Admin, error) {
 		ErrorLog:          slog.NewLogLogger(opt.Log.Handler(), slog.LevelDebug),
 	}
 	a.done.Go(a.serve)
+	a.done.Go(func() { a.keepHistory(a.closing) })
 	return a, nil
 }
 
@@ -90,6 +94,7 @@ func (a *Admin) Drain() {
 
 // Close stops serving; requests under way may end until ctx does.
 func (a *Admin) Close(ctx context.Context) error {
+	a.once.Do(func() { close(a.closing) })
 	err := a.http.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(err, a.http.Close())
@@ -118,8 +123,10 @@ func (a *Admin) routes() http.Handler {
 	mux.HandleFunc("GET /api/status", a.status)
 	mux.HandleFunc("POST /api/drain", a.drain)
 	mux.HandleFunc("POST /api/rebalance", a.rebalance)
-	mux.HandleFunc("GET /{$}", page)
-	mux.HandleFunc("GET /page.js", page)
+	mux.HandleFunc("GET /api/live", a.serveLive)
+	mux.HandleFunc("GET /{$}", a.page)
+	mux.HandleFunc("GET /page.js", pageFile)
+	mux.HandleFunc("GET /page.css", pageFile)
 	if a.opt.Pprof {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)

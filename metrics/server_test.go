@@ -15,6 +15,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node"
 	"github.com/dunlin-cache/dunlin/proxy"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -37,6 +38,9 @@ type fakeNode struct {
 
 func (f *fakeNode) Stats() (node.Stats, error) { return f.stats, nil }
 func (f *fakeNode) Serving() bool              { return f.serving }
+func (f *fakeNode) Slow(int) []session.SlowRequest {
+	return []session.SlowRequest{{At: time.Unix(1700000000, 0), Took: 12 * time.Millisecond, Words: []string{"KEYS", "*"}, Client: "bob"}}
+}
 
 type fakeView struct {
 	table   *ring.Table
@@ -214,6 +218,16 @@ func TestMetricsText(t *testing.T) {
 		`dunlin_build_info{version="test"} 1`,
 		`dunlin_proxy_commands_total{command="client|setname",member="p"} 2`,
 		`dunlin_proxy_clients{member="p"} 9`,
+		`dunlin_proxy_clients_limit{member="p"} 10`,
+		`dunlin_proxy_auth_failures_total{member="p"} 1`,
+		`dunlin_proxy_node_open_pipes{member="p",node="n1"} 2`,
+		`dunlin_proxy_node_failing_pipes{member="p",node="n1"} 1`,
+		`dunlin_proxy_node_inflight_requests{member="p",node="n1"} 30`,
+		`dunlin_proxy_batch_requests_bucket{member="p",le="3"} 4`,
+		`dunlin_proxy_batch_requests_sum{member="p"} 11`,
+		`dunlin_proxy_command_duration_seconds_count{family="read",member="p"} 1`,
+		`dunlin_node_command_duration_seconds_bucket{family="heavy",member="n1",le="1.023e-06"} 1`,
+		`dunlin_node_command_duration_seconds_bucket{family="heavy",member="n1",le="5.11e-07"} 0`,
 		`dunlin_table_epoch{member="p"} 7`,
 		`dunlin_tables_issued_total{member="p"} 5`,
 		`dunlin_members{member="p",role="node"} 2`,
@@ -223,6 +237,8 @@ func TestMetricsText(t *testing.T) {
 		`dunlin_node_keys{member="n1"} 123`,
 		`dunlin_node_memory_bytes{class="index",member="n1"} 64`,
 		`dunlin_partitions_owned{member="n1"} 2048`,
+		`dunlin_node_hot_key_uses_per_second{member="n1",rank="2"} 10`,
+		`dunlin_node_big_key_bytes{member="n1",rank="1"} 1.048576e+06`,
 		`dunlin_node_batch_requests_bucket{member="n1",le="0"} 0`,
 		`dunlin_node_batch_requests_bucket{member="n1",le="1"} 2`,
 		`dunlin_node_batch_requests_bucket{member="n1",le="3"} 5`,
@@ -263,6 +279,7 @@ func TestPage(t *testing.T) {
 	}
 	f("/", 200)
 	f("/page.js", 200)
+	f("/page.css", 200)
 	f("/nothing", 404)
 	f("/debug/pprof/", 404)
 
@@ -297,11 +314,17 @@ func everything(t *testing.T) *Admin {
 	a.SetLoops(g)
 	p := &fakeProxy{ready: true}
 	p.stats.Commands[command.ClientSetName] = 2
-	p.stats.Clients = 9
+	p.stats.Clients, p.stats.MaxClients, p.stats.AuthFailed = 9, 10, 1
+	p.stats.Latency[command.FamilyRead].Note(time.Millisecond)
+	p.stats.Nodes = map[string]*proxy.NodeStats{"n1": {Open: 2, Failing: 1, Inflight: 30}}
+	p.stats.BatchSizes[2], p.stats.BatchRequests = 4, 11
 	a.AddProxy(source("p", 3, twoNodes()), p)
 	n := &fakeNode{serving: true}
 	n.stats.Commands[command.Get] = 6
 	n.stats.Requests, n.stats.Hits, n.stats.Engine.Keys, n.stats.Engine.Index = 8, 4, 123, 64
+	n.stats.HotKeys = []session.KeyFigure{{Key: "hot", N: 1000}, {Key: "warm", N: 10}}
+	n.stats.BigKeys = []session.KeyFigure{{Key: "big", N: 1 << 20}}
+	n.stats.Latency[command.FamilyHeavy].Note(time.Microsecond)
 	n.stats.BatchSizes[1], n.stats.BatchSizes[2], n.stats.BatchSizes[12] = 2, 3, 1
 	a.AddNode(source("n1", 1, twoNodes()), n)
 	return a
@@ -310,6 +333,7 @@ func everything(t *testing.T) *Admin {
 type handshakes struct{ accepted, failed int64 }
 
 func (h *handshakes) Stats() (accepted, failed int64) { return h.accepted, h.failed }
+func (h *handshakes) CertificateEnd() time.Time       { return time.Unix(1_900_000_000, 0) }
 
 func TestHandshakes(t *testing.T) {
 	a := newAdmin(t, Options{})
@@ -317,6 +341,9 @@ func TestHandshakes(t *testing.T) {
 	a.AddTLS("members", h)
 	h.failed++
 	_, text := get(t, a, "/metrics")
+	if want := "dunlin_tls_certificate_expiry_timestamp_seconds{with=\"members\"} 1.9e+09\n"; !strings.Contains(text, want) {
+		t.Errorf("no %s in the metrics", want)
+	}
 	for _, want := range []string{`{result="accepted",with="members"} 3`, `{result="failed",with="members"} 2`} {
 		if !strings.Contains(text, "dunlin_tls_handshakes_total"+want+"\n") {
 			t.Errorf("no handshakes %s in the metrics", want)

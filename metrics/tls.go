@@ -1,10 +1,16 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
 
-// Handshakes counts those of TLS connections that others opened.
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Handshakes counts those of TLS connections that others opened, and knows until
+// when the certificate shown to them is valid.
 type Handshakes interface {
 	Stats() (accepted, failed int64)
+	CertificateEnd() time.Time
 }
 
 // AddTLS exports the handshakes with whoever connects: "clients" or "members".
@@ -18,4 +24,9 @@ func (a *Admin) AddTLS(with string, h Handshakes) {
 	}
 	add("accepted", func() int64 { accepted, _ := h.Stats(); return accepted })
 	add("failed", func() int64 { _, failed := h.Stats(); return failed })
+	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name:        "dunlin_tls_certificate_expiry_timestamp_seconds",
+		Help:        "Until when the certificate in use is valid, in unix seconds.",
+		ConstLabels: prometheus.Labels{"with": with},
+	}, func() float64 { return float64(h.CertificateEnd().Unix()) }))
 }

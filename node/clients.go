@@ -8,7 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
-// CLIENT LIST and CLIENT KILL concern the connections of all loops, so a
+// CLIENT LIST, KILL, UNBLOCK and PAUSE concern the connections of all loops, so a
 // goroutine visits those.
 
 // clientLine is one line of CLIENT LIST.
@@ -80,4 +80,17 @@ func (r *request) clientKill() {
 		}
 		return session.AppendClientKill(nil, words, sum(killed))
 	}, func() { cn.closing = cn.closing || suicide })
+}
+
+// clientPause answers CLIENT PAUSE and UNPAUSE, of which the server knows, when all loops obey it. This one does at once,
+// lest what follows passes it.
+func (r *request) clientPause() {
+	n := r.node
+	r.worker.pauseClients()
+	r.answerLater(func() []byte {
+		if n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].pauseClients() }) != nil {
+			return resp.AppendError(nil, errBusy)
+		}
+		return []byte("+OK\r\n")
+	})
 }

@@ -23,6 +23,8 @@ type conn struct {
 	peer  bool   // a member that proved to know the secret
 	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
 
+	delayed *delayed // not nil: nothing is executed before its time has come
+
 	upload *upload // not nil: in the middle of a request with large values
 	stream *stream // not nil: another node's, of what its partitions hold
 
@@ -75,7 +77,7 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 			continue
 		}
 		if outcome == resp.Malformed {
-			r.fail(cn.parser.Err())
+			r.failProtocol()
 			cn.closing = true
 			break
 		}
@@ -88,6 +90,7 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 			batch++
 		}
 	}
+	used -= r.unused
 	cn.unread = len(in) - used
 	if r.longEnough && cn.unread > 0 {
 		cn.stopped = true
@@ -113,14 +116,15 @@ func (w *worker) begin(cn *conn) *request {
 	r.careful = r.fenced || (cn.pipe != nil && (cn.pipe.latched != nil || cn.pipe.era < r.view.newest))
 	r.now = w.loop.UnixMilli()
 	r.timedFrom = int(w.node.timing.Load())
+	r.sampled = false
 	if w.untilSample--; w.untilSample <= 0 {
 		r.timedFrom = 0
 		if !w.feed.On() { // otherwise every input is, and so shown
-			w.untilSample = sampleInputs
+			w.untilSample, r.sampled = sampleInputs, true
 		}
 	}
 	r.out = cn.socket.Out()
-	r.begun, r.sent = len(r.out), 0
+	r.begun, r.sent, r.unused = len(r.out), 0, 0
 	cn.state.LastMilli = r.now
 	cn.stopped = false
 	r.longEnough = false
@@ -161,7 +165,7 @@ func (r *request) full() bool {
 
 // dispatch executes one request: r.args.
 func (r *request) dispatch() {
-	s := step{args: r.args}
+	s := step{args: r.args, length: r.conn.parser.Len()}
 	s.look(r.conn)
 	r.execute(&s)
 }
@@ -170,7 +174,11 @@ func (r *request) dispatch() {
 func (r *request) execute(s *step) {
 	r.args = s.args
 	if s.plan == nil {
-		r.dispatchOther(s.cmd)
+		if r.conn.state.Aside() {
+			r.executeAside(s)
+		} else {
+			r.dispatchOther(s.cmd)
+		}
 		return
 	}
 	r.cmd = s.cmd
@@ -186,6 +194,9 @@ func (r *request) execute(s *step) {
 	start, pins := len(r.out), len(r.pins)
 	if s.plan.heavy || len(s.args) >= r.timedFrom {
 		r.show()
+		if r.sampled {
+			r.noteKeys(s)
+		}
 		r.timed(s.plan.handler)
 	} else {
 		s.plan.handler(r)
@@ -248,6 +259,11 @@ func (r *request) answerLocally() {
 	}
 	r.out = out
 	r.worker.count.commands[cn.state.LastCmd]++
+	if action == session.ActionDelay {
+		r.out = out[:start]
+		r.delay(out[start:])
+		return
+	}
 	if len(out) > start && resp.IsError(out[start:]) {
 		r.countFailure(string(out[start:]))
 	}
@@ -276,6 +292,10 @@ func (r *request) obey(action session.Action) {
 		r.clientList()
 	case session.ActionClientKill:
 		r.clientKill()
+	case session.ActionClientUnblock:
+		r.clientUnblock()
+	case session.ActionPause:
+		r.clientPause()
 	case session.ActionMonitor:
 		r.worker.feed.Add(cn.socket)
 	case session.ActionReset:
@@ -353,7 +373,9 @@ func (cn *conn) resume(f func(r *request)) {
 		return
 	}
 	r := cn.worker.begin(cn)
+	start := len(r.out)
 	f(r)
+	r.endAside(start)
 	r.finish()
 	switch {
 	case cn.answering:
@@ -369,6 +391,9 @@ func (cn *conn) resume(f func(r *request)) {
 // requests are answered: `printf … | nc` is a client too.
 func (cn *conn) OnEOF(*netloop.Conn) bool {
 	cn.ended = true
+	if cn.state.Blocked {
+		return false
+	}
 	return cn.answering || cn.stopped
 }
 
@@ -381,6 +406,9 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 		cn.worker.count.slowReaders++
 	case errors.Is(err, netloop.ErrNoMemory):
 		cn.worker.count.starved++
+	}
+	if cn.delayed != nil {
+		cn.delayed.stop()
 	}
 	cn.worker.remove(cn)
 	if cn.stream != nil {

@@ -54,8 +54,8 @@ type copySource struct {
 	name     string
 	lastWord atomic.Int64 // unix nanoseconds
 
-	mu      sync.Mutex // innermost
-	refused []uint16   // of these it feeds no copy that we have
+	mu      sync.Mutex   // innermost
+	refused partitionSet // of these it feeds no copy that we have
 }
 
 // copyPatience is for how long a source may be silent before its copies no longer count as in sync. It must be longer than it
@@ -144,18 +144,40 @@ func (s *copySource) Marked(p uint16, m engine.Mark) {
 func (s *copySource) refuse(p uint16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Contains(s.refused, p) {
-		s.refused = append(s.refused, p)
-	}
+	s.refused.add(p)
 }
 
 // takeRefused returns the partitions refused since the last call.
-func (s *copySource) takeRefused() []uint16 {
+func (s *copySource) takeRefused() (list []uint16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := s.refused
-	s.refused = nil
+	if s.refused == (partitionSet{}) {
+		return nil
+	}
+	for p := range uint16(ring.Partitions) {
+		if s.refused.has(p) {
+			list = append(list, p)
+		}
+	}
+	s.refused = partitionSet{}
 	return list
+}
+
+// askForCopies tells the owners of which copies we have nothing, though the table has us keep them. An owner may believe that
+// we have one, of a time that we have not seen alike, and would find out with the next change only.
+func (n *Node) askForCopies(v *view) {
+	names := v.ownerNames()
+	for p := range uint16(ring.Partitions) {
+		if v.copying.has(p) && n.copies.state(p) == noCopy {
+			n.copiesOf(names[v.table.Owner[p]]).refuse(p)
+		}
+	}
+}
+
+func (c *copies) state(p uint16) copyState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of[p].state
 }
 
 // heard notes that the source has said something.
@@ -219,7 +241,7 @@ func (v *view) ownerNames() []string {
 // has not yet sent all.
 func (v *view) copiesFrom(p uint16, source string) bool {
 	if v.standing[p] == gained {
-		return v.before != nil && v.before.OwnerOf(p).Name() == source
+		return v.from[p] == source
 	}
 	return v.copying.has(p) && v.table.OwnerOf(p).Name() == source
 }

@@ -170,6 +170,7 @@ func (w *rateWindow) perSecond() float64 {
 // sample is a timer of the worker.
 func (w *worker) sample() {
 	w.rate.sample(w.count.executed)
+	w.hot.fade(w.loop.Now())
 	w.heap.Store(w.account.Other())
 	if w.loop == w.node.workers[0].loop {
 		w.node.notePeak(w.node.engine.Used())

@@ -11,6 +11,7 @@
 //	upload   a request whose large value goes into the engine as it arrives (upload.go)
 //	pinned   a large value that a reply is sent from, without a copy (pinned.go)
 //	held     the lock of a transaction, under which its commands are executed (transaction.go)
+//	aside    a client that is paused, waits, or does not want all replies (aside.go)
 //	ticket   stands for a large reply until its proxy has fetched it (ticket.go)
 //	rewrite  a large value that a goroutine makes anew for APPEND, SETRANGE, SETBIT, BITFIELD or BITOP (rewrite.go)
 //	view     the present table as this node obeys it: serve, wait or refuse, for each partition

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -95,6 +96,9 @@ func (n *Node) feedLocked(t *ring.Table, to ring.Member, set *partitionSet, fres
 // handOverLocked ends the feeds of what next takes from us. What a new owner was fed we keep as a copy, as it is handed over. The
 // loops execute nothing under old any more.
 func (n *Node) handOverLocked(old, next *view) {
+	if old.table == nil || old.table.Seed != next.table.Seed {
+		return // another cluster's: there is nobody to hand it to
+	}
 	var handed []lostPartition
 	heirs := make(map[string]*sender) // the new owners that were fed
 	for p := range uint16(ring.Partitions) {
@@ -105,6 +109,11 @@ func (n *Node) handOverLocked(old, next *view) {
 		heir, fedHeir := next.table.OwnerOf(p).Name(), false
 		for name, f := range n.feeding {
 			if !f.partitions.has(p) {
+				continue
+			}
+			if l.since != next.table.Since[p] {
+				f.sender.stop(p)
+				f.partitions.remove(p)
 				continue
 			}
 			f.sender.hand(p, l.seal, name == heir)
@@ -170,7 +179,7 @@ func (n *Node) flushTo(name string, s *sender) {
 		err := s.flush(ctx)
 		cancel()
 		alive := n.source() == nil || slices.ContainsFunc(n.aliveNodes(), func(m ring.Member) bool { return m.Name() == name })
-		if err == nil {
+		if err == nil || errors.Is(err, errSenderClosed) {
 			return
 		}
 		if !alive {

@@ -110,6 +110,11 @@ var handlers = map[command.ID]handler{
 
 	command.LatencyHistogram: latencyHistogram,
 
+	// hotkeys.go
+	command.HotKeysBig:   bigKeys,
+	command.HotKeysGet:   hotKeys,
+	command.HotKeysReset: hotKeysReset,
+
 	// usage.go
 	command.MemoryUsage: memoryUsage,
 	command.MemoryStats: memoryStats,

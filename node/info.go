@@ -9,7 +9,6 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
-	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
 // info: INFO [section...]
@@ -97,12 +96,7 @@ func (n *Node) gatherCounters(covered *partitionSet) (session.Counters, Stats, e
 		c.Expires = min(c.Keys, int64(float64(e.Volatile)*float64(c.Keys)/float64(e.Keys)))
 	}
 	c.Startup, c.ClientBytes = e.Fixed+s.Overhead, e.Outside-s.Overhead
-	switch n.engine.Policy() {
-	case engine.VolatileTTL:
-		c.VolatileTTL = 1
-	case engine.NoEviction:
-		c.NoEviction = 1
-	}
+	n.session.CountPolicy(&c)
 	c.CPUSysMicros, c.CPUUserMicros = processorMicros()
 	return c, s, nil
 }

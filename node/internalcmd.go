@@ -135,6 +135,13 @@ func each(r *request) {
 			r.out = appendCovered(r.out, &covered)
 		}
 		r.out = append(r.out, reply...)
+	case command.HotKeysGet, command.HotKeysBig:
+		r.eachLater(wanted, func(*partitionSet) []byte { return n.keyFigures(c.ID == command.HotKeysBig) })
+	case command.HotKeysReset:
+		n.forgetHotKeys()
+		_, covered := n.coverage(&wanted)
+		r.out = appendCovered(r.out, &covered)
+		r.replyOK()
 	case command.DBSize:
 		_, covered := n.coverage(&wanted)
 		r.out = appendCovered(r.out, &covered)

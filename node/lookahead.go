@@ -76,7 +76,7 @@ func (s *step) look(cn *conn) {
 		cmd = command.Row(s.args)
 	}
 	plan := &plans[cmd.ID]
-	if plan.handler == nil || !cmd.ArityOK(len(s.args)) || !cn.state.Authenticated || cn.state.Multi {
+	if plan.handler == nil || !cmd.ArityOK(len(s.args)) || !cn.state.Authenticated || cn.state.Apart {
 		return
 	}
 	s.cmd, s.plan = cmd, plan

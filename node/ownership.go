@@ -29,7 +29,8 @@ type view struct {
 	// partitions of others of which this node is to have a copy.
 	moveTo  [ring.Partitions]uint16
 	copying partitionSet
-	before  *ring.Table // that this one replaced here, nil for the first
+	// from[p] is the name of the owner before, for partitions that are gained.
+	from [ring.Partitions]string
 }
 
 // noView rules before the first table: nothing is served.

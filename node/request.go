@@ -23,12 +23,14 @@ type request struct {
 	// timedFrom is from how many arguments on a command is timed, see timing.go; 0
 	// in an input that is sampled.
 	timedFrom int
+	sampled   bool   // the keys of the input count for HOTKEYS
 	out       []byte // the connection's output; replies are appended
 	begun     int    // len(out) when it was last taken from the socket
 	sent      int    // bytes of replies of this input handed over before begun
 
 	// longEnough: this input has taken its share of the loop's time. The rest of it comes in the next iteration.
 	longEnough bool
+	unused     int // bytes of the request at hand, if it is to come again
 
 	pins        []pinned // what of the replies is not in out
 	pinnedBytes int      // their bytes

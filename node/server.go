@@ -42,6 +42,7 @@ type Config struct {
 	RequirePass string // "": clients need no password
 	Secret      []byte // the cluster's; nil: derived from RequirePass, see InternalSecret
 	MaxClients  int    // 0: 10000
+	Debug       bool   // DEBUG is allowed
 	Version     string // of this build, for INFO
 
 	Wrapper netloop.Wrapper // of the connections that it accepts; nil: none
@@ -98,6 +99,8 @@ type Node struct {
 	peak     atomic.Int64 // most bytes in use at any scrape or sample
 	overhead atomic.Int64 // bytes of the limit that are the process's
 	timing   atomic.Int64 // from how many arguments on a command is timed, see timedFrom
+	turnover turnover
+	big      bigWalk
 	lists    atomic.Int64 // bytes of the limit that commands have in the Go heap
 
 	// Set last by Start; connections that come earlier wait for it.
@@ -190,6 +193,7 @@ func Start(cfg Config) (*Node, error) {
 	}
 	cfg.Group.OnStall(cfg.StallLimit, n.stalled)
 	n.goJob(n.sweep)
+	n.goJob(n.findBigKeys)
 	close(n.started)
 	return n, nil
 }
@@ -206,6 +210,7 @@ func (n *Node) newSession() *session.Server {
 		Bind:       host,
 		Port:       port,
 		MaxClients: n.cfg.MaxClients,
+		Debug:      n.cfg.Debug,
 		Policy:     n.cfg.Eviction,
 
 		MaxMemory:    n.engine.MaxBytes,
@@ -275,7 +280,7 @@ func (rejected) OnData(_ *netloop.Conn, in []byte) int { return len(in) }
 func (rejected) OnClose(*netloop.Conn, error)          {}
 
 // Drain stops accepting, answers what has been received, and closes the
-// connections between two requests. It returns when none is left, or ctx ends.
+// connections between two requests; what CLIENT PAUSE holds is not executed. It returns when none is left, or ctx ends.
 func (n *Node) Drain(ctx context.Context) error {
 	if err := n.listener.Close(); err != nil {
 		return err

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -22,10 +23,12 @@ type Stats struct {
 	OpsPerSec float64 // requests, over the last 1.6 s
 
 	Clients     int    // connected now
+	MaxClients  int    // more are refused
 	Pipes       int    // open now
 	Peers       int    // other members' connections, now
 	Connections uint64 // accepted
 	Rejected    uint64 // refused over MaxClients
+	AuthFailed  int64  // wrong passwords
 	SlowReaders uint64 // closed because they did not read
 	Starved     uint64 // closed because there was no memory for their buffers
 
@@ -37,6 +40,13 @@ type Stats struct {
 	InBuffer   int                  // largest input buffer of a connection now, bytes
 	OutBuffer  int
 
+	// Latency has the times of the heavy commands, and those of the others in one
+	// input of so many (timing.go).
+	Latency [command.NumFamilies]session.Durations
+
+	HotKeys []session.KeyFigure // with their uses a second, see hotkeys.go
+	BigKeys []session.KeyFigure // with their bytes, see bigkeys.go
+
 	Epoch   uint64 // of the table obeyed, 0: none
 	Serving int    // partitions served
 	Gained  int    // partitions that wait for their take-over
@@ -47,6 +57,9 @@ type Stats struct {
 	PeakBytes int64 // most memory in use since the start
 	Overhead  int64 // part of Engine.Outside that is the process's; the rest is the connections'
 	Engine    engine.Stats
+	// EvictionAge is for how many seconds a key stays on average at the rate of
+	// evictions of the last minute; endless without any.
+	EvictionAge float64
 }
 
 // Stats gathers the numbers from the loops. It fails when a loop does not
@@ -73,11 +86,14 @@ func (n *Node) Stats() (Stats, error) {
 		Starved: total.count.starved,
 		Inputs:  total.count.inputs, Outputs: total.count.outputs,
 		BytesIn: total.count.bytesIn, BytesOut: total.count.bytesOut, BatchSizes: total.count.batches,
-		InBuffer: total.inBuffer, OutBuffer: total.outBuffer,
+		InBuffer: total.inBuffer, OutBuffer: total.outBuffer, Latency: total.latency,
+		HotKeys: total.hot.Top(), BigKeys: n.BigKeys(),
+		MaxClients: n.session.MaxClients(), AuthFailed: n.session.AuthFailures(),
 		Epoch: v.epoch(), Serving: v.count(serving), Gained: v.count(gained), Fenced: n.fenced.Load(),
 		Streams: n.senders.stats(), Overhead: n.overhead.Load(), Engine: n.engine.Stats(),
 	}
 	s.PeakBytes = n.notePeak(s.Engine.Used)
+	s.EvictionAge = n.turnover.age(time.Now(), s.Engine.Keys, s.Engine.Evicted)
 	return s, nil
 }
 
@@ -87,12 +103,16 @@ type workerStats struct {
 	rate                  float64
 	clients, pipes, peers int
 	inBuffer, outBuffer   int
+	latency               latencies
+	hot                   session.KeyFigures
 }
 
 // report fills s in, on the worker's loop.
 func (w *worker) report(s *workerStats) {
 	s.count = w.count
 	s.rate = w.rate.perSecond()
+	s.latency.addTimes(&w.times)
+	w.hot.report(w.loop.Now(), &s.hot)
 	for cn := range w.conns {
 		switch {
 		case cn.pipe != nil:
@@ -115,6 +135,8 @@ func (s *workerStats) add(o *workerStats) {
 	s.peers += o.peers
 	s.inBuffer = max(s.inBuffer, o.inBuffer)
 	s.outBuffer = max(s.outBuffer, o.outBuffer)
+	s.latency.add(&o.latency)
+	s.hot.Add(&o.hot)
 }
 
 // notePeak raises the peak to what is used now, and returns it.

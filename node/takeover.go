@@ -116,6 +116,7 @@ func (n *Node) SetTable(t *ring.Table) {
 	n.discard(old, next)
 	n.review(next, next.wasAway(old), n.spared)
 	n.settled.Store(next)
+	n.askForCopies(next)
 	n.refeedLocked(next, nil)
 	n.noteDepartedLocked(old.table, t)
 	n.beginTakeOver(next)
@@ -127,9 +128,13 @@ func (n *Node) SetTable(t *ring.Table) {
 // nextView returns the view of t: a partition that we own and whose data did
 // not begin anew keeps its standing, any other one of ours is gained.
 func (n *Node) nextView(old *view, t *ring.Table) *view {
-	next := &view{table: t, self: t.NodeIndex(n.cfg.ID, n.cfg.Boot), before: old.table}
+	next := &view{table: t, self: t.NodeIndex(n.cfg.ID, n.cfg.Boot)}
 	for p := range next.moveTo {
 		next.moveTo[p] = ring.NoNode
+	}
+	var owners []string
+	if old.table != nil {
+		owners = old.ownerNames()
 	}
 	for _, m := range t.Moves {
 		next.moveTo[m.Partition] = m.To
@@ -143,9 +148,13 @@ func (n *Node) nextView(old *view, t *ring.Table) *view {
 		case old.keeps(p, t):
 			next.standing[p] = old.standing[p]
 			next.began[p] = old.began[p]
+			next.from[p] = old.from[p]
 		default:
 			next.standing[p] = gained
 			next.began[p] = t.Epoch
+			if owners != nil {
+				next.from[p] = owners[old.table.Owner[p]]
+			}
 		}
 		next.newest = max(next.newest, next.began[p])
 	}

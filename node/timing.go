@@ -157,5 +157,8 @@ func latencyHistogram(r *request) {
 	})
 }
 
+// Slow returns the latest entries of the slow log, that many at most.
+func (n *Node) Slow(most int) []session.SlowRequest { return n.session.SlowLog().Latest(most) }
+
 // slowLog: SLOWLOG GET | LEN | RESET
 func slowLog(r *request) { r.out = r.node.session.AppendSlowLog(r.out, r.args) }

@@ -201,6 +201,7 @@ func (r *request) transact(tx *session.Transaction) {
 	}
 	r.out = resp.AppendArray(r.out, len(tx.Queue))
 	long := 0 // bytes of long replies
+	r.conn.state.Executing = true
 	for _, q := range tx.Queue {
 		r.room(lineRoom) // without it the connection is closed, but what has begun is executed to its end
 		start, before := len(r.out), r.produced()
@@ -213,4 +214,5 @@ func (r *request) transact(tx *session.Transaction) {
 			long += n
 		}
 	}
+	r.conn.state.Executing = false
 }

@@ -36,6 +36,8 @@ type upload struct {
 	left   int // bytes of the last value that have not come yet
 	// unserved: a value was thrown away because its partition was not served when it began.
 	unserved bool
+	// held: it is whole, but its client is paused.
+	held bool
 }
 
 // uploaded is a large value.
@@ -94,7 +96,7 @@ func (r *request) beginValue() (used int) {
 
 // uploadOf begins an upload if args begin a request that is executed as far as one can tell.
 func (cn *conn) uploadOf(args [][]byte, total int) *upload {
-	if len(args) == 0 || !cn.state.Authenticated || cn.state.Multi {
+	if len(args) == 0 || !cn.state.Authenticated || cn.state.Apart {
 		return nil
 	}
 	c := command.Lookup(args[0])
@@ -139,6 +141,11 @@ func (r *request) endUpload(args [][]byte) {
 	cn := r.conn
 	u := cn.upload
 	r.args = append(u.args, args...)
+	if r.mustWait(r.args) {
+		u.hold(args)
+		cn.block(0)
+		return
+	}
 	if !u.unserved {
 		r.upload = u
 		r.dispatch()
@@ -153,6 +160,15 @@ func (r *request) endUpload(args [][]byte) {
 		}
 	}
 	cn.dropUpload()
+}
+
+// hold keeps the last arguments, too.
+func (u *upload) hold(args [][]byte) {
+	u.held = true
+	for _, arg := range args {
+		u.args = append(u.args, bytes.Clone(arg))
+		u.kept += len(arg)
+	}
 }
 
 // dropUpload gives up what was not stored.

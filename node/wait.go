@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -22,7 +23,7 @@ const (
 	waitTry = 50 * time.Millisecond
 	// waitPause is how long it takes until the next one, at most.
 	waitPause = 100 * time.Millisecond
-	// waitLongest is for how long a client may wait, also if it wants to wait for ever: it is not noticed meanwhile that it is gone.
+	// waitLongest is for how long a client may wait, also if it wants to wait for ever.
 	waitLongest = 10 * time.Minute
 )
 
@@ -33,15 +34,27 @@ func wait(r *request) {
 		r.fail(refusal)
 		return
 	}
+	if r.conn.state.Executing {
+		r.replyInt(0) // nothing waits within EXEC
+		return
+	}
 	limit := waitLongest
 	if millis > 0 {
 		limit = time.Duration(min(millis, waitLongest.Milliseconds())) * time.Millisecond
 	}
-	n := r.node
-	r.answerLater(func() []byte {
-		ctx, cancel := context.WithTimeout(n.ctx, limit)
-		defer cancel()
-		return resp.AppendInt(nil, n.awaitCopies(ctx, replicas))
+	n, cn := r.node, r.conn
+	ctx, cancel := context.WithTimeout(n.ctx, limit)
+	var best atomic.Int64
+	d := &delayed{reply: func() []byte { return resp.AppendInt(nil, best.Load()) }, stop: cancel}
+	cn.delayed = d
+	cn.block(0)
+	n.goJob(func() {
+		n.awaitCopies(ctx, replicas, &best)
+		cn.worker.loop.Post(func() {
+			if cn.delayed == d && !cn.closed {
+				cn.wake(nil)
+			}
+		})
 	})
 }
 
@@ -61,13 +74,13 @@ func (r *request) eachWait(wanted partitionSet) {
 	})
 }
 
-// awaitCopies waits for so many copies of all that is served, or for ctx, and says how many there are.
-func (n *Node) awaitCopies(ctx context.Context, replicas int64) (best int64) {
+// awaitCopies waits for so many copies of all that is served, or for ctx, and keeps in best how many there are.
+func (n *Node) awaitCopies(ctx context.Context, replicas int64, best *atomic.Int64) {
 	for pause := time.Millisecond; ; pause = min(2*pause, waitPause) {
 		_, covered := n.coverage(&allPartitions)
-		best = max(best, n.countCopies(ctx, &covered))
-		if best >= replicas || ctx.Err() != nil {
-			return best
+		best.Store(max(best.Load(), n.countCopies(ctx, &covered)))
+		if best.Load() >= replicas || ctx.Err() != nil {
+			return
 		}
 		select {
 		case <-ctx.Done():

@@ -23,11 +23,13 @@ type worker struct {
 	feed  *monitor.Feed
 	// untilSample is how many inputs come before the next one is sampled.
 	untilSample int
+	hot         *hotSketch
 	request     request
 	account     *netloop.Account // of the connections' buffers
 	ahead       lookahead
 	heap        atomic.Int64 // what of account is in the Go heap, as of the last sample
 	timers      []*netloop.Timer
+	pauseTimer  *netloop.Timer // ends CLIENT PAUSE; nil: there is none
 
 	// Scratch space of handlers, valid during one command.
 	number [32]byte
@@ -45,7 +47,7 @@ const maxBodyKept = 1 << 20
 const maxViewsKept = 1 << 10
 
 func newWorker(n *Node, l *netloop.Loop) *worker {
-	w := &worker{node: n, loop: l, feed: n.monitors.Feed(l), conns: make(map[*conn]struct{})}
+	w := &worker{node: n, loop: l, feed: n.monitors.Feed(l), conns: make(map[*conn]struct{}), hot: newHotSketch(l.Clock())}
 	w.feed.Changed = func() { w.untilSample = 0 }
 	w.account = netloop.NewAccount(connBudget{n}, connFloor(n.cfg.Memory, len(n.cfg.Group.Loops())))
 	w.request.node, w.request.worker = n, w
@@ -98,10 +100,14 @@ func (w *worker) remove(cn *conn) {
 	}
 }
 
-// closeIdle closes what is between two requests, for Drain.
+// closeIdle closes what is between two requests, or waits before one, for Drain.
 func (w *worker) closeIdle() {
 	for cn := range w.conns {
-		if !cn.answering && !cn.closing && cn.unread == 0 && cn.upload == nil {
+		if cn.delayed != nil {
+			cn.wake(nil)
+		}
+		idle := !cn.answering && cn.unread == 0 && cn.upload == nil
+		if (idle || cn.state.Blocked) && !cn.closing {
 			cn.closing = true
 			cn.socket.CloseAfterFlush()
 		}
@@ -115,7 +121,7 @@ func (w *worker) closeSilent() {
 	for cn := range w.conns {
 		silence := time.Duration(now-cn.state.LastMilli) * time.Millisecond
 		client := cn.pipe == nil && !cn.peer && !cn.answering
-		if cn.upload != nil && silence > uploadPatience {
+		if cn.upload != nil && !cn.upload.held && silence > uploadPatience {
 			cn.socket.Close(errUploadStalled)
 		}
 		if client && (limit > 0 && silence > limit || cn.probation && silence > idlePeriod) {
@@ -128,6 +134,9 @@ func (w *worker) closeSilent() {
 func (w *worker) stop() {
 	for _, t := range w.timers {
 		t.Stop()
+	}
+	if w.pauseTimer != nil {
+		w.pauseTimer.Stop()
 	}
 	for cn := range w.conns {
 		cn.socket.Close(errClosed)

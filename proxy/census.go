@@ -70,6 +70,7 @@ type census struct {
 
 	sum      int64 // DBSIZE, and the keys among which RANDOMKEY chooses
 	wait     waiting
+	over     bool // answered by somebody else
 	chosen   []byte // RANDOMKEY: the key, as a bulk; nil: none yet
 	elements []byte // KEYS, encoded
 	count    int
@@ -79,6 +80,7 @@ type census struct {
 	settings session.NodeSettings // CONFIG GET
 	asked    []asked              // by the parts' ids
 	slow     session.SlowLogs     // SLOWLOG GET
+	figures  session.KeyFigures   // HOTKEYS GET, HOTKEYS BIG
 	scan     scanRound            // SCAN
 }
 
@@ -142,17 +144,20 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 			c.question = callsQuestion
 		}
 	}
-	s.w.stats.Commands[cmd.ID]++
 	c.seq = s.tail
-	s.issue()
+	s.issueCounted(cmd)
 	s.remote++
+	if cmd.ID == command.Wait {
+		s.delayed = &delayed{seq: c.seq, reply: func() []byte { return resp.AppendInt(nil, c.wait.best) }, stop: c.stop}
+		s.block(0)
+	}
 	c.round()
 	return true
 }
 
 // round asks every node that owns wanted partitions.
 func (c *census) round() {
-	if c.s.closed {
+	if c.s.closed || c.over {
 		return
 	}
 	if c.s.w.loop.Now() > c.deadline {
@@ -188,7 +193,7 @@ func (c *census) round() {
 // there are.
 func (c *census) brief() bool {
 	switch c.cmd.ID {
-	case command.ConfigGet, command.SlowLogLen, command.SlowLogGet:
+	case command.ConfigGet, command.SlowLogLen, command.SlowLogGet, command.HotKeysGet, command.HotKeysBig:
 		return true
 	}
 	return c.cmd.Merge == command.MergeInfo || c.cmd.Merge == command.MergeLeast
@@ -204,6 +209,7 @@ func (c *census) begin() {
 		}
 		c.settings, c.slow, c.sum = session.NodeSettings{}, session.SlowLogs{}, 0
 		c.wait.least = math.MaxInt64
+		c.figures = session.KeyFigures{}
 		for p := range ring.Partitions {
 			c.want.add(p)
 		}
@@ -268,6 +274,8 @@ func (c *census) merge(covered *partitionSet, inner []byte, node string) bool {
 	switch c.cmd.Merge {
 	case command.MergeSlowLog:
 		return c.slow.Add(inner, node)
+	case command.MergeKeyFigures:
+		return c.figures.Decode(inner)
 	case command.MergeSum:
 		n, ok := resp.DecodeInt(inner)
 		c.sum += n
@@ -342,7 +350,7 @@ func (c *census) addInfo(inner []byte) bool {
 // answered counts an answer of the round; after the last one the command is finished, or asked again.
 func (c *census) answered() {
 	c.pending--
-	if c.pending > 0 || c.s.closed {
+	if c.pending > 0 || c.s.closed || c.over {
 		return
 	}
 	switch {
@@ -380,6 +388,12 @@ func (c *census) appendReply(out []byte) []byte {
 	case command.MergeSlowLog:
 		count, _ := session.SlowLogCount(c.args) // the nodes have checked it
 		return c.slow.Append(out, count)
+	case command.MergeKeyFigures:
+		figure := session.UsesASecond
+		if c.cmd.ID == command.HotKeysBig {
+			figure = session.BytesOfKey
+		}
+		return session.AppendKeyFigures(out, c.version, figure, c.figures.Top())
 	case command.MergeSum:
 		return resp.AppendInt(out, c.sum)
 	case command.MergeLeast:
@@ -402,8 +416,19 @@ func (c *census) appendReply(out []byte) []byte {
 }
 
 func (c *census) finish(reply []byte) {
-	if c.s.closed {
+	s := c.s
+	if s.closed {
 		return
 	}
-	c.s.deliver(c.seq, reply)
+	if s.delayed != nil && s.delayed.seq == c.seq {
+		s.delayed = nil
+		s.unblock()
+	}
+	s.deliver(c.seq, reply)
+}
+
+// stop ends a command that somebody else answers.
+func (c *census) stop() {
+	c.over = true
+	c.s.remote--
 }

@@ -31,8 +31,12 @@ type client struct {
 	earlyLive  int    // bytes of it that are still to be delivered
 	replySize  int    // foreseen size of a reply: large at once after a large one, smaller little by little
 
+	timed stopwatch // times one of its commands now and then
+
 	fetches []*fetch // large replies that nodes keep for it, in no order
 	pieces  int      // of such a reply in its output
+
+	delayed *delayed // not nil: no command is executed before its time has come
 
 	remote int    // requests that nodes have or that are held: parts count each
 	lane   lane   // of all those
@@ -48,11 +52,17 @@ type client struct {
 	behind   bool  // has unread commands that the loop will offer again
 	ended    bool  // the peer sends no more: closes when all is answered
 	closing  bool  // takes no more commands; closes when all replies are delivered
+	muting   bool  // the reply to the command at hand is dropped
+	mutes    bool  // one flag for the fast path: closed, or replies may be to be dropped
 	closed   bool
 }
 
 // OnData executes the commands in the input. It stops early at a command that must wait; resume continues there.
 func (s *client) OnData(c *netloop.Conn, in []byte) int {
+	if s.state.Blocked {
+		s.stalled = true
+		return 0
+	}
 	off := 0
 	s.stalled, s.behind = false, false
 	s.state.LastMilli = s.w.loop.UnixMilli()
@@ -74,6 +84,7 @@ func (s *client) OnData(c *netloop.Conn, in []byte) int {
 			return off
 		case resp.Malformed:
 			s.w.stats.ProtocolErrors++
+			s.mute()
 			s.answer(resp.AppendError(s.w.scratch[:0], s.parser.Err()))
 			s.closeWhenDone()
 			return len(in)
@@ -126,12 +137,15 @@ func (s *client) dispatch(cmd *command.Command, args [][]byte, raw []byte) bool 
 
 // known is the fast form of what session.Server.Refuse checks: it may be false for a command that is in order.
 func (s *client) known(cmd *command.Command, args [][]byte) bool {
-	return cmd != nil && cmd.Built && cmd.Subs == nil && s.state.Authenticated && !s.state.Multi &&
+	return cmd != nil && cmd.Built && cmd.Subs == nil && s.state.Authenticated && !s.state.Apart &&
 		cmd.Flags&command.Internal == 0 && cmd.ArityOK(len(args))
 }
 
 // refuse answers a command that must not be executed; what turns out to be in order is executed.
 func (s *client) refuse(cmd *command.Command, args [][]byte, raw []byte) bool {
+	if s.state.Aside() {
+		return s.executeAside(args, raw)
+	}
 	if s.watching && cmd != nil && cmd.ID == command.Exec {
 		return false // it ends what is watched even if it is refused
 	}
@@ -182,8 +196,7 @@ func (s *client) forwardTo(partition uint16, cmd *command.Command, args [][]byte
 	if !s.sendOrHold(r, raw) {
 		return false
 	}
-	s.w.stats.Commands[cmd.ID]++
-	s.issue()
+	s.issueCounted(cmd)
 	return true
 }
 
@@ -279,13 +292,15 @@ func (s *client) foreseen(n int) int { return n*s.replySize + s.earlyLive + s.co
 func (s *client) mayContinue() bool {
 	n := int(s.tail - s.head)
 	return n <= maxInflight/2 && (n == 0 || s.foreseen(n) <= maxReplyBytes/2) && len(s.held) == 0 && s.waitsFor == nil &&
-		(s.remote == 0 || !s.drain && s.route == s.w.route)
+		!s.state.Blocked && (s.remote == 0 || !s.drain && s.route == s.w.route)
 }
 
 // stall stops reading: the next command in the input must wait for something that will call resume.
 func (s *client) stall() {
 	s.stalled = true
-	s.conn.Pause()
+	if !s.state.Blocked { // which wants to know if the peer is gone
+		s.conn.Pause()
+	}
 }
 
 // resume goes on with the input that a stalled session has kept.
@@ -301,6 +316,9 @@ func (s *client) resume() {
 // client too.
 func (s *client) OnEOF(*netloop.Conn) bool {
 	s.ended = true
+	if s.state.Blocked {
+		return false // as in Redis: who has gone does not want what waits
+	}
 	return s.stalled || s.behind || s.head < s.tail
 }
 
@@ -312,12 +330,15 @@ func (s *client) closeWhenDone() {
 
 // OnClose is called by the loop once the socket is gone. Replies still on their way are dropped when they come.
 func (s *client) OnClose(_ *netloop.Conn, err error) {
-	s.closed = true
+	s.closed, s.mutes = true, true
 	for _, h := range s.held {
 		h.body.Release()
 	}
 	for len(s.fetches) > 0 {
 		s.fetches[0].end()
+	}
+	if s.delayed != nil {
+		s.delayed.stop()
 	}
 	s.held, s.early, s.slots = nil, nil, nil
 	s.w.forget(s, err)

@@ -7,12 +7,16 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
-// CLIENT LIST and CLIENT KILL concern the sessions of all loops. Each loop is visited by a posted function; the last one
+// CLIENT LIST, KILL, UNBLOCK and PAUSE concern the sessions of all loops. Each loop is visited by a posted function; the last one
 // sends what was found home.
 
 // concernsAll reports whether an action must visit all loops.
 func concernsAll(action session.Action) bool {
-	return action == session.ActionClientList || action == session.ActionClientKill
+	switch action {
+	case session.ActionClientList, session.ActionClientKill, session.ActionClientUnblock, session.ActionPause:
+		return true
+	}
+	return false
 }
 
 // visitLoops calls visit on every loop with that loop's worker, then gives the command at hand the reply on its own.
@@ -82,6 +86,12 @@ func (s *client) clientKill(args [][]byte) {
 		s.closing = s.closing || suicide
 		return session.AppendClientKill(nil, words, int(killed.Load()))
 	})
+}
+
+// clientPause has all loops obey the server's present pause; this one at once, lest what follows passes it.
+func (s *client) clientPause() {
+	s.w.pauseClients()
+	s.visitLoops((*worker).pauseClients, func() []byte { return []byte("+OK\r\n") })
 }
 
 // executeShown is execute while somebody has said MONITOR.

@@ -20,6 +20,8 @@
 // The reply of the session's head goes straight into the client's output; one that is early (its session waits for
 // another node first) is copied into the session's early buffer until its turn comes.
 //
+// The slot of a command whose reply the client does not want (CLIENT REPLY) is muted: in its turn nothing is delivered.
+//
 //	session A  head=7 tail=10   [7: waits for n1] [8: n2, early, stored] [9: n1]
 //	pipe n1    A7 B3 A9         next reply on n1 belongs to A7
 //	pipe n2    B4               A8 was answered already

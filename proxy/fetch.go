@@ -67,6 +67,11 @@ func (p *pipe) fetch(r request, ticket uint64, size int) {
 		f.end()
 		return
 	}
+	if r.part == nil && f.s.isMuted(r.seq) {
+		f.end()
+		f.s.deliver(r.seq, nil)
+		return
+	}
 	if t, ok := r.part.(*transaction); ok && !t.takes(r.id, size) {
 		f.end()
 		t.partDone(r.id, errRepliesLarge)
@@ -81,6 +86,7 @@ func (p *pipe) fetch(r request, ticket uint64, size int) {
 		return
 	}
 	f.s.remote-- // it is executed
+	f.s.replied(f.seq)
 	f.s.replySize = max(f.s.replySize, min(size, fetchPiece))
 	f.s.fetchNext()
 	f.s.progress()

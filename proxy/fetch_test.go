@@ -184,3 +184,18 @@ func TestNoTicket(t *testing.T) {
 		}
 	}
 }
+
+// A large reply that nobody wants is not fetched, and those around it stay in order.
+func TestLargeReplyThatIsNotWanted(t *testing.T) {
+	c := newTicketCluster(t, 2)
+	cl := c.dial()
+	a, b := key(0, 2), key(1, 2)
+	value := hugeValue(2 * fetchPiece)
+	cl.send("MSET "+a+" "+value+" "+b+" "+value, "CLIENT REPLY SKIP", "GET "+a, "GET "+b, "CLIENT REPLY SKIP", "MGET "+a+" "+b,
+		"CLIENT REPLY OFF", "GET "+b, "GET "+a, "CLIENT REPLY ON", "GET "+a, "PING")
+	cl.want("+OK", text(value), "+OK", text(value), "+PONG")
+	c.wantNoTickets()
+	if n := c.stats().LargeReplies; n < 6 {
+		t.Errorf("%d large replies", n)
+	}
+}

@@ -36,8 +36,8 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 		}
 		defer s.chargeOther()
 	}
-	inOrder := s.head == s.tail
-	if cmd.ID == command.Monitor && !inOrder {
+	inOrder := s.head == s.tail && !s.muting
+	if cmd.ID == command.Monitor && s.head < s.tail {
 		return false // lines must not come before replies that are due
 	}
 	dst := s.w.scratch[:0]
@@ -50,6 +50,9 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 		return true
 	}
 	s.w.stats.Commands[cmd.ID]++
+	if s.state.Begun() {
+		s.mute() // CLIENT REPLY and RESET decide about their own replies
+	}
 	switch {
 	case concernsAll(action) && s.remote > 0:
 		return false // one at a time: each is as long as there are clients
@@ -58,6 +61,15 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 		return true
 	case action == session.ActionClientKill:
 		s.clientKill(args)
+		return true
+	case action == session.ActionPause:
+		s.clientPause()
+		return true
+	case action == session.ActionClientUnblock:
+		s.clientUnblock(args)
+		return true
+	case action == session.ActionDelay:
+		s.delay(out[len(dst):])
 		return true
 	case inOrder:
 		s.conn.SetOut(out)
@@ -95,7 +107,8 @@ func (s *client) act(action session.Action) {
 		}
 	case session.ActionMonitor:
 		s.w.feed.Add(s.conn)
-	case session.ActionNone, session.ActionClientList, session.ActionClientKill:
+	case session.ActionNone, session.ActionClientList, session.ActionClientKill, session.ActionPause,
+		session.ActionClientUnblock, session.ActionDelay:
 	}
 	if s.state.Authenticated && s.limited {
 		s.limitInput()

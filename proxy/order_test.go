@@ -247,3 +247,19 @@ func TestHeavyCommandsTravelApart(t *testing.T) {
 		t.Errorf("%d pipes are open, %d before", now, before)
 	}
 }
+
+// Replies that nobody wants are dropped in their turn, also those that come early or are errors of the proxy.
+func TestRepliesThatAreNotWanted(t *testing.T) {
+	c := newCluster(t, 2)
+	slow, fast := key(0, 2), key(1, 2)
+	cl := c.dial()
+	cl.send("SET "+slow+" a", "SET "+fast+" b")
+	cl.want("+OK", "+OK")
+	gate := make(chan struct{})
+	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
+	cl.send("GET "+slow, "CLIENT REPLY SKIP", "GET "+fast, "GET "+fast, "CLIENT REPLY SKIP", "MSETNX "+slow+" 1 "+fast+" 1",
+		"CLIENT REPLY SKIP", "MGET "+slow+" "+fast, "CLIENT REPLY OFF", "GET "+slow, "GET "+fast, "PING", "CLIENT REPLY ON", "GET "+fast)
+	eventually(t, "the fast node executes", func() bool { return len(c.nodes[1].executed()) >= 4 })
+	close(gate)
+	cl.want("$1 a", "$1 b", "+OK", "$1 b")
+}

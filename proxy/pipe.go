@@ -83,6 +83,7 @@ type pipe struct {
 	base, acked, sent uint64
 	inflight          fifo
 	heard             bool // a reply came since the last flush: coalescing may send
+	unsent            int  // requests of which nothing was written
 	silent            int  // silence ticks since the last byte, with requests outstanding
 	waiters           []*client
 	latch             latch
@@ -134,6 +135,7 @@ func (p *pipe) push(r request) {
 	r.end = p.tail()
 	p.inflight.push(r)
 	p.w.stats.PipeRequests++
+	p.unsent++
 	p.conn.MarkDirty()
 }
 
@@ -164,6 +166,7 @@ func (p *pipe) OnFlush(c *netloop.Conn) {
 	}
 	p.heard = false
 	p.w.stats.PipeFlushes++
+	p.countBatch()
 	batch := p.buf[p.sent-p.base:]
 	if p.body != nil {
 		batch = batch[:min(len(batch), bodyTurn)]
@@ -332,7 +335,7 @@ func (p *pipe) fail(err error) {
 
 	buf, body, base, sent, begin := p.buf, p.takeBody(), p.base, p.sent, p.acked
 	queue := p.inflight
-	p.inflight = fifo{}
+	p.inflight, p.unsent = fifo{}, 0
 	p.buf, p.base, p.acked, p.sent = nil, 0, 0, 0
 	p.scan.Reset()
 	for queue.len() > 0 {

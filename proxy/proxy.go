@@ -28,6 +28,7 @@ type Config struct {
 	RequirePass string // of clients; empty: none
 	Secret      []byte // of the cluster, proved to nodes; nil: none
 	MaxClients  int
+	Debug       bool // DEBUG is allowed
 
 	Hold    time.Duration // how long a command that no node could take is held; 0: 5 s
 	Silence time.Duration // how long a node may send nothing with commands outstanding; 0: 250 ms
@@ -75,6 +76,7 @@ func Start(cfg Config) (*Proxy, error) {
 	p.server = session.NewServer(session.ServerOptions{
 		Password: cfg.RequirePass, Version: cfg.Version, Role: ring.RoleProxy.String(), Start: time.Now(),
 		Bind: listener.IP.String(), Port: listener.Port, MaxClients: cfg.MaxClients, Policy: "allkeys-lru", Cluster: p.view,
+		Debug: cfg.Debug,
 	})
 	p.monitors = monitor.New(cfg.Group.Loops())
 	p.workers = make([]*worker, len(cfg.Group.Loops()))
@@ -194,7 +196,7 @@ func (p *Proxy) accept(c *netloop.Conn) netloop.Handler {
 		return abandoned{}
 	}
 	c.SetAccount(w.account)
-	s := &client{w: w, conn: c, replySize: firstReply}
+	s := &client{w: w, conn: c, replySize: firstReply, timed: stopwatch{seq: noCommand}}
 	s.state = p.server.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.UnixMilli())
 	s.state.FD = c.FD()
 	s.limitInput()

@@ -12,6 +12,7 @@ const (
 type slot struct {
 	off, size uint32 // in early
 	ready     bool
+	muted     bool // the client does not want it
 }
 
 // issue gives the command at hand its number.
@@ -19,7 +20,7 @@ func (s *client) issue() {
 	if int(s.tail-s.head) == len(s.slots) {
 		s.growSlots()
 	}
-	s.slots[s.tail&uint64(len(s.slots)-1)].ready = false
+	s.slots[s.tail&uint64(len(s.slots)-1)] = slot{muted: s.muting}
 	s.tail++
 }
 
@@ -45,9 +46,15 @@ func (s *client) deliver(seq uint64, reply []byte) {
 
 // reply delivers the reply to command seq, or keeps it until its turn. reply is copied.
 func (s *client) reply(seq uint64, reply []byte) {
-	if s.closed {
-		return
+	if s.mutes {
+		if s.closed {
+			return
+		}
+		if s.isMuted(seq) {
+			reply = nil
+		}
 	}
+	s.replied(seq)
 	s.replySize = max(len(reply), s.replySize-s.replySize/8)
 	s.state.LastMilli = s.w.loop.UnixMilli()
 	if seq == s.head {

@@ -56,9 +56,8 @@ func (s *client) split(cmd *command.Command, args [][]byte, raw []byte) bool {
 	for i := range f.partOf {
 		f.partOf[i] = -1
 	}
-	s.w.stats.Commands[cmd.ID]++
 	s.w.stats.Splits++
-	s.issue()
+	s.issueCounted(cmd)
 	f.pending = 1 // until all parts are made: a part may end at once
 	f.sendParts(args, func(i int) int { return i }, origin{})
 	f.finish()
@@ -119,8 +118,7 @@ func (s *client) forwardWhole(cmd *command.Command, args [][]byte, raw []byte) b
 	}
 	f := &fan{s: s, cmd: cmd, seq: s.tail, step: stepOf(cmd), partOf: make([]int32, (len(args)-1)/stepOf(cmd)), parts: 1, pending: 1}
 	f.replies = make([][]byte, 1)
-	s.w.stats.Commands[cmd.ID]++
-	s.issue()
+	s.issueCounted(cmd)
 	s.remote++
 	f.dispatch(p, request{client: s, part: f, seq: f.seq}, raw, s.take(raw))
 	return true

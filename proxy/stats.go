@@ -6,6 +6,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
 const sampleEvery = time.Second
@@ -20,18 +21,25 @@ type Stats struct {
 	LargeReplies   uint64 // fetched in pieces
 
 	Accepted, Rejected, SlowReaders uint64 // connections
-	Clients                         int    // gauge
+	Clients, MaxClients             int    // gauges
+	AuthFailed                      int64  // wrong passwords
 
 	Starved              uint64 // connections closed because there was no memory for their buffers
 	EarlyClosed          uint64 // connections closed with errTooEarly
 	Buffers, PipeBuffers int64  // gauges: bytes that clients and pipes have waiting
 
 	PipesOpened, PipesBroken uint64
-	Pipes, PipesOpen         int    // gauges
-	PipeFlushes              uint64 // writes of batches to nodes
-	PipeRequests             uint64 // requests in them
+	Pipes, PipesOpen         int                   // gauges
+	Nodes                    map[string]*NodeStats // by the id of a node of the table
+	PipeFlushes              uint64                // writes of batches to nodes
+	PipeRequests             uint64                // requests in them
 	PipeBytesOut             uint64
-	Inflight                 int // gauge: requests outstanding at nodes
+	BatchSizes               [batchBuckets]uint64 // batches by their requests: 0, 1, 2-3, 4-7, ... 2048 and more
+	BatchRequests            uint64               // in all batches
+	Inflight                 int                  // gauge: requests outstanding at nodes
+
+	// Latency has the times of commands by family, from issue to reply, of one in so many.
+	Latency [command.NumFamilies]session.Durations
 
 	Refusals    uint64 // replies by which a node said that it is not the owner, or not yet
 	Held        uint64 // requests held to be sent again
@@ -43,6 +51,30 @@ type Stats struct {
 	OpsPerSec                     int64 // over the last sampling interval
 	Epoch                         uint64
 	sampledAt                     time.Time
+}
+
+// NodeStats is what a proxy has to do with one node now.
+type NodeStats struct {
+	Open, Opening, Failing int // pipes; what is neither was closed and not needed since
+	Inflight               int // requests outstanding
+}
+
+func (n *NodeStats) add(o *NodeStats) {
+	n.Open += o.Open
+	n.Opening += o.Opening
+	n.Failing += o.Failing
+	n.Inflight += o.Inflight
+}
+
+// node is the figures of one node, made when first asked for.
+func (s *Stats) node(id string) *NodeStats {
+	if s.Nodes == nil {
+		s.Nodes = make(map[string]*NodeStats)
+	}
+	if s.Nodes[id] == nil {
+		s.Nodes[id] = &NodeStats{}
+	}
+	return s.Nodes[id]
 }
 
 // CommandsTotal is the number of commands of all kinds.
@@ -59,11 +91,17 @@ func (s *Stats) add(o *Stats) {
 	for i, n := range o.Commands {
 		s.Commands[i] += n
 	}
+	for i, n := range o.BatchSizes {
+		s.BatchSizes[i] += n
+	}
+	for i := range o.Latency {
+		s.Latency[i].Add(&o.Latency[i])
+	}
 	for _, f := range []struct{ to, from *uint64 }{
 		{&s.Refused, &o.Refused}, {&s.ProtocolErrors, &o.ProtocolErrors}, {&s.Splits, &o.Splits}, {&s.LargeReplies, &o.LargeReplies},
 		{&s.Accepted, &o.Accepted}, {&s.Rejected, &o.Rejected}, {&s.SlowReaders, &o.SlowReaders}, {&s.Starved, &o.Starved}, {&s.EarlyClosed, &o.EarlyClosed},
 		{&s.PipesOpened, &o.PipesOpened}, {&s.PipesBroken, &o.PipesBroken}, {&s.PipeFlushes, &o.PipeFlushes},
-		{&s.PipeRequests, &o.PipeRequests}, {&s.PipeBytesOut, &o.PipeBytesOut},
+		{&s.PipeRequests, &o.PipeRequests}, {&s.PipeBytesOut, &o.PipeBytesOut}, {&s.BatchRequests, &o.BatchRequests},
 		{&s.Refusals, &o.Refusals}, {&s.Held, &o.Held}, {&s.HeldTooLong, &o.HeldTooLong},
 		{&s.ClientBytesIn, &o.ClientBytesIn}, {&s.ClientBytesOut, &o.ClientBytesOut},
 	} {
@@ -79,12 +117,18 @@ func (s *Stats) visit(w *worker) {
 	s.Buffers += w.account.Held()
 	s.PipeBuffers += w.pending.Held()
 	for _, n := range w.peers {
+		to := s.node(n.member.ID)
 		n.each(func(p *pipe) {
-			s.Pipes++
-			if p.state == pipeOpen {
-				s.PipesOpen++
+			switch {
+			case p.state == pipeOpen:
+				to.Open++
+			case p.state != pipeClosed:
+				to.Opening++
+			case p.failingSince > 0:
+				to.Failing++
 			}
-			s.Inflight += p.inflight.len()
+			s.Pipes++
+			to.Inflight += p.inflight.len()
 		})
 	}
 	ls := w.loop.Stats()
@@ -105,16 +149,22 @@ func (p *Proxy) Stats() (Stats, error) {
 		return sum, err
 	}
 	for i := range shares {
+		for id, n := range shares[i].Nodes {
+			sum.node(id).add(n)
+		}
 		sum.add(&shares[i])
 		sum.Clients += shares[i].Clients
 		sum.Holding += shares[i].Holding
 		sum.Buffers += shares[i].Buffers
 		sum.PipeBuffers += shares[i].PipeBuffers
 		sum.Pipes += shares[i].Pipes
-		sum.PipesOpen += shares[i].PipesOpen
-		sum.Inflight += shares[i].Inflight
 		sum.Loops = append(sum.Loops, shares[i].Loops...)
 	}
+	for _, n := range sum.Nodes {
+		sum.PipesOpen += n.Open
+		sum.Inflight += n.Inflight
+	}
+	sum.MaxClients, sum.AuthFailed = p.server.MaxClients(), p.server.AuthFailures()
 	if t := p.table.Load(); t != nil {
 		sum.Epoch = t.Epoch
 	}

@@ -287,7 +287,9 @@ func (t *transaction) send(requests [][]byte) {
 		stats[e.Cmd.ID]++
 		if len(e.parts) == 0 {
 			// Now, so that what follows EXEC finds it done. A watched key may have changed: these commands ask or name, no more.
+			s.state.Executing = true
 			e.local, _, _ = s.w.proxy.server.Do(s.state, e.Cmd, e.Args, nil)
+			s.state.Executing = false
 			if local += len(e.local); local > maxLocal {
 				e.local = errRepliesLarge
 			}

@@ -41,12 +41,15 @@ type worker struct {
 	generation  uint64
 	silentLimit int // ticks
 	timer       *netloop.Timer
+	pauseTimer  *netloop.Timer // ends CLIENT PAUSE; nil: there is none
 
 	scratch  []byte // for replies that are put together; valid until the next use
 	keys     []int
 	pieces   []*piece // free ones
 	warnings warnings
 	stats    Stats
+	// untilSample is how many commands come before the next one is timed.
+	untilSample int
 }
 
 // peer is a node as one worker sees it.
@@ -220,6 +223,9 @@ func (w *worker) forget(s *client, err error) {
 // drain ends every session: no more commands are taken, what was taken is answered, then the connection closes.
 func (w *worker) drain() {
 	for _, s := range w.clients {
+		if s.delayed != nil {
+			s.wake(nil)
+		}
 		s.closeWhenDone()
 	}
 }
@@ -232,7 +238,7 @@ func (w *worker) closeSilent() {
 	}
 	now := w.loop.UnixMilli()
 	for _, s := range w.clients {
-		if s.head == s.tail && s.conn.Queued() == 0 && now-s.state.LastMilli > limit {
+		if s.head == s.tail && !s.state.Blocked && s.conn.Queued() == 0 && now-s.state.LastMilli > limit {
 			s.conn.Close(nil)
 		}
 	}
@@ -241,6 +247,9 @@ func (w *worker) closeSilent() {
 // stop closes everything that the worker owns. Its hooks stay with the loop and find nothing to do.
 func (w *worker) stop() {
 	w.timer.Stop()
+	if w.pauseTimer != nil {
+		w.pauseTimer.Stop()
+	}
 	for _, s := range w.clients {
 		s.conn.Close(nil)
 	}

@@ -12,7 +12,7 @@ import (
 
 // diver is a mixer that goes deep: pipelines from one command to thousands, in both
 // protocol versions in turn, in lines and in arrays, with commands that are split,
-// deleted keys and errors in between. A rude one hangs up in the middle at times and begins
+// deleted keys, transactions and errors in between. A rude one hangs up in the middle at times and begins
 // anew, with other keys: what it had sent may be executed later.
 type diver struct {
 	*mixer
@@ -79,6 +79,10 @@ func (d *diver) addAny() {
 		d.remove("DEL", d.own[:1])
 	case 4:
 		d.wrong()
+	case 6:
+		d.transact(d.own[d.rng.IntN(len(d.own))], d.rng.IntN(2) == 0, d.rng.IntN(2) == 0)
+	case 7:
+		d.discard(d.own[d.rng.IntN(len(d.own))])
 	case 5:
 		if d.rng.IntN(8) == 0 {
 			d.hello([]resp.Version{resp.RESP2, resp.RESP3}[d.rng.IntN(2)])

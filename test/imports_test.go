@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"ring/gossip":           {"ring"},
 	"node":                  {"internal/monitor", "internal/resp", "internal/netloop", "internal/command", "internal/session", "internal/hyperloglog", "internal/rdb", "ring", "node/engine"},
 	"proxy":                 {"internal/monitor", "internal/resp", "internal/netloop", "internal/command", "internal/session", "ring"},
-	"metrics":               {"node", "proxy", "ring", "internal/netloop", "internal/command"},
+	"metrics":               {"node", "proxy", "ring", "internal/netloop", "internal/command", "internal/session"},
 	"bench/race":            {"bench/load"},
 	"bench/engine":          {"node/engine", "ring", "bench/engine/sim", "bench/histogram"},
 	"bench/engine/sim":      {},

@@ -57,6 +57,13 @@ func TestNoEvictionCluster(t *testing.T) {
 		w.want(set(1_000_000+i), "OK")
 	}
 	w.want("CONFIG SET maxmemory 100mb", "OK")
+	for _, policy := range []string{"allkeys-lfu", "volatile-random", "allkeys-lru"} {
+		w.want("CONFIG SET maxmemory-policy "+policy, "OK")
+		w.want("CONFIG GET maxmemory-policy", "1) \"maxmemory-policy\"\n2) \""+policy+"\"")
+		if info := string(w.do("INFO memory")); !strings.Contains(info, "maxmemory_policy:"+policy+"\r\n") {
+			t.Errorf("INFO memory of the proxy says\n%s", info)
+		}
+	}
 	for _, m := range c.byRole("node") {
 		at := dialWire(t, m.addr)
 		at.want("CONFIG GET maxmemory-policy", "1) \"maxmemory-policy\"\n2) \"allkeys-lru\"")

@@ -22,33 +22,50 @@ import (
 // reply must be the same, byte by byte.
 func TestOracle(t *testing.T) {
 	t.Parallel()
-	redis := redistest.Start(t)
-	proxy := startCluster(t, 3, 1).proxy(0).addr
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-
+	o := startOracle(t)
 	stop := make(chan struct{})
-	var rude, polite sync.WaitGroup
-	rude.Go(func() { hangUp(proxy, rand.New(rand.NewPCG(seed, 0)), stop) })
+	var rude sync.WaitGroup
+	rude.Go(func() { hangUp(o.proxy, rand.New(rand.NewPCG(o.seed, 0)), stop) })
+	o.compare(t, 25, func(i uint64, rng *rand.Rand) func() [][][]byte {
+		return generator{rng, fmt.Sprintf("c%d:", i), new(int)}.batch
+	})
+	close(stop)
+	rude.Wait()
+}
+
+// oracle is a proxy over three nodes, and the real server that knows what it must answer.
+type oracle struct {
+	proxy, redis string
+	seed         uint64
+}
+
+func startOracle(t *testing.T) *oracle {
+	o := &oracle{redis: redistest.Start(t), proxy: startCluster(t, 3, 1).proxy(0).addr, seed: uint64(time.Now().UnixNano())}
+	t.Logf("seed %d", o.seed)
+	return o
+}
+
+// compare has several connections to each server in turn speak both versions of the protocol. generate makes the i-th one's
+// pipelines, of which there are so many.
+func (o *oracle) compare(t *testing.T, batches int, generate func(i uint64, rng *rand.Rand) func() [][][]byte) {
+	var all sync.WaitGroup
 	for i := range uint64(4) {
-		ours, theirs := dialWire(t, proxy), dialWire(t, redis)
+		ours, theirs := dialWire(t, o.proxy), dialWire(t, o.redis)
 		if i%2 == 1 {
 			ours.do("HELLO 3")
 			theirs.do("HELLO 3")
 		}
-		g := generator{rand.New(rand.NewPCG(seed, i+1)), fmt.Sprintf("c%d:", i), new(int)}
-		polite.Go(func() {
-			for range 25 {
-				if err := compareBatch(g.batch(), ours, theirs); err != nil {
+		next := generate(i, rand.New(rand.NewPCG(o.seed, i+1)))
+		all.Go(func() {
+			for range batches {
+				if err := compareBatch(next(), ours, theirs); err != nil {
 					t.Error(err)
 					return
 				}
 			}
 		})
 	}
-	polite.Wait()
-	close(stop)
-	rude.Wait()
+	all.Wait()
 }
 
 // compareBatch sends the requests as one pipeline to both and compares the replies.

@@ -5,11 +5,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/dunlin-cache/dunlin/internal/redistest"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -17,38 +14,19 @@ import (
 // ways of large requests and replies, and MGET over all nodes between them, in both protocol versions.
 func TestOracleTransactions(t *testing.T) {
 	t.Parallel()
-	redis := redistest.Start(t)
-	proxy := startCluster(t, 3, 1).proxy(0).addr
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
 	batches := 60
 	if testing.Short() {
 		batches = 12
 	}
-	var all sync.WaitGroup
-	for i := range uint64(4) {
-		ours, theirs := dialWire(t, proxy), dialWire(t, redis)
-		if i%2 == 1 {
-			ours.do("HELLO 3")
-			theirs.do("HELLO 3")
+	startOracle(t).compare(t, batches, func(i uint64, rng *rand.Rand) func() [][][]byte {
+		g := &transactor{generator: generator{rng, tagInShard(i), new(int)}, spread: fmt.Sprintf("spread%d:", i)}
+		next := g.setUp
+		return func() [][][]byte {
+			batch := next()
+			next = g.batch
+			return batch
 		}
-		g := transactor{
-			generator: generator{rand.New(rand.NewPCG(seed, i+1)), tagInShard(i), new(int)},
-			spread:    fmt.Sprintf("spread%d:", i),
-		}
-		all.Go(func() {
-			if err := compareBatch(g.setUp(), ours, theirs); err != nil {
-				t.Error(err)
-			}
-			for range batches {
-				if err := compareBatch(g.batch(), ours, theirs); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
+	})
 }
 
 // tagInShard is a hash tag whose partition no other connection's keys share a shard with: keys of a shard share counters of

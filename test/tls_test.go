@@ -79,6 +79,11 @@ func TestTLS(t *testing.T) {
 	if text, err := get(c.proxy(0).admin, "/metrics"); err != nil || !strings.Contains(string(text), `dunlin_tls_handshakes_total{result="failed",with="clients"} 1`) {
 		t.Errorf("the proxy's metrics do not have the handshake that failed: %v", err)
 	}
+	for _, with := range []string{"clients", "members"} {
+		if _, found := scrape(t, c.proxy(0).admin).sum(`dunlin_tls_certificate_expiry_timestamp_seconds{with="` + with); !found {
+			t.Errorf("the proxy's metrics do not tell when its certificate for %s ends", with)
+		}
+	}
 	if conn, err := tls.Dial("tcp", node, &tls.Config{RootCAs: members.Pool}); err == nil {
 		defer conn.Close()
 		if _, err := conn.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "certificate required") {

@@ -4,6 +4,7 @@
 //	dunlin node     a storage node
 //	dunlin proxy    the front door: any Redis client connects here
 //	dunlin status   who is in the cluster and what it is doing
+//	dunlin top      the same, refreshed
 //	dunlin drain ID  have a node hand over its data and stay
 //	dunlin rebalance --pause, --resume
 //	dunlin version

@@ -44,6 +44,7 @@ type options struct {
 
 	requirePass string
 	maxClients  int
+	debug       bool
 	multi       string
 	secretFile  string
 	insecure    bool
@@ -60,6 +61,7 @@ func (o *options) addCommon(f *pflag.FlagSet) {
 	f.StringVar(&o.cluster, "cluster", "dunlin", "cluster name; members of another cluster are not seen")
 	f.StringVar(&o.requirePass, "requirepass", "", "password that clients must give with AUTH or HELLO")
 	f.IntVar(&o.maxClients, "maxclients", 10000, "most client connections at a time")
+	f.BoolVar(&o.debug, "debug-commands", false, "allow DEBUG SLEEP, which makes a connection wait: for tests of clients")
 	f.StringVar(&o.secretFile, "secret-file", "", "file with the cluster's secret, the same for every member")
 	f.BoolVar(&o.insecure, "insecure", false, "allow other than loopback addresses without a secret")
 	f.IntVar(&o.loops, "loops", 0, "event loops (default: the processors less one)")

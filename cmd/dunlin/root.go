@@ -22,7 +22,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("dunlin {{.Version}}\n")
-	root.AddCommand(localCommand(), nodeCommand(), proxyCommand(), statusCommand(),
+	root.AddCommand(localCommand(), nodeCommand(), proxyCommand(), statusCommand(), topCommand(),
 		drainCommand(), rebalanceCommand(), versionCommand())
 	return root
 }

@@ -240,6 +240,7 @@ const (
 	Failover
 	FlushAll
 	FlushDB
+	HotKeys
 	Info
 	LastSave
 	Latency

@@ -70,6 +70,11 @@ const (
 	ConfigRewrite
 	ConfigSet
 
+	HotKeysBig
+	HotKeysGet
+	HotKeysHelp
+	HotKeysReset
+
 	LatencyDoctor
 	LatencyGraph
 	LatencyHelp

@@ -34,10 +34,15 @@ func (c *Conn) Wake() {
 // before (see resp.Parser.Need).
 func (c *Conn) Want(n int) { c.want = n }
 
-// SetMaxInput sets how much unconsumed input stops reading (1 GiB and 64 KiB by
-// default). OnData is called at that point whatever it wanted; when it does not consume
+// SetMaxInput sets how much unconsumed input stops reading (0: the default, 1 GiB and
+// 64 KiB). OnData is called at that point whatever it wanted; when it does not consume
 // anything then, only Wake makes the conn go on.
-func (c *Conn) SetMaxInput(n int) { c.maxIn = n }
+func (c *Conn) SetMaxInput(n int) {
+	if n == 0 {
+		n = defaultMax
+	}
+	c.maxIn = n
+}
 
 // Stream says that the handler is moving much input on, byte by byte, or does so no
 // more. Reads are then smaller: others wait while such input is dealt with.

@@ -34,7 +34,7 @@ func (c *CommandCalls) note(d *Durations) {
 	if c.Times == nil {
 		c.Times = &Durations{}
 	}
-	c.Times.add(d)
+	c.Times.Add(d)
 }
 
 // Add adds o's numbers, which it does not keep, to c's.

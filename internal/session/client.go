@@ -109,18 +109,3 @@ func clientTrackingInfo(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, A
 	dst = resp.AppendBulkString(dst, "prefixes")
 	return resp.AppendArray(dst, 0), ActionNone
 }
-
-// clientUnblock answers CLIENT UNBLOCK id [TIMEOUT | ERROR]: no command of
-// ours waits for others, so nobody is blocked.
-func clientUnblock(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
-	if len(args) > 4 {
-		return resp.AppendError(dst, wrongSubArgs(args)), ActionNone
-	}
-	if len(args) == 4 && !equalFold(args[3], "timeout") && !equalFold(args[3], "error") {
-		return resp.AppendError(dst, errUnblock), ActionNone
-	}
-	if _, ok := resp.ParseInt(args[2]); !ok {
-		return resp.AppendError(dst, errNotInteger), ActionNone
-	}
-	return resp.AppendInt(dst, 0), ActionNone
-}

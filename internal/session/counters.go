@@ -37,8 +37,8 @@ type Counters struct {
 
 	Startup     int64 // part of Overhead: what there is without keys and clients
 	ClientBytes int64 // part of Overhead: connection buffers
-	// 1 for a node with that policy, so that a sum over nodes with one policy says which.
-	VolatileTTL, NoEviction int64
+	// The number of a node's policy and its square: the sums over nodes tell whether all have the same one, and which.
+	Policy, PolicySquare int64
 }
 
 // InfoCounter is one number of Counters.
@@ -80,8 +80,8 @@ var InfoCounters = []InfoCounter{
 	{"used_cpu_user_micros", func(c *Counters) *int64 { return &c.CPUUserMicros }},
 	{"used_memory_startup", func(c *Counters) *int64 { return &c.Startup }},
 	{"mem_clients_normal", func(c *Counters) *int64 { return &c.ClientBytes }},
-	{"policy_volatile_ttl", func(c *Counters) *int64 { return &c.VolatileTTL }},
-	{"policy_noeviction", func(c *Counters) *int64 { return &c.NoEviction }},
+	{"policy", func(c *Counters) *int64 { return &c.Policy }},
+	{"policy_square", func(c *Counters) *int64 { return &c.PolicySquare }},
 }
 
 // Add adds o's numbers to c's. Of the buffers it keeps the larger ones.

@@ -19,6 +19,9 @@ const (
 	ActionVersionChanged         // HELLO: State.Version is another one now
 	ActionClientList             // CLIENT LIST: nothing appended; visit all loops, see ClientFilterOf
 	ActionClientKill             // CLIENT KILL: the same
+	ActionPause                  // CLIENT PAUSE, UNPAUSE: nothing appended; have all loops look at PausedUntil, then answer +OK
+	ActionClientUnblock          // CLIENT UNBLOCK: nothing appended; visit all loops, see UnblockOf
+	ActionDelay                  // the reply is to be sent State.Delay later, see delay.go
 	ActionMonitor                // MONITOR: show it what all connections do, until RESET
 )
 
@@ -88,9 +91,12 @@ var handlers = [command.NumIDs]handler{
 	command.ClientInfo:     clientInfo,
 	command.ClientList:     clientList,
 	command.ClientKill:     clientKill,
+	command.ClientPause:    clientPause,
+	command.ClientUnpause:  clientUnpause,
 	command.ClientSetName:  clientSetName,
 	command.ClientGetName:  clientGetName,
 	command.ClientSetInfo:  clientSetInfo,
+	command.ClientReply:    clientReply,
 	command.ClientNoEvict:  clientNoEvict,
 	command.ClientNoTouch:  clientNoTouch,
 	command.ClientTracking: clientTracking,
@@ -156,6 +162,7 @@ var handlers = [command.NumIDs]handler{
 	command.Monitor: monitor,
 
 	command.SlowLogHelp: help(slowLogHelp),
+	command.HotKeysHelp: help(hotKeysHelp),
 
 	command.Role:         role,
 	command.LastSave:     (*Server).lastSave,
@@ -171,7 +178,7 @@ var handlers = [command.NumIDs]handler{
 	command.PSync:        refuse(errNoSync),
 	command.SwapDB:       swapDB,
 	command.Move:         move,
-	command.Debug:        refuse(errNoDebug),
+	command.Debug:        (*Server).debug,
 
 	command.ClusterKeySlot:         clusterKeySlot,
 	command.ClusterSlots:           (*Server).clusterSlots,

@@ -27,6 +27,9 @@
 // Redis: known, number of arguments, authenticated. A caller that has seen
 // that all three hold may skip it; its hot path should.
 //
+// A connection that said CLIENT REPLY OFF or SKIP, is paused, or waits, is Aside, and
+// off the fast path by Apart: what its caller does beside that stands in aside.go.
+//
 // INFO is not answered by Do, because at a proxy its numbers come from the
 // nodes: the caller fills an Info and calls AppendInfo. CLIENT LIST and KILL are
 // checked by Do, which then returns ActionClientList or ActionClientKill: the

@@ -25,7 +25,8 @@ func (d *Durations) Note(took time.Duration) {
 	d.Buckets[min(durationBucket(n), durationBuckets-1)]++
 }
 
-func (d *Durations) add(o *Durations) {
+// Add adds what o counted.
+func (d *Durations) Add(o *Durations) {
 	d.Count += o.Count
 	d.Nanos += o.Nanos
 	for i, n := range o.Buckets {
@@ -70,4 +71,34 @@ func (d *Durations) mean() float64 {
 		return 0
 	}
 	return float64(d.Nanos) / float64(d.Count)
+}
+
+// Each calls f with the buckets that have something: the longest time that falls
+// into one, and how many did.
+func (d *Durations) Each(f func(longest time.Duration, n int64)) {
+	for i, n := range d.Buckets {
+		if n > 0 {
+			f(time.Duration(bucketEnd(i)), n)
+		}
+	}
+}
+
+// Sum is how long all took together.
+func (d *Durations) Sum() time.Duration { return time.Duration(d.Nanos) }
+
+// Percentile is a duration that so many of a hundred did not exceed, by less than a bucket.
+func (d *Durations) Percentile(p float64) time.Duration { return time.Duration(d.percentile(p)) }
+
+// Since returns what was counted after o, an earlier state of d; all, if d was reset in between.
+func (d *Durations) Since(o *Durations) Durations {
+	later := *d
+	if d.Count < o.Count {
+		return later
+	}
+	later.Count -= o.Count
+	later.Nanos -= o.Nanos
+	for i := range later.Buckets {
+		later.Buckets[i] -= o.Buckets[i]
+	}
+	return later
 }

@@ -52,16 +52,30 @@ var clientHelp = []string{
 	"    Protect current client connection from eviction.",
 	"NO-TOUCH (ON|OFF)",
 	"    Read without changing what is evicted next.",
+	"PAUSE <timeout> [WRITE|ALL]",
+	"    Suspend all, or just write, clients for <timeout> milliseconds.",
+	"REPLY (ON|OFF|SKIP)",
+	"    Control the replies sent to the current connection.",
 	"SETINFO (LIB-NAME|LIB-VER) <value>",
 	"    Tell the name or version of the client's library.",
 	"SETNAME <name>",
 	"    Assign the name <name> to the current connection.",
 	"UNBLOCK <clientid> [TIMEOUT|ERROR]",
 	"    Unblock the specified blocked client.",
+	"UNPAUSE",
+	"    Stop the current client pause, resuming traffic.",
 	"TRACKING OFF",
 	"    Server assisted client side caching is not supported.",
 	"TRACKINGINFO",
 	"    Report tracking status for the current connection.",
+	"HELP",
+	"    Prints this help.",
+}
+
+var debugHelp = []string{
+	"DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"SLEEP <seconds>",
+	"    Keep this connection waiting for <seconds>. Decimals allowed.",
 	"HELP",
 	"    Prints this help.",
 }
@@ -207,6 +221,20 @@ var objectHelp = []string{
 	"REFCOUNT <key>",
 	"    Return the number of references of the value associated with the specified",
 	"    <key>.",
+	"HELP",
+	"    Prints this help.",
+}
+
+var hotKeysHelp = []string{
+	"HOTKEYS <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"BIG",
+	"    Return the largest keys with their bytes, found by a walk that takes ten",
+	"    seconds or more.",
+	"GET",
+	"    Return the keys that are used most with their estimated uses a second, found",
+	"    in a sample of the last minute or so.",
+	"RESET",
+	"    Forget which keys were used most.",
 	"HELP",
 	"    Prints this help.",
 }

@@ -69,19 +69,10 @@ func (s *Server) infoMemory(t *text, in *Info) {
 
 // policyOf is the policy of the nodes. A node knows by which name it was set.
 func (s *Server) policyOf(in *Info) string {
-	own := s.config.get("maxmemory-policy")
-	if s.o.SetPolicy != nil {
-		return own
+	if nodes := int64(in.Nodes); s.o.SetPolicy == nil && nodes > 0 && in.Policy > 0 {
+		return commonPolicy(in.Policy, in.PolicySquare, nodes)
 	}
-	switch nodes := int64(in.Nodes); {
-	case nodes > 0 && in.NoEviction == nodes:
-		return redisPolicy("noeviction")
-	case nodes > 0 && in.VolatileTTL == nodes:
-		return redisPolicy("volatile-ttl")
-	case in.NoEviction+in.VolatileTTL > 0:
-		return mixedPolicy
-	}
-	return own
+	return s.config.get("maxmemory-policy")
 }
 
 // infoPersistence: a client such as ioredis waits until loading is 0.

@@ -160,3 +160,27 @@ func TestFillProcess(t *testing.T) {
 		t.Errorf("%+v, want this process's memory and time", c)
 	}
 }
+
+// TestPolicyOfNodes: the sums of nodes tell which policy all have, or that they differ.
+func TestPolicyOfNodes(t *testing.T) {
+	f := func(want string, names ...string) {
+		t.Helper()
+		var sum Counters
+		for _, name := range names {
+			s := testServer("")
+			s.config.set("maxmemory-policy", name)
+			s.CountPolicy(&sum)
+		}
+		if got := commonPolicy(sum.Policy, sum.PolicySquare, int64(len(names))); got != want {
+			t.Errorf("%q: %s, want %s", names, got, want)
+		}
+	}
+	for _, p := range policies {
+		f(p.redis, p.redis)
+		f(p.redis, p.redis, p.redis, p.redis)
+		if p.redis != "noeviction" {
+			f(mixedPolicy, p.redis, "noeviction", p.redis)
+		}
+	}
+	f(mixedPolicy, "volatile-lru", "volatile-random") // one in the middle has the same sum
+}

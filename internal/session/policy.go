@@ -53,3 +53,24 @@ func redisPolicy(name string) string {
 func (s *Server) EvictsByFrequency() bool {
 	return strings.HasSuffix(s.config.get("maxmemory-policy"), "-lfu")
 }
+
+// CountPolicy adds this node's policy, by the name that clients are shown.
+func (s *Server) CountPolicy(c *Counters) {
+	name := s.config.get("maxmemory-policy")
+	for i := range policies {
+		if policies[i].redis == name {
+			n := int64(i) + 1
+			c.Policy, c.PolicySquare = c.Policy+n, c.PolicySquare+n*n
+		}
+	}
+}
+
+// commonPolicy is that of all nodes, whose numbers add up to sum, and the numbers' squares to squares. Only equal ones
+// have a square of the sum that is as large as that.
+func commonPolicy(sum, squares, nodes int64) string {
+	number := sum / nodes
+	if sum*sum != squares*nodes || number < 1 || number > int64(len(policies)) {
+		return mixedPolicy
+	}
+	return policies[number-1].redis
+}

@@ -25,6 +25,7 @@ type ServerOptions struct {
 	Bind       string
 	Port       int
 	MaxClients int    // 0: 10000
+	Debug      bool   // DEBUG is allowed
 	Policy     string // Redis's or Dunlin's name of the eviction policy; "": allkeys
 	Now        func() time.Time
 
@@ -45,6 +46,7 @@ type Server struct {
 	authFailures atomic.Int64
 	config       config
 	slow         SlowLog
+	pause        pause
 	topology     topologyCache
 	totalMemory  int64 // bytes of the machine, for INFO
 	osName       string

@@ -69,6 +69,12 @@ func (e *ourEnd) Talk(t *testing.T, args [][]byte, _ bool) (reply []byte, closed
 		}
 		reply = AppendClientList(nil, e.state.Version, lines)
 	}
+	if action == ActionClientUnblock {
+		reply = []byte(":0\r\n")
+	}
+	if action == ActionPause {
+		reply = []byte("+OK\r\n")
+	}
 	if action == ActionClientKill {
 		filter := ClientFilterOf(args, e.state)
 		if filter.Match(e.state, time.Now().UnixMilli()) {
@@ -141,6 +147,13 @@ func TestActions(t *testing.T) {
 	f("CLIENT LIST TYPE x", ActionNone)
 	f("CLIENT KILL ID 1", ActionClientKill)
 	f("CLIENT KILL ID 0", ActionNone)
+	f("CLIENT PAUSE 10", ActionPause)
+	f("CLIENT PAUSE x", ActionNone)
+	f("CLIENT UNBLOCK 1", ActionClientUnblock)
+	f("WAIT 1 10", ActionDelay)
+	f("WAIT 0 10", ActionNone)
+	f("DEBUG SLEEP 1", ActionNone)
+	f("CLIENT UNPAUSE", ActionPause)
 }
 
 // TestAppends: every handler appends to what is in dst already.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -15,10 +16,19 @@ type State struct {
 	ReadOnly      bool // READONLY was given; shown, but changes nothing: only owners answer
 	NoEvict       bool
 	NoTouch       bool
-	Monitor       bool         // is shown what others do; Authenticated is false then, to keep it off fast paths
-	Multi         bool         // MULTI was given: commands are queued in Tx
-	Tx            *Transaction // nil without MULTI and WATCH
-	AuthFailures  int          // wrong passwords in a row
+	Monitor       bool // is shown what others do; Authenticated is false then, to keep it off fast paths
+	Multi         bool // MULTI was given: commands are queued in Tx
+	Apart         bool // off the fast paths: Multi or Aside
+	Blocked       bool // a command waits, and others behind it; see SetBlocked
+	Executing     bool // in the middle of EXEC, where nothing waits; the caller sets it
+
+	Delay        time.Duration // set with ActionDelay
+	Tx           *Transaction  // nil without MULTI and WATCH
+	AuthFailures int           // wrong passwords in a row
+
+	muting muting
+	paused bool // by CLIENT PAUSE
+	begun  bool // a command that was Aside is being executed, and is not any more
 
 	Name, LibName, LibVer string
 	Addr, LAddr           string // host:port of the client, and of our end
@@ -38,7 +48,7 @@ type State struct {
 
 // NewState is called when a connection is accepted. nowMilli is unix time.
 func (s *Server) NewState(addr, laddr string, nowMilli int64) *State {
-	return &State{
+	st := &State{
 		ID:            s.lastID.Add(1),
 		Version:       resp.RESP2,
 		Authenticated: !s.password.set,
@@ -47,6 +57,8 @@ func (s *Server) NewState(addr, laddr string, nowMilli int64) *State {
 		Since:         nowMilli,
 		LastMilli:     nowMilli,
 	}
+	st.SetPaused(s.PausedUntil() > nowMilli)
+	return st
 }
 
 // reset is RESET: the connection as it was accepted. The library's name stays,
@@ -56,6 +68,7 @@ func (s *Server) reset(st *State) {
 	st.Authenticated = !s.password.set
 	st.Name = ""
 	st.ReadOnly, st.NoEvict, st.NoTouch, st.Monitor = false, false, false, false
+	st.muting &= mutedOnce // as in Redis, RESET itself is still a command whose reply may be skipped
 	st.EndTransaction()
 }
 
@@ -114,6 +127,9 @@ func (st *State) appendFlags(dst []byte) []byte {
 	}
 	if st.Multi {
 		dst = append(dst, 'x')
+	}
+	if st.Blocked {
+		dst = append(dst, 'b')
 	}
 	if st.NoEvict {
 		dst = append(dst, 'e')

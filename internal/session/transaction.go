@@ -66,7 +66,10 @@ func (st *State) QueuedBytes() int {
 }
 
 // EndTransaction forgets the queue and the watched keys.
-func (st *State) EndTransaction() { st.Multi, st.Tx = false, nil }
+func (st *State) EndTransaction() {
+	st.Multi, st.Tx = false, nil
+	st.setApart()
+}
 
 // Watch adds keys with their versions to those watched. They are copied.
 func (st *State) Watch(keys, versions [][]byte) {
@@ -166,7 +169,7 @@ func mayQueue(c *command.Command) bool {
 	switch c.ID {
 	case command.Ping, command.Echo, command.Time, command.Select, command.Unwatch,
 		command.ClientID, command.ClientInfo, command.ClientSetName, command.ClientGetName, command.ClientSetInfo,
-		command.CommandCount, command.CommandInfo, command.CommandDocs, command.CommandGetKeys:
+		command.CommandCount, command.CommandInfo, command.CommandDocs, command.CommandGetKeys, command.Wait:
 		return true
 	}
 	return false
@@ -177,6 +180,7 @@ func multi(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 		return resp.AppendError(dst, errNestedMulti), ActionNone
 	}
 	st.Multi = true
+	st.setApart()
 	st.transaction()
 	return appendOK(dst), ActionNone
 }

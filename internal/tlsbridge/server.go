@@ -69,6 +69,9 @@ func (s *Server) Memory() int { return 48 << 10 }
 // Stats is how many handshakes succeeded, and how many did not.
 func (s *Server) Stats() (accepted, failed int64) { return s.accepted.Load(), s.failed.Load() }
 
+// CertificateEnd is until when the certificate in use is valid.
+func (s *Server) CertificateEnd() time.Time { return s.certificates.now.Load().cert.Leaf.NotAfter }
+
 // Wrap takes an accepted socket, shakes hands in the background, and gives away the descriptor of the plain side. When the
 // handshake fails the socket is closed and nothing else happens.
 func (s *Server) Wrap(fd int, remote netip.AddrPort, give func(fd int)) {

@@ -1,4 +1,4 @@
-package deploy
+package tests
 
 import (
 	"bufio"
@@ -9,13 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 )
+
+// top is the directory of the module that the binary is built from.
+const top = "../.."
 
 var binary string // path of the dunlin that the tests built
 
@@ -32,7 +33,9 @@ func TestMain(m *testing.M) {
 
 // build makes the binary once, when the first test wants it.
 var build = sync.OnceValues(func() (string, error) {
-	out, err := exec.Command("go", "build", "-o", binary, "../cmd/dunlin").CombinedOutput()
+	cmd := exec.Command("go", "build", "-o", binary, "./cmd/dunlin")
+	cmd.Dir = top
+	out, err := cmd.CombinedOutput()
 	return string(out), err
 })
 
@@ -44,31 +47,19 @@ func dunlin(t *testing.T) string {
 	return binary
 }
 
-var flagInHelp = regexp.MustCompile(`(?m)^ +(?:-[a-z], )?(--[a-z-]+)`)
-
-// flagsOf returns the flags that the binary's own help lists.
-func flagsOf(t *testing.T, command string) []string {
-	t.Helper()
-	out, err := exec.Command(dunlin(t), command, "--help").Output()
-	if err != nil {
-		t.Fatalf("cannot run dunlin %s --help: %v", command, err)
-	}
-	var flags []string
-	for _, m := range flagInHelp.FindAllStringSubmatch(string(out), -1) {
-		flags = append(flags, m[1])
-	}
-	if !slices.Contains(flags, "--config") {
-		t.Fatalf("dunlin %s --help lists %v, and not --config", command, flags)
-	}
-	return flags
-}
+var scraped string // what scrapeLocal returned
 
 // scrapeLocal runs `dunlin local` with some traffic and returns what one
 // Prometheus scrape reads.
 func scrapeLocal(t *testing.T) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	cmd := exec.CommandContext(ctx, dunlin(t), "local", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0", "--memory=64mb", "--log-level=warn")
+	if scraped != "" {
+		return scraped
+	}
+	program := dunlin(t) // built before the time runs
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	args := []string{"local", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0", "--memory=64mb", "--log-level=warn"}
+	cmd := exec.CommandContext(ctx, program, append(args, clusterTLS(t)...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second
 	cmd.Stderr = t.Output()
@@ -101,6 +92,7 @@ func scrapeLocal(t *testing.T) string {
 	if status != http.StatusOK {
 		t.Fatalf("GET /metrics: %d %s", status, body)
 	}
+	scraped = body
 	return body
 }
 
@@ -156,4 +148,23 @@ func get(ctx context.Context, url string) (status int, body string) {
 		return 0, err.Error()
 	}
 	return resp.StatusCode, string(text)
+}
+
+// clusterTLS has members speak TLS, for what they then export.
+func clusterTLS(t *testing.T) (args []string) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, s := range makeSecrets(t) {
+		if s.Name != "dunlin-cluster-tls" {
+			continue
+		}
+		for flag, key := range map[string]string{"cert": "tls.crt", "key": "tls.key", "ca": "ca.crt"} {
+			file := filepath.Join(dir, key)
+			if err := os.WriteFile(file, s.Data[key], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			args = append(args, "--cluster-tls-"+flag+"="+file)
+		}
+	}
+	return args
 }

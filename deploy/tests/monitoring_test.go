@@ -1,12 +1,18 @@
-package deploy
+package tests
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // scrapeFile is the part of Prometheus's configuration that we use.
@@ -15,6 +21,7 @@ type scrapeFile struct {
 		ScrapeInterval string `yaml:"scrape_interval"`
 		ScrapeTimeout  string `yaml:"scrape_timeout"`
 	} `yaml:"global"`
+	RuleFiles     []string `yaml:"rule_files"`
 	ScrapeConfigs []struct {
 		JobName       string `yaml:"job_name"`
 		StaticConfigs []struct {
@@ -35,7 +42,7 @@ type scrapeFile struct {
 // TestPrometheusLocal: the target is where `dunlin local` serves by default.
 func TestPrometheusLocal(t *testing.T) {
 	var f scrapeFile
-	decodeStrict(t, readFile(t, "prometheus/prometheus.yml"), &f)
+	decodeStrict(t, readFile(t, "../prometheus/prometheus.yml"), &f)
 	if len(f.ScrapeConfigs) != 1 || f.ScrapeConfigs[0].JobName != "dunlin" {
 		t.Fatalf("scrape configurations %+v, want one for job dunlin", f.ScrapeConfigs)
 	}
@@ -48,21 +55,20 @@ func TestPrometheusLocal(t *testing.T) {
 // TestPrometheusKubernetes: what is kept are our pods' admin ports.
 func TestPrometheusKubernetes(t *testing.T) {
 	var f scrapeFile
-	decodeStrict(t, readFile(t, "prometheus/kubernetes.yml"), &f)
+	decodeStrict(t, readFile(t, "../prometheus/kubernetes.yml"), &f)
 	keep := map[string]string{}
 	for _, r := range f.ScrapeConfigs[0].RelabelConfigs {
 		if r.Action == "keep" {
 			keep[r.SourceLabels[0]] = r.Regex
 		}
 	}
-	m := decodeManifests(t, slices.Concat(
-		readFile(t, base+"/node.yaml"), []byte("\n---\n"), readFile(t, base+"/proxy.yaml")))
-	for _, w := range m.workloads {
-		if got := w.Spec.Template.Metadata.Labels["app.kubernetes.io/name"]; got != keep["__meta_kubernetes_pod_label_app_kubernetes_io_name"] {
-			t.Errorf("pods of %s are named %q, which is not kept by %v", w.Metadata.Name, got, keep)
+	for _, w := range load(t, "dev").workloads {
+		if got := w.template.Labels["app.kubernetes.io/name"]; got != keep["__meta_kubernetes_pod_label_app_kubernetes_io_name"] {
+			t.Errorf("pods of %s are named %q, which is not kept by %v", w.name, got, keep)
 		}
-		if portNumber(w, keep["__meta_kubernetes_pod_container_port_name"], "TCP") == 0 {
-			t.Errorf("pods of %s have no port that is kept by %v", w.Metadata.Name, keep)
+		port := intstr.FromString(keep["__meta_kubernetes_pod_container_port_name"])
+		if containerPort(w, port, corev1.ProtocolTCP) == 0 {
+			t.Errorf("pods of %s have no port that is kept by %v", w.name, keep)
 		}
 	}
 }
@@ -93,7 +99,7 @@ func TestDashboard(t *testing.T) {
 		SchemaVersion int
 		Panels        []panel
 	}
-	if err := json.Unmarshal(readFile(t, "grafana/dunlin.json"), &d); err != nil {
+	if err := json.Unmarshal(readFile(t, "../grafana/dunlin.json"), &d); err != nil {
 		t.Fatalf("cannot decode dashboard: %v", err)
 	}
 	used := map[string]string{} // metric: a panel that shows it
@@ -140,4 +146,22 @@ func metricsOf(scrape string) map[string]bool {
 		}
 	}
 	return names
+}
+
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func decodeStrict(t *testing.T, text []byte, into any) {
+	t.Helper()
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(into); err != nil {
+		t.Fatalf("cannot decode %T: %v", into, err)
+	}
 }

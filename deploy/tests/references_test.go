@@ -1,0 +1,221 @@
+package tests
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// external are the secrets that an overlay expects to be there: their keys.
+var external = map[string]map[string][]string{
+	"production": {
+		"dunlin":             {"cluster", "password"},
+		"dunlin-tls":         {"tls.crt", "tls.key"},
+		"dunlin-cluster-tls": {"tls.crt", "tls.key", "ca.crt"},
+	},
+}
+
+// TestServices: a service selects the pods of one workload, and names ports that
+// they have.
+func TestServices(t *testing.T) {
+	everyCluster(t, func(t *testing.T, m *manifests) {
+		if len(m.services) != 2 {
+			t.Fatalf("%d services, want 2", len(m.services))
+		}
+		for _, s := range m.services {
+			w := m.only(t, "service "+s.Name, s.Namespace, labels.SelectorFromSet(s.Spec.Selector))
+			for _, p := range s.Spec.Ports {
+				if containerPort(w, p.TargetPort, p.Protocol) != p.Port {
+					t.Errorf("service %s: port %s goes to %s/%s, which is no port %d of %s",
+						s.Name, p.Name, p.TargetPort.String(), p.Protocol, p.Port, w.name)
+				}
+			}
+			if s.Spec.ClusterIP == corev1.ClusterIPNone && !s.Spec.PublishNotReadyAddresses {
+				t.Errorf("service %s: pods that start together could not find each other", s.Name)
+			}
+		}
+	})
+}
+
+func TestWorkloads(t *testing.T) {
+	everyCluster(t, func(t *testing.T, m *manifests) {
+		for _, w := range m.workloads {
+			pods := labels.Set(w.template.Labels)
+			if s := selector(t, w.selector); s.Empty() || !s.Matches(pods) {
+				t.Errorf("%s: selector %v does not match its pods' labels %v", w.name, s, pods)
+			}
+			if len(w.template.Spec.TopologySpreadConstraints) == 0 {
+				t.Errorf("%s: its pods may all be on one machine", w.name)
+			}
+			for _, c := range w.template.Spec.TopologySpreadConstraints {
+				if !selector(t, c.LabelSelector).Matches(pods) {
+					t.Errorf("%s: spread over %s counts other pods", w.name, c.TopologyKey)
+				}
+			}
+		}
+		set := m.node(t).set
+		if set == nil || set.Spec.PodManagementPolicy != "Parallel" || set.Spec.MinReadySeconds < 10 {
+			t.Fatal("nodes are not a parallel StatefulSet whose updates wait for the others")
+		}
+		if !slices.ContainsFunc(m.services, func(s *corev1.Service) bool {
+			return s.Name == set.Spec.ServiceName && s.Spec.ClusterIP == corev1.ClusterIPNone
+		}) {
+			t.Errorf("serviceName %q is not a headless service", set.Spec.ServiceName)
+		}
+		if d := m.proxy(t).deployment; d == nil || d.Spec.Strategy.RollingUpdate.MaxUnavailable.String() != "0" {
+			t.Error("proxies are not a Deployment that starts new pods before it stops old ones")
+		}
+	})
+}
+
+// TestVolumes: what pods mount or read from ConfigMaps and Secrets is there.
+func TestVolumes(t *testing.T) {
+	for _, overlay := range clusters {
+		t.Run(overlay, func(t *testing.T) {
+			m := load(t, overlay)
+			for _, w := range m.workloads {
+				mounted := map[string]bool{}
+				for _, mount := range w.container().VolumeMounts {
+					mounted[mount.Name] = true
+				}
+				for _, v := range w.template.Spec.Volumes {
+					if !mounted[v.Name] {
+						t.Errorf("%s: volume %s is not mounted", w.name, v.Name)
+					}
+					switch {
+					case v.ConfigMap != nil:
+						if m.config(v.ConfigMap.Name) == nil {
+							t.Errorf("%s: there is no ConfigMap %s", w.name, v.ConfigMap.Name)
+						}
+					case v.Secret != nil:
+						var keys []string
+						for _, item := range v.Secret.Items {
+							keys = append(keys, item.Key)
+						}
+						m.wantSecret(t, overlay, v.Secret.SecretName, keys...)
+					default:
+						t.Errorf("%s: volume %s is of a kind that no test checks", w.name, v.Name)
+					}
+				}
+				for _, e := range w.container().Env {
+					if ref := e.ValueFrom.SecretKeyRef; ref != nil {
+						m.wantSecret(t, overlay, ref.Name, ref.Key)
+					}
+				}
+			}
+		})
+	}
+}
+
+func (m *manifests) config(name string) *corev1.ConfigMap {
+	for _, c := range m.configs {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func (m *manifests) wantSecret(t *testing.T, overlay, name string, keys ...string) {
+	t.Helper()
+	has, ok := external[overlay][name]
+	for _, s := range m.secrets {
+		if s.Name == name {
+			ok = true
+			for key := range s.Data {
+				has = append(has, key)
+			}
+		}
+	}
+	if !ok {
+		t.Errorf("there is no Secret %s, and no word that it must be made", name)
+	}
+	for _, key := range keys {
+		if !slices.Contains(has, key) {
+			t.Errorf("Secret %s has the keys %v, want %s", name, has, key)
+		}
+	}
+}
+
+// TestSettingsRoll: other settings are another ConfigMap, so that pods are replaced.
+func TestSettingsRoll(t *testing.T) {
+	dev, production := load(t, "dev"), load(t, "production")
+	if len(dev.configs) != 1 || len(production.configs) != 1 || dev.configs[0].Name == production.configs[0].Name {
+		t.Fatalf("ConfigMaps %v and %v, want one each, their names a hash", dev.configs, production.configs)
+	}
+}
+
+// TestBudgets: every workload of production has a budget, which selects its pods
+// and no others, and lets a machine be drained.
+func TestBudgets(t *testing.T) {
+	m := load(t, "production")
+	covered := map[string]bool{}
+	for _, b := range m.budgets {
+		w := m.only(t, "budget "+b.Name, b.Namespace, selector(t, b.Spec.Selector))
+		covered[w.name] = true
+		if b.Spec.MaxUnavailable != nil && b.Spec.MaxUnavailable.String() == "0" {
+			t.Errorf("budget %s lets no pod go", b.Name)
+		}
+	}
+	if len(covered) != len(m.workloads) {
+		t.Errorf("budgets for %v, want one for each of %d workloads", covered, len(m.workloads))
+	}
+}
+
+// TestScaling: the autoscaler scales proxies alone, on what they request, and
+// nobody else writes their number.
+func TestScaling(t *testing.T) {
+	m := load(t, "production")
+	if len(m.scalers) != 1 {
+		t.Fatalf("%d autoscalers, want 1", len(m.scalers))
+	}
+	s, proxy := m.scalers[0], m.proxy(t)
+	if target := s.Spec.ScaleTargetRef; target.Kind != proxy.kind || target.Name != proxy.name || target.APIVersion != "apps/v1" {
+		t.Errorf("the autoscaler's target is %+v, want %s", target, proxy.name)
+	}
+	if proxy.replicas != nil {
+		t.Errorf("applying the manifests sets %d proxies, whatever the autoscaler found", *proxy.replicas)
+	}
+	if *s.Spec.MinReplicas < 2 || s.Spec.MaxReplicas <= *s.Spec.MinReplicas {
+		t.Errorf("%d to %d proxies", *s.Spec.MinReplicas, s.Spec.MaxReplicas)
+	}
+}
+
+// only returns the one workload whose pods a selector selects.
+func (m *manifests) only(t *testing.T, what, namespace string, s labels.Selector) (found workload) {
+	t.Helper()
+	n := 0
+	for _, w := range m.workloads {
+		if w.namespace == namespace && s.Matches(labels.Set(w.template.Labels)) {
+			found = w
+			n++
+		}
+	}
+	if n != 1 {
+		t.Fatalf("%s selects the pods of %d workloads, want 1", what, n)
+	}
+	return found
+}
+
+func selector(t *testing.T, s *metav1.LabelSelector) labels.Selector {
+	t.Helper()
+	parsed, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+// containerPort returns the number of a pod's port; 0 if it has none.
+func containerPort(w workload, name intstr.IntOrString, protocol corev1.Protocol) int32 {
+	for _, p := range w.container().Ports {
+		if p.Protocol == protocol && (p.Name == name.StrVal || p.ContainerPort == name.IntVal) {
+			return p.ContainerPort
+		}
+	}
+	return 0
+}

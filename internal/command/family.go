@@ -1,0 +1,34 @@
+package command
+
+// Family is a coarse kind of command, for figures that must not have a row for each of them.
+type Family uint8
+
+const (
+	FamilyOther Family = iota // on no keys
+	FamilyRead                // of one key
+	FamilyWrite               // of one key
+	FamilyMulti               // on several keys
+	FamilyWide                // on all nodes
+	FamilyHeavy               // what works long on values: who executes commands says which
+	NumFamilies
+)
+
+// String is the family's name in figures.
+func (f Family) String() string {
+	return [NumFamilies]string{"other", "read", "write", "multi", "wide", "heavy"}[f]
+}
+
+// Family follows from where the keys are and what is done with them; it is never FamilyHeavy.
+func (c *Command) Family() Family {
+	switch {
+	case c.Route == AllNodes:
+		return FamilyWide
+	case c.Flags&MovableKeys != 0 || c.Last != c.First:
+		return FamilyMulti
+	case c.First == 0:
+		return FamilyOther
+	case c.Flags&Write != 0:
+		return FamilyWrite
+	}
+	return FamilyRead
+}

@@ -1,0 +1,81 @@
+package session
+
+import (
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// A connection that said CLIENT REPLY OFF or SKIP, or is paused or Blocked, is treated apart from the others, so that those
+// pay nothing for it:
+//
+//	if st.Aside() {
+//		wait, if st.Blocked or Holds: the same request comes again
+//		st.Begin()          the command takes its usual way from here on
+//		…                   execute it
+//		drop the reply, if st.Muted()
+//		st.End(true)
+//	}
+
+// muting is what CLIENT REPLY has asked for.
+type muting uint8
+
+const (
+	muted     muting = 1 << iota // OFF: all replies
+	mutedOnce                    // SKIP: that to the command at hand, or the next one between two commands
+	mutedNext                    // SKIP is the command at hand
+)
+
+// Aside tells whether the next command must be treated as above.
+func (st *State) Aside() bool { return (st.muting != 0 || st.paused || st.Blocked) && !st.begun }
+
+// SetBlocked says whether a command of the connection waits.
+func (st *State) SetBlocked(blocked bool) {
+	st.Blocked = blocked
+	st.setApart()
+}
+
+// Begin begins a command of a connection that is Aside.
+func (st *State) Begin() {
+	st.begun = true
+	st.setApart()
+}
+
+// Muted tells, behind a command, whether its reply is to be dropped.
+func (st *State) Muted() bool { return st.muting&(muted|mutedOnce) != 0 }
+
+// Begun tells whether a command was begun and has not ended.
+func (st *State) Begun() bool { return st.begun }
+
+// End ends a command. done is false if it was not executed: it is going to begin again.
+func (st *State) End(done bool) {
+	st.begun = false
+	if done {
+		st.muting &^= mutedOnce
+		if st.muting&mutedNext != 0 {
+			st.muting = st.muting&^mutedNext | mutedOnce
+		}
+	}
+	st.setApart()
+}
+
+// setApart is called when anything may have changed that it depends on.
+func (st *State) setApart() { st.Apart = st.Multi || st.Aside() }
+
+// clientReply answers CLIENT REPLY ON|OFF|SKIP. In a transaction, where it would leave holes in the reply of EXEC, it is refused.
+func clientReply(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
+	defer st.setApart()
+	switch option := args[2]; {
+	case equalFold(option, "on"):
+		st.muting &^= muted | mutedOnce
+		return appendOK(dst), ActionNone
+	case equalFold(option, "off"):
+		st.muting |= muted
+	case !equalFold(option, "skip"):
+		return resp.AppendError(dst, errSyntax), ActionNone
+	case st.muting&muted != 0: // it changes nothing
+	case st.begun:
+		st.muting |= mutedNext
+	default:
+		st.muting |= mutedOnce
+	}
+	return dst, ActionNone
+}

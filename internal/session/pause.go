@@ -1,0 +1,120 @@
+package session
+
+import (
+	"math"
+	"sync"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// CLIENT PAUSE changes the Server at once. The caller then has every loop look at PausedUntil (ActionPause), mark its clients
+// by SetPaused, and look again at that time. A paused client is Aside; before each of its commands the caller asks Holds.
+
+// pause is what CLIENT PAUSE has asked for.
+type pause struct {
+	mu    sync.Mutex
+	until int64 // unix milliseconds
+	all   bool  // or else what may write
+}
+
+// PausedUntil is when clients may go on: unix milliseconds, in the past if they are not paused.
+func (s *Server) PausedUntil() int64 {
+	s.pause.mu.Lock()
+	defer s.pause.mu.Unlock()
+	return s.pause.until
+}
+
+// extend adds to what has been asked for before and is not over.
+func (p *pause) extend(now, until int64, all bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until <= now {
+		p.until, p.all = until, all
+		return
+	}
+	p.until, p.all = max(p.until, until), p.all || all
+}
+
+// Unpause ends what CLIENT PAUSE began.
+func (s *Server) Unpause() {
+	s.pause.mu.Lock()
+	defer s.pause.mu.Unlock()
+	s.pause.until = 0
+}
+
+// SetPaused marks a client as paused or not.
+func (st *State) SetPaused(paused bool) {
+	st.paused = paused
+	st.setApart()
+}
+
+// Holds tells whether a request of a paused client must wait. What is refused is so at once, as in Redis. CLIENT UNPAUSE never
+// waits: in Redis it does, and a pause of ALL for too long a time can be ended by nobody.
+func (s *Server) Holds(st *State, args [][]byte) bool {
+	if !st.paused {
+		return false
+	}
+	var scratch [256]byte
+	row, _ := command.Resolve(scratch[:0], args)
+	if row == nil || row.ID == command.ClientUnpause || s.CheckAuth(st, row) != "" {
+		return false
+	}
+	s.pause.mu.Lock()
+	all := s.pause.all
+	s.pause.mu.Unlock()
+	return all || mayReplicate(row) || row.ID == command.Exec && st.queuesWrites()
+}
+
+// mayReplicate tells whether a command may change the data, by Redis's reckoning: PFCOUNT may keep what it has counted.
+func mayReplicate(c *command.Command) bool {
+	return c.Flags&command.Write != 0 || c.ID == command.PFCount
+}
+
+func (st *State) queuesWrites() bool {
+	if st.Multi {
+		for _, q := range st.Tx.Queue {
+			if mayReplicate(q.Cmd) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// clientPause answers CLIENT PAUSE milliseconds [WRITE | ALL].
+func clientPause(s *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	all := true
+	if len(args) > 4 {
+		return resp.AppendError(dst, wrongSubArgs(args)), ActionNone
+	}
+	if len(args) == 4 && !equalFold(args[3], "all") {
+		if all = false; !equalFold(args[3], "write") {
+			return resp.AppendError(dst, errPauseMode), ActionNone
+		}
+	}
+	millis, refusal := timeoutArg(args[2])
+	if refusal != "" {
+		return resp.AppendError(dst, refusal), ActionNone
+	}
+	now := s.o.Now().UnixMilli()
+	s.pause.extend(now, now+min(millis, math.MaxInt64-now), all)
+	return dst, ActionPause
+}
+
+func clientUnpause(s *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	s.Unpause()
+	return dst, ActionPause
+}
+
+// timeoutArg reads a number of milliseconds.
+func timeoutArg(arg []byte) (millis int64, refusal string) {
+	millis, ok := resp.ParseInt(arg)
+	switch {
+	case !ok:
+		return 0, errTimeout
+	case millis < 0:
+		return 0, errTimeoutLow
+	}
+	return millis, ""
+}

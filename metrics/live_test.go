@@ -1,0 +1,128 @@
+package metrics
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/node"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+func liveOf(t *testing.T, a *Admin, path string) (l Live) {
+	t.Helper()
+	_, body := get(t, a, path)
+	if err := json.Unmarshal([]byte(body), &l); err != nil {
+		t.Fatalf("cannot decode %q: %v", body, err)
+	}
+	return l
+}
+
+// TestLive: who owns what, what is on its way, who is gone, and what stands out.
+func TestLive(t *testing.T) {
+	a := newAdmin(t, Options{})
+	view := twoNodes()
+	view.table.Moves = []ring.Move{{Partition: 9, From: 1, To: 0}}
+	view.members = view.members[:1]
+	n := &fakeNode{serving: true}
+	n.stats.Engine.Index = 64
+	a.AddNode(source("n1", 1, view), n)
+	a.AddProxy(source("p", 3, view), &fakeProxy{ready: true})
+
+	l := liveOf(t, a, "/api/live")
+	if len(l.Owners) != ring.Partitions || l.Owners[4] != 0 || l.Owners[3] != 1 {
+		t.Errorf("%d owners, the first %v", len(l.Owners), l.Owners[:min(len(l.Owners), 8)])
+	}
+	if len(l.Nodes) != 2 || !l.Nodes[0].Alive || l.Nodes[1].Alive {
+		t.Errorf("nodes %+v, want n2 to be gone", l.Nodes)
+	}
+	if len(l.Moves) != 1 || l.Moves[0] != (LiveMove{9, 1, 0}) {
+		t.Errorf("moves %+v", l.Moves)
+	}
+	if len(l.Members) != 2 || len(l.Details) != 2 || len(l.Details[0].Slow) != 1 || l.Details[0].Slow[0].Micros != 12000 {
+		t.Errorf("details %+v", l.Details)
+	}
+	index := int64(0)
+	for _, share := range l.Details[0].Memory {
+		if share.Class == "index" {
+			index = share.Bytes
+		}
+	}
+	if index != 64 {
+		t.Errorf("memory %+v, want 64 bytes of index", l.Details[0].Memory)
+	}
+	if again := liveOf(t, a, "/api/live?epoch=7"); again.Owners != nil || again.Cluster.Epoch != 7 {
+		t.Errorf("a reader that has epoch 7 is sent %d owners of it", len(again.Owners))
+	}
+}
+
+// TestLiveBeforeTheFirstTable: lists are lists, not null.
+func TestLiveBeforeTheFirstTable(t *testing.T) {
+	a := newAdmin(t, Options{})
+	if _, body := get(t, a, "/api/live"); strings.Contains(body, "null") {
+		t.Errorf("an empty process answers %s", body)
+	}
+	a.AddProxy(source("p", 3, &fakeView{}), &fakeProxy{})
+	if _, body := get(t, a, "/api/live"); strings.Contains(body, "null") {
+		t.Errorf("a proxy without a table answers %s", body)
+	}
+}
+
+// TestHistory: rates and quantiles are of the time between two samples, and a reset of the counters is no fall.
+func TestHistory(t *testing.T) {
+	var h history
+	var stats node.Stats
+	now := time.Now()
+	add := func(f Member) {
+		now = now.Add(2 * time.Second)
+		h.add(now, &f, &detail{latency: stats.Latency})
+	}
+	stats.Latency[command.FamilyRead].Note(time.Second)
+	add(Member{Commands: 1000, Hits: 50})
+	stats.Latency[command.FamilyRead].Note(100 * time.Microsecond)
+	stats.Latency[command.FamilyWrite].Note(100 * time.Microsecond)
+	add(Member{Commands: 3000, Hits: 80, Misses: 10})
+	add(Member{Commands: 3000, Hits: 80, Misses: 10})
+	stats = node.Stats{}
+	add(Member{Commands: 4})
+	list := h.list()
+	if len(list) != 3 {
+		t.Fatalf("%d samples, want 3: nothing is known before the first", len(list))
+	}
+	if s := list[0]; s.Ops != 1000 || s.HitRatio != 0.75 || s.P50Micros < 90 || s.P99Micros > 130 {
+		t.Errorf("sample %+v, want 1000 ops/s, three of four hits, 100 µs", s)
+	}
+	if s := list[1]; s.Ops != 0 || s.HitRatio != -1 || s.P50Micros != 0 {
+		t.Errorf("sample %+v of a time without commands", s)
+	}
+	if s := list[2]; s.Ops != 0 || s.HitRatio != -1 {
+		t.Errorf("sample %+v after a reset", s)
+	}
+	for range 2 * samplesKept {
+		add(Member{})
+	}
+	if got := len(h.list()); got != samplesKept {
+		t.Errorf("%d samples are kept, want %d", got, samplesKept)
+	}
+}
+
+// TestPageText: the page itself has the state, for readers without scripts, and what others call themselves is no markup.
+func TestPageText(t *testing.T) {
+	a := newAdmin(t, Options{})
+	view := twoNodes()
+	view.members[1].ID = "<script>alert(1)</script>"
+	n := &fakeNode{serving: true}
+	n.stats.Hits, n.stats.Misses, n.stats.Engine.Used, n.stats.Engine.Max = 3, 1, 1536, 1<<20
+	a.AddNode(source("n1", 1, view), n)
+	_, body := get(t, a, "/")
+	for _, want := range []string{"herd", "epoch 7", "3 members alive", "leaving", "75.0 %", "1.5 KiB of 1 MiB", "&lt;script&gt;"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page has no %q:\n%s", want, body)
+		}
+	}
+	if strings.Contains(body, "<script>alert") {
+		t.Error("a member's id is markup")
+	}
+}

@@ -1,0 +1,31 @@
+package node
+
+import (
+	"testing"
+	"time"
+)
+
+// Replies that are sent from values where they lie, or made by goroutines, are dropped like others when they are not wanted.
+func TestLargeRepliesThatAreNotWanted(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
+	c := dial(t, n.Addr())
+	v := bigValue(17<<20, 1)
+	c.wantBig("SET {k} BIG", v, "OK")
+	c.want("SET {k}b x", "OK")
+	c.sendRaw([]byte("CLIENT REPLY SKIP\r\nGET {k}\r\nGET {k}b\r\n")) // pinned
+	if got := c.next(); got != `"x"` {
+		t.Fatalf("behind a large value: %.100s", got)
+	}
+	c.sendRaw([]byte("CLIENT REPLY SKIP\r\nBITCOUNT {k}\r\nSTRLEN {k}\r\n" + // a goroutine answers
+		"CLIENT REPLY SKIP\r\nAPPEND {k} x\r\nSTRLEN {k}\r\n" + // a goroutine makes the value, and the command runs again
+		"CLIENT REPLY OFF\r\nBITCOUNT {k}\r\nAPPEND {k} x\r\nGET {k}\r\nCLIENT REPLY ON\r\nSTRLEN {k}\r\n"))
+	for _, want := range []string{"(integer) 17825792", "(integer) 17825793", "OK", "(integer) 17825794"} {
+		if got := c.next(); got != want {
+			t.Fatalf("got %.100s, want %s", got, want)
+		}
+	}
+	c.want("CLIENT REPLY ON", "OK")
+	c.sendRaw([]byte("CLIENT REPLY SKIP\r\n"))
+	c.sendRaw(bigRequest(t, "SET {k} BIG", v[:1<<20])) // which is gathered
+	c.want("STRLEN {k}", "(integer) 1048576")
+}

@@ -1,0 +1,100 @@
+package node
+
+import (
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// Big keys are found by a walk over all keys that never ends: a few at a time under a
+// shard's lock, and at most bigTurn every bigPause.
+
+const (
+	bigStep = 64 // keys under one lock
+	// bigPause follows each turn, which looks at up to bigTurn keys: 50,000 keys a second at most.
+	bigPause = 20 * time.Millisecond
+	bigTurn  = 1000
+	// bigRound is how long a walk takes at least.
+	bigRound = 10 * time.Second
+	// bigEmpty is how many partitions without keys make a turn.
+	bigEmpty = ring.Partitions * int(bigPause) / int(bigRound)
+)
+
+// bigWalk knows the largest keys of the last walk, and of the one under way.
+type bigWalk struct {
+	mu   sync.Mutex
+	last session.KeyFigures
+	now  session.KeyFigures
+}
+
+// meet takes an item. Its size is that of key and value.
+func (b *bigWalk) meet(item engine.Item) bool {
+	size := int64(len(item.Key()) + len(item.Value()))
+	if b.now.Enters(size) {
+		b.now.Keep(string(item.Key()[:min(len(item.Key()), hotKeyBytes)]), size)
+	}
+	return true
+}
+
+// turn ends a walk.
+func (b *bigWalk) turn() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last, b.now = b.now, session.KeyFigures{}
+}
+
+// BigKeys returns the largest keys, by the bytes of key and value, as of the last
+// walk and as far as the next one has come. The largest come first.
+func (n *Node) BigKeys() []session.KeyFigure {
+	b := &n.big
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all session.KeyFigures
+	for _, k := range b.last.Top() {
+		all.Keep(k.Key, k.N)
+	}
+	for _, k := range b.now.Top() {
+		all.Keep(k.Key, k.N)
+	}
+	return all.Top()
+}
+
+// findBigKeys walks until the node ends.
+func (n *Node) findBigKeys() {
+	pause := time.NewTicker(bigPause)
+	defer pause.Stop()
+	looked := 0 // keys and empty partitions in this turn
+	for p := uint16(0); ; p = (p + 1) % ring.Partitions {
+		for cursor, done := uint64(0), false; !done; {
+			before := looked
+			cursor, done = n.lookForBig(p, cursor, &looked)
+			if looked == before || done {
+				looked += bigTurn / bigEmpty
+			}
+			if looked < bigTurn {
+				continue
+			}
+			looked = 0
+			select {
+			case <-n.ctx.Done():
+				return
+			case <-pause.C:
+			}
+		}
+		if p == ring.Partitions-1 {
+			n.big.turn()
+		}
+	}
+}
+
+func (n *Node) lookForBig(p uint16, cursor uint64, looked *int) (next uint64, done bool) {
+	n.big.mu.Lock()
+	defer n.big.mu.Unlock()
+	return n.engine.Walk(p, cursor, bigStep, n.cfg.Group.UnixMilli(), func(item engine.Item) bool {
+		*looked++
+		return n.big.meet(item)
+	})
+}

@@ -1,0 +1,170 @@
+package node
+
+import (
+	"bytes"
+	"fmt"
+	"hash/maphash"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+)
+
+// Hot keys are found among the inputs that are sampled (timing.go), so that other
+// commands pay nothing for it. Each worker counts the keys that it meets there by
+// Space-Saving (Metwally et al., "Efficient computation of frequent and top-k elements
+// in data streams", ICDT 2005): so many counters, and a key without one takes over the
+// smallest, whose count may be too high by what that had. Only what is certain is told.
+
+const (
+	hotCounters = 256
+	// hotHalf is after how long all counts are halved: what was hot fades in minutes.
+	hotHalf = 30 * time.Second
+	// hotKeyBytes is how much of a key is kept; longer ones that begin alike count as one.
+	hotKeyBytes = 128
+	// hotCertain is how many samples a key must have had for certain: of keys that are all
+	// used alike none is hot.
+	hotCertain = 4
+)
+
+// hotSketch is a worker's. It allocates once, and belongs to its loop.
+type hotSketch struct {
+	seed     maphash.Seed
+	hashes   [hotCounters]uint64 // of the keys; apart, since all are looked at
+	counters [hotCounters]hotCounter
+	begun    time.Duration // loop time of the last halving
+	before   time.Duration // what the time before it counts, halved as the counts are
+}
+
+type hotCounter struct {
+	count, excess uint32 // excess of count may be another key's
+	length        uint8
+	key           [hotKeyBytes]byte
+}
+
+func newHotSketch(now time.Duration) *hotSketch {
+	return &hotSketch{seed: maphash.MakeSeed(), begun: now}
+}
+
+// note counts one use of a key.
+func (h *hotSketch) note(key []byte) {
+	key = key[:min(len(key), hotKeyBytes)]
+	hash := maphash.Bytes(h.seed, key)
+	least := 0
+	for i, have := range h.hashes {
+		if have == hash && bytes.Equal(h.counters[i].text(), key) {
+			h.counters[i].count++
+			return
+		}
+		if h.counters[i].count < h.counters[least].count {
+			least = i
+		}
+	}
+	c := &h.counters[least]
+	c.excess = c.count
+	c.count++
+	c.length = uint8(copy(c.key[:], key))
+	h.hashes[least] = hash
+}
+
+func (c *hotCounter) text() []byte { return c.key[:c.length] }
+
+// fade is called now and then.
+func (h *hotSketch) fade(now time.Duration) {
+	if now-h.begun < hotHalf {
+		return
+	}
+	h.before = (h.before + now - h.begun) / 2
+	h.begun = now
+	for i := range h.counters {
+		h.counters[i].count /= 2
+		h.counters[i].excess /= 2
+	}
+}
+
+// report adds how often a second the keys are used that certainly are.
+func (h *hotSketch) report(now time.Duration, to *session.KeyFigures) {
+	counted := (h.before + now - h.begun).Seconds()
+	if counted <= 0 {
+		return
+	}
+	for i := range h.counters {
+		c := &h.counters[i]
+		if certain := c.count - c.excess; certain >= hotCertain {
+			rate := float64(certain) * sampleInputs / counted
+			to.Count(string(c.text()), int64(rate+0.5))
+		}
+	}
+}
+
+// noteKeys counts the keys of a command that was executed in a sampled input.
+func (r *request) noteKeys(s *step) {
+	switch s.plan.keys {
+	case oneKey:
+		r.worker.hot.note(s.args[s.firstKey])
+	case oneSlot, anySlots:
+		for _, at := range r.keys {
+			r.worker.hot.note(s.args[at])
+		}
+	case noKeys, allKeys:
+	}
+}
+
+// HotKeys returns the keys that are used most, with their uses a second as far as a
+// sample of the last minute or so tells. The most used come first.
+func (n *Node) HotKeys() ([]session.KeyFigure, error) {
+	parts := make([]session.KeyFigures, len(n.workers))
+	err := n.cfg.Group.Each(func(l *netloop.Loop) {
+		n.workers[l.Index()].hot.report(l.Now(), &parts[l.Index()])
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot gather hot keys of node %q: %w", n.cfg.ID, err)
+	}
+	for i := range parts[1:] {
+		parts[0].Add(&parts[1+i])
+	}
+	return parts[0].Top(), nil
+}
+
+// forgetHotKeys is HOTKEYS RESET. It is called on a loop, so it only posts.
+func (n *Node) forgetHotKeys() {
+	for _, w := range n.workers {
+		w.loop.Post(func() { w.hot = newHotSketch(w.loop.Now()) })
+	}
+}
+
+// keyFigures is the reply to EACH HOTKEYS GET and EACH HOTKEYS BIG.
+func (n *Node) keyFigures(big bool) []byte {
+	if big {
+		return session.EncodeKeyFigures(nil, n.BigKeys())
+	}
+	list, err := n.HotKeys()
+	if err != nil {
+		return resp.AppendError(nil, errBusy)
+	}
+	return session.EncodeKeyFigures(nil, list)
+}
+
+// hotKeys: HOTKEYS GET
+func hotKeys(r *request) {
+	n, version := r.node, r.version()
+	r.answerLater(func() []byte {
+		list, err := n.HotKeys()
+		if err != nil {
+			return resp.AppendError(nil, errBusy)
+		}
+		return session.AppendKeyFigures(nil, version, session.UsesASecond, list)
+	})
+}
+
+// bigKeys: HOTKEYS BIG
+func bigKeys(r *request) {
+	r.out = session.AppendKeyFigures(r.out, r.version(), session.BytesOfKey, r.node.BigKeys())
+}
+
+// hotKeysReset: HOTKEYS RESET
+func hotKeysReset(r *request) {
+	r.node.forgetHotKeys()
+	r.replyOK()
+}

@@ -1,0 +1,126 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// TestHotSketch: among many keys, those are found that are used most, with about the rate that they have; a use
+// by all alike makes none hot; what is no longer used fades.
+func TestHotSketch(t *testing.T) {
+	h := newHotSketch(0)
+	for i := range 20_000 {
+		h.note(fmt.Appendf(nil, "cold:%d", i))
+	}
+	report := func(at time.Duration) []session.KeyFigure {
+		var top session.KeyFigures
+		h.report(at, &top)
+		return top.Top()
+	}
+	if got := report(time.Second); len(got) > 0 {
+		t.Errorf("keys used once each are hot: %v", got)
+	}
+	h = newHotSketch(0)
+	for i := range 20_000 {
+		h.note(fmt.Appendf(nil, "cold:%d", i))
+		if i%10 == 0 {
+			h.note([]byte("hot"))
+		}
+		if i%100 == 0 {
+			h.note([]byte("warm"))
+		}
+	}
+	got := report(10 * time.Second)
+	if len(got) != 2 || got[0].Key != "hot" || got[1].Key != "warm" {
+		t.Fatalf("%v are hot, want hot and warm", got)
+	}
+	if want := int64(2000 * sampleInputs / 10); got[0].N > want || got[0].N < want*9/10 {
+		t.Errorf("%d uses a second, want about %d", got[0].N, want)
+	}
+	for at := hotHalf; at < 12*hotHalf; at += hotHalf {
+		h.fade(at)
+	}
+	if got := report(12 * hotHalf); len(got) > 0 {
+		t.Errorf("%v are hot long after", got)
+	}
+}
+
+func TestHotSketchAllocatesNothing(t *testing.T) {
+	h, i := newHotSketch(0), 0
+	keys := [][]byte{[]byte("a"), []byte(strings.Repeat("long", 100)), []byte("c")}
+	if got := testing.AllocsPerRun(1000, func() { i++; h.note(keys[i%3]) }); got > 0 {
+		t.Errorf("%v allocations for a key, want 0", got)
+	}
+}
+
+// TestHotKeys: the keys of commands on one and on several keys count, and RESET forgets them.
+func TestHotKeys(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	c.want("SET hot v", "OK")
+	for range 8 * sampleInputs {
+		c.want("GET hot", `"v"`)
+	}
+	for range 8 * sampleInputs {
+		c.want("EXISTS one two", "(integer) 0")
+	}
+	list, err := n.HotKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, k := range list {
+		found[k.Key] = k.N > 0
+	}
+	if len(list) != 3 || !found["hot"] || !found["one"] || !found["two"] {
+		t.Errorf("%v are hot, want hot, one and two", list)
+	}
+	for _, want := range []string{`1) "key"`, `3) "db"`, `5) "qps"`, `"hot"`} {
+		if got := c.do("HOTKEYS GET"); !strings.Contains(got, want) {
+			t.Errorf("HOTKEYS GET has no %s:\n%s", want, got)
+		}
+	}
+	c.want("HOTKEYS RESET", "OK")
+	eventually(t, "they are forgotten", func() bool {
+		list, err := n.HotKeys()
+		return err == nil && len(list) == 0
+	})
+}
+
+// TestBigKeys: a walk finds the largest, and the next one that they are gone.
+func TestBigKeys(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	for i := range 40 {
+		c.want(fmt.Sprintf("SET small:%d v", i), "OK")
+	}
+	c.want("SET big "+strings.Repeat("x", 5000), "OK")
+	c.want("SET bigger "+strings.Repeat("x", 6000), "OK")
+	walk := func() {
+		for p := range ring.Partitions {
+			for cursor, done, looked := uint64(0), false, 0; !done; {
+				cursor, done = n.lookForBig(uint16(p), cursor, &looked)
+			}
+		}
+		n.big.turn()
+	}
+	walk()
+	got := n.BigKeys()
+	if len(got) != 20 || got[0] != (session.KeyFigure{Key: "bigger", N: 6006}) || got[1] != (session.KeyFigure{Key: "big", N: 5003}) {
+		t.Errorf("%v are big", got)
+	}
+	if got := c.do("HOTKEYS BIG"); !strings.Contains(got, `2) "bigger"`) || !strings.Contains(got, `6) (integer) 6006`) {
+		t.Errorf("HOTKEYS BIG answers\n%s", got)
+	}
+	c.want("DEL big bigger", "(integer) 2")
+	walk()
+	walk() // the first may have gone on with the figures of one that had begun before
+	if got := n.BigKeys(); got[0].N > 100 {
+		t.Errorf("%v is big and gone", got[0])
+	}
+}

@@ -1,0 +1,67 @@
+package proxy
+
+import (
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+)
+
+// One command in so many is timed, each under its family, and none is lost to one that takes long.
+func TestLatency(t *testing.T) {
+	c := newCluster(t, 2, oneLoop(t))
+	cl := c.dial()
+	const rounds = 10
+	for range rounds * sampleCommands {
+		cl.send("GET k")
+		cl.reply()
+	}
+	for range 2 * rounds * sampleCommands {
+		cl.send("DBSIZE")
+		cl.reply()
+	}
+	s := c.stats()
+	if got := s.Latency[command.FamilyRead].Count; got != rounds {
+		t.Errorf("%d of %d GETs were timed, want %d", got, rounds*sampleCommands, rounds)
+	}
+	if got := s.Latency[command.FamilyWide].Count; got != 2*rounds {
+		t.Errorf("%d of %d DBSIZEs were timed, want %d", got, 2*rounds*sampleCommands, 2*rounds)
+	}
+	if sum := s.Latency[command.FamilyRead].Sum(); sum <= 0 {
+		t.Errorf("GETs took %v together", sum)
+	}
+}
+
+// TestBatchSizes: what a client sends in one write goes to the node in one, and is counted as one batch.
+func TestBatchSizes(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	cl := c.dial()
+	cl.send("GET warm") // opens the pipe
+	cl.reply()
+	before := c.stats()
+	cl.send("GET a", "GET b", "GET c", "GET d", "GET e")
+	for range 5 {
+		cl.reply()
+	}
+	after := c.stats()
+	if got := after.BatchSizes[3] - before.BatchSizes[3]; got != 1 {
+		t.Errorf("%d batches of 4 to 7 requests, want 1: %v", got, after.BatchSizes)
+	}
+	if got := after.BatchRequests - before.BatchRequests; got != 5 {
+		t.Errorf("%d requests in batches, want 5", got)
+	}
+}
+
+// TestNodeStats: the pipes and what is outstanding are told by node.
+func TestNodeStats(t *testing.T) {
+	c := newCluster(t, 2, oneLoop(t))
+	cl := c.dial()
+	cl.send("MGET a b c d e f g h")
+	cl.reply()
+	s := c.stats()
+	if len(s.Nodes) != 2 || s.Nodes["n1"] == nil || s.Nodes["n1"].Open != 1 || s.Nodes["n1"].Inflight != 0 {
+		t.Errorf("nodes %+v, want n1 and n2 with an open pipe each", s.Nodes)
+	}
+	if s.PipesOpen != 2 {
+		t.Errorf("%d pipes are open, want 2", s.PipesOpen)
+	}
+}

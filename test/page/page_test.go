@@ -1,0 +1,296 @@
+// Package page looks at the live page in a real browser. It is a module of its own
+// for the sake of the browser's driver, which nothing else needs.
+package page
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+const (
+	patience = 60 * time.Second
+	keys     = 200
+)
+
+// TestPage: the page loads and draws without a script error, follows a node's death and return, and fits a phone.
+// With SCREENSHOTS=dir it leaves pictures there.
+func TestPage(t *testing.T) {
+	c := startCluster(t)
+	b := open(t, "http://"+c.admin)
+	b.until("the cluster is drawn", `document.querySelectorAll("#ring path").length >= 3 && document.querySelectorAll("#peers tr").length >= 4`)
+	b.until("there are plots", `document.querySelectorAll("#ops polyline").length > 0 && document.querySelectorAll("#latency polyline").length > 0`)
+	b.want("nothing is wrong", `document.getElementById("state").className === ""`)
+	b.shots("healthy")
+
+	c.kill(2)
+	b.until("the death is shown", `document.getElementById("state").className === "bad" || document.querySelectorAll("#peers tr").length === 3`)
+	b.shots("broken")
+	b.until("the others take over", `document.querySelectorAll("#ring path").length === 2 && document.querySelectorAll("#peers tr").length === 3`)
+	c.start(2)
+	b.until("the return is shown", `document.querySelectorAll("#ring path").length === 3 && document.getElementById("state").className === ""`)
+
+	b.size(400, 800, false)
+	b.want("nothing is wider than a phone", `document.documentElement.scrollWidth <= 400`)
+	if len(b.errors) > 0 {
+		t.Errorf("errors in the browser: %q", b.errors)
+	}
+}
+
+// TestPicture leaves pictures of any page: PAGE=http://127.0.0.1:9180 SCREENSHOTS=dir.
+func TestPicture(t *testing.T) {
+	url := os.Getenv("PAGE")
+	if url == "" {
+		t.Skip("no PAGE to take a picture of")
+	}
+	b := open(t, url)
+	b.until("the cluster is drawn", `document.querySelectorAll("#ring path").length > 0`)
+	b.shots("page")
+}
+
+// TestWithoutScripts: members and figures are in the page itself.
+func TestWithoutScripts(t *testing.T) {
+	c := startCluster(t)
+	resp, err := http.Get("http://" + c.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"node-0", "node-1", "node-2", "proxy-0", "4 members alive", "serving"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the page has no %q:\n%s", want, text)
+		}
+	}
+}
+
+// browser is one tab.
+type browser struct {
+	t      *testing.T
+	ctx    context.Context
+	errors []string
+}
+
+func open(t *testing.T, url string) *browser {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("no chromium: Debian has it in the package chromium")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU)
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	b := &browser{t: t}
+	var end context.CancelFunc
+	b.ctx, end = chromedp.NewContext(ctx, chromedp.WithErrorf(t.Logf))
+	t.Cleanup(end)
+	b.watchErrors()
+	b.size(1400, 900, false)
+	if err := chromedp.Run(b.ctx, chromedp.Navigate(url)); err != nil {
+		t.Fatalf("cannot open %s: %v", url, err)
+	}
+	return b
+}
+
+func (b *browser) size(width, height int64, dark bool) {
+	b.t.Helper()
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	err := chromedp.Run(b.ctx, chromedp.EmulateViewport(width, height),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *browser) holds(condition string) bool {
+	b.t.Helper()
+	var yes bool
+	if err := chromedp.Run(b.ctx, chromedp.Evaluate(condition, &yes)); err != nil {
+		b.t.Fatalf("cannot evaluate %s: %v", condition, err)
+	}
+	return yes
+}
+
+func (b *browser) want(what, condition string) {
+	b.t.Helper()
+	if !b.holds(condition) {
+		b.t.Errorf("not so: %s; the page is\n%s", what, b.text())
+	}
+}
+
+func (b *browser) until(what, condition string) {
+	b.t.Helper()
+	for deadline := time.Now().Add(patience); !b.holds(condition); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("waited in vain until %s; the page is\n%s", what, b.text())
+		}
+	}
+}
+
+func (b *browser) text() (text string) {
+	if err := chromedp.Run(b.ctx, chromedp.Evaluate(`document.body.innerText`, &text)); err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+// shots leaves pictures, if they are wanted.
+func (b *browser) shots(name string) {
+	dir := os.Getenv("SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	for _, width := range []int64{1400, 400} {
+		for scheme, dark := range map[string]bool{"light": false, "dark": true} {
+			b.size(width, 900, dark)
+			time.Sleep(2500 * time.Millisecond) // the next round draws for the new size
+			var png []byte
+			if err := chromedp.Run(b.ctx, chromedp.FullScreenshot(&png, 100)); err != nil {
+				b.t.Fatal(err)
+			}
+			file := filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, width, scheme))
+			if err := os.WriteFile(file, png, 0o644); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}
+	b.size(1400, 900, false)
+}
+
+// cluster is three nodes and a proxy, a process each.
+type cluster struct {
+	t       *testing.T
+	binary  string
+	gossip  string // of the first node
+	ports   []string
+	running []*exec.Cmd
+	clients string
+	admin   string // the proxy's
+}
+
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{t: t, binary: filepath.Join(t.TempDir(), "dunlin"), running: make([]*exec.Cmd, 3)}
+	build := exec.Command("go", "build", "-o", c.binary, "./cmd/dunlin")
+	build.Dir = filepath.Join("..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build dunlin: %v\n%s", err, out)
+	}
+	for range 12 {
+		c.ports = append(c.ports, freePort(t))
+	}
+	c.gossip = c.ports[1]
+	for i := range c.running {
+		c.start(i)
+	}
+	c.clients, c.admin = c.ports[9], c.ports[11]
+	c.run("proxy", "--id=proxy-0", "--listen="+c.clients, "--gossip="+c.ports[10], "--admin="+c.admin, "--join="+c.gossip)
+	deadline := time.Now().Add(patience)
+	for !c.answers() {
+		if time.Now().After(deadline) {
+			t.Fatal("the cluster does not get ready")
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	go c.load()
+	return c
+}
+
+func (c *cluster) start(i int) {
+	c.running[i] = c.run("node", fmt.Sprintf("--id=node-%d", i), "--listen="+c.ports[3*i], "--gossip="+c.ports[3*i+1],
+		"--admin="+c.ports[3*i+2], "--memory=64mb", "--copies=1", "--join="+c.ports[(3*i+4)%9])
+}
+
+func (c *cluster) run(args ...string) *exec.Cmd {
+	c.t.Helper()
+	cmd := exec.Command(c.binary, append(args, "--log-level=error")...)
+	cmd.Stderr = c.t.Output()
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+func (c *cluster) kill(i int) {
+	_ = c.running[i].Process.Kill()
+}
+
+// answers reports whether all four members know each other, and the proxy is ready.
+func (c *cluster) answers() bool {
+	resp, err := http.Get("http://" + c.admin + "/")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(text), "4 members alive") {
+		return false
+	}
+	ready, err := http.Get("http://" + c.admin + "/readyz")
+	if err != nil {
+		return false
+	}
+	ready.Body.Close()
+	return ready.StatusCode == http.StatusOK
+}
+
+// load sends commands until the test ends.
+func (c *cluster) load() {
+	conn, err := net.Dial("tcp", c.clients)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for i := 0; c.t.Context().Err() == nil; i++ {
+		if _, err := fmt.Fprintf(conn, "SET key:%d value\r\nGET key:%d\r\nGET hot\r\n", i%keys, i%(2*keys)); err != nil {
+			return
+		}
+		for range 3 {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return
+			}
+			if strings.HasPrefix(line, "$") && !strings.HasPrefix(line, "$-1") {
+				if _, err := in.ReadString('\n'); err != nil {
+					return
+				}
+			}
+		}
+		if i%50 == 0 {
+			time.Sleep(5 * time.Millisecond) // a load that leaves the machine to others
+		}
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
