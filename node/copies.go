@@ -117,12 +117,14 @@ func (s *copySource) Marked(p uint16, m engine.Mark) {
 		}
 		n.forgetCopy(p)
 		n.engine.SetCopy(p, true)
+		s.take(p)
 		info = copyInfo{state: filling, source: s, since: m.Arg}
 	case markContinue:
 		if info.state != handed || info.seal != m.Arg || !v.copiesFrom(p, s.name) {
 			s.refuse(p)
 			return
 		}
+		s.take(p)
 		info.state, info.source = synced, s
 	case markSynced:
 		if !fed {
@@ -145,6 +147,13 @@ func (s *copySource) refuse(p uint16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused.add(p)
+}
+
+// take forgets that p was refused.
+func (s *copySource) take(p uint16) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused.remove(p)
 }
 
 // takeRefused returns the partitions refused since the last call.
