@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// payloadMost is how long a batch is, about: what its receiver applies at a time, and so keeps others waiting for.
-	payloadMost = 48 << 10
+	// payloadMost is how long a batch is, about: what its receiver applies at a time, and so keeps others waiting for. With
+	// twice as much, and values of 10 bytes, that took 0.5 ms.
+	payloadMost = 24 << 10
 	// payloadRoom has room for it and the longest effect besides.
 	payloadRoom = payloadMost + 160<<10
 	// windowBytes is how much may be unacknowledged.

@@ -164,7 +164,7 @@ type figures struct {
 	whole            time.Duration // until the cluster was whole again
 	outage           time.Duration // of the victim's keys
 	commands, failed int
-	p99, worst       time.Duration // of the commands of other nodes
+	p99, worst       time.Duration // of the commands of other nodes, or of all if there is no victim
 	stood            time.Duration // the machine
 }
 
@@ -182,8 +182,9 @@ func (x *chaos) observe(what string, victim *member, do, whole func()) figures {
 	f.end = time.Now()
 	f.failed, f.commands = x.countTolerated()-failed, x.countReplies()-commands
 
-	var others []timing
+	var others, all []timing
 	for _, p := range x.probers {
+		all = append(all, p.between(f.begin, f.end)...)
 		if victim == nil || p.node == victim.id {
 			f.outage = max(f.outage, p.outage(f.begin, f.end))
 		} else {
@@ -192,6 +193,9 @@ func (x *chaos) observe(what string, victim *member, do, whole func()) figures {
 	}
 	x.outage = max(x.outage, f.outage)
 	f.p99, f.worst = latencies(others)
+	if victim == nil {
+		f.p99, f.worst = latencies(all)
+	}
 	f.stood = x.pulse.missed(f.begin, f.end)
 	if i := slices.IndexFunc(others, func(s timing) bool { return s.failed }); i >= 0 && f.stood < machineLimit {
 		x.violate("%s: a command on another node failed, %s", what, clock(others[i].begin))

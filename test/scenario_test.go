@@ -154,6 +154,9 @@ func (s *scenario) awaitMoves() {
 // TestScenarioRandom: nodes come, go, die, stand still and come back, often several at
 // a time and in the middle of what that brought about.
 func TestScenarioRandom(t *testing.T) {
+	if !*scenarioFull {
+		t.Skip("TestChaosRandom does the like, shorter (make scenarios)")
+	}
 	s := startScenario(t, chaosOptions{copies: 2})
 	s.add("n4")
 	rng := rand.New(rand.NewPCG(s.seed, 0))

@@ -86,6 +86,7 @@ func (p *process) startNode(ctx context.Context, m memberOptions, of int) (start
 	agent, err := p.startAgent(ctx, self, m, gossip.Config{
 		OnTable:      n.SetTable,
 		OnSuperseded: func() { n.Fence("the other side of a split will win") },
+		OnLeave:      n.Release,
 		MinMembers:   p.o.minMembers,
 		OnMinority:   func() { n.Fence("fewer nodes are alive than --min-members") },
 	})

@@ -198,7 +198,8 @@ func (a *Agent) Stats() Stats {
 
 // Leave goes out gracefully within about timeout: it announces that this member is
 // leaving, waits until a table without it has been issued (if there is someone to
-// take over), and then tells the others that it is gone. Close must follow.
+// take over) and OnLeave has returned, and then tells the others that it is gone.
+// Close must follow.
 func (a *Agent) Leave(timeout time.Duration) {
 	deadline := time.Now().Add(timeout)
 	a.SetState(ring.Leaving)
@@ -210,6 +211,11 @@ func (a *Agent) Leave(timeout time.Duration) {
 			return
 		case <-tick.C:
 		}
+	}
+	if t := a.Table(); a.cfg.OnLeave != nil && t != nil && !a.named(t) {
+		ctx, cancel := context.WithDeadline(a.ctx, deadline)
+		a.cfg.OnLeave(ctx, t)
+		cancel()
 	}
 	if isClosed(a.ctx.Done()) {
 		return // memberlist panics when it is to leave after its end
@@ -227,10 +233,12 @@ func (a *Agent) Leave(timeout time.Duration) {
 // could take over.
 func (a *Agent) stillNeeded() bool {
 	t := a.Table()
-	if t == nil || t.NodeIndex(a.cfg.Self.ID, a.cfg.Self.Boot) < 0 {
-		return false
-	}
-	return a.othersServe()
+	return t != nil && a.named(t) && a.othersServe()
+}
+
+// named reports whether t names this life of this member.
+func (a *Agent) named(t *ring.Table) bool {
+	return t.NodeIndex(a.cfg.Self.ID, a.cfg.Self.Boot) >= 0
 }
 
 func (a *Agent) othersServe() bool {

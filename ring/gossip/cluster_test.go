@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // converged is how soon every member must have heard of any change.
-const converged = 3 * time.Second
+const converged = 10 * time.Second
 
 // world holds the agents of one test. Gossip is real, on 127.0.0.1; data ports are
 // a map, through which tables pass encoded.

@@ -86,6 +86,11 @@ type Config struct {
 	// any number will do.
 	MinMembers int
 	OnMinority func()
+	// OnLeave is called by Leave, on its goroutine, with the table that no longer names
+	// this member. The others count on it until it says goodbye, and it does so when
+	// OnLeave returns: a node should then have sent what it still has for them. ctx ends
+	// with the time for leaving.
+	OnLeave func(ctx context.Context, without *ring.Table)
 	// BootstrapWait is how long a node with join addresses waits for someone to answer
 	// before it founds a cluster of its own. 0: 5 s.
 	BootstrapWait time.Duration

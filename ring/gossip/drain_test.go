@@ -26,7 +26,7 @@ func TestDrain(t *testing.T) {
 	w.settled(a, b)
 	drained := func(who *testAgent) {
 		t.Helper()
-		w.eventually(10*converged, func() string {
+		w.eventually(3*converged, func() string {
 			for _, x := range []*testAgent{a, b} {
 				if x.Table().NodeIndex(who.cfg.Self.ID, who.cfg.Self.Boot) >= 0 {
 					return "it is in the table"
@@ -66,7 +66,7 @@ func TestPauseOutlivesTheCoordinator(t *testing.T) {
 	}
 	paused := func(want bool, agents ...*testAgent) {
 		t.Helper()
-		w.eventually(10*converged, func() string {
+		w.eventually(3*converged, func() string {
 			for _, x := range agents {
 				if x.Table().Paused != want {
 					return x.name + " does not know"
@@ -108,7 +108,7 @@ func TestDuplicateIDs(t *testing.T) {
 	w.settled(a, older)
 	epoch := a.Table().Epoch
 	newer := w.start("twin", []*testAgent{a}, twoCopies)
-	w.eventually(10*converged, func() string {
+	w.eventually(3*converged, func() string {
 		for _, x := range []*testAgent{a, older, newer} {
 			table := x.Table()
 			switch {

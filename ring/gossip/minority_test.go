@@ -45,7 +45,7 @@ func TestMinority(t *testing.T) {
 
 	w.heal()
 	w.settled(all...)
-	ctx, cancel = context.WithTimeout(t.Context(), 10*converged)
+	ctx, cancel = context.WithTimeout(t.Context(), 3*converged)
 	defer cancel()
 	if table, err := a.Confirm(ctx); err != nil || table.Version() != b.Table().Version() {
 		t.Errorf("healed, a confirms %v, %v, want the table of b", table.Version(), err)

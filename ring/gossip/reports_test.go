@@ -16,7 +16,7 @@ func twoCopies(c *Config) { c.Copies = 2 }
 // ring asks for.
 func (w *world) settled(agents ...*testAgent) {
 	w.t.Helper()
-	w.eventually(10*converged, func() string {
+	w.eventually(3*converged, func() string {
 		var ids []string
 		for _, a := range agents {
 			ids = append(ids, a.cfg.Self.ID)
@@ -62,6 +62,37 @@ func TestJoinAndLeaveMoveData(t *testing.T) {
 	w.settled(b, c)
 	if n := begunAnew(b.Table(), first); n > 0 {
 		t.Errorf("a node left, and %d partitions lost their data", n)
+	}
+}
+
+// TestLeaverSaysGoodbyeLast: what a leaver does when the table has let it go, it does
+// as a member.
+func TestLeaverSaysGoodbyeLast(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", nil)
+	w.settled(a)
+	left := make(chan string, 1)
+	b := w.start("b", []*testAgent{a}, func(c *Config) {
+		c.OnLeave = func(_ context.Context, without *ring.Table) {
+			switch {
+			case without.NodeIndex("b", c.Self.Boot) >= 0:
+				left <- "the table still names b"
+			case len(a.Members()) != 2:
+				left <- "b has said goodbye already"
+			default:
+				left <- ""
+			}
+		}
+	})
+	w.settled(a, b)
+	b.Leave(3 * converged)
+	select {
+	case wrong := <-left:
+		if wrong != "" {
+			t.Error(wrong)
+		}
+	default:
+		t.Error("b left without a word to its owner")
 	}
 }
 

@@ -1,0 +1,82 @@
+package sim
+
+import "time"
+
+// client is a client of one proxy. It writes growing values to its own keys, counts and reads everybody's.
+type client struct {
+	w       *world
+	s       *session
+	next    map[[2]int]int // own keys: the next value
+	own     [][2]int
+	open    int
+	stopped bool
+	failed  int
+	replied int
+}
+
+func newClient(x *proxy, own [][2]int) *client {
+	c := &client{w: x.w, own: own, next: make(map[[2]int]int)}
+	c.s = &session{x: x, early: make(map[*command]any), client: c}
+	x.sessions = append(x.sessions, c.s)
+	return c
+}
+
+const pipelined = 8
+
+// burst sends some commands at once.
+func (c *client) burst() {
+	if c.stopped {
+		return
+	}
+	w := c.w
+	for i := w.rng.IntN(pipelined / 2); i >= 0 && c.open < pipelined; i-- {
+		c.send(c.command())
+	}
+	pause := w.between(time.Millisecond, 60*time.Millisecond)
+	if w.chance(0.1) {
+		pause *= 10
+	}
+	w.after(nil, pause, c.burst)
+}
+
+func (c *client) command() *command {
+	w := c.w
+	cmd := &command{client: c, place: w.rng.IntN(places), key: w.rng.IntN(keysPer)}
+	switch x := w.rng.Float64(); {
+	case x < 0.45 && len(c.own) > 0:
+		at := c.own[w.rng.IntN(len(c.own))]
+		c.next[at]++
+		cmd.kind, cmd.place, cmd.key, cmd.value = set, at[0], at[1], c.next[at]
+	case x < 0.60:
+		cmd.kind, cmd.key = incr, keysPer-1
+	case x < 0.605:
+		cmd.kind = flushAll
+	case x < 0.63:
+		cmd.kind = scan
+	default:
+		cmd.kind = get
+	}
+	return cmd
+}
+
+func (c *client) send(cmd *command) {
+	w := c.w
+	w.ids++
+	cmd.id = w.ids
+	c.open++
+	w.begins(cmd)
+	c.s.input = append(c.s.input, cmd)
+	w.after(c.s.x.p, w.between(0, 500*time.Microsecond), c.s.take)
+}
+
+// answered takes the reply to the oldest command.
+func (c *client) answered(cmd *command, reply any) {
+	c.open--
+	if _, no := reply.(failed); no {
+		c.failed++
+		cmd.answered = true
+		return
+	}
+	c.replied++
+	c.w.ends(cmd, reply)
+}

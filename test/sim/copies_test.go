@@ -1,0 +1,399 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// Copies and hand-over, after node/copies.go and node/feeding.go.
+
+type copyState uint8
+
+const (
+	noCopy copyState = iota
+	filling
+	synced
+	handed
+)
+
+func (s copyState) String() string { return [...]string{"none", "filling", "synced", "handed"}[s] }
+
+type copyInfo struct {
+	state  copyState
+	source string
+	since  uint64
+	seal   uint64
+	at     time.Duration // when it was handed over
+}
+
+func (i copyInfo) fed() bool { return i.state == filling || i.state == synced }
+
+const copyPatience = 4 * time.Second
+
+type copies struct {
+	of       [places]copyInfo
+	lastWord map[string]time.Duration
+	refused  map[string]placeSet
+}
+
+func newCopies() copies {
+	return copies{lastWord: make(map[string]time.Duration), refused: make(map[string]placeSet)}
+}
+
+func (c *copies) clear() { c.of = [places]copyInfo{} }
+
+// admits tells whether a source's effects go into our copy.
+func (n *node) admits(source string, k int) bool {
+	info := n.copies.of[k]
+	if info.fed() && info.source == source {
+		return true
+	}
+	if n.w.admitAll && n.view.standing[k] == serving {
+		return true
+	}
+	n.copies.refused[source] |= 1 << k
+	return false
+}
+
+// marked takes a mark of a source's stream.
+func (n *node) marked(source string, k int, m mark, arg uint64, last *change) {
+	v, c := n.installed, &n.copies
+	if n.w.copyEarly {
+		v = n.view
+	}
+	info := c.of[k]
+	wanted := v.copying.has(k) && n.view.copying.has(k) && v.table.OwnerOf(n.w.tracked[k]).Name() == source
+	switch m {
+	case markBegin:
+		// What is ours by the table and still served by its owner before may begin again, too.
+		awaited := v.standing[k] == gained && n.view.standing[k] == gained && arg == n.since(v, k) && (info.state == noCopy || info.source == source)
+		if !wanted && (!awaited || n.w.refuseBegin) {
+			c.refused[source] |= 1 << k
+			if info.fed() && info.source == source && !n.w.refuseBegin {
+				n.data[k] = content{}
+				c.of[k] = copyInfo{}
+			}
+			return
+		}
+		n.data[k] = content{}
+		info = copyInfo{state: filling, source: source, since: arg}
+		if n.w.ignoreSince {
+			info.since = n.since(v, k)
+		}
+	case markContinue:
+		if info.state != handed || info.seal != arg && !n.w.ignoreSeals || !wanted {
+			c.refused[source] |= 1 << k
+			return
+		}
+		info.state, info.source = synced, source
+	case markSynced:
+		switch {
+		case info.source != source || !info.fed():
+			c.refused[source] |= 1 << k
+		case info.state == filling:
+			info.state = synced
+			n.data[k].last = last
+			n.w.checkCopy(n, k)
+		}
+	case markHanded:
+		switch {
+		case info.source != source || !info.fed():
+			c.refused[source] |= 1 << k
+		case info.state == synced:
+			info.state, info.seal, info.at = handed, arg, n.w.now
+		}
+	}
+	c.of[k] = info
+}
+
+// voidCopies gives up what a source has fed: something of its stream is missing.
+func (n *node) voidCopies(source string) {
+	delete(n.copies.refused, source)
+	for k := range places {
+		if info := &n.copies.of[k]; info.fed() && info.source == source {
+			n.data[k] = content{}
+			*info = copyInfo{}
+		}
+	}
+}
+
+// report says which copies are in sync. Of the partitions that have no keys, all are.
+func (n *node) report() *ring.Report {
+	v := n.view
+	r := &ring.Report{Node: n.p.name, Version: v.table.Version()}
+	if v.table == nil || n.fenced {
+		return r
+	}
+	for i := range r.Synced {
+		r.Synced[i] = 0xFF
+	}
+	for k, p := range n.w.tracked {
+		if !n.inSync(v, k) {
+			r.Synced[p/8] &^= 1 << (p % 8)
+		}
+	}
+	return r
+}
+
+func (n *node) inSync(v *view, k int) bool {
+	info := n.copies.of[k]
+	if info.state == handed && !n.w.handedIsNothing {
+		return info.since == n.since(v, k) && info.at > n.w.now-copyPatience
+	}
+	state := info.state == synced || n.w.promoteFilling && info.state == filling
+	return state && info.since == n.since(v, k) && info.source == v.table.OwnerOf(n.w.tracked[k]).Name() &&
+		n.copies.lastWord[info.source] > n.w.now-copyPatience
+}
+
+type claimed struct {
+	kept bool
+	seal uint64
+}
+
+// claim makes the copies of gained partitions ours, those that are whole.
+func (n *node) claim(v *view, acknowledged func(source string) bool) (of map[int]claimed) {
+	of = make(map[int]claimed)
+	for k := range places {
+		if v.standing[k] != gained {
+			continue
+		}
+		info := n.copies.of[k]
+		n.copies.of[k] = copyInfo{}
+		whole := info.state == handed || info.state == synced && !acknowledged(info.source)
+		if n.w.promoteFilling || n.w.keepUnhanded {
+			whole = whole || info.state == synced || n.w.promoteFilling && info.state == filling
+		}
+		if whole && info.since == n.since(v, k) {
+			of[k] = claimed{kept: true, seal: info.seal}
+			continue
+		}
+		n.w.tracef("%s drops what it has of %d: %v from %s since %d, gained since %d", n.p.name, k,
+			info.state, info.source, info.since, n.since(v, k))
+		n.w.aboutToDrop(n, k, info)
+		n.data[k] = content{}
+		of[k] = claimed{}
+	}
+	return of
+}
+
+// review drops the copies that a table leaves no use for.
+func (n *node) review(v *view) {
+	present := make(map[string]bool)
+	for _, m := range slices.Concat(v.table.Nodes, n.aliveNodes()) {
+		present[m.Name()] = true
+	}
+	for k := range places {
+		info := &n.copies.of[k]
+		awaited := n.owns(v, k) && v.standing[k] == gained && info.since == n.since(v, k)
+		if info.state == noCopy || awaited || n.spared[info.seal] {
+			continue
+		}
+		orphan := info.state != handed && !present[info.source]
+		if orphan || !v.copying.has(k) || info.since != n.since(v, k) {
+			n.data[k] = content{}
+			*info = copyInfo{}
+		}
+	}
+}
+
+// fed is what one node is fed.
+type fed struct {
+	sender *sender
+	set    placeSet
+}
+
+type lostPartition struct {
+	place       int
+	since, seal uint64
+}
+
+type handOver struct{ waiting []func() }
+
+func (n *node) receivers(v *view, k int) (to []uint16) {
+	f, t := v.table.Follower[n.w.tracked[k]], v.moveTo[k]
+	if f != ring.NoNode {
+		to = append(to, f)
+	}
+	if t != ring.NoNode && t != f {
+		to = append(to, t)
+	}
+	return to
+}
+
+func (n *node) fedTo(name string) *fed {
+	for _, f := range n.feeding {
+		if f.sender.name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// handOver ends the feeds of what next takes from us, and keeps it as copies.
+func (n *node) handOver(old, next *view) {
+	if old.table == nil || old.table.Seed != next.table.Seed {
+		return // all will be dropped
+	}
+	var lost []lostPartition
+	var heirs []*sender
+	for k := range places {
+		if old.standing[k] != serving || n.owns(next, k) {
+			continue
+		}
+		n.w.seal++
+		l := lostPartition{k, n.since(old, k), n.w.seal}
+		lost = append(lost, l)
+		heir := next.table.OwnerOf(n.w.tracked[k]).Name()
+		for _, f := range n.feeding {
+			if !f.set.has(k) {
+				continue
+			}
+			f.sender.hand(k, l.seal)
+			f.set &^= 1 << k
+			if f.sender.name == heir && !slices.Contains(heirs, f.sender) {
+				heirs = append(heirs, f.sender)
+			}
+		}
+		n.copies.of[k] = copyInfo{state: handed, source: n.p.name, since: l.since, seal: l.seal, at: n.w.now}
+	}
+	if len(heirs) == 0 {
+		return
+	}
+	for _, l := range lost {
+		n.spared[l.seal] = true
+	}
+	h := &handOver{}
+	n.handOvers = append(n.handOvers, h)
+	missing := len(heirs)
+	for _, s := range heirs {
+		n.handing[s.name] = true
+		n.flushTo(s, func() {
+			if missing--; missing == 0 {
+				n.locked(func(unlock func()) {
+					n.finishHandOver(h, lost)
+					unlock()
+				})
+			}
+		})
+	}
+}
+
+// giveUpHandOvers ends those to nodes that a newer table no longer makes owners.
+func (n *node) giveUpHandOvers(next *view) {
+	for _, f := range n.feeding {
+		for k := range places {
+			if f.sender.handing[k] != 0 && next.table.OwnerOf(n.w.tracked[k]).Name() != f.sender.name {
+				f.sender.stop(k)
+			}
+		}
+		f.sender.acknowledge(0)
+	}
+}
+
+func (n *node) finishHandOver(h *handOver, lost []lostPartition) {
+	n.handOvers = slices.DeleteFunc(n.handOvers, func(o *handOver) bool { return o == h })
+	for _, l := range lost {
+		delete(n.spared, l.seal)
+	}
+	if len(n.handOvers) == 0 {
+		clear(n.handing)
+	}
+	n.review(n.view)
+	n.refeed(n.view, nil)
+	for _, f := range h.waiting {
+		f()
+	}
+}
+
+// flushTo calls done when a node has all that was sent to it, or is dead.
+func (n *node) flushTo(s *sender, done func()) {
+	finished := false
+	finish := func() {
+		if !finished {
+			finished = true
+			done()
+		}
+	}
+	s.flush(finish)
+	var look func()
+	look = func() {
+		alive := slices.ContainsFunc(n.aliveNodes(), func(m ring.Member) bool { return m.Name() == s.name })
+		if !alive {
+			finish()
+		}
+		if !finished {
+			n.w.after(n.p, 500*time.Millisecond, look)
+		}
+	}
+	n.w.after(n.p, 500*time.Millisecond, look)
+}
+
+// awaitHandOvers calls f when all hand-overs under way have ended. Who waits asks again when that takes too long.
+func (n *node) awaitHandOvers(f func()) {
+	missing := len(n.handOvers)
+	if missing == 0 {
+		f()
+		return
+	}
+	for _, h := range n.handOvers {
+		h.waiting = append(h.waiting, func() {
+			if missing--; missing == 0 {
+				f()
+			}
+		})
+	}
+}
+
+// refeed begins and ends feeds, so that everybody is fed what v asks for of what it serves. fresh are the places that
+// it serves anew: a copy with their seal is continued.
+func (n *node) refeed(v *view, fresh map[int]claimed) {
+	wanted := make([]placeSet, len(v.table.Nodes))
+	for k := range places {
+		if v.standing[k] != serving {
+			continue
+		}
+		for _, i := range n.receivers(v, k) {
+			if int(i) != v.self {
+				wanted[i] |= 1 << k
+			}
+		}
+	}
+	n.feeding = slices.DeleteFunc(n.feeding, func(f *fed) bool {
+		i := slices.IndexFunc(v.table.Nodes, func(m ring.Member) bool { return m.Name() == f.sender.name })
+		for k := range places {
+			_, anew := fresh[k]
+			if f.set.has(k) && (anew || i < 0 || !wanted[i].has(k)) {
+				f.sender.stop(k)
+				f.set &^= 1 << k
+			}
+		}
+		if i < 0 && !n.handing[f.sender.name] {
+			f.sender.close()
+			return true
+		}
+		return false
+	})
+	for i, set := range wanted {
+		for k := range places {
+			if !set.has(k) {
+				continue
+			}
+			f := n.fedTo(v.table.Nodes[i].Name())
+			if f == nil {
+				f = &fed{sender: newSender(n, v.table.Nodes[i])}
+				n.feeding = append(n.feeding, f)
+			}
+			if f.set.has(k) {
+				continue
+			}
+			f.set |= 1 << k
+			if fresh[k].seal != 0 || n.w.ignoreSeals && fresh[k].kept {
+				f.sender.resume(k, fresh[k].seal)
+			} else {
+				f.sender.sync(k, n.since(v, k))
+			}
+		}
+	}
+}

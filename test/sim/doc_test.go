@@ -1,0 +1,22 @@
+// Package sim runs whole clusters in virtual time: nodes, proxies and clients over a network that is slow, loses, and
+// breaks, thousands of histories a minute and each from a seed, to find out whether the protocol of moves, copies,
+// fencing and pipes keeps what it promises.
+//
+//	history ──mischief──> procs ──events──> world: clock, links, connections
+//	                        │
+//	        agent: members_test.go, steer_test.go, with ring.Plan and ring.Heal themselves
+//	        node: node_test.go, copies_test.go, stream_test.go, serve_test.go
+//	        proxy: proxy_test.go         client: client_test.go
+//	                        │
+//	                        v
+//	        truth_test.go: one server a partition, nothing stale, nothing lost, nothing twice
+//
+// What is decided about tables is package ring itself. The rest is a model of packages ring/gossip, node and proxy, in
+// their words and with their names, and must be kept like them. It assumes some rules more than they keep today:
+//   - who comes into office waits before it gathers, and looks again whether it still is the coordinator before it issues
+//   - a process that was stopped in the middle of a step does not issue
+//   - a table's node that was never met is not taken for dead at once
+//   - a hand-over that is lost with an overflow, or refused, is sent again
+//
+// Each rule that can be broken is named in options_test.go, and TestBrokenRules shows what becomes of that.
+package sim

@@ -1,0 +1,250 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// What stands for memberlist: members tell one another how they are. Whom nobody has heard for a while is declared
+// dead, everybody believes that, and it must say that it lives. News come late, and to some later than to others.
+
+const (
+	beatInterval  = 250 * time.Millisecond
+	suspicionTime = time.Second
+	beatFanout    = 3
+	freshDeath    = 600 * time.Millisecond // for so long a death is spread, and believed
+)
+
+type status uint8
+
+const (
+	alive status = iota
+	dead
+	left
+)
+
+// entry is what one member knows of another, or of itself.
+type entry struct {
+	who    *proc
+	member ring.Member // as it announced itself
+	seq    uint64      // of that
+	inc    int         // raised to come back from the dead
+	beat   int
+	heard  time.Duration // when beat grew last, by the clock of who knows it
+	status status
+	died   time.Duration // when it was declared dead
+}
+
+// agent is a process's membership, and what it thinks of tables (steer_test.go).
+type agent struct {
+	w *world
+	p *proc
+	entry
+	peers   []*entry // by name
+	patient time.Duration
+
+	table *ring.Table
+	steering
+}
+
+func newAgent(p *proc) *agent {
+	a := &agent{w: p.w, p: p, patient: p.w.between(1250*time.Millisecond, 1700*time.Millisecond)}
+	a.entry = entry{who: p, seq: 1, member: ring.Member{
+		ID: p.id, Boot: p.boot, Role: p.role, State: ring.Serving, Addr: p.addr, Fingerprint: ring.Fingerprint()}}
+	a.steering = newSteering()
+	a.started = p.w.now
+	a.w.after(p, a.w.between(0, beatInterval), a.beatNow)
+	a.wake()
+	return a
+}
+
+func (a *agent) peer(p *proc) *entry {
+	i, found := slices.BinarySearchFunc(a.peers, p.name, func(e *entry, name string) int { return cmp.Compare(e.who.name, name) })
+	if !found {
+		return nil
+	}
+	return a.peers[i]
+}
+
+// beatNow tells some members what this one knows, and one that is not known alive.
+func (a *agent) beatNow() {
+	w := a.w
+	a.beat++
+	a.declareDead()
+	to, lost := []*proc{}, []*proc{}
+	for _, e := range a.peers {
+		if e.status == alive {
+			to = append(to, e.who)
+		}
+	}
+	for _, p := range w.procs { // the join addresses
+		if e := a.peer(p); p != a.p && w.byAddr[p.addr] == p && (e == nil || e.status != alive) {
+			lost = append(lost, p)
+		}
+	}
+	w.rng.Shuffle(len(to), func(i, j int) { to[i], to[j] = to[j], to[i] })
+	to = to[:min(len(to), beatFanout)]
+	if len(lost) > 0 && (len(to) == 0 || w.chance(0.5)) {
+		to = append(to, lost[w.rng.IntN(len(lost))])
+	}
+	for _, p := range to {
+		a.gossip(p)
+	}
+	w.after(a.p, beatInterval+w.between(-10*time.Millisecond, 10*time.Millisecond), a.beatNow)
+}
+
+// gossip sends all that is known.
+func (a *agent) gossip(to *proc) {
+	news := make([]entry, 0, len(a.peers)+1)
+	news = append(news, a.entry)
+	for _, e := range a.peers {
+		news = append(news, *e)
+	}
+	a.w.datagram(a.p, to, func() { to.agent.hear(news) })
+}
+
+func (a *agent) declareDead() {
+	for _, e := range a.peers {
+		if e.status == alive && a.w.now-e.heard > a.patient {
+			e.status, e.died = dead, a.w.now
+			a.w.tracef("%s declares %s dead", a.p.name, e.who.name)
+			a.spread()
+			a.wake()
+		}
+	}
+}
+
+// spread tells everybody at once.
+func (a *agent) spread() {
+	for _, e := range a.peers {
+		if e.status == alive {
+			a.gossip(e.who)
+		}
+	}
+}
+
+func (a *agent) hear(news []entry) {
+	for i := range news {
+		e := &news[i]
+		if e.who == a.p {
+			if e.status == dead && e.inc >= a.inc {
+				a.inc = e.inc + 1
+				a.w.tracef("%s says that it is not dead", a.p.name)
+				a.spread()
+			}
+			continue
+		}
+		a.merge(e)
+	}
+}
+
+func (a *agent) merge(e *entry) {
+	have := a.peer(e.who)
+	if have == nil {
+		if e.status != alive {
+			return
+		}
+		have = &entry{who: e.who, member: e.member, seq: e.seq, inc: e.inc, beat: e.beat, heard: a.w.now}
+		a.peers = append(a.peers, have)
+		slices.SortFunc(a.peers, func(x, y *entry) int { return cmp.Compare(x.who.name, y.who.name) })
+		a.wake()
+		return
+	}
+	if e.seq > have.seq {
+		have.seq, have.member = e.seq, e.member
+		a.wake()
+	}
+	before := have.status
+	switch {
+	case e.status == dead && have.status == alive && e.inc >= have.inc && a.w.now-e.died > freshDeath:
+		// As memberlist does with what an exchange of states brings: a suspicion, which can be refuted.
+		have.inc = e.inc
+		have.heard = min(have.heard, a.w.now-a.patient+suspicionTime)
+		news := []entry{{who: e.who, inc: e.inc, status: dead, died: e.died}}
+		a.w.datagram(a.p, e.who, func() { e.who.agent.hear(news) })
+	case have.status == left:
+	case e.status == left:
+		have.status = left
+	case e.inc > have.inc:
+		have.inc, have.beat, have.status, have.heard, have.died = e.inc, e.beat, e.status, a.w.now, e.died
+	case e.inc < have.inc || have.status == dead:
+	case e.status == dead:
+		have.status, have.died = dead, e.died
+	case e.beat > have.beat:
+		have.beat, have.heard = e.beat, a.w.now
+	}
+	if have.status != before {
+		a.wake()
+	}
+}
+
+// announce spreads what has changed about this member: to everybody by gossip, and at once to whom it matters.
+func (a *agent) announce() {
+	a.seq++
+	own := a.entry
+	for _, e := range a.peers {
+		if e.status == alive {
+			a.w.datagram(a.p, e.who, func() { e.who.agent.hear([]entry{own}) })
+		}
+	}
+}
+
+// alive are the members that are not declared dead, this one included, of each id the newest boot, sorted by id.
+func (a *agent) alive() []ring.Member {
+	members := make([]ring.Member, 0, len(a.peers)+1)
+	add := func(m ring.Member) {
+		i := slices.IndexFunc(members, func(o ring.Member) bool { return o.ID == m.ID })
+		switch {
+		case i < 0:
+			members = append(members, m)
+		case m.Boot > members[i].Boot:
+			members[i] = m
+		}
+	}
+	add(a.member)
+	for _, e := range a.peers {
+		if e.status == alive {
+			add(e.member)
+		}
+	}
+	slices.SortFunc(members, func(x, y ring.Member) int { return cmp.Compare(x.ID, y.ID) })
+	return members
+}
+
+// otherNodes are the nodes of members other than this one.
+func (a *agent) otherNodes(members []ring.Member) (nodes []ring.Member) {
+	for _, m := range members {
+		if m.Role == ring.RoleNode && (m.ID != a.p.id || m.Boot != a.p.boot) {
+			nodes = append(nodes, m)
+		}
+	}
+	return nodes
+}
+
+// leave is a graceful end: others take over first.
+func (a *agent) leave(gone func()) {
+	a.member.State = ring.Leaving
+	a.w.tracef("%s begins to leave", a.p.name)
+	a.announce()
+	a.wake()
+	deadline := a.w.now + 20*time.Second
+	var look func()
+	look = func() {
+		needed := a.table != nil && a.table.NodeIndex(a.p.id, a.p.boot) >= 0 &&
+			slices.ContainsFunc(a.otherNodes(a.alive()), func(m ring.Member) bool { return m.State == ring.Serving })
+		if needed && a.w.now < deadline {
+			a.w.after(a.p, 20*time.Millisecond, look)
+			return
+		}
+		if needed {
+			a.w.hurt(a.p) // what it has is lost
+		}
+		a.status = left
+		a.spread()
+		a.w.after(a.p, 300*time.Millisecond, gone)
+	}
+	look()
+}

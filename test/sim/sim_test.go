@@ -1,0 +1,45 @@
+package sim
+
+import (
+	"flag"
+	"testing"
+	"time"
+)
+
+var (
+	seed   = flag.Uint64("sim.seed", 0, "run the one history of this seed, and show all of its trace; with -sim.rounds begin with it")
+	rounds = flag.Int("sim.rounds", 0, "how many histories to run")
+)
+
+// TestSim runs random histories and expects every promise to hold in all of them.
+func TestSim(t *testing.T) {
+	first, count, lines := uint64(1), 60, 120
+	if testing.Short() {
+		count = 20
+	}
+	if *seed != 0 {
+		first, count, lines = *seed, 1, 1<<30
+	}
+	if *rounds != 0 {
+		count = *rounds
+	}
+	begun, steps, virtual := time.Now(), 0, time.Duration(0)
+	failures := 0
+	for i := range uint64(count) {
+		w := history(options{seed: first + i})
+		steps += w.steps
+		virtual += w.now
+		if w.fault != "" {
+			failures++
+			t.Errorf("seed %d: %s", first+i, w.fault)
+			if failures == 1 {
+				t.Logf("trace (all of it with -run TestSim -sim.seed %d):\n%s", first+i, w.trace(lines))
+			}
+		} else if *seed != 0 && count == 1 {
+			t.Logf("trace:\n%s", w.trace(lines))
+		}
+	}
+	took := time.Since(begun)
+	t.Logf("%d histories, %v of virtual time, %d events, in %v: %.0f histories a minute",
+		count, virtual.Round(time.Second), steps, took.Round(time.Millisecond), float64(count)/took.Minutes())
+}

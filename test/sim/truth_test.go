@@ -1,0 +1,313 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// What must hold. The world sees everything at once: who serves which partition, with what, and what its clients were
+// told. From that it keeps the truth of each partition: its one server and the history of its data.
+//
+// While the network keeps nodes apart, and a while after, both sides may serve: this is what a cache prefers. Then only
+// the end is checked: that the sides become one again, and that nothing is stale from there on.
+
+// change is one state of a partition's data, as its server brought it about.
+type change struct {
+	before *change
+	values [keysPer]int
+	at     time.Duration
+	by     string
+}
+
+// truth is that of one partition.
+type truth struct {
+	server *node
+	epoch  uint64       // in which it became the server
+	last   *change      // nil: it has nothing
+	unsure bool         // the network was split: whoever executes something next is the server
+	gen    int          // counts losses
+	losses []loss       // by gen
+	floor  [keysPer]int // what was acknowledged last
+}
+
+// loss is that of what was written last: what was left.
+type loss struct{ left [keysPer]int }
+
+// command is one of a client's.
+type command struct {
+	id     int
+	kind   commandKind
+	place  int
+	key    int
+	value  int
+	client *client
+
+	floors   [places][keysPer]int // what it must find at least
+	gens     [places]int          // at its beginning
+	executed int
+	answered bool
+	begun    time.Duration
+}
+
+func valuesOf(c *change) (v [keysPer]int) {
+	if c != nil {
+		v = c.values
+	}
+	return v
+}
+
+// descends tells whether c came after a, or is it.
+func (c *change) descends(a *change) bool {
+	for ; c != nil; c = c.before {
+		if c == a {
+			return true
+		}
+	}
+	return a == nil
+}
+
+const (
+	splitMemory = 12 * time.Second // after a cut between nodes, in which the sides may still differ
+	hurtMemory  = 12 * time.Second // in which something bad explains a loss
+)
+
+// apart tells whether nodes may be apart, or were lately.
+func (w *world) apart() bool {
+	return w.cutNow || w.starting || w.lastCut != 0 && w.now-w.lastCut < splitMemory && !w.calm
+}
+
+func (w *world) wasHurt(p *proc) bool {
+	return p.dead || p.stopped || w.trouble[p.host] != 0 && w.now-w.trouble[p.host] < hurtMemory
+}
+
+// execute has a node execute a command on a partition that it takes for its own, and checks that it is.
+func (w *world) execute(n *node, c *command, k int, late bool) (value, gen int) {
+	t, d := &w.truth[k], &n.data[k]
+	if t.server != n && !late && (w.apart() || t.unsure) {
+		t.server, t.epoch, t.last = n, n.looped.epoch(), d.last
+		w.lose(t, [keysPer]int{})
+	}
+	t.unsure = t.unsure && t.server != n || w.apart()
+	genuine := t.server == n
+	if !genuine && !late {
+		w.violate("%s executes %v on %d in epoch %d, but %s has served that since epoch %d", n.p.name, c.kind, k,
+			n.looped.epoch(), t.server.p.name, t.epoch)
+	}
+	if !c.kind.repeatable() {
+		if c.executed++; c.executed > 1 {
+			w.violate("%s executes %v %d a second time", n.p.name, c.kind, c.id)
+		}
+	}
+	values := d.values
+	e := effect{key: c.key}
+	switch c.kind {
+	case get, scan:
+		return d.values[c.key], t.gen
+	case set:
+		values[c.key] = c.value
+	case incr:
+		values[c.key]++
+	case flushAll:
+		values, e.clear = [keysPer]int{}, true
+	}
+	d.values = values
+	d.last = &change{before: d.last, values: values, at: w.now, by: n.p.name}
+	e.value, e.change = values[c.key], d.last
+	if genuine {
+		w.happened(t, c, k, d)
+	}
+	for _, f := range n.feeding {
+		f.sender.fed(k, e)
+	}
+	return values[c.key], t.gen
+}
+
+// happened takes a change of the true data.
+func (w *world) happened(t *truth, c *command, k int, d *content) {
+	t.last = d.last
+	switch {
+	case c.kind == flushAll:
+		if c.answered && !w.apart() {
+			w.violate("FLUSHALL %d is executed on %d after its answer", c.id, k)
+		}
+		w.lose(t, d.values)
+	case c.kind == set && c.value < t.floor[c.key] && !w.apart():
+		w.violate("SET %d of key %d/%d is executed over an acknowledged %d", c.value, k, c.key, t.floor[c.key])
+	}
+}
+
+// lose notes that of a partition's values at most these are left.
+func (w *world) lose(t *truth, left [keysPer]int) {
+	t.gen++
+	t.losses = append(t.losses, loss{left})
+	for i := range left {
+		t.floor[i] = min(t.floor[i], left[i])
+	}
+}
+
+// startsServing is called when a node begins to serve a partition.
+func (w *world) startsServing(n *node, k int, kept bool) {
+	if n.fenced {
+		return // see noFence
+	}
+	t, d := &w.truth[k], &n.data[k]
+	before := t.server
+	w.tracef("%s serves %d from epoch %d, kept %v, %v", n.p.name, k, n.view.epoch(), kept, d.values)
+	if d.values != valuesOf(d.last) {
+		w.violate("%s serves %d with %v, which never was: %v", n.p.name, k, d.values, valuesOf(d.last))
+	}
+	if before != nil && before != n && !w.apart() && !t.unsure && !before.p.dead && !before.fenced && before.looped.standing[k] == serving &&
+		before.gap <= stallLimit && !(before.p.stopped && w.now-before.p.since > stallLimit/2) {
+		w.violate("%s serves %d from epoch %d while %s does, by epoch %d", n.p.name, k, n.view.epoch(),
+			before.p.name, before.looped.epoch())
+	}
+	if before != nil && d.last != t.last && !w.apart() && !t.unsure {
+		w.checkLoss(n, k, kept)
+	}
+	t.server, t.epoch, t.unsure = n, n.view.epoch(), w.apart()
+	if d.last != t.last {
+		w.tracef("of %d there was %v, there is %v", k, valuesOf(t.last), d.values)
+		t.last = d.last
+		w.lose(t, d.values)
+	}
+}
+
+// noFence is called when a node serves again what it has served under its fence.
+func (w *world) noFence(n *node) {
+	for k := range places {
+		if n.looped.standing[k] == serving && (w.truth[k].server != n || w.truth[k].last != n.data[k].last) {
+			w.startsServing(n, k, true)
+		}
+	}
+}
+
+// checkLoss decides whether it can be helped that what a partition's new server has is not what the last one had.
+func (w *world) checkLoss(n *node, k int, kept bool) {
+	t, d := &w.truth[k], &n.data[k]
+	if kept && !t.last.descends(d.last) {
+		w.violate("%s serves %d with what is no past of it: %v instead of %v", n.p.name, k, d.values, valuesOf(t.last))
+		return
+	}
+	excuse := w.wasHurt(t.server.p)
+	for v, issued := range w.issued {
+		if v.Epoch >= t.epoch && v.Epoch <= n.view.epoch() {
+			name := issued.OwnerOf(w.tracked[k]).Name()
+			for _, p := range w.procs {
+				excuse = excuse || p.name == name && w.wasHurt(p)
+			}
+		}
+	}
+	if !excuse {
+		w.violate("%s serves %d with %v instead of %v though nobody died", n.p.name, k, d.values, valuesOf(t.last))
+		return
+	}
+	if kept || w.copies == 1 {
+		return // without followers, a node that dies while it takes over may lose what the last owner still has
+	}
+	if holder := w.holder(k, n); holder != nil {
+		w.violate("%s serves %d with nothing though %s has a copy in sync, %v", n.p.name, k, holder.p.name, holder.data[k].values)
+	}
+}
+
+// holder is a node that has all along had a whole copy of a partition, and nothing bad happened to it.
+func (w *world) holder(k int, but *node) *node {
+	t := &w.truth[k]
+	for _, p := range w.procs {
+		n := p.node
+		if n == nil || n == but || w.wasHurt(p) || n.data[k].last != t.last || t.last == nil || n.fenced {
+			continue
+		}
+		if s := n.copies.of[k].state; s == synced || s == handed {
+			return n
+		}
+	}
+	return nil
+}
+
+// aboutToDrop is called when a node drops what it has of a partition that it is about to serve.
+func (w *world) aboutToDrop(n *node, k int, info copyInfo) {
+	t := &w.truth[k]
+	if w.copies == 1 || t.unsure {
+		return
+	}
+	if (info.state == synced || info.state == handed) && n.data[k].last == t.last && t.last != nil && !w.apart() && !w.wasHurt(n.p) {
+		w.violate("%s drops %d, %v, which it had in sync, %v", n.p.name, k, n.data[k].values, info.state)
+	}
+}
+
+// checkCopy checks a copy that claims to be one.
+func (w *world) checkCopy(n *node, k int) {
+	if s := n.copies.of[k].state; s != synced && s != handed {
+		return
+	}
+	if d := &n.data[k]; d.values != valuesOf(d.last) {
+		w.violate("%s has a copy of %d with %v, which never was: %v", n.p.name, k, d.values, valuesOf(d.last))
+	}
+}
+
+// begins notes what a command must find.
+func (w *world) begins(c *command) {
+	c.begun = w.now
+	for k := range places {
+		c.floors[k], c.gens[k] = w.truth[k].floor, w.truth[k].gen
+	}
+}
+
+// ends checks what a client is told.
+func (w *world) ends(c *command, reply any) {
+	c.answered = true
+	if w.apart() {
+		return
+	}
+	switch m := reply.(type) {
+	case done:
+		t := &w.truth[c.place]
+		if c.kind == get || c.kind == incr {
+			w.checkRead(c, c.place, c.key, m.value)
+		}
+		if c.kind == set && m.gen >= 0 {
+			m.value = c.value
+		}
+		kept := m.value
+		for _, l := range t.losses[m.gen:] {
+			kept = min(kept, l.left[c.key])
+		}
+		if c.kind != get {
+			if have := valuesOf(t.last)[c.key]; kept == m.value && have < kept {
+				w.violate("%v %d of key %d/%d is acknowledged, but there is %d", c.kind, m.value, c.place, c.key, have)
+			}
+			t.floor[c.key] = max(t.floor[c.key], kept)
+		}
+	case covered:
+		for k := range places {
+			if c.kind == scan {
+				for i, v := range m.values[k] {
+					w.checkRead(c, k, i, v)
+				}
+			}
+		}
+	}
+}
+
+// checkRead checks that a value is not older than what was acknowledged before the command began.
+func (w *world) checkRead(c *command, k, key, value int) {
+	floor := c.floors[k][key]
+	for _, l := range w.truth[k].losses[c.gens[k]:] {
+		floor = min(floor, l.left[key])
+	}
+	if value < floor {
+		w.violate("%v of key %d/%d gives %d, but %d was acknowledged before", c.kind, k, key, value, floor)
+	}
+}
+
+// noteIssued checks a table that was just issued.
+func (w *world) noteIssued(p *proc, t *ring.Table, heals bool) {
+	w.tracef("%s issues %d, %s", p.name, t.Epoch, w.describe(t))
+	if heals && !w.apart() && !w.adoptForeign {
+		w.violate("%s heals a split though the network never was split", p.name)
+	}
+	if heals {
+		w.lastCut = max(w.lastCut, w.now)
+	}
+}
