@@ -56,6 +56,19 @@ func scrapeLocal(t *testing.T) string {
 	if scraped != "" {
 		return scraped
 	}
+	clients, admin := startLocal(t)
+	traffic(t, clients)
+	status, body := get(t.Context(), admin+"/metrics")
+	if status != http.StatusOK {
+		t.Fatalf("GET /metrics: %d %s", status, body)
+	}
+	scraped = body
+	return body
+}
+
+// startLocal runs `dunlin local` until the test ends, and returns its addresses.
+func startLocal(t *testing.T) (clients, admin string) {
+	t.Helper()
 	program := dunlin(t) // built before the time runs
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	args := []string{"local", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0", "--memory=64mb", "--log-level=warn"}
@@ -75,7 +88,6 @@ func scrapeLocal(t *testing.T) string {
 		_ = cmd.Wait() // ended by our signal
 	})
 
-	var clients, admin string
 	for lines := bufio.NewScanner(stdout); admin == "" && lines.Scan(); {
 		if f := strings.Fields(lines.Text()); len(f) == 2 && f[0] == "clients" {
 			clients = f[1]
@@ -87,13 +99,7 @@ func scrapeLocal(t *testing.T) string {
 		t.Fatal("dunlin local did not print its addresses")
 	}
 	waitReady(ctx, t, admin)
-	traffic(t, clients)
-	status, body := get(ctx, admin+"/metrics")
-	if status != http.StatusOK {
-		t.Fatalf("GET /metrics: %d %s", status, body)
-	}
-	scraped = body
-	return body
+	return clients, admin
 }
 
 func waitReady(ctx context.Context, t *testing.T, admin string) {
