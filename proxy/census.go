@@ -70,7 +70,7 @@ type census struct {
 
 	sum      int64 // DBSIZE, and the keys among which RANDOMKEY chooses
 	wait     waiting
-	over     bool // answered by somebody else
+	over     bool   // answered by somebody else
 	chosen   []byte // RANDOMKEY: the key, as a bulk; nil: none yet
 	elements []byte // KEYS, encoded
 	count    int
