@@ -61,6 +61,7 @@ func (p *process) startNode(ctx context.Context, m memberOptions, of int) (start
 		Boot:        self.Boot,
 		Listen:      m.listen,
 		Memory:      int64(p.o.memory),
+		MoveRate:    int64(p.o.moveRate),
 		Overhead:    processOverhead(int64(p.o.memory)*int64(of), p.o.loops) / int64(of),
 		Eviction:    p.o.eviction,
 		RequirePass: p.o.requirePass,

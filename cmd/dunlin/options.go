@@ -36,6 +36,7 @@ type options struct {
 	memory   size   // limit of one node
 	eviction string // policy of the nodes
 	copies   int    // 1 or 2
+	moveRate size   // bytes a second; 0: no limit
 
 	minMembers int // nodes that must be alive for one of them to serve
 	loops      int // event loops; 0: as many as the processors allow
@@ -121,7 +122,10 @@ func (o *options) addStorage(f *pflag.FlagSet, memory size) {
 	f.StringVar(&o.eviction, "eviction", "allkeys", "what goes when a node's memory is full: allkeys (any key, those not used for long\n"+
 		"first), volatile-ttl (only keys that expire, the soonest first), noeviction (writes\n"+
 		"are refused); Redis's names stand for these: allkeys-lru, volatile-lfu, ...")
-	f.IntVar(&o.copies, "copies", 2, "copies of every partition: 2 plans a follower for each, which holds no data yet")
+	f.IntVar(&o.copies, "copies", 2, "copies of every partition: 2 keeps a follower for each, which takes over when its\n"+
+		"owner dies")
+	f.Var(&o.moveRate, "move-rate", "bytes a second of partitions that a node sends to each node that they move to or\n"+
+		"that is to follow them, as in 50mb; changes are not slowed (default no limit)")
 }
 
 // check refuses what no command could run with, before anything is started.
@@ -145,6 +149,8 @@ func (o *options) check(f *pflag.FlagSet) error {
 		return fmt.Errorf("--nodes %d: want 1 to %d", o.nodes, maxLocalNodes)
 	case has("copies") && o.copies != 1 && o.copies != 2:
 		return fmt.Errorf("--copies %d: want 1 or 2", o.copies)
+	case has("move-rate") && o.moveRate < 0:
+		return fmt.Errorf("--move-rate %s: want no less than nothing", o.moveRate.String())
 	case has("memory") && o.memory <= 0:
 		return fmt.Errorf("--memory %s: want more than nothing", o.memory.String())
 	case has("multi") && o.multi != strictMulti && o.multi != relaxedMulti:

@@ -130,7 +130,7 @@ func TestEveryCommandHasItsFlags(t *testing.T) {
 			}
 		}
 	}
-	f("node", all+"id listen gossip join advertise memory eviction copies drain-timeout min-members")
+	f("node", all+"id listen gossip join advertise memory eviction copies move-rate drain-timeout min-members")
 	f("proxy", all+"id listen gossip join advertise multi")
 	f("local", all+"nodes listen multi memory eviction copies")
 	f("status", "admin json")
