@@ -32,7 +32,7 @@ func (a *Admin) AddNode(s Source, n Node) {
 		return Member{
 			Role:              ring.RoleNode.String(),
 			Fenced:            stats.Fenced,
-			Keys:              stats.Engine.Keys,
+			Keys:              stats.Keys,
 			MemoryUsed:        stats.Engine.Used,
 			MemoryMax:         stats.Engine.Max,
 			Hits:              stats.Hits,
@@ -107,9 +107,11 @@ var nodeMetrics = []metric[node.Stats]{
 	counter("dunlin_node_stream_resyncs_total", "Partitions that had to be sent anew, because changes were lost or not taken.",
 		func(s *node.Stats) float64 { return float64(s.Streams.Resyncs) }),
 
-	gauge("dunlin_node_keys", "Keys stored.",
-		func(s *node.Stats) float64 { return float64(s.Engine.Keys) }),
-	gauge("dunlin_node_expiring_keys", "Keys stored that have an expiry.",
+	gauge("dunlin_node_keys", "Keys of the partitions that the node serves.",
+		func(s *node.Stats) float64 { return float64(s.Keys) }),
+	gauge("dunlin_node_copied_keys", "Keys of other nodes' partitions of which the node has copies.",
+		func(s *node.Stats) float64 { return float64(max(0, s.Engine.Keys-s.Keys)) }),
+	gauge("dunlin_node_expiring_keys", "Keys that have an expiry, copies included.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Volatile) }),
 	gauge("dunlin_node_memory_used_bytes", "Memory in use by keys, values, index, bookkeeping, connections and the process itself.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Used) }),
@@ -119,6 +121,8 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(s.Engine.Max) }),
 	counter("dunlin_node_evicted_keys_total", "Keys evicted to stay within the limit.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Evicted) }),
+	counter("dunlin_node_evicted_copies_total", "Keys of copies evicted to stay within the limit: they go first.",
+		func(s *node.Stats) float64 { return float64(s.Engine.EvictedCopies) }),
 	gauge("dunlin_node_eviction_age_seconds", "Time that a key stays on average at the rate of evictions of the last minute: "+
 		"keys over evictions a second. +Inf without any.",
 		func(s *node.Stats) float64 { return s.EvictionAge }),

@@ -321,7 +321,7 @@ func everything(t *testing.T) *Admin {
 	a.AddProxy(source("p", 3, twoNodes()), p)
 	n := &fakeNode{serving: true}
 	n.stats.Commands[command.Get] = 6
-	n.stats.Requests, n.stats.Hits, n.stats.Engine.Keys, n.stats.Engine.Index = 8, 4, 123, 64
+	n.stats.Requests, n.stats.Hits, n.stats.Keys, n.stats.Engine.Index = 8, 4, 123, 64
 	n.stats.HotKeys = []session.KeyFigure{{Key: "hot", N: 1000}, {Key: "warm", N: 10}}
 	n.stats.BigKeys = []session.KeyFigure{{Key: "big", N: 1 << 20}}
 	n.stats.Latency[command.FamilyHeavy].Note(time.Microsecond)

@@ -56,6 +56,7 @@ type Stats struct {
 
 	PeakBytes int64 // most memory in use since the start
 	Overhead  int64 // part of Engine.Outside that is the process's; the rest is the connections'
+	Keys      int64 // of the partitions that it serves
 	Engine    engine.Stats
 	// EvictionAge is for how many seconds a key stays on average at the rate of
 	// evictions of the last minute; endless without any.
@@ -92,6 +93,8 @@ func (n *Node) Stats() (Stats, error) {
 		Epoch: v.epoch(), Serving: v.count(serving), Gained: v.count(gained), Fenced: n.fenced.Load(),
 		Streams: n.senders.stats(), Overhead: n.overhead.Load(), Engine: n.engine.Stats(),
 	}
+	_, covered := n.coverage(&allPartitions)
+	s.Keys = n.countKeys(&covered)
 	s.PeakBytes = n.notePeak(s.Engine.Used)
 	s.EvictionAge = n.turnover.age(time.Now(), s.Engine.Keys, s.Engine.Evicted)
 	return s, nil

@@ -202,7 +202,7 @@ func (t *transaction) divide(tx *session.Transaction) bool {
 	}
 	for _, q := range tx.Queue {
 		e := entry{Queued: q}
-		if q.Cmd.Route != command.Local && !t.place(&e, part) {
+		if q.Cmd.Route != command.Local && q.Cmd.ID != command.Wait && !t.place(&e, part) {
 			return false
 		}
 		t.entries = append(t.entries, e)

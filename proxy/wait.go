@@ -20,7 +20,7 @@ type waiting struct {
 func (c *census) beginWait(replicas, millis int64) {
 	c.wait.replicas = replicas
 	c.question = [][]byte{c.args[0], strconv.AppendInt(nil, replicas, 10), c.args[2]}
-	c.deadline = math.MaxInt64
+	c.deadline = math.MaxInt64 / 2 // sums with it do not overflow
 	if limit := int64(math.MaxInt64 / time.Millisecond / 2); millis > 0 && millis < limit {
 		c.deadline = c.s.w.loop.Now() + time.Duration(millis)*time.Millisecond
 	}

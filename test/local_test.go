@@ -103,7 +103,7 @@ func TestLocal(t *testing.T) {
 func statusTable(t *testing.T, m *member) {
 	table := dunlin(t, "status", "--admin", m.admin)
 	for _, pattern := range []string{
-		`^cluster dunlin   epoch \d+   3 nodes, 1 proxy   4096 partitions\n`,
+		`^cluster dunlin   epoch \d+   3 nodes, 1 proxy   4096 partitions, \d+ with a follower, \d+ moving\n`,
 		`\nnode-1 +node +serving .* ` + regexp.QuoteMeta(portAfter(m.addr, 1)),
 		`\nnode-3 +node +serving .* ` + regexp.QuoteMeta(portAfter(m.addr, 3)),
 		`\nproxy +proxy +serving .* ` + regexp.QuoteMeta(m.addr),

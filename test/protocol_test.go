@@ -12,7 +12,7 @@ import (
 // single server answered; what is promised on a node holds through a proxy too.
 func TestConversations(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, 3, 1)
+	c := startClusterWith(t, startOptions{nodes: 3, proxies: 1, nodeFlags: []string{"--copies", "1"}}) // WAIT has nobody to wait for
 	playAll(t, c.proxy(0).addr, false, "testdata/*.txt", "../node/testdata/*.txt")
 }
 

@@ -165,6 +165,7 @@ var handlers = [command.NumIDs]handler{
 	command.HotKeysHelp: help(hotKeysHelp),
 
 	command.Role:         role,
+	command.Wait:         wait,
 	command.LastSave:     (*Server).lastSave,
 	command.Lolwut:       lolwut,
 	command.Save:         refuse(errNoDisk),

@@ -26,6 +26,14 @@ func role(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendArray(dst, 0), ActionNone
 }
 
+// wait answers WAIT within EXEC, where nothing waits, and so nothing has been acknowledged.
+func wait(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	if _, _, refusal := ParseWait(args); refusal != "" {
+		return resp.AppendError(dst, refusal), ActionNone
+	}
+	return resp.AppendInt(dst, 0), ActionNone
+}
+
 // ParseWait reads WAIT replicas milliseconds. refusal is the text of an error, "" if there is none.
 func ParseWait(args [][]byte) (replicas, millis int64, refusal string) {
 	replicas, ok := resp.ParseInt(args[1])

@@ -150,8 +150,6 @@ func TestActions(t *testing.T) {
 	f("CLIENT PAUSE 10", ActionPause)
 	f("CLIENT PAUSE x", ActionNone)
 	f("CLIENT UNBLOCK 1", ActionClientUnblock)
-	f("WAIT 1 10", ActionDelay)
-	f("WAIT 0 10", ActionNone)
 	f("DEBUG SLEEP 1", ActionNone)
 	f("CLIENT UNPAUSE", ActionPause)
 }

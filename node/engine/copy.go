@@ -112,7 +112,7 @@ func (s *shard) evictCopy(ref handle) (class int) {
 		class = int(pg.class)
 	}
 	p, tag := s.recordTag(ref, s.header(ref))
-	s.discard(ref, p, tag, &s.sums.Evicted)
+	s.discard(ref, p, tag, &s.sums.EvictedCopies)
 	return class
 }
 

@@ -11,6 +11,8 @@ type Sums struct {
 	Hits, Misses int64 // of Find
 	Evicted      int64
 	Expired      int64
+
+	EvictedCopies int64 // not among Evicted
 }
 
 // Stats is the state of an Engine.
@@ -67,5 +69,6 @@ func (s *Sums) add(o Sums) {
 	s.Hits += o.Hits
 	s.Misses += o.Misses
 	s.Evicted += o.Evicted
+	s.EvictedCopies += o.EvictedCopies
 	s.Expired += o.Expired
 }
