@@ -287,9 +287,7 @@ func (t *transaction) send(requests [][]byte) {
 		stats[e.Cmd.ID]++
 		if len(e.parts) == 0 {
 			// Now, so that what follows EXEC finds it done. A watched key may have changed: these commands ask or name, no more.
-			s.state.Executing = true
-			e.local, _, _ = s.w.proxy.server.Do(s.state, e.Cmd, e.Args, nil)
-			s.state.Executing = false
+			e.local = s.executeHere(e.Cmd, e.Args)
 			if local += len(e.local); local > maxLocal {
 				e.local = errRepliesLarge
 			}
@@ -414,4 +412,13 @@ func cloneAll(args [][]byte) (own [][]byte) {
 		own = append(own, append([]byte(nil), a...))
 	}
 	return own
+}
+
+// executeHere answers a transaction's command that needs no node.
+func (s *client) executeHere(cmd *command.Command, args [][]byte) (reply []byte) {
+	if cmd.ID == command.Wait {
+		return session.AppendWaitInExec(nil, args)
+	}
+	reply, _, _ = s.w.proxy.server.Do(s.state, cmd, args, nil)
+	return reply
 }

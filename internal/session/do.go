@@ -165,7 +165,6 @@ var handlers = [command.NumIDs]handler{
 	command.HotKeysHelp: help(hotKeysHelp),
 
 	command.Role:         role,
-	command.Wait:         wait,
 	command.LastSave:     (*Server).lastSave,
 	command.Lolwut:       lolwut,
 	command.Save:         refuse(errNoDisk),

@@ -26,12 +26,12 @@ func role(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendArray(dst, 0), ActionNone
 }
 
-// wait answers WAIT within EXEC, where nothing waits, and so nothing has been acknowledged.
-func wait(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+// AppendWaitInExec answers WAIT within EXEC, where nothing waits, and so nothing has been acknowledged.
+func AppendWaitInExec(dst []byte, args [][]byte) []byte {
 	if _, _, refusal := ParseWait(args); refusal != "" {
-		return resp.AppendError(dst, refusal), ActionNone
+		return resp.AppendError(dst, refusal)
 	}
-	return resp.AppendInt(dst, 0), ActionNone
+	return resp.AppendInt(dst, 0)
 }
 
 // ParseWait reads WAIT replicas milliseconds. refusal is the text of an error, "" if there is none.
