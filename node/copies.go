@@ -63,6 +63,9 @@ type copySource struct {
 // unheard is what is lost, so it must not be long.
 const copyPatience = 4 * time.Second
 
+// sourceMemory is for how long a silent source that is no member is remembered.
+const sourceMemory = 10 * time.Minute
+
 // copiesOf returns the taker of a source's stream.
 func (n *Node) copiesOf(source string) *copySource {
 	c := &n.copies
@@ -255,20 +258,15 @@ func (v *view) copiesFrom(p uint16, source string) bool {
 	return v.copying.has(p) && v.table.OwnerOf(p).Name() == source
 }
 
-// claimed is what a gained partition is served with.
-type claimed struct {
-	kept bool   // our copy, not nothing
-	seal uint64 // of that; 0: it has none
-}
-
 // claim makes the copies of the gained partitions ours: from here on their streams are not listened to. A copy counts if it
 // is whole: handed over, or in sync with an owner that cannot say any more. acknowledged tells which nodes have ended their
 // ownership in an orderly way; of those, what was not handed over is not all. The caller passes the barrier before it serves.
-func (n *Node) claim(v *view, acknowledged func(source string) bool) (of map[uint16]claimed, lost int) {
+// The result has the seals of the gained partitions, 0 where there is none, and how many of them had data that is lost.
+func (n *Node) claim(v *view, acknowledged func(source string) bool) (seals map[uint16]uint64, lost int) {
 	c := &n.copies
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	of = make(map[uint16]claimed)
+	seals = make(map[uint16]uint64)
 	for p := range uint16(ring.Partitions) {
 		if v.standing[p] != gained {
 			continue
@@ -277,7 +275,7 @@ func (n *Node) claim(v *view, acknowledged func(source string) bool) (of map[uin
 		c.set(p, copyInfo{})
 		whole := info.state == handed || info.state == synced && !acknowledged(info.source.name)
 		if whole && info.since == v.table.Since[p] {
-			of[p] = claimed{kept: true, seal: info.seal}
+			seals[p] = info.seal
 			n.engine.SetCopy(p, false)
 			continue
 		}
@@ -285,9 +283,9 @@ func (n *Node) claim(v *view, acknowledged func(source string) bool) (of map[uin
 			lost++
 		}
 		n.forgetCopy(p)
-		of[p] = claimed{}
+		seals[p] = 0
 	}
-	return of, lost
+	return seals, lost
 }
 
 // keep turns partitions that this node has just lost into copies with a seal. After an absence they are only to be sent.
@@ -340,8 +338,9 @@ func (n *Node) review(v *view, away bool, spared map[uint64]bool) {
 			c.set(p, copyInfo{})
 		}
 	}
-	for name := range c.sources {
-		if !present[name] {
+	forgotten := time.Now().Add(-sourceMemory).UnixNano()
+	for name, s := range c.sources {
+		if !present[name] && s.lastWord.Load() < forgotten { // its stream may come to life again, and has this one
 			delete(c.sources, name)
 		}
 	}

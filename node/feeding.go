@@ -39,8 +39,8 @@ func (v *view) receivers(p uint16) (to [2]uint16) {
 }
 
 // refeedLocked begins and ends feeds, so that everybody is fed what v asks for of what it serves. fresh are the partitions
-// that it serves anew: a copy with their seal is continued.
-func (n *Node) refeedLocked(v *view, fresh map[uint16]claimed) {
+// that it serves anew, with their seals: a copy with the same one is continued.
+func (n *Node) refeedLocked(v *view, fresh map[uint16]uint64) {
 	wanted := make([]partitionSet, len(v.table.Nodes))
 	for p := range uint16(ring.Partitions) {
 		if v.standing[p] != serving {
@@ -74,7 +74,7 @@ func (n *Node) refeedLocked(v *view, fresh map[uint16]claimed) {
 }
 
 // feedLocked begins to feed the partitions to a node that does not get them yet.
-func (n *Node) feedLocked(t *ring.Table, to ring.Member, set *partitionSet, fresh map[uint16]claimed) {
+func (n *Node) feedLocked(t *ring.Table, to ring.Member, set *partitionSet, fresh map[uint16]uint64) {
 	f := n.feeding[to.Name()]
 	if f == nil {
 		f = &fed{sender: n.sender(to)}
@@ -85,7 +85,7 @@ func (n *Node) feedLocked(t *ring.Table, to ring.Member, set *partitionSet, fres
 			continue
 		}
 		f.partitions.add(p)
-		if seal := fresh[p].seal; seal != 0 {
+		if seal := fresh[p]; seal != 0 {
 			f.sender.resume(p, seal)
 		} else {
 			f.sender.sync(p, t.Since[p])

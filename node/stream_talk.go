@@ -51,7 +51,7 @@ func (s *sender) talk() error {
 	err = s.send(ctx, p)
 	cancel()
 	p.conn.Close()
-	if cause := <-heard; !errors.Is(err, errSenderClosed) && cause != nil {
+	if cause := <-heard; cause != nil && s.ctx.Err() == nil {
 		err = cause
 	}
 	return err
