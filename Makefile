@@ -36,7 +36,8 @@ build: ## build bin/dunlin, static
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.release=$(VERSION)" -o bin/dunlin ./cmd/dunlin
 
 .PHONY: test
-test: have build lint unit race page deployment ## everything that proves it: vet, linters, unit and end-to-end tests, race detector
+test: have build lint unit race ## everything that proves it: vet, linters, unit and end-to-end tests, race detector
+	@$(MAKE) --no-print-directory -j3 --output-sync checked page deployment
 
 .PHONY: lint
 lint: $(LINT) ## go vet, gofmt and golangci-lint
@@ -137,6 +138,11 @@ unit:
 .PHONY: race
 race:
 	CGO_ENABLED=1 go test -race -tags checked -short -timeout 8m ./...
+
+# The engine's tests of one goroutine, in which the race detector would see nothing.
+.PHONY: checked
+checked:
+	go test -tags checked -gcflags=-d=checkptr -short -timeout 5m ./node/engine
 
 # The live page in a real browser. SCREENSHOTS=dir leaves pictures.
 .PHONY: page

@@ -27,7 +27,10 @@ func pinnedBytes(n *Node) int64 { return n.engine.Stats().Pinned }
 // TestPinnedReplies: whatever becomes of a key while its value is on its way to a slow reader, the
 // reply is the value that was there. The memory comes back afterwards.
 func TestPinnedReplies(t *testing.T) {
-	const size = 20 << 20
+	size := 20 << 20
+	if testing.Short() {
+		size = 5 << 20
+	}
 	v, w := bigValue(size, 1), bigValue(size, 9)
 	for _, fate := range []string{"SET k BIG", "SET k small", "GETSET k small", "DEL k", "GETDEL k", "FLUSHALL", "APPEND k more", "SETRANGE k 1000 patch", "PEXPIRE k 1"} {
 		n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 128<<20, time.Minute })

@@ -34,6 +34,9 @@ func TestRewrites(t *testing.T) {
 		want = append(want, make([]byte, max(0, change.at+len(change.patch)-len(old)))...)
 		copy(want[change.at:], change.patch)
 		for _, pinned := range []bool{false, true} {
+			if testing.Short() && len(change.patch) > 2<<20 {
+				continue
+			}
 			c.wantBig("SET k BIG EXAT 33177117420", old, "OK")
 			var slow *client
 			if pinned {

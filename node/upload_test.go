@@ -129,6 +129,10 @@ func TestUploadsInAPipeline(t *testing.T) {
 
 // TestRefusedUploads: the refusal is the reply, nothing is stored, and the memory comes back.
 func TestRefusedUploads(t *testing.T) {
+	rounds := 3
+	if testing.Short() {
+		rounds = 1
+	}
 	n := startBare(t, func(c *Config) { c.Memory, c.Eviction, c.StallLimit = 64<<20, "noeviction", time.Minute })
 	setView(n, sharedView(n, "theirs"))
 	if err := put(n, "hash", "v", engine.TypeHash); err != nil {
@@ -139,7 +143,7 @@ func TestRefusedUploads(t *testing.T) {
 	c.wantBig("SET there BIG", v, "OK")
 	before := int64(0)
 	oom := "(error) " + errOOM
-	for round := range 3 {
+	for round := range rounds {
 		c.wantBig("GETSET hash BIG", v, "(error) "+errWrongType)
 		c.wantBig("SET hash BIG GET", v, "(error) "+errWrongType)
 		c.wantBig("SET k BIG FOO", v, "(error) "+errSyntax)

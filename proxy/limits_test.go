@@ -88,9 +88,13 @@ func TestBurstOfLargeReplies(t *testing.T) {
 
 // Clients that finish sending: everything is answered, whatever made the session stop in between.
 func TestHalfClosedClientThatStalls(t *testing.T) {
+	rounds := 5
+	if testing.Short() {
+		rounds = 1
+	}
 	c := newCluster(t, 1)
 	for _, tail := range [][]string{{"SET a 1", "DBSIZE"}, {"*1\r\n"}} {
-		for range 5 {
+		for range rounds {
 			cl := c.dial()
 			lines := make([]string, 200)
 			for i := range lines {

@@ -34,6 +34,7 @@ func chargeAll(e *Engine, n int64) (charged int64) {
 }
 
 func TestChargeMakesRoom(t *testing.T) {
+	oneGoroutine(t)
 	const limit, want = testMin, 4 << 20
 	e := open(t, Config{MaxBytes: limit, Shards: 4})
 	fillUp(e)
@@ -63,6 +64,7 @@ func TestChargeMakesRoom(t *testing.T) {
 }
 
 func TestChargeByPolicy(t *testing.T) {
+	oneGoroutine(t)
 	f := func(policy Policy, wantCharged bool, wantPersistent string) {
 		t.Helper()
 		e := open(t, Config{MaxBytes: testMin, Shards: 4})
@@ -93,6 +95,7 @@ func TestChargeByPolicy(t *testing.T) {
 
 // TestExpireWhenFull: a first expiry takes eight bytes more, which must be there when no value can be stored.
 func TestExpireWhenFull(t *testing.T) {
+	oneGoroutine(t)
 	for _, policy := range []Policy{NoEviction, VolatileTTL} {
 		e := open(t, Config{MaxBytes: testMin, Shards: 4, Policy: policy})
 		stored := 0
@@ -119,6 +122,7 @@ func TestExpireWhenFull(t *testing.T) {
 
 // TestChargeLeavesAnItemAlone: a reply is being made of an item while its buffer is charged.
 func TestChargeLeavesAnItemAlone(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: testMin, Shards: 4})
 	fillUp(e)
 	mustSet(t, e, 5, "held", []byte("value"))
@@ -134,6 +138,7 @@ func TestChargeLeavesAnItemAlone(t *testing.T) {
 }
 
 func TestChargeTooMuch(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: testMin, Shards: 4})
 	fillUp(e)
 	before := e.Stats()
@@ -184,6 +189,7 @@ func TestChargeBesideResets(t *testing.T) {
 
 // TestOutsideFromTheStart: the smallest limit that New names holds beside memory of the caller's own.
 func TestOutsideFromTheStart(t *testing.T) {
+	oneGoroutine(t)
 	const outside = 10 << 20
 	_, err := New(Config{MaxBytes: 1 << 20, Shards: 16, Outside: outside})
 	if want := "the smallest is 13mb"; err == nil || !strings.Contains(err.Error(), want) {

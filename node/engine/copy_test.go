@@ -25,6 +25,7 @@ func countPartitions(e *Engine, first, last uint16) (keys int) {
 
 // As long as copies have records, nothing else is evicted, whatever needs memory.
 func TestCopiesGoFirst(t *testing.T) {
+	oneGoroutine(t)
 	const own, copies = 0, 128 // partitions from there on
 	run := func(name string, cfg Config, need func(e *Engine, i int)) {
 		t.Run(name, func(t *testing.T) {
@@ -86,6 +87,7 @@ func TestCopiesGoFirst(t *testing.T) {
 
 // What is written to a copy never costs a record of an own partition: it is not stored.
 func TestCopiesTakeNoMemory(t *testing.T) {
+	oneGoroutine(t)
 	owner := open(t, Config{MaxBytes: 64 << 20, Shards: 4})
 	e := open(t, Config{MaxBytes: 8 << 20, Shards: 4})
 	stored := fillPartitions(t, e, 0, 64, 90)
@@ -165,6 +167,7 @@ func TestCopiesComeAgain(t *testing.T) {
 
 // What is forgotten is gone at once, and its memory is there for others before anything is evicted, or after some sweeps.
 func TestForget(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 8 << 20, Shards: 4})
 	stored := fillPartitions(t, e, 0, 32, 45)
 	fillPartitions(t, e, 32, 64, 90)

@@ -79,6 +79,7 @@ func (s *shard) longestChains(p *partition) (main, crowd int) {
 // TestFlood stores keys that the index cannot tell apart, among others. Nothing is lost, no chain is long, a walk meets
 // every key once, and memory is that of as many other keys; when they go, everything goes.
 func TestFlood(t *testing.T) {
+	oneGoroutine(t)
 	const p, keys, seed = 11, 10_000, 4711
 	run := func(name string, key func(seed uint64, i int) string) {
 		t.Run(name, func(t *testing.T) {

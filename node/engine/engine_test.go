@@ -11,6 +11,15 @@ import (
 // testMin is enough for a few shards and next to nothing else.
 const testMin = 8 << 20
 
+// oneGoroutine skips, beside the race detector, a long test that has nothing for it to see:
+// make test runs these with the engine's own checks instead.
+func oneGoroutine(t *testing.T) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("one goroutine")
+	}
+}
+
 // open makes an engine that the test's end closes.
 func open(tb testing.TB, cfg Config) *Engine {
 	tb.Helper()

@@ -185,6 +185,7 @@ func TestSweepInSlices(t *testing.T) {
 
 // TestSweepShrinksIndexes empties partitions by expiry, where no deletion helps the indexes to shrink.
 func TestSweepShrinksIndexes(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 4})
 	for i := range 100_000 {
 		with(e, uint16(i%16), 0, func(x Txn) {

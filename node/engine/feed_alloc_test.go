@@ -8,6 +8,7 @@ import (
 // A command on a fed partition allocates nothing, nor does whoever collects and applies, also where something is evicted for
 // what is written.
 func TestFeedAllocatesNothing(t *testing.T) {
+	oneGoroutine(t)
 	e, replica := open(t, Config{MaxBytes: 4 << 20, Shards: 8}), open(t, Config{MaxBytes: 4 << 20, Shards: 8})
 	for r := range Receiver(2) {
 		e.OpenFeed(r, func() {})

@@ -7,6 +7,7 @@ import (
 
 // TestFootprint: what Footprint says of keys, summed, is what they added to the memory in use, as near as an average can be.
 func TestFootprint(t *testing.T) {
+	oneGoroutine(t)
 	f := func(valueLen, keys int, tolerance float64) {
 		t.Helper()
 		e := open(t, Config{MaxBytes: 512 << 20, Shards: 4})

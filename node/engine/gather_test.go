@@ -55,6 +55,7 @@ func TestGather(t *testing.T) {
 
 // TestGatherInSlices has indexes grow, shrink, go and come between the slices.
 func TestGatherInSlices(t *testing.T) {
+	oneGoroutine(t)
 	run := func(name string, between func(t *testing.T, e *Engine, slice int, key func(p uint16, i int) string)) {
 		t.Run(name, func(t *testing.T) {
 			e, key := sparseIndexes(t)

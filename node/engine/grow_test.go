@@ -8,6 +8,7 @@ import (
 // TestIndexOfAnySize fills one partition until its directory has several pages, and empties it again: no chain gets
 // longer than chance has it, a walk meets every key, and the last key takes the last of the index with it.
 func TestIndexOfAnySize(t *testing.T) {
+	oneGoroutine(t)
 	const p, keys = 77, 220_000
 	e := open(t, Config{MaxBytes: 192 << 20, Shards: 64})
 	key := make([]byte, 4)

@@ -144,6 +144,7 @@ func TestSkippedBytesAreZeros(t *testing.T) {
 // TestStageEvictsForWhatComes: an announcement alone evicts nothing, pieces evict what they take, and what could never
 // fit is refused before it evicts anything.
 func TestStageEvictsForWhatComes(t *testing.T) {
+	oneGoroutine(t)
 	const limit = 64 << 20
 	e := open(t, Config{MaxBytes: limit, Shards: 4})
 	for i := range 2 * limit / 1000 {
@@ -186,6 +187,7 @@ func TestStageEvictsForWhatComes(t *testing.T) {
 
 // TestPinOutlivesItsKey: whatever becomes of a key, its pinned value stays as it is, charged until the last release.
 func TestPinOutlivesItsKey(t *testing.T) {
+	oneGoroutine(t)
 	const size = 3 << 20
 	fates := map[string]func(e *Engine){
 		"overwritten":                func(e *Engine) { mustSet(t, e, 1, "k", make([]byte, size)) },

@@ -67,6 +67,7 @@ func TestEmptyEngineIsSmall(t *testing.T) {
 }
 
 func TestLargeValues(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 150 << 20, Shards: 16})
 	value := make([]byte, 64<<20)
 	for i := range value {
@@ -98,6 +99,7 @@ func TestLargeValues(t *testing.T) {
 }
 
 func TestSetMaxBytes(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 32 << 20, Shards: 8})
 	value := make([]byte, 300)
 	fill := func() {
@@ -131,6 +133,7 @@ func TestSetMaxBytes(t *testing.T) {
 // TestMemoryFollowsTheSizes fills up with one size of values and then with another: memory must flow from one class
 // of cells to the other, and from shard to shard.
 func TestMemoryFollowsTheSizes(t *testing.T) {
+	oneGoroutine(t)
 	const limit = 6 << 20
 	e := open(t, Config{MaxBytes: limit, Shards: 4})
 	fill := func(size int, partitions int) int64 {
