@@ -100,8 +100,8 @@ func TestChaosCheckerOlder(t *testing.T) {
 	}
 }
 
-// TestChaosCheckerDeaths: a death explains the loss of the last writes with two copies,
-// and nothing else.
+// TestChaosCheckerDeaths: a death explains the loss of the last writes with two copies, or
+// of what moved, and nothing else.
 func TestChaosCheckerDeaths(t *testing.T) {
 	died := time.Unix(1000, 0)
 	f := func(copies int, keepsAll, anew bool, partition uint16, shown uint64, age time.Duration, explained bool) { // age: before the death
@@ -112,6 +112,7 @@ func TestChaosCheckerDeaths(t *testing.T) {
 			first.Since[p], second.Since[p], second.Owner[p] = 1, 1, 1
 		}
 		first.Owner[8] = 1
+		first.Moves = []ring.Move{{Partition: 9, From: 0, To: 1}}
 		if anew {
 			second.Since[partition] = 2
 		}
@@ -133,6 +134,8 @@ func TestChaosCheckerDeaths(t *testing.T) {
 	f(2, true, false, 7, 1, -time.Second, false) // written after the death
 	f(2, true, false, 8, 1, young, false)        // of the other node
 	f(1, true, false, 7, 1, young, false)
+	f(1, false, false, 9, 1, young, true) // it was on its way to another node
+	f(1, false, false, 9, 1, old, false)
 	f(1, false, true, 7, 0, old, true)
 	f(1, false, true, 7, 1, old, false) // an older write, where all began anew
 	f(1, true, true, 7, 0, old, false)

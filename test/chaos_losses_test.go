@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A follower gets what its owner executes a little later, so that the death of an
-// owner may undo the last writes, though they were acknowledged. That, and a
+// A follower gets what its owner executes a little later, as does whom a partition moves
+// to, so that the death of an owner may undo the last writes, though they were acknowledged. That, and a
 // partition whose data began anew, are the only losses; what leaves in order loses
 // nothing.
 
@@ -55,7 +55,8 @@ func (x *chaos) judge(a absence) error {
 			return nil
 		}
 		age := d.at.Sub(a.acked)
-		if x.copies >= 2 && age <= lossLimit {
+		copied := x.copies >= 2 || x.tables.movingAbout(a.partition, d.at) // and whoever it moves to takes over
+		if copied && age <= lossLimit {
 			x.keepLoss(a, age)
 			return nil
 		}

@@ -99,11 +99,23 @@ func (w *tableWatch) note(t *ring.Table, now time.Time) {
 
 // ownedAbout tells whether a table of about the time gives the partition to the node.
 func (w *tableWatch) ownedAbout(id string, partition uint16, at time.Time) bool {
+	return w.about(at, func(t *ring.Table) bool { return t.OwnerOf(partition).ID == id })
+}
+
+// movingAbout tells whether a table of about the time has the partition on its way.
+func (w *tableWatch) movingAbout(partition uint16, at time.Time) bool {
+	return w.about(at, func(t *ring.Table) bool {
+		return slices.ContainsFunc(t.Moves, func(m ring.Move) bool { return m.Partition == partition })
+	})
+}
+
+// about tells whether a table of about the time is so.
+func (w *tableWatch) about(at time.Time, is func(*ring.Table) bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, s := range w.all {
 		replaced := i+1 < len(w.all) && w.all[i+1].at.Add(watchLag).Before(at)
-		if !replaced && !s.at.After(at.Add(watchLag)) && s.table.OwnerOf(partition).ID == id {
+		if !replaced && !s.at.After(at.Add(watchLag)) && is(s.table) {
 			return true
 		}
 	}
