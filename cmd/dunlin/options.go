@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -144,7 +147,11 @@ func (o *options) check(f *pflag.FlagSet) error {
 	if _, err := node.ParseEviction(o.eviction); err != nil {
 		return fmt.Errorf("--eviction: %w", err)
 	}
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
 	switch {
+	case has("id") && (!utf8.ValidString(o.id) || strings.ContainsFunc(o.id, unprintable)):
+		// It is a label of metrics, everywhere.
+		return fmt.Errorf("--id %q: want characters that can be printed", o.id)
 	case has("nodes") && (o.nodes < 1 || o.nodes > maxLocalNodes):
 		return fmt.Errorf("--nodes %d: want 1 to %d", o.nodes, maxLocalNodes)
 	case has("copies") && o.copies != 1 && o.copies != 2:

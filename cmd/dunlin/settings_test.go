@@ -107,6 +107,8 @@ func TestSettingsRefused(t *testing.T) {
 	f("want allkeys, volatile-ttl or noeviction", "--eviction", "lru")
 	f("--maxclients", "--maxclients", "0")
 	f("--loops", "--loops", "-1")
+	f("--id", "--id", "node\n1")
+	f("--id", "--id", "node\xff")
 	f("--min-members", "--min-members", "0")
 	f("--drain-timeout", "--drain-timeout", "-1s")
 	f("unknown flag", "--multi", "relaxed")
