@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 )
 
@@ -18,7 +19,7 @@ type Steer interface {
 }
 
 // NoToken is the token of requests to a cluster that has no secret. It proves nothing,
-// but a web page cannot make a browser send it elsewhere.
+// but a web page cannot make a browser send it to another site.
 const NoToken = "none"
 
 // authorized answers a request that may not change anything, and reports false then.
@@ -28,7 +29,7 @@ func (a *Admin) authorized(w http.ResponseWriter, r *http.Request) bool {
 	if want == "" {
 		want = NoToken
 		host, _, err := net.SplitHostPort(r.RemoteAddr)
-		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() || !isOwnSite(r.Host) {
 			http.Error(w, "without a secret this may be asked from this machine only", http.StatusForbidden)
 			return false
 		}
@@ -39,6 +40,14 @@ func (a *Admin) authorized(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	return true
+}
+
+// isOwnSite reports whether the host that a request names means this machine by itself. A
+// name may be another site's that resolves to us (DNS rebinding), whose pages a browser
+// then lets send us what they like.
+func isOwnSite(host string) bool {
+	name := (&url.URL{Host: host}).Hostname()
+	return name == "localhost" || net.ParseIP(name) != nil
 }
 
 // drain is POST /api/drain?member=ID&on=true|false.

@@ -100,12 +100,24 @@ func TestSteeringWithoutSecret(t *testing.T) {
 	if status, body := post(t, a, "/api/drain?member=n1&on=true", NoToken); status != http.StatusOK {
 		t.Errorf("from this machine: %d %q, want 200", status, body)
 	}
-	r := httptest.NewRequest(http.MethodPost, "/api/drain?member=n1&on=true", nil) // from 192.0.2.1
-	r.Header.Set("Authorization", "Bearer "+NoToken)
-	w := httptest.NewRecorder()
-	a.routes().ServeHTTP(w, r)
-	if w.Code != http.StatusForbidden {
-		t.Errorf("from another machine: %d, want 403", w.Code)
+	from := func(remote, host string) int {
+		r := httptest.NewRequest(http.MethodPost, "/api/drain?member=n1&on=true", nil)
+		r.Header.Set("Authorization", "Bearer "+NoToken)
+		r.RemoteAddr, r.Host = remote, host
+		w := httptest.NewRecorder()
+		a.routes().ServeHTTP(w, r)
+		return w.Code
+	}
+	if got := from("192.0.2.1:4000", "192.0.2.9:9180"); got != http.StatusForbidden {
+		t.Errorf("from another machine: %d, want 403", got)
+	}
+	if got := from("127.0.0.1:4000", "evil.example:9180"); got != http.StatusForbidden {
+		t.Errorf("from a page of a site whose name resolves to this machine: %d, want 403", got)
+	}
+	for _, host := range []string{"127.0.0.1:9180", "[::1]:9180", "localhost:9180", "127.0.0.1"} {
+		if got := from("127.0.0.1:4000", host); got != http.StatusOK {
+			t.Errorf("asked as %s: %d, want 200", host, got)
+		}
 	}
 }
 
