@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"path"
-	"strconv"
 	"strings"
 )
 
@@ -59,12 +58,22 @@ func (a *Admin) notReady() string {
 	return strings.Join(missing, "\n")
 }
 
-func (a *Admin) status(w http.ResponseWriter, _ *http.Request) {
+// status is GET /api/status. With ?members it leaves the cluster out: who asks every
+// member for its figures has got that from one.
+func (a *Admin) status(w http.ResponseWriter, r *http.Request) {
+	s := a.Status()
+	if r.URL.Query().Has("members") {
+		s.Cluster = Cluster{Name: s.Cluster.Name, Peers: []Peer{}}
+	}
+	a.sendJSON(w, "  ", s)
+}
+
+func (a *Admin) sendJSON(w http.ResponseWriter, indent string, what any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	if err := e.Encode(a.Status()); err != nil {
+	e.SetIndent("", indent)
+	if err := e.Encode(what); err != nil {
 		a.opt.Log.Debug("cannot send status", "err", err)
 	}
 }
@@ -73,13 +82,13 @@ func (a *Admin) status(w http.ResponseWriter, _ *http.Request) {
 var pageFiles embed.FS
 
 var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMap{
-	"bytes": pageBytes, "ratio": pageRatio,
+	"bytes": BytesText, "ratio": RatioText,
 }).ParseFS(pageFiles, "page.html"))
 
 // page serves the page with the status as it is now in it; its script goes on from there.
-func (a *Admin) page(w http.ResponseWriter, _ *http.Request) {
+func (a *Admin) page(w http.ResponseWriter, r *http.Request) {
 	var body bytes.Buffer
-	if err := pageTemplate.Execute(&body, a.Status()); err != nil {
+	if err := pageTemplate.Execute(&body, a.live(r.Context(), "")); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -102,23 +111,6 @@ func pageHeader(w http.ResponseWriter) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src data:; "+
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
-}
-
-// pageBytes is for people: at most one decimal, in units of 1024.
-func pageBytes(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	v, u := float64(n), 0
-	for v >= 1024 && u < len(units)-1 {
-		v, u = v/1024, u+1
-	}
-	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + " " + units[u]
-}
-
-func pageRatio(hits, misses uint64) string {
-	if hits+misses == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%.1f %%", 100*float64(hits)/float64(hits+misses))
 }
 
 func plain(w http.ResponseWriter, text string) {

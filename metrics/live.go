@@ -1,9 +1,11 @@
 package metrics
 
 import (
-	"encoding/json"
+	"cmp"
+	"context"
+	"fmt"
 	"net/http"
-	"strconv"
+	"slices"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -11,13 +13,28 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Live is what the page draws: the status, and more that would be too much there.
+// Live is what the page draws.
 type Live struct {
-	Status
-	Nodes   []LiveNode   `json:"nodes"`            // of the table
-	Owners  []int        `json:"owners,omitempty"` // by partition, indexes into Nodes; left out if the reader has this epoch's
-	Moves   []LiveMove   `json:"moves"`
-	Details []LiveDetail `json:"details"` // of Status.Members, in their order
+	Version   string     `json:"version"`
+	UnixMilli int64      `json:"unix_milli"`       // now, by this machine's clock
+	Cluster   Cluster    `json:"cluster"`          // its members are in Rows
+	Alive     int        `json:"alive"`            // how many those are
+	Rows      []Row      `json:"rows"`             // by role, then id
+	Table     string     `json:"table"`            // its name; "": there is none
+	Nodes     []LiveNode `json:"nodes"`            // of the table
+	Owners    []int      `json:"owners,omitempty"` // by partition, indexes into Nodes; left out if the reader has this table's
+	Moves     []LiveMove `json:"moves"`
+	Hot       []NodeKey  `json:"hot"`  // of all nodes
+	Here      []LiveHere `json:"here"` // the members of this process
+}
+
+// Row is a member: what others see of it, and what it says itself.
+type Row struct {
+	Peer
+	Here    bool    `json:"here"`             // in this process
+	Figures *Member `json:"figures"`          // null: it has not told them
+	Remark  string  `json:"remark,omitempty"` // what is wrong with it
+	Error   string  `json:"error,omitempty"`  // why its figures are not known
 }
 
 // LiveNode is a node of the table, alive or not.
@@ -33,13 +50,15 @@ type LiveMove struct {
 	To        int `json:"to"`
 }
 
-// LiveDetail is about one member.
-type LiveDetail struct {
-	Memory  []LiveShare `json:"memory"`
-	Hot     []LiveKey   `json:"hot"` // with uses a second
-	Big     []LiveKey   `json:"big"` // with bytes
-	Slow    []LiveSlow  `json:"slow"`
-	History []Sample    `json:"history"` // the oldest first, a Sample every sampleEvery
+// LiveHere is what only a member's own process shows of it.
+type LiveHere struct {
+	ID        string      `json:"id"`
+	Role      string      `json:"role"`
+	MemoryMax int64       `json:"memory_max_bytes"`
+	Memory    []LiveShare `json:"memory"`
+	Big       []LiveKey   `json:"big"`
+	Slow      []LiveSlow  `json:"slow"`
+	History   []Sample    `json:"history"` // the oldest first, a Sample every sampleEvery
 }
 
 // LiveShare is memory by its class.
@@ -48,10 +67,10 @@ type LiveShare struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// LiveKey is a key that stands out.
+// LiveKey is a key that stands out by its size.
 type LiveKey struct {
-	Key string `json:"key"`
-	N   int64  `json:"n"`
+	Key   string `json:"key"`
+	Bytes int64  `json:"bytes"`
 }
 
 // LiveSlow is a request of the slow log, of which only the first words are shown.
@@ -65,43 +84,104 @@ type LiveSlow struct {
 
 // detail is what a member tells besides its figures.
 type detail struct {
-	latency  [command.NumFamilies]session.Durations
-	memory   []LiveShare
-	hot, big []session.KeyFigure
-	slow     []session.SlowRequest
+	latency [command.NumFamilies]session.Durations
+	memory  []LiveShare
+	big     []session.KeyFigure
+	slow    []session.SlowRequest
 }
 
-const shownSlow = 10
+const (
+	shownHot  = 10
+	shownSlow = 10
+)
 
-// live gathers what the page draws for a reader that has the owners of an epoch.
-func (a *Admin) live(epoch uint64) Live {
-	l := Live{Nodes: []LiveNode{}, Moves: []LiveMove{}, Details: []LiveDetail{}}
-	members := a.list()
-	var details []detail
-	l.Status, details = a.gather(members)
-	for i, d := range details {
-		l.Details = append(l.Details, d.shown(members[i].past.list()))
+// gone is the state of a node that the table has and gossip no longer.
+const gone = "gone"
+
+// live gathers what the page draws, for a reader that had the owners of a table.
+func (a *Admin) live(ctx context.Context, had string) Live {
+	l := Live{
+		Version: a.opt.Version, UnixMilli: time.Now().UnixMilli(),
+		Nodes: []LiveNode{}, Moves: []LiveMove{}, Here: []LiveHere{},
 	}
+	members := a.list()
+	s, details := a.gather(members)
+	for i := range details {
+		l.Here = append(l.Here, details[i].shown(&s.Members[i], members[i].past.list()))
+	}
+	l.addRows(&s, a.others(ctx, &s))
 	if len(members) > 0 {
 		if t := members[0].source.View.Table(); t != nil {
-			l.addTable(t, members[0].source.View.Members(), epoch)
+			l.addTable(t, had)
 		}
 	}
+	slices.SortFunc(l.Rows, func(a, b Row) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.ID, b.ID)) })
+	l.Cluster = s.Cluster
+	l.Cluster.Peers = []Peer{}
 	return l
 }
 
-func (l *Live) addTable(t *ring.Table, members []ring.Member, epoch uint64) {
-	alive := map[string]bool{}
-	for _, m := range members {
-		alive[m.Name()] = true
+// addRows adds the alive members. r, which may be nil, has what they said last.
+func (l *Live) addRows(s *Status, r *Report) {
+	figures, reasons, here := map[life]*Member{}, map[life]string{}, map[life]bool{}
+	if r != nil {
+		for i := range r.Members {
+			figures[r.Members[i].life()] = &r.Members[i]
+		}
+		for _, u := range r.Unreachable {
+			reasons[u.life()] = u.Error
+		}
 	}
+	for i := range s.Members {
+		figures[s.Members[i].life()] = &s.Members[i]
+		here[s.Members[i].life()] = true
+	}
+	l.Alive, l.Rows = len(s.Cluster.Peers), []Row{}
+	var known []Member
+	for _, p := range s.Cluster.Peers {
+		row := Row{Peer: p, Here: here[p.life()], Figures: figures[p.life()], Error: reasons[p.life()]}
+		row.Remark = row.remark()
+		l.Rows = append(l.Rows, row)
+		if row.Figures != nil {
+			known = append(known, *row.Figures)
+		}
+	}
+	l.Hot = Hottest(known, shownHot)
+}
+
+func (r *Row) remark() string {
+	switch {
+	case r.Figures == nil && r.Error != "" && r.Admin != "":
+		return "no answer"
+	case r.Figures == nil: // it was not asked yet, or cannot be
+	case r.Figures.Fenced:
+		return "fenced"
+	case !r.Figures.Ready:
+		return "not ready"
+	}
+	return ""
+}
+
+func (l *Live) addTable(t *ring.Table, had string) {
+	alive, listed := map[life]bool{}, map[string]bool{}
+	for i := range l.Rows {
+		alive[l.Rows[i].life()] = true
+		listed[l.Rows[i].ID] = true
+	}
+	parts := sharesOf(t)
 	for _, n := range t.Nodes {
-		l.Nodes = append(l.Nodes, LiveNode{n.ID, alive[n.Name()]})
+		l.Nodes = append(l.Nodes, LiveNode{n.ID, alive[life{n.ID, n.Boot}]})
+		if !listed[n.ID] {
+			n.Admin = "" // nobody answers there
+			l.Rows = append(l.Rows, Row{Peer: parts.peer(n, gone)})
+		}
 	}
 	for _, m := range t.Moves {
 		l.Moves = append(l.Moves, LiveMove{int(m.Partition), int(m.From), int(m.To)})
 	}
-	if t.Epoch == epoch {
+	// An epoch alone does not name a table: a cluster that was started anew counts from 1.
+	l.Table = fmt.Sprint(t.Epoch, " ", t.Issuer)
+	if l.Table == had {
 		return
 	}
 	for _, owner := range t.Owner {
@@ -109,41 +189,33 @@ func (l *Live) addTable(t *ring.Table, members []ring.Member, epoch uint64) {
 	}
 }
 
-func (d *detail) shown(history []Sample) LiveDetail {
-	s := LiveDetail{Memory: d.memory, Hot: []LiveKey{}, Big: []LiveKey{}, Slow: []LiveSlow{}, History: history}
-	if s.Memory == nil {
-		s.Memory = []LiveShare{}
-	}
-	for _, k := range d.hot {
-		s.Hot = append(s.Hot, LiveKey{k.Key, k.N})
+func (d *detail) shown(m *Member, history []Sample) LiveHere {
+	h := LiveHere{ID: m.ID, Role: m.Role, MemoryMax: m.MemoryMax, Memory: d.memory, Big: []LiveKey{}, Slow: []LiveSlow{}, History: history}
+	if h.Memory == nil {
+		h.Memory = []LiveShare{}
 	}
 	for _, k := range d.big {
-		s.Big = append(s.Big, LiveKey{k.Key, k.N})
+		h.Big = append(h.Big, LiveKey{k.Key, k.N})
 	}
 	for _, r := range d.slow {
-		s.Slow = append(s.Slow, LiveSlow{r.At.UnixMilli(), r.Took.Microseconds(), r.Words, r.More, r.Client})
+		h.Slow = append(h.Slow, LiveSlow{r.At.UnixMilli(), r.Took.Microseconds(), r.Words, r.More, r.Client})
 	}
-	return s
+	return h
 }
 
-// serveLive answers GET /api/live?epoch=N.
+// serveLive answers GET /api/live?table=NAME.
 func (a *Admin) serveLive(w http.ResponseWriter, r *http.Request) {
-	epoch, _ := strconv.ParseUint(r.URL.Query().Get("epoch"), 10, 64) // 0, no epoch, if it is none
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	if err := json.NewEncoder(w).Encode(a.live(epoch)); err != nil {
-		a.opt.Log.Debug("cannot send the live status", "err", err)
-	}
+	a.sendJSON(w, "", a.live(r.Context(), r.URL.Query().Get("table")))
 }
 
-// keepHistory samples the members until done closes, so that the page has the last
-// minutes from its first moment.
-func (a *Admin) keepHistory(done <-chan struct{}) {
+// keepHistory samples the members until Close, so that the page has the last minutes
+// from its first moment.
+func (a *Admin) keepHistory() {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
 	for {
 		select {
-		case <-done:
+		case <-a.ctx.Done():
 			return
 		case now := <-tick.C:
 			for _, m := range a.list() {

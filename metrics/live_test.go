@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"encoding/json"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -38,23 +39,30 @@ func TestLive(t *testing.T) {
 	if len(l.Nodes) != 2 || !l.Nodes[0].Alive || l.Nodes[1].Alive {
 		t.Errorf("nodes %+v, want n2 to be gone", l.Nodes)
 	}
+	if len(l.Rows) != 2 || l.Rows[1].ID != "n2" || l.Rows[1].State != gone || l.Rows[1].Partitions != 2048 || l.Alive != 1 {
+		t.Errorf("rows %+v, want n2 to be gone with what it owns", l.Rows)
+	}
 	if len(l.Moves) != 1 || l.Moves[0] != (LiveMove{9, 1, 0}) {
 		t.Errorf("moves %+v", l.Moves)
 	}
-	if len(l.Members) != 2 || len(l.Details) != 2 || len(l.Details[0].Slow) != 1 || l.Details[0].Slow[0].Micros != 12000 {
-		t.Errorf("details %+v", l.Details)
+	if len(l.Here) != 2 || len(l.Here[0].Slow) != 1 || l.Here[0].Slow[0].Micros != 12000 {
+		t.Errorf("here are %+v", l.Here)
 	}
 	index := int64(0)
-	for _, share := range l.Details[0].Memory {
+	for _, share := range l.Here[0].Memory {
 		if share.Class == "index" {
 			index = share.Bytes
 		}
 	}
 	if index != 64 {
-		t.Errorf("memory %+v, want 64 bytes of index", l.Details[0].Memory)
+		t.Errorf("memory %+v, want 64 bytes of index", l.Here[0].Memory)
 	}
-	if again := liveOf(t, a, "/api/live?epoch=7"); again.Owners != nil || again.Cluster.Epoch != 7 {
-		t.Errorf("a reader that has epoch 7 is sent %d owners of it", len(again.Owners))
+	if again := liveOf(t, a, "/api/live?table="+url.QueryEscape(l.Table)); again.Owners != nil || again.Cluster.Epoch != 7 {
+		t.Errorf("a reader that has table %q is sent %d owners of it", l.Table, len(again.Owners))
+	}
+	view.table.Issuer = "n1@2" // the cluster was started anew
+	if again := liveOf(t, a, "/api/live?table="+url.QueryEscape(l.Table)); len(again.Owners) == 0 {
+		t.Error("a reader that has another table of the same epoch is not sent the owners")
 	}
 }
 

@@ -87,19 +87,19 @@ func (m *member) complete(f Member, answered bool) Member {
 	f.Ready = answered && m.ready()
 	f.UptimeSeconds = uptime(f.Boot)
 	if t := m.source.View.Table(); t != nil {
+		parts := sharesOf(t)
 		f.Epoch = t.Epoch
-		f.Partitions = owned(t, f.ID, f.Boot)
-		f.Follows = follows(t, f.ID, f.Boot)
+		f.Partitions, f.Follows = parts.of(f.ID, f.Boot)
 	}
 	return f
 }
 
 // viewSnapshot is what a scrape reads from a View.
 type viewSnapshot struct {
-	table   *ring.Table
-	members []ring.Member
-	owned   int // partitions that the table gives to this member
-	gossip  Gossip
+	table           *ring.Table
+	members         []ring.Member
+	owned, followed int // partitions that the table gives to this member; that have a follower
+	gossip          Gossip
 }
 
 // ofTable is 0 without a table.
@@ -113,7 +113,9 @@ func (s *viewSnapshot) ofTable(f func(*ring.Table) int) float64 {
 func newViewCollector(s Source) prometheus.Collector {
 	read := func() (*viewSnapshot, error) {
 		t := s.View.Table()
-		return &viewSnapshot{t, s.View.Members(), owned(t, s.ID, s.Boot), s.Gossip()}, nil
+		parts := sharesOf(t)
+		owned, _ := parts.of(s.ID, s.Boot)
+		return &viewSnapshot{t, s.View.Members(), owned, parts.followed(), s.Gossip()}, nil
 	}
 	return newCollector(memberLabel(s), read, table[viewSnapshot]{metrics: viewMetrics, labelled: viewLabelled})
 }
@@ -131,7 +133,7 @@ var viewMetrics = []metric[viewSnapshot]{
 	gauge("dunlin_partitions_owned", "Partitions that the table gives to this member, of 4096 in all.",
 		func(s *viewSnapshot) float64 { return float64(s.owned) }),
 	gauge("dunlin_partitions_followed", "Partitions that have a follower by the table of this member, of 4096 in all.",
-		func(s *viewSnapshot) float64 { return s.ofTable(followed) }),
+		func(s *viewSnapshot) float64 { return float64(s.followed) }),
 	gauge("dunlin_partitions_moving", "Partitions that are on their way to another node by the table of this member.",
 		func(s *viewSnapshot) float64 { return s.ofTable(func(t *ring.Table) int { return len(t.Moves) }) }),
 	gauge("dunlin_rebalance_paused", "1 while an operator wants nothing to move that need not.",

@@ -27,7 +27,7 @@ func (a *Admin) AddNode(s Source, n Node) {
 	}
 	figures := func() (Member, detail, error) {
 		stats, err := n.Stats()
-		d := detail{latency: stats.Latency, hot: stats.HotKeys, big: stats.BigKeys, slow: n.Slow(shownSlow)}
+		d := detail{latency: stats.Latency, big: stats.BigKeys, slow: n.Slow(shownSlow)}
 		memoryClasses(&stats, func(class string, bytes int64) { d.memory = append(d.memory, LiveShare{class, bytes}) })
 		return Member{
 			Role:              ring.RoleNode.String(),
@@ -40,10 +40,18 @@ func (a *Admin) AddNode(s Source, n Node) {
 			Clients:           stats.Clients,
 			Commands:          stats.Requests,
 			CommandsPerSecond: stats.OpsPerSec,
+			HotKeys:           hotKeys(stats.HotKeys),
 		}, d, err
 	}
 	t := table[node.Stats]{metrics: nodeMetrics, labelled: slices.Concat(nodeLabelled, nodeRanked), histograms: nodeHistograms, latencies: nodeLatencies}
 	a.add(&member{source: s, ready: n.Serving, figures: figures}, newCollector(memberLabel(s), read, t), newViewCollector(s))
+}
+
+func hotKeys(top []session.KeyFigure) (list []HotKey) {
+	for _, k := range top[:min(len(top), shownHot)] {
+		list = append(list, HotKey{k.Key, k.N})
+	}
+	return list
 }
 
 var nodeMetrics = []metric[node.Stats]{

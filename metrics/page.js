@@ -1,13 +1,16 @@
 "use strict";
 
-// Draws the cluster as this process sees it, and what its members do, every two seconds.
-// What comes from members and clients (ids, keys) is only ever set as text.
+// Draws the cluster as this process sees it, what all members say of themselves, and what
+// those of this process did in the last minutes, every two seconds. What comes from members
+// and clients (ids, keys) is only ever set as text.
 
 const period = 2000;
 const span = 5 * 60 * 1000; // of the plots
+const recent = 10 * 1000; // what is older is no longer so
+const palette = 8;
 const get = id => document.getElementById(id);
 const num = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-let owners = [], epoch = 0, lastAnswer = Date.now();
+let owners = [], table = "", lastAnswer = Date.now();
 document.body.className = "script";
 
 function el(name, className, text) {
@@ -37,7 +40,7 @@ function duration(us) {
 }
 
 const percent = r => (100 * r).toFixed(1) + " %";
-const swatch = k => el("span", "swatch k" + k % 8);
+const swatch = k => el("span", "swatch k" + k);
 
 function row(...cells) {
   const tr = el("tr");
@@ -54,7 +57,7 @@ function cell(className, ...parts) {
 // colours gives each node of the table and each member its place in the palette.
 function colours(s) {
   const at = new Map();
-  for (const id of [...s.nodes.map(n => n.id), ...s.members.map(m => m.id)]) if (!at.has(id)) at.set(id, at.size);
+  for (const id of [...s.nodes.map(n => n.id), ...s.rows.map(r => r.id)]) if (!at.has(id)) at.set(id, at.size % palette);
   return at;
 }
 
@@ -78,54 +81,82 @@ function ring(s) {
   const out = [];
   for (const [node, d] of paths) {
     const n = s.nodes[node];
-    const path = svg("path", { d, class: n.alive ? "k" + node % 8 : "gone" });
+    const path = svg("path", { d, class: n.alive ? "k" + node % palette : "gone" });
     path.append(svg("title", {}, n.id + (n.alive ? "" : ", gone")));
     out.push(path);
   }
-  for (const m of s.moves) {
-    out.push(svg("path", { d: tick(m.partition, m.partition + 4, s.cluster.partitions, 75), class: "move k" + m.to % 8 }));
-  }
+  const moving = new Map(); // node: the strokes of the partitions on their way to it
+  for (const m of s.moves) moving.set(m.to, (moving.get(m.to) || "") + tick(m.partition, m.partition + 4, s.cluster.partitions, 75));
+  for (const [to, d] of moving) out.push(svg("path", { d, class: "move k" + to % palette }));
   out.push(svg("text", { y: 4 }, s.cluster.epoch), svg("text", { y: 18, class: "under" }, "epoch"));
   get("ring").replaceChildren(...out);
 }
 
-function peers(s, at) {
-  const rows = [], listed = new Set();
-  for (const p of s.cluster.peers) {
-    listed.add(p.id);
-    const name = cell("", p.role === "node" ? swatch(at.get(p.id) ?? 0) : "");
-    const here = s.members.some(m => m.id === p.id && m.boot === p.boot);
-    if (p.admin && !here && /^[\w.:[\]-]+$/.test(p.admin)) {
-      const a = el("a", "", p.id);
-      a.href = "http://" + p.admin + "/";
-      name.append(a);
-    } else name.append(p.id);
-    rows.push(row(name, p.role, cell(p.state === "serving" ? "good" : "bad", p.state),
-      cell("n" + (p.epoch === s.cluster.epoch ? "" : " bad"), String(p.epoch)), p.role === "node" ? p.partitions : cell("n", "–"), p.addr));
-  }
-  for (const n of s.nodes) if (!n.alive && !listed.has(n.id)) rows.push(row(n.id, "node", cell("bad", "gone"), "", "", ""));
-  get("peers").replaceChildren(...rows);
-  get("moves").textContent = s.moves.length ? num.format(s.moves.length) + " partitions on their way" : "";
+// moves says in words where partitions are on their way to.
+function moves(s) {
+  const to = new Map();
+  for (const m of s.moves) to.set(m.to, (to.get(m.to) || 0) + 1);
+  const words = [...to].map(([node, n]) => `${num.format(n)} to ${s.nodes[node].id}`);
+  let text = words.length ? "Partitions on their way: " + words.join(", ") + ". " : "";
+  if (s.cluster.paused) text += "Rebalancing is paused: nothing moves that need not.";
+  get("moves").textContent = text;
 }
 
-function memory(m, d) {
-  const bar = el("span", "bar");
-  d.memory.forEach((c, i) => {
-    const part = el("i", "k" + i % 8);
-    part.style.width = 100 * c.bytes / m.memory_max_bytes + "%";
-    part.style.background = "currentColor";
-    part.title = c.class + " " + bytes(c.bytes);
-    bar.append(part);
-  });
-  return cell("", bar, bytes(m.memory_used_bytes) + " of " + bytes(m.memory_max_bytes));
+function memberName(r, at) {
+  const name = cell("", r.state === "gone" ? el("span", "swatch bad") : r.role === "node" || r.here ? swatch(at.get(r.id)) : "");
+  if (!r.admin || r.here || !/^[\w.:[\]-]+$/.test(r.admin)) {
+    name.append(r.id);
+    return name;
+  }
+  const a = el("a", "", r.id);
+  a.href = "http://" + r.admin + "/";
+  name.append(a);
+  return name;
+}
+
+function memberState(r) {
+  const td = cell(r.state === "serving" && !r.remark ? "good" : "bad", r.state + (r.remark ? ", " + r.remark : ""));
+  if (r.error) td.title = r.error;
+  return td;
+}
+
+// While partitions move tables follow each other faster than gossip tells.
+function memberEpoch(r, s) {
+  return cell("n" + (!r.epoch || r.epoch === s.cluster.epoch || s.moves.length ? "" : " bad"), r.epoch ? String(r.epoch) : "–");
+}
+
+function memberMemory(f, k) {
+  const bar = el("span", "bar k" + k), used = el("i");
+  used.style.width = 100 * Math.min(1, f.memory_used_bytes / f.memory_max_bytes) + "%";
+  bar.append(used);
+  return cell("", bar, bytes(f.memory_used_bytes) + " of " + bytes(f.memory_max_bytes));
 }
 
 function members(s, at) {
-  get("members").replaceChildren(...s.members.map((m, i) => {
-    const node = m.role === "node", looked = m.hits + m.misses;
-    return row(cell("", swatch(at.get(m.id)), m.id), m.role, cell(m.ready ? "good" : "bad", m.ready ? "yes" : "no"),
-      m.commands_per_second, m.clients, cell("n", node && looked ? percent(m.hits / looked) : "–"),
-      node ? m.keys : cell("n", "–"), node ? memory(m, s.details[i]) : "–");
+  get("members").replaceChildren(...s.rows.map(r => {
+    const f = r.figures, node = r.role === "node";
+    const figure = (has, text) => !has ? cell("n", "–") : cell("n", f ? text() : "?");
+    return row(memberName(r, at), memberState(r), figure(true, () => num.format(f.commands_per_second)),
+      figure(node, () => f.hits + f.misses ? percent(f.hits / (f.hits + f.misses)) : "–"),
+      !node ? "–" : f ? memberMemory(f, at.get(r.id)) : "?",
+      figure(node, () => num.format(f.keys)), node ? r.partitions : cell("n", "–"), figure(true, () => num.format(f.clients)),
+      memberEpoch(r, s), r.role, r.addr);
+  }));
+}
+
+// memory shows what for the nodes of this process use theirs.
+function memory(s) {
+  get("memory").replaceChildren(...s.here.filter(m => m.role === "node").flatMap(m => {
+    const bar = el("span", "bar"), legend = el("div", "legend");
+    m.memory.forEach((c, i) => {
+      if (c.bytes <= 0) return;
+      const part = el("i", "k" + i);
+      part.style.width = 100 * c.bytes / m.memory_max_bytes + "%";
+      part.title = c.class + " " + bytes(c.bytes);
+      bar.append(part);
+      legend.append(legendEntry({ k: i, name: c.class }, bytes(c.bytes)));
+    });
+    return [...(s.here.length > 1 ? [el("p", "", m.id)] : []), bar, legend];
   }));
 }
 
@@ -139,9 +170,10 @@ function nice(v) {
 const linear = top => ({ ticks: [0, top / 2, top], at: v => v / top });
 const microseconds = { ticks: [.1, 10, 1e3, 1e5, 1e7], at: v => (Math.log10(Math.max(v, .1)) + 1) / 8 };
 
-// plot draws lines of {name, k, thin, points: [[unix ms, value]]} over the last minutes.
-function plot(id, lines, format, scale) {
-  const box = get(id), w = Math.max(280, box.clientWidth), h = 150, left = 58, bottom = 18, now = Date.now();
+// plot draws lines of {name, k, thin, points: [[unix ms, value]]} over the last minutes until now, by the
+// clock that the points are of.
+function plot(id, now, lines, format, scale) {
+  const box = get(id), w = Math.max(280, box.clientWidth), h = 150, left = 58, bottom = 18;
   scale ||= linear(nice(Math.max(...lines.flatMap(l => l.points.map(p => p[1])), 0)));
   const x = t => left + (w - left) * (1 - (now - t) / span), y = v => 6 + (h - 6 - bottom) * (1 - Math.min(1, scale.at(v)));
   const out = svg("svg", { viewBox: `0 0 ${w} ${h}`, class: "plot", role: "img" });
@@ -153,8 +185,10 @@ function plot(id, lines, format, scale) {
   for (const l of lines) {
     const points = l.points.filter(p => p[0] > now - span);
     if (!points.length) continue;
-    out.append(svg("polyline", { class: "k" + l.k % 8 + (l.thin ? " thin" : ""), points: points.map(p => x(p[0]).toFixed(1) + "," + y(p[1]).toFixed(1)).join(" ") }));
-    if (!l.thin) legend.append(legendEntry(l, format(points[points.length - 1][1])));
+    if (points.length === 1) points.push(points[0]); // a dot
+    const last = points[points.length - 1];
+    out.append(svg("polyline", { class: "k" + l.k + (l.thin ? " thin" : ""), points: points.map(p => x(p[0]).toFixed(1) + "," + y(p[1]).toFixed(1)).join(" ") }));
+    if (!l.thin) legend.append(legendEntry(l, last[0] > now - recent ? format(last[1]) : "–"));
   }
   box.replaceChildren(out, legend);
 }
@@ -170,20 +204,28 @@ function legendEntry(line, value) {
 }
 
 function plots(s, at) {
-  const lines = (value, role, thin) => s.members.map((m, i) => ({
-    name: m.id, k: at.get(m.id), thin, role: m.role,
-    points: s.details[i].history.map(h => [h.unix_milli, value(h)]).filter(p => p[1] >= 0),
-  })).filter(l => !role || l.role === role);
-  plot("ops", lines(h => h.ops), v => num.format(v));
-  plot("hits", lines(h => h.hit_ratio, "node"), percent, linear(1));
+  const lines = (value, role, thin) => s.here.filter(m => !role || m.role === role).map(m => ({
+    name: m.id, k: at.get(m.id), thin,
+    points: m.history.map(h => [h.unix_milli, value(h)]).filter(p => p[1] >= 0),
+  }));
+  plot("ops", s.unix_milli, lines(h => h.ops), v => num.format(v));
+  plot("hits", s.unix_milli, lines(h => h.hit_ratio, "node"), percent, linear(1));
   const timed = f => h => h[f] > 0 ? h[f] : -1;
-  plot("latency", [...lines(timed("p99_micros")), ...lines(timed("p50_micros"), "", true)], duration, microseconds);
+  plot("latency", s.unix_milli, [...lines(timed("p99_micros")), ...lines(timed("p50_micros"), "", true)], duration, microseconds);
 }
 
-function keys(id, list, format) {
-  const top = list.sort((a, b) => b.n - a.n).slice(0, 10);
-  get(id).replaceChildren(...top.map(k => row(cell("key", k.key), cell("n", format(k.n)))));
-  if (!top.length) get(id).replaceChildren(row(cell("note", "none stands out")));
+function keys(id, rows) {
+  get(id).replaceChildren(...rows);
+  if (!rows.length) get(id).replaceChildren(row(cell("note", "none stands out")));
+}
+
+const hot = (list, at) => list.map(k => row(cell("key", k.key), cell("", swatch(at.get(k.node)), k.node), cell("n", num.format(k.uses_per_second))));
+
+// big shows a key once of which several nodes of this process have copies.
+function big(list) {
+  const sizes = new Map();
+  for (const k of list) sizes.set(k.key, Math.max(k.bytes, sizes.get(k.key) || 0));
+  return [...sizes].sort((a, b) => b[1] - a[1]).slice(0, 10).map(([key, n]) => row(cell("key", key), cell("n", bytes(n))));
 }
 
 function slow(list) {
@@ -194,34 +236,38 @@ function slow(list) {
 }
 
 function state(s) {
-  const dead = s.nodes.filter(n => !n.alive).length, unready = s.members.filter(m => !m.ready).length;
-  const words = [`epoch ${s.cluster.epoch}`, `${s.cluster.peers.length} members alive`, `dunlin ${s.version}`];
-  if (!s.cluster.epoch) words.unshift("no table yet");
+  const words = [`epoch ${s.cluster.epoch}`, `${s.alive} members alive`, `dunlin ${s.version}`];
+  const dead = s.nodes.filter(n => !n.alive).length, remarks = new Map();
+  for (const r of s.rows) if (r.remark) remarks.set(r.remark, (remarks.get(r.remark) || 0) + 1);
+  if (s.moves.length) words.unshift(`${num.format(s.moves.length)} partitions moving`);
+  for (const [remark, n] of remarks) words.unshift(`${n} ${remark}`);
+  if (!s.table) words.unshift("no table yet");
   if (dead) words.unshift(`${dead} of ${s.nodes.length} nodes gone`);
-  if (unready) words.unshift(`${unready} members here not ready`);
-  get("state").className = dead || unready || !s.cluster.epoch ? "bad" : "";
+  // That one did not answer once is no alarm: whether it lives is for gossip to say.
+  get("state").className = dead || !s.table || remarks.has("fenced") || remarks.has("not ready") ? "bad" : "";
   get("state").textContent = words.join(", ");
 }
 
 function show(s) {
-  if (s.owners) owners = s.owners;
-  epoch = s.cluster.epoch;
-  document.body.classList.toggle("proxies", !s.members.some(m => m.role === "node"));
+  if (s.owners || !s.table) owners = s.owners || [];
+  table = s.table;
+  document.body.classList.toggle("proxies", !s.here.some(m => m.role === "node"));
   const at = colours(s);
   state(s);
   ring(s);
-  peers(s, at);
+  moves(s);
   members(s, at);
+  keys("hot", hot(s.hot, at));
+  get("here").textContent = s.here.map(m => m.id).join(", ");
   plots(s, at);
-  const all = f => s.details.flatMap(d => d[f]);
-  keys("hot", all("hot"), v => num.format(v));
-  keys("big", all("big"), bytes);
-  slow(all("slow"));
+  memory(s);
+  keys("big", big(s.here.flatMap(m => m.big)));
+  slow(s.here.flatMap(m => m.slow));
 }
 
 async function refresh() {
   try {
-    const answer = await fetch("api/live?epoch=" + epoch, { cache: "no-store", signal: AbortSignal.timeout(5000) });
+    const answer = await fetch("api/live?table=" + encodeURIComponent(table), { cache: "no-store", signal: AbortSignal.timeout(5000) });
     if (!answer.ok) throw new Error(answer.statusText);
     show(await answer.json());
     lastAnswer = Date.now();

@@ -37,9 +37,10 @@ type Admin struct {
 	listener net.Listener
 	http     http.Server
 	registry *prometheus.Registry
-	done     sync.WaitGroup // the goroutines
-	closing  chan struct{}  // closed by Close
-	once     sync.Once      // of that
+	done     sync.WaitGroup  // the goroutines
+	ctx      context.Context // ends with Close
+	stop     context.CancelFunc
+	rounds   rounds
 
 	mu       sync.Mutex
 	members  []*member
@@ -57,8 +58,9 @@ func Listen(addr string, opt Options) (*Admin, error) {
 		opt:      opt,
 		listener: listener,
 		registry: prometheus.NewRegistry(),
-		closing:  make(chan struct{}),
+		rounds:   rounds{pause: roundPause},
 	}
+	a.ctx, a.stop = context.WithCancel(context.Background())
 	a.registry.MustRegister(
 		buildInfo(opt.Version),
 		collectors.NewGoCollector(),
@@ -77,7 +79,7 @@ func Listen(addr string, opt Options) (*Admin, error) {
 		ErrorLog:          slog.NewLogLogger(opt.Log.Handler(), slog.LevelDebug),
 	}
 	a.done.Go(a.serve)
-	a.done.Go(func() { a.keepHistory(a.closing) })
+	a.done.Go(a.keepHistory)
 	return a, nil
 }
 
@@ -94,7 +96,9 @@ func (a *Admin) Drain() {
 
 // Close stops serving; requests under way may end until ctx does.
 func (a *Admin) Close(ctx context.Context) error {
-	a.once.Do(func() { close(a.closing) })
+	a.rounds.mu.Lock() // lest one begins when the last goroutine has ended
+	a.stop()
+	a.rounds.mu.Unlock()
 	err := a.http.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(err, a.http.Close())

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -169,7 +170,7 @@ func TestStatus(t *testing.T) {
 	m.UptimeSeconds = 0
 	want := Member{ID: "p", Boot: 3, Role: "proxy", Addr: "10.9.9.9:6379", Ready: true, Epoch: 7,
 		Clients: 2, Commands: 7, CommandsPerSecond: 11}
-	if m != want {
+	if !reflect.DeepEqual(m, want) {
 		t.Errorf("member %+v, want %+v", m, want)
 	}
 }

@@ -55,80 +55,96 @@ type Member struct {
 
 	Partitions int    `json:"partitions"`
 	Follows    int    `json:"follows"`
-	Keys       int64  `json:"keys"` // copies included
+	Keys       int64  `json:"keys"` // of the partitions that it serves
 	MemoryUsed int64  `json:"memory_used_bytes"`
 	MemoryMax  int64  `json:"memory_max_bytes"`
-	Hits       uint64 `json:"hits"`
+	Hits       uint64 `json:"hits"` // since the start, or CONFIG RESETSTAT
 	Misses     uint64 `json:"misses"`
 
 	Clients           int     `json:"clients"`
 	Commands          uint64  `json:"commands"`
 	CommandsPerSecond float64 `json:"commands_per_second"` // over the last seconds
+
+	HotKeys []HotKey `json:"hot_keys,omitempty"` // the most used first, a few
+}
+
+// HotKey is a key that stands out by its use.
+type HotKey struct {
+	Key           string `json:"key"`
+	UsesPerSecond int64  `json:"uses_per_second"` // estimated
 }
 
 // cluster describes what view sees. Without a table (nobody issued one yet) the
 // epoch stays 0.
 func cluster(name string, view View) Cluster {
 	c := Cluster{Name: name, Partitions: ring.Partitions, Peers: []Peer{}}
-	table := view.Table()
+	table, members := view.Table(), view.Members()
+	parts := sharesOf(table)
 	if table != nil {
 		c.Epoch, c.Issuer, c.Paused, c.Moves = table.Epoch, table.Issuer, table.Paused, len(table.Moves)
-		c.Followed = followed(table)
+		c.Followed = parts.followed()
 	}
-	if coordinator, ok := ring.Coordinator(view.Members()); ok {
+	if coordinator, ok := ring.Coordinator(members); ok {
 		c.Coordinator = coordinator.ID
 	}
-	for _, m := range view.Members() {
-		c.Peers = append(c.Peers, Peer{
-			ID:         m.ID,
-			Boot:       m.Boot,
-			Role:       m.Role.String(),
-			State:      m.State.String(),
-			Epoch:      m.Epoch,
-			Addr:       m.Addr,
-			Admin:      m.Admin,
-			Partitions: owned(table, m.ID, m.Boot),
-			Follows:    follows(table, m.ID, m.Boot),
-		})
+	for _, m := range members {
+		c.Peers = append(c.Peers, parts.peer(m, m.State.String()))
 	}
 	return c
 }
 
-// owned counts the partitions that table, which may be nil, gives to a member.
-func owned(table *ring.Table, id string, boot int64) int {
-	if table == nil {
-		return 0
-	}
-	self := table.NodeIndex(id, boot)
-	if self < 0 {
-		return 0
-	}
-	return table.Counts()[self]
+// shares are how many partitions each node of a table owns, and how many it follows.
+type shares struct {
+	table          *ring.Table // nil: none yet
+	owned, follows []int       // by index in its Nodes
 }
 
-// follows counts the partitions of which table, which may be nil, gives the second copy
-// to a member.
-func follows(table *ring.Table, id string, boot int64) (n int) {
-	if table == nil {
-		return 0
+func sharesOf(t *ring.Table) shares {
+	if t == nil {
+		return shares{}
 	}
-	self := table.NodeIndex(id, boot)
-	for _, f := range table.Follower {
-		if int(f) == self {
-			n++
+	s := shares{table: t, owned: t.Counts(), follows: make([]int, len(t.Nodes))}
+	for _, f := range t.Follower {
+		if f != ring.NoNode {
+			s.follows[f]++
 		}
 	}
-	return n
+	return s
+}
+
+// of returns what a member owns and follows.
+func (s *shares) of(id string, boot int64) (owned, follows int) {
+	if s.table == nil {
+		return 0, 0
+	}
+	at := s.table.NodeIndex(id, boot)
+	if at < 0 {
+		return 0, 0
+	}
+	return s.owned[at], s.follows[at]
 }
 
 // followed counts the partitions that have a follower.
-func followed(table *ring.Table) (n int) {
-	for _, f := range table.Follower {
-		if f != ring.NoNode {
-			n++
-		}
+func (s *shares) followed() (n int) {
+	for _, of := range s.follows {
+		n += of
 	}
 	return n
+}
+
+func (s *shares) peer(m ring.Member, state string) Peer {
+	owned, follows := s.of(m.ID, m.Boot)
+	return Peer{
+		ID:         m.ID,
+		Boot:       m.Boot,
+		Role:       m.Role.String(),
+		State:      state,
+		Epoch:      m.Epoch,
+		Addr:       m.Addr,
+		Admin:      m.Admin,
+		Partitions: owned,
+		Follows:    follows,
+	}
 }
 
 func uptime(boot int64) float64 { return time.Since(time.Unix(0, boot)).Seconds() }

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/metrics"
 )
 
 // TestMain lets the test binary stand in for dunlin: with this variable it runs
@@ -180,13 +182,13 @@ func ask(t *testing.T, address string, lines int, commands string) []string {
 	return replies
 }
 
-func statusOf(t *testing.T, admin string) report {
+func statusOf(t *testing.T, admin string) metrics.Report {
 	t.Helper()
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"status", "--json", "--admin", admin}, &out, &errs); code != 0 {
 		t.Fatalf("dunlin status --json: exit code %d, %s", code, errs.String())
 	}
-	var r report
+	var r metrics.Report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatalf("cannot decode %s: %v", out.String(), err)
 	}

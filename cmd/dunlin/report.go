@@ -16,7 +16,7 @@ import (
 //
 //	MEMBER  ROLE  STATE    EPOCH  PARTITIONS  KEYS           MEMORY  HIT RATIO  OPS/S  CLIENTS  ADDRESS
 //	n1      node  serving      7        1365  1234  12 MiB of 1 GiB     98.2 %   1200        3  127.0.0.1:6380
-func printReport(out io.Writer, r *report) error {
+func printReport(out io.Writer, r *metrics.Report) error {
 	roles := map[string]int{}
 	for _, p := range r.Cluster.Peers {
 		roles[p.Role]++
@@ -30,11 +30,15 @@ func printReport(out io.Writer, r *report) error {
 		rows = append(rows, memberRow(m, r.Cluster.Peers))
 	}
 	for _, u := range r.Unreachable {
-		rows = append(rows, []string{u.ID, u.Role, u.State, strconv.FormatUint(u.Epoch, 10), strconv.Itoa(u.Partitions),
-			"?", "?", "?", "?", "?", u.Addr})
+		partitions, unknown := "-", "-" // a proxy has none
+		if u.Role == "node" {
+			partitions, unknown = strconv.Itoa(u.Partitions), "?"
+		}
+		rows = append(rows, []string{u.ID, u.Role, u.State, strconv.FormatUint(u.Epoch, 10), partitions,
+			unknown, unknown, unknown, "?", "?", u.Addr})
 	}
 	text += alignedTable(rows)
-	for _, remark := range r.remarks() {
+	for _, remark := range remarks(r) {
 		text += "\n" + remark + "\n"
 	}
 	if _, err := io.WriteString(out, text); err != nil {
@@ -61,14 +65,14 @@ func memberRow(m metrics.Member, peers []metrics.Peer) []string {
 	if m.Role == "node" {
 		partitions = strconv.Itoa(m.Partitions)
 		keys = strconv.FormatInt(m.Keys, 10)
-		memory = bytesText(m.MemoryUsed) + " of " + bytesText(m.MemoryMax)
+		memory = metrics.BytesText(m.MemoryUsed) + " of " + metrics.BytesText(m.MemoryMax)
 	}
 	return []string{m.ID, m.Role, state, strconv.FormatUint(m.Epoch, 10), partitions, keys, memory,
-		ratioText(m.Hits, m.Misses), strconv.FormatFloat(m.CommandsPerSecond, 'f', 0, 64), strconv.Itoa(m.Clients), m.Addr}
+		metrics.RatioText(m.Hits, m.Misses, "-"), strconv.FormatFloat(m.CommandsPerSecond, 'f', 0, 64), strconv.Itoa(m.Clients), m.Addr}
 }
 
 // remarks says in words what a reader of the table might miss.
-func (r *report) remarks() []string {
+func remarks(r *metrics.Report) []string {
 	var all []string
 	if r.Cluster.Epoch == 0 {
 		all = append(all, "no table yet: the cluster is starting, or has no serving node")
@@ -121,21 +125,4 @@ func plural(n int, one, many string) string {
 		return "1 " + one
 	}
 	return strconv.Itoa(n) + " " + many
-}
-
-func ratioText(hits, misses uint64) string {
-	if hits+misses == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f %%", 100*float64(hits)/float64(hits+misses))
-}
-
-// bytesText is for people: at most one decimal, in units of 1024.
-func bytesText(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	v, u := float64(n), 0
-	for v >= 1024 && u < len(units)-1 {
-		v, u = v/1024, u+1
-	}
-	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + " " + units[u]
 }

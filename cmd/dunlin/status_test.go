@@ -26,57 +26,8 @@ func fakeAdmin(t *testing.T, s *metrics.Status) string {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// TestReadClusterFollowsMembers: the first address knows four members. Two share
-// its process, one is elsewhere, one does not answer, one's address has been taken
-// over by another process.
-func TestReadClusterFollowsMembers(t *testing.T) {
-	elsewhere := fakeAdmin(t, &metrics.Status{Members: []metrics.Member{{ID: "n2", Boot: 2, Role: "node", Keys: 22}}})
-	first := &metrics.Status{
-		Cluster: metrics.Cluster{Name: "herd", Epoch: 4},
-		Members: []metrics.Member{{ID: "p", Boot: 9, Role: "proxy"}, {ID: "n1", Boot: 1, Role: "node", Keys: 11}},
-	}
-	admin := fakeAdmin(t, first)
-	first.Cluster.Peers = []metrics.Peer{
-		{ID: "n1", Boot: 1, Role: "node", Admin: admin},
-		{ID: "n2", Boot: 2, Role: "node", Admin: elsewhere},
-		{ID: "n3", Boot: 3, Role: "node", Admin: "127.0.0.1:1"},
-		{ID: "n4", Boot: 4, Role: "node", Admin: elsewhere},
-		{ID: "n5", Boot: 5, Role: "node"},
-		{ID: "p", Boot: 9, Role: "proxy", Admin: admin},
-	}
-
-	r, err := readCluster(t.Context(), admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, m := range r.Members {
-		got = append(got, m.ID)
-	}
-	if strings.Join(got, " ") != "n1 n2 p" {
-		t.Errorf("members %v, want n1 n2 p", got)
-	}
-	if r.Members[1].Keys != 22 {
-		t.Errorf("n2 has %d keys, want those of its own admin address", r.Members[1].Keys)
-	}
-	if len(r.Unreachable) != 3 {
-		t.Fatalf("unreachable: %+v, want n3, n4 and n5", r.Unreachable)
-	}
-	for i, want := range []string{"refused", "other members", "no admin address"} {
-		if !strings.Contains(r.Unreachable[i].Error, want) {
-			t.Errorf("%s is unreachable because %q, want %q", r.Unreachable[i].ID, r.Unreachable[i].Error, want)
-		}
-	}
-}
-
-func TestReadClusterWithoutAnAnswer(t *testing.T) {
-	if _, err := readCluster(t.Context(), "127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
-		t.Errorf("error %v, want one with the address", err)
-	}
-}
-
 func TestPrintReport(t *testing.T) {
-	r := &report{
+	r := &metrics.Report{
 		Cluster: metrics.Cluster{Name: "herd", Epoch: 7, Partitions: 4096, Followed: 4095, Moves: 12, Paused: true, Peers: []metrics.Peer{
 			{ID: "node-1", Boot: 1, Role: "node", State: "serving"},
 			{ID: "node-2", Boot: 2, Role: "node", State: "joining"},
@@ -89,10 +40,10 @@ func TestPrintReport(t *testing.T) {
 			{ID: "node-2", Boot: 2, Role: "node", Fenced: true, Epoch: 6, MemoryUsed: 1500, MemoryMax: 1 << 30, Addr: "127.0.0.1:6381"},
 			{ID: "proxy", Boot: 4, Role: "proxy", Ready: true, Epoch: 7, CommandsPerSecond: 99, Clients: 50, Addr: "127.0.0.1:6379"},
 		},
-		Unreachable: []unreachable{{
-			Peer:  metrics.Peer{ID: "node-3", Role: "node", State: "serving", Epoch: 7, Partitions: 2048, Addr: "127.0.0.1:6382"},
-			Error: "connection refused",
-		}},
+		Unreachable: []metrics.Unreachable{
+			{Peer: metrics.Peer{ID: "node-3", Role: "node", State: "serving", Epoch: 7, Partitions: 2048, Addr: "127.0.0.1:6382"}, Error: "connection refused"},
+			{Peer: metrics.Peer{ID: "edge", Role: "proxy", State: "leaving", Epoch: 7, Addr: "127.0.0.1:6383"}, Error: "connection refused"},
+		},
 	}
 	const want = `cluster herd   epoch 7   3 nodes, 1 proxy   4096 partitions, 4095 with a follower, 12 moving
 
@@ -101,6 +52,7 @@ node-1  node   serving                 7        2048  1234567   12 MiB of 1 GiB 
 node-2  node   joining, not ready      6           0        0  1.5 KiB of 1 GiB          -       0        0  127.0.0.1:6381
 proxy   proxy  serving                 7           -        -                 -          -      99       50  127.0.0.1:6379
 node-3  node   serving                 7        2048        ?                 ?          ?       ?        ?  127.0.0.1:6382
+edge    proxy  leaving                 7           -        -                 -          -       ?        ?  127.0.0.1:6383
 
 rebalancing is paused: nodes that join get nothing (dunlin rebalance --resume)
 
@@ -109,6 +61,8 @@ node-2 is fenced: it serves nothing until it has heard the current table
 node-2 has epoch 6, the cluster 7: a change is on its way
 
 node-3 did not answer: connection refused
+
+edge did not answer: connection refused
 `
 	var got strings.Builder
 	if err := printReport(&got, r); err != nil {

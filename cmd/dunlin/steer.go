@@ -130,7 +130,7 @@ func (s *steering) pause(ctx context.Context, token string, paused bool) error {
 
 // peer returns the member that is meant, as the member at --admin sees it.
 func (s *steering) peer(ctx context.Context, meant func(metrics.Cluster, metrics.Peer) bool) (metrics.Peer, error) {
-	status, err := readStatus(ctx, s.admin)
+	status, err := metrics.ReadStatus(ctx, s.admin)
 	if err != nil {
 		return metrics.Peer{}, err
 	}
@@ -148,7 +148,7 @@ func (s *steering) until(ctx context.Context, done func(metrics.Cluster) bool) e
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		status, err := readStatus(ctx, s.admin)
+		status, err := metrics.ReadStatus(ctx, s.admin)
 		if err == nil && done(status.Cluster) {
 			return nil
 		}

@@ -5,9 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dunlin-cache/dunlin/metrics"
 )
 
 // These have a terminal show a page in the place of the one before: from the top, each line to its
@@ -25,9 +29,10 @@ func topCommand() *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "top",
-		Short: "Show what status shows, again and again",
-		Long: "Top shows in a terminal what status prints, and refreshes it until it is interrupted.\n" +
-			"Ops/s, hit ratio, hot keys and the slow log of one process are on its admin page.",
+		Short: "Show what status shows, and hot keys, again and again",
+		Long: "Top shows in a terminal what status prints and the keys used most, of all nodes, and\n" +
+			"refreshes it until it is interrupted. The page of an admin address has that, too, and\n" +
+			"the last minutes of one process: operations, hit ratio, latency, its slow log.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := loadSettings(cmd, ""); err != nil {
@@ -49,8 +54,12 @@ func topCommand() *cobra.Command {
 func top(ctx context.Context, out io.Writer, admin string, period time.Duration) error {
 	tick := time.NewTicker(period)
 	defer tick.Stop()
-	for ctx.Err() == nil {
-		if _, err := io.WriteString(out, topPage(ctx, admin, period)); err != nil {
+	for {
+		page := topPage(ctx, admin, period)
+		if ctx.Err() != nil {
+			return nil // the page may be one that was interrupted
+		}
+		if _, err := io.WriteString(out, page); err != nil {
 			return fmt.Errorf("cannot print: %w", err)
 		}
 		select {
@@ -58,7 +67,6 @@ func top(ctx context.Context, out io.Writer, admin string, period time.Duration)
 		case <-tick.C:
 		}
 	}
-	return nil
 }
 
 // topPage is one state of the screen.
@@ -66,10 +74,37 @@ func topPage(ctx context.Context, admin string, period time.Duration) string {
 	ctx, cancel := context.WithTimeout(ctx, max(period, time.Second))
 	defer cancel()
 	text := bytes.NewBufferString(time.Now().Format("15:04:05   "))
-	if r, err := readCluster(ctx, admin); err != nil {
+	if r, err := metrics.ReadReport(ctx, admin); err != nil {
 		fmt.Fprintln(text, err)
-	} else if err := printReport(text, r); err != nil {
-		fmt.Fprintln(text, err)
+	} else {
+		_ = printReport(text, r) // a buffer takes everything
+		printHotKeys(text, metrics.Hottest(r.Members, topKeys))
 	}
 	return toTop + string(bytes.ReplaceAll(text.Bytes(), []byte("\n"), []byte(restBlank+"\n"))) + belowGone
+}
+
+const (
+	// topKeys is how many hot keys top shows, and topKeyWidth how much of each.
+	topKeys     = 5
+	topKeyWidth = 60
+)
+
+// printHotKeys writes keys for people. They come from clients, so that what a terminal
+// would obey is escaped.
+func printHotKeys(out io.Writer, keys []metrics.NodeKey) {
+	if len(keys) == 0 {
+		return
+	}
+	fmt.Fprint(out, "\nhot keys, uses/s\n")
+	width := 0
+	for _, k := range keys {
+		width = max(width, utf8.RuneCountInString(k.Node))
+	}
+	for _, k := range keys {
+		text := strconv.Quote(k.Key)
+		if r := []rune(text); len(r) > topKeyWidth {
+			text = string(r[:topKeyWidth]) + "…"
+		}
+		fmt.Fprintf(out, "%12d  %-*s  %s\n", k.UsesPerSecond, width, k.Node, text)
+	}
 }

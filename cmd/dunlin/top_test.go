@@ -29,7 +29,7 @@ func TestTop(t *testing.T) {
 	out := &pages{most: 3, cancel: cancel}
 	admin := fakeAdmin(t, &metrics.Status{
 		Cluster: metrics.Cluster{Name: "herd", Epoch: 4},
-		Members: []metrics.Member{{ID: "n1", Role: "node", Epoch: 4, CommandsPerSecond: 1234}},
+		Members: []metrics.Member{{ID: "n1", Role: "node", Epoch: 4, CommandsPerSecond: 1234, HotKeys: []metrics.HotKey{{Key: "config", UsesPerSecond: 42}}}},
 	})
 	if err := top(ctx, out, admin, time.Millisecond); err != nil {
 		t.Fatal(err)
@@ -38,7 +38,8 @@ func TestTop(t *testing.T) {
 		t.Fatalf("%d pages, want 3", len(out.all))
 	}
 	for _, page := range out.all {
-		if !strings.HasPrefix(page, toTop) || !strings.HasSuffix(page, belowGone) || !strings.Contains(page, "cluster herd") || !strings.Contains(page, "1234") {
+		if !strings.HasPrefix(page, toTop) || !strings.HasSuffix(page, belowGone) || !strings.Contains(page, "cluster herd") || !strings.Contains(page, "1234") ||
+			!strings.Contains(page, `42  n1  "config"`) {
 			t.Errorf("a page is %q", page)
 		}
 	}
@@ -53,5 +54,24 @@ func TestTopGoesOn(t *testing.T) {
 	}
 	if len(out.all) != 2 || !strings.Contains(out.all[1], "cannot read status") {
 		t.Errorf("pages %q", out.all)
+	}
+}
+
+// TestPrintHotKeys: what a terminal would obey is escaped, and a long key is cut.
+func TestPrintHotKeys(t *testing.T) {
+	var got strings.Builder
+	printHotKeys(&got, nil)
+	if got.Len() > 0 {
+		t.Errorf("without keys there is %q", got.String())
+	}
+	printHotKeys(&got, []metrics.NodeKey{
+		{HotKey: metrics.HotKey{Key: "session:ä\x1b[2J\n", UsesPerSecond: 1200}, Node: "node-10"},
+		{HotKey: metrics.HotKey{Key: strings.Repeat("x", 100), UsesPerSecond: 7}, Node: "n1"},
+	})
+	want := "\nhot keys, uses/s\n" +
+		`        1200  node-10  "session:ä\x1b[2J\n"` + "\n" +
+		`           7  n1       "` + strings.Repeat("x", 59) + "…\n"
+	if got.String() != want {
+		t.Errorf("got\n%swant\n%s", got.String(), want)
 	}
 }

@@ -23,30 +23,51 @@ import (
 const (
 	patience = 60 * time.Second
 	keys     = 200
+	// What fill writes takes minutes to a node that joins; what the load does, a moment.
+	moveRate  = "16kb"
+	fillKeys  = 4000
+	fillBytes = 4096
 )
 
-// TestPage: the page loads and draws without a script error, follows a node's death and return, and fits a phone.
-// With SCREENSHOTS=dir it leaves pictures there.
+// TestPage: a proxy's page loads and draws without a script error, has the figures of nodes
+// elsewhere, follows a node's death and return and a join, and fits a phone. With
+// SCREENSHOTS=dir it leaves pictures there.
 func TestPage(t *testing.T) {
 	c := startCluster(t)
 	b := open(t, "http://"+c.admin)
-	b.until("the cluster is drawn", `document.querySelectorAll("#ring path").length >= 3 && document.querySelectorAll("#peers tr").length >= 4`)
+	b.until("the cluster is drawn", drawn(3)+`&& document.querySelectorAll("#members tr").length === 4`)
+	b.until("the nodes' memory is shown", `document.querySelectorAll("#members .bar").length === 3`)
+	b.until("a key that is hot at a node is shown", `document.querySelector("#hot .key")?.textContent === "hot"`)
 	b.until("there are plots", `document.querySelectorAll("#ops polyline").length > 0 && document.querySelectorAll("#latency polyline").length > 0`)
-	b.want("nothing is wrong", `document.getElementById("state").className === ""`)
+	b.until("nothing is wrong", `document.getElementById("state").className === ""`)
 	b.shots("healthy")
 
 	c.kill(2)
-	b.until("the death is shown", `document.getElementById("state").className === "bad" || document.querySelectorAll("#peers tr").length === 3`)
+	b.until("the death is shown", `document.getElementById("state").className === "bad" || document.querySelectorAll("#members tr").length === 3`)
 	b.shots("broken")
-	b.until("the others take over", `document.querySelectorAll("#ring path").length === 2 && document.querySelectorAll("#peers tr").length === 3`)
+	b.until("the others take over", drawn(2)+`&& document.querySelectorAll("#members tr").length === 3`)
 	c.start(2)
-	b.until("the return is shown", `document.querySelectorAll("#ring path").length === 3 && document.getElementById("state").className === ""`)
+	b.until("the return is shown", drawn(3)+`&& document.getElementById("state").className === ""`)
+
+	c.fill()
+	c.start(3)
+	b.until("partitions are on their way", `document.querySelector("#ring .move") !== null &&
+		document.getElementById("moves").textContent.includes("to node-3") &&
+		document.getElementById("state").textContent.includes("partitions moving")`)
+	b.shots("moving")
+	c.kill(3)
+	b.until("they stay", drawn(3)+`&& document.querySelector("#ring .move") === null && document.getElementById("moves").textContent === ""`)
 
 	b.size(400, 800, false)
 	b.want("nothing is wider than a phone", `document.documentElement.scrollWidth <= 400`)
 	if len(b.errors) > 0 {
 		t.Errorf("errors in the browser: %q", b.errors)
 	}
+}
+
+// drawn is that so many nodes have partitions in the ring.
+func drawn(nodes int) string {
+	return fmt.Sprintf(`document.querySelectorAll("#ring path:not(.move)").length === %d `, nodes)
 }
 
 // TestPicture leaves pictures of any page: PAGE=http://127.0.0.1:9180 SCREENSHOTS=dir.
@@ -175,7 +196,7 @@ func (b *browser) shots(name string) {
 	b.size(1400, 900, false)
 }
 
-// cluster is three nodes and a proxy, a process each.
+// cluster is three nodes, of four that there may be, and a proxy, a process each.
 type cluster struct {
 	t       *testing.T
 	binary  string
@@ -188,21 +209,21 @@ type cluster struct {
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{t: t, binary: filepath.Join(t.TempDir(), "dunlin"), running: make([]*exec.Cmd, 3)}
+	c := &cluster{t: t, binary: filepath.Join(t.TempDir(), "dunlin"), running: make([]*exec.Cmd, 4)}
 	build := exec.Command("go", "build", "-o", c.binary, "./cmd/dunlin")
 	build.Dir = filepath.Join("..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build dunlin: %v\n%s", err, out)
 	}
-	for range 12 {
+	for range 15 {
 		c.ports = append(c.ports, freePort(t))
 	}
 	c.gossip = c.ports[1]
-	for i := range c.running {
+	for i := range 3 {
 		c.start(i)
 	}
-	c.clients, c.admin = c.ports[9], c.ports[11]
-	c.run("proxy", "--id=proxy-0", "--listen="+c.clients, "--gossip="+c.ports[10], "--admin="+c.admin, "--join="+c.gossip)
+	c.clients, c.admin = c.ports[12], c.ports[14]
+	c.run("proxy", "--id=proxy-0", "--listen="+c.clients, "--gossip="+c.ports[13], "--admin="+c.admin, "--join="+c.gossip)
 	deadline := time.Now().Add(patience)
 	for !c.answers() {
 		if time.Now().After(deadline) {
@@ -216,7 +237,7 @@ func startCluster(t *testing.T) *cluster {
 
 func (c *cluster) start(i int) {
 	c.running[i] = c.run("node", fmt.Sprintf("--id=node-%d", i), "--listen="+c.ports[3*i], "--gossip="+c.ports[3*i+1],
-		"--admin="+c.ports[3*i+2], "--memory=64mb", "--copies=1", "--join="+c.ports[(3*i+4)%9])
+		"--admin="+c.ports[3*i+2], "--memory=64mb", "--copies=1", "--move-rate="+moveRate, "--join="+c.ports[(3*i+4)%9])
 }
 
 func (c *cluster) run(args ...string) *exec.Cmd {
@@ -254,6 +275,27 @@ func (c *cluster) answers() bool {
 	}
 	ready.Body.Close()
 	return ready.StatusCode == http.StatusOK
+}
+
+// fill writes what takes long to move.
+func (c *cluster) fill() {
+	c.t.Helper()
+	conn, err := net.Dial("tcp", c.clients)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		c.t.Fatal(err)
+	}
+	in, value := bufio.NewReader(conn), strings.Repeat("x", fillBytes)
+	for i := range fillKeys {
+		key := fmt.Sprintf("fill:%d", i)
+		fmt.Fprintf(conn, "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(key), key, fillBytes, value)
+		if line, err := in.ReadString('\n'); line != "+OK\r\n" {
+			c.t.Fatalf("SET %s is answered by %q, %v", key, line, err)
+		}
+	}
 }
 
 // load sends commands until the test ends.
