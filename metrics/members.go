@@ -27,8 +27,8 @@ type Source struct {
 // Gossip are the counters of a gossip agent, since its start but for Health. It
 // is a type of ours because only ring/gossip's users should depend on it.
 type Gossip struct {
-	Health                                                  int // 0 is good
-	Rejoins, Fetches, FetchErrors, Issued, Healed, Rejected uint64
+	Health                                                             int // 0 is good
+	Rejoins, Fetches, FetchErrors, Issued, Healed, Rejected, Strangers uint64
 }
 
 // member is a Source with what reads its figures.
@@ -152,6 +152,8 @@ var viewMetrics = []metric[viewSnapshot]{
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Rejoins) }),
 	counter("dunlin_gossip_rejected_members_total", "Messages about members that cannot be in one cluster with this one.",
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Rejected) }),
+	counter("dunlin_gossip_unauthenticated_messages_total", "Messages thrown away because they are of another secret or another cluster's name.",
+		func(s *viewSnapshot) float64 { return float64(s.gossip.Strangers) }),
 	counter("dunlin_table_fetches_total", "Tables read from other members.",
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Fetches) }),
 	counter("dunlin_table_fetch_errors_total", "Tables that could not be read from another member.",

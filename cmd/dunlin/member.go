@@ -223,7 +223,7 @@ func (p *process) source(self ring.Member, agent *gossip.Agent) metrics.Source {
 		s := agent.Stats()
 		return metrics.Gossip{
 			Health: s.Health, Rejoins: s.Rejoins, Fetches: s.Fetches, FetchErrors: s.FetchErrors,
-			Issued: s.Issued, Healed: s.Healed, Rejected: s.Rejected,
+			Issued: s.Issued, Healed: s.Healed, Rejected: s.Rejected, Strangers: s.Strangers,
 		}
 	}}
 }

@@ -54,7 +54,7 @@ type Agent struct {
 
 	lastRejected atomic.Int64 // Unix nanoseconds of the last warning
 
-	rejoins, fetches, fetchErrors, issued, healed, rejected atomic.Uint64
+	rejoins, fetches, fetchErrors, issued, healed, rejected, strangers atomic.Uint64
 }
 
 // Stats are counters since the start, and gauges.
@@ -67,8 +67,9 @@ type Stats struct {
 	// Rejoins counts attempts to join an address not known alive; Fetches and
 	// FetchErrors tables read from other nodes; Issued the tables that this member
 	// issued as coordinator, and Healed those among them that ended a split. Rejected
-	// counts messages about members that cannot live with us.
-	Rejoins, Fetches, FetchErrors, Issued, Healed, Rejected uint64
+	// counts messages about members that cannot live with us, Strangers those of another
+	// secret or cluster name, which were thrown away.
+	Rejoins, Fetches, FetchErrors, Issued, Healed, Rejected, Strangers uint64
 }
 
 // Start opens the gossip port and begins to look for the other members. It does
@@ -110,7 +111,7 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	d := delegate{a}
 	listConfig.Delegate, listConfig.Events, listConfig.Alive = d, d, d
-	listConfig.Logger = memberlistLogger(cfg.Log)
+	listConfig.Logger = memberlistLogger(cfg.Log, &a.strangers)
 	adapt(a, listConfig)
 	a.list, err = memberlist.Create(listConfig)
 	if err != nil {
@@ -193,6 +194,7 @@ func (a *Agent) Stats() Stats {
 		Issued:      a.issued.Load(),
 		Healed:      a.healed.Load(),
 		Rejected:    a.rejected.Load(),
+		Strangers:   a.strangers.Load(),
 	}
 }
 

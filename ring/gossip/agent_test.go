@@ -131,6 +131,9 @@ func TestClustersDoNotMerge(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+	if n := a.Stats().Strangers; n < 3 {
+		t.Errorf("%d messages of strangers, and each of three has tried to join", n)
+	}
 }
 
 func TestBootstrapWait(t *testing.T) {

@@ -6,14 +6,20 @@ import (
 	"log"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 )
 
 // logWriter passes memberlist's log lines, "[WARN] memberlist: text", on to slog.
 // Memberlist reports every lost probe as an error; what matters to an operator is
 // said by the Agent itself, so nothing here is above a warning.
-type logWriter struct{ log *slog.Logger }
+type logWriter struct {
+	log       *slog.Logger
+	strangers *atomic.Uint64 // messages not of our cluster
+}
 
-func memberlistLogger(l *slog.Logger) *log.Logger { return log.New(logWriter{l}, "", 0) }
+func memberlistLogger(l *slog.Logger, strangers *atomic.Uint64) *log.Logger {
+	return log.New(logWriter{l, strangers}, "", 0)
+}
 
 // Write is called with one whole line at a time.
 func (w logWriter) Write(line []byte) (int, error) {
@@ -25,8 +31,17 @@ func (w logWriter) Write(line []byte) (int, error) {
 	switch string(tag) {
 	case "[WARN", "[ERR", "[ERROR":
 		level = slog.LevelWarn
+		if ofStranger(text) {
+			w.strangers.Add(1)
+		}
 	}
 	message := strings.TrimPrefix(string(text), "memberlist: ")
 	w.log.Log(context.Background(), level, "memberlist: "+message)
 	return len(line), nil
+}
+
+// ofStranger tells whether memberlist complains of a message with another secret than ours, or
+// another cluster's name. It says so nowhere but in its log.
+func ofStranger(complaint []byte) bool {
+	return bytes.Contains(complaint, []byte("crypt")) || bytes.Contains(complaint, []byte("unacceptable label"))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -16,7 +17,7 @@ func TestLogWriter(t *testing.T) {
 		return a
 	}
 	logger := memberlistLogger(
-		slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: drop})))
+		slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: drop})), &atomic.Uint64{})
 	check := func(in, want string) {
 		t.Helper()
 		out.Reset()
