@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -183,6 +184,29 @@ func TestScaling(t *testing.T) {
 	if *s.Spec.MinReplicas < 2 || s.Spec.MaxReplicas <= *s.Spec.MinReplicas {
 		t.Errorf("%d to %d proxies", *s.Spec.MinReplicas, s.Spec.MaxReplicas)
 	}
+	var settings struct{ Loops float64 }
+	if err := yaml.Unmarshal([]byte(m.configs[0].Data["dunlin.yaml"]), &settings); err != nil {
+		t.Fatal(err)
+	}
+	// Loops bound what a proxy uses, and the autoscaler ignores a tenth of its target.
+	c := proxy.container()
+	acts := 1.1 * float64(*s.Spec.Metrics[0].Resource.Target.AverageUtilization) / 100 * c.Resources.Requests.Cpu().AsApproximateFloat64()
+	if acts > 0.9*settings.Loops {
+		t.Errorf("the autoscaler acts when %.2f processors are used, and %v loops can use no more", acts, settings.Loops)
+	}
+}
+
+// TestMachines: a machine that fails takes one node of production with it.
+func TestMachines(t *testing.T) {
+	node := load(t, "production").node(t)
+	if a := node.template.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+		for _, apart := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+			if apart.TopologyKey == corev1.LabelHostname && selector(t, apart.LabelSelector).Matches(labels.Set(node.template.Labels)) {
+				return
+			}
+		}
+	}
+	t.Error("two nodes may be on one machine")
 }
 
 // only returns the one workload whose pods a selector selects.
