@@ -3,137 +3,155 @@ package tests
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"fmt"
+	"maps"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// The dashboards of nodes, proxies and topology are generated from these tables: the
-// overview, dunlin.json, is written by hand. After a change here:
-//
-//	cd deploy/tests && go test -run TestDashboardsAreGenerated -update-dashboards
-var updateDashboards = flag.Bool("update-dashboards", false, "write the generated dashboards")
-
-type board struct {
-	file, title string
-	graphs      []graph
-}
-
-// graph is a panel of lines; each query has the legend of its lines.
-type graph struct {
-	title, unit string
-	queries     [][2]string
-}
-
-func quantiles(metric string) [][2]string {
-	q := func(of string) string {
-		return "histogram_quantile(" + of + ", sum by (le, family) (rate(" + metric + "_bucket[$__rate_interval])))"
-	}
-	return [][2]string{{q("0.5"), "p50 {{family}}"}, {q("0.99"), "p99 {{family}}"}}
-}
-
-func rateOf(metric, by string) [][2]string {
-	return [][2]string{{"sum by (" + by + ") (rate(" + metric + "[$__rate_interval]))", "{{" + by + "}}"}}
-}
-
-func level(metric, by string) [][2]string { return [][2]string{{metric, "{{member}} {{" + by + "}}"}} }
-
-var boards = []board{
-	{"node.json", "Dunlin: nodes", []graph{
-		{"Time to execute", "s", quantiles("dunlin_node_command_duration_seconds")},
-		{"Commands", "ops", rateOf("dunlin_node_commands_total", "member")},
-		{"Requests in one input", "short", [][2]string{{"sum by (member) (rate(dunlin_node_batch_requests_sum[$__rate_interval])) / " +
-			"sum by (member) (rate(dunlin_node_batch_requests_count[$__rate_interval]))", "{{member}}"}}},
-		{"Hit ratio", "percentunit", [][2]string{{"rate(dunlin_node_hits_total[$__rate_interval]) / " +
-			"(rate(dunlin_node_hits_total[$__rate_interval]) + rate(dunlin_node_misses_total[$__rate_interval]))", "{{member}}"}}},
-		{"Eviction age", "s", level("dunlin_node_eviction_age_seconds", "member")},
-		{"Keys gone", "ops", append(rateOf("dunlin_node_evicted_keys_total", "member"), rateOf("dunlin_node_expired_keys_total", "member")...)},
-		{"Memory by class", "bytes", [][2]string{{"sum by (class) (dunlin_node_memory_bytes)", "{{class}}"}}},
-		{"Memory of the limit", "percentunit", [][2]string{{"dunlin_node_memory_used_bytes / dunlin_node_memory_limit_bytes", "{{member}}"}}},
-		{"Hottest keys, uses a second", "ops", [][2]string{{"topk(5, dunlin_node_hot_key_uses_per_second)", "{{member}} {{rank}}"}}},
-		{"Largest keys", "bytes", [][2]string{{"topk(5, dunlin_node_big_key_bytes)", "{{member}} {{rank}}"}}},
-		{"Connections of the limit", "percentunit", [][2]string{{"dunlin_node_clients / dunlin_node_clients_limit", "{{member}}"}}},
-		{"Error replies", "ops", rateOf("dunlin_node_errors_total", "member")},
-	}},
-	{"proxy.json", "Dunlin: proxies", []graph{
-		{"Time from command to reply", "s", quantiles("dunlin_proxy_command_duration_seconds")},
-		{"Commands", "ops", rateOf("dunlin_proxy_commands_total", "member")},
-		{"Commands by name", "ops", [][2]string{{"topk(10, sum by (command) (rate(dunlin_proxy_commands_total[$__rate_interval])))", "{{command}}"}}},
-		{"Requests in one batch", "short", [][2]string{{"sum by (member) (rate(dunlin_proxy_batch_requests_sum[$__rate_interval])) / " +
-			"sum by (member) (rate(dunlin_proxy_batch_requests_count[$__rate_interval]))", "{{member}}"}}},
-		{"Clients of the limit", "percentunit", [][2]string{{"dunlin_proxy_clients / dunlin_proxy_clients_limit", "{{member}}"}}},
-		{"Open pipes by node", "short", level("dunlin_proxy_node_open_pipes", "node")},
-		{"Pipes that cannot be opened, by node", "short", level("dunlin_proxy_node_failing_pipes", "node")},
-		{"In flight by node", "short", level("dunlin_proxy_node_inflight_requests", "node")},
-		{"Clients refused or closed", "ops", [][2]string{
-			{"sum(rate(dunlin_proxy_rejected_clients_total[$__rate_interval]))", "too many"},
-			{"sum(rate(dunlin_proxy_slow_clients_total[$__rate_interval]))", "slow"},
-			{"sum(rate(dunlin_proxy_starved_clients_total[$__rate_interval]))", "no memory"},
-			{"sum(rate(dunlin_proxy_auth_failures_total[$__rate_interval]))", "wrong passwords"}}},
-		{"Held requests", "ops", [][2]string{
-			{"sum(rate(dunlin_proxy_held_requests_total[$__rate_interval]))", "held"},
-			{"sum(rate(dunlin_proxy_expired_requests_total[$__rate_interval]))", "in vain"},
-			{"sum(rate(dunlin_proxy_node_refusals_total[$__rate_interval]))", "refused by nodes"}}},
-	}},
-	{"topology.json", "Dunlin: topology", []graph{
-		{"Epoch by member", "short", level("dunlin_table_epoch", "instance")},
-		{"Members by role, as each sees them", "short", level("dunlin_members", "role")},
-		{"Partitions owned", "short", [][2]string{{"dunlin_partitions_owned > 0", "{{member}}"}}},
-		{"Partitions waiting for their take-over", "short", level("dunlin_node_partitions_waiting", "instance")},
-		{"Fenced nodes", "short", [][2]string{{"sum(dunlin_node_fenced)", "fenced"}}},
-		{"Tables issued", "ops", rateOf("dunlin_tables_issued_total", "member")},
-		{"Redirections", "ops", append(rateOf("dunlin_node_moved_total", "member"), rateOf("dunlin_node_waits_total", "member")...)},
-		{"Gossip health, 0 is good", "short", level("dunlin_gossip_health_score", "instance")},
-		{"Loops busy", "percentunit", [][2]string{{"rate(dunlin_loop_busy_seconds_total[$__rate_interval])", "{{instance}} {{loop}}"}}},
-		{"Longest stall of a loop", "s", level("dunlin_loop_longest_stall_seconds", "loop")},
-	}},
-}
-
 type fields map[string]any
 
-// render makes the file that Grafana reads: two graphs in a row.
+// source is what panels ask; Grafana's user chooses it.
+var source = fields{"type": "prometheus", "uid": "${datasource}"}
+
+// metricInQuery finds names of metrics: our own, and those of the process and Go collectors.
+var metricInQuery = regexp.MustCompile(`\b(?:dunlin|process|go)_[a-z0-9_]+\{?`)
+
+// ofCluster has a query ask for the members of the cluster that Grafana's user has chosen.
+func ofCluster(query string) string {
+	const cluster = `{namespace=~"$namespace", job="$job"`
+	return metricInQuery.ReplaceAllStringFunc(query, func(metric string) string {
+		if name, labels := strings.CutSuffix(metric, "{"); labels {
+			return name + cluster + ", "
+		}
+		return metric + cluster + "}"
+	})
+}
+
+// render makes the file that Grafana reads.
 func (b *board) render(t *testing.T) []byte {
 	t.Helper()
-	source := fields{"type": "prometheus", "uid": "${datasource}"}
 	var panels []fields
+	var at grid
 	for i, g := range b.graphs {
-		var targets []fields
-		for q, query := range g.queries {
-			targets = append(targets, fields{"datasource": source, "expr": query[0], "legendFormat": query[1], "refId": string(rune('A' + q))})
-		}
-		panels = append(panels, fields{
-			"id": i + 1, "type": "timeseries", "title": g.title, "datasource": source, "targets": targets,
-			"gridPos":     fields{"x": 12 * (i % 2), "y": 8 * (i / 2), "w": 12, "h": 8},
-			"fieldConfig": fields{"defaults": fields{"unit": g.unit, "min": 0}, "overrides": []any{}},
-		})
+		p := g.panel()
+		p["id"], p["gridPos"] = i+1, at.place(g.size())
+		panels = append(panels, p)
 	}
+	uid := strings.TrimSuffix(b.file, ".json")
+	if uid != "dunlin" {
+		uid = "dunlin-" + uid
+	}
+	namespace := variable("namespace", "Namespace", "label_values(dunlin_table_epoch, namespace)")
+	// Outside of Kubernetes there is none, which all of them include.
+	maps.Copy(namespace, fields{"includeAll": true, "allValue": ".*", "current": fields{"text": "All", "value": "$__all"}})
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(fields{
-		"uid": strings.TrimSuffix("dunlin-"+b.file, ".json"), "title": b.title, "tags": []string{"dunlin"},
-		"schemaVersion": 39, "refresh": "10s", "time": fields{"from": "now-30m", "to": "now"}, "panels": panels,
-		"templating": fields{"list": []fields{{"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}}},
+		"uid": uid, "title": b.title, "tags": []string{"dunlin"}, "schemaVersion": 39,
+		"refresh": "10s", "time": fields{"from": "now-1h", "to": "now"}, "panels": panels,
+		"templating": fields{"list": []fields{
+			{"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"},
+			namespace,
+			variable("job", "Job", `label_values(dunlin_table_epoch{namespace=~"$namespace"}, job)`),
+		}},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
 }
 
+// variable is one of which Grafana looks up the values.
+func variable(name, label, query string) fields {
+	return fields{"name": name, "label": label, "type": "query", "datasource": source, "refresh": 1, "sort": 1,
+		"definition": query, "query": fields{"query": query, "refId": name}}
+}
+
+// grid gives panels their places: from the left to the right, then below.
+type grid struct{ x, y, high int }
+
+func (at *grid) place(width, height int) fields {
+	if at.x+width > 24 {
+		at.x, at.y, at.high = 0, at.y+at.high, 0
+	}
+	here := fields{"x": at.x, "y": at.y, "w": width, "h": height}
+	at.x += width
+	at.high = max(at.high, height)
+	return here
+}
+
+func (g *graph) size() (width, height int) {
+	switch width = g.look.width; {
+	case g.look.kind == "row":
+		return width, 1
+	case g.look.kind == "stat":
+		return width, 4
+	case width == 0:
+		return 12, 8
+	default:
+		return width, 8
+	}
+}
+
+// panel is all but the place.
+func (g *graph) panel() fields {
+	if g.look.kind == "row" {
+		return fields{"type": "row", "title": g.title, "collapsed": false, "panels": []any{}}
+	}
+	var targets []fields
+	for i, q := range g.queries {
+		targets = append(targets, fields{"datasource": source, "expr": ofCluster(q[0]), "legendFormat": q[1], "refId": string(rune('A' + i))})
+	}
+	defaults := fields{"unit": g.unit, "min": 0}
+	p := fields{"title": g.title, "description": g.look.help, "datasource": source, "targets": targets}
+	config := fields{"defaults": defaults, "overrides": []any{}}
+	p["fieldConfig"] = config
+	if g.look.kind == "stat" {
+		p["type"] = "stat"
+		p["options"] = fields{"reduceOptions": fields{"calcs": []string{"lastNotNull"}}, "colorMode": "value", "graphMode": "none"}
+		steps := []fields{{"color": "green", "value": nil}}
+		if g.look.red != 0 {
+			steps = append(steps, fields{"color": "red", "value": g.look.red})
+		}
+		defaults["thresholds"] = fields{"mode": "absolute", "steps": steps}
+		return p
+	}
+	p["type"] = "timeseries"
+	p["options"] = fields{"tooltip": fields{"mode": "multi", "sort": "desc"}}
+	lines := fields{"lineWidth": 1, "showPoints": "never", "fillOpacity": 0}
+	if g.unit == "percentunit" {
+		lines["axisSoftMax"] = 1
+	}
+	if g.look.stack {
+		lines["fillOpacity"], lines["stacking"] = 20, fields{"mode": "normal"}
+	}
+	if g.look.limit != "" {
+		config["overrides"] = []fields{{
+			"matcher": fields{"id": "byName", "options": g.look.limit},
+			"properties": []fields{
+				{"id": "custom.stacking", "value": fields{"mode": "none"}}, {"id": "custom.fillOpacity", "value": 0},
+			},
+		}}
+	}
+	defaults["custom"] = lines
+	return p
+}
+
 func TestDashboardsAreGenerated(t *testing.T) {
 	for _, b := range boards {
 		file := "../grafana/" + b.file
 		want := b.render(t)
-		if *updateDashboards {
+		if *update {
 			if err := os.WriteFile(file, want, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if !bytes.Equal(readFile(t, file), want) {
-			t.Errorf("%s is not what the tables say: %s", file, "go test -run TestDashboardsAreGenerated -update-dashboards")
+			t.Errorf("%s is not what the tables say: run this test with -update", file)
 		}
 		if kustomization := string(readFile(t, "../grafana/kustomization.yaml")); !strings.Contains(kustomization, "- "+b.file+"\n") {
 			t.Errorf("%s is not among the dashboards of the ConfigMap", b.file)
@@ -141,19 +159,37 @@ func TestDashboardsAreGenerated(t *testing.T) {
 	}
 }
 
-// expressions returns every query of a dashboard's file, by panel.
-func expressions(t *testing.T, file string) map[string][]string {
-	t.Helper()
-	var d struct{ Panels []panel }
-	if err := json.Unmarshal(readFile(t, file), &d); err != nil {
-		t.Fatalf("cannot decode %s: %v", file, err)
-	}
-	all := map[string][]string{}
-	for i, p := range d.Panels {
-		for _, target := range p.Targets {
-			name := fmt.Sprintf("%s, panel %d, %s", file, i, p.Title)
-			all[name] = append(all[name], target.Expr)
+// TestOfCluster: other queries would mix clusters.
+func TestOfCluster(t *testing.T) {
+	f := func(query, want string) {
+		t.Helper()
+		if got := ofCluster(query); got != want {
+			t.Errorf("%s became %s, want %s", query, got, want)
 		}
 	}
-	return all
+	const selector = `namespace=~"$namespace", job="$job"`
+	f("sum(rate(dunlin_node_hits_total[1m])) / go_goroutines", `sum(rate(dunlin_node_hits_total{`+selector+`}[1m])) / go_goroutines{`+selector+`}`)
+	f(`min(dunlin_members{role="node"})`, `min(dunlin_members{`+selector+`, role="node"})`)
+}
+
+// TestDashboardMetrics: every metric that a panel shows is exported by a live cluster, also
+// where there is no Prometheus to ask.
+func TestDashboardMetrics(t *testing.T) {
+	used := map[string]string{} // metric: a panel that shows it
+	for _, b := range boards {
+		for _, g := range b.graphs {
+			for _, q := range g.queries {
+				for _, name := range metricInQuery.FindAllString(q[0], -1) {
+					used[strings.TrimSuffix(name, "{")] = b.title + ", " + g.title
+				}
+			}
+		}
+	}
+	scraped := metricsOf(scrapeLocal(t))
+	later := regexp.MustCompile(`_(hot|big)_key_|node_command_duration`) // what stands out or is sampled shows after some time
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		if !scraped[name] && !later.MatchString(name) {
+			t.Errorf("%q shows %s, which no member exports", used[name], name)
+		}
+	}
 }

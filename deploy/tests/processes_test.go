@@ -14,10 +14,12 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -26,25 +28,34 @@ import (
 // probes succeed, and stores and reads a key through a proxy. Only addresses and
 // directories are others.
 func TestAsProcesses(t *testing.T) {
-	for i, overlay := range []string{"dev", "production"} {
+	for _, overlay := range []string{"dev", "production"} {
 		t.Run(overlay, func(t *testing.T) {
 			m := load(t, overlay)
 			if overlay == "production" {
 				m.secrets = append(m.secrets, makeSecrets(t)...)
 			}
-			r := &rig{m: m, root: t.TempDir(), network: fmt.Sprintf("127.%d.%d", 100+i, os.Getpid()%250)}
-			var pods []*pod
-			for n := range 3 {
-				pods = append(pods, r.start(t, m.node(t), n))
-			}
-			pods = append(pods, r.start(t, m.proxy(t), 3))
-			for _, p := range pods {
-				p.waitProbes(t)
-			}
+			r, pods := startPods(t, m)
 			converse(t, r.dial(t, pods[3]), r.password())
 		})
 	}
 }
+
+// startPods runs three nodes and, last, a proxy, until their probes succeed.
+func startPods(t *testing.T, m *manifests) (*rig, []*pod) {
+	t.Helper()
+	r := &rig{m: m, root: t.TempDir(), network: fmt.Sprintf("127.%d.%d", 100+networks.Add(1), os.Getpid()%250)}
+	var pods []*pod
+	for n := range 3 {
+		pods = append(pods, r.start(t, m.node(t), n))
+	}
+	pods = append(pods, r.start(t, m.proxy(t), 3))
+	for _, p := range pods {
+		p.waitProbes(t)
+	}
+	return r, pods
+}
+
+var networks atomic.Int32 // given to rigs so far
 
 // makeSecrets runs the script that deploy/README.md has operators run.
 func makeSecrets(t *testing.T) (all []*corev1.Secret) {
@@ -84,8 +95,23 @@ type rig struct {
 
 type pod struct {
 	workload
-	ip     string
-	exited chan struct{} // closed when the process has ended
+	ip      string
+	process *os.Process
+	exited  chan struct{} // closed when the process has ended
+}
+
+// kill ends the pod as a machine that fails does.
+func (p *pod) kill(t *testing.T) {
+	t.Helper()
+	if err := p.process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-p.exited
+}
+
+// address is that of a port of the pod's.
+func (p *pod) address(port intstr.IntOrString) string {
+	return fmt.Sprintf("%s:%d", p.ip, containerPort(p.workload, port, corev1.ProtocolTCP))
 }
 
 func (r *rig) ip(n int) string { return fmt.Sprintf("%s.%d", r.network, n+1) }
@@ -144,6 +170,7 @@ func (r *rig) start(t *testing.T, w workload, n int) *pod {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	p.process = cmd.Process
 	go func() {
 		defer close(p.exited)
 		_ = cmd.Wait() // ended by our signal, or seen by waitProbes
@@ -215,8 +242,7 @@ func (p *pod) waitProbes(t *testing.T) {
 	defer cancel()
 	c := p.container()
 	for kind, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "liveness": c.LivenessProbe, "readiness": c.ReadinessProbe} {
-		port := containerPort(p.workload, probe.HTTPGet.Port, corev1.ProtocolTCP)
-		url := fmt.Sprintf("http://%s:%d%s", p.ip, port, probe.HTTPGet.Path)
+		url := "http://" + p.address(probe.HTTPGet.Port) + probe.HTTPGet.Path
 		for {
 			status, body := get(ctx, url)
 			if status == 200 {
@@ -233,16 +259,20 @@ func (p *pod) waitProbes(t *testing.T) {
 	}
 }
 
-// dial connects to a proxy's pod, as the Service would; by TLS if it is asked for.
-func (r *rig) dial(t *testing.T, p *pod) net.Conn {
-	t.Helper()
-	var port int32
+// clients is where the Service sends clients to a proxy's pod.
+func (r *rig) clients(p *pod) (address string) {
 	for _, s := range r.m.services {
 		if s.Spec.ClusterIP != corev1.ClusterIPNone {
-			port = containerPort(p.workload, s.Spec.Ports[0].TargetPort, corev1.ProtocolTCP)
+			address = p.address(s.Spec.Ports[0].TargetPort)
 		}
 	}
-	c, err := net.DialTimeout("tcp", fmt.Sprintf("%s:%d", p.ip, port), 5*time.Second)
+	return address
+}
+
+// dial connects to a proxy's pod, by TLS if it is asked for.
+func (r *rig) dial(t *testing.T, p *pod) net.Conn {
+	t.Helper()
+	c, err := net.DialTimeout("tcp", r.clients(p), 5*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,94 +1,103 @@
 package tests
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
 // TestDashboardQueries has a real Prometheus scrape a real cluster under load, and asks it
-// every query of every dashboard: each must return data.
+// every query of every dashboard: each must return data. Then the same of one that takes
+// native histograms, and so no classic ones.
 func TestDashboardQueries(t *testing.T) {
+	needPrometheus(t)
+	t.Parallel() // it waits most of the time
 	clients, admin := startLocal(t)
 	target := strings.TrimPrefix(admin, "http://")
-	prometheus := startPrometheus(t, target)
-	native := startPrometheus(t, target, "--enable-feature=native-histograms")
-	ctx, stop := context.WithCancel(t.Context())
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		keepBusy(ctx, clients)
-	}()
-	defer func() { stop(); <-stopped }()
+	classic := startPrometheus(t, scraping{targets: []string{target}})
+	native := startPrometheus(t, scraping{targets: []string{target}, flags: []string{"--enable-feature=native-histograms"}})
+	work(t, clients)
 
-	pending := map[string]string{} // query: a panel of it
-	for _, file := range []string{"dunlin.json", "node.json", "proxy.json", "topology.json"} {
-		for name, queries := range expressions(t, "../grafana/"+file) {
-			for _, q := range queries {
-				pending[strings.ReplaceAll(q, "$__rate_interval", "10s")] = name
+	queries := map[string]string{} // query: a panel of it
+	for _, b := range boards {
+		for _, g := range b.graphs {
+			for _, q := range g.queries {
+				queries[forTests.Replace(ofCluster(q[0]))] = b.title + ", " + g.title
 			}
 		}
 	}
-	// What nothing happened to does not show yet: a key is big after a walk of ten seconds.
-	for deadline := time.Now().Add(time.Minute); len(pending) > 0 && time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
-		for q := range pending {
-			if returnsData(ctx, t, prometheus, q) {
-				delete(pending, q)
+	for _, g := range readRules(t).Groups {
+		for _, r := range g.Rules {
+			if strings.Contains(r.Record, "duration") {
+				queries[r.Expr] = r.Record
 			}
 		}
 	}
-	// Who has Prometheus take native histograms gets those, without classic buckets.
-	const p99 = `histogram_quantile(0.99, sum by (family) (rate(dunlin_proxy_command_duration_seconds[10s]))) > 0`
-	for deadline := time.Now().Add(time.Minute); !returnsData(ctx, t, native, p99); time.Sleep(500 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("no data of a native histogram for %s", p99)
-		}
+	classic.wantData(t, queries)
+	native.wantData(t, queries)
+	if native.returnsData(t, "dunlin_proxy_command_duration_seconds_bucket") {
+		t.Error("there are classic buckets where native histograms are scraped: this test proves nothing")
 	}
-	for q, name := range pending {
-		t.Errorf("%s: no data for %s", name, q)
-	}
-	wantCheapScrapes(t, prometheus)
-}
-
-// wantCheapScrapes: as Prometheus has seen them, of four members in one process.
-func wantCheapScrapes(t *testing.T, prometheus string) {
-	t.Helper()
-	if returnsData(t.Context(), t, prometheus, "scrape_samples_scraped >= 2000") {
+	if classic.returnsData(t, "scrape_samples_scraped >= 2000") { // of four members in one process
 		t.Error("a scrape has 2,000 series or more")
 	}
 }
 
-// startPrometheus scrapes an address every second and returns its own.
-func startPrometheus(t *testing.T, target string, flags ...string) string {
+// forTests replaces what Grafana does, for the tests' cluster.
+var forTests = strings.NewReplacer("$__rate_interval", "10s", "$namespace", ".*", "$job", "dunlin")
+
+// prometheus is one that runs: its address.
+type prometheus string
+
+// scraping is what a Prometheus is to do.
+type scraping struct {
+	targets []string
+	rules   []string // files
+	flags   []string
+}
+
+func needPrometheus(t *testing.T) {
 	t.Helper()
-	program, err := exec.LookPath("prometheus")
+	if _, err := exec.LookPath("prometheus"); err != nil {
+		t.Skip("skipped: no prometheus (Debian: apt-get install prometheus)")
+	}
+}
+
+// startPrometheus runs one that scrapes every second, until the test ends.
+func startPrometheus(t *testing.T, s scraping) prometheus {
+	t.Helper()
+	// JSON is YAML.
+	config, err := json.Marshal(map[string]any{
+		"global":     map[string]string{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "500ms"},
+		"rule_files": s.rules,
+		"scrape_configs": []any{map[string]any{
+			"job_name": "dunlin", "static_configs": []any{map[string]any{"targets": s.targets}},
+		}},
+	})
 	if err != nil {
-		t.Skip("no prometheus: Debian has it in the package of that name")
+		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("global:\n  scrape_interval: 1s\nscrape_configs:\n  - job_name: dunlin\n    static_configs:\n      - targets: [%q]\n", target)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+	file := filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(file, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	cmd := exec.Command(program, append(flags, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"),
-		"--web.listen-address="+address, "--log.level=warn")...)
+	address := "127.0.0.1:" + freePorts(t, 1)[0]
+	cmd := exec.Command("prometheus", slices.Concat(s.flags, []string{
+		"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address, "--log.level=warn",
+	})...)
 	cmd.Stderr = t.Output()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -97,38 +106,92 @@ func startPrometheus(t *testing.T, target string, flags ...string) string {
 		_ = cmd.Process.Kill() // it may have ended
 		_ = cmd.Wait()
 	})
-	return address
+	return prometheus(address)
 }
 
-// returnsData asks Prometheus, which may not have started yet.
-func returnsData(ctx context.Context, t *testing.T, prometheus, query string) bool {
+// wantData asks until each query has returned data: of some things there is none at first;
+// a key is found to be big by a walk of ten seconds.
+func (p prometheus) wantData(t *testing.T, queries map[string]string) {
 	t.Helper()
-	status, body := get(ctx, "http://"+prometheus+"/api/v1/query?query="+url.QueryEscape(query))
-	if status == http.StatusBadRequest {
-		t.Fatalf("Prometheus does not understand %s: %s", query, body)
+	pending := maps.Clone(queries)
+	for deadline := time.Now().Add(time.Minute); len(pending) > 0 && time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
+		maps.DeleteFunc(pending, func(q, _ string) bool { return p.returnsData(t, q) })
 	}
-	var answer struct {
-		Data struct{ Result []any }
+	for q, of := range pending {
+		t.Errorf("%s: no data for %s", of, q)
 	}
-	return status == http.StatusOK && json.Unmarshal([]byte(body), &answer) == nil && len(answer.Data.Result) > 0
 }
 
-// keepBusy reads and writes keys until ctx ends, some again and again.
-func keepBusy(ctx context.Context, clients string) {
+// returnsData says whether a query has a result.
+func (p prometheus) returnsData(t *testing.T, query string) bool {
+	t.Helper()
+	return len(p.query(t, query)) > 0
+}
+
+// query returns the labels of each result. There is none before Prometheus has started.
+func (p prometheus) query(t *testing.T, query string) (found []map[string]string) {
+	t.Helper()
+	var answer struct {
+		Result []struct{ Metric map[string]string }
+	}
+	p.ask(t, "query?query="+url.QueryEscape(query), &answer)
+	for _, r := range answer.Result {
+		found = append(found, r.Metric)
+	}
+	return found
+}
+
+// ask decodes the data of an answer; nothing if Prometheus does not answer yet.
+func (p prometheus) ask(t *testing.T, what string, data any) {
+	t.Helper()
+	status, body := get(t.Context(), "http://"+string(p)+"/api/v1/"+what)
+	if status == http.StatusBadRequest || status == http.StatusUnprocessableEntity {
+		t.Fatalf("Prometheus cannot answer %s: %s", what, body)
+	}
+	if status != http.StatusOK {
+		return
+	}
+	if err := json.Unmarshal([]byte(body), &struct{ Data any }{data}); err != nil {
+		t.Fatalf("Prometheus answers %s with %s: %v", what, body, err)
+	}
+}
+
+// work has a client read and write keys until the test ends, some again and again.
+func work(t *testing.T, clients string) {
+	t.Helper()
 	conn, err := net.Dial("tcp", clients)
 	if err != nil {
-		return // the queries will lack data
+		t.Fatal(err)
 	}
-	defer conn.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		keepBusy(ctx, conn)
+	}()
+	t.Cleanup(func() {
+		stop()
+		conn.Close() // ends a wait for replies
+		<-stopped
+	})
+}
+
+// keepBusy works until ctx ends or the connection breaks.
+func keepBusy(ctx context.Context, conn net.Conn) {
 	const batch = 100
-	reply := make([]byte, batch*len("+OK\r\n$1\r\nv\r\n$-1\r\n"))
-	for ctx.Err() == nil {
-		requests := strings.Repeat("SET busy v\r\nGET busy\r\nGET nothing\r\n", batch)
+	requests := strings.Repeat("SET busy v\r\nGET busy\r\nGET nothing\r\n", batch)
+	for replies := bufio.NewReader(conn); ctx.Err() == nil; {
 		if _, err := io.WriteString(conn, requests); err != nil {
 			return
 		}
-		if _, err := io.ReadFull(conn, reply); err != nil {
-			return
+		for range 3 * batch {
+			line, err := replies.ReadString('\n')
+			if err == nil && line[0] == '$' && line != "$-1\r\n" {
+				_, err = replies.ReadString('\n') // the value
+			}
+			if err != nil {
+				return
+			}
 		}
 		time.Sleep(10 * time.Millisecond) // leaves the machine to others
 	}

@@ -21,7 +21,7 @@ const (
 	operatorRules = overlays + "monitoring/rules.yaml"
 )
 
-var update = flag.Bool("update", false, "write what follows from other files: the operator's rules")
+var update = flag.Bool("update", false, "write what is made from other files: dashboards, the operator's rules")
 
 type ruleFile struct {
 	Groups []struct {
@@ -94,9 +94,6 @@ func TestAlerts(t *testing.T) {
 
 // TestRuleMetrics: what rules are made of is exported by a live cluster, or recorded.
 func TestRuleMetrics(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs a cluster")
-	}
 	has := metricsOf(scrapeLocal(t))
 	recorded := map[string]bool{}
 	name := regexp.MustCompile(`\b(?:dunlin|process)[:_][a-z0-9_:]+`)
