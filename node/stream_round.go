@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -183,14 +184,16 @@ func (s *sender) fill() (delay time.Duration) {
 	for i := range snapshotPieces {
 		s.mu.Lock()
 		f := s.nextLocked()
-		full := s.window.room() < snapshotAhead
+		full, urgent := s.window.room() < snapshotAhead, s.owed > 0
 		if f != nil && full {
 			s.hungry.Store(true)
 		}
 		s.mu.Unlock()
 		delay = heartbeat
 		if f != nil && !full {
-			delay = s.pace.wait(time.Now())
+			if delay = s.pace.wait(time.Now()); urgent {
+				delay = 0
+			}
 		}
 		if delay > 0 {
 			if i > 0 {
@@ -203,10 +206,15 @@ func (s *sender) fill() (delay time.Duration) {
 	return 0
 }
 
-// nextLocked is the partition that a snapshot is being taken of.
+// nextLocked is the partition that a snapshot is being taken of. What is to be handed over comes first: commands wait for it.
 func (s *sender) nextLocked() *fedPartition {
 	for s.filling == nil && len(s.queue) > 0 {
 		f := s.queue[0]
+		if s.owed > 0 {
+			if i := slices.IndexFunc(s.queue, func(f *fedPartition) bool { return f.seal != 0 && s.fed[f.number] == f }); i > 0 {
+				f, s.queue[i] = s.queue[i], f
+			}
+		}
 		s.queue = s.queue[1:]
 		if s.fed[f.number] != f || f.state != feedWaiting || s.closed {
 			continue

@@ -349,3 +349,29 @@ func TestStreamBelongsToOneConnection(t *testing.T) {
 		t.Errorf("copies were given up %d times, want twice", n)
 	}
 }
+
+// What is to be handed over overtakes all other snapshots, whatever their rate: commands wait for it.
+func TestHandOverOvertakesSnapshots(t *testing.T) {
+	a := startNode(t, func(c *Config) { c.MoveRate = 20 << 10 })
+	b, copies := startReceiver(t)
+	b.SetTable(soleTable(b))
+	c := dial(t, a.Addr())
+	s := a.sender(memberOf(b))
+	var last uint16
+	for i := range 60 {
+		key := fmt.Sprint("key", i)
+		c.wantBig("SET "+key+" BIG", bigValue(30_000, 1), "OK")
+		last = ring.PartitionOf([]byte(key))
+		s.sync(last, 1)
+	}
+	s.hand(last, 77, true)
+	flushed(t, s) // all at their rate would take more than a minute
+	if kind, arg := copies.mark(last); kind != markHanded || arg != 77 {
+		t.Errorf("the last mark is %d %d, want that it is handed over, 77", kind, arg)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) < 30 {
+		t.Errorf("only %d snapshots are still to be taken", len(s.queue))
+	}
+}
