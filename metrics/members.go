@@ -137,14 +137,7 @@ var viewMetrics = []metric[viewSnapshot]{
 	gauge("dunlin_partitions_moving", "Partitions that are on their way to another node by the table of this member.",
 		func(s *viewSnapshot) float64 { return s.ofTable(func(t *ring.Table) int { return len(t.Moves) }) }),
 	gauge("dunlin_rebalance_paused", "1 while an operator wants nothing to move that need not.",
-		func(s *viewSnapshot) float64 {
-			return s.ofTable(func(t *ring.Table) int {
-				if t.Paused {
-					return 1
-				}
-				return 0
-			})
-		}),
+		func(s *viewSnapshot) float64 { return oneIf(s.table != nil && s.table.Paused) }),
 
 	gauge("dunlin_gossip_health_score", "0 while this member's own probes are answered in time; grows when they are not.",
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Health) }),

@@ -89,7 +89,20 @@ func source(id string, boot int64, v View) Source {
 
 func get(t *testing.T, a *Admin, path string) (int, string) {
 	t.Helper()
-	resp, err := http.Get("http://" + a.Addr() + path)
+	return ask(t, a, http.MethodGet, path, "")
+}
+
+// ask returns the status and the body of the answer to a request; token: "" for none.
+func ask(t *testing.T, a *Admin, method, path, token string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, "http://"+a.Addr()+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -32,23 +31,7 @@ func (f *fakeSteer) note(what string, on bool) error {
 
 func post(t *testing.T, a *Admin, path, token string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodPost, "http://"+a.Addr()+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(body)
+	return ask(t, a, http.MethodPost, path, token)
 }
 
 func TestSteering(t *testing.T) {

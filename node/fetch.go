@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -12,14 +13,9 @@ import (
 // reaches by dial; nil is plain TCP. secret is what InternalSecret returns. The table is nil if the node has none
 // yet. A member's gossip fetches newer tables with this.
 func FetchTable(ctx context.Context, dial Dialer, addr string, secret []byte) (*ring.Table, error) {
-	p, err := dialPeer(ctx, dial, addr, secret, 0)
+	reply, err := fetch(ctx, dial, addr, secret, "TABLE")
 	if err != nil {
 		return nil, err
-	}
-	defer p.close()
-	reply, err := p.call("TABLE")
-	if err != nil {
-		return nil, fmt.Errorf("cannot fetch table from %s: %w", addr, err)
 	}
 	encoded, ok := resp.DecodeBulk(reply)
 	if !ok {
@@ -35,20 +31,28 @@ func FetchTable(ctx context.Context, dial Dialer, addr string, secret []byte) (*
 // FetchReport reads which copies the node whose data port is addr has in sync (DUNLIN REPORT). The report's Node is for the
 // caller to fill in: it knows whom it asked.
 func FetchReport(ctx context.Context, dial Dialer, addr string, secret []byte) (*ring.Report, error) {
-	p, err := dialPeer(ctx, dial, addr, secret, 0)
+	reply, err := fetch(ctx, dial, addr, secret, "REPORT")
 	if err != nil {
 		return nil, err
-	}
-	defer p.close()
-	reply, err := p.call("REPORT")
-	if err != nil {
-		return nil, fmt.Errorf("cannot fetch report from %s: %w", addr, err)
 	}
 	report, err := decodeReport(addr, reply)
 	if err != nil {
 		return nil, fmt.Errorf("cannot fetch report from %s: %w", addr, err)
 	}
 	return report, nil
+}
+
+// fetch asks a node one question.
+func fetch(ctx context.Context, dial Dialer, addr string, secret []byte, what string) (reply []byte, err error) {
+	p, err := dialPeer(ctx, dial, addr, secret, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	if reply, err = p.call(what); err != nil {
+		return nil, fmt.Errorf("cannot fetch %s from %s: %w", strings.ToLower(what), addr, err)
+	}
+	return reply, nil
 }
 
 // decodeReport reads "*3 :epoch $issuer $bitmap".

@@ -16,12 +16,7 @@ import (
 func TestExporterScrape(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3, 1)
-	conn, err := redigo.Dial("tcp", c.proxy(0).addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	s := exporter{t, conn}
+	s := dialExporter(t, c.proxy(0).addr)
 	s.do("SET", "exported", "42.5")
 	s.do("SET", "expiring", "x", "EX", 100)
 	for range 600 { // nodes take the time of one in 251
@@ -44,6 +39,16 @@ func TestExporterScrape(t *testing.T) {
 type exporter struct {
 	t    *testing.T
 	conn redigo.Conn
+}
+
+func dialExporter(t *testing.T, addr string) exporter {
+	t.Helper()
+	conn, err := redigo.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return exporter{t, conn}
 }
 
 func (s exporter) do(command string, args ...any) any {

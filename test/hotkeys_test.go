@@ -11,12 +11,7 @@ import (
 func TestHotKeysOfTheCluster(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3, 1)
-	conn, err := redigo.Dial("tcp", c.proxy(0).addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	s := exporter{t, conn}
+	s := dialExporter(t, c.proxy(0).addr)
 	s.do("SET", "large", strings.Repeat("x", 30_000))
 	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
 		s.do("SET", key, "v")

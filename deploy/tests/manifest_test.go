@@ -111,36 +111,28 @@ func load(t *testing.T, overlay string) *manifests {
 	}
 }
 
+// add puts an object where it belongs. False: there is no place for its kind.
 func (m *manifests) add(object runtime.Object) bool {
 	switch o := object.(type) {
-	case *corev1.Namespace:
-		m.namespaces = append(m.namespaces, o)
-	case *corev1.ServiceAccount:
-		m.accounts = append(m.accounts, o)
-	case *corev1.Service:
-		m.services = append(m.services, o)
-	case *corev1.ConfigMap:
-		m.configs = append(m.configs, o)
-	case *corev1.Secret:
-		m.secrets = append(m.secrets, o)
 	case *appsv1.StatefulSet:
 		m.workloads = append(m.workloads, workload{"StatefulSet", o.Name, o.Namespace, o.Spec.Replicas, o.Spec.Selector, o.Spec.Template, o, nil})
+		return true
 	case *appsv1.Deployment:
 		m.workloads = append(m.workloads, workload{"Deployment", o.Name, o.Namespace, o.Spec.Replicas, o.Spec.Selector, o.Spec.Template, nil, o})
-	case *policyv1.PodDisruptionBudget:
-		m.budgets = append(m.budgets, o)
-	case *autoscalingv2.HorizontalPodAutoscaler:
-		m.scalers = append(m.scalers, o)
-	case *networkingv1.NetworkPolicy:
-		m.policies = append(m.policies, o)
-	case *monitoringv1.PodMonitor:
-		m.podMonitors = append(m.podMonitors, o)
-	case *monitoringv1.PrometheusRule:
-		m.rules = append(m.rules, o)
-	default:
-		return false
+		return true
 	}
-	return true
+	return keep(&m.namespaces, object) || keep(&m.accounts, object) || keep(&m.services, object) ||
+		keep(&m.configs, object) || keep(&m.secrets, object) || keep(&m.budgets, object) || keep(&m.scalers, object) ||
+		keep(&m.policies, object) || keep(&m.podMonitors, object) || keep(&m.rules, object)
+}
+
+// keep appends an object to a list, if it is of the list's type.
+func keep[T runtime.Object](list *[]T, object runtime.Object) bool {
+	o, ok := object.(T)
+	if ok {
+		*list = append(*list, o)
+	}
+	return ok
 }
 
 // node and proxy return the workload of a role.
