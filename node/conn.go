@@ -297,7 +297,7 @@ func (r *request) obey(action session.Action) {
 	case session.ActionPause:
 		r.clientPause()
 	case session.ActionMonitor:
-		r.worker.feed.Add(cn.socket)
+		r.worker.feed.Add(cn.socket, cn.state.Muted)
 	case session.ActionReset:
 		r.worker.feed.Remove(cn.socket)
 	}

@@ -210,13 +210,18 @@ func TestFarTooManyConnections(t *testing.T) {
 
 func TestIdleClientsAreClosed(t *testing.T) {
 	n := startNode(t)
-	c := dial(t, n.Addr())
+	m, c := dial(t, n.Addr()), dial(t, n.Addr())
 	p := openPipeTo(t, n, 1, 0, "common", 1, 2)
+	m.want("MONITOR", "OK")
 	c.want("CONFIG SET timeout 1", "OK")
 	if got := c.next(); got != "(closed)" {
 		t.Errorf("a silent client gets %s", got)
 	}
 	p.want("PING", "PONG")
+	dial(t, n.Addr()).want("PING", "PONG")
+	if got := m.next(); !strings.HasSuffix(got, `] "PING"`) {
+		t.Errorf("who monitors, as silent as the other, sees %s", got)
+	}
 }
 
 func TestClientList(t *testing.T) {

@@ -115,12 +115,13 @@ func (w *worker) closeIdle() {
 }
 
 // closeSilent closes the clients that were silent for longer than CONFIG's
-// timeout, and who stops in the middle of a large value. Pipes and members are silent when there is nothing to do.
+// timeout, and who stops in the middle of a large value. Pipes and members are silent when there is nothing to do, and so is
+// who monitors.
 func (w *worker) closeSilent() {
 	limit, now := w.node.session.IdleTimeout(), w.loop.UnixMilli()
 	for cn := range w.conns {
 		silence := time.Duration(now-cn.state.LastMilli) * time.Millisecond
-		client := cn.pipe == nil && !cn.peer && !cn.answering
+		client := cn.pipe == nil && !cn.peer && !cn.answering && !cn.state.Monitor
 		if cn.upload != nil && !cn.upload.held && silence > uploadPatience {
 			cn.socket.Close(errUploadStalled)
 		}

@@ -106,7 +106,7 @@ func (s *client) act(action session.Action) {
 			s.w.feed.Remove(s.conn)
 		}
 	case session.ActionMonitor:
-		s.w.feed.Add(s.conn)
+		s.w.feed.Add(s.conn, s.state.Muted)
 	case session.ActionNone, session.ActionClientList, session.ActionClientKill, session.ActionPause,
 		session.ActionClientUnblock, session.ActionDelay:
 	}

@@ -405,9 +405,17 @@ func TestHalfClosedClientIsAnswered(t *testing.T) {
 }
 
 func TestSilentClientIsClosed(t *testing.T) {
-	c := newCluster(t, 1)
-	cl := c.dial()
+	c := newCluster(t, 1, oneLoop(t))
+	m, cl := c.dial(), c.dial()
+	m.send("MONITOR")
+	m.want("+OK")
 	cl.send("CONFIG SET timeout 1")
 	cl.want("+OK")
 	cl.wantClosed()
+	a := c.dial()
+	a.send("PING")
+	a.want("+PONG")
+	if got := m.reply(); !strings.HasSuffix(got, `] "PING"`) {
+		t.Errorf("who monitors, as silent as the other, sees %s", got)
+	}
 }

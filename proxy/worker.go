@@ -230,7 +230,7 @@ func (w *worker) drain() {
 	}
 }
 
-// closeSilent closes the clients that were silent for longer than CONFIG's timeout.
+// closeSilent closes the clients that were silent for longer than CONFIG's timeout, but none that waits or monitors.
 func (w *worker) closeSilent() {
 	limit := w.proxy.server.IdleTimeout().Milliseconds()
 	if limit <= 0 {
@@ -238,7 +238,7 @@ func (w *worker) closeSilent() {
 	}
 	now := w.loop.UnixMilli()
 	for _, s := range w.clients {
-		if s.head == s.tail && !s.state.Blocked && s.conn.Queued() == 0 && now-s.state.LastMilli > limit {
+		if s.head == s.tail && !s.state.Blocked && !s.state.Monitor && s.conn.Queued() == 0 && now-s.state.LastMilli > limit {
 			s.conn.Close(nil)
 		}
 	}

@@ -34,9 +34,15 @@ type Feed struct {
 
 	audience []int // watchers by loop
 	lines    []byte
-	watchers []*netloop.Conn
+	watchers []watcher
 	transit  atomic.Int64 // bytes that other loops have posted and this one has not taken
 	lost     atomic.Bool  // lines for this loop were dropped
+}
+
+// watcher is a connection that is shown what others do.
+type watcher struct {
+	conn  *netloop.Conn
+	muted func() bool // what comes while this holds is dropped
 }
 
 // New makes a feed for each loop of a group.
@@ -56,15 +62,15 @@ func (h *Hub) Feed(l *netloop.Loop) *Feed { return h.feeds[l.Index()] }
 func (f *Feed) On() bool { return f.on }
 
 // Add makes a connection of this loop a watcher, until Remove, which must be called before it is gone. It sees what is
-// executed on this loop from now on, and soon what is on others.
-func (f *Feed) Add(c *netloop.Conn) {
-	f.watchers = append(f.watchers, c)
+// executed on this loop from now on, and soon what is on others, but nothing while muted, which is called on this loop.
+func (f *Feed) Add(c *netloop.Conn, muted func() bool) {
+	f.watchers = append(f.watchers, watcher{c, muted})
 	f.tell(1)
 }
 
 // Remove takes a watcher off; false if it is none.
 func (f *Feed) Remove(c *netloop.Conn) bool {
-	i := slices.Index(f.watchers, c)
+	i := slices.IndexFunc(f.watchers, func(w watcher) bool { return w.conn == c })
 	if i < 0 {
 		return false
 	}
@@ -131,16 +137,19 @@ func (f *Feed) send(lines []byte, from *Feed) {
 }
 
 func (f *Feed) deliver(lines []byte) {
-	for _, c := range f.watchers {
-		if out, ok := c.Grow(c.Out(), len(lines)); ok {
-			c.SetOut(append(out, lines...))
+	for _, w := range f.watchers {
+		if w.muted() {
+			continue
+		}
+		if out, ok := w.conn.Grow(w.conn.Out(), len(lines)); ok {
+			w.conn.SetOut(append(out, lines...))
 		}
 	}
 }
 
 func (f *Feed) closeAll() {
 	f.lost.Store(false)
-	for _, c := range f.watchers {
-		c.Close(netloop.ErrSlowReader)
+	for _, w := range f.watchers {
+		w.conn.Close(netloop.ErrSlowReader)
 	}
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 )
 
-// watcher is a connection that monitors from its first to its last moment.
-type watcher struct {
+// handler is of a connection that monitors from its first to its last moment.
+type handler struct {
 	feed *Feed
 	gone chan error
 }
 
-func (w *watcher) OnData(_ *netloop.Conn, in []byte) int { return len(in) }
+func (h *handler) OnData(_ *netloop.Conn, in []byte) int { return len(in) }
 
-func (w *watcher) OnClose(c *netloop.Conn, err error) {
-	w.feed.Remove(c)
-	w.gone <- err
+func (h *handler) OnClose(c *netloop.Conn, err error) {
+	h.feed.Remove(c)
+	h.gone <- err
 }
 
 // rig is two loops, and a watcher on one of them.
@@ -29,6 +29,7 @@ type rig struct {
 	lines      *bufio.Reader
 	conn       net.Conn
 	gone       chan error
+	muted      bool // of the watcher, on its loop
 }
 
 func newRig(t *testing.T) *rig {
@@ -43,9 +44,9 @@ func newRig(t *testing.T) *rig {
 	added := make(chan *Feed, 1)
 	listener, err := group.Listen("127.0.0.1:0", func(c *netloop.Conn) netloop.Handler {
 		f := hub.Feed(c.Loop())
-		f.Add(c)
+		f.Add(c, func() bool { return r.muted })
 		added <- f
-		return &watcher{f, r.gone}
+		return &handler{f, r.gone}
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -101,6 +102,21 @@ func TestLinesOfAllLoops(t *testing.T) {
 				t.Error("nobody watches, and a loop still believes so")
 			}
 		})
+	}
+}
+
+// TestMutedWatcher: what is shown while the watcher is muted is lost to it.
+func TestMutedWatcher(t *testing.T) {
+	r := newRig(t)
+	r.on(t, r.near, func() {
+		r.muted = true
+		show(r.near, "one\n")
+		r.near.flush()
+		r.muted = false
+		show(r.near, "two\n")
+	})
+	if got, err := r.lines.ReadString('\n'); err != nil || got != "two\n" {
+		t.Errorf("the watcher sees %q, %v, want the second line", got, err)
 	}
 }
 
