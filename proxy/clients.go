@@ -4,16 +4,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
 // CLIENT LIST, KILL, UNBLOCK and PAUSE concern the sessions of all loops. Each loop is visited by a posted function; the last one
 // sends what was found home.
 
-// concernsAll reports whether an action must visit all loops.
-func concernsAll(action session.Action) bool {
-	switch action {
-	case session.ActionClientList, session.ActionClientKill, session.ActionClientUnblock, session.ActionPause:
+// concernsAll reports whether a command must visit all loops.
+func concernsAll(id command.ID) bool {
+	switch id {
+	case command.ClientList, command.ClientKill, command.ClientUnblock, command.ClientPause, command.ClientUnpause:
 		return true
 	}
 	return false

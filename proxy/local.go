@@ -36,6 +36,9 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 		}
 		defer s.chargeOther()
 	}
+	if concernsAll(cmd.ID) && s.remote > 0 {
+		return false // one at a time: each is as long as there are clients
+	}
 	inOrder := s.head == s.tail && !s.muting
 	if cmd.ID == command.Monitor && s.head < s.tail {
 		return false // lines must not come before replies that are due
@@ -53,27 +56,26 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 	if s.state.Begun() {
 		s.mute() // CLIENT REPLY and RESET decide about their own replies
 	}
-	switch {
-	case concernsAll(action) && s.remote > 0:
-		return false // one at a time: each is as long as there are clients
-	case action == session.ActionClientList:
+	switch action {
+	case session.ActionClientList:
 		s.clientList(args)
 		return true
-	case action == session.ActionClientKill:
+	case session.ActionClientKill:
 		s.clientKill(args)
 		return true
-	case action == session.ActionPause:
+	case session.ActionPause:
 		s.clientPause()
 		return true
-	case action == session.ActionClientUnblock:
+	case session.ActionClientUnblock:
 		s.clientUnblock(args)
 		return true
-	case action == session.ActionDelay:
+	case session.ActionDelay:
 		s.delay(out[len(dst):])
 		return true
-	case inOrder:
+	}
+	if inOrder {
 		s.conn.SetOut(out)
-	default:
+	} else {
 		s.w.keepScratch(out)
 		s.answer(out)
 	}

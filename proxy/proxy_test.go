@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -324,6 +325,25 @@ func TestClientListSeesAllLoops(t *testing.T) {
 	b.want("+OK")
 	if list := b.reply(); !strings.Contains(list, "name=first") || !strings.Contains(list, "name=second") {
 		t.Errorf("CLIENT LIST answered %q", list)
+	}
+}
+
+// What concerns all loops waits for the replies that are due, is executed once, and counted once.
+func TestClientListWaitsItsTurn(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	gate := make(chan struct{})
+	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
+	a := c.dial()
+	a.send("GET a", "GET b", "GET c", "CLIENT LIST", "CLIENT PAUSE 0", "PING")
+	for range 3 {
+		gate <- struct{}{}
+		a.want("$-1")
+	}
+	a.reply()
+	a.want("+OK", "+PONG")
+	s := c.stats()
+	if lists, pauses := s.Commands[command.ClientList], s.Commands[command.ClientPause]; lists != 1 || pauses != 1 {
+		t.Errorf("CLIENT LIST is counted %d times, CLIENT PAUSE %d times, want once", lists, pauses)
 	}
 }
 
