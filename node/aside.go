@@ -1,17 +1,10 @@
 package node
 
 import (
-	"bytes"
-	"time"
-
-	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 )
-
-// keepBlocked is how much more input is read of a client whose command waits, to see whether it is still there.
-const keepBlocked = 64 << 10
 
 // executeAside executes a request of a client that is paused, or may not want the reply.
 func (r *request) executeAside(s *step) {
@@ -64,7 +57,7 @@ func (r *request) mustWait(args [][]byte) bool {
 func (cn *conn) block(unread int) {
 	cn.answering = true
 	cn.state.SetBlocked(true)
-	cn.socket.SetMaxInput(unread + keepBlocked)
+	cn.socket.SetMaxInput(unread + session.KeepBlocked)
 	cn.closing = cn.closing || cn.ended
 }
 
@@ -87,52 +80,37 @@ func (cn *conn) unblock() {
 
 // pauseClients obeys CLIENT PAUSE and UNPAUSE: the clients of this loop wait until the time that the server has now.
 func (w *worker) pauseClients() {
-	left := min(w.node.session.PausedUntil()-w.loop.UnixMilli(), maxPauseMillis)
+	left := w.node.session.PauseLeft(w.loop.UnixMilli())
 	for cn := range w.conns {
-		if cn.pipe != nil || cn.peer {
-			continue
-		}
-		cn.state.SetPaused(left > 0)
-		if left <= 0 && cn.state.Blocked && cn.delayed == nil {
+		if cn.pipe == nil && !cn.peer && cn.state.SetPaused(left > 0) {
 			cn.unblock()
 		}
 	}
 	if w.pauseTimer != nil {
 		w.pauseTimer.Stop()
-		w.pauseTimer = nil
 	}
 	if left > 0 {
-		w.pauseTimer = w.loop.After(time.Duration(left)*time.Millisecond, w.pauseClients)
+		w.pauseTimer = w.loop.After(left, w.pauseClients)
 	}
-}
-
-// maxPauseMillis is after what time a worker looks again how long the pause is.
-const maxPauseMillis = 3600_000
-
-// delayed is a command that waits: for the time of its reply, or for what others do.
-type delayed struct {
-	reply func() []byte // if it ends now
-	stop  func()
 }
 
 // delay answers when State.Delay has passed. reply is copied.
 func (r *request) delay(reply []byte) {
-	r.mayWait()
 	cn := r.conn
-	reply = bytes.Clone(reply)
 	timer := r.worker.loop.After(cn.state.Delay, func() { cn.wake(nil) })
-	cn.delayed = &delayed{reply: func() []byte { return reply }, stop: timer.Stop}
-	cn.block(0)
+	r.wait(session.Later(reply, timer.Stop))
 }
 
-// wake ends delay; with another reply, unless that is nil. It must not be called in the middle of a request.
+// wait has the client wait until wake.
+func (r *request) wait(w *session.Waiting) {
+	r.mayWait()
+	r.conn.state.Waiting = w
+	r.conn.block(0)
+}
+
+// wake ends what the client waits for; reply is as in EndWaiting. It must not be called in the middle of a request.
 func (cn *conn) wake(reply []byte) {
-	d := cn.delayed
-	cn.delayed = nil
-	d.stop()
-	if reply == nil {
-		reply = d.reply()
-	}
+	reply = cn.state.EndWaiting(reply)
 	cn.unblock()
 	cn.answer(reply)
 }
@@ -145,7 +123,7 @@ func (r *request) clientUnblock() {
 		found := make([]int, len(n.workers))
 		err := n.cfg.Group.Each(func(l *netloop.Loop) {
 			for cn := range n.workers[l.Index()].conns {
-				if int64(cn.state.ID) == id && cn.delayed != nil && cn.state.LastCmd == command.Wait {
+				if cn.state.UnblockedBy(id) {
 					cn.wake(with)
 					found[l.Index()]++
 				}

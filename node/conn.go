@@ -23,8 +23,6 @@ type conn struct {
 	peer  bool   // a member that proved to know the secret
 	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
 
-	delayed *delayed // not nil: nothing is executed before its time has come
-
 	upload *upload // not nil: in the middle of a request with large values
 	stream *stream // not nil: another node's, of what its partitions hold
 
@@ -407,9 +405,7 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	case errors.Is(err, netloop.ErrNoMemory):
 		cn.worker.count.starved++
 	}
-	if cn.delayed != nil {
-		cn.delayed.stop()
-	}
+	cn.state.Leave()
 	cn.worker.remove(cn)
 	if cn.stream != nil {
 		cn.stream.closed(cn)

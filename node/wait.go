@@ -23,13 +23,11 @@ const (
 	waitTry = 50 * time.Millisecond
 	// waitPause is how long it takes until the next one, at most.
 	waitPause = 100 * time.Millisecond
-	// waitLongest is for how long a client may wait, also if it wants to wait for ever.
-	waitLongest = 10 * time.Minute
 )
 
 // wait: WAIT replicas milliseconds
 func wait(r *request) {
-	replicas, millis, refusal := session.ParseWait(r.args)
+	replicas, limit, refusal := session.ParseWait(r.args)
 	if refusal != "" {
 		r.fail(refusal)
 		return
@@ -38,24 +36,27 @@ func wait(r *request) {
 		r.replyInt(0) // nothing waits within EXEC
 		return
 	}
-	limit := waitLongest
-	if millis > 0 {
-		limit = time.Duration(min(millis, waitLongest.Milliseconds())) * time.Millisecond
-	}
 	n, cn := r.node, r.conn
-	ctx, cancel := context.WithTimeout(n.ctx, limit)
+	ctx, cancel := limited(n.ctx, limit)
 	var best atomic.Int64
-	d := &delayed{reply: func() []byte { return resp.AppendInt(nil, best.Load()) }, stop: cancel}
-	cn.delayed = d
-	cn.block(0)
+	waiting := &session.Waiting{Reply: func() []byte { return resp.AppendInt(nil, best.Load()) }, Stop: cancel}
+	r.wait(waiting)
 	n.goJob(func() {
 		n.awaitCopies(ctx, replicas, &best)
 		cn.worker.loop.Post(func() {
-			if cn.delayed == d && !cn.closed {
+			if cn.state.Waiting == waiting {
 				cn.wake(nil)
 			}
 		})
 	})
+}
+
+// limited is ctx with a limit of time, 0 is none.
+func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if limit == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, limit)
 }
 
 // eachWait: DUNLIN EACH bitmap WAIT replicas milliseconds, which waits for a moment only: the proxy asks again.

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"bytes"
+	"runtime/pprof"
 	"testing"
 	"time"
 
@@ -47,4 +49,25 @@ func TestWait(t *testing.T) {
 	r.set(func() { r.stopped = true })
 	c.want("SET key again", "OK")
 	c.want("WAIT 1 200", "(integer) 0")
+}
+
+// TestWaitForEver: a WAIT without a limit lasts as long as its client.
+func TestWaitForEver(t *testing.T) {
+	ctx, cancel := limited(t.Context(), 0)
+	defer cancel()
+	if deadline, ends := ctx.Deadline(); ends {
+		t.Errorf("it ends at %v", deadline)
+	}
+	waits := func() bool {
+		var all bytes.Buffer
+		if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(all.Bytes(), []byte("awaitCopies"))
+	}
+	c := dial(t, startNode(t).Addr())
+	c.send("WAIT 9 0")
+	eventually(t, "the client waits", waits)
+	c.conn.Close()
+	eventually(t, "nobody waits for the client's sake", func() bool { return !waits() })
 }

@@ -29,7 +29,7 @@ type worker struct {
 	ahead       lookahead
 	heap        atomic.Int64 // what of account is in the Go heap, as of the last sample
 	timers      []*netloop.Timer
-	pauseTimer  *netloop.Timer // ends CLIENT PAUSE; nil: there is none
+	pauseTimer  *netloop.Timer // ends the last CLIENT PAUSE; nil: there was none
 
 	// Scratch space of handlers, valid during one command.
 	number [32]byte
@@ -103,7 +103,7 @@ func (w *worker) remove(cn *conn) {
 // closeIdle closes what is between two requests, or waits before one, for Drain.
 func (w *worker) closeIdle() {
 	for cn := range w.conns {
-		if cn.delayed != nil {
+		if cn.state.Waiting != nil {
 			cn.wake(nil)
 		}
 		idle := !cn.answering && cn.unread == 0 && cn.upload == nil

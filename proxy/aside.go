@@ -1,16 +1,11 @@
 package proxy
 
 import (
-	"bytes"
-	"time"
+	"sync/atomic"
 
-	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 )
-
-// keepBlocked is how much more input is read of a session whose command waits, to see whether its peer is still there.
-const keepBlocked = 64 << 10
 
 // executeAside is execute for a client that is paused, or does not want all replies.
 func (s *client) executeAside(args [][]byte, raw []byte) bool {
@@ -39,13 +34,17 @@ func (s *client) mute() {
 func (s *client) isMuted(seq uint64) bool { return s.slots[seq&uint64(len(s.slots)-1)].muted }
 
 // block has the session wait, with unread commands of that many bytes, until unblock. A peer that has finished sending is
-// believed to be gone.
+// believed to be gone, and not to want the answer.
 func (s *client) block(unread int) {
 	s.state.SetBlocked(true)
-	s.conn.SetMaxInput(unread + keepBlocked)
-	if s.ended {
-		s.closeWhenDone()
+	s.conn.SetMaxInput(unread + session.KeepBlocked)
+	if !s.ended {
+		return
 	}
+	if s.state.Waiting != nil {
+		s.wake([]byte{})
+	}
+	s.closeWhenDone()
 }
 
 // unblock goes on with the session's commands.
@@ -57,70 +56,51 @@ func (s *client) unblock() {
 
 // pauseClients obeys CLIENT PAUSE and UNPAUSE: the clients of this loop wait until the time that the server has now.
 func (w *worker) pauseClients() {
-	left := min(w.proxy.server.PausedUntil()-w.loop.UnixMilli(), maxPauseMillis)
+	left := w.proxy.server.PauseLeft(w.loop.UnixMilli())
 	for _, s := range w.clients {
-		s.state.SetPaused(left > 0)
-		if left <= 0 && s.state.Blocked && s.delayed == nil {
+		if s.state.SetPaused(left > 0) {
 			s.unblock()
 		}
 	}
 	if w.pauseTimer != nil {
 		w.pauseTimer.Stop()
-		w.pauseTimer = nil
 	}
 	if left > 0 {
-		w.pauseTimer = w.loop.After(time.Duration(left)*time.Millisecond, w.pauseClients)
+		w.pauseTimer = w.loop.After(left, w.pauseClients)
 	}
-}
-
-// maxPauseMillis is after what time a worker looks again how long the pause is.
-const maxPauseMillis = 3600_000
-
-// delayed is a command that waits: for the time of its reply, or for what others do.
-type delayed struct {
-	seq   uint64
-	reply func() []byte // if it ends now
-	stop  func()
 }
 
 // delay gives the command at hand its reply when State.Delay has passed. reply is copied.
 func (s *client) delay(reply []byte) {
-	reply = bytes.Clone(reply)
 	timer := s.w.loop.After(s.state.Delay, func() { s.wake(nil) })
-	s.delayed = &delayed{seq: s.tail, reply: func() []byte { return reply }, stop: timer.Stop}
 	s.issue()
+	s.wait(session.Later(reply, timer.Stop))
+}
+
+// wait has the session wait until wake gives the command that was issued last its reply.
+func (s *client) wait(w *session.Waiting) {
+	s.state.Waiting, s.waits = w, s.tail-1
 	s.block(0)
 }
 
-// wake ends delay; with another reply, unless that is nil.
+// wake ends what the session waits for; reply is as in EndWaiting.
 func (s *client) wake(reply []byte) {
-	d := s.delayed
-	s.delayed = nil
-	d.stop()
-	if reply == nil {
-		reply = d.reply()
-	}
+	reply = s.state.EndWaiting(reply)
 	s.unblock()
-	s.reply(d.seq, reply)
+	s.reply(s.waits, reply)
 }
 
 // clientUnblock ends a session's WAIT, if there is one.
 func (s *client) clientUnblock(args [][]byte) {
 	id, with := session.UnblockOf(args)
-	found := make([]int64, len(s.w.proxy.workers))
+	var found atomic.Int64
 	s.visitLoops(func(w *worker) {
 		for _, other := range w.clients {
-			if int64(other.state.ID) == id && other.delayed != nil && other.state.LastCmd == command.Wait {
+			if other.state.UnblockedBy(id) {
 				other.wake(with)
-				found[w.loop.Index()]++
+				found.Add(1)
 				return
 			}
 		}
-	}, func() []byte {
-		sum := int64(0)
-		for _, n := range found {
-			sum += n
-		}
-		return resp.AppendInt(nil, sum)
-	})
+	}, func() []byte { return resp.AppendInt(nil, found.Load()) })
 }

@@ -37,6 +37,16 @@ func (b *partitionSet) empty() bool    { return *b == partitionSet{} }
 
 func (b *partitionSet) remove(p int) { b[p>>3] &^= 1 << (p & 7) }
 
+// addFrom adds all partitions from first on.
+func (b *partitionSet) addFrom(first int) {
+	for ; first%8 != 0; first++ {
+		b.add(first)
+	}
+	for i := first / 8; i < len(b); i++ {
+		b[i] = 0xff
+	}
+}
+
 // intersect is the partitions in both.
 func (b *partitionSet) intersect(other *partitionSet) (both partitionSet) {
 	for i := range b {
@@ -52,9 +62,9 @@ func (b *partitionSet) subtract(other *partitionSet) {
 	}
 }
 
-// census is a command over the whole cluster: DBSIZE, FLUSHALL, KEYS, SCAN, RANDOMKEY, INFO, CONFIG on the nodes' parameters. Each round asks every node about those
-// of its partitions that no answer has covered yet; nodes say which they covered, since partitions may move meanwhile.
-// Rounds go on until nothing is left, or for as long as any command is held.
+// census is a command over the whole cluster: DBSIZE, FLUSHALL, KEYS, SCAN, RANDOMKEY, INFO, WAIT, CONFIG on the nodes'
+// parameters. Each round asks every node about those of its partitions that no answer has covered yet; nodes say which they
+// covered, since partitions may move meanwhile. Rounds go on until nothing is left, or for as long as any command is held.
 type census struct {
 	s        *client
 	cmd      *command.Command
@@ -103,35 +113,41 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	if c.brief() {
 		c.deadline = min(c.deadline, s.w.loop.Now()+infoPatience)
 	}
-	replicas, millis := int64(0), int64(0)
-	if cmd.ID == command.Wait {
-		var refusal string
-		if replicas, millis, refusal = session.ParseWait(args); refusal != "" {
-			s.answer(resp.AppendError(s.w.scratch[:0], refusal))
-			return true
-		}
+	if refusal := c.prepare(args); refusal != nil {
+		s.answer(refusal)
+		return true
 	}
+	s.lane, s.drain, s.route = lane{kind: large, version: s.state.Version}, true, s.w.route
+	c.seq = s.tail
+	s.remote++
+	if cmd.ID == command.Wait {
+		s.w.stats.Commands[cmd.ID]++ // its time is the client's choice, and no latency
+		s.issue()
+		s.wait(&session.Waiting{Reply: func() []byte { return c.appendReply(nil) }, Stop: c.stop})
+	} else {
+		s.issueCounted(cmd)
+	}
+	c.round()
+	return true
+}
+
+// prepare chooses what the nodes are asked, and about which partitions. It returns an error to be answered instead, or nil.
+func (c *census) prepare(args [][]byte) (refusal []byte) {
 	first := 0
-	if cmd.Merge == command.MergeScan {
+	if c.cmd.Merge == command.MergeScan {
 		cursor, ok := parseCursor(args[1])
 		if !ok {
-			s.answer(errCursor)
-			return true
+			return errCursor
 		}
 		c.scan.cursor = cursor
 		first = int(cursor >> cursorBits)
 	}
-	s.lane, s.drain, s.route = lane{kind: large, version: s.state.Version}, true, s.w.route
-	for p := first; p < ring.Partitions; p++ {
-		c.want.add(p)
-	}
-	for _, a := range args {
-		c.args = append(c.args, append([]byte(nil), a...))
-	}
+	c.want.addFrom(first)
+	c.args = cloneAll(args)
 	c.question = c.args
-	switch cmd.ID {
+	switch c.cmd.ID {
 	case command.Wait:
-		c.beginWait(replicas, millis)
+		return c.beginWait()
 	case command.ConfigGet:
 		c.question = session.NodeSettingsQuestion
 	case command.MemoryStats:
@@ -144,15 +160,7 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 			c.question = callsQuestion
 		}
 	}
-	c.seq = s.tail
-	s.issueCounted(cmd)
-	s.remote++
-	if cmd.ID == command.Wait {
-		s.delayed = &delayed{seq: c.seq, reply: func() []byte { return resp.AppendInt(nil, c.wait.best) }, stop: c.stop}
-		s.block(0)
-	}
-	c.round()
-	return true
+	return nil
 }
 
 // round asks every node that owns wanted partitions.
@@ -199,8 +207,10 @@ func (c *census) brief() bool {
 	return c.cmd.Merge == command.MergeInfo || c.cmd.Merge == command.MergeLeast
 }
 
-// begin forgets what must not be added to in a further round: SCAN's answers, and those that are not about partitions.
+// begin forgets what must not be added to in a further round: SCAN's answers, and those that are not about partitions. Nothing
+// of the round before is on its way any more.
 func (c *census) begin() {
+	c.asked = c.asked[:0]
 	c.scan.begin()
 	if c.brief() {
 		c.counters, c.nodes = session.Counters{}, 0
@@ -210,9 +220,7 @@ func (c *census) begin() {
 		c.settings, c.slow, c.sum = session.NodeSettings{}, session.SlowLogs{}, 0
 		c.wait.least = math.MaxInt64
 		c.figures = session.KeyFigures{}
-		for p := range ring.Partitions {
-			c.want.add(p)
-		}
+		c.want.addFrom(0)
 	}
 }
 
@@ -239,6 +247,9 @@ func (c *census) partDone(id int32, reply []byte) {
 func (c *census) distrust(question asked, covered *partitionSet) {
 	missing := question.share
 	missing.subtract(covered)
+	if missing.empty() {
+		return
+	}
 	for p := range uint16(ring.Partitions) {
 		if missing.has(int(p)) && c.s.w.owner[p] == question.node {
 			c.s.w.routeByTable(p)
@@ -420,8 +431,8 @@ func (c *census) finish(reply []byte) {
 	if s.closed {
 		return
 	}
-	if s.delayed != nil && s.delayed.seq == c.seq {
-		s.delayed = nil
+	if s.state.Waiting != nil && s.waits == c.seq {
+		s.state.Waiting = nil
 		s.unblock()
 	}
 	s.deliver(c.seq, reply)

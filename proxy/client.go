@@ -36,7 +36,7 @@ type client struct {
 	fetches []*fetch // large replies that nodes keep for it, in no order
 	pieces  int      // of such a reply in its output
 
-	delayed *delayed // not nil: no command is executed before its time has come
+	waits uint64 // with state.Waiting: the command that waits
 
 	remote int    // requests that nodes have or that are held: parts count each
 	lane   lane   // of all those
@@ -46,7 +46,7 @@ type client struct {
 	listed bool   // in w.holding
 
 	watching bool  // a WATCH is on its way
-	stalled  bool  // has unread commands that must wait; reading is paused
+	stalled  bool  // has unread commands that must wait; reading is paused, unless state.Blocked
 	limited  bool  // may send little, since it has not authenticated
 	waitsFor *pipe // the full pipe that has this session in its waiters
 	behind   bool  // has unread commands that the loop will offer again
@@ -337,9 +337,7 @@ func (s *client) OnClose(_ *netloop.Conn, err error) {
 	for len(s.fetches) > 0 {
 		s.fetches[0].end()
 	}
-	if s.delayed != nil {
-		s.delayed.stop()
-	}
+	s.state.Leave()
 	s.held, s.early, s.slots = nil, nil, nil
 	s.w.forget(s, err)
 }

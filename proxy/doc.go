@@ -5,8 +5,8 @@
 //
 // A session is one client connection (the type client; its protocol state is a session.State). A pipe is one worker's
 // connection to one node. A worker is all that one event loop owns: its sessions, its pipes and its copy of the route;
-// nothing in a worker is shared, so nothing in it is locked. A fetch is a large reply that a node keeps until its client's turn (fetch.go); a transaction is
-// queued here and is one request (transaction.go).
+// nothing in a worker is shared, so nothing in it is locked. A fetch is a large reply that a node keeps until its client's
+// turn (fetch.go); a transaction is queued here and is one request (transaction.go).
 //
 //	client ══> client.OnData: parse  ─> local ─────────────────────────────┐ answered here
 //	                                 └> route ─> pipe.buf ═══> node        │
@@ -49,6 +49,7 @@
 // # Bounds
 //
 // A session has at most maxInflight commands outstanding and about maxReplyBytes of replies foreseen, early and unsent
-// together, if they are as large as the last ones; maxEarly of early ones in any case; a pipe at most maxPipeRequests and maxPipeBytes; a held command waits at most Config.Hold, and not at all for a node
-// that could not be reached for so long already. Beyond a bound the session is not read, or closed where that cannot help.
+// together, if they are as large as the last ones; maxEarly of early ones in any case; a pipe at most maxPipeRequests and
+// maxPipeBytes; a held command waits at most Config.Hold, and not at all for a node that could not be reached for so long
+// already. Beyond a bound the session is not read, or closed where that cannot help.
 package proxy

@@ -3,7 +3,9 @@ package proxy
 import (
 	"math"
 	"strconv"
-	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
 // WAIT asks the nodes how many copies have all that was written to them before, again and again: no node waits for longer than
@@ -16,14 +18,19 @@ type waiting struct {
 	best     int64 // of the rounds in which all have answered
 }
 
-// beginWait sets the question and the time up; 0 milliseconds is for ever.
-func (c *census) beginWait(replicas, millis int64) {
+// beginWait sets the question and the time up.
+func (c *census) beginWait() (refusal []byte) {
+	replicas, limit, text := session.ParseWait(c.args)
+	if text != "" {
+		return resp.AppendError(nil, text)
+	}
 	c.wait.replicas = replicas
 	c.question = [][]byte{c.args[0], strconv.AppendInt(nil, replicas, 10), c.args[2]}
 	c.deadline = math.MaxInt64 / 2 // sums with it do not overflow
-	if limit := int64(math.MaxInt64 / time.Millisecond / 2); millis > 0 && millis < limit {
-		c.deadline = c.s.w.loop.Now() + time.Duration(millis)*time.Millisecond
+	if limit > 0 {
+		c.deadline = c.s.w.loop.Now() + limit
 	}
+	return nil
 }
 
 // waited reports whether WAIT is to be answered after this round.

@@ -3,6 +3,8 @@ package proxy
 import (
 	"testing"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 )
 
 // WAIT is answered with the least number that a node knows, once that is enough, or its time is up.
@@ -25,4 +27,67 @@ func TestWaitAsksAllNodes(t *testing.T) {
 	conn.send("WAIT 2 0", "PING")
 	c.nodes[0].set(func(n *fakeNode) { n.copies = 2 })
 	conn.want(":2", "+PONG")
+}
+
+// Rounds may go on for as long as the client waits, and keep nothing of those before.
+func TestRoundsOfWaitAddNothing(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	const rounds = 5
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	defer close(goOn)
+	seen := 0
+	c.nodes[0].set(func(n *fakeNode) {
+		n.owns = func(p uint16) bool {
+			if p == 0 {
+				if seen++; seen == rounds {
+					close(reached)
+					<-goOn
+				}
+			}
+			return true
+		}
+	})
+	c.dial().send("WAIT 9 0")
+	select {
+	case <-reached:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%d rounds in 10 s, want %d", seen, rounds)
+	}
+	var kept []int
+	err := c.proxy.cfg.Group.Each(func(l *netloop.Loop) {
+		for _, n := range c.proxy.workers[l.Index()].peers {
+			n.each(func(p *pipe) {
+				if p.inflight.len() > 0 {
+					if w, ok := p.inflight.front().part.(*census); ok {
+						kept = append(kept, len(w.asked))
+					}
+				}
+			})
+		}
+	})
+	if err != nil || len(kept) != 1 || kept[0] != 1 {
+		t.Errorf("%v (%v) questions are kept, want that of one round", kept, err)
+	}
+}
+
+// A client that has finished sending gets its replies, but is not kept for a WAIT.
+func TestWaitOfAClientThatHasFinished(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	gate := make(chan struct{})
+	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
+	conn := c.dial()
+	conn.send("SET k v", "WAIT 9 0")
+	// The end is read before the command is executed if that has had to wait for room in the output.
+	eventually(t, "the client is known to have finished", func() bool {
+		known := false
+		err := c.proxy.cfg.Group.Each(func(l *netloop.Loop) {
+			for _, s := range c.proxy.workers[l.Index()].clients {
+				s.ended, known = s.stalled, s.stalled
+			}
+		})
+		return err == nil && known
+	})
+	close(gate)
+	conn.want("+OK")
+	conn.wantClosed()
 }

@@ -41,7 +41,7 @@ type worker struct {
 	generation  uint64
 	silentLimit int // ticks
 	timer       *netloop.Timer
-	pauseTimer  *netloop.Timer // ends CLIENT PAUSE; nil: there is none
+	pauseTimer  *netloop.Timer // ends the last CLIENT PAUSE; nil: there was none
 
 	scratch  []byte // for replies that are put together; valid until the next use
 	keys     []int
@@ -223,7 +223,7 @@ func (w *worker) forget(s *client, err error) {
 // drain ends every session: no more commands are taken, what was taken is answered, then the connection closes.
 func (w *worker) drain() {
 	for _, s := range w.clients {
-		if s.delayed != nil {
+		if s.state.Waiting != nil {
 			s.wake(nil)
 		}
 		s.closeWhenDone()

@@ -31,11 +31,12 @@ type server struct {
 
 var blockedFlag = regexp.MustCompile(" flags=[a-zA-Z]*b")
 
-// wantBlocked waits until CLIENT LIST shows so many clients that wait.
+// wantBlocked waits until CLIENT LIST and INFO show so many clients that wait.
 func wantBlocked(t *testing.T, w *wire, n int) {
 	t.Helper()
 	eventually(t, readyTimeout, fmt.Sprintf("%d blocked clients", n), func() bool {
-		return len(blockedFlag.FindAll(w.do("CLIENT LIST"), -1)) == n
+		return len(blockedFlag.FindAll(w.do("CLIENT LIST"), -1)) == n &&
+			bytes.Contains(w.do("INFO clients"), fmt.Appendf(nil, "\nblocked_clients:%d\r\n", n))
 	})
 }
 

@@ -27,9 +27,20 @@ const (
 // Aside tells whether the next command must be treated as above.
 func (st *State) Aside() bool { return (st.muting != 0 || st.paused || st.Blocked) && !st.begun }
 
+// KeepBlocked is how much more input is read of a connection that is Blocked, to see whether its peer is still there.
+const KeepBlocked = 64 << 10
+
 // SetBlocked says whether a command of the connection waits.
 func (st *State) SetBlocked(blocked bool) {
+	if blocked == st.Blocked {
+		return
+	}
 	st.Blocked = blocked
+	if blocked {
+		st.server.blocked.Add(1)
+	} else {
+		st.server.blocked.Add(-1)
+	}
 	st.setApart()
 }
 

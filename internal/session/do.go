@@ -19,9 +19,9 @@ const (
 	ActionVersionChanged         // HELLO: State.Version is another one now
 	ActionClientList             // CLIENT LIST: nothing appended; visit all loops, see ClientFilterOf
 	ActionClientKill             // CLIENT KILL: the same
-	ActionPause                  // CLIENT PAUSE, UNPAUSE: nothing appended; have all loops look at PausedUntil, then answer +OK
+	ActionPause                  // CLIENT PAUSE, UNPAUSE: nothing appended; have all loops look at PauseLeft, then answer +OK
 	ActionClientUnblock          // CLIENT UNBLOCK: nothing appended; visit all loops, see UnblockOf
-	ActionDelay                  // the reply is to be sent State.Delay later, see delay.go
+	ActionDelay                  // the reply is to be sent State.Delay later, see waiting.go
 	ActionMonitor                // MONITOR: show it what all connections do, until RESET
 )
 

@@ -28,7 +28,8 @@
 // that all three hold may skip it; its hot path should.
 //
 // A connection that said CLIENT REPLY OFF or SKIP, is paused, or waits, is Aside, and
-// off the fast path by Apart: what its caller does beside that stands in aside.go.
+// off the fast path by Apart: what its caller does beside that stands in aside.go, and
+// how a command waits in waiting.go. Leave is called when the connection is gone.
 //
 // INFO is not answered by Do, because at a proxy its numbers come from the
 // nodes: the caller fills an Info and calls AppendInfo. CLIENT LIST and KILL are

@@ -37,7 +37,8 @@ func (s *Server) infoClients(t *text, in *Info) {
 	t.number("maxclients", int64(s.MaxClients()))
 	t.number("client_recent_max_input_buffer", in.MaxInput)
 	t.number("client_recent_max_output_buffer", in.MaxOutput)
-	t.zeros("blocked_clients", "tracking_clients", "clients_in_timeout_table")
+	t.number("blocked_clients", s.blocked.Load())
+	t.zeros("tracking_clients", "clients_in_timeout_table")
 }
 
 func (s *Server) infoMemory(t *text, in *Info) {

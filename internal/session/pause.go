@@ -3,13 +3,17 @@ package session
 import (
 	"math"
 	"sync"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// CLIENT PAUSE changes the Server at once. The caller then has every loop look at PausedUntil (ActionPause), mark its clients
-// by SetPaused, and look again at that time. A paused client is Aside; before each of its commands the caller asks Holds.
+// CLIENT PAUSE changes the Server at once. The caller then has every loop look at PauseLeft (ActionPause), mark its clients
+// by SetPaused, and look again after that time. A paused client is Aside; before each of its commands the caller asks Holds.
+
+// maxPauseLeft is after what time a loop looks again for how long the pause is.
+const maxPauseLeft = time.Hour
 
 // pause is what CLIENT PAUSE has asked for.
 type pause struct {
@@ -18,11 +22,12 @@ type pause struct {
 	all   bool  // or else what may write
 }
 
-// PausedUntil is when clients may go on: unix milliseconds, in the past if they are not paused.
-func (s *Server) PausedUntil() int64 {
+// PauseLeft is for how long clients are paused from nowMilli on, in unix milliseconds: an hour at most, not above 0 if they
+// are not.
+func (s *Server) PauseLeft(nowMilli int64) time.Duration {
 	s.pause.mu.Lock()
 	defer s.pause.mu.Unlock()
-	return s.pause.until
+	return time.Duration(min(s.pause.until-nowMilli, maxPauseLeft.Milliseconds())) * time.Millisecond
 }
 
 // extend adds to what has been asked for before and is not over.
@@ -43,10 +48,11 @@ func (s *Server) Unpause() {
 	s.pause.until = 0
 }
 
-// SetPaused marks a client as paused or not.
-func (st *State) SetPaused(paused bool) {
+// SetPaused marks a client as paused or not. released: it is Blocked because it was, and may go on.
+func (st *State) SetPaused(paused bool) (released bool) {
 	st.paused = paused
 	st.setApart()
+	return !paused && st.Blocked && st.Waiting == nil
 }
 
 // Holds tells whether a request of a paused client must wait. What is refused is so at once, as in Redis. CLIENT UNPAUSE never

@@ -26,29 +26,6 @@ func role(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendArray(dst, 0), ActionNone
 }
 
-// AppendWaitInExec answers WAIT within EXEC, where nothing waits, and so nothing has been acknowledged.
-func AppendWaitInExec(dst []byte, args [][]byte) []byte {
-	if _, _, refusal := ParseWait(args); refusal != "" {
-		return resp.AppendError(dst, refusal)
-	}
-	return resp.AppendInt(dst, 0)
-}
-
-// ParseWait reads WAIT replicas milliseconds. refusal is the text of an error, "" if there is none.
-func ParseWait(args [][]byte) (replicas, millis int64, refusal string) {
-	replicas, ok := resp.ParseInt(args[1])
-	millis, timeoutOK := resp.ParseInt(args[2])
-	switch {
-	case !ok:
-		return 0, 0, errNotInteger
-	case !timeoutOK:
-		return 0, 0, errTimeout
-	case millis < 0:
-		return 0, 0, errTimeoutLow
-	}
-	return replicas, millis, ""
-}
-
 // lastSave answers LASTSAVE as a Redis that never saved: with its start.
 func (s *Server) lastSave(_ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendInt(dst, s.o.Start.Unix()), ActionNone

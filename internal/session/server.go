@@ -44,6 +44,7 @@ type Server struct {
 	password     password
 	lastID       atomic.Uint64
 	authFailures atomic.Int64
+	blocked      atomic.Int64 // connections that are Blocked
 	config       config
 	slow         SlowLog
 	pause        pause

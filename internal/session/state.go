@@ -23,9 +23,11 @@ type State struct {
 	Executing     bool // in the middle of EXEC, where nothing waits; the caller sets it
 
 	Delay        time.Duration // set with ActionDelay
+	Waiting      *Waiting      // not nil: a command waits, and not because of a pause
 	Tx           *Transaction  // nil without MULTI and WATCH
 	AuthFailures int           // wrong passwords in a row
 
+	server *Server
 	muting muting
 	paused bool // by CLIENT PAUSE
 	begun  bool // a command that was Aside is being executed, and is not any more
@@ -49,6 +51,7 @@ type State struct {
 // NewState is called when a connection is accepted. nowMilli is unix time.
 func (s *Server) NewState(addr, laddr string, nowMilli int64) *State {
 	st := &State{
+		server:        s,
 		ID:            s.lastID.Add(1),
 		Version:       resp.RESP2,
 		Authenticated: !s.password.set,
@@ -57,7 +60,7 @@ func (s *Server) NewState(addr, laddr string, nowMilli int64) *State {
 		Since:         nowMilli,
 		LastMilli:     nowMilli,
 	}
-	st.SetPaused(s.PausedUntil() > nowMilli)
+	st.SetPaused(s.PauseLeft(nowMilli) > 0)
 	return st
 }
 

@@ -1,15 +1,50 @@
 package session
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
 // A handler that returns ActionDelay has appended the reply that the command gets in the end, and set State.Delay. The caller
-// sends it that much later; until then the connection is Blocked and executes nothing, and other connections go on.
+// sends it that much later. WAIT is answered by the caller alone. Until then the connection is Blocked and executes nothing, and
+// other connections go on.
+
+// Waiting is a command that waits: for the time of its reply, or for what others do. Its connection is Blocked until it ends.
+type Waiting struct {
+	Reply func() []byte // what it is answered if it ends now
+	Stop  func()        // nobody waits any more
+}
+
+// Later is a command that gets its reply, which is copied, when the timer that stop ends has run down.
+func Later(reply []byte, stop func()) *Waiting {
+	reply = bytes.Clone(reply)
+	return &Waiting{Reply: func() []byte { return reply }, Stop: stop}
+}
+
+// EndWaiting ends what the connection waits for, and returns the answer: reply, or that of the moment if it is nil.
+func (st *State) EndWaiting(reply []byte) []byte {
+	w := st.Waiting
+	st.Waiting = nil
+	w.Stop()
+	if reply == nil {
+		reply = w.Reply()
+	}
+	return reply
+}
+
+// Leave ends what a connection waits for that is gone.
+func (st *State) Leave() {
+	if st.Waiting != nil {
+		st.Waiting.Stop()
+		st.Waiting = nil
+	}
+	st.SetBlocked(false)
+}
 
 const (
 	maxDelay = 365 * 24 * time.Hour // so that sums of times do not overflow
@@ -53,6 +88,11 @@ func clientUnblock(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Acti
 	return dst, ActionClientUnblock
 }
 
+// UnblockedBy tells whether CLIENT UNBLOCK of a client's id ends what the connection waits for: a WAIT.
+func (st *State) UnblockedBy(id int64) bool {
+	return int64(st.ID) == id && st.Waiting != nil && st.LastCmd == command.Wait
+}
+
 // UnblockOf reads a CLIENT UNBLOCK for which Do returned ActionClientUnblock: whose WAIT is to end, and by which reply, nil for
 // the one that the time would bring. The answer is how many were found, 0 or 1.
 func UnblockOf(args [][]byte) (id int64, reply []byte) {
@@ -61,4 +101,23 @@ func UnblockOf(args [][]byte) (id int64, reply []byte) {
 		reply = resp.AppendError(nil, errUnblocked)
 	}
 	return id, reply
+}
+
+// ParseWait reads WAIT replicas milliseconds. limit is for how long it waits, 0 is for as long as the client is there. refusal is
+// the text of an error, "" if there is none.
+func ParseWait(args [][]byte) (replicas int64, limit time.Duration, refusal string) {
+	replicas, ok := resp.ParseInt(args[1])
+	if !ok {
+		return 0, 0, errNotInteger
+	}
+	millis, refusal := timeoutArg(args[2])
+	return replicas, time.Duration(min(millis, maxDelay.Milliseconds())) * time.Millisecond, refusal
+}
+
+// AppendWaitInExec answers WAIT within EXEC, where nothing waits, and so nothing has been acknowledged.
+func AppendWaitInExec(dst []byte, args [][]byte) []byte {
+	if _, _, refusal := ParseWait(args); refusal != "" {
+		return resp.AppendError(dst, refusal)
+	}
+	return resp.AppendInt(dst, 0)
 }
