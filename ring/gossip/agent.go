@@ -46,6 +46,7 @@ type Agent struct {
 	wake        chan struct{} // capacity 1: members, table or hints changed
 	metaSoon    chan struct{} // capacity 1: publish our meta with the next batch
 	metaNow     chan struct{} // capacity 1: publish our meta at once
+	searched    atomic.Bool   // every join address has answered or failed
 	wantRefresh atomic.Bool
 	wantPause   atomic.Pointer[bool] // nil: nobody has asked
 

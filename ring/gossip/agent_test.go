@@ -158,6 +158,30 @@ func TestBootstrapWait(t *testing.T) {
 	}
 }
 
+// TestSearchBeforeFounding: of two nodes that start together one knows where a cluster
+// lives, among many addresses where nobody does, and does not come to ask there before
+// it has met the other one.
+func TestSearchBeforeFounding(t *testing.T) {
+	w := newWorld(t)
+	old := w.start("old", nil)
+	w.settled(old)
+	first := old.Table().Version()
+	a := w.start("a", []*testAgent{old}, func(c *Config) {
+		for i := range 200 {
+			c.Join = append(c.Join, fmt.Sprintf("127.0.1.%d:1", 1+i))
+		}
+		c.BootstrapWait = converged
+	})
+	b := w.start("b", []*testAgent{a})
+	w.settled(old, a, b)
+	if n := a.Stats().Issued; n > 0 {
+		t.Errorf("a issued %d tables beside %v", n, first)
+	}
+	if !a.Table().Descends(first) {
+		t.Errorf("table %v does not descend from %v", a.Table().Version(), first)
+	}
+}
+
 func freePort(t *testing.T) int {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

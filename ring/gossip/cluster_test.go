@@ -50,6 +50,7 @@ type testAgent struct {
 	*Agent
 	addr   string
 	behind atomic.Bool // its copies do not get in sync
+	deaf   atomic.Bool // its data port does not answer
 }
 
 func newWorld(t *testing.T) *world {
@@ -164,7 +165,7 @@ func (w *world) reach(from, to string) (*testAgent, error) {
 	defer w.mu.Unlock()
 	source, target := w.agents[from], w.agents[to]
 	cut := source != nil && target != nil && w.sides[source.Addr()] != w.sides[target.Addr()]
-	if target == nil || cut {
+	if target == nil || cut || target.deaf.Load() {
 		return nil, errors.New("connection refused")
 	}
 	return target, nil

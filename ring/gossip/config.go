@@ -81,9 +81,10 @@ type Config struct {
 	OnSuperseded func()
 	// MinMembers is how many nodes, itself included, a node must see alive; with fewer it
 	// issues no table and Confirms none, and OnMinority is called when a table was there:
-	// it should serve nothing until it can Confirm. More than half of all nodes keep the
-	// smaller side of a split from serving what the larger one has given away. 0 and 1:
-	// any number will do.
+	// it should serve nothing until it can Confirm. To issue or Confirm one, as many must
+	// also answer: who has died is alive until it is declared dead. More than half of all
+	// nodes keep the smaller side of a split from serving what the larger one has given
+	// away. 0 and 1: any number will do.
 	MinMembers int
 	OnMinority func()
 	// OnLeave is called by Leave, on its goroutine, with the table that no longer names
@@ -92,7 +93,8 @@ type Config struct {
 	// with the time for leaving.
 	OnLeave func(ctx context.Context, without *ring.Table)
 	// BootstrapWait is how long a node with join addresses waits for someone to answer
-	// before it founds a cluster of its own. 0: 5 s.
+	// before it founds a cluster of its own, and with others that it has met for all of
+	// the addresses to have answered or failed. 0: 5 s.
 	BootstrapWait time.Duration
 }
 

@@ -33,8 +33,9 @@
 // Rules.
 //   - A table is adopted only if it is newer along our lineage (ring.Table.Newer).
 //     Foreign ones are remembered for the coordinator, which heals them.
-//   - Nobody issues a first table before it has met another node, or the bootstrap
-//     wait has passed without any other address answering (join.go).
+//   - Nobody issues a first table before it has met another node and asked every join
+//     address, or the bootstrap wait has passed (join.go).
+//   - With MinMembers nobody issues a table unless as many nodes answer.
 //   - Memberlist alone never heals a network partition longer than 30 s. So each
 //     member joins, every 5 s, up to three addresses that it does not know alive.
 //

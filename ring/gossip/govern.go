@@ -1,8 +1,11 @@
 package gossip
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/ring"
@@ -33,6 +36,7 @@ func (a *Agent) govern(alive []ring.Member) time.Duration {
 	now := time.Now()
 	current := a.Table()
 	if current == nil && !a.mayFound(alive, now) {
+		s.inOffice = false // whom it meets meanwhile may have a table that gossip does not know of yet
 		return retryInterval
 	}
 	if a.minority(alive) {
@@ -48,6 +52,9 @@ func (a *Agent) govern(alive []ring.Member) time.Duration {
 	next, ready := a.plan(tables, current, alive)
 	if !ready {
 		return heirsRetry
+	}
+	if next != nil && !a.hearsEnough(alive) {
+		return retryInterval
 	}
 	if next != nil && !a.mayIssue() {
 		s.resign()
@@ -94,6 +101,34 @@ func (a *Agent) minority(alive []ring.Member) bool {
 		}
 	}
 	return nodes < a.cfg.MinMembers
+}
+
+// hearsEnough reports whether as many nodes answer as it takes to issue a table. The
+// other side of a split is declared dead one by one, over a second and more: until the
+// last of those that it takes is, the smaller side looks like no minority.
+func (a *Agent) hearsEnough(alive []ring.Member) bool {
+	want := int64(a.cfg.MinMembers - 1) // others
+	if want <= 0 {
+		return true
+	}
+	ctx, enough := context.WithTimeout(a.ctx, fetchTimeout)
+	defer enough()
+	var answers atomic.Int64
+	var fetches sync.WaitGroup
+	for _, m := range a.otherNodes(alive) {
+		fetches.Go(func() {
+			if _, err := a.cfg.Fetch(ctx, m.Addr); err == nil && answers.Add(1) == want {
+				enough()
+			}
+		})
+	}
+	fetches.Wait()
+	heard := answers.Load() >= want
+	if !heard && !a.steering.unheard {
+		a.cfg.Log.Warn("too few nodes answer to issue a table", "want", a.cfg.MinMembers)
+	}
+	a.steering.unheard = !heard
+	return heard
 }
 
 // untilDue returns how long the next table has to wait.

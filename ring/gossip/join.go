@@ -21,6 +21,8 @@ const (
 	// cluster start at once, and most attempts meet a port that is not open yet.
 	searchInterval = 500 * time.Millisecond
 	joinsAtOnce    = 3
+	// Who searches before it founds a cluster does so once, and others wait for it.
+	searchesAtOnce = 16
 	resolveTimeout = 2 * time.Second
 )
 
@@ -41,12 +43,30 @@ func (a *Agent) joinLoop() {
 	}
 }
 
-func (a *Agent) joinSome() {
+func (a *Agent) joinSome() { a.joinAll(a.candidates()) }
+
+// joinAll joins all of addrs at once.
+func (a *Agent) joinAll(addrs []string) {
 	var joins sync.WaitGroup
-	for _, addr := range a.candidates() {
+	for _, addr := range addrs {
 		joins.Go(func() { a.join(addr) })
 	}
 	joins.Wait()
+}
+
+// search asks every join address that no alive member has, once: see mayFound.
+func (a *Agent) search() {
+	for join := a.resolveJoin(); a.ctx.Err() == nil && a.Table() == nil; {
+		join = unknown(join, a.addresses()) // whoever answers names others
+		if len(join) == 0 {
+			break
+		}
+		n := min(len(join), searchesAtOnce)
+		a.joinAll(join[:n])
+		join = join[n:]
+	}
+	a.searched.Store(true)
+	poke(a.wake)
 }
 
 // candidates returns the gossip addresses to join next, not more than joinsAtOnce,
@@ -54,11 +74,8 @@ func (a *Agent) joinSome() {
 // addresses; who cannot fill them leaves them to the other.
 func (a *Agent) candidates() []string {
 	join := a.resolveJoin()
+	known := a.addresses()
 	a.mu.Lock()
-	known := map[string]bool{a.addr: true}
-	for _, p := range a.peers {
-		known[p.gossipAddr] = true
-	}
 	lost := slices.Collect(maps.Keys(a.lost))
 	a.mu.Unlock()
 
@@ -70,6 +87,17 @@ func (a *Agent) candidates() []string {
 	fromLost := min(len(lost), max(1, joinsAtOnce-len(join)))
 	fromJoin := min(len(join), joinsAtOnce-fromLost)
 	return append(join[:fromJoin], lost[:fromLost]...)
+}
+
+// addresses returns the gossip addresses of the alive members, this one's among them.
+func (a *Agent) addresses() map[string]bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	known := map[string]bool{a.addr: true}
+	for _, p := range a.peers {
+		known[p.gossipAddr] = true
+	}
+	return known
 }
 
 // unknown returns addrs without those in known, each once, in random order.
@@ -138,13 +166,25 @@ func (a *Agent) heardStranger() {
 // clusters. Healing makes them one again, but drops what one of them stored; so
 // whoever has addresses to ask waits until it has met another node (a proxy may
 // know as little as itself), or until nobody has answered for the bootstrap wait.
+// The other node may be as new, and have a cluster beside them that neither has met
+// yet: so each join address is asked once more, and the first table waits until all
+// have answered or failed, but no longer than the bootstrap wait.
+//
 // Somebody who answers but refuses us, because of another secret or another way
 // to place keys, keeps us waiting: a node that was started wrongly shall never
 // become ready rather than serve beside its cluster. Joining itself, through a
 // name that stands for all members, does not count.
 func (a *Agent) mayFound(alive []ring.Member, now time.Time) bool {
-	if len(a.cfg.Join) == 0 || len(a.otherNodes(alive)) > 0 {
+	if len(a.cfg.Join) == 0 {
 		return true
+	}
+	if len(a.otherNodes(alive)) > 0 {
+		s := &a.steering
+		if !s.searching {
+			s.searching = true
+			a.loops.Go(a.search)
+		}
+		return s.searched || now.Sub(a.started) >= a.cfg.BootstrapWait
 	}
 	a.mu.Lock()
 	quietSince := a.lastStranger

@@ -34,7 +34,10 @@ type steering struct {
 	inOffice                bool            // this member is coordinator and has gathered
 	met                     map[string]bool // names of members that were alive here
 	strangersSince          time.Time       // since when the table names nodes that are not among those
-	minority                bool            // there were too few nodes in members
+	minority                bool            // there were too few nodes for the table
+	unheard                 bool            // too few of them answered, the last time
+	searching               bool            // the search before the first table has begun,
+	searched                bool            // and had ended before this step looked who is alive
 	// unread are the versions announced by others that do not belong to our lineage as
 	// far as we know, and their tables once fetched.
 	unread map[ring.Version]*foreign
@@ -79,8 +82,10 @@ func (a *Agent) step() time.Duration {
 		s.standstills = n
 		s.resign()
 	}
+	s.searched = a.searched.Load()
 	alive := a.alive()
 	a.noteMembers(alive)
+	a.noteMinority(alive)
 	a.meet(alive)
 	wait := min(a.refresh(alive), a.catchUp(alive), a.holdOffice(alive))
 	return min(wait, a.tell(alive))
@@ -109,6 +114,7 @@ func (a *Agent) holdOffice(alive []ring.Member) time.Duration {
 			s.resign()
 			return 0
 		}
+		a.updateUnread(alive)
 	}
 	return a.govern(alive)
 }
@@ -172,12 +178,17 @@ func (a *Agent) noteMembers(alive []ring.Member) {
 		a.cfg.Log.Warn("a newer process has taken over this member's id", "id", a.cfg.Self.ID)
 	}
 	s.members = alive
-	minority := a.minority(alive)
-	if minority && !s.minority && a.Table() != nil {
+	a.notify.push(event{members: alive})
+}
+
+// noteMinority tells the owner when there are too few nodes for a table that is there.
+func (a *Agent) noteMinority(alive []ring.Member) {
+	s := &a.steering
+	minority := a.Table() != nil && a.minority(alive)
+	if minority && !s.minority {
 		a.notify.push(event{minority: true})
 	}
 	s.minority = minority
-	a.notify.push(event{members: alive})
 }
 
 // refresh looks for a newer table if somebody asked to, and returns when to look

@@ -92,8 +92,11 @@ func (a *Agent) hearAll(ctx context.Context) (*ring.Table, error) {
 		nodes = append(nodes, a.otherNodes(t.Nodes)...)
 	}
 	tables := a.fetchEach(ctx, nodes, a.SuspicionTime())
-	if len(tables) == 0 {
+	switch {
+	case len(tables) == 0:
 		return nil, errNobody
+	case len(tables)+1 < a.cfg.MinMembers:
+		return nil, errMinority // though not all of them are declared dead yet
 	}
 	for _, t := range tables {
 		a.Adopt(t)
