@@ -25,7 +25,7 @@ type copyInfo struct {
 	source string
 	since  uint64
 	seal   uint64
-	at     time.Duration // when it was handed over
+	sealed time.Duration
 }
 
 func (i copyInfo) fed() bool { return i.state == filling || i.state == synced }
@@ -53,75 +53,99 @@ func (n *node) admits(source string, k int) bool {
 	if n.w.admitAll && n.view.standing[k] == serving {
 		return true
 	}
-	n.copies.refused[source] |= 1 << k
+	n.copies.refuse(source, k)
 	return false
+}
+
+// copiesFrom tells whether we are to have a copy that the source feeds: by the table, or to take the partition over.
+func (n *node) copiesFrom(v *view, k int, source string) bool {
+	if v.standing[k] == gained {
+		return v.from[k] == source && !n.w.refuseBegin
+	}
+	return v.copying.has(k) && v.table.OwnerOf(n.w.tracked[k]).Name() == source
 }
 
 // marked takes a mark of a source's stream.
 func (n *node) marked(source string, k int, m mark, arg uint64, last *change) {
-	v, c := n.installed, &n.copies
+	v, c := n.settled, &n.copies
 	if n.w.copyEarly {
 		v = n.view
 	}
 	info := c.of[k]
-	wanted := v.copying.has(k) && n.view.copying.has(k) && v.table.OwnerOf(n.w.tracked[k]).Name() == source
+	fed := info.fed() && info.source == source
 	switch m {
 	case markBegin:
-		// What is ours by the table and still served by its owner before may begin again, too.
-		awaited := v.standing[k] == gained && n.view.standing[k] == gained && arg == n.since(v, k) && (info.state == noCopy || info.source == source)
-		if !wanted && (!awaited || n.w.refuseBegin) {
-			c.refused[source] |= 1 << k
-			if info.fed() && info.source == source && !n.w.refuseBegin {
-				n.data[k] = content{}
-				c.of[k] = copyInfo{}
+		if !n.copiesFrom(v, k, source) {
+			if fed && !n.w.refuseBegin {
+				n.drop(k)
 			}
+			c.refuse(source, k)
 			return
 		}
 		n.data[k] = content{}
+		c.take(source, k)
 		info = copyInfo{state: filling, source: source, since: arg}
 		if n.w.ignoreSince {
 			info.since = n.since(v, k)
 		}
 	case markContinue:
-		if info.state != handed || info.seal != arg && !n.w.ignoreSeals || !wanted {
-			c.refused[source] |= 1 << k
+		if info.state != handed || info.seal != arg && !n.w.ignoreSeals || !n.copiesFrom(v, k, source) {
+			c.refuse(source, k)
 			return
 		}
+		c.take(source, k)
 		info.state, info.source = synced, source
 	case markSynced:
-		switch {
-		case info.source != source || !info.fed():
-			c.refused[source] |= 1 << k
-		case info.state == filling:
-			info.state = synced
-			n.data[k].last = last
-			n.w.checkCopy(n, k)
+		if !fed {
+			c.refuse(source, k)
+			return
 		}
+		info.state = synced
+		n.data[k].last = last
 	case markHanded:
-		switch {
-		case info.source != source || !info.fed():
-			c.refused[source] |= 1 << k
-		case info.state == synced:
-			info.state, info.seal, info.at = handed, arg, n.w.now
+		if !fed || info.state != synced {
+			c.refuse(source, k)
+			return
 		}
+		info.state, info.seal, info.sealed = handed, arg, n.w.now
 	}
 	c.of[k] = info
+	n.w.checkCopy(n, k)
+}
+
+// drop forgets a copy.
+func (n *node) drop(k int) {
+	n.data[k] = content{}
+	n.copies.of[k] = copyInfo{}
+}
+
+// refuse notes that a source feeds a copy that we do not have.
+func (c *copies) refuse(source string, k int) { c.refused[source] |= 1 << k }
+
+func (c *copies) take(source string, k int) { c.refused[source] &^= 1 << k }
+
+// askForCopies tells the owners of which copies we have nothing, though the table has us keep them.
+func (n *node) askForCopies(v *view) {
+	for k := range places {
+		if v.copying.has(k) && n.copies.of[k].state == noCopy && !n.w.neverAsk {
+			n.copies.refuse(v.table.OwnerOf(n.w.tracked[k]).Name(), k)
+		}
+	}
 }
 
 // voidCopies gives up what a source has fed: something of its stream is missing.
 func (n *node) voidCopies(source string) {
 	delete(n.copies.refused, source)
 	for k := range places {
-		if info := &n.copies.of[k]; info.fed() && info.source == source {
-			n.data[k] = content{}
-			*info = copyInfo{}
+		if info := n.copies.of[k]; info.fed() && info.source == source {
+			n.drop(k)
 		}
 	}
 }
 
 // report says which copies are in sync. Of the partitions that have no keys, all are.
 func (n *node) report() *ring.Report {
-	v := n.view
+	v := n.settled
 	r := &ring.Report{Node: n.p.name, Version: v.table.Version()}
 	if v.table == nil || n.fenced {
 		return r
@@ -139,12 +163,17 @@ func (n *node) report() *ring.Report {
 
 func (n *node) inSync(v *view, k int) bool {
 	info := n.copies.of[k]
-	if info.state == handed && !n.w.handedIsNothing {
-		return info.since == n.since(v, k) && info.at > n.w.now-copyPatience
+	lately := n.w.now - copyPatience
+	switch {
+	case info.since != n.since(v, k) || n.owns(v, k):
+		return false
+	case info.state == handed:
+		return info.sealed > lately && !n.w.handedIsNothing
+	case info.state == synced || n.w.promoteFilling && info.state == filling:
+		heard := n.copies.lastWord[info.source] > lately || n.w.trustSilence
+		return heard && info.source == v.table.OwnerOf(n.w.tracked[k]).Name()
 	}
-	state := info.state == synced || n.w.promoteFilling && info.state == filling
-	return state && info.since == n.since(v, k) && info.source == v.table.OwnerOf(n.w.tracked[k]).Name() &&
-		n.copies.lastWord[info.source] > n.w.now-copyPatience
+	return false
 }
 
 type claimed struct {
@@ -178,22 +207,21 @@ func (n *node) claim(v *view, acknowledged func(source string) bool) (of map[int
 	return of
 }
 
-// review drops the copies that a table leaves no use for.
-func (n *node) review(v *view) {
+// review drops the copies that a table leaves no use for; after an absence all.
+func (n *node) review(v *view, away bool) {
 	present := make(map[string]bool)
 	for _, m := range slices.Concat(v.table.Nodes, n.aliveNodes()) {
 		present[m.Name()] = true
 	}
 	for k := range places {
-		info := &n.copies.of[k]
-		awaited := n.owns(v, k) && v.standing[k] == gained && info.since == n.since(v, k)
+		info := n.copies.of[k]
+		awaited := !away && v.standing[k] == gained && info.since == n.since(v, k)
 		if info.state == noCopy || awaited || n.spared[info.seal] {
 			continue
 		}
 		orphan := info.state != handed && !present[info.source]
-		if orphan || !v.copying.has(k) || info.since != n.since(v, k) {
-			n.data[k] = content{}
-			*info = copyInfo{}
+		if away || orphan || !v.copying.has(k) || info.since != n.since(v, k) {
+			n.drop(k)
 		}
 	}
 }
@@ -231,10 +259,17 @@ func (n *node) fedTo(name string) *fed {
 	return nil
 }
 
-// handOver ends the feeds of what next takes from us, and keeps it as copies.
+// never is when nothing that counts has happened.
+const never = -time.Hour
+
+// handOver ends the feeds of what next takes from us, and keeps as copies what the new owner was fed.
 func (n *node) handOver(old, next *view) {
 	if old.table == nil || old.table.Seed != next.table.Seed {
 		return // all will be dropped
+	}
+	away, sealed := n.wasAway(old, next), n.w.now
+	if away {
+		sealed = never
 	}
 	var lost []lostPartition
 	var heirs []*sender
@@ -244,25 +279,20 @@ func (n *node) handOver(old, next *view) {
 		}
 		n.w.seal++
 		l := lostPartition{k, n.since(old, k), n.w.seal}
-		lost = append(lost, l)
-		heir := next.table.OwnerOf(n.w.tracked[k]).Name()
-		for _, f := range n.feeding {
-			if !f.set.has(k) {
-				continue
-			}
-			f.sender.hand(k, l.seal)
-			f.set &^= 1 << k
-			if f.sender.name == heir && !slices.Contains(heirs, f.sender) {
-				heirs = append(heirs, f.sender)
-			}
+		heir := n.endFeeds(l, next)
+		if heir == nil {
+			n.data[k] = content{}
+			continue
 		}
-		n.copies.of[k] = copyInfo{state: handed, source: n.p.name, since: l.since, seal: l.seal, at: n.w.now}
-	}
-	if len(heirs) == 0 {
-		return
-	}
-	for _, l := range lost {
+		if !slices.Contains(heirs, heir) {
+			heirs = append(heirs, heir)
+		}
+		lost = append(lost, l)
 		n.spared[l.seal] = true
+		n.copies.of[k] = copyInfo{state: handed, source: n.p.name, since: l.since, seal: l.seal, sealed: sealed}
+	}
+	if len(lost) == 0 {
+		return
 	}
 	h := &handOver{}
 	n.handOvers = append(n.handOvers, h)
@@ -272,7 +302,7 @@ func (n *node) handOver(old, next *view) {
 		n.flushTo(s, func() {
 			if missing--; missing == 0 {
 				n.locked(func(unlock func()) {
-					n.finishHandOver(h, lost)
+					n.finishHandOver(h, lost, away)
 					unlock()
 				})
 			}
@@ -280,27 +310,43 @@ func (n *node) handOver(old, next *view) {
 	}
 }
 
-// giveUpHandOvers ends those to nodes that a newer table no longer makes owners.
-func (n *node) giveUpHandOvers(next *view) {
+// endFeeds ends those of a lost partition, and returns that to its new owner, if there is one.
+func (n *node) endFeeds(l lostPartition, next *view) (heir *sender) {
+	k, name := l.place, next.table.OwnerOf(n.w.tracked[l.place]).Name()
 	for _, f := range n.feeding {
-		for k := range places {
-			if f.sender.handing[k] != 0 && next.table.OwnerOf(n.w.tracked[k]).Name() != f.sender.name {
-				f.sender.stop(k)
-			}
+		if !f.set.has(k) {
+			continue
 		}
-		f.sender.acknowledge(0)
+		f.set &^= 1 << k
+		if l.since != n.since(next, k) {
+			f.sender.stop(k)
+			continue
+		}
+		f.sender.hand(k, l.seal, f.sender.name == name)
+		if f.sender.name == name {
+			heir = f.sender
+		}
 	}
+	return heir
 }
 
-func (n *node) finishHandOver(h *handOver, lost []lostPartition) {
+// wasAway tells whether the cluster has gone on without this node between two tables.
+func (n *node) wasAway(old, next *view) bool {
+	return old.self >= 0 && (next.self < 0 || next.table.Joined[next.self] > old.epoch()) && !n.w.ignoreAbsence
+}
+
+func (n *node) finishHandOver(h *handOver, lost []lostPartition, away bool) {
 	n.handOvers = slices.DeleteFunc(n.handOvers, func(o *handOver) bool { return o == h })
 	for _, l := range lost {
 		delete(n.spared, l.seal)
+		if away && n.copies.of[l.place].seal == l.seal {
+			n.drop(l.place)
+		}
 	}
 	if len(n.handOvers) == 0 {
 		clear(n.handing)
 	}
-	n.review(n.view)
+	n.review(n.view, false)
 	n.refeed(n.view, nil)
 	for _, f := range h.waiting {
 		f()
@@ -316,7 +362,17 @@ func (n *node) flushTo(s *sender, done func()) {
 			done()
 		}
 	}
-	s.flush(finish)
+	var try func()
+	try = func() {
+		s.flush(func(o flushOutcome) {
+			if o == streamVoid && !finished {
+				try()
+				return
+			}
+			finish()
+		})
+	}
+	try()
 	var look func()
 	look = func() {
 		alive := slices.ContainsFunc(n.aliveNodes(), func(m ring.Member) bool { return m.Name() == s.name })

@@ -12,11 +12,8 @@
 //	        truth_test.go: one server a partition, nothing stale, nothing lost, nothing twice
 //
 // What is decided about tables is package ring itself. The rest is a model of packages ring/gossip, node and proxy, in
-// their words and with their names, and must be kept like them. It assumes some rules more than they keep today:
-//   - who comes into office waits before it gathers, and looks again whether it still is the coordinator before it issues
-//   - a process that was stopped in the middle of a step does not issue
-//   - a table's node that was never met is not taken for dead at once
-//   - a hand-over that is lost with an overflow, or refused, is sent again
+// their words and with their names, and must be kept like them. What it leaves out: large values and evictions, more than
+// one loop and shard a node, and pauses of rebalancing.
 //
 // Each rule that can be broken is named in options_test.go, and TestBrokenRules shows what becomes of that.
 package sim

@@ -16,14 +16,9 @@ func (a *agent) isCoordinator(members []ring.Member) bool {
 
 func (a *agent) holdOffice(members []ring.Member, done func(time.Duration)) {
 	if !a.isCoordinator(members) {
-		a.inOffice = false
-		a.electedAt = 0
+		a.resign()
 		a.firstChange = 0
 		done(idle)
-		return
-	}
-	if a.inOffice {
-		a.govern(members, done)
 		return
 	}
 	// The others have to hear that this member is back, and stop issuing, before it asks them for their tables.
@@ -34,22 +29,50 @@ func (a *agent) holdOffice(members []ring.Member, done func(time.Duration)) {
 		done(wait)
 		return
 	}
+	if a.inOffice {
+		a.govern(members, done)
+		return
+	}
 	a.fetchEach(a.otherNodes(members), fetchTimeout, func(tables []*ring.Table) {
 		a.adoptNewest(tables)
+		a.inOffice = true
 		now := a.alive()
 		if !a.isCoordinator(now) && !a.w.hastyOffice {
+			a.resign()
 			done(0)
 			return
 		}
-		a.inOffice = true
+		a.updateUnread(now)
 		a.govern(now, done)
 	})
 }
 
+// resign has this member gather anew before it acts as the coordinator again.
+func (s *steering) resign() { s.inOffice, s.electedAt = false, 0 }
+
+// mayFound tells whether this member may issue a first table: if it has met another node, and then asked at every join
+// address whether there is a cluster; or the wait for that is over.
+func (a *agent) mayFound(members []ring.Member) bool {
+	switch {
+	case a.w.now-a.started >= bootstrapWait:
+		return true
+	case len(a.otherNodes(members)) == 0:
+		return false
+	case !a.searching && !a.w.foundAtOnce:
+		a.searching = true
+		a.search()
+	}
+	return a.searchedBefore || a.w.foundAtOnce
+}
+
 func (a *agent) govern(members []ring.Member, done func(time.Duration)) {
-	now := a.w.now
-	if a.table == nil && len(a.otherNodes(members)) == 0 && now-a.started < bootstrapWait {
+	if a.table == nil && !a.mayFound(members) {
+		a.inOffice = false // whom it meets meanwhile may have a table that gossip does not know of yet
 		done(retryInterval)
+		return
+	}
+	if a.minority(members) {
+		done(idle)
 		return
 	}
 	if wait := a.untilDue(); wait > 0 {
@@ -57,14 +80,13 @@ func (a *agent) govern(members []ring.Member, done func(time.Duration)) {
 		return
 	}
 	tables, ready := a.foreignTables(members)
-	if known := a.knowsAll(members); !ready || !known || a.awaits(tables, members) {
+	if !ready || a.awaits(tables, members) || a.expects(members) {
 		done(retryInterval)
 		return
 	}
 	if len(a.unread) > 0 {
 		next := ring.Heal(tables, members, a.member, a.w.copies, a.w.rng.Uint64)
-		a.issue(next, len(tables) > 1)
-		done(max(a.untilPoll(members), 0))
+		a.issue(next, members, len(tables) > 1, done)
 		return
 	}
 	a.gatherReports(members, func(ready bool) {
@@ -73,8 +95,7 @@ func (a *agent) govern(members []ring.Member, done func(time.Duration)) {
 			return
 		}
 		next := a.w.plan(a.table, members, a.reports, a.member)
-		a.issue(next, false)
-		done(max(a.untilPoll(members), 0))
+		a.issue(next, members, false, done)
 	})
 }
 
@@ -132,39 +153,65 @@ func (a *agent) poll(t *ring.Table, members []ring.Member, done func()) {
 	})
 }
 
-// asleepSince tells whether the process was stopped since then, for as long as others need to replace it.
-func (a *agent) asleepSince(t time.Duration) bool {
-	return a.woken != 0 && a.woken >= t && !a.w.officeAsleep
+// meet notes who was alive here, as far as the present table is about them.
+func (a *agent) meet(members []ring.Member) {
+	met := make(map[string]bool)
+	for _, m := range members {
+		met[m.Name()] = true
+	}
+	if a.table != nil {
+		for _, m := range a.table.Nodes {
+			met[m.Name()] = met[m.Name()] || a.met[m.Name()]
+		}
+	}
+	a.met = met
 }
 
-// knowsAll tells whether every node of the table is alive or was met once. For one that is neither this member waits a
-// while: it may just not have heard of it yet.
-func (a *agent) knowsAll(members []ring.Member) bool {
-	for _, m := range members {
-		a.met[m.Name()] = true
-	}
-	strange := a.table != nil && slices.ContainsFunc(a.table.Nodes, func(m ring.Member) bool { return !a.met[m.Name()] })
+// expects tells whether the table names nodes that this member has never seen alive, and that may be about to come.
+func (a *agent) expects(members []ring.Member) bool {
+	strange := a.table != nil && slices.ContainsFunc(a.table.Nodes, func(m ring.Member) bool {
+		return !a.met[m.Name()] && !slices.ContainsFunc(members, func(o ring.Member) bool { return o.ID == m.ID })
+	})
 	switch {
 	case !strange || a.w.buryStrangers:
 		a.strangers = 0
-		return true
+		return false
 	case a.strangers == 0:
 		a.strangers = a.w.now
 	}
-	return a.w.now-a.strangers >= healWait
+	return a.w.now-a.strangers < healWait
 }
 
-func (a *agent) issue(next *ring.Table, heals bool) {
-	a.firstChange = 0
-	if a.asleepSince(a.lastStep) || !a.isCoordinator(a.alive()) && !a.w.hastyOffice {
-		return // the next step finds out what has happened meanwhile
-	}
-	if next == nil || !a.adopt(next) {
+// mayIssue tells whether this member is still the coordinator that it was when the step began.
+func (a *agent) mayIssue() bool {
+	return (a.standstills == a.noted || a.w.officeAsleep) && (a.isCoordinator(a.alive()) || a.w.hastyOffice)
+}
+
+// issue adopts the next table, if there is one, and tells when to look again.
+func (a *agent) issue(next *ring.Table, members []ring.Member, heals bool, done func(time.Duration)) {
+	if next == nil {
+		a.firstChange = 0
+		done(max(a.untilPoll(members), 0))
 		return
 	}
-	a.lastIssue = a.w.now
-	a.w.issued[next.Version()] = next
-	a.w.noteIssued(a.p, next, heals)
+	a.hearsEnough(members, func(heard bool) {
+		switch {
+		case !heard:
+			done(retryInterval)
+			return
+		case !a.mayIssue():
+			a.resign()
+			done(retryInterval)
+			return
+		}
+		a.firstChange = 0
+		if a.adopt(next) {
+			a.lastIssue = a.w.now
+			a.w.issued[next.Version()] = next
+			a.w.noteIssued(a.p, next, heals)
+		}
+		done(max(a.untilPoll(members), 0))
+	})
 }
 
 func (a *agent) untilDue() time.Duration {
@@ -215,7 +262,7 @@ func (a *agent) confirm(begun time.Duration, done func(bool)) {
 		nodes = append(nodes, a.otherNodes(a.table.Nodes)...)
 	}
 	again := func() {
-		alone := len(a.otherNodes(a.alive())) == 0
+		alone := len(a.otherNodes(a.alive())) == 0 && a.w.atLeast == 0
 		switch {
 		case alone && a.w.now-begun >= suspicionTime:
 			done(true)
@@ -226,7 +273,8 @@ func (a *agent) confirm(begun time.Duration, done func(bool)) {
 		}
 	}
 	a.fetchEach(nodes, suspicionTime, func(tables []*ring.Table) {
-		if len(tables) == 0 {
+		few := a.minority(a.alive()) || len(tables)+1 < a.w.atLeast && !a.w.countSilent
+		if len(tables) == 0 || few {
 			again()
 			return
 		}

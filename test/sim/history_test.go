@@ -43,6 +43,9 @@ func newWorld(o options) *world {
 func history(o options) *world {
 	w := newWorld(o)
 	nodes := 2 + w.rng.IntN(3)
+	if o.majority {
+		w.atLeast = nodes/2 + 1
+	}
 	for i := range nodes {
 		w.startNode(i)
 	}

@@ -15,6 +15,7 @@ const (
 	beatInterval  = 250 * time.Millisecond
 	suspicionTime = time.Second
 	beatFanout    = 3
+	joinTimeout   = 2 * time.Second
 	freshDeath    = 600 * time.Millisecond // for so long a death is spread, and believed
 )
 
@@ -98,12 +99,46 @@ func (a *agent) beatNow() {
 
 // gossip sends all that is known.
 func (a *agent) gossip(to *proc) {
+	news := a.known()
+	a.w.datagram(a.p, to, func() { to.agent.hear(news) })
+}
+
+func (a *agent) known() []entry {
 	news := make([]entry, 0, len(a.peers)+1)
 	news = append(news, a.entry)
 	for _, e := range a.peers {
 		news = append(news, *e)
 	}
-	a.w.datagram(a.p, to, func() { to.agent.hear(news) })
+	return news
+}
+
+// search asks everybody at a join address whom this member does not know alive, once: see mayFound.
+func (a *agent) search() {
+	missing := 1
+	answered := func() {
+		if missing--; missing == 0 {
+			a.searched = true
+			a.wake()
+		}
+	}
+	for _, p := range a.w.procs {
+		e := a.peer(p)
+		if p == a.p || a.w.byAddr[p.addr] != p || e != nil && e.status == alive {
+			continue
+		}
+		missing++
+		own := a.known()
+		a.w.call(a.p, p.addr, joinTimeout, func(at *proc, reply func(any)) {
+			at.agent.hear(own)
+			reply(at.agent.known())
+		}, func(answer any) {
+			if news, ok := answer.([]entry); ok {
+				a.hear(news)
+			}
+			answered()
+		})
+	}
+	answered()
 }
 
 func (a *agent) declareDead() {
@@ -232,8 +267,14 @@ func (a *agent) leave(gone func()) {
 	a.wake()
 	deadline := a.w.now + 20*time.Second
 	var look func()
+	goodbye := func() {
+		a.status = left
+		a.spread()
+		a.w.after(a.p, 300*time.Millisecond, gone)
+	}
 	look = func() {
-		needed := a.table != nil && a.table.NodeIndex(a.p.id, a.p.boot) >= 0 &&
+		named := a.table != nil && a.table.NodeIndex(a.p.id, a.p.boot) >= 0
+		needed := named &&
 			slices.ContainsFunc(a.otherNodes(a.alive()), func(m ring.Member) bool { return m.State == ring.Serving })
 		if needed && a.w.now < deadline {
 			a.w.after(a.p, 20*time.Millisecond, look)
@@ -242,9 +283,11 @@ func (a *agent) leave(gone func()) {
 		if needed {
 			a.w.hurt(a.p) // what it has is lost
 		}
-		a.status = left
-		a.spread()
-		a.w.after(a.p, 300*time.Millisecond, gone)
+		if named || a.table == nil {
+			goodbye()
+			return
+		}
+		a.p.node.release(a.table, max(deadline-a.w.now, time.Second), goodbye)
 	}
 	look()
 }

@@ -5,44 +5,50 @@ import "testing"
 // brokenRule is one that must not be broken, and what must happen at least for that to show.
 type brokenRule struct {
 	name string
-	rule func(*rules)
+	rule func(*options)
 	only []mischief // nil: anything
 }
 
 // broken are rules of which each, when it is broken, leads to a violation within few histories.
 var broken = []brokenRule{
-	{"serve before TAKE is acknowledged", func(r *rules) { r.serveBeforeTake = true }, []mischief{joins}},
-	{"acknowledge TAKE before the new owner has everything", func(r *rules) { r.ackBeforeFlush = true }, []mischief{joins, leaves}},
-	{"keep what its living owner has not handed over", func(r *rules) { r.keepUnhanded, r.handOnce = true, true }, []mischief{joins, leaves}},
-	{"pass no barrier", func(r *rules) { r.skipBarrier = true }, []mischief{joins}},
-	{"never fence", func(r *rules) { r.neverFence = true }, []mischief{stops}},
-	{"ignore generations", func(r *rules) { r.ignoreGenerations = true }, nil},
-	{"refuse nothing behind a refused command", func(r *rules) { r.neverLatch = true }, nil},
-	{"repeat what must not be repeated", func(r *rules) { r.repeatAll = true }, []mischief{resets, stops}},
-	{"plan without reports", func(r *rules) { r.ignoreReports = true }, []mischief{joins}},
-	{"ask only whom the data's epoch is news to", func(r *rules) { r.askBySince = true }, []mischief{joins, leaves}},
-	{"take effects for what is served", func(r *rules) { r.admitAll = true }, []mischief{joins, leaves, stops}},
-	{"lose what is handed over with an overflow", func(r *rules) { r.handOnce = true }, []mischief{joins, leaves}},
-	{"keep a copy whose stream begins anew unheard", func(r *rules) { r.refuseBegin = true }, nil},
-	{"let a coordinator go on after a stop", func(r *rules) { r.officeAsleep, r.hastyOffice = true, true }, []mischief{stops}},
+	{"serve before TAKE is acknowledged", func(r *options) { r.serveBeforeTake = true }, []mischief{joins}},
+	{"acknowledge TAKE before the new owner has everything", func(r *options) { r.ackBeforeFlush = true }, []mischief{joins, leaves}},
+	{"keep what its living owner has not handed over", func(r *options) { r.keepUnhanded, r.handOnce = true, true }, []mischief{joins, leaves}},
+	{"pass no barrier", func(r *options) { r.skipBarrier = true }, []mischief{joins}},
+	{"never fence", func(r *options) { r.neverFence = true }, []mischief{stops}},
+	{"ignore generations", func(r *options) { r.ignoreGenerations = true }, nil},
+	{"refuse nothing behind a refused command", func(r *options) { r.neverLatch = true }, []mischief{stops}},
+	{"repeat what must not be repeated", func(r *options) { r.repeatAll = true }, []mischief{resets, stops}},
+	{"plan without reports", func(r *options) { r.ignoreReports = true }, []mischief{leaves}},
+	{"ask only whom the data's epoch is news to", func(r *options) { r.askBySince = true }, []mischief{joins, leaves}},
+	{"take effects for what is served", func(r *options) { r.admitAll = true }, []mischief{joins, leaves, stops}},
+	{"lose what is handed over with an overflow", func(r *options) { r.handOnce = true }, []mischief{joins, leaves}},
+	{"let a coordinator go on after a stop", func(r *options) { r.officeAsleep, r.hastyOffice = true, true }, []mischief{stops}},
+	{"continue any copy that was handed over", func(r *options) { r.ignoreSeals = true }, nil},
+	{"let another life of a node acknowledge", func(r *options) { r.anyoneAcknowledges = true }, []mischief{crashes}},
+	{"begin copies before the old ones are dropped", func(r *options) { r.copyEarly = true }, []mischief{joins}},
+	{"leave before the new owners have everything", func(r *options) { r.leaveEarly = true }, []mischief{leaves}},
+	{"count nodes that do not answer", func(r *options) { r.majority, r.countSilent = true, true }, []mischief{cuts}},
 }
 
 // rarelyNoticed are those of which the consequences need many histories to show, or are kept away by others: with
 // -sim.rounds they are looked for in that many.
 var rarelyNoticed = []brokenRule{
-	{"continue any copy that was handed over", func(r *rules) { r.ignoreSeals = true }, nil},
-	{"promote a copy that is still filling", func(r *rules) { r.promoteFilling = true }, []mischief{joins, crashes}},
-	{"ignore eras", func(r *rules) { r.ignoreEras = true }, []mischief{stops, joins, leaves}},
-	{"say RETRY while refusals are on their way", func(r *rules) { r.retryEarly = true }, []mischief{joins, leaves}},
-	{"send held commands before the others are back", func(r *rules) { r.resendEarly = true }, []mischief{joins, leaves}},
-	{"adopt foreign tables", func(r *rules) { r.adoptForeign = true }, []mischief{cuts}},
-	{"do not ask who was dropped as dead", func(r *rules) { r.forgetDeparted = true }, []mischief{stops}},
-	{"date a copy by the receiver's table", func(r *rules) { r.ignoreSince = true }, []mischief{stops, cuts}},
-	{"begin copies before the old ones are dropped", func(r *rules) { r.copyEarly = true }, []mischief{joins}},
-	{"count a copy that was handed over as none", func(r *rules) { r.handedIsNothing = true }, []mischief{joins, crashes, crashesOfTwo}},
-	{"let another life of a node acknowledge", func(r *rules) { r.anyoneAcknowledges = true }, []mischief{crashes}},
-	{"issue at once when coming into office", func(r *rules) { r.hastyOffice = true }, []mischief{stops}},
-	{"bury nodes that were never met", func(r *rules) { r.buryStrangers = true }, []mischief{joins}},
+	{"keep a copy whose stream begins anew unheard", func(r *options) { r.refuseBegin = true }, nil},
+	{"promote a copy that is still filling", func(r *options) { r.promoteFilling = true }, []mischief{joins, crashes}},
+	{"ignore eras", func(r *options) { r.ignoreEras = true }, []mischief{stops, joins, leaves}},
+	{"say RETRY while refusals are on their way", func(r *options) { r.retryEarly = true }, []mischief{joins, leaves}},
+	{"send held commands before the others are back", func(r *options) { r.resendEarly = true }, []mischief{joins, leaves}},
+	{"adopt foreign tables", func(r *options) { r.adoptForeign = true }, []mischief{cuts}},
+	{"do not ask who was dropped as dead", func(r *options) { r.forgetDeparted = true }, []mischief{stops}},
+	{"date a copy by the receiver's table", func(r *options) { r.ignoreSince = true }, []mischief{stops, cuts}},
+	{"count a copy that was handed over as none", func(r *options) { r.handedIsNothing = true }, []mischief{joins, crashes, crashesOfTwo}},
+	{"issue at once when coming into office", func(r *options) { r.hastyOffice = true }, []mischief{stops}},
+	{"bury nodes that were never met", func(r *options) { r.buryStrangers = true }, []mischief{joins}},
+	{"found a cluster with the first node that is met", func(r *options) { r.foundAtOnce = true }, []mischief{crashes, crashesOfTwo, stops}},
+	{"count what a node had before an absence", func(r *options) { r.ignoreAbsence = true }, []mischief{stops}},
+	{"count copies of silent owners", func(r *options) { r.trustSilence = true }, []mischief{stops, cuts}},
+	{"do not ask for missing copies", func(r *options) { r.neverAsk = true }, nil},
 }
 
 // TestBrokenRules shows that the simulation notices.
@@ -60,7 +66,7 @@ func TestBrokenRules(t *testing.T) {
 			if b.only != nil {
 				o.copies = 2
 			}
-			b.rule(&o.rules)
+			b.rule(&o)
 			for o.seed = 1; o.seed <= within; o.seed++ {
 				if w := history(o); w.fault != "" {
 					t.Logf("caught by history %d: %s", o.seed, w.fault)

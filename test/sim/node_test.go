@@ -41,6 +41,7 @@ type view struct {
 	newest   uint64
 	moveTo   [places]uint16
 	copying  placeSet
+	from     [places]string // the owner before, of what is gained
 }
 
 func (v *view) epoch() uint64 { return v.table.Version().Epoch }
@@ -63,7 +64,7 @@ type node struct {
 	a *agent
 
 	view, looped *view // the present one, and the one that the loops still execute under
-	installed    *view // copies are begun by this one: what an older table left has been dropped
+	settled      *view // copies are begun by this one: what an older table left has been dropped
 	data         [places]content
 	fenced       bool
 	doubts       int
@@ -92,7 +93,7 @@ type departed struct {
 }
 
 func newNode(p *proc) *node {
-	return &node{w: p.w, p: p, view: &view{self: -1}, looped: &view{self: -1}, installed: &view{self: -1}, adopted: make(map[string]uint64),
+	return &node{w: p.w, p: p, view: &view{self: -1}, looped: &view{self: -1}, settled: &view{self: -1}, adopted: make(map[string]uint64),
 		handing: make(map[string]bool), spared: make(map[uint64]bool), inbound: make(map[string]*inbound),
 		pipes: make(map[pipeKey]*nodePipe), copies: newCopies()}
 }
@@ -130,11 +131,11 @@ func (n *node) setTable(t *ring.Table, done func()) {
 		next := n.nextView(old, t)
 		n.view = next
 		n.barrier(next, func() {
-			n.giveUpHandOvers(next)
 			n.handOver(old, next)
 			n.discard(old, next)
-			n.review(next)
-			n.installed = next
+			n.review(next, n.wasAway(old, next))
+			n.settled = next
+			n.askForCopies(next)
 			n.refeed(next, nil)
 			n.noteDeparted(old.table, t)
 			n.beginTakeOver(next)
@@ -188,9 +189,12 @@ func (n *node) nextView(old *view, t *ring.Table) *view {
 				next.copying |= 1 << k
 			}
 		case n.keepsServing(old, k, t):
-			next.standing[k], next.began[k] = old.standing[k], old.began[k]
+			next.standing[k], next.began[k], next.from[k] = old.standing[k], old.began[k], old.from[k]
 		default:
 			next.standing[k], next.began[k] = gained, t.Epoch
+			if old.table != nil {
+				next.from[k] = old.table.OwnerOf(n.w.tracked[k]).Name()
+			}
 			if n.w.serveBeforeTake {
 				next.standing[k] = serving
 				n.w.startsServing(n, k, true)
@@ -453,17 +457,40 @@ func (n *node) serveGained(v *view, ended map[string]bool, unlock func()) {
 	acknowledged := func(source string) bool {
 		return ended[source] || n.adopted[source] > 0 && n.adopted[source] >= v.newest
 	}
+	next := *v
+	for k := range places {
+		if v.standing[k] == gained {
+			next.standing[k] = serving
+		}
+	}
+	n.settled = &next // nobody sends us the rest any more
 	fresh := n.claim(v, acknowledged)
 	n.barrier(v, func() {
-		next := *v
 		for k := range places {
 			if v.standing[k] == gained {
-				next.standing[k] = serving
 				n.w.startsServing(n, k, fresh[k].kept)
 			}
 		}
 		n.refeed(&next, fresh)
-		n.view, n.looped, n.installed = &next, &next, &next
+		n.view, n.looped = &next, &next
 		unlock()
 	})
+}
+
+// release obeys a table that takes everything from this node, and calls done when the new owners have all of it, or
+// that takes too long.
+func (n *node) release(t *ring.Table, within time.Duration, done func()) {
+	finished := false
+	finish := func() {
+		if !finished {
+			finished = true
+			done()
+		}
+	}
+	if n.w.leaveEarly {
+		finish()
+		return
+	}
+	n.w.after(n.p, within, finish)
+	n.setTable(t, func() { n.awaitHandOvers(finish) })
 }

@@ -7,6 +7,8 @@ type options struct {
 	seed   uint64
 	copies int        // 0: by chance
 	only   []mischief // what happens; nil: anything
+	// majority sets --min-members to more than half of the nodes that there are in the beginning.
+	majority bool
 	rules
 }
 
@@ -39,6 +41,12 @@ type rules struct {
 	anyoneAcknowledges bool // the acknowledgement of another life of a node counts
 	officeAsleep       bool // a coordinator that was stopped goes on as if nothing had happened
 	buryStrangers      bool // a node of the table that was never met is taken for dead at once
+	foundAtOnce        bool // who has met another node founds a cluster before it has asked every join address
+	ignoreAbsence      bool // what a node had before the cluster went on without it still counts
+	trustSilence       bool // a copy counts as in sync however long nothing was heard of its owner
+	neverAsk           bool // a node does not ask for the copies that it is to have and has not
+	countSilent        bool // with --min-members, nodes count that are not yet declared dead though they do not answer
+	leaveEarly         bool // a node that leaves says goodbye before the new owners have what it had
 }
 
 // plan is ring.Plan.

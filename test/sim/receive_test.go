@@ -36,6 +36,7 @@ func (e *receiverEnd) received(m any) {
 			n.inbound[m.from] = in
 		}
 		in.conn = e.c
+		n.copies.lastWord[m.from] = n.w.now
 		e.c.send(1, openedAt{m.generation, in.last})
 	case batch:
 		in := n.inbound[e.source]

@@ -19,7 +19,7 @@ const (
 	retryInterval   = 200 * time.Millisecond
 	refreshInterval = 50 * time.Millisecond
 	idle            = time.Second
-	steerStall      = 4 * time.Second
+	standstill      = time.Second
 	fetchTimeout    = 700 * time.Millisecond
 	pollInterval    = 250 * time.Millisecond
 	bootstrapWait   = 5 * time.Second
@@ -32,7 +32,7 @@ type steering struct {
 	members                 []ring.Member
 	firstChange, lastChange time.Duration // firstChange 0: none
 	lastIssue, lastRefresh  time.Duration
-	lastStep, lastPoll      time.Duration
+	lastPoll                time.Duration
 	bereaved                time.Duration // 0: no dead owner's partitions wait
 	reports                 []*ring.Report
 	started                 time.Duration
@@ -43,9 +43,12 @@ type steering struct {
 	wantRefresh             bool
 	busy, again             bool
 	timer                   uint64
-	woken                   time.Duration // when the process last went on after it was stopped
+	standstills, noted      int // of the process, and as of the last step
 	met                     map[string]bool
 	strangers               time.Duration // since when the table names nodes never met; 0: it does not
+	searching, searched     bool          // join addresses were asked; all have answered or failed
+	searchedBefore          bool          // the present step
+	few                     bool          // there are too few nodes for the table
 }
 
 type foreignTable struct {
@@ -79,12 +82,15 @@ func (a *agent) sleep(d time.Duration) {
 func (a *agent) step() {
 	s := &a.steering
 	s.busy = true
-	if s.lastStep != 0 && a.w.now-s.lastStep > steerStall || a.asleepSince(s.lastStep) {
-		s.inOffice, s.electedAt = false, 0
+	if s.noted != s.standstills && !a.w.officeAsleep {
+		s.resign()
 	}
-	s.lastStep = a.w.now
+	s.noted = s.standstills
+	s.searchedBefore = s.searched
 	members := a.alive()
 	a.noteMembers(members)
+	a.noteMinority(members)
+	a.meet(members)
 	wait := idle
 	then := func(d time.Duration, next func()) { wait = min(wait, d); next() }
 	a.refresh(members, func(d time.Duration) {

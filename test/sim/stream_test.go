@@ -1,14 +1,9 @@
 package sim
 
-import (
-	"slices"
-	"time"
+import "slices"
 
-	"github.com/dunlin-cache/dunlin/ring"
-)
-
-// Streams, after REPLICATION: what an owner's partitions come to hold goes to each receiver as one log, in
-// batches that are kept until they are acknowledged and sent again over the next connection.
+// Streams, after node/stream.go and node/stream_round.go: what an owner's partitions come to hold goes to each receiver as
+// one log, in batches that are kept until they are acknowledged (talk_test.go).
 
 type mark uint8
 
@@ -32,26 +27,32 @@ type effect struct {
 	arg    uint64
 }
 
-type batch struct {
-	seq     uint64
-	effects []effect
-}
+type feedState uint8
 
 const (
-	batchEffects  = 6
-	batchWindow   = 3
-	maxLog        = 80
-	handTries     = 5
-	maxUnanswered = 40 // batches
-	heartbeat     = 400 * time.Millisecond
+	feedWaiting feedState = iota
+	feedDenied
+	feedFilled
+	feedWhole
 )
 
-type syncJob struct {
+// fedPlace is a partition that a sender is to feed.
+type fedPlace struct {
 	place int
-	since uint64
-	key   int    // the next of the snapshot; -1: not begun
-	seal  uint64 // the partition is handed over behind the snapshot; 0: it is not
+	state feedState
+	since uint64 // 0: as the table says
+	key   int    // the next of the snapshot
+	begun uint64 // the last batch before this feed began
+	seal  uint64 // it is handed over when it is whole; 0: it is not
+	tries int
+	hand  uint64
 }
+
+func (f *fedPlace) anew() *fedPlace {
+	return &fedPlace{place: f.place, since: f.since, seal: f.seal, tries: f.tries}
+}
+
+const maxLog = 80
 
 type sender struct {
 	n          *node
@@ -59,111 +60,36 @@ type sender struct {
 	generation uint64
 	closed     bool
 
-	log     []effect
-	feeds   placeSet
-	since   [places]uint64
-	handing [places]uint64 // the seal, until the receiver has acknowledged it
-	tries   [places]int    // of handing
-	refused placeSet       // to be sent anew soon
-	queue   []syncJob
-	seq     uint64
-	unacked []batch
+	log   []effect
+	feeds placeSet // of which changes are logged
+	lost  placeSet // of which they are not any more, because the log was full
 
-	logged, acked int // effects, ever
-	flushes       []flushing
+	of      [places]*fedPlace
+	queue   []*fedPlace
+	filling *fedPlace
+	denied  []*fedPlace
+	owed    int         // partitions that are to be handed over and are not yet whole
+	handed  []*fedPlace // handed over by a word that is not known to have come
+	hands   uint64      // such words so far
+	flushes []*flushing
 
-	c       *conn
-	dialing bool
-	ready   bool
-	pumping bool
+	line
 }
 
-type flushing struct {
-	upTo int
-	done func()
-}
-
-func newSender(n *node, to ring.Member) *sender {
-	n.w.seal++
-	s := &sender{n: n, name: to.Name(), addr: to.Addr, generation: n.w.seal}
-	s.connect()
-	s.beat()
-	return s
-}
-
+// append logs. What a log cannot take empties it.
 func (s *sender) append(e effect) {
 	s.log = append(s.log, e)
-	s.logged++
 	s.pump()
 	if len(s.log) > maxLog {
 		s.overflow()
 	}
 }
 
-// overflow empties the log: what was fed is sent anew.
 func (s *sender) overflow() {
 	s.n.w.tracef("%s: its log for %s overflows", s.n.p.name, s.name)
-	s.acknowledge(len(s.log))
-	s.log = nil
-	s.again()
-}
-
-// again sends everything anew.
-func (s *sender) again() {
-	for k := range places {
-		switch seal := s.handing[k]; {
-		case seal != 0 && !s.n.w.handOnce:
-			s.sync(k, s.since[k])
-			s.queue[len(s.queue)-1].seal = seal
-		case s.feeds.has(k):
-			s.sync(k, s.since[k])
-		}
-	}
-}
-
-func (s *sender) sync(k int, since uint64) {
-	s.unqueue(k)
-	s.feeds &^= 1 << k
-	s.since[k] = since
-	s.queue = append(s.queue, syncJob{place: k, since: since, key: -1})
+	s.lost |= s.feeds
+	s.feeds, s.log = 0, nil
 	s.pump()
-}
-
-func (s *sender) resume(k int, seal uint64) {
-	s.since[k] = s.n.since(s.n.view, k)
-	s.feeds |= 1 << k
-	s.append(effect{place: k, mark: markContinue, arg: seal})
-}
-
-func (s *sender) stop(k int) {
-	s.unqueue(k)
-	s.handing[k] = 0
-	s.feeds &^= 1 << k
-}
-
-// hand ends the feed of a partition that was lost. If the receiver does not have all of it yet, it still gets it: nothing
-// changes there any more.
-func (s *sender) hand(k int, seal uint64) {
-	i := slices.IndexFunc(s.queue, func(j syncJob) bool { return j.place == k })
-	if s.n.w.handOnce {
-		begun := s.feeds.has(k)
-		s.stop(k)
-		if begun {
-			s.append(effect{place: k, mark: markHanded, arg: seal})
-		}
-		return
-	}
-	s.handing[k], s.tries[k] = seal, 0
-	if i >= 0 {
-		s.queue[i].seal = seal
-		return
-	}
-	s.feeds &^= 1 << k
-	s.append(effect{place: k, mark: markHanded, arg: seal})
-}
-
-func (s *sender) unqueue(k int) {
-	s.queue = slices.DeleteFunc(s.queue, func(j syncJob) bool { return j.place == k })
 }
 
 // fed logs a change.
@@ -174,256 +100,244 @@ func (s *sender) fed(k int, e effect) {
 	}
 }
 
-// flush calls done when the receiver has all that was logged, and all that was handed.
-func (s *sender) flush(done func()) {
-	s.flushes = append(s.flushes, flushing{s.logged, done})
-	s.acknowledge(0)
+// feed has changes logged from now on, behind the mark.
+func (s *sender) feed(k int, m mark, arg uint64) {
+	s.feeds |= 1 << k
+	s.append(effect{place: k, mark: m, arg: arg})
 }
 
-func (s *sender) acknowledge(effects int) {
-	s.acked += effects
-	for len(s.flushes) > 0 && s.flushes[0].upTo <= s.acked && s.handing == [places]uint64{} {
-		f := s.flushes[0]
-		s.flushes = s.flushes[1:]
-		f.done()
+// unfeed ends that, with the mark as the last.
+func (s *sender) unfeed(k int, m mark, arg uint64) {
+	if s.feeds.has(k) && m != noMark {
+		s.append(effect{place: k, mark: m, arg: arg})
 	}
+	s.feeds &^= 1 << k
 }
 
-func (s *sender) close() {
-	s.closed = true
-	for _, f := range s.flushes {
-		f.done()
-	}
-	s.flushes = nil
-	if s.c != nil {
-		s.c.close(0)
-	}
-}
-
-// pump goes on with snapshots and sends what is logged.
-func (s *sender) pump() {
-	if s.pumping || s.closed {
-		return
-	}
-	s.pumping = true
-	pause := s.n.w.between(50*time.Microsecond, 500*time.Microsecond)
-	if len(s.queue) > 0 && len(s.log) == 0 {
-		pause += s.n.w.between(0, s.n.w.pace) // of snapshots
-	}
-	s.n.w.after(s.n.p, pause, func() {
-		s.pumping = false
-		if s.closed {
-			return
-		}
-		s.snapshot()
-		if len(s.log) > 0 && !s.n.w.peace && s.n.w.chance(0.002) {
-			s.overflow()
-		}
-		for s.ready && len(s.log) > 0 && len(s.unacked) < batchWindow {
-			take := min(len(s.log), batchEffects)
-			s.transmit(slices.Clone(s.log[:take]))
-			s.log = s.log[take:]
-		}
-		if len(s.queue) > 0 && len(s.log) < maxLog/2 {
-			s.pump()
-		}
-	})
-}
-
-// snapshot logs the next piece of the partition in front of the queue.
-func (s *sender) snapshot() {
-	if len(s.queue) == 0 || len(s.log) >= maxLog/2 {
-		return
-	}
-	j := s.queue[0]
-	k := j.place
+func (s *sender) sync(k int, since uint64) {
+	f := s.of[k]
 	switch {
-	case j.key < 0:
-		s.feeds |= 1 << k
-		s.queue[0].key++
-		s.append(effect{place: k, mark: markBegin, arg: j.since})
-	case j.key < keysPer:
-		s.queue[0].key++
-		s.append(effect{place: k, key: j.key, value: s.n.data[k].values[j.key]})
+	case s.closed || f != nil && f.since == since && f.seal == 0 && (f.state == feedWaiting || f.state == feedFilled):
+	case f == nil:
+		s.enqueue(&fedPlace{place: k, since: since})
 	default:
-		s.queue = s.queue[1:]
-		s.append(effect{place: k, mark: markSynced, change: s.n.data[k].last})
-		if j.seal != 0 {
-			s.feeds &^= 1 << k
-			s.append(effect{place: k, mark: markHanded, arg: j.seal})
+		if f.seal != 0 {
+			s.owed--
 		}
+		f.since, f.seal = since, 0
+		s.again(f)
 	}
 }
 
-func (s *sender) transmit(effects []effect) {
-	s.seq++
-	b := batch{s.seq, effects}
-	s.unacked = append(s.unacked, b)
-	s.c.send(0, b)
-}
-
-// beat sends an empty batch when there is nothing else.
-func (s *sender) beat() {
-	if s.closed {
-		return
-	}
-	switch {
-	case s.ready && len(s.unacked) == 0:
-		s.transmit(nil)
-	case s.c == nil:
-		s.connect()
-	case len(s.unacked) > maxUnanswered:
-		s.c.close(0)
-		s.closedConn()
-	}
-	s.n.w.after(s.n.p, heartbeat, s.beat)
-}
-
-func (s *sender) connect() {
-	if s.dialing || s.closed {
-		return
-	}
-	s.dialing = true
-	end := &senderEnd{s: s}
-	s.n.w.dial(s.n.p, s.addr, end, func(at *proc, c *conn) endpoint {
-		return &receiverEnd{at: at, c: c}
-	}, func(c *conn) {
-		s.dialing = false
-		if c == nil {
-			return // the next beat tries again
-		}
-		if s.closed {
-			c.close(0)
-			return
-		}
-		s.c, end.c = c, c
-		c.send(0, opening{s.n.p.name, s.name, s.generation})
-	})
-}
-
-func (s *sender) closedConn() { s.c, s.ready = nil, false }
-
-// opened goes on where the receiver is.
-func (s *sender) opened(last uint64) {
-	s.ready = true
-	for len(s.unacked) > 0 && s.unacked[0].seq <= last {
-		s.answered(s.unacked[0].seq)
-	}
-	missing := len(s.unacked) > 0 && s.unacked[0].seq != last+1 || len(s.unacked) == 0 && s.seq != last
-	if missing {
-		s.begin()
-		return
-	}
-	for _, b := range s.unacked {
-		s.c.send(0, b)
-	}
+func (s *sender) enqueue(f *fedPlace) {
+	s.of[f.place] = f
+	s.queue = append(s.queue, f)
 	s.pump()
 }
 
-// begin starts a new generation: everything is sent anew.
-func (s *sender) begin() {
-	s.n.w.seal++
-	s.generation = s.n.w.seal
-	s.seq = 0
-	dropped := len(s.log)
-	for _, b := range s.unacked {
-		dropped += len(b.effects)
+// again begins anew with what was fed, and says so at once.
+func (s *sender) again(f *fedPlace) {
+	if f.state == feedWhole || f.state == feedFilled {
+		s.feed(f.place, markBegin, s.sinceOf(f))
 	}
-	s.unacked, s.log = nil, nil
-	s.ready = false
-	s.c.send(0, opening{s.n.p.name, s.name, s.generation})
-	s.acknowledge(dropped)
-	s.again()
+	s.end(f.place, noMark, 0)
+	s.owe(f.seal)
+	s.enqueue(f.anew())
 }
 
-func (s *sender) answered(seq uint64) {
-	for len(s.unacked) > 0 && s.unacked[0].seq <= seq {
-		effects := s.unacked[0].effects
-		s.unacked = s.unacked[1:]
-		s.handedOver(effects)
-		s.acknowledge(len(effects))
+func (s *sender) owe(seal uint64) {
+	if seal != 0 {
+		s.owed++
 	}
 }
 
-// handedOver notes which partitions the receiver has wholly: those that were not refused, and are not on their way anew.
-func (s *sender) handedOver(effects []effect) {
-	for _, e := range effects {
-		anew := func(o effect) bool { return o.place == e.place && o.mark == markBegin }
-		pending := s.refused.has(e.place) || slices.ContainsFunc(s.log, anew) ||
-			slices.ContainsFunc(s.queue, func(j syncJob) bool { return j.place == e.place }) ||
-			slices.ContainsFunc(s.unacked, func(b batch) bool { return slices.ContainsFunc(b.effects, anew) })
-		if e.mark == markHanded && s.handing[e.place] == e.arg && !pending {
-			s.handing[e.place] = 0
-		}
+func (s *sender) sinceOf(f *fedPlace) uint64 {
+	if f.since == 0 {
+		return s.n.since(s.n.view, f.place)
 	}
+	return f.since
 }
 
-// opening names a stream; the answer is the last sequence number that was applied.
-type opening struct {
-	from, to   string
-	generation uint64
-}
-
-type openedAt struct {
-	generation uint64
-	last       uint64
-}
-
-type applied struct {
-	seq     uint64
-	refused placeSet
-}
-
-// senderEnd is the sender's end of one connection.
-type senderEnd struct {
-	s *sender
-	c *conn
-}
-
-func (e *senderEnd) closed() {
-	if e.s.c == e.c {
-		e.s.closedConn()
-	}
-}
-
-func (e *senderEnd) received(m any) {
-	s := e.s
-	if s.c != e.c || s.closed {
+// resume goes on feeding a copy that was handed over with the seal.
+func (s *sender) resume(k int, seal uint64) {
+	if s.closed {
 		return
 	}
-	switch m := m.(type) {
-	case openedAt:
-		if m.generation == s.generation {
-			s.opened(m.last)
-		}
-	case applied:
-		s.refused |= m.refused
-		s.answered(m.seq)
-		for k := range places {
-			if m.refused.has(k) {
-				s.n.w.after(s.n.p, 30*time.Millisecond, func() { s.refusedOne(k) })
-			}
-		}
+	s.end(k, noMark, 0)
+	s.of[k] = &fedPlace{place: k, state: feedWhole, begun: s.seq}
+	s.feed(k, markContinue, seal)
+}
+
+func (s *sender) stop(k int) { s.end(k, noMark, 0) }
+
+// hand ends the feeding of a partition that was lost. Its new owner gets all of it before that.
+func (s *sender) hand(k int, seal uint64, heir bool) {
+	f := s.of[k]
+	switch {
+	case s.closed || f == nil:
+	case f.state == feedWhole && heir:
+		s.handWhole(f, seal)
+	case f.state == feedWhole:
+		s.end(k, markHanded, seal)
+	case !heir || s.n.w.handOnce:
+		s.end(k, noMark, 0)
+	default:
+		f.seal = seal
+		s.owed++
 		s.pump()
 	}
 }
 
-// refusedOne sends a partition anew that the receiver did not take.
-func (s *sender) refusedOne(k int) {
-	s.refused &^= 1 << k
-	queued := slices.ContainsFunc(s.queue, func(j syncJob) bool { return j.place == k })
-	switch seal := s.handing[k]; {
-	case queued || s.closed:
-	case seal != 0 && !s.n.w.handOnce:
-		// The heir may just be installing its table. If it does not want the partition, it serves it already.
-		if s.tries[k]++; s.tries[k] > handTries {
-			s.stop(k)
-			s.acknowledge(0)
-			return
+func (s *sender) handWhole(f *fedPlace, seal uint64) {
+	s.end(f.place, markHanded, seal)
+	s.hands++
+	again := f.anew()
+	again.seal, again.hand, again.begun = seal, s.hands, f.begun
+	s.handed = append(s.handed, again)
+}
+
+// rehand begins anew with what was handed over and may not have come.
+func (s *sender) rehand() {
+	for _, f := range s.handed {
+		if s.of[f.place] == nil && !s.n.w.handOnce {
+			s.owed++
+			s.enqueue(f)
 		}
-		s.sync(k, s.since[k])
-		s.queue[len(s.queue)-1].seal = seal
-	case s.feeds.has(k):
-		s.sync(k, s.since[k])
+	}
+	s.handed = nil
+}
+
+func (s *sender) end(k int, m mark, arg uint64) {
+	f := s.of[k]
+	if f == nil || s.closed {
+		return
+	}
+	s.of[k] = nil
+	if s.filling == f {
+		s.filling = nil
+	}
+	if f.seal != 0 {
+		s.owed--
+	}
+	s.unfeed(k, m, arg)
+}
+
+// void begins a new generation: nothing that was sent counts.
+func (s *sender) void() {
+	s.n.w.seal++
+	s.generation = s.n.w.seal
+	s.seq, s.acked, s.unacked = 0, 0, nil
+	s.failFlushes(streamVoid)
+	s.log, s.feeds, s.lost = nil, 0, 0
+	s.filling, s.denied = nil, nil
+	s.rehand()
+	s.queue = nil
+	for k, f := range s.of {
+		if f != nil {
+			s.of[k] = f.anew()
+			s.queue = append(s.queue, s.of[k])
+		}
+	}
+}
+
+// recover sees to what was fed when the log overflowed.
+func (s *sender) recover() {
+	lost := s.lost
+	if s.lost = 0; lost == 0 {
+		return
+	}
+	s.failFlushes(streamVoid)
+	s.rehand()
+	for k, f := range s.of {
+		if lost.has(k) && f != nil && (f.state == feedFilled || f.state == feedWhole) {
+			s.again(f)
+		}
+	}
+}
+
+// setRefused notes what the receiver does not take, in batches up to seq.
+func (s *sender) setRefused(seq uint64, refused placeSet) {
+	for k := range places {
+		if !refused.has(k) {
+			continue
+		}
+		f := s.of[k]
+		if f == nil {
+			if i := slices.IndexFunc(s.handed, func(h *fedPlace) bool { return h.place == k }); i >= 0 && s.handed[i].begun < seq {
+				h := s.handed[i]
+				s.handed = slices.Delete(s.handed, i, i+1)
+				s.deny(h)
+			}
+			continue
+		}
+		if f.begun < seq && f.state != feedWaiting && f.state != feedDenied {
+			s.end(k, noMark, 0)
+			s.deny(f.anew())
+		}
+	}
+}
+
+// deny has a partition tried again in a moment; but not for ever, if it is to be handed over.
+func (s *sender) deny(f *fedPlace) {
+	if f.tries++; f.seal != 0 && (f.tries > maxHandTries || s.n.w.handOnce) {
+		return
+	}
+	s.owe(f.seal)
+	f.state = feedDenied
+	s.of[f.place] = f
+	s.denied = append(s.denied, f)
+	s.n.w.after(s.n.p, deniedPeriod, s.reconsider)
+}
+
+// reconsider queues again what was refused.
+func (s *sender) reconsider() {
+	for _, f := range s.denied {
+		if s.of[f.place] == f {
+			f.state = feedWaiting
+			s.queue = append(s.queue, f)
+		}
+	}
+	s.denied = nil
+	s.pump()
+}
+
+// next is the partition that a snapshot is being taken of.
+func (s *sender) next() *fedPlace {
+	for s.filling == nil && len(s.queue) > 0 {
+		f := s.queue[0]
+		s.queue = s.queue[1:]
+		if s.of[f.place] != f || f.state != feedWaiting {
+			continue
+		}
+		f.state, f.begun = feedFilled, s.seq
+		s.filling = f
+		s.feed(f.place, markBegin, s.sinceOf(f))
+	}
+	return s.filling
+}
+
+// fill logs the next piece of a snapshot.
+func (s *sender) fill() {
+	if len(s.log) >= maxLog/2 {
+		return
+	}
+	f := s.next()
+	if f == nil {
+		return
+	}
+	k, d := f.place, &s.n.data[f.place]
+	e := effect{place: k, key: f.key}
+	if f.key < keysPer {
+		e.value = d.values[f.key]
+		f.key++
+	} else {
+		e.mark, e.change = markSynced, d.last
+		f.state, s.filling = feedWhole, nil
+	}
+	if s.feeds.has(k) {
+		s.append(e)
+	}
+	if f.state == feedWhole && f.seal != 0 {
+		s.handWhole(f, f.seal)
 	}
 }

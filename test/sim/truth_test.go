@@ -307,6 +307,9 @@ func (w *world) noteIssued(p *proc, t *ring.Table, heals bool) {
 	if heals && !w.apart() && !w.adoptForeign {
 		w.violate("%s heals a split though the network never was split", p.name)
 	}
+	if heals && w.atLeast > 0 {
+		w.violate("%s heals a split of which one side should have issued nothing", p.name)
+	}
 	if heals {
 		w.lastCut = max(w.lastCut, w.now)
 	}

@@ -37,6 +37,7 @@ type world struct {
 	calm     bool                     // and all has become well
 	cutNow   bool                     // nodes are cut off from each other
 	lastCut  time.Duration
+	atLeast  int                     // --min-members
 	ids      int                     // of commands
 	trouble  [maxHosts]time.Duration // when something bad last happened to a host
 
@@ -179,8 +180,8 @@ func (p *proc) resume() {
 	if gap > stallLimit/2 {
 		w.hurt(p)
 	}
-	if gap > stallLimit {
-		p.agent.woken = w.now
+	if gap > standstill {
+		p.agent.standstills++
 	}
 	for _, e := range p.agent.peers {
 		e.heard += gap // memberlist goes by its own probes, which stood still too

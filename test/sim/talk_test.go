@@ -1,0 +1,277 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// How a stream travels, after node/stream_talk.go, stream_flush.go and stream_window.go.
+
+type batch struct {
+	seq     uint64
+	effects []effect
+}
+
+const (
+	batchEffects   = 6
+	batchWindow    = 3
+	deniedPeriod   = 50 * time.Millisecond
+	maxHandTries   = 40
+	heartbeat      = 400 * time.Millisecond
+	streamPatience = 2 * time.Second
+	awayLimit      = 10 * time.Second
+)
+
+// line is what a sender knows of its connection.
+type line struct {
+	seq, acked uint64
+	unacked    []batch
+
+	c       *conn
+	dialing bool
+	ready   bool
+	pumping bool
+	heard   time.Duration // when the receiver last said something
+	cut     time.Duration // since when there is no connection
+}
+
+func newSender(n *node, to ring.Member) *sender {
+	n.w.seal++
+	s := &sender{n: n, name: to.Name(), addr: to.Addr, generation: n.w.seal}
+	s.cut = n.w.now
+	s.connect()
+	s.beat()
+	return s
+}
+
+func (s *sender) close() {
+	s.closed = true
+	s.failFlushes(streamClosed)
+	if s.c != nil {
+		s.c.close(0)
+	}
+}
+
+// The outcomes of a flush.
+type flushOutcome uint8
+
+const (
+	flushed flushOutcome = iota
+	streamVoid
+	streamClosed
+)
+
+// flushing waits for all that was logged before it began, and for what is owed.
+type flushing struct {
+	begun bool
+	seq   uint64 // the last batch that it waits for; 0: not yet made
+	hand  uint64 // the last of the sender's hands before it
+	done  func(flushOutcome)
+}
+
+func (s *sender) flush(done func(flushOutcome)) {
+	s.flushes = append(s.flushes, &flushing{done: done})
+	if s.closed {
+		s.failFlushes(streamClosed)
+	}
+	s.pump()
+}
+
+func (s *sender) endFlushes() {
+	if s.owed > 0 {
+		for _, f := range s.flushes {
+			f.begun, f.seq = false, 0
+		}
+		return
+	}
+	s.flushes = slices.DeleteFunc(s.flushes, func(f *flushing) bool {
+		if f.seq == 0 || f.seq > s.acked {
+			return false
+		}
+		s.handed = slices.DeleteFunc(s.handed, func(h *fedPlace) bool { return h.hand <= f.hand })
+		s.n.w.after(s.n.p, 0, func() { f.done(flushed) })
+		return true
+	})
+}
+
+func (s *sender) failFlushes(o flushOutcome) {
+	for _, f := range s.flushes {
+		s.n.w.after(s.n.p, 0, func() { f.done(o) })
+	}
+	s.flushes = nil
+}
+
+// pump has a round happen soon.
+func (s *sender) pump() {
+	if s.pumping || s.closed || !s.ready {
+		return
+	}
+	s.pumping = true
+	pause := s.n.w.between(50*time.Microsecond, 500*time.Microsecond)
+	if s.fills() && len(s.log) == 0 {
+		pause += s.n.w.between(0, s.n.w.pace)
+	}
+	s.n.w.after(s.n.p, pause, func() {
+		s.pumping = false
+		if s.closed || !s.ready {
+			return
+		}
+		if len(s.log) > 0 && !s.n.w.peace && s.n.w.chance(0.002) {
+			s.overflow()
+		}
+		s.round()
+		if s.fills() && len(s.log) < maxLog/2 {
+			s.pump()
+		}
+	})
+}
+
+// fills tells whether there are snapshots to be taken.
+func (s *sender) fills() bool { return s.filling != nil || len(s.queue) > 0 }
+
+// round makes batches of what is logged, and has a piece of a snapshot logged.
+func (s *sender) round() {
+	s.recover()
+	for _, f := range s.flushes {
+		if !f.begun {
+			f.begun, f.hand = true, s.hands
+		}
+	}
+	for len(s.log) > 0 && len(s.unacked) < batchWindow {
+		take := min(len(s.log), batchEffects)
+		s.transmit(slices.Clone(s.log[:take]))
+		s.log = s.log[take:]
+	}
+	for _, f := range s.flushes {
+		if f.begun && f.seq == 0 && len(s.log) == 0 {
+			f.seq = s.seq
+		}
+	}
+	s.endFlushes()
+	s.fill()
+}
+
+func (s *sender) transmit(effects []effect) {
+	s.seq++
+	b := batch{s.seq, effects}
+	s.unacked = append(s.unacked, b)
+	s.c.send(0, b)
+}
+
+// beat sends an empty batch when there is nothing else, and does not wait for a silent receiver for ever.
+func (s *sender) beat() {
+	if s.closed {
+		return
+	}
+	now := s.n.w.now
+	switch {
+	case s.c == nil:
+		if now-s.cut > awayLimit {
+			s.void()
+			s.cut = now
+		}
+		s.connect()
+	case now-s.heard > streamPatience:
+		s.c.close(0)
+		s.closedConn()
+	case s.ready && len(s.unacked) == 0:
+		s.transmit(nil)
+		s.pump()
+	}
+	s.n.w.after(s.n.p, heartbeat, s.beat)
+}
+
+func (s *sender) connect() {
+	if s.dialing || s.closed {
+		return
+	}
+	s.dialing = true
+	end := &senderEnd{s: s}
+	s.n.w.dial(s.n.p, s.addr, end, func(at *proc, c *conn) endpoint {
+		return &receiverEnd{at: at, c: c}
+	}, func(c *conn) {
+		s.dialing = false
+		if c == nil {
+			return // the next beat tries again
+		}
+		if s.closed {
+			c.close(0)
+			return
+		}
+		s.c, end.c, s.heard = c, c, s.n.w.now
+		s.greet()
+	})
+}
+
+func (s *sender) greet() { s.c.send(0, opening{s.n.p.name, s.name, s.generation}) }
+
+func (s *sender) closedConn() { s.c, s.ready, s.cut = nil, false, s.n.w.now }
+
+// opened goes on where the receiver is, or begins anew.
+func (s *sender) opened(last uint64) {
+	if last < s.acked || last > s.seq {
+		s.void()
+		s.greet()
+		return
+	}
+	s.acknowledged(last)
+	s.ready = true
+	for _, b := range s.unacked {
+		s.c.send(0, b)
+	}
+	s.pump()
+}
+
+func (s *sender) acknowledged(seq uint64) {
+	s.unacked = slices.DeleteFunc(s.unacked, func(b batch) bool { return b.seq <= seq })
+	s.acked = max(s.acked, min(seq, s.seq))
+	s.endFlushes()
+}
+
+// opening names a stream; the answer is the last sequence number that was applied.
+type opening struct {
+	from, to   string
+	generation uint64
+}
+
+type openedAt struct {
+	generation uint64
+	last       uint64
+}
+
+type applied struct {
+	seq     uint64
+	refused placeSet
+}
+
+// senderEnd is the sender's end of one connection.
+type senderEnd struct {
+	s *sender
+	c *conn
+}
+
+func (e *senderEnd) closed() {
+	if e.s.c == e.c {
+		e.s.closedConn()
+	}
+}
+
+func (e *senderEnd) received(m any) {
+	s := e.s
+	if s.c != e.c || s.closed {
+		return
+	}
+	s.heard = s.n.w.now
+	switch m := m.(type) {
+	case openedAt:
+		if m.generation == s.generation {
+			s.opened(m.last)
+		}
+	case applied:
+		s.setRefused(m.seq, m.refused)
+		s.acknowledged(m.seq)
+		s.pump()
+	}
+}
