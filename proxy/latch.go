@@ -23,7 +23,7 @@ type latch struct {
 	partitions partitionSet
 	epoch      uint64        // the newest that the node named
 	until      uint64        // stream offset: what was sent by then must be answered before RETRY
-	rounds     int           // RETRYs in a row that were refused again
+	rounds     int           // RETRYs in a row since the epoch, that were refused again
 	spoken     time.Duration // when RETRY was said last
 }
 
@@ -34,6 +34,9 @@ const (
 
 // add notes that a request was refused while the pipe's stream ended at tail. raw is the request's bytes.
 func (l *latch) add(r *request, raw []byte, tail, epoch uint64) {
+	if epoch > l.epoch { // what this table takes away has nothing to do with what the last one did
+		l.rounds = 0
+	}
 	l.on, l.until, l.epoch = true, tail, max(l.epoch, epoch)
 	switch r.part.(type) {
 	case *census:
