@@ -85,7 +85,7 @@ func (s *stream) beginValue(v *valuePiece) *incoming {
 		in.failed = true
 	} else if e.IsLarge(len(v.key), v.total) {
 		var err error
-		in.staged, err = e.StageCopy(v.key, v.total)
+		in.staged, err = e.StageFor(v.p, v.key, v.total)
 		in.failed = err != nil
 	} else if len(v.piece) != v.total {
 		in.failed = true // what is small here comes whole

@@ -195,14 +195,19 @@ func (s *shard) judge(ref handle, h *hand) bool {
 	case s.e.Policy() == VolatileTTL:
 		return at != 0 && s.evictSoonest(ref, at, h)
 	case hdr.uses() > 0:
-		if s.e.balance.share.Load() > shiftShare {
-			hdr &^= usesMask
-		}
-		s.setHeader(ref, hdr.halfUsed())
+		s.setHeader(ref, s.e.aged(hdr))
 		return false
 	}
 	s.evict(ref)
 	return true
+}
+
+// aged is h of a record that a hand has spared, because it was used.
+func (e *Engine) aged(h header) header {
+	if e.balance.share.Load() > shiftShare {
+		return h &^ usesMask
+	}
+	return h.halfUsed()
 }
 
 // evictSoonest is VolatileTTL's judgement over the record under the hand and the next few on its page that expire.

@@ -16,6 +16,13 @@ func fillPartitions(tb testing.TB, e *Engine, first, last uint16, percent int64)
 	return keys
 }
 
+// useSome notes uses of the records of fillPartitions.
+func useSome(e *Engine, first, last uint16, keys int, uses func(i int) int) {
+	for i := range keys {
+		with(e, first+uint16(i)%(last-first), 0, func(x Txn) { x.SetUses(fmt.Append(nil, "key:", i), uses(i)) })
+	}
+}
+
 func countPartitions(e *Engine, first, last uint16) (keys int) {
 	for p := first; p < last; p++ {
 		keys += e.Count(p)
@@ -34,7 +41,8 @@ func TestCopiesGoFirst(t *testing.T) {
 				e.SetCopy(p, true)
 			}
 			stored := fillPartitions(t, e, own, copies, 45)
-			fillPartitions(t, e, copies, 2*copies, 90)
+			copied := fillPartitions(t, e, copies, 2*copies, 90)
+			useSome(e, copies, 2*copies, copied, func(i int) int { return i / copies % 4 }) // and they go nevertheless
 			for i := 0; ; i++ {
 				if need(e, i); i%20 != 0 {
 					continue
@@ -85,6 +93,53 @@ func TestCopiesGoFirst(t *testing.T) {
 	})
 }
 
+// Of copies those records go first that were not used, and those that were used follow in time.
+func TestUsedCopiesStay(t *testing.T) {
+	oneGoroutine(t)
+	const first, last, own = 128, 256, 0
+	e := open(t, Config{MaxBytes: 16 << 20, Shards: 4})
+	for p := uint16(first); p < last; p++ {
+		e.SetCopy(p, true)
+	}
+	copied := fillPartitions(t, e, first, last, 90)
+	isUsed := func(i int) bool { return i/(last-first)%4 == 0 } // a quarter of each partition
+	left := func() (used, unused int) {
+		for i := range copied {
+			with(e, first+uint16(i)%(last-first), 0, func(x Txn) {
+				if _, ok := x.Peek(fmt.Append(nil, "key:", i)); ok && isUsed(i) {
+					used++
+				} else if ok {
+					unused++
+				}
+			})
+		}
+		return used, unused
+	}
+	useSome(e, first, last, copied, func(i int) int {
+		if isUsed(i) {
+			return 3
+		}
+		return 0
+	})
+	write := func(until int) (used, unused int) {
+		for i := 0; ; i++ {
+			mustSet(t, e, own+uint16(i%64), fmt.Sprint("own:", i, until), make([]byte, 100+i%50))
+			if i%100 == 0 && countPartitions(e, first, last) < until {
+				return left()
+			}
+		}
+	}
+	used, unused := write(copied / 2)
+	t.Logf("of %d records %d used and %d unused ones are left", copied, used, unused)
+	if wanted := copied / 4; used < wanted*95/100 {
+		t.Errorf("%d of %d used records are left, and %d unused ones", used, wanted, unused)
+	}
+	if used, unused = write(copied / 16); used == 0 {
+		t.Errorf("no used record is left, and %d unused ones", unused)
+	}
+	e.checkSums(t)
+}
+
 // What is written to a copy never costs a record of an own partition: it is not stored.
 func TestCopiesTakeNoMemory(t *testing.T) {
 	oneGoroutine(t)
@@ -124,7 +179,7 @@ func TestCopiesTakeNoMemory(t *testing.T) {
 // stageCopies stages large values for copies until there is no memory.
 func stageCopies(t *testing.T, e *Engine) {
 	for i := 0; ; i++ {
-		st, err := e.StageCopy(fmt.Append(nil, i), 300_000)
+		st, err := e.StageFor(64, fmt.Append(nil, i), 300_000)
 		if err == nil {
 			if err = st.Write(make([]byte, 300_000)); err != nil {
 				st.Discard()

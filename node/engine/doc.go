@@ -80,8 +80,10 @@
 //
 // # Copies
 //
-// Records of copies go before any other's (copy.go), and the memory of dropped partitions that is not freed yet before those (spare.go).
-// As long as there is either, new records enter the main queue and the small one rests.
+// Records of copies go before any other's (copy.go), those first that were not used, and the memory of dropped partitions that is
+// not freed yet before those (spare.go). As long as there is either, new records enter the main queue and the small one rests.
+//
+// What is brought from another engine brings its uses along. Into a partition that is no copy it comes as any new record does.
 //
 // # What was tried and is not here
 //

@@ -6,7 +6,8 @@ import (
 )
 
 // BenchmarkFeed: a SET of a 64-byte value over another, of a key that nobody feeds, or that one receiver is fed, whose
-// logs are collected after every few commands, as by a sender on the same processor; and what Apply then takes.
+// logs are collected after every few commands, as by a sender on the same processor; and what Apply then takes, where there
+// is room for all, and where there is for half.
 func BenchmarkFeed(b *testing.B) {
 	const keys, collectEvery = 1 << 16, 1 << 10
 	value := make([]byte, 64)
@@ -42,35 +43,47 @@ func BenchmarkFeed(b *testing.B) {
 	run("Set/Unfed", 0, false)
 	run("Set/Fed", 1, true)
 	run("Set/FedTwice", 2, true)
-	b.Run("Apply", func(b *testing.B) {
-		owner, replica := benchEngine(b, 1<<30, 0, nil), benchEngine(b, 1<<30, keys, value)
-		owner.OpenFeed(0, func() {})
-		for p := range uint16(Partitions) {
-			owner.Feed(p, 0, Mark{})
+	b.Run("Apply", func(b *testing.B) { benchmarkApply(b, 1<<30, keys, value, false) })
+	b.Run("Apply/Full", func(b *testing.B) { benchmarkApply(b, 20<<20, 4*keys, value, false) })
+	b.Run("Apply/FullCopies", func(b *testing.B) { benchmarkApply(b, 20<<20, 4*keys, value, true) })
+}
+
+// benchmarkApply applies the same effects again and again, of keys of which every other one was used.
+func benchmarkApply(b *testing.B, maxBytes int64, keys int, value []byte, copies bool) {
+	owner, replica := benchEngine(b, 1<<30, keys, value), benchEngine(b, maxBytes, 0, nil)
+	var buf [16]byte
+	for i := 0; i < keys; i += 2 {
+		benchGet(b, owner, buf[:], uint64(i), len(value))
+	}
+	owner.OpenFeed(0, func() {})
+	for p := range uint16(Partitions) {
+		owner.Feed(p, 0, Mark{})
+		replica.SetCopy(p, copies)
+	}
+	for i := range keys {
+		benchSet(b, owner, buf[:], uint64(i), value)
+	}
+	var pieces [][]byte
+	for i := range owner.Shards() {
+		for more := true; more; {
+			var piece []byte
+			piece, more = owner.Collect(0, i, nil, 48<<10)
+			pieces = append(pieces, piece)
 		}
-		var buf [16]byte
-		for i := range uint64(keys / 2) {
-			benchSet(b, owner, buf[:], i, value)
+	}
+	apply := func(piece []byte) (effects int) {
+		if err := replica.Apply(piece, 0, 1, &takesAll{}); err != nil {
+			b.Fatal(err)
 		}
-		var pieces [][]byte
-		for i := range owner.Shards() {
-			for more := true; more; {
-				var piece []byte
-				piece, more = owner.Collect(0, i, nil, 48<<10)
-				pieces = append(pieces, piece)
-			}
-		}
-		taker := &takesAll{}
-		done := 0
-		defer cpuTime(b)()
-		for i := 0; done < b.N; i++ {
-			piece := pieces[i%len(pieces)]
-			if err := replica.Apply(piece, 0, 1, taker); err != nil {
-				b.Fatal(err)
-			}
-			done += len(piece) / (wordSize + 16 + len(value))
-		}
-	})
+		return len(piece) / (wordSize + 16 + len(value))
+	}
+	for _, piece := range pieces {
+		apply(piece)
+	}
+	defer cpuTime(b)()
+	for done, i := 0, 0; done < b.N; i++ {
+		done += apply(pieces[i%len(pieces)])
+	}
 }
 
 // collectAll takes what all logs have, a piece at a time.

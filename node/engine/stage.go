@@ -19,8 +19,14 @@ func (e *Engine) IsLarge(keyLen, valueLen int) bool { return keyLen+valueLen > e
 // taken as pieces come. But if all that is being staged, and what is pinned, cannot fit together, that is ErrMemory now.
 func (e *Engine) Stage(key []byte, n int) (Staged, error) { return e.stage(key, n, false) }
 
-// StageCopy is Stage for a key of a copy: it evicts nothing but records of copies.
-func (e *Engine) StageCopy(key []byte, n int) (Staged, error) { return e.stage(key, n, true) }
+// StageFor is Stage for a key of partition p that another node sends: in a copy it evicts nothing but records of copies.
+func (e *Engine) StageFor(p uint16, key []byte, n int) (Staged, error) {
+	s := e.shardOf(p)
+	s.mu.Lock()
+	isCopy := s.isCopy(p)
+	s.mu.Unlock()
+	return e.stage(key, n, isCopy)
+}
 
 func (e *Engine) stage(key []byte, n int, frugal bool) (Staged, error) {
 	if err := checkLengths(len(key), n); err != nil {
