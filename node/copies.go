@@ -119,7 +119,7 @@ func (s *copySource) Marked(p uint16, m engine.Mark) {
 			return
 		}
 		n.forgetCopy(p)
-		n.engine.SetCopy(p, true)
+		n.engine.SetCopy(p, v.spares(p))
 		s.take(p)
 		info = copyInfo{state: filling, source: s, since: m.Arg}
 	case markContinue:
@@ -127,6 +127,7 @@ func (s *copySource) Marked(p uint16, m engine.Mark) {
 			s.refuse(p)
 			return
 		}
+		n.engine.SetCopy(p, v.spares(p))
 		s.take(p)
 		info.state, info.source = synced, s
 	case markSynced:
@@ -178,18 +179,33 @@ func (s *copySource) takeRefused() (list []uint16) {
 // askForCopies tells the owners of which copies we have nothing, though the table has us keep them. An owner may believe that
 // we have one, of a time that we have not seen alike, and would find out with the next change only.
 func (n *Node) askForCopies(v *view) {
-	names := v.ownerNames()
-	for p := range uint16(ring.Partitions) {
-		if v.copying.has(p) && n.copies.state(p) == noCopy {
-			n.copiesOf(names[v.table.Owner[p]]).refuse(p)
+	for i, missing := range n.copies.missing(v) {
+		if missing != (partitionSet{}) {
+			n.copiesOf(v.table.Nodes[i].Name()).refuseAll(&missing)
 		}
 	}
 }
 
-func (c *copies) state(p uint16) copyState {
+// missing are the partitions of which we are to have copies and have none, by their owners.
+func (c *copies) missing(v *view) []partitionSet {
+	of := make([]partitionSet, len(v.table.Nodes))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.of[p].state
+	for p := range uint16(ring.Partitions) {
+		if v.copying.has(p) && c.of[p].state == noCopy {
+			of[v.table.Owner[p]].add(p)
+		}
+	}
+	return of
+}
+
+// refuseAll is refuse for several.
+func (s *copySource) refuseAll(set *partitionSet) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range set {
+		s.refused[i] |= set[i]
+	}
 }
 
 // heard notes that the source has said something.
@@ -256,6 +272,14 @@ func (v *view) copiesFrom(p uint16, source string) bool {
 		return v.from[p] == source
 	}
 	return v.copying.has(p) && v.table.OwnerOf(p).Name() == source
+}
+
+// spares tells whether a copy of p is there only in case that its owner dies, so that it has to make room for whatever we serve.
+// What comes here to be served does not: it competes as if it were ours already, or a full node would get nothing, be it asked
+// for ever so often. All that moves does so where there are no followers; where there are, the table does not say whether it
+// is the owner or the follower that moves.
+func (v *view) spares(p uint16) bool {
+	return v.standing[p] != gained && v.table.Follower[p] != ring.NoNode
 }
 
 // claim makes the copies of the gained partitions ours: from here on their streams are not listened to. A copy counts if it
@@ -336,7 +360,9 @@ func (n *Node) review(v *view, away bool, spared map[uint64]bool) {
 		if away || orphan || !v.copying.has(p) || info.since != v.table.Since[p] {
 			n.forgetCopy(p)
 			c.set(p, copyInfo{})
+			continue
 		}
+		n.engine.SetCopy(p, v.spares(p))
 	}
 	forgotten := time.Now().Add(-sourceMemory).UnixNano()
 	for name, s := range c.sources {

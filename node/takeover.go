@@ -231,14 +231,8 @@ func (n *Node) beginTakeOver(v *view) {
 }
 
 // unaskedLocked returns the nodes that have yet to acknowledge an epoch as new as
-// the newest data that waits. It forgets the nodes that are gone.
+// the newest gain. It forgets the nodes that are gone.
 func (n *Node) unaskedLocked(v *view) []ring.Member {
-	newest := uint64(0)
-	for p, s := range v.standing {
-		if s == gained {
-			newest = max(newest, v.began[p])
-		}
-	}
 	known := n.adopted
 	n.adopted = make(map[string]uint64, len(v.table.Nodes))
 	var asked []ring.Member
@@ -247,7 +241,7 @@ func (n *Node) unaskedLocked(v *view) []ring.Member {
 			continue
 		}
 		n.adopted[m.Name()] = known[m.Name()]
-		if known[m.Name()] < newest {
+		if known[m.Name()] < v.newest {
 			asked = append(asked, m)
 		}
 	}
@@ -256,7 +250,7 @@ func (n *Node) unaskedLocked(v *view) []ring.Member {
 			continue
 		}
 		n.adopted[m.Name()] = known[m.Name()]
-		if known[m.Name()] < newest {
+		if known[m.Name()] < v.newest {
 			asked = append(asked, m)
 		}
 	}
