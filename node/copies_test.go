@@ -247,3 +247,16 @@ func TestOwnerSendsTheRest(t *testing.T) {
 	install(t, altered(moving, func(next *ring.Table) { next.Moves, next.Owner[p] = nil, 1 }), nodes[:]...)
 	wantFilled(t, b, key, 5000)
 }
+
+// Whoever loses a partition hands the table to its heir: commands wait until that one serves.
+func TestHeirHearsFromTheOwner(t *testing.T) {
+	nodes, table, key := startTrio(t)
+	p := partitionOf(key)
+	dial(t, nodes[0].Addr()).want("SET "+key+" v", "OK")
+	moving := altered(table, func(next *ring.Table) { next.Moves = []ring.Move{{Partition: p, From: 0, To: 1}} })
+	install(t, moving, nodes[:]...)
+	eventually(t, "the copy is in sync", inSync(nodes[1], p))
+	nodes[0].SetTable(altered(moving, func(next *ring.Table) { next.Moves, next.Owner[p] = nil, 1 })) // and nobody tells the others
+	b := dial(t, nodes[1].Addr())
+	eventually(t, "the heir serves", func() bool { return b.do("GET "+key) == `"v"` })
+}

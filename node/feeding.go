@@ -139,9 +139,22 @@ func (n *Node) handOverLocked(old, next *view) {
 	for name := range heirs {
 		n.handing[name] = true
 	}
+	n.tellHeirs(next.table, heirs)
 	done := make(chan struct{})
 	n.handOvers = append(n.handOvers, done)
 	n.goJob(func() { n.finishHandOver(handed, heirs, away, done) })
+}
+
+// tellHeirs hands the table to those who are to take over: commands wait until they do, and gossip may take some rounds.
+func (n *Node) tellHeirs(t *ring.Table, heirs map[string]*sender) {
+	encoded := t.Encode()
+	for _, s := range heirs {
+		n.goJob(func() {
+			if err := n.handTable(n.ctx, s.to, t.Epoch, encoded); err != nil {
+				n.log.Debug("the next owner hears of a table by gossip only", "node", s.to.Name(), "error", err)
+			}
+		})
+	}
 }
 
 // finishHandOver waits until the new owners have all that we had; before, we do not acknowledge the table.
