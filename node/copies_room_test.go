@@ -149,3 +149,35 @@ func TestOwnerBeforeHasACopy(t *testing.T) {
 		t.Errorf("%d of %d keys of a copy are there when the first own one is evicted", n, len(used))
 	}
 }
+
+// The partitions of the keys that are used most move first.
+func TestHottestPartitionMovesFirst(t *testing.T) {
+	nodes, table, _ := startTrio(t, func(c *Config) { c.MoveRate = 1 })
+	first, last := "", ""
+	for i := range 1000 {
+		key := fmt.Sprint("key:", i)
+		if p := partitionOf(key); table.Owner[p] == 0 {
+			if first == "" || p < partitionOf(first) {
+				first = key
+			}
+			if last == "" || p > partitionOf(last) {
+				last = key
+			}
+		}
+	}
+	a := dial(t, nodes[0].Addr())
+	a.want("SET "+first+" value", "OK")
+	a.want("SET "+last+" value", "OK")
+	for range 2 * hotCertain * sampleInputs {
+		a.want("GET "+last, `"value"`)
+	}
+	install(t, altered(table, func(next *ring.Table) {
+		for _, key := range []string{first, last} {
+			next.Moves = append(next.Moves, ring.Move{Partition: partitionOf(key), From: 0, To: 1})
+		}
+	}), nodes[1], nodes[0], nodes[2]) // or what the receiver does not expect yet would be refused, and queued again
+	eventually(t, "the hot one is in sync", inSync(nodes[1], partitionOf(last)))
+	if inSync(nodes[1], partitionOf(first))() { // would take half a minute more
+		t.Error("the other one is in sync already")
+	}
+}

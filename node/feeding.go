@@ -1,10 +1,12 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/ring"
@@ -66,20 +68,23 @@ func (n *Node) refeedLocked(v *view, fresh map[uint16]uint64) {
 			delete(n.feeding, name)
 		}
 	}
+	heat := sync.OnceValue(n.heat)
 	for i, set := range wanted {
 		if set != (partitionSet{}) {
-			n.feedLocked(v.table, v.table.Nodes[i], &set, fresh)
+			n.feedLocked(v.table, v.table.Nodes[i], &set, fresh, heat)
 		}
 	}
 }
 
-// feedLocked begins to feed the partitions to a node that does not get them yet.
-func (n *Node) feedLocked(t *ring.Table, to ring.Member, set *partitionSet, fresh map[uint16]uint64) {
+// feedLocked begins to feed the partitions to a node that does not get them yet. Those that are asked for most go first: what a
+// move that is cut off has brought is whole partitions.
+func (n *Node) feedLocked(t *ring.Table, to ring.Member, set *partitionSet, fresh map[uint16]uint64, heat func() *partitionHeat) {
 	f := n.feeding[to.Name()]
 	if f == nil {
 		f = &fed{sender: n.sender(to)}
 		n.feeding[to.Name()] = f
 	}
+	var anew []uint16
 	for p := range uint16(ring.Partitions) {
 		if !set.has(p) || f.partitions.has(p) {
 			continue
@@ -88,8 +93,15 @@ func (n *Node) feedLocked(t *ring.Table, to ring.Member, set *partitionSet, fres
 		if seal := fresh[p]; seal != 0 {
 			f.sender.resume(p, seal)
 		} else {
-			f.sender.sync(p, t.Since[p])
+			anew = append(anew, p)
 		}
+	}
+	if len(anew) > 1 {
+		by := heat()
+		slices.SortStableFunc(anew, func(p, q uint16) int { return cmp.Compare(by[q], by[p]) })
+	}
+	for _, p := range anew {
+		f.sender.sync(p, t.Since[p])
 	}
 }
 

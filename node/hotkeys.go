@@ -9,6 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // Hot keys are found among the inputs that are sampled (timing.go), so that other
@@ -96,6 +97,36 @@ func (h *hotSketch) report(now time.Duration, to *session.KeyFigures) {
 			to.Count(string(c.text()), int64(rate+0.5))
 		}
 	}
+}
+
+// partitionHeat is how often keys of each partition were met in samples, as far as is certain.
+type partitionHeat [ring.Partitions]uint32
+
+// heat adds the sketch's keys to their partitions.
+func (h *hotSketch) heat(to *partitionHeat) {
+	for i := range h.counters {
+		c := &h.counters[i]
+		if certain := c.count - c.excess; certain >= hotCertain && c.length < hotKeyBytes { // or else it may be a part of the key
+			to[ring.PartitionOf(c.text())] += certain
+		}
+	}
+}
+
+// heat tells which partitions have keys that are used most. Without an answer of the loops none has.
+func (n *Node) heat() *partitionHeat {
+	parts := make([]partitionHeat, len(n.workers))
+	err := n.cfg.Group.Each(func(l *netloop.Loop) {
+		n.workers[l.Index()].hot.heat(&parts[l.Index()])
+	})
+	if err != nil {
+		return new(partitionHeat)
+	}
+	for i := range parts[1:] {
+		for p, uses := range parts[1+i] {
+			parts[0][p] += uses
+		}
+	}
+	return &parts[0]
 }
 
 // noteKeys counts the keys of a command that was executed in a sampled input.
