@@ -96,7 +96,7 @@ func (n *Node) feedLocked(t *ring.Table, to ring.Member, set *partitionSet, fres
 			anew = append(anew, p)
 		}
 	}
-	if len(anew) > 1 {
+	if len(anew) > 1 && fresh == nil { // commands wait for what was gained, whose keys nobody has asked for here yet
 		by := heat()
 		slices.SortStableFunc(anew, func(p, q uint16) int { return cmp.Compare(by[q], by[p]) })
 	}
