@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	retryFirst = time.Millisecond // a partition changes hands within a few
 	retryEvery = 10 * time.Millisecond
 	maxHops    = 4 // -MOVED replies that a command follows before it waits a little
 )
@@ -169,14 +170,25 @@ func (w *worker) list(s *client) {
 	}
 }
 
-// armRetry makes the held requests be tried again a little later.
+// armRetry makes the held requests be tried again a little later, and then less and less often.
 func (w *worker) armRetry() {
-	if !w.retryArmed {
-		w.retryArmed = true
-		w.loop.After(retryEvery, func() {
-			w.retryArmed = false
-			w.retryHeld()
-		})
+	if w.retryTimer != nil {
+		return
+	}
+	w.retryTimer = w.loop.After(w.retryPause, func() {
+		w.retryTimer = nil
+		w.retryPause = min(2*w.retryPause, retryEvery)
+		w.retryHeld()
+	})
+}
+
+// retrySoon makes pauses begin small again.
+func (w *worker) retrySoon() {
+	w.retryPause = retryFirst
+	if w.retryTimer != nil {
+		w.retryTimer.Stop()
+		w.retryTimer = nil
+		w.armRetry()
 	}
 }
 
@@ -194,6 +206,8 @@ func (w *worker) retryHeld() {
 	}
 	if len(w.holding) > 0 {
 		w.armRetry()
+	} else {
+		w.retryPause = retryFirst
 	}
 }
 

@@ -32,19 +32,20 @@ const (
 	calm          = time.Second // without a refusal for that long, pauses begin small again
 )
 
-// add notes that a request was refused while the pipe's stream ended at tail. raw is the request's bytes.
-func (l *latch) add(r *request, raw []byte, tail, epoch uint64) {
-	if epoch > l.epoch { // what this table takes away has nothing to do with what the last one did
+// add notes that a request was refused while the pipe's stream ended at tail, and tells whether it was the first in an epoch. raw
+// is the request's bytes.
+func (l *latch) add(r *request, raw []byte, tail, epoch uint64) (anew bool) {
+	if anew = epoch > l.epoch; anew { // what this table takes away has nothing to do with what the last one did
 		l.rounds = 0
 	}
 	l.on, l.until, l.epoch = true, tail, max(l.epoch, epoch)
 	switch r.part.(type) {
 	case *census:
-		return
+		return anew
 	case *fan: // of several partitions
 	default:
 		l.partitions.add(int(r.partition))
-		return
+		return anew
 	}
 	var p resp.Parser
 	if p.Parse(raw) != resp.Done {
@@ -56,6 +57,7 @@ func (l *latch) add(r *request, raw []byte, tail, epoch uint64) {
 			l.partitions.add(int(ring.PartitionOf(p.Args()[k])))
 		}
 	}
+	return anew
 }
 
 // refuses reports whether the node would refuse a request for the partition.
@@ -70,7 +72,7 @@ func (p *pipe) unlatch() bool {
 		return true
 	}
 	now := p.w.loop.Now()
-	pause := min(retryEvery<<min(l.rounds, 8), maxRetryPause)
+	pause := min(retryFirst<<min(l.rounds, 8), maxRetryPause)
 	if p.acked < l.until || now-l.spoken < pause {
 		return false
 	}

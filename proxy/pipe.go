@@ -294,7 +294,9 @@ func (p *pipe) refusal(r *request, reply []byte) bool {
 		return false
 	}
 	raw := p.buf[p.acked-p.base : r.end-p.base]
-	p.latch.add(r, raw, p.tail(), waitEpoch(why, reply))
+	if p.latch.add(r, raw, p.tail(), waitEpoch(why, reply)) {
+		p.w.retrySoon()
+	}
 	p.w.stats.Refusals++
 	if why == refusedMoved {
 		p.w.proxy.moved()

@@ -35,9 +35,10 @@ type worker struct {
 	pending *netloop.Account // of pipes; each bounds its own, so these are only counted
 
 	clients     []*client
-	holding     []*client // with held requests
-	retryArmed  bool
-	redirected  []*client // with a -MOVED to be followed at the end of this iteration
+	holding     []*client      // with held requests
+	retryTimer  *netloop.Timer // when those are tried again; nil: not armed
+	retryPause  time.Duration  // before the next time
+	redirected  []*client      // with a -MOVED to be followed at the end of this iteration
 	generation  uint64
 	silentLimit int // ticks
 	timer       *netloop.Timer
@@ -74,6 +75,7 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 		account:     netloop.NewAccount(p.cfg.Buffers, 0),
 		pending:     netloop.NewAccount(nil, 0),
 		warnings:    newWarnings(),
+		retryPause:  retryFirst,
 	}
 	w.timer = l.Every(silenceTick, w.tick)
 	l.OnIterationEnd(w.iterationEnd)

@@ -7,7 +7,7 @@ import (
 
 // tick is the coarseness of timers: all that fall due within one tick fire in the same
 // iteration.
-const tick = 10 * time.Millisecond
+const tick = time.Millisecond
 
 // Timer is a function to be called later on its loop.
 type Timer struct {
