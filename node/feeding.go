@@ -28,6 +28,14 @@ type lostPartition struct {
 	seal      uint64 // of the copies of it that we leave
 }
 
+// handOver is what one table has taken from us, until its new owners have it.
+type handOver struct {
+	lost  []lostPartition    // of these we keep copies until then
+	heirs map[string]*sender // the new owners, by name
+	away  bool               // the copies are only to be sent
+	done  chan struct{}
+}
+
 // flushPatience is for how long at a time a hand-over waits for a stream before it looks whether the receiver still lives.
 const flushPatience = 500 * time.Millisecond
 
@@ -63,7 +71,7 @@ func (n *Node) refeedLocked(v *view, fresh map[uint16]uint64) {
 				f.partitions.remove(p)
 			}
 		}
-		if i < 0 && !n.handing[name] {
+		if i < 0 && !n.handsToLocked(name) {
 			f.sender.close()
 			delete(n.feeding, name)
 		}
@@ -111,8 +119,7 @@ func (n *Node) handOverLocked(old, next *view) {
 	if old.table == nil || old.table.Seed != next.table.Seed {
 		return // another cluster's: there is nobody to hand it to
 	}
-	var handed []lostPartition
-	heirs := make(map[string]*sender) // the new owners that were fed
+	h := &handOver{heirs: make(map[string]*sender), away: next.wasAway(old), done: make(chan struct{})}
 	for p := range uint16(ring.Partitions) {
 		if old.standing[p] != serving || next.owns(p) {
 			continue
@@ -131,30 +138,22 @@ func (n *Node) handOverLocked(old, next *view) {
 			f.sender.hand(p, l.seal, name == heir)
 			f.partitions.remove(p)
 			if name == heir {
-				heirs[name], fedHeir = f.sender, true
+				h.heirs[name], fedHeir = f.sender, true
 			}
 		}
 		if fedHeir {
-			handed = append(handed, l)
+			h.lost = append(h.lost, l)
 		} else {
 			n.forgetCopy(p)
 		}
 	}
-	if len(handed) == 0 {
+	if len(h.lost) == 0 {
 		return
 	}
-	away := next.wasAway(old)
-	n.keep(handed, away)
-	for _, l := range handed {
-		n.spared[l.seal] = true
-	}
-	for name := range heirs {
-		n.handing[name] = true
-	}
-	n.tellHeirs(next.table, heirs)
-	done := make(chan struct{})
-	n.handOvers = append(n.handOvers, done)
-	n.goJob(func() { n.finishHandOver(handed, heirs, away, done) })
+	n.keep(h.lost, h.away)
+	n.tellHeirs(next.table, h.heirs)
+	n.handOvers = append(n.handOvers, h)
+	n.goJob(func() { n.finishHandOver(h) })
 }
 
 // tellHeirs hands the table to those who are to take over: commands wait until they do, and gossip may take some rounds.
@@ -170,31 +169,41 @@ func (n *Node) tellHeirs(t *ring.Table, heirs map[string]*sender) {
 }
 
 // finishHandOver waits until the new owners have all that we had; before, we do not acknowledge the table.
-func (n *Node) finishHandOver(lost []lostPartition, heirs map[string]*sender, away bool, done chan struct{}) {
+func (n *Node) finishHandOver(h *handOver) {
 	begun := time.Now()
-	for name, s := range heirs {
+	for name, s := range h.heirs {
 		n.flushTo(name, s)
 	}
 	n.tableMu.Lock()
 	defer n.tableMu.Unlock()
-	close(done)
-	n.handOvers = slices.DeleteFunc(n.handOvers, func(c chan struct{}) bool { return c == done })
-	for _, l := range lost {
-		delete(n.spared, l.seal)
-	}
-	if len(n.handOvers) == 0 {
-		clear(n.handing)
-	}
+	close(h.done)
+	n.handOvers = slices.DeleteFunc(n.handOvers, func(o *handOver) bool { return o == h })
 	if n.ctx.Err() != nil {
 		return
 	}
-	if away {
-		n.forgetSealed(lost)
+	if h.away {
+		n.forgetSealed(h.lost)
 	}
 	v := n.view.Load()
-	n.review(v, false, n.spared)
+	n.review(v, false, n.sparedLocked())
 	n.refeedLocked(v, nil) // ends the streams that only the hand-over kept
-	n.log.Info("handed over", "partitions", len(lost), "took", time.Since(begun).Round(time.Millisecond))
+	n.log.Info("handed over", "partitions", len(h.lost), "took", time.Since(begun).Round(time.Millisecond))
+}
+
+// handsToLocked tells whether a hand-over waits for the node.
+func (n *Node) handsToLocked(name string) bool {
+	return slices.ContainsFunc(n.handOvers, func(h *handOver) bool { return h.heirs[name] != nil })
+}
+
+// sparedLocked are the seals of the copies that are still being sent.
+func (n *Node) sparedLocked() map[uint64]bool {
+	seals := make(map[uint64]bool)
+	for _, h := range n.handOvers {
+		for _, l := range h.lost {
+			seals[l.seal] = true
+		}
+	}
+	return seals
 }
 
 // flushTo returns when a node has all that was sent to it, or is dead.
@@ -219,9 +228,9 @@ func (n *Node) awaitHandOvers(ctx context.Context) error {
 	n.tableMu.Lock()
 	waiting := slices.Clone(n.handOvers)
 	n.tableMu.Unlock()
-	for _, done := range waiting {
+	for _, h := range waiting {
 		select {
-		case <-done:
+		case <-h.done:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

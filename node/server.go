@@ -127,9 +127,7 @@ type Node struct {
 
 	// What feeding.go has, protected by tableMu too.
 	feeding   map[string]*fed // by the receiver's name
-	handing   map[string]bool // receivers that a hand-over waits for
-	handOvers []chan struct{} // under way
-	spared    map[uint64]bool // seals of copies that are still being sent
+	handOvers []*handOver     // under way
 
 	copies copies
 
@@ -170,8 +168,6 @@ func Start(cfg Config) (*Node, error) {
 		adopted:  make(map[string]uint64),
 		departed: make(map[string]departed),
 		feeding:  make(map[string]*fed),
-		handing:  make(map[string]bool),
-		spared:   make(map[uint64]bool),
 	}
 	n.overhead.Store(cfg.Overhead)
 	n.ctx, n.cancel = context.WithCancel(context.Background())

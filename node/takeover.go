@@ -114,7 +114,7 @@ func (n *Node) SetTable(t *ring.Table) {
 	}
 	n.handOverLocked(old, next)
 	n.discard(old, next)
-	n.review(next, next.wasAway(old), n.spared)
+	n.review(next, next.wasAway(old), n.sparedLocked())
 	n.settled.Store(next)
 	n.askForCopies(next)
 	n.refeedLocked(next, nil)

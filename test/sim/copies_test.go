@@ -213,10 +213,11 @@ func (n *node) review(v *view, away bool) {
 	for _, m := range slices.Concat(v.table.Nodes, n.aliveNodes()) {
 		present[m.Name()] = true
 	}
+	spared := n.spared()
 	for k := range places {
 		info := n.copies.of[k]
 		awaited := !away && v.standing[k] == gained && info.since == n.since(v, k)
-		if info.state == noCopy || awaited || n.spared[info.seal] {
+		if info.state == noCopy || awaited || spared[info.seal] {
 			continue
 		}
 		orphan := info.state != handed && !present[info.source]
@@ -237,7 +238,12 @@ type lostPartition struct {
 	since, seal uint64
 }
 
-type handOver struct{ waiting []func() }
+type handOver struct {
+	lost    []lostPartition
+	heirs   []*sender
+	away    bool
+	waiting []func()
+}
 
 func (n *node) receivers(v *view, k int) (to []uint16) {
 	f, t := v.table.Follower[n.w.tracked[k]], v.moveTo[k]
@@ -267,12 +273,11 @@ func (n *node) handOver(old, next *view) {
 	if old.table == nil || old.table.Seed != next.table.Seed {
 		return // all will be dropped
 	}
-	away, sealed := n.wasAway(old, next), n.w.now
-	if away {
+	h := &handOver{away: n.wasAway(old, next)}
+	sealed := n.w.now
+	if h.away {
 		sealed = never
 	}
-	var lost []lostPartition
-	var heirs []*sender
 	for k := range places {
 		if old.standing[k] != serving || n.owns(next, k) {
 			continue
@@ -284,25 +289,22 @@ func (n *node) handOver(old, next *view) {
 			n.data[k] = content{}
 			continue
 		}
-		if !slices.Contains(heirs, heir) {
-			heirs = append(heirs, heir)
+		if !slices.Contains(h.heirs, heir) {
+			h.heirs = append(h.heirs, heir)
 		}
-		lost = append(lost, l)
-		n.spared[l.seal] = true
+		h.lost = append(h.lost, l)
 		n.copies.of[k] = copyInfo{state: handed, source: n.p.name, since: l.since, seal: l.seal, sealed: sealed}
 	}
-	if len(lost) == 0 {
+	if len(h.lost) == 0 {
 		return
 	}
-	h := &handOver{}
 	n.handOvers = append(n.handOvers, h)
-	missing := len(heirs)
-	for _, s := range heirs {
-		n.handing[s.name] = true
+	missing := len(h.heirs)
+	for _, s := range h.heirs {
 		n.flushTo(s, func() {
 			if missing--; missing == 0 {
 				n.locked(func(unlock func()) {
-					n.finishHandOver(h, lost, away)
+					n.finishHandOver(h)
 					unlock()
 				})
 			}
@@ -335,22 +337,36 @@ func (n *node) wasAway(old, next *view) bool {
 	return old.self >= 0 && (next.self < 0 || next.table.Joined[next.self] > old.epoch()) && !n.w.ignoreAbsence
 }
 
-func (n *node) finishHandOver(h *handOver, lost []lostPartition, away bool) {
+func (n *node) finishHandOver(h *handOver) {
 	n.handOvers = slices.DeleteFunc(n.handOvers, func(o *handOver) bool { return o == h })
-	for _, l := range lost {
-		delete(n.spared, l.seal)
-		if away && n.copies.of[l.place].seal == l.seal {
+	for _, l := range h.lost {
+		if h.away && n.copies.of[l.place].seal == l.seal {
 			n.drop(l.place)
 		}
-	}
-	if len(n.handOvers) == 0 {
-		clear(n.handing)
 	}
 	n.review(n.view, false)
 	n.refeed(n.view, nil)
 	for _, f := range h.waiting {
 		f()
 	}
+}
+
+// handsTo tells whether a hand-over waits for the node.
+func (n *node) handsTo(name string) bool {
+	return slices.ContainsFunc(n.handOvers, func(h *handOver) bool {
+		return slices.ContainsFunc(h.heirs, func(s *sender) bool { return s.name == name })
+	})
+}
+
+// spared are the seals of the copies that are still being sent.
+func (n *node) spared() map[uint64]bool {
+	seals := make(map[uint64]bool)
+	for _, h := range n.handOvers {
+		for _, l := range h.lost {
+			seals[l.seal] = true
+		}
+	}
+	return seals
 }
 
 // flushTo calls done when a node has all that was sent to it, or is dead.
@@ -425,7 +441,7 @@ func (n *node) refeed(v *view, fresh map[int]claimed) {
 				f.set &^= 1 << k
 			}
 		}
-		if i < 0 && !n.handing[f.sender.name] {
+		if i < 0 && !n.handsTo(f.sender.name) {
 			f.sender.close()
 			return true
 		}

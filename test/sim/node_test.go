@@ -78,9 +78,7 @@ type node struct {
 	departed []*departed
 
 	feeding   []*fed
-	handing   map[string]bool
 	handOvers []*handOver
-	spared    map[uint64]bool
 	copies    copies
 	inbound   map[string]*inbound
 
@@ -94,8 +92,8 @@ type departed struct {
 
 func newNode(p *proc) *node {
 	return &node{w: p.w, p: p, view: &view{self: -1}, looped: &view{self: -1}, settled: &view{self: -1}, adopted: make(map[string]uint64),
-		handing: make(map[string]bool), spared: make(map[uint64]bool), inbound: make(map[string]*inbound),
-		pipes: make(map[pipeKey]*nodePipe), copies: newCopies()}
+		inbound: make(map[string]*inbound),
+		pipes:   make(map[pipeKey]*nodePipe), copies: newCopies()}
 }
 
 // locked runs f with tableMu held, until it calls unlock.
