@@ -81,7 +81,8 @@ type chaosOptions struct {
 	deletes bool          // mixers delete keys, too
 	network *network      // nil: all on the loopback interface
 	relayed bool
-	flags   []string // for nodes
+	flags   []string        // for nodes
+	clocks  []time.Duration // see startOptions
 }
 
 func startChaos(t testing.TB) *chaos {
@@ -126,7 +127,7 @@ func startChaosWith(t testing.TB, o chaosOptions) *chaos {
 func newChaos(t testing.TB, seed uint64, o chaosOptions) *chaos {
 	t.Helper()
 	c := startClusterWith(t, startOptions{
-		nodes: 3, proxies: 2, relayed: o.relayed, network: o.network,
+		nodes: 3, proxies: 2, relayed: o.relayed, network: o.network, clocks: o.clocks,
 		nodeFlags: append([]string{"--copies", strconv.Itoa(o.copies)}, o.flags...),
 	})
 	x := &chaos{t: t, c: c, chaosOptions: o, seed: seed, stop: make(chan struct{}), tolerated: map[string]int{}, losses: map[string]int{}}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -43,11 +44,12 @@ const (
 // startOptions are the differences between clusters; the zero value has none.
 type startOptions struct {
 	nodes, proxies int
-	flags          []string // for every member
-	nodeFlags      []string // for nodes only
-	env            []string // in addition to an environment without DUNLIN_*
-	relayed        bool     // others reach the nodes through relays
-	network        *network // of the members' own; nil: the loopback interface
+	flags          []string        // for every member
+	nodeFlags      []string        // for nodes only
+	env            []string        // in addition to an environment without DUNLIN_*
+	relayed        bool            // others reach the nodes through relays
+	network        *network        // of the members' own; nil: the loopback interface
+	clocks         []time.Duration // of the members, nodes first: by how much they are off
 }
 
 type cluster struct {
@@ -81,6 +83,9 @@ func startClusterWith(t testing.TB, o startOptions) *cluster {
 	var join []string
 	for _, m := range c.members {
 		join = append(join, m.gossip)
+	}
+	for i, off := range o.clocks {
+		c.members[i].clock = off
 	}
 	for _, m := range c.members {
 		m.flags = append([]string{"--join", strings.Join(join, ",")}, o.flags...)
@@ -183,7 +188,8 @@ type member struct {
 	required                    []string // flags that its place asks for
 	stopped                     bool     // by SIGSTOP
 	relay                       *relay
-	host                        *host // nil: this one
+	host                        *host         // nil: this one
+	clock                       time.Duration // by how much it is off, on this host; see startAt
 
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when the process is gone and waited for
@@ -224,7 +230,13 @@ func (m *member) run(args ...string) {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(cleanEnviron(), m.env...)
 	endWithUs(cmd)
-	if err := m.host.start(cmd); err != nil {
+	start := m.host.start
+	if m.clock != 0 {
+		start = func(cmd *exec.Cmd) error { return startAt(cmd, m.clock) }
+	}
+	if err := start(cmd); errors.Is(err, errNoClock) {
+		m.t.Skipf("the clock of a process cannot be set: %v", err)
+	} else if err != nil {
 		m.t.Fatalf("cannot start %s: %v", m.id, err)
 	}
 	first := m.cmd == nil

@@ -47,6 +47,9 @@ const (
 	// calmTime is how long before a step its figures are measured, to compare with.
 	calmTime      = time.Second
 	shortCalmTime = 200 * time.Millisecond
+	// ttlLimit is how much longer a key of the archive may live: it is longer whenever the
+	// key is copied, as long as that is on its way.
+	ttlLimit = 30 * time.Second
 )
 
 func startScenario(t *testing.T, o chaosOptions) *scenario {
@@ -139,7 +142,9 @@ func (s *scenario) step(name string, victim *member, do func()) step {
 		st.moved = s.tables.moved(st.begin, st.end)
 	}
 	st.anew = s.tables.begunAnew(st.begin, st.end)
-	st.ttlOff = s.archive.check()
+	if st.ttlOff = s.archive.check(); st.ttlOff > ttlLimit {
+		s.violate("%s: times to live are wrong by %v", what, st.ttlOff)
+	}
 	s.judgeAbsences(time.Now())
 	st.lost, st.oldest = s.takeLosses()
 	st.wrong = s.countViolations() - wrong

@@ -1,0 +1,184 @@
+package test
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// clockOff is by how much a clock is off, in the scenario about that.
+const clockOff = time.Hour
+
+// TestScenarioClocks: the members' clocks are up to two hours apart. Nodes join, leave,
+// die, and come back by another clock, also by an earlier one: as on another machine.
+func TestScenarioClocks(t *testing.T) {
+	s := startScenario(t, chaosOptions{copies: 2, clocks: []time.Duration{-clockOff, 0, clockOff, clockOff, -clockOff}})
+	for _, m := range s.c.members {
+		s.tellsItsTime(m)
+	}
+	n4 := s.add("n4")
+	s.rounds(func(i int) {
+		d := s.newDated(i)
+		n4.clock = []time.Duration{clockOff, -clockOff, 0}[i%3]
+		s.leaves("join", nil, n4.launch)
+		d.check()
+		victim := s.c.node((i + 2) % 3)
+		s.breaks("SIGKILL, back by another clock", victim, true, func() {
+			s.kill(victim)
+			victim.clock = []time.Duration{0, clockOff, -clockOff}[i%3]
+			victim.launch()
+		})
+		d.check()
+		if *scenarioFull {
+			victim := s.c.node(i % 3)
+			s.breaks("SIGKILL", victim, true, func() { s.kill(victim) })
+			s.comesBack(victim)
+		}
+		s.leaves("leave", nil, func() { n4.term(drainTime) })
+		eventually(t, settleTime, "what expires is gone", func() bool { return d.check() == 0 }, s.shown)
+	})
+}
+
+// tellsItsTime makes sure that a member's clock is off.
+func (s *scenario) tellsItsTime(m *member) {
+	s.t.Helper()
+	asked := s.newSession(m, m.id)
+	defer asked.link.conn.Close()
+	asked.add(func(reply []byte) {
+		_, header, _ := resp.DecodeArray(reply)
+		text, _ := resp.DecodeBulk(reply[header:]) // the first of two
+		seconds, err := strconv.ParseInt(string(text), 10, 64)
+		off := time.Until(time.Unix(seconds, 0)) - m.clock
+		if err != nil || off.Abs() > time.Minute {
+			s.t.Fatalf("TIME at %s answers %q, which is off by %v, not by %v", m.id, reply, off+m.clock, m.clock)
+		}
+	}, "TIME")
+	asked.exchange()
+}
+
+// dated is keys of which the test knows when they expire.
+type dated struct {
+	s      *scenario
+	keys   []*datedKey
+	stored time.Time
+}
+
+type datedKey struct {
+	name      string
+	partition uint16
+	fleeting  bool // expires soon
+	// It expires between these times, by the machine's clock.
+	first, last time.Time
+}
+
+const (
+	datedKeys = 600
+	// fleetingFrom and fleetingTo are the times to live of every third key, so that
+	// some expire meanwhile; longTTL is that of the others.
+	fleetingFrom, fleetingTo = time.Second, 4 * time.Second
+	longTTL                  = 2 * clockOff
+	// lateLimit is how much longer a key may live: whenever it is copied, as long as that
+	// is on its way. None lives shorter, but for clocks that are read once in a while.
+	lateLimit, earlyLimit = time.Second, 100 * time.Millisecond
+	datedBatch            = 50
+)
+
+// newDated stores such keys: with short and with long times to live, and with absolute
+// times, by which their nodes go each by its own clock. All is settled.
+func (s *scenario) newDated(round int) *dated {
+	d := &dated{s: s, stored: time.Now()}
+	table := s.tables.table()
+	by := s.newSession(s.c.proxy(round%2), "writer of dated keys")
+	defer by.link.conn.Close()
+	for i := range datedKeys {
+		k := &datedKey{name: fmt.Sprintf("dated:%d:%d", round, i), fleeting: i%3 == 0}
+		k.partition = ring.PartitionOf([]byte(k.name))
+		ttl := longTTL
+		if k.fleeting {
+			ttl = fleetingFrom + (fleetingTo-fleetingFrom)*time.Duration(i)/datedKeys
+		}
+		sent := time.Now()
+		expiry := []string{"PX", strconv.FormatInt(ttl.Milliseconds(), 10)}
+		if i%3 == 1 {
+			expiry = []string{"PXAT", strconv.FormatInt(sent.Add(ttl).UnixMilli(), 10)}
+		}
+		by.add(func(reply []byte) {
+			if by.x.outcome(by, reply, "+OK\r\n") != executed {
+				return
+			}
+			k.first, k.last = sent.Add(ttl), time.Now().Add(ttl)
+			if i%3 == 1 {
+				k.first = k.first.Add(-d.clockOf(table, k))
+				k.last = k.first
+			}
+			d.keys = append(d.keys, k)
+		}, append([]string{"SET", k.name, "value"}, expiry...)...)
+		if len(by.judges) == datedBatch && !by.exchange() {
+			break
+		}
+	}
+	return d
+}
+
+// clockOf is by how much the clock of a key's owner is off.
+func (d *dated) clockOf(t *ring.Table, k *datedKey) time.Duration {
+	owner := t.OwnerOf(k.partition).ID
+	for _, m := range d.s.c.members {
+		if m.id == owner {
+			return m.clock
+		}
+	}
+	panic("BUG: no member " + owner)
+}
+
+// check judges what is there of the keys, and returns how many that expire soon. All is settled.
+func (d *dated) check() (fleeting int) {
+	table := d.s.tables.table()
+	by := d.s.newSession(d.s.c.proxy(0), "reader of dated keys")
+	defer by.link.conn.Close()
+	begin, missed := time.Now(), d.s.pulse.missed(d.stored, time.Now())
+	for _, k := range d.keys {
+		left := time.Duration(0)
+		by.add(func(reply []byte) {
+			millis, _ := resp.DecodeInt(reply)
+			switch left = time.Duration(millis) * time.Millisecond; {
+			case millis == -1: // it never expires
+				left = math.MaxInt64 / 2
+			case millis >= 0 && k.fleeting:
+				fleeting++
+			}
+			d.judge(k, begin, left, lateLimit+missed)
+		}, "PTTL", k.name)
+		by.add(func(reply []byte) {
+			millis, _ := resp.DecodeInt(reply)
+			// The time at its owner, in the end.
+			off := time.UnixMilli(millis).Add(-left).Sub(begin) - d.clockOf(table, k)
+			if millis >= 0 && (off < -earlyLimit || off > time.Since(begin)+earlyLimit) {
+				d.s.violate("PEXPIRETIME %s at %v, but %v are left: the clock is off by %v more than its owner's", k.name, millis, left, off)
+			}
+		}, "PEXPIRETIME", k.name)
+		if len(by.judges) >= datedBatch {
+			if !by.exchange() {
+				break
+			}
+			begin = time.Now()
+		}
+	}
+	return fleeting
+}
+
+// judge judges a remaining time that was asked for at begin; a negative one if the key was missing.
+func (d *dated) judge(k *datedKey, begin time.Time, left, late time.Duration) {
+	now := time.Now()
+	if left < 0 && now.Before(k.first.Add(-earlyLimit)) {
+		d.s.violate("%s is missing, %v before it expires", k.name, k.first.Sub(now))
+	}
+	if left >= 0 && (begin.Add(left).After(k.last.Add(late)) || now.Add(left).Before(k.first.Add(-earlyLimit))) {
+		d.s.violate("%s expires in %v, want %v to %v", k.name, left, k.first.Sub(now), k.last.Sub(begin))
+	}
+}
