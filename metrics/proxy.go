@@ -91,8 +91,11 @@ var proxyMetrics = []metric[proxy.Stats]{
 		func(s *proxy.Stats) float64 { return float64(s.Refusals) }),
 	counter("dunlin_proxy_held_requests_total", "Requests held because no node could take them, to be sent again.",
 		func(s *proxy.Stats) float64 { return float64(s.Held) }),
-	counter("dunlin_proxy_expired_requests_total", "Held requests that no node took in time; the client got an error.",
+	counter("dunlin_proxy_expired_requests_total", "Held requests that no node took in time; the client got -TRYAGAIN.",
 		func(s *proxy.Stats) float64 { return float64(s.HeldTooLong) }),
+	counter("dunlin_proxy_lost_replies_total", "Requests that a node may have executed and whose reply was lost with it, not to be sent again; "+
+		"the client got an error, most often that the outcome is unknown.",
+		func(s *proxy.Stats) float64 { return float64(s.LostReplies) }),
 	gauge("dunlin_proxy_holding_clients", "Clients that wait for a held request.",
 		func(s *proxy.Stats) float64 { return float64(s.Holding) }),
 }

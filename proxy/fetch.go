@@ -224,6 +224,9 @@ func (f *fetch) gather(piece []byte) {
 // fail ends a reply that cannot be had: with an error if the client has nothing of it yet.
 func (f *fetch) fail() {
 	f.end()
+	if !f.s.closed {
+		f.from.w.stats.LostReplies++
+	}
 	switch {
 	case f.part != nil:
 		f.part.partDone(f.id, errLost)

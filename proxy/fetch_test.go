@@ -142,6 +142,9 @@ func TestLostLargeReply(t *testing.T) {
 		set(0)
 		cl.send("GET "+a, "GET "+b, "MGET "+a+" "+b)
 		cl.want(lost, text(value), lost)
+		if n := c.stats().LostReplies; n != 2 {
+			t.Errorf("%s: %d replies are lost, want 2", what, n)
+		}
 		set(1 << 20)
 		cl.send("GET "+a, "GET "+b)
 		got, err := io.ReadAll(cl.r)

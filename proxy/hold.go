@@ -29,7 +29,7 @@ type held struct {
 func (w *worker) broken(r request, raw []byte, body *netloop.Buffer, begun bool) {
 	if begun && !w.repeatable(raw) {
 		body.Release()
-		w.fail(r, errUnknown)
+		w.lose(r)
 		return
 	}
 	r.begun = r.begun || begun
@@ -44,6 +44,15 @@ func (w *worker) undone(r request, raw []byte, body *netloop.Buffer) {
 	}
 	r.client.hold(r, raw, body)
 	r.client.drain = true
+}
+
+// lose answers a request that a node may have executed, and that is not sent again. Nobody misses the reply to a client
+// that is gone.
+func (w *worker) lose(r request) {
+	if !r.client.closed {
+		w.stats.LostReplies++
+	}
+	w.fail(r, errUnknown)
 }
 
 // fail answers a request with an error.
@@ -124,12 +133,12 @@ func (s *client) giveUp(now time.Duration) {
 	})
 	for _, h := range gone {
 		h.body.Release()
-		s.w.stats.HeldTooLong++
 		if h.begun {
-			s.w.fail(h.request, errUnknown)
-		} else {
-			s.w.fail(h.request, errHeldLong)
+			s.w.lose(h.request)
+			continue
 		}
+		s.w.stats.HeldTooLong++
+		s.w.fail(h.request, errHeldLong)
 	}
 }
 

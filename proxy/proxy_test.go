@@ -193,6 +193,31 @@ func TestBrokenPipe(t *testing.T) {
 	cl.send("INCR k", "GET k", "SET k 7", "GET k", "PING")
 	cl.want("-ERR the connection to the node broke after the command was sent, outcome unknown",
 		"$1 1", "+OK", "$1 7", "+PONG")
+	if s := c.stats(); s.LostReplies != 1 || s.HeldTooLong != 0 {
+		t.Errorf("%d replies are lost, %d requests expired; want that of INCR alone", s.LostReplies, s.HeldTooLong)
+	}
+}
+
+// What was on its way to a node that dies is counted once: as lost what must not be executed twice, and what may, but finds
+// no node afterwards; as expired what had to wait for its turn on the pipe, and so was never sent.
+func TestDeadNodeLosesReplies(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold = 200 * time.Millisecond })
+	gate := make(chan struct{})
+	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
+	sent, queued := c.dial(), c.dial()
+	sent.send("INCR k", "GET k", "MSET a 1 b 2")
+	eventually(t, "commands are in flight", func() bool { return c.stats().Inflight == 3 })
+	queued.send("INCR k", "GET k")
+	eventually(t, "commands wait behind them", func() bool { return c.stats().Inflight == 5 })
+	c.nodes[0].ln.Close()
+	c.nodes[0].cut()
+	close(gate)
+	sent.want(outcomeUnknown, outcomeUnknown, outcomeUnknown)
+	held := "-TRYAGAIN no node could take the command in time, it was not executed; try again"
+	queued.want(held, held)
+	if s := c.stats(); s.LostReplies != 3 || s.HeldTooLong != 2 {
+		t.Errorf("%d replies are lost, %d requests expired; want 3 and 2", s.LostReplies, s.HeldTooLong)
+	}
 }
 
 func TestSilentNodeIsCutOff(t *testing.T) {
@@ -259,8 +284,8 @@ func TestHeldPartIsSplitFurther(t *testing.T) {
 		s, err := c.proxy.Stats()
 		return err == nil && s.Refusals > 0
 	})
+	c.route(func(p int) int { return p % 3 }) // first, or n1 takes the whole
 	c.nodes[0].set(func(n *fakeNode) { n.refuse = nil })
-	c.route(func(p int) int { return p % 3 })
 	cl.want("+OK", "*3 $1 2 $1 3 $1 1", "+PONG")
 	if got := c.nodes[1].executed(); !slices.Contains(got, "MSET "+b+" 2") {
 		t.Errorf("n2 executed %q, want its part of MSET", got)

@@ -43,7 +43,8 @@ type Stats struct {
 
 	Refusals    uint64 // replies by which a node said that it is not the owner, or not yet
 	Held        uint64 // requests held to be sent again
-	HeldTooLong uint64 // those answered with an error in the end
+	HeldTooLong uint64 // those answered with errHeldLong in the end
+	LostReplies uint64 // requests that a node may have executed and whose reply is lost: answered with errUnknown or errLost, or by errCutOff
 	Holding     int    // gauge: sessions with held requests
 
 	Loops                         []netloop.LoopStats
@@ -102,7 +103,7 @@ func (s *Stats) add(o *Stats) {
 		{&s.Accepted, &o.Accepted}, {&s.Rejected, &o.Rejected}, {&s.SlowReaders, &o.SlowReaders}, {&s.Starved, &o.Starved}, {&s.EarlyClosed, &o.EarlyClosed},
 		{&s.PipesOpened, &o.PipesOpened}, {&s.PipesBroken, &o.PipesBroken}, {&s.PipeFlushes, &o.PipeFlushes},
 		{&s.PipeRequests, &o.PipeRequests}, {&s.PipeBytesOut, &o.PipeBytesOut}, {&s.BatchRequests, &o.BatchRequests},
-		{&s.Refusals, &o.Refusals}, {&s.Held, &o.Held}, {&s.HeldTooLong, &o.HeldTooLong},
+		{&s.Refusals, &o.Refusals}, {&s.Held, &o.Held}, {&s.HeldTooLong, &o.HeldTooLong}, {&s.LostReplies, &o.LostReplies},
 		{&s.ClientBytesIn, &o.ClientBytesIn}, {&s.ClientBytesOut, &o.ClientBytesOut},
 	} {
 		*f.to += *f.from

@@ -29,7 +29,7 @@ func TestStoppedNodeHarmsNoOther(t *testing.T) {
 		setup.want("SET "+k+" value:"+k, "OK")
 	}
 
-	var done, waited atomic.Int64
+	var done, waited, unknown atomic.Int64
 	stop := make(chan struct{})
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -38,7 +38,7 @@ func TestStoppedNodeHarmsNoOther(t *testing.T) {
 	}
 	for _, k := range mine {
 		w := dialWire(t, proxy)
-		all.Go(func() { waitForever(t, w, k, &waited, stop) })
+		all.Go(func() { waitForever(t, w, k, &waited, &unknown, stop) })
 	}
 	rate := func() float64 {
 		from, begin := done.Load(), time.Now()
@@ -68,6 +68,9 @@ func TestStoppedNodeHarmsNoOther(t *testing.T) {
 	all.Wait()
 	if waited.Load() == 0 {
 		t.Error("no command for the stopped node was answered at all")
+	}
+	if lost, found := scrape(t, c.proxy(0).admin).sum("dunlin_proxy_lost_replies_total{"); !found || lost == 0 || lost != float64(unknown.Load()) {
+		t.Errorf("dunlin_proxy_lost_replies_total is %v, clients were told so %d times", lost, unknown.Load())
 	}
 }
 
@@ -113,7 +116,7 @@ func askForever(t *testing.T, w *wire, keys []string, done *atomic.Int64, stop c
 
 // waitForever increments a counter of the node that is stopped: each reply is a number or one of the errors that say what
 // became of the command, and comes.
-func waitForever(t *testing.T, w *wire, key string, waited *atomic.Int64, stop chan struct{}) {
+func waitForever(t *testing.T, w *wire, key string, waited, unknown *atomic.Int64, stop chan struct{}) {
 	for {
 		select {
 		case <-stop:
@@ -128,7 +131,10 @@ func waitForever(t *testing.T, w *wire, key string, waited *atomic.Int64, stop c
 		case err != nil:
 			t.Errorf("INCR %s: %v", key, err)
 			return
-		case reply[0] == ':', bytes.Contains(reply, []byte("outcome unknown")), bytes.HasPrefix(reply, []byte("-TRYAGAIN")):
+		case bytes.Contains(reply, []byte("outcome unknown")):
+			unknown.Add(1)
+			waited.Add(1)
+		case reply[0] == ':', bytes.HasPrefix(reply, []byte("-TRYAGAIN")):
 			waited.Add(1)
 		default:
 			t.Errorf("INCR %s answers %q", key, reply)

@@ -115,9 +115,10 @@ var boards = []board{
 			total("dunlin_proxy_slow_clients_total", "slow"),
 			total("dunlin_proxy_starved_clients_total", "no memory"),
 			total("dunlin_proxy_auth_failures_total", "wrong passwords")}, look{}},
-		{"Held requests", "ops", [][2]string{
+		{"Held requests and lost replies", "ops", [][2]string{
 			total("dunlin_proxy_held_requests_total", "held"),
 			total("dunlin_proxy_expired_requests_total", "in vain"),
+			total("dunlin_proxy_lost_replies_total", "lost replies"),
 			total("dunlin_proxy_node_refusals_total", "refused by nodes")}, look{}},
 	}},
 	{"topology.json", "Dunlin: topology", []graph{
@@ -161,13 +162,14 @@ var overview = []graph{
 	{"Trouble", "ops", [][2]string{
 		total("dunlin_proxy_held_requests_total", "held"),
 		total("dunlin_proxy_expired_requests_total", "held too long"),
+		total("dunlin_proxy_lost_replies_total", "lost replies"),
 		total("dunlin_proxy_broken_pipes_total", "broken pipes"),
 		total("dunlin_proxy_protocol_errors_total", "protocol errors"),
 		total("dunlin_proxy_slow_clients_total", "slow clients closed"),
 		total("dunlin_proxy_early_clients_total", "clients closed for early replies"),
 		total("dunlin_proxy_rejected_clients_total", "clients over the limit"),
 		total("dunlin_proxy_starved_clients_total", "no memory"),
-	}, look{width: 8, help: "Anything here more than briefly deserves a look: held requests and broken pipes belong to a change of nodes, the others do not."}},
+	}, look{width: 8, help: "Anything here more than briefly deserves a look: held requests, lost replies and broken pipes belong to a change of nodes, the others do not."}},
 
 	headline("Nodes"),
 	{"Commands by node", "ops", [][2]string{perMember("dunlin_node_commands_total", "")}, look{width: 8, stack: true}},
