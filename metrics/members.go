@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dunlin-cache/dunlin/ring"
@@ -41,6 +43,7 @@ type member struct {
 
 func (a *Admin) add(m *member, c ...prometheus.Collector) {
 	a.registry.MustRegister(c...)
+	m.past.begin(time.Now())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.members = append(a.members, m)
@@ -86,6 +89,9 @@ func (m *member) complete(f Member, answered bool) Member {
 	f.ID, f.Boot, f.Addr = m.source.ID, m.source.Boot, m.source.Addr
 	f.Ready = answered && m.ready()
 	f.UptimeSeconds = uptime(f.Boot)
+	if answered {
+		m.past.recent(time.Now(), &f)
+	}
 	if t := m.source.View.Table(); t != nil {
 		parts := sharesOf(t)
 		f.Epoch = t.Epoch

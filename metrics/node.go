@@ -30,17 +30,16 @@ func (a *Admin) AddNode(s Source, n Node) {
 		d := detail{latency: stats.Latency, big: stats.BigKeys, slow: n.Slow(shownSlow)}
 		memoryClasses(&stats, func(class string, bytes int64) { d.memory = append(d.memory, LiveShare{class, bytes}) })
 		return Member{
-			Role:              ring.RoleNode.String(),
-			Fenced:            stats.Fenced,
-			Keys:              stats.Keys,
-			MemoryUsed:        stats.Engine.Used,
-			MemoryMax:         stats.Engine.Max,
-			Hits:              stats.Hits,
-			Misses:            stats.Misses,
-			Clients:           stats.Clients,
-			Commands:          stats.Requests,
-			CommandsPerSecond: stats.OpsPerSec,
-			HotKeys:           hotKeys(stats.HotKeys),
+			Role:       ring.RoleNode.String(),
+			Fenced:     stats.Fenced,
+			Keys:       stats.Keys,
+			MemoryUsed: stats.Engine.Used,
+			MemoryMax:  stats.Engine.Max,
+			Hits:       stats.Hits,
+			Misses:     stats.Misses,
+			Clients:    stats.Clients,
+			Commands:   stats.Requests,
+			HotKeys:    hotKeys(stats.HotKeys),
 		}, d, err
 	}
 	t := table[node.Stats]{metrics: nodeMetrics, labelled: slices.Concat(nodeLabelled, nodeRanked), histograms: nodeHistograms, latencies: nodeLatencies}

@@ -137,7 +137,7 @@ function members(s, at) {
     const f = r.figures, node = r.role === "node";
     const figure = (has, text) => !has ? cell("n", "–") : cell("n", f ? text() : "?");
     return row(memberName(r, at), memberState(r), figure(true, () => num.format(f.commands_per_second)),
-      figure(node, () => f.hits + f.misses ? percent(f.hits / (f.hits + f.misses)) : "–"),
+      figure(node, () => f.recent_hits + f.recent_misses ? percent(f.recent_hits / (f.recent_hits + f.recent_misses)) : "–"),
       !node ? "–" : f ? memberMemory(f, at.get(r.id)) : "?",
       figure(node, () => num.format(f.keys)), node ? r.partitions : cell("n", "–"), figure(true, () => num.format(f.clients)),
       memberEpoch(r, s), r.role, r.addr);

@@ -24,10 +24,9 @@ func (a *Admin) AddProxy(s Source, p Proxy) {
 	figures := func() (Member, detail, error) {
 		stats, err := p.Stats()
 		return Member{
-			Role:              ring.RoleProxy.String(),
-			Clients:           stats.Clients,
-			Commands:          stats.CommandsTotal(),
-			CommandsPerSecond: float64(stats.OpsPerSec),
+			Role:     ring.RoleProxy.String(),
+			Clients:  stats.Clients,
+			Commands: stats.CommandsTotal(),
 		}, detail{latency: stats.Latency}, err
 	}
 	a.add(&member{source: s, ready: p.Ready, figures: figures},

@@ -161,7 +161,7 @@ func TestStatus(t *testing.T) {
 	p := &fakeProxy{ready: true}
 	p.stats.Commands[command.Get] = 3
 	p.stats.Commands[command.Set] = 4
-	p.stats.Clients, p.stats.OpsPerSec = 2, 11
+	p.stats.Clients = 2
 	a.AddProxy(source("p", 3, twoNodes()), p)
 
 	_, body := get(t, a, "/api/status")
@@ -182,7 +182,7 @@ func TestStatus(t *testing.T) {
 	}
 	m.UptimeSeconds = 0
 	want := Member{ID: "p", Boot: 3, Role: "proxy", Addr: "10.9.9.9:6379", Ready: true, Epoch: 7,
-		Clients: 2, Commands: 7, CommandsPerSecond: 11}
+		Clients: 2, Commands: 7, RecentSeconds: 1, CommandsPerSecond: 7}
 	if !reflect.DeepEqual(m, want) {
 		t.Errorf("member %+v, want %+v", m, want)
 	}

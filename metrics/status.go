@@ -61,9 +61,15 @@ type Member struct {
 	Hits       uint64 `json:"hits"` // since the start, or CONFIG RESETSTAT
 	Misses     uint64 `json:"misses"`
 
-	Clients           int     `json:"clients"`
-	Commands          uint64  `json:"commands"`
-	CommandsPerSecond float64 `json:"commands_per_second"` // over the last seconds
+	Clients  int    `json:"clients"`
+	Commands uint64 `json:"commands"`
+
+	// Rates are of the last RecentSeconds: about as many for all members, fewer for one that
+	// has just begun; 0 from an older dunlin.
+	RecentSeconds     float64 `json:"recent_seconds"`
+	CommandsPerSecond float64 `json:"commands_per_second"`
+	RecentHits        uint64  `json:"recent_hits"`
+	RecentMisses      uint64  `json:"recent_misses"`
 
 	HotKeys []HotKey `json:"hot_keys,omitempty"` // the most used first, a few
 }

@@ -68,7 +68,7 @@ func memberRow(m metrics.Member, peers []metrics.Peer) []string {
 		memory = metrics.BytesText(m.MemoryUsed) + " of " + metrics.BytesText(m.MemoryMax)
 	}
 	return []string{m.ID, m.Role, state, strconv.FormatUint(m.Epoch, 10), partitions, keys, memory,
-		metrics.RatioText(m.Hits, m.Misses, "-"), strconv.FormatFloat(m.CommandsPerSecond, 'f', 0, 64), strconv.Itoa(m.Clients), m.Addr}
+		metrics.RatioText(m.RecentHits, m.RecentMisses, "-"), strconv.FormatFloat(m.CommandsPerSecond, 'f', 0, 64), strconv.Itoa(m.Clients), m.Addr}
 }
 
 // remarks says in words what a reader of the table might miss.

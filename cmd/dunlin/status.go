@@ -21,7 +21,7 @@ func statusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "Show the members of a cluster and what they do",
 		Long: "Status asks one member's admin address for the members that it knows, then each\n" +
-			"of them for its figures.",
+			"of them for its figures. Operations and hit ratio are of the last 15 seconds.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := loadSettings(cmd, ""); err != nil {

@@ -31,7 +31,8 @@ func topCommand() *cobra.Command {
 		Use:   "top",
 		Short: "Show what status shows, and hot keys, again and again",
 		Long: "Top shows in a terminal what status prints and the keys used most, of all nodes, and\n" +
-			"refreshes it until it is interrupted. The page of an admin address has that, too, and\n" +
+			"refreshes it until it is interrupted. Operations and hit ratio are of the last 15\n" +
+			"seconds, uses of keys of the last minute. The page of an admin address has that, too, and\n" +
 			"the last minutes of one process: operations, hit ratio, latency, its slow log.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
