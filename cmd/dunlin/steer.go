@@ -114,18 +114,55 @@ func (s *steering) drain(ctx context.Context, out io.Writer, id, token string, u
 	})
 }
 
+// pause gives the order to the coordinator, whoever that is, again and again until a table
+// says so that another node has, too: a coordinator may die with it.
 func (s *steering) pause(ctx context.Context, token string, paused bool) error {
-	coordinator, err := s.peer(ctx, func(c metrics.Cluster, p metrics.Peer) bool {
-		return p.ID == c.Coordinator && p.Role == "node"
-	})
-	if err != nil {
-		return fmt.Errorf("cannot find the coordinator: %w", err)
-	}
 	query := url.Values{"paused": {strconv.FormatBool(paused)}}
-	if err := order(ctx, coordinator.Admin, "/api/rebalance", query, token); err != nil {
+	ask := func() error {
+		coordinator, err := s.peer(ctx, func(c metrics.Cluster, p metrics.Peer) bool {
+			return p.ID == c.Coordinator && p.Role == "node"
+		})
+		if err != nil {
+			return fmt.Errorf("cannot find the coordinator: %w", err)
+		}
+		return order(ctx, coordinator.Admin, "/api/rebalance", query, token)
+	}
+	if err := ask(); err != nil {
 		return err
 	}
-	return s.until(ctx, func(c metrics.Cluster) bool { return c.Paused == paused })
+	asked, epoch := time.Now(), uint64(0)
+	return s.until(ctx, func(c metrics.Cluster) bool {
+		if c.Paused != paused {
+			epoch = 0
+			if time.Since(asked) >= askAgain {
+				asked = time.Now()
+				_ = ask() // there may be no coordinator just now
+			}
+			return false
+		}
+		if epoch == 0 {
+			epoch = c.Epoch
+		}
+		return haveTable(c, epoch)
+	})
+}
+
+// askAgain is longer than it takes to issue a table.
+const askAgain = time.Second
+
+// haveTable tells whether two nodes have a table of the epoch or one that follows it, or
+// the only node has.
+func haveTable(c metrics.Cluster, epoch uint64) bool {
+	nodes, have := 0, 0
+	for _, p := range c.Peers {
+		if p.Role != "node" {
+			continue
+		}
+		if nodes++; p.Epoch >= epoch {
+			have++
+		}
+	}
+	return have >= min(nodes, 2)
 }
 
 // peer returns the member that is meant, as the member at --admin sees it.

@@ -2,9 +2,17 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/dunlin-cache/dunlin/metrics"
 )
 
 // dunlin runs a command of the operator's and returns what it prints.
@@ -97,4 +105,44 @@ func TestSteeringRefusals(t *testing.T) {
 	f("pause resume", "rebalance")
 	f("pause resume", "rebalance", "--pause", "--resume")
 	f("wrong token", "drain", "node-1", "--secret-file", writeFile(t, "another cluster's secret"))
+}
+
+// TestPauseIsRepeated: the coordinator dies before the table that was asked for is issued, and
+// its successor before another node has it. Each time the next one is asked.
+func TestPauseIsRepeated(t *testing.T) {
+	var asked []string
+	var mu sync.Mutex
+	epochs := map[string]uint64{"n1": 7, "n2": 7, "n3": 7}
+	c := metrics.Cluster{Epoch: 7, Coordinator: "n1"}
+	coordinators := map[string]func(){
+		"n1": func() { c.Coordinator = "n2" },
+		"n2": func() { c.Epoch, c.Paused, epochs["n2"] = 8, true, 8 },
+		"n3": func() { c.Epoch, c.Paused, epochs["n3"], epochs["n2"] = 8, true, 8, 8 },
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method == http.MethodPost {
+			asked = append(asked, c.Coordinator)
+			coordinators[c.Coordinator]()
+			return
+		}
+		c.Peers = nil
+		for _, id := range slices.Sorted(maps.Keys(epochs)) {
+			c.Peers = append(c.Peers, metrics.Peer{ID: id, Role: "node", Epoch: epochs[id], Admin: r.Host})
+		}
+		if err := json.NewEncoder(w).Encode(metrics.Status{Cluster: c}); err != nil {
+			t.Error(err)
+		}
+		if c.Coordinator == "n2" && c.Paused { // it was seen, and dies
+			delete(epochs, "n2")
+			c.Epoch, c.Paused, c.Coordinator = 7, false, "n3"
+			epochs["n1"] = 7
+		}
+	}))
+	defer server.Close()
+	dunlin(t, "rebalance", "--pause", "--admin", strings.TrimPrefix(server.URL, "http://"), "--timeout=1m")
+	if got := strings.Join(asked, " "); got != "n1 n2 n3" {
+		t.Errorf("asked %s, want n1 n2 n3", got)
+	}
 }

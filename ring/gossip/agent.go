@@ -174,7 +174,8 @@ func (a *Agent) Drain(on bool) error {
 }
 
 // PauseRebalance has this member, which must be the coordinator, issue a table in which
-// nothing moves that need not, or may again. It does not wait.
+// nothing moves that need not, or may again. It does not wait; the order is lost with
+// the office, so who gave it should look whether the table says so, and repeat it.
 func (a *Agent) PauseRebalance(paused bool) error {
 	if c, ok := ring.Coordinator(a.alive()); !ok || c.Name() != a.name {
 		return fmt.Errorf("cannot pause or resume: the coordinator is %q", c.ID)

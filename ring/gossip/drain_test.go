@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -98,6 +99,60 @@ func TestPauseOutlivesTheCoordinator(t *testing.T) {
 	}
 }
 
+// TestPauseWaitsForATable: an order stands while no table can be issued, but no longer than
+// the coordinator is in office.
+func TestPauseWaitsForATable(t *testing.T) {
+	w := newWorld(t)
+	log := &lines{}
+	two := func(c *Config) {
+		c.MinMembers = 2
+		c.Log = slog.New(slog.NewTextHandler(log, nil))
+	}
+	a := w.start("a", nil, two)
+	b := w.start("b", []*testAgent{a}, two)
+	w.settled(a, b)
+	inVain := 0
+	pauseInVain := func(paused bool) {
+		t.Helper()
+		b.deaf.Store(true)
+		if err := a.PauseRebalance(paused); err != nil {
+			t.Fatal(err)
+		}
+		inVain++
+		w.eventually(3*converged, func() string {
+			if n := log.count("too few nodes answer"); n < inVain {
+				return fmt.Sprintf("a has begun %d times to wait for answers, want %d", n, inVain)
+			}
+			return ""
+		})
+	}
+
+	pauseInVain(true)
+	b.deaf.Store(false)
+	w.eventually(3*converged, func() string {
+		if !b.Table().Paused {
+			return "the order is lost"
+		}
+		return ""
+	})
+
+	pauseInVain(false)
+	elder := w.start("elder", []*testAgent{a}, two, func(c *Config) { c.Self.Boot = 1 })
+	w.eventually(converged, func() string {
+		if a.elected(a.Members()) {
+			return "a is still the coordinator"
+		}
+		return ""
+	})
+	b.deaf.Store(false)
+	w.settled(a, b, elder)
+	w.crash(elder)
+	w.settled(a, b)
+	if !a.Table().Paused {
+		t.Error("in office again, a obeys an order of long ago")
+	}
+}
+
 // TestDuplicateIDs: of two processes with one id only the newer is in the table, and
 // the older knows that it is not, however long both live.
 func TestDuplicateIDs(t *testing.T) {
@@ -137,6 +192,12 @@ func (l *lines) Write(b []byte) (int, error) {
 	l.Lock()
 	defer l.Unlock()
 	return l.Buffer.Write(b)
+}
+
+func (l *lines) count(text string) int {
+	l.Lock()
+	defer l.Unlock()
+	return strings.Count(l.String(), text)
 }
 
 // TestStrangersAreRefused: a member that places keys differently is kept out, counted,

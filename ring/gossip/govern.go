@@ -79,16 +79,28 @@ func (a *Agent) plan(tables []*ring.Table, current *ring.Table, alive []ring.Mem
 	if len(a.steering.unread) > 0 {
 		return ring.Heal(tables, alive, self, a.cfg.Copies, newSeed), true
 	}
-	if paused := a.wantPause.Swap(nil); paused != nil && current != nil {
-		if next := ring.Pause(current, self, *paused); next != nil {
-			return next, true
-		}
+	if next := a.pauseWanted(current); next != nil {
+		return next, true
 	}
 	reports, ready := a.gatherReports(current, alive)
 	if !ready {
 		return nil, false
 	}
 	return ring.Plan(current, alive, reports, self, a.cfg.Copies, newSeed), true
+}
+
+// pauseWanted returns the table that an operator has asked for, nil if there is none to
+// issue. The order stands until the table is as it says: this one may not come to be issued.
+func (a *Agent) pauseWanted(current *ring.Table) *ring.Table {
+	paused := a.wantPause.Load()
+	if paused == nil || current == nil {
+		return nil
+	}
+	next := ring.Pause(current, a.cfg.Self, *paused)
+	if next == nil {
+		a.wantPause.CompareAndSwap(paused, nil)
+	}
+	return next
 }
 
 // minority reports whether too few nodes are alive for this member to trust what it

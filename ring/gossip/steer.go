@@ -97,6 +97,7 @@ func (a *Agent) holdOffice(alive []ring.Member) time.Duration {
 	if !a.elected(alive) {
 		s.resign()
 		s.firstChange = time.Time{} // somebody else plans it
+		a.wantPause.Store(nil)      // and has to be asked
 		return idle
 	}
 	if s.electedAt.IsZero() {
