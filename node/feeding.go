@@ -206,11 +206,11 @@ func (n *Node) sparedLocked() map[uint64]bool {
 	return seals
 }
 
-// flushTo returns when a node has all that was sent to it, or is dead.
+// flushTo returns when a node has all that is handed over to it, or is dead.
 func (n *Node) flushTo(name string, s *sender) {
 	for n.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(n.ctx, flushPatience)
-		err := s.flush(ctx)
+		err := s.flushHanded(ctx)
 		cancel()
 		alive := n.source() == nil || slices.ContainsFunc(n.aliveNodes(), func(m ring.Member) bool { return m.Name() == name })
 		if err == nil || errors.Is(err, errSenderClosed) {

@@ -5,9 +5,17 @@ import (
 	"slices"
 )
 
-// flush waits for all that was logged before it began, and for what is to be handed over, to be acknowledged. Errors are ctx's, or that some of it never will be.
+// flush waits for all that was logged before it began to be acknowledged. Errors are ctx's, or that some of it never will be.
 func (s *sender) flush(ctx context.Context) error {
-	f := &flushing{done: make(chan error, 1)}
+	return s.await(ctx, &flushing{done: make(chan error, 1)})
+}
+
+// flushHanded is flush that waits for what is to be handed over, too: also for what the receiver refuses yet.
+func (s *sender) flushHanded(ctx context.Context) error {
+	return s.await(ctx, &flushing{done: make(chan error, 1), handed: true})
+}
+
+func (s *sender) await(ctx context.Context, f *flushing) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -33,6 +41,8 @@ type flushing struct {
 	seq  uint64 // the batch with the last of what it waits for; 0: not yet made
 	hand uint64 // the last of the sender's hands before it
 	done chan error
+
+	handed bool // it waits for what is to be handed over
 }
 
 // beginFlushes has Collects from now on count for the flushes.
@@ -64,13 +74,11 @@ func (s *sender) noteFlushes() {
 
 // endFlushesLocked ends those for which all is acknowledged.
 func (s *sender) endFlushesLocked() {
-	if s.owed > 0 {
-		for _, f := range s.flushes {
-			f.from, f.seq = 0, 0 // what counts is a round after the last of what is owed
-		}
-		return
-	}
 	s.flushes = slices.DeleteFunc(s.flushes, func(f *flushing) bool {
+		if f.handed && s.owed > 0 {
+			f.from, f.seq = 0, 0 // what counts is a round after the last of what is owed
+			return false
+		}
 		done := f.seq != 0 && f.seq <= s.window.acked
 		if done {
 			s.handed = slices.DeleteFunc(s.handed, func(h *fedPartition) bool { return h.hand <= f.hand })

@@ -190,11 +190,7 @@ func settle(t testing.TB, s *sender) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), deadline)
-	defer cancel()
-	if err := s.flush(ctx); err != nil {
-		t.Fatal(err)
-	}
+	flushed(t, s)
 }
 
 func TestStreamSnapshotAndChanges(t *testing.T) {
@@ -270,12 +266,15 @@ func TestStreamHandsOverAndContinues(t *testing.T) {
 	}
 }
 
+// flushed waits until the receiver has all, and what is handed over.
 func flushed(t testing.TB, s *sender) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	if err := s.flush(ctx); err != nil {
-		t.Fatal(err)
+	for _, flush := range []func(context.Context) error{s.flushHanded, s.flush} {
+		if err := flush(ctx); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
