@@ -23,11 +23,11 @@ var noMark engine.Mark
 
 // round makes batches of what is logged, and has a piece of a snapshot logged. It says how long to wait then; a kick ends that.
 func (s *sender) round() (wait time.Duration) {
-	s.recover()
 	s.reconsider()
 	made := s.window.seq
 	s.beginFlushes()
 	room := s.collect()
+	s.recover() // after a log was found empty, and before that counts
 	s.noteFlushes()
 	if s.window.seq != made {
 		s.last = time.Now()
@@ -93,12 +93,13 @@ func (s *sender) reconsider() {
 	s.denied = nil
 }
 
-// recover sees to partitions whose feed the engine has stopped because a log was full.
+// recover sees to what is lost with a log that was full: the changes of partitions, whose feed the engine has stopped, and the
+// last words of others.
 func (s *sender) recover() {
-	s.lost = s.node.engine.Overflowed(s.feed, s.lost[:0])
-	if len(s.lost) == 0 {
+	if !s.node.engine.LostLog(s.feed) {
 		return
 	}
+	s.lost = s.node.engine.Overflowed(s.feed, s.lost[:0])
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failFlushesLocked(errStreamVoid)

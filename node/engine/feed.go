@@ -63,6 +63,7 @@ type receiver struct {
 	number     Receiver
 	wake       func()
 	overflowed [Partitions / 64]atomic.Uint64
+	lost       atomic.Bool // a log, with all that was in it
 
 	mu      sync.Mutex // before any shard's
 	readers []reader   // by shard
@@ -157,7 +158,7 @@ func (e *Engine) Feed(p uint16, r Receiver, mark Mark) {
 	s.logMark(p, r, mark)
 }
 
-// Unfeed logs the mark as the last of p for r and stops. If the log overflows before it is collected, the mark is lost.
+// Unfeed logs the mark as the last of p for r and stops. If the log overflows before it is collected, the mark is lost (LostLog).
 func (e *Engine) Unfeed(p uint16, r Receiver, mark Mark) {
 	s := e.shardOf(p)
 	s.mu.Lock()
@@ -202,7 +203,15 @@ func (s *shard) overflow(l *feedLog) {
 	to := l.to
 	l.drop()
 	s.stopFeeds(to.number, func(p uint16) { to.overflowed[p/64].Or(1 << (p % 64)) })
+	to.lost.Store(true)
 	to.wake()
+}
+
+// LostLog tells whether a log of r was full, and was emptied, since the last call. Overflowed names what was fed then. That may
+// be nothing: the last words of partitions are in a log when they are not fed any more.
+func (e *Engine) LostLog(r Receiver) bool {
+	to := e.feeds.receivers[r].Load()
+	return to != nil && to.lost.Load() && to.lost.Swap(false)
 }
 
 // Overflowed appends the partitions whose feed to r was stopped, because a log was full, since the last call. They are to be

@@ -163,6 +163,34 @@ func TestFeedConcurrently(t *testing.T) {
 	}
 }
 
+// Without memory for one receiver's log another's, the longest of the shard, is emptied: with the last words of what is not fed
+// any more. Nothing tells of these but that a log is lost.
+func TestFeedLosesLastWords(t *testing.T) {
+	const shards, p = 4, 1
+	e := open(t, Config{MaxBytes: 32 << 20, Shards: shards})
+	for r := range Receiver(2) {
+		e.OpenFeed(r, func() {})
+		e.Feed(p+shards*uint16(r), r, Mark{1, 1})
+	}
+	mustSet(t, e, p, "key", make([]byte, 10_000))
+	e.Unfeed(p, 0, Mark{2, 2})
+	if e.LostLog(0) {
+		t.Error("a log is lost before one has overflown")
+	}
+	for e.feeds.take() != 0 {
+	}
+	mustSet(t, e, p+shards, "key", make([]byte, 5_000))
+	if n := e.Backlog(0); n != 0 {
+		t.Errorf("%d bytes are left of the longer log", n)
+	}
+	if got := e.Overflowed(0, nil); len(got) > 0 {
+		t.Errorf("the feeds of %v have stopped, which had ended", got)
+	}
+	if !e.LostLog(0) || e.LostLog(0) || e.LostLog(1) {
+		t.Error("it is not told once, and of the one, that a log is lost")
+	}
+}
+
 // TestFeedOverflow: a log that nobody collects is bounded, and so are all; then their partitions are fed no more, and another
 // receiver's go on.
 func TestFeedOverflow(t *testing.T) {
