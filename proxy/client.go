@@ -250,7 +250,7 @@ func (s *client) sendOrHold(r request, raw []byte) bool {
 	p := owner.pipe(s.lane)
 	if p.state != pipeOpen || p.latch.refuses(r.partition) {
 		p.open()
-		r.since = p.failingSince
+		r.since = owner.failingSince()
 		s.remote++
 		s.hold(r, raw, s.take(raw))
 		return true

@@ -26,6 +26,35 @@ func TestPipelineToDeadNode(t *testing.T) {
 	}
 }
 
+// A large request may keep a node silent for long, but not when the node cannot be reached any more, whoever else uses it.
+func TestLargeRequestToUnreachableNode(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold, cfg.Silence = 500*time.Millisecond, 250*time.Millisecond })
+	cl := c.dial()
+	cl.send("GET k", "SET k "+strings.Repeat("x", 200<<10))
+	cl.want("$-1", "+OK") // both pipes are open
+	gate := make(chan struct{})
+	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
+	c.nodes[0].ln.Close()
+	defer close(gate)
+	start := time.Now()
+	cl.send("SET k " + strings.Repeat("y", 200<<10))
+	if got := cl.reply(); !strings.HasPrefix(got, "-ERR") {
+		t.Errorf("got %q", got)
+	}
+	if took, patience := time.Since(start), largePatience*250*time.Millisecond; took > patience-time.Second {
+		t.Errorf("answered after %v, and a node that works on it may take %v", took, patience)
+	}
+	start = time.Now()
+	for range 5 {
+		cl.send("GET k", "SET k "+strings.Repeat("z", 200<<10))
+		held := "-TRYAGAIN no node could take the command in time, it was not executed; try again"
+		cl.want(held, held)
+	}
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("ten more commands of both kinds were answered after %v, and the node had not been reached for longer than Hold", took)
+	}
+}
+
 // Replies that are early because another node is slow stay within the bound.
 func TestEarlyRepliesAreBounded(t *testing.T) {
 	c := newCluster(t, 2, oneLoop(t))

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -16,8 +17,8 @@ func (p *pipe) open() {
 		return
 	}
 	now := p.w.loop.Now()
-	if p.failingSince == 0 || now-p.retryAt > dialTimeout {
-		p.failingSince = now // nobody asked for a while: a new series of attempts
+	if !p.failing(now) {
+		p.failingSince = now
 	}
 	p.state = pipeDialing
 	p.silent = 0
@@ -40,6 +41,21 @@ func (p *pipe) open() {
 		p.w.loop.DialBy(by, p.peer.member.Addr, dialTimeout, opened, failed)
 	} else {
 		p.w.loop.Dial(p.peer.member.Addr, dialTimeout, opened, failed)
+	}
+}
+
+// failing reports whether attempts to open the pipe go on in vain. When nobody has asked for a while, a new series begins.
+func (p *pipe) failing(now time.Duration) bool {
+	return p.failingSince != 0 && (p.state != pipeClosed || now-p.retryAt <= dialTimeout)
+}
+
+// probe has the pipe find out whether its node can be reached.
+func (p *pipe) probe() {
+	switch {
+	case p.state == pipeClosed:
+		p.open()
+	case p.state == pipeOpen && p.inflight.len() == 0:
+		p.send(request{}, resp.AppendRequest(nil, []byte("PING")), nil)
 	}
 }
 

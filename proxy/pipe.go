@@ -335,6 +335,7 @@ func (p *pipe) fail(err error) {
 	p.backoff = min(max(2*p.backoff, minBackoff), maxBackoff)
 	p.retryAt = p.w.loop.Now() + p.backoff
 
+	since := p.peer.failingSince()
 	buf, body, base, sent, begin := p.buf, p.takeBody(), p.base, p.sent, p.acked
 	queue := p.inflight
 	p.inflight, p.unsent = fifo{}, 0
@@ -344,6 +345,9 @@ func (p *pipe) fail(err error) {
 		r := *queue.front()
 		queue.pop()
 		raw := buf[begin-base : r.end-base]
+		if r.since == 0 {
+			r.since = since
+		}
 		if r.client != nil {
 			p.w.broken(r, raw, body, begin < sent)
 		}
@@ -361,10 +365,11 @@ func (p *pipe) tick(limit int) {
 		return
 	}
 	p.silent++
-	if p.state != pipeOpen {
+	switch {
+	case p.state != pipeOpen:
 		limit = openTicks
-	} else if p.lane.kind != common {
-		limit *= largePatience
+	case p.lane.kind != common && p.silent > limit:
+		limit *= p.patience()
 	}
 	if p.silent > limit {
 		p.fail(errSilent)
@@ -373,3 +378,15 @@ func (p *pipe) tick(limit int) {
 
 // largePatience: a large or slow command may keep a node silent that many times longer than a small one.
 const largePatience = 20
+
+// patience is how many times longer than the common pipe this one waits for a silent node that can be reached. A common pipe
+// that is not used is asked.
+func (p *pipe) patience() int {
+	asked := p.peer.pipe(lane{kind: common, version: p.lane.version})
+	asked.probe()
+	now := p.w.loop.Now()
+	if asked.state != pipeOpen && asked.failing(now) && now-asked.failingSince > dialTimeout {
+		return 1
+	}
+	return largePatience
+}

@@ -284,8 +284,15 @@ func TestHeldPartIsSplitFurther(t *testing.T) {
 		s, err := c.proxy.Stats()
 		return err == nil && s.Refusals > 0
 	})
-	c.route(func(p int) int { return p % 3 }) // first, or n1 takes the whole
-	c.nodes[0].set(func(n *fakeNode) { n.refuse = nil })
+	c.route(func(p int) int { return p % 3 })
+	c.nodes[0].set(func(n *fakeNode) {
+		n.refuse = func(key string) string {
+			if key == a {
+				return ""
+			}
+			return "-DUNLINWAIT\r\n" // the whole may still be on its way
+		}
+	})
 	cl.want("+OK", "*3 $1 2 $1 3 $1 1", "+PONG")
 	if got := c.nodes[1].executed(); !slices.Contains(got, "MSET "+b+" 2") {
 		t.Errorf("n2 executed %q, want its part of MSET", got)

@@ -59,6 +59,7 @@ type peer struct {
 	member ring.Member
 	owned  partitionSet // by the table
 	gone   bool         // declared dead, or left: its pipes stay closed unless it turns out to be alive
+	goneAt time.Duration
 	pipes  [numKinds][2]*pipe
 
 	fetches int // large replies that it keeps for us
@@ -102,6 +103,21 @@ func (n *peer) each(f func(*pipe)) {
 	}
 }
 
+// failingSince is since when the node cannot be reached, as far as its pipes know: where one cannot be opened, the others are as
+// little use, though they may not have noticed yet. 0: it can, or nobody has tried.
+func (n *peer) failingSince() (since time.Duration) {
+	if n.gone {
+		return n.goneAt
+	}
+	now := n.w.loop.Now()
+	n.each(func(p *pipe) {
+		if p.failing(now) && (since == 0 || p.failingSince < since) {
+			since = p.failingSince
+		}
+	})
+	return since
+}
+
 // inflight is the number of requests that its pipes have not answered, and of replies that were not fetched.
 func (n *peer) inflight() (count int) {
 	count = n.fetches
@@ -111,7 +127,7 @@ func (n *peer) inflight() (count int) {
 
 // drop closes a peer's pipes.
 func (n *peer) drop() {
-	n.gone = true
+	n.gone, n.goneAt = true, n.w.loop.Now()
 	n.each(func(p *pipe) { p.fail(errPeerGone) })
 }
 
