@@ -231,7 +231,7 @@ func (n *Node) forgetCopy(p uint16) {
 	n.engine.SetCopy(p, false)
 }
 
-// report says which copies are in sync, under the present table.
+// report says which copies are in sync, and what is served, under the present table.
 func (n *Node) report() *ring.Report {
 	v := n.settled.Load()
 	r := &ring.Report{Version: v.table.Version()}
@@ -239,13 +239,20 @@ func (n *Node) report() *ring.Report {
 		return r
 	}
 	owners := v.ownerNames()
+	obeyed := n.view.Load() // gained partitions are settled a moment before they are served
 	c := &n.copies
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	lately := time.Now().Add(-copyPatience)
 	for p := range uint16(ring.Partitions) {
 		info := &c.of[p]
-		if info.since != v.table.Since[p] || v.owns(p) {
+		if v.owns(p) {
+			if obeyed.table == v.table && obeyed.standing[p] == serving {
+				r.Add(p)
+			}
+			continue
+		}
+		if info.since != v.table.Since[p] {
 			continue
 		}
 		fed := info.state == synced && info.source.name == owners[v.table.Owner[p]] && info.source.lastWord.Load() > lately.UnixNano()

@@ -115,7 +115,8 @@ func (h *history) reports(all bool) (reports []*Report) {
 		}
 		r := &Report{Node: m.Name(), Version: h.obeys[m.Name()]}
 		for p := range uint16(Partitions) {
-			if h.held[m.Name()][p] == h.cur.Since[p] && slices.Contains(h.fed(p), h.index(m)) {
+			has := h.held[m.Name()][p] == h.cur.Since[p] && slices.Contains(h.fed(p), h.index(m))
+			if has || h.cur.Owner[p] == h.index(m) {
 				r.Add(p)
 			}
 		}

@@ -22,8 +22,9 @@ import (
 //	                          first; nobody: the partition begins anew at o*
 //
 // So data moves along: Since changes only where a partition begins anew. copies < 2
-// plans no followers. Reports on another table than cur, and of nodes that are not
-// alive, do not count: without reports nothing is ever handed over.
+// plans no followers, but the owner before is one until the new owner reports that it
+// serves. Reports on another table than cur, and of nodes that are not alive, do not
+// count: without reports nothing is ever handed over.
 //
 // While cur is Paused, an owner and a follower that serve stay where they are.
 //
@@ -157,6 +158,9 @@ func (p *planner) place(part uint16) {
 		p.next.Since[part] = p.cur.Since[part]
 		inSync := func(n uint16) bool { return p.inSync(part, n, before) }
 		s = p.advance(s, p.wantOwner[part], p.wantFollower[part], inSync)
+		if p.copies < 2 {
+			s = p.shelter(part, before, s)
+		}
 	}
 	p.next.Owner[part], p.next.Follower[part] = s.owner, s.follower
 	if s.target != NoNode {
@@ -255,6 +259,21 @@ func (p *planner) takeOver(s seat, wantOwner, wantFollower uint16) seat {
 		s.follower = old
 	case s.follower == NoNode:
 		s.follower = wantFollower
+	}
+	return s
+}
+
+// shelter, of a partition with one copy, keeps the owner before as the follower until the
+// new one reports that it serves. If the new one dies earlier, nobody else has the data.
+func (p *planner) shelter(part uint16, before, s seat) seat {
+	switch {
+	case s.owner != before.owner:
+		s.follower = before.owner // NoNode if it is dead
+	case !p.synced[s.owner].Has(part):
+		s.follower = before.follower
+	}
+	if s.target == s.follower {
+		s.target = NoNode // it is fed anyway
 	}
 	return s
 }

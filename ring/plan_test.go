@@ -61,7 +61,14 @@ func TestPlanFollowsCopies(t *testing.T) {
 	if two == nil || two.Follower[0] == NoNode || two.Since != one.Since {
 		t.Fatal("a second copy does not lead to a table with followers and the same data")
 	}
-	if one = Plan(two, alive, nil, alive[0], 1, fixedSeed); one == nil || one.Follower[0] != NoNode {
+	serving := make([]*Report, len(two.Nodes))
+	for i, m := range two.Nodes {
+		serving[i] = &Report{Node: m.Name(), Version: two.Version()}
+	}
+	for p := range uint16(Partitions) {
+		serving[two.Owner[p]].Add(p)
+	}
+	if one = Plan(two, alive, serving, alive[0], 1, fixedSeed); one == nil || one.Follower[0] != NoNode {
 		t.Fatal("giving up the second copy does not lead to a table without followers")
 	}
 }

@@ -5,22 +5,23 @@ import "fmt"
 // ReportBytes is the length of a report's bitmap.
 const ReportBytes = Partitions / 8
 
-// Report says which copies a node has, so that the coordinator can tell whom a
-// partition may be given to. On the wire it is a version and the bitmap.
+// Report says what a node has, so that the coordinator can tell whom a partition may be
+// given to, and whether its owner has taken it over. On the wire it is a version and the bitmap.
 type Report struct {
 	// Node is the Name of who reports.
 	Node string
 	// Version is the table that it obeys. Plan heeds a report on its own table only.
 	Version Version
 	// Synced has bit p%8 of byte p/8 set if the node holds a copy of partition p that
-	// is in sync with the owner, and began in the epoch, that the table names.
+	// is in sync with the owner, and began in the epoch, that the table names; or if it
+	// owns partition p and serves it.
 	Synced [ReportBytes]byte
 }
 
-// Add notes that the copy of p is in sync.
+// Add notes that the copy of p is in sync, or that p is served.
 func (r *Report) Add(p uint16) { r.Synced[p/8] |= 1 << (p % 8) }
 
-// Has reports whether the copy of p is in sync. A nil report says nothing.
+// Has reports whether the copy of p is in sync, or p is served. A nil report says nothing.
 func (r *Report) Has(p uint16) bool { return r != nil && r.Synced[p/8]&(1<<(p%8)) != 0 }
 
 // DecodeReport makes the report of the node named node from what it sent. It copies
@@ -51,8 +52,8 @@ func (t *Table) Settled(alive []Member, copies int) bool {
 		}
 		owner := p.now[t.Owner[part]]
 		if t.Paused && owner != NoNode && p.serving[owner] {
-			missing := follower == NoNode && p.wantFollower[part] != NoNode
-			if missing || follower != NoNode && !p.serving[follower] {
+			wrong := (follower == NoNode) != (p.wantFollower[part] == NoNode)
+			if wrong || follower != NoNode && !p.serving[follower] {
 				return false
 			}
 			continue

@@ -59,13 +59,19 @@ var rulesOfTwo = []rule{
 
 var rulesOfOne = []rule{
 	{"at home", "o - -", "", "o - -", false},
-	{"a follower of earlier days", "o f -", "f", "o - -", false},
+	{"a follower of earlier days", "o f -", "of", "o - -", false},
+	{"the owner before follows, the new one does not serve yet", "o x -", "x", "o x -", false},
+	{"the owner before follows, the new one serves", "o x -", "o", "o - -", false},
+	{"the owner before follows and leaves", "o l -", "l", "o l -", false},
+	{"the owner before follows, the new one has died", "d x -", "x", "x - o", false},
 	{"owner elsewhere", "x - -", "", "x - o", false},
-	{"owner elsewhere, target in sync", "x - o", "o", "o - -", false},
+	{"owner elsewhere, target in sync", "x - o", "o", "o x -", false},
 	{"owner elsewhere, target behind", "x - o", "", "x - o", false},
-	{"its follower of earlier days is to own", "x o -", "", "x - o", false},
+	{"its follower of earlier days is to own", "x o -", "x", "x - o", false},
+	{"the owner before follows, and is to own again", "x o -", "", "x o -", false},
+	{"the owner before is to own again, and in sync", "x o -", "o", "o x -", false},
 	{"owner leaves", "l - -", "", "l - o", false},
-	{"owner leaves, target in sync", "l - o", "o", "o - -", false},
+	{"owner leaves, target in sync", "l - o", "o", "o l -", false},
 	{"owner dead, target in sync", "d - o", "o", "o - -", false},
 	{"owner dead, target behind", "d - o", "", "o - -", true},
 }

@@ -131,8 +131,8 @@ func (w *world) fetch(_ context.Context, from, to string) (*ring.Table, error) {
 	return ring.DecodeTable(t.Encode())
 }
 
-// fetchReport reports every copy that the table asks for as in sync, unless the node
-// is behind.
+// fetchReport reports every copy that the table asks for as in sync, and what the node
+// owns as served, unless it is behind.
 func (w *world) fetchReport(_ context.Context, from, to string) (*ring.Report, error) {
 	target, err := w.reach(from, to)
 	if err != nil {
@@ -146,7 +146,7 @@ func (w *world) fetchReport(_ context.Context, from, to string) (*ring.Report, e
 	}
 	if self >= 0 {
 		for p, f := range t.Follower {
-			if int(f) == self {
+			if int(f) == self || int(t.Owner[p]) == self {
 				r.Add(uint16(p))
 			}
 		}

@@ -143,7 +143,7 @@ func (n *node) voidCopies(source string) {
 	}
 }
 
-// report says which copies are in sync. Of the partitions that have no keys, all are.
+// report says which copies are in sync, and what is served. Of the partitions that have no keys, all are.
 func (n *node) report() *ring.Report {
 	v := n.settled
 	r := &ring.Report{Node: n.p.name, Version: v.table.Version()}
@@ -154,7 +154,8 @@ func (n *node) report() *ring.Report {
 		r.Synced[i] = 0xFF
 	}
 	for k, p := range n.w.tracked {
-		if !n.inSync(v, k) {
+		serves := n.owns(v, k) && n.view.table == v.table && n.view.standing[k] == serving
+		if !serves && !n.inSync(v, k) {
 			r.Synced[p/8] &^= 1 << (p % 8)
 		}
 	}

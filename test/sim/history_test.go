@@ -149,10 +149,11 @@ const (
 	cuts // nodes from nodes
 	proxyCuts
 	resets
+	crashesOfTakers // nodes that have just been given something
 )
 
 // often says how often each happens, in a hundred times.
-var often = []int{crashes: 18, crashesOfTwo: 6, stops: 18, stopsOfTwo: 6, stopsOfProxies: 6, joins: 12, leaves: 14, cuts: 10, proxyCuts: 6, resets: 4}
+var often = []int{crashes: 16, crashesOfTwo: 6, stops: 16, stopsOfTwo: 6, stopsOfProxies: 6, joins: 12, leaves: 12, cuts: 10, proxyCuts: 6, resets: 4, crashesOfTakers: 6}
 
 func (w *world) chooseMischief() mischief {
 	if w.only != nil {
@@ -203,6 +204,35 @@ func (w *world) doMischief() {
 		w.cutProxy(p)
 	case resets:
 		w.breakConns(p)
+	case crashesOfTakers:
+		w.takerDies = true
+		if len(w.nodes()) > 1 && w.chance(0.5) {
+			p.agent.leave(p.end)
+		} else {
+			w.join()
+		}
+	}
+}
+
+// takerTime is about how long it takes to hand over what a table gives to another node.
+const takerTime = 50 * time.Millisecond
+
+// crashTaker kills a node to which a table gives what another one serves, while it takes that over.
+func (w *world) crashTaker(t *ring.Table) {
+	for k, p := range w.tracked {
+		before, name := w.truth[k].server, t.OwnerOf(p).Name()
+		i := slices.IndexFunc(w.nodes(), func(p *proc) bool { return p.name == name })
+		if before == nil || before.p.dead || before.p.name == name || i < 0 {
+			continue
+		}
+		w.takerDies = false
+		taker := w.nodes()[i]
+		w.after(nil, w.between(0, takerTime), func() {
+			if !taker.dead && !w.peace {
+				w.crash(taker)
+			}
+		})
+		return
 	}
 }
 
@@ -302,7 +332,7 @@ func (w *world) makePeace() {
 		p.resume()
 	}
 	w.lossy, w.slow = 0, 0
-	w.peace = true
+	w.peace, w.takerDies = true, false
 }
 
 // settle waits until all is well.

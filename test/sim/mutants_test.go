@@ -28,6 +28,7 @@ var broken = []brokenRule{
 	{"let another life of a node acknowledge", func(r *options) { r.anyoneAcknowledges = true }, []mischief{crashes}},
 	{"begin copies before the old ones are dropped", func(r *options) { r.copyEarly = true }, []mischief{joins}},
 	{"leave before the new owners have everything", func(r *options) { r.leaveEarly = true }, []mischief{leaves}},
+	{"forget the owner before with one copy", func(r *options) { r.neverShelter, r.copies = true, 1 }, []mischief{crashesOfTakers}},
 	{"count nodes that do not answer", func(r *options) { r.majority, r.countSilent = true, true }, []mischief{cuts}},
 }
 

@@ -47,6 +47,7 @@ type rules struct {
 	neverAsk           bool // a node does not ask for the copies that it is to have and has not
 	countSilent        bool // with --min-members, nodes count that are not yet declared dead though they do not answer
 	leaveEarly         bool // a node that leaves says goodbye before the new owners have what it had
+	neverShelter       bool // with one copy, the owner before is not named until the new one serves
 }
 
 // plan is ring.Plan.
@@ -61,5 +62,11 @@ func (w *world) plan(cur *ring.Table, alive []ring.Member, reports []*ring.Repor
 			reports = append(reports, r)
 		}
 	}
-	return ring.Plan(cur, alive, reports, self, w.copies, w.rng.Uint64)
+	next := ring.Plan(cur, alive, reports, self, w.copies, w.rng.Uint64)
+	if next != nil && w.neverShelter {
+		for p := range next.Follower {
+			next.Follower[p] = ring.NoNode
+		}
+	}
+	return next
 }

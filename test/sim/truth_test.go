@@ -202,8 +202,8 @@ func (w *world) checkLoss(n *node, k int, kept bool) {
 		w.violate("%s serves %d with %v instead of %v though nobody died", n.p.name, k, d.values, valuesOf(t.last))
 		return
 	}
-	if kept || w.copies == 1 {
-		return // without followers, a node that dies while it takes over may lose what the last owner still has
+	if kept {
+		return
 	}
 	if holder := w.holder(k, n); holder != nil {
 		w.violate("%s serves %d with nothing though %s has a copy in sync, %v", n.p.name, k, holder.p.name, holder.data[k].values)
@@ -228,7 +228,7 @@ func (w *world) holder(k int, but *node) *node {
 // aboutToDrop is called when a node drops what it has of a partition that it is about to serve.
 func (w *world) aboutToDrop(n *node, k int, info copyInfo) {
 	t := &w.truth[k]
-	if w.copies == 1 || t.unsure {
+	if t.unsure {
 		return
 	}
 	if (info.state == synced || info.state == handed) && n.data[k].last == t.last && t.last != nil && !w.apart() && !w.wasHurt(n.p) {
@@ -304,6 +304,9 @@ func (w *world) checkRead(c *command, k, key, value int) {
 // noteIssued checks a table that was just issued.
 func (w *world) noteIssued(p *proc, t *ring.Table, heals bool) {
 	w.tracef("%s issues %d, %s", p.name, t.Epoch, w.describe(t))
+	if w.takerDies {
+		w.crashTaker(t)
+	}
 	if heals && !w.apart() && !w.adoptForeign {
 		w.violate("%s heals a split though the network never was split", p.name)
 	}

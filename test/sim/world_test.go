@@ -28,18 +28,19 @@ type world struct {
 	seal    uint64
 	issued  map[ring.Version]*ring.Table
 
-	cut      [maxHosts][maxHosts]bool // packets between two hosts are lost
-	lossy    float64                  // share of gossip's packets lost
-	slow     float64                  // share of messages that take long
-	pace     time.Duration            // that the pieces of snapshots keep
-	starting bool                     // the cluster is not yet one
-	peace    bool                     // nothing bad happens any more
-	calm     bool                     // and all has become well
-	cutNow   bool                     // nodes are cut off from each other
-	lastCut  time.Duration
-	atLeast  int                     // --min-members
-	ids      int                     // of commands
-	trouble  [maxHosts]time.Duration // when something bad last happened to a host
+	cut       [maxHosts][maxHosts]bool // packets between two hosts are lost
+	lossy     float64                  // share of gossip's packets lost
+	slow      float64                  // share of messages that take long
+	pace      time.Duration            // that the pieces of snapshots keep
+	starting  bool                     // the cluster is not yet one
+	peace     bool                     // nothing bad happens any more
+	calm      bool                     // and all has become well
+	takerDies bool                     // the next node to which a table gives something does
+	cutNow    bool                     // nodes are cut off from each other
+	lastCut   time.Duration
+	atLeast   int                     // --min-members
+	ids       int                     // of commands
+	trouble   [maxHosts]time.Duration // when something bad last happened to a host
 
 	truth []truth // by place
 
