@@ -23,6 +23,8 @@ func TestNetwork(t *testing.T) {
 	liar := end{stranger.namespace, node.pod}
 	prometheus := end{labels.Set{corev1.LabelMetadataName: "monitoring"}, labels.Set{"app": "prometheus"}}
 	dns := end{labels.Set{corev1.LabelMetadataName: "kube-system"}, labels.Set{"k8s-app": "kube-dns"}}
+	stray := end{ours, labels.Set{"app": "debug"}}
+	var machine end // the kubelet's, with a name server on it
 
 	const tcp, udp = corev1.ProtocolTCP, corev1.ProtocolUDP
 	for _, c := range []struct {
@@ -39,6 +41,10 @@ func TestNetwork(t *testing.T) {
 		{"a stranger at a proxy", stranger, proxy, tcp, 6379, false},
 		{"a pod elsewhere with a node's labels at a node", liar, node, tcp, 6380, false},
 		{"a pod elsewhere with a node's labels at gossip", liar, node, udp, 7946, false},
+		{"a pod of our namespace that is not ours at a node", stray, node, tcp, 6380, false},
+		{"a pod of our namespace that is not ours at gossip", stray, proxy, udp, 7946, false},
+		{"a pod of our namespace that is not ours at a proxy", stray, proxy, tcp, 6379, false},
+		{"a pod of our namespace that is not ours at an admin port", stray, node, tcp, 9180, false},
 		{"a proxy at a node", proxy, node, tcp, 6380, true},
 		{"a node at a node", node, node, tcp, 6380, true},
 		{"a node at a proxy", node, proxy, tcp, 6379, false},
@@ -47,6 +53,8 @@ func TestNetwork(t *testing.T) {
 		{"gossip, proxy to node, TCP", proxy, node, tcp, 7946, true},
 		{"gossip, proxy to node, UDP", proxy, node, udp, 7946, true},
 		{"gossip, node to node, UDP", node, node, udp, 7946, true},
+		{"gossip, proxy to proxy, TCP", proxy, proxy, tcp, 7946, true},
+		{"gossip, proxy to proxy, UDP", proxy, proxy, udp, 7946, true},
 		{"Prometheus at a node", prometheus, node, tcp, 9180, true},
 		{"Prometheus at a proxy", prometheus, proxy, tcp, 9180, true},
 		{"Prometheus at a node's data", prometheus, node, tcp, 6380, false},
@@ -54,6 +62,10 @@ func TestNetwork(t *testing.T) {
 		{"status, asked in a node's pod of a proxy", node, proxy, tcp, 9180, true},
 		{"a name looked up by a node", node, dns, udp, 53, true},
 		{"a long name looked up by a proxy", proxy, dns, tcp, 53, true},
+		{"a name looked up by a node at its machine", node, machine, udp, 53, true},
+		{"a node at its machine's kubelet", node, machine, tcp, 10250, false},
+		{"a node at a pod elsewhere with a node's labels", node, liar, tcp, 6380, false},
+		{"a proxy at a pod of our namespace that is not ours", proxy, stray, tcp, 6380, false},
 		{"a node at anything else", node, stranger, tcp, 443, false},
 		{"a proxy at anything else", proxy, stranger, tcp, 443, false},
 	} {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -55,6 +56,10 @@ func TestWorkloads(t *testing.T) {
 			for _, c := range w.template.Spec.TopologySpreadConstraints {
 				if !selector(t, c.LabelSelector).Matches(pods) {
 					t.Errorf("%s: spread over %s counts other pods", w.name, c.TopologyKey)
+				}
+				// An update starts proxies before it stops others: those would be spread around these.
+				if w.deployment != nil && !slices.Contains(c.MatchLabelKeys, appsv1.DefaultDeploymentUniqueLabelKey) {
+					t.Errorf("%s: spread over %s counts pods that an update replaces", w.name, c.TopologyKey)
 				}
 			}
 		}

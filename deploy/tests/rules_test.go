@@ -142,6 +142,11 @@ func TestMonitoring(t *testing.T) {
 	for _, w := range cluster.workloads {
 		cluster.wantScraped(t, w, selector(t, &p.Selector), *p.PodMetricsEndpoints[0].Port)
 	}
+	for _, r := range p.PodMetricsEndpoints[0].RelabelConfigs {
+		if r.Action == "" {
+			t.Errorf("relabeling %v leaves its action to the API server, which writes it down: never what was applied", r.TargetLabel)
+		}
+	}
 	if len(m.rules[0].Spec.Groups) != len(readRules(t).Groups) {
 		t.Error("the operator's rules have other groups")
 	}
