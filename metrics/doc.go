@@ -28,7 +28,7 @@
 //	/healthz     200 while the event loops run; says nothing about other members
 //	/readyz      200 when every member here can serve (see Member.Ready)
 //	/api/status  the Status as JSON
-//	/api/live    what the page draws, as JSON
+//	/api/live    what the page draws, as JSON; both made once for all who ask at one time (shared.go)
 //	/api/drain?member=ID&on=true         POST: a node hands over what it has, and stays
 //	/api/rebalance?paused=true           POST, to the coordinator: nothing moves that need not
 //	/debug/pprof with --pprof only

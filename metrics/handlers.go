@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -10,22 +11,32 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 )
 
 // healthz says whether this process works at all: its loops answer. It never
 // asks about other members, or a platform that restarts unhealthy processes
 // would restart a whole cluster because one member is gone.
-func (a *Admin) healthz(w http.ResponseWriter, _ *http.Request) {
+func (a *Admin) healthz(w http.ResponseWriter, r *http.Request) {
+	sick, err := a.health.get(r.Context())
+	if err = cmp.Or(err, sick); err != nil {
+		http.Error(w, fmt.Sprintf("event loops do not answer: %v", err), http.StatusServiceUnavailable)
+		return
+	}
+	plain(w, "ok\n")
+}
+
+// pulse fails when a loop does not run.
+func (a *Admin) pulse() error {
 	a.mu.Lock()
 	loops := a.loops
 	a.mu.Unlock()
-	if loops != nil {
-		if err := pulse(loops); err != nil {
-			http.Error(w, fmt.Sprintf("event loops do not answer: %v", err), http.StatusServiceUnavailable)
-			return
-		}
+	if loops == nil {
+		return nil
 	}
-	plain(w, "ok\n")
+	return loops.Each(func(*netloop.Loop) {})
 }
 
 // readyz says whether clients should come here.
@@ -58,24 +69,49 @@ func (a *Admin) notReady() string {
 	return strings.Join(missing, "\n")
 }
 
+// statusView is a Status, encoded when first asked for.
+type statusView struct {
+	all, members func() []byte
+}
+
+func (a *Admin) viewStatus() *statusView {
+	s := a.Status()
+	alone := s
+	alone.Cluster = Cluster{Name: s.Cluster.Name, Peers: []Peer{}}
+	return &statusView{
+		all:     sync.OnceValue(func() []byte { return encode("  ", s) }),
+		members: sync.OnceValue(func() []byte { return encode("  ", alone) }),
+	}
+}
+
 // status is GET /api/status. With ?members it leaves the cluster out: who asks every
 // member for its figures has got that from one.
 func (a *Admin) status(w http.ResponseWriter, r *http.Request) {
-	s := a.Status()
-	if r.URL.Query().Has("members") {
-		s.Cluster = Cluster{Name: s.Cluster.Name, Peers: []Peer{}}
+	v, err := a.statuses.get(r.Context())
+	switch {
+	case err != nil: // the client is gone
+	case r.URL.Query().Has("members"):
+		sendJSON(w, v.members())
+	default:
+		sendJSON(w, v.all())
 	}
-	a.sendJSON(w, "  ", s)
 }
 
-func (a *Admin) sendJSON(w http.ResponseWriter, indent string, what any) {
+func sendJSON(w http.ResponseWriter, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	e := json.NewEncoder(w)
+	_, _ = w.Write(body) // the client is gone: nothing to do about it
+}
+
+// encode makes JSON of our own types, which always have one.
+func encode(indent string, what any) []byte {
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
 	e.SetIndent("", indent)
 	if err := e.Encode(what); err != nil {
-		a.opt.Log.Debug("cannot send status", "err", err)
+		panic("BUG: " + err.Error())
 	}
+	return body.Bytes()
 }
 
 //go:embed page.html page.js page.css
@@ -87,15 +123,19 @@ var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMa
 
 // page serves the page with the status as it is now in it; its script goes on from there.
 func (a *Admin) page(w http.ResponseWriter, r *http.Request) {
-	var body bytes.Buffer
-	if err := pageTemplate.Execute(&body, a.live(r.Context(), "")); err != nil {
+	v, err := a.lives.get(r.Context())
+	if err != nil {
+		return // the client is gone
+	}
+	body, err := v.page()
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	pageHeader(w)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(body.Bytes()) // the client is gone: nothing to do about it
+	_, _ = w.Write(body) // the client is gone: nothing to do about it
 }
 
 // pageFile serves what the page is made of from the binary.

@@ -1,11 +1,12 @@
 package metrics
 
 import (
+	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -98,8 +99,31 @@ const (
 // gone is the state of a node that the table has and gossip no longer.
 const gone = "gone"
 
-// live gathers what the page draws, for a reader that had the owners of a table.
-func (a *Admin) live(ctx context.Context, had string) Live {
+// liveView is a Live, encoded when first asked for: whole, without the owners, or as a page.
+type liveView struct {
+	table       string
+	whole, rest func() []byte
+	page        func() ([]byte, error)
+}
+
+func (a *Admin) viewLive() *liveView {
+	l := a.live()
+	rest := l
+	rest.Owners = nil
+	return &liveView{
+		table: l.Table,
+		whole: sync.OnceValue(func() []byte { return encode("", l) }),
+		rest:  sync.OnceValue(func() []byte { return encode("", rest) }),
+		page: sync.OnceValues(func() ([]byte, error) {
+			var body bytes.Buffer
+			err := pageTemplate.Execute(&body, l)
+			return body.Bytes(), err
+		}),
+	}
+}
+
+// live gathers what the page draws.
+func (a *Admin) live() Live {
 	l := Live{
 		Version: a.opt.Version, UnixMilli: time.Now().UnixMilli(),
 		Nodes: []LiveNode{}, Moves: []LiveMove{}, Here: []LiveHere{},
@@ -109,10 +133,10 @@ func (a *Admin) live(ctx context.Context, had string) Live {
 	for i := range details {
 		l.Here = append(l.Here, details[i].shown(&s.Members[i], members[i].past.list()))
 	}
-	l.addRows(&s, a.others(ctx, &s))
+	l.addRows(&s, a.others(&s))
 	if len(members) > 0 {
 		if t := members[0].source.View.Table(); t != nil {
-			l.addTable(t, had)
+			l.addTable(t)
 		}
 	}
 	slices.SortFunc(l.Rows, func(a, b Row) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.ID, b.ID)) })
@@ -162,7 +186,7 @@ func (r *Row) remark() string {
 	return ""
 }
 
-func (l *Live) addTable(t *ring.Table, had string) {
+func (l *Live) addTable(t *ring.Table) {
 	alive, listed := map[life]bool{}, map[string]bool{}
 	for i := range l.Rows {
 		alive[l.Rows[i].life()] = true
@@ -181,9 +205,6 @@ func (l *Live) addTable(t *ring.Table, had string) {
 	}
 	// An epoch alone does not name a table: a cluster that was started anew counts from 1.
 	l.Table = fmt.Sprint(t.Epoch, " ", t.Issuer)
-	if l.Table == had {
-		return
-	}
 	for _, owner := range t.Owner {
 		l.Owners = append(l.Owners, int(owner))
 	}
@@ -203,9 +224,16 @@ func (d *detail) shown(m *Member, history []Sample) LiveHere {
 	return h
 }
 
-// serveLive answers GET /api/live?table=NAME.
+// serveLive answers GET /api/live?table=NAME, of a reader that has the owners of that table.
 func (a *Admin) serveLive(w http.ResponseWriter, r *http.Request) {
-	a.sendJSON(w, "", a.live(r.Context(), r.URL.Query().Get("table")))
+	v, err := a.lives.get(r.Context())
+	switch {
+	case err != nil: // the client is gone
+	case v.table != "" && v.table == r.URL.Query().Get("table"):
+		sendJSON(w, v.rest())
+	default:
+		sendJSON(w, v.whole())
+	}
 }
 
 // keepHistory samples the members until Close, so that the page has the last minutes

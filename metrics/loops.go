@@ -31,9 +31,6 @@ func readLoops(g *netloop.Group) (*loopSnapshot, error) {
 	return s, nil
 }
 
-// pulse fails when a loop does not run.
-func pulse(g *netloop.Group) error { return g.Each(func(*netloop.Loop) {}) }
-
 var loopMetrics = []labelled[loopSnapshot]{
 	loopCounter("dunlin_loop_iterations_total", "Iterations of the event loop.",
 		func(s *netloop.LoopStats) float64 { return float64(s.Iterations) }),

@@ -34,14 +34,14 @@ type rounds struct {
 
 // others returns what the cluster's members said last, nil if that is not known. s is
 // what this process knows without asking, and not changed afterwards.
-func (a *Admin) others(ctx context.Context, s *Status) *Report {
+func (a *Admin) others(s *Status) *Report {
 	if done := a.beginRound(s); done != nil {
 		grace := time.NewTimer(roundGrace)
 		defer grace.Stop()
 		select {
 		case <-done:
 		case <-grace.C:
-		case <-ctx.Done():
+		case <-a.ctx.Done():
 		}
 	}
 	r := &a.rounds

@@ -42,6 +42,11 @@ type Admin struct {
 	stop     context.CancelFunc
 	rounds   rounds
 
+	// What is read is made once for all who ask at one time.
+	health   shared[error]
+	statuses shared[*statusView]
+	lives    shared[*liveView]
+
 	mu       sync.Mutex
 	members  []*member
 	loops    *netloop.Group // nil until SetLoops
@@ -61,6 +66,9 @@ func Listen(addr string, opt Options) (*Admin, error) {
 		rounds:   rounds{pause: roundPause},
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
+	a.health = shared[error]{pause: collectPause, make: a.pulse}
+	a.statuses = shared[*statusView]{pause: collectPause, make: a.viewStatus}
+	a.lives = shared[*liveView]{pause: collectPause, make: a.viewLive}
 	a.registry.MustRegister(
 		buildInfo(opt.Version),
 		collectors.NewGoCollector(),
@@ -115,6 +123,7 @@ func (a *Admin) serve() {
 
 func (a *Admin) routes() http.Handler {
 	mux := http.NewServeMux()
+	page, status := make(readers, mostReaders), make(readers, mostReaders)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{
 		// One member that cannot be read must not hide the others.
 		ErrorHandling:       promhttp.ContinueOnError,
@@ -124,11 +133,11 @@ func (a *Admin) routes() http.Handler {
 	}))
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /readyz", a.readyz)
-	mux.HandleFunc("GET /api/status", a.status)
+	mux.HandleFunc("GET /api/status", status.limit(a.status))
 	mux.HandleFunc("POST /api/drain", a.drain)
 	mux.HandleFunc("POST /api/rebalance", a.rebalance)
-	mux.HandleFunc("GET /api/live", a.serveLive)
-	mux.HandleFunc("GET /{$}", a.page)
+	mux.HandleFunc("GET /api/live", page.limit(a.serveLive))
+	mux.HandleFunc("GET /{$}", page.limit(a.page))
 	mux.HandleFunc("GET /page.js", pageFile)
 	mux.HandleFunc("GET /page.css", pageFile)
 	if a.opt.Pprof {
