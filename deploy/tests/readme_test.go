@@ -47,3 +47,12 @@ func TestDocuments(t *testing.T) {
 		}
 	}
 }
+
+// TestSecretsStay: who follows the documents twice keeps the secrets of the first time.
+func TestSecretsStay(t *testing.T) {
+	for _, file := range []string{"../README.md", "../kubernetes/secrets"} {
+		if !strings.Contains(string(readFile(t, file)), "deploy/kubernetes/secrets | kubectl create -f -") {
+			t.Errorf("%s does not have the secrets created: applied, they replace what members run with", file)
+		}
+	}
+}
