@@ -301,8 +301,10 @@ func (c *census) merge(covered *partitionSet, inner []byte, node string) bool {
 			c.failed = errKeysMany
 			return true
 		}
+		before := cap(c.elements)
 		c.elements = append(c.elements, inner[header:]...)
 		c.count += max(n, 0)
+		c.s.gather(cap(c.elements) - before)
 		return ok
 	case command.MergeRandom:
 		return c.choose(inner)
@@ -431,6 +433,7 @@ func (c *census) finish(reply []byte) {
 	if s.closed {
 		return
 	}
+	s.gather(-cap(c.elements))
 	if s.state.Waiting != nil && s.waits == c.seq {
 		s.state.Waiting = nil
 		s.unblock()

@@ -29,6 +29,7 @@ type client struct {
 	slots      []slot
 	early      []byte // replies that came before their turn; slots name their places
 	earlyLive  int    // bytes of it that are still to be delivered
+	gathered   int    // bytes of replies to parts, of commands that are not complete
 	replySize  int    // foreseen size of a reply: large at once after a large one, smaller little by little
 
 	timed stopwatch // times one of its commands now and then
@@ -285,8 +286,11 @@ func (s *client) atLimit() bool {
 	return n >= maxInflight || n > 0 && s.foreseen(n) > maxReplyBytes
 }
 
-// foreseen is what replies take: n that are still to come, those that came early, and those that the peer has not taken.
-func (s *client) foreseen(n int) int { return n*s.replySize + s.earlyLive + s.conn.Queued() }
+// foreseen is what replies take: n that are still to come, those that came early, also in part, and those that the peer has
+// not taken.
+func (s *client) foreseen(n int) int {
+	return n*s.replySize + s.earlyLive + s.gathered + s.conn.Queued()
+}
 
 // mayContinue reports whether a stalled session may try its next command.
 func (s *client) mayContinue() bool {

@@ -49,7 +49,8 @@
 // # Bounds
 //
 // A session has at most maxInflight commands outstanding and about maxReplyBytes of replies foreseen, early and unsent
-// together, if they are as large as the last ones; maxEarly of early ones in any case; a pipe at most maxPipeRequests and
-// maxPipeBytes; a held command waits at most Config.Hold, and not at all for a node that could not be reached for so long
-// already. Beyond a bound the session is not read, or closed where that cannot help.
+// together, if they are as large as the last ones; maxEarly of early ones in any case, the parts of unfinished ones included;
+// of large parts those of one command; a pipe at most maxPipeRequests and maxPipeBytes; a held command waits at most
+// Config.Hold, and not at all for a node that could not be reached for so long already. Beyond a bound the session is not
+// read, or closed where that cannot help. What it has gathered counts in Config.Buffers.
 package proxy

@@ -17,7 +17,8 @@ import (
 //	fetch pipe    ─> FETCH ticket offset count       two pieces are asked for, or unsent, at a time
 //	common pipe   ─> FETCH ticket 0 0                the node may forget the reply
 //
-// A part of a split command is fetched at once and gathered.
+// The parts of a command that was split are fetched in their turn as well, all of them at once, and gathered. What is
+// gathered counts as the session's.
 
 const (
 	fetchPiece  = 128 << 10
@@ -81,23 +82,20 @@ func (p *pipe) fetch(r request, ticket uint64, size int) {
 		f.part = nil // all of its keys have one owner: nothing is to be merged
 	}
 	f.s.fetches = append(f.s.fetches, f)
-	if f.part != nil {
-		f.ask()
-		return
-	}
 	f.s.remote-- // it is executed
-	f.s.replied(f.seq)
+	if f.part == nil {
+		f.s.replied(f.seq)
+	}
 	f.s.replySize = max(f.s.replySize, min(size, fetchPiece))
 	f.s.fetchNext()
 	f.s.progress()
 }
 
-// fetchNext begins to fetch the reply whose turn it is, if it is a large one.
+// fetchNext begins to fetch the reply whose turn it is, or its parts, if it is a large one.
 func (s *client) fetchNext() {
-	for _, f := range s.fetches {
-		if f.part == nil && f.seq == s.head && f.asked == 0 {
+	for _, f := range slices.Clone(s.fetches) { // to ask may end some
+		if f.seq == s.head && f.asked == 0 {
 			f.ask()
-			return
 		}
 	}
 }
@@ -105,6 +103,10 @@ func (s *client) fetchNext() {
 // ask has the node send what may be sent now.
 func (f *fetch) ask() {
 	w := f.from.w
+	if f.part != nil && f.got == 0 && !f.ended && f.s.conn.Queued() > maxReplyBytes {
+		f.later() // what is gathered is put into the output as a whole
+		return
+	}
 	for !f.ended && !f.retrying && f.pieces < maxFetching && f.asked < f.size {
 		if !f.valid() {
 			f.fail()
@@ -147,8 +149,16 @@ func (f *fetch) retry() {
 		f.fail()
 		return
 	}
+	f.later()
+}
+
+// later asks again after a while.
+func (f *fetch) later() {
+	if f.retrying {
+		return
+	}
 	f.retrying = true
-	w.loop.After(retryEvery, func() {
+	f.from.w.loop.After(retryEvery, func() {
 		f.retrying = false
 		f.ask()
 	})
@@ -210,6 +220,9 @@ func (f *fetch) pass(piece []byte) {
 func (f *fetch) gather(piece []byte) {
 	f.pieces--
 	if f.whole == nil {
+		if !f.s.gather(f.size) {
+			return // no memory for it: the session is closed
+		}
 		f.whole = make([]byte, 0, f.size)
 	}
 	f.whole = append(f.whole, piece...)
@@ -217,8 +230,14 @@ func (f *fetch) gather(piece []byte) {
 		f.ask()
 		return
 	}
+	f.finish(f.whole)
+}
+
+// finish gives the part its reply.
+func (f *fetch) finish(reply []byte) {
 	f.end()
-	f.part.partDone(f.id, f.whole)
+	f.s.remote++ // which partDone counts off
+	f.part.partDone(f.id, reply)
 }
 
 // fail ends a reply that cannot be had: with an error if the client has nothing of it yet.
@@ -229,7 +248,7 @@ func (f *fetch) fail() {
 	}
 	switch {
 	case f.part != nil:
-		f.part.partDone(f.id, errLost)
+		f.finish(errLost)
 	case f.got == 0:
 		f.s.reply(f.seq, errLost)
 	default:
@@ -245,6 +264,9 @@ func (f *fetch) end() {
 	f.ended = true
 	f.from.peer.fetches--
 	f.s.fetches = slices.DeleteFunc(f.s.fetches, func(other *fetch) bool { return other == f })
+	if f.whole != nil {
+		f.s.gather(-f.size)
+	}
 	if f.valid() {
 		f.from.send(request{}, appendFetch(nil, f.ticket, 0, 0), nil)
 	}
@@ -280,7 +302,14 @@ func (w *worker) newPiece(f *fetch) *piece {
 	return b
 }
 
-// chargeOther counts what the session has beside its connection's buffers.
-func (s *client) chargeOther() {
-	s.conn.SetOther(cap(s.early) + s.pieces*fetchPiece + s.state.QueuedBytes())
+// gather notes that parts of replies take n bytes more. False: there is no memory for them, and the session is closed.
+func (s *client) gather(n int) bool {
+	s.gathered += n
+	return s.chargeOther()
+}
+
+// chargeOther counts what the session has beside its connection's buffers. False: there is no memory for it, and the
+// session is closed.
+func (s *client) chargeOther() bool {
+	return s.conn.SetOther(cap(s.early) + s.gathered + s.pieces*fetchPiece + s.state.QueuedBytes())
 }

@@ -76,6 +76,47 @@ func TestLargeReplyWaitsForItsReader(t *testing.T) {
 	c.wantNoTickets()
 }
 
+// Large parts of split commands wait for their turn, and for the client to take what came before: who sends many such
+// commands has the replies to one of them in the proxy, not those to all.
+func TestLargePartsWaitForTheirTurn(t *testing.T) {
+	c := newTicketCluster(t, 2)
+	a, b := key(0, 2), key(1, 2)
+	value := hugeValue(2 << 20)
+	asked := make([]map[string]bool, len(c.nodes)) // tickets, by node
+	for i, n := range c.nodes {
+		asked[i] = map[string]bool{}
+		n.set(func(n *fakeNode) {
+			n.data = map[string]string{a: value, b: value}
+			n.fetch = func(args []string) (string, bool) {
+				asked[i][args[2]] = true
+				return "", false
+			}
+		})
+	}
+	cl := c.dial()
+	const commands = 3
+	for range commands {
+		cl.send("MGET " + a + " " + b)
+	}
+	eventually(t, "the first reply", func() bool { return c.stats().Buffers > int64(len(value)) })
+	for range 50 {
+		if held := c.stats().Buffers; held > int64(4*len(value)) {
+			t.Fatalf("%d bytes wait for a client that does not read", held)
+		}
+	}
+	for i, n := range c.nodes {
+		n.set(func(*fakeNode) {
+			if len(asked[i]) != 1 {
+				t.Errorf("node %d was asked for %d large replies, before the first was read", i, len(asked[i]))
+			}
+		})
+	}
+	for range commands {
+		cl.want("*2 " + text(value) + " " + text(value))
+	}
+	c.wantNoTickets()
+}
+
 // A client that goes away leaves no ticket behind, in whatever state its replies are.
 func TestLargeRepliesOfGoneClients(t *testing.T) {
 	c := newTicketCluster(t, 2)

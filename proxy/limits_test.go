@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +94,56 @@ func TestEarlyRepliesAreBounded(t *testing.T) {
 	for range lines {
 		other.reply()
 	}
+}
+
+// What has come of a reply that several nodes give counts as the session's, until all of it is there.
+func TestGatheredRepliesCount(t *testing.T) {
+	c := newTicketCluster(t, 2)
+	a, b := key(0, 2), key(1, 2)
+	value := hugeValue(1 << 20)
+	cl := c.dial()
+	c.nodes[0].set(func(n *fakeNode) { n.data[a] = value })
+	c.nodes[1].set(func(n *fakeNode) { n.data[b] = value[1:] })
+	held := func(what string, most, least int) {
+		eventually(t, what, func() bool {
+			n := c.stats().Buffers
+			return int64(least) <= n && n <= int64(most)
+		})
+	}
+	for _, large := range []bool{true, false} {
+		gate := make(chan struct{})
+		c.nodes[0].set(func(n *fakeNode) {
+			if !large {
+				n.tickets = nil
+			}
+		})
+		c.nodes[1].set(func(n *fakeNode) { n.gate = gate })
+		cl.send("MGET " + a + " " + b)
+		held("a part of MGET", 2<<20, 1<<20)
+		close(gate)
+		cl.want("*2 " + text(value) + " " + text(value[1:]))
+		held("the end of MGET", 1<<19, 0)
+	}
+	gate, locked := make(chan struct{}), make(chan struct{})
+	c.nodes[0].set(func(n *fakeNode) {
+		n.data = map[string]string{}
+		for i := range 100 {
+			n.data[a+strings.Repeat("x", 30<<10)+strconv.Itoa(i)] = ""
+		}
+	})
+	go c.nodes[1].set(func(n *fakeNode) {
+		n.data = map[string]string{}
+		close(locked)
+		<-gate
+	})
+	<-locked
+	cl.send("KEYS *")
+	held("a part of KEYS", 8<<20, 1<<20)
+	close(gate)
+	if got := len(strings.Fields(cl.reply())); got < 20 {
+		t.Errorf("KEYS has %d words", got)
+	}
+	held("the end of KEYS", 1<<19, 0)
 }
 
 // A client that asks for much at once and reads a little later is served, not closed.

@@ -112,8 +112,17 @@ func (s *client) appendReady(out []byte) []byte {
 	return out
 }
 
+// gatherFor is gather for a command's part. False: the session is closed.
+func (s *client) gatherFor(seq uint64, n int) bool {
+	if n > 0 && seq != s.head && s.earlyLive+s.gathered > maxEarly {
+		s.conn.Close(errTooEarly)
+		return false
+	}
+	return s.gather(n)
+}
+
 func (s *client) storeEarly(seq uint64, reply []byte) {
-	if s.earlyLive > maxEarly {
+	if s.earlyLive+s.gathered > maxEarly {
 		s.conn.Close(errTooEarly)
 		return
 	}

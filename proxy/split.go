@@ -30,6 +30,7 @@ type fan struct {
 	pending int32    // not done yet
 	sum     int64    // for MergeSum
 	failed  []byte   // the first error among the replies
+	bytes   int      // that the session has gathered for it
 }
 
 // split sends a command whose keys may lie on several nodes. False: it must wait.
@@ -241,6 +242,10 @@ func (f *fan) partDone(id int32, reply []byte) {
 	} else if !f.merge(id, reply) && f.failed == nil {
 		f.failed = errMerge
 	}
+	n := len(f.replies[id])
+	if f.bytes += n; !f.s.gatherFor(f.seq, n) {
+		return
+	}
 	f.finish()
 }
 
@@ -264,6 +269,7 @@ func (f *fan) finish() {
 	if f.pending > 0 || f.s.closed {
 		return
 	}
+	f.s.gather(-f.bytes)
 	out := f.s.w.scratch[:0]
 	switch {
 	case f.failed != nil:

@@ -102,6 +102,7 @@ type transaction struct {
 	parts   []slotPart
 	pending int
 	replies int    // bytes of the parts' replies
+	bytes   int    // of them that the session has gathered
 	failed  []byte // the first error of a part
 }
 
@@ -325,6 +326,10 @@ func (t *transaction) partDone(id int32, reply []byte) {
 	default:
 		t.parts[id].replies = append([]byte(nil), reply[header:]...)
 	}
+	n = len(t.parts[id].replies)
+	if t.bytes += n; !t.s.gatherFor(t.seq, n) {
+		return
+	}
 	t.done()
 }
 
@@ -342,6 +347,7 @@ func (t *transaction) done() {
 	if t.pending > 0 || t.s.closed {
 		return
 	}
+	t.s.gather(-t.bytes)
 	if t.failed == nil {
 		out, ok := t.merge()
 		if t.failed = errMerge; ok {
@@ -372,9 +378,11 @@ func (t *transaction) merge() (out []byte, ok bool) {
 		}
 	}
 	for i := range t.parts {
-		ok = len(t.parts[i].replies) == 0
+		if len(t.parts[i].replies) > 0 {
+			return nil, false
+		}
 	}
-	return out, ok || len(t.parts) == 0
+	return out, true
 }
 
 // next takes the next element off the part's reply.
