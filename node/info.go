@@ -2,10 +2,7 @@ package node
 
 import (
 	"bytes"
-	"os"
 	"strconv"
-	"strings"
-	"syscall"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -79,7 +76,7 @@ func (n *Node) gatherCounters(covered *partitionSet) (session.Counters, Stats, e
 	e := &s.Engine
 	c := session.Counters{
 		Keys:       n.countKeys(covered),
-		UsedMemory: e.Used, PeakMemory: s.PeakBytes, MaxMemory: e.Max, RSS: residentBytes(),
+		UsedMemory: e.Used, PeakMemory: s.PeakBytes, MaxMemory: e.Max,
 		Hits: int64(s.Hits), Misses: int64(s.Misses), Evicted: e.Evicted, Expired: e.Expired,
 		Commands: int64(s.Requests), OpsPerSec: int64(s.OpsPerSec), Errors: int64(s.Errors),
 		Clients: int64(s.Clients), Connections: int64(s.Connections),
@@ -97,29 +94,6 @@ func (n *Node) gatherCounters(covered *partitionSet) (session.Counters, Stats, e
 	}
 	c.Startup, c.ClientBytes = e.Fixed+s.Overhead, e.Outside-s.Overhead
 	n.session.CountPolicy(&c)
-	c.CPUSysMicros, c.CPUUserMicros = processorMicros()
+	session.FillProcess(&c, n.cfg.Nodes)
 	return c, s, nil
-}
-
-// residentBytes is the memory that the process has now, 0 if the system does
-// not say.
-func residentBytes() int64 {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, _ := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize())
-}
-
-func processorMicros() (system, user int64) {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0, 0
-	}
-	return u.Stime.Nano() / 1000, u.Utime.Nano() / 1000
 }

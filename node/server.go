@@ -37,6 +37,7 @@ type Config struct {
 	Listen      string // address for clients, proxies and other members
 	Memory      int64  // limit of all that the node has: values, index, bookkeeping, connections, Overhead
 	Overhead    int64  // part of Memory that the process takes for itself
+	Nodes       int    // of the process, which tells each a part of what the system counts of it; 0: one
 	Shards      int    // of the engine; 0: as many as suit loops and memory
 	Eviction    string // name of the policy, see ParseEviction
 	RequirePass string // "": clients need no password

@@ -85,6 +85,17 @@ func TestLocal(t *testing.T) {
 			dialWire(t, portAfter(m.addr, i)).want("PING", "PONG")
 		}
 	})
+	t.Run("INFO", func(t *testing.T) { // the process is counted once
+		var told int64
+		text := client.Info(t.Context(), "memory").Val()
+		_, line, _ := strings.Cut(text, "\nused_memory_rss:")
+		if _, err := fmt.Sscan(line, &told); err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		if has := resident(t, m); told < has/2 || told > 2*has {
+			t.Errorf("INFO says that %d bytes are resident, the system %d", told, has)
+		}
+	})
 	t.Run("expiry", func(t *testing.T) { expiry(t, client) })
 	t.Run("page", func(t *testing.T) {
 		page, err := get(m.admin, "/")

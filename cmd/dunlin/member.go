@@ -63,6 +63,7 @@ func (p *process) startNode(ctx context.Context, m memberOptions, of int) (start
 		Memory:      int64(p.o.memory),
 		MoveRate:    int64(p.o.moveRate),
 		Overhead:    processOverhead(int64(p.o.memory)*int64(of), p.o.loops) / int64(of),
+		Nodes:       of,
 		Eviction:    p.o.eviction,
 		RequirePass: p.o.requirePass,
 		Secret:      p.proof,

@@ -14,7 +14,7 @@ type Counters struct {
 	Dataset    int64 // keys and values
 	Overhead   int64 // index, bookkeeping, connection buffers
 	MaxMemory  int64
-	RSS        int64 // of the process
+	RSS        int64 // the node's part of the process's
 
 	Hits, Misses     int64
 	Evicted, Expired int64
@@ -33,7 +33,7 @@ type Counters struct {
 	NetIn, NetOut int64 // bytes
 	Reads, Writes int64 // system calls
 
-	CPUSysMicros, CPUUserMicros int64 // of the process
+	CPUSysMicros, CPUUserMicros int64 // the node's part of the process's
 
 	Startup     int64 // part of Overhead: what there is without keys and clients
 	ClientBytes int64 // part of Overhead: connection buffers

@@ -154,10 +154,14 @@ func TestCountersAdd(t *testing.T) {
 }
 
 func TestFillProcess(t *testing.T) {
-	var c Counters
-	FillProcess(&c)
-	if c.RSS < 1<<20 || c.CPUUserMicros+c.CPUSysMicros <= 0 {
-		t.Errorf("%+v, want this process's memory and time", c)
+	var whole, part Counters
+	FillProcess(&whole, 1)
+	if whole.RSS < 1<<20 || whole.CPUUserMicros+whole.CPUSysMicros <= 0 {
+		t.Errorf("%+v, want this process's memory and time", whole)
+	}
+	FillProcess(&part, 10)
+	if part.RSS < whole.RSS/20 || part.RSS > whole.RSS/5 {
+		t.Errorf("%d bytes of %d, want a tenth", part.RSS, whole.RSS)
 	}
 }
 

@@ -7,15 +7,17 @@ import (
 	"syscall"
 )
 
-// FillProcess stores what the operating system counts of this process: its
-// resident memory and processor time. It reads a file of /proc; call it for an
-// INFO, not for a request.
-func FillProcess(c *Counters) {
-	c.RSS = residentBytes()
+// FillProcess stores a node's part of what the operating system counts of this
+// process, which has so many of them: resident memory and processor time. All
+// parts are alike, so that their sum over a cluster is right. It reads a file of
+// /proc; call it for an INFO, not for a request.
+func FillProcess(c *Counters, nodes int) {
+	of := int64(max(nodes, 1))
+	c.RSS = residentBytes() / of
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
-		c.CPUSysMicros = u.Stime.Nano() / 1000
-		c.CPUUserMicros = u.Utime.Nano() / 1000
+		c.CPUSysMicros = u.Stime.Nano() / 1000 / of
+		c.CPUUserMicros = u.Utime.Nano() / 1000 / of
 	}
 }
 
