@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -12,7 +13,10 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/proxy"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // TestDurations: both forms of a histogram have every observation, in a bucket that holds it.
@@ -112,21 +116,54 @@ func TestNativeHistograms(t *testing.T) {
 	}
 }
 
-// TestScrapeCost: a scrape of one node with every series that it may have.
+// TestScrapeCost: scrapes of one node and of one proxy, each with every series that it may have, in a cluster of thirty
+// nodes, with four loops.
 func TestScrapeCost(t *testing.T) {
-	a := newAdmin(t, Options{})
-	n := &fakeNode{serving: true}
-	for id := range n.stats.Commands {
+	var commands [command.NumIDs]uint64
+	for id := range commands {
 		if command.ByID(command.ID(id)) != nil {
-			n.stats.Commands[id] = 1
+			commands[id] = 1
 		}
 	}
-	for i := range n.stats.Latency {
+	var latency [command.NumFamilies]session.Durations
+	for i := range latency {
 		for took := time.Nanosecond; took < time.Minute; took *= 2 {
-			n.stats.Latency[i].Note(took)
+			latency[i].Note(took)
 		}
 	}
-	a.AddNode(source("n1", 1, twoNodes()), n)
+	view, pipes, keys := twoNodes(), map[string]*proxy.NodeStats{}, []session.KeyFigure(nil)
+	for i := range 30 {
+		id := fmt.Sprintf("dunlin-node-%d", i)
+		m := ring.Member{ID: id, Boot: int64(i + 1), State: ring.Serving}
+		view.table.Nodes = append(view.table.Nodes, m)
+		view.members = append(view.members, m, ring.Member{ID: fmt.Sprintf("dunlin-proxy-%d", i), Role: ring.RoleProxy, State: ring.Serving})
+		pipes[id] = &proxy.NodeStats{Open: 7, Inflight: 100}
+	}
+	for i := range 20 {
+		keys = append(keys, session.KeyFigure{Key: fmt.Sprintf("%0128d", i), N: int64(i)})
+	}
+	t.Run("node", func(t *testing.T) {
+		n := &fakeNode{serving: true}
+		n.stats.Commands, n.stats.Latency, n.stats.HotKeys, n.stats.BigKeys = commands, latency, keys, keys
+		wantCheapScrape(t, func(a *Admin) { a.AddNode(source("dunlin-node-1", 2, view), n) })
+	})
+	t.Run("proxy", func(t *testing.T) {
+		p := &fakeProxy{ready: true}
+		p.stats.Commands, p.stats.Latency, p.stats.Nodes = commands, latency, pipes
+		wantCheapScrape(t, func(a *Admin) { a.AddProxy(source("dunlin-proxy-1", 99, view), p) })
+	})
+}
+
+func wantCheapScrape(t *testing.T, add func(*Admin)) {
+	t.Helper()
+	a := newAdmin(t, Options{})
+	g, err := netloop.NewGroup(netloop.Config{Loops: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	a.SetLoops(g)
+	add(a)
 	_, text := get(t, a, "/metrics")
 	series := 0
 	for line := range strings.Lines(text) {
@@ -134,8 +171,8 @@ func TestScrapeCost(t *testing.T) {
 			series++
 		}
 	}
-	if series >= 2000 {
-		t.Errorf("a scrape has %d series, want less than 2,000", series)
+	if series >= 2000 || series < 500 {
+		t.Errorf("a scrape has %d series, want less than 2,000, and all that there may be", series)
 	}
 	if testing.Short() { // the race detector makes it many times slower
 		return

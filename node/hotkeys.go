@@ -84,7 +84,8 @@ func (h *hotSketch) fade(now time.Duration) {
 	}
 }
 
-// report adds how often a second the keys are used that certainly are.
+// report adds how often a second the keys are used that certainly are, to none. Looking for each
+// key among the others took the loop 140 µs when all stand out.
 func (h *hotSketch) report(now time.Duration, to *session.KeyFigures) {
 	counted := (h.before + now - h.begun).Seconds()
 	if counted <= 0 {
@@ -94,7 +95,7 @@ func (h *hotSketch) report(now time.Duration, to *session.KeyFigures) {
 		c := &h.counters[i]
 		if certain := c.count - c.excess; certain >= hotCertain {
 			rate := float64(certain) * sampleInputs / counted
-			to.Count(string(c.text()), int64(rate+0.5))
+			to.CountNew(string(c.text()), int64(rate+0.5))
 		}
 	}
 }

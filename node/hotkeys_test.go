@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -55,6 +56,52 @@ func TestHotSketchAllocatesNothing(t *testing.T) {
 	keys := [][]byte{[]byte("a"), []byte(strings.Repeat("long", 100)), []byte("c")}
 	if got := testing.AllocsPerRun(1000, func() { i++; h.note(keys[i%3]) }); got > 0 {
 		t.Errorf("%v allocations for a key, want 0", got)
+	}
+}
+
+// TestStatsWithFullSketches: what a scrape reads takes little time, and less of the loops', when the sketches have as many
+// and as long keys as they may.
+func TestStatsWithFullSketches(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures time")
+	}
+	n := startNode(t)
+	loopTime := make([]time.Duration, len(n.workers))
+	err := n.cfg.Group.Each(func(l *netloop.Loop) {
+		h := n.workers[l.Index()].hot
+		h.begun = l.Now() - time.Second
+		for i := range hotCounters * hotCertain {
+			h.note(fmt.Appendf(nil, "%0*d", hotKeyBytes, i%hotCounters+l.Index()*hotCounters))
+		}
+		loopTime[l.Index()] = time.Hour
+		for range 100 { // others run on this machine
+			var to session.KeyFigures
+			begun := time.Now()
+			h.report(l.Now(), &to)
+			loopTime[l.Index()] = min(loopTime[l.Index()], time.Since(begun))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 {
+		n.big.now.Keep(fmt.Sprintf("%0*d", hotKeyBytes, i), int64(i))
+	}
+	best := time.Hour
+	for tries := 0; tries < 100; tries++ {
+		begun := time.Now()
+		s, err := n.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.HotKeys) != 20 || len(s.BigKeys) != 20 {
+			t.Fatalf("%d hot and %d big keys", len(s.HotKeys), len(s.BigKeys))
+		}
+		best = min(best, time.Since(begun))
+	}
+	t.Logf("%v, of a loop's time %v", best, loopTime)
+	if best > 2*time.Millisecond || loopTime[0] > 100*time.Microsecond {
+		t.Errorf("statistics take %v, and %v of a loop", best, loopTime)
 	}
 }
 

@@ -33,6 +33,11 @@ func (f *KeyFigures) Count(key string, n int64) {
 			return
 		}
 	}
+	f.CountNew(key, n)
+}
+
+// CountNew is Count for a key that is not there.
+func (f *KeyFigures) CountNew(key string, n int64) {
 	f.list = append(f.list, KeyFigure{key, n})
 	if len(f.list) > 2*keptFigures {
 		f.sort()
