@@ -27,6 +27,9 @@ const (
 	// hotCertain is how many samples a key must have had for certain: of keys that are all
 	// used alike none is hot.
 	hotCertain = 4
+	// hotOfCommand is how many keys of one command are noted at most: a million would take a loop
+	// a tenth of a second.
+	hotOfCommand = 64
 )
 
 // hotSketch is a worker's. It allocates once, and belongs to its loop.
@@ -36,6 +39,7 @@ type hotSketch struct {
 	counters [hotCounters]hotCounter
 	begun    time.Duration // loop time of the last halving
 	before   time.Duration // what the time before it counts, halved as the counts are
+	turn     uint          // of commands of which some keys were noted
 }
 
 type hotCounter struct {
@@ -67,6 +71,20 @@ func (h *hotSketch) note(key []byte) {
 	c.count++
 	c.length = uint8(copy(c.key[:], key))
 	h.hashes[least] = hash
+}
+
+// noteSome counts uses of a command's keys, which are the arguments at these places: of more than
+// hotOfCommand some that lie apart, others each time. So what such commands use counts less than it
+// is used; to count it in multiples would make keys certain that were met once.
+func (h *hotSketch) noteSome(args [][]byte, keys []int) {
+	stride := (len(keys) + hotOfCommand - 1) / hotOfCommand
+	if stride == 0 {
+		return
+	}
+	h.turn++
+	for i := int(h.turn % uint(stride)); i < len(keys); i += stride {
+		h.note(args[keys[i]])
+	}
 }
 
 func (c *hotCounter) text() []byte { return c.key[:c.length] }
@@ -136,9 +154,7 @@ func (r *request) noteKeys(s *step) {
 	case oneKey:
 		r.worker.hot.note(s.args[s.firstKey])
 	case oneSlot, anySlots:
-		for _, at := range r.keys {
-			r.worker.hot.note(s.args[at])
-		}
+		r.worker.hot.noteSome(s.args, r.keys)
 	case noKeys, allKeys:
 	}
 }

@@ -51,6 +51,51 @@ func TestHotSketch(t *testing.T) {
 	}
 }
 
+// TestHotSketchOfManyKeys: a command of very many keys costs what one of few does, and still shows what such commands use
+// again and again.
+func TestHotSketchOfManyKeys(t *testing.T) {
+	h := newHotSketch(0)
+	noted := func() (n uint32) {
+		for i := range h.counters {
+			n += h.counters[i].count
+		}
+		return n
+	}
+	mget := func(keys int, name func(i int) string) {
+		var args [][]byte
+		var places []int
+		for i := range keys {
+			args, places = append(args, []byte(name(i))), append(places, i)
+		}
+		h.noteSome(args, places)
+	}
+	for _, keys := range []int{0, 1, 3, hotOfCommand} {
+		before := noted()
+		mget(keys, func(i int) string { return fmt.Sprint("few:", i) })
+		if got := noted() - before; got != uint32(keys) {
+			t.Errorf("of %d keys %d are noted", keys, got)
+		}
+	}
+	h = newHotSketch(0)
+	for command := range 100 {
+		before := noted()
+		mget(20*hotOfCommand+1, func(i int) string {
+			if i%10 == 7 {
+				return "hot"
+			}
+			return fmt.Sprintf("cold:%d:%d", command, i)
+		})
+		if got := noted() - before; got == 0 || got > hotOfCommand {
+			t.Fatalf("%d keys are noted, want %d at most", got, hotOfCommand)
+		}
+	}
+	var top session.KeyFigures
+	h.report(time.Second, &top)
+	if list := top.Top(); len(list) != 1 || list[0].Key != "hot" {
+		t.Errorf("%v are hot, want the one that they have again and again", list)
+	}
+}
+
 func TestHotSketchAllocatesNothing(t *testing.T) {
 	h, i := newHotSketch(0), 0
 	keys := [][]byte{[]byte("a"), []byte(strings.Repeat("long", 100)), []byte("c")}
