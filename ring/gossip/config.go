@@ -188,6 +188,9 @@ func resolveOne(addr string, defaultPort int) (ip string, port int, err error) {
 
 // splitHostPort is net.SplitHostPort for addresses whose port may be missing.
 func splitHostPort(addr string, defaultPort int) (host string, port int, err error) {
+	if net.ParseIP(addr) != nil {
+		return addr, defaultPort, nil // an IPv6 one has colons, but no port behind the last
+	}
 	host, text, err := net.SplitHostPort(addr)
 	var addrErr *net.AddrError
 	if errors.As(err, &addrErr) && addrErr.Err == "missing port in address" {
