@@ -23,6 +23,8 @@ const (
 	ticketFrom = 256 << 10
 	// ticketText is how many bytes a ticket copies at most beside them.
 	ticketText = 64 << 10
+	// ticketMemory and pinnedMemory are what a ticket, and each value of it, take beside the text.
+	ticketMemory, pinnedMemory = 256, 64
 	// maxPiece is the most that one FETCH returns.
 	maxPiece = 1 << 20
 )
@@ -41,6 +43,7 @@ type ticket struct {
 	text   []byte
 	values []pinned // what comes before text[at:], in order
 	size   int      // of all
+	charge int64    // what the ticket takes of the node's limit, beside its values
 	// FETCH goes on where the last one ended, as a rule: behind some of the values.
 	offset, texts, next int // bytes of the reply, bytes of text and values before them
 }
@@ -126,6 +129,7 @@ func (o *ticketOffice) end(number uint64, t *ticket) {
 	for i := range t.values {
 		t.values[i].pin.Release()
 	}
+	t.pipe.conn.node.refundHeap(t.charge)
 	delete(o.open, number)
 }
 
@@ -140,10 +144,12 @@ func (r *request) ticketed(start, firstPin int) {
 	for i := firstPin; i < len(r.pins); i++ {
 		size += len(r.pins[i].bytes)
 	}
-	if size < ticketFrom {
+	text, values := len(r.out)-start, len(r.pins)-firstPin
+	charge := int64(ticketMemory + text + values*pinnedMemory)
+	if size < ticketFrom || !r.node.chargeHeap(charge) {
 		return
 	}
-	t := &ticket{pipe: p, text: bytes.Clone(r.out[start:]), size: len(r.out) - start + size, values: make([]pinned, len(r.pins)-firstPin)}
+	t := &ticket{pipe: p, text: bytes.Clone(r.out[start:]), size: text + size, values: make([]pinned, values), charge: charge}
 	copy(t.values, r.pins[firstPin:])
 	for i := range t.values {
 		t.values[i].at -= start

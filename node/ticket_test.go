@@ -54,6 +54,9 @@ func TestTickets(t *testing.T) {
 		if size != len(want) {
 			t.Fatalf("%s: %d bytes, want %d", line, size, len(want))
 		}
+		if n.lists.Load() < ticketMemory {
+			t.Errorf("%s: the ticket takes %d bytes of the limit", line, n.lists.Load())
+		}
 		var got []byte
 		for len(got) < size {
 			got = append(got, fetch.fetch(number, len(got), rng.IntN(maxPiece)+1)...)
@@ -70,8 +73,8 @@ func TestTickets(t *testing.T) {
 		common.want(fmt.Sprintf("DUNLIN FETCH %d 0 0", number), `""`)
 		fetch.want(fmt.Sprintf("DUNLIN FETCH %d 0 10", number), "(error) "+errNoTicket)
 	}
-	if pinnedBytes(n) != 0 {
-		t.Errorf("%d bytes are pinned in the end", pinnedBytes(n))
+	if pinnedBytes(n) != 0 || n.lists.Load() != 0 {
+		t.Errorf("%d bytes are pinned in the end, %d charged", pinnedBytes(n), n.lists.Load())
 	}
 }
 
@@ -93,7 +96,7 @@ func TestTicketKeepsTheReply(t *testing.T) {
 		}
 	}
 	common.conn.Close()
-	eventually(t, "the tickets end with their pipe", func() bool { return pinnedBytes(n) == 0 })
+	eventually(t, "the tickets end with their pipe", func() bool { return pinnedBytes(n) == 0 && n.lists.Load() == 0 })
 	fetch.want("DUNLIN FETCH 1 0 10", "(error) "+errNoTicket)
 }
 

@@ -6,6 +6,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // hugeValue is no two megabytes alike.
@@ -79,6 +82,46 @@ func TestHugeRequestIsSentAgain(t *testing.T) {
 		cl.send("GET k")
 		if got := cl.reply(); got != fmt.Sprintf("$%d %s", len(value), value) {
 			t.Fatalf("%s: %d other bytes came back", what, len(got))
+		}
+	}
+	c.wantNothingHeld()
+}
+
+// Long parts of a split command are the pipes' without a copy, and are sent again as they were.
+func TestHugePartsAreSentAgain(t *testing.T) {
+	c := newCluster(t, 2, oneLoop(t))
+	cl := c.dial()
+	a, b := key(0, 2), key(1, 2)
+	value := hugeValue(3 << 20)
+	for what, reply := range map[string]string{"refused": "-DUNLINWAIT\r\n", "cut off": ""} {
+		gate := make(chan struct{})
+		times := 0
+		c.nodes[0].set(func(n *fakeNode) {
+			n.gate = gate
+			n.answer = func([]string) (string, bool) {
+				times++
+				return reply, times <= 2
+			}
+		})
+		cl.send("MSET " + a + " " + value + " " + b + " " + value[1:])
+		eventually(t, "a part that is not copied", func() (owned bool) {
+			w := c.proxy.workers[0]
+			done := make(chan struct{})
+			w.loop.Post(func() {
+				defer close(done)
+				p := w.owner[ring.PartitionOf([]byte(a))].pipe(lane{kind: huge, version: resp.RESP2})
+				owned = p.body != nil && p.sent > p.acked
+			})
+			<-done
+			return owned
+		})
+		close(gate)
+		cl.want("+OK")
+		c.nodes[0].set(func(n *fakeNode) { n.gate, n.answer = nil, nil })
+		cl.send("MGET " + a + " " + b)
+		cl.want("*2 " + text(value) + " " + text(value[1:]))
+		if times < 3 {
+			t.Errorf("%s: %d tries", what, times)
 		}
 	}
 	c.wantNothingHeld()

@@ -130,29 +130,44 @@ type part struct {
 	owner *peer
 	id    int32
 	keys  int
-	body  []byte // its arguments, encoded
+	size  int // what raw takes at most
+	raw   []byte
 }
 
+const (
+	headerRoom = 64 // what stands before the arguments of a request: their number, and the command
+	bulkRoom   = 16 // what an argument takes beside its bytes
+)
+
 // sendParts makes one part of the keys in args for each owner. position maps the n-th key in args to its place in the
-// whole command; from is what the parts inherit.
+// whole command; from is what the parts inherit. Values are copied once: there may be half a gigabyte of them.
 func (f *fan) sendParts(args [][]byte, position func(int) int, from origin) {
 	var parts []part
+	first := f.parts
 	for i := 1; i < len(args); i += f.step {
 		var to *part
 		parts, to = f.partFor(parts, f.s.w.owner[ring.PartitionOf(args[i])])
 		to.keys++
 		f.partOf[position((i-1)/f.step)] = to.id
 		for _, arg := range args[i : i+f.step] {
-			to.body = resp.AppendBulk(to.body, arg)
+			to.size += bulkRoom + len(arg)
+		}
+	}
+	for i := range parts {
+		p := &parts[i]
+		p.raw = resp.AppendArray(make([]byte, 0, headerRoom+p.size), 1+p.keys*f.step)
+		p.raw = resp.AppendBulkString(p.raw, f.cmd.Name)
+	}
+	for i := 1; i < len(args); i += f.step {
+		to := &parts[f.partOf[position((i-1)/f.step)]-first]
+		for _, arg := range args[i : i+f.step] {
+			to.raw = resp.AppendBulk(to.raw, arg)
 		}
 	}
 	for _, p := range parts {
-		raw := resp.AppendArray(make([]byte, 0, len(p.body)+64), 1+p.keys*f.step)
-		raw = resp.AppendBulkString(raw, f.cmd.Name)
-		raw = append(raw, p.body...)
 		f.s.remote++
 		r := request{client: f.s, part: f, seq: f.seq, id: p.id, origin: from}
-		f.dispatchTo(p.owner, r, raw)
+		f.dispatchTo(p.owner, r, p.raw)
 	}
 }
 
@@ -170,12 +185,17 @@ func (f *fan) partFor(parts []part, owner *peer) ([]part, *part) {
 	return parts, &parts[len(parts)-1]
 }
 
+// dispatchTo gives a part away, and with it raw.
 func (f *fan) dispatchTo(owner *peer, r request, raw []byte) {
+	var body *netloop.Buffer
+	if len(raw) > hugeRequest {
+		body = new(netloop.Buffer) // not to be copied; the memory is the garbage collector's
+	}
 	if owner == nil {
-		f.s.hold(r, raw, nil)
+		f.s.hold(r, raw, body)
 		return
 	}
-	f.dispatch(owner.pipe(f.s.lane), r, raw, nil)
+	f.dispatch(owner.pipe(f.s.lane), r, raw, body)
 }
 
 func (f *fan) dispatch(p *pipe, r request, raw []byte, body *netloop.Buffer) {
