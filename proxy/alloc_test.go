@@ -64,6 +64,8 @@ func forwarding(t testing.TB, request, reply []byte, batch int) func() {
 		table.Follower[p] = ring.NoNode
 	}
 	c.proxy.SetTable(table)
+	c.proxy.stopSampler() // it allocates once a second, and on a busy machine a run lasts longer
+	c.proxy.sampler.Wait()
 	cl, err := net.Dial("tcp", c.proxy.Addr())
 	if err != nil {
 		t.Fatal(err)
