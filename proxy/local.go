@@ -8,15 +8,14 @@ import (
 
 // local answers a command that needs no node. False: it must wait.
 func (s *client) local(cmd *command.Command, args [][]byte) bool {
-	if cmd.ID == command.Info {
+	switch cmd.ID {
+	case command.Info:
 		s.w.stats.Commands[cmd.ID]++
 		s.answer(s.w.proxy.appendInfo(nil, s.state.Version, args[1:], session.Info{}))
 		return true
-	}
-	if cmd.ID == command.ConfigResetStat {
+	case command.ConfigResetStat:
 		return s.resetStats(cmd, args)
-	}
-	if cmd.ID == command.ConfigGet || cmd.ID == command.ConfigSet {
+	case command.ConfigGet, command.ConfigSet:
 		switch session.ConfigForNodes(args) {
 		case session.ConfigShow, session.ConfigSetAll:
 			return s.everywhere(cmd, args)
@@ -24,8 +23,6 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 			s.answer(resp.AppendError(s.w.scratch[:0], session.ErrMixedConfig))
 			return true
 		}
-	}
-	switch cmd.ID {
 	case command.Watch:
 		return s.watch(args)
 	case command.Exec:
@@ -39,10 +36,16 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 	if concernsAll(cmd.ID) && s.remote > 0 {
 		return false // one at a time: each is as long as there are clients
 	}
-	inOrder := s.head == s.tail && !s.muting
 	if cmd.ID == command.Monitor && s.head < s.tail {
 		return false // lines must not come before replies that are due
 	}
+	s.byServer(cmd, args)
+	return true
+}
+
+// byServer has the session package answer a command.
+func (s *client) byServer(cmd *command.Command, args [][]byte) {
+	inOrder := s.head == s.tail && !s.muting
 	dst := s.w.scratch[:0]
 	if inOrder {
 		dst = s.conn.Out() // no reply is due before this one
@@ -50,36 +53,40 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 	out, action, ok := s.w.proxy.server.Do(s.state, cmd, args, dst)
 	if !ok {
 		s.answer(resp.AppendErrorBytes(nil, command.AppendUnknown(nil, args)))
-		return true
+		return
 	}
 	s.w.stats.Commands[cmd.ID]++
 	if s.state.Begun() {
 		s.mute() // CLIENT REPLY and RESET decide about their own replies
 	}
+	switch {
+	case s.answersLater(action, args, out[len(dst):]):
+	case inOrder:
+		s.conn.SetOut(out)
+		s.act(action)
+	default:
+		s.w.keepScratch(out)
+		s.answer(out)
+		s.act(action)
+	}
+}
+
+// answersLater does what concerns all loops, or waits, and tells whether it is such an action.
+func (s *client) answersLater(action session.Action, args [][]byte, reply []byte) bool {
 	switch action {
 	case session.ActionClientList:
 		s.clientList(args)
-		return true
 	case session.ActionClientKill:
 		s.clientKill(args)
-		return true
 	case session.ActionPause:
 		s.clientPause()
-		return true
 	case session.ActionClientUnblock:
 		s.clientUnblock(args)
-		return true
 	case session.ActionDelay:
-		s.delay(out[len(dst):])
-		return true
+		s.delay(reply)
+	default:
+		return false
 	}
-	if inOrder {
-		s.conn.SetOut(out)
-	} else {
-		s.w.keepScratch(out)
-		s.answer(out)
-	}
-	s.act(action)
 	return true
 }
 
