@@ -80,7 +80,7 @@ func TestChurn(t *testing.T) {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	w.eventually(10*time.Second, func() string { return disagreement(all, ids) })
+	w.eventually(3*converged, func() string { return disagreement(all, ids) })
 	saw.mu.Lock()
 	defer saw.mu.Unlock()
 	for _, wrong := range saw.wrong {

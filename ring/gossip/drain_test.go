@@ -16,7 +16,7 @@ import (
 // TestDrain: a drained node owns nothing and stays a member, until it is told to serve
 // again.
 func TestDrain(t *testing.T) {
-	w := newWorld(t)
+	w := newPatientWorld(t)
 	a := w.start("a", nil)
 	if err := a.Drain(true); err == nil {
 		t.Error("the only node was drained")
@@ -156,7 +156,7 @@ func TestPauseWaitsForATable(t *testing.T) {
 // TestDuplicateIDs: of two processes with one id only the newer is in the table, and
 // the older knows that it is not, however long both live.
 func TestDuplicateIDs(t *testing.T) {
-	w := newWorld(t)
+	w := newPatientWorld(t)
 	a := w.start("a", nil, twoCopies)
 	w.settled(a)
 	older := w.start("twin", []*testAgent{a}, twoCopies)

@@ -52,3 +52,22 @@ func TestUnmetNodesAreWaitedFor(t *testing.T) {
 		t.Error("n2 is waited for though it died before our eyes")
 	}
 }
+
+// Nodes that start together come into one table, if they take no longer than a while.
+func TestChangesAreCollected(t *testing.T) {
+	begin := time.Now()
+	f := func(what string, first, last, issued, now, want time.Duration) {
+		t.Helper()
+		s := newSteering()
+		s.firstChange, s.lastChange, s.lastIssue = begin.Add(first), begin.Add(last), begin.Add(issued)
+		if got := s.untilDue(begin.Add(now)); got != want {
+			t.Errorf("%s: the next table is due in %v, want %v", what, got, want)
+		}
+	}
+	const long, millis = -time.Hour, time.Millisecond
+	f("one change", 0, 0, long, 0, settle)
+	f("another one soon after", 0, 100*millis, long, 100*millis, settle)
+	f("one after another", 0, settleAtMost-50*millis, long, settleAtMost-50*millis, 50*millis)
+	f("they do not end", 0, settleAtMost, long, settleAtMost, 0)
+	f("a table just before", 0, 0, 0, settle, issueInterval-settle)
+}
