@@ -29,8 +29,7 @@ import (
 type feedState uint8
 
 const (
-	feedWaiting feedState = iota // in the queue for its snapshot
-	feedDenied                   // by the receiver: to be queued again in a moment
+	feedWaiting feedState = iota // for its snapshot
 	feedFilled                   // the snapshot is on its way
 	feedWhole                    // the snapshot was sent, or none was needed
 )
@@ -46,11 +45,15 @@ type fedPartition struct {
 	seal   uint64 // not 0: it is handed over when it is whole
 	tries  int    // how often the receiver has refused it
 	hand   uint64 // which of the sender's hands it is
+
+	// where it waits (stream_queue.go)
+	place     uint64    // among the others; 0: it has not waited yet
+	notBefore time.Time // is its turn, since it was refused
 }
 
 // anew is the partition before its snapshot.
 func (f *fedPartition) anew() *fedPartition {
-	return &fedPartition{number: f.number, since: f.since, seal: f.seal, tries: f.tries}
+	return &fedPartition{number: f.number, since: f.since, seal: f.seal, tries: f.tries, place: f.place}
 }
 
 // sender feeds one other node. Its goroutine has the connection and all fields below goroutine's; the rest is protected by mu,
@@ -70,10 +73,10 @@ type sender struct {
 	closed     bool
 	generation uint64
 	fed        map[uint16]*fedPartition
-	queue      []*fedPartition // those that wait, and others that did
+	queue      []*fedPartition // those that wait, by turn, and others that did
+	refused    []*fedPartition // the same, whose time has not yet come, by that
+	places     uint64          // the last one in the queue
 	filling    *fedPartition
-	denied     []*fedPartition // until the next heartbeat
-	reviewed   time.Time       // when those were last queued again
 	owed       int             // partitions that are to be handed over, and are not yet whole
 	handed     []*fedPartition // handed over to its new owner by a word that is not known to have come
 	hands      uint64          // such words so far
@@ -188,33 +191,24 @@ func (s *sender) sync(p uint16, since uint64) {
 	if s.closed || f != nil && f.since == since && f.seal == 0 && (f.state == feedWaiting || f.state == feedFilled) {
 		return
 	}
-	if f != nil {
-		if f.seal != 0 {
-			s.owed--
-		}
-		f.since, f.seal = since, 0
-		s.againLocked(f)
+	again := &fedPartition{number: p, since: since}
+	if f == nil {
+		s.enqueueLocked(again)
 		return
 	}
-	s.enqueueLocked(&fedPartition{number: p, since: since})
+	s.againLocked(f, again)
 }
 
-func (s *sender) enqueueLocked(f *fedPartition) {
-	s.fed[f.number] = f
-	s.queue = append(s.queue, f)
-	s.rouse()
-}
-
-// againLocked puts a partition that was fed into the queue again. That may be long, so the receiver is told at once that its copy
-// is no copy any more.
-func (s *sender) againLocked(f *fedPartition) {
+// againLocked has a partition that was fed wait for its turn again. That may be long, so the receiver is told at once that its
+// copy is no copy any more.
+func (s *sender) againLocked(f, again *fedPartition) {
 	if f.state == feedWhole || f.state == feedFilled {
 		s.resyncs.Add(1)
-		s.node.engine.Feed(f.number, s.feed, s.beginning(f))
+		s.node.engine.Feed(f.number, s.feed, s.beginning(again))
 	}
 	s.endLocked(f.number, noMark)
-	s.owe(f.seal)
-	s.enqueueLocked(f.anew())
+	s.owe(again.seal)
+	s.enqueueLocked(again)
 }
 
 // owe counts a partition with a seal.
@@ -258,10 +252,14 @@ func (s *sender) hand(p uint16, seal uint64, heir bool) {
 		s.endLocked(p, engine.Mark{Kind: markHanded, Arg: seal})
 	case !heir:
 		s.endLocked(p, noMark)
+	case f.state == feedWaiting:
+		f = f.anew() // its place is before those that are only to be fed
+		f.seal = seal
+		s.owed++
+		s.enqueueLocked(f)
 	default:
 		f.seal = seal
 		s.owed++
-		s.rouse()
 	}
 }
 
@@ -385,14 +383,13 @@ func (s *sender) voidLocked() {
 	}
 	n.engine.CloseFeed(s.feed)
 	n.engine.OpenFeed(s.feed, s.woken)
-	s.filling, s.denied, s.queue = nil, nil, s.queue[:0]
+	s.filling, s.refused = nil, nil
 	s.rehandLocked()
 	s.queue = s.queue[:0]
 	for _, f := range s.fed {
 		if f.state == feedWhole || f.state == feedFilled {
 			s.resyncs.Add(1)
 		}
-		s.fed[f.number] = f.anew()
-		s.queue = append(s.queue, s.fed[f.number])
+		s.enqueueLocked(f.anew())
 	}
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"slices"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -13,8 +12,6 @@ const (
 	snapshotPieces = 4
 	// snapshotAhead is how much of the window a snapshot leaves to the changes.
 	snapshotAhead = windowBytes / 4
-	// deniedPeriod is how often what was refused is tried again.
-	deniedPeriod = 50 * time.Millisecond
 	// valuePieces is how many pieces of a large value go in a round.
 	valuePieces = 4
 )
@@ -23,7 +20,6 @@ var noMark engine.Mark
 
 // round makes batches of what is logged, and has a piece of a snapshot logged. It says how long to wait then; a kick ends that.
 func (s *sender) round() (wait time.Duration) {
-	s.reconsider()
 	made := s.window.seq
 	s.beginFlushes()
 	room := s.collect()
@@ -76,23 +72,6 @@ func (s *sender) heartbeat() {
 	s.window.shrink()
 }
 
-// reconsider queues again, from time to time, what the receiver has refused.
-func (s *sender) reconsider() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.denied) == 0 || time.Since(s.reviewed) < deniedPeriod {
-		return
-	}
-	s.reviewed = time.Now()
-	for _, f := range s.denied {
-		if s.fed[f.number] == f {
-			f.state = feedWaiting
-			s.queue = append(s.queue, f)
-		}
-	}
-	s.denied = nil
-}
-
 // recover sees to what is lost with a log that was full: the changes of partitions, whose feed the engine has stopped, and the
 // last words of others.
 func (s *sender) recover() {
@@ -106,7 +85,9 @@ func (s *sender) recover() {
 	s.rehandLocked()
 	for _, p := range s.lost {
 		if f := s.fed[p]; f != nil && (f.state == feedFilled || f.state == feedWhole) {
-			s.againLocked(f)
+			again := f.anew()
+			again.place = 0 // who cannot follow it has the others first
+			s.againLocked(f, again)
 		}
 	}
 }
@@ -183,18 +164,18 @@ func (s *sender) batch(effects []byte) {
 // fill has pieces of a snapshot logged. It returns for how long nothing is to be done, 0 if it did something.
 func (s *sender) fill() (delay time.Duration) {
 	for i := range snapshotPieces {
+		now := time.Now()
 		s.mu.Lock()
-		f := s.nextLocked()
-		full, urgent := s.window.room() < snapshotAhead, s.owed > 0
+		f, delay := s.nextLocked(now)
+		full, urgent := s.window.room() < snapshotAhead, f != nil && s.urgentLocked(f)
 		if f != nil && full {
 			s.hungry.Store(true)
 		}
 		s.mu.Unlock()
-		delay = heartbeat
-		if f != nil && !full {
-			if delay = s.pace.wait(time.Now()); urgent {
-				delay = 0
-			}
+		if f != nil && full {
+			delay = heartbeat
+		} else if f != nil && !urgent {
+			delay = s.pace.wait(now)
 		}
 		if delay > 0 {
 			if i > 0 {
@@ -205,26 +186,6 @@ func (s *sender) fill() (delay time.Duration) {
 		s.fillPiece(f)
 	}
 	return 0
-}
-
-// nextLocked is the partition that a snapshot is being taken of. What is to be handed over comes first: commands wait for it.
-func (s *sender) nextLocked() *fedPartition {
-	for s.filling == nil && len(s.queue) > 0 {
-		f := s.queue[0]
-		if s.owed > 0 {
-			if i := slices.IndexFunc(s.queue, func(f *fedPartition) bool { return f.seal != 0 && s.fed[f.number] == f }); i > 0 {
-				f, s.queue[i] = s.queue[i], f
-			}
-		}
-		s.queue = s.queue[1:]
-		if s.fed[f.number] != f || f.state != feedWaiting || s.closed {
-			continue
-		}
-		f.state, f.begun = feedFilled, s.window.seq
-		s.filling = f
-		s.node.engine.Feed(f.number, s.feed, s.beginning(f))
-	}
-	return s.filling
 }
 
 // beginning is the mark before a snapshot.

@@ -229,7 +229,7 @@ func (s *sender) setRefused(seq uint64, partitions []byte) {
 			continue
 		}
 		f := s.fed[p]
-		if f == nil || f.begun >= seq || f.state == feedWaiting || f.state == feedDenied {
+		if f == nil || f.begun >= seq || f.state == feedWaiting {
 			continue // it is about an earlier feed
 		}
 		s.resyncs.Add(1)
@@ -244,11 +244,12 @@ func (s *sender) denyLocked(f *fedPartition) {
 	if f.tries++; f.seal != 0 && f.tries > maxHandTries {
 		return
 	}
+	if f.tries > maxPlaceTries {
+		f.place = 0
+	}
 	s.owe(f.seal)
-	f.state = feedDenied
+	f.state, f.notBefore = feedWaiting, time.Now().Add(deniedPeriod)
 	s.fed[f.number] = f
-	s.denied = append(s.denied, f)
+	s.refused = append(s.refused, f)
+	s.rouse()
 }
-
-// maxHandTries is how often a partition is handed over to one who refuses it, deniedPeriod apart.
-const maxHandTries = 40

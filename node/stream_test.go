@@ -374,3 +374,40 @@ func TestHandOverOvertakesSnapshots(t *testing.T) {
 		t.Errorf("only %d snapshots are still to be taken", len(s.queue))
 	}
 }
+
+// Who is refused has its turn again a moment later, before those that were behind it.
+func TestRefusedKeepsItsPlace(t *testing.T) {
+	a, _ := gated(t)
+	s := a.sender(ring.Member{ID: "other", Boot: 1, Addr: "127.0.0.1:1"})
+	for _, p := range []uint16{13, 11, 12, 10, 14} {
+		s.sync(p, 1)
+	}
+	now := time.Now()
+	next := func(want uint16) {
+		t.Helper()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.filling = nil
+		f, wait := s.nextLocked(now)
+		if f == nil || f.number != want || wait != 0 {
+			t.Fatalf("the next is %v, want %d", f, want)
+		}
+	}
+	next(13)
+	next(11)
+	s.setRefused(1, []byte{13, 0, 11, 0})
+	next(12)
+	now = time.Now().Add(deniedPeriod)
+	next(13)
+	s.hand(14, 77, true)
+	next(14)
+	next(11)
+	next(10)
+	s.setRefused(1, []byte{10, 0})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.filling = nil
+	if f, wait := s.nextLocked(time.Now()); f != nil || wait <= 0 || wait > deniedPeriod {
+		t.Errorf("what was just refused is %v, in %v", f, wait)
+	}
+}

@@ -1,8 +1,12 @@
 package sim
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
-// Streams, after node/stream.go and node/stream_round.go: what an owner's partitions come to hold goes to each receiver as
+// Streams, after node/stream.go, stream_queue.go and stream_round.go: what an owner's partitions come to hold goes to each receiver as
 // one log, in batches that are kept until they are acknowledged (talk_test.go).
 
 type mark uint8
@@ -31,7 +35,6 @@ type feedState uint8
 
 const (
 	feedWaiting feedState = iota
-	feedDenied
 	feedFilled
 	feedWhole
 )
@@ -46,10 +49,20 @@ type fedPlace struct {
 	seal  uint64 // it is handed over when it is whole; 0: it is not
 	tries int
 	hand  uint64
+	turn  int           // in the queue; 0: it has not waited yet
+	after time.Duration // it was refused
 }
 
 func (f *fedPlace) anew() *fedPlace {
-	return &fedPlace{place: f.place, since: f.since, seal: f.seal, tries: f.tries}
+	return &fedPlace{place: f.place, since: f.since, seal: f.seal, tries: f.tries, turn: f.turn}
+}
+
+// byTurn orders what waits: what is to be handed over first.
+func byTurn(f, o *fedPlace) int {
+	if (f.seal == 0) != (o.seal == 0) {
+		return cmp.Compare(o.seal, f.seal)
+	}
+	return cmp.Compare(f.turn, o.turn)
 }
 
 const maxLog = 80
@@ -66,8 +79,9 @@ type sender struct {
 
 	of      [places]*fedPlace
 	queue   []*fedPlace
+	refused []*fedPlace // those of the queue whose time has not yet come
+	turns   int
 	filling *fedPlace
-	denied  []*fedPlace
 	owed    int         // partitions that are to be handed over and are not yet whole
 	handed  []*fedPlace // handed over by a word that is not known to have come
 	hands   uint64      // such words so far
@@ -121,28 +135,30 @@ func (s *sender) sync(k int, since uint64) {
 	case f == nil:
 		s.enqueue(&fedPlace{place: k, since: since})
 	default:
-		if f.seal != 0 {
-			s.owed--
-		}
-		f.since, f.seal = since, 0
-		s.again(f)
+		s.again(f, &fedPlace{place: k, since: since})
 	}
 }
 
+// enqueue has a partition wait for its turn.
 func (s *sender) enqueue(f *fedPlace) {
+	if f.turn == 0 {
+		s.turns++
+		f.turn = s.turns
+	}
 	s.of[f.place] = f
-	s.queue = append(s.queue, f)
+	i, _ := slices.BinarySearchFunc(s.queue, f, byTurn)
+	s.queue = slices.Insert(s.queue, i, f)
 	s.pump()
 }
 
 // again begins anew with what was fed, and says so at once.
-func (s *sender) again(f *fedPlace) {
+func (s *sender) again(f, again *fedPlace) {
 	if f.state == feedWhole || f.state == feedFilled {
-		s.feed(f.place, markBegin, s.sinceOf(f))
+		s.feed(f.place, markBegin, s.sinceOf(again))
 	}
 	s.end(f.place, noMark, 0)
-	s.owe(f.seal)
-	s.enqueue(f.anew())
+	s.owe(again.seal)
+	s.enqueue(again)
 }
 
 func (s *sender) owe(seal uint64) {
@@ -181,10 +197,14 @@ func (s *sender) hand(k int, seal uint64, heir bool) {
 		s.end(k, markHanded, seal)
 	case !heir || s.n.w.handOnce:
 		s.end(k, noMark, 0)
+	case f.state == feedWaiting:
+		f = f.anew()
+		f.seal = seal
+		s.owed++
+		s.enqueue(f)
 	default:
 		f.seal = seal
 		s.owed++
-		s.pump()
 	}
 }
 
@@ -229,13 +249,12 @@ func (s *sender) void() {
 	s.seq, s.acked, s.unacked = 0, 0, nil
 	s.failFlushes(streamVoid)
 	s.log, s.feeds, s.lost = nil, 0, 0
-	s.filling, s.denied = nil, nil
+	s.filling, s.refused = nil, nil
 	s.rehand()
 	s.queue = nil
-	for k, f := range s.of {
+	for _, f := range s.of {
 		if f != nil {
-			s.of[k] = f.anew()
-			s.queue = append(s.queue, s.of[k])
+			s.enqueue(f.anew())
 		}
 	}
 }
@@ -250,7 +269,9 @@ func (s *sender) recover() {
 	s.rehand()
 	for k, f := range s.of {
 		if lost.has(k) && f != nil && (f.state == feedFilled || f.state == feedWhole) {
-			s.again(f)
+			again := f.anew()
+			again.turn = 0
+			s.again(f, again)
 		}
 	}
 }
@@ -270,7 +291,7 @@ func (s *sender) setRefused(seq uint64, refused placeSet) {
 			}
 			continue
 		}
-		if f.begun < seq && f.state != feedWaiting && f.state != feedDenied {
+		if f.begun < seq && f.state != feedWaiting {
 			s.end(k, noMark, 0)
 			s.deny(f.anew())
 		}
@@ -282,23 +303,24 @@ func (s *sender) deny(f *fedPlace) {
 	if f.tries++; f.seal != 0 && (f.tries > maxHandTries || s.n.w.handOnce) {
 		return
 	}
+	if f.tries > maxPlaceTries {
+		f.turn = 0
+	}
 	s.owe(f.seal)
-	f.state = feedDenied
+	f.state, f.after = feedWaiting, s.n.w.now+deniedPeriod
 	s.of[f.place] = f
-	s.denied = append(s.denied, f)
+	s.refused = append(s.refused, f)
 	s.n.w.after(s.n.p, deniedPeriod, s.reconsider)
 }
 
-// reconsider queues again what was refused.
+// reconsider queues again what was refused a moment ago.
 func (s *sender) reconsider() {
-	for _, f := range s.denied {
-		if s.of[f.place] == f {
-			f.state = feedWaiting
-			s.queue = append(s.queue, f)
+	for len(s.refused) > 0 && s.refused[0].after <= s.n.w.now {
+		if f := s.refused[0]; s.of[f.place] == f {
+			s.enqueue(f)
 		}
+		s.refused = s.refused[1:]
 	}
-	s.denied = nil
-	s.pump()
 }
 
 // next is the partition that a snapshot is being taken of.
@@ -306,7 +328,7 @@ func (s *sender) next() *fedPlace {
 	for s.filling == nil && len(s.queue) > 0 {
 		f := s.queue[0]
 		s.queue = s.queue[1:]
-		if s.of[f.place] != f || f.state != feedWaiting {
+		if s.of[f.place] != f {
 			continue
 		}
 		f.state, f.begun = feedFilled, s.seq

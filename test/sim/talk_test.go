@@ -19,6 +19,7 @@ const (
 	batchWindow    = 3
 	deniedPeriod   = 50 * time.Millisecond
 	maxHandTries   = 40
+	maxPlaceTries  = 20
 	heartbeat      = 400 * time.Millisecond
 	streamPatience = 2 * time.Second
 	awayLimit      = 10 * time.Second
