@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,6 +34,7 @@ const (
 	feedWaiting feedState = iota // for its snapshot
 	feedFilled                   // the snapshot is on its way
 	feedWhole                    // the snapshot was sent, or none was needed
+	feedHanded                   // its new owner was told that this is all, and may not have heard it
 )
 
 // fedPartition is one that a sender is to feed.
@@ -42,9 +45,8 @@ type fedPartition struct {
 	cursor uint64 // of the snapshot
 	logged uint64 // the last Collect before all of the snapshot was logged
 	begun  uint64 // the last batch before this feed began
-	seal   uint64 // not 0: it is handed over when it is whole
+	seal   uint64 // not 0: it does not change any more, and is handed over when it is whole
 	tries  int    // how often the receiver has refused it
-	hand   uint64 // which of the sender's hands it is
 
 	// where it waits (stream_queue.go)
 	place     uint64    // among the others; 0: it has not waited yet
@@ -77,15 +79,13 @@ type sender struct {
 	refused    []*fedPartition // the same, whose time has not yet come, by that
 	places     uint64          // the last one in the queue
 	filling    *fedPartition
-	owed       int             // partitions that are to be handed over, and are not yet whole
-	handed     []*fedPartition // handed over to its new owner by a word that is not known to have come
-	hands      uint64          // such words so far
-	flushes    []*flushing
+	owed       int           // partitions with a seal
+	relieved   chan struct{} // closed when there are none any more
+	barriers   []*barrier    // in the order in which they were raised
 	window     window
 
 	// goroutine's
 	next    int      // shard where the next round begins
-	tick    uint64   // of the last Collect
 	empty   []uint64 // by shard: the last Collect that left nothing there
 	payload []byte
 	lost    []uint16
@@ -95,6 +95,7 @@ type sender struct {
 	last    time.Time // when the last batch was made
 	cut     time.Time // since when there is no connection
 
+	tick    atomic.Uint64 // Collects so far, with the one under way
 	moved   atomic.Int64  // bytes of snapshots
 	resyncs atomic.Uint64 // partitions that had to be sent anew
 }
@@ -207,15 +208,7 @@ func (s *sender) againLocked(f, again *fedPartition) {
 		s.node.engine.Feed(f.number, s.feed, s.beginning(again))
 	}
 	s.endLocked(f.number, noMark)
-	s.owe(again.seal)
 	s.enqueueLocked(again)
-}
-
-// owe counts a partition with a seal.
-func (s *sender) owe(seal uint64) {
-	if seal != 0 {
-		s.owed++
-	}
 }
 
 // resume goes on feeding a copy of p that was handed over with the seal. From the return on no change is missed.
@@ -226,7 +219,7 @@ func (s *sender) resume(p uint16, seal uint64) {
 		return
 	}
 	s.endLocked(p, noMark)
-	s.fed[p] = &fedPartition{number: p, state: feedWhole, begun: s.window.seq}
+	s.putLocked(&fedPartition{number: p, state: feedWhole, begun: s.window.seq})
 	s.node.engine.Feed(p, s.feed, engine.Mark{Kind: markContinue, Arg: seal})
 }
 
@@ -246,46 +239,51 @@ func (s *sender) hand(p uint16, seal uint64, heir bool) {
 	f := s.fed[p]
 	switch {
 	case s.closed || f == nil:
-	case f.state == feedWhole && heir:
-		s.handWholeLocked(f, seal)
-	case f.state == feedWhole:
+	case !heir && f.state == feedWhole:
 		s.endLocked(p, engine.Mark{Kind: markHanded, Arg: seal})
 	case !heir:
 		s.endLocked(p, noMark)
 	case f.state == feedWaiting:
-		f = f.anew() // its place is before those that are only to be fed
-		f.seal = seal
-		s.owed++
-		s.enqueueLocked(f)
+		again := f.anew() // its place is before those that are only to be fed
+		again.seal, again.tries = seal, 0
+		s.enqueueLocked(again)
 	default:
-		f.seal = seal
-		s.owed++
-	}
-}
-
-// handWholeLocked logs the word. The log may be lost yet, so that it must be possible to begin anew.
-func (s *sender) handWholeLocked(f *fedPartition, seal uint64) {
-	s.endLocked(f.number, engine.Mark{Kind: markHanded, Arg: seal})
-	s.hands++
-	again := f.anew()
-	again.seal, again.hand, again.begun = seal, s.hands, f.begun
-	s.handed = append(s.handed, again)
-}
-
-// rehandLocked begins anew with what was handed over and may not have come: something was lost on the way.
-func (s *sender) rehandLocked() {
-	for _, f := range s.handed {
-		if s.fed[f.number] == nil {
-			s.owed++
-			s.enqueueLocked(f)
+		f.seal, f.tries = seal, 0
+		s.owe(1)
+		if f.state == feedWhole {
+			s.sayLocked(f)
 		}
 	}
-	s.handed = nil
 }
 
+// sayLocked logs the word that hands f over. It may be lost yet with its log, or refused: so f stays until it has come.
+func (s *sender) sayLocked(f *fedPartition) {
+	s.node.engine.Unfeed(f.number, s.feed, engine.Mark{Kind: markHanded, Arg: f.seal})
+	f.state = feedHanded
+	s.raiseLocked(&barrier{word: f})
+}
+
+// endLocked ends the feeding of p with the mark.
 func (s *sender) endLocked(p uint16, mark engine.Mark) {
+	if s.fed[p] == nil || s.closed {
+		return
+	}
+	s.removeLocked(p)
+	s.node.engine.Unfeed(p, s.feed, mark)
+}
+
+// putLocked has f be what is known of its partition.
+func (s *sender) putLocked(f *fedPartition) {
+	s.removeLocked(f.number)
+	s.fed[f.number] = f
+	if f.seal != 0 {
+		s.owe(1)
+	}
+}
+
+func (s *sender) removeLocked(p uint16) {
 	f := s.fed[p]
-	if f == nil || s.closed {
+	if f == nil {
 		return
 	}
 	delete(s.fed, p)
@@ -293,9 +291,18 @@ func (s *sender) endLocked(p uint16, mark engine.Mark) {
 		s.filling = nil
 	}
 	if f.seal != 0 {
-		s.owed--
+		s.owe(-1)
 	}
-	s.node.engine.Unfeed(p, s.feed, mark)
+}
+
+// owe counts partitions with a seal.
+func (s *sender) owe(n int) {
+	if s.owed == 0 {
+		s.relieved = make(chan struct{})
+	}
+	if s.owed += n; s.owed == 0 {
+		close(s.relieved)
+	}
 }
 
 // close ends the stream. It does not wait for that.
@@ -357,7 +364,7 @@ func (s *sender) end() {
 	s.mu.Lock()
 	s.closed = true
 	s.node.engine.CloseFeed(s.feed)
-	s.failFlushesLocked(errSenderClosed)
+	s.breakLocked(errSenderClosed)
 	s.window = window{}
 	s.mu.Unlock()
 	s.node.senders.forget(s)
@@ -377,16 +384,14 @@ func (s *sender) voidLocked() {
 	s.generation = n.senders.newGeneration()
 	s.window.clear()
 	s.dropValues()
-	s.failFlushesLocked(errStreamVoid)
+	s.breakLocked(errStreamVoid)
 	if s.closed {
 		return
 	}
 	n.engine.CloseFeed(s.feed)
 	n.engine.OpenFeed(s.feed, s.woken)
-	s.filling, s.refused = nil, nil
-	s.rehandLocked()
-	s.queue = s.queue[:0]
-	for _, f := range s.fed {
+	s.filling, s.refused, s.queue = nil, nil, s.queue[:0]
+	for _, f := range slices.Collect(maps.Values(s.fed)) {
 		if f.state == feedWhole || f.state == feedFilled {
 			s.resyncs.Add(1)
 		}

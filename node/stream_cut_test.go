@@ -6,12 +6,10 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -227,54 +225,6 @@ func TestStreamToStoppedReceiver(t *testing.T) {
 	if copies.voided() != 1 {
 		t.Errorf("copies were given up %d times, want only at the beginning", copies.voided())
 	}
-}
-
-// The last word of a hand-over is said again, behind a new snapshot, if it is lost with its log: by then nothing of that partition is fed.
-func TestStreamHandsOverThroughAnOverflow(t *testing.T) {
-	a := startNode(t, func(c *Config) { c.Memory = 128 << 20 })
-	b, copies := startReceiver(t, func(c *Config) { c.Memory = 256 << 20 })
-	r := newRelay(t, b.Addr())
-	p := ring.PartitionOf([]byte("key"))
-	number := 0
-	write := func(inShard bool) { // to another partition
-		for {
-			number++
-			key := fmt.Sprint("other:", number)
-			if q := ring.PartitionOf([]byte(key)); q == p || inShard != (int(q)%a.engine.Shards() == int(p)%a.engine.Shards()) {
-				continue
-			}
-			if err := put(a, key, strings.Repeat("v", 10_000), engine.TypeString); err != nil {
-				t.Fatal(err)
-			}
-			return
-		}
-	}
-	if err := put(a, "key", "value", engine.TypeString); err != nil {
-		t.Fatal(err)
-	}
-	s := a.sender(r.behind(b))
-	syncAll(s)
-	settle(t, s)
-	r.set(func() { r.stopped = true })
-	eventually(t, "nothing more is collected", func() bool {
-		for range 20 {
-			write(false)
-		}
-		return a.engine.Backlog(s.feed) > 6<<20
-	})
-	s.hand(p, 77, true)
-	for range 300 {
-		write(true)
-	}
-	r.set(func() { r.stopped = false })
-	settle(t, s)
-	if kind, arg := copies.mark(p); kind != markHanded || arg != 77 {
-		t.Errorf("the last mark is %d %d, want that it is handed over, 77", kind, arg)
-	}
-	if s.resyncs.Load() == 0 {
-		t.Error("no log has overflown")
-	}
-	sameContents(t, a, b)
 }
 
 // What the receiver does not know any more begins anew, wholly.

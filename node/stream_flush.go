@@ -5,92 +5,106 @@ import (
 	"slices"
 )
 
+// barrier is passed when all that was logged before it was raised is acknowledged. Protected by the sender's mu.
+type barrier struct {
+	from uint64        // Collects from here on began after it
+	seq  uint64        // the batch with the last of what it waits for; 0: not yet made
+	word *fedPartition // is handed over then; or else
+	done chan error    // room for one
+}
+
 // flush waits for all that was logged before it began to be acknowledged. Errors are ctx's, or that some of it never will be.
 func (s *sender) flush(ctx context.Context) error {
-	return s.await(ctx, &flushing{done: make(chan error, 1)})
-}
-
-// flushHanded is flush that waits for what is to be handed over, too: also for what the receiver refuses yet.
-func (s *sender) flushHanded(ctx context.Context) error {
-	return s.await(ctx, &flushing{done: make(chan error, 1), handed: true})
-}
-
-func (s *sender) await(ctx context.Context, f *flushing) error {
+	b := &barrier{done: make(chan error, 1)}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return errSenderClosed
 	}
-	s.flushes = append(s.flushes, f)
+	s.raiseLocked(b)
 	s.mu.Unlock()
-	s.rouse()
 	select {
-	case err := <-f.done:
+	case err := <-b.done:
 		return err
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.flushes = slices.DeleteFunc(s.flushes, func(o *flushing) bool { return o == f })
+	s.barriers = slices.DeleteFunc(s.barriers, func(o *barrier) bool { return o == b })
 	return ctx.Err()
 }
 
-// flushing is a wait for all that is logged. Protected by the sender's mu.
-type flushing struct {
-	from uint64 // Collects from here on began after it; 0: no round has seen it yet
-	seq  uint64 // the batch with the last of what it waits for; 0: not yet made
-	hand uint64 // the last of the sender's hands before it
-	done chan error
-
-	handed bool // it waits for what is to be handed over
-}
-
-// beginFlushes has Collects from now on count for the flushes.
-func (s *sender) beginFlushes() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, f := range s.flushes {
-		if f.from == 0 {
-			f.from, f.hand = s.tick+1, s.hands
+// flushHanded waits until all that is to be handed over has come, or was refused too often.
+func (s *sender) flushHanded(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		owed, relieved := s.owed, s.relieved
+		s.mu.Unlock()
+		switch {
+		case s.ctx.Err() != nil:
+			return errSenderClosed
+		case owed == 0:
+			return nil
+		}
+		select {
+		case <-relieved:
+		case <-s.ctx.Done():
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }
 
-// noteFlushes finds the flushes for which all shards have been emptied.
-func (s *sender) noteFlushes() {
+// raiseLocked begins to wait.
+func (s *sender) raiseLocked(b *barrier) {
+	b.from = s.tick.Load() + 1
+	s.barriers = append(s.barriers, b)
+	s.rouse()
+}
+
+// noteBarriers finds the barriers for which all shards have been emptied.
+func (s *sender) noteBarriers() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.flushes) == 0 {
+	if len(s.barriers) == 0 {
 		return
 	}
 	oldest := slices.Min(s.empty)
-	for _, f := range s.flushes {
-		if f.seq == 0 && f.from != 0 && oldest >= f.from {
-			f.seq = s.window.seq
+	for i := len(s.barriers) - 1; i >= 0 && s.barriers[i].seq == 0; i-- {
+		if oldest >= s.barriers[i].from {
+			s.barriers[i].seq = s.window.seq
 		}
 	}
-	s.endFlushesLocked()
+	s.passLocked()
 }
 
-// endFlushesLocked ends those for which all is acknowledged.
-func (s *sender) endFlushesLocked() {
-	s.flushes = slices.DeleteFunc(s.flushes, func(f *flushing) bool {
-		if f.handed && s.owed > 0 {
-			f.from, f.seq = 0, 0 // what counts is a round after the last of what is owed
-			return false
-		}
-		done := f.seq != 0 && f.seq <= s.window.acked
-		if done {
-			s.handed = slices.DeleteFunc(s.handed, func(h *fedPartition) bool { return h.hand <= f.hand })
-			f.done <- nil
-		}
-		return done
-	})
-}
-
-func (s *sender) failFlushesLocked(err error) {
-	for _, f := range s.flushes {
-		f.done <- err
+// passLocked ends the barriers for which all is acknowledged: the first ones.
+func (s *sender) passLocked() {
+	n := 0
+	for n < len(s.barriers) && s.barriers[n].seq != 0 && s.barriers[n].seq <= s.window.acked {
+		s.endBarrierLocked(s.barriers[n], nil)
+		n++
 	}
-	s.flushes = nil
+	s.barriers = slices.Delete(s.barriers, 0, n)
+}
+
+// breakLocked ends all barriers: something was lost on the way.
+func (s *sender) breakLocked(err error) {
+	for _, b := range s.barriers {
+		s.endBarrierLocked(b, err)
+	}
+	s.barriers = nil
+}
+
+func (s *sender) endBarrierLocked(b *barrier, err error) {
+	f := b.word
+	switch {
+	case f == nil:
+		b.done <- err
+	case s.closed || s.fed[f.number] != f: // it was refused, or is fed anew
+	case err == nil:
+		s.removeLocked(f.number)
+	default:
+		s.againLocked(f, f.anew())
+	}
 }

@@ -52,6 +52,45 @@ func resumeHanded(s *sender, copies *fakeCopies, key string, seal uint64) (p uin
 	return p
 }
 
+// write changes a key of a node so many times.
+func write(t *testing.T, n *Node, key string, times int) {
+	t.Helper()
+	for range times {
+		if err := put(n, key, strings.Repeat("v", 1000), engine.TypeString); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wantHanded fails unless the last word about p is that it is handed over.
+func (c *fakeCopies) wantHanded(t *testing.T, p uint16, seal uint64) {
+	t.Helper()
+	if kind, arg := c.mark(p); kind != markHanded || arg != seal {
+		t.Errorf("the last mark is %d %d, want that it is handed over, %d", kind, arg, seal)
+	}
+}
+
+// The last word of a hand-over is said again, behind a new snapshot, if it is lost with its log: by then nothing of that partition
+// is fed.
+func TestStreamHandsOverThroughAnOverflow(t *testing.T) {
+	a, open := gated(t)
+	b, copies := startReceiver(t)
+	s := a.sender(memberOf(b))
+	keys := shardKeys(a, 5, 2)
+	p := resumeHanded(s, copies, keys[0], 5)
+	resumeHanded(s, copies, keys[1], 5)
+	write(t, a, keys[0], 1)
+	s.hand(p, 77, true)
+	write(t, a, keys[1], 2500)
+	open()
+	settle(t, s)
+	copies.wantHanded(t, p, 77)
+	if s.resyncs.Load() == 0 {
+		t.Error("no log has overflown")
+	}
+	sameContents(t, a, b)
+}
+
 // The last word of a hand-over is said again if it is lost with a log that was emptied for the sake of another receiver's, when
 // nothing at all of its shard was fed any more.
 func TestStreamHandsOverThroughAnOthersOverflow(t *testing.T) {
@@ -59,35 +98,26 @@ func TestStreamHandsOverThroughAnOthersOverflow(t *testing.T) {
 	b, copies := startReceiver(t)
 	s := a.sender(memberOf(b))
 	other := a.sender(ring.Member{ID: "other", Boot: 1, Addr: "127.0.0.1:1"})
-	write := func(key string, times int) {
-		for range times {
-			if err := put(a, key, strings.Repeat("v", 1000), engine.TypeString); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 	const shard = 5
 	keys := shardKeys(a, shard, 2)
 	p := resumeHanded(s, copies, keys[0], 5)
-	write(keys[0], 1800)
+	write(t, a, keys[0], 1800)
 	s.hand(p, 77, true)
 	for full := 1; full < shard; full++ { // all logs may have 8 MB, and one 2
 		key := shardKeys(a, full, 1)[0]
 		other.resume(ring.PartitionOf([]byte(key)), 5)
-		write(key, 1800)
+		write(t, a, key, 1800)
 	}
 	other.resume(ring.PartitionOf([]byte(keys[1])), 5)
 	for i := 0; a.engine.Backlog(s.feed) > 0; i++ {
 		if i == 1700 {
 			t.Fatal("the longer log is not emptied")
 		}
-		write(keys[1], 1)
+		write(t, a, keys[1], 1)
 	}
 	open()
 	settle(t, s)
-	if kind, arg := copies.mark(p); kind != markHanded || arg != 77 {
-		t.Errorf("the last mark is %d %d, want that it is handed over, 77", kind, arg)
-	}
+	copies.wantHanded(t, p, 77)
 }
 
 // A log that overflows while its sender collects has lost what was in it, though it is found empty.
@@ -100,36 +130,21 @@ func TestStreamHandsOverThroughAnOverflowInARound(t *testing.T) {
 	p := resumeHanded(s, copies, second[0], 5)
 	resumeHanded(s, copies, second[1], 5)
 	s.hand(p, 77, true)
-	go func() { _ = s.flushHanded(t.Context()) }()
-	eventually(t, "somebody waits for the hand-over", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.flushes) == 1
-	})
-
 	// A round, that of the test while there is no connection, is held in the first shard.
 	txn := a.engine.Lock(ring.PartitionOf([]byte(first)), time.Now().UnixMilli())
 	rounded := make(chan struct{})
 	go func() { defer close(rounded); s.round() }()
-	eventually(t, "the round has begun", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.flushes[0].from != 0
-	})
-	for range 2500 {
-		if err := put(a, second[1], strings.Repeat("v", 1000), engine.TypeString); err != nil {
-			t.Fatal(err)
-		}
-	}
+	eventually(t, "the round has begun", func() bool { return s.tick.Load() > 0 })
+	write(t, a, second[1], 2500)
 	txn.Unlock()
 	<-rounded
 	s.mu.Lock()
 	s.window.acknowledge(s.window.seq)
-	s.endFlushesLocked()
-	words := len(s.handed)
+	s.passLocked()
+	owed := s.owed
 	s.mu.Unlock()
-	if words != 1 {
-		t.Errorf("%d last words may not have come, want the one that is lost", words)
+	if owed != 1 {
+		t.Errorf("%d partitions are to be handed over, want the one of which the word is lost", owed)
 	}
 }
 
@@ -146,6 +161,9 @@ func TestFlushDoesNotWaitForHandOvers(t *testing.T) {
 		copies.deny = deny
 	}
 	deny(true)
+	s.mu.Lock()
+	s.fed[7].tries = maxHandTries // which was before it was to be handed over
+	s.mu.Unlock()
 	s.hand(7, 77, true)
 	eventually(t, "it is refused", func() bool {
 		s.mu.Lock()
@@ -171,7 +189,54 @@ func TestFlushDoesNotWaitForHandOvers(t *testing.T) {
 	if err := s.flushHanded(ctx); err != nil {
 		t.Error(err)
 	}
-	if kind, arg := copies.mark(7); kind != markHanded || arg != 77 {
-		t.Errorf("the last mark is %d %d, want that it is handed over, 77", kind, arg)
+	copies.wantHanded(t, 7, 77)
+}
+
+// What was handed over and has come back to us meanwhile is not handed over again.
+func TestStreamForgetsHandOver(t *testing.T) {
+	a, _ := gated(t)
+	s := a.sender(ring.Member{ID: "other", Boot: 1, Addr: "127.0.0.1:1"})
+	for _, feed := range []func(){func() { s.resume(7, 5) }, func() { s.sync(7, 1) }} {
+		s.resume(7, 5)
+		s.hand(7, 77, true)
+		if err := s.flushHanded(ended()); err == nil {
+			t.Error("it is handed over, and was not sent")
+		}
+		feed()
+		if err := s.flushHanded(t.Context()); err != nil {
+			t.Error(err)
+		}
+		s.stop(7)
+		s.mu.Lock()
+		s.breakLocked(errStreamVoid)
+		if len(s.fed) > 0 || len(s.barriers) > 0 || s.owed != 0 {
+			t.Errorf("%d partitions are fed, %d to be handed over, want none", len(s.fed), s.owed)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// ended is a context that is over.
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// A stream to a node outside the table that only a hand-over kept ends with it, though others go on.
+func TestStreamEndsWithItsHandOver(t *testing.T) {
+	a := startNode(t)
+	n := ring.Member{ID: "gone", Boot: 1, Addr: "127.0.0.1:1"}
+	s := a.sender(n)
+	h := &handOver{heirs: map[string]*sender{n.Name(): s}, done: make(chan struct{})}
+	other := &handOver{heirs: map[string]*sender{"other@1": s}, done: make(chan struct{})}
+	a.tableMu.Lock()
+	a.feeding[n.Name()] = &fed{sender: s}
+	a.handOvers = []*handOver{h, other}
+	a.tableMu.Unlock()
+	a.finishHandOver(h)
+	<-s.ctx.Done()
+	if err := a.awaitHandOvers(ended()); err == nil {
+		t.Error("the other hand-over has ended, too")
 	}
 }

@@ -20,11 +20,8 @@ const (
 
 // byTurn orders what waits.
 func byTurn(f, o *fedPartition) int {
-	if f.seal != 0 && o.seal == 0 {
-		return -1
-	}
-	if f.seal == 0 && o.seal != 0 {
-		return 1
+	if (f.seal == 0) != (o.seal == 0) {
+		return cmp.Compare(o.seal, f.seal)
 	}
 	return cmp.Compare(f.place, o.place)
 }
@@ -35,14 +32,13 @@ func (s *sender) enqueueLocked(f *fedPartition) {
 		s.places++
 		f.place = s.places
 	}
-	s.fed[f.number] = f
+	s.putLocked(f)
 	i, _ := slices.BinarySearchFunc(s.queue, f, byTurn)
 	s.queue = slices.Insert(s.queue, i, f)
 	s.rouse()
 }
 
-// nextLocked is the partition that a snapshot is being taken of; nil: there is none, and for how long that is certain if nobody
-// rouses.
+// nextLocked is the partition that a snapshot is being taken of, or for how long there is none if nobody rouses.
 func (s *sender) nextLocked(now time.Time) (f *fedPartition, wait time.Duration) {
 	for len(s.refused) > 0 && !now.Before(s.refused[0].notBefore) {
 		if f := s.refused[0]; s.fed[f.number] == f {
@@ -60,17 +56,11 @@ func (s *sender) nextLocked(now time.Time) (f *fedPartition, wait time.Duration)
 		s.filling = f
 		s.node.engine.Feed(f.number, s.feed, s.beginning(f))
 	}
-	wait = heartbeat
-	switch {
-	case s.filling != nil:
-		wait = 0
-	case len(s.refused) > 0:
-		wait = min(wait, s.refused[0].notBefore.Sub(now))
+	if s.filling == nil {
+		wait = heartbeat
+		if len(s.refused) > 0 {
+			wait = min(wait, s.refused[0].notBefore.Sub(now))
+		}
 	}
 	return s.filling, wait
-}
-
-// urgentLocked tells whether f, or what comes behind it, is to be handed over.
-func (s *sender) urgentLocked(f *fedPartition) bool {
-	return f.seal != 0 || len(s.queue) > 0 && s.queue[0].seal != 0
 }

@@ -21,10 +21,9 @@ var noMark engine.Mark
 // round makes batches of what is logged, and has a piece of a snapshot logged. It says how long to wait then; a kick ends that.
 func (s *sender) round() (wait time.Duration) {
 	made := s.window.seq
-	s.beginFlushes()
 	room := s.collect()
 	s.recover() // after a log was found empty, and before that counts
-	s.noteFlushes()
+	s.noteBarriers()
 	if s.window.seq != made {
 		s.last = time.Now()
 		s.asleep.Store(false)
@@ -81,8 +80,7 @@ func (s *sender) recover() {
 	s.lost = s.node.engine.Overflowed(s.feed, s.lost[:0])
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failFlushesLocked(errStreamVoid)
-	s.rehandLocked()
+	s.breakLocked(errStreamVoid)
 	for _, p := range s.lost {
 		if f := s.fed[p]; f != nil && (f.state == feedFilled || f.state == feedWhole) {
 			again := f.anew()
@@ -117,7 +115,7 @@ func (s *sender) collect() (room bool) {
 // collectShard appends what a shard has logged, and makes batches as they become full.
 func (s *sender) collectShard(shard int, out []byte) []byte {
 	for s.room() {
-		s.tick++
+		tick := s.tick.Add(1)
 		part, more := s.node.engine.Collect(s.feed, shard, out[len(out):], payloadMost-len(out))
 		if kind, p, key, size := engine.NextEffect(part); kind == engine.EffectLarge && size == len(part) {
 			var began bool
@@ -130,7 +128,7 @@ func (s *sender) collectShard(shard int, out []byte) []byte {
 			out = append(out, part...)
 		}
 		if !more {
-			s.empty[shard] = s.tick
+			s.empty[shard] = tick
 			return out
 		}
 		if len(out) >= payloadMost-smallRest {
@@ -162,21 +160,20 @@ func (s *sender) batch(effects []byte) {
 }
 
 // fill has pieces of a snapshot logged. It returns for how long nothing is to be done, 0 if it did something.
-func (s *sender) fill() (delay time.Duration) {
+func (s *sender) fill() time.Duration {
 	for i := range snapshotPieces {
 		now := time.Now()
 		s.mu.Lock()
 		f, delay := s.nextLocked(now)
-		full, urgent := s.window.room() < snapshotAhead, f != nil && s.urgentLocked(f)
-		if f != nil && full {
+		switch {
+		case f == nil:
+		case s.window.room() < snapshotAhead:
 			s.hungry.Store(true)
-		}
-		s.mu.Unlock()
-		if f != nil && full {
 			delay = heartbeat
-		} else if f != nil && !urgent {
+		case f.seal == 0 && (len(s.queue) == 0 || s.queue[0].seal == 0): // or else commands wait for it, or for the next one
 			delay = s.pace.wait(now)
 		}
+		s.mu.Unlock()
 		if delay > 0 {
 			if i > 0 {
 				return 0
@@ -208,9 +205,9 @@ func (s *sender) fillPiece(f *fedPartition) {
 	f.cursor = next
 	if done && s.filling == f {
 		e.MarkFeed(f.number, s.feed, engine.Mark{Kind: markSynced})
-		f.state, f.logged, s.filling = feedWhole, s.tick, nil
+		f.state, f.logged, s.filling = feedWhole, s.tick.Load(), nil
 		if f.seal != 0 {
-			s.handWholeLocked(f, f.seal)
+			s.sayLocked(f)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (s *sender) report(sum *StreamStats) {
 	}
 	sum.Receivers++
 	for _, f := range s.fed {
-		if f.state != feedWhole {
+		if f.state < feedWhole {
 			sum.Waiting++
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,7 +73,7 @@ func (s *sender) agree(p *peer) error {
 		if resumed {
 			w.acknowledge(last)
 			w.again(s.node.cfg.Group.UnixMilli())
-			s.endFlushesLocked()
+			s.passLocked()
 		} else {
 			s.voidLocked()
 		}
@@ -205,7 +204,7 @@ func parseAck(reply []byte) (seq uint64, refused []byte, err error) {
 func (s *sender) acknowledged(seq uint64) {
 	s.mu.Lock()
 	s.window.acknowledge(seq)
-	s.endFlushesLocked()
+	s.passLocked()
 	s.mu.Unlock()
 	if s.hungry.Load() && s.hungry.CompareAndSwap(true, false) {
 		s.rouse()
@@ -219,15 +218,6 @@ func (s *sender) setRefused(seq uint64, partitions []byte) {
 	defer s.mu.Unlock()
 	for ; len(partitions) >= 2; partitions = partitions[2:] {
 		p := binary.LittleEndian.Uint16(partitions)
-		if i := slices.IndexFunc(s.handed, func(f *fedPartition) bool { return f.number == p }); i >= 0 && s.fed[p] == nil {
-			f := s.handed[i]
-			if f.begun >= seq {
-				continue
-			}
-			s.handed = slices.Delete(s.handed, i, i+1)
-			s.denyLocked(f)
-			continue
-		}
 		f := s.fed[p]
 		if f == nil || f.begun >= seq || f.state == feedWaiting {
 			continue // it is about an earlier feed
@@ -247,9 +237,8 @@ func (s *sender) denyLocked(f *fedPartition) {
 	if f.tries > maxPlaceTries {
 		f.place = 0
 	}
-	s.owe(f.seal)
-	f.state, f.notBefore = feedWaiting, time.Now().Add(deniedPeriod)
-	s.fed[f.number] = f
+	f.notBefore = time.Now().Add(deniedPeriod)
+	s.putLocked(f)
 	s.refused = append(s.refused, f)
 	s.rouse()
 }

@@ -239,9 +239,7 @@ func TestStreamHandsOverAndContinues(t *testing.T) {
 	s.hand(p, 77, true)
 	c.want("SET key two", "OK") // behind the mark: not fed
 	flushed(t, s)
-	if kind, arg := copies.mark(p); kind != markHanded || arg != 77 {
-		t.Fatalf("the last mark is %d %d, want that it is handed over, 77", kind, arg)
-	}
+	copies.wantHanded(t, p, 77)
 	d := dial(t, b.Addr())
 	d.want("GET key", "\"one\"")
 
@@ -365,9 +363,7 @@ func TestHandOverOvertakesSnapshots(t *testing.T) {
 	}
 	s.hand(last, 77, true)
 	flushed(t, s) // all at their rate would take more than a minute
-	if kind, arg := copies.mark(last); kind != markHanded || arg != 77 {
-		t.Errorf("the last mark is %d %d, want that it is handed over, 77", kind, arg)
-	}
+	copies.wantHanded(t, last, 77)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.queue) < 30 {

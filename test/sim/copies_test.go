@@ -370,7 +370,7 @@ func (n *node) spared() map[uint64]bool {
 	return seals
 }
 
-// flushTo calls done when a node has all that was sent to it, or is dead.
+// flushTo calls done when a node has all that is handed over to it, or is dead.
 func (n *node) flushTo(s *sender, done func()) {
 	finished := false
 	finish := func() {
@@ -379,17 +379,7 @@ func (n *node) flushTo(s *sender, done func()) {
 			done()
 		}
 	}
-	var try func()
-	try = func() {
-		s.flush(func(o flushOutcome) {
-			if o == streamVoid && !finished {
-				try()
-				return
-			}
-			finish()
-		})
-	}
-	try()
+	s.flushHanded(finish)
 	var look func()
 	look = func() {
 		alive := slices.ContainsFunc(n.aliveNodes(), func(m ring.Member) bool { return m.Name() == s.name })

@@ -13,20 +13,18 @@ type brokenRule struct {
 var broken = []brokenRule{
 	{"serve before TAKE is acknowledged", func(r *options) { r.serveBeforeTake = true }, []mischief{joins}},
 	{"acknowledge TAKE before the new owner has everything", func(r *options) { r.ackBeforeFlush = true }, []mischief{joins, leaves}},
-	{"keep what its living owner has not handed over", func(r *options) { r.keepUnhanded, r.handOnce = true, true }, []mischief{joins, leaves}},
+	{"keep what its living owner has not handed over", func(r *options) { r.keepUnhanded, r.handOnce, r.overflows = true, true, true }, []mischief{joins, leaves}},
 	{"pass no barrier", func(r *options) { r.skipBarrier = true }, []mischief{joins}},
 	{"never fence", func(r *options) { r.neverFence = true }, []mischief{stops}},
 	{"ignore generations", func(r *options) { r.ignoreGenerations = true }, nil},
 	{"refuse nothing behind a refused command", func(r *options) { r.neverLatch = true }, []mischief{stops}},
 	{"repeat what must not be repeated", func(r *options) { r.repeatAll = true }, []mischief{resets, stops}},
-	{"plan without reports", func(r *options) { r.ignoreReports = true }, []mischief{leaves}},
 	{"ask only whom the data's epoch is news to", func(r *options) { r.askBySince = true }, []mischief{joins, leaves}},
 	{"take effects for what is served", func(r *options) { r.admitAll = true }, []mischief{joins, leaves, stops}},
-	{"lose what is handed over with an overflow", func(r *options) { r.handOnce = true }, []mischief{joins, leaves}},
+	{"lose what is handed over with an overflow", func(r *options) { r.handOnce, r.overflows = true, true }, []mischief{joins, leaves}},
 	{"let a coordinator go on after a stop", func(r *options) { r.officeAsleep, r.hastyOffice = true, true }, []mischief{stops}},
 	{"continue any copy that was handed over", func(r *options) { r.ignoreSeals = true }, nil},
 	{"let another life of a node acknowledge", func(r *options) { r.anyoneAcknowledges = true }, []mischief{crashes}},
-	{"begin copies before the old ones are dropped", func(r *options) { r.copyEarly = true }, []mischief{joins}},
 	{"leave before the new owners have everything", func(r *options) { r.leaveEarly = true }, []mischief{leaves}},
 	{"forget the owner before with one copy", func(r *options) { r.neverShelter, r.copies = true, 1 }, []mischief{crashesOfTakers}},
 	{"count nodes that do not answer", func(r *options) { r.majority, r.countSilent = true, true }, []mischief{cuts}},
@@ -50,6 +48,8 @@ var rarelyNoticed = []brokenRule{
 	{"count what a node had before an absence", func(r *options) { r.ignoreAbsence = true }, []mischief{stops}},
 	{"count copies of silent owners", func(r *options) { r.trustSilence = true }, []mischief{stops, cuts}},
 	{"do not ask for missing copies", func(r *options) { r.neverAsk = true }, nil},
+	{"plan without reports", func(r *options) { r.ignoreReports = true }, []mischief{leaves}},
+	{"begin copies before the old ones are dropped", func(r *options) { r.copyEarly = true }, []mischief{joins}},
 }
 
 // TestBrokenRules shows that the simulation notices.

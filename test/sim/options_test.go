@@ -9,6 +9,8 @@ type options struct {
 	only   []mischief // what happens; nil: anything
 	// majority sets --min-members to more than half of the nodes that there are in the beginning.
 	majority bool
+	// overflows has logs overflow more often than by chance.
+	overflows bool
 	rules
 }
 

@@ -26,7 +26,7 @@ func TestSim(t *testing.T) {
 	begun, steps, virtual := time.Now(), 0, time.Duration(0)
 	failures := 0
 	for i := range uint64(count) {
-		w := history(options{seed: first + i})
+		w := history(options{seed: first + i, overflows: (first+i)%4 == 0})
 		steps += w.steps
 		virtual += w.now
 		if w.fault != "" {

@@ -37,6 +37,7 @@ const (
 	feedWaiting feedState = iota
 	feedFilled
 	feedWhole
+	feedHanded
 )
 
 // fedPlace is a partition that a sender is to feed.
@@ -46,9 +47,8 @@ type fedPlace struct {
 	since uint64 // 0: as the table says
 	key   int    // the next of the snapshot
 	begun uint64 // the last batch before this feed began
-	seal  uint64 // it is handed over when it is whole; 0: it is not
+	seal  uint64 // it is handed over; 0: it is not
 	tries int
-	hand  uint64
 	turn  int           // in the queue; 0: it has not waited yet
 	after time.Duration // it was refused
 }
@@ -76,16 +76,16 @@ type sender struct {
 	log   []effect
 	feeds placeSet // of which changes are logged
 	lost  placeSet // of which they are not any more, because the log was full
+	spilt bool     // the log was full: all that was in it is lost
 
 	of      [places]*fedPlace
 	queue   []*fedPlace
 	refused []*fedPlace // those of the queue whose time has not yet come
 	turns   int
 	filling *fedPlace
-	owed    int         // partitions that are to be handed over and are not yet whole
-	handed  []*fedPlace // handed over by a word that is not known to have come
-	hands   uint64      // such words so far
-	flushes []*flushing
+	owed    int      // partitions with a seal
+	words   []*word  // that are not known to have come
+	waiting []func() // for there to be no such partitions
 
 	line
 }
@@ -102,7 +102,7 @@ func (s *sender) append(e effect) {
 func (s *sender) overflow() {
 	s.n.w.tracef("%s: its log for %s overflows", s.n.p.name, s.name)
 	s.lost |= s.feeds
-	s.feeds, s.log = 0, nil
+	s.feeds, s.log, s.spilt = 0, nil, true
 	s.pump()
 }
 
@@ -145,7 +145,7 @@ func (s *sender) enqueue(f *fedPlace) {
 		s.turns++
 		f.turn = s.turns
 	}
-	s.of[f.place] = f
+	s.put(f)
 	i, _ := slices.BinarySearchFunc(s.queue, f, byTurn)
 	s.queue = slices.Insert(s.queue, i, f)
 	s.pump()
@@ -157,14 +157,7 @@ func (s *sender) again(f, again *fedPlace) {
 		s.feed(f.place, markBegin, s.sinceOf(again))
 	}
 	s.end(f.place, noMark, 0)
-	s.owe(again.seal)
 	s.enqueue(again)
-}
-
-func (s *sender) owe(seal uint64) {
-	if seal != 0 {
-		s.owed++
-	}
 }
 
 func (s *sender) sinceOf(f *fedPlace) uint64 {
@@ -180,7 +173,7 @@ func (s *sender) resume(k int, seal uint64) {
 		return
 	}
 	s.end(k, noMark, 0)
-	s.of[k] = &fedPlace{place: k, state: feedWhole, begun: s.seq}
+	s.put(&fedPlace{place: k, state: feedWhole, begun: s.seq})
 	s.feed(k, markContinue, seal)
 }
 
@@ -191,45 +184,51 @@ func (s *sender) hand(k int, seal uint64, heir bool) {
 	f := s.of[k]
 	switch {
 	case s.closed || f == nil:
-	case f.state == feedWhole && heir:
-		s.handWhole(f, seal)
-	case f.state == feedWhole:
+	case !heir && f.state == feedWhole:
 		s.end(k, markHanded, seal)
-	case !heir || s.n.w.handOnce:
+	case !heir || s.n.w.handOnce && f.state != feedWhole:
 		s.end(k, noMark, 0)
 	case f.state == feedWaiting:
-		f = f.anew()
-		f.seal = seal
-		s.owed++
-		s.enqueue(f)
+		again := f.anew()
+		again.seal, again.tries = seal, 0
+		s.enqueue(again)
 	default:
-		f.seal = seal
+		f.seal, f.tries = seal, 0
 		s.owed++
-	}
-}
-
-func (s *sender) handWhole(f *fedPlace, seal uint64) {
-	s.end(f.place, markHanded, seal)
-	s.hands++
-	again := f.anew()
-	again.seal, again.hand, again.begun = seal, s.hands, f.begun
-	s.handed = append(s.handed, again)
-}
-
-// rehand begins anew with what was handed over and may not have come.
-func (s *sender) rehand() {
-	for _, f := range s.handed {
-		if s.of[f.place] == nil && !s.n.w.handOnce {
-			s.owed++
-			s.enqueue(f)
+		if f.state == feedWhole {
+			s.say(f)
 		}
 	}
-	s.handed = nil
+}
+
+// say logs the word that hands a partition over, which stays until that has come.
+func (s *sender) say(f *fedPlace) {
+	s.unfeed(f.place, markHanded, f.seal)
+	f.state = feedHanded
+	s.words = append(s.words, &word{f: f})
+	s.pump()
 }
 
 func (s *sender) end(k int, m mark, arg uint64) {
+	if s.of[k] == nil || s.closed {
+		return
+	}
+	s.remove(k)
+	s.unfeed(k, m, arg)
+}
+
+// put has f be what is known of its partition.
+func (s *sender) put(f *fedPlace) {
+	s.remove(f.place)
+	s.of[f.place] = f
+	if f.seal != 0 {
+		s.owed++
+	}
+}
+
+func (s *sender) remove(k int) {
 	f := s.of[k]
-	if f == nil || s.closed {
+	if f == nil {
 		return
 	}
 	s.of[k] = nil
@@ -238,8 +237,8 @@ func (s *sender) end(k int, m mark, arg uint64) {
 	}
 	if f.seal != 0 {
 		s.owed--
+		s.n.w.after(s.n.p, 0, s.relieve)
 	}
-	s.unfeed(k, m, arg)
 }
 
 // void begins a new generation: nothing that was sent counts.
@@ -247,11 +246,9 @@ func (s *sender) void() {
 	s.n.w.seal++
 	s.generation = s.n.w.seal
 	s.seq, s.acked, s.unacked = 0, 0, nil
-	s.failFlushes(streamVoid)
-	s.log, s.feeds, s.lost = nil, 0, 0
-	s.filling, s.refused = nil, nil
-	s.rehand()
-	s.queue = nil
+	s.breakWords()
+	s.log, s.feeds, s.lost, s.spilt = nil, 0, 0, false
+	s.filling, s.refused, s.queue = nil, nil, nil
 	for _, f := range s.of {
 		if f != nil {
 			s.enqueue(f.anew())
@@ -261,12 +258,12 @@ func (s *sender) void() {
 
 // recover sees to what was fed when the log overflowed.
 func (s *sender) recover() {
-	lost := s.lost
-	if s.lost = 0; lost == 0 {
+	if !s.spilt {
 		return
 	}
-	s.failFlushes(streamVoid)
-	s.rehand()
+	lost := s.lost
+	s.lost, s.spilt = 0, false
+	s.breakWords()
 	for k, f := range s.of {
 		if lost.has(k) && f != nil && (f.state == feedFilled || f.state == feedWhole) {
 			again := f.anew()
@@ -283,15 +280,7 @@ func (s *sender) setRefused(seq uint64, refused placeSet) {
 			continue
 		}
 		f := s.of[k]
-		if f == nil {
-			if i := slices.IndexFunc(s.handed, func(h *fedPlace) bool { return h.place == k }); i >= 0 && s.handed[i].begun < seq {
-				h := s.handed[i]
-				s.handed = slices.Delete(s.handed, i, i+1)
-				s.deny(h)
-			}
-			continue
-		}
-		if f.begun < seq && f.state != feedWaiting {
+		if f != nil && f.begun < seq && f.state != feedWaiting {
 			s.end(k, noMark, 0)
 			s.deny(f.anew())
 		}
@@ -306,9 +295,8 @@ func (s *sender) deny(f *fedPlace) {
 	if f.tries > maxPlaceTries {
 		f.turn = 0
 	}
-	s.owe(f.seal)
-	f.state, f.after = feedWaiting, s.n.w.now+deniedPeriod
-	s.of[f.place] = f
+	f.after = s.n.w.now + deniedPeriod
+	s.put(f)
 	s.refused = append(s.refused, f)
 	s.n.w.after(s.n.p, deniedPeriod, s.reconsider)
 }
@@ -360,6 +348,6 @@ func (s *sender) fill() {
 		s.append(e)
 	}
 	if f.state == feedWhole && f.seal != 0 {
-		s.handWhole(f, f.seal)
+		s.say(f)
 	}
 }

@@ -49,59 +49,56 @@ func newSender(n *node, to ring.Member) *sender {
 
 func (s *sender) close() {
 	s.closed = true
-	s.failFlushes(streamClosed)
+	s.relieve()
 	if s.c != nil {
 		s.c.close(0)
 	}
 }
 
-// The outcomes of a flush.
-type flushOutcome uint8
-
-const (
-	flushed flushOutcome = iota
-	streamVoid
-	streamClosed
-)
-
-// flushing waits for all that was logged before it began, and for what is owed.
-type flushing struct {
-	begun bool
-	seq   uint64 // the last batch that it waits for; 0: not yet made
-	hand  uint64 // the last of the sender's hands before it
-	done  func(flushOutcome)
+// word hands a partition over when all that was logged before it, and it itself, is acknowledged.
+type word struct {
+	f   *fedPlace
+	seq uint64 // the batch with the last of that; 0: not yet made
 }
 
-func (s *sender) flush(done func(flushOutcome)) {
-	s.flushes = append(s.flushes, &flushing{done: done})
-	if s.closed {
-		s.failFlushes(streamClosed)
-	}
-	s.pump()
+// flushHanded calls done when all that is to be handed over has come, or the stream ends.
+func (s *sender) flushHanded(done func()) {
+	s.waiting = append(s.waiting, done)
+	s.relieve()
 }
 
-func (s *sender) endFlushes() {
-	if s.owed > 0 {
-		for _, f := range s.flushes {
-			f.begun, f.seq = false, 0
-		}
+func (s *sender) relieve() {
+	if s.owed > 0 && !s.closed {
 		return
 	}
-	s.flushes = slices.DeleteFunc(s.flushes, func(f *flushing) bool {
-		if f.seq == 0 || f.seq > s.acked {
-			return false
-		}
-		s.handed = slices.DeleteFunc(s.handed, func(h *fedPlace) bool { return h.hand <= f.hand })
-		s.n.w.after(s.n.p, 0, func() { f.done(flushed) })
-		return true
-	})
+	for _, done := range s.waiting {
+		s.n.w.after(s.n.p, 0, done)
+	}
+	s.waiting = nil
 }
 
-func (s *sender) failFlushes(o flushOutcome) {
-	for _, f := range s.flushes {
-		s.n.w.after(s.n.p, 0, func() { f.done(o) })
+// passWords ends the words that have come.
+func (s *sender) passWords() {
+	for len(s.words) > 0 && s.words[0].seq != 0 && s.words[0].seq <= s.acked {
+		if f := s.words[0].f; s.of[f.place] == f {
+			s.remove(f.place)
+		}
+		s.words = s.words[1:]
 	}
-	s.flushes = nil
+}
+
+// breakWords begins anew with what was handed over and may not have come.
+func (s *sender) breakWords() {
+	for _, w := range s.words {
+		switch {
+		case s.of[w.f.place] != w.f:
+		case s.n.w.handOnce:
+			s.remove(w.f.place)
+		default:
+			s.again(w.f, w.f.anew())
+		}
+	}
+	s.words = nil
 }
 
 // pump has a round happen soon.
@@ -119,7 +116,11 @@ func (s *sender) pump() {
 		if s.closed || !s.ready {
 			return
 		}
-		if len(s.log) > 0 && !s.n.w.peace && s.n.w.chance(0.002) {
+		overflow := 0.002
+		if s.n.w.overflows {
+			overflow = 0.02
+		}
+		if len(s.log) > 0 && !s.n.w.peace && s.n.w.chance(overflow) {
 			s.overflow()
 		}
 		s.round()
@@ -134,23 +135,19 @@ func (s *sender) fills() bool { return s.filling != nil || len(s.queue) > 0 }
 
 // round makes batches of what is logged, and has a piece of a snapshot logged.
 func (s *sender) round() {
-	s.recover()
-	for _, f := range s.flushes {
-		if !f.begun {
-			f.begun, f.hand = true, s.hands
-		}
-	}
 	for len(s.log) > 0 && len(s.unacked) < batchWindow {
 		take := min(len(s.log), batchEffects)
 		s.transmit(slices.Clone(s.log[:take]))
 		s.log = s.log[take:]
 	}
-	for _, f := range s.flushes {
-		if f.begun && f.seq == 0 && len(s.log) == 0 {
-			f.seq = s.seq
+	empty := len(s.log) == 0
+	s.recover()
+	for _, w := range s.words {
+		if empty && w.seq == 0 {
+			w.seq = s.seq
 		}
 	}
-	s.endFlushes()
+	s.passWords()
 	s.fill()
 }
 
@@ -228,7 +225,7 @@ func (s *sender) opened(last uint64) {
 func (s *sender) acknowledged(seq uint64) {
 	s.unacked = slices.DeleteFunc(s.unacked, func(b batch) bool { return b.seq <= seq })
 	s.acked = max(s.acked, min(seq, s.seq))
-	s.endFlushes()
+	s.passWords()
 }
 
 // opening names a stream; the answer is the last sequence number that was applied.
