@@ -34,12 +34,16 @@ function bytes(n) {
   return n.toFixed(u ? 1 : 0).replace(/\.0$/, "") + " " + units[u];
 }
 
+const short = n => n.toFixed(n < 10 ? 1 : 0).replace(/\.0$/, "");
+
 function duration(us) {
-  if (us < 1000) return us.toFixed(us < 10 ? 1 : 0) + " µs";
-  return us < 1e6 ? (us / 1000).toFixed(us < 1e4 ? 1 : 0) + " ms" : (us / 1e6).toFixed(1) + " s";
+  if (us < 1000) return short(us) + " µs";
+  return us < 1e6 ? short(us / 1000) + " ms" : short(us / 1e6) + " s";
 }
 
 const percent = r => (100 * r).toFixed(1) + " %";
+const wholePercent = r => (100 * r).toFixed(0) + " %";
+const perSecond = v => num.format(v) + "/s";
 const swatch = k => el("span", "swatch k" + k);
 
 function row(...cells) {
@@ -71,6 +75,10 @@ function tick(from, to, total, radius) {
 }
 
 function ring(s) {
+  if (!s.table) {
+    get("ring").replaceChildren(svg("circle", { r: 90 }), svg("text", { y: 6, class: "under" }, "no table"));
+    return;
+  }
   const paths = new Map(); // node: the strokes of its partitions
   for (let p = 0; p < owners.length;) {
     let end = p + 1;
@@ -87,23 +95,26 @@ function ring(s) {
   }
   const moving = new Map(); // node: the strokes of the partitions on their way to it
   for (const m of s.moves) moving.set(m.to, (moving.get(m.to) || "") + tick(m.partition, m.partition + 4, s.cluster.partitions, 75));
-  for (const [to, d] of moving) out.push(svg("path", { d, class: "move k" + to % palette }));
+  for (const [to, d] of moving) out.push(svg("path", { d, class: "move " + (s.nodes[to].alive ? "k" + to % palette : "gone") }));
   out.push(svg("text", { y: 4 }, s.cluster.epoch), svg("text", { y: 18, class: "under" }, "epoch"));
   get("ring").replaceChildren(...out);
 }
 
-// moves says in words where partitions are on their way to.
+// moves says in words where partitions are on their way to, and what copies are missing.
 function moves(s) {
   const to = new Map();
   for (const m of s.moves) to.set(m.to, (to.get(m.to) || 0) + 1);
-  const words = [...to].map(([node, n]) => `${num.format(n)} to ${s.nodes[node].id}`);
+  const words = [...to].map(([node, n]) => `${num.format(n)} to ${s.nodes[node].id}${s.nodes[node].alive ? "" : ", which is gone"}`);
   let text = words.length ? "Partitions on their way: " + words.join(", ") + ". " : "";
+  const { followed, partitions } = s.cluster; // none is followed with --copies 1
+  if (followed > 0 && followed < partitions) text += `${num.format(partitions - followed)} have no second copy yet. `;
+  if (!s.table) text = "Nobody has told which node owns what: no node serves, or none is known here.";
   if (s.cluster.paused) text += "Rebalancing is paused: nothing moves that need not.";
   get("moves").textContent = text;
 }
 
 function memberName(r, at) {
-  const name = cell("", r.state === "gone" ? el("span", "swatch bad") : r.role === "node" || r.here ? swatch(at.get(r.id)) : "");
+  const name = cell("", r.state === "gone" ? el("span", "swatch bad") : r.role === "node" || r.here ? swatch(at.get(r.id)) : el("span", "swatch none"));
   if (!r.admin || r.here || !/^[\w.:[\]-]+$/.test(r.admin)) {
     name.append(r.id);
     return name;
@@ -115,7 +126,9 @@ function memberName(r, at) {
 }
 
 function memberState(r) {
-  const td = cell(r.state === "serving" && !r.remark ? "good" : "bad", r.state + (r.remark ? ", " + r.remark : ""));
+  // Who serves nothing is "serving" to gossip all the same.
+  const words = [r.state, r.remark].filter((w, i, all) => w && (w !== "serving" || !all[1]));
+  const td = cell(words[0] === "serving" ? "good" : "bad", words.join(", "));
   if (r.error) td.title = r.error;
   return td;
 }
@@ -135,10 +148,11 @@ function memberMemory(f, k) {
 function members(s, at) {
   get("members").replaceChildren(...s.rows.map(r => {
     const f = r.figures, node = r.role === "node";
-    const figure = (has, text) => !has ? cell("n", "–") : cell("n", f ? text() : "?");
+    const unknown = r.state === "gone" ? "–" : "?";
+    const figure = (has, text) => !has ? cell("n", "–") : cell("n", f ? text() : unknown);
     return row(memberName(r, at), memberState(r), figure(true, () => num.format(f.commands_per_second)),
       figure(node, () => f.recent_hits + f.recent_misses ? percent(f.recent_hits / (f.recent_hits + f.recent_misses)) : "–"),
-      !node ? "–" : f ? memberMemory(f, at.get(r.id)) : "?",
+      !node ? "–" : f ? memberMemory(f, at.get(r.id)) : unknown,
       figure(node, () => num.format(f.keys)), node ? r.partitions : cell("n", "–"), figure(true, () => num.format(f.clients)),
       memberEpoch(r, s), r.role, r.addr);
   }));
@@ -171,14 +185,15 @@ const linear = top => ({ ticks: [0, top / 2, top], at: v => v / top });
 const microseconds = { ticks: [.1, 10, 1e3, 1e5, 1e7], at: v => (Math.log10(Math.max(v, .1)) + 1) / 8 };
 
 // plot draws lines of {name, k, thin, points: [[unix ms, value]]} over the last minutes until now, by the
-// clock that the points are of.
-function plot(id, now, lines, format, scale) {
+// clock that the points are of. What it is of, and its latest values, are told in words as well.
+function plot(id, now, lines, what, format, scale, tick = format) {
   const box = get(id), w = Math.max(280, box.clientWidth), h = 150, left = 58, bottom = 18;
-  scale ||= linear(nice(Math.max(...lines.flatMap(l => l.points.map(p => p[1])), 0)));
+  scale ||= linear(nice(Math.max(...lines.flatMap(l => l.points.map(p => p[1])), 10)));
   const x = t => left + (w - left) * (1 - (now - t) / span), y = v => 6 + (h - 6 - bottom) * (1 - Math.min(1, scale.at(v)));
   const out = svg("svg", { viewBox: `0 0 ${w} ${h}`, class: "plot", role: "img" });
+  const values = new Map(); // name: the latest of its lines, in words
   for (const v of scale.ticks) {
-    out.append(svg("line", { x1: left, x2: w, y1: y(v), y2: y(v) }), svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, format(v)));
+    out.append(svg("line", { x1: left, x2: w, y1: y(v), y2: y(v) }), svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, tick(v)));
   }
   for (const minutes of [4, 3, 2, 1]) timeMark(out, x(now - minutes * 60000), h, minutes);
   const legend = el("div", "legend");
@@ -188,8 +203,13 @@ function plot(id, now, lines, format, scale) {
     if (points.length === 1) points.push(points[0]); // a dot
     const last = points[points.length - 1];
     out.append(svg("polyline", { class: "k" + l.k + (l.thin ? " thin" : ""), points: points.map(p => x(p[0]).toFixed(1) + "," + y(p[1]).toFixed(1)).join(" ") }));
-    if (!l.thin) legend.append(legendEntry(l, last[0] > now - recent ? format(last[1]) : "–"));
+    const value = (l.label || "") + (last[0] > now - recent ? format(last[1]) : "–");
+    values.set(l.name, { k: l.k, text: values.has(l.name) ? values.get(l.name).text + ", " + value : value });
   }
+  for (const [name, v] of values) legend.append(legendEntry({ k: v.k, name }, v.text));
+  const said = [...values].map(([name, v]) => name + " " + v.text).join("; ");
+  out.setAttribute("aria-label", `${what}, the last five minutes; now ${said || "nothing"}`);
+  if (!values.size) legend.append("nothing yet");
   box.replaceChildren(out, legend);
 }
 
@@ -204,19 +224,25 @@ function legendEntry(line, value) {
 }
 
 function plots(s, at) {
-  const lines = (value, role, thin) => s.here.filter(m => !role || m.role === role).map(m => ({
-    name: m.id, k: at.get(m.id), thin,
+  const lines = (value, role, label, thin) => s.here.filter(m => !role || m.role === role).map(m => ({
+    name: m.id, k: at.get(m.id), label, thin,
     points: m.history.map(h => [h.unix_milli, value(h)]).filter(p => p[1] >= 0),
   }));
-  plot("ops", s.unix_milli, lines(h => h.ops), v => num.format(v));
-  plot("hits", s.unix_milli, lines(h => h.hit_ratio, "node"), percent, linear(1));
+  plot("ops", s.unix_milli, lines(h => h.ops), "operations a second", perSecond, undefined, v => num.format(v));
+  plot("hits", s.unix_milli, lines(h => h.hit_ratio, "node"), "hit ratio", percent, linear(1), wholePercent);
   const timed = f => h => h[f] > 0 ? h[f] : -1;
-  plot("latency", s.unix_milli, [...lines(timed("p99_micros")), ...lines(timed("p50_micros"), "", true)], duration, microseconds);
+  plot("latency", s.unix_milli, [...lines(timed("p99_micros"), "", "p99 "), ...lines(timed("p50_micros"), "", "p50 ", true)], "latency", duration, microseconds);
 }
 
-function keys(id, rows) {
+// fill gives a table its rows, or says why there are none.
+function fill(id, rows, columns, none) {
+  get(id).previousElementSibling.hidden = !rows.length;
+  if (!rows.length) {
+    const td = cell("note", none);
+    td.colSpan = columns;
+    rows = [row(td)];
+  }
   get(id).replaceChildren(...rows);
-  if (!rows.length) get(id).replaceChildren(row(cell("note", "none stands out")));
 }
 
 const hot = (list, at) => list.map(k => row(cell("key", k.key), cell("", swatch(at.get(k.node)), k.node), cell("n", num.format(k.uses_per_second))));
@@ -230,18 +256,17 @@ function big(list) {
 
 function slow(list) {
   const top = list.sort((a, b) => b.unix_milli - a.unix_milli).slice(0, 10);
-  get("slow").replaceChildren(...top.map(e => row(new Date(e.unix_milli).toLocaleTimeString(), cell("n", duration(e.micros)),
-    cell("key", e.words.join(" ") + (e.more ? ` … ${e.more} more` : "")), e.client)));
-  if (!top.length) get("slow").replaceChildren(row(cell("note", "empty")));
+  fill("slow", top.map(e => row(new Date(e.unix_milli).toLocaleTimeString(), cell("n", duration(e.micros)),
+    cell("key", e.words.join(" ") + (e.more ? ` … ${e.more} more` : "")), e.client)), 4, "empty");
 }
 
 function state(s) {
-  const words = [`epoch ${s.cluster.epoch}`, `${s.alive} members alive`, `dunlin ${s.version}`];
+  const words = [s.table ? `epoch ${s.cluster.epoch}` : "no table yet", `${s.alive} member${s.alive === 1 ? "" : "s"} alive`, `dunlin ${s.version}`];
   const dead = s.nodes.filter(n => !n.alive).length, remarks = new Map();
   for (const r of s.rows) if (r.remark) remarks.set(r.remark, (remarks.get(r.remark) || 0) + 1);
-  if (s.moves.length) words.unshift(`${num.format(s.moves.length)} partitions moving`);
+  const moving = s.moves.filter(m => s.nodes[m.to].alive).length;
+  if (moving) words.unshift(`${num.format(moving)} partitions moving`);
   for (const [remark, n] of remarks) words.unshift(`${n} ${remark}`);
-  if (!s.table) words.unshift("no table yet");
   if (dead) words.unshift(`${dead} of ${s.nodes.length} nodes gone`);
   // That one did not answer once is no alarm: whether it lives is for gossip to say.
   get("state").className = dead || !s.table || remarks.has("fenced") || remarks.has("not ready") ? "bad" : "";
@@ -257,11 +282,11 @@ function show(s) {
   ring(s);
   moves(s);
   members(s, at);
-  keys("hot", hot(s.hot, at));
+  fill("hot", hot(s.hot, at), 3, "none stands out");
   get("here").textContent = s.here.map(m => m.id).join(", ");
   plots(s, at);
   memory(s);
-  keys("big", big(s.here.flatMap(m => m.big)));
+  fill("big", big(s.here.flatMap(m => m.big)), 2, "none stands out");
   slow(s.here.flatMap(m => m.slow));
 }
 

@@ -40,6 +40,10 @@ func TestPage(t *testing.T) {
 	b.until("a key that is hot at a node is shown", `document.querySelector("#hot .key")?.textContent === "hot"`)
 	b.until("there are plots", `document.querySelectorAll("#ops polyline").length > 0 && document.querySelectorAll("#latency polyline").length > 0`)
 	b.until("nothing is wrong", `document.getElementById("state").className === ""`)
+	b.until("a rate has its unit", `/^proxy-0 [\d,]+\/s$/.test(document.querySelector("#ops .legend").innerText)`)
+	b.until("both latencies are told", `/^proxy-0 p99 .*s, p50 .*s$/.test(document.querySelector("#latency .legend").innerText)`)
+	b.want("plots are told in words", `[...document.querySelectorAll("svg[role=img]")].every(s => s.getAttribute("aria-label"))`)
+	b.want("what scrolls can be reached by keys", `[...document.querySelectorAll(".wide")].every(e => e.tabIndex === 0 && e.getAttribute("aria-label"))`)
 	b.shots("healthy")
 
 	c.kill(2)
@@ -65,6 +69,29 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestPageWithoutTable: who is alone says so, and shows no empty ring.
+func TestPageWithoutTable(t *testing.T) {
+	c := &cluster{t: t, binary: build(t)}
+	admin := freePort(t)
+	c.run("proxy", "--id=proxy-0", "--listen="+freePort(t), "--gossip="+freePort(t), "--admin="+admin, "--join="+freePort(t))
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		if resp, err := http.Get("http://" + admin); err == nil {
+			resp.Body.Close()
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the proxy does not answer")
+		}
+	}
+	b := open(t, "http://"+admin)
+	b.until("it says so", `document.getElementById("state").className === "bad" &&
+		document.getElementById("state").textContent.includes("no table yet, 1 member alive") &&
+		document.querySelector("#ring text").textContent === "no table" && document.getElementById("moves").textContent !== ""`)
+	if len(b.errors) > 0 {
+		t.Errorf("errors in the browser: %q", b.errors)
+	}
+}
+
 // drawn is that so many nodes have partitions in the ring.
 func drawn(nodes int) string {
 	return fmt.Sprintf(`document.querySelectorAll("#ring path:not(.move)").length === %d `, nodes)
@@ -77,7 +104,7 @@ func TestPicture(t *testing.T) {
 		t.Skip("no PAGE to take a picture of")
 	}
 	b := open(t, url)
-	b.until("the cluster is drawn", `document.querySelectorAll("#ring path").length > 0`)
+	b.until("the page is drawn", `document.getElementById("here").textContent !== ""`)
 	b.shots("page")
 }
 
@@ -98,6 +125,13 @@ func TestWithoutScripts(t *testing.T) {
 			t.Errorf("the page has no %q:\n%s", want, text)
 		}
 	}
+	b := open(t, "http://"+c.admin)
+	if err := chromedp.Run(b.ctx, emulation.SetScriptExecutionDisabled(true), chromedp.Reload()); err != nil {
+		t.Fatal(err)
+	}
+	b.want("it says why it stands still, and shows nothing that is empty", `document.querySelector("noscript").innerText.includes("JavaScript") &&
+		[...document.querySelectorAll("main h2")].filter(h => h.offsetHeight > 0).length === 1`)
+	b.shots("noscript")
 }
 
 // browser is one tab.
@@ -209,12 +243,7 @@ type cluster struct {
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{t: t, binary: filepath.Join(t.TempDir(), "dunlin"), running: make([]*exec.Cmd, 4)}
-	build := exec.Command("go", "build", "-o", c.binary, "./cmd/dunlin")
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build dunlin: %v\n%s", err, out)
-	}
+	c := &cluster{t: t, binary: build(t), running: make([]*exec.Cmd, 4)}
 	for range 15 {
 		c.ports = append(c.ports, freePort(t))
 	}
@@ -233,6 +262,17 @@ func startCluster(t *testing.T) *cluster {
 	}
 	go c.load()
 	return c
+}
+
+func build(t *testing.T) (binary string) {
+	t.Helper()
+	binary = filepath.Join(t.TempDir(), "dunlin")
+	cmd := exec.Command("go", "build", "-o", binary, "./cmd/dunlin")
+	cmd.Dir = filepath.Join("..", "..")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build dunlin: %v\n%s", err, out)
+	}
+	return binary
 }
 
 func (c *cluster) start(i int) {
