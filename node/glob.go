@@ -1,12 +1,16 @@
 package node
 
+import "bytes"
+
 // matchGlob tells whether s matches pattern with the wildcards of KEYS and
 // SCAN: '*', '?', '[a-z]', '[^a]' and '\' before a literal. Both are only read.
 //
 // Redis's matcher calls itself at each '*', so that a pattern like
 // "a*a*a*a*b" costs exponential time. Every wildcard but '*' eats exactly one
 // byte, which allows the greedy form: on a mismatch only the last '*' seen is
-// tried again, one byte further. The cost is at most len(pattern) × len(s).
+// tried again, one byte further. Plain text between two '*', or behind the last, is
+// searched for, which is linear. What else stands there costs at most its length
+// × len(s): whoever matches many keys bounds that, see globCost.
 func matchGlob(pattern, s []byte) bool {
 	p, i := 0, 0
 	star, mark := -1, 0 // place behind the last '*', and where in s its match ends
@@ -14,6 +18,17 @@ func matchGlob(pattern, s []byte) bool {
 		if p < len(pattern) && pattern[p] == '*' {
 			p++
 			star, mark = p, i
+			text := pattern[p : p+plainLength(pattern[p:])]
+			switch {
+			case p+len(text) == len(pattern):
+				return bytes.HasSuffix(s[i:], text)
+			case pattern[p+len(text)] == '*':
+				at := bytes.Index(s[i:], text)
+				if at < 0 {
+					return false
+				}
+				p, i = p+len(text), i+at+len(text)
+			}
 			continue
 		}
 		if p < len(pattern) {
@@ -34,6 +49,23 @@ func matchGlob(pattern, s []byte) bool {
 	}
 	return p == len(pattern)
 }
+
+// plainLength is how much of pattern stands for itself, from its beginning on.
+func plainLength(pattern []byte) int {
+	for i, c := range pattern {
+		switch c {
+		case '*', '?', '[', '\\':
+			return i
+		}
+	}
+	return len(pattern)
+}
+
+// globStep is how many comparisons of bytes take about as long as to look at a key.
+const globStep = 4 << 10
+
+// globCost is what it may cost to match a key, with one key looked at as the unit.
+func globCost(pattern, key []byte) int { return 1 + len(pattern)*len(key)/globStep }
 
 // matchOne matches c with the first element of pattern, which is not empty and
 // does not begin with '*', and returns the element's length.

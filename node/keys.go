@@ -88,23 +88,25 @@ func (n *Node) dropServed(p uint16) {
 // looks at all keys of the partition.
 func (n *Node) countSlot(slot uint16) int64 {
 	count := int64(0)
-	n.walk(ring.Partition(slot), n.cfg.Group.UnixMilli(), func(item engine.Item) bool {
+	n.walk(ring.Partition(slot), n.cfg.Group.UnixMilli(), func(item engine.Item) (int, bool) {
 		if ring.Slot(item.Key()) == slot {
 			count++
 		}
-		return true
+		return 1, true
 	})
 	return count
 }
 
-// walk visits the items of a partition, walkStep of them under one lock, until visit
-// returns false.
-func (n *Node) walk(p uint16, now int64, visit func(engine.Item) bool) {
+// walk visits the items of a partition until visit returns false, so many of them under
+// one lock that what visit says they cost comes to walkStep.
+func (n *Node) walk(p uint16, now int64, visit func(engine.Item) (cost int, more bool)) {
 	more := true
 	for cursor, done := uint64(0), false; more && !done; {
+		left := walkStep
 		cursor, done = n.engine.Walk(p, cursor, walkStep, now, func(item engine.Item) bool {
-			more = visit(item) && more
-			return more
+			cost, goOn := visit(item)
+			left, more = left-cost, goOn && more
+			return more && left > 0
 		})
 	}
 }
@@ -125,12 +127,12 @@ func keys(r *request) {
 }
 
 // gatherKeys returns the reply to KEYS for the partitions. It runs outside the
-// loops, and holds a lock for walkStep items at a time.
+// loops, and holds a lock for walkStep items at a time, for fewer if the pattern is costly.
 func (n *Node) gatherKeys(wanted *partitionSet, pattern []byte, now int64) []byte {
 	list := keyList{node: n}
 	defer list.refund()
-	collect := func(item engine.Item) bool {
-		return !matchGlob(pattern, item.Key()) || list.add(item.Key())
+	collect := func(item engine.Item) (cost int, more bool) {
+		return globCost(pattern, item.Key()), !matchGlob(pattern, item.Key()) || list.add(item.Key())
 	}
 	for p := range uint16(ring.Partitions) {
 		if !wanted.has(p) {

@@ -23,7 +23,8 @@ const (
 
 	defaultScanCount = 10
 	// maxScanCount bounds what one SCAN looks at, and with it how long it holds up
-	// its loop. COUNT is a hint in Redis as well: the client goes on with the cursor.
+	// its loop; a key that is costly to match counts as several. COUNT is a hint in
+	// Redis as well: the client goes on with the cursor.
 	maxScanCount = 10_000
 )
 
@@ -98,12 +99,12 @@ func (q *scanQuery) matches(item engine.Item) bool {
 func (r *request) scanKeys(q *scanQuery, wanted *partitionSet, dst []byte) (body []byte, found int, next uint64, done bool) {
 	left := q.count
 	collect := func(item engine.Item) bool {
-		left--
+		left -= globCost(q.pattern, item.Key())
 		if q.matches(item) {
 			dst = resp.AppendBulk(dst, item.Key())
 			found++
 		}
-		return len(dst) < maxScanBytes
+		return len(dst) < maxScanBytes && left > 0
 	}
 	position := q.cursor & cursorPositionMask
 	for p := q.cursor >> cursorPositionBits; p < ring.Partitions; p++ {
