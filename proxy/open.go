@@ -105,8 +105,11 @@ func (p *pipe) introduce(nonce []byte) {
 
 // greet writes one of the few bytes before the pipe is open; a fresh socket always takes them.
 func (p *pipe) greet(b []byte) {
-	if n, err := p.conn.TryWrite(b); err != nil || n < len(b) {
-		p.fail(fmt.Errorf("cannot greet node: wrote %d of %d bytes: %w", n, len(b), err))
+	switch n, err := p.conn.TryWrite(b); {
+	case err != nil:
+		p.fail(fmt.Errorf("cannot greet node: %w", err))
+	case n < len(b):
+		p.fail(fmt.Errorf("cannot greet node: wrote %d of %d bytes", n, len(b)))
 	}
 }
 

@@ -103,29 +103,6 @@ func AppendSet(dst []byte, v Version, n int) []byte {
 	return appendHeader(dst, '*', n)
 }
 
-// AppendPush appends the header of an out-of-band message of n elements: in RESP2 an
-// array.
-func AppendPush(dst []byte, v Version, n int) []byte {
-	if v == RESP3 {
-		return appendHeader(dst, '>', n)
-	}
-	return appendHeader(dst, '*', n)
-}
-
-// AppendBool appends a truth value: 1 or 0 in RESP2.
-func AppendBool(dst []byte, v Version, b bool) []byte {
-	switch {
-	case v == RESP3 && b:
-		return append(dst, "#t\r\n"...)
-	case v == RESP3:
-		return append(dst, "#f\r\n"...)
-	case b:
-		return append(dst, ":1\r\n"...)
-	default:
-		return append(dst, ":0\r\n"...)
-	}
-}
-
 // AppendDouble appends f in the fewest digits that read back as f: in RESP2 as a bulk
 // string. Infinities are "inf" and "-inf", and not-a-number is "nan".
 func AppendDouble(dst []byte, v Version, f float64) []byte {

@@ -37,12 +37,6 @@ func TestEncoders(t *testing.T) {
 	gives(AppendMap(before(), RESP3, 7), "%7\r\n")
 	gives(AppendSet(before(), RESP2, 2), "*2\r\n")
 	gives(AppendSet(before(), RESP3, 2), "~2\r\n")
-	gives(AppendPush(before(), RESP2, 3), "*3\r\n")
-	gives(AppendPush(before(), RESP3, 3), ">3\r\n")
-	gives(AppendBool(before(), RESP2, true), ":1\r\n")
-	gives(AppendBool(before(), RESP2, false), ":0\r\n")
-	gives(AppendBool(before(), RESP3, true), "#t\r\n")
-	gives(AppendBool(before(), RESP3, false), "#f\r\n")
 	gives(AppendVerbatim(before(), RESP2, "txt", "hi"), "$2\r\nhi\r\n")
 	gives(AppendVerbatim(before(), RESP3, "txt", "hi"), "=6\r\ntxt:hi\r\n")
 	gives(AppendRequest(before(), []byte("GET"), []byte("")), "*2\r\n$3\r\nGET\r\n$0\r\n\r\n")
@@ -188,11 +182,9 @@ func TestEncodersMeetScanner(t *testing.T) {
 			one(AppendVerbatim(nil, v, "mkd", text))
 			one(AppendNull(nil, v))
 			one(AppendNullArray(nil, v))
-			one(AppendBool(nil, v, true))
 			one(AppendDouble(nil, v, -math.Pi))
 			one(AppendInt(AppendBulkString(AppendMap(nil, v, 1), text), 1))
 			one(AppendInt(AppendSet(nil, v, 1), math.MinInt64))
-			one(AppendInt(AppendPush(nil, v, 1), math.MaxInt64))
 		}
 	}
 }
