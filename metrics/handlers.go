@@ -118,7 +118,8 @@ func encode(indent string, what any) []byte {
 var pageFiles embed.FS
 
 var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMap{
-	"bytes": BytesText, "ratio": RatioText,
+	"bytes": BytesText, "ratio": RatioText, "count": countText,
+	"whole": func(v float64) int64 { return int64(v + 0.5) }, "long": func(n int) int64 { return int64(n) },
 }).ParseFS(pageFiles, "page.html"))
 
 // page serves the page with the status as it is now in it; its script goes on from there.

@@ -166,10 +166,11 @@ func TestPageText(t *testing.T) {
 	view := twoNodes()
 	view.members[1].ID = "<script>alert(1)</script>"
 	n := &fakeNode{serving: true}
-	n.stats.Hits, n.stats.Misses, n.stats.Engine.Used, n.stats.Engine.Max = 3, 1, 1536, 1<<20
+	n.stats.Hits, n.stats.Misses, n.stats.Engine.Used, n.stats.Engine.Max, n.stats.Keys = 3, 1, 1536, 1<<20, 1234567
+	view.table.Moves = []ring.Move{{Partition: 9, From: 1, To: 0}}
 	a.AddNode(source("n1", 1, view), n)
 	_, body := get(t, a, "/")
-	for _, want := range []string{"herd", "epoch 7", "3 members alive", "leaving", "75.0 %", "1.5 KiB of 1 MiB", "&lt;script&gt;"} {
+	for _, want := range []string{"herd", "epoch 7", "3 members alive", "leaving", "75.0 %", "1.5 KiB of 1 MiB", "1,234,567", "2,048", "1 partition moving", "&lt;script&gt;"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page has no %q:\n%s", want, body)
 		}

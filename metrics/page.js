@@ -265,7 +265,7 @@ function state(s) {
   const dead = s.nodes.filter(n => !n.alive).length, remarks = new Map();
   for (const r of s.rows) if (r.remark) remarks.set(r.remark, (remarks.get(r.remark) || 0) + 1);
   const moving = s.moves.filter(m => s.nodes[m.to].alive).length;
-  if (moving) words.unshift(`${num.format(moving)} partitions moving`);
+  if (moving) words.unshift(`${num.format(moving)} partition${moving === 1 ? "" : "s"} moving`);
   for (const [remark, n] of remarks) words.unshift(`${n} ${remark}`);
   if (dead) words.unshift(`${dead} of ${s.nodes.length} nodes gone`);
   // That one did not answer once is no alarm: whether it lives is for gossip to say.

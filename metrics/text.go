@@ -16,6 +16,15 @@ func BytesText(n int64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + " " + units[u]
 }
 
+// countText is for people: 1,234,567.
+func countText(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
 // RatioText is the hit ratio, or none if nothing was looked up.
 func RatioText(hits, misses uint64, none string) string {
 	if hits+misses == 0 {
