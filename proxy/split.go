@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"slices"
+
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -307,7 +309,11 @@ func (f *fan) finish() {
 
 // appendArray puts the parts' elements into the order of the keys: within a part they are in that order already.
 func (f *fan) appendArray(out []byte) []byte {
-	out = resp.AppendArray(out, len(f.partOf))
+	size := headerRoom
+	for _, r := range f.replies {
+		size += len(r)
+	}
+	out = resp.AppendArray(slices.Grow(out, size), len(f.partOf)) // once: it may be long
 	for i, r := range f.replies {
 		if len(r) > 0 {
 			_, header, _ := resp.DecodeArray(r)
