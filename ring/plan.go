@@ -61,6 +61,19 @@ func sameSeats(a, b *Table) bool {
 		a.Since == b.Since && slices.Equal(a.Moves, b.Moves)
 }
 
+// Unripe reports whether next, the table that Plan has follow cur, only gives partitions to new owners while others are still
+// on their way to theirs. Each such table makes commands wait for some milliseconds, so fewer of them are better.
+func Unripe(cur, next *Table) bool {
+	if cur == nil || cur.Owner == next.Owner || !slices.Equal(cur.Nodes, next.Nodes) {
+		return false
+	}
+	var moving [Partitions]bool
+	for _, m := range cur.Moves {
+		moving[m.Partition] = true
+	}
+	return slices.ContainsFunc(next.Moves, func(m Move) bool { return moving[m.Partition] && cur.Owner[m.Partition] == m.From })
+}
+
 // planner plans one table. Nodes are named by their index in nodes.
 type planner struct {
 	cur, next *Table

@@ -107,3 +107,37 @@ func TestCoordinator(t *testing.T) {
 	check("b", node("a", 3), node("b", 2), leaving, proxy)
 	check("a", node("b", 2), node("a", 2))
 }
+
+// A table that hands some partitions over, while more of the same move is to come, can wait; any other cannot.
+func TestUnripe(t *testing.T) {
+	alive := nodes("a", "b", "c")
+	cur := Plan(nil, alive[:1], nil, alive[0], 1, fixedSeed)
+	cur = Plan(cur, alive[:2], nil, alive[0], 1, fixedSeed)
+	report := func(moved int) []*Report {
+		r := &Report{Node: alive[1].Name(), Version: cur.Version()}
+		for _, m := range cur.Moves[:moved] {
+			r.Add(m.Partition)
+		}
+		return []*Report{r}
+	}
+	all := len(cur.Moves)
+	for _, test := range []struct {
+		name  string
+		alive []Member
+		moved int
+		want  bool
+	}{
+		{"one of them", alive[:2], 1, true},
+		{"all but one", alive[:2], all - 1, true},
+		{"all", alive[:2], all, false},
+		{"one, and a node has joined", alive, 1, false},
+		{"one, and the old owner has died", alive[1:2], 1, false},
+	} {
+		if next := Plan(cur, test.alive, report(test.moved), alive[0], 1, fixedSeed); next == nil || Unripe(cur, next) != test.want {
+			t.Errorf("%s: the table is unripe: %v, want %v", test.name, !test.want, test.want)
+		}
+	}
+	if next := Pause(cur, alive[0], true); Unripe(cur, next) || Unripe(nil, cur) {
+		t.Error("a table that gives nothing to anybody can wait")
+	}
+}

@@ -20,6 +20,8 @@ const (
 	settleAtMost = 600 * time.Millisecond
 	// issueInterval allows five epochs a second.
 	issueInterval = 200 * time.Millisecond
+	// handOverInterval is how often partitions change owners while more of them are on their way.
+	handOverInterval = time.Second
 	// healWait is how long a heal waits for nodes of the sides' tables that are not
 	// alive yet: after a split each of them comes back only when it has refuted its
 	// death, and a table without it would drop what it stores.
@@ -52,6 +54,9 @@ func (a *Agent) govern(alive []ring.Member) time.Duration {
 	next, ready := a.plan(tables, current, alive)
 	if !ready {
 		return heirsRetry
+	}
+	if next != nil && now.Sub(s.lastIssue) < handOverInterval && ring.Unripe(current, next) {
+		return max(a.untilPoll(current, alive), 0)
 	}
 	if next != nil && !a.hearsEnough(alive) {
 		return retryInterval

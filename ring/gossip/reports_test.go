@@ -3,6 +3,7 @@ package gossip
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -258,4 +259,35 @@ func (a *testAgent) heardSeq(b *testAgent) uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.peers[b.name].seq
+}
+
+// TestHandOversComeTogether: what moves little by little changes owners a few times, since commands wait each time, and at the end
+// at once.
+func TestHandOversComeTogether(t *testing.T) {
+	w := newWorld(t)
+	var polls atomic.Int32
+	const all = 8 // polls until everything has moved, 250 ms apart
+	a := w.start("a", nil, func(c *Config) {
+		fetch := c.FetchReport
+		c.FetchReport = func(ctx context.Context, addr string) (*ring.Report, error) {
+			r, err := fetch(ctx, addr)
+			if err != nil || !strings.HasPrefix(addr, "b.") {
+				return r, err
+			}
+			if n := polls.Add(1); n < all {
+				for i := range r.Synced {
+					if i%all >= int(n) {
+						r.Synced[i] = 0
+					}
+				}
+			}
+			return r, nil
+		}
+	})
+	w.settled(a)
+	before := a.issued.Load()
+	w.settled(a, w.start("b", []*testAgent{a}))
+	if n := a.issued.Load() - before; n >= all {
+		t.Errorf("%d tables for moves that took %d polls, want a few", n, all)
+	}
 }

@@ -95,6 +95,10 @@ func (a *agent) govern(members []ring.Member, done func(time.Duration)) {
 			return
 		}
 		next := a.w.plan(a.table, members, a.reports, a.member)
+		if next != nil && a.w.now-a.lastIssue < handOverInterval && ring.Unripe(a.table, next) {
+			done(max(a.untilPoll(members), 0))
+			return
+		}
 		a.issue(next, members, false, done)
 	})
 }

@@ -11,21 +11,22 @@ import (
 // What it decides it has decided by ring.Plan and ring.Heal themselves.
 
 const (
-	settle          = 150 * time.Millisecond
-	settleAtMost    = 600 * time.Millisecond
-	issueInterval   = 200 * time.Millisecond
-	healWait        = 2 * time.Second
-	maxTries        = 8
-	retryInterval   = 200 * time.Millisecond
-	refreshInterval = 50 * time.Millisecond
-	idle            = time.Second
-	standstill      = time.Second
-	fetchTimeout    = 700 * time.Millisecond
-	pollInterval    = 250 * time.Millisecond
-	bootstrapWait   = 5 * time.Second
-	officeWait      = 300 * time.Millisecond
-	heirsWait       = time.Second
-	heirsRetry      = 50 * time.Millisecond
+	settle           = 150 * time.Millisecond
+	settleAtMost     = 600 * time.Millisecond
+	issueInterval    = 200 * time.Millisecond
+	handOverInterval = time.Second
+	healWait         = 2 * time.Second
+	maxTries         = 8
+	retryInterval    = 200 * time.Millisecond
+	refreshInterval  = 50 * time.Millisecond
+	idle             = time.Second
+	standstill       = time.Second
+	fetchTimeout     = 700 * time.Millisecond
+	pollInterval     = 250 * time.Millisecond
+	bootstrapWait    = 5 * time.Second
+	officeWait       = 300 * time.Millisecond
+	heirsWait        = time.Second
+	heirsRetry       = 50 * time.Millisecond
 )
 
 type steering struct {
