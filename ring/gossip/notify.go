@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/dunlin-cache/dunlin/ring"
@@ -29,17 +30,15 @@ type event struct {
 
 func (n *notifier) push(e event) {
 	n.mu.Lock()
-	last := len(n.queue) - 1
-	switch {
-	// Only the last of several member lists is of interest. Tables come at most five
-	// times a second.
-	case last >= 0 && e.members != nil && n.queue[last].members != nil:
-		n.queue[last] = e
-	default:
-		n.queue = append(n.queue, e)
-	}
+	// Only the last of a kind is of interest: a callback may take long.
+	n.queue = append(slices.DeleteFunc(n.queue, e.replaces), e)
 	n.mu.Unlock()
 	poke(n.wake)
+}
+
+func (e event) replaces(o event) bool {
+	return (e.table != nil) == (o.table != nil) && (e.members != nil) == (o.members != nil) &&
+		e.superseded == o.superseded && e.minority == o.minority
 }
 
 func (n *notifier) run(done <-chan struct{}) {
