@@ -182,11 +182,7 @@ func (s *client) forward(cmd *command.Command, args [][]byte, raw []byte) bool {
 
 // forwardTo sends a command to the owner of a partition.
 func (s *client) forwardTo(partition uint16, cmd *command.Command, args [][]byte, raw []byte) bool {
-	l := s.laneFor(len(raw))
-	if l.kind == common && cmd.Flags&command.Heavy != 0 {
-		l.kind = large // where nobody takes its silence for a broken pipe, or waits behind it
-	}
-	if !s.enterLane(l) {
+	if !s.enterLane(s.laneFor(len(raw), cmd.Flags&command.Heavy != 0)) {
 		return false
 	}
 	if s.parser.Inline() {
@@ -217,12 +213,13 @@ func (s *client) slotOf(cmd *command.Command, args [][]byte) (slot uint16, same 
 	return slot, true
 }
 
-func (s *client) laneFor(size int) lane {
+// laneFor is the lane of a request. A heavy command goes where nobody takes its silence for a broken pipe, or waits behind it.
+func (s *client) laneFor(size int, heavy bool) lane {
 	l := lane{kind: common, version: s.state.Version}
 	switch {
 	case size > hugeRequest:
 		l.kind = huge
-	case size > largeRequest:
+	case size > largeRequest, heavy:
 		l.kind = large
 	}
 	return l

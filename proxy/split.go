@@ -45,7 +45,7 @@ func (s *client) split(cmd *command.Command, args [][]byte, raw []byte) bool {
 	if partition, same := samePartition(args, step); same {
 		return s.forwardTo(partition, cmd, args, raw)
 	}
-	if !s.enterLane(s.laneFor(len(raw))) {
+	if !s.enterLane(s.laneFor(len(raw), false)) {
 		return false
 	}
 	if s.sameOwner(args, step) {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -45,7 +46,7 @@ func (s *client) watch(args [][]byte) bool {
 		return true
 	}
 	raw := resp.AppendRequest(nil, append([][]byte{[]byte("DUNLIN"), []byte("WATCH")}, args[1:]...)...)
-	if !s.enterLane(s.laneFor(len(raw))) {
+	if !s.enterLane(s.laneFor(len(raw), false)) {
 		return false
 	}
 	w := &watching{s: s, seq: s.tail, keys: cloneAll(args[1:])}
@@ -134,7 +135,8 @@ func (s *client) exec() bool {
 		s.chargeOther()
 		return true
 	}
-	if !s.enterLane(s.laneFor(s.state.QueuedBytes())) {
+	heavy := slices.ContainsFunc(tx.Queue, func(q session.Queued) bool { return q.Cmd.Flags&command.Heavy != 0 })
+	if !s.enterLane(s.laneFor(s.state.QueuedBytes(), heavy)) {
 		return false
 	}
 	if full := s.fullFor(tx); full != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 func relaxed(cfg *Config) { cfg.RelaxedMulti = true }
@@ -22,6 +23,21 @@ func TestTransaction(t *testing.T) {
 	cl.want("+OK", "+QUEUED", "+QUEUED", "+QUEUED", "*3 +PONG :3 +OK", "$2 me")
 	cl.send("MULTI", "PING", "EXEC", "MULTI", "EXEC")
 	cl.want("+OK", "+QUEUED", "*1 +PONG", "+OK", "*0")
+}
+
+// A node may be silent for long about a transaction with a command that takes it long.
+func TestHeavyTransactionIsWaitedFor(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Silence = 100 * time.Millisecond })
+	gate := make(chan struct{})
+	cl := c.dial()
+	cl.send("SET {k} v", "MULTI", "INCR {k}n", "LCS {k} {k}")
+	cl.want("+OK", "+OK", "+QUEUED", "+QUEUED")
+	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
+	time.AfterFunc(5*100*time.Millisecond, func() { close(gate) })
+	cl.send("EXEC")
+	if got := cl.reply(); !strings.HasPrefix(got, "*2 :1") {
+		t.Errorf("EXEC answers %q, want what the node answered after 0.5 s", got)
+	}
 }
 
 // A watched key that changed keeps the transaction from being executed.
