@@ -56,6 +56,7 @@ type copySource struct {
 
 	mu      sync.Mutex   // innermost
 	refused partitionSet // of these it feeds no copy that we have
+	told    partitionSet // it was told so of these, which it may not have heard, and we have taken none of them since
 }
 
 // copyPatience is for how long a source may be silent before its copies no longer count as in sync. It must be longer than it
@@ -158,6 +159,7 @@ func (s *copySource) take(p uint16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused.remove(p)
+	s.told.remove(p)
 }
 
 // takeRefused returns the partitions refused since the last call.
@@ -172,8 +174,16 @@ func (s *copySource) takeRefused() (list []uint16) {
 			list = append(list, p)
 		}
 	}
+	s.told.addAll(&s.refused)
 	s.refused = partitionSet{}
 	return list
+}
+
+// reopened has the source told again what it was told: with its connection it may have lost the answer.
+func (s *copySource) reopened() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused.addAll(&s.told)
 }
 
 // askForCopies tells the owners of which copies we have nothing, though the table has us keep them. An owner may believe that
@@ -203,9 +213,7 @@ func (c *copies) missing(v *view) []partitionSet {
 func (s *copySource) refuseAll(set *partitionSet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range set {
-		s.refused[i] |= set[i]
-	}
+	s.refused.addAll(set)
 }
 
 // heard notes that the source has said something.
@@ -213,7 +221,9 @@ func (s *copySource) heard() { s.lastWord.Store(time.Now().UnixNano()) }
 
 // void gives up the copies that the source feeds: something of its stream is missing.
 func (s *copySource) void() {
-	s.takeRefused()
+	s.mu.Lock()
+	s.refused, s.told = partitionSet{}, partitionSet{}
+	s.mu.Unlock()
 	n, c := s.node, &s.node.copies
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,3 +17,10 @@ var allPartitions = func() (s partitionSet) {
 func (s *partitionSet) has(p uint16) bool { return s[p/8]>>(p%8)&1 != 0 }
 func (s *partitionSet) add(p uint16)      { s[p/8] |= 1 << (p % 8) }
 func (s *partitionSet) remove(p uint16)   { s[p/8] &^= 1 << (p % 8) }
+
+// addAll adds what the other one has.
+func (s *partitionSet) addAll(other *partitionSet) {
+	for i := range s {
+		s[i] |= other[i]
+	}
+}

@@ -22,6 +22,7 @@ type relay struct {
 	cond    *sync.Cond
 	open    map[net.Conn]bool
 	stopped bool
+	deaf    bool       // what the receiver says is lost
 	budget  func() int // bytes that the next connection passes on; nil: all
 }
 
@@ -84,7 +85,7 @@ func (r *relay) pass(c net.Conn) {
 	})
 	var back sync.WaitGroup
 	back.Go(func() {
-		_, _ = io.Copy(c, d)
+		_, _ = io.Copy(ears{r, c}, d)
 		c.Close()
 	})
 	buf := make([]byte, 16<<10)
@@ -110,6 +111,22 @@ func (r *relay) pass(c net.Conn) {
 		delete(r.open, c)
 		delete(r.open, d)
 	})
+}
+
+// ears is where the relay passes on to a sender what its receiver says.
+type ears struct {
+	r *relay
+	c net.Conn
+}
+
+func (e ears) Write(b []byte) (int, error) {
+	e.r.mu.Lock()
+	deaf := e.r.deaf
+	e.r.mu.Unlock()
+	if deaf {
+		return len(b), nil
+	}
+	return e.c.Write(b)
 }
 
 // behind is b as its sender shall reach it.

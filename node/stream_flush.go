@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// barrier is passed when all that was logged before it was raised is acknowledged. Protected by the sender's mu.
+// barrier is passed when all that was logged before it was raised is acknowledged, and what of it is refused was heard. Protected by
+// the sender's mu.
 type barrier struct {
 	from uint64        // Collects from here on began after it
 	seq  uint64        // the batch with the last of what it waits for; 0: not yet made
@@ -78,10 +79,10 @@ func (s *sender) noteBarriers() {
 	s.passLocked()
 }
 
-// passLocked ends the barriers for which all is acknowledged: the first ones.
+// passLocked ends the barriers for which all is acknowledged, and its refusals are heard: the first ones.
 func (s *sender) passLocked() {
 	n := 0
-	for n < len(s.barriers) && s.barriers[n].seq != 0 && s.barriers[n].seq <= s.window.acked {
+	for n < len(s.barriers) && s.barriers[n].seq != 0 && s.barriers[n].seq <= s.window.heard {
 		s.endBarrierLocked(s.barriers[n], nil)
 		n++
 	}

@@ -139,8 +139,10 @@ func TestStreamHandsOverThroughAnOverflowInARound(t *testing.T) {
 	txn.Unlock()
 	<-rounded
 	s.mu.Lock()
-	s.window.acknowledge(s.window.seq)
-	s.passLocked()
+	seq := s.window.seq
+	s.mu.Unlock()
+	s.acknowledged(seq)
+	s.mu.Lock()
 	owed := s.owed
 	s.mu.Unlock()
 	if owed != 1 {
@@ -190,6 +192,42 @@ func TestFlushDoesNotWaitForHandOvers(t *testing.T) {
 		t.Error(err)
 	}
 	copies.wantHanded(t, 7, 77)
+}
+
+// What the receiver has refused, and could not say before its connection broke, is not taken for handed over when the stream goes on.
+func TestStreamHandsOverThroughALostRefusal(t *testing.T) {
+	a, b := startNode(t), startBare(t, func(c *Config) { c.ID = "b" }) // without a table it takes no copies
+	r := newRelay(t, b.Addr())
+	s := a.sender(r.behind(b))
+	flushed(t, s)
+	r.set(func() { r.deaf = true })
+	s.sync(7, 1)
+	s.hand(7, 77, true)
+	eventually(t, "the word is refused", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.barriers) > 0 && s.barriers[0].seq != 0 && b.streams.applied(a.name()) >= s.barriers[0].seq
+	})
+	r.cut()
+	r.set(func() { r.deaf = false })
+	eventually(t, "the word is judged", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.fed[7] == nil || s.fed[7].state != feedHanded
+	})
+	if s.resyncs.Load() == 0 {
+		t.Error("what was refused counts as handed over")
+	}
+}
+
+// applied is how far the stream of a sender has come.
+func (all *streams) applied(source string) uint64 {
+	all.mu.Lock()
+	s := all.from[source]
+	all.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
 }
 
 // What was handed over and has come back to us meanwhile is not handed over again.

@@ -16,7 +16,8 @@ type copyTaker interface {
 	engine.Taker
 	heard()                // from the sender, just now
 	void()                 // the sender begins anew: what it feeds is no copy any more
-	takeRefused() []uint16 // what it feeds in vain, since the last call
+	reopened()             // the sender goes on, and may not have heard what was refused
+	takeRefused() []uint16 // what it feeds in vain, since the last call, or ever if reopened was called since
 }
 
 // streams are what this node knows of the streams that it gets.
@@ -59,6 +60,8 @@ func openStream(r *request) {
 		s.generation, s.last = generation, 0
 		s.dropValues()
 		s.taker.void()
+	} else {
+		s.taker.reopened()
 	}
 	s.taker.heard()
 	r.replyInt(int64(s.last))
@@ -215,4 +218,5 @@ func (nobody) Admits(uint16) bool         { return false }
 func (nobody) Marked(uint16, engine.Mark) {}
 func (nobody) heard()                     {}
 func (nobody) void()                      {}
+func (nobody) reopened()                  {}
 func (nobody) takeRefused() []uint16      { return nil }

@@ -56,7 +56,8 @@ func (s *sender) talk() error {
 	return err
 }
 
-// agree learns how far the receiver has come, and begins a new generation if the stream cannot be continued from there.
+// agree learns how far the receiver has come, and begins a new generation if the stream cannot be continued from there. What it
+// has refused on the way it says again with its answer to the next batch: nothing counts as come before that.
 func (s *sender) agree(p *peer) error {
 	for range 2 {
 		reply, err := p.call("STREAM", s.node.name(), strconv.FormatUint(s.generation, 10))
@@ -73,7 +74,6 @@ func (s *sender) agree(p *peer) error {
 		if resumed {
 			w.acknowledge(last)
 			w.again(s.node.cfg.Group.UnixMilli())
-			s.passLocked()
 		} else {
 			s.voidLocked()
 		}
@@ -204,6 +204,7 @@ func parseAck(reply []byte) (seq uint64, refused []byte, err error) {
 func (s *sender) acknowledged(seq uint64) {
 	s.mu.Lock()
 	s.window.acknowledge(seq)
+	s.window.heard = s.window.acked
 	s.passLocked()
 	s.mu.Unlock()
 	if s.hungry.Load() && s.hungry.CompareAndSwap(true, false) {

@@ -52,6 +52,8 @@ func (c *fakeCopies) Marked(p uint16, m engine.Mark) {
 
 func (c *fakeCopies) heard() {}
 
+func (c *fakeCopies) reopened() {}
+
 func (c *fakeCopies) void() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

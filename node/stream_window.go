@@ -33,6 +33,7 @@ type frame struct {
 type window struct {
 	seq    uint64 // of the last batch
 	acked  uint64 // the last one acknowledged
+	heard  uint64 // the last one of which, and of all before, the refusals were heard
 	frames []frame
 	from   int64 // offset of the first frame
 	to     int64 // behind the last one

@@ -36,10 +36,11 @@ type copies struct {
 	of       [places]copyInfo
 	lastWord map[string]time.Duration
 	refused  map[string]placeSet
+	told     map[string]placeSet // what a source was told so of, and of which we have taken nothing since
 }
 
 func newCopies() copies {
-	return copies{lastWord: make(map[string]time.Duration), refused: make(map[string]placeSet)}
+	return copies{lastWord: make(map[string]time.Duration), refused: make(map[string]placeSet), told: make(map[string]placeSet)}
 }
 
 func (c *copies) clear() { c.of = [places]copyInfo{} }
@@ -122,7 +123,10 @@ func (n *node) drop(k int) {
 // refuse notes that a source feeds a copy that we do not have.
 func (c *copies) refuse(source string, k int) { c.refused[source] |= 1 << k }
 
-func (c *copies) take(source string, k int) { c.refused[source] &^= 1 << k }
+func (c *copies) take(source string, k int) {
+	c.refused[source] &^= 1 << k
+	c.told[source] &^= 1 << k
+}
 
 // askForCopies tells the owners of which copies we have nothing, though the table has us keep them.
 func (n *node) askForCopies(v *view) {
@@ -136,6 +140,7 @@ func (n *node) askForCopies(v *view) {
 // voidCopies gives up what a source has fed: something of its stream is missing.
 func (n *node) voidCopies(source string) {
 	delete(n.copies.refused, source)
+	delete(n.copies.told, source)
 	for k := range places {
 		if info := n.copies.of[k]; info.fed() && info.source == source {
 			n.drop(k)

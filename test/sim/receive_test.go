@@ -34,6 +34,8 @@ func (e *receiverEnd) received(m any) {
 			n.voidCopies(m.from)
 			in = &inbound{generation: m.generation}
 			n.inbound[m.from] = in
+		} else {
+			n.copies.refused[m.from] |= n.copies.told[m.from] // it may not have heard that
 		}
 		in.conn = e.c
 		n.copies.lastWord[m.from] = n.w.now
@@ -51,6 +53,7 @@ func (e *receiverEnd) received(m any) {
 		}
 		refused := n.copies.refused[e.source]
 		delete(n.copies.refused, e.source)
+		n.copies.told[e.source] |= refused
 		e.c.send(1, applied{m.seq, refused})
 	}
 }

@@ -245,7 +245,7 @@ func (s *sender) remove(k int) {
 func (s *sender) void() {
 	s.n.w.seal++
 	s.generation = s.n.w.seal
-	s.seq, s.acked, s.unacked = 0, 0, nil
+	s.seq, s.acked, s.judged, s.unacked = 0, 0, 0, nil
 	s.breakWords()
 	s.log, s.feeds, s.lost, s.spilt = nil, 0, 0, false
 	s.filling, s.refused, s.queue = nil, nil, nil

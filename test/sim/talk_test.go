@@ -28,6 +28,7 @@ const (
 // line is what a sender knows of its connection.
 type line struct {
 	seq, acked uint64
+	judged     uint64 // the last batch of which, and of all before, the refusals were heard
 	unacked    []batch
 
 	c       *conn
@@ -79,7 +80,7 @@ func (s *sender) relieve() {
 
 // passWords ends the words that have come.
 func (s *sender) passWords() {
-	for len(s.words) > 0 && s.words[0].seq != 0 && s.words[0].seq <= s.acked {
+	for len(s.words) > 0 && s.words[0].seq != 0 && s.words[0].seq <= s.judged {
 		if f := s.words[0].f; s.of[f.place] == f {
 			s.remove(f.place)
 		}
@@ -214,7 +215,7 @@ func (s *sender) opened(last uint64) {
 		s.greet()
 		return
 	}
-	s.acknowledged(last)
+	s.acknowledge(last)
 	s.ready = true
 	for _, b := range s.unacked {
 		s.c.send(0, b)
@@ -222,9 +223,15 @@ func (s *sender) opened(last uint64) {
 	s.pump()
 }
 
-func (s *sender) acknowledged(seq uint64) {
+func (s *sender) acknowledge(seq uint64) {
 	s.unacked = slices.DeleteFunc(s.unacked, func(b batch) bool { return b.seq <= seq })
 	s.acked = max(s.acked, min(seq, s.seq))
+}
+
+// acknowledged notes that all up to seq has come, and what of it is refused was heard.
+func (s *sender) acknowledged(seq uint64) {
+	s.acknowledge(seq)
+	s.judged = s.acked
 	s.passWords()
 }
 
