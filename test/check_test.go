@@ -14,7 +14,7 @@ import (
 //
 //	go test -run 'Check$' ./test -check.time 10m -check.seed 7
 var (
-	checkTime = flag.Duration("check.time", time.Minute, "how long the checker runs")
+	checkTime = flag.Duration("check.time", 40*time.Second, "how long the checker runs")
 	checkSeed = flag.Uint64("check.seed", 0, "seed of the checker, 0 for a new one")
 )
 
