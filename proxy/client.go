@@ -247,8 +247,7 @@ func (s *client) sendOrHold(r request, raw []byte) bool {
 	}
 	p := owner.pipe(s.lane)
 	if p.state != pipeOpen || p.latch.refuses(r.partition) {
-		p.open()
-		r.since = owner.failingSince()
+		r.since = p.outOfReach()
 		s.remote++
 		s.hold(r, raw, s.take(raw))
 		return true

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
 // Commands for a node that is down fail together, not one Hold after the other.
@@ -53,6 +56,38 @@ func TestLargeRequestToUnreachableNode(t *testing.T) {
 	}
 	if took := time.Since(start); took > 2*time.Second {
 		t.Errorf("ten more commands of both kinds were answered after %v, and the node had not been reached for longer than Hold", took)
+	}
+}
+
+// What an open pipe's latch holds is held in full, though another pipe of that node has not opened for long.
+func TestLatchedPipeBesideAFailingOne(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold = 20 * time.Second })
+	first := c.dial()
+	first.send("GET x")
+	first.want("$-1") // its pipe is open
+	err := c.proxy.cfg.Group.Each(func(l *netloop.Loop) {
+		for _, n := range c.proxy.workers[l.Index()].peers {
+			failing := n.pipe(lane{kind: large, version: resp.RESP3})
+			failing.failingSince, failing.retryAt = -time.Minute, l.Now()+time.Minute
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.nodes[0].set(func(n *fakeNode) { n.refuse = func(string) string { return "-DUNLINWAIT 1\r\n" } })
+	holding := func(n int) { eventually(t, "held", func() bool { return c.stats().Holding == n }) }
+	first.send("GET x")
+	holding(1)
+	clients := []*conn{first}
+	for range 20 {
+		cl := c.dial()
+		cl.send("GET x")
+		clients = append(clients, cl)
+	}
+	holding(21)
+	c.nodes[0].set(func(n *fakeNode) { n.refuse = nil })
+	for _, cl := range clients {
+		cl.want("$-1")
 	}
 }
 

@@ -44,6 +44,15 @@ func (p *pipe) open() {
 	}
 }
 
+// outOfReach opens the pipe if it is closed, and tells since when its node cannot be reached: 0 if it is open.
+func (p *pipe) outOfReach() time.Duration {
+	if p.state == pipeOpen {
+		return 0
+	}
+	p.open()
+	return p.peer.failingSince()
+}
+
 // failing reports whether attempts to open the pipe go on in vain. When nobody has asked for a while, a new series begins.
 func (p *pipe) failing(now time.Duration) bool {
 	return p.failingSince != 0 && (p.state != pipeClosed || now-p.retryAt <= dialTimeout)

@@ -202,8 +202,7 @@ func (f *fan) dispatchTo(owner *peer, r request, raw []byte) {
 
 func (f *fan) dispatch(p *pipe, r request, raw []byte, body *netloop.Buffer) {
 	if p.state != pipeOpen || p.latch.on {
-		p.open()
-		r.since = max(r.since, p.peer.failingSince())
+		r.since = max(r.since, p.outOfReach())
 		f.s.hold(r, raw, body)
 		return
 	}
