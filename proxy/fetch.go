@@ -68,18 +68,18 @@ func (p *pipe) fetch(r request, ticket uint64, size int) {
 		f.end()
 		return
 	}
-	if r.part == nil && f.s.isMuted(r.seq) {
+	if whole, ok := r.part.(*fan); ok && whole.parts == 1 {
+		f.part = nil // one node has the whole command: there is nothing to merge
+	}
+	if f.part == nil && f.s.isMuted(r.seq) {
 		f.end()
 		f.s.deliver(r.seq, nil)
 		return
 	}
-	if t, ok := r.part.(*transaction); ok && !t.takes(r.id, size) {
+	if t, ok := f.part.(*transaction); ok && !t.takes(r.id, size) {
 		f.end()
 		t.partDone(r.id, errRepliesLarge)
 		return
-	}
-	if whole, ok := r.part.(*fan); ok && whole.parts == 1 {
-		f.part = nil // all of its keys have one owner: nothing is to be merged
 	}
 	f.s.fetches = append(f.s.fetches, f)
 	f.s.remote-- // it is executed

@@ -229,6 +229,17 @@ func TestNoTicket(t *testing.T) {
 	}
 }
 
+// A large reply to a command of several partitions that one node owns is dropped as well if nobody wants it.
+func TestLargeReplyOfOneNodeThatIsNotWanted(t *testing.T) {
+	c := newTicketCluster(t, 1)
+	cl := c.dial()
+	value := hugeValue(2 * fetchPiece)
+	cl.send("MSET k0 "+value+" k1 "+value, "CLIENT REPLY SKIP", "MGET k0 k1", "PING", "CLIENT REPLY OFF", "MGET k0 k1", "GET k0",
+		"CLIENT REPLY ON", "MGET k1 k0", "PING")
+	cl.want("+OK", "+PONG", "+OK", "*2 "+text(value)+" "+text(value), "+PONG")
+	c.wantNoTickets()
+}
+
 // A large reply that nobody wants is not fetched, and those around it stay in order.
 func TestLargeReplyThatIsNotWanted(t *testing.T) {
 	c := newTicketCluster(t, 2)
