@@ -111,7 +111,7 @@ func (w *worker) begin(cn *conn) *request {
 	// ended it.
 	r.fenced = w.node.fenced.Load()
 	r.view = w.node.view.Load()
-	r.careful = r.fenced || (cn.pipe != nil && (cn.pipe.latched != nil || cn.pipe.era < r.view.newest))
+	r.careful = r.fenced || (cn.pipe != nil && (cn.pipe.latched != nil || cn.pipe.era < r.view.Newest))
 	r.now = w.loop.UnixMilli()
 	r.timedFrom = int(w.node.timing.Load())
 	r.sampled = false

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -111,7 +112,7 @@ func (s *copySource) Marked(p uint16, m engine.Mark) {
 	fed := info.source == s && (info.state == filling || info.state == synced)
 	switch m.Kind {
 	case markBegin:
-		if !v.copiesFrom(p, s.name) {
+		if !v.CopiesFrom(p, s.name) {
 			if fed {
 				n.forgetCopy(p) // something is missing, and does not come
 				c.set(p, copyInfo{})
@@ -120,15 +121,15 @@ func (s *copySource) Marked(p uint16, m engine.Mark) {
 			return
 		}
 		n.forgetCopy(p)
-		n.engine.SetCopy(p, v.spares(p))
+		n.engine.SetCopy(p, v.Spares(p))
 		s.take(p)
 		info = copyInfo{state: filling, source: s, since: m.Arg}
 	case markContinue:
-		if info.state != handed || info.seal != m.Arg || !v.copiesFrom(p, s.name) {
+		if info.state != handed || info.seal != m.Arg || !v.CopiesFrom(p, s.name) {
 			s.refuse(p)
 			return
 		}
-		n.engine.SetCopy(p, v.spares(p))
+		n.engine.SetCopy(p, v.Spares(p))
 		s.take(p)
 		info.state, info.source = synced, s
 	case markSynced:
@@ -188,22 +189,22 @@ func (s *copySource) reopened() {
 
 // askForCopies tells the owners of which copies we have nothing, though the table has us keep them. An owner may believe that
 // we have one, of a time that we have not seen alike, and would find out with the next change only.
-func (n *Node) askForCopies(v *view) {
+func (n *Node) askForCopies(v *ownership.View) {
 	for i, missing := range n.copies.missing(v) {
 		if missing != (partitionSet{}) {
-			n.copiesOf(v.table.Nodes[i].Name()).refuseAll(&missing)
+			n.copiesOf(v.Table.Nodes[i].Name()).refuseAll(&missing)
 		}
 	}
 }
 
 // missing are the partitions of which we are to have copies and have none, by their owners.
-func (c *copies) missing(v *view) []partitionSet {
-	of := make([]partitionSet, len(v.table.Nodes))
+func (c *copies) missing(v *ownership.View) []partitionSet {
+	of := make([]partitionSet, len(v.Table.Nodes))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for p := range uint16(ring.Partitions) {
-		if v.copying.has(p) && c.of[p].state == noCopy {
-			of[v.table.Owner[p]].add(p)
+		if v.Copies(p) && c.of[p].state == noCopy {
+			of[v.Table.Owner[p]].add(p)
 		}
 	}
 	return of
@@ -244,11 +245,11 @@ func (n *Node) forgetCopy(p uint16) {
 // report says which copies are in sync, and what is served, under the present table.
 func (n *Node) report() *ring.Report {
 	v := n.settled.Load()
-	r := &ring.Report{Version: v.table.Version()}
-	if v.table == nil || n.fenced.Load() {
+	r := &ring.Report{Version: v.Table.Version()}
+	if v.Table == nil || n.fenced.Load() {
 		return r
 	}
-	owners := v.ownerNames()
+	owners := v.OwnerNames()
 	obeyed := n.view.Load() // gained partitions are settled a moment before they are served
 	c := &n.copies
 	c.mu.Lock()
@@ -256,16 +257,16 @@ func (n *Node) report() *ring.Report {
 	lately := time.Now().Add(-copyPatience)
 	for p := range uint16(ring.Partitions) {
 		info := &c.of[p]
-		if v.owns(p) {
-			if obeyed.table == v.table && obeyed.standing[p] == serving {
+		if v.Owns(p) {
+			if obeyed.Table == v.Table && obeyed.Standing[p] == ownership.Serving {
 				r.Add(p)
 			}
 			continue
 		}
-		if info.since != v.table.Since[p] {
+		if info.since != v.Table.Since[p] {
 			continue
 		}
-		fed := info.state == synced && info.source.name == owners[v.table.Owner[p]] && info.source.lastWord.Load() > lately.UnixNano()
+		fed := info.state == synced && info.source.name == owners[v.Table.Owner[p]] && info.source.lastWord.Load() > lately.UnixNano()
 		if fed || info.state == handed && info.sealed.After(lately) { // the next owner feeds it from now on
 			r.Add(p)
 		}
@@ -273,54 +274,28 @@ func (n *Node) report() *ring.Report {
 	return r
 }
 
-// ownerNames are the names of the table's nodes.
-func (v *view) ownerNames() []string {
-	names := make([]string, len(v.table.Nodes))
-	for i, m := range v.table.Nodes {
-		names[i] = m.Name()
-	}
-	return names
-}
-
-// copiesFrom tells whether we are to have a copy of p that the source feeds: by the table; or to take p over from it, and it
-// has not yet sent all.
-func (v *view) copiesFrom(p uint16, source string) bool {
-	if v.standing[p] == gained {
-		return v.from[p] == source
-	}
-	return v.copying.has(p) && v.table.OwnerOf(p).Name() == source
-}
-
-// spares tells whether a copy of p is there only in case that its owner dies, so that it has to make room for whatever we serve.
-// What comes here to be served does not: it competes as if it were ours already, or a full node would get nothing, be it asked
-// for ever so often. All that moves does so where there are no followers; where there are, the table does not say whether it
-// is the owner or the follower that moves.
-func (v *view) spares(p uint16) bool {
-	return v.standing[p] != gained && v.table.Follower[p] != ring.NoNode
-}
-
 // claim makes the copies of the gained partitions ours: from here on their streams are not listened to. A copy counts if it
 // is whole: handed over, or in sync with an owner that cannot say any more. acknowledged tells which nodes have ended their
 // ownership in an orderly way; of those, what was not handed over is not all. The caller passes the barrier before it serves.
 // The result has the seals of the gained partitions, 0 where there is none, and how many of them had data that is lost.
-func (n *Node) claim(v *view, acknowledged func(source string) bool) (seals map[uint16]uint64, lost int) {
+func (n *Node) claim(v *ownership.View, acknowledged func(source string) bool) (seals map[uint16]uint64, lost int) {
 	c := &n.copies
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seals = make(map[uint16]uint64)
 	for p := range uint16(ring.Partitions) {
-		if v.standing[p] != gained {
+		if v.Standing[p] != ownership.Gained {
 			continue
 		}
 		info := c.of[p]
 		c.set(p, copyInfo{})
 		whole := info.state == handed || info.state == synced && !acknowledged(info.source.name)
-		if whole && info.since == v.table.Since[p] {
+		if whole && info.since == v.Table.Since[p] {
 			seals[p] = info.seal
 			n.engine.SetCopy(p, false)
 			continue
 		}
-		if v.table.Since[p] != v.table.Epoch {
+		if v.Table.Since[p] != v.Table.Epoch {
 			lost++
 		}
 		n.forgetCopy(p)
@@ -360,9 +335,9 @@ func (n *Node) forgetSealed(lost []lostPartition) {
 // review drops the copies that a table leaves no use for: those in which it gives us no part, those whose data begins anew,
 // and those whose owner has died, unless the table makes them ours: nobody will complete them any more. After an absence all go.
 // Copies of which the seal is among spared wait for what must still be sent of them.
-func (n *Node) review(v *view, away bool, spared map[uint64]bool) {
+func (n *Node) review(v *ownership.View, away bool, spared map[uint64]bool) {
 	present := make(map[string]bool)
-	for _, m := range slices.Concat(v.table.Nodes, n.aliveNodes()) {
+	for _, m := range slices.Concat(v.Table.Nodes, n.aliveNodes()) {
 		present[m.Name()] = true
 	}
 	c := &n.copies
@@ -370,16 +345,16 @@ func (n *Node) review(v *view, away bool, spared map[uint64]bool) {
 	defer c.mu.Unlock()
 	for p := range uint16(ring.Partitions) {
 		info := &c.of[p]
-		if info.state == noCopy || spared[info.seal] || !away && v.standing[p] == gained && info.since == v.table.Since[p] {
+		if info.state == noCopy || spared[info.seal] || !away && v.Standing[p] == ownership.Gained && info.since == v.Table.Since[p] {
 			continue
 		}
 		orphan := info.state != handed && !present[info.source.name]
-		if away || orphan || !v.copying.has(p) || info.since != v.table.Since[p] {
+		if away || orphan || !v.Copies(p) || info.since != v.Table.Since[p] {
 			n.forgetCopy(p)
 			c.set(p, copyInfo{})
 			continue
 		}
-		n.engine.SetCopy(p, v.spares(p))
+		n.engine.SetCopy(p, v.Spares(p))
 	}
 	forgotten := time.Now().Add(-sourceMemory).UnixNano()
 	for name, s := range c.sources {

@@ -87,7 +87,7 @@ func crowded(t *testing.T) (nodes [3]*Node, table *ring.Table, p uint16, used []
 // fillOwn fills a node, the number-th of its table, with keys of its own until some are evicted, and returns how many there are.
 func fillOwn(t *testing.T, n *Node, number int) {
 	t.Helper()
-	table, value := n.view.Load().table, strings.Repeat("o", 2000)
+	table, value := n.view.Load().Table, strings.Repeat("o", 2000)
 	for i := 0; i%32 > 0 || n.engine.Stats().Evicted == 0; i++ {
 		key := fmt.Sprint("own:", i)
 		if int(table.Owner[partitionOf(key)]) != number {

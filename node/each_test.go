@@ -9,6 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -39,7 +40,7 @@ func inText(reply []byte) string {
 func TestEach(t *testing.T) {
 	n := startBare(t)
 	v := sharedView(n, "theirs")
-	v.standing[partitionOf("soon")] = gained
+	v.Standing[partitionOf("soon")] = ownership.Gained
 	setView(n, v)
 	c := openPipeTo(t, n, 1, 0, "large", 1, 2)
 	c.want("MSET a 1 b 2 c 3", "OK")
@@ -91,7 +92,7 @@ func TestEach(t *testing.T) {
 
 func TestEachWhileFenced(t *testing.T) {
 	n := startNode(t)
-	source := &fakeSource{table: n.view.Load().table, confirm: make(chan *ring.Table)}
+	source := &fakeSource{table: n.view.Load().Table, confirm: make(chan *ring.Table)}
 	n.SetAgent(source)
 	n.Fence("test")
 	c := openPipeTo(t, n, 1, 0, "large", 1, 2)

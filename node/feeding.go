@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -39,31 +40,22 @@ type handOver struct {
 // flushPatience is for how long at a time a hand-over waits for a stream before it looks whether the receiver still lives.
 const flushPatience = 500 * time.Millisecond
 
-// receivers returns who is to be fed p, as indexes in the table's nodes.
-func (v *view) receivers(p uint16) (to [2]uint16) {
-	to = [2]uint16{v.table.Follower[p], v.moveTo[p]}
-	if to[1] == to[0] {
-		to[1] = ring.NoNode
-	}
-	return to
-}
-
 // refeedLocked begins and ends feeds, so that everybody is fed what v asks for of what it serves. fresh are the partitions
 // that it serves anew, with their seals: a copy with the same one is continued.
-func (n *Node) refeedLocked(v *view, fresh map[uint16]uint64) {
-	wanted := make([]partitionSet, len(v.table.Nodes))
+func (n *Node) refeedLocked(v *ownership.View, fresh map[uint16]uint64) {
+	wanted := make([]partitionSet, len(v.Table.Nodes))
 	for p := range uint16(ring.Partitions) {
-		if v.standing[p] != serving {
+		if v.Standing[p] != ownership.Serving {
 			continue
 		}
-		for _, i := range v.receivers(p) {
-			if i != ring.NoNode && int(i) != v.self {
+		for _, i := range v.Receivers(p) {
+			if i != ring.NoNode && int(i) != v.Self {
 				wanted[i].add(p)
 			}
 		}
 	}
 	for name, f := range n.feeding {
-		i := slices.IndexFunc(v.table.Nodes, func(m ring.Member) bool { return m.Name() == name })
+		i := slices.IndexFunc(v.Table.Nodes, func(m ring.Member) bool { return m.Name() == name })
 		for p := range uint16(ring.Partitions) {
 			_, anew := fresh[p]
 			if f.partitions.has(p) && (anew || i < 0 || !wanted[i].has(p)) {
@@ -79,7 +71,7 @@ func (n *Node) refeedLocked(v *view, fresh map[uint16]uint64) {
 	heat := sync.OnceValue(n.heat)
 	for i, set := range wanted {
 		if set != (partitionSet{}) {
-			n.feedLocked(v.table, v.table.Nodes[i], &set, fresh, heat)
+			n.feedLocked(v.Table, v.Table.Nodes[i], &set, fresh, heat)
 		}
 	}
 }
@@ -115,22 +107,22 @@ func (n *Node) feedLocked(t *ring.Table, to ring.Member, set *partitionSet, fres
 
 // handOverLocked ends the feeds of what next takes from us. What a new owner was fed we keep as a copy, as it is handed over. The
 // loops execute nothing under old any more.
-func (n *Node) handOverLocked(old, next *view) {
-	if old.table == nil || old.table.Seed != next.table.Seed {
+func (n *Node) handOverLocked(old, next *ownership.View) {
+	if old.Table == nil || old.Table.Seed != next.Table.Seed {
 		return // another cluster's: there is nobody to hand it to
 	}
-	h := &handOver{heirs: make(map[string]*sender), away: next.wasAway(old), done: make(chan struct{})}
+	h := &handOver{heirs: make(map[string]*sender), away: next.WasAway(old), done: make(chan struct{})}
 	for p := range uint16(ring.Partitions) {
-		if old.standing[p] != serving || next.owns(p) {
+		if old.Standing[p] != ownership.Serving || next.Owns(p) {
 			continue
 		}
-		l := lostPartition{partition: p, since: old.table.Since[p], seal: rand.Uint64() | 1}
-		heir, fedHeir := next.table.OwnerOf(p).Name(), false
+		l := lostPartition{partition: p, since: old.Table.Since[p], seal: rand.Uint64() | 1}
+		heir, fedHeir := next.Table.OwnerOf(p).Name(), false
 		for name, f := range n.feeding {
 			if !f.partitions.has(p) {
 				continue
 			}
-			if l.since != next.table.Since[p] {
+			if l.since != next.Table.Since[p] {
 				f.sender.stop(p)
 				f.partitions.remove(p)
 				continue
@@ -151,7 +143,7 @@ func (n *Node) handOverLocked(old, next *view) {
 		return
 	}
 	n.keep(h.lost, h.away)
-	n.tellHeirs(next.table, h.heirs)
+	n.tellHeirs(next.Table, h.heirs)
 	n.handOvers = append(n.handOvers, h)
 	n.goJob(func() { n.finishHandOver(h) })
 }

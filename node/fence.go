@@ -56,7 +56,7 @@ func (n *Node) unfence(reason string) {
 			continue
 		}
 		if n.lift(seen) {
-			n.log.Info("fence lifted", "epoch", n.view.Load().epoch())
+			n.log.Info("fence lifted", "epoch", n.view.Load().Epoch())
 			return
 		}
 	}

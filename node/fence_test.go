@@ -70,7 +70,7 @@ func (s *fakeSource) times() int {
 
 func TestFence(t *testing.T) {
 	n := startNode(t)
-	table := n.view.Load().table
+	table := n.view.Load().Table
 	source := &fakeSource{table: table, confirm: make(chan *ring.Table)}
 	n.SetAgent(source)
 	c := dial(t, n.Addr())
@@ -97,7 +97,7 @@ func TestFence(t *testing.T) {
 // away and back.
 func TestFenceDropsWhatWasLost(t *testing.T) {
 	n := startNode(t)
-	table := n.view.Load().table
+	table := n.view.Load().Table
 	source := &fakeSource{table: table, confirm: make(chan *ring.Table)}
 	n.SetAgent(source)
 	c := dial(t, n.Addr())
@@ -113,7 +113,7 @@ func TestFenceDropsWhatWasLost(t *testing.T) {
 // TestDoubtsDuringConfirmation: what was heard before the last stall may be old.
 func TestDoubtsDuringConfirmation(t *testing.T) {
 	n := startNode(t)
-	table := n.view.Load().table
+	table := n.view.Load().Table
 	source := &fakeSource{table: table, confirm: make(chan *ring.Table)}
 	n.SetAgent(source)
 	n.Fence("first")
@@ -131,7 +131,7 @@ func TestDoubtsDuringConfirmation(t *testing.T) {
 // TestStallFences: a loop that stood still fences the node before it reads.
 func TestStallFences(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Group, c.StallLimit = newGroup(t, 1), 150*time.Millisecond })
-	table := n.view.Load().table
+	table := n.view.Load().Table
 	source := &fakeSource{table: table, confirm: make(chan *ring.Table)}
 	n.SetAgent(source)
 	c := dial(t, n.Addr())

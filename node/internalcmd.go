@@ -7,6 +7,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -60,7 +61,7 @@ func sendReport(r *request) {
 
 // sendTable: DUNLIN TABLE
 func sendTable(r *request) {
-	t := r.view.table
+	t := r.view.Table
 	if t == nil {
 		r.replyNull()
 		return
@@ -84,7 +85,7 @@ func takeTable(r *request) {
 		if n.awaitHandOvers(ctx) != nil {
 			return resp.AppendError(nil, errHandingOver)
 		}
-		present := n.view.Load().table
+		present := n.view.Load().Table
 		// Tables of another lineage than ours are not obeyed, whatever their epoch:
 		// to acknowledge one would be a lie.
 		if present == nil || (present.Version() != t.Version() && !present.Descends(t.Version())) {
@@ -101,7 +102,7 @@ func (n *Node) offer(t *ring.Table) {
 		n.SetTable(source.Table())
 		return
 	}
-	if t.Newer(n.view.Load().table) {
+	if t.Newer(n.view.Load().Table) {
 		n.SetTable(t)
 	}
 }
@@ -197,13 +198,13 @@ func (r *request) eachScan(wanted *partitionSet) {
 
 // coverage returns the present view and which of the partitions wanted may be
 // served by it.
-func (n *Node) coverage(wanted *partitionSet) (*view, partitionSet) {
+func (n *Node) coverage(wanted *partitionSet) (*ownership.View, partitionSet) {
 	fenced := n.fenced.Load() // first, see worker.begin
 	v := n.view.Load()
 	if fenced {
 		return v, partitionSet{}
 	}
-	return v, v.covered(wanted)
+	return v, served(v, wanted)
 }
 
 // eachTries is how often a command over all keys begins again because a new

@@ -3,6 +3,7 @@ package node
 import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -28,7 +29,7 @@ func keyType(r *request) {
 // dbSize: DBSIZE
 func dbSize(r *request) {
 	wanted := allPartitions
-	covered := r.view.covered(&wanted)
+	covered := served(r.view, &wanted)
 	r.replyInt(r.node.countKeys(&covered))
 }
 
@@ -49,7 +50,7 @@ func flush(r *request) {
 		r.fail(errSyntax)
 		return
 	}
-	n, wanted := r.node, r.view.covered(&allPartitions)
+	n, wanted := r.node, served(r.view, &allPartitions)
 	// Dropping takes milliseconds for each million keys: not on the loop, whether
 	// ASYNC or not.
 	r.answerLater(func() []byte { return n.dropPartitions(&wanted) })
@@ -79,7 +80,7 @@ func (n *Node) dropPartitions(wanted *partitionSet) []byte {
 func (n *Node) dropServed(p uint16) {
 	n.tableMu.Lock()
 	defer n.tableMu.Unlock()
-	if n.view.Load().standing[p] == serving {
+	if n.view.Load().Standing[p] == ownership.Serving {
 		n.engine.Drop(p)
 	}
 }
@@ -121,7 +122,7 @@ const walkStep = 256
 // keys: KEYS pattern
 func keys(r *request) {
 	n, now := r.node, r.now
-	wanted := r.view.covered(&allPartitions)
+	wanted := served(r.view, &allPartitions)
 	pattern := append([]byte(nil), r.args[1]...)
 	r.answerLater(func() []byte { return n.gatherKeys(&wanted, pattern, now) })
 }

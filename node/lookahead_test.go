@@ -9,6 +9,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 )
 
 // sendLines sends requests in one piece.
@@ -84,7 +85,7 @@ func TestPipelineChangesItsMind(t *testing.T) {
 func TestLatchInPipeline(t *testing.T) {
 	n := startBare(t)
 	v := sharedView(n)
-	v.standing[partitionOf("k")] = gained
+	v.Standing[partitionOf("k")] = ownership.Gained
 	setView(n, v)
 	p := openPipeTo(t, n, 1, 0, "common", 1, 2)
 	p.wantLines("SET other 1", "OK", "MGET other k", saysWait, "SET other 2", saysWait, "SET unrelated 1", "OK",

@@ -4,55 +4,19 @@ import (
 	"strconv"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// standing is what a node does with a command on a partition.
-type standing uint8
-
-const (
-	foreign standing = iota // answer MOVED: the table gives it to another node
-	gained                  // tell to wait: ours by the table, but another node may still be serving it
-	serving                 // execute
-)
-
-// view is a table as this node obeys it. Immutable.
-type view struct {
-	table    *ring.Table // nil before the first one
-	self     int         // this node in table.Nodes, -1 if it is not there
-	standing [ring.Partitions]standing
-	// began[p] is the epoch in which p became ours, for partitions that are; newest is
-	// the greatest of them. See pipe.era.
-	began  [ring.Partitions]uint64
-	newest uint64
-	// moveTo[p] is the node that p is to move to, NoNode for most; copying are the
-	// partitions of others of which this node is to have a copy.
-	moveTo  [ring.Partitions]uint16
-	copying partitionSet
-	// from[p] is the name of the owner before, for partitions that are gained.
-	from [ring.Partitions]string
-}
-
-// noView rules before the first table: nothing is served.
-var noView = &view{self: -1}
-
-// covered returns the partitions of wanted that are served.
-func (v *view) covered(wanted *partitionSet) (s partitionSet) {
+// served returns the partitions of wanted that the view serves.
+func served(v *ownership.View, wanted *partitionSet) (s partitionSet) {
 	for p := range uint16(ring.Partitions) {
-		if v.standing[p] == serving && wanted.has(p) {
+		if v.Standing[p] == ownership.Serving && wanted.has(p) {
 			s.add(p)
 		}
 	}
 	return s
 }
-
-// owns tells whether the table gives p to this node.
-func (v *view) owns(p uint16) bool {
-	return v.self >= 0 && int(v.table.Owner[p]) == v.self
-}
-
-// epoch is the table's, 0 if there is none.
-func (v *view) epoch() uint64 { return v.table.Version().Epoch }
 
 // admit finds out whether the command's keys may be served here, and sets their
 // partitions. If not, it answers and returns false.
@@ -71,7 +35,7 @@ func (r *request) admit(keys keyPlan) bool {
 // admitSlot is admit for a single key, as nearly all commands have.
 func (r *request) admitSlot(slot uint16) bool {
 	r.partition = ring.Partition(slot)
-	if r.view.standing[r.partition] == serving && !r.careful {
+	if r.view.Standing[r.partition] == ownership.Serving && !r.careful {
 		return true
 	}
 	return r.admitSlotCarefully(slot)
@@ -90,7 +54,7 @@ func (r *request) admitSlotCarefully(slot uint16) bool {
 
 // serves tells whether p may be used by this connection now.
 func (r *request) serves(p uint16) bool {
-	return r.view.standing[p] == serving && !r.fenced && !r.latched(p) && !r.predates(p)
+	return r.view.Standing[p] == ownership.Serving && !r.fenced && !r.latched(p) && !r.predates(p)
 }
 
 // admitKeys is admit for a command of several keys.
@@ -134,7 +98,7 @@ func (r *request) admitAll() bool {
 	switch {
 	case r.fenced:
 		r.replyWait()
-	case r.view.table == nil:
+	case r.view.Table == nil:
 		r.replyNotServed()
 	default:
 		return true
@@ -147,15 +111,15 @@ func (r *request) admitAll() bool {
 func (r *request) replyElsewhere(slot uint16) {
 	p := ring.Partition(slot)
 	switch {
-	case r.view.table == nil:
+	case r.view.Table == nil:
 		r.replyNotServed()
-	case r.fenced, r.view.standing[p] == gained, r.latched(p), r.predates(p):
+	case r.fenced, r.view.Standing[p] == ownership.Gained, r.latched(p), r.predates(p):
 		// While fenced, what the table says of others may be as old as what it
 		// says of us.
 		r.replyWait()
 	default:
 		r.worker.count.moved++
-		r.out = appendMoved(r.out, slot, r.view.table.OwnerOf(p).Addr)
+		r.out = appendMoved(r.out, slot, r.view.Table.OwnerOf(p).Addr)
 	}
 }
 
@@ -165,7 +129,7 @@ func (r *request) replyWait() {
 	r.worker.count.waits++
 	if r.conn.pipe != nil {
 		r.out = append(r.out, "-"+errPipeWait+" "...)
-		r.out = strconv.AppendUint(r.out, r.view.epoch(), 10)
+		r.out = strconv.AppendUint(r.out, r.view.Epoch(), 10)
 		r.out = append(r.out, "\r\n"...)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -14,7 +15,7 @@ func slotOf(key string) uint16 { return ring.Slot([]byte(key)) }
 func partitionOf(key string) uint16 { return ring.PartitionOf([]byte(key)) }
 
 // setView has a node obey exactly this, past take-overs.
-func setView(n *Node, v *view) {
+func setView(n *Node, v *ownership.View) {
 	n.tableMu.Lock()
 	defer n.tableMu.Unlock()
 	n.view.Store(v)
@@ -22,17 +23,17 @@ func setView(n *Node, v *view) {
 
 // sharedView is a view in which another node owns the partitions of the keys
 // given; all other partitions are served here.
-func sharedView(n *Node, theirs ...string) *view {
+func sharedView(n *Node, theirs ...string) *ownership.View {
 	other := ring.Member{ID: "b", Boot: 2, State: ring.Serving, Addr: "10.0.0.2:6380", Fingerprint: ring.Fingerprint()}
 	t := *tableOf(nil, memberOf(n), other)
 	t.Owner = [ring.Partitions]uint16{}
 	for _, key := range theirs {
 		t.Owner[partitionOf(key)] = 1
 	}
-	v := &view{table: &t, self: 0}
+	v := &ownership.View{Table: &t, Self: 0}
 	for p := range uint16(ring.Partitions) {
-		if v.owns(p) {
-			v.standing[p] = serving
+		if v.Owns(p) {
+			v.Standing[p] = ownership.Serving
 		}
 	}
 	return v
@@ -87,7 +88,7 @@ func TestMoved(t *testing.T) {
 func TestGainedPartitionsWait(t *testing.T) {
 	n := startBare(t)
 	v := sharedView(n)
-	v.standing[partitionOf("soon")] = gained
+	v.Standing[partitionOf("soon")] = ownership.Gained
 	setView(n, v)
 	c := dial(t, n.Addr())
 	c.want("GET soon", saysTryAgain)
@@ -104,11 +105,11 @@ func TestGainedPartitionsWait(t *testing.T) {
 func TestLatch(t *testing.T) {
 	n := startBare(t)
 	v := sharedView(n)
-	v.standing[partitionOf("k")] = gained
+	v.Standing[partitionOf("k")] = ownership.Gained
 	setView(n, v)
 	p := openPipeTo(t, n, 1, 0, "common", 1, 2)
 	p.want("SET k 1", saysWait)
-	setView(n, v.withGained())
+	setView(n, v.WithGained())
 	p.want("SET k 2", saysWait)
 	p.want("MGET other k", saysWait)
 	p.want("GET unrelated", "(nil)")
@@ -131,13 +132,13 @@ func TestGivenUpCommands(t *testing.T) {
 	old := openPipeTo(t, n, 1, 0, "common", 1, 2)
 	old.want("SET k before", "OK")
 	v := *sharedView(n)
-	table := *v.table
+	table := *v.Table
 	table.Epoch = 3 // it was elsewhere in epoch 2
-	v.table = &table
-	for p := range v.began {
-		v.began[p] = 1
+	v.Table = &table
+	for p := range v.Began {
+		v.Began[p] = 1
 	}
-	v.began[partitionOf("k")], v.newest = 3, 3
+	v.Began[partitionOf("k")], v.Newest = 3, 3
 	setView(n, &v)
 	fresh := openPipeTo(t, n, 1, 1, "common", 1, 2)
 	fresh.want("SET k now", "OK")

@@ -159,7 +159,7 @@ func openPipe(r *request) {
 		cn.closing = true
 		return
 	}
-	p.conn, p.era = cn, r.view.epoch()
+	p.conn, p.era = cn, r.view.Epoch()
 	older, stale := r.node.pipes.claim(p, time.Now())
 	if stale {
 		r.fail(errOldPipe)
@@ -255,13 +255,13 @@ func (r *request) latched(p uint16) bool {
 // epoch: what it gave up before cannot say that.
 func (r *request) predates(p uint16) bool {
 	pipe := r.conn.pipe
-	return pipe != nil && r.view.began[p] > pipe.era
+	return pipe != nil && r.view.Began[p] > pipe.era
 }
 
 // outdated is predates for a command over many partitions.
 func (r *request) outdated() bool {
 	pipe := r.conn.pipe
-	return pipe != nil && r.view.newest > pipe.era
+	return pipe != nil && r.view.Newest > pipe.era
 }
 
 // retry: DUNLIN RETRY epoch
@@ -273,8 +273,8 @@ func retry(r *request) {
 	}
 	if p := r.conn.pipe; p != nil {
 		p.latched = nil
-		p.era = max(p.era, min(epoch, r.view.epoch()))
-		r.careful = r.fenced || p.era < r.view.newest
+		p.era = max(p.era, min(epoch, r.view.Epoch()))
+		r.careful = r.fenced || p.era < r.view.Newest
 	}
 	r.replyOK()
 }

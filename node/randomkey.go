@@ -18,7 +18,7 @@ const (
 
 // randomKey: RANDOMKEY
 func randomKey(r *request) {
-	wanted := r.view.covered(&allPartitions)
+	wanted := served(r.view, &allPartitions)
 	if key, _ := r.someKey(&wanted); key != nil {
 		r.replyBulk(key)
 		return

@@ -4,6 +4,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 )
 
 // request is one command while it is executed. A worker has one and uses it
@@ -14,7 +15,7 @@ type request struct {
 
 	// Set once for all requests of one input.
 	conn   *conn
-	view   *view
+	view   *ownership.View
 	fenced bool
 	// careful: not every partition that view serves may be used, because of the
 	// fence or a latch of the pipe. One flag, for the fast path.

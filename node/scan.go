@@ -151,7 +151,7 @@ func scan(r *request) {
 		r.fail(errText)
 		return
 	}
-	wanted := r.view.covered(&allPartitions)
+	wanted := served(r.view, &allPartitions)
 	body, found, next, _ := r.scanKeys(&q, &wanted, r.worker.body[:0])
 	r.out = resp.AppendArray(r.out, 2)
 	r.out = resp.AppendBulk(r.out, strconv.AppendUint(r.worker.number[:0], next, 10))

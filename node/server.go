@@ -15,6 +15,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -107,8 +108,8 @@ type Node struct {
 	// Set last by Start; connections that come earlier wait for it.
 	started chan struct{}
 
-	view    atomic.Pointer[view]
-	settled atomic.Pointer[view] // the view by which copies are judged: that of the last table installed to its end
+	view    atomic.Pointer[ownership.View]
+	settled atomic.Pointer[ownership.View] // the view by which copies are judged: that of the last table installed to its end
 	agent   atomic.Pointer[TableSource]
 
 	// fenced: serve nothing; see fence.go. Changed under fenceMu, which is never
@@ -172,8 +173,8 @@ func Start(cfg Config) (*Node, error) {
 	}
 	n.overhead.Store(cfg.Overhead)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.view.Store(noView)
-	n.settled.Store(noView)
+	n.view.Store(ownership.None)
+	n.settled.Store(ownership.None)
 	n.streams.takers = func(source string) copyTaker { return n.copiesOf(source) }
 	n.monitors = monitor.New(cfg.Group.Loops())
 	for _, l := range cfg.Group.Loops() {
@@ -215,7 +216,7 @@ func (n *Node) newSession() *session.Server {
 		SetPolicy:    n.setEviction,
 		ResetStats:   n.resetStats,
 		SlowLogSet:   func(l *session.SlowLog) { n.timing.Store(int64(timedFrom(l))) },
-		Cluster:      func() session.View { return session.View{Table: n.view.Load().table, Self: n.cfg.ID} },
+		Cluster:      func() session.View { return session.View{Table: n.view.Load().Table, Self: n.cfg.ID} },
 		CountKeys:    n.countSlot,
 	})
 }
@@ -237,11 +238,11 @@ func (n *Node) source() TableSource {
 // Serving tells whether the node serves every partition that its table gives it.
 func (n *Node) Serving() bool {
 	v := n.view.Load()
-	if v.table == nil || n.fenced.Load() {
+	if v.Table == nil || n.fenced.Load() {
 		return false
 	}
-	for _, s := range v.standing {
-		if s == gained {
+	for _, s := range v.Standing {
+		if s == ownership.Gained {
 			return false
 		}
 	}

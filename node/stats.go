@@ -8,6 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 )
 
 // Stats is what a node has done and holds. Numbers without a comment on time
@@ -90,7 +91,7 @@ func (n *Node) Stats() (Stats, error) {
 		InBuffer: total.inBuffer, OutBuffer: total.outBuffer, Latency: total.latency,
 		HotKeys: total.hot.Top(), BigKeys: n.BigKeys(),
 		MaxClients: n.session.MaxClients(), AuthFailed: n.session.AuthFailures(),
-		Epoch: v.epoch(), Serving: v.count(serving), Gained: v.count(gained), Fenced: n.fenced.Load(),
+		Epoch: v.Epoch(), Serving: v.Count(ownership.Serving), Gained: v.Count(ownership.Gained), Fenced: n.fenced.Load(),
 		Streams: n.senders.stats(), Overhead: n.overhead.Load(), Engine: n.engine.Stats(),
 	}
 	_, covered := n.coverage(&allPartitions)

@@ -188,7 +188,7 @@ func (s *sender) fill() time.Duration {
 // beginning is the mark before a snapshot.
 func (s *sender) beginning(f *fedPartition) engine.Mark {
 	since := f.since
-	if t := s.node.view.Load().table; since == 0 && t != nil {
+	if t := s.node.view.Load().Table; since == 0 && t != nil {
 		since = t.Since[f.number]
 	}
 	return engine.Mark{Kind: markBegin, Arg: since}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -104,88 +105,41 @@ func (n *Node) SetTable(t *ring.Table) {
 	n.tableMu.Lock()
 	defer n.tableMu.Unlock()
 	old := n.view.Load()
-	if t.Epoch <= old.epoch() || n.ctx.Err() != nil {
+	if t.Epoch <= old.Epoch() || n.ctx.Err() != nil {
 		return
 	}
-	next := n.nextView(old, t)
+	next := old.Next(t, n.cfg.ID, n.cfg.Boot)
 	n.view.Store(next)
 	if !n.barrier() {
 		return
 	}
 	n.handOverLocked(old, next)
 	n.discard(old, next)
-	n.review(next, next.wasAway(old), n.sparedLocked())
+	n.review(next, next.WasAway(old), n.sparedLocked())
 	n.settled.Store(next)
 	n.askForCopies(next)
 	n.refeedLocked(next, nil)
-	n.noteDepartedLocked(old.table, t)
+	n.noteDepartedLocked(old.Table, t)
 	n.beginTakeOver(next)
 	now := n.view.Load()
 	n.log.Info("table installed", "epoch", t.Epoch, "nodes", len(t.Nodes),
-		"serving", now.count(serving), "gained", now.count(gained))
-}
-
-// nextView returns the view of t: a partition that we own and whose data did
-// not begin anew keeps its standing, any other one of ours is gained.
-func (n *Node) nextView(old *view, t *ring.Table) *view {
-	next := &view{table: t, self: t.NodeIndex(n.cfg.ID, n.cfg.Boot)}
-	for p := range next.moveTo {
-		next.moveTo[p] = ring.NoNode
-	}
-	var owners []string
-	if old.table != nil {
-		owners = old.ownerNames()
-	}
-	for _, m := range t.Moves {
-		next.moveTo[m.Partition] = m.To
-	}
-	for p := range uint16(ring.Partitions) {
-		switch {
-		case !next.owns(p):
-			if self := uint16(next.self); next.self >= 0 && (t.Follower[p] == self || next.moveTo[p] == self) {
-				next.copying.add(p)
-			}
-		case old.keeps(p, t):
-			next.standing[p] = old.standing[p]
-			next.began[p] = old.began[p]
-			next.from[p] = old.from[p]
-		default:
-			next.standing[p] = gained
-			next.began[p] = t.Epoch
-			if owners != nil {
-				next.from[p] = owners[old.table.Owner[p]]
-			}
-		}
-		next.newest = max(next.newest, next.began[p])
-	}
-	return next
-}
-
-// wasAway tells whether the cluster has gone on without this node between the two tables: its own data and its copies may lack
-// what others did meanwhile, whatever the tables say of them now.
-func (v *view) wasAway(old *view) bool {
-	return old.self >= 0 && (v.self < 0 || v.table.Joined[v.self] > old.epoch())
-}
-
-// keeps tells whether a partition that we own now is the same in t, if it is ours there.
-func (v *view) keeps(p uint16, t *ring.Table) bool {
-	return v.owns(p) && v.table.Since[p] == t.Since[p] && v.table.Seed == t.Seed
+		"serving", now.Count(ownership.Serving), "gained", now.Count(ownership.Gained))
 }
 
 // discard drops what the engine holds of partitions of ours that begin anew. A new hash seed puts every key elsewhere: it
 // empties the engine.
-func (n *Node) discard(old, next *view) {
-	if old.table == nil || old.table.Seed != next.table.Seed {
+func (n *Node) discard(old, next *ownership.View) {
+	if old.Table == nil || old.Table.Seed != next.Table.Seed {
 		for name, f := range n.feeding {
 			f.sender.close()
 			delete(n.feeding, name)
 		}
 		n.copies.clear()
-		n.engine.Reset(next.table.Seed)
+		n.engine.Reset(next.Table.Seed)
 		return
 	}
 	for p := range uint16(ring.Partitions) {
-		if old.owns(p) && next.owns(p) && !old.keeps(p, next.table) {
+		if old.Owns(p) && next.Owns(p) && !old.Keeps(p, next.Table) {
 			n.engine.Drop(p)
 		}
 	}
@@ -208,13 +162,13 @@ func (n *Node) barrier() bool {
 
 // beginTakeOver starts step 3 for the view, in the place of the one under way.
 // The caller holds tableMu.
-func (n *Node) beginTakeOver(v *view) {
+func (n *Node) beginTakeOver(v *ownership.View) {
 	if n.takeOver != nil {
 		n.takeOver()
 		n.takeOver = nil
 	}
 	asked := n.unaskedLocked(v)
-	if v.count(gained) == 0 {
+	if v.Count(ownership.Gained) == 0 {
 		return
 	}
 	dropped := slices.Collect(maps.Values(n.departed))
@@ -232,25 +186,25 @@ func (n *Node) beginTakeOver(v *view) {
 
 // unaskedLocked returns the nodes that have yet to acknowledge an epoch as new as
 // the newest gain. It forgets the nodes that are gone.
-func (n *Node) unaskedLocked(v *view) []ring.Member {
+func (n *Node) unaskedLocked(v *ownership.View) []ring.Member {
 	known := n.adopted
-	n.adopted = make(map[string]uint64, len(v.table.Nodes))
+	n.adopted = make(map[string]uint64, len(v.Table.Nodes))
 	var asked []ring.Member
-	for i, m := range v.table.Nodes {
-		if i == v.self {
+	for i, m := range v.Table.Nodes {
+		if i == v.Self {
 			continue
 		}
 		n.adopted[m.Name()] = known[m.Name()]
-		if known[m.Name()] < v.newest {
+		if known[m.Name()] < v.Newest {
 			asked = append(asked, m)
 		}
 	}
 	for _, m := range n.aliveNodes() {
-		if m.ID == n.cfg.ID || v.table.NodeIndex(m.ID, m.Boot) >= 0 {
+		if m.ID == n.cfg.ID || v.Table.NodeIndex(m.ID, m.Boot) >= 0 {
 			continue
 		}
 		n.adopted[m.Name()] = known[m.Name()]
-		if known[m.Name()] < v.newest {
+		if known[m.Name()] < v.Newest {
 			asked = append(asked, m)
 		}
 	}
@@ -283,15 +237,15 @@ func (n *Node) awaited(t *ring.Table, m ring.Member) bool {
 
 // askAll hands the table to every node until it is acknowledged, and then
 // serves what was gained. ctx ends when a newer table is installed.
-func (n *Node) askAll(ctx context.Context, v *view, nodes []ring.Member, dropped []departed) {
-	encoded := v.table.Encode()
+func (n *Node) askAll(ctx context.Context, v *ownership.View, nodes []ring.Member, dropped []departed) {
+	encoded := v.Table.Encode()
 	var wait sync.WaitGroup
 	for _, m := range nodes {
-		wait.Go(func() { n.askOne(ctx, m, v.table, encoded) })
+		wait.Go(func() { n.askOne(ctx, m, v.Table, encoded) })
 	}
 	heard := make([]bool, len(dropped))
 	for i, d := range dropped {
-		wait.Go(func() { heard[i] = n.askDeparted(ctx, d, v.table.Epoch, encoded) })
+		wait.Go(func() { heard[i] = n.askDeparted(ctx, d, v.Table.Epoch, encoded) })
 	}
 	wait.Wait()
 	n.tableMu.Lock()
@@ -308,11 +262,11 @@ func (n *Node) askAll(ctx context.Context, v *view, nodes []ring.Member, dropped
 
 // serveGainedLocked serves what was gained, with the copies of it that are whole. ended are nodes outside the table that have
 // acknowledged it.
-func (n *Node) serveGainedLocked(v *view, ended map[string]bool) {
+func (n *Node) serveGainedLocked(v *ownership.View, ended map[string]bool) {
 	acknowledged := func(source string) bool {
-		return ended[source] || n.adopted[source] > 0 && n.adopted[source] >= v.newest
+		return ended[source] || n.adopted[source] > 0 && n.adopted[source] >= v.Newest
 	}
-	next := v.withGained()
+	next := v.WithGained()
 	n.settled.Store(next) // nobody sends us the rest any more
 	fresh, lost := n.claim(v, acknowledged)
 	if !n.barrier() {
@@ -320,7 +274,7 @@ func (n *Node) serveGainedLocked(v *view, ended map[string]bool) {
 	}
 	n.refeedLocked(next, fresh)
 	n.view.Store(next)
-	n.log.Info("taken over", "epoch", v.table.Epoch, "partitions", len(fresh), "lost", lost)
+	n.log.Info("taken over", "epoch", v.Table.Epoch, "partitions", len(fresh), "lost", lost)
 }
 
 // askOne hands the table to one node until it is acknowledged.
@@ -373,24 +327,4 @@ func (n *Node) acknowledged(m ring.Member, epoch uint64) {
 	if have, present := n.adopted[m.Name()]; present {
 		n.adopted[m.Name()] = max(have, epoch)
 	}
-}
-
-// withGained returns the view with all that was gained served.
-func (v *view) withGained() *view {
-	next := *v
-	for p, s := range next.standing {
-		if s == gained {
-			next.standing[p] = serving
-		}
-	}
-	return &next
-}
-
-func (v *view) count(s standing) (n int) {
-	for _, have := range v.standing {
-		if have == s {
-			n++
-		}
-	}
-	return n
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -43,7 +44,7 @@ func TestFirstTableWaitsForTheOthers(t *testing.T) {
 	c.want("GET "+key, "(nil)")
 	// By the hand-over b obeys the table as well, and takes over its own part.
 	eventually(t, "b serves", b.Serving)
-	if got := b.view.Load().epoch(); got != table.Epoch {
+	if got := b.view.Load().Epoch(); got != table.Epoch {
 		t.Errorf("b obeys epoch %d, want %d", got, table.Epoch)
 	}
 }
@@ -100,7 +101,7 @@ func TestNewSinceDropsData(t *testing.T) {
 	c := dial(t, n.Addr())
 	c.want("SET k v", "OK")
 	c.want("SET stays v", "OK")
-	n.SetTable(assign(n.view.Load().table, partitionOf("k"), 0))
+	n.SetTable(assign(n.view.Load().Table, partitionOf("k"), 0))
 	eventually(t, "it serves again", n.Serving)
 	c.want("GET k", "(nil)")
 	c.want("GET stays", `"v"`)
@@ -108,14 +109,14 @@ func TestNewSinceDropsData(t *testing.T) {
 
 func TestOldTablesAreIgnored(t *testing.T) {
 	n := startNode(t)
-	first := n.view.Load().table
+	first := n.view.Load().Table
 	second := assign(first, partitionOf("k"), 0)
 	n.SetTable(second)
 	dial(t, n.Addr()).want("SET k v", "OK")
 	n.SetTable(first)
 	n.SetTable(second)
 	n.SetTable(nil)
-	if got := n.view.Load().table; got != second {
+	if got := n.view.Load().Table; got != second {
 		t.Errorf("obeys epoch %d, want %d", got.Epoch, second.Epoch)
 	}
 	dial(t, n.Addr()).want("GET k", `"v"`)
@@ -139,7 +140,7 @@ func TestDeadNodeIsNotWaitedForForEver(t *testing.T) {
 // ours, so it must not say that it does.
 func TestForeignTableIsNotAcknowledged(t *testing.T) {
 	n := startNode(t)
-	other := *n.view.Load().table
+	other := *n.view.Load().Table
 	other.Epoch, other.Issuer = 9, "someone@else"
 	p, err := dialPeer(t.Context(), nil, n.Addr(), nil, 5)
 	if err != nil {
@@ -152,7 +153,7 @@ func TestForeignTableIsNotAcknowledged(t *testing.T) {
 	if _, err := p.call("TAKE", "nonsense"); err == nil {
 		t.Error("acknowledged nonsense")
 	}
-	mine := n.view.Load().table
+	mine := n.view.Load().Table
 	if epoch, _, err := p.take(mine.Encode()); err != nil || epoch != mine.Epoch {
 		t.Errorf("its own table: epoch %d, %v", epoch, err)
 	}
@@ -165,7 +166,7 @@ func TestFetchTable(t *testing.T) {
 	}
 	n.SetTable(soleTable(n))
 	got, err := FetchTable(t.Context(), nil, n.Addr(), nil)
-	if err != nil || got.Version() != n.view.Load().table.Version() {
+	if err != nil || got.Version() != n.view.Load().Table.Version() {
 		t.Errorf("got %v, %v", got, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -196,8 +197,8 @@ func TestNoTwoOwners(t *testing.T) {
 			}
 			// Two nodes' views cannot be read at one moment: read a's around b's.
 			before := a.view.Load()
-			theirs := b.view.Load().standing[p] == serving
-			if theirs && before.standing[p] == serving && a.view.Load() == before {
+			theirs := b.view.Load().Standing[p] == ownership.Serving
+			if theirs && before.Standing[p] == ownership.Serving && a.view.Load() == before {
 				t.Error("both nodes serve the partition")
 				return
 			}
@@ -221,10 +222,10 @@ func TestBarrierWaitsForLoops(t *testing.T) {
 	<-holding
 	installed := make(chan struct{})
 	go func() {
-		n.SetTable(assign(n.view.Load().table, 5, 0))
+		n.SetTable(assign(n.view.Load().Table, 5, 0))
 		close(installed)
 	}()
-	eventually(t, "the new view is published", func() bool { return n.view.Load().epoch() == 2 })
+	eventually(t, "the new view is published", func() bool { return n.view.Load().Epoch() == 2 })
 	select {
 	case <-installed:
 		t.Error("SetTable returned while a loop may still be executing under the old table")
@@ -252,7 +253,7 @@ func TestLeavingNodeIsAsked(t *testing.T) {
 	cb.want("GET "+key, saysTryAgain)
 	release()
 	eventually(t, "b serves what it gained", b.Serving)
-	if got := a.view.Load().epoch(); got != 2 {
+	if got := a.view.Load().Epoch(); got != 2 {
 		t.Errorf("the leaving node obeys epoch %d when b serves, want 2", got)
 	}
 	cb.want("SET "+key+" new", "OK")
@@ -289,7 +290,7 @@ func TestNodeDroppedWhileItStoodStill(t *testing.T) {
 	b.SetAgent(source)
 	b.SetTable(tableOf(first, memberOf(b)))
 	eventually(t, "b serves what it gained", b.Serving)
-	if got := a.view.Load().epoch(); got != 2 {
+	if got := a.view.Load().Epoch(); got != 2 {
 		t.Errorf("the dropped node obeys epoch %d when b serves, want 2", got)
 	}
 }

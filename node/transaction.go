@@ -71,7 +71,7 @@ func (r *request) versions() (versions [][]byte, ok bool) {
 // partition.
 func (r *request) appendVersion(dst []byte, t engine.Txn, key []byte) []byte {
 	v := t.VersionOf(key)
-	for _, n := range []uint64{uint64(r.node.cfg.Boot), r.view.began[r.partition], uint64(v.Era), uint64(v.Count)} {
+	for _, n := range []uint64{uint64(r.node.cfg.Boot), r.view.Began[r.partition], uint64(v.Era), uint64(v.Count)} {
 		dst = append(strconv.AppendUint(dst, n, 36), '.')
 	}
 	return strconv.AppendBool(dst, v.Found)

@@ -322,7 +322,7 @@ func TestWatchEndsWithOwnership(t *testing.T) {
 	n := startNode(t)
 	c := dial(t, n.Addr())
 	c.want("WATCH k", "OK")
-	table := n.view.Load().table
+	table := n.view.Load().Table
 	p := ring.PartitionOf([]byte("k"))
 	away := assign(table, p, 0)
 	away.Nodes = append(away.Nodes[:1:1], ring.Member{ID: "b", Boot: 2, Role: ring.RoleNode, State: ring.Serving, Addr: "127.0.0.1:1"})
