@@ -13,10 +13,10 @@
 //	        ├─ pool: the budget, the pages that no shard has, huge pages │
 //	        └─ largeSpace: bodies too big for a cell <───────────────────┘
 //
-// A record enters the main queue while there is memory, and the small one when memory is full (small.go). It leaves the
-// small queue for the main one, if it was used, or for good; and the main queue when a hand finds it unused (clock.go). Both
+// A record enters the main queue while there is memory, and the small one when memory is full (evict_small.go). It leaves the
+// small queue for the main one, if it was used, or for good; and the main queue when a hand finds it unused (evict_clock.go). Both
 // are in the shard of its partition. Memory moves between sizes and shards in pages: the hand that is furthest behind in
-// time gives, and sparse pages are emptied into others (compact.go).
+// time gives, and sparse pages are emptied into others (page_compact.go).
 //
 // # Terms
 //
@@ -45,12 +45,12 @@
 //     but it is memory (Values, Volatile, Index, Used) until Drop has freed it, or whoever goes on after Forget.
 //   - A cell of a record that is free has TypeNone in its first word; cells from page.bump on were never used. In the small
 //     queue a dead record keeps its lengths, so that the next one is found.
-//   - Resident memory is no more than what is charged: a block of pages becomes huge when all of it is (huge.go).
+//   - Resident memory is no more than what is charged: a block of pages becomes huge when all of it is (page_huge.go).
 //   - Buckets of a chain are dense: all but the last are full. Above maxChain of them entries go to the crowd, so that no
 //     operation meets more than a few hundred entries, whatever keys are chosen; only without memory chains grow on.
 //   - A large body that is pinned is not written to: a new value goes to another extent. A body without owner and pins is
 //     dead: its memory goes back to the system in pieces, outside the shards' locks, and the budget has each piece after that.
-//     Of those up to 128 KiB a few stay warm, charged, for the next body of about the size (warm.go).
+//     Of those up to 128 KiB a few stay warm, charged, for the next body of about the size (large_warm.go).
 //   - Making room may evict or move any record of the shard but the one being resized, and so change what indexes contain,
 //     but never the number of buckets. Whoever holds a slot over it looks at shard.changes.
 //   - What must not fail halfway takes its memory first: a shard keeps a spare bucket for the next insertion.
@@ -61,7 +61,7 @@
 // background work. Who holds one only ever tries others (to take memory from there), except for lockAll, which takes
 // all in ascending order and holds none before. resetMu and limitMu are outermost. pool.mu and largeSpace.mu are innermost.
 // Staging a large value and releasing a pin hold no shard; to make room they take one after the other, and wait for it.
-// Touch takes no lock at all: what it reads it only reads from (touch.go).
+// Touch takes no lock at all: what it reads it only reads from (index_touch.go).
 // page.owner, shard.coldStamp and the pool's counters are atomics that others read as hints, to be checked under the lock.
 //
 // A receiver's mutex (feed.go) stands before the shards'; feeds.mu is innermost. Who wakes a receiver, or asks a Taker, holds a shard.
@@ -80,8 +80,8 @@
 //
 // # Copies
 //
-// Records of copies go before any other's (copy.go), those first that were not used, and the memory of dropped partitions that is
-// not freed yet before those (spare.go). As long as there is either, new records enter the main queue and the small one rests.
+// Records of copies go before any other's (evict_copies.go), those first that were not used, and the memory of dropped partitions that is
+// not freed yet before those (evict_spare.go). As long as there is either, new records enter the main queue and the small one rests.
 //
 // What is brought from another engine brings its uses along. Into a partition that is no copy it comes as any new record does.
 //
@@ -115,7 +115,7 @@
 //
 // # What is simple on purpose
 //
-// Sparse pages of indexes are gathered when an eighth of all would go (gather.go), by walking all indexes of a shard. Pages of
+// Sparse pages of indexes are gathered when an eighth of all would go (index_gather.go), by walking all indexes of a shard. Pages of
 // records are compacted only to make room. With VolatileTTL the clocks look for what expires soonest among the next sixteen,
 // and the small queue is only emptied.
 package engine

@@ -40,11 +40,11 @@ func (b *bucket) add(tag uint32, ref handle) {
 
 // partition is the index of one partition's keys.
 type partition struct {
-	root    handle // see granules.go
+	root    handle // see index_granules.go
 	buckets uint32
 	mask    uint32
 	count   uint32 // entries, those in the crowd included
-	crowd   handle // a cell with a partition; see crowd.go
+	crowd   handle // a cell with a partition; see index_crowd.go
 }
 
 // home is the bucket where tag belongs; nil in an empty index.
@@ -59,7 +59,7 @@ func (s *shard) home(p *partition, tag uint32) *bucket {
 	return s.bucketAt(p, i)
 }
 
-// bucketPlace is where an index has a bucket, as far as the partition tells; see granules.go.
+// bucketPlace is where an index has a bucket, as far as the partition tells; see index_granules.go.
 type bucketPlace struct {
 	root       handle
 	i, buckets uint32

@@ -15,7 +15,7 @@ type page struct {
 	owner      atomic.Uint32 // a mark; others read it to pick a victim
 	class      uint8
 	kind       kind
-	leaving    bool         // of an index, and to be emptied: in no list, see gather.go
+	leaving    bool         // of an index, and to be emptied: in no list, see index_gather.go
 	life       uint32       // how often the page was taken into use
 	soonest    atomic.Int64 // no record on the page expires before, unix milliseconds; others read it to pass the page
 }

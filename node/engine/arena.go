@@ -20,7 +20,7 @@ type arena struct {
 	mapped []byte // mem, and what lies beside it
 }
 
-// reserve maps n bytes of address space, aligned to huge pages. Those are refused, see huge.go: the kernel would put memory
+// reserve maps n bytes of address space, aligned to huge pages. Those are refused, see page_huge.go: the kernel would put memory
 // behind neighbours that were never touched, and resident memory would pass what is counted.
 func reserve(n int) (arena, error) {
 	mapped, err := unix.Mmap(-1, 0, n+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
