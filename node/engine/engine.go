@@ -57,65 +57,6 @@ type Engine struct {
 	spares         [numSpares]atomic.Int32 // of each kind, in how many places there may be memory to be had
 }
 
-// shard is one lock and all that it protects: the partitions whose number ends in the shard's.
-type shard struct {
-	mu         sync.Mutex
-	e          *Engine
-	cells      *cells
-	number     int
-	mark       mark          // on its pages; changed by Reset, with resetMu held too
-	seed       atomic.Uint64 // Touch reads it without the lock
-	now        int64         // unix milliseconds as of the last Lock
-	partitions []partition   // by partition number / shards
-	doomed     []*doomed     // indexes of dropped partitions that still have records
-	slabs      [numSlabs]slab
-
-	spare  handle // list of empty buckets, kept for what must not fail halfway
-	spares int
-
-	gathering bool     // some pages of indexes are to go: these
-	leaving   []uint32 // kept for the next time
-
-	small   small
-	ghosts  ghosts
-	pages   int64 // pages of records, in both queues
-	records int64 // how many there are, in both queues
-	large   int64 // bytes of the large bodies of records
-	unused  int64 // bytes of free cells of the main queue
-	sparse  int   // class in which compact looked last
-
-	hands      [numClasses]hand // of the clocks
-	squeezed   int              // class whose hand makes pages free for others; noClass if none
-	coldStamp  atomic.Uint32    // stamp of the page that has waited longest for a hand; others read it
-	pinned     handle           // record that must neither be evicted nor moved: it is being resized
-	upkeep     bool             // what is being allocated is no new value, see upkeepShare
-	evacuating uint32           // page that is being emptied and so is in no list
-	dice       uint32
-	touched    uint32 // sum of what was read only to have it in the processor's cache
-	gains      uint64 // times that the budget got something back
-	discards   uint64 // records that went to make room
-	changes    uint64 // times that making room changed an index: slots found before are void
-	sums       Sums
-
-	noting   bool     // versions or feeding: changes are to be noted
-	feeding  bool     // some partition is fed: fed is above 0
-	view     handle   // record that Resize returned a view of, if something is fed
-	versions []uint32 // nil before the first VersionOf
-	era      uint32   // how often keys went together, without a count each
-
-	copies   []bool   // by partition: it is a copy; nil before the first SetCopy
-	copyAt   copyHand // where copies are evicted
-	copyRoom bool     // copies may have records
-	frugal   bool     // what needs memory is a copy: it gets none that is not spare
-
-	thirsty bool       // refillFeeds is to be called when there is time
-	targets []targets  // by partition, nil before the first Feed
-	fed     int        // partitions that have targets
-	logs    []*feedLog // by Receiver, nil where none is open
-
-	_ [64]byte // the next shard's lock is on another cache line
-}
-
 const (
 	minPageSize   = 16 << 10
 	maxPageSize   = 64 << 10
@@ -127,17 +68,6 @@ const (
 	minReach         = 1 << 30 // addresses are reserved for twice the limit, so that it can be raised, but at least this
 	maxWarmPages     = 64
 )
-
-// ShardsFor is how many shards suit an engine that so many threads use: 16 for each, so that they rarely wait for one
-// another, but fewer where the limit is low. Each shard has pages of its own for each size of values, and what is free on
-// them nobody else can use: with 512 MiB and sizes from 16 bytes to 1 MiB, 8 shards hold 88 % of live data, 32 hold 83 %.
-func ShardsFor(threads int, maxBytes int64) int {
-	n := 1
-	for n < 4*threads || n < 16*threads && 2*int64(n)*bytesPerShard <= maxBytes {
-		n *= 2
-	}
-	return min(n, Partitions)
-}
 
 // New reserves addresses for the engine. Memory is taken as it is needed, up to cfg.MaxBytes.
 func New(cfg Config) (*Engine, error) {
@@ -178,37 +108,6 @@ func New(cfg Config) (*Engine, error) {
 	e.large.startCollector()
 	return e, nil
 }
-
-// checkLimit refuses a limit in which not every shard could have its few pages.
-func (e *Engine) checkLimit(n int64) error {
-	smallest := smallest(len(e.shards), e.pool.outside.Load(), e.pool.pageSize)
-	if n < smallest {
-		const mb = 1 << 20
-		return fmt.Errorf("a limit of %d bytes is too small for %d shards: the smallest is %dmb", n, len(e.shards), (smallest+mb-1)/mb)
-	}
-	return nil
-}
-
-func pageSizeFor(shards int, maxBytes int64) int {
-	size := minPageSize
-	for size < maxPageSize && int64(size)*2*pagesPerShard*int64(shards) <= maxBytes {
-		size *= 2
-	}
-	return size
-}
-
-// SmallestLimit is the least limit that an engine made for maxBytes, with so many shards, can have beside so many bytes
-// outside.
-func SmallestLimit(shards int, maxBytes, outside int64) int64 {
-	return smallest(shards, outside, pageSizeFor(shards, maxBytes))
-}
-
-func smallest(shards int, outside int64, pageSize int) int64 {
-	return fixedSize(shards) + outside + int64(shards)*minPagesPerShard*(int64(pageSize)+pageMetaSize)
-}
-
-// fixedSize is what an engine of n shards has from the start.
-func fixedSize(n int) int64 { return engineSize + int64(n)*shardSize + Partitions*partitionSize }
 
 // reserve maps the arenas for limits up to twice maxBytes.
 func (e *Engine) reserve(maxBytes int64) error {
@@ -280,30 +179,6 @@ func (e *Engine) unlockAll() {
 	for i := range e.shards {
 		e.shards[i].mu.Unlock()
 	}
-}
-
-// SetMaxBytes changes the limit; when it is lowered, records are evicted until they fit. It is an error when the
-// limit is too small, beyond what addresses were reserved for at the start, or not reached because nothing more
-// may be evicted; in the last case the limit holds nevertheless, for everything new.
-func (e *Engine) SetMaxBytes(n int64) error {
-	if err := e.checkLimit(n); err != nil {
-		return err
-	}
-	if reach := int64(len(e.cells.mem)); n > reach {
-		return fmt.Errorf("cannot raise the limit to %d bytes: addresses were reserved for %d", n, reach)
-	}
-	e.limitMu.Lock()
-	defer e.limitMu.Unlock()
-	e.limit.Store(n)
-	defer e.pool.max.Store(n)
-	// Step by step: a command that needs memory meanwhile lacks a step of it, and not the whole difference.
-	for used := e.pool.used.Load(); used > n; used = e.pool.used.Load() {
-		e.pool.max.Store(max(n, used-int64(e.pool.pageSize)))
-		if !e.makeRoom() {
-			return fmt.Errorf("cannot shrink to %d bytes: %w", n, ErrMemory)
-		}
-	}
-	return nil
 }
 
 func (s *shard) partition(p uint16) *partition { return &s.partitions[p>>s.e.shardShift] }

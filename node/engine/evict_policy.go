@@ -14,16 +14,3 @@ func (e *Engine) Policy() Policy { return Policy(e.pool.policy.Load()) }
 
 // SetPolicy changes that for whatever needs memory from now on. Nothing is evicted by the change itself.
 func (e *Engine) SetPolicy(p Policy) { e.pool.policy.Store(uint32(p)) }
-
-// upkeepShare is the part of memory that new values may not have where not every key may be evicted. When SET is refused,
-// connections are still served and EXPIRE works, although a first expiry may take a larger cell.
-const upkeepShare = 64
-
-// limit is how many bytes may be used, for upkeep or otherwise.
-func (p *pool) limit(upkeep bool) int64 {
-	limit := p.max.Load()
-	if !upkeep && Policy(p.policy.Load()) != AllKeys {
-		limit -= limit / upkeepShare
-	}
-	return limit
-}

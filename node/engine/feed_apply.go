@@ -29,7 +29,7 @@ func (e *Engine) Apply(effects []byte, shift, nowMilli int64, t Taker) error {
 		kind, p, _, size := NextEffect(effects)
 		switch kind {
 		case EffectNone, EffectLarge:
-			return ErrEffects
+			return effectError(effects)
 		case EffectMark:
 			h := header(binary.LittleEndian.Uint64(effects))
 			t.Marked(p, Mark{uint8(h.keyLen()), binary.LittleEndian.Uint64(effects[wordSize:])})

@@ -21,10 +21,10 @@ func TestApplyMalformed(t *testing.T) {
 		"half a word":               good[:7],
 		"cut off":                   good[:9],
 		"no value":                  word(e.makeHeader(TypeString, 5, 1, 512<<20, true)),
-		"unknown type":              append(word(e.makeHeader(7, 5, 1, 1, false)), "kv"...),
-		"unknown kind":              word(otherEffect(EffectSet, 5, 0)),
+		"set as a kind":             word(otherEffect(EffectSet, 5, 0)),
+		"delta cut off":             append(word(otherEffect(EffectDelta, 5, 1).withRest(2)), "12345678k."...),
+		"clear with more":           word(otherEffect(EffectClear, 5, 0).withRest(1)),
 		"no kind":                   word(otherEffect(EffectNone, 5, 0)),
-		"bits too many":             word(otherEffect(EffectClear, 5, 0) | expiryBit),
 		"mark without its argument": word(markEffect(5, Mark{Kind: 1})),
 		"large":                     append(word(otherEffect(EffectLarge, 5, 1)), 'k'),
 		"delete without key":        word(otherEffect(EffectDelete, 5, 1)),
@@ -36,6 +36,38 @@ func TestApplyMalformed(t *testing.T) {
 		if got := get(e, 5, "k"); string(got) != "v" {
 			t.Errorf("%s: what is before it is %q", name, got)
 		}
+	}
+}
+
+// What a newer node may send is refused by its name, not as if the stream were broken.
+func TestApplyUnknown(t *testing.T) {
+	e := open(t, Config{MaxBytes: 8 << 20, Shards: 2})
+	word := func(h header) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(h)) }
+	good := append(word(e.makeHeader(TypeStream, 5, 1, 1, false)), "kv"...)
+	for name, c := range map[string]struct {
+		effect []byte
+		want   UnknownEffect
+	}{
+		"a type":         {append(word(e.makeHeader(typeElsewhere, 5, 1, 1, false)), "kv"...), UnknownEffect{EffectSet, typeElsewhere}},
+		"a database":     {append(word(e.makeHeader(TypeString, 5, 1, 1, false)|databaseBit), "kv"...), UnknownEffect{EffectSet, TypeString}},
+		"a kind":         {append(word(otherEffect(numEffects, 5, 1).withRest(3)), "12345678kabc"...), UnknownEffect{Kind: numEffects}},
+		"the last kind":  {append(word(otherEffect(kindMask, 5, 0)), "12345678"...), UnknownEffect{Kind: kindMask}},
+		"a clear's flag": {word(otherEffect(EffectClear, 5, 0) | expiryBit), UnknownEffect{Kind: EffectClear}},
+	} {
+		effects := append(bytes.Clone(good), c.effect...)
+		var got UnknownEffect
+		if err := CheckEffects(effects); !errors.As(err, &got) || got != c.want {
+			t.Errorf("%s: checked as %v", name, err)
+		}
+		if err := e.Apply(effects, 0, 1, &takesAll{}); !errors.As(err, &got) || got != c.want || string(get(e, 5, "k")) != "v" {
+			t.Errorf("%s: applied as %v", name, err)
+		}
+	}
+	if err := CheckEffects(good); err != nil {
+		t.Errorf("a known type: %v", err)
+	}
+	if got := (UnknownEffect{Kind: 12}).Error(); got != "unknown effect: kind 12, the highest known is 9" {
+		t.Error(got)
 	}
 }
 

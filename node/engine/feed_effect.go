@@ -1,23 +1,36 @@
 package engine
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
-// An effect says what a key holds after a change, whatever the change was. It is encoded as a word, little-endian, and what
-// belongs to it; sizes follow from the word:
+// An effect says what a key holds after a change, whatever the change was; of a value with parts it says what changed. It is
+// encoded as a word, little-endian, and what belongs to it; the word tells how long that is:
 //
 //	set     header of the record │ expiry, if the header has one │ key │ value
 //	delete  word │ key
-//	clear   word                     the partition has no keys any more
+//	clear   word                      the partition has no keys any more
 //	mark    word │ argument
-//	large   word │ key               a value that is to be sent apart
+//	large   word │ key                a value that is to be sent apart
+//	begin   word │ second │ key │ …   a value with parts, still without any; what it had is void
+//	delta   word │ second │ key │ …   a change of a value with parts
+//	expire  word │ second │ key │ …   when a value with parts expires
+//	unit    word │ second │ effects   these go together
 //
-// The word of all but set is a header of TypeNone, with the kind in place of the value's length. A mark has its kind in place
-// of the key's length. So the header's layout is also that of the wire.
+// The word of a set is the record's header, so the header's layout is also that of the wire. The words of all others are
+//
+//	bits 0-3, 4-5  zero (TypeNone)    bits 34-38  kind
+//	bits  6-17     partition          bits 39-62  length of what is behind the key
+//	bits 18-33     key length         bit  63     reserved, as in a header
+//
+// A mark has its kind in place of the key's length. All kinds from begin on have a second word, so the length of a kind that
+// is not known here is known; but what it does is not, and it is refused with an UnknownEffect.
 
 // EffectKind is what an effect does.
 type EffectKind uint8
 
-// The kinds of effects.
+// The kinds of effects. EffectSet stands in no word.
 const (
 	EffectNone EffectKind = iota
 	EffectDelete
@@ -25,7 +38,34 @@ const (
 	EffectMark
 	EffectLarge
 	EffectSet
+	EffectBegin
+	EffectDelta
+	EffectExpire
+	EffectUnit
+
+	numEffects
 )
+
+const (
+	kindMask    = 1<<5 - 1
+	restShift   = valueShift + 5
+	maxRest     = 1<<24 - 1
+	effectFlags = databaseBit | expiryBit | usesMask // that no effect has yet
+)
+
+// UnknownEffect is the error for an effect of a kind, or a type of value, that this engine does not know: its sender is
+// newer. It may be sent again when both are of one level.
+type UnknownEffect struct {
+	Kind EffectKind // EffectSet if it is the type, or a flag, that is not known
+	Type Type
+}
+
+func (u UnknownEffect) Error() string {
+	if u.Kind == EffectSet {
+		return fmt.Sprintf("unknown effect: a value of type %d, the highest known is %d", u.Type, lastType)
+	}
+	return fmt.Sprintf("unknown effect: kind %d, the highest known is %d", u.Kind, numEffects-1)
+}
 
 // otherEffect is the word of an effect that sets nothing.
 func otherEffect(kind EffectKind, p uint16, keyLen int) header {
@@ -34,20 +74,40 @@ func otherEffect(kind EffectKind, p uint16, keyLen int) header {
 
 func markEffect(p uint16, m Mark) header { return otherEffect(EffectMark, p, int(m.Kind)) }
 
-// effect is what the word of an effect says.
+// withRest is the word of an effect with n bytes behind the key, up to maxRest.
+func (h header) withRest(n int) header { return h | header(n)<<restShift }
+
+func (h header) rest() int { return int(h>>restShift) & maxRest }
+
+// effect is what the word of an effect says; it may be a kind that is not known. EffectNone: it is no effect.
 func (h header) effect() EffectKind {
-	switch {
-	case h.typ() != TypeNone && h.typ() <= TypeZSet:
+	if h&typeMask != 0 {
 		return EffectSet
-	case h.typ() == TypeNone && h.valueLen() < int(EffectSet) && h&(expiryBit|usesMask) == 0:
-		return EffectKind(h.valueLen())
 	}
-	return EffectNone
+	kind := EffectKind(h>>valueShift) & kindMask
+	if kind == EffectSet || kind < EffectSet && h.rest() != 0 {
+		return EffectNone
+	}
+	return kind
+}
+
+// unknown reports whether the word of an effect says what is not known here.
+func (h header) unknown() bool {
+	switch kind := h.effect(); kind {
+	case EffectNone:
+		return false
+	case EffectSet:
+		return h.typ() > lastType || h&databaseBit != 0
+	default:
+		return kind >= numEffects || h&effectFlags != 0
+	}
 }
 
 // effectParts is how long an effect is that begins with the word h: the words, and what is behind them.
 func (h header) effectParts() (words, body int) {
 	switch h.effect() {
+	case EffectNone, EffectClear:
+		return wordSize, 0
 	case EffectSet:
 		return h.bodyOffset(), h.bodyLen()
 	case EffectDelete, EffectLarge:
@@ -55,7 +115,7 @@ func (h header) effectParts() (words, body int) {
 	case EffectMark:
 		return 2 * wordSize, 0
 	}
-	return wordSize, 0
+	return 2 * wordSize, h.keyLen() + h.rest()
 }
 
 func (h header) effectLen() int {
@@ -64,7 +124,7 @@ func (h header) effectLen() int {
 }
 
 // NextEffect is what effects begin with: the kind, the partition, a view of the key, and how long it is. size is 0 if there is no
-// whole effect.
+// whole effect, or none that is known here: CheckEffects tells which.
 func NextEffect(effects []byte) (kind EffectKind, p uint16, key []byte, size int) {
 	if len(effects) < wordSize {
 		return EffectNone, 0, nil, 0
@@ -72,13 +132,40 @@ func NextEffect(effects []byte) (kind EffectKind, p uint16, key []byte, size int
 	h := header(binary.LittleEndian.Uint64(effects))
 	words, body := h.effectParts()
 	kind = h.effect()
-	if kind == EffectNone || words+body > len(effects) {
+	if kind == EffectNone || h.unknown() || words+body > len(effects) {
 		return EffectNone, 0, nil, 0
 	}
 	if body > 0 {
 		key = effects[words:][:h.keyLen()]
 	}
 	return kind, h.partition(), key, words + body
+}
+
+// CheckEffects reports whether these are whole effects that Apply knows: nil, an UnknownEffect, or ErrEffects.
+func CheckEffects(effects []byte) error {
+	for len(effects) > 0 {
+		kind, _, _, size := NextEffect(effects)
+		if kind == EffectNone || kind == EffectLarge {
+			return effectError(effects)
+		}
+		if kind == EffectUnit {
+			if err := CheckEffects(effects[2*wordSize : size]); err != nil {
+				return err
+			}
+		}
+		effects = effects[size:]
+	}
+	return nil
+}
+
+// effectError is what is wrong with the first of the effects.
+func effectError(effects []byte) error {
+	if len(effects) >= wordSize {
+		if h := header(binary.LittleEndian.Uint64(effects)); h.unknown() {
+			return UnknownEffect{Kind: h.effect(), Type: h.typ()}
+		}
+	}
+	return ErrEffects
 }
 
 // AppendEffect appends what key holds now as an effect: set, delete, or large if the value is.

@@ -197,6 +197,9 @@ func (t Txn) SetStaged(st *Staged, typ Type, expireAt int64) error {
 	if st.Left() > 0 {
 		panic("BUG: a staged value is not complete")
 	}
+	if err := checkStore(typ, st.keyLen, st.valueLen); err != nil {
+		return err
+	}
 	s := t.s
 	s.frugal = s.isCopy(t.number)
 	defer func() { s.frugal = false }()

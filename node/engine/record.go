@@ -15,12 +15,19 @@ const (
 	TypeList
 	TypeSet
 	TypeZSet
+	TypeStream
+
+	// typeElsewhere, in a header only, says that the value tells its type: it has parts (parts.go). So there is room for
+	// types beyond these. With the longest length it is a string of MaxValueLen bytes.
+	typeElsewhere
+	// lastType is the highest number that a header has for a type of its own.
+	lastType = TypeStream
 )
 
 // Limits of one record.
 const (
 	MaxKeyLen   = 1<<16 - 1
-	MaxValueLen = 512 << 20
+	MaxValueLen = 512 << 20 // of a string; other types have a byte less
 )
 
 const wordSize = 8
@@ -29,7 +36,8 @@ const wordSize = 8
 //
 //	bits  0-2   type          bits  4-5   uses since eviction last looked, 3 being three or more
 //	bit   3     has expiry    bits  6-17  partition
-//	bits 18-33  key length    bits 34-63  value length
+//	bits 18-33  key length    bits 34-62  value length
+//	bit  63     reserved: the key's last byte is its database
 //
 // A free cell's word has its lower half zero (the type is TypeNone) and the next free cell in the upper. In the small
 // queue, whose cells are as long as their records, a dead record keeps its lengths and only loses its type.
@@ -44,6 +52,12 @@ const (
 	partitionShift = 6
 	keyShift       = 18
 	valueShift     = 34
+	valueMask      = MaxValueLen - 1 // of 29 bits
+	databaseBit    = 1 << 63
+
+	// fullString is what type and length are of a string of MaxValueLen bytes: its length has a bit too many.
+	fullString = header(typeElsewhere) | valueMask<<valueShift
+	fullMask   = typeMask | valueMask<<valueShift
 )
 
 // makeHeader packs a header. A large record always has an expiry word, 0 for never, so that its cell has one layout.
@@ -55,9 +69,14 @@ func (e *Engine) makeHeader(typ Type, p uint16, keyLen, valueLen int, hasExpiry 
 	return e.withValueLen(h, valueLen)
 }
 
-// withValueLen is h for a value of n bytes.
+// withValueLen is h for a value of n bytes: up to MaxValueLen for a string, less for other types.
 func (e *Engine) withValueLen(h header, n int) header {
-	h = h&(1<<valueShift-1) | header(n)<<valueShift
+	typ := h.typ()
+	if n == MaxValueLen {
+		h = h&^fullMask | fullString
+	} else {
+		h = h&^fullMask | header(typ) | header(n)<<valueShift
+	}
 	if h.bodyLen() > e.maxInline {
 		h |= expiryBit
 	}
@@ -65,13 +84,27 @@ func (e *Engine) withValueLen(h header, n int) header {
 }
 
 func (h header) live() bool        { return h&typeMask != 0 }
-func (h header) typ() Type         { return Type(h & typeMask) }
 func (h header) hasExpiry() bool   { return h&expiryBit != 0 }
 func (h header) uses() int         { return int(h&usesMask) / oneUse }
 func (h header) partition() uint16 { return uint16(h>>partitionShift) & (Partitions - 1) }
 func (h header) keyLen() int       { return int(h>>keyShift) & MaxKeyLen }
-func (h header) valueLen() int     { return int(h >> valueShift) }
 func (h header) bodyLen() int      { return h.keyLen() + h.valueLen() }
+
+// typ is the type as far as the header tells.
+func (h header) typ() Type {
+	if h&fullMask == fullString {
+		return TypeString
+	}
+	return Type(h & typeMask)
+}
+
+func (h header) valueLen() int {
+	n := int(h>>valueShift) & valueMask
+	if n == valueMask && h&typeMask == header(typeElsewhere) {
+		n++
+	}
+	return n
+}
 
 // bodyOffset is where the body, or the offset of a large one, begins in the cell.
 func (h header) bodyOffset() int {

@@ -66,10 +66,7 @@ func (t Txn) Delete(key []byte) bool {
 // ErrMemory: nothing more may be evicted, or the value is too large for the limit; what was there remains. With
 // AllKeys every value fits that leaves room for the index.
 func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
-	if typ == TypeNone || typ > typeMask {
-		panic("BUG: a value without a type")
-	}
-	if err := checkLengths(len(key), len(value)); err != nil {
+	if err := checkStore(typ, len(key), len(value)); err != nil {
 		return err
 	}
 	s := t.s
@@ -149,6 +146,9 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 	}
 	s, ref := t.s, sl.ref()
 	old := s.header(ref)
+	if err := checkStore(old.typ(), len(key), n); err != nil {
+		return nil, err
+	}
 	h := s.e.withValueLen(old, n)
 	switch {
 	case s.fits(ref, old, h):
@@ -264,6 +264,17 @@ func (t Txn) relocate(tag uint32, ref handle, h header, expireAt int64, k kind) 
 	clear(body[kept:])
 	t.publish(tag, s.slotOf(t.p, tag, ref), to, h, expireAt)
 	return to, nil
+}
+
+// checkStore checks what is to be stored as a value of type typ.
+func checkStore(typ Type, key, value int) error {
+	if typ == TypeNone || typ > lastType {
+		panic("BUG: a value without a type")
+	}
+	if typ != TypeString && value == MaxValueLen {
+		return ErrValueTooLarge
+	}
+	return checkLengths(key, value)
 }
 
 func checkLengths(key, value int) error {

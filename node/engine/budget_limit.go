@@ -1,0 +1,82 @@
+package engine
+
+import "fmt"
+
+// checkLimit refuses a limit in which not every shard could have its few pages.
+func (e *Engine) checkLimit(n int64) error {
+	smallest := smallest(len(e.shards), e.pool.outside.Load(), e.pool.pageSize)
+	if n < smallest {
+		const mb = 1 << 20
+		return fmt.Errorf("a limit of %d bytes is too small for %d shards: the smallest is %dmb", n, len(e.shards), (smallest+mb-1)/mb)
+	}
+	return nil
+}
+
+func pageSizeFor(shards int, maxBytes int64) int {
+	size := minPageSize
+	for size < maxPageSize && int64(size)*2*pagesPerShard*int64(shards) <= maxBytes {
+		size *= 2
+	}
+	return size
+}
+
+// SmallestLimit is the least limit that an engine made for maxBytes, with so many shards, can have beside so many bytes
+// outside.
+func SmallestLimit(shards int, maxBytes, outside int64) int64 {
+	return smallest(shards, outside, pageSizeFor(shards, maxBytes))
+}
+
+func smallest(shards int, outside int64, pageSize int) int64 {
+	return fixedSize(shards) + outside + int64(shards)*minPagesPerShard*(int64(pageSize)+pageMetaSize)
+}
+
+// fixedSize is what an engine of n shards has from the start.
+func fixedSize(n int) int64 { return engineSize + int64(n)*shardSize + Partitions*partitionSize }
+
+// SetMaxBytes changes the limit; when it is lowered, records are evicted until they fit. It is an error when the
+// limit is too small, beyond what addresses were reserved for at the start, or not reached because nothing more
+// may be evicted; in the last case the limit holds nevertheless, for everything new.
+func (e *Engine) SetMaxBytes(n int64) error {
+	if err := e.checkLimit(n); err != nil {
+		return err
+	}
+	if reach := int64(len(e.cells.mem)); n > reach {
+		return fmt.Errorf("cannot raise the limit to %d bytes: addresses were reserved for %d", n, reach)
+	}
+	e.limitMu.Lock()
+	defer e.limitMu.Unlock()
+	e.limit.Store(n)
+	defer e.pool.max.Store(n)
+	// Step by step: a command that needs memory meanwhile lacks a step of it, and not the whole difference.
+	for used := e.pool.used.Load(); used > n; used = e.pool.used.Load() {
+		e.pool.max.Store(max(n, used-int64(e.pool.pageSize)))
+		if !e.makeRoom() {
+			return fmt.Errorf("cannot shrink to %d bytes: %w", n, ErrMemory)
+		}
+	}
+	return nil
+}
+
+// upkeepShare is the part of memory that new values may not have where not every key may be evicted. When SET is refused,
+// connections are still served and EXPIRE works, although a first expiry may take a larger cell.
+const upkeepShare = 64
+
+// limit is how many bytes may be used, for upkeep or otherwise.
+func (p *pool) limit(upkeep bool) int64 {
+	limit := p.max.Load()
+	if !upkeep && Policy(p.policy.Load()) != AllKeys {
+		limit -= limit / upkeepShare
+	}
+	return limit
+}
+
+// ShardsFor is how many shards suit an engine that so many threads use: 16 for each, so that they rarely wait for one
+// another, but fewer where the limit is low. Each shard has pages of its own for each size of values, and what is free on
+// them nobody else can use: with 512 MiB and sizes from 16 bytes to 1 MiB, 8 shards hold 88 % of live data, 32 hold 83 %.
+func ShardsFor(threads int, maxBytes int64) int {
+	n := 1
+	for n < 4*threads || n < 16*threads && 2*int64(n)*bytesPerShard <= maxBytes {
+		n *= 2
+	}
+	return min(n, Partitions)
+}
