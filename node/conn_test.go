@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
@@ -177,7 +178,7 @@ func TestMaxClients(t *testing.T) {
 		t.Errorf("and then %s", got)
 	}
 	// Members still get in, and who only takes up a place does not keep it.
-	if _, err := FetchTable(t.Context(), nil, n.Addr(), nil); err != nil {
+	if _, err := member.FetchTable(t.Context(), nil, n.Addr(), nil); err != nil {
 		t.Error(err)
 	}
 	p := openPipeTo(t, n, 1, 1, "common", 1, 2)

@@ -55,9 +55,9 @@ type copySource struct {
 	name     string
 	lastWord atomic.Int64 // unix nanoseconds
 
-	mu      sync.Mutex   // innermost
-	refused partitionSet // of these it feeds no copy that we have
-	told    partitionSet // it was told so of these, which it may not have heard, and we have taken none of them since
+	mu      sync.Mutex        // innermost
+	refused ring.PartitionSet // of these it feeds no copy that we have
+	told    ring.PartitionSet // it was told so of these, which it may not have heard, and we have taken none of them since
 }
 
 // copyPatience is for how long a source may be silent before its copies no longer count as in sync. It must be longer than it
@@ -152,31 +152,31 @@ func (s *copySource) Marked(p uint16, m engine.Mark) {
 func (s *copySource) refuse(p uint16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refused.add(p)
+	s.refused.Add(p)
 }
 
 // take forgets that p was refused.
 func (s *copySource) take(p uint16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refused.remove(p)
-	s.told.remove(p)
+	s.refused.Remove(p)
+	s.told.Remove(p)
 }
 
 // takeRefused returns the partitions refused since the last call.
 func (s *copySource) takeRefused() (list []uint16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.refused == (partitionSet{}) {
+	if s.refused == (ring.PartitionSet{}) {
 		return nil
 	}
 	for p := range uint16(ring.Partitions) {
-		if s.refused.has(p) {
+		if s.refused.Has(p) {
 			list = append(list, p)
 		}
 	}
-	s.told.addAll(&s.refused)
-	s.refused = partitionSet{}
+	s.told.AddAll(&s.refused)
+	s.refused = ring.PartitionSet{}
 	return list
 }
 
@@ -184,37 +184,37 @@ func (s *copySource) takeRefused() (list []uint16) {
 func (s *copySource) reopened() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refused.addAll(&s.told)
+	s.refused.AddAll(&s.told)
 }
 
 // askForCopies tells the owners of which copies we have nothing, though the table has us keep them. An owner may believe that
 // we have one, of a time that we have not seen alike, and would find out with the next change only.
 func (n *Node) askForCopies(v *ownership.View) {
 	for i, missing := range n.copies.missing(v) {
-		if missing != (partitionSet{}) {
+		if missing != (ring.PartitionSet{}) {
 			n.copiesOf(v.Table.Nodes[i].Name()).refuseAll(&missing)
 		}
 	}
 }
 
 // missing are the partitions of which we are to have copies and have none, by their owners.
-func (c *copies) missing(v *ownership.View) []partitionSet {
-	of := make([]partitionSet, len(v.Table.Nodes))
+func (c *copies) missing(v *ownership.View) []ring.PartitionSet {
+	of := make([]ring.PartitionSet, len(v.Table.Nodes))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for p := range uint16(ring.Partitions) {
 		if v.Copies(p) && c.of[p].state == noCopy {
-			of[v.Table.Owner[p]].add(p)
+			of[v.Table.Owner[p]].Add(p)
 		}
 	}
 	return of
 }
 
 // refuseAll is refuse for several.
-func (s *copySource) refuseAll(set *partitionSet) {
+func (s *copySource) refuseAll(set *ring.PartitionSet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refused.addAll(set)
+	s.refused.AddAll(set)
 }
 
 // heard notes that the source has said something.
@@ -223,7 +223,7 @@ func (s *copySource) heard() { s.lastWord.Store(time.Now().UnixNano()) }
 // void gives up the copies that the source feeds: something of its stream is missing.
 func (s *copySource) void() {
 	s.mu.Lock()
-	s.refused, s.told = partitionSet{}, partitionSet{}
+	s.refused, s.told = ring.PartitionSet{}, ring.PartitionSet{}
 	s.mu.Unlock()
 	n, c := s.node, &s.node.copies
 	c.mu.Lock()

@@ -14,7 +14,7 @@ import (
 )
 
 // each sends a DUNLIN EACH and returns the partitions covered and the reply inside.
-func (c *client) each(wanted *partitionSet, line string) (covered partitionSet, inner []byte) {
+func (c *client) each(wanted *ring.PartitionSet, line string) (covered ring.PartitionSet, inner []byte) {
 	c.t.Helper()
 	args := append([][]byte{[]byte("DUNLIN"), []byte("EACH"), wanted[:]}, words(c.t, line)...)
 	c.sendArgs(args...)
@@ -29,7 +29,7 @@ func (c *client) each(wanted *partitionSet, line string) (covered partitionSet, 
 	if len(bitmap) != len(covered) {
 		c.t.Fatalf("EACH %s covers %d bytes of partitions", line, len(bitmap))
 	}
-	return partitionSet(bitmap), reply[header+s.Len():]
+	return ring.PartitionSet(bitmap), reply[header+s.Len():]
 }
 
 func inText(reply []byte) string {
@@ -50,21 +50,21 @@ func TestEach(t *testing.T) {
 		t.Errorf("DBSIZE of all is %s", got)
 	}
 	want := allPartitions
-	want.remove(partitionOf("theirs"))
-	want.remove(partitionOf("soon"))
+	want.Remove(partitionOf("theirs"))
+	want.Remove(partitionOf("soon"))
 	if covered != want {
 		t.Error("DBSIZE does not cover exactly what is served")
 	}
 
-	var some partitionSet
-	some.add(partitionOf("a"))
-	some.add(partitionOf("c"))
-	some.add(partitionOf("theirs"))
+	var some ring.PartitionSet
+	some.Add(partitionOf("a"))
+	some.Add(partitionOf("c"))
+	some.Add(partitionOf("theirs"))
 	covered, reply = c.each(&some, "KEYS *")
 	if got := conversation.Sorted(inText(reply)); got != "\"a\"\n\"c\"" {
 		t.Errorf("KEYS of two partitions is %s", got)
 	}
-	some.remove(partitionOf("theirs"))
+	some.Remove(partitionOf("theirs"))
 	if covered != some {
 		t.Error("KEYS does not cover exactly what is wanted and served")
 	}
@@ -97,7 +97,7 @@ func TestEachWhileFenced(t *testing.T) {
 	n.Fence("test")
 	c := openPipeTo(t, n, 1, 0, "large", 1, 2)
 	for _, line := range []string{"DBSIZE", "KEYS *", "SCAN 0"} {
-		if covered, _ := c.each(&allPartitions, line); covered != (partitionSet{}) {
+		if covered, _ := c.each(&allPartitions, line); covered != (ring.PartitionSet{}) {
 			t.Errorf("EACH %s covers partitions while fenced", line)
 		}
 	}

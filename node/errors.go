@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
@@ -39,7 +40,7 @@ const (
 	errPairs         = "ERR wrong number of key-value pairs"
 	errOOM           = "OOM command not allowed when used memory > 'maxmemory'."
 	errCrossSlot     = "CROSSSLOT Keys in request don't hash to the same slot"
-	errNotServed     = "CLUSTERDOWN Hash slot not served"
+	errNotServed     = member.NotServed
 	errNoAuth        = "NOAUTH Authentication required."
 	errNoSketch      = "WRONGTYPE Key is not a valid HyperLogLog string value."
 	errCorruptSketch = "INVALIDOBJ Corrupted HLL object detected"
@@ -61,7 +62,6 @@ const (
 // Texts of our own, for what Redis does not have.
 const (
 	errTakingOver      = "TRYAGAIN this node is taking over the partition of that key, try again in a moment"
-	errPipeWait        = "DUNLINWAIT"
 	errKeysTooLarge    = "ERR the reply of KEYS would be too large, use SCAN"
 	errUnionTooLarge   = "ERR too many HyperLogLogs at a time, merge them in several steps"
 	errSourcesChange   = "TRYAGAIN the sources change faster than they can be combined"

@@ -19,7 +19,7 @@ import (
 // fed is what one node is fed.
 type fed struct {
 	sender     *sender
-	partitions partitionSet
+	partitions ring.PartitionSet
 }
 
 // lostPartition is one that a table has taken from us.
@@ -43,14 +43,14 @@ const flushPatience = 500 * time.Millisecond
 // refeedLocked begins and ends feeds, so that everybody is fed what v asks for of what it serves. fresh are the partitions
 // that it serves anew, with their seals: a copy with the same one is continued.
 func (n *Node) refeedLocked(v *ownership.View, fresh map[uint16]uint64) {
-	wanted := make([]partitionSet, len(v.Table.Nodes))
+	wanted := make([]ring.PartitionSet, len(v.Table.Nodes))
 	for p := range uint16(ring.Partitions) {
 		if v.Standing[p] != ownership.Serving {
 			continue
 		}
 		for _, i := range v.Receivers(p) {
 			if i != ring.NoNode && int(i) != v.Self {
-				wanted[i].add(p)
+				wanted[i].Add(p)
 			}
 		}
 	}
@@ -58,9 +58,9 @@ func (n *Node) refeedLocked(v *ownership.View, fresh map[uint16]uint64) {
 		i := slices.IndexFunc(v.Table.Nodes, func(m ring.Member) bool { return m.Name() == name })
 		for p := range uint16(ring.Partitions) {
 			_, anew := fresh[p]
-			if f.partitions.has(p) && (anew || i < 0 || !wanted[i].has(p)) {
+			if f.partitions.Has(p) && (anew || i < 0 || !wanted[i].Has(p)) {
 				f.sender.stop(p)
-				f.partitions.remove(p)
+				f.partitions.Remove(p)
 			}
 		}
 		if i < 0 && !n.handsToLocked(name) {
@@ -70,7 +70,7 @@ func (n *Node) refeedLocked(v *ownership.View, fresh map[uint16]uint64) {
 	}
 	heat := sync.OnceValue(n.heat)
 	for i, set := range wanted {
-		if set != (partitionSet{}) {
+		if set != (ring.PartitionSet{}) {
 			n.feedLocked(v.Table, v.Table.Nodes[i], &set, fresh, heat)
 		}
 	}
@@ -78,7 +78,7 @@ func (n *Node) refeedLocked(v *ownership.View, fresh map[uint16]uint64) {
 
 // feedLocked begins to feed the partitions to a node that does not get them yet. Those that are asked for most go first: what a
 // move that is cut off has brought is whole partitions.
-func (n *Node) feedLocked(t *ring.Table, to ring.Member, set *partitionSet, fresh map[uint16]uint64, heat func() *partitionHeat) {
+func (n *Node) feedLocked(t *ring.Table, to ring.Member, set *ring.PartitionSet, fresh map[uint16]uint64, heat func() *partitionHeat) {
 	f := n.feeding[to.Name()]
 	if f == nil {
 		f = &fed{sender: n.sender(to)}
@@ -86,10 +86,10 @@ func (n *Node) feedLocked(t *ring.Table, to ring.Member, set *partitionSet, fres
 	}
 	var anew []uint16
 	for p := range uint16(ring.Partitions) {
-		if !set.has(p) || f.partitions.has(p) {
+		if !set.Has(p) || f.partitions.Has(p) {
 			continue
 		}
-		f.partitions.add(p)
+		f.partitions.Add(p)
 		if seal := fresh[p]; seal != 0 {
 			f.sender.resume(p, seal)
 		} else {
@@ -119,16 +119,16 @@ func (n *Node) handOverLocked(old, next *ownership.View) {
 		l := lostPartition{partition: p, since: old.Table.Since[p], seal: rand.Uint64() | 1}
 		heir, fedHeir := next.Table.OwnerOf(p).Name(), false
 		for name, f := range n.feeding {
-			if !f.partitions.has(p) {
+			if !f.partitions.Has(p) {
 				continue
 			}
 			if l.since != next.Table.Since[p] {
 				f.sender.stop(p)
-				f.partitions.remove(p)
+				f.partitions.Remove(p)
 				continue
 			}
 			f.sender.hand(p, l.seal, name == heir)
-			f.partitions.remove(p)
+			f.partitions.Remove(p)
 			if name == heir {
 				h.heirs[name], fedHeir = f.sender, true
 			}

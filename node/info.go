@@ -6,6 +6,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // info: INFO [section...]
@@ -47,7 +48,7 @@ func (s *Stats) section() session.InfoSection {
 }
 
 // infoCounters is the reply to EACH INFO, infoCalls to EACH INFO commandstats.
-func (n *Node) infoCounters(covered *partitionSet) []byte {
+func (n *Node) infoCounters(covered *ring.PartitionSet) []byte {
 	c, _, err := n.gatherCounters(covered)
 	if err != nil {
 		return resp.AppendError(nil, errBusy)
@@ -55,7 +56,7 @@ func (n *Node) infoCounters(covered *partitionSet) []byte {
 	return session.AppendCounters(nil, &c)
 }
 
-func (n *Node) infoCalls(covered *partitionSet) []byte {
+func (n *Node) infoCalls(covered *ring.PartitionSet) []byte {
 	c, _, err := n.gatherCounters(covered)
 	if err != nil {
 		return resp.AppendError(nil, errBusy)
@@ -68,7 +69,7 @@ func (n *Node) infoCalls(covered *partitionSet) []byte {
 }
 
 // gatherCounters returns the numbers of INFO, with the keys of the partitions.
-func (n *Node) gatherCounters(covered *partitionSet) (session.Counters, Stats, error) {
+func (n *Node) gatherCounters(covered *ring.PartitionSet) (session.Counters, Stats, error) {
 	s, err := n.Stats()
 	if err != nil {
 		return session.Counters{}, s, err

@@ -3,9 +3,9 @@ package node
 import (
 	"bytes"
 	"context"
-	"strconv"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -52,11 +52,7 @@ func (r *request) dispatchInternal() {
 
 // sendReport: DUNLIN REPORT
 func sendReport(r *request) {
-	report := r.node.report()
-	r.out = resp.AppendArray(r.out, 3)
-	r.replyInt(int64(report.Version.Epoch))
-	r.replyBulk([]byte(report.Version.Issuer))
-	r.replyBulk(report.Synced[:])
+	r.out = member.AppendReport(r.out, r.node.report())
 }
 
 // sendTable: DUNLIN TABLE
@@ -91,7 +87,7 @@ func takeTable(r *request) {
 		if present == nil || (present.Version() != t.Version() && !present.Descends(t.Version())) {
 			return resp.AppendError(nil, errForeignTable)
 		}
-		return resp.AppendSimple(nil, "OK "+strconv.FormatUint(present.Epoch, 10)+" "+n.name())
+		return member.AppendTaken(nil, present.Epoch, n.name())
 	})
 }
 
@@ -115,12 +111,13 @@ func each(r *request) {
 		r.replyWait()
 		return
 	}
-	if len(r.args[2]) != len(partitionSet{}) {
+	asked, words, ok := member.ParseEach(r.args[2:])
+	if !ok {
 		r.fail(errBadBitmap)
 		return
 	}
-	wanted := partitionSet(r.args[2])
-	r.args = r.args[3:]
+	wanted := *asked
+	r.args = words
 	c, refusal := command.Resolve(nil, r.args)
 	if c == nil {
 		r.fail(string(refusal))
@@ -133,19 +130,19 @@ func each(r *request) {
 		reply := n.session.AppendSlowLog(nil, r.args)
 		if !resp.IsError(reply) {
 			_, covered := n.coverage(&wanted)
-			r.out = appendCovered(r.out, &covered)
+			r.out = member.AppendCovered(r.out, &covered)
 		}
 		r.out = append(r.out, reply...)
 	case command.HotKeysGet, command.HotKeysBig:
-		r.eachLater(wanted, func(*partitionSet) []byte { return n.keyFigures(c.ID == command.HotKeysBig) })
+		r.eachLater(wanted, func(*ring.PartitionSet) []byte { return n.keyFigures(c.ID == command.HotKeysBig) })
 	case command.HotKeysReset:
 		n.forgetHotKeys()
 		_, covered := n.coverage(&wanted)
-		r.out = appendCovered(r.out, &covered)
+		r.out = member.AppendCovered(r.out, &covered)
 		r.replyOK()
 	case command.DBSize:
 		_, covered := n.coverage(&wanted)
-		r.out = appendCovered(r.out, &covered)
+		r.out = member.AppendCovered(r.out, &covered)
 		r.replyInt(n.countKeys(&covered))
 	case command.Scan:
 		r.eachScan(&wanted)
@@ -153,7 +150,7 @@ func each(r *request) {
 		r.eachRandomKey(&wanted)
 	case command.Keys:
 		pattern, now := bytes.Clone(r.args[1]), r.now
-		r.eachLater(wanted, func(covered *partitionSet) []byte { return n.gatherKeys(covered, pattern, now) })
+		r.eachLater(wanted, func(covered *ring.PartitionSet) []byte { return n.gatherKeys(covered, pattern, now) })
 	case command.Wait:
 		r.eachWait(wanted)
 	case command.FlushAll, command.FlushDB:
@@ -170,15 +167,14 @@ func each(r *request) {
 		r.eachLater(wanted, n.infoCounters)
 	case command.ConfigGet, command.ConfigSet, command.ConfigResetStat:
 		args := cloneArgs(r.args)
-		r.eachLater(wanted, func(*partitionSet) []byte { return n.configure(c.ID, args) })
+		r.eachLater(wanted, func(*ring.PartitionSet) []byte { return n.configure(c.ID, args) })
 	default:
 		r.fail(errNotEach)
 	}
 }
 
-// eachScan answers EACH SCAN: the cursor as an integer, -1 at the end of what was
-// wanted, and the keys.
-func (r *request) eachScan(wanted *partitionSet) {
+// eachScan answers EACH SCAN.
+func (r *request) eachScan(wanted *ring.PartitionSet) {
 	q, errText := parseScan(r.args[1:])
 	if errText != "" {
 		r.fail(errText)
@@ -186,23 +182,21 @@ func (r *request) eachScan(wanted *partitionSet) {
 	}
 	_, covered := r.node.coverage(wanted)
 	body, found, next, done := r.scanKeys(&q, &covered, r.worker.body[:0])
-	cursor := int64(-1)
-	if !done {
-		cursor = int64(next) // below 2⁵³
+	if done {
+		next = member.EndOfScan
 	}
-	r.out = appendCovered(r.out, &covered)
-	r.out = resp.AppendArray(r.out, 2)
-	r.replyInt(cursor)
+	r.out = member.AppendCovered(r.out, &covered)
+	r.out = member.AppendStop(r.out, next)
 	r.replyKeys(found, body)
 }
 
 // coverage returns the present view and which of the partitions wanted may be
 // served by it.
-func (n *Node) coverage(wanted *partitionSet) (*ownership.View, partitionSet) {
+func (n *Node) coverage(wanted *ring.PartitionSet) (*ownership.View, ring.PartitionSet) {
 	fenced := n.fenced.Load() // first, see worker.begin
 	v := n.view.Load()
 	if fenced {
-		return v, partitionSet{}
+		return v, ring.PartitionSet{}
 	}
 	return v, served(v, wanted)
 }
@@ -214,7 +208,7 @@ const eachTries = 5
 // eachLater answers an EACH that takes long, from a goroutine. No barrier waits
 // for that one: when the view has changed, what it found may be of a partition
 // that was lost meanwhile, and it begins again.
-func (r *request) eachLater(wanted partitionSet, f func(covered *partitionSet) (reply []byte)) {
+func (r *request) eachLater(wanted ring.PartitionSet, f func(covered *ring.PartitionSet) (reply []byte)) {
 	n := r.node
 	r.answerLater(func() []byte {
 		for range eachTries {
@@ -224,14 +218,9 @@ func (r *request) eachLater(wanted partitionSet, f func(covered *partitionSet) (
 				return reply
 			}
 			if after := n.view.Load(); after == before {
-				return append(appendCovered(nil, &covered), reply...)
+				return append(member.AppendCovered(nil, &covered), reply...)
 			}
 		}
 		return resp.AppendError(nil, errTakingOver)
 	})
-}
-
-// appendCovered begins the reply to EACH.
-func appendCovered(dst []byte, covered *partitionSet) []byte {
-	return resp.AppendBulk(resp.AppendArray(dst, 2), covered[:])
 }

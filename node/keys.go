@@ -34,10 +34,10 @@ func dbSize(r *request) {
 }
 
 // countKeys returns how many keys the partitions hold.
-func (n *Node) countKeys(wanted *partitionSet) int64 {
+func (n *Node) countKeys(wanted *ring.PartitionSet) int64 {
 	total := 0
 	for p := range uint16(ring.Partitions) {
-		if wanted.has(p) {
+		if wanted.Has(p) {
 			total += n.engine.Count(p)
 		}
 	}
@@ -68,9 +68,9 @@ func flushOptionsOK(options [][]byte) bool {
 
 // dropPartitions returns the reply to FLUSHALL for the partitions. It is outside the loops, and no barrier waits for it: so
 // each partition is dropped between two tables. One that was lost meanwhile may be a copy by now, which must stay as it is.
-func (n *Node) dropPartitions(wanted *partitionSet) []byte {
+func (n *Node) dropPartitions(wanted *ring.PartitionSet) []byte {
 	for p := range uint16(ring.Partitions) {
-		if wanted.has(p) {
+		if wanted.Has(p) {
 			n.dropServed(p)
 		}
 	}
@@ -129,14 +129,14 @@ func keys(r *request) {
 
 // gatherKeys returns the reply to KEYS for the partitions. It runs outside the
 // loops, and holds a lock for walkStep items at a time, for fewer if the pattern is costly.
-func (n *Node) gatherKeys(wanted *partitionSet, pattern []byte, now int64) []byte {
+func (n *Node) gatherKeys(wanted *ring.PartitionSet, pattern []byte, now int64) []byte {
 	list := keyList{node: n}
 	defer list.refund()
 	collect := func(item engine.Item) (cost int, more bool) {
 		return globCost(pattern, item.Key()), !matchGlob(pattern, item.Key()) || list.add(item.Key())
 	}
 	for p := range uint16(ring.Partitions) {
-		if !wanted.has(p) {
+		if !wanted.Has(p) {
 			continue
 		}
 		n.walk(p, now, collect)

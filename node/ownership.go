@@ -1,18 +1,20 @@
 package node
 
 import (
-	"strconv"
-
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
+// allPartitions is read only.
+var allPartitions = ring.AllPartitions()
+
 // served returns the partitions of wanted that the view serves.
-func served(v *ownership.View, wanted *partitionSet) (s partitionSet) {
+func served(v *ownership.View, wanted *ring.PartitionSet) (s ring.PartitionSet) {
 	for p := range uint16(ring.Partitions) {
-		if v.Standing[p] == ownership.Serving && wanted.has(p) {
-			s.add(p)
+		if v.Standing[p] == ownership.Serving && wanted.Has(p) {
+			s.Add(p)
 		}
 	}
 	return s
@@ -119,7 +121,7 @@ func (r *request) replyElsewhere(slot uint16) {
 		r.replyWait()
 	default:
 		r.worker.count.moved++
-		r.out = appendMoved(r.out, slot, r.view.Table.OwnerOf(p).Addr)
+		r.out = member.AppendMoved(r.out, slot, r.view.Table.OwnerOf(p).Addr)
 	}
 }
 
@@ -128,9 +130,7 @@ func (r *request) replyElsewhere(slot uint16) {
 func (r *request) replyWait() {
 	r.worker.count.waits++
 	if r.conn.pipe != nil {
-		r.out = append(r.out, "-"+errPipeWait+" "...)
-		r.out = strconv.AppendUint(r.out, r.view.Epoch(), 10)
-		r.out = append(r.out, "\r\n"...)
+		r.out = member.AppendWait(r.out, r.view.Epoch())
 		return
 	}
 	r.fail(errTakingOver)
@@ -144,15 +144,6 @@ func (r *request) replyNotServed() {
 		return
 	}
 	r.fail(errNotServed)
-}
-
-// appendMoved appends the redirection that clients of Redis Cluster follow.
-func appendMoved(dst []byte, slot uint16, addr string) []byte {
-	dst = append(dst, "-MOVED "...)
-	dst = strconv.AppendUint(dst, uint64(slot), 10)
-	dst = append(dst, ' ')
-	dst = append(dst, addr...)
-	return append(dst, "\r\n"...)
 }
 
 // keyPlan says which of a command's keys must be served here.

@@ -1,15 +1,13 @@
 package node
 
 import (
-	"crypto/hmac"
-	"crypto/rand"
 	"errors"
-	"slices"
-	"strconv"
 	"sync"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // A pipe is the connection over which one loop of a proxy sends its clients'
@@ -27,15 +25,9 @@ import (
 type pipeKey struct {
 	boot    int64
 	loop    int
-	kind    string // see pipeKinds
+	kind    member.Kind
 	version resp.Version
 }
-
-// pipeKinds are what a proxy loop may have a pipe each for.
-var pipeKinds = []string{commonPipe, "large", "huge", "fetch"}
-
-// commonPipe carries the small commands of all sessions of a loop.
-const commonPipe = "common"
 
 // pipe is one generation of it.
 type pipe struct {
@@ -47,7 +39,7 @@ type pipe struct {
 
 	// latched are the partitions of refused commands, nil if there are none; it
 	// belongs to the conn's loop. See latch.
-	latched *partitionSet
+	latched *ring.PartitionSet
 	// era is the newest epoch that the proxy is known to have known when it sent what
 	// comes next; it belongs to the conn's loop. See predates.
 	era uint64
@@ -110,16 +102,13 @@ func (g *pipeRegistry) closed(p *pipe, now time.Time) {
 
 // challenge: DUNLIN CHALLENGE
 func challenge(r *request) {
-	nonce := make([]byte, 32)
-	rand.Read(nonce) // never fails: it ends the process instead
-	r.conn.nonce = nonce
-	r.replyBulk(nonce)
+	r.conn.nonce = member.NewNonce()
+	r.replyBulk(r.conn.nonce)
 }
 
-// proven tells whether mac proves, about the connection's nonce and the fields,
-// that the peer knows the secret. If not, the refusal is answered. The nonce is
-// used up either way.
-func (r *request) proven(mac []byte, fields [][]byte) bool {
+// proven reports whether proof shows that the other side knows the secret: it must be about the
+// connection's nonce and the fields. If not, the refusal is answered. The nonce is used up either way.
+func (r *request) proven(fields [][]byte, proof []byte) bool {
 	if r.node.secret == nil {
 		return true
 	}
@@ -128,7 +117,7 @@ func (r *request) proven(mac []byte, fields [][]byte) bool {
 	refusal := errBadSecret
 	if nonce == nil {
 		refusal = errNoChallenge
-	} else if hmac.Equal(mac, proof(r.node.secret, nonce, fields...)) {
+	} else if member.Proves(proof, r.node.secret, nonce, fields...) {
 		return true
 	}
 	r.fail(refusal)
@@ -138,7 +127,7 @@ func (r *request) proven(mac []byte, fields [][]byte) bool {
 
 // authenticatePeer: DUNLIN PEER boot mac
 func authenticatePeer(r *request) {
-	if !r.proven(r.args[3], r.args[2:3]) {
+	if !r.proven(member.ParsePeer(r.args[2:])) {
 		return
 	}
 	r.conn.peer = true
@@ -150,15 +139,16 @@ func authenticatePeer(r *request) {
 // openPipe: DUNLIN PIPE boot loop kind generation proto mac
 func openPipe(r *request) {
 	cn := r.conn
-	if !r.proven(r.args[7], r.args[2:7]) {
+	description, fields, proof, ok := member.ParsePipe(r.args[2:])
+	if !r.proven(fields, proof) {
 		return
 	}
-	p, ok := parsePipe(r.args[2:7])
 	if !ok || cn.pipe != nil {
 		r.fail(errBadPipe)
 		cn.closing = true
 		return
 	}
+	p := pipeOf(description)
 	p.conn, p.era = cn, r.view.Epoch()
 	older, stale := r.node.pipes.claim(p, time.Now())
 	if stale {
@@ -177,19 +167,9 @@ func openPipe(r *request) {
 	})
 }
 
-// parsePipe reads the fields of a pipe's opening.
-func parsePipe(fields [][]byte) (p *pipe, ok bool) {
-	boot, ok1 := resp.ParseInt(fields[0])
-	loop, ok2 := resp.ParseInt(fields[1])
-	generation, err := strconv.ParseUint(string(fields[3]), 10, 64)
-	version, ok3 := resp.ParseInt(fields[4])
-	kind := string(fields[2])
-	if !ok1 || !ok2 || !ok3 || err != nil || !slices.Contains(pipeKinds, kind) ||
-		(version != int64(resp.RESP2) && version != int64(resp.RESP3)) {
-		return nil, false
-	}
-	key := pipeKey{boot: boot, loop: int(loop), kind: kind, version: resp.Version(version)}
-	return &pipe{key: key, generation: generation}, true
+func pipeOf(d member.Pipe) *pipe {
+	key := pipeKey{boot: d.Boot, loop: d.Loop, kind: d.Kind, version: d.Version}
+	return &pipe{key: key, generation: d.Generation}
 }
 
 // becomePipe turns a client's connection into a pipe.
@@ -233,10 +213,10 @@ func (r *request) latch(partitions ...uint16) {
 		return
 	}
 	if p.latched == nil {
-		p.latched = new(partitionSet)
+		p.latched = new(ring.PartitionSet)
 	}
 	for _, number := range partitions {
-		p.latched.add(number)
+		p.latched.Add(number)
 	}
 	r.careful = true
 }
@@ -244,7 +224,7 @@ func (r *request) latch(partitions ...uint16) {
 // latched tells whether the pipe refuses the partition until DUNLIN RETRY.
 func (r *request) latched(p uint16) bool {
 	pipe := r.conn.pipe
-	return pipe != nil && pipe.latched != nil && pipe.latched.has(p)
+	return pipe != nil && pipe.latched != nil && pipe.latched.Has(p)
 }
 
 // predates tells whether the pipe may hold commands on the partition from before
@@ -266,8 +246,8 @@ func (r *request) outdated() bool {
 
 // retry: DUNLIN RETRY epoch
 func retry(r *request) {
-	epoch, err := strconv.ParseUint(string(r.args[2]), 10, 64)
-	if err != nil {
+	epoch, ok := member.ParseRetry(r.args[2])
+	if !ok {
 		r.fail(errNotInteger)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -36,7 +37,7 @@ func (c *client) authenticate(secret []byte, command string, fields ...string) s
 	for _, f := range fields {
 		proven = append(proven, []byte(f))
 	}
-	args = append(append(args, proven...), proof(secret, nonce, proven...))
+	args = append(append(args, proven...), member.Proof(secret, nonce, proven...))
 	c.sendArgs(args...)
 	return c.next()
 }
@@ -169,10 +170,10 @@ func TestSecret(t *testing.T) {
 		t.Fatalf("PEER with the secret answers %s", got)
 	}
 	peer.want("GET k", "(error) NOAUTH Authentication required.")
-	if _, err := FetchTable(t.Context(), nil, n.Addr(), secret); err != nil {
+	if _, err := member.FetchTable(t.Context(), nil, n.Addr(), secret); err != nil {
 		t.Error(err)
 	}
-	if _, err := FetchTable(t.Context(), nil, n.Addr(), nil); err == nil {
+	if _, err := member.FetchTable(t.Context(), nil, n.Addr(), nil); err == nil {
 		t.Error("FetchTable without the secret got a table")
 	}
 }
@@ -184,7 +185,7 @@ func TestNonceIsUsedOnce(t *testing.T) {
 	c := dial(t, n.Addr())
 	c.send("DUNLIN CHALLENGE")
 	nonce, _ := resp.DecodeBulk(c.read())
-	greeting := resp.AppendRequest(nil, []byte("DUNLIN"), []byte("PEER"), []byte("1"), proof(secret, nonce, []byte("1")))
+	greeting := resp.AppendRequest(nil, []byte("DUNLIN"), []byte("PEER"), []byte("1"), member.Proof(secret, nonce, []byte("1")))
 	c.sendRaw(greeting)
 	if got := c.next(); got != "OK" {
 		t.Fatal(got)
@@ -200,23 +201,10 @@ func TestNonceIsUsedOnce(t *testing.T) {
 	}
 }
 
-func TestInternalSecret(t *testing.T) {
-	if got := InternalSecret(nil, ""); got != nil {
-		t.Errorf("secret of nothing is %x", got)
-	}
-	if got := InternalSecret([]byte("s"), "p"); string(got) != "s" {
-		t.Errorf("given secret becomes %q", got)
-	}
-	a, b := InternalSecret(nil, "p"), InternalSecret(nil, "q")
-	if len(a) != 32 || string(a) == string(b) || string(a) != string(InternalSecret(nil, "p")) {
-		t.Errorf("secrets of passwords: %x and %x", a, b)
-	}
-}
-
 func TestRegistryForgets(t *testing.T) {
 	var g pipeRegistry
 	now := time.Unix(1000, 0)
-	key := pipeKey{boot: 1, kind: "common", version: resp.RESP2}
+	key := pipeKey{boot: 1, kind: member.Common, version: resp.RESP2}
 	p := &pipe{key: key, generation: 3}
 	g.claim(p, now)
 	g.closed(p, now)

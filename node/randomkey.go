@@ -3,6 +3,7 @@ package node
 import (
 	"math/rand/v2"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -27,9 +28,9 @@ func randomKey(r *request) {
 }
 
 // eachRandomKey answers EACH RANDOMKEY: how many keys there are and one of them, or an empty array.
-func (r *request) eachRandomKey(wanted *partitionSet) {
+func (r *request) eachRandomKey(wanted *ring.PartitionSet) {
 	_, covered := r.node.coverage(wanted)
-	r.out = appendCovered(r.out, &covered)
+	r.out = member.AppendCovered(r.out, &covered)
 	key, count := r.someKey(&covered)
 	if key == nil {
 		r.out = resp.AppendArray(r.out, 0)
@@ -41,14 +42,14 @@ func (r *request) eachRandomKey(wanted *partitionSet) {
 }
 
 // someKey chooses a key of the partitions, each about as probable as the other, and says how many there are. nil: there is none.
-func (r *request) someKey(wanted *partitionSet) (key []byte, count int64) {
+func (r *request) someKey(wanted *ring.PartitionSet) (key []byte, count int64) {
 	n := r.node
 	if count = n.countKeys(wanted); count == 0 {
 		return nil, 0
 	}
 	at, first := rand.Int64N(count), 0
 	for p := range uint16(ring.Partitions) {
-		if wanted.has(p) {
+		if wanted.Has(p) {
 			if at -= int64(n.engine.Count(p)); at < 0 {
 				first = int(p)
 				break
@@ -58,7 +59,7 @@ func (r *request) someKey(wanted *partitionSet) (key []byte, count int64) {
 	steps := randomSteps
 	for i := range ring.Partitions {
 		p := uint16((first + i) % ring.Partitions)
-		if !wanted.has(p) {
+		if !wanted.Has(p) {
 			continue
 		}
 		if key = r.someKeyOf(p, &steps); key != nil || steps == 0 {

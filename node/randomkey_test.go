@@ -66,16 +66,16 @@ func TestEachRandomKey(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
 	c := openPipeTo(t, n, 1, 0, "large", 1, 2)
 	c.want("MSET a 1 b 2 {b}c 3", "OK")
-	var some partitionSet
-	some.add(partitionOf("b"))
+	var some ring.PartitionSet
+	some.Add(partitionOf("b"))
 	for range 20 {
 		covered, reply := c.each(&some, "RANDOMKEY")
 		if got := inText(reply); covered != some || !strings.HasPrefix(got, "1) (integer) 2\n2) ") || strings.Contains(got, `"a"`) {
 			t.Fatalf("RANDOMKEY of one partition is %s", got)
 		}
 	}
-	some = partitionSet{}
-	some.add(partitionOf("nothing"))
+	some = ring.PartitionSet{}
+	some.Add(partitionOf("nothing"))
 	if _, reply := c.each(&some, "RANDOMKEY"); inText(reply) != "(empty array)" {
 		t.Errorf("RANDOMKEY of no keys is %s", inText(reply))
 	}

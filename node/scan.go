@@ -1,26 +1,15 @@
 package node
 
 import (
-	"strconv"
 	"strings"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A cursor of SCAN is a partition and a position in the order of its index:
-//
-//	bit 52      40                                        0
-//	  │ partition │ position (a prefix of the key's hash) │
-//
-// It stays below 2⁵³, so that clients may keep it in a float. Because the hash
-// is seeded by the cluster and not by the node, it also stays valid when the
-// partition moves to another node.
 const (
-	cursorPositionBits = 40
-	cursorPositionMask = 1<<cursorPositionBits - 1
-
 	defaultScanCount = 10
 	// maxScanCount bounds what one SCAN looks at, and with it how long it holds up
 	// its loop; a key that is costly to match counts as several. COUNT is a hint in
@@ -30,7 +19,7 @@ const (
 
 // scanQuery is what a SCAN asks for.
 type scanQuery struct {
-	cursor  uint64
+	cursor  member.Cursor
 	count   int
 	pattern []byte // nil: every key. A view of the command's arguments
 	typ     engine.Type
@@ -41,8 +30,8 @@ type scanQuery struct {
 // right.
 func parseScan(args [][]byte) (q scanQuery, errText string) {
 	q.count = defaultScanCount
-	cursor, err := strconv.ParseUint(string(args[0]), 10, 64)
-	if err != nil {
+	cursor, ok := member.ParseCursor(args[0])
+	if !ok {
 		return q, errInvalidCursor
 	}
 	q.cursor = cursor
@@ -96,7 +85,7 @@ func (q *scanQuery) matches(item engine.Item) bool {
 // scanKeys appends the keys that the query finds to dst, as bulks, and returns
 // how many, and the cursor at which to go on; done if there is nothing left.
 // Partitions that are not wanted are skipped.
-func (r *request) scanKeys(q *scanQuery, wanted *partitionSet, dst []byte) (body []byte, found int, next uint64, done bool) {
+func (r *request) scanKeys(q *scanQuery, wanted *ring.PartitionSet, dst []byte) (body []byte, found int, next member.Cursor, done bool) {
 	left := q.count
 	collect := func(item engine.Item) bool {
 		left -= globCost(q.pattern, item.Key())
@@ -106,13 +95,13 @@ func (r *request) scanKeys(q *scanQuery, wanted *partitionSet, dst []byte) (body
 		}
 		return len(dst) < maxScanBytes && left > 0
 	}
-	position := q.cursor & cursorPositionMask
-	for p := q.cursor >> cursorPositionBits; p < ring.Partitions; p++ {
-		if wanted.has(uint16(p)) {
+	position := q.cursor.Position()
+	for p := q.cursor.Partition(); p < ring.Partitions; p++ {
+		if wanted.Has(uint16(p)) {
 			var whole bool
 			position, whole = r.node.engine.Walk(uint16(p), position, left, r.now, collect)
 			if !whole {
-				return dst, found, p<<cursorPositionBits | position, false
+				return dst, found, member.CursorAt(p, position), false
 			}
 		}
 		position = 0
@@ -124,10 +113,10 @@ func (r *request) scanKeys(q *scanQuery, wanted *partitionSet, dst []byte) (body
 }
 
 // afterPartition ends a scan behind partition p: at the next one wanted, if any.
-func (r *request) afterPartition(p uint64, wanted *partitionSet, dst []byte, found int) ([]byte, int, uint64, bool) {
+func (r *request) afterPartition(p int, wanted *ring.PartitionSet, dst []byte, found int) ([]byte, int, member.Cursor, bool) {
 	for p++; p < ring.Partitions; p++ {
-		if wanted.has(uint16(p)) {
-			return dst, found, p << cursorPositionBits, false
+		if wanted.Has(uint16(p)) {
+			return dst, found, member.CursorAt(p, 0), false
 		}
 	}
 	return dst, found, 0, true
@@ -154,6 +143,6 @@ func scan(r *request) {
 	wanted := served(r.view, &allPartitions)
 	body, found, next, _ := r.scanKeys(&q, &wanted, r.worker.body[:0])
 	r.out = resp.AppendArray(r.out, 2)
-	r.out = resp.AppendBulk(r.out, strconv.AppendUint(r.worker.number[:0], next, 10))
+	r.out = resp.AppendBulk(r.out, next.Append(r.worker.number[:0]))
 	r.replyKeys(found, body)
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -42,13 +43,13 @@ type Config struct {
 	Shards      int    // of the engine; 0: as many as suit loops and memory
 	Eviction    string // name of the policy, see ParseEviction
 	RequirePass string // "": clients need no password
-	Secret      []byte // the cluster's; nil: derived from RequirePass, see InternalSecret
+	Secret      []byte // the cluster's; nil: derived from RequirePass, see member.Secret
 	MaxClients  int    // 0: 10000
 	Debug       bool   // DEBUG is allowed
 	Version     string // of this build, for INFO
 
 	Wrapper netloop.Wrapper // of the connections that it accepts; nil: none
-	Dialer  Dialer          // to other nodes; nil: plain TCP
+	Dialer  member.Dialer   // to other nodes; nil: plain TCP
 
 	Group *netloop.Group // the loops; the node does not close them
 	Log   *slog.Logger   // slog.Default if nil
@@ -165,7 +166,7 @@ func Start(cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, log: cfg.Log, engine: store,
-		secret:   InternalSecret(cfg.Secret, cfg.RequirePass),
+		secret:   member.Secret(cfg.Secret, cfg.RequirePass),
 		started:  make(chan struct{}),
 		adopted:  make(map[string]uint64),
 		departed: make(map[string]departed),

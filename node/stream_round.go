@@ -3,6 +3,7 @@ package node
 import (
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
@@ -154,7 +155,7 @@ func (s *sender) batch(effects []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := &s.window
-	f := w.begin(5, "EFFECTS", s.node.cfg.Group.UnixMilli())
+	f := w.begin(member.VerbEffects, 3, s.node.cfg.Group.UnixMilli())
 	w.bulk(effects)
 	w.end(f)
 }

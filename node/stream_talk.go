@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -30,11 +31,11 @@ func (s *sender) talk() error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	patience := time.AfterFunc(streamPatience, cancel)
-	p, err := dialPeer(ctx, s.node.cfg.Dialer, s.to.Addr, s.node.secret, s.node.cfg.Boot)
+	p, err := member.DialPeer(ctx, s.node.cfg.Dialer, s.to.Addr, s.node.secret, s.node.cfg.Boot)
 	if err != nil {
 		return err
 	}
-	defer p.close()
+	defer p.Close()
 	if err := s.agree(p); err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func (s *sender) talk() error {
 	defer func() { s.cut = time.Now() }()
 	err = s.send(ctx, p)
 	cancel()
-	p.conn.Close()
+	p.Conn.Close()
 	if cause := <-heard; cause != nil && s.ctx.Err() == nil {
 		err = cause
 	}
@@ -58,15 +59,15 @@ func (s *sender) talk() error {
 
 // agree learns how far the receiver has come, and begins a new generation if the stream cannot be continued from there. What it
 // has refused on the way it says again with its answer to the next batch: nothing counts as come before that.
-func (s *sender) agree(p *peer) error {
+func (s *sender) agree(p *member.Peer) error {
 	for range 2 {
-		reply, err := p.call("STREAM", s.node.name(), strconv.FormatUint(s.generation, 10))
+		reply, err := p.Call(member.VerbStream, s.node.name(), strconv.FormatUint(s.generation, 10))
 		if err != nil {
 			return err
 		}
 		last, err := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(string(reply), ":")), 10, 64)
 		if err != nil {
-			return fmt.Errorf("node %s answers %q, want a number", p.addr, reply)
+			return fmt.Errorf("node %s answers %q, want a number", p.Addr, reply)
 		}
 		s.mu.Lock()
 		w := &s.window
@@ -82,11 +83,11 @@ func (s *sender) agree(p *peer) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("node %s knows a generation that has just begun", p.addr)
+	return fmt.Errorf("node %s knows a generation that has just begun", p.Addr)
 }
 
 // send makes batches and writes them until the connection breaks, or the sender ends.
-func (s *sender) send(ctx context.Context, p *peer) error {
+func (s *sender) send(ctx context.Context, p *member.Peer) error {
 	timer := time.NewTimer(heartbeat)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -110,40 +111,40 @@ func (s *sender) send(ctx context.Context, p *peer) error {
 }
 
 // write writes what is not yet on this connection.
-func (s *sender) write(ctx context.Context, p *peer) error {
+func (s *sender) write(ctx context.Context, p *member.Peer) error {
 	w := &s.window
 	b := w.unsent()
 	if len(b) == 0 {
 		return nil
 	}
-	_ = p.conn.SetWriteDeadline(time.Now().Add(streamPatience))
+	_ = p.Conn.SetWriteDeadline(time.Now().Add(streamPatience))
 	if ctx.Err() != nil { // or else its deadline, in the past, may be the one just overwritten
 		return errSenderClosed
 	}
-	n, err := p.conn.Write(b)
+	n, err := p.Conn.Write(b)
 	w.sent += int64(n)
 	if err != nil {
-		return fmt.Errorf("cannot send to node %s: %w", p.addr, err)
+		return fmt.Errorf("cannot send to node %s: %w", p.Addr, err)
 	}
 	return nil
 }
 
 // listen takes acknowledgements until the connection breaks.
-func (s *sender) listen(p *peer) error {
+func (s *sender) listen(p *member.Peer) error {
 	var in []byte
 	var scanner resp.Scanner
 	piece := make([]byte, 4<<10)
 	for {
-		_ = p.conn.SetReadDeadline(time.Now().Add(streamPatience))
+		_ = p.Conn.SetReadDeadline(time.Now().Add(streamPatience))
 		if s.ctx.Err() != nil {
 			return errSenderClosed
 		}
-		n, err := p.conn.Read(piece)
+		n, err := p.Conn.Read(piece)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
-			return fmt.Errorf("cannot hear node %s: %w", p.addr, err)
+			return fmt.Errorf("cannot hear node %s: %w", p.Addr, err)
 		}
 		in = append(in, piece[:n]...)
 		var acked uint64
@@ -154,13 +155,13 @@ func (s *sender) listen(p *peer) error {
 				break
 			}
 			if outcome == resp.Malformed {
-				return fmt.Errorf("node %s answers what is no reply", p.addr)
+				return fmt.Errorf("node %s answers what is no reply", p.Addr)
 			}
 			reply := in[used : used+scanner.Len()]
 			used += scanner.Len()
 			seq, refused, err := parseAck(reply)
 			if err != nil {
-				return fmt.Errorf("node %s answers %w", p.addr, err)
+				return fmt.Errorf("node %s answers %w", p.Addr, err)
 			}
 			acked = max(acked, seq)
 			if len(refused) > 0 {
@@ -171,8 +172,8 @@ func (s *sender) listen(p *peer) error {
 		if acked > 0 {
 			s.acknowledged(acked)
 		}
-		if len(in) > maxPeerReply {
-			return fmt.Errorf("node %s answers more than %d bytes", p.addr, maxPeerReply)
+		if len(in) > member.MaxReply {
+			return fmt.Errorf("node %s answers more than %d bytes", p.Addr, member.MaxReply)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
@@ -69,7 +70,7 @@ func (s *sender) piece(v *outgoing, piece []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := &s.window
-	f := w.begin(12, "VALUE", s.node.cfg.Group.UnixMilli())
+	f := w.begin(member.VerbValue, 10, s.node.cfg.Group.UnixMilli())
 	w.number(int64(v.partition))
 	w.bulk(v.key)
 	w.number(v.expireAt)

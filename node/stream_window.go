@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -49,14 +50,12 @@ func (w *window) room() int { return windowBytes - int(w.to-w.from) }
 // clear begins anew.
 func (w *window) clear() { *w = window{buf: w.buf[:0]} }
 
-// begin begins the next batch of a kind: the arguments up to the sending time. n is how many there are in all.
-func (w *window) begin(n int, kind string, nowMilli int64) (f frame) {
+// begin begins the next batch: the arguments up to the sending time. n is how many the verb has in all.
+func (w *window) begin(verb string, n int, nowMilli int64) (f frame) {
 	w.compact()
 	w.seq++
 	start := len(w.buf)
-	w.buf = resp.AppendArray(w.buf, n)
-	w.buf = append(w.buf, "$6\r\nDUNLIN\r\n"...)
-	w.buf = resp.AppendBulkString(w.buf, kind)
+	w.buf = member.AppendVerb(w.buf, verb, n)
 	w.buf = appendBulkInt(w.buf, int64(w.seq))
 	w.buf = resp.AppendBulkHeader(w.buf, milliDigits)
 	f = frame{seq: w.seq, milli: len(w.buf) - start, at: time.Now(), size: start}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -304,12 +305,12 @@ var errReplaced = errors.New("another process has taken its address")
 func (n *Node) handTable(ctx context.Context, m ring.Member, epoch uint64, encoded []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, takeTimeout)
 	defer cancel()
-	p, err := dialPeer(ctx, n.cfg.Dialer, m.Addr, n.secret, n.cfg.Boot)
+	p, err := member.DialPeer(ctx, n.cfg.Dialer, m.Addr, n.secret, n.cfg.Boot)
 	if err != nil {
 		return err
 	}
-	defer p.close()
-	adopted, name, err := p.take(encoded)
+	defer p.Close()
+	adopted, name, err := p.Take(encoded)
 	switch {
 	case err != nil:
 		return fmt.Errorf("cannot hand table to node %s: %w", m.Name(), err)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -142,36 +143,36 @@ func TestForeignTableIsNotAcknowledged(t *testing.T) {
 	n := startNode(t)
 	other := *n.view.Load().Table
 	other.Epoch, other.Issuer = 9, "someone@else"
-	p, err := dialPeer(t.Context(), nil, n.Addr(), nil, 5)
+	p, err := member.DialPeer(t.Context(), nil, n.Addr(), nil, 5)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.close()
-	if epoch, _, err := p.take(other.Encode()); err == nil {
+	defer p.Close()
+	if epoch, _, err := p.Take(other.Encode()); err == nil {
 		t.Errorf("acknowledged epoch %d of a foreign table", epoch)
 	}
-	if _, err := p.call("TAKE", "nonsense"); err == nil {
+	if _, err := p.Call(member.VerbTake, "nonsense"); err == nil {
 		t.Error("acknowledged nonsense")
 	}
 	mine := n.view.Load().Table
-	if epoch, _, err := p.take(mine.Encode()); err != nil || epoch != mine.Epoch {
+	if epoch, _, err := p.Take(mine.Encode()); err != nil || epoch != mine.Epoch {
 		t.Errorf("its own table: epoch %d, %v", epoch, err)
 	}
 }
 
 func TestFetchTable(t *testing.T) {
 	n := startBare(t)
-	if got, err := FetchTable(t.Context(), nil, n.Addr(), nil); got != nil || err != nil {
+	if got, err := member.FetchTable(t.Context(), nil, n.Addr(), nil); got != nil || err != nil {
 		t.Errorf("without a table: %v, %v; want none", got, err)
 	}
 	n.SetTable(soleTable(n))
-	got, err := FetchTable(t.Context(), nil, n.Addr(), nil)
+	got, err := member.FetchTable(t.Context(), nil, n.Addr(), nil)
 	if err != nil || got.Version() != n.view.Load().Table.Version() {
 		t.Errorf("got %v, %v", got, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := FetchTable(ctx, nil, n.Addr(), nil); err == nil {
+	if _, err := member.FetchTable(ctx, nil, n.Addr(), nil); err == nil {
 		t.Error("no error from a context that has ended")
 	}
 }

@@ -2,9 +2,9 @@ package node
 
 import (
 	"bytes"
-	"strconv"
 	"sync"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -25,8 +25,6 @@ const (
 	ticketText = 64 << 10
 	// ticketMemory and pinnedMemory are what a ticket, and each value of it, take beside the text.
 	ticketMemory, pinnedMemory = 256, 64
-	// maxPiece is the most that one FETCH returns.
-	maxPiece = 1 << 20
 )
 
 // ticketOffice has the tickets of all pipes. They are given and redeemed on different loops. Pins are released under its
@@ -137,7 +135,7 @@ func (o *ticketOffice) end(number uint64, t *ticket) {
 // large and goes over a common pipe.
 func (r *request) ticketed(start, firstPin int) {
 	p := r.conn.pipe
-	if p == nil || p.key.kind != commonPipe || len(r.out)-start > ticketText {
+	if p == nil || p.key.kind != member.Common || len(r.out)-start > ticketText {
 		return
 	}
 	size := 0
@@ -157,32 +155,26 @@ func (r *request) ticketed(start, firstPin int) {
 	clear(r.pins[firstPin:])
 	r.pins, r.pinnedBytes = r.pins[:firstPin], r.pinnedBytes-size
 	p.tickets = true
-	r.out = append(r.out[:start], "-DUNLINLARGE "...)
-	r.out = strconv.AppendUint(r.out, r.node.tickets.issue(t), 10)
-	r.out = append(r.out, ' ')
-	r.out = strconv.AppendInt(r.out, int64(t.size), 10)
-	r.out = append(r.out, "\r\n"...)
+	r.out = member.AppendTicket(r.out[:start], r.node.tickets.issue(t), t.size)
 }
 
 // redeem: DUNLIN FETCH ticket offset count. A count of 0 ends the ticket, on the pipe that it came on.
 func redeem(r *request) {
-	number, err := strconv.ParseUint(string(r.args[2]), 10, 64)
-	from, ok1 := resp.ParseInt(r.args[3])
-	count, ok2 := resp.ParseInt(r.args[4])
+	piece, ok := member.ParseFetch(r.args[2:])
 	p := r.conn.pipe
-	if err != nil || !ok1 || !ok2 || p == nil || from < 0 || count < 0 || count > maxPiece {
+	if !ok || p == nil {
 		r.fail(errBadFetch)
 		return
 	}
-	if count == 0 {
-		r.node.tickets.drop(p, number)
+	if piece.Count == 0 {
+		r.node.tickets.drop(p, piece.Ticket)
 		r.replyBulk(nil)
 		return
 	}
-	if !r.room(int(count) + lineRoom) {
+	if !r.room(piece.Count + lineRoom) {
 		return
 	}
-	out, ok := r.node.tickets.appendPiece(r.out, p, number, int(from), int(count))
+	out, ok := r.node.tickets.appendPiece(r.out, p, piece.Ticket, piece.Offset, piece.Count)
 	if r.out = out; !ok {
 		r.fail(errNoTicket)
 	}

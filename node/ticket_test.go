@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -59,7 +60,7 @@ func TestTickets(t *testing.T) {
 		}
 		var got []byte
 		for len(got) < size {
-			got = append(got, fetch.fetch(number, len(got), rng.IntN(maxPiece)+1)...)
+			got = append(got, fetch.fetch(number, len(got), rng.IntN(member.MaxPiece)+1)...)
 		}
 		if !bytes.Equal(got, want) {
 			t.Errorf("%s: other bytes", line)
@@ -90,7 +91,7 @@ func TestTicketKeepsTheReply(t *testing.T) {
 		number2, _ := common.ticketFor("GET k")
 		common.do(fate)
 		for _, number := range []uint64{number, number2} {
-			if got := append(fetch.fetch(number, 0, maxPiece), fetch.fetch(number, maxPiece, maxPiece)...); !bytes.Equal(got, resp.AppendBulk(nil, v)) || len(got) != size {
+			if got := append(fetch.fetch(number, 0, member.MaxPiece), fetch.fetch(number, member.MaxPiece, member.MaxPiece)...); !bytes.Equal(got, resp.AppendBulk(nil, v)) || len(got) != size {
 				t.Errorf("%s has changed the reply", fate)
 			}
 		}
@@ -118,7 +119,7 @@ func TestNoTickets(t *testing.T) {
 	if pinnedBytes(n) == 0 {
 		t.Error("another proxy has ended the ticket")
 	}
-	for _, bad := range []string{"x 0 1", "1 x 1", "1 0 x", "1 -1 1", "1 0 -1", fmt.Sprint("1 0 ", maxPiece+1), "-1 0 1"} {
+	for _, bad := range []string{"x 0 1", "1 x 1", "1 0 x", "1 -1 1", "1 0 -1", fmt.Sprint("1 0 ", member.MaxPiece+1), "-1 0 1"} {
 		stranger.want("DUNLIN FETCH "+bad, "(error) "+errBadFetch)
 	}
 	stranger.want(fmt.Sprintf("DUNLIN FETCH %d %d 1", number, 2<<20), "(error) "+errNoTicket)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -12,12 +13,8 @@ import (
 )
 
 // A transaction is executed under the lock of its one partition, which its commands do not take again (see lock). A client's
-// is queued here by internal/session; a proxy queues its clients', and sends each as one request:
-//
-//	DUNLIN WATCH key ...                                ─> a version for each
-//	DUNLIN EXEC slot n {key version} × n request ...    ─> what EXEC answers
-//
-// Nothing is remembered of watched keys: who watches has their versions, and gives them back.
+// is queued here by internal/session; a proxy queues its clients', and sends each as one request (see
+// internal/member).
 
 // shortReply is up to how many bytes a reply counts nothing towards maxReply: all short ones of a transaction come to that
 // at most. A single long one is answered whatever its size.
@@ -143,19 +140,17 @@ func onlySlot(tx *session.Transaction) (slot uint16, any, same bool) {
 
 // execFor: DUNLIN EXEC slot watched {key version}... request...
 func execFor(r *request) {
-	slot, ok1 := resp.ParseInt(r.args[2])
-	watched, ok2 := resp.ParseInt(r.args[3])
-	rest := r.args[4:]
-	if !ok1 || !ok2 || slot < 0 || slot >= ring.Slots || watched < 0 || watched > int64(len(rest)/2) {
+	slot, watched, requests, ok := member.ParseExec(r.args[2:])
+	if !ok {
 		r.fail(errBadExec)
 		return
 	}
-	tx, ok := transactionOf(rest[:2*watched], rest[2*watched:])
-	if only, any, same := onlySlot(tx); !ok || any && (!same || only != uint16(slot)) {
+	tx, ok := transactionOf(watched, requests)
+	if only, any, same := onlySlot(tx); !ok || any && (!same || only != slot) {
 		r.fail(errBadExec)
 		return
 	}
-	if !r.admitSlot(uint16(slot)) {
+	if !r.admitSlot(slot) {
 		return
 	}
 	r.named(command.Exec)

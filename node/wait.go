@@ -60,7 +60,7 @@ func limited(ctx context.Context, limit time.Duration) (context.Context, context
 }
 
 // eachWait: DUNLIN EACH bitmap WAIT replicas milliseconds, which waits for a moment only: the proxy asks again.
-func (r *request) eachWait(wanted partitionSet) {
+func (r *request) eachWait(wanted ring.PartitionSet) {
 	if len(r.args) != command.ByID(command.Wait).Arity {
 		r.fail(errSyntax)
 		return
@@ -70,7 +70,7 @@ func (r *request) eachWait(wanted partitionSet) {
 		return
 	}
 	n := r.node
-	r.eachLater(wanted, func(covered *partitionSet) []byte {
+	r.eachLater(wanted, func(covered *ring.PartitionSet) []byte {
 		return resp.AppendInt(nil, n.countCopies(n.ctx, covered))
 	})
 }
@@ -91,29 +91,30 @@ func (n *Node) awaitCopies(ctx context.Context, replicas int64, best *atomic.Int
 }
 
 // countCopies tells how many copies have all that was written to the partitions before; the least number of them.
-func (n *Node) countCopies(ctx context.Context, partitions *partitionSet) int64 {
+func (n *Node) countCopies(ctx context.Context, partitions *ring.PartitionSet) int64 {
 	ctx, cancel := context.WithTimeout(ctx, waitTry)
 	defer cancel()
 	all := n.senders.list()
-	have := make([]partitionSet, len(all))
+	have := make([]ring.PartitionSet, len(all))
 	var flushes sync.WaitGroup
 	for i, s := range all {
 		flushes.Go(func() {
 			before := s.copies()
-			if before != (partitionSet{}) && s.flush(ctx) == nil {
-				have[i] = before.and(s.copies())
+			if before != (ring.PartitionSet{}) && s.flush(ctx) == nil {
+				after := s.copies()
+				have[i] = before.Intersect(&after)
 			}
 		})
 	}
 	flushes.Wait()
 	least := int64(math.MaxInt64)
 	for p := range uint16(ring.Partitions) {
-		if !partitions.has(p) {
+		if !partitions.Has(p) {
 			continue
 		}
 		count := int64(0)
 		for i := range have {
-			if have[i].has(p) {
+			if have[i].Has(p) {
 				count++
 			}
 		}
@@ -133,21 +134,13 @@ func (all *senders) list() []*sender {
 }
 
 // copies are the partitions of which the receiver has, or is about to have, all.
-func (s *sender) copies() (set partitionSet) {
+func (s *sender) copies() (set ring.PartitionSet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for p, f := range s.fed {
 		if f.state == feedWhole {
-			set.add(p)
+			set.Add(p)
 		}
 	}
 	return set
-}
-
-// and is the partitions in both.
-func (s *partitionSet) and(other partitionSet) (both partitionSet) {
-	for i := range s {
-		both[i] = s[i] & other[i]
-	}
-	return both
 }

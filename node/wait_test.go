@@ -38,7 +38,7 @@ func TestWait(t *testing.T) {
 	s.stop(p)
 	c.want("WAIT 1 10", "(integer) 0")
 	others := allPartitions
-	others.remove(p)
+	others.Remove(p)
 	if _, reply := c.each(&others, "WAIT 1 0"); inText(reply) != "(integer) 1" {
 		t.Errorf("EACH WAIT about other partitions answers %s", inText(reply))
 	}

@@ -3,10 +3,10 @@ package proxy
 import (
 	"math"
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -28,40 +28,6 @@ var (
 // maxConcat bounds the reply to KEYS, which is put together in memory.
 const maxConcat = 256 << 20
 
-// partitionSet is a set of partitions as DUNLIN EACH carries it: partition p is bit p%8 of byte p/8.
-type partitionSet [ring.Partitions / 8]byte
-
-func (b *partitionSet) add(p int)      { b[p>>3] |= 1 << (p & 7) }
-func (b *partitionSet) has(p int) bool { return b[p>>3]&(1<<(p&7)) != 0 }
-func (b *partitionSet) empty() bool    { return *b == partitionSet{} }
-
-func (b *partitionSet) remove(p int) { b[p>>3] &^= 1 << (p & 7) }
-
-// addFrom adds all partitions from first on.
-func (b *partitionSet) addFrom(first int) {
-	for ; first%8 != 0; first++ {
-		b.add(first)
-	}
-	for i := first / 8; i < len(b); i++ {
-		b[i] = 0xff
-	}
-}
-
-// intersect is the partitions in both.
-func (b *partitionSet) intersect(other *partitionSet) (both partitionSet) {
-	for i := range b {
-		both[i] = b[i] & other[i]
-	}
-	return both
-}
-
-// subtract takes the partitions of other off.
-func (b *partitionSet) subtract(other *partitionSet) {
-	for i := range b {
-		b[i] &^= other[i]
-	}
-}
-
 // census is a command over the whole cluster: DBSIZE, FLUSHALL, KEYS, SCAN, RANDOMKEY, INFO, WAIT, CONFIG on the nodes'
 // parameters. Each round asks every node about those of its partitions that no answer has covered yet; nodes say which they
 // covered, since partitions may move meanwhile. Rounds go on until nothing is left, or for as long as any command is held.
@@ -71,7 +37,7 @@ type census struct {
 	seq      uint64
 	args     [][]byte // of the client's command, owned
 	question [][]byte // what nodes are asked: args, as a rule
-	want     partitionSet
+	want     ring.PartitionSet
 	pending  int // answers of this round still to come
 	deadline time.Duration
 	pause    time.Duration // before the next round
@@ -97,7 +63,7 @@ type census struct {
 // asked is a question to a node, about some of its partitions.
 type asked struct {
 	node  *peer
-	share partitionSet
+	share ring.PartitionSet
 }
 
 // everywhere starts a command over the whole cluster. False: it must wait. It travels on the large lane, since it may
@@ -117,7 +83,7 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 		s.answer(refusal)
 		return true
 	}
-	s.lane, s.drain, s.route = lane{kind: large, version: s.state.Version}, true, s.w.route
+	s.lane, s.drain, s.route = lane{kind: member.Large, version: s.state.Version}, true, s.w.route
 	c.seq = s.tail
 	s.remote++
 	if cmd.ID == command.Wait {
@@ -135,14 +101,14 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 func (c *census) prepare(args [][]byte) (refusal []byte) {
 	first := 0
 	if c.cmd.Merge == command.MergeScan {
-		cursor, ok := parseCursor(args[1])
+		cursor, ok := member.ParseCursor(args[1])
 		if !ok {
 			return errCursor
 		}
 		c.scan.cursor = cursor
-		first = int(cursor >> cursorBits)
+		first = cursor.Partition()
 	}
-	c.want.addFrom(first)
+	c.want.AddFrom(first)
 	c.args = cloneAll(args)
 	c.question = c.args
 	switch c.cmd.ID {
@@ -180,8 +146,8 @@ func (c *census) round() {
 	w := c.s.w
 	c.pending = 1 // this loop
 	for _, owner := range w.peers {
-		share := c.want.intersect(&owner.owned)
-		if share.empty() {
+		share := c.want.Intersect(&owner.owned)
+		if share.Empty() {
 			continue
 		}
 		p := owner.pipe(c.s.lane)
@@ -190,9 +156,8 @@ func (c *census) round() {
 			continue
 		}
 		c.pending++
-		args := append([][]byte{[]byte("DUNLIN"), []byte("EACH"), share[:]}, c.question...)
 		c.asked = append(c.asked, asked{owner, share})
-		p.send(request{client: c.s, part: c, seq: c.seq, id: int32(len(c.asked) - 1)}, resp.AppendRequest(nil, args...), nil)
+		p.send(request{client: c.s, part: c, seq: c.seq, id: int32(len(c.asked) - 1)}, member.AppendEach(nil, &share, c.question...), nil)
 	}
 	c.answered()
 }
@@ -220,7 +185,7 @@ func (c *census) begin() {
 		c.settings, c.slow, c.sum = session.NodeSettings{}, session.SlowLogs{}, 0
 		c.wait.least = math.MaxInt64
 		c.figures = session.KeyFigures{}
-		c.want.addFrom(0)
+		c.want.AddFrom(0)
 	}
 }
 
@@ -231,7 +196,7 @@ func (c *census) partDone(id int32, reply []byte) {
 		c.answered()
 		return
 	}
-	covered, inner, ok := splitAnswer(reply)
+	covered, inner, ok := member.ParseAnswer(reply)
 	if ok {
 		c.distrust(c.asked[id], covered)
 		ok = c.merge(covered, inner, c.asked[id].node.member.ID)
@@ -244,41 +209,24 @@ func (c *census) partDone(id int32, reply []byte) {
 
 // distrust asks the owner by the table next time about what a node did not cover. A -MOVED reply of a node that had an
 // older table than we may have sent us to it, and no other command may come that would be told better.
-func (c *census) distrust(question asked, covered *partitionSet) {
+func (c *census) distrust(question asked, covered *ring.PartitionSet) {
 	missing := question.share
-	missing.subtract(covered)
-	if missing.empty() {
+	missing.RemoveAll(covered)
+	if missing.Empty() {
 		return
 	}
 	for p := range uint16(ring.Partitions) {
-		if missing.has(int(p)) && c.s.w.owner[p] == question.node {
+		if missing.Has(p) && c.s.w.owner[p] == question.node {
 			c.s.w.routeByTable(p)
 		}
 	}
 }
 
-// splitAnswer takes "*2 bitmap reply" apart.
-func splitAnswer(answer []byte) (covered *partitionSet, inner []byte, ok bool) {
-	n, header, ok := resp.DecodeArray(answer)
-	if !ok || n != 2 {
-		return nil, nil, false
-	}
-	var scan resp.Scanner
-	if scan.Scan(answer[header:]) != resp.Done {
-		return nil, nil, false
-	}
-	bitmap, ok := resp.DecodeBulk(answer[header : header+scan.Len()])
-	if !ok || len(bitmap) != len(partitionSet{}) {
-		return nil, nil, false
-	}
-	return (*partitionSet)(bitmap), answer[header+scan.Len():], true
-}
-
-func (c *census) merge(covered *partitionSet, inner []byte, node string) bool {
+func (c *census) merge(covered *ring.PartitionSet, inner []byte, node string) bool {
 	if c.cmd.Merge == command.MergeScan {
 		return c.scan.add(covered, inner)
 	}
-	c.want.subtract(covered)
+	c.want.RemoveAll(covered)
 	if c.cmd.ID == command.ConfigGet {
 		return c.settings.Add(inner)
 	}
@@ -385,7 +333,7 @@ func (c *census) complete() bool {
 	if c.cmd.Merge == command.MergeLeast {
 		return c.waited()
 	}
-	return c.want.empty()
+	return c.want.Empty()
 }
 
 func (c *census) appendReply(out []byte) []byte {
@@ -422,7 +370,7 @@ func (c *census) appendReply(out []byte) []byte {
 		return c.s.w.proxy.appendInfo(out, c.version, c.args[1:], session.Info{Counters: c.counters, Calls: c.calls, Nodes: c.nodes})
 	case command.MergeScan:
 		out = resp.AppendArray(out, 2)
-		out = resp.AppendBulk(out, strconv.AppendUint(nil, c.scan.next, 10))
+		out = resp.AppendBulk(out, c.scan.next.Append(nil))
 		return append(resp.AppendArray(out, c.scan.count), c.scan.keys...)
 	}
 	return resp.AppendSimple(out, "OK")

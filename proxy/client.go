@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -215,12 +216,12 @@ func (s *client) slotOf(cmd *command.Command, args [][]byte) (slot uint16, same 
 
 // laneFor is the lane of a request. A heavy command goes where nobody takes its silence for a broken pipe, or waits behind it.
 func (s *client) laneFor(size int, heavy bool) lane {
-	l := lane{kind: common, version: s.state.Version}
+	l := lane{kind: member.Common, version: s.state.Version}
 	switch {
 	case size > hugeRequest:
-		l.kind = huge
+		l.kind = member.Huge
 	case size > largeRequest, heavy:
-		l.kind = large
+		l.kind = member.Large
 	}
 	return l
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -337,16 +338,16 @@ func (n *fakeNode) internal(c net.Conn, args []string) (string, bool) {
 }
 
 func (n *fakeNode) each(args []string) string {
-	var wanted, covered partitionSet
+	var wanted, covered ring.PartitionSet
 	copy(wanted[:], args[2])
 	for p := range ring.Partitions {
-		if wanted.has(p) && (n.owns == nil || n.owns(uint16(p))) {
-			covered.add(p)
+		if wanted.Has(uint16(p)) && (n.owns == nil || n.owns(uint16(p))) {
+			covered.Add(uint16(p))
 		}
 	}
 	var keys []string
 	for k := range n.data {
-		if covered.has(int(ring.PartitionOf([]byte(k)))) {
+		if covered.Has(ring.PartitionOf([]byte(k))) {
 			keys = append(keys, k)
 		}
 	}
@@ -399,14 +400,14 @@ func (n *fakeNode) scan(keys []string, args []string) string {
 		count, _ = strconv.Atoi(args[6])
 	}
 	var found []string
-	for p := int(cursor >> cursorBits); p < ring.Partitions; p++ {
+	for p := member.Cursor(cursor).Partition(); p < ring.Partitions; p++ {
 		for _, k := range keys {
 			if int(ring.PartitionOf([]byte(k))) == p {
 				found = append(found, k)
 			}
 		}
 		if len(found) >= count && p+1 < ring.Partitions {
-			return ":" + strconv.Itoa((p+1)<<cursorBits) + "\r\n" + array(found)
+			return ":" + string(member.CursorAt(p+1, 0).Append(nil)) + "\r\n" + array(found)
 		}
 	}
 	return ":-1\r\n" + array(found)

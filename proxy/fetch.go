@@ -1,11 +1,10 @@
 package proxy
 
 import (
-	"bytes"
 	"slices"
-	"strconv"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -43,20 +42,6 @@ type fetch struct {
 	retrying   bool
 	since      time.Duration // when fetching first failed, 0 since it went on
 	ended      bool
-}
-
-var ticketPrefix = []byte("-DUNLINLARGE ")
-
-// ticketIn is what "-DUNLINLARGE ticket size\r\n" says.
-func ticketIn(reply []byte) (ticket uint64, size int, ok bool) {
-	rest, ok := bytes.CutPrefix(reply, ticketPrefix)
-	fields := bytes.Fields(rest)
-	if !ok || len(fields) != 2 {
-		return 0, 0, false
-	}
-	ticket, err := strconv.ParseUint(string(fields[0]), 10, 64)
-	length, err2 := strconv.ParseUint(string(fields[1]), 10, 40)
-	return ticket, int(length), err == nil && err2 == nil && length > 0
 }
 
 // fetch takes the ticket that is the reply to a request, which was popped.
@@ -112,28 +97,19 @@ func (f *fetch) ask() {
 			f.fail()
 			return
 		}
-		p := f.from.peer.pipe(lane{kind: fetching, version: resp.RESP2})
+		p := f.from.peer.pipe(lane{kind: member.Fetching, version: resp.RESP2})
 		if p.state != pipeOpen || p.full(maxQuestion) {
 			p.open()
 			f.retry()
 			return
 		}
 		f.pieces++
-		raw := appendFetch(w.scratch[:0], f.ticket, f.asked, min(fetchPiece, f.size-f.asked))
+		count := min(fetchPiece, f.size-f.asked)
+		raw := member.AppendFetch(w.scratch[:0], member.Piece{Ticket: f.ticket, Offset: f.asked, Count: count})
 		w.keepScratch(raw)
-		f.asked += min(fetchPiece, f.size-f.asked)
+		f.asked += count
 		p.send(request{client: f.s, part: f, seq: f.seq}, raw, nil)
 	}
-}
-
-func appendFetch(dst []byte, ticket uint64, offset, count int) []byte {
-	var number [20]byte
-	dst = resp.AppendArray(dst, 5)
-	dst = resp.AppendBulkString(dst, "DUNLIN")
-	dst = resp.AppendBulkString(dst, "FETCH")
-	dst = resp.AppendBulk(dst, strconv.AppendUint(number[:0], ticket, 10))
-	dst = resp.AppendBulk(dst, strconv.AppendInt(number[:0], int64(offset), 10))
-	return resp.AppendBulk(dst, strconv.AppendInt(number[:0], int64(count), 10))
 }
 
 // valid reports whether the node still has the reply.
@@ -268,7 +244,7 @@ func (f *fetch) end() {
 		f.s.gather(-f.size)
 	}
 	if f.valid() {
-		f.from.send(request{}, appendFetch(nil, f.ticket, 0, 0), nil)
+		f.from.send(request{}, member.AppendFetch(nil, member.Piece{Ticket: f.ticket}), nil)
 	}
 }
 

@@ -216,19 +216,6 @@ func TestLargeReplyOfADeadNode(t *testing.T) {
 	c.wantNothingHeld()
 }
 
-// What looks like a ticket and is none is a reply.
-func TestNoTicket(t *testing.T) {
-	for reply, ok := range map[string]bool{
-		"-DUNLINLARGE 1 2\r\n": true, "-DUNLINLARGE 18446744073709551615 536870930\r\n": true,
-		"-DUNLINLARGE 1\r\n": false, "-DUNLINLARGE\r\n": false, "-DUNLINLARGE 1 -2\r\n": false, "-DUNLINLARGE 1 0\r\n": false,
-		"-DUNLINLARGE 1 2 3\r\n": false, "-DUNLINLARGE x 2\r\n": false, "-DUNLINLARGE 1 99999999999999999999\r\n": false, "-ERR x\r\n": false,
-	} {
-		if _, _, is := ticketIn([]byte(reply)); is != ok {
-			t.Errorf("%q is a ticket: %v", reply, is)
-		}
-	}
-}
-
 // A large reply to a command of several partitions that one node owns is dropped as well if nobody wants it.
 func TestLargeReplyOfOneNodeThatIsNotWanted(t *testing.T) {
 	c := newTicketCluster(t, 1)

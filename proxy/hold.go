@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
@@ -224,7 +225,7 @@ func (w *worker) retryHeld() {
 // if one command of a session went by the reply and another by the table, they could change places. Two nodes that do not
 // obey the same table yet may point to each other: after maxHops the command waits a little and begins at the table again.
 func (w *worker) follow(r *request, reply []byte) {
-	partition, addr := movedTo(reply)
+	partition, addr := member.ParseMoved(reply)
 	to := w.byAddr[addr]
 	if to == nil || to.gone {
 		return // the next table will tell
@@ -251,9 +252,9 @@ func (w *worker) reroute(partition uint16, to *peer) {
 		return
 	}
 	if was != nil {
-		was.owned.remove(int(partition))
+		was.owned.Remove(partition)
 	}
-	to.owned.add(int(partition))
+	to.owned.Add(partition)
 	w.owner[partition] = to
 	w.route++
 }

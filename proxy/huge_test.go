@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -109,7 +110,7 @@ func TestHugePartsAreSentAgain(t *testing.T) {
 			done := make(chan struct{})
 			w.loop.Post(func() {
 				defer close(done)
-				p := w.owner[ring.PartitionOf([]byte(a))].pipe(lane{kind: huge, version: resp.RESP2})
+				p := w.owner[ring.PartitionOf([]byte(a))].pipe(lane{kind: member.Huge, version: resp.RESP2})
 				owned = p.body != nil && p.sent > p.acked
 			})
 			<-done

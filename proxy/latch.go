@@ -1,10 +1,10 @@
 package proxy
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -20,7 +20,7 @@ import (
 // over an older connection, cannot name it, and is not executed late.
 type latch struct {
 	on         bool
-	partitions partitionSet
+	partitions ring.PartitionSet
 	epoch      uint64        // the newest that the node named
 	until      uint64        // stream offset: what was sent by then must be answered before RETRY
 	rounds     int           // RETRYs in a row since the epoch, that were refused again
@@ -44,7 +44,7 @@ func (l *latch) add(r *request, raw []byte, tail, epoch uint64) (anew bool) {
 		return anew
 	case *fan: // of several partitions
 	default:
-		l.partitions.add(int(r.partition))
+		l.partitions.Add(r.partition)
 		return anew
 	}
 	var p resp.Parser
@@ -54,7 +54,7 @@ func (l *latch) add(r *request, raw []byte, tail, epoch uint64) (anew bool) {
 	if cmd := command.Row(p.Args()); cmd != nil {
 		keys, _ := cmd.AppendKeys(nil, p.Args())
 		for _, k := range keys {
-			l.partitions.add(int(ring.PartitionOf(p.Args()[k])))
+			l.partitions.Add(ring.PartitionOf(p.Args()[k]))
 		}
 	}
 	return anew
@@ -62,7 +62,7 @@ func (l *latch) add(r *request, raw []byte, tail, epoch uint64) (anew bool) {
 
 // refuses reports whether the node would refuse a request for the partition.
 func (l *latch) refuses(partition uint16) bool {
-	return l.on && l.partitions.has(int(partition))
+	return l.on && l.partitions.Has(partition)
 }
 
 // unlatch says DUNLIN RETRY if that is needed. False: not yet.
@@ -79,7 +79,7 @@ func (p *pipe) unlatch() bool {
 	if l.rounds++; now-l.spoken > calm {
 		l.rounds = 0
 	}
-	l.on, l.partitions, l.spoken = false, partitionSet{}, now
-	p.send(request{}, resp.AppendRequest(nil, []byte("DUNLIN"), []byte("RETRY"), strconv.AppendUint(nil, l.epoch, 10)), nil)
+	l.on, l.partitions, l.spoken = false, ring.PartitionSet{}, now
+	p.send(request{}, member.AppendRetry(nil, l.epoch), nil)
 	return true
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
@@ -67,7 +68,7 @@ func TestLatchedPipeBesideAFailingOne(t *testing.T) {
 	first.want("$-1") // its pipe is open
 	err := c.proxy.cfg.Group.Each(func(l *netloop.Loop) {
 		for _, n := range c.proxy.workers[l.Index()].peers {
-			failing := n.pipe(lane{kind: large, version: resp.RESP3})
+			failing := n.pipe(lane{kind: member.Large, version: resp.RESP3})
 			failing.failingSince, failing.retryAt = -time.Minute, l.Now()+time.Minute
 		}
 	})

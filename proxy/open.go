@@ -1,12 +1,10 @@
 package proxy
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"fmt"
-	"strconv"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
@@ -80,7 +78,7 @@ func (p *pipe) connected(c *netloop.Conn) {
 	c.SetAccount(p.w.pending)
 	if p.w.proxy.cfg.Secret != nil {
 		p.state = pipeChallenged
-		p.greet(resp.AppendRequest(nil, []byte("DUNLIN"), []byte("CHALLENGE")))
+		p.greet(member.AppendRequest(nil, member.VerbChallenge))
 		return
 	}
 	p.introduce(nil)
@@ -91,25 +89,11 @@ func (p *pipe) connected(c *netloop.Conn) {
 func (p *pipe) introduce(nonce []byte) {
 	p.state = pipeOpening
 	p.w.generation++
-	fields := [][]byte{
-		strconv.AppendInt(nil, p.w.proxy.cfg.Boot, 10),
-		strconv.AppendInt(nil, int64(p.w.loop.Index()), 10),
-		[]byte(p.lane.kind.String()),
-		strconv.AppendUint(nil, p.w.generation, 10),
-		strconv.AppendInt(nil, int64(p.lane.version), 10),
+	description := member.Pipe{
+		Boot: p.w.proxy.cfg.Boot, Loop: p.w.loop.Index(), Kind: p.lane.kind,
+		Generation: p.w.generation, Version: p.lane.version,
 	}
-	var mac []byte
-	if nonce != nil {
-		h := hmac.New(sha256.New, p.w.proxy.cfg.Secret)
-		h.Write(nonce)
-		for _, f := range fields {
-			h.Write([]byte{'|'})
-			h.Write(f)
-		}
-		mac = h.Sum(nil)
-	}
-	args := append([][]byte{[]byte("DUNLIN"), []byte("PIPE")}, fields...)
-	p.greet(resp.AppendRequest(nil, append(args, mac)...))
+	p.greet(member.AppendPipe(nil, description, p.w.proxy.cfg.Secret, nonce))
 }
 
 // greet writes one of the few bytes before the pipe is open; a fresh socket always takes them.

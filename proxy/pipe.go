@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
@@ -22,22 +23,9 @@ const (
 	maxBackoff  = 500 * time.Millisecond
 )
 
-// kind separates traffic that must not wait for one another.
-type kind uint8
-
-const (
-	common   kind = iota // small commands of all sessions
-	large                // large requests, and those that take a node long
-	huge                 // requests too long to be copied, one at a time
-	fetching             // large replies, in pieces
-	numKinds
-)
-
-func (k kind) String() string { return [numKinds]string{"common", "large", "huge", "fetch"}[k] }
-
 // lane is the way that a session's outstanding requests travel; see "Order" in doc.go.
 type lane struct {
-	kind    kind
+	kind    member.Kind
 	version resp.Version
 }
 
@@ -174,7 +162,7 @@ func (p *pipe) OnFlush(c *netloop.Conn) {
 	n, err := c.TryWrite(batch)
 	p.sent += uint64(n)
 	p.w.stats.PipeBytesOut += uint64(n)
-	if n > 0 && p.lane.kind != common {
+	if n > 0 && p.lane.kind != member.Common {
 		p.silent = 0
 	}
 	switch {
@@ -273,12 +261,17 @@ func (p *pipe) wakeWaiters() {
 // instead handles what a node answers in the place of a reply. It reports whether this was such an answer; then it has
 // popped the request.
 func (p *pipe) instead(r *request, reply []byte) bool {
-	if p.refusal(r, reply) {
+	what := member.Classify(reply)
+	if what.Refused() {
+		p.refusal(r, what, reply)
 		p.pop(r)
 		return true
 	}
-	ticket, size, ok := ticketIn(reply)
-	if !ok || p.lane.kind != common {
+	if what != member.LargeReply || p.lane.kind != member.Common {
+		return false
+	}
+	ticket, size, ok := member.ParseTicket(reply)
+	if !ok {
 		return false
 	}
 	asked := *r
@@ -287,23 +280,18 @@ func (p *pipe) instead(r *request, reply []byte) bool {
 	return true
 }
 
-// refusal handles the answers by which a node says that it did not execute the command. It reports whether this was one.
-func (p *pipe) refusal(r *request, reply []byte) bool {
-	why := classify(reply)
-	if why == notRefused {
-		return false
-	}
+// refusal handles the answers by which a node says that it did not execute the command.
+func (p *pipe) refusal(r *request, why member.Instead, reply []byte) {
 	raw := p.buf[p.acked-p.base : r.end-p.base]
-	if p.latch.add(r, raw, p.tail(), waitEpoch(why, reply)) {
+	if p.latch.add(r, raw, p.tail(), member.WaitEpoch(reply)) {
 		p.w.retrySoon()
 	}
 	p.w.stats.Refusals++
-	if why == refusedMoved {
+	if why == member.Moved {
 		p.w.proxy.moved()
 		p.w.follow(r, reply)
 	}
 	p.w.undone(*r, raw, p.takeBody())
-	return true
 }
 
 // OnClose is called by the loop once the socket is gone.
@@ -368,7 +356,7 @@ func (p *pipe) tick(limit int) {
 	switch {
 	case p.state != pipeOpen:
 		limit = openTicks
-	case p.lane.kind != common && p.silent > limit:
+	case p.lane.kind != member.Common && p.silent > limit:
 		limit *= p.patience()
 	}
 	if p.silent > limit {
@@ -382,7 +370,7 @@ const largePatience = 20
 // patience is how many times longer than the common pipe this one waits for a silent node that can be reached. A common pipe
 // that is not used is asked.
 func (p *pipe) patience() int {
-	asked := p.peer.pipe(lane{kind: common, version: p.lane.version})
+	asked := p.peer.pipe(lane{kind: member.Common, version: p.lane.version})
 	asked.probe()
 	now := p.w.loop.Now()
 	if asked.state != pipeOpen && asked.failing(now) && now-asked.failingSince > dialTimeout {

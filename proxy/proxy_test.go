@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -116,7 +116,7 @@ func TestCensusGoesOnUntilAllIsCovered(t *testing.T) {
 // that has heard too, no command but the census may come, and it must find the owner.
 func TestCensusLeavesAnOldRedirection(t *testing.T) {
 	k := key(1, 2)
-	from := strconv.Itoa(int(ring.PartitionOf([]byte(k))) << cursorBits)
+	from := string(member.CursorAt(int(ring.PartitionOf([]byte(k))), 0).Append(nil))
 	for line, reply := range map[string]string{"DBSIZE": ":0", "SCAN " + from + " COUNT 1000": "*2 $1 0 *0"} {
 		t.Run(line, func(t *testing.T) {
 			c := newCluster(t, 2, oneLoop(t))

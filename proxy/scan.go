@@ -1,24 +1,14 @@
 package proxy
 
 import (
-	"strconv"
+	"bytes"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A SCAN cursor is partition<<cursorBits | position, where the position orders a partition's keys by their hash. The hash
-// seed is the cluster's, so a cursor holds on any node and after a move; it stays below 2^53 for clients that keep it in a
-// floating-point number.
-const cursorBits = 40
-
 var errCursor = wire("ERR invalid cursor")
-
-// parseCursor reads a cursor. One beyond all partitions is at the end of them.
-func parseCursor(b []byte) (uint64, bool) {
-	n, err := strconv.ParseUint(string(b), 10, 64)
-	return min(n, ring.Partitions<<cursorBits), err == nil
-}
 
 // scanRound merges the nodes' answers to one SCAN. Every node looks from the cursor on, in ascending order, and says where
 // it stopped. What lies beyond the earliest stop is left for the next call:
@@ -28,73 +18,57 @@ func parseCursor(b []byte) (uint64, bool) {
 //	n2          · ■ · ■ · ■ · ■ stop      n2 owns 1 3 5 7 …, stopped within 8
 //	reply       ■ ■ ■ ■ ■                 next cursor: n1's stop; n2's keys of 5 and 7 are dropped
 type scanRound struct {
-	cursor  uint64
+	cursor  member.Cursor
 	answers []scanAnswer
-	covered partitionSet
+	covered ring.PartitionSet
 
-	next  uint64 // of the reply; 0: the iteration is over
-	keys  []byte // encoded
+	next  member.Cursor // of the reply; 0: the iteration is over
+	keys  []byte        // encoded
 	count int
 }
 
 type scanAnswer struct {
-	stop int64  // cursor, or -1: all its partitions were walked
-	keys []byte // encoded elements, owned
+	stop member.Cursor // EndOfScan: all its partitions were walked
+	keys []byte        // encoded elements, owned
 }
 
 // begin forgets an earlier round.
 func (r *scanRound) begin() {
-	r.answers, r.covered = nil, partitionSet{}
+	r.answers, r.covered = nil, ring.PartitionSet{}
 	r.keys, r.count = nil, 0
 }
 
-// add takes one node's answer, "*2 :stop keys".
-func (r *scanRound) add(covered *partitionSet, reply []byte) bool {
-	n, header, ok := resp.DecodeArray(reply)
-	if !ok || n != 2 {
-		return false
-	}
-	var scan resp.Scanner
-	if scan.Scan(reply[header:]) != resp.Done {
-		return false
-	}
-	stop, ok := resp.DecodeInt(reply[header : header+scan.Len()])
+// add takes one node's answer.
+func (r *scanRound) add(covered *ring.PartitionSet, reply []byte) bool {
+	stop, keys, ok := member.ParseStop(reply)
 	if !ok {
 		return false
 	}
-	rest := reply[header+scan.Len():]
-	_, header, ok = resp.DecodeArray(rest)
-	if !ok {
-		return false
-	}
-	for i := range r.covered {
-		r.covered[i] |= covered[i]
-	}
-	r.answers = append(r.answers, scanAnswer{stop, append([]byte(nil), rest[header:]...)})
+	r.covered.AddAll(covered)
+	r.answers = append(r.answers, scanAnswer{stop, bytes.Clone(keys)})
 	return true
 }
 
 // conclude finds the earliest stop and keeps the keys before it. False: not even the first partition was covered.
-func (r *scanRound) conclude(want *partitionSet) bool {
-	stop := int64(ring.Partitions << cursorBits)
+func (r *scanRound) conclude(want *ring.PartitionSet) bool {
+	stop := member.EndOfScan
 	for _, a := range r.answers {
-		if a.stop >= 0 {
-			stop = min(stop, a.stop)
-		}
+		stop = min(stop, a.stop)
 	}
 	inclusive := true // keys of the partition that holds the stop were walked up to it
-	for p := int(r.cursor >> cursorBits); p < ring.Partitions && int64(p)<<cursorBits <= stop; p++ {
-		if want.has(p) && !r.covered.has(p) {
-			if p == int(r.cursor>>cursorBits) {
+	first := r.cursor.Partition()
+	for p := first; p < ring.Partitions && member.CursorAt(p, 0) <= stop; p++ {
+		if want.Has(uint16(p)) && !r.covered.Has(uint16(p)) {
+			if p == first {
 				return false
 			}
-			stop, inclusive = int64(p)<<cursorBits, false
+			stop, inclusive = member.CursorAt(p, 0), false
 			break
 		}
 	}
-	r.collect(int(stop>>cursorBits), inclusive)
-	r.next = uint64(stop)
-	if stop == ring.Partitions<<cursorBits {
+	r.collect(stop.Partition(), inclusive)
+	r.next = stop
+	if stop == member.EndOfScan {
 		r.next = 0
 	}
 	return true

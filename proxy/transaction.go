@@ -2,9 +2,9 @@ package proxy
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -45,7 +45,7 @@ func (s *client) watch(args [][]byte) bool {
 		s.answer(errCrossSlot)
 		return true
 	}
-	raw := resp.AppendRequest(nil, append([][]byte{[]byte("DUNLIN"), []byte("WATCH")}, args[1:]...)...)
+	raw := member.AppendRequest(nil, member.VerbWatch, args[1:]...)
 	if !s.enterLane(s.laneFor(len(raw), false)) {
 		return false
 	}
@@ -260,18 +260,14 @@ func (t *transaction) cut(e *entry, step int, part func(slot uint16) int) {
 
 func (p *slotPart) add(args [][]byte) {
 	p.commands++
-	p.body = resp.AppendBulk(p.body, resp.AppendRequest(nil, args...))
+	p.body = member.AppendQueued(p.body, args...)
 }
 
 // request is DUNLIN EXEC.
 func (p *slotPart) request(watched []session.Watched) []byte {
-	b := resp.AppendArray(nil, 4+2*len(watched)+p.commands)
-	b = resp.AppendBulkString(b, "DUNLIN")
-	b = resp.AppendBulkString(b, "EXEC")
-	b = resp.AppendBulk(b, strconv.AppendUint(nil, uint64(p.slot), 10))
-	b = resp.AppendBulk(b, strconv.AppendInt(nil, int64(len(watched)), 10))
+	b := member.AppendExec(nil, p.slot, len(watched), p.commands)
 	for _, w := range watched {
-		b = resp.AppendBulk(resp.AppendBulk(b, w.Key), w.Version)
+		b = member.AppendWatched(b, w.Key, w.Version)
 	}
 	b = append(b, p.body...)
 	p.body = nil

@@ -35,7 +35,7 @@ func (c *census) beginWait() (refusal []byte) {
 
 // waited reports whether WAIT is to be answered after this round.
 func (c *census) waited() bool {
-	if c.want.empty() {
+	if c.want.Empty() {
 		c.wait.best = max(c.wait.best, c.wait.least)
 		return c.wait.best >= c.wait.replicas
 	}

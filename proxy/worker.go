@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -57,10 +58,10 @@ type worker struct {
 type peer struct {
 	w      *worker
 	member ring.Member
-	owned  partitionSet // by the table
-	gone   bool         // declared dead, or left: its pipes stay closed unless it turns out to be alive
+	owned  ring.PartitionSet // by the table
+	gone   bool              // declared dead, or left: its pipes stay closed unless it turns out to be alive
 	goneAt time.Duration
-	pipes  [numKinds][2]*pipe
+	pipes  [member.Kinds][2]*pipe
 
 	fetches int // large replies that it keeps for us
 }
@@ -148,14 +149,14 @@ func (w *worker) install(t *ring.Table) {
 			n = &peer{w: w, member: m}
 		}
 		delete(old, m.Name())
-		n.owned = partitionSet{}
+		n.owned = ring.PartitionSet{}
 		w.peers[m.Name()], w.byAddr[m.Addr], nodes[i] = n, n, n
 	}
 	for p, i := range t.Owner {
 		w.owner[p] = nil
 		if int(i) < len(nodes) {
 			w.owner[p] = nodes[i]
-			nodes[i].owned.add(p)
+			nodes[i].owned.Add(uint16(p))
 		}
 	}
 	w.route++

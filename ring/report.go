@@ -2,9 +2,6 @@ package ring
 
 import "fmt"
 
-// ReportBytes is the length of a report's bitmap.
-const ReportBytes = Partitions / 8
-
 // Report says what a node has, so that the coordinator can tell whom a partition may be
 // given to, and whether its owner has taken it over. On the wire it is a version and the bitmap.
 type Report struct {
@@ -12,29 +9,29 @@ type Report struct {
 	Node string
 	// Version is the table that it obeys. Plan heeds a report on its own table only.
 	Version Version
-	// Synced has bit p%8 of byte p/8 set if the node holds a copy of partition p that
-	// is in sync with the owner, and began in the epoch, that the table names; or if it
-	// owns partition p and serves it.
-	Synced [ReportBytes]byte
+	// Synced has the partitions of which the node holds a copy that is in sync with the
+	// owner, and began in the epoch, that the table names; and those that it owns and serves.
+	Synced PartitionSet
 }
 
 // Add notes that the copy of p is in sync, or that p is served.
-func (r *Report) Add(p uint16) { r.Synced[p/8] |= 1 << (p % 8) }
+func (r *Report) Add(p uint16) { r.Synced.Add(p) }
 
 // Has reports whether the copy of p is in sync, or p is served. A nil report says nothing.
-func (r *Report) Has(p uint16) bool { return r != nil && r.Synced[p/8]&(1<<(p%8)) != 0 }
+func (r *Report) Has(p uint16) bool { return r != nil && r.Synced.Has(p) }
 
 // DecodeReport makes the report of the node named node from what it sent. It copies
 // the bitmap.
 func DecodeReport(node string, v Version, bitmap []byte) (*Report, error) {
-	if len(bitmap) != ReportBytes {
+	synced, ok := DecodePartitionSet(bitmap)
+	if !ok {
 		return nil, fmt.Errorf("cannot decode report of %s: its bitmap has %d bytes, want %d",
-			node, len(bitmap), ReportBytes)
+			node, len(bitmap), len(PartitionSet{}))
 	}
 	if v.Epoch > maxEpoch || len(v.Issuer) > maxIssuer {
 		return nil, fmt.Errorf("cannot decode report of %s: impossible version %d %q", node, v.Epoch, v.Issuer)
 	}
-	return &Report{Node: node, Version: v, Synced: [ReportBytes]byte(bitmap)}, nil
+	return &Report{Node: node, Version: v, Synced: *synced}, nil
 }
 
 // Settled reports whether t is what the ring asks for, so that reports would change

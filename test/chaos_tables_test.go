@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/node"
+	verbs "github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -64,7 +64,7 @@ func (w *tableWatch) close() {
 func (w *tableWatch) follow(ctx context.Context, addr string) {
 	for ctx.Err() == nil {
 		ask, cancel := context.WithTimeout(ctx, time.Second)
-		t, err := node.FetchTable(ask, nil, addr, nil)
+		t, err := verbs.FetchTable(ask, nil, addr, nil)
 		cancel()
 		if err == nil && t != nil {
 			w.note(t, time.Now())

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/node"
+	verbs "github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -286,7 +286,7 @@ func (x *chaos) outOfSync(t *ring.Table) string {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		r, err := node.FetchReport(ctx, nil, m.addr, nil)
+		r, err := verbs.FetchReport(ctx, nil, m.addr, nil)
 		cancel()
 		if err != nil || r.Version != t.Version() {
 			return fmt.Sprintf("%s reports %+v, not on epoch %d: %v", m.id, r, t.Epoch, err)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/metrics"
 	"github.com/dunlin-cache/dunlin/node"
@@ -177,10 +178,10 @@ func (p *process) startAgent(ctx context.Context, self ring.Member, m memberOpti
 	c.Cluster, c.Self, c.Bind, c.Advertise, c.Join = p.o.cluster, self, m.gossip, advertise, m.join
 	c.SecretKey, c.Copies, c.Log = p.secret, max(p.o.copies, 1), p.log.With("member", self.ID)
 	c.Fetch = func(ctx context.Context, addr string) (*ring.Table, error) {
-		return node.FetchTable(ctx, p.tls.dialer(), addr, p.proof)
+		return member.FetchTable(ctx, p.tls.dialer(), addr, p.proof)
 	}
 	c.FetchReport = func(ctx context.Context, addr string) (*ring.Report, error) {
-		return node.FetchReport(ctx, p.tls.dialer(), addr, p.proof)
+		return member.FetchReport(ctx, p.tls.dialer(), addr, p.proof)
 	}
 	agent, err := gossip.Start(c)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/metrics"
-	"github.com/dunlin-cache/dunlin/node"
 )
 
 // process is what node, proxy and local have in common: the admin server and
@@ -45,7 +45,7 @@ func serve(ctx context.Context, o *options, con *console, nodes int, start func(
 	}
 	p := &process{
 		console: con, o: o,
-		secret: secret, proof: node.InternalSecret(secret, o.requirePass),
+		secret: secret, proof: member.Secret(secret, o.requirePass),
 		stop: stopStack{log: con.log, limit: stopTime + o.drainTimeout},
 	}
 	defer p.stop.stopAll()

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/tlsbridge"
-	"github.com/dunlin-cache/dunlin/node"
 )
 
 // addClusterTLS registers the flags of TLS between members.
@@ -110,7 +110,7 @@ func wrapper(s *tlsbridge.Server) netloop.Wrapper {
 }
 
 // dialer reaches nodes for who may block, pipeDialer for loops.
-func (e *encryption) dialer() node.Dialer {
+func (e *encryption) dialer() member.Dialer {
 	if e.toMembers == nil {
 		return nil
 	}

@@ -1,0 +1,189 @@
+package member
+
+import (
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// arguments returns what follows the verb of a request.
+func arguments(t testing.TB, request []byte) [][]byte {
+	t.Helper()
+	var p resp.Parser
+	if p.Parse(request) != resp.Done || p.Len() != len(request) {
+		t.Fatalf("%q is no request", request)
+	}
+	return p.Args()[2:]
+}
+
+func TestRequestsComeBack(t *testing.T) {
+	want := Pipe{Boot: -1, Loop: 3, Kind: Huge, Generation: 1 << 63, Version: resp.RESP2}
+	secret, nonce := []byte("secret"), NewNonce()
+	got, fields, proof, ok := ParsePipe(arguments(t, AppendPipe(nil, want, secret, nonce)))
+	if !ok || got != want || !Proves(proof, secret, nonce, fields...) {
+		t.Errorf("pipe %+v becomes %+v, %v", want, got, ok)
+	}
+	fields, proof = ParsePeer(arguments(t, AppendPeer(nil, 7, secret, nonce)))
+	if !Proves(proof, secret, nonce, fields...) || string(fields[0]) != "7" {
+		t.Errorf("peer becomes %q", fields)
+	}
+	piece := Piece{1 << 63, 3, MaxPiece}
+	if got, ok := ParseFetch(arguments(t, AppendFetch(nil, piece))); !ok || got != piece {
+		t.Errorf("piece %v becomes %v, %v", piece, got, ok)
+	}
+	if epoch, ok := ParseRetry(arguments(t, AppendRetry(nil, 8))[0]); !ok || epoch != 8 {
+		t.Errorf("retry of epoch 8 becomes %d, %v", epoch, ok)
+	}
+	slot, watched, requests, ok := ParseExec(arguments(t, AppendQueued(AppendWatched(AppendExec(nil, 5, 1, 1),
+		[]byte("k"), []byte("v")), []byte("PING"))))
+	if !ok || slot != 5 || len(watched) != 2 || len(requests) != 1 {
+		t.Errorf("exec becomes %d %q %q, %v", slot, watched, requests, ok)
+	}
+}
+
+func TestMalformedRequests(t *testing.T) {
+	split := func(words ...string) (args [][]byte) {
+		for _, w := range words {
+			args = append(args, []byte(w))
+		}
+		return args
+	}
+	for _, args := range [][][]byte{
+		split("x", "0", "common", "1", "2", ""), split("1", "x", "common", "1", "2", ""), split("1", "0", "other", "1", "2", ""),
+		split("1", "0", "common", "-1", "2", ""), split("1", "0", "common", "1", "4", ""), split("", "", "", "", "", ""),
+	} {
+		if _, _, _, ok := ParsePipe(args); ok {
+			t.Errorf("PIPE %q was taken", args)
+		}
+	}
+	for _, args := range [][][]byte{split("x", "0", "1"), split("1", "-1", "1"), split("1", "0", "1048577"), split("1", "0", "")} {
+		if _, ok := ParseFetch(args); ok {
+			t.Errorf("FETCH %q was taken", args)
+		}
+	}
+	for _, args := range [][][]byte{split("16384", "0"), split("-1", "0"), split("0", "-1"), split("0", "1", "k"), split("0", "x")} {
+		if _, _, _, ok := ParseExec(args); ok {
+			t.Errorf("EXEC %q was taken", args)
+		}
+	}
+	if _, _, ok := ParseEach(split("short", "DBSIZE")); ok {
+		t.Error("EACH of 5 bytes of partitions was taken")
+	}
+}
+
+func TestClassify(t *testing.T) {
+	for reply, want := range map[string]Instead{
+		"-MOVED 1 h:1\r\n": Moved, "-DUNLINWAIT 7\r\n": Wait, "-DUNLINWAIT\r\n": Wait, "-CLUSTERDOWN Hash slot not served\r\n": Wait,
+		"-DUNLINLARGE 1 2\r\n": LargeReply, "-ERR MOVED\r\n": Reply, "-MOVEDx 1 h:1\r\n": Reply, "+MOVED\r\n": Reply, "-\r\n": Reply, "": Reply,
+	} {
+		if got := Classify([]byte(reply)); got != want {
+			t.Errorf("%q is %d, want %d", reply, got, want)
+		}
+	}
+	if !Moved.Refused() || !Wait.Refused() || Reply.Refused() || LargeReply.Refused() {
+		t.Error("other answers than refusals are refusals")
+	}
+	for reply, want := range map[string]uint64{"-DUNLINWAIT 7\r\n": 7, "-DUNLINWAIT\r\n": 0, "-DUNLINWAIT x\r\n": 0, "-CLUSTERDOWN 7\r\n": 0} {
+		if got := WaitEpoch([]byte(reply)); got != want {
+			t.Errorf("%q names epoch %d, want %d", reply, got, want)
+		}
+	}
+	for reply, want := range map[string]string{
+		"-MOVED 4095 h:1\r\n": "h:1", "-MOVED 16384 h:1\r\n": "", "-MOVED 1\r\n": "", "-MOVED x h:1\r\n": "", "-MOVED 1 h:1 x\r\n": "",
+	} {
+		if _, got := ParseMoved([]byte(reply)); got != want {
+			t.Errorf("%q leads to %q, want %q", reply, got, want)
+		}
+	}
+	for reply, want := range map[string]bool{
+		"-DUNLINLARGE 1 2\r\n": true, "-DUNLINLARGE 18446744073709551615 536870930\r\n": true,
+		"-DUNLINLARGE 1\r\n": false, "-DUNLINLARGE\r\n": false, "-DUNLINLARGE 1 -2\r\n": false, "-DUNLINLARGE 1 0\r\n": false,
+		"-DUNLINLARGE 1 2 3\r\n": false, "-DUNLINLARGE x 2\r\n": false, "-DUNLINLARGE 1 99999999999999999999\r\n": false, "-ERR x\r\n": false,
+	} {
+		if _, _, is := ParseTicket([]byte(reply)); is != want {
+			t.Errorf("%q is a ticket: %v", reply, is)
+		}
+	}
+}
+
+func TestCursor(t *testing.T) {
+	c := CursorAt(4095, 1<<40-1)
+	if c.Partition() != 4095 || c.Position() != 1<<40-1 || c >= EndOfScan || uint64(EndOfScan) >= 1<<53 {
+		t.Errorf("the last cursor is %d, %d", c.Partition(), c.Position())
+	}
+	if got, ok := ParseCursor(c.Append(nil)); !ok || got != c {
+		t.Errorf("cursor %d becomes %d, %v", c, got, ok)
+	}
+	if got, ok := ParseCursor([]byte("18446744073709551615")); !ok || got != EndOfScan || got.Partition() != ring.Partitions {
+		t.Errorf("a cursor beyond the end becomes %d, %v", got, ok)
+	}
+	for _, bad := range []string{"", "-1", "x", "18446744073709551616"} {
+		if _, ok := ParseCursor([]byte(bad)); ok {
+			t.Errorf("cursor %q was taken", bad)
+		}
+	}
+	for _, want := range []Cursor{0, c, EndOfScan} {
+		reply := append(AppendStop(nil, want), "*1\r\n$1\r\nk\r\n"...)
+		if stop, keys, ok := ParseStop(reply); !ok || stop != want || string(keys) != "$1\r\nk\r\n" {
+			t.Errorf("a stop at %d becomes %d %q, %v", want, stop, keys, ok)
+		}
+	}
+}
+
+// FuzzReplies feeds every decoder of replies: none may panic, and what is taken has the promised form.
+func FuzzReplies(f *testing.F) {
+	all := ring.AllPartitions()
+	f.Add(append(AppendCovered(nil, &all), "+OK\r\n"...))
+	f.Add(append(AppendStop(nil, 5), "*0\r\n"...))
+	f.Add(AppendReport(nil, &ring.Report{Version: ring.Version{Epoch: 1, Issuer: "a@1"}}))
+	f.Add(AppendMoved(nil, 1, "h:1"))
+	f.Add(AppendWait(nil, 1))
+	f.Add(AppendTicket(nil, 1, 1))
+	f.Fuzz(func(t *testing.T, reply []byte) {
+		Classify(reply)
+		WaitEpoch(reply)
+		if p, _ := ParseMoved(reply); p >= ring.Partitions {
+			t.Errorf("moved to partition %d", p)
+		}
+		if _, size, ok := ParseTicket(reply); ok && (size < 1 || size >= 1<<40) {
+			t.Errorf("a ticket of %d bytes", size)
+		}
+		ParseCursor(reply)
+		var scan resp.Scanner
+		if scan.Scan(reply) != resp.Done || scan.Len() != len(reply) {
+			return // decoders of replies get whole ones
+		}
+		ParseAnswer(reply)
+		if stop, _, ok := ParseStop(reply); ok && stop > EndOfScan {
+			t.Errorf("stops at %d", stop)
+		}
+		if r, err := parseReport("a", reply); (r == nil) == (err == nil) {
+			t.Errorf("a report %v and an error %v", r, err)
+		}
+	})
+}
+
+// FuzzArguments feeds the decoders of requests.
+func FuzzArguments(f *testing.F) {
+	f.Add(AppendPipe(nil, Pipe{Kind: Common, Version: resp.RESP2}, nil, nil))
+	f.Add(AppendQueued(AppendExec(nil, 1, 0, 1), []byte("PING")))
+	f.Add(AppendFetch(nil, Piece{1, 2, 3}))
+	f.Fuzz(func(t *testing.T, request []byte) {
+		var p resp.Parser
+		if p.Parse(request) != resp.Done || len(p.Args()) < 8 {
+			return // the table of commands refuses fewer
+		}
+		args := p.Args()[2:]
+		if pipe, _, _, ok := ParsePipe(args); ok && pipe.Kind >= Kinds {
+			t.Errorf("pipe of kind %d", pipe.Kind)
+		}
+		if piece, ok := ParseFetch(args); ok && (piece.Offset < 0 || piece.Count < 0 || piece.Count > MaxPiece) {
+			t.Errorf("piece %+v", piece)
+		}
+		if slot, watched, _, ok := ParseExec(args); ok && (slot >= ring.Slots || len(watched)%2 != 0) {
+			t.Errorf("transaction of slot %d that watches %q", slot, watched)
+		}
+		ParseEach(args)
+	})
+}

@@ -1,0 +1,95 @@
+package member
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// TestGoldenBytes compares what members say with what they have always said: members of different
+// builds live side by side during an upgrade.
+func TestGoldenBytes(t *testing.T) {
+	var some ring.PartitionSet
+	some.Add(0)
+	some.Add(4095)
+	set := "$512\r\n" + string(some[:]) + "\r\n"
+	pipe := Pipe{Boot: 7, Loop: 1, Kind: Fetching, Generation: 9, Version: resp.RESP3}
+	report := &ring.Report{Version: ring.Version{Epoch: 3, Issuer: "n1@7"}, Synced: some}
+	for what, c := range map[string]struct {
+		got  []byte
+		want string
+	}{
+		"challenge": {AppendRequest(nil, VerbChallenge), "*2\r\n$6\r\nDUNLIN\r\n$9\r\nCHALLENGE\r\n"},
+		"pipe": {AppendPipe(nil, pipe, nil, nil),
+			"*8\r\n$6\r\nDUNLIN\r\n$4\r\nPIPE\r\n$1\r\n7\r\n$1\r\n1\r\n$5\r\nfetch\r\n$1\r\n9\r\n$1\r\n3\r\n$0\r\n\r\n"},
+		"peer":  {AppendPeer(nil, 7, nil, nil), "*4\r\n$6\r\nDUNLIN\r\n$4\r\nPEER\r\n$1\r\n7\r\n$0\r\n\r\n"},
+		"retry": {AppendRetry(nil, 18446744073709551615), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nRETRY\r\n$20\r\n18446744073709551615\r\n"},
+		"fetch": {AppendFetch(nil, Piece{1, 2, 3}), "*5\r\n$6\r\nDUNLIN\r\n$5\r\nFETCH\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n"},
+		"watch": {AppendRequest(nil, VerbWatch, []byte("k")), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nWATCH\r\n$1\r\nk\r\n"},
+		"exec": {AppendQueued(AppendWatched(AppendExec(nil, 16383, 1, 1), []byte("k"), []byte("v")), []byte("GET"), []byte("k")),
+			"*7\r\n$6\r\nDUNLIN\r\n$4\r\nEXEC\r\n$5\r\n16383\r\n$1\r\n1\r\n$1\r\nk\r\n$1\r\nv\r\n$20\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n\r\n"},
+		"each":    {AppendEach(nil, &some, []byte("KEYS"), []byte("*")), "*5\r\n$6\r\nDUNLIN\r\n$4\r\nEACH\r\n" + set + "$4\r\nKEYS\r\n$1\r\n*\r\n"},
+		"covered": {AppendCovered(nil, &some), "*2\r\n" + set},
+		"stop":    {AppendStop(nil, CursorAt(1, 2)), "*2\r\n:1099511627778\r\n"},
+		"no stop": {AppendStop(nil, EndOfScan), "*2\r\n:-1\r\n"},
+		"report":  {AppendReport(nil, report), "*3\r\n:3\r\n$4\r\nn1@7\r\n" + set},
+		"taken":   {AppendTaken(nil, 4, "n1@7"), "+OK 4 n1@7\r\n"},
+		"moved":   {AppendMoved(nil, 16383, "h:1"), "-MOVED 16383 h:1\r\n"},
+		"wait":    {AppendWait(nil, 4), "-DUNLINWAIT 4\r\n"},
+		"ticket":  {AppendTicket(nil, 5, 300000), "-DUNLINLARGE 5 300000\r\n"},
+	} {
+		if string(c.got) != c.want {
+			t.Errorf("%s is %q, want %q", what, c.got, c.want)
+		}
+	}
+}
+
+// TestEveryVerbHasARow keeps the verbs and the table of commands together.
+func TestEveryVerbHasARow(t *testing.T) {
+	rows := make(map[string]bool)
+	for _, sub := range command.ByID(command.Dunlin).Subs {
+		_, name, _ := strings.Cut(sub.Name, "|")
+		rows[strings.ToUpper(name)] = true
+	}
+	verbs := []string{VerbChallenge, VerbPipe, VerbPeer, VerbRetry, VerbFetch, VerbWatch, VerbExec, VerbEach, VerbTable,
+		VerbTake, VerbReport, VerbStream, VerbEffects, VerbValue}
+	for _, v := range verbs {
+		if !rows[v] {
+			t.Errorf("verb %s has no row", v)
+		}
+		delete(rows, v)
+	}
+	if len(rows) > 0 {
+		t.Errorf("rows without a verb: %v", rows)
+	}
+}
+
+func TestProof(t *testing.T) {
+	secret, nonce := []byte("s"), NewNonce()
+	if !Proves(Proof(secret, nonce, []byte("1")), secret, nonce, []byte("1")) {
+		t.Error("a proof does not prove")
+	}
+	if Proves(Proof(secret, nonce, []byte("1")), secret, nonce, []byte("2")) ||
+		Proves(Proof(secret, nonce), secret, NewNonce()) || Proves(nil, secret, nonce) {
+		t.Error("a proof of something else proves")
+	}
+	if string(NewNonce()) == string(nonce) {
+		t.Error("the same nonce twice")
+	}
+}
+
+func TestSecret(t *testing.T) {
+	if got := Secret(nil, ""); got != nil {
+		t.Errorf("secret of nothing is %x", got)
+	}
+	if got := Secret([]byte("s"), "p"); string(got) != "s" {
+		t.Errorf("given secret becomes %q", got)
+	}
+	a, b := Secret(nil, "p"), Secret(nil, "q")
+	if len(a) != 32 || string(a) == string(b) || string(a) != string(Secret(nil, "p")) {
+		t.Errorf("secrets of passwords: %x and %x", a, b)
+	}
+}

@@ -1,0 +1,135 @@
+package member
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"strconv"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+const nonceBytes = 32
+
+// Secret returns what members prove to each other that they know: the cluster's secret; a key derived
+// from the clients' password if there is only that; or nil, and then everybody is believed. Every
+// member must be given the same two. secret is not copied.
+func Secret(secret []byte, password string) []byte {
+	if secret != nil || password == "" {
+		return secret
+	}
+	sum := sha256.Sum256([]byte("dunlin internal secret\x00" + password))
+	return sum[:]
+}
+
+// NewNonce returns what the next proof on a connection must be about.
+func NewNonce() []byte {
+	nonce := make([]byte, nonceBytes)
+	rand.Read(nonce) // never fails: it ends the process instead
+	return nonce
+}
+
+// Proof returns the HMAC-SHA256 by which a member shows that it knows the secret. It covers the
+// node's nonce, so that a recorded proof is of no use, and the fields by which the member describes
+// itself, so that they cannot be exchanged.
+func Proof(secret, nonce []byte, fields ...[]byte) []byte {
+	h := hmac.New(sha256.New, secret)
+	h.Write(nonce)
+	for _, f := range fields {
+		h.Write([]byte{'|'})
+		h.Write(f)
+	}
+	return h.Sum(nil)
+}
+
+// Proves reports whether proof is that of the secret, the nonce and the fields.
+func Proves(proof, secret, nonce []byte, fields ...[]byte) bool {
+	return hmac.Equal(proof, Proof(secret, nonce, fields...))
+}
+
+// Kind separates traffic that must not wait for one another. A proxy's loop has a pipe of each kind
+// that it needs, for each protocol version.
+type Kind uint8
+
+const (
+	// Common carries the small commands of all sessions. Only here a large reply becomes a ticket.
+	Common Kind = iota
+	// Large carries large requests, and those that take a node long.
+	Large
+	// Huge carries requests that are too long to be copied, one at a time.
+	Huge
+	// Fetching carries large replies in pieces.
+	Fetching
+
+	Kinds // how many there are
+)
+
+var kindNames = [Kinds]string{"common", "large", "huge", "fetch"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Pipe is how a pipe introduces itself.
+type Pipe struct {
+	Boot       int64 // of the proxy
+	Loop       int
+	Kind       Kind
+	Generation uint64 // grows with every connection of the loop
+	Version    resp.Version
+}
+
+// AppendPipe appends the greeting of a pipe. nonce is what the node has answered to CHALLENGE, nil if
+// there is no secret.
+func AppendPipe(dst []byte, p Pipe, secret, nonce []byte) []byte {
+	fields := [...][]byte{
+		strconv.AppendInt(nil, p.Boot, 10),
+		strconv.AppendInt(nil, int64(p.Loop), 10),
+		[]byte(p.Kind.String()),
+		strconv.AppendUint(nil, p.Generation, 10),
+		strconv.AppendInt(nil, int64(p.Version), 10),
+	}
+	return appendProven(dst, VerbPipe, secret, nonce, fields[:]...)
+}
+
+// ParsePipe reads the arguments of PIPE and splits them into the fields that the proof is about, the
+// proof, and what they describe.
+func ParsePipe(args [][]byte) (p Pipe, fields [][]byte, proof []byte, ok bool) {
+	const proven = 5
+	fields, proof = args[:proven], args[proven]
+	boot, ok1 := resp.ParseInt(fields[0])
+	loop, ok2 := resp.ParseInt(fields[1])
+	kind, ok3 := parseKind(fields[2])
+	generation, ok4 := parseUint(fields[3])
+	version, ok5 := resp.ParseInt(fields[4])
+	known := version == int64(resp.RESP2) || version == int64(resp.RESP3)
+	p = Pipe{Boot: boot, Loop: int(loop), Kind: kind, Generation: generation, Version: resp.Version(version)}
+	return p, fields, proof, ok1 && ok2 && ok3 && ok4 && ok5 && known
+}
+
+func parseKind(name []byte) (Kind, bool) {
+	for k, n := range kindNames {
+		if n == string(name) {
+			return Kind(k), true
+		}
+	}
+	return 0, false
+}
+
+// AppendPeer appends the greeting of another node. nonce is as for AppendPipe.
+func AppendPeer(dst []byte, boot int64, secret, nonce []byte) []byte {
+	return appendProven(dst, VerbPeer, secret, nonce, strconv.AppendInt(nil, boot, 10))
+}
+
+// ParsePeer splits the arguments of PEER into the fields that the proof is about and the proof.
+func ParsePeer(args [][]byte) (fields [][]byte, proof []byte) { return args[:1], args[1] }
+
+// appendProven appends a request that ends in the proof of its arguments, or in "" without a nonce.
+func appendProven(dst []byte, verb string, secret, nonce []byte, fields ...[]byte) []byte {
+	dst = AppendVerb(dst, verb, len(fields)+1)
+	for _, f := range fields {
+		dst = resp.AppendBulk(dst, f)
+	}
+	if nonce == nil {
+		return resp.AppendBulk(dst, nil)
+	}
+	return resp.AppendBulk(dst, Proof(secret, nonce, fields...))
+}

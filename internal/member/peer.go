@@ -1,0 +1,111 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// MaxReply bounds what a member's reply may take, in bytes: the largest is a table.
+const MaxReply = 8 << 20
+
+// Peer is a connection to a node, used by one goroutine that may block. What must be fast goes over
+// the loops instead.
+type Peer struct {
+	Addr string   // of the node
+	Conn net.Conn // its deadline is in the past once the context of DialPeer has ended
+
+	in   []byte // received, and not yet used
+	stop func() bool
+}
+
+// Dialer connects to the data port of a node.
+type Dialer func(ctx context.Context, addr string) (net.Conn, error)
+
+// DialPeer connects by dial, plain TCP if that is nil, and authenticates. boot is that of the member
+// that asks, 0 if it does not matter. Everything done with the peer ends with ctx. The caller must
+// Close the peer.
+func DialPeer(ctx context.Context, dial Dialer, addr string, secret []byte, boot int64) (*Peer, error) {
+	if dial == nil {
+		dial = func(ctx context.Context, addr string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", addr)
+		}
+	}
+	c, err := dial(ctx, addr)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to node %s: %w", addr, err)
+	}
+	p := &Peer{Addr: addr, Conn: c}
+	p.stop = context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	if err := p.authenticate(secret, boot); err != nil {
+		p.Close()
+		return nil, fmt.Errorf("cannot authenticate at node %s: %w", addr, err)
+	}
+	return p, nil
+}
+
+// Close closes the connection.
+func (p *Peer) Close() {
+	p.stop()
+	p.Conn.Close()
+}
+
+// authenticate says that this is a member; with a secret it proves that.
+func (p *Peer) authenticate(secret []byte, boot int64) error {
+	var nonce []byte
+	if secret != nil {
+		reply, err := p.Call(VerbChallenge)
+		if err != nil {
+			return err
+		}
+		var ok bool
+		if nonce, ok = resp.DecodeBulk(reply); !ok {
+			return fmt.Errorf("challenge is %q, want a bulk string", reply)
+		}
+	}
+	_, err := p.exchange(AppendPeer(nil, boot, secret, nonce))
+	return err
+}
+
+// Call sends a request and returns the whole reply, which is valid until the next call. An error
+// reply is returned as an error.
+func (p *Peer) Call(verb string, args ...string) ([]byte, error) {
+	request := AppendVerb(nil, verb, len(args))
+	for _, a := range args {
+		request = resp.AppendBulkString(request, a)
+	}
+	return p.exchange(request)
+}
+
+func (p *Peer) exchange(request []byte) ([]byte, error) {
+	if _, err := p.Conn.Write(request); err != nil {
+		return nil, err
+	}
+	p.in = p.in[:0]
+	var scanner resp.Scanner
+	piece := make([]byte, 16<<10)
+	for {
+		switch scanner.Scan(p.in) {
+		case resp.Done:
+			reply := p.in[:scanner.Len()]
+			if resp.IsError(reply) {
+				return nil, fmt.Errorf("node %s answers %q", p.Addr, strings.TrimSpace(string(reply[1:])))
+			}
+			return reply, nil
+		case resp.Malformed:
+			return nil, fmt.Errorf("node %s answers what is no reply", p.Addr)
+		}
+		if len(p.in) > MaxReply {
+			return nil, fmt.Errorf("node %s answers more than %d bytes", p.Addr, MaxReply)
+		}
+		n, err := p.Conn.Read(piece)
+		if err != nil {
+			return nil, err
+		}
+		p.in = append(p.in, piece[:n]...)
+	}
+}

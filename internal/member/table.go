@@ -1,0 +1,101 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// FetchTable reads the table of the node whose data port is addr, which it reaches by dial; nil is
+// plain TCP. secret is what Secret returns. The table is nil if the node has none yet.
+func FetchTable(ctx context.Context, dial Dialer, addr string, secret []byte) (*ring.Table, error) {
+	reply, err := ask(ctx, dial, addr, secret, VerbTable)
+	if err != nil {
+		return nil, err
+	}
+	encoded, ok := resp.DecodeBulk(reply)
+	if !ok {
+		return nil, nil // the null
+	}
+	t, err := ring.DecodeTable(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("cannot fetch table from %s: %w", addr, err)
+	}
+	return t, nil
+}
+
+// FetchReport reads which copies the node whose data port is addr has in sync. The report's Node is
+// for the caller to fill in: it knows whom it asked.
+func FetchReport(ctx context.Context, dial Dialer, addr string, secret []byte) (*ring.Report, error) {
+	reply, err := ask(ctx, dial, addr, secret, VerbReport)
+	if err != nil {
+		return nil, err
+	}
+	report, err := parseReport(addr, reply)
+	if err != nil {
+		return nil, fmt.Errorf("cannot fetch report from %s: %w", addr, err)
+	}
+	return report, nil
+}
+
+// ask asks a node one question.
+func ask(ctx context.Context, dial Dialer, addr string, secret []byte, verb string) (reply []byte, err error) {
+	p, err := DialPeer(ctx, dial, addr, secret, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	if reply, err = p.Call(verb); err != nil {
+		return nil, fmt.Errorf("cannot fetch %s from %s: %w", strings.ToLower(verb), addr, err)
+	}
+	return reply, nil
+}
+
+// AppendReport appends the reply to REPORT: "*3 :epoch $issuer $partitions".
+func AppendReport(dst []byte, r *ring.Report) []byte {
+	dst = resp.AppendInt(resp.AppendArray(dst, 3), int64(r.Version.Epoch))
+	dst = resp.AppendBulkString(dst, r.Version.Issuer)
+	return resp.AppendBulk(dst, r.Synced[:])
+}
+
+// parseReport reads what AppendReport wrote.
+func parseReport(addr string, reply []byte) (*ring.Report, error) {
+	var fields [3][]byte
+	n, header, ok := resp.DecodeArray(reply)
+	for rest, i := reply[header:], 0; ok && n == len(fields) && i < n; i++ {
+		var scan resp.Scanner
+		ok = scan.Scan(rest) == resp.Done
+		fields[i], rest = rest[:scan.Len()], rest[scan.Len():]
+	}
+	epoch, ok1 := resp.DecodeInt(fields[0])
+	issuer, ok2 := resp.DecodeBulk(fields[1])
+	synced, ok3 := resp.DecodeBulk(fields[2])
+	if !ok || !ok1 || !ok2 || !ok3 || epoch < 0 {
+		return nil, fmt.Errorf("malformed reply %.80q", reply)
+	}
+	return ring.DecodeReport(addr, ring.Version{Epoch: uint64(epoch), Issuer: string(issuer)}, synced)
+}
+
+// AppendTaken appends the acknowledgement of TAKE: the epoch that the node obeys now, and its name.
+func AppendTaken(dst []byte, epoch uint64, name string) []byte {
+	return resp.AppendSimple(dst, "OK "+strconv.FormatUint(epoch, 10)+" "+name)
+}
+
+// Take hands an encoded table over and returns the epoch that the node obeys then, and its name.
+func (p *Peer) Take(table []byte) (epoch uint64, name string, err error) {
+	reply, err := p.Call(VerbTake, string(table))
+	if err != nil {
+		return 0, "", err
+	}
+	text, _ := resp.DecodeBulk(reply)
+	fields := strings.Fields(string(text))
+	if len(fields) != 3 || fields[0] != "OK" {
+		return 0, "", fmt.Errorf("reply is %q, want OK, an epoch and a name", reply)
+	}
+	epoch, err = strconv.ParseUint(fields[1], 10, 64)
+	return epoch, fields[2], err
+}

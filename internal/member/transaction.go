@@ -1,0 +1,43 @@
+package member
+
+import (
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// A proxy queues its clients' transactions and sends each to the owner of its slot as one request:
+//
+//	DUNLIN WATCH key…                                ──▶  a version for each
+//	DUNLIN EXEC slot n (key version)×n request…      ──▶  what EXEC answers
+//
+// A request is a whole command, encoded as a client would send it. The node remembers nothing of
+// watched keys: whoever watches has their versions, and gives them back.
+
+// AppendExec appends the beginning of EXEC. watched times AppendWatched and commands times
+// AppendQueued follow.
+func AppendExec(dst []byte, slot uint16, watched, commands int) []byte {
+	dst = AppendVerb(dst, VerbExec, 2+2*watched+commands)
+	return appendInt(appendUint(dst, uint64(slot)), int64(watched))
+}
+
+// AppendWatched appends a key and the version that WATCH gave it.
+func AppendWatched(dst, key, version []byte) []byte {
+	return resp.AppendBulk(resp.AppendBulk(dst, key), version)
+}
+
+// AppendQueued appends a command.
+func AppendQueued(dst []byte, args ...[]byte) []byte {
+	return resp.AppendBulk(dst, resp.AppendRequest(nil, args...))
+}
+
+// ParseExec reads the arguments of EXEC. watched are keys and versions in turn, requests are encoded;
+// both are views.
+func ParseExec(args [][]byte) (slot uint16, watched, requests [][]byte, ok bool) {
+	s, ok1 := resp.ParseInt(args[0])
+	n, ok2 := resp.ParseInt(args[1])
+	rest := args[2:]
+	if !ok1 || !ok2 || s < 0 || s >= ring.Slots || n < 0 || n > int64(len(rest)/2) {
+		return 0, nil, nil, false
+	}
+	return uint16(s), rest[:2*n], rest[2*n:], true
+}

@@ -1,0 +1,70 @@
+package member
+
+import (
+	"strconv"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// Name is the first word of every request between members.
+const Name = "DUNLIN"
+
+// The verbs. Names in braces are arguments; "…" repeats.
+const (
+	VerbChallenge = "CHALLENGE" // returns a nonce for a proof
+	VerbPipe      = "PIPE"      // {boot} {loop} {kind} {generation} {version} {proof}
+	VerbPeer      = "PEER"      // {boot} {proof}
+	VerbRetry     = "RETRY"     // {epoch}: the proxy begins to repeat what was refused on this pipe
+	VerbFetch     = "FETCH"     // {ticket} {offset} {count}
+	VerbWatch     = "WATCH"     // {key}…
+	VerbExec      = "EXEC"      // {slot} {watched} ({key} {version})… {request}…
+	VerbEach      = "EACH"      // {partitions} {word of the command}…
+	VerbTable     = "TABLE"     // returns the table, or null
+	VerbTake      = "TAKE"      // {table}
+	VerbReport    = "REPORT"    // returns which copies are in sync
+	VerbStream    = "STREAM"    // {name} {generation}
+	VerbEffects   = "EFFECTS"   // {seq} {milli} {effects}
+	VerbValue     = "VALUE"     // {seq} {milli} {partition} {key} {expireAt} {type} {uses} {total} {offset} {piece}
+)
+
+// AppendVerb appends the beginning of a request: its first two words. n is how many arguments
+// follow the verb; the caller appends them as bulk strings.
+func AppendVerb(dst []byte, verb string, n int) []byte {
+	dst = resp.AppendArray(dst, n+2)
+	dst = resp.AppendBulkString(dst, Name)
+	return resp.AppendBulkString(dst, verb)
+}
+
+// AppendRequest appends a whole request.
+func AppendRequest(dst []byte, verb string, args ...[]byte) []byte {
+	dst = AppendVerb(dst, verb, len(args))
+	for _, a := range args {
+		dst = resp.AppendBulk(dst, a)
+	}
+	return dst
+}
+
+// AppendRetry appends RETRY. epoch is the newest one that the node has named in a refusal.
+func AppendRetry(dst []byte, epoch uint64) []byte {
+	return appendUint(AppendVerb(dst, VerbRetry, 1), epoch)
+}
+
+// ParseRetry reads the argument of RETRY.
+func ParseRetry(arg []byte) (epoch uint64, ok bool) { return parseUint(arg) }
+
+// appendUint appends a number as a bulk string.
+func appendUint(dst []byte, n uint64) []byte {
+	var digits [20]byte
+	return resp.AppendBulk(dst, strconv.AppendUint(digits[:0], n, 10))
+}
+
+// appendInt is appendUint for signed numbers.
+func appendInt(dst []byte, n int64) []byte {
+	var digits [20]byte
+	return resp.AppendBulk(dst, strconv.AppendInt(digits[:0], n, 10))
+}
+
+func parseUint(b []byte) (n uint64, ok bool) {
+	n, err := strconv.ParseUint(string(b), 10, 64)
+	return n, err == nil
+}
