@@ -14,9 +14,7 @@
 //	aside    a client that is paused, waits, or does not want all replies (aside.go)
 //	ticket   stands for a large reply until its proxy has fetched it (ticket.go)
 //	rewrite  a large value that a goroutine makes anew for APPEND, SETRANGE, SETBIT, BITFIELD or BITOP (rewrite.go)
-//	view     the present table as this node obeys it: serve, wait or refuse, for each partition
-//	gained   a partition that became ours with the present table and may be served
-//	         only when nobody else can still be serving it
+//	view     the present table as this node obeys it (node/ownership)
 //
 // # The way of a command
 //
@@ -40,7 +38,8 @@
 //   - Node.view is an immutable snapshot behind an atomic pointer. It is loaded once
 //     for all requests of one input, so that Group.Each, which runs between
 //     inputs, is a barrier: behind it nobody executes under an older view.
-//   - Views are replaced under Node.tableMu only. A loop never takes that lock:
+//   - node/ownership decides about views. Its events and what follows from them happen
+//     under Node.tableMu (obey.go), one event at a time. A loop never takes that lock:
 //     its holder waits for all loops. Fencing therefore is an atomic flag beside the
 //     view. Lock order: tableMu, then what the engine locks.
 //   - A handler takes a shard's lock once (once a key where a command has many)
@@ -50,7 +49,7 @@
 //
 //   - No command is executed on a partition that the view does not serve.
 //   - Data of an earlier ownership is never served: a partition is dropped between
-//     losing and serving it again (takeover.go).
+//     losing and serving it again (node/ownership).
 //   - Commands of one pipe on one partition are executed in their order, also when
 //     some of them are refused and come again (latch in pipes.go).
 //   - A command that a proxy gave up with its pipe is not executed after the next

@@ -3,7 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
-	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -34,11 +34,12 @@ type handOver struct {
 	lost  []lostPartition    // of these we keep copies until then
 	heirs map[string]*sender // the new owners, by name
 	away  bool               // the copies are only to be sent
-	done  chan struct{}
+	begun time.Time
+	ctx   context.Context // ends with it
+	end   context.CancelFunc
 }
 
-// flushPatience is for how long at a time a hand-over waits for a stream before it looks whether the receiver still lives.
-const flushPatience = 500 * time.Millisecond
+func (h *handOver) names() []string { return slices.Sorted(maps.Keys(h.heirs)) }
 
 // refeedLocked begins and ends feeds, so that everybody is fed what v asks for of what it serves. fresh are the partitions
 // that it serves anew, with their seals: a copy with the same one is continued.
@@ -105,13 +106,10 @@ func (n *Node) feedLocked(t *ring.Table, to ring.Member, set *ring.PartitionSet,
 	}
 }
 
-// handOverLocked ends the feeds of what next takes from us. What a new owner was fed we keep as a copy, as it is handed over. The
-// loops execute nothing under old any more.
-func (n *Node) handOverLocked(old, next *ownership.View) {
-	if old.Table == nil || old.Table.Seed != next.Table.Seed {
-		return // another cluster's: there is nobody to hand it to
-	}
-	h := &handOver{heirs: make(map[string]*sender), away: next.WasAway(old), done: make(chan struct{})}
+// handOverLocked ends the feeds of what next takes from us. What a new owner was fed we keep as a
+// copy while it is handed over. The loops execute nothing under old any more.
+func (n *Node) handOverLocked(old, next *ownership.View, away bool) *handOver {
+	h := &handOver{heirs: make(map[string]*sender), away: away, begun: time.Now()}
 	for p := range uint16(ring.Partitions) {
 		if old.Standing[p] != ownership.Serving || next.Owns(p) {
 			continue
@@ -139,55 +137,53 @@ func (n *Node) handOverLocked(old, next *ownership.View) {
 			n.forgetCopy(p)
 		}
 	}
-	if len(h.lost) == 0 {
-		return
+	if len(h.lost) > 0 {
+		n.keep(h.lost, away)
 	}
-	n.keep(h.lost, h.away)
-	n.tellHeirs(next.Table, h.heirs)
-	n.handOvers = append(n.handOvers, h)
-	n.goJob(func() { n.finishHandOver(h) })
+	return h
 }
 
-// tellHeirs hands the table to those who are to take over: commands wait until they do, and gossip may take some rounds.
-func (n *Node) tellHeirs(t *ring.Table, heirs map[string]*sender) {
-	encoded := t.Encode()
-	for _, s := range heirs {
+// beginHandOverLocked waits for the heirs to have everything.
+func (n *Node) beginHandOverLocked(h *handOver, id uint64) {
+	if id == 0 {
+		return // there are none
+	}
+	h.ctx, h.end = context.WithCancel(n.ctx)
+	n.handOvers[id] = h
+	for name, s := range h.heirs {
 		n.goJob(func() {
-			if err := n.handTable(n.ctx, s.to, t.Epoch, encoded); err != nil {
-				n.log.Debug("the next owner hears of a table by gossip only", "node", s.to.Name(), "error", err)
-			}
+			_ = s.flushHanded(h.ctx) // or the stream has ended, or the heir was given up
+			n.step(func(m *ownership.Machine, _ time.Duration) { m.Flushed(id, name) })
 		})
 	}
 }
 
-// finishHandOver waits until the new owners have all that we had; before, we do not acknowledge the table.
-func (n *Node) finishHandOver(h *handOver) {
-	begun := time.Now()
-	for name, s := range h.heirs {
-		n.flushTo(name, s)
-	}
-	n.tableMu.Lock()
-	defer n.tableMu.Unlock()
-	close(h.done)
-	n.handOvers = slices.DeleteFunc(n.handOvers, func(o *handOver) bool { return o == h })
-	if n.ctx.Err() != nil {
-		return
-	}
+// finishHandOverLocked is called when the heirs have everything. Before, we do not acknowledge the
+// table.
+func (n *Node) finishHandOverLocked(id uint64) {
+	h := n.handOvers[id]
+	delete(n.handOvers, id)
+	h.end()
 	if h.away {
 		n.forgetSealed(h.lost)
 	}
 	v := n.view.Load()
 	n.review(v, false, n.sparedLocked())
 	n.refeedLocked(v, nil) // ends the streams that only the hand-over kept
-	n.log.Info("handed over", "partitions", len(h.lost), "took", time.Since(begun).Round(time.Millisecond))
+	n.log.Info("handed over", "partitions", len(h.lost), "took", time.Since(h.begun).Round(time.Millisecond))
 }
 
-// handsToLocked tells whether a hand-over waits for the node.
+// handsToLocked reports whether a hand-over waits for the node.
 func (n *Node) handsToLocked(name string) bool {
-	return slices.ContainsFunc(n.handOvers, func(h *handOver) bool { return h.heirs[name] != nil })
+	for _, h := range n.handOvers {
+		if h.heirs[name] != nil {
+			return true
+		}
+	}
+	return false
 }
 
-// sparedLocked are the seals of the copies that are still being sent.
+// sparedLocked returns the seals of the copies that are still being sent.
 func (n *Node) sparedLocked() map[uint64]bool {
 	seals := make(map[uint64]bool)
 	for _, h := range n.handOvers {
@@ -196,36 +192,4 @@ func (n *Node) sparedLocked() map[uint64]bool {
 		}
 	}
 	return seals
-}
-
-// flushTo returns when a node has all that is handed over to it, or is dead.
-func (n *Node) flushTo(name string, s *sender) {
-	for n.ctx.Err() == nil {
-		ctx, cancel := context.WithTimeout(n.ctx, flushPatience)
-		err := s.flushHanded(ctx)
-		cancel()
-		alive := n.source() == nil || slices.ContainsFunc(n.aliveNodes(), func(m ring.Member) bool { return m.Name() == name })
-		if err == nil || errors.Is(err, errSenderClosed) {
-			return
-		}
-		if !alive {
-			n.log.Warn("gave up handing over to a node that died", "node", name, "error", err)
-			return
-		}
-	}
-}
-
-// awaitHandOvers returns when the new owners have what tables have taken from us, or an error when that takes too long.
-func (n *Node) awaitHandOvers(ctx context.Context) error {
-	n.tableMu.Lock()
-	waiting := slices.Clone(n.handOvers)
-	n.tableMu.Unlock()
-	for _, h := range waiting {
-		select {
-		case <-h.done:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
 }

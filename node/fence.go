@@ -6,38 +6,29 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 )
-
-// A node that did not run for a while does not know what the others decided
-// meanwhile: declared dead, it may have lost its partitions to somebody who serves
-// them by now. So a loop that finds that it stood still for longer than the others
-// need to decide such a thing fences the node before it reads anything:
-//
-//	loop stood still ──▶ fenced ──▶ Confirm: hear the table from another member
-//	                       ▲               │ failed: again
-//	                       │               ▼
-//	               serve nothing     install it, drop what was lost ──▶ not fenced
-//
-// One loop is enough: members are heard on other threads, but a stopped process
-// stops all of them, and a mistaken fence costs a round trip.
 
 // confirmTimeout is how long one attempt to hear from another member may take.
 const confirmTimeout = 5 * time.Second
 
 // stalled is netloop's OnStall hook.
 func (n *Node) stalled(_ *netloop.Loop, gap time.Duration) {
-	n.Fence(fmt.Sprintf("a loop stood still for %v", gap.Round(time.Millisecond)))
+	n.doubt(fmt.Sprintf("a loop stood still for %v", gap.Round(time.Millisecond)),
+		func(f *ownership.Fence) bool { return f.Stalled(gap) })
 }
 
-// Fence stops serving until the current table is heard from another member,
-// because of a doubt about the one in hand: others declared this node dead, say.
-// It may be called from any goroutine, loops included, and does not wait.
-func (n *Node) Fence(reason string) {
+// Fence stops serving until the current table is heard from another member, because of a doubt
+// about the one in hand: others declared this node dead, say. It may be called from any goroutine,
+// loops included, and does not wait.
+func (n *Node) Fence(reason string) { n.doubt(reason, (*ownership.Fence).Doubt) }
+
+// doubt tells the fence about an event that may raise it.
+func (n *Node) doubt(reason string, event func(*ownership.Fence) (raise bool)) {
 	n.fenceMu.Lock()
 	defer n.fenceMu.Unlock()
-	n.doubts++
-	if n.ctx.Err() != nil || n.fenced.Load() {
-		return // a goroutine is at it, and will see the new doubt
+	if !event(&n.fence) || n.ctx.Err() != nil {
+		return
 	}
 	n.fenced.Store(true)
 	n.goJob(func() { n.unfence(reason) })
@@ -48,29 +39,29 @@ func (n *Node) unfence(reason string) {
 	n.log.Warn("fenced", "reason", reason)
 	for n.ctx.Err() == nil {
 		n.fenceMu.Lock()
-		seen := n.doubts
+		n.fence.Confirm()
 		n.fenceMu.Unlock()
 		if err := n.confirm(); err != nil {
 			n.log.Warn("cannot confirm the table, staying fenced", "error", err)
 			n.pause(retryPeriod)
 			continue
 		}
-		if n.lift(seen) {
+		if n.lift() {
 			n.log.Info("fence lifted", "epoch", n.view.Load().Epoch())
 			return
 		}
 	}
 }
 
-// lift ends the fence if there was no doubt since the count was seen.
-func (n *Node) lift(seen uint64) bool {
+// lift ends the fence, unless there was another doubt.
+func (n *Node) lift() bool {
 	n.fenceMu.Lock()
 	defer n.fenceMu.Unlock()
-	if n.doubts != seen {
-		return false
+	lift := n.fence.Confirmed()
+	if lift {
+		n.fenced.Store(false)
 	}
-	n.fenced.Store(false)
-	return true
+	return lift
 }
 
 // confirm hears the current table from another member and installs it.

@@ -2,7 +2,6 @@ package node
 
 import (
 	"bytes"
-	"context"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
@@ -75,32 +74,15 @@ func takeTable(r *request) {
 	}
 	n := r.node
 	r.answerLater(func() []byte {
-		n.offer(t)
-		ctx, cancel := context.WithTimeout(n.ctx, takeTimeout/2)
-		defer cancel()
-		if n.awaitHandOvers(ctx) != nil {
+		switch answer, epoch := n.obeyTaken(t); answer {
+		case ownership.Obeyed:
+			return member.AppendTaken(nil, epoch, n.name())
+		case ownership.NotOfOurOwn:
+			return resp.AppendError(nil, errForeignTable)
+		default:
 			return resp.AppendError(nil, errHandingOver)
 		}
-		present := n.view.Load().Table
-		// Tables of another lineage than ours are not obeyed, whatever their epoch:
-		// to acknowledge one would be a lie.
-		if present == nil || (present.Version() != t.Version() && !present.Descends(t.Version())) {
-			return resp.AppendError(nil, errForeignTable)
-		}
-		return member.AppendTaken(nil, present.Epoch, n.name())
 	})
-}
-
-// offer adopts a table that another member handed over, if it is newer.
-func (n *Node) offer(t *ring.Table) {
-	if source := n.source(); source != nil {
-		source.Adopt(t)
-		n.SetTable(source.Table())
-		return
-	}
-	if t.Newer(n.view.Load().Table) {
-		n.SetTable(t)
-	}
 }
 
 // each: DUNLIN EACH bitmap command arguments... The reply is an array of the

@@ -117,20 +117,15 @@ type Node struct {
 	// held for long: loops take it.
 	fenceMu sync.Mutex
 	fenced  atomic.Bool
-	doubts  uint64 // how often there was a reason to fence
+	fence   ownership.Fence
 
 	clients atomic.Int64 // connections that count towards MaxClients
 	lcsTurn sync.Mutex   // of the goroutine that works on an LCS
 
-	// tableMu orders the changes of view and protects what is below.
-	tableMu  sync.Mutex
-	takeOver context.CancelFunc  // ends the take-over that is under way
-	adopted  map[string]uint64   // by member name: the newest epoch that it acknowledged
-	departed map[string]departed // by member name: dropped by a table, and perhaps not aware of it
-
-	// What feeding.go has, protected by tableMu too.
-	feeding   map[string]*fed // by the receiver's name
-	handOvers []*handOver     // under way
+	// tableMu orders the events of ownership, and protects what is below.
+	tableMu sync.Mutex
+	obedience
+	feeding map[string]*fed // by the receiver's name
 
 	copies copies
 
@@ -166,16 +161,13 @@ func Start(cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, log: cfg.Log, engine: store,
-		secret:   member.Secret(cfg.Secret, cfg.RequirePass),
-		started:  make(chan struct{}),
-		adopted:  make(map[string]uint64),
-		departed: make(map[string]departed),
-		feeding:  make(map[string]*fed),
+		secret:  member.Secret(cfg.Secret, cfg.RequirePass),
+		started: make(chan struct{}),
+		feeding: make(map[string]*fed),
 	}
 	n.overhead.Store(cfg.Overhead)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.view.Store(ownership.None)
-	n.settled.Store(ownership.None)
+	n.startObedience()
 	n.streams.takers = func(source string) copyTaker { return n.copiesOf(source) }
 	n.monitors = monitor.New(cfg.Group.Loops())
 	for _, l := range cfg.Group.Loops() {

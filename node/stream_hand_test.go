@@ -266,15 +266,20 @@ func TestStreamEndsWithItsHandOver(t *testing.T) {
 	a := startNode(t)
 	n := ring.Member{ID: "gone", Boot: 1, Addr: "127.0.0.1:1"}
 	s := a.sender(n)
-	h := &handOver{heirs: map[string]*sender{n.Name(): s}, done: make(chan struct{})}
-	other := &handOver{heirs: map[string]*sender{"other@1": s}, done: make(chan struct{})}
+	begin := func(id uint64, heir string) {
+		h := &handOver{heirs: map[string]*sender{heir: s}}
+		h.ctx, h.end = context.WithCancel(t.Context())
+		a.handOvers[id] = h
+	}
 	a.tableMu.Lock()
 	a.feeding[n.Name()] = &fed{sender: s}
-	a.handOvers = []*handOver{h, other}
+	begin(1, n.Name())
+	begin(2, "other@1")
+	a.finishHandOverLocked(1)
+	other := a.handOvers[2]
 	a.tableMu.Unlock()
-	a.finishHandOver(h)
 	<-s.ctx.Done()
-	if err := a.awaitHandOvers(ended()); err == nil {
+	if other == nil || other.ctx.Err() != nil {
 		t.Error("the other hand-over has ended, too")
 	}
 }

@@ -1,0 +1,202 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// node/ownership decides what this node serves. This file does what it decides: an event, the
+// actions that follow, and the answers that some of them ask for, all under tableMu, so that no
+// other event comes between.
+
+// retryPeriod is how soon something that failed is tried again.
+const retryPeriod = ownership.RetryPeriod
+
+// obedience is the node's side of its ownership.Machine. tableMu protects it.
+type obedience struct {
+	machine *ownership.Machine
+	begun   time.Time   // the machine's time 0
+	timer   *time.Timer // runs at the machine's Due
+
+	asks      context.Context // ends with the take-over under way; nil before the first one
+	endAsks   context.CancelFunc
+	handOvers map[uint64]*handOver // under way
+	claimed   *claimed             // between Claim and Refeed
+	waiting   map[uint64]chan ownership.Reply
+	waits     uint64 // the newest key of waiting
+	encoded   []byte // encodedOf as it travels
+	encodedOf *ring.Table
+}
+
+// claimed is what Claim found of the gained partitions.
+type claimed struct {
+	seals map[uint16]uint64 // 0 where there is none
+	lost  int               // so many had data that is lost
+}
+
+// startObedience makes the machine. Start calls it before anybody else knows the node.
+func (n *Node) startObedience() {
+	n.obedience = obedience{
+		machine: ownership.New(ownership.Config{ID: n.cfg.ID, Boot: n.cfg.Boot, StallLimit: n.cfg.StallLimit}),
+		begun:   time.Now(), handOvers: make(map[uint64]*handOver), waiting: make(map[uint64]chan ownership.Reply),
+	}
+	n.timer = time.AfterFunc(time.Hour, n.tick)
+	n.timer.Stop()
+	n.fence.Limit = n.cfg.StallLimit
+	n.view.Store(ownership.None)
+	n.settled.Store(ownership.None)
+}
+
+// SetTable makes the node obey t, if it is newer than what it obeys. On return, nothing is executed
+// under an older table any more, and what was lost is dropped. Gained partitions may still wait.
+// Must not be called on a loop.
+func (n *Node) SetTable(t *ring.Table) {
+	n.step(func(m *ownership.Machine, now time.Duration) { m.Install(now, t) })
+}
+
+// tick is the timer's function.
+func (n *Node) tick() {
+	n.step(func(m *ownership.Machine, now time.Duration) { m.Tick(now) })
+}
+
+// step tells the machine about an event and does what it decides. Must not be called on a loop: the
+// loops are waited for. Once the node closes nothing happens any more.
+func (n *Node) step(event func(m *ownership.Machine, now time.Duration)) {
+	n.tableMu.Lock()
+	defer n.tableMu.Unlock()
+	if n.ctx.Err() != nil {
+		return
+	}
+	m := n.machine
+	m.Members(n.aliveNodes())
+	event(m, n.monotonic())
+	for actions := m.Actions(); len(actions) > 0; actions = m.Actions() {
+		for _, a := range actions {
+			if !n.doLocked(a) {
+				return // the node closes
+			}
+		}
+	}
+	if due, ok := m.Due(); ok {
+		n.timer.Reset(due - n.monotonic())
+	} else {
+		n.timer.Stop()
+	}
+}
+
+// monotonic is the machine's time.
+func (n *Node) monotonic() time.Duration { return time.Since(n.begun) }
+
+// doLocked runs an action. It returns false if the node closes meanwhile.
+func (n *Node) doLocked(a ownership.Action) bool {
+	switch a := a.(type) {
+	case ownership.Obey:
+		n.obeyLocked(a.View)
+	case ownership.Barrier:
+		if !n.barrier() {
+			return false
+		}
+		n.machine.BarrierPassed(n.monotonic())
+	case ownership.HandOver:
+		h := n.handOverLocked(a.Old, a.Next, a.Away)
+		n.beginHandOverLocked(h, n.machine.HandedTo(n.monotonic(), h.names()))
+	case ownership.Reset:
+		n.resetLocked(a.Seed)
+	case ownership.Drop:
+		for _, p := range a.Partitions {
+			n.engine.Drop(p)
+		}
+	case ownership.Review:
+		n.review(a.View, a.Away, n.sparedLocked())
+	case ownership.Settle:
+		n.settled.Store(a.View)
+	case ownership.AskForCopies:
+		n.askForCopies(a.View)
+	case ownership.Refeed:
+		n.refeedAfterLocked(a.View)
+	case ownership.Ask:
+		n.askLocked(a)
+	case ownership.CancelAsks:
+		n.endAsks()
+		n.asks = nil
+	case ownership.Tell:
+		n.tellLocked(a)
+	case ownership.Claim:
+		n.claimed = new(claimed)
+		n.claimed.seals, n.claimed.lost = n.claim(a.View, a.Ended)
+		n.machine.Claimed(n.monotonic())
+	case ownership.Finish:
+		n.finishHandOverLocked(a.HandOver)
+	case ownership.Reply:
+		n.waiting[a.ID] <- a
+		delete(n.waiting, a.ID)
+	default:
+		panic("BUG: unknown action")
+	}
+	return true
+}
+
+// obeyLocked has the loops execute under v, from their next input on.
+func (n *Node) obeyLocked(v *ownership.View) {
+	n.view.Store(v)
+	n.log.Info("obeys table", "epoch", v.Epoch(), "nodes", len(v.Table.Nodes),
+		"serving", v.Count(ownership.Serving), "gained", v.Count(ownership.Gained))
+}
+
+// barrier returns when every loop has finished what it executed under an older view. Commands are
+// short, so a loop that takes longer than Each waits is waited for again. False if the node closes
+// meanwhile.
+func (n *Node) barrier() bool {
+	for n.ctx.Err() == nil {
+		err := n.cfg.Group.Each(func(*netloop.Loop) {})
+		if err == nil {
+			return true
+		}
+		n.log.Warn("cannot pass a table's barrier yet", "error", err)
+		n.pause(retryPeriod)
+	}
+	return false
+}
+
+// resetLocked empties the engine for another hash seed, which puts every key elsewhere.
+func (n *Node) resetLocked(seed uint64) {
+	for name, f := range n.feeding {
+		f.sender.close()
+		delete(n.feeding, name)
+	}
+	n.copies.clear()
+	n.engine.Reset(seed)
+}
+
+// refeedAfterLocked brings the feeds in line with v, after a table or after Claim.
+func (n *Node) refeedAfterLocked(v *ownership.View) {
+	c := n.claimed
+	n.claimed = nil
+	if c == nil {
+		n.refeedLocked(v, nil)
+		return
+	}
+	n.refeedLocked(v, c.seals)
+	n.log.Info("taken over", "epoch", v.Epoch(), "partitions", len(c.seals), "lost", c.lost)
+}
+
+// aliveNodes returns the nodes that gossip calls alive, nil without gossip.
+func (n *Node) aliveNodes() []ring.Member {
+	source := n.source()
+	if source == nil {
+		return nil
+	}
+	nodes := []ring.Member{}
+	for _, m := range source.Members() {
+		if m.Role == ring.RoleNode {
+			nodes = append(nodes, m)
+		}
+	}
+	return nodes
+}
+
+func (n *Node) name() string { return ring.Member{ID: n.cfg.ID, Boot: n.cfg.Boot}.Name() }

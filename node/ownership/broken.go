@@ -1,0 +1,16 @@
+package ownership
+
+// Broken lists the rules of this package that the simulation breaks to see that it notices. A node
+// in production breaks none of them.
+type Broken struct {
+	ServeBeforeTake    bool // serve a gained partition before anybody has acknowledged the table
+	AckBeforeFlush     bool // acknowledge TAKE before the heirs have everything
+	SkipBarrier        bool // act as if every loop executed under the new view at once
+	ForgetDeparted     bool // do not ask nodes that a table dropped as dead
+	AskBySince         bool // do not ask nodes that know the epoch in which a partition's data began
+	AnyoneAcknowledges bool // accept the acknowledgement of another life of a node
+	AdoptForeign       bool // acknowledge tables of another lineage
+	IgnoreAbsence      bool // count what a node had before the cluster went on without it
+	LeaveEarly         bool // release a node before the heirs have everything
+	NeverFence         bool // serve on after a standstill
+}

@@ -1,0 +1,136 @@
+package ownership
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// handOver is what one table has taken from this node, until the new owners have it.
+type handOver struct {
+	id      uint64
+	missing []string      // heirs that do not have everything yet
+	look    time.Duration // when to look whether these are alive
+}
+
+// waiter is a member that waits for hand-overs to end.
+type waiter struct {
+	id        uint64
+	release   bool // it is the node itself, which leaves; otherwise it is a TAKE
+	version   ring.Version
+	until     time.Duration
+	handOvers []uint64 // that have not ended
+}
+
+// beginHandOver waits until the heirs have everything, and tells them about the table: commands
+// wait until they serve, and gossip may take some rounds.
+func (m *Machine) beginHandOver(now time.Duration, heirs []string) uint64 {
+	h := &handOver{id: m.newID(), missing: slices.Clone(heirs), look: now + heirPatience}
+	m.handOvers = append(m.handOvers, h)
+	for _, o := range m.view.Table.Nodes {
+		if slices.Contains(heirs, o.Name()) {
+			m.do(Tell{o, m.view.Table})
+		}
+	}
+	return h.id
+}
+
+// Flushed is the event that an heir has everything of a hand-over, or that its stream has ended.
+func (m *Machine) Flushed(id uint64, heir string) {
+	m.mustBe(idle)
+	i := slices.IndexFunc(m.handOvers, func(h *handOver) bool { return h.id == id })
+	if i < 0 {
+		return // it was given up
+	}
+	h := m.handOvers[i]
+	h.missing = slices.DeleteFunc(h.missing, func(name string) bool { return name == heir })
+	m.finish(h)
+}
+
+// lookAtHeirs gives up heirs that have died.
+func (m *Machine) lookAtHeirs(now time.Duration) {
+	for _, h := range slices.Clone(m.handOvers) {
+		if now < h.look {
+			continue
+		}
+		h.look = now + heirPatience
+		if m.alive != nil {
+			h.missing = slices.DeleteFunc(h.missing, func(name string) bool { return !m.lives(name) })
+		}
+		m.finish(h)
+	}
+}
+
+// finish ends a hand-over of which no heir is missing.
+func (m *Machine) finish(h *handOver) {
+	if len(h.missing) > 0 {
+		return
+	}
+	m.handOvers = slices.DeleteFunc(m.handOvers, func(o *handOver) bool { return o == h })
+	m.do(Finish{h.id})
+	for _, w := range slices.Clone(m.waiters) {
+		w.handOvers = slices.DeleteFunc(w.handOvers, func(id uint64) bool { return id == h.id })
+		if len(w.handOvers) == 0 {
+			m.endWait(w)
+			m.answer(w)
+		}
+	}
+}
+
+// Take is the event that another node handed over the table of a version, which Install has seen
+// by now. Reply answers it with the ID: this node executes nothing under an older table, and once
+// the heirs have everything that it lost, it says so.
+func (m *Machine) Take(now time.Duration, id uint64, v ring.Version) {
+	m.await(&waiter{id: id, version: v, until: now + handOverPatience}, m.cfg.Broken.AckBeforeFlush)
+}
+
+// Release is the event that the node wants to leave, and has installed a table that takes
+// everything from it. Reply answers it with the ID when the heirs have everything. Until then the
+// node must stay a member of its cluster: nobody waits for the rest from a node that is gone.
+func (m *Machine) Release(id uint64) {
+	m.await(&waiter{id: id, release: true, until: never}, m.cfg.Broken.LeaveEarly)
+}
+
+// await answers w when the hand-overs under way have ended.
+func (m *Machine) await(w *waiter, early bool) {
+	m.mustBe(idle)
+	if len(m.handOvers) == 0 || early {
+		m.answer(w)
+		return
+	}
+	for _, h := range m.handOvers {
+		w.handOvers = append(w.handOvers, h.id)
+	}
+	m.waiters = append(m.waiters, w)
+}
+
+func (m *Machine) endWait(w *waiter) {
+	m.waiters = slices.DeleteFunc(m.waiters, func(o *waiter) bool { return o == w })
+}
+
+// answer answers a waiter for which nothing is left to be handed over.
+func (m *Machine) answer(w *waiter) {
+	have := m.view.Table
+	if w.release {
+		m.do(Reply{w.id, Obeyed, have.Version().Epoch})
+		return
+	}
+	// A node does not obey tables of another lineage, whatever their epoch: to acknowledge one would
+	// be a lie.
+	if have == nil || have.Version() != w.version && !have.Descends(w.version) && !m.cfg.Broken.AdoptForeign {
+		m.do(Reply{w.id, NotOfOurOwn, 0})
+		return
+	}
+	m.do(Reply{w.id, Obeyed, have.Epoch})
+}
+
+// expireWaiters answers those that have waited long enough. They ask again.
+func (m *Machine) expireWaiters(now time.Duration) {
+	for _, w := range slices.Clone(m.waiters) {
+		if now >= w.until {
+			m.endWait(w)
+			m.do(Reply{w.id, StillBusy, 0})
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package ownership
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// Config is what a Machine needs to know of its node.
+type Config struct {
+	ID   string // the member's stable id
+	Boot int64  // its start: with the ID it names this life of the node
+
+	// StallLimit is the time that a node may stand still without fencing itself. A node that a
+	// table dropped and that has not answered for so long does not serve: see departed.
+	StallLimit time.Duration
+
+	Broken Broken // for the simulation
+}
+
+const (
+	// RetryPeriod is how soon a node is asked again.
+	RetryPeriod = 100 * time.Millisecond
+	// TakeTimeout is how long a node may take to acknowledge a table: its loops have a second to
+	// pass the barrier, and its heirs another one to receive what they inherit.
+	TakeTimeout = 2 * time.Second
+	// handOverPatience is how long a TAKE waits for heirs before it is answered StillBusy.
+	handOverPatience = TakeTimeout / 2
+	// heirPatience is how often a hand-over looks whether its heirs are alive.
+	heirPatience = 500 * time.Millisecond
+)
+
+// Machine decides what one node serves. It is a step function: the node calls a method for each
+// event, then runs the actions that Actions returns, in order and before the next event. A Machine
+// has no lock, goroutine, clock or socket.
+//
+// now is monotonic time since any fixed instant, and never goes back.
+type Machine struct {
+	cfg  Config
+	name string
+
+	view     *View // what the node obeys, or obeys once the pending step is done
+	old      *View // while installing: the view before
+	pending  step
+	alive    []ring.Member // nodes that gossip calls alive; nil: nobody knows
+	adopted  map[string]uint64
+	departed []*departed
+	takeOver *takeOver // nil: none is under way
+
+	handOvers []*handOver // under way
+	waiters   []*waiter   // for hand-overs to end
+	ids       uint64      // the newest of an Ask and a hand-over
+
+	actions, taken []Action
+}
+
+// step is what the node is doing for the machine, and answers with an event.
+type step uint8
+
+const (
+	idle       step = iota
+	installing      // Barrier: behind it, nothing is executed under the old view
+	handing         // HandOver
+	claiming        // Claim
+	taking          // Barrier: behind it, no stream goes into what was claimed
+)
+
+// New returns the machine of a node that has no table yet.
+func New(cfg Config) *Machine {
+	return &Machine{
+		cfg: cfg, name: ring.Member{ID: cfg.ID, Boot: cfg.Boot}.Name(), view: None,
+		adopted: make(map[string]uint64),
+	}
+}
+
+// Actions returns what the node has to do since the last call. The slice is valid until the next
+// call.
+func (m *Machine) Actions() []Action {
+	m.actions, m.taken = m.taken[:0], m.actions
+	return m.taken
+}
+
+func (m *Machine) do(a Action) { m.actions = append(m.actions, a) }
+
+// View returns the view that the node obeys.
+func (m *Machine) View() *View { return m.view }
+
+// Members is the event that gossip's list of live nodes may have changed. nil means that the node
+// has no gossip. The machine keeps the slice and does not change it.
+func (m *Machine) Members(alive []ring.Member) { m.alive = alive }
+
+// lives reports whether gossip calls the node alive.
+func (m *Machine) lives(name string) bool {
+	return slices.ContainsFunc(m.alive, func(o ring.Member) bool { return o.Name() == name })
+}
+
+// Install is the event that a table came. One that is not newer than the present one is ignored.
+func (m *Machine) Install(now time.Duration, t *ring.Table) {
+	m.mustBe(idle)
+	if t == nil || t.Epoch <= m.view.Epoch() {
+		return
+	}
+	m.old, m.view = m.view, m.view.Next(t, m.cfg.ID, m.cfg.Boot)
+	if m.cfg.Broken.ServeBeforeTake {
+		m.view = m.view.WithGained()
+	}
+	m.do(Obey{m.view})
+	m.barrier(now, installing)
+}
+
+// barrier goes on with BarrierPassed when no loop executes under an older view any more.
+func (m *Machine) barrier(now time.Duration, during step) {
+	m.pending = during
+	if m.cfg.Broken.SkipBarrier {
+		m.BarrierPassed(now)
+		return
+	}
+	m.do(Barrier{})
+}
+
+// BarrierPassed is the answer to Barrier.
+func (m *Machine) BarrierPassed(now time.Duration) {
+	if m.pending == taking {
+		m.pending = idle
+		m.serveClaimed()
+		return
+	}
+	m.mustBe(installing)
+	if m.foreign() { // there is nobody to hand anything to
+		m.pending = idle
+		m.installed(now)
+		return
+	}
+	m.pending = handing
+	m.do(HandOver{m.old, m.view, m.wasAway()})
+}
+
+// HandedTo is the answer to HandOver: heirs are the names of the new owners that get the rest of
+// what they were fed. With any, a hand-over has begun, and Finish ends it; Flushed says which heirs
+// have everything. The result names the hand-over, 0 without heirs.
+func (m *Machine) HandedTo(now time.Duration, heirs []string) (id uint64) {
+	m.mustBe(handing)
+	m.pending = idle
+	if len(heirs) > 0 {
+		id = m.beginHandOver(now, heirs)
+	}
+	m.installed(now)
+	return id
+}
+
+// installed goes on with a table when nobody executes under the old one, and what the old one
+// served is frozen.
+func (m *Machine) installed(now time.Duration) {
+	old, next := m.old, m.view
+	if m.foreign() {
+		m.do(Reset{next.Table.Seed})
+	} else if anew := beginsAnew(old, next); len(anew) > 0 {
+		m.do(Drop{anew})
+	}
+	m.do(Review{next, m.wasAway()})
+	m.old = nil
+	m.do(Settle{next})
+	m.do(AskForCopies{next})
+	m.do(Refeed{next})
+	m.noteDeparted(now, old.Table, next.Table)
+	m.beginTakeOver(now)
+}
+
+// foreign reports whether the table being installed is another cluster's, or the first one.
+func (m *Machine) foreign() bool {
+	return m.old.Table == nil || m.old.Table.Seed != m.view.Table.Seed
+}
+
+// wasAway reports whether the cluster went on without this node before the table being installed.
+func (m *Machine) wasAway() bool { return m.view.WasAway(m.old) && !m.cfg.Broken.IgnoreAbsence }
+
+// beginsAnew returns the partitions that both views own, with different data.
+func beginsAnew(old, next *View) (list []uint16) {
+	for p := range uint16(ring.Partitions) {
+		if old.Owns(p) && next.Owns(p) && !old.Keeps(p, next.Table) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// Due returns when Tick is to be called next, and whether it is.
+func (m *Machine) Due() (at time.Duration, ok bool) {
+	at = never
+	if m.takeOver != nil {
+		at = min(at, m.takeOver.due())
+	}
+	for _, h := range m.handOvers {
+		at = min(at, h.look)
+	}
+	for _, w := range m.waiters {
+		at = min(at, w.until)
+	}
+	return at, at != never
+}
+
+// never is a time that does not come.
+const never = time.Duration(1<<63 - 1)
+
+// Tick is the event that time has passed.
+func (m *Machine) Tick(now time.Duration) {
+	m.mustBe(idle)
+	m.lookAtHeirs(now)
+	m.expireWaiters(now)
+	m.askAgain(now)
+}
+
+func (m *Machine) mustBe(s step) {
+	if m.pending != s {
+		panic("BUG: an event in the middle of another one's actions")
+	}
+}

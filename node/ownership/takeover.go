@@ -1,0 +1,246 @@
+package ownership
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// departed is a node that a table dropped and that may still serve by an older one: it stood still,
+// was declared dead, and went on before the table was issued, when everybody still named the older
+// one as current. It is asked like the others, until it acknowledges, or refuses the connection
+// (its process has ended), or has not answered for the stall limit: then it stands still, fences
+// itself when it goes on, and hears of the table before it serves.
+type departed struct {
+	ring.Member
+	until time.Duration // when silence proves that it does not serve
+}
+
+// noteDeparted keeps track of the nodes that tables drop.
+func (m *Machine) noteDeparted(now time.Duration, old, next *ring.Table) {
+	if old != nil {
+		for _, o := range old.Nodes {
+			noted := slices.ContainsFunc(m.departed, func(d *departed) bool { return d.Name() == o.Name() })
+			if !noted && o.Name() != m.name {
+				m.departed = append(m.departed, &departed{o, now + m.cfg.StallLimit})
+			}
+		}
+	}
+	m.departed = slices.DeleteFunc(m.departed, func(d *departed) bool {
+		// Where another process listens, the older one has ended.
+		back := slices.ContainsFunc(next.Nodes, func(o ring.Member) bool { return o.Addr == d.Addr })
+		return back || now > d.until
+	})
+}
+
+// takeOver asks all other nodes to obey a table, before what it gave this node is served.
+type takeOver struct {
+	table *ring.Table
+	asks  []*ask
+	ended map[string]bool // departed nodes that acknowledged the table
+}
+
+// ask is one node that has not acknowledged the table yet.
+type ask struct {
+	ring.Member
+	id       uint64
+	gone     *departed     // nil: it is of the table, or alive
+	asked    bool          // an answer is awaited
+	next     time.Duration // otherwise: when to ask again
+	attempts int
+}
+
+// due returns when the next ask has to be looked at.
+func (t *takeOver) due() time.Duration {
+	at := never
+	for _, a := range t.asks {
+		if a.gone != nil {
+			at = min(at, a.gone.until)
+		}
+		if !a.asked {
+			at = min(at, a.next)
+		}
+	}
+	return at
+}
+
+// beginTakeOver begins to take over what the view gained, in the place of the take-over under way.
+func (m *Machine) beginTakeOver(now time.Duration) {
+	if m.takeOver != nil {
+		m.takeOver = nil
+		m.do(CancelAsks{})
+	}
+	unasked := m.unasked()
+	if m.view.Count(Gained) == 0 {
+		return
+	}
+	t := &takeOver{table: m.view.Table, ended: make(map[string]bool)}
+	m.takeOver = t
+	for _, o := range unasked {
+		t.asks = append(t.asks, &ask{Member: o, id: m.newID(), next: now})
+	}
+	if !m.cfg.Broken.ForgetDeparted {
+		for _, d := range m.departed {
+			t.asks = append(t.asks, &ask{Member: d.Member, id: m.newID(), gone: d, next: now})
+		}
+	}
+	m.askAgain(now)
+}
+
+func (m *Machine) newID() uint64 {
+	m.ids++
+	return m.ids
+}
+
+// unasked returns the nodes that have yet to acknowledge an epoch as new as the newest gain: those
+// of the table, and others that are alive, since a node that leaves serves until it hears of the
+// table. It forgets what it knows of nodes that are gone.
+func (m *Machine) unasked() (list []ring.Member) {
+	newest, known := m.view.Newest, m.adopted
+	if m.cfg.Broken.AskBySince {
+		newest = m.newestData()
+	}
+	m.adopted = make(map[string]uint64, len(m.view.Table.Nodes))
+	add := func(o ring.Member) {
+		m.adopted[o.Name()] = known[o.Name()]
+		if known[o.Name()] < newest {
+			list = append(list, o)
+		}
+	}
+	for i, o := range m.view.Table.Nodes {
+		if i != m.view.Self {
+			add(o)
+		}
+	}
+	for _, o := range m.alive {
+		if o.ID != m.cfg.ID && m.view.Table.NodeIndex(o.ID, o.Boot) < 0 {
+			add(o)
+		}
+	}
+	return list
+}
+
+// newestData is the newest epoch in which the data of a gained partition began.
+func (m *Machine) newestData() (newest uint64) {
+	for p, s := range m.view.Standing {
+		if s == Gained {
+			newest = max(newest, m.view.Table.Since[p])
+		}
+	}
+	return newest
+}
+
+// askAgain asks whoever is to be asked by now, and serves what was gained when nobody is left.
+func (m *Machine) askAgain(now time.Duration) {
+	t := m.takeOver
+	if t == nil {
+		return
+	}
+	for _, a := range slices.Clone(t.asks) {
+		switch {
+		case a.gone != nil && now >= a.gone.until:
+			m.endAsk(a)
+		case a.asked || now < a.next:
+		case a.gone == nil && t.table.NodeIndex(a.ID, a.Boot) < 0 && !m.lives(a.Name()):
+			m.endAsk(a) // a node outside the table is awaited while it is alive
+		default:
+			within := TakeTimeout
+			if a.gone != nil {
+				within = min(within, a.gone.until-now)
+			}
+			a.asked = true
+			m.do(Ask{ID: a.id, Member: a.Member, Table: t.table, Within: within, Attempt: a.attempts})
+			a.attempts++
+		}
+	}
+	if len(t.asks) == 0 {
+		m.claimGained()
+	}
+}
+
+// endAsk is called when a node need not be asked any more.
+func (m *Machine) endAsk(a *ask) {
+	t := m.takeOver
+	t.asks = slices.DeleteFunc(t.asks, func(o *ask) bool { return o == a })
+	if a.gone != nil {
+		m.departed = slices.DeleteFunc(m.departed, func(d *departed) bool { return d == a.gone })
+	}
+}
+
+// asked returns the ask of the take-over under way, nil if there is none.
+func (m *Machine) asked(id uint64) *ask {
+	if m.takeOver == nil {
+		return nil
+	}
+	i := slices.IndexFunc(m.takeOver.asks, func(a *ask) bool { return a.id == id })
+	if i < 0 {
+		return nil
+	}
+	return m.takeOver.asks[i]
+}
+
+// Acknowledged is the event that a node answered an Ask: its name, and the epoch that it obeys.
+func (m *Machine) Acknowledged(now time.Duration, id uint64, name string, epoch uint64) {
+	m.mustBe(idle)
+	a := m.asked(id)
+	switch {
+	case a == nil:
+		return // given up meanwhile
+	case name != a.Name() && !m.cfg.Broken.AnyoneAcknowledges:
+		m.endAsk(a) // another life of the node answers where this one was, so that this one has ended
+	case epoch < m.takeOver.table.Epoch:
+		m.retry(now, a)
+	default:
+		if have, known := m.adopted[a.Name()]; known {
+			m.adopted[a.Name()] = max(have, m.takeOver.table.Epoch)
+		}
+		if a.gone != nil {
+			m.takeOver.ended[a.Name()] = true
+		}
+		m.endAsk(a)
+	}
+	m.askAgain(now)
+}
+
+// Failed is the event that an Ask had no such answer. refused says that nobody listens at the
+// node's address: its process has ended, or is about to start.
+func (m *Machine) Failed(now time.Duration, id uint64, refused bool) {
+	m.mustBe(idle)
+	a := m.asked(id)
+	switch {
+	case a == nil:
+		return
+	case a.gone != nil && refused:
+		m.endAsk(a)
+	default:
+		m.retry(now, a)
+	}
+	m.askAgain(now)
+}
+
+func (m *Machine) retry(now time.Duration, a *ask) { a.asked, a.next = false, now+RetryPeriod }
+
+// claimGained makes the copies of what was gained the node's own: nobody serves it any more.
+func (m *Machine) claimGained() {
+	ended := m.takeOver.ended
+	m.takeOver = nil
+	m.pending = claiming
+	m.do(Settle{m.view.WithGained()}) // nobody sends us the rest any more
+	m.do(Claim{m.view, func(source string) bool {
+		return ended[source] || m.adopted[source] > 0 && m.adopted[source] >= m.view.Newest
+	}})
+}
+
+// Claimed is the answer to Claim.
+func (m *Machine) Claimed(now time.Duration) {
+	m.mustBe(claiming)
+	m.view = m.view.WithGained()
+	m.barrier(now, taking)
+}
+
+// serveClaimed serves what was claimed.
+func (m *Machine) serveClaimed() {
+	m.do(Refeed{m.view})
+	m.do(Obey{m.view})
+}
