@@ -8,18 +8,18 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
-	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 )
 
 // latency is a distribution of durations for each family of commands.
 type latency[S any] struct {
 	name string
 	help string
-	get  func(*S) *[command.NumFamilies]session.Durations
+	get  func(*S) *[command.NumFamilies]figures.Durations
 }
 
 // bounds are those of the classic buckets, in nanoseconds: powers of two less one, at
-// which buckets of session.Durations end, so that no count is a guess. From a quarter
+// which buckets of figures.Durations end, so that no count is a guess. From a quarter
 // of a microsecond (a GET in a node) by twos to 16 ms, then by fours to 17 s.
 var bounds = func() (all []time.Duration) {
 	for e := 8; e <= 34; {
@@ -31,7 +31,7 @@ var bounds = func() (all []time.Duration) {
 	return all
 }()
 
-// nativeSchema has four buckets to a doubling, as session.Durations has, though its
+// nativeSchema has four buckets to a doubling, as figures.Durations has, though its
 // own: a bucket of ours goes to the one that its longest time falls into.
 const nativeSchema = 2
 
@@ -55,7 +55,7 @@ func (d dual) Write(out *dto.Metric) error {
 }
 
 // newDual makes the histogram of d; since is when counting began.
-func newDual(desc *prometheus.Desc, d *session.Durations, since time.Time, label string) prometheus.Metric {
+func newDual(desc *prometheus.Desc, d *figures.Durations, since time.Time, label string) prometheus.Metric {
 	upTo := make(map[float64]uint64, len(bounds))
 	native := make(map[int]int64)
 	seen, next := uint64(0), 0

@@ -13,21 +13,21 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
-	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/proxy"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // TestDurations: both forms of a histogram have every observation, in a bucket that holds it.
 func TestDurations(t *testing.T) {
-	var d session.Durations
+	var d figures.Durations
 	took := []time.Duration{1, 255, 256, 300, time.Microsecond, 700 * time.Microsecond, time.Second, time.Hour}
 	for _, each := range took {
 		d.Note(each)
 	}
-	c := newCollector(nil, func() (*session.Durations, error) { return &d, nil }, table[session.Durations]{
-		latencies: []latency[session.Durations]{{"dunlin_test_seconds", "help", nil}},
+	c := newCollector(nil, func() (*figures.Durations, error) { return &d, nil }, table[figures.Durations]{
+		latencies: []latency[figures.Durations]{{"dunlin_test_seconds", "help", nil}},
 	})
 	var m dto.Metric
 	if err := newDual(c.descs[0], &d, time.Now(), "read").Write(&m); err != nil {
@@ -125,13 +125,13 @@ func TestScrapeCost(t *testing.T) {
 			commands[id] = 1
 		}
 	}
-	var latency [command.NumFamilies]session.Durations
+	var latency [command.NumFamilies]figures.Durations
 	for i := range latency {
 		for took := time.Nanosecond; took < time.Minute; took *= 2 {
 			latency[i].Note(took)
 		}
 	}
-	view, pipes, keys := twoNodes(), map[string]*proxy.NodeStats{}, []session.KeyFigure(nil)
+	view, pipes, keys := twoNodes(), map[string]*proxy.NodeStats{}, []figures.KeyFigure(nil)
 	for i := range 30 {
 		id := fmt.Sprintf("dunlin-node-%d", i)
 		m := ring.Member{ID: id, Boot: int64(i + 1), State: ring.Serving}
@@ -140,7 +140,7 @@ func TestScrapeCost(t *testing.T) {
 		pipes[id] = &proxy.NodeStats{Open: 7, Inflight: 100}
 	}
 	for i := range 20 {
-		keys = append(keys, session.KeyFigure{Key: fmt.Sprintf("%0128d", i), N: int64(i)})
+		keys = append(keys, figures.KeyFigure{Key: fmt.Sprintf("%0128d", i), N: int64(i)})
 	}
 	t.Run("node", func(t *testing.T) {
 		n := &fakeNode{serving: true}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 )
 
 const (
@@ -50,7 +50,7 @@ type history struct {
 	samples []Sample // the oldest first
 	marks   []mark   // the oldest first, at the times of samples; never empty after begin
 
-	times session.Durations // at the last sample; only used by who adds
+	times figures.Durations // at the last sample; only used by who adds
 }
 
 // begin is called when the member begins, with all counters at 0.
@@ -78,7 +78,7 @@ func (h *history) recent(now time.Time, f *Member) {
 
 // add takes a member's counters.
 func (h *history) add(now time.Time, f *Member, d *detail) {
-	var times session.Durations
+	var times figures.Durations
 	for i := range d.latency {
 		times.Add(&d.latency[i])
 	}

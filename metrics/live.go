@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
-	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -85,10 +85,10 @@ type LiveSlow struct {
 
 // detail is what a member tells besides its figures.
 type detail struct {
-	latency [command.NumFamilies]session.Durations
+	latency [command.NumFamilies]figures.Durations
 	memory  []LiveShare
-	big     []session.KeyFigure
-	slow    []session.SlowRequest
+	big     []figures.KeyFigure
+	slow    []figures.SlowRequest
 }
 
 const (

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
-	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/node"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -16,7 +16,7 @@ import (
 type Node interface {
 	Stats() (node.Stats, error)
 	Serving() bool
-	Slow(most int) []session.SlowRequest
+	Slow(most int) []figures.SlowRequest
 }
 
 // AddNode has a node watched.
@@ -46,7 +46,7 @@ func (a *Admin) AddNode(s Source, n Node) {
 	a.add(&member{source: s, ready: n.Serving, figures: figures}, newCollector(memberLabel(s), read, t), newViewCollector(s))
 }
 
-func hotKeys(top []session.KeyFigure) (list []HotKey) {
+func hotKeys(top []figures.KeyFigure) (list []HotKey) {
 	for _, k := range top[:min(len(top), shownHot)] {
 		list = append(list, HotKey{k.Key, k.N})
 	}
@@ -163,12 +163,12 @@ func memoryClasses(s *node.Stats, emit func(class string, bytes int64)) {
 // none of a metrics store's business. HOTKEYS tells them.
 var nodeRanked = []labelled[node.Stats]{
 	ranked("dunlin_node_hot_key_uses_per_second", "Estimated uses a second of the keys that are used most, of a sample of the last minute; HOTKEYS GET names them.",
-		func(s *node.Stats) []session.KeyFigure { return s.HotKeys }),
+		func(s *node.Stats) []figures.KeyFigure { return s.HotKeys }),
 	ranked("dunlin_node_big_key_bytes", "Bytes of the largest keys with their values; HOTKEYS BIG names them.",
-		func(s *node.Stats) []session.KeyFigure { return s.BigKeys }),
+		func(s *node.Stats) []figures.KeyFigure { return s.BigKeys }),
 }
 
-func ranked(name, help string, get func(*node.Stats) []session.KeyFigure) labelled[node.Stats] {
+func ranked(name, help string, get func(*node.Stats) []figures.KeyFigure) labelled[node.Stats] {
 	return labelled[node.Stats]{name, help, prometheus.GaugeValue, "rank", func(s *node.Stats, emit func(string, float64)) {
 		for i, k := range get(s) {
 			emit(strconv.Itoa(i+1), float64(k.N))
@@ -186,7 +186,7 @@ var nodeHistograms = []histogram[node.Stats]{
 var nodeLatencies = []latency[node.Stats]{
 	{"dunlin_node_command_duration_seconds", "Time to execute a command, without waiting for its turn: of the family heavy all, " +
 		"of the others those in one input of 251. So quantiles and shares are right, the count is not that of all commands.",
-		func(s *node.Stats) *[command.NumFamilies]session.Durations { return &s.Latency }},
+		func(s *node.Stats) *[command.NumFamilies]figures.Durations { return &s.Latency }},
 }
 
 // powersOfTwo makes a histogram of counts of 0, 1, 2-3, 4-7 and so on, the last

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
-	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/proxy"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -129,7 +129,7 @@ var proxyHistograms = []histogram[proxy.Stats]{
 var proxyLatencies = []latency[proxy.Stats]{
 	{"dunlin_proxy_command_duration_seconds", "Time from when a command is issued to its reply from the nodes, of one command in 61. " +
 		"So quantiles and shares are right, the count is not that of all commands.",
-		func(s *proxy.Stats) *[command.NumFamilies]session.Durations { return &s.Latency }},
+		func(s *proxy.Stats) *[command.NumFamilies]figures.Durations { return &s.Latency }},
 }
 
 // perCommand emits the commands that were ever called. The label is bounded by

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -29,14 +29,14 @@ func twoProcesses(t *testing.T) (first, second *Admin) {
 		{ID: "n5", Boot: 5},
 		{ID: "p", Boot: 9, Role: ring.RoleProxy, Admin: first.Addr()},
 	}
-	add := func(a *Admin, id string, boot int64, keys int64, hot ...session.KeyFigure) {
+	add := func(a *Admin, id string, boot int64, keys int64, hot ...figures.KeyFigure) {
 		n := &fakeNode{serving: true}
 		n.stats.Keys, n.stats.HotKeys = keys, hot
 		a.AddNode(source(id, boot, v), n)
 	}
 	first.AddProxy(source("p", 9, v), &fakeProxy{ready: true})
-	add(first, "n1", 1, 11, session.KeyFigure{Key: "a", N: 50}, session.KeyFigure{Key: "b", N: 20})
-	add(second, "n2", 2, 22, session.KeyFigure{Key: "b", N: 30}, session.KeyFigure{Key: "c", N: 10})
+	add(first, "n1", 1, 11, figures.KeyFigure{Key: "a", N: 50}, figures.KeyFigure{Key: "b", N: 20})
+	add(second, "n2", 2, 22, figures.KeyFigure{Key: "b", N: 30}, figures.KeyFigure{Key: "c", N: 10})
 	return first, second
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
-	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node"
 	"github.com/dunlin-cache/dunlin/proxy"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -39,8 +39,8 @@ type fakeNode struct {
 
 func (f *fakeNode) Stats() (node.Stats, error) { return f.stats, nil }
 func (f *fakeNode) Serving() bool              { return f.serving }
-func (f *fakeNode) Slow(int) []session.SlowRequest {
-	return []session.SlowRequest{{At: time.Unix(1700000000, 0), Took: 12 * time.Millisecond, Words: []string{"KEYS", "*"}, Client: "bob"}}
+func (f *fakeNode) Slow(int) []figures.SlowRequest {
+	return []figures.SlowRequest{{At: time.Unix(1700000000, 0), Took: 12 * time.Millisecond, Words: []string{"KEYS", "*"}, Client: "bob"}}
 }
 
 type fakeView struct {
@@ -336,8 +336,8 @@ func everything(t *testing.T) *Admin {
 	n := &fakeNode{serving: true}
 	n.stats.Commands[command.Get] = 6
 	n.stats.Requests, n.stats.Hits, n.stats.Keys, n.stats.Engine.Index = 8, 4, 123, 64
-	n.stats.HotKeys = []session.KeyFigure{{Key: "hot", N: 1000}, {Key: "warm", N: 10}}
-	n.stats.BigKeys = []session.KeyFigure{{Key: "big", N: 1 << 20}}
+	n.stats.HotKeys = []figures.KeyFigure{{Key: "hot", N: 1000}, {Key: "warm", N: 10}}
+	n.stats.BigKeys = []figures.KeyFigure{{Key: "big", N: 1 << 20}}
 	n.stats.Latency[command.FamilyHeavy].Note(time.Microsecond)
 	n.stats.BatchSizes[1], n.stats.BatchSizes[2], n.stats.BatchSizes[12] = 2, 3, 1
 	a.AddNode(source("n1", 1, twoNodes()), n)

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -26,8 +26,8 @@ const (
 // bigWalk knows the largest keys of the last walk, and of the one under way.
 type bigWalk struct {
 	mu   sync.Mutex
-	last session.KeyFigures
-	now  session.KeyFigures
+	last figures.KeyFigures
+	now  figures.KeyFigures
 }
 
 // meet takes an item. Its size is that of key and value.
@@ -43,16 +43,16 @@ func (b *bigWalk) meet(item engine.Item) bool {
 func (b *bigWalk) turn() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.last, b.now = b.now, session.KeyFigures{}
+	b.last, b.now = b.now, figures.KeyFigures{}
 }
 
 // BigKeys returns the largest keys, by the bytes of key and value, as of the last
 // walk and as far as the next one has come. The largest come first.
-func (n *Node) BigKeys() []session.KeyFigure {
+func (n *Node) BigKeys() []figures.KeyFigure {
 	b := &n.big
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var all session.KeyFigures
+	var all figures.KeyFigures
 	for _, k := range b.last.Top() {
 		all.Keep(k.Key, k.N)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/config"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
@@ -22,7 +23,7 @@ func ParseEviction(name string) (engine.Policy, error) {
 	if name == "" {
 		return engine.AllKeys, nil
 	}
-	if own, known := session.PolicyName(name); known {
+	if own, known := config.PolicyName(name); known {
 		return policies[own], nil
 	}
 	return 0, fmt.Errorf("unknown eviction policy %q: want allkeys, volatile-ttl or noeviction "+

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/conversation"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/resp"
-	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -110,7 +110,7 @@ func TestEachInfo(t *testing.T) {
 	c.want("GET a", `"1"`)
 	c.want("GET missing", "(nil)")
 	_, reply := c.each(&allPartitions, "INFO")
-	got, ok := session.DecodeCounters(reply)
+	got, ok := figures.DecodeCounters(reply)
 	if !ok {
 		t.Fatalf("EACH INFO answers %.100q", reply)
 	}

@@ -12,7 +12,7 @@ import (
 // TestEveryBuiltCommandIsAnswered holds the list of handlers to the table of
 // commands: what is Built is ours or the session's, and never both.
 func TestEveryBuiltCommandIsAnswered(t *testing.T) {
-	server := session.NewServer(session.ServerOptions{})
+	server := session.NewServer(session.Options{})
 	check := func(c *command.Command) {
 		args := make([][]byte, max(c.Arity, -c.Arity))
 		for i := range args {

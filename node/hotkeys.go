@@ -6,9 +6,9 @@ import (
 	"hash/maphash"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
-	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -104,7 +104,7 @@ func (h *hotSketch) fade(now time.Duration) {
 
 // report adds how often a second the keys are used that certainly are, to none. Looking for each
 // key among the others took the loop 140 µs when all stand out.
-func (h *hotSketch) report(now time.Duration, to *session.KeyFigures) {
+func (h *hotSketch) report(now time.Duration, to *figures.KeyFigures) {
 	counted := (h.before + now - h.begun).Seconds()
 	if counted <= 0 {
 		return
@@ -161,8 +161,8 @@ func (r *request) noteKeys(s *step) {
 
 // HotKeys returns the keys that are used most, with their uses a second as far as a
 // sample of the last minute or so tells. The most used come first.
-func (n *Node) HotKeys() ([]session.KeyFigure, error) {
-	parts := make([]session.KeyFigures, len(n.workers))
+func (n *Node) HotKeys() ([]figures.KeyFigure, error) {
+	parts := make([]figures.KeyFigures, len(n.workers))
 	err := n.cfg.Group.Each(func(l *netloop.Loop) {
 		n.workers[l.Index()].hot.report(l.Now(), &parts[l.Index()])
 	})
@@ -185,13 +185,13 @@ func (n *Node) forgetHotKeys() {
 // keyFigures is the reply to EACH HOTKEYS GET and EACH HOTKEYS BIG.
 func (n *Node) keyFigures(big bool) []byte {
 	if big {
-		return session.EncodeKeyFigures(nil, n.BigKeys())
+		return figures.EncodeKeyFigures(nil, n.BigKeys())
 	}
 	list, err := n.HotKeys()
 	if err != nil {
 		return resp.AppendError(nil, errBusy)
 	}
-	return session.EncodeKeyFigures(nil, list)
+	return figures.EncodeKeyFigures(nil, list)
 }
 
 // hotKeys: HOTKEYS GET
@@ -202,13 +202,13 @@ func hotKeys(r *request) {
 		if err != nil {
 			return resp.AppendError(nil, errBusy)
 		}
-		return session.AppendKeyFigures(nil, version, session.UsesASecond, list)
+		return figures.AppendKeyFigures(nil, version, figures.UsesASecond, list)
 	})
 }
 
 // bigKeys: HOTKEYS BIG
 func bigKeys(r *request) {
-	r.out = session.AppendKeyFigures(r.out, r.version(), session.BytesOfKey, r.node.BigKeys())
+	r.out = figures.AppendKeyFigures(r.out, r.version(), figures.BytesOfKey, r.node.BigKeys())
 }
 
 // hotKeysReset: HOTKEYS RESET

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
-	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -18,8 +18,8 @@ func TestHotSketch(t *testing.T) {
 	for i := range 20_000 {
 		h.note(fmt.Appendf(nil, "cold:%d", i))
 	}
-	report := func(at time.Duration) []session.KeyFigure {
-		var top session.KeyFigures
+	report := func(at time.Duration) []figures.KeyFigure {
+		var top figures.KeyFigures
 		h.report(at, &top)
 		return top.Top()
 	}
@@ -89,7 +89,7 @@ func TestHotSketchOfManyKeys(t *testing.T) {
 			t.Fatalf("%d keys are noted, want %d at most", got, hotOfCommand)
 		}
 	}
-	var top session.KeyFigures
+	var top figures.KeyFigures
 	h.report(time.Second, &top)
 	if list := top.Top(); len(list) != 1 || list[0].Key != "hot" {
 		t.Errorf("%v are hot, want the one that they have again and again", list)
@@ -120,7 +120,7 @@ func TestStatsWithFullSketches(t *testing.T) {
 		}
 		loopTime[l.Index()] = time.Hour
 		for range 100 { // others run on this machine
-			var to session.KeyFigures
+			var to figures.KeyFigures
 			begun := time.Now()
 			h.report(l.Now(), &to)
 			loopTime[l.Index()] = min(loopTime[l.Index()], time.Since(begun))
@@ -203,7 +203,7 @@ func TestBigKeys(t *testing.T) {
 	}
 	walk()
 	got := n.BigKeys()
-	if len(got) != 20 || got[0] != (session.KeyFigure{Key: "bigger", N: 6006}) || got[1] != (session.KeyFigure{Key: "big", N: 5003}) {
+	if len(got) != 20 || got[0] != (figures.KeyFigure{Key: "bigger", N: 6006}) || got[1] != (figures.KeyFigure{Key: "big", N: 5003}) {
 		t.Errorf("%v are big", got)
 	}
 	if got := c.do("HOTKEYS BIG"); !strings.Contains(got, `2) "bigger"`) || !strings.Contains(got, `6) (integer) 6006`) {

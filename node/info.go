@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"strconv"
 
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/resp"
-	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -22,23 +22,23 @@ func info(r *request) {
 		if err != nil {
 			return resp.AppendError(nil, errBusy)
 		}
-		var calls *session.Calls
-		if session.InfoNeedsCalls(sections) {
+		var calls *figures.Calls
+		if figures.InfoNeedsCalls(sections) {
 			if calls, err = n.gatherCalls(); err != nil {
 				return resp.AppendError(nil, errBusy)
 			}
 		}
-		in := session.Info{Calls: calls, Counters: counters, Nodes: 1, Sections: []session.InfoSection{stats.section()}}
-		return n.session.AppendInfo(nil, version, sections, in)
+		in := figures.Info{Calls: calls, Counters: counters, Nodes: 1, Sections: []figures.InfoSection{stats.section()}}
+		return n.process.AppendInfo(nil, version, sections, in)
 	})
 }
 
 // section is what only a node of Dunlin has to say.
-func (s *Stats) section() session.InfoSection {
-	number := func(name string, n int) session.InfoLine {
-		return session.InfoLine{Name: name, Value: strconv.Itoa(n)}
+func (s *Stats) section() figures.InfoSection {
+	number := func(name string, n int) figures.InfoLine {
+		return figures.InfoLine{Name: name, Value: strconv.Itoa(n)}
 	}
-	return session.InfoSection{Name: "Dunlin", Lines: []session.InfoLine{
+	return figures.InfoSection{Name: "Dunlin", Lines: []figures.InfoLine{
 		{Name: "epoch", Value: strconv.FormatUint(s.Epoch, 10)},
 		number("partitions_serving", s.Serving),
 		number("partitions_gained", s.Gained),
@@ -53,7 +53,7 @@ func (n *Node) infoCounters(covered *ring.PartitionSet) []byte {
 	if err != nil {
 		return resp.AppendError(nil, errBusy)
 	}
-	return session.AppendCounters(nil, &c)
+	return figures.AppendCounters(nil, &c)
 }
 
 func (n *Node) infoCalls(covered *ring.PartitionSet) []byte {
@@ -65,17 +65,17 @@ func (n *Node) infoCalls(covered *ring.PartitionSet) []byte {
 	if err != nil {
 		return resp.AppendError(nil, errBusy)
 	}
-	return session.AppendCalls(session.AppendCounters(resp.AppendArray(nil, 2), &c), calls)
+	return figures.AppendCalls(figures.AppendCounters(resp.AppendArray(nil, 2), &c), calls)
 }
 
 // gatherCounters returns the numbers of INFO, with the keys of the partitions.
-func (n *Node) gatherCounters(covered *ring.PartitionSet) (session.Counters, Stats, error) {
+func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Stats, error) {
 	s, err := n.Stats()
 	if err != nil {
-		return session.Counters{}, s, err
+		return figures.Counters{}, s, err
 	}
 	e := &s.Engine
-	c := session.Counters{
+	c := figures.Counters{
 		Keys:       n.countKeys(covered),
 		UsedMemory: e.Used, PeakMemory: s.PeakBytes, MaxMemory: e.Max,
 		Hits: int64(s.Hits), Misses: int64(s.Misses), Evicted: e.Evicted, Expired: e.Expired,
@@ -94,7 +94,7 @@ func (n *Node) gatherCounters(covered *ring.PartitionSet) (session.Counters, Sta
 		c.Expires = min(c.Keys, int64(float64(e.Volatile)*float64(c.Keys)/float64(e.Keys)))
 	}
 	c.Startup, c.ClientBytes = e.Fixed+s.Overhead, e.Outside-s.Overhead
-	n.session.CountPolicy(&c)
-	session.FillProcess(&c, n.cfg.Nodes)
+	c.CountPolicy(n.settings.PolicyNumber())
+	figures.FillProcess(&c, n.cfg.Nodes)
 	return c, s, nil
 }

@@ -109,7 +109,7 @@ func each(r *request) {
 	r.cmd = c
 	switch c.ID {
 	case command.SlowLogGet, command.SlowLogLen, command.SlowLogReset:
-		reply := n.session.AppendSlowLog(nil, r.args)
+		reply := n.slow.AppendReply(nil, r.args)
 		if !resp.IsError(reply) {
 			_, covered := n.coverage(&wanted)
 			r.out = member.AppendCovered(r.out, &covered)

@@ -47,7 +47,7 @@ func objectFreq(r *request) {
 	defer t.Unlock()
 	switch {
 	case !found:
-	case !r.node.session.EvictsByFrequency():
+	case !r.node.settings.EvictsByFrequency():
 		r.fail(errNoFrequency)
 	default:
 		r.replyInt(int64(item.Uses()))
@@ -61,7 +61,7 @@ func objectIdleTime(r *request) {
 	defer t.Unlock()
 	switch {
 	case !found:
-	case r.node.session.EvictsByFrequency():
+	case r.node.settings.EvictsByFrequency():
 		r.fail(errNoIdleTime)
 	default:
 		r.replyInt(0)

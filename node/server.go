@@ -11,6 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/cluster"
+	"github.com/dunlin-cache/dunlin/internal/config"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -92,6 +95,9 @@ type Node struct {
 	secret   []byte // what members prove to know; nil: everyone is trusted
 	engine   *engine.Engine
 	session  *session.Server
+	settings *config.Config
+	process  *figures.Process // INFO
+	slow     figures.SlowLog
 	listener *netloop.Listener
 	workers  []*worker // by loop index
 	pipes    pipeRegistry
@@ -178,7 +184,7 @@ func Start(cfg Config) (*Node, error) {
 		store.Close()
 		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)
 	}
-	n.session = n.newSession()
+	n.newSession()
 	for _, w := range n.workers {
 		w.loop.Post(w.startTimers)
 	}
@@ -189,29 +195,31 @@ func Start(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// newSession tells internal/session about this node.
-func (n *Node) newSession() *session.Server {
+// newSession wires what answers commands that are not about keys: the parameters, INFO's description
+// of this node, and the state that connections share.
+func (n *Node) newSession() {
 	host, portText, _ := net.SplitHostPort(n.listener.Addr())
 	port, _ := strconv.Atoi(portText)
-	return session.NewServer(session.ServerOptions{
-		Password:   n.cfg.RequirePass,
-		Version:    n.cfg.Version,
-		Role:       "node",
-		Start:      time.Now(),
-		Bind:       host,
-		Port:       port,
-		MaxClients: n.cfg.MaxClients,
-		Debug:      n.cfg.Debug,
-		Policy:     n.cfg.Eviction,
-
-		MaxMemory:    n.engine.MaxBytes,
-		SetMaxMemory: n.setMemory,
-		SetPolicy:    n.setEviction,
-		ResetStats:   n.resetStats,
-		SlowLogSet:   func(l *session.SlowLog) { n.timing.Store(int64(timedFrom(l))) },
-		Cluster:      func() session.View { return session.View{Table: n.view.Load().Table, Self: n.cfg.ID} },
-		CountKeys:    n.countSlot,
+	start := time.Now()
+	n.settings = config.New(config.Options{
+		Bind: host, Port: port, MaxClients: n.cfg.MaxClients, Policy: n.cfg.Eviction,
+		MaxMemory: n.engine.MaxBytes, SetMaxMemory: n.setMemory, SetPolicy: n.setEviction, ResetStats: n.resetStats,
+		Changed: n.limitSlowLog,
 	})
+	n.session = session.NewServer(session.Options{
+		Password: n.cfg.RequirePass, Debug: n.cfg.Debug, Start: start, Config: n.settings,
+		Cluster: cluster.New(func() cluster.View { return cluster.View{Table: n.view.Load().Table, Self: n.cfg.ID} }, n.countSlot),
+	})
+	n.process = figures.NewProcess(figures.Identity{
+		Version: n.cfg.Version, Role: ring.RoleNode.String(), Start: start, Port: port,
+		MaxClients: n.settings.MaxClients, Blocked: n.session.Blocked, Policy: n.settings.Policy,
+	})
+}
+
+// limitSlowLog has the slow log, and what times commands for it, obey the parameters.
+func (n *Node) limitSlowLog(c *config.Config) {
+	n.slow.Limit(c.SlowerThan(), c.SlowLogLen())
+	n.timing.Store(int64(timedFrom(&n.slow)))
 }
 
 // Addr returns the bound ip:port.
@@ -250,7 +258,7 @@ func (n *Node) accept(c *netloop.Conn) netloop.Handler {
 		return nil
 	}
 	c.SetAccount(w.account)
-	clients, most := n.clients.Load(), int64(n.session.MaxClients())
+	clients, most := n.clients.Load(), int64(n.settings.MaxClients())
 	if clients >= most+memberReserve {
 		w.count.rejected++
 		c.SetOut(session.AppendTooManyClients(c.Out()))

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
-	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 )
@@ -43,10 +43,10 @@ type Stats struct {
 
 	// Latency has the times of the heavy commands, and those of the others in one
 	// input of so many (timing.go).
-	Latency [command.NumFamilies]session.Durations
+	Latency [command.NumFamilies]figures.Durations
 
-	HotKeys []session.KeyFigure // with their uses a second, see hotkeys.go
-	BigKeys []session.KeyFigure // with their bytes, see bigkeys.go
+	HotKeys []figures.KeyFigure // with their uses a second, see hotkeys.go
+	BigKeys []figures.KeyFigure // with their bytes, see bigkeys.go
 
 	Epoch   uint64 // of the table obeyed, 0: none
 	Serving int    // partitions served
@@ -90,7 +90,7 @@ func (n *Node) Stats() (Stats, error) {
 		BytesIn: total.count.bytesIn, BytesOut: total.count.bytesOut, BatchSizes: total.count.batches,
 		InBuffer: total.inBuffer, OutBuffer: total.outBuffer, Latency: total.latency,
 		HotKeys: total.hot.Top(), BigKeys: n.BigKeys(),
-		MaxClients: n.session.MaxClients(), AuthFailed: n.session.AuthFailures(),
+		MaxClients: n.settings.MaxClients(), AuthFailed: n.session.AuthFailures(),
 		Epoch: v.Epoch(), Serving: v.Count(ownership.Serving), Gained: v.Count(ownership.Gained), Fenced: n.fenced.Load(),
 		Streams: n.senders.stats(), Overhead: n.overhead.Load(), Engine: n.engine.Stats(),
 	}
@@ -108,7 +108,7 @@ type workerStats struct {
 	clients, pipes, peers int
 	inBuffer, outBuffer   int
 	latency               latencies
-	hot                   session.KeyFigures
+	hot                   figures.KeyFigures
 }
 
 // report fills s in, on the worker's loop.
@@ -155,7 +155,7 @@ func (n *Node) notePeak(used int64) int64 {
 
 func (w *worker) resetStats() {
 	w.count, w.rate = counters{}, rateWindow{}
-	w.times = [command.NumIDs]*session.Durations{}
+	w.times = [command.NumIDs]*figures.Durations{}
 }
 
 // resetStats is CONFIG RESETSTAT. It is called on a loop, so it only posts.

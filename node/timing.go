@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -40,7 +41,7 @@ func isHeavy(c *command.Command) bool { return c.Flags&command.Fast == 0 && !lig
 func hasSecret(c *command.Command) bool { return c.ID == command.Auth || c.ID == command.Hello }
 
 // timedFrom is from how many arguments on any command is timed.
-func timedFrom(l *session.SlowLog) int {
+func timedFrom(l *figures.SlowLog) int {
 	switch threshold := l.Threshold(); {
 	case threshold < 0:
 		return math.MaxInt
@@ -64,8 +65,8 @@ func (r *request) timed(run func(r *request)) {
 	if r.timedFrom == 0 || plans[cmd.ID].heavy {
 		r.worker.noteTime(cmd.ID, took)
 	}
-	if l := r.node.session.SlowLog(); l.Slow(took) {
-		l.Add(session.NewSlowEntry(r.conn.state, args), took, time.Now())
+	if l := &r.node.slow; l.Slow(took) {
+		l.Add(figures.NewSlowEntry(r.conn.state.Addr, r.conn.state.Name, args), took, time.Now())
 	}
 }
 
@@ -80,7 +81,7 @@ func (r *request) show() {
 
 func (w *worker) noteTime(id command.ID, took time.Duration) {
 	if w.times[id] == nil {
-		w.times[id] = &session.Durations{}
+		w.times[id] = &figures.Durations{}
 	}
 	w.times[id].Note(took)
 }
@@ -89,14 +90,14 @@ func (w *worker) noteTime(id command.ID, took time.Duration) {
 type timingLater struct {
 	worker *worker
 	id     command.ID // 0: a command between members, not timed
-	entry  session.SlowEntry
+	entry  figures.SlowEntry
 }
 
 func (r *request) timingLater() timingLater {
 	if r.cmd == nil || r.cmd.Flags&command.Internal != 0 {
 		return timingLater{}
 	}
-	return timingLater{r.worker, r.cmd.ID, session.NewSlowEntry(r.conn.state, r.args)}
+	return timingLater{r.worker, r.cmd.ID, figures.NewSlowEntry(r.conn.state.Addr, r.conn.state.Name, r.args)}
 }
 
 // end is called on the loop.
@@ -105,14 +106,14 @@ func (t *timingLater) end(took time.Duration) {
 		return
 	}
 	t.worker.noteTime(t.id, took)
-	if l := t.worker.node.session.SlowLog(); l.Slow(took) {
+	if l := &t.worker.node.slow; l.Slow(took) {
 		l.Add(t.entry, took, time.Now())
 	}
 }
 
 // gatherCalls sums what the workers know of commands and errors.
-func (n *Node) gatherCalls() (*session.Calls, error) {
-	parts := make([]*session.Calls, len(n.workers))
+func (n *Node) gatherCalls() (*figures.Calls, error) {
+	parts := make([]*figures.Calls, len(n.workers))
 	err := n.cfg.Group.Each(func(l *netloop.Loop) { parts[l.Index()] = n.workers[l.Index()].calls() })
 	if err != nil {
 		return nil, err
@@ -123,8 +124,8 @@ func (n *Node) gatherCalls() (*session.Calls, error) {
 	return parts[0], nil
 }
 
-func (w *worker) calls() *session.Calls {
-	c := &session.Calls{}
+func (w *worker) calls() *figures.Calls {
+	c := &figures.Calls{}
 	for id := range c.Commands {
 		if command.ByID(command.ID(id)) == nil || command.ByID(command.ID(id)).Flags&command.Internal != 0 {
 			continue
@@ -153,12 +154,12 @@ func latencyHistogram(r *request) {
 		if err != nil {
 			return resp.AppendError(nil, errBusy)
 		}
-		return session.AppendLatencyHistogram(nil, version, args, calls)
+		return figures.AppendLatencyHistogram(nil, version, args, calls)
 	})
 }
 
 // Slow returns the latest entries of the slow log, that many at most.
-func (n *Node) Slow(most int) []session.SlowRequest { return n.session.SlowLog().Latest(most) }
+func (n *Node) Slow(most int) []figures.SlowRequest { return n.slow.Latest(most) }
 
 // slowLog: SLOWLOG GET | LEN | RESET
-func slowLog(r *request) { r.out = r.node.session.AppendSlowLog(r.out, r.args) }
+func slowLog(r *request) { r.out = r.node.slow.AppendReply(r.out, r.args) }

@@ -54,7 +54,7 @@ func TestTimedCommands(t *testing.T) {
 	f(command.Keys, true)
 	f(command.Scan, true)
 	n := startNode(t)
-	l := n.session.SlowLog()
+	l := &n.slow
 	if got := timedFrom(l); got != manyArgs {
 		t.Errorf("commands are timed from %d arguments", got)
 	}

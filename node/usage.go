@@ -1,8 +1,8 @@
 package node
 
 import (
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/resp"
-	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
 // memoryUsage: MEMORY USAGE key [SAMPLES count]. Values have no parts that could be sampled yet.
@@ -41,6 +41,6 @@ func memoryStats(r *request) {
 		if err != nil {
 			return resp.AppendError(nil, errBusy)
 		}
-		return session.AppendMemoryStats(nil, version, &counters)
+		return figures.AppendMemoryStats(nil, version, &counters)
 	})
 }

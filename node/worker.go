@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/hyperloglog"
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
-	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
 // worker is what a node keeps on one loop. It belongs to that loop.
@@ -19,7 +19,7 @@ type worker struct {
 	conns map[*conn]struct{}
 	count counters
 	rate  rateWindow
-	times [command.NumIDs]*session.Durations // of the commands that were timed
+	times [command.NumIDs]*figures.Durations // of the commands that were timed
 	feed  *monitor.Feed
 	// untilSample is how many inputs come before the next one is sampled.
 	untilSample int
@@ -118,7 +118,7 @@ func (w *worker) closeIdle() {
 // timeout, and who stops in the middle of a large value. Pipes and members are silent when there is nothing to do, and so is
 // who monitors.
 func (w *worker) closeSilent() {
-	limit, now := w.node.session.IdleTimeout(), w.loop.UnixMilli()
+	limit, now := w.node.settings.IdleTimeout(), w.loop.UnixMilli()
 	for cn := range w.conns {
 		silence := time.Duration(now-cn.state.LastMilli) * time.Millisecond
 		client := cn.pipe == nil && !cn.peer && !cn.answering && !cn.state.Monitor

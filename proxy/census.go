@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/config"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -50,14 +52,14 @@ type census struct {
 	chosen   []byte // RANDOMKEY: the key, as a bulk; nil: none yet
 	elements []byte // KEYS, encoded
 	count    int
-	counters session.Counters // INFO
-	calls    *session.Calls   // INFO commandstats
+	counters figures.Counters // INFO
+	calls    *figures.Calls   // INFO commandstats
 	nodes    int
-	settings session.NodeSettings // CONFIG GET
-	asked    []asked              // by the parts' ids
-	slow     session.SlowLogs     // SLOWLOG GET
-	figures  session.KeyFigures   // HOTKEYS GET, HOTKEYS BIG
-	scan     scanRound            // SCAN
+	settings config.OfNodes     // CONFIG GET
+	asked    []asked            // by the parts' ids
+	slow     figures.SlowLogs   // SLOWLOG GET
+	figures  figures.KeyFigures // HOTKEYS GET, HOTKEYS BIG
+	scan     scanRound          // SCAN
 }
 
 // asked is a question to a node, about some of its partitions.
@@ -69,7 +71,7 @@ type asked struct {
 // everywhere starts a command over the whole cluster. False: it must wait. It travels on the large lane, since it may
 // keep a node busy.
 func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
-	if cmd.ID == command.Info && !session.InfoNeedsNodes(args[1:]) {
+	if cmd.ID == command.Info && !figures.InfoNeedsNodes(args[1:]) {
 		return s.local(cmd, args)
 	}
 	if s.remote > 0 {
@@ -115,14 +117,14 @@ func (c *census) prepare(args [][]byte) (refusal []byte) {
 	case command.Wait:
 		return c.beginWait()
 	case command.ConfigGet:
-		c.question = session.NodeSettingsQuestion
+		c.question = config.NodesQuestion
 	case command.MemoryStats:
 		c.question = infoQuestion
 	case command.LatencyHistogram:
 		c.question = callsQuestion
 	case command.Info:
 		c.question = infoQuestion
-		if session.InfoNeedsCalls(args[1:]) {
+		if figures.InfoNeedsCalls(args[1:]) {
 			c.question = callsQuestion
 		}
 	}
@@ -178,13 +180,13 @@ func (c *census) begin() {
 	c.asked = c.asked[:0]
 	c.scan.begin()
 	if c.brief() {
-		c.counters, c.nodes = session.Counters{}, 0
+		c.counters, c.nodes = figures.Counters{}, 0
 		if c.asksCalls() {
-			c.calls = &session.Calls{}
+			c.calls = &figures.Calls{}
 		}
-		c.settings, c.slow, c.sum = session.NodeSettings{}, session.SlowLogs{}, 0
+		c.settings, c.slow, c.sum = config.OfNodes{}, figures.SlowLogs{}, 0
 		c.wait.least = math.MaxInt64
-		c.figures = session.KeyFigures{}
+		c.figures = figures.KeyFigures{}
 		c.want.AddFrom(0)
 	}
 }
@@ -298,12 +300,12 @@ func (c *census) addInfo(inner []byte) bool {
 	if c.asksCalls() {
 		n, header, ok := resp.DecodeArray(inner)
 		var scan resp.Scanner
-		if !ok || n != 2 || scan.Scan(inner[header:]) != resp.Done || !c.calls.DecodeCalls(inner[header+scan.Len():]) {
+		if !ok || n != 2 || scan.Scan(inner[header:]) != resp.Done || !c.calls.Decode(inner[header+scan.Len():]) {
 			return false
 		}
 		inner = inner[header : header+scan.Len()]
 	}
-	counters, ok := session.DecodeCounters(inner)
+	counters, ok := figures.DecodeCounters(inner)
 	c.counters.Add(&counters)
 	return ok
 }
@@ -339,22 +341,22 @@ func (c *census) complete() bool {
 func (c *census) appendReply(out []byte) []byte {
 	switch c.cmd.ID {
 	case command.ConfigGet:
-		return c.s.w.proxy.server.AppendConfig(out, c.version, c.args, &c.settings)
+		return c.s.w.proxy.settings.AppendGetOfNodes(out, c.version, c.args, &c.settings)
 	case command.MemoryStats:
-		return session.AppendMemoryStats(out, c.version, &c.counters)
+		return figures.AppendMemoryStats(out, c.version, &c.counters)
 	case command.LatencyHistogram:
-		return session.AppendLatencyHistogram(out, c.version, c.args, c.calls)
+		return figures.AppendLatencyHistogram(out, c.version, c.args, c.calls)
 	}
 	switch c.cmd.Merge {
 	case command.MergeSlowLog:
-		count, _ := session.SlowLogCount(c.args) // the nodes have checked it
+		count, _ := figures.SlowLogCount(c.args) // the nodes have checked it
 		return c.slow.Append(out, count)
 	case command.MergeKeyFigures:
-		figure := session.UsesASecond
+		figure := figures.UsesASecond
 		if c.cmd.ID == command.HotKeysBig {
-			figure = session.BytesOfKey
+			figure = figures.BytesOfKey
 		}
-		return session.AppendKeyFigures(out, c.version, figure, c.figures.Top())
+		return figures.AppendKeyFigures(out, c.version, figure, c.figures.Top())
 	case command.MergeSum:
 		return resp.AppendInt(out, c.sum)
 	case command.MergeLeast:
@@ -367,7 +369,7 @@ func (c *census) appendReply(out []byte) []byte {
 		}
 		return append(out, c.chosen...)
 	case command.MergeInfo:
-		return c.s.w.proxy.appendInfo(out, c.version, c.args[1:], session.Info{Counters: c.counters, Calls: c.calls, Nodes: c.nodes})
+		return c.s.w.proxy.appendInfo(out, c.version, c.args[1:], figures.Info{Counters: c.counters, Calls: c.calls, Nodes: c.nodes})
 	case command.MergeScan:
 		out = resp.AppendArray(out, 2)
 		out = resp.AppendBulk(out, c.scan.next.Append(nil))

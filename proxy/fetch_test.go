@@ -9,7 +9,7 @@ import (
 )
 
 // newTicketCluster has nodes that answer with tickets.
-func newTicketCluster(t *testing.T, nodes int, change ...func(*Config)) *cluster {
+func newTicketCluster(t *testing.T, nodes int, change ...func(*Config)) *rig {
 	t.Helper()
 	c := newCluster(t, nodes, append(change, oneLoop(t))...)
 	for _, n := range c.nodes {
@@ -19,7 +19,7 @@ func newTicketCluster(t *testing.T, nodes int, change ...func(*Config)) *cluster
 }
 
 // wantNoTickets waits until the nodes have no reply left for anybody.
-func (c *cluster) wantNoTickets() {
+func (c *rig) wantNoTickets() {
 	c.t.Helper()
 	eventually(c.t, "the end of all tickets", func() (none bool) {
 		none = true

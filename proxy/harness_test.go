@@ -15,15 +15,15 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// cluster is a real proxy over fake nodes.
-type cluster struct {
+// rig is a real proxy over fake nodes.
+type rig struct {
 	t     testing.TB
 	proxy *Proxy
 	nodes []*fakeNode
 	epoch uint64
 }
 
-func newCluster(t testing.TB, nodes int, change ...func(*Config)) *cluster {
+func newCluster(t testing.TB, nodes int, change ...func(*Config)) *rig {
 	t.Helper()
 	group := newGroup(t, 2)
 	cfg := Config{ID: "p1", Boot: 7, Listen: "127.0.0.1:0", Group: group, Log: slog.New(slog.DiscardHandler),
@@ -40,7 +40,7 @@ func newCluster(t testing.TB, nodes int, change ...func(*Config)) *cluster {
 			t.Error(err)
 		}
 	})
-	c := &cluster{t: t, proxy: p}
+	c := &rig{t: t, proxy: p}
 	for i := range nodes {
 		c.nodes = append(c.nodes, newFakeNode(t, fmt.Sprintf("n%d", i+1)))
 	}
@@ -64,7 +64,7 @@ func oneLoop(t testing.TB) func(*Config) {
 }
 
 // stats are the proxy's counters now.
-func (c *cluster) stats() Stats {
+func (c *rig) stats() Stats {
 	c.t.Helper()
 	s, err := c.proxy.Stats()
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *cluster) stats() Stats {
 }
 
 // route installs a newer table in which owner says who owns each partition, as an index in nodes.
-func (c *cluster) route(owner func(p int) int) {
+func (c *rig) route(owner func(p int) int) {
 	if len(c.nodes) == 0 {
 		return
 	}
@@ -110,7 +110,7 @@ type conn struct {
 	r *bufio.Reader
 }
 
-func (c *cluster) dial() *conn {
+func (c *rig) dial() *conn {
 	c.t.Helper()
 	nc, err := net.Dial("tcp", c.proxy.Addr())
 	if err != nil {

@@ -37,7 +37,7 @@ func TestHugeRequest(t *testing.T) {
 }
 
 // wantNothingHeld waits until no session, pipe or held request has memory.
-func (c *cluster) wantNothingHeld() {
+func (c *rig) wantNothingHeld() {
 	c.t.Helper()
 	eventually(c.t, "the end of all buffers", func() bool {
 		var held atomic.Int64

@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/config"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 )
@@ -11,16 +13,16 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 	switch cmd.ID {
 	case command.Info:
 		s.w.stats.Commands[cmd.ID]++
-		s.answer(s.w.proxy.appendInfo(nil, s.state.Version, args[1:], session.Info{}))
+		s.answer(s.w.proxy.appendInfo(nil, s.state.Version, args[1:], figures.Info{}))
 		return true
 	case command.ConfigResetStat:
 		return s.resetStats(cmd, args)
 	case command.ConfigGet, command.ConfigSet:
-		switch session.ConfigForNodes(args) {
-		case session.ConfigShow, session.ConfigSetAll:
+		switch config.Concerns(args) {
+		case config.ShowNodes, config.SetNodes:
 			return s.everywhere(cmd, args)
-		case session.ConfigRefused:
-			s.answer(resp.AppendError(s.w.scratch[:0], session.ErrMixedConfig))
+		case config.Mixed:
+			s.answer(resp.AppendError(s.w.scratch[:0], config.ErrMixed))
 			return true
 		}
 	case command.Watch:
@@ -136,7 +138,7 @@ func (s *client) limitInput() {
 
 // appendInfo renders INFO: sums over the nodes, and the proxy's own view of its clients and of the commands that it answers
 // itself.
-func (p *Proxy) appendInfo(dst []byte, v resp.Version, sections [][]byte, in session.Info) []byte {
+func (p *Proxy) appendInfo(dst []byte, v resp.Version, sections [][]byte, in figures.Info) []byte {
 	own := p.cached.Load()
 	in.Clients = p.clients.Load()
 	if own != nil {
@@ -148,11 +150,11 @@ func (p *Proxy) appendInfo(dst []byte, v resp.Version, sections [][]byte, in ses
 			own.addLocal(in.Calls)
 		}
 	}
-	return p.server.AppendInfo(dst, v, sections, in)
+	return p.process.AppendInfo(dst, v, sections, in)
 }
 
 // addLocal adds the calls of commands that never reach a node.
-func (s *Stats) addLocal(calls *session.Calls) {
+func (s *Stats) addLocal(calls *figures.Calls) {
 	for id, n := range s.Commands {
 		if c := command.ByID(command.ID(id)); c != nil && c.Route == command.Local {
 			calls.Commands[id].Calls += int64(n)

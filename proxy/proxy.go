@@ -11,6 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/cluster"
+	"github.com/dunlin-cache/dunlin/internal/config"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -52,7 +55,9 @@ type Config struct {
 type Proxy struct {
 	cfg      Config
 	server   *session.Server
-	workers  []*worker // one a loop, in the order of the loops
+	settings *config.Config
+	process  *figures.Process // INFO
+	workers  []*worker        // one a loop, in the order of the loops
 	listener *netloop.Listener
 	table    atomic.Pointer[ring.Table]
 	monitors *monitor.Hub
@@ -73,11 +78,7 @@ func Start(cfg Config) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for clients on %q: %w", cfg.Listen, err)
 	}
-	p.server = session.NewServer(session.ServerOptions{
-		Password: cfg.RequirePass, Version: cfg.Version, Role: ring.RoleProxy.String(), Start: time.Now(),
-		Bind: listener.IP.String(), Port: listener.Port, MaxClients: cfg.MaxClients, Policy: "allkeys-lru", Cluster: p.view,
-		Debug: cfg.Debug,
-	})
+	p.newSession(listener)
 	p.monitors = monitor.New(cfg.Group.Loops())
 	p.workers = make([]*worker, len(cfg.Group.Loops()))
 	if err := cfg.Group.Each(func(l *netloop.Loop) { p.workers[l.Index()] = newWorker(p, l) }); err != nil {
@@ -91,6 +92,20 @@ func Start(cfg Config) (*Proxy, error) {
 	p.stopSampler = cancel
 	p.sampler.Go(func() { p.sample(ctx) })
 	return p, nil
+}
+
+// newSession wires what a proxy answers itself: its parameters, INFO's description of it, and the
+// state that sessions share.
+func (p *Proxy) newSession(listener *net.TCPAddr) {
+	start := time.Now()
+	p.settings = config.New(config.Options{Bind: listener.IP.String(), Port: listener.Port, MaxClients: p.cfg.MaxClients})
+	p.server = session.NewServer(session.Options{
+		Password: p.cfg.RequirePass, Debug: p.cfg.Debug, Start: start, Config: p.settings, Cluster: cluster.New(p.view, nil),
+	})
+	p.process = figures.NewProcess(figures.Identity{
+		Version: p.cfg.Version, Role: ring.RoleProxy.String(), Start: start, Port: listener.Port,
+		MaxClients: p.settings.MaxClients, Blocked: p.server.Blocked, Policy: p.settings.Policy,
+	})
 }
 
 func orDefault(d, value time.Duration) time.Duration {
@@ -188,7 +203,7 @@ func (p *Proxy) accept(c *netloop.Conn) netloop.Handler {
 	if p.draining.Load() {
 		return nil
 	}
-	if p.clients.Add(1) > int64(p.server.MaxClients()) && p.server.MaxClients() > 0 {
+	if p.clients.Add(1) > int64(p.settings.MaxClients()) && p.settings.MaxClients() > 0 {
 		p.clients.Add(-1)
 		w.stats.Rejected++
 		c.SetOut(session.AppendTooManyClients(c.Out()))
@@ -211,11 +226,11 @@ func (p *Proxy) moved() {
 }
 
 // view is the cluster as the proxy shows it to clients of Redis Cluster: itself alone, so that they work through it.
-func (p *Proxy) view() session.View {
-	self := &session.Endpoint{ID: p.cfg.ID}
+func (p *Proxy) view() cluster.View {
+	self := &cluster.Endpoint{ID: p.cfg.ID}
 	if host, port, err := net.SplitHostPort(p.cfg.Advertise); err == nil {
 		self.Host = host
 		self.Port, _ = strconv.Atoi(port) // 0, where the client reached us, for a bad one
 	}
-	return session.View{Table: p.table.Load(), Self: p.cfg.ID, Alone: self}
+	return cluster.View{Table: p.table.Load(), Self: p.cfg.ID, Alone: self}
 }

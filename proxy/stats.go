@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
-	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
 const sampleEvery = time.Second
@@ -39,7 +39,7 @@ type Stats struct {
 	Inflight                 int                  // gauge: requests outstanding at nodes
 
 	// Latency has the times of commands by family, from issue to reply, of one in so many.
-	Latency [command.NumFamilies]session.Durations
+	Latency [command.NumFamilies]figures.Durations
 
 	Refusals    uint64 // replies by which a node said that it is not the owner, or not yet
 	Held        uint64 // requests held to be sent again
@@ -165,7 +165,7 @@ func (p *Proxy) Stats() (Stats, error) {
 		sum.PipesOpen += n.Open
 		sum.Inflight += n.Inflight
 	}
-	sum.MaxClients, sum.AuthFailed = p.server.MaxClients(), p.server.AuthFailures()
+	sum.MaxClients, sum.AuthFailed = p.settings.MaxClients(), p.server.AuthFailures()
 	if t := p.table.Load(); t != nil {
 		sum.Epoch = t.Epoch
 	}

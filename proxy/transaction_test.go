@@ -120,7 +120,7 @@ func TestTransactionOfSeveralSlots(t *testing.T) {
 	const crossSlot = "-CROSSSLOT Keys in request don't hash to the same slot"
 	strict, lenient := newCluster(t, 2), newCluster(t, 2, relaxed)
 	a, b := key(0, 2), key(1, 2)
-	for c, mayCross := range map[*cluster]bool{strict: false, lenient: true} {
+	for c, mayCross := range map[*rig]bool{strict: false, lenient: true} {
 		cl := c.dial()
 		cl.send("MULTI", "SET "+a+" 1", "SET "+b+" 2", "EXEC", "GET "+a)
 		cl.want("+OK", "+QUEUED", "+QUEUED")

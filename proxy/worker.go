@@ -251,7 +251,7 @@ func (w *worker) drain() {
 
 // closeSilent closes the clients that were silent for longer than CONFIG's timeout, but none that waits or monitors.
 func (w *worker) closeSilent() {
-	limit := w.proxy.server.IdleTimeout().Milliseconds()
+	limit := w.proxy.settings.IdleTimeout().Milliseconds()
 	if limit <= 0 {
 		return
 	}

@@ -66,6 +66,11 @@ type Command struct {
 	fold       fold // of the own name, "id" of "client|id"
 }
 
+// RedisVersion is the version of Redis whose behaviour clients can expect. Clients choose features
+// by it (CLIENT SETINFO and CLIENT NO-TOUCH from 7.2), and frameworks refuse to start below their
+// minimum.
+const RedisVersion = "7.4.0"
+
 // ArityOK reports whether a request of n arguments, names included, fits.
 func (c *Command) ArityOK(n int) bool {
 	if c.Arity >= 0 {

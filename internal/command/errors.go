@@ -1,9 +1,24 @@
 package command
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
-// Redis cuts what it quotes of a client's request at this many bytes.
+// The texts of Redis that commands of every kind answer with.
+const (
+	ErrSyntax     = "ERR syntax error"
+	ErrNotInteger = "ERR value is not an integer or out of range"
+	ErrNotInt32   = "ERR value is out of range, value must between -2147483648 and 2147483647"
+	ErrDBIndex    = "ERR DB index is out of range"
+)
+
+// maxQuoted is how many bytes of a client's argument an error repeats, as in Redis: an error must
+// not be as long as the argument that caused it.
 const maxQuoted = 128
+
+// Cut shortens a client's argument for an error text.
+func Cut(arg []byte) string { return string(arg[:min(len(arg), maxQuoted)]) }
 
 // AppendUnknown appends the error text for a command that is not there, in
 // Redis's words. args is the whole request and is copied from.
@@ -48,6 +63,13 @@ func AppendUnknownSub(dst []byte, container *Command, sub []byte) []byte {
 		dst = append(dst, ch)
 	}
 	return append(dst, " HELP."...)
+}
+
+// WrongSubArgs is the error text for a number of arguments that a subcommand's row cannot express.
+// args is the whole request.
+func WrongSubArgs(args [][]byte) string {
+	return "ERR unknown subcommand or wrong number of arguments for '" + Cut(args[1]) + "'. Try " +
+		strings.ToUpper(string(args[0])) + " HELP."
 }
 
 // appendQuoted appends at most limit bytes of b as C's printf would: up to the

@@ -23,9 +23,9 @@ func plainMSetEx(args [][]byte) bool {
 func plainOptions(options [][]byte) bool {
 	for i := 0; i < len(options); i++ {
 		switch {
-		case equalFold(options[i], "KEEPTTL"):
-		case equalFold(options[i], "EX"), equalFold(options[i], "PX"),
-			equalFold(options[i], "EXAT"), equalFold(options[i], "PXAT"):
+		case EqualFold(options[i], "KEEPTTL"):
+		case EqualFold(options[i], "EX"), EqualFold(options[i], "PX"),
+			EqualFold(options[i], "EXAT"), EqualFold(options[i], "PXAT"):
 			i++ // its argument
 		default:
 			return false

@@ -115,14 +115,14 @@ func (k *KeySpec) begin(args [][]byte) int {
 func (k *KeySpec) afterKeyword(args [][]byte) int {
 	if k.Index < 0 {
 		for i := len(args) + k.Index; i > 0; i-- {
-			if equalFold(args[i], k.Keyword) {
+			if EqualFold(args[i], k.Keyword) {
 				return i + 1
 			}
 		}
 		return 0
 	}
 	for i := k.Index; i < len(args)-1; i++ {
-		if equalFold(args[i], k.Keyword) {
+		if EqualFold(args[i], k.Keyword) {
 			return i + 1
 		}
 	}
@@ -135,11 +135,11 @@ func sortStore(args [][]byte) int {
 	dest := 0
 	for i := 2; i < len(args)-1; i++ {
 		switch {
-		case equalFold(args[i], "LIMIT"):
+		case EqualFold(args[i], "LIMIT"):
 			i += 2
-		case equalFold(args[i], "GET"), equalFold(args[i], "BY"):
+		case EqualFold(args[i], "GET"), EqualFold(args[i], "BY"):
 			i++
-		case equalFold(args[i], "STORE"):
+		case EqualFold(args[i], "STORE"):
 			i++
 			dest = i
 		}
@@ -161,20 +161,4 @@ func count(b []byte) (int, bool) {
 		n = n*10 + int(d-'0')
 	}
 	return n, true
-}
-
-// equalFold compares an argument with a word in upper case.
-func equalFold(b []byte, upper string) bool {
-	if len(b) != len(upper) {
-		return false
-	}
-	for i, ch := range b {
-		if 'a' <= ch && ch <= 'z' {
-			ch -= 'a' - 'A'
-		}
-		if ch != upper[i] {
-			return false
-		}
-	}
-	return true
 }

@@ -1,6 +1,9 @@
 package command
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // maxName is the length of the longest name that can be looked up, as much as
 // fits the words of a fold. build panics on a longer one.
@@ -69,6 +72,40 @@ func Row(args [][]byte) *Command {
 		}
 	}
 	return c
+}
+
+// Shown finds a row by the name under which COMMAND shows it, "get" or "client|id"; nil if clients
+// are not shown such a row. name may be in any case and is only read during the call.
+func Shown(name []byte) *Command {
+	container, own, isSub := bytes.Cut(name, []byte("|"))
+	c := Lookup(container)
+	if c != nil && isSub {
+		c = c.Sub(own)
+	}
+	if c == nil || !c.Built || c.Flags&Internal != 0 {
+		return nil
+	}
+	return c
+}
+
+// EqualFold reports whether an argument is a word, which is ASCII, in any case.
+func EqualFold(arg []byte, word string) bool {
+	if len(arg) != len(word) {
+		return false
+	}
+	for i, ch := range arg {
+		if upper(ch) != upper(word[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func upper(ch byte) byte {
+	if 'a' <= ch && ch <= 'z' {
+		return ch - ('a' - 'A')
+	}
+	return ch
 }
 
 // addIndex enters a row at start.

@@ -55,3 +55,10 @@ func (s *Socket) Talk(t *testing.T, request [][]byte, expectClose bool) (reply [
 	}
 	return reply, false
 }
+
+// Say is Talk for a request written as words of one line, see Words. The connection stays open.
+func (s *Socket) Say(t *testing.T, request string) string {
+	t.Helper()
+	reply, _ := s.Talk(t, Words(t, request), false)
+	return string(reply)
+}

@@ -45,6 +45,14 @@ func Start(t testing.TB, args ...string) (addr string) {
 	}
 }
 
+// Want skips the test unless the version of redis-server begins with prefix.
+func Want(t testing.TB, prefix string) {
+	t.Helper()
+	if version := Version(t); !strings.HasPrefix(version, prefix) {
+		t.Skipf("redis-server is of version %q, want %s to compare with", version, prefix)
+	}
+}
+
 // Version is that of the program, "7.0.15". Unlike INFO it needs no password.
 func Version(t testing.TB) string {
 	t.Helper()

@@ -15,6 +15,9 @@ func AppendSimple(dst []byte, s string) []byte {
 	return endLine(append(dst, s...), len(s))
 }
 
+// AppendOK appends the simple string OK.
+func AppendOK(dst []byte) []byte { return append(dst, "+OK\r\n"...) }
+
 // AppendError appends an error. text begins with its code, such as "ERR". A CR or LF
 // in it becomes a space.
 func AppendError(dst []byte, text string) []byte {
@@ -65,6 +68,15 @@ func AppendBulkString(dst []byte, s string) []byte {
 	dst = appendHeader(dst, '$', len(s))
 	dst = append(dst, s...)
 	return append(dst, '\r', '\n')
+}
+
+// AppendBulkStrings appends each text as a bulk string: the elements of an array, or of a map whose
+// keys and values are texts.
+func AppendBulkStrings(dst []byte, texts ...string) []byte {
+	for _, text := range texts {
+		dst = AppendBulkString(dst, text)
+	}
+	return dst
 }
 
 // AppendNull appends the absence of a value: the null bulk in RESP2.

@@ -6,11 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dunlin-cache/dunlin/internal/about"
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// There is one user, "default", who may do everything. The ACL commands tell
+// There is one user, "default", who may do everything. The ACL commands say
 // so, since libraries and frameworks ask who they are; they change nothing.
 
 const defaultUser = "default"
@@ -50,12 +51,12 @@ func (s *Server) aclGetUser(st *State, args [][]byte, dst []byte) ([]byte, Actio
 	}
 	dst = resp.AppendMap(dst, st.Version, 6)
 	dst = resp.AppendBulkString(dst, "flags")
-	dst = appendStrings(resp.AppendSet(dst, st.Version, len(flags)), flags)
+	dst = resp.AppendBulkStrings(resp.AppendSet(dst, st.Version, len(flags)), flags...)
 	dst = resp.AppendBulkString(dst, "passwords")
-	dst = appendStrings(resp.AppendArray(dst, len(passwords)), passwords)
-	dst = appendPair(dst, "commands", "+@all")
-	dst = appendPair(dst, "keys", "~*")
-	dst = appendPair(dst, "channels", "&*")
+	dst = resp.AppendBulkStrings(resp.AppendArray(dst, len(passwords)), passwords...)
+	dst = resp.AppendBulkStrings(dst, "commands", "+@all")
+	dst = resp.AppendBulkStrings(dst, "keys", "~*")
+	dst = resp.AppendBulkStrings(dst, "channels", "&*")
 	dst = resp.AppendBulkString(dst, "selectors")
 	return resp.AppendArray(dst, 0), ActionNone
 }
@@ -71,35 +72,29 @@ func aclCat(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 		return dst, ActionNone
 	}
 	if len(args) > 3 {
-		return resp.AppendError(dst, wrongSubArgs(args)), ActionNone
+		return resp.AppendError(dst, command.WrongSubArgs(args)), ActionNone
 	}
-	wanted := "@" + lower(args[2])
+	wanted := "@" + strings.ToLower(string(args[2]))
 	if !slices.Contains(categories, wanted) {
-		return resp.AppendError(dst, "ERR Unknown category '"+cut(args[2])+"'"), ActionNone
+		return resp.AppendError(dst, "ERR Unknown category '"+command.Cut(args[2])+"'"), ActionNone
 	}
-	names := listedNames(func(c *command.Command) bool { return slices.Contains(c.Categories(), wanted) })
-	return appendStrings(resp.AppendArray(dst, len(names)), names), ActionNone
+	return about.AppendNames(dst, func(c *command.Command) bool { return slices.Contains(c.Categories(), wanted) }), ActionNone
 }
 
 // aclDryRun answers ACL DRYRUN user command [arg...]: what exists may be run.
 func aclDryRun(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	if string(args[2]) != defaultUser {
-		return resp.AppendError(dst, "ERR User '"+cut(args[2])+"' not found"), ActionNone
+		return resp.AppendError(dst, "ERR User '"+command.Cut(args[2])+"' not found"), ActionNone
 	}
 	request := args[3:]
-	c := find(request[0])
-	if c != nil && c.Subs != nil && len(request) > 1 {
-		if c = c.Sub(request[1]); c != nil && !c.Built {
-			c = nil
-		}
-	}
+	c := about.Row(request)
 	if c == nil {
-		return resp.AppendError(dst, "ERR Command '"+cut(request[0])+"' not found"), ActionNone
+		return resp.AppendError(dst, "ERR Command '"+command.Cut(request[0])+"' not found"), ActionNone
 	}
 	if !c.ArityOK(len(request)) {
 		return resp.AppendErrorBytes(dst, command.AppendWrongArity(nil, c)), ActionNone
 	}
-	return appendOK(dst), ActionNone
+	return resp.AppendOK(dst), ActionNone
 }
 
 // maxGenPassBits is Redis's limit of ACL GENPASS.
@@ -109,12 +104,12 @@ const maxGenPassBits = 4096
 func aclGenPass(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	bits := int64(256)
 	if len(args) > 3 {
-		return resp.AppendError(dst, wrongSubArgs(args)), ActionNone
+		return resp.AppendError(dst, command.WrongSubArgs(args)), ActionNone
 	}
 	if len(args) == 3 {
 		var ok bool
 		if bits, ok = resp.ParseInt(args[2]); !ok {
-			return resp.AppendError(dst, errNotInteger), ActionNone
+			return resp.AppendError(dst, command.ErrNotInteger), ActionNone
 		}
 	}
 	if bits <= 0 || bits > maxGenPassBits {
@@ -132,15 +127,15 @@ func aclLog(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	case 2:
 		return resp.AppendArray(dst, 0), ActionNone
 	case 3:
-		if equalFold(args[2], "reset") {
-			return appendOK(dst), ActionNone
+		if command.EqualFold(args[2], "reset") {
+			return resp.AppendOK(dst), ActionNone
 		}
 		if _, ok := resp.ParseInt(args[2]); !ok {
-			return resp.AppendError(dst, errNotInteger), ActionNone
+			return resp.AppendError(dst, command.ErrNotInteger), ActionNone
 		}
 		return resp.AppendArray(dst, 0), ActionNone
 	}
-	return resp.AppendError(dst, wrongSubArgs(args)), ActionNone
+	return resp.AppendError(dst, command.WrongSubArgs(args)), ActionNone
 }
 
 // aclDelUser answers ACL DELUSER name...: all users but one are not there.
@@ -151,11 +146,4 @@ func aclDelUser(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action)
 		}
 	}
 	return resp.AppendInt(dst, 0), ActionNone
-}
-
-func appendStrings(dst []byte, list []string) []byte {
-	for _, text := range list {
-		dst = resp.AppendBulkString(dst, text)
-	}
-	return dst
 }

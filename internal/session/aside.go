@@ -1,6 +1,7 @@
 package session
 
 import (
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -75,13 +76,13 @@ func (st *State) setApart() { st.Apart = st.Multi || st.Aside() }
 func clientReply(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	defer st.setApart()
 	switch option := args[2]; {
-	case equalFold(option, "on"):
+	case command.EqualFold(option, "on"):
 		st.muting &^= muted | mutedOnce
-		return appendOK(dst), ActionNone
-	case equalFold(option, "off"):
+		return resp.AppendOK(dst), ActionNone
+	case command.EqualFold(option, "off"):
 		st.muting |= muted
-	case !equalFold(option, "skip"):
-		return resp.AppendError(dst, errSyntax), ActionNone
+	case !command.EqualFold(option, "skip"):
+		return resp.AppendError(dst, command.ErrSyntax), ActionNone
 	case st.muting&muted != 0: // it changes nothing
 	case st.begun:
 		st.muting |= mutedNext

@@ -24,7 +24,7 @@ func newPassword(text string) password {
 	return password{set: text != "", digest: sha256.Sum256([]byte(text))}
 }
 
-// accepts tells whether a client may be "default" with this password. Without
+// accepts reports whether a client may be "default" with this password. Without
 // a password every one is right, as with Redis's "nopass".
 func (p *password) accepts(user, candidate []byte) bool {
 	digest := sha256.Sum256(candidate)
@@ -65,7 +65,7 @@ func (s *Server) auth(st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	user, pass := []byte("default"), args[len(args)-1]
 	switch {
 	case len(args) > 3:
-		return resp.AppendError(dst, errSyntax), ActionNone
+		return resp.AppendError(dst, command.ErrSyntax), ActionNone
 	case len(args) == 3:
 		user = args[1]
 	case !s.password.set:
@@ -75,7 +75,7 @@ func (s *Server) auth(st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	if !ok {
 		return dst, a
 	}
-	return appendOK(dst), ActionNone
+	return resp.AppendOK(dst), ActionNone
 }
 
 // helloOptions is what HELLO asks for; nil means not given.
@@ -127,15 +127,15 @@ func parseHello(args [][]byte) (o helloOptions, refusal string) {
 	o.version = resp.Version(version)
 	for rest := args[2:]; len(rest) > 0; {
 		switch {
-		case equalFold(rest[0], "AUTH") && len(rest) >= 3:
+		case command.EqualFold(rest[0], "AUTH") && len(rest) >= 3:
 			o.user, o.pass, rest = rest[1], rest[2], rest[3:]
-		case equalFold(rest[0], "SETNAME") && len(rest) >= 2:
+		case command.EqualFold(rest[0], "SETNAME") && len(rest) >= 2:
 			if !validName(rest[1]) {
 				return o, errClientName
 			}
 			o.name, rest = rest[1], rest[2:]
 		default:
-			return o, "ERR Syntax error in HELLO option '" + cut(rest[0]) + "'"
+			return o, "ERR Syntax error in HELLO option '" + command.Cut(rest[0]) + "'"
 		}
 	}
 	return o, ""
@@ -146,19 +146,14 @@ func parseHello(args [][]byte) (o helloOptions, refusal string) {
 // big server, and a library told "cluster" would look for replicas and slots.
 func (s *Server) appendHello(dst []byte, st *State) []byte {
 	dst = resp.AppendMap(dst, st.Version, 7)
-	dst = appendPair(dst, "server", "redis")
-	dst = appendPair(dst, "version", RedisVersion)
+	dst = resp.AppendBulkStrings(dst, "server", "redis")
+	dst = resp.AppendBulkStrings(dst, "version", command.RedisVersion)
 	dst = resp.AppendBulkString(dst, "proto")
 	dst = resp.AppendInt(dst, int64(st.Version))
 	dst = resp.AppendBulkString(dst, "id")
 	dst = resp.AppendInt(dst, int64(st.ID))
-	dst = appendPair(dst, "mode", "standalone")
-	dst = appendPair(dst, "role", "master")
+	dst = resp.AppendBulkStrings(dst, "mode", "standalone")
+	dst = resp.AppendBulkStrings(dst, "role", "master")
 	dst = resp.AppendBulkString(dst, "modules")
 	return resp.AppendArray(dst, 0)
-}
-
-func appendPair(dst []byte, name, value string) []byte {
-	dst = resp.AppendBulkString(dst, name)
-	return resp.AppendBulkString(dst, value)
 }

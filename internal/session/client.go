@@ -1,6 +1,9 @@
 package session
 
 import (
+	"strings"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -32,7 +35,7 @@ func clientSetName(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Act
 		return resp.AppendError(dst, errClientName), ActionNone
 	}
 	st.Name = string(args[2])
-	return appendOK(dst), ActionNone
+	return resp.AppendOK(dst), ActionNone
 }
 
 func clientGetName(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
@@ -46,18 +49,18 @@ func clientGetName(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action
 func clientSetInfo(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	var field *string
 	switch option := args[2]; {
-	case equalFold(option, "lib-name"):
+	case command.EqualFold(option, "lib-name"):
 		field = &st.LibName
-	case equalFold(option, "lib-ver"):
+	case command.EqualFold(option, "lib-ver"):
 		field = &st.LibVer
 	default:
-		return resp.AppendError(dst, "ERR Unrecognized option '"+cut(option)+"'"), ActionNone
+		return resp.AppendError(dst, "ERR Unrecognized option '"+command.Cut(option)+"'"), ActionNone
 	}
 	if !validName(args[3]) {
-		return resp.AppendError(dst, "ERR "+lower(args[2])+" cannot contain spaces, newlines or special characters."), ActionNone
+		return resp.AppendError(dst, "ERR "+strings.ToLower(string(args[2]))+" cannot contain spaces, newlines or special characters."), ActionNone
 	}
 	*field = string(args[3])
-	return appendOK(dst), ActionNone
+	return resp.AppendOK(dst), ActionNone
 }
 
 // clientNoEvict keeps a flag that is shown: connections are never evicted for
@@ -73,26 +76,26 @@ func clientNoTouch(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Act
 
 func setSwitch(flag *bool, value, dst []byte) []byte {
 	switch {
-	case equalFold(value, "on"):
+	case command.EqualFold(value, "on"):
 		*flag = true
-	case equalFold(value, "off"):
+	case command.EqualFold(value, "off"):
 		*flag = false
 	default:
-		return resp.AppendError(dst, errSyntax)
+		return resp.AppendError(dst, command.ErrSyntax)
 	}
-	return appendOK(dst)
+	return resp.AppendOK(dst)
 }
 
 // clientTracking refuses client-side caching: a client that believed its copies
 // to be invalidated would serve old values. Switching it off always succeeds.
 func clientTracking(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	switch {
-	case equalFold(args[2], "on"):
+	case command.EqualFold(args[2], "on"):
 		return resp.AppendError(dst, errTracking), ActionNone
-	case equalFold(args[2], "off"):
-		return appendOK(dst), ActionNone
+	case command.EqualFold(args[2], "off"):
+		return resp.AppendOK(dst), ActionNone
 	}
-	return resp.AppendError(dst, errSyntax), ActionNone
+	return resp.AppendError(dst, command.ErrSyntax), ActionNone
 }
 
 // clientGetRedir answers CLIENT GETREDIR: nothing is tracked.

@@ -2,7 +2,9 @@ package session
 
 import (
 	"slices"
+	"strings"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -38,7 +40,7 @@ type ClientFilter struct {
 // returned ActionClientList or ActionClientKill. The filter holds no view of args.
 func ClientFilterOf(args [][]byte, st *State) ClientFilter {
 	parse := parseListFilter
-	if equalFold(args[1], "kill") {
+	if command.EqualFold(args[1], "kill") {
 		parse = parseKillFilter
 	}
 	f, _ := parse(args, st)
@@ -70,7 +72,7 @@ func AppendClientKill(dst []byte, words, killed int) []byte {
 	case killed == 0:
 		return resp.AppendError(dst, errNoSuchClient)
 	}
-	return appendOK(dst)
+	return resp.AppendOK(dst)
 }
 
 func parseListFilter(args [][]byte, _ *State) (f ClientFilter, refusal string) {
@@ -78,9 +80,9 @@ func parseListFilter(args [][]byte, _ *State) (f ClientFilter, refusal string) {
 	switch {
 	case len(options) == 0:
 		return f, ""
-	case len(options) == 2 && equalFold(options[0], "type"):
+	case len(options) == 2 && command.EqualFold(options[0], "type"):
 		return f, f.setType(options[1])
-	case len(options) >= 2 && equalFold(options[0], "id"):
+	case len(options) >= 2 && command.EqualFold(options[0], "id"):
 		for _, arg := range options[1:] {
 			id, ok := resp.ParseInt(arg)
 			if !ok {
@@ -90,7 +92,7 @@ func parseListFilter(args [][]byte, _ *State) (f ClientFilter, refusal string) {
 		}
 		return f, ""
 	}
-	return f, errSyntax
+	return f, command.ErrSyntax
 }
 
 // parseKillFilter reads CLIENT KILL addr, which spares nobody, or CLIENT KILL
@@ -102,9 +104,9 @@ func parseKillFilter(args [][]byte, st *State) (f ClientFilter, refusal string) 
 	f.skip = st.ID
 	for options := args[2:]; len(options) > 0; options = options[2:] {
 		if len(options) < 2 {
-			return f, errSyntax
+			return f, command.ErrSyntax
 		}
-		if refusal := f.setOption(lower(options[0]), options[1], st); refusal != "" {
+		if refusal := f.setOption(strings.ToLower(string(options[0])), options[1], st); refusal != "" {
 			return f, refusal
 		}
 	}
@@ -135,35 +137,35 @@ func (f *ClientFilter) setOption(name string, value []byte, st *State) (refusal 
 		f.laddr = string(value)
 	case "user":
 		if string(value) != defaultUser {
-			return "ERR No such user '" + cut(value) + "'"
+			return "ERR No such user '" + command.Cut(value) + "'"
 		}
 	case "skipme":
 		return f.setSkipMe(value, st)
 	default:
-		return errSyntax
+		return command.ErrSyntax
 	}
 	return ""
 }
 
 func (f *ClientFilter) setSkipMe(value []byte, st *State) (refusal string) {
-	switch lower(value) {
+	switch strings.ToLower(string(value)) {
 	case "yes":
 		f.skip = st.ID
 	case "no":
 		f.skip = 0
 	default:
-		return errSyntax
+		return command.ErrSyntax
 	}
 	return ""
 }
 
 func (f *ClientFilter) setType(name []byte) (refusal string) {
-	switch lower(name) {
+	switch strings.ToLower(string(name)) {
 	case "normal":
 	case "replica", "slave", "master", "pubsub":
 		f.nobody = true
 	default:
-		return "ERR Unknown client type '" + cut(name) + "'"
+		return "ERR Unknown client type '" + command.Cut(name) + "'"
 	}
 	return ""
 }

@@ -13,8 +13,11 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 
+	"github.com/dunlin-cache/dunlin/internal/cluster"
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // listen serves the Server on a socket, for client libraries to connect to.
@@ -70,6 +73,11 @@ func serve(s *Server, conn net.Conn) {
 	}
 }
 
+// process answers INFO.
+var process = figures.NewProcess(figures.Identity{
+	MaxClients: func() int { return 0 }, Blocked: func() int64 { return 0 }, Policy: func(_, _, _ int64) string { return "" },
+})
+
 func serveRequest(s *Server, st *State, args [][]byte, out []byte) ([]byte, Action) {
 	c := command.Lookup(args[0])
 	out, action, refused := s.Refuse(st, c, args, out)
@@ -77,7 +85,7 @@ func serveRequest(s *Server, st *State, args [][]byte, out []byte) ([]byte, Acti
 	case refused:
 		return out, action
 	case c.ID == command.Info:
-		return s.AppendInfo(out, st.Version, args[1:], Info{}), ActionNone
+		return process.AppendInfo(out, st.Version, args[1:], figures.Info{}), ActionNone
 	}
 	out, action, _ = s.Do(st, c, args, out)
 	return out, action
@@ -121,9 +129,12 @@ func TestGoRedisIsToldOfAWrongPassword(t *testing.T) {
 
 // TestGoRedisReadsTheCluster: what a client of Redis Cluster makes of a table.
 func TestGoRedisReadsTheCluster(t *testing.T) {
-	table := tableOf("10.0.0.1:6380", "10.0.0.2:6380")
-	client := goredis.NewClient(&goredis.Options{Addr: listen(t, NewServer(ServerOptions{
-		Cluster: func() View { return View{Table: table, Self: "node-0"} },
+	table := &ring.Table{Epoch: 1, Nodes: []ring.Member{{ID: "node-0", Addr: "10.0.0.1:6380"}, {ID: "node-1", Addr: "10.0.0.2:6380"}}}
+	for p := range table.Owner {
+		table.Owner[p] = uint16(p * 2 / ring.Partitions)
+	}
+	client := goredis.NewClient(&goredis.Options{Addr: listen(t, NewServer(Options{
+		Cluster: cluster.New(func() cluster.View { return cluster.View{Table: table, Self: "node-0"} }, nil),
 	}))})
 	defer client.Close()
 	slots, err := client.ClusterSlots(context.Background()).Result() //nolint:staticcheck // deprecated, but older clients send it
@@ -179,8 +190,8 @@ func TestRedisCLI(t *testing.T) {
 	}
 	f("PONG", "ping")
 	f("PONG", "-3", "ping")
-	f("redis_version:"+RedisVersion, "info", "server")
-	f("redis_version:"+RedisVersion, "-3", "info", "server")
+	f("redis_version:"+command.RedisVersion, "info", "server")
+	f("redis_version:"+command.RedisVersion, "-3", "info", "server")
 	f("noeviction", "config", "get", "maxmemory-policy")
 	f("group", "command", "docs", "get")
 	f("laddr=127.0.0.1:"+port, "client", "info")

@@ -32,17 +32,17 @@ func selectDB(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	n, ok := resp.ParseInt(args[1])
 	switch {
 	case !ok:
-		return resp.AppendError(dst, errNotInteger), ActionNone
+		return resp.AppendError(dst, command.ErrNotInteger), ActionNone
 	case n < math.MinInt32 || n > math.MaxInt32:
-		return resp.AppendError(dst, errNotInt32), ActionNone
+		return resp.AppendError(dst, command.ErrNotInt32), ActionNone
 	case n != 0:
-		return resp.AppendError(dst, errDBIndex), ActionNone
+		return resp.AppendError(dst, command.ErrDBIndex), ActionNone
 	}
-	return appendOK(dst), ActionNone
+	return resp.AppendOK(dst), ActionNone
 }
 
 func quit(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
-	return appendOK(dst), ActionCloseAfterReply
+	return resp.AppendOK(dst), ActionCloseAfterReply
 }
 
 func reset(s *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
@@ -63,16 +63,16 @@ func timeNow(s *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 // does not own a key sends the client on.
 func readOnly(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	st.ReadOnly = true
-	return appendOK(dst), ActionNone
+	return resp.AppendOK(dst), ActionNone
 }
 
 func readWrite(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	st.ReadOnly = false
-	return appendOK(dst), ActionNone
+	return resp.AppendOK(dst), ActionNone
 }
 
 func asking(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
-	return appendOK(dst), ActionNone
+	return resp.AppendOK(dst), ActionNone
 }
 
 func appendBulkInt(dst []byte, n int64) []byte {

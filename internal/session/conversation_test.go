@@ -2,7 +2,6 @@ package session
 
 import (
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/conversation"
@@ -39,21 +38,9 @@ func TestConversationsWithRedis(t *testing.T) {
 	})
 }
 
-// realEnd is a real redis-server that runs for one test.
-type realEnd struct{ conversation.Socket }
-
-// startRedis starts a server with one database.
-func startRedis(t *testing.T, args ...string) *realEnd {
+// startRedis starts a real redis-server with one database, which runs for one test.
+func startRedis(t *testing.T, args ...string) *conversation.Socket {
 	t.Helper()
-	e := &realEnd{conversation.Socket{Addr: redistest.Start(t, append([]string{"--databases", "1"}, args...)...)}}
-	if version := redistest.Version(t); !strings.HasPrefix(version, "7.") {
-		t.Skipf("redis-server is of version %q, want 7 to compare with", version)
-	}
-	return e
-}
-
-func (e *realEnd) say(t *testing.T, request string) string {
-	t.Helper()
-	reply, _ := e.Talk(t, conversation.Words(t, request), false)
-	return string(reply)
+	redistest.Want(t, "7.")
+	return &conversation.Socket{Addr: redistest.Start(t, append([]string{"--databases", "1"}, args...)...)}
 }

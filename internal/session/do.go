@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/dunlin-cache/dunlin/internal/about"
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
@@ -58,17 +59,18 @@ func (s *Server) Refuse(st *State, c *command.Command, args [][]byte, dst []byte
 	return dst, ActionNone, refused
 }
 
-// IsHTTP tells whether a request is the start of an HTTP request: a web page
+// IsHTTP reports whether a request is the start of an HTTP request: a web page
 // that makes a browser send commands to an address it should not reach. The
 // connection must be closed before the body, where the commands would be.
 func IsHTTP(args [][]byte) bool {
-	return equalFold(args[0], "post") || equalFold(args[0], "host:")
+	return command.EqualFold(args[0], "post") || command.EqualFold(args[0], "host:")
 }
 
 // handler answers one command, whose number of arguments has been checked.
 type handler func(s *Server, st *State, args [][]byte, dst []byte) ([]byte, Action)
 
-// handlers holds this package's commands; all other entries are nil.
+// handlers holds the commands that need a connection or what connections share; all other entries
+// are nil. Those that need neither are about.Answers.
 var handlers = [command.NumIDs]handler{
 	command.Ping:   ping,
 	command.Echo:   echo,
@@ -100,9 +102,7 @@ var handlers = [command.NumIDs]handler{
 	command.ClientNoEvict:  clientNoEvict,
 	command.ClientNoTouch:  clientNoTouch,
 	command.ClientTracking: clientTracking,
-	command.ClientHelp:     help(clientHelp),
 
-	command.ClientCaching:      refuse(errCaching),
 	command.ClientGetRedir:     clientGetRedir,
 	command.ClientTrackingInfo: clientTrackingInfo,
 	command.ClientUnblock:      clientUnblock,
@@ -116,69 +116,10 @@ var handlers = [command.NumIDs]handler{
 	command.ACLGenPass: aclGenPass,
 	command.ACLLog:     aclLog,
 	command.ACLDelUser: aclDelUser,
-	command.ACLSetUser: refuse(errSetUser),
-	command.ACLLoad:    refuse(errNoACLFile),
-	command.ACLSave:    refuse(errNoACLFile),
-	command.ACLHelp:    help(aclHelp),
-
-	command.CommandCmd:             commandAll,
-	command.CommandCount:           commandCount,
-	command.CommandInfo:            commandInfo,
-	command.CommandDocs:            commandDocs,
-	command.CommandList:            commandList,
-	command.CommandGetKeys:         commandGetKeys,
-	command.CommandGetKeysAndFlags: commandGetKeysAndFlags,
-	command.CommandHelp:            help(commandHelp),
 
 	command.ConfigGet:       (*Server).configGet,
 	command.ConfigSet:       (*Server).configSet,
 	command.ConfigResetStat: (*Server).configResetStat,
-	command.ConfigRewrite:   refuse(errNoConfigFile),
-	command.ConfigHelp:      help(configHelp),
-
-	command.LatencyDoctor:  latencyDoctor,
-	command.LatencyGraph:   latencyGraph,
-	command.LatencyHistory: none,
-	command.LatencyLatest:  none,
-	command.LatencyReset:   latencyReset,
-	command.LatencyHelp:    help(latencyHelp),
-
-	command.MemoryDoctor:      memoryDoctor,
-	command.MemoryMallocStats: memoryMallocStats,
-	command.MemoryPurge:       memoryPurge,
-	command.MemoryHelp:        help(memoryHelp),
-	command.ObjectHelp:        help(objectHelp),
-	command.PFDebug:           refuse(errNoPFDebug),
-	command.PFSelfTest:        refuse(errNoPFDebug),
-	command.Sort:              refuse(errNoSort),
-	command.SortRO:            refuse(errNoSort),
-
-	command.ModuleList:   none,
-	command.ModuleLoad:   refuse(errNoModules),
-	command.ModuleLoadEx: refuse(errNoModules),
-	command.ModuleUnload: refuse(errNoModules),
-	command.ModuleHelp:   help(moduleHelp),
-
-	command.Monitor: monitor,
-
-	command.SlowLogHelp: help(slowLogHelp),
-	command.HotKeysHelp: help(hotKeysHelp),
-
-	command.Role:         role,
-	command.LastSave:     (*Server).lastSave,
-	command.Lolwut:       lolwut,
-	command.Save:         refuse(errNoDisk),
-	command.BGSave:       bgSave,
-	command.BGRewriteAOF: refuse(errNoDisk),
-	command.Shutdown:     shutdown,
-	command.ReplicaOf:    replicaOf,
-	command.SlaveOf:      replicaOf,
-	command.Failover:     failover,
-	command.Sync:         refuse(errNoSync),
-	command.PSync:        refuse(errNoSync),
-	command.SwapDB:       swapDB,
-	command.Move:         move,
-	command.Debug:        (*Server).debug,
 
 	command.ClusterKeySlot:         clusterKeySlot,
 	command.ClusterSlots:           (*Server).clusterSlots,
@@ -186,11 +127,14 @@ var handlers = [command.NumIDs]handler{
 	command.ClusterNodes:           (*Server).clusterNodes,
 	command.ClusterInfo:            (*Server).clusterInfo,
 	command.ClusterMyID:            (*Server).clusterMyID,
-	command.ClusterCountKeysInSlot: (*Server).clusterCountKeysInSlot,
-	command.ClusterHelp:            help(clusterHelp),
+	command.ClusterCountKeysInSlot: (*Server).clusterCountKeys,
+
+	command.Monitor:  monitor,
+	command.LastSave: (*Server).lastSave,
+	command.Debug:    (*Server).debug,
 }
 
-// Do answers c if it is one of this package's commands; otherwise ok is false
+// Do answers c if it is in handlers or about.Answers; otherwise ok is false
 // and nothing was appended. c may be a container or already the subcommand's
 // row. Refuse must have let the request pass, or c must plainly fit.
 func (s *Server) Do(st *State, c *command.Command, args [][]byte, dst []byte) (out []byte, a Action, ok bool) {
@@ -199,11 +143,14 @@ func (s *Server) Do(st *State, c *command.Command, args [][]byte, dst []byte) (o
 			c = sub
 		}
 	}
-	h := handlers[c.ID]
-	if h == nil {
-		return dst, ActionNone, false
+	if h := handlers[c.ID]; h != nil {
+		st.LastCmd = c.ID
+		out, a = h(s, st, args, dst)
+		return out, a, true
 	}
-	st.LastCmd = c.ID
-	out, a = h(s, st, args, dst)
-	return out, a, true
+	if answer := about.Answers[c.ID]; answer != nil {
+		st.LastCmd = c.ID
+		return answer(dst, st.Version, args), ActionNone, true
+	}
+	return dst, ActionNone, false
 }

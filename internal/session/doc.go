@@ -1,16 +1,12 @@
-// Package session answers the commands that are about the connection or the
-// server and not about keys: PING, HELLO, AUTH, CLIENT, COMMAND, CONFIG,
-// CLUSTER, TIME and their like. A node and a proxy answer them alike, so both
-// call this package. It holds no socket and starts no goroutine.
+// Package session is what a server remembers of one client connection, and the commands that read or
+// change that: HELLO, AUTH, SELECT, CLIENT, MULTI, MONITOR and their like. A node and a proxy treat
+// connections alike, so both call this package. It holds no socket and starts no goroutine.
 //
 // # Terms
 //
 //   - State: what the server remembers of one client connection.
-//   - Server: what all connections of a process share: password, settings, ids.
+//   - Server: what all connections of a process share: password, ids, the pause.
 //   - Action: what the caller must do besides sending the reply.
-//   - View: the cluster as the CLUSTER commands show it.
-//   - Info: the numbers that INFO shows. Counters are those of them that add up
-//     over nodes.
 //
 // # A request's way
 //
@@ -23,19 +19,20 @@
 //	                 c.Route == Local: Do ──▶ reply is in dst, obey the Action
 //	                 otherwise: execute (node) or forward (proxy)
 //
+// Do also answers the commands that internal/about, internal/config and internal/cluster have, since
+// those too need neither keys nor other members: a request has one way, whatever it asks for.
+//
 // Refuse checks what Redis checks before any command runs, in the order of
 // Redis: known, number of arguments, authenticated. A caller that has seen
 // that all three hold may skip it; its hot path should.
 //
 // A connection that said CLIENT REPLY OFF or SKIP, is paused, or waits, is Aside, and
-// off the fast path by Apart: what its caller does beside that stands in aside.go, and
-// how a command waits in waiting.go. Leave is called when the connection is gone.
+// off the fast path by Apart: aside.go says what its caller does besides, waiting.go
+// how a command waits. Leave is called when the connection is gone.
 //
-// INFO is not answered by Do, because at a proxy its numbers come from the
-// nodes: the caller fills an Info and calls AppendInfo. CLIENT LIST and KILL are
-// checked by Do, which then returns ActionClientList or ActionClientKill: the
-// connections belong to many loops, so the caller visits each loop with a
-// ClientFilter, and encodes what it found there.
+// CLIENT LIST and KILL are checked by Do, which then returns ActionClientList or
+// ActionClientKill: the connections belong to many loops, so the caller visits each
+// loop with a ClientFilter, and encodes what it found there.
 //
 // Whether a connection has authenticated may change with each Do (AUTH, HELLO,
 // RESET): the caller then gives its parser other limits.
@@ -44,10 +41,8 @@
 //
 //   - A State belongs to the loop of its connection. No method of State or
 //     Server may be called with it from elsewhere.
-//   - A Server is shared by all loops. What can change in it (settings, ids) is
-//     atomic or behind a lock that is never held across a hook.
-//   - Hooks of ServerOptions are called on the loop of the connection that gave
-//     the command and must not block.
+//   - A Server is shared by all loops. What can change in it is atomic or behind a
+//     lock of its own.
 //   - args are only read, and nothing keeps a view of them after the return.
 //   - dst is appended to and handed back; it is the caller's throughout.
 //   - The protocol version of a State changes before the reply that announces

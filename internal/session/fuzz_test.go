@@ -5,9 +5,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/internal/cluster"
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // FuzzRequests: whatever a client sends, it is answered with exactly one reply,
@@ -53,8 +55,8 @@ func FuzzRequests(f *testing.F) {
 // TestLoopsShareAServer is for the race detector: each goroutine is a loop
 // with a connection of its own.
 func TestLoopsShareAServer(t *testing.T) {
-	table := tableOf("h0:1", "h1:2")
-	s := NewServer(ServerOptions{Password: "secret", Cluster: func() View { return View{Table: table} }})
+	table := &ring.Table{Epoch: 1, Nodes: []ring.Member{{ID: "node-0", Addr: "h0:1"}}}
+	s := NewServer(Options{Password: "secret", Cluster: cluster.New(func() cluster.View { return cluster.View{Table: table} }, nil)})
 	requests := []string{
 		"HELLO 3 AUTH default secret SETNAME x", "CONFIG SET timeout 5 maxclients 9", "CONFIG GET *",
 		"CLUSTER SLOTS", "CLUSTER NODES", "COMMAND", "CLIENT INFO", "AUTH wrong", "RESET",
@@ -68,8 +70,7 @@ func TestLoopsShareAServer(t *testing.T) {
 					args := conversation.Words(t, request)
 					s.Do(st, command.Lookup(args[0]), args, nil)
 				}
-				s.AppendInfo(nil, resp.RESP2, nil, Info{})
-				s.MaxClients()
+				s.Blocked()
 			}
 		})
 	}

@@ -4,17 +4,18 @@ import (
 	"strconv"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
 // monitor answers MONITOR: from now on the connection is shown what others do,
 // and takes no commands on keys, as in Redis.
 func monitor(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	if st.Monitor {
-		return appendOK(dst), ActionNone
+		return resp.AppendOK(dst), ActionNone
 	}
 	st.Monitor = true
 	st.Authenticated = false // off the fast path, see CheckAuth
-	return appendOK(dst), ActionMonitor
+	return resp.AppendOK(dst), ActionMonitor
 }
 
 // Monitored tells whether MONITOR shows a request that st has made. Those that
@@ -71,10 +72,10 @@ func isPassword(args [][]byte, i int) bool {
 	switch {
 	case i == 0:
 		return false
-	case equalFold(args[0], "auth"):
+	case command.EqualFold(args[0], "auth"):
 		return true
-	case equalFold(args[0], "hello"):
-		return i >= 3 && equalFold(args[i-1], "auth") || i >= 4 && equalFold(args[i-2], "auth")
+	case command.EqualFold(args[0], "hello"):
+		return i >= 3 && command.EqualFold(args[i-1], "auth") || i >= 4 && command.EqualFold(args[i-2], "auth")
 	}
 	return false
 }

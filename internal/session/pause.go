@@ -92,10 +92,10 @@ func (st *State) queuesWrites() bool {
 func clientPause(s *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	all := true
 	if len(args) > 4 {
-		return resp.AppendError(dst, wrongSubArgs(args)), ActionNone
+		return resp.AppendError(dst, command.WrongSubArgs(args)), ActionNone
 	}
-	if len(args) == 4 && !equalFold(args[3], "all") {
-		if all = false; !equalFold(args[3], "write") {
+	if len(args) == 4 && !command.EqualFold(args[3], "all") {
+		if all = false; !command.EqualFold(args[3], "write") {
 			return resp.AppendError(dst, errPauseMode), ActionNone
 		}
 	}

@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/about"
+	"github.com/dunlin-cache/dunlin/internal/cluster"
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/config"
 	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
@@ -15,22 +18,22 @@ import (
 // 1000 bytes or more.
 func testServer(password string) *Server {
 	var limit int64
-	return NewServer(ServerOptions{
-		Password:  password,
-		Version:   "test",
-		Role:      "node",
-		Port:      6379,
-		Policy:    "noeviction",
-		MaxMemory: func() int64 { return limit },
-		SetMaxMemory: func(n int64) error {
-			if n < 1000 {
-				return fmt.Errorf("cannot limit memory to %d bytes", n)
-			}
-			limit = n
-			return nil
-		},
-		SetPolicy: func(name string) error { return nil },
-		CountKeys: func(uint16) int64 { return 0 },
+	return NewServer(Options{
+		Password: password,
+		Config: config.New(config.Options{
+			Port:      6379,
+			Policy:    "noeviction",
+			MaxMemory: func() int64 { return limit },
+			SetMaxMemory: func(n int64) error {
+				if n < 1000 {
+					return fmt.Errorf("cannot limit memory to %d bytes", n)
+				}
+				limit = n
+				return nil
+			},
+			SetPolicy: func(name string) error { return nil },
+		}),
+		Cluster: cluster.New(nil, func(uint16) int64 { return 0 }),
 	})
 }
 
@@ -108,8 +111,11 @@ func TestHandlersAreTheLocalRows(t *testing.T) {
 			continue // the node and the proxy have their ways
 		}
 		local := c.Built && c.Route == command.Local && !isContainer && c.Flags&command.Internal == 0
-		if has := handlers[id] != nil; has != local {
+		if has := handlers[id] != nil || about.Answers[id] != nil; has != local {
 			t.Errorf("%s: has a handler: %v, is built and local: %v", c.Name, has, local)
+		}
+		if handlers[id] != nil && about.Answers[id] != nil {
+			t.Errorf("%s has a handler here and in internal/about", c.Name)
 		}
 	}
 }
@@ -229,80 +235,6 @@ func TestLongNamesAreRefused(t *testing.T) {
 	if got := e.say(t, "HELLO 2 "+long); len(got) > 300 {
 		t.Errorf("an error of %d bytes repeats a long argument", len(got))
 	}
-}
-
-func TestSettingsReachTheCaller(t *testing.T) {
-	s := NewServer(ServerOptions{MaxClients: 7})
-	e := connected(t, s)
-	if n := s.MaxClients(); n != 7 {
-		t.Errorf("MaxClients() = %d, want 7", n)
-	}
-	e.say(t, "CONFIG SET maxclients 9 timeout 60")
-	if n, d := s.MaxClients(), s.IdleTimeout(); n != 9 || d != time.Minute {
-		t.Errorf("MaxClients(), IdleTimeout() = %d, %v, want 9, 1m", n, d)
-	}
-}
-
-// TestWithoutHooks: a proxy, which has no memory of its own to limit.
-func TestWithoutHooks(t *testing.T) {
-	e := connected(t, NewServer(ServerOptions{}))
-	f := func(request, want string) {
-		t.Helper()
-		if got := e.say(t, request); got != want+"\r\n" {
-			t.Errorf("%s: %q, want %q", request, got, want)
-		}
-	}
-	f("CONFIG SET maxmemory 1gb", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - can't set immutable config")
-	f("CONFIG SET maxmemory-policy noeviction", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - can't set immutable config")
-	f("CONFIG GET maxmemory", "*2\r\n$9\r\nmaxmemory\r\n$1\r\n0")
-	f("CONFIG RESETSTAT", "+OK")
-	f("CLUSTER COUNTKEYSINSLOT 1", "-"+errCountKeys)
-	f("CLUSTER SLOTS", "*0")
-}
-
-func TestConfigForNodes(t *testing.T) {
-	f := func(request string, want NodesConfig) {
-		t.Helper()
-		if got := ConfigForNodes(conversation.Words(t, request)); got != want {
-			t.Errorf("%s: %d, want %d", request, got, want)
-		}
-	}
-	f("CONFIG GET maxmemory", ConfigShow)
-	f("config get MAXMEMORY-POLICY", ConfigShow)
-	f("CONFIG GET timeout *", ConfigShow)
-	f("CONFIG GET timeout", ConfigLocal)
-	f("CONFIG GET nosuch", ConfigLocal)
-	f("CONFIG SET maxmemory 1gb", ConfigSetAll)
-	f("CONFIG SET MaxMemory 1gb maxmemory-policy noeviction", ConfigSetAll)
-	f("CONFIG SET timeout 1 maxmemory 1gb", ConfigRefused)
-	f("CONFIG SET maxmemory 1gb nosuch 1", ConfigRefused)
-	f("CONFIG SET timeout 1", ConfigLocal)
-	f("CONFIG RESETSTAT", ConfigLocal)
-	f("CONFIG HELP", ConfigLocal)
-}
-
-// TestPolicyNames: the hook is given Dunlin's name for every name of Redis
-// that is accepted.
-func TestPolicyNames(t *testing.T) {
-	var got string
-	s := NewServer(ServerOptions{Policy: "volatile-ttl", SetPolicy: func(name string) error { got = name; return nil }})
-	e := connected(t, s)
-	if v := s.config.get("maxmemory-policy"); v != "volatile-ttl" {
-		t.Errorf("policy %q at the start, want volatile-ttl", v)
-	}
-	f := func(redis, want string) {
-		t.Helper()
-		if reply := e.say(t, "CONFIG SET maxmemory-policy "+redis); reply != "+OK\r\n" || got != want {
-			t.Errorf("%s: %q, hook was given %q, want %q", redis, reply, got, want)
-		}
-	}
-	f("allkeys-lru", "allkeys")
-	f("ALLKEYS-LFU", "allkeys")
-	f("allkeys-random", "allkeys")
-	f("allkeys", "allkeys")
-	f("volatile-ttl", "volatile-ttl")
-	f("volatile-lru", "volatile-ttl")
-	f("noeviction", "noeviction")
 }
 
 // TestZeroAllocations: health checks come at the rate of requests.

@@ -182,7 +182,7 @@ func multi(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	st.Multi = true
 	st.setApart()
 	st.transaction()
-	return appendOK(dst), ActionNone
+	return resp.AppendOK(dst), ActionNone
 }
 
 func discard(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
@@ -190,7 +190,7 @@ func discard(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 		return resp.AppendError(dst, errDiscardAlone), ActionNone
 	}
 	st.EndTransaction()
-	return appendOK(dst), ActionNone
+	return resp.AppendOK(dst), ActionNone
 }
 
 // unwatch has no effect inside a transaction, where EXEC has looked at the keys already.
@@ -198,5 +198,5 @@ func unwatch(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	if st.Tx != nil {
 		st.Tx.Watched, st.Tx.watched = nil, 0
 	}
-	return appendOK(dst), ActionNone
+	return resp.AppendOK(dst), ActionNone
 }

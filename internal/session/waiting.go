@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/about"
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
@@ -58,32 +59,32 @@ func (s *Server) debug(st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	switch {
 	case !s.o.Debug:
 		return resp.AppendError(dst, errNoDebug), ActionNone
-	case equalFold(args[1], "help") && len(args) == 2:
-		return help(debugHelp)(s, st, args, dst)
-	case !equalFold(args[1], "sleep") || len(args) != 3:
-		return resp.AppendError(dst, wrongSubArgs(args)), ActionNone
+	case command.EqualFold(args[1], "help") && len(args) == 2:
+		return about.DebugHelp(dst, st.Version, args), ActionNone
+	case !command.EqualFold(args[1], "sleep") || len(args) != 3:
+		return resp.AppendError(dst, command.WrongSubArgs(args)), ActionNone
 	}
 	seconds, err := strconv.ParseFloat(strings.TrimSpace(string(args[2])), 64)
 	switch {
 	case seconds > maxSleep:
 		return resp.AppendError(dst, errSleepLong), ActionNone
 	case err != nil || !(seconds > 0): // as in Redis, what is no number is no time
-		return appendOK(dst), ActionNone
+		return resp.AppendOK(dst), ActionNone
 	}
 	st.Delay = time.Duration(seconds * float64(time.Second))
-	return appendOK(dst), ActionDelay
+	return resp.AppendOK(dst), ActionDelay
 }
 
 // clientUnblock answers CLIENT UNBLOCK id [TIMEOUT | ERROR]; to find who waits is the caller's part.
 func clientUnblock(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	if len(args) > 4 {
-		return resp.AppendError(dst, wrongSubArgs(args)), ActionNone
+		return resp.AppendError(dst, command.WrongSubArgs(args)), ActionNone
 	}
-	if len(args) == 4 && !equalFold(args[3], "timeout") && !equalFold(args[3], "error") {
+	if len(args) == 4 && !command.EqualFold(args[3], "timeout") && !command.EqualFold(args[3], "error") {
 		return resp.AppendError(dst, errUnblock), ActionNone
 	}
 	if _, ok := resp.ParseInt(args[2]); !ok {
-		return resp.AppendError(dst, errNotInteger), ActionNone
+		return resp.AppendError(dst, command.ErrNotInteger), ActionNone
 	}
 	return dst, ActionClientUnblock
 }
@@ -97,7 +98,7 @@ func (st *State) UnblockedBy(id int64) bool {
 // the one that the time would bring. The answer is how many were found, 0 or 1.
 func UnblockOf(args [][]byte) (id int64, reply []byte) {
 	id, _ = resp.ParseInt(args[2])
-	if len(args) == 4 && equalFold(args[3], "error") {
+	if len(args) == 4 && command.EqualFold(args[3], "error") {
 		reply = resp.AppendError(nil, errUnblocked)
 	}
 	return id, reply
@@ -108,7 +109,7 @@ func UnblockOf(args [][]byte) (id int64, reply []byte) {
 func ParseWait(args [][]byte) (replicas int64, limit time.Duration, refusal string) {
 	replicas, ok := resp.ParseInt(args[1])
 	if !ok {
-		return 0, 0, errNotInteger
+		return 0, 0, command.ErrNotInteger
 	}
 	millis, refusal := timeoutArg(args[2])
 	return replicas, time.Duration(min(millis, maxDelay.Milliseconds())) * time.Millisecond, refusal

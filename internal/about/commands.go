@@ -1,0 +1,229 @@
+package about
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// commandAll answers COMMAND.
+func commandAll(dst []byte, v resp.Version, _ [][]byte) []byte {
+	listed := command.Listed()
+	dst = resp.AppendArray(dst, len(listed))
+	for _, c := range listed {
+		dst = appendEntry(dst, v, c)
+	}
+	return dst
+}
+
+// commandCount answers COMMAND COUNT.
+func commandCount(dst []byte, _ resp.Version, _ [][]byte) []byte {
+	return resp.AppendInt(dst, int64(len(command.Listed())))
+}
+
+// commandInfo answers COMMAND INFO [name...], with null for an unknown name.
+func commandInfo(dst []byte, v resp.Version, args [][]byte) []byte {
+	names := args[2:]
+	if len(names) == 0 {
+		return commandAll(dst, v, args)
+	}
+	dst = resp.AppendArray(dst, len(names))
+	for _, name := range names {
+		c := command.Shown(name)
+		if c == nil {
+			dst = resp.AppendNull(dst, v)
+			continue
+		}
+		dst = appendEntry(dst, v, c)
+	}
+	return dst
+}
+
+// commandDocs answers COMMAND DOCS [name...], without unknown names.
+func commandDocs(dst []byte, v resp.Version, args [][]byte) []byte {
+	rows := command.Listed()
+	if names := args[2:]; len(names) > 0 {
+		rows = nil
+		for _, name := range names {
+			if c := command.Shown(name); c != nil {
+				rows = append(rows, c)
+			}
+		}
+	}
+	return appendDocs(dst, v, rows)
+}
+
+// builtSubs are the subcommands that may be shown.
+func builtSubs(c *command.Command) []*command.Command {
+	var subs []*command.Command
+	for _, sub := range c.Subs {
+		if sub.Built {
+			subs = append(subs, sub)
+		}
+	}
+	return subs
+}
+
+// appendEntry encodes one command as COMMAND INFO shows it.
+func appendEntry(dst []byte, v resp.Version, c *command.Command) []byte {
+	dst = resp.AppendArray(dst, 10)
+	dst = resp.AppendBulkString(dst, c.Name)
+	dst = resp.AppendInt(dst, int64(c.Arity))
+	dst = appendNames(dst, v, c.Flags.Names())
+	dst = resp.AppendInt(dst, int64(c.First))
+	dst = resp.AppendInt(dst, int64(c.Last))
+	dst = resp.AppendInt(dst, int64(c.Step))
+	dst = appendNames(dst, v, c.Categories())
+	dst = resp.AppendSet(dst, v, 0) // tips: what a client should do that talks to all nodes itself
+	dst = resp.AppendSet(dst, v, len(c.Keys))
+	for i := range c.Keys {
+		dst = appendKeySpec(dst, v, &c.Keys[i])
+	}
+	subs := builtSubs(c)
+	if len(subs) == 0 {
+		return resp.AppendSet(dst, v, 0)
+	}
+	dst = resp.AppendArray(dst, len(subs))
+	for _, sub := range subs {
+		dst = appendEntry(dst, v, sub)
+	}
+	return dst
+}
+
+func appendNames(dst []byte, v resp.Version, names []string) []byte {
+	dst = resp.AppendSet(dst, v, len(names))
+	for _, name := range names {
+		dst = resp.AppendSimple(dst, name)
+	}
+	return dst
+}
+
+func appendKeySpec(dst []byte, v resp.Version, k *command.KeySpec) []byte {
+	dst = resp.AppendMap(dst, v, 3)
+	dst = resp.AppendBulkString(dst, "flags")
+	dst = appendNames(dst, v, k.Use.Names())
+	dst = resp.AppendBulkString(dst, "begin_search")
+	switch k.Begin {
+	case command.BeginIndex:
+		dst = appendSpecType(dst, v, "index", 1)
+		dst = appendSpecField(dst, "index", k.Index)
+	case command.BeginKeyword:
+		dst = appendSpecType(dst, v, "keyword", 2)
+		dst = resp.AppendBulkStrings(dst, "keyword", k.Keyword)
+		dst = appendSpecField(dst, "startfrom", k.Index)
+	default:
+		dst = appendSpecType(dst, v, "unknown", 0)
+	}
+	dst = resp.AppendBulkString(dst, "find_keys")
+	switch k.Find {
+	case command.FindRange:
+		dst = appendSpecType(dst, v, "range", 3)
+		dst = appendSpecField(dst, "lastkey", k.Last)
+		dst = appendSpecField(dst, "keystep", k.Step)
+		dst = appendSpecField(dst, "limit", k.Limit)
+	case command.FindKeyNum:
+		dst = appendSpecType(dst, v, "keynum", 3)
+		dst = appendSpecField(dst, "keynumidx", k.NumIdx)
+		dst = appendSpecField(dst, "firstkey", k.FirstKey)
+		dst = appendSpecField(dst, "keystep", k.Step)
+	default:
+		dst = appendSpecType(dst, v, "unknown", 0)
+	}
+	return dst
+}
+
+// appendSpecType begins one half of a key spec, whose n fields follow.
+func appendSpecType(dst []byte, v resp.Version, name string, n int) []byte {
+	dst = resp.AppendMap(dst, v, 2)
+	dst = resp.AppendBulkStrings(dst, "type", name)
+	dst = resp.AppendBulkString(dst, "spec")
+	return resp.AppendMap(dst, v, n)
+}
+
+func appendSpecField(dst []byte, name string, n int) []byte {
+	dst = resp.AppendBulkString(dst, name)
+	return resp.AppendInt(dst, int64(n))
+}
+
+// appendDocs encodes a map from name to documentation.
+func appendDocs(dst []byte, v resp.Version, rows []*command.Command) []byte {
+	dst = resp.AppendMap(dst, v, len(rows))
+	for _, c := range rows {
+		dst = resp.AppendBulkString(dst, c.Name)
+		dst = appendDoc(dst, v, c)
+	}
+	return dst
+}
+
+func appendDoc(dst []byte, v resp.Version, c *command.Command) []byte {
+	subs := builtSubs(c)
+	fields := 3
+	if c.Deprecated != "" {
+		fields += 2
+	}
+	if len(subs) > 0 {
+		fields++
+	}
+	dst = resp.AppendMap(dst, v, fields)
+	dst = resp.AppendBulkStrings(dst, "summary", c.Summary)
+	dst = resp.AppendBulkStrings(dst, "since", c.Since)
+	dst = resp.AppendBulkStrings(dst, "group", c.Group)
+	if c.Deprecated != "" {
+		dst = resp.AppendBulkString(dst, "doc_flags")
+		dst = appendNames(dst, v, []string{"deprecated"})
+		dst = resp.AppendBulkStrings(dst, "deprecated_since", c.Deprecated)
+	}
+	if len(subs) > 0 {
+		dst = resp.AppendBulkString(dst, "subcommands")
+		dst = appendDocs(dst, v, subs)
+	}
+	return dst
+}
+
+// commandList answers COMMAND LIST [FILTERBY ...], subcommands included.
+func commandList(dst []byte, _ resp.Version, args [][]byte) []byte {
+	keep := func(*command.Command) bool { return true }
+	if options := args[2:]; len(options) > 0 {
+		if keep = listFilter(options); keep == nil {
+			return resp.AppendError(dst, command.ErrSyntax)
+		}
+	}
+	return AppendNames(dst, keep)
+}
+
+// AppendNames appends an array of the names of the rows that are built and that keep wants,
+// subcommands included.
+func AppendNames(dst []byte, keep func(*command.Command) bool) []byte {
+	var names []string
+	for _, c := range command.Listed() {
+		for _, row := range append([]*command.Command{c}, builtSubs(c)...) {
+			if keep(row) {
+				names = append(names, row.Name)
+			}
+		}
+	}
+	return resp.AppendBulkStrings(resp.AppendArray(dst, len(names)), names...)
+}
+
+// listFilter is FILTERBY MODULE|ACLCAT|PATTERN value; nil if it is none of these.
+func listFilter(options [][]byte) func(*command.Command) bool {
+	if len(options) != 3 || !command.EqualFold(options[0], "filterby") {
+		return nil
+	}
+	value := strings.ToLower(string(options[2]))
+	switch strings.ToLower(string(options[1])) {
+	case "module": // there are no modules
+		return func(*command.Command) bool { return false }
+	case "aclcat":
+		return func(c *command.Command) bool { return slices.Contains(c.Categories(), "@"+value) }
+	case "pattern":
+		return func(c *command.Command) bool {
+			match, err := path.Match(value, c.Name)
+			return err == nil && match
+		}
+	}
+	return nil
+}

@@ -1,0 +1,22 @@
+package about
+
+import (
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// The LATENCY commands about events answer as a Redis whose monitor is off, which is the default
+// there too: latency-monitor-threshold can only be 0.
+
+const noLatencyMonitor = "Latency events are not recorded by this server.\n"
+
+func latencyDoctor(dst []byte, v resp.Version, _ [][]byte) []byte {
+	return resp.AppendVerbatim(dst, v, "txt", noLatencyMonitor)
+}
+
+func latencyGraph(dst []byte, _ resp.Version, args [][]byte) []byte {
+	return resp.AppendError(dst, "ERR No samples available for event '"+command.Cut(args[2])+"'")
+}
+
+// latencyReset answers LATENCY RESET [event...] with how many were forgotten.
+func latencyReset(dst []byte, _ resp.Version, _ [][]byte) []byte { return resp.AppendInt(dst, 0) }

@@ -1,0 +1,123 @@
+package about
+
+import (
+	"math"
+	"strings"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+const (
+	errNoConfigFile = "ERR The server is running without a config file"
+	errNoACLFile    = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the " +
+		"ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order " +
+		"to store users in the Redis configuration."
+	errNoModules = "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", you can run it " +
+		"from a local connection, otherwise you need to set this option in the configuration file, and then restart the server."
+	errCaching = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
+	// Ours: Redis has no server that lacks these.
+	errSetUser   = "ERR ACL SETUSER is not supported: there is one user, default, and its password is set when the server starts"
+	errShutdown  = "ERR SHUTDOWN is not supported: a server of this cluster is stopped where it was started"
+	errNoDisk    = "ERR saving is not supported: this server keeps its data in memory only"
+	errReplicaOf = "ERR REPLICAOF is not supported: the cluster itself decides which server keeps which data"
+	errNoPFDebug = "ERR PFDEBUG and PFSELFTEST are not supported: they are for the developers of Redis"
+	errNoSort    = "ERR SORT is not supported: this server has no lists, sets and sorted sets"
+	errNoSync    = "ERR replication to Redis is not supported: the cluster copies its data among its own servers only"
+)
+
+// refuse makes the Answer that is always the same error.
+func refuse(text string) Answer {
+	return func(dst []byte, _ resp.Version, _ [][]byte) []byte { return resp.AppendError(dst, text) }
+}
+
+// none answers with an empty array.
+func none(dst []byte, _ resp.Version, _ [][]byte) []byte { return resp.AppendArray(dst, 0) }
+
+// role answers ROLE: every member answers for itself, as a master without replicas.
+func role(dst []byte, _ resp.Version, _ [][]byte) []byte {
+	dst = resp.AppendArray(dst, 3)
+	dst = resp.AppendBulkString(dst, "master")
+	dst = resp.AppendInt(dst, 0)
+	return resp.AppendArray(dst, 0)
+}
+
+// replicaOf answers REPLICAOF host port: NO ONE is what holds.
+func replicaOf(dst []byte, _ resp.Version, args [][]byte) []byte {
+	if command.EqualFold(args[1], "no") && command.EqualFold(args[2], "one") {
+		return resp.AppendOK(dst)
+	}
+	return resp.AppendError(dst, errReplicaOf)
+}
+
+// failover answers FAILOVER [options]: nothing is under way, and no replica is
+// there that a client could fail over to.
+func failover(dst []byte, _ resp.Version, args [][]byte) []byte {
+	if len(args) == 2 && command.EqualFold(args[1], "abort") {
+		return resp.AppendError(dst, "ERR No failover in progress.")
+	}
+	return resp.AppendError(dst, "ERR FAILOVER requires connected replicas.")
+}
+
+// swapDB answers SWAPDB a b: the one database can be swapped with itself.
+func swapDB(dst []byte, _ resp.Version, args [][]byte) []byte {
+	names := [...]string{"first", "second"}
+	var db [2]int64
+	for i := range db {
+		n, ok := resp.ParseInt(args[1+i])
+		if !ok || n < math.MinInt32 || n > math.MaxInt32 {
+			return resp.AppendError(dst, "ERR invalid "+names[i]+" DB index")
+		}
+		db[i] = n
+	}
+	if db != [2]int64{} {
+		return resp.AppendError(dst, command.ErrDBIndex)
+	}
+	return resp.AppendOK(dst)
+}
+
+// move answers MOVE key db: there is no other database to move to.
+func move(dst []byte, _ resp.Version, args [][]byte) []byte {
+	n, ok := resp.ParseInt(args[2])
+	switch {
+	case !ok:
+		return resp.AppendError(dst, command.ErrNotInteger)
+	case n < math.MinInt32 || n > math.MaxInt32:
+		return resp.AppendError(dst, command.ErrNotInt32)
+	case n == 0:
+		return resp.AppendError(dst, "ERR source and destination objects are the same")
+	}
+	return resp.AppendError(dst, command.ErrDBIndex)
+}
+
+// shutdown answers SHUTDOWN [options].
+func shutdown(dst []byte, _ resp.Version, args [][]byte) []byte {
+	for _, option := range args[1:] {
+		switch strings.ToLower(string(option)) {
+		case "nosave", "save", "now", "force":
+		case "abort":
+			return resp.AppendError(dst, "ERR No shutdown in progress.")
+		default:
+			return resp.AppendError(dst, command.ErrSyntax)
+		}
+	}
+	return resp.AppendError(dst, errShutdown)
+}
+
+// bgSave answers BGSAVE [SCHEDULE].
+func bgSave(dst []byte, _ resp.Version, args [][]byte) []byte {
+	if len(args) > 2 || len(args) == 2 && !command.EqualFold(args[1], "schedule") {
+		return resp.AppendError(dst, command.ErrSyntax)
+	}
+	return resp.AppendError(dst, errNoDisk)
+}
+
+// lolwut answers LOLWUT [VERSION n [arguments]] with the last line of what Redis shows: its version.
+func lolwut(dst []byte, v resp.Version, args [][]byte) []byte {
+	if len(args) > 2 && command.EqualFold(args[1], "version") {
+		if _, ok := resp.ParseInt(args[2]); !ok {
+			return resp.AppendError(dst, command.ErrNotInteger)
+		}
+	}
+	return resp.AppendVerbatim(dst, v, "txt", "Redis ver. "+command.RedisVersion+"\n")
+}

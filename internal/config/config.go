@@ -1,0 +1,230 @@
+package config
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+const defaultMaxClients = 10000
+
+// Options are the initial values of parameters, and the hooks by which others take effect.
+type Options struct {
+	Bind       string
+	Port       int
+	MaxClients int    // 0: 10000
+	Policy     string // Redis's or Dunlin's name of the eviction policy; "": allkeys-lru
+
+	// Hooks run in the goroutine of the CONFIG command and must not block a loop. CONFIG SET refuses
+	// the parameter of a setter that is nil.
+	MaxMemory    func() int64            // the present limit in bytes; nil: 0
+	SetMaxMemory func(bytes int64) error // CONFIG SET maxmemory
+	SetPolicy    func(name string) error // CONFIG SET maxmemory-policy, with Dunlin's name
+	ResetStats   func()                  // CONFIG RESETSTAT; nil: nothing to reset
+	Changed      func(c *Config)         // a value may have changed; New calls it too. nil: nobody asks
+}
+
+// Config holds the values of a process's parameters. Reading one is rare (a CONFIG command, an
+// accept, a timer), so a plain lock does.
+type Config struct {
+	o Options
+
+	mu     sync.Mutex
+	values []string // in the order of parameters
+}
+
+// New returns the initial parameters.
+func New(o Options) *Config {
+	if o.MaxClients == 0 {
+		o.MaxClients = defaultMaxClients
+	}
+	c := &Config{o: o, values: make([]string, len(parameters))}
+	for i := range parameters {
+		c.values[i] = parameters[i].initial
+	}
+	c.set("bind", o.Bind)
+	c.set("port", strconv.Itoa(o.Port))
+	c.set("maxclients", strconv.Itoa(o.MaxClients))
+	c.set("maxmemory-policy", redisPolicy(o.Policy))
+	c.changed()
+	return c
+}
+
+// MaxClients is the limit of client connections.
+func (c *Config) MaxClients() int { return int(c.number("maxclients")) }
+
+// IdleTimeout is how long a silent connection is kept; 0 is for ever.
+func (c *Config) IdleTimeout() time.Duration {
+	return time.Duration(c.number("timeout")) * time.Second
+}
+
+// SlowerThan is how many microseconds a request of the slow log takes at least; if it is negative,
+// no request is slow.
+func (c *Config) SlowerThan() int64 { return c.number("slowlog-log-slower-than") }
+
+// SlowLogLen is how many entries the slow log keeps.
+func (c *Config) SlowLogLen() int { return int(c.number("slowlog-max-len")) }
+
+func (c *Config) get(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.values[parameterIndex(name)]
+}
+
+func (c *Config) set(name, value string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.values[parameterIndex(name)] = value
+}
+
+// number reads a parameter of kind integer; those always hold a number.
+func (c *Config) number(name string) int64 {
+	n, err := strconv.ParseInt(c.get(name), 10, 64)
+	if err != nil {
+		panic("BUG: parameter " + name + " is not a number")
+	}
+	return n
+}
+
+// parameterValue is what CONFIG GET shows.
+func (c *Config) value(p *parameter) string {
+	if p.name != "maxmemory" {
+		return c.get(p.name)
+	}
+	if c.o.MaxMemory == nil {
+		return "0"
+	}
+	return strconv.FormatInt(c.o.MaxMemory(), 10)
+}
+
+// AppendGet answers CONFIG GET pattern...: each parameter once, in the order of the table. args is
+// the whole request.
+func (c *Config) AppendGet(dst []byte, v resp.Version, args [][]byte) []byte {
+	return appendValues(dst, v, args[2:], c.value)
+}
+
+func appendValues(dst []byte, v resp.Version, patterns [][]byte, value func(*parameter) string) []byte {
+	var wanted []*parameter
+	for i := range parameters {
+		if p := &parameters[i]; !p.hidden && p.matches(patterns) {
+			wanted = append(wanted, p)
+		}
+	}
+	dst = resp.AppendMap(dst, v, len(wanted))
+	for _, p := range wanted {
+		dst = resp.AppendBulkStrings(dst, p.name, value(p))
+	}
+	return dst
+}
+
+// change is one checked "name value" of CONFIG SET.
+type change struct {
+	p        *parameter
+	old, new string
+}
+
+// Set answers CONFIG SET name value...: all or nothing. Everything is checked first; if a hook then
+// fails, what was applied is taken back. args is the whole request.
+func (c *Config) Set(dst []byte, args [][]byte) []byte {
+	pairs := args[2:]
+	if len(pairs)%2 != 0 {
+		return resp.AppendError(dst, command.ErrSyntax)
+	}
+	changes, refusal := c.check(pairs)
+	if refusal != "" {
+		return resp.AppendError(dst, refusal)
+	}
+	for i := range changes {
+		to := &changes[i]
+		err := c.apply(to.p, to.new)
+		if err == nil {
+			continue
+		}
+		for _, done := range slices.Backward(changes[:i]) {
+			// Best effort: the old value was accepted before.
+			_ = c.apply(done.p, done.old)
+		}
+		return resp.AppendError(dst, setFailed(to.p.name, err.Error()))
+	}
+	return resp.AppendOK(dst)
+}
+
+// check first refuses unknown names, as Redis does, then values.
+func (c *Config) check(pairs [][]byte) (changes []change, refusal string) {
+	for i := 0; i < len(pairs); i += 2 {
+		p := findParameter(pairs[i])
+		if p == nil {
+			return nil, "ERR Unknown option or number of arguments for CONFIG SET - '" + command.Cut(pairs[i]) + "'"
+		}
+		if slices.ContainsFunc(changes, func(c change) bool { return c.p == p }) {
+			return nil, setFailed(p.name, "duplicate parameter")
+		}
+		if c.immutable(p) {
+			return nil, setFailed(p.name, errImmutable)
+		}
+		changes = append(changes, change{p: p, old: c.value(p), new: string(pairs[i+1])})
+	}
+	for i := range changes {
+		to := &changes[i]
+		value, problem := to.p.check(to.new)
+		if problem != "" {
+			return nil, setFailed(to.p.name, problem)
+		}
+		to.new = value
+	}
+	return changes, ""
+}
+
+// immutable reports whether CONFIG SET refuses a parameter: some can change only where there is a
+// hook.
+func (c *Config) immutable(p *parameter) bool {
+	switch p.name {
+	case "maxmemory":
+		return c.o.SetMaxMemory == nil
+	case "maxmemory-policy":
+		return c.o.SetPolicy == nil
+	}
+	return p.kind == static
+}
+
+// apply calls the hook first: what it refuses is not stored.
+func (c *Config) apply(p *parameter, value string) error {
+	switch p.name {
+	case "maxmemory":
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return err
+		}
+		return c.o.SetMaxMemory(n) // not stored: MaxMemory returns the present value
+	case "maxmemory-policy":
+		name, _ := PolicyName(value)
+		if err := c.o.SetPolicy(name); err != nil {
+			return err
+		}
+	}
+	c.set(p.name, value)
+	c.changed()
+	return nil
+}
+
+func (c *Config) changed() {
+	if c.o.Changed != nil {
+		c.o.Changed(c)
+	}
+}
+
+func setFailed(name, problem string) string {
+	return "ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + problem
+}
+
+// ResetStat answers CONFIG RESETSTAT.
+func (c *Config) ResetStat(dst []byte) []byte {
+	if c.o.ResetStats != nil {
+		c.o.ResetStats()
+	}
+	return resp.AppendOK(dst)
+}

@@ -1,0 +1,120 @@
+package config
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/conversation"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// say answers CONFIG SET or GET, written as words.
+func (c *Config) say(t *testing.T, request string) string {
+	t.Helper()
+	args := conversation.Words(t, request)
+	if string(args[1]) == "SET" {
+		return string(c.Set(nil, args))
+	}
+	return string(c.AppendGet(nil, resp.RESP2, args))
+}
+
+func TestSettingsReachTheCaller(t *testing.T) {
+	changes := 0
+	c := New(Options{MaxClients: 7, Changed: func(*Config) { changes++ }})
+	if n := c.MaxClients(); n != 7 || changes != 1 {
+		t.Errorf("MaxClients() = %d after %d calls of Changed, want 7 after 1", n, changes)
+	}
+	c.say(t, "CONFIG SET maxclients 9 timeout 60")
+	if n, d := c.MaxClients(), c.IdleTimeout(); n != 9 || d != time.Minute {
+		t.Errorf("MaxClients(), IdleTimeout() = %d, %v, want 9, 1m", n, d)
+	}
+	c.say(t, "CONFIG SET slowlog-log-slower-than 5")
+	c.say(t, "CONFIG SET slowlog-max-len 6")
+	if micros, entries := c.SlowerThan(), c.SlowLogLen(); micros != 5 || entries != 6 || changes != 5 {
+		t.Errorf("SlowerThan(), SlowLogLen() = %d, %d after %d calls of Changed, want 5, 6 after 5", micros, entries, changes)
+	}
+}
+
+// TestWithoutHooks: a proxy, which has no memory of its own to limit.
+func TestWithoutHooks(t *testing.T) {
+	c := New(Options{})
+	f := func(request, want string) {
+		t.Helper()
+		if got := c.say(t, request); got != want+"\r\n" {
+			t.Errorf("%s: %q, want %q", request, got, want)
+		}
+	}
+	f("CONFIG SET maxmemory 1gb", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - can't set immutable config")
+	f("CONFIG SET maxmemory-policy noeviction", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - can't set immutable config")
+	f("CONFIG GET maxmemory", "*2\r\n$9\r\nmaxmemory\r\n$1\r\n0")
+	if got := string(c.ResetStat(nil)); got != "+OK\r\n" {
+		t.Errorf("RESETSTAT: %q", got)
+	}
+}
+
+func TestConcerns(t *testing.T) {
+	f := func(request string, want Where) {
+		t.Helper()
+		if got := Concerns(conversation.Words(t, request)); got != want {
+			t.Errorf("%s: %d, want %d", request, got, want)
+		}
+	}
+	f("CONFIG GET maxmemory", ShowNodes)
+	f("config get MAXMEMORY-POLICY", ShowNodes)
+	f("CONFIG GET timeout *", ShowNodes)
+	f("CONFIG GET timeout", Here)
+	f("CONFIG GET nosuch", Here)
+	f("CONFIG SET maxmemory 1gb", SetNodes)
+	f("CONFIG SET MaxMemory 1gb maxmemory-policy noeviction", SetNodes)
+	f("CONFIG SET timeout 1 maxmemory 1gb", Mixed)
+	f("CONFIG SET maxmemory 1gb nosuch 1", Mixed)
+	f("CONFIG SET timeout 1", Here)
+	f("CONFIG RESETSTAT", Here)
+	f("CONFIG HELP", Here)
+}
+
+// TestPolicyNames: the hook is given Dunlin's name for every name of Redis
+// that is accepted.
+func TestPolicyNames(t *testing.T) {
+	var got string
+	c := New(Options{Policy: "volatile-ttl", SetPolicy: func(name string) error { got = name; return nil }})
+	if v := c.Policy(0, 0, 1); v != "volatile-ttl" {
+		t.Errorf("policy %q at the start, want volatile-ttl", v)
+	}
+	f := func(redis, want string) {
+		t.Helper()
+		if reply := c.say(t, "CONFIG SET maxmemory-policy "+redis); reply != "+OK\r\n" || got != want {
+			t.Errorf("%s: %q, hook was given %q, want %q", redis, reply, got, want)
+		}
+	}
+	f("allkeys-lru", "allkeys")
+	f("ALLKEYS-LFU", "allkeys")
+	f("allkeys-random", "allkeys")
+	f("allkeys", "allkeys")
+	f("volatile-ttl", "volatile-ttl")
+	f("volatile-lru", "volatile-ttl")
+	f("noeviction", "noeviction")
+}
+
+// TestPolicyOfNodes: the sums of nodes tell which policy all have, or that they differ.
+func TestPolicyOfNodes(t *testing.T) {
+	f := func(want string, names ...string) {
+		t.Helper()
+		var sum, squares int64
+		for _, name := range names {
+			n := New(Options{Policy: name}).PolicyNumber()
+			sum, squares = sum+n, squares+n*n
+		}
+		if got := New(Options{}).Policy(sum, squares, int64(len(names))); got != want {
+			t.Errorf("%q: %s, want %s", names, got, want)
+		}
+	}
+	for _, p := range policies {
+		f(p.redis, p.redis)
+		f(p.redis, p.redis, p.redis, p.redis)
+		if p.redis != "noeviction" {
+			f(mixedPolicy, p.redis, "noeviction", p.redis)
+		}
+	}
+	f(mixedPolicy, "volatile-lru", "volatile-random") // one in the middle has the same sum
+}

@@ -1,0 +1,162 @@
+package config
+
+import (
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// kind is what values a parameter takes.
+type kind uint8
+
+const (
+	static  kind = iota // can be read only
+	integer             // from min to max
+	memory              // bytes, with Redis's units
+	choice              // one of choices
+	policy              // one of choices, or Dunlin's name for some of them
+)
+
+// errImmutable is Redis's text for a parameter that cannot change while the process runs.
+const errImmutable = "can't set immutable config"
+
+// maxSlowLog bounds slowlog-max-len: an entry may take 4 KiB.
+const maxSlowLog = 10000
+
+// parameter is one name of CONFIG GET and SET.
+type parameter struct {
+	name     string
+	kind     kind
+	initial  string
+	min, max int64
+	choices  []string
+	nodes    bool // takes effect in nodes: a proxy asks them for it, and sets it there
+	hidden   bool // known, so that it can be refused, but never shown
+}
+
+// parameters are those that clients and tools ask for, by name. A parameter that has only one
+// possible value here, because Dunlin writes no disk and sends no notifications, is a choice of one:
+// CONFIG SET accepts that value and refuses every other.
+var parameters = []parameter{
+	{name: "appendonly", kind: choice, initial: "no", choices: []string{"no"}},
+	{name: "bind", kind: static},
+	{name: "cluster-enabled", kind: static, initial: "no"},
+	{name: "databases", kind: static, initial: "1"},
+	{name: "latency-monitor-threshold", kind: integer, initial: "0"},
+	{name: "latency-tracking", kind: choice, initial: "yes", choices: []string{"yes"}},
+	{name: "latency-tracking-info-percentiles", kind: choice, initial: "50 99 99.9", choices: []string{"50 99 99.9"}},
+	{name: "maxclients", kind: integer, initial: strconv.Itoa(defaultMaxClients), min: 1, max: math.MaxUint32},
+	{name: "maxmemory", kind: memory, initial: "0", nodes: true},
+	{name: "maxmemory-policy", kind: policy, initial: defaultPolicy, choices: policyChoices(), nodes: true},
+	{name: "notify-keyspace-events", kind: choice, choices: []string{""}},
+	{name: "port", kind: static},
+	{name: "proto-max-bulk-len", kind: static, initial: strconv.Itoa(resp.DefaultLimits.MaxBulk)},
+	{name: "replica-read-only", kind: choice, initial: "yes", choices: []string{"yes"}},
+	{name: "requirepass", kind: static, hidden: true},
+	{name: "save", kind: choice, choices: []string{""}},
+	{name: "slave-read-only", kind: choice, initial: "yes", choices: []string{"yes"}},
+	{name: "slowlog-log-slower-than", kind: integer, initial: "10000", min: -1, max: math.MaxInt64, nodes: true},
+	{name: "slowlog-max-len", kind: integer, initial: "128", max: maxSlowLog, nodes: true},
+	{name: "timeout", kind: integer, initial: "0", max: math.MaxInt32},
+}
+
+func parameterIndex(name string) int {
+	for i := range parameters {
+		if parameters[i].name == name {
+			return i
+		}
+	}
+	panic("BUG: no parameter " + name)
+}
+
+// findParameter looks a client's name up, in any case; nil if there is none.
+func findParameter(name []byte) *parameter {
+	for i := range parameters {
+		if command.EqualFold(name, parameters[i].name) {
+			return &parameters[i]
+		}
+	}
+	return nil
+}
+
+// matches compares the name, which is in lower case, with glob patterns in any case. A pattern that
+// path.Match finds malformed matches nothing.
+func (p *parameter) matches(patterns [][]byte) bool {
+	return slices.ContainsFunc(patterns, func(pattern []byte) bool {
+		match, err := path.Match(strings.ToLower(string(pattern)), p.name)
+		return err == nil && match
+	})
+}
+
+// check returns the value as it is stored, or what is wrong with it.
+func (p *parameter) check(value string) (stored, problem string) {
+	switch p.kind {
+	case integer:
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return "", "argument couldn't be parsed into an integer"
+		}
+		if n < p.min || n > p.max {
+			return "", "argument must be between " + strconv.FormatInt(p.min, 10) + " and " +
+				strconv.FormatInt(p.max, 10) + " inclusive"
+		}
+		return strconv.FormatInt(n, 10), ""
+	case memory:
+		n, ok := parseMemory(value)
+		if !ok {
+			return "", "argument must be a memory value"
+		}
+		return strconv.FormatInt(n, 10), ""
+	case policy:
+		if _, known := PolicyName(value); known {
+			return redisPolicy(value), ""
+		}
+		return "", p.wantsChoice()
+	case choice:
+		for _, c := range p.choices {
+			if strings.EqualFold(c, value) {
+				return c, ""
+			}
+		}
+		return "", p.wantsChoice()
+	}
+	return "", errImmutable
+}
+
+func (p *parameter) wantsChoice() string {
+	return "argument(s) must be one of the following: " + strings.Join(p.choices, ", ")
+}
+
+// parseMemory reads bytes with the units of Redis: k, m, g are decimal, kb,
+// mb, gb binary.
+func parseMemory(value string) (bytes int64, ok bool) {
+	digits := strings.TrimRight(strings.ToLower(value), "bkmg")
+	unit := int64(1)
+	switch strings.ToLower(value[len(digits):]) {
+	case "", "b":
+	case "k":
+		unit = 1e3
+	case "kb":
+		unit = 1 << 10
+	case "m":
+		unit = 1e6
+	case "mb":
+		unit = 1 << 20
+	case "g":
+		unit = 1e9
+	case "gb":
+		unit = 1 << 30
+	default:
+		return 0, false
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/unit {
+		return 0, false
+	}
+	return n * unit, true
+}

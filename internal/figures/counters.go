@@ -1,0 +1,134 @@
+package figures
+
+import "github.com/dunlin-cache/dunlin/internal/resp"
+
+// Counters are the numbers of INFO that add up over the nodes of a cluster.
+// A node sends them to a proxy in the order of InfoCounters. Those of a whole
+// process (all but Keys and Expires) must be added once a node, even when a
+// node is asked again for other partitions.
+type Counters struct {
+	Keys, Expires int64 // in the partitions asked for
+
+	UsedMemory int64 // bytes: Dataset + Overhead
+	PeakMemory int64
+	Dataset    int64 // keys and values
+	Overhead   int64 // index, bookkeeping, connection buffers
+	MaxMemory  int64
+	RSS        int64 // the node's part of the process's
+
+	Hits, Misses     int64
+	Evicted, Expired int64
+
+	Commands  int64 // executed
+	OpsPerSec int64 // of late
+	Errors    int64 // error replies
+
+	Clients     int64 // connected now
+	Connections int64 // accepted since the start
+	Rejected    int64 // refused over MaxClients
+	SlowReaders int64 // closed because they did not read
+	MaxInput    int64 // largest input buffer of a connection lately, bytes
+	MaxOutput   int64
+
+	NetIn, NetOut int64 // bytes
+	Reads, Writes int64 // system calls
+
+	CPUSysMicros, CPUUserMicros int64 // the node's part of the process's
+
+	Startup     int64 // part of Overhead: what there is without keys and clients
+	ClientBytes int64 // part of Overhead: connection buffers
+	// The number of a node's policy and its square: the sums over nodes tell whether all have the same one, and which.
+	Policy, PolicySquare int64
+}
+
+// CountPolicy adds a node's policy by its number.
+func (c *Counters) CountPolicy(number int64) {
+	c.Policy += number
+	c.PolicySquare += number * number
+}
+
+// InfoCounter is one number of Counters.
+type InfoCounter struct {
+	Name  string
+	Field func(c *Counters) *int64
+}
+
+// InfoCounters is the order on the wire. New ones are added at the end: what a
+// shorter list lacks reads as 0, and what a longer one has more is left out, so
+// members of neighbouring versions understand each other.
+var InfoCounters = []InfoCounter{
+	{"keys", func(c *Counters) *int64 { return &c.Keys }},
+	{"expires", func(c *Counters) *int64 { return &c.Expires }},
+	{"used_memory", func(c *Counters) *int64 { return &c.UsedMemory }},
+	{"used_memory_peak", func(c *Counters) *int64 { return &c.PeakMemory }},
+	{"used_memory_dataset", func(c *Counters) *int64 { return &c.Dataset }},
+	{"used_memory_overhead", func(c *Counters) *int64 { return &c.Overhead }},
+	{"maxmemory", func(c *Counters) *int64 { return &c.MaxMemory }},
+	{"used_memory_rss", func(c *Counters) *int64 { return &c.RSS }},
+	{"keyspace_hits", func(c *Counters) *int64 { return &c.Hits }},
+	{"keyspace_misses", func(c *Counters) *int64 { return &c.Misses }},
+	{"evicted_keys", func(c *Counters) *int64 { return &c.Evicted }},
+	{"expired_keys", func(c *Counters) *int64 { return &c.Expired }},
+	{"total_commands_processed", func(c *Counters) *int64 { return &c.Commands }},
+	{"instantaneous_ops_per_sec", func(c *Counters) *int64 { return &c.OpsPerSec }},
+	{"total_error_replies", func(c *Counters) *int64 { return &c.Errors }},
+	{"connected_clients", func(c *Counters) *int64 { return &c.Clients }},
+	{"total_connections_received", func(c *Counters) *int64 { return &c.Connections }},
+	{"rejected_connections", func(c *Counters) *int64 { return &c.Rejected }},
+	{"slow_readers", func(c *Counters) *int64 { return &c.SlowReaders }},
+	{"client_recent_max_input_buffer", func(c *Counters) *int64 { return &c.MaxInput }},
+	{"client_recent_max_output_buffer", func(c *Counters) *int64 { return &c.MaxOutput }},
+	{"total_net_input_bytes", func(c *Counters) *int64 { return &c.NetIn }},
+	{"total_net_output_bytes", func(c *Counters) *int64 { return &c.NetOut }},
+	{"total_reads_processed", func(c *Counters) *int64 { return &c.Reads }},
+	{"total_writes_processed", func(c *Counters) *int64 { return &c.Writes }},
+	{"used_cpu_sys_micros", func(c *Counters) *int64 { return &c.CPUSysMicros }},
+	{"used_cpu_user_micros", func(c *Counters) *int64 { return &c.CPUUserMicros }},
+	{"used_memory_startup", func(c *Counters) *int64 { return &c.Startup }},
+	{"mem_clients_normal", func(c *Counters) *int64 { return &c.ClientBytes }},
+	{"policy", func(c *Counters) *int64 { return &c.Policy }},
+	{"policy_square", func(c *Counters) *int64 { return &c.PolicySquare }},
+}
+
+// Add adds o's numbers to c's. Of the buffers it keeps the larger ones.
+func (c *Counters) Add(o *Counters) {
+	maxInput, maxOutput := max(c.MaxInput, o.MaxInput), max(c.MaxOutput, o.MaxOutput)
+	for i := range InfoCounters {
+		field := InfoCounters[i].Field
+		*field(c) += *field(o)
+	}
+	c.MaxInput, c.MaxOutput = maxInput, maxOutput
+}
+
+// AppendCounters encodes c as the array of integers that answers EACH INFO.
+func AppendCounters(dst []byte, c *Counters) []byte {
+	dst = resp.AppendArray(dst, len(InfoCounters))
+	for i := range InfoCounters {
+		dst = resp.AppendInt(dst, *InfoCounters[i].Field(c))
+	}
+	return dst
+}
+
+// DecodeCounters reads what AppendCounters wrote, of this version or another.
+// reply is one whole reply and is not kept.
+func DecodeCounters(reply []byte) (c Counters, ok bool) {
+	n, at, ok := resp.DecodeArray(reply)
+	if !ok || n < 0 {
+		return Counters{}, false
+	}
+	var line resp.Scanner
+	for i := range n {
+		if line.Scan(reply[at:]) != resp.Done {
+			return Counters{}, false
+		}
+		value, ok := resp.DecodeInt(reply[at : at+line.Len()])
+		if !ok {
+			return Counters{}, false
+		}
+		at += line.Len()
+		if i < len(InfoCounters) {
+			*InfoCounters[i].Field(&c) = value
+		}
+	}
+	return c, at == len(reply)
+}

@@ -1,0 +1,104 @@
+package figures
+
+import (
+	"math/bits"
+	"time"
+)
+
+// Durations counts how long commands took, in buckets four to a doubling: a
+// bucket's bounds are a fifth apart, which is as fine as a percentile needs.
+type Durations struct {
+	Count, Nanos int64
+	Buckets      [durationBuckets]int64
+}
+
+const (
+	stepBits        = 2 // of a duration, behind its first
+	durationBuckets = 40 << stepBits
+)
+
+// Note counts one.
+func (d *Durations) Note(took time.Duration) {
+	n := uint64(max(took, 1))
+	d.Count++
+	d.Nanos += int64(n)
+	d.Buckets[min(durationBucket(n), durationBuckets-1)]++
+}
+
+// Add adds what o counted.
+func (d *Durations) Add(o *Durations) {
+	d.Count += o.Count
+	d.Nanos += o.Nanos
+	for i, n := range o.Buckets {
+		d.Buckets[i] += n
+	}
+}
+
+// durationBucket is that of n nanoseconds, above 0: the number of the first bit
+// and those behind it.
+func durationBucket(n uint64) int {
+	if n < 1<<stepBits {
+		return int(n)
+	}
+	first := bits.Len64(n) - 1
+	return (first-stepBits+1)<<stepBits + int(n>>(first-stepBits))&(1<<stepBits-1)
+}
+
+// bucketEnd is the longest duration in nanoseconds that falls into bucket i.
+func bucketEnd(i int) int64 {
+	if i < 1<<stepBits {
+		return int64(i)
+	}
+	shift := i>>stepBits - 1
+	return int64(1<<stepBits+i&(1<<stepBits-1)+1)<<shift - 1
+}
+
+// percentile is a duration in nanoseconds that so many of a hundred did not
+// exceed, by less than a bucket.
+func (d *Durations) percentile(p float64) int64 {
+	want, seen := int64(float64(d.Count)*p/100+0.999999), int64(0)
+	for i, n := range d.Buckets {
+		if seen += n; seen >= want && n > 0 {
+			return bucketEnd(i)
+		}
+	}
+	return 0
+}
+
+// mean is in nanoseconds, 0 if nothing was counted.
+func (d *Durations) mean() float64 {
+	if d.Count == 0 {
+		return 0
+	}
+	return float64(d.Nanos) / float64(d.Count)
+}
+
+// Each calls f with the buckets that have something: the longest time that falls
+// into one, and how many did.
+func (d *Durations) Each(f func(longest time.Duration, n int64)) {
+	for i, n := range d.Buckets {
+		if n > 0 {
+			f(time.Duration(bucketEnd(i)), n)
+		}
+	}
+}
+
+// Sum is how long all took together.
+func (d *Durations) Sum() time.Duration { return time.Duration(d.Nanos) }
+
+// Percentile is a duration that so many of a hundred did not exceed, by less than a bucket.
+func (d *Durations) Percentile(p float64) time.Duration { return time.Duration(d.percentile(p)) }
+
+// Since returns what was counted after o, an earlier state of d; all, if d was reset in between.
+func (d *Durations) Since(o *Durations) Durations {
+	later := *d
+	if d.Count < o.Count {
+		return later
+	}
+	later.Count -= o.Count
+	later.Nanos -= o.Nanos
+	for i := range later.Buckets {
+		later.Buckets[i] -= o.Buckets[i]
+	}
+	return later
+}

@@ -1,0 +1,129 @@
+package figures
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// maxKeyFigures is how many keys HOTKEYS shows.
+const maxKeyFigures = 20
+
+// KeyFigure is a key and what stands out about it.
+type KeyFigure struct {
+	Key string
+	N   int64
+}
+
+// KeyFigures keeps the keys with the largest figures. It is bounded: a key that is
+// below the least of the top may be forgotten when there are many.
+type KeyFigures struct {
+	list []KeyFigure
+}
+
+// keptFigures are more than are shown, so that keys of several parts meet.
+const keptFigures = 16 * maxKeyFigures
+
+// Count adds n to a key's figure.
+func (f *KeyFigures) Count(key string, n int64) {
+	for i := range f.list {
+		if f.list[i].Key == key {
+			f.list[i].N += n
+			return
+		}
+	}
+	f.CountNew(key, n)
+}
+
+// CountNew is Count for a key that is not there.
+func (f *KeyFigures) CountNew(key string, n int64) {
+	f.list = append(f.list, KeyFigure{key, n})
+	if len(f.list) > 2*keptFigures {
+		f.sort()
+		f.list = f.list[:keptFigures]
+	}
+}
+
+// Add adds the figures of o.
+func (f *KeyFigures) Add(o *KeyFigures) {
+	for _, k := range o.list {
+		f.Count(k.Key, k.N)
+	}
+}
+
+// Enters reports whether a figure is among the top.
+func (f *KeyFigures) Enters(n int64) bool {
+	return len(f.list) < maxKeyFigures || n > f.list[maxKeyFigures-1].N
+}
+
+// Keep takes the larger figure of a key that Enters. It and Count are not to be mixed.
+func (f *KeyFigures) Keep(key string, n int64) {
+	if !f.Enters(n) {
+		return
+	}
+	at := slices.IndexFunc(f.list, func(k KeyFigure) bool { return k.Key == key })
+	if at < 0 {
+		f.list = append(f.list, KeyFigure{key, n})
+	} else {
+		f.list[at].N = max(f.list[at].N, n)
+	}
+	f.sort()
+	f.list = f.list[:min(len(f.list), maxKeyFigures)]
+}
+
+func (f *KeyFigures) sort() {
+	slices.SortFunc(f.list, func(a, b KeyFigure) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Key, b.Key)) })
+}
+
+// Top returns those with the largest figures, the largest first.
+func (f *KeyFigures) Top() []KeyFigure {
+	f.sort()
+	return slices.Clone(f.list[:min(len(f.list), maxKeyFigures)])
+}
+
+// EncodeKeyFigures is the wire form between members: keys and figures in turn.
+func EncodeKeyFigures(dst []byte, list []KeyFigure) []byte {
+	dst = resp.AppendArray(dst, 2*len(list))
+	for _, k := range list {
+		dst = resp.AppendInt(resp.AppendBulkString(dst, k.Key), k.N)
+	}
+	return dst
+}
+
+// Decode adds a node's list; false if it is malformed. A key has one owner, so several nodes name it
+// only while it moves: the larger figure counts.
+func (f *KeyFigures) Decode(reply []byte) bool {
+	fields, ok := elements(reply)
+	if !ok || len(fields)%2 != 0 {
+		return false
+	}
+	for ; len(fields) > 0; fields = fields[2:] {
+		key, isKey := resp.DecodeBulk(fields[0])
+		n, isInt := resp.DecodeInt(fields[1])
+		if !isKey || !isInt {
+			return false
+		}
+		f.Keep(string(key), n)
+	}
+	return true
+}
+
+// What a figure is, as the reply names it.
+const (
+	UsesASecond = "qps"
+	BytesOfKey  = "bytes"
+)
+
+// AppendKeyFigures answers HOTKEYS GET and HOTKEYS BIG: for each key a map with its
+// name, its database and its figure, as Valkey's HOTKEYS GET does.
+func AppendKeyFigures(dst []byte, v resp.Version, figure string, list []KeyFigure) []byte {
+	dst = resp.AppendArray(dst, len(list))
+	for _, k := range list {
+		dst = resp.AppendMap(dst, v, 3)
+		dst = resp.AppendBulkString(resp.AppendBulkString(dst, "key"), k.Key)
+		dst = resp.AppendInt(resp.AppendBulkString(dst, "db"), 0)
+		dst = resp.AppendInt(resp.AppendBulkString(dst, figure), k.N)
+	}
+	return dst
+}

@@ -1,0 +1,36 @@
+package figures
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// TestKeyFigures: what several nodes tell becomes one list, the largest first, of a bounded length.
+func TestKeyFigures(t *testing.T) {
+	var all KeyFigures
+	for node := range 3 {
+		var list []KeyFigure
+		for i := range 20 {
+			list = append(list, KeyFigure{fmt.Sprintf("%d-%d", node, i), int64(100*i + node)})
+		}
+		list = append(list, KeyFigure{"moving", int64(5000 + node)})
+		if !all.Decode(EncodeKeyFigures(nil, list)) {
+			t.Fatal("what was encoded is malformed")
+		}
+	}
+	top := all.Top()
+	if len(top) != maxKeyFigures || top[0] != (KeyFigure{"moving", 5002}) || top[1] != (KeyFigure{"2-19", 1902}) {
+		t.Errorf("the top is %v", top)
+	}
+	for _, broken := range []string{"+OK\r\n", "*1\r\n$1\r\na\r\n", "*2\r\n:1\r\n:2\r\n", "*2\r\n$1\r\na\r\n$1\r\n1\r\n"} {
+		if all.Decode([]byte(broken)) {
+			t.Errorf("%q is taken for a list", broken)
+		}
+	}
+	got := string(AppendKeyFigures(nil, resp.RESP3, BytesOfKey, top[:1]))
+	if want := "*1\r\n%3\r\n$3\r\nkey\r\n$6\r\nmoving\r\n$2\r\ndb\r\n:0\r\n$5\r\nbytes\r\n:5002\r\n"; got != want {
+		t.Errorf("the reply is %q, want %q", got, want)
+	}
+}

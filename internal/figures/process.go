@@ -1,0 +1,109 @@
+package figures
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Identity is what a process says of itself in INFO.
+type Identity struct {
+	Version string // dunlin_version
+	Role    string // "node" or "proxy", shown as dunlin_role
+	RunID   string // 40 hexadecimal digits; drawn at random if ""
+	Start   time.Time
+	Port    int
+
+	// Hooks are called for each INFO, by the goroutine that answers it.
+	Now        func() time.Time // nil: time.Now
+	MaxClients func() int
+	Blocked    func() int64 // client connections that wait
+	// Policy returns Redis's name of the eviction policy of so many nodes, whose numbers of policies
+	// add up to sum, and the numbers' squares to squares.
+	Policy func(sum, squares, nodes int64) string
+}
+
+// Process answers INFO. It is safe for all goroutines.
+type Process struct {
+	Identity
+	totalMemory int64 // bytes of the machine
+	osName      string
+}
+
+// NewProcess completes an Identity with what the operating system knows.
+func NewProcess(id Identity) *Process {
+	if id.Now == nil {
+		id.Now = time.Now
+	}
+	if id.RunID == "" {
+		id.RunID = randomID()
+	}
+	p := &Process{Identity: id}
+	p.totalMemory, p.osName = machine()
+	return p
+}
+
+// FillProcess stores a node's part of what the operating system counts of this
+// process, which has so many of them: resident memory and processor time. All
+// parts are alike, so that their sum over a cluster is right. It reads a file of
+// /proc; call it for an INFO, not for a request.
+func FillProcess(c *Counters, nodes int) {
+	of := int64(max(nodes, 1))
+	c.RSS = residentBytes() / of
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
+		c.CPUSysMicros = u.Stime.Nano() / 1000 / of
+		c.CPUUserMicros = u.Utime.Nano() / 1000 / of
+	}
+}
+
+// residentBytes is 0 where /proc cannot be read.
+func residentBytes() int64 {
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(statm) // total, resident, ... in pages
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+func randomID() string {
+	var b [20]byte
+	rand.Read(b[:]) // never fails: crypto/rand ends the process instead
+	return hex.EncodeToString(b[:])
+}
+
+// machine reads once what cannot change while the process runs.
+func machine() (totalMemory int64, osName string) {
+	var si syscall.Sysinfo_t
+	if syscall.Sysinfo(&si) == nil {
+		totalMemory = int64(si.Totalram) * int64(si.Unit)
+	}
+	var u syscall.Utsname
+	if syscall.Uname(&u) != nil {
+		return totalMemory, "Linux"
+	}
+	return totalMemory, utsField(u.Sysname) + " " + utsField(u.Release) + " " + utsField(u.Machine)
+}
+
+func utsField(f [65]int8) string {
+	b := make([]byte, 0, len(f))
+	for _, c := range f {
+		if c == 0 {
+			break
+		}
+		b = append(b, byte(c))
+	}
+	return string(b)
+}

@@ -1,0 +1,191 @@
+package figures
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// What an entry keeps of a request's arguments, as in Redis.
+const (
+	maxSlowArgs = 32
+	maxSlowArg  = 128
+)
+
+const errSlowLogCount = "ERR count should be greater than or equal to -1"
+
+// SlowLog keeps the latest requests that took long. It is safe for all goroutines; its lock is never
+// held across anything else. The zero value keeps nothing until Limit is called.
+type SlowLog struct {
+	threshold atomic.Int64 // microseconds; negative: nothing is slow
+
+	mu      sync.Mutex
+	most    int         // entries
+	entries []SlowEntry // oldest first
+	lastID  int64
+}
+
+// SlowEntry is one request. NewSlowEntry makes it.
+type SlowEntry struct {
+	id, seconds, micros int64
+	args                []string
+	addr, name          string
+}
+
+// NewSlowEntry keeps what the log shows of a request, and of its client by address and name, which
+// may be "". args is not kept.
+func NewSlowEntry(addr, name string, args [][]byte) SlowEntry {
+	e := SlowEntry{addr: addr, name: name, args: make([]string, 0, min(len(args), maxSlowArgs))}
+	for i, arg := range args {
+		switch {
+		case i == maxSlowArgs-1 && len(args) > maxSlowArgs:
+			e.args = append(e.args, "... ("+strconv.Itoa(len(args)-i)+" more arguments)")
+			return e
+		case len(arg) > maxSlowArg:
+			e.args = append(e.args, string(arg[:maxSlowArg])+"... ("+strconv.Itoa(len(arg)-maxSlowArg)+" more bytes)")
+		default:
+			e.args = append(e.args, string(arg))
+		}
+	}
+	return e
+}
+
+// Limit sets how many microseconds a request of the log takes at least, and how many entries the log
+// keeps. With a negative number of microseconds no request is slow.
+func (l *SlowLog) Limit(slowerThanMicros int64, entries int) {
+	l.threshold.Store(slowerThanMicros)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.most = entries
+	l.trim()
+}
+
+// Threshold is how long a request must take to be slow; if it is negative, no request is. It is at
+// most an hour.
+func (l *SlowLog) Threshold() time.Duration {
+	micros := l.threshold.Load()
+	if micros > int64(time.Hour/time.Microsecond) {
+		return time.Hour
+	}
+	return time.Duration(micros) * time.Microsecond
+}
+
+// Slow reports whether a request that took so long belongs in the log.
+func (l *SlowLog) Slow(took time.Duration) bool {
+	threshold := l.Threshold()
+	return threshold >= 0 && took >= threshold
+}
+
+// Add keeps an entry, which may push the oldest out. Its id is the time in unix
+// microseconds, or one more than the last: so the ids of several servers in one
+// list are in the order of time, and differ.
+func (l *SlowLog) Add(e SlowEntry, took time.Duration, now time.Time) {
+	e.seconds, e.micros = now.Unix(), took.Microseconds()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lastID = max(l.lastID+1, now.UnixMicro())
+	e.id = l.lastID
+	l.entries = append(l.entries, e)
+	l.trim()
+}
+
+func (l *SlowLog) trim() {
+	if extra := len(l.entries) - l.most; extra > 0 {
+		l.entries = slices.Delete(l.entries, 0, extra)
+	}
+}
+
+// AppendReply answers SLOWLOG GET, LEN or RESET. args is the whole request, with a number of
+// arguments that fits.
+func (l *SlowLog) AppendReply(dst []byte, args [][]byte) []byte {
+	switch strings.ToLower(string(args[1])) {
+	case "len":
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return resp.AppendInt(dst, int64(len(l.entries)))
+	case "reset":
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.entries = nil
+		return resp.AppendOK(dst)
+	}
+	count, refusal := SlowLogCount(args)
+	if refusal != "" {
+		return resp.AppendError(dst, refusal)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if count < 0 || count > len(l.entries) {
+		count = len(l.entries)
+	}
+	dst = resp.AppendArray(dst, count)
+	for _, e := range slices.Backward(l.entries[len(l.entries)-count:]) {
+		dst = e.append(dst)
+	}
+	return dst
+}
+
+// SlowLogCount reads SLOWLOG GET [count]; -1 is all. refusal is the text of an error, "" if there is
+// none.
+func SlowLogCount(args [][]byte) (count int, refusal string) {
+	switch len(args) {
+	case 2:
+		return 10, ""
+	case 3:
+		n, ok := resp.ParseInt(args[2])
+		if !ok || n < -1 {
+			return 0, errSlowLogCount
+		}
+		return int(min(n, math.MaxInt32)), ""
+	}
+	return 0, command.WrongSubArgs(args)
+}
+
+func (e *SlowEntry) append(dst []byte) []byte {
+	dst = resp.AppendArray(dst, slowFields)
+	dst = resp.AppendInt(dst, e.id)
+	dst = resp.AppendInt(dst, e.seconds)
+	dst = resp.AppendInt(dst, e.micros)
+	dst = resp.AppendBulkStrings(resp.AppendArray(dst, len(e.args)), e.args...)
+	dst = resp.AppendBulkString(dst, e.addr)
+	return resp.AppendBulkString(dst, e.name)
+}
+
+// slowFields are those of an entry: id, unix seconds, microseconds, arguments,
+// address and name of the client.
+const slowFields = 6
+
+// SlowRequest is an entry of the slow log for a page that people read.
+type SlowRequest struct {
+	At     time.Time
+	Took   time.Duration
+	Words  []string // the command and its first argument
+	More   int      // arguments beyond those
+	Client string   // name or address
+}
+
+// Latest returns at most that many entries, the latest first.
+func (l *SlowLog) Latest(most int) (list []SlowRequest) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range slices.Backward(l.entries) {
+		if len(list) == most {
+			break
+		}
+		r := SlowRequest{At: time.Unix(e.seconds, 0), Took: time.Duration(e.micros) * time.Microsecond, Client: e.name}
+		if r.Client == "" {
+			r.Client = e.addr
+		}
+		r.Words = slices.Clone(e.args[:min(len(e.args), 2)])
+		r.More = len(e.args) - len(r.Words)
+		list = append(list, r)
+	}
+	return list
+}

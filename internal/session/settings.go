@@ -1,0 +1,53 @@
+package session
+
+import (
+	"github.com/dunlin-cache/dunlin/internal/cluster"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// The commands of internal/config and internal/cluster, told the connection that they are asked on.
+
+func (s *Server) configGet(st *State, args [][]byte, dst []byte) ([]byte, Action) {
+	return s.o.Config.AppendGet(dst, st.Version, args), ActionNone
+}
+
+func (s *Server) configSet(_ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	return s.o.Config.Set(dst, args), ActionNone
+}
+
+func (s *Server) configResetStat(_ *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	return s.o.Config.ResetStat(dst), ActionNone
+}
+
+func clusterKeySlot(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	return cluster.AppendKeySlot(dst, args[2]), ActionNone
+}
+
+func (s *Server) clusterSlots(st *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	return s.o.Cluster.AppendSlots(dst, st.Version, st.LAddr), ActionNone
+}
+
+func (s *Server) clusterShards(st *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	return s.o.Cluster.AppendShards(dst, st.Version, st.LAddr), ActionNone
+}
+
+func (s *Server) clusterNodes(st *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	return s.o.Cluster.AppendNodes(dst, st.Version, st.LAddr), ActionNone
+}
+
+func (s *Server) clusterInfo(st *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	return s.o.Cluster.AppendInfo(dst, st.Version), ActionNone
+}
+
+func (s *Server) clusterMyID(_ *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	return s.o.Cluster.AppendMyID(dst), ActionNone
+}
+
+func (s *Server) clusterCountKeys(_ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	return s.o.Cluster.AppendCountKeys(dst, args[2]), ActionNone
+}
+
+// lastSave answers LASTSAVE as a Redis that never saved, with the time of its start.
+func (s *Server) lastSave(_ *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	return resp.AppendInt(dst, s.o.Start.Unix()), ActionNone
+}
