@@ -73,6 +73,7 @@ const (
 	errNoChallenge     = "WRONGPASS ask for a challenge first"
 	errOldPipe         = "ERR a newer generation of this pipe has been opened"
 	errBadPipe         = "ERR cannot open pipe: malformed description"
+	errPipeLevel       = "ERR cannot open pipe: its proxy speaks protocol level %d, and this cluster needs %d: upgrade it"
 	errBadBitmap       = "ERR partitions must be a bitmap of 512 bytes"
 	errBadTable        = "ERR cannot read table"
 	errHandingOver     = "TRYAGAIN the node is still handing over what the table has taken from it"

@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -148,6 +149,11 @@ func openPipe(r *request) {
 		cn.closing = true
 		return
 	}
+	if need := clusterLevel(r.view.Table); description.Level < need {
+		r.fail(fmt.Sprintf(errPipeLevel, description.Level, need))
+		cn.closing = true
+		return
+	}
 	p := pipeOf(description)
 	p.conn, p.era = cn, r.view.Epoch()
 	older, stale := r.node.pipes.claim(p, time.Now())
@@ -165,6 +171,14 @@ func openPipe(r *request) {
 		older.conn.supersede()
 		return []byte("+OK\r\n")
 	})
+}
+
+// clusterLevel returns the level of a table, 0 if there is none.
+func clusterLevel(t *ring.Table) uint8 {
+	if t == nil {
+		return 0
+	}
+	return t.Level
 }
 
 func pipeOf(d member.Pipe) *pipe {

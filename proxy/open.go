@@ -7,6 +7,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // open starts to connect a closed pipe unless it failed a moment ago. What wants to use it is held meanwhile.
@@ -92,6 +93,9 @@ func (p *pipe) introduce(nonce []byte) {
 	description := member.Pipe{
 		Boot: p.w.proxy.cfg.Boot, Loop: p.w.loop.Index(), Kind: p.lane.kind,
 		Generation: p.w.generation, Version: p.lane.version,
+	}
+	if t := p.w.table; t != nil && t.Level > 0 {
+		description.Level = ring.Level
 	}
 	p.greet(member.AppendPipe(nil, description, p.w.proxy.cfg.Secret, nonce))
 }

@@ -200,7 +200,7 @@ func (p *pipe) reply(reply []byte) {
 		p.greeted(reply)
 		return
 	}
-	if p.inflight.len() == 0 {
+	if p.inflight.len() == 0 || reply[0] == '>' { // nobody has asked for pushes: see internal/member
 		p.fail(errOutOfStep)
 		return
 	}

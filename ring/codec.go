@@ -11,6 +11,7 @@ import (
 // The encoding of a table, all integers unsigned varints unless said otherwise:
 //
 //	"DLT" version                              4 bytes
+//	level settings                             only in version 2
 //	epoch issuer seed                          seed 8 bytes
 //	count, then (epoch issuer) of each ancestor
 //	count, then (joined member) of each node
@@ -19,12 +20,18 @@ import (
 //	1 if rebalancing is paused, otherwise nothing
 //	xxhash64 of all the above                  8 bytes
 //
+// settings is the document's version and, unless that is 0, 32 bytes of hash. A table of level 0 is
+// written as version 1: builds that know no levels read it. Level stands in front of everything that
+// a later level may lay out in another way, so that every build can say what it lacks.
+//
 // Owners and followers are small and since is near the epoch, so that a table of
 // ten nodes takes about 12 KiB instead of 48.
 
 const (
-	codecVersion = 1
-	codecMagic   = "DLT"
+	codecMagic = "DLT"
+	// The versions: without a level, and with one.
+	codecPlain   = 1
+	codecLeveled = 2
 
 	// MaxTableBytes bounds the encoding of any table that DecodeTable takes.
 	MaxTableBytes = 1 << 20
@@ -40,7 +47,7 @@ const (
 func (t *Table) Encode() []byte {
 	b := make([]byte, 0, 16<<10)
 	b = append(b, codecMagic...)
-	b = append(b, codecVersion)
+	b = t.appendLevel(b)
 	b = binary.AppendUvarint(b, t.Epoch)
 	b = appendString(b, t.Issuer)
 	b = binary.LittleEndian.AppendUint64(b, t.Seed)
@@ -71,8 +78,23 @@ func (t *Table) Encode() []byte {
 	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
 }
 
+// appendLevel appends the version of the encoding, and what comes with it.
+func (t *Table) appendLevel(b []byte) []byte {
+	if t.Level == 0 {
+		return append(b, codecPlain)
+	}
+	b = append(b, codecLeveled)
+	b = binary.AppendUvarint(b, uint64(t.Level))
+	b = binary.AppendUvarint(b, t.Settings.Version)
+	if t.Settings.Version > 0 {
+		b = append(b, t.Settings.Hash[:]...)
+	}
+	return b
+}
+
 // DecodeTable reads what Encode wrote and checks every invariant of a table. It
-// copies what it needs of b.
+// copies what it needs of b. A table of a higher level than this build's is refused with
+// a *LevelError, whatever its layout.
 func DecodeTable(b []byte) (*Table, error) {
 	t, err := decodeTable(b)
 	if err != nil {
@@ -88,15 +110,16 @@ func decodeTable(b []byte) (*Table, error) {
 	if string(b[:len(codecMagic)]) != codecMagic {
 		return nil, fmt.Errorf("begins with %q, want %q", b[:len(codecMagic)], codecMagic)
 	}
-	if v := b[len(codecMagic)]; v != codecVersion {
-		return nil, fmt.Errorf("has version %d, want %d", v, codecVersion)
+	version := b[len(codecMagic)]
+	if version != codecPlain && version != codecLeveled {
+		return nil, &LevelError{Need: Level + 1}
 	}
 	body, sum := b[:len(b)-checksumBytes], b[len(b)-checksumBytes:]
 	if xxhash.Sum64(body) != binary.LittleEndian.Uint64(sum) {
 		return nil, errors.New("wrong checksum")
 	}
 	r := reader{rest: body[len(codecMagic)+1:]}
-	t := r.table()
+	t := r.table(version == codecLeveled)
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -119,17 +142,14 @@ func AppendMember(dst []byte, m Member) []byte {
 }
 
 // DecodeMember reads what AppendMember wrote and validates it. It copies what it
-// needs of b.
-func DecodeMember(b []byte) (Member, error) {
+// needs of b. rest is what follows, a view.
+func DecodeMember(b []byte) (m Member, rest []byte, err error) {
 	r := reader{rest: b}
-	m := r.member()
-	if r.err == nil && len(r.rest) > 0 {
-		r.err = fmt.Errorf("%d bytes too many", len(r.rest))
-	}
+	m = r.member()
 	if r.err != nil {
-		return Member{}, fmt.Errorf("cannot decode member of %d bytes: %w", len(b), r.err)
+		return Member{}, nil, fmt.Errorf("cannot decode member of %d bytes: %w", len(b), r.err)
 	}
-	return m, nil
+	return m, r.rest, nil
 }
 
 func appendString(dst []byte, s string) []byte {

@@ -63,9 +63,9 @@ func TestMemberFitsIntoGossip(t *testing.T) {
 	if len(b) > 512 {
 		t.Errorf("the longest member takes %d bytes, want at most 512", len(b))
 	}
-	got, err := DecodeMember(b)
-	if err != nil || got != m {
-		t.Errorf("decoded %+v, %v, want %+v", got, err, m)
+	got, rest, err := DecodeMember(append(b, "more"...))
+	if err != nil || got != m || string(rest) != "more" {
+		t.Errorf("decoded %+v and %q, %v, want %+v", got, rest, err, m)
 	}
 }
 
@@ -131,6 +131,7 @@ func FuzzDecodeTable(f *testing.F) {
 	small := side(nil, nodes("a"), 1).Encode()
 	f.Add(small)
 	f.Add(small[:40])
+	f.Add(leveledTable().Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > checksumBytes {
 			// Nobody guesses a checksum; put the right one there.
@@ -152,11 +153,11 @@ func FuzzDecodeTable(f *testing.F) {
 func FuzzDecodeMember(f *testing.F) {
 	f.Add(AppendMember(nil, node("a", 1)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := DecodeMember(b)
+		m, _, err := DecodeMember(b)
 		if err != nil {
 			return
 		}
-		again, err := DecodeMember(AppendMember(nil, m))
+		again, _, err := DecodeMember(AppendMember(nil, m))
 		if err != nil || again != m {
 			t.Fatalf("decoded %+v does not survive another encoding: %+v, %v", m, again, err)
 		}

@@ -55,6 +55,9 @@ func Heal(tables []*Table, alive []Member, self Member, copies int, seed func() 
 	}
 	next.Epoch, next.Issuer = last.Epoch+1, self.Name()
 	next.Ancestors = joinLineages(replaced, sorted...)
+	for _, t := range sorted {
+		next.Level = max(next.Level, t.Level)
+	}
 	if winner == nil {
 		next.beginAnew()
 	} else {

@@ -59,7 +59,7 @@ const (
 
 // Member is one process of the cluster as gossip shows it. Epoch and Issuer are
 // the version of the table that it holds, zero and empty if it has none; inside a
-// Table they are always zero.
+// Table they, and Level, are always zero.
 type Member struct {
 	// ID is stable over restarts: the ring is built of ids, so that a node that
 	// comes back gets its old partitions.
@@ -78,6 +78,9 @@ type Member struct {
 	Fingerprint uint32
 	Epoch       uint64
 	Issuer      string
+	// Level is the protocol level that it speaks. AppendMember leaves it out: gossip
+	// carries it beside a member, where those who do not know levels look past it.
+	Level uint8
 }
 
 // Name names one life of a member: its id and its boot.

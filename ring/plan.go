@@ -26,7 +26,8 @@ import (
 // serves. Reports on another table than cur, and of nodes that are not alive, do not
 // count: without reports nothing is ever handed over.
 //
-// While cur is Paused, an owner and a follower that serve stay where they are.
+// While cur is Paused, an owner and a follower that serve stay where they are. The level of the
+// first table is the highest that all of alive speak; later tables keep that of cur, see Raise.
 //
 // Plan is pure but for seed. It takes about as long as Target when the serving nodes
 // change, and 0.3 ms otherwise, however many moves there are.
@@ -35,6 +36,7 @@ func Plan(cur *Table, alive []Member, reports []*Report, self Member, copies int
 	if cur != nil {
 		next.Epoch = cur.Epoch + 1
 		next.Seed, next.Paused = cur.Seed, cur.Paused
+		next.Level, next.Settings = cur.Level, cur.Settings
 		next.Ancestors = joinLineages([]Version{cur.Version()}, cur)
 	}
 	p := newPlanner(cur, next, alive, copies)
@@ -47,7 +49,7 @@ func Plan(cur *Table, alive []Member, reports []*Report, self Member, copies int
 	}
 	p.leaveOutUnused()
 	if cur == nil {
-		next.Seed = seed()
+		next.Seed, next.Level = seed(), CommonLevel(alive)
 	} else if sameSeats(cur, next) {
 		return nil
 	}
@@ -326,10 +328,16 @@ func Pause(cur *Table, self Member, paused bool) *Table {
 	if cur.Paused == paused {
 		return nil
 	}
-	next := *cur
-	next.Epoch, next.Issuer = cur.Epoch+1, self.Name()
-	next.Ancestors = joinLineages([]Version{cur.Version()}, cur)
+	next := cur.successor(self)
 	next.Paused = paused
+	return next
+}
+
+// successor returns a copy of t under the version that self gives the table after it.
+func (t *Table) successor(self Member) *Table {
+	next := *t
+	next.Epoch, next.Issuer = t.Epoch+1, self.Name()
+	next.Ancestors = joinLineages([]Version{t.Version()}, t)
 	return &next
 }
 
@@ -357,7 +365,7 @@ func tableNodes(cur *Table, alive []Member) []Member {
 		known := cur != nil && cur.NodeIndex(m.ID, m.Boot) >= 0
 		if m.Role == RoleNode && m.Fingerprint == Fingerprint() &&
 			(m.State == Serving || m.State == Leaving && known) {
-			m.Epoch, m.Issuer = 0, ""
+			m.Epoch, m.Issuer, m.Level = 0, "", 0
 			nodes = append(nodes, m)
 		}
 	}

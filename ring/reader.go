@@ -87,9 +87,13 @@ func (r *reader) version() Version {
 	}
 }
 
-func (r *reader) table() *Table {
+func (r *reader) table(leveled bool) *Table {
+	t := &Table{}
+	if leveled {
+		r.level(t)
+	}
 	v := r.version()
-	t := &Table{Epoch: v.Epoch, Issuer: v.Issuer, Seed: r.uint64()}
+	t.Epoch, t.Issuer, t.Seed = v.Epoch, v.Issuer, r.uint64()
 	if r.err == nil && v.IsZero() {
 		r.fail(errors.New("epoch is 0"))
 	}
@@ -104,6 +108,26 @@ func (r *reader) table() *Table {
 		r.rest = r.rest[1:]
 	}
 	return t
+}
+
+// level reads what only tables of a level have.
+func (r *reader) level(t *Table) {
+	level := r.upTo(maxLevel, "level")
+	if r.err != nil {
+		return
+	}
+	if level > Level {
+		r.fail(&LevelError{Need: level})
+		return
+	}
+	if level == 0 {
+		r.fail(errors.New("level 0 is left out"))
+	}
+	t.Level = uint8(level)
+	t.Settings.Version = r.upTo(maxEpoch, "version of the settings")
+	if t.Settings.Version > 0 {
+		copy(t.Settings.Hash[:], r.take(len(t.Settings.Hash)))
+	}
 }
 
 func (r *reader) ancestors(t *Table) {

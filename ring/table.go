@@ -66,6 +66,17 @@ type Table struct {
 	Paused bool
 	// Moves has at most one of each partition, in their order.
 	Moves []Move
+	// Level is the cluster's protocol level: every member speaks it.
+	Level uint8
+	// Settings names the settings document that holds; zero below level 1, and before
+	// anything was set.
+	Settings SettingsID
+}
+
+// SettingsID names a settings document.
+type SettingsID struct {
+	Version uint64 // counts the documents along a lineage, 0: there is none
+	Hash    [32]byte
 }
 
 // Version returns the name of t; the zero Version for nil.
@@ -95,10 +106,11 @@ func (t *Table) OwnerOf(p uint16) *Member { return &t.Nodes[t.Owner[p]] }
 func (t *Table) Descends(v Version) bool { return slices.Contains(t.Ancestors, v) }
 
 // Newer reports whether a member that holds o (nil: none) may adopt t: t is of
-// o's lineage and of a later epoch. A table of a foreign lineage is not newer,
-// however high its epoch.
+// o's lineage, of a later epoch, and of no lower level. A table of a foreign lineage
+// is not newer, however high its epoch. One of a lower level was issued by somebody
+// who could not read ours, and replaced it unread.
 func (t *Table) Newer(o *Table) bool {
-	return o == nil || t.Epoch > o.Epoch && t.Descends(o.Version())
+	return o == nil || t.Epoch > o.Epoch && t.Level >= o.Level && t.Descends(o.Version())
 }
 
 // Counts returns for each node how many partitions it owns.

@@ -74,7 +74,7 @@ var Fingerprint = sync.OnceValue(func() uint32 {
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	sample := []byte{codecVersion}
+	sample := []byte{codecPlain} // levels do not place keys
 	for _, o := range owner {
 		sample = binary.LittleEndian.AppendUint16(sample, o)
 	}

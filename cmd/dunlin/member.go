@@ -56,7 +56,7 @@ func serveProxy(ctx context.Context, o *options, con *console) error {
 // the node, its data port answers. The process will have as many nodes as of says. The stop goes the other way: the agent hands
 // the partitions over and leaves, then the node answers what it has and closes.
 func (p *process) startNode(ctx context.Context, m memberOptions, of int) (started, error) {
-	self := ring.Member{ID: m.id, Boot: time.Now().UnixNano(), Role: ring.RoleNode}
+	self := ring.Member{ID: m.id, Boot: time.Now().UnixNano(), Role: ring.RoleNode, Level: ring.Level}
 	n, err := node.Start(node.Config{
 		ID:          self.ID,
 		Boot:        self.Boot,
@@ -108,7 +108,7 @@ func (p *process) startNode(ctx context.Context, m memberOptions, of int) (start
 // startProxy starts a proxy and then its agent. At the stop the proxy answers
 // what it has first, while it still hears of new tables.
 func (p *process) startProxy(ctx context.Context, m memberOptions, buffers netloop.Budget) (started, error) {
-	self := ring.Member{ID: m.id, Boot: time.Now().UnixNano(), Role: ring.RoleProxy}
+	self := ring.Member{ID: m.id, Boot: time.Now().UnixNano(), Role: ring.RoleProxy, Level: ring.Level}
 	// Without --advertise a cluster client is told the address that it came by,
 	// which is right behind any load balancer.
 	shown := ""

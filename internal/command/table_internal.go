@@ -23,7 +23,7 @@ var internalTable = table{group: "internal", rows: []Command{
 			{ID: DunlinPeer, Name: "dunlin|peer", Arity: 4, Flags: NoAuth,
 				Route: Local, Built: true,
 				Since: "1.0.0", Summary: "Authenticates a connection between nodes."},
-			{ID: DunlinPipe, Name: "dunlin|pipe", Arity: 8, Flags: NoAuth,
+			{ID: DunlinPipe, Name: "dunlin|pipe", Arity: -8, Flags: NoAuth,
 				Route: Local, Built: true,
 				Since: "1.0.0", Summary: "Turns the connection into a pipe of a proxy."},
 			{ID: DunlinReport, Name: "dunlin|report", Arity: 2,

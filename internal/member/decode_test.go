@@ -18,11 +18,15 @@ func arguments(t testing.TB, request []byte) [][]byte {
 }
 
 func TestRequestsComeBack(t *testing.T) {
-	want := Pipe{Boot: -1, Loop: 3, Kind: Huge, Generation: 1 << 63, Version: resp.RESP2}
+	want := Pipe{Boot: -1, Loop: 3, Kind: Huge, Generation: 1 << 63, Version: resp.RESP2, Level: 255}
 	secret, nonce := []byte("secret"), NewNonce()
 	got, fields, proof, ok := ParsePipe(arguments(t, AppendPipe(nil, want, secret, nonce)))
 	if !ok || got != want || !Proves(proof, secret, nonce, fields...) {
 		t.Errorf("pipe %+v becomes %+v, %v", want, got, ok)
+	}
+	later := append(arguments(t, AppendPipe(nil, want, secret, nonce)), []byte("more"), []byte("of it"))
+	if got, _, _, ok := ParsePipe(later); !ok || got != want {
+		t.Errorf("a pipe of a later level becomes %+v, %v", got, ok)
 	}
 	fields, proof = ParsePeer(arguments(t, AppendPeer(nil, 7, secret, nonce)))
 	if !Proves(proof, secret, nonce, fields...) || string(fields[0]) != "7" {
@@ -52,6 +56,7 @@ func TestMalformedRequests(t *testing.T) {
 	for _, args := range [][][]byte{
 		split("x", "0", "common", "1", "2", ""), split("1", "x", "common", "1", "2", ""), split("1", "0", "other", "1", "2", ""),
 		split("1", "0", "common", "-1", "2", ""), split("1", "0", "common", "1", "4", ""), split("", "", "", "", "", ""),
+		split("1", "0", "common", "1", "2", "", "256"), split("1", "0", "common", "1", "2", "", "x"),
 	} {
 		if _, _, _, ok := ParsePipe(args); ok {
 			t.Errorf("PIPE %q was taken", args)

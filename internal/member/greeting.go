@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"math"
 	"strconv"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -75,6 +76,7 @@ type Pipe struct {
 	Kind       Kind
 	Generation uint64 // grows with every connection of the loop
 	Version    resp.Version
+	Level      uint8 // that the proxy speaks; left out below level 1 of the cluster
 }
 
 // AppendPipe appends the greeting of a pipe. nonce is what the node has answered to CHALLENGE, nil if
@@ -87,11 +89,14 @@ func AppendPipe(dst []byte, p Pipe, secret, nonce []byte) []byte {
 		strconv.AppendUint(nil, p.Generation, 10),
 		strconv.AppendInt(nil, int64(p.Version), 10),
 	}
-	return appendProven(dst, VerbPipe, secret, nonce, fields[:]...)
+	if p.Level == 0 {
+		return appendProven(dst, VerbPipe, 0, secret, nonce, fields[:]...)
+	}
+	return appendUint(appendProven(dst, VerbPipe, 1, secret, nonce, fields[:]...), uint64(p.Level))
 }
 
 // ParsePipe reads the arguments of PIPE and splits them into the fields that the proof is about, the
-// proof, and what they describe.
+// proof, and what they describe. What a later level has appended is passed over.
 func ParsePipe(args [][]byte) (p Pipe, fields [][]byte, proof []byte, ok bool) {
 	const proven = 5
 	fields, proof = args[:proven], args[proven]
@@ -102,7 +107,14 @@ func ParsePipe(args [][]byte) (p Pipe, fields [][]byte, proof []byte, ok bool) {
 	version, ok5 := resp.ParseInt(fields[4])
 	known := version == int64(resp.RESP2) || version == int64(resp.RESP3)
 	p = Pipe{Boot: boot, Loop: int(loop), Kind: kind, Generation: generation, Version: resp.Version(version)}
-	return p, fields, proof, ok1 && ok2 && ok3 && ok4 && ok5 && known
+	ok6 := true
+	if len(args) > proven+1 {
+		var level int64
+		level, ok6 = resp.ParseInt(args[proven+1])
+		ok6 = ok6 && 0 <= level && level <= math.MaxUint8
+		p.Level = uint8(level)
+	}
+	return p, fields, proof, ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && known
 }
 
 func parseKind(name []byte) (Kind, bool) {
@@ -116,15 +128,16 @@ func parseKind(name []byte) (Kind, bool) {
 
 // AppendPeer appends the greeting of another node. nonce is as for AppendPipe.
 func AppendPeer(dst []byte, boot int64, secret, nonce []byte) []byte {
-	return appendProven(dst, VerbPeer, secret, nonce, strconv.AppendInt(nil, boot, 10))
+	return appendProven(dst, VerbPeer, 0, secret, nonce, strconv.AppendInt(nil, boot, 10))
 }
 
 // ParsePeer splits the arguments of PEER into the fields that the proof is about and the proof.
 func ParsePeer(args [][]byte) (fields [][]byte, proof []byte) { return args[:1], args[1] }
 
-// appendProven appends a request that ends in the proof of its arguments, or in "" without a nonce.
-func appendProven(dst []byte, verb string, secret, nonce []byte, fields ...[]byte) []byte {
-	dst = AppendVerb(dst, verb, len(fields)+1)
+// appendProven appends a request up to the proof of its arguments, which is "" without a nonce. more
+// arguments follow.
+func appendProven(dst []byte, verb string, more int, secret, nonce []byte, fields ...[]byte) []byte {
+	dst = AppendVerb(dst, verb, len(fields)+1+more)
 	for _, f := range fields {
 		dst = resp.AppendBulk(dst, f)
 	}

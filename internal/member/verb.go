@@ -12,7 +12,7 @@ const Name = "DUNLIN"
 // The verbs. Names in braces are arguments; "…" repeats.
 const (
 	VerbChallenge = "CHALLENGE" // returns a nonce for a proof
-	VerbPipe      = "PIPE"      // {boot} {loop} {kind} {generation} {version} {proof}
+	VerbPipe      = "PIPE"      // {boot} {loop} {kind} {generation} {version} {proof} [{level}]
 	VerbPeer      = "PEER"      // {boot} {proof}
 	VerbRetry     = "RETRY"     // {epoch}: the proxy begins to repeat what was refused on this pipe
 	VerbFetch     = "FETCH"     // {ticket} {offset} {count}

@@ -32,12 +32,13 @@ func (m announcement) encode() []byte {
 	return ring.AppendMember(b, m.Member)
 }
 
-// decodeAnnouncement copies what it needs of b.
+// decodeAnnouncement copies what it needs of b. What a build of a later level has appended is passed
+// over. The member's level is not in b.
 func decodeAnnouncement(b []byte) (announcement, error) {
 	if len(b) < 8 {
 		return announcement{}, errors.New("cannot decode announcement: too short")
 	}
-	m, err := ring.DecodeMember(b[8:])
+	m, _, err := ring.DecodeMember(b[8:])
 	return announcement{seq: binary.LittleEndian.Uint64(b), Member: m}, err
 }
 
@@ -51,6 +52,7 @@ func (a *Agent) hear(b []byte) {
 	p, known := a.peers[heard.Name()]
 	news := known && heard.seq > p.seq
 	if news {
+		heard.Level = p.Level
 		p.announcement = heard
 		a.peers[heard.Name()] = p
 	}

@@ -108,6 +108,7 @@ func (w *world) start(id string, join []*testAgent, adapt ...func(*Config)) *tes
 	}
 	a, err := start(cfg, func(a *Agent, m *memberlist.Config) {
 		a.rejoin = time.Second
+		a.levelSettle = 300 * time.Millisecond
 		m.GossipToTheDeadTime = w.gossipToTheDead
 		if w.patient {
 			m.SuspicionMult *= 20

@@ -45,7 +45,8 @@ type Config struct {
 	// Cluster is the cluster's name. Members of other clusters are never heard, even
 	// if they get an address that once was ours.
 	Cluster string
-	// Self is this member. Epoch and Issuer are filled in by the Agent.
+	// Self is this member. Epoch and Issuer are filled in by the Agent. Level is what this build
+	// speaks: ring.Level but in tests.
 	Self ring.Member
 	// Bind is the address of the gossip port, for UDP and TCP; port 0 takes a free
 	// one. Advertise is what others use to reach it, if that is another address.
@@ -140,6 +141,11 @@ func (c *Config) memberlistConfig() (*memberlist.Config, error) {
 	// Our messages are a few hundred bytes; without decompression there is no
 	// decompression bomb.
 	m.EnableCompression = false
+	// Gossip carries with every member which versions of our protocol it speaks, at least and
+	// at most, and which one it is speaking. The most is our level. The other two stay 0, and
+	// mean nothing: memberlist would part members that do not overlap, but the cluster's level
+	// is in its table. Builds that know no levels say 0 and look at nothing but an overlap.
+	m.DelegateProtocolMax = c.Self.Level
 	if len(c.SecretKey) > 0 {
 		// The prefix keeps this key apart from other uses of the secret.
 		key := sha256.Sum256(append([]byte("dunlin gossip\x00"), c.SecretKey...))

@@ -87,6 +87,9 @@ func (a *Agent) plan(tables []*ring.Table, current *ring.Table, alive []ring.Mem
 	if next := a.pauseWanted(current); next != nil {
 		return next, true
 	}
+	if next := a.levelWanted(current, alive); next != nil {
+		return next, true
+	}
 	reports, ready := a.gatherReports(current, alive)
 	if !ready {
 		return nil, false
@@ -212,7 +215,7 @@ func (a *Agent) announceIssued(t *ring.Table) {
 		a.healed.Add(1)
 	}
 	poke(a.metaNow)
-	a.cfg.Log.Info("issued table", "epoch", t.Epoch, "nodes", len(t.Nodes), "healed", healed)
+	a.cfg.Log.Info("issued table", "epoch", t.Epoch, "nodes", len(t.Nodes), "level", t.Level, "healed", healed)
 }
 
 // newSeed returns the hash seed of a new cluster. It is a secret of the cluster: who

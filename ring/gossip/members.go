@@ -54,6 +54,8 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	case m.Fingerprint != ring.Fingerprint():
 		err = fmt.Errorf("it places keys differently: fingerprint %08x, want %08x",
 			m.Fingerprint, ring.Fingerprint())
+	case n.DMax < d.a.level():
+		err = fmt.Errorf("it speaks protocol level %d, and this cluster needs %d: upgrade it", n.DMax, d.a.level())
 	}
 	if err != nil {
 		d.a.rejected.Add(1)
@@ -67,10 +69,15 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 const rejectedEvery = 10 * time.Second
 
 func (a *Agent) warnRejected(n *memberlist.Node, err error) {
-	now, last := time.Now().UnixNano(), a.lastRejected.Load()
-	if now-last >= int64(rejectedEvery) && a.lastRejected.CompareAndSwap(last, now) {
+	if a.mayWarn() {
 		a.cfg.Log.Warn("member refused", "name", n.Name, "addr", n.Address(), "error", err)
 	}
+}
+
+// mayWarn reports whether it is time for another warning about somebody who cannot live with us.
+func (a *Agent) mayWarn() bool {
+	now, last := time.Now().UnixNano(), a.lastRejected.Load()
+	return now-last >= int64(rejectedEvery) && a.lastRejected.CompareAndSwap(last, now)
 }
 
 func (d delegate) NotifyJoin(n *memberlist.Node)   { d.a.setPeer(n) }
@@ -83,6 +90,7 @@ func (a *Agent) setPeer(n *memberlist.Node) {
 		return // NotifyAlive refuses what cannot be decoded
 	}
 	a.mu.Lock()
+	heard.Level = n.DMax
 	// What the member itself told may be newer than what gossip brings.
 	if known, ok := a.peers[n.Name]; ok && known.seq > heard.seq {
 		heard = known.announcement

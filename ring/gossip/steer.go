@@ -32,6 +32,7 @@ type steering struct {
 	standstills             uint64          // of this process, as of the last step
 	electedAt               time.Time       // since when this member is the coordinator, zero if it is not
 	inOffice                bool            // this member is coordinator and has gathered
+	ableSince               time.Time       // since when every member speaks more than the cluster's level, zero if not
 	met                     map[string]bool // names of members that were alive here
 	strangersSince          time.Time       // since when the table names nodes that are not among those
 	minority                bool            // there were too few nodes for the table

@@ -149,6 +149,7 @@ func (a *Agent) fetch(ctx context.Context, addr string) *ring.Table {
 	t, err := a.cfg.Fetch(ctx, addr)
 	if err != nil {
 		a.fetchErrors.Add(1)
+		a.warnLevel(addr, err)
 		a.cfg.Log.Debug("cannot fetch table", "addr", addr, "error", err)
 		return nil
 	}

@@ -1,0 +1,50 @@
+package gossip
+
+import (
+	"errors"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// The cluster's level (see ring.Level) is in its table. What each member speaks comes with gossip, in
+// a field of memberlist's own that builds without levels send as 0 and ignore: so nobody needs to be
+// asked, and proxies say it as nodes do.
+
+// levelSettle is for how long every member has to speak a higher level before the cluster is raised
+// to it. Nothing leads back: a proxy that restarts as it was, a moment after the last node was
+// upgraded, should find the cluster as it left it.
+const levelSettle = 5 * time.Second
+
+// level returns the cluster's level as far as this member knows.
+func (a *Agent) level() uint8 {
+	if t := a.Table(); t != nil {
+		return t.Level
+	}
+	return 0
+}
+
+// levelWanted returns the table that raises the cluster's level, nil if that is not due.
+func (a *Agent) levelWanted(current *ring.Table, alive []ring.Member) *ring.Table {
+	s := &a.steering
+	common := ring.CommonLevel(alive)
+	if current == nil || common <= current.Level {
+		s.ableSince = time.Time{}
+		return nil
+	}
+	if s.ableSince.IsZero() {
+		s.ableSince = time.Now()
+	}
+	if time.Since(s.ableSince) < a.levelSettle {
+		return nil
+	}
+	return ring.Raise(current, a.cfg.Self, common)
+}
+
+// warnLevel says that this member is left behind, if that is why a table could not be read.
+func (a *Agent) warnLevel(addr string, err error) {
+	var refusal *ring.LevelError
+	if errors.As(err, &refusal) && a.mayWarn() {
+		a.cfg.Log.Warn("cannot read the cluster's table", "from", addr, "error", err)
+	}
+}

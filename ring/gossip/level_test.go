@@ -1,0 +1,98 @@
+package gossip
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+func speaks(level uint8) func(*Config) {
+	return func(c *Config) { c.Self.Level = level }
+}
+
+func asProxy(c *Config) { c.Self.Role = ring.RoleProxy }
+
+func (w *world) atLevel(level uint8, agents ...*testAgent) {
+	w.t.Helper()
+	w.eventually(3*converged, func() string {
+		for _, a := range agents {
+			if got := a.level(); got != level {
+				return a.name + " has another level"
+			}
+		}
+		return ""
+	})
+}
+
+// TestLevelRises: the cluster's level is the lowest that a member speaks, a proxy's too, and rises when
+// the last one that speaks less is gone.
+func TestLevelRises(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", nil) // of level 0, and the coordinator
+	b := w.start("b", []*testAgent{a}, speaks(1))
+	p := w.start("p", []*testAgent{a}, asProxy)
+	w.eventually(converged, func() string { return disagreement([]*testAgent{a, b, p}, []string{"a", "b"}) })
+	a.Leave(converged)
+	a.Close()
+	w.agree([]*testAgent{b, p}, "b")
+	q := w.start("p", []*testAgent{b}, asProxy, speaks(1)) // replaces the proxy that spoke less
+	c := w.start("c", []*testAgent{b}, speaks(1))
+	w.agree([]*testAgent{b, c, q}, "b", "c")
+	w.atLevel(1, b, c, q)
+	if n := begunAnew(b.Table(), 1); n > 0 {
+		t.Logf("%d partitions began anew when the only node left", n)
+	}
+}
+
+// TestBelowLevel: who does not speak the cluster's level does not become a member, is told so in the
+// log, and does nothing to the cluster's table.
+func TestBelowLevel(t *testing.T) {
+	var log lockedBuffer
+	w := newWorld(t)
+	a := w.start("a", nil, speaks(1), func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	b := w.start("b", []*testAgent{a}, speaks(1))
+	w.agree([]*testAgent{a, b}, "a", "b")
+	w.atLevel(1, a, b)
+	version := a.Table().Version()
+	w.start("old", []*testAgent{a, b})
+	w.eventually(3*converged, func() string {
+		if !strings.Contains(log.String(), "it speaks protocol level 0, and this cluster needs 1: upgrade it") {
+			return "nobody has warned of the member that speaks too little"
+		}
+		return ""
+	})
+	if got := a.Table().Version(); got != version || len(a.Members()) != 2 {
+		t.Errorf("table %v, %d members; want %v, 2", got, len(a.Members()), version)
+	}
+}
+
+// TestAnnouncementsOfLaterLevels: what later builds append is passed over.
+func TestAnnouncementsOfLaterLevels(t *testing.T) {
+	m := announcement{seq: 7, Member: ring.Member{ID: "a", Boot: 1, Epoch: 3, Issuer: "a@1"}}
+	got, err := decodeAnnouncement(append(m.encode(), "what they say"...))
+	if err != nil || got != m {
+		t.Errorf("announcement %+v becomes %+v, %v", m, got, err)
+	}
+}
+
+// lockedBuffer is a log that tests read while it is written.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
