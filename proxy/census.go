@@ -11,14 +11,15 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
 const (
 	// infoPatience is how long INFO waits for all nodes: it must answer when some are not there, too.
 	infoPatience = time.Second
-	// maxQuestion is what an EACH takes, roughly: patterns are short.
-	maxQuestion = 4 << 10
+	firstPause   = 10 * time.Millisecond // before nodes are asked again
+	maxPause     = 100 * time.Millisecond
 )
 
 // infoQuestion is the request that a node answers with its counters, callsQuestion with what it knows of commands too.
@@ -64,7 +65,7 @@ type census struct {
 
 // asked is a question to a node, about some of its partitions.
 type asked struct {
-	node  *peer
+	node  *order.Node
 	share ring.PartitionSet
 }
 
@@ -74,10 +75,10 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	if cmd.ID == command.Info && !figures.InfoNeedsNodes(args[1:]) {
 		return s.local(cmd, args)
 	}
-	if s.remote > 0 {
+	if s.Outstanding() > 0 {
 		return false // rounds are repeated: nothing may pass them, nor they anything
 	}
-	c := &census{s: s, cmd: cmd, deadline: s.w.loop.Now() + s.w.proxy.cfg.Hold, version: s.state.Version, pause: retryEvery}
+	c := &census{s: s, cmd: cmd, deadline: s.w.loop.Now() + s.w.proxy.cfg.Hold, version: s.state.Version, pause: firstPause}
 	if c.brief() {
 		c.deadline = min(c.deadline, s.w.loop.Now()+infoPatience)
 	}
@@ -85,9 +86,8 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 		s.answer(refusal)
 		return true
 	}
-	s.lane, s.drain, s.route = lane{kind: member.Large, version: s.state.Version}, true, s.w.route
+	s.w.order.Begin(&s.Session, order.Lane{Kind: member.Large, Version: s.state.Version})
 	c.seq = s.tail
-	s.remote++
 	if cmd.ID == command.Wait {
 		s.w.stats.Commands[cmd.ID]++ // its time is the client's choice, and no latency
 		s.issue()
@@ -133,7 +133,7 @@ func (c *census) prepare(args [][]byte) (refusal []byte) {
 
 // round asks every node that owns wanted partitions.
 func (c *census) round() {
-	if c.s.closed || c.over {
+	if c.s.isClosed() || c.over {
 		return
 	}
 	if c.s.w.loop.Now() > c.deadline {
@@ -147,20 +147,18 @@ func (c *census) round() {
 	c.begin()
 	w := c.s.w
 	c.pending = 1 // this loop
-	for _, owner := range w.peers {
-		share := c.want.Intersect(&owner.owned)
+	for _, owner := range w.order.Nodes() {
+		share := c.want.Intersect(owner.Owns())
 		if share.Empty() {
 			continue
 		}
-		p := owner.pipe(c.s.lane)
-		if p.state != pipeOpen || p.full(maxQuestion) || !p.unlatch() {
-			p.open()
-			continue
+		r := order.Request{Session: &c.s.Session, Part: c, Seq: c.seq, ID: int32(len(c.asked))}
+		if w.order.Ask(owner.Pipe(c.s.Lane()), r, member.AppendEach(nil, &share, c.question...), w.loop.Now()) {
+			c.pending++
+			c.asked = append(c.asked, asked{owner, share})
 		}
-		c.pending++
-		c.asked = append(c.asked, asked{owner, share})
-		p.send(request{client: c.s, part: c, seq: c.seq, id: int32(len(c.asked) - 1)}, member.AppendEach(nil, &share, c.question...), nil)
 	}
+	w.act()
 	c.answered()
 }
 
@@ -191,8 +189,8 @@ func (c *census) begin() {
 	}
 }
 
-// partDone takes a node's answer: the partitions that it covers, and the reply.
-func (c *census) partDone(id int32, reply []byte) {
+// Done takes a node's answer: the partitions that it covers, and the reply.
+func (c *census) Done(id int32, reply []byte) {
 	if resp.IsError(reply) {
 		c.failed = append([]byte(nil), reply...)
 		c.answered()
@@ -200,28 +198,15 @@ func (c *census) partDone(id int32, reply []byte) {
 	}
 	covered, inner, ok := member.ParseAnswer(reply)
 	if ok {
-		c.distrust(c.asked[id], covered)
-		ok = c.merge(covered, inner, c.asked[id].node.member.ID)
+		missing := c.asked[id].share
+		missing.RemoveAll(covered)
+		c.s.w.order.Distrust(c.asked[id].node, &missing)
+		ok = c.merge(covered, inner, c.asked[id].node.Member.ID)
 	}
 	if !ok && c.failed == nil {
 		c.failed = errMerge
 	}
 	c.answered()
-}
-
-// distrust asks the owner by the table next time about what a node did not cover. A -MOVED reply of a node that had an
-// older table than we may have sent us to it, and no other command may come that would be told better.
-func (c *census) distrust(question asked, covered *ring.PartitionSet) {
-	missing := question.share
-	missing.RemoveAll(covered)
-	if missing.Empty() {
-		return
-	}
-	for p := range uint16(ring.Partitions) {
-		if missing.Has(p) && c.s.w.owner[p] == question.node {
-			c.s.w.routeByTable(p)
-		}
-	}
 }
 
 func (c *census) merge(covered *ring.PartitionSet, inner []byte, node string) bool {
@@ -265,8 +250,8 @@ func (c *census) merge(covered *ring.PartitionSet, inner []byte, node string) bo
 	return true
 }
 
-// undone is called for a question that was not answered: its partitions stay wanted.
-func (c *census) undone() { c.answered() }
+// Undone is called for a question that was not answered: its partitions stay wanted.
+func (c *census) Undone() { c.answered() }
 
 // choose takes a node's answer to RANDOMKEY: among how many keys it has chosen, and which; or nothing, if it has none. The more
 // keys a node has, the more probably its key is the answer.
@@ -313,7 +298,7 @@ func (c *census) addInfo(inner []byte) bool {
 // answered counts an answer of the round; after the last one the command is finished, or asked again.
 func (c *census) answered() {
 	c.pending--
-	if c.pending > 0 || c.s.closed || c.over {
+	if c.pending > 0 || c.s.isClosed() || c.over {
 		return
 	}
 	switch {
@@ -324,7 +309,7 @@ func (c *census) answered() {
 	default:
 		left := max(c.deadline-c.s.w.loop.Now(), 0) + time.Millisecond
 		c.s.w.loop.After(min(c.pause, left), c.round)
-		c.pause = min(2*c.pause, maxRetryPause)
+		c.pause = min(2*c.pause, maxPause)
 	}
 }
 
@@ -380,7 +365,7 @@ func (c *census) appendReply(out []byte) []byte {
 
 func (c *census) finish(reply []byte) {
 	s := c.s
-	if s.closed {
+	if s.isClosed() {
 		return
 	}
 	s.gather(-cap(c.elements))
@@ -388,11 +373,12 @@ func (c *census) finish(reply []byte) {
 		s.state.Waiting = nil
 		s.unblock()
 	}
-	s.deliver(c.seq, reply)
+	s.End()
+	s.reply(c.seq, reply)
 }
 
 // stop ends a command that somebody else answers.
 func (c *census) stop() {
 	c.over = true
-	c.s.remote--
+	c.s.End()
 }

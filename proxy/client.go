@@ -6,6 +6,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -14,21 +15,21 @@ const (
 	maxReplyBytes = 1 << 20  // what the replies of those may take, as far as foreseen
 	firstReply    = 64 << 10 // what the first replies are taken for: few commands go out until it is known better
 	largeRequest  = 64 << 10 // a request longer than this travels apart from the small ones
-	hugeRequest   = 1 << 20  // and one longer than this apart from those, and is not copied
 )
 
-// client is one session: a client's connection and its commands in order.
+// client is one session: a client's connection and its commands in order. Its order.Session decides where they may go.
 type client struct {
+	order.Session
 	w      *worker
 	conn   *netloop.Conn
 	state  *session.State
 	parser resp.Parser
 	index  int // in w.clients
 
-	// Commands head … tail-1 have no delivered reply yet; slots is a ring indexed by number.
+	// Commands head … tail-1 have no delivered reply yet; turns is a ring indexed by number.
 	head, tail uint64
-	slots      []slot
-	early      []byte // replies that came before their turn; slots name their places
+	turns      []turn
+	early      []byte // replies that came before their turn; turns say where they lie
 	earlyLive  int    // bytes of it that are still to be delivered
 	gathered   int    // bytes of replies to parts, of commands that are not complete
 	replySize  int    // foreseen size of a reply: large at once after a large one, smaller little by little
@@ -38,39 +39,61 @@ type client struct {
 	fetches []*fetch // large replies that nodes keep for it, in no order
 	pieces  int      // of such a reply in its output
 
-	waits uint64 // with state.Waiting: the command that waits
+	waits    uint64 // with state.Waiting: the command that waits
+	waitsFor *pipe  // the full pipe that has this session in its waiters
 
-	remote int    // requests that nodes have or that are held: parts count each
-	lane   lane   // of all those
-	route  uint64 // worker.route when the first of them was sent
-	drain  bool   // send nothing new before remote is 0
-	held   []held // came back undone, to be sent again; not sorted
-	listed bool   // in w.holding
-
-	watching bool  // a WATCH is on its way
-	stalled  bool  // has unread commands that must wait; reading is paused, unless state.Blocked
-	limited  bool  // may send little, since it has not authenticated
-	waitsFor *pipe // the full pipe that has this session in its waiters
-	behind   bool  // has unread commands that the loop will offer again
-	ended    bool  // the peer sends no more: closes when all is answered
-	closing  bool  // takes no more commands; closes when all replies are delivered
-	muting   bool  // the reply to the command at hand is dropped
-	mutes    bool  // one flag for the fast path: closed, or replies may be to be dropped
-	closed   bool
+	phase    phase
+	input    inputState
+	watching bool // a WATCH is on its way
+	limited  bool // may send little, since it has not authenticated
+	muting   bool // the reply to the command at hand is dropped
+	mutes    bool // one flag for the fast path: closed, or replies may be to be dropped
 }
+
+// phase is how far a session has come to its end.
+type phase uint8
+
+const (
+	talking phase = iota
+	ended         // the peer sends no more: closes when all is answered
+	closing       // takes no more commands; closes when all replies are delivered
+	closed        // the socket is gone
+)
+
+// inputState says who goes on with the commands in the input that were not taken yet.
+type inputState uint8
+
+const (
+	flowing inputState = iota // there are none, or the loop comes with more input
+	behind                    // the loop will offer them again
+	stalled                   // progress does, when what they wait for has happened; reading is paused, unless state.Blocked
+)
+
+// Take is for requests that are too long to be copied.
+func (s *client) Take(raw []byte) order.Body {
+	if b := s.conn.TakeInput(raw); b != nil {
+		return b
+	}
+	return nil
+}
+
+func (s *client) isClosed() bool { return s.phase == closed }
+
+// atLeast moves the session on to a phase, unless it is further already.
+func (s *client) atLeast(p phase) { s.phase = max(s.phase, p) }
 
 // OnData executes the commands in the input. It stops early at a command that must wait; resume continues there.
 func (s *client) OnData(c *netloop.Conn, in []byte) int {
 	if s.state.Blocked {
-		s.stalled = true
+		s.input = stalled
 		return 0
 	}
 	off := 0
-	s.stalled, s.behind = false, false
+	s.input = flowing
 	s.state.LastMilli = s.w.loop.UnixMilli()
-	for off < len(in) && !s.closing && !s.closed {
+	for off < len(in) && s.phase < closing {
 		if c.Full() {
-			s.behind = true
+			s.input = behind
 			c.Wake() // comes once enough of the output is sent
 			return off
 		}
@@ -106,7 +129,7 @@ func (s *client) OnData(c *netloop.Conn, in []byte) int {
 		}
 		off += size
 	}
-	if s.closing {
+	if s.phase >= closing {
 		return len(in)
 	}
 	c.Resume()
@@ -190,8 +213,8 @@ func (s *client) forwardTo(partition uint16, cmd *command.Command, args [][]byte
 		raw = resp.AppendRequest(s.w.scratch[:0], args...)
 		s.w.keepScratch(raw)
 	}
-	r := request{client: s, seq: s.tail, origin: origin{partition: partition}}
-	if !s.sendOrHold(r, raw) {
+	r := order.Request{Session: &s.Session, Seq: s.tail, Origin: order.Origin{Partition: partition}}
+	if !s.submit(r, raw) {
 		return false
 	}
 	s.issueCounted(cmd)
@@ -215,63 +238,39 @@ func (s *client) slotOf(cmd *command.Command, args [][]byte) (slot uint16, same 
 }
 
 // laneFor is the lane of a request. A heavy command goes where nobody takes its silence for a broken pipe, or waits behind it.
-func (s *client) laneFor(size int, heavy bool) lane {
-	l := lane{kind: member.Common, version: s.state.Version}
+func (s *client) laneFor(size int, heavy bool) order.Lane {
+	l := order.Lane{Kind: member.Common, Version: s.state.Version}
 	switch {
-	case size > hugeRequest:
-		l.kind = member.Huge
+	case size > order.HugeRequest:
+		l.Kind = member.Huge
 	case size > largeRequest, heavy:
-		l.kind = member.Large
+		l.Kind = member.Large
 	}
 	return l
 }
 
-// enterLane reports whether a request may be sent on that lane now. Changing it must wait until nothing is outstanding,
-// since two lanes do not keep the order of commands; and so must the first one after the route has changed.
-func (s *client) enterLane(l lane) bool {
-	if s.remote == 0 {
-		s.lane, s.drain, s.route = l, false, s.w.route
-		return true
-	}
-	return s.lane == l && s.route == s.w.route && !s.drain && len(s.held) == 0
-}
+// enterLane reports whether a request may be sent on that lane now.
+func (s *client) enterLane(l order.Lane) bool { return s.w.order.Enter(&s.Session, l) }
 
-// sendOrHold hands a request to the pipe of its partition's owner, or holds it while that pipe is not open. False: the
-// pipe is full and the session must wait.
-func (s *client) sendOrHold(r request, raw []byte) bool {
-	owner := s.w.owner[r.partition]
-	if owner == nil {
-		r.since = s.w.tableAt
-		s.remote++
-		s.hold(r, raw, s.take(raw))
-		return true
-	}
-	p := owner.pipe(s.lane)
-	if p.state != pipeOpen || p.latch.refuses(r.partition) {
-		r.since = p.outOfReach()
-		s.remote++
-		s.hold(r, raw, s.take(raw))
-		return true
-	}
-	if p.full(len(raw)) {
+// submit hands a request to the pipe of its partition's owner, or has it held. False: the pipe is full and the session must
+// wait.
+func (s *client) submit(r order.Request, raw []byte) bool {
+	w := s.w
+	p, ok := w.order.Submit(&s.Session, r, raw, w.loop.Now())
+	switch {
+	case !ok:
 		s.waitFor(p)
 		return false
+	case p != nil:
+		w.write(p)
+	default:
+		w.act()
 	}
-	s.remote++
-	p.send(r, raw, s.take(raw))
 	return true
 }
 
-// take is the memory of a request that is too long to be copied; nil if it is to be copied.
-func (s *client) take(raw []byte) *netloop.Buffer {
-	if len(raw) <= hugeRequest {
-		return nil
-	}
-	return s.conn.TakeInput(raw)
-}
-
-func (s *client) waitFor(p *pipe) {
-	if s.waitsFor != p {
+func (s *client) waitFor(full *order.Pipe) {
+	if p := s.w.shellOf(full); s.waitsFor != p {
 		s.waitsFor = p
 		p.waiters = append(p.waiters, s)
 	}
@@ -292,13 +291,13 @@ func (s *client) foreseen(n int) int {
 // mayContinue reports whether a stalled session may try its next command.
 func (s *client) mayContinue() bool {
 	n := int(s.tail - s.head)
-	return n <= maxInflight/2 && (n == 0 || s.foreseen(n) <= maxReplyBytes/2) && len(s.held) == 0 && s.waitsFor == nil &&
-		!s.state.Blocked && (s.remote == 0 || !s.drain && s.route == s.w.route)
+	return n <= maxInflight/2 && (n == 0 || s.foreseen(n) <= maxReplyBytes/2) && s.waitsFor == nil &&
+		!s.state.Blocked && s.w.order.MayContinue(&s.Session)
 }
 
 // stall stops reading: the next command in the input must wait for something that will call resume.
 func (s *client) stall() {
-	s.stalled = true
+	s.input = stalled
 	if !s.state.Blocked { // which wants to know if the peer is gone
 		s.conn.Pause()
 	}
@@ -306,8 +305,8 @@ func (s *client) stall() {
 
 // resume goes on with the input that a stalled session has kept.
 func (s *client) resume() {
-	if s.stalled && !s.closed {
-		s.stalled, s.behind = false, true
+	if s.input == stalled && !s.isClosed() {
+		s.input = behind
 		s.conn.Resume()
 		s.conn.Wake()
 	}
@@ -316,29 +315,27 @@ func (s *client) resume() {
 // OnEOF keeps the connection of a peer that has finished sending until all its commands are answered: `printf … | nc` is a
 // client too.
 func (s *client) OnEOF(*netloop.Conn) bool {
-	s.ended = true
+	s.atLeast(ended)
 	if s.state.Blocked {
 		return false // as in Redis: who has gone does not want what waits
 	}
-	return s.stalled || s.behind || s.head < s.tail
+	return s.input != flowing || s.head < s.tail
 }
 
 // closeWhenDone takes no more commands, delivers the replies that are due, and closes.
 func (s *client) closeWhenDone() {
-	s.closing = true
+	s.atLeast(closing)
 	s.progress()
 }
 
 // OnClose is called by the loop once the socket is gone. Replies still on their way are dropped when they come.
 func (s *client) OnClose(_ *netloop.Conn, err error) {
-	s.closed, s.mutes = true, true
-	for _, h := range s.held {
-		h.body.Release()
-	}
+	s.phase, s.mutes = closed, true
+	s.Close()
 	for len(s.fetches) > 0 {
 		s.fetches[0].end()
 	}
 	s.state.Leave()
-	s.held, s.early, s.slots = nil, nil, nil
+	s.early, s.turns = nil, nil
 	s.w.forget(s, err)
 }

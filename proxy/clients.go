@@ -24,9 +24,8 @@ func concernsAll(id command.ID) bool {
 func (s *client) visitLoops(visit func(w *worker), reply func() []byte) {
 	seq := s.tail
 	s.issue()
-	s.remote++
-	s.drain = true
 	home := s.w
+	home.order.Begin(&s.Session, s.Lane())
 	workers := home.proxy.workers
 	var left atomic.Int32
 	left.Store(int32(len(workers)))
@@ -34,7 +33,10 @@ func (s *client) visitLoops(visit func(w *worker), reply func() []byte) {
 		w.loop.Post(func() {
 			visit(w)
 			if left.Add(-1) == 0 {
-				home.loop.Post(func() { s.deliver(seq, reply()) })
+				home.loop.Post(func() {
+					s.End()
+					s.reply(seq, reply())
+				})
 			}
 		})
 	}
@@ -80,11 +82,13 @@ func (s *client) clientKill(args [][]byte) {
 				suicide = true
 				return
 			}
-			other.closing = true
+			other.atLeast(closing)
 			other.conn.Close(nil)
 		})
 	}, func() []byte {
-		s.closing = s.closing || suicide
+		if suicide {
+			s.atLeast(closing)
+		}
 		return session.AppendClientKill(nil, words, int(killed.Load()))
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
 // A node answers a command whose reply is large with a ticket, so that the reply holds up nobody's on the common pipe.
@@ -21,21 +22,22 @@ import (
 
 const (
 	fetchPiece  = 128 << 10
-	maxFetching = 2  // pieces of one reply that are asked for or unsent
-	keepPieces  = 16 // free buffers that a worker keeps
+	maxFetching = 2                     // pieces of one reply that are asked for or unsent
+	fetchPause  = 10 * time.Millisecond // before a piece is asked for again
+	keepPieces  = 16                    // free buffers that a worker keeps
 )
 
 // fetch is one large reply.
 type fetch struct {
 	s      *client
 	seq    uint64
-	part   collector // takes the whole reply as that of its part id; nil: it goes to the client
+	part   order.Part // takes the whole reply as that of its part id; nil: it goes to the client
 	id     int32
 	whole  []byte // what was gathered for the part
 	ticket uint64
 	size   int
 	from   *pipe  // the ticket ends with its connection
-	opened uint64 // which was that attempt
+	opened uint64 // its attempt then
 
 	asked, got int // bytes of the reply
 	pieces     int // asked for or unsent
@@ -45,35 +47,35 @@ type fetch struct {
 }
 
 // fetch takes the ticket that is the reply to a request, which was popped.
-func (p *pipe) fetch(r request, ticket uint64, size int) {
-	f := &fetch{s: r.client, seq: r.seq, part: r.part, id: r.id, ticket: ticket, size: size, from: p, opened: p.attempt}
+func (p *pipe) fetch(r order.Request, ticket uint64, size int) {
+	s := r.Session.Owner.(*client)
+	f := &fetch{s: s, seq: r.Seq, part: r.Part, id: r.ID, ticket: ticket, size: size, from: p, opened: p.Attempt()}
 	p.w.stats.LargeReplies++
-	p.peer.fetches++
-	if f.s.closed {
+	p.Node.Kept++
+	if s.isClosed() {
 		f.end()
 		return
 	}
-	if whole, ok := r.part.(*fan); ok && whole.parts == 1 {
+	if whole, ok := r.Part.(*fan); ok && whole.parts == 1 {
 		f.part = nil // one node has the whole command: there is nothing to merge
 	}
-	if f.part == nil && f.s.isMuted(r.seq) {
+	if f.part == nil && s.isMuted(r.Seq) {
 		f.end()
-		f.s.deliver(r.seq, nil)
+		s.reply(r.Seq, nil)
 		return
 	}
-	if t, ok := f.part.(*transaction); ok && !t.takes(r.id, size) {
+	if t, ok := f.part.(*transaction); ok && !t.takes(r.ID, size) {
 		f.end()
-		t.partDone(r.id, errRepliesLarge)
+		t.Done(r.ID, errRepliesLarge)
 		return
 	}
-	f.s.fetches = append(f.s.fetches, f)
-	f.s.remote-- // it is executed
+	s.fetches = append(s.fetches, f)
 	if f.part == nil {
-		f.s.replied(f.seq)
+		s.replied(f.seq)
 	}
-	f.s.replySize = max(f.s.replySize, min(size, fetchPiece))
-	f.s.fetchNext()
-	f.s.progress()
+	s.replySize = max(s.replySize, min(size, fetchPiece))
+	s.fetchNext()
+	s.progress()
 }
 
 // fetchNext begins to fetch the reply whose turn it is, or its parts, if it is a large one.
@@ -97,23 +99,23 @@ func (f *fetch) ask() {
 			f.fail()
 			return
 		}
-		p := f.from.peer.pipe(lane{kind: member.Fetching, version: resp.RESP2})
-		if p.state != pipeOpen || p.full(maxQuestion) {
-			p.open()
+		count := min(fetchPiece, f.size-f.asked)
+		raw := member.AppendFetch(w.scratch[:0], member.Piece{Ticket: f.ticket, Offset: f.asked, Count: count})
+		w.keepScratch(raw)
+		p := f.from.Node.Pipe(order.Lane{Kind: member.Fetching, Version: resp.RESP2})
+		if !w.order.Ask(p, order.Request{Session: &f.s.Session, Part: f, Seq: f.seq}, raw, w.loop.Now()) {
+			w.act()
 			f.retry()
 			return
 		}
 		f.pieces++
-		count := min(fetchPiece, f.size-f.asked)
-		raw := member.AppendFetch(w.scratch[:0], member.Piece{Ticket: f.ticket, Offset: f.asked, Count: count})
-		w.keepScratch(raw)
 		f.asked += count
-		p.send(request{client: f.s, part: f, seq: f.seq}, raw, nil)
+		w.act()
 	}
 }
 
 // valid reports whether the node still has the reply.
-func (f *fetch) valid() bool { return f.from.attempt == f.opened && f.from.state == pipeOpen }
+func (f *fetch) valid() bool { return f.from.Attempt() == f.opened && f.from.IsOpen() }
 
 // retry asks again a little later.
 func (f *fetch) retry() {
@@ -134,14 +136,14 @@ func (f *fetch) later() {
 		return
 	}
 	f.retrying = true
-	f.from.w.loop.After(retryEvery, func() {
+	f.from.w.loop.After(fetchPause, func() {
 		f.retrying = false
 		f.ask()
 	})
 }
 
-// undone is called for a piece that was asked for on a pipe that broke.
-func (f *fetch) undone() {
+// Undone is called for a piece that was asked for on a pipe that broke.
+func (f *fetch) Undone() {
 	if f.ended {
 		return
 	}
@@ -152,8 +154,8 @@ func (f *fetch) undone() {
 	}
 }
 
-// partDone takes a piece.
-func (f *fetch) partDone(_ int32, reply []byte) {
+// Done takes a piece.
+func (f *fetch) Done(_ int32, reply []byte) {
 	if f.ended {
 		return
 	}
@@ -212,14 +214,13 @@ func (f *fetch) gather(piece []byte) {
 // finish gives the part its reply.
 func (f *fetch) finish(reply []byte) {
 	f.end()
-	f.s.remote++ // which partDone counts off
-	f.part.partDone(f.id, reply)
+	f.part.Done(f.id, reply)
 }
 
 // fail ends a reply that cannot be had: with an error if the client has nothing of it yet.
 func (f *fetch) fail() {
 	f.end()
-	if !f.s.closed {
+	if !f.s.isClosed() {
 		f.from.w.stats.LostReplies++
 	}
 	switch {
@@ -238,13 +239,13 @@ func (f *fetch) end() {
 		return
 	}
 	f.ended = true
-	f.from.peer.fetches--
+	f.from.Node.Kept--
 	f.s.fetches = slices.DeleteFunc(f.s.fetches, func(other *fetch) bool { return other == f })
 	if f.whole != nil {
 		f.s.gather(-f.size)
 	}
 	if f.valid() {
-		f.from.send(request{}, member.AppendFetch(nil, member.Piece{Ticket: f.ticket}), nil)
+		f.from.tell(member.AppendFetch(nil, member.Piece{Ticket: f.ticket}))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -26,7 +27,7 @@ func TestHugeRequest(t *testing.T) {
 	c := newCluster(t, 2, oneLoop(t))
 	cl := c.dial()
 	k, value := key(0, 2), hugeValue(5<<20)
-	for _, size := range []int{len(value), hugeRequest - 10, 3 << 20} {
+	for _, size := range []int{len(value), order.HugeRequest - 10, 3 << 20} {
 		cl.send("SET "+k+" before", "SET "+k+" "+value[:size], "GET "+key(1, 2), "SET "+k+":after 1", "GET "+k)
 		cl.want("+OK", "+OK", "$-1", "+OK")
 		if got := cl.reply(); got != fmt.Sprintf("$%d %s", size, value[:size]) {
@@ -110,8 +111,8 @@ func TestHugePartsAreSentAgain(t *testing.T) {
 			done := make(chan struct{})
 			w.loop.Post(func() {
 				defer close(done)
-				p := w.owner[ring.PartitionOf([]byte(a))].pipe(lane{kind: member.Huge, version: resp.RESP2})
-				owned = p.body != nil && p.sent > p.acked
+				p := w.order.Owner(ring.PartitionOf([]byte(a))).Pipe(order.Lane{Kind: member.Huge, Version: resp.RESP2})
+				owned = p.IsLong() && p.MayWait()
 			})
 			<-done
 			return owned

@@ -47,12 +47,10 @@ func (s *client) replied(seq uint64) {
 // batchBuckets is the number of BatchSizes: the last one is for 2048 and more.
 const batchBuckets = 13
 
-// countBatch counts the requests that are written for the first time.
-func (p *pipe) countBatch() {
-	if p.unsent > 0 { // or it is the rest of a batch
-		s := &p.w.stats
-		s.BatchSizes[min(bits.Len(uint(p.unsent)), batchBuckets-1)]++
-		s.BatchRequests += uint64(p.unsent)
-		p.unsent = 0
+// countBatch counts a batch of that many requests that are written for the first time; 0: it is the rest of one.
+func (s *Stats) countBatch(requests int) {
+	if requests > 0 {
+		s.BatchSizes[min(bits.Len(uint(requests)), batchBuckets-1)]++
+		s.BatchRequests += uint64(requests)
 	}
 }

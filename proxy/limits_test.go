@@ -7,9 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/internal/member"
-	"github.com/dunlin-cache/dunlin/internal/netloop"
-	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
 // Commands for a node that is down fail together, not one Hold after the other.
@@ -46,7 +44,7 @@ func TestLargeRequestToUnreachableNode(t *testing.T) {
 	if got := cl.reply(); !strings.HasPrefix(got, "-ERR") {
 		t.Errorf("got %q", got)
 	}
-	if took, patience := time.Since(start), largePatience*250*time.Millisecond; took > patience-time.Second {
+	if took, patience := time.Since(start), order.LargePatience*250*time.Millisecond; took > patience-time.Second {
 		t.Errorf("answered after %v, and a node that works on it may take %v", took, patience)
 	}
 	start = time.Now()
@@ -57,38 +55,6 @@ func TestLargeRequestToUnreachableNode(t *testing.T) {
 	}
 	if took := time.Since(start); took > 2*time.Second {
 		t.Errorf("ten more commands of both kinds were answered after %v, and the node had not been reached for longer than Hold", took)
-	}
-}
-
-// What an open pipe's latch holds is held in full, though another pipe of that node has not opened for long.
-func TestLatchedPipeBesideAFailingOne(t *testing.T) {
-	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold = 20 * time.Second })
-	first := c.dial()
-	first.send("GET x")
-	first.want("$-1") // its pipe is open
-	err := c.proxy.cfg.Group.Each(func(l *netloop.Loop) {
-		for _, n := range c.proxy.workers[l.Index()].peers {
-			failing := n.pipe(lane{kind: member.Large, version: resp.RESP3})
-			failing.failingSince, failing.retryAt = -time.Minute, l.Now()+time.Minute
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.nodes[0].set(func(n *fakeNode) { n.refuse = func(string) string { return "-DUNLINWAIT 1\r\n" } })
-	holding := func(n int) { eventually(t, "held", func() bool { return c.stats().Holding == n }) }
-	first.send("GET x")
-	holding(1)
-	clients := []*conn{first}
-	for range 20 {
-		cl := c.dial()
-		cl.send("GET x")
-		clients = append(clients, cl)
-	}
-	holding(21)
-	c.nodes[0].set(func(n *fakeNode) { n.refuse = nil })
-	for _, cl := range clients {
-		cl.want("$-1")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
 // local answers a command that needs no node. False: it must wait.
@@ -35,7 +36,7 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 		}
 		defer s.chargeOther()
 	}
-	if concernsAll(cmd.ID) && s.remote > 0 {
+	if concernsAll(cmd.ID) && s.Outstanding() > 0 {
 		return false // one at a time: each is as long as there are clients
 	}
 	if cmd.ID == command.Monitor && s.head < s.tail {
@@ -98,7 +99,7 @@ func (s *client) resetStats(cmd *command.Command, args [][]byte) bool {
 		return false
 	}
 	for _, w := range s.w.proxy.workers {
-		w.loop.Post(func() { w.stats = Stats{} })
+		w.loop.Post(func() { w.stats, w.order.Counts = Stats{}, order.Counts{} })
 	}
 	return true
 }
@@ -109,7 +110,7 @@ func (s *client) act(action session.Action) {
 	case session.ActionCloseAfterReply:
 		s.closeWhenDone()
 	case session.ActionClose:
-		s.closing = true // what follows in the input is not executed
+		s.atLeast(closing) // what follows in the input is not executed
 		s.conn.Close(nil)
 	case session.ActionReset, session.ActionVersionChanged:
 		s.limitInput()

@@ -2,68 +2,35 @@ package proxy
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// open starts to connect a closed pipe unless it failed a moment ago. What wants to use it is held meanwhile.
-func (p *pipe) open() {
-	if p.state != pipeClosed || p.w.loop.Now() < p.retryAt || p.peer.gone {
-		return
-	}
-	now := p.w.loop.Now()
-	if !p.failing(now) {
-		p.failingSince = now
-	}
-	p.state = pipeDialing
-	p.silent = 0
-	p.attempt++
-	attempt := p.attempt
+// dial connects the pipe and introduces it to its node.
+func (p *pipe) dial() {
+	attempt := p.Attempt()
 	opened := func(c *netloop.Conn) netloop.Handler {
-		if p.attempt != attempt || p.state != pipeDialing {
+		generation, ok := p.w.order.Connected(p.Pipe, attempt)
+		if !ok {
 			c.Close(nil)
 			return abandoned{}
 		}
-		p.connected(c)
+		p.connected(c, generation)
 		return p
 	}
 	failed := func(err error) {
-		if p.attempt == attempt {
+		if p.Attempt() == attempt {
 			p.fail(fmt.Errorf("cannot connect: %w", err))
 		}
 	}
 	if by := p.w.proxy.cfg.Dialer; by != nil {
-		p.w.loop.DialBy(by, p.peer.member.Addr, dialTimeout, opened, failed)
+		p.w.loop.DialBy(by, p.Node.Member.Addr, order.DialTimeout, opened, failed)
 	} else {
-		p.w.loop.Dial(p.peer.member.Addr, dialTimeout, opened, failed)
-	}
-}
-
-// outOfReach opens the pipe if it is closed, and tells since when its node cannot be reached: 0 if it is open.
-func (p *pipe) outOfReach() time.Duration {
-	if p.state == pipeOpen {
-		return 0
-	}
-	p.open()
-	return p.peer.failingSince()
-}
-
-// failing reports whether attempts to open the pipe go on in vain. When nobody has asked for a while, a new series begins.
-func (p *pipe) failing(now time.Duration) bool {
-	return p.failingSince != 0 && (p.state != pipeClosed || now-p.retryAt <= dialTimeout)
-}
-
-// probe has the pipe find out whether its node can be reached.
-func (p *pipe) probe() {
-	switch {
-	case p.state == pipeClosed:
-		p.open()
-	case p.state == pipeOpen && p.inflight.len() == 0:
-		p.send(request{}, resp.AppendRequest(nil, []byte("PING")), nil)
+		p.w.loop.Dial(p.Node.Member.Addr, order.DialTimeout, opened, failed)
 	}
 }
 
@@ -74,27 +41,24 @@ func (abandoned) OnData(_ *netloop.Conn, in []byte) int { return len(in) }
 func (abandoned) OnClose(*netloop.Conn, error)          {}
 
 // connected introduces this pipe. With a cluster secret the node first gives a nonce, so that a recorded greeting is of no use.
-func (p *pipe) connected(c *netloop.Conn) {
-	p.conn = c
+func (p *pipe) connected(c *netloop.Conn, generation uint64) {
+	p.conn, p.generation = c, generation
 	c.SetAccount(p.w.pending)
-	if p.w.proxy.cfg.Secret != nil {
-		p.state = pipeChallenged
+	if p.challenge = p.w.proxy.cfg.Secret != nil; p.challenge {
 		p.greet(member.AppendRequest(nil, member.VerbChallenge))
 		return
 	}
 	p.introduce(nil)
 }
 
-// introduce sends DUNLIN PIPE. The generation grows with every connection of this worker, so that the node can throw away
-// what it has not executed yet of an older one.
+// introduce sends DUNLIN PIPE.
 func (p *pipe) introduce(nonce []byte) {
-	p.state = pipeOpening
-	p.w.generation++
+	p.challenge = false
 	description := member.Pipe{
-		Boot: p.w.proxy.cfg.Boot, Loop: p.w.loop.Index(), Kind: p.lane.kind,
-		Generation: p.w.generation, Version: p.lane.version,
+		Boot: p.w.proxy.cfg.Boot, Loop: p.w.loop.Index(), Kind: p.Lane.Kind,
+		Generation: p.generation, Version: p.Lane.Version,
 	}
-	if t := p.w.table; t != nil && t.Level > 0 {
+	if t := p.w.order.Table(); t != nil && t.Level > 0 {
 		description.Level = ring.Level
 	}
 	p.greet(member.AppendPipe(nil, description, p.w.proxy.cfg.Secret, nonce))
@@ -112,22 +76,17 @@ func (p *pipe) greet(b []byte) {
 
 // greeted handles the replies before the pipe is open.
 func (p *pipe) greeted(reply []byte) {
-	if p.state == pipeChallenged {
+	if p.challenge {
 		if nonce, ok := resp.DecodeBulk(reply); ok && reply[0] == '$' {
 			p.introduce(nonce)
 			return
 		}
 	} else if string(reply) == "+OK\r\n" {
-		p.opened()
+		p.heard = false
+		p.w.stats.PipesOpened++
+		p.w.order.Opened(p.Pipe, p.w.loop.Now())
+		p.w.act()
 		return
 	}
 	p.fail(fmt.Errorf("node refused the pipe: %q", reply))
-}
-
-func (p *pipe) opened() {
-	p.state = pipeOpen
-	p.backoff, p.retryAt, p.failingSince = 0, 0, 0
-	p.heard = false
-	p.w.stats.PipesOpened++
-	p.w.retryHeld()
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -40,9 +41,9 @@ func TestRetryWaitsForEverybodysCommands(t *testing.T) {
 	inflight(2)
 	gate <- struct{}{} // a's is refused; b's will be, too
 	eventually(t, "the refusal", func() bool { return c.stats().Refusals == 1 })
-	time.Sleep(5 * retryEvery) // what would go wrong does so after a retry
+	time.Sleep(5 * order.RetryEvery) // what would go wrong does so after a retry
 	b.send("SET k 2")
-	time.Sleep(retryEvery)
+	time.Sleep(order.RetryEvery)
 	close(gate)
 	b.want("+OK", "+OK")
 	sets := slices.DeleteFunc(c.nodes[0].executed(), func(e string) bool { return !strings.HasPrefix(e, "SET") })

@@ -17,6 +17,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -169,7 +170,7 @@ func (p *Proxy) Drain(ctx context.Context) error {
 	for _, w := range p.workers {
 		w.loop.Post(w.drain)
 	}
-	tick := time.NewTicker(silenceTick)
+	tick := time.NewTicker(order.SilenceTick)
 	defer tick.Stop()
 	for p.clients.Load() > 0 {
 		select {
@@ -212,17 +213,12 @@ func (p *Proxy) accept(c *netloop.Conn) netloop.Handler {
 	}
 	c.SetAccount(w.account)
 	s := &client{w: w, conn: c, replySize: firstReply, timed: stopwatch{seq: noCommand}}
+	s.Owner = s
 	s.state = p.server.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.UnixMilli())
 	s.state.FD = c.FD()
 	s.limitInput()
 	w.add(s)
 	return s
-}
-
-func (p *Proxy) moved() {
-	if p.cfg.Moved != nil {
-		p.cfg.Moved()
-	}
 }
 
 // view is the cluster as the proxy shows it to clients of Redis Cluster: itself alone, so that they work through it.

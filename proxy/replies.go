@@ -1,15 +1,15 @@
 package proxy
 
 const (
-	minSlots  = 16
+	minTurns  = 16
 	maxEarly  = 64 << 20 // with more early replies than this, one more closes the session
 	keepEarly = 64 << 10 // an empty early buffer larger than this is given back
 )
 
-// The replies of a session: each has a slot from the moment its command is issued, and is delivered in its turn.
+// The replies of a session: each has a turn from the moment its command is issued, and is delivered in that order.
 
-// slot is the place of one command's reply.
-type slot struct {
+// turn is that of one command's reply.
+type turn struct {
 	off, size uint32 // in early
 	ready     bool
 	muted     bool // the client does not want it
@@ -17,19 +17,19 @@ type slot struct {
 
 // issue gives the command at hand its number.
 func (s *client) issue() {
-	if int(s.tail-s.head) == len(s.slots) {
-		s.growSlots()
+	if int(s.tail-s.head) == len(s.turns) {
+		s.growTurns()
 	}
-	s.slots[s.tail&uint64(len(s.slots)-1)] = slot{muted: s.muting}
+	s.turns[s.tail&uint64(len(s.turns)-1)] = turn{muted: s.muting}
 	s.tail++
 }
 
-func (s *client) growSlots() {
-	slots := make([]slot, max(minSlots, 2*len(s.slots)))
+func (s *client) growTurns() {
+	turns := make([]turn, max(minTurns, 2*len(s.turns)))
 	for n := s.head; n < s.tail; n++ {
-		slots[n&uint64(len(slots)-1)] = s.slots[n&uint64(len(s.slots)-1)]
+		turns[n&uint64(len(turns)-1)] = s.turns[n&uint64(len(s.turns)-1)]
 	}
-	s.slots = slots
+	s.turns = turns
 }
 
 // answer gives the command at hand a reply at once; it is delivered in its turn. reply is copied.
@@ -38,16 +38,10 @@ func (s *client) answer(reply []byte) {
 	s.reply(s.tail-1, reply)
 }
 
-// deliver is the reply of one outstanding request that is a whole command.
-func (s *client) deliver(seq uint64, reply []byte) {
-	s.remote--
-	s.reply(seq, reply)
-}
-
 // reply delivers the reply to command seq, or keeps it until its turn. reply is copied.
 func (s *client) reply(seq uint64, reply []byte) {
 	if s.mutes {
-		if s.closed {
+		if s.isClosed() {
 			return
 		}
 		if s.isMuted(seq) {
@@ -79,10 +73,10 @@ func (s *client) reply(seq uint64, reply []byte) {
 
 // progress does what becomes possible when a reply has come or a held request is gone.
 func (s *client) progress() {
-	if s.stalled && s.mayContinue() {
+	if s.input == stalled && s.mayContinue() {
 		s.resume()
 	}
-	if (s.closing || s.ended && !s.stalled && !s.behind) && s.head == s.tail {
+	if s.head == s.tail && (s.phase == closing || s.phase == ended && s.input == flowing) {
 		s.conn.CloseAfterFlush()
 	}
 }
@@ -90,16 +84,16 @@ func (s *client) progress() {
 // appendReady appends the early replies whose turn has come.
 func (s *client) appendReady(out []byte) []byte {
 	for s.head < s.tail {
-		sl := &s.slots[s.head&uint64(len(s.slots)-1)]
-		if !sl.ready {
+		t := &s.turns[s.head&uint64(len(s.turns)-1)]
+		if !t.ready {
 			break
 		}
 		var ok bool
-		if out, ok = s.conn.Grow(out, int(sl.size)); !ok {
+		if out, ok = s.conn.Grow(out, int(t.size)); !ok {
 			return out // no memory for it: the session is closed
 		}
-		out = append(out, s.early[sl.off:sl.off+sl.size]...)
-		s.earlyLive -= int(sl.size)
+		out = append(out, s.early[t.off:t.off+t.size]...)
+		s.earlyLive -= int(t.size)
 		s.head++
 	}
 	if s.earlyLive == 0 {
@@ -129,8 +123,8 @@ func (s *client) storeEarly(seq uint64, reply []byte) {
 	if len(s.early)+len(reply) > cap(s.early) && s.earlyLive < len(s.early)/2 {
 		s.compactEarly()
 	}
-	sl := &s.slots[seq&uint64(len(s.slots)-1)]
-	*sl = slot{off: uint32(len(s.early)), size: uint32(len(reply)), ready: true}
+	t := &s.turns[seq&uint64(len(s.turns)-1)]
+	*t = turn{off: uint32(len(s.early)), size: uint32(len(reply)), ready: true}
 	s.early = append(s.early, reply...)
 	s.earlyLive += len(reply)
 	s.chargeOther()
@@ -140,10 +134,10 @@ func (s *client) storeEarly(seq uint64, reply []byte) {
 func (s *client) compactEarly() {
 	fresh := make([]byte, 0, cap(s.early))
 	for n := s.head; n < s.tail; n++ {
-		if sl := &s.slots[n&uint64(len(s.slots)-1)]; sl.ready {
+		if t := &s.turns[n&uint64(len(s.turns)-1)]; t.ready {
 			at := uint32(len(fresh))
-			fresh = append(fresh, s.early[sl.off:sl.off+sl.size]...)
-			sl.off = at
+			fresh = append(fresh, s.early[t.off:t.off+t.size]...)
+			t.off = at
 		}
 	}
 	s.early = fresh

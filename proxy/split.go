@@ -4,16 +4,10 @@ import (
 	"slices"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
-	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
-
-// collector gathers the replies to the parts of one command.
-type collector interface {
-	// partDone is the final reply to part id. reply is valid during the call.
-	partDone(id int32, reply []byte)
-}
 
 // fan is a command split by key (MGET, DEL) or by pair (MSET): each node that owns some of its keys gets one part.
 //
@@ -61,9 +55,10 @@ func (s *client) split(cmd *command.Command, args [][]byte, raw []byte) bool {
 	}
 	s.w.stats.Splits++
 	s.issueCounted(cmd)
-	f.pending = 1 // until all parts are made: a part may end at once
-	f.sendParts(args, func(i int) int { return i }, origin{})
-	f.finish()
+	for _, piece := range f.divide(args, func(i int) int { return i }, s.w.order.Owner) {
+		f.send(piece.Node, piece.ID, piece.Raw, longBody(piece.Raw))
+	}
+	s.w.act()
 	return true
 }
 
@@ -87,20 +82,22 @@ func samePartition(args [][]byte, step int) (partition uint16, same bool) {
 
 // sameOwner reports whether one node owns all keys.
 func (s *client) sameOwner(args [][]byte, step int) bool {
-	first := s.w.owner[ring.PartitionOf(args[1])]
+	first := s.ownerOf(args[1])
 	for i := 1 + step; i < len(args); i += step {
-		if s.w.owner[ring.PartitionOf(args[i])] != first {
+		if s.ownerOf(args[i]) != first {
 			return false
 		}
 	}
 	return first != nil
 }
 
+func (s *client) ownerOf(key []byte) *order.Node { return s.w.order.Owner(ring.PartitionOf(key)) }
+
 // fullOwner is a pipe among those of the keys' owners that cannot take the command, or nil.
-func (s *client) fullOwner(args [][]byte, step, size int) *pipe {
+func (s *client) fullOwner(args [][]byte, step, size int) *order.Pipe {
 	for i := 1; i < len(args); i += step {
-		if owner := s.w.owner[ring.PartitionOf(args[i])]; owner != nil {
-			if p := owner.pipe(s.lane); p.state == pipeOpen && p.full(size) {
+		if owner := s.ownerOf(args[i]); owner != nil {
+			if p := owner.Pipe(s.Lane()); p.IsFull(size) {
 				return p
 			}
 		}
@@ -111,8 +108,8 @@ func (s *client) fullOwner(args [][]byte, step, size int) *pipe {
 // forwardWhole sends a command of several keys with one owner as it is. It is a fan of one part, since its keys may have
 // different owners when it has to be sent again.
 func (s *client) forwardWhole(cmd *command.Command, args [][]byte, raw []byte) bool {
-	p := s.w.owner[ring.PartitionOf(args[1])].pipe(s.lane)
-	if p.state == pipeOpen && p.full(len(raw)) {
+	owner := s.ownerOf(args[1])
+	if p := owner.Pipe(s.Lane()); p.IsFull(len(raw)) {
 		s.waitFor(p)
 		return false
 	}
@@ -122,18 +119,37 @@ func (s *client) forwardWhole(cmd *command.Command, args [][]byte, raw []byte) b
 	f := &fan{s: s, cmd: cmd, seq: s.tail, step: stepOf(cmd), partOf: make([]int32, (len(args)-1)/stepOf(cmd)), parts: 1, pending: 1}
 	f.replies = make([][]byte, 1)
 	s.issueCounted(cmd)
-	s.remote++
-	f.dispatch(p, request{client: s, part: f, seq: f.seq}, raw, s.take(raw))
+	var body order.Body
+	if len(raw) > order.HugeRequest {
+		body = s.Take(raw)
+	}
+	f.send(owner, 0, raw, body)
+	s.w.act()
 	return true
+}
+
+// send sends a part, or has it held.
+func (f *fan) send(owner *order.Node, id int32, raw []byte, body order.Body) {
+	w := f.s.w
+	r := order.Request{Session: &f.s.Session, Part: f, Seq: f.seq, ID: id}
+	if p := w.order.SubmitTo(owner, r, raw, body, w.loop.Now()); p != nil {
+		w.write(p)
+	}
+}
+
+// longBody has a part that is long enough not to be copied: its memory is the garbage collector's.
+func longBody(raw []byte) order.Body {
+	if len(raw) > order.HugeRequest {
+		return order.Collected{}
+	}
+	return nil
 }
 
 // part is what one owner gets of a split command while it is put together.
 type part struct {
-	owner *peer
-	id    int32
-	keys  int
-	size  int // what raw takes at most
-	raw   []byte
+	order.Piece
+	keys int
+	size int // what Raw takes at most
 }
 
 const (
@@ -141,117 +157,84 @@ const (
 	bulkRoom   = 16 // what an argument takes beside its bytes
 )
 
-// sendParts makes one part of the keys in args for each owner. position maps the n-th key in args to its place in the
-// whole command; from is what the parts inherit. Values are copied once: there may be half a gigabyte of them.
-func (f *fan) sendParts(args [][]byte, position func(int) int, from origin) {
+// divide makes one part of the keys in args for each owner. position maps the n-th key in args to its place in the
+// whole command. Values are copied once: there may be half a gigabyte of them.
+func (f *fan) divide(args [][]byte, position func(int) int, owner func(partition uint16) *order.Node) (pieces []order.Piece) {
 	var parts []part
 	first := f.parts
 	for i := 1; i < len(args); i += f.step {
 		var to *part
-		parts, to = f.partFor(parts, f.s.w.owner[ring.PartitionOf(args[i])])
+		parts, to = f.partFor(parts, owner(ring.PartitionOf(args[i])))
 		to.keys++
-		f.partOf[position((i-1)/f.step)] = to.id
+		f.partOf[position((i-1)/f.step)] = to.ID
 		for _, arg := range args[i : i+f.step] {
 			to.size += bulkRoom + len(arg)
 		}
 	}
 	for i := range parts {
 		p := &parts[i]
-		p.raw = resp.AppendArray(make([]byte, 0, headerRoom+p.size), 1+p.keys*f.step)
-		p.raw = resp.AppendBulkString(p.raw, f.cmd.Name)
+		p.Raw = resp.AppendArray(make([]byte, 0, headerRoom+p.size), 1+p.keys*f.step)
+		p.Raw = resp.AppendBulkString(p.Raw, f.cmd.Name)
 	}
 	for i := 1; i < len(args); i += f.step {
 		to := &parts[f.partOf[position((i-1)/f.step)]-first]
 		for _, arg := range args[i : i+f.step] {
-			to.raw = resp.AppendBulk(to.raw, arg)
+			to.Raw = resp.AppendBulk(to.Raw, arg)
 		}
 	}
-	for _, p := range parts {
-		f.s.remote++
-		r := request{client: f.s, part: f, seq: f.seq, id: p.id, origin: from}
-		f.dispatchTo(p.owner, r, p.raw)
+	for i := range parts {
+		pieces = append(pieces, parts[i].Piece)
 	}
+	return pieces
 }
 
 // partFor is the part for an owner, made if it is the first key of that owner. There are as many parts as nodes at most.
-func (f *fan) partFor(parts []part, owner *peer) ([]part, *part) {
+func (f *fan) partFor(parts []part, owner *order.Node) ([]part, *part) {
 	for i := range parts {
-		if parts[i].owner == owner {
+		if parts[i].Node == owner {
 			return parts, &parts[i]
 		}
 	}
-	parts = append(parts, part{owner: owner, id: f.parts})
+	parts = append(parts, part{Piece: order.Piece{Node: owner, ID: f.parts}})
 	f.parts++
 	f.pending++
 	f.replies = append(f.replies, nil)
 	return parts, &parts[len(parts)-1]
 }
 
-// dispatchTo gives a part away, and with it raw.
-func (f *fan) dispatchTo(owner *peer, r request, raw []byte) {
-	var body *netloop.Buffer
-	if len(raw) > hugeRequest {
-		body = new(netloop.Buffer) // not to be copied; the memory is the garbage collector's
-	}
-	if owner == nil {
-		f.s.hold(r, raw, body)
-		return
-	}
-	f.dispatch(owner.pipe(f.s.lane), r, raw, body)
-}
-
-func (f *fan) dispatch(p *pipe, r request, raw []byte, body *netloop.Buffer) {
-	if p.state != pipeOpen || p.latch.on {
-		r.since = max(r.since, p.outOfReach())
-		f.s.hold(r, raw, body)
-		return
-	}
-	p.send(r, raw, body)
-}
-
-// resend sends a held part again, split further if its keys no longer have one owner.
-func (f *fan) resend(h *held) bool {
+// argsOf parses a part.
+func argsOf(raw []byte) [][]byte {
 	var p resp.Parser
 	p.SetLimits(resp.Limits{}) // it passed the client's limits
-	if p.Parse(h.raw) != resp.Done {
+	if p.Parse(raw) != resp.Done {
 		panic("BUG: a request made by the proxy does not parse")
 	}
-	args := p.Args()
-	s := f.s
-	if !s.sameOwner(args, f.step) {
-		return f.resendApart(h, args)
-	}
-	pipe := s.ready(s.w.owner[ring.PartitionOf(args[1])], len(h.raw))
-	if pipe == nil {
-		return false
-	}
-	pipe.send(h.request, h.raw, h.body)
-	return true
+	return p.Args()
 }
 
-// resendApart replaces a held part by several. All owners must be there, so that the session's order is kept.
-func (f *fan) resendApart(h *held, args [][]byte) bool {
+// Partitions lists the partitions of a part's keys.
+func (f *fan) Partitions(raw []byte) (partitions []uint16) {
+	args := argsOf(raw)
 	for i := 1; i < len(args); i += f.step {
-		if f.s.ready(f.s.w.owner[ring.PartitionOf(args[i])], len(h.raw)) == nil {
-			return false
-		}
+		partitions = append(partitions, ring.PartitionOf(args[i]))
 	}
+	return partitions
+}
+
+// Divide splits a part further, whose keys no longer have one owner.
+func (f *fan) Divide(id int32, raw []byte, owner func(partition uint16) *order.Node) []order.Piece {
 	var places []int
 	for place, part := range f.partOf {
-		if part == h.id {
+		if part == id {
 			places = append(places, place)
 		}
 	}
-	f.sendParts(args, func(i int) int { return places[i] }, h.origin)
-	h.body.Release()
-	f.s.remote--
-	f.finish() // the part that was replaced
-	return true
+	f.pending-- // the part that is replaced
+	return f.divide(argsOf(raw), func(i int) int { return places[i] }, owner)
 }
 
-// partDone takes the reply to one part.
-func (f *fan) partDone(id int32, reply []byte) {
-	f.s.remote--
+// Done takes the reply to one part.
+func (f *fan) Done(id int32, reply []byte) {
 	if f.parts == 1 {
 		f.s.reply(f.seq, reply) // the whole command went to one node
 		return
@@ -287,7 +270,7 @@ func (f *fan) merge(id int32, reply []byte) bool {
 // finish ends one pending part; after the last one the whole reply is delivered.
 func (f *fan) finish() {
 	f.pending--
-	if f.pending > 0 || f.s.closed {
+	if f.pending > 0 || f.s.isClosed() {
 		return
 	}
 	f.s.gather(-f.bytes)

@@ -7,6 +7,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
 const sampleEvery = time.Second
@@ -114,22 +115,24 @@ func (s *Stats) add(o *Stats) {
 func (s *Stats) visit(w *worker) {
 	s.ClientBytesIn, s.ClientBytesOut = w.account.Traffic()
 	s.Clients += len(w.clients)
-	s.Holding += len(w.holding)
+	s.Holding += w.order.Holding()
+	counts := &w.order.Counts
+	s.PipeRequests, s.Refusals, s.Held, s.HeldTooLong = counts.Requests, counts.Refusals, counts.Held, counts.HeldTooLong
 	s.Buffers += w.account.Held()
 	s.PipeBuffers += w.pending.Held()
-	for _, n := range w.peers {
-		to := s.node(n.member.ID)
-		n.each(func(p *pipe) {
+	for _, n := range w.order.Nodes() {
+		to := s.node(n.Member.ID)
+		n.Each(func(p *order.Pipe) {
 			switch {
-			case p.state == pipeOpen:
+			case p.IsOpen():
 				to.Open++
-			case p.state != pipeClosed:
+			case p.IsOpening():
 				to.Opening++
-			case p.failingSince > 0:
+			case p.IsFailing():
 				to.Failing++
 			}
 			s.Pipes++
-			to.Inflight += p.inflight.len()
+			to.Inflight += p.Inflight()
 		})
 	}
 	ls := w.loop.Stats()

@@ -7,6 +7,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -50,7 +51,8 @@ func (s *client) watch(args [][]byte) bool {
 		return false
 	}
 	w := &watching{s: s, seq: s.tail, keys: cloneAll(args[1:])}
-	if !s.sendOrHold(request{client: s, part: w, seq: s.tail, origin: origin{partition: ring.Partition(slot)}}, raw) {
+	r := order.Request{Session: &s.Session, Part: w, Seq: s.tail, Origin: order.Origin{Partition: ring.Partition(slot)}}
+	if !s.submit(r, raw) {
 		return false
 	}
 	s.w.stats.Commands[command.Watch]++
@@ -59,10 +61,9 @@ func (s *client) watch(args [][]byte) bool {
 	return true
 }
 
-// partDone takes the versions of the keys.
-func (w *watching) partDone(_ int32, reply []byte) {
+// Done takes the versions of the keys.
+func (w *watching) Done(_ int32, reply []byte) {
 	s := w.s
-	s.remote--
 	s.watching = false
 	versions, ok := bulksOf(reply)
 	if !ok || len(versions) != len(w.keys) {
@@ -162,10 +163,10 @@ func (s *client) exec() bool {
 
 // fullFor is a pipe among those of the owners of a transaction's keys that cannot take it, or nil. Nothing is put together
 // before: who waits asks again and again.
-func (s *client) fullFor(tx *session.Transaction) *pipe {
-	full := func(key []byte) *pipe {
-		if owner := s.w.owner[ring.PartitionOf(key)]; owner != nil {
-			if p := owner.pipe(s.lane); p.state == pipeOpen && p.full(s.state.QueuedBytes()) {
+func (s *client) fullFor(tx *session.Transaction) *order.Pipe {
+	full := func(key []byte) *order.Pipe {
+		if owner := s.ownerOf(key); owner != nil {
+			if p := owner.Pipe(s.Lane()); p.IsFull(s.state.QueuedBytes()) {
 				return p
 			}
 		}
@@ -295,13 +296,13 @@ func (t *transaction) send(requests [][]byte) {
 	t.seq, t.pending = s.tail, len(t.parts)+1 // one for this loop
 	s.issue()
 	for i, raw := range requests {
-		r := request{client: s, part: t, seq: t.seq, id: int32(i), origin: origin{partition: ring.Partition(t.parts[i].slot)}}
+		r := order.Request{Session: &s.Session, Part: t, Seq: t.seq, ID: int32(i), Origin: order.Origin{Partition: ring.Partition(t.parts[i].slot)}}
 		if whole {
-			r.part = nil
+			r.Part = nil
 		}
-		if !s.sendOrHold(r, raw) { // full by now: it takes the way of what came back undone
-			s.remote++
-			s.hold(r, raw, nil)
+		if !s.submit(r, raw) { // full by now: it takes the way of what came back undone
+			s.w.order.Hold(r, raw, s.w.loop.Now())
+			s.w.act()
 		}
 	}
 	if !whole {
@@ -309,9 +310,8 @@ func (t *transaction) send(requests [][]byte) {
 	}
 }
 
-// partDone takes the reply to a part.
-func (t *transaction) partDone(id int32, reply []byte) {
-	t.s.remote--
+// Done takes the reply to a part.
+func (t *transaction) Done(id int32, reply []byte) {
 	n, header, ok := resp.DecodeArray(reply)
 	switch {
 	case t.failed != nil:
@@ -342,7 +342,7 @@ func (t *transaction) takes(id int32, n int) bool {
 // done ends one pending part; after the last one the whole reply is delivered.
 func (t *transaction) done() {
 	t.pending--
-	if t.pending > 0 || t.s.closed {
+	if t.pending > 0 || t.s.isClosed() {
 		return
 	}
 	t.s.gather(-t.bytes)

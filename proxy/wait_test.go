@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
 // WAIT is answered with the least number that a node knows, once that is enough, or its time is up.
@@ -55,10 +56,10 @@ func TestRoundsOfWaitAddNothing(t *testing.T) {
 	}
 	var kept []int
 	err := c.proxy.cfg.Group.Each(func(l *netloop.Loop) {
-		for _, n := range c.proxy.workers[l.Index()].peers {
-			n.each(func(p *pipe) {
-				if p.inflight.len() > 0 {
-					if w, ok := p.inflight.front().part.(*census); ok {
+		for _, n := range c.proxy.workers[l.Index()].order.Nodes() {
+			n.Each(func(p *order.Pipe) {
+				if r := p.Front(); r != nil {
+					if w, ok := r.Part.(*census); ok {
 						kept = append(kept, len(w.asked))
 					}
 				}
@@ -82,7 +83,9 @@ func TestWaitOfAClientThatHasFinished(t *testing.T) {
 		known := false
 		err := c.proxy.cfg.Group.Each(func(l *netloop.Loop) {
 			for _, s := range c.proxy.workers[l.Index()].clients {
-				s.ended, known = s.stalled, s.stalled
+				if known = s.input == stalled; known {
+					s.atLeast(ended)
+				}
 			}
 		})
 		return err == nil && known

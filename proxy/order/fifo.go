@@ -1,32 +1,32 @@
-package proxy
+package order
 
 // fifo is a queue of requests in a ring that grows as needed and is kept for reuse.
 type fifo struct {
-	ring       []request // its length is a power of two
+	ring       []Request // its length is a power of two
 	head, size int
 }
 
 func (q *fifo) len() int { return q.size }
 
 // front is the oldest request, valid until pop or push.
-func (q *fifo) front() *request { return &q.ring[q.head] }
+func (q *fifo) front() *Request { return &q.ring[q.head] }
 
-func (q *fifo) push(r request) {
+func (q *fifo) push(r *Request) {
 	if q.size == len(q.ring) {
 		q.grow()
 	}
-	q.ring[(q.head+q.size)&(len(q.ring)-1)] = r
+	q.ring[(q.head+q.size)&(len(q.ring)-1)] = *r
 	q.size++
 }
 
 func (q *fifo) pop() {
-	q.ring[q.head].client, q.ring[q.head].part = nil, nil // let them be collected
+	q.ring[q.head].Session, q.ring[q.head].Part = nil, nil // let them be collected
 	q.head = (q.head + 1) & (len(q.ring) - 1)
 	q.size--
 }
 
 func (q *fifo) grow() {
-	ring := make([]request, max(64, 2*len(q.ring)))
+	ring := make([]Request, max(64, 2*len(q.ring)))
 	for i := range q.size {
 		ring[i] = q.ring[(q.head+i)&(len(q.ring)-1)]
 	}

@@ -1,11 +1,9 @@
-package proxy
+package order
 
 import (
 	"time"
 
-	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
-	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -32,30 +30,21 @@ const (
 	calm          = time.Second // without a refusal for that long, pauses begin small again
 )
 
-// add notes that a request was refused while the pipe's stream ended at tail, and tells whether it was the first in an epoch. raw
-// is the request's bytes.
-func (l *latch) add(r *request, raw []byte, tail, epoch uint64) (anew bool) {
+// add notes that a request was refused while the pipe's stream ended at tail, and reports whether it was the first in an
+// epoch. raw is the request's bytes.
+func (l *latch) add(r *Request, raw []byte, tail, epoch uint64) (anew bool) {
 	if anew = epoch > l.epoch; anew { // what this table takes away has nothing to do with what the last one did
 		l.rounds = 0
 	}
 	l.on, l.until, l.epoch = true, tail, max(l.epoch, epoch)
-	switch r.part.(type) {
-	case *census:
-		return anew
-	case *fan: // of several partitions
-	default:
-		l.partitions.Add(r.partition)
-		return anew
-	}
-	var p resp.Parser
-	if p.Parse(raw) != resp.Done {
-		panic("BUG: a request made by the proxy does not parse")
-	}
-	if cmd := command.Row(p.Args()); cmd != nil {
-		keys, _ := cmd.AppendKeys(nil, p.Args())
-		for _, k := range keys {
-			l.partitions.Add(ring.PartitionOf(p.Args()[k]))
+	switch part := r.Part.(type) {
+	case Asker: // it is not sent again by us, and asks about what is not refused
+	case Scattered:
+		for _, p := range part.Partitions(raw) {
+			l.partitions.Add(p)
 		}
+	default:
+		l.partitions.Add(r.Partition)
 	}
 	return anew
 }
@@ -66,20 +55,19 @@ func (l *latch) refuses(partition uint16) bool {
 }
 
 // unlatch says DUNLIN RETRY if that is needed. False: not yet.
-func (p *pipe) unlatch() bool {
+func (m *Machine) unlatch(p *Pipe, now time.Duration) bool {
 	l := &p.latch
 	if !l.on {
 		return true
 	}
-	now := p.w.loop.Now()
 	pause := min(retryFirst<<min(l.rounds, 8), maxRetryPause)
-	if p.acked < l.until || now-l.spoken < pause {
+	if p.acked < l.until && !m.broken.retriesEarly() || now-l.spoken < pause {
 		return false
 	}
 	if l.rounds++; now-l.spoken > calm {
 		l.rounds = 0
 	}
 	l.on, l.partitions, l.spoken = false, ring.PartitionSet{}, now
-	p.send(request{}, member.AppendRetry(nil, l.epoch), nil)
+	m.Tell(p, member.AppendRetry(nil, l.epoch))
 	return true
 }

@@ -1,0 +1,73 @@
+package order
+
+import (
+	"time"
+)
+
+// ActionKind says what the shell is to do.
+type ActionKind uint8
+
+// What the shell is asked for, in the order of Actions. Writing and closing concern an Action's Pipe.
+const (
+	// Dial: connect Pipe within DialTimeout; then call Connected and, once the node has accepted the pipe, Opened. On
+	// failure call Lost.
+	Dial ActionKind = iota
+	// Close: close the connection of Pipe, because of Err. Whoever waits for room in it may try again.
+	Close
+	// Write: write what Pipe has queued.
+	Write
+	// Fail: answer Request with an error, by Outcome.
+	Fail
+	// Undone: tell the Asker that is Request's Part.
+	Undone
+	// Proceed: Session may be able to take its next command.
+	Proceed
+	// Arm: call RetryTimer in After, and not at the time that an earlier Arm has set.
+	Arm
+	// Refresh: a node knows a newer table.
+	Refresh
+)
+
+// Outcome is why a request ends without a reply.
+type Outcome uint8
+
+const (
+	// TooLate: it was held for too long. No node has executed it.
+	TooLate Outcome = iota
+	// Unknown: a node may have executed it, and it must not be executed twice.
+	Unknown
+)
+
+// Action is what the shell is to do for a Machine, which does nothing itself.
+type Action struct {
+	Kind    ActionKind
+	Outcome Outcome
+	Pipe    *Pipe
+	Session *Session
+	Request Request
+	After   time.Duration
+
+	Err      error // of Close
+	Inflight int   // requests that the pipe had when it was closed
+	Notable  bool  // the pipe was open, or this is the first attempt in a row that failed
+}
+
+func (m *Machine) act(a Action) { m.actions = append(m.actions, a) }
+
+// HasActions reports whether Actions would return any.
+func (m *Machine) HasActions() bool { return len(m.actions) > 0 }
+
+// Actions takes what is to be done since the last call. The shell must do that in order, and before the next event of
+// this Machine that does not follow from these actions. The result is valid until the next call.
+func (m *Machine) Actions() []Action {
+	batch := m.actions
+	clear(m.spare) // let what it points to be collected
+	if cap(m.spare) > keepActions {
+		m.spare = nil
+	}
+	m.actions, m.spare = m.spare[:0], batch
+	return batch
+}
+
+// keepActions is the longest list that is kept for reuse: a pipe that breaks may need tens of thousands.
+const keepActions = 1024

@@ -1,0 +1,219 @@
+package order
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"time"
+)
+
+// held is a request that came back undone, or that no open pipe could take.
+type held struct {
+	Request
+	raw  []byte // its bytes, owned
+	body Body   // not nil: has the memory of raw
+}
+
+// returned decides about a request whose pipe broke. What may have been executed and must not be executed twice fails. raw
+// is valid during the call; a body is no longer the caller's.
+func (m *Machine) returned(r *Request, raw []byte, body Body, begun bool, now time.Duration) {
+	if begun && !m.repeatable(raw) {
+		release(body)
+		m.fail(r, Unknown)
+		return
+	}
+	r.begun = r.begun || begun
+	m.undone(r, raw, body, now)
+}
+
+// undone holds a request to be sent again, to whoever owns its partition then. See keep about raw and body.
+func (m *Machine) undone(r *Request, raw []byte, body Body, now time.Duration) {
+	if r.asks {
+		m.act(Action{Kind: Undone, Request: *r})
+		return
+	}
+	m.keep(r, raw, body, now)
+	r.Session.drain = true
+}
+
+// fail ends a request with an error.
+func (m *Machine) fail(r *Request, why Outcome) {
+	if !r.asks {
+		r.Session.remote--
+	}
+	m.act(Action{Kind: Fail, Outcome: why, Request: *r})
+}
+
+// keep keeps a request until it can be sent again. The session sends nothing new meanwhile. raw is copied, unless there is a
+// body, which is the session's from now on.
+func (m *Machine) keep(r *Request, raw []byte, body Body, now time.Duration) {
+	s := r.Session
+	if s.closed {
+		release(body)
+		return
+	}
+	if body == nil {
+		raw = bytes.Clone(raw)
+	}
+	m.Counts.Held++
+	if r.since == 0 {
+		r.since = now
+	}
+	m.note(s)
+	s.held = append(s.held, held{*r, raw, body})
+	m.arm()
+}
+
+// retry sends what the session holds again, in the order of its commands, once nothing of it is on its way any more.
+func (m *Machine) retry(s *Session, now time.Duration) {
+	m.giveUp(s, now)
+	if s.closed || s.remote > len(s.held) && !m.broken.resendsEarly() {
+		return
+	}
+	slices.SortFunc(s.held, func(a, b held) int {
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.ID, b.ID))
+	})
+	sent := 0
+	for sent < len(s.held) && m.resend(&s.held[sent], now) {
+		sent++
+	}
+	s.held = slices.Delete(s.held, 0, sent)
+	if sent > 0 {
+		m.act(Action{Kind: Proceed, Session: s})
+	}
+}
+
+// giveUp fails what was held for too long.
+func (m *Machine) giveUp(s *Session, now time.Duration) {
+	s.held = slices.DeleteFunc(s.held, func(h held) bool {
+		if now-h.since <= m.patience {
+			return false
+		}
+		release(h.body)
+		if h.begun {
+			m.fail(&h.Request, Unknown)
+		} else {
+			m.Counts.HeldTooLong++
+			m.fail(&h.Request, TooLate)
+		}
+		return true
+	})
+}
+
+// resend reports whether a held request was sent.
+func (m *Machine) resend(h *held, now time.Duration) bool {
+	to := m.owner[h.Partition]
+	if part, ok := h.Part.(Scattered); ok {
+		owners, one := m.owners(part.Partitions(h.raw))
+		if !one {
+			return m.resendApart(h, part, owners, now)
+		}
+		to = owners[0]
+	}
+	p := m.ready(h.Session, to, len(h.raw), now)
+	if p == nil {
+		return false
+	}
+	m.send(p, &h.Request, h.raw, h.body)
+	m.act(Action{Kind: Write, Pipe: p})
+	return true
+}
+
+// owners lists the owners of partitions. one: it is the same for all.
+func (m *Machine) owners(partitions []uint16) (owners []*Node, one bool) {
+	one = true
+	for _, p := range partitions {
+		owners = append(owners, m.owner[p])
+		one = one && m.owner[p] == owners[0]
+	}
+	return owners, one
+}
+
+// resendApart replaces a held request by several. All owners must be there, so that the session's order is kept.
+func (m *Machine) resendApart(h *held, part Scattered, owners []*Node, now time.Duration) bool {
+	s := h.Session
+	for _, n := range owners {
+		if m.ready(s, n, len(h.raw), now) == nil {
+			return false
+		}
+	}
+	for _, piece := range part.Divide(h.ID, h.raw, m.Owner) {
+		r := h.Request
+		r.ID = piece.ID
+		var body Body
+		if len(piece.Raw) > HugeRequest {
+			body = Collected{}
+		}
+		if p := m.SubmitTo(piece.Node, r, piece.Raw, body, now); p != nil {
+			m.act(Action{Kind: Write, Pipe: p})
+		}
+	}
+	release(h.body)
+	s.remote--
+	return true
+}
+
+// ready is the open pipe to a node that takes a request sent again, or nil.
+func (m *Machine) ready(s *Session, n *Node, size int, now time.Duration) *Pipe {
+	if n == nil {
+		return nil
+	}
+	p := n.Pipe(s.lane)
+	if p.state != open {
+		m.open(p, now)
+		return nil
+	}
+	if p.full(size) || !m.unlatch(p, now) || p.full(size) { // unlatch may have sent something
+		return nil
+	}
+	return p
+}
+
+// note notes that a session holds requests.
+func (m *Machine) note(s *Session) {
+	if !s.listed {
+		s.listed = true
+		m.holding = append(m.holding, s)
+	}
+}
+
+// arm has the held requests be tried again a little later, and then less and less often.
+func (m *Machine) arm() {
+	if !m.armed {
+		m.armed = true
+		m.act(Action{Kind: Arm, After: m.retryPause})
+	}
+}
+
+// RetryTimer says that the time has passed for which Arm has asked.
+func (m *Machine) RetryTimer(now time.Duration) {
+	m.armed = false
+	m.retryPause = min(2*m.retryPause, RetryEvery)
+	m.retryHeld(now)
+}
+
+// retrySoon makes pauses begin small again.
+func (m *Machine) retrySoon() {
+	m.retryPause = retryFirst
+	if m.armed {
+		m.act(Action{Kind: Arm, After: m.retryPause})
+	}
+}
+
+// retryHeld tries everything that is held: after a while, when a pipe has opened and when a table has come.
+func (m *Machine) retryHeld(now time.Duration) {
+	holding := m.holding
+	m.holding = nil
+	for _, s := range holding {
+		s.listed = false
+		m.retry(s, now)
+		if len(s.held) > 0 {
+			m.note(s)
+		}
+	}
+	if len(m.holding) > 0 {
+		m.arm()
+	} else {
+		m.retryPause = retryFirst
+	}
+}

@@ -1,0 +1,128 @@
+package order
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// shell is a Machine with one node whose connections always stand.
+type shell struct {
+	*Machine
+	t      *testing.T
+	now    time.Duration
+	failed []Outcome
+}
+
+type noOwner struct{}
+
+func (noOwner) Take([]byte) Body { return nil }
+
+func newShell(t *testing.T) *shell {
+	t.Helper()
+	h := &shell{Machine: New(Config{Patience: 20 * time.Second, SilentTicks: 5}), t: t, now: time.Minute}
+	table := &ring.Table{Epoch: 1, Issuer: "test", Nodes: []ring.Member{{ID: "n1", Boot: 1, Addr: "n1:6380"}}}
+	h.Install(table, h.now)
+	h.run()
+	return h
+}
+
+// run does what the Machine asks for; timers are the test's.
+func (h *shell) run() {
+	for h.HasActions() {
+		for _, a := range h.Actions() {
+			switch a.Kind {
+			case Dial:
+				if _, ok := h.Connected(a.Pipe, a.Pipe.Attempt()); !ok {
+					h.t.Error("a fresh connection is not wanted")
+				}
+				h.Opened(a.Pipe, h.now)
+			case Write:
+				a.Pipe.Wrote(len(a.Pipe.Queued()))
+			case Fail:
+				h.failed = append(h.failed, a.Outcome)
+			case Close, Undone, Proceed, Arm, Refresh:
+			}
+		}
+	}
+}
+
+var common = Lane{Kind: member.Common, Version: resp.RESP2}
+
+// submit sends a GET, or has it held.
+func (h *shell) submit(s *Session) {
+	h.t.Helper()
+	if !h.Enter(s, common) {
+		h.t.Fatal("the session must wait")
+	}
+	p, ok := h.Submit(s, Request{Session: s}, []byte("*2\r\n$3\r\nGET\r\n$1\r\nx\r\n"), h.now)
+	if !ok {
+		h.t.Fatal("the pipe is full")
+	}
+	if p != nil {
+		p.Wrote(len(p.Queued()))
+	}
+	h.run()
+}
+
+// What an open pipe's latch holds is held in full, though another pipe of that node has not opened for long.
+func TestLatchedPipeBesideAFailingOne(t *testing.T) {
+	h := newShell(t)
+	first := &Session{Owner: noOwner{}}
+	h.submit(first) // its pipe is opened, and it is sent
+	n := h.Owner(0)
+	p := n.Pipe(common)
+	failing := n.Pipe(Lane{Kind: member.Large, Version: resp.RESP3})
+	failing.failingSince, failing.retryAt = h.now-30*time.Second, h.now+time.Minute
+	if p.Front() == nil {
+		t.Fatal("the first request was not sent")
+	}
+	h.Refused(p, Refusal{Epoch: 1}, h.now)
+	h.run()
+	sessions := []*Session{first}
+	for range 20 {
+		s := &Session{Owner: noOwner{}}
+		h.submit(s)
+		sessions = append(sessions, s)
+	}
+	if h.Holding() != 21 {
+		t.Fatalf("%d sessions hold requests, want 21", h.Holding())
+	}
+	h.now += 19 * time.Second
+	h.RetryTimer(h.now)
+	h.run()
+	if h.Holding() != 0 || len(h.failed) > 0 || p.Inflight() != 22 { // RETRY too
+		t.Errorf("%d sessions hold requests, %d were given up, %d are sent", h.Holding(), len(h.failed), p.Inflight())
+	}
+	for _, s := range sessions {
+		if s.Outstanding() != 1 {
+			t.Errorf("%d requests are outstanding, want 1", s.Outstanding())
+		}
+	}
+}
+
+// A request that no node could take is given up when its time has passed, and no longer counts as outstanding.
+func TestHeldTooLong(t *testing.T) {
+	h := newShell(t)
+	s := &Session{Owner: noOwner{}}
+	h.submit(s)
+	p := h.Owner(0).Pipe(common)
+	h.Refused(p, Refusal{Epoch: 1}, h.now)
+	for range 200 {
+		h.now += 200 * time.Millisecond
+		h.RetryTimer(h.now)
+		h.run()
+		if r := p.Front(); r != nil && r.Session == nil {
+			p.Pop()
+		}
+		if p.Front() != nil {
+			h.Refused(p, Refusal{Epoch: 1}, h.now)
+		}
+	}
+	if len(h.failed) != 1 || h.failed[0] != TooLate || s.Outstanding() != 0 {
+		t.Errorf("outcomes %v, %d outstanding; want it to be given up once", h.failed, s.Outstanding())
+	}
+}

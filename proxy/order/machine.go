@@ -1,0 +1,183 @@
+package order
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+const (
+	// SilenceTick is how often Tick must be called.
+	SilenceTick = 50 * time.Millisecond
+
+	retryFirst = time.Millisecond // a partition changes hands within a few
+	// RetryEvery is the longest pause before held requests are tried again.
+	RetryEvery = 10 * time.Millisecond
+)
+
+// Config is what a Machine is made with.
+type Config struct {
+	Patience    time.Duration // how long a request is held before it is given up
+	SilentTicks int           // how many ticks a node may send nothing while requests are outstanding
+	Broken      *Broken       // nil except in simulations
+}
+
+// Machine is all that one worker of a proxy knows about nodes, routes and held requests.
+type Machine struct {
+	patience    time.Duration
+	silentTicks int
+	broken      *Broken
+
+	table      *ring.Table
+	tableAt    time.Duration          // when the table was installed
+	owner      [ring.Partitions]*Node // by the table, and by -MOVED replies since; nil: no owner, or no table yet
+	route      uint64                 // counts the changes of owner
+	list       []*Node                // the table's nodes, in its order
+	nodes      map[string]*Node       // those by ring.Member.Name
+	byAddr     map[string]*Node
+	leaving    []*Node // nodes of older tables that still owe answers
+	generation uint64  // of the newest connection
+
+	holding    []*Session    // those with held requests
+	redirected []*Session    // those with a -MOVED that FollowMoves is to follow
+	retryPause time.Duration // before held requests are tried again
+	armed      bool          // the shell was told to call RetryTimer
+
+	actions []Action
+	spare   []Action // the batch that the shell had before
+
+	Counts Counts
+}
+
+// Counts are what a Machine counts. The shell may read and reset them.
+type Counts struct {
+	Requests    uint64 // given to pipes
+	Refusals    uint64 // replies by which a node said that it is not the owner, or not yet
+	Held        uint64 // requests held to be sent again
+	HeldTooLong uint64 // of them, those that were given up
+}
+
+// New returns a Machine without a table: it holds everything.
+func New(c Config) *Machine {
+	return &Machine{
+		patience: c.Patience, silentTicks: c.SilentTicks, broken: c.Broken, retryPause: retryFirst,
+		nodes: make(map[string]*Node), byAddr: make(map[string]*Node),
+	}
+}
+
+// Install routes by a newer table. An older one changes nothing. t is kept and must not change.
+func (m *Machine) Install(t *ring.Table, now time.Duration) {
+	if m.table != nil && !t.Newer(m.table) {
+		return
+	}
+	m.table, m.tableAt = t, now
+	before, known := m.list, m.nodes
+	m.list = make([]*Node, len(t.Nodes))
+	m.nodes = make(map[string]*Node, len(t.Nodes))
+	m.byAddr = make(map[string]*Node, len(t.Nodes))
+	for i, node := range t.Nodes {
+		n := known[node.Name()]
+		if n == nil {
+			n = &Node{Member: node}
+		}
+		n.owned = ring.PartitionSet{}
+		m.list[i], m.nodes[node.Name()], m.byAddr[node.Addr] = n, n, n
+	}
+	for p, i := range t.Owner {
+		m.owner[p] = nil
+		if int(i) < len(m.list) {
+			m.owner[p] = m.list[i]
+			m.list[i].owned.Add(uint16(p))
+		}
+	}
+	m.route++
+	for _, n := range before {
+		if m.nodes[n.Member.Name()] != n {
+			m.leaving = append(m.leaving, n)
+		}
+	}
+	m.retryHeld(now)
+}
+
+// SetAlive closes the pipes to nodes that were declared dead; alive has the names of the others. Dead nodes keep their
+// partitions until a table says otherwise.
+func (m *Machine) SetAlive(alive map[string]bool, now time.Duration) {
+	for _, n := range m.leaving {
+		if !alive[n.Member.Name()] {
+			m.drop(n, now)
+		}
+	}
+	for _, n := range m.list {
+		switch name := n.Member.Name(); {
+		case !alive[name] && !n.gone:
+			m.drop(n, now)
+		case alive[name] && n.gone:
+			n.gone = false // it was declared dead by mistake, and is back before any table dropped it
+		}
+	}
+}
+
+// drop closes a node's pipes and keeps them closed.
+func (m *Machine) drop(n *Node, now time.Duration) {
+	n.gone, n.goneAt = true, now
+	n.Each(func(p *Pipe) { m.Lost(p, ErrNodeGone, now) })
+}
+
+// Tick looks for silent nodes, and drops those that have left and owe nothing any more. Call it every SilenceTick.
+// Counting ticks rather than reading a clock means that a proxy that was itself held up does not blame its nodes.
+func (m *Machine) Tick(now time.Duration) {
+	for _, n := range m.list {
+		n.Each(func(p *Pipe) { m.tick(p, now) })
+	}
+	m.leaving = slices.DeleteFunc(m.leaving, func(n *Node) bool {
+		n.Each(func(p *Pipe) { m.tick(p, now) })
+		if n.Inflight() > 0 {
+			return false
+		}
+		m.drop(n, now)
+		return true
+	})
+}
+
+// Stop closes every pipe and forgets all nodes. Held requests are not answered.
+func (m *Machine) Stop(now time.Duration) {
+	for _, n := range m.list {
+		m.drop(n, now)
+	}
+	for _, n := range m.leaving {
+		m.drop(n, now)
+	}
+	m.list, m.nodes, m.leaving, m.holding = nil, nil, nil, nil
+}
+
+// Table is the table in use; nil: none has come yet.
+func (m *Machine) Table() *ring.Table { return m.table }
+
+// Owner is the node to which requests for the partition go; nil: none is known.
+func (m *Machine) Owner(partition uint16) *Node { return m.owner[partition] }
+
+// Nodes lists the table's nodes, in its order. The caller must not change it.
+func (m *Machine) Nodes() []*Node { return m.list }
+
+// Holding is the number of sessions with held requests.
+func (m *Machine) Holding() int { return len(m.holding) }
+
+// routeByTable undoes what a -MOVED reply said about a partition.
+func (m *Machine) routeByTable(partition uint16) {
+	m.reroute(partition, m.nodes[m.table.OwnerOf(partition).Name()])
+}
+
+// reroute gives a partition to another owner.
+func (m *Machine) reroute(partition uint16, to *Node) {
+	was := m.owner[partition]
+	if was == to || to == nil {
+		return
+	}
+	if was != nil {
+		was.owned.Remove(partition)
+	}
+	to.owned.Add(partition)
+	m.owner[partition] = to
+	m.route++
+}

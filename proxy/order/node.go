@@ -1,0 +1,72 @@
+package order
+
+import (
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// Lane is the way that a session's outstanding requests travel: a kind of pipe and a protocol version.
+type Lane struct {
+	Kind    member.Kind
+	Version resp.Version
+}
+
+// Node is a node as one worker sees it.
+type Node struct {
+	Member ring.Member
+	// Kept is the number of large replies that the node keeps for this worker. The shell counts it: a node that leaves
+	// is not dropped before it is 0.
+	Kept int
+
+	owned  ring.PartitionSet // by the table, and by -MOVED replies since
+	gone   bool              // declared dead, or left: its pipes stay closed unless it turns out to be alive
+	goneAt time.Duration
+	pipes  [member.Kinds][2]*Pipe
+}
+
+// Pipe is the node's pipe for a lane, made when first asked for. It may be closed.
+func (n *Node) Pipe(l Lane) *Pipe {
+	at := &n.pipes[l.Kind][l.Version-resp.RESP2]
+	if *at == nil {
+		*at = &Pipe{Node: n, Lane: l}
+	}
+	return *at
+}
+
+// Each calls f with every pipe that was made.
+func (n *Node) Each(f func(*Pipe)) {
+	for k := range n.pipes {
+		for _, p := range n.pipes[k] {
+			if p != nil {
+				f(p)
+			}
+		}
+	}
+}
+
+// Owns is the set of partitions that are routed to the node. The caller must not change it.
+func (n *Node) Owns() *ring.PartitionSet { return &n.owned }
+
+// Inflight is the number of requests that the node has not answered, and of large replies that it keeps.
+func (n *Node) Inflight() (count int) {
+	count = n.Kept
+	n.Each(func(p *Pipe) { count += p.inflight.len() })
+	return count
+}
+
+// failingSince is since when the node cannot be reached, as far as its pipes know: where one cannot be opened, the others
+// are as little use, though they may not have noticed yet. 0: it can be reached, or nobody has tried.
+func (n *Node) failingSince(now time.Duration) (since time.Duration) {
+	if n.gone {
+		return n.goneAt
+	}
+	n.Each(func(p *Pipe) {
+		if p.failing(now) && (since == 0 || p.failingSince < since) {
+			since = p.failingSince
+		}
+	})
+	return since
+}

@@ -1,0 +1,337 @@
+package order
+
+import (
+	"errors"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+const (
+	// HugeRequest is from how many bytes on a request is not copied but given away, and travels on a pipe of its own kind.
+	HugeRequest = 1 << 20
+
+	maxPipeRequests = 32 << 10 // requests outstanding on one pipe
+	maxPipeBytes    = 8 << 20  // their bytes; an empty pipe takes one larger request
+	keepPipeBuf     = 1 << 20  // an empty pipe gives a larger buffer back
+
+	// DialTimeout is how long the shell may take to connect a pipe.
+	DialTimeout = time.Second
+	openTicks   = 10 // a handshake takes at most that many silence ticks
+	minBackoff  = 10 * time.Millisecond
+	maxBackoff  = 500 * time.Millisecond
+
+	// LargePatience is how many times longer a large or slow command may keep a node silent than a small one.
+	LargePatience = 20
+)
+
+// Why a pipe is lost, as the Machine itself finds out.
+var (
+	ErrSilent   = errors.New("node sent nothing for too long with commands outstanding")
+	ErrNodeGone = errors.New("node left the cluster")
+)
+
+type pipeState uint8
+
+const (
+	closed  pipeState = iota // no connection; opens on demand, not before retryAt
+	opening                  // the shell connects and introduces itself
+	open
+)
+
+// Pipe is one worker's connection of one lane to one node: the requests that it has taken and the bytes of those that are
+// not answered.
+//
+// Stream offsets count the bytes of requests since the pipe was opened: base ≤ acked ≤ sent ≤ tail.
+//
+//	buf  [base … acked)  answered, dropped when room is needed
+//	     [acked … sent)  written, no reply yet: kept, to be sent again when the pipe breaks
+//	     [sent … tail)   queued
+type Pipe struct {
+	Node *Node
+	Lane Lane
+	// Shell is the shell's own side of the pipe. The Machine does not look at it.
+	Shell any
+
+	state        pipeState
+	attempt      uint64 // the number of the newest connection, to tell late events of older ones
+	backoff      time.Duration
+	retryAt      time.Duration // before which a closed pipe is not opened again
+	failingSince time.Duration // the first of the attempts in a row that failed; 0: none
+	silent       int           // ticks since the last byte, with requests outstanding
+
+	buf               []byte
+	body              Body // not nil: has the memory of buf, which is one long request
+	base, acked, sent uint64
+	inflight          fifo
+	unsent            int // requests of which nothing was written
+	latch             latch
+}
+
+// IsOpen reports whether the pipe takes requests.
+func (p *Pipe) IsOpen() bool { return p.state == open }
+
+// IsOpening reports whether the shell was told to connect the pipe and has not done so yet.
+func (p *Pipe) IsOpening() bool { return p.state == opening }
+
+// IsFailing reports whether the pipe is closed and the last attempt to open it has failed.
+func (p *Pipe) IsFailing() bool { return p.state == closed && p.failingSince > 0 }
+
+// Attempt is the number of the pipe's newest connection. It changes when the connection is lost as well.
+func (p *Pipe) Attempt() uint64 { return p.attempt }
+
+// Inflight is the number of requests without a reply.
+func (p *Pipe) Inflight() int { return p.inflight.len() }
+
+// Size is the memory of the requests that the pipe keeps; that of one which was not copied is not included.
+func (p *Pipe) Size() int {
+	if p.body != nil {
+		return 0
+	}
+	return cap(p.buf)
+}
+
+func (p *Pipe) tail() uint64 { return p.base + uint64(len(p.buf)) }
+
+// full reports whether a request of n bytes must wait.
+func (p *Pipe) full(n int) bool {
+	if p.inflight.len() == 0 {
+		return false
+	}
+	return p.inflight.len() >= maxPipeRequests || int(p.tail()-p.acked)+n > maxPipeBytes || n > HugeRequest || p.body != nil
+}
+
+// IsFull reports whether the pipe is open and cannot take a request of n bytes now.
+func (p *Pipe) IsFull(n int) bool { return p.state == open && p.full(n) }
+
+// HasRoom reports whether those that found the pipe full may try again.
+func (p *Pipe) HasRoom() bool {
+	return p.inflight.len() < maxPipeRequests/2 && int(p.tail()-p.acked) < maxPipeBytes/2
+}
+
+// send queues a request whose bytes are raw: they are copied, unless there is a body, which is the pipe's from now on. The
+// pipe must be open and not full.
+func (m *Machine) send(p *Pipe, r *Request, raw []byte, body Body) {
+	if body != nil {
+		p.buf, p.body = raw[:len(raw):len(raw)], body
+	} else {
+		p.makeRoom(len(raw))
+		p.buf = append(p.buf, raw...)
+	}
+	r.end = p.tail()
+	p.inflight.push(r)
+	p.unsent++
+	m.Counts.Requests++
+}
+
+// makeRoom drops answered bytes from the front instead of growing, when they are at least half of the buffer: each byte
+// is then moved at most once on average.
+func (p *Pipe) makeRoom(n int) {
+	dead := int(p.acked - p.base)
+	if len(p.buf)+n <= cap(p.buf) || dead < len(p.buf)/2 {
+		return
+	}
+	p.buf = p.buf[:copy(p.buf, p.buf[dead:])]
+	p.base = p.acked
+}
+
+// Queued is the bytes that are to be written next: a view, valid until the next event of the Machine. Empty: there are
+// none.
+func (p *Pipe) Queued() []byte { return p.buf[p.sent-p.base:] }
+
+// IsLong reports whether the pipe carries one long request that was not copied.
+func (p *Pipe) IsLong() bool { return p.body != nil }
+
+// MayWait reports whether a batch can wait for a reply: whole requests were written that have none, so one must come.
+func (p *Pipe) MayWait() bool { return p.sent > p.acked && p.inflight.endsAt(p.sent) }
+
+// Wrote says that the shell has written the first n bytes of Queued.
+func (p *Pipe) Wrote(n int) {
+	p.sent += uint64(n)
+	if n > 0 && p.Lane.Kind != member.Common {
+		p.silent = 0
+	}
+}
+
+// TakeUnsent is the number of requests that were queued since the last call.
+func (p *Pipe) TakeUnsent() (n int) {
+	n, p.unsent = p.unsent, 0
+	return n
+}
+
+// Heard says that the node has sent something.
+func (p *Pipe) Heard() { p.silent = 0 }
+
+// Front is the request to which the next reply belongs, valid until Pop or the next event of the Machine. nil: the node
+// must not have sent one.
+func (p *Pipe) Front() *Request {
+	if p.inflight.len() == 0 {
+		return nil
+	}
+	if r := p.inflight.front(); r.end <= p.sent {
+		return r
+	}
+	return nil // an answer to a command that was not sent
+}
+
+// Pop takes the front request off, whose reply has come, and frees its bytes.
+func (p *Pipe) Pop() {
+	r := p.inflight.front()
+	if s := r.Session; s != nil && !r.asks {
+		s.remote--
+	}
+	p.drop(r)
+}
+
+func (p *Pipe) drop(r *Request) {
+	p.acked = r.end
+	p.inflight.pop()
+	if p.acked == p.tail() {
+		p.base = p.acked
+		p.buf = p.buf[:0]
+		if cap(p.buf) > keepPipeBuf {
+			p.buf = nil
+		}
+		release(p.takeBody())
+	}
+}
+
+// takeBody is what has the memory of the only request's bytes, now the caller's; nil if that is the pipe's buffer.
+func (p *Pipe) takeBody() Body {
+	body := p.body
+	p.body = nil
+	return body
+}
+
+// open has a closed pipe opened, unless it failed a moment ago. What wants to use it is held meanwhile.
+func (m *Machine) open(p *Pipe, now time.Duration) {
+	if p.state != closed || now < p.retryAt || p.Node.gone {
+		return
+	}
+	if !p.failing(now) {
+		p.failingSince = now
+	}
+	p.state, p.silent = opening, 0
+	p.attempt++
+	m.act(Action{Kind: Dial, Pipe: p})
+}
+
+// Connected says that the connection of that attempt stands, and is introduced to the node with the generation. not ok: it
+// came too late and must be closed. Generations grow with every connection of the worker, so that the node can throw away
+// what it has not executed yet of an older one.
+func (m *Machine) Connected(p *Pipe, attempt uint64) (generation uint64, ok bool) {
+	if p.attempt != attempt || p.state != opening {
+		return 0, false
+	}
+	m.generation++
+	return m.generation, true
+}
+
+// Opened says that the node takes requests on the pipe.
+func (m *Machine) Opened(p *Pipe, now time.Duration) {
+	p.state = open
+	p.backoff, p.retryAt, p.failingSince = 0, 0, 0
+	m.retryHeld(now)
+}
+
+// Lost says that the pipe's connection is gone, or must go, and decides about everything in flight: what no node can have
+// seen, or what may be executed twice, is held to be sent again; the rest fails, since nobody knows whether it was
+// executed.
+func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
+	if p.state == closed {
+		return
+	}
+	m.act(Action{Kind: Close, Pipe: p, Err: why, Inflight: p.inflight.len(), Notable: (p.state == open || p.backoff == 0) && !p.Node.gone})
+	p.state = closed
+	p.attempt++
+	p.latch = latch{}
+	p.backoff = min(max(2*p.backoff, minBackoff), maxBackoff)
+	p.retryAt = now + p.backoff
+
+	since := p.Node.failingSince(now)
+	buf, body, base, sent, begin := p.buf, p.takeBody(), p.base, p.sent, p.acked
+	queue := p.inflight
+	p.inflight, p.unsent = fifo{}, 0
+	p.buf, p.base, p.acked, p.sent = nil, 0, 0, 0
+	for queue.len() > 0 {
+		r := *queue.front()
+		queue.pop()
+		raw := buf[begin-base : r.end-base]
+		if r.since == 0 {
+			r.since = since
+		}
+		if r.Session != nil {
+			m.returned(&r, raw, body, begin < sent, now)
+		}
+		begin = r.end
+	}
+}
+
+// outOfReach opens the pipe if it is closed. It returns since when the node cannot be reached: 0 if the pipe is open.
+func (m *Machine) outOfReach(p *Pipe, now time.Duration) time.Duration {
+	if p.state == open {
+		return 0
+	}
+	m.open(p, now)
+	return p.Node.failingSince(now)
+}
+
+// failing reports whether attempts to open the pipe go on in vain. When nobody has asked for a while, a new series begins.
+func (p *Pipe) failing(now time.Duration) bool {
+	return p.failingSince != 0 && (p.state != closed || now-p.retryAt <= DialTimeout)
+}
+
+// tick counts a tick of silence, and gives the pipe up after too many.
+func (m *Machine) tick(p *Pipe, now time.Duration) {
+	if p.sent == p.acked && p.state != opening {
+		p.silent = 0
+		return
+	}
+	p.silent++
+	limit := m.silentTicks
+	switch {
+	case p.state == opening:
+		limit = openTicks
+	case p.Lane.Kind != member.Common && p.silent > limit:
+		limit *= m.patienceWith(p, now)
+	}
+	if p.silent > limit {
+		m.Lost(p, ErrSilent, now)
+	}
+}
+
+// patienceWith is how many times longer than the common pipe this one waits for a silent node that can be reached. A common
+// pipe that is not used is asked.
+func (m *Machine) patienceWith(p *Pipe, now time.Duration) int {
+	asked := p.Node.Pipe(Lane{Kind: member.Common, Version: p.Lane.Version})
+	switch {
+	case asked.state == closed:
+		m.open(asked, now)
+	case asked.state == open && asked.inflight.len() == 0:
+		m.Tell(asked, resp.AppendRequest(nil, []byte("PING")))
+	}
+	if asked.state != open && asked.failing(now) && now-asked.failingSince > DialTimeout {
+		return 1
+	}
+	return LargePatience
+}
+
+// Tell sends a request of the pipe's own, to which the reply does not matter. The pipe must be open. raw is copied.
+func (m *Machine) Tell(p *Pipe, raw []byte) {
+	m.send(p, &Request{}, raw, nil)
+	m.act(Action{Kind: Write, Pipe: p})
+}
+
+// Ask sends a question of an Asker at once, or not at all: not ok means that the pipe is full or closed, in which case it
+// is being opened, or that it must not be used before it has said RETRY. raw is copied.
+func (m *Machine) Ask(p *Pipe, r Request, raw []byte, now time.Duration) (ok bool) {
+	if p.state != open || p.full(len(raw)) || !m.unlatch(p, now) {
+		m.open(p, now)
+		return false
+	}
+	r.asks = true
+	m.send(p, &r, raw, nil)
+	m.act(Action{Kind: Write, Pipe: p})
+	return true
+}

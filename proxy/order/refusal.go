@@ -1,0 +1,80 @@
+package order
+
+import (
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// maxHops is how many -MOVED replies a request follows before it waits a little.
+const maxHops = 4
+
+// Refusal is what a node says that did not execute a request.
+type Refusal struct {
+	// Moved: another node owns the partition, the one at Addr. Else the node will know more soon.
+	Moved     bool
+	Partition uint16 // with Addr
+	Addr      string // host:port; empty: the refusal names none
+	Epoch     uint64 // of the table that the node waits for; 0: it names none
+}
+
+// Refused says that a node has refused the front request of a pipe, and takes it off.
+func (m *Machine) Refused(p *Pipe, why Refusal, now time.Duration) {
+	r := *p.inflight.front()
+	raw := p.buf[p.acked-p.base : r.end-p.base]
+	if p.latch.add(&r, raw, p.tail(), why.Epoch) {
+		m.retrySoon()
+	}
+	m.Counts.Refusals++
+	if why.Moved {
+		m.act(Action{Kind: Refresh})
+		m.follow(&r, why)
+	}
+	m.undone(&r, raw, p.takeBody(), now)
+	p.drop(p.inflight.front())
+}
+
+// follow routes a partition to the node that a -MOVED reply names, until the next table. Every session does so from now on:
+// if one command of a session went by the reply and another by the table, they could change places. Two nodes that do not
+// obey the same table yet may point to each other: after maxHops the command waits a little and begins at the table again.
+func (m *Machine) follow(r *Request, why Refusal) {
+	to := m.byAddr[why.Addr]
+	if to == nil || to.gone {
+		return // the next table will tell
+	}
+	if r.hops >= maxHops {
+		r.hops = 0
+		m.routeByTable(why.Partition)
+		return
+	}
+	r.hops++
+	m.redirected = append(m.redirected, r.Session)
+	m.reroute(why.Partition, to)
+}
+
+// HasMoves reports whether FollowMoves has something to do.
+func (m *Machine) HasMoves() bool { return len(m.redirected) > 0 }
+
+// FollowMoves sends what was redirected since the last call. Call it when all that a node has said at one time was handled,
+// so that the requests that it refused together are sent again together.
+func (m *Machine) FollowMoves(now time.Duration) {
+	for i, s := range m.redirected {
+		m.retry(s, now)
+		m.redirected[i] = nil
+	}
+	m.redirected = m.redirected[:0]
+}
+
+// Distrust routes partitions by the table again, which an answer of a node did not cover although it was asked about them.
+// A -MOVED reply of a node that had an older table than ours may have sent us to it, and no other command may come that
+// would be told better.
+func (m *Machine) Distrust(n *Node, missing *ring.PartitionSet) {
+	if missing.Empty() {
+		return
+	}
+	for p := range m.owner {
+		if missing.Has(uint16(p)) && m.owner[p] == n {
+			m.routeByTable(uint16(p))
+		}
+	}
+}

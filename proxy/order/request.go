@@ -1,0 +1,93 @@
+package order
+
+import (
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// Request is one command, or a part of one, on its way to a node.
+type Request struct {
+	Session *Session // whose command; nil for the pipe's own
+	Part    Part     // gathers the parts of a command that was split; nil for a whole command
+	Seq     uint64   // the command's number in its session
+	end     uint64   // offset in the pipe's stream one past its last byte
+	ID      int32    // which part
+	asks    bool     // it belongs to an Asker
+	Origin
+}
+
+// Origin is what a request keeps while it is sent again, and what the parts inherit into which it is divided.
+type Origin struct {
+	Partition uint16        // of its keys; of several partitions: see Scattered
+	hops      uint8         // -MOVED replies followed so far
+	begun     bool          // a pipe broke after it had begun to be written: it may have been executed
+	since     time.Duration // when it was first held; 0 if never
+}
+
+// Part gathers the replies to the requests that one command was divided into.
+type Part interface {
+	// Done takes the final reply to the request with that ID. The reply is valid during the call.
+	Done(id int32, reply []byte)
+}
+
+// Asker is a Part that asks again by itself: what comes back undone is not held, and does not count as outstanding.
+type Asker interface {
+	Part
+	// Undone says that a request came back without a reply.
+	Undone()
+}
+
+// Scattered is a Part whose requests have keys in several partitions.
+type Scattered interface {
+	Part
+	// Partitions lists those of a request's keys, in the order of the keys.
+	Partitions(raw []byte) []uint16
+	// Divide replaces the request with that ID, whose bytes are raw, by one for each owner of some of its keys. Only its
+	// Node, ID and Raw are read of each piece. Raw must not be a view of the argument.
+	Divide(id int32, raw []byte, owner func(partition uint16) *Node) []Piece
+}
+
+// Piece is what one node gets of a request that is divided.
+type Piece struct {
+	Node *Node // nil: the partitions have no owner
+	ID   int32
+	Raw  []byte
+}
+
+// Body has the memory of a request that is too long to be copied.
+type Body interface {
+	// Release gives the memory back. Nobody uses a view of it afterwards.
+	Release()
+}
+
+func release(b Body) {
+	if b != nil {
+		b.Release()
+	}
+}
+
+// Collected is a Body whose memory is the garbage collector's.
+type Collected struct{}
+
+// Release does nothing.
+func (Collected) Release() {}
+
+// repeatable reports whether a request may be executed twice. It is parsed again, since that is rare and remembering it
+// would cost every command.
+func (m *Machine) repeatable(raw []byte) bool {
+	if m.broken.repeatsAll() {
+		return true
+	}
+	var p resp.Parser
+	p.SetLimits(resp.Limits{})
+	if p.Parse(raw) != resp.Done || len(p.Args()) == 0 {
+		return false
+	}
+	cmd := command.Row(p.Args())
+	if cmd != nil && cmd.Flags&command.Internal != 0 {
+		return cmd.ID != command.DunlinExec
+	}
+	return cmd != nil && cmd.IdempotentCall(p.Args())
+}
