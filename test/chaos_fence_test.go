@@ -26,7 +26,7 @@ func TestChaosFence(t *testing.T) {
 	cluster := x.startClusterClients(4)
 
 	x.during("SIGSTOP "+victim.id, victim, func() {
-		freeze(victim)
+		victim.stop()
 		late.send()
 	})
 	late.overwrite()
@@ -50,7 +50,7 @@ func TestChaosResumeAtDeath(t *testing.T) {
 	for i := range 3 * *chaosRounds {
 		victim := x.c.node(i % 3)
 		x.during("SIGSTOP until death of "+victim.id, victim, func() {
-			freeze(victim)
+			victim.stop()
 			x.awaitDeath(victim)
 			sleepUpTo(150*time.Millisecond, rng) // for which the coordinator waits for more changes
 			victim.cont()

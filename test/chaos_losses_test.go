@@ -25,7 +25,7 @@ type death struct {
 func (x *chaos) kill(m *member) { x.dies(m, m.kill) }
 
 // freeze stops a node for so long that it counts as dead.
-func (x *chaos) freeze(m *member) { x.dies(m, func() { freeze(m) }) }
+func (x *chaos) freeze(m *member) { x.dies(m, func() { m.stop() }) }
 
 func (x *chaos) dies(m *member, do func()) {
 	at := time.Now()

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -11,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // chaos is a cluster under test with clients at work:
@@ -405,4 +408,32 @@ func (x *chaos) tookReply(d time.Duration, what func() string) {
 	if d > x.slowest {
 		x.slowest, x.slowestIs = d, what()
 	}
+}
+
+// divide has clients believe what they see, until unite.
+func (x *chaos) divide() {
+	x.pause.Lock()
+	defer x.pause.Unlock()
+	x.divided.Store(true)
+	x.era.Add(1)
+}
+
+// chaosRounds repeats what is a matter of luck: go test -run Chaos ./test -chaos.rounds 20
+var chaosRounds = flag.Int("chaos.rounds", 1, "how often the chaos tests repeat what is a matter of luck")
+
+// coordinator is the node that issues tables: of those but one that started first.
+func (x *chaos) coordinator(but string) *member {
+	var oldest ring.Member
+	for _, m := range x.tables.table().Nodes {
+		if m.ID != but && (oldest.ID == "" || m.Boot < oldest.Boot) {
+			oldest = m
+		}
+	}
+	for _, m := range x.c.byRole("node") {
+		if m.id == oldest.ID {
+			return m
+		}
+	}
+	x.t.Fatalf("the coordinator %q is no node of the test", oldest.ID)
+	return nil
 }

@@ -1,20 +1,10 @@
 package test
 
 import (
-	"bytes"
-	"flag"
-	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/dunlin-cache/dunlin/ring"
 )
-
-// chaosRounds repeats what is a matter of luck: go test -run Chaos ./test -chaos.rounds 20
-var chaosRounds = flag.Int("chaos.rounds", 1, "how often the chaos tests repeat what is a matter of luck")
 
 // These tests hurt real processes while clients work through both proxies. What the
 // clients may see is in chaos_history_test.go; see also startChaos. They do not run
@@ -47,7 +37,7 @@ func TestChaosPause(t *testing.T) {
 	before := x.tables.table().Epoch
 	for _, pause := range []time.Duration{400 * time.Millisecond, 700 * time.Millisecond} {
 		x.during("SIGSTOP for "+pause.String(), victim, func() {
-			freeze(victim)
+			victim.stop()
 			time.Sleep(pause)
 			victim.cont()
 		})
@@ -67,7 +57,7 @@ func TestChaosStop(t *testing.T) {
 		for_   time.Duration
 	}{{x.c.node(0), 3 * time.Second}, {x.coordinator(""), 4 * time.Second}} {
 		begin := time.Now()
-		x.during("SIGSTOP "+stop.victim.id, stop.victim, func() { freeze(stop.victim) })
+		x.during("SIGSTOP "+stop.victim.id, stop.victim, func() { stop.victim.stop() })
 		time.Sleep(stop.for_ - time.Since(begin))
 		x.during("SIGCONT "+stop.victim.id, stop.victim, stop.victim.cont)
 	}
@@ -128,60 +118,22 @@ var randomFaults = []fault{
 		m.launch()
 	}},
 	{"stands still", func(m *member, rng *rand.Rand) {
-		freeze(m)
+		m.stop()
 		sleepUpTo(2500*time.Millisecond, rng)
 		m.cont()
 	}},
 	{"stumbles", func(m *member, rng *rand.Rand) { // never long enough at a time to notice it by itself
 		for range 3 {
-			freeze(m)
+			m.stop()
 			time.Sleep(900 * time.Millisecond)
 			m.cont()
 			sleepUpTo(60*time.Millisecond, rng)
 		}
 	}},
 	{"dies while it stands still", func(m *member, rng *rand.Rand) {
-		freeze(m)
+		m.stop()
 		sleepUpTo(2*time.Second, rng)
 		m.kill()
 		m.launch()
 	}},
-}
-
-// sleepUpTo is how long a fault lasts.
-func sleepUpTo(d time.Duration, rng *rand.Rand) { time.Sleep(time.Duration(rng.Int64N(int64(d)))) }
-
-// freeze stops a process, and returns when it has: another processor may run it for
-// a moment after the signal was sent.
-func freeze(m *member) {
-	m.t.Helper()
-	m.stop()
-	eventually(m.t, epochTime, m.id+" stands still", func() bool {
-		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", m.cmd.Process.Pid))
-		for _, name := range threads {
-			stat, _ := os.ReadFile(name)
-			// The state is behind the name, which is in brackets.
-			if _, state, _ := bytes.Cut(stat, []byte(") ")); !bytes.HasPrefix(state, []byte("T")) {
-				return false
-			}
-		}
-		return len(threads) > 0
-	})
-}
-
-// coordinator is the node that issues tables: of those but one that started first.
-func (x *chaos) coordinator(but string) *member {
-	var oldest ring.Member
-	for _, m := range x.tables.table().Nodes {
-		if m.ID != but && (oldest.ID == "" || m.Boot < oldest.Boot) {
-			oldest = m
-		}
-	}
-	for _, m := range x.c.byRole("node") {
-		if m.id == oldest.ID {
-			return m
-		}
-	}
-	x.t.Fatalf("the coordinator %q is no node of the test", oldest.ID)
-	return nil
 }

@@ -118,7 +118,7 @@ func (x *chaos) judgeCalm(t *testing.T) {
 var checkFaults = slices.Concat(randomFaults, []fault{
 	{"is slow", func(m *member, rng *rand.Rand) { // never silent for long enough to be given up
 		for range 15 {
-			freeze(m)
+			m.stop()
 			sleepUpTo(150*time.Millisecond, rng)
 			m.cont()
 			sleepUpTo(20*time.Millisecond, rng)

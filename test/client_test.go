@@ -111,3 +111,10 @@ func (w *wire) want(line, want string) {
 		w.t.Errorf("%s answers\n%s\nwant\n%s", line, got, want)
 	}
 }
+
+// write is send for where the end may come at any time.
+func (w *wire) write(b []byte) error {
+	_ = w.conn.SetWriteDeadline(time.Now().Add(replyTimeout))
+	_, err := w.conn.Write(b)
+	return err
+}

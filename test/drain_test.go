@@ -90,10 +90,3 @@ func TestDrainedProxy(t *testing.T) {
 		})
 	}
 }
-
-// write is send for where the end may come at any time.
-func (w *wire) write(b []byte) error {
-	_ = w.conn.SetWriteDeadline(time.Now().Add(replyTimeout))
-	_, err := w.conn.Write(b)
-	return err
-}

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -302,50 +301,4 @@ func TestMetrics(t *testing.T) {
 	if used, _ := s.sum("dunlin_node_memory_used_bytes"); used < 97*10 {
 		t.Errorf("memory in use is %v bytes", used)
 	}
-}
-
-type sample struct {
-	name  string // with its labels
-	value float64
-}
-
-type samples []sample
-
-var sampleLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{(?:[a-zA-Z_]\w*="(?:[^"\\]|\\.)*",?)*\})?) (\S+)$`)
-
-// scrape reads /metrics strictly by the text format. A series must not come twice.
-func scrape(t *testing.T, admin string) (all samples) {
-	t.Helper()
-	body, err := get(admin, "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for lines := bufio.NewScanner(bytes.NewReader(body)); lines.Scan(); {
-		line := lines.Text()
-		if strings.HasPrefix(line, "# HELP ") || strings.HasPrefix(line, "# TYPE ") {
-			continue
-		}
-		parts := sampleLine.FindStringSubmatch(line)
-		if parts == nil || seen[parts[1]] {
-			t.Fatalf("no metric, or one twice: %q", line)
-		}
-		seen[parts[1]] = true
-		value, err := strconv.ParseFloat(parts[2], 64)
-		if err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
-		all = append(all, sample{parts[1], value})
-	}
-	return all
-}
-
-// sum adds up the series whose names and labels begin with prefix.
-func (all samples) sum(prefix string) (total float64, found bool) {
-	for _, s := range all {
-		if strings.HasPrefix(s.name, prefix) {
-			total, found = total+s.value, true
-		}
-	}
-	return total, found
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -255,17 +254,3 @@ func TestSlowReader(t *testing.T) {
 }
 
 func bigValue(i int) []byte { return bytes.Repeat(fmt.Appendf(nil, "%09d ", i), 100_000) }
-
-// resident is the memory that the system says a process has.
-func resident(t *testing.T, m *member) int64 {
-	t.Helper()
-	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", m.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages, err := strconv.ParseInt(strings.Fields(string(statm))[1], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pages * int64(os.Getpagesize())
-}

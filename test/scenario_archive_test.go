@@ -26,7 +26,8 @@ const (
 	archiveRest = 5 * time.Millisecond
 )
 
-func (x *chaos) newArchive(n int) *archive {
+// newArchive stores n keys.
+func newArchive(x *chaos, n int) *archive {
 	a := &archive{x: x}
 	for i := range n {
 		h := newHistory(fmt.Sprintf("archive:%d", i))

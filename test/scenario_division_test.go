@@ -7,14 +7,6 @@ import "time"
 // data is dropped where they differ. So until then any write of a key may show; from
 // then on the clients judge as strictly as ever.
 
-// divide has clients believe what they see, until unite.
-func (x *chaos) divide() {
-	x.pause.Lock()
-	defer x.pause.Unlock()
-	x.divided.Store(true)
-	x.era.Add(1)
-}
-
 // unite has the clients judge again: what each key shows next is what it holds.
 func (s *scenario) unite() {
 	s.t.Helper()

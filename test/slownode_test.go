@@ -50,7 +50,7 @@ func TestStoppedNodeHarmsNoOther(t *testing.T) {
 		var ratios []float64
 		for range 3 {
 			before := rate()
-			freeze(victim)
+			victim.stop()
 			with := rate()
 			victim.cont()
 			after := rate()
