@@ -20,6 +20,9 @@ LINT_VERSION := v2.15.0
 TOOLS := $(CURDIR)/bin/tools
 LINT  := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 
+# Tests of whole clusters run one package at a time, and beside nothing else: they measure.
+PACKAGES = go list ./... | grep -v /test/
+
 GO_FILES = git ls-files --cached --others --exclude-standard -- '*.go'
 
 .PHONY: help
@@ -57,15 +60,15 @@ fuzz: ## run every fuzz target for FUZZTIME (10s) each
 
 .PHONY: check
 check: ## check order and correctness under faults for CHECKTIME (10m); CHECKSEED repeats a run's commands and faults
-	go test -count 1 -timeout 0 -run '^TestCheck$$' -v ./test -check.time $(CHECKTIME) -check.seed $(or $(CHECKSEED),0)
+	go test -count 1 -timeout 0 -run '^TestCheck$$' -v ./test/chaos -check.time $(CHECKTIME) -check.seed $(or $(CHECKSEED),0)
 
 .PHONY: scenarios
 scenarios: ## kill, stop, cut off, drain and add nodes under load, ROUNDS (20) times each, with figures, about an hour and a half; ONLY=Kill: one
-	go test -count 1 -timeout 0 -run '^TestScenario$(ONLY)' -v ./test -scenario.full -chaos.rounds $(ROUNDS)
+	go test -count 1 -timeout 0 -run '^TestScenario$(ONLY)' -v ./test/scenarios -scenario.full -chaos.rounds $(ROUNDS)
 
 .PHONY: differ
 differ: ## compare node and proxy with redis-server on a million broken inputs, two minutes (INPUTS=)
-	go test -count 1 -timeout 0 -run '^TestDifferential$$' -v ./test -differential.inputs $(INPUTS)
+	go test -count 1 -timeout 0 -run '^TestDifferential$$' -v ./test/differential -differential.inputs $(INPUTS)
 
 .PHONY: clients
 clients: ## fetch and build the client libraries that the tests run, two minutes (test/clients)
@@ -73,7 +76,7 @@ clients: ## fetch and build the client libraries that the tests run, two minutes
 
 .PHONY: matrix
 matrix: ## run these clients through a proxy, and write the table of their versions
-	MATRIX_TABLE=$(CURDIR)/test/clients/VERSIONS.md go test -count 1 -run '^TestClientMatrix$$' -v ./test
+	MATRIX_TABLE=$(CURDIR)/test/clients/VERSIONS.md go test -count 1 -run '^TestClientMatrix$$' -v ./test/clients
 
 .PHONY: bench
 bench: ## race Dunlin against redis-server, memcached and twemproxy, about ten minutes (less: RACE='--rounds 1', all: RACE=--full)
@@ -130,14 +133,16 @@ have:
 
 .PHONY: unit
 unit:
-	go test -timeout 10m ./...
+	go test -timeout 10m $$($(PACKAGES))
+	go test -p 1 -timeout 10m ./test/...
 
 # The tests that measure allocations or load the whole Go tree skip themselves
 # here: -short and the race detector's own build tag. With the tag checked, the
 # engine looks at every handle and overwrites what is freed.
 .PHONY: race
 race:
-	CGO_ENABLED=1 go test -race -tags checked -short -timeout 8m ./...
+	CGO_ENABLED=1 go test -race -tags checked -short -timeout 8m $$($(PACKAGES))
+	CGO_ENABLED=1 go test -p 1 -race -tags checked -short -timeout 8m ./test/...
 
 # The engine's tests of one goroutine, in which the race detector would see nothing.
 .PHONY: checked

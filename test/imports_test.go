@@ -1,5 +1,5 @@
-// Package test holds the tests that look at the whole: the import rules here,
-// whole clusters in the files beside it.
+// Package test has the import rules: who may import whom, and why not. The tests of whole clusters
+// are in the packages below it.
 package test
 
 import (
@@ -43,6 +43,8 @@ var allowed = map[string][]string{
 	"proxy/order":           {"internal/member", "internal/resp", "internal/command", "ring"},
 	"proxy":                 {"proxy/order", "internal/member", "internal/monitor", "internal/resp", "internal/netloop", "internal/command", "internal/session", "internal/config", "internal/cluster", "internal/figures", "ring"},
 	"metrics":               {"node", "proxy", "ring", "internal/netloop", "internal/command", "internal/figures"},
+	"test/harness":          {"internal/conversation", "internal/resp"},
+	"test/chaos":            {"internal/member", "internal/resp", "ring", "test/harness"},
 	"bench/race":            {"bench/load"},
 	"bench/engine":          {"node/engine", "ring", "bench/engine/sim", "bench/histogram"},
 	"bench/engine/sim":      {},
@@ -109,11 +111,11 @@ var owners = []struct {
 	{"github.com/buraksezer/consistent", []string{"ring"}, "it locks and can panic: ring builds targets off the path and recovers"},
 	{"github.com/prometheus/", []string{"metrics"}, "no Prometheus type on the path of a command"},
 	{"github.com/spf13/", []string{"cmd/dunlin"}, "packages take a Config; only the binary knows flags"},
-	{"golang.org/x/sys/", []string{"internal/netloop", "node/engine"}, "raw system calls: sockets and memory, nowhere else"},
+	{"golang.org/x/sys/", []string{"internal/netloop", "node/engine", "test/harness"}, "raw system calls: sockets and memory, nowhere else"},
 	{"github.com/VictoriaMetrics/fastcache", []string{"bench/engine"}, "it is what the engine is compared with, and no part of Dunlin"},
-	{"crypto/tls", []string{"internal/tlsbridge"}, "loops and their handlers see plain sockets"},
-	{"net/http", []string{"metrics", "cmd/dunlin"}, "HTTP is for the admin side only"},
-	{"encoding/json", []string{"metrics", "cmd/dunlin", "bench/race"}, "JSON is for the admin side and for reports only"},
+	{"crypto/tls", []string{"internal/tlsbridge", "test/harness"}, "loops and their handlers see plain sockets"},
+	{"net/http", []string{"metrics", "cmd/dunlin", "test/harness"}, "HTTP is for the admin side only"},
+	{"encoding/json", []string{"metrics", "cmd/dunlin", "bench/race", "test/harness"}, "JSON is for the admin side and for reports only"},
 }
 
 func TestImports(t *testing.T) {

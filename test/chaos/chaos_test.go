@@ -1,0 +1,141 @@
+package chaos
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// These tests hurt real processes while clients work through both proxies. What the
+// clients may see is in history.go; see also startRig. They do not run
+// beside other tests of this package, since they measure.
+
+// TestChaosCrash: a node dies, and comes back under the same id.
+func TestChaosCrash(t *testing.T) {
+	x := startRig(t)
+	victim := x.C.Node(1)
+	x.during("SIGKILL "+victim.ID, victim, victim.Kill)
+	x.during("restart "+victim.ID, victim, victim.Launch)
+	x.Finish()
+}
+
+// TestChaosCrashOfCoordinator: the oldest node issues the tables; its successor must
+// issue the one without it.
+func TestChaosCrashOfCoordinator(t *testing.T) {
+	x := startRig(t)
+	victim := x.Coordinator("")
+	x.during("SIGKILL "+victim.ID, victim, victim.Kill)
+	x.during("restart "+victim.ID, victim, victim.Launch)
+	x.Finish()
+}
+
+// TestChaosPause: a node that stands still for a moment is not replaced, and nothing
+// is lost: no table explains a missing key.
+func TestChaosPause(t *testing.T) {
+	x := startRig(t)
+	victim := x.C.Node(2)
+	before := x.Tables.Table().Epoch
+	for _, pause := range []time.Duration{400 * time.Millisecond, 700 * time.Millisecond} {
+		x.during("SIGSTOP for "+pause.String(), victim, func() {
+			victim.Stop()
+			time.Sleep(pause)
+			victim.Cont()
+		})
+	}
+	if after := x.Tables.Table().Epoch; after != before {
+		t.Errorf("epoch %d after short pauses, want %d as before", after, before)
+	}
+	x.Finish()
+}
+
+// TestChaosStop: a node stands still for long enough to be replaced, and then goes on
+// as if nothing had happened.
+func TestChaosStop(t *testing.T) {
+	x := startRig(t)
+	for _, stop := range []struct {
+		victim *harness.Member
+		for_   time.Duration
+	}{{x.C.Node(0), 3 * time.Second}, {x.Coordinator(""), 4 * time.Second}} {
+		begin := time.Now()
+		x.during("SIGSTOP "+stop.victim.ID, stop.victim, func() { stop.victim.Stop() })
+		time.Sleep(stop.for_ - time.Since(begin))
+		x.during("SIGCONT "+stop.victim.ID, stop.victim, stop.victim.Cont)
+	}
+	x.Finish()
+}
+
+// TestChaosJoinAndLeave: a fourth node joins, and leaves in order. Nobody gets an error, and
+// nothing is lost.
+func TestChaosJoinAndLeave(t *testing.T) {
+	x := startRig(t)
+	x.KeepsAll.Store(true)
+	fourth := harness.NewMember(t, "node", "n4")
+	fourth.Flags = x.C.Node(0).Flags
+	x.C.Members = append(x.C.Members, fourth)
+	failed := x.during("join of n4", fourth, fourth.Launch)
+	var took time.Duration
+	failed += x.during("end of n4 by SIGTERM", fourth, func() { took = fourth.Term(epochTime) })
+	t.Logf("n4 ended %d ms after SIGTERM", took.Milliseconds())
+	if failed > 0 {
+		x.Violate("a node that joins and leaves in order caused %d errors", failed)
+	}
+	x.Finish()
+}
+
+// TestChaosRandom: whatever else may happen to a node, in any order.
+func TestChaosRandom(t *testing.T) {
+	x := startRig(t)
+	rng := rand.New(rand.NewPCG(x.Seed, 0))
+	t.Logf("seed %d", x.Seed)
+	for range 4 * *Rounds {
+		victim := x.C.Node(rng.IntN(3))
+		fault := randomFaults[rng.IntN(len(randomFaults))]
+		if x.during(fault.name+" "+victim.ID, victim, func() { fault.do(victim, rng) }); x.FailedAlready() {
+			break
+		}
+	}
+	x.Finish()
+}
+
+// fault is what may happen to a node.
+type fault struct {
+	name string
+	do   func(*harness.Member, *rand.Rand)
+}
+
+var randomFaults = []fault{
+	{"dies, is back at once", func(m *harness.Member, _ *rand.Rand) {
+		m.Kill()
+		m.Launch()
+	}},
+	{"dies, is back later", func(m *harness.Member, rng *rand.Rand) {
+		m.Kill()
+		harness.SleepUpTo(2500*time.Millisecond, rng)
+		m.Launch()
+	}},
+	{"leaves and comes back", func(m *harness.Member, _ *rand.Rand) {
+		m.Term(epochTime)
+		m.Launch()
+	}},
+	{"stands still", func(m *harness.Member, rng *rand.Rand) {
+		m.Stop()
+		harness.SleepUpTo(2500*time.Millisecond, rng)
+		m.Cont()
+	}},
+	{"stumbles", func(m *harness.Member, rng *rand.Rand) { // never long enough at a time to notice it by itself
+		for range 3 {
+			m.Stop()
+			time.Sleep(900 * time.Millisecond)
+			m.Cont()
+			harness.SleepUpTo(60*time.Millisecond, rng)
+		}
+	}},
+	{"dies while it stands still", func(m *harness.Member, rng *rand.Rand) {
+		m.Stop()
+		harness.SleepUpTo(2*time.Second, rng)
+		m.Kill()
+		m.Launch()
+	}},
+}

@@ -1,0 +1,140 @@
+package chaos
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// The checker's clients go as deep and as odd as they can while nodes are slowed, frozen
+// and killed. Commands and faults follow from the seed, what meets when does not.
+//
+//	go test -run 'Check$' ./test/chaos -check.time 10m -check.seed 7
+var (
+	checkTime = flag.Duration("check.time", 40*time.Second, "how long the checker runs")
+	checkSeed = flag.Uint64("check.seed", 0, "seed of the checker, 0 for a new one")
+)
+
+const (
+	diversPerProxy = 4
+	// calmPart of the time nothing is done to the nodes.
+	calmPart = 4
+)
+
+// TestCheck proves for every session: a reply to each command, in order; its own writes
+// read back, unless an error said that the outcome is unknown, a table says that the
+// key's data was lost, or a pipe broke and the read was sent again; never an older
+// value, one that was refused, or another key's; nothing from the middle of a transaction, and none that was executed though
+// a key that it watched had changed.
+func TestCheck(t *testing.T) {
+	seed, length := *checkSeed, *checkTime
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	if testing.Short() {
+		length = min(length, 8*time.Second)
+	}
+	t.Logf("seed %d", seed)
+	x := newRig(t, seed, Options{Copies: 1, relayed: true, Rest: time.Millisecond, Batch: 1})
+	divers := x.startDivers()
+	begin := time.Now()
+	time.Sleep(length / calmPart) // the clients work meanwhile
+	x.judgeCalm(t)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	faults := map[string]int{}
+	var next []int // each fault once, then all in another order
+	for time.Since(begin) < length && !x.FailedAlready() {
+		if len(next) == 0 {
+			next = rng.Perm(len(checkFaults))
+		}
+		victim, fault := x.C.Node(rng.IntN(3)), checkFaults[next[0]]
+		next = next[1:]
+		faults[fault.name]++
+		fault.do(victim, rng)
+		x.C.Converge(harness.ReadyTimeout)
+		x.JudgeAbsences(time.Now().Add(-watchLag))
+		harness.SleepUpTo(time.Second, rng)
+	}
+	x.endSessions()
+	x.readAll()
+	x.JudgeAbsences(time.Now())
+	x.report()
+	t.Logf("pipelines of up to %d commands; faults %v", deepest(divers), faults)
+}
+
+func (x *Rig) startDivers() (divers []*diver) {
+	for i, p := range x.C.ByRole("proxy") {
+		for j := range diversPerProxy {
+			divers = append(divers, x.newDiver(p, fmt.Sprintf("dive%d%d", i, j), j%2 == 1))
+		}
+	}
+	x.T.Cleanup(x.endSessions)
+	for _, d := range divers {
+		if !d.rude {
+			x.Keys = append(x.Keys, d.own...)
+		}
+	}
+	for _, d := range divers {
+		x.Running.Go(d.run)
+	}
+	harness.Eventually(x.T, harness.ReadyTimeout, "a table is seen", func() bool { return x.Tables.Table() != nil })
+	return divers
+}
+
+// judgeCalm allows nothing of what broken pipes and dead nodes explain, if no pipe broke.
+func (x *Rig) judgeCalm(t *testing.T) {
+	t.Helper()
+	x.Mu.Lock()
+	var odd []string
+	for _, a := range x.Absences {
+		odd = append(odd, a.String())
+	}
+	for _, f := range x.fewer {
+		odd = append(odd, f.name+" finds too few keys")
+	}
+	odd = append(odd, x.tooLate...)
+	for class, n := range x.tolerated {
+		odd = append(odd, fmt.Sprintf("%d errors %s", n, class))
+	}
+	replies := x.replies
+	x.Mu.Unlock()
+	broken := 0.0
+	for _, p := range x.C.ByRole("proxy") {
+		n, _ := harness.Scrape(t, p.Admin).Sum("dunlin_proxy_broken_pipes_total{")
+		broken += n
+	}
+	t.Logf("without a fault: %d replies, %v pipes broke, %d oddities", replies, broken, len(odd))
+	if broken == 0 {
+		for _, o := range odd[:min(shownFaults, len(odd))] {
+			x.Violate("without a fault: %s", o)
+		}
+	}
+}
+
+// checkFaults are what may happen to a node.
+var checkFaults = slices.Concat(randomFaults, []fault{
+	{"is slow", func(m *harness.Member, rng *rand.Rand) { // never silent for long enough to be given up
+		for range 15 {
+			m.Stop()
+			harness.SleepUpTo(150*time.Millisecond, rng)
+			m.Cont()
+			harness.SleepUpTo(20*time.Millisecond, rng)
+		}
+	}},
+	{"its replies come slowly", func(m *harness.Member, rng *rand.Rand) {
+		m.Relay.Slow.Store(true)
+		harness.SleepUpTo(time.Second, rng)
+		m.Relay.Slow.Store(false)
+	}},
+	{"its replies are lost", func(m *harness.Member, rng *rand.Rand) {
+		for range 5 {
+			m.Relay.LoseReplies(rng)
+			harness.SleepUpTo(200*time.Millisecond, rng)
+		}
+	}},
+})

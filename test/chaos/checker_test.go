@@ -1,0 +1,234 @@
+package chaos
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// TestChaosChecker: the judge of the chaos tests sees each kind of wrong answer, and
+// finds nothing wrong with the right ones.
+func TestChaosChecker(t *testing.T) {
+	now := time.Unix(1000, 0)
+	h := NewHistory("k")
+	// read judges a read that was sent at the time of s and shows write seq, 0 for none.
+	read := func(s sight, seq uint64, wrong string) *absence {
+		t.Helper()
+		var value []byte
+		if seq > 0 {
+			value = AppendValue(nil, "k", seq)
+		}
+		lost, err := h.read(s, value, now)
+		if wrong == "" && err != nil || wrong != "" && (err == nil || !strings.Contains(err.Error(), wrong)) {
+			t.Errorf("a read of write %d: %v, want %q", seq, err, wrong)
+		}
+		return lost
+	}
+	write := func(o outcome) { h.Answered(h.Write(now), o) }
+
+	read(h.Look(), 0, "")
+	early := h.Look()
+	write(Executed)    // 1
+	write(Executed)    // 2
+	read(early, 1, "") // it was sent before write 2 was acknowledged
+	read(h.Look(), 2, "")
+	read(h.Look(), 3, "never sent")
+	write(unknown) // 3
+	read(h.Look(), 2, "")
+	read(h.Look(), 3, "")
+	write(notExecuted) // 4
+	read(h.Look(), 4, "not executed")
+	before := h.Look()
+	lost := read(h.Look(), 0, "")
+	if lost == nil {
+		t.Error("a missing key is not noted")
+	}
+	read(before, 3, "") // it was sent before the key was missing
+	read(h.Look(), 3, "after it was missing")
+	if read(h.Look(), 0, "") != nil {
+		t.Error("a lost key is noted twice")
+	}
+	write(Executed) // 5
+	read(h.Look(), 5, "")
+	inFlight := h.Write(now) // 6
+	read(h.Look(), 6, "")
+	read(h.Look(), 0, "") // it was lost, but may be sent again
+	read(h.Look(), 6, "")
+	h.Answered(inFlight, Executed)
+	if h.lookOwn(early).Floor != 6 {
+		t.Error("the writer's own read may overtake its write")
+	}
+
+	for _, value := range []string{"", "k", "k=1=", "other=1=b", "k=1=bbb", "k=x=b"} {
+		if _, err := h.read(h.Look(), []byte(value), now); err == nil {
+			t.Errorf("value %q is believed", value)
+		}
+	}
+}
+
+// TestChaosCheckerOlder: an older write is noted with what it lacks, and the lost writes
+// never show again.
+func TestChaosCheckerOlder(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
+	h := NewHistory("k")
+	for i := range 4 {
+		h.answeredAt(h.Write(at(10*i)), []outcome{Executed, Executed, unknown, Executed}[i], at(10*i+1))
+	}
+	show := func(s sight, seq uint64) (*absence, error) { return h.read(s, AppendValue(nil, "k", seq), at(99)) }
+	before := h.Look()
+	h.Write(at(50)) // 5 is in flight
+	lost, err := show(before, 1)
+	if err != nil || lost == nil || lost.lost != 2 || !lost.acked.Equal(at(11)) || lost.shown != 1 || lost.floor != 4 {
+		t.Errorf("write 1 shows after write 4: %+v, %v", lost, err)
+	}
+	if lost, err := show(before, 4); lost != nil || err != nil {
+		t.Errorf("write 4 shows to who asked before: %v, %v", lost, err)
+	}
+	if lost, err := show(before, 2); lost == nil || err != nil {
+		t.Errorf("write 2 shows to who asked before: %v, %v", lost, err)
+	}
+	for seq, again := range map[uint64]bool{2: false, 3: true, 4: true, 5: false} {
+		if _, err := show(h.Look(), seq); (err != nil) != again {
+			t.Errorf("write %d shows after 2 to 4 were undone: %v", seq, err)
+		}
+	}
+	h.Forget()
+	if lost, err := show(h.Look(), 3); lost != nil || err != nil {
+		t.Errorf("write 3 shows after all is forgotten: %v, %v", lost, err)
+	}
+}
+
+// TestChaosCheckerDeaths: a death explains the loss of the last writes with two copies, or
+// of what moved, and nothing else.
+func TestChaosCheckerDeaths(t *testing.T) {
+	died := time.Unix(1000, 0)
+	f := func(copies int, keepsAll, anew bool, partition uint16, shown uint64, age time.Duration, explained bool) { // age: before the death
+		t.Helper()
+		first := &ring.Table{Epoch: 1, Issuer: "n1", Nodes: []ring.Member{{ID: "n1"}, {ID: "n2"}}}
+		second := &ring.Table{Epoch: 2, Issuer: "n1", Nodes: first.Nodes, Ancestors: []ring.Version{first.Version()}}
+		for p := range first.Since {
+			first.Since[p], second.Since[p], second.Owner[p] = 1, 1, 1
+		}
+		first.Owner[8] = 1
+		first.Moves = []ring.Move{{Partition: 9, From: 0, To: 1}}
+		if anew {
+			second.Since[partition] = 2
+		}
+		x := &Rig{Options: Options{Copies: copies}, losses: map[string]int{}, deaths: []death{{"n1", died, died.Add(time.Millisecond)}}}
+		x.KeepsAll.Store(keepsAll)
+		x.Tables = &tableWatch{seen: map[ring.Version]time.Time{}}
+		x.Tables.note(first, died.Add(-time.Minute))
+		x.Tables.note(second, died.Add(time.Second))
+		a := absence{key: "k", partition: partition, from: died.Add(-age), to: died.Add(2 * time.Second), shown: shown, lost: 3, acked: died.Add(-age)}
+		if err := x.judge(a); (err == nil) != explained {
+			t.Errorf("%d copies, all kept %v, anew %v, partition %d, write %d shown, lost for %v: %v", copies, keepsAll, anew, partition, shown, age, err)
+		}
+	}
+	const young, old = lossLimit - time.Millisecond, lossLimit + time.Millisecond
+	f(2, true, false, 7, 1, young, true)
+	f(2, true, false, 7, 0, young, true)
+	f(2, true, false, 7, 1, old, false)
+	f(2, true, false, 7, 0, old, false)
+	f(2, true, false, 7, 1, -time.Second, false) // written after the death
+	f(2, true, false, 8, 1, young, false)        // of the other node
+	f(1, true, false, 7, 1, young, false)
+	f(1, false, false, 9, 1, young, true) // it was on its way to another node
+	f(1, false, false, 9, 1, old, false)
+	f(1, false, true, 7, 0, old, true)
+	f(1, false, true, 7, 1, old, false) // an older write, where all began anew
+	f(1, true, true, 7, 0, old, false)
+	f(1, false, false, 7, 0, old, false)
+}
+
+func TestChaosCheckerDeletion(t *testing.T) {
+	now := time.Unix(1000, 0)
+	h := NewHistory("k")
+	present := func(may, must bool) {
+		t.Helper()
+		if gotMay, gotMust := h.presence(h.Look().issued); gotMay != may || gotMust != must {
+			t.Errorf("may and must be there: %v and %v, want %v and %v", gotMay, gotMust, may, must)
+		}
+	}
+	// missing judges a read that finds nothing.
+	missing := func(noted bool) {
+		t.Helper()
+		if lost, err := h.read(h.Look(), nil, now); err != nil || (lost != nil) != noted {
+			t.Errorf("a read of nothing is noted: %v, %v, want %v", lost, err, noted)
+		}
+	}
+	present(false, false)
+	h.Answered(h.Write(now), Executed) // 1
+	present(true, true)
+	before := h.Look()
+	deletion := h.remove(now) // 2
+	missing(false)
+	present(true, false)
+	h.Answered(deletion, Executed)
+	missing(false)
+	present(false, false)
+	if _, err := h.read(before, AppendValue(nil, "k", 1), now); err != nil {
+		t.Errorf("a read from before the deletion: %v", err)
+	}
+	if lost, err := h.read(h.Look(), AppendValue(nil, "k", 1), now); err != nil || lost == nil || lost.lost != 1 {
+		t.Errorf("a deleted value is believed: %v, %v", lost, err)
+	}
+	h.Answered(h.remove(now), notExecuted) // 3
+	h.Answered(h.Write(now), unknown)      // 4
+	present(true, false)
+	missing(false)
+	h.Answered(h.Write(now), Executed) // 5
+	present(true, true)
+	missing(true)
+	present(true, false) // it was lost
+}
+
+func TestChaosCheckerCounter(t *testing.T) {
+	now := time.Unix(1000, 0)
+	c := &counter{key: "k"}
+	f := func(n int64, right, lost bool) {
+		t.Helper()
+		a, err := c.incremented(n, now, now)
+		if (err == nil) != right || (a != nil) != lost {
+			t.Errorf("INCR that answers %d: %v, %v", n, a, err)
+		}
+	}
+	f(1, true, false)
+	f(2, true, false)
+	f(4, false, false) // executed twice
+	c.unknown = 1
+	f(6, true, false)
+	f(7, true, false)
+	f(1, true, true) // everything was lost
+	f(2, true, false)
+	c.last = 10
+	f(9, true, true) // out of order
+}
+
+func TestChaosCheckerTables(t *testing.T) {
+	at := func(seconds float64) time.Time {
+		return time.Unix(1000, 0).Add(time.Duration(seconds * float64(time.Second)))
+	}
+	w := &tableWatch{seen: map[ring.Version]time.Time{}}
+	first := &ring.Table{Epoch: 1, Issuer: "n1"}
+	second := &ring.Table{Epoch: 2, Issuer: "n1", Ancestors: []ring.Version{first.Version()}}
+	for p := range first.Since {
+		first.Since[p], second.Since[p] = 1, 1
+	}
+	second.Since[7] = 2
+	w.note(first, at(0))
+	w.note(second, at(10))
+	f := func(partition uint16, from, to float64, explained bool) {
+		t.Helper()
+		if err := w.judge(absence{key: "k", partition: partition, from: at(from), to: at(to)}); (err == nil) != explained {
+			t.Errorf("missing in partition %d from %v to %v: %v", partition, from, to, err)
+		}
+	}
+	f(7, 9, 11, true)
+	f(7, 9, 9.5, true) // seen a moment after it was issued
+	f(7, 5, 7, false)
+	f(7, 10.5, 11, true) // written at the old owner
+	f(7, 12, 13, false)  // written after the move
+	f(8, 9, 11, false)
+}

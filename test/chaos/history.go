@@ -1,0 +1,344 @@
+package chaos
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// History is what the tests know of one key. One session alone writes it, with
+// values that count up and name the key; anybody may read it. A read is judged by
+// what was known when it was sent:
+//
+//	writes  1 acked   2 acked   3 unknown   4 in flight
+//	floor       ────────┘ 2                 issued = 4, settled = 3
+//	a read may show   2, 3 or 4; or nothing, if the data may have been lost after
+//	                  write 2 was sent. Then 1 and 2 never show again (gone = 2).
+//
+// A write may also be a deletion, which shows as nothing.
+//
+// After the death of an owner its follower may lack the last writes: a read may then
+// show an older write, 1 here, and whether that is right is judged by when the lost
+// ones were acknowledged. Write 2 is undone then, and never shows again.
+type History struct {
+	Key       string
+	partition uint16
+
+	Mu      sync.Mutex
+	Sent    []time.Time // of the latest writes; the first write is number 1
+	Acks    []time.Time // of the same writes, zero for those not known to be executed
+	Dropped uint64      // writes before those
+	settled uint64      // writes up to this one have been answered
+	acked   uint64      // the last one answered with OK; the writer's own, changed by it only
+	floor   uint64      // the newest write known to have been executed last
+	gone    uint64      // writes up to this one were executed and lost
+	undone  span        // these too, of the latest time that an older write showed
+	refused map[uint64]bool
+	deletes map[uint64]bool // which writes are deletions
+}
+
+// NewHistory returns the history of a key that nobody has written yet.
+func NewHistory(key string) *History {
+	return &History{Key: key, partition: ring.PartitionOf([]byte(key)), refused: map[uint64]bool{}, deletes: map[uint64]bool{}}
+}
+
+// span is the writes after one and up to another.
+type span struct{ after, upTo uint64 }
+
+func (s span) has(seq uint64) bool { return seq > s.after && seq <= s.upTo }
+
+// sight is what was known of a key when a read of it was sent.
+type sight struct {
+	Floor, Gone, settled, issued uint64
+	undone                       span
+}
+
+// absence is a read that did not find what had been written, but nothing or an older
+// write: right only if the partition's data began anew between the two times, or
+// its owner died right after the lost writes (losses.go).
+type absence struct {
+	key       string
+	partition uint16
+	from, to  time.Time // when the latest lost write was sent, and when it was missed
+	floor     uint64    // the latest lost write
+	shown     uint64    // the write that was found, 0: nothing was
+	lost      int       // how many acknowledged writes
+	acked     time.Time // when the first of them was
+}
+
+func (a absence) String() string {
+	if a.shown == 0 {
+		return a.key + " is missing"
+	}
+	return fmt.Sprintf("%s shows write %d, older than write %d, which was acknowledged or seen before", a.key, a.shown, a.floor)
+}
+
+// keptWrites of a key are remembered, so that a run of hours fits into memory: it takes a
+// session most of a minute to send so many, and no reply is on its way for that long.
+const keptWrites = 8192
+
+// Write numbers the next write.
+func (h *History) Write(now time.Time) (seq uint64) {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	return h.issueLocked(now)
+}
+
+func (h *History) issueLocked(now time.Time) (seq uint64) {
+	if len(h.Sent) == 2*keptWrites {
+		h.Sent = append(h.Sent[:0], h.Sent[keptWrites:]...)
+		h.Acks = append(h.Acks[:0], h.Acks[keptWrites:]...)
+		h.Dropped += keptWrites
+		old := func(seq uint64, _ bool) bool { return seq <= h.Dropped && seq < h.floor }
+		maps.DeleteFunc(h.refused, old)
+		maps.DeleteFunc(h.deletes, old)
+	}
+	h.Sent = append(h.Sent, now)
+	h.Acks = append(h.Acks, time.Time{})
+	return h.issuedLocked()
+}
+
+// issuedLocked is the number of the last write.
+func (h *History) issuedLocked() uint64 { return h.Dropped + uint64(len(h.Sent)) }
+
+// sentLocked is when a write was sent, or the first one that is remembered.
+func (h *History) sentLocked(seq uint64) time.Time {
+	return h.Sent[max(seq, h.Dropped+1)-h.Dropped-1]
+}
+
+// remove numbers the next write, which is a deletion.
+func (h *History) remove(now time.Time) (seq uint64) {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	seq = h.issueLocked(now)
+	h.deletes[seq] = true
+	return seq
+}
+
+// presence tells the writer, who has read all replies before, whether the key may be there
+// after its writes up to one, and whether it must be unless it was lost.
+func (h *History) presence(upTo uint64) (may, must bool) {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	must = h.acked > h.gone
+	for seq := max(h.acked, 1); seq <= upTo; seq++ {
+		switch {
+		case h.refused[seq]:
+		case h.deletes[seq]:
+			must = false
+		default:
+			may = true
+		}
+	}
+	return may, must
+}
+
+// lost is the absence of the writer's last acknowledged write.
+func (h *History) lost(now time.Time) absence {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	return absence{key: h.Key, partition: h.partition, from: h.sentLocked(h.acked), to: now, floor: h.acked}
+}
+
+// newest tells whether what the writer's own read shows, nil for nothing, is its last
+// write before that. Where a pipe broke it may be a later one, if the read was sent again.
+func (h *History) newest(s sight, value []byte) bool {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	if s.issued == 0 || h.acked != s.issued {
+		return true // not known, or the last write has failed
+	}
+	if value == nil {
+		return h.deletes[s.issued]
+	}
+	seq, err := parseValue(h.Key, value)
+	return err == nil && seq == s.issued
+}
+
+// outcome is what the reply to a command says of its execution.
+type outcome uint8
+
+const (
+	Executed outcome = iota
+	notExecuted
+	unknown
+)
+
+// Answered settles a write. Replies come in the order of the writes.
+func (h *History) Answered(seq uint64, o outcome) { h.answeredAt(seq, o, time.Now()) }
+
+func (h *History) answeredAt(seq uint64, o outcome, now time.Time) {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	h.settled = seq
+	switch o {
+	case Executed:
+		h.acked = seq
+		if seq > h.Dropped {
+			h.Acks[seq-h.Dropped-1] = now
+		}
+		h.floor = max(h.floor, seq)
+	case notExecuted:
+		h.refused[seq] = true
+	}
+}
+
+// Look returns what a read that begins now may see.
+func (h *History) Look() sight {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	return sight{h.floor, h.gone, h.settled, h.issuedLocked(), h.undone}
+}
+
+// lookOwn is look for the reply of the writer's own read: the replies before it
+// have come, and it was executed after all of those.
+func (h *History) lookOwn(s sight) sight {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	s.Floor = max(s.Floor, h.acked)
+	return s
+}
+
+// read judges what a read showed, nil for nothing. An absence is to be judged when
+// tables and deaths are known.
+func (h *History) read(s sight, value []byte, now time.Time) (*absence, error) {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	if value == nil {
+		if h.mayBeDeletedLocked(s) {
+			return nil, nil
+		}
+		return h.missingLocked(s, now), nil
+	}
+	seq, err := parseValue(h.Key, value)
+	switch {
+	case err != nil:
+		return nil, err
+	case seq > h.issuedLocked():
+		return nil, fmt.Errorf("%s shows write %d, which was never sent", h.Key, seq)
+	case h.deletes[seq]:
+		return nil, fmt.Errorf("%s shows write %d, which is a deletion", h.Key, seq)
+	case h.refused[seq]:
+		return nil, fmt.Errorf("%s shows write %d, of which was said that it was not executed", h.Key, seq)
+	case seq <= s.Gone, s.undone.has(seq):
+		return nil, fmt.Errorf("%s shows write %d again, after it was missing", h.Key, seq)
+	case seq < s.Floor:
+		return h.olderLocked(s, seq, now), nil
+	}
+	// An older write without an answer may be sent once more, after this one was
+	// seen and before it is sent once more itself.
+	if seq <= h.settled+1 {
+		h.floor = max(h.floor, seq)
+	}
+	return nil, nil
+}
+
+// believe judges what a read showed while the cluster is divided: any write, or nothing.
+func (h *History) believe(value []byte) error {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	if value == nil {
+		return nil
+	}
+	seq, err := parseValue(h.Key, value)
+	if err == nil && (seq > h.issuedLocked() || h.deletes[seq] || h.refused[seq]) {
+		err = fmt.Errorf("%s shows write %d, which was never sent, or not executed, or a deletion", h.Key, seq)
+	}
+	return err
+}
+
+func (h *History) mayBeDeletedLocked(s sight) bool {
+	for seq := max(s.Floor, 1); seq <= h.issuedLocked(); seq++ {
+		if h.deletes[seq] && !h.refused[seq] {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *History) missingLocked(s sight, now time.Time) *absence {
+	if s.Floor <= s.Gone {
+		return nil
+	}
+	base := s.Gone // the state that shows as nothing
+	for seq := range h.deletes {
+		if seq < s.Floor && !h.refused[seq] {
+			base = max(base, seq)
+		}
+	}
+	lost := h.lossLocked(span{base, s.Floor}, now)
+	// A write that is in flight still may be sent again after the loss.
+	h.gone = max(h.gone, min(s.Floor, s.settled))
+	return lost
+}
+
+// olderLocked notes that write seq shows though a later one was known.
+func (h *History) olderLocked(s sight, seq uint64, now time.Time) *absence {
+	lost := h.lossLocked(span{seq, s.Floor}, now)
+	lost.shown = seq
+	if h.floor == s.Floor { // else others know more than this read did
+		h.floor, h.undone = seq, span{seq, min(s.Floor, s.settled)}
+	}
+	return lost
+}
+
+func (h *History) lossLocked(writes span, now time.Time) *absence {
+	a := &absence{key: h.Key, partition: h.partition, from: h.sentLocked(writes.upTo), to: now, floor: writes.upTo}
+	for seq := max(writes.after, h.Dropped) + 1; seq <= writes.upTo; seq++ {
+		if ack := h.Acks[seq-h.Dropped-1]; !ack.IsZero() {
+			a.lost++
+			if a.acked.IsZero() {
+				a.acked = ack
+			}
+		}
+	}
+	return a
+}
+
+// Forget begins anew after a time in which the cluster was divided: any write may show.
+// No command on the key is under way.
+func (h *History) Forget() {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	h.acked, h.floor, h.gone, h.undone = 0, 0, 0, span{}
+}
+
+// Values say which key and write they belong to. Their length differs from write to
+// write, so that bytes of another reply never look right.
+
+// LargeEvery is how often a value is too large for the pipes that all share.
+const LargeEvery = 97
+
+func fillerLen(seq uint64) int {
+	if seq%LargeEvery == 0 {
+		return 80 << 10
+	}
+	return int(seq*31%700) + 1
+}
+
+// AppendValue appends the value of the key's write seq: its number, and bytes that follow from
+// key and number, so that a wrong or mixed value shows.
+func AppendValue(dst []byte, key string, seq uint64) []byte {
+	dst = append(dst, key...)
+	dst = append(dst, '=')
+	dst = strconv.AppendUint(dst, seq, 10)
+	dst = append(dst, '=')
+	return append(dst, bytes.Repeat([]byte{'a' + byte(seq%26)}, fillerLen(seq))...)
+}
+
+func parseValue(key string, value []byte) (seq uint64, err error) {
+	fields := bytes.SplitN(value, []byte("="), 3)
+	if len(fields) != 3 || string(fields[0]) != key {
+		return 0, fmt.Errorf("%s shows %.60q, which is no value of it", key, value)
+	}
+	seq, err = strconv.ParseUint(string(fields[1]), 10, 64)
+	if err != nil || seq == 0 || !bytes.Equal(value, AppendValue(nil, key, seq)) {
+		return 0, fmt.Errorf("%s shows %.60q (%d bytes), which was damaged", key, value, len(value))
+	}
+	return seq, nil
+}

@@ -1,0 +1,90 @@
+package chaos
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// mixer pipelines batches of all sorts of commands.
+type mixer struct {
+	*Session
+	own     []*History
+	counter counter
+}
+
+func (x *Rig) newMixer(proxy *harness.Member, name string) *mixer {
+	key := "count:" + name
+	m := &mixer{Session: x.NewSession(proxy, name)}
+	m.counter = counter{key: key, partition: ring.PartitionOf([]byte(key)), sent: time.Now()}
+	for i := range keysPerMixer {
+		m.own = append(m.own, NewHistory(fmt.Sprintf("%s:%d", name, i)))
+	}
+	return m
+}
+
+func (m *mixer) run() {
+	if m.Rng.IntN(2) == 0 { // half of them speak RESP3: both kinds of pipes
+		m.hello(resp.RESP3)
+	}
+	for !m.X.Stopped() {
+		if !m.X.Unpaused(m.batch) {
+			return
+		}
+		// Not as fast as possible: the machine is to have time for everybody.
+		time.Sleep(time.Duration(m.Rng.Int64N(int64(m.X.Rest))).Truncate(time.Millisecond))
+	}
+}
+
+// batch sends some commands and judges their replies.
+func (m *mixer) batch() bool {
+	for range 1 + m.Rng.IntN(m.X.Batch) {
+		m.addOne()
+	}
+	return m.Exchange()
+}
+
+// addOne adds a command to the batch, often one on a key that it writes elsewhere.
+func (m *mixer) addOne() {
+	mine := m.own[m.Rng.IntN(len(m.own))]
+	switch m.Rng.IntN(20) {
+	case 0, 1, 2, 3, 4, 5:
+		m.set(mine)
+	case 6, 7, 8:
+		m.Get(mine, true)
+	case 9, 10, 11, 12:
+		m.Get(m.X.Keys[m.Rng.IntN(len(m.X.Keys))], false)
+	case 13:
+		m.set(mine)
+		m.set(mine)
+		m.Get(mine, true)
+	case 14:
+		m.mset(m.some(m.own))
+	case 15:
+		m.mget(m.some(m.X.Keys))
+	case 16, 17:
+		m.incr(&m.counter)
+	case 18:
+		if m.X.Deletes {
+			m.del(mine)
+		}
+		m.echo()
+	case 19:
+		if m.Rng.IntN(4) == 0 { // each takes a round over all nodes
+			m.dbsize()
+		}
+		m.echo()
+	}
+}
+
+// some returns two to six different keys.
+func (m *mixer) some(from []*History) []*History {
+	chosen := make([]*History, 0, 6)
+	for _, i := range m.Rng.Perm(len(from))[:2+m.Rng.IntN(5)] {
+		chosen = append(chosen, from[i])
+	}
+	return chosen
+}

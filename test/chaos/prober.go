@@ -1,0 +1,194 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// prober writes and reads keys of one node, one command at a time, and keeps how
+// long each took.
+type prober struct {
+	*Session
+	node string
+	Keys []*History
+
+	mu      sync.Mutex
+	timings []Timing
+}
+
+// Timing is one command of a prober: when it was sent, and how long it took.
+type Timing struct {
+	begin  time.Time
+	took   time.Duration
+	failed bool
+}
+
+const keysPerProber = 4
+
+func (x *Rig) newProber(proxy *harness.Member, node string) *prober {
+	p := &prober{Session: x.NewSession(proxy, "prober of "+node+" at "+proxy.ID), node: node}
+	for i := 0; len(p.Keys) < keysPerProber; i++ {
+		if key := fmt.Sprintf("probe:%s:%s:%d", proxy.ID, node, i); staysAt(node, key) {
+			p.Keys = append(p.Keys, NewHistory(key))
+		}
+	}
+	return p
+}
+
+// nodeSets are the sets of nodes that the tests' clusters have at times.
+var nodeSets = [][]string{
+	{"n1", "n2", "n3"}, {"n2", "n3"}, {"n1", "n3"}, {"n1", "n2"},
+	{"n1", "n2", "n3", "n4"}, {"n1", "n2", "n3", "n4", "n5"},
+}
+
+// targets are the owners of the partitions in each of nodeSets.
+var targets = sync.OnceValue(func() (all [][]uint16) {
+	for _, ids := range nodeSets {
+		owner, err := ring.Target(ids)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, owner)
+	}
+	return all
+})
+
+// staysAt tells whether the node owns the key in every set of nodes that it is in: then
+// what happens to the others is no reason that a command on it fails or waits.
+func staysAt(node, key string) bool {
+	p := ring.PartitionOf([]byte(key))
+	for i, ids := range nodeSets {
+		if slices.Contains(ids, node) && ids[targets()[i][p]] != node {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *prober) run() {
+	for i := 0; !p.X.Stopped(); i++ {
+		if !p.X.Unpaused(func() bool { return p.probe(i) }) {
+			return
+		}
+		time.Sleep(time.Duration(p.Rng.IntN(4)) * time.Millisecond)
+	}
+}
+
+// probe sends command i.
+func (p *prober) probe(i int) bool {
+	h := p.Keys[i/2%len(p.Keys)]
+	if i%2 == 0 {
+		p.set(h)
+	} else {
+		p.Get(h, true)
+	}
+	begin, failed := time.Now(), p.failures
+	if !p.Exchange() {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timings = append(p.timings, Timing{begin, time.Since(begin), p.failures > failed})
+	return true
+}
+
+// Between returns the commands that were under way at some time of the interval.
+func (p *prober) Between(begin, end time.Time) (found []Timing) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.timings {
+		if s.begin.Add(s.took).After(begin) && s.begin.Before(end) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// succeeded tells whether a command that began later than the time has succeeded.
+func (p *prober) succeeded(after time.Time) bool {
+	return slices.ContainsFunc(p.Between(after, time.Now()), func(s Timing) bool { return !s.failed && s.begin.After(after) })
+}
+
+// outage is the longest time between two successes.
+func (p *prober) outage(begin, end time.Time) (longest time.Duration) {
+	last := begin
+	for _, s := range p.Between(begin, end) {
+		if done := s.begin.Add(s.took); !s.failed {
+			longest = max(longest, done.Sub(last))
+			last = done
+		}
+	}
+	return longest
+}
+
+// Latencies returns the 99th percentile and the longest.
+func Latencies(all []Timing) (p99, worst time.Duration) {
+	if len(all) == 0 {
+		return 0, 0
+	}
+	took := make([]time.Duration, len(all))
+	for i, s := range all {
+		took[i] = s.took
+	}
+	slices.Sort(took)
+	return took[len(took)*99/100], took[len(took)-1]
+}
+
+// pulse knows when the machine did not run what it should: on a machine shared with
+// others, an effect of the fault and one of the neighbours look alike.
+type pulse struct {
+	stop chan struct{}
+	done sync.WaitGroup
+
+	mu   sync.Mutex
+	late []Timing // beats that came late, and by how much
+}
+
+const (
+	beat     = 5 * time.Millisecond
+	beatLate = 30 * time.Millisecond
+)
+
+func newPulse() *pulse {
+	p := &pulse{stop: make(chan struct{})}
+	p.done.Go(p.run)
+	return p
+}
+
+func (p *pulse) close() {
+	close(p.stop)
+	p.done.Wait()
+}
+
+func (p *pulse) run() {
+	for {
+		begin := time.Now()
+		select {
+		case <-p.stop:
+			return
+		case <-time.After(beat):
+		}
+		if late := time.Since(begin) - beat; late > beatLate {
+			p.mu.Lock()
+			p.late = append(p.late, Timing{begin: begin, took: late})
+			p.mu.Unlock()
+		}
+	}
+}
+
+// Missed is for how long the machine stood still in the interval.
+func (p *pulse) Missed(begin, end time.Time) (total time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.late {
+		if s.begin.Add(s.took).After(begin) && s.begin.Before(end) {
+			total += s.took
+		}
+	}
+	return total
+}

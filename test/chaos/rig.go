@@ -1,0 +1,470 @@
+package chaos
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// Rig is a cluster under test with clients at work:
+//
+//	mixers   pipeline all sorts of commands on keys of all nodes; they judge what is right
+//	probers  do one command at a time on keys of one node; they measure who is disturbed
+//	readers  read the mixers' keys at one node, which must not know what others own
+//
+// A test calls during for each fault, and finish at the end.
+type Rig struct {
+	T      testing.TB
+	C      *harness.Cluster
+	Tables *tableWatch
+
+	Keys     []*History // of all mixers, read by every one of them
+	Probers  []*prober
+	stop     chan struct{}
+	Running  sync.WaitGroup
+	Pulse    *pulse
+	Outage   time.Duration // the longest that keys of a node were out
+	stumbled time.Duration // for so long nodes stood still again and again
+	lost     int           // reads of keys that a table says were lost
+
+	Options
+	Seed     uint64
+	Sessions atomic.Uint64 // opened so far
+	// keepsAll: nothing that happens now lets the data of a partition begin anew.
+	KeepsAll atomic.Bool
+	// The clients' view of a cluster in two parts (package scenarios, division_test.go).
+	Divided atomic.Bool
+	Era     atomic.Uint64 // how often divided has changed
+	Pause   sync.RWMutex  // held by every exchange for reading
+
+	Mu         sync.Mutex
+	deaths     []death
+	losses     map[string]int // acknowledged writes by key
+	oldestLoss time.Duration
+	violations []string
+	Absences   []absence
+	fewer      []fewer
+	tooLate    []string       // reads that show a later write of their own session
+	tolerated  map[string]int // errors that clients must expect
+	slowest    time.Duration  // from a batch's sending to a reply of it
+	slowestIs  string
+	replies    int
+}
+
+const (
+	mixersPerProxy = 3
+	keysPerMixer   = 16
+	// epochTime is for all members to show one epoch. It takes 3 s at most on a
+	// machine that has nothing else to do.
+	epochTime = 5 * time.Second
+	// disturbedLimit bounds what clients of other nodes may notice of a fault: the
+	// 99th percentile of their commands. It is not judged when the machine stood
+	// still for machineLimit meanwhile.
+	disturbedLimit = 300 * time.Millisecond
+	MachineLimit   = 100 * time.Millisecond
+	shownFaults    = 20 // violations
+)
+
+// Options are the differences between the clusters and their load.
+type Options struct {
+	Copies  int
+	Mixers  int              // per proxy
+	Batch   int              // most commands that a mixer sends at once, about
+	Rest    time.Duration    // of a mixer between two batches, at most
+	Deletes bool             // mixers delete keys, too
+	Network *harness.Network // nil: all on the loopback interface
+	relayed bool
+	flags   []string        // for nodes
+	Clocks  []time.Duration // see startOptions
+}
+
+func startRig(t testing.TB) *Rig {
+	t.Helper()
+	return StartWith(t, Options{Copies: 1, Mixers: mixersPerProxy, Batch: 24, Rest: 4 * time.Millisecond})
+}
+
+// StartWith starts a cluster with its clients at work, as o says.
+func StartWith(t testing.TB, o Options) *Rig {
+	t.Helper()
+	x := newRig(t, rand.Uint64(), o)
+	c := x.C
+	x.Pulse = newPulse()
+	t.Cleanup(x.Pulse.close)
+	var mixers []*mixer
+	for i, p := range x.C.ByRole("proxy") {
+		for j := range o.Mixers {
+			mixers = append(mixers, x.newMixer(p, fmt.Sprintf("mix%d%d", i, j)))
+		}
+		for _, n := range x.C.ByRole("node") {
+			x.Probers = append(x.Probers, x.newProber(p, n.ID))
+		}
+	}
+	t.Cleanup(x.endSessions)
+	for _, m := range mixers {
+		x.Keys = append(x.Keys, m.own...)
+	}
+	for _, m := range mixers {
+		x.Running.Go(m.run)
+	}
+	for _, p := range x.Probers {
+		x.Running.Go(p.run)
+	}
+	for _, n := range c.ByRole("node") {
+		x.Running.Go((&direct{x, n}).run)
+	}
+	x.servedAgain("before the first fault")
+	harness.Eventually(t, harness.ReadyTimeout, "a table is seen", func() bool { return x.Tables.Table() != nil })
+	return x
+}
+
+// newRig starts the cluster, without clients.
+func newRig(t testing.TB, seed uint64, o Options) *Rig {
+	t.Helper()
+	c := harness.StartClusterWith(t, harness.StartOptions{
+		Nodes: 3, Proxies: 2, Relayed: o.relayed, Network: o.Network, Clocks: o.Clocks,
+		NodeFlags: append([]string{"--copies", strconv.Itoa(o.Copies)}, o.flags...),
+	})
+	x := &Rig{T: t, C: c, Options: o, Seed: seed, stop: make(chan struct{}), tolerated: map[string]int{}, losses: map[string]int{}}
+	x.Tables = watchTables(x.C.ByRole("node")...)
+	t.Cleanup(x.Tables.close)
+	return x
+}
+
+// NewSession connects to a proxy. Violations name the session by name.
+func (x *Rig) NewSession(proxy *harness.Member, name string) *Session {
+	l, err := harness.DialLink(proxy.Addr)
+	if err != nil {
+		x.T.Fatal(err)
+	}
+	x.T.Cleanup(func() { l.Conn.Close() })
+	return &Session{X: x, name: name, Link: l, Rng: rand.New(rand.NewPCG(x.Seed, x.Sessions.Add(1)))}
+}
+
+// during does something to a member and waits until the cluster is whole again:
+// all show one epoch, all keys are served. Clients of other nodes must not notice.
+// do must return right after the last thing that it does. The result is how many
+// errors clients got meanwhile.
+func (x *Rig) during(what string, victim *harness.Member, do func()) (failed int) {
+	x.T.Helper()
+	f := x.Observe(what, victim, do, func() { x.converge(what) })
+	x.T.Logf("%-30s one epoch after %4d ms, its keys out for %4d ms, %2d errors; others' commands: p99 %3d ms, worst %3d ms; the machine stood still for %d ms",
+		what, f.Whole.Milliseconds(), f.Outage.Milliseconds(), f.Failed, f.P99.Milliseconds(), f.Worst.Milliseconds(), f.Stood.Milliseconds())
+	if f.P99 > disturbedLimit && f.Stood < MachineLimit {
+		x.Violate("%s: commands on other nodes took %v in the 99th percentile, want at most %v", what, f.P99, disturbedLimit)
+	}
+	return f.Failed
+}
+
+// Figures are what clients noticed of a fault.
+type Figures struct {
+	What             string
+	Begin, End       time.Time
+	Whole            time.Duration // until the cluster was whole again
+	Outage           time.Duration // of the victim's keys
+	Commands, Failed int
+	P99, Worst       time.Duration // of the commands of other nodes, or of all if there is no victim
+	Stood            time.Duration // the machine
+}
+
+// Observe does something to a member, nil for all of them, waits until the cluster is
+// whole again, and until all keys are served.
+func (x *Rig) Observe(what string, victim *harness.Member, do, whole func()) Figures {
+	x.T.Helper()
+	failed, commands := x.countTolerated(), x.CountReplies()
+	f := Figures{What: what, Begin: time.Now()}
+	do()
+	done := time.Now()
+	whole()
+	f.Whole = time.Since(done)
+	x.servedAgain(what)
+	f.End = time.Now()
+	f.Failed, f.Commands = x.countTolerated()-failed, x.CountReplies()-commands
+
+	var others, all []Timing
+	for _, p := range x.Probers {
+		all = append(all, p.Between(f.Begin, f.End)...)
+		if victim == nil || p.node == victim.ID {
+			f.Outage = max(f.Outage, p.outage(f.Begin, f.End))
+		} else {
+			others = append(others, p.Between(f.Begin, f.End)...)
+		}
+	}
+	x.Outage = max(x.Outage, f.Outage)
+	if strings.HasPrefix(what, "stumbles") {
+		x.stumbled += f.End.Sub(f.Begin) // a command may meet the victim standing still every time
+	}
+	f.P99, f.Worst = Latencies(others)
+	if victim == nil {
+		f.P99, f.Worst = Latencies(all)
+	}
+	f.Stood = x.Pulse.Missed(f.Begin, f.End)
+	if i := slices.IndexFunc(others, func(s Timing) bool { return s.failed }); i >= 0 && f.Stood < MachineLimit {
+		x.Violate("%s: a command on another node failed, %s", what, Clock(others[i].begin))
+	}
+	return f
+}
+
+// converge waits until all members show one epoch.
+func (x *Rig) converge(what string) {
+	x.T.Helper()
+	begin := time.Now()
+	for {
+		_, why := x.C.Agreed()
+		took := time.Since(begin)
+		if why == "" {
+			return
+		}
+		// What the machine did not run, nobody could do.
+		if took > epochTime+2*x.Pulse.Missed(begin, time.Now()) {
+			x.T.Fatalf("%s: no agreement after %v; last: %s; %s", what, took, why, x.Shown())
+		}
+		time.Sleep(harness.PollInterval)
+	}
+}
+
+// servedAgain waits until every prober has had a success that began from now on.
+func (x *Rig) servedAgain(what string) {
+	x.T.Helper()
+	begin := time.Now()
+	harness.Eventually(x.T, harness.AnswerTime, "all keys are served, "+what, func() bool {
+		return !slices.ContainsFunc(x.Probers, func(p *prober) bool { return !p.succeeded(begin) })
+	}, x.Shown)
+}
+
+// Finish ends the clients, reads everything once more through both proxies, and
+// fails the test for what was wrong.
+func (x *Rig) Finish() {
+	x.T.Helper()
+	x.endSessions()
+	x.readAll()
+	x.JudgeAbsences(time.Now())
+	if n := x.tolerated["TRYAGAIN"]; n > 0 && x.Outage+x.stumbled < harness.HoldTime-time.Second {
+		x.Violate("%d commands were held for %v, though all keys were served again after %v", n, harness.HoldTime, x.Outage)
+	}
+	x.report()
+}
+
+// readAll reads everything once more through both proxies.
+func (x *Rig) readAll() {
+	for _, p := range x.C.ByRole("proxy") {
+		s := x.NewSession(p, "last reader at "+p.ID)
+		for _, h := range x.Keys {
+			s.Get(h, false)
+		}
+		s.Exchange()
+	}
+}
+
+// JudgeAbsences finds what is missing though no table explains it, if that is so since the
+// time: of what happened just now the table may not have been seen yet.
+func (x *Rig) JudgeAbsences(before time.Time) {
+	x.Mu.Lock()
+	absences, fewer := x.Absences, x.fewer
+	x.Absences, x.fewer = nil, nil
+	x.Mu.Unlock()
+	for _, a := range absences {
+		if a.to.After(before) {
+			x.judged("", &a, nil)
+			continue
+		}
+		x.lost++
+		if err := x.judge(a); err != nil {
+			x.Violate("%v", err)
+		}
+	}
+	for _, f := range fewer {
+		if f.expected[0].to.After(before) {
+			x.lacks(f)
+		} else if err := f.judge(x.Tables); err != nil {
+			x.Violate("%v", err)
+		}
+	}
+}
+
+// report fails the test for what was wrong.
+func (x *Rig) report() {
+	x.Mu.Lock()
+	defer x.Mu.Unlock()
+	x.T.Logf("%d replies, the slowest after %d ms (%s); %d reads of lost keys; errors %v",
+		x.replies, x.slowest.Milliseconds(), x.slowestIs, x.lost, x.tolerated)
+	for i, v := range x.violations {
+		if i == shownFaults {
+			x.T.Errorf("and %d more", len(x.violations)-i)
+			break
+		}
+		x.T.Error(v)
+	}
+	if len(x.violations) > 0 {
+		x.T.Log(x.Tables.sightings())
+	}
+}
+
+func (x *Rig) endSessions() {
+	select {
+	case <-x.stop:
+	default:
+		close(x.stop)
+	}
+	x.Running.Wait()
+}
+
+// Stopped reports whether the clients have been told to stop.
+func (x *Rig) Stopped() bool {
+	select {
+	case <-x.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// Unpaused lets a client do something that begins and ends outside of a pause.
+func (x *Rig) Unpaused(do func() bool) bool {
+	x.Pause.RLock()
+	defer x.Pause.RUnlock()
+	return do()
+}
+
+// Violate notes a violation: finish fails the test and shows the first ones.
+func (x *Rig) Violate(format string, args ...any) {
+	x.Mu.Lock()
+	defer x.Mu.Unlock()
+	x.violations = append(x.violations, Clock(time.Now())+" "+fmt.Sprintf(format, args...))
+}
+
+// Shown is for a test that fails before finish.
+func (x *Rig) Shown() string {
+	x.Mu.Lock()
+	defer x.Mu.Unlock()
+	return fmt.Sprintf("violations so far: %q", x.violations[:min(shownFaults, len(x.violations))])
+}
+
+// FailedAlready reports whether there was a violation, or the test has failed.
+func (x *Rig) FailedAlready() bool {
+	x.Mu.Lock()
+	defer x.Mu.Unlock()
+	return len(x.violations) > 0
+}
+
+// judged takes the verdict on a read.
+func (x *Rig) judged(session string, lost *absence, err error) {
+	if err != nil {
+		x.Violate("%s: %v", session, err)
+	}
+	if lost != nil {
+		x.Mu.Lock()
+		defer x.Mu.Unlock()
+		x.Absences = append(x.Absences, *lost)
+	}
+}
+
+// early notes a read that was executed too late, which only a broken pipe explains.
+func (x *Rig) early(text string) {
+	x.Mu.Lock()
+	defer x.Mu.Unlock()
+	if len(x.tooLate) < shownFaults {
+		x.tooLate = append(x.tooLate, text)
+	}
+}
+
+// lacks notes a count of keys that is too low.
+func (x *Rig) lacks(f fewer) {
+	x.Mu.Lock()
+	defer x.Mu.Unlock()
+	x.fewer = append(x.fewer, f)
+}
+
+func (x *Rig) tolerate(class string) {
+	x.Mu.Lock()
+	defer x.Mu.Unlock()
+	x.tolerated[class]++
+}
+
+func (x *Rig) countTolerated() (n int) {
+	x.Mu.Lock()
+	defer x.Mu.Unlock()
+	for _, count := range maps.All(x.tolerated) {
+		n += count
+	}
+	return n
+}
+
+// CountReplies returns how many replies were judged so far.
+func (x *Rig) CountReplies() int {
+	x.Mu.Lock()
+	defer x.Mu.Unlock()
+	return x.replies
+}
+
+// tookReply keeps the slowest reply, and what it was.
+func (x *Rig) tookReply(d time.Duration, what func() string) {
+	x.Mu.Lock()
+	defer x.Mu.Unlock()
+	x.replies++
+	if d > x.slowest {
+		x.slowest, x.slowestIs = d, what()
+	}
+}
+
+// Divide has clients believe what they see, until unite.
+func (x *Rig) Divide() {
+	x.Pause.Lock()
+	defer x.Pause.Unlock()
+	x.Divided.Store(true)
+	x.Era.Add(1)
+}
+
+// Rounds repeats what is a matter of luck: go test -run Rig ./test -chaos.rounds 20
+var Rounds = flag.Int("chaos.rounds", 1, "how often the chaos tests repeat what is a matter of luck")
+
+// Coordinator is the node that issues tables: of those but one that started first.
+func (x *Rig) Coordinator(but string) *harness.Member {
+	var oldest ring.Member
+	for _, m := range x.Tables.Table().Nodes {
+		if m.ID != but && (oldest.ID == "" || m.Boot < oldest.Boot) {
+			oldest = m
+		}
+	}
+	for _, m := range x.C.ByRole("node") {
+		if m.ID == oldest.ID {
+			return m
+		}
+	}
+	x.T.Fatalf("the coordinator %q is no node of the test", oldest.ID)
+	return nil
+}
+
+// fewer is a count of keys that is too low: right only if so many of those may have
+// been lost.
+type fewer struct {
+	name     string
+	expected []absence
+	missing  int
+}
+
+func (f fewer) judge(w *tableWatch) error {
+	var last error
+	explained := 0
+	for _, a := range f.expected {
+		if err := w.judge(a); err != nil {
+			last = err
+		} else {
+			explained++
+		}
+	}
+	if explained < f.missing {
+		return fmt.Errorf("%s finds %d keys too few, of which %d may be lost: %w", f.name, f.missing, explained, last)
+	}
+	return nil
+}

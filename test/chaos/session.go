@@ -1,0 +1,269 @@
+package chaos
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// Session is one client connection to a proxy with what it sends. Each of its
+// commands comes with the judge of its reply; replies are judged in order.
+type Session struct {
+	X      *Rig
+	name   string
+	Link   *harness.Link
+	Rng    *rand.Rand
+	out    []byte
+	Judges []func(reply []byte)
+	// failures counts the error replies that clients must expect.
+	failures int
+	version  resp.Version // of the replies
+	inline   int          // one request in so many goes as a line of words; 0: none
+}
+
+// Add queues a command for the next Exchange, with the judge of its reply.
+func (s *Session) Add(judge func(reply []byte), args ...string) {
+	request := make([][]byte, len(args))
+	for i, a := range args {
+		request[i] = []byte(a)
+	}
+	s.Judges = append(s.Judges, judge)
+	if line := strings.Join(args, " "); s.inline > 0 && len(line) < 32<<10 && s.Rng.IntN(s.inline) == 0 {
+		s.out = append(append(s.out, line...), "\r\n"[s.Rng.IntN(2):]...)
+		return
+	}
+	s.out = resp.AppendRequest(s.out, request...)
+}
+
+// Exchange sends what was added and judges the replies. False: the connection is of
+// no use any more, and why has been reported.
+func (s *Session) Exchange() bool {
+	begin := time.Now()
+	out, judges := s.out, s.Judges
+	s.out, s.Judges = s.out[:0], s.Judges[:0]
+	sent := make(chan error, 1)
+	cut := s.Rng.IntN(len(out) + 1) // it is sent in two pieces
+	go func() { sent <- errors.Join(s.Link.Send(out[:cut]), s.Link.Send(out[cut:])) }()
+	progress := begin
+	for i, judge := range judges {
+		// Nodes may stand still one after the other while a deep pipeline is served.
+		reply, err := s.Link.Receive(progress.Add(harness.AnswerTime))
+		if err != nil {
+			s.X.Violate("%s: no reply to command %d of %d, sent %s, after %v: %v (%.200q)", s.name, i+1, len(judges),
+				Clock(begin), time.Since(begin), hung(err), out)
+			return false
+		}
+		s.X.tookReply(time.Since(progress), func() string {
+			return fmt.Sprintf("%s: reply %d of %d to the batch sent %s: %.60q", s.name, i+1, len(judges), Clock(begin), reply)
+		})
+		progress = time.Now()
+		judge(reply)
+	}
+	if err := <-sent; err != nil {
+		s.X.Violate("%s: cannot send: %v", s.name, err)
+		return false
+	}
+	if len(s.Link.In) > 0 {
+		s.X.Violate("%s: surplus reply %.80q", s.name, s.Link.In)
+		return false
+	}
+	return true
+}
+
+const closedText = "the connection was closed"
+
+func hung(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return errors.New("it hangs")
+	}
+	if errors.Is(err, io.EOF) {
+		return errors.New(closedText)
+	}
+	return err
+}
+
+// The commands, each with the judge of its reply.
+
+func (s *Session) set(h *History) {
+	seq := h.Write(time.Now())
+	s.Add(func(reply []byte) { h.Answered(seq, s.X.Outcome(s, reply, "+OK\r\n")) },
+		"SET", h.Key, string(AppendValue(nil, h.Key, seq)))
+}
+
+// Get reads a key; own: one that this session writes.
+func (s *Session) Get(h *History, own bool) {
+	seen := h.Look()
+	s.Add(func(reply []byte) { s.judgeRead(h, own, seen, reply) }, "GET", h.Key)
+}
+
+func (s *Session) judgeRead(h *History, own bool, seen sight, reply []byte) {
+	if resp.IsError(reply) {
+		s.X.Outcome(s, reply, "")
+		return
+	}
+	value, found := resp.DecodeBulk(reply)
+	if !found && !s.isNull(reply) {
+		s.X.Violate("%s: GET %s answers %.80q", s.name, h.Key, reply)
+		return
+	}
+	if found && value == nil {
+		value = []byte{}
+	}
+	if own {
+		seen = h.lookOwn(seen)
+	}
+	if s.X.Divided.Load() {
+		s.X.judged(s.name, nil, h.believe(value))
+		return
+	}
+	lost, err := h.read(seen, value, time.Now())
+	s.X.judged(s.name, lost, err)
+	if own && !h.newest(seen, value) {
+		s.X.early(fmt.Sprintf("%s: GET %s shows %.60q, which is not write %d before it", s.name, h.Key, value, seen.issued))
+	}
+}
+
+// del deletes a key, whether it is there or not.
+func (s *Session) del(h *History) {
+	seq := h.remove(time.Now())
+	s.Add(func(reply []byte) {
+		o := Executed
+		if n, ok := resp.DecodeInt(reply); !ok || n < 0 || n > 1 {
+			o = s.X.Outcome(s, reply, "")
+		}
+		h.Answered(seq, o)
+	}, "DEL", h.Key)
+}
+
+func (s *Session) isNull(reply []byte) bool {
+	if s.version == resp.RESP3 {
+		return string(reply) == "_\r\n"
+	}
+	return string(reply) == "$-1\r\n"
+}
+
+// hello changes the version of the replies that follow.
+func (s *Session) hello(v resp.Version) {
+	s.Add(func(reply []byte) {
+		s.version = v
+		if !bytes.Contains(reply, []byte("\r\nproto\r\n:"+strconv.Itoa(int(v))+"\r\n")) {
+			s.X.Violate("%s: HELLO %d answers %.80q", s.name, v, reply)
+		}
+	}, "HELLO", strconv.Itoa(int(v)))
+}
+
+// mset writes several keys at once. When it fails, some parts may be executed.
+func (s *Session) mset(all []*History) {
+	now, args := time.Now(), []string{"MSET"}
+	seqs := make([]uint64, len(all))
+	for i, h := range all {
+		seqs[i] = h.Write(now)
+		args = append(args, h.Key, string(AppendValue(nil, h.Key, seqs[i])))
+	}
+	s.Add(func(reply []byte) {
+		o := s.X.Outcome(s, reply, "+OK\r\n")
+		if o == notExecuted {
+			o = unknown
+		}
+		for i, h := range all {
+			h.Answered(seqs[i], o)
+		}
+	}, args...)
+}
+
+func (s *Session) mget(all []*History) {
+	args, seen := []string{"MGET"}, make([]sight, len(all))
+	for i, h := range all {
+		args = append(args, h.Key)
+		seen[i] = h.Look()
+	}
+	s.Add(func(reply []byte) {
+		if resp.IsError(reply) {
+			s.X.Outcome(s, reply, "")
+			return
+		}
+		n, header, _ := resp.DecodeArray(reply)
+		if n != len(all) {
+			s.X.Violate("%s: MGET of %d keys answers %.80q", s.name, len(all), reply)
+			return
+		}
+		var scan resp.Scanner
+		for i, rest := 0, reply[header:]; i < n && scan.Scan(rest) == resp.Done; i++ {
+			s.judgeRead(all[i], false, seen[i], rest[:scan.Len()])
+			rest = rest[scan.Len():]
+		}
+	}, args...)
+}
+
+func (s *Session) incr(c *counter) {
+	sent := time.Now()
+	s.Add(func(reply []byte) {
+		n, ok := resp.DecodeInt(reply)
+		if !ok {
+			if s.X.Outcome(s, reply, "") == unknown {
+				c.unknown++
+			}
+			return
+		}
+		if era := s.X.Era.Load(); c.era != era || s.X.Divided.Load() {
+			c.era = era
+			c.forget(n, sent, time.Now())
+			return
+		}
+		lost, err := c.incremented(n, sent, time.Now())
+		s.X.judged(s.name, lost, err)
+	}, "INCR", c.key)
+}
+
+// echo marks a place in the order of replies.
+func (s *Session) echo() {
+	marker := fmt.Sprintf("%s-%d", s.name, s.Rng.Uint64())
+	s.Add(func(reply []byte) {
+		if got, _ := resp.DecodeBulk(reply); string(got) != marker {
+			s.X.Violate("%s: a reply out of order: ECHO %s answers %.80q", s.name, marker, reply)
+		}
+	}, "ECHO", marker)
+}
+
+// dbsize asks the whole cluster.
+func (s *Session) dbsize() {
+	s.Add(func(reply []byte) {
+		if _, ok := resp.DecodeInt(reply); !ok {
+			s.X.Outcome(s, reply, "")
+		}
+	}, "DBSIZE")
+}
+
+// Outcome judges the reply to a command that should answer want. Errors are those
+// that the design lists, and nothing else.
+func (x *Rig) Outcome(s *Session, reply []byte, want string) outcome {
+	if want != "" && string(reply) == want {
+		return Executed
+	}
+	text := strings.TrimSpace(string(bytes.TrimLeft(reply, "-")))
+	code, _, _ := strings.Cut(text, " ")
+	switch {
+	case !resp.IsError(reply):
+		x.Violate("%s: a reply that does not belong to its command: %.80q, want %q", s.name, reply, want)
+		return unknown
+	case code == "TRYAGAIN", code == "CLUSTERDOWN", code == "LOADING":
+		s.failures++
+		x.tolerate(code)
+		return notExecuted
+	case strings.Contains(text, "outcome unknown"):
+		s.failures++
+		x.tolerate("outcome unknown")
+		return unknown
+	}
+	x.Violate("%s: an error that no client expects: %.120q", s.name, reply)
+	return unknown
+}

@@ -1,0 +1,105 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/ring"
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// MustTarget returns the owner of each partition, as an index into ids, that the ring wants.
+func MustTarget(ids []string) []uint16 {
+	owner, err := ring.Target(ids)
+	if err != nil {
+		panic(err)
+	}
+	return owner
+}
+
+// SettleTime is for all moves to be done.
+const SettleTime = time.Minute
+
+// RunningNodes are the ids of the nodes that run.
+func (x *Rig) RunningNodes() (ids []string) {
+	for _, m := range x.C.ByRole("node") {
+		if m.Running() && !m.Stopped {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
+// CountViolations returns how many violations were noted so far.
+func (x *Rig) CountViolations() int {
+	x.Mu.Lock()
+	defer x.Mu.Unlock()
+	return len(x.violations)
+}
+
+// Settle waits until all show one table, which is as the ring says, and all copies
+// that it names are in sync. It returns how long it took until all showed one table.
+func (x *Rig) Settle(what string) (view time.Duration) {
+	x.T.Helper()
+	begin, why := time.Now(), ""
+	harness.Eventually(x.T, SettleTime, "all is settled, "+what, func() bool {
+		epoch := uint64(0)
+		if epoch, why = x.C.Agreed(); why != "" {
+			return false
+		}
+		if view == 0 {
+			view = time.Since(begin)
+		}
+		why = x.unsettled(epoch)
+		return why == ""
+	}, func() string { return why }, x.Shown)
+	return view
+}
+
+// unsettled says what is still to be done in an epoch.
+func (x *Rig) unsettled(epoch uint64) string {
+	t := x.Tables.ofEpoch(epoch)
+	if t == nil {
+		return fmt.Sprintf("the table of epoch %d was not seen", epoch)
+	}
+	if len(t.Moves) > 0 {
+		return fmt.Sprintf("%d moves in epoch %d", len(t.Moves), epoch)
+	}
+	ids := x.RunningNodes()
+	target := MustTarget(ids)
+	for p := range uint16(ring.Partitions) {
+		if t.OwnerOf(p).ID != ids[target[p]] {
+			return fmt.Sprintf("partition %d belongs to %s, the ring says %s", p, t.OwnerOf(p).ID, ids[target[p]])
+		}
+	}
+	if x.Copies < 2 {
+		return ""
+	}
+	return x.outOfSync(t)
+}
+
+// outOfSync names a copy that is not in sync.
+func (x *Rig) outOfSync(t *ring.Table) string {
+	for _, m := range x.C.ByRole("node") {
+		if !m.Running() || m.Stopped {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		r, err := member.FetchReport(ctx, nil, m.Addr, nil)
+		cancel()
+		if err != nil || r.Version != t.Version() {
+			return fmt.Sprintf("%s reports %+v, not on epoch %d: %v", m.ID, r, t.Epoch, err)
+		}
+		for p, f := range t.Follower {
+			if f == ring.NoNode {
+				return fmt.Sprintf("partition %d has no follower", p)
+			}
+			if t.Nodes[f].ID == m.ID && r.Synced[p/8]&(1<<(p%8)) == 0 {
+				return fmt.Sprintf("the copy of partition %d at %s is not in sync", p, m.ID)
+			}
+		}
+	}
+	return ""
+}

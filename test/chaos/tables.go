@@ -1,0 +1,203 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/ring"
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// tableWatch reads the tables of all nodes over and over: they say when the data of
+// a partition began anew, and so whether a key may be missing.
+type tableWatch struct {
+	mu    sync.Mutex
+	seen  map[ring.Version]time.Time
+	began [ring.Partitions][]time.Time // when an epoch was first seen in which the data began
+	last  *ring.Table
+	all   []sighting // of the latest tables
+
+	ctx  context.Context // until the end
+	stop context.CancelFunc
+	done sync.WaitGroup
+}
+
+// sighting is a table and when it was first seen.
+type sighting struct {
+	table *ring.Table
+	at    time.Time
+}
+
+const (
+	// keptTables are more than a fault and what follows from it bring forth.
+	keptTables = 2000
+	watchEvery = 40 * time.Millisecond
+	// watchLag is how long after it was issued a table may be seen here at the latest.
+	watchLag = 2 * time.Second
+	// spreadTime is for how long a partition's old owner may still take writes, not
+	// having heard of the table. They are lost, since data begins anew at the new one.
+	spreadTime = time.Second
+)
+
+func watchTables(nodes ...*harness.Member) *tableWatch {
+	w := &tableWatch{seen: map[ring.Version]time.Time{}}
+	w.ctx, w.stop = context.WithCancel(context.Background())
+	for _, m := range nodes {
+		w.Watch(m.Addr)
+	}
+	return w
+}
+
+// Watch reads the tables of one more node.
+func (w *tableWatch) Watch(addr string) { w.done.Go(func() { w.follow(w.ctx, addr) }) }
+
+func (w *tableWatch) close() {
+	w.stop()
+	w.done.Wait()
+}
+
+// follow reads the tables of one node, which may be down at times.
+func (w *tableWatch) follow(ctx context.Context, addr string) {
+	for ctx.Err() == nil {
+		ask, cancel := context.WithTimeout(ctx, time.Second)
+		t, err := member.FetchTable(ask, nil, addr, nil)
+		cancel()
+		if err == nil && t != nil {
+			w.note(t, time.Now())
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(watchEvery):
+		}
+	}
+}
+
+func (w *tableWatch) note(t *ring.Table, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, known := w.seen[t.Version()]; known {
+		return
+	}
+	w.seen[t.Version()] = now
+	for p, since := range t.Since {
+		if w.last == nil || since > w.last.Since[p] {
+			w.began[p] = append(w.began[p], now)
+		}
+	}
+	w.all = append(w.all, sighting{t, now})
+	if len(w.all) == 2*keptTables {
+		w.all = append(w.all[:0], w.all[keptTables:]...)
+	}
+	if w.last == nil || t.Epoch >= w.last.Epoch {
+		w.last = t
+	}
+}
+
+// ownedAbout tells whether a table of about the time gives the partition to the node.
+func (w *tableWatch) ownedAbout(id string, partition uint16, at time.Time) bool {
+	return w.about(at, func(t *ring.Table) bool { return t.OwnerOf(partition).ID == id })
+}
+
+// movingAbout tells whether a table of about the time has the partition on its way.
+func (w *tableWatch) movingAbout(partition uint16, at time.Time) bool {
+	return w.about(at, func(t *ring.Table) bool {
+		return slices.ContainsFunc(t.Moves, func(m ring.Move) bool { return m.Partition == partition })
+	})
+}
+
+// about tells whether a table of about the time is so.
+func (w *tableWatch) about(at time.Time, is func(*ring.Table) bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, s := range w.all {
+		replaced := i+1 < len(w.all) && w.all[i+1].at.Add(watchLag).Before(at)
+		if !replaced && !s.at.After(at.Add(watchLag)) && is(s.table) {
+			return true
+		}
+	}
+	return false
+}
+
+// Moved counts the changes of owners in the tables seen from one time to another.
+func (w *tableWatch) Moved(from, to time.Time) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := 1; i < len(w.all); i++ {
+		if s := w.all[i]; s.at.Before(from) || s.at.After(to) {
+			continue
+		}
+		for p := range uint16(ring.Partitions) {
+			if w.all[i].table.OwnerOf(p).ID != w.all[i-1].table.OwnerOf(p).ID {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// BegunAnew counts the partitions whose data began anew between the times.
+func (w *tableWatch) BegunAnew(from, to time.Time) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, began := range w.began {
+		if slices.ContainsFunc(began, func(t time.Time) bool { return t.After(from) && t.Before(to) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// judge returns an error for an absence that no table explains.
+func (w *tableWatch) judge(a absence) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.began[a.partition] {
+		if a.shown > 0 {
+			break // who begins anew has nothing older
+		}
+		if !t.Add(spreadTime).Before(a.from) && !t.Add(-watchLag).After(a.to) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%v, though the data of its partition %d did not begin anew between %s and %s",
+		a, a.partition, Clock(a.from), Clock(a.to))
+}
+
+// Table is the newest one seen.
+func (w *tableWatch) Table() *ring.Table {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
+}
+
+// ofEpoch is the latest table seen of an epoch: one of a coordinator that has died may
+// have been seen by nobody else.
+func (w *tableWatch) ofEpoch(epoch uint64) *ring.Table {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range slices.Backward(w.all) {
+		if s.table.Epoch == epoch {
+			return s.table
+		}
+	}
+	return nil
+}
+
+// sightings tells when each table was first seen.
+func (w *tableWatch) sightings() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := "tables seen:"
+	for _, v := range slices.SortedFunc(maps.Keys(w.seen), ring.CompareVersions) {
+		text += fmt.Sprintf(" %d at %s,", v.Epoch, Clock(w.seen[v]))
+	}
+	return text
+}
+
+// Clock shows a time as logs do.
+func Clock(t time.Time) string { return t.Format("15:04:05.000") }

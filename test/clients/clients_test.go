@@ -1,0 +1,136 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	redigo "github.com/gomodule/redigo/redis"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// TestClients runs the same conversation with every client library, unmodified and
+// with its defaults, through a proxy; and with those that know Redis Cluster
+// also against a node.
+func TestClients(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, 3, 1)
+	proxy, node := c.Proxy(0).Addr, c.Node(1).Addr
+	for name, do := range map[string]harness.Doer{
+		"go-redis":                     harness.GoRedisDoer(harness.GoRedis(t, &redis.Options{Addr: proxy})),
+		"go-redis RESP2":               harness.GoRedisDoer(harness.GoRedis(t, &redis.Options{Addr: proxy, Protocol: 2})),
+		"go-redis cluster, proxy":      harness.GoRedisDoer(harness.GoRedisCluster(t, proxy, nil)),
+		"go-redis cluster, node":       harness.GoRedisDoer(harness.GoRedisCluster(t, node, nil)),
+		"redigo":                       redigoDoer(t, proxy),
+		"rueidis":                      rueidisDoer(t, rueidis.ClientOption{InitAddress: []string{proxy}}),
+		"rueidis RESP2":                rueidisDoer(t, rueidis.ClientOption{InitAddress: []string{proxy}, AlwaysRESP2: true}),
+		"rueidis single client":        rueidisDoer(t, rueidis.ClientOption{InitAddress: []string{proxy}, ForceSingleClient: true}),
+		"rueidis cluster through node": rueidisDoer(t, rueidis.ClientOption{InitAddress: []string{node}}),
+	} {
+		t.Run(name, func(t *testing.T) { harness.Converse(t, strings.ReplaceAll(name, " ", "-"), do) })
+	}
+}
+
+// redigoDoer has one connection, as redigo's Dial gives it.
+func redigoDoer(t testing.TB, addr string) harness.Doer {
+	conn, err := redigo.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return func(_ context.Context, commands ...[]any) ([]string, error) {
+		for _, c := range commands {
+			if err := conn.Send(c[0].(string), c[1:]...); err != nil {
+				return nil, err
+			}
+		}
+		if err := conn.Flush(); err != nil {
+			return nil, err
+		}
+		var texts []string
+		for range commands {
+			v, err := conn.Receive()
+			var refused redigo.Error
+			if errors.As(err, &refused) {
+				v = error(refused)
+			} else if err != nil {
+				return nil, err
+			}
+			texts = append(texts, harness.ReplyText(v))
+		}
+		return texts, nil
+	}
+}
+
+// rueidisDoer turns client-side caching off: CLIENT TRACKING is refused.
+func rueidisDoer(t testing.TB, o rueidis.ClientOption) harness.Doer {
+	o.DisableCache = true
+	client, err := rueidis.NewClient(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return func(ctx context.Context, commands ...[]any) ([]string, error) {
+		var built rueidis.Commands
+		for _, c := range commands {
+			words := make([]string, len(c))
+			for i := range c {
+				words[i] = fmt.Sprint(c[i])
+			}
+			b := client.B().Arbitrary(words[0])
+			if len(words) > 1 {
+				b = b.Keys(words[1]).Args(words[2:]...)
+			}
+			built = append(built, b.Build())
+		}
+		var texts []string
+		for _, r := range client.DoMulti(ctx, built...) {
+			v, err := r.ToAny()
+			refused, isRefusal := rueidis.IsRedisErr(err)
+			switch {
+			case rueidis.IsRedisNil(err):
+				v = nil
+			case isRefusal:
+				v = errors.New(refused.Error())
+			case err != nil:
+				return nil, err
+			}
+			texts = append(texts, harness.ReplyText(v))
+		}
+		return texts, nil
+	}
+}
+
+// TestClusterClientFollowsMoves: a client that knows Redis Cluster learns by MOVED
+// that partitions have a new owner, and goes there.
+func TestClusterClientFollowsMoves(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, 3, 0)
+	c.Node(2).Kill()
+	c.Converge(harness.ReadyTimeout)
+	client := harness.GoRedisCluster(t, c.Node(0).Addr, nil)
+	probe := func() {
+		t.Helper()
+		for i := range 300 {
+			k := fmt.Sprint("key", i)
+			if err := client.Set(t.Context(), k, i, 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := client.Get(t.Context(), k).Int(); err != nil || got != i {
+				t.Fatalf("GET %s is %d, %v", k, got, err)
+			}
+		}
+	}
+	probe() // with the two nodes that are there
+	c.Node(2).Start()
+	c.Converge(harness.ReadyTimeout)
+	probe()
+	if s, err := c.Node(2).Status(); err != nil || s.Members[0].Keys == 0 {
+		t.Errorf("the new node has no keys: %v, %v", s.Members, err)
+	}
+}

@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// TestMutedMonitor: CLIENT REPLY OFF and SKIP keep from a client what MONITOR shows, too.
+func TestMutedMonitor(t *testing.T) {
+	eachServer(t, func(t *testing.T, s server) {
+		w, other, m := harness.DialWire(t, s.addr), harness.DialWire(t, s.addr), harness.DialWire(t, s.addr)
+		other.Want("MONITOR", "OK") // on the same loop: what it has seen, the muted one has not been shown
+		m.Send([]byte("CLIENT REPLY OFF\r\nMONITOR\r\n"))
+		harness.Eventually(t, harness.ReadyTimeout, "two clients monitor", func() bool {
+			return bytes.Count(w.Do("CLIENT LIST"), []byte(" flags=O ")) == 2
+		})
+		w.Want("SET a 1", "OK")
+		shownUntil(t, other, `"SET" "a" "1"`)
+		m.Send([]byte("CLIENT REPLY ON\r\n"))
+		if got := shownUntil(t, m, `"CLIENT" "REPLY" "ON"`); len(got) != 1 || got[0] != "+OK" {
+			t.Fatalf("CLIENT REPLY OFF, another's SET, CLIENT REPLY ON: %q", got)
+		}
+		m.Send([]byte("CLIENT REPLY SKIP\r\n"))
+		shownUntil(t, other, `"CLIENT" "REPLY" "SKIP"`)
+		w.Want("SET a 2", "OK")
+		shownUntil(t, other, `"SET" "a" "2"`)
+		m.Send([]byte("PING\r\nECHO x\r\n")) // the first is not answered
+		shownUntil(t, other, `"ECHO" "x"`)
+		w.Want("SET a 3", "OK")
+		if got := strings.Join(shownUntil(t, m, `"SET" "a" "3"`), " "); strings.Contains(got, `"SET"`) || !strings.Contains(got, "$1 x") {
+			t.Errorf("CLIENT REPLY SKIP, another's SET, PING, ECHO: %q", got)
+		}
+	}, "--loops=1")
+}
+
+// shownUntil is what a client reads before a line of MONITOR, without the lines' times and addresses.
+func shownUntil(t *testing.T, w *harness.Wire, last string) (before []string) {
+	t.Helper()
+	for {
+		got := strings.ReplaceAll(strings.TrimSuffix(string(w.Next()), "\r\n"), "\r\n", " ")
+		if got == "" {
+			t.Fatalf("the connection is closed before %s, behind %q", last, before)
+		}
+		if _, words, ok := strings.Cut(got, "] "); ok {
+			got = words
+		}
+		if got == last {
+			return before
+		}
+		before = append(before, got)
+	}
+}

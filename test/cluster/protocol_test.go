@@ -1,0 +1,36 @@
+package cluster
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/conversation"
+	"github.com/dunlin-cache/dunlin/internal/redistest"
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// TestConversations: through a proxy over three nodes, everything is as if a
+// single server answered; what is promised on a node holds through a proxy too.
+func TestConversations(t *testing.T) {
+	t.Parallel()
+	c := harness.StartClusterWith(t, harness.StartOptions{Nodes: 3, Proxies: 1, NodeFlags: []string{"--copies", "1"}}) // WAIT has nobody to wait for
+	playAll(t, c.Proxy(0).Addr, false, "testdata/*.txt", "../../node/testdata/*.txt")
+}
+
+// TestConversationsWithRedis proves the expectations of this package's files;
+// package node proves its own.
+func TestConversationsWithRedis(t *testing.T) {
+	t.Parallel()
+	playAll(t, redistest.Start(t), true, "testdata/*.txt")
+}
+
+func playAll(t *testing.T, addr string, isRedis bool, patterns ...string) {
+	for _, file := range conversation.Files(t, patterns...) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			conversation.Play(t, file, conversation.Server{Redis: isRedis, Dial: func() conversation.Peer {
+				w := harness.DialWire(t, addr)
+				return conversation.Peer{Send: w.Send, Next: w.Next}
+			}})
+		})
+	}
+}

@@ -1,0 +1,175 @@
+package cluster
+
+import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dunlin-cache/dunlin/internal/certtest"
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// TestTLS has a cluster in which everybody speaks TLS: clients to the proxy, members, and cluster clients to nodes, who
+// show a certificate as members do.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	clients, members := certtest.New(t), certtest.New(t)
+	cert, key := clients.Issue(t, "proxy")
+	memberCert, memberKey := members.Issue(t, "member")
+	c := harness.StartClusterWith(t, harness.StartOptions{
+		Nodes: 2, Proxies: 1,
+		Flags: []string{"--cluster-tls-cert", memberCert, "--cluster-tls-key", memberKey, "--cluster-tls-ca", members.CA},
+		Env:   []string{"DUNLIN_TLS_CERT=" + cert, "DUNLIN_TLS_KEY=" + key},
+	})
+	proxy, node := c.Proxy(0).Addr, c.Node(1).Addr
+	toProxy := func(version uint16) *tls.Config {
+		return &tls.Config{RootCAs: clients.Pool, MinVersion: version, MaxVersion: version}
+	}
+	ours, err := tls.LoadX509KeyPair(memberCert, memberKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	toNode := &tls.Config{RootCAs: members.Pool, Certificates: []tls.Certificate{ours}}
+
+	for name, do := range map[string]harness.Doer{
+		"TLS-1.2":          harness.GoRedisDoer(harness.GoRedis(t, &redis.Options{Addr: proxy, TLSConfig: toProxy(tls.VersionTLS12)})),
+		"TLS-1.3":          harness.GoRedisDoer(harness.GoRedis(t, &redis.Options{Addr: proxy, TLSConfig: toProxy(tls.VersionTLS13)})),
+		"cluster-client":   harness.GoRedisDoer(harness.GoRedisCluster(t, node, toNode)),
+		"proxy-as-cluster": harness.GoRedisDoer(harness.GoRedisCluster(t, proxy, toProxy(tls.VersionTLS13))),
+	} {
+		t.Run(name, func(t *testing.T) { harness.Converse(t, name, do) })
+	}
+	t.Run("large value", func(t *testing.T) {
+		r := harness.GoRedis(t, &redis.Options{Addr: proxy, TLSConfig: toProxy(tls.VersionTLS13)})
+		want := bytes.Repeat([]byte("0123456789abcdef"), 8<<20/16)
+		if err := r.Set(t.Context(), "large", want, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.Get(t.Context(), "large").Bytes(); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d bytes came back of %d, error %v", len(got), len(want), err)
+		}
+	})
+	t.Run("addresses", func(t *testing.T) {
+		r := harness.GoRedis(t, &redis.Options{Addr: proxy, TLSConfig: toProxy(tls.VersionTLS13)})
+		if got, err := r.ClientInfo(t.Context()).Result(); err != nil || got.LAddr != proxy || got.Addr == "" {
+			t.Errorf("CLIENT INFO tells %+v, error %v; want the address %s", got, err, proxy)
+		}
+	})
+	t.Run("redis-cli", func(t *testing.T) {
+		host, port, _ := net.SplitHostPort(proxy)
+		out, err := exec.Command("redis-cli", "-h", host, "-p", port, "--tls", "--cacert", clients.CA, "PING").CombinedOutput()
+		if strings.Contains(string(out), "Unrecognized option") || err != nil && len(out) == 0 {
+			t.Skipf("redis-cli is missing or without TLS: %v", err)
+		}
+		if string(out) != "PONG\n" {
+			t.Errorf("PING answers %q, error %v", out, err)
+		}
+	})
+	for _, addr := range []string{proxy, node} {
+		if got := sayPlainly(t, addr); strings.Contains(got, "PONG") {
+			t.Errorf("%s answers without TLS: %q", addr, got)
+		}
+	}
+	if text, err := harness.Get(c.Proxy(0).Admin, "/metrics"); err != nil || !strings.Contains(string(text), `dunlin_tls_handshakes_total{result="failed",with="clients"} 1`) {
+		t.Errorf("the proxy's metrics do not have the handshake that failed: %v", err)
+	}
+	for _, with := range []string{"clients", "members"} {
+		if _, found := harness.Scrape(t, c.Proxy(0).Admin).Sum(`dunlin_tls_certificate_expiry_timestamp_seconds{with="` + with); !found {
+			t.Errorf("the proxy's metrics do not tell when its certificate for %s ends", with)
+		}
+	}
+	if conn, err := tls.Dial("tcp", node, &tls.Config{RootCAs: members.Pool}); err == nil {
+		defer conn.Close()
+		if _, err := conn.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "certificate required") {
+			t.Errorf("a node talks to who shows no certificate: %v", err)
+		}
+	}
+}
+
+// sayPlainly returns what PING is answered until the connection is closed.
+func sayPlainly(t testing.TB, addr string) string {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("PING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetReadDeadline(time.Now().Add(harness.ReadyTimeout)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(c)
+	if ne, ok := err.(net.Error); ok && ne.Timeout() {
+		t.Errorf("%s leaves a plain connection open", addr)
+	}
+	return string(got)
+}
+
+// TestRenewedCertificate: a certificate that is replaced on disk is shown to who connects from then on; nobody who is
+// connected notices.
+func TestRenewedCertificate(t *testing.T) {
+	t.Parallel()
+	ca := certtest.New(t)
+	cert, key := ca.Issue(t, "proxy")
+	c := harness.StartClusterWith(t, harness.StartOptions{Nodes: 1, Proxies: 1, Env: []string{"DUNLIN_TLS_CERT=" + cert, "DUNLIN_TLS_KEY=" + key}})
+	dial := func() *tls.Conn {
+		conn, err := tls.Dial("tcp", c.Proxy(0).Addr, &tls.Config{RootCAs: ca.Pool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	serial := func(conn *tls.Conn) string { return conn.ConnectionState().PeerCertificates[0].SerialNumber.String() }
+	old := dial()
+	before := serial(old)
+	w := &harness.Wire{T: t, Conn: old}
+	w.Want("SET k v", "OK")
+	ca.Issue(t, "proxy")
+	harness.Eventually(t, 30*time.Second, "the new certificate is shown", func() bool { return serial(dial()) != before })
+	w.Want("GET k", `"v"`)
+}
+
+// TestMemberWithoutCertificate: who has the cluster's secret and name, but no certificate of its authority, is no member.
+func TestMemberWithoutCertificate(t *testing.T) {
+	t.Parallel()
+	members, strangers := certtest.New(t), certtest.New(t)
+	cert, key := members.Issue(t, "member")
+	flags := []string{"--cluster-tls-cert", cert, "--cluster-tls-key", key, "--cluster-tls-ca", members.CA}
+	c := harness.StartClusterWith(t, harness.StartOptions{Nodes: 1, Proxies: 1, Flags: flags})
+	w := harness.DialWire(t, c.Proxy(0).Addr)
+	w.Want("SET k v", "OK")
+
+	cert, key = strangers.Issue(t, "stranger")
+	for name, flags := range map[string][]string{
+		"plain":    nil,
+		"stranger": {"--cluster-tls-cert", cert, "--cluster-tls-key", key, "--cluster-tls-ca", members.CA},
+	} {
+		m := harness.NewMember(t, "proxy", name)
+		m.Flags = append(m.Flags, "--join", c.Node(0).Gossip)
+		m.Flags = append(m.Flags, flags...)
+		m.Launch()
+		before := failedHandshakes(t, c.Node(0))
+		harness.Eventually(t, harness.ReadyTimeout, "it is refused", func() bool { return failedHandshakes(t, c.Node(0)) > before })
+		if got := string(harness.DialWire(t, m.Addr).Do("GET k")); !strings.HasPrefix(got, "-") {
+			t.Errorf("%s: GET answers %q", name, got)
+		}
+		m.Kill()
+	}
+	w.Want("GET k", `"v"`)
+}
+
+func failedHandshakes(t *testing.T, m *harness.Member) float64 {
+	t.Helper()
+	n, _ := harness.Scrape(t, m.Admin).Sum(`dunlin_tls_handshakes_total{result="failed"`)
+	return n
+}

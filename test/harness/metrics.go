@@ -1,0 +1,57 @@
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+type sample struct {
+	name  string // with its labels
+	value float64
+}
+
+// Samples are the series of one scrape, in its order.
+type Samples []sample
+
+var sampleLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{(?:[a-zA-Z_]\w*="(?:[^"\\]|\\.)*",?)*\})?) (\S+)$`)
+
+// Scrape reads /metrics strictly by the text format. A series must not come twice.
+func Scrape(t *testing.T, admin string) (all Samples) {
+	t.Helper()
+	body, err := Get(admin, "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for lines := bufio.NewScanner(bytes.NewReader(body)); lines.Scan(); {
+		line := lines.Text()
+		if strings.HasPrefix(line, "# HELP ") || strings.HasPrefix(line, "# TYPE ") {
+			continue
+		}
+		parts := sampleLine.FindStringSubmatch(line)
+		if parts == nil || seen[parts[1]] {
+			t.Fatalf("no metric, or one twice: %q", line)
+		}
+		seen[parts[1]] = true
+		value, err := strconv.ParseFloat(parts[2], 64)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		all = append(all, sample{parts[1], value})
+	}
+	return all
+}
+
+// Sum adds up the series whose names and labels begin with prefix.
+func (all Samples) Sum(prefix string) (total float64, found bool) {
+	for _, s := range all {
+		if strings.HasPrefix(s.name, prefix) {
+			total, found = total+s.value, true
+		}
+	}
+	return total, found
+}

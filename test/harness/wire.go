@@ -1,0 +1,122 @@
+package harness
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/conversation"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// ReplyTimeout is for how long a test waits for one reply. It is above the 5 s for
+// which a proxy holds a command, so that a hang and a late answer can be told apart.
+const ReplyTimeout = 10 * time.Second
+
+// Wire is a plain connection: what it sends and receives is exactly what the
+// test says, where a client library would repair, retry and reorder.
+type Wire struct {
+	T    testing.TB
+	Conn net.Conn
+	In   []byte // received and not yet returned
+}
+
+// DialWire connects to a server; the test closes the connection.
+func DialWire(t testing.TB, addr string) *Wire {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", addr, ReplyTimeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return &Wire{T: t, Conn: conn}
+}
+
+// Send writes b; the test fails if that does not work within replyTimeout.
+func (w *Wire) Send(b []byte) {
+	w.T.Helper()
+	_ = w.Conn.SetWriteDeadline(time.Now().Add(ReplyTimeout))
+	if _, err := w.Conn.Write(b); err != nil {
+		w.T.Fatalf("cannot send: %v", err)
+	}
+}
+
+// Read returns the next whole reply, or io.EOF if the connection was closed
+// between two replies. A connection closed within one is another error.
+func (w *Wire) Read() ([]byte, error) {
+	_ = w.Conn.SetReadDeadline(time.Now().Add(ReplyTimeout))
+	var s resp.Scanner
+	piece := make([]byte, 64<<10)
+	for {
+		switch s.Scan(w.In) {
+		case resp.Done:
+			reply := w.In[:s.Len():s.Len()]
+			w.In = w.In[s.Len():]
+			return reply, nil
+		case resp.Malformed:
+			return nil, fmt.Errorf("malformed reply %.100q", w.In)
+		}
+		n, err := w.Conn.Read(piece)
+		w.In = append(w.In, piece[:n]...)
+		if err != nil && n == 0 {
+			if len(w.In) > 0 {
+				return nil, fmt.Errorf("closed within a reply, after %.100q: %w", w.In, err)
+			}
+			return nil, err
+		}
+	}
+}
+
+// SendSome opens a connection, sends b without reading any reply, and hangs up: in
+// order, or by a reset.
+func SendSome(addr string, b []byte, reset bool) {
+	conn, err := net.DialTimeout("tcp", addr, ReplyTimeout)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_ = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	_, _ = conn.Write(b) // the server may have stopped reading
+	if reset {
+		_ = conn.(*net.TCPConn).SetLinger(0)
+	}
+}
+
+// Do sends a request line in redis-cli's quoting.
+func (w *Wire) Do(line string) []byte {
+	w.T.Helper()
+	var p resp.Parser
+	if p.Parse([]byte(line+"\r\n")) != resp.Done {
+		w.T.Fatalf("cannot split %q: %s", line, p.Err())
+	}
+	w.Send(resp.AppendRequest(nil, p.Args()...))
+	return w.Next()
+}
+
+// Next is read for tests that know what comes; nil stands for the end.
+func (w *Wire) Next() []byte {
+	w.T.Helper()
+	reply, err := w.Read()
+	if err != nil && err != io.EOF && !strings.Contains(err.Error(), "connection reset") {
+		w.T.Fatal(err)
+	}
+	return reply
+}
+
+// Want sends a line and compares its reply as text.
+func (w *Wire) Want(line, want string) {
+	w.T.Helper()
+	if got := conversation.Text(w.Do(line)); got != want {
+		w.T.Errorf("%s answers\n%s\nwant\n%s", line, got, want)
+	}
+}
+
+// Write is send for where the end may come at any time.
+func (w *Wire) Write(b []byte) error {
+	_ = w.Conn.SetWriteDeadline(time.Now().Add(ReplyTimeout))
+	_, err := w.Conn.Write(b)
+	return err
+}

@@ -1,0 +1,103 @@
+package scenarios
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/test/chaos"
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// TestScenarioCutNodes: a node with a proxy is cut off from all others, and the cut heals.
+func TestScenarioCutNodes(t *testing.T) {
+	s, done := startScenarioInNetwork(t)
+	if done {
+		return
+	}
+	s.rounds(func(i int) {
+		island := []*harness.Member{s.C.Node(i % 3), s.C.Proxy(1)}
+		rest := s.allBut(island...)
+		s.Divide()
+		s.Outage = max(s.Outage, s.cutTime(i)) // commands are held, in vain
+		harness.Cut(t, island, rest)
+		time.Sleep(s.cutTime(i)) // so long it lasts
+		s.step("healed cut of a node", nil, func() { harness.Heal(t, island, rest) })
+		s.unite()
+		s.leaves("after the cut", nil, func() {})
+	})
+}
+
+// TestScenarioCutBetweenNodes: a node does not reach the other nodes, but the proxies do
+// reach it, and everybody hears of it through them.
+func TestScenarioCutBetweenNodes(t *testing.T) {
+	s, done := startScenarioInNetwork(t)
+	if done {
+		return
+	}
+	s.rounds(func(i int) {
+		one := []*harness.Member{s.C.Node(i % 3)}
+		others := s.allBut(append(one, s.C.ByRole("proxy")...)...)
+		s.Divide()
+		s.Outage = max(s.Outage, s.cutTime(i)) // commands are held, in vain
+		harness.Cut(t, one, others)
+		time.Sleep(s.cutTime(i))
+		s.step("healed cut between nodes", nil, func() { harness.Heal(t, one, others) })
+		s.unite()
+		s.leaves("after the cut", nil, func() {})
+	})
+}
+
+// TestScenarioCutProxy: a proxy does not reach a node that all others reach. It does not
+// hand the node's partitions to anybody.
+func TestScenarioCutProxy(t *testing.T) {
+	s, done := startScenarioInNetwork(t)
+	if done {
+		return
+	}
+	s.rounds(func(i int) {
+		before := s.Tables.Table().Epoch
+		s.Outage = max(s.Outage, s.cutTime(i)) // commands are held, in vain
+		one, other := []*harness.Member{s.C.Node(i % 3)}, []*harness.Member{s.C.Proxy(i % 2)}
+		s.KeepsAll.Store(true)
+		s.step("cut of a proxy and a node, healed", one[0], func() {
+			harness.Cut(t, one, other)
+			time.Sleep(s.cutTime(i))
+			harness.Heal(t, one, other)
+		})
+		if after := s.Tables.Table().Epoch; after != before {
+			s.Violate("epoch %d after a proxy did not reach a node, %d before", after, before)
+		}
+	})
+}
+
+func startScenarioInNetwork(t *testing.T) (s *scenario, done bool) {
+	t.Helper()
+	harness.SkipUnderRace(t)
+	if testing.Short() {
+		t.Skip("takes seconds, and loads the machine")
+	}
+	n := harness.InNetwork(t)
+	if n == nil {
+		return nil, true
+	}
+	return startScenario(t, chaos.Options{Copies: 2, Network: n}), false
+}
+
+// cutTime is how long a cut lasts: from 5 s to 2 min.
+func (s *scenario) cutTime(round int) time.Duration {
+	if !*scenarioFull {
+		return 3 * time.Second
+	}
+	return []time.Duration{5 * time.Second, 15 * time.Second, 45 * time.Second, 2 * time.Minute}[round%4]
+}
+
+// allBut are the other members.
+func (s *scenario) allBut(some ...*harness.Member) (others []*harness.Member) {
+	for _, m := range s.C.Members {
+		if !slices.Contains(some, m) {
+			others = append(others, m)
+		}
+	}
+	return others
+}
