@@ -16,7 +16,7 @@ import (
 func TestChaosCrash(t *testing.T) {
 	x := startRig(t)
 	victim := x.C.Node(1)
-	x.during("SIGKILL "+victim.ID, victim, victim.Kill)
+	x.during("SIGKILL "+victim.ID, victim, func() { x.Kill(victim) })
 	x.during("restart "+victim.ID, victim, victim.Launch)
 	x.Finish()
 }
@@ -26,7 +26,7 @@ func TestChaosCrash(t *testing.T) {
 func TestChaosCrashOfCoordinator(t *testing.T) {
 	x := startRig(t)
 	victim := x.Coordinator("")
-	x.during("SIGKILL "+victim.ID, victim, victim.Kill)
+	x.during("SIGKILL "+victim.ID, victim, func() { x.Kill(victim) })
 	x.during("restart "+victim.ID, victim, victim.Launch)
 	x.Finish()
 }
@@ -39,7 +39,7 @@ func TestChaosPause(t *testing.T) {
 	before := x.Tables.Table().Epoch
 	for _, pause := range []time.Duration{400 * time.Millisecond, 700 * time.Millisecond} {
 		x.during("SIGSTOP for "+pause.String(), victim, func() {
-			victim.Stop()
+			x.Freeze(victim)
 			time.Sleep(pause)
 			victim.Cont()
 		})
@@ -59,7 +59,7 @@ func TestChaosStop(t *testing.T) {
 		for_   time.Duration
 	}{{x.C.Node(0), 3 * time.Second}, {x.Coordinator(""), 4 * time.Second}} {
 		begin := time.Now()
-		x.during("SIGSTOP "+stop.victim.ID, stop.victim, func() { stop.victim.Stop() })
+		x.during("SIGSTOP "+stop.victim.ID, stop.victim, func() { x.Freeze(stop.victim) })
 		time.Sleep(stop.for_ - time.Since(begin))
 		x.during("SIGCONT "+stop.victim.ID, stop.victim, stop.victim.Cont)
 	}
@@ -92,7 +92,7 @@ func TestChaosRandom(t *testing.T) {
 	for range 4 * *Rounds {
 		victim := x.C.Node(rng.IntN(3))
 		fault := randomFaults[rng.IntN(len(randomFaults))]
-		if x.during(fault.name+" "+victim.ID, victim, func() { fault.do(victim, rng) }); x.FailedAlready() {
+		if x.during(fault.name+" "+victim.ID, victim, func() { fault.do(x, victim, rng) }); x.FailedAlready() {
 			break
 		}
 	}
@@ -102,40 +102,40 @@ func TestChaosRandom(t *testing.T) {
 // fault is what may happen to a node.
 type fault struct {
 	name string
-	do   func(*harness.Member, *rand.Rand)
+	do   func(*Rig, *harness.Member, *rand.Rand)
 }
 
 var randomFaults = []fault{
-	{"dies, is back at once", func(m *harness.Member, _ *rand.Rand) {
-		m.Kill()
+	{"dies, is back at once", func(x *Rig, m *harness.Member, _ *rand.Rand) {
+		x.Kill(m)
 		m.Launch()
 	}},
-	{"dies, is back later", func(m *harness.Member, rng *rand.Rand) {
-		m.Kill()
+	{"dies, is back later", func(x *Rig, m *harness.Member, rng *rand.Rand) {
+		x.Kill(m)
 		harness.SleepUpTo(2500*time.Millisecond, rng)
 		m.Launch()
 	}},
-	{"leaves and comes back", func(m *harness.Member, _ *rand.Rand) {
+	{"leaves and comes back", func(x *Rig, m *harness.Member, _ *rand.Rand) {
 		m.Term(epochTime)
 		m.Launch()
 	}},
-	{"stands still", func(m *harness.Member, rng *rand.Rand) {
-		m.Stop()
+	{"stands still", func(x *Rig, m *harness.Member, rng *rand.Rand) {
+		x.Freeze(m)
 		harness.SleepUpTo(2500*time.Millisecond, rng)
 		m.Cont()
 	}},
-	{"stumbles", func(m *harness.Member, rng *rand.Rand) { // never long enough at a time to notice it by itself
+	{"stumbles", func(x *Rig, m *harness.Member, rng *rand.Rand) { // never long enough at a time to notice it by itself
 		for range 3 {
-			m.Stop()
+			x.Freeze(m)
 			time.Sleep(900 * time.Millisecond)
 			m.Cont()
 			harness.SleepUpTo(60*time.Millisecond, rng)
 		}
 	}},
-	{"dies while it stands still", func(m *harness.Member, rng *rand.Rand) {
-		m.Stop()
+	{"dies while it stands still", func(x *Rig, m *harness.Member, rng *rand.Rand) {
+		x.Freeze(m)
 		harness.SleepUpTo(2*time.Second, rng)
-		m.Kill()
+		x.Kill(m)
 		m.Launch()
 	}},
 }

@@ -55,7 +55,7 @@ func TestCheck(t *testing.T) {
 		victim, fault := x.C.Node(rng.IntN(3)), checkFaults[next[0]]
 		next = next[1:]
 		faults[fault.name]++
-		fault.do(victim, rng)
+		fault.do(x, victim, rng)
 		x.C.Converge(harness.ReadyTimeout)
 		x.JudgeAbsences(time.Now().Add(-watchLag))
 		harness.SleepUpTo(time.Second, rng)
@@ -118,7 +118,7 @@ func (x *Rig) judgeCalm(t *testing.T) {
 
 // checkFaults are what may happen to a node.
 var checkFaults = slices.Concat(randomFaults, []fault{
-	{"is slow", func(m *harness.Member, rng *rand.Rand) { // never silent for long enough to be given up
+	{"is slow", func(_ *Rig, m *harness.Member, rng *rand.Rand) { // never silent for long enough to be given up
 		for range 15 {
 			m.Stop()
 			harness.SleepUpTo(150*time.Millisecond, rng)
@@ -126,12 +126,12 @@ var checkFaults = slices.Concat(randomFaults, []fault{
 			harness.SleepUpTo(20*time.Millisecond, rng)
 		}
 	}},
-	{"its replies come slowly", func(m *harness.Member, rng *rand.Rand) {
+	{"its replies come slowly", func(_ *Rig, m *harness.Member, rng *rand.Rand) {
 		m.Relay.Slow.Store(true)
 		harness.SleepUpTo(time.Second, rng)
 		m.Relay.Slow.Store(false)
 	}},
-	{"its replies are lost", func(m *harness.Member, rng *rand.Rand) {
+	{"its replies are lost", func(_ *Rig, m *harness.Member, rng *rand.Rand) {
 		for range 5 {
 			m.Relay.LoseReplies(rng)
 			harness.SleepUpTo(200*time.Millisecond, rng)

@@ -25,7 +25,7 @@ func TestChaosFence(t *testing.T) {
 	cluster := x.startClusterClients(4)
 
 	x.during("SIGSTOP "+victim.ID, victim, func() {
-		victim.Stop()
+		x.Freeze(victim)
 		late.send()
 	})
 	late.overwrite()
@@ -49,7 +49,7 @@ func TestChaosResumeAtDeath(t *testing.T) {
 	for i := range 3 * *Rounds {
 		victim := x.C.Node(i % 3)
 		x.during("SIGSTOP until death of "+victim.ID, victim, func() {
-			victim.Stop()
+			x.Freeze(victim)
 			x.awaitDeath(victim)
 			harness.SleepUpTo(150*time.Millisecond, rng) // for which the coordinator waits for more changes
 			victim.Cont()
