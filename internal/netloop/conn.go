@@ -4,8 +4,6 @@ import (
 	"errors"
 	"net/netip"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 var (
@@ -65,7 +63,7 @@ type Conn struct {
 	flusher Flusher // handler, if it is one
 	fd      int     // -1 when closed
 	gen     int32   // tells this conn's events from those of an earlier one with the same fd
-	armed   uint32  // events asked of epoll; follows interest() at the end of each iteration
+	armed   uint32  // events asked for; follows interest() at the end of each iteration
 
 	holds     hold
 	closed    bool
@@ -145,14 +143,14 @@ func (c *Conn) release(h hold) {
 	}
 }
 
-// interest is what epoll should report. It always reports errors and hangups.
+// interest is what the system should report. It always reports errors and hangups.
 func (c *Conn) interest() uint32 {
 	var events uint32
 	if (c.holds == 0 || c.lingering) && c.dial == nil {
-		events |= unix.EPOLLIN
+		events |= readable
 	}
 	if c.blocked > 0 || c.dial != nil {
-		events |= unix.EPOLLOUT
+		events |= writable
 	}
 	return events
 }

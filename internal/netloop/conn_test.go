@@ -198,14 +198,13 @@ func TestStaleEvent(t *testing.T) {
 	dialTo(t, ln)
 	c := receive(t, conns)
 	each(t, g, func(l *Loop) {
-		ev := l.events[0]
-		ev.Events, ev.Fd, ev.Pad = 1, int32(c.fd), c.gen-1
+		ev := newEvent(int32(c.fd), c.gen-1, readable)
 		reads := l.stats.Reads
 		l.dispatch(&ev)
 		if l.stats.Reads != reads {
 			t.Error("a stale event caused a read")
 		}
-		ev.Pad = c.gen
+		ev = newEvent(int32(c.fd), c.gen, readable)
 		if l.dispatch(&ev); l.stats.Reads == reads {
 			t.Error("the conn's own event caused no read")
 		}

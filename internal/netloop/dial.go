@@ -88,8 +88,8 @@ func (d *dial) adopt(fd int) {
 	to, _ := netip.ParseAddrPort(d.addr) // a name leaves it empty
 	l.load.Add(1)
 	c := l.newConn(fd, to)
-	c.armed = unix.EPOLLIN
-	if err := l.watch(fd, int32(fd), c.gen, c.armed); err != nil {
+	c.armed = readable
+	if err := l.poller.watch(fd, int32(fd), c.gen, c.armed); err != nil {
 		d.conn = c
 		d.fail(err)
 		return
@@ -116,7 +116,7 @@ func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(ips[0].Unmap(), uint16(port)), nil
 }
 
-// connect begins the connecting; epoll tells when it is over.
+// connect begins to connect. The first event of the socket says that it is over.
 func (d *dial) connect(to netip.AddrPort) {
 	if d.done() {
 		return
@@ -132,7 +132,7 @@ func (d *dial) connect(to netip.AddrPort) {
 	c.dial = d
 	d.conn = c
 	c.armed = c.interest()
-	if err := l.watch(fd, int32(fd), c.gen, c.armed); err != nil {
+	if err := l.poller.watch(fd, int32(fd), c.gen, c.armed); err != nil {
 		d.fail(err)
 	}
 }
@@ -144,7 +144,7 @@ func startConnect(to netip.AddrPort) (fd int, err error) {
 		family = unix.AF_INET
 		sa = &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().Unmap().As4()}
 	}
-	fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fd, err = newSocket(family)
 	if err != nil {
 		return -1, os.NewSyscallError("socket", err)
 	}

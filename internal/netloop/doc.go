@@ -1,5 +1,5 @@
-// Package netloop runs event loops: a few threads, each with an epoll instance and many
-// non-blocking TCP connections, and no goroutine per connection.
+// Package netloop runs event loops: a few threads, each with many non-blocking TCP
+// connections, and no goroutine per connection.
 //
 // # Terms
 //
@@ -19,7 +19,7 @@
 //	                 └ one read,                                    │      │
 //	                   OnData                                       │      │
 //	  ┌─────────────────────────────────────────────────────────────┘      │
-//	  └> flush Flushers ──> flush conns ──> OnClose ──> epoll interest ────┘
+//	  └> flush Flushers ──> flush conns ──> OnClose ──> interest ──────────┘
 //	     (requests leave)   (one write      of closed
 //	                         each)          conns
 //

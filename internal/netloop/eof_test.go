@@ -39,7 +39,7 @@ func TestHalfCloseSendsRest(t *testing.T) {
 	write(t, nc, "x")
 	nc.CloseWrite()
 	eventually(t, g, "end of input is seen", func(l *Loop) bool {
-		return len(l.blocked) == 1 && l.blocked[0].finishing && l.blocked[0].armed == syscall.EPOLLOUT
+		return len(l.blocked) == 1 && l.blocked[0].finishing && l.blocked[0].armed == writable
 	})
 	expect(t, nc, reply)
 	if err := receive(t, reasons); err != io.EOF {

@@ -6,8 +6,6 @@ import (
 	"runtime"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Config describes a Group. Zero fields get their defaults.
@@ -146,6 +144,6 @@ func (l *Loop) shutdown() {
 		}
 	}
 	l.reap()
-	unix.Close(l.epfd)
+	l.poller.close()
 	l.pool.close()
 }

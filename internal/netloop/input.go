@@ -58,8 +58,8 @@ func (c *Conn) Stream(on bool) {
 	}
 }
 
-// receive makes one read and offers the input. hangup says that epoll reported an error
-// or a hangup.
+// receive makes one read and offers the input. hangup says that the system reported an error or a
+// hangup.
 func (c *Conn) receive(hangup bool) {
 	if c.lingering {
 		c.discard()
@@ -235,7 +235,7 @@ func (c *Conn) keepsOpen() (open bool) {
 	return h.OnEOF(c)
 }
 
-// socketError says why epoll reported an error or a hangup.
+// socketError returns why the system reported an error or a hangup.
 func (c *Conn) socketError() error {
 	code, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	switch {

@@ -26,26 +26,17 @@ func (c *Conn) linger() {
 	c.lingering = true
 	c.dropInput()
 	c.rearmLater()
-	c.watchLinger(c.undelivered(), c.loop.now)
+	c.watchLinger(undelivered(c.fd), c.loop.now)
 }
 
 // isQuiet reports whether the peer has received all and sends nothing: closing at once
 // then loses nothing.
 func (c *Conn) isQuiet() bool {
-	if c.undelivered() > 0 {
+	if undelivered(c.fd) > 0 {
 		return false
 	}
 	_, errno := recv(c.fd, c.loop.scratch)
 	return errno == unix.EAGAIN
-}
-
-// undelivered is the number of bytes that the peer has not acknowledged; 0 if unknown.
-func (c *Conn) undelivered() int {
-	n, err := unix.IoctlGetInt(c.fd, unix.TIOCOUTQ)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // watchLinger ends the lingering in time. left is what was undelivered when it last
@@ -55,7 +46,7 @@ func (c *Conn) watchLinger(left int, since time.Duration) {
 		if c.closed {
 			return
 		}
-		if now := c.undelivered(); now != left {
+		if now := undelivered(c.fd); now != left {
 			left, since = now, c.loop.now
 		}
 		switch waited := c.loop.now - since; {

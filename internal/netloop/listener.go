@@ -111,9 +111,10 @@ func (ln *Listener) Close() error {
 	if ln.fd < 0 {
 		return nil
 	}
-	err := unix.Close(ln.fd) // also ends its watch
+	fd := ln.fd
+	err := closeListener(fd)
 	ln.fd = -1
-	ln.loop.Post(ln.removed)
+	ln.loop.Post(func() { ln.removed(fd) })
 	ln.group.forgetListener(ln)
 	if err != nil {
 		return fmt.Errorf("cannot close listener %s: %w", ln.addr, err)
@@ -140,13 +141,14 @@ func (ln *Listener) watch() {
 	if ln.fd < 0 {
 		return
 	}
-	if err := ln.loop.watch(ln.fd, listenerTag(ln.number), 0, unix.EPOLLIN); err != nil {
+	if err := ln.loop.poller.watch(ln.fd, listenerTag(ln.number), 0, readable); err != nil {
 		ln.loop.log.Error("cannot accept connections", "addr", ln.addr, "error", err)
 	}
 }
 
-func (ln *Listener) removed() {
+func (ln *Listener) removed(fd int) {
 	if ln.number >= 0 {
+		ln.loop.poller.forget(fd, listenerTag(ln.number))
 		ln.loop.listeners[ln.number] = nil
 	}
 }
@@ -167,7 +169,7 @@ func (l *Loop) accept(number int) {
 			ln.pause()
 			return
 		}
-		fd, sa, err := unix.Accept4(ln.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		fd, sa, err := acceptSocket(ln.fd)
 		switch err {
 		case nil:
 			ln.take(fd, addrPort(sa))
@@ -230,7 +232,7 @@ func (ln *Listener) backOff(err error) {
 // pause stops watching for a while.
 func (ln *Listener) pause() {
 	l := ln.loop
-	if err := unix.EpollCtl(l.epfd, unix.EPOLL_CTL_DEL, ln.fd, nil); err != nil {
+	if err := l.poller.ignore(ln.fd, listenerTag(ln.number)); err != nil {
 		l.log.Error("cannot pause accepting", "addr", ln.addr, "error", err)
 	}
 	l.After(acceptBackoff, ln.watch)
@@ -249,8 +251,8 @@ func (l *Loop) adopt(fd int, remote, local netip.AddrPort, ln *Listener) {
 	if ln.wrap != nil {
 		c.wrapped = ln.wrap.Memory()
 	}
-	c.armed = unix.EPOLLIN
-	if err := l.watch(fd, int32(fd), c.gen, c.armed); err != nil {
+	c.armed = readable
+	if err := l.poller.watch(fd, int32(fd), c.gen, c.armed); err != nil {
 		l.log.Error("cannot accept connection", "error", err)
 		c.Close(err)
 		return
@@ -280,10 +282,10 @@ func (c *Conn) open(accept func(c *Conn) Handler) {
 	c.flusher, _ = c.handler.(Flusher)
 }
 
-// forget closes the conn's socket and takes it out of the table. Closing ends its watch
-// by epoll, too.
+// forget closes the conn's socket and takes it out of the table.
 func (l *Loop) forget(c *Conn) {
 	l.conns[c.fd] = nil
+	l.poller.forget(c.fd, int32(c.fd))
 	unix.Close(c.fd)
 	c.fd = -1
 	l.load.Add(-1)
@@ -295,7 +297,7 @@ func setOptions(fd int) {
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSent)
 	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
-	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, keepAlive)
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, keepIdle, keepAlive)
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, keepAlive/3)
 }
 

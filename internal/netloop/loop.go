@@ -3,16 +3,13 @@ package netloop
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// maxEvents is how many events one iteration deals with. Epoll takes turns among the rest.
+// maxEvents is how many events one iteration deals with. The system takes turns among the rest.
 const maxEvents = 512
 
 // turnLimit is after how long an iteration leaves the rest of its events to the next one.
@@ -20,14 +17,15 @@ const maxEvents = 512
 // loop's owner would take it for dead.
 const turnLimit = 5 * time.Millisecond
 
-// Loop is one thread with its epoll instance and its connections. Its methods may be
+// Loop is one thread with its poller and its connections. Its methods may be
 // called only on that thread (from a handler, or a function given to Post) unless they
 // say otherwise.
 type Loop struct {
 	index int
 	cfg   Config
 	log   *slog.Logger
-	epfd  int
+
+	poller poller
 
 	// now is the group's monotonic clock, unixMilli its time; both are read once an
 	// iteration.
@@ -38,9 +36,9 @@ type Loop struct {
 	conns     []*Conn     // by descriptor; nil where the descriptor is not a conn of this loop
 	listeners []*Listener // by number, see listenerTag; nil where closed
 	lastGen   int32
-	events    []unix.EpollEvent
-	backlog   []unix.EpollEvent // what the last iteration had no time for
-	scratch   []byte            // input is read here first; given to handlers, valid during one OnData
+	events    []event
+	backlog   []event // what the last iteration had no time for
+	scratch   []byte  // input is read here first; given to handlers, valid during one OnData
 	pool      pool
 	account   *Account // of conns that have no other
 
@@ -74,8 +72,7 @@ type Loop struct {
 	lastStall atomic.Int64
 }
 
-// wakeTag and listenerTag are what epoll returns in the place of a descriptor for what
-// is not a conn.
+// wakeTag and listenerTag stand in the place of a descriptor in events of what is not a conn.
 const wakeTag = -1
 
 func listenerTag(number int) int32 { return -2 - int32(number) }
@@ -83,7 +80,7 @@ func listenerTag(number int) int32 { return -2 - int32(number) }
 func newLoop(index int, cfg Config, clock *clock) (*Loop, error) {
 	l := &Loop{
 		index: index, cfg: cfg, log: cfg.Logger, clock: clock,
-		events:  make([]unix.EpollEvent, maxEvents),
+		events:  make([]event, maxEvents),
 		scratch: make([]byte, scratchSize),
 		dials:   make(map[*dial]struct{}),
 		account: NewAccount(nil, 0),
@@ -92,32 +89,24 @@ func newLoop(index int, cfg Config, clock *clock) (*Loop, error) {
 	if err = l.pool.open(); err != nil {
 		return nil, err
 	}
-	if l.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		l.pool.close()
-		return nil, fmt.Errorf("cannot create epoll instance: %w", err)
-	}
-	if err := l.mail.open(); err != nil {
-		unix.Close(l.epfd)
+	if err = l.poller.open(); err != nil {
 		l.pool.close()
 		return nil, err
 	}
-	if err := l.watch(l.mail.fd, wakeTag, 0, unix.EPOLLIN|unix.EPOLLET); err != nil {
+	if err := l.mail.waker.open(); err != nil {
+		l.poller.close()
+		l.pool.close()
+		return nil, err
+	}
+	if err := l.poller.watchWaker(&l.mail.waker); err != nil {
 		l.mail.close()
-		unix.Close(l.epfd)
+		l.poller.close()
 		l.pool.close()
 		return nil, err
 	}
 	l.setNow(clock.now())
 	l.Every(min(cfg.Stall/4, time.Second), l.closeStalled)
 	return l, nil
-}
-
-func (l *Loop) watch(fd int, tag, gen int32, events uint32) error {
-	ev := unix.EpollEvent{Events: events, Fd: tag, Pad: gen}
-	if err := unix.EpollCtl(l.epfd, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
-		return fmt.Errorf("cannot watch descriptor: %w", os.NewSyscallError("epoll_ctl", err))
-	}
-	return nil
 }
 
 // Index returns the loop's place in Group.Loops.
@@ -162,7 +151,7 @@ func (l *Loop) run() {
 // iterate does one round. The order is that of a request's way through: everything is
 // read before anything is written, so that what many connections cause is sent in one
 // write each.
-func (l *Loop) iterate(events []unix.EpollEvent) {
+func (l *Loop) iterate(events []event) {
 	l.tellStall()
 	for i := range events {
 		if i%4 == 3 && l.clock.now()-l.now > turnLimit {
@@ -184,31 +173,31 @@ func (l *Loop) iterate(events []unix.EpollEvent) {
 	l.rearmAll()
 }
 
-// dispatch handles one event. Epoll returned it before this iteration began: the conn
-// may have closed since, and its descriptor may already be another conn's, which the
-// generation tells.
-func (l *Loop) dispatch(ev *unix.EpollEvent) {
-	if ev.Fd < 0 {
-		if ev.Fd != wakeTag {
-			l.accept(int(-2 - ev.Fd))
+// dispatch handles one event. The system returned it before this iteration began: the conn may have
+// closed since, and its descriptor may already be another conn's, which the generation shows.
+func (l *Loop) dispatch(ev *event) {
+	tag := ev.tag()
+	if tag < 0 {
+		if tag != wakeTag {
+			l.accept(int(-2 - tag))
 		}
 		return
 	}
-	c := l.conns[ev.Fd]
-	if c == nil || c.gen != ev.Pad {
+	c := l.conns[tag]
+	if c == nil || c.gen != ev.generation() {
 		return
 	}
 	if c.dial != nil {
 		c.dial.finish()
 		return
 	}
-	if ev.Events&unix.EPOLLOUT != 0 {
+	if ev.has(writable) {
 		c.writable()
 	}
-	hangup := ev.Events&(unix.EPOLLERR|unix.EPOLLHUP) != 0
+	hangup := ev.has(hungUp)
 	switch {
 	case c.holds == 0 || c.lingering:
-		if hangup || ev.Events&unix.EPOLLIN != 0 {
+		if hangup || ev.has(readable) {
 			c.receive(hangup)
 		}
 	case hangup:
@@ -276,7 +265,7 @@ func (l *Loop) callClose(c *Conn) {
 	c.handler.OnClose(c, c.err)
 }
 
-// rearmAll tells epoll what changed.
+// rearmAll tells the system what changed.
 func (l *Loop) rearmAll() {
 	for _, c := range l.rearm {
 		c.rearming = false
@@ -285,9 +274,8 @@ func (l *Loop) rearmAll() {
 			continue
 		}
 		c.armed = events
-		ev := unix.EpollEvent{Events: events, Fd: int32(c.fd), Pad: c.gen}
-		if err := unix.EpollCtl(l.epfd, unix.EPOLL_CTL_MOD, c.fd, &ev); err != nil {
-			c.Close(os.NewSyscallError("epoll_ctl", err))
+		if err := l.poller.change(c.fd, int32(c.fd), c.gen, events); err != nil {
+			c.Close(err)
 		}
 	}
 	l.rearm = emptied(l.rearm)

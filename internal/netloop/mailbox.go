@@ -1,11 +1,8 @@
 package netloop
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
-
-	"golang.org/x/sys/unix"
 )
 
 // mailbox holds the functions that other goroutines want run on a loop, and wakes the
@@ -17,25 +14,16 @@ import (
 type mailbox struct {
 	mu     sync.Mutex
 	funcs  []func() // in order of posting
-	closed bool     // nothing is accepted any more, and fd is closed
+	closed bool     // nothing is accepted any more, and waker is closed
 
 	pending atomic.Bool // funcs is not empty
-	asleep  atomic.Bool // the loop is in epoll, or about to be: it needs a signal
-	fd      int         // eventfd, edge-triggered: nobody has to read it
+	asleep  atomic.Bool // the loop waits for events, or is about to: it must be woken
+	waker   waker
 }
 
-func (m *mailbox) open() error {
-	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("cannot create eventfd: %w", err)
-	}
-	m.fd = fd
-	return nil
-}
-
-// post queues f and reports whether it will be run. The signal is given under the lock,
-// because close must not give the descriptor back to the system between our decision to
-// write to it and the write.
+// post queues f and reports whether it will be run. It wakes the loop under the lock, because close
+// must not give the descriptor back to the system between our decision to write to it and the
+// write.
 func (m *mailbox) post(f func()) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,7 +33,7 @@ func (m *mailbox) post(f func()) bool {
 	m.funcs = append(m.funcs, f)
 	m.pending.Store(true)
 	if m.asleep.Load() && m.asleep.CompareAndSwap(true, false) {
-		signal(m.fd)
+		m.waker.wake()
 	}
 	return true
 }
@@ -76,6 +64,6 @@ func (m *mailbox) close() []func() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
-	unix.Close(m.fd)
+	m.waker.close()
 	return m.funcs
 }

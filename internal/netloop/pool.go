@@ -3,9 +3,8 @@ package netloop
 import (
 	"fmt"
 	"math/bits"
-	"os"
 
-	"golang.org/x/sys/unix"
+	"github.com/dunlin-cache/dunlin/internal/mapping"
 )
 
 // pool is the memory of a loop's connection buffers, so that a connection holds one only
@@ -45,25 +44,14 @@ const (
 	poisonByte   = 0xDB
 )
 
-// open reserves the addresses. Huge pages are refused: they would put memory behind
-// neighbours that are not lent.
-func (p *pool) open() error {
-	const prot, flags = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_PRIVATE | unix.MAP_ANON | unix.MAP_NORESERVE
-	mem, err := unix.Mmap(-1, 0, poolClasses<<regionShift, prot, flags)
-	if err != nil {
-		return fmt.Errorf("cannot reserve addresses for buffers: %w", os.NewSyscallError("mmap", err))
-	}
-	// EINVAL: a kernel without huge pages, which is what is asked for.
-	if err := unix.Madvise(mem, unix.MADV_NOHUGEPAGE); err != nil && err != unix.EINVAL {
-		_ = unix.Munmap(mem)
-		return fmt.Errorf("cannot refuse huge pages for buffers: %w", os.NewSyscallError("madvise", err))
-	}
-	p.mem = mem
-	return nil
+// open reserves the addresses.
+func (p *pool) open() (err error) {
+	p.mem, err = mapping.Reserve(poolClasses << regionShift)
+	return err
 }
 
 func (p *pool) close() {
-	if err := unix.Munmap(p.mem); err != nil {
+	if err := mapping.Free(p.mem); err != nil {
 		panic(fmt.Sprintf("BUG: cannot unmap buffers: %v", err))
 	}
 	p.mem = nil
@@ -155,10 +143,7 @@ func (p *pool) put(b []byte) {
 
 // release gives the memory behind b back to the system. b begins with a page.
 func release(b []byte) {
-	if len(b) == 0 {
-		return
-	}
-	if err := unix.Madvise(b, unix.MADV_DONTNEED); err != nil {
+	if err := mapping.Release(b); err != nil {
 		panic(fmt.Sprintf("BUG: cannot give memory of a buffer back: %v", err))
 	}
 }

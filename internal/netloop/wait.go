@@ -46,9 +46,9 @@ func (l *Loop) wait() int {
 // while it waits. Any event makes the next wait raw again.
 func (l *Loop) poll(timeout time.Duration) (int, unix.Errno) {
 	if l.idle && timeout > 0 && !l.rawOnly {
-		return waitBlocking(l.epfd, l.events, timeout)
+		return l.poller.waitBlocking(l.events, timeout)
 	}
-	return waitRaw(l.epfd, l.events, timeout)
+	return l.poller.waitRaw(l.events, timeout)
 }
 
 // noteWaitError yields after EINTR: the signal may have been the scheduler's, which

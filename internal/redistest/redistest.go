@@ -5,7 +5,6 @@ import (
 	"net"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -24,8 +23,7 @@ func Start(t testing.TB, args ...string) (addr string) {
 		"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no",
 		"--dir", t.TempDir(),
 	}, args...)...)
-	// The kernel ends it when this process dies, whatever the reason.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	endWithUs(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("cannot start redis-server: %v", err)
 	}

@@ -136,7 +136,7 @@ func receive(raw syscall.RawConn) (buf *[bufferSize]byte, n int, err error) {
 
 // pair returns a connection and the descriptor of its other end, which does not block.
 func pair() (near *net.UnixConn, far int, err error) {
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	fds, err := socketPair()
 	if err != nil {
 		return nil, -1, os.NewSyscallError("socketpair", err)
 	}

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"github.com/dunlin-cache/dunlin/internal/mapping"
 )
 
 // This file holds all of the package's unsafe code. The rule that makes it safe: every pointer and slice made here
@@ -20,20 +20,14 @@ type arena struct {
 	mapped []byte // mem, and what lies beside it
 }
 
-// reserve maps n bytes of address space, aligned to huge pages. Those are refused, see page_huge.go: the kernel would put memory
-// behind neighbours that were never touched, and resident memory would pass what is counted.
+// reserve maps n bytes of address space, aligned to huge pages.
 func reserve(n int) (arena, error) {
-	mapped, err := unix.Mmap(-1, 0, n+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	mapped, err := mapping.Reserve(n + hugePage)
 	if err != nil {
-		return arena{}, fmt.Errorf("cannot reserve %d bytes of address space: %w", n, err)
+		return arena{}, err
 	}
 	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(mapped)))) & (hugePage - 1)
 	mem := mapped[skip : skip+n]
-	// EINVAL: a kernel without huge pages, which is what is asked for.
-	if err := unix.Madvise(mem, unix.MADV_NOHUGEPAGE); err != nil && err != unix.EINVAL {
-		_ = unix.Munmap(mapped)
-		return arena{}, fmt.Errorf("cannot refuse huge pages for %d bytes: %w", n, err)
-	}
 	return arena{mem: mem, base: unsafe.Pointer(unsafe.SliceData(mem)), mapped: mapped}, nil
 }
 
@@ -41,7 +35,7 @@ func (a *arena) close() error {
 	if a.mem == nil {
 		return nil
 	}
-	err := unix.Munmap(a.mapped)
+	err := mapping.Free(a.mapped)
 	a.mem, a.base, a.mapped = nil, nil, nil
 	return err
 }
@@ -51,21 +45,16 @@ func (a *arena) bytes(off uint64, n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(a.base, off)), n)
 }
 
-// release gives the memory behind [off, off+n) back to the system; off is a multiple of osPage. It reads as zeros afterwards.
+// release gives the memory behind [off, off+n) back to the system; off is a multiple of osPage. It
+// reads as zeros afterwards.
 func (a *arena) release(off uint64, n int) {
-	if n == 0 {
-		return
-	}
-	if err := unix.Madvise(a.mem[off:off+uint64(n)], unix.MADV_DONTNEED); err != nil {
+	if err := mapping.Release(a.mem[off : off+uint64(n)]); err != nil {
 		panic(fmt.Sprintf("BUG: cannot release %d bytes at %d: %v", n, off, err))
 	}
 }
 
-// populate puts memory behind [off, off+n), which is about to be written to: to fill 64 KiB then takes 56 µs instead
-// of 88. A kernel that cannot (before 5.14) does it page by page at the writing.
-func (a *arena) populate(off uint64, n int) {
-	_ = unix.Madvise(a.mem[off:off+uint64(n)], unix.MADV_POPULATE_WRITE)
-}
+// populate backs [off, off+n), which is about to be written, with memory.
+func (a *arena) populate(off uint64, n int) { mapping.Populate(a.mem[off : off+uint64(n)]) }
 
 // offset is where a byte of the arena lies.
 func (a *arena) offset(b *byte) uint64 {
@@ -79,17 +68,11 @@ func bodyPart(first *byte, off, n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(first), off)), n)
 }
 
-// collapse puts huge pages behind [off, off+n), all of whose memory is there. A kernel older than 6.1 does it when it comes to
-// it; one without huge pages, or without a free one, leaves everything as it is.
-func (a *arena) collapse(off uint64, n int) {
-	_ = unix.Madvise(a.mem[off:off+uint64(n)], unix.MADV_HUGEPAGE)
-	_ = unix.Madvise(a.mem[off:off+uint64(n)], unix.MADV_COLLAPSE)
-}
+// collapse puts huge pages behind [off, off+n), all of which is backed by memory.
+func (a *arena) collapse(off uint64, n int) { mapping.Collapse(a.mem[off : off+uint64(n)]) }
 
 // split keeps the kernel from putting a huge page where memory is about to be given back.
-func (a *arena) split(off uint64, n int) {
-	_ = unix.Madvise(a.mem[off:off+uint64(n)], unix.MADV_NOHUGEPAGE)
-}
+func (a *arena) split(off uint64, n int) { mapping.Split(a.mem[off : off+uint64(n)]) }
 
 // cells is the arena of pages, in which a cell is named by its handle: its offset divided by the grain.
 type cells struct {

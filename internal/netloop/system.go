@@ -1,0 +1,30 @@
+package netloop
+
+import (
+	"time"
+	"unsafe"
+)
+
+// What loops ask of the operating system stands in the files system*.go:
+//
+//	system_epoll.go     Linux: epoll, an eventfd, raw system calls
+//	system_poll.go      elsewhere, and on Linux with the build tag portable: poll(2), a pipe
+//	system_linux.go     options of sockets whose names differ
+//	system_darwin.go
+//
+// The compiler chooses one of the first two and one of the others. Both give the same:
+//
+//	event     what happened to a descriptor: its tag and generation, and which of readable,
+//	          writable and hungUp apply
+//	poller    the descriptors that a loop watches, level-triggered
+//	waker     a descriptor that other goroutines make readable
+//	recv, send, acceptSocket, newSocket
+
+// waitMillis rounds up, so that a loop does not wake just before its timer and spin until it is
+// due.
+func waitMillis(d time.Duration) int {
+	return int((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+// addressOf returns where a slice begins, for comparing.
+func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }

@@ -1,0 +1,15 @@
+package netloop
+
+import "golang.org/x/sys/unix"
+
+// keepIdle is the option for how many seconds of silence pass before the system asks for the peer.
+const keepIdle = unix.TCP_KEEPALIVE
+
+// undelivered returns the number of bytes that the peer has not acknowledged; 0 if unknown.
+func undelivered(fd int) int {
+	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_NWRITE)
+	if err != nil {
+		return 0
+	}
+	return n
+}
