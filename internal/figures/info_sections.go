@@ -22,7 +22,7 @@ func (p *Process) infoServer(t *text, _ *Info) {
 	t.line("os", p.osName)
 	t.number("arch_bits", strconv.IntSize)
 	t.line("monotonic_clock", "POSIX clock_gettime")
-	t.line("multiplexing_api", "epoll")
+	t.line("multiplexing_api", multiplexing)
 	t.number("process_id", int64(os.Getpid()))
 	t.line("process_supervised", "no")
 	t.line("run_id", p.RunID)
