@@ -22,7 +22,7 @@ func onLoop(t testing.TB, n *Node, f func(cn *conn)) {
 	eventually(t, "the connection is accepted", func() bool {
 		n.cfg.Group.Each(func(l *netloop.Loop) {
 			for cn := range n.workers[l.Index()].conns {
-				if cn.state.Addr == c.LocalAddr().String() {
+				if cn.State.Addr == c.LocalAddr().String() {
 					found = cn
 				}
 			}
@@ -53,8 +53,8 @@ func TestNoAllocations(t *testing.T) {
 				// Replies are thrown away, or the output would grow.
 				out := make([]byte, 0, 64<<10)
 				allocs = testing.AllocsPerRun(1000, func() {
-					cn.socket.SetOut(out[:0])
-					if used := cn.OnData(cn.socket, input); used != len(input) {
+					cn.Socket.SetOut(out[:0])
+					if used := cn.OnData(cn.Socket, input); used != len(input) {
 						panic(fmt.Sprintf("OnData used %d of %d bytes", used, len(input)))
 					}
 				})

@@ -3,108 +3,17 @@ package node
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/bitstring"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
 )
-
-// oracleCombine says for one byte of each source what BITOP makes of them.
-func oracleCombine(op combination, sources []byte) (result byte) {
-	for bit := range 8 {
-		set := 0
-		for _, s := range sources {
-			set += int(s >> bit & 1)
-		}
-		first, others := sources[0]>>bit&1 == 1, set-int(sources[0]>>bit&1) > 0
-		var on bool
-		switch op {
-		case inAll:
-			on = set == len(sources)
-		case inAny:
-			on = set > 0
-		case inOdd:
-			on = set%2 == 1
-		case inNone:
-			on = !first
-		case inFirstOnly:
-			on = first && !others
-		case inOthersOnly:
-			on = !first && others
-		case inFirstAndMore:
-			on = first && others
-		case inOne:
-			on = set == 1
-		}
-		if on {
-			result |= 1 << bit
-		}
-	}
-	return result
-}
-
-func longestOf(sources [][]byte) (length int) {
-	for _, s := range sources {
-		length = max(length, len(s))
-	}
-	return length
-}
-
-// oracleFill is the result for whole sources, the longest of which gives its length.
-func oracleFill(op combination, sources [][]byte) []byte {
-	result, column := make([]byte, longestOf(sources)), make([]byte, len(sources))
-	for i := range result {
-		for j, s := range sources {
-			if column[j] = 0; i < len(s) {
-				column[j] = s[i]
-			}
-		}
-		result[i] = oracleCombine(op, column)
-	}
-	return result
-}
-
-func TestCombinations(t *testing.T) {
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 0))
-	inputs := 4_000
-	if testing.Short() {
-		inputs = 400
-	}
-	for i := range inputs {
-		op := inAll + combination(r.IntN(int(inOne)))
-		longest := 100
-		if i%100 == 0 {
-			longest = 3 * combineStep
-		}
-		sources := make([][]byte, 1+r.IntN(5))
-		if op == inNone {
-			sources = sources[:1]
-		}
-		for j := range sources {
-			sources[j] = randomBits(r, longest)
-		}
-		want := oracleFill(op, sources)
-		got := make([]byte, len(want))
-		for j := range got {
-			got[j] = byte(r.Uint32()) // what was there must not matter
-		}
-		if cut := r.IntN(len(got) + 1); r.IntN(2) == 0 {
-			op.fill(got[:cut], sources, 0)
-			op.fill(got[cut:], sources, cut)
-		} else {
-			op.fill(got, sources, 0)
-		}
-		if !bytes.Equal(got, want) {
-			t.Fatalf("seed %d: %s of %x is %x, want %x", seed, combinationNames[op], sources, got, want)
-		}
-	}
-}
 
 // TestLargeCombinations: results that a goroutine makes, from values of all sizes, also into one of them.
 func TestLargeCombinations(t *testing.T) {
@@ -123,15 +32,17 @@ func TestLargeCombinations(t *testing.T) {
 	}
 	set()
 	before, outside := settled(t, n), n.engine.Outside()
-	f := func(op combination, dest string, keys ...string) {
+	f := func(op bitstring.Combination, dest string, keys ...string) {
 		t.Helper()
 		var sources [][]byte
+		longest := 0
 		for _, key := range keys {
 			sources = append(sources, values[key])
+			longest = max(longest, len(values[key]))
 		}
-		want := make([]byte, longestOf(sources))
-		op.fill(want, sources, 0)
-		c.want(fmt.Sprintf("BITOP %s %s %s", combinationNames[op], dest, strings.Join(keys, " ")), fmt.Sprintf("(integer) %d", len(want)))
+		want := make([]byte, longest)
+		op.Fill(want, sources, 0)
+		c.want(fmt.Sprintf("BITOP %s %s %s", bitstring.CombinationNames[op], dest, strings.Join(keys, " ")), fmt.Sprintf("(integer) %d", len(want)))
 		c.wantBig("GET "+dest, want, "BIG")
 		c.want("TTL "+dest, "(integer) -1")
 		c.want("DEL "+dest, "(integer) 1")
@@ -139,8 +50,8 @@ func TestLargeCombinations(t *testing.T) {
 			set()
 		}
 	}
-	for op := inAll; op <= inOne; op++ {
-		if op == inNone {
+	for op := bitstring.And; op <= bitstring.One; op++ {
+		if op == bitstring.Not {
 			f(op, "{t}x", "{t}a")
 			f(op, "{t}a", "{t}a")
 			continue
@@ -149,8 +60,8 @@ func TestLargeCombinations(t *testing.T) {
 		f(op, "{t}x", "{t}c", "{t}b", "{t}no", "{t}d", "{t}b")
 		f(op, "{t}b", "{t}b", "{t}a", "{t}c")
 	}
-	f(inOdd, "{t}x", strings.Fields(strings.Repeat("{t}d {t}e ", 50)+"{t}a")...)
-	f(inAny, "{t}x", strings.Fields(strings.Repeat("{t}e ", 9_000))...) // the result is small, its sources' copies are not
+	f(bitstring.Xor, "{t}x", strings.Fields(strings.Repeat("{t}d {t}e ", 50)+"{t}a")...)
+	f(bitstring.Or, "{t}x", strings.Fields(strings.Repeat("{t}e ", 9_000))...) // the result is small, its sources' copies are not
 	if used, now := settled(t, n), n.engine.Outside(); used > before+(256<<10) || now > outside+(1<<20) {
 		t.Errorf("%d bytes are used and %d outside, %d and %d before", used, now, before, outside)
 	}
@@ -160,7 +71,7 @@ func TestLargeCombinations(t *testing.T) {
 	if err := put(n, "{t}h", "v", engine.TypeHash); err != nil {
 		t.Fatal(err)
 	}
-	c.want("BITOP OR {t}x {t}a {t}h", "(error) "+errWrongType)
+	c.want("BITOP OR {t}x {t}a {t}h", "(error) "+exec.ErrWrongType)
 	c.want("EXISTS {t}x", "(integer) 0")
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // CLIENT LIST, KILL, UNBLOCK and PAUSE concern the connections of all loops, so a
@@ -19,14 +20,14 @@ type clientLine struct {
 
 // clientList answers CLIENT LIST.
 func (r *request) clientList() {
-	n, version, filter := r.node, r.version(), session.ClientFilterOf(r.args, r.conn.state)
+	n, version, filter := r.node, r.Version(), session.ClientFilterOf(r.Args, r.conn.State)
 	r.answerLater(func() []byte {
 		parts := make([][]clientLine, len(n.workers))
 		err := n.cfg.Group.Each(func(l *netloop.Loop) {
 			parts[l.Index()] = n.workers[l.Index()].clientLines(&filter)
 		})
 		if err != nil {
-			return resp.AppendError(nil, errBusy)
+			return resp.AppendError(nil, exec.ErrBusy)
 		}
 		lines := slices.Concat(parts...)
 		slices.SortFunc(lines, func(a, b clientLine) int { return int(a.id) - int(b.id) })
@@ -43,7 +44,7 @@ func (r *request) clientList() {
 func (w *worker) matching(filter *session.ClientFilter, f func(cn *conn)) {
 	now := w.loop.UnixMilli()
 	for cn := range w.conns {
-		if cn.pipe == nil && !cn.peer && filter.Match(cn.state, now) {
+		if cn.pipe == nil && !cn.peer && filter.Match(cn.State, now) {
 			f(cn)
 		}
 	}
@@ -51,8 +52,8 @@ func (w *worker) matching(filter *session.ClientFilter, f func(cn *conn)) {
 
 func (w *worker) clientLines(filter *session.ClientFilter) (lines []clientLine) {
 	w.matching(filter, func(cn *conn) {
-		cn.state.InBytes, cn.state.OutBytes = cn.unread, cn.socket.Queued()
-		lines = append(lines, clientLine{cn.state.ID, session.AppendClientLine(nil, cn.state, w.loop.UnixMilli())})
+		cn.State.InBytes, cn.State.OutBytes = cn.unread, cn.Socket.Queued()
+		lines = append(lines, clientLine{cn.State.ID, session.AppendClientLine(nil, cn.State, w.loop.UnixMilli())})
 	})
 	return lines
 }
@@ -60,7 +61,7 @@ func (w *worker) clientLines(filter *session.ClientFilter) (lines []clientLine) 
 // clientKill answers CLIENT KILL. A client that means itself is closed behind
 // the reply.
 func (r *request) clientKill() {
-	n, cn, filter, words := r.node, r.conn, session.ClientFilterOf(r.args, r.conn.state), len(r.args)
+	n, cn, filter, words := r.node, r.conn, session.ClientFilterOf(r.Args, r.conn.State), len(r.Args)
 	suicide := false // of cn, known when all loops have answered
 	r.answerLaterThen(func() []byte {
 		killed := make([]int, len(n.workers))
@@ -71,15 +72,15 @@ func (r *request) clientKill() {
 					suicide = true
 					return
 				}
-				other.closing = true
-				other.socket.Close(nil)
+				other.Closing = true
+				other.Socket.Close(nil)
 			})
 		})
 		if err != nil {
-			return resp.AppendError(nil, errBusy)
+			return resp.AppendError(nil, exec.ErrBusy)
 		}
 		return session.AppendClientKill(nil, words, sum(killed))
-	}, func() { cn.closing = cn.closing || suicide })
+	}, func() { cn.Closing = cn.Closing || suicide })
 }
 
 // clientPause answers CLIENT PAUSE and UNPAUSE, of which the server knows, when all loops obey it. This one does at once,
@@ -89,7 +90,7 @@ func (r *request) clientPause() {
 	r.worker.pauseClients()
 	r.answerLater(func() []byte {
 		if n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].pauseClients() }) != nil {
-			return resp.AppendError(nil, errBusy)
+			return resp.AppendError(nil, exec.ErrBusy)
 		}
 		return []byte("+OK\r\n")
 	})

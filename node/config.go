@@ -1,7 +1,7 @@
 package node
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
 
@@ -9,6 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/config"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // policies are the engine's by their names.
@@ -52,16 +54,22 @@ func (n *Node) setMemory(bytes int64) error {
 
 // isConfigSet tells whether the request is one that configureLater must answer.
 func isConfigSet(c *command.Command, args [][]byte) bool {
-	return c.ID == command.Config && len(args) > 1 && is(args[1], "SET")
+	return c.ID == command.Config && len(args) > 1 && exec.Is(args[1], "SET")
 }
 
 // configureLater answers CONFIG SET from a goroutine: a lower limit holds at
 // once, but until as much is evicted, other connections must be served.
 func (r *request) configureLater() {
-	args := cloneArgs(r.args)
-	r.conn.state.LastCmd = command.ConfigSet
-	r.worker.count.commands[command.ConfigSet]++
+	args := exec.CloneArgs(r.Args)
+	r.conn.State.LastCmd = command.ConfigSet
+	r.worker.Count.Commands[command.ConfigSet]++
 	r.answerLater(func() []byte { return r.node.configure(command.ConfigSet, args) })
+}
+
+// configurePart: EACH CONFIG GET | SET | RESETSTAT. A client's is answered as the session's.
+func configurePart(r *request) {
+	n, id, args := r.node, r.Cmd.ID, exec.CloneArgs(r.Args)
+	r.conn.CoverLater(func(context.Context, *ring.PartitionSet) []byte { return n.configure(id, args) })
 }
 
 // configure executes CONFIG GET or SET, and answers in RESP2. It may be called
@@ -69,12 +77,4 @@ func (r *request) configureLater() {
 func (n *Node) configure(id command.ID, args [][]byte) []byte {
 	reply, _, _ := n.session.Do(&session.State{}, command.ByID(id), args, nil)
 	return reply
-}
-
-func cloneArgs(args [][]byte) [][]byte {
-	all := make([][]byte, len(args))
-	for i, a := range args {
-		all[i] = bytes.Clone(a)
-	}
-	return all
 }

@@ -8,31 +8,28 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // conn is one connection. It begins as a client's, and becomes a pipe or a
 // member's by a DUNLIN command.
 type conn struct {
+	exec.Conn
 	node   *Node
 	worker *worker
-	socket *netloop.Conn
 	parser resp.Parser
-	state  *session.State
 
 	pipe  *pipe  // not nil: a proxy's pipe
 	peer  bool   // a member that proved to know the secret
 	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
 
-	upload *upload // not nil: in the middle of a request with large values
 	stream *stream // not nil: another node's, of what its partitions hold
 
 	probation bool   // over MaxClients: a member, or it is refused
 	unread    int    // bytes of input that the last OnData left
-	answering bool   // a goroutine makes the next reply; nothing is executed meanwhile
 	onAnswer  func() // called once that is over, even if the connection is closed by then
 	stopped   bool   // OnData left requests because replies pile up
 	ended     bool   // the peer sends no more: close when all is answered
-	closing   bool   // nothing more is executed; close when all is sent
 	closed    bool
 }
 
@@ -44,19 +41,19 @@ const flushStep = 64 << 10
 // pile up or one must wait for a goroutine. netloop offers the rest again when
 // enough was sent, or after Resume.
 func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
-	if cn.answering || cn.closing {
+	if cn.Answering || cn.Closing {
 		return 0
 	}
 	r := cn.worker.begin(cn)
 	ahead, batch := &cn.worker.ahead, 0
-	for used < len(in) && !cn.answering && !cn.closing && !r.longEnough && r.room(lineRoom) {
-		if (used == 0 || r.produced() > flushStep) && r.full() {
+	for used < len(in) && !cn.Answering && !cn.Closing && !r.longEnough && r.Room(exec.LineRoom) {
+		if (used == 0 || r.Produced() > flushStep) && r.Full() {
 			cn.stopped = true
 			c.Wake() // when this iteration's flush has made room, or later
 			break
 		}
-		if cn.upload != nil && cn.upload.left > 0 {
-			used += cn.upload.take(in[used:])
+		if cn.Upload != nil && cn.Upload.Left > 0 {
+			used += cn.Upload.Take(in[used:])
 			continue
 		}
 		if s := ahead.take(cn, in[used:]); s != nil {
@@ -76,14 +73,14 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 		}
 		if outcome == resp.Malformed {
 			r.failProtocol()
-			cn.closing = true
+			cn.Closing = true
 			break
 		}
 		used += cn.parser.Len()
-		if cn.upload != nil {
+		if cn.Upload != nil {
 			r.endUpload(cn.parser.Args())
 			batch++
-		} else if r.args = cn.parser.Args(); len(r.args) > 0 {
+		} else if r.Args = cn.parser.Args(); len(r.Args) > 0 {
 			r.dispatch()
 			batch++
 		}
@@ -102,17 +99,13 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 func (w *worker) begin(cn *conn) *request {
 	r := &w.request
 	w.ahead.forget() // a handler that panicked leaves something
-	if len(r.pins) > 0 || r.upload != nil {
-		r.takeBack(0)
-		r.upload, r.rewrite = nil, nil
-	}
 	r.conn = cn
+	r.Begin(&cn.Conn, cn, w.loop.UnixMilli())
 	// In this order: when fenced is over, the view is at least as new as what
 	// ended it.
 	r.fenced = w.node.fenced.Load()
 	r.view = w.node.view.Load()
 	r.careful = r.fenced || (cn.pipe != nil && (cn.pipe.latched != nil || cn.pipe.era < r.view.Newest))
-	r.now = w.loop.UnixMilli()
 	r.timedFrom = int(w.node.timing.Load())
 	r.sampled = false
 	if w.untilSample--; w.untilSample <= 0 {
@@ -121,9 +114,8 @@ func (w *worker) begin(cn *conn) *request {
 			w.untilSample, r.sampled = sampleInputs, true
 		}
 	}
-	r.out = cn.socket.Out()
-	r.begun, r.sent, r.unused = len(r.out), 0, 0
-	cn.state.LastMilli = r.now
+	r.unused = 0
+	cn.State.LastMilli = r.Now
 	cn.stopped = false
 	r.longEnough = false
 	return r
@@ -132,56 +124,39 @@ func (w *worker) begin(cn *conn) *request {
 // end hands the replies over and counts what was done.
 func (w *worker) end(r *request, used, batch int) {
 	cn := r.conn
-	w.count.input(used, batch)
-	r.finish()
+	w.Count.Input(used, batch)
+	w.Count.Output(r.Finish())
 	w.ahead.forget()
 	cn.chargeParser()
-	idle := !cn.answering && !cn.stopped
-	if cn.closing || (cn.ended && idle) {
-		cn.closing = true
+	idle := !cn.Answering && !cn.stopped
+	if cn.Closing || (cn.ended && idle) {
+		cn.Closing = true
 		cn.dropUpload()
-		cn.socket.CloseAfterFlush()
+		cn.Socket.CloseAfterFlush()
 	}
-}
-
-// finish hands the replies over.
-func (r *request) finish() {
-	r.handOver()
-	r.worker.count.output(r.sent)
-	r.out, r.args = nil, nil
-}
-
-// full hands the replies so far to the socket and tells whether they pile up
-// unread there.
-func (r *request) full() bool {
-	r.handOver()
-	socket := r.conn.socket
-	r.out = socket.Out()
-	r.begun = len(r.out)
-	return socket.Full()
 }
 
 // dispatch executes one request: r.args.
 func (r *request) dispatch() {
-	s := step{args: r.args, length: r.conn.parser.Len()}
+	s := step{args: r.Args, length: r.conn.parser.Len()}
 	s.look(r.conn)
 	r.execute(&s)
 }
 
 // execute executes one request that was looked at.
 func (r *request) execute(s *step) {
-	r.args = s.args
+	r.Args = s.args
 	if s.plan == nil {
-		if r.conn.state.Aside() {
+		if r.conn.State.Aside() {
 			r.executeAside(s)
 		} else {
 			r.dispatchOther(s.cmd)
 		}
 		return
 	}
-	r.cmd = s.cmd
-	r.worker.count.commands[s.cmd.ID]++
-	r.conn.state.LastCmd = s.cmd.ID
+	r.Cmd = s.cmd
+	r.worker.Count.Commands[s.cmd.ID]++
+	r.conn.State.LastCmd = s.cmd.ID
 	if s.plan.keys == oneKey {
 		if !r.admitSlot(s.slot) {
 			return
@@ -189,7 +164,7 @@ func (r *request) execute(s *step) {
 	} else if !r.admit(s.plan.keys) {
 		return
 	}
-	start, pins := len(r.out), len(r.pins)
+	start, pins := len(r.Out), len(r.Pins)
 	if s.plan.heavy || len(s.args) >= r.timedFrom {
 		r.show()
 		if r.sampled {
@@ -197,9 +172,9 @@ func (r *request) execute(s *step) {
 		}
 		r.timed(s.plan.handler)
 	} else {
-		s.plan.handler(r)
+		s.plan.handler(&r.Request)
 	}
-	if len(r.pins) > pins && !r.holding {
+	if len(r.Pins) > pins && !r.Holding {
 		r.ticketed(start, pins)
 	}
 }
@@ -212,58 +187,61 @@ func (r *request) dispatchOther(c *command.Command) {
 		return
 	}
 	if cn.probation {
-		r.worker.count.rejected++
-		r.out = session.AppendTooManyClients(r.out)
-		cn.closing = true
+		r.worker.Count.Rejected++
+		r.Out = session.AppendTooManyClients(r.Out)
+		cn.Closing = true
 		return
 	}
-	out, action, refused := r.node.session.Refuse(cn.state, c, r.args, r.out)
+	out, action, refused := r.node.session.Refuse(cn.State, c, r.Args, r.Out)
 	if refused {
-		r.reject(out[len(r.out):])
-		r.out = out
+		r.reject(out[len(r.Out):])
+		r.Out = out
 		r.obey(action)
 		return
 	}
-	r.cmd = command.Row(r.args)
+	r.Cmd = command.Row(r.Args)
 	r.show()
 	switch {
-	case cn.state.Queues(c):
-		r.out = cn.state.Enqueue(c, r.args, r.out)
+	case cn.State.Queues(c):
+		r.Out = cn.State.Enqueue(c, r.Args, r.Out)
 		return
-	case isConfigSet(c, r.args):
+	case isConfigSet(c, r.Args):
 		r.configureLater()
 		return
 	case c.ID == command.Watch:
 		watch(r)
 		return
 	case c.ID == command.Exec:
-		exec(r)
+		execute(r)
 		return
 	}
-	if !hasSecret(r.cmd) && (isHeavy(r.cmd) || len(r.args) >= r.timedFrom) {
-		r.timed((*request).answerLocally)
+	if !hasSecret(r.Cmd) && (isHeavy(r.Cmd) || len(r.Args) >= r.timedFrom) {
+		r.timed(answerLocally)
 		return
 	}
 	r.answerLocally()
 }
 
+// answerLocally is request.answerLocally as a handler.
+func answerLocally(r *exec.Request) { own((*request).answerLocally)(r) }
+
 // answerLocally executes a command of the session's.
 func (r *request) answerLocally() {
 	cn := r.conn
-	start := len(r.out)
-	out, action, ok := r.node.session.Do(cn.state, r.cmd, r.args, r.out)
+	start := len(r.Out)
+	out, action, ok := r.node.session.Do(cn.State, r.Cmd, r.Args, r.Out)
 	if !ok {
-		panic("BUG: nobody executes " + r.cmd.Name)
+		panic("BUG: nobody executes " + r.Cmd.Name)
 	}
-	r.out = out
-	r.worker.count.commands[cn.state.LastCmd]++
+	r.Out = out
+	r.worker.Count.Commands[cn.State.LastCmd]++
 	if action == session.ActionDelay {
-		r.out = out[:start]
+		r.Out = out[:start]
 		r.delay(out[start:])
 		return
 	}
 	if len(out) > start && resp.IsError(out[start:]) {
-		r.countFailure(string(out[start:]))
+		r.CountFailure(string(out[start:]))
 	}
 	r.obey(action)
 }
@@ -271,10 +249,10 @@ func (r *request) answerLocally() {
 // reject counts a request that was refused with a reply, or none.
 func (r *request) reject(reply []byte) {
 	id := command.ID(0)
-	if row := command.Row(r.args); row != nil {
+	if row := command.Row(r.Args); row != nil {
 		id = row.ID
 	}
-	r.worker.count.reject(id, string(reply))
+	r.worker.Count.Reject(id, string(reply))
 }
 
 // obey does what the session asked for besides its reply.
@@ -282,10 +260,10 @@ func (r *request) obey(action session.Action) {
 	cn := r.conn
 	switch action {
 	case session.ActionCloseAfterReply:
-		cn.closing = true
+		cn.Closing = true
 	case session.ActionClose:
-		cn.closing = true
-		cn.socket.Close(nil)
+		cn.Closing = true
+		cn.Socket.Close(nil)
 	case session.ActionClientList:
 		r.clientList()
 	case session.ActionClientKill:
@@ -295,9 +273,9 @@ func (r *request) obey(action session.Action) {
 	case session.ActionPause:
 		r.clientPause()
 	case session.ActionMonitor:
-		r.worker.feed.Add(cn.socket, cn.state.Muted)
+		r.worker.feed.Add(cn.Socket, cn.State.Muted)
 	case session.ActionReset:
-		r.worker.feed.Remove(cn.socket)
+		r.worker.feed.Remove(cn.Socket)
 	}
 	// AUTH and HELLO may have let the client in, RESET out again. Cheap enough to
 	// look after every command of the session.
@@ -309,7 +287,7 @@ func (r *request) obey(action session.Action) {
 func (cn *conn) limitRequests() {
 	limits := resp.DefaultLimits
 	limits.LargeBulk = uploadFrom
-	if !cn.state.Authenticated && !cn.peer {
+	if !cn.State.Authenticated && !cn.peer {
 		limits = resp.UnauthenticatedLimits
 	}
 	cn.parser.SetLimits(limits)
@@ -319,42 +297,18 @@ func (cn *conn) limitRequests() {
 // authenticated takes it off the fast path.
 func (cn *conn) beginProbation() {
 	cn.probation = true
-	cn.state.Authenticated = false
+	cn.State.Authenticated = false
 	cn.limitRequests()
-}
-
-// answerLater stops the connection, runs f in a goroutine, and appends what it
-// returns as the reply. f must hold no views of the request, and end soon
-// after the node closes.
-func (r *request) answerLater(f func() []byte) { r.answerLaterThen(f, func() {}) }
-
-// answerLaterThen is answerLater that calls then on the loop, before the reply is appended.
-func (r *request) answerLaterThen(f func() []byte, then func()) {
-	r.mayWait()
-	cn := r.conn
-	cn.answering = true
-	cn.socket.Pause()
-	timing := r.timingLater()
-	cn.node.goJob(func() {
-		begun := time.Now()
-		reply := f()
-		took := time.Since(begun)
-		cn.worker.loop.Post(func() {
-			timing.end(took)
-			then()
-			cn.answer(reply)
-		})
-	})
 }
 
 // answer ends answerLater, on the loop.
 func (cn *conn) answer(reply []byte) {
 	cn.resume(func(r *request) {
 		if resp.IsError(reply) {
-			r.countFailure(string(reply))
+			r.CountFailure(string(reply))
 		}
-		if r.room(len(reply)) {
-			r.out = append(r.out, reply...)
+		if r.Room(len(reply)) {
+			r.Out = append(r.Out, reply...)
 		}
 	})
 }
@@ -362,7 +316,7 @@ func (cn *conn) answer(reply []byte) {
 // resume goes on with a connection that waited for a goroutine: f answers the request, or
 // has it wait for another one.
 func (cn *conn) resume(f func(r *request)) {
-	cn.answering = false
+	cn.Answering = false
 	if done := cn.onAnswer; done != nil {
 		cn.onAnswer = nil
 		done()
@@ -371,17 +325,21 @@ func (cn *conn) resume(f func(r *request)) {
 		return
 	}
 	r := cn.worker.begin(cn)
-	start := len(r.out)
+	start := len(r.Out)
+	pins := len(r.Pins)
 	f(r)
+	if len(r.Pins) > pins {
+		r.ticketed(start, pins)
+	}
 	r.endAside(start)
-	r.finish()
+	cn.worker.Count.Output(r.Finish())
 	switch {
-	case cn.answering:
-	case cn.closing || (cn.ended && cn.unread == 0):
-		cn.closing = true
-		cn.socket.CloseAfterFlush()
+	case cn.Answering:
+	case cn.Closing || (cn.ended && cn.unread == 0):
+		cn.Closing = true
+		cn.Socket.CloseAfterFlush()
 	default:
-		cn.socket.Resume()
+		cn.Socket.Resume()
 	}
 }
 
@@ -389,10 +347,10 @@ func (cn *conn) resume(f func(r *request)) {
 // requests are answered: `printf … | nc` is a client too.
 func (cn *conn) OnEOF(*netloop.Conn) bool {
 	cn.ended = true
-	if cn.state.Blocked {
+	if cn.State.Blocked {
 		return false
 	}
-	return cn.answering || cn.stopped
+	return cn.Answering || cn.stopped
 }
 
 // OnClose ends the connection.
@@ -401,17 +359,17 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	cn.dropUpload()
 	switch {
 	case errors.Is(err, netloop.ErrSlowReader):
-		cn.worker.count.slowReaders++
+		cn.worker.Count.SlowReaders++
 	case errors.Is(err, netloop.ErrNoMemory):
-		cn.worker.count.starved++
+		cn.worker.Count.Starved++
 	}
-	cn.state.Leave()
+	cn.State.Leave()
 	cn.worker.remove(cn)
 	if cn.stream != nil {
 		cn.stream.closed(cn)
 	}
-	if cn.state.Monitor {
-		cn.worker.feed.Remove(cn.socket)
+	if cn.State.Monitor {
+		cn.worker.feed.Remove(cn.Socket)
 	}
 	if cn.pipe != nil {
 		cn.node.pipes.closed(cn.pipe, time.Now())

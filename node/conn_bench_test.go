@@ -25,14 +25,14 @@ func BenchmarkOnData(b *testing.B) {
 			b.ReportAllocs()
 			onLoop(b, n, func(cn *conn) {
 				for i := range 1000 {
-					cn.OnData(cn.socket, resp.AppendRequest(nil, words(b, set(i))...))
+					cn.OnData(cn.Socket, resp.AppendRequest(nil, words(b, set(i))...))
 				}
 				out := make([]byte, 0, 64<<10)
 				b.ResetTimer()
 				before := threadTime()
 				for range b.N / batch {
-					cn.socket.SetOut(out[:0])
-					cn.OnData(cn.socket, input)
+					cn.Socket.SetOut(out[:0])
+					cn.OnData(cn.Socket, input)
 				}
 				b.ReportMetric(float64(threadTime()-before)/float64(b.N), "cpu-ns/op")
 			})

@@ -11,6 +11,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/rdb"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/data/keys"
+	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // TestCopiesOfLargeValues: whatever its size, and whether a reply is being sent from it, a value is copied whole with its
@@ -18,7 +20,7 @@ import (
 func TestCopiesOfLargeValues(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
 	c := dial(t, n.Addr())
-	for _, size := range []int{uploadFrom - 8, uploadFrom, rewriteFrom, rewriteFrom + 1, 9 << 20} {
+	for _, size := range []int{uploadFrom - 8, uploadFrom, exec.RewriteFrom, exec.RewriteFrom + 1, 9 << 20} {
 		for _, pinned := range []bool{false, size > 1<<20} {
 			v := bigValue(size, byte(size))
 			c.want("FLUSHALL", "OK")
@@ -105,7 +107,7 @@ func TestRenamesMeet(t *testing.T) {
 		all.Go(func() {
 			for range 40 {
 				line := fmt.Sprintf("RENAME {k}%d {k}%d", rand.IntN(3), rand.IntN(3))
-				if got := c.do(line); got != "OK" && got != "(error) "+errNoKey {
+				if got := c.do(line); got != "OK" && got != "(error) "+keys.ErrNoKey {
 					t.Errorf("%s answers %s", line, got)
 				}
 			}
@@ -132,9 +134,9 @@ func TestCopyWithoutMemory(t *testing.T) {
 	v := bigValue(40<<20, 1)
 	c.wantBig("SET {k}a BIG EXAT 33177117420", v, "OK")
 	c.want("SET {k}b small", "OK")
-	c.want("COPY {k}a {k}c", "(error) "+errOOM)
-	c.want("COPY {k}a {k}b REPLACE", "(error) "+errOOM)
-	c.want("RENAME {k}a {k}b", "(error) "+errOOM)
+	c.want("COPY {k}a {k}c", "(error) "+exec.ErrOOM)
+	c.want("COPY {k}a {k}b REPLACE", "(error) "+exec.ErrOOM)
+	c.want("RENAME {k}a {k}b", "(error) "+exec.ErrOOM)
 	c.want("GET {k}b", `"small"`)
 	c.want("EXPIRETIME {k}a", "(integer) 33177117420")
 	c.wantBig("GET {k}a", v, "BIG")
@@ -147,15 +149,15 @@ func TestCopyWithoutMemory(t *testing.T) {
 // TestCopiesInATransaction: it waits for no goroutine, so large values are copied as part of it, and payloads must not be very large.
 func TestCopiesInATransaction(t *testing.T) {
 	c := dial(t, startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute }).Addr())
-	v := bigValue(maxPayloadHeld+1, 1)
+	v := bigValue(keys.MaxPayloadHeld+1, 1)
 	c.wantBig("SET {k}a BIG", v, "OK")
 	c.want("SET {k}s small", "OK")
 	c.want("MULTI", "OK")
 	for _, line := range []string{"COPY {k}a {k}b", "RENAME {k}a {k}c", "DUMP {k}c", "DUMP {k}s", "RESTORE {k}d 0 BIG", "PFADD {k}h x", "OBJECT ENCODING {k}s"} {
 		c.wantBig(line, rdb.AppendDump(nil, v), "QUEUED")
 	}
-	want := "1) (integer) 1\n2) OK\n3) (error) " + errDumpTooLarge + "\n4) " + conversation.Quote(rdb.AppendDump(nil, []byte("small"))) +
-		"\n5) (error) " + errRestoreTooLarge + "\n6) (integer) 1\n7) \"embstr\""
+	want := "1) (integer) 1\n2) OK\n3) (error) " + keys.ErrDumpTooLarge + "\n4) " + conversation.Quote(rdb.AppendDump(nil, []byte("small"))) +
+		"\n5) (error) " + keys.ErrRestoreTooLarge + "\n6) (integer) 1\n7) \"embstr\""
 	c.want("EXEC", want)
 	c.wantBig("MGET {k}a {k}b {k}c {k}d", v, "1) (nil)\n2) BIG\n3) BIG\n4) (nil)")
 }

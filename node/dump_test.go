@@ -10,13 +10,15 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/rdb"
 	"github.com/dunlin-cache/dunlin/internal/redistest"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/data/keys"
+	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // TestDumpsOfLargeValues: large payloads are what small ones are, go out in order, and come back in.
 func TestDumpsOfLargeValues(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
 	c := dial(t, n.Addr())
-	for _, size := range []int{pinFrom - 1, pinFrom, rewriteFrom - 13, rewriteFrom + 13, 9 << 20} {
+	for _, size := range []int{exec.PinFrom - 1, exec.PinFrom, exec.RewriteFrom - 13, exec.RewriteFrom + 13, 9 << 20} {
 		v := bigValue(size, byte(size))
 		payload := rdb.AppendDump(nil, v)
 		c.wantBig("SET k BIG", v, "OK")
@@ -30,11 +32,11 @@ func TestDumpsOfLargeValues(t *testing.T) {
 		c.wantBig("RESTORE k 33177117420000 BIG ABSTTL", payload, "OK")
 		c.wantBig("GET k", v, "BIG")
 		c.want("EXPIRETIME k", "(integer) 33177117420")
-		c.wantBig("RESTORE k 0 BIG", payload, "(error) "+errBusyKey)
-		c.wantBig("RESTORE k x BIG REPLACE", payload, "(error) "+errNotInteger)
-		c.wantBig("RESTORE k 1 BIG REPLACE FOO", payload, "(error) "+errSyntax)
+		c.wantBig("RESTORE k 0 BIG", payload, "(error) "+keys.ErrBusyKey)
+		c.wantBig("RESTORE k x BIG REPLACE", payload, "(error) "+exec.ErrNotInteger)
+		c.wantBig("RESTORE k 1 BIG REPLACE FOO", payload, "(error) "+exec.ErrSyntax)
 		payload[size/2] ^= 1
-		c.wantBig("RESTORE k 0 BIG REPLACE", payload, "(error) "+errPayload)
+		c.wantBig("RESTORE k 0 BIG REPLACE", payload, "(error) "+keys.ErrPayload)
 		c.wantBig("GET k", v, "BIG")
 		payload[size/2] ^= 1
 		c.wantBig("RESTORE k 1 BIG REPLACE ABSTTL", payload, "OK") // its time has passed
@@ -61,8 +63,8 @@ func TestDumpTickets(t *testing.T) {
 
 func TestDumpTooLarge(t *testing.T) {
 	c := dial(t, startNode(t, func(c *Config) { c.Memory, c.StallLimit = 512<<20, time.Minute }).Addr())
-	c.want(fmt.Sprintf("SETRANGE k %d x", maxDump), fmt.Sprintf("(integer) %d", maxDump+1))
-	c.want("DUMP k", "(error) "+errDumpTooLarge)
+	c.want(fmt.Sprintf("SETRANGE k %d x", keys.MaxDump), fmt.Sprintf("(integer) %d", keys.MaxDump+1))
+	c.want("DUMP k", "(error) "+keys.ErrDumpTooLarge)
 }
 
 // TestRestoreFromRedis takes large values over from a real redis-server, which compresses them.
@@ -90,7 +92,7 @@ func TestRestoreFromRedis(t *testing.T) {
 // TestRestoreOfAlmostNothing: a long payload may hold a short string, with whatever behind it.
 func TestRestoreOfAlmostNothing(t *testing.T) {
 	c := dial(t, startNode(t, func(c *Config) { c.StallLimit = time.Minute }).Addr())
-	payload := append([]byte("\x00\x05hello"), make([]byte, rewriteFrom)...)
+	payload := append([]byte("\x00\x05hello"), make([]byte, exec.RewriteFrom)...)
 	payload = rdb.AppendFoot(payload, rdb.Sum(0, payload))
 	c.wantBig("RESTORE k 0 BIG", payload, "OK")
 	c.want("GET k", `"hello"`)

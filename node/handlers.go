@@ -1,130 +1,70 @@
 package node
 
-import "github.com/dunlin-cache/dunlin/internal/command"
+import (
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/node/data/bitmaps"
+	"github.com/dunlin-cache/dunlin/node/data/hyperloglogs"
+	"github.com/dunlin-cache/dunlin/node/data/keys"
+	"github.com/dunlin-cache/dunlin/node/data/strings"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
 
-// handler executes one command: it reads r.args, acts on the engine, and answers
-// with exactly one reply. What dispatch has checked before is in doc.go.
-type handler func(r *request)
+// ownHandlers executes the commands that concern the node rather than its keys.
+var ownHandlers = map[command.ID]exec.Handler{
+	command.Info:             own(info),
+	command.Wait:             own(wait),
+	command.SlowLogGet:       own(slowLog),
+	command.SlowLogLen:       own(slowLog),
+	command.SlowLogReset:     own(slowLog),
+	command.LatencyHistogram: own(latencyHistogram),
+	command.HotKeysBig:       own(bigKeys),
+	command.HotKeysGet:       own(hotKeys),
+	command.HotKeysReset:     own(hotKeysReset),
+	command.MemoryStats:      own(memoryStats),
+}
 
-// handlers has the handler of every command on keys, and of the few others that
-// only a node can answer. All others that are Built are answered by
-// internal/session; a test holds this list to the table of commands.
-var handlers = map[command.ID]handler{
-	// strings.go
-	command.Get:      get,
-	command.GetDel:   getDel,
-	command.GetSet:   getSet,
-	command.StrLen:   strlen,
-	command.Append:   appendTo,
-	command.GetRange: getRange,
-	command.Substr:   getRange,
-	command.SetRange: setRange,
+// handlers executes every command on keys, and the few others that only a node can answer. All
+// other commands that are Built are answered by internal/session; a test holds this list to the
+// table of commands.
+var handlers = concat(strings.Handlers, bitmaps.Handlers, hyperloglogs.Handlers, keys.Handlers, ownHandlers)
 
-	// lcs.go
-	command.LCS: lcs,
+func concat(lists ...map[command.ID]exec.Handler) map[command.ID]exec.Handler {
+	all := make(map[command.ID]exec.Handler)
+	for _, list := range lists {
+		for id, h := range list {
+			if all[id] != nil {
+				panic("BUG: two handlers for " + command.ByID(id).Name)
+			}
+			all[id] = h
+		}
+	}
+	return all
+}
 
-	// set.go
-	command.Set:     set,
-	command.SetNX:   setNX,
-	command.SetEx:   setEX,
-	command.PSetEx:  pSetEX,
-	command.GetEx:   getEX,
-	command.DelIfEq: delIfEq,
+// eachHandlers has what a node does as its part of a command over all nodes (DUNLIN EACH).
+var eachHandlers map[command.ID]exec.Handler
 
-	// bitmap.go, bitscan.go, bitfield.go, bitop.go
-	command.SetBit:     setBit,
-	command.GetBit:     getBit,
-	command.BitCount:   bitCount,
-	command.BitPos:     bitPos,
-	command.BitField:   bitField,
-	command.BitFieldRO: bitField,
-	command.BitOp:      bitOp,
-
-	// counters.go
-	command.Incr:        incr,
-	command.Decr:        decr,
-	command.IncrBy:      incrBy,
-	command.DecrBy:      decrBy,
-	command.IncrByFloat: incrByFloat,
-
-	// expire.go
-	command.Expire:      expire,
-	command.PExpire:     pExpire,
-	command.ExpireAt:    expireAt,
-	command.PExpireAt:   pExpireAt,
-	command.Persist:     persist,
-	command.TTL:         ttl,
-	command.PTTL:        ttl,
-	command.ExpireTime:  ttl,
-	command.PExpireTime: ttl,
-
-	// multi.go
-	command.MGet:   mGet,
-	command.MSet:   mSet,
-	command.MSetNX: mSetNX,
-	command.MSetEx: mSetEX,
-	command.Del:    del,
-	command.Unlink: del,
-	command.Exists: existing,
-	command.Touch:  touch,
-
-	// hyperloglog.go
-	command.PFAdd:   pfAdd,
-	command.PFCount: pfCount,
-	command.PFMerge: pfMerge,
-
-	// keys.go, scan.go: over all keys of this node
-	command.Type:     keyType,
-	command.DBSize:   dbSize,
-	command.FlushAll: flush,
-	command.FlushDB:  flush,
-	command.Keys:     keys,
-	command.Scan:     scan,
-	command.Info:     info, // info.go
-
-	// copy.go
-	command.Rename:   rename,
-	command.RenameNX: renameNX,
-	command.Copy:     copyKey,
-
-	// dump.go, restore.go
-	command.Dump:    dump,
-	command.Restore: restore,
-
-	// wait.go
-	command.Wait: wait,
-
-	// randomkey.go
-	command.RandomKey: randomKey,
-
-	// object.go
-	command.ObjectEncoding: objectEncoding,
-	command.ObjectFreq:     objectFreq,
-	command.ObjectIdleTime: objectIdleTime,
-	command.ObjectRefCount: objectRefCount,
-
-	// timing.go
-	command.SlowLogGet:   slowLog,
-	command.SlowLogLen:   slowLog,
-	command.SlowLogReset: slowLog,
-
-	command.LatencyHistogram: latencyHistogram,
-
-	// hotkeys.go
-	command.HotKeysBig:   bigKeys,
-	command.HotKeysGet:   hotKeys,
-	command.HotKeysReset: hotKeysReset,
-
-	// usage.go
-	command.MemoryUsage: memoryUsage,
-	command.MemoryStats: memoryStats,
+func makeEachHandlers() map[command.ID]exec.Handler {
+	all := map[command.ID]exec.Handler{
+		command.ConfigGet:       own(configurePart),
+		command.ConfigSet:       own(configurePart),
+		command.ConfigResetStat: own(configurePart),
+	}
+	for id, h := range handlers {
+		c := command.ByID(id)
+		// Where a proxy renders what nodes count, it asks for INFO, whatever the command is.
+		if c.Route == command.AllNodes && (c.Merge != command.MergeInfo || id == command.Info) {
+			all[id] = h
+		}
+	}
+	return all
 }
 
 // internalHandler is a handler of DUNLIN. open: also for those who have not
 // proved yet that they know the secret.
 type internalHandler struct {
 	open bool
-	run  handler
+	run  func(r *request)
 }
 
 // internalHandlers has the commands between members: pipes.go, internalcmd.go.
@@ -152,15 +92,20 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 // plan is how dispatch treats a command: one load instead of a walk through its
 // row for every command.
 type plan struct {
-	handler handler // nil: not ours
+	handler exec.Handler // nil: not ours
 	keys    keyPlan
 	heavy   bool // its time is always taken, see timing.go
 }
 
+// types are the kinds of values.
+var types = exec.NewTypes(&strings.Type)
+
 var plans *[command.NumIDs]plan
 
 // A handler may have commands dispatched, so that neither can be initialized where it is declared.
-func init() { plans, internalHandlers = makePlans(), makeInternalHandlers() }
+func init() {
+	plans, eachHandlers, internalHandlers = makePlans(), makeEachHandlers(), makeInternalHandlers()
+}
 
 func makePlans() *[command.NumIDs]plan {
 	var all [command.NumIDs]plan

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"hash/maphash"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -154,7 +156,7 @@ func (r *request) noteKeys(s *step) {
 	case oneKey:
 		r.worker.hot.note(s.args[s.firstKey])
 	case oneSlot, anySlots:
-		r.worker.hot.noteSome(s.args, r.keys)
+		r.worker.hot.noteSome(s.args, r.Keys)
 	case noKeys, allKeys:
 	}
 }
@@ -182,37 +184,37 @@ func (n *Node) forgetHotKeys() {
 	}
 }
 
-// keyFigures is the reply to EACH HOTKEYS GET and EACH HOTKEYS BIG.
-func (n *Node) keyFigures(big bool) []byte {
-	if big {
-		return figures.EncodeKeyFigures(nil, n.BigKeys())
-	}
-	list, err := n.HotKeys()
-	if err != nil {
-		return resp.AppendError(nil, errBusy)
-	}
-	return figures.EncodeKeyFigures(nil, list)
-}
-
 // hotKeys: HOTKEYS GET
 func hotKeys(r *request) {
-	n, version := r.node, r.version()
-	r.answerLater(func() []byte {
+	n, reply := r.node, r.figuresReply(figures.UsesASecond)
+	r.conn.CoverLater(func(context.Context, *ring.PartitionSet) []byte {
 		list, err := n.HotKeys()
 		if err != nil {
-			return resp.AppendError(nil, errBusy)
+			return resp.AppendError(nil, exec.ErrBusy)
 		}
-		return figures.AppendKeyFigures(nil, version, figures.UsesASecond, list)
+		return reply(list)
 	})
 }
 
 // bigKeys: HOTKEYS BIG
 func bigKeys(r *request) {
-	r.out = figures.AppendKeyFigures(r.out, r.version(), figures.BytesOfKey, r.node.BigKeys())
+	reply := r.figuresReply(figures.BytesOfKey)
+	r.conn.Cover()
+	r.Out = append(r.Out, reply(r.node.BigKeys())...)
+}
+
+// figuresReply returns what renders keys with their figures, for a client or as a part of a reply.
+func (r *request) figuresReply(unit string) func(list []figures.KeyFigure) []byte {
+	if r.Part {
+		return func(list []figures.KeyFigure) []byte { return figures.EncodeKeyFigures(nil, list) }
+	}
+	version := r.Version()
+	return func(list []figures.KeyFigure) []byte { return figures.AppendKeyFigures(nil, version, unit, list) }
 }
 
 // hotKeysReset: HOTKEYS RESET
 func hotKeysReset(r *request) {
 	r.node.forgetHotKeys()
-	r.replyOK()
+	r.conn.Cover()
+	r.ReplyOK()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/redistest"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/data/hyperloglogs"
 )
 
 // TestSketchesAsInRedis makes the same random additions and merges here and in a real redis-server, and compares replies and
@@ -86,7 +87,7 @@ func TestBrokenSketches(t *testing.T) {
 			if reply[0] != '-' {
 				continue
 			}
-			if reply != "-"+errCorruptSketch+"\r\n" && reply != "-"+errNoSketch+"\r\n" || !bytes.Equal(after, broken) {
+			if reply != "-"+hyperloglogs.ErrCorruptSketch+"\r\n" && reply != "-"+hyperloglogs.ErrNoSketch+"\r\n" || !bytes.Equal(after, broken) {
 				t.Fatalf("%s on %q answers %q and leaves %q", line, broken, reply, after)
 			}
 		}
@@ -100,11 +101,11 @@ func TestLongSketches(t *testing.T) {
 	for _, line := range []string{"PFADD {h}long x", "PFCOUNT {h}long", "PFCOUNT {h}long {h}b", "PFMERGE {h}long", "PFMERGE {h}b {h}long"} {
 		c.sendArgs([]byte("SET"), []byte("{h}long"), long)
 		c.next()
-		c.want(line, "(error) "+errCorruptSketch)
+		c.want(line, "(error) "+hyperloglogs.ErrCorruptSketch)
 	}
 	c.want("STRLEN {h}long", fmt.Sprintf("(integer) %d", len(long)))
-	c.want("PFMERGE {h}b"+strings.Repeat(" {h}a", maxUnion), "(error) "+errUnionTooLarge)
-	c.want("PFCOUNT"+strings.Repeat(" {h}a", maxUnion), "(integer) 0")
+	c.want("PFMERGE {h}b"+strings.Repeat(" {h}a", hyperloglogs.MaxUnion), "(error) "+hyperloglogs.ErrUnionTooLarge)
+	c.want("PFCOUNT"+strings.Repeat(" {h}a", hyperloglogs.MaxUnion), "(integer) 0")
 }
 
 // TestWatchedSketches: what changes a HyperLogLog in its place is a change to those who watch it, and what does not is none.

@@ -1,35 +1,40 @@
 package node
 
 import (
-	"bytes"
+	"context"
 	"strconv"
 
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/data/keys"
+	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// info: INFO [section...]
+// info: INFO [section...]. A part of a reply is made of counters, and with an argument (INFO
+// commandstats) of the calls too.
 func info(r *request) {
-	n, version := r.node, r.version()
-	sections := make([][]byte, 0, len(r.args)-1)
-	for _, name := range r.args[1:] {
-		sections = append(sections, bytes.Clone(name))
-	}
-	r.answerLater(func() []byte {
-		_, covered := n.coverage(&allPartitions)
-		counters, stats, err := n.gatherCounters(&covered)
+	n, version, part := r.node, r.Version(), r.Part
+	sections := exec.CloneArgs(r.Args[1:])
+	r.conn.CoverLater(func(_ context.Context, covered *ring.PartitionSet) []byte {
+		counters, stats, err := n.gatherCounters(covered)
 		if err != nil {
-			return resp.AppendError(nil, errBusy)
+			return resp.AppendError(nil, exec.ErrBusy)
 		}
 		var calls *figures.Calls
-		if figures.InfoNeedsCalls(sections) {
+		if part && len(sections) > 0 || !part && figures.InfoNeedsCalls(sections) {
 			if calls, err = n.gatherCalls(); err != nil {
-				return resp.AppendError(nil, errBusy)
+				return resp.AppendError(nil, exec.ErrBusy)
 			}
 		}
-		in := figures.Info{Calls: calls, Counters: counters, Nodes: 1, Sections: []figures.InfoSection{stats.section()}}
-		return n.process.AppendInfo(nil, version, sections, in)
+		switch {
+		case !part:
+			in := figures.Info{Calls: calls, Counters: counters, Nodes: 1, Sections: []figures.InfoSection{stats.section()}}
+			return n.process.AppendInfo(nil, version, sections, in)
+		case calls == nil:
+			return figures.AppendCounters(nil, &counters)
+		}
+		return figures.AppendCalls(figures.AppendCounters(resp.AppendArray(nil, 2), &counters), calls)
 	})
 }
 
@@ -42,30 +47,9 @@ func (s *Stats) section() figures.InfoSection {
 		{Name: "epoch", Value: strconv.FormatUint(s.Epoch, 10)},
 		number("partitions_serving", s.Serving),
 		number("partitions_gained", s.Gained),
-		number("fenced", int(boolInt(s.Fenced))),
+		number("fenced", int(exec.BoolInt(s.Fenced))),
 		number("pipes", s.Pipes),
 	}}
-}
-
-// infoCounters is the reply to EACH INFO, infoCalls to EACH INFO commandstats.
-func (n *Node) infoCounters(covered *ring.PartitionSet) []byte {
-	c, _, err := n.gatherCounters(covered)
-	if err != nil {
-		return resp.AppendError(nil, errBusy)
-	}
-	return figures.AppendCounters(nil, &c)
-}
-
-func (n *Node) infoCalls(covered *ring.PartitionSet) []byte {
-	c, _, err := n.gatherCounters(covered)
-	if err != nil {
-		return resp.AppendError(nil, errBusy)
-	}
-	calls, err := n.gatherCalls()
-	if err != nil {
-		return resp.AppendError(nil, errBusy)
-	}
-	return figures.AppendCalls(figures.AppendCounters(resp.AppendArray(nil, 2), &c), calls)
 }
 
 // gatherCounters returns the numbers of INFO, with the keys of the partitions.
@@ -76,7 +60,7 @@ func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Sta
 	}
 	e := &s.Engine
 	c := figures.Counters{
-		Keys:       n.countKeys(covered),
+		Keys:       keys.Count(n.engine, covered),
 		UsedMemory: e.Used, PeakMemory: s.PeakBytes, MaxMemory: e.Max,
 		Hits: int64(s.Hits), Misses: int64(s.Misses), Evicted: e.Evicted, Expired: e.Expired,
 		Commands: int64(s.Requests), OpsPerSec: int64(s.OpsPerSec), Errors: int64(s.Errors),

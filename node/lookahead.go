@@ -3,6 +3,7 @@ package node
 import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -10,15 +11,11 @@ import (
 // a pipeline are parsed some way ahead, and engine.Touch has the waits for all their keys pass at the same time before
 // the first is executed.
 
-// maxAhead is how many requests, or keys of one request, are looked at together.
-const maxAhead = 32
-
 // lookahead is what is known of the input ahead of the request that is executed. A worker has one.
 type lookahead struct {
-	steps       [maxAhead]step
+	steps       [exec.MaxAhead]step
 	next, known int      // steps[next:known] are not executed yet
 	args        [][]byte // of all steps: views into the input
-	probes      [maxAhead]engine.Probe
 }
 
 // step is one request.
@@ -45,7 +42,7 @@ func (a *lookahead) take(cn *conn, in []byte) *step {
 // read parses small requests, until one may change how the next is to be read.
 func (a *lookahead) read(cn *conn, in []byte) {
 	a.forget()
-	for a.known < maxAhead {
+	for a.known < exec.MaxAhead {
 		before := len(a.args)
 		args, length := cn.parser.AppendSmall(a.args, in)
 		if length == 0 {
@@ -61,7 +58,7 @@ func (a *lookahead) read(cn *conn, in []byte) {
 		}
 	}
 	if a.known > 1 {
-		a.touch(cn.node.engine)
+		a.touch(cn.worker)
 	}
 }
 
@@ -76,7 +73,7 @@ func (s *step) look(cn *conn) {
 		cmd = command.Row(s.args)
 	}
 	plan := &plans[cmd.ID]
-	if plan.handler == nil || !cmd.ArityOK(len(s.args)) || !cn.state.Authenticated || cn.state.Apart {
+	if plan.handler == nil || !cmd.ArityOK(len(s.args)) || !cn.State.Authenticated || cn.State.Apart {
 		return
 	}
 	s.cmd, s.plan = cmd, plan
@@ -85,16 +82,16 @@ func (s *step) look(cn *conn) {
 	}
 }
 
-func (a *lookahead) touch(e *engine.Engine) {
+func (a *lookahead) touch(w *worker) {
 	n := 0
 	for i := range a.steps[:a.known] {
 		if s := &a.steps[i]; s.plan != nil && s.firstKey != 0 {
-			a.probes[n] = engine.Probe{Partition: ring.Partition(s.slot), Key: s.args[s.firstKey]}
+			w.Probes[n] = engine.Probe{Partition: ring.Partition(s.slot), Key: s.args[s.firstKey]}
 			n++
 		}
 	}
-	e.Touch(a.probes[:n])
-	clear(a.probes[:n])
+	w.node.engine.Touch(w.Probes[:n])
+	clear(w.Probes[:n])
 }
 
 // forget drops what is not executed, to be parsed again, and all views of an input.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 )
 
@@ -43,13 +44,13 @@ func TestPipelineAsOneByOne(t *testing.T) {
 	seed := rand.Uint64()
 	g := &generator{rand.New(rand.NewPCG(seed, 1))}
 	for range 40 {
-		lines := make([]string, 1+g.IntN(3*maxAhead))
+		lines := make([]string, 1+g.IntN(3*exec.MaxAhead))
 		for i := range lines {
 			switch lines[i] = g.line(); g.IntN(40) {
 			case 0:
 				lines[i] = g.pick("PING", "NOSUCH a b", "GET", "DBSIZE", "KEYS *a", "HELLO 3", "HELLO 2", "SELECT 0", "ECHO x")
 			case 1:
-				lines[i] = "MGET" + strings.Repeat(" "+g.key(), 1+g.IntN(3*maxAhead))
+				lines[i] = "MGET" + strings.Repeat(" "+g.key(), 1+g.IntN(3*exec.MaxAhead))
 			}
 		}
 		pipelined.sendLines(lines...)
@@ -97,7 +98,7 @@ func TestPanicForgetsWhatIsAhead(t *testing.T) {
 	plan := &plans[command.StrLen]
 	kept := *plan
 	t.Cleanup(func() { *plan = kept }) // after the loops have ended
-	plan.handler = func(*request) { panic("as asked") }
+	plan.handler = func(*exec.Request) { panic("as asked") }
 	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
 	c := dial(t, n.Addr())
 	c.sendLines("SET before 1", "STRLEN k", "SET behind 1")
@@ -110,24 +111,24 @@ func TestPanicForgetsWhatIsAhead(t *testing.T) {
 func TestNoViewsAreKept(t *testing.T) {
 	n := startNode(t)
 	var input []byte
-	for i := range 2 * maxAhead {
+	for i := range 2 * exec.MaxAhead {
 		input = resp.AppendRequest(input, words(t, fmt.Sprintf("MSET a%d 1 b%d 2", i, i))...)
 	}
 	input = append(input, "*2\r\n$3\r\nGET\r\n$10\r\nincomplete"...)
 	onLoop(t, n, func(cn *conn) {
-		cn.OnData(cn.socket, input)
+		cn.OnData(cn.Socket, input)
 		ahead := &cn.worker.ahead
 		for i, arg := range ahead.args[:cap(ahead.args)] {
 			if arg != nil {
 				t.Errorf("argument %d still is %q", i, arg)
 			}
 		}
-		for i := range ahead.probes {
-			if ahead.probes[i].Key != nil {
-				t.Errorf("probe %d still has %q", i, ahead.probes[i].Key)
+		for i := range cn.worker.Probes {
+			if cn.worker.Probes[i].Key != nil {
+				t.Errorf("probe %d still has %q", i, cn.worker.Probes[i].Key)
 			}
 		}
-		if out := cn.socket.Out(); bytes.Count(out, []byte("+OK\r\n")) != 2*maxAhead {
+		if out := cn.Socket.Out(); bytes.Count(out, []byte("+OK\r\n")) != 2*exec.MaxAhead {
 			t.Errorf("got %q", out)
 		}
 	})

@@ -1,8 +1,11 @@
 package node
 
 import (
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // What connections take of the node's one budget. The engine's limit is charged by
@@ -95,24 +98,6 @@ func (n *Node) Charge(bytes int64) bool { return connBudget{n}.Charge(bytes) }
 // Refund gives back what Charge took.
 func (n *Node) Refund(bytes int64) { connBudget{n}.Refund(bytes) }
 
-// room makes room for n more bytes of replies. False: there is no memory for them, and
-// the connection is closed. Other connections' values may have been evicted, but no item
-// of the partition that is locked.
-func (r *request) room(n int) bool {
-	if cap(r.out)-len(r.out) >= n {
-		return true
-	}
-	out, ok := r.conn.socket.Grow(r.out, n)
-	r.out = out
-	if !ok {
-		r.conn.closing = true // what follows in the input is not executed
-	}
-	return ok
-}
-
-// lineRoom is room for a reply without a value.
-const lineRoom = 64
-
 // chargeParser counts what the parser has for a long request, which may be three times
 // the request, and an upload for its other arguments.
 func (cn *conn) chargeParser() {
@@ -121,16 +106,29 @@ func (cn *conn) chargeParser() {
 		cn.parser.Release()
 		n = cn.parser.Overhead()
 	}
-	if cn.upload != nil {
-		n += cn.upload.kept
+	if cn.Upload != nil {
+		n += cn.Upload.Kept
 	}
-	cn.socket.SetOther(connMemory + n + cn.state.QueuedBytes())
+	cn.Socket.SetOther(connMemory + n + cn.State.QueuedBytes())
 }
 
 // OnStarve ends a connection whose request cannot be taken in: the client is told what a
 // write would be told.
 func (cn *conn) OnStarve(*netloop.Conn) []byte {
-	cn.closing = true
-	cn.worker.count.fail(0, errOOM)
-	return []byte("-" + errOOM + "\r\n")
+	cn.Closing = true
+	cn.worker.Count.Fail(0, exec.ErrOOM)
+	return []byte("-" + exec.ErrOOM + "\r\n")
+}
+
+// memoryStats: MEMORY STATS
+func memoryStats(r *request) {
+	n, version := r.node, r.Version()
+	r.answerLater(func() []byte {
+		_, covered := n.coverage(&allPartitions)
+		counters, _, err := n.gatherCounters(&covered)
+		if err != nil {
+			return resp.AppendError(nil, exec.ErrBusy)
+		}
+		return figures.AppendMemoryStats(nil, version, &counters)
+	})
 }

@@ -1,6 +1,10 @@
 package node
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/node/data/keys"
+)
 
 // TestObjectByFrequency: under a policy that goes by frequency, uses are shown and idle times are not.
 func TestObjectByFrequency(t *testing.T) {
@@ -14,8 +18,8 @@ func TestObjectByFrequency(t *testing.T) {
 	}
 	c.want("OBJECT FREQ k", "(integer) 3")
 	c.want("OBJECT FREQ nothing", "(nil)")
-	c.want("OBJECT IDLETIME k", "(error) "+errNoIdleTime)
+	c.want("OBJECT IDLETIME k", "(error) "+keys.ErrNoIdleTime)
 	c.want("CONFIG SET maxmemory-policy allkeys-lru", "OK")
-	c.want("OBJECT FREQ k", "(error) "+errNoFrequency)
+	c.want("OBJECT FREQ k", "(error) "+keys.ErrNoFrequency)
 	c.want("OBJECT IDLETIME k", "(integer) 0")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/conversation"
+	"github.com/dunlin-cache/dunlin/internal/glob"
 	"github.com/dunlin-cache/dunlin/internal/redistest"
 )
 
@@ -173,7 +174,7 @@ func TestGlobOracle(t *testing.T) {
 		found := strings.Split(conversation.Sorted(real.next()), "\n")
 		for shown, key := range keys {
 			_, want := slices.BinarySearch(found, shown)
-			if got := matchGlob(pattern, key); got != want {
+			if got := glob.Match(pattern, key); got != want {
 				t.Errorf("matchGlob(%q, %q) = %v, want %v", pattern, key, got, want)
 			}
 		}

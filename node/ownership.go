@@ -25,7 +25,7 @@ func served(v *ownership.View, wanted *ring.PartitionSet) (s ring.PartitionSet) 
 func (r *request) admit(keys keyPlan) bool {
 	switch keys {
 	case oneKey:
-		return r.admitSlot(ring.Slot(r.args[r.cmd.FirstKey(r.args)]))
+		return r.admitSlot(ring.Slot(r.Args[r.Cmd.FirstKey(r.Args)]))
 	case oneSlot, anySlots:
 		return r.admitKeys(keys == oneSlot)
 	case allKeys:
@@ -36,8 +36,8 @@ func (r *request) admit(keys keyPlan) bool {
 
 // admitSlot is admit for a single key, as nearly all commands have.
 func (r *request) admitSlot(slot uint16) bool {
-	r.partition = ring.Partition(slot)
-	if r.view.Standing[r.partition] == ownership.Serving && !r.careful {
+	r.Partition = ring.Partition(slot)
+	if r.view.Standing[r.Partition] == ownership.Serving && !r.careful {
 		return true
 	}
 	return r.admitSlotCarefully(slot)
@@ -61,17 +61,17 @@ func (r *request) serves(p uint16) bool {
 
 // admitKeys is admit for a command of several keys.
 func (r *request) admitKeys(oneSlot bool) bool {
-	r.keys, _ = r.cmd.AppendKeys(r.keys[:0], r.args)
-	r.partitions = r.partitions[:0]
+	r.Keys, _ = r.Cmd.AppendKeys(r.Keys[:0], r.Args)
+	r.Partitions = r.Partitions[:0]
 	first, crossing := uint16(0), false
 	refusing := -1 // slot of the first key that is not served
-	for i, pos := range r.keys {
-		slot := ring.Slot(r.args[pos])
+	for i, pos := range r.Keys {
+		slot := ring.Slot(r.Args[pos])
 		p := ring.Partition(slot)
-		r.partitions = append(r.partitions, p)
+		r.Partitions = append(r.Partitions, p)
 		if i == 0 {
 			first = slot
-			r.partition = p
+			r.Partition = p
 		}
 		crossing = crossing || slot != first
 		if refusing < 0 && !r.serves(p) {
@@ -80,16 +80,16 @@ func (r *request) admitKeys(oneSlot bool) bool {
 	}
 	switch {
 	case crossing && oneSlot:
-		r.fail(errCrossSlot)
+		r.Fail(errCrossSlot)
 	case refusing < 0:
 		return true
 	case crossing && r.conn.pipe == nil:
 		// A client of Redis Cluster splits by slot and never sends this; others
 		// cannot follow MOVED and are told what is wrong.
-		r.fail(errCrossSlot)
+		r.Fail(errCrossSlot)
 	default:
 		r.replyElsewhere(uint16(refusing))
-		r.latch(r.partitions...)
+		r.latch(r.Partitions...)
 	}
 	return false
 }
@@ -120,20 +120,20 @@ func (r *request) replyElsewhere(slot uint16) {
 		// says of us.
 		r.replyWait()
 	default:
-		r.worker.count.moved++
-		r.out = member.AppendMoved(r.out, slot, r.view.Table.OwnerOf(p).Addr)
+		r.worker.Count.Moved++
+		r.Out = member.AppendMoved(r.Out, slot, r.view.Table.OwnerOf(p).Addr)
 	}
 }
 
 // replyWait asks to try again: in a pipe the proxy does, on its own, and repeats
 // the epoch in DUNLIN RETRY.
 func (r *request) replyWait() {
-	r.worker.count.waits++
+	r.worker.Count.Waits++
 	if r.conn.pipe != nil {
-		r.out = member.AppendWait(r.out, r.view.Epoch())
+		r.Out = member.AppendWait(r.Out, r.view.Epoch())
 		return
 	}
-	r.fail(errTakingOver)
+	r.Fail(errTakingOver)
 }
 
 // replyNotServed answers before the first table. A proxy holds what it has for a
@@ -143,7 +143,7 @@ func (r *request) replyNotServed() {
 		r.replyWait()
 		return
 	}
-	r.fail(errNotServed)
+	r.Fail(errNotServed)
 }
 
 // keyPlan says which of a command's keys must be served here.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/data/strings"
+	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // slowClient has asked for much and read nothing of it yet.
@@ -96,9 +98,9 @@ func TestRefusedRepliesHoldNothing(t *testing.T) {
 	v, tooMuch := bigValue(30<<20, 1), bigValue(40<<20, 1)
 	c.wantBig("SET k BIG", v, "OK")
 	for range 3 {
-		c.wantBig("GETSET k BIG", tooMuch, "(error) "+errOOM)
-		c.wantBig("SET k BIG GET", tooMuch, "(error) "+errOOM)
-		c.want("MGET k k k k", "(error) "+errReplyTooLarge)
+		c.wantBig("GETSET k BIG", tooMuch, "(error) "+exec.ErrOOM)
+		c.wantBig("SET k BIG GET", tooMuch, "(error) "+exec.ErrOOM)
+		c.want("MGET k k k k", "(error) "+strings.ErrReplyTooLarge)
 		if pins := pinnedBytes(n); pins != 0 {
 			t.Errorf("%d bytes are pinned", pins)
 		}

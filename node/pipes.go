@@ -8,6 +8,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -104,7 +105,7 @@ func (g *pipeRegistry) closed(p *pipe, now time.Time) {
 // challenge: DUNLIN CHALLENGE
 func challenge(r *request) {
 	r.conn.nonce = member.NewNonce()
-	r.replyBulk(r.conn.nonce)
+	r.ReplyBulk(r.conn.nonce)
 }
 
 // proven reports whether proof shows that the other side knows the secret: it must be about the
@@ -121,50 +122,50 @@ func (r *request) proven(fields [][]byte, proof []byte) bool {
 	} else if member.Proves(proof, r.node.secret, nonce, fields...) {
 		return true
 	}
-	r.fail(refusal)
-	r.conn.closing = true
+	r.Fail(refusal)
+	r.conn.Closing = true
 	return false
 }
 
 // authenticatePeer: DUNLIN PEER boot mac
 func authenticatePeer(r *request) {
-	if !r.proven(member.ParsePeer(r.args[2:])) {
+	if !r.proven(member.ParsePeer(r.Args[2:])) {
 		return
 	}
 	r.conn.peer = true
 	r.conn.probation = false
 	r.conn.limitRequests()
-	r.replyOK()
+	r.ReplyOK()
 }
 
 // openPipe: DUNLIN PIPE boot loop kind generation proto mac
 func openPipe(r *request) {
 	cn := r.conn
-	description, fields, proof, ok := member.ParsePipe(r.args[2:])
+	description, fields, proof, ok := member.ParsePipe(r.Args[2:])
 	if !r.proven(fields, proof) {
 		return
 	}
 	if !ok || cn.pipe != nil {
-		r.fail(errBadPipe)
-		cn.closing = true
+		r.Fail(errBadPipe)
+		cn.Closing = true
 		return
 	}
 	if need := clusterLevel(r.view.Table); description.Level < need {
-		r.fail(fmt.Sprintf(errPipeLevel, description.Level, need))
-		cn.closing = true
+		r.Fail(fmt.Sprintf(errPipeLevel, description.Level, need))
+		cn.Closing = true
 		return
 	}
 	p := pipeOf(description)
 	p.conn, p.era = cn, r.view.Epoch()
 	older, stale := r.node.pipes.claim(p, time.Now())
 	if stale {
-		r.fail(errOldPipe)
-		cn.closing = true
+		r.Fail(errOldPipe)
+		cn.Closing = true
 		return
 	}
 	cn.becomePipe(p)
 	if older == nil {
-		r.replyOK()
+		r.ReplyOK()
 		return
 	}
 	r.answerLater(func() []byte {
@@ -190,8 +191,8 @@ func pipeOf(d member.Pipe) *pipe {
 func (cn *conn) becomePipe(p *pipe) {
 	cn.pipe = p
 	cn.probation = false
-	cn.state.Version = p.key.version
-	cn.state.Authenticated = true
+	cn.State.Version = p.key.version
+	cn.State.Authenticated = true
 	cn.limitRequests()
 	cn.node.clients.Add(-1)
 }
@@ -202,10 +203,10 @@ func (cn *conn) supersede() {
 	done := make(chan struct{})
 	cn.worker.loop.Post(func() {
 		if !cn.closed {
-			cn.closing = true
-			cn.socket.Close(errSuperseded)
+			cn.Closing = true
+			cn.Socket.Close(errSuperseded)
 		}
-		if cn.answering { // in a goroutine, which cannot be called back
+		if cn.Answering { // in a goroutine, which cannot be called back
 			cn.onAnswer = func() { close(done) }
 			return
 		}
@@ -260,9 +261,9 @@ func (r *request) outdated() bool {
 
 // retry: DUNLIN RETRY epoch
 func retry(r *request) {
-	epoch, ok := member.ParseRetry(r.args[2])
+	epoch, ok := member.ParseRetry(r.Args[2])
 	if !ok {
-		r.fail(errNotInteger)
+		r.Fail(exec.ErrNotInteger)
 		return
 	}
 	if p := r.conn.pipe; p != nil {
@@ -270,5 +271,5 @@ func retry(r *request) {
 		p.era = max(p.era, min(epoch, r.view.Epoch()))
 		r.careful = r.fenced || p.era < r.view.Newest
 	}
-	r.replyOK()
+	r.ReplyOK()
 }

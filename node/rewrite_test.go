@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/bitstring"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/data/strings"
+	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // TestRewrites changes large values in all ways that do not fit where they are, with a reply
@@ -74,10 +77,10 @@ func TestRewritesOfNothing(t *testing.T) {
 	if err := put(n, "hash", "v", 2); err != nil {
 		t.Fatal(err)
 	}
-	c.wantBig("APPEND hash BIG", v, "(error) "+errWrongType)
-	c.wantBig("SETRANGE hash 0 BIG", v, "(error) "+errWrongType)
-	c.wantBig("SETRANGE k -1 BIG", v, "(error) "+errOffset)
-	c.wantBig("SETRANGE k 536870912 BIG", v, "(error) "+errTooLong)
+	c.wantBig("APPEND hash BIG", v, "(error) "+exec.ErrWrongType)
+	c.wantBig("SETRANGE hash 0 BIG", v, "(error) "+exec.ErrWrongType)
+	c.wantBig("SETRANGE k -1 BIG", v, "(error) "+strings.ErrOffset)
+	c.wantBig("SETRANGE k 536870912 BIG", v, "(error) "+exec.ErrTooLong)
 	c.want("FLUSHALL", "OK")
 	if st := n.engine.Stats(); st.Pinned != 0 || st.Staged != 0 {
 		t.Errorf("%d bytes are pinned, %d staged", st.Pinned, st.Staged)
@@ -109,9 +112,9 @@ func TestRewritesOfBits(t *testing.T) {
 			}
 		}
 	}
-	bit := func(at int) string { return fmt.Sprintf("(integer) %d", fieldAt(old, uint64(at), 1)) }
-	f("SETBIT k 8000001 1", bit(8000001), len(old), func(v []byte) { setFieldAt(v, 8000001, 1, 1) })
-	f("SETBIT k 8000001 0", bit(8000001), len(old), func(v []byte) { setFieldAt(v, 8000001, 1, 0) })
+	bit := func(at int) string { return fmt.Sprintf("(integer) %d", bitstring.Field(old, uint64(at), 1)) }
+	f("SETBIT k 8000001 1", bit(8000001), len(old), func(v []byte) { bitstring.SetField(v, 8000001, 1, 1) })
+	f("SETBIT k 8000001 0", bit(8000001), len(old), func(v []byte) { bitstring.SetField(v, 8000001, 1, 0) })
 	f("SETBIT k 80000007 1", "(integer) 0", 10_000_001, func(v []byte) { v[10_000_000] = 1 })
 	f("BITFIELD k SET u8 0 7 INCRBY u16 #5000000 1 GET u8 0", fmt.Sprintf("1) (integer) %d\n2) (integer) 1\n3) (integer) 7", old[0]),
 		10_000_002, func(v []byte) { v[0], v[10_000_001] = 7, 1 })
@@ -119,7 +122,7 @@ func TestRewritesOfBits(t *testing.T) {
 	c.want("DEL k", "(integer) 1")
 	c.want("SETBIT far 4000000000 1", "(integer) 0")
 	c.want("STRLEN far", "(integer) 500000001")
-	c.want("SETBIT far 4294967295 1", "(error) "+neverFits(512<<20))
+	c.want("SETBIT far 4294967295 1", "(error) "+exec.NeverFits(512<<20))
 	c.want("DEL far", "(integer) 1")
 	if st := n.engine.Stats(); st.Pinned != 0 || st.Staged != 0 {
 		t.Errorf("%d bytes are pinned, %d staged", st.Pinned, st.Staged)
@@ -143,10 +146,10 @@ func TestScanLarge(t *testing.T) {
 			t.Errorf("%s is followed by %s", line, got)
 		}
 	}
-	f("BITCOUNT k", int64(countBits(v)))
-	f("BITCOUNT k 1000001 -3", int64(countBits(v[1_000_001:len(v)-2])))
-	f("BITCOUNT k 1000001 -3 BIT", int64(countBitsIn(v, 1_000_001, bits-2)))
-	f("BITPOS k 1 100000000 -1 BIT", findBit(v, true, 100_000_000, bits))
+	f("BITCOUNT k", int64(bitstring.Count(v)))
+	f("BITCOUNT k 1000001 -3", int64(bitstring.Count(v[1_000_001:len(v)-2])))
+	f("BITCOUNT k 1000001 -3 BIT", int64(bitstring.CountIn(v, 1_000_001, bits-2)))
+	f("BITPOS k 1 100000000 -1 BIT", bitstring.Find(v, true, 100_000_000, bits))
 	ones := bytes.Repeat([]byte{0xFF}, len(v))
 	ones[len(ones)-1] = 0xFE
 	c.wantBig("SET k BIG", ones, "OK")
@@ -213,10 +216,10 @@ func TestRewriteWithoutMemoryBesideTheOld(t *testing.T) {
 	c.want("APPEND k more", fmt.Sprintf("(integer) %d", len(v)+4))
 	c.wantBig("GET k", append(v, "more"...), "BIG")
 	// And not even then.
-	c.wantBig("APPEND k BIG", bigValue(40<<20, 1), "(error) "+errOOM)
-	c.want("SETRANGE k 70000000 x", "(error) "+neverFits(64<<20))
-	c.want("SETRANGE l 70000000 x", "(error) "+neverFits(64<<20))
-	c.want("SETBIT l 400000000 1", "(error) "+errOOM)
+	c.wantBig("APPEND k BIG", bigValue(40<<20, 1), "(error) "+exec.ErrOOM)
+	c.want("SETRANGE k 70000000 x", "(error) "+exec.NeverFits(64<<20))
+	c.want("SETRANGE l 70000000 x", "(error) "+exec.NeverFits(64<<20))
+	c.want("SETBIT l 400000000 1", "(error) "+exec.ErrOOM)
 	c.want("EXISTS k l", "(integer) 1")
 }
 

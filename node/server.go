@@ -18,6 +18,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/data/keys"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -126,7 +127,6 @@ type Node struct {
 	fence   ownership.Fence
 
 	clients atomic.Int64 // connections that count towards MaxClients
-	lcsTurn sync.Mutex   // of the goroutine that works on an LCS
 
 	// tableMu orders the events of ownership, and protects what is below.
 	tableMu sync.Mutex
@@ -208,7 +208,8 @@ func (n *Node) newSession() {
 	})
 	n.session = session.NewServer(session.Options{
 		Password: n.cfg.RequirePass, Debug: n.cfg.Debug, Start: start, Config: n.settings,
-		Cluster: cluster.New(func() cluster.View { return cluster.View{Table: n.view.Load().Table, Self: n.cfg.ID} }, n.countSlot),
+		Cluster: cluster.New(func() cluster.View { return cluster.View{Table: n.view.Load().Table, Self: n.cfg.ID} },
+			func(slot uint16) int64 { return keys.CountSlot(n.engine, slot, n.cfg.Group.UnixMilli()) }),
 	})
 	n.process = figures.NewProcess(figures.Identity{
 		Version: n.cfg.Version, Role: ring.RoleNode.String(), Start: start, Port: port,
@@ -260,7 +261,7 @@ func (n *Node) accept(c *netloop.Conn) netloop.Handler {
 	c.SetAccount(w.account)
 	clients, most := n.clients.Load(), int64(n.settings.MaxClients())
 	if clients >= most+memberReserve {
-		w.count.rejected++
+		w.Count.Rejected++
 		c.SetOut(session.AppendTooManyClients(c.Out()))
 		c.CloseAfterFlush()
 		return rejected{}

@@ -7,7 +7,9 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/node/data/keys"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 )
 
@@ -37,8 +39,8 @@ type Stats struct {
 	Outputs    uint64 // times that it had something to write
 	BytesIn    uint64
 	BytesOut   uint64
-	BatchSizes [batchBuckets]uint64 // inputs by their requests: 0, 1, 2-3, 4-7, ... 2048 and more
-	InBuffer   int                  // largest input buffer of a connection now, bytes
+	BatchSizes [exec.BatchBuckets]uint64 // inputs by their requests: 0, 1, 2-3, 4-7, ... 2048 and more
+	InBuffer   int                       // largest input buffer of a connection now, bytes
 	OutBuffer  int
 
 	// Latency has the times of the heavy commands, and those of the others in one
@@ -80,14 +82,14 @@ func (n *Node) Stats() (Stats, error) {
 	}
 	v := n.view.Load()
 	s := Stats{
-		Commands: total.count.commands, Requests: total.count.executed, Errors: total.count.errors,
-		Hits: total.count.hits, Misses: total.count.misses,
-		Moved: total.count.moved, Waits: total.count.waits, OpsPerSec: total.rate,
+		Commands: total.count.Commands, Requests: total.count.Executed, Errors: total.count.Errors,
+		Hits: total.count.Hits, Misses: total.count.Misses,
+		Moved: total.count.Moved, Waits: total.count.Waits, OpsPerSec: total.rate,
 		Clients: total.clients, Pipes: total.pipes, Peers: total.peers,
-		Connections: total.count.connections, Rejected: total.count.rejected, SlowReaders: total.count.slowReaders,
-		Starved: total.count.starved,
-		Inputs:  total.count.inputs, Outputs: total.count.outputs,
-		BytesIn: total.count.bytesIn, BytesOut: total.count.bytesOut, BatchSizes: total.count.batches,
+		Connections: total.count.Connections, Rejected: total.count.Rejected, SlowReaders: total.count.SlowReaders,
+		Starved: total.count.Starved,
+		Inputs:  total.count.Inputs, Outputs: total.count.Outputs,
+		BytesIn: total.count.BytesIn, BytesOut: total.count.BytesOut, BatchSizes: total.count.Batches,
 		InBuffer: total.inBuffer, OutBuffer: total.outBuffer, Latency: total.latency,
 		HotKeys: total.hot.Top(), BigKeys: n.BigKeys(),
 		MaxClients: n.settings.MaxClients(), AuthFailed: n.session.AuthFailures(),
@@ -95,7 +97,7 @@ func (n *Node) Stats() (Stats, error) {
 		Streams: n.senders.stats(), Overhead: n.overhead.Load(), Engine: n.engine.Stats(),
 	}
 	_, covered := n.coverage(&allPartitions)
-	s.Keys = n.countKeys(&covered)
+	s.Keys = keys.Count(n.engine, &covered)
 	s.PeakBytes = n.notePeak(s.Engine.Used)
 	s.EvictionAge = n.turnover.age(time.Now(), s.Engine.Keys, s.Engine.Evicted)
 	return s, nil
@@ -103,7 +105,7 @@ func (n *Node) Stats() (Stats, error) {
 
 // workerStats is one worker's part of Stats.
 type workerStats struct {
-	count                 counters
+	count                 exec.Counters
 	rate                  float64
 	clients, pipes, peers int
 	inBuffer, outBuffer   int
@@ -113,7 +115,7 @@ type workerStats struct {
 
 // report fills s in, on the worker's loop.
 func (w *worker) report(s *workerStats) {
-	s.count = w.count
+	s.count = w.Count
 	s.rate = w.rate.perSecond()
 	s.latency.addTimes(&w.times)
 	w.hot.report(w.loop.Now(), &s.hot)
@@ -127,12 +129,12 @@ func (w *worker) report(s *workerStats) {
 			s.clients++
 		}
 		s.inBuffer = max(s.inBuffer, cn.unread)
-		s.outBuffer = max(s.outBuffer, cn.socket.Queued())
+		s.outBuffer = max(s.outBuffer, cn.Socket.Queued())
 	}
 }
 
 func (s *workerStats) add(o *workerStats) {
-	s.count.add(&o.count)
+	s.count.Add(&o.count)
 	s.rate += o.rate
 	s.clients += o.clients
 	s.pipes += o.pipes
@@ -154,7 +156,7 @@ func (n *Node) notePeak(used int64) int64 {
 }
 
 func (w *worker) resetStats() {
-	w.count, w.rate = counters{}, rateWindow{}
+	w.Count, w.rate = exec.Counters{}, rateWindow{}
 	w.times = [command.NumIDs]*figures.Durations{}
 }
 

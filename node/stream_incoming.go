@@ -31,8 +31,8 @@ type valuePiece struct {
 // takeValue: DUNLIN VALUE seq milli partition key expireAt type uses total offset piece
 func takeValue(r *request) {
 	r.takeBatch(func(s *stream, shift int64) bool {
-		v, ok := parseValuePiece(r.args[4:])
-		return ok && s.take(&v, shift, r.now)
+		v, ok := parseValuePiece(r.Args[4:])
+		return ok && s.take(&v, shift, r.Now)
 	})
 }
 

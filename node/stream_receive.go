@@ -47,12 +47,12 @@ const streamMemory = 2 * awayLimit
 
 // openStream: DUNLIN STREAM name generation
 func openStream(r *request) {
-	generation, err := strconv.ParseUint(string(r.args[3]), 10, 64)
+	generation, err := strconv.ParseUint(string(r.Args[3]), 10, 64)
 	if err != nil || generation == 0 {
 		r.breakStream(errBadStream)
 		return
 	}
-	s := r.node.streams.of(r.node, string(r.args[2]), time.Now())
+	s := r.node.streams.of(r.node, string(r.Args[2]), time.Now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conn, r.conn.stream = r.conn, s
@@ -64,7 +64,7 @@ func openStream(r *request) {
 		s.taker.reopened()
 	}
 	s.taker.heard()
-	r.replyInt(int64(s.last))
+	r.ReplyInt(int64(s.last))
 }
 
 // of returns the stream of a sender.
@@ -127,11 +127,11 @@ func (s *stream) closed(cn *conn) {
 // takeEffects: DUNLIN EFFECTS seq milli payload
 func takeEffects(r *request) {
 	r.takeBatch(func(s *stream, shift int64) bool {
-		effects := r.args[4]
+		effects := r.Args[4]
 		if !wellFormed(effects) {
 			return false
 		}
-		return r.node.engine.Apply(effects, shift, r.now, s) == nil
+		return r.node.engine.Apply(effects, shift, r.Now, s) == nil
 	})
 }
 
@@ -150,8 +150,8 @@ func wellFormed(effects []byte) bool {
 // takeBatch takes the next batch of a stream, whose number and sending time are arguments 2 and 3, and answers how far it has come.
 func (r *request) takeBatch(apply func(s *stream, shift int64) bool) {
 	s := r.conn.stream
-	seq, err := strconv.ParseUint(string(r.args[2]), 10, 64)
-	sent, ok := resp.ParseInt(r.args[3])
+	seq, err := strconv.ParseUint(string(r.Args[2]), 10, 64)
+	sent, ok := resp.ParseInt(r.Args[3])
 	switch {
 	case s == nil:
 		r.breakStream(errNoStream)
@@ -170,7 +170,7 @@ func (r *request) takeBatch(apply func(s *stream, shift int64) bool) {
 		r.breakStream(errStreamGap)
 		return
 	case seq == s.last+1:
-		if !apply(s, r.now-sent) {
+		if !apply(s, r.Now-sent) {
 			r.breakStream(errBadStream)
 			return
 		}
@@ -183,23 +183,23 @@ func (r *request) takeBatch(apply func(s *stream, shift int64) bool) {
 
 // breakStream answers an error after which nothing of the connection can be trusted.
 func (r *request) breakStream(text string) {
-	r.fail(text)
-	r.conn.closing = true
+	r.Fail(text)
+	r.conn.Closing = true
 }
 
 // replyTaken answers a batch.
 func (r *request) replyTaken(seq uint64, refused []uint16) {
 	if len(refused) == 0 {
-		r.replyInt(int64(seq))
+		r.ReplyInt(int64(seq))
 		return
 	}
-	r.out = resp.AppendArray(r.out, 2)
-	r.replyInt(int64(seq))
-	r.out = resp.AppendBulkHeader(r.out, 2*len(refused))
+	r.Out = resp.AppendArray(r.Out, 2)
+	r.ReplyInt(int64(seq))
+	r.Out = resp.AppendBulkHeader(r.Out, 2*len(refused))
 	for _, p := range refused {
-		r.out = binary.LittleEndian.AppendUint16(r.out, p)
+		r.Out = binary.LittleEndian.AppendUint16(r.Out, p)
 	}
-	r.out = append(r.out, "\r\n"...)
+	r.Out = append(r.Out, "\r\n"...)
 }
 
 // Admits implements engine.Taker.

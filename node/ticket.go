@@ -6,6 +6,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // A large reply on a common pipe would hold up the replies of all other sessions behind it. So the command is executed in
@@ -39,9 +40,9 @@ type ticketOffice struct {
 type ticket struct {
 	pipe   *pipe // ends it when it closes
 	text   []byte
-	values []pinned // what comes before text[at:], in order
-	size   int      // of all
-	charge int64    // what the ticket takes of the node's limit, beside its values
+	values []exec.Pinned // what comes before text[at:], in order
+	size   int           // of all
+	charge int64         // what the ticket takes of the node's limit, beside its values
 	// FETCH goes on where the last one ended, as a rule: behind some of the values.
 	offset, texts, next int // bytes of the reply, bytes of text and values before them
 }
@@ -77,12 +78,12 @@ func (t *ticket) appendPart(dst []byte, from, count int) []byte {
 	}
 	for count > 0 {
 		part, end := t.text[t.texts:], len(t.text)
-		inText := t.next == len(t.values) || t.texts < t.values[t.next].at
+		inText := t.next == len(t.values) || t.texts < t.values[t.next].At
 		switch {
 		case !inText:
-			part = t.values[t.next].bytes
+			part = t.values[t.next].Bytes
 		case t.next < len(t.values):
-			end = t.values[t.next].at
+			end = t.values[t.next].At
 			part = t.text[t.texts:end]
 		}
 		if skip := from - t.offset; skip < len(part) {
@@ -125,7 +126,7 @@ func (o *ticketOffice) close(p *pipe) {
 
 func (o *ticketOffice) end(number uint64, t *ticket) {
 	for i := range t.values {
-		t.values[i].pin.Release()
+		t.values[i].Pin.Release()
 	}
 	t.pipe.conn.node.refundHeap(t.charge)
 	delete(o.open, number)
@@ -135,47 +136,47 @@ func (o *ticketOffice) end(number uint64, t *ticket) {
 // large and goes over a common pipe.
 func (r *request) ticketed(start, firstPin int) {
 	p := r.conn.pipe
-	if p == nil || p.key.kind != member.Common || len(r.out)-start > ticketText {
+	if p == nil || p.key.kind != member.Common || len(r.Out)-start > ticketText {
 		return
 	}
 	size := 0
-	for i := firstPin; i < len(r.pins); i++ {
-		size += len(r.pins[i].bytes)
+	for i := firstPin; i < len(r.Pins); i++ {
+		size += len(r.Pins[i].Bytes)
 	}
-	text, values := len(r.out)-start, len(r.pins)-firstPin
+	text, values := len(r.Out)-start, len(r.Pins)-firstPin
 	charge := int64(ticketMemory + text + values*pinnedMemory)
 	if size < ticketFrom || !r.node.chargeHeap(charge) {
 		return
 	}
-	t := &ticket{pipe: p, text: bytes.Clone(r.out[start:]), size: text + size, values: make([]pinned, values), charge: charge}
-	copy(t.values, r.pins[firstPin:])
+	t := &ticket{pipe: p, text: bytes.Clone(r.Out[start:]), size: text + size, values: make([]exec.Pinned, values), charge: charge}
+	copy(t.values, r.Pins[firstPin:])
 	for i := range t.values {
-		t.values[i].at -= start
+		t.values[i].At -= start
 	}
-	clear(r.pins[firstPin:])
-	r.pins, r.pinnedBytes = r.pins[:firstPin], r.pinnedBytes-size
+	clear(r.Pins[firstPin:])
+	r.Pins, r.PinnedBytes = r.Pins[:firstPin], r.PinnedBytes-size
 	p.tickets = true
-	r.out = member.AppendTicket(r.out[:start], r.node.tickets.issue(t), t.size)
+	r.Out = member.AppendTicket(r.Out[:start], r.node.tickets.issue(t), t.size)
 }
 
 // redeem: DUNLIN FETCH ticket offset count. A count of 0 ends the ticket, on the pipe that it came on.
 func redeem(r *request) {
-	piece, ok := member.ParseFetch(r.args[2:])
+	piece, ok := member.ParseFetch(r.Args[2:])
 	p := r.conn.pipe
 	if !ok || p == nil {
-		r.fail(errBadFetch)
+		r.Fail(errBadFetch)
 		return
 	}
 	if piece.Count == 0 {
 		r.node.tickets.drop(p, piece.Ticket)
-		r.replyBulk(nil)
+		r.ReplyBulk(nil)
 		return
 	}
-	if !r.room(piece.Count + lineRoom) {
+	if !r.Room(piece.Count + exec.LineRoom) {
 		return
 	}
-	out, ok := r.node.tickets.appendPiece(r.out, p, piece.Ticket, piece.Offset, piece.Count)
-	if r.out = out; !ok {
-		r.fail(errNoTicket)
+	out, ok := r.node.tickets.appendPiece(r.Out, p, piece.Ticket, piece.Offset, piece.Count)
+	if r.Out = out; !ok {
+		r.Fail(errNoTicket)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // To read the clock takes about as long as a fifth of a GET. So at the usual
@@ -53,12 +54,12 @@ func timedFrom(l *figures.SlowLog) int {
 
 // timed executes a command, notes its time if it counts, and puts it into the
 // slow log if it took long.
-func (r *request) timed(run func(r *request)) {
-	clock, cmd, args := r.worker.loop.Clock, r.cmd, r.args
+func (r *request) timed(run exec.Handler) {
+	clock, cmd, args := r.worker.loop.Clock, r.Cmd, r.Args
 	begun := clock()
-	run(r)
+	run(&r.Request)
 	took := clock() - begun
-	if r.conn.answering {
+	if r.conn.Answering {
 		return // the goroutine's time counts
 	}
 	// Of commands that are timed only with many arguments the sample alone is fair.
@@ -66,15 +67,15 @@ func (r *request) timed(run func(r *request)) {
 		r.worker.noteTime(cmd.ID, took)
 	}
 	if l := &r.node.slow; l.Slow(took) {
-		l.Add(figures.NewSlowEntry(r.conn.state.Addr, r.conn.state.Name, args), took, time.Now())
+		l.Add(figures.NewSlowEntry(r.conn.State.Addr, r.conn.State.Name, args), took, time.Now())
 	}
 }
 
 // show has MONITOR show a request, if anybody watches: then all are timed.
 func (r *request) show() {
-	if feed := r.worker.feed; feed.On() && session.Monitored(r.conn.state, r.args) {
+	if feed := r.worker.feed; feed.On() && session.Monitored(r.conn.State, r.Args) {
 		feed.Show(func(dst []byte) []byte {
-			return session.AppendMonitorLine(dst, r.conn.state, r.args, time.Now().UnixMicro())
+			return session.AppendMonitorLine(dst, r.conn.State, r.Args, time.Now().UnixMicro())
 		})
 	}
 }
@@ -94,10 +95,10 @@ type timingLater struct {
 }
 
 func (r *request) timingLater() timingLater {
-	if r.cmd == nil || r.cmd.Flags&command.Internal != 0 {
+	if r.Cmd == nil || r.Cmd.Flags&command.Internal != 0 {
 		return timingLater{}
 	}
-	return timingLater{r.worker, r.cmd.ID, figures.NewSlowEntry(r.conn.state.Addr, r.conn.state.Name, r.args)}
+	return timingLater{r.worker, r.Cmd.ID, figures.NewSlowEntry(r.conn.State.Addr, r.conn.State.Name, r.Args)}
 }
 
 // end is called on the loop.
@@ -131,16 +132,16 @@ func (w *worker) calls() *figures.Calls {
 			continue
 		}
 		to := &c.Commands[id]
-		to.Calls, to.Failed = int64(w.count.commands[id]), int64(w.count.failed[id])
-		to.Rejected = int64(w.count.refused[id])
+		to.Calls, to.Failed = int64(w.Count.Commands[id]), int64(w.Count.Failed[id])
+		to.Rejected = int64(w.Count.Refused[id])
 		if w.times[id] != nil {
 			times := *w.times[id]
 			to.Times = &times
 		}
 	}
-	for _, code := range w.count.codes {
-		if code.n > 0 {
-			c.CountError(code.code, int64(code.n))
+	for _, code := range w.Count.Codes {
+		if code.N > 0 {
+			c.CountError(code.Code, int64(code.N))
 		}
 	}
 	return c
@@ -148,11 +149,11 @@ func (w *worker) calls() *figures.Calls {
 
 // latencyHistogram: LATENCY HISTOGRAM [command...]
 func latencyHistogram(r *request) {
-	n, version, args := r.node, r.version(), cloneArgs(r.args)
+	n, version, args := r.node, r.Version(), exec.CloneArgs(r.Args)
 	r.answerLater(func() []byte {
 		calls, err := n.gatherCalls()
 		if err != nil {
-			return resp.AppendError(nil, errBusy)
+			return resp.AppendError(nil, exec.ErrBusy)
 		}
 		return figures.AppendLatencyHistogram(nil, version, args, calls)
 	})
@@ -162,4 +163,10 @@ func latencyHistogram(r *request) {
 func (n *Node) Slow(most int) []figures.SlowRequest { return n.slow.Latest(most) }
 
 // slowLog: SLOWLOG GET | LEN | RESET
-func slowLog(r *request) { r.out = r.node.slow.AppendReply(r.out, r.args) }
+func slowLog(r *request) {
+	reply := r.node.slow.AppendReply(nil, r.Args)
+	if !resp.IsError(reply) {
+		r.conn.Cover()
+	}
+	r.Out = append(r.Out, reply...)
+}

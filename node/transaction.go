@@ -9,6 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -22,32 +23,32 @@ const shortReply = 1 << 10
 
 // watch: WATCH key...
 func watch(r *request) {
-	st := r.conn.state
+	st := r.conn.State
 	r.named(command.Watch)
-	if text := st.RefuseWatch(r.args[1:]); text != "" {
-		r.fail(text)
+	if text := st.RefuseWatch(r.Args[1:]); text != "" {
+		r.Fail(text)
 		return
 	}
 	if versions, ok := r.versions(); ok {
-		st.Watch(r.args[1:], versions)
-		r.replyOK()
+		st.Watch(r.Args[1:], versions)
+		r.ReplyOK()
 	}
 }
 
 // watchFor: DUNLIN WATCH key...
 func watchFor(r *request) {
-	r.args = r.args[1:]
+	r.Args = r.Args[1:]
 	r.named(command.Watch)
 	versions, ok := r.versions()
 	if !ok {
 		return
 	}
-	if !r.room(len(versions) * (len(versions[0]) + 32)) {
+	if !r.Room(len(versions) * (len(versions[0]) + 32)) {
 		return
 	}
-	r.out = resp.AppendArray(r.out, len(versions))
+	r.Out = resp.AppendArray(r.Out, len(versions))
 	for _, v := range versions {
-		r.out = resp.AppendBulk(r.out, v)
+		r.Out = resp.AppendBulk(r.Out, v)
 	}
 }
 
@@ -56,9 +57,9 @@ func (r *request) versions() (versions [][]byte, ok bool) {
 	if !r.admitKeys(true) {
 		return nil, false
 	}
-	t := r.lock()
+	t := r.Lock()
 	defer t.Unlock()
-	for _, key := range r.args[1:] {
+	for _, key := range r.Args[1:] {
 		versions = append(versions, r.appendVersion(nil, t, key))
 	}
 	return versions, true
@@ -68,7 +69,7 @@ func (r *request) versions() (versions [][]byte, ok bool) {
 // partition.
 func (r *request) appendVersion(dst []byte, t engine.Txn, key []byte) []byte {
 	v := t.VersionOf(key)
-	for _, n := range []uint64{uint64(r.node.cfg.Boot), r.view.Began[r.partition], uint64(v.Era), uint64(v.Count)} {
+	for _, n := range []uint64{uint64(r.node.cfg.Boot), r.view.Began[r.Partition], uint64(v.Era), uint64(v.Count)} {
 		dst = append(strconv.AppendUint(dst, n, 36), '.')
 	}
 	return strconv.AppendBool(dst, v.Found)
@@ -76,25 +77,25 @@ func (r *request) appendVersion(dst []byte, t engine.Txn, key []byte) []byte {
 
 // named sets and counts a command that has no handler.
 func (r *request) named(id command.ID) {
-	r.cmd = command.ByID(id)
-	r.worker.count.commands[id]++
-	r.conn.state.LastCmd = id
+	r.Cmd = command.ByID(id)
+	r.worker.Count.Commands[id]++
+	r.conn.State.LastCmd = id
 }
 
-// exec: EXEC of a client of this node
-func exec(r *request) {
+// execute: EXEC of a client of this node
+func execute(r *request) {
 	r.named(command.Exec)
-	st := r.conn.state
-	tx, out, ok := st.Exec(r.out)
-	if r.out = out; !ok {
-		r.worker.count.errors++
+	st := r.conn.State
+	tx, out, ok := st.Exec(r.Out)
+	if r.Out = out; !ok {
+		r.worker.Count.Errors++
 		return
 	}
 	st.EndTransaction()
 	slot, any, same := onlySlot(tx)
 	switch {
 	case !same:
-		r.fail(session.ErrMultiCrossSlot)
+		r.Fail(session.ErrMultiCrossSlot)
 	case !any:
 		r.transact(tx)
 	case r.admitSlot(slot):
@@ -104,18 +105,11 @@ func exec(r *request) {
 
 // hold calls f with the partition locked, for all that f does.
 func (r *request) hold(f func()) {
-	t := r.lock()
+	t := r.Lock()
 	defer t.Unlock()
-	r.held, r.holding = t.Within(), true
-	defer func() { r.holding = false }()
+	r.Held, r.Holding = t.Within(), true
+	defer func() { r.Holding = false }()
 	f()
-}
-
-// mayWait is called where a command leaves its end to a goroutine, which none may within a transaction.
-func (r *request) mayWait() {
-	if r.holding {
-		panic("BUG: " + r.cmd.Name + " waits within a transaction")
-	}
 }
 
 // onlySlot is the slot of all keys of a transaction: whether there are any, and whether it is the same.
@@ -140,23 +134,23 @@ func onlySlot(tx *session.Transaction) (slot uint16, any, same bool) {
 
 // execFor: DUNLIN EXEC slot watched {key version}... request...
 func execFor(r *request) {
-	slot, watched, requests, ok := member.ParseExec(r.args[2:])
+	slot, watched, requests, ok := member.ParseExec(r.Args[2:])
 	if !ok {
-		r.fail(errBadExec)
+		r.Fail(errBadExec)
 		return
 	}
 	tx, ok := transactionOf(watched, requests)
 	if only, any, same := onlySlot(tx); !ok || any && (!same || only != slot) {
-		r.fail(errBadExec)
+		r.Fail(errBadExec)
 		return
 	}
 	if !r.admitSlot(slot) {
 		return
 	}
 	r.named(command.Exec)
-	start, pins := len(r.out), len(r.pins)
+	start, pins := len(r.Out), len(r.Pins)
 	r.hold(func() { r.transact(tx) })
-	if len(r.pins) > pins {
+	if len(r.Pins) > pins {
 		r.ticketed(start, pins)
 	}
 }
@@ -186,28 +180,28 @@ func transactionOf(watched, requests [][]byte) (tx *session.Transaction, ok bool
 func (r *request) transact(tx *session.Transaction) {
 	var scratch [64]byte
 	for _, w := range tx.Watched {
-		if !bytes.Equal(w.Version, r.appendVersion(scratch[:0], r.held, w.Key)) {
-			r.out = resp.AppendNullArray(r.out, r.version())
+		if !bytes.Equal(w.Version, r.appendVersion(scratch[:0], r.Held, w.Key)) {
+			r.Out = resp.AppendNullArray(r.Out, r.Version())
 			return
 		}
 	}
-	if !r.room(lineRoom) {
+	if !r.Room(exec.LineRoom) {
 		return
 	}
-	r.out = resp.AppendArray(r.out, len(tx.Queue))
+	r.Out = resp.AppendArray(r.Out, len(tx.Queue))
 	long := 0 // bytes of long replies
-	r.conn.state.Executing = true
+	r.conn.State.Executing = true
 	for _, q := range tx.Queue {
-		r.room(lineRoom) // without it the connection is closed, but what has begun is executed to its end
-		start, before := len(r.out), r.produced()
-		r.args = q.Args
+		r.Room(exec.LineRoom) // without it the connection is closed, but what has begun is executed to its end
+		start, before := len(r.Out), r.Produced()
+		r.Args = q.Args
 		r.dispatch()
-		if n := r.produced() - before; n > shortReply && long > 0 && long+n > maxReply {
-			r.takeBack(start)
-			r.fail(errRepliesTooLarge)
+		if n := r.Produced() - before; n > shortReply && long > 0 && long+n > exec.MaxReply {
+			r.TakeBack(start)
+			r.Fail(errRepliesTooLarge)
 		} else if n > shortReply {
 			long += n
 		}
 	}
-	r.conn.state.Executing = false
+	r.conn.State.Executing = false
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -226,7 +227,7 @@ func TestTransactionRepliesAreBounded(t *testing.T) {
 	for _, size := range []int{60_000, 1 << 20} { // copied, and pinned
 		c.wantBig("SET {k} BIG", bigValue(size, 3), "OK")
 		c.want("SET {k}n 0", "OK")
-		fit := maxReply / (size + len("$60000\r\n\r\n"))
+		fit := exec.MaxReply / (size + len("$60000\r\n\r\n"))
 		var lines []string
 		for range 2 * fit {
 			lines = append(lines, "GET {k}", "INCR {k}n")

@@ -11,6 +11,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // bigValue is a value of n bytes that looks like no other piece of itself.
@@ -142,15 +143,15 @@ func TestRefusedUploads(t *testing.T) {
 	v := bigValue(10<<20, 1)
 	c.wantBig("SET there BIG", v, "OK")
 	before := int64(0)
-	oom := "(error) " + errOOM
+	oom := "(error) " + exec.ErrOOM
 	for round := range rounds {
-		c.wantBig("GETSET hash BIG", v, "(error) "+errWrongType)
-		c.wantBig("SET hash BIG GET", v, "(error) "+errWrongType)
-		c.wantBig("SET k BIG FOO", v, "(error) "+errSyntax)
-		c.wantBig("SET k BIG EX BIG", v, "(error) "+errNotInteger)
-		c.wantBig("SET k BIG BIG", v, "(error) "+errSyntax)
+		c.wantBig("GETSET hash BIG", v, "(error) "+exec.ErrWrongType)
+		c.wantBig("SET hash BIG GET", v, "(error) "+exec.ErrWrongType)
+		c.wantBig("SET k BIG FOO", v, "(error) "+exec.ErrSyntax)
+		c.wantBig("SET k BIG EX BIG", v, "(error) "+exec.ErrNotInteger)
+		c.wantBig("SET k BIG BIG", v, "(error) "+exec.ErrSyntax)
 		c.wantBig("SETEX k -1 BIG", v, "(error) ERR invalid expire time in 'setex' command")
-		c.wantBig("SETEX k BIG BIG", v, "(error) "+errNotInteger)
+		c.wantBig("SETEX k BIG BIG", v, "(error) "+exec.ErrNotInteger)
 		c.wantBig("MSET a BIG b", v, "(error) ERR wrong number of arguments for 'mset' command")
 		c.wantBig("SET theirs BIG", v, moved("theirs"))
 		c.wantBig("MSET {theirs}1 BIG {theirs}2 BIG", v, moved("theirs"))
@@ -159,10 +160,10 @@ func TestRefusedUploads(t *testing.T) {
 		p.wantBig("SET theirs BIG", v, moved("theirs"))
 		p.wantBig("SET theirs BIG", v, saysWait) // like all that may be behind a refused one
 		c.sendArgs([]byte("SET"), bytes.Repeat([]byte("k"), 65_536), v)
-		if got := c.next(); got != "(error) "+errKeyTooLong {
+		if got := c.next(); got != "(error) "+exec.ErrKeyTooLong {
 			t.Errorf("a key of 64 KiB: %s", got)
 		}
-		c.wantBig("SET k BIG", bigValue(60<<20, 1), "(error) "+neverFits(64<<20))
+		c.wantBig("SET k BIG", bigValue(60<<20, 1), "(error) "+exec.NeverFits(64<<20))
 		c.wantBig("SETNX there BIG", bigValue(60<<20, 1), "(integer) 0")
 		c.wantBig("MSET a BIG b BIG c BIG d BIG e BIG f BIG", v, oom) // what came first is stored
 		c.do("DEL a b c d e f")
@@ -210,7 +211,7 @@ func uploading(t *testing.T, n *Node) (count int) {
 	counts := make([]int, len(n.workers))
 	if err := n.cfg.Group.Each(func(l *netloop.Loop) {
 		for cn := range n.workers[l.Index()].conns {
-			if cn.upload != nil {
+			if cn.Upload != nil {
 				counts[l.Index()]++
 			}
 		}
@@ -237,7 +238,7 @@ func TestUploadCutOff(t *testing.T) {
 		"stalled": func(*client) {
 			n.cfg.Group.Each(func(l *netloop.Loop) {
 				for cn := range n.workers[l.Index()].conns {
-					cn.state.LastMilli -= 2 * uploadPatience.Milliseconds()
+					cn.State.LastMilli -= 2 * uploadPatience.Milliseconds()
 				}
 			})
 		},
@@ -325,7 +326,7 @@ func TestUploadsEvict(t *testing.T) {
 	}
 	// None could ever make room for this one, so nothing is evicted for it.
 	keys := n.engine.Stats().Keys
-	c.wantBig("SET k BIG", bigValue(70<<20, 1), "(error) "+neverFits(64<<20))
+	c.wantBig("SET k BIG", bigValue(70<<20, 1), "(error) "+exec.NeverFits(64<<20))
 	if now := n.engine.Stats().Keys; now != keys {
 		t.Errorf("%d keys of %d are left", now, keys)
 	}

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -25,15 +24,22 @@ const (
 	waitPause = 100 * time.Millisecond
 )
 
-// wait: WAIT replicas milliseconds
+// wait: WAIT replicas milliseconds. A part of a reply waits for a moment only: the proxy asks again.
 func wait(r *request) {
-	replicas, limit, refusal := session.ParseWait(r.args)
+	replicas, limit, refusal := session.ParseWait(r.Args)
 	if refusal != "" {
-		r.fail(refusal)
+		r.Fail(refusal)
 		return
 	}
-	if r.conn.state.Executing {
-		r.replyInt(0) // nothing waits within EXEC
+	if r.Part {
+		n := r.node
+		r.conn.CoverLater(func(ctx context.Context, covered *ring.PartitionSet) []byte {
+			return resp.AppendInt(nil, n.countCopies(ctx, covered))
+		})
+		return
+	}
+	if r.conn.State.Executing {
+		r.ReplyInt(0) // nothing waits within EXEC
 		return
 	}
 	n, cn := r.node, r.conn
@@ -44,7 +50,7 @@ func wait(r *request) {
 	n.goJob(func() {
 		n.awaitCopies(ctx, replicas, &best)
 		cn.worker.loop.Post(func() {
-			if cn.state.Waiting == waiting {
+			if cn.State.Waiting == waiting {
 				cn.wake(nil)
 			}
 		})
@@ -57,22 +63,6 @@ func limited(ctx context.Context, limit time.Duration) (context.Context, context
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, limit)
-}
-
-// eachWait: DUNLIN EACH bitmap WAIT replicas milliseconds, which waits for a moment only: the proxy asks again.
-func (r *request) eachWait(wanted ring.PartitionSet) {
-	if len(r.args) != command.ByID(command.Wait).Arity {
-		r.fail(errSyntax)
-		return
-	}
-	if _, _, refusal := session.ParseWait(r.args); refusal != "" {
-		r.fail(refusal)
-		return
-	}
-	n := r.node
-	r.eachLater(wanted, func(covered *ring.PartitionSet) []byte {
-		return resp.AppendInt(nil, n.countCopies(n.ctx, covered))
-	})
 }
 
 // awaitCopies waits for so many copies of all that is served, or for ctx, and keeps in best how many there are.

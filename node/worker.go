@@ -6,18 +6,18 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/figures"
-	"github.com/dunlin-cache/dunlin/internal/hyperloglog"
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // worker is what a node keeps on one loop. It belongs to that loop.
 type worker struct {
+	exec.Worker
 	node  *Node
 	loop  *netloop.Loop
 	conns map[*conn]struct{}
-	count counters
 	rate  rateWindow
 	times [command.NumIDs]*figures.Durations // of the commands that were timed
 	feed  *monitor.Feed
@@ -30,37 +30,17 @@ type worker struct {
 	heap        atomic.Int64 // what of account is in the Go heap, as of the last sample
 	timers      []*netloop.Timer
 	pauseTimer  *netloop.Timer // ends the last CLIENT PAUSE; nil: there was none
-
-	// Scratch space of handlers, valid during one command.
-	number [32]byte
-	body   []byte
-	union  *hyperloglog.Registers // nil until it is needed
-	views  [][]byte               // of values in the engine
-
-	heldPins []*heldPin // free ones
 }
-
-// maxBodyKept is how large a reply's scratch space is kept for the next one.
-const maxBodyKept = 1 << 20
-
-// maxViewsKept is how many views are kept room for.
-const maxViewsKept = 1 << 10
 
 func newWorker(n *Node, l *netloop.Loop) *worker {
 	w := &worker{node: n, loop: l, feed: n.monitors.Feed(l), conns: make(map[*conn]struct{}), hot: newHotSketch(l.Clock())}
 	w.feed.Changed = func() { w.untilSample = 0 }
 	w.account = netloop.NewAccount(connBudget{n}, connFloor(n.cfg.Memory, len(n.cfg.Group.Loops())))
 	w.request.node, w.request.worker = n, w
-	w.ahead.args = make([][]byte, 0, maxAhead*resp.MaxSmall)
+	r := &w.request.Request
+	r.Engine, r.Worker, r.Types = n.engine, &w.Worker, types
+	w.ahead.args = make([][]byte, 0, exec.MaxAhead*resp.MaxSmall)
 	return w
-}
-
-// keepBody gives scratch space back that a command has grown.
-func (w *worker) keepBody(body []byte) {
-	w.body = body[:0]
-	if cap(body) > maxBodyKept {
-		w.body = nil
-	}
 }
 
 // The timers of a worker.
@@ -81,13 +61,13 @@ func (w *worker) startTimers() {
 
 // add begins a client's connection.
 func (w *worker) add(c *netloop.Conn) *conn {
-	cn := &conn{node: w.node, worker: w, socket: c}
-	cn.state = w.node.session.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.UnixMilli())
-	cn.state.FD = c.FD()
+	cn := &conn{Conn: exec.Conn{Socket: c}, node: w.node, worker: w}
+	cn.State = w.node.session.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.UnixMilli())
+	cn.State.FD = c.FD()
 	cn.limitRequests()
 	c.SetOther(connMemory)
 	w.conns[cn] = struct{}{}
-	w.count.connections++
+	w.Count.Connections++
 	w.node.clients.Add(1)
 	return cn
 }
@@ -103,13 +83,13 @@ func (w *worker) remove(cn *conn) {
 // closeIdle closes what is between two requests, or waits before one, for Drain.
 func (w *worker) closeIdle() {
 	for cn := range w.conns {
-		if cn.state.Waiting != nil {
+		if cn.State.Waiting != nil {
 			cn.wake(nil)
 		}
-		idle := !cn.answering && cn.unread == 0 && cn.upload == nil
-		if (idle || cn.state.Blocked) && !cn.closing {
-			cn.closing = true
-			cn.socket.CloseAfterFlush()
+		idle := !cn.Answering && cn.unread == 0 && cn.Upload == nil
+		if (idle || cn.State.Blocked) && !cn.Closing {
+			cn.Closing = true
+			cn.Socket.CloseAfterFlush()
 		}
 	}
 }
@@ -120,13 +100,13 @@ func (w *worker) closeIdle() {
 func (w *worker) closeSilent() {
 	limit, now := w.node.settings.IdleTimeout(), w.loop.UnixMilli()
 	for cn := range w.conns {
-		silence := time.Duration(now-cn.state.LastMilli) * time.Millisecond
-		client := cn.pipe == nil && !cn.peer && !cn.answering && !cn.state.Monitor
-		if cn.upload != nil && !cn.upload.held && silence > uploadPatience {
-			cn.socket.Close(errUploadStalled)
+		silence := time.Duration(now-cn.State.LastMilli) * time.Millisecond
+		client := cn.pipe == nil && !cn.peer && !cn.Answering && !cn.State.Monitor
+		if cn.Upload != nil && !cn.Upload.Held && silence > uploadPatience {
+			cn.Socket.Close(errUploadStalled)
 		}
 		if client && (limit > 0 && silence > limit || cn.probation && silence > idlePeriod) {
-			cn.socket.Close(nil)
+			cn.Socket.Close(nil)
 		}
 	}
 }
@@ -140,6 +120,6 @@ func (w *worker) stop() {
 		w.pauseTimer.Stop()
 	}
 	for cn := range w.conns {
-		cn.socket.Close(errClosed)
+		cn.Socket.Close(errClosed)
 	}
 }

@@ -14,7 +14,7 @@ const (
 	version    = 10
 	maxVersion = 12
 
-	typeString = 0
+	TypeString = 0 // the code with which a string's payload begins
 
 	// MaxHead is how long what AppendHead appends may be, FootSize how long what AppendFoot appends is.
 	MaxHead  = 1 + 1 + 8
@@ -43,7 +43,7 @@ const (
 func AppendDump(dst, value []byte) []byte {
 	begun := len(dst)
 	if n, ok := smallInt(value); ok {
-		dst = appendInt(append(dst, typeString), n)
+		dst = appendInt(append(dst, TypeString), n)
 	} else {
 		dst = append(AppendHead(dst, len(value)), value...)
 	}
@@ -52,7 +52,7 @@ func AppendDump(dst, value []byte) []byte {
 
 // AppendHead appends what comes before a value of n bytes that stands as it is. Those of more than eleven bytes always do.
 func AppendHead(dst []byte, n int) []byte {
-	dst = append(dst, typeString)
+	dst = append(dst, TypeString)
 	switch {
 	case n < 1<<6:
 		return append(dst, len6|byte(n))
@@ -118,7 +118,7 @@ type String struct {
 func Read(payload []byte) (s String, err error) {
 	r := reader(payload[:len(payload)-FootSize])
 	kind, ok := r.next(1)
-	if !ok || kind[0] != typeString {
+	if !ok || kind[0] != TypeString {
 		return s, ErrFormat
 	}
 	if len(r) > 0 && r[0] >= int8b {

@@ -1,0 +1,183 @@
+package bitmaps
+
+import (
+	"context"
+
+	"github.com/dunlin-cache/dunlin/internal/bitstring"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// combinationOf reads the operation of a BITOP.
+func combinationOf(arg []byte) bitstring.Combination {
+	for op := bitstring.And; int(op) < len(bitstring.CombinationNames); op++ {
+		if exec.Is(arg, bitstring.CombinationNames[op]) {
+			return op
+		}
+	}
+	return bitstring.NoCombination
+}
+
+// combineTries is how often a result is made anew because its sources have other lengths each time.
+const combineTries = 100
+
+// bitOp: BITOP AND|OR|XOR|NOT|DIFF|DIFF1|ANDOR|ONE destination source...
+func bitOp(r *exec.Request) {
+	op := combinationOf(r.Args[1])
+	count := len(r.Args) - 3
+	switch {
+	case op == bitstring.NoCombination:
+		r.Fail(exec.ErrSyntax)
+		return
+	case op == bitstring.Not && count > 1:
+		r.Fail(errBitNot)
+		return
+	case count < 2 && (op == bitstring.Diff || op == bitstring.Diff1 || op == bitstring.AndOr):
+		r.Fail("ERR BITOP " + bitstring.CombinationNames[op] + " must be called with at least two source keys.")
+		return
+	}
+	t := r.Lock()
+	defer t.Unlock()
+	length, ok := longest(r, t, r.Args[3:])
+	switch {
+	case !ok:
+	case length == 0:
+		t.Delete(r.Args[2])
+		r.ReplyInt(0)
+	case length*count > scanFrom && !r.Holding:
+		combineLarge(r, t, op, length)
+	default:
+		combine(r, t, op, length)
+	}
+}
+
+// longest is the length of the longest string among the keys, all of which are looked up. ok is false if one is no string.
+func longest(r *exec.Request, t engine.Txn, keys [][]byte) (length int, ok bool) {
+	for _, key := range keys {
+		item, found, ok := r.FindString(t, key)
+		if !ok {
+			return 0, false
+		}
+		if found {
+			length = max(length, len(item.Value()))
+		}
+		if r.Rewrite == nil { // not counted yet
+			r.Worker.Count.Lookup(found)
+		}
+	}
+	return length, true
+}
+
+// combine makes the result here. It is a large one in a transaction only, which waits for no goroutine.
+func combine(r *exec.Request, t engine.Txn, op bitstring.Combination, length int) {
+	w := r.Worker
+	if e := r.Engine; length > scanFrom {
+		if !e.Charge(int64(length)) {
+			r.Fail(exec.ErrOOM)
+			return
+		}
+		defer e.Refund(int64(length))
+	}
+	result := append(w.Body[:0], make([]byte, length)...)
+	fillNow(r, t, op, result)
+	storeCombined(r, t.Set(r.Args[2], result, engine.TypeString, 0), length)
+	w.KeepBody(result)
+}
+
+// fillNow makes the result from what the sources have now. They were looked up, so that to do so again removes none: all
+// views stay what they are.
+func fillNow(r *exec.Request, t engine.Txn, op bitstring.Combination, result []byte) {
+	views := r.Worker.Views[:0]
+	for _, key := range r.Args[3:] {
+		var value []byte
+		if item, found := t.Peek(key); found {
+			value = item.Value()
+		}
+		views = append(views, value)
+	}
+	op.Fill(result, views, 0)
+	r.Worker.KeepViews(views)
+}
+
+func storeCombined(r *exec.Request, err error, length int) {
+	if err != nil {
+		r.ReplyStoreError(err)
+		return
+	}
+	r.ReplyInt(int64(length))
+}
+
+// combineLarge has a goroutine make the result, and stores it when it is there. If the sources have changed too often
+// meanwhile, it is made once more in the memory that it has, while the lock is held.
+func combineLarge(r *exec.Request, t engine.Txn, op bitstring.Combination, length int) {
+	w := r.Rewrite
+	switch {
+	case w != nil && w.Err != nil:
+		r.ReplyStoreError(w.Err)
+		return
+	case w != nil && w.Tries >= combineTries:
+		r.Fail(errSourcesChange)
+		return
+	case w != nil && areSources(r, t, w.Sources):
+	case w != nil && w.Tries >= exec.RewriteTries && len(w.Result()) == length:
+		fillNow(r, t, op, w.Result())
+	default:
+		combineLater(r, t, op, length)
+		return
+	}
+	if w.Staged.Live() {
+		storeCombined(r, t.SetStaged(&w.Staged, engine.TypeString, 0), length)
+	} else {
+		storeCombined(r, t.Set(r.Args[2], w.Small, engine.TypeString, 0), length)
+	}
+}
+
+// areSources says whether the keys still have what a result was made from.
+func areSources(r *exec.Request, t engine.Txn, sources []exec.Source) bool {
+	for i, key := range r.Args[3:] {
+		if item, found := t.Peek(key); !sources[i].IsOf(item, found) {
+			return false
+		}
+	}
+	return true
+}
+
+func combineLater(r *exec.Request, t engine.Txn, op bitstring.Combination, length int) {
+	w := r.NewRewrite()
+	copied := 0
+	for _, key := range r.Args[3:] {
+		item, found := t.Peek(key)
+		s := exec.SourceOf(t, item, found)
+		w.Sources = append(w.Sources, s)
+		if copied += len(s.Small); copied > exec.RewriteFrom && !w.Charge(len(s.Small)) {
+			w.End()
+			r.Fail(exec.ErrOOM)
+			return
+		}
+	}
+	w.Start(r, func(ctx context.Context) error { return combineAll(ctx, w, op, length) })
+}
+
+// combineAll makes the result, outside the loops.
+func combineAll(ctx context.Context, w *exec.Rewrite, op bitstring.Combination, length int) (err error) {
+	views := make([][]byte, len(w.Sources))
+	for i := range w.Sources {
+		views[i] = w.Sources[i].Value()
+	}
+	if key := w.Args[2]; w.Engine.IsLarge(len(key), length) {
+		w.Staged, err = w.Engine.Stage(key, length)
+	} else {
+		w.Small = make([]byte, 0, length)
+	}
+	piece := make([]byte, min(length, bitstring.CombineStep))
+	for at := 0; at < length && err == nil; at += len(piece) {
+		piece = piece[:min(len(piece), length-at)]
+		op.Fill(piece, views, at)
+		if w.Staged.Live() {
+			err = w.Write(ctx, piece)
+		} else {
+			w.Small = append(w.Small, piece...)
+		}
+	}
+	return err
+}

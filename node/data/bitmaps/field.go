@@ -1,0 +1,257 @@
+package bitmaps
+
+import (
+	"math"
+
+	"github.com/dunlin-cache/dunlin/internal/bitstring"
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// overflow is what becomes of a result that its field cannot hold.
+type overflow uint8
+
+const (
+	wrap overflow = iota
+	saturate
+	refuse
+)
+
+type fieldOpKind uint8
+
+const (
+	getField fieldOpKind = iota
+	setField
+	incrField
+)
+
+// fieldOp is one operation of a BITFIELD.
+type fieldOp struct {
+	kind     fieldOpKind
+	signed   bool
+	width    uint
+	at       uint64
+	operand  int64
+	overflow overflow
+}
+
+// fieldOps reads the operations of a BITFIELD one by one: once to find whether all are right, and once more to execute them.
+type fieldOps struct {
+	args     [][]byte // not read yet
+	overflow overflow // for those to come
+}
+
+// next reads an operation. refusal is the error if it cannot be executed.
+func (f *fieldOps) next() (op fieldOp, more bool, refusal string) {
+	for len(f.args) > 0 && exec.Is(f.args[0], "OVERFLOW") && len(f.args) > 1 {
+		if !f.overflow.read(f.args[1]) {
+			return op, false, errOverflowType
+		}
+		f.args = f.args[2:]
+	}
+	if len(f.args) == 0 {
+		return op, false, ""
+	}
+	op.overflow = f.overflow
+	taken := 4
+	switch name := f.args[0]; {
+	case exec.Is(name, "GET"):
+		op.kind, taken = getField, 3
+	case exec.Is(name, "SET"):
+		op.kind = setField
+	case exec.Is(name, "INCRBY"):
+		op.kind = incrField
+	default:
+		return op, false, exec.ErrSyntax
+	}
+	if len(f.args) < taken {
+		return op, false, exec.ErrSyntax
+	}
+	args := f.args[1:taken]
+	f.args = f.args[taken:]
+	refusal = op.read(args)
+	return op, refusal == "", refusal
+}
+
+func (o *overflow) read(arg []byte) bool {
+	switch {
+	case exec.Is(arg, "WRAP"):
+		*o = wrap
+	case exec.Is(arg, "SAT"):
+		*o = saturate
+	case exec.Is(arg, "FAIL"):
+		*o = refuse
+	default:
+		return false
+	}
+	return true
+}
+
+// read reads type, offset and, if there is one, operand.
+func (op *fieldOp) read(args [][]byte) (refusal string) {
+	typ := args[0]
+	if len(typ) == 0 || typ[0] != 'i' && typ[0] != 'u' {
+		return errFieldType
+	}
+	op.signed = typ[0] == 'i'
+	width, ok := resp.ParseInt(typ[1:])
+	if !ok || width < 1 || width > 64 || width == 64 && !op.signed {
+		return errFieldType
+	}
+	op.width = uint(width)
+	if op.at, ok = bitOffset(args[1], uint64(width)); !ok {
+		return errBitOffset
+	}
+	if op.kind != getField {
+		if op.operand, ok = resp.ParseInt(args[2]); !ok {
+			return exec.ErrNotInteger
+		}
+	}
+	return ""
+}
+
+// maxBits is how many bits a string may have.
+const maxBits = exec.MaxString * 8
+
+// bitOffset reads the position of a bit. With a width, "#n" is that of the n-th field of this width.
+func bitOffset(arg []byte, width uint64) (at uint64, ok bool) {
+	factor := uint64(1)
+	if width > 0 && len(arg) > 0 && arg[0] == '#' {
+		arg, factor = arg[1:], width
+	}
+	n, ok := resp.ParseInt(arg)
+	if !ok || n < 0 || n >= maxBits || uint64(n)*factor >= maxBits {
+		return 0, false
+	}
+	return uint64(n) * factor, true
+}
+
+// execute does the operation on a value. ok is false if OVERFLOW FAIL refuses it.
+func (op *fieldOp) execute(value []byte) (reply int64, ok bool) {
+	old := op.signExtend(bitstring.Field(value, op.at, op.width))
+	result, overflown := old, false
+	switch op.kind {
+	case getField:
+		return old, true
+	case setField:
+		result, overflown = op.sum(0, op.operand)
+		if !op.signed && op.operand < 0 && op.overflow == saturate {
+			result = op.most() // to Redis, it is a very large number
+		}
+	case incrField:
+		result, overflown = op.sum(old, op.operand)
+	}
+	if overflown && op.overflow == refuse {
+		return 0, false
+	}
+	bitstring.SetField(value, op.at, op.width, uint64(result))
+	if op.kind == setField {
+		return old, true
+	}
+	return result, true
+}
+
+// signExtend makes a number of a field's bits. Unsigned fields have 63 at most.
+func (op *fieldOp) signExtend(v uint64) int64 {
+	if !op.signed {
+		return int64(v & (math.MaxUint64 >> (64 - op.width)))
+	}
+	return int64(v<<(64-op.width)) >> (64 - op.width)
+}
+
+// sum adds delta to what a field has, or to 0. overflown says that the field cannot hold the sum; result is then what
+// should be there instead.
+func (op *fieldOp) sum(old, delta int64) (result int64, overflown bool) {
+	least, most := int64(0), op.most()
+	if op.signed {
+		least = -most - 1
+	}
+	// The distances to both ends have no sign and up to 64 bits.
+	over, under := delta > 0 && uint64(most-old) < uint64(delta), delta < 0 && uint64(old-least) < -uint64(delta)
+	switch {
+	case !over && !under:
+		return old + delta, false
+	case op.overflow != saturate:
+		return op.signExtend(uint64(old) + uint64(delta)), true
+	case over:
+		return most, true
+	}
+	return least, true
+}
+
+// most is the largest number that the field can hold.
+func (op *fieldOp) most() int64 {
+	if op.signed {
+		return math.MaxInt64 >> (64 - op.width)
+	}
+	return math.MaxInt64 >> (63 - op.width)
+}
+
+// bitField: BITFIELD key [GET type offset | [OVERFLOW WRAP|SAT|FAIL] SET|INCRBY type offset value]..., and BITFIELD_RO
+func bitField(r *exec.Request) {
+	ops := fieldOps{args: r.Args[2:]}
+	count, end := 0, uint64(0) // of the last bit that is written
+	for {
+		op, more, refusal := ops.next()
+		if refusal != "" {
+			r.Fail(refusal)
+			return
+		}
+		if !more {
+			break
+		}
+		count++
+		if op.kind != getField {
+			end = max(end, op.at+uint64(op.width))
+		}
+	}
+	switch {
+	case end == 0:
+		getFields(r, count)
+	case r.Cmd.ID == command.BitFieldRO:
+		r.Fail(errFieldReadOnly)
+	default:
+		changeFields(r, count, int((end+7)/8))
+	}
+}
+
+func getFields(r *exec.Request, count int) {
+	t := r.Lock()
+	defer t.Unlock()
+	item, found, ok := r.ReadString(t, r.Args[1])
+	if !ok {
+		return
+	}
+	var value []byte
+	if found {
+		value = item.Value()
+	}
+	replyFields(r, value, count)
+}
+
+// changeFields executes operations that need so many bytes. The value grows to them even where OVERFLOW FAIL then refuses.
+func changeFields(r *exec.Request, count, bytes int) {
+	t := r.Lock()
+	defer t.Unlock()
+	if value, ok := bitsToWrite(r, t, bytes); ok {
+		replyFields(r, value, count)
+	}
+}
+
+// replyFields executes the operations, which are all right.
+func replyFields(r *exec.Request, value []byte, count int) {
+	r.Out = resp.AppendArray(r.Out, count)
+	ops := fieldOps{args: r.Args[2:]}
+	for range count {
+		if !r.Room(exec.LineRoom) {
+			return
+		}
+		op, _, _ := ops.next()
+		if n, ok := op.execute(value); ok {
+			r.ReplyInt(n)
+		} else {
+			r.ReplyNull()
+		}
+	}
+}

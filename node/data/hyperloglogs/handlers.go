@@ -1,0 +1,13 @@
+package hyperloglogs
+
+import (
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// Handlers executes the commands of HyperLogLogs.
+var Handlers = map[command.ID]exec.Handler{
+	command.PFAdd:   pfAdd,
+	command.PFCount: pfCount,
+	command.PFMerge: pfMerge,
+}

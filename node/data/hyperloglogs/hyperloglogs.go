@@ -1,0 +1,199 @@
+package hyperloglogs
+
+import (
+	"github.com/dunlin-cache/dunlin/internal/hyperloglog"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// MaxUnion is how many HyperLogLogs one command may merge: some 10 µs each, for which the loop stands still. Redis has no
+// such limit, and can be held up for seconds by naming one key a million times.
+const MaxUnion = 8192
+
+// pfAdd: PFADD key [element...]
+func pfAdd(r *exec.Request) {
+	key, elements := r.Args[1], r.Args[2:]
+	t := r.Lock()
+	defer t.Unlock()
+	item, found, ok := findSketch(r, t, key)
+	switch {
+	case !ok:
+	case found && hyperloglog.IsDense(item.Value()):
+		addDense(r, t, item, elements)
+	default:
+		addSparse(r, t, item, found, elements)
+	}
+}
+
+// addSparse adds to a copy of a sparse value, or to a new one, which may become dense.
+func addSparse(r *exec.Request, t engine.Txn, item engine.Item, found bool, elements [][]byte) {
+	value, ok := sketchCopy(r, item, found)
+	if !ok {
+		return
+	}
+	changed := !found
+	for _, e := range elements {
+		var more bool
+		var err error
+		if value, more, err = hyperloglog.Add(value, e); err != nil {
+			r.Fail(ErrCorruptSketch)
+			return
+		}
+		changed = changed || more
+	}
+	if !changed || storeSketch(r, t, item, found, value) {
+		r.ReplyBool(changed)
+	}
+}
+
+// addDense adds to a dense value where it is.
+func addDense(r *exec.Request, t engine.Txn, item engine.Item, elements [][]byte) {
+	value, changed := item.Value(), false
+	for _, e := range elements {
+		if !hyperloglog.Changes(value, e) {
+			continue
+		}
+		if !changed {
+			// Only now: a value that stays what it is must not be taken for a new one.
+			var err error
+			if value, err = t.Resize(r.Args[1], len(value)); err != nil {
+				r.ReplyStoreError(err)
+				return
+			}
+			hyperloglog.Invalidate(value)
+			changed = true
+		}
+		_, _, _ = hyperloglog.Add(value, e) // a dense value has no errors
+	}
+	r.ReplyBool(changed)
+}
+
+// findSketch looks a HyperLogLog up. ok is false if the key holds something else; the error is then already answered.
+func findSketch(r *exec.Request, t engine.Txn, key []byte) (item engine.Item, found, ok bool) {
+	item, found, ok = r.FindString(t, key)
+	if ok && found && !hyperloglog.Is(item.Value()) {
+		r.Fail(ErrNoSketch)
+		return item, true, false
+	}
+	return item, found, ok
+}
+
+// sketchCopy is a HyperLogLog in the worker's scratch space, with room to become dense: that of the item, or an empty one. ok
+// is false if it is too long to be one; the error is then already answered.
+func sketchCopy(r *exec.Request, item engine.Item, found bool) (value []byte, ok bool) {
+	w := r.Worker
+	if cap(w.Body) < hyperloglog.DenseSize {
+		w.Body = make([]byte, 0, hyperloglog.MaxSize)
+	}
+	if !found {
+		return hyperloglog.AppendEmpty(w.Body[:0]), true
+	}
+	if len(item.Value()) > hyperloglog.MaxSize {
+		r.Fail(ErrCorruptSketch)
+		return nil, false
+	}
+	return append(w.Body[:0], item.Value()...), true
+}
+
+// storeSketch stores a value that was changed in the scratch space under the command's key. ok is false if there is no
+// memory; the error is then already answered.
+func storeSketch(r *exec.Request, t engine.Txn, item engine.Item, found bool, value []byte) (ok bool) {
+	defer r.Worker.KeepBody(value)
+	hyperloglog.Invalidate(value)
+	expireAt := int64(0)
+	if found {
+		expireAt = item.ExpireAt()
+	}
+	err := t.Set(r.Args[1], value, engine.TypeString, expireAt)
+	if err != nil {
+		r.ReplyStoreError(err)
+	}
+	return err == nil
+}
+
+// pfCount: PFCOUNT key...
+func pfCount(r *exec.Request) {
+	t := r.Lock()
+	defer t.Unlock()
+	if len(r.Keys) > 1 {
+		var all hyperloglog.Registers
+		if _, ok := union(r, t, &all); ok {
+			r.ReplyInt(all.Count())
+		}
+		return
+	}
+	item, found, ok := findSketch(r, t, r.Args[1])
+	r.Worker.Count.Lookup(found)
+	if !ok {
+		return
+	}
+	if !found {
+		r.ReplyInt(0)
+		return
+	}
+	value := item.Value()
+	n, cached := hyperloglog.Cached(value)
+	if !cached {
+		var err error
+		if n, err = hyperloglog.Count(value); err != nil {
+			r.Fail(ErrCorruptSketch)
+			return
+		}
+		if value, err = t.Resize(r.Args[1], len(value)); err == nil {
+			hyperloglog.Cache(value, n)
+		}
+	}
+	r.ReplyInt(n)
+}
+
+// union merges what the command's keys hold, all in one slot, into all, which must be zero. dense:
+// one of them is. After an error, which is then answered, ok is false.
+func union(r *exec.Request, t engine.Txn, all *hyperloglog.Registers) (dense, ok bool) {
+	if len(r.Keys) > MaxUnion {
+		r.Fail(ErrUnionTooLarge)
+		return false, false
+	}
+	for _, at := range r.Keys {
+		item, found, ok := findSketch(r, t, r.Args[at])
+		r.Worker.Count.Lookup(found)
+		if !ok {
+			return false, false
+		}
+		if !found {
+			continue
+		}
+		dense = dense || hyperloglog.IsDense(item.Value())
+		if all.Merge(item.Value()) != nil {
+			r.Fail(ErrCorruptSketch)
+			return false, false
+		}
+	}
+	return dense, true
+}
+
+// pfMerge: PFMERGE destination [source...]
+func pfMerge(r *exec.Request) {
+	t := r.Lock()
+	defer t.Unlock()
+	var all hyperloglog.Registers
+	dense, ok := union(r, t, &all)
+	if !ok {
+		return
+	}
+	item, found := t.Peek(r.Args[1])
+	value, _ := sketchCopy(r, item, found) // as long as union found it
+	var err error
+	if dense {
+		value, err = hyperloglog.Promote(value)
+	}
+	if err == nil {
+		value, err = all.Store(value)
+	}
+	if err != nil {
+		r.Fail(ErrCorruptSketch)
+		return
+	}
+	if storeSketch(r, t, item, found, value) {
+		r.ReplyOK()
+	}
+}

@@ -1,0 +1,188 @@
+package keys
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/dunlin-cache/dunlin/internal/glob"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// keyType: TYPE key
+func keyType(r *exec.Request) {
+	t := r.Lock()
+	defer t.Unlock()
+	item, found := t.Peek(r.Args[1])
+	r.Worker.Count.Lookup(found)
+	if !found {
+		r.ReplyStatus("none")
+		return
+	}
+	r.ReplyStatus(r.Types.Of(item).Name)
+}
+
+// Commands over all keys. A client's command covers what this node serves; a proxy's (DUNLIN EACH)
+// covers what of that it asks for.
+
+// dbSize: DBSIZE
+func dbSize(r *exec.Request) {
+	covered := r.Host.Cover()
+	r.ReplyInt(Count(r.Engine, &covered))
+}
+
+// Count returns how many keys the partitions hold.
+func Count(e *engine.Engine, wanted *ring.PartitionSet) int64 {
+	total := 0
+	for p := range uint16(ring.Partitions) {
+		if wanted.Has(p) {
+			total += e.Count(p)
+		}
+	}
+	return int64(total)
+}
+
+// flush: FLUSHALL [ASYNC | SYNC], FLUSHDB [ASYNC | SYNC]
+func flush(r *exec.Request) {
+	if !flushOptionsOK(r.Args[1:]) {
+		r.Fail(exec.ErrSyntax)
+		return
+	}
+	// Dropping takes milliseconds for each million keys: not on the loop, whether ASYNC or not.
+	host := r.Host
+	host.CoverLater(func(_ context.Context, covered *ring.PartitionSet) []byte {
+		host.Drop(covered)
+		return []byte("+OK\r\n")
+	})
+}
+
+func flushOptionsOK(options [][]byte) bool {
+	switch len(options) {
+	case 0:
+		return true
+	case 1:
+		return exec.Is(options[0], "ASYNC") || exec.Is(options[0], "SYNC")
+	}
+	return false
+}
+
+// CountSlot returns how many keys the slot holds: CLUSTER COUNTKEYSINSLOT. It looks at all keys of
+// the partition.
+func CountSlot(e *engine.Engine, slot uint16, now int64) int64 {
+	count := int64(0)
+	walk(e, ring.Partition(slot), now, func(item engine.Item) (int, bool) {
+		if ring.Slot(item.Key()) == slot {
+			count++
+		}
+		return 1, true
+	})
+	return count
+}
+
+// walk visits the items of a partition until visit returns false, so many of them under one lock
+// that the costs that visit returns add up to walkStep.
+func walk(e *engine.Engine, p uint16, now int64, visit func(engine.Item) (cost int, more bool)) {
+	more := true
+	for cursor, done := uint64(0), false; more && !done; {
+		left := walkStep
+		cursor, done = e.Walk(p, cursor, walkStep, now, func(item engine.Item) bool {
+			cost, goOn := visit(item)
+			left, more = left-cost, goOn && more
+			return more && left > 0
+		})
+	}
+}
+
+// maxKeysReply is how many bytes of keys KEYS gathers. Redis gathers what there
+// is and has been killed for it.
+const maxKeysReply = 32 << 20
+
+// walkStep is how many items are looked at under one hold of a shard's lock.
+const walkStep = 256
+
+// keys: KEYS pattern
+func keys(r *exec.Request) {
+	e, host, now, pattern := r.Engine, r.Host, r.Now, bytes.Clone(r.Args[1])
+	host.CoverLater(func(ctx context.Context, covered *ring.PartitionSet) []byte {
+		list := keyList{host: host}
+		defer list.refund()
+		return list.gather(ctx, e, covered, pattern, now)
+	})
+}
+
+// gather returns the reply to KEYS for the partitions. It runs outside the loops, and holds a lock
+// for walkStep items at a time, for fewer if the pattern is costly.
+func (l *keyList) gather(ctx context.Context, e *engine.Engine, covered *ring.PartitionSet, pattern []byte, now int64) []byte {
+	collect := func(item engine.Item) (cost int, more bool) {
+		return glob.Cost(pattern, item.Key()), !glob.Match(pattern, item.Key()) || l.add(item.Key())
+	}
+	for p := range uint16(ring.Partitions) {
+		if !covered.Has(p) {
+			continue
+		}
+		walk(e, p, now, collect)
+		if l.problem != "" {
+			return resp.AppendError(nil, l.problem)
+		}
+		if ctx.Err() != nil {
+			return resp.AppendError(nil, exec.ErrBusy)
+		}
+	}
+	return l.reply()
+}
+
+// keyList gathers keys as a reply. What it takes counts towards the node's limit.
+type keyList struct {
+	host    exec.Host
+	text    []byte // room for the header, then the keys
+	found   int
+	problem string // why it is not complete
+}
+
+// listHeader is room for the header of an array.
+const listHeader = 16
+
+// add appends a key. It is called with a shard locked.
+func (l *keyList) add(key []byte) bool {
+	n := len(key) + exec.LineRoom
+	switch {
+	case l.problem != "":
+		return false
+	case len(l.text)+n > maxKeysReply:
+		l.problem = errKeysTooLarge
+		return false
+	case len(l.text)+n > cap(l.text) && !l.grow(n):
+		l.problem = exec.ErrOOM
+		return false
+	}
+	l.text = resp.AppendBulk(l.text, key)
+	l.found++
+	return true
+}
+
+func (l *keyList) grow(n int) bool {
+	size := max(2*cap(l.text), len(l.text)+n, listHeader+4<<10)
+	if !l.host.ChargeHeap(int64(size)) {
+		return false
+	}
+	text := make([]byte, max(len(l.text), listHeader), size)
+	copy(text, l.text)
+	l.refund()
+	l.text = text
+	return true
+}
+
+func (l *keyList) refund() { l.host.RefundHeap(int64(cap(l.text))) }
+
+// reply is all that was gathered, with the header in front.
+func (l *keyList) reply() []byte {
+	header := resp.AppendArray(make([]byte, 0, listHeader), l.found)
+	if l.found == 0 {
+		return header
+	}
+	start := listHeader - len(header)
+	copy(l.text[start:], header)
+	return l.text[start:]
+}

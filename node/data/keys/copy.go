@@ -1,0 +1,151 @@
+package keys
+
+import (
+	"bytes"
+	"context"
+	"math"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// rename: RENAME key newkey
+func rename(r *exec.Request) {
+	if move(r, false) {
+		r.ReplyOK()
+	}
+}
+
+// renameNX: RENAMENX key newkey
+func renameNX(r *exec.Request) {
+	if move(r, true) {
+		r.ReplyInt(1)
+	}
+}
+
+// move gives the key another name; ifFree: unless that is taken. False: answered already, or to be executed again.
+func move(r *exec.Request, ifFree bool) bool {
+	from, to := r.Args[1], r.Args[2]
+	t := r.Lock()
+	defer t.Unlock()
+	item, found := r.Find(t, from)
+	switch {
+	case !found:
+		r.Fail(ErrNoKey)
+		return false
+	case bytes.Equal(from, to):
+		if ifFree {
+			r.ReplyInt(0)
+		}
+		return !ifFree
+	case ifFree && exec.Exists(t, to):
+		r.ReplyInt(0)
+		return false
+	case !duplicate(r, t, item):
+		return false
+	}
+	t.Delete(from) // not before: it must not be lost when there is no memory
+	return true
+}
+
+// copyKey: COPY source destination [DB 0] [REPLACE]
+func copyKey(r *exec.Request) {
+	replace, ok := copyOptions(r, r.Args[3:])
+	if !ok {
+		return
+	}
+	from, to := r.Args[1], r.Args[2]
+	if bytes.Equal(from, to) {
+		r.Fail(errSameObject)
+		return
+	}
+	t := r.Lock()
+	defer t.Unlock()
+	item, found := r.Find(t, from)
+	r.Worker.Count.Lookup(found)
+	if !found || !replace && exec.Exists(t, to) {
+		r.ReplyInt(0)
+		return
+	}
+	if duplicate(r, t, item) {
+		r.ReplyInt(1)
+	}
+}
+
+// copyOptions reads the options of COPY; if they are wrong, that is answered.
+func copyOptions(r *exec.Request, options [][]byte) (replace, ok bool) {
+	for i := 0; i < len(options); i++ {
+		switch {
+		case exec.Is(options[i], "REPLACE"):
+			replace = true
+		case exec.Is(options[i], "DB") && i+1 < len(options):
+			i++
+			if !soleDB(r, options[i]) {
+				return false, false
+			}
+		default:
+			r.Fail(exec.ErrSyntax)
+			return false, false
+		}
+	}
+	return replace, true
+}
+
+// soleDB tells whether the argument is the number of the only database; if not, that is answered.
+func soleDB(r *exec.Request, arg []byte) bool {
+	n, ok := resp.ParseInt(arg)
+	switch {
+	case !ok:
+		r.Fail(exec.ErrNotInteger)
+	case n < math.MinInt32 || n > math.MaxInt32:
+		r.Fail(errNotInt32)
+	case n != 0:
+		r.Fail(errDBIndex)
+	}
+	return ok && n == 0
+}
+
+// duplicate stores what the command's first key has under the second, too. False: answered already, or to be executed again,
+// since a large value is copied by a goroutine (rewrite.go).
+func duplicate(r *exec.Request, t engine.Txn, item engine.Item) bool {
+	to, value, w := r.Args[2], item.Value(), r.Rewrite
+	again := r.MayRewrite()
+	var err error
+	switch {
+	case w.IsOf(item, true):
+		err = t.SetStaged(&w.Staged, item.Type(), item.ExpireAt())
+	case again && len(value) > exec.RewriteFrom && r.Engine.IsLarge(len(to), len(value)):
+		duplicateLater(r, t, item)
+		return false
+	default:
+		w.DropValues() // their memory may be what is needed
+		err = duplicateNow(r, t, item)
+	}
+	if err != nil {
+		r.ReplyStoreError(err)
+	}
+	return err == nil
+}
+
+func duplicateLater(r *exec.Request, t engine.Txn, item engine.Item) {
+	w := r.NewRewrite()
+	w.Sources = []exec.Source{exec.SourceOf(t, item, true)}
+	w.Start(r, func(ctx context.Context) (err error) {
+		value := w.Sources[0].Value()
+		if w.Staged, err = w.Engine.Stage(w.Args[2], len(value)); err == nil {
+			err = w.Write(ctx, value)
+		}
+		return err
+	})
+}
+
+func duplicateNow(r *exec.Request, t engine.Txn, item engine.Item) error {
+	if pin, large := t.Pin(item); large {
+		defer pin.Release() // what is pinned stays where it is, whatever is evicted for the copy
+		return t.Set(r.Args[2], pin.Value(), item.Type(), item.ExpireAt())
+	}
+	copied := append(r.Worker.Body[:0], item.Value()...)
+	defer r.Worker.KeepBody(copied)
+	return t.Set(r.Args[2], copied, item.Type(), item.ExpireAt())
+}

@@ -1,0 +1,42 @@
+package keys
+
+import (
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// del: DEL key..., UNLINK key...
+func del(r *exec.Request) {
+	countWhere(r, func(t engine.Txn, key []byte) bool { return t.Delete(key) })
+}
+
+// existing: EXISTS key... A key named twice counts twice.
+func existing(r *exec.Request) {
+	countWhere(r, func(t engine.Txn, key []byte) bool {
+		found := exec.Exists(t, key)
+		r.Worker.Count.Lookup(found)
+		return found
+	})
+}
+
+// touch: TOUCH key...
+func touch(r *exec.Request) {
+	countWhere(r, func(t engine.Txn, key []byte) bool {
+		_, found := t.Find(key)
+		r.Worker.Count.Lookup(found)
+		return found
+	})
+}
+
+// countWhere answers for how many keys f holds.
+func countWhere(r *exec.Request, f func(t engine.Txn, key []byte) bool) {
+	locks := r.LockKeys()
+	defer locks.Release()
+	n := int64(0)
+	for i := range r.Keys {
+		if f(locks.At(i)) {
+			n++
+		}
+	}
+	r.ReplyInt(n)
+}

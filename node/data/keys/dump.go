@@ -1,0 +1,98 @@
+package keys
+
+import (
+	"context"
+
+	"github.com/dunlin-cache/dunlin/internal/rdb"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// MaxDump is how long a value may be for DUMP. Its checksum, about 1 ms for each MiB, is made before the reply can begin, and while a
+// pipe waits for that it must not seem to be dead.
+const MaxDump = 64 << 20
+
+// MaxPayloadHeld is how long a value may be for DUMP and RESTORE in a transaction, which waits for no goroutine: some 5 ms.
+const MaxPayloadHeld = 4 << 20
+
+func dumpable(r *exec.Request, n int) bool { return n <= MaxPayloadHeld || n <= MaxDump && !r.Holding }
+
+// dump: DUMP key
+func dump(r *exec.Request) {
+	t := r.Lock()
+	defer t.Unlock()
+	item, found := r.Find(t, r.Args[1])
+	r.Worker.Count.Lookup(found)
+	switch {
+	case !found:
+		r.ReplyNull()
+	case !dumpable(r, len(item.Value())):
+		r.Fail(ErrDumpTooLarge)
+	case len(item.Value()) >= exec.PinFrom && !r.Holding:
+		if pin, large := t.Pin(item); large {
+			dumpLater(r, r.Types.Of(item), pin)
+			return
+		}
+		fallthrough
+	default:
+		payload := r.Types.Of(item).AppendDump(r.Worker.Body[:0], item)
+		r.ReplyBulk(payload)
+		r.Worker.KeepBody(payload)
+	}
+}
+
+// dumped is the reply to DUMP of a large value, which is sent from where it lies once a goroutine has made the checksum.
+type dumped struct {
+	pin  engine.Pin
+	head [rdb.MaxHead]byte
+	n    int // bytes of head
+	sum  uint64
+	err  error
+}
+
+func dumpLater(r *exec.Request, typ *exec.Type, pin engine.Pin) {
+	d := &dumped{pin: pin}
+	d.n = len(typ.AppendDumpHead(d.head[:0], len(pin.Value())))
+	r.Host.Later(d)
+}
+
+// Run makes the checksum.
+func (d *dumped) Run(ctx context.Context) { d.err = d.check(ctx) }
+
+func (d *dumped) check(ctx context.Context) error {
+	d.sum = rdb.Sum(0, d.head[:d.n])
+	for value := d.pin.Value(); len(value) > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		piece := value[:min(len(value), exec.RewriteStep)]
+		d.sum = rdb.Sum(d.sum, piece)
+		value = value[len(piece):]
+	}
+	return nil
+}
+
+// Reply answers the payload.
+func (d *dumped) Reply(r *exec.Request) {
+	if d.err != nil {
+		r.Fail(exec.ErrBusy)
+		return
+	}
+	if !r.Room(exec.LineRoom + rdb.MaxHead + rdb.FootSize) {
+		return
+	}
+	value := d.pin.Value()
+	r.Out = resp.AppendBulkHeader(r.Out, d.n+len(value)+rdb.FootSize)
+	r.Out = append(r.Out, d.head[:d.n]...)
+	r.Insert(value, d.pin)
+	d.pin = engine.Pin{}
+	r.Out = append(rdb.AppendFoot(r.Out, d.sum), "\r\n"...)
+}
+
+// End releases the value if it was not sent.
+func (d *dumped) End() {
+	if d.pin.Live() {
+		d.pin.Release()
+	}
+}

@@ -1,0 +1,40 @@
+package keys
+
+import (
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// Handlers executes the commands of keys, whatever they hold.
+var Handlers = map[command.ID]exec.Handler{
+	command.Del:            del,
+	command.Unlink:         del,
+	command.Exists:         existing,
+	command.Touch:          touch,
+	command.Type:           keyType,
+	command.Rename:         rename,
+	command.RenameNX:       renameNX,
+	command.Copy:           copyKey,
+	command.Dump:           dump,
+	command.Restore:        restore,
+	command.ObjectEncoding: objectEncoding,
+	command.ObjectFreq:     objectFreq,
+	command.ObjectIdleTime: objectIdleTime,
+	command.ObjectRefCount: objectRefCount,
+	command.MemoryUsage:    memoryUsage,
+	command.Expire:         expire,
+	command.PExpire:        pExpire,
+	command.ExpireAt:       expireAt,
+	command.PExpireAt:      pExpireAt,
+	command.Persist:        persist,
+	command.TTL:            ttl,
+	command.PTTL:           ttl,
+	command.ExpireTime:     ttl,
+	command.PExpireTime:    ttl,
+	command.DBSize:         dbSize,
+	command.FlushAll:       flush,
+	command.FlushDB:        flush,
+	command.Keys:           keys,
+	command.Scan:           scan,
+	command.RandomKey:      randomKey,
+}

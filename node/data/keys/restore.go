@@ -1,0 +1,186 @@
+package keys
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/dunlin-cache/dunlin/internal/rdb"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// restoreOptions are the options of RESTORE. IDLETIME and FREQ are read, but have no effect: neither is kept here.
+type restoreOptions struct {
+	replace, absolute bool
+	idle, freq        bool // given
+}
+
+// restore: RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]
+func restore(r *exec.Request) {
+	o, ok := parseRestoreOptions(r, r.Args[4:])
+	if !ok {
+		return
+	}
+	key := r.Args[1]
+	t := r.Lock()
+	defer t.Unlock()
+	if !o.replace && exec.Exists(t, key) {
+		r.Fail(ErrBusyKey)
+		return
+	}
+	at, ok := restoreExpiry(r, o)
+	if !ok {
+		return
+	}
+	if w := r.Rewrite; w != nil && (w.Err != nil || w.Staged.Live()) {
+		err := w.Err
+		if err == nil {
+			err = restoreAs(r, t, at, func() error { return t.SetStaged(&w.Staged, w.Typ, at) })
+		}
+		replyRestored(r, err)
+		return
+	}
+	if typ, value, now, err := payload(r); now || err != nil {
+		if err == nil {
+			err = restoreAs(r, t, at, func() error { return setRead(r, t, typ, value, at) })
+		}
+		replyRestored(r, err)
+	} else if r.Holding {
+		r.Fail(ErrRestoreTooLarge)
+	} else {
+		restoreLater(r)
+	}
+}
+
+// parseRestoreOptions reads the options; if they are wrong, that is answered.
+func parseRestoreOptions(r *exec.Request, args [][]byte) (o restoreOptions, ok bool) {
+	for i := 0; i < len(args); i++ {
+		more := i+1 < len(args)
+		switch {
+		case exec.Is(args[i], "REPLACE"):
+			o.replace = true
+		case exec.Is(args[i], "ABSTTL"):
+			o.absolute = true
+		case exec.Is(args[i], "IDLETIME") && more && !o.freq:
+			i++
+			o.idle = true
+			if !restoreNumber(r, 4+i, math.MaxInt64, errIdleTime) {
+				return o, false
+			}
+		case exec.Is(args[i], "FREQ") && more && !o.idle:
+			i++
+			o.freq = true
+			if !restoreNumber(r, 4+i, math.MaxUint8, errFrequency) {
+				return o, false
+			}
+		default:
+			r.Fail(exec.ErrSyntax)
+			return o, false
+		}
+	}
+	return o, true
+}
+
+// restoreNumber tells whether argument i is a number from 0 to most; if not, that is answered.
+func restoreNumber(r *exec.Request, i int, most int64, problem string) bool {
+	n, ok := r.IntArg(i)
+	if ok && (n < 0 || n > most) {
+		r.Fail(problem)
+		return false
+	}
+	return ok
+}
+
+// restoreExpiry is when the key is to expire, in unix milliseconds; if that makes no sense, it is answered.
+func restoreExpiry(r *exec.Request, o restoreOptions) (at int64, ok bool) {
+	at, ok = r.IntArg(2)
+	switch {
+	case !ok:
+		return 0, false
+	case at < 0:
+		r.Fail(errTTL)
+		return 0, false
+	case at > 0 && !o.absolute:
+		at = min(at, math.MaxInt64-r.Now) + r.Now
+	}
+	return at, true
+}
+
+// payload reads the payload. now is false if that would take too long here, unless it was checked
+// right before.
+func payload(r *exec.Request) (typ *exec.Type, value exec.Restored, now bool, err error) {
+	b, err := r.Value(3)
+	limit := exec.RewriteFrom
+	if r.Holding {
+		limit = MaxPayloadHeld
+	}
+	switch {
+	case err != nil:
+		return nil, nil, false, err
+	case r.Rewrite == nil && len(b) > limit:
+		return nil, nil, false, nil
+	case r.Rewrite == nil:
+		err = rdb.Check(b)
+	}
+	if err == nil {
+		typ, value, err = r.Types.Restore(b)
+	}
+	if err != nil {
+		return nil, nil, false, err
+	}
+	return typ, value, value.Len() <= limit, nil
+}
+
+// restoreLater has a goroutine check the payload, and stage the value if it is long.
+func restoreLater(r *exec.Request) {
+	w, types := r.NewRewrite(), r.Types
+	w.Start(r, func(context.Context) error {
+		b, err := w.Value(3)
+		if err == nil {
+			err = rdb.Check(b)
+		}
+		if err != nil {
+			return err
+		}
+		typ, value, err := types.Restore(b)
+		if err != nil || value.Len() <= exec.RewriteFrom {
+			return err
+		}
+		w.Typ = typ.ID
+		if w.Staged, err = w.Engine.Stage(w.Args[1], value.Len()); err != nil {
+			return err
+		}
+		return value.WriteTo(&w.Staged)
+	})
+}
+
+// restoreAs stores the value, unless its time has passed already.
+func restoreAs(r *exec.Request, t engine.Txn, at int64, store func() error) error {
+	if at != 0 && at <= r.Now {
+		t.Delete(r.Args[1])
+		return nil
+	}
+	return store()
+}
+
+// setRead stores a value that is not long.
+func setRead(r *exec.Request, t engine.Txn, typ *exec.Type, value exec.Restored, at int64) error {
+	b := value.Append(r.Worker.Body[:0])
+	defer r.Worker.KeepBody(b)
+	return t.Set(r.Args[1], b, typ.ID, at)
+}
+
+// replyRestored answers what became of a RESTORE.
+func replyRestored(r *exec.Request, err error) {
+	switch {
+	case err == nil:
+		r.ReplyOK()
+	case errors.Is(err, rdb.ErrChecksum):
+		r.Fail(ErrPayload)
+	case errors.Is(err, rdb.ErrFormat):
+		r.Fail(errFormat)
+	default:
+		r.ReplyStoreError(err)
+	}
+}

@@ -1,0 +1,144 @@
+package keys
+
+import (
+	"github.com/dunlin-cache/dunlin/internal/glob"
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+const (
+	defaultScanCount = 10
+	// maxScanCount bounds what one SCAN looks at, and with it how long it holds up
+	// its loop; a key that is costly to match counts as several. COUNT is a hint in
+	// Redis as well: the client goes on with the cursor.
+	maxScanCount = 10_000
+)
+
+// scanQuery is what a SCAN asks for.
+type scanQuery struct {
+	cursor  member.Cursor
+	count   int
+	pattern []byte // nil: every key. A view of the command's arguments
+	byType  bool
+	typ     *exec.Type // with byType; nil, which no key has, for a name unknown: then Redis finds nothing too
+}
+
+// parseScan reads a SCAN's arguments behind its name. errText is "" if they are
+// right.
+func parseScan(types *exec.Types, args [][]byte) (q scanQuery, errText string) {
+	q.count = defaultScanCount
+	cursor, ok := member.ParseCursor(args[0])
+	if !ok {
+		return q, errInvalidCursor
+	}
+	q.cursor = cursor
+	for i := 1; i < len(args); i += 2 {
+		if i+1 == len(args) {
+			return q, exec.ErrSyntax
+		}
+		value := args[i+1]
+		switch {
+		case exec.Is(args[i], "COUNT"):
+			n, ok := resp.ParseInt(value)
+			if !ok {
+				return q, exec.ErrNotInteger
+			}
+			if n < 1 {
+				return q, exec.ErrSyntax
+			}
+			q.count = int(min(n, maxScanCount))
+		case exec.Is(args[i], "MATCH"):
+			q.pattern = value
+			if string(value) == "*" {
+				q.pattern = nil // matches everything: not worth trying
+			}
+		case exec.Is(args[i], "TYPE"):
+			q.byType, q.typ = true, types.ByName(value)
+		default:
+			return q, exec.ErrSyntax
+		}
+	}
+	return q, ""
+}
+
+func (q *scanQuery) matches(item engine.Item) bool {
+	if q.byType && (q.typ == nil || item.Type() != q.typ.ID) {
+		return false
+	}
+	return q.pattern == nil || glob.Match(q.pattern, item.Key())
+}
+
+// scanKeys appends the keys that the query finds to dst, as bulks, and returns
+// how many, and the cursor at which to go on; done if there is nothing left.
+// Partitions that are not wanted are skipped.
+func scanKeys(r *exec.Request, q *scanQuery, wanted *ring.PartitionSet, dst []byte) (body []byte, found int, next member.Cursor) {
+	left := q.count
+	collect := func(item engine.Item) bool {
+		left -= glob.Cost(q.pattern, item.Key())
+		if q.matches(item) {
+			dst = resp.AppendBulk(dst, item.Key())
+			found++
+		}
+		return len(dst) < maxScanBytes && left > 0
+	}
+	position := q.cursor.Position()
+	for p := q.cursor.Partition(); p < ring.Partitions; p++ {
+		if wanted.Has(uint16(p)) {
+			var whole bool
+			position, whole = r.Engine.Walk(uint16(p), position, left, r.Now, collect)
+			if !whole {
+				return dst, found, member.CursorAt(p, position)
+			}
+		}
+		position = 0
+		if left <= 0 {
+			return afterPartition(r, p, wanted, dst, found)
+		}
+	}
+	return dst, found, member.EndOfScan
+}
+
+// afterPartition ends a scan behind partition p: at the next one wanted, if any.
+func afterPartition(r *exec.Request, p int, wanted *ring.PartitionSet, dst []byte, found int) ([]byte, int, member.Cursor) {
+	for p++; p < ring.Partitions; p++ {
+		if wanted.Has(uint16(p)) {
+			return dst, found, member.CursorAt(p, 0)
+		}
+	}
+	return dst, found, member.EndOfScan
+}
+
+// maxScanBytes is how many bytes of keys end a SCAN before its COUNT does.
+const maxScanBytes = exec.MaxBodyKept / 2
+
+// replyKeys answers an array of keys, encoded in the worker's scratch space.
+func replyKeys(r *exec.Request, found int, body []byte) {
+	if r.Room(len(body) + exec.LineRoom) {
+		r.Out = append(resp.AppendArray(r.Out, found), body...)
+	}
+	r.Worker.KeepBody(body)
+}
+
+// scan: SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]
+func scan(r *exec.Request) {
+	q, errText := parseScan(r.Types, r.Args[1:])
+	if errText != "" {
+		r.Fail(errText)
+		return
+	}
+	covered := r.Host.Cover()
+	body, found, next := scanKeys(r, &q, &covered, r.Worker.Body[:0])
+	if r.Part {
+		r.Out = member.AppendStop(r.Out, next)
+	} else {
+		if next == member.EndOfScan {
+			next = 0
+		}
+		r.Out = resp.AppendArray(r.Out, 2)
+		r.Out = resp.AppendBulk(r.Out, next.Append(r.Worker.Number[:0]))
+	}
+	replyKeys(r, found, body)
+}

@@ -1,0 +1,103 @@
+package strings
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// incr: INCR key
+func incr(r *exec.Request) { add(r, 1) }
+
+// decr: DECR key
+func decr(r *exec.Request) { add(r, -1) }
+
+// incrBy: INCRBY key increment
+func incrBy(r *exec.Request) {
+	if n, ok := r.IntArg(2); ok {
+		add(r, n)
+	}
+}
+
+// decrBy: DECRBY key decrement
+func decrBy(r *exec.Request) {
+	n, ok := r.IntArg(2)
+	if !ok {
+		return
+	}
+	if n == math.MinInt64 { // its negative does not exist
+		r.Fail(errDecrOverflow)
+		return
+	}
+	add(r, -n)
+}
+
+// add adds delta to the number under the command's key, which counts as 0 when
+// it is missing and keeps its expiry.
+func add(r *exec.Request, delta int64) {
+	key := r.Args[1]
+	t := r.Lock()
+	defer t.Unlock()
+	item, found, ok := r.FindString(t, key)
+	if !ok {
+		return
+	}
+	n, expireAt := int64(0), int64(0)
+	if found {
+		if n, ok = resp.ParseInt(item.Value()); !ok {
+			r.Fail(exec.ErrNotInteger)
+			return
+		}
+		expireAt = item.ExpireAt()
+	}
+	if (delta > 0 && n > math.MaxInt64-delta) || (delta < 0 && n < math.MinInt64-delta) {
+		r.Fail(errOverflow)
+		return
+	}
+	n += delta
+	text := strconv.AppendInt(r.Worker.Number[:0], n, 10)
+	if err := t.Set(key, text, engine.TypeString, expireAt); err != nil {
+		r.ReplyStoreError(err)
+		return
+	}
+	r.ReplyInt(n)
+}
+
+// incrByFloat: INCRBYFLOAT key increment. See float.go for the arithmetic.
+func incrByFloat(r *exec.Request) {
+	key := r.Args[1]
+	t := r.Lock()
+	defer t.Unlock()
+	item, found, ok := r.FindString(t, key)
+	if !ok {
+		return
+	}
+	sum, infinite := new(big.Float).SetPrec(floatMantissaBits), false
+	expireAt := int64(0)
+	if found {
+		if sum, infinite, ok = parseFloat(item.Value()); !ok {
+			r.Fail(errNotFloat)
+			return
+		}
+		expireAt = item.ExpireAt()
+	}
+	delta, infiniteDelta, ok := parseFloat(r.Args[2])
+	if !ok {
+		r.Fail(errNotFloat)
+		return
+	}
+	if infinite || infiniteDelta || floatOverflows(sum.Add(sum, delta)) {
+		r.Fail(errNaN)
+		return
+	}
+	text := appendFloat(nil, sum)
+	if err := t.Set(key, text, engine.TypeString, expireAt); err != nil {
+		r.ReplyStoreError(err)
+		return
+	}
+	r.ReplyBulk(text)
+}

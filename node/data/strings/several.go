@@ -1,0 +1,126 @@
+package strings
+
+import (
+	"math"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// Commands of several keys. Admission has filled r.keys and r.partitions and
+// found all of them served here.
+
+// mGet: MGET key...
+func mGet(r *exec.Request) {
+	locks := r.LockKeys()
+	defer locks.Release()
+	start, before := len(r.Out), r.Produced()
+	r.Out = resp.AppendArray(r.Out, len(r.Keys))
+	for i := range r.Keys {
+		if !r.Room(exec.LineRoom) {
+			return
+		}
+		t, key := locks.At(i)
+		item, found := r.Find(t, key)
+		found = found && item.Type() == engine.TypeString // other types count as missing here
+		r.Worker.Count.Lookup(found)
+		if found && i > 0 && r.Produced()-before+len(item.Value()) > exec.MaxReply {
+			r.TakeBack(start)
+			r.Fail(ErrReplyTooLarge)
+			return
+		}
+		r.ReplyItem(t, item, found)
+	}
+}
+
+// mSet: MSET key value...
+func mSet(r *exec.Request) {
+	if len(r.Args)%2 == 0 {
+		r.FailArity()
+		return
+	}
+	if setPairs(r) {
+		r.ReplyOK()
+	}
+}
+
+// mSetNX: MSETNX key value..., in one slot and so atomic
+func mSetNX(r *exec.Request) {
+	if len(r.Args)%2 == 0 {
+		r.FailArity()
+		return
+	}
+	locks := r.LockKeys()
+	defer locks.Release()
+	for i := range r.Keys {
+		if t, key := locks.At(i); exec.Exists(t, key) {
+			r.ReplyInt(0)
+			return
+		}
+	}
+	if setPairsIn(r, &locks) {
+		r.ReplyInt(1)
+	}
+}
+
+// mSetEX: MSETEX numkeys key value... [NX | XX] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL], in one slot and so atomic
+func mSetEX(r *exec.Request) {
+	n, ok := resp.ParseInt(r.Args[1])
+	if !ok || n < 1 || n > math.MaxInt32 {
+		r.Fail(errNumKeys)
+		return
+	}
+	if n > int64(len(r.Args)-2)/2 {
+		r.Fail(errPairs)
+		return
+	}
+	var o setOptions
+	if !o.parse(r.Args[2+2*n:], mSetEXGrammar) {
+		r.Fail(exec.ErrSyntax)
+		return
+	}
+	expireAt := int64(0)
+	if o.expire != nil {
+		if expireAt, ok = deadline(r, &o); !ok {
+			return
+		}
+	}
+	locks := r.LockKeys()
+	defer locks.Release()
+	for i := range r.Keys {
+		t, key := locks.At(i)
+		if item, found := t.Peek(key); !o.holds(item, found) {
+			r.ReplyInt(0)
+			return
+		}
+	}
+	for i, pos := range r.Keys {
+		t, key := locks.At(i)
+		if err := putUntil(r, t, key, pos+1, o.keepTTL, expireAt); err != nil {
+			r.ReplyStoreError(err)
+			return
+		}
+	}
+	r.ReplyInt(1)
+}
+
+func setPairs(r *exec.Request) bool {
+	locks := r.LockKeys()
+	defer locks.Release()
+	return setPairsIn(r, &locks)
+}
+
+// setPairsIn stores each key's value, the argument behind it. When memory runs
+// out on the way, what was stored stays: Redis would have refused at once, but
+// only knows because it looks at its memory before and not during a command.
+func setPairsIn(r *exec.Request, locks *exec.KeyLocks) bool {
+	for i, pos := range r.Keys {
+		t, key := locks.At(i)
+		if err := r.Put(t, key, pos+1, 0); err != nil {
+			r.ReplyStoreError(err)
+			return false
+		}
+	}
+	return true
+}

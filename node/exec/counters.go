@@ -1,0 +1,141 @@
+package exec
+
+import (
+	"math/bits"
+	"strings"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+)
+
+// BatchBuckets is the number of BatchSizes: the last one is for 2048 and more.
+const BatchBuckets = 13
+
+// maxCodes bounds the different codes of errors that are told apart; there are fewer.
+const maxCodes = 24
+
+// codeCount is how often a code was answered.
+type codeCount struct {
+	Code string
+	N    uint64
+}
+
+// Counters are a worker's: plain numbers, changed on its loop only, and summed
+// over the loops when somebody asks.
+type Counters struct {
+	Commands [command.NumIDs]uint64
+	Failed   [command.NumIDs]uint64 // answered with an error
+	Refused  [command.NumIDs]uint64 // refused before they were executed
+	Codes    [maxCodes]codeCount    // of error replies
+	Executed uint64                 // requests, also those answered with an error
+	Errors   uint64                 // error replies, redirections apart
+	Hits     uint64
+	Misses   uint64
+	Moved    uint64 // MOVED
+	Waits    uint64 // DUNLINWAIT and TRYAGAIN
+
+	Connections uint64 // accepted
+	Rejected    uint64 // over MaxClients
+	SlowReaders uint64 // closed because they did not read
+	Starved     uint64 // closed because there was no memory for their buffers
+
+	Inputs   uint64 // calls of OnData
+	Outputs  uint64 // those that had something to answer
+	BytesIn  uint64
+	BytesOut uint64
+	Batches  [BatchBuckets]uint64 // inputs by their requests: 0, 1, 2-3, 4-7...
+}
+
+// Lookup counts a read of a key.
+func (c *Counters) Lookup(found bool) {
+	if found {
+		c.Hits++
+	} else {
+		c.Misses++
+	}
+}
+
+// Fail counts an error reply, given its text or all of it, to a command; 0 is none in particular.
+func (c *Counters) Fail(id command.ID, text string) {
+	c.Errors++
+	c.Failed[id]++
+	c.countCode(text)
+}
+
+// Reject counts an error reply to a request that was not executed.
+func (c *Counters) Reject(id command.ID, text string) {
+	c.Errors++
+	c.Refused[id]++
+	c.countCode(text)
+}
+
+func (c *Counters) countCode(text string) {
+	code, _, _ := strings.Cut(strings.TrimPrefix(text, "-"), " ")
+	if code = strings.TrimSuffix(code, "\r\n"); code != "" {
+		c.addCode(code, 1)
+	}
+}
+
+func (c *Counters) addCode(code string, n uint64) {
+	for i := range c.Codes {
+		switch at := &c.Codes[i]; at.Code {
+		case "":
+			at.Code = strings.Clone(code)
+			fallthrough
+		case code:
+			at.N += n
+			return
+		}
+	}
+}
+
+// Input counts one call of OnData.
+func (c *Counters) Input(bytes, requests int) {
+	c.Inputs++
+	c.BytesIn += uint64(bytes)
+	c.Executed += uint64(requests)
+	c.Batches[min(bits.Len(uint(requests)), BatchBuckets-1)]++
+}
+
+// Output counts the replies to one input.
+func (c *Counters) Output(bytes int) {
+	if bytes > 0 {
+		c.Outputs++
+		c.BytesOut += uint64(bytes)
+	}
+}
+
+// Add adds o's numbers to c's.
+func (c *Counters) Add(o *Counters) {
+	for i, n := range o.Commands {
+		c.Commands[i] += n
+	}
+	for i := range o.Failed {
+		c.Failed[i] += o.Failed[i]
+		c.Refused[i] += o.Refused[i]
+	}
+	for _, code := range o.Codes {
+		if code.N > 0 {
+			c.addCode(code.Code, code.N)
+		}
+	}
+	for i, n := range o.Batches {
+		c.Batches[i] += n
+	}
+	c.Executed += o.Executed
+	c.Errors += o.Errors
+	c.Hits += o.Hits
+	c.Misses += o.Misses
+	c.Moved += o.Moved
+	c.Waits += o.Waits
+	c.Connections += o.Connections
+	c.Rejected += o.Rejected
+	c.SlowReaders += o.SlowReaders
+	c.Starved += o.Starved
+	c.Inputs += o.Inputs
+	c.Outputs += o.Outputs
+	c.BytesIn += o.BytesIn
+	c.BytesOut += o.BytesOut
+}
+
+// RateSamples times samplePeriod is the time over which the rate is taken.
+const RateSamples = 16

@@ -1,0 +1,110 @@
+package exec
+
+import (
+	"errors"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
+
+// LineRoom is room for a reply without a value.
+const LineRoom = 64
+
+// MaxReply is how large the reply for several keys may become. Without it, one large value named a
+// million times would fill any memory. A single value is answered whatever its size.
+const MaxReply = 64 << 20
+
+// Room makes room for n more bytes of replies. If there is no memory for them, it reports false and
+// the connection closes. Values of other partitions may be evicted for them, but no item of the
+// partition that is locked.
+func (r *Request) Room(n int) bool {
+	if cap(r.Out)-len(r.Out) >= n {
+		return true
+	}
+	out, ok := r.conn.Socket.Grow(r.Out, n)
+	r.Out = out
+	if !ok {
+		r.conn.Closing = true // the rest of the input is not executed
+	}
+	return ok
+}
+
+// The methods named reply… append the one reply of the command.
+
+func (r *Request) ReplyOK()              { r.Out = append(r.Out, "+OK\r\n"...) }
+func (r *Request) ReplyInt(n int64)      { r.Out = resp.AppendInt(r.Out, n) }
+func (r *Request) ReplyNull()            { r.Out = resp.AppendNull(r.Out, r.Version()) }
+func (r *Request) ReplyStatus(s string)  { r.Out = resp.AppendSimple(r.Out, s) }
+func (r *Request) Version() resp.Version { return r.conn.State.Version }
+func (r *Request) ReplyBool(yes bool)    { r.ReplyInt(BoolInt(yes)) }
+
+func (r *Request) ReplyBulk(b []byte) {
+	if r.Room(len(b) + LineRoom) {
+		r.Out = resp.AppendBulk(r.Out, b)
+	}
+}
+
+// ReplyItem answers a string's value, or null.
+func (r *Request) ReplyItem(t engine.Txn, item engine.Item, found bool) {
+	if found {
+		r.ReplyValue(t, item, 0, len(item.Value()))
+		return
+	}
+	r.ReplyNull()
+}
+
+// Fail answers an error. text begins with the error's code.
+func (r *Request) Fail(text string) {
+	r.CountFailure(text)
+	r.Out = resp.AppendError(r.Out, text)
+}
+
+// FailArity answers a wrong number of arguments, where only the handler can know it.
+func (r *Request) FailArity() {
+	r.CountFailure(codeERR)
+	r.Out = resp.AppendErrorBytes(r.Out, command.AppendWrongArity(nil, r.Cmd))
+}
+
+// CountFailure counts an error reply by its text.
+func (r *Request) CountFailure(text string) {
+	id := command.ID(0)
+	if r.Cmd != nil {
+		id = r.Cmd.ID
+	}
+	r.Worker.Count.Fail(id, text)
+}
+
+// FailQuoting answers an error that ends in an argument of the client, cut to the length that Redis
+// shows.
+func (r *Request) FailQuoting(text string, arg []byte) {
+	r.Fail(text + string(arg[:min(len(arg), 128)]))
+}
+
+// FailExpireTime answers an expiry that is zero, negative or beyond the end of time.
+func (r *Request) FailExpireTime() {
+	r.Fail("ERR invalid expire time in '" + r.Cmd.Name + "' command")
+}
+
+// ReplyStoreError answers a value that the engine refused to store.
+func (r *Request) ReplyStoreError(err error) {
+	switch {
+	case errors.Is(err, engine.ErrNeverFits):
+		r.Fail(NeverFits(r.Engine.MaxBytes()))
+	case errors.Is(err, engine.ErrMemory):
+		r.Fail(ErrOOM)
+	case errors.Is(err, engine.ErrKeyTooLong):
+		r.Fail(ErrKeyTooLong)
+	case errors.Is(err, engine.ErrValueTooLarge):
+		r.Fail(ErrTooLong)
+	default:
+		r.Fail("ERR " + err.Error())
+	}
+}
+
+func BoolInt(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}

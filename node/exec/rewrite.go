@@ -1,0 +1,231 @@
+package exec
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
+
+// A large value cannot always be changed in its place: it has outgrown the place, or a reply is
+// being sent from it. Making room for a new value and copying would hold up the loop and the shard
+// for as long as that takes. So a goroutine makes the new value from the pinned old one, and then
+// the command is executed again: if the keys still hold what the new value was made from, it is
+// published at once, and if not, the work begins anew.
+//
+//	APPEND ─> resize ─> rewriteLater ··· change.run: stage, copy ··· Again ─> resize: same value? ─> SetStaged
+//	                         ^                                                     │ no
+//	                         └─────────────────────────────────────────────────────┘
+
+const (
+	// RewriteFrom is how many bytes may be copied, or evicted, under the shard's lock: some 0.1 ms.
+	RewriteFrom = 256 << 10
+	// RewriteTries is how often a value is made anew because its source has changed meanwhile. After
+	// that the lock is held.
+	RewriteTries = 3
+	// RewriteStep is the number of bytes after which a goroutine looks whether the node closes.
+	RewriteStep = 1 << 20
+)
+
+// Rewrite is a new value for a key, which a goroutine makes. A nil one is none.
+type Rewrite struct {
+	Args   [][]byte // of the command
+	upload *Upload  // its large argument
+	Tries  int      // how often it was made before
+
+	Sources []Source // what the value is made from
+	Staged  engine.Staged
+	Small   []byte      // the value, if it cannot be staged
+	Typ     engine.Type // of the value, where the command does not say it
+	Err     error
+
+	Engine  *engine.Engine
+	charged int64 // by the engine, for copies among the sources
+	run     func(ctx context.Context) error
+}
+
+// Source is what a key held when a rewrite began.
+type Source struct {
+	found bool
+	pin   engine.Pin // of a large value
+	Small []byte     // a copy of any other
+}
+
+// Change is what becomes of a value: its length changes, and a piece is written at an offset.
+type Change struct {
+	Length, Offset int
+	Patch          int // the argument that is the piece; 0: none
+}
+
+// SourceOf takes an item as a source. A large one is pinned.
+func SourceOf(t engine.Txn, item engine.Item, found bool) (s Source) {
+	if s.found = found; found {
+		pin, large := t.Pin(item)
+		if s.pin = pin; !large {
+			s.Small = bytes.Clone(item.Value())
+		}
+	}
+	return s
+}
+
+// Value returns the source's bytes, valid until drop.
+func (s *Source) Value() []byte {
+	if s.pin.Live() {
+		return s.pin.Value()
+	}
+	return s.Small
+}
+
+// IsOf reports whether the key still holds the source.
+func (s *Source) IsOf(item engine.Item, found bool) bool {
+	switch {
+	case !found || !s.found:
+		return found == s.found
+	case s.pin.Live():
+		return s.pin.Holds(item)
+	}
+	return bytes.Equal(s.Small, item.Value())
+}
+
+// Drop ends the source's pin.
+func (s *Source) Drop() {
+	if s.pin.Live() {
+		s.pin.Release()
+	}
+}
+
+// NewRewrite takes over the present command, with its large argument.
+func (r *Request) NewRewrite() *Rewrite {
+	r.MayWait()
+	w := &Rewrite{Args: CloneArgs(r.Args), Engine: r.Engine}
+	if last := r.Rewrite; last != nil {
+		w.Tries, last.upload = last.Tries+1, nil
+	}
+	if w.upload = r.Upload; w.upload != nil {
+		r.Upload, r.conn.Upload = nil, nil
+		r.conn.Socket.Stream(false)
+	}
+	return w
+}
+
+// Start has a goroutine call run, which makes the value. Then the command is executed again.
+func (w *Rewrite) Start(r *Request, run func(ctx context.Context) error) {
+	w.run = run
+	r.Host.Later(w)
+}
+
+// Run is called by the goroutine.
+func (w *Rewrite) Run(ctx context.Context) { w.Err = w.run(ctx) }
+
+// Reply executes the command again.
+func (w *Rewrite) Reply(r *Request) {
+	r.Args, r.Upload, r.Rewrite = w.Args, w.upload, w
+	r.Host.Again()
+	r.Upload, r.Rewrite = nil, nil
+}
+
+// End gives up what was not used.
+func (w *Rewrite) End() {
+	w.DropValues()
+	if w.upload != nil {
+		w.upload.Drop()
+	}
+}
+
+// rewriteLater has a goroutine make the new value of the command's key.
+func (r *Request) rewriteLater(t engine.Txn, item engine.Item, found bool, c Change) {
+	w := r.NewRewrite()
+	w.Sources = []Source{SourceOf(t, item, found)}
+	patch, _ := w.Value(c.Patch)
+	if c.Patch == 0 {
+		patch = nil
+	}
+	w.Start(r, func(ctx context.Context) error { return c.run(ctx, w, patch) })
+}
+
+// run makes the value, outside the loops.
+func (c *Change) run(ctx context.Context, w *Rewrite, patch []byte) (err error) {
+	if w.Staged, err = w.Engine.Stage(w.Args[1], c.Length); err != nil {
+		return err
+	}
+	old := w.Sources[0].Value()
+	end := min(c.Offset, len(old))
+	if err = w.Write(ctx, old[:end]); err == nil {
+		err = w.Staged.Skip(c.Offset - end)
+	}
+	if err == nil {
+		err = w.Write(ctx, patch)
+	}
+	if err == nil {
+		err = w.Write(ctx, old[min(c.Offset+len(patch), len(old)):])
+	}
+	return err
+}
+
+// Value is Request.value for a goroutine.
+func (w *Rewrite) Value(i int) ([]byte, error) { return valueOf(w.Args, w.upload, i) }
+
+// Write appends to the staged value, and stops when ctx ends.
+func (w *Rewrite) Write(ctx context.Context, b []byte) error {
+	for len(b) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		piece := b[:min(len(b), RewriteStep)]
+		if err := w.Staged.Write(piece); err != nil {
+			return err
+		}
+		b = b[len(piece):]
+	}
+	return nil
+}
+
+// Charge takes n bytes of the memory limit for what is copied, and reports whether there were as
+// many.
+func (w *Rewrite) Charge(n int) bool {
+	if !w.Engine.Charge(int64(n)) {
+		return false
+	}
+	w.charged += int64(n)
+	return true
+}
+
+// Result returns the new value, valid until it is published or dropped.
+func (w *Rewrite) Result() []byte {
+	if w.Staged.Live() {
+		return w.Staged.Value()
+	}
+	return w.Small
+}
+
+// DropValues gives up the sources and the new value.
+func (w *Rewrite) DropValues() {
+	if w == nil {
+		return
+	}
+	if w.charged > 0 {
+		w.Engine.Refund(w.charged)
+		w.charged = 0
+	}
+	for i := range w.Sources {
+		w.Sources[i].Drop()
+	}
+	if w.Staged.Live() {
+		w.Staged.Discard()
+	}
+}
+
+// failed reports whether the value could not be made.
+func (w *Rewrite) failed() bool { return w != nil && w.Err != nil }
+
+// IsOf reports whether the new value is there and was made from what the command's key holds now.
+func (w *Rewrite) IsOf(item engine.Item, found bool) bool {
+	return w != nil && w.Err == nil && w.Sources[0].IsOf(item, found)
+}
+
+// MayRewrite reports whether a value may be made in a goroutine: not within a transaction, and not after
+// it has failed, or come too late too often.
+func (r *Request) MayRewrite() bool {
+	w := r.Rewrite
+	return !r.Holding && (w == nil || w.Err == nil && w.Tries < RewriteTries)
+}
