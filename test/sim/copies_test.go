@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -51,19 +52,16 @@ func (n *node) admits(source string, k int) bool {
 	if info.fed() && info.source == source {
 		return true
 	}
-	if n.w.admitAll && n.view.standing[k] == serving {
+	if n.w.admitAll && n.serves(n.view, k) {
 		return true
 	}
 	n.copies.refuse(source, k)
 	return false
 }
 
-// copiesFrom tells whether we are to have a copy that the source feeds: by the table, or to take the partition over.
-func (n *node) copiesFrom(v *view, k int, source string) bool {
-	if v.standing[k] == gained {
-		return v.from[k] == source && !n.w.refuseBegin
-	}
-	return v.copying.has(k) && v.table.OwnerOf(n.w.tracked[k]).Name() == source
+// copiesFrom reports whether we are to have a copy that the source feeds.
+func (n *node) copiesFrom(v *ownership.View, k int, source string) bool {
+	return v.CopiesFrom(n.w.tracked[k], source) && !(n.w.refuseBegin && n.standing(v, k) == ownership.Gained)
 }
 
 // marked takes a mark of a source's stream.
@@ -129,10 +127,10 @@ func (c *copies) take(source string, k int) {
 }
 
 // askForCopies tells the owners of which copies we have nothing, though the table has us keep them.
-func (n *node) askForCopies(v *view) {
+func (n *node) askForCopies(v *ownership.View) {
 	for k := range places {
-		if v.copying.has(k) && n.copies.of[k].state == noCopy && !n.w.neverAsk {
-			n.copies.refuse(v.table.OwnerOf(n.w.tracked[k]).Name(), k)
+		if v.Copies(n.w.tracked[k]) && n.copies.of[k].state == noCopy && !n.w.neverAsk {
+			n.copies.refuse(v.Table.OwnerOf(n.w.tracked[k]).Name(), k)
 		}
 	}
 }
@@ -151,15 +149,15 @@ func (n *node) voidCopies(source string) {
 // report says which copies are in sync, and what is served. Of the partitions that have no keys, all are.
 func (n *node) report() *ring.Report {
 	v := n.settled
-	r := &ring.Report{Node: n.p.name, Version: v.table.Version()}
-	if v.table == nil || n.fenced {
+	r := &ring.Report{Node: n.p.name, Version: v.Table.Version()}
+	if v.Table == nil || n.fenced {
 		return r
 	}
 	for i := range r.Synced {
 		r.Synced[i] = 0xFF
 	}
 	for k, p := range n.w.tracked {
-		serves := n.owns(v, k) && n.view.table == v.table && n.view.standing[k] == serving
+		serves := n.owns(v, k) && n.view.Table == v.Table && n.serves(n.view, k)
 		if !serves && !n.inSync(v, k) {
 			r.Synced[p/8] &^= 1 << (p % 8)
 		}
@@ -167,7 +165,7 @@ func (n *node) report() *ring.Report {
 	return r
 }
 
-func (n *node) inSync(v *view, k int) bool {
+func (n *node) inSync(v *ownership.View, k int) bool {
 	info := n.copies.of[k]
 	lately := n.w.now - copyPatience
 	switch {
@@ -177,7 +175,7 @@ func (n *node) inSync(v *view, k int) bool {
 		return info.sealed > lately && !n.w.handedIsNothing
 	case info.state == synced || n.w.promoteFilling && info.state == filling:
 		heard := n.copies.lastWord[info.source] > lately || n.w.trustSilence
-		return heard && info.source == v.table.OwnerOf(n.w.tracked[k]).Name()
+		return heard && info.source == v.Table.OwnerOf(n.w.tracked[k]).Name()
 	}
 	return false
 }
@@ -188,10 +186,10 @@ type claimed struct {
 }
 
 // claim makes the copies of gained partitions ours, those that are whole.
-func (n *node) claim(v *view, acknowledged func(source string) bool) (of map[int]claimed) {
+func (n *node) claim(v *ownership.View, acknowledged func(source string) bool) (of map[int]claimed) {
 	of = make(map[int]claimed)
 	for k := range places {
-		if v.standing[k] != gained {
+		if n.standing(v, k) != ownership.Gained {
 			continue
 		}
 		info := n.copies.of[k]
@@ -214,20 +212,20 @@ func (n *node) claim(v *view, acknowledged func(source string) bool) (of map[int
 }
 
 // review drops the copies that a table leaves no use for; after an absence all.
-func (n *node) review(v *view, away bool) {
+func (n *node) review(v *ownership.View, away bool) {
 	present := make(map[string]bool)
-	for _, m := range slices.Concat(v.table.Nodes, n.aliveNodes()) {
+	for _, m := range slices.Concat(v.Table.Nodes, n.aliveNodes()) {
 		present[m.Name()] = true
 	}
 	spared := n.spared()
 	for k := range places {
 		info := n.copies.of[k]
-		awaited := !away && v.standing[k] == gained && info.since == n.since(v, k)
+		awaited := !away && n.standing(v, k) == ownership.Gained && info.since == n.since(v, k)
 		if info.state == noCopy || awaited || spared[info.seal] {
 			continue
 		}
 		orphan := info.state != handed && !present[info.source]
-		if away || orphan || !v.copying.has(k) || info.since != n.since(v, k) {
+		if away || orphan || !v.Copies(n.w.tracked[k]) || info.since != n.since(v, k) {
 			n.drop(k)
 		}
 	}
@@ -245,21 +243,16 @@ type lostPartition struct {
 }
 
 type handOver struct {
-	lost    []lostPartition
-	heirs   []*sender
-	away    bool
-	waiting []func()
+	lost  []lostPartition
+	heirs []*sender
+	away  bool
 }
 
-func (n *node) receivers(v *view, k int) (to []uint16) {
-	f, t := v.table.Follower[n.w.tracked[k]], v.moveTo[k]
-	if f != ring.NoNode {
-		to = append(to, f)
+func (h *handOver) names() (names []string) {
+	for _, s := range h.heirs {
+		names = append(names, s.name)
 	}
-	if t != ring.NoNode && t != f {
-		to = append(to, t)
-	}
-	return to
+	return names
 }
 
 func (n *node) fedTo(name string) *fed {
@@ -275,17 +268,14 @@ func (n *node) fedTo(name string) *fed {
 const never = -time.Hour
 
 // handOver ends the feeds of what next takes from us, and keeps as copies what the new owner was fed.
-func (n *node) handOver(old, next *view) {
-	if old.table == nil || old.table.Seed != next.table.Seed {
-		return // all will be dropped
-	}
-	h := &handOver{away: n.wasAway(old, next)}
+func (n *node) handOver(old, next *ownership.View, away bool) *handOver {
+	h := &handOver{away: away}
 	sealed := n.w.now
 	if h.away {
 		sealed = never
 	}
 	for k := range places {
-		if old.standing[k] != serving || n.owns(next, k) {
+		if !n.serves(old, k) || n.owns(next, k) {
 			continue
 		}
 		n.w.seal++
@@ -301,26 +291,25 @@ func (n *node) handOver(old, next *view) {
 		h.lost = append(h.lost, l)
 		n.copies.of[k] = copyInfo{state: handed, source: n.p.name, since: l.since, seal: l.seal, sealed: sealed}
 	}
-	if len(h.lost) == 0 {
+	return h
+}
+
+// beginHandOver waits for the heirs to have everything.
+func (n *node) beginHandOver(h *handOver, id uint64) {
+	if id == 0 {
 		return
 	}
-	n.handOvers = append(n.handOvers, h)
-	missing := len(h.heirs)
+	n.handOvers[id] = h
 	for _, s := range h.heirs {
-		n.flushTo(s, func() {
-			if missing--; missing == 0 {
-				n.locked(func(unlock func()) {
-					n.finishHandOver(h)
-					unlock()
-				})
-			}
+		s.flushHanded(func() {
+			n.step(func(m *ownership.Machine, _ time.Duration) { m.Flushed(id, s.name) }, nil)
 		})
 	}
 }
 
 // endFeeds ends those of a lost partition, and returns that to its new owner, if there is one.
-func (n *node) endFeeds(l lostPartition, next *view) (heir *sender) {
-	k, name := l.place, next.table.OwnerOf(n.w.tracked[l.place]).Name()
+func (n *node) endFeeds(l lostPartition, next *ownership.View) (heir *sender) {
+	k, name := l.place, next.Table.OwnerOf(n.w.tracked[l.place]).Name()
 	for _, f := range n.feeding {
 		if !f.set.has(k) {
 			continue
@@ -338,13 +327,9 @@ func (n *node) endFeeds(l lostPartition, next *view) (heir *sender) {
 	return heir
 }
 
-// wasAway tells whether the cluster has gone on without this node between two tables.
-func (n *node) wasAway(old, next *view) bool {
-	return old.self >= 0 && (next.self < 0 || next.table.Joined[next.self] > old.epoch()) && !n.w.ignoreAbsence
-}
-
-func (n *node) finishHandOver(h *handOver) {
-	n.handOvers = slices.DeleteFunc(n.handOvers, func(o *handOver) bool { return o == h })
+func (n *node) finishHandOver(id uint64) {
+	h := n.handOvers[id]
+	delete(n.handOvers, id)
 	for _, l := range h.lost {
 		if h.away && n.copies.of[l.place].seal == l.seal {
 			n.drop(l.place)
@@ -352,16 +337,16 @@ func (n *node) finishHandOver(h *handOver) {
 	}
 	n.review(n.view, false)
 	n.refeed(n.view, nil)
-	for _, f := range h.waiting {
-		f()
-	}
 }
 
 // handsTo tells whether a hand-over waits for the node.
 func (n *node) handsTo(name string) bool {
-	return slices.ContainsFunc(n.handOvers, func(h *handOver) bool {
-		return slices.ContainsFunc(h.heirs, func(s *sender) bool { return s.name == name })
-	})
+	for _, h := range n.handOvers {
+		if slices.Contains(h.names(), name) {
+			return true
+		}
+	}
+	return false
 }
 
 // spared are the seals of the copies that are still being sent.
@@ -375,61 +360,22 @@ func (n *node) spared() map[uint64]bool {
 	return seals
 }
 
-// flushTo calls done when a node has all that is handed over to it, or is dead.
-func (n *node) flushTo(s *sender, done func()) {
-	finished := false
-	finish := func() {
-		if !finished {
-			finished = true
-			done()
-		}
-	}
-	s.flushHanded(finish)
-	var look func()
-	look = func() {
-		alive := slices.ContainsFunc(n.aliveNodes(), func(m ring.Member) bool { return m.Name() == s.name })
-		if !alive {
-			finish()
-		}
-		if !finished {
-			n.w.after(n.p, 500*time.Millisecond, look)
-		}
-	}
-	n.w.after(n.p, 500*time.Millisecond, look)
-}
-
-// awaitHandOvers calls f when all hand-overs under way have ended. Who waits asks again when that takes too long.
-func (n *node) awaitHandOvers(f func()) {
-	missing := len(n.handOvers)
-	if missing == 0 {
-		f()
-		return
-	}
-	for _, h := range n.handOvers {
-		h.waiting = append(h.waiting, func() {
-			if missing--; missing == 0 {
-				f()
-			}
-		})
-	}
-}
-
 // refeed begins and ends feeds, so that everybody is fed what v asks for of what it serves. fresh are the places that
 // it serves anew: a copy with their seal is continued.
-func (n *node) refeed(v *view, fresh map[int]claimed) {
-	wanted := make([]placeSet, len(v.table.Nodes))
+func (n *node) refeed(v *ownership.View, fresh map[int]claimed) {
+	wanted := make([]placeSet, len(v.Table.Nodes))
 	for k := range places {
-		if v.standing[k] != serving {
+		if !n.serves(v, k) {
 			continue
 		}
-		for _, i := range n.receivers(v, k) {
-			if int(i) != v.self {
+		for _, i := range v.Receivers(n.w.tracked[k]) {
+			if i != ring.NoNode && int(i) != v.Self {
 				wanted[i] |= 1 << k
 			}
 		}
 	}
 	n.feeding = slices.DeleteFunc(n.feeding, func(f *fed) bool {
-		i := slices.IndexFunc(v.table.Nodes, func(m ring.Member) bool { return m.Name() == f.sender.name })
+		i := slices.IndexFunc(v.Table.Nodes, func(m ring.Member) bool { return m.Name() == f.sender.name })
 		for k := range places {
 			_, anew := fresh[k]
 			if f.set.has(k) && (anew || i < 0 || !wanted[i].has(k)) {
@@ -448,9 +394,9 @@ func (n *node) refeed(v *view, fresh map[int]claimed) {
 			if !set.has(k) {
 				continue
 			}
-			f := n.fedTo(v.table.Nodes[i].Name())
+			f := n.fedTo(v.Table.Nodes[i].Name())
 			if f == nil {
-				f = &fed{sender: newSender(n, v.table.Nodes[i])}
+				f = &fed{sender: newSender(n, v.Table.Nodes[i])}
 				n.feeding = append(n.feeding, f)
 			}
 			if f.set.has(k) {

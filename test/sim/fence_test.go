@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/dunlin-cache/dunlin/node/ownership"
+)
 
 // slept is called when the process goes on after it was stopped.
 func (n *node) slept(gap time.Duration) {
@@ -9,8 +13,8 @@ func (n *node) slept(gap time.Duration) {
 	n.w.after(n.p, n.w.between(0, 10*time.Millisecond), func() { n.iterate(false) })
 }
 
-// iterate is the beginning of a loop's iteration. It tells whether a command was already past that when the process
-// was stopped.
+// iterate is the beginning of a loop's iteration. It reports whether a command was already past
+// that when the process was stopped.
 func (n *node) iterate(command bool) (late bool) {
 	if n.gap == 0 {
 		return false
@@ -19,38 +23,41 @@ func (n *node) iterate(command bool) (late bool) {
 		n.inside = false
 		return true
 	}
-	if n.gap > stallLimit && !n.w.neverFence {
-		n.fence("stood still")
+	if n.doubts.Stalled(n.gap) {
+		n.raise("stood still")
 	}
 	n.gap = 0
 	return false
 }
 
+// fence has the node confirm its table before it serves on.
 func (n *node) fence(why string) {
-	n.doubts++
-	if n.fenced {
-		return
+	if n.doubts.Doubt() {
+		n.raise(why)
 	}
+}
+
+func (n *node) raise(why string) {
 	n.w.tracef("%s is fenced: %s", n.p.name, why)
 	n.fenced = true
 	n.unfence()
 }
 
 func (n *node) unfence() {
-	seen := n.doubts
+	n.doubts.Confirm()
 	n.a.confirm(n.w.now, func(ok bool) {
 		if !ok {
-			n.w.after(n.p, retryPeriod, n.unfence)
+			n.w.after(n.p, ownership.RetryPeriod, n.unfence)
 			return
 		}
 		n.setTable(n.a.table, func() {
-			if n.doubts != seen {
+			if !n.doubts.Confirmed() {
 				n.unfence()
 				return
 			}
 			n.fenced = false
 			n.w.noFence(n)
-			n.w.tracef("%s is fenced no longer, epoch %d", n.p.name, n.view.epoch())
+			n.w.tracef("%s is fenced no longer, epoch %d", n.p.name, n.view.Epoch())
 		})
 	})
 }

@@ -359,7 +359,7 @@ func (w *world) settle() {
 		t := &w.truth[k]
 		owner := w.ownerOf(k)
 		if t.server != owner || t.last != owner.data[k].last {
-			t.server, t.last, t.epoch = owner, owner.data[k].last, owner.view.epoch()
+			t.server, t.last, t.epoch = owner, owner.data[k].last, owner.view.Epoch()
 		}
 		w.lose(t, owner.data[k].values)
 		t.floor = [keysPer]int{}
@@ -392,7 +392,7 @@ func (w *world) unwell() string {
 			return p.name + " has no table"
 		case table != nil && t.Version() != table.Version():
 			return fmt.Sprintf("%s has table %v, another one has %v", p.name, t.Version(), table.Version())
-		case p.node != nil && (p.node.fenced || p.node.view.table != t):
+		case p.node != nil && (p.node.fenced || p.node.view.Table != t):
 			return p.name + " does not obey the table"
 		case p.proxy != nil && p.proxy.table != t:
 			return p.name + " does not route by the table"
@@ -404,7 +404,7 @@ func (w *world) unwell() string {
 	}
 	for k, p := range w.tracked {
 		owner := w.ownerOf(k)
-		if owner == nil || owner.view.standing[k] != serving || owner.looped != owner.view {
+		if owner == nil || !owner.serves(owner.view, k) || owner.looped != owner.view {
 			return fmt.Sprintf("%d is not served", k)
 		}
 		f := table.Follower[p]

@@ -4,18 +4,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A node, after package node: what it serves (ownership.go, takeover.go), when it trusts that (fence.go), and its
-// part of a pipe (pipes.go). Barriers and goroutines are events that take a while.
+// A node: package node/ownership itself, and around it what node/obey.go, take.go and fence.go do
+// with goroutines. A loop that passes a barrier is an event that takes a while.
 
 const (
-	places      = 4 // tracked partitions
-	keysPer     = 3 // keys of each: two that are set, one that is counted
-	stallLimit  = 500 * time.Millisecond
-	retryPeriod = 100 * time.Millisecond
-	takeTimeout = 2 * time.Second
+	places     = 4 // tracked partitions
+	keysPer    = 3 // keys of each: two that are set, one that is counted
+	stallLimit = 500 * time.Millisecond
 )
 
 // placeSet is a set of places.
@@ -24,33 +23,6 @@ type placeSet uint16
 func (s placeSet) has(k int) bool { return s&(1<<k) != 0 }
 
 const everyPlace placeSet = 1<<places - 1
-
-type standing uint8
-
-const (
-	foreign standing = iota
-	gained
-	serving
-)
-
-type view struct {
-	table    *ring.Table
-	self     int
-	standing [places]standing
-	began    [places]uint64
-	newest   uint64
-	moveTo   [places]uint16
-	copying  placeSet
-	from     [places]string // the owner before, of what is gained
-}
-
-func (v *view) epoch() uint64 { return v.table.Version().Epoch }
-
-func (n *node) owns(v *view, k int) bool { return v.self >= 0 && n.owner(v.table, k) == v.self }
-
-func (n *node) owner(t *ring.Table, k int) int { return int(t.Owner[n.w.tracked[k]]) }
-
-func (n *node) since(v *view, k int) uint64 { return v.table.Since[n.w.tracked[k]] }
 
 // content is what a node has of a partition.
 type content struct {
@@ -63,255 +35,230 @@ type node struct {
 	p *proc
 	a *agent
 
-	view, looped *view // the present one, and the one that the loops still execute under
-	settled      *view // copies are begun by this one: what an older table left has been dropped
-	data         [places]content
-	fenced       bool
-	doubts       int
-	gap          time.Duration // for which the loops have stood still, until they notice
-	inside       bool          // they were stopped between looking at the clock and executing a command
+	machine *ownership.Machine
+	busy    bool         // the machine waits for a barrier
+	events  []tableEvent // meanwhile
+	current tableEvent   // the one whose actions are run
+	timer   int          // counts settings of the timer: older ones are void
+	replies map[uint64]func(ownership.Reply)
 
-	busy     bool // tableMu is held
-	waiting  []func(unlock func())
-	turn     int // of take-overs: older ones are given up
-	adopted  map[string]uint64
-	departed []*departed
+	view, looped *ownership.View // the present one, and the one that the loops still execute under
+	behind       func()          // runs when the loops execute under the present one; nil: nobody waits
+	settled      *ownership.View // copies are judged by this one
+	data         [places]content
+
+	doubts ownership.Fence
+	fenced bool
+	gap    time.Duration // for which the loops have stood still, until they notice
+	inside bool          // they were stopped between looking at the clock and executing a command
 
 	feeding   []*fed
-	handOvers []*handOver
+	handOvers map[uint64]*handOver
+	claims    map[int]claimed // of the newest Claim
+	fresh     map[int]claimed // the same, until they are fed
 	copies    copies
 	inbound   map[string]*inbound
 
 	pipes map[pipeKey]*nodePipe
 }
 
-type departed struct {
-	ring.Member
-	until time.Duration
+// tableEvent is one of the machine, and what follows when its actions are done.
+type tableEvent struct {
+	see  func(m *ownership.Machine, now time.Duration)
+	then func()
 }
 
 func newNode(p *proc) *node {
-	return &node{w: p.w, p: p, view: &view{self: -1}, looped: &view{self: -1}, settled: &view{self: -1}, adopted: make(map[string]uint64),
-		inbound: make(map[string]*inbound),
-		pipes:   make(map[pipeKey]*nodePipe), copies: newCopies()}
-}
-
-// locked runs f with tableMu held, until it calls unlock.
-func (n *node) locked(f func(unlock func())) {
-	if n.busy {
-		n.waiting = append(n.waiting, f)
-		return
-	}
-	n.busy = true
-	f(func() {
-		n.busy = false
-		if len(n.waiting) > 0 {
-			next := n.waiting[0]
-			n.waiting = n.waiting[1:]
-			n.locked(next)
-		}
-	})
-}
-
-// setTable makes the node obey t. done is called when nothing is executed under an older table any more.
-func (n *node) setTable(t *ring.Table, done func()) {
-	if t == nil {
-		done()
-		return
-	}
-	n.locked(func(unlock func()) {
-		old := n.view
-		if t.Epoch <= old.epoch() {
-			unlock()
-			done()
-			return
-		}
-		next := n.nextView(old, t)
-		n.view = next
-		n.barrier(next, func() {
-			n.handOver(old, next)
-			n.discard(old, next)
-			n.review(next, n.wasAway(old, next))
-			n.settled = next
-			n.askForCopies(next)
-			n.refeed(next, nil)
-			n.noteDeparted(old.table, t)
-			n.beginTakeOver(next)
-			unlock()
-			done()
-		})
-	})
-}
-
-// barrier calls f when the loops execute under v.
-func (n *node) barrier(v *view, f func()) {
-	d := n.w.between(0, 2*time.Millisecond)
-	if n.w.chance(0.05) {
-		d = n.w.between(0, 40*time.Millisecond)
-	}
-	pass := func() {
-		n.noteLost(n.looped, v)
-		n.looped = v
-	}
-	if n.w.skipBarrier {
-		n.w.after(n.p, d, pass)
-		f()
-		return
-	}
-	n.w.after(n.p, d, func() { pass(); f() })
-}
-
-func (n *node) noteLost(old, next *view) {
-	for k := range places {
-		if old.standing[k] == serving && next.standing[k] != serving {
-			n.w.tracef("%s stops serving %d, epoch %d", n.p.name, k, next.epoch())
-		}
+	return &node{
+		w: p.w, p: p, view: ownership.None, looped: ownership.None, settled: ownership.None,
+		machine: ownership.New(ownership.Config{ID: p.id, Boot: p.boot, StallLimit: stallLimit, Broken: p.w.ownership}),
+		doubts:  ownership.Fence{Limit: stallLimit, Broken: p.w.ownership},
+		replies: make(map[uint64]func(ownership.Reply)), handOvers: make(map[uint64]*handOver),
+		inbound: make(map[string]*inbound), pipes: make(map[pipeKey]*nodePipe), copies: newCopies(),
 	}
 }
 
-func (n *node) nextView(old *view, t *ring.Table) *view {
-	next := &view{table: t, self: t.NodeIndex(n.p.id, n.p.boot)}
-	for k := range places {
-		next.moveTo[k] = ring.NoNode
-	}
-	for _, m := range t.Moves {
-		if k := slices.Index(n.w.tracked, m.Partition); k >= 0 {
-			next.moveTo[k] = m.To
-		}
-	}
-	for k := range places {
-		switch {
-		case !n.owns(next, k):
-			self := uint16(next.self)
-			if next.self >= 0 && (t.Follower[n.w.tracked[k]] == self || next.moveTo[k] == self) {
-				next.copying |= 1 << k
-			}
-		case n.keepsServing(old, k, t):
-			next.standing[k], next.began[k], next.from[k] = old.standing[k], old.began[k], old.from[k]
-		default:
-			next.standing[k], next.began[k] = gained, t.Epoch
-			if old.table != nil {
-				next.from[k] = old.table.OwnerOf(n.w.tracked[k]).Name()
-			}
-			if n.w.serveBeforeTake {
-				next.standing[k] = serving
-				n.w.startsServing(n, k, true)
-			}
-		}
-		next.newest = max(next.newest, next.began[k])
-	}
-	return next
-}
-
-func (n *node) keepsServing(v *view, k int, t *ring.Table) bool {
-	return n.owns(v, k) && n.since(v, k) == t.Since[n.w.tracked[k]] && v.table.Seed == t.Seed
-}
-
-func (n *node) discard(old, next *view) {
-	if old.table == nil || old.table.Seed != next.table.Seed {
-		for _, f := range n.feeding {
-			f.sender.close()
-		}
-		n.feeding = nil
-		n.copies.clear()
-		n.data = [places]content{}
-		return
-	}
-	for k := range places {
-		if n.owns(old, k) && n.owns(next, k) && !n.keepsServing(old, k, next.table) {
-			n.data[k] = content{}
-		}
+// step has the machine see an event, and then runs its actions, before the next event. then is
+// called when they are done.
+func (n *node) step(see func(m *ownership.Machine, now time.Duration), then func()) {
+	n.events = append(n.events, tableEvent{see, then})
+	if !n.busy {
+		n.next()
 	}
 }
 
-func (n *node) noteDeparted(old, next *ring.Table) {
-	if old != nil {
-		for _, m := range old.Nodes {
-			noted := slices.ContainsFunc(n.departed, func(d *departed) bool { return d.Name() == m.Name() })
-			if !noted && m.Name() != n.p.name {
-				n.departed = append(n.departed, &departed{m, n.w.now + stallLimit})
-			}
-		}
+// next has the machine see the events that wait.
+func (n *node) next() {
+	for !n.busy && len(n.events) > 0 {
+		n.current, n.events = n.events[0], n.events[1:]
+		n.busy = true
+		n.machine.Members(n.aliveNodes())
+		n.current.see(n.machine, n.w.now)
+		n.proceed()
 	}
-	n.departed = slices.DeleteFunc(n.departed, func(d *departed) bool {
-		back := slices.ContainsFunc(next.Nodes, func(m ring.Member) bool { return m.Addr == d.Addr })
-		return back || n.w.now > d.until
-	})
 }
 
-// beginTakeOver asks all nodes to obey the view's table, and then serves what was gained.
-func (n *node) beginTakeOver(v *view) {
-	n.turn++
-	turn := n.turn
-	asked := n.unasked(v)
-	if !slices.Contains(v.standing[:], gained) {
-		return
-	}
-	gone := slices.Clone(n.departed)
-	if n.w.forgetDeparted {
-		gone = nil
-	}
-	missing := len(asked) + len(gone)
-	ended := make(map[string]bool)
-	answered := func() {
-		if missing--; missing > 0 {
-			return
-		}
-		n.locked(func(unlock func()) {
-			if n.turn != turn || n.view != v {
-				unlock()
+// proceed runs what the machine wants done, up to a barrier.
+func (n *node) proceed() {
+	for actions := n.machine.Actions(); len(actions) > 0; actions = n.machine.Actions() {
+		for _, a := range actions {
+			if _, waits := a.(ownership.Barrier); waits { // the last one
+				n.barrier(func() {
+					n.machine.BarrierPassed(n.w.now)
+					n.proceed()
+					n.next()
+				})
 				return
 			}
-			n.serveGained(v, ended, unlock)
+			n.do(a)
+		}
+	}
+	n.timer++
+	if due, ok := n.machine.Due(); ok {
+		timer := n.timer
+		n.w.after(n.p, max(0, due-n.w.now), func() {
+			if n.timer == timer {
+				n.step((*ownership.Machine).Tick, nil)
+			}
 		})
 	}
-	if missing == 0 {
-		n.serveGainedNow(v)
-		return
-	}
-	for _, m := range asked {
-		n.askOne(turn, m, v.table, answered)
-	}
-	for _, d := range gone {
-		n.askDeparted(turn, d, v.table, func(acknowledged bool) {
-			ended[d.Name()] = acknowledged
-			answered()
-		})
+	n.busy = false
+	if n.current.then != nil {
+		n.current.then()
 	}
 }
 
-func (n *node) unasked(v *view) (asked []ring.Member) {
-	newest := uint64(0)
-	for k, s := range v.standing {
-		if s == gained {
-			newest = max(newest, v.began[k])
-			if n.w.askBySince {
-				newest = n.since(v, k)
+func (n *node) do(a ownership.Action) {
+	switch a := a.(type) {
+	case ownership.Obey:
+		n.obey(a.View)
+	case ownership.HandOver:
+		h := n.handOver(a.Old, a.Next, a.Away)
+		n.beginHandOver(h, n.machine.HandedTo(n.w.now, h.names()))
+	case ownership.Reset:
+		n.reset()
+	case ownership.Drop:
+		for _, p := range a.Partitions {
+			if k := slices.Index(n.w.tracked, p); k >= 0 {
+				n.data[k] = content{}
 			}
 		}
+	case ownership.Review:
+		n.review(a.View, a.Away)
+	case ownership.Settle:
+		n.settled = a.View
+	case ownership.AskForCopies:
+		n.askForCopies(a.View)
+	case ownership.Refeed:
+		fresh := n.fresh
+		n.fresh = nil
+		n.refeed(a.View, fresh)
+	case ownership.Ask:
+		n.handTable(a.Member, a.Table, a.Within, func(answer any) {
+			n.step(func(m *ownership.Machine, now time.Duration) {
+				if ack, ok := answer.(acknowledgement); ok {
+					m.Acknowledged(now, a.ID, ack.name, ack.epoch)
+				} else {
+					m.Failed(now, a.ID, answer == any(callRefused))
+				}
+			}, nil)
+		})
+	case ownership.CancelAsks: // the machine takes no notice of late answers
+	case ownership.Tell:
+		n.handTable(a.Member, a.Table, ownership.TakeTimeout, func(any) {})
+	case ownership.Claim:
+		n.claims = n.claim(a.View, a.Ended)
+		n.fresh = n.claims
+		n.machine.Claimed(n.w.now)
+	case ownership.Finish:
+		n.finishHandOver(a.HandOver)
+	case ownership.Reply:
+		n.replies[a.ID](a)
+		delete(n.replies, a.ID)
+	default:
+		panic("BUG: unknown action")
 	}
-	known := n.adopted
-	n.adopted = make(map[string]uint64)
-	ask := func(m ring.Member) {
-		n.adopted[m.Name()] = known[m.Name()]
-		if known[m.Name()] < newest {
-			asked = append(asked, m)
-		}
-	}
-	for i, m := range v.table.Nodes {
-		if i != v.self {
-			ask(m)
-		}
-	}
-	for _, m := range n.aliveNodes() {
-		if m.ID != n.p.id && v.table.NodeIndex(m.ID, m.Boot) < 0 {
-			ask(m)
-		}
-	}
-	return asked
 }
 
-func (n *node) aliveNodes() (nodes []ring.Member) {
+// obey has the loops execute under v before long.
+func (n *node) obey(v *ownership.View) {
+	same := v.Table == n.view.Table // nothing is lost with it
+	n.view = v
+	if same {
+		n.pass(v)
+		return
+	}
+	n.w.after(n.p, n.loopTime(), func() { n.pass(v) })
+}
+
+// loopTime is how long it takes until the loops have done what is under way.
+func (n *node) loopTime() time.Duration {
+	if n.w.chance(0.05) {
+		return n.w.between(0, 40*time.Millisecond)
+	}
+	return n.w.between(0, 2*time.Millisecond)
+}
+
+// pass has the loops execute under v.
+func (n *node) pass(v *ownership.View) {
+	if n.view != v {
+		return // there is a newer one
+	}
+	old := n.looped
+	n.looped = v
+	for k := range places {
+		before, now := n.serves(old, k), n.serves(v, k)
+		if before && !now {
+			n.w.tracef("%s stops serving %d, epoch %d", n.p.name, k, v.Epoch())
+		}
+		if now && !before {
+			n.w.startsServing(n, k, n.claims == nil || n.claims[k].kept)
+		}
+	}
+	if f := n.behind; f != nil {
+		n.behind = nil
+		f()
+	}
+}
+
+// barrier calls f when the loops execute under the present view.
+func (n *node) barrier(f func()) {
+	if n.looped == n.view {
+		n.w.after(n.p, n.loopTime(), f)
+		return
+	}
+	n.behind = f
+}
+
+// serves reports whether commands on a place are executed under v.
+func (n *node) serves(v *ownership.View, k int) bool { return n.standing(v, k) == ownership.Serving }
+
+func (n *node) standing(v *ownership.View, k int) ownership.Standing {
+	return v.Standing[n.w.tracked[k]]
+}
+
+func (n *node) owns(v *ownership.View, k int) bool { return v.Owns(n.w.tracked[k]) }
+
+func (n *node) since(v *ownership.View, k int) uint64 { return v.Table.Since[n.w.tracked[k]] }
+
+// setTable makes the node obey t. done is called when nothing is executed under an older table any
+// more.
+func (n *node) setTable(t *ring.Table, done func()) {
+	n.step(func(m *ownership.Machine, now time.Duration) { m.Install(now, t) }, done)
+}
+
+// reset empties the node for another cluster's data.
+func (n *node) reset() {
+	for _, f := range n.feeding {
+		f.sender.close()
+	}
+	n.feeding = nil
+	n.copies.clear()
+	n.data = [places]content{}
+}
+
+func (n *node) aliveNodes() []ring.Member {
+	nodes := []ring.Member{}
 	for _, m := range n.a.alive() {
 		if m.Role == ring.RoleNode {
 			nodes = append(nodes, m)
@@ -320,163 +267,48 @@ func (n *node) aliveNodes() (nodes []ring.Member) {
 	return nodes
 }
 
-// askOne calls done when the node has acknowledged the table, or need not any more. A take-over that was given up
-// is not continued.
-func (n *node) askOne(turn int, m ring.Member, t *ring.Table, done func()) {
-	if n.turn != turn {
-		return
-	}
-	awaited := t.NodeIndex(m.ID, m.Boot) >= 0 ||
-		slices.ContainsFunc(n.aliveNodes(), func(o ring.Member) bool { return o.Name() == m.Name() })
-	if !awaited {
-		done()
-		return
-	}
-	n.handTable(m, t, func(outcome takeOutcome) {
-		switch outcome {
-		case obeyed:
-			if have, present := n.adopted[m.Name()]; present {
-				n.adopted[m.Name()] = max(have, t.Epoch)
-			}
-			done()
-			return
-		case replaced:
-			done()
-			return
-		}
-		n.w.after(n.p, retryPeriod, func() { n.askOne(turn, m, t, done) })
-	})
-}
-
-func (n *node) askDeparted(turn int, d *departed, t *ring.Table, done func(acknowledged bool)) {
-	finished := false
-	finish := func(acknowledged bool) {
-		if finished || n.turn != turn {
-			return
-		}
-		finished = true
-		n.departed = slices.DeleteFunc(n.departed, func(o *departed) bool { return o == d })
-		done(acknowledged)
-	}
-	n.w.after(n.p, max(0, d.until-n.w.now), func() { finish(false) })
-	var ask func()
-	ask = func() {
-		if finished || n.turn != turn {
-			return
-		}
-		n.handTable(d.Member, t, func(outcome takeOutcome) {
-			switch outcome {
-			case obeyed:
-				finish(true)
-			case refused, replaced:
-				finish(false)
-			default:
-				n.w.after(n.p, retryPeriod, ask)
-			}
-		})
-	}
-	ask()
-}
-
 // acknowledgement is the answer to a TAKE: the epoch that is obeyed.
 type acknowledgement struct {
 	name  string
 	epoch uint64
 }
 
-// takeOutcome is that of one DUNLIN TAKE.
-type takeOutcome uint8
-
-const (
-	unknown takeOutcome = iota // no answer, or an older epoch
-	obeyed
-	refused  // nobody listens there
-	replaced // another life of that id does
-)
-
-// handTable is one DUNLIN TAKE.
-func (n *node) handTable(m ring.Member, t *ring.Table, done func(takeOutcome)) {
-	n.w.call(n.p, m.Addr, takeTimeout, func(at *proc, reply func(any)) {
+// handTable is one DUNLIN TAKE. done gets an acknowledgement, or anything else.
+func (n *node) handTable(m ring.Member, t *ring.Table, within time.Duration, done func(answer any)) {
+	n.w.call(n.p, m.Addr, within, func(at *proc, reply func(any)) {
 		if at.node == nil {
 			reply(callRefused)
 			return
 		}
 		at.node.take(t, reply)
-	}, func(answer any) {
-		ack, ok := answer.(acknowledgement)
-		switch {
-		case answer == any(callRefused):
-			done(refused)
-		case !ok || ack.epoch < t.Epoch:
-			done(unknown)
-		case ack.name != m.Name() && !n.w.anyoneAcknowledges:
-			done(replaced)
-		default:
-			done(obeyed)
-		}
-	})
+	}, done)
 }
 
-// take adopts a table that another node hands over.
+// take obeys a table that another node hands over.
 func (n *node) take(t *ring.Table, reply func(any)) {
 	n.a.adopt(t)
 	n.setTable(n.a.table, func() {
-		answer := func() {
-			have := n.view.table
-			if have == nil || have.Version() != t.Version() && !have.Descends(t.Version()) && !n.w.adoptForeign {
-				reply(nil)
-				return
-			}
-			reply(acknowledgement{n.p.name, have.Epoch})
-		}
-		if n.w.ackBeforeFlush {
-			answer()
-			return
-		}
-		n.awaitHandOvers(answer)
+		n.await(func(m *ownership.Machine, now time.Duration, id uint64) { m.Take(now, id, t.Version()) },
+			func(r ownership.Reply) {
+				if r.Answer == ownership.Obeyed {
+					reply(acknowledgement{n.p.name, r.Epoch})
+				} else {
+					reply(nil)
+				}
+			})
 	})
 }
 
-// serveGainedNow is serveGained for who holds the lock anyway.
-func (n *node) serveGainedNow(v *view) {
-	n.w.after(n.p, 0, func() {
-		n.locked(func(unlock func()) {
-			if n.view != v {
-				unlock()
-				return
-			}
-			n.serveGained(v, nil, unlock)
-		})
-	})
+// await has the machine see an event that it answers by a Reply with the id.
+func (n *node) await(see func(m *ownership.Machine, now time.Duration, id uint64), done func(ownership.Reply)) {
+	n.w.ids++
+	id := uint64(n.w.ids)
+	n.replies[id] = done
+	n.step(func(m *ownership.Machine, now time.Duration) { see(m, now, id) }, nil)
 }
 
-// serveGained serves what was gained, with the copies of it that are whole.
-func (n *node) serveGained(v *view, ended map[string]bool, unlock func()) {
-	acknowledged := func(source string) bool {
-		return ended[source] || n.adopted[source] > 0 && n.adopted[source] >= v.newest
-	}
-	next := *v
-	for k := range places {
-		if v.standing[k] == gained {
-			next.standing[k] = serving
-		}
-	}
-	n.settled = &next // nobody sends us the rest any more
-	fresh := n.claim(v, acknowledged)
-	n.barrier(v, func() {
-		for k := range places {
-			if v.standing[k] == gained {
-				n.w.startsServing(n, k, fresh[k].kept)
-			}
-		}
-		n.refeed(&next, fresh)
-		n.view, n.looped = &next, &next
-		unlock()
-	})
-}
-
-// release obeys a table that takes everything from this node, and calls done when the new owners have all of it, or
-// that takes too long.
+// release obeys a table that takes everything from this node, and calls done when the new owners
+// have all of it, or that takes too long.
 func (n *node) release(t *ring.Table, within time.Duration, done func()) {
 	finished := false
 	finish := func() {
@@ -485,10 +317,9 @@ func (n *node) release(t *ring.Table, within time.Duration, done func()) {
 			done()
 		}
 	}
-	if n.w.leaveEarly {
-		finish()
-		return
-	}
 	n.w.after(n.p, within, finish)
-	n.setTable(t, func() { n.awaitHandOvers(finish) })
+	n.setTable(t, func() {
+		n.await(func(m *ownership.Machine, _ time.Duration, id uint64) { m.Release(id) },
+			func(ownership.Reply) { finish() })
+	})
 }

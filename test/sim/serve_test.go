@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/dunlin-cache/dunlin/node/ownership"
+)
 
 // A node's part of a pipe, after node/pipes.go, ownership.go and internalcmd.go.
 
@@ -98,7 +102,7 @@ func (e *nodeEnd) received(m any) {
 		e.c.send(1, p.each(m))
 	case retrying:
 		p.latched = 0
-		p.era = max(p.era, min(m.epoch, n.looped.epoch()))
+		p.era = max(p.era, min(m.epoch, n.looped.Epoch()))
 		e.c.send(1, done{})
 	}
 }
@@ -110,7 +114,7 @@ func (e *nodeEnd) open(n *node, o pipeGreeting) {
 		e.c.close(1)
 		return
 	}
-	e.pipe = &nodePipe{n: n, c: e.c, key: o.key, generation: o.generation, era: n.looped.epoch()}
+	e.pipe = &nodePipe{n: n, c: e.c, key: o.key, generation: o.generation, era: n.looped.Epoch()}
 	n.pipes[o.key] = e.pipe
 	if older == nil || n.w.ignoreGenerations {
 		e.c.send(1, done{})
@@ -123,11 +127,13 @@ func (e *nodeEnd) open(n *node, o pipeGreeting) {
 	})
 }
 
-func (p *nodePipe) predates(k int) bool { return p.n.looped.began[k] > p.era && !p.n.w.ignoreEras }
+func (p *nodePipe) predates(k int) bool {
+	return p.n.looped.Began[p.n.w.tracked[k]] > p.era && !p.n.w.ignoreEras
+}
 
 func (p *nodePipe) serves(k int) bool {
 	n := p.n
-	return n.looped.standing[k] == serving && !n.fenced && !p.latched.has(k) && !p.predates(k)
+	return n.serves(n.looped, k) && !n.fenced && !p.latched.has(k) && !p.predates(k)
 }
 
 // execute answers a command on a key.
@@ -147,21 +153,21 @@ func (p *nodePipe) execute(c *command, late bool) any {
 	if !n.w.neverLatch {
 		p.latched |= 1 << k
 	}
-	if v.table == nil || n.fenced || v.standing[k] != foreign || latched {
-		return waitFor{v.epoch()}
+	if v.Table == nil || n.fenced || n.standing(v, k) != ownership.Foreign || latched {
+		return waitFor{v.Epoch()}
 	}
-	return moved{v.table.OwnerOf(n.w.tracked[k]).Addr}
+	return moved{v.Table.OwnerOf(n.w.tracked[k]).Addr}
 }
 
 // each answers a command over all keys, for the wanted partitions that are served here.
 func (p *nodePipe) each(q question) any {
 	n, v := p.n, p.n.looped
-	if v.table == nil || n.fenced || v.newest > p.era && !n.w.ignoreEras {
-		return waitFor{v.epoch()}
+	if v.Table == nil || n.fenced || v.Newest > p.era && !n.w.ignoreEras {
+		return waitFor{v.Epoch()}
 	}
 	var c covered
 	for k := range places {
-		if !q.wanted.has(k) || v.standing[k] != serving {
+		if !q.wanted.has(k) || !n.serves(v, k) {
 			continue
 		}
 		c.places |= 1 << k

@@ -278,7 +278,7 @@ func (a *agent) fetchEach(nodes []ring.Member, timeout time.Duration, done func(
 		if at.node == nil {
 			return nil
 		}
-		return at.node.view.table
+		return at.node.view.Table
 	}, func(tables []*ring.Table) {
 		slices.SortFunc(tables, func(x, y *ring.Table) int { return ring.CompareVersions(y.Version(), x.Version()) })
 		done(tables)

@@ -85,14 +85,14 @@ func (w *world) wasHurt(p *proc) bool {
 func (w *world) execute(n *node, c *command, k int, late bool) (value, gen int) {
 	t, d := &w.truth[k], &n.data[k]
 	if t.server != n && !late && (w.apart() || t.unsure) {
-		t.server, t.epoch, t.last = n, n.looped.epoch(), d.last
+		t.server, t.epoch, t.last = n, n.looped.Epoch(), d.last
 		w.lose(t, [keysPer]int{})
 	}
 	t.unsure = t.unsure && t.server != n || w.apart()
 	genuine := t.server == n
 	if !genuine && !late {
 		w.violate("%s executes %v on %d in epoch %d, but %s has served that since epoch %d", n.p.name, c.kind, k,
-			n.looped.epoch(), t.server.p.name, t.epoch)
+			n.looped.Epoch(), t.server.p.name, t.epoch)
 	}
 	if !c.kind.repeatable() {
 		if c.executed++; c.executed > 1 {
@@ -153,19 +153,19 @@ func (w *world) startsServing(n *node, k int, kept bool) {
 	}
 	t, d := &w.truth[k], &n.data[k]
 	before := t.server
-	w.tracef("%s serves %d from epoch %d, kept %v, %v", n.p.name, k, n.view.epoch(), kept, d.values)
+	w.tracef("%s serves %d from epoch %d, kept %v, %v", n.p.name, k, n.view.Epoch(), kept, d.values)
 	if d.values != valuesOf(d.last) {
 		w.violate("%s serves %d with %v, which never was: %v", n.p.name, k, d.values, valuesOf(d.last))
 	}
-	if before != nil && before != n && !w.apart() && !t.unsure && !before.p.dead && !before.fenced && before.looped.standing[k] == serving &&
+	if before != nil && before != n && !w.apart() && !t.unsure && !before.p.dead && !before.fenced && before.serves(before.looped, k) &&
 		before.gap <= stallLimit && !(before.p.stopped && w.now-before.p.since > stallLimit/2) {
-		w.violate("%s serves %d from epoch %d while %s does, by epoch %d", n.p.name, k, n.view.epoch(),
-			before.p.name, before.looped.epoch())
+		w.violate("%s serves %d from epoch %d while %s does, by epoch %d", n.p.name, k, n.view.Epoch(),
+			before.p.name, before.looped.Epoch())
 	}
 	if before != nil && d.last != t.last && !w.apart() && !t.unsure {
 		w.checkLoss(n, k, kept)
 	}
-	t.server, t.epoch, t.unsure = n, n.view.epoch(), w.apart()
+	t.server, t.epoch, t.unsure = n, n.view.Epoch(), w.apart()
 	if d.last != t.last {
 		w.tracef("of %d there was %v, there is %v", k, valuesOf(t.last), d.values)
 		t.last = d.last
@@ -176,7 +176,7 @@ func (w *world) startsServing(n *node, k int, kept bool) {
 // noFence is called when a node serves again what it has served under its fence.
 func (w *world) noFence(n *node) {
 	for k := range places {
-		if n.looped.standing[k] == serving && (w.truth[k].server != n || w.truth[k].last != n.data[k].last) {
+		if n.serves(n.looped, k) && (w.truth[k].server != n || w.truth[k].last != n.data[k].last) {
 			w.startsServing(n, k, true)
 		}
 	}
@@ -191,7 +191,7 @@ func (w *world) checkLoss(n *node, k int, kept bool) {
 	}
 	excuse := w.wasHurt(t.server.p)
 	for v, issued := range w.issued {
-		if v.Epoch >= t.epoch && v.Epoch <= n.view.epoch() {
+		if v.Epoch >= t.epoch && v.Epoch <= n.view.Epoch() {
 			name := issued.OwnerOf(w.tracked[k]).Name()
 			for _, p := range w.procs {
 				excuse = excuse || p.name == name && w.wasHurt(p)
