@@ -5,13 +5,13 @@
 //	history ──mischief──> procs ──events──> world: clock, links, connections
 //	                        │
 //	        agent: members_test.go, steer_test.go, with ring.Plan and ring.Heal themselves
-//	        node: node_test.go, copies_test.go, stream_test.go, serve_test.go
+//	        node: node_test.go, fence_test.go, with node/ownership itself; copies_test.go, stream_test.go, serve_test.go
 //	        proxy: proxy_test.go         client: client_test.go
 //	                        │
 //	                        v
 //	        truth_test.go: one server a partition, nothing stale, nothing lost, nothing twice
 //
-// What is decided about tables is package ring itself. The rest is a model of packages ring/gossip, node and proxy, in
+// What is decided about tables is package ring itself, and what a node serves is package node/ownership. The rest is a model of packages ring/gossip, node and proxy, in
 // their words and with their names, and must be kept like them. What it leaves out: large values and evictions, more than
 // one loop and shard a node, and pauses of rebalancing.
 //

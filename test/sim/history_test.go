@@ -36,6 +36,9 @@ func newWorld(o options) *world {
 	w.slow = []float64{0, 0.01, 0.1}[w.rng.IntN(3)]
 	w.pace = []time.Duration{0, 20 * time.Millisecond, 200 * time.Millisecond}[w.rng.IntN(3)]
 	w.lossy = []float64{0, 0, 0.02}[w.rng.IntN(3)]
+	if o.hard {
+		w.slow, w.pace = 0.3, 200*time.Millisecond
+	}
 	return w
 }
 
@@ -238,7 +241,7 @@ func (w *world) crashTaker(t *ring.Table) {
 
 func (p *proc) end() {
 	if !p.dead {
-		p.dead = true
+		p.dead, p.left = true, true
 		p.w.tracef("%s ends", p.name)
 		if p.w.byAddr[p.addr] == p {
 			delete(p.w.byAddr, p.addr)

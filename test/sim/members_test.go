@@ -270,7 +270,7 @@ func (a *agent) leave(gone func()) {
 	goodbye := func() {
 		a.status = left
 		a.spread()
-		a.w.after(a.p, 300*time.Millisecond, gone)
+		a.w.after(a.p, a.w.between(10*time.Millisecond, 500*time.Millisecond), gone) // it waits until that is sent, at most half a second
 	}
 	look = func() {
 		named := a.table != nil && a.table.NodeIndex(a.p.id, a.p.boot) >= 0

@@ -13,7 +13,7 @@ type brokenRule struct {
 var broken = []brokenRule{
 	{"serve before TAKE is acknowledged", func(r *options) { r.ownership.ServeBeforeTake = true }, []mischief{joins}},
 	{"acknowledge TAKE before the new owner has everything", func(r *options) { r.ownership.AckBeforeFlush = true }, []mischief{joins, leaves}},
-	{"keep what its living owner has not handed over", func(r *options) { r.keepUnhanded, r.handOnce, r.overflows = true, true, true }, []mischief{joins, leaves}},
+	{"keep what its living owner has not handed over", func(r *options) { r.keepUnhanded, r.handOnce, r.overflows, r.hard = true, true, true, true }, []mischief{joins, leaves}},
 	{"pass no barrier", func(r *options) { r.ownership.SkipBarrier = true }, []mischief{joins}},
 	{"never fence", func(r *options) { r.ownership.NeverFence = true }, []mischief{stops}},
 	{"ignore generations", func(r *options) { r.ignoreGenerations = true }, nil},
@@ -23,9 +23,9 @@ var broken = []brokenRule{
 	{"take effects for what is served", func(r *options) { r.admitAll = true }, []mischief{joins, leaves, stops}},
 	{"lose what is handed over with an overflow", func(r *options) { r.handOnce, r.overflows = true, true }, []mischief{joins, leaves}},
 	{"let a coordinator go on after a stop", func(r *options) { r.officeAsleep, r.hastyOffice = true, true }, []mischief{stops}},
-	{"continue any copy that was handed over", func(r *options) { r.ignoreSeals = true }, nil},
+	{"continue any copy that was handed over", func(r *options) { r.ignoreSeals, r.hard, r.overflows = true, true, true }, []mischief{stops, joins, leaves}},
 	{"let another life of a node acknowledge", func(r *options) { r.ownership.AnyoneAcknowledges = true }, []mischief{crashes}},
-	{"leave before the new owners have everything", func(r *options) { r.ownership.LeaveEarly = true }, []mischief{leaves}},
+	{"leave before the new owners have everything", func(r *options) { r.ownership.LeaveEarly, r.hard, r.overflows = true, true, true }, []mischief{leaves, resets}},
 	{"forget the owner before with one copy", func(r *options) { r.neverShelter, r.copies = true, 1 }, []mischief{crashesOfTakers}},
 	{"count nodes that do not answer", func(r *options) { r.majority, r.countSilent = true, true }, []mischief{cuts}},
 }
@@ -54,7 +54,7 @@ var rarelyNoticed = []brokenRule{
 
 // TestBrokenRules shows that the simulation notices.
 func TestBrokenRules(t *testing.T) {
-	within, all := uint64(100), broken
+	within, all := uint64(200), broken
 	if testing.Short() {
 		within, all = 30, broken[:4]
 	}

@@ -317,7 +317,12 @@ func (n *node) release(t *ring.Table, within time.Duration, done func()) {
 			done()
 		}
 	}
-	n.w.after(n.p, within, finish)
+	n.w.after(n.p, within, func() {
+		if !finished {
+			n.w.hurt(n.p) // what is not handed over is lost
+		}
+		finish()
+	})
 	n.setTable(t, func() {
 		n.await(func(m *ownership.Machine, _ time.Duration, id uint64) { m.Release(id) },
 			func(ownership.Reply) { finish() })

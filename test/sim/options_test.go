@@ -12,6 +12,8 @@ type options struct {
 	only   []mischief // what happens; nil: anything
 	// majority sets --min-members to more than half of the nodes that there are in the beginning.
 	majority bool
+	// hard has the network be slow, and snapshots take long.
+	hard bool
 	// overflows has logs overflow more often than by chance.
 	overflows bool
 	rules

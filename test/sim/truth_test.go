@@ -78,7 +78,7 @@ func (w *world) apart() bool {
 }
 
 func (w *world) wasHurt(p *proc) bool {
-	return p.dead || p.stopped || w.trouble[p.host] != 0 && w.now-w.trouble[p.host] < hurtMemory
+	return p.dead && !p.left || p.stopped || w.trouble[p.host] != 0 && w.now-w.trouble[p.host] < hurtMemory
 }
 
 // execute has a node execute a command on a partition that it takes for its own, and checks that it is.
@@ -215,7 +215,7 @@ func (w *world) holder(k int, but *node) *node {
 	t := &w.truth[k]
 	for _, p := range w.procs {
 		n := p.node
-		if n == nil || n == but || w.wasHurt(p) || n.data[k].last != t.last || t.last == nil || n.fenced {
+		if n == nil || n == but || p.dead || w.wasHurt(p) || n.data[k].last != t.last || t.last == nil || n.fenced {
 			continue
 		}
 		if s := n.copies.of[k].state; s == synced || s == handed {

@@ -84,6 +84,7 @@ type proc struct {
 	host     int // of its id
 	role     ring.Role
 	dead     bool
+	left     bool // dead, but it has left in an orderly way
 	stopped  bool
 	since    time.Duration // it is stopped
 	deferred []func()
