@@ -4,21 +4,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
 // CLIENT LIST, KILL, UNBLOCK and PAUSE concern the sessions of all loops. Each loop is visited by a posted function; the last one
 // sends what was found home.
-
-// concernsAll reports whether a command must visit all loops.
-func concernsAll(id command.ID) bool {
-	switch id {
-	case command.ClientList, command.ClientKill, command.ClientUnblock, command.ClientPause, command.ClientUnpause:
-		return true
-	}
-	return false
-}
 
 // visitLoops calls visit on every loop with that loop's worker, then gives the command at hand the reply on its own.
 func (s *client) visitLoops(visit func(w *worker), reply func() []byte) {

@@ -14,7 +14,6 @@ var (
 	errLost         = wire("ERR the node was lost that has executed the command, before it sent its large reply")
 	errMerge        = wire("ERR a node gave a reply that cannot be merged with the others")
 	errRepliesLarge = wire("ERR executed, but the replies of the transaction would be too large")
-	errKeysMany     = wire("ERR the reply would be too large, use SCAN")
 )
 
 // errTooEarly closes a client whose pipelined commands brought far larger replies than the ones before.

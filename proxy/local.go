@@ -36,7 +36,7 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 		}
 		defer s.chargeOther()
 	}
-	if concernsAll(cmd.ID) && s.Outstanding() > 0 {
+	if cmd.Flags&command.EveryLoop != 0 && s.Outstanding() > 0 {
 		return false // one at a time: each is as long as there are clients
 	}
 	if cmd.ID == command.Monitor && s.head < s.tail {

@@ -21,9 +21,12 @@ import (
 // their replies are put together in the order of the commands; a command like MSET is cut up by slot first. A transaction
 // that watches keys has one slot in any case.
 
-// maxLocal bounds the replies of a transaction's commands that are executed here. Those of the nodes, which see to it that
-// none is larger than 64 MiB and a single value, come to maxConcat at most.
-const maxLocal = 64 << 20
+const (
+	// maxLocal bounds the replies of a transaction's commands that are executed here.
+	maxLocal = 64 << 20
+	// maxReplies bounds the replies of the nodes, of which each is at most 64 MiB and a single value.
+	maxReplies = 256 << 20
+)
 
 // watching is a WATCH on its way.
 type watching struct {
@@ -336,7 +339,7 @@ func (t *transaction) takes(id int32, n int) bool {
 	p := &t.parts[id]
 	t.replies += n - p.size
 	p.size = n
-	return t.replies == n || t.replies <= maxConcat
+	return t.replies == n || t.replies <= maxReplies
 }
 
 // done ends one pending part; after the last one the whole reply is delivered.

@@ -59,8 +59,8 @@ func TestRoundsOfWaitAddNothing(t *testing.T) {
 		for _, n := range c.proxy.workers[l.Index()].order.Nodes() {
 			n.Each(func(p *order.Pipe) {
 				if r := p.Front(); r != nil {
-					if w, ok := r.Part.(*census); ok {
-						kept = append(kept, len(w.asked))
+					if c, ok := r.Part.(*census); ok {
+						kept = append(kept, c.question.Rounds.Questions())
 					}
 				}
 			})

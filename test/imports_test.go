@@ -49,8 +49,8 @@ var allowed = map[string][]string{
 	"node/data/hyperloglogs": {"internal/command", "internal/hyperloglog", "node/engine", "node/exec"},
 	"node/data/keys":         {"internal/resp", "internal/command", "internal/member", "internal/glob", "internal/rdb", "ring", "node/engine", "node/exec"},
 	"node":                   {"internal/member", "internal/monitor", "internal/resp", "internal/netloop", "internal/command", "internal/session", "internal/config", "internal/cluster", "internal/figures", "ring", "node/engine", "node/ownership", "node/exec", "node/data/strings", "node/data/bitmaps", "node/data/hyperloglogs", "node/data/keys"},
-	"proxy/order":            {"internal/member", "internal/resp", "internal/command", "ring"},
-	"proxy":                  {"proxy/order", "internal/member", "internal/monitor", "internal/resp", "internal/netloop", "internal/command", "internal/session", "internal/config", "internal/cluster", "internal/figures", "ring"},
+	"proxy/order":            {"internal/command", "internal/member", "internal/resp", "ring"},
+	"proxy":                  {"internal/cluster", "internal/command", "internal/config", "internal/figures", "internal/member", "internal/monitor", "internal/netloop", "internal/resp", "internal/session", "proxy/order", "proxy/wide", "ring"},
 	"metrics":                {"node", "proxy", "ring", "internal/netloop", "internal/command", "internal/figures"},
 	"test/harness":           {"internal/conversation", "internal/resp"},
 	"test/chaos":             {"internal/member", "internal/resp", "ring", "test/harness"},
@@ -60,6 +60,7 @@ var allowed = map[string][]string{
 	"bench/histogram":        {},
 	"bench/load":             {"bench/histogram"},
 	"cmd/dunlin":             {"node", "proxy", "ring", "ring/gossip", "metrics", "internal/member", "internal/netloop", "internal/command", "internal/tlsbridge"},
+	"proxy/wide":             {"internal/member", "internal/resp", "internal/command", "internal/session", "internal/config", "internal/figures", "proxy/order", "ring"},
 }
 
 // forbidden gives the reason for edges that somebody will be tempted to add.
@@ -102,6 +103,9 @@ var forbidden = []struct{ from, to, because string }{
 	{"internal/member", "node", "both sides of a conversation share its words, and neither knows the other"},
 	{"internal/member", "proxy", "both sides of a conversation share its words, and neither knows the other"},
 	{"proxy/order", "internal/netloop", "a step function has no clock and no socket: the simulation drives it"},
+	{"proxy/order", "proxy/wide", "what is asked and how answers are merged is nothing to who brings them in order"},
+	{"proxy/wide", "internal/netloop", "a command over the cluster is asked and merged without sockets and clocks"},
+	{"proxy/wide", "proxy", "a command over the cluster knows its proxy by an interface"},
 	{"proxy/order", "proxy", "the shell does what the step function asks for, and never the other way round"},
 	{"proxy", "node", "a proxy knows nodes by their protocol only; versions of both run side by side in an upgrade"},
 	{"proxy", "node/engine", "a proxy stores nothing"},

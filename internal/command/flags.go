@@ -40,6 +40,9 @@ const (
 	// Heavy: a node may take long for it, however short the request is, because
 	// it copies a value whole, or looks through it.
 	Heavy
+	// EveryLoop: the command concerns the clients of all loops of the process
+	// that a client talks to.
+	EveryLoop
 )
 
 var flagNames = [...]string{

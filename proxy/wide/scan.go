@@ -1,23 +1,24 @@
-package proxy
+package wide
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-var errCursor = wire("ERR invalid cursor")
+var errCursor = errors.New("ERR invalid cursor")
 
-// scanRound merges the nodes' answers to one SCAN. Every node looks from the cursor on, in ascending order, and says where
+// scan merges the nodes' answers to one SCAN. Every node looks from the cursor on, in ascending order, and says where
 // it stopped. What lies beyond the earliest stop is left for the next call:
 //
 //	partitions  0 1 2 3 4 5 6 7 8 …
 //	n1          ■ · ■ · ■ stop            n1 owns 0 2 4 6 …, stopped within 4
 //	n2          · ■ · ■ · ■ · ■ stop      n2 owns 1 3 5 7 …, stopped within 8
 //	reply       ■ ■ ■ ■ ■                 next cursor: n1's stop; n2's keys of 5 and 7 are dropped
-type scanRound struct {
+type scan struct {
 	cursor  member.Cursor
 	answers []scanAnswer
 	covered ring.PartitionSet
@@ -32,25 +33,35 @@ type scanAnswer struct {
 	keys []byte        // encoded elements, owned
 }
 
-// begin forgets an earlier round.
-func (r *scanRound) begin() {
+func askScan(c *Call, q *Question) error {
+	cursor, ok := member.ParseCursor(c.Args[1])
+	if !ok {
+		return errCursor
+	}
+	q.Rounds.First, q.Rounds.Anew = cursor.Partition(), true
+	q.merge = &scan{cursor: cursor}
+	return nil
+}
+
+// Begin forgets an earlier round.
+func (r *scan) Begin() {
 	r.answers, r.covered = nil, ring.PartitionSet{}
 	r.keys, r.count = nil, 0
 }
 
-// add takes one node's answer.
-func (r *scanRound) add(covered *ring.PartitionSet, reply []byte) bool {
-	stop, keys, ok := member.ParseStop(reply)
+// Add takes one node's answer.
+func (r *scan) Add(a Answer) error {
+	stop, keys, ok := member.ParseStop(a.Reply)
 	if !ok {
-		return false
+		return errMerge
 	}
-	r.covered.AddAll(covered)
+	r.covered.AddAll(a.Covered)
 	r.answers = append(r.answers, scanAnswer{stop, bytes.Clone(keys)})
-	return true
+	return nil
 }
 
-// conclude finds the earliest stop and keeps the keys before it. False: not even the first partition was covered.
-func (r *scanRound) conclude(want *ring.PartitionSet) bool {
+// Finished finds the earliest stop and keeps the keys before it. False: not even the first partition was covered.
+func (r *scan) Finished(*ring.PartitionSet) bool {
 	stop := member.EndOfScan
 	for _, a := range r.answers {
 		stop = min(stop, a.stop)
@@ -58,7 +69,7 @@ func (r *scanRound) conclude(want *ring.PartitionSet) bool {
 	inclusive := true // keys of the partition that holds the stop were walked up to it
 	first := r.cursor.Partition()
 	for p := first; p < ring.Partitions && member.CursorAt(p, 0) <= stop; p++ {
-		if want.Has(uint16(p)) && !r.covered.Has(uint16(p)) {
+		if !r.covered.Has(uint16(p)) {
 			if p == first {
 				return false
 			}
@@ -75,11 +86,11 @@ func (r *scanRound) conclude(want *ring.PartitionSet) bool {
 }
 
 // collect keeps the keys of the partitions before last, and of last if inclusive.
-func (r *scanRound) collect(last int, inclusive bool) {
+func (r *scan) collect(last int, inclusive bool) {
 	for _, a := range r.answers {
-		var scan resp.Scanner
-		for rest := a.keys; len(rest) > 0 && scan.Scan(rest) == resp.Done; rest = rest[scan.Len():] {
-			element := rest[:scan.Len()]
+		var elements resp.Scanner
+		for rest := a.keys; len(rest) > 0 && elements.Scan(rest) == resp.Done; rest = rest[elements.Len():] {
+			element := rest[:elements.Len()]
 			key, _ := resp.DecodeBulk(element)
 			if p := int(ring.PartitionOf(key)); p < last || p == last && inclusive {
 				r.keys = append(r.keys, element...)
@@ -87,4 +98,11 @@ func (r *scanRound) collect(last int, inclusive bool) {
 			}
 		}
 	}
+}
+
+// Reply appends the next cursor and the keys.
+func (r *scan) Reply(dst []byte) []byte {
+	dst = resp.AppendArray(dst, 2)
+	dst = resp.AppendBulk(dst, r.next.Append(nil))
+	return append(resp.AppendArray(dst, r.count), r.keys...)
 }

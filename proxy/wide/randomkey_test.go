@@ -1,4 +1,4 @@
-package proxy
+package wide
 
 import "testing"
 
@@ -11,22 +11,22 @@ func TestChoose(t *testing.T) {
 		if i%2 > 0 {
 			answers[0], answers[3] = answers[3], answers[0]
 		}
-		var c census
+		var m randomKey
 		for _, a := range answers {
-			if !c.choose([]byte(a)) {
+			if m.Add(Answer{Reply: []byte(a)}) != nil {
 				t.Fatalf("%q is refused", a)
 			}
 		}
-		if string(c.chosen) == "$1\r\ns\r\n" {
+		if string(m.chosen) == "$1\r\ns\r\n" {
 			small++
 		}
 	}
 	if small < tries/10*7/10 || small > tries/10*13/10 {
 		t.Errorf("one key of ten was chosen %d times of %d", small, tries)
 	}
-	var c census
+	var m randomKey
 	for _, bad := range []string{":1\r\n", "*1\r\n:1\r\n", "*2\r\n:0\r\n$1\r\nk\r\n", "*2\r\n:-1\r\n$1\r\nk\r\n", "*2\r\n$1\r\n1\r\n$1\r\nk\r\n"} {
-		if c.choose([]byte(bad)) || c.sum != 0 || c.chosen != nil {
+		if m.Add(Answer{Reply: []byte(bad)}) == nil || m.among != 0 || m.chosen != nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}

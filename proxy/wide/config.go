@@ -1,0 +1,41 @@
+package wide
+
+import (
+	"github.com/dunlin-cache/dunlin/internal/config"
+)
+
+// CONFIG GET and SET of parameters that nodes have, and CONFIG RESETSTAT.
+
+type configGet struct {
+	call     *Call
+	settings config.OfNodes
+}
+
+func askConfigGet(c *Call, q *Question) error {
+	q.AboutNodes, q.Words = true, config.NodesQuestion
+	q.merge = &configGet{call: c}
+	return nil
+}
+
+func askConfigSet(_ *Call, q *Question) error { return askOK(q) }
+
+func askResetStat(_ *Call, q *Question) error { return askOK(q) }
+
+// Begin forgets the settings: they are not about partitions.
+func (m *configGet) Begin() { m.settings = config.OfNodes{} }
+
+// Add takes a node's settings.
+func (m *configGet) Add(a Answer) error { return malformedUnless(m.settings.Add(a.Reply)) }
+
+// Reply appends the settings that the client has asked for.
+func (m *configGet) Reply(dst []byte) []byte {
+	return m.call.Host.AppendConfig(dst, m.call.Version, m.call.Args, &m.settings)
+}
+
+// malformedUnless is the error of an answer that could not be read.
+func malformedUnless(ok bool) error {
+	if ok {
+		return nil
+	}
+	return errMerge
+}

@@ -1,0 +1,24 @@
+package wide
+
+import "github.com/dunlin-cache/dunlin/internal/resp"
+
+// FLUSHALL and FLUSHDB, and whatever else nodes do without having anything to say.
+
+// done is the reply +OK when all partitions are covered.
+type done struct{}
+
+func askFlush(_ *Call, q *Question) error { return askOK(q) }
+
+func askOK(q *Question) error {
+	q.merge = done{}
+	return nil
+}
+
+// Begin has nothing to forget.
+func (done) Begin() {}
+
+// Add has nothing to keep.
+func (done) Add(Answer) error { return nil }
+
+// Reply appends +OK.
+func (done) Reply(dst []byte) []byte { return resp.AppendSimple(dst, "OK") }

@@ -1,0 +1,166 @@
+package wide
+
+import (
+	"errors"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/config"
+	"github.com/dunlin-cache/dunlin/internal/figures"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// nodesPatience is how long a question about the nodes waits for all of them: it must be answered when some are not there,
+// too.
+const nodesPatience = time.Second
+
+// errMerge is answered when a node's answer is not what it should be.
+var errMerge = errors.New("ERR a node gave a reply that cannot be merged with the others")
+
+// Host is what only the proxy can add to a reply.
+type Host interface {
+	// AppendInfo appends the reply to INFO: what the nodes said, and the proxy's own figures.
+	AppendInfo(dst []byte, v resp.Version, sections [][]byte, of figures.Info) []byte
+	// AppendConfig appends the reply to CONFIG GET: what the nodes said, and the proxy's own settings.
+	AppendConfig(dst []byte, v resp.Version, args [][]byte, of *config.OfNodes) []byte
+}
+
+// Call is a client's call of a command over the whole cluster.
+type Call struct {
+	Command  *command.Command
+	Args     [][]byte     // owned
+	Version  resp.Version // of the reply
+	Now      time.Duration
+	Patience time.Duration // how long a command may wait for nodes
+	Host     Host
+}
+
+// Merge gathers the answers of the nodes.
+type Merge interface {
+	// Begin begins a round, which is not the first one if partitions were not covered. No answer of the one before is on its
+	// way any more.
+	Begin()
+	// Add takes a node's answer. An error is the reply to the client.
+	Add(a Answer) error
+	// Reply appends the reply to the client.
+	Reply(dst []byte) []byte
+}
+
+// Finisher is a Merge that decides itself whether the round that has ended was the last one. Else it is the last one if all
+// partitions are covered.
+type Finisher interface {
+	// Finished reports whether Reply can be called. missing is what no answer has covered.
+	Finished(missing *ring.PartitionSet) bool
+}
+
+// Sized is a Merge that keeps much.
+type Sized interface {
+	// Size is the bytes that the answers take so far.
+	Size() int
+}
+
+// Answer is what one node has said.
+type Answer struct {
+	Node    string             // its ring.Member.ID
+	Covered *ring.PartitionSet // of the partitions that it was asked about
+	Reply   []byte             // encoded; valid during the call
+}
+
+// Question is a command over the whole cluster while nodes are asked about it.
+type Question struct {
+	Words  [][]byte // what each node is asked
+	Rounds Rounds
+	// AboutNodes: the question is about nodes rather than about partitions. When the time is up it is answered for the
+	// nodes that there are. Each round asks everybody.
+	AboutNodes bool
+	// Waits: the client decides how long it waits.
+	Waits bool
+
+	merge  Merge
+	failed error
+}
+
+// questions lists the commands that concern the whole cluster.
+var questions = map[command.ID]func(c *Call, q *Question) error{
+	command.ConfigGet:        askConfigGet,
+	command.ConfigSet:        askConfigSet,
+	command.ConfigResetStat:  askResetStat,
+	command.DBSize:           askDBSize,
+	command.FlushAll:         askFlush,
+	command.FlushDB:          askFlush,
+	command.HotKeysBig:       askHotKeysBig,
+	command.HotKeysGet:       askHotKeysGet,
+	command.HotKeysReset:     askHotKeysReset,
+	command.Info:             askInfo,
+	command.Keys:             askKeys,
+	command.LatencyHistogram: askLatency,
+	command.MemoryStats:      askMemory,
+	command.RandomKey:        askRandomKey,
+	command.Scan:             askScan,
+	command.SlowLogGet:       askSlowLogGet,
+	command.SlowLogLen:       askSlowLogLen,
+	command.SlowLogReset:     askSlowLogReset,
+	command.Wait:             askWait,
+}
+
+// New is the question that a call asks. An error is the reply to the client.
+func New(c *Call) (*Question, error) {
+	ask := questions[c.Command.ID]
+	if ask == nil {
+		panic("BUG: nobody asks the nodes about " + c.Command.Name)
+	}
+	q := &Question{Words: c.Args}
+	q.Rounds.Deadline = c.Now + c.Patience
+	if err := ask(c, q); err != nil {
+		return nil, err
+	}
+	if q.AboutNodes && !q.Waits {
+		q.Rounds.Deadline = min(q.Rounds.Deadline, c.Now+nodesPatience)
+	}
+	q.Rounds.Anew = q.Rounds.Anew || q.AboutNodes
+	return q, nil
+}
+
+// Begin begins a round, before nodes are asked.
+func (q *Question) Begin() { q.merge.Begin() }
+
+// Add takes a node's answer. Of errors, the first one is the reply to the client.
+func (q *Question) Add(a Answer) { q.Fail(q.merge.Add(a)) }
+
+// Fail has the command answered with an error when the round is over; nil changes nothing.
+func (q *Question) Fail(err error) {
+	if q.failed == nil {
+		q.failed = err
+	}
+}
+
+// FailMalformed is Fail for an answer that cannot be read.
+func (q *Question) FailMalformed() { q.Fail(errMerge) }
+
+// Size is the bytes that the answers take so far, if they may be many.
+func (q *Question) Size() int {
+	if m, ok := q.merge.(Sized); ok {
+		return m.Size()
+	}
+	return 0
+}
+
+// Finished reports whether a round that is over was the last one.
+func (q *Question) Finished() bool {
+	if q.failed != nil {
+		return true
+	}
+	if m, ok := q.merge.(Finisher); ok {
+		return m.Finished(&q.Rounds.want)
+	}
+	return q.Rounds.want.Empty()
+}
+
+// Reply appends the reply to the client, of what is known so far.
+func (q *Question) Reply(dst []byte) []byte {
+	if q.failed != nil {
+		return resp.AppendError(dst, q.failed.Error())
+	}
+	return q.merge.Reply(dst)
+}

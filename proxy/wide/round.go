@@ -1,0 +1,103 @@
+package wide
+
+import (
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/proxy/order"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+const (
+	firstPause = 10 * time.Millisecond // before nodes are asked again
+	maxPause   = 100 * time.Millisecond
+)
+
+// Rounds asks nodes until all partitions are covered: each round asks every node about those of its partitions that no
+// answer has covered yet. It is a step function like the Machine that it asks through.
+type Rounds struct {
+	// First is the first partition that is asked about.
+	First int
+	// Anew: each round asks about everything again.
+	Anew bool
+	// Deadline is when the last round may begin.
+	Deadline time.Duration
+	// Broken is nil except in simulations.
+	Broken *Broken
+
+	want    ring.PartitionSet // what no answer has covered yet
+	begun   bool
+	asked   []asked // in this round, by the requests' IDs
+	pending int     // answers of this round still to come
+	pause   time.Duration
+}
+
+// Broken are rules that a simulation breaks, to see that it notices.
+type Broken struct {
+	TrustAnswers bool // a node is believed to have covered whatever it was asked about
+}
+
+// asked is a question to a node, about some of its partitions.
+type asked struct {
+	node  *order.Node
+	share ring.PartitionSet
+}
+
+// Expired reports whether no further round may begin.
+func (r *Rounds) Expired(now time.Duration) bool { return now > r.Deadline }
+
+// Ask begins a round: it asks every node that owns wanted partitions and can be asked now. q is the request of each question,
+// but for its ID. over: nobody was asked, or all have answered.
+func (r *Rounds) Ask(m *order.Machine, q order.Request, question [][]byte, now time.Duration) (over bool) {
+	if r.Anew || !r.begun {
+		r.begun = true
+		r.want.AddFrom(r.First)
+	}
+	r.asked = r.asked[:0]
+	r.pending = 1 // until all are asked
+	for _, n := range m.Nodes() {
+		share := r.want.Intersect(n.Owns())
+		if share.Empty() {
+			continue
+		}
+		q.ID = int32(len(r.asked))
+		if m.Ask(n.Pipe(q.Session.Lane()), q, member.AppendEach(nil, &share, question...), now) {
+			r.pending++
+			r.asked = append(r.asked, asked{n, share})
+		}
+	}
+	return r.Answered()
+}
+
+// Questions is the number of nodes that are asked in this round.
+func (r *Rounds) Questions() int { return len(r.asked) }
+
+// Asked is the node that a question of this round went to.
+func (r *Rounds) Asked(id int32) *order.Node { return r.asked[id].node }
+
+// Cover notes which partitions an answer covers. What it does not, the owner by the table is asked about next time.
+func (r *Rounds) Cover(m *order.Machine, id int32, covered *ring.PartitionSet) {
+	q := &r.asked[id]
+	if r.Broken != nil && r.Broken.TrustAnswers {
+		covered = &q.share
+	}
+	r.want.RemoveAll(covered)
+	missing := q.share
+	missing.RemoveAll(covered)
+	m.Distrust(q.node, &missing)
+}
+
+// Answered counts a question of this round that was answered, or will not be. over: it was the last one.
+func (r *Rounds) Answered() (over bool) {
+	r.pending--
+	return r.pending == 0
+}
+
+// Pause is how long to wait before the next round. Call it once a round.
+func (r *Rounds) Pause(now time.Duration) time.Duration {
+	r.pause = max(r.pause, firstPause)
+	left := max(r.Deadline-now, 0) + time.Millisecond
+	pause := min(r.pause, left)
+	r.pause = min(2*r.pause, maxPause)
+	return pause
+}
