@@ -38,9 +38,28 @@ build: ## build bin/dunlin, static
 	@command -v go >/dev/null || { echo "missing: go 1.26 or newer (https://go.dev/dl)"; exit 1; }
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.release=$(VERSION)" -o bin/dunlin ./cmd/dunlin
 
+# Stages of `make test`, one after the other; those of the last line run beside each other.
+STAGES := build lint unit race portable
+BESIDE := checked page deployment
+STAGE   = begin=$$SECONDS; echo "== $(1)"; $(MAKE) --no-print-directory $(2) $(1); echo "== $(1): $$((SECONDS - begin)) s"
+
 .PHONY: test
-test: have build lint unit race ## everything that proves it: vet, linters, unit and end-to-end tests, race detector
-	@$(MAKE) --no-print-directory -j3 --output-sync checked page deployment
+test: have ## everything that proves it: vet, linters, unit and end-to-end tests, race detector
+	@$(foreach stage,$(STAGES),$(call STAGE,$(stage));) $(call STAGE,$(BESIDE),-j3 --output-sync)
+
+# What changed since the branch left BASE, committed or not. Packages below test/ start whole
+# clusters, which takes longer; the rules about imports are checked always.
+BASE ?= $(shell git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main 2>/dev/null || echo HEAD)
+CHANGED = { git diff --name-only $(BASE) -- '*.go'; git ls-files --others --exclude-standard -- '*.go'; } | \
+  xargs -r -n1 dirname | sort -u | grep -v -e '^test' -e '^deploy' | while read -r dir; do \
+  [ -z "$$(ls "$$dir"/*.go 2>/dev/null)" ] || echo "./$$dir"; done
+
+.PHONY: quick
+quick: $(LINT) ## before each commit, under two minutes: vet, and lint and unit tests of packages that changed since BASE
+	@go vet ./...
+	@changed=$$($(CHANGED) || true); echo "changed since $(BASE):" $$changed; \
+	  [ -z "$$changed" ] || { $(LINT) run $$changed; go test -short -timeout 2m $$changed; }
+	@go test -run '^TestImport' ./test
 
 .PHONY: lint
 lint: $(LINT) ## go vet, gofmt and golangci-lint
@@ -148,6 +167,16 @@ race:
 .PHONY: checked
 checked:
 	go test -tags checked -gcflags=-d=checkptr -short -timeout 5m ./node/engine
+
+# The form of netloop and its neighbours for systems other than Linux: run here, built and vetted for
+# macOS. The tests of cmd/dunlin start nodes and proxies, together and as processes of their own.
+.PHONY: portable
+portable:
+	go test -tags portable -timeout 5m ./internal/mapping ./internal/netloop ./internal/tlsbridge ./cmd/dunlin
+	@for arch in amd64 arm64; do export GOOS=darwin GOARCH=$$arch CGO_ENABLED=0; \
+	  echo "go vet and go build for darwin/$$arch"; \
+	  go vet $$(go list -deps ./cmd/dunlin | grep "^$$(go list -m)/"); \
+	  go build -o /dev/null ./cmd/dunlin; done
 
 # The live page in a real browser. SCREENSHOTS=dir leaves pictures.
 .PHONY: page

@@ -169,15 +169,15 @@ func (l *Loop) accept(number int) {
 			ln.pause()
 			return
 		}
-		fd, sa, err := acceptSocket(ln.fd)
-		switch err {
-		case nil:
+		fd, sa, errno := acceptSocket(ln.fd)
+		switch errno {
+		case 0:
 			ln.take(fd, addrPort(sa))
 		case unix.EAGAIN:
 			return
 		case unix.EINTR, unix.ECONNABORTED:
 		default:
-			ln.backOff(err)
+			ln.backOff(errno)
 			return
 		}
 	}

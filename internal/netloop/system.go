@@ -3,6 +3,8 @@ package netloop
 import (
 	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // What loops ask of the operating system stands in the files system*.go:
@@ -24,6 +26,12 @@ import (
 // due.
 func waitMillis(d time.Duration) int {
 	return int((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+// errnoOf returns the number of what x/sys returned of a system call; 0 of nil.
+func errnoOf(err error) unix.Errno {
+	errno, _ := err.(unix.Errno) //nolint:errorlint // never wrapped, and asked for on the hot path
+	return errno
 }
 
 // addressOf returns where a slice begins, for comparing.

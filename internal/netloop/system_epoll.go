@@ -126,8 +126,9 @@ func send(fd int, p []byte) (int, unix.Errno) {
 }
 
 // acceptSocket returns a connection that waits at a listener, as a socket that does not block.
-func acceptSocket(listener int) (int, unix.Sockaddr, error) {
-	return unix.Accept4(listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+func acceptSocket(listener int) (int, unix.Sockaddr, unix.Errno) {
+	fd, from, err := unix.Accept4(listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+	return fd, from, errnoOf(err)
 }
 
 // newSocket returns a TCP socket that does not block.

@@ -3,9 +3,7 @@
 package netloop
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"syscall"
 	"time"
 
@@ -127,19 +125,12 @@ func (p *poller) waitBlocking(events []event, timeout time.Duration) (int, unix.
 	return found, 0
 }
 
-func errnoOf(err error) unix.Errno {
-	if err == nil {
-		return 0
-	}
-	return err.(unix.Errno) // what x/sys returns of every system call
-}
-
 // waker is a pipe.
 type waker struct{ fd, in int }
 
 func (w *waker) open() error {
 	var ends [2]int
-	err := inherited(func() error { return unix.Pipe(ends[:]) }, &ends[0], &ends[1])
+	err := uninherited(func() error { return unix.Pipe(ends[:]) }, &ends[0], &ends[1])
 	if err != nil {
 		return fmt.Errorf("cannot create pipe: %w", err)
 	}
@@ -179,26 +170,27 @@ func send(fd int, p []byte) (int, unix.Errno) {
 }
 
 // acceptSocket returns a connection that waits at a listener, as a socket that does not block.
-func acceptSocket(listener int) (fd int, from unix.Sockaddr, err error) {
-	err = inherited(func() (err error) {
+func acceptSocket(listener int) (fd int, from unix.Sockaddr, errno unix.Errno) {
+	err := uninherited(func() (err error) {
 		fd, from, err = unix.Accept(listener)
 		return err
 	}, &fd)
-	return fd, from, err
+	return fd, from, errnoOf(err)
 }
 
 // newSocket returns a TCP socket that does not block.
 func newSocket(family int) (fd int, err error) {
-	err = inherited(func() (err error) {
+	err = uninherited(func() (err error) {
 		fd, err = unix.Socket(family, unix.SOCK_STREAM, 0)
 		return err
 	}, &fd)
 	return fd, err
 }
 
-// inherited calls open, which stores new descriptors in fds, and makes them such that do not block
-// and are not inherited by a process that another goroutine starts meanwhile.
-func inherited(open func() error, fds ...*int) error {
+// uninherited calls open, which stores new descriptors in fds, and makes them such that do not block
+// and are not inherited by a process that another goroutine starts meanwhile. Its error is a plain
+// number of the system's, see errnoOf.
+func uninherited(open func() error, fds ...*int) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := open(); err != nil {
@@ -207,7 +199,9 @@ func inherited(open func() error, fds ...*int) error {
 	var err error
 	for _, fd := range fds {
 		unix.CloseOnExec(*fd)
-		err = errors.Join(err, os.NewSyscallError("fcntl", unix.SetNonblock(*fd, true)))
+		if failed := unix.SetNonblock(*fd, true); failed != nil {
+			err = failed
+		}
 	}
 	if err != nil {
 		for _, fd := range fds {
