@@ -105,7 +105,7 @@ func (w *worker) begin(cn *conn) *request {
 	// ended it.
 	r.fenced = w.node.fenced.Load()
 	r.view = w.node.view.Load()
-	r.careful = r.fenced || (cn.pipe != nil && (cn.pipe.latched != nil || cn.pipe.era < r.view.Newest))
+	r.careful = r.gate().Careful(r.view, r.fenced)
 	r.timedFrom = int(w.node.timing.Load())
 	r.sampled = false
 	if w.untilSample--; w.untilSample <= 0 {

@@ -51,7 +51,7 @@
 //   - Data of an earlier ownership is never served: a partition is dropped between
 //     losing and serving it again (node/ownership).
 //   - Commands of one pipe on one partition are executed in their order, also when
-//     some of them are refused and come again (latch in pipes.go).
+//     some of them are refused and come again (ownership.Gate).
 //   - A command that a proxy gave up with its pipe is not executed after the next
 //     generation of that pipe was acknowledged (pipes.go).
 //   - Replies leave in the order of the requests, also when one of them waits for

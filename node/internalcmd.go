@@ -87,7 +87,7 @@ func takeTable(r *request) {
 // the node's part of the command's reply. Partitions that were wanted and are not covered are asked
 // of another node, or again.
 func each(r *request) {
-	if r.outdated() {
+	if r.gate().Outdated(r.view) {
 		r.replyWait()
 		return
 	}

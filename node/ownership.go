@@ -49,15 +49,15 @@ func (r *request) admitSlotCarefully(slot uint16) bool {
 	if r.serves(p) {
 		return true
 	}
-	r.replyElsewhere(slot)
-	r.latch(p)
+	r.refuse(slot, p)
 	return false
 }
 
-// serves tells whether p may be used by this connection now.
-func (r *request) serves(p uint16) bool {
-	return r.view.Standing[p] == ownership.Serving && !r.fenced && !r.latched(p) && !r.predates(p)
-}
+// verdict decides about a command of this connection on p.
+func (r *request) verdict(p uint16) ownership.Verdict { return r.gate().Verdict(r.view, p, r.fenced) }
+
+// serves reports whether p may be used by this connection now.
+func (r *request) serves(p uint16) bool { return r.verdict(p) == ownership.Serve }
 
 // admitKeys is admit for a command of several keys.
 func (r *request) admitKeys(oneSlot bool) bool {
@@ -88,8 +88,7 @@ func (r *request) admitKeys(oneSlot bool) bool {
 		// cannot follow MOVED and are told what is wrong.
 		r.Fail(errCrossSlot)
 	default:
-		r.replyElsewhere(uint16(refusing))
-		r.latch(r.Partitions...)
+		r.refuse(uint16(refusing), r.Partitions...)
 	}
 	return false
 }
@@ -108,21 +107,18 @@ func (r *request) admitAll() bool {
 	return false
 }
 
-// replyElsewhere answers a command on a slot that is not served here, or not
-// now.
-func (r *request) replyElsewhere(slot uint16) {
-	p := ring.Partition(slot)
+// refuse answers a command on partitions of which that of the slot is not served here, or not now.
+func (r *request) refuse(slot uint16, partitions ...uint16) {
 	switch {
 	case r.view.Table == nil:
 		r.replyNotServed()
-	case r.fenced, r.view.Standing[p] == ownership.Gained, r.latched(p), r.predates(p):
-		// While fenced, what the table says of others may be as old as what it
-		// says of us.
+	case r.verdict(ring.Partition(slot)) == ownership.Wait:
 		r.replyWait()
 	default:
 		r.worker.Count.Moved++
-		r.Out = member.AppendMoved(r.Out, slot, r.view.Table.OwnerOf(p).Addr)
+		r.Out = member.AppendMoved(r.Out, slot, r.view.Table.OwnerOf(ring.Partition(slot)).Addr)
 	}
+	r.latch(partitions...)
 }
 
 // replyWait asks to try again: in a pipe the proxy does, on its own, and repeats

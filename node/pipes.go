@@ -9,6 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -39,12 +40,7 @@ type pipe struct {
 	tickets    bool      // was given some
 	ended      time.Time // when it closed; protected by the registry's lock
 
-	// latched are the partitions of refused commands, nil if there are none; it
-	// belongs to the conn's loop. See latch.
-	latched *ring.PartitionSet
-	// era is the newest epoch that the proxy is known to have known when it sent what
-	// comes next; it belongs to the conn's loop. See predates.
-	era uint64
+	gate ownership.Gate // belongs to the conn's loop
 }
 
 // errSuperseded closes a pipe of which a newer generation opens.
@@ -156,7 +152,8 @@ func openPipe(r *request) {
 		return
 	}
 	p := pipeOf(description)
-	p.conn, p.era = cn, r.view.Epoch()
+	p.conn = cn
+	p.gate.Open(r.view)
 	older, stale := r.node.pipes.claim(p, time.Now())
 	if stale {
 		r.Fail(errOldPipe)
@@ -218,45 +215,18 @@ func (cn *conn) supersede() {
 	}
 }
 
-// latch has all later commands of the pipe on these partitions refused, because
-// one was. They were sent before the proxy knew: executed now, a take-over having
-// ended in between, they would overtake the refused one, which comes again. The
-// proxy says DUNLIN RETRY when it has all of them back and begins to repeat.
+// gate is that of the request's pipe, nil for a client.
+func (r *request) gate() *ownership.Gate {
+	if p := r.conn.pipe; p != nil {
+		return &p.gate
+	}
+	return nil
+}
+
+// latch has the pipe's later commands on the partitions refused, because one was.
 func (r *request) latch(partitions ...uint16) {
-	p := r.conn.pipe
-	if p == nil {
-		return
-	}
-	if p.latched == nil {
-		p.latched = new(ring.PartitionSet)
-	}
-	for _, number := range partitions {
-		p.latched.Add(number)
-	}
-	r.careful = true
-}
-
-// latched tells whether the pipe refuses the partition until DUNLIN RETRY.
-func (r *request) latched(p uint16) bool {
-	pipe := r.conn.pipe
-	return pipe != nil && pipe.latched != nil && pipe.latched.Has(p)
-}
-
-// predates tells whether the pipe may hold commands on the partition from before
-// it became ours. A proxy gives up what it sent to a node that was silent, and sends
-// it to the next owner; if the partition comes back, the given-up command may only
-// now arrive here, and would undo what was written since. So a pipe is believed about
-// a gained partition once its proxy has shown, in DUNLIN RETRY, that it knows the
-// epoch: what it gave up before cannot say that.
-func (r *request) predates(p uint16) bool {
-	pipe := r.conn.pipe
-	return pipe != nil && r.view.Began[p] > pipe.era
-}
-
-// outdated is predates for a command over many partitions.
-func (r *request) outdated() bool {
-	pipe := r.conn.pipe
-	return pipe != nil && r.view.Newest > pipe.era
+	r.gate().Refused(partitions...)
+	r.careful = r.gate().Careful(r.view, r.fenced)
 }
 
 // retry: DUNLIN RETRY epoch
@@ -266,10 +236,7 @@ func retry(r *request) {
 		r.Fail(exec.ErrNotInteger)
 		return
 	}
-	if p := r.conn.pipe; p != nil {
-		p.latched = nil
-		p.era = max(p.era, min(epoch, r.view.Epoch()))
-		r.careful = r.fenced || p.era < r.view.Newest
-	}
+	r.gate().Retry(epoch, r.view)
+	r.careful = r.gate().Careful(r.view, r.fenced)
 	r.ReplyOK()
 }

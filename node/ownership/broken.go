@@ -13,4 +13,6 @@ type Broken struct {
 	IgnoreAbsence      bool // count what a node had before the cluster went on without it
 	LeaveEarly         bool // release a node before the heirs have everything
 	NeverFence         bool // serve on after a standstill
+	NeverLatch         bool // execute what comes behind a refused command
+	IgnoreEras         bool // believe a pipe about partitions gained since its last RETRY
 }

@@ -12,6 +12,7 @@
 //	departed  a node that a table dropped, and that may not know that yet
 //	hand-over what a node does to let go of what it lost: send the rest to the heirs
 //	heir      the new owner of a partition, which was fed it before
+//	gate      what one pipe may not be served yet, because of what it sent before
 //	fence     up while a node that stood still does not know whether its table is current
 //
 // # How a table is obeyed
@@ -40,5 +41,7 @@
 //     obeys that table or a newer one, or is fenced.
 //   - A node acknowledges a table only when it executes nothing under an older one, and the heirs
 //     have everything that it lost, or are dead. It never acknowledges a table of another lineage.
+//   - Commands of one pipe on one partition are executed in their order, also when some of them are
+//     refused and come again (Gate).
 //   - A node that stood still serves nothing until another member has confirmed its table.
 package ownership

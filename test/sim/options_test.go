@@ -25,9 +25,7 @@ type rules struct {
 
 	promoteFilling    bool // a copy counts as in sync while its snapshot is still coming
 	keepUnhanded      bool // a copy is kept although its living owner has not handed it over
-	ignoreEras        bool // a node believes a pipe about partitions that it gained after the pipe's last RETRY
 	ignoreGenerations bool // an older generation of a pipe goes on being read
-	neverLatch        bool // a node does not refuse what comes behind a refused command
 	retryEarly        bool // a proxy says RETRY while refusals are still on their way
 	resendEarly       bool // a proxy sends held commands again before all others have come back
 	repeatAll         bool // a proxy repeats what must not be executed twice

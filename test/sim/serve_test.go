@@ -6,7 +6,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/ownership"
 )
 
-// A node's part of a pipe, after node/pipes.go, ownership.go and internalcmd.go.
+// A node's part of a pipe: ownership.Gate itself, generations after node/pipes.go.
 
 type commandKind uint8
 
@@ -66,8 +66,7 @@ type nodePipe struct {
 	key        pipeKey
 	generation uint64
 	superseded bool
-	latched    placeSet
-	era        uint64
+	gate       ownership.Gate
 }
 
 // nodeEnd is a connection that has not said yet what it is.
@@ -101,8 +100,7 @@ func (e *nodeEnd) received(m any) {
 	case question:
 		e.c.send(1, p.each(m))
 	case retrying:
-		p.latched = 0
-		p.era = max(p.era, min(m.epoch, n.looped.Epoch()))
+		p.gate.Retry(m.epoch, n.looped)
 		e.c.send(1, done{})
 	}
 }
@@ -114,7 +112,8 @@ func (e *nodeEnd) open(n *node, o pipeGreeting) {
 		e.c.close(1)
 		return
 	}
-	e.pipe = &nodePipe{n: n, c: e.c, key: o.key, generation: o.generation, era: n.looped.Epoch()}
+	e.pipe = &nodePipe{n: n, c: e.c, key: o.key, generation: o.generation, gate: ownership.Gate{Broken: n.w.ownership}}
+	e.pipe.gate.Open(n.looped)
 	n.pipes[o.key] = e.pipe
 	if older == nil || n.w.ignoreGenerations {
 		e.c.send(1, done{})
@@ -127,42 +126,26 @@ func (e *nodeEnd) open(n *node, o pipeGreeting) {
 	})
 }
 
-func (p *nodePipe) predates(k int) bool {
-	return p.n.looped.Began[p.n.w.tracked[k]] > p.era && !p.n.w.ignoreEras
-}
-
-func (p *nodePipe) serves(k int) bool {
-	n := p.n
-	return n.serves(n.looped, k) && !n.fenced && !p.latched.has(k) && !p.predates(k)
-}
-
-// execute answers a command on a key.
+// execute answers a command on a key. late says that it was past the fence when the process stopped.
 func (p *nodePipe) execute(c *command, late bool) any {
 	n, v, k := p.n, p.n.looped, c.place
-	fenced := n.fenced
-	if late { // it was past all this
-		n.fenced = false
-	}
-	ok := p.serves(k)
-	n.fenced = fenced
-	if ok {
+	at := n.w.tracked[k]
+	if p.gate.Verdict(v, at, n.fenced && !late) == ownership.Serve {
 		value, gen := n.w.execute(n, c, k, late)
 		return done{value, gen}
 	}
-	latched := p.latched.has(k)
-	if !n.w.neverLatch {
-		p.latched |= 1 << k
+	verdict := p.gate.Verdict(v, at, n.fenced)
+	p.gate.Refused(at)
+	if verdict == ownership.Moved {
+		return moved{v.Table.OwnerOf(at).Addr}
 	}
-	if v.Table == nil || n.fenced || n.standing(v, k) != ownership.Foreign || latched {
-		return waitFor{v.Epoch()}
-	}
-	return moved{v.Table.OwnerOf(n.w.tracked[k]).Addr}
+	return waitFor{v.Epoch()}
 }
 
 // each answers a command over all keys, for the wanted partitions that are served here.
 func (p *nodePipe) each(q question) any {
 	n, v := p.n, p.n.looped
-	if v.Table == nil || n.fenced || v.Newest > p.era && !n.w.ignoreEras {
+	if v.Table == nil || n.fenced || p.gate.Outdated(v) {
 		return waitFor{v.Epoch()}
 	}
 	var c covered
