@@ -49,6 +49,7 @@ type Rig struct {
 	Pause   sync.RWMutex  // held by every exchange for reading
 
 	Mu         sync.Mutex
+	opened     []*Session
 	deaths     []death
 	losses     map[string]int // acknowledged writes by key
 	oldestLoss time.Duration
@@ -87,6 +88,7 @@ type Options struct {
 	relayed bool
 	flags   []string        // for nodes
 	Clocks  []time.Duration // see startOptions
+	path    string          // of the binary; "": the one under test
 }
 
 func startRig(t testing.TB) *Rig {
@@ -132,7 +134,7 @@ func StartWith(t testing.TB, o Options) *Rig {
 func newRig(t testing.TB, seed uint64, o Options) *Rig {
 	t.Helper()
 	c := harness.StartClusterWith(t, harness.StartOptions{
-		Nodes: 3, Proxies: 2, Relayed: o.relayed, Network: o.Network, Clocks: o.Clocks,
+		Nodes: 3, Proxies: 2, Relayed: o.relayed, Network: o.Network, Clocks: o.Clocks, Path: o.path,
 		NodeFlags: append([]string{"--copies", strconv.Itoa(o.Copies)}, o.flags...),
 	})
 	x := &Rig{T: t, C: c, Options: o, Seed: seed, stop: make(chan struct{}), tolerated: map[string]int{}, losses: map[string]int{}}
@@ -148,7 +150,11 @@ func (x *Rig) NewSession(proxy *harness.Member, name string) *Session {
 		x.T.Fatal(err)
 	}
 	x.T.Cleanup(func() { l.Conn.Close() })
-	return &Session{X: x, name: name, Link: l, Rng: rand.New(rand.NewPCG(x.Seed, x.Sessions.Add(1)))}
+	s := &Session{X: x, name: name, at: proxy, Link: l, Rng: rand.New(rand.NewPCG(x.Seed, x.Sessions.Add(1)))}
+	x.Mu.Lock()
+	defer x.Mu.Unlock()
+	x.opened = append(x.opened, s)
+	return s
 }
 
 // during does something to a member and waits until the cluster is whole again:

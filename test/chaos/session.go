@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -20,6 +21,8 @@ import (
 type Session struct {
 	X      *Rig
 	name   string
+	at     *harness.Member // the proxy
+	busy   sync.Mutex      // held by each Exchange, and while the proxy is replaced
 	Link   *harness.Link
 	Rng    *rand.Rand
 	out    []byte
@@ -47,6 +50,8 @@ func (s *Session) Add(judge func(reply []byte), args ...string) {
 // Exchange sends what was added and judges the replies. False: the connection is of
 // no use any more, and why has been reported.
 func (s *Session) Exchange() bool {
+	s.busy.Lock()
+	defer s.busy.Unlock()
 	begin := time.Now()
 	out, judges := s.out, s.Judges
 	s.out, s.Judges = s.out[:0], s.Judges[:0]

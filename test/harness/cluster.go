@@ -28,6 +28,7 @@ type StartOptions struct {
 	Relayed        bool            // others reach the nodes through relays
 	Network        *Network        // of the members' own; nil: the loopback interface
 	Clocks         []time.Duration // of the members, nodes first: by how much they are off
+	Path           string          // of the binary; "": the one under test
 }
 
 // Cluster is the members of one test.
@@ -76,7 +77,7 @@ func StartClusterWith(t testing.TB, o StartOptions) *Cluster {
 			m.Flags = append(m.Flags, "--memory", "128mb") // unless nodeFlags say otherwise
 			m.Flags = append(m.Flags, o.NodeFlags...)
 		}
-		m.Env = o.Env
+		m.Env, m.Path = o.Env, o.Path
 		m.Launch()
 	}
 	c.WaitReady()

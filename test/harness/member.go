@@ -19,6 +19,7 @@ type Member struct {
 	T                           testing.TB
 	Role, ID                    string
 	Addr, Gossip, Admin, Logged string // logged is the log's file name
+	Path                        string // of the binary; "": the one under test
 	Flags, Env                  []string
 	required                    []string // flags that its place asks for
 	Stopped                     bool     // by SIGSTOP
@@ -62,7 +63,11 @@ func (m *Member) Run(args ...string) {
 		m.T.Fatal(err)
 	}
 	defer log.Close() // the process has its own descriptor
-	cmd := exec.Command(Binary(m.T), args...)
+	path := m.Path
+	if path == "" {
+		path = Binary(m.T)
+	}
+	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(CleanEnviron(), m.Env...)
 	EndWithUs(cmd)

@@ -1,0 +1,128 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// These tests upgrade a cluster that clients work on, member by member, from builds of earlier
+// commits. Old and new members live side by side meanwhile; clients must notice as little as when
+// nodes come and go in order.
+
+// firstRelease is the last commit whose members know no protocol levels.
+const firstRelease = "aed5c16"
+
+// TestUpgrade replaces nodes first.
+func TestUpgrade(t *testing.T) { upgrade(t, firstRelease, "node", "proxy") }
+
+// TestUpgradeProxiesFirst has new proxies work with old nodes.
+func TestUpgradeProxiesFirst(t *testing.T) { upgrade(t, firstRelease, "proxy", "node") }
+
+// TestUpgradeFromThePrevious begins with the commit before this one.
+func TestUpgradeFromThePrevious(t *testing.T) { upgrade(t, "HEAD^1", "node", "proxy") }
+
+// upgrade replaces all members of the first role, then those of the other.
+func upgrade(t *testing.T, from string, roles ...string) {
+	if testing.Short() {
+		t.Skip("builds another commit")
+	}
+	harness.SkipUnderRace(t)
+	x := StartWith(t, Options{Copies: 2, Mixers: 2, Batch: 16, Rest: 4 * time.Millisecond, path: harness.BuildOf(t, from)})
+	x.KeepsAll.Store(true)
+	before := x.Tables.Table().Level
+	var members []*harness.Member
+	for _, role := range roles {
+		members = append(members, x.C.ByRole(role)...)
+	}
+	failed := 0
+	for i, m := range members {
+		if got := x.Tables.Table().Level; i < len(members)-1 && got != before {
+			x.Violate("the cluster has level %d while %d members are old", got, len(members)-i)
+		}
+		replace := func() {
+			m.Term(handOverTime)
+			m.Path = ""
+			m.Launch()
+		}
+		if m.Role == "proxy" {
+			x.replaceProxy(m, replace)
+			continue
+		}
+		failed += x.during("upgrade of "+m.ID, m, replace)
+	}
+	if failed > 0 {
+		x.Violate("an upgrade in order caused %d errors", failed)
+	}
+	harness.Eventually(t, harness.ReadyTimeout, "the cluster speaks the new level", func() bool { return x.atLevel(ring.Level) })
+	x.converge("after the upgrade")
+	x.Finish()
+}
+
+// handOverTime is for a member to hand over what it has and end.
+const handOverTime = 15 * time.Second
+
+// replaceProxy lets the clients of a proxy wait while it is replaced, and connect to its successor;
+// those of the others go on.
+func (x *Rig) replaceProxy(m *harness.Member, replace func()) {
+	x.T.Helper()
+	x.Mu.Lock()
+	all := x.opened
+	x.Mu.Unlock()
+	var mine []*Session
+	for _, s := range all {
+		if s.at == m {
+			s.busy.Lock()
+			s.Link.Conn.Close()
+			mine = append(mine, s)
+		}
+	}
+	begin := time.Now()
+	replace()
+	m.WaitReady()
+	x.T.Logf("%-30s ready again after %4d ms", "upgrade of "+m.ID, time.Since(begin).Milliseconds())
+	for _, s := range mine {
+		x.reconnect(s)
+		s.busy.Unlock()
+	}
+	x.converge("upgrade of " + m.ID)
+	x.servedAgain("upgrade of " + m.ID)
+}
+
+// reconnect gives a session that is not busy a new connection, of the same protocol version.
+func (x *Rig) reconnect(s *Session) {
+	x.T.Helper()
+	l, err := harness.DialLink(s.at.Addr)
+	if err != nil {
+		x.T.Fatal(err)
+	}
+	x.T.Cleanup(func() { l.Conn.Close() })
+	s.Link = l
+	if s.version == 0 || s.version == resp.RESP2 {
+		return
+	}
+	if err = l.Send(fmt.Appendf(nil, "HELLO %d\r\n", s.version)); err == nil {
+		_, err = l.Receive(time.Now().Add(harness.AnswerTime))
+	}
+	if err != nil {
+		x.T.Fatalf("%s cannot connect to the new proxy: %v", s.name, err)
+	}
+}
+
+// atLevel reports whether the tables of all nodes have the level.
+func (x *Rig) atLevel(level uint8) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for _, n := range x.C.ByRole("node") {
+		if t, err := member.FetchTable(ctx, nil, n.Addr, nil); err != nil || t == nil || t.Level != level {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,38 @@
+package harness
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// BuildOf builds an earlier commit and returns the path of the binary. Without the history to do so,
+// the test is skipped. The go command keeps what it compiled, so that a second time takes little.
+func BuildOf(t testing.TB, commit string) (path string) {
+	t.Helper()
+	root := Root(t)
+	git := func(args ...string) (string, error) {
+		out, err := exec.Command("git", append([]string{"-C", root}, args...)...).Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	id, err := git("rev-parse", "--verify", "--quiet", commit+"^{commit}")
+	if err != nil {
+		t.Skipf("there is no commit %s here to upgrade from: this needs a clone with its history (%v)", commit, err)
+	}
+	source := t.TempDir()
+	archive := filepath.Join(source, "commit.tar")
+	if _, err := git("archive", "--format=tar", "-o", archive, id); err != nil {
+		t.Fatalf("cannot read commit %s: %v", id, err)
+	}
+	if out, err := exec.Command("tar", "-xf", archive, "-C", source).CombinedOutput(); err != nil {
+		t.Fatalf("cannot unpack commit %s: %v\n%s", id, err, out)
+	}
+	path = filepath.Join(source, "dunlin.of.then")
+	compile := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "./cmd/dunlin")
+	compile.Dir = source
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build commit %s: %v\n%s", id, err, out)
+	}
+	return path
+}
