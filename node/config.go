@@ -63,16 +63,26 @@ func (r *request) configureLater() {
 	args := exec.CloneArgs(r.Args)
 	r.conn.State.LastCmd = command.ConfigSet
 	r.worker.Count.Commands[command.ConfigSet]++
-	r.answerLater(func() []byte { return r.node.configure(command.ConfigSet, args) })
+	n := r.node
+	r.answerLater(func() []byte { return n.settings.Set(nil, args) })
 }
 
-// configurePart: EACH CONFIG GET | SET | RESETSTAT. A client's is answered as the session's.
+// configurePart: EACH CONFIG GET | SET | RESETSTAT. A client's is answered as the session's. Parameters of
+// the cluster are set by one node: the owner of partition 0.
 func configurePart(r *request) {
 	n, id, args := r.node, r.Cmd.ID, exec.CloneArgs(r.Args)
-	r.conn.CoverLater(func(context.Context, *ring.PartitionSet) []byte { return n.configure(id, args) })
+	r.conn.CoverLater(func(_ context.Context, covered *ring.PartitionSet) []byte {
+		switch {
+		case id != command.ConfigSet:
+			return n.configure(id, args)
+		case covered.Has(0):
+			return n.settings.Set(nil, args)
+		}
+		return n.settings.SetHere(nil, args)
+	})
 }
 
-// configure executes CONFIG GET or SET, and answers in RESP2. It may be called
+// configure executes CONFIG GET or RESETSTAT, and answers in RESP2. It may be called
 // from any goroutine, so without the connection's state, which is its loop's.
 func (n *Node) configure(id command.ID, args [][]byte) []byte {
 	reply, _, _ := n.session.Do(&session.State{}, command.ByID(id), args, nil)

@@ -18,6 +18,7 @@ const (
 	errOldPipe         = "ERR a newer generation of this pipe has been opened"
 	errBadPipe         = "ERR cannot open pipe: malformed description"
 	errPipeLevel       = "ERR cannot open pipe: its proxy speaks protocol level %d, and this cluster needs %d: upgrade it"
+	errBadSettings     = "ERR cannot change settings: malformed, or this node is in no cluster"
 	errBadBitmap       = "ERR partitions must be a bitmap of 512 bytes"
 	errBadTable        = "ERR cannot read table"
 	errHandingOver     = "TRYAGAIN the node is still handing over what the table has taken from it"

@@ -23,35 +23,22 @@ var ownHandlers = map[command.ID]exec.Handler{
 	command.MemoryStats:      own(memoryStats),
 }
 
-// families are the commands on keys. A new type of value is a package of node/data and a line here.
-var families = []exec.Family{
-	strings.Family,
-	bitmaps.Family,
-	hyperloglogs.Family,
-	keys.Family,
-	{Handlers: ownHandlers},
-}
-
 // handlers executes every command on keys, and the few others that only a node can answer. All
 // other commands that are Built are answered by internal/session; a test holds this list to the
-// table of commands. types are the types of values.
-var handlers, types = concat(families)
+// table of commands.
+var handlers = concat(strings.Handlers, bitmaps.Handlers, hyperloglogs.Handlers, keys.Handlers, ownHandlers)
 
-func concat(families []exec.Family) (map[command.ID]exec.Handler, *exec.Types) {
+func concat(lists ...map[command.ID]exec.Handler) map[command.ID]exec.Handler {
 	all := make(map[command.ID]exec.Handler)
-	var types []*exec.Type
-	for _, f := range families {
-		for id, h := range f.Handlers {
+	for _, list := range lists {
+		for id, h := range list {
 			if all[id] != nil {
 				panic("BUG: two handlers for " + command.ByID(id).Name)
 			}
 			all[id] = h
 		}
-		if f.Type != nil {
-			types = append(types, f.Type)
-		}
 	}
-	return all, exec.NewTypes(types...)
+	return all
 }
 
 // eachHandlers has what a node does as its part of a command over all nodes (DUNLIN EACH).
@@ -88,12 +75,14 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 		command.DunlinChallenge: {open: true, run: challenge},
 		command.DunlinPipe:      {open: true, run: openPipe},
 		command.DunlinPeer:      {open: true, run: authenticatePeer},
+		command.DunlinConfigure: {run: configureCluster},
 		command.DunlinEach:      {run: each},
 		command.DunlinEffects:   {run: takeEffects},
 		command.DunlinExec:      {run: execFor},
 		command.DunlinFetch:     {run: redeem},
 		command.DunlinReport:    {run: sendReport},
 		command.DunlinRetry:     {run: retry},
+		command.DunlinSettings:  {run: sendSettings},
 		command.DunlinStream:    {run: openStream},
 		command.DunlinTable:     {run: sendTable},
 		command.DunlinTake:      {run: takeTable},
@@ -107,8 +96,11 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 type plan struct {
 	handler exec.Handler // nil: not ours
 	keys    keyPlan
-	timed   bool // always, not only with many arguments; see timing.go
+	heavy   bool // its time is always taken, see timing.go
 }
+
+// types are the kinds of values.
+var types = exec.NewTypes(&strings.Type)
 
 var plans *[command.NumIDs]plan
 
@@ -124,7 +116,7 @@ func makePlans() *[command.NumIDs]plan {
 		if !c.Built {
 			panic("BUG: handler for a command that is not built: " + c.Name)
 		}
-		all[id] = plan{handler: h, keys: keyPlanOf(c), timed: !c.Quick()}
+		all[id] = plan{handler: h, keys: keyPlanOf(c), heavy: isHeavy(c)}
 	}
 	return &all
 }

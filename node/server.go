@@ -97,21 +97,23 @@ type Node struct {
 	engine   *engine.Engine
 	session  *session.Server
 	settings *config.Config
-	process  *figures.Process // INFO
-	slow     figures.SlowLog
-	listener *netloop.Listener
-	workers  []*worker // by loop index
-	pipes    pipeRegistry
-	monitors *monitor.Hub
-	tickets  ticketOffice
-	senders  senders
-	streams  streams
-	peak     atomic.Int64 // most bytes in use at any scrape or sample
-	overhead atomic.Int64 // bytes of the limit that are the process's
-	timing   atomic.Int64 // from how many arguments on a command is timed, see timedFrom
-	turnover turnover
-	big      bigWalk
-	lists    atomic.Int64 // bytes of the limit that commands have in the Go heap
+	// settingsSource changes parameters of the cluster; nil: there is none.
+	settingsSource atomic.Pointer[SettingsSource]
+	process        *figures.Process // INFO
+	slow           figures.SlowLog
+	listener       *netloop.Listener
+	workers        []*worker // by loop index
+	pipes          pipeRegistry
+	monitors       *monitor.Hub
+	tickets        ticketOffice
+	senders        senders
+	streams        streams
+	peak           atomic.Int64 // most bytes in use at any scrape or sample
+	overhead       atomic.Int64 // bytes of the limit that are the process's
+	timing         atomic.Int64 // from how many arguments on a command is timed, see timedFrom
+	turnover       turnover
+	big            bigWalk
+	lists          atomic.Int64 // bytes of the limit that commands have in the Go heap
 
 	// Set last by Start; connections that come earlier wait for it.
 	started chan struct{}
@@ -204,7 +206,7 @@ func (n *Node) newSession() {
 	n.settings = config.New(config.Options{
 		Bind: host, Port: port, MaxClients: n.cfg.MaxClients, Policy: n.cfg.Eviction,
 		MaxMemory: n.engine.MaxBytes, SetMaxMemory: n.setMemory, SetPolicy: n.setEviction, ResetStats: n.resetStats,
-		Changed: n.limitSlowLog,
+		Changed: n.limitSlowLog, SetCluster: n.setCluster,
 	})
 	n.session = session.NewServer(session.Options{
 		Password: n.cfg.RequirePass, Debug: n.cfg.Debug, Start: start, Config: n.settings,

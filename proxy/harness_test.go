@@ -23,6 +23,16 @@ type rig struct {
 	epoch uint64
 }
 
+// setTimeout has the proxy obey settings of the cluster that close silent clients.
+func (c *rig) setTimeout(seconds string) {
+	c.t.Helper()
+	s, err := (*ring.Settings)(nil).With(1, map[string]string{"config/timeout": seconds})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.proxy.ApplySettings(s)
+}
+
 func newCluster(t testing.TB, nodes int, change ...func(*Config)) *rig {
 	t.Helper()
 	group := newGroup(t, 2)

@@ -208,8 +208,9 @@ func TestHalfClosedClientThatStalls(t *testing.T) {
 func TestIdleTimeoutBeginsWithTheReply(t *testing.T) {
 	c := newCluster(t, 1)
 	cl := c.dial()
-	cl.send("CONFIG SET timeout 1", "SET a 1")
-	cl.want("+OK", "+OK")
+	c.setTimeout("1")
+	cl.send("SET a 1")
+	cl.want("+OK")
 	gate := make(chan struct{})
 	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
 	cl.send("GET a")

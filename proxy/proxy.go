@@ -99,7 +99,8 @@ func Start(cfg Config) (*Proxy, error) {
 // state that sessions share.
 func (p *Proxy) newSession(listener *net.TCPAddr) {
 	start := time.Now()
-	p.settings = config.New(config.Options{Bind: listener.IP.String(), Port: listener.Port, MaxClients: p.cfg.MaxClients})
+	p.settings = config.New(config.Options{Bind: listener.IP.String(), Port: listener.Port, MaxClients: p.cfg.MaxClients,
+		SetCluster: func(map[string]string) error { return errors.New("a proxy has its nodes set it") }})
 	p.server = session.NewServer(session.Options{
 		Password: p.cfg.RequirePass, Debug: p.cfg.Debug, Start: start, Config: p.settings, Cluster: cluster.New(p.view, nil),
 	})
@@ -143,6 +144,13 @@ func (p *Proxy) SetMembers(members []ring.Member) {
 	}
 	for _, w := range p.workers {
 		w.loop.Post(func() { w.setAlive(alive) })
+	}
+}
+
+// ApplySettings obeys the cluster's settings from now on. nil is the empty document.
+func (p *Proxy) ApplySettings(s *ring.Settings) {
+	if err := p.settings.ApplyCluster(s.Get); err != nil {
+		p.cfg.Log.Warn("settings are not obeyed as a whole", "error", err)
 	}
 }
 

@@ -73,12 +73,6 @@ type Table struct {
 	Settings SettingsID
 }
 
-// SettingsID names a settings document.
-type SettingsID struct {
-	Version uint64 // counts the documents along a lineage, 0: there is none
-	Hash    [32]byte
-}
-
 // Version returns the name of t; the zero Version for nil.
 func (t *Table) Version() Version {
 	if t == nil {
@@ -118,17 +112,6 @@ func (t *Table) Counts() []int {
 	counts := make([]int, len(t.Nodes))
 	for _, o := range t.Owner {
 		counts[o]++
-	}
-	return counts
-}
-
-// FollowCounts returns for each node how many partitions it follows.
-func (t *Table) FollowCounts() []int {
-	counts := make([]int, len(t.Nodes))
-	for _, f := range t.Follower {
-		if f != NoNode {
-			counts[f]++
-		}
 	}
 	return counts
 }

@@ -9,8 +9,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
-	"github.com/dunlin-cache/dunlin/metrics/admin"
-	"github.com/dunlin-cache/dunlin/metrics/exporter"
+	"github.com/dunlin-cache/dunlin/metrics"
 	"github.com/dunlin-cache/dunlin/node"
 	"github.com/dunlin-cache/dunlin/proxy"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -89,6 +88,7 @@ func (p *process) startNode(ctx context.Context, m memberOptions, of int) (start
 	}
 	agent, err := p.startAgent(ctx, self, m, gossip.Config{
 		OnTable:      n.SetTable,
+		OnSettings:   n.ApplySettings,
 		OnSuperseded: func() { n.Fence("the other side of a split will win") },
 		OnLeave:      n.Release,
 		MinMembers:   p.o.minMembers,
@@ -98,8 +98,11 @@ func (p *process) startNode(ctx context.Context, m memberOptions, of int) (start
 		return started{}, err
 	}
 	n.SetAgent(agent)
+	n.SetSettings(agent)
 	agent.SetState(ring.Serving)
-	p.admin.AddNode(p.source(self, agent), n, agent)
+	source := p.source(self, agent)
+	source.Steer = agent
+	p.admin.AddNode(source, n)
 	p.log.Info("node runs", "id", self.ID, "addr", self.Addr, "gossip", agent.Addr(), "memory", p.o.memory.String())
 	return started{self.Addr, agent.Addr()}, nil
 }
@@ -149,8 +152,9 @@ func (p *process) startProxy(ctx context.Context, m memberOptions, buffers netlo
 		return started{}, err
 	}
 	a, err := p.startAgent(ctx, self, m, gossip.Config{
-		OnTable:   x.SetTable,
-		OnMembers: x.SetMembers,
+		OnTable:    x.SetTable,
+		OnMembers:  x.SetMembers,
+		OnSettings: x.ApplySettings,
 	})
 	if err != nil {
 		return started{}, err
@@ -181,6 +185,9 @@ func (p *process) startAgent(ctx context.Context, self ring.Member, m memberOpti
 	}
 	c.FetchReport = func(ctx context.Context, addr string) (*ring.Report, error) {
 		return member.FetchReport(ctx, p.tls.dialer(), addr, p.proof)
+	}
+	c.FetchSettings = func(ctx context.Context, addr string, id ring.SettingsID) (*ring.Settings, error) {
+		return member.FetchSettings(ctx, p.tls.dialer(), addr, p.proof, id)
 	}
 	agent, err := gossip.Start(c)
 	if err != nil {
@@ -219,10 +226,10 @@ func (p *process) advertisedAdmin(ctx context.Context, member string) (string, e
 	return p.advertised(ctx, p.admin.Addr())
 }
 
-func (p *process) source(self ring.Member, agent *gossip.Agent) admin.Source {
-	return admin.Source{ID: self.ID, Boot: self.Boot, Addr: self.Addr, View: agent, Gossip: func() exporter.Gossip {
+func (p *process) source(self ring.Member, agent *gossip.Agent) metrics.Source {
+	return metrics.Source{ID: self.ID, Boot: self.Boot, Addr: self.Addr, View: agent, Settled: agent.HasSettings, Gossip: func() metrics.Gossip {
 		s := agent.Stats()
-		return exporter.Gossip{
+		return metrics.Gossip{
 			Health: s.Health, Rejoins: s.Rejoins, Fetches: s.Fetches, FetchErrors: s.FetchErrors,
 			Issued: s.Issued, Healed: s.Healed, Rejected: s.Rejected, Strangers: s.Strangers,
 		}

@@ -13,8 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dunlin-cache/dunlin/metrics/control"
-	"github.com/dunlin-cache/dunlin/metrics/status"
+	"github.com/dunlin-cache/dunlin/metrics"
 )
 
 // steering is what the commands that change a running cluster have in common.
@@ -82,7 +81,7 @@ func (s *steering) run(cmd *cobra.Command, do func(ctx context.Context, token st
 	}
 	token := adminToken(secret)
 	if token == "" {
-		token = control.NoToken
+		token = metrics.NoToken
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), s.timeout)
 	defer cancel()
@@ -91,7 +90,7 @@ func (s *steering) run(cmd *cobra.Command, do func(ctx context.Context, token st
 }
 
 func (s *steering) drain(ctx context.Context, out io.Writer, id, token string, undo bool) error {
-	node, err := s.peer(ctx, func(_ status.Cluster, p status.Peer) bool { return p.ID == id && p.Role == "node" })
+	node, err := s.peer(ctx, func(_ metrics.Cluster, p metrics.Peer) bool { return p.ID == id && p.Role == "node" })
 	if err != nil {
 		return fmt.Errorf("cannot drain %s: %w", id, err)
 	}
@@ -100,7 +99,7 @@ func (s *steering) drain(ctx context.Context, out io.Writer, id, token string, u
 		return err
 	}
 	last := -1
-	return s.until(ctx, func(c status.Cluster) bool {
+	return s.until(ctx, func(c metrics.Cluster) bool {
 		for _, p := range c.Peers {
 			if p.ID != id || p.Boot != node.Boot {
 				continue
@@ -120,7 +119,7 @@ func (s *steering) drain(ctx context.Context, out io.Writer, id, token string, u
 func (s *steering) pause(ctx context.Context, token string, paused bool) error {
 	query := url.Values{"paused": {strconv.FormatBool(paused)}}
 	ask := func() error {
-		coordinator, err := s.peer(ctx, func(c status.Cluster, p status.Peer) bool {
+		coordinator, err := s.peer(ctx, func(c metrics.Cluster, p metrics.Peer) bool {
 			return p.ID == c.Coordinator && p.Role == "node"
 		})
 		if err != nil {
@@ -132,7 +131,7 @@ func (s *steering) pause(ctx context.Context, token string, paused bool) error {
 		return err
 	}
 	asked, epoch := time.Now(), uint64(0)
-	return s.until(ctx, func(c status.Cluster) bool {
+	return s.until(ctx, func(c metrics.Cluster) bool {
 		if c.Paused != paused {
 			epoch = 0
 			if time.Since(asked) >= askAgain {
@@ -153,7 +152,7 @@ const askAgain = time.Second
 
 // haveTable tells whether two nodes have a table of the epoch or one that follows it, or
 // the only node has.
-func haveTable(c status.Cluster, epoch uint64) bool {
+func haveTable(c metrics.Cluster, epoch uint64) bool {
 	nodes, have := 0, 0
 	for _, p := range c.Peers {
 		if p.Role != "node" {
@@ -167,27 +166,27 @@ func haveTable(c status.Cluster, epoch uint64) bool {
 }
 
 // peer returns the member that is meant, as the member at --admin sees it.
-func (s *steering) peer(ctx context.Context, meant func(status.Cluster, status.Peer) bool) (status.Peer, error) {
-	seen, err := status.ReadStatus(ctx, s.admin)
+func (s *steering) peer(ctx context.Context, meant func(metrics.Cluster, metrics.Peer) bool) (metrics.Peer, error) {
+	status, err := metrics.ReadStatus(ctx, s.admin)
 	if err != nil {
-		return status.Peer{}, err
+		return metrics.Peer{}, err
 	}
-	for _, p := range seen.Cluster.Peers {
-		if meant(seen.Cluster, p) {
+	for _, p := range status.Cluster.Peers {
+		if meant(status.Cluster, p) {
 			return p, nil
 		}
 	}
-	return status.Peer{}, errors.New("there is no such node")
+	return metrics.Peer{}, errors.New("there is no such node")
 }
 
 // until waits until the cluster is as it should be. A member that does not answer once
 // may do so the next time.
-func (s *steering) until(ctx context.Context, done func(status.Cluster) bool) error {
+func (s *steering) until(ctx context.Context, done func(metrics.Cluster) bool) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		seen, err := status.ReadStatus(ctx, s.admin)
-		if err == nil && done(seen.Cluster) {
+		status, err := metrics.ReadStatus(ctx, s.admin)
+		if err == nil && done(status.Cluster) {
 			return nil
 		}
 		select {

@@ -183,6 +183,7 @@ const (
 	SentinelSlaves
 
 	DunlinChallenge
+	DunlinConfigure
 	DunlinEach
 	DunlinEffects
 	DunlinExec
@@ -191,6 +192,7 @@ const (
 	DunlinPipe
 	DunlinReport
 	DunlinRetry
+	DunlinSettings
 	DunlinStream
 	DunlinTable
 	DunlinTake

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -26,6 +27,10 @@ type Options struct {
 	SetPolicy    func(name string) error // CONFIG SET maxmemory-policy, with Dunlin's name
 	ResetStats   func()                  // CONFIG RESETSTAT; nil: nothing to reset
 	Changed      func(c *Config)         // a value may have changed; New calls it too. nil: nobody asks
+	// SetCluster has all members apply parameters of the cluster, with the names and values that
+	// ApplyCluster is given then, and returns when they have. It may take seconds: where it is set,
+	// CONFIG SET must not run on a loop. nil: there is no cluster, and they are applied here.
+	SetCluster func(changes map[string]string) error
 }
 
 // Config holds the values of a process's parameters. Reading one is rare (a CONFIG command, an
@@ -33,8 +38,10 @@ type Options struct {
 type Config struct {
 	o Options
 
+	initial []string // in the order of parameters
+
 	mu     sync.Mutex
-	values []string // in the order of parameters
+	values []string // likewise
 }
 
 // New returns the initial parameters.
@@ -50,6 +57,7 @@ func New(o Options) *Config {
 	c.set("port", strconv.Itoa(o.Port))
 	c.set("maxclients", strconv.Itoa(o.MaxClients))
 	c.set("maxmemory-policy", redisPolicy(o.Policy))
+	c.initial = slices.Clone(c.values)
 	c.changed()
 	return c
 }
@@ -128,8 +136,32 @@ type change struct {
 }
 
 // Set answers CONFIG SET name value...: all or nothing. Everything is checked first; if a hook then
-// fails, what was applied is taken back. args is the whole request.
+// fails, what was applied is taken back. args is the whole request. Parameters of the cluster come
+// last, by SetCluster.
 func (c *Config) Set(dst []byte, args [][]byte) []byte {
+	return c.setAll(dst, args, c.o.SetCluster)
+}
+
+// SetHere is Set without the parameters of the cluster, which it only checks: another node sets them.
+func (c *Config) SetHere(dst []byte, args [][]byte) []byte {
+	if c.o.SetCluster == nil {
+		return c.Set(dst, args)
+	}
+	return c.setAll(dst, args, func(map[string]string) error { return nil })
+}
+
+// SetOnLoop is Set for where nothing may wait: parameters of the cluster are refused.
+func (c *Config) SetOnLoop(dst []byte, args [][]byte) []byte {
+	if c.o.SetCluster == nil {
+		return c.Set(dst, args)
+	}
+	return c.setAll(dst, args, func(map[string]string) error { return errWaits })
+}
+
+// errWaits is only seen by transactions: other ways to a loop set parameters of the cluster elsewhere.
+var errWaits = errors.New("it holds for the whole cluster and cannot be set within a transaction")
+
+func (c *Config) setAll(dst []byte, args [][]byte, setCluster func(map[string]string) error) []byte {
 	pairs := args[2:]
 	if len(pairs)%2 != 0 {
 		return resp.AppendError(dst, command.ErrSyntax)
@@ -138,19 +170,29 @@ func (c *Config) Set(dst []byte, args [][]byte) []byte {
 	if refusal != "" {
 		return resp.AppendError(dst, refusal)
 	}
-	for i := range changes {
-		to := &changes[i]
-		err := c.apply(to.p, to.new)
-		if err == nil {
-			continue
+	here, ofCluster := split(changes, setCluster != nil)
+	for i := range here {
+		to := &here[i]
+		if err := c.apply(to.p, to.new); err != nil {
+			c.takeBack(here[:i])
+			return resp.AppendError(dst, setFailed(to.p.name, err.Error()))
 		}
-		for _, done := range slices.Backward(changes[:i]) {
-			// Best effort: the old value was accepted before.
-			_ = c.apply(done.p, done.old)
-		}
-		return resp.AppendError(dst, setFailed(to.p.name, err.Error()))
+	}
+	if len(ofCluster) == 0 {
+		return resp.AppendOK(dst)
+	}
+	if err := setCluster(clusterValues(ofCluster)); err != nil {
+		c.takeBack(here)
+		return resp.AppendError(dst, setFailed(ofCluster[0].p.name, err.Error()))
 	}
 	return resp.AppendOK(dst)
+}
+
+// takeBack undoes changes that were applied. Best effort: the old values were accepted before.
+func (c *Config) takeBack(done []change) {
+	for _, d := range slices.Backward(done) {
+		_ = c.apply(d.p, d.old)
+	}
 }
 
 // check first refuses unknown names, as Redis does, then values.

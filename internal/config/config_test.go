@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -62,13 +64,16 @@ func TestConcerns(t *testing.T) {
 	f("CONFIG GET maxmemory", ShowNodes)
 	f("config get MAXMEMORY-POLICY", ShowNodes)
 	f("CONFIG GET timeout *", ShowNodes)
-	f("CONFIG GET timeout", Here)
+	f("CONFIG GET timeout", ShowNodes)
+	f("CONFIG GET maxclients", Here)
 	f("CONFIG GET nosuch", Here)
 	f("CONFIG SET maxmemory 1gb", SetNodes)
 	f("CONFIG SET MaxMemory 1gb maxmemory-policy noeviction", SetNodes)
-	f("CONFIG SET timeout 1 maxmemory 1gb", Mixed)
+	f("CONFIG SET timeout 1 maxmemory 1gb", SetNodes)
+	f("CONFIG SET maxclients 1 maxmemory 1gb", Mixed)
 	f("CONFIG SET maxmemory 1gb nosuch 1", Mixed)
-	f("CONFIG SET timeout 1", Here)
+	f("CONFIG SET timeout 1", SetNodes)
+	f("CONFIG SET maxclients 1", Here)
 	f("CONFIG RESETSTAT", Here)
 	f("CONFIG HELP", Here)
 }
@@ -117,4 +122,50 @@ func TestPolicyOfNodes(t *testing.T) {
 		}
 	}
 	f(mixedPolicy, "volatile-lru", "volatile-random") // one in the middle has the same sum
+}
+
+// TestParametersOfTheCluster: they are handed to SetCluster, all at once and last; what it brings about
+// is applied by ApplyCluster, and what is not set there is as the process was started.
+func TestParametersOfTheCluster(t *testing.T) {
+	var asked map[string]string
+	var refusal error
+	limit := int64(5)
+	c := New(Options{Policy: "volatile-ttl", MaxMemory: func() int64 { return limit },
+		SetMaxMemory: func(n int64) error { limit = n; return nil }, SetPolicy: func(string) error { return nil },
+		SetCluster: func(changes map[string]string) error { asked = changes; return refusal }})
+	if got := c.say(t, "CONFIG SET timeout 60 maxmemory 7 maxmemory-policy noeviction"); got != "+OK\r\n" {
+		t.Fatal(got)
+	}
+	want := map[string]string{"config/timeout": "60", "config/maxmemory-policy": "noeviction"}
+	if !maps.Equal(asked, want) || limit != 7 || c.IdleTimeout() != 0 {
+		t.Errorf("the cluster is asked for %v, want %v; maxmemory is %d, the timeout %v", asked, want, limit, c.IdleTimeout())
+	}
+	of := func(values map[string]string) func(string) (string, bool) {
+		return func(name string) (string, bool) { value, set := values[name]; return value, set }
+	}
+	if err := c.ApplyCluster(of(want)); err != nil || c.IdleTimeout() != time.Minute || c.get("maxmemory-policy") != "noeviction" {
+		t.Errorf("applied: %v, %v, %s", err, c.IdleTimeout(), c.get("maxmemory-policy"))
+	}
+	if value, known := c.ClusterValue("config/timeout"); !known || value != "60" {
+		t.Errorf("the timeout is %q, %v", value, known)
+	}
+	if _, known := c.ClusterValue("config/maxclients"); known {
+		t.Error("maxclients is the cluster's")
+	}
+	// A later build may know values that this one does not.
+	err := c.ApplyCluster(of(map[string]string{"config/timeout": "never", "config/slowlog-max-len": "9", "other/x": "1"}))
+	if err == nil || c.IdleTimeout() != time.Minute || c.SlowLogLen() != 9 || c.get("maxmemory-policy") != "volatile-ttl" {
+		t.Errorf("applied: %v, %v, %d, %s", err, c.IdleTimeout(), c.SlowLogLen(), c.get("maxmemory-policy"))
+	}
+	refusal = errors.New("no")
+	const failed = "-ERR CONFIG SET failed (possibly related to argument 'timeout') - "
+	if got := c.say(t, "CONFIG SET maxmemory 8 timeout 1"); got != failed+"no\r\n" || limit != 7 {
+		t.Errorf("%q, maxmemory %d", got, limit)
+	}
+	if got := string(c.SetOnLoop(nil, conversation.Words(t, "CONFIG SET timeout 1"))); got != failed+errWaits.Error()+"\r\n" {
+		t.Errorf("%q", got)
+	}
+	if got := string(c.SetHere(nil, conversation.Words(t, "CONFIG SET timeout 1 maxmemory 9"))); got != "+OK\r\n" || limit != 9 {
+		t.Errorf("%q, maxmemory %d", got, limit)
+	}
 }

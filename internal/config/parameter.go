@@ -36,6 +36,7 @@ type parameter struct {
 	min, max int64
 	choices  []string
 	nodes    bool // takes effect in nodes: a proxy asks them for it, and sets it there
+	cluster  bool // holds for all members alike, and survives them: see cluster.go. nodes is set, too
 	hidden   bool // known, so that it can be refused, but never shown
 }
 
@@ -52,7 +53,7 @@ var parameters = []parameter{
 	{name: "latency-tracking-info-percentiles", kind: choice, initial: "50 99 99.9", choices: []string{"50 99 99.9"}},
 	{name: "maxclients", kind: integer, initial: strconv.Itoa(defaultMaxClients), min: 1, max: math.MaxUint32},
 	{name: "maxmemory", kind: memory, initial: "0", nodes: true},
-	{name: "maxmemory-policy", kind: policy, initial: defaultPolicy, choices: policyChoices(), nodes: true},
+	{name: "maxmemory-policy", kind: policy, initial: defaultPolicy, choices: policyChoices(), nodes: true, cluster: true},
 	{name: "notify-keyspace-events", kind: choice, choices: []string{""}},
 	{name: "port", kind: static},
 	{name: "proto-max-bulk-len", kind: static, initial: strconv.Itoa(resp.DefaultLimits.MaxBulk)},
@@ -60,9 +61,9 @@ var parameters = []parameter{
 	{name: "requirepass", kind: static, hidden: true},
 	{name: "save", kind: choice, choices: []string{""}},
 	{name: "slave-read-only", kind: choice, initial: "yes", choices: []string{"yes"}},
-	{name: "slowlog-log-slower-than", kind: integer, initial: "10000", min: -1, max: math.MaxInt64, nodes: true},
-	{name: "slowlog-max-len", kind: integer, initial: "128", max: maxSlowLog, nodes: true},
-	{name: "timeout", kind: integer, initial: "0", max: math.MaxInt32},
+	{name: "slowlog-log-slower-than", kind: integer, initial: "10000", min: -1, max: math.MaxInt64, nodes: true, cluster: true},
+	{name: "slowlog-max-len", kind: integer, initial: "128", max: maxSlowLog, nodes: true, cluster: true},
+	{name: "timeout", kind: integer, initial: "0", max: math.MaxInt32, nodes: true, cluster: true},
 }
 
 func parameterIndex(name string) int {

@@ -57,7 +57,7 @@ func TestEveryVerbHasARow(t *testing.T) {
 		rows[strings.ToUpper(name)] = true
 	}
 	verbs := []string{VerbChallenge, VerbPipe, VerbPeer, VerbRetry, VerbFetch, VerbWatch, VerbExec, VerbEach, VerbTable,
-		VerbTake, VerbReport, VerbStream, VerbEffects, VerbValue}
+		VerbTake, VerbReport, VerbSettings, VerbConfigure, VerbStream, VerbEffects, VerbValue}
 	for _, v := range verbs {
 		if !rows[v] {
 			t.Errorf("verb %s has no row", v)

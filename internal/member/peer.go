@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// MaxReply bounds what a member's reply may take, in bytes: the largest is a table.
-const MaxReply = 8 << 20
+// MaxReply bounds what a member's reply may take, in bytes: the largest is a settings document.
+const MaxReply = ring.MaxSettingsBytes + 64<<10
 
 // Peer is a connection to a node, used by one goroutine that may block. What must be fast goes over
 // the loops instead.

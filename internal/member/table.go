@@ -43,14 +43,14 @@ func FetchReport(ctx context.Context, dial Dialer, addr string, secret []byte) (
 }
 
 // ask asks a node one question.
-func ask(ctx context.Context, dial Dialer, addr string, secret []byte, verb string) (reply []byte, err error) {
+func ask(ctx context.Context, dial Dialer, addr string, secret []byte, verb string, args ...string) (reply []byte, err error) {
 	p, err := DialPeer(ctx, dial, addr, secret, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer p.Close()
-	if reply, err = p.Call(verb); err != nil {
-		return nil, fmt.Errorf("cannot fetch %s from %s: %w", strings.ToLower(verb), addr, err)
+	if reply, err = p.Call(verb, args...); err != nil {
+		return nil, fmt.Errorf("cannot ask %s of %s: %w", strings.ToLower(verb), addr, err)
 	}
 	return reply, nil
 }

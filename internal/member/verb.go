@@ -22,6 +22,8 @@ const (
 	VerbTable     = "TABLE"     // returns the table, or null
 	VerbTake      = "TAKE"      // {table}
 	VerbReport    = "REPORT"    // returns which copies are in sync
+	VerbSettings  = "SETTINGS"  // {hash}: returns the settings document, or null
+	VerbConfigure = "CONFIGURE" // ({name} {value})…: has the coordinator change the settings
 	VerbStream    = "STREAM"    // {name} {generation}
 	VerbEffects   = "EFFECTS"   // {seq} {milli} {effects}
 	VerbValue     = "VALUE"     // {seq} {milli} {partition} {key} {expireAt} {type} {uses} {total} {offset} {piece}

@@ -12,7 +12,7 @@ func (s *Server) configGet(st *State, args [][]byte, dst []byte) ([]byte, Action
 }
 
 func (s *Server) configSet(_ *State, args [][]byte, dst []byte) ([]byte, Action) {
-	return s.o.Config.Set(dst, args), ActionNone
+	return s.o.Config.SetOnLoop(dst, args), ActionNone
 }
 
 func (s *Server) configResetStat(_ *State, _ [][]byte, dst []byte) ([]byte, Action) {

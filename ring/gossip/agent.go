@@ -38,6 +38,7 @@ type Agent struct {
 	// did not accept us.
 	lastStranger time.Time
 
+	settings settingsState
 	steering steering // of the steer loop alone
 	pulse    pulse
 
@@ -104,6 +105,7 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 		metaSoon:    make(chan struct{}, 1),
 		metaNow:     make(chan struct{}, 1),
 		steering:    newSteering(),
+		settings:    settingsState{changing: make(chan struct{}, 1), wake: make(chan struct{}, 1)},
 		notify: notifier{
 			onTable:      cfg.OnTable,
 			onMembers:    cfg.OnMembers,
@@ -129,6 +131,7 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 	a.loops.Go(a.steerLoop)
 	a.loops.Go(a.joinLoop)
 	a.loops.Go(a.metaLoop)
+	a.loops.Go(a.settingsLoop)
 	a.loops.Go(func() { a.notify.run(a.ctx.Done()) })
 	poke(a.wake)
 	return a, nil

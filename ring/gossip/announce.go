@@ -25,11 +25,12 @@ const tellInterval = time.Second
 type announcement struct {
 	seq uint64
 	ring.Member
+	has settingsMark // the settings that it has applied
 }
 
 func (m announcement) encode() []byte {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, 128), m.seq)
-	return ring.AppendMember(b, m.Member)
+	return m.has.append(ring.AppendMember(b, m.Member))
 }
 
 // decodeAnnouncement copies what it needs of b. What a build of a later level has appended is passed
@@ -38,8 +39,8 @@ func decodeAnnouncement(b []byte) (announcement, error) {
 	if len(b) < 8 {
 		return announcement{}, errors.New("cannot decode announcement: too short")
 	}
-	m, _, err := ring.DecodeMember(b[8:])
-	return announcement{seq: binary.LittleEndian.Uint64(b), Member: m}, err
+	m, rest, err := ring.DecodeMember(b[8:])
+	return announcement{seq: binary.LittleEndian.Uint64(b), Member: m, has: parseMark(rest)}, err
 }
 
 // hear takes in what a member told about itself. Only gossip makes a member known.

@@ -95,6 +95,13 @@ func (w *world) start(id string, join []*testAgent, adapt ...func(*Config)) *tes
 		FetchReport: func(ctx context.Context, to string) (*ring.Report, error) {
 			return w.fetchReport(ctx, addr, to)
 		},
+		FetchSettings: func(_ context.Context, to string, id ring.SettingsID) (*ring.Settings, error) {
+			target, err := w.reach(addr, to)
+			if err != nil {
+				return nil, err
+			}
+			return target.Settings(id.Hash[:]), nil
+		},
 		BootstrapWait: time.Second,
 	}
 	if os.Getenv("GOSSIP_LOG") != "" {

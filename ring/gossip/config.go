@@ -68,6 +68,13 @@ type Config struct {
 	// is filled in by the Agent. It must respect ctx. nil: nobody reports, and so no
 	// data ever move.
 	FetchReport func(ctx context.Context, addr string) (*ring.Report, error)
+	// FetchSettings reads the settings document of that name from the node at addr, a data
+	// address: nil if it does not have it. It must respect ctx. nil: there are no settings but
+	// this member's own.
+	FetchSettings func(ctx context.Context, addr string, id ring.SettingsID) (*ring.Settings, error)
+	// OnSettings is called, on a goroutine of its own, with each document that holds from now on;
+	// nil is the empty one. The others hear that this member has it when it has returned.
+	OnSettings func(*ring.Settings)
 	// OnTable is called with every adopted table, in the order of their epochs.
 	// OnMembers is called with the alive members, sorted by id, when they changed
 	// (versions of tables apart); the list is shared, only read it. OnSuperseded is

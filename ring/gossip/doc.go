@@ -11,6 +11,7 @@
 //	           others: fetch what gossip announces ──┤
 //	Adopt, from TAKE ────────────────────────────────┤
 //	                                                 v
+//	settings loop ──FetchSettings──> members' data ports
 //	meta loop ──(epoch, issuer)──> memberlist     table ──> notify loop ──> OnTable, OnMembers
 //
 // Terms.
@@ -27,6 +28,9 @@
 // is fetched from the data port of a node that announced a version which ours does
 // not know.
 //
+// The cluster's level comes with gossip (level.go), the settings document in the wake
+// of the table that names it (settings.go).
+//
 // While data have to move, the coordinator polls all nodes for reports of their copies
 // (reports.go); in a settled cluster nobody is asked for anything.
 //
@@ -39,7 +43,7 @@
 //   - Memberlist alone never heals a network partition longer than 30 s. So each
 //     member joins, every 5 s, up to three addresses that it does not know alive.
 //
-// Goroutines: steer, join, meta and notify, all started by Start, stopped by Close,
+// Goroutines: steer, settings, join, meta and notify, all started by Start, stopped by Close,
 // which waits for them. Lock order: memberlist's own node lock, then Agent.mu, then
 // notifier.mu. Memberlist calls our delegate with its lock held, so nothing here
 // calls memberlist while holding Agent.mu.

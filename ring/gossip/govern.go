@@ -90,6 +90,9 @@ func (a *Agent) plan(tables []*ring.Table, current *ring.Table, alive []ring.Mem
 	if next := a.levelWanted(current, alive); next != nil {
 		return next, true
 	}
+	if next := a.settingsWanted(current); next != nil {
+		return next, true
+	}
 	reports, ready := a.gatherReports(current, alive)
 	if !ready {
 		return nil, false

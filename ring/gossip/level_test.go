@@ -72,7 +72,7 @@ func TestBelowLevel(t *testing.T) {
 
 // TestAnnouncementsOfLaterLevels: what later builds append is passed over.
 func TestAnnouncementsOfLaterLevels(t *testing.T) {
-	m := announcement{seq: 7, Member: ring.Member{ID: "a", Boot: 1, Epoch: 3, Issuer: "a@1"}}
+	m := announcement{seq: 7, Member: ring.Member{ID: "a", Boot: 1, Epoch: 3, Issuer: "a@1"}, has: settingsMark{3, 1 << 63}}
 	got, err := decodeAnnouncement(append(m.encode(), "what they say"...))
 	if err != nil || got != m {
 		t.Errorf("announcement %+v becomes %+v, %v", m, got, err)

@@ -99,6 +99,7 @@ func (a *Agent) holdOffice(alive []ring.Member) time.Duration {
 		s.resign()
 		s.firstChange = time.Time{} // somebody else plans it
 		a.wantPause.Store(nil)      // and has to be asked
+		a.dropProposal()
 		return idle
 	}
 	if s.electedAt.IsZero() {

@@ -39,6 +39,7 @@ func (a *Agent) adopt(t *ring.Table) bool {
 	// Under the lock, so that tables are queued in the order of their adoption.
 	a.notify.push(event{table: t})
 	poke(a.wake)
+	poke(a.settings.wake)
 	return true
 }
 

@@ -5,11 +5,9 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// Family has the commands of HyperLogLogs.
-var Family = exec.Family{
-	Handlers: map[command.ID]exec.Handler{
-		command.PFAdd:   pfAdd,
-		command.PFCount: pfCount,
-		command.PFMerge: pfMerge,
-	},
+// Handlers executes the commands of HyperLogLogs.
+var Handlers = map[command.ID]exec.Handler{
+	command.PFAdd:   pfAdd,
+	command.PFCount: pfCount,
+	command.PFMerge: pfMerge,
 }

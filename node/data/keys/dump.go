@@ -24,24 +24,19 @@ func dump(r *exec.Request) {
 	defer t.Unlock()
 	item, found := r.Find(t, r.Args[1])
 	r.Worker.Count.Lookup(found)
-	if !found {
-		r.ReplyNull()
-		return
-	}
-	typ := r.Types.Of(item)
 	switch {
-	case typ.AppendDump == nil:
-		r.Fail(exec.ErrWrongType)
+	case !found:
+		r.ReplyNull()
 	case !dumpable(r, len(item.Value())):
 		r.Fail(ErrDumpTooLarge)
 	case len(item.Value()) >= exec.PinFrom && !r.Holding:
 		if pin, large := t.Pin(item); large {
-			dumpLater(r, typ, pin)
+			dumpLater(r, r.Types.Of(item), pin)
 			return
 		}
 		fallthrough
 	default:
-		payload := typ.AppendDump(r.Worker.Body[:0], item)
+		payload := r.Types.Of(item).AppendDump(r.Worker.Body[:0], item)
 		r.ReplyBulk(payload)
 		r.Worker.KeepBody(payload)
 	}

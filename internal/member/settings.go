@@ -1,0 +1,55 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// FetchSettings reads the settings document of that name from the node whose data port is addr; nil
+// if the node does not have it. dial and secret are as for FetchTable.
+func FetchSettings(ctx context.Context, dial Dialer, addr string, secret []byte, id ring.SettingsID) (*ring.Settings, error) {
+	reply, err := ask(ctx, dial, addr, secret, VerbSettings, string(id.Hash[:]))
+	if err != nil {
+		return nil, err
+	}
+	encoded, ok := resp.DecodeBulk(reply)
+	if !ok {
+		return nil, nil // the null
+	}
+	s, err := ring.DecodeSettings(encoded)
+	if err == nil && s.ID() != id {
+		err = fmt.Errorf("it has version %d, or another hash than was asked for; want version %d", s.ID().Version, id.Version)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot fetch settings from %s: %w", addr, err)
+	}
+	return s, nil
+}
+
+// Configure has the coordinator, whose data port is addr, change settings. It returns when every member
+// has them.
+func Configure(ctx context.Context, dial Dialer, addr string, secret []byte, changes map[string]string) error {
+	var args []string
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		args = append(args, name, changes[name])
+	}
+	_, err := ask(ctx, dial, addr, secret, VerbConfigure, args...)
+	return err
+}
+
+// ParseConfigure reads the arguments of CONFIGURE, which it copies.
+func ParseConfigure(args [][]byte) (changes map[string]string, ok bool) {
+	if len(args)%2 != 0 {
+		return nil, false
+	}
+	changes = make(map[string]string)
+	for i := 0; i < len(args); i += 2 {
+		changes[string(args[i])] = string(args[i+1])
+	}
+	return changes, true
+}

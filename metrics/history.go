@@ -1,0 +1,112 @@
+package metrics
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/figures"
+)
+
+const (
+	sampleEvery = 3 * time.Second
+	samplesKept = 100 // five minutes
+	// marksKept makes the recent time that rates are of 15 to 18 s, in every process: long
+	// enough for a ratio of few lookups, short enough to follow what changes.
+	marksKept = 6
+)
+
+// Sample is what a member did in the time since the sample before. Without a
+// command that was timed the latencies are 0, without a lookup HitRatio is negative.
+type Sample struct {
+	UnixMilli int64   `json:"unix_milli"`
+	Ops       float64 `json:"ops"` // a second
+	HitRatio  float64 `json:"hit_ratio"`
+	P50Micros float64 `json:"p50_micros"`
+	P99Micros float64 `json:"p99_micros"`
+}
+
+// mark is what a member's counters were at a time.
+type mark struct {
+	at                     time.Time
+	commands, hits, misses uint64
+}
+
+func markOf(at time.Time, f *Member) mark { return mark{at, f.Commands, f.Hits, f.Misses} }
+
+// fell reports whether counters are below what they were before: CONFIG RESETSTAT was between.
+func (m mark) fell(before mark) bool {
+	return m.commands < before.commands || m.hits < before.hits || m.misses < before.misses
+}
+
+// since returns what was counted since before, and the seconds.
+func (m mark) since(before mark) (counted mark, seconds float64) {
+	return mark{m.at, m.commands - before.commands, m.hits - before.hits, m.misses - before.misses}, m.at.Sub(before.at).Seconds()
+}
+
+// history keeps the latest samples of a member.
+type history struct {
+	mu      sync.Mutex
+	samples []Sample // the oldest first
+	marks   []mark   // the oldest first, at the times of samples; never empty after begin
+
+	times figures.Durations // at the last sample; only used by who adds
+}
+
+// begin is called when the member begins, with all counters at 0.
+func (h *history) begin(now time.Time) { h.marks = append(h.marks, mark{at: now}) }
+
+// sinceReset drops marks from before a reset of the counters, which have counted from 0 since
+// about the latest mark.
+func (h *history) sinceReset(m mark) []mark {
+	if last := h.marks[len(h.marks)-1]; m.fell(last) {
+		return []mark{{at: last.at}}
+	}
+	return h.marks
+}
+
+// recent tells a member's rates of the last seconds.
+func (h *history) recent(now time.Time, f *Member) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := markOf(now, f)
+	counted, seconds := m.since(h.sinceReset(m)[0])
+	f.RecentSeconds = max(1, seconds) // a member that has just begun has no rate of its first moment
+	f.CommandsPerSecond = float64(counted.commands) / f.RecentSeconds
+	f.RecentHits, f.RecentMisses = counted.hits, counted.misses
+}
+
+// add takes a member's counters.
+func (h *history) add(now time.Time, f *Member, d *detail) {
+	var times figures.Durations
+	for i := range d.latency {
+		times.Add(&d.latency[i])
+	}
+	took := times.Since(&h.times)
+	h.times = times
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := markOf(now, f)
+	h.marks = h.sinceReset(m)
+	counted, seconds := m.since(h.marks[len(h.marks)-1])
+	s := Sample{UnixMilli: now.UnixMilli(), Ops: float64(counted.commands) / max(1, seconds), HitRatio: -1,
+		P50Micros: micros(took.Percentile(50)), P99Micros: micros(took.Percentile(99))}
+	if lookups := counted.hits + counted.misses; lookups > 0 {
+		s.HitRatio = float64(counted.hits) / float64(lookups)
+	}
+	h.samples = latest(append(h.samples, s), samplesKept)
+	h.marks = latest(append(h.marks, m), marksKept)
+}
+
+// latest drops the oldest of a list, but for so many.
+func latest[T any](list []T, most int) []T {
+	return slices.Delete(list, 0, max(0, len(list)-most))
+}
+
+func (h *history) list() []Sample {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]Sample{}, h.samples...)
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

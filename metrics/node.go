@@ -1,0 +1,211 @@
+package metrics
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/figures"
+	"github.com/dunlin-cache/dunlin/node"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// Node is what the admin server asks of a *node.Node.
+type Node interface {
+	Stats() (node.Stats, error)
+	Serving() bool
+	Slow(most int) []figures.SlowRequest
+}
+
+// AddNode has a node watched.
+func (a *Admin) AddNode(s Source, n Node) {
+	read := func() (*node.Stats, error) {
+		stats, err := n.Stats()
+		return &stats, err
+	}
+	figures := func() (Member, detail, error) {
+		stats, err := n.Stats()
+		d := detail{latency: stats.Latency, big: stats.BigKeys, slow: n.Slow(shownSlow)}
+		memoryClasses(&stats, func(class string, bytes int64) { d.memory = append(d.memory, LiveShare{class, bytes}) })
+		return Member{
+			Role:       ring.RoleNode.String(),
+			Fenced:     stats.Fenced,
+			Keys:       stats.Keys,
+			MemoryUsed: stats.Engine.Used,
+			MemoryMax:  stats.Engine.Max,
+			Hits:       stats.Hits,
+			Misses:     stats.Misses,
+			Clients:    stats.Clients,
+			Commands:   stats.Requests,
+			HotKeys:    hotKeys(stats.HotKeys),
+		}, d, err
+	}
+	t := table[node.Stats]{metrics: nodeMetrics, labelled: slices.Concat(nodeLabelled, nodeRanked), histograms: nodeHistograms, latencies: nodeLatencies}
+	a.add(&member{source: s, ready: n.Serving, figures: figures}, newCollector(memberLabel(s), read, t), newViewCollector(s))
+}
+
+func hotKeys(top []figures.KeyFigure) (list []HotKey) {
+	for _, k := range top[:min(len(top), shownHot)] {
+		list = append(list, HotKey{k.Key, k.N})
+	}
+	return list
+}
+
+var nodeMetrics = []metric[node.Stats]{
+	counter("dunlin_node_requests_total", "Requests of all kinds, those that were refused included.",
+		func(s *node.Stats) float64 { return float64(s.Requests) }),
+	counter("dunlin_node_errors_total", "Error replies, redirections apart.",
+		func(s *node.Stats) float64 { return float64(s.Errors) }),
+	counter("dunlin_node_hits_total", "Keys that were looked up and found.",
+		func(s *node.Stats) float64 { return float64(s.Hits) }),
+	counter("dunlin_node_misses_total", "Keys that were looked up and not found.",
+		func(s *node.Stats) float64 { return float64(s.Misses) }),
+	counter("dunlin_node_moved_total", "Commands answered with MOVED, because another node owns the partition.",
+		func(s *node.Stats) float64 { return float64(s.Moved) }),
+	counter("dunlin_node_waits_total", "Commands told to wait for a take-over or a confirmed table.",
+		func(s *node.Stats) float64 { return float64(s.Waits) }),
+
+	gauge("dunlin_node_clients", "Client connections.",
+		func(s *node.Stats) float64 { return float64(s.Clients) }),
+	gauge("dunlin_node_clients_limit", "Client connections over which more are refused.",
+		func(s *node.Stats) float64 { return float64(s.MaxClients) }),
+	counter("dunlin_node_auth_failures_total", "Wrong passwords of clients.",
+		func(s *node.Stats) float64 { return float64(s.AuthFailed) }),
+	gauge("dunlin_node_pipes", "Connections of proxies.",
+		func(s *node.Stats) float64 { return float64(s.Pipes) }),
+	gauge("dunlin_node_peers", "Connections of other members.",
+		func(s *node.Stats) float64 { return float64(s.Peers) }),
+	counter("dunlin_node_accepted_connections_total", "Connections accepted.",
+		func(s *node.Stats) float64 { return float64(s.Connections) }),
+	counter("dunlin_node_rejected_connections_total", "Connections refused because there were too many.",
+		func(s *node.Stats) float64 { return float64(s.Rejected) }),
+	counter("dunlin_node_slow_connections_total", "Connections closed because the peer did not read its replies.",
+		func(s *node.Stats) float64 { return float64(s.SlowReaders) }),
+	counter("dunlin_node_starved_connections_total", "Connections closed because there was no memory for their buffers.",
+		func(s *node.Stats) float64 { return float64(s.Starved) }),
+	counter("dunlin_node_received_bytes_total", "Bytes of requests.",
+		func(s *node.Stats) float64 { return float64(s.BytesIn) }),
+	counter("dunlin_node_sent_bytes_total", "Bytes of replies.",
+		func(s *node.Stats) float64 { return float64(s.BytesOut) }),
+	gauge("dunlin_node_largest_input_buffer_bytes", "Largest input that one connection has waiting.",
+		func(s *node.Stats) float64 { return float64(s.InBuffer) }),
+	gauge("dunlin_node_largest_output_buffer_bytes", "Largest output that one connection has waiting.",
+		func(s *node.Stats) float64 { return float64(s.OutBuffer) }),
+
+	gauge("dunlin_node_partitions_serving", "Partitions that are served.",
+		func(s *node.Stats) float64 { return float64(s.Serving) }),
+	gauge("dunlin_node_partitions_waiting", "Partitions that are owned and wait for their take-over.",
+		func(s *node.Stats) float64 { return float64(s.Gained) }),
+	gauge("dunlin_node_fenced", "1 while nothing is served, until another member has confirmed the table.",
+		func(s *node.Stats) float64 { return oneIf(s.Fenced) }),
+
+	gauge("dunlin_node_stream_receivers", "Other nodes that are fed with what this node's partitions hold.",
+		func(s *node.Stats) float64 { return float64(s.Streams.Receivers) }),
+	gauge("dunlin_node_stream_waiting_partitions", "Partitions, once for each receiver, that are not wholly sent yet.",
+		func(s *node.Stats) float64 { return float64(s.Streams.Waiting) }),
+	gauge("dunlin_node_stream_lag_bytes", "Bytes of changes that receivers have not acknowledged.",
+		func(s *node.Stats) float64 { return float64(s.Streams.LagBytes) }),
+	gauge("dunlin_node_stream_lag_seconds", "For how long the oldest batch waits that a receiver has not acknowledged.",
+		func(s *node.Stats) float64 { return s.Streams.Lag.Seconds() }),
+	counter("dunlin_node_stream_moved_bytes_total", "Bytes of snapshots of partitions that were sent.",
+		func(s *node.Stats) float64 { return float64(s.Streams.Moved) }),
+	counter("dunlin_node_stream_resyncs_total", "Partitions that had to be sent anew, because changes were lost or not taken.",
+		func(s *node.Stats) float64 { return float64(s.Streams.Resyncs) }),
+
+	gauge("dunlin_node_keys", "Keys of the partitions that the node serves.",
+		func(s *node.Stats) float64 { return float64(s.Keys) }),
+	gauge("dunlin_node_copied_keys", "Keys of other nodes' partitions of which the node has copies.",
+		func(s *node.Stats) float64 { return float64(max(0, s.Engine.Keys-s.Keys)) }),
+	gauge("dunlin_node_expiring_keys", "Keys that have an expiry, copies included.",
+		func(s *node.Stats) float64 { return float64(s.Engine.Volatile) }),
+	gauge("dunlin_node_memory_used_bytes", "Memory in use by keys, values, index, bookkeeping, connections and the process itself.",
+		func(s *node.Stats) float64 { return float64(s.Engine.Used) }),
+	gauge("dunlin_node_memory_peak_bytes", "Most memory in use since the start.",
+		func(s *node.Stats) float64 { return float64(s.PeakBytes) }),
+	gauge("dunlin_node_memory_limit_bytes", "Limit of the memory in use.",
+		func(s *node.Stats) float64 { return float64(s.Engine.Max) }),
+	counter("dunlin_node_evicted_keys_total", "Keys evicted to stay within the limit.",
+		func(s *node.Stats) float64 { return float64(s.Engine.Evicted) }),
+	counter("dunlin_node_evicted_copies_total", "Keys of copies evicted to stay within the limit: they go first.",
+		func(s *node.Stats) float64 { return float64(s.Engine.EvictedCopies) }),
+	gauge("dunlin_node_eviction_age_seconds", "Time that a key stays on average at the rate of evictions of the last minute: "+
+		"keys over evictions a second. +Inf without any.",
+		func(s *node.Stats) float64 { return s.EvictionAge }),
+	counter("dunlin_node_expired_keys_total", "Keys removed because their time was over.",
+		func(s *node.Stats) float64 { return float64(s.Engine.Expired) }),
+}
+
+var nodeLabelled = []labelled[node.Stats]{
+	{"dunlin_node_commands_total", "Commands executed or redirected.", prometheus.CounterValue, "command",
+		func(s *node.Stats, emit func(string, float64)) { perCommand(s.Commands[:], emit) }},
+	{"dunlin_node_memory_bytes", "Memory in use by what for; the classes add up to dunlin_node_memory_used_bytes.", prometheus.GaugeValue, "class",
+		func(s *node.Stats, emit func(string, float64)) {
+			memoryClasses(s, func(class string, bytes int64) { emit(class, float64(bytes)) })
+		}},
+}
+
+// memoryClasses emits what the memory in use is used for.
+func memoryClasses(s *node.Stats, emit func(class string, bytes int64)) {
+	emit("values", s.Engine.Values) // with their keys
+	emit("index", s.Engine.Index)
+	emit("ghosts", s.Engine.Ghosts)   // of evicted keys
+	emit("staged", s.Engine.Staged)   // large values on their way in
+	emit("leaving", s.Engine.Leaving) // large values on their way out
+	emit("bookkeeping", s.Engine.Fixed)
+	emit("buffers", s.Engine.Outside-s.Overhead) // of connections, and what they may always have
+	emit("process", s.Overhead)
+	emit("slack", s.Engine.Slack)
+}
+
+// Of keys that stand out only the rank is a label: their names are unbounded, and
+// none of a metrics store's business. HOTKEYS tells them.
+var nodeRanked = []labelled[node.Stats]{
+	ranked("dunlin_node_hot_key_uses_per_second", "Estimated uses a second of the keys that are used most, of a sample of the last minute; HOTKEYS GET names them.",
+		func(s *node.Stats) []figures.KeyFigure { return s.HotKeys }),
+	ranked("dunlin_node_big_key_bytes", "Bytes of the largest keys with their values; HOTKEYS BIG names them.",
+		func(s *node.Stats) []figures.KeyFigure { return s.BigKeys }),
+}
+
+func ranked(name, help string, get func(*node.Stats) []figures.KeyFigure) labelled[node.Stats] {
+	return labelled[node.Stats]{name, help, prometheus.GaugeValue, "rank", func(s *node.Stats, emit func(string, float64)) {
+		for i, k := range get(s) {
+			emit(strconv.Itoa(i+1), float64(k.N))
+		}
+	}}
+}
+
+var nodeHistograms = []histogram[node.Stats]{
+	{"dunlin_node_batch_requests", "Requests that arrived together on one connection: what pipelining and proxies gain.",
+		func(s *node.Stats) (uint64, float64, map[float64]uint64) {
+			return powersOfTwo(s.BatchSizes[:], float64(s.Requests))
+		}},
+}
+
+var nodeLatencies = []latency[node.Stats]{
+	{"dunlin_node_command_duration_seconds", "Time to execute a command, without waiting for its turn: of the family heavy all, " +
+		"of the others those in one input of 251. So quantiles and shares are right, the count is not that of all commands.",
+		func(s *node.Stats) *[command.NumFamilies]figures.Durations { return &s.Latency }},
+}
+
+// powersOfTwo makes a histogram of counts of 0, 1, 2-3, 4-7 and so on, the last
+// of which has no upper bound.
+func powersOfTwo(counts []uint64, sum float64) (uint64, float64, map[float64]uint64) {
+	upTo := make(map[float64]uint64, len(counts)-1)
+	total := uint64(0)
+	for i, n := range counts {
+		total += n
+		if i < len(counts)-1 {
+			upTo[float64(uint64(1)<<i-1)] = total
+		}
+	}
+	return total, sum, upTo
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,143 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/figures"
+	"github.com/dunlin-cache/dunlin/proxy"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// Proxy is what the admin server asks of a *proxy.Proxy.
+type Proxy interface {
+	Stats() (proxy.Stats, error)
+	Ready() bool
+}
+
+// AddProxy has a proxy watched.
+func (a *Admin) AddProxy(s Source, p Proxy) {
+	read := func() (*proxy.Stats, error) {
+		stats, err := p.Stats()
+		return &stats, err
+	}
+	figures := func() (Member, detail, error) {
+		stats, err := p.Stats()
+		return Member{
+			Role:     ring.RoleProxy.String(),
+			Clients:  stats.Clients,
+			Commands: stats.CommandsTotal(),
+		}, detail{latency: stats.Latency}, err
+	}
+	a.add(&member{source: s, ready: p.Ready, figures: figures},
+		newCollector(memberLabel(s), read, table[proxy.Stats]{
+			metrics: proxyMetrics, labelled: proxyLabelled, histograms: proxyHistograms, latencies: proxyLatencies,
+		}), newViewCollector(s))
+}
+
+// The names begin with dunlin_proxy_ because a node has figures of the same
+// kind, of which a sum over both would count every forwarded command twice.
+var proxyMetrics = []metric[proxy.Stats]{
+	counter("dunlin_proxy_refused_commands_total", "Commands refused before routing: unknown, wrong number of arguments, not authenticated.",
+		func(s *proxy.Stats) float64 { return float64(s.Refused) }),
+	counter("dunlin_proxy_protocol_errors_total", "Requests that were not RESP.",
+		func(s *proxy.Stats) float64 { return float64(s.ProtocolErrors) }),
+	counter("dunlin_proxy_split_commands_total", "Commands split over several nodes.",
+		func(s *proxy.Stats) float64 { return float64(s.Splits) }),
+
+	gauge("dunlin_proxy_clients", "Client connections.",
+		func(s *proxy.Stats) float64 { return float64(s.Clients) }),
+	gauge("dunlin_proxy_clients_limit", "Client connections over which more are refused.",
+		func(s *proxy.Stats) float64 { return float64(s.MaxClients) }),
+	counter("dunlin_proxy_auth_failures_total", "Wrong passwords of clients.",
+		func(s *proxy.Stats) float64 { return float64(s.AuthFailed) }),
+	counter("dunlin_proxy_accepted_clients_total", "Client connections accepted.",
+		func(s *proxy.Stats) float64 { return float64(s.Accepted) }),
+	counter("dunlin_proxy_rejected_clients_total", "Client connections refused because there were too many.",
+		func(s *proxy.Stats) float64 { return float64(s.Rejected) }),
+	counter("dunlin_proxy_slow_clients_total", "Client connections closed because the client did not read its replies.",
+		func(s *proxy.Stats) float64 { return float64(s.SlowReaders) }),
+
+	counter("dunlin_proxy_starved_clients_total", "Client connections closed because there was no memory for their buffers.",
+		func(s *proxy.Stats) float64 { return float64(s.Starved) }),
+	counter("dunlin_proxy_early_clients_total", "Client connections closed because large replies piled up behind a slow node's.",
+		func(s *proxy.Stats) float64 { return float64(s.EarlyClosed) }),
+	counter("dunlin_proxy_large_replies_total", "Replies too large for the pipe of small ones, fetched from nodes in pieces.",
+		func(s *proxy.Stats) float64 { return float64(s.LargeReplies) }),
+	gauge("dunlin_proxy_client_buffer_bytes", "Memory of what clients have waiting.",
+		func(s *proxy.Stats) float64 { return float64(s.Buffers) }),
+	gauge("dunlin_proxy_pipe_buffer_bytes", "Memory of what pipes to nodes have waiting.",
+		func(s *proxy.Stats) float64 { return float64(s.PipeBuffers) }),
+
+	gauge("dunlin_proxy_pipes", "Pipes to nodes, open or not.",
+		func(s *proxy.Stats) float64 { return float64(s.Pipes) }),
+	gauge("dunlin_proxy_open_pipes", "Pipes to nodes that are open.",
+		func(s *proxy.Stats) float64 { return float64(s.PipesOpen) }),
+	counter("dunlin_proxy_opened_pipes_total", "Pipes to nodes opened.",
+		func(s *proxy.Stats) float64 { return float64(s.PipesOpened) }),
+	counter("dunlin_proxy_broken_pipes_total", "Pipes to nodes closed by an error or a deadline.",
+		func(s *proxy.Stats) float64 { return float64(s.PipesBroken) }),
+	counter("dunlin_proxy_pipe_batches_total", "Batches written to nodes; requests over batches is the mean batch.",
+		func(s *proxy.Stats) float64 { return float64(s.PipeFlushes) }),
+	counter("dunlin_proxy_pipe_requests_total", "Requests sent to nodes; a split command counts once a part.",
+		func(s *proxy.Stats) float64 { return float64(s.PipeRequests) }),
+	counter("dunlin_proxy_pipe_sent_bytes_total", "Bytes sent to nodes.",
+		func(s *proxy.Stats) float64 { return float64(s.PipeBytesOut) }),
+	gauge("dunlin_proxy_inflight_requests", "Requests sent to nodes and not yet answered.",
+		func(s *proxy.Stats) float64 { return float64(s.Inflight) }),
+
+	counter("dunlin_proxy_node_refusals_total", "Replies by which a node said that it does not own the partition, or not yet.",
+		func(s *proxy.Stats) float64 { return float64(s.Refusals) }),
+	counter("dunlin_proxy_held_requests_total", "Requests held because no node could take them, to be sent again.",
+		func(s *proxy.Stats) float64 { return float64(s.Held) }),
+	counter("dunlin_proxy_expired_requests_total", "Held requests that no node took in time; the client got -TRYAGAIN.",
+		func(s *proxy.Stats) float64 { return float64(s.HeldTooLong) }),
+	counter("dunlin_proxy_lost_replies_total", "Requests that a node may have executed and whose reply was lost with it, not to be sent again; "+
+		"the client got an error, most often that the outcome is unknown.",
+		func(s *proxy.Stats) float64 { return float64(s.LostReplies) }),
+	gauge("dunlin_proxy_holding_clients", "Clients that wait for a held request.",
+		func(s *proxy.Stats) float64 { return float64(s.Holding) }),
+}
+
+var proxyLabelled = []labelled[proxy.Stats]{
+	{"dunlin_proxy_commands_total", "Commands of clients, executed here or forwarded.", prometheus.CounterValue, "command",
+		func(s *proxy.Stats, emit func(string, float64)) { perCommand(s.Commands[:], emit) }},
+	perNode("dunlin_proxy_node_open_pipes", "Open pipes to a node.", func(n *proxy.NodeStats) int { return n.Open }),
+	perNode("dunlin_proxy_node_opening_pipes", "Pipes to a node that are being opened.", func(n *proxy.NodeStats) int { return n.Opening }),
+	perNode("dunlin_proxy_node_failing_pipes", "Pipes to a node that could not be opened and are tried again.",
+		func(n *proxy.NodeStats) int { return n.Failing }),
+	perNode("dunlin_proxy_node_inflight_requests", "Requests sent to a node and not yet answered.",
+		func(n *proxy.NodeStats) int { return n.Inflight }),
+}
+
+// perNode is a gauge for each node of the table.
+func perNode(name, help string, get func(*proxy.NodeStats) int) labelled[proxy.Stats] {
+	return labelled[proxy.Stats]{name, help, prometheus.GaugeValue, "node", func(s *proxy.Stats, emit func(string, float64)) {
+		for id, n := range s.Nodes {
+			emit(id, float64(get(n)))
+		}
+	}}
+}
+
+var proxyHistograms = []histogram[proxy.Stats]{
+	{"dunlin_proxy_batch_requests", "Requests written to a node at once: what pipelining and many clients gain.",
+		func(s *proxy.Stats) (uint64, float64, map[float64]uint64) {
+			return powersOfTwo(s.BatchSizes[:], float64(s.BatchRequests))
+		}},
+}
+
+var proxyLatencies = []latency[proxy.Stats]{
+	{"dunlin_proxy_command_duration_seconds", "Time from when a command is issued to its reply from the nodes, of one command in 61. " +
+		"So quantiles and shares are right, the count is not that of all commands.",
+		func(s *proxy.Stats) *[command.NumFamilies]figures.Durations { return &s.Latency }},
+}
+
+// perCommand emits the commands that were ever called. The label is bounded by
+// the command table: what is not in it was refused and never counted here.
+func perCommand(counts []uint64, emit func(string, float64)) {
+	for id, n := range counts {
+		if n > 0 {
+			emit(command.ByID(command.ID(id)).Name, float64(n))
+		}
+	}
+}

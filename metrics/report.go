@@ -1,0 +1,184 @@
+package metrics
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Report is a whole cluster: as one member sees it, and what every member says of
+// itself. `dunlin status` and `dunlin top` print it, the page has its figures.
+type Report struct {
+	Cluster Cluster  `json:"cluster"`
+	Members []Member `json:"members"` // by role, then id
+	// Unreachable are the members that gossip shows as alive but whose admin
+	// address did not answer with them.
+	Unreachable []Unreachable `json:"unreachable"`
+}
+
+// Unreachable is a member that did not answer, and why.
+type Unreachable struct {
+	Peer
+	Error string `json:"error"`
+}
+
+// life is one run of a member: a restarted one is another.
+type life struct {
+	id   string
+	boot int64
+}
+
+func (m *Member) life() life { return life{m.ID, m.Boot} }
+func (p *Peer) life() life   { return life{p.ID, p.Boot} }
+
+const (
+	// maxStatus bounds what is read from an address that may not be a member's. The
+	// status of a member that knows thousands has room.
+	maxStatus = 4 << 20
+	// mostAsked bounds the connections of one report.
+	mostAsked = 64
+)
+
+// client asks members. Their addresses are the cluster's own: no proxy of the
+// environment is between, and an answer that leads elsewhere is none.
+var client = &http.Client{
+	Transport:     &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: 10 * time.Second},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// ReadReport reads the status at the admin address of a member, and asks all others
+// that it names.
+func ReadReport(ctx context.Context, admin string) (*Report, error) {
+	s, err := ReadStatus(ctx, admin)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read status (is a member's admin address %s?): %w", admin, err)
+	}
+	return s.report(ctx), nil
+}
+
+// ReadStatus reads the status at an admin address.
+func ReadStatus(ctx context.Context, admin string) (*Status, error) {
+	return readStatus(ctx, admin, "")
+}
+
+func readStatus(ctx context.Context, admin, query string) (*Status, error) {
+	if admin == "" {
+		return nil, errors.New("it has no admin address that other machines can reach")
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/api/status"+query, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("GET %s: %s", req.URL, resp.Status)
+	}
+	var s Status
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxStatus)).Decode(&s); err != nil {
+		return nil, fmt.Errorf("cannot decode status of %s: %w", admin, err)
+	}
+	return &s, nil
+}
+
+// report asks for the members that s names and does not have. It only reads s.
+func (s *Status) report(ctx context.Context) *Report {
+	r := &Report{Cluster: s.Cluster, Members: slices.Clone(s.Members), Unreachable: []Unreachable{}}
+	var (
+		mu      sync.Mutex // over r while the others answer
+		waiting sync.WaitGroup
+		slots   = make(chan struct{}, mostAsked)
+	)
+	for admin, peers := range s.elsewhere() {
+		slots <- struct{}{}
+		waiting.Go(func() {
+			defer func() { <-slots }()
+			answer, err := readStatus(ctx, admin, "?members")
+			mu.Lock()
+			defer mu.Unlock()
+			r.merge(peers, answer, err)
+		})
+	}
+	waiting.Wait()
+	r.sort()
+	return r
+}
+
+// elsewhere returns the members of other processes by admin address, which those of
+// one process share.
+func (s *Status) elsewhere() map[string][]Peer {
+	here := map[life]bool{}
+	for i := range s.Members {
+		here[s.Members[i].life()] = true
+	}
+	others := map[string][]Peer{}
+	for _, p := range s.Cluster.Peers {
+		if !here[p.life()] {
+			others[p.Admin] = append(others[p.Admin], p)
+		}
+	}
+	return others
+}
+
+// merge takes what one address answered about the peers expected there.
+func (r *Report) merge(peers []Peer, s *Status, err error) {
+	found := map[life]Member{}
+	reason := "its admin address answers for other members"
+	if err != nil {
+		reason = err.Error()
+	} else {
+		for _, m := range s.Members {
+			found[m.life()] = m
+		}
+	}
+	for _, p := range peers {
+		if m, ok := found[p.life()]; ok {
+			r.Members = append(r.Members, m)
+		} else {
+			r.Unreachable = append(r.Unreachable, Unreachable{Peer: p, Error: reason})
+		}
+	}
+}
+
+func (r *Report) sort() {
+	slices.SortFunc(r.Members, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(r.Unreachable, func(a, b Unreachable) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+// NodeKey is a hot key, and the node that it is on.
+type NodeKey struct {
+	HotKey
+	Node string `json:"node"`
+}
+
+// Hottest returns that many of the keys that members name as hot, the most used first.
+// While its partition moves two may name a key: the larger figure counts, as it does
+// in the answer to HOTKEYS.
+func Hottest(members []Member, most int) []NodeKey {
+	all := []NodeKey{}
+	for _, m := range members {
+		for _, k := range m.HotKeys {
+			all = append(all, NodeKey{k, m.ID})
+		}
+	}
+	slices.SortFunc(all, func(a, b NodeKey) int {
+		return cmp.Or(cmp.Compare(b.UsesPerSecond, a.UsesPerSecond), cmp.Compare(a.Key, b.Key))
+	})
+	named := map[string]bool{}
+	all = slices.DeleteFunc(all, func(k NodeKey) bool {
+		again := named[k.Key]
+		named[k.Key] = true
+		return again
+	})
+	return all[:min(len(all), most)]
+}

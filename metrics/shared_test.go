@@ -1,0 +1,166 @@
+package metrics
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/node"
+)
+
+// TestShared: however many ask, one is made at a time, with a pause between two, and nobody is given one that began
+// before it asked.
+func TestShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes, pause = 30 * time.Millisecond, 100 * time.Millisecond
+		begun := 0 // no lock: one at a time
+		s := shared[int]{pause: pause, make: func() int {
+			begun++
+			n := begun
+			time.Sleep(takes)
+			return n
+		}}
+		want := func(what string, thing int, after time.Duration) {
+			t.Helper()
+			from := time.Now()
+			got, err := s.get(t.Context())
+			if took := time.Since(from); got != thing || err != nil || took != after {
+				t.Errorf("%s is given number %d after %v, %v; want number %d after %v", what, got, took, err, thing, after)
+			}
+		}
+		var all sync.WaitGroup
+		all.Go(func() { want("the first", 1, takes) })
+		synctest.Wait()
+		time.Sleep(takes / 3) // the first is being made, and too old for who comes now
+		for range 100 {
+			all.Go(func() { want("who comes then", 2, pause-takes/3+takes) })
+		}
+		all.Wait()
+		time.Sleep(time.Hour)
+		want("who comes later", 3, takes)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		all.Go(func() { want("who makes it", 4, pause-takes+takes) })
+		synctest.Wait()
+		cancel()
+		if _, err := s.get(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("who has gone is told %v", err)
+		}
+		all.Wait()
+	})
+}
+
+// gatedNode answers when its gate is open.
+type gatedNode struct {
+	fakeNode
+	gate  chan struct{}
+	asked atomic.Int32
+}
+
+func (g *gatedNode) Stats() (node.Stats, error) {
+	g.asked.Add(1)
+	<-g.gate
+	return g.fakeNode.Stats()
+}
+
+// TestReadersAreLimited: many who ask at once are answered by one or two collections, more than that at once are refused,
+// and those of the page take nothing from those of the status.
+func TestReadersAreLimited(t *testing.T) {
+	a := newAdmin(t, Options{})
+	n := &gatedNode{gate: make(chan struct{})}
+	open := sync.OnceFunc(func() { close(n.gate) })
+	defer open() // before the server closes
+	a.AddNode(source("n1", 1, twoNodes()), n)
+	a.AddProxy(source("p", 3, twoNodes()), &fakeProxy{ready: true})
+	answers := make(chan int)
+	// A connection that was opened in vain, as the default client's may be, keeps the server from closing for 5 s.
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for i := range mostReaders + 5 {
+		go func() {
+			resp, err := client.Get("http://" + a.Addr() + []string{"/", "/api/live"}[i%2])
+			if err != nil {
+				answers <- 0
+				return
+			}
+			defer resp.Body.Close()
+			body, _ := io.ReadAll(resp.Body)
+			if resp.StatusCode == http.StatusServiceUnavailable && (resp.Header.Get("Retry-After") == "" || !bytes.Contains(body, []byte("too many readers"))) {
+				t.Errorf("refused with %q and headers %v", body, resp.Header)
+			}
+			answers <- resp.StatusCode
+		}()
+	}
+	for range 5 {
+		if code := <-answers; code != http.StatusServiceUnavailable {
+			t.Errorf("a reader too many is answered %d", code)
+		}
+	}
+	status := make(chan error, 1)
+	go func() { // waits for the gate as well
+		_, err := readStatus(t.Context(), a.Addr(), "?members")
+		status <- err
+	}()
+	open()
+	for range mostReaders {
+		if code := <-answers; code != http.StatusOK {
+			t.Errorf("a reader is answered %d", code)
+		}
+	}
+	if err := <-status; err != nil {
+		t.Errorf("who asks for the status: %v", err)
+	}
+	// Two of the page, one of the status, and those of the history's samples, if it took that long.
+	if asked := n.asked.Load(); asked > 10 {
+		t.Errorf("the node was asked %d times for %d readers", asked, mostReaders)
+	}
+}
+
+// TestReaderThatDoesNotRead holds a place for as long as it may take, not for ever.
+func TestReaderThatDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := make(readers, 1)
+		ours, theirs := net.Pipe()
+		server := http.Server{Handler: r.limit(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(make([]byte, 1<<20))
+		})}
+		conns := make(chan net.Conn, 1)
+		conns <- ours
+		go func() { _ = server.Serve(pipes{conns}) }()
+		if _, err := io.WriteString(theirs, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(r) != 1 {
+			t.Error("the reader has no place")
+		}
+		time.Sleep(sendTime + time.Second)
+		synctest.Wait()
+		if len(r) != 0 {
+			t.Error("the reader keeps its place")
+		}
+		theirs.Close()
+		close(conns)
+		server.Close()
+	})
+}
+
+// pipes is a listener whose connections are given.
+type pipes struct{ conns chan net.Conn }
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p.conns; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }

@@ -1,0 +1,156 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// Status is what /api/status answers, and what `dunlin status` reads. Fields
+// are only ever added: a newer dunlin must be able to read an older one's.
+type Status struct {
+	Version string   `json:"version"`
+	Cluster Cluster  `json:"cluster"`
+	Members []Member `json:"members"` // the members in this process, with figures
+}
+
+// Cluster is the whole cluster as the first member of this process sees it.
+type Cluster struct {
+	Name       string `json:"name"`
+	Epoch      uint64 `json:"epoch"` // of its table; 0: it has none yet
+	Issuer     string `json:"issuer"`
+	Partitions int    `json:"partitions"` // in all
+	Followed   int    `json:"followed"`   // partitions that have a follower
+	Moves      int    `json:"moves"`      // partitions on their way to another node
+	Paused     bool   `json:"paused"`     // nothing moves that need not
+
+	Coordinator string `json:"coordinator"` // id of the node that issues tables; "": there is none
+	Peers       []Peer `json:"peers"`       // the alive members, itself among them
+}
+
+// Peer is a member as gossip and the table describe it.
+type Peer struct {
+	ID         string `json:"id"`
+	Boot       int64  `json:"boot,string"` // unix nanoseconds: beyond what JavaScript's numbers hold
+	Role       string `json:"role"`
+	State      string `json:"state"`
+	Epoch      uint64 `json:"epoch"`
+	Addr       string `json:"addr"`
+	Admin      string `json:"admin"`
+	Partitions int    `json:"partitions"` // owned by the table
+	Follows    int    `json:"follows"`    // followed by the table
+}
+
+// Member is one member of this process with its figures. What a role does not
+// have (a proxy's keys) stays 0.
+type Member struct {
+	ID            string  `json:"id"`
+	Boot          int64   `json:"boot,string"`
+	Role          string  `json:"role"`
+	Addr          string  `json:"addr"`
+	Ready         bool    `json:"ready"`
+	Fenced        bool    `json:"fenced"` // it serves nothing until it has heard the current table
+	Epoch         uint64  `json:"epoch"`
+	UptimeSeconds float64 `json:"uptime_seconds"`
+
+	Partitions int    `json:"partitions"`
+	Follows    int    `json:"follows"`
+	Keys       int64  `json:"keys"` // of the partitions that it serves
+	MemoryUsed int64  `json:"memory_used_bytes"`
+	MemoryMax  int64  `json:"memory_max_bytes"`
+	Hits       uint64 `json:"hits"` // since the start, or CONFIG RESETSTAT
+	Misses     uint64 `json:"misses"`
+
+	Clients  int    `json:"clients"`
+	Commands uint64 `json:"commands"`
+
+	// Rates are of the last RecentSeconds: about as many for all members, fewer for one that
+	// has just begun; 0 from an older dunlin.
+	RecentSeconds     float64 `json:"recent_seconds"`
+	CommandsPerSecond float64 `json:"commands_per_second"`
+	RecentHits        uint64  `json:"recent_hits"`
+	RecentMisses      uint64  `json:"recent_misses"`
+
+	HotKeys []HotKey `json:"hot_keys,omitempty"` // the most used first, a few
+}
+
+// HotKey is a key that stands out by its use.
+type HotKey struct {
+	Key           string `json:"key"`
+	UsesPerSecond int64  `json:"uses_per_second"` // estimated
+}
+
+// cluster describes what view sees. Without a table (nobody issued one yet) the
+// epoch stays 0.
+func cluster(name string, view View) Cluster {
+	c := Cluster{Name: name, Partitions: ring.Partitions, Peers: []Peer{}}
+	table, members := view.Table(), view.Members()
+	parts := sharesOf(table)
+	if table != nil {
+		c.Epoch, c.Issuer, c.Paused, c.Moves = table.Epoch, table.Issuer, table.Paused, len(table.Moves)
+		c.Followed = parts.followed()
+	}
+	if coordinator, ok := ring.Coordinator(members); ok {
+		c.Coordinator = coordinator.ID
+	}
+	for _, m := range members {
+		c.Peers = append(c.Peers, parts.peer(m, m.State.String()))
+	}
+	return c
+}
+
+// shares are how many partitions each node of a table owns, and how many it follows.
+type shares struct {
+	table          *ring.Table // nil: none yet
+	owned, follows []int       // by index in its Nodes
+}
+
+func sharesOf(t *ring.Table) shares {
+	if t == nil {
+		return shares{}
+	}
+	s := shares{table: t, owned: t.Counts(), follows: make([]int, len(t.Nodes))}
+	for _, f := range t.Follower {
+		if f != ring.NoNode {
+			s.follows[f]++
+		}
+	}
+	return s
+}
+
+// of returns what a member owns and follows.
+func (s *shares) of(id string, boot int64) (owned, follows int) {
+	if s.table == nil {
+		return 0, 0
+	}
+	at := s.table.NodeIndex(id, boot)
+	if at < 0 {
+		return 0, 0
+	}
+	return s.owned[at], s.follows[at]
+}
+
+// followed counts the partitions that have a follower.
+func (s *shares) followed() (n int) {
+	for _, of := range s.follows {
+		n += of
+	}
+	return n
+}
+
+func (s *shares) peer(m ring.Member, state string) Peer {
+	owned, follows := s.of(m.ID, m.Boot)
+	return Peer{
+		ID:         m.ID,
+		Boot:       m.Boot,
+		Role:       m.Role.String(),
+		State:      state,
+		Epoch:      m.Epoch,
+		Addr:       m.Addr,
+		Admin:      m.Admin,
+		Partitions: owned,
+		Follows:    follows,
+	}
+}
+
+func uptime(boot int64) float64 { return time.Since(time.Unix(0, boot)).Seconds() }

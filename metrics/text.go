@@ -1,0 +1,34 @@
+package metrics
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// BytesText is for people: at most one decimal, in units of 1024.
+func BytesText(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	v, u := float64(n), 0
+	for v >= 1024 && u < len(units)-1 {
+		v, u = v/1024, u+1
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + " " + units[u]
+}
+
+// countText is for people: 1,234,567.
+func countText(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// RatioText is the hit ratio, or none if nothing was looked up.
+func RatioText(hits, misses uint64, none string) string {
+	if hits+misses == 0 {
+		return none
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(hits)/float64(hits+misses))
+}

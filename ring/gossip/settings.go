@@ -1,0 +1,279 @@
+package gossip
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// The settings document (see ring.Settings) spreads in the wake of the table, which names it by its
+// hash:
+//
+//	coordinator  Configure ─▶ a document, kept here ─▶ table, epoch+1, that names it
+//	everybody    adopts the table ─▶ fetches the document ─▶ OnSettings ─▶ announces that it has it
+//	coordinator  every member that is alive has announced it ─▶ Configure returns
+//
+// A table is adopted before its document is there: no fail-over waits for settings. A document that
+// died with the coordinator before anybody had fetched it is gone; the next coordinator then has the
+// table name the one that it has itself.
+
+const (
+	// settingsRetry is how soon a document that could not be fetched is looked for again.
+	settingsRetry = 200 * time.Millisecond
+	// settingsTimeout bounds one attempt to fetch a document from one node.
+	settingsTimeout = 5 * time.Second
+	// settingsLost is for how long the coordinator looks for a document before it gives it up.
+	settingsLost = 3 * time.Second
+	// settingsLevel is the level that settings need.
+	settingsLevel = 1
+)
+
+var (
+	errNotCoordinator = errors.New("another node is the coordinator")
+	errNoSettings     = errors.New("the settings that hold have not been read yet")
+)
+
+// settingsState is what a member knows of settings.
+type settingsState struct {
+	held     atomic.Pointer[ring.Settings] // applied here
+	proposed atomic.Pointer[ring.Settings] // that the next table of ours is to name
+	changing chan struct{}                 // of capacity 1: held by who changes them
+	wake     chan struct{}                 // of capacity 1: a table was adopted
+	missing  time.Time                     // since when the loop has looked for a document in vain
+}
+
+// settingsMark is how a member announces that it has a document: the version and a part of the hash.
+type settingsMark struct{ version, hash uint64 }
+
+func markOf(id ring.SettingsID) settingsMark {
+	return settingsMark{id.Version, binary.LittleEndian.Uint64(id.Hash[:])}
+}
+
+// append is left out while there is nothing to say: builds without levels refuse announcements that
+// are longer than they know. What a later level adds stands behind it.
+func (m settingsMark) append(b []byte) []byte {
+	if m.version == 0 {
+		return b
+	}
+	return binary.LittleEndian.AppendUint64(binary.AppendUvarint(b, m.version), m.hash)
+}
+
+// parseMark reads what append wrote; what else follows is of a later level.
+func parseMark(b []byte) (m settingsMark) {
+	version, n := binary.Uvarint(b)
+	if n <= 0 || len(b) < n+8 {
+		return settingsMark{}
+	}
+	return settingsMark{version, binary.LittleEndian.Uint64(b[n:])}
+}
+
+// Settings returns the document whose hash is given, nil if this member does not have it.
+func (a *Agent) Settings(hash []byte) *ring.Settings {
+	for _, s := range []*ring.Settings{a.settings.held.Load(), a.settings.proposed.Load()} {
+		if id := s.ID(); s != nil && string(id.Hash[:]) == string(hash) {
+			return s
+		}
+	}
+	return nil
+}
+
+// HasSettings reports whether this member has a table, and has applied the settings that it names.
+func (a *Agent) HasSettings() bool {
+	t := a.Table()
+	return t != nil && a.settings.held.Load().ID() == t.Settings
+}
+
+// Coordinator returns the member that this one takes for the coordinator.
+func (a *Agent) Coordinator() (m ring.Member, self, ok bool) {
+	m, ok = ring.Coordinator(a.alive())
+	return m, m.Name() == a.name, ok
+}
+
+// Configure changes settings of the cluster, as the coordinator, and returns when every member that is
+// alive has applied them. An error when ctx ends does not mean that nothing was changed.
+func (a *Agent) Configure(ctx context.Context, changes map[string]string) error {
+	select {
+	case a.settings.changing <- struct{}{}:
+		defer func() { <-a.settings.changing }()
+	case <-ctx.Done():
+		return fmt.Errorf("cannot change settings: another change is under way: %w", ctx.Err())
+	}
+	want, err := a.propose(changes)
+	if err != nil {
+		return fmt.Errorf("cannot change settings: %w", err)
+	}
+	poke(a.wake)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		without := a.without(want)
+		if len(without) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("cannot change settings everywhere in time: without them are %s: %w", strings.Join(without, ", "), ctx.Err())
+		case <-a.ctx.Done():
+			return errors.New("cannot change settings: gossip is closed")
+		case <-tick.C:
+		}
+	}
+}
+
+// propose has the next table name a document with the changes. It returns the one that everybody shall
+// have: the present one if it has them already.
+func (a *Agent) propose(changes map[string]string) (ring.SettingsID, error) {
+	_, self, _ := a.Coordinator()
+	current, held := a.Table(), a.settings.held.Load()
+	switch {
+	case !self:
+		return ring.SettingsID{}, errNotCoordinator
+	case a.level() < settingsLevel:
+		return ring.SettingsID{}, fmt.Errorf("every member must be upgraded first: the cluster speaks protocol level %d, and this needs %d",
+			a.level(), settingsLevel)
+	case held.ID() != current.Settings:
+		return ring.SettingsID{}, errNoSettings
+	case held.Has(changes):
+		return held.ID(), nil
+	}
+	next, err := held.With(current.Settings.Version+1, changes)
+	if err != nil {
+		return ring.SettingsID{}, err
+	}
+	a.settings.proposed.Store(next)
+	return next.ID(), nil
+}
+
+// without returns the ids of the alive members that have not applied the document.
+func (a *Agent) without(id ring.SettingsID) (ids []string) {
+	if a.settings.held.Load().ID() != id {
+		return []string{a.cfg.Self.ID}
+	}
+	want := markOf(id)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, p := range a.peers {
+		if p.has != want {
+			ids = append(ids, p.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// settingsWanted returns the table that names what was proposed, nil if nothing was, or if that is
+// already done or out of date.
+func (a *Agent) settingsWanted(current *ring.Table) *ring.Table {
+	p := a.settings.proposed.Load()
+	if p == nil || current == nil || current.Level < settingsLevel || p.ID().Version != current.Settings.Version+1 {
+		return nil
+	}
+	return ring.Settle(current, a.cfg.Self, p.ID())
+}
+
+// dropProposal is called where this member is not the coordinator: what no table of its own names will
+// not be named by a later one, out of the blue.
+func (a *Agent) dropProposal() {
+	if p, t := a.settings.proposed.Load(), a.Table(); p != nil && t != nil && p.ID() != t.Settings {
+		a.settings.proposed.CompareAndSwap(p, nil)
+	}
+}
+
+// settingsLoop keeps this member's settings up to date. It has a goroutine of its own, since fetching
+// and applying take time that neither gossip nor tables have.
+func (a *Agent) settingsLoop() {
+	for {
+		wait := a.updateSettings()
+		select {
+		case <-a.ctx.Done():
+			return
+		case <-a.settings.wake:
+		case <-time.After(wait):
+		}
+	}
+}
+
+// updateSettings applies the document that the table names, and returns when to look again.
+func (a *Agent) updateSettings() time.Duration {
+	s := &a.settings
+	t := a.Table()
+	if t == nil || s.held.Load().ID() == t.Settings {
+		s.missing = time.Time{}
+		return idle
+	}
+	next := a.findSettings(t.Settings)
+	if next == nil && t.Settings.Version > 0 {
+		if s.missing.IsZero() {
+			s.missing = time.Now()
+		}
+		if time.Since(s.missing) >= settingsLost {
+			a.replaceSettings(t.Settings)
+		}
+		return settingsRetry
+	}
+	s.missing = time.Time{}
+	if a.cfg.OnSettings != nil {
+		a.cfg.OnSettings(next)
+	}
+	s.held.Store(next)
+	a.mu.Lock()
+	a.self.has = markOf(next.ID())
+	a.self.seq++
+	a.mu.Unlock()
+	poke(a.metaSoon)
+	poke(a.wake) // the coordinator is told at once
+	a.cfg.Log.Info("settings applied", "version", next.ID().Version)
+	return 0
+}
+
+// findSettings returns the document, nil if nobody that answers has it: who issued the table is asked
+// first.
+func (a *Agent) findSettings(id ring.SettingsID) *ring.Settings {
+	if own := a.Settings(id.Hash[:]); own != nil || id.Version == 0 || a.cfg.FetchSettings == nil {
+		return own
+	}
+	nodes := a.shuffledNodes(a.alive())
+	issuer := a.Table().Issuer
+	slices.SortStableFunc(nodes, func(x, y ring.Member) int {
+		switch {
+		case x.Name() == issuer:
+			return -1
+		case y.Name() == issuer:
+			return 1
+		}
+		return 0
+	})
+	for _, m := range nodes {
+		ctx, cancel := context.WithTimeout(a.ctx, settingsTimeout)
+		s, err := a.cfg.FetchSettings(ctx, m.Addr, id)
+		cancel()
+		if err != nil {
+			a.cfg.Log.Debug("cannot fetch settings", "addr", m.Addr, "error", err)
+		}
+		if s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// replaceSettings has the coordinator give up a document that nobody has.
+func (a *Agent) replaceSettings(lost ring.SettingsID) {
+	if _, self, _ := a.Coordinator(); !self {
+		return
+	}
+	next, err := a.settings.held.Load().With(lost.Version+1, nil)
+	if err != nil {
+		return // it was no larger before
+	}
+	a.cfg.Log.Warn("nobody has the settings that the table names: those from before hold again", "lost", lost.Version)
+	a.settings.proposed.Store(next)
+	poke(a.wake)
+}

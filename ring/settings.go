@@ -1,0 +1,129 @@
+package ring
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// MaxSettingsBytes bounds the encoding of a settings document.
+const MaxSettingsBytes = 16 << 20
+
+// SettingsID names a settings document.
+type SettingsID struct {
+	Version uint64 // counts the documents along a lineage, 0: there is none
+	Hash    [32]byte
+}
+
+// Settings is what holds for the whole cluster beside the table: names and values, such as
+// "config/timeout". The coordinator issues documents, the table names the one that holds, and members
+// fetch it when they have another. Names that a build does not know are kept and not acted upon.
+// A document is immutable; nil is the empty one that no table names.
+type Settings struct {
+	id     SettingsID
+	values map[string]string
+}
+
+const (
+	settingsMagic   = "DLS"
+	settingsVersion = 1
+)
+
+// ID returns the document's name: its version, and the SHA-256 of its encoding.
+func (s *Settings) ID() SettingsID {
+	if s == nil {
+		return SettingsID{}
+	}
+	return s.id
+}
+
+// Get returns a value, and whether it is set.
+func (s *Settings) Get(name string) (value string, set bool) {
+	if s == nil {
+		return "", false
+	}
+	value, set = s.values[name]
+	return value, set
+}
+
+// With returns the document that follows s under the version, with the changes. s may be nil.
+func (s *Settings) With(version uint64, changes map[string]string) (*Settings, error) {
+	next := &Settings{values: make(map[string]string)}
+	if s != nil {
+		maps.Copy(next.values, s.values)
+	}
+	maps.Copy(next.values, changes)
+	next.id.Version = version
+	encoded := next.Encode()
+	if len(encoded) > MaxSettingsBytes {
+		return nil, fmt.Errorf("cannot keep settings of %d bytes, the limit is %d", len(encoded), MaxSettingsBytes)
+	}
+	next.id.Hash = sha256.Sum256(encoded)
+	return next, nil
+}
+
+// Has reports whether s has all of the values.
+func (s *Settings) Has(values map[string]string) bool {
+	for name, want := range values {
+		if got, set := s.Get(name); !set || got != want {
+			return false
+		}
+	}
+	return true
+}
+
+// Encode returns the encoding of s, a new buffer of the caller's:
+//
+//	"DLS" 1, version, count, then (name value) of each in the order of names
+//
+// Numbers are unsigned varints, and each text follows its length.
+func (s *Settings) Encode() []byte {
+	b := append([]byte(settingsMagic), settingsVersion)
+	b = binary.AppendUvarint(b, s.id.Version)
+	b = binary.AppendUvarint(b, uint64(len(s.values)))
+	for _, name := range slices.Sorted(maps.Keys(s.values)) {
+		b = appendString(appendString(b, name), s.values[name])
+	}
+	return b
+}
+
+// DecodeSettings reads what Encode wrote. It copies what it needs of b.
+func DecodeSettings(b []byte) (*Settings, error) {
+	s, err := decodeSettings(b)
+	if err != nil {
+		return nil, fmt.Errorf("cannot decode settings of %d bytes: %w", len(b), err)
+	}
+	return s, nil
+}
+
+func decodeSettings(b []byte) (*Settings, error) {
+	header := settingsMagic + string([]byte{settingsVersion})
+	if len(b) > MaxSettingsBytes || len(b) < len(header) || string(b[:len(header)]) != header {
+		return nil, fmt.Errorf("begins with %q, want %q", b[:min(len(b), len(header))], header)
+	}
+	r := reader{rest: b[len(header):]}
+	s := &Settings{values: make(map[string]string)}
+	s.id = SettingsID{Version: r.upTo(maxEpoch, "version"), Hash: sha256.Sum256(b)}
+	last := ""
+	for n := r.upTo(MaxSettingsBytes, "number of values"); n > 0 && r.err == nil; n-- {
+		name := r.string(len(r.rest), "length of a name")
+		if len(s.values) > 0 && name <= last {
+			r.fail(errors.New("names are out of order"))
+		}
+		s.values[name], last = r.string(len(r.rest), "length of a value"), name
+	}
+	if r.err == nil && len(r.rest) > 0 {
+		r.err = fmt.Errorf("%d bytes too many", len(r.rest))
+	}
+	return s, r.err
+}
+
+// Settle returns the table that follows cur and differs from it in the settings that it names only.
+func Settle(cur *Table, self Member, id SettingsID) *Table {
+	next := cur.successor(self)
+	next.Settings = id
+	return next
+}

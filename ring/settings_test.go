@@ -1,0 +1,69 @@
+package ring
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func settingsOf(t testing.TB, version uint64, values map[string]string) *Settings {
+	t.Helper()
+	s, err := (*Settings)(nil).With(version, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSettings(t *testing.T) {
+	var none *Settings
+	if _, set := none.Get("a"); set || none.ID() != (SettingsID{}) || none.Has(map[string]string{"a": ""}) {
+		t.Error("no document has a value")
+	}
+	first := settingsOf(t, 1, map[string]string{"a": "1", "b": ""})
+	second, err := first.With(2, map[string]string{"a": "2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !first.Has(map[string]string{"a": "1", "b": ""}) || !second.Has(map[string]string{"a": "2", "b": ""}) || first.Has(map[string]string{"c": ""}) {
+		t.Errorf("documents have %v and %v", first.values, second.values)
+	}
+	got, err := DecodeSettings(second.Encode())
+	if err != nil || got.ID() != second.ID() || !got.Has(map[string]string{"a": "2", "b": ""}) || len(got.values) != 2 {
+		t.Errorf("%v becomes %v, %v", second, got, err)
+	}
+	if first.ID().Hash == second.ID().Hash || first.ID().Version != 1 || second.ID().Version != 2 {
+		t.Errorf("ids are %v and %v", first.ID(), second.ID())
+	}
+	if _, err := first.With(3, map[string]string{"c": strings.Repeat("x", MaxSettingsBytes)}); err == nil {
+		t.Error("a document over the limit was made")
+	}
+	good := second.Encode()
+	for what, b := range map[string][]byte{
+		"nothing": nil, "its end missing": good[:len(good)-1], "a byte too many": append(bytes.Clone(good), 0),
+		"another magic": append([]byte("X"), good[1:]...), "a later version": append([]byte("DLS\x02"), good[4:]...),
+		"names out of order": []byte("DLS\x01\x01\x02\x01b\x00\x01a\x00"), "a name twice": []byte("DLS\x01\x01\x02\x01a\x00\x01a\x00"),
+		"a text longer than all": []byte("DLS\x01\x01\x01\xff\xff\x7fa"),
+	} {
+		if _, err := DecodeSettings(b); err == nil {
+			t.Errorf("settings with %s were decoded", what)
+		}
+	}
+	if golden := "DLS\x01\x02\x02\x01a\x012\x01b\x00"; string(good) != golden {
+		t.Errorf("encoded as %q, want %q", good, golden)
+	}
+}
+
+func FuzzDecodeSettings(f *testing.F) {
+	f.Add(settingsOf(f, 7, map[string]string{"config/timeout": "60", "config/slowlog-max-len": ""}).Encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := DecodeSettings(b)
+		if err != nil {
+			return
+		}
+		again, err := DecodeSettings(s.Encode())
+		if err != nil || again.ID() != settingsOf(t, s.id.Version, s.values).ID() || !again.Has(s.values) {
+			t.Fatalf("decoded settings do not survive another encoding: %v", err)
+		}
+	})
+}
