@@ -165,7 +165,7 @@ func (r *request) execute(s *step) {
 		return
 	}
 	start, pins := len(r.Out), len(r.Pins)
-	if s.plan.heavy || len(s.args) >= r.timedFrom {
+	if s.plan.timed || len(s.args) >= r.timedFrom {
 		r.show()
 		if r.sampled {
 			r.noteKeys(s)
@@ -215,7 +215,7 @@ func (r *request) dispatchOther(c *command.Command) {
 		execute(r)
 		return
 	}
-	if !hasSecret(r.Cmd) && (isHeavy(r.Cmd) || len(r.Args) >= r.timedFrom) {
+	if r.Cmd.Flags&command.Secret == 0 && (!r.Cmd.Quick() || len(r.Args) >= r.timedFrom) {
 		r.timed(answerLocally)
 		return
 	}

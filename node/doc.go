@@ -6,30 +6,28 @@
 //
 //	worker   what this node keeps on one event loop: counters, connections, buffers
 //	conn     one connection: a client's, a proxy's pipe, or another member's
-//	request  one command while it is executed; each worker has one and reuses it
-//	handler  the function that executes a command; the list is in handlers.go
-//	upload   a request whose large value goes into the engine as it arrives (upload.go)
-//	pinned   a large value that a reply is sent from, without a copy (pinned.go)
+//	request  one command while it is executed; each worker has one and reuses it.
+//	         What a handler sees of it is exec.Request
 //	held     the lock of a transaction, under which its commands are executed (transaction.go)
 //	aside    a client that is paused, waits, or does not want all replies (aside.go)
 //	ticket   stands for a large reply until its proxy has fetched it (ticket.go)
-//	rewrite  a large value that a goroutine makes anew for APPEND, SETRANGE, SETBIT, BITFIELD or BITOP (rewrite.go)
-//	view     the present table as this node obeys it (node/ownership)
+//	view     the present table as this node obeys it: serve, wait or refuse, for each partition
+//	gained   a partition that the present table gave to this node and that may be served only
+//	         when nobody else can still be serving it
 //
 // # The way of a command
 //
-//	socket ──▶ conn.OnData ──▶ request.execute ──▶ handler ──▶ engine
+//	socket ──▶ conn.OnData ──▶ request.execute ──▶ handler (node/data) ──▶ engine
 //	              │ parse, some   │ refuse? (unknown, arity, password)
 //	              │ ahead: touch  │ local?  (internal/session answers)
 //	              │ their keys    │ ours?   (view: serve │ MOVED │ wait)
 //	              ▼               ▼
 //	         SetOut: the replies of all requests in the input leave in one write
 //
-// To add a command on keys: set Built in its row in internal/command, write a
-// handler in the file of its family, and enter it in handlers.go. The dispatch
-// has then already found the command known, its arguments enough in number, the
-// connection authenticated, and the partitions of all its keys served here. A value
-// that it stores may be large: name it in valuePlaces and store it with put.
+// To add a command on keys: set Built in its row in internal/command and, if it stores arguments,
+// Values; write a handler in its package of node/data, and enter it in that package's Family. To add
+// a type of value: write a package of node/data whose Family has a Type, and enter it in handlers.go.
+// node/exec says what a handler may rely on.
 //
 // # Who may touch what
 //
@@ -42,8 +40,6 @@
 //     under Node.tableMu (obey.go), one event at a time. A loop never takes that lock:
 //     its holder waits for all loops. Fencing therefore is an atomic flag beside the
 //     view. Lock order: tableMu, then what the engine locks.
-//   - A handler takes a shard's lock once (once a key where a command has many)
-//     and reads the clock never: request.now is the loop's, once an input.
 //
 // # What is promised
 //

@@ -23,22 +23,35 @@ var ownHandlers = map[command.ID]exec.Handler{
 	command.MemoryStats:      own(memoryStats),
 }
 
+// families are the commands on keys. A new type of value is a package of node/data and a line here.
+var families = []exec.Family{
+	strings.Family,
+	bitmaps.Family,
+	hyperloglogs.Family,
+	keys.Family,
+	{Handlers: ownHandlers},
+}
+
 // handlers executes every command on keys, and the few others that only a node can answer. All
 // other commands that are Built are answered by internal/session; a test holds this list to the
-// table of commands.
-var handlers = concat(strings.Handlers, bitmaps.Handlers, hyperloglogs.Handlers, keys.Handlers, ownHandlers)
+// table of commands. types are the types of values.
+var handlers, types = concat(families)
 
-func concat(lists ...map[command.ID]exec.Handler) map[command.ID]exec.Handler {
+func concat(families []exec.Family) (map[command.ID]exec.Handler, *exec.Types) {
 	all := make(map[command.ID]exec.Handler)
-	for _, list := range lists {
-		for id, h := range list {
+	var types []*exec.Type
+	for _, f := range families {
+		for id, h := range f.Handlers {
 			if all[id] != nil {
 				panic("BUG: two handlers for " + command.ByID(id).Name)
 			}
 			all[id] = h
 		}
+		if f.Type != nil {
+			types = append(types, f.Type)
+		}
 	}
-	return all
+	return all, exec.NewTypes(types...)
 }
 
 // eachHandlers has what a node does as its part of a command over all nodes (DUNLIN EACH).
@@ -96,11 +109,8 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 type plan struct {
 	handler exec.Handler // nil: not ours
 	keys    keyPlan
-	heavy   bool // its time is always taken, see timing.go
+	timed   bool // always, not only with many arguments; see timing.go
 }
-
-// types are the kinds of values.
-var types = exec.NewTypes(&strings.Type)
 
 var plans *[command.NumIDs]plan
 
@@ -116,7 +126,7 @@ func makePlans() *[command.NumIDs]plan {
 		if !c.Built {
 			panic("BUG: handler for a command that is not built: " + c.Name)
 		}
-		all[id] = plan{handler: h, keys: keyPlanOf(c), heavy: isHeavy(c)}
+		all[id] = plan{handler: h, keys: keyPlanOf(c), timed: !c.Quick()}
 	}
 	return &all
 }

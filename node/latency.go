@@ -17,7 +17,7 @@ func (l *latencies) addTimes(times *[command.NumIDs]*figures.Durations) {
 			continue
 		}
 		family := command.FamilyHeavy
-		if !plans[id].heavy {
+		if !plans[id].timed {
 			family = command.ByID(command.ID(id)).Family()
 		}
 		l[family].Add(d)

@@ -166,3 +166,16 @@ func (n *Node) resetStats() {
 		w.loop.Post(func() { w.resetStats() })
 	}
 }
+
+// MemoryClasses calls emit with each use of the memory in use. The classes add up to Engine.Used.
+func (s *Stats) MemoryClasses(emit func(class string, bytes int64)) {
+	emit("values", s.Engine.Values) // with their keys
+	emit("index", s.Engine.Index)
+	emit("ghosts", s.Engine.Ghosts)   // of evicted keys
+	emit("staged", s.Engine.Staged)   // large values on their way in
+	emit("leaving", s.Engine.Leaving) // large values on their way out
+	emit("bookkeeping", s.Engine.Fixed)
+	emit("buffers", s.Engine.Outside-s.Overhead) // of connections, and what they may always have
+	emit("process", s.Overhead)
+	emit("slack", s.Engine.Slack)
+}

@@ -47,8 +47,8 @@ func parseValuePiece(args [][]byte) (v valuePiece, ok bool) {
 		p: uint16(n[0]), key: args[1], expireAt: n[1], typ: engine.Type(n[2]), uses: int(n[3]),
 		total: int(n[4]), offset: int(n[5]), piece: args[7],
 	}
-	return v, n[0] < ring.Partitions && n[2] > int64(engine.TypeNone) && n[2] <= int64(engine.TypeZSet) &&
-		n[4] <= engine.MaxValueLen && n[5]+int64(len(v.piece)) <= n[4] && len(v.key) <= engine.MaxKeyLen
+	return v, n[0] < ring.Partitions && types.Admits(n[2], n[4]) &&
+		n[5]+int64(len(v.piece)) <= n[4] && len(v.key) <= engine.MaxKeyLen
 }
 
 // take stages a piece. False: it does not belong to what has come of the value.

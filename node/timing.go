@@ -28,19 +28,6 @@ const (
 	fineThreshold = time.Millisecond
 )
 
-// light are commands that Redis does not flag as fast, but that are so here, or
-// with few arguments.
-var light = map[command.ID]bool{
-	command.Set: true, command.SetEx: true, command.PSetEx: true, command.MSet: true, command.Del: true,
-	command.GetRange: true, command.Substr: true, command.SetRange: true,
-}
-
-// isHeavy tells whether the time of a command is worth to be taken.
-func isHeavy(c *command.Command) bool { return c.Flags&command.Fast == 0 && !light[c.ID] }
-
-// hasSecret tells whether a request may show a password.
-func hasSecret(c *command.Command) bool { return c.ID == command.Auth || c.ID == command.Hello }
-
 // timedFrom is from how many arguments on any command is timed.
 func timedFrom(l *figures.SlowLog) int {
 	switch threshold := l.Threshold(); {
@@ -63,7 +50,7 @@ func (r *request) timed(run exec.Handler) {
 		return // the goroutine's time counts
 	}
 	// Of commands that are timed only with many arguments the sample alone is fair.
-	if r.timedFrom == 0 || plans[cmd.ID].heavy {
+	if r.timedFrom == 0 || plans[cmd.ID].timed {
 		r.worker.noteTime(cmd.ID, took)
 	}
 	if l := &r.node.slow; l.Slow(took) {

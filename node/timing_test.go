@@ -42,7 +42,7 @@ func TestSlowLog(t *testing.T) {
 func TestTimedCommands(t *testing.T) {
 	f := func(id command.ID, want bool) {
 		t.Helper()
-		if got := plans[id].heavy; got != want {
+		if got := plans[id].timed; got != want {
 			t.Errorf("%s is timed: %v", command.ByID(id).Name, got)
 		}
 	}

@@ -27,24 +27,6 @@ const (
 	keptArgs = 128 << 10
 )
 
-// valuePlaces tells which argument of a command is a value for a key, or a piece of one.
-var valuePlaces = map[command.ID]struct {
-	first int
-	pairs bool // and every second one from there
-}{
-	command.Set:      {first: 2},
-	command.SetNX:    {first: 2},
-	command.GetSet:   {first: 2},
-	command.SetEx:    {first: 3},
-	command.PSetEx:   {first: 3},
-	command.Append:   {first: 2},
-	command.SetRange: {first: 3},
-	command.Restore:  {first: 3},
-	command.MSet:     {first: 2, pairs: true},
-	command.MSetNX:   {first: 2, pairs: true},
-	command.MSetEx:   {first: 3, pairs: true},
-}
-
 // beginValue is called at the beginning of a large argument and says how many bytes of the input are used up. What is not
 // a value for a key is gathered.
 func (r *request) beginValue() (used int) {
@@ -57,8 +39,8 @@ func (r *request) beginValue() (used int) {
 			return 0
 		}
 	}
-	place, at := valuePlaces[u.Cmd.ID], len(u.Args)+len(p.Args())
-	if at != place.first && (!place.pairs || at < place.first || (at-place.first)%2 != 0) || u.Kept+p.Len() > keptArgs {
+	at := len(u.Args) + len(p.Args())
+	if !u.Cmd.Values.Has(at) || u.Kept+p.Len() > keptArgs {
 		p.Gather()
 		return 0
 	}
@@ -80,10 +62,7 @@ func (cn *conn) uploadOf(args [][]byte, total int) *exec.Upload {
 		return nil
 	}
 	c := command.Lookup(args[0])
-	if c == nil || !c.ArityOK(total) {
-		return nil
-	}
-	if _, ok := valuePlaces[c.ID]; !ok {
+	if c == nil || c.Values.First == 0 || plans[c.ID].handler == nil || !c.ArityOK(total) {
 		return nil
 	}
 	return &exec.Upload{Cmd: c}
@@ -92,10 +71,7 @@ func (cn *conn) uploadOf(args [][]byte, total int) *exec.Upload {
 // stage takes a place for the value of argument at, which is about to come.
 func (r *request) stage(u *exec.Upload, at int) {
 	v := exec.Uploaded{At: at}
-	key := u.Args[1]
-	if valuePlaces[u.Cmd.ID].pairs {
-		key = u.Args[at-1]
-	}
+	key := u.Args[u.Cmd.Values.Key(at)]
 	if r.serves(ring.PartitionOf(key)) {
 		v.Staged, v.Err = r.node.engine.Stage(key, u.Left)
 	} else {

@@ -115,3 +115,14 @@ func (t *Table) Counts() []int {
 	}
 	return counts
 }
+
+// FollowCounts returns for each node how many partitions it follows.
+func (t *Table) FollowCounts() []int {
+	counts := make([]int, len(t.Nodes))
+	for _, f := range t.Follower {
+		if f != NoNode {
+			counts[f]++
+		}
+	}
+	return counts
+}

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/dunlin-cache/dunlin/metrics"
+	"github.com/dunlin-cache/dunlin/metrics/status"
 )
 
 // serveLocal runs a whole cluster in this process: --nodes nodes and a proxy,
@@ -55,7 +55,7 @@ func serveLocal(ctx context.Context, o *options, con *console) error {
 
 // introduce tells a person at a terminal what runs where.
 func (p *process) introduce(proxy string, nodes []string) {
-	fmt.Fprintf(p.out, "Dunlin runs %d nodes of %s and a proxy.\n\n", len(nodes), metrics.BytesText(int64(p.o.memory)))
+	fmt.Fprintf(p.out, "Dunlin runs %d nodes of %s and a proxy.\n\n", len(nodes), status.BytesText(int64(p.o.memory)))
 	fmt.Fprintf(p.out, "  clients  %s\n", proxy)
 	fmt.Fprintf(p.out, "  nodes    %s\n", strings.Join(nodes, " "))
 	fmt.Fprintf(p.out, "  admin    http://%s\n\n", p.admin.Addr())

@@ -9,7 +9,8 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
-	"github.com/dunlin-cache/dunlin/metrics"
+	"github.com/dunlin-cache/dunlin/metrics/admin"
+	"github.com/dunlin-cache/dunlin/metrics/exporter"
 	"github.com/dunlin-cache/dunlin/node"
 	"github.com/dunlin-cache/dunlin/proxy"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -100,9 +101,7 @@ func (p *process) startNode(ctx context.Context, m memberOptions, of int) (start
 	n.SetAgent(agent)
 	n.SetSettings(agent)
 	agent.SetState(ring.Serving)
-	source := p.source(self, agent)
-	source.Steer = agent
-	p.admin.AddNode(source, n)
+	p.admin.AddNode(p.source(self, agent), n, agent)
 	p.log.Info("node runs", "id", self.ID, "addr", self.Addr, "gossip", agent.Addr(), "memory", p.o.memory.String())
 	return started{self.Addr, agent.Addr()}, nil
 }
@@ -226,10 +225,10 @@ func (p *process) advertisedAdmin(ctx context.Context, member string) (string, e
 	return p.advertised(ctx, p.admin.Addr())
 }
 
-func (p *process) source(self ring.Member, agent *gossip.Agent) metrics.Source {
-	return metrics.Source{ID: self.ID, Boot: self.Boot, Addr: self.Addr, View: agent, Settled: agent.HasSettings, Gossip: func() metrics.Gossip {
+func (p *process) source(self ring.Member, agent *gossip.Agent) admin.Source {
+	return admin.Source{ID: self.ID, Boot: self.Boot, Addr: self.Addr, View: agent, Settled: agent.HasSettings, Gossip: func() exporter.Gossip {
 		s := agent.Stats()
-		return metrics.Gossip{
+		return exporter.Gossip{
 			Health: s.Health, Rejoins: s.Rejoins, Fetches: s.Fetches, FetchErrors: s.FetchErrors,
 			Issued: s.Issued, Healed: s.Healed, Rejected: s.Rejected, Strangers: s.Strangers,
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/dunlin-cache/dunlin/metrics"
+	"github.com/dunlin-cache/dunlin/metrics/status"
 	"github.com/dunlin-cache/dunlin/node"
 )
 
@@ -98,7 +98,7 @@ func (o *options) checkMemory(nodes, loops int) error {
 func (p *process) warnMemory(storage, container int64) {
 	if most := storage + storage/beyond; container > 0 && most > container {
 		p.log.Warn("--memory does not fit into this container, which ends the process when it is full",
-			"memory", metrics.BytesText(storage), "resident_at_most", metrics.BytesText(most), "container", metrics.BytesText(container),
+			"memory", status.BytesText(storage), "resident_at_most", status.BytesText(most), "container", status.BytesText(container),
 			"advice", "give at most three quarters of the container")
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
-	"github.com/dunlin-cache/dunlin/metrics"
+	"github.com/dunlin-cache/dunlin/metrics/admin"
 )
 
 // process is what node, proxy and local have in common: the admin server and
@@ -19,7 +19,7 @@ type process struct {
 	o      *options
 	secret []byte // of the cluster, for gossip; nil: none
 	proof  []byte // what its members prove to know to each other's data ports; nil: nothing
-	admin  *metrics.Admin
+	admin  *admin.Admin
 	loops  *netloop.Group
 	tls    encryption
 	memory *governor
@@ -69,7 +69,7 @@ func serve(ctx context.Context, o *options, con *console, nodes int, start func(
 }
 
 func (p *process) startAdmin() error {
-	admin, err := metrics.Listen(p.o.admin, metrics.Options{
+	server, err := admin.Listen(p.o.admin, admin.Options{
 		Version: version(),
 		Cluster: p.o.cluster,
 		Pprof:   p.o.pprof,
@@ -79,8 +79,8 @@ func (p *process) startAdmin() error {
 	if err != nil {
 		return adviseAddress(err, "admin")
 	}
-	p.admin = admin
-	p.stop.push("admin HTTP", admin.Close)
+	p.admin = server
+	p.stop.push("admin HTTP", server.Close)
 	return nil
 }
 

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/metrics"
+	"github.com/dunlin-cache/dunlin/metrics/status"
 )
 
 // TestMain lets the test binary stand in for dunlin: with this variable it runs
@@ -182,13 +182,13 @@ func ask(t *testing.T, address string, lines int, commands string) []string {
 	return replies
 }
 
-func statusOf(t *testing.T, admin string) metrics.Report {
+func statusOf(t *testing.T, admin string) status.Report {
 	t.Helper()
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"status", "--json", "--admin", admin}, &out, &errs); code != 0 {
 		t.Fatalf("dunlin status --json: exit code %d, %s", code, errs.String())
 	}
-	var r metrics.Report
+	var r status.Report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatalf("cannot decode %s: %v", out.String(), err)
 	}

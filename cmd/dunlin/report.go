@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/dunlin-cache/dunlin/metrics"
+	"github.com/dunlin-cache/dunlin/metrics/status"
 )
 
 // printReport writes a report for people:
@@ -16,7 +16,7 @@ import (
 //
 //	MEMBER  ROLE  STATE    EPOCH  PARTITIONS  KEYS           MEMORY  HIT RATIO  OPS/S  CLIENTS  ADDRESS
 //	n1      node  serving      7        1365  1234  12 MiB of 1 GiB     98.2 %   1200        3  127.0.0.1:6380
-func printReport(out io.Writer, r *metrics.Report) error {
+func printReport(out io.Writer, r *status.Report) error {
 	roles := map[string]int{}
 	for _, p := range r.Cluster.Peers {
 		roles[p.Role]++
@@ -51,7 +51,7 @@ var reportTitles = []string{
 	"MEMBER", "ROLE", "STATE", "EPOCH", "PARTITIONS", "KEYS", "MEMORY", "HIT RATIO", "OPS/S", "CLIENTS", "ADDRESS",
 }
 
-func memberRow(m metrics.Member, peers []metrics.Peer) []string {
+func memberRow(m status.Member, peers []status.Peer) []string {
 	state := "unknown" // to the member asked first: this one is joining, or just gone
 	for _, p := range peers {
 		if p.ID == m.ID && p.Boot == m.Boot {
@@ -65,14 +65,14 @@ func memberRow(m metrics.Member, peers []metrics.Peer) []string {
 	if m.Role == "node" {
 		partitions = strconv.Itoa(m.Partitions)
 		keys = strconv.FormatInt(m.Keys, 10)
-		memory = metrics.BytesText(m.MemoryUsed) + " of " + metrics.BytesText(m.MemoryMax)
+		memory = status.BytesText(m.MemoryUsed) + " of " + status.BytesText(m.MemoryMax)
 	}
 	return []string{m.ID, m.Role, state, strconv.FormatUint(m.Epoch, 10), partitions, keys, memory,
-		metrics.RatioText(m.RecentHits, m.RecentMisses, "-"), strconv.FormatFloat(m.CommandsPerSecond, 'f', 0, 64), strconv.Itoa(m.Clients), m.Addr}
+		status.RatioText(m.RecentHits, m.RecentMisses, "-"), strconv.FormatFloat(m.CommandsPerSecond, 'f', 0, 64), strconv.Itoa(m.Clients), m.Addr}
 }
 
 // remarks says in words what a reader of the table might miss.
-func remarks(r *metrics.Report) []string {
+func remarks(r *status.Report) []string {
 	var all []string
 	if r.Cluster.Epoch == 0 {
 		all = append(all, "no table yet: the cluster is starting, or has no serving node")

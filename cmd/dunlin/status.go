@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dunlin-cache/dunlin/metrics"
+	"github.com/dunlin-cache/dunlin/metrics/status"
 )
 
 func statusCommand() *cobra.Command {
@@ -29,7 +29,7 @@ func statusCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			r, err := metrics.ReadReport(ctx, reachable(admin))
+			r, err := status.ReadReport(ctx, reachable(admin))
 			if err != nil {
 				return err
 			}

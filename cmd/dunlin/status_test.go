@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dunlin-cache/dunlin/metrics"
+	"github.com/dunlin-cache/dunlin/metrics/status"
 )
 
 // fakeAdmin serves a status at an admin address of its own.
-func fakeAdmin(t *testing.T, s *metrics.Status) string {
+func fakeAdmin(t *testing.T, s *status.Status) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/status" {
@@ -27,22 +27,22 @@ func fakeAdmin(t *testing.T, s *metrics.Status) string {
 }
 
 func TestPrintReport(t *testing.T) {
-	r := &metrics.Report{
-		Cluster: metrics.Cluster{Name: "herd", Epoch: 7, Partitions: 4096, Followed: 4095, Moves: 12, Paused: true, Peers: []metrics.Peer{
+	r := &status.Report{
+		Cluster: status.Cluster{Name: "herd", Epoch: 7, Partitions: 4096, Followed: 4095, Moves: 12, Paused: true, Peers: []status.Peer{
 			{ID: "node-1", Boot: 1, Role: "node", State: "serving"},
 			{ID: "node-2", Boot: 2, Role: "node", State: "joining"},
 			{ID: "node-3", Boot: 3, Role: "node", State: "serving"},
 			{ID: "proxy", Boot: 4, Role: "proxy", State: "serving"},
 		}},
-		Members: []metrics.Member{
+		Members: []status.Member{
 			{ID: "node-1", Boot: 1, Role: "node", Ready: true, Epoch: 7, Partitions: 2048, Keys: 1234567, MemoryUsed: 12 << 20,
 				MemoryMax: 1 << 30, Hits: 5, Misses: 5, RecentHits: 982, RecentMisses: 18, CommandsPerSecond: 120000.4, Clients: 3, Addr: "127.0.0.1:6380"},
 			{ID: "node-2", Boot: 2, Role: "node", Fenced: true, Epoch: 6, MemoryUsed: 1500, MemoryMax: 1 << 30, Addr: "127.0.0.1:6381"},
 			{ID: "proxy", Boot: 4, Role: "proxy", Ready: true, Epoch: 7, CommandsPerSecond: 99, Clients: 50, Addr: "127.0.0.1:6379"},
 		},
-		Unreachable: []metrics.Unreachable{
-			{Peer: metrics.Peer{ID: "node-3", Role: "node", State: "serving", Epoch: 7, Partitions: 2048, Addr: "127.0.0.1:6382"}, Error: "connection refused"},
-			{Peer: metrics.Peer{ID: "edge", Role: "proxy", State: "leaving", Epoch: 7, Addr: "127.0.0.1:6383"}, Error: "connection refused"},
+		Unreachable: []status.Unreachable{
+			{Peer: status.Peer{ID: "node-3", Role: "node", State: "serving", Epoch: 7, Partitions: 2048, Addr: "127.0.0.1:6382"}, Error: "connection refused"},
+			{Peer: status.Peer{ID: "edge", Role: "proxy", State: "leaving", Epoch: 7, Addr: "127.0.0.1:6383"}, Error: "connection refused"},
 		},
 	}
 	const want = `cluster herd   epoch 7   3 nodes, 1 proxy   4096 partitions, 4095 with a follower, 12 moving

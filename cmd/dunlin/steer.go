@@ -13,7 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dunlin-cache/dunlin/metrics"
+	"github.com/dunlin-cache/dunlin/metrics/control"
+	"github.com/dunlin-cache/dunlin/metrics/status"
 )
 
 // steering is what the commands that change a running cluster have in common.
@@ -81,7 +82,7 @@ func (s *steering) run(cmd *cobra.Command, do func(ctx context.Context, token st
 	}
 	token := adminToken(secret)
 	if token == "" {
-		token = metrics.NoToken
+		token = control.NoToken
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), s.timeout)
 	defer cancel()
@@ -90,7 +91,7 @@ func (s *steering) run(cmd *cobra.Command, do func(ctx context.Context, token st
 }
 
 func (s *steering) drain(ctx context.Context, out io.Writer, id, token string, undo bool) error {
-	node, err := s.peer(ctx, func(_ metrics.Cluster, p metrics.Peer) bool { return p.ID == id && p.Role == "node" })
+	node, err := s.peer(ctx, func(_ status.Cluster, p status.Peer) bool { return p.ID == id && p.Role == "node" })
 	if err != nil {
 		return fmt.Errorf("cannot drain %s: %w", id, err)
 	}
@@ -99,7 +100,7 @@ func (s *steering) drain(ctx context.Context, out io.Writer, id, token string, u
 		return err
 	}
 	last := -1
-	return s.until(ctx, func(c metrics.Cluster) bool {
+	return s.until(ctx, func(c status.Cluster) bool {
 		for _, p := range c.Peers {
 			if p.ID != id || p.Boot != node.Boot {
 				continue
@@ -119,7 +120,7 @@ func (s *steering) drain(ctx context.Context, out io.Writer, id, token string, u
 func (s *steering) pause(ctx context.Context, token string, paused bool) error {
 	query := url.Values{"paused": {strconv.FormatBool(paused)}}
 	ask := func() error {
-		coordinator, err := s.peer(ctx, func(c metrics.Cluster, p metrics.Peer) bool {
+		coordinator, err := s.peer(ctx, func(c status.Cluster, p status.Peer) bool {
 			return p.ID == c.Coordinator && p.Role == "node"
 		})
 		if err != nil {
@@ -131,7 +132,7 @@ func (s *steering) pause(ctx context.Context, token string, paused bool) error {
 		return err
 	}
 	asked, epoch := time.Now(), uint64(0)
-	return s.until(ctx, func(c metrics.Cluster) bool {
+	return s.until(ctx, func(c status.Cluster) bool {
 		if c.Paused != paused {
 			epoch = 0
 			if time.Since(asked) >= askAgain {
@@ -152,7 +153,7 @@ const askAgain = time.Second
 
 // haveTable tells whether two nodes have a table of the epoch or one that follows it, or
 // the only node has.
-func haveTable(c metrics.Cluster, epoch uint64) bool {
+func haveTable(c status.Cluster, epoch uint64) bool {
 	nodes, have := 0, 0
 	for _, p := range c.Peers {
 		if p.Role != "node" {
@@ -166,27 +167,27 @@ func haveTable(c metrics.Cluster, epoch uint64) bool {
 }
 
 // peer returns the member that is meant, as the member at --admin sees it.
-func (s *steering) peer(ctx context.Context, meant func(metrics.Cluster, metrics.Peer) bool) (metrics.Peer, error) {
-	status, err := metrics.ReadStatus(ctx, s.admin)
+func (s *steering) peer(ctx context.Context, meant func(status.Cluster, status.Peer) bool) (status.Peer, error) {
+	seen, err := status.ReadStatus(ctx, s.admin)
 	if err != nil {
-		return metrics.Peer{}, err
+		return status.Peer{}, err
 	}
-	for _, p := range status.Cluster.Peers {
-		if meant(status.Cluster, p) {
+	for _, p := range seen.Cluster.Peers {
+		if meant(seen.Cluster, p) {
 			return p, nil
 		}
 	}
-	return metrics.Peer{}, errors.New("there is no such node")
+	return status.Peer{}, errors.New("there is no such node")
 }
 
 // until waits until the cluster is as it should be. A member that does not answer once
 // may do so the next time.
-func (s *steering) until(ctx context.Context, done func(metrics.Cluster) bool) error {
+func (s *steering) until(ctx context.Context, done func(status.Cluster) bool) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		status, err := metrics.ReadStatus(ctx, s.admin)
-		if err == nil && done(status.Cluster) {
+		seen, err := status.ReadStatus(ctx, s.admin)
+		if err == nil && done(seen.Cluster) {
 			return nil
 		}
 		select {

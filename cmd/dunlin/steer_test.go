@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/dunlin-cache/dunlin/metrics"
+	"github.com/dunlin-cache/dunlin/metrics/status"
 )
 
 // dunlin runs a command of the operator's and returns what it prints.
@@ -113,7 +113,7 @@ func TestPauseIsRepeated(t *testing.T) {
 	var asked []string
 	var mu sync.Mutex
 	epochs := map[string]uint64{"n1": 7, "n2": 7, "n3": 7}
-	c := metrics.Cluster{Epoch: 7, Coordinator: "n1"}
+	c := status.Cluster{Epoch: 7, Coordinator: "n1"}
 	coordinators := map[string]func(){
 		"n1": func() { c.Coordinator = "n2" },
 		"n2": func() { c.Epoch, c.Paused, epochs["n2"] = 8, true, 8 },
@@ -129,9 +129,9 @@ func TestPauseIsRepeated(t *testing.T) {
 		}
 		c.Peers = nil
 		for _, id := range slices.Sorted(maps.Keys(epochs)) {
-			c.Peers = append(c.Peers, metrics.Peer{ID: id, Role: "node", Epoch: epochs[id], Admin: r.Host})
+			c.Peers = append(c.Peers, status.Peer{ID: id, Role: "node", Epoch: epochs[id], Admin: r.Host})
 		}
-		if err := json.NewEncoder(w).Encode(metrics.Status{Cluster: c}); err != nil {
+		if err := json.NewEncoder(w).Encode(status.Status{Cluster: c}); err != nil {
 			t.Error(err)
 		}
 		if c.Coordinator == "n2" && c.Paused { // it was seen, and dies

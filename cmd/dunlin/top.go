@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dunlin-cache/dunlin/metrics"
+	"github.com/dunlin-cache/dunlin/metrics/status"
 )
 
 // These have a terminal show a page in the place of the one before: from the top, each line to its
@@ -75,11 +75,11 @@ func topPage(ctx context.Context, admin string, period time.Duration) string {
 	ctx, cancel := context.WithTimeout(ctx, max(period, time.Second))
 	defer cancel()
 	text := bytes.NewBufferString(time.Now().Format("15:04:05   "))
-	if r, err := metrics.ReadReport(ctx, admin); err != nil {
+	if r, err := status.ReadReport(ctx, admin); err != nil {
 		fmt.Fprintln(text, err)
 	} else {
 		_ = printReport(text, r) // a buffer takes everything
-		printHotKeys(text, metrics.Hottest(r.Members, topKeys))
+		printHotKeys(text, status.Hottest(r.Members, topKeys))
 	}
 	return toTop + string(bytes.ReplaceAll(text.Bytes(), []byte("\n"), []byte(restBlank+"\n"))) + belowGone
 }
@@ -92,7 +92,7 @@ const (
 
 // printHotKeys writes keys for people. They come from clients, so that what a terminal
 // would obey is escaped.
-func printHotKeys(out io.Writer, keys []metrics.NodeKey) {
+func printHotKeys(out io.Writer, keys []status.NodeKey) {
 	if len(keys) == 0 {
 		return
 	}

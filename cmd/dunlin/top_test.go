@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/metrics"
+	"github.com/dunlin-cache/dunlin/metrics/status"
 )
 
 // pages ends what writes into it after so many.
@@ -27,9 +27,9 @@ func (p *pages) Write(b []byte) (int, error) {
 func TestTop(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &pages{most: 3, cancel: cancel}
-	admin := fakeAdmin(t, &metrics.Status{
-		Cluster: metrics.Cluster{Name: "herd", Epoch: 4},
-		Members: []metrics.Member{{ID: "n1", Role: "node", Epoch: 4, CommandsPerSecond: 1234, HotKeys: []metrics.HotKey{{Key: "config", UsesPerSecond: 42}}}},
+	admin := fakeAdmin(t, &status.Status{
+		Cluster: status.Cluster{Name: "herd", Epoch: 4},
+		Members: []status.Member{{ID: "n1", Role: "node", Epoch: 4, CommandsPerSecond: 1234, HotKeys: []status.HotKey{{Key: "config", UsesPerSecond: 42}}}},
 	})
 	if err := top(ctx, out, admin, time.Millisecond); err != nil {
 		t.Fatal(err)
@@ -64,9 +64,9 @@ func TestPrintHotKeys(t *testing.T) {
 	if got.Len() > 0 {
 		t.Errorf("without keys there is %q", got.String())
 	}
-	printHotKeys(&got, []metrics.NodeKey{
-		{HotKey: metrics.HotKey{Key: "session:ä\x1b[2J\n", UsesPerSecond: 1200}, Node: "node-10"},
-		{HotKey: metrics.HotKey{Key: strings.Repeat("x", 100), UsesPerSecond: 7}, Node: "n1"},
+	printHotKeys(&got, []status.NodeKey{
+		{HotKey: status.HotKey{Key: "session:ä\x1b[2J\n", UsesPerSecond: 1200}, Node: "node-10"},
+		{HotKey: status.HotKey{Key: strings.Repeat("x", 100), UsesPerSecond: 7}, Node: "n1"},
 	})
 	want := "\nhot keys, uses/s\n" +
 		`        1200  node-10  "session:ä\x1b[2J\n"` + "\n" +

@@ -51,6 +51,8 @@ type Command struct {
 	Name string     // lower case; of a subcommand in full, "client|id"
 	Subs []*Command // not nil for a container, whose calls run a row of these
 	Keys []KeySpec
+	// Values are the arguments that are stored under a key, wholly or as a piece of its value.
+	Values ValueSpec
 	// The keys as Redis told them before key specs: First and Last are
 	// arguments (Last negative: from the end), 0 for none. Set by build.
 	First, Last, Step int
@@ -70,6 +72,9 @@ type Command struct {
 // by it (CLIENT SETINFO and CLIENT NO-TOUCH from 7.2), and frameworks refuse to start below their
 // minimum.
 const RedisVersion = "7.4.0"
+
+// Quick reports whether the command takes microseconds as long as it has few arguments.
+func (c *Command) Quick() bool { return c.Flags&(Fast|Light) != 0 }
 
 // ArityOK reports whether a request of n arguments, names included, fits.
 func (c *Command) ArityOK(n int) bool {

@@ -43,6 +43,10 @@ const (
 	// EveryLoop: the command concerns the clients of all loops of the process
 	// that a client talks to.
 	EveryLoop
+	// Light: Redis does not flag the command as fast, but with few arguments it is.
+	Light
+	// Secret: a request may hold a password, so it is never entered into the slow log.
+	Secret
 )
 
 var flagNames = [...]string{

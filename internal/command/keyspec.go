@@ -97,3 +97,31 @@ func restAfter(keyword string, i, limit int, use KeyUse) KeySpec {
 func unknown(use KeyUse, locate func(args [][]byte) int) KeySpec {
 	return KeySpec{Use: use, Begin: BeginUnknown, Find: FindUnknown, locate: locate}
 }
+
+// ValueSpec says which arguments of a command are values for keys.
+type ValueSpec struct {
+	First int  // the first one, or the only one; 0: there is none
+	Pairs bool // and every second one from there, each behind its key; otherwise the key is argument 1
+}
+
+// valueAt is the single value at argument i.
+func valueAt(i int) ValueSpec { return ValueSpec{First: i} }
+
+// valuesFrom is every second argument from i on.
+func valuesFrom(i int) ValueSpec { return ValueSpec{First: i, Pairs: true} }
+
+// Has reports whether argument i is a value.
+func (v ValueSpec) Has(i int) bool {
+	if v.First == 0 || i < v.First {
+		return false
+	}
+	return i == v.First || v.Pairs && (i-v.First)%2 == 0
+}
+
+// Key returns the argument that is the key of value i.
+func (v ValueSpec) Key(i int) int {
+	if v.Pairs {
+		return i - 1
+	}
+	return 1
+}

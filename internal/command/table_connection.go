@@ -1,7 +1,7 @@
 package command
 
 var connectionTable = table{group: "connection", acl: catConnection, rows: []Command{
-	{ID: Auth, Name: "auth", Arity: -2, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
+	{ID: Auth, Name: "auth", Arity: -2, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | Secret,
 		Route: Local, Built: true,
 		Since: "1.0.0", Summary: "Authenticates the connection."},
 	{ID: Client, Name: "client", Arity: -2,
@@ -72,7 +72,7 @@ var connectionTable = table{group: "connection", acl: catConnection, rows: []Com
 	{ID: Echo, Name: "echo", Arity: 2, Flags: Loading | Stale | Fast,
 		Route: Local, Built: true,
 		Since: "1.0.0", Summary: "Returns its argument."},
-	{ID: Hello, Name: "hello", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy,
+	{ID: Hello, Name: "hello", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy | Secret,
 		Route: Local, Built: true,
 		Since: "6.0.0", Summary: "Chooses the protocol version and describes the server."},
 	{ID: Ping, Name: "ping", Arity: -1, Flags: Fast,

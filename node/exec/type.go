@@ -3,6 +3,7 @@ package exec
 import (
 	"strings"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/rdb"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
@@ -18,7 +19,7 @@ type Type struct {
 	// Footprint returns how many bytes the key takes with all that belongs to it, for MEMORY USAGE.
 	Footprint func(t engine.Txn, key []byte) (bytes int64, found bool)
 
-	// AppendDump appends the payload of an item, for DUMP. AppendDumpHead appends what comes in a
+	// AppendDump, which may be nil, appends the payload of an item, for DUMP. AppendDumpHead appends what comes in a
 	// payload before a value of n bytes that is sent from where it lies.
 	AppendDump     func(dst []byte, item engine.Item) []byte
 	AppendDumpHead func(dst []byte, n int) []byte
@@ -32,6 +33,12 @@ type Type struct {
 	MaxEffect int
 }
 
+// Family is what a package of node/data has for the node.
+type Family struct {
+	Handlers map[command.ID]Handler
+	Type     *Type // nil: it adds no type of value
+}
+
 // Restored is a value in a payload of DUMP, of which it is a view.
 type Restored interface {
 	// Len returns how many bytes the value will take.
@@ -40,6 +47,13 @@ type Restored interface {
 	Append(dst []byte) []byte
 	// WriteTo appends the value to an empty sink, and returns the sink's error.
 	WriteTo(to rdb.Sink) error
+}
+
+// unknown is what a node sees in a value that a newer node has sent.
+var unknown = Type{
+	Name:      "unknown",
+	Encoding:  func(engine.Item) string { return "unknown" },
+	Footprint: engine.Txn.Footprint,
 }
 
 // Types has every Type that a node knows. It is immutable.
@@ -60,8 +74,13 @@ func NewTypes(all ...*Type) *Types {
 	return types
 }
 
-// Of returns the type of an item.
-func (all *Types) Of(item engine.Item) *Type { return all.byID[item.Type()] }
+// Of returns the type of an item. One that the node does not know has no dump.
+func (all *Types) Of(item engine.Item) *Type {
+	if typ := all.byID[item.Type()]; typ != nil {
+		return typ
+	}
+	return &unknown
+}
 
 // ByName returns the type that TYPE calls name, in upper or lower case; nil if there is none.
 func (all *Types) ByName(name []byte) *Type {
@@ -85,6 +104,6 @@ func (all *Types) Restore(payload []byte) (*Type, Restored, error) {
 }
 
 // Admits reports whether another node may send a value of n bytes that it says to be of this type.
-func (all *Types) Admits(id engine.Type, n int64) bool {
-	return int(id) < len(all.byID) && all.byID[id] != nil && n <= int64(all.byID[id].MaxEffect)
+func (all *Types) Admits(id, n int64) bool {
+	return 0 <= id && id < int64(len(all.byID)) && all.byID[id] != nil && n <= int64(all.byID[id].MaxEffect)
 }

@@ -5,13 +5,15 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// Handlers executes the commands of bitmaps.
-var Handlers = map[command.ID]exec.Handler{
-	command.SetBit:     setBit,
-	command.GetBit:     getBit,
-	command.BitCount:   bitCount,
-	command.BitPos:     bitPos,
-	command.BitField:   bitField,
-	command.BitFieldRO: bitField,
-	command.BitOp:      bitOp,
+// Family has the commands of bitmaps.
+var Family = exec.Family{
+	Handlers: map[command.ID]exec.Handler{
+		command.SetBit:     setBit,
+		command.GetBit:     getBit,
+		command.BitCount:   bitCount,
+		command.BitPos:     bitPos,
+		command.BitField:   bitField,
+		command.BitFieldRO: bitField,
+		command.BitOp:      bitOp,
+	},
 }

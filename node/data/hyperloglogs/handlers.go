@@ -5,9 +5,11 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// Handlers executes the commands of HyperLogLogs.
-var Handlers = map[command.ID]exec.Handler{
-	command.PFAdd:   pfAdd,
-	command.PFCount: pfCount,
-	command.PFMerge: pfMerge,
+// Family has the commands of HyperLogLogs.
+var Family = exec.Family{
+	Handlers: map[command.ID]exec.Handler{
+		command.PFAdd:   pfAdd,
+		command.PFCount: pfCount,
+		command.PFMerge: pfMerge,
+	},
 }

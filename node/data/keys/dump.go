@@ -24,19 +24,24 @@ func dump(r *exec.Request) {
 	defer t.Unlock()
 	item, found := r.Find(t, r.Args[1])
 	r.Worker.Count.Lookup(found)
-	switch {
-	case !found:
+	if !found {
 		r.ReplyNull()
+		return
+	}
+	typ := r.Types.Of(item)
+	switch {
+	case typ.AppendDump == nil:
+		r.Fail(exec.ErrWrongType)
 	case !dumpable(r, len(item.Value())):
 		r.Fail(ErrDumpTooLarge)
 	case len(item.Value()) >= exec.PinFrom && !r.Holding:
 		if pin, large := t.Pin(item); large {
-			dumpLater(r, r.Types.Of(item), pin)
+			dumpLater(r, typ, pin)
 			return
 		}
 		fallthrough
 	default:
-		payload := r.Types.Of(item).AppendDump(r.Worker.Body[:0], item)
+		payload := typ.AppendDump(r.Worker.Body[:0], item)
 		r.ReplyBulk(payload)
 		r.Worker.KeepBody(payload)
 	}

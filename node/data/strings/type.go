@@ -7,8 +7,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// Type is the type of strings. Bitmaps and HyperLogLogs are strings too.
-var Type = exec.Type{
+// stringType is the type of strings. Bitmaps and HyperLogLogs are strings too.
+var stringType = exec.Type{
 	ID:             engine.TypeString,
 	Name:           "string",
 	Encoding:       encoding,

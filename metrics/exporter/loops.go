@@ -1,4 +1,4 @@
-package metrics
+package exporter
 
 import (
 	"strconv"
@@ -11,14 +11,10 @@ import (
 // loopSnapshot is every loop's counters, by index.
 type loopSnapshot struct{ loops []netloop.LoopStats }
 
-// SetLoops has the loops of this process watched: their counters are exported,
-// and /healthz asks whether they run.
-func (a *Admin) SetLoops(g *netloop.Group) {
-	a.mu.Lock()
-	a.loops = g
-	a.mu.Unlock()
+// AddLoops exports the counters of the loops of this process.
+func (e *Exporter) AddLoops(g *netloop.Group) {
 	read := func() (*loopSnapshot, error) { return readLoops(g) }
-	a.registry.MustRegister(newCollector(nil, read, table[loopSnapshot]{labelled: loopMetrics}))
+	e.registry.MustRegister(newCollector(nil, read, table[loopSnapshot]{labelled: loopMetrics}))
 }
 
 // readLoops visits every loop. After an error a late loop may still write into

@@ -1,4 +1,4 @@
-package metrics
+package exporter
 
 import (
 	"time"
@@ -14,9 +14,9 @@ type Handshakes interface {
 }
 
 // AddTLS exports the handshakes with whoever connects: "clients" or "members".
-func (a *Admin) AddTLS(with string, h Handshakes) {
+func (e *Exporter) AddTLS(with string, h Handshakes) {
 	add := func(result string, count func() int64) {
-		a.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		e.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name:        "dunlin_tls_handshakes_total",
 			Help:        "TLS handshakes with clients or members that connected.",
 			ConstLabels: prometheus.Labels{"with": with, "result": result},
@@ -24,7 +24,7 @@ func (a *Admin) AddTLS(with string, h Handshakes) {
 	}
 	add("accepted", func() int64 { accepted, _ := h.Stats(); return accepted })
 	add("failed", func() int64 { _, failed := h.Stats(); return failed })
-	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	e.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "dunlin_tls_certificate_expiry_timestamp_seconds",
 		Help:        "Until when the certificate in use is valid, in unix seconds.",
 		ConstLabels: prometheus.Labels{"with": with},

@@ -1,112 +1,10 @@
-package metrics
+package exporter
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dunlin-cache/dunlin/ring"
 )
-
-// View is what a member knows about its cluster.
-type View interface {
-	Table() *ring.Table // immutable; nil: none yet
-	Members() []ring.Member
-}
-
-// Source describes a member of this process to the admin server.
-type Source struct {
-	ID   string
-	Boot int64
-	Addr string // as advertised
-	View View
-	// Gossip reads the counters of the member's gossip agent.
-	Gossip func() Gossip
-	// Steer obeys an operator; nil if there is nothing to steer.
-	Steer Steer
-	// Settled reports whether the member has the cluster's settings; nil: there are none. It
-	// is not ready before.
-	Settled func() bool
-}
-
-// Gossip are the counters of a gossip agent, since its start but for Health. It
-// is a type of ours because only ring/gossip's users should depend on it.
-type Gossip struct {
-	Health                                                             int // 0 is good
-	Rejoins, Fetches, FetchErrors, Issued, Healed, Rejected, Strangers uint64
-}
-
-// member is a Source with what reads its figures.
-type member struct {
-	source  Source
-	ready   func() bool
-	figures func() (Member, detail, error) // what only the member itself knows
-	past    history
-}
-
-func (a *Admin) add(m *member, c ...prometheus.Collector) {
-	a.registry.MustRegister(c...)
-	m.past.begin(time.Now())
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.members = append(a.members, m)
-}
-
-// list returns the members at present; the slice is not changed afterwards.
-func (a *Admin) list() []*member {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.members[:len(a.members):len(a.members)]
-}
-
-// Status gathers what /api/status answers.
-func (a *Admin) Status() Status {
-	s, _ := a.gather(a.list())
-	return s
-}
-
-func (a *Admin) gather(members []*member) (Status, []detail) {
-	s := Status{
-		Version: a.opt.Version,
-		Cluster: Cluster{Name: a.opt.Cluster, Partitions: ring.Partitions, Peers: []Peer{}},
-		Members: []Member{},
-	}
-	details := make([]detail, len(members))
-	for i, m := range members {
-		if i == 0 {
-			s.Cluster = cluster(a.opt.Cluster, m.source.View)
-		}
-		f, d, err := m.figures()
-		details[i] = d
-		if err != nil {
-			// Its figures are unknown, but it is here: show it as not ready.
-			a.opt.Log.Warn("cannot read figures", "member", m.source.ID, "err", err)
-		}
-		s.Members = append(s.Members, m.complete(f, err == nil))
-	}
-	return s, details
-}
-
-// isReady reports whether clients should come to the member.
-func (m *member) isReady() bool {
-	return m.ready() && (m.source.Settled == nil || m.source.Settled())
-}
-
-// complete adds to a member's figures what is known without asking it.
-func (m *member) complete(f Member, answered bool) Member {
-	f.ID, f.Boot, f.Addr = m.source.ID, m.source.Boot, m.source.Addr
-	f.Ready = answered && m.isReady()
-	f.UptimeSeconds = uptime(f.Boot)
-	if answered {
-		m.past.recent(time.Now(), &f)
-	}
-	if t := m.source.View.Table(); t != nil {
-		parts := sharesOf(t)
-		f.Epoch = t.Epoch
-		f.Partitions, f.Follows = parts.of(f.ID, f.Boot)
-	}
-	return f
-}
 
 // viewSnapshot is what a scrape reads from a View.
 type viewSnapshot struct {
@@ -124,17 +22,22 @@ func (s *viewSnapshot) ofTable(f func(*ring.Table) int) float64 {
 	return float64(f(s.table))
 }
 
-func newViewCollector(s Source) prometheus.Collector {
+func newViewCollector(m Member) prometheus.Collector {
 	read := func() (*viewSnapshot, error) {
-		t := s.View.Table()
-		parts := sharesOf(t)
-		owned, _ := parts.of(s.ID, s.Boot)
-		return &viewSnapshot{t, s.View.Members(), owned, parts.followed(), s.Gossip()}, nil
+		s := &viewSnapshot{table: m.View.Table(), members: m.View.Members(), gossip: m.Gossip()}
+		if s.table == nil {
+			return s, nil
+		}
+		if at := s.table.NodeIndex(m.ID, m.Boot); at >= 0 {
+			s.owned = s.table.Counts()[at]
+		}
+		for _, n := range s.table.FollowCounts() {
+			s.followed += n
+		}
+		return s, nil
 	}
-	return newCollector(memberLabel(s), read, table[viewSnapshot]{metrics: viewMetrics, labelled: viewLabelled})
+	return newCollector(m.label(), read, table[viewSnapshot]{metrics: viewMetrics, labelled: viewLabelled})
 }
-
-func memberLabel(s Source) prometheus.Labels { return prometheus.Labels{"member": s.ID} }
 
 var viewMetrics = []metric[viewSnapshot]{
 	gauge("dunlin_table_epoch", "Epoch of the table that this member has; 0 without one. Must be the same on all members.",

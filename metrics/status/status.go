@@ -1,10 +1,6 @@
-package metrics
+package status
 
-import (
-	"time"
-
-	"github.com/dunlin-cache/dunlin/ring"
-)
+import "github.com/dunlin-cache/dunlin/ring"
 
 // Status is what /api/status answers, and what `dunlin status` reads. Fields
 // are only ever added: a newer dunlin must be able to read an older one's.
@@ -109,13 +105,7 @@ func sharesOf(t *ring.Table) shares {
 	if t == nil {
 		return shares{}
 	}
-	s := shares{table: t, owned: t.Counts(), follows: make([]int, len(t.Nodes))}
-	for _, f := range t.Follower {
-		if f != ring.NoNode {
-			s.follows[f]++
-		}
-	}
-	return s
+	return shares{table: t, owned: t.Counts(), follows: t.FollowCounts()}
 }
 
 // of returns what a member owns and follows.
@@ -138,6 +128,12 @@ func (s *shares) followed() (n int) {
 	return n
 }
 
+// PeerOf describes a node of a table, or a member as a table has it. t may be nil.
+func PeerOf(t *ring.Table, m ring.Member, state string) Peer {
+	parts := sharesOf(t)
+	return parts.peer(m, state)
+}
+
 func (s *shares) peer(m ring.Member, state string) Peer {
 	owned, follows := s.of(m.ID, m.Boot)
 	return Peer{
@@ -152,5 +148,3 @@ func (s *shares) peer(m ring.Member, state string) Peer {
 		Follows:    follows,
 	}
 }
-
-func uptime(boot int64) float64 { return time.Since(time.Unix(0, boot)).Seconds() }

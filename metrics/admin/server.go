@@ -1,4 +1,4 @@
-package metrics
+package admin
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/metrics/control"
+	"github.com/dunlin-cache/dunlin/metrics/exporter"
+	"github.com/dunlin-cache/dunlin/metrics/page"
+	"github.com/dunlin-cache/dunlin/metrics/status"
 )
 
 // Options are the settings of an Admin.
@@ -36,19 +36,16 @@ type Admin struct {
 	opt      Options
 	listener net.Listener
 	http     http.Server
-	registry *prometheus.Registry
 	done     sync.WaitGroup  // the goroutines
 	ctx      context.Context // ends with Close
 	stop     context.CancelFunc
-	rounds   rounds
 
-	// What is read is made once for all who ask at one time.
-	health   shared[error]
-	statuses shared[*statusView]
-	lives    shared[*liveView]
+	exporter *exporter.Exporter
+	local    *status.Local
+	page     *page.Page
+	control  *control.Control
 
 	mu       sync.Mutex
-	members  []*member
 	loops    *netloop.Group // nil until SetLoops
 	draining bool
 }
@@ -62,18 +59,12 @@ func Listen(addr string, opt Options) (*Admin, error) {
 	a := &Admin{
 		opt:      opt,
 		listener: listener,
-		registry: prometheus.NewRegistry(),
-		rounds:   rounds{pause: roundPause},
+		exporter: exporter.New(opt.Version),
+		local:    status.NewLocal(opt.Version, opt.Cluster, opt.Log),
+		control:  control.New(opt.Token, opt.Log),
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
-	a.health = shared[error]{pause: collectPause, make: a.pulse}
-	a.statuses = shared[*statusView]{pause: collectPause, make: a.viewStatus}
-	a.lives = shared[*liveView]{pause: collectPause, make: a.viewLive}
-	a.registry.MustRegister(
-		buildInfo(opt.Version),
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+	a.page = page.New(a.ctx, a.local)
 	// Every phase of a request has a bound, so that a client that stops
 	// reading or writing holds a goroutine for seconds, not for ever. Profiles
 	// take 30 s by default, hence the longer write time.
@@ -87,8 +78,55 @@ func Listen(addr string, opt Options) (*Admin, error) {
 		ErrorLog:          slog.NewLogLogger(opt.Log.Handler(), slog.LevelDebug),
 	}
 	a.done.Go(a.serve)
-	a.done.Go(a.keepHistory)
+	a.done.Go(func() { a.local.KeepHistory(a.ctx) })
 	return a, nil
+}
+
+// Source describes a member of this process to the admin server.
+type Source struct {
+	ID   string
+	Boot int64  // ring.Member.Boot
+	Addr string // as advertised
+	View status.View
+	// Settled reports whether the member has the cluster's settings, without which it is not ready.
+	Settled func() bool
+	// Gossip reads the counters of the member's gossip agent.
+	Gossip func() exporter.Gossip
+}
+
+func (s Source) status() status.Source {
+	return status.Source{ID: s.ID, Boot: s.Boot, Addr: s.Addr, View: s.View, Settled: s.Settled}
+}
+
+func (s Source) exported() exporter.Member {
+	return exporter.Member{ID: s.ID, Boot: s.Boot, View: s.View, Gossip: s.Gossip}
+}
+
+// AddNode has a node watched. steer obeys an operator's orders to it; nil: nobody does.
+func (a *Admin) AddNode(s Source, n status.Node, steer control.Member) {
+	a.exporter.AddNode(s.exported(), n)
+	a.local.AddNode(s.status(), n)
+	if steer != nil {
+		a.control.Add(s.ID, steer)
+	}
+}
+
+// AddProxy has a proxy watched.
+func (a *Admin) AddProxy(s Source, p status.Proxy) {
+	a.exporter.AddProxy(s.exported(), p)
+	a.local.AddProxy(s.status(), p)
+}
+
+// AddTLS exports the handshakes with whoever connects: "clients" or "members".
+func (a *Admin) AddTLS(with string, h exporter.Handshakes) { a.exporter.AddTLS(with, h) }
+
+// SetLoops has the loops of this process watched: their counters are exported,
+// and /healthz asks whether they run.
+func (a *Admin) SetLoops(g *netloop.Group) {
+	a.mu.Lock()
+	a.loops = g
+	a.mu.Unlock()
+	a.exporter.AddLoops(g)
 }
 
 // Addr is the address that Listen bound.
@@ -104,9 +142,7 @@ func (a *Admin) Drain() {
 
 // Close stops serving; requests under way may end until ctx does.
 func (a *Admin) Close(ctx context.Context) error {
-	a.rounds.mu.Lock() // lest one begins when the last goroutine has ended
 	a.stop()
-	a.rounds.mu.Unlock()
 	err := a.http.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(err, a.http.Close())
@@ -123,23 +159,17 @@ func (a *Admin) serve() {
 
 func (a *Admin) routes() http.Handler {
 	mux := http.NewServeMux()
-	page, status := make(readers, mostReaders), make(readers, mostReaders)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{
-		// One member that cannot be read must not hide the others.
-		ErrorHandling:       promhttp.ContinueOnError,
-		ErrorLog:            slog.NewLogLogger(a.opt.Log.Handler(), slog.LevelWarn),
-		MaxRequestsInFlight: 4,
-		EnableOpenMetrics:   true,
-	}))
+	looking, asked := make(readers, mostReaders), make(readers, mostReaders)
+	mux.Handle("GET /metrics", a.exporter.Handler(a.opt.Log))
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /readyz", a.readyz)
-	mux.HandleFunc("GET /api/status", status.limit(a.status))
-	mux.HandleFunc("POST /api/drain", a.drain)
-	mux.HandleFunc("POST /api/rebalance", a.rebalance)
-	mux.HandleFunc("GET /api/live", page.limit(a.serveLive))
-	mux.HandleFunc("GET /{$}", page.limit(a.page))
-	mux.HandleFunc("GET /page.js", pageFile)
-	mux.HandleFunc("GET /page.css", pageFile)
+	mux.HandleFunc("GET /api/status", asked.limit(a.local.ServeHTTP))
+	mux.HandleFunc("POST /api/drain", a.control.Drain)
+	mux.HandleFunc("POST /api/rebalance", a.control.Rebalance)
+	mux.HandleFunc("GET /api/live", looking.limit(a.page.ServeLive))
+	mux.HandleFunc("GET /{$}", looking.limit(a.page.Serve))
+	mux.HandleFunc("GET /page.js", page.ServeFile)
+	mux.HandleFunc("GET /page.css", page.ServeFile)
 	if a.opt.Pprof {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
@@ -148,15 +178,4 @@ func (a *Admin) routes() http.Handler {
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	return mux
-}
-
-// buildInfo is the usual constant 1 whose labels say what runs.
-func buildInfo(version string) prometheus.Collector {
-	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name:        "dunlin_build_info",
-		Help:        "Constant 1, labelled with the version of this binary.",
-		ConstLabels: prometheus.Labels{"version": version},
-	})
-	info.Set(1)
-	return info
 }

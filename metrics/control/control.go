@@ -1,16 +1,19 @@
-package metrics
+package control
 
 import (
 	"crypto/subtle"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 )
 
-// Steer obeys an operator. Neither call waits for what it starts.
-type Steer interface {
+// Member obeys an operator. Neither call waits for what it starts.
+type Member interface {
 	// Drain has the node hand over what it owns and follows, or take part again.
 	Drain(on bool) error
 	// PauseRebalance stops what moves without need, or lets it go on. Only the
@@ -22,10 +25,34 @@ type Steer interface {
 // but a web page cannot make a browser send it to another site.
 const NoToken = "none"
 
+// Control takes an operator's orders for the nodes of this process.
+type Control struct {
+	token string
+	log   *slog.Logger
+
+	mu    sync.Mutex
+	nodes []node
+}
+
+type node struct {
+	id     string
+	member Member
+}
+
+// New returns a Control that obeys requests with the token; "": those from this machine, with NoToken.
+func New(token string, log *slog.Logger) *Control { return &Control{token: token, log: log} }
+
+// Add has orders to a node obeyed.
+func (c *Control) Add(id string, m Member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nodes = append(c.nodes, node{id, m})
+}
+
 // authorized answers a request that may not change anything, and reports false then.
 // The token goes in a header of its own: no page of another site can set one.
-func (a *Admin) authorized(w http.ResponseWriter, r *http.Request) bool {
-	want := a.opt.Token
+func (c *Control) authorized(w http.ResponseWriter, r *http.Request) bool {
+	want := c.token
 	if want == "" {
 		want = NoToken
 		host, _, err := net.SplitHostPort(r.RemoteAddr)
@@ -50,23 +77,22 @@ func isOwnSite(host string) bool {
 	return name == "localhost" || net.ParseIP(name) != nil
 }
 
-// drain is POST /api/drain?member=ID&on=true|false.
-func (a *Admin) drain(w http.ResponseWriter, r *http.Request) {
+// Drain is POST /api/drain?member=ID&on=true|false.
+func (c *Control) Drain(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("member")
-	a.steer(w, r, "on", func(m *member) bool { return m.source.ID == id }, Steer.Drain)
+	c.obey(w, r, "on", func(n node) bool { return n.id == id }, Member.Drain)
 }
 
-// rebalance is POST /api/rebalance?paused=true|false. Any node of this process will do
+// Rebalance is POST /api/rebalance?paused=true|false. Any node of this process will do
 // if it is the coordinator.
-func (a *Admin) rebalance(w http.ResponseWriter, r *http.Request) {
-	a.steer(w, r, "paused", func(*member) bool { return true }, Steer.PauseRebalance)
+func (c *Control) Rebalance(w http.ResponseWriter, r *http.Request) {
+	c.obey(w, r, "paused", func(node) bool { return true }, Member.PauseRebalance)
 }
 
-// steer has the first of the members that match and obey do what the request's
-// parameter says.
-func (a *Admin) steer(w http.ResponseWriter, r *http.Request, parameter string,
-	match func(*member) bool, do func(Steer, bool) error) {
-	if !a.authorized(w, r) {
+// obey has the first of the nodes that match and can do what the request's parameter says.
+func (c *Control) obey(w http.ResponseWriter, r *http.Request, parameter string,
+	match func(node) bool, do func(Member, bool) error) {
+	if !c.authorized(w, r) {
 		return
 	}
 	on, err := strconv.ParseBool(r.URL.Query().Get(parameter))
@@ -74,14 +100,18 @@ func (a *Admin) steer(w http.ResponseWriter, r *http.Request, parameter string,
 		http.Error(w, parameter+" is neither true nor false", http.StatusBadRequest)
 		return
 	}
+	c.mu.Lock()
+	nodes := c.nodes[:len(c.nodes):len(c.nodes)]
+	c.mu.Unlock()
 	failed := fmt.Errorf("no such node here")
-	for _, m := range a.list() {
-		if m.source.Steer == nil || !match(m) {
+	for _, n := range nodes {
+		if !match(n) {
 			continue
 		}
-		if failed = do(m.source.Steer, on); failed == nil {
-			a.opt.Log.Info("operator's order", "path", r.URL.Path, "member", m.source.ID, parameter, on)
-			plain(w, "ok\n")
+		if failed = do(n.member, on); failed == nil {
+			c.log.Info("operator's order", "path", r.URL.Path, "member", n.id, parameter, on)
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			_, _ = io.WriteString(w, "ok\n") // the client is gone: nothing to do about it
 			return
 		}
 	}

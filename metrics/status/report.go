@@ -1,4 +1,4 @@
-package metrics
+package status
 
 import (
 	"cmp"
@@ -29,14 +29,17 @@ type Unreachable struct {
 	Error string `json:"error"`
 }
 
-// life is one run of a member: a restarted one is another.
-type life struct {
-	id   string
-	boot int64
+// Life is one run of a member: a restarted one is another.
+type Life struct {
+	ID   string
+	Boot int64
 }
 
-func (m *Member) life() life { return life{m.ID, m.Boot} }
-func (p *Peer) life() life   { return life{p.ID, p.Boot} }
+// Life names the run of the member that the figures are of.
+func (m *Member) Life() Life { return Life{m.ID, m.Boot} }
+
+// Life names the run of the member that is described.
+func (p *Peer) Life() Life { return Life{p.ID, p.Boot} }
 
 const (
 	// maxStatus bounds what is read from an address that may not be a member's. The
@@ -60,7 +63,7 @@ func ReadReport(ctx context.Context, admin string) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read status (is a member's admin address %s?): %w", admin, err)
 	}
-	return s.report(ctx), nil
+	return s.Report(ctx), nil
 }
 
 // ReadStatus reads the status at an admin address.
@@ -91,8 +94,8 @@ func readStatus(ctx context.Context, admin, query string) (*Status, error) {
 	return &s, nil
 }
 
-// report asks for the members that s names and does not have. It only reads s.
-func (s *Status) report(ctx context.Context) *Report {
+// Report asks for the members that s names and does not have, until ctx ends. It only reads s.
+func (s *Status) Report(ctx context.Context) *Report {
 	r := &Report{Cluster: s.Cluster, Members: slices.Clone(s.Members), Unreachable: []Unreachable{}}
 	var (
 		mu      sync.Mutex // over r while the others answer
@@ -117,13 +120,13 @@ func (s *Status) report(ctx context.Context) *Report {
 // elsewhere returns the members of other processes by admin address, which those of
 // one process share.
 func (s *Status) elsewhere() map[string][]Peer {
-	here := map[life]bool{}
+	here := map[Life]bool{}
 	for i := range s.Members {
-		here[s.Members[i].life()] = true
+		here[s.Members[i].Life()] = true
 	}
 	others := map[string][]Peer{}
 	for _, p := range s.Cluster.Peers {
-		if !here[p.life()] {
+		if !here[p.Life()] {
 			others[p.Admin] = append(others[p.Admin], p)
 		}
 	}
@@ -132,17 +135,17 @@ func (s *Status) elsewhere() map[string][]Peer {
 
 // merge takes what one address answered about the peers expected there.
 func (r *Report) merge(peers []Peer, s *Status, err error) {
-	found := map[life]Member{}
+	found := map[Life]Member{}
 	reason := "its admin address answers for other members"
 	if err != nil {
 		reason = err.Error()
 	} else {
 		for _, m := range s.Members {
-			found[m.life()] = m
+			found[m.Life()] = m
 		}
 	}
 	for _, p := range peers {
-		if m, ok := found[p.life()]; ok {
+		if m, ok := found[p.Life()]; ok {
 			r.Members = append(r.Members, m)
 		} else {
 			r.Unreachable = append(r.Unreachable, Unreachable{Peer: p, Error: reason})

@@ -1,10 +1,11 @@
-package metrics
+package exporter
 
 import (
 	"fmt"
-	"io"
+	"log/slog"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/metrics/fake"
 	"github.com/dunlin-cache/dunlin/proxy"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -69,7 +71,7 @@ func TestPromtool(t *testing.T) {
 	if err != nil {
 		t.Skip("no promtool: Debian has it in the package prometheus")
 	}
-	_, text := get(t, everything(t), "/metrics")
+	_, text := scrape(t, everything(t))
 	cmd := exec.Command(promtool, "check", "metrics")
 	cmd.Stdin = strings.NewReader(text)
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
@@ -79,25 +81,19 @@ func TestPromtool(t *testing.T) {
 
 // TestNativeHistograms: who asks for Prometheus's binary format gets them.
 func TestNativeHistograms(t *testing.T) {
-	a := everything(t)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.Addr()+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := everything(t)
+	req := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	const binary = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 	req.Header.Set("Accept", binary)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if got := resp.Header.Get("Content-Type"); !strings.HasPrefix(got, "application/vnd.google.protobuf") {
+	w := httptest.NewRecorder()
+	e.Handler(slog.New(slog.NewTextHandler(t.Output(), nil))).ServeHTTP(w, req)
+	if got := w.Header().Get("Content-Type"); !strings.HasPrefix(got, "application/vnd.google.protobuf") {
 		t.Errorf("the answer is %s, want %s", got, binary)
 	}
-	if body, err := io.ReadAll(resp.Body); err != nil || len(body) == 0 {
-		t.Errorf("%d bytes, %v", len(body), err)
+	if w.Body.Len() == 0 {
+		t.Error("the answer is empty")
 	}
-	families, err := a.registry.Gather()
+	families, err := e.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,40 +127,40 @@ func TestScrapeCost(t *testing.T) {
 			latency[i].Note(took)
 		}
 	}
-	view, pipes, keys := twoNodes(), map[string]*proxy.NodeStats{}, []figures.KeyFigure(nil)
+	view, pipes, keys := fake.TwoNodes(), map[string]*proxy.NodeStats{}, []figures.KeyFigure(nil)
 	for i := range 30 {
 		id := fmt.Sprintf("dunlin-node-%d", i)
 		m := ring.Member{ID: id, Boot: int64(i + 1), State: ring.Serving}
-		view.table.Nodes = append(view.table.Nodes, m)
-		view.members = append(view.members, m, ring.Member{ID: fmt.Sprintf("dunlin-proxy-%d", i), Role: ring.RoleProxy, State: ring.Serving})
+		view.Holds.Nodes = append(view.Holds.Nodes, m)
+		view.Alive = append(view.Alive, m, ring.Member{ID: fmt.Sprintf("dunlin-proxy-%d", i), Role: ring.RoleProxy, State: ring.Serving})
 		pipes[id] = &proxy.NodeStats{Open: 7, Inflight: 100}
 	}
 	for i := range 20 {
 		keys = append(keys, figures.KeyFigure{Key: fmt.Sprintf("%0128d", i), N: int64(i)})
 	}
 	t.Run("node", func(t *testing.T) {
-		n := &fakeNode{serving: true}
-		n.stats.Commands, n.stats.Latency, n.stats.HotKeys, n.stats.BigKeys = commands, latency, keys, keys
-		wantCheapScrape(t, func(a *Admin) { a.AddNode(source("dunlin-node-1", 2, view), n) })
+		n := &fake.Node{Up: true}
+		n.Figures.Commands, n.Figures.Latency, n.Figures.HotKeys, n.Figures.BigKeys = commands, latency, keys, keys
+		wantCheapScrape(t, func(e *Exporter) { e.AddNode(member("dunlin-node-1", 2, view), n) })
 	})
 	t.Run("proxy", func(t *testing.T) {
-		p := &fakeProxy{ready: true}
-		p.stats.Commands, p.stats.Latency, p.stats.Nodes = commands, latency, pipes
-		wantCheapScrape(t, func(a *Admin) { a.AddProxy(source("dunlin-proxy-1", 99, view), p) })
+		p := &fake.Proxy{Up: true}
+		p.Figures.Commands, p.Figures.Latency, p.Figures.Nodes = commands, latency, pipes
+		wantCheapScrape(t, func(e *Exporter) { e.AddProxy(member("dunlin-proxy-1", 99, view), p) })
 	})
 }
 
-func wantCheapScrape(t *testing.T, add func(*Admin)) {
+func wantCheapScrape(t *testing.T, add func(*Exporter)) {
 	t.Helper()
-	a := newAdmin(t, Options{})
+	e := New("test")
 	g, err := netloop.NewGroup(netloop.Config{Loops: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.Close)
-	a.SetLoops(g)
-	add(a)
-	_, text := get(t, a, "/metrics")
+	e.AddLoops(g)
+	add(e)
+	_, text := scrape(t, e)
 	series := 0
 	for line := range strings.Lines(text) {
 		if line[0] != '#' {
@@ -180,7 +176,7 @@ func wantCheapScrape(t *testing.T, add func(*Admin)) {
 	best := time.Hour
 	for tries := 0; best > 5*time.Millisecond && tries < 200; tries++ { // others run on this machine
 		begun := time.Now()
-		get(t, a, "/metrics")
+		scrape(t, e)
 		best = min(best, time.Since(begun))
 	}
 	t.Logf("%d series in %v", series, best)

@@ -1,9 +1,7 @@
-package metrics
+package admin
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -13,54 +11,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/metrics/fake"
+	"github.com/dunlin-cache/dunlin/metrics/status"
 	"github.com/dunlin-cache/dunlin/node"
 )
 
-// TestShared: however many ask, one is made at a time, with a pause between two, and nobody is given one that began
-// before it asked.
-func TestShared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const takes, pause = 30 * time.Millisecond, 100 * time.Millisecond
-		begun := 0 // no lock: one at a time
-		s := shared[int]{pause: pause, make: func() int {
-			begun++
-			n := begun
-			time.Sleep(takes)
-			return n
-		}}
-		want := func(what string, thing int, after time.Duration) {
-			t.Helper()
-			from := time.Now()
-			got, err := s.get(t.Context())
-			if took := time.Since(from); got != thing || err != nil || took != after {
-				t.Errorf("%s is given number %d after %v, %v; want number %d after %v", what, got, took, err, thing, after)
-			}
-		}
-		var all sync.WaitGroup
-		all.Go(func() { want("the first", 1, takes) })
-		synctest.Wait()
-		time.Sleep(takes / 3) // the first is being made, and too old for who comes now
-		for range 100 {
-			all.Go(func() { want("who comes then", 2, pause-takes/3+takes) })
-		}
-		all.Wait()
-		time.Sleep(time.Hour)
-		want("who comes later", 3, takes)
-
-		ctx, cancel := context.WithCancel(t.Context())
-		all.Go(func() { want("who makes it", 4, pause-takes+takes) })
-		synctest.Wait()
-		cancel()
-		if _, err := s.get(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("who has gone is told %v", err)
-		}
-		all.Wait()
-	})
-}
-
 // gatedNode answers when its gate is open.
 type gatedNode struct {
-	fakeNode
+	fake.Node
 	gate  chan struct{}
 	asked atomic.Int32
 }
@@ -68,7 +26,7 @@ type gatedNode struct {
 func (g *gatedNode) Stats() (node.Stats, error) {
 	g.asked.Add(1)
 	<-g.gate
-	return g.fakeNode.Stats()
+	return g.Node.Stats()
 }
 
 // TestReadersAreLimited: many who ask at once are answered by one or two collections, more than that at once are refused,
@@ -78,8 +36,8 @@ func TestReadersAreLimited(t *testing.T) {
 	n := &gatedNode{gate: make(chan struct{})}
 	open := sync.OnceFunc(func() { close(n.gate) })
 	defer open() // before the server closes
-	a.AddNode(source("n1", 1, twoNodes()), n)
-	a.AddProxy(source("p", 3, twoNodes()), &fakeProxy{ready: true})
+	a.AddNode(source("n1", 1, fake.TwoNodes()), n, nil)
+	a.AddProxy(source("p", 3, fake.TwoNodes()), &fake.Proxy{Up: true})
 	answers := make(chan int)
 	// A connection that was opened in vain, as the default client's may be, keeps the server from closing for 5 s.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -103,10 +61,10 @@ func TestReadersAreLimited(t *testing.T) {
 			t.Errorf("a reader too many is answered %d", code)
 		}
 	}
-	status := make(chan error, 1)
+	answered := make(chan error, 1)
 	go func() { // waits for the gate as well
-		_, err := readStatus(t.Context(), a.Addr(), "?members")
-		status <- err
+		_, err := status.ReadStatus(t.Context(), a.Addr())
+		answered <- err
 	}()
 	open()
 	for range mostReaders {
@@ -114,7 +72,7 @@ func TestReadersAreLimited(t *testing.T) {
 			t.Errorf("a reader is answered %d", code)
 		}
 	}
-	if err := <-status; err != nil {
+	if err := <-answered; err != nil {
 		t.Errorf("who asks for the status: %v", err)
 	}
 	// Two of the page, one of the status, and those of the history's samples, if it took that long.

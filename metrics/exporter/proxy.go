@@ -1,4 +1,4 @@
-package metrics
+package exporter
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -6,33 +6,22 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/proxy"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Proxy is what the admin server asks of a *proxy.Proxy.
+// Proxy is what the exporter asks of a *proxy.Proxy.
 type Proxy interface {
 	Stats() (proxy.Stats, error)
-	Ready() bool
 }
 
-// AddProxy has a proxy watched.
-func (a *Admin) AddProxy(s Source, p Proxy) {
+// AddProxy exports a proxy's metrics.
+func (e *Exporter) AddProxy(m Member, p Proxy) {
 	read := func() (*proxy.Stats, error) {
 		stats, err := p.Stats()
 		return &stats, err
 	}
-	figures := func() (Member, detail, error) {
-		stats, err := p.Stats()
-		return Member{
-			Role:     ring.RoleProxy.String(),
-			Clients:  stats.Clients,
-			Commands: stats.CommandsTotal(),
-		}, detail{latency: stats.Latency}, err
-	}
-	a.add(&member{source: s, ready: p.Ready, figures: figures},
-		newCollector(memberLabel(s), read, table[proxy.Stats]{
-			metrics: proxyMetrics, labelled: proxyLabelled, histograms: proxyHistograms, latencies: proxyLatencies,
-		}), newViewCollector(s))
+	e.add(m, newCollector(m.label(), read, table[proxy.Stats]{
+		metrics: proxyMetrics, labelled: proxyLabelled, histograms: proxyHistograms, latencies: proxyLatencies,
+	}))
 }
 
 // The names begin with dunlin_proxy_ because a node has figures of the same

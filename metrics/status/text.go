@@ -1,4 +1,4 @@
-package metrics
+package status
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ func BytesText(n int64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + " " + units[u]
 }
 
-// countText is for people: 1,234,567.
-func countText(n int64) string {
+// CountText is for people: 1,234,567.
+func CountText(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for at := len(text) - 3; at > 0; at -= 3 {
 		text = text[:at] + "," + text[at:]

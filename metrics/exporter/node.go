@@ -1,4 +1,4 @@
-package metrics
+package exporter
 
 import (
 	"slices"
@@ -9,48 +9,22 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/node"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Node is what the admin server asks of a *node.Node.
+// Node is what the exporter asks of a *node.Node.
 type Node interface {
 	Stats() (node.Stats, error)
-	Serving() bool
-	Slow(most int) []figures.SlowRequest
 }
 
-// AddNode has a node watched.
-func (a *Admin) AddNode(s Source, n Node) {
+// AddNode exports a node's metrics.
+func (e *Exporter) AddNode(m Member, n Node) {
 	read := func() (*node.Stats, error) {
 		stats, err := n.Stats()
 		return &stats, err
 	}
-	figures := func() (Member, detail, error) {
-		stats, err := n.Stats()
-		d := detail{latency: stats.Latency, big: stats.BigKeys, slow: n.Slow(shownSlow)}
-		memoryClasses(&stats, func(class string, bytes int64) { d.memory = append(d.memory, LiveShare{class, bytes}) })
-		return Member{
-			Role:       ring.RoleNode.String(),
-			Fenced:     stats.Fenced,
-			Keys:       stats.Keys,
-			MemoryUsed: stats.Engine.Used,
-			MemoryMax:  stats.Engine.Max,
-			Hits:       stats.Hits,
-			Misses:     stats.Misses,
-			Clients:    stats.Clients,
-			Commands:   stats.Requests,
-			HotKeys:    hotKeys(stats.HotKeys),
-		}, d, err
-	}
-	t := table[node.Stats]{metrics: nodeMetrics, labelled: slices.Concat(nodeLabelled, nodeRanked), histograms: nodeHistograms, latencies: nodeLatencies}
-	a.add(&member{source: s, ready: n.Serving, figures: figures}, newCollector(memberLabel(s), read, t), newViewCollector(s))
-}
-
-func hotKeys(top []figures.KeyFigure) (list []HotKey) {
-	for _, k := range top[:min(len(top), shownHot)] {
-		list = append(list, HotKey{k.Key, k.N})
-	}
-	return list
+	e.add(m, newCollector(m.label(), read, table[node.Stats]{
+		metrics: nodeMetrics, labelled: slices.Concat(nodeLabelled, nodeRanked), histograms: nodeHistograms, latencies: nodeLatencies,
+	}))
 }
 
 var nodeMetrics = []metric[node.Stats]{
@@ -142,21 +116,8 @@ var nodeLabelled = []labelled[node.Stats]{
 		func(s *node.Stats, emit func(string, float64)) { perCommand(s.Commands[:], emit) }},
 	{"dunlin_node_memory_bytes", "Memory in use by what for; the classes add up to dunlin_node_memory_used_bytes.", prometheus.GaugeValue, "class",
 		func(s *node.Stats, emit func(string, float64)) {
-			memoryClasses(s, func(class string, bytes int64) { emit(class, float64(bytes)) })
+			s.MemoryClasses(func(class string, bytes int64) { emit(class, float64(bytes)) })
 		}},
-}
-
-// memoryClasses emits what the memory in use is used for.
-func memoryClasses(s *node.Stats, emit func(class string, bytes int64)) {
-	emit("values", s.Engine.Values) // with their keys
-	emit("index", s.Engine.Index)
-	emit("ghosts", s.Engine.Ghosts)   // of evicted keys
-	emit("staged", s.Engine.Staged)   // large values on their way in
-	emit("leaving", s.Engine.Leaving) // large values on their way out
-	emit("bookkeeping", s.Engine.Fixed)
-	emit("buffers", s.Engine.Outside-s.Overhead) // of connections, and what they may always have
-	emit("process", s.Overhead)
-	emit("slack", s.Engine.Slack)
 }
 
 // Of keys that stand out only the rank is a label: their names are unbounded, and

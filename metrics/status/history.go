@@ -1,4 +1,4 @@
-package metrics
+package status
 
 import (
 	"slices"
@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	sampleEvery = 3 * time.Second
+	// SampleEvery is the time from one Sample of a member to the next.
+	SampleEvery = 3 * time.Second
 	samplesKept = 100 // five minutes
 	// marksKept makes the recent time that rates are of 15 to 18 s, in every process: long
 	// enough for a ratio of few lookups, short enough to follow what changes.
@@ -77,7 +78,7 @@ func (h *history) recent(now time.Time, f *Member) {
 }
 
 // add takes a member's counters.
-func (h *history) add(now time.Time, f *Member, d *detail) {
+func (h *history) add(now time.Time, f *Member, d *Detail) {
 	var times figures.Durations
 	for i := range d.latency {
 		times.Add(&d.latency[i])

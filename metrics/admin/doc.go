@@ -1,0 +1,21 @@
+// Package admin is the admin HTTP server of a process. It says whether the process is alive and ready,
+// and hands every other path to the package that answers it.
+//
+//	/            a page for people: the cluster, live; readable without JavaScript    metrics/page
+//	/api/live    what the page draws, as JSON
+//	/metrics     Prometheus                                                           metrics/exporter
+//	/api/status  the Status as JSON                                                   metrics/status
+//	/api/drain?member=ID&on=true   POST: a node hands over what it has, and stays     metrics/control
+//	/api/rebalance?paused=true     POST, to the coordinator: nothing moves that need not
+//	/healthz     200 while the event loops run; says nothing about other members
+//	/readyz      200 when every member here can serve
+//	/debug/pprof with --pprof only
+//
+// # Invariants
+//
+//   - The server answers from the moment of Listen, before there are members.
+//   - /healthz and /readyz ask no other process: a platform that restarts unhealthy processes must not
+//     restart a cluster because one member is gone.
+//   - Every phase of a request has a bound, and 64 readers of the page and 64 of the status are served
+//     at a time; the next get 503.
+package admin

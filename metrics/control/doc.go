@@ -1,0 +1,11 @@
+// Package control takes an operator's orders over admin HTTP: drain a node, pause rebalancing.
+//
+//	dunlin drain ──POST /api/drain──────▶ Control ─▶ authorized? ─▶ Member.Drain of that node
+//	dunlin rebalance ─POST /api/rebalance▶    └─▶ Member.PauseRebalance of the coordinator
+//
+// # Invariants
+//
+//   - An order needs the token that follows from the cluster's secret, in a header that no page of
+//     another site can set. Without a secret only this machine may order, under its own name.
+//   - An order is answered when it is taken, not when it is carried out.
+package control

@@ -1,0 +1,76 @@
+package exporter
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// Exporter holds the collectors of one process. Its methods may be called from any goroutine.
+type Exporter struct{ registry *prometheus.Registry }
+
+// New returns an Exporter of the process itself: its version, the Go runtime, what the operating
+// system counts.
+func New(version string) *Exporter {
+	e := &Exporter{registry: prometheus.NewRegistry()}
+	e.registry.MustRegister(
+		buildInfo(version),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return e
+}
+
+// View is what a member knows about its cluster.
+type View interface {
+	Table() *ring.Table // immutable; nil: none yet
+	Members() []ring.Member
+}
+
+// Gossip are the counters of a gossip agent, since its start but for Health. It is a type of ours
+// because only ring/gossip's users should depend on it.
+type Gossip struct {
+	Health                                                             int // 0 is good
+	Rejoins, Fetches, FetchErrors, Issued, Healed, Rejected, Strangers uint64
+}
+
+// Member names a member of this process, and says what it knows of others.
+type Member struct {
+	ID     string
+	Boot   int64 // ring.Member.Boot
+	View   View
+	Gossip func() Gossip
+}
+
+func (m Member) label() prometheus.Labels { return prometheus.Labels{"member": m.ID} }
+
+func (e *Exporter) add(m Member, own prometheus.Collector) {
+	e.registry.MustRegister(own, newViewCollector(m))
+}
+
+// Handler answers scrapes, four at a time.
+func (e *Exporter) Handler(log *slog.Logger) http.Handler {
+	return promhttp.HandlerFor(e.registry, promhttp.HandlerOpts{
+		// One member that cannot be read must not hide the others.
+		ErrorHandling:       promhttp.ContinueOnError,
+		ErrorLog:            slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		MaxRequestsInFlight: 4,
+		EnableOpenMetrics:   true,
+	})
+}
+
+// buildInfo is the usual constant 1 whose labels say what runs.
+func buildInfo(version string) prometheus.Collector {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        "dunlin_build_info",
+		Help:        "Constant 1, labelled with the version of this binary.",
+		ConstLabels: prometheus.Labels{"version": version},
+	})
+	info.Set(1)
+	return info
+}

@@ -1,0 +1,178 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/metrics/status"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// Live is what the page draws.
+type Live struct {
+	Version   string           `json:"version"`
+	UnixMilli int64            `json:"unix_milli"`       // now, by this machine's clock
+	Cluster   status.Cluster   `json:"cluster"`          // its members are in Rows
+	Alive     int              `json:"alive"`            // how many those are
+	Rows      []Row            `json:"rows"`             // by role, then id
+	Table     string           `json:"table"`            // its name; "": there is none
+	Nodes     []LiveNode       `json:"nodes"`            // of the table
+	Owners    []int            `json:"owners,omitempty"` // by partition, indexes into Nodes; left out if the reader has this table's
+	Moves     []LiveMove       `json:"moves"`
+	Hot       []status.NodeKey `json:"hot"`  // of all nodes
+	Here      []LiveHere       `json:"here"` // the members of this process
+}
+
+// Row is a member: what others see of it, and what it says itself.
+type Row struct {
+	status.Peer
+	Here    bool           `json:"here"`             // in this process
+	Figures *status.Member `json:"figures"`          // null: it has not told them
+	Remark  string         `json:"remark,omitempty"` // what is wrong with it
+	Error   string         `json:"error,omitempty"`  // why its figures are not known
+}
+
+// LiveNode is a node of the table, alive or not.
+type LiveNode struct {
+	ID    string `json:"id"`
+	Alive bool   `json:"alive"`
+}
+
+// LiveMove is a partition on its way.
+type LiveMove struct {
+	Partition int `json:"partition"`
+	From      int `json:"from"` // indexes into Nodes
+	To        int `json:"to"`
+}
+
+// LiveHere is what only a member's own process shows of it.
+type LiveHere struct {
+	ID        string               `json:"id"`
+	Role      string               `json:"role"`
+	MemoryMax int64                `json:"memory_max_bytes"`
+	Memory    []status.MemoryClass `json:"memory"`
+	Big       []LiveKey            `json:"big"`
+	Slow      []LiveSlow           `json:"slow"`
+	History   []status.Sample      `json:"history"` // the oldest first, one every status.SampleEvery
+}
+
+// LiveKey is a key that stands out by its size.
+type LiveKey struct {
+	Key   string `json:"key"`
+	Bytes int64  `json:"bytes"`
+}
+
+// LiveSlow is a request of the slow log, of which only the first words are shown.
+type LiveSlow struct {
+	UnixMilli int64    `json:"unix_milli"`
+	Micros    int64    `json:"micros"`
+	Words     []string `json:"words"`
+	More      int      `json:"more"`
+	Client    string   `json:"client"`
+}
+
+// shownHot is how many hot keys of the cluster the page lists.
+const shownHot = 10
+
+// gone is the state of a node that the table has and gossip no longer.
+const gone = "gone"
+
+// live gathers what the page draws.
+func (p *Page) live() Live {
+	s := p.local.Gather()
+	l := Live{
+		Version: s.Version, UnixMilli: time.Now().UnixMilli(),
+		Nodes: []LiveNode{}, Moves: []LiveMove{}, Here: []LiveHere{},
+	}
+	for i := range s.Details {
+		l.Here = append(l.Here, shown(&s.Members[i], &s.Details[i]))
+	}
+	l.addRows(&s.Status, p.others(&s.Status))
+	if s.Table != nil {
+		l.addTable(s.Table)
+	}
+	slices.SortFunc(l.Rows, func(a, b Row) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.ID, b.ID)) })
+	l.Cluster = s.Cluster
+	l.Cluster.Peers = []status.Peer{}
+	return l
+}
+
+// addRows adds the alive members. r, which may be nil, has what they said last.
+func (l *Live) addRows(s *status.Status, r *status.Report) {
+	figures, reasons, here := map[status.Life]*status.Member{}, map[status.Life]string{}, map[status.Life]bool{}
+	if r != nil {
+		for i := range r.Members {
+			figures[r.Members[i].Life()] = &r.Members[i]
+		}
+		for _, u := range r.Unreachable {
+			reasons[u.Life()] = u.Error
+		}
+	}
+	for i := range s.Members {
+		figures[s.Members[i].Life()] = &s.Members[i]
+		here[s.Members[i].Life()] = true
+	}
+	l.Alive, l.Rows = len(s.Cluster.Peers), []Row{}
+	var known []status.Member
+	for _, p := range s.Cluster.Peers {
+		row := Row{Peer: p, Here: here[p.Life()], Figures: figures[p.Life()], Error: reasons[p.Life()]}
+		row.Remark = row.remark()
+		l.Rows = append(l.Rows, row)
+		if row.Figures != nil {
+			known = append(known, *row.Figures)
+		}
+	}
+	l.Hot = status.Hottest(known, shownHot)
+}
+
+func (r *Row) remark() string {
+	switch {
+	case r.Figures == nil && r.Error != "" && r.Admin != "":
+		return "no answer"
+	case r.Figures == nil: // it was not asked yet, or cannot be
+	case r.Figures.Fenced:
+		return "fenced"
+	case !r.Figures.Ready:
+		return "not ready"
+	}
+	return ""
+}
+
+func (l *Live) addTable(t *ring.Table) {
+	alive, listed := map[status.Life]bool{}, map[string]bool{}
+	for i := range l.Rows {
+		alive[l.Rows[i].Life()] = true
+		listed[l.Rows[i].ID] = true
+	}
+	for _, n := range t.Nodes {
+		l.Nodes = append(l.Nodes, LiveNode{n.ID, alive[status.Life{ID: n.ID, Boot: n.Boot}]})
+		if !listed[n.ID] {
+			n.Admin = "" // nobody answers there
+			l.Rows = append(l.Rows, Row{Peer: status.PeerOf(t, n, gone)})
+		}
+	}
+	for _, m := range t.Moves {
+		l.Moves = append(l.Moves, LiveMove{int(m.Partition), int(m.From), int(m.To)})
+	}
+	// An epoch alone does not name a table: a cluster that was started anew counts from 1.
+	l.Table = fmt.Sprint(t.Epoch, " ", t.Issuer)
+	for _, owner := range t.Owner {
+		l.Owners = append(l.Owners, int(owner))
+	}
+}
+
+func shown(m *status.Member, d *status.Detail) LiveHere {
+	h := LiveHere{ID: m.ID, Role: m.Role, MemoryMax: m.MemoryMax, Memory: d.Memory, Big: []LiveKey{}, Slow: []LiveSlow{}, History: d.History}
+	if h.Memory == nil {
+		h.Memory = []status.MemoryClass{}
+	}
+	for _, k := range d.Big {
+		h.Big = append(h.Big, LiveKey{k.Key, k.N})
+	}
+	for _, r := range d.Slow {
+		h.Slow = append(h.Slow, LiveSlow{r.At.UnixMilli(), r.Took.Microseconds(), r.Words, r.More, r.Client})
+	}
+	return h
+}

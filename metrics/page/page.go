@@ -1,0 +1,98 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"html/template"
+	"net/http"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/metrics/status"
+)
+
+const (
+	// askTime is how long other processes have to answer. One that is silent until gossip gives it up
+	// makes a reader wait as long.
+	askTime = time.Second
+	// Others are asked at most every askPause, and peerPause more for each member: a process that is
+	// looked at asks at most 50 others a second, however many look.
+	askPause  = time.Second
+	peerPause = 20 * time.Millisecond
+)
+
+// Page serves the live page of one process. Its methods may be called from any goroutine.
+type Page struct {
+	local *status.Local
+	ctx   context.Context // ends the questions to others
+	pause time.Duration   // askPause, but in tests
+
+	mu     sync.Mutex // held while others are asked
+	report *status.Report
+	next   time.Time // others are not asked before
+}
+
+// New returns the page of a process's members. Its questions to other processes end with ctx.
+func New(ctx context.Context, local *status.Local) *Page {
+	return &Page{local: local, ctx: ctx, pause: askPause}
+}
+
+// others returns what the cluster's members said last. s is what this process knows without asking.
+func (p *Page) others(s *status.Status) *status.Report {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.report == nil || !time.Now().Before(p.next) {
+		ctx, cancel := context.WithTimeout(p.ctx, askTime)
+		defer cancel()
+		p.report = s.Report(ctx)
+		p.next = time.Now().Add(p.pause + time.Duration(len(s.Cluster.Peers))*peerPause)
+	}
+	return p.report
+}
+
+//go:embed page.html page.js page.css
+var files embed.FS
+
+var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMap{
+	"bytes": status.BytesText, "ratio": status.RatioText, "count": status.CountText,
+	"whole": func(v float64) int64 { return int64(v + 0.5) }, "long": func(n int) int64 { return int64(n) },
+}).ParseFS(files, "page.html"))
+
+// Serve answers GET / with the status as it is now in the page, whose script goes on from there.
+func (p *Page) Serve(w http.ResponseWriter, _ *http.Request) {
+	var body bytes.Buffer
+	if err := pageTemplate.Execute(&body, p.live()); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	secure(w)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(body.Bytes()) // the client is gone: nothing to do about it
+}
+
+// ServeLive answers GET /api/live?table=NAME, of a reader that has the owners of that table.
+func (p *Page) ServeLive(w http.ResponseWriter, r *http.Request) {
+	l := p.live()
+	if l.Table != "" && l.Table == r.URL.Query().Get("table") {
+		l.Owners = nil
+	}
+	status.SendJSON(w, "", l)
+}
+
+// ServeFile serves what the page is made of, by the last part of the path.
+func ServeFile(w http.ResponseWriter, r *http.Request) {
+	secure(w)
+	http.ServeFileFS(w, r, files, path.Base(r.URL.Path))
+}
+
+// secure allows nothing from elsewhere and no inline code: member ids come from the network, keys from
+// clients, and must never become script.
+func secure(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src data:; "+
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+}

@@ -1,0 +1,276 @@
+package status
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/figures"
+	"github.com/dunlin-cache/dunlin/node"
+	"github.com/dunlin-cache/dunlin/proxy"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// gatherPause is the least time from one visit to the members to the next: however many ask, loops
+// are visited twenty times a second at most.
+const gatherPause = 50 * time.Millisecond
+
+// shownSlow is how many requests of its slow log a node shows.
+const shownSlow = 10
+
+// shownHot is how many hot keys a node shows.
+const shownHot = 10
+
+// View is what a member knows about its cluster.
+type View interface {
+	Table() *ring.Table // immutable; nil: none yet
+	Members() []ring.Member
+}
+
+// Source describes a member of this process.
+type Source struct {
+	ID   string
+	Boot int64  // ring.Member.Boot
+	Addr string // as advertised
+	View View
+	// Settled reports whether the member has the cluster's settings; nil: there are none. It is not
+	// ready before.
+	Settled func() bool
+}
+
+// Node is what Local asks of a *node.Node.
+type Node interface {
+	Stats() (node.Stats, error)
+	Serving() bool
+	Slow(most int) []figures.SlowRequest
+}
+
+// Proxy is what Local asks of a *proxy.Proxy.
+type Proxy interface {
+	Stats() (proxy.Stats, error)
+	Ready() bool
+}
+
+// Detail is what a member says besides its figures, to whoever looks at its own process.
+type Detail struct {
+	Memory  []MemoryClass
+	Big     []figures.KeyFigure
+	Slow    []figures.SlowRequest
+	History []Sample // the oldest first, one every SampleEvery
+
+	latency [command.NumFamilies]figures.Durations
+}
+
+// MemoryClass is how much memory a node has in one use.
+type MemoryClass struct {
+	Class string `json:"class"`
+	Bytes int64  `json:"bytes"`
+}
+
+// member is a Source with what reads its figures.
+type member struct {
+	source  Source
+	ready   func() bool
+	figures func() (Member, Detail, error) // what only the member itself knows
+	past    history
+}
+
+// isReady reports whether clients should come to the member.
+func (m *member) isReady() bool {
+	return m.ready() && (m.source.Settled == nil || m.source.Settled())
+}
+
+// Snapshot is what the members of this process say at one time. It is shared: read only.
+type Snapshot struct {
+	Status
+	Details []Detail    // of Status.Members, by index
+	Table   *ring.Table // that Status.Cluster is of; nil: none yet
+}
+
+// Local has the members of this process. Its methods may be called from any goroutine.
+type Local struct {
+	version, cluster string
+	log              *slog.Logger
+
+	mu      sync.Mutex
+	members []*member
+
+	turn  chan struct{} // full while last is made, by whoever filled it
+	began time.Time     // of the visit that made last
+	last  *Snapshot
+}
+
+// NewLocal returns a Local without members, of a process of this version that belongs to the cluster
+// of that name.
+func NewLocal(version, cluster string, log *slog.Logger) *Local {
+	return &Local{version: version, cluster: cluster, log: log, turn: make(chan struct{}, 1)}
+}
+
+// AddNode adds a node.
+func (l *Local) AddNode(s Source, n Node) {
+	l.add(&member{source: s, ready: n.Serving, figures: func() (Member, Detail, error) {
+		stats, err := n.Stats()
+		d := Detail{latency: stats.Latency, Big: stats.BigKeys, Slow: n.Slow(shownSlow)}
+		stats.MemoryClasses(func(class string, bytes int64) { d.Memory = append(d.Memory, MemoryClass{class, bytes}) })
+		return Member{
+			Role:       ring.RoleNode.String(),
+			Fenced:     stats.Fenced,
+			Keys:       stats.Keys,
+			MemoryUsed: stats.Engine.Used,
+			MemoryMax:  stats.Engine.Max,
+			Hits:       stats.Hits,
+			Misses:     stats.Misses,
+			Clients:    stats.Clients,
+			Commands:   stats.Requests,
+			HotKeys:    hotKeys(stats.HotKeys),
+		}, d, err
+	}})
+}
+
+// AddProxy adds a proxy.
+func (l *Local) AddProxy(s Source, p Proxy) {
+	l.add(&member{source: s, ready: p.Ready, figures: func() (Member, Detail, error) {
+		stats, err := p.Stats()
+		return Member{
+			Role:     ring.RoleProxy.String(),
+			Clients:  stats.Clients,
+			Commands: stats.CommandsTotal(),
+		}, Detail{latency: stats.Latency}, err
+	}})
+}
+
+func hotKeys(top []figures.KeyFigure) (list []HotKey) {
+	for _, k := range top[:min(len(top), shownHot)] {
+		list = append(list, HotKey{k.Key, k.N})
+	}
+	return list
+}
+
+func (l *Local) add(m *member) {
+	m.past.begin(time.Now())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.members = append(l.members, m)
+}
+
+// list returns the members at present; the slice is not changed afterwards.
+func (l *Local) list() []*member {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.members[:len(l.members):len(l.members)]
+}
+
+// NotReady says which members cannot serve, or returns "".
+func (l *Local) NotReady() string {
+	members := l.list()
+	if len(members) == 0 {
+		return "starting"
+	}
+	var missing []string
+	for _, m := range members {
+		if !m.isReady() {
+			missing = append(missing, m.source.ID+" is not ready")
+		}
+	}
+	return strings.Join(missing, "\n")
+}
+
+// Gather asks the members. All who call during one visit to them share the next, which begins after
+// they called: a script that reads, acts and reads again sees what it did, as it would not from a
+// cache.
+func (l *Local) Gather() *Snapshot {
+	called := time.Now()
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	if l.last == nil || !l.began.After(called) {
+		time.Sleep(time.Until(l.began.Add(gatherPause)))
+		l.began = time.Now()
+		l.last = l.gather()
+	}
+	return l.last
+}
+
+func (l *Local) gather() *Snapshot {
+	s := &Snapshot{Status: Status{
+		Version: l.version,
+		Cluster: Cluster{Name: l.cluster, Partitions: ring.Partitions, Peers: []Peer{}},
+		Members: []Member{},
+	}}
+	for i, m := range l.list() {
+		if i == 0 {
+			s.Cluster, s.Table = cluster(l.cluster, m.source.View), m.source.View.Table()
+		}
+		f, d, err := m.figures()
+		if err != nil {
+			// Its figures are unknown, but it is here: show it as not ready.
+			l.log.Warn("cannot read figures", "member", m.source.ID, "err", err)
+		}
+		d.History = m.past.list()
+		s.Members, s.Details = append(s.Members, m.complete(f, err == nil)), append(s.Details, d)
+	}
+	return s
+}
+
+// complete adds to a member's figures what is known without asking it.
+func (m *member) complete(f Member, answered bool) Member {
+	f.ID, f.Boot, f.Addr = m.source.ID, m.source.Boot, m.source.Addr
+	f.Ready = answered && m.isReady()
+	f.UptimeSeconds = time.Since(time.Unix(0, f.Boot)).Seconds()
+	if answered {
+		m.past.recent(time.Now(), &f)
+	}
+	if t := m.source.View.Table(); t != nil {
+		parts := sharesOf(t)
+		f.Epoch = t.Epoch
+		f.Partitions, f.Follows = parts.of(f.ID, f.Boot)
+	}
+	return f
+}
+
+// KeepHistory samples the members until ctx ends, so that a page has the last minutes from its first
+// moment.
+func (l *Local) KeepHistory(ctx context.Context) {
+	tick := time.NewTicker(SampleEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			for _, m := range l.list() {
+				if f, d, err := m.figures(); err == nil {
+					m.past.add(now, &f, &d)
+				}
+			}
+		}
+	}
+}
+
+// ServeHTTP answers GET /api/status with the Status. With ?members it leaves the cluster out: whoever
+// asks every member for its figures has the cluster from one.
+func (l *Local) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s := l.Gather().Status
+	if r.URL.Query().Has("members") {
+		s.Cluster = Cluster{Name: s.Cluster.Name, Peers: []Peer{}}
+	}
+	SendJSON(w, "  ", s)
+}
+
+// SendJSON answers with one of our own types, which always have JSON. Nobody is to keep it.
+func SendJSON(w http.ResponseWriter, indent string, what any) {
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetIndent("", indent)
+	if err := e.Encode(what); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(body.Bytes()) // the client is gone: nothing to do about it
+}

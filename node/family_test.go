@@ -1,0 +1,107 @@
+package node
+
+import (
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/rdb"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// toyCode begins a payload of the toy type.
+const toyCode = 200
+
+// toyValue is a toy in a payload.
+type toyValue []byte
+
+func (v toyValue) Len() int                  { return len(v) }
+func (v toyValue) Append(dst []byte) []byte  { return append(dst, v...) }
+func (v toyValue) WriteTo(to rdb.Sink) error { return to.Write(v) }
+
+// toys is a family with one command, SADD key value, and a type of its own.
+var toys = exec.Family{
+	Type: &exec.Type{
+		ID:        engine.TypeSet,
+		Name:      "toy",
+		Encoding:  func(engine.Item) string { return "wood" },
+		Footprint: func(engine.Txn, []byte) (int64, bool) { return 4711, true },
+		AppendDump: func(dst []byte, item engine.Item) []byte {
+			start := len(dst)
+			dst = append(append(dst, toyCode), item.Value()...)
+			return rdb.AppendFoot(dst, rdb.Sum(0, dst[start:]))
+		},
+		AppendDumpHead: func(dst []byte, _ int) []byte { return append(dst, toyCode) },
+		Restores:       func(code byte) bool { return code == toyCode },
+		Restore: func(payload []byte) (exec.Restored, error) {
+			return toyValue(payload[1 : len(payload)-rdb.FootSize]), nil
+		},
+		MaxEffect: 1 << 20,
+	},
+	Handlers: map[command.ID]exec.Handler{
+		command.SAdd: func(r *exec.Request) {
+			t := r.Lock()
+			defer t.Unlock()
+			if err := t.Set(r.Args[1], r.Args[2], engine.TypeSet, 0); err != nil {
+				r.ReplyStoreError(err)
+				return
+			}
+			r.ReplyInt(1)
+		},
+	},
+}
+
+// TestFamilyIsOneLine: once a family is listed, whatever concerns values of every type knows its type.
+func TestFamilyIsOneLine(t *testing.T) {
+	row, oldHandlers, oldTypes, oldPlans := command.ByID(command.SAdd), handlers, types, plans
+	t.Cleanup(func() { // after the loops have ended
+		row.Built, handlers, types, plans = false, oldHandlers, oldTypes, oldPlans
+	})
+	row.Built = true
+	handlers, types = concat(append(families[:len(families):len(families)], toys))
+	plans = makePlans()
+
+	c := dial(t, startNode(t).Addr())
+	c.want("SET {t}string v", "OK")
+	c.want("SADD {t}toy bear", "(integer) 1")
+	c.want("TYPE {t}toy", "toy")
+	c.want("GET {t}toy", "(error) "+exec.ErrWrongType)
+	c.want("OBJECT ENCODING {t}toy", `"wood"`)
+	c.want("MEMORY USAGE {t}toy", "(integer) 4711")
+	c.want("SCAN 0 TYPE toy COUNT 1000", "1) \"0\"\n2) 1) \"{t}toy\"")
+	c.want("COPY {t}toy {t}copy", "(integer) 1")
+	c.want("RENAME {t}copy {t}other", "OK")
+	c.want("TYPE {t}other", "toy")
+
+	dump := c.do("DUMP {t}toy")
+	c.want("RESTORE {t}back 0 "+dump, "OK")
+	c.want("TYPE {t}back", "toy")
+	c.want("DUMP {t}back", dump)
+	large := bigValue(9<<20, 1)
+	c.wantBig("SADD {t}toy BIG", large, "(integer) 1")
+	payload := append([]byte{toyCode}, large...)
+	payload = rdb.AppendFoot(payload, rdb.Sum(0, payload))
+	c.wantBig("DUMP {t}toy", payload, "BIG")
+	c.wantBig("RESTORE {t}back 0 BIG REPLACE", payload, "OK")
+	c.want("TYPE {t}back", "toy")
+	c.wantBig("DUMP {t}back", payload, "BIG")
+
+	if !types.Admits(int64(engine.TypeSet), 1<<20) || types.Admits(int64(engine.TypeSet), 1<<20+1) ||
+		types.Admits(int64(engine.TypeHash), 1) || types.Admits(-1, 1) || types.Admits(1<<40, 1) {
+		t.Error("another node may send what no type admits, or may not send what one does")
+	}
+}
+
+// TestUnknownType: a value that a newer node has sent is none of ours, but may be looked at.
+func TestUnknownType(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	if err := put(n, "k", "v", engine.TypeStream); err != nil {
+		t.Fatal(err)
+	}
+	c.want("TYPE k", "unknown")
+	c.want("OBJECT ENCODING k", `"unknown"`)
+	c.want("DUMP k", "(error) "+exec.ErrWrongType)
+	c.want("SCAN 0 TYPE stream COUNT 1000", "1) \"0\"\n2) (empty array)")
+	c.want("DEL k", "(integer) 1")
+}
