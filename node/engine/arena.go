@@ -114,6 +114,9 @@ func (c *cells) bucket(h handle, i uint32) *bucket {
 // partition is the index whose cell this is: a crowd.
 func (c *cells) partition(h handle) *partition { return (*partition)(c.at(h)) }
 
+// head is the head of a value that is in the cell.
+func (c *cells) head(h handle) *valueHead { return (*valueHead)(c.at(h)) }
+
 // handle is the i-th handle in the cell, a directory of an index.
 func (c *cells) handle(h handle, i uint32) *handle {
 	return (*handle)(unsafe.Add(c.at(h), uintptr(i)*handleSize))
@@ -162,6 +165,7 @@ func extentIn(table *arena, i int) *extent {
 const (
 	extentSize    = int64(unsafe.Sizeof(extent{}))
 	pageMetaSize  = int64(unsafe.Sizeof(page{}))
+	headSize      = int64(unsafe.Sizeof(valueHead{}))
 	shardSize     = int64(unsafe.Sizeof(shard{}))
 	partitionSize = int64(unsafe.Sizeof(partition{}))
 	engineSize    = int64(unsafe.Sizeof(Engine{}))

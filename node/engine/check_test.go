@@ -50,6 +50,9 @@ func (e *Engine) checkSums(tb testing.TB) {
 			}
 		})
 		pages += clockPages
+		partPages, extents := s.checkParts(tb, &got)
+		pages += partPages
+		large += extents
 		got.Ghosts = s.sums.Ghosts
 		large += got.Ghosts
 		want := s.sums
@@ -93,7 +96,13 @@ func (s *shard) eachOnPage(pg uint32, f func(handle)) {
 	for h := (hand{page: pg}); h.cell < uint32(p.bump); {
 		if ref := s.next(&h); ref != 0 {
 			live++
-			if at := s.expireAt(ref, s.header(ref)); at != 0 && at < p.soonest.Load() {
+			at := s.expireAt(ref, s.header(ref))
+			if h := s.header(ref); h.isRoot() {
+				if due := s.cells.head(s.headOf(ref, h)).due; due != 0 && due < p.soonest.Load() {
+					panic("something in a value is due before its page's time")
+				}
+			}
+			if at != 0 && at < p.soonest.Load() {
 				panic("a record expires before its page's time")
 			}
 			f(ref)

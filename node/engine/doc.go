@@ -8,7 +8,9 @@
 //	        │                  ├─ main queue: pages by class of cells, a clock each <
 //	        │                  │     cell: header │ expiry? │ key │ value
 //	        │                  │     cell: header │ expiry  │ ●──────────┐ (large)
+//	        │                  │     root: header │ expiry │ key │ ●────> head ──> parts (parts.go)
 //	        │                  ├─ pages of index cells, by class         │ offset
+//	        │                  ├─ pages of heads, and of parts, by class │
 //	        │                  └─ ghosts: what was evicted               │
 //	        ├─ pool: the budget, the pages that no shard has, huge pages │
 //	        └─ largeSpace: bodies too big for a cell <───────────────────┘
@@ -26,6 +28,7 @@
 //   - handle: the name of a cell, its offset in the reserved addresses in grains of 8 bytes (more above 32 GiB). There are
 //     no Go pointers outside the heap.
 //   - tag: the low half of the seeded hash of a key. Its low bits choose the bucket.
+//   - root, head, part: what a value with parts consists of, see below.
 //   - extent: a range of addresses for one large body. The body has one owner, its record or whoever stages it, and any
 //     number of pins, which keep it as it is for readers without a lock.
 //   - crowd: the second index of a partition that is flooded with keys of like tags.
@@ -77,6 +80,48 @@
 //     receiver any more.
 //   - Blocks of logs are charged from before they are written to until they are given back. Logging takes from a reserve and
 //     evicts nothing: it is itself what evicting does.
+//
+// # Values with parts
+//
+// A big hash, list, set, sorted set or stream does not fit a record. Its record, the root, names a
+// head, and the head finds the parts by plane and number through a directory (parts.go has the
+// picture, parts_numbers.go the directory). The types of values build tables and trees from parts.
+// The engine knows no type; each type gives it a Form: functions that apply, dump and expire.
+//
+//   - A part names its head, plane and number in its first word, and so does a node of a directory.
+//     So a part is found both ways: compaction moves it and corrects the one handle that names it.
+//     Whoever refers to a part does so by number. A head never moves.
+//   - head.bytes is the memory of the head, the parts with their extents, and the directories, with
+//     what is unused of their cells. Sums.Parts is the sum over all heads, doomed ones included.
+//   - Only roots have uses. All roots of a shard stand in a ring, the roots' clock
+//     (evict_roots.go), which advances by the bytes behind each root: a round takes as long as one
+//     of the pages' clocks that frees as much. With another policy than AllKeys roots are judged
+//     like other records.
+//   - A value dies in one step: its root is freed, and its head joins values.doomed. The parts are
+//     freed in slices, by Sweep, and by makeRoom before it chooses a victim. Dooming a value counts
+//     as a gain (shard.gains), since the next call of makeRoom frees memory.
+//   - A command calls Reserve before its first change. Only Reserve makes room; it spares the roots
+//     that it is told. What the command takes until Unlock comes from free cells and evicts nothing,
+//     so no command fails halfway. While cells are reserved, compaction leaves that many free and
+//     moves nothing to another class: two classes could otherwise trade pages for ever.
+//   - A value has an incarnation, which its effects name. A receiver that has another incarnation
+//     under the key, or none, applies nothing and asks for the key (Lacker).
+//   - Changes go into the log as deltas in the type's own words (Parts.Note), a snapshot as a
+//     begin effect and deltas of about 32 KiB (Form.Dump), between other effects. An element's latest
+//     word holds, so Form.Apply must be idempotent for each element.
+//   - The effects of several changes form a unit (BeginUnit): one effect that contains the others,
+//     so that a receiver has all or none of them. Above 512 KiB the log overflows instead.
+//
+// Not here yet: chunks of lists, whose edits a sender must hold back beyond the snapshot's position;
+// a base for times inside a value; copies of blocks for readers that pin a whole value.
+//
+// # Formats
+//
+// A header keeps bit 63 for databases: it will say that the key's last byte is the database. Type 7
+// in a header says that the value tells its type, so types beyond stream need no bit. An effect's
+// word has its length and five bits of kind; all kinds from begin on have the same layout, so an
+// engine can tell an effect of a newer one from a broken stream (UnknownEffect, CheckEffects). A
+// partition is dumped as effects: a snapshot applied to an empty partition restores it.
 //
 // # Copies
 //

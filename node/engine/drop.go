@@ -47,7 +47,7 @@ const drainSlices = 64
 
 // drainForgotten frees some of what is dropped, in all shards.
 func (e *Engine) drainForgotten() {
-	for i, left := 0, drainSlices; i < len(e.shards) && left > 0 && e.haveSpare(doomedRecords); i++ {
+	for i, left := 0, drainSlices; i < len(e.shards) && left > 0 && (e.haveSpare(doomedRecords) || e.haveSpare(doomedParts)); i++ {
 		s := &e.shards[i]
 		for ; left > 0 && s.drainFirst(drainAtOnce); left-- {
 			runtime.Gosched() // or this goroutine would have the lock again before those that wait for it
@@ -55,12 +55,12 @@ func (e *Engine) drainForgotten() {
 	}
 }
 
-// drainFirst goes on with freeing what was dropped first, and says whether there was something.
+// drainFirst goes on with freeing what was dropped first, or of the values that died, and says whether there was something.
 func (s *shard) drainFirst(budget int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.doomed) == 0 {
-		return false
+		return s.drainValues(budget)
 	}
 	s.drain(s.doomed[0], budget)
 	return true

@@ -44,10 +44,11 @@ func (s *shard) renounce(seed uint64) {
 	s.slabs = [numSlabs]slab{}
 	s.spare, s.spares = 0, 0
 	s.gathering = false
+	s.renounceValues()
 	s.hands = [numClasses]hand{}
 	s.small, s.pages, s.records, s.large, s.unused, s.squeezed = small{}, 0, 0, 0, 0, noClass
 	s.dropGhosts()
-	s.sums.Volatile, s.sums.Values, s.sums.Index = 0, 0, 0
+	s.sums.Volatile, s.sums.Values, s.sums.Parts, s.sums.Index = 0, 0, 0, 0
 }
 
 // freeRenounced frees all pages of older generations, and those that were kept warm. The caller holds resetMu, so marks
@@ -67,9 +68,13 @@ func (e *Engine) freeRenounced() {
 // freePage gives a page back that no shard knows, and the large bodies of its records.
 func (e *Engine) freePage(pg uint32) {
 	p := &e.pool.pages[pg]
-	if p.kind == index {
+	switch p.kind {
+	case index:
 		e.pool.indexPages.Add(-1)
-	} else {
+	case partCells:
+		e.disownParts(pg)
+	case valueHeads:
+	default:
 		for h := (hand{page: pg}); h.cell < uint32(p.bump); {
 			ref := e.step(&h)
 			if head := header(*e.cells.word(ref)); head.live() && head.bodyLen() > e.maxInline {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/bits"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 )
@@ -27,7 +28,8 @@ type Config struct {
 	Shards   int    // locks; a power of two up to Partitions, see ShardsFor
 	Seed     uint64 // of the keys' hash; the same on all nodes of a cluster, so that a walk's cursor holds on any
 	Policy   Policy
-	Outside  int64 // part of MaxBytes that is the caller's from the start, as if by Charge, and never refunded
+	Forms    map[Type]Form // of the types whose values may have parts
+	Outside  int64         // part of MaxBytes that is the caller's from the start, as if by Charge, and never refunded
 }
 
 // Engine holds the keys and values of a node. Its methods may be called from any goroutine.
@@ -54,6 +56,8 @@ type Engine struct {
 	tidier         atomic.Uint32 // shard whose indexes Sweep tidies next
 	dice           atomic.Uint32 // picks victims for those who hold no shard
 	feeds          feeds
+	forms          [lastForm + 1]Form // by Type
+	incarnations   atomic.Uint32
 	spares         [numSpares]atomic.Int32 // of each kind, in how many places there may be memory to be had
 }
 
@@ -77,6 +81,10 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e := &Engine{shards: make([]shard, n), crowdSeed: maphash.MakeSeed(), shardShift: uint8(bits.TrailingZeros(uint(n)))}
 	e.SetPolicy(cfg.Policy)
+	e.incarnations.Store(rand.Uint32())
+	for typ, form := range cfg.Forms {
+		e.forms[typ] = form
+	}
 	e.pool.outside.Store(cfg.Outside)
 	e.fixed = fixedSize(n)
 	pageSize := pageSizeFor(n, cfg.MaxBytes)

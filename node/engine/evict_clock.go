@@ -71,7 +71,7 @@ func (s *shard) visit(h *hand) handle {
 // next steps the hand over one cell, which is there, and returns the record in it, 0 if it holds none.
 func (s *shard) next(h *hand) handle {
 	ref := s.e.step(h)
-	if !s.header(ref).live() || ref == s.pinned {
+	if h := s.header(ref); !h.live() || ref == s.pinned || s.isSpared(ref, h) {
 		return 0
 	}
 	return ref
@@ -93,7 +93,7 @@ func (s *shard) coldest(preferred int) int {
 			best, bestAge = class, age
 		}
 	}
-	s.coldStamp.Store(s.e.pool.tick.Load() - bestAge)
+	s.coldStamp.Store(s.e.pool.tick.Load() - max(bestAge, s.rootsAge()))
 	if preferred != noClass && s.hands[preferred].page != 0 && !older(bestAge, s.age(preferred)) {
 		return preferred
 	}
@@ -120,7 +120,7 @@ func (s *shard) reclaim(want, maxLooks int) bool {
 // reclaimMain moves the hand of a clock until a cell of the class wanted is free or the budget has gained.
 func (s *shard) reclaimMain(want, maxLooks int) bool {
 	policy := s.e.Policy()
-	if (s.wasteful() || policy == NoEviction) && s.compact() {
+	if (s.wasteful() || policy == NoEviction) && s.compact() || (s.wastefulParts() || policy == NoEviction) && s.compactParts() {
 		return true
 	}
 	if policy != AllKeys {
@@ -128,15 +128,18 @@ func (s *shard) reclaimMain(want, maxLooks int) bool {
 	}
 	if s.betweenPages(want) {
 		s.squeezed = s.coldest(want)
+		if s.rootsAreColder(s.squeezed) && s.turnRoots() {
+			return true
+		}
 	}
 	if want == noClass {
-		return s.squeezed != noClass && s.turn(s.squeezed, noClass, maxLooks)
+		return s.squeezed != noClass && s.turn(s.squeezed, noClass, maxLooks) || s.turnRoots()
 	}
 	if s.squeezed != want && s.squeezed != noClass && s.hands[s.squeezed].page != 0 && s.turn(s.squeezed, want, looksSqueeze) {
 		s.squeezed = want
 		return true
 	}
-	return s.hands[want].page != 0 && s.turn(want, want, maxLooks)
+	return s.hands[want].page != 0 && s.turn(want, want, maxLooks) || s.turnRoots()
 }
 
 // keepsAll says whether nothing on the page may go.
@@ -194,6 +197,8 @@ func (s *shard) judge(ref handle, h *hand) bool {
 		return false
 	case s.e.Policy() == VolatileTTL:
 		return at != 0 && s.evictSoonest(ref, at, h)
+	case hdr.isRoot():
+		return false // it has a clock of its own
 	case hdr.uses() > 0:
 		s.setHeader(ref, s.e.aged(hdr))
 		return false
@@ -228,8 +233,8 @@ func (s *shard) evictSoonest(soonest handle, at int64, h *hand) bool {
 	return true
 }
 
-// evictPage empties the page under the hand whether its records were used or not; it tries the next one too, in case a
-// record is pinned in the first.
+// evictPage empties the page under the hand of all but roots whether its records were used or not; it tries the next one too, in
+// case a record is pinned in the first.
 func (s *shard) evictPage(h *hand) bool {
 	for range 2 {
 		pg, gains := h.page, s.gains
@@ -238,7 +243,7 @@ func (s *shard) evictPage(h *hand) bool {
 		}
 		h.cell = 0
 		for h.page == pg && h.cell < uint32(s.e.pool.pages[pg].bump) {
-			if ref := s.next(h); ref != 0 {
+			if ref := s.next(h); ref != 0 && !s.header(ref).isRoot() {
 				s.evict(ref)
 			}
 		}
@@ -276,6 +281,10 @@ func (s *shard) discard(ref handle, p *partition, tag uint32, count *int64) {
 
 // recordTag is the index that names a stored record, and its tag.
 func (s *shard) recordTag(ref handle, h header) (*partition, uint32) {
-	tag := tagOf(s.seed.Load(), s.body(ref, h)[:h.keyLen()])
+	tag := s.tagOfRecord(ref, h)
 	return s.indexOf(h.partition(), tag, ref), tag
+}
+
+func (s *shard) tagOfRecord(ref handle, h header) uint32 {
+	return tagOf(s.seed.Load(), s.body(ref, h)[:h.keyLen()])
 }

@@ -102,11 +102,12 @@ func (s *shard) evictBuckets(p *partition, from *uint32, looks *int) (evicted, c
 	var chain [maxChain * bucketEntries]handle
 	for ; *from < p.buckets && evicted < evictCopies && (evicted == 0 || *looks < looksCopies); *from++ {
 		for _, ref := range chain[:s.chainRefs(p, *from, &chain)] {
-			if ref == s.pinned {
+			h := s.header(ref)
+			if ref == s.pinned || s.isSpared(ref, h) {
 				continue
 			}
 			*looks++
-			if h := s.header(ref); h.uses() > 0 && *looks <= looksCopies {
+			if h.uses() > 0 && *looks <= looksCopies {
 				s.setHeader(ref, s.e.aged(h))
 				continue
 			}

@@ -1,30 +1,36 @@
 package engine
 
-// Some memory is to be had without a loss: that of dropped partitions which is not freed yet, and then that of copies. It goes
-// first, from all shards.
+// Some memory is to be had without a loss: that of dropped partitions which is not freed yet, that of values with parts which have
+// died, and then that of copies. It goes first, from all shards.
 
 // spareKind is one of these, in their order.
 type spareKind uint8
 
 const (
 	doomedRecords spareKind = iota
+	doomedParts
 	copiedRecords
 	numSpares
 )
 
-// drainForRoom is the cost of what is freed of a dropped partition by who needs memory.
+// drainForRoom is the cost of what is freed of a dropped partition, or of dead values, by who needs memory.
 const drainForRoom = 32
 
 // haveSpare says whether any shard may have memory of a kind.
 func (e *Engine) haveSpare(k spareKind) bool { return e.spares[k].Load() > 0 }
 
-func (e *Engine) haveSpares() bool { return e.haveSpare(doomedRecords) || e.haveSpare(copiedRecords) }
+func (e *Engine) haveSpares() bool {
+	return e.haveSpare(doomedRecords) || e.haveSpare(doomedParts) || e.haveSpare(copiedRecords)
+}
 
 // reclaimSpare frees some memory of a kind in this shard, until a cell of the class wanted is free or the budget has gained, or
 // some of the way there, and says whether it did.
 func (s *shard) reclaimSpare(k spareKind, want int) bool {
-	if k == copiedRecords {
+	switch k {
+	case copiedRecords:
 		return s.reclaimCopies(want)
+	case doomedParts:
+		return s.drainValues(drainForRoom)
 	}
 	if len(s.doomed) == 0 {
 		return false

@@ -18,7 +18,7 @@ const (
 
 // obtain returns a cell for n bytes, making room if it must; 0 if that is impossible.
 func (s *shard) obtain(k kind, n int) handle {
-	if h := s.cell(k, n); h != 0 {
+	if h := s.cell(k, n); h != 0 || s.quiet {
 		return h
 	}
 	want := noClass

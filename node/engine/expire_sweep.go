@@ -75,7 +75,7 @@ func (s *shard) sweepSlice(w *pageSweep) (expired int, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := &s.e.pool.pages[w.at.page]
-	if p.mark() != s.mark || p.kind == index || w.at.cell > 0 && p.life != w.life {
+	if p.mark() != s.mark || !p.kind.hasRecords() || w.at.cell > 0 && p.life != w.life {
 		return 0, false // the page has become another one
 	}
 	if w.at.cell == 0 {
@@ -90,6 +90,17 @@ func (s *shard) sweepSlice(w *pageSweep) (expired int, more bool) {
 		h := s.header(ref)
 		if !h.live() {
 			continue
+		}
+		if h.isRoot() {
+			due, gone := s.expireParts(ref, h)
+			if gone {
+				if left--; left == 0 {
+					s.expireBatch(w)
+					return expired, false
+				}
+				continue
+			}
+			soonest = min(soonest, due)
 		}
 		switch at := s.expireAt(ref, h); {
 		case at == 0:
@@ -121,6 +132,29 @@ func (s *shard) expireLater(w *pageSweep, ref handle, h header) {
 	}
 }
 
+// expireParts has what is due removed from a value with parts. It says when the next of it is, or that the value is gone.
+func (s *shard) expireParts(ref handle, h header) (due int64, gone bool) {
+	at := s.headOf(ref, h)
+	head := s.cells.head(at)
+	if head.due == 0 {
+		return never, false
+	}
+	if expire := s.e.forms[head.typ].Expire; head.due <= s.now && expire != nil {
+		t := Txn{s: s, p: s.indexOf(h.partition(), s.tagOfRecord(ref, h), ref), number: h.partition()}
+		if s.isDoomed(t.p) {
+			return never, false
+		}
+		expire(Parts{t, at})
+		if head.root == 0 {
+			return 0, true
+		}
+	}
+	if head.due == 0 {
+		return never, false
+	}
+	return head.due, false
+}
+
 // expireBatch removes the records in the batch. The indexes follow.
 func (s *shard) expireBatch(w *pageSweep) {
 	for _, c := range w.batch[:w.n] {
@@ -136,6 +170,7 @@ func (s *shard) expireBatch(w *pageSweep) {
 func (e *Engine) tidyNext() {
 	s := &e.shards[e.tidier.Add(1)&uint32(len(e.shards)-1)]
 	s.mu.Lock()
+	s.dropStash()
 	steps := tidyAtOnce
 	for i := range s.partitions {
 		steps -= s.tidy(&s.partitions[i], steps)

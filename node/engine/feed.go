@@ -65,6 +65,9 @@ type receiver struct {
 	overflowed [Partitions / 64]atomic.Uint64
 	lost       atomic.Bool // a log, with all that was in it
 
+	chunksMu sync.Mutex            // innermost
+	chunks   map[uint16][]bigValue // by partition: values with parts that a snapshot has come to
+
 	mu      sync.Mutex // before any shard's
 	readers []reader   // by shard
 }

@@ -25,8 +25,15 @@ const applyAtOnce = 16
 // the sender's. effects is not changed, and not needed any more when Apply returns. A value for which there is no memory is
 // no error: the key is deleted. After an error what was before it is applied.
 func (e *Engine) Apply(effects []byte, shift, nowMilli int64, t Taker) error {
+	return e.apply(effects, shift, nowMilli, t, false)
+}
+
+func (e *Engine) apply(effects []byte, shift, nowMilli int64, t Taker, inUnit bool) error {
 	for len(effects) > 0 {
 		kind, p, _, size := NextEffect(effects)
+		if inUnit && !kind.inUnits() {
+			return effectError(effects)
+		}
 		switch kind {
 		case EffectNone, EffectLarge:
 			return effectError(effects)
@@ -34,21 +41,29 @@ func (e *Engine) Apply(effects []byte, shift, nowMilli int64, t Taker) error {
 			h := header(binary.LittleEndian.Uint64(effects))
 			t.Marked(p, Mark{uint8(h.keyLen()), binary.LittleEndian.Uint64(effects[wordSize:])})
 			effects = effects[size:]
+		case EffectUnit:
+			if err := e.apply(effects[2*wordSize:size], shift, nowMilli, t, true); err != nil {
+				return err
+			}
+			effects = effects[size:]
 		default:
-			effects = e.applySome(effects, shift, nowMilli, t)
+			var err error
+			if effects, err = e.applySome(effects, shift, nowMilli, t); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
 // applySome applies effects on the shard of the first one and returns those behind them.
-func (e *Engine) applySome(effects []byte, shift, nowMilli int64, t Taker) []byte {
+func (e *Engine) applySome(effects []byte, shift, nowMilli int64, t Taker) (left []byte, err error) {
 	_, p, _, _ := NextEffect(effects)
 	s := e.shardOf(p)
 	txn := e.Lock(p, nowMilli)
 	for range applyAtOnce {
 		kind, p, key, size := NextEffect(effects)
-		if kind == EffectNone || kind == EffectMark || kind == EffectLarge || e.shardOf(p) != s {
+		if kind == EffectNone || kind == EffectMark || kind == EffectLarge || kind == EffectUnit || e.shardOf(p) != s {
 			break
 		}
 		if t.Admits(p) {
@@ -62,13 +77,18 @@ func (e *Engine) applySome(effects []byte, shift, nowMilli int64, t Taker) []byt
 				d, _ := s.doomLocked(p)
 				txn.Unlock()
 				s.drainAll(d)
-				return effects[size:]
+				return effects[size:], nil
+			default:
+				err = txn.applyParts(kind, effects[:size], key, shift, t)
 			}
+		}
+		if err != nil {
+			break
 		}
 		effects = effects[size:]
 	}
 	txn.Unlock()
-	return effects
+	return effects, err
 }
 
 // applySet stores what a set says.

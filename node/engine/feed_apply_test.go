@@ -150,7 +150,10 @@ func FuzzApply(f *testing.F) {
 		b, more = owner.Collect(0, 0, nil, 1000)
 		f.Add(b, int64(5))
 	}
-	e := open(f, Config{MaxBytes: 4 << 20, Shards: 4})
+	for _, b := range bagEffects(f) {
+		f.Add(b, int64(5))
+	}
+	e := open(f, Config{MaxBytes: 4 << 20, Shards: 4, Forms: bags()})
 	f.Fuzz(func(t *testing.T, b []byte, shift int64) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -159,16 +162,43 @@ func FuzzApply(f *testing.F) {
 		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<10+100*uint64(len(b)) {
 			t.Errorf("%d bytes are allocated for %d", n, len(b))
 		}
-		whole := 0
-		for {
-			kind, _, _, size := NextEffect(b[whole:])
-			if size == 0 || kind == EffectLarge {
-				break
-			}
-			whole += size
-		}
-		if (err == nil) != (whole == len(b)) {
-			t.Errorf("%d of %d bytes are effects, got %v", whole, len(b), err)
+		if known := CheckEffects(b); known != nil && err == nil {
+			t.Errorf("applied, although %v", known)
+		} else if known == nil && err != nil && !hasParts(b) {
+			t.Errorf("whole effects: %v", err)
 		}
 	})
+}
+
+// bagEffects are effects on a value with parts, alone and as a unit.
+func bagEffects(tb testing.TB) (all [][]byte) {
+	e := open(tb, Config{MaxBytes: 8 << 20, Shards: 1, Forms: bags()})
+	e.OpenFeed(0, func() {})
+	e.Feed(1, 0, Mark{})
+	makeBag(tb, e, 1, "bag", 2, 10)
+	with(e, 1, 1, func(x Txn) {
+		x.SetExpire([]byte("bag"), 9)
+		x.BeginUnit()
+		v, _ := bag(x, "bag")
+		bagDelete(v, 0)
+		bagDelete(v, 1)
+	})
+	for more := true; more; {
+		var b []byte
+		b, more = e.Collect(0, 0, nil, 1)
+		all = append(all, b)
+	}
+	return all
+}
+
+// hasParts reports whether an effect is on a value with parts. Only those may fail although they are whole.
+func hasParts(effects []byte) bool {
+	for len(effects) > 0 {
+		kind, _, _, size := NextEffect(effects)
+		if kind >= EffectBegin && kind < EffectUnit || kind == EffectUnit && hasParts(effects[2*wordSize:size]) {
+			return true
+		}
+		effects = effects[size:]
+	}
+	return false
 }

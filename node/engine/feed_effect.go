@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// An effect says what a key holds after a change, whatever the change was; of a value with parts it says what changed. It is
-// encoded as a word, little-endian, and what belongs to it; the word tells how long that is:
+// An effect says what a key holds after a change, whatever the change was; of a value with parts it
+// says what changed. It is encoded as a word, little-endian, and what belongs to it; the word tells
+// how long that is:
 //
 //	set     header of the record │ expiry, if the header has one │ key │ value
 //	delete  word │ key
@@ -18,14 +19,16 @@ import (
 //	expire  word │ second │ key │ …   when a value with parts expires
 //	unit    word │ second │ effects   these go together
 //
-// The word of a set is the record's header, so the header's layout is also that of the wire. The words of all others are
+// The word of a set is the record's header, so the header's layout is also that of the wire. The
+// words of all others are
 //
 //	bits 0-3, 4-5  zero (TypeNone)    bits 34-38  kind
 //	bits  6-17     partition          bits 39-62  length of what is behind the key
 //	bits 18-33     key length         bit  63     reserved, as in a header
 //
-// A mark has its kind in place of the key's length. All kinds from begin on have a second word, so the length of a kind that
-// is not known here is known; but what it does is not, and it is refused with an UnknownEffect.
+// A mark has its kind in place of the key's length. All kinds from begin on have a second word, so
+// the length of a kind that is not known here is known; but what it does is not, and it is refused
+// with an UnknownEffect.
 
 // EffectKind is what an effect does.
 type EffectKind uint8
@@ -46,6 +49,9 @@ const (
 	numEffects
 )
 
+// inUnits reports whether effects of the kind can be in a unit.
+func (k EffectKind) inUnits() bool { return k != EffectNone && k != EffectUnit && k != EffectMark }
+
 const (
 	kindMask    = 1<<5 - 1
 	restShift   = valueShift + 5
@@ -53,8 +59,8 @@ const (
 	effectFlags = databaseBit | expiryBit | usesMask // that no effect has yet
 )
 
-// UnknownEffect is the error for an effect of a kind, or a type of value, that this engine does not know: its sender is
-// newer. It may be sent again when both are of one level.
+// UnknownEffect is the error for an effect of a kind, or a type of value, that this engine does not
+// know: its sender is newer. It may be sent again when both are of one level.
 type UnknownEffect struct {
 	Kind EffectKind // EffectSet if it is the type, or a flag, that is not known
 	Type Type
@@ -79,7 +85,8 @@ func (h header) withRest(n int) header { return h | header(n)<<restShift }
 
 func (h header) rest() int { return int(h>>restShift) & maxRest }
 
-// effect is what the word of an effect says; it may be a kind that is not known. EffectNone: it is no effect.
+// effect is what the word of an effect says; it may be a kind that is not known. EffectNone: it is
+// no effect.
 func (h header) effect() EffectKind {
 	if h&typeMask != 0 {
 		return EffectSet
@@ -103,7 +110,8 @@ func (h header) unknown() bool {
 	}
 }
 
-// effectParts is how long an effect is that begins with the word h: the words, and what is behind them.
+// effectParts is how long an effect is that begins with the word h: the words, and what is behind
+// them.
 func (h header) effectParts() (words, body int) {
 	switch h.effect() {
 	case EffectNone, EffectClear:
@@ -123,8 +131,9 @@ func (h header) effectLen() int {
 	return words + body
 }
 
-// NextEffect is what effects begin with: the kind, the partition, a view of the key, and how long it is. size is 0 if there is no
-// whole effect, or none that is known here: CheckEffects tells which.
+// NextEffect is what effects begin with: the kind, the partition, a view of the key, and how long
+// it is. size is 0 if there is no whole effect, or none that is known here: CheckEffects tells
+// which.
 func NextEffect(effects []byte) (kind EffectKind, p uint16, key []byte, size int) {
 	if len(effects) < wordSize {
 		return EffectNone, 0, nil, 0
@@ -141,15 +150,18 @@ func NextEffect(effects []byte) (kind EffectKind, p uint16, key []byte, size int
 	return kind, h.partition(), key, words + body
 }
 
-// CheckEffects reports whether these are whole effects that Apply knows: nil, an UnknownEffect, or ErrEffects.
-func CheckEffects(effects []byte) error {
+// CheckEffects reports whether these are whole effects that Apply knows: nil, an UnknownEffect, or
+// ErrEffects.
+func CheckEffects(effects []byte) error { return checkEffects(effects, false) }
+
+func checkEffects(effects []byte, inUnit bool) error {
 	for len(effects) > 0 {
 		kind, _, _, size := NextEffect(effects)
-		if kind == EffectNone || kind == EffectLarge {
+		if kind == EffectNone || kind == EffectLarge || inUnit && !kind.inUnits() {
 			return effectError(effects)
 		}
 		if kind == EffectUnit {
-			if err := CheckEffects(effects[2*wordSize : size]); err != nil {
+			if err := checkEffects(effects[2*wordSize:size], true); err != nil {
 				return err
 			}
 		}
@@ -168,7 +180,8 @@ func effectError(effects []byte) error {
 	return ErrEffects
 }
 
-// AppendEffect appends what key holds now as an effect: set, delete, or large if the value is.
+// AppendEffect appends what key holds now as an effect: set, delete, or large if the value is; of a
+// value with parts, begin and deltas.
 func (t Txn) AppendEffect(dst, key []byte) []byte {
 	sl, _ := t.lookup(key)
 	if !sl.found() {
@@ -176,6 +189,9 @@ func (t Txn) AppendEffect(dst, key []byte) []byte {
 		return append(dst, key...)
 	}
 	item := t.s.item(sl.ref())
+	if v, ok := t.Parts(item); ok {
+		return t.appendParts(dst, v)
+	}
 	if t.s.isLarge(item.header) {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(otherEffect(EffectLarge, t.number, len(key))))
 		return append(dst, key...)

@@ -10,7 +10,9 @@ type feedLog struct {
 	free   []byte // what is free of the last block
 	first  uint32
 	last   uint32
-	bytes  int // up to maxBytes
+	bytes  int  // up to maxBytes
+	unit   bool // effects are being logged that go together
+	unitAt int  // where their unit begins
 }
 
 // maxLog is the most that one log may have; less where the limit is low.
@@ -39,24 +41,46 @@ func (l *feedLog) put(s *shard, h header, second int64, body []byte) {
 
 // putAcross is put where more blocks are needed. They are taken first, so that an effect is in the log wholly or not at all.
 func (l *feedLog) putAcross(s *shard, h header, second int64, body []byte, words int) {
-	n := words + len(body)
-	blocks := (n - len(l.free) + blockSize - 1) / blockSize
-	if l.bytes+n > l.blocks.longest() || !l.extend(s, blocks) {
-		s.overflow(l)
+	if !l.lengthen(s, words+len(body)) {
 		return
 	}
-	wake := l.bytes == 0
 	var buf [2 * wordSize]byte
 	binary.LittleEndian.PutUint64(buf[:], uint64(h))
 	binary.LittleEndian.PutUint64(buf[wordSize:], uint64(second))
 	l.write(buf[:words])
 	l.write(body)
+	l.bytes += words + len(body)
+}
+
+// putParts is put for an effect on a value with parts.
+func (l *feedLog) putParts(s *shard, h header, second partsWord, key, rest []byte) {
+	n := 2*wordSize + len(key) + len(rest)
+	if n > len(l.free) && !l.lengthen(s, n) {
+		return
+	}
+	var buf [2 * wordSize]byte
+	binary.LittleEndian.PutUint64(buf[:], uint64(h))
+	binary.LittleEndian.PutUint64(buf[wordSize:], uint64(second))
+	l.write(buf[:])
+	l.write(key)
+	l.write(rest)
 	l.bytes += n
+}
+
+// lengthen takes the blocks for n bytes, of which the last one has less free. Without memory for them the log overflows. The receiver is
+// woken for the first bytes: it finds them when the shard is unlocked.
+func (l *feedLog) lengthen(s *shard, n int) bool {
+	blocks := (n - len(l.free) + blockSize - 1) / blockSize
+	if l.bytes+n > l.blocks.longest() || !l.extend(s, blocks) {
+		s.overflow(l)
+		return false
+	}
 	s.thirsty = s.thirsty || l.blocks.low()
-	if wake {
+	if l.bytes == 0 {
 		l.to.readers[s.number].waiting.Store(true)
 		l.to.wake()
 	}
+	return true
 }
 
 // extend adds blocks to the log. Without memory for them the longest log of the shard gives its own.
@@ -124,5 +148,5 @@ func (l *feedLog) drop() {
 
 // forget leaves the log with nothing, after its blocks went elsewhere.
 func (l *feedLog) forget() {
-	l.free, l.first, l.last, l.bytes = nil, 0, 0, 0
+	l.free, l.first, l.last, l.bytes, l.unit = nil, 0, 0, 0, false
 }

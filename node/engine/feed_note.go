@@ -35,6 +35,10 @@ func (s *shard) endView() {
 func (s *shard) logRecord(ref handle) {
 	h := s.header(ref)
 	if t := s.targetsOf(h.partition()); t != 0 {
+		if h.isRoot() {
+			s.logExpiry(t, h, ref, s.expireAt(ref, h))
+			return
+		}
 		s.logItem(t, Item{h, s.expireAt(ref, h), firstOf(s.body(ref, h))})
 	}
 }
@@ -51,6 +55,11 @@ func (s *shard) logItem(t targets, item Item) {
 
 // logTo logs an effect for the receivers, of which there is one at least.
 func (s *shard) logTo(t targets, h header, second int64, body []byte) {
+	if s.unit {
+		for u := t; u != 0; u >>= 8 {
+			s.openUnit(s.logs[u.first()], h.partition())
+		}
+	}
 	s.logs[t.first()].put(s, h, second, body)
 	for t >>= 8; t != 0; t >>= 8 {
 		// The log of one may have overflown to make room for that of another: then it has no more of the partition.
@@ -81,6 +90,9 @@ func (s *shard) logClear(p uint16) {
 // endFed is Unlock where something is fed.
 func (s *shard) endFed() {
 	s.endView()
+	if s.unit {
+		s.endUnit()
+	}
 	thirsty := s.thirsty
 	s.thirsty = false
 	s.mu.Unlock()

@@ -1,16 +1,22 @@
 package engine
 
+import "bytes"
+
 const (
 	// snapshotAtOnce is how many items are logged under one lock, and snapshotBytes how many bytes.
 	snapshotAtOnce = 64
 	snapshotBytes  = 32 << 10
 )
 
-// Snapshot logs items of partition p for r, about so many bytes of them, from the cursor on, beginning with 0, and returns where
-// to go on. done, with next WalkEnd: all are logged, or p is not fed to r any more. As long as the log is half full it logs
-// nothing and next is the cursor: it is to be collected first.
+// Snapshot logs items of partition p for r, about so many bytes of them, from the cursor on,
+// beginning with 0, and returns where to go on. done, with next WalkEnd: all are logged, or p is
+// not fed to r any more. As long as the log is half full it logs nothing and next is the cursor: it
+// is to be collected first.
 func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMilli int64) (next uint64, done bool) {
 	s := e.shardOf(p)
+	if cursor == 0 {
+		s.dropChunks(p, r)
+	}
 	for logged := 0; logged < atMost; {
 		e.refillFeeds()
 		there, room := s.snapshotRoom(p, r)
@@ -21,16 +27,25 @@ func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMi
 		if room <= 0 {
 			return cursor, false
 		}
+		if n, more := s.logChunk(p, r, room, nowMilli); more {
+			logged += n
+			continue
+		}
+		if cursor == WalkEnd {
+			return WalkEnd, true
+		}
 		before := room
 		cursor, done = e.Walk(p, cursor, snapshotAtOnce, nowMilli, func(item Item) bool {
-			if s.targetsOf(p).has(r) {
+			if item.header.isRoot() {
+				s.noteBig(p, r, item)
+			} else if s.targetsOf(p).has(r) {
 				s.logItem(targets(0).with(r), item)
 			}
 			room -= int(item.header.recordLen())
 			return room > 0
 		})
 		if done {
-			return WalkEnd, true
+			cursor = WalkEnd
 		}
 		logged += before - room
 		logged++ // an empty stretch counts, too
@@ -46,4 +61,82 @@ func (s *shard) snapshotRoom(p uint16, r Receiver) (fed bool, room int) {
 		return false, 0
 	}
 	return true, s.e.feeds.longest()/2 - s.log(r).bytes
+}
+
+// bigValue is a value with parts whose snapshot goes in chunks, between effects. What they change
+// is in chunks that are made later, or comes behind those that were made before: of an element the
+// latest word holds.
+type bigValue struct {
+	key         []byte
+	incarnation uint32 // 0 before its snapshot has begun
+	from        uint64
+}
+
+// chunkSize is about how much of a value with parts is dumped under one lock.
+const chunkSize = 32 << 10
+
+// noteBig notes that the snapshot has come to a value with parts.
+func (s *shard) noteBig(p uint16, r Receiver, item Item) {
+	to := s.e.feeds.receivers[r].Load()
+	if to == nil {
+		return
+	}
+	to.chunksMu.Lock()
+	defer to.chunksMu.Unlock()
+	if to.chunks == nil {
+		to.chunks = map[uint16][]bigValue{}
+	}
+	to.chunks[p] = append(to.chunks[p], bigValue{key: bytes.Clone(item.Key())})
+}
+
+// dropChunks forgets what a snapshot of p has come to, since it begins anew.
+func (s *shard) dropChunks(p uint16, r Receiver) {
+	if to := s.e.feeds.receivers[r].Load(); to != nil {
+		to.chunksMu.Lock()
+		delete(to.chunks, p)
+		to.chunksMu.Unlock()
+	}
+}
+
+// logChunk logs a chunk, of about so many bytes, of a value that the snapshot has come to. more:
+// there was one, and perhaps no more of it.
+func (s *shard) logChunk(p uint16, r Receiver, room int, now int64) (logged int, more bool) {
+	to := s.e.feeds.receivers[r].Load()
+	if to == nil {
+		return 0, false
+	}
+	to.chunksMu.Lock()
+	big := to.chunks[p]
+	to.chunksMu.Unlock()
+	if len(big) == 0 {
+		return 0, false
+	}
+	logged, done := s.logChunkOf(&big[0], p, r, min(room, chunkSize), now)
+	if done {
+		to.chunksMu.Lock()
+		if to.chunks[p] = big[1:]; len(big) == 1 {
+			delete(to.chunks, p)
+		}
+		to.chunksMu.Unlock()
+	}
+	return logged, true
+}
+
+func (s *shard) logChunkOf(b *bigValue, p uint16, r Receiver, atMost int, now int64) (logged int, done bool) {
+	t := s.e.Lock(p, now)
+	defer t.Unlock()
+	item, found := t.Peek(b.key)
+	v, ok := t.Parts(item)
+	if !found || !ok || !s.targetsOf(p).has(r) || b.incarnation != 0 && v.Incarnation() != b.incarnation {
+		return 0, true // what became of the key is in the log
+	}
+	only := targets(0).with(r)
+	if b.incarnation == 0 {
+		b.incarnation = v.Incarnation()
+		s.logBeginTo(only, v)
+	}
+	var delta []byte
+	delta, b.from, done = s.e.forms[v.Type()].Dump(v, b.from, nil, atMost)
+	s.logParts(only, EffectDelta, v, partsWord(b.incarnation), delta)
+	return len(delta) + 1, done
 }

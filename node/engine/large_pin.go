@@ -16,13 +16,17 @@ func (t Txn) Pin(item Item) (Pin, bool) {
 		return Pin{}, false
 	}
 	l := s.e.large
-	p := Pin{l: l, off: l.offset(item.body), keyLen: uint32(item.header.keyLen()), length: uint32(item.header.bodyLen())}
-	x := l.extent(p.off)
+	return l.pin(l.offset(item.body), item.header.keyLen(), item.header.bodyLen()), true
+}
+
+// pin pins the body at off, which somebody owns.
+func (l *largeSpace) pin(off uint64, keyLen, length int) Pin {
+	x := l.extent(off)
 	if x.refs.Add(1)&^ownerBit == 1 {
 		l.pinned.Add(int64(x.pages) * osPage)
 	}
 	l.users.Add(1)
-	return p, true
+	return Pin{l: l, off: off, keyLen: uint32(keyLen), length: uint32(length)}
 }
 
 // Value is a view of the value outside the Go heap, not to be changed, valid until Release.

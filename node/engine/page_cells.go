@@ -38,11 +38,16 @@ func (p *page) setMark(m mark) { p.owner.Store(uint32(m)) }
 type kind uint8
 
 const (
-	mainCells kind = iota // records of one class of sizes: the main queue
-	index                 // parts of indexes, of one class
+	mainCells  kind = iota // records of one class of sizes: the main queue
+	index                  // parts of indexes, of one class
+	partCells              // parts of values and their directories, of one class
+	valueHeads             // heads of values with parts
 	numSlabs
 	smallLog = numSlabs // records of all sizes behind one another: the small queue
 )
+
+// hasRecords reports whether pages of this kind have records.
+func (k kind) hasRecords() bool { return k == mainCells || k == smallLog }
 
 // slab is a shard's pages of one kind.
 type slab struct {
@@ -96,8 +101,11 @@ func (s *shard) takeFrom(k kind, class int) handle {
 	*s.cells.word(h) = 0
 	p.live++
 	c.cells--
-	if k == mainCells {
+	switch k {
+	case mainCells:
 		s.unused -= int64(s.e.classes.size(class))
+	case partCells:
+		s.values.unused -= int64(s.e.classes.size(class))
 	}
 	if uint32(p.live) == s.e.classes.perPage[class] {
 		s.unlinkRoom(c.room)
@@ -124,8 +132,11 @@ func (s *shard) put(h handle) {
 	}
 	p.live--
 	c.cells++
-	if p.kind == mainCells {
+	switch p.kind {
+	case mainCells:
 		s.unused += int64(s.e.classes.size(int(p.class)))
+	case partCells:
+		s.values.unused += int64(s.e.classes.size(int(p.class)))
 	}
 	if p.live == 0 {
 		s.abandon(pg)
@@ -137,12 +148,15 @@ func (s *shard) adopt(pg uint32, k kind, class int) {
 	s.own(pg, k).class = uint8(class)
 	s.slabs[k].classes[class].cells += s.e.classes.perPage[class]
 	s.linkRoom(pg)
-	if k == mainCells {
+	switch k {
+	case mainCells:
 		s.pages++
 		s.unused += s.cellBytes(class)
 		s.joinClock(pg)
-	} else {
+	case index:
 		s.e.pool.indexPages.Add(1)
+	default:
+		s.values.adopted(k, s.cellBytes(class))
 	}
 }
 
@@ -153,12 +167,15 @@ func (s *shard) abandon(pg uint32) {
 		s.unlinkRoom(pg)
 	}
 	s.slabs[p.kind].classes[p.class].cells -= s.e.classes.perPage[p.class]
-	if p.kind == mainCells {
+	switch p.kind {
+	case mainCells:
 		s.pages--
 		s.unused -= s.cellBytes(int(p.class))
 		s.leaveClock(pg)
-	} else {
+	case index:
 		s.e.pool.indexPages.Add(-1)
+	default:
+		s.values.abandoned(p.kind, s.cellBytes(int(p.class)))
 	}
 	s.release(pg)
 }

@@ -1,7 +1,8 @@
 package engine
 
-// Free cells are memory that only records of about their size can use. When they take more than their share of a shard,
-// sparse pages are emptied into the free cells of others, which may be a little larger than their records need.
+// Free cells are memory that only records of about their size can use. When they take more than
+// their share of a shard, sparse pages are emptied into the free cells of others, which may be a
+// little larger than their records need.
 
 const (
 	// wasteShare of a shard's pages may be free cells: one byte in so many.
@@ -15,30 +16,46 @@ func (s *shard) wasteful() bool {
 	return wasteShare*s.unused > s.pages*int64(s.e.pool.pageSize)
 }
 
-// near says whether records of a class may use the cells of another one, up to a quarter as large again.
-func (c *classes) near(class, up int) bool {
-	return up < numClasses && 4*c.units[up] <= 5*c.units[class]
+// near reports whether what has cells of a class may use those of another one: records up to a
+// quarter as large again. Parts stay in their class, since nothing tells the way back. So do
+// records while cells are reserved: else the pages of two classes could be emptied into one another
+// for ever, each time to be had again for what is reserved of them.
+func (s *shard) near(k kind, class, up int) bool {
+	c := &s.e.classes
+	return up == class || k == mainCells && len(s.needs) == 0 && up < numClasses && 4*c.units[up] <= 5*c.units[class]
 }
 
-// takeNear returns a free cell for a record of the class, from a page that the shard has; 0 if there is none.
-func (s *shard) takeNear(class int) handle {
-	for up := class; s.e.classes.near(class, up); up++ {
-		if s.slabs[mainCells].classes[up].room != 0 {
-			return s.takeFrom(mainCells, up)
+// takeNear returns a free cell for a record, or part, of the class, from a page that the shard has;
+// 0 if there is none.
+func (s *shard) takeNear(k kind, class int) handle {
+	for up := class; s.near(k, class, up); up++ {
+		if c := &s.slabs[k].classes[up]; c.room != 0 && (len(s.needs) == 0 || c.cells > s.wanted(k, up)) {
+			return s.takeFrom(k, up)
 		}
 	}
 	return 0
 }
 
-// evacuate moves the records of a page into free cells on other pages, and frees it, if there seem to be enough. It says
-// whether there were.
+// evacuate moves the records of a page into free cells on other pages, and frees it, if there seem
+// to be enough. It says whether there were.
 func (s *shard) evacuate(pg uint32) bool {
 	p := &s.e.pool.pages[pg]
-	class := int(p.class)
+	class, k := int(p.class), p.kind
 	perPage := s.e.classes.perPage[class]
+	if p.live == 0 { // reserved, and perhaps not needed
+		free := s.slabs[k].classes[class].cells - perPage
+		if free >= s.wanted(k, class) {
+			s.abandon(pg)
+			return true
+		}
+		return false
+	}
 	need := int(perPage) // its own free cells do not count
-	for up := class; s.e.classes.near(class, up) && need > 0; up++ {
-		need -= int(s.slabs[mainCells].classes[up].cells)
+	for up := class; s.near(k, class, up) && need > 0; up++ {
+		need -= int(s.slabs[k].classes[up].cells)
+		if len(s.needs) > 0 {
+			need += int(s.wanted(k, up))
+		}
 	}
 	if need > 0 || s.pinned != 0 && s.pageOf(s.pinned) == pg {
 		return false
@@ -48,35 +65,62 @@ func (s *shard) evacuate(pg uint32) bool {
 	}
 	s.evacuating = pg
 	defer func() { s.evacuating = 0 }()
-	// With the last record the page is gone, perhaps already another shard's: p is not looked at again.
+	// With the last record the page is gone, perhaps already another shard's: p is not looked at
+	// again.
 	ref, units := s.firstCell(pg), handle(s.e.classes.units[class])
 	for left := p.live; left > 0; ref += units {
-		h := s.header(ref)
-		if !h.live() {
+		live, size := s.cellUse(k, class, ref)
+		if !live {
 			continue
 		}
-		to := s.takeNear(s.e.classes.of(s.e.cellLen(h)))
+		to := s.takeNear(k, size)
 		if to == 0 {
 			if uint32(left) < perPage {
 				s.linkRoom(pg)
 			}
 			return false
 		}
-		p, tag := s.recordTag(ref, h)
-		s.move(ref, to, p, tag)
+		if k == partCells {
+			s.movePart(ref, to)
+		} else {
+			p, tag := s.recordTag(ref, s.header(ref))
+			s.move(ref, to, p, tag)
+		}
 		left--
 	}
 	return true
 }
 
-// compact frees a page that is at most half full, if the records on it find other cells.
-func (s *shard) compact() bool {
+// cellUse reports whether the cell has a record, or part, and of which class that is.
+func (s *shard) cellUse(k kind, class int, ref handle) (live bool, needs int) {
+	if k == partCells {
+		return s.partWord(ref).head() != 0, class
+	}
+	h := s.header(ref)
+	if !h.live() {
+		return false, class
+	}
+	return true, s.e.classes.of(s.e.cellLen(h))
+}
+
+// compact frees a page of records that is at most half full, if those find other cells.
+func (s *shard) compact() bool { return s.compactKind(mainCells, &s.sparse) }
+
+// compactParts is compact for parts.
+func (s *shard) compactParts() bool { return s.compactKind(partCells, &s.values.sparse) }
+
+// wastefulParts is wasteful for parts.
+func (s *shard) wastefulParts() bool {
+	return wasteShare*s.values.unused > s.values.pages*int64(s.e.pool.pageSize)
+}
+
+func (s *shard) compactKind(k kind, sparse *int) bool {
 	for range numClasses {
-		s.sparse = (s.sparse + 1) % numClasses
-		pg := s.slabs[mainCells].classes[s.sparse].room
+		*sparse = (*sparse + 1) % numClasses
+		pg := s.slabs[k].classes[*sparse].room
 		for looks := 0; pg != 0 && looks < maxSparse; looks++ {
 			p := &s.e.pool.pages[pg]
-			if 2*uint32(p.live) <= s.e.classes.perPage[s.sparse] && s.evacuate(pg) {
+			if 2*uint32(p.live) <= s.e.classes.perPage[*sparse] && s.evacuate(pg) {
 				return true
 			}
 			pg = p.next
@@ -93,9 +137,32 @@ func (s *shard) move(ref, to handle, p *partition, tag uint32) {
 	s.expiresAt(to, s.expireAt(ref, h))
 	sl := s.slotOf(p, tag, ref)
 	sl.b.refs[sl.i] = to
+	if h.isRoot() {
+		s.reroot(to, h)
+	}
 	if s.view == ref {
 		s.view = to
 	}
 	s.changes++
+	s.put(ref)
+}
+
+// reroot notes that the root of a value with parts is in the cell to from now on.
+func (s *shard) reroot(to handle, h header) {
+	head := s.cells.head(s.headOf(to, h))
+	head.root = to
+	s.expiresAt(to, head.due)
+}
+
+// movePart moves a part, or a node of a directory, to the cell to of the same class.
+func (s *shard) movePart(ref, to handle) {
+	size, w := s.partSize(ref), s.partWord(ref)
+	copy(s.cells.view(to, 0, size), s.cells.view(ref, 0, size))
+	h := s.cells.head(w.head())
+	at := s.nodeAt(&h.planes[w.plane()], w.level(), w.number())
+	if *at != ref {
+		panic("BUG: a part is not where its head finds it")
+	}
+	*at = to
 	s.put(ref)
 }

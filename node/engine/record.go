@@ -1,8 +1,9 @@
 package engine
 
-// A record is one cell: the header word, the expiry word if the header says so, and then the body, which is the key
-// directly followed by the value. A body above Engine.maxInline lies in the space of large bodies, and the cell's third
-// word is its offset there. Which of the two is a function of the lengths alone, so no bit is spent on it.
+// A record is one cell: the header word, the expiry word if the header says so, and then the body,
+// which is the key directly followed by the value. A body above Engine.maxInline lies in the space
+// of large bodies, and the cell's third word is its offset there. Which of the two is a function of
+// the lengths alone, so no bit is spent on it.
 
 // Type says what a record's value is. TypeNone never is stored: a cell with it is free.
 type Type uint8
@@ -17,11 +18,14 @@ const (
 	TypeZSet
 	TypeStream
 
-	// typeElsewhere, in a header only, says that the value tells its type: it has parts (parts.go). So there is room for
-	// types beyond these. With the longest length it is a string of MaxValueLen bytes.
+	// typeElsewhere, in a header only, says that the value tells its type: it has parts (parts.go).
+	// So there is room for types beyond these. With the longest length it is a string of
+	// MaxValueLen bytes.
 	typeElsewhere
 	// lastType is the highest number that a header has for a type of its own.
 	lastType = TypeStream
+	// lastForm is the highest number of a type whose values may have parts.
+	lastForm = 31
 )
 
 // Limits of one record.
@@ -39,8 +43,9 @@ const wordSize = 8
 //	bits 18-33  key length    bits 34-62  value length
 //	bit  63     reserved: the key's last byte is its database
 //
-// A free cell's word has its lower half zero (the type is TypeNone) and the next free cell in the upper. In the small
-// queue, whose cells are as long as their records, a dead record keeps its lengths and only loses its type.
+// A free cell's word has its lower half zero (the type is TypeNone) and the next free cell in the
+// upper. In the small queue, whose cells are as long as their records, a dead record keeps its
+// lengths and only loses its type.
 type header uint64
 
 const (
@@ -55,12 +60,14 @@ const (
 	valueMask      = MaxValueLen - 1 // of 29 bits
 	databaseBit    = 1 << 63
 
-	// fullString is what type and length are of a string of MaxValueLen bytes: its length has a bit too many.
+	// fullString is what type and length are of a string of MaxValueLen bytes: its length has a bit
+	// too many.
 	fullString = header(typeElsewhere) | valueMask<<valueShift
 	fullMask   = typeMask | valueMask<<valueShift
 )
 
-// makeHeader packs a header. A large record always has an expiry word, 0 for never, so that its cell has one layout.
+// makeHeader packs a header. A large record always has an expiry word, 0 for never, so that its
+// cell has one layout.
 func (e *Engine) makeHeader(typ Type, p uint16, keyLen, valueLen int, hasExpiry bool) header {
 	h := header(typ) | header(p)<<partitionShift | header(keyLen)<<keyShift
 	if hasExpiry {
@@ -98,6 +105,11 @@ func (h header) typ() Type {
 	return Type(h & typeMask)
 }
 
+// isRoot reports whether the value has parts.
+func (h header) isRoot() bool {
+	return h&typeMask == header(typeElsewhere) && h&fullMask != fullString
+}
+
 func (h header) valueLen() int {
 	n := int(h>>valueShift) & valueMask
 	if n == valueMask && h&typeMask == header(typeElsewhere) {
@@ -114,10 +126,10 @@ func (h header) bodyOffset() int {
 	return wordSize
 }
 
-// Item is a view of one stored record. It is valid until the next call on the Txn that may change or remove
-// something, or Unlock; in a walk, during the call. It is handed round by value: with a slice in it, it would not fit
-// the compiler's notion of what can stay in registers (four words), and a GET took a fifth longer
-// (BenchmarkOnData).
+// Item is a view of one stored record. It is valid until the next call on the Txn that may change
+// or remove something, or Unlock; in a walk, during the call. It is handed round by value: with a
+// slice in it, it would not fit the compiler's notion of what can stay in registers (four words),
+// and a GET took a fifth longer (BenchmarkOnData).
 type Item struct {
 	header   header
 	expireAt int64
@@ -125,7 +137,12 @@ type Item struct {
 }
 
 // Type is the type of the value.
-func (i Item) Type() Type { return i.header.typ() }
+func (i Item) Type() Type {
+	if i.header.isRoot() {
+		return Type(i.Value()[rootType])
+	}
+	return i.header.typ()
+}
 
 // Key is a view outside the Go heap, not to be changed, valid as long as the Item.
 func (i Item) Key() []byte { return bodyPart(i.body, 0, i.header.keyLen()) }
@@ -136,7 +153,8 @@ func (i Item) Value() []byte { return bodyPart(i.body, i.header.keyLen(), i.head
 // ExpireAt is when the item expires in unix milliseconds, 0 if never.
 func (i Item) ExpireAt() int64 { return i.expireAt }
 
-// Uses is how often the item was found since eviction has last looked at it, 3 being three times or more.
+// Uses is how often the item was found since eviction has last looked at it, 3 being three times or
+// more.
 func (i Item) Uses() int { return i.header.uses() }
 
 func expired(expireAt, now int64) bool { return expireAt != 0 && expireAt <= now }
@@ -173,7 +191,8 @@ func (e *Engine) cellLen(h header) int {
 	return h.bodyOffset() + h.bodyLen()
 }
 
-// body is the key and value of the record, wherever they lie.
+// body is the key and value of the record, wherever they lie. Of a root the value is what parts.go
+// says.
 func (s *shard) body(ref handle, h header) []byte {
 	if s.isLarge(h) {
 		return s.e.large.bytes(*s.cells.third(ref), h.bodyLen())
@@ -206,7 +225,8 @@ func (s *shard) touch(ref handle) {
 // halfUsed is h with half the uses.
 func (h header) halfUsed() header { return h&^usesMask | h>>1&oneUse }
 
-// usedLike is h with the uses of old. To be overwritten is no use: what is written most is not what is read most.
+// usedLike is h with the uses of old. To be overwritten is no use: what is written most is not what
+// is read most.
 func (h header) usedLike(old header) header { return h&^usesMask | old&usesMask }
 
 // recordLen is how long a record is, wherever its parts lie.

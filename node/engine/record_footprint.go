@@ -18,5 +18,8 @@ func (t Txn) Footprint(key []byte) (bytes int64, found bool) {
 	if s.isLarge(h) {
 		bytes += largeCost(h.bodyLen()) + extentSize
 	}
+	if h.isRoot() {
+		bytes += s.cells.head(s.headOf(ref, h)).bytes
+	}
 	return bytes + (bucketSize+bucketEntries-1)/bucketEntries, true
 }

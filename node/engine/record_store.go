@@ -38,7 +38,7 @@ func (s *shard) newCell(h header, expireAt int64, k kind, body uint64) (handle, 
 
 // fits says whether a record with header h may take the place of old in its cell, without wasting much of it.
 func (s *shard) fits(ref handle, old, h header) bool {
-	if s.isLarge(old) || s.isLarge(h) {
+	if s.isLarge(old) || s.isLarge(h) || old.isRoot() {
 		return false
 	}
 	n := s.e.cellLen(h)
@@ -65,9 +65,12 @@ func (s *shard) erase(p *partition, tag uint32, sl slot) {
 func (s *shard) free(ref handle) {
 	h := s.header(ref)
 	s.account(h, s.expireAt(ref, h), -1)
-	if s.isLarge(h) {
+	switch {
+	case s.isLarge(h):
 		s.countLarge(ref, -largeCost(h.bodyLen()))
 		s.dropLarge(*s.cells.third(ref))
+	case h.isRoot():
+		s.doomValue(ref, h)
 	}
 	s.put(ref)
 }

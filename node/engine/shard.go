@@ -24,6 +24,9 @@ type shard struct {
 	gathering bool     // some pages of indexes are to go: these
 	leaving   []uint32 // kept for the next time
 
+	values  values
+	stash   []stashed // extents for parts that are to be added
+	needs   []need    // cells that are being reserved
 	small   small
 	ghosts  ghosts
 	pages   int64 // pages of records, in both queues
@@ -36,6 +39,7 @@ type shard struct {
 	squeezed   int              // class whose hand makes pages free for others; noClass if none
 	coldStamp  atomic.Uint32    // stamp of the page that has waited longest for a hand; others read it
 	pinned     handle           // record that must neither be evicted nor moved: it is being resized
+	quiet      bool             // nothing is to make room: what is taken was reserved
 	upkeep     bool             // what is being allocated is no new value, see upkeepShare
 	evacuating uint32           // page that is being emptied and so is in no list
 	dice       uint32
@@ -47,6 +51,7 @@ type shard struct {
 
 	noting   bool     // versions or feeding: changes are to be noted
 	feeding  bool     // some partition is fed: fed is above 0
+	unit     bool     // what is logged goes together
 	view     handle   // record that Resize returned a view of, if something is fed
 	versions []uint32 // nil before the first VersionOf
 	era      uint32   // how often keys went together, without a count each

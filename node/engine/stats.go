@@ -5,6 +5,7 @@ package engine
 type Sums struct {
 	Volatile int64 // records that expire
 	Values   int64 // bytes of records: headers, expiries, keys and values
+	Parts    int64 // bytes of cells and extents of values with parts, besides their roots
 	Index    int64 // bytes of cells that indexes have
 	Ghosts   int64 // bytes of what is remembered of evicted keys
 
@@ -43,7 +44,7 @@ func (e *Engine) Stats() Stats {
 	st.Used = e.pool.used.Load()
 	st.Feeds = e.feeds.charged.Load()
 	st.Staged, st.Pinned, st.Leaving = e.large.staged.Load(), e.large.pinned.Load(), e.large.leaving.Load()
-	st.Slack = max(0, st.Used-st.Values-st.Index-st.Ghosts-st.Fixed-st.Outside-st.Feeds-st.Staged-st.Leaving)
+	st.Slack = max(0, st.Used-st.Values-st.Parts-st.Index-st.Ghosts-st.Fixed-st.Outside-st.Feeds-st.Staged-st.Leaving)
 	return st
 }
 
@@ -64,6 +65,7 @@ func (e *Engine) Used() int64 { return e.pool.used.Load() }
 func (s *Sums) add(o Sums) {
 	s.Volatile += o.Volatile
 	s.Values += o.Values
+	s.Parts += o.Parts
 	s.Index += o.Index
 	s.Ghosts += o.Ghosts
 	s.Hits += o.Hits

@@ -262,6 +262,10 @@ func (t Txn) relocate(tag uint32, ref handle, h header, expireAt int64, k kind) 
 	body := s.body(to, h)
 	kept := copy(body, s.body(ref, s.header(ref)))
 	clear(body[kept:])
+	if h.isRoot() {
+		s.reroot(to, h)
+		s.setHeader(ref, s.header(ref)&^typeMask|header(TypeString)) // it has no parts to be freed
+	}
 	t.publish(tag, s.slotOf(t.p, tag, ref), to, h, expireAt)
 	return to, nil
 }

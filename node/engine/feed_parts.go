@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"encoding/binary"
+)
+
+// A value with parts is too big to be logged whole after each change. What is logged is what
+// changed, in the words of its type, as a delta; so is what a snapshot says of it, in chunks.
+// Effects name the incarnation of the value: who has another one under the key, or none, has
+// nothing that the delta could change, and lacks the key until it is sent anew.
+//
+//	begin   second: incarnation │ type │ flags │ length of the type's own bytes    rest: expiry
+//	delta   second: incarnation                                                    rest: what Form.Apply is given
+//	expire  second: incarnation                                                    rest: expiry
+
+// Lacker is a Taker that wants to know what it lacks.
+type Lacker interface {
+	// Lacks is called under the shard's lock for a key of p whose value is not here as it should
+	// be: there was no memory for it, or it was evicted before a delta came. It is to be sent anew.
+	Lacks(p uint16, key []byte)
+}
+
+// partsWord is the second word of an effect on a value with parts.
+type partsWord uint64
+
+const (
+	formShift = 32
+	useShift  = 40
+	ownShift  = 48
+)
+
+func (w partsWord) incarnation() uint32 { return uint32(w) }
+func (w partsWord) typ() Type           { return Type(w >> formShift) }
+func (w partsWord) uses() int           { return int(w>>useShift) & maxUses }
+func (w partsWord) own() int            { return int(w >> ownShift) }
+
+// Note says that the value has changed, and how. Each change is to be noted before the next
+// command, or the end of the unit, by a delta that Form.Apply understands; nil if nobody need know.
+func (v Parts) Note(delta []byte) {
+	s := v.t.s
+	if !s.noting {
+		return
+	}
+	s.noteChange(tagOf(s.seed.Load(), v.Key()))
+	if delta != nil {
+		s.logParts(s.targetsOf(v.t.number), EffectDelta, v, partsWord(v.Incarnation()), delta)
+		s.quench()
+	}
+}
+
+// logParts logs an effect on a value with parts.
+func (s *shard) logParts(t targets, kind EffectKind, v Parts, second partsWord, rest []byte) {
+	if len(rest) > maxRest {
+		panic("BUG: a delta is too long")
+	}
+	if t == 0 {
+		return
+	}
+	key := v.Key()
+	h := otherEffect(kind, v.t.number, len(key)).withRest(len(rest))
+	for ; t != 0; t >>= 8 {
+		// As in logTo: the log of one may have overflown for that of another.
+		if r := t.first(); s.targetsOf(v.t.number).has(r) {
+			s.openUnit(s.logs[r], v.t.number)
+			s.logs[r].putParts(s, h, second, key, rest)
+		}
+	}
+}
+
+// logBegin logs that the key has a new value without parts, if that is fed.
+func (s *shard) logBegin(v Parts) {
+	if s.feeding {
+		s.logBeginTo(s.targetsOf(v.t.number), v)
+		s.quench()
+	}
+}
+
+func (s *shard) logBeginTo(t targets, v Parts) {
+	second, rest := s.beginning(v)
+	s.logParts(t, EffectBegin, v, second, rest[:])
+}
+
+// beginning is what a begin effect says of the value.
+func (s *shard) beginning(v Parts) (second partsWord, rest [wordSize]byte) {
+	h := v.head()
+	hdr := s.header(h.root)
+	second = partsWord(h.incarnation) | partsWord(h.typ)<<formShift | partsWord(hdr.uses())<<useShift | partsWord(h.ownLen)<<ownShift
+	binary.LittleEndian.PutUint64(rest[:], uint64(s.expireAt(h.root, hdr)))
+	return second, rest
+}
+
+// logExpiry logs when a value with parts expires.
+func (s *shard) logExpiry(t targets, h header, ref handle, at int64) {
+	v := Parts{Txn{s: s, number: h.partition()}, s.headOf(ref, h)}
+	var rest [wordSize]byte
+	binary.LittleEndian.PutUint64(rest[:], uint64(at))
+	s.logParts(t, EffectExpire, v, partsWord(v.Incarnation()), rest[:])
+}
+
+// appendParts appends what makes a value with parts elsewhere.
+func (t Txn) appendParts(dst []byte, v Parts) []byte {
+	key := v.Key()
+	second, rest := t.s.beginning(v)
+	effect := func(kind EffectKind, second partsWord, n int) {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(otherEffect(kind, t.number, len(key)).withRest(n)))
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(second))
+		dst = append(dst, key...)
+	}
+	effect(EffectBegin, second, len(rest))
+	dst = append(dst, rest[:]...)
+	dump := t.s.e.forms[v.Type()].Dump
+	for from, done := uint64(0), false; !done; {
+		var delta []byte
+		delta, from, done = dump(v, from, nil, chunkSize)
+		effect(EffectDelta, partsWord(v.Incarnation()), len(delta))
+		dst = append(dst, delta...)
+	}
+	return dst
+}
+
+// applyParts does to a value with parts what an effect of a known kind says.
+func (t Txn) applyParts(kind EffectKind, effect, key []byte, shift int64, taker Taker) error {
+	second := partsWord(binary.LittleEndian.Uint64(effect[wordSize:]))
+	rest := effect[2*wordSize+len(key):]
+	if kind == EffectBegin {
+		return t.applyBegin(key, second, rest, shift, taker)
+	}
+	v, ok := t.incarnate(key, second.incarnation())
+	if !ok {
+		t.lacks(key, taker)
+		return nil
+	}
+	if kind == EffectExpire {
+		if len(rest) != wordSize {
+			return ErrEffects
+		}
+		t.SetExpire(key, shifted(int64(binary.LittleEndian.Uint64(rest)), shift))
+		return nil
+	}
+	if err := t.s.e.forms[v.Type()].Apply(v, rest); err != nil {
+		t.Delete(key)
+		t.lacks(key, taker)
+		return nil
+	}
+	v.Note(rest)
+	return nil
+}
+
+// applyBegin makes a value with parts. The effect is not changed, but its bytes may lie in the
+// engine's way: key is copied.
+func (t Txn) applyBegin(key []byte, second partsWord, rest []byte, shift int64, taker Taker) error {
+	typ := second.typ()
+	if typ > lastForm || t.s.e.forms[typ].Apply == nil {
+		return UnknownEffect{EffectSet, typ}
+	}
+	if len(rest) != wordSize || second.incarnation() == 0 {
+		return ErrEffects
+	}
+	at := shifted(int64(binary.LittleEndian.Uint64(rest)), shift)
+	t.Delete(key)
+	if expired(at, t.s.now) {
+		return nil
+	}
+	err := t.Reserve(Room{Roots: []int{len(key) + second.own()}})
+	if err == nil {
+		_, err = t.newParts(key, typ, second.own(), at, second.incarnation())
+	}
+	if err != nil {
+		t.lacks(key, taker)
+		return nil
+	}
+	t.SetUses(key, second.uses())
+	return nil
+}
+
+// incarnate is the value of key if that has parts and is this incarnation.
+func (t Txn) incarnate(key []byte, incarnation uint32) (v Parts, ok bool) {
+	item, found := t.Peek(key)
+	if !found {
+		return v, false
+	}
+	v, ok = t.Parts(item)
+	return v, ok && v.Incarnation() == incarnation
+}
+
+func (t Txn) lacks(key []byte, taker Taker) {
+	if l, ok := taker.(Lacker); ok {
+		l.Lacks(t.number, key)
+	}
+}

@@ -1,0 +1,230 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+)
+
+// bagTaker admits everything and notes what it lacks.
+type bagTaker struct {
+	takesAll
+	lacks map[string]bool
+}
+
+func (t *bagTaker) Lacks(_ uint16, key []byte) { t.lacks[string(key)] = true }
+
+// bagFeed has an owner of bags and a follower.
+type bagFeed struct {
+	tb             testing.TB
+	owner, replica *Engine
+	taker          bagTaker
+	r              *rand.Rand
+}
+
+func newBagFeed(tb testing.TB, seed uint64) *bagFeed {
+	f := &bagFeed{tb: tb, r: rand.New(rand.NewPCG(seed, 1)), taker: bagTaker{lacks: map[string]bool{}}}
+	f.owner = open(tb, Config{MaxBytes: 64 << 20, Shards: 2, Forms: bags()})
+	f.replica = open(tb, Config{MaxBytes: 64 << 20, Shards: 4, Forms: bags()})
+	f.owner.OpenFeed(testReceiver, func() {})
+	return f
+}
+
+func (f *bagFeed) collect() {
+	f.tb.Helper()
+	follow(f.tb, f.owner, f.replica, testReceiver, 0, 1, &f.taker)
+}
+
+// change does something to one of a few bags.
+func (f *bagFeed) change(p uint16) {
+	key := fmt.Sprint("bag:", f.r.IntN(4))
+	with(f.owner, p, 1, func(t Txn) {
+		v, ok := bag(t, key)
+		switch n := f.r.IntN(100); {
+		case !ok || n == 0:
+			if err := t.Reserve(Room{Roots: []int{len(key) + bagOwn}}); err != nil {
+				f.tb.Fatal(err)
+			}
+			if _, err := newBag(t, []byte(key), 0); err != nil {
+				f.tb.Fatal(err)
+			}
+		case n == 1:
+			v.Delete()
+		case n < 4:
+			t.SetExpire([]byte(key), int64(2+f.r.IntN(1000)))
+		case n < 30:
+			bagDelete(v, uint32(f.r.IntN(1500)))
+		default:
+			f.set(t, v)
+		}
+	})
+}
+
+// set sets one element, or several as a unit.
+func (f *bagFeed) set(t Txn, v Parts) {
+	n := 1
+	if f.r.IntN(3) == 0 {
+		n = 1 + f.r.IntN(5)
+		t.BeginUnit()
+		defer t.EndUnit()
+	}
+	for range n {
+		value := make([]byte, f.r.IntN(400))
+		if f.r.IntN(100) == 0 {
+			value = make([]byte, 50_000)
+		}
+		value = append(value, byte(f.r.Uint32()))
+		if err := bagReserve(v, len(value)); err != nil {
+			f.tb.Fatal(err)
+		}
+		if err := bagSet(v, uint32(f.r.IntN(1500)), value); err != nil {
+			f.tb.Fatal(err)
+		}
+	}
+}
+
+type bagCopy struct {
+	incarnation uint32
+	expireAt    int64
+	elements    map[uint32]string
+}
+
+func (f *bagFeed) contents(e *Engine, p uint16) map[string]bagCopy {
+	got := map[string]bagCopy{}
+	for i := range 4 {
+		key := fmt.Sprint("bag:", i)
+		with(e, p, 1, func(t Txn) {
+			item, found := t.Peek([]byte(key))
+			if v, ok := t.Parts(item); found && ok {
+				got[key] = bagCopy{v.Incarnation(), item.ExpireAt(), bagContent(f.tb, v)}
+			}
+		})
+	}
+	return got
+}
+
+func (f *bagFeed) compare(p uint16) {
+	f.tb.Helper()
+	want, got := f.contents(f.owner, p), f.contents(f.replica, p)
+	if !maps.EqualFunc(want, got, func(a, b bagCopy) bool {
+		return a.incarnation == b.incarnation && a.expireAt == b.expireAt && maps.Equal(a.elements, b.elements)
+	}) {
+		for key := range want {
+			f.tb.Errorf("%s: incarnation %d with %d elements, at the follower %d with %d", key, want[key].incarnation, len(want[key].elements), got[key].incarnation, len(got[key].elements))
+		}
+		f.tb.Fatalf("the follower has %d bags of %d, or others", len(got), len(want))
+	}
+}
+
+// A follower has what the owner has, if its snapshot is taken between changes, in chunks, and
+// changes come as deltas.
+func TestFeedParts(t *testing.T) {
+	f := newBagFeed(t, 7)
+	const p = 5
+	for range 4000 {
+		f.change(p)
+	}
+	f.owner.Feed(p, testReceiver, Mark{Kind: 1})
+	for cursor, done := uint64(0), false; !done; {
+		cursor, done = f.owner.Snapshot(p, testReceiver, cursor, 20_000, 1)
+		for range 20 {
+			f.change(p)
+		}
+		f.collect()
+	}
+	f.compare(p)
+	for range 20 {
+		for range 100 {
+			f.change(p)
+		}
+		f.collect()
+		f.compare(p)
+	}
+	f.owner.checkSums(t)
+	f.replica.checkSums(t)
+	if f.owner.LostLog(testReceiver) || len(f.taker.marks) != 1 {
+		t.Errorf("the log overflowed, or marks are lost: %v", f.taker.marks)
+	}
+}
+
+// Who has another value under the key, or none, is changed by no delta, and says what it lacks.
+// What it is sent instead is whole.
+func TestFeedPartsLacks(t *testing.T) {
+	f := newBagFeed(t, 8)
+	const p = 5
+	f.owner.Feed(p, testReceiver, Mark{})
+	makeBag(t, f.owner, p, "bag:1", 3, 10)
+	makeBag(t, f.owner, p, "bag:2", 3, 10)
+	f.collect()
+	with(f.replica, p, 1, func(x Txn) { x.Delete([]byte("bag:1")) })
+	makeBag(t, f.replica, p, "bag:2", 7, 10)
+	for _, key := range []string{"bag:1", "bag:2"} {
+		with(f.owner, p, 1, func(x Txn) {
+			v, _ := bag(x, key)
+			bagDelete(v, 1)
+		})
+	}
+	f.collect()
+	if !f.taker.lacks["bag:1"] || !f.taker.lacks["bag:2"] || hasBag(f.replica, p, "bag:1") {
+		t.Errorf("lacks %v", f.taker.lacks)
+	}
+	if got := f.contents(f.replica, p)["bag:2"].elements; len(got) != 7 {
+		t.Errorf("another value has %d elements", len(got))
+	}
+	var effects []byte
+	for _, key := range []string{"bag:1", "bag:2"} {
+		with(f.owner, p, 1, func(x Txn) { effects = x.AppendEffect(effects, []byte(key)) })
+	}
+	if err := f.replica.Apply(effects, 0, 1, &f.taker); err != nil {
+		t.Fatal(err)
+	}
+	f.compare(p)
+}
+
+// A unit is one effect, whatever it has, and wherever its word lies in the log's blocks. Too large
+// a one overflows.
+func TestFeedUnit(t *testing.T) {
+	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1, Forms: bags()})
+	e.OpenFeed(testReceiver, func() {})
+	e.Feed(9, testReceiver, Mark{})
+	for size := range 200 {
+		with(e, 9, 1, func(x Txn) {
+			if err := x.Set([]byte("before"), make([]byte, 3900+size), TypeString, 0); err != nil {
+				t.Fatal(err)
+			}
+			x.BeginUnit()
+			for i := range 3 {
+				if err := x.Set(fmt.Append(nil, i), make([]byte, 50), TypeString, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			x.Delete([]byte("1"))
+		})
+		got, more := e.Collect(testReceiver, 0, nil, 1<<20)
+		if err := CheckEffects(got); err != nil || more {
+			t.Fatalf("size %d: %v, more %t", size, err, more)
+		}
+		var kinds []EffectKind
+		var last int
+		for rest := got; len(rest) > 0; rest = rest[last:] {
+			var kind EffectKind
+			kind, _, _, last = NextEffect(rest)
+			kinds = append(kinds, kind)
+		}
+		if len(kinds) != 2 || kinds[0] != EffectSet || kinds[1] != EffectUnit {
+			t.Fatalf("size %d: %v", size, kinds)
+		}
+	}
+	with(e, 9, 1, func(x Txn) {
+		x.BeginUnit()
+		for i := range 200 {
+			if err := x.Set(fmt.Append(nil, i), make([]byte, 4_000), TypeString, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	if lost, overflowed := e.LostLog(testReceiver), e.Overflowed(testReceiver, nil); !lost || len(overflowed) != 1 {
+		t.Errorf("a unit of 800,000 bytes: lost %t, overflowed %v", lost, overflowed)
+	}
+}

@@ -1,0 +1,75 @@
+package engine
+
+import "encoding/binary"
+
+// The effects of a command that makes several changes, or of a transaction, go together as a unit:
+// one effect that has the others behind it. So whoever applies a log has all of them or none. The
+// unit's word is logged before the first of them, and told its length when they are all there,
+// under the same lock.
+
+// maxUnit is the most that a unit may have. The log of a larger one overflows: then its receiver
+// gets the partition anew.
+const maxUnit = 512 << 10
+
+// BeginUnit makes one unit of what is logged until EndUnit or Unlock.
+func (t Txn) BeginUnit() {
+	s := t.s
+	if s.feeding && !s.unit {
+		s.endView()
+		s.unit = true
+	}
+}
+
+// EndUnit ends what BeginUnit began.
+func (t Txn) EndUnit() {
+	if t.s.unit {
+		t.s.endView()
+		t.s.endUnit()
+	}
+}
+
+// openUnit begins a unit in a log, if one is to be and has not yet begun there.
+func (s *shard) openUnit(l *feedLog, p uint16) {
+	if !s.unit || l.unit {
+		return
+	}
+	at := l.bytes
+	if l.putParts(s, otherEffect(EffectUnit, p, 0), 0, nil, nil); l.bytes > at {
+		l.unit, l.unitAt = true, at
+	}
+}
+
+// endUnit tells the units of all logs how long they are.
+func (s *shard) endUnit() {
+	s.unit = false
+	for _, l := range s.logs {
+		if l == nil || !l.unit {
+			continue
+		}
+		l.unit = false
+		n := l.bytes - l.unitAt - 2*wordSize
+		if n > maxUnit {
+			s.overflow(l)
+			continue
+		}
+		l.lengthenUnit(n)
+	}
+}
+
+// lengthenUnit writes the length into the word of the unit that was begun last.
+func (l *feedLog) lengthenUnit(n int) {
+	b, at := l.first, l.unitAt
+	for ; at >= blockSize; at -= blockSize {
+		b = l.blocks.next[b]
+	}
+	var word [wordSize]byte
+	head := l.blocks.block(b)[at:]
+	if k := copy(word[:], head); k < wordSize {
+		copy(word[k:], l.blocks.block(l.blocks.next[b]))
+	}
+	h := header(binary.LittleEndian.Uint64(word[:]))
+	binary.LittleEndian.PutUint64(word[:], uint64(h.withRest(n)))
+	if k := copy(head, word[:]); k < wordSize {
+		copy(l.blocks.block(l.blocks.next[b]), word[k:])
+	}
+}

@@ -1,0 +1,438 @@
+package engine
+
+import "encoding/binary"
+
+// A value with parts is too big for one record: a big hash, list, set, sorted set or stream. The
+// record that its key names is the root. It names a head, which has the engine's own bookkeeping,
+// and the head finds the parts, each a cell of its own:
+//
+//	index ─> root: header │ key │ head, type │ the type's own bytes
+//	                              ● <──────────────────────────────┐
+//	                              ▼                                │
+//	         head: root, incarnation, bytes, uses' clock           │
+//	               four planes: directory, numbers ─> ● ● ● ●      │
+//	                                                  │            │
+//	                                                  └> part: head ● number │ bytes
+//
+// The engine knows nothing of what parts mean. It has them by number, in four planes that count
+// apart, so that a type can keep a table beside a tree. Numbers stay what they are when cells move:
+// whoever refers from one part to another does so by number. Numbers of a plane are dense: Add
+// gives the next one, or one that was freed.
+//
+// A head does not move, since every part names it; roots, parts and directories do.
+
+// Planes is how many planes a value with parts has, each with numbers of its own.
+const Planes = 4
+
+// Parts is a value with parts, found or made with a Txn and valid as long as that. It is a small
+// value. Views of parts are valid until the next call that may move cells: Reserve, or whatever may
+// evict.
+type Parts struct {
+	t  Txn
+	at handle // the head
+}
+
+// Form is what the type of a value with parts tells the engine. Its functions run under the shard's
+// lock and must keep to the budget of steps of a command.
+type Form struct {
+	// Apply does to a value what a delta says that was logged with Note, or dumped, by another
+	// engine. It reserves what it takes, and neither deletes the key nor notes the delta. The delta
+	// is not to be changed or kept. After an error the key is deleted: there was no memory, or the
+	// delta is malformed.
+	Apply func(v Parts, delta []byte) error
+	// Dump appends a delta that makes what v has from a place on, about so many bytes of it. done:
+	// there is no more.
+	Dump func(v Parts, from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool)
+	// Expire removes from v what is due (SetDue), a bounded part of it, and notes that; of v
+	// itself, if nothing is left. It must not Reserve.
+	Expire func(v Parts)
+	// Free is told the type's own bytes of a value that dies, before its parts are freed. It may be
+	// nil.
+	Free func(own []byte)
+}
+
+// valueHead is the head of a value with parts, a cell of its own. Its first half word is never 0,
+// which tells it from a free cell.
+type valueHead struct {
+	incarnation uint32 // of this value under its key, never 0
+	root        handle // the record; 0 when the value is doomed
+	ahead       handle // neighbours in the ring of roots (evict_roots.go); of a doomed value, the next one
+	behind      handle
+	stamp       uint32 // tick of the last visit of the roots' hand
+	spared      bool   // making room must leave it alone
+	typ         Type
+	ownLen      uint16
+	bytes       int64 // of the head, its parts and their directories, with what is unused of their cells
+	due         int64 // something in the value expires then, unix milliseconds; 0: nothing
+	planes      [Planes]plane
+}
+
+// plane is the numbers of some parts of a value, see parts_numbers.go.
+type plane struct {
+	directory handle
+	span      uint32 // numbers from here on were never used, or are free
+	parts     uint32
+	next      uint32 // where a free number is looked for
+}
+
+// A root's value begins with the head's handle and the type; then come the type's own bytes.
+const (
+	rootType = 4
+	rootSize = wordSize
+)
+
+// A part's cell begins with a word: the head, which is never 0, and what part of it this is.
+//
+//	bits 0-31 head    bits 32-58 number    bits 59-60 level in the directory, 0 for a part
+//	                  bits 61-62 plane     bit 63 the bytes are in an extent
+//
+// Behind it are the part's bytes; or the offset of the extent and how many bytes there are.
+type partWord uint64
+
+const (
+	partHeadSize = wordSize
+	numberShift  = 32
+	numberMask   = 1<<27 - 1
+	levelShift   = 59
+	planeShift   = 61
+	awayBit      = 1 << 63
+	awaySize     = 3 * wordSize
+)
+
+func makePartWord(head handle, plane int, level uint8, number uint32) partWord {
+	return partWord(head) | partWord(number)<<numberShift | partWord(level)<<levelShift | partWord(plane)<<planeShift
+}
+
+func (w partWord) head() handle   { return handle(w) }
+func (w partWord) number() uint32 { return uint32(w>>numberShift) & numberMask }
+func (w partWord) level() uint8   { return uint8(w>>levelShift) & 3 }
+func (w partWord) plane() int     { return int(w>>planeShift) & 3 }
+func (w partWord) away() bool     { return w&awayBit != 0 }
+
+// NewParts stores key with a value with parts, which has none yet, over whatever was there. It has
+// so many bytes of the type's own, all zeros. It expires at expireAt, never if that is 0. Like all
+// changes of values with parts it takes memory without making room: ErrMemory unless Reserve was
+// asked for it, and what was there remains.
+func (t Txn) NewParts(key []byte, typ Type, own int, expireAt int64) (Parts, error) {
+	return t.newParts(key, typ, own, expireAt, t.s.nextIncarnation())
+}
+
+func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, incarnation uint32) (v Parts, err error) {
+	s := t.s
+	if typ <= TypeString || s.e.forms[typ].Apply == nil {
+		panic("BUG: values of this type have no parts")
+	}
+	if err := checkLengths(len(key), 0); err != nil {
+		return v, err
+	}
+	h := s.e.makeHeader(typeElsewhere, t.number, len(key), rootSize+own, true) // so that it can expire later without memory
+	if s.isLarge(h) {
+		return v, ErrKeyTooLong
+	}
+	s.quiet = true
+	defer func() { s.quiet = false }()
+	if err := s.prepare(t.p); err != nil {
+		return v, err
+	}
+	at := s.take(valueHeads, s.e.headClass())
+	if at == 0 {
+		return v, ErrMemory
+	}
+	ref, err := s.newRecord(h, expireAt, mainCells)
+	if err != nil {
+		s.put(at)
+		return v, err
+	}
+	size := int64(s.e.classes.size(s.e.headClass()))
+	*s.cells.head(at) = valueHead{incarnation: incarnation, root: ref, typ: typ, ownLen: uint16(own), bytes: size}
+	s.sums.Parts += size
+	body := s.body(ref, h)
+	value := body[copy(body, key):]
+	clear(value)
+	binary.LittleEndian.PutUint32(value, uint32(at))
+	value[rootType] = byte(typ)
+	s.joinRoots(at)
+	sl, tag := t.lookup(key)
+	t.publish(tag, sl, ref, h, expireAt)
+	v = Parts{t, at}
+	s.logBegin(v)
+	return v, nil
+}
+
+// Parts is the value of an item found with t; false if it has no parts.
+func (t Txn) Parts(item Item) (Parts, bool) {
+	if !item.header.isRoot() {
+		return Parts{}, false
+	}
+	return Parts{t, handle(binary.LittleEndian.Uint32(item.Value()))}, true
+}
+
+// headOf is the head of the value whose root is in the cell.
+func (s *shard) headOf(ref handle, h header) handle {
+	return handle(binary.LittleEndian.Uint32(s.body(ref, h)[h.keyLen():]))
+}
+
+func (v Parts) head() *valueHead { return v.t.s.cells.head(v.at) }
+
+// Type is the type of the value.
+func (v Parts) Type() Type { return v.head().typ }
+
+// Incarnation tells the value from others that the key has had, or will have. It is never 0.
+func (v Parts) Incarnation() uint32 { return v.head().incarnation }
+
+// Bytes is how much memory the value has besides its root: head, parts and their directories.
+func (v Parts) Bytes() int64 { return v.head().bytes }
+
+// Key is a view of the key.
+func (v Parts) Key() []byte { return v.t.s.key(v.head().root) }
+
+// Own is a view of the type's own bytes, which may be changed.
+func (v Parts) Own() []byte {
+	s, ref := v.t.s, v.head().root
+	h := s.header(ref)
+	return s.body(ref, h)[h.keyLen()+rootSize:]
+}
+
+// Len is below what number all parts of the plane are. If none was freed but the last ones it is
+// how many there are.
+func (v Parts) Len(plane int) int { return int(v.head().planes[plane].span) }
+
+// Count is how many parts the plane has.
+func (v Parts) Count(plane int) int { return int(v.head().planes[plane].parts) }
+
+// Part is a view of a part: all of its cell, which has at least as many bytes as were asked for; or
+// exactly so many if they are too many for a cell. It may be changed, unless it is pinned (Shared).
+// nil: the plane has no such part.
+func (v Parts) Part(plane, number int) []byte {
+	s := v.t.s
+	p := &v.head().planes[plane]
+	if uint32(number) >= p.span {
+		return nil
+	}
+	ref := *s.partAt(p, uint32(number))
+	if ref == 0 {
+		return nil
+	}
+	return s.partBytes(ref)
+}
+
+// partBytes is what the part in the cell has.
+func (s *shard) partBytes(ref handle) []byte {
+	if w := s.partWord(ref); w.away() {
+		return s.e.large.bytes(*s.cells.second(ref), int(*s.cells.third(ref)))
+	}
+	return s.cells.view(ref, partHeadSize, s.partSize(ref)-partHeadSize)
+}
+
+func (s *shard) partWord(ref handle) partWord { return partWord(*s.cells.word(ref)) }
+
+// partSize is how long the part's cell is.
+func (s *shard) partSize(ref handle) int {
+	return s.e.classes.size(int(s.e.pool.pages[s.pageOf(ref)].class))
+}
+
+// maxPart is how many bytes a part can have that is not in an extent.
+func (e *Engine) maxPart() int { return e.maxInline - partHeadSize }
+
+// Add adds a part of at least n bytes to a plane, up to MaxValueLen; what is in them is undefined.
+// ErrMemory: Reserve was not asked for it; nothing has changed.
+func (v Parts) Add(plane, n int) (number int, part []byte, err error) {
+	s := v.t.s
+	if n > s.e.maxPart() {
+		return v.addAway(plane, n)
+	}
+	ref := s.takePart(partHeadSize + n)
+	if ref == 0 {
+		return 0, nil, ErrMemory
+	}
+	number, err = v.place(plane, ref, 0)
+	if err != nil {
+		return 0, nil, err
+	}
+	return number, s.partBytes(ref), nil
+}
+
+// addAway adds a part in an extent that was reserved.
+func (v Parts) addAway(plane, n int) (number int, part []byte, err error) {
+	s := v.t.s
+	off, ok := s.unstash(n)
+	if !ok {
+		return 0, nil, ErrMemory
+	}
+	ref := s.takePart(awaySize)
+	if ref != 0 {
+		*s.cells.second(ref), *s.cells.third(ref) = off, uint64(n)
+		number, err = v.place(plane, ref, awayBit)
+	}
+	if ref == 0 || err != nil {
+		s.stash = append(s.stash, stashed{off, n})
+		return 0, nil, ErrMemory
+	}
+	v.charge(largeCost(n))
+	return number, s.partBytes(ref), nil
+}
+
+// AddStaged is Add of what was staged, whole, with an empty key. Unless it fails, st is ended.
+func (v Parts) AddStaged(plane int, st *Staged) (number int, err error) {
+	if st.Left() > 0 || st.keyLen > 0 {
+		panic("BUG: a staged part is not complete, or has a key")
+	}
+	s := v.t.s
+	ref := s.takePart(awaySize)
+	if ref == 0 {
+		return 0, ErrMemory
+	}
+	*s.cells.second(ref), *s.cells.third(ref) = st.off, uint64(st.valueLen)
+	if number, err = v.place(plane, ref, awayBit); err != nil {
+		return 0, err
+	}
+	v.charge(largeCost(st.valueLen))
+	st.end()
+	return number, s.e.large.leave()
+}
+
+// place gives the part in the cell a number, and takes its bytes into account. The cell is freed if
+// there is no memory for that.
+func (v Parts) place(plane int, ref handle, flags partWord) (number int, err error) {
+	s := v.t.s
+	n, at := v.takeNumber(plane)
+	if at == nil {
+		s.put(ref)
+		return 0, ErrMemory
+	}
+	*s.cells.word(ref) = uint64(makePartWord(v.at, plane, 0, n) | flags)
+	*at = ref
+	v.head().planes[plane].parts++
+	v.charge(int64(s.partSize(ref)))
+	return int(n), nil
+}
+
+// charge notes that the value has n bytes more.
+func (v Parts) charge(n int64) {
+	v.head().bytes += n
+	v.t.s.sums.Parts += n
+}
+
+// Resize gives a part at least n bytes, and returns them. What it had stays, as far as it fits;
+// what is new is undefined. ErrMemory: Reserve was not asked for a part of n bytes; nothing has
+// changed.
+func (v Parts) Resize(plane, number, n int) ([]byte, error) {
+	s := v.t.s
+	at := s.partAt(&v.head().planes[plane], uint32(number))
+	from := *at
+	if n > s.e.maxPart() || s.partWord(from).away() {
+		return v.resizeAway(plane, at, n)
+	}
+	if s.e.classes.of(partHeadSize+n) == int(s.e.pool.pages[s.pageOf(from)].class) {
+		return s.partBytes(from), nil
+	}
+	to := s.takePart(partHeadSize + n)
+	if to == 0 {
+		return nil, ErrMemory
+	}
+	size := s.partSize(to)
+	copy(s.cells.view(to, 0, size), s.cells.view(from, 0, s.partSize(from)))
+	v.charge(int64(size - s.partSize(from)))
+	*at = to
+	s.put(from)
+	return s.partBytes(to), nil
+}
+
+// resizeAway is Resize of a part that is in an extent, or will be: it becomes another one under its
+// number.
+func (v Parts) resizeAway(plane int, at *handle, n int) ([]byte, error) {
+	s := v.t.s
+	from, number := *at, s.partWord(*at).number()
+	size, flags, off := partHeadSize+n, partWord(0), uint64(0)
+	if n > s.e.maxPart() {
+		var ok bool
+		if off, ok = s.unstash(n); !ok {
+			return nil, ErrMemory
+		}
+		size, flags = awaySize, awayBit
+	}
+	to := s.takePart(size)
+	if to == 0 {
+		if flags != 0 {
+			s.stash = append(s.stash, stashed{off, n})
+		}
+		return nil, ErrMemory
+	}
+	*s.cells.word(to) = uint64(makePartWord(v.at, plane, 0, number) | flags)
+	bytes := int64(s.partSize(to))
+	if flags != 0 {
+		*s.cells.second(to), *s.cells.third(to) = off, uint64(n)
+		bytes += largeCost(n)
+	}
+	copy(s.partBytes(to), s.partBytes(from))
+	*at = to
+	v.charge(bytes - s.freePart(from))
+	return s.partBytes(to), nil
+}
+
+// Free removes a part. Its number is free for Add, at once or later; if it was the highest, Len
+// falls.
+func (v Parts) Free(plane, number int) {
+	s := v.t.s
+	p := &v.head().planes[plane]
+	at := s.partAt(p, uint32(number))
+	ref := *at
+	*at = 0
+	p.parts--
+	v.charge(-s.freePart(ref))
+	v.trimNumbers(p)
+}
+
+// freePart gives back a part's cell, and its extent, and returns how many bytes they had.
+func (s *shard) freePart(ref handle) (bytes int64) {
+	bytes = int64(s.partSize(ref))
+	if s.partWord(ref).away() {
+		bytes += largeCost(int(*s.cells.third(ref)))
+		s.dropLarge(*s.cells.second(ref))
+	}
+	s.put(ref)
+	return bytes
+}
+
+// Shared reports whether a part is pinned, so that it must not be changed.
+func (v Parts) Shared(plane, number int) bool {
+	s := v.t.s
+	ref := *s.partAt(&v.head().planes[plane], uint32(number))
+	return s.partWord(ref).away() && s.e.large.isShared(*s.cells.second(ref))
+}
+
+// Pin pins a part that is too big for a cell. It returns false if it is not: then it is to be
+// copied.
+func (v Parts) Pin(plane, number int) (Pin, bool) {
+	s := v.t.s
+	ref := *s.partAt(&v.head().planes[plane], uint32(number))
+	if !s.partWord(ref).away() {
+		return Pin{}, false
+	}
+	return s.e.large.pin(*s.cells.second(ref), 0, int(*s.cells.third(ref))), true
+}
+
+// Delete removes the key. Its memory is freed in slices.
+func (v Parts) Delete() { v.t.Delete(v.Key()) }
+
+// SetDue says when the next thing in the value expires, in unix milliseconds; 0: nothing does.
+// Form.Expire is then called.
+func (v Parts) SetDue(at int64) {
+	h := v.head()
+	h.due = at
+	v.t.s.expiresAt(h.root, at)
+}
+
+// nextIncarnation is a number that no value has whose key could be taken for another one.
+func (s *shard) nextIncarnation() uint32 {
+	for {
+		if n := s.e.incarnations.Add(1); n != 0 {
+			return n
+		}
+	}
+}
+
+// takePart returns a cell for n bytes of parts, 0 if there is none without making room.
+func (s *shard) takePart(n int) handle { return s.take(partCells, s.e.classes.of(n)) }
+
+func (e *Engine) headClass() int { return e.classes.of(int(headSize)) }

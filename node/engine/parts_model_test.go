@@ -1,0 +1,298 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+)
+
+// bagModel runs the same operations on bags in an engine and on maps, beside plain strings that
+// compete with them for memory.
+type bagModel struct {
+	tb     testing.TB
+	e      *Engine
+	bags   map[modelKey]*modelBag
+	now    int64
+	limit  int64
+	exact  bool // nothing may be missing
+	copies map[uint16]bool
+	missed int
+}
+
+type modelBag struct {
+	incarnation uint32
+	expireAt    int64
+	elements    map[uint32]string
+	due         uint32 // the element that expires
+	dueAt       int64
+}
+
+func newBagModel(tb testing.TB, cfg Config) *bagModel {
+	cfg.Forms = bags()
+	return &bagModel{tb: tb, e: open(tb, cfg), bags: map[modelKey]*modelBag{}, copies: map[uint16]bool{}, now: 1_000_000, limit: cfg.MaxBytes, exact: cfg.Policy == NoEviction}
+}
+
+// expect is what there should be under k, if it is found.
+func (m *bagModel) expect(k modelKey) *modelBag {
+	b := m.bags[k]
+	if b != nil && expired(b.expireAt, m.now) {
+		delete(m.bags, k)
+		return nil
+	}
+	return b
+}
+
+// find compares the bag under k with what it should be.
+func (m *bagModel) find(t Txn, k modelKey) (Parts, bool) {
+	v, ok := bag(t, k.key)
+	b := m.expect(k)
+	if !ok {
+		if b != nil && m.exact && !expired(b.dueAt, m.now) {
+			m.tb.Fatalf("bag %q is gone", k.key)
+		}
+		if b != nil && !expired(b.dueAt, m.now) {
+			m.missed++
+		}
+		delete(m.bags, k)
+		return v, false
+	}
+	if b == nil || v.Incarnation() != b.incarnation || string(v.Key()) != k.key || v.Type() != bagType {
+		m.tb.Fatalf("bag %q of incarnation %d, want %+v", v.Key(), v.Incarnation(), b)
+	}
+	got := bagContent(m.tb, v)
+	if _, there := got[b.due]; !there && expired(b.dueAt, m.now) {
+		delete(b.elements, b.due)
+	}
+	if !maps.Equal(got, b.elements) {
+		for id, want := range b.elements {
+			if value, there := got[id]; value != want {
+				m.tb.Errorf("element %d: there %t, %d bytes, want %d", id, there, len(value), len(want))
+			}
+		}
+		m.tb.Fatalf("bag %q has %d elements, want %d, or others; %d expires at %d, now %d", k.key, len(got), len(b.elements), b.due, b.dueAt, m.now)
+	}
+	return v, true
+}
+
+// refused checks that memory may be refused to a partition.
+func (m *bagModel) refused(err error, p uint16, what string) {
+	if !errors.Is(err, ErrMemory) || m.e.Policy() == AllKeys && !m.copies[p] {
+		m.tb.Fatalf("%s: %v", what, err)
+	}
+}
+
+// set sets an element, and makes the bag if there is none. Once memory was reserved nothing may
+// fail.
+func (m *bagModel) set(k modelKey, id uint32, value []byte, at int64) {
+	with(m.e, k.p, m.now, func(t Txn) {
+		v, ok := m.find(t, k)
+		room := Room{Parts: []int{bagHead + len(value)}}
+		if ok {
+			room.Spared = []Parts{v}
+		} else {
+			room.Roots = []int{len(k.key) + bagOwn}
+		}
+		if err := t.Reserve(room); err != nil {
+			m.refused(err, k.p, "reserve")
+			return
+		}
+		if !ok {
+			var err error
+			if v, err = newBag(t, []byte(k.key), at); err != nil {
+				m.tb.Fatalf("a new bag, reserved: %v", err)
+			}
+			m.bags[k] = &modelBag{incarnation: v.Incarnation(), expireAt: at, elements: map[uint32]string{}}
+		}
+		if err := bagSet(v, id, value); err != nil {
+			m.tb.Fatalf("an element of %d bytes, reserved: %v", len(value), err)
+		}
+		m.bags[k].elements[id] = string(value)
+	})
+}
+
+func (m *bagModel) remove(k modelKey, id uint32) {
+	with(m.e, k.p, m.now, func(t Txn) {
+		v, ok := m.find(t, k)
+		if !ok {
+			return
+		}
+		_, there := m.bags[k].elements[id]
+		if bagDelete(v, id) != there {
+			m.tb.Fatalf("element %d of %q: there %t", id, k.key, there)
+		}
+		if delete(m.bags[k].elements, id); len(m.bags[k].elements) == 0 {
+			delete(m.bags, k)
+		}
+	})
+}
+
+// drop forgets what the model has of a partition.
+func (m *bagModel) drop(p uint16) {
+	maps.DeleteFunc(m.bags, func(k modelKey, _ *modelBag) bool { return k.p == p })
+}
+
+func (m *bagModel) step(op byte, a, b uint32) {
+	k := modelKey{uint16(a % 6), fmt.Sprint("bag:", a/8%6)}
+	key := []byte(k.key)
+	id := a >> 8 % 200
+	switch {
+	case op < 130:
+		m.set(k, id, bagValue(b), m.someExpiry(b))
+	case op < 160:
+		m.remove(k, id)
+	case op < 175:
+		with(m.e, k.p, m.now, func(t Txn) { m.find(t, k) })
+	case op < 180:
+		with(m.e, k.p, m.now, func(t Txn) { t.Delete(key) })
+		delete(m.bags, k)
+	case op < 184:
+		at := m.someExpiry(b)
+		with(m.e, k.p, m.now, func(t Txn) {
+			if _, ok := m.find(t, k); ok && t.SetExpire(key, at) {
+				m.bags[k].expireAt = at
+			}
+		})
+	case op < 187:
+		with(m.e, k.p, m.now, func(t Txn) {
+			if v, ok := m.find(t, k); ok {
+				m.bags[k].due, m.bags[k].dueAt = id, m.now+int64(b%2000)
+				bagExpire(v, id, m.bags[k].dueAt)
+			}
+		})
+	case op < 190:
+		with(m.e, k.p, m.now, func(t Txn) {
+			if t.Set(key, []byte("a string"), TypeString, 0) == nil {
+				delete(m.bags, k)
+			}
+			t.Delete(key)
+		})
+		delete(m.bags, k)
+	case op < 230:
+		with(m.e, k.p, m.now, func(t Txn) {
+			name := fmt.Sprint("string:", a%3000)
+			if err := t.Set([]byte(name), modelBytesOf(b, int(b>>8%700)), TypeString, m.someExpiry(b)); err != nil {
+				m.refused(err, k.p, "a string")
+			}
+		})
+	case op < 240:
+		m.now += int64(b % 500)
+	case op < 246:
+		m.e.Sweep(m.now, int(b%100))
+	default:
+		m.stepMuch(k.p, op, b)
+	}
+	if used, limit := m.e.Used(), m.e.MaxBytes(); used > limit && m.e.Policy() == AllKeys {
+		m.tb.Fatalf("%d bytes are used of %d", used, limit)
+	}
+}
+
+// stepMuch does one operation of those that concern many keys.
+func (m *bagModel) stepMuch(p uint16, op byte, b uint32) {
+	switch op {
+	case 246:
+		m.e.Drop(p)
+		m.drop(p)
+	case 247:
+		m.e.Forget(p)
+		m.drop(p)
+	case 248:
+		if b%8 == 0 {
+			m.e.Reset(uint64(b))
+			clear(m.bags)
+			if st := m.e.Stats(); st.Used != st.Fixed+st.Feeds || st.Parts != 0 {
+				m.tb.Fatalf("after a reset: %+v", st)
+			}
+		}
+	case 249, 250:
+		if !m.exact {
+			m.copies[p] = b%2 == 0
+			m.e.SetCopy(p, m.copies[p])
+		}
+	case 251:
+		if !m.exact {
+			if err := m.e.SetMaxBytes(m.limit / 256 * int64(160+b%96)); err != nil {
+				m.tb.Fatal(err)
+			}
+		}
+	case 252:
+		m.e.checkSums(m.tb)
+	}
+}
+
+func (m *bagModel) someExpiry(b uint32) int64 {
+	if b%5 != 0 {
+		return 0
+	}
+	return m.now + 1 + int64(b>>8%5000)
+}
+
+// bagValue is mostly small, sometimes too large for a cell.
+func bagValue(b uint32) []byte {
+	switch n := int(b >> 8); b % 64 {
+	case 0:
+		return modelBytesOf(b, n%60_000)
+	case 1, 2, 3:
+		return modelBytesOf(b, n%3_000)
+	default:
+		return modelBytesOf(b, n%300)
+	}
+}
+
+func modelBytesOf(b uint32, n int) []byte {
+	return bytes.Repeat(binary.LittleEndian.AppendUint32(nil, b), n/4+1)[:n]
+}
+
+func (m *bagModel) finish() {
+	m.e.checkSums(m.tb)
+	for k := range m.bags {
+		with(m.e, k.p, m.now, func(t Txn) { m.find(t, k) })
+	}
+	m.e.checkSums(m.tb)
+}
+
+func TestPartsModel(t *testing.T) {
+	const steps = 20_000
+	seed := *modelSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("to repeat it: -model.seed %d", seed)
+	run := func(name string, cfg Config, evicts bool) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newBagModel(t, cfg)
+			r := rand.New(rand.NewPCG(seed, uint64(len(name))))
+			for range steps {
+				m.step(byte(r.Uint32()), r.Uint32(), r.Uint32())
+			}
+			m.finish()
+			if evicts != (m.missed > 0) {
+				t.Errorf("%d bags were evicted", m.missed)
+			}
+		})
+	}
+	run("tiny", Config{MaxBytes: 3 << 20, Shards: 2}, true)
+	run("tiny, one shard", Config{MaxBytes: 2 << 20, Shards: 1}, true)
+	run("full, no eviction", Config{MaxBytes: 2 << 20, Shards: 2, Policy: NoEviction}, false)
+	run("roomy", Config{MaxBytes: 256 << 20, Shards: 4}, false)
+}
+
+func FuzzPartsModel(f *testing.F) {
+	f.Add(false, []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 150, 1, 2, 3, 4, 5, 6, 7, 8, 255, 1, 2, 3, 4, 5, 6, 7, 8})
+	f.Fuzz(func(t *testing.T, exact bool, ops []byte) {
+		ops = ops[:min(len(ops), 9*3000)]
+		cfg := Config{MaxBytes: 1 << 20, Shards: 2}
+		if exact {
+			cfg.Policy = NoEviction
+		}
+		m := newBagModel(t, cfg)
+		for ; len(ops) >= 9; ops = ops[9:] {
+			m.step(ops[0], binary.LittleEndian.Uint32(ops[1:]), binary.LittleEndian.Uint32(ops[5:]))
+		}
+		m.finish()
+	})
+}

@@ -1,0 +1,170 @@
+package engine
+
+import "slices"
+
+// Room is what a command is about to take for values with parts.
+type Room struct {
+	Parts  []int   // bytes of each part that is to be added, or resized to
+	Roots  []int   // for each value that is to be made, the bytes of its key and of the type's own
+	Spared []Parts // values that the command works on; the parts may be added to any of them, or to those to be made
+}
+
+// Reserve makes room for what a command is about to take, before it changes anything: what comes
+// then until Unlock finds its memory, and none of it evicts or moves anything. Reserve itself may
+// evict everything but what is spared, and move all cells: items and views found before are void,
+// Parts are not. ErrMemory: there is no room, and nothing has changed but by eviction.
+func (t Txn) Reserve(r Room) error {
+	s := t.s
+	for _, v := range r.Spared {
+		v.head().spared = true
+	}
+	s.frugal = s.isCopy(t.number)
+	err := t.reserve(r)
+	s.frugal = false
+	s.needs = s.needs[:0]
+	for _, v := range r.Spared {
+		v.head().spared = false
+	}
+	return err
+}
+
+// need is how many free cells of a class are wanted.
+type need struct {
+	kind  kind
+	class uint8
+	cells uint32
+}
+
+// want notes that one more cell for so many bytes is needed.
+func (s *shard) want(k kind, size int) {
+	class := uint8(s.e.classes.of(size))
+	for i := range s.needs {
+		if n := &s.needs[i]; n.kind == k && n.class == class {
+			n.cells++
+			return
+		}
+	}
+	s.needs = append(s.needs, need{k, class, 1})
+}
+
+// wanted is how many free cells of a class making room must leave, since they are reserved.
+func (s *shard) wanted(k kind, class int) uint32 {
+	for _, n := range s.needs {
+		if n.kind == k && int(n.class) == class {
+			return n.cells
+		}
+	}
+	return 0
+}
+
+// reserve is Reserve between the marks.
+func (t Txn) reserve(r Room) error {
+	s := t.s
+	s.dropStash()
+	bytes := 0
+	for _, size := range r.Parts {
+		bytes += partHeadSize + size
+		switch {
+		case size > MaxValueLen:
+			return ErrValueTooLarge
+		case size > s.e.maxPart():
+			s.want(partCells, awaySize)
+		default:
+			s.want(partCells, partHeadSize+size)
+		}
+	}
+	for _, v := range r.Spared {
+		for i := range v.head().planes {
+			s.wantNodes(&v.head().planes[i], len(r.Parts))
+		}
+	}
+	for _, size := range r.Roots {
+		h := s.e.makeHeader(typeElsewhere, t.number, size, rootSize, true)
+		if s.isLarge(h) {
+			return ErrKeyTooLong
+		}
+		s.want(mainCells, s.e.cellLen(h))
+		s.want(valueHeads, int(headSize))
+		s.want(index, bucketSize) // for the entry
+		s.want(index, bucketSize) // the first one of the partition
+		for range Planes {
+			s.wantNodes(&plane{}, len(r.Parts))
+		}
+	}
+	if int64(bytes) > s.e.reclaimable() {
+		return ErrNeverFits
+	}
+	if !s.fillStash(r.Parts) {
+		return ErrMemory
+	}
+	for waits := 0; waits < maxWaits; {
+		if s.haveCells() {
+			return nil
+		}
+		if s.makeRoom(noClass) {
+			continue
+		}
+		if s.e.Policy() != AllKeys || s.frugal {
+			return ErrMemory
+		}
+		waits++
+		wait(waits)
+	}
+	return ErrMemory
+}
+
+// haveCells takes pages until there are free cells for all that is needed, and reports whether
+// there are. What they are not used for is found by compact.
+func (s *shard) haveCells() bool {
+	for _, n := range s.needs {
+		for s.slabs[n.kind].classes[n.class].cells < n.cells {
+			pg := s.e.pool.take(s.upkeep)
+			if pg == 0 {
+				return false
+			}
+			s.adopt(pg, n.kind, int(n.class))
+		}
+	}
+	return true
+}
+
+// stashed is an extent that was reserved for a part of n bytes, charged. What a command leaves of
+// the stash is given back by the next Reserve in the shard, or by Sweep.
+type stashed struct {
+	off uint64
+	n   int
+}
+
+// fillStash takes the extents for parts that are too long for a cell. It may evict.
+func (s *shard) fillStash(parts []int) bool {
+	for _, n := range parts {
+		if n <= s.e.maxPart() {
+			continue
+		}
+		off, ok := s.newLarge(n)
+		if !ok {
+			s.dropStash()
+			return false
+		}
+		s.stash = append(s.stash, stashed{off, n})
+	}
+	return true
+}
+
+// unstash takes the extent that was reserved for a part of n bytes.
+func (s *shard) unstash(n int) (off uint64, ok bool) {
+	for i, x := range s.stash {
+		if x.n == n {
+			s.stash = slices.Delete(s.stash, i, i+1)
+			return x.off, true
+		}
+	}
+	return 0, false
+}
+
+func (s *shard) dropStash() {
+	for _, x := range s.stash {
+		s.dropLarge(x.off)
+	}
+	s.stash = s.stash[:0]
+}
