@@ -2,13 +2,13 @@ package node
 
 import (
 	"encoding/binary"
+	"errors"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // copyTaker says what becomes of a sender's stream here.
@@ -124,27 +124,17 @@ func (s *stream) closed(cn *conn) {
 	}
 }
 
-// takeEffects: DUNLIN EFFECTS seq milli payload
+// takeEffects: DUNLIN EFFECTS seq milli payload. Effects of a newer node are refused by name.
 func takeEffects(r *request) {
-	r.takeBatch(func(s *stream, shift int64) bool {
-		effects := r.Args[4]
-		if !wellFormed(effects) {
-			return false
-		}
-		return r.node.engine.Apply(effects, shift, r.Now, s) == nil
-	})
-}
-
-// wellFormed tells whether these are whole effects, before any of them is applied.
-func wellFormed(effects []byte) bool {
-	for len(effects) > 0 {
-		kind, p, _, size := engine.NextEffect(effects)
-		if kind == engine.EffectNone || kind == engine.EffectLarge || p >= ring.Partitions {
-			return false
-		}
-		effects = effects[size:]
+	effects := r.Args[4]
+	malformed := engine.CheckEffects(effects)
+	if unknown := (engine.UnknownEffect{}); errors.As(malformed, &unknown) {
+		r.breakStream("ERR " + unknown.Error())
+		return
 	}
-	return true
+	r.takeBatch(func(s *stream, shift int64) bool {
+		return malformed == nil && r.node.engine.Apply(effects, shift, r.Now, s) == nil
+	})
 }
 
 // takeBatch takes the next batch of a stream, whose number and sending time are arguments 2 and 3, and answers how far it has come.

@@ -297,6 +297,7 @@ func TestStreamRefusesGarbage(t *testing.T) {
 		{"DUNLIN EFFECTS x 1 \"\"", errBadStream},
 		{"DUNLIN EFFECTS 1 x \"\"", errBadStream},
 		{"DUNLIN EFFECTS 1 1 garbage", errBadStream},
+		{`DUNLIN EFFECTS 1 1 "\x00\x00\x00\x00\x7c\x00\x00\x00"`, "ERR unknown effect: kind 31, the highest known is 9"},
 		{"DUNLIN VALUE 1 1 5000 k 0 1 0 100000 0 piece", errBadStream},
 		{"DUNLIN VALUE 1 1 5 k 0 9 0 100000 0 piece", errBadStream},
 		{"DUNLIN VALUE 1 1 5 k 0 1 0 100000 50 piece", errBadStream},
