@@ -44,7 +44,7 @@ func serveLocal(ctx context.Context, o *options, con *console) error {
 			gossip: loopback("0"),
 			join:   join,
 			whole:  true,
-		}, p.memory.shared())
+		}, &nodesBudget{nodes: p.memory.nodes})
 		if err != nil {
 			return err
 		}

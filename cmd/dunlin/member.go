@@ -48,7 +48,7 @@ func serveProxy(ctx context.Context, o *options, con *console) error {
 		o.id = memberID("-proxy", o.listen, clientPort)
 	}
 	return serve(ctx, o, con, 0, func(ctx context.Context, p *process) error {
-		_, err := p.startProxy(ctx, o.member(), p.memory.clients())
+		_, err := p.startProxy(ctx, o.member(), &p.memory.clients)
 		return err
 	})
 }
@@ -64,7 +64,7 @@ func (p *process) startNode(ctx context.Context, m memberOptions, of int) (start
 		Listen:      m.listen,
 		Memory:      int64(p.o.memory),
 		MoveRate:    int64(p.o.moveRate),
-		Overhead:    processOverhead(int64(p.o.memory)*int64(of), p.o.loops) / int64(of),
+		Overhead:    nodeOverhead(int64(p.o.memory)*int64(of), p.o.loops, of),
 		Nodes:       of,
 		Eviction:    p.o.eviction,
 		RequirePass: p.o.requirePass,
@@ -80,7 +80,7 @@ func (p *process) startNode(ctx context.Context, m memberOptions, of int) (start
 	if err != nil {
 		return started{}, adviseAddress(err, "listen")
 	}
-	p.memory.add(n)
+	p.memory.nodes = append(p.memory.nodes, n)
 	p.stop.push("node "+self.ID, func(context.Context) error { return n.Close() })
 	p.stop.push("clients of node "+self.ID, n.Drain)
 

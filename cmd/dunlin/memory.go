@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 
 	"github.com/dunlin-cache/dunlin/metrics/status"
@@ -47,12 +48,12 @@ const (
 	// collections. Above that, the limit decides.
 	gcPercent = 400
 
-	// A proxy's clients may have half of its container in buffers; its heap has the
+	// A proxy's clients may have half of its container in buffers. Its heap has the
 	// rest, less a tenth for what the runtime does not see.
 	proxyBufferShare = 0.5
 	proxyShare       = 0.9
-	leastProxyMemory = 64 << 20
-	freeProxyMemory  = 1 << 30 // without a container: only bounds how far garbage piles up
+	leastProxyHeap   = 64 << 20
+	freeProxyHeap    = 1 << 30 // without a container: only bounds how far garbage piles up
 )
 
 func defaultNodeMemory() size {
@@ -62,13 +63,34 @@ func defaultNodeMemory() size {
 	return laptopNodeMemory
 }
 
-// goMemory is what the Go heap of a process may take whose nodes' limits add up
-// to storage.
+// proxyBuffers returns what the clients of a proxy alone in its process may take for buffers.
+// Without a container the bytes are only counted.
+func proxyBuffers(container int64) int64 {
+	if container == 0 {
+		return math.MaxInt64
+	}
+	return int64(float64(container) * proxyBufferShare)
+}
+
+// proxyHeap returns what the Go heap of such a proxy may take while clients use buffers bytes.
+func proxyHeap(container, buffers int64) int64 {
+	if container == 0 {
+		return freeProxyHeap
+	}
+	return max(int64(float64(container)*proxyShare)-buffers, leastProxyHeap)
+}
+
+// goMemory returns what the Go heap may take in a process whose nodes' limits add up to storage.
 func goMemory(storage int64) int64 { return min(max(storage/goShare, leastGoMemory), mostGoMemory) }
 
-// processOverhead is how much of storage the process takes for itself.
+// processOverhead returns how much of storage the process takes for itself.
 func processOverhead(storage int64, loops int) int64 {
 	return max(0, binaryMemory+goMemory(storage)+int64(loops)*loopMemory-storage/beyond)
+}
+
+// nodeOverhead returns the part of that which counts towards the limit of each node.
+func nodeOverhead(storage int64, loops, nodes int) int64 {
+	return processOverhead(storage, loops) / int64(nodes)
 }
 
 // checkMemory refuses a limit in which a node could not be run, and names the
@@ -78,8 +100,8 @@ func (o *options) checkMemory(nodes, loops int) error {
 		return nil
 	}
 	fits := func(memory size) bool {
-		overhead := processOverhead(int64(memory)*int64(nodes), loops) / int64(nodes)
-		return node.FitsMemory(int64(memory), overhead, loops)
+		storage := int64(memory) * int64(nodes)
+		return node.FitsMemory(int64(memory), nodeOverhead(storage, loops, nodes), loops)
 	}
 	if fits(o.memory) {
 		return nil
@@ -93,7 +115,7 @@ func (o *options) checkMemory(nodes, loops int) error {
 		o.memory.String(), plural(loops, "event loop", "event loops"), smallest.String())
 }
 
-// warnMemory says when the limits cannot be kept in this container: the system
+// warnMemory logs when the limits cannot be kept in this container: the system
 // would end the process before it evicts anything.
 func (p *process) warnMemory(storage, container int64) {
 	if most := storage + storage/beyond; container > 0 && most > container {

@@ -22,7 +22,7 @@ type process struct {
 	admin  *admin.Admin
 	loops  *netloop.Group
 	tls    encryption
-	memory *governor
+	memory *memoryShares
 	stop   stopStack
 }
 
@@ -58,11 +58,13 @@ func serve(ctx context.Context, o *options, con *console, nodes int, start func(
 	if err := p.startLoops(); err != nil {
 		return err
 	}
-	p.startGovernor(ctx, nodes)
+	container := containerMemory(os.DirFS("/"))
+	p.warnMemory(int64(nodes)*int64(o.memory), container)
+	p.memory = newMemoryShares(o.loops, container)
 	if err := start(ctx, p); err != nil {
 		return err
 	}
-	<-ctx.Done()
+	p.memory.run(ctx)
 	con.log.Info("stopping")
 	p.admin.Drain()
 	return nil
@@ -96,27 +98,6 @@ func (p *process) startLoops() error {
 		return nil
 	})
 	return nil
-}
-
-// startGovernor has the process's memory governed, from the first moment on as if
-// its nodes were there.
-func (p *process) startGovernor(ctx context.Context, nodes int) {
-	container := containerMemory(os.DirFS("/"))
-	storage := int64(nodes) * int64(p.o.memory)
-	p.warnMemory(storage, container)
-	p.memory = newGovernor(p.o.loops, container)
-	p.memory.govern()
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		p.memory.run(ctx)
-	}()
-	p.stop.push("memory governor", func(context.Context) error {
-		cancel()
-		<-done
-		return nil
-	})
 }
 
 // adviseAddress adds to an error about an address that is taken how to choose

@@ -1,30 +1,34 @@
 package main
 
 import (
+	"runtime/debug"
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node"
 )
 
-// tellingGovernor is one whose runtime is the test's.
-type tellingGovernor struct {
-	*governor
+// fakeHeap stands in for the runtime's heap.
+type fakeHeap struct {
 	limit    int64
 	use      int64
 	afterGC  int64
 	collects int
 }
 
-func newTellingGovernor(container int64) *tellingGovernor {
-	g := &tellingGovernor{use: 10 * mib}
-	g.governor = &governor{
-		loops: 1, container: container, buffers: newBufferLimit(container),
-		setLimit: func(n int64) { g.limit = n },
-		collect:  func() { g.collects++; g.use = g.afterGC },
-		goUse:    func() int64 { return g.use },
+func (f *fakeHeap) heapLimit() heapLimit {
+	return heapLimit{
+		set:     func(n int64) { f.limit = n },
+		collect: func() { f.collects++; f.use = f.afterGC },
+		use:     func() int64 { return f.use },
 	}
-	return g
+}
+
+func newTestShares(container int64) (*memoryShares, *fakeHeap) {
+	f := &fakeHeap{use: 10 * mib}
+	return &memoryShares{
+		loops: 1, container: container, clients: clientBuffers{most: proxyBuffers(container)}, heap: f.heapLimit(),
+	}, f
 }
 
 func testNode(t *testing.T, memory int64) *node.Node {
@@ -43,25 +47,25 @@ func testNode(t *testing.T, memory int64) *node.Node {
 	return n
 }
 
-// TestGovernorFollowsTheLimits: the runtime's limit and the overhead are those of
-// the nodes' limits as they are now.
-func TestGovernorFollowsTheLimits(t *testing.T) {
-	g := newTellingGovernor(0)
+// TestSharesFollowTheLimits: the runtime's limit and the overhead are those of the nodes' limits as
+// they are now.
+func TestSharesFollowTheLimits(t *testing.T) {
+	m, heap := newTestShares(0)
 	n := testNode(t, 2*gib)
-	g.add(n)
+	m.nodes = append(m.nodes, n)
 	f := func(memory, wantLimit, wantOverhead int64) {
 		t.Helper()
 		if err := n.SetMaxMemory(memory); err != nil {
 			t.Fatal(err)
 		}
-		g.govern()
+		m.adjust()
 		stats, err := n.Stats()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g.limit != wantLimit || stats.Overhead != wantOverhead {
+		if heap.limit != wantLimit || stats.Overhead != wantOverhead {
 			t.Errorf("%d MiB: the runtime's limit is %d, the overhead %d, want %d and %d",
-				memory>>20, g.limit, stats.Overhead, wantLimit, wantOverhead)
+				memory>>20, heap.limit, stats.Overhead, wantLimit, wantOverhead)
 		}
 	}
 	f(2*gib, 128*mib, 0)
@@ -69,36 +73,37 @@ func TestGovernorFollowsTheLimits(t *testing.T) {
 	f(gib, 64*mib, 0)
 }
 
-func TestGovernorOfProxy(t *testing.T) {
-	g := newTellingGovernor(gib)
-	buffers := g.clients()
-	g.govern()
-	if want := int64(gib) * 9 / 10; g.limit < want-1 || g.limit > want {
-		t.Errorf("the runtime's limit is %d, want %d", g.limit, want)
+func TestSharesOfProxy(t *testing.T) {
+	m, heap := newTestShares(gib)
+	buffers := &m.clients
+	m.adjust()
+	if want := int64(gib) * 9 / 10; heap.limit < want-1 || heap.limit > want {
+		t.Errorf("the runtime's limit is %d, want %d", heap.limit, want)
 	}
 	if !buffers.Charge(400*mib) || buffers.Charge(200*mib) || !buffers.Charge(100*mib) {
 		t.Error("clients cannot have half of the container, or more")
 	}
-	g.govern()
-	if want := int64(gib)*9/10 - 500*mib; g.limit < want-1 || g.limit > want {
-		t.Errorf("beside buffers the runtime's limit is %d, want %d", g.limit, want)
+	m.adjust()
+	if want := int64(gib)*9/10 - 500*mib; heap.limit < want-1 || heap.limit > want {
+		t.Errorf("beside buffers the runtime's limit is %d, want %d", heap.limit, want)
 	}
 	buffers.Refund(500 * mib)
-	if g = newTellingGovernor(0); !g.clients().Charge(1 << 40) {
+	if m, _ = newTestShares(0); !m.clients.Charge(1 << 40) {
 		t.Error("without a container buffers are limited")
 	}
 }
 
-// TestGovernorCollects: a heap that is above its limit and rests is collected, but
-// not again and again when that does not help.
-func TestGovernorCollects(t *testing.T) {
-	g := newTellingGovernor(0)
+// TestHeapLimitCollects: a heap that is above its limit and rests is collected, but not again and
+// again when that does not help.
+func TestHeapLimitCollects(t *testing.T) {
+	var heap fakeHeap
+	h := heap.heapLimit()
 	f := func(what string, use, afterGC int64, want int) {
 		t.Helper()
-		g.use, g.afterGC = use, afterGC
-		before := g.collects
-		g.setRuntime(24 * mib)
-		if got := g.collects - before; got != want {
+		heap.use, heap.afterGC = use, afterGC
+		before := heap.collects
+		h.keep(24 * mib)
+		if got := heap.collects - before; got != want {
 			t.Errorf("%s: collected %d times, want %d", what, got, want)
 		}
 	}
@@ -109,18 +114,23 @@ func TestGovernorCollects(t *testing.T) {
 	f("more", 40*mib, 10*mib, 1)
 	f("below", 10*mib, 0, 0)
 	f("above it again", 25*mib, 10*mib, 1)
-	g.byHand = true
-	g.limit = 7
-	f("by hand", 100*mib, 0, 0)
-	if g.limit != 7 {
-		t.Error("an operator's limit was changed")
+}
+
+// TestHeapLimitOfOperator: with GOMEMLIMIT the runtime's limit is not touched.
+func TestHeapLimitOfOperator(t *testing.T) {
+	t.Setenv("GOMEMLIMIT", "100MiB")
+	t.Setenv("GOGC", "100")
+	before := debug.SetMemoryLimit(-1)
+	newMemoryShares(1, gib).adjust()
+	if after := debug.SetMemoryLimit(-1); after != before {
+		t.Errorf("the operator's limit of %d was changed to %d", before, after)
 	}
 }
 
 // TestSharedBudget: nodes that share their process with a proxy give alike, and get
 // back what they gave.
 func TestSharedBudget(t *testing.T) {
-	g := newTellingGovernor(0)
+	var nodes []*node.Node
 	var before []int64
 	outside := func(n *node.Node) int64 {
 		stats, err := n.Stats()
@@ -131,10 +141,10 @@ func TestSharedBudget(t *testing.T) {
 	}
 	for range 3 {
 		n := testNode(t, 64*mib)
-		g.add(n)
+		nodes = append(nodes, n)
 		before = append(before, outside(n))
 	}
-	b := g.shared()
+	b := &nodesBudget{nodes: nodes}
 	held := int64(0)
 	for _, n := range []int64{1, 1, 1, 100_000, 7, 1 << 20} {
 		if !b.Charge(n) {
@@ -143,7 +153,7 @@ func TestSharedBudget(t *testing.T) {
 		held += n
 	}
 	sum := int64(0)
-	for i, n := range g.nodes {
+	for i, n := range nodes {
 		got := outside(n) - before[i]
 		if got < held/3 || got > held/3+1 {
 			t.Errorf("node %d gave %d of %d bytes", i, got, held)
@@ -158,7 +168,7 @@ func TestSharedBudget(t *testing.T) {
 		held -= n
 	}
 	b.Refund(held)
-	for i, n := range g.nodes {
+	for i, n := range nodes {
 		if got := outside(n); got != before[i] {
 			t.Errorf("node %d has %d bytes outside, before %d", i, got, before[i])
 		}

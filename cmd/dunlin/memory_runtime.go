@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/node"
+)
+
+// memoryShares keeps what the parts of a process may take in step with what changes while it runs:
+// the nodes' limits (CONFIG SET maxmemory), and what connections hold of the Go heap, which counts
+// towards those limits. Only the goroutine of serve touches it.
+type memoryShares struct {
+	loops     int
+	container int64 // bytes; 0: no limit
+	nodes     []*node.Node
+	clients   clientBuffers // of a proxy alone in its process
+	heap      heapLimit
+}
+
+// adjustEvery is how often the shares are adjusted.
+const adjustEvery = time.Second
+
+func newMemoryShares(loops int, container int64) *memoryShares {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	m := &memoryShares{loops: loops, container: container, clients: clientBuffers{most: proxyBuffers(container)}}
+	if os.Getenv("GOMEMLIMIT") == "" { // else the limit is the operator's
+		m.heap = heapLimit{set: func(n int64) { debug.SetMemoryLimit(n) }, collect: debug.FreeOSMemory, use: heapUse}
+	}
+	return m
+}
+
+// run adjusts the shares until ctx ends.
+func (m *memoryShares) run(ctx context.Context) {
+	tick := time.NewTicker(adjustEvery)
+	defer tick.Stop()
+	for {
+		m.adjust()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (m *memoryShares) adjust() {
+	if len(m.nodes) == 0 {
+		m.heap.keep(proxyHeap(m.container, m.clients.used.Load()))
+		return
+	}
+	storage, counted := int64(0), int64(0)
+	for _, n := range m.nodes {
+		storage += n.MaxMemory()
+		counted += n.HeapMemory()
+	}
+	for _, n := range m.nodes {
+		n.SetOverhead(nodeOverhead(storage, m.loops, len(m.nodes))) // if refused, again after evictions
+	}
+	m.heap.keep(goMemory(storage) + counted + counted/4)
+}
+
+// heapLimit is the Go runtime's memory limit. The zero value leaves the runtime alone.
+type heapLimit struct {
+	set     func(int64)
+	collect func()
+	use     func() int64 // bytes that the runtime has from the system
+
+	limit int64 // as set last
+	floor int64 // use after the last collection that was forced; 0: below the limit since
+}
+
+// keep sets the limit, and collects a heap that rests above it: the runtime would wait until
+// something is allocated. What a collection cannot free is no reason for the next one.
+func (h *heapLimit) keep(limit int64) {
+	if h.set == nil {
+		return
+	}
+	if limit != h.limit {
+		h.limit = limit
+		h.set(limit)
+	}
+	switch use := h.use(); {
+	case use <= limit:
+		h.floor = 0
+	case h.floor == 0 || use > h.floor+limit/8:
+		h.collect()
+		h.floor = h.use()
+	}
+}
+
+// heapUse returns what the runtime's limit is about, see runtime/debug.SetMemoryLimit.
+func heapUse() int64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
+}

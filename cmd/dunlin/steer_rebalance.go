@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dunlin-cache/dunlin/metrics/status"
+)
+
+func rebalanceCommand() *cobra.Command {
+	var s steering
+	var pause, resume bool
+	c := &cobra.Command{
+		Use:   "rebalance {--pause | --resume}",
+		Short: "Stop partitions from moving without need, or let them move again",
+		Long: "While rebalancing is paused, nodes that join get no partitions. Nodes that leave\n" +
+			"hand theirs over, and lost copies are replaced, all the same.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return s.run(cmd, func(ctx context.Context, token string) error { return s.pause(ctx, token, pause) })
+		},
+	}
+	s.addTo(c, 10*time.Second)
+	c.Flags().BoolVar(&pause, "pause", false, "nothing moves that need not")
+	c.Flags().BoolVar(&resume, "resume", false, "partitions move where they belong")
+	c.MarkFlagsOneRequired("pause", "resume")
+	c.MarkFlagsMutuallyExclusive("pause", "resume")
+	return c
+}
+
+// pause gives the order to the coordinator, whoever that is, again and again until a table
+// says so that another node has, too: a coordinator may die with it.
+func (s *steering) pause(ctx context.Context, token string, paused bool) error {
+	query := url.Values{"paused": {strconv.FormatBool(paused)}}
+	ask := func() error {
+		coordinator, err := s.peer(ctx, func(c status.Cluster, p status.Peer) bool {
+			return p.ID == c.Coordinator && p.Role == "node"
+		})
+		if err != nil {
+			return fmt.Errorf("cannot find the coordinator: %w", err)
+		}
+		return order(ctx, coordinator.Admin, "/api/rebalance", query, token)
+	}
+	if err := ask(); err != nil {
+		return err
+	}
+	asked, epoch := time.Now(), uint64(0)
+	return s.until(ctx, func(c status.Cluster) bool {
+		if c.Paused != paused {
+			epoch = 0
+			if time.Since(asked) >= askAgain {
+				asked = time.Now()
+				_ = ask() // there may be no coordinator just now
+			}
+			return false
+		}
+		if epoch == 0 {
+			epoch = c.Epoch
+		}
+		return haveTable(c, epoch)
+	})
+}
+
+// askAgain is longer than it takes to issue a table.
+const askAgain = time.Second
+
+// haveTable tells whether two nodes have a table of the epoch or one that follows it, or
+// the only node has.
+func haveTable(c status.Cluster, epoch uint64) bool {
+	nodes, have := 0, 0
+	for _, p := range c.Peers {
+		if p.Role != "node" {
+			continue
+		}
+		if nodes++; p.Epoch >= epoch {
+			have++
+		}
+	}
+	return have >= min(nodes, 2)
+}
