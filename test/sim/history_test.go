@@ -153,10 +153,11 @@ const (
 	proxyCuts
 	resets
 	crashesOfTakers // nodes that have just been given something
+	returns         // what a node loses while a proxy cannot reach it comes back to it meanwhile
 )
 
 // often says how often each happens, in a hundred times.
-var often = []int{crashes: 16, crashesOfTwo: 6, stops: 16, stopsOfTwo: 6, stopsOfProxies: 6, joins: 12, leaves: 12, cuts: 10, proxyCuts: 6, resets: 4, crashesOfTakers: 6}
+var often = []int{crashes: 15, crashesOfTwo: 6, stops: 15, stopsOfTwo: 6, stopsOfProxies: 6, joins: 12, leaves: 12, cuts: 10, proxyCuts: 6, resets: 4, crashesOfTakers: 6, returns: 2}
 
 func (w *world) chooseMischief() mischief {
 	if w.only != nil {
@@ -204,9 +205,11 @@ func (w *world) doMischief() {
 	case cuts:
 		w.isolate(p)
 	case proxyCuts:
-		w.cutProxy(p)
+		w.cutProxy(p, w.between(100*time.Millisecond, 3*time.Second))
 	case resets:
 		w.breakConns(p)
+	case returns:
+		w.giveAndTake(p)
 	case crashesOfTakers:
 		w.takerDies = true
 		if len(w.nodes()) > 1 && w.chance(0.5) {
@@ -270,14 +273,27 @@ func (w *world) pause(p *proc) {
 	w.after(nil, d, p.resume)
 }
 
-func (w *world) join() {
+// join has another node come, if there may be more. It returns it, or nil.
+func (w *world) join() *proc {
 	for host := range 6 {
 		used := slices.ContainsFunc(w.procs, func(p *proc) bool { return p.host == host })
 		if !used {
 			w.startNode(host)
-			return
+			return w.procs[len(w.procs)-1]
 		}
 	}
+	return nil
+}
+
+// giveAndTake keeps a node and a proxy apart, while another node comes and goes again.
+func (w *world) giveAndTake(p *proc) {
+	w.cutProxy(p, w.between(3*time.Second, 9*time.Second))
+	q := w.join()
+	w.after(nil, w.between(2*time.Second, 4*time.Second), func() {
+		if q != nil && !q.dead && !w.peace && len(w.nodes()) > 1 {
+			q.agent.leave(q.end)
+		}
+	})
 }
 
 // isolate keeps some hosts from the others.
@@ -307,11 +323,11 @@ func (w *world) heal() {
 }
 
 // cutProxy keeps a node and a proxy apart. Gossip goes around that.
-func (w *world) cutProxy(p *proc) {
+func (w *world) cutProxy(p *proc, within time.Duration) {
 	host := maxHosts - 1 - w.rng.IntN(2)
 	w.tracef("%s and host %d are cut off from each other", p.name, host)
 	w.cut[p.host][host], w.cut[host][p.host] = true, true
-	w.after(nil, w.between(100*time.Millisecond, 3*time.Second), w.heal)
+	w.after(nil, within, w.heal)
 }
 
 // breakConns resets connections of a process.

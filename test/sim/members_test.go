@@ -280,8 +280,8 @@ func (a *agent) leave(gone func()) {
 			a.w.after(a.p, 20*time.Millisecond, look)
 			return
 		}
-		if needed {
-			a.w.hurt(a.p) // what it has is lost
+		if named {
+			a.w.hurt(a.p) // what it has is lost: nobody takes over, or not in time
 		}
 		if named || a.table == nil {
 			goodbye()

@@ -28,6 +28,9 @@ var broken = []brokenRule{
 	{"leave before the new owners have everything", func(r *options) { r.ownership.LeaveEarly, r.hard, r.overflows = true, true, true }, []mischief{leaves, resets}},
 	{"forget the owner before with one copy", func(r *options) { r.neverShelter, r.copies = true, 1 }, []mischief{crashesOfTakers}},
 	{"count nodes that do not answer", func(r *options) { r.majority, r.countSilent = true, true }, []mischief{cuts}},
+	{"ignore eras", func(r *options) { r.ownership.IgnoreEras, r.hard = true, true }, []mischief{returns}},
+	{"do not ask who was dropped as dead", func(r *options) { r.ownership.ForgetDeparted, r.hard, r.overflows = true, true, true }, []mischief{stops, joins, leaves}},
+	{"plan without reports", func(r *options) { r.ignoreReports, r.hard, r.overflows = true, true, true }, []mischief{stops, joins, leaves}},
 }
 
 // rarelyNoticed are those of which the consequences need many histories to show, or are kept away by others: with
@@ -35,11 +38,9 @@ var broken = []brokenRule{
 var rarelyNoticed = []brokenRule{
 	{"keep a copy whose stream begins anew unheard", func(r *options) { r.refuseBegin = true }, nil},
 	{"promote a copy that is still filling", func(r *options) { r.promoteFilling = true }, []mischief{joins, crashes}},
-	{"ignore eras", func(r *options) { r.ownership.IgnoreEras = true }, []mischief{stops, joins, leaves}},
 	{"say RETRY while refusals are on their way", func(r *options) { r.retryEarly = true }, []mischief{joins, leaves}},
 	{"send held commands before the others are back", func(r *options) { r.resendEarly = true }, []mischief{joins, leaves}},
 	{"adopt foreign tables", func(r *options) { r.adoptForeign, r.ownership.AdoptForeign = true, true }, []mischief{cuts}},
-	{"do not ask who was dropped as dead", func(r *options) { r.ownership.ForgetDeparted = true }, []mischief{stops}},
 	{"date a copy by the receiver's table", func(r *options) { r.ignoreSince = true }, []mischief{stops, cuts}},
 	{"count a copy that was handed over as none", func(r *options) { r.handedIsNothing = true }, []mischief{joins, crashes, crashesOfTwo}},
 	{"issue at once when coming into office", func(r *options) { r.hastyOffice = true }, []mischief{stops}},
@@ -48,7 +49,6 @@ var rarelyNoticed = []brokenRule{
 	{"count what a node had before an absence", func(r *options) { r.ownership.IgnoreAbsence = true }, []mischief{stops}},
 	{"count copies of silent owners", func(r *options) { r.trustSilence = true }, []mischief{stops, cuts}},
 	{"do not ask for missing copies", func(r *options) { r.neverAsk = true }, nil},
-	{"plan without reports", func(r *options) { r.ignoreReports = true }, []mischief{leaves}},
 	{"begin copies before the old ones are dropped", func(r *options) { r.copyEarly = true }, []mischief{joins}},
 }
 

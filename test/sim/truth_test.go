@@ -148,8 +148,8 @@ func (w *world) lose(t *truth, left [keysPer]int) {
 
 // startsServing is called when a node begins to serve a partition.
 func (w *world) startsServing(n *node, k int, kept bool) {
-	if n.fenced {
-		return // see noFence
+	if n.fenced || n.gap > stallLimit {
+		return // see noFence. Before anything is executed, the loops notice how long they stood still
 	}
 	t, d := &w.truth[k], &n.data[k]
 	before := t.server
