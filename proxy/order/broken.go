@@ -6,6 +6,7 @@ type Broken struct {
 	RetryEarly   bool // RETRY is said while refusals are still on their way
 	ResendEarly  bool // held requests are sent again before all others of the session have come back
 	PassHeld     bool // a session sends new requests while it holds others
+	ChangeLanes  bool // a session changes its lane while requests are outstanding in the old one
 	IgnoreRoutes bool // a session goes by a new route while requests are outstanding by the old one
 }
 
@@ -14,3 +15,4 @@ func (b *Broken) retriesEarly() bool  { return b != nil && b.RetryEarly }
 func (b *Broken) resendsEarly() bool  { return b != nil && b.ResendEarly }
 func (b *Broken) passesHeld() bool    { return b != nil && b.PassHeld }
 func (b *Broken) ignoresRoutes() bool { return b != nil && b.IgnoreRoutes }
+func (b *Broken) changesLanes() bool  { return b != nil && b.ChangeLanes }

@@ -37,6 +37,9 @@ func (m *Machine) Enter(s *Session, l Lane) bool {
 		s.lane, s.drain, s.route = l, false, m.route
 		return true
 	}
+	if s.lane != l && m.broken.changesLanes() {
+		s.lane = l
+	}
 	return s.lane == l && (s.route == m.route || m.broken.ignoresRoutes()) &&
 		(!s.drain && len(s.held) == 0 || m.broken.passesHeld())
 }

@@ -154,7 +154,7 @@ func (q *Question) Finished() bool {
 	if m, ok := q.merge.(Finisher); ok {
 		return m.Finished(&q.Rounds.want)
 	}
-	return q.Rounds.want.Empty()
+	return q.Rounds.Covered()
 }
 
 // Reply appends the reply to the client, of what is known so far.

@@ -75,6 +75,12 @@ func (r *Rounds) Questions() int { return len(r.asked) }
 // Asked is the node that a question of this round went to.
 func (r *Rounds) Asked(id int32) *order.Node { return r.asked[id].node }
 
+// Share is the set of partitions that a question of this round is about.
+func (r *Rounds) Share(id int32) ring.PartitionSet { return r.asked[id].share }
+
+// Covered reports whether all partitions are covered.
+func (r *Rounds) Covered() bool { return r.want.Empty() }
+
 // Cover notes which partitions an answer covers. What it does not, the owner by the table is asked about next time.
 func (r *Rounds) Cover(m *order.Machine, id int32, covered *ring.PartitionSet) {
 	q := &r.asked[id]

@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // client is a client of one proxy. It writes growing values to its own keys, counts and reads everybody's.
 type client struct {
@@ -17,7 +20,7 @@ type client struct {
 func newClient(x *proxy, own [][2]int) *client {
 	c := &client{w: x.w, own: own, next: make(map[[2]int]int)}
 	c.s = &session{x: x, early: make(map[*command]any), client: c}
-	x.sessions = append(x.sessions, c.s)
+	c.s.Owner = c.s
 	return c
 }
 
@@ -33,6 +36,9 @@ func (c *client) burst() {
 		c.send(c.command())
 	}
 	pause := w.between(time.Millisecond, 60*time.Millisecond)
+	if w.busy {
+		pause = w.between(100*time.Microsecond, 5*time.Millisecond)
+	}
 	if w.chance(0.1) {
 		pause *= 10
 	}
@@ -42,11 +48,17 @@ func (c *client) burst() {
 func (c *client) command() *command {
 	w := c.w
 	cmd := &command{client: c, place: w.rng.IntN(places), key: w.rng.IntN(keysPer)}
+	own := c.own
+	if w.narrow {
+		cmd.place = 0
+		own = slices.DeleteFunc(slices.Clone(own), func(at [2]int) bool { return at[0] != 0 })
+	}
 	switch x := w.rng.Float64(); {
-	case x < 0.45 && len(c.own) > 0:
-		at := c.own[w.rng.IntN(len(c.own))]
+	case x < 0.45 && len(own) > 0:
+		at := own[w.rng.IntN(len(own))]
 		c.next[at]++
 		cmd.kind, cmd.place, cmd.key, cmd.value = set, at[0], at[1], c.next[at]
+		cmd.large = w.chance(0.1)
 	case x < 0.60:
 		cmd.kind, cmd.key = incr, keysPer-1
 	case x < 0.605:

@@ -413,7 +413,7 @@ func (w *world) unwell() string {
 			return fmt.Sprintf("%s has table %v, another one has %v", p.name, t.Version(), table.Version())
 		case p.node != nil && (p.node.fenced || p.node.view.Table != t):
 			return p.name + " does not obey the table"
-		case p.proxy != nil && p.proxy.table != t:
+		case p.proxy != nil && p.proxy.machine.Table() != t:
 			return p.name + " does not route by the table"
 		}
 		table = t

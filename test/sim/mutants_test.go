@@ -18,7 +18,13 @@ var broken = []brokenRule{
 	{"never fence", func(r *options) { r.ownership.NeverFence = true }, []mischief{stops}},
 	{"ignore generations", func(r *options) { r.ignoreGenerations = true }, nil},
 	{"refuse nothing behind a refused command", func(r *options) { r.ownership.NeverLatch = true }, []mischief{stops}},
-	{"repeat what must not be repeated", func(r *options) { r.repeatAll = true }, []mischief{resets, stops}},
+	{"repeat what must not be repeated", func(r *options) { r.order.RepeatAll = true }, []mischief{resets, stops}},
+	{"send past what is held", func(r *options) { r.order.PassHeld = true }, []mischief{joins, leaves}},
+	{"change the route of outstanding commands, and do not wait for them", func(r *options) {
+		r.order.IgnoreRoutes, r.order.ResendEarly, r.busy, r.narrow, r.hard = true, true, true, true, true
+	}, []mischief{joins, leaves}},
+	{"change lanes with commands outstanding", func(r *options) { r.order.ChangeLanes = true }, []mischief{joins, leaves}},
+	{"believe that a node has covered what it was asked about", func(r *options) { r.wide.TrustAnswers = true }, []mischief{joins, leaves}},
 	{"ask only whom the data's epoch is news to", func(r *options) { r.ownership.AskBySince = true }, []mischief{joins, leaves}},
 	{"take effects for what is served", func(r *options) { r.admitAll = true }, []mischief{joins, leaves, stops}},
 	{"lose what is handed over with an overflow", func(r *options) { r.handOnce, r.overflows = true, true }, []mischief{joins, leaves}},
@@ -38,8 +44,8 @@ var broken = []brokenRule{
 var rarelyNoticed = []brokenRule{
 	{"keep a copy whose stream begins anew unheard", func(r *options) { r.refuseBegin = true }, nil},
 	{"promote a copy that is still filling", func(r *options) { r.promoteFilling = true }, []mischief{joins, crashes}},
-	{"say RETRY while refusals are on their way", func(r *options) { r.retryEarly = true }, []mischief{joins, leaves}},
-	{"send held commands before the others are back", func(r *options) { r.resendEarly = true }, []mischief{joins, leaves}},
+	{"say RETRY while refusals are on their way", func(r *options) { r.order.RetryEarly, r.busy, r.narrow, r.hard = true, true, true, true }, []mischief{joins, leaves}},
+	{"send held commands before the others are back", func(r *options) { r.order.ResendEarly, r.busy, r.narrow, r.hard = true, true, true, true }, []mischief{joins, leaves}},
 	{"adopt foreign tables", func(r *options) { r.adoptForeign, r.ownership.AdoptForeign = true, true }, []mischief{cuts}},
 	{"date a copy by the receiver's table", func(r *options) { r.ignoreSince = true }, []mischief{stops, cuts}},
 	{"count a copy that was handed over as none", func(r *options) { r.handedIsNothing = true }, []mischief{joins, crashes, crashesOfTwo}},

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/proxy/order"
+	"github.com/dunlin-cache/dunlin/proxy/wide"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -14,6 +16,10 @@ type options struct {
 	majority bool
 	// hard has the network be slow, and snapshots take long.
 	hard bool
+	// busy has clients talk almost without a pause.
+	busy bool
+	// narrow has all commands on keys concern one partition.
+	narrow bool
 	// overflows has logs overflow more often than by chance.
 	overflows bool
 	rules
@@ -22,13 +28,12 @@ type options struct {
 // rules are those of the protocol that can be broken, to see that the simulation notices.
 type rules struct {
 	ownership ownership.Broken // those of node/ownership itself
+	order     order.Broken     // those of proxy/order
+	wide      wide.Broken      // those of proxy/wide
 
 	promoteFilling    bool // a copy counts as in sync while its snapshot is still coming
 	keepUnhanded      bool // a copy is kept although its living owner has not handed it over
 	ignoreGenerations bool // an older generation of a pipe goes on being read
-	retryEarly        bool // a proxy says RETRY while refusals are still on their way
-	resendEarly       bool // a proxy sends held commands again before all others have come back
-	repeatAll         bool // a proxy repeats what must not be executed twice
 	adoptForeign      bool // members adopt any table of a later epoch
 	ignoreReports     bool // plan takes every copy for one in sync
 	admitAll          bool // the stream of an earlier owner goes into what is served

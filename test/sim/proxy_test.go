@@ -1,366 +1,226 @@
 package sim
 
 import (
-	"slices"
-	"time"
+	"errors"
+	"strconv"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// One worker of a proxy, after package proxy: route, pipe, hold, latch, census.
-
-const (
-	silenceTick  = 50 * time.Millisecond
-	silentTicks  = 5
-	openTicks    = 10
-	holdLimit    = 5 * time.Second
-	retryEvery   = 10 * time.Millisecond
-	maxHops      = 4
-	maxRetryWait = 100 * time.Millisecond
-)
+// One worker of a proxy: package proxy/order itself, and around it what the shell in package proxy does with sockets and
+// timers. What the machine has queued for a node is read back from its bytes.
 
 type proxy struct {
 	w *world
 	p *proc
 
-	table      *ring.Table
-	owner      [places]*peer
-	route      int // counts the changes of owner
-	peers      []*peer
-	leaving    []*peer
-	generation uint64
-	sessions   []*session
-	retryArmed bool
+	machine  *order.Machine
+	acting   bool
+	timer    int              // counts settings of the timer: older ones are void
+	moves    bool             // the end of an iteration is to come
+	commands map[int]*command // that were sent, by their ids
 }
 
-type peer struct {
-	x      *proxy
-	member ring.Member
-	gone   bool
-	pipe   *pipe
-}
-
-type pipeState uint8
-
-const (
-	pipeClosed pipeState = iota
-	pipeDialing
-	pipeOpening
-	pipeOpen
-)
-
-type pipe struct {
-	peer       *peer
-	state      pipeState
-	c          *conn
-	attempt    int
-	generation uint64
-	backoff    time.Duration
-	retryAt    time.Duration
-	failing    time.Duration // since when it cannot be opened; 0: it can
-	inflight   []*sent
-	silent     int
-	latch      latch
-	count      int // of requests sent
-	answered   int
-}
-
-// latch mirrors what the node refuses.
-type latch struct {
-	on     bool
-	places placeSet
-	epoch  uint64
-	until  int // so many must be answered before RETRY
-	rounds int
-	spoken time.Duration
-}
-
-// sent is what a pipe has taken and not answered: a command, a part of a census, or the pipe's own.
-type sent struct {
-	s      *session
-	cmd    *command
-	census *census
-	share  placeSet
-	hops   int
-	begun  bool
-	since  time.Duration
-}
-
-// pipeEnd is the proxy's end of one connection.
+// pipeEnd is the proxy's end of one connection of a pipe.
 type pipeEnd struct {
-	p *pipe
+	x *proxy
+	p *order.Pipe
 	c *conn
 }
 
 func newProxy(p *proc) *proxy {
-	x := &proxy{w: p.w, p: p}
-	p.w.after(p, silenceTick, x.tick)
+	x := &proxy{w: p.w, p: p, commands: make(map[int]*command)}
+	x.machine = order.New(order.Config{Patience: holdLimit, SilentTicks: silentTicks, Broken: &p.w.order})
+	p.w.after(p, order.SilenceTick, x.tick)
 	return x
 }
 
-func (x *proxy) install(t *ring.Table) {
-	if x.table != nil && !x.w.newer(t, x.table) {
-		return
-	}
-	x.table = t
-	old := x.peers
-	x.peers = nil
-	for _, m := range t.Nodes {
-		i := slices.IndexFunc(old, func(n *peer) bool { return n.member.Name() == m.Name() })
-		var n *peer
-		if i >= 0 {
-			n = old[i]
-			old = slices.Delete(old, i, i+1)
-		} else {
-			n = &peer{x: x, member: m}
-			n.pipe = &pipe{peer: n}
-		}
-		x.peers = append(x.peers, n)
-	}
-	for k, p := range x.w.tracked {
-		x.owner[k] = x.peers[t.Owner[p]]
-	}
-	x.route++
-	x.leaving = append(x.leaving, old...)
-	x.retryHeld()
-}
-
-// setAlive closes the pipes to nodes that were declared dead.
-func (x *proxy) setAlive(members []ring.Member) {
-	lives := func(n *peer) bool {
-		return slices.ContainsFunc(members, func(m ring.Member) bool { return m.Name() == n.member.Name() })
-	}
-	for _, n := range x.leaving {
-		if !lives(n) {
-			n.drop()
-		}
-	}
-	for _, n := range x.peers {
-		switch {
-		case !lives(n) && !n.gone:
-			n.drop()
-		case lives(n) && n.gone:
-			n.gone = false
-		}
-	}
-}
-
-func (n *peer) drop() {
-	n.gone = true
-	n.pipe.fail()
-}
-
 func (x *proxy) tick() {
-	for _, n := range x.peers {
-		n.pipe.tick()
+	x.machine.Tick(x.w.now)
+	x.act()
+	x.w.after(x.p, order.SilenceTick, x.tick)
+}
+
+func (x *proxy) install(t *ring.Table) {
+	x.machine.Install(t, x.w.now)
+	x.act()
+}
+
+// setAlive says who was not declared dead.
+func (x *proxy) setAlive(members []ring.Member) {
+	alive := make(map[string]bool)
+	for _, m := range members {
+		alive[m.Name()] = true
 	}
-	x.leaving = slices.DeleteFunc(x.leaving, func(n *peer) bool {
-		n.pipe.tick()
-		if len(n.pipe.inflight) > 0 {
-			return false
+	x.machine.SetAlive(alive, x.w.now)
+	x.act()
+}
+
+// act does what the machine asks for.
+func (x *proxy) act() {
+	if x.acting {
+		return
+	}
+	x.acting = true
+	for x.machine.HasActions() {
+		for _, a := range x.machine.Actions() {
+			x.do(a)
 		}
-		n.drop()
-		return true
-	})
-	x.w.after(x.p, silenceTick, x.tick)
+	}
+	x.acting = false
 }
 
-func (p *pipe) tick() {
-	if len(p.inflight) == 0 && (p.state == pipeOpen || p.state == pipeClosed) {
-		p.silent = 0
-		return
-	}
-	p.silent++
-	limit := silentTicks
-	if p.state != pipeOpen {
-		limit = openTicks
-	}
-	if p.silent > limit {
-		p.fail()
-	}
-}
-
-func (p *pipe) open() {
-	x := p.peer.x
-	if p.state != pipeClosed || x.w.now < p.retryAt || p.peer.gone {
-		return
-	}
-	if p.failing == 0 {
-		p.failing = x.w.now
-	}
-	p.state, p.silent = pipeDialing, 0
-	p.attempt++
-	attempt := p.attempt
-	end := &pipeEnd{p: p}
-	x.w.dial(x.p, p.peer.member.Addr, end, func(at *proc, c *conn) endpoint { return &nodeEnd{at: at, c: c} }, func(c *conn) {
-		switch {
-		case p.attempt != attempt || p.state != pipeDialing:
-			if c != nil {
-				c.close(0)
+func (x *proxy) do(a order.Action) {
+	switch a.Kind {
+	case order.Dial:
+		x.dial(a.Pipe)
+	case order.Close:
+		if end, ok := a.Pipe.Shell.(*pipeEnd); ok && end.c != nil {
+			a.Pipe.Shell = nil
+			end.c.close(0)
+		}
+	case order.Write:
+		x.write(a.Pipe)
+	case order.Fail:
+		s := a.Request.Session.Owner.(*session)
+		s.deliver(x.commands[int(a.Request.Seq)], failed{})
+	case order.Undone:
+		a.Request.Part.(order.Asker).Undone()
+	case order.Proceed:
+		a.Session.Owner.(*session).take()
+	case order.Arm:
+		x.timer++
+		timer := x.timer
+		x.w.after(x.p, a.After, func() {
+			if x.timer == timer {
+				x.machine.RetryTimer(x.w.now)
+				x.act()
 			}
-		case c == nil:
-			p.fail()
-		default:
-			p.c, end.c = c, c
-			p.state = pipeOpening
-			x.generation++
-			p.generation = x.generation
-			c.send(0, pipeGreeting{pipeKey{x.p.name}, p.peer.member.Name(), p.generation})
+		})
+	case order.Refresh:
+		x.p.agent.refreshSoon()
+	}
+}
+
+// dial connects a pipe and introduces it.
+func (x *proxy) dial(p *order.Pipe) {
+	attempt := p.Attempt()
+	end := &pipeEnd{x: x, p: p}
+	x.w.dial(x.p, p.Node.Member.Addr, end, func(at *proc, c *conn) endpoint { return &nodeEnd{at: at, c: c} }, func(c *conn) {
+		if c == nil {
+			if p.Attempt() == attempt {
+				x.machine.Lost(p, errUnreachable, x.w.now)
+				x.act()
+			}
+			return
 		}
+		generation, ok := x.machine.Connected(p, attempt)
+		if !ok {
+			c.close(0)
+			return
+		}
+		end.c, p.Shell = c, end
+		c.send(0, pipeGreeting{pipeKey{x.p.name, p.Lane}, p.Node.Member.Name(), generation})
 	})
 }
 
-func (p *pipe) fail() {
-	if p.state == pipeClosed {
+var (
+	errUnreachable = errors.New("nobody listens")
+	errCut         = errors.New("connection closed")
+)
+
+// write sends what a pipe has queued, a message for each request.
+func (x *proxy) write(p *order.Pipe) {
+	end, ok := p.Shell.(*pipeEnd)
+	if !ok {
 		return
 	}
-	x := p.peer.x
-	p.state = pipeClosed
-	p.attempt++
-	if p.c != nil {
-		p.c.close(0)
-		p.c = nil
-	}
-	p.latch = latch{}
-	p.backoff = min(max(2*p.backoff, 10*time.Millisecond), 500*time.Millisecond)
-	p.retryAt = x.w.now + p.backoff
-	queue := p.inflight
-	p.inflight = nil
-	p.count, p.answered = 0, 0
-	for _, r := range queue {
-		if r.cmd == nil {
-			continue
+	for len(p.Queued()) > 0 {
+		var parser resp.Parser
+		if parser.Parse(p.Queued()) != resp.Done {
+			panic("BUG: a request made by the proxy does not parse")
 		}
-		if !r.cmd.kind.repeatable() && !x.w.repeatAll {
-			r.s.deliver(r.cmd, failed{})
-			continue
-		}
-		r.begun = true
-		r.undone()
+		end.c.send(0, x.message(parser.Args()))
+		p.Wrote(parser.Len())
 	}
 }
 
-func (r *sent) undone() {
-	if r.census != nil {
-		r.census.answered(r.share, nil)
-		return
+// message is what a request says to a node of the simulation.
+func (x *proxy) message(args [][]byte) any {
+	commandOf := func(id []byte) *command {
+		n, _ := strconv.Atoi(string(id))
+		return x.commands[n]
 	}
-	r.s.hold(r)
-}
-
-func (p *pipe) send(r *sent, m any) {
-	p.count++
-	p.inflight = append(p.inflight, r)
-	p.c.send(0, m)
+	if string(args[0]) != member.Name {
+		if len(args) == 1 {
+			return pinging{}
+		}
+		return request{commandOf(args[1])}
+	}
+	if string(args[1]) == member.VerbRetry {
+		epoch, _ := member.ParseRetry(args[2])
+		return retrying{epoch}
+	}
+	wanted, words, _ := member.ParseEach(args[2:])
+	q := question{cmd: commandOf(words[1])}
+	for k, p := range x.w.tracked {
+		if wanted.Has(p) {
+			q.wanted |= 1 << k
+		}
+	}
+	return q
 }
 
 func (e *pipeEnd) closed() {
-	if e.p.c == e.c {
-		e.p.fail()
+	if e.p.Shell == e {
+		e.x.machine.Lost(e.p, errCut, e.x.w.now)
+		e.x.act()
 	}
 }
 
 func (e *pipeEnd) received(m any) {
-	p := e.p
-	if p.c != e.c {
+	x, p := e.x, e.p
+	if p.Shell != e {
 		return
 	}
-	p.silent = 0
-	if p.state == pipeOpening {
-		p.state = pipeOpen
-		p.backoff, p.retryAt, p.failing = 0, 0, 0
-		p.peer.x.retryHeld()
+	p.Heard()
+	if p.IsOpening() {
+		x.machine.Opened(p, x.w.now)
+		x.act()
 		return
 	}
-	r := p.inflight[0]
-	p.inflight = p.inflight[1:]
-	p.answered++
-	if r.cmd == nil {
-		return
-	}
-	x := p.peer.x
+	r := p.Front()
 	switch m := m.(type) {
 	case moved:
-		p.latch.add(r, p.count, 0)
-		x.p.agent.refreshSoon()
-		x.follow(r, m.addr)
-		r.undone()
+		x.machine.Refused(p, order.Refusal{Moved: true, Partition: r.Partition, Addr: m.addr}, x.w.now)
 	case waitFor:
-		p.latch.add(r, p.count, m.epoch)
-		r.undone()
+		x.machine.Refused(p, order.Refusal{Epoch: m.epoch}, x.w.now)
 	case covered:
-		r.census.answered(r.share, &m)
+		c, id := r.Part.(*census), r.ID
+		p.Pop()
+		c.answer(id, &m)
 	default:
-		r.s.deliver(r.cmd, m)
+		s, seq := r.Session, int(r.Seq)
+		if p.Pop(); s != nil {
+			s.Owner.(*session).deliver(x.commands[seq], m)
+		}
 	}
+	x.act()
+	x.followMoves()
 }
 
-func (l *latch) add(r *sent, until int, epoch uint64) {
-	l.on, l.until, l.epoch = true, until, max(l.epoch, epoch)
-	if r.census == nil {
-		l.places |= 1 << r.cmd.place
-	}
-}
-
-func (l *latch) refuses(k int) bool { return l.on && l.places.has(k) }
-
-// unlatch says RETRY if that is needed. False: not yet.
-func (p *pipe) unlatch() bool {
-	l := &p.latch
-	if !l.on {
-		return true
-	}
-	now := p.peer.x.w.now
-	if p.answered < l.until && !p.peer.x.w.retryEarly || l.spoken != 0 && now-l.spoken < min(retryEvery<<min(l.rounds, 8), maxRetryWait) {
-		return false
-	}
-	if l.rounds++; now-l.spoken > time.Second {
-		l.rounds = 0
-	}
-	l.on, l.places, l.spoken = false, 0, now
-	p.send(&sent{}, retrying{l.epoch})
-	return true
-}
-
-// follow routes a partition to the node that a redirection names.
-func (x *proxy) follow(r *sent, addr string) {
-	if r.census != nil {
+// followMoves ends the iteration in which something was redirected.
+func (x *proxy) followMoves() {
+	if !x.machine.HasMoves() || x.moves {
 		return
 	}
-	k := r.cmd.place
-	i := slices.IndexFunc(x.peers, func(n *peer) bool { return n.member.Addr == addr && !n.gone })
-	if i < 0 {
-		return
-	}
-	to := x.peers[i]
-	if r.hops >= maxHops {
-		r.hops = 0
-		to = x.peers[x.table.Owner[x.w.tracked[k]]]
-	} else {
-		r.hops++
-	}
-	if x.owner[k] != to {
-		x.owner[k] = to
-		x.route++
-	}
-	x.w.after(x.p, 0, func() { r.s.retry() })
-}
-
-// retryHeld tries everything that is held.
-func (x *proxy) retryHeld() {
-	for _, s := range x.sessions {
-		s.retry()
-	}
-	x.armRetry()
-}
-
-func (x *proxy) armRetry() {
-	holds := slices.ContainsFunc(x.sessions, func(s *session) bool { return len(s.held) > 0 })
-	if holds && !x.retryArmed {
-		x.retryArmed = true
-		x.w.after(x.p, retryEvery, func() {
-			x.retryArmed = false
-			x.retryHeld()
-		})
-	}
+	x.moves = true
+	x.w.after(x.p, 0, func() {
+		x.moves = false
+		x.machine.FollowMoves(x.w.now)
+		x.act()
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
 // A node's part of a pipe: ownership.Gate itself, generations after node/pipes.go.
@@ -26,7 +27,10 @@ func (k commandKind) everywhere() bool { return k >= flushAll }
 func (k commandKind) repeatable() bool { return k != incr }
 
 // pipeKey is what generations belong to.
-type pipeKey struct{ proxy string }
+type pipeKey struct {
+	proxy string
+	lane  order.Lane
+}
 
 type pipeGreeting struct {
 	key        pipeKey
@@ -42,6 +46,7 @@ type (
 		wanted placeSet
 	}
 	retrying struct{ epoch uint64 } // DUNLIN RETRY
+	pinging  struct{}               // PING
 )
 
 // What comes back, one for each.
@@ -101,6 +106,8 @@ func (e *nodeEnd) received(m any) {
 		e.c.send(1, p.each(m))
 	case retrying:
 		p.gate.Retry(m.epoch, n.looped)
+		e.c.send(1, done{})
+	case pinging:
 		e.c.send(1, done{})
 	}
 }

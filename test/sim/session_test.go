@@ -1,113 +1,82 @@
 package sim
 
 import (
-	"cmp"
-	"slices"
+	"strconv"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/proxy/order"
+	"github.com/dunlin-cache/dunlin/proxy/wide"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// session is one client at the proxy.
+const (
+	silentTicks = 5
+	holdLimit   = 5 * time.Second
+)
+
+// session is one client at the proxy: an order.Session, and replies in the order of the commands.
 type session struct {
+	order.Session
 	x      *proxy
 	input  []*command // not taken yet
 	open   []*command // taken and not answered, in their order
 	early  map[*command]any
-	held   []*sent
-	remote int // outstanding at nodes, or held
-	route  int
-	drain  bool
-	census *census
 	client *client
 }
 
+// Take has all requests be copied.
+func (s *session) Take([]byte) order.Body { return nil }
+
 // take goes on with the input.
 func (s *session) take() {
-	for len(s.input) > 0 && s.census == nil && s.dispatch(s.input[0]) {
+	for len(s.input) > 0 && s.dispatch(s.input[0]) {
 		s.input = s.input[1:]
 	}
 }
 
 // dispatch starts a command. False: it must wait.
 func (s *session) dispatch(c *command) bool {
-	x := s.x
+	m, now := s.x.machine, s.x.w.now
+	lane := order.Lane{Kind: member.Common, Version: resp.RESP2}
+	if c.large || c.kind.everywhere() {
+		lane.Kind = member.Large
+	}
 	if c.kind.everywhere() {
-		if s.remote > 0 {
+		if s.Outstanding() > 0 {
 			return false
 		}
-		s.drain, s.route = true, x.route
-		s.open = append(s.open, c)
-		s.remote++
-		s.census = &census{s: s, cmd: c, want: everyPlace, deadline: x.w.now + holdLimit, pause: retryEvery}
-		s.census.round()
+		m.Begin(&s.Session, lane)
+		s.begin(c)
+		all := &census{s: s, cmd: c, rounds: wide.Rounds{Deadline: now + holdLimit, Broken: &s.x.w.wide}}
+		all.round()
 		return true
 	}
-	if s.remote == 0 {
-		s.drain, s.route = false, x.route
-	} else if s.route != x.route || s.drain || len(s.held) > 0 {
+	if !m.Enter(&s.Session, lane) {
 		return false
 	}
-	r := &sent{s: s, cmd: c}
+	s.begin(c)
+	r := order.Request{Session: &s.Session, Seq: uint64(c.id), Origin: order.Origin{Partition: s.x.w.tracked[c.place]}}
+	raw := resp.AppendRequest(nil, []byte(c.kind.String()), strconv.AppendInt(nil, int64(c.id), 10))
+	if c.kind == set {
+		raw = resp.AppendRequest(nil, []byte("SET"), strconv.AppendInt(nil, int64(c.id), 10), strconv.AppendInt(nil, int64(c.value), 10))
+	}
+	p, ok := m.Submit(&s.Session, r, raw, now)
+	if !ok {
+		panic("BUG: a pipe is full")
+	}
+	if p != nil {
+		s.x.write(p)
+	}
+	s.x.act()
+	return true
+}
+
+// begin notes that a command was taken.
+func (s *session) begin(c *command) {
 	s.open = append(s.open, c)
-	s.remote++
-	owner := x.owner[c.place]
-	if owner == nil {
-		s.hold(r)
-		return true
-	}
-	p := owner.pipe
-	if p.state != pipeOpen || p.latch.refuses(c.place) {
-		p.open()
-		r.since = p.failing
-		s.hold(r)
-		return true
-	}
-	p.send(r, request{c})
-	return true
-}
-
-func (s *session) hold(r *sent) {
-	if r.since == 0 {
-		r.since = s.x.w.now
-	}
-	s.held = append(s.held, r)
-	s.drain = true
-	s.x.armRetry()
-}
-
-// retry sends what is held again, in order, once nothing is on its way any more.
-func (s *session) retry() {
-	x := s.x
-	for _, r := range slices.Clone(s.held) {
-		if x.w.now-r.since > holdLimit {
-			s.held = slices.DeleteFunc(s.held, func(o *sent) bool { return o == r })
-			s.deliver(r.cmd, failed{})
-		}
-	}
-	if s.remote > len(s.held) && !x.w.resendEarly {
-		return
-	}
-	slices.SortFunc(s.held, func(a, b *sent) int { return cmp.Compare(a.cmd.id, b.cmd.id) })
-	for len(s.held) > 0 && s.resend(s.held[0]) {
-		s.held = s.held[1:]
-	}
-	s.take()
-}
-
-func (s *session) resend(r *sent) bool {
-	owner := s.x.owner[r.cmd.place]
-	if owner == nil {
-		return false
-	}
-	p := owner.pipe
-	if p.state != pipeOpen {
-		p.open()
-		return false
-	}
-	if !p.unlatch() {
-		return false
-	}
-	p.send(r, request{r.cmd})
-	return true
+	s.x.commands[c.id] = c
 }
 
 // failed is the reply that says that nobody knows, or that it took too long.
@@ -115,7 +84,6 @@ type failed struct{}
 
 // deliver gives the client its replies in the order of its commands.
 func (s *session) deliver(c *command, reply any) {
-	s.remote--
 	s.early[c] = reply
 	for len(s.open) > 0 {
 		first := s.open[0]
@@ -127,86 +95,71 @@ func (s *session) deliver(c *command, reply any) {
 		s.open = s.open[1:]
 		s.client.answered(first, reply)
 	}
-	if s.remote == len(s.held) {
-		s.x.w.after(s.x.p, 0, s.retry)
-	}
 	s.take()
 }
 
-// census is a command over all keys.
+// census is a command over all keys: wide.Rounds, as package proxy has them asked.
 type census struct {
-	s        *session
-	cmd      *command
-	want     placeSet
-	pending  int
-	deadline time.Duration
-	pause    time.Duration
-	all      covered
+	s      *session
+	cmd    *command
+	rounds wide.Rounds
+	all    covered
 }
 
-// round asks every node about those of its partitions that are not covered yet.
 func (c *census) round() {
-	x := c.s.x
-	c.pending = 1
-	for _, n := range x.peers {
-		var share placeSet
-		for k := range places {
-			if c.want.has(k) && x.owner[k] == n {
-				share |= 1 << k
-			}
-		}
-		if share == 0 {
-			continue
-		}
-		p := n.pipe
-		if p.state != pipeOpen {
-			p.open()
-			continue
-		}
-		if !p.unlatch() {
-			continue
-		}
-		c.pending++
-		p.send(&sent{s: c.s, cmd: c.cmd, census: c, share: share}, question{c.cmd, share})
-	}
-	c.answered(0, nil)
-}
-
-// answered takes an answer about a share; nil: there is none.
-func (c *census) answered(share placeSet, m *covered) {
-	if m != nil {
-		c.want &^= m.places
-		for k := range places {
-			if m.places.has(k) {
-				c.all.values[k], c.all.gens[k] = m.values[k], m.gens[k]
-			}
-		}
-		for k, p := range c.s.x.w.tracked { // what was not covered is asked of the table's owner next
-			if x := c.s.x; share.has(k) && !m.places.has(k) && x.table != nil {
-				if to := x.peers[x.table.Owner[p]]; x.owner[k] != to {
-					x.owner[k] = to
-					x.route++
-				}
-			}
-		}
-		if m.places != share {
-			c.s.x.p.agent.refreshSoon()
-		}
-	}
-	if c.pending--; c.pending > 0 {
+	x, now := c.s.x, c.s.x.w.now
+	if c.rounds.Expired(now) {
+		c.finish(failed{})
 		return
 	}
-	s, x := c.s, c.s.x
-	switch {
-	case c.want == 0:
-		s.census = nil
-		c.all.places = everyPlace
-		s.deliver(c.cmd, c.all)
-	case x.w.now > c.deadline:
-		s.census = nil
-		s.deliver(c.cmd, failed{})
-	default:
-		x.w.after(x.p, c.pause, c.round)
-		c.pause = min(2*c.pause, maxRetryWait)
+	words := [][]byte{[]byte(c.cmd.kind.String()), strconv.AppendInt(nil, int64(c.cmd.id), 10)}
+	over := c.rounds.Ask(x.machine, order.Request{Session: &c.s.Session, Part: c, Seq: uint64(c.cmd.id)}, words, now)
+	x.act()
+	if over {
+		c.roundOver()
 	}
+}
+
+// answer takes what a node has covered. Partitions that have no keys here are covered by whoever was asked about them.
+func (c *census) answer(id int32, m *covered) {
+	set := ring.AllPartitions()
+	for k, p := range c.s.x.w.tracked {
+		if m.places.has(k) {
+			c.all.values[k], c.all.gens[k] = m.values[k], m.gens[k]
+		} else {
+			set.Remove(p)
+		}
+	}
+	share := c.rounds.Share(id)
+	set = set.Intersect(&share)
+	if set != share {
+		c.s.x.p.agent.refreshSoon()
+	}
+	c.rounds.Cover(c.s.x.machine, id, &set)
+	c.Undone()
+}
+
+// Undone counts a question that was answered, or will not be.
+func (c *census) Undone() {
+	if c.rounds.Answered() {
+		c.roundOver()
+	}
+}
+
+// Done is for answers as nodes encode them, which those of the simulation do not.
+func (c *census) Done(int32, []byte) { panic("BUG: a question is never failed") }
+
+func (c *census) roundOver() {
+	if c.rounds.Covered() {
+		c.all.places = everyPlace
+		c.finish(c.all)
+		return
+	}
+	x := c.s.x
+	x.w.after(x.p, c.rounds.Pause(x.w.now), c.round)
+}
+
+func (c *census) finish(reply any) {
+	c.s.End()
+	c.s.deliver(c.cmd, reply)
 }

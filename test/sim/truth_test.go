@@ -41,6 +41,7 @@ type command struct {
 	place  int
 	key    int
 	value  int
+	large  bool // it travels in the lane of large requests
 	client *client
 
 	floors   [places][keysPer]int // what it must find at least
