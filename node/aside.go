@@ -1,11 +1,6 @@
 package node
 
-import (
-	"github.com/dunlin-cache/dunlin/internal/netloop"
-	"github.com/dunlin-cache/dunlin/internal/resp"
-	"github.com/dunlin-cache/dunlin/internal/session"
-	"github.com/dunlin-cache/dunlin/node/exec"
-)
+import "github.com/dunlin-cache/dunlin/internal/session"
 
 // executeAside executes a request of a client that is paused, or may not want the reply.
 func (r *request) executeAside(s *step) {
@@ -62,8 +57,8 @@ func (cn *conn) block(unread int) {
 	cn.Closing = cn.Closing || cn.ended
 }
 
-// unblock goes on with the client's requests.
-func (cn *conn) unblock() {
+// Unblock goes on with the client's requests.
+func (cn *conn) Unblock() {
 	cn.State.SetBlocked(false)
 	cn.Socket.SetMaxInput(0)
 	if cn.Upload == nil || !cn.Upload.Held {
@@ -79,26 +74,10 @@ func (cn *conn) unblock() {
 	})
 }
 
-// pauseClients obeys CLIENT PAUSE and UNPAUSE: the clients of this loop wait until the time that the server has now.
-func (w *worker) pauseClients() {
-	left := w.node.session.PauseLeft(w.loop.UnixMilli())
-	for cn := range w.conns {
-		if cn.pipe == nil && !cn.peer && cn.State.SetPaused(left > 0) {
-			cn.unblock()
-		}
-	}
-	if w.pauseTimer != nil {
-		w.pauseTimer.Stop()
-	}
-	if left > 0 {
-		w.pauseTimer = w.loop.After(left, w.pauseClients)
-	}
-}
-
 // delay answers when State.Delay has passed. reply is copied.
 func (r *request) delay(reply []byte) {
 	cn := r.conn
-	timer := r.worker.loop.After(cn.State.Delay, func() { cn.wake(nil) })
+	timer := r.worker.loop.After(cn.State.Delay, func() { cn.Wake(nil) })
 	r.wait(session.Later(reply, timer.Stop))
 }
 
@@ -109,30 +88,10 @@ func (r *request) wait(w *session.Waiting) {
 	r.conn.block(0)
 }
 
-// wake ends what the client waits for; reply is as in EndWaiting. It must not be called in the middle of a request.
-func (cn *conn) wake(reply []byte) {
+// Wake ends what the client waits for; reply is that of EndWaiting. It must not be called in the middle
+// of a request.
+func (cn *conn) Wake(reply []byte) {
 	reply = cn.State.EndWaiting(reply)
-	cn.unblock()
+	cn.Unblock()
 	cn.answer(reply)
-}
-
-// clientUnblock ends a client's WAIT, if there is one.
-func (r *request) clientUnblock() {
-	n := r.node
-	id, with := session.UnblockOf(r.Args)
-	r.answerLater(func() []byte {
-		found := make([]int, len(n.workers))
-		err := n.cfg.Group.Each(func(l *netloop.Loop) {
-			for cn := range n.workers[l.Index()].conns {
-				if cn.State.UnblockedBy(id) {
-					cn.wake(with)
-					found[l.Index()]++
-				}
-			}
-		})
-		if err != nil {
-			return resp.AppendError(nil, exec.ErrBusy)
-		}
-		return resp.AppendInt(nil, int64(sum(found)))
-	})
 }

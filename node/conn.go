@@ -264,14 +264,8 @@ func (r *request) obey(action session.Action) {
 	case session.ActionClose:
 		cn.Closing = true
 		cn.Socket.Close(nil)
-	case session.ActionClientList:
-		r.clientList()
-	case session.ActionClientKill:
-		r.clientKill()
-	case session.ActionClientUnblock:
-		r.clientUnblock()
-	case session.ActionPause:
-		r.clientPause()
+	case session.ActionClientList, session.ActionClientKill, session.ActionClientUnblock, session.ActionPause:
+		r.everyone(action)
 	case session.ActionMonitor:
 		r.worker.feed.Add(cn.Socket, cn.State.Muted)
 	case session.ActionReset:

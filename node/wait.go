@@ -51,7 +51,7 @@ func wait(r *request) {
 		n.awaitCopies(ctx, replicas, &best)
 		cn.worker.loop.Post(func() {
 			if cn.State.Waiting == waiting {
-				cn.wake(nil)
+				cn.Wake(nil)
 			}
 		})
 	})

@@ -84,7 +84,7 @@ func (w *worker) remove(cn *conn) {
 func (w *worker) closeIdle() {
 	for cn := range w.conns {
 		if cn.State.Waiting != nil {
-			cn.wake(nil)
+			cn.Wake(nil)
 		}
 		idle := !cn.Answering && cn.unread == 0 && cn.Upload == nil
 		if (idle || cn.State.Blocked) && !cn.Closing {

@@ -1,11 +1,6 @@
 package proxy
 
-import (
-	"sync/atomic"
-
-	"github.com/dunlin-cache/dunlin/internal/resp"
-	"github.com/dunlin-cache/dunlin/internal/session"
-)
+import "github.com/dunlin-cache/dunlin/internal/session"
 
 // executeAside is execute for a client that is paused, or does not want all replies.
 func (s *client) executeAside(args [][]byte, raw []byte) bool {
@@ -42,37 +37,21 @@ func (s *client) block(unread int) {
 		return
 	}
 	if s.state.Waiting != nil {
-		s.wake([]byte{})
+		s.Wake([]byte{})
 	}
 	s.closeWhenDone()
 }
 
-// unblock goes on with the session's commands.
-func (s *client) unblock() {
+// Unblock goes on with the session's commands.
+func (s *client) Unblock() {
 	s.state.SetBlocked(false)
 	s.conn.SetMaxInput(0)
 	s.resume()
 }
 
-// pauseClients obeys CLIENT PAUSE and UNPAUSE: the clients of this loop wait until the time that the server has now.
-func (w *worker) pauseClients() {
-	left := w.proxy.server.PauseLeft(w.loop.UnixMilli())
-	for _, s := range w.clients {
-		if s.state.SetPaused(left > 0) {
-			s.unblock()
-		}
-	}
-	if w.pauseTimer != nil {
-		w.pauseTimer.Stop()
-	}
-	if left > 0 {
-		w.pauseTimer = w.loop.After(left, w.pauseClients)
-	}
-}
-
 // delay gives the command at hand its reply when State.Delay has passed. reply is copied.
 func (s *client) delay(reply []byte) {
-	timer := s.w.loop.After(s.state.Delay, func() { s.wake(nil) })
+	timer := s.w.loop.After(s.state.Delay, func() { s.Wake(nil) })
 	s.issue()
 	s.wait(session.Later(reply, timer.Stop))
 }
@@ -83,24 +62,9 @@ func (s *client) wait(w *session.Waiting) {
 	s.block(0)
 }
 
-// wake ends what the session waits for; reply is as in EndWaiting.
-func (s *client) wake(reply []byte) {
+// Wake ends what the session waits for; reply is that of EndWaiting.
+func (s *client) Wake(reply []byte) {
 	reply = s.state.EndWaiting(reply)
-	s.unblock()
+	s.Unblock()
 	s.reply(s.waits, reply)
-}
-
-// clientUnblock ends a session's WAIT, if there is one.
-func (s *client) clientUnblock(args [][]byte) {
-	id, with := session.UnblockOf(args)
-	var found atomic.Int64
-	s.visitLoops(func(w *worker) {
-		for _, other := range w.clients {
-			if other.state.UnblockedBy(id) {
-				other.wake(with)
-				found.Add(1)
-				return
-			}
-		}
-	}, func() []byte { return resp.AppendInt(nil, found.Load()) })
 }

@@ -133,7 +133,7 @@ func (c *census) finish(reply []byte) {
 	s.gather(-c.charged)
 	if s.state.Waiting != nil && s.waits == c.seq {
 		s.state.Waiting = nil
-		s.unblock()
+		s.Unblock()
 	}
 	s.End()
 	s.reply(c.seq, reply)

@@ -7,16 +7,39 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
-// CLIENT LIST, KILL, UNBLOCK and PAUSE concern the sessions of all loops. Each loop is visited by a posted function; the last one
-// sends what was found home.
+// clientsHere yields the clients of the worker's loop.
+func (w *worker) clientsHere(yield func(session.Client) bool) {
+	for _, s := range w.clients {
+		if !yield(s) {
+			return
+		}
+	}
+}
 
-// visitLoops calls visit on every loop with that loop's worker, then gives the command at hand the reply on its own.
-func (s *client) visitLoops(visit func(w *worker), reply func() []byte) {
-	seq := s.tail
+// StateNow returns the state with the present size of what waits for the client.
+func (s *client) StateNow() *session.State {
+	s.state.OutBytes = s.conn.Queued()
+	return s.state
+}
+
+// Kill closes the session at once.
+func (s *client) Kill() {
+	s.atLeast(closing)
+	s.conn.Close(nil)
+}
+
+// everyone answers CLIENT LIST, KILL, UNBLOCK and PAUSE, which concern the sessions of all loops: each
+// loop is visited by a posted function, and the last one sends what was found home.
+func (s *client) everyone(action session.Action, args [][]byte) {
+	home, seq, workers := s.w, s.tail, s.w.proxy.workers
+	about := session.NewEveryone(action, s.state, args, len(workers))
+	visit := func(w *worker) { about.Visit(w.loop.Index(), w.loop.UnixMilli(), w.clientsHere) }
+	if action == session.ActionPause {
+		visit = (*worker).pauseClients
+		visit(home) // now, lest what follows passes it
+	}
 	s.issue()
-	home := s.w
 	home.order.Begin(&s.Session, s.Lane())
-	workers := home.proxy.workers
 	var left atomic.Int32
 	left.Store(int32(len(workers)))
 	for _, w := range workers {
@@ -24,69 +47,27 @@ func (s *client) visitLoops(visit func(w *worker), reply func() []byte) {
 			visit(w)
 			if left.Add(-1) == 0 {
 				home.loop.Post(func() {
+					reply, suicide := about.Reply()
 					s.End()
-					s.reply(seq, reply())
+					if suicide {
+						s.atLeast(closing)
+					}
+					s.reply(seq, reply)
 				})
 			}
 		})
 	}
 }
 
-// matching calls f with the worker's sessions that filter means.
-func (w *worker) matching(filter *session.ClientFilter, f func(s *client)) {
-	now := w.loop.UnixMilli()
-	for _, s := range w.clients {
-		if filter.Match(s.state, now) {
-			f(s)
-		}
+// pauseClients obeys CLIENT PAUSE and UNPAUSE.
+func (w *worker) pauseClients() {
+	again := w.proxy.server.ObeyPause(w.loop.UnixMilli(), w.clientsHere)
+	if w.pauseTimer != nil {
+		w.pauseTimer.Stop()
 	}
-}
-
-func (s *client) clientList(args [][]byte) {
-	filter, version := session.ClientFilterOf(args, s.state), s.state.Version
-	lines := make([][]byte, len(s.w.proxy.workers))
-	s.visitLoops(func(w *worker) {
-		w.matching(&filter, func(s *client) {
-			s.state.OutBytes = s.conn.Queued()
-			lines[w.loop.Index()] = session.AppendClientLine(lines[w.loop.Index()], s.state, w.loop.UnixMilli())
-		})
-	}, func() []byte {
-		var all []byte
-		for _, l := range lines {
-			all = append(all, l...)
-		}
-		return session.AppendClientList(nil, version, all)
-	})
-}
-
-// clientKill closes sessions at once, but the asking one, if it means itself, behind the reply.
-func (s *client) clientKill(args [][]byte) {
-	filter := session.ClientFilterOf(args, s.state)
-	words := len(args)
-	var killed atomic.Int32
-	suicide := false // on the loop of s
-	s.visitLoops(func(w *worker) {
-		w.matching(&filter, func(other *client) {
-			killed.Add(1)
-			if other == s {
-				suicide = true
-				return
-			}
-			other.atLeast(closing)
-			other.conn.Close(nil)
-		})
-	}, func() []byte {
-		if suicide {
-			s.atLeast(closing)
-		}
-		return session.AppendClientKill(nil, words, int(killed.Load()))
-	})
-}
-
-// clientPause has all loops obey the server's present pause; this one at once, lest what follows passes it.
-func (s *client) clientPause() {
-	s.w.pauseClients()
-	s.visitLoops((*worker).pauseClients, func() []byte { return []byte("+OK\r\n") })
+	if again > 0 {
+		w.pauseTimer = w.loop.After(again, w.pauseClients)
+	}
 }
 
 // executeShown is execute while somebody has said MONITOR.

@@ -77,14 +77,8 @@ func (s *client) byServer(cmd *command.Command, args [][]byte) {
 // answersLater does what concerns all loops, or waits, and tells whether it is such an action.
 func (s *client) answersLater(action session.Action, args [][]byte, reply []byte) bool {
 	switch action {
-	case session.ActionClientList:
-		s.clientList(args)
-	case session.ActionClientKill:
-		s.clientKill(args)
-	case session.ActionPause:
-		s.clientPause()
-	case session.ActionClientUnblock:
-		s.clientUnblock(args)
+	case session.ActionClientList, session.ActionClientKill, session.ActionPause, session.ActionClientUnblock:
+		s.everyone(action, args)
 	case session.ActionDelay:
 		s.delay(reply)
 	default:

@@ -180,7 +180,7 @@ func (w *worker) forget(s *client, err error) {
 func (w *worker) drain() {
 	for _, s := range w.clients {
 		if s.state.Waiting != nil {
-			s.wake(nil)
+			s.Wake(nil)
 		}
 		s.closeWhenDone()
 	}

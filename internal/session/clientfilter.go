@@ -8,9 +8,6 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// CLIENT LIST and CLIENT KILL are about connections on all loops. Do checks
-// their options; the caller visits every loop with a ClientFilter.
-
 // clientList checks the options of CLIENT LIST; the lines are the caller's part.
 func clientList(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	if _, refusal := parseListFilter(args, st); refusal != "" {
@@ -36,9 +33,9 @@ type ClientFilter struct {
 	nobody      bool    // a type of client that Dunlin does not have
 }
 
-// ClientFilterOf reads the options of a request of the client st for which Do
+// clientFilterOf reads the options of a request of the client st for which Do
 // returned ActionClientList or ActionClientKill. The filter holds no view of args.
-func ClientFilterOf(args [][]byte, st *State) ClientFilter {
+func clientFilterOf(args [][]byte, st *State) ClientFilter {
 	parse := parseListFilter
 	if command.EqualFold(args[1], "kill") {
 		parse = parseKillFilter
@@ -47,7 +44,7 @@ func ClientFilterOf(args [][]byte, st *State) ClientFilter {
 	return f
 }
 
-// Match tells whether the filter means this connection.
+// Match reports whether the filter means this connection.
 func (f *ClientFilter) Match(st *State, nowMilli int64) bool {
 	if f.nobody || st.ID == f.skip || f.ids != nil && !slices.Contains(f.ids, int64(st.ID)) {
 		return false
@@ -58,14 +55,14 @@ func (f *ClientFilter) Match(st *State, nowMilli int64) bool {
 	return (f.addr == "" || f.addr == st.Addr) && (f.laddr == "" || f.laddr == st.LAddr)
 }
 
-// AppendClientList encodes the gathered lines as the reply to CLIENT LIST.
-func AppendClientList(dst []byte, v resp.Version, lines []byte) []byte {
+// appendClientList encodes the gathered lines as the reply to CLIENT LIST.
+func appendClientList(dst []byte, v resp.Version, lines []byte) []byte {
 	return resp.AppendVerbatim(dst, v, "txt", string(lines))
 }
 
-// AppendClientKill encodes the reply to a CLIENT KILL of so many words: with an address alone, as
+// appendClientKill encodes the reply to a CLIENT KILL of so many words: with an address alone, as
 // in the days before options, it is not a number.
-func AppendClientKill(dst []byte, words, killed int) []byte {
+func appendClientKill(dst []byte, words, killed int) []byte {
 	switch {
 	case words != 3:
 		return resp.AppendInt(dst, int64(killed))

@@ -18,10 +18,10 @@ const (
 	ActionClose                  // close at once, without a reply: an HTTP request
 	ActionReset                  // RESET: the State is reset already; drop what else the session holds
 	ActionVersionChanged         // HELLO: State.Version is another one now
-	ActionClientList             // CLIENT LIST: nothing appended; visit all loops, see ClientFilterOf
+	ActionClientList             // CLIENT LIST: nothing appended; visit all loops with NewEveryone
 	ActionClientKill             // CLIENT KILL: the same
-	ActionPause                  // CLIENT PAUSE, UNPAUSE: nothing appended; have all loops look at PauseLeft, then answer +OK
-	ActionClientUnblock          // CLIENT UNBLOCK: nothing appended; visit all loops, see UnblockOf
+	ActionPause                  // CLIENT PAUSE, UNPAUSE: the same, by ObeyPause
+	ActionClientUnblock          // CLIENT UNBLOCK: the same
 	ActionDelay                  // the reply is to be sent State.Delay later, see waiting.go
 	ActionMonitor                // MONITOR: show it what all connections do, until RESET
 )

@@ -30,9 +30,8 @@
 // off the fast path by Apart: aside.go says what its caller does besides, waiting.go
 // how a command waits. Leave is called when the connection is gone.
 //
-// CLIENT LIST and KILL are checked by Do, which then returns ActionClientList or
-// ActionClientKill: the connections belong to many loops, so the caller visits each
-// loop with a ClientFilter, and encodes what it found there.
+// CLIENT LIST, KILL, UNBLOCK and PAUSE are checked by Do and concern connections of many
+// loops: the caller visits each loop with an Everyone, see everyone.go.
 //
 // Whether a connection has authenticated may change with each Do (AUTH, HELLO,
 // RESET): the caller then gives its parser other limits.

@@ -9,8 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// CLIENT PAUSE changes the Server at once. The caller then has every loop look at PauseLeft (ActionPause), mark its clients
-// by SetPaused, and look again after that time. A paused client is Aside; before each of its commands the caller asks Holds.
+// CLIENT PAUSE changes the Server at once. The caller then has every loop obey it (ActionPause, ObeyPause). A paused client is
+// Aside; before each of its commands the caller asks Holds.
 
 // maxPauseLeft is after what time a loop looks again for how long the pause is.
 const maxPauseLeft = time.Hour
@@ -55,7 +55,7 @@ func (st *State) SetPaused(paused bool) (released bool) {
 	return !paused && st.Blocked && st.Waiting == nil
 }
 
-// Holds tells whether a request of a paused client must wait. What is refused is so at once, as in Redis. CLIENT UNPAUSE never
+// Holds reports whether a request of a paused client must wait. What is refused is so at once, as in Redis. CLIENT UNPAUSE never
 // waits: in Redis it does, and a pause of ALL for too long a time can be ended by nobody.
 func (s *Server) Holds(st *State, args [][]byte) bool {
 	if !st.paused {
@@ -72,7 +72,7 @@ func (s *Server) Holds(st *State, args [][]byte) bool {
 	return all || mayReplicate(row) || row.ID == command.Exec && st.queuesWrites()
 }
 
-// mayReplicate tells whether a command may change the data, by Redis's reckoning: PFCOUNT may keep what it has counted.
+// mayReplicate reports whether a command may change the data, by Redis's reckoning: PFCOUNT may keep what it has counted.
 func mayReplicate(c *command.Command) bool {
 	return c.Flags&command.Write != 0 || c.ID == command.PFCount
 }

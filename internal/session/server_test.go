@@ -64,29 +64,20 @@ func (e *ourEnd) Talk(t *testing.T, args [][]byte, _ bool) (reply []byte, closed
 	if !ok {
 		t.Fatalf("%q: Do does not know it", args)
 	}
-	if action == ActionClientList {
-		var lines []byte
-		filter := ClientFilterOf(args, e.state)
-		if filter.Match(e.state, time.Now().UnixMilli()) {
-			lines = AppendClientLine(nil, e.state, time.Now().UnixMilli())
-		}
-		reply = AppendClientList(nil, e.state.Version, lines)
-	}
-	if action == ActionClientUnblock {
-		reply = []byte(":0\r\n")
-	}
-	if action == ActionPause {
-		reply = []byte("+OK\r\n")
-	}
-	if action == ActionClientKill {
-		filter := ClientFilterOf(args, e.state)
-		if filter.Match(e.state, time.Now().UnixMilli()) {
-			return AppendClientKill(nil, len(args), 1), true
-		}
-		return AppendClientKill(nil, len(args), 0), false
+	switch action {
+	case ActionClientList, ActionClientKill, ActionClientUnblock, ActionPause:
+		about := NewEveryone(action, e.state, args, 1)
+		about.Visit(0, time.Now().UnixMilli(), func(yield func(Client) bool) { yield(e) })
+		return about.Reply()
 	}
 	return reply, action == ActionCloseAfterReply || action == ActionClose
 }
+
+// ourEnd is the only Client of its server.
+func (e *ourEnd) StateNow() *State { return e.state }
+func (e *ourEnd) Kill()            {}
+func (e *ourEnd) Unblock()         {}
+func (e *ourEnd) Wake([]byte)      {}
 
 // say is Talk for tests that write a request as words.
 func (e *ourEnd) say(t *testing.T, request string) string {

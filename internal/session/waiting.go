@@ -89,14 +89,14 @@ func clientUnblock(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Acti
 	return dst, ActionClientUnblock
 }
 
-// UnblockedBy tells whether CLIENT UNBLOCK of a client's id ends what the connection waits for: a WAIT.
-func (st *State) UnblockedBy(id int64) bool {
+// unblockedBy tells whether CLIENT UNBLOCK of a client's id ends what the connection waits for: a WAIT.
+func (st *State) unblockedBy(id int64) bool {
 	return int64(st.ID) == id && st.Waiting != nil && st.LastCmd == command.Wait
 }
 
-// UnblockOf reads a CLIENT UNBLOCK for which Do returned ActionClientUnblock: whose WAIT is to end, and by which reply, nil for
+// unblockOf reads a CLIENT UNBLOCK for which Do returned ActionClientUnblock: whose WAIT is to end, and by which reply, nil for
 // the one that the time would bring. The answer is how many were found, 0 or 1.
-func UnblockOf(args [][]byte) (id int64, reply []byte) {
+func unblockOf(args [][]byte) (id int64, reply []byte) {
 	id, _ = resp.ParseInt(args[2])
 	if len(args) == 4 && command.EqualFold(args[3], "error") {
 		reply = resp.AppendError(nil, errUnblocked)

@@ -1,0 +1,92 @@
+package session
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/conversation"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// noted is a client that notes what is done to it.
+type noted struct {
+	state *State
+	done  string
+}
+
+func (n *noted) StateNow() *State  { return n.state }
+func (n *noted) Kill()             { n.done += "killed " }
+func (n *noted) Unblock()          { n.done += "unblocked " }
+func (n *noted) Wake(reply []byte) { n.done += "woken by " + string(n.state.EndWaiting(reply)) }
+
+// TestEveryone: a command finds the clients of all loops, and its reply adds up what was found on each.
+func TestEveryone(t *testing.T) {
+	f := func(request string, a Action, want string, suicide bool, done ...string) {
+		t.Helper()
+		s := testServer("")
+		loops := make([][]*noted, 2)
+		var all []*noted
+		for i := range 4 { // ids 1 and 3 on the second loop, 2 and 4 on the first
+			n := &noted{state: s.NewState("a:"+string('1'+rune(i)), "", 0)}
+			n.state.Waiting = Later([]byte(":0"), func() {})
+			all = append(all, n)
+			loops[(i+1)%2] = append(loops[(i+1)%2], n)
+		}
+		all[2].state.LastCmd = command.Wait
+		e := NewEveryone(a, all[0].state, conversation.Words(t, request), len(loops))
+		for i, clients := range loops {
+			e.Visit(i, 0, func(yield func(Client) bool) {
+				for _, n := range clients {
+					if !yield(n) {
+						return
+					}
+				}
+			})
+		}
+		reply, selfToo := e.Reply()
+		if !strings.Contains(string(reply), want) || selfToo != suicide {
+			t.Errorf("%s: %q, suicide %v, want %q in it, %v", request, reply, selfToo, want, suicide)
+		}
+		for i, n := range all {
+			if n.done != done[i] {
+				t.Errorf("%s: client %d is %q, want %q", request, i+1, n.done, done[i])
+			}
+		}
+		if a != ActionClientList {
+			return
+		}
+		text, _ := resp.DecodeBulk(reply)
+		for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+			if !strings.HasPrefix(line, "id="+string('1'+rune(i))+" ") {
+				t.Errorf("line %d is %q, want the clients in the order of their ids", i, line)
+			}
+		}
+	}
+	f("CLIENT LIST", ActionClientList, "id=1 ", false, "", "", "", "")
+	f("CLIENT KILL MAXAGE 1", ActionClientKill, ":0", false, "", "", "", "")
+	f("CLIENT KILL TYPE normal", ActionClientKill, ":3", false, "", "killed ", "killed ", "killed ")
+	f("CLIENT KILL SKIPME no", ActionClientKill, ":4", true, "", "killed ", "killed ", "killed ")
+	f("CLIENT KILL a:4", ActionClientKill, "+OK", false, "", "", "", "killed ")
+	f("CLIENT KILL a:5", ActionClientKill, "-ERR No such client", false, "", "", "", "")
+	f("CLIENT UNBLOCK 3", ActionClientUnblock, ":1", false, "", "", "woken by :0", "")
+	f("CLIENT UNBLOCK 2", ActionClientUnblock, ":0", false, "", "", "", "") // it does not WAIT
+	f("CLIENT UNPAUSE", ActionPause, "+OK", false, "", "", "", "")
+}
+
+// TestObeyPause: what a pause has held goes on when it is over; what waits for something else does not.
+func TestObeyPause(t *testing.T) {
+	s := testServer("")
+	held, waits := &noted{state: s.NewState("", "", 0)}, &noted{state: s.NewState("", "", 0)}
+	clients := func(yield func(Client) bool) { _ = yield(held) && yield(waits) }
+	s.pause.extend(0, 1000, true)
+	if again := s.ObeyPause(400, clients); again.Milliseconds() != 600 {
+		t.Errorf("called again after %v, want 600 ms", again)
+	}
+	held.state.SetBlocked(true)
+	waits.state.SetBlocked(true)
+	waits.state.Waiting = Later(nil, func() {})
+	if again := s.ObeyPause(1000, clients); again > 0 || held.done != "unblocked " || waits.done != "" {
+		t.Errorf("after the pause: again in %v, %q, %q", again, held.done, waits.done)
+	}
+}
