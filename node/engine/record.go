@@ -69,20 +69,22 @@ const (
 // makeHeader packs a header. A large record always has an expiry word, 0 for never, so that its
 // cell has one layout.
 func (e *Engine) makeHeader(typ Type, p uint16, keyLen, valueLen int, hasExpiry bool) header {
-	h := header(typ) | header(p)<<partitionShift | header(keyLen)<<keyShift
-	if hasExpiry {
+	h := header(typ) | header(p)<<partitionShift | header(keyLen)<<keyShift | header(valueLen)<<valueShift
+	if valueLen == MaxValueLen {
+		h = h&^(fullMask|databaseBit) | fullString
+	}
+	if hasExpiry || h.cellBody() > e.maxInline {
 		h |= expiryBit
 	}
-	return e.withValueLen(h, valueLen)
+	return h
 }
 
 // withValueLen is h for a value of n bytes: up to MaxValueLen for a string, less for other types.
 func (e *Engine) withValueLen(h header, n int) header {
-	typ := h.typ()
 	if n == MaxValueLen {
 		h = h&^fullMask | fullString
 	} else {
-		h = h&^fullMask | header(typ) | header(n)<<valueShift
+		h = h&^fullMask | header(h.typ()) | header(n)<<valueShift
 	}
 	if h.bodyLen() > e.maxInline {
 		h |= expiryBit
@@ -111,12 +113,14 @@ func (h header) isRoot() bool {
 }
 
 func (h header) valueLen() int {
-	n := int(h>>valueShift) & valueMask
-	if n == valueMask && h&typeMask == header(typeElsewhere) {
-		n++
+	if h&fullMask == fullString {
+		return MaxValueLen
 	}
-	return n
+	return int(h>>valueShift) & valueMask
 }
+
+// cellBody is bodyLen of a record that is not large; of a large one it is long enough to tell.
+func (h header) cellBody() int { return h.keyLen() + int(h>>valueShift)&valueMask }
 
 // bodyOffset is where the body, or the offset of a large one, begins in the cell.
 func (h header) bodyOffset() int {
@@ -138,10 +142,17 @@ type Item struct {
 
 // Type is the type of the value.
 func (i Item) Type() Type {
+	if t := Type(i.header & typeMask); t != typeElsewhere {
+		return t
+	}
+	return i.typeElsewhere()
+}
+
+func (i Item) typeElsewhere() Type {
 	if i.header.isRoot() {
 		return Type(i.Value()[rootType])
 	}
-	return i.header.typ()
+	return TypeString
 }
 
 // Key is a view outside the Go heap, not to be changed, valid as long as the Item.
@@ -181,14 +192,14 @@ func (s *shard) setExpireAt(ref handle, h header, at int64) {
 }
 
 // isLarge says whether the body lies in the space of large bodies.
-func (s *shard) isLarge(h header) bool { return h.bodyLen() > s.e.maxInline }
+func (s *shard) isLarge(h header) bool { return h.cellBody() > s.e.maxInline }
 
 // cellLen is how many bytes of its cell a record with header h takes.
 func (e *Engine) cellLen(h header) int {
-	if h.bodyLen() > e.maxInline {
+	if h.cellBody() > e.maxInline {
 		return 3 * wordSize
 	}
-	return h.bodyOffset() + h.bodyLen()
+	return h.bodyOffset() + h.cellBody()
 }
 
 // body is the key and value of the record, wherever they lie. Of a root the value is what parts.go
@@ -197,7 +208,7 @@ func (s *shard) body(ref handle, h header) []byte {
 	if s.isLarge(h) {
 		return s.e.large.bytes(*s.cells.third(ref), h.bodyLen())
 	}
-	return s.cells.view(ref, h.bodyOffset(), h.bodyLen())
+	return s.cells.view(ref, h.bodyOffset(), h.cellBody())
 }
 
 func (s *shard) key(ref handle) []byte {
