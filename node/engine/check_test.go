@@ -38,7 +38,7 @@ func (e *Engine) checkSums(tb testing.TB) {
 		clockPages := s.eachRecord(func(ref handle) {
 			h := s.header(ref)
 			records++
-			got.Values += int64(h.bodyOffset() + h.bodyLen())
+			got.Values += h.recordLen()
 			if s.expireAt(ref, h) != 0 {
 				got.Volatile++
 			}
@@ -70,7 +70,7 @@ func (e *Engine) checkSums(tb testing.TB) {
 
 // eachRecord calls f for every record in the shard's pages and returns how many pages there are.
 func (s *shard) eachRecord(f func(handle)) (pages int64) {
-	for _, at := range s.hands {
+	for _, at := range s.clocks.hands {
 		first := at.page
 		for pg := first; pg != 0; {
 			pages++

@@ -65,7 +65,7 @@
 // all in ascending order and holds none before. resetMu and limitMu are outermost. pool.mu and largeSpace.mu are innermost.
 // Staging a large value and releasing a pin hold no shard; to make room they take one after the other, and wait for it.
 // Touch takes no lock at all: what it reads it only reads from (index_touch.go).
-// page.owner, shard.coldStamp and the pool's counters are atomics that others read as hints, to be checked under the lock.
+// page.owner, clocks.coldStamp and the pool's counters are atomics that others read as hints, to be checked under the lock.
 //
 // A receiver's mutex (feed.go) stands before the shards'; feeds.mu is innermost. Who wakes a receiver, or asks a Taker, holds a shard.
 //

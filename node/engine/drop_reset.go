@@ -45,8 +45,8 @@ func (s *shard) renounce(seed uint64) {
 	s.spare, s.spares = 0, 0
 	s.gathering = false
 	s.renounceValues()
-	s.hands = [numClasses]hand{}
-	s.small, s.pages, s.records, s.large, s.unused, s.squeezed = small{}, 0, 0, 0, 0, noClass
+	s.clocks.hands, s.clocks.squeezed = [numClasses]hand{}, noClass
+	s.small, s.pages, s.records, s.large, s.unused = small{}, 0, 0, 0, 0
 	s.dropGhosts()
 	s.sums.Volatile, s.sums.Values, s.sums.Parts, s.sums.Index = 0, 0, 0, 0
 }

@@ -111,7 +111,7 @@ func New(cfg Config) (*Engine, error) {
 		s.mark = mark(i) + 1
 		s.partitions = partitions[i*Partitions/n : (i+1)*Partitions/n]
 		s.dice = uint32(i) + 1
-		s.squeezed = noClass
+		s.clocks.pool, s.clocks.squeezed = &e.pool, noClass
 	}
 	e.large.startCollector()
 	return e, nil

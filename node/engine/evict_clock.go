@@ -1,5 +1,7 @@
 package engine
 
+import "sync/atomic"
+
 // The main queue is a set of clocks: the pages of each class of records stand in a ring of their own, and a hand goes
 // round them, cell by cell. A record that was used since is spared, as many times as it was used, up to three; another
 // one goes. So a class that is written to finds room in itself, one record for one. In a queue, what is spared would be
@@ -27,12 +29,21 @@ const (
 	ttlSample = 16
 )
 
-// joinClock puts the page right behind the hand of its class, to be visited last.
-func (s *shard) joinClock(pg uint32) {
-	pages := s.e.pool.pages
+// clocks are the rings of a shard's pages of records, and their hands. All of it but coldStamp is
+// protected by the shard's lock.
+type clocks struct {
+	pool      *pool
+	hands     [numClasses]hand
+	squeezed  int           // class whose hand makes pages free for others; noClass if none
+	coldStamp atomic.Uint32 // stamp of the page that has waited longest for a hand; other shards read it
+}
+
+// join puts the page right behind the hand of its class, to be visited last.
+func (c *clocks) join(pg uint32) {
+	pages := c.pool.pages
 	p := &pages[pg]
-	p.stamp = s.e.pool.tick.Add(1)
-	h := &s.hands[p.class]
+	p.stamp = c.pool.tick.Add(1)
+	h := &c.hands[p.class]
 	if h.page == 0 {
 		p.ahead, p.behind = pg, pg
 		*h = hand{page: pg}
@@ -43,10 +54,11 @@ func (s *shard) joinClock(pg uint32) {
 	pages[last].ahead, pages[h.page].behind = pg, pg
 }
 
-func (s *shard) leaveClock(pg uint32) {
-	pages := s.e.pool.pages
+// leave takes the page out of its ring.
+func (c *clocks) leave(pg uint32) {
+	pages := c.pool.pages
 	p := &pages[pg]
-	h := &s.hands[p.class]
+	h := &c.hands[p.class]
 	if p.ahead == pg {
 		*h = hand{}
 		return
@@ -78,23 +90,27 @@ func (s *shard) next(h *hand) handle {
 }
 
 // age is for how many pages' visits, all over the node, the page that waits longest in the ring has not been visited.
-func (s *shard) age(class int) uint32 {
-	return s.e.pool.tick.Load() - s.e.pool.pages[s.hands[class].page].stamp
+func (c *clocks) age(class int) uint32 {
+	return c.pool.tick.Load() - c.pool.pages[c.hands[class].page].stamp
 }
 
-// coldest is the class whose hand's page waits for the longest time, or the preferred one if that is hardly less.
-func (s *shard) coldest(preferred int) int {
+// has reports whether the class has pages.
+func (c *clocks) has(class int) bool { return c.hands[class].page != 0 }
+
+// coldest is the class whose hand's page waits for the longest time, or the preferred one if that is
+// hardly less. Other shards learn that time, or that of the roots, which have waited for rootsAge.
+func (c *clocks) coldest(preferred int, rootsAge uint32) int {
 	best, bestAge := noClass, uint32(0)
-	for class := range s.hands {
-		if s.hands[class].page == 0 {
+	for class := range c.hands {
+		if !c.has(class) {
 			continue
 		}
-		if age := s.age(class); best == noClass || age > bestAge {
+		if age := c.age(class); best == noClass || age > bestAge {
 			best, bestAge = class, age
 		}
 	}
-	s.coldStamp.Store(s.e.pool.tick.Load() - max(bestAge, s.rootsAge()))
-	if preferred != noClass && s.hands[preferred].page != 0 && !older(bestAge, s.age(preferred)) {
+	c.coldStamp.Store(c.pool.tick.Load() - max(bestAge, rootsAge))
+	if preferred != noClass && c.has(preferred) && !older(bestAge, c.age(preferred)) {
 		return preferred
 	}
 	return best
@@ -104,8 +120,8 @@ func (s *shard) coldest(preferred int) int {
 func older(one, other uint32) bool { return one > other+other/4+8 }
 
 // betweenPages says whether the hand of the class is about to visit a page, which is the time to ask whether it should.
-func (s *shard) betweenPages(class int) bool {
-	return class == noClass || s.hands[class].page == 0 || s.hands[class].cell == 0
+func (c *clocks) betweenPages(class int) bool {
+	return class == noClass || !c.has(class) || c.hands[class].cell == 0
 }
 
 // reclaim makes room in this shard until a cell of the class wanted is free or the budget has gained: by judging the
@@ -126,20 +142,20 @@ func (s *shard) reclaimMain(want, maxLooks int) bool {
 	if policy != AllKeys {
 		return s.sums.Volatile > 0 && s.reclaimVolatile(want, maxLooks)
 	}
-	if s.betweenPages(want) {
-		s.squeezed = s.coldest(want)
-		if s.rootsAreColder(s.squeezed) && s.turnRoots() {
+	if s.clocks.betweenPages(want) {
+		s.clocks.squeezed = s.clocks.coldest(want, s.rootsAge())
+		if s.rootsAreColder(s.clocks.squeezed) && s.turnRoots() {
 			return true
 		}
 	}
 	if want == noClass {
-		return s.squeezed != noClass && s.turn(s.squeezed, noClass, maxLooks) || s.turnRoots()
+		return s.clocks.squeezed != noClass && s.turn(s.clocks.squeezed, noClass, maxLooks) || s.turnRoots()
 	}
-	if s.squeezed != want && s.squeezed != noClass && s.hands[s.squeezed].page != 0 && s.turn(s.squeezed, want, looksSqueeze) {
-		s.squeezed = want
+	if s.clocks.squeezed != want && s.clocks.squeezed != noClass && s.clocks.has(s.clocks.squeezed) && s.turn(s.clocks.squeezed, want, looksSqueeze) {
+		s.clocks.squeezed = want
 		return true
 	}
-	return s.hands[want].page != 0 && s.turn(want, want, maxLooks) || s.turnRoots()
+	return s.clocks.has(want) && s.turn(want, want, maxLooks) || s.turnRoots()
 }
 
 // keepsAll says whether nothing on the page may go.
@@ -155,12 +171,12 @@ func (s *shard) keepsAll(p *page) bool {
 
 // reclaimVolatile moves the hands of one class after the other, since keys that expire may be in any of them.
 func (s *shard) reclaimVolatile(want, maxLooks int) bool {
-	if want != noClass && s.hands[want].page != 0 && s.turn(want, want, maxLooks) {
+	if want != noClass && s.clocks.has(want) && s.turn(want, want, maxLooks) {
 		return true
 	}
-	for range s.hands {
-		s.squeezed = (s.squeezed + 1) % numClasses
-		if s.hands[s.squeezed].page != 0 && s.turn(s.squeezed, want, maxLooks) {
+	for range s.clocks.hands {
+		s.clocks.squeezed = (s.clocks.squeezed + 1) % numClasses
+		if s.clocks.has(s.clocks.squeezed) && s.turn(s.clocks.squeezed, want, maxLooks) {
 			return true
 		}
 	}
@@ -169,7 +185,7 @@ func (s *shard) reclaimVolatile(want, maxLooks int) bool {
 
 // turn moves the hand of a class, so many cells at most.
 func (s *shard) turn(class, want, maxLooks int) bool {
-	gains, h := s.gains, &s.hands[class]
+	gains, h := s.gains, &s.clocks.hands[class]
 	start, once := h.page, s.e.Policy() != AllKeys // who asks again finds nothing that was not found at first
 	for range maxLooks {
 		if h.cell == 0 && s.evacuate(h.page) {

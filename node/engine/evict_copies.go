@@ -18,6 +18,13 @@ const (
 	looksCopies = 128
 )
 
+// copies are the partitions of a shard that are copies.
+type copies struct {
+	is   []bool   // by partition; nil before the first SetCopy
+	at   copyHand // where they are evicted
+	room bool     // they may have records
+}
+
 // SetCopy says whether partition p is a copy. It is not, at first.
 func (e *Engine) SetCopy(p uint16, isCopy bool) {
 	s := e.shardOf(p)
@@ -26,32 +33,32 @@ func (e *Engine) SetCopy(p uint16, isCopy bool) {
 	if s.isCopy(p) == isCopy {
 		return
 	}
-	if s.copies == nil {
-		s.copies = make([]bool, len(s.partitions))
+	if s.copies.is == nil {
+		s.copies.is = make([]bool, len(s.partitions))
 	}
-	s.copies[p>>e.shardShift] = isCopy
+	s.copies.is[p>>e.shardShift] = isCopy
 	if isCopy {
 		s.setCopyRoom(true)
 	}
 }
 
-func (s *shard) isCopy(p uint16) bool { return s.copies != nil && s.copies[p>>s.e.shardShift] }
+func (s *shard) isCopy(p uint16) bool { return s.copies.is != nil && s.copies.is[p>>s.e.shardShift] }
 
 // setCopyRoom notes whether copies may have records here.
 func (s *shard) setCopyRoom(there bool) {
 	switch {
-	case there && !s.copyRoom:
+	case there && !s.copies.room:
 		s.e.spares[copiedRecords].Add(1)
-	case !there && s.copyRoom:
+	case !there && s.copies.room:
 		s.e.spares[copiedRecords].Add(-1)
 	}
-	s.copyRoom = there
+	s.copies.room = there
 }
 
 // reclaimCopies evicts records of copies in this shard until a cell of the class wanted is free, or the budget has gained, or
 // it has done its part. It says whether it got further.
 func (s *shard) reclaimCopies(want int) bool {
-	if !s.copyRoom {
+	if !s.copies.room {
 		return false
 	}
 	for gains := s.gains; ; {
@@ -74,17 +81,17 @@ func (s *shard) evictFromCopies() (evicted, class int) {
 			looks = looksCopies // all that there are were used
 		}
 		for range len(s.partitions) + 1 { // of the first one the part that the hand had passed comes last
-			p := &s.partitions[s.copyAt.partition]
-			if p.count > 0 && s.copies[s.copyAt.partition] {
-				evicted, class = s.evictBuckets(p, &s.copyAt.bucket, &looks)
+			p := &s.partitions[s.copies.at.partition]
+			if p.count > 0 && s.copies.is[s.copies.at.partition] {
+				evicted, class = s.evictBuckets(p, &s.copies.at.bucket, &looks)
 				if c := s.crowd(p); evicted == 0 && c != nil {
-					evicted, class = s.evictBuckets(c, &s.copyAt.crowd, &looks)
+					evicted, class = s.evictBuckets(c, &s.copies.at.crowd, &looks)
 				}
 				if evicted > 0 {
 					return evicted, class
 				}
 			}
-			s.copyAt = copyHand{partition: (s.copyAt.partition + 1) % len(s.partitions)}
+			s.copies.at = copyHand{partition: (s.copies.at.partition + 1) % len(s.partitions)}
 		}
 	}
 	return 0, noClass

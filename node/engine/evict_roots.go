@@ -75,7 +75,7 @@ func (s *shard) rootsAge() uint32 {
 // rootsAreColder reports whether the roots wait much longer than the class does, if any, that waits
 // longest.
 func (s *shard) rootsAreColder(class int) bool {
-	return s.values.hand != 0 && (class == noClass || older(s.rootsAge(), s.age(class)))
+	return s.values.hand != 0 && (class == noClass || older(s.rootsAge(), s.clocks.age(class)))
 }
 
 // turnRoots moves the hand until a value is doomed, and reports whether one was.

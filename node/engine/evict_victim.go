@@ -99,7 +99,7 @@ func (s *shard) makeRoom(want int) bool {
 	if want == noClass && s.overfull() && s.judgeSmall(s.e.pool.pageSize) {
 		return true
 	}
-	if s.betweenPages(want) && s.reclaimColder() || s.reclaim(want, looksOwn) {
+	if s.clocks.betweenPages(want) && s.reclaimColder() || s.reclaim(want, looksOwn) {
 		return true
 	}
 	first := int(s.random())
@@ -113,7 +113,7 @@ func (s *shard) makeRoom(want int) bool {
 
 // makeMainRoom is makeRoom for a record that moves to the main queue from the small one: it judges no small queue.
 func (s *shard) makeMainRoom(class int) bool {
-	return s.betweenPages(class) && s.reclaimColder() || s.reclaimMain(class, looksOwn) || s.reclaimMain(noClass, looksOwn)
+	return s.clocks.betweenPages(class) && s.reclaimColder() || s.reclaimMain(class, looksOwn) || s.reclaimMain(noClass, looksOwn)
 }
 
 // reclaimColder makes room in another shard, picked at random, if its clocks have waited much longer for it.
@@ -123,7 +123,7 @@ func (s *shard) reclaimColder() bool {
 		return false
 	}
 	victim, now := &s.e.shards[picked], s.e.pool.tick.Load()
-	if !older(now-victim.coldStamp.Load(), now-s.coldStamp.Load()) || !victim.mu.TryLock() {
+	if !older(now-victim.clocks.coldStamp.Load(), now-s.clocks.coldStamp.Load()) || !victim.mu.TryLock() {
 		return false
 	}
 	defer victim.mu.Unlock()

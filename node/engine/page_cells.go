@@ -152,7 +152,7 @@ func (s *shard) adopt(pg uint32, k kind, class int) {
 	case mainCells:
 		s.pages++
 		s.unused += s.cellBytes(class)
-		s.joinClock(pg)
+		s.clocks.join(pg)
 	case index:
 		s.e.pool.indexPages.Add(1)
 	default:
@@ -171,7 +171,7 @@ func (s *shard) abandon(pg uint32) {
 	case mainCells:
 		s.pages--
 		s.unused -= s.cellBytes(int(p.class))
-		s.leaveClock(pg)
+		s.clocks.leave(pg)
 	case index:
 		s.e.pool.indexPages.Add(-1)
 	default:

@@ -240,8 +240,8 @@ func (h header) halfUsed() header { return h&^usesMask | h>>1&oneUse }
 // is read most.
 func (h header) usedLike(old header) header { return h&^usesMask | old&usesMask }
 
-// recordLen is how long a record is, wherever its parts lie.
-func (h header) recordLen() int64 { return int64(h.bodyOffset() + h.bodyLen()) }
+// recordLen is how long a record is, wherever its parts lie: to a byte, if it has MaxValueLen.
+func (h header) recordLen() int64 { return int64(h.bodyOffset() + h.cellBody()) }
 
 // account adds the record to the shard's sums (sign 1) or takes it out (-1).
 func (s *shard) account(h header, expireAt int64, sign int64) {

@@ -238,7 +238,7 @@ func (t Txn) publish(tag uint32, sl slot, ref handle, h header, expireAt int64) 
 	s.changed(tag)
 	if !sl.found() {
 		s.insert(t.p, tag, ref)
-		if s.copies != nil && s.isCopy(t.number) {
+		if s.copies.is != nil && s.isCopy(t.number) {
 			s.setCopyRoom(true)
 		}
 		return
