@@ -1,5 +1,5 @@
-// Package engine stores the keys and values of a node: in memory outside the Go heap, within a hard limit, and without
-// heap allocations. It knows nothing of networks, protocols or commands.
+// Package engine stores the keys and values of a node: in memory outside the Go heap, within a hard
+// limit, and without heap allocations. It knows nothing of networks, protocols or commands.
 //
 //	Engine ─┬─ shard (a lock) ─┬─ partition ── index: buckets of tags and handles ─┐
 //	        │   partition mod  ├─ partition ── ...                                 │ handle
@@ -15,71 +15,85 @@
 //	        ├─ pool: the budget, the pages that no shard has, huge pages │
 //	        └─ largeSpace: bodies too big for a cell <───────────────────┘
 //
-// A record enters the main queue while there is memory, and the small one when memory is full (evict_small.go). It leaves the
-// small queue for the main one, if it was used, or for good; and the main queue when a hand finds it unused (evict_clock.go). Both
-// are in the shard of its partition. Memory moves between sizes and shards in pages: the hand that is furthest behind in
-// time gives, and sparse pages are emptied into others (page_compact.go).
+// A record enters the main queue while there is memory, and the small queue when memory is full
+// (evict_small.go). It leaves the small queue for the main one if it was used, and for good if not. It
+// leaves the main queue when a hand finds it unused (evict_clock.go). Both queues are in the shard of
+// the record's partition. Memory moves between sizes and shards in pages: the hand that is furthest
+// behind in time gives, and sparse pages are emptied into others (page_compact.go). evict_victim.go has
+// the order in which victims are looked for, budget_limit.go the limit.
 //
 // # Terms
 //
-//   - record: an item as stored; its body is the key and the value, one behind the other.
-//   - cell: a piece of a page of a fixed size, its class: steps of 8 bytes up to
-//     512, then sixteen classes a doubling. It holds a record or a part of an index. In the small queue a cell is as long as its record.
-//   - handle: the name of a cell, its offset in the reserved addresses in grains of 8 bytes (more above 32 GiB). There are
-//     no Go pointers outside the heap.
+//   - record: an item as stored; its body is the key directly followed by the value.
+//   - cell: a piece of a page. All cells of a page have one size, their class: steps of 8 bytes up to
+//     512, then sixteen classes a doubling. A cell holds a record, a part, a head, or a piece of an
+//     index. In the small queue a cell is as long as its record.
+//   - handle: the name of a cell, its offset in the reserved addresses in grains of 8 bytes (more above
+//     32 GiB). Memory outside the Go heap contains no Go pointers.
 //   - tag: the low half of the seeded hash of a key. Its low bits choose the bucket.
 //   - root, head, part: what a value with parts consists of, see below.
-//   - extent: a range of addresses for one large body. The body has one owner, its record or whoever stages it, and any
-//     number of pins, which keep it as it is for readers without a lock.
+//   - extent: a range of addresses for one large body. The body has one owner, a record, a part, or
+//     whoever stages it, and any number of pins, which keep it unchanged for readers without a lock.
 //   - crowd: the second index of a partition that is flooded with keys of like tags.
-//   - position: a tag with its bits reversed, the order in which Walk goes. It names the same place in an index of any
-//     size on any node, so a cursor outlives growth and moves.
+//   - position: a tag with its bits reversed, the order in which Walk goes. It names the same place in
+//     an index of any size on any node, so a cursor outlives growth and moves.
 //
 // # Invariants
 //
-//   - Memory is charged to pool.used before it is touched, and refunded after it was given back to the system; used
-//     never passes max. Index, records, bookkeeping, free cells and kept pages count; the Go heap's part is Fixed.
-//   - A live record is in exactly one index: that of its partition, which its header names, or a doomed one that was
-//     that partition's until it was dropped. So it can be found from its cell, to be evicted or moved. Only between
-//     newRecord and the insertion is it in none.
-//   - A page bears the mark of the shard that has it. One whose mark is of an older generation is a Reset's to free, and
-//     nobody else's to touch.
-//   - A dropped partition is empty at once. What it had is no key any more, and no eviction or expiry of it is counted;
-//     but it is memory (Values, Volatile, Index, Used) until Drop has freed it, or whoever goes on after Forget.
-//   - A cell of a record that is free has TypeNone in its first word; cells from page.bump on were never used. In the small
-//     queue a dead record keeps its lengths, so that the next one is found.
-//   - Resident memory is no more than what is charged: a block of pages becomes huge when all of it is (page_huge.go).
-//   - Buckets of a chain are dense: all but the last are full. Above maxChain of them entries go to the crowd, so that no
-//     operation meets more than a few hundred entries, whatever keys are chosen; only without memory chains grow on.
-//   - A large body that is pinned is not written to: a new value goes to another extent. A body without owner and pins is
-//     dead: its memory goes back to the system in pieces, outside the shards' locks, and the budget has each piece after that.
-//     Of those up to 128 KiB a few stay warm, charged, for the next body of about the size (large_warm.go).
-//   - Making room may evict or move any record of the shard but the one being resized, and so change what indexes contain,
-//     but never the number of buckets. Whoever holds a slot over it looks at shard.changes.
-//   - What must not fail halfway takes its memory first: a shard keeps a spare bucket for the next insertion.
+//   - Memory is charged to pool.used before it is touched, and refunded after it was given back to the
+//     system; used never exceeds max. Indexes, records, bookkeeping, free cells and pages kept for
+//     reuse all count. The part on the Go heap is Fixed.
+//   - A live record is in exactly one index: that of its partition, which its header names, or a doomed
+//     index that was that partition's until it was dropped. So a record can be found from its cell, to
+//     be evicted or moved. Only between newRecord and the insertion is it in none.
+//   - A page bears the mark of the shard that has it. A page whose mark is of an older generation is
+//     left to the Reset that ended that generation; nobody else touches it.
+//   - A dropped partition is empty at once. Its records are no keys any more, and no eviction or expiry
+//     of them is counted; but they are memory (Values, Volatile, Index, Used) until Drop, or after
+//     Forget the sweep, has freed them.
+//   - The cell of a free record has TypeNone in its first word. Cells from page.bump on were never
+//     used. In the small queue a dead record keeps its lengths, so that the next one is found.
+//   - Resident memory is no more than what is charged: a block of pages becomes huge when all of it is
+//     charged (page_huge.go).
+//   - Buckets of a chain are dense: all but the last are full. Above maxChain of them entries go to the
+//     crowd, so no operation meets more than a few hundred entries, whatever keys are chosen. Only
+//     without memory do chains grow on.
+//   - A pinned large body is not written to: a new value goes to another extent. A body without owner
+//     and pins is dead: its memory goes back to the system in pieces, outside the shards' locks, and
+//     the budget gets each piece after that. A few dead bodies of up to 128 KiB stay warm, charged, for
+//     the next body of about their size (large_warm.go).
+//   - Making room may evict or move any record of the shard but the one being resized and the roots
+//     that are spared. So it may change what indexes contain, but never the number of buckets. Whoever
+//     keeps a slot meanwhile compares shard.changes.
+//   - What must not fail halfway takes its memory first: a shard keeps a spare bucket for the next
+//     insertion, and Reserve takes the cells of values with parts.
 //
 // # Locks
 //
-// A shard's mutex protects the shard, its partitions, pages and cells; it is held for one Txn, or for a slice of
-// background work. Who holds one only ever tries others (to take memory from there), except for lockAll, which takes
-// all in ascending order and holds none before. resetMu and limitMu are outermost. pool.mu and largeSpace.mu are innermost.
-// Staging a large value and releasing a pin hold no shard; to make room they take one after the other, and wait for it.
-// Touch takes no lock at all: what it reads it only reads from (index_touch.go).
-// page.owner, clocks.coldStamp and the pool's counters are atomics that others read as hints, to be checked under the lock.
+// A shard's mutex protects the shard, its partitions, pages and cells. It is held for one Txn, or for a
+// slice of background work. A goroutine that holds one shard only tries to lock others, to take memory
+// from them; only lockAll takes all, in ascending order, and holds none before. resetMu and limitMu are
+// outermost. pool.mu and largeSpace.mu are innermost. Staging a large value and releasing a pin hold no
+// shard; to make room they lock one shard after the other. Touch takes no lock at all: it only reads,
+// and believes nothing that it reads (index_touch.go). page.owner, clocks.coldStamp and the pool's
+// counters are atomics that others read as hints, and check under the lock.
 //
-// A receiver's mutex (feed.go) stands before the shards'; feeds.mu is innermost. Who wakes a receiver, or asks a Taker, holds a shard.
+// A receiver's mutex (feed.go) stands before the shards'; feeds.mu and receiver.chunksMu are innermost.
+// A receiver's wake function, a Taker, a Lacker and the functions of a Form are called with a shard
+// held.
 //
 // # Feeds
 //
-//   - What a key of a fed partition holds after a change is in the log before the shard is unlocked; deletes, whoever's they are,
-//     at once. A record that moves between cells has not changed. Without a feed all this is one test of shard.noting at a
-//     change, and of shard.feeding at its end and in Unlock.
-//   - shard.view is 0, or a record of this Txn that Resize returned a view of: what it holds is logged before anything else is
-//     changed, and in Unlock. No shard is unlocked with one.
-//   - An effect is in a log wholly or not at all. Of a log that overflows nothing is left, and the shard feeds nothing to its
-//     receiver any more.
-//   - Blocks of logs are charged from before they are written to until they are given back. Logging takes from a reserve and
-//     evicts nothing: it is itself what evicting does.
+//   - Before a shard is unlocked, the log has what each changed key of a fed partition holds. Deletes
+//     are logged at once, whatever the reason. A record that moves between cells has not changed.
+//     Without a feed this costs a test of shard.noting at each change, and of shard.feeding at its end
+//     and in Unlock.
+//   - shard.view is 0, or a record of which Resize returned a view in this Txn. Its value is logged
+//     before anything else is changed, and in Unlock. No shard is unlocked with a view.
+//   - An effect is in a log wholly or not at all. A log that overflows is emptied, and the shard stops
+//     feeding its receiver.
+//   - Blocks of logs are charged from before they are written to until they are given back. Logging
+//     takes from a reserve and evicts nothing, since eviction itself logs.
 //
 // # Values with parts
 //
@@ -125,42 +139,55 @@
 //
 // # Copies
 //
-// Records of copies go before any other's (evict_copies.go), those first that were not used, and the memory of dropped partitions that is
-// not freed yet before those (evict_spare.go). As long as there is either, new records enter the main queue and the small one rests.
+// When memory is needed, records of copies go before all others (evict_copies.go), unused ones first;
+// the memory of dropped partitions and dead values that is not freed yet goes before those
+// (evict_spare.go). While any of that is left, new records enter the main queue and the small one
+// rests.
 //
-// What is brought from another engine brings its uses along. Into a partition that is no copy it comes as any new record does.
+// A record that comes from another engine brings its uses along. In a partition that is no copy it
+// enters like any new record.
 //
 // # What was tried and is not here
 //
-// Hit ratios are of simulations (bench/engine/sim), in points of 100 reads, at a tenth of the keys' bytes.
+// Hit ratios come from simulations (bench/engine/sim), in points of 100 reads, with memory for a tenth
+// of the keys' bytes.
 //
-//   - Second chance alone, the first version: 2 to 8 below S3-FIFO on Zipf. LRU: 2 to 9 below it.
-//   - S3-FIFO as published, with a tenth for the small queue: 8 below LRU where a popular window moves over the keys, 3 where the
-//     working set changes at once. With the share that follows what returns: 0.5 below LRU at worst, nowhere below S3-FIFO.
-//   - Two uses to leave the small queue instead of one: up to 2.7 less where the set shifts, 0.15 more elsewhere. An overwrite counted as
-//     a use: 1.5 less where other keys are written than read. No ghosts: 10 to 29 less where the set shifts.
+//   - Second chance alone: 2 to 8 below S3-FIFO on Zipf. LRU: 2 to 9 below it.
+//   - S3-FIFO as published, with a tenth for the small queue: 8 below LRU where a popular window moves
+//     over the keys, 3 where the working set changes at once. With a share that follows what returns:
+//     0.5 below LRU at worst, nowhere below S3-FIFO.
+//   - Two uses to leave the small queue instead of one: up to 2.7 less where the set shifts, 0.15 more
+//     elsewhere. An overwrite counted as a use: 1.5 less where other keys are written than read. No
+//     ghosts: 10 to 29 less where the set shifts.
 //   - SIEVE and W-TinyLFU: 11 and 43 below LRU on the moving window. ARC: up to 2 below S3-FIFO.
-//   - Eight classes a doubling: 20 bytes of rounding for a record of 268. Cells of larger classes for new records too, not only
-//     for those of sparse pages: no gain.
-//   - 32 shards in 512 MiB: 83 % of live data where sizes change, 8 shards 88 %; see ShardsFor.
-//   - Huge pages from the first touch: as fast, but memory is resident before it is charged, and comes back unasked after
-//     it was released.
+//   - Eight classes a doubling: 20 bytes of rounding for a record of 268. Cells of larger classes for
+//     new records too, and not only for those of sparse pages: no gain.
+//   - 32 shards in 512 MiB: 83 % of live data where sizes change; 8 shards: 88 %. See ShardsFor.
+//   - Huge pages from the first touch: as fast, but memory is resident before it is charged, and comes
+//     back unasked after it was released.
+//   - Parts that move to cells of larger classes, as records do: compaction led them from class to
+//     class, and their values grew by a quarter each time.
 //
 // # Time
 //
-// The engine has no clock: whoever calls says what time it is, in unix milliseconds. A node's time runs with the monotonic
-// clock of its start and is brought nearer to the system's by a hundredth at most (internal/netloop). So when the system's
-// clock steps, by an hour forwards say, nothing expires early: a time to live is off by 1 % at most until the node has
-// caught up, and an absolute time (EXPIREAT) by what is left of the step. Time in which the machine sleeps does not count.
+// The engine has no clock: callers pass the time in unix milliseconds. A node's time runs with the
+// monotonic clock of its start and approaches the system's clock by a hundredth at most
+// (internal/netloop). So when the system's clock jumps an hour ahead, nothing expires early: a time to
+// live is off by at most 1 % until the node has caught up, and an absolute time (EXPIREAT) by what is
+// left of the jump. Time in which the machine sleeps does not count.
 //
-// An expired record is gone at once for whoever asks for it, and its memory after a round of the sweep, seven seconds. The
-// sweep passes the pages on which nothing is due (page.soonest). With ten million keys of 64 bytes it takes 1.2 % of a processor
-// when they expire within an hour, 0.1 % when none does; all expiring at one moment took 2.4 s of processor time, in 6.8 s
-// (BenchmarkSweep, 2 processors busy with other work).
+// An expired record is gone at once for whoever asks for it. Its memory is free after a round of the
+// sweep, seven seconds. The sweep passes pages on which nothing is due (page.soonest). With ten million
+// keys of 64 bytes it takes 1.2 % of a processor when they expire within an hour, and 0.1 % when none
+// expires; when all expire at one moment it takes 2.4 s of processor time, in 6.8 s (BenchmarkSweep, 2
+// processors busy with other work).
 //
 // # What is simple on purpose
 //
-// Sparse pages of indexes are gathered when an eighth of all would go (index_gather.go), by walking all indexes of a shard. Pages of
-// records are compacted only to make room. With VolatileTTL the clocks look for what expires soonest among the next sixteen,
-// and the small queue is only emptied.
+// Sparse pages of indexes are gathered when an eighth of all would go (index_gather.go), by walking all
+// indexes of a shard. Pages of records are compacted only to make room. With VolatileTTL the clocks
+// look for the record that expires first among the next sixteen, and the small queue is only emptied.
+// Heads do not move, so a page of heads is free only when its last value is. A value with parts enters
+// the roots' clock at once, without a trial in the small queue. A directory keeps its nodes until the
+// highest numbers are freed.
 package engine
