@@ -8,12 +8,13 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/mapping"
 )
 
-// This file holds all of the package's unsafe code. The rule that makes it safe: every pointer and slice made here
-// points into a mapping that lives until Engine.Close, never into the Go heap, so the collector neither moves nor
-// frees what is behind it. What a cell holds is protected by the lock of the shard that the cell's page belongs to.
+// This file holds all of the package's unsafe code. The rule that makes it safe: every pointer and
+// slice made here points into a mapping that lives until Engine.Close, never into the Go heap, so
+// the collector neither moves nor frees what is behind it. What a cell holds is protected by the
+// lock of the shard that the cell's page belongs to.
 
-// arena is one range of addresses. Reserving costs nothing: memory stands behind a page of it from the first write
-// until release.
+// arena is one range of addresses. Reserving costs nothing: memory stands behind a page of it from
+// the first write until release.
 type arena struct {
 	mem    []byte
 	base   unsafe.Pointer
@@ -74,7 +75,8 @@ func (a *arena) collapse(off uint64, n int) { mapping.Collapse(a.mem[off : off+u
 // split keeps the kernel from putting a huge page where memory is about to be given back.
 func (a *arena) split(off uint64, n int) { mapping.Split(a.mem[off : off+uint64(n)]) }
 
-// cells is the arena of pages, in which a cell is named by its handle: its offset divided by the grain.
+// cells is the arena of pages, in which a cell is named by its handle: its offset divided by the
+// grain.
 type cells struct {
 	arena
 	e              *Engine
@@ -125,9 +127,9 @@ func (c *cells) handle(h handle, i uint32) *handle {
 // cellOffset is where the cell begins, in bytes.
 func (c *cells) cellOffset(h handle) uint64 { return uint64(h) << c.grainShift }
 
-// peek reads the word at off, for Touch: without a lock, wherever off may point. The mapping's size is a power of two, so
-// that a mask keeps the address in it, and aligned. An atomic load costs no more than another one, and the compiler
-// does not leave it out when nobody uses the result.
+// peek reads the word at off, for Touch: without a lock, wherever off may point. The mapping's size
+// is a power of two, so that a mask keeps the address in it, and aligned. An atomic load costs no
+// more than another one, and the compiler does not leave it out when nobody uses the result.
 func (c *cells) peek(off uint64) uint64 {
 	return atomic.LoadUint64((*uint64)(unsafe.Add(c.base, off&uint64(len(c.mem)-wordSize))))
 }
@@ -147,7 +149,8 @@ func partitionTable(a *arena) []partition {
 	return unsafe.Slice((*partition)(a.base), Partitions)
 }
 
-// pageTable is the bookkeeping of all pages that could be, in a mapping of its own: memory stands behind what is used.
+// pageTable is the bookkeeping of all pages that could be, in a mapping of its own: memory stands
+// behind what is used.
 func pageTable(a *arena, n int) []page {
 	return unsafe.Slice((*page)(a.base), n)
 }

@@ -25,8 +25,8 @@ func resident(tb testing.TB) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// TestResidentStaysWithinTheLimit writes several times the limit in changing sizes. What the system says must agree
-// with what is counted.
+// TestResidentStaysWithinTheLimit writes several times the limit in changing sizes. What the system
+// says must agree with what is counted.
 func TestResidentStaysWithinTheLimit(t *testing.T) {
 	if raceDetector {
 		t.Skip("the detector's own memory is resident, too")
@@ -130,8 +130,8 @@ func TestSetMaxBytes(t *testing.T) {
 	e.checkSums(t)
 }
 
-// TestMemoryFollowsTheSizes fills up with one size of values and then with another: memory must flow from one class
-// of cells to the other, and from shard to shard.
+// TestMemoryFollowsTheSizes fills up with one size of values and then with another: memory must
+// flow from one class of cells to the other, and from shard to shard.
 func TestMemoryFollowsTheSizes(t *testing.T) {
 	oneGoroutine(t)
 	const limit = 6 << 20

@@ -20,8 +20,8 @@ func pageSizeFor(shards int, maxBytes int64) int {
 	return size
 }
 
-// SmallestLimit is the least limit that an engine made for maxBytes, with so many shards, can have beside so many bytes
-// outside.
+// SmallestLimit is the least limit that an engine made for maxBytes, with so many shards, can have
+// beside so many bytes outside.
 func SmallestLimit(shards int, maxBytes, outside int64) int64 {
 	return smallest(shards, outside, pageSizeFor(shards, maxBytes))
 }
@@ -33,9 +33,10 @@ func smallest(shards int, outside int64, pageSize int) int64 {
 // fixedSize is what an engine of n shards has from the start.
 func fixedSize(n int) int64 { return engineSize + int64(n)*shardSize + Partitions*partitionSize }
 
-// SetMaxBytes changes the limit; when it is lowered, records are evicted until they fit. It is an error when the
-// limit is too small, beyond what addresses were reserved for at the start, or not reached because nothing more
-// may be evicted; in the last case the limit holds nevertheless, for everything new.
+// SetMaxBytes changes the limit; when it is lowered, records are evicted until they fit. It is an
+// error when the limit is too small, beyond what addresses were reserved for at the start, or not
+// reached because nothing more may be evicted; in the last case the limit holds nevertheless, for
+// everything new.
 func (e *Engine) SetMaxBytes(n int64) error {
 	if err := e.checkLimit(n); err != nil {
 		return err
@@ -47,7 +48,8 @@ func (e *Engine) SetMaxBytes(n int64) error {
 	defer e.limitMu.Unlock()
 	e.limit.Store(n)
 	defer e.pool.max.Store(n)
-	// Step by step: a command that needs memory meanwhile lacks a step of it, and not the whole difference.
+	// Step by step: a command that needs memory meanwhile lacks a step of it, and not the whole
+	// difference.
 	for used := e.pool.used.Load(); used > n; used = e.pool.used.Load() {
 		e.pool.max.Store(max(n, used-int64(e.pool.pageSize)))
 		if !e.makeRoom() {
@@ -57,8 +59,9 @@ func (e *Engine) SetMaxBytes(n int64) error {
 	return nil
 }
 
-// upkeepShare is the part of memory that new values may not have where not every key may be evicted. When SET is refused,
-// connections are still served and EXPIRE works, although a first expiry may take a larger cell.
+// upkeepShare is the part of memory that new values may not have where not every key may be
+// evicted. When SET is refused, connections are still served and EXPIRE works, although a first
+// expiry may take a larger cell.
 const upkeepShare = 64
 
 // limit is how many bytes may be used, for upkeep or otherwise.
@@ -70,9 +73,10 @@ func (p *pool) limit(upkeep bool) int64 {
 	return limit
 }
 
-// ShardsFor is how many shards suit an engine that so many threads use: 16 for each, so that they rarely wait for one
-// another, but fewer where the limit is low. Each shard has pages of its own for each size of values, and what is free on
-// them nobody else can use: with 512 MiB and sizes from 16 bytes to 1 MiB, 8 shards hold 88 % of live data, 32 hold 83 %.
+// ShardsFor is how many shards suit an engine that so many threads use: 16 for each, so that they
+// rarely wait for one another, but fewer where the limit is low. Each shard has pages of its own
+// for each size of values, and what is free on them nobody else can use: with 512 MiB and sizes
+// from 16 bytes to 1 MiB, 8 shards hold 88 % of live data, 32 hold 83 %.
 func ShardsFor(threads int, maxBytes int64) int {
 	n := 1
 	for n < 4*threads || n < 16*threads && 2*int64(n)*bytesPerShard <= maxBytes {

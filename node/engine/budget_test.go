@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// fillUp sets keys of a few hundred bytes until about twice the limit went in, or one is refused. Every third key
-// expires, far away.
+// fillUp sets keys of a few hundred bytes until about twice the limit went in, or one is refused.
+// Every third key expires, far away.
 func fillUp(e *Engine) {
 	value := make([]byte, 300)
 	var err error
@@ -93,7 +93,8 @@ func TestChargeByPolicy(t *testing.T) {
 	f(NoEviction, false, "stay")
 }
 
-// TestExpireWhenFull: a first expiry takes eight bytes more, which must be there when no value can be stored.
+// TestExpireWhenFull: a first expiry takes eight bytes more, which must be there when no value can
+// be stored.
 func TestExpireWhenFull(t *testing.T) {
 	oneGoroutine(t)
 	for _, policy := range []Policy{NoEviction, VolatileTTL} {
@@ -150,7 +151,8 @@ func TestChargeTooMuch(t *testing.T) {
 	}
 }
 
-// TestChargeBesideResets lets writers, chargers and resets run at once: nothing may be counted twice or not at all.
+// TestChargeBesideResets lets writers, chargers and resets run at once: nothing may be counted
+// twice or not at all.
 func TestChargeBesideResets(t *testing.T) {
 	e := open(t, Config{MaxBytes: 8 << 20, Shards: 8})
 	var wg sync.WaitGroup
@@ -187,7 +189,8 @@ func TestChargeBesideResets(t *testing.T) {
 	e.checkSums(t)
 }
 
-// TestOutsideFromTheStart: the smallest limit that New names holds beside memory of the caller's own.
+// TestOutsideFromTheStart: the smallest limit that New names holds beside memory of the caller's
+// own.
 func TestOutsideFromTheStart(t *testing.T) {
 	oneGoroutine(t)
 	const outside = 10 << 20

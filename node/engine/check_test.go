@@ -116,7 +116,8 @@ func (s *shard) eachOnPage(pg uint32, f func(handle)) {
 	}
 }
 
-// checkIndex says how many bytes the index has, of which so many buckets are there, after it has looked at its shape.
+// checkIndex says how many bytes the index has, of which so many buckets are there, after it has
+// looked at its shape.
 func (s *shard) checkIndex(tb testing.TB, p *partition, buckets uint32) (size int64) {
 	size = s.checkEntries(tb, p, p, buckets) + s.storage(p, buckets)
 	if c := s.crowd(p); c != nil {
@@ -125,8 +126,8 @@ func (s *shard) checkIndex(tb testing.TB, p *partition, buckets uint32) (size in
 	return size
 }
 
-// checkEntries looks at the entries of p, the index of a partition or its crowd, and says how many bytes the overflow
-// buckets have.
+// checkEntries looks at the entries of p, the index of a partition or its crowd, and says how many
+// bytes the overflow buckets have.
 func (s *shard) checkEntries(tb testing.TB, p, whole *partition, buckets uint32) (size int64) {
 	entries := uint32(0)
 	if c := s.crowd(p); c != nil {

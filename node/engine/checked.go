@@ -2,7 +2,8 @@ package engine
 
 import "fmt"
 
-// poison stands in freed cells of a checked engine: who still reads there finds nothing that makes sense.
+// poison stands in freed cells of a checked engine: who still reads there finds nothing that makes
+// sense.
 const poison = 0xDB
 
 // check panics if h is not the beginning of a cell that some shard has.

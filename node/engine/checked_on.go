@@ -2,5 +2,6 @@
 
 package engine
 
-// checked has every handle looked at before it is followed, and what is freed overwritten: for tests, with -tags checked.
+// checked has every handle looked at before it is followed, and what is freed overwritten: for
+// tests, with -tags checked.
 const checked = true

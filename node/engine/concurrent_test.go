@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// checkedValue fills buf with bytes that follow from the key and a number, so that a reader can tell whether it was
-// given one value, whole, and this key's. buf is returned.
+// checkedValue fills buf with bytes that follow from the key and a number, so that a reader can
+// tell whether it was given one value, whole, and this key's. buf is returned.
 func checkedValue(buf []byte, key uint64, number uint32) []byte {
 	if len(buf) < 8 {
 		return buf
@@ -36,8 +36,9 @@ func checkValue(value []byte, key uint64) bool {
 	return true
 }
 
-// TestConcurrentUsers lets several goroutines do everything at once on an engine that is always full, so that they
-// take memory from each other's shards. No value may ever be torn, another key's, or over the limit.
+// TestConcurrentUsers lets several goroutines do everything at once on an engine that is always
+// full, so that they take memory from each other's shards. No value may ever be torn, another
+// key's, or over the limit.
 func TestConcurrentUsers(t *testing.T) {
 	const users, steps = 4, 15_000
 	e := open(t, Config{MaxBytes: 6 << 20, Shards: 8})
@@ -130,8 +131,8 @@ func concurrentLarge(t *testing.T, e *Engine, r *rand.Rand, buf []byte, p uint16
 	}
 }
 
-// TestWaitsForTheOnlyMemory has all memory in one shard that is locked while another wants some: the other must wait
-// for it, not fail, and not wait for ever when it is not to be had.
+// TestWaitsForTheOnlyMemory has all memory in one shard that is locked while another wants some:
+// the other must wait for it, not fail, and not wait for ever when it is not to be had.
 func TestWaitsForTheOnlyMemory(t *testing.T) {
 	e := open(t, Config{MaxBytes: 1 << 20, Shards: 2})
 	value := make([]byte, 1000)

@@ -16,82 +16,84 @@
 //	        └─ largeSpace: bodies too big for a cell <───────────────────┘
 //
 // A record enters the main queue while there is memory, and the small queue when memory is full
-// (evict_small.go). It leaves the small queue for the main one if it was used, and for good if not. It
-// leaves the main queue when a hand finds it unused (evict_clock.go). Both queues are in the shard of
-// the record's partition. Memory moves between sizes and shards in pages: the hand that is furthest
-// behind in time gives, and sparse pages are emptied into others (page_compact.go). evict_victim.go has
-// the order in which victims are looked for, budget_limit.go the limit.
+// (evict_small.go). It leaves the small queue for the main one if it was used, and for good if not.
+// It leaves the main queue when a hand finds it unused (evict_clock.go). Both queues are in the
+// shard of the record's partition. Memory moves between sizes and shards in pages: the hand that is
+// furthest behind in time gives, and sparse pages are emptied into others (page_compact.go).
+// evict_victim.go has the order in which victims are looked for, budget_limit.go the limit.
 //
 // # Terms
 //
 //   - record: an item as stored; its body is the key directly followed by the value.
-//   - cell: a piece of a page. All cells of a page have one size, their class: steps of 8 bytes up to
-//     512, then sixteen classes a doubling. A cell holds a record, a part, a head, or a piece of an
-//     index. In the small queue a cell is as long as its record.
-//   - handle: the name of a cell, its offset in the reserved addresses in grains of 8 bytes (more above
-//     32 GiB). Memory outside the Go heap contains no Go pointers.
+//   - cell: a piece of a page. All cells of a page have one size, their class: steps of 8 bytes up
+//     to 512, then sixteen classes a doubling. A cell holds a record, a part, a head, or a piece of
+//     an index. In the small queue a cell is as long as its record.
+//   - handle: the name of a cell, its offset in the reserved addresses in grains of 8 bytes (more
+//     above 32 GiB). Memory outside the Go heap contains no Go pointers.
 //   - tag: the low half of the seeded hash of a key. Its low bits choose the bucket.
 //   - root, head, part: what a value with parts consists of, see below.
 //   - extent: a range of addresses for one large body. The body has one owner, a record, a part, or
-//     whoever stages it, and any number of pins, which keep it unchanged for readers without a lock.
+//     whoever stages it, and any number of pins, which keep it unchanged for readers without a
+//     lock.
 //   - crowd: the second index of a partition that is flooded with keys of like tags.
-//   - position: a tag with its bits reversed, the order in which Walk goes. It names the same place in
-//     an index of any size on any node, so a cursor outlives growth and moves.
+//   - position: a tag with its bits reversed, the order in which Walk goes. It names the same place
+//     in an index of any size on any node, so a cursor outlives growth and moves.
 //
 // # Invariants
 //
-//   - Memory is charged to pool.used before it is touched, and refunded after it was given back to the
-//     system; used never exceeds max. Indexes, records, bookkeeping, free cells and pages kept for
-//     reuse all count. The part on the Go heap is Fixed.
-//   - A live record is in exactly one index: that of its partition, which its header names, or a doomed
-//     index that was that partition's until it was dropped. So a record can be found from its cell, to
-//     be evicted or moved. Only between newRecord and the insertion is it in none.
-//   - A page bears the mark of the shard that has it. A page whose mark is of an older generation is
-//     left to the Reset that ended that generation; nobody else touches it.
-//   - A dropped partition is empty at once. Its records are no keys any more, and no eviction or expiry
-//     of them is counted; but they are memory (Values, Volatile, Index, Used) until Drop, or after
-//     Forget the sweep, has freed them.
+//   - Memory is charged to pool.used before it is touched, and refunded after it was given back to
+//     the system; used never exceeds max. Indexes, records, bookkeeping, free cells and pages kept
+//     for reuse all count. The part on the Go heap is Fixed.
+//   - A live record is in exactly one index: that of its partition, which its header names, or a
+//     doomed index that was that partition's until it was dropped. So a record can be found from
+//     its cell, to be evicted or moved. Only between newRecord and the insertion is it in none.
+//   - A page bears the mark of the shard that has it. A page whose mark is of an older generation
+//     is left to the Reset that ended that generation; nobody else touches it.
+//   - A dropped partition is empty at once. Its records are no keys any more, and no eviction or
+//     expiry of them is counted; but they are memory (Values, Volatile, Index, Used) until Drop, or
+//     after Forget the sweep, has freed them.
 //   - The cell of a free record has TypeNone in its first word. Cells from page.bump on were never
 //     used. In the small queue a dead record keeps its lengths, so that the next one is found.
-//   - Resident memory is no more than what is charged: a block of pages becomes huge when all of it is
-//     charged (page_huge.go).
-//   - Buckets of a chain are dense: all but the last are full. Above maxChain of them entries go to the
-//     crowd, so no operation meets more than a few hundred entries, whatever keys are chosen. Only
-//     without memory do chains grow on.
-//   - A pinned large body is not written to: a new value goes to another extent. A body without owner
-//     and pins is dead: its memory goes back to the system in pieces, outside the shards' locks, and
-//     the budget gets each piece after that. A few dead bodies of up to 128 KiB stay warm, charged, for
-//     the next body of about their size (large_warm.go).
+//   - Resident memory is no more than what is charged: a block of pages becomes huge when all of it
+//     is charged (page_huge.go).
+//   - Buckets of a chain are dense: all but the last are full. Above maxChain of them entries go to
+//     the crowd, so no operation meets more than a few hundred entries, whatever keys are chosen.
+//     Only without memory do chains grow on.
+//   - A pinned large body is not written to: a new value goes to another extent. A body without
+//     owner and pins is dead: its memory goes back to the system in pieces, outside the shards'
+//     locks, and the budget gets each piece after that. A few dead bodies of up to 128 KiB stay
+//     warm, charged, for the next body of about their size (large_warm.go).
 //   - Making room may evict or move any record of the shard but the one being resized and the roots
-//     that are spared. So it may change what indexes contain, but never the number of buckets. Whoever
-//     keeps a slot meanwhile compares shard.changes.
+//     that are spared. So it may change what indexes contain, but never the number of buckets.
+//     Whoever keeps a slot meanwhile compares shard.changes.
 //   - What must not fail halfway takes its memory first: a shard keeps a spare bucket for the next
 //     insertion, and Reserve takes the cells of values with parts.
 //
 // # Locks
 //
-// A shard's mutex protects the shard, its partitions, pages and cells. It is held for one Txn, or for a
-// slice of background work. A goroutine that holds one shard only tries to lock others, to take memory
-// from them; only lockAll takes all, in ascending order, and holds none before. resetMu and limitMu are
-// outermost. pool.mu and largeSpace.mu are innermost. Staging a large value and releasing a pin hold no
-// shard; to make room they lock one shard after the other. Touch takes no lock at all: it only reads,
-// and believes nothing that it reads (index_touch.go). page.owner, clocks.coldStamp and the pool's
-// counters are atomics that others read as hints, and check under the lock.
+// A shard's mutex protects the shard, its partitions, pages and cells. It is held for one Txn, or
+// for a slice of background work. A goroutine that holds one shard only tries to lock others, to
+// take memory from them; only lockAll takes all, in ascending order, and holds none before. resetMu
+// and limitMu are outermost. pool.mu and largeSpace.mu are innermost. Staging a large value and
+// releasing a pin hold no shard; to make room they lock one shard after the other. Touch takes no
+// lock at all: it only reads, and believes nothing that it reads (index_touch.go). page.owner,
+// clocks.coldStamp and the pool's counters are atomics that others read as hints, and check under
+// the lock.
 //
-// A receiver's mutex (feed.go) stands before the shards'; feeds.mu and receiver.chunksMu are innermost.
-// A receiver's wake function, a Taker, a Lacker and the functions of a Form are called with a shard
-// held.
+// A receiver's mutex (feed.go) stands before the shards'; feeds.mu and receiver.chunksMu are
+// innermost. A receiver's wake function, a Taker, a Lacker and the functions of a Form are called
+// with a shard held.
 //
 // # Feeds
 //
-//   - Before a shard is unlocked, the log has what each changed key of a fed partition holds. Deletes
-//     are logged at once, whatever the reason. A record that moves between cells has not changed.
-//     Without a feed this costs a test of shard.noting at each change, and of shard.feeding at its end
-//     and in Unlock.
+//   - Before a shard is unlocked, the log has what each changed key of a fed partition holds.
+//     Deletes are logged at once, whatever the reason. A record that moves between cells has not
+//     changed. Without a feed this costs a test of shard.noting at each change, and of
+//     shard.feeding at its end and in Unlock.
 //   - shard.view is 0, or a record of which Resize returned a view in this Txn. Its value is logged
 //     before anything else is changed, and in Unlock. No shard is unlocked with a view.
-//   - An effect is in a log wholly or not at all. A log that overflows is emptied, and the shard stops
-//     feeding its receiver.
+//   - An effect is in a log wholly or not at all. A log that overflows is emptied, and the shard
+//     stops feeding its receiver.
 //   - Blocks of logs are charged from before they are written to until they are given back. Logging
 //     takes from a reserve and evicts nothing, since eviction itself logs.
 //
@@ -115,19 +117,19 @@
 //     freed in slices, by Sweep, and by makeRoom before it chooses a victim. Dooming a value counts
 //     as a gain (shard.gains), since the next call of makeRoom frees memory.
 //   - A command calls Reserve before its first change. Only Reserve makes room; it spares the roots
-//     that it is told. What the command takes until Unlock comes from free cells and evicts nothing,
-//     so no command fails halfway. While cells are reserved, compaction leaves that many free and
-//     moves nothing to another class: two classes could otherwise trade pages for ever.
+//     that it is told. What the command takes until Unlock comes from free cells and evicts
+//     nothing, so no command fails halfway. While cells are reserved, compaction leaves that many
+//     free and moves nothing to another class: two classes could otherwise trade pages for ever.
 //   - A value has an incarnation, which its effects name. A receiver that has another incarnation
 //     under the key, or none, applies nothing and asks for the key (Lacker).
-//   - Changes go into the log as deltas in the type's own words (Parts.Note), a snapshot as a
-//     begin effect and deltas of about 32 KiB (Form.Dump), between other effects. An element's latest
+//   - Changes go into the log as deltas in the type's own words (Parts.Note), a snapshot as a begin
+//     effect and deltas of about 32 KiB (Form.Dump), between other effects. An element's latest
 //     word holds, so Form.Apply must be idempotent for each element.
 //   - The effects of several changes form a unit (BeginUnit): one effect that contains the others,
 //     so that a receiver has all or none of them. Above 512 KiB the log overflows instead.
 //
-// Not here yet: chunks of lists, whose edits a sender must hold back beyond the snapshot's position;
-// a base for times inside a value; copies of blocks for readers that pin a whole value.
+// Not here yet: chunks of lists, whose edits a sender must hold back beyond the snapshot's
+// position; a base for times inside a value; copies of blocks for readers that pin a whole value.
 //
 // # Formats
 //
@@ -139,8 +141,8 @@
 //
 // # Copies
 //
-// When memory is needed, records of copies go before all others (evict_copies.go), unused ones first;
-// the memory of dropped partitions and dead values that is not freed yet goes before those
+// When memory is needed, records of copies go before all others (evict_copies.go), unused ones
+// first; the memory of dropped partitions and dead values that is not freed yet goes before those
 // (evict_spare.go). While any of that is left, new records enter the main queue and the small one
 // rests.
 //
@@ -149,22 +151,22 @@
 //
 // # What was tried and is not here
 //
-// Hit ratios come from simulations (bench/engine/sim), in points of 100 reads, with memory for a tenth
-// of the keys' bytes.
+// Hit ratios come from simulations (bench/engine/sim), in points of 100 reads, with memory for a
+// tenth of the keys' bytes.
 //
 //   - Second chance alone: 2 to 8 below S3-FIFO on Zipf. LRU: 2 to 9 below it.
-//   - S3-FIFO as published, with a tenth for the small queue: 8 below LRU where a popular window moves
-//     over the keys, 3 where the working set changes at once. With a share that follows what returns:
-//     0.5 below LRU at worst, nowhere below S3-FIFO.
-//   - Two uses to leave the small queue instead of one: up to 2.7 less where the set shifts, 0.15 more
-//     elsewhere. An overwrite counted as a use: 1.5 less where other keys are written than read. No
-//     ghosts: 10 to 29 less where the set shifts.
+//   - S3-FIFO as published, with a tenth for the small queue: 8 below LRU where a popular window
+//     moves over the keys, 3 where the working set changes at once. With a share that follows what
+//     returns: 0.5 below LRU at worst, nowhere below S3-FIFO.
+//   - Two uses to leave the small queue instead of one: up to 2.7 less where the set shifts, 0.15
+//     more elsewhere. An overwrite counted as a use: 1.5 less where other keys are written than
+//     read. No ghosts: 10 to 29 less where the set shifts.
 //   - SIEVE and W-TinyLFU: 11 and 43 below LRU on the moving window. ARC: up to 2 below S3-FIFO.
-//   - Eight classes a doubling: 20 bytes of rounding for a record of 268. Cells of larger classes for
-//     new records too, and not only for those of sparse pages: no gain.
+//   - Eight classes a doubling: 20 bytes of rounding for a record of 268. Cells of larger classes
+//     for new records too, and not only for those of sparse pages: no gain.
 //   - 32 shards in 512 MiB: 83 % of live data where sizes change; 8 shards: 88 %. See ShardsFor.
-//   - Huge pages from the first touch: as fast, but memory is resident before it is charged, and comes
-//     back unasked after it was released.
+//   - Huge pages from the first touch: as fast, but memory is resident before it is charged, and
+//     comes back unasked after it was released.
 //   - Parts that move to cells of larger classes, as records do: compaction led them from class to
 //     class, and their values grew by a quarter each time.
 //
@@ -172,22 +174,22 @@
 //
 // The engine has no clock: callers pass the time in unix milliseconds. A node's time runs with the
 // monotonic clock of its start and approaches the system's clock by a hundredth at most
-// (internal/netloop). So when the system's clock jumps an hour ahead, nothing expires early: a time to
-// live is off by at most 1 % until the node has caught up, and an absolute time (EXPIREAT) by what is
-// left of the jump. Time in which the machine sleeps does not count.
+// (internal/netloop). So when the system's clock jumps an hour ahead, nothing expires early: a time
+// to live is off by at most 1 % until the node has caught up, and an absolute time (EXPIREAT) by
+// what is left of the jump. Time in which the machine sleeps does not count.
 //
-// An expired record is gone at once for whoever asks for it. Its memory is free after a round of the
-// sweep, seven seconds. The sweep passes pages on which nothing is due (page.soonest). With ten million
-// keys of 64 bytes it takes 1.2 % of a processor when they expire within an hour, and 0.1 % when none
-// expires; when all expire at one moment it takes 2.4 s of processor time, in 6.8 s (BenchmarkSweep, 2
-// processors busy with other work).
+// An expired record is gone at once for whoever asks for it. Its memory is free after a round of
+// the sweep, seven seconds. The sweep passes pages on which nothing is due (page.soonest). With ten
+// million keys of 64 bytes it takes 1.2 % of a processor when they expire within an hour, and 0.1 %
+// when none expires; when all expire at one moment it takes 2.4 s of processor time, in 6.8 s
+// (BenchmarkSweep, 2 processors busy with other work).
 //
 // # What is simple on purpose
 //
-// Sparse pages of indexes are gathered when an eighth of all would go (index_gather.go), by walking all
-// indexes of a shard. Pages of records are compacted only to make room. With VolatileTTL the clocks
-// look for the record that expires first among the next sixteen, and the small queue is only emptied.
-// Heads do not move, so a page of heads is free only when its last value is. A value with parts enters
-// the roots' clock at once, without a trial in the small queue. A directory keeps its nodes until the
-// highest numbers are freed.
+// Sparse pages of indexes are gathered when an eighth of all would go (index_gather.go), by walking
+// all indexes of a shard. Pages of records are compacted only to make room. With VolatileTTL the
+// clocks look for the record that expires first among the next sixteen, and the small queue is only
+// emptied. Heads do not move, so a page of heads is free only when its last value is. A value with
+// parts enters the roots' clock at once, without a trial in the small queue. A directory keeps its
+// nodes until the highest numbers are freed.
 package engine

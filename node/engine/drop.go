@@ -5,13 +5,14 @@ import (
 	"slices"
 )
 
-// A partition is dropped in two steps. Under one short lock its index is taken away whole, so that the partition is
-// empty at once. Then the records in that index are freed in slices, with the lock let go in between, by Drop, or after Forget
-// by Sweep; and by who needs memory, before anything is evicted. Meanwhile
-// eviction, expiry and compaction may meet a doomed record by its cell, and find its entry as they would any other's.
+// A partition is dropped in two steps. Under one short lock its index is taken away whole, so that
+// the partition is empty at once. Then the records in that index are freed in slices, with the lock
+// let go in between, by Drop, or after Forget by Sweep; and by who needs memory, before anything is
+// evicted. Meanwhile eviction, expiry and compaction may meet a doomed record by its cell, and find
+// its entry as they would any other's.
 
-// doomed is the index of a dropped partition until it is freed: first all its records, then, when nobody looks for any
-// in it any more, its buckets.
+// doomed is the index of a dropped partition until it is freed: first all its records, then, when
+// nobody looks for any in it any more, its buckets.
 type doomed struct {
 	partition
 	number  uint16  // of the partition that it belonged to
@@ -28,9 +29,9 @@ const (
 	drainBytes = 4 << 10
 )
 
-// Drop removes everything from the partition and returns how many keys that were. The partition is empty at once, for
-// everyone; what is written from then on stays. The memory of what it had is free when Drop returns. Others wait for a
-// slice of that work at most.
+// Drop removes everything from the partition and returns how many keys that were. The partition is
+// empty at once, for everyone; what is written from then on stays. The memory of what it had is
+// free when Drop returns. Others wait for a slice of that work at most.
 func (e *Engine) Drop(p uint16) (keys int) {
 	s := e.shardOf(p)
 	d, keys := s.doom(p)
@@ -38,8 +39,8 @@ func (e *Engine) Drop(p uint16) (keys int) {
 	return keys
 }
 
-// Forget is Drop for who does not wait: the partition is empty at once, and the memory of what it had becomes free when it is
-// needed, or by Sweep.
+// Forget is Drop for who does not wait: the partition is empty at once, and the memory of what it
+// had becomes free when it is needed, or by Sweep.
 func (e *Engine) Forget(p uint16) { e.shardOf(p).doom(p) }
 
 // drainSlices is how many slices Sweep frees of what was forgotten.
@@ -55,7 +56,8 @@ func (e *Engine) drainForgotten() {
 	}
 }
 
-// drainFirst goes on with freeing what was dropped first, or of the values that died, and says whether there was something.
+// drainFirst goes on with freeing what was dropped first, or of the values that died, and says
+// whether there was something.
 func (s *shard) drainFirst(budget int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +108,8 @@ func (s *shard) doomIndex(number uint16, p partition) *doomed {
 	return d
 }
 
-// drainSlice goes on with freeing d, as far as the budget goes, in records, and says whether it is at the end.
+// drainSlice goes on with freeing d, as far as the budget goes, in records, and reports whether it is
+// at the end.
 func (s *shard) drainSlice(d *doomed, budget int) (done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +146,8 @@ func (s *shard) drain(d *doomed, budget int) (done bool) {
 	return true
 }
 
-// emptyChain frees the records of the chain that begins at b and returns what is left of the budget.
+// emptyChain frees the records of the chain that begins at b and returns what is left of the
+// budget.
 func (s *shard) emptyChain(d *doomed, b *bucket, budget int) int {
 	for h := b.next; h != 0 && budget > 0; h = b.next {
 		// The second bucket of the chain goes first: the last one would have to be searched for.
@@ -175,7 +179,8 @@ func (s *shard) freeEntries(d *doomed, b *bucket) (cost int) {
 	return cost
 }
 
-// indexOf is the index that names the record of partition number in cell ref: the partition's, or a dropped one.
+// indexOf is the index that names the record of partition number in cell ref: the partition's, or a
+// dropped one.
 func (s *shard) indexOf(number uint16, tag uint32, ref handle) *partition {
 	p := s.partition(number)
 	if len(s.doomed) == 0 || s.entry(p, tag, ref).found() {
@@ -189,7 +194,7 @@ func (s *shard) indexOf(number uint16, tag uint32, ref handle) *partition {
 	return p
 }
 
-// isDoomed says whether p is the index of a dropped partition.
+// isDoomed reports whether p is the index of a dropped partition.
 func (s *shard) isDoomed(p *partition) bool {
 	return slices.ContainsFunc(s.doomed, func(d *doomed) bool { return &d.partition == p })
 }

@@ -1,10 +1,12 @@
 package engine
 
-// A Reset takes everything from the shards at once, one shard after the other, by letting each begin a new generation:
-// its indexes, lists and sums are cleared, and the pages it had bear an older mark than its own. Nobody finds or
-// touches them any more but the Reset, which needs no lock to free them.
+// A Reset takes everything from the shards at once, one shard after the other, by letting each
+// begin a new generation: its indexes, lists and sums are cleared, and the pages it had bear an
+// older mark than its own. Nobody finds or touches them any more but the Reset, which needs no lock
+// to free them.
 
-// mark says on a page whose it is: a shard's number + 1, below that shard's generation. 0: nobody's.
+// mark says on a page whose it is: a shard's number + 1, below that shard's generation. 0:
+// nobody's.
 type mark uint32
 
 const (
@@ -15,8 +17,9 @@ const (
 // shard is the number of the shard that the mark is or was of; -1 for nobody's.
 func (m mark) shard() int { return int(m&(generation-1)) - 1 }
 
-// Reset drops everything and uses another seed from now on. Others wait for moments only, and see the shards emptied
-// one after the other: what they write meanwhile is gone or stays. When Reset returns, all memory of before is free.
+// Reset drops everything and uses another seed from now on. Others wait for moments only, and see
+// the shards emptied one after the other: what they write meanwhile is gone or stays. When Reset
+// returns, all memory of before is free.
 func (e *Engine) Reset(seed uint64) {
 	e.resetMu.Lock()
 	defer e.resetMu.Unlock()
@@ -51,8 +54,8 @@ func (s *shard) renounce(seed uint64) {
 	s.sums.Volatile, s.sums.Values, s.sums.Parts, s.sums.Index = 0, 0, 0, 0
 }
 
-// freeRenounced frees all pages of older generations, and those that were kept warm. The caller holds resetMu, so marks
-// stay what they are.
+// freeRenounced frees all pages of older generations, and those that were kept warm. The caller
+// holds resetMu, so marks stay what they are.
 func (e *Engine) freeRenounced() {
 	for i := range e.pool.inUse() {
 		pg := uint32(i) + 1

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestResetWithWriters writes in the middle of a Reset: what was there before is gone, what is written since stays, and
-// only the memory of before is freed.
+// TestResetWithWriters writes in the middle of a Reset: what was there before is gone, what is
+// written since stays, and only the memory of before is freed.
 func TestResetWithWriters(t *testing.T) {
 	e := open(t, Config{MaxBytes: 16 << 20, Shards: 4})
 	large := bytes.Repeat([]byte("L"), 100_000)

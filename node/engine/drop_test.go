@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestDropIsAtomic holds Drop to its promise in the middle of its work: nothing of before is seen, everything written
-// since stays, also through a second drop's beginning and through eviction, which meets doomed records, too.
+// TestDropIsAtomic holds Drop to its promise in the middle of its work: nothing of before is seen,
+// everything written since stays, also through a second drop's beginning and through eviction,
+// which meets doomed records, too.
 func TestDropIsAtomic(t *testing.T) {
 	const p, keys, slice = 9, 3000, 10
 	e := open(t, Config{MaxBytes: 2 << 20, Shards: 2})
@@ -42,8 +43,8 @@ func TestDropIsAtomic(t *testing.T) {
 	e.checkSums(t)
 }
 
-// TestDoomedRecordsAreFound has everything that comes to records by their cells come to doomed ones, of a partition that
-// was dropped twice.
+// TestDoomedRecordsAreFound has everything that comes to records by their cells come to doomed
+// ones, of a partition that was dropped twice.
 func TestDoomedRecordsAreFound(t *testing.T) {
 	const p, keys = 9, 6000
 	run := func(name string, work func(s *shard), freed bool) {

@@ -155,8 +155,9 @@ func (e *Engine) reserve(maxBytes int64) error {
 	return nil
 }
 
-// Close gives all memory back. Nothing may use the engine, or a view into it, any more, with the exception of Stats,
-// of pins, and of staged values to be discarded: the space of large bodies stays until the last of them is gone.
+// Close gives all memory back. Nothing may use the engine, or a view into it, any more, with the
+// exception of Stats, of pins, and of staged values to be discarded: the space of large bodies
+// stays until the last of them is gone.
 func (e *Engine) Close() error {
 	e.large.stopCollector()
 	e.pool.blocks.close()

@@ -46,8 +46,8 @@ func benchGet(b *testing.B, e *Engine, buf []byte, i uint64, want int) {
 	t.Unlock()
 }
 
-// cpuTime begins to measure the processor time of the benchmark, in all its threads. On a machine with other work it
-// says more than the time that has passed.
+// cpuTime begins to measure the processor time of the benchmark, in all its threads. On a machine
+// with other work it says more than the time that has passed.
 func cpuTime(b *testing.B) (report func()) {
 	used := func() int64 {
 		var u unix.Rusage
@@ -169,7 +169,8 @@ func BenchmarkEngineParallel(b *testing.B) {
 	run("Mixed", 1)
 }
 
-// BenchmarkDensity reports what a key costs over the bytes of key and value, all that is counted towards the limit.
+// BenchmarkDensity reports what a key costs over the bytes of key and value, all that is counted
+// towards the limit.
 func BenchmarkDensity(b *testing.B) {
 	run := func(name string, keys, size int) {
 		b.Run(name, func(b *testing.B) {

@@ -2,15 +2,16 @@ package engine
 
 import "sync/atomic"
 
-// The main queue is a set of clocks: the pages of each class of records stand in a ring of their own, and a hand goes
-// round them, cell by cell. A record that was used since is spared, as many times as it was used, up to three; another
-// one goes. So a class that is written to finds room in itself, one record for one. In a queue, what is spared would be
-// put back at its end; here it stays where it is.
+// The main queue is a set of clocks: the pages of each class of records stand in a ring of their
+// own, and a hand goes round them, cell by cell. A record that was used since is spared, as many
+// times as it was used, up to three; another one goes. So a class that is written to finds room in
+// itself, one record for one. In a queue, what is spared would be put back at its end; here it
+// stays where it is.
 //
-// How memory gets to where it is needed: a page is stamped when a hand leaves it. A class whose hand comes to pages
-// of a much later stamp than others wait with has too few of them; it then takes a page from the one that waits
-// longest, in this shard or another one. All hands thereby take about the same time for a round, as one clock for the
-// whole node would.
+// How memory gets to where it is needed: a page is stamped when a hand leaves it. A class whose
+// hand comes to pages of a much later stamp than others wait with has too few of them; it then
+// takes a page from the one that waits longest, in this shard or another one. All hands thereby
+// take about the same time for a round, as one clock for the whole node would.
 
 // hand is a place in a ring.
 type hand struct {
@@ -19,11 +20,12 @@ type hand struct {
 }
 
 const (
-	// So many cells are looked at in one shard before it is given up: evicting used or not, if that is allowed, else
-	// trying elsewhere.
+	// So many cells are looked at in one shard before it is given up: evicting used or not, if that
+	// is allowed, else trying elsewhere.
 	looksOwn       = 1 << 10
 	looksElsewhere = 1 << 10
-	// So many for each record that needs a cell, while a class that waits for too long is squeezed for a page.
+	// So many for each record that needs a cell, while a class that waits for too long is squeezed
+	// for a page.
 	looksSqueeze = 64
 	// Of this many records that expire, the one that expires first goes (VolatileTTL).
 	ttlSample = 16
@@ -80,7 +82,8 @@ func (s *shard) visit(h *hand) handle {
 	return s.next(h)
 }
 
-// next steps the hand over one cell, which is there, and returns the record in it, 0 if it holds none.
+// next steps the hand over one cell, which is there, and returns the record in it, 0 if it holds
+// none.
 func (s *shard) next(h *hand) handle {
 	ref := s.e.step(h)
 	if h := s.header(ref); !h.live() || ref == s.pinned || s.isSpared(ref, h) {
@@ -89,7 +92,8 @@ func (s *shard) next(h *hand) handle {
 	return ref
 }
 
-// age is for how many pages' visits, all over the node, the page that waits longest in the ring has not been visited.
+// age is for how many pages' visits, all over the node, the page that waits longest in the ring has
+// not been visited.
 func (c *clocks) age(class int) uint32 {
 	return c.pool.tick.Load() - c.pool.pages[c.hands[class].page].stamp
 }
@@ -97,8 +101,9 @@ func (c *clocks) age(class int) uint32 {
 // has reports whether the class has pages.
 func (c *clocks) has(class int) bool { return c.hands[class].page != 0 }
 
-// coldest is the class whose hand's page waits for the longest time, or the preferred one if that is
-// hardly less. Other shards learn that time, or that of the roots, which have waited for rootsAge.
+// coldest is the class whose hand's page waits for the longest time, or the preferred one if that
+// is hardly less. Other shards learn that time, or that of the roots, which have waited for
+// rootsAge.
 func (c *clocks) coldest(preferred int, rootsAge uint32) int {
 	best, bestAge := noClass, uint32(0)
 	for class := range c.hands {
@@ -116,16 +121,18 @@ func (c *clocks) coldest(preferred int, rootsAge uint32) int {
 	return best
 }
 
-// older says whether one age is so much higher than another that memory should move.
+// older reports whether one age is so much higher than another that memory should move.
 func older(one, other uint32) bool { return one > other+other/4+8 }
 
-// betweenPages says whether the hand of the class is about to visit a page, which is the time to ask whether it should.
+// betweenPages reports whether the hand of the class is about to visit a page, which is the time to
+// ask whether it should.
 func (c *clocks) betweenPages(class int) bool {
 	return class == noClass || !c.has(class) || c.hands[class].cell == 0
 }
 
-// reclaim makes room in this shard until a cell of the class wanted is free or the budget has gained: by judging the
-// small queue if that has more than its share and any gain will do, else by the clocks.
+// reclaim makes room in this shard until a cell of the class wanted is free or the budget has
+// gained: by judging the small queue if that has more than its share and any gain will do, else by
+// the clocks.
 func (s *shard) reclaim(want, maxLooks int) bool {
 	if want == noClass && s.overfull() && s.judgeSmall(s.e.pool.pageSize) {
 		return true
@@ -133,7 +140,8 @@ func (s *shard) reclaim(want, maxLooks int) bool {
 	return s.reclaimMain(want, maxLooks) || want == noClass && s.judgeSmall(s.e.pool.pageSize)
 }
 
-// reclaimMain moves the hand of a clock until a cell of the class wanted is free or the budget has gained.
+// reclaimMain moves the hand of a clock until a cell of the class wanted is free or the budget has
+// gained.
 func (s *shard) reclaimMain(want, maxLooks int) bool {
 	policy := s.e.Policy()
 	if (s.wasteful() || policy == NoEviction) && s.compact() || (s.wastefulParts() || policy == NoEviction) && s.compactParts() {
@@ -158,7 +166,7 @@ func (s *shard) reclaimMain(want, maxLooks int) bool {
 	return s.clocks.has(want) && s.turn(want, want, maxLooks) || s.turnRoots()
 }
 
-// keepsAll says whether nothing on the page may go.
+// keepsAll reports whether nothing on the page may go.
 func (s *shard) keepsAll(p *page) bool {
 	switch s.e.Policy() {
 	case VolatileTTL:
@@ -169,7 +177,8 @@ func (s *shard) keepsAll(p *page) bool {
 	return false
 }
 
-// reclaimVolatile moves the hands of one class after the other, since keys that expire may be in any of them.
+// reclaimVolatile moves the hands of one class after the other, since keys that expire may be in
+// any of them.
 func (s *shard) reclaimVolatile(want, maxLooks int) bool {
 	if want != noClass && s.clocks.has(want) && s.turn(want, want, maxLooks) {
 		return true
@@ -231,7 +240,8 @@ func (e *Engine) aged(h header) header {
 	return h.halfUsed()
 }
 
-// evictSoonest is VolatileTTL's judgement over the record under the hand and the next few on its page that expire.
+// evictSoonest is VolatileTTL's judgement over the record under the hand and the next few on its
+// page that expire.
 func (s *shard) evictSoonest(soonest handle, at int64, h *hand) bool {
 	for sample := 1; sample < ttlSample && h.cell < uint32(s.e.pool.pages[h.page].bump); {
 		ref := s.next(h)
@@ -249,8 +259,8 @@ func (s *shard) evictSoonest(soonest handle, at int64, h *hand) bool {
 	return true
 }
 
-// evictPage empties the page under the hand of all but roots whether its records were used or not; it tries the next one too, in
-// case a record is pinned in the first.
+// evictPage empties the page under the hand of all but roots whether its records were used or not;
+// it tries the next one too, in case a record is pinned in the first.
 func (s *shard) evictPage(h *hand) bool {
 	for range 2 {
 		pg, gains := h.page, s.gains
@@ -285,7 +295,8 @@ func (s *shard) expire(ref handle) {
 	s.discard(ref, p, tag, &s.sums.Expired)
 }
 
-// discard removes a record that was found by its cell and counts it, unless it went with its partition before.
+// discard removes a record that was found by its cell and counts it, unless it went with its
+// partition before.
 func (s *shard) discard(ref handle, p *partition, tag uint32, count *int64) {
 	if !s.isDoomed(p) {
 		*count++

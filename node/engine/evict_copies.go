@@ -1,15 +1,18 @@
 package engine
 
-// A copy is a partition whose owner is another node. When memory is needed, its records go before any other's, whatever the
-// policy: nobody asks for them here. They are found by their index, a bucket after the other, while the clocks and the small
-// queue rest. What that leaves are free cells of all sizes; records of sparse pages then move together.
+// A copy is a partition whose owner is another node. When memory is needed, its records go before
+// any other's, whatever the policy: nobody asks for them here. They are found by their index, a
+// bucket after the other, while the clocks and the small queue rest. What that leaves are free
+// cells of all sizes; records of sparse pages then move together.
 //
-// A hand goes round the copies, and spares what was used, as those of the clocks do: the uses are the owner's, as of the last
-// change, or of the snapshot. In the order of the index, as it was at first, half the memory kept 29 % of hits where it now keeps 82.
+// A hand goes round the copies, and spares what was used, as those of the clocks do: the uses are
+// the owner's, as of the last change, or of the snapshot. In the order of the index, as it was at
+// first, half the memory kept 29 % of hits where it now keeps 82.
 //
-// What is written to a copy makes room among copies only, and fails where none has records. The shards set bounds to that: of a
-// shard that is locked just then nothing goes, and when copies have few records left, their cells may free no page, so that
-// the record wanted costs one or the other of its own.
+// What is written to a copy makes room among copies only, and fails where none has records. The
+// shards set bounds to that: of a shard that is locked just then nothing goes, and when copies have
+// few records left, their cells may free no page, so that the record wanted costs one or the other
+// of its own.
 
 const (
 	// evictCopies is how many records of copies go before it is asked whether that is enough.
@@ -25,7 +28,7 @@ type copies struct {
 	room bool     // they may have records
 }
 
-// SetCopy says whether partition p is a copy. It is not, at first.
+// SetCopy sets whether partition p is a copy. It is not, at first.
 func (e *Engine) SetCopy(p uint16, isCopy bool) {
 	s := e.shardOf(p)
 	s.mu.Lock()
@@ -55,8 +58,8 @@ func (s *shard) setCopyRoom(there bool) {
 	s.copies.room = there
 }
 
-// reclaimCopies evicts records of copies in this shard until a cell of the class wanted is free, or the budget has gained, or
-// it has done its part. It says whether it got further.
+// reclaimCopies evicts records of copies in this shard until a cell of the class wanted is free, or
+// the budget has gained, or it has done its part. It reports whether it got further.
 func (s *shard) reclaimCopies(want int) bool {
 	if !s.copies.room {
 		return false
@@ -73,7 +76,8 @@ func (s *shard) reclaimCopies(want int) bool {
 	}
 }
 
-// evictFromCopies moves the hand on until some records of a copy went, and says how many, and of which class the last was.
+// evictFromCopies moves the hand on until some records of a copy went, and says how many, and of
+// which class the last was.
 func (s *shard) evictFromCopies() (evicted, class int) {
 	looks := 0
 	for round := range 2 {
@@ -103,7 +107,8 @@ type copyHand struct {
 	bucket, crowd uint32
 }
 
-// evictBuckets judges the records that p names, a partition or its crowd, from a bucket on, until some went.
+// evictBuckets judges the records that p names, a partition or its crowd, from a bucket on, until
+// some went.
 func (s *shard) evictBuckets(p *partition, from *uint32, looks *int) (evicted, class int) {
 	class = noClass
 	var chain [maxChain * bucketEntries]handle
@@ -125,8 +130,9 @@ func (s *shard) evictBuckets(p *partition, from *uint32, looks *int) (evicted, c
 	return evicted, class
 }
 
-// chainRefs has the records that a bucket and those behind it name: once some of them go, others take their places. Of a
-// chain that is longer than it should be the end has its turn when those before it are gone.
+// chainRefs has the records that a bucket and those behind it name: once some of them go, others
+// take their places. Of a chain that is longer than it should be the end has its turn when those
+// before it are gone.
 func (s *shard) chainRefs(p *partition, i uint32, refs *[maxChain * bucketEntries]handle) (n int) {
 	for b := s.bucketAt(p, i); b != nil && n < len(refs); b = s.cells.bucket(b.next, 0) {
 		for _, ref := range b.refs {
@@ -139,7 +145,8 @@ func (s *shard) chainRefs(p *partition, i uint32, refs *[maxChain * bucketEntrie
 	return n
 }
 
-// evictCopy evicts a record of a copy, and returns its class. No ghost stays of it: it was not asked for here.
+// evictCopy evicts a record of a copy, and returns its class. No ghost stays of it: it was not
+// asked for here.
 func (s *shard) evictCopy(ref handle) (class int) {
 	class = noClass
 	if pg := &s.e.pool.pages[s.pageOf(ref)]; pg.kind == mainCells {
@@ -150,7 +157,8 @@ func (s *shard) evictCopy(ref handle) (class int) {
 	return class
 }
 
-// gatherCells frees a page of a class that has many free cells, if its records find others, and says whether it did.
+// gatherCells frees a page of a class that has many free cells, if its records find others, and
+// reports whether it did.
 func (s *shard) gatherCells(class int) bool {
 	if class == noClass || s.slabs[mainCells].classes[class].cells < 2*s.e.classes.perPage[class] {
 		return false

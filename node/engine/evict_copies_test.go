@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// fillPartitions stores records of some 150 bytes, round robin in partitions from first to last, until the engine is full to a part
-// of its limit in percent. It returns how many.
+// fillPartitions stores records of some 150 bytes, round robin in partitions from first to last,
+// until the engine is full to a part of its limit in percent. It returns how many.
 func fillPartitions(tb testing.TB, e *Engine, first, last uint16, percent int64) (keys int) {
 	for e.Used() < e.MaxBytes()/100*percent {
 		mustSet(tb, e, first+uint16(keys)%(last-first), fmt.Sprint("key:", keys), make([]byte, 100+keys%50))
@@ -220,7 +220,8 @@ func TestCopiesComeAgain(t *testing.T) {
 	}
 }
 
-// What is forgotten is gone at once, and its memory is there for others before anything is evicted, or after some sweeps.
+// What is forgotten is gone at once, and its memory is there for others before anything is evicted,
+// or after some sweeps.
 func TestForget(t *testing.T) {
 	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 8 << 20, Shards: 4})

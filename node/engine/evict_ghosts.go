@@ -1,13 +1,15 @@
 package engine
 
-// ghosts remembers the keys that were evicted by 16 bits each. Who comes back soon enters the main queue at once; and
-// which of the queues it had been evicted from last tells which of them should be longer (see adapt). Two keys are taken for one
-// another once in some 10,000 times; then one that is new is kept longer than it should.
+// ghosts remembers the keys that were evicted by 16 bits each. Who comes back soon enters the main
+// queue at once; and which of the queues it had been evicted from last tells which of them should
+// be longer (see adapt). Two keys are taken for one another once in some 10,000 times; then one
+// that is new is kept longer than it should.
 type ghosts struct {
 	sets []ghostSet // a power of two, outside the Go heap
 }
 
-// ghostSet has the ghosts of the keys that fall into it, each kind with the youngest first; 0 is no ghost.
+// ghostSet has the ghosts of the keys that fall into it, each kind with the youngest first; 0 is no
+// ghost.
 type ghostSet struct {
 	small [6]uint16
 	main  [2]uint16
@@ -16,10 +18,11 @@ type ghostSet struct {
 const (
 	ghostSetSize = 16
 	minGhostSets = osPage / ghostSetSize
-	// recentGhosts of the small ones are compared with the main ones: as many as there are of those.
+	// recentGhosts of the small ones are compared with the main ones: as many as there are of
+	// those.
 	recentGhosts = 2
-	// keysPerSet is how many keys there are for each set before the sets are doubled: a ghost then lives for half to all
-	// of the time in which as many records as there are have been evicted.
+	// keysPerSet is how many keys there are for each set before the sets are doubled: a ghost then
+	// lives for half to all of the time in which as many records as there are have been evicted.
 	keysPerSet = 12
 )
 
@@ -86,8 +89,8 @@ func (g *ghosts) take(of ghost) haunted {
 	return unknown
 }
 
-// growGhosts doubles the sets when there are too few for so many records. What is remembered stays in one half of them,
-// which is where half of the keys will look.
+// growGhosts doubles the sets when there are too few for so many records. What is remembered stays
+// in one half of them, which is where half of the keys will look.
 func (s *shard) growGhosts() {
 	n := len(s.ghosts.sets)
 	more := max(minGhostSets, n)

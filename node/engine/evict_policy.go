@@ -12,5 +12,6 @@ const (
 // Policy is what happens now when memory is full.
 func (e *Engine) Policy() Policy { return Policy(e.pool.policy.Load()) }
 
-// SetPolicy changes that for whatever needs memory from now on. Nothing is evicted by the change itself.
+// SetPolicy changes that for whatever needs memory from now on. Nothing is evicted by the change
+// itself.
 func (e *Engine) SetPolicy(p Policy) { e.pool.policy.Store(uint32(p)) }

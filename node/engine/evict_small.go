@@ -2,13 +2,14 @@ package engine
 
 import "sync/atomic"
 
-// The small queue is where new records prove themselves while memory is full (S3-FIFO, Yang et al., "FIFO queues are all you
-// need for cache eviction", SOSP 2023): a first-in-first-out log with a share of the shard's memory. A record that has been
-// used when its turn comes moves to the main queue, the clocks; one that has not goes, and leaves a ghost. So what is asked
-// for once, a scan for example, never drives out what is asked for again.
+// The small queue is where new records prove themselves while memory is full (S3-FIFO, Yang et al.,
+// "FIFO queues are all you need for cache eviction", SOSP 2023): a first-in-first-out log with a
+// share of the shard's memory. A record that has been used when its turn comes moves to the main
+// queue, the clocks; one that has not goes, and leaves a ghost. So what is asked for once, a scan
+// for example, never drives out what is asked for again.
 //
-// Records of all sizes lie behind one another on the log's pages, each in a cell of its own length. What dies there leaves
-// a hole until its page has been judged as a whole, which is soon.
+// Records of all sizes lie behind one another on the log's pages, each in a cell of its own length.
+// What dies there leaves a hole until its page has been judged as a whole, which is soon.
 type small struct {
 	head, tail uint32 // the page that is being filled, and the oldest; 0: no page. They are linked by page.ahead and page.behind
 	at         hand   // what is judged next
@@ -21,14 +22,15 @@ const (
 	moveUses = 1
 	// Memory is full when less than one in so many bytes of it is left.
 	tightShare = 32
-	// judgeAhead is how many bytes are judged for each that is written, so that room is there before it is needed and no
-	// command waits until a whole page is judged.
+	// judgeAhead is how many bytes are judged for each that is written, so that room is there
+	// before it is needed and no command waits until a whole page is judged.
 	judgeAhead = 2
 )
 
-// balance is the small queue's share of memory, the same in all shards. It begins with the tenth that suits fixed
-// popularities best, and follows what returns after it was evicted: if that is rather what the small queue threw out, the
-// working set shifts, and new records should stay longer; if it is what the main queue threw out, they should not.
+// balance is the small queue's share of memory, the same in all shards. It begins with the tenth
+// that suits fixed popularities best, and follows what returns after it was evicted: if that is
+// rather what the small queue threw out, the working set shifts, and new records should stay
+// longer; if it is what the main queue threw out, they should not.
 type balance struct {
 	share       atomic.Int32 // in thousandths
 	small, main atomic.Int32 // what returned since the last step
@@ -44,12 +46,15 @@ const (
 )
 
 const (
-	// Above this share the working set shifts: what was used some time ago tells little, and the clocks forget it at once.
+	// Above this share the working set shifts: what was used some time ago tells little, and the
+	// clocks forget it at once.
 	shiftShare = 200
-	// Above this one ghosts open no door: what returns stays long enough in the small queue, as in an LRU list.
+	// Above this one ghosts open no door: what returns stays long enough in the small queue, as in
+	// an LRU list.
 	doorShare = 500
-	// A record of more than so many times the mean length goes through the small queue even if it returns: for the room
-	// that it takes others bring more hits. On long-tailed lengths that is worth 2 to 4 points of the hit ratio.
+	// A record of more than so many times the mean length goes through the small queue even if it
+	// returns: for the room that it takes others bring more hits. On long-tailed lengths that is
+	// worth 2 to 4 points of the hit ratio.
 	heavyTimes = 2
 )
 
@@ -77,8 +82,8 @@ func (b *balance) adapt(h haunted) {
 	}
 }
 
-// entrance is where a new record goes: to the main queue as long as there is room for everything, spare memory included,
-// or if its key was evicted not long ago.
+// entrance is where a new record goes: to the main queue as long as there is room for everything,
+// spare memory included, or if its key was evicted not long ago.
 func (s *shard) entrance(p uint16, tag uint32, h header) kind {
 	if s.e.Policy() != AllKeys || !s.e.pool.tight() || s.frugal || s.e.haveSpares() {
 		return mainCells
@@ -91,17 +96,18 @@ func (s *shard) entrance(p uint16, tag uint32, h header) kind {
 	return mainCells
 }
 
-// heavy says whether a record is much longer than others.
+// heavy reports whether a record is much longer than others.
 func (s *shard) heavy(h header) bool { return h.recordLen()*s.records > heavyTimes*s.sums.Values }
 
-// overfull says whether the small queue has more than its share.
+// overfull reports whether the small queue has more than its share.
 func (s *shard) overfull() bool {
 	q := &s.small
 	size := int64(s.e.pool.pageSize)
 	return q.pages > 1 && whole*(q.pages*size+q.large) > int64(s.e.balance.share.Load())*(s.pages*size+s.large)
 }
 
-// takeSmall returns a cell for n bytes at the end of the small queue, 0 when there is none without making room.
+// takeSmall returns a cell for n bytes at the end of the small queue, 0 when there is none without
+// making room.
 func (s *shard) takeSmall(n int) handle {
 	q := &s.small
 	units := s.e.classes.unitsFor(n)
@@ -165,8 +171,8 @@ func (s *shard) putSmall(pg uint32, h handle) {
 	s.release(pg)
 }
 
-// reshape gives a record that keeps its cell another header. In the small queue, what it no longer needs of the cell
-// becomes a dead one.
+// reshape gives a record that keeps its cell another header. In the small queue, what it no longer
+// needs of the cell becomes a dead one.
 func (s *shard) reshape(ref handle, old, h header) {
 	s.setHeader(ref, h)
 	had, has := s.e.classes.unitsFor(s.e.cellLen(old)), s.e.classes.unitsFor(s.e.cellLen(h))
@@ -176,8 +182,8 @@ func (s *shard) reshape(ref handle, old, h header) {
 	}
 }
 
-// judgeSmall judges the oldest records of the small queue, so many bytes of them or until the budget gained something.
-// It says whether that happened.
+// judgeSmall judges the oldest records of the small queue, so many bytes of them or until the
+// budget gained something. It reports whether that happened.
 func (s *shard) judgeSmall(bytes int) bool {
 	gains := s.gains
 	for bytes > 0 && s.gains == gains {
@@ -194,7 +200,8 @@ func (s *shard) judgeSmall(bytes int) bool {
 	return s.gains != gains
 }
 
-// judgeBatch is how many records are looked up in the index together: their cache misses then overlap.
+// judgeBatch is how many records are looked up in the index together: their cache misses then
+// overlap.
 const judgeBatch = 8
 
 // candidate is a record at the end of the small queue.
@@ -204,8 +211,9 @@ type candidate struct {
 	tag uint32
 }
 
-// candidates takes the next records to be judged, and says how many bytes of the queue it passed. Live records keep their
-// pages where they are, and whoever judges one of a batch neither moves nor frees another.
+// candidates takes the next records to be judged, and says how many bytes of the queue it passed.
+// Live records keep their pages where they are, and whoever judges one of a batch neither moves nor
+// frees another.
 func (s *shard) candidates(batch *[judgeBatch]candidate) (n, passed int) {
 	q := &s.small
 	for n < len(batch) {

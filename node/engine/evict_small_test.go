@@ -62,8 +62,8 @@ func TestClockForgets(t *testing.T) {
 	}
 }
 
-// TestPassedOver: records that were passed in the small queue, and had to stay because another policy held then, can be
-// evicted when they may go. They may be all that there is.
+// TestPassedOver: records that were passed in the small queue, and had to stay because another
+// policy held then, can be evicted when they may go. They may be all that there is.
 func TestPassedOver(t *testing.T) {
 	s := fullShard(t)
 	s.mu.Lock()

@@ -1,7 +1,7 @@
 package engine
 
-// Some memory is to be had without a loss: that of dropped partitions which is not freed yet, that of values with parts which have
-// died, and then that of copies. It goes first, from all shards.
+// Some memory is to be had without a loss: that of dropped partitions which is not freed yet, that
+// of values with parts which have died, and then that of copies. It goes first, from all shards.
 
 // spareKind is one of these, in their order.
 type spareKind uint8
@@ -13,18 +13,19 @@ const (
 	numSpares
 )
 
-// drainForRoom is the cost of what is freed of a dropped partition, or of dead values, by who needs memory.
+// drainForRoom is the cost of what is freed of a dropped partition, or of dead values, by who needs
+// memory.
 const drainForRoom = 32
 
-// haveSpare says whether any shard may have memory of a kind.
+// haveSpare reports whether any shard may have memory of a kind.
 func (e *Engine) haveSpare(k spareKind) bool { return e.spares[k].Load() > 0 }
 
 func (e *Engine) haveSpares() bool {
 	return e.haveSpare(doomedRecords) || e.haveSpare(doomedParts) || e.haveSpare(copiedRecords)
 }
 
-// reclaimSpare frees some memory of a kind in this shard, until a cell of the class wanted is free or the budget has gained, or
-// some of the way there, and says whether it did.
+// reclaimSpare frees some memory of a kind in this shard, until a cell of the class wanted is free
+// or the budget has gained, or some of the way there, and reports whether it did.
 func (s *shard) reclaimSpare(k spareKind, want int) bool {
 	switch k {
 	case copiedRecords:
@@ -55,8 +56,8 @@ func (s *shard) reclaimSpares(want int) bool {
 	return false
 }
 
-// reclaimSpareElsewhere frees memory of a kind in a shard other than one, nil for none, that is not locked. It says whether it did,
-// and otherwise whether one was locked.
+// reclaimSpareElsewhere frees memory of a kind in a shard other than one, nil for none, that is not
+// locked. It reports whether it did, and otherwise whether one was locked.
 func (e *Engine) reclaimSpareElsewhere(k spareKind, but *shard) (further, locked bool) {
 	first := int(e.dice.Add(diceStep) >> 16)
 	for i := range e.shards {

@@ -5,12 +5,14 @@ import (
 	"time"
 )
 
-// noClass asks for any gain in the budget, where otherwise a cell of some class of records is wanted.
+// noClass asks for any gain in the budget, where otherwise a cell of some class of records is
+// wanted.
 const noClass = -1
 
 const (
-	// A shard without anything of its own waits for others that are locked just now, for microseconds as a rule: first
-	// by letting others run, then by sleeping, since a holder may have lost its processor.
+	// A shard without anything of its own waits for others that are locked just now, for
+	// microseconds as a rule: first by letting others run, then by sleeping, since a holder may
+	// have lost its processor.
 	maxWaits  = 5000
 	shortWait = 100
 	longWait  = 100 * time.Microsecond
@@ -84,11 +86,12 @@ func (s *shard) putIndex(h handle, n int) {
 	s.put(h)
 }
 
-// makeRoom evicts, or moves records together, until there is a free cell of the class wanted in this shard or more
-// room in the budget. It says whether it gained something; another shard may take that first.
+// makeRoom evicts, or moves records together, until there is a free cell of the class wanted in
+// this shard or more room in the budget. It reports whether it gained something; another shard may
+// take that first.
 //
-// Lock order: a shard's lock is held here, and others are only tried, so that two shards that want room from each
-// other cannot wait for each other.
+// Lock order: a shard's lock is held here, and others are only tried, so that two shards that want
+// room from each other cannot wait for each other.
 func (s *shard) makeRoom(want int) bool {
 	if s.e.large.reclaim() || s.reclaimSpares(want) {
 		return true
@@ -111,12 +114,14 @@ func (s *shard) makeRoom(want int) bool {
 	return false
 }
 
-// makeMainRoom is makeRoom for a record that moves to the main queue from the small one: it judges no small queue.
+// makeMainRoom is makeRoom for a record that moves to the main queue from the small one: it judges
+// no small queue.
 func (s *shard) makeMainRoom(class int) bool {
 	return s.clocks.betweenPages(class) && s.reclaimColder() || s.reclaimMain(class, looksOwn) || s.reclaimMain(noClass, looksOwn)
 }
 
-// reclaimColder makes room in another shard, picked at random, if its clocks have waited much longer for it.
+// reclaimColder makes room in another shard, picked at random, if its clocks have waited much
+// longer for it.
 func (s *shard) reclaimColder() bool {
 	picked := s.e.pool.owner(s.random())
 	if picked < 0 || picked == s.number {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestKeepSwept: what expires is gone a round later, and its memory with it; what does not expire stays.
+// TestKeepSwept: what expires is gone a round later, and its memory with it; what does not expire
+// stays.
 func TestKeepSwept(t *testing.T) {
 	const keys, ttl = 20_000, 3 * time.Second
 	synctest.Test(t, func(t *testing.T) {

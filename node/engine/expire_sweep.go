@@ -5,17 +5,19 @@ import (
 	"runtime"
 )
 
-// The sweep finds what is expired and that nobody asks for. Each page of records knows a time before which nothing on it
-// expires; pages whose time has not come are not even locked. On others all records are looked at, one behind the other
-// in memory, and the page's time is found anew.
+// The sweep finds what is expired and that nobody asks for. Each page of records knows a time
+// before which nothing on it expires; pages whose time has not come are not even locked. On others
+// all records are looked at, one behind the other in memory, and the page's time is found anew.
 
 const (
 	never = math.MaxInt64 // a page's time when nothing on it expires
 
-	// In a slice, under one lock, so many records are removed, and so many cells looked at: up to 50 µs.
+	// In a slice, under one lock, so many records are removed, and so many cells looked at: up to
+	// 50 µs.
 	expireAtOnce = 128
 	lookAtOnce   = 4096
-	// sweepBatch is how many records are looked up in the index together: their cache misses then overlap.
+	// sweepBatch is how many records are looked up in the index together: their cache misses then
+	// overlap.
 	sweepBatch = 16
 	// tidyAtOnce is by how many buckets in all the indexes of a shard may shrink in one Sweep.
 	tidyAtOnce = 256
@@ -32,9 +34,9 @@ func (s *shard) expiresAt(ref handle, at int64) {
 // Pages is how many pages there are for Sweep to look at in a round.
 func (e *Engine) Pages() int { return e.pool.inUse() }
 
-// Sweep looks at the next pages, so many, removes the records on them that are expired and returns how many. It goes on
-// where the last call ended. Indexes shrink with what is removed, and by the way those that eviction left sparse. No lock
-// is held for more than a slice. Calls may overlap.
+// Sweep looks at the next pages, so many, removes the records on them that are expired and returns
+// how many. It goes on where the last call ended. Indexes shrink with what is removed, and by the
+// way those that eviction left sparse. No lock is held for more than a slice. Calls may overlap.
 func (e *Engine) Sweep(nowMilli int64, pages int) (expired int) {
 	e.drainForgotten()
 	e.tidyNext()
@@ -70,7 +72,7 @@ func (s *shard) sweepPage(pg uint32, now int64) (expired int) {
 	}
 }
 
-// sweepSlice goes on with w, and says whether there is more to do.
+// sweepSlice goes on with w, and reports whether there is more to do.
 func (s *shard) sweepSlice(w *pageSweep) (expired int, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +85,8 @@ func (s *shard) sweepSlice(w *pageSweep) (expired int, more bool) {
 		w.life = p.life
 	}
 	s.now = w.now
-	// With its last record the page goes, and may be another shard's at once: the count says when to stop.
+	// With its last record the page goes, and may be another shard's at once: the count says when
+	// to stop.
 	left, bump, soonest := int(p.live), uint32(p.bump), int64(never)
 	for looked := 0; looked < lookAtOnce && expired < expireAtOnce && w.at.cell < bump; looked++ {
 		ref := s.e.step(&w.at)
@@ -132,7 +135,8 @@ func (s *shard) expireLater(w *pageSweep, ref handle, h header) {
 	}
 }
 
-// expireParts has what is due removed from a value with parts. It says when the next of it is, or that the value is gone.
+// expireParts has what is due removed from a value with parts. It says when the next of it is, or
+// that the value is gone.
 func (s *shard) expireParts(ref handle, h header) (due int64, gone bool) {
 	at := s.headOf(ref, h)
 	head := s.cells.head(at)
@@ -166,7 +170,8 @@ func (s *shard) expireBatch(w *pageSweep) {
 	w.n = 0
 }
 
-// tidyNext lets the indexes of the next shard follow their counts, and their pages follow the indexes.
+// tidyNext lets the indexes of the next shard follow their counts, and their pages follow the
+// indexes.
 func (e *Engine) tidyNext() {
 	s := &e.shards[e.tidier.Add(1)&uint32(len(e.shards)-1)]
 	s.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkSweep is for -benchtime 1x: it lets the sweep run at its pace beside ten million keys and reports how much of
-// a processor it takes, and for how long expired keys stay.
+// BenchmarkSweep is for -benchtime 1x: it lets the sweep run at its pace beside ten million keys
+// and reports how much of a processor it takes, and for how long expired keys stay.
 func BenchmarkSweep(b *testing.B) {
 	const keys, hour = 10_000_000, 3600_000
 	run := func(name string, seconds int, expireAt func(i, start int64) int64) {

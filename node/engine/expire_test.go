@@ -98,7 +98,8 @@ func (e *Engine) duePages(now int64) (n int) {
 	return n
 }
 
-// TestSweepPassesPages: a page is looked at when something on it may be due, and not again before its time.
+// TestSweepPassesPages: a page is looked at when something on it may be due, and not again before
+// its time.
 func TestSweepPassesPages(t *testing.T) {
 	const keys = 5000
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1})
@@ -135,8 +136,8 @@ func TestSweepPassesPages(t *testing.T) {
 	due(never-1, 0)
 }
 
-// TestSweepInSlices changes a page between two slices of its sweep: what comes to it is not forgotten, and when it has
-// become another page, of another kind even, that one is left alone.
+// TestSweepInSlices changes a page between two slices of its sweep: what comes to it is not
+// forgotten, and when it has become another page, of another kind even, that one is left alone.
 func TestSweepInSlices(t *testing.T) {
 	const keys = 500
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1})
@@ -183,7 +184,8 @@ func TestSweepInSlices(t *testing.T) {
 	}
 }
 
-// TestSweepShrinksIndexes empties partitions by expiry, where no deletion helps the indexes to shrink.
+// TestSweepShrinksIndexes empties partitions by expiry, where no deletion helps the indexes to
+// shrink.
 func TestSweepShrinksIndexes(t *testing.T) {
 	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 4})

@@ -7,10 +7,11 @@ import (
 	"sync/atomic"
 )
 
-// A partition is fed to receivers: what its keys hold after each change is logged for them, as effects (feed_effect.go), under
-// the lock of the shard and so in the order of its changes. There is one log for each shard and receiver (feed_log.go), which
-// Collect takes from and Apply, in another engine, follows. A snapshot of the partition goes into the same log: so whoever
-// applies a log in its order needs no merging.
+// A partition is fed to receivers: what its keys hold after each change is logged for them, as
+// effects (feed_effect.go), under the lock of the shard and so in the order of its changes. There
+// is one log for each shard and receiver (feed_log.go), which Collect takes from and Apply, in
+// another engine, follows. A snapshot of the partition goes into the same log: so whoever applies a
+// log in its order needs no merging.
 
 // Receiver is who is fed, by a number that the caller gives out, below MaxReceivers.
 type Receiver uint8
@@ -18,17 +19,19 @@ type Receiver uint8
 // MaxReceivers is how many there may be.
 const MaxReceivers = 255
 
-// maxTargets is to how many receivers a partition can be fed: to its follower and the target of its move, and to those
-// that were while a table changes.
+// maxTargets is to how many receivers a partition can be fed: to its follower and the target of its
+// move, and to those that were while a table changes.
 const maxTargets = 8
 
-// Mark is a word from the sender to the receiver, in the order of the effects of a partition. Kind 0 is none.
+// Mark is a word from the sender to the receiver, in the order of the effects of a partition. Kind
+// 0 is none.
 type Mark struct {
 	Kind uint8
 	Arg  uint64
 }
 
-// targets are the receivers of a partition, each in a byte, plus one, without gaps from the lowest on.
+// targets are the receivers of a partition, each in a byte, plus one, without gaps from the lowest
+// on.
 type targets uint64
 
 func (t targets) has(r Receiver) bool {
@@ -72,8 +75,9 @@ type receiver struct {
 	readers []reader   // by shard
 }
 
-// OpenFeed begins to have logs for r, which is not open. wake is called, under a shard's lock, when a log of r gets its first
-// bytes since it was last collected, and when it overflows: it must not block or call the engine.
+// OpenFeed begins to have logs for r, which is not open. wake is called, under a shard's lock, when
+// a log of r gets its first bytes since it was last collected, and when it overflows: it must not
+// block or call the engine.
 func (e *Engine) OpenFeed(r Receiver, wake func()) {
 	e.feeds.prepare()
 	to := &receiver{number: r, wake: wake, readers: make([]reader, len(e.shards))}
@@ -92,7 +96,8 @@ func (e *Engine) OpenFeed(r Receiver, wake func()) {
 	}
 }
 
-// CloseFeed forgets the logs of r and all that is fed to it. Nothing else may be done with r meanwhile but Collect.
+// CloseFeed forgets the logs of r and all that is fed to it. Nothing else may be done with r
+// meanwhile but Collect.
 func (e *Engine) CloseFeed(r Receiver) {
 	to := e.feeds.receivers[r].Swap(nil)
 	if to == nil {
@@ -145,8 +150,8 @@ func (s *shard) setTargets(p uint16, t targets) {
 	s.noting = s.feeding || s.versions != nil
 }
 
-// Feed has changes of p logged for r from now on, after the mark. To feed what is fed already only logs the mark. It has no
-// effect if r is not open.
+// Feed has changes of p logged for r from now on, after the mark. To feed what is fed already only
+// logs the mark. It has no effect if r is not open.
 func (e *Engine) Feed(p uint16, r Receiver, mark Mark) {
 	e.refillFeeds()
 	s := e.shardOf(p)
@@ -161,7 +166,8 @@ func (e *Engine) Feed(p uint16, r Receiver, mark Mark) {
 	s.logMark(p, r, mark)
 }
 
-// Unfeed logs the mark as the last of p for r and stops. If the log overflows before it is collected, the mark is lost (LostLog).
+// Unfeed logs the mark as the last of p for r and stops. If the log overflows before it is
+// collected, the mark is lost (LostLog).
 func (e *Engine) Unfeed(p uint16, r Receiver, mark Mark) {
 	s := e.shardOf(p)
 	s.mu.Lock()
@@ -210,15 +216,16 @@ func (s *shard) overflow(l *feedLog) {
 	to.wake()
 }
 
-// LostLog tells whether a log of r was full, and was emptied, since the last call. Overflowed names what was fed then. That may
-// be nothing: the last words of partitions are in a log when they are not fed any more.
+// LostLog reports whether a log of r was full, and was emptied, since the last call. Overflowed names
+// what was fed then. That may be nothing: the last words of partitions are in a log when they are
+// not fed any more.
 func (e *Engine) LostLog(r Receiver) bool {
 	to := e.feeds.receivers[r].Load()
 	return to != nil && to.lost.Load() && to.lost.Swap(false)
 }
 
-// Overflowed appends the partitions whose feed to r was stopped, because a log was full, since the last call. They are to be
-// fed, and a snapshot taken, again.
+// Overflowed appends the partitions whose feed to r was stopped, because a log was full, since the
+// last call. They are to be fed, and a snapshot taken, again.
 func (e *Engine) Overflowed(r Receiver, dst []uint16) []uint16 {
 	to := e.feeds.receivers[r].Load()
 	if to == nil {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A command on a fed partition allocates nothing, nor does whoever collects and applies, also where something is evicted for
-// what is written.
+// A command on a fed partition allocates nothing, nor does whoever collects and applies, also where
+// something is evicted for what is written.
 func TestFeedAllocatesNothing(t *testing.T) {
 	oneGoroutine(t)
 	e, replica := open(t, Config{MaxBytes: 4 << 20, Shards: 8}), open(t, Config{MaxBytes: 4 << 20, Shards: 8})

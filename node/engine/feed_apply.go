@@ -11,8 +11,8 @@ var ErrEffects = errors.New("malformed effects")
 
 // Taker is who says what is taken from a sender.
 type Taker interface {
-	// Admits says whether effects on p are to be applied. It is called under the shard's lock, so that what it says holds
-	// until the effect is there: it must not block, nor call the Engine.
+	// Admits reports whether effects on p are to be applied. It is called under the shard's lock, so
+	// that what it says holds until the effect is there: it must not block, nor call the Engine.
 	Admits(p uint16) bool
 	// Marked is called for a mark, without any lock, after all that was before it.
 	Marked(p uint16, m Mark)
@@ -21,9 +21,10 @@ type Taker interface {
 // applyAtOnce is how many effects are applied under one lock.
 const applyAtOnce = 16
 
-// Apply lets the partitions that t admits hold what effects say, in their order. shift is added to expiries: the own clock minus
-// the sender's. effects is not changed, and not needed any more when Apply returns. A value for which there is no memory is
-// no error: the key is deleted. After an error what was before it is applied.
+// Apply lets the partitions that t admits hold what effects say, in their order. shift is added to
+// expiries: the own clock minus the sender's. effects is not changed, and not needed any more when
+// Apply returns. A value for which there is no memory is no error: the key is deleted. After an
+// error what was before it is applied.
 func (e *Engine) Apply(effects []byte, shift, nowMilli int64, t Taker) error {
 	return e.apply(effects, shift, nowMilli, t, false)
 }

@@ -136,7 +136,8 @@ func TestApplySet(t *testing.T) {
 	})
 }
 
-// FuzzApply: whatever comes, there is an error or not, and no memory is taken but for what is there.
+// FuzzApply: whatever comes, there is an error or not, and no memory is taken but for what is
+// there.
 func FuzzApply(f *testing.F) {
 	owner := open(f, Config{MaxBytes: 8 << 20, Shards: 1})
 	owner.OpenFeed(0, func() {})
@@ -191,7 +192,8 @@ func bagEffects(tb testing.TB) (all [][]byte) {
 	return all
 }
 
-// hasParts reports whether an effect is on a value with parts. Only those may fail although they are whole.
+// hasParts reports whether an effect is on a value with parts. Only those may fail although they
+// are whole.
 func hasParts(effects []byte) bool {
 	for len(effects) > 0 {
 		kind, _, _, size := NextEffect(effects)

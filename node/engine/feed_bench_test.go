@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// BenchmarkFeed: a SET of a 64-byte value over another, of a key that nobody feeds, or that one receiver is fed, whose
-// logs are collected after every few commands, as by a sender on the same processor; and what Apply then takes, where there
-// is room for all, and where there is for half.
+// BenchmarkFeed: a SET of a 64-byte value over another, of a key that nobody feeds, or that one
+// receiver is fed, whose logs are collected after every few commands, as by a sender on the same
+// processor; and what Apply then takes, where there is room for all, and where there is for half.
 func BenchmarkFeed(b *testing.B) {
 	const keys, collectEvery = 1 << 16, 1 << 10
 	value := make([]byte, 64)
@@ -48,7 +48,8 @@ func BenchmarkFeed(b *testing.B) {
 	b.Run("Apply/FullCopies", func(b *testing.B) { benchmarkApply(b, 20<<20, 4*keys, value, true) })
 }
 
-// benchmarkApply applies the same effects again and again, of keys of which every other one was used.
+// benchmarkApply applies the same effects again and again, of keys of which every other one was
+// used.
 func benchmarkApply(b *testing.B, maxBytes int64, keys int, value []byte, copies bool) {
 	owner, replica := benchEngine(b, 1<<30, keys, value), benchEngine(b, maxBytes, 0, nil)
 	var buf [16]byte

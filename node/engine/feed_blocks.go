@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// feeds is what an Engine has for feeding: the receivers, and the blocks that their logs are made of, outside the Go heap. A
-// block is charged as long as memory stands behind it.
+// feeds is what an Engine has for feeding: the receivers, and the blocks that their logs are made
+// of, outside the Go heap. A block is charged as long as memory stands behind it.
 //
-// Whoever logs holds a shard and, when it logs what was evicted, is making room just then. So it takes from a reserve, which
-// those fill who hold nothing.
+// Whoever logs holds a shard and, when it logs what was evicted, is making room just then. So it
+// takes from a reserve, which those fill who hold nothing.
 type feeds struct {
 	receivers []atomic.Pointer[receiver] // by Receiver
 	pool      *pool
@@ -32,7 +32,8 @@ const (
 	// Where the limit is low, all logs may have a part of it, and one log a part of that.
 	feedsShare = 8
 	logShare   = 4
-	// The reserve is filled to so many blocks when it has less than half of that, and trimmed to twice of it.
+	// The reserve is filled to so many blocks when it has less than half of that, and trimmed to
+	// twice of it.
 	feedReserve  = 128
 	reserveShare = 4 // it is at most one block in so many of all logs'
 	// retryRefill is how often nothing is tried after nothing could be had.
@@ -153,11 +154,11 @@ func (f *feeds) chill() bool {
 	return true
 }
 
-// low says whether the reserve should be filled.
+// low reports whether the reserve should be filled.
 func (f *feeds) low() bool { return 2*int(f.reserve.Load()) < f.wanted() }
 
-// refillFeeds fills the reserve if it is low, making room where it can without waiting. The caller may hold a shard: it is left
-// alone.
+// refillFeeds fills the reserve if it is low, making room where it can without waiting. The caller
+// may hold a shard: it is left alone.
 func (e *Engine) refillFeeds() {
 	f := &e.feeds
 	if !f.low() {

@@ -110,8 +110,8 @@ func feedUserStep(t *testing.T, e *Engine, r *rand.Rand, now *atomic.Int64, buf 
 	}
 }
 
-// TestFeedConcurrently feeds two receivers from an engine that is always full, one of which stands still at first and so has to
-// begin again. In the end both have what the owner has.
+// TestFeedConcurrently feeds two receivers from an engine that is always full, one of which stands
+// still at first and so has to begin again. In the end both have what the owner has.
 func TestFeedConcurrently(t *testing.T) {
 	steps := 15_000
 	if testing.Short() {
@@ -163,8 +163,8 @@ func TestFeedConcurrently(t *testing.T) {
 	}
 }
 
-// Without memory for one receiver's log another's, the longest of the shard, is emptied: with the last words of what is not fed
-// any more. Nothing tells of these but that a log is lost.
+// Without memory for one receiver's log another's, the longest of the shard, is emptied: with the
+// last words of what is not fed any more. Nothing tells of these but that a log is lost.
 func TestFeedLosesLastWords(t *testing.T) {
 	const shards, p = 4, 1
 	e := open(t, Config{MaxBytes: 32 << 20, Shards: shards})
@@ -191,8 +191,8 @@ func TestFeedLosesLastWords(t *testing.T) {
 	}
 }
 
-// TestFeedOverflow: a log that nobody collects is bounded, and so are all; then their partitions are fed no more, and another
-// receiver's go on.
+// TestFeedOverflow: a log that nobody collects is bounded, and so are all; then their partitions
+// are fed no more, and another receiver's go on.
 func TestFeedOverflow(t *testing.T) {
 	const shards, users = 4, 16
 	e := open(t, Config{MaxBytes: 32 << 20, Shards: shards})

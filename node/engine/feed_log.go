@@ -2,8 +2,8 @@ package engine
 
 import "encoding/binary"
 
-// feedLog is the log of a shard for one receiver, protected by the shard's lock. It is a list of blocks, of which only the
-// last has room. An effect may lie across two.
+// feedLog is the log of a shard for one receiver, protected by the shard's lock. It is a list of
+// blocks, of which only the last has room. An effect may lie across two.
 type feedLog struct {
 	to     *receiver
 	blocks *feeds
@@ -18,7 +18,8 @@ type feedLog struct {
 // maxLog is the most that one log may have; less where the limit is low.
 const maxLog = 2 << 20
 
-// put logs an effect: its word, the second word, if it has one, and what comes behind them, as long as the word says.
+// put logs an effect: its word, the second word, if it has one, and what comes behind them, as long
+// as the word says.
 func (l *feedLog) put(s *shard, h header, second int64, body []byte) {
 	words := wordSize
 	if h.hasExpiry() || h.effect() == EffectMark {
@@ -39,7 +40,8 @@ func (l *feedLog) put(s *shard, h header, second int64, body []byte) {
 	l.bytes += n
 }
 
-// putAcross is put where more blocks are needed. They are taken first, so that an effect is in the log wholly or not at all.
+// putAcross is put where more blocks are needed. They are taken first, so that an effect is in the
+// log wholly or not at all.
 func (l *feedLog) putAcross(s *shard, h header, second int64, body []byte, words int) {
 	if !l.lengthen(s, words+len(body)) {
 		return
@@ -67,8 +69,9 @@ func (l *feedLog) putParts(s *shard, h header, second partsWord, key, rest []byt
 	l.bytes += n
 }
 
-// lengthen takes the blocks for n bytes, of which the last one has less free. Without memory for them the log overflows. The receiver is
-// woken for the first bytes: it finds them when the shard is unlocked.
+// lengthen takes the blocks for n bytes, of which the last one has less free. Without memory for
+// them the log overflows. The receiver is woken for the first bytes: it finds them when the shard
+// is unlocked.
 func (l *feedLog) lengthen(s *shard, n int) bool {
 	blocks := (n - len(l.free) + blockSize - 1) / blockSize
 	if l.bytes+n > l.blocks.longest() || !l.extend(s, blocks) {
@@ -83,7 +86,8 @@ func (l *feedLog) lengthen(s *shard, n int) bool {
 	return true
 }
 
-// extend adds blocks to the log. Without memory for them the longest log of the shard gives its own.
+// extend adds blocks to the log. Without memory for them the longest log of the shard gives its
+// own.
 func (l *feedLog) extend(s *shard, n int) bool {
 	for range n {
 		b := l.blocks.take()
@@ -103,7 +107,8 @@ func (l *feedLog) extend(s *shard, n int) bool {
 	return true
 }
 
-// tail is the last block that is linked: blocks that were added are behind the one that is being filled.
+// tail is the last block that is linked: blocks that were added are behind the one that is being
+// filled.
 func (l *feedLog) tail() uint32 {
 	b := l.last
 	for l.blocks.next[b] != 0 {
@@ -112,7 +117,7 @@ func (l *feedLog) tail() uint32 {
 	return b
 }
 
-// shedLog has another log than l overflow that is longer, and says whether there was one.
+// shedLog has another log than l overflow that is longer, and reports whether there was one.
 func (s *shard) shedLog(l *feedLog) bool {
 	longest := l
 	for _, o := range s.logs {

@@ -1,8 +1,9 @@
 package engine
 
-// What becomes of a key is logged where it happens, since the record is at hand there, and in the processor's cache: stored by
-// whoever writes it, deleted by erase, for whatever reason and in whosever Txn. Only the view that Resize returns is
-// written to by the caller: its record waits in shard.view until something else is changed, or for Unlock.
+// What becomes of a key is logged where it happens, since the record is at hand there, and in the
+// processor's cache: stored by whoever writes it, deleted by erase, for whatever reason and in
+// whosever Txn. Only the view that Resize returns is written to by the caller: its record waits in
+// shard.view until something else is changed, or for Unlock.
 
 // stored logs what the record has now.
 func (s *shard) stored(ref handle) {
@@ -62,7 +63,8 @@ func (s *shard) logTo(t targets, h header, second int64, body []byte) {
 	}
 	s.logs[t.first()].put(s, h, second, body)
 	for t >>= 8; t != 0; t >>= 8 {
-		// The log of one may have overflown to make room for that of another: then it has no more of the partition.
+		// The log of one may have overflown to make room for that of another: then it has no more
+		// of the partition.
 		if r := t.first(); s.targetsOf(h.partition()).has(r) {
 			s.logs[r].put(s, h, second, body)
 		}

@@ -95,8 +95,8 @@ func (m *crowdedMove) both(p uint16) *Engine {
 // only is one engine for all partitions.
 func only(e *Engine) func(uint16) *Engine { return func(uint16) *Engine { return e } }
 
-// What moves to a full node competes with what is there: right after the move there is about what the node's own eviction would
-// have kept, had it served all from the start.
+// What moves to a full node competes with what is there: right after the move there is about what
+// the node's own eviction would have kept, had it served all from the start.
 func TestMoveToFullNodeKeepsWhatIsUsed(t *testing.T) {
 	oneGoroutine(t)
 	m := newCrowdedMove(t)
@@ -119,7 +119,8 @@ func TestMoveToFullNodeKeepsWhatIsUsed(t *testing.T) {
 	m.staying.checkSums(t)
 }
 
-// Of copies for which there is not room enough, about what the owner's own eviction would keep in that room.
+// Of copies for which there is not room enough, about what the owner's own eviction would keep in
+// that room.
 func TestCopiesKeepWhatIsUsed(t *testing.T) {
 	oneGoroutine(t)
 	m := newCrowdedMove(t)

@@ -53,7 +53,7 @@ func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMi
 	return cursor, false
 }
 
-// snapshotRoom says whether p is fed to r, and how many bytes of a snapshot the log should get.
+// snapshotRoom reports whether p is fed to r, and how many bytes of a snapshot the log should get.
 func (s *shard) snapshotRoom(p uint16, r Receiver) (fed bool, room int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,8 +20,8 @@ type testMark struct {
 func (*takesAll) Admits(uint16) bool        { return true }
 func (t *takesAll) Marked(p uint16, m Mark) { t.marks = append(t.marks, testMark{p, m}) }
 
-// follow brings a copy up to date: it collects all logs of r, in pieces, and applies them. Large values are taken from the owner
-// as they are by then, as a sender does.
+// follow brings a copy up to date: it collects all logs of r, in pieces, and applies them. Large
+// values are taken from the owner as they are by then, as a sender does.
 func follow(tb testing.TB, owner, replica *Engine, r Receiver, shift, now int64, t Taker) {
 	tb.Helper()
 	var buf []byte
@@ -102,7 +102,8 @@ func sameContents(tb testing.TB, owner, replica *Engine, p uint16, shift, now in
 	}
 }
 
-// Everything that happens to a key of a fed partition is told, in order, between the marks; what happens to others is not.
+// Everything that happens to a key of a fed partition is told, in order, between the marks; what
+// happens to others is not.
 func TestFeed(t *testing.T) {
 	owner, replica := open(t, Config{MaxBytes: 64 << 20, Shards: 4}), open(t, Config{MaxBytes: 64 << 20, Shards: 2})
 	const p, now, shift = 9, 1_000_000, 500

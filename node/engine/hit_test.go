@@ -19,7 +19,7 @@ type lruEntry struct {
 	cost int64
 }
 
-// read says whether the key was there, and puts it in front.
+// read reports whether the key was there, and puts it in front.
 func (l *lru) read(key uint64, cost int64) bool {
 	if el, ok := l.where[key]; ok {
 		l.order.MoveToFront(el)
@@ -35,8 +35,8 @@ func (l *lru) read(key uint64, cost int64) bool {
 	return false
 }
 
-// hitRatios runs a read-through cache over the keys that next yields, and returns the share of hits of the engine and
-// of an exact LRU of the same memory, in which a key costs 33 bytes.
+// hitRatios runs a read-through cache over the keys that next yields, and returns the share of hits
+// of the engine and of an exact LRU of the same memory, in which a key costs 33 bytes.
 func hitRatios(t *testing.T, next func() uint64, size func(uint64) int) (got, want float64) {
 	const steps = 600_000
 	e := open(t, Config{MaxBytes: 12 << 20, Shards: 4})
@@ -69,7 +69,8 @@ func hitRatios(t *testing.T, next func() uint64, size func(uint64) int) (got, wa
 	return hits / counted, exactHits / counted
 }
 
-// TestHitRatio keeps eviction about as good as exact LRU, for one size of values and for many, which share the memory.
+// TestHitRatio keeps eviction about as good as exact LRU, for one size of values and for many,
+// which share the memory.
 func TestHitRatio(t *testing.T) {
 	if raceDetector {
 		t.Skip("one goroutine, for seconds")

@@ -5,10 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// The index of a partition is a hash table that grows by one bucket at a time (linear hashing), so no insertion waits
-// for a whole table to be copied. With n buckets and the smallest mask of the form 2^k-1 that covers n-1, a tag lives
-// in bucket tag&mask, or, if that one does not exist yet, in the bucket without the top bit of the mask. The bucket
-// that comes next takes its entries from the one without its top bit.
+// The index of a partition is a hash table that grows by one bucket at a time (linear hashing), so
+// no insertion waits for a whole table to be copied. With n buckets and the smallest mask of the
+// form 2^k-1 that covers n-1, a tag lives in bucket tag&mask, or, if that one does not exist yet,
+// in the bucket without the top bit of the mask. The bucket that comes next takes its entries from
+// the one without its top bit.
 
 // handle names a cell: its offset in the arena of cells in grains. 0 is no cell.
 type handle uint32
@@ -18,12 +19,14 @@ const (
 	bucketEntries = 7
 )
 
-// bucket is one cache line. Entries are dense: only the last bucket of a chain has free ones, at its end, ref 0.
+// bucket is one cache line. Entries are dense: only the last bucket of a chain has free ones, at
+// its end, ref 0.
 type bucket struct {
 	tags [bucketEntries]uint32 // low half of each key's hash
 	refs [bucketEntries]handle
 	next handle // overflow bucket, a cell of its own; in a spare one, the next spare
-	// crowded, in the first bucket of a chain, says that entries of it may be in the partition's crowd.
+	// crowded, in the first bucket of a chain, says that entries of it may be in the partition's
+	// crowd.
 	crowded uint32
 }
 
@@ -65,8 +68,8 @@ type bucketPlace struct {
 	i, buckets uint32
 }
 
-// homeHint is what is probably the place of the bucket where tag belongs, found without the lock: what it reads may be of
-// different states of the index.
+// homeHint is what is probably the place of the bucket where tag belongs, found without the lock:
+// what it reads may be of different states of the index.
 func (p *partition) homeHint(tag uint32) bucketPlace {
 	buckets, mask := atomic.LoadUint32(&p.buckets), atomic.LoadUint32(&p.mask)
 	i := tag & mask
@@ -192,9 +195,9 @@ func (s *shard) remove(p *partition, tag uint32, sl slot) {
 	}
 }
 
-// redistribute places the entries of a chain, whose first bucket was content, where they now belong. Emptied overflow
-// buckets become spares before their entries are placed, which is enough for a split; for a merge one more spare must
-// be there.
+// redistribute places the entries of a chain, whose first bucket was content, where they now
+// belong. Emptied overflow buckets become spares before their entries are placed, which is enough
+// for a split; for a merge one more spare must be there.
 func (s *shard) redistribute(p *partition, content bucket) {
 	for {
 		for i, ref := range content.refs {

@@ -2,17 +2,18 @@ package engine
 
 import "hash/maphash"
 
-// Keys can be made so that the index sees no difference between them: whoever may choose keys finds as many of one XXH64
-// hash as he likes, under any seed at once. So no chain of buckets grows without bound. What comes when maxChain buckets
-// are full goes to the partition's crowd, a second index of the same kind, whose buckets are chosen by a hash that nobody
-// outside this process knows. Every operation on a flooded partition thereby takes about as long as on any other.
+// Keys can be made so that the index sees no difference between them: whoever may choose keys finds
+// as many of one XXH64 hash as he likes, under any seed at once. So no chain of buckets grows
+// without bound. What comes when maxChain buckets are full goes to the partition's crowd, a second
+// index of the same kind, whose buckets are chosen by a hash that nobody outside this process
+// knows. Every operation on a flooded partition thereby takes about as long as on any other.
 //
-// An entry in the crowd keeps its tag, and so its position in a walk. It stays there until it is removed, even when its
-// chain gets room again.
+// An entry in the crowd keeps its tag, and so its position in a walk. It stays there until it is
+// removed, even when its chain gets room again.
 
 const (
-	// maxChain is above what chance does in an index of even 2³² keys: an average bucket has up to 11 entries, and more than
-	// 56 have a probability of 10⁻²¹.
+	// maxChain is above what chance does in an index of even 2³² keys: an average bucket has up to
+	// 11 entries, and more than 56 have a probability of 10⁻²¹.
 	maxChain = 8
 	// aCrowd stands in a partition's field crowd, where the partition itself is one.
 	aCrowd = ^handle(0)
@@ -53,7 +54,8 @@ func (s *shard) lookupCrowd(p *partition, tag uint32, key []byte) slot {
 	return slot{}
 }
 
-// placeInCrowd puts an entry whose chain begins at first into the crowd of p. Without memory for that it returns false.
+// placeInCrowd puts an entry whose chain begins at first into the crowd of p. Without memory for
+// that it returns false.
 func (s *shard) placeInCrowd(p *partition, first *bucket, tag uint32, ref handle) bool {
 	if p.crowd == aCrowd || p.crowd == 0 && !s.beginCrowd(p) {
 		return false
@@ -91,8 +93,8 @@ func (s *shard) beginCrowd(p *partition) bool {
 	return true
 }
 
-// prepareCrowd lets the crowd of p grow if it is time, and makes sure that the next entry finds memory there. It may
-// evict. Where it fails, chains become longer.
+// prepareCrowd lets the crowd of p grow if it is time, and makes sure that the next entry finds
+// memory there. It may evict. Where it fails, chains become longer.
 func (s *shard) prepareCrowd(p *partition) {
 	c := s.crowd(p)
 	if c == nil {

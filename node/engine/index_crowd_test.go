@@ -29,7 +29,8 @@ func inverse(x uint64) uint64 {
 	return y
 }
 
-// sameTag and sameLowBits are floods: keys with equal tags, and with tags that are equal in their low 20 bits.
+// sameTag and sameLowBits are floods: keys with equal tags, and with tags that are equal in their
+// low 20 bits.
 func sameTag(seed uint64, i int) string { return forge(seed, uint64(i)<<32|0xF00D) }
 func sameLowBits(seed uint64, i int) string {
 	return forge(seed, uint64(i)*0x9E3779B97F4A7C15<<20|0xF00D)
@@ -44,11 +45,12 @@ func TestForge(t *testing.T) {
 	}
 }
 
-// TestCollisionsNeedNoSeed shows why floods must be borne: under every seed at once, two keys have one hash, and such
-// pairs can be put behind each other.
+// TestCollisionsNeedNoSeed shows why floods must be borne: under every seed at once, two keys have
+// one hash, and such pairs can be put behind each other.
 func TestCollisionsNeedNoSeed(t *testing.T) {
-	// The first words differ by one bit where the first multiplication is over; it lies where the rotation makes it the
-	// highest, which a multiplication by an odd number leaves alone. The second words take it away again.
+	// The first words differ by one bit where the first multiplication is over; it lies where the
+	// rotation makes it the highest, which a multiplication by an odd number leaves alone. The
+	// second words take it away again.
 	word := func(x uint64) uint64 { return bits.RotateLeft64(x*inverse(prime1), -31) * inverse(prime2) }
 	key := func(flip uint64) []byte {
 		k := binary.LittleEndian.AppendUint64(nil, word(12345^flip<<36))
@@ -76,8 +78,9 @@ func (s *shard) longestChains(p *partition) (main, crowd int) {
 	return longest(p), crowd
 }
 
-// TestFlood stores keys that the index cannot tell apart, among others. Nothing is lost, no chain is long, a walk meets
-// every key once, and memory is that of as many other keys; when they go, everything goes.
+// TestFlood stores keys that the index cannot tell apart, among others. Nothing is lost, no chain
+// is long, a walk meets every key once, and memory is that of as many other keys; when they go,
+// everything goes.
 func TestFlood(t *testing.T) {
 	oneGoroutine(t)
 	const p, keys, seed = 11, 10_000, 4711
@@ -164,8 +167,8 @@ func TestFloodIsDropped(t *testing.T) {
 	}
 }
 
-// TestFloodedWalk holds a walk to its promise while the crowd grows and shrinks, and the walk goes on in an engine where
-// other keys are in the crowd.
+// TestFloodedWalk holds a walk to its promise while the crowd grows and shrinks, and the walk goes
+// on in an engine where other keys are in the crowd.
 func TestFloodedWalk(t *testing.T) {
 	const p, stay, seed = 11, 2000, 4711
 	a := open(t, Config{MaxBytes: 64 << 20, Shards: 4, Seed: seed})

@@ -2,13 +2,14 @@ package engine
 
 import "runtime"
 
-// An index gives its cells back as it shrinks, or is dropped, but others have cells on the same pages. When indexes have
-// left many of their pages sparse, the cells on these are gathered on the other pages, and the sparse ones go. A cell of
-// an index does not say whose it is, so the indexes of the shard are walked through, and what lies on a page that is to
-// go is moved.
+// An index gives its cells back as it shrinks, or is dropped, but others have cells on the same
+// pages. When indexes have left many of their pages sparse, the cells on these are gathered on the
+// other pages, and the sparse ones go. A cell of an index does not say whose it is, so the indexes
+// of the shard are walked through, and what lies on a page that is to go is moved.
 
 const (
-	// gatherShare: it is worth it when the pages that would go are one byte in so many of the indexes.
+	// gatherShare: it is worth it when the pages that would go are one byte in so many of the
+	// indexes.
 	gatherShare = 8
 	// gatherAtOnce is how many granules are looked at under one lock: up to 50 µs.
 	gatherAtOnce = 128
@@ -31,7 +32,8 @@ func (s *shard) gather() {
 	}
 }
 
-// beginGathering chooses the pages that are to go, and says whether it is worth it. They are in no list meanwhile.
+// beginGathering chooses the pages that are to go, and reports whether it is worth it. They are in no
+// list meanwhile.
 func (s *shard) beginGathering() (w gathering, worthIt bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +58,8 @@ func (s *shard) beginGathering() (w gathering, worthIt bool) {
 	return w, true
 }
 
-// chooseLeaving chooses pages of a class that are at most half full, as many as there are free cells for on others.
+// chooseLeaving chooses pages of a class that are at most half full, as many as there are free
+// cells for on others.
 func (s *shard) chooseLeaving(class int) {
 	perPage := s.e.classes.perPage[class]
 	free, toMove := s.slabs[index].classes[class].cells, uint32(0)
@@ -73,7 +76,7 @@ func (s *shard) chooseLeaving(class int) {
 	}
 }
 
-// gatherSlice goes on with w, and says whether there is more to do.
+// gatherSlice goes on with w, and reports whether there is more to do.
 func (s *shard) gatherSlice(w *gathering) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +145,8 @@ func (s *shard) gatherGranule(w *gathering, p *partition) {
 	}
 }
 
-// relocate moves the cell that h names, if its page is to go and there is a free one elsewhere. It takes no new page.
+// relocate moves the cell that h names, if its page is to go and there is a free one elsewhere. It
+// takes no new page.
 func (s *shard) relocate(h *handle) {
 	from := *h
 	p := &s.e.pool.pages[s.pageOf(from)]

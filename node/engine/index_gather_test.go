@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// sparseIndexes makes indexes on many pages of one shard and leaves few of them: those of the partitions 0 and 16, of
-// which the first is flooded.
+// sparseIndexes makes indexes on many pages of one shard and leaves few of them: those of the
+// partitions 0 and 16, of which the first is flooded.
 func sparseIndexes(t *testing.T) (e *Engine, key func(p uint16, i int) string) {
 	const seed, keys = 4711, 300
 	e = open(t, Config{MaxBytes: 64 << 20, Shards: 1, Seed: seed})

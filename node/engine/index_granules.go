@@ -2,9 +2,10 @@ package engine
 
 import "math/bits"
 
-// Where the buckets of an index lie. Up to granule buckets are one cell, the root, which grows by doubling. From the
-// second granule on the root is a directory of handles, which grows by doubling up to a page; from its second page on it
-// is a directory of such pages. So no step copies more than half a page, whatever the size of the index.
+// Where the buckets of an index lie. Up to granule buckets are one cell, the root, which grows by
+// doubling. From the second granule on the root is a directory of handles, which grows by doubling
+// up to a page; from its second page on it is a directory of such pages. So no step copies more
+// than half a page, whatever the size of the index.
 //
 //	root ─> buckets          root ─> ● ● ● ●          root ─> ● ●
 //	        0 ... 7                  │ granules               │ └> ● ● ●
@@ -48,7 +49,8 @@ func (c *cells) bucketHint(p bucketPlace) uint64 {
 	return c.cellOffset(c.peekHandle(at)) + uint64(p.i&(granule-1))*bucketSize
 }
 
-// directoryHint is the offset of what bucketHint reads first in the cells; without a directory, of the bucket.
+// directoryHint is the offset of what bucketHint reads first in the cells; without a directory, of
+// the bucket.
 func (c *cells) directoryHint(p bucketPlace) uint64 {
 	at := c.cellOffset(p.root)
 	switch {
@@ -104,7 +106,8 @@ func (s *shard) extend(p *partition, n uint32) bool {
 	return true
 }
 
-// growDirectory makes sure that the root, a directory of n, has room for one more. A directory of one is what that names.
+// growDirectory makes sure that the root, a directory of n, has room for one more. A directory of
+// one is what that names.
 func (s *shard) growDirectory(p *partition, n uint32) bool {
 	if n == 1 {
 		d := s.takeIndex(minDirectory * handleSize)
@@ -124,7 +127,8 @@ func (s *shard) growDirectory(p *partition, n uint32) bool {
 // directoryLen is how many handles a directory of n > 1 has room for.
 func directoryLen(n uint32) uint32 { return max(minDirectory, uint32(1)<<bits.Len32(n-1)) }
 
-// dropPlace takes the place of bucket n, the last, out of the storage of p. Its content has been copied.
+// dropPlace takes the place of bucket n, the last, out of the storage of p. Its content has been
+// copied.
 func (s *shard) dropPlace(p *partition, n uint32) bool {
 	switch {
 	case n == 0:
@@ -176,8 +180,8 @@ func (s *shard) halveRoot(p *partition, n int) bool {
 	return s.replaceRoot(p, s.takeIndexQuietly(n), 2*n, n)
 }
 
-// replaceRoot makes h, a cell of to bytes, the root in place of the one of from bytes, and keeps what fits; the rest
-// is zeros.
+// replaceRoot makes h, a cell of to bytes, the root in place of the one of from bytes, and keeps
+// what fits; the rest is zeros.
 func (s *shard) replaceRoot(p *partition, h handle, from, to int) bool {
 	if h == 0 {
 		return false

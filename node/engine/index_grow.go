@@ -9,7 +9,8 @@ const (
 func (p *partition) wantsGrowth() bool { return 2*p.count >= growAt*p.buckets }
 func (p *partition) wantsShrink() bool { return p.buckets > 0 && p.count+1 < shrinkAt*p.buckets }
 
-// prepare makes sure that one entry can be inserted, and grows the index if it is time. It may evict.
+// prepare makes sure that one entry can be inserted, and grows the index if it is time. It may
+// evict.
 func (s *shard) prepare(p *partition) error {
 	if s.spares == 0 {
 		h := s.takeIndex(bucketSize)
@@ -45,7 +46,8 @@ func (s *shard) grow(p *partition) bool {
 	return true
 }
 
-// shrink takes away the last bucket and gives its entries to the one they came from. It evicts nothing.
+// shrink takes away the last bucket and gives its entries to the one they came from. It evicts
+// nothing.
 func (s *shard) shrink(p *partition) bool {
 	n := p.buckets - 1
 	if n == 0 && s.crowd(p) != nil {
@@ -74,7 +76,8 @@ func (s *shard) shrink(p *partition) bool {
 	return true
 }
 
-// tidy lets the index follow a falling count, by up to so many buckets, and returns by how many it did.
+// tidy lets the index follow a falling count, by up to so many buckets, and returns by how many it
+// did.
 func (s *shard) tidy(p *partition, atMost int) (steps int) {
 	for steps < atMost && (s.tidyCrowd(p) || p.wantsShrink() && s.shrink(p)) {
 		steps++

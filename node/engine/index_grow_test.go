@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestIndexOfAnySize fills one partition until its directory has several pages, and empties it again: no chain gets
-// longer than chance has it, a walk meets every key, and the last key takes the last of the index with it.
+// TestIndexOfAnySize fills one partition until its directory has several pages, and empties it
+// again: no chain gets longer than chance has it, a walk meets every key, and the last key takes
+// the last of the index with it.
 func TestIndexOfAnySize(t *testing.T) {
 	oneGoroutine(t)
 	const p, keys = 77, 220_000

@@ -16,8 +16,9 @@ const (
 	prime5 uint64 = 0x27D4EB2F165667C5
 )
 
-// hash is seeded XXH64. Keys under 32 bytes, nearly all, take the short form of the specification here: the
-// library's seeded form goes through a 72-byte state, three times the time for a 16-byte key.
+// hash is seeded XXH64. Keys under 32 bytes, nearly all, take the short form of the specification
+// here: the library's seeded form goes through a 72-byte state, three times the time for a 16-byte
+// key.
 func hash(seed uint64, key []byte) uint64 {
 	if len(key) >= 32 {
 		var d xxhash.Digest
@@ -44,6 +45,6 @@ func hash(seed uint64, key []byte) uint64 {
 	return h ^ h>>32
 }
 
-// tagOf is the part of a key's hash that the index keeps: its low bits choose the bucket, so a bucket can be split
-// without looking at a single key.
+// tagOf is the part of a key's hash that the index keeps: its low bits choose the bucket, so a
+// bucket can be split without looking at a single key.
 func tagOf(seed uint64, key []byte) uint32 { return uint32(hash(seed, key)) }

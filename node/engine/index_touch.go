@@ -2,14 +2,15 @@ package engine
 
 import "sync/atomic"
 
-// A lookup waits for memory twice, for its bucket and then for its record, and the lock keeps the processor from beginning
-// the next lookup meanwhile. Touch lets the keys of a batch wait together: loads of which none tells the next where to go
-// are under way at the same time.
+// A lookup waits for memory twice, for its bucket and then for its record, and the lock keeps the
+// processor from beginning the next lookup meanwhile. Touch lets the keys of a batch wait together:
+// loads of which none tells the next where to go are under way at the same time.
 //
-// It takes no lock, so others change what it reads, and it may find one half of an index in one state and one in another,
-// or a cell that is something else by now. It believes nothing: each offset is kept within the mapping before it is read
-// from, and nothing that is read there serves as more than a hint of what to read next. What others write under their
-// locks lies outside the Go heap.
+// It takes no lock, so others change what it reads, and it may find one half of an index in one
+// state and one in another, or a cell that is something else by now. It believes nothing: each
+// offset is kept within the mapping before it is read from, and nothing that is read there serves
+// as more than a hint of what to read next. What others write under their locks lies outside the Go
+// heap.
 
 // Probe names a key that will be looked up soon. The key is read during Touch only.
 type Probe struct {
@@ -19,10 +20,11 @@ type Probe struct {
 
 const (
 	lineSize = 64
-	// touchLines is how many cache lines of a record are touched: the processor itself fetches the rest of a long one ahead
-	// of whoever copies it.
+	// touchLines is how many cache lines of a record are touched: the processor itself fetches the
+	// rest of a long one ahead of whoever copies it.
 	touchLines = 4
-	// touchBatch is how many keys wait together at most. What they touch must fit the innermost cache.
+	// touchBatch is how many keys wait together at most. What they touch must fit the innermost
+	// cache.
 	touchBatch = 64
 )
 
@@ -43,8 +45,9 @@ func (e *Engine) Touch(probes []Probe) {
 	}
 }
 
-// touchAll is Touch with an aim for each probe. Each of its loops either computes from what is in the caches by now, or
-// does nothing but load: as few instructions as possible, for the processor sees only some hundreds of them ahead.
+// touchAll is Touch with an aim for each probe. Each of its loops either computes from what is in
+// the caches by now, or does nothing but load: as few instructions as possible, for the processor
+// sees only some hundreds of them ahead.
 func (e *Engine) touchAll(probes []Probe, aims []aim) {
 	c := &e.cells
 	for i := range probes {
@@ -86,8 +89,8 @@ func (c *cells) touchAims(aims []aim) {
 	}
 }
 
-// touchCells loads the first two lines of each cell: most records reach into the second, and the header that would
-// tell is only just on its way.
+// touchCells loads the first two lines of each cell: most records reach into the second, and the
+// header that would tell is only just on its way.
 func (c *cells) touchCells(aims []aim) {
 	for i := range aims {
 		c.peek(aims[i].at)
@@ -108,8 +111,9 @@ func (c *cells) touchBodies(aims []aim) {
 	}
 }
 
-// touchCell loads what the record in the cell may have, when a lookup has found it: where its value lies is known only when
-// the header has come, and the value would then be waited for apart. The class of the page tells how much there may be.
+// touchCell loads what the record in the cell may have, when a lookup has found it: where its value
+// lies is known only when the header has come, and the value would then be waited for apart. The
+// class of the page tells how much there may be.
 func (s *shard) touchCell(ref handle) {
 	at, n := s.cells.cellOffset(ref), uint64(lineSize+1)
 	if p := &s.e.pool.pages[s.pageOf(ref)]; p.kind == mainCells {
@@ -121,7 +125,8 @@ func (s *shard) touchCell(ref handle) {
 	s.cells.peek(at + n - 1)
 }
 
-// hints are the record that lookup would find in the bucket first, 0 if none, and the bucket where it would go on.
+// hints are the record that lookup would find in the bucket first, 0 if none, and the bucket where
+// it would go on.
 func (b *bucket) hints(tag uint32) (ref, next handle) {
 	for i := range b.tags {
 		if atomic.LoadUint32(&b.tags[i]) == tag {

@@ -8,7 +8,8 @@ import (
 
 var touchSink byte
 
-// BenchmarkTouch finds random keys in batches, with and without touching all of a batch first, and reads their values.
+// BenchmarkTouch finds random keys in batches, with and without touching all of a batch first, and
+// reads their values.
 func BenchmarkTouch(b *testing.B) {
 	value := make([]byte, 64)
 	for _, keys := range []int{1000, 1e6, 10e6} {

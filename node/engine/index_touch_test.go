@@ -27,8 +27,8 @@ func touchRights(e *Engine, p uint16, n int) (right int) {
 	return right
 }
 
-// TestTouchAims grows an index from nothing through all its shapes, and shrinks it again. Nobody is there to confuse Touch: it
-// must aim at all records but the few that lie behind two full buckets.
+// TestTouchAims grows an index from nothing through all its shapes, and shrinks it again. Nobody is
+// there to confuse Touch: it must aim at all records but the few that lie behind two full buckets.
 func TestTouchAims(t *testing.T) {
 	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 32, Seed: 1})

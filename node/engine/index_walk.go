@@ -5,16 +5,18 @@ import "math/bits"
 // WalkEnd is the cursor behind the last position.
 const WalkEnd = 1 << 32
 
-// Walk visits items of partition p from the cursor on, beginning with 0, until atLeast items were visited, f
-// returned false, or all are done; then next is WalkEnd. It goes on at next.
+// Walk visits items of partition p from the cursor on, beginning with 0, until atLeast items were
+// visited, f returned false, or all are done; then next is WalkEnd. It goes on at next.
 //
-// A cursor is a position in the order of the keys' hashes, the low 32 bits of a hash read backwards: the entries of a
-// bucket are then neighbours, and those of the two halves of a split one still are. So every item that is there from
-// the first call of a walk to the last is visited, however the index grows or shrinks in between, on any engine
-// with the same seed; one that is not overwritten is visited once. Items of a bucket are visited together, even when f
-// returns false among them.
+// A cursor is a position in the order of the keys' hashes, the low 32 bits of a hash read
+// backwards: the entries of a bucket are then neighbours, and those of the two halves of a split
+// one still are. So every item that is there from the first call of a walk to the last is visited,
+// however the index grows or shrinks in between, on any engine with the same seed; one that is not
+// overwritten is visited once. Items of a bucket are visited together, even when f returns false
+// among them.
 //
-// f runs under the shard's lock: it must be short and must not call the engine, but for Charge. It gets no expired items.
+// f runs under the shard's lock: it must be short and must not call the engine, but for Charge. It
+// gets no expired items.
 func (e *Engine) Walk(p uint16, cursor uint64, atLeast int, nowMilli int64, f func(Item) bool) (next uint64, done bool) {
 	w := walk{s: e.shardOf(p), p: p, from: cursor, now: nowMilli, visit: f, goOn: true}
 	if w.buckets(atLeast) {
@@ -36,7 +38,8 @@ type walk struct {
 	goOn     bool
 }
 
-// buckets visits items from w.from on, sets w.to, and says whether others in between may be in the crowd.
+// buckets visits items from w.from on, sets w.to, and reports whether others in between may be in the
+// crowd.
 func (w *walk) buckets(atLeast int) (crowded bool) {
 	const bucketsAnyway = 16 // a nearly empty index is no reason for endless calls
 	s, part := w.s, w.s.partition(w.p)
@@ -62,8 +65,9 @@ func (w *walk) buckets(atLeast int) (crowded bool) {
 	return crowded
 }
 
-// crowd visits the items in the crowd between w.from and w.to, all that belong to a bucket together, but not under one
-// lock: a walk through the crowd, which has an order of its own. It returns where to go on there.
+// crowd visits the items in the crowd between w.from and w.to, all that belong to a bucket
+// together, but not under one lock: a walk through the crowd, which has an order of its own. It
+// returns where to go on there.
 func (w *walk) crowd(at uint64) (next uint64) {
 	const atOnce = 64
 	s := w.s

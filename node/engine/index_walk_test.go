@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWalkWhileChanging holds a walk to its promise: while other keys come and go and the index grows and shrinks
-// under it, every key that stays is visited exactly once.
+// TestWalkWhileChanging holds a walk to its promise: while other keys come and go and the index
+// grows and shrinks under it, every key that stays is visited exactly once.
 func TestWalkWhileChanging(t *testing.T) {
 	const stay, p = 3000, 5
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 4})
@@ -36,8 +36,8 @@ func TestWalkWhileChanging(t *testing.T) {
 	}
 }
 
-// TestWalkGoesOnElsewhere moves a partition in the middle of a walk: the cursor holds on another engine with the same
-// seed, whatever its number of shards and other contents.
+// TestWalkGoesOnElsewhere moves a partition in the middle of a walk: the cursor holds on another
+// engine with the same seed, whatever its number of shards and other contents.
 func TestWalkGoesOnElsewhere(t *testing.T) {
 	a := open(t, Config{MaxBytes: 64 << 20, Shards: 4, Seed: 99})
 	b := open(t, Config{MaxBytes: 32 << 20, Shards: 16, Seed: 99})

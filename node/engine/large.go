@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 )
 
-// largeSpace holds the bodies that are too big for cells, each contiguous in an extent of its own. An extent is a power
-// of two of addresses, of which only the body's whole system pages have memory and are charged. Addresses are plenty, so
-// each size of extents has a region that does not fill up before the budget does; nothing is ever moved to fight
-// fragmentation, and the number of mappings stays one (a mapping for each value would meet the kernel's limit of
-// 65,530 of them).
+// largeSpace holds the bodies that are too big for cells, each contiguous in an extent of its own.
+// An extent is a power of two of addresses, of which only the body's whole system pages have memory
+// and are charged. Addresses are plenty, so each size of extents has a region that does not fill up
+// before the budget does; nothing is ever moved to fight fragmentation, and the number of mappings
+// stays one (a mapping for each value would meet the kernel's limit of 65,530 of them).
 type largeSpace struct {
 	arena
 	table       arena // an extent each, by region and number
@@ -39,15 +39,16 @@ type largeSpace struct {
 	collector collector
 }
 
-// extent is the bookkeeping of one extent. A body has one owner, its record or who stages it, and any number of pins;
-// who comes last gives the memory back.
+// extent is the bookkeeping of one extent. A body has one owner, its record or who stages it, and
+// any number of pins; who comes last gives the memory back.
 //
 //	free ──▶ staged ──▶ record ──▶ dead ──▶ free
 //	    └─────────────────▲  └▶ pinned ─▲ └─▶ warm ──▶ staged, record, free
 type extent struct {
 	refs atomic.Uint32 // ownerBit, and how many pins
-	// pages is how many system pages are charged, from the beginning on. It is the owner's to change while there are no
-	// pins; of a dead body it is protected by largeSpace.mu, and so are the others.
+	// pages is how many system pages are charged, from the beginning on. It is the owner's to
+	// change while there are no pins; of a dead body it is protected by largeSpace.mu, and so are
+	// the others.
 	pages     uint32
 	next      uint32 // in the list of free or dead extents of this size: number + 1
 	releasing uint32 // pieces of it that are just being given back
@@ -59,16 +60,16 @@ const (
 	maxExtentShift = 30 // the longest key and value together
 	largeSizes     = maxExtentShift - minExtentShift + 1
 
-	// The system is asked for memory at once for so much of a body: less is not worth the call, and more would leave the
-	// processor's cache before it is written to.
+	// The system is asked for memory at once for so much of a body: less is not worth the call, and
+	// more would leave the processor's cache before it is written to.
 	populateFrom = 16 << 10
 	populateTo   = 256 << 10
 
 	ownerBit = 1 << 31
 )
 
-// reserveLarge makes room for bodies of up to reach bytes in all. Each body fills more than half of its extent, so
-// twice the reach in each region suffices.
+// reserveLarge makes room for bodies of up to reach bytes in all. Each body fills more than half of
+// its extent, so twice the reach in each region suffices.
 func reserveLarge(reach int64, p *pool) (*largeSpace, error) {
 	l := &largeSpace{regionShift: uint8(bits.Len64(uint64(2*reach - 1))), pool: p}
 	l.users.Store(1)
@@ -86,9 +87,10 @@ func largeCost(n int) int64 { return int64(n+osPage-1) &^ (osPage - 1) }
 // extentShift is the logarithm of the size of the extent for a body of n bytes.
 func extentShift(n int) int { return max(minExtentShift, bits.Len(uint(n-1))) }
 
-// take returns the offset of a free extent for a body of n bytes, which read as zeros, with its first owner. Its pages
-// are the caller's to charge. The caller has charged extentSize, too, which take gives back if the extent is not fresh.
-// It fails when the addresses are used up, which takes a limit raised as far as it goes.
+// take returns the offset of a free extent for a body of n bytes, which read as zeros, with its
+// first owner. Its pages are the caller's to charge. The caller has charged extentSize, too, which
+// take gives back if the extent is not fresh. It fails when the addresses are used up, which takes
+// a limit raised as far as it goes.
 func (l *largeSpace) take(n int) (off uint64, ok bool) {
 	shift := extentShift(n)
 	size := shift - minExtentShift
@@ -134,7 +136,8 @@ func (l *largeSpace) extentAt(size int, number uint32) *extent {
 	return extentIn(&l.table, size<<(l.regionShift-minExtentShift)+int(number))
 }
 
-// disown ends the ownership of the body at off. It says whether that was all: otherwise pins still hold the memory.
+// disown ends the ownership of the body at off. It reports whether that was all: otherwise pins still
+// hold the memory.
 func (l *largeSpace) disown(off uint64) bool {
 	x := l.extent(off)
 	l.leaving.Add(int64(x.pages) * osPage)
@@ -148,14 +151,15 @@ func (l *largeSpace) disown(off uint64) bool {
 // held is how many bytes nobody can evict: of values that are being written, or pinned.
 func (l *largeSpace) held() int64 { return l.promised.Load() + l.pinned.Load() }
 
-// isShared says whether the body at off is pinned and so must not be written to. Whoever asks owns it, so that no pins
-// are added meanwhile.
+// isShared reports whether the body at off is pinned and so must not be written to. Whoever asks owns
+// it, so that no pins are added meanwhile.
 func (l *largeSpace) isShared(off uint64) bool {
 	return l.extent(off).refs.Load()&^uint32(ownerBit) != 0
 }
 
-// resize changes the body at off from old to n bytes, keeps what both have and returns where it is now. Bytes that
-// are new read as zeros. The caller has charged for n and a fresh extent, and refunds after it when n is less.
+// resize changes the body at off from old to n bytes, keeps what both have and returns where it is
+// now. Bytes that are new read as zeros. The caller has charged for n and a fresh extent, and
+// refunds after it when n is less.
 func (l *largeSpace) resize(off uint64, old, n int) (uint64, bool) {
 	if extentShift(old) == extentShift(n) {
 		l.resizeInPlace(off, old, n)
@@ -167,7 +171,8 @@ func (l *largeSpace) resize(off uint64, old, n int) (uint64, bool) {
 		return 0, false
 	}
 	l.extent(to).pages = uint32(largeCost(n) / osPage)
-	// Piece by piece, from the front, giving back the memory behind each: at no time is there more than one piece too much.
+	// Piece by piece, from the front, giving back the memory behind each: at no time is there more
+	// than one piece too much.
 	for from := 0; from < old; from += releasePiece {
 		if from < n {
 			end := min(from+releasePiece, old, n)

@@ -1,7 +1,8 @@
 package engine
 
-// Pin keeps a large value as it is, whatever becomes of its key: overwritten, evicted or dropped, even when the Engine
-// is closed. Its memory stays charged until the last pin of it is released. The zero Pin holds nothing.
+// Pin keeps a large value as it is, whatever becomes of its key: overwritten, evicted or dropped,
+// even when the Engine is closed. Its memory stays charged until the last pin of it is released.
+// The zero Pin holds nothing.
 type Pin struct {
 	l      *largeSpace
 	off    uint64
@@ -9,7 +10,8 @@ type Pin struct {
 	length uint32 // of the body
 }
 
-// Pin pins the value of an item found with t. It returns false if it is not large: then it is to be copied.
+// Pin pins the value of an item found with t. It returns false if it is not large: then it is to be
+// copied.
 func (t Txn) Pin(item Item) (Pin, bool) {
 	s := t.s
 	if !s.isLarge(item.header) {
@@ -32,10 +34,10 @@ func (l *largeSpace) pin(off uint64, keyLen, length int) Pin {
 // Value is a view of the value outside the Go heap, not to be changed, valid until Release.
 func (p *Pin) Value() []byte { return p.l.bytes(p.off, int(p.length))[p.keyLen:] }
 
-// Live says whether p is neither zero nor released.
+// Live reports whether p is neither zero nor released.
 func (p *Pin) Live() bool { return p.l != nil }
 
-// Holds says whether the item still has the value that is pinned.
+// Holds reports whether the item still has the value that is pinned.
 func (p *Pin) Holds(item Item) bool {
 	return item.header.bodyLen() == int(p.length) && item.body == firstOf(p.l.bytes(p.off, 1))
 }

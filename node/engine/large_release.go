@@ -3,15 +3,16 @@ package engine
 import "runtime"
 
 const (
-	// releasePiece is how much is given back to the system at once: 10 µs (4 MiB at once: 140 µs, and 512 MiB take
-	// 45 ms in all instead of 35).
+	// releasePiece is how much is given back to the system at once: 10 µs (4 MiB at once: 140 µs,
+	// and 512 MiB take 45 ms in all instead of 35).
 	releasePiece = 256 << 10
 	// A body of up to releaseAtOnce is given back where it dies, and not left to the collector.
 	releaseAtOnce = 64 << 10
 )
 
-// collector gives back the memory of dead bodies, piece by piece and without any shard's lock. Whoever needs memory
-// does the same on the way (see makeRoom); the budget has each piece as soon as the system has it.
+// collector gives back the memory of dead bodies, piece by piece and without any shard's lock.
+// Whoever needs memory does the same on the way (see makeRoom); the budget has each piece as soon
+// as the system has it.
 type collector struct {
 	wake chan struct{} // something died
 	stop chan struct{}

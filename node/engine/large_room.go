@@ -58,7 +58,8 @@ func (s *shard) countLarge(ref handle, n int64) {
 	}
 }
 
-// replaceLarge gives a large record another body, which is not yet a record's, and the header and expiry that go with it.
+// replaceLarge gives a large record another body, which is not yet a record's, and the header and
+// expiry that go with it.
 func (s *shard) replaceLarge(ref handle, h header, expireAt int64, body uint64) {
 	old := s.header(ref)
 	s.account(old, s.expireAt(ref, old), -1)
@@ -70,18 +71,18 @@ func (s *shard) replaceLarge(ref handle, h header, expireAt int64, body uint64) 
 	*s.cells.third(ref) = body
 }
 
-// isShared says whether the body of a large record is pinned, so that it must not be written to.
+// isShared reports whether the body of a large record is pinned, so that it must not be written to.
 func (s *shard) isShared(ref handle) bool { return s.e.large.isShared(*s.cells.third(ref)) }
 
-// reuses says whether the body for header h may take the place of the one that a large record has.
+// reuses reports whether the body for header h may take the place of the one that a large record has.
 func (s *shard) reuses(ref handle, old, h header) bool {
 	return extentShift(old.bodyLen()) == extentShift(h.bodyLen()) &&
 		old.bodyLen()-h.bodyLen() <= releasePiece && // the end is given back under the lock
 		!s.isShared(ref)
 }
 
-// resizeLarge makes the body of a large record, which is not shared, n bytes long, which remains large. The header is
-// the caller's to change.
+// resizeLarge makes the body of a large record, which is not shared, n bytes long, which remains
+// large. The header is the caller's to change.
 func (s *shard) resizeLarge(ref handle, old header, n int) error {
 	before, after := largeCost(old.bodyLen()), largeCost(n)
 	more := max(0, after-before)
@@ -106,7 +107,8 @@ func (s *shard) resizeLarge(ref handle, old header, n int) error {
 	return nil
 }
 
-// await makes room until try succeeds, which takes n bytes of the budget, unless they can never be had.
+// await makes room until try succeeds, which takes n bytes of the budget, unless they can never be
+// had.
 func (s *shard) await(n int64, try func() bool) bool {
 	for waits := 0; waits < maxWaits; {
 		if try() {
@@ -127,7 +129,8 @@ func (s *shard) await(n int64, try func() bool) bool {
 	return false
 }
 
-// lack is the error when there is no memory for a body of n bytes: with less in the engine there may be, or there never is.
+// lack is the error when there is no memory for a body of n bytes: with less in the engine there
+// may be, or there never is.
 func (e *Engine) lack(n int) error {
 	if largeCost(n) > e.reclaimable() {
 		return ErrNeverFits
@@ -135,8 +138,8 @@ func (e *Engine) lack(n int) error {
 	return ErrMemory
 }
 
-// reclaimable is how many bytes of the budget a large body could get if everything else were evicted: all but the
-// indexes, what is outside, the logs of feeds, and two pages a shard.
+// reclaimable is how many bytes of the budget a large body could get if everything else were
+// evicted: all but the indexes, what is outside, the logs of feeds, and two pages a shard.
 func (e *Engine) reclaimable() int64 {
 	kept := e.pool.indexPages.Load() + 2*int64(len(e.shards))
 	return e.pool.max.Load() - e.fixed - e.pool.outside.Load() - kept*e.pool.pageCost() - e.large.overhead.Load() - e.feeds.charged.Load()

@@ -1,7 +1,8 @@
 package engine
 
-// Staged is a large value on its way in: its memory is charged and written piece by piece without any lock, and a Txn
-// publishes it in the time of a small one. It is used by one goroutine, which ends it with SetStaged or Discard.
+// Staged is a large value on its way in: its memory is charged and written piece by piece without
+// any lock, and a Txn publishes it in the time of a small one. It is used by one goroutine, which
+// ends it with SetStaged or Discard.
 type Staged struct {
 	e        *Engine
 	off      uint64
@@ -12,14 +13,16 @@ type Staged struct {
 	frugal   bool
 }
 
-// IsLarge says whether a value can be staged: whether key and value are too long for a cell.
+// IsLarge reports whether a value can be staged: whether key and value are too long for a cell.
 func (e *Engine) IsLarge(keyLen, valueLen int) bool { return keyLen+valueLen > e.maxInline }
 
-// Stage begins a value of n bytes under key, which is copied. Nothing is evicted for what is only announced: memory is
-// taken as pieces come. But if all that is being staged, and what is pinned, cannot fit together, that is ErrMemory now.
+// Stage begins a value of n bytes under key, which is copied. Nothing is evicted for what is only
+// announced: memory is taken as pieces come. But if all that is being staged, and what is pinned,
+// cannot fit together, that is ErrMemory now.
 func (e *Engine) Stage(key []byte, n int) (Staged, error) { return e.stage(key, n, false) }
 
-// StageFor is Stage for a key of partition p that another node sends: in a copy it evicts nothing but records of copies.
+// StageFor is Stage for a key of partition p that another node sends: in a copy it evicts nothing
+// but records of copies.
 func (e *Engine) StageFor(p uint16, key []byte, n int) (Staged, error) {
 	s := e.shardOf(p)
 	s.mu.Lock()
@@ -61,7 +64,8 @@ func (st *Staged) takeExtent() (ok bool) {
 	return ok
 }
 
-// takeMedium takes a warm extent, or one with all the memory at once, for a body that is not very large.
+// takeMedium takes a warm extent, or one with all the memory at once, for a body that is not very
+// large.
 func (st *Staged) takeMedium() (ok bool) {
 	l, cost := st.e.large, largeCost(st.bodyLen())
 	for !ok {
@@ -84,8 +88,8 @@ func (st *Staged) takeMedium() (ok bool) {
 	return true
 }
 
-// take takes n bytes of the budget, making room if it must, in short holds of one shard's lock at a time. The caller holds
-// none, and so can wait for each.
+// take takes n bytes of the budget, making room if it must, in short holds of one shard's lock at a
+// time. The caller holds none, and so can wait for each.
 func (st *Staged) take(n int64) bool {
 	for !st.e.pool.charge(n) {
 		if !st.makeRoom() {
@@ -104,7 +108,7 @@ func (st *Staged) makeRoom() bool {
 
 func (st *Staged) bodyLen() int { return st.keyLen + st.valueLen }
 
-// Live says whether st is neither zero nor ended.
+// Live reports whether st is neither zero nor ended.
 func (st *Staged) Live() bool { return st.e != nil }
 
 // Key is a view of the key, valid until st ends.
@@ -192,7 +196,8 @@ func (st *Staged) end() {
 	st.e = nil
 }
 
-// SetStaged is Set with a value that was staged, whole, under its key. Unless it fails, st is ended.
+// SetStaged is Set with a value that was staged, whole, under its key. Unless it fails, st is
+// ended.
 func (t Txn) SetStaged(st *Staged, typ Type, expireAt int64) error {
 	if st.Left() > 0 {
 		panic("BUG: a staged value is not complete")

@@ -141,8 +141,8 @@ func TestSkippedBytesAreZeros(t *testing.T) {
 	}
 }
 
-// TestStageEvictsForWhatComes: an announcement alone evicts nothing, pieces evict what they take, and what could never
-// fit is refused before it evicts anything.
+// TestStageEvictsForWhatComes: an announcement alone evicts nothing, pieces evict what they take,
+// and what could never fit is refused before it evicts anything.
 func TestStageEvictsForWhatComes(t *testing.T) {
 	oneGoroutine(t)
 	const limit = 64 << 20
@@ -185,7 +185,8 @@ func TestStageEvictsForWhatComes(t *testing.T) {
 	e.checkSums(t)
 }
 
-// TestPinOutlivesItsKey: whatever becomes of a key, its pinned value stays as it is, charged until the last release.
+// TestPinOutlivesItsKey: whatever becomes of a key, its pinned value stays as it is, charged until
+// the last release.
 func TestPinOutlivesItsKey(t *testing.T) {
 	oneGoroutine(t)
 	const size = 3 << 20
@@ -305,8 +306,8 @@ func TestPinOutlivesTheEngine(t *testing.T) {
 	}
 }
 
-// TestWarmExtents: the memory of one body becomes another's without being given back in between, and nothing of the first
-// shows in the second.
+// TestWarmExtents: the memory of one body becomes another's without being given back in between,
+// and nothing of the first shows in the second.
 func TestWarmExtents(t *testing.T) {
 	e := open(t, Config{MaxBytes: 8 << 20, Shards: 1})
 	full := bytes.Repeat([]byte{0xFF}, 100_000)

@@ -1,14 +1,16 @@
 package engine
 
-// A body of medium size that dies leaves its memory behind: the extent stays warm, charged, for the next body of about its
-// size. A Set of 64 KiB in a full engine thereby takes 6 µs of a processor instead of 31, which the system needs to take
-// memory back and give it out again.
+// A body of medium size that dies leaves its memory behind: the extent stays warm, charged, for the
+// next body of about its size. A Set of 64 KiB in a full engine thereby takes 6 µs of a processor
+// instead of 31, which the system needs to take memory back and give it out again.
 
 const (
-	// warmShift is the logarithm of the size of the largest extents that are kept warm. Such a body is charged at once when
-	// it is staged; to make room for more takes longer than others should wait.
+	// warmShift is the logarithm of the size of the largest extents that are kept warm. Such a body
+	// is charged at once when it is staged; to make room for more takes longer than others should
+	// wait.
 	warmShift = 17
-	// maxWarmBytes and warmShare bound what all of them have: so much, and such a part of the limit.
+	// maxWarmBytes and warmShare bound what all of them have: so much, and such a part of the
+	// limit.
 	maxWarmBytes = 8 << 20
 	warmShare    = 64
 )
@@ -31,8 +33,8 @@ func (l *largeSpace) keep(size int, number uint32, x *extent, n int64) bool {
 	return true
 }
 
-// takeWarm is take for an extent that has memory already, up to what a body of n bytes needs. What is in there is not
-// zeros, and stays charged.
+// takeWarm is take for an extent that has memory already, up to what a body of n bytes needs. What
+// is in there is not zeros, and stays charged.
 func (l *largeSpace) takeWarm(n int) (off uint64, ok bool) {
 	size := extentShift(n) - minExtentShift
 	if minExtentShift+size > warmShift || l.warmBytes.Load() == 0 {

@@ -15,8 +15,9 @@ import (
 
 var modelSeed = flag.Uint64("model.seed", 0, "repeat what TestModel did with this seed")
 
-// model runs the same operations on an engine and on a plain map. Where the engine may evict, what it finds must be
-// what the map has, and what it does not find is forgotten by the map too. Without eviction they must be equal.
+// model runs the same operations on an engine and on a plain map. Where the engine may evict, what
+// it finds must be what the map has, and what it does not find is forgotten by the map too. Without
+// eviction they must be equal.
 type model struct {
 	tb      testing.TB
 	e       *Engine
@@ -115,7 +116,8 @@ func (m *model) set(k modelKey, v modelValue) {
 	})
 }
 
-// everythingFits says whether nothing may be refused for want of memory: nothing holds much that cannot be evicted.
+// everythingFits reports whether nothing may be refused for want of memory: nothing holds much that
+// cannot be evicted.
 func (m *model) everythingFits() bool {
 	return m.e.Policy() == AllKeys && len(m.pins)+len(m.staged) == 0
 }

@@ -2,8 +2,9 @@ package engine
 
 import "sync/atomic"
 
-// page is the bookkeeping of one page of cells. All of it but owner is protected by the lock of the shard that has
-// the page, or by the pool's while no shard has it. Pages are linked by their numbers; 0 is no page.
+// page is the bookkeeping of one page of cells. All of it but owner is protected by the lock of the
+// shard that has the page, or by the pool's while no shard has it. Pages are linked by their
+// numbers; 0 is no page.
 type page struct {
 	next, prev uint32        // neighbours in the list of its class's pages with room; in the pool, next only
 	ahead      uint32        // neighbours in the ring of the class's clock; in the small queue, the next younger page
@@ -74,8 +75,9 @@ func (e *Engine) step(h *hand) handle {
 	return ref
 }
 
-// take returns a cell of the class from the shard's pages or a new page, 0 when there is none without making room.
-// Its first word is zero, so that the clock does not take it for a record; the rest is whatever was there.
+// take returns a cell of the class from the shard's pages or a new page, 0 when there is none
+// without making room. Its first word is zero, so that the clock does not take it for a record; the
+// rest is whatever was there.
 func (s *shard) take(k kind, class int) handle {
 	if s.slabs[k].classes[class].room == 0 {
 		pg := s.e.pool.take(s.upkeep)

@@ -2,9 +2,10 @@ package engine
 
 import "math/bits"
 
-// classes is the ladder of cell sizes: every multiple of the grain up to 64 grains, then sixteen steps a doubling up to
-// a whole page. A cell wastes at most a sixteenth, a thirty-second on average; a few for each page are as large as they can
-// be, and their classes are one, so that nothing is left over at the page's end.
+// classes is the ladder of cell sizes: every multiple of the grain up to 64 grains, then sixteen
+// steps a doubling up to a whole page. A cell wastes at most a sixteenth, a thirty-second on
+// average; a few for each page are as large as they can be, and their classes are one, so that
+// nothing is left over at the page's end.
 type classes struct {
 	grainShift uint8
 	pageUnits  uint32             // size of a page in grains

@@ -2,7 +2,8 @@ package engine
 
 import "testing"
 
-// Every length has the smallest class that it fits in, and a page's end is used where a cell is a large part of it.
+// Every length has the smallest class that it fits in, and a page's end is used where a cell is a
+// large part of it.
 func TestClasses(t *testing.T) {
 	for _, pageSize := range []int{minPageSize, maxPageSize} {
 		for _, grainShift := range []uint8{3, 5} {

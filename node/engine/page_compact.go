@@ -11,7 +11,7 @@ const (
 	maxSparse = 4
 )
 
-// wasteful says whether free cells take more than their share.
+// wasteful reports whether free cells take more than their share.
 func (s *shard) wasteful() bool {
 	return wasteShare*s.unused > s.pages*int64(s.e.pool.pageSize)
 }
@@ -37,7 +37,7 @@ func (s *shard) takeNear(k kind, class int) handle {
 }
 
 // evacuate moves the records of a page into free cells on other pages, and frees it, if there seem
-// to be enough. It says whether there were.
+// to be enough. It reports whether there were.
 func (s *shard) evacuate(pg uint32) bool {
 	p := &s.e.pool.pages[pg]
 	class, k := int(p.class), p.kind

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// Huge pages of the system save most misses of the TLB: a lookup in a million keys takes a sixth less time. But a huge page
-// that comes with the first touch, or that the system makes of its own, is resident where nothing was charged, and the first
-// one can keep a command waiting. So memory comes in small pages, and a block, the pages that make one huge page, becomes
-// one when all of it has been charged, in the background. When one of its pages is given back it is small again.
+// Huge pages of the system save most misses of the TLB: a lookup in a million keys takes a sixth
+// less time. But a huge page that comes with the first touch, or that the system makes of its own,
+// is resident where nothing was charged, and the first one can keep a command waiting. So memory
+// comes in small pages, and a block, the pages that make one huge page, becomes one when all of it
+// has been charged, in the background. When one of its pages is given back it is small again.
 type blocks struct {
 	mu      sync.Mutex // held while a block becomes huge or small; pool.mu is locked under it
 	all     []block
@@ -27,7 +28,8 @@ type block struct {
 
 const (
 	hugePage = 2 << 20
-	// hugePause lies between two blocks: making one takes some 0.3 ms, in which whoever touches it waits.
+	// hugePause lies between two blocks: making one takes some 0.3 ms, in which whoever touches it
+	// waits.
 	hugePause = 20 * time.Millisecond
 )
 
@@ -56,7 +58,8 @@ func (p *pool) filled() {
 	})
 }
 
-// makeHuge makes the first whole block from the one numbered from on huge, and says which that was, if any.
+// makeHuge makes the first whole block from the one numbered from on huge, and says which that was,
+// if any.
 func (p *pool) makeHuge(from uint32) (block uint32, found bool) {
 	b := &p.blocks
 	b.mu.Lock()
@@ -72,14 +75,14 @@ func (p *pool) makeHuge(from uint32) (block uint32, found bool) {
 	return 0, false
 }
 
-// whole says whether all pages of the block have been used.
+// whole reports whether all pages of the block have been used.
 func (p *pool) whole(block uint32) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return (block+1)*p.blocks.pages <= p.fresh
 }
 
-// untouched says whether none of the block's pages is given back.
+// untouched reports whether none of the block's pages is given back.
 func (p *pool) untouched(block uint32) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,7 +22,8 @@ func hugeBytes(t *testing.T) (n int64) {
 	return n
 }
 
-// What is full becomes huge, and resident memory does not grow by it; what is given back is small again.
+// What is full becomes huge, and resident memory does not grow by it; what is given back is small
+// again.
 func TestHugePages(t *testing.T) {
 	before := hugeBytes(t)
 	e := open(t, Config{MaxBytes: 256 << 20, Shards: 16})

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// pool is the node's memory: the one budget that everything is charged to before it exists, and the pages that no
-// shard has.
+// pool is the node's memory: the one budget that everything is charged to before it exists, and the
+// pages that no shard has.
 type pool struct {
 	cells    *cells
 	pages    []page
@@ -50,7 +50,7 @@ func (p *pool) chargeUpTo(n, limit int64) bool {
 	}
 }
 
-// tight says whether memory is full, or nearly so: what comes in then has to push something out.
+// tight reports whether memory is full, or nearly so: what comes in then has to push something out.
 func (p *pool) tight() bool {
 	limit := p.max.Load()
 	return p.used.Load() > limit-limit/tightShare
@@ -89,7 +89,8 @@ func (p *pool) take(upkeep bool) uint32 {
 	return p.fresh - 1
 }
 
-// give takes back an empty page. It stays warm while few are and the budget is not exceeded (after SetMaxBytes).
+// give takes back an empty page. It stays warm while few are and the budget is not exceeded (after
+// SetMaxBytes).
 func (p *pool) give(pg uint32) {
 	p.mu.Lock()
 	if p.warms < p.keepWarm && p.used.Load() <= p.max.Load() {
@@ -103,8 +104,8 @@ func (p *pool) give(pg uint32) {
 	p.chill(pg)
 }
 
-// chill returns the page's memory to the system. The budget gets it only after that, so that two never stand behind
-// the same bytes of it.
+// chill returns the page's memory to the system. The budget gets it only after that, so that two
+// never stand behind the same bytes of it.
 func (p *pool) chill(pg uint32) {
 	p.breakUp(pg)
 	p.cells.release(uint64(pg)*uint64(p.pageSize), p.pageSize)
@@ -137,8 +138,8 @@ func (p *pool) inUse() int {
 	return int(p.fresh) - 1
 }
 
-// owner is the shard that has, or had before a Reset, a page picked by r from all that were ever used, -1 if none has. Shards are thereby
-// picked in proportion to the memory they hold.
+// owner is the shard that has, or had before a Reset, a page picked by r from all that were ever
+// used, -1 if none has. Shards are thereby picked in proportion to the memory they hold.
 func (p *pool) owner(r uint32) int {
 	n := p.inUse()
 	if n == 0 {

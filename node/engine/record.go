@@ -191,7 +191,7 @@ func (s *shard) setExpireAt(ref handle, h header, at int64) {
 	}
 }
 
-// isLarge says whether the body lies in the space of large bodies.
+// isLarge reports whether the body lies in the space of large bodies.
 func (s *shard) isLarge(h header) bool { return h.cellBody() > s.e.maxInline }
 
 // cellLen is how many bytes of its cell a record with header h takes.

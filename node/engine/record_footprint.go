@@ -1,7 +1,7 @@
 package engine
 
-// Footprint returns how many bytes key and its value take: their cell, the pages of a large body, and the part of the
-// index that an entry has in a full bucket. It does not count as a use.
+// Footprint returns how many bytes key and its value take: their cell, the pages of a large body,
+// and the part of the index that an entry has in a full bucket. It does not count as a use.
 func (t Txn) Footprint(key []byte) (bytes int64, found bool) {
 	sl, _ := t.lookup(key)
 	if !sl.found() {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestFootprint: what Footprint says of keys, summed, is what they added to the memory in use, as near as an average can be.
+// TestFootprint: what Footprint says of keys, summed, is what they added to the memory in use, as
+// near as an average can be.
 func TestFootprint(t *testing.T) {
 	oneGoroutine(t)
 	f := func(valueLen, keys int, tolerance float64) {

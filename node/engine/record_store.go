@@ -1,7 +1,8 @@
 package engine
 
-// newRecord takes a cell in the queue k, and an extent for a large body, for a record with header h, and writes all but
-// the body. It may evict. The record belongs to nobody yet: until it is in an index, nothing else may be allocated.
+// newRecord takes a cell in the queue k, and an extent for a large body, for a record with header
+// h, and writes all but the body. It may evict. The record belongs to nobody yet: until it is in an
+// index, nothing else may be allocated.
 func (s *shard) newRecord(h header, expireAt int64, k kind) (handle, error) {
 	if !s.isLarge(h) {
 		return s.newCell(h, expireAt, k, 0)
@@ -36,7 +37,8 @@ func (s *shard) newCell(h header, expireAt int64, k kind, body uint64) (handle, 
 	return ref, nil
 }
 
-// fits says whether a record with header h may take the place of old in its cell, without wasting much of it.
+// fits reports whether a record with header h may take the place of old in its cell, without wasting
+// much of it.
 func (s *shard) fits(ref handle, old, h header) bool {
 	if s.isLarge(old) || s.isLarge(h) || old.isRoot() {
 		return false

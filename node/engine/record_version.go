@@ -1,10 +1,11 @@
 package engine
 
-// Version tells whether a key has changed: two of them are equal if nothing was stored under it, deleted, evicted or
-// expired, and its expiry was not changed, between the calls of VersionOf. They may differ without a change, rarely: keys
-// share counters, versionsPerShard in a shard.
+// Version reports whether a key has changed: two of them are equal if nothing was stored under it,
+// deleted, evicted or expired, and its expiry was not changed, between the calls of VersionOf. They
+// may differ without a change, rarely: keys share counters, versionsPerShard in a shard.
 //
-// Counting costs nothing before the first VersionOf in a shard, and a look at a counter in the processor's cache after.
+// Counting costs nothing before the first VersionOf in a shard, and a look at a counter in the
+// processor's cache after.
 type Version struct {
 	Era, Count uint32
 	Found      bool
@@ -37,7 +38,8 @@ func (s *shard) noteChange(tag uint32) {
 	}
 }
 
-// Within returns t for a function that ends with Unlock, which then has no effect: the shard stays locked.
+// Within returns t for a function that ends with Unlock, which then has no effect: the shard stays
+// locked.
 func (t Txn) Within() Txn {
 	t.within = true
 	return t

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Whatever is done to a key changes its version, what is done to others does not, nor does looking at it.
+// Whatever is done to a key changes its version, what is done to others does not, nor does looking
+// at it.
 func TestVersions(t *testing.T) {
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 4})
 	const p, now = 7, 1_000_000

@@ -1,7 +1,7 @@
 package engine
 
-// Sums are what a shard counts, or all of them together. Counters never fall; the others are of now, and have what Drop
-// has yet to free.
+// Sums are what a shard counts, or all of them together. Counters never fall; the others are of
+// now, and have what Drop has yet to free.
 type Sums struct {
 	Volatile int64 // records that expire
 	Values   int64 // bytes of records: headers, expiries, keys and values

@@ -1,7 +1,7 @@
 package engine
 
-// Txn is the right to work on one partition: its shard is locked from Engine.Lock to Unlock. It is a small value; use
-// it in one goroutine, and lock no other partition meanwhile.
+// Txn is the right to work on one partition: its shard is locked from Engine.Lock to Unlock. It is
+// a small value; use it in one goroutine, and lock no other partition meanwhile.
 type Txn struct {
 	s      *shard
 	p      *partition
@@ -9,7 +9,8 @@ type Txn struct {
 	within bool // see Within
 }
 
-// Lock locks the shard of partition p. nowMilli is the time that decides what is expired, in unix milliseconds.
+// Lock locks the shard of partition p. nowMilli is the time that decides what is expired, in unix
+// milliseconds.
 func (e *Engine) Lock(p uint16, nowMilli int64) Txn {
 	s := e.shardOf(p)
 	s.mu.Lock()
@@ -49,7 +50,7 @@ func (t Txn) Peek(key []byte) (Item, bool) {
 	return t.s.item(sl.ref()), true
 }
 
-// Delete removes key and says whether it was there.
+// Delete removes key and reports whether it was there.
 func (t Txn) Delete(key []byte) bool {
 	sl, tag := t.lookup(key)
 	if !sl.found() {
@@ -60,11 +61,12 @@ func (t Txn) Delete(key []byte) bool {
 	return true
 }
 
-// Set stores key with a value of type typ, over whatever was there. It expires at expireAt, in unix milliseconds,
-// never if that is 0. key and value are copied; value must not be a view into the engine.
+// Set stores key with a value of type typ, over whatever was there. It expires at expireAt, in unix
+// milliseconds, never if that is 0. key and value are copied; value must not be a view into the
+// engine.
 //
-// ErrMemory: nothing more may be evicted, or the value is too large for the limit; what was there remains. With
-// AllKeys every value fits that leaves room for the index.
+// ErrMemory: nothing more may be evicted, or the value is too large for the limit; what was there
+// remains. With AllKeys every value fits that leaves room for the index.
 func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 	if err := checkStore(typ, len(key), len(value)); err != nil {
 		return err
@@ -134,8 +136,9 @@ func (t Txn) overwrite(sl slot, h header, expireAt int64, key, value []byte) (do
 	return true, nil
 }
 
-// Resize makes the value of key n bytes long and returns it to be written to, valid until the next call on t or
-// Unlock. What it had stays, what is new is zeros. Type and expiry stay. ErrNotFound, or the errors of Set.
+// Resize makes the value of key n bytes long and returns it to be written to, valid until the next
+// call on t or Unlock. What it had stays, what is new is zeros. Type and expiry stay. ErrNotFound,
+// or the errors of Set.
 func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 	if err := checkLengths(len(key), n); err != nil {
 		return nil, err
@@ -175,7 +178,8 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 	return s.body(ref, h)[len(key):], nil
 }
 
-// ResizeCost is how many bytes Resize of an item found with t to a value of n bytes copies, or takes from others.
+// ResizeCost is how many bytes Resize of an item found with t to a value of n bytes copies, or
+// takes from others.
 func (t Txn) ResizeCost(item Item, n int) int {
 	s, old := t.s, item.header
 	h := s.e.withValueLen(old, n)
@@ -185,8 +189,9 @@ func (t Txn) ResizeCost(item Item, n int) int {
 	return n
 }
 
-// SetExpire lets key expire at a time in unix milliseconds, never if at is 0. It returns false if there is no such
-// key, or, where nothing may be evicted, no memory for the eight bytes that a first expiry takes.
+// SetExpire lets key expire at a time in unix milliseconds, never if at is 0. It returns false if
+// there is no such key, or, where nothing may be evicted, no memory for the eight bytes that a
+// first expiry takes.
 func (t Txn) SetExpire(key []byte, at int64) bool {
 	sl, tag := t.lookup(key)
 	if !sl.found() {
@@ -196,7 +201,8 @@ func (t Txn) SetExpire(key []byte, at int64) bool {
 	h := s.header(ref)
 	if h.hasExpiry() {
 		s.changed(tag)
-		// An expiry of 0 keeps its word: taking it out would move the body for the sake of eight bytes.
+		// An expiry of 0 keeps its word: taking it out would move the body for the sake of eight
+		// bytes.
 		s.account(h, s.expireAt(ref, h), -1)
 		s.account(h, at, 1)
 		s.setExpireAt(ref, h, at)
@@ -249,8 +255,9 @@ func (t Txn) publish(tag uint32, sl slot, ref handle, h header, expireAt int64) 
 	s.free(old)
 }
 
-// relocate moves a record to a new cell, and to or from the large space, with header h, which differs in the length
-// of the value or in having an expiry. What both values have is kept, what is new is zeros.
+// relocate moves a record to a new cell, and to or from the large space, with header h, which
+// differs in the length of the value or in having an expiry. What both values have is kept, what is
+// new is zeros.
 func (t Txn) relocate(tag uint32, ref handle, h header, expireAt int64, k kind) (handle, error) {
 	s := t.s
 	s.pinned = ref
