@@ -260,3 +260,25 @@ func TestHeirHearsFromTheOwner(t *testing.T) {
 	b := dial(t, nodes[1].Addr())
 	eventually(t, "the heir serves", func() bool { return b.do("GET "+key) == `"v"` })
 }
+
+// A key that never expires, as far as anybody will see, moves with its value, whether that is large or
+// not, and whichever of the two clocks is ahead.
+func TestMoveTakesFarExpiriesAlong(t *testing.T) {
+	nodes, table, key := startTrio(t)
+	p := partitionOf(key)
+	a, b := dial(t, nodes[0].Addr()), dial(t, nodes[1].Addr())
+	sizes := []int{1, 64 << 10, 200_000}
+	for _, size := range sizes {
+		a.sendArgs([]byte("SET"), fmt.Appendf(nil, "{%s}%d", key, size), make([]byte, size), []byte("PXAT"), []byte("9223372036854775807"))
+		if got := a.next(); got != "OK" {
+			t.Fatalf("SET answers %s", got)
+		}
+	}
+	moving := altered(table, func(next *ring.Table) { next.Moves = []ring.Move{{Partition: p, From: 0, To: 1}} })
+	install(t, moving, nodes[:]...)
+	eventually(t, "the copy is in sync", inSync(nodes[1], p))
+	install(t, altered(moving, func(next *ring.Table) { next.Moves, next.Owner[p] = nil, 1 }), nodes[:]...)
+	for _, size := range sizes {
+		b.want(fmt.Sprintf("STRLEN {%s}%d", key, size), fmt.Sprintf("(integer) %d", size))
+	}
+}

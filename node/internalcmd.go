@@ -15,7 +15,7 @@ import (
 //	DUNLIN FETCH                   a piece of a large reply, for a proxy (ticket.go)
 //	DUNLIN EXEC, WATCH             a proxy's client's transaction (transaction.go)
 //	DUNLIN EACH                    a proxy's command over all keys, for a set of partitions
-//	DUNLIN STREAM, EFFECTS, VALUE  what another node's partitions hold (stream_receive.go)
+//	DUNLIN STREAM, EFFECTS, VALUE  what another node's partitions hold (receiver.go)
 //	DUNLIN CONFIGURE, SETTINGS     what holds for the whole cluster (settings.go)
 //	DUNLIN TABLE, TAKE             reading the table, handing over a newer one
 //	DUNLIN REPORT                  which copies are in sync (copies.go)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/node/replica"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -34,8 +35,8 @@ type obedience struct {
 
 // claimed is what Claim found of the gained partitions.
 type claimed struct {
-	seals map[uint16]uint64 // 0 where there is none
-	lost  int               // so many had data that is lost
+	of   map[uint16]replica.Claim
+	lost int // so many had data that is lost
 }
 
 // startObedience makes the machine. Start calls it before anybody else knows the node.
@@ -48,7 +49,6 @@ func (n *Node) startObedience() {
 	n.timer.Stop()
 	n.fence.Limit = n.cfg.StallLimit
 	n.view.Store(ownership.None)
-	n.settled.Store(ownership.None)
 }
 
 // SetTable makes the node obey t, if it is newer than what it obeys. On return, nothing is executed
@@ -102,8 +102,7 @@ func (n *Node) doLocked(a ownership.Action) bool {
 		}
 		n.machine.BarrierPassed(n.monotonic())
 	case ownership.HandOver:
-		h := n.handOverLocked(a.Old, a.Next, a.Away)
-		n.beginHandOverLocked(h, n.machine.HandedTo(n.monotonic(), h.names()))
+		n.handOverLocked(a)
 	case ownership.Reset:
 		n.resetLocked(a.Seed)
 	case ownership.Drop:
@@ -111,9 +110,9 @@ func (n *Node) doLocked(a ownership.Action) bool {
 			n.engine.Drop(p)
 		}
 	case ownership.Review:
-		n.review(a.View, a.Away, n.sparedLocked())
+		n.review(a.View, a.Away, n.feeding.Spared())
 	case ownership.Settle:
-		n.settled.Store(a.View)
+		n.settle(a.View)
 	case ownership.AskForCopies:
 		n.askForCopies(a.View)
 	case ownership.Refeed:
@@ -127,7 +126,7 @@ func (n *Node) doLocked(a ownership.Action) bool {
 		n.tellLocked(a)
 	case ownership.Claim:
 		n.claimed = new(claimed)
-		n.claimed.seals, n.claimed.lost = n.claim(a.View, a.Ended)
+		n.claimed.of, n.claimed.lost = n.claim(a.View, a.Ended)
 		n.machine.Claimed(n.monotonic())
 	case ownership.Finish:
 		n.finishHandOverLocked(a.HandOver)
@@ -164,10 +163,8 @@ func (n *Node) barrier() bool {
 
 // resetLocked empties the engine for another hash seed, which puts every key elsewhere.
 func (n *Node) resetLocked(seed uint64) {
-	for name, f := range n.feeding {
-		f.sender.close()
-		delete(n.feeding, name)
-	}
+	n.feeding.Clear()
+	n.actFeedingLocked()
 	n.copies.clear()
 	n.engine.Reset(seed)
 }
@@ -180,8 +177,8 @@ func (n *Node) refeedAfterLocked(v *ownership.View) {
 		n.refeedLocked(v, nil)
 		return
 	}
-	n.refeedLocked(v, c.seals)
-	n.log.Info("taken over", "epoch", v.Epoch(), "partitions", len(c.seals), "lost", c.lost)
+	n.refeedLocked(v, c.of)
+	n.log.Info("taken over", "epoch", v.Epoch(), "partitions", len(c.of), "lost", c.lost)
 }
 
 // aliveNodes returns the nodes that gossip calls alive, nil without gossip.

@@ -21,6 +21,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/data/keys"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/node/replica"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -118,9 +119,8 @@ type Node struct {
 	// Set last by Start; connections that come earlier wait for it.
 	started chan struct{}
 
-	view    atomic.Pointer[ownership.View]
-	settled atomic.Pointer[ownership.View] // the view by which copies are judged: that of the last table installed to its end
-	agent   atomic.Pointer[TableSource]
+	view  atomic.Pointer[ownership.View]
+	agent atomic.Pointer[TableSource]
 
 	// fenced: serve nothing; see fence.go. Changed under fenceMu, which is never
 	// held for long: loops take it.
@@ -133,9 +133,9 @@ type Node struct {
 	// tableMu orders the events of ownership, and protects what is below.
 	tableMu sync.Mutex
 	obedience
-	feeding map[string]*fed // by the receiver's name
-
-	copies copies
+	feeding *replica.Feeding
+	fedBy   map[string]*sender // by the receiver's name
+	copies  *copies
 
 	// ctx ends with the node; jobs are the goroutines to wait for.
 	ctx    context.Context
@@ -171,12 +171,14 @@ func Start(cfg Config) (*Node, error) {
 		cfg: cfg, log: cfg.Log, engine: store,
 		secret:  member.Secret(cfg.Secret, cfg.RequirePass),
 		started: make(chan struct{}),
-		feeding: make(map[string]*fed),
+		feeding: replica.NewFeeding(nil),
+		fedBy:   make(map[string]*sender),
 	}
 	n.overhead.Store(cfg.Overhead)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.startObedience()
-	n.streams.takers = func(source string) copyTaker { return n.copiesOf(source) }
+	n.copies = newCopies(n)
+	n.streams.takers = func(source string) copyTaker { return n.copies.source(source) }
 	n.monitors = monitor.New(cfg.Group.Loops())
 	for _, l := range cfg.Group.Loops() {
 		n.workers = append(n.workers, newWorker(n, l))

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/node/replica"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -204,7 +205,7 @@ func TestStreamSurvivesCuts(t *testing.T) {
 	if cuts < 3 {
 		t.Errorf("the stream was cut %d times, want more", cuts)
 	}
-	t.Logf("%d connections, %d partitions sent again, %d bytes of snapshots", cuts, s.resyncs.Load(), s.moved.Load())
+	t.Logf("%d connections, %d partitions sent again, %d bytes of snapshots", cuts, s.resyncs(), s.moved.Load())
 }
 
 // A receiver that stands still costs its sender a bounded amount, and the owner's commands nothing; what was lost is sent anew.
@@ -228,7 +229,7 @@ func TestStreamToStoppedReceiver(t *testing.T) {
 			}
 		}
 	}
-	if n := a.senders.stats(); n.LagBytes > 16<<20+windowBytes || n.LagBytes == 0 || n.Lag == 0 || n.Receivers != 1 {
+	if n := a.senders.stats(); n.LagBytes > 16<<20+replica.WindowBytes || n.LagBytes == 0 || n.Lag == 0 || n.Receivers != 1 {
 		t.Errorf("of a receiver that stands still is known %+v", n)
 	}
 	r.set(func() { r.stopped = false })
@@ -257,15 +258,15 @@ func TestStreamSecondGeneration(t *testing.T) {
 	st := b.streams.from[a.name()]
 	b.streams.mu.Unlock()
 	st.mu.Lock()
-	st.generation = 0 // forgotten
+	st.inbound = replica.Inbound{} // forgotten
 	st.mu.Unlock()
 	r.cut()
 	load(t, a, 2, 1000)
 	eventually(t, "a new generation", func() bool { return copies.voided() >= 2 })
 	settle(t, s)
 	sameContents(t, a, b)
-	if s.resyncs.Load() < ring.Partitions {
-		t.Errorf("%d partitions were sent again, want all", s.resyncs.Load())
+	if s.resyncs() < ring.Partitions {
+		t.Errorf("%d partitions were sent again, want all", s.resyncs())
 	}
 }
 

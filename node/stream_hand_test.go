@@ -3,13 +3,14 @@ package node
 import (
 	"context"
 	"fmt"
-	"math"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/node/replica"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -46,9 +47,9 @@ func shardKeys(n *Node, shard, count int) (keys []string) {
 func resumeHanded(s *sender, copies *fakeCopies, key string, seal uint64) (p uint16) {
 	p = ring.PartitionOf([]byte(key))
 	copies.mu.Lock()
-	copies.states[p], copies.args[p] = markHanded, seal
+	copies.states[p], copies.args[p] = replica.MarkHanded, seal
 	copies.mu.Unlock()
-	s.resume(p, seal)
+	s.resume(p, 1, seal)
 	return p
 }
 
@@ -65,7 +66,7 @@ func write(t *testing.T, n *Node, key string, times int) {
 // wantHanded fails unless the last word about p is that it is handed over.
 func (c *fakeCopies) wantHanded(t *testing.T, p uint16, seal uint64) {
 	t.Helper()
-	if kind, arg := c.mark(p); kind != markHanded || arg != seal {
+	if kind, arg := c.mark(p); kind != replica.MarkHanded || arg != seal {
 		t.Errorf("the last mark is %d %d, want that it is handed over, %d", kind, arg, seal)
 	}
 }
@@ -85,7 +86,7 @@ func TestStreamHandsOverThroughAnOverflow(t *testing.T) {
 	open()
 	settle(t, s)
 	copies.wantHanded(t, p, 77)
-	if s.resyncs.Load() == 0 {
+	if s.resyncs() == 0 {
 		t.Error("no log has overflown")
 	}
 	sameContents(t, a, b)
@@ -105,10 +106,10 @@ func TestStreamHandsOverThroughAnOthersOverflow(t *testing.T) {
 	s.hand(p, 77, true)
 	for full := 1; full < shard; full++ { // all logs may have 8 MB, and one 2
 		key := shardKeys(a, full, 1)[0]
-		other.resume(ring.PartitionOf([]byte(key)), 5)
+		other.resume(ring.PartitionOf([]byte(key)), 1, 5)
 		write(t, a, key, 1800)
 	}
-	other.resume(ring.PartitionOf([]byte(keys[1])), 5)
+	other.resume(ring.PartitionOf([]byte(keys[1])), 1, 5)
 	for i := 0; a.engine.Backlog(s.feed) > 0; i++ {
 		if i == 1700 {
 			t.Fatal("the longer log is not emptied")
@@ -134,16 +135,20 @@ func TestStreamHandsOverThroughAnOverflowInARound(t *testing.T) {
 	txn := a.engine.Lock(ring.PartitionOf([]byte(first)), time.Now().UnixMilli())
 	rounded := make(chan struct{})
 	go func() { defer close(rounded); s.round() }()
-	eventually(t, "the round has begun", func() bool { return s.tick.Load() > 0 })
+	eventually(t, "the round has begun", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.machine.Collections() > 0
+	})
 	write(t, a, second[1], 2500)
 	txn.Unlock()
 	<-rounded
 	s.mu.Lock()
-	seq := s.window.seq
+	seq := s.machine.Made()
 	s.mu.Unlock()
 	s.acknowledged(seq)
 	s.mu.Lock()
-	owed := s.owed
+	owed := s.machine.Owed()
 	s.mu.Unlock()
 	if owed != 1 {
 		t.Errorf("%d partitions are to be handed over, want the one of which the word is lost", owed)
@@ -163,20 +168,9 @@ func TestFlushDoesNotWaitForHandOvers(t *testing.T) {
 		copies.deny = deny
 	}
 	deny(true)
-	s.mu.Lock()
-	s.fed[7].tries = maxHandTries // which was before it was to be handed over
-	s.mu.Unlock()
+	before := s.resyncs()
 	s.hand(7, 77, true)
-	eventually(t, "it is refused", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		f := s.fed[7]
-		if f == nil || f.tries == 0 {
-			return false
-		}
-		f.tries = math.MinInt // it is not given up
-		return true
-	})
+	eventually(t, "it is refused", func() bool { return s.resyncs() > before })
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if err := s.flush(ctx); err != nil {
@@ -203,19 +197,23 @@ func TestStreamHandsOverThroughALostRefusal(t *testing.T) {
 	r.set(func() { r.deaf = true })
 	s.sync(7, 1)
 	s.hand(7, 77, true)
+	logged := uint64(0) // batches made when the word was in the log or behind it
 	eventually(t, "the word is refused", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return len(s.barriers) > 0 && s.barriers[0].seq != 0 && b.streams.applied(a.name()) >= s.barriers[0].seq
+		if logged == 0 && s.machine.Unfinished() == 0 && a.engine.Backlog(s.feed) == 0 {
+			logged = s.machine.Made()
+		}
+		return logged != 0 && b.streams.applied(a.name()) > logged+1
 	})
 	r.cut()
 	r.set(func() { r.deaf = false })
 	eventually(t, "the word is judged", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.fed[7] == nil || s.fed[7].state != feedHanded
+		return s.machine.Owed() == 0 || s.machine.Resyncs() > 0
 	})
-	if s.resyncs.Load() == 0 {
+	if s.resyncs() == 0 {
 		t.Error("what was refused counts as handed over")
 	}
 }
@@ -227,15 +225,15 @@ func (all *streams) applied(source string) uint64 {
 	all.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last
+	return s.inbound.Last()
 }
 
 // What was handed over and has come back to us meanwhile is not handed over again.
 func TestStreamForgetsHandOver(t *testing.T) {
 	a, _ := gated(t)
 	s := a.sender(ring.Member{ID: "other", Boot: 1, Addr: "127.0.0.1:1"})
-	for _, feed := range []func(){func() { s.resume(7, 5) }, func() { s.sync(7, 1) }} {
-		s.resume(7, 5)
+	for _, feed := range []func(){func() { s.resume(7, 1, 5) }, func() { s.sync(7, 1) }} {
+		s.resume(7, 1, 5)
 		s.hand(7, 77, true)
 		if err := s.flushHanded(ended()); err == nil {
 			t.Error("it is handed over, and was not sent")
@@ -246,9 +244,10 @@ func TestStreamForgetsHandOver(t *testing.T) {
 		}
 		s.stop(7)
 		s.mu.Lock()
-		s.breakLocked(errStreamVoid)
-		if len(s.fed) > 0 || len(s.barriers) > 0 || s.owed != 0 {
-			t.Errorf("%d partitions are fed, %d to be handed over, want none", len(s.fed), s.owed)
+		s.machine.Collected(true, nil)
+		s.actLocked()
+		if s.machine.Unfinished() > 0 || s.machine.Owed() != 0 {
+			t.Errorf("%d partitions are fed, %d to be handed over, want none", s.machine.Unfinished(), s.machine.Owed())
 		}
 		s.mu.Unlock()
 	}
@@ -263,23 +262,41 @@ func ended() context.Context {
 
 // A stream to a node outside the table that only a hand-over kept ends with it, though others go on.
 func TestStreamEndsWithItsHandOver(t *testing.T) {
-	a := startNode(t)
-	n := ring.Member{ID: "gone", Boot: 1, Addr: "127.0.0.1:1"}
-	s := a.sender(n)
-	begin := func(id uint64, heir string) {
-		h := &handOver{heirs: map[string]*sender{heir: s}}
-		h.ctx, h.end = context.WithCancel(t.Context())
-		a.handOvers[id] = h
-	}
+	a, _ := gated(t)
+	gone, other := ring.Member{ID: "gone", Boot: 1, Addr: "127.0.0.1:1"}, ring.Member{ID: "other", Boot: 1, Addr: "127.0.0.1:1"}
+	three := altered(soleTable(a), func(t *ring.Table) {
+		t.Nodes, t.Joined = append(t.Nodes, gone, other), append(t.Joined, t.Epoch, t.Epoch)
+		t.Follower[7], t.Follower[8] = 1, 2
+	})
+	v := ownership.None.Next(three, a.cfg.ID, a.cfg.Boot).WithGained()
 	a.tableMu.Lock()
-	a.feeding[n.Name()] = &fed{sender: s}
-	begin(1, n.Name())
-	begin(2, "other@1")
+	a.refeedLocked(v, nil)
+	for _, lose := range []func(*ring.Table){
+		func(t *ring.Table) { t.Owner[7], t.Follower[7] = 1, ring.NoNode },
+		func(t *ring.Table) { t.Owner[8], t.Follower[8] = 2, ring.NoNode },
+		func(t *ring.Table) { t.Nodes, t.Joined, t.Owner = t.Nodes[:1], t.Joined[:1], [ring.Partitions]uint16{} },
+	} {
+		next := v.Next(altered(v.Table, lose), a.cfg.ID, a.cfg.Boot)
+		a.view.Store(next)
+		lost := a.feeding.HandOver(v, next, false, newSeal)
+		a.actFeedingLocked()
+		if len(lost.Heirs) > 0 {
+			h := &handOver{HandOver: lost}
+			h.ctx, h.end = context.WithCancel(t.Context())
+			a.handOvers[uint64(len(a.handOvers)+1)] = h
+		}
+		a.refeedLocked(next, nil)
+		v = next
+	}
+	s := a.fedBy[gone.Name()]
+	if s == nil || len(a.handOvers) != 2 {
+		t.Fatalf("the stream is %v, with %d hand-overs", s, len(a.handOvers))
+	}
 	a.finishHandOverLocked(1)
-	other := a.handOvers[2]
+	kept := a.fedBy[other.Name()]
 	a.tableMu.Unlock()
 	<-s.ctx.Done()
-	if other == nil || other.ctx.Err() != nil {
-		t.Error("the other hand-over has ended, too")
+	if kept == nil || kept.ctx.Err() != nil {
+		t.Error("the other hand-over's stream has ended, too")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/replica"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -29,7 +30,7 @@ type fakeCopies struct {
 func (c *fakeCopies) Admits(p uint16) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ok := c.states[p] != 0 && c.states[p] != markHanded
+	ok := c.states[p] != 0 && c.states[p] != replica.MarkHanded
 	if !ok {
 		c.refused = append(c.refused, p)
 	}
@@ -39,11 +40,11 @@ func (c *fakeCopies) Admits(p uint16) bool {
 func (c *fakeCopies) Marked(p uint16, m engine.Mark) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.deny || m.Kind == markContinue && (c.states[p] != markHanded || c.args[p] != m.Arg) {
+	if c.deny || m.Kind == replica.MarkContinue && (c.states[p] != replica.MarkHanded || c.args[p] != m.Arg) {
 		c.refused = append(c.refused, p)
 		return
 	}
-	if m.Kind == markBegin {
+	if m.Kind == replica.MarkBegin {
 		c.begun++
 		c.n.engine.Drop(p)
 	}
@@ -59,7 +60,7 @@ func (c *fakeCopies) void() {
 	defer c.mu.Unlock()
 	c.voids++
 	for p := range c.states {
-		if c.states[p] != 0 && c.states[p] != markHanded {
+		if c.states[p] != 0 && c.states[p] != replica.MarkHanded {
 			c.states[p] = 0
 			c.n.engine.Drop(uint16(p))
 		}
@@ -91,7 +92,7 @@ func (c *fakeCopies) takeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for p := range c.states {
-		c.states[p] = markSynced
+		c.states[p] = replica.MarkSynced
 	}
 }
 
@@ -177,12 +178,7 @@ func settle(t testing.TB, s *sender) {
 		err := s.flush(ctx)
 		cancel()
 		s.mu.Lock()
-		unfinished := 0
-		for _, f := range s.fed {
-			if f.state != feedWhole {
-				unfinished++
-			}
-		}
+		unfinished := s.machine.Unfinished() + s.machine.Owed()
 		s.mu.Unlock()
 		if err == nil && unfinished == 0 {
 			break
@@ -215,15 +211,15 @@ func TestStreamSnapshotAndChanges(t *testing.T) {
 	c.read()
 	c.want("APPEND big more", "(integer) 300004")
 	settle(t, s)
-	if n := copies.count(markSynced); n != ring.Partitions {
+	if n := copies.count(replica.MarkSynced); n != ring.Partitions {
 		t.Errorf("%d partitions are in sync, want all", n)
 	}
 	sameContents(t, a, b)
 	c.want("SET after sync", "OK")
 	settle(t, s)
 	sameContents(t, a, b)
-	if s.resyncs.Load() != 0 {
-		t.Errorf("%d partitions were sent again", s.resyncs.Load())
+	if s.resyncs() != 0 {
+		t.Errorf("%d partitions were sent again", s.resyncs())
 	}
 }
 
@@ -245,14 +241,14 @@ func TestStreamHandsOverAndContinues(t *testing.T) {
 	d := dial(t, b.Addr())
 	d.want("GET key", "\"one\"")
 
-	s.resume(p, 77)
+	s.resume(p, 1, 77)
 	c.want("SET key three", "OK")
 	flushed(t, s)
 	d.want("GET key", "\"three\"")
 	s.hand(p, 78, true)
-	s.resume(p, 79) // not what was handed
+	s.resume(p, 1, 79) // not what was handed
 	c.want("SET key four", "OK")
-	eventually(t, "the copy is sent anew", func() bool { return s.resyncs.Load() == 1 })
+	eventually(t, "the copy is sent anew", func() bool { return s.resyncs() == 1 })
 	settle(t, s)
 	d.want("GET key", "\"four\"")
 
@@ -369,44 +365,7 @@ func TestHandOverOvertakesSnapshots(t *testing.T) {
 	copies.wantHanded(t, last, 77)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.queue) < 30 {
-		t.Errorf("only %d snapshots are still to be taken", len(s.queue))
-	}
-}
-
-// Who is refused has its turn again a moment later, before those that were behind it.
-func TestRefusedKeepsItsPlace(t *testing.T) {
-	a, _ := gated(t)
-	s := a.sender(ring.Member{ID: "other", Boot: 1, Addr: "127.0.0.1:1"})
-	for _, p := range []uint16{13, 11, 12, 10, 14} {
-		s.sync(p, 1)
-	}
-	now := time.Now()
-	next := func(want uint16) {
-		t.Helper()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.filling = nil
-		f, wait := s.nextLocked(now)
-		if f == nil || f.number != want || wait != 0 {
-			t.Fatalf("the next is %v, want %d", f, want)
-		}
-	}
-	next(13)
-	next(11)
-	s.setRefused(1, []byte{13, 0, 11, 0})
-	next(12)
-	now = time.Now().Add(deniedPeriod)
-	next(13)
-	s.hand(14, 77, true)
-	next(14)
-	next(11)
-	next(10)
-	s.setRefused(1, []byte{10, 0})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.filling = nil
-	if f, wait := s.nextLocked(time.Now()); f != nil || wait <= 0 || wait > deniedPeriod {
-		t.Errorf("what was just refused is %v, in %v", f, wait)
+	if s.machine.Waiting() < 30 {
+		t.Errorf("only %d snapshots are still to be taken", s.machine.Waiting())
 	}
 }

@@ -127,10 +127,6 @@ func (all *senders) list() []*sender {
 func (s *sender) copies() (set ring.PartitionSet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p, f := range s.fed {
-		if f.state == feedWhole {
-			set.Add(p)
-		}
-	}
+	s.machine.EachWhole(set.Add)
 	return set
 }

@@ -96,7 +96,7 @@ func (e *Engine) applySome(effects []byte, shift, nowMilli int64, t Taker) (left
 func (t Txn) applySet(effect []byte, shift int64) {
 	h, at := header(binary.LittleEndian.Uint64(effect)), int64(0)
 	if h.hasExpiry() {
-		at = shifted(int64(binary.LittleEndian.Uint64(effect[wordSize:])), shift)
+		at = ShiftExpiry(int64(binary.LittleEndian.Uint64(effect[wordSize:])), shift)
 	}
 	body := effect[h.bodyOffset():]
 	key, value := body[:h.keyLen()], body[h.keyLen():]
@@ -110,8 +110,9 @@ func (t Txn) applySet(effect []byte, shift int64) {
 	t.SetUses(key, h.uses())
 }
 
-// shifted is an expiry by another clock; 0 is never.
-func shifted(at, shift int64) int64 {
+// ShiftExpiry returns an expiry, in milliseconds since 1970, by a clock that is shift milliseconds
+// ahead. 0 is never and stays so; what would be later than MaxInt64 is MaxInt64.
+func ShiftExpiry(at, shift int64) int64 {
 	if at == 0 {
 		return 0
 	}

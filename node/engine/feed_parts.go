@@ -134,7 +134,7 @@ func (t Txn) applyParts(kind EffectKind, effect, key []byte, shift int64, taker 
 		if len(rest) != wordSize {
 			return ErrEffects
 		}
-		t.SetExpire(key, shifted(int64(binary.LittleEndian.Uint64(rest)), shift))
+		t.SetExpire(key, ShiftExpiry(int64(binary.LittleEndian.Uint64(rest)), shift))
 		return nil
 	}
 	if err := t.s.e.forms[v.Type()].Apply(v, rest); err != nil {
@@ -156,7 +156,7 @@ func (t Txn) applyBegin(key []byte, second partsWord, rest []byte, shift int64, 
 	if len(rest) != wordSize || second.incarnation() == 0 {
 		return ErrEffects
 	}
-	at := shifted(int64(binary.LittleEndian.Uint64(rest)), shift)
+	at := ShiftExpiry(int64(binary.LittleEndian.Uint64(rest)), shift)
 	t.Delete(key)
 	if expired(at, t.s.now) {
 		return nil

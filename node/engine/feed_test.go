@@ -65,7 +65,7 @@ func applyPiece(tb testing.TB, owner, replica *Engine, piece []byte, shift, now 
 	}
 	c := replica.Lock(p, now)
 	defer c.Unlock()
-	if err := c.Set(key, pin.Value(), item.Type(), shifted(item.ExpireAt(), shift)); err != nil {
+	if err := c.Set(key, pin.Value(), item.Type(), ShiftExpiry(item.ExpireAt(), shift)); err != nil {
 		c.Delete(key)
 		if !errors.Is(err, ErrMemory) {
 			tb.Fatal(err)
@@ -78,7 +78,7 @@ func contents(e *Engine, p uint16, now, shift int64) map[string]modelValue {
 	has := map[string]modelValue{}
 	for cursor, done := uint64(0), false; !done; {
 		cursor, done = e.Walk(p, cursor, 100, now, func(item Item) bool {
-			has[string(item.Key())] = modelValue{string(item.Value()), item.Type(), shifted(item.ExpireAt(), shift)}
+			has[string(item.Key())] = modelValue{string(item.Value()), item.Type(), ShiftExpiry(item.ExpireAt(), shift)}
 			return true
 		})
 	}

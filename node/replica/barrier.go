@@ -38,6 +38,9 @@ func (s *Sender) Collect() uint64 {
 	return s.collections
 }
 
+// Collections returns how many collections have begun.
+func (s *Sender) Collections() uint64 { return s.collections }
+
 // Emptied notes that a collection has left nothing in the log of a shard.
 func (s *Sender) Emptied(shard int, collection uint64) { s.emptied[shard] = collection }
 

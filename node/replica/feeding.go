@@ -31,7 +31,7 @@ const (
 	FeedStop                 // Sender.Stop
 	FeedHand                 // Sender.Hand
 	FeedForget               // empty the partition, which is not served any more and nobody gets
-	FeedKeep                 // Copies.Keep(HandOver); when its heirs have everything, call Ended
+	FeedKeep                 // Copies.Keep(HandOver)
 	FeedUnkeep               // Copies.Unkeep(HandOver)
 	FeedReview               // Copies.Review by the present view
 )
@@ -152,12 +152,12 @@ func (f *Feeding) feed(t *ring.Table, m ring.Member, set *ring.PartitionSet, cla
 
 // HandOver ends the feeds of what next takes from this node. What a new owner was fed, this node
 // keeps as a copy while it is handed over. Nothing is executed under old any more. seal returns a
-// number that no other call returns, and not 0.
-func (f *Feeding) HandOver(old, next *ownership.View, away bool, seal func() uint64) {
-	if old.Table == nil || old.Table.Seed != next.Table.Seed {
-		return // it was another cluster's: there is nobody to hand it to
-	}
+// number that no other call returns, and not 0. Without heirs the hand-over has ended already.
+func (f *Feeding) HandOver(old, next *ownership.View, away bool, seal func() uint64) *HandOver {
 	h := &HandOver{Away: away}
+	if old.Table == nil || old.Table.Seed != next.Table.Seed {
+		return h // it was another cluster's: there is nobody to hand it to
+	}
 	names := next.OwnerNames()
 	for p := range uint16(ring.Partitions) {
 		if old.Standing[p] != ownership.Serving || next.Owns(p) {
@@ -178,6 +178,7 @@ func (f *Feeding) HandOver(old, next *ownership.View, away bool, seal func() uin
 		f.handOvers = append(f.handOvers, h)
 		f.do(FeedAction{Do: FeedKeep, HandOver: h})
 	}
+	return h
 }
 
 // endFeeds ends those of a lost partition, and reports whether its new owner was fed it and is to

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -59,14 +60,12 @@ func (w *Window) Oldest() (at time.Duration, ok bool) {
 // Clear begins anew.
 func (w *Window) Clear() { *w = Window{buf: w.buf[:0]} }
 
-// Begin begins the batch numbered seq, a DUNLIN command with so many arguments in all, up to its
-// sending time by this node's wall clock.
-func (w *Window) Begin(arguments int, verb string, seq uint64, nowMilli int64, now time.Duration) Batch {
+// Begin begins the batch numbered seq, whose verb has n arguments, up to its sending time by this
+// node's wall clock.
+func (w *Window) Begin(verb string, n int, seq uint64, nowMilli int64, now time.Duration) Batch {
 	w.compact()
 	start := len(w.buf)
-	w.buf = resp.AppendArray(w.buf, arguments)
-	w.buf = append(w.buf, "$6\r\nDUNLIN\r\n"...)
-	w.buf = resp.AppendBulkString(w.buf, verb)
+	w.buf = member.AppendVerb(w.buf, verb, n)
 	w.buf = appendBulkInt(w.buf, int64(seq))
 	w.buf = resp.AppendBulkHeader(w.buf, milliDigits)
 	b := Batch{seq: seq, milli: len(w.buf) - start, at: now, size: start}

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"encoding/binary"
 	"errors"
 	"strconv"
 	"sync"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/replica"
 )
 
 // copyTaker says what becomes of a sender's stream here.
@@ -20,12 +20,12 @@ type copyTaker interface {
 	takeRefused() []uint16 // what it feeds in vain, since the last call, or ever if reopened was called since
 }
 
-// streams are what this node knows of the streams that it gets.
+// streams are what this node knows of the streams that it receives.
 type streams struct {
 	mu     sync.Mutex
 	from   map[string]*stream
-	pruned time.Time
-	// takers gives each sender its taker. Set before the first stream comes; nil takes nothing.
+	pruned time.Duration
+	// takers gives each sender its taker. Set before the first stream arrives; nil takes nothing.
 	takers func(source string) copyTaker
 }
 
@@ -33,16 +33,16 @@ type streams struct {
 type stream struct {
 	node *Node
 
-	mu         sync.Mutex // held while a batch is applied; connections of different loops may contend for it
-	conn       *conn      // the one that may go on; nil: none
-	taker      copyTaker
-	generation uint64
-	last       uint64               // batch applied
-	values     map[uint16]*incoming // that are not whole yet, by partition
-	ended      time.Time            // when conn was closed
+	mu      sync.Mutex // held while a batch is applied; connections of different loops may contend for it
+	conn    *conn      // the one that may go on; nil: none
+	taker   copyTaker
+	inbound replica.Inbound
+	values  map[uint16]*incoming // that are not whole yet, by partition
+	ended   time.Duration        // when conn was closed, by the node's clock
 }
 
-// streamMemory is for how long a stream without a connection is remembered. Its sender gives it up earlier.
+// streamMemory is for how long a stream without a connection is remembered. Its sender gives it up
+// earlier.
 const streamMemory = 2 * awayLimit
 
 // openStream: DUNLIN STREAM name generation
@@ -52,26 +52,27 @@ func openStream(r *request) {
 		r.breakStream(errBadStream)
 		return
 	}
-	s := r.node.streams.of(r.node, string(r.Args[2]), time.Now())
+	s := r.node.streams.of(r.node, string(r.Args[2]))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conn, r.conn.stream = r.conn, s
-	if s.generation != generation {
-		s.generation, s.last = generation, 0
+	last, resumed := s.inbound.Open(generation)
+	if resumed {
+		s.taker.reopened()
+	} else {
 		s.dropValues()
 		s.taker.void()
-	} else {
-		s.taker.reopened()
 	}
 	s.taker.heard()
-	r.ReplyInt(int64(s.last))
+	r.ReplyInt(int64(last))
 }
 
 // of returns the stream of a sender.
-func (all *streams) of(n *Node, name string, now time.Time) *stream {
+func (all *streams) of(n *Node, name string) *stream {
+	now := n.monotonic()
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if now.Sub(all.pruned) > streamMemory {
+	if now-all.pruned > streamMemory {
 		all.pruned = now
 		for other, s := range all.from {
 			if other != name && s.over(now) {
@@ -93,7 +94,7 @@ func (all *streams) of(n *Node, name string, now time.Time) *stream {
 	return s
 }
 
-// drop gives up what is on its way in.
+// drop gives up the large values that are on their way in.
 func (all *streams) drop() {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -104,11 +105,11 @@ func (all *streams) drop() {
 	}
 }
 
-// over tells whether the stream will not be continued.
-func (s *stream) over(now time.Time) bool {
+// over reports whether the stream will not go on.
+func (s *stream) over(now time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.conn != nil || now.Sub(s.ended) < streamMemory {
+	if s.conn != nil || now-s.ended < streamMemory {
 		return false
 	}
 	s.dropValues()
@@ -120,7 +121,7 @@ func (s *stream) closed(cn *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == cn {
-		s.conn, s.ended = nil, time.Now()
+		s.conn, s.ended = nil, s.node.monotonic()
 	}
 }
 
@@ -137,7 +138,8 @@ func takeEffects(r *request) {
 	})
 }
 
-// takeBatch takes the next batch of a stream, whose number and sending time are arguments 2 and 3, and answers how far it has come.
+// takeBatch takes a batch of a stream, whose number and sending time are arguments 2 and 3, and
+// answers how far the stream has come.
 func (r *request) takeBatch(apply func(s *stream, shift int64) bool) {
 	s := r.conn.stream
 	seq, err := strconv.ParseUint(string(r.Args[2]), 10, 64)
@@ -152,23 +154,25 @@ func (r *request) takeBatch(apply func(s *stream, shift int64) bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.conn != r.conn:
+	if s.conn != r.conn {
 		r.breakStream(errNoStream)
 		return
-	case seq > s.last+1:
+	}
+	switch s.inbound.Judge(seq) {
+	case replica.Gap:
 		r.breakStream(errStreamGap)
 		return
-	case seq == s.last+1:
+	case replica.Next:
 		if !apply(s, r.Now-sent) {
 			r.breakStream(errBadStream)
 			return
 		}
-		s.last = seq
+		s.inbound.Applied()
+	case replica.Repeated:
 	}
 	s.taker.heard()
 	r.longEnough = true
-	r.replyTaken(s.last, s.taker.takeRefused())
+	r.Out = replica.AppendAnswer(r.Out, s.inbound.Last(), s.taker.takeRefused())
 }
 
 // breakStream answers an error after which nothing of the connection can be trusted.
@@ -177,25 +181,10 @@ func (r *request) breakStream(text string) {
 	r.conn.Closing = true
 }
 
-// replyTaken answers a batch.
-func (r *request) replyTaken(seq uint64, refused []uint16) {
-	if len(refused) == 0 {
-		r.ReplyInt(int64(seq))
-		return
-	}
-	r.Out = resp.AppendArray(r.Out, 2)
-	r.ReplyInt(int64(seq))
-	r.Out = resp.AppendBulkHeader(r.Out, 2*len(refused))
-	for _, p := range refused {
-		r.Out = binary.LittleEndian.AppendUint16(r.Out, p)
-	}
-	r.Out = append(r.Out, "\r\n"...)
-}
-
 // Admits implements engine.Taker.
 func (s *stream) Admits(p uint16) bool { return s.taker.Admits(p) }
 
-// Marked implements engine.Taker. What was on its way before does not count any more.
+// Marked implements engine.Taker. A value that was on its way before does not count any more.
 func (s *stream) Marked(p uint16, m engine.Mark) {
 	s.dropValue(p)
 	s.taker.Marked(p, m)

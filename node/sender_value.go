@@ -5,10 +5,11 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/replica"
 )
 
-// A large value is not logged. When its turn in the log comes, the sender pins it as it is then, and sends it in pieces. Changes
-// of its shard wait meanwhile, those of other shards do not.
+// A large value is not logged. When its turn in the log comes, the sender pins it as it is then, and
+// sends it in pieces. Changes of its shard wait meanwhile, those of other shards do not.
 
 // outgoing is a large value that is being sent.
 type outgoing struct {
@@ -28,7 +29,8 @@ func (v *outgoing) end() {
 	*v = outgoing{}
 }
 
-// beginValue pins the value under key. If it is not large any more, what the key holds now is appended to out.
+// beginValue pins the value under key. If it is not large any more, what the key holds now is
+// appended to out.
 func (s *sender) beginValue(shard int, p uint16, key, out []byte) (_ []byte, began bool) {
 	key = bytes.Clone(key)
 	t := s.node.engine.Lock(p, s.node.cfg.Group.UnixMilli())
@@ -43,18 +45,14 @@ func (s *sender) beginValue(shard int, p uint16, key, out []byte) (_ []byte, beg
 	return t.AppendEffect(out, key), false
 }
 
-// sendPieces goes on with a shard's value. True: there is none any more.
+// sendPieces goes on with a shard's value. It reports whether there is none any more.
 func (s *sender) sendPieces(shard int) (done bool) {
 	v := &s.values[shard]
 	for i := 0; v.pin.Live() && i < valuePieces && s.room(); i++ {
 		value := v.pin.Value()
-		piece := value[v.sent:min(v.sent+payloadMost, len(value))]
+		piece := value[v.sent:min(v.sent+replica.PayloadMost, len(value))]
 		s.piece(v, piece)
-		s.mu.Lock()
-		f := s.fed[v.partition]
-		snapshot := f != nil && (f.state == feedFilled || s.empty[shard] <= f.logged)
-		s.mu.Unlock()
-		if snapshot {
+		if s.ofSnapshot(v.partition, shard) {
 			s.pass(int64(len(piece)))
 		}
 		if v.sent += len(piece); v.sent == len(value) {
@@ -65,21 +63,27 @@ func (s *sender) sendPieces(shard int) (done bool) {
 	return !v.pin.Live()
 }
 
+func (s *sender) ofSnapshot(p uint16, shard int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.machine.OfSnapshot(p, shard)
+}
+
 // piece makes a batch of a piece of a value.
 func (s *sender) piece(v *outgoing, piece []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := &s.window
-	f := w.begin(member.VerbValue, 10, s.node.cfg.Group.UnixMilli())
-	w.number(int64(v.partition))
-	w.bulk(v.key)
-	w.number(v.expireAt)
-	w.number(int64(v.typ))
-	w.number(int64(v.uses))
-	w.number(int64(len(v.pin.Value())))
-	w.number(int64(v.sent))
-	w.bulk(piece)
-	w.end(f)
+	b := s.beginLocked(member.VerbValue, 10)
+	w.Number(int64(v.partition))
+	w.Bulk(v.key)
+	w.Number(v.expireAt)
+	w.Number(int64(v.typ))
+	w.Number(int64(v.uses))
+	w.Number(int64(len(v.pin.Value())))
+	w.Number(int64(v.sent))
+	w.Bulk(piece)
+	w.End(b)
 }
 
 // dropValues gives up the values that are being sent.

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -12,19 +11,50 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/replica"
 )
 
 const (
-	// heartbeat is how often the receiver hears something.
-	heartbeat = 100 * time.Millisecond
-	// streamPatience is for how long it may say nothing.
+	// streamPatience is for how long a receiver may say nothing.
 	streamPatience = 2 * time.Second
-	// awayLimit is after how long without a connection the stream is not kept for its resumption any more.
+	// awayLimit is after how long without a connection a stream is given up, and begins anew.
 	awayLimit = 10 * time.Second
-	// pollPeriod is how long a round waits for more changes after one that had some: a wake-up for every change would cost the
-	// loops more than the change.
+	// pollPeriod is how long a round waits for more changes after one that had some: a wake-up for
+	// every change would cost the loops more than the change.
 	pollPeriod = time.Millisecond
 )
+
+// run is the goroutine: one connection after the other.
+func (s *sender) run() {
+	n := s.node
+	defer s.end()
+	for failures := 0; s.ctx.Err() == nil; failures++ {
+		begun := n.monotonic()
+		err := s.talk()
+		if s.ctx.Err() != nil {
+			return
+		}
+		if s.cut > begun {
+			failures = 0
+		}
+		if failures == 0 || failures == 50 {
+			n.log.Warn("stream is interrupted", "to", s.to.Name(), "error", err)
+		}
+		if n.monotonic()-s.cut > awayLimit {
+			s.void()
+			s.cut = n.monotonic()
+		}
+		s.pause(retryPeriod)
+	}
+}
+
+// pause waits for d, or until the sender ends.
+func (s *sender) pause(d time.Duration) {
+	select {
+	case <-s.ctx.Done():
+	case <-time.After(d):
+	}
+}
 
 // talk opens a connection and sends until it breaks.
 func (s *sender) talk() error {
@@ -47,7 +77,7 @@ func (s *sender) talk() error {
 		cancel()
 		s.rouse()
 	})
-	defer func() { s.cut = time.Now() }()
+	defer func() { s.cut = s.node.monotonic() }()
 	err = s.send(ctx, p)
 	cancel()
 	p.Conn.Close()
@@ -57,11 +87,11 @@ func (s *sender) talk() error {
 	return err
 }
 
-// agree learns how far the receiver has come, and begins a new generation if the stream cannot be continued from there. What it
-// has refused on the way it says again with its answer to the next batch: nothing counts as come before that.
+// agree learns how far the receiver has come, and begins a new generation if the stream cannot go on
+// from there.
 func (s *sender) agree(p *member.Peer) error {
 	for range 2 {
-		reply, err := p.Call(member.VerbStream, s.node.name(), strconv.FormatUint(s.generation, 10))
+		reply, err := p.Call(member.VerbStream, s.node.name(), strconv.FormatUint(s.generation(), 10))
 		if err != nil {
 			return err
 		}
@@ -69,26 +99,38 @@ func (s *sender) agree(p *member.Peer) error {
 		if err != nil {
 			return fmt.Errorf("node %s answers %q, want a number", p.Addr, reply)
 		}
-		s.mu.Lock()
-		w := &s.window
-		resumed := w.acked <= last && last <= w.seq
-		if resumed {
-			w.acknowledge(last)
-			w.again(s.node.cfg.Group.UnixMilli())
-		} else {
-			s.voidLocked()
-		}
-		s.mu.Unlock()
-		if resumed {
+		if s.opened(last) {
 			return nil
 		}
 	}
 	return fmt.Errorf("node %s knows a generation that has just begun", p.Addr)
 }
 
+// opened goes on with the stream where the receiver is. If that is impossible, it begins a new
+// generation and reports false.
+func (s *sender) opened(last uint64) bool {
+	s.mu.Lock()
+	resumed := s.machine.Opened(last)
+	if resumed {
+		s.window.Acknowledge(last)
+		s.window.Resend(s.node.cfg.Group.UnixMilli())
+	}
+	s.mu.Unlock()
+	if !resumed {
+		s.void()
+	}
+	return resumed
+}
+
+func (s *sender) generation() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.machine.Generation()
+}
+
 // send makes batches and writes them until the connection breaks, or the sender ends.
 func (s *sender) send(ctx context.Context, p *member.Peer) error {
-	timer := time.NewTimer(heartbeat)
+	timer := time.NewTimer(replica.Heartbeat)
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		wait := s.round()
@@ -107,22 +149,21 @@ func (s *sender) send(ctx context.Context, p *member.Peer) error {
 		s.asleep.Store(false)
 		s.hungry.Store(false)
 	}
-	return errSenderClosed
+	return replica.ErrClosed
 }
 
 // write writes what is not yet on this connection.
 func (s *sender) write(ctx context.Context, p *member.Peer) error {
-	w := &s.window
-	b := w.unsent()
+	b := s.window.Unsent()
 	if len(b) == 0 {
 		return nil
 	}
 	_ = p.Conn.SetWriteDeadline(time.Now().Add(streamPatience))
 	if ctx.Err() != nil { // or else its deadline, in the past, may be the one just overwritten
-		return errSenderClosed
+		return replica.ErrClosed
 	}
 	n, err := p.Conn.Write(b)
-	w.sent += int64(n)
+	s.window.Sent(n)
 	if err != nil {
 		return fmt.Errorf("cannot send to node %s: %w", p.Addr, err)
 	}
@@ -133,11 +174,12 @@ func (s *sender) write(ctx context.Context, p *member.Peer) error {
 func (s *sender) listen(p *member.Peer) error {
 	var in []byte
 	var scanner resp.Scanner
+	var refused []uint16
 	piece := make([]byte, 4<<10)
 	for {
 		_ = p.Conn.SetReadDeadline(time.Now().Add(streamPatience))
 		if s.ctx.Err() != nil {
-			return errSenderClosed
+			return replica.ErrClosed
 		}
 		n, err := p.Conn.Read(piece)
 		if err != nil {
@@ -159,13 +201,13 @@ func (s *sender) listen(p *member.Peer) error {
 			}
 			reply := in[used : used+scanner.Len()]
 			used += scanner.Len()
-			seq, refused, err := parseAck(reply)
-			if err != nil {
+			var seq uint64
+			if seq, refused, err = replica.ParseAnswer(reply, refused[:0]); err != nil {
 				return fmt.Errorf("node %s answers %w", p.Addr, err)
 			}
 			acked = max(acked, seq)
 			if len(refused) > 0 {
-				s.setRefused(seq, refused)
+				s.refused(seq, refused)
 			}
 		}
 		in = in[:copy(in, in[used:])]
@@ -178,69 +220,23 @@ func (s *sender) listen(p *member.Peer) error {
 	}
 }
 
-// parseAck reads the answer to a batch: :seq, or *2 :seq and the partitions that are refused.
-func parseAck(reply []byte) (seq uint64, refused []byte, err error) {
-	line := reply
-	if resp.IsError(reply) {
-		return 0, nil, fmt.Errorf("%q", strings.TrimSpace(string(reply[1:])))
-	}
-	if list, ok := strings.CutPrefix(string(reply), "*2\r\n"); ok {
-		number, bulk, _ := strings.Cut(list, "\r\n")
-		if refused, ok = resp.DecodeBulk([]byte(bulk)); !ok || len(refused)%2 != 0 {
-			return 0, nil, fmt.Errorf("%q, want a number and partitions", reply)
-		}
-		line = []byte(number)
-	}
-	number, ok := strings.CutPrefix(strings.TrimSpace(string(line)), ":")
-	if ok {
-		seq, err = strconv.ParseUint(number, 10, 64)
-	}
-	if !ok || err != nil {
-		return 0, nil, fmt.Errorf("%q, want a number", reply)
-	}
-	return seq, refused, nil
-}
-
-// acknowledged notes that the receiver has all up to seq.
+// acknowledged notes that the receiver has applied all batches up to seq, and that refused has been
+// called for what it does not take of them.
 func (s *sender) acknowledged(seq uint64) {
 	s.mu.Lock()
-	s.window.acknowledge(seq)
-	s.window.heard = s.window.acked
-	s.passLocked()
+	s.window.Acknowledge(seq)
+	s.machine.Acknowledged(seq, nil, s.node.monotonic())
+	s.actLocked()
 	s.mu.Unlock()
 	if s.hungry.Load() && s.hungry.CompareAndSwap(true, false) {
 		s.rouse()
 	}
 }
 
-// setRefused notes partitions that the receiver does not take, in batches up to seq. They are sent anew in a moment: most likely
-// the receiver has not yet got the table by which it should.
-func (s *sender) setRefused(seq uint64, partitions []byte) {
+// refused notes partitions that the receiver does not take, in batches up to seq.
+func (s *sender) refused(seq uint64, partitions []uint16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for ; len(partitions) >= 2; partitions = partitions[2:] {
-		p := binary.LittleEndian.Uint16(partitions)
-		f := s.fed[p]
-		if f == nil || f.begun >= seq || f.state == feedWaiting {
-			continue // it is about an earlier feed
-		}
-		s.resyncs.Add(1)
-		s.endLocked(f.number, noMark)
-		s.denyLocked(f.anew())
-	}
-}
-
-// denyLocked has a partition that is not fed any more tried again in a moment; but not for ever, if it is to be handed over: who
-// refuses what it is to own cannot be helped.
-func (s *sender) denyLocked(f *fedPartition) {
-	if f.tries++; f.seal != 0 && f.tries > maxHandTries {
-		return
-	}
-	if f.tries > maxPlaceTries {
-		f.place = 0
-	}
-	f.notBefore = time.Now().Add(deniedPeriod)
-	s.putLocked(f)
-	s.refused = append(s.refused, f)
-	s.rouse()
+	s.machine.Refused(seq, partitions, s.node.monotonic())
+	s.actLocked()
 }

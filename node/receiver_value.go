@@ -8,7 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// incoming is a large value of a stream, of which pieces have come.
+// incoming is a large value of a stream, of which pieces have arrived.
 type incoming struct {
 	staged engine.Staged
 	key    []byte
@@ -51,7 +51,7 @@ func parseValuePiece(args [][]byte) (v valuePiece, ok bool) {
 		n[5]+int64(len(v.piece)) <= n[4] && len(v.key) <= engine.MaxKeyLen
 }
 
-// take stages a piece. False: it does not belong to what has come of the value.
+// take stages a piece. It reports false if the piece does not continue what has arrived of the value.
 func (s *stream) take(v *valuePiece, shift, nowMilli int64) bool {
 	in := s.values[v.p]
 	if v.offset == 0 {
@@ -93,14 +93,15 @@ func (s *stream) beginValue(v *valuePiece) *incoming {
 	return in
 }
 
-// publish stores a value that has come wholly. A value for which there is no memory leaves no older one behind.
+// publish stores a value that has arrived whole. If there is no memory for it, the older value goes
+// all the same.
 func (s *stream) publish(in *incoming, v *valuePiece, shift, nowMilli int64) {
 	t := s.node.engine.Lock(v.p, nowMilli)
 	defer t.Unlock()
 	if !s.taker.Admits(v.p) {
 		return
 	}
-	at := shiftedExpiry(v.expireAt, shift)
+	at := engine.ShiftExpiry(v.expireAt, shift)
 	var err error
 	switch {
 	case in.failed:
@@ -118,14 +119,6 @@ func (s *stream) publish(in *incoming, v *valuePiece, shift, nowMilli int64) {
 		return
 	}
 	t.SetUses(v.key, v.uses)
-}
-
-// shiftedExpiry is an expiry by another clock; 0 is never.
-func shiftedExpiry(at, shift int64) int64 {
-	if at == 0 {
-		return 0
-	}
-	return max(1, at+shift)
 }
 
 func (s *stream) dropValue(p uint16) {

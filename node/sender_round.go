@@ -1,0 +1,231 @@
+package node
+
+import (
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/replica"
+)
+
+const (
+	// snapshotPiece is how much of a snapshot is logged at a time, and snapshotPieces how many pieces
+	// in a round.
+	snapshotPiece  = 64 << 10
+	snapshotPieces = 4
+	// snapshotAhead is how much of the window a snapshot leaves to the changes.
+	snapshotAhead = replica.WindowBytes / 4
+	// valuePieces is how many pieces of a large value go in a round.
+	valuePieces = 4
+	// smallRest is what a batch may fall short of its size.
+	smallRest = 4 << 10
+)
+
+// round makes batches of what is logged, and has a piece of a snapshot logged. It returns how long
+// to wait then; a kick ends the wait.
+func (s *sender) round() (wait time.Duration) {
+	made := s.made
+	room := s.collect()
+	s.collected()
+	if s.made != made {
+		s.last = s.node.monotonic()
+		s.asleep.Store(false)
+	}
+	if !room {
+		return s.starve()
+	}
+	delay := time.Duration(0)
+	if s.sending == 0 { // or else the snapshot would be far ahead of what it has cost
+		delay = s.fill()
+	}
+	silence := s.node.monotonic() - s.last
+	switch {
+	case delay == 0:
+		return 0
+	case s.made != made:
+		return min(delay, pollPeriod) // more is likely to come, and then need not wake anybody
+	case silence >= replica.Heartbeat:
+		s.heartbeat()
+		return 0
+	case !s.asleep.Load():
+		s.asleep.Store(true)
+		return 0 // what was logged before is seen in the next round, what comes later kicks
+	}
+	return min(delay, replica.Heartbeat-silence)
+}
+
+// starve waits for acknowledgements, if there is no room in the window.
+func (s *sender) starve() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.window.Room() >= replica.PayloadMost {
+		return 0
+	}
+	s.hungry.Store(true)
+	return replica.Heartbeat
+}
+
+// heartbeat makes an empty batch.
+func (s *sender) heartbeat() {
+	s.batch(nil)
+	s.last = s.node.monotonic()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.window.Shrink()
+}
+
+// collected tells the machine that everything collected is in batches.
+func (s *sender) collected() {
+	e := s.node.engine
+	spilt := e.LostLog(s.feed)
+	s.lost = s.lost[:0]
+	if spilt {
+		s.lost = e.Overflowed(s.feed, s.lost)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine.Collected(spilt, s.lost)
+	s.actLocked()
+}
+
+// collect makes batches of what is logged, once around the shards, and reports whether the window
+// has room for more.
+func (s *sender) collect() (room bool) {
+	out := s.payload[:0]
+	for range s.values {
+		if !s.room() {
+			break
+		}
+		shard := s.next
+		if s.next++; s.next == len(s.values) {
+			s.next = 0
+		}
+		if !s.sendPieces(shard) {
+			continue
+		}
+		out = s.collectShard(shard, out)
+	}
+	if len(out) > 0 {
+		s.batch(out)
+	}
+	return s.room()
+}
+
+// collectShard appends what a shard has logged, and makes batches as they become full.
+func (s *sender) collectShard(shard int, out []byte) []byte {
+	for {
+		collection, room := s.beginCollection()
+		if !room {
+			return out
+		}
+		part, more := s.node.engine.Collect(s.feed, shard, out[len(out):], replica.PayloadMost-len(out))
+		if kind, p, key, size := engine.NextEffect(part); kind == engine.EffectLarge && size == len(part) {
+			var began bool
+			if out, began = s.beginValue(shard, p, key, out); began {
+				return out
+			}
+		} else if cap(out)-len(out) >= len(part) {
+			out = out[:len(out)+len(part)] // it was appended in place
+		} else {
+			out = append(out, part...)
+		}
+		if !more {
+			s.emptied(shard, collection)
+			return out
+		}
+		if len(out) >= replica.PayloadMost-smallRest {
+			s.batch(out)
+			out = out[:0]
+		}
+	}
+}
+
+// beginCollection returns the number of the next collection, if the window has room for it.
+func (s *sender) beginCollection() (collection uint64, room bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.window.Room() < replica.PayloadMost {
+		return 0, false
+	}
+	return s.machine.Collect(), true
+}
+
+func (s *sender) emptied(shard int, collection uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine.Emptied(shard, collection)
+}
+
+// room reports whether the window has room for a batch.
+func (s *sender) room() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.window.Room() >= replica.PayloadMost
+}
+
+// batch makes a batch of effects.
+func (s *sender) batch(effects []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.beginLocked(member.VerbEffects, 3)
+	s.window.Bulk(effects)
+	s.window.End(b)
+}
+
+// beginLocked begins a batch whose verb has n arguments.
+func (s *sender) beginLocked(verb string, n int) replica.Batch {
+	s.made++
+	return s.window.Begin(verb, n, s.machine.Batch(), s.node.cfg.Group.UnixMilli(), s.node.monotonic())
+}
+
+// fill has pieces of a snapshot logged. It returns for how long nothing is to be done, 0 if it did
+// something.
+func (s *sender) fill() time.Duration {
+	for i := range snapshotPieces {
+		next, delay := s.nextSnapshot()
+		if delay > 0 {
+			if i > 0 {
+				return 0
+			}
+			return delay
+		}
+		s.fillPiece(next)
+	}
+	return 0
+}
+
+// nextSnapshot returns the snapshot to go on with, or for how long there is none.
+func (s *sender) nextSnapshot() (next replica.Snapshot, delay time.Duration) {
+	now := s.node.monotonic()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next, delay, ok := s.machine.Next(now)
+	s.actLocked()
+	switch {
+	case !ok:
+	case s.window.Room() < snapshotAhead:
+		s.hungry.Store(true)
+		delay = replica.Heartbeat
+	case !next.Urgent:
+		delay = s.pace.Wait(now)
+	}
+	return next, delay
+}
+
+// fillPiece has a piece of a snapshot logged.
+func (s *sender) fillPiece(next replica.Snapshot) {
+	e := s.node.engine
+	before := e.Backlog(s.feed)
+	cursor, done := e.Snapshot(next.Partition, s.feed, next.Cursor, snapshotPiece, s.node.cfg.Group.UnixMilli())
+	s.pass(max(0, min(e.Backlog(s.feed)-before, 2*snapshotPiece)))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine.Filled(cursor, done)
+	s.actLocked()
+}
+
+// pass counts bytes of a snapshot.
+func (s *sender) pass(n int64) {
+	s.pace.Take(n)
+	s.moved.Add(n)
+}
