@@ -43,7 +43,7 @@ type stream struct {
 
 // streamMemory is for how long a stream without a connection is remembered. Its sender gives it up
 // earlier.
-const streamMemory = 2 * awayLimit
+const streamMemory = 2 * replica.AwayLimit
 
 // openStream: DUNLIN STREAM name generation
 func openStream(r *request) {

@@ -14,15 +14,9 @@ import (
 	"github.com/dunlin-cache/dunlin/node/replica"
 )
 
-const (
-	// streamPatience is for how long a receiver may say nothing.
-	streamPatience = 2 * time.Second
-	// awayLimit is after how long without a connection a stream is given up, and begins anew.
-	awayLimit = 10 * time.Second
-	// pollPeriod is how long a round waits for more changes after one that had some: a wake-up for
-	// every change would cost the loops more than the change.
-	pollPeriod = time.Millisecond
-)
+// pollPeriod is how long a round waits for more changes after one that had some: a wake-up for
+// every change would cost the loops more than the change.
+const pollPeriod = time.Millisecond
 
 // run is the goroutine: one connection after the other.
 func (s *sender) run() {
@@ -40,7 +34,7 @@ func (s *sender) run() {
 		if failures == 0 || failures == 50 {
 			n.log.Warn("stream is interrupted", "to", s.to.Name(), "error", err)
 		}
-		if n.monotonic()-s.cut > awayLimit {
+		if n.monotonic()-s.cut > replica.AwayLimit {
 			s.void()
 			s.cut = n.monotonic()
 		}
@@ -60,7 +54,7 @@ func (s *sender) pause(d time.Duration) {
 func (s *sender) talk() error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	patience := time.AfterFunc(streamPatience, cancel)
+	patience := time.AfterFunc(replica.StreamPatience, cancel)
 	p, err := member.DialPeer(ctx, s.node.cfg.Dialer, s.to.Addr, s.node.secret, s.node.cfg.Boot)
 	if err != nil {
 		return err
@@ -158,7 +152,7 @@ func (s *sender) write(ctx context.Context, p *member.Peer) error {
 	if len(b) == 0 {
 		return nil
 	}
-	_ = p.Conn.SetWriteDeadline(time.Now().Add(streamPatience))
+	_ = p.Conn.SetWriteDeadline(time.Now().Add(replica.StreamPatience))
 	if ctx.Err() != nil { // or else its deadline, in the past, may be the one just overwritten
 		return replica.ErrClosed
 	}
@@ -177,7 +171,7 @@ func (s *sender) listen(p *member.Peer) error {
 	var refused []uint16
 	piece := make([]byte, 4<<10)
 	for {
-		_ = p.Conn.SetReadDeadline(time.Now().Add(streamPatience))
+		_ = p.Conn.SetReadDeadline(time.Now().Add(replica.StreamPatience))
 		if s.ctx.Err() != nil {
 			return replica.ErrClosed
 		}

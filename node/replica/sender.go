@@ -7,8 +7,14 @@ import (
 	"time"
 )
 
-// Heartbeat is how often a receiver hears something, and the longest that Next has its caller wait.
-const Heartbeat = 100 * time.Millisecond
+const (
+	// Heartbeat is how often a receiver hears something, and the longest that Next has its caller wait.
+	Heartbeat = 100 * time.Millisecond
+	// StreamPatience is for how long a receiver may say nothing before its connection is given up.
+	StreamPatience = 2 * time.Second
+	// AwayLimit is after how long without a connection a stream is given up, and begins anew.
+	AwayLimit = 10 * time.Second
+)
 
 const (
 	// deniedPeriod is after how long what was refused is tried again. Most likely the receiver does

@@ -5,409 +5,298 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/node/replica"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Copies and hand-over, after node/copies.go and node/feeding.go.
+// Who is fed, and the receiver of a stream: package replica's own, and around it what
+// node/feeding.go, copies.go and receiver.go do with the engine and with connections.
 
-type copyState uint8
+// replicas are a node's part in replication.
+type replicas struct {
+	feeding   *replica.Feeding
+	senders   []*sender // in the order in which they were opened
+	handOvers map[uint64]*replica.HandOver
+	claims    map[uint16]replica.Claim // of the newest Claim
+	fresh     map[uint16]replica.Claim // the same, until they are fed
 
-const (
-	noCopy copyState = iota
-	filling
-	synced
-	handed
-)
-
-func (s copyState) String() string { return [...]string{"none", "filling", "synced", "handed"}[s] }
-
-type copyInfo struct {
-	state  copyState
-	source string
-	since  uint64
-	seal   uint64
-	sealed time.Duration
+	copies   *replica.Copies
+	admitted [places]string // whose effects go into a place; "": nobody's
+	sources  map[string]*source
 }
 
-func (i copyInfo) fed() bool { return i.state == filling || i.state == synced }
-
-const copyPatience = 4 * time.Second
-
-type copies struct {
-	of       [places]copyInfo
-	lastWord map[string]time.Duration
-	refused  map[string]placeSet
-	told     map[string]placeSet // what a source was told so of, and of which we have taken nothing since
+// source is a node that feeds copies here.
+type source struct {
+	in       replica.Inbound
+	conn     *conn // that may go on
+	refusals replica.Refusals
+	heard    time.Duration
 }
 
-func newCopies() copies {
-	return copies{lastWord: make(map[string]time.Duration), refused: make(map[string]placeSet), told: make(map[string]placeSet)}
-}
-
-func (c *copies) clear() { c.of = [places]copyInfo{} }
-
-// admits tells whether a source's effects go into our copy.
-func (n *node) admits(source string, k int) bool {
-	info := n.copies.of[k]
-	if info.fed() && info.source == source {
-		return true
+func newReplicas(w *world) replicas {
+	return replicas{
+		feeding: replica.NewFeeding(&w.replica), copies: replica.NewCopies(&w.replica),
+		handOvers: make(map[uint64]*replica.HandOver), sources: make(map[string]*source),
 	}
-	if n.w.admitAll && n.serves(n.view, k) {
-		return true
+}
+
+// place returns the place of a partition, places or more if it has none.
+func (w *world) place(p uint16) int {
+	if k := slices.Index(w.tracked, p); k >= 0 {
+		return k
 	}
-	n.copies.refuse(source, k)
-	return false
+	return places
 }
 
-// copiesFrom reports whether we are to have a copy that the source feeds.
-func (n *node) copiesFrom(v *ownership.View, k int, source string) bool {
-	return v.CopiesFrom(n.w.tracked[k], source) && !(n.w.refuseBegin && n.standing(v, k) == ownership.Gained)
-}
-
-// marked takes a mark of a source's stream.
-func (n *node) marked(source string, k int, m mark, arg uint64, last *change) {
-	v, c := n.settled, &n.copies
-	if n.w.copyEarly {
-		v = n.view
+// tracking returns v as it is for the tracked partitions; all others are foreign.
+func (w *world) tracking(v *ownership.View) *ownership.View {
+	only := *v
+	only.Standing = [ring.Partitions]ownership.Standing{}
+	for _, p := range w.tracked {
+		only.Standing[p] = v.Standing[p]
 	}
-	info := c.of[k]
-	fed := info.fed() && info.source == source
-	switch m {
-	case markBegin:
-		if !n.copiesFrom(v, k, source) {
-			if fed && !n.w.refuseBegin {
-				n.drop(k)
-			}
-			c.refuse(source, k)
-			return
-		}
-		n.data[k] = content{}
-		c.take(source, k)
-		info = copyInfo{state: filling, source: source, since: arg}
-		if n.w.ignoreSince {
-			info.since = n.since(v, k)
-		}
-	case markContinue:
-		if info.state != handed || info.seal != arg && !n.w.ignoreSeals || !n.copiesFrom(v, k, source) {
-			c.refuse(source, k)
-			return
-		}
-		c.take(source, k)
-		info.state, info.source = synced, source
-	case markSynced:
-		if !fed {
-			c.refuse(source, k)
-			return
-		}
-		info.state = synced
-		n.data[k].last = last
-	case markHanded:
-		if !fed || info.state != synced {
-			c.refuse(source, k)
-			return
-		}
-		info.state, info.seal, info.sealed = handed, arg, n.w.now
-	}
-	c.of[k] = info
-	n.w.checkCopy(n, k)
+	return &only
 }
 
-// drop forgets a copy.
-func (n *node) drop(k int) {
-	n.data[k] = content{}
-	n.copies.of[k] = copyInfo{}
-}
-
-// refuse notes that a source feeds a copy that we do not have.
-func (c *copies) refuse(source string, k int) { c.refused[source] |= 1 << k }
-
-func (c *copies) take(source string, k int) {
-	c.refused[source] &^= 1 << k
-	c.told[source] &^= 1 << k
-}
-
-// askForCopies tells the owners of which copies we have nothing, though the table has us keep them.
-func (n *node) askForCopies(v *ownership.View) {
-	for k := range places {
-		if v.Copies(n.w.tracked[k]) && n.copies.of[k].state == noCopy && !n.w.neverAsk {
-			n.copies.refuse(v.Table.OwnerOf(n.w.tracked[k]).Name(), k)
+// actFeeding does what the node's Feeding wants done.
+func (n *node) actFeeding() {
+	for _, a := range n.feeding.Actions() {
+		s := n.sender(a.To)
+		switch a.Do {
+		case replica.FeedOpen:
+			n.senders = append(n.senders, newSender(n, *a.Member))
+		case replica.FeedClose:
+			s.close()
+			n.senders = slices.DeleteFunc(n.senders, func(o *sender) bool { return o == s })
+		case replica.FeedSync:
+			s.machine.Sync(a.Partition, a.Since)
+			s.act()
+		case replica.FeedResume:
+			s.machine.Resume(a.Partition, a.Since, a.Seal)
+			s.act()
+		case replica.FeedStop:
+			s.machine.Stop(a.Partition)
+			s.act()
+		case replica.FeedHand:
+			s.machine.Hand(a.Partition, a.Seal, a.Heir)
+			s.act()
+		case replica.FeedForget:
+			n.data[n.w.place(a.Partition)] = content{}
+		case replica.FeedKeep:
+			n.copies.Keep(n.p.name, a.HandOver, n.w.now)
+			n.actCopies()
+		case replica.FeedUnkeep:
+			n.copies.Unkeep(a.HandOver)
+			n.actCopies()
+		case replica.FeedReview:
+			n.review(n.view, false)
 		}
 	}
 }
 
-// voidCopies gives up what a source has fed: something of its stream is missing.
-func (n *node) voidCopies(source string) {
-	delete(n.copies.refused, source)
-	delete(n.copies.told, source)
-	for k := range places {
-		if info := n.copies.of[k]; info.fed() && info.source == source {
-			n.drop(k)
-		}
-	}
-}
-
-// report says which copies are in sync, and what is served. Of the partitions that have no keys, all are.
-func (n *node) report() *ring.Report {
-	v := n.settled
-	r := &ring.Report{Node: n.p.name, Version: v.Table.Version()}
-	if v.Table == nil || n.fenced {
-		return r
-	}
-	for i := range r.Synced {
-		r.Synced[i] = 0xFF
-	}
-	for k, p := range n.w.tracked {
-		serves := n.owns(v, k) && n.view.Table == v.Table && n.serves(n.view, k)
-		if !serves && !n.inSync(v, k) {
-			r.Synced[p/8] &^= 1 << (p % 8)
-		}
-	}
-	return r
-}
-
-func (n *node) inSync(v *ownership.View, k int) bool {
-	info := n.copies.of[k]
-	lately := n.w.now - copyPatience
-	switch {
-	case info.since != n.since(v, k) || n.owns(v, k):
-		return false
-	case info.state == handed:
-		return info.sealed > lately && !n.w.handedIsNothing
-	case info.state == synced || n.w.promoteFilling && info.state == filling:
-		heard := n.copies.lastWord[info.source] > lately || n.w.trustSilence
-		return heard && info.source == v.Table.OwnerOf(n.w.tracked[k]).Name()
-	}
-	return false
-}
-
-type claimed struct {
-	kept bool
-	seal uint64
-}
-
-// claim makes the copies of gained partitions ours, those that are whole.
-func (n *node) claim(v *ownership.View, acknowledged func(source string) bool) (of map[int]claimed) {
-	of = make(map[int]claimed)
-	for k := range places {
-		if n.standing(v, k) != ownership.Gained {
-			continue
-		}
-		info := n.copies.of[k]
-		n.copies.of[k] = copyInfo{}
-		whole := info.state == handed || info.state == synced && !acknowledged(info.source)
-		if n.w.promoteFilling || n.w.keepUnhanded {
-			whole = whole || info.state == synced || n.w.promoteFilling && info.state == filling
-		}
-		if whole && info.since == n.since(v, k) {
-			of[k] = claimed{kept: true, seal: info.seal}
-			continue
-		}
-		n.w.tracef("%s drops what it has of %d: %v from %s since %d, gained since %d", n.p.name, k,
-			info.state, info.source, info.since, n.since(v, k))
-		n.w.aboutToDrop(n, k, info)
-		n.data[k] = content{}
-		of[k] = claimed{}
-	}
-	return of
-}
-
-// review drops the copies that a table leaves no use for; after an absence all.
-func (n *node) review(v *ownership.View, away bool) {
-	present := make(map[string]bool)
-	for _, m := range slices.Concat(v.Table.Nodes, n.aliveNodes()) {
-		present[m.Name()] = true
-	}
-	spared := n.spared()
-	for k := range places {
-		info := n.copies.of[k]
-		awaited := !away && n.standing(v, k) == ownership.Gained && info.since == n.since(v, k)
-		if info.state == noCopy || awaited || spared[info.seal] {
-			continue
-		}
-		orphan := info.state != handed && !present[info.source]
-		if away || orphan || !v.Copies(n.w.tracked[k]) || info.since != n.since(v, k) {
-			n.drop(k)
-		}
-	}
-}
-
-// fed is what one node is fed.
-type fed struct {
-	sender *sender
-	set    placeSet
-}
-
-type lostPartition struct {
-	place       int
-	since, seal uint64
-}
-
-type handOver struct {
-	lost  []lostPartition
-	heirs []*sender
-	away  bool
-}
-
-func (h *handOver) names() (names []string) {
-	for _, s := range h.heirs {
-		names = append(names, s.name)
-	}
-	return names
-}
-
-func (n *node) fedTo(name string) *fed {
-	for _, f := range n.feeding {
-		if f.sender.name == name {
-			return f
-		}
+func (n *node) sender(name string) *sender {
+	if i := slices.IndexFunc(n.senders, func(s *sender) bool { return s.name == name }); i >= 0 {
+		return n.senders[i]
 	}
 	return nil
 }
 
-// never is when nothing that counts has happened.
-const never = -time.Hour
-
-// handOver ends the feeds of what next takes from us, and keeps as copies what the new owner was fed.
-func (n *node) handOver(old, next *ownership.View, away bool) *handOver {
-	h := &handOver{away: away}
-	sealed := n.w.now
-	if h.away {
-		sealed = never
-	}
-	for k := range places {
-		if !n.serves(old, k) || n.owns(next, k) {
-			continue
-		}
-		n.w.seal++
-		l := lostPartition{k, n.since(old, k), n.w.seal}
-		heir := n.endFeeds(l, next)
-		if heir == nil {
-			n.data[k] = content{}
-			continue
-		}
-		if !slices.Contains(h.heirs, heir) {
-			h.heirs = append(h.heirs, heir)
-		}
-		h.lost = append(h.lost, l)
-		n.copies.of[k] = copyInfo{state: handed, source: n.p.name, since: l.since, seal: l.seal, sealed: sealed}
-	}
-	return h
+// refeed brings the feeds in line with v. claims are the partitions that it serves anew.
+func (n *node) refeed(v *ownership.View, claims map[uint16]replica.Claim) {
+	n.feeding.Refeed(n.w.tracking(v), claims, nil)
+	n.actFeeding()
 }
 
-// beginHandOver waits for the heirs to have everything.
-func (n *node) beginHandOver(h *handOver, id uint64) {
+// handOver ends the feeds of what a table takes from this node.
+func (n *node) handOver(a ownership.HandOver) {
+	h := n.feeding.HandOver(n.w.tracking(a.Old), a.Next, a.Away, func() uint64 { n.w.seal++; return n.w.seal })
+	n.actFeeding()
+	id := n.machine.HandedTo(n.w.now, h.Heirs)
 	if id == 0 {
 		return
 	}
 	n.handOvers[id] = h
-	for _, s := range h.heirs {
-		s.flushHanded(func() {
-			n.step(func(m *ownership.Machine, _ time.Duration) { m.Flushed(id, s.name) }, nil)
+	for _, heir := range h.Heirs {
+		n.sender(heir).flushHanded(func() {
+			n.step(func(m *ownership.Machine, _ time.Duration) { m.Flushed(id, heir) }, nil)
 		})
 	}
-}
-
-// endFeeds ends those of a lost partition, and returns that to its new owner, if there is one.
-func (n *node) endFeeds(l lostPartition, next *ownership.View) (heir *sender) {
-	k, name := l.place, next.Table.OwnerOf(n.w.tracked[l.place]).Name()
-	for _, f := range n.feeding {
-		if !f.set.has(k) {
-			continue
-		}
-		f.set &^= 1 << k
-		if l.since != n.since(next, k) {
-			f.sender.stop(k)
-			continue
-		}
-		f.sender.hand(k, l.seal, f.sender.name == name)
-		if f.sender.name == name {
-			heir = f.sender
-		}
-	}
-	return heir
 }
 
 func (n *node) finishHandOver(id uint64) {
 	h := n.handOvers[id]
 	delete(n.handOvers, id)
-	for _, l := range h.lost {
-		if h.away && n.copies.of[l.place].seal == l.seal {
-			n.drop(l.place)
-		}
-	}
-	n.review(n.view, false)
-	n.refeed(n.view, nil)
+	n.feeding.Ended(h, n.w.tracking(n.view))
+	n.actFeeding()
 }
 
-// handsTo tells whether a hand-over waits for the node.
-func (n *node) handsTo(name string) bool {
-	for _, h := range n.handOvers {
-		if slices.Contains(h.names(), name) {
-			return true
+// actCopies does what the node's Copies want done.
+func (n *node) actCopies() {
+	for _, a := range n.copies.Actions() {
+		k := n.w.place(a.Partition)
+		if k == places {
+			continue // a copy that is asked for, of a partition without keys
+		}
+		switch a.Do {
+		case replica.CopyAdmit:
+			n.admitted[k] = a.Source
+		case replica.CopyShut:
+			n.admitted[k] = ""
+		case replica.CopyForget:
+			n.data[k] = content{}
+		case replica.CopySpare:
+		case replica.CopyRefuse:
+			n.source(a.Source).refusals.Refuse(a.Partition)
+		case replica.CopyTake:
+			n.source(a.Source).refusals.Take(a.Partition)
 		}
 	}
-	return false
 }
 
-// spared are the seals of the copies that are still being sent.
-func (n *node) spared() map[uint64]bool {
-	seals := make(map[uint64]bool)
-	for _, h := range n.handOvers {
-		for _, l := range h.lost {
-			seals[l.seal] = true
-		}
+func (r *replicas) source(name string) *source {
+	s := r.sources[name]
+	if s == nil {
+		s = &source{heard: replica.Never}
+		r.sources[name] = s
 	}
-	return seals
+	return s
 }
 
-// refeed begins and ends feeds, so that everybody is fed what v asks for of what it serves. fresh are the places that
-// it serves anew: a copy with their seal is continued.
-func (n *node) refeed(v *ownership.View, fresh map[int]claimed) {
-	wanted := make([]placeSet, len(v.Table.Nodes))
-	for k := range places {
-		if !n.serves(v, k) {
-			continue
-		}
-		for _, i := range v.Receivers(n.w.tracked[k]) {
-			if i != ring.NoNode && int(i) != v.Self {
-				wanted[i] |= 1 << k
-			}
+func (n *node) review(v *ownership.View, away bool) {
+	present := make(map[string]bool)
+	for _, m := range slices.Concat(v.Table.Nodes, n.aliveNodes()) {
+		present[m.Name()] = true
+	}
+	n.copies.Review(v, away, present, n.feeding.Spared())
+	n.actCopies()
+}
+
+// claim makes the copies of gained partitions this node's own, those that are whole.
+func (n *node) claim(v *ownership.View, acknowledged func(source string) bool) map[uint16]replica.Claim {
+	var before [places]replica.Copy
+	for k, p := range n.w.tracked {
+		before[k] = n.copies.Of(p)
+	}
+	claims, _ := n.copies.Claim(n.w.tracking(v), acknowledged)
+	for k, p := range n.w.tracked {
+		if c, gained := claims[p]; gained && !c.Kept {
+			n.w.tracef("%s drops what it has of %d: %v from %s since %d, gained since %d", n.p.name, k,
+				before[k].State, before[k].Source, before[k].Since, n.since(v, k))
+			n.w.aboutToDrop(n, k, before[k].State)
 		}
 	}
-	n.feeding = slices.DeleteFunc(n.feeding, func(f *fed) bool {
-		i := slices.IndexFunc(v.Table.Nodes, func(m ring.Member) bool { return m.Name() == f.sender.name })
-		for k := range places {
-			_, anew := fresh[k]
-			if f.set.has(k) && (anew || i < 0 || !wanted[i].has(k)) {
-				f.sender.stop(k)
-				f.set &^= 1 << k
-			}
+	n.actCopies()
+	return claims
+}
+
+// report says which copies are in sync, and what is served. Of the partitions that have no keys, all
+// are.
+func (n *node) report() *ring.Report {
+	r := &ring.Report{Node: n.p.name}
+	n.copies.Report(r, n.view, n.w.now, func(name string) time.Duration {
+		if s := n.sources[name]; s != nil {
+			return s.heard
 		}
-		if i < 0 && !n.handsTo(f.sender.name) {
-			f.sender.close()
-			return true
-		}
-		return false
+		return replica.Never
 	})
-	for i, set := range wanted {
-		for k := range places {
-			if !set.has(k) {
-				continue
-			}
-			f := n.fedTo(v.Table.Nodes[i].Name())
-			if f == nil {
-				f = &fed{sender: newSender(n, v.Table.Nodes[i])}
-				n.feeding = append(n.feeding, f)
-			}
-			if f.set.has(k) {
-				continue
-			}
-			f.set |= 1 << k
-			if fresh[k].seal != 0 || n.w.ignoreSeals && fresh[k].kept {
-				f.sender.resume(k, fresh[k].seal)
-			} else {
-				f.sender.sync(k, n.since(v, k))
-			}
+	if r.Version.IsZero() || n.fenced {
+		return &ring.Report{Node: r.Node, Version: r.Version}
+	}
+	all := &ring.Report{Node: r.Node, Version: r.Version}
+	for i := range all.Synced {
+		all.Synced[i] = 0xFF
+	}
+	for _, p := range n.w.tracked {
+		if !r.Has(p) {
+			all.Synced[p/8] &^= 1 << (p % 8)
 		}
+	}
+	return all
+}
+
+// receiverEnd is the receiver's end of one connection.
+type receiverEnd struct {
+	at     *proc
+	c      *conn
+	source string
+}
+
+func (e *receiverEnd) closed() {}
+
+func (e *receiverEnd) received(m any) {
+	n := e.at.node
+	if n == nil {
+		e.c.close(1)
+		return
+	}
+	n.iterate(false)
+	switch m := m.(type) {
+	case opening:
+		if m.to != e.at.name { // another life of that id
+			e.c.close(1)
+			return
+		}
+		e.source = m.from
+		e.open(n, n.source(m.from), m.generation)
+	case batch:
+		e.take(n, n.source(e.source), m)
+	}
+}
+
+func (e *receiverEnd) open(n *node, s *source, generation uint64) {
+	s.conn, s.heard, s.refusals.Broken = e.c, n.w.now, &n.w.replica
+	last, resumed := s.in.Open(generation)
+	if resumed {
+		s.refusals.Reopened()
+	} else {
+		s.refusals.Void()
+		n.copies.Void(e.source)
+		n.actCopies()
+	}
+	e.c.send(1, openedAt{generation, last})
+}
+
+func (e *receiverEnd) take(n *node, s *source, b batch) {
+	if s.conn != e.c {
+		e.c.close(1)
+		return
+	}
+	switch s.in.Judge(b.seq) {
+	case replica.Gap:
+		e.c.close(1)
+		return
+	case replica.Next:
+		n.apply(e.source, s, b.effects)
+		s.in.Applied()
+	case replica.Repeated:
+	}
+	s.heard = n.w.now
+	e.c.send(1, applied{s.in.Last(), s.refusals.Tell(nil)})
+}
+
+// apply takes effects in their order.
+func (n *node) apply(name string, s *source, effects []effect) {
+	for i := range effects {
+		e := &effects[i]
+		p, d := n.w.tracked[e.place], &n.data[e.place]
+		switch {
+		case e.mark.Kind != replica.NoMark:
+			n.copies.Marked(name, p, e.mark, n.w.now)
+			n.actCopies()
+			if have := n.copies.Of(p); e.mark.Kind == replica.MarkSynced && have.State == replica.Synced && have.Source == name {
+				d.last = e.change
+			}
+		case n.admitted[e.place] != name:
+			s.refusals.Refuse(p)
+			continue
+		case e.clear:
+			d.values = [keysPer]int{}
+		default:
+			d.values[e.key] = e.value
+		}
+		if e.live {
+			d.last = e.change
+		}
+		n.w.checkCopy(n, e.place)
 	}
 }

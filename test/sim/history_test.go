@@ -434,8 +434,8 @@ func (w *world) unwell() string {
 			continue
 		}
 		for _, q := range nodes {
-			if q.name == table.Nodes[f].Name() && !q.node.inSync(q.node.view, k) {
-				return fmt.Sprintf("%s's copy of %d is %v", q.name, k, q.node.copies.of[k].state)
+			if q.name == table.Nodes[f].Name() && !q.node.report().Has(p) {
+				return fmt.Sprintf("%s's copy of %d is %v", q.name, k, q.node.copies.Of(p).State)
 			}
 		}
 	}

@@ -13,9 +13,11 @@ type brokenRule struct {
 var broken = []brokenRule{
 	{"serve before TAKE is acknowledged", func(r *options) { r.ownership.ServeBeforeTake = true }, []mischief{joins}},
 	{"acknowledge TAKE before the new owner has everything", func(r *options) { r.ownership.AckBeforeFlush = true }, []mischief{joins, leaves}},
-	{"keep what its living owner has not handed over", func(r *options) { r.keepUnhanded, r.handOnce, r.overflows, r.hard = true, true, true, true }, []mischief{joins, leaves}},
 	{"pass no barrier", func(r *options) { r.ownership.SkipBarrier = true }, []mischief{joins}},
 	{"never fence", func(r *options) { r.ownership.NeverFence = true }, []mischief{stops}},
+	{"keep what its living owner has not handed over", func(r *options) {
+		r.replica.KeepUnhanded, r.replica.HandOnce, r.overflows, r.hard = true, true, true, true
+	}, []mischief{joins, leaves}},
 	{"ignore generations", func(r *options) { r.ignoreGenerations = true }, nil},
 	{"refuse nothing behind a refused command", func(r *options) { r.ownership.NeverLatch = true }, []mischief{stops}},
 	{"repeat what must not be repeated", func(r *options) { r.order.RepeatAll = true }, []mischief{resets, stops}},
@@ -26,10 +28,10 @@ var broken = []brokenRule{
 	{"change lanes with commands outstanding", func(r *options) { r.order.ChangeLanes = true }, []mischief{joins, leaves}},
 	{"believe that a node has covered what it was asked about", func(r *options) { r.wide.TrustAnswers = true }, []mischief{joins, leaves}},
 	{"ask only whom the data's epoch is news to", func(r *options) { r.ownership.AskBySince = true }, []mischief{joins, leaves}},
-	{"take effects for what is served", func(r *options) { r.admitAll = true }, []mischief{joins, leaves, stops}},
-	{"lose what is handed over with an overflow", func(r *options) { r.handOnce, r.overflows = true, true }, []mischief{joins, leaves}},
+	{"take effects for what is served", func(r *options) { r.replica.AdmitServed = true }, []mischief{joins, leaves, stops}},
+	{"lose what is handed over with an overflow", func(r *options) { r.replica.HandOnce, r.overflows = true, true }, []mischief{joins, leaves}},
 	{"let a coordinator go on after a stop", func(r *options) { r.officeAsleep, r.hastyOffice = true, true }, []mischief{stops}},
-	{"continue any copy that was handed over", func(r *options) { r.ignoreSeals, r.hard, r.overflows = true, true, true }, []mischief{stops, joins, leaves}},
+	{"continue any copy that was handed over", func(r *options) { r.replica.IgnoreSeals, r.hard, r.overflows = true, true, true }, []mischief{stops, joins, leaves}},
 	{"let another life of a node acknowledge", func(r *options) { r.ownership.AnyoneAcknowledges = true }, []mischief{crashes}},
 	{"leave before the new owners have everything", func(r *options) { r.ownership.LeaveEarly, r.hard, r.overflows = true, true, true }, []mischief{leaves, resets}},
 	{"forget the owner before with one copy", func(r *options) { r.neverShelter, r.copies = true, 1 }, []mischief{crashesOfTakers}},
@@ -42,19 +44,19 @@ var broken = []brokenRule{
 // rarelyNoticed are those of which the consequences need many histories to show, or are kept away by others: with
 // -sim.rounds they are looked for in that many.
 var rarelyNoticed = []brokenRule{
-	{"keep a copy whose stream begins anew unheard", func(r *options) { r.refuseBegin = true }, nil},
-	{"promote a copy that is still filling", func(r *options) { r.promoteFilling = true }, []mischief{joins, crashes}},
+	{"keep a copy whose stream begins anew unheard", func(r *options) { r.replica.RefuseBegin = true }, nil},
+	{"promote a copy that is still filling", func(r *options) { r.replica.PromoteFilling = true }, []mischief{joins, crashes}},
 	{"say RETRY while refusals are on their way", func(r *options) { r.order.RetryEarly, r.busy, r.narrow, r.hard = true, true, true, true }, []mischief{joins, leaves}},
 	{"send held commands before the others are back", func(r *options) { r.order.ResendEarly, r.busy, r.narrow, r.hard = true, true, true, true }, []mischief{joins, leaves}},
 	{"adopt foreign tables", func(r *options) { r.adoptForeign, r.ownership.AdoptForeign = true, true }, []mischief{cuts}},
-	{"date a copy by the receiver's table", func(r *options) { r.ignoreSince = true }, []mischief{stops, cuts}},
-	{"count a copy that was handed over as none", func(r *options) { r.handedIsNothing = true }, []mischief{joins, crashes, crashesOfTwo}},
+	{"date a copy by the receiver's table", func(r *options) { r.replica.IgnoreSince = true }, []mischief{stops, cuts}},
+	{"count a copy that was handed over as none", func(r *options) { r.replica.HandedIsNothing = true }, []mischief{joins, crashes, crashesOfTwo}},
 	{"issue at once when coming into office", func(r *options) { r.hastyOffice = true }, []mischief{stops}},
 	{"bury nodes that were never met", func(r *options) { r.buryStrangers = true }, []mischief{joins}},
 	{"found a cluster with the first node that is met", func(r *options) { r.foundAtOnce = true }, []mischief{crashes, crashesOfTwo, stops}},
 	{"count what a node had before an absence", func(r *options) { r.ownership.IgnoreAbsence = true }, []mischief{stops}},
-	{"count copies of silent owners", func(r *options) { r.trustSilence = true }, []mischief{stops, cuts}},
-	{"do not ask for missing copies", func(r *options) { r.neverAsk = true }, nil},
+	{"count copies of silent owners", func(r *options) { r.replica.TrustSilence = true }, []mischief{stops, cuts}},
+	{"do not ask for missing copies", func(r *options) { r.replica.NeverAsk = true }, nil},
 	{"begin copies before the old ones are dropped", func(r *options) { r.copyEarly = true }, []mischief{joins}},
 }
 

@@ -44,7 +44,6 @@ type node struct {
 
 	view, looped *ownership.View // the present one, and the one that the loops still execute under
 	behind       func()          // runs when the loops execute under the present one; nil: nobody waits
-	settled      *ownership.View // copies are judged by this one
 	data         [places]content
 
 	doubts ownership.Fence
@@ -52,12 +51,7 @@ type node struct {
 	gap    time.Duration // for which the loops have stood still, until they notice
 	inside bool          // they were stopped between looking at the clock and executing a command
 
-	feeding   []*fed
-	handOvers map[uint64]*handOver
-	claims    map[int]claimed // of the newest Claim
-	fresh     map[int]claimed // the same, until they are fed
-	copies    copies
-	inbound   map[string]*inbound
+	replicas
 
 	pipes map[pipeKey]*nodePipe
 }
@@ -70,11 +64,10 @@ type tableEvent struct {
 
 func newNode(p *proc) *node {
 	return &node{
-		w: p.w, p: p, view: ownership.None, looped: ownership.None, settled: ownership.None,
+		w: p.w, p: p, view: ownership.None, looped: ownership.None,
 		machine: ownership.New(ownership.Config{ID: p.id, Boot: p.boot, StallLimit: stallLimit, Broken: p.w.ownership}),
 		doubts:  ownership.Fence{Limit: stallLimit, Broken: p.w.ownership},
-		replies: make(map[uint64]func(ownership.Reply)), handOvers: make(map[uint64]*handOver),
-		inbound: make(map[string]*inbound), pipes: make(map[pipeKey]*nodePipe), copies: newCopies(),
+		replies: make(map[uint64]func(ownership.Reply)), pipes: make(map[pipeKey]*nodePipe), replicas: newReplicas(p.w),
 	}
 }
 
@@ -133,8 +126,7 @@ func (n *node) do(a ownership.Action) {
 	case ownership.Obey:
 		n.obey(a.View)
 	case ownership.HandOver:
-		h := n.handOver(a.Old, a.Next, a.Away)
-		n.beginHandOver(h, n.machine.HandedTo(n.w.now, h.names()))
+		n.handOver(a)
 	case ownership.Reset:
 		n.reset()
 	case ownership.Drop:
@@ -146,9 +138,10 @@ func (n *node) do(a ownership.Action) {
 	case ownership.Review:
 		n.review(a.View, a.Away)
 	case ownership.Settle:
-		n.settled = a.View
+		n.copies.Settle(a.View)
 	case ownership.AskForCopies:
-		n.askForCopies(a.View)
+		n.copies.Ask(a.View)
+		n.actCopies()
 	case ownership.Refeed:
 		fresh := n.fresh
 		n.fresh = nil
@@ -212,7 +205,7 @@ func (n *node) pass(v *ownership.View) {
 			n.w.tracef("%s stops serving %d, epoch %d", n.p.name, k, v.Epoch())
 		}
 		if now && !before {
-			n.w.startsServing(n, k, n.claims == nil || n.claims[k].kept)
+			n.w.startsServing(n, k, n.claims == nil || n.claims[n.w.tracked[k]].Kept)
 		}
 	}
 	if f := n.behind; f != nil {
@@ -249,11 +242,10 @@ func (n *node) setTable(t *ring.Table, done func()) {
 
 // reset empties the node for another cluster's data.
 func (n *node) reset() {
-	for _, f := range n.feeding {
-		f.sender.close()
-	}
-	n.feeding = nil
-	n.copies.clear()
+	n.feeding.Clear()
+	n.actFeeding()
+	n.copies.Clear()
+	n.actCopies()
 	n.data = [places]content{}
 }
 

@@ -1,23 +1,16 @@
 package sim
 
 import (
-	"cmp"
 	"slices"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/node/replica"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Streams, after node/stream.go, stream_queue.go and stream_round.go: what an owner's partitions come to hold goes to each receiver as
-// one log, in batches that are kept until they are acknowledged (talk_test.go).
-
-type mark uint8
-
-const (
-	noMark mark = iota
-	markBegin
-	markSynced
-	markContinue
-	markHanded
-)
+// The sender of a stream: package replica's own, and around it what node/sender*.go does with the
+// engine, a goroutine and a socket. What an owner's partitions come to hold goes to each receiver as
+// one log, in batches that are kept until they are acknowledged.
 
 // effect is a value that a key has come to hold, or a mark.
 type effect struct {
@@ -25,69 +18,90 @@ type effect struct {
 	key    int
 	value  int
 	clear  bool
-	change *change // whose effect it is; at markSynced: the last before it
+	change *change // whose effect it is; at MarkSynced: the last before it
 	live   bool    // not of a snapshot
-	mark   mark
-	arg    uint64
+	mark   replica.Mark
 }
 
-type feedState uint8
+type batch struct {
+	seq     uint64
+	effects []effect
+}
 
 const (
-	feedWaiting feedState = iota
-	feedFilled
-	feedWhole
-	feedHanded
+	maxLog       = 80
+	batchEffects = 6
+	batchWindow  = 3
+	// heartbeat is how often a stream says something: less often than a node's, to save events.
+	heartbeat = 400 * time.Millisecond
 )
-
-// fedPlace is a partition that a sender is to feed.
-type fedPlace struct {
-	place int
-	state feedState
-	since uint64 // 0: as the table says
-	key   int    // the next of the snapshot
-	begun uint64 // the last batch before this feed began
-	seal  uint64 // it is handed over; 0: it is not
-	tries int
-	turn  int           // in the queue; 0: it has not waited yet
-	after time.Duration // it was refused
-}
-
-func (f *fedPlace) anew() *fedPlace {
-	return &fedPlace{place: f.place, since: f.since, seal: f.seal, tries: f.tries, turn: f.turn}
-}
-
-// byTurn orders what waits: what is to be handed over first.
-func byTurn(f, o *fedPlace) int {
-	if (f.seal == 0) != (o.seal == 0) {
-		return cmp.Compare(o.seal, f.seal)
-	}
-	return cmp.Compare(f.turn, o.turn)
-}
-
-const maxLog = 80
 
 type sender struct {
 	n          *node
 	name, addr string
-	generation uint64
-	closed     bool
+	machine    *replica.Sender
 
+	// what the engine has
 	log   []effect
 	feeds placeSet // of which changes are logged
 	lost  placeSet // of which they are not any more, because the log was full
 	spilt bool     // the log was full: all that was in it is lost
 
-	of      [places]*fedPlace
-	queue   []*fedPlace
-	refused []*fedPlace // those of the queue whose time has not yet come
-	turns   int
-	filling *fedPlace
-	owed    int      // partitions with a seal
-	words   []*word  // that are not known to have come
-	waiting []func() // for there to be no such partitions
+	unacked []batch
+	waiting []func() // for everything to be handed over
 
-	line
+	c       *conn
+	dialing bool
+	ready   bool
+	pumping bool
+	heard   time.Duration // when the receiver last said something
+	cut     time.Duration // since when there is no connection
+}
+
+func newSender(n *node, to ring.Member) *sender {
+	n.w.seal++
+	s := &sender{n: n, name: to.Name(), addr: to.Addr, cut: n.w.now, machine: replica.NewSender(n.w.seal, 1, &n.w.replica)}
+	s.connect()
+	s.beat()
+	return s
+}
+
+// act does what the machine wants done.
+func (s *sender) act() {
+	for _, a := range s.machine.Actions() {
+		k := s.n.w.place(a.Partition)
+		switch a.Do {
+		case replica.SendFeed:
+			s.feeds |= 1 << k
+			s.append(effect{place: k, mark: a.Mark})
+		case replica.SendUnfeed:
+			s.logMark(k, a.Mark)
+			s.feeds &^= 1 << k
+		case replica.SendMark:
+			s.logMark(k, a.Mark)
+		case replica.SendReopen:
+			s.log, s.feeds, s.lost, s.spilt = nil, 0, 0, false
+		case replica.SendRouse:
+			s.pump()
+		case replica.SendRelieved:
+			s.n.w.after(s.n.p, 0, s.relieve)
+		case replica.SendPassed: // nobody waits for copies here
+		}
+	}
+}
+
+func (s *sender) logMark(k int, m replica.Mark) {
+	if s.feeds.has(k) && m.Kind != replica.NoMark {
+		s.append(effect{place: k, mark: m, change: s.n.data[k].last})
+	}
+}
+
+// fed logs a change.
+func (s *sender) fed(k int, e effect) {
+	if s.feeds.has(k) {
+		e.place, e.live = k, true
+		s.append(e)
+	}
 }
 
 // append logs. What a log cannot take empties it.
@@ -106,248 +120,229 @@ func (s *sender) overflow() {
 	s.pump()
 }
 
-// fed logs a change.
-func (s *sender) fed(k int, e effect) {
-	if s.feeds.has(k) {
-		e.place, e.live = k, true
-		s.append(e)
-	}
-}
-
-// feed has changes logged from now on, behind the mark.
-func (s *sender) feed(k int, m mark, arg uint64) {
-	s.feeds |= 1 << k
-	s.append(effect{place: k, mark: m, arg: arg})
-}
-
-// unfeed ends that, with the mark as the last.
-func (s *sender) unfeed(k int, m mark, arg uint64) {
-	if s.feeds.has(k) && m != noMark {
-		s.append(effect{place: k, mark: m, arg: arg})
-	}
-	s.feeds &^= 1 << k
-}
-
-func (s *sender) sync(k int, since uint64) {
-	f := s.of[k]
-	switch {
-	case s.closed || f != nil && f.since == since && f.seal == 0 && (f.state == feedWaiting || f.state == feedFilled):
-	case f == nil:
-		s.enqueue(&fedPlace{place: k, since: since})
-	default:
-		s.again(f, &fedPlace{place: k, since: since})
-	}
-}
-
-// enqueue has a partition wait for its turn.
-func (s *sender) enqueue(f *fedPlace) {
-	if f.turn == 0 {
-		s.turns++
-		f.turn = s.turns
-	}
-	s.put(f)
-	i, _ := slices.BinarySearchFunc(s.queue, f, byTurn)
-	s.queue = slices.Insert(s.queue, i, f)
-	s.pump()
-}
-
-// again begins anew with what was fed, and says so at once.
-func (s *sender) again(f, again *fedPlace) {
-	if f.state == feedWhole || f.state == feedFilled {
-		s.feed(f.place, markBegin, s.sinceOf(again))
-	}
-	s.end(f.place, noMark, 0)
-	s.enqueue(again)
-}
-
-func (s *sender) sinceOf(f *fedPlace) uint64 {
-	if f.since == 0 {
-		return s.n.since(s.n.view, f.place)
-	}
-	return f.since
-}
-
-// resume goes on feeding a copy that was handed over with the seal.
-func (s *sender) resume(k int, seal uint64) {
-	if s.closed {
+// pump has a round happen soon.
+func (s *sender) pump() {
+	if s.pumping || s.machine.IsClosed() || !s.ready {
 		return
 	}
-	s.end(k, noMark, 0)
-	s.put(&fedPlace{place: k, state: feedWhole, begun: s.seq})
-	s.feed(k, markContinue, seal)
+	s.pumping = true
+	pause := s.n.w.between(50*time.Microsecond, 500*time.Microsecond)
+	if s.machine.Fills() && len(s.log) == 0 {
+		pause += s.n.w.between(0, s.n.w.pace)
+	}
+	s.n.w.after(s.n.p, pause, func() {
+		s.pumping = false
+		if s.machine.IsClosed() || !s.ready {
+			return
+		}
+		overflow := 0.002
+		if s.n.w.overflows {
+			overflow = 0.02
+		}
+		if len(s.log) > 0 && !s.n.w.peace && s.n.w.chance(overflow) {
+			s.overflow()
+		}
+		s.round()
+		if s.machine.Fills() && len(s.log) < maxLog/2 {
+			s.pump()
+		}
+	})
 }
 
-func (s *sender) stop(k int) { s.end(k, noMark, 0) }
-
-// hand ends the feeding of a partition that was lost. Its new owner gets all of it before that.
-func (s *sender) hand(k int, seal uint64, heir bool) {
-	f := s.of[k]
-	switch {
-	case s.closed || f == nil:
-	case !heir && f.state == feedWhole:
-		s.end(k, markHanded, seal)
-	case !heir || s.n.w.handOnce && f.state != feedWhole:
-		s.end(k, noMark, 0)
-	case f.state == feedWaiting:
-		again := f.anew()
-		again.seal, again.tries = seal, 0
-		s.enqueue(again)
-	default:
-		f.seal, f.tries = seal, 0
-		s.owed++
-		if f.state == feedWhole {
-			s.say(f)
+// round makes batches of what is logged, and has a piece of a snapshot logged.
+func (s *sender) round() {
+	collection := s.machine.Collect()
+	for len(s.log) > 0 && len(s.unacked) < batchWindow {
+		take := min(len(s.log), batchEffects)
+		s.transmit(slices.Clone(s.log[:take]))
+		s.log = s.log[take:]
+	}
+	if len(s.log) == 0 {
+		s.machine.Emptied(0, collection)
+	}
+	var lost []uint16
+	for k, p := range s.n.w.tracked {
+		if s.lost.has(k) {
+			lost = append(lost, p)
 		}
 	}
-}
-
-// say logs the word that hands a partition over, which stays until that has come.
-func (s *sender) say(f *fedPlace) {
-	s.unfeed(f.place, markHanded, f.seal)
-	f.state = feedHanded
-	s.words = append(s.words, &word{f: f})
-	s.pump()
-}
-
-func (s *sender) end(k int, m mark, arg uint64) {
-	if s.of[k] == nil || s.closed {
-		return
-	}
-	s.remove(k)
-	s.unfeed(k, m, arg)
-}
-
-// put has f be what is known of its partition.
-func (s *sender) put(f *fedPlace) {
-	s.remove(f.place)
-	s.of[f.place] = f
-	if f.seal != 0 {
-		s.owed++
-	}
-}
-
-func (s *sender) remove(k int) {
-	f := s.of[k]
-	if f == nil {
-		return
-	}
-	s.of[k] = nil
-	if s.filling == f {
-		s.filling = nil
-	}
-	if f.seal != 0 {
-		s.owed--
-		s.n.w.after(s.n.p, 0, s.relieve)
-	}
-}
-
-// void begins a new generation: nothing that was sent counts.
-func (s *sender) void() {
-	s.n.w.seal++
-	s.generation = s.n.w.seal
-	s.seq, s.acked, s.judged, s.unacked = 0, 0, 0, nil
-	s.breakWords()
-	s.log, s.feeds, s.lost, s.spilt = nil, 0, 0, false
-	s.filling, s.refused, s.queue = nil, nil, nil
-	for _, f := range s.of {
-		if f != nil {
-			s.enqueue(f.anew())
-		}
-	}
-}
-
-// recover sees to what was fed when the log overflowed.
-func (s *sender) recover() {
-	if !s.spilt {
-		return
-	}
-	lost := s.lost
+	spilt := s.spilt
 	s.lost, s.spilt = 0, false
-	s.breakWords()
-	for k, f := range s.of {
-		if lost.has(k) && f != nil && (f.state == feedFilled || f.state == feedWhole) {
-			again := f.anew()
-			again.turn = 0
-			s.again(f, again)
-		}
-	}
+	s.machine.Collected(spilt, lost)
+	s.act()
+	s.fill()
 }
 
-// setRefused notes what the receiver does not take, in batches up to seq.
-func (s *sender) setRefused(seq uint64, refused placeSet) {
-	for k := range places {
-		if !refused.has(k) {
-			continue
-		}
-		f := s.of[k]
-		if f != nil && f.begun < seq && f.state != feedWaiting {
-			s.end(k, noMark, 0)
-			s.deny(f.anew())
-		}
-	}
+func (s *sender) transmit(effects []effect) {
+	b := batch{s.machine.Batch(), effects}
+	s.unacked = append(s.unacked, b)
+	s.c.send(0, b)
 }
 
-// deny has a partition tried again in a moment; but not for ever, if it is to be handed over.
-func (s *sender) deny(f *fedPlace) {
-	if f.tries++; f.seal != 0 && (f.tries > maxHandTries || s.n.w.handOnce) {
-		return
-	}
-	if f.tries > maxPlaceTries {
-		f.turn = 0
-	}
-	f.after = s.n.w.now + deniedPeriod
-	s.put(f)
-	s.refused = append(s.refused, f)
-	s.n.w.after(s.n.p, deniedPeriod, s.reconsider)
-}
-
-// reconsider queues again what was refused a moment ago.
-func (s *sender) reconsider() {
-	for len(s.refused) > 0 && s.refused[0].after <= s.n.w.now {
-		if f := s.refused[0]; s.of[f.place] == f {
-			s.enqueue(f)
-		}
-		s.refused = s.refused[1:]
-	}
-}
-
-// next is the partition that a snapshot is being taken of.
-func (s *sender) next() *fedPlace {
-	for s.filling == nil && len(s.queue) > 0 {
-		f := s.queue[0]
-		s.queue = s.queue[1:]
-		if s.of[f.place] != f {
-			continue
-		}
-		f.state, f.begun = feedFilled, s.seq
-		s.filling = f
-		s.feed(f.place, markBegin, s.sinceOf(f))
-	}
-	return s.filling
-}
-
-// fill logs the next piece of a snapshot.
+// fill logs the next piece of a snapshot: one key.
 func (s *sender) fill() {
 	if len(s.log) >= maxLog/2 {
 		return
 	}
-	f := s.next()
-	if f == nil {
+	next, wait, ok := s.machine.Next(s.n.w.now)
+	s.act()
+	if !ok {
+		if wait < replica.Heartbeat {
+			s.n.w.after(s.n.p, wait, s.pump)
+		}
 		return
 	}
-	k, d := f.place, &s.n.data[f.place]
-	e := effect{place: k, key: f.key}
-	if f.key < keysPer {
-		e.value = d.values[f.key]
-		f.key++
-	} else {
-		e.mark, e.change = markSynced, d.last
-		f.state, s.filling = feedWhole, nil
+	k, key := s.n.w.place(next.Partition), int(next.Cursor)
+	if key < keysPer && s.feeds.has(k) {
+		s.append(effect{place: k, key: key, value: s.n.data[k].values[key]})
 	}
-	if s.feeds.has(k) {
-		s.append(e)
+	s.machine.Filled(next.Cursor+1, key >= keysPer)
+	s.act()
+}
+
+// flushHanded calls done when everything that is to be handed over has arrived, or the stream ends.
+func (s *sender) flushHanded(done func()) {
+	s.waiting = append(s.waiting, done)
+	s.relieve()
+}
+
+func (s *sender) relieve() {
+	if s.machine.Owed() > 0 && !s.machine.IsClosed() {
+		return
 	}
-	if f.state == feedWhole && f.seal != 0 {
-		s.say(f)
+	for _, done := range s.waiting {
+		s.n.w.after(s.n.p, 0, done)
+	}
+	s.waiting = nil
+}
+
+func (s *sender) void() {
+	s.n.w.seal++
+	s.unacked = nil
+	s.machine.Void(s.n.w.seal)
+	s.act()
+}
+
+func (s *sender) close() {
+	s.machine.Close()
+	s.relieve()
+	if s.c != nil {
+		s.c.close(0)
+	}
+}
+
+// beat sends an empty batch when there is nothing else, and gives a silent receiver up.
+func (s *sender) beat() {
+	if s.machine.IsClosed() {
+		return
+	}
+	now := s.n.w.now
+	switch {
+	case s.c == nil:
+		if now-s.cut > replica.AwayLimit {
+			s.void()
+			s.cut = now
+		}
+		s.connect()
+	case now-s.heard > replica.StreamPatience:
+		s.c.close(0)
+		s.closedConn()
+	case s.ready && len(s.unacked) == 0:
+		s.transmit(nil)
+		s.pump()
+	}
+	s.n.w.after(s.n.p, heartbeat, s.beat)
+}
+
+func (s *sender) connect() {
+	if s.dialing || s.machine.IsClosed() {
+		return
+	}
+	s.dialing = true
+	end := &senderEnd{s: s}
+	s.n.w.dial(s.n.p, s.addr, end, func(at *proc, c *conn) endpoint {
+		return &receiverEnd{at: at, c: c}
+	}, func(c *conn) {
+		s.dialing = false
+		if c == nil {
+			return // the next beat tries again
+		}
+		if s.machine.IsClosed() {
+			c.close(0)
+			return
+		}
+		s.c, end.c, s.heard = c, c, s.n.w.now
+		s.greet()
+	})
+}
+
+func (s *sender) greet() { s.c.send(0, opening{s.n.p.name, s.name, s.machine.Generation()}) }
+
+func (s *sender) closedConn() { s.c, s.ready, s.cut = nil, false, s.n.w.now }
+
+// opened goes on where the receiver is, or begins anew.
+func (s *sender) opened(last uint64) {
+	if !s.machine.Opened(last) {
+		s.void()
+		s.greet()
+		return
+	}
+	s.acknowledge(last)
+	s.ready = true
+	for _, b := range s.unacked {
+		s.c.send(0, b)
+	}
+	s.pump()
+}
+
+// acknowledge forgets the batches up to seq.
+func (s *sender) acknowledge(seq uint64) {
+	s.unacked = slices.DeleteFunc(s.unacked, func(b batch) bool { return b.seq <= seq })
+}
+
+// opening names a stream; the answer is the last batch that was applied.
+type opening struct {
+	from, to   string
+	generation uint64
+}
+
+type openedAt struct {
+	generation uint64
+	last       uint64
+}
+
+type applied struct {
+	seq     uint64
+	refused []uint16
+}
+
+// senderEnd is the sender's end of one connection.
+type senderEnd struct {
+	s *sender
+	c *conn
+}
+
+func (e *senderEnd) closed() {
+	if e.s.c == e.c {
+		e.s.closedConn()
+	}
+}
+
+func (e *senderEnd) received(m any) {
+	s := e.s
+	if s.c != e.c || s.machine.IsClosed() {
+		return
+	}
+	s.heard = s.n.w.now
+	switch m := m.(type) {
+	case openedAt:
+		if m.generation == s.machine.Generation() {
+			s.opened(m.last)
+		}
+	case applied:
+		s.acknowledge(m.seq)
+		s.machine.Acknowledged(m.seq, m.refused, s.n.w.now)
+		s.act()
+		s.pump()
 	}
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/dunlin-cache/dunlin/node/replica"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -118,8 +119,8 @@ func (w *world) execute(n *node, c *command, k int, late bool) (value, gen int) 
 	if genuine {
 		w.happened(t, c, k, d)
 	}
-	for _, f := range n.feeding {
-		f.sender.fed(k, e)
+	for _, s := range n.senders {
+		s.fed(k, e)
 	}
 	return values[c.key], t.gen
 }
@@ -219,7 +220,7 @@ func (w *world) holder(k int, but *node) *node {
 		if n == nil || n == but || p.dead || w.wasHurt(p) || n.data[k].last != t.last || t.last == nil || n.fenced {
 			continue
 		}
-		if s := n.copies.of[k].state; s == synced || s == handed {
+		if s := n.copies.Of(w.tracked[k]).State; s == replica.Synced || s == replica.Handed {
 			return n
 		}
 	}
@@ -227,19 +228,19 @@ func (w *world) holder(k int, but *node) *node {
 }
 
 // aboutToDrop is called when a node drops what it has of a partition that it is about to serve.
-func (w *world) aboutToDrop(n *node, k int, info copyInfo) {
+func (w *world) aboutToDrop(n *node, k int, state replica.CopyState) {
 	t := &w.truth[k]
 	if t.unsure {
 		return
 	}
-	if (info.state == synced || info.state == handed) && n.data[k].last == t.last && t.last != nil && !w.apart() && !w.wasHurt(n.p) {
-		w.violate("%s drops %d, %v, which it had in sync, %v", n.p.name, k, n.data[k].values, info.state)
+	if (state == replica.Synced || state == replica.Handed) && n.data[k].last == t.last && t.last != nil && !w.apart() && !w.wasHurt(n.p) {
+		w.violate("%s drops %d, %v, which it had in sync, %v", n.p.name, k, n.data[k].values, state)
 	}
 }
 
 // checkCopy checks a copy that claims to be one.
 func (w *world) checkCopy(n *node, k int) {
-	if s := n.copies.of[k].state; s != synced && s != handed {
+	if s := n.copies.Of(w.tracked[k]).State; s != replica.Synced && s != replica.Handed {
 		return
 	}
 	if d := &n.data[k]; d.values != valuesOf(d.last) {
