@@ -15,7 +15,8 @@ import (
 
 const outcomeUnknown = "-ERR the connection to the node broke after the command was sent, outcome unknown"
 
-// A node that breaks the protocol loses the pipe: what it had fails, and nobody gets bytes of that pipe after it.
+// A node that breaks the protocol loses the pipe: what it had fails, and nobody gets bytes of that
+// pipe after it.
 func TestNodeThatBreaksTheProtocol(t *testing.T) {
 	for _, test := range []struct{ name, raw, want string }{
 		{"surplus reply", ":1\r\n$6\r\nsecret\r\n", ":1"},
@@ -80,7 +81,8 @@ func TestPartOfTheWrongType(t *testing.T) {
 	}
 }
 
-// Sessions that go while nodes have their commands leave nothing behind, and others do not get their replies.
+// Sessions that go while nodes have their commands leave nothing behind, and others do not get
+// their replies.
 func TestSessionsClosedWithCommandsInFlight(t *testing.T) {
 	const sessions, each = 20, 900
 	c := newCluster(t, 2, func(cfg *Config) { cfg.Silence = time.Minute })
@@ -132,7 +134,8 @@ func TestSessionsClosedWithCommandsInFlight(t *testing.T) {
 	eventually(t, "no goroutine is left over", func() bool { return runtime.NumGoroutine() <= goroutines })
 }
 
-// What comes early because another node is slow closes the session when it is far more than was foreseen, and is counted.
+// What comes early because another node is slow closes the session when it is far more than was
+// foreseen, and is counted.
 func TestFarTooManyEarlyReplies(t *testing.T) {
 	c := newCluster(t, 2)
 	slow, fast := key(0, 2), key(1, 2)
@@ -146,7 +149,8 @@ func TestFarTooManyEarlyReplies(t *testing.T) {
 	eventually(t, "it is counted", func() bool { s := c.stats(); return s.EarlyClosed == 1 && s.Buffers == 0 })
 }
 
-// Who writes a million commands before it reads anything is served or closed, in bounded memory, and in order.
+// Who writes a million commands before it reads anything is served or closed, in bounded memory,
+// and in order.
 func TestMillionCommandsInOneWrite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -200,7 +204,8 @@ func countUp(cl *conn) (n int, err error) {
 	return n, nil
 }
 
-// A node that answers a byte now and then is not silent: its own commands wait, in their order, and nobody else's.
+// A node that answers a byte now and then is not silent: its own commands wait, in their order, and
+// nobody else's.
 func TestNodeThatDribbles(t *testing.T) {
 	c := newCluster(t, 2, oneLoop(t), func(cfg *Config) { cfg.Silence = 250 * time.Millisecond })
 	slow, fast := key(0, 2), key(1, 2)
@@ -228,7 +233,8 @@ func TestNodeThatDribbles(t *testing.T) {
 	}
 }
 
-// A surplus reply is not taken for that of a command which waits to be sent: that one is sent over the next pipe.
+// A surplus reply is not taken for that of a command which waits to be sent: that one is sent over
+// the next pipe.
 func TestSurplusReplyBeforeACommandIsSent(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	victim, other := c.dial(), c.dial()

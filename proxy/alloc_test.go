@@ -10,7 +10,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// countingNode opens any pipe and then gives one reply for each size bytes that it reads, without allocating.
+// countingNode opens any pipe and then gives one reply for each size bytes that it reads, without
+// allocating.
 func countingNode(t testing.TB, size int, reply []byte) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,7 +55,8 @@ func serveCounting(c net.Conn, size int, reply []byte) {
 	}
 }
 
-// forwarding returns a function that sends a batch of one command through a proxy and reads the replies.
+// forwarding returns a function that sends a batch of one command through a proxy and reads the
+// replies.
 func forwarding(t testing.TB, request, reply []byte, batch int) func() {
 	t.Helper()
 	addr := countingNode(t, len(request), reply)
@@ -101,8 +103,9 @@ func TestForwardingAllocatesNothing(t *testing.T) {
 			for range 200 {
 				run() // grows the buffers, opens the pipe
 			}
-			// AllocsPerRun leaves one processor, which the loops give up only every 10 ms: few runs are many seconds. What
-			// else the process allocates in that time counts too, but not every time.
+			// AllocsPerRun leaves one processor, which the loops give up only every 10 ms: few runs
+			// are many seconds. What else the process allocates in that time counts too, but not
+			// every time.
 			got := testing.AllocsPerRun(20, run)
 			for tries := 0; got > 0 && tries < 4; tries++ {
 				got = min(got, testing.AllocsPerRun(20, run))

@@ -15,7 +15,8 @@ import (
 	"github.com/dunlin-cache/dunlin/proxy/wide"
 )
 
-// census is a session's command over the whole cluster: it asks the question of package wide, round by round.
+// census is a session's command over the whole cluster: it asks the question of package wide, round
+// by round.
 type census struct {
 	s        *client
 	seq      uint64
@@ -35,8 +36,8 @@ func (h wideHost) AppendConfig(dst []byte, v resp.Version, args [][]byte, of *co
 	return h.p.settings.AppendGetOfNodes(dst, v, args, of)
 }
 
-// everywhere starts a command over the whole cluster. False: it must wait. It travels on the large lane, since it may
-// keep a node busy.
+// everywhere starts a command over the whole cluster. False: it must wait. It travels on the large
+// lane, since it may keep a node busy.
 func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	if cmd.ID == command.Info && !figures.InfoNeedsNodes(args[1:]) {
 		return s.local(cmd, args)

@@ -17,7 +17,8 @@ const (
 	largeRequest  = 64 << 10 // a request longer than this travels apart from the small ones
 )
 
-// client is one session: a client's connection and its commands in order. Its order.Session decides where they may go.
+// client is one session: a client's connection and its commands in order. Its order.Session decides
+// where they may go.
 type client struct {
 	order.Session
 	w      *worker
@@ -82,7 +83,8 @@ func (s *client) isClosed() bool { return s.phase == closed }
 // atLeast moves the session on to a phase, unless it is further already.
 func (s *client) atLeast(p phase) { s.phase = max(s.phase, p) }
 
-// OnData executes the commands in the input. It stops early at a command that must wait; resume continues there.
+// OnData executes the commands in the input. It stops early at a command that must wait; resume
+// continues there.
 func (s *client) OnData(c *netloop.Conn, in []byte) int {
 	if s.state.Blocked {
 		s.input = stalled
@@ -160,7 +162,8 @@ func (s *client) dispatch(cmd *command.Command, args [][]byte, raw []byte) bool 
 	return s.local(cmd, args)
 }
 
-// known is the fast form of what session.Server.Refuse checks: it may be false for a command that is in order.
+// known is the fast form of what session.Server.Refuse checks: it may be false for a command that
+// is in order.
 func (s *client) known(cmd *command.Command, args [][]byte) bool {
 	return cmd != nil && cmd.Built && cmd.Subs == nil && s.state.Authenticated && !s.state.Apart &&
 		cmd.Flags&command.Internal == 0 && cmd.ArityOK(len(args))
@@ -237,7 +240,8 @@ func (s *client) slotOf(cmd *command.Command, args [][]byte) (slot uint16, same 
 	return slot, true
 }
 
-// laneFor is the lane of a request. A heavy command goes where nobody takes its silence for a broken pipe, or waits behind it.
+// laneFor is the lane of a request. A heavy command goes where nobody takes its silence for a
+// broken pipe, or waits behind it.
 func (s *client) laneFor(size int, heavy bool) order.Lane {
 	l := order.Lane{Kind: member.Common, Version: s.state.Version}
 	switch {
@@ -252,8 +256,8 @@ func (s *client) laneFor(size int, heavy bool) order.Lane {
 // enterLane reports whether a request may be sent on that lane now.
 func (s *client) enterLane(l order.Lane) bool { return s.w.order.Enter(&s.Session, l) }
 
-// submit hands a request to the pipe of its partition's owner, or has it held. False: the pipe is full and the session must
-// wait.
+// submit hands a request to the pipe of its partition's owner, or has it held. False: the pipe is
+// full and the session must wait.
 func (s *client) submit(r order.Request, raw []byte) bool {
 	w := s.w
 	p, ok := w.order.Submit(&s.Session, r, raw, w.loop.Now())
@@ -282,8 +286,8 @@ func (s *client) atLimit() bool {
 	return n >= maxInflight || n > 0 && s.foreseen(n) > maxReplyBytes
 }
 
-// foreseen is what replies take: n that are still to come, those that came early, also in part, and those that the peer has
-// not taken.
+// foreseen is what replies take: n that are still to come, those that came early, also in part, and
+// those that the peer has not taken.
 func (s *client) foreseen(n int) int {
 	return n*s.replySize + s.earlyLive + s.gathered + s.conn.Queued()
 }
@@ -312,8 +316,8 @@ func (s *client) resume() {
 	}
 }
 
-// OnEOF keeps the connection of a peer that has finished sending until all its commands are answered: `printf … | nc` is a
-// client too.
+// OnEOF keeps the connection of a peer that has finished sending until all its commands are
+// answered: `printf … | nc` is a client too.
 func (s *client) OnEOF(*netloop.Conn) bool {
 	s.atLeast(ended)
 	if s.state.Blocked {
@@ -328,7 +332,8 @@ func (s *client) closeWhenDone() {
 	s.progress()
 }
 
-// OnClose is called by the loop once the socket is gone. Replies still on their way are dropped when they come.
+// OnClose is called by the loop once the socket is gone. Replies still on their way are dropped
+// when they come.
 func (s *client) OnClose(_ *netloop.Conn, err error) {
 	s.phase, s.mutes = closed, true
 	s.Close()

@@ -16,7 +16,8 @@ var (
 	errRepliesLarge = wire("ERR executed, but the replies of the transaction would be too large")
 )
 
-// errTooEarly closes a client whose pipelined commands brought far larger replies than the ones before.
+// errTooEarly closes a client whose pipelined commands brought far larger replies than the ones
+// before.
 var errTooEarly = errors.New("replies that wait for their turn take too much memory")
 
 // errCutOff closes a client that has a part of a large reply when the rest is lost.

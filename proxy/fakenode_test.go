@@ -14,7 +14,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// fakeNode is a node in a map: it speaks the pipe protocol as a real one does, and misbehaves on demand.
+// fakeNode is a node in a map: it speaks the pipe protocol as a real one does, and misbehaves on
+// demand.
 type fakeNode struct {
 	t    testing.TB
 	ln   net.Listener

@@ -9,16 +9,16 @@ import (
 	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
-// A node answers a command whose reply is large with a ticket, so that the reply holds up nobody's on the common pipe.
-// When it is the session's turn, the reply is fetched piece by piece over a pipe of its own kind, no faster than the client
-// takes it:
+// A node answers a command whose reply is large with a ticket, so that the reply holds up nobody's
+// on the common pipe. When it is the session's turn, the reply is fetched piece by piece over a
+// pipe of its own kind, no faster than the client takes it:
 //
 //	common pipe   <─ -DUNLINLARGE ticket size        the command is executed; what follows may be sent
 //	fetch pipe    ─> FETCH ticket offset count       two pieces are asked for, or unsent, at a time
 //	common pipe   ─> FETCH ticket 0 0                the node may forget the reply
 //
-// The parts of a command that was split are fetched in their turn as well, all of them at once, and gathered. What is
-// gathered counts as the session's.
+// The parts of a command that was split are fetched in their turn as well, all of them at once, and
+// gathered. What is gathered counts as the session's.
 
 const (
 	fetchPiece  = 128 << 10
@@ -279,14 +279,15 @@ func (w *worker) newPiece(f *fetch) *piece {
 	return b
 }
 
-// gather notes that parts of replies take n bytes more. False: there is no memory for them, and the session is closed.
+// gather notes that parts of replies take n bytes more. False: there is no memory for them, and the
+// session is closed.
 func (s *client) gather(n int) bool {
 	s.gathered += n
 	return s.chargeOther()
 }
 
-// chargeOther counts what the session has beside its connection's buffers. False: there is no memory for it, and the
-// session is closed.
+// chargeOther counts what the session has beside its connection's buffers. False: there is no
+// memory for it, and the session is closed.
 func (s *client) chargeOther() bool {
 	return s.conn.SetOther(cap(s.early) + s.gathered + s.pieces*fetchPiece + s.state.QueuedBytes())
 }

@@ -52,7 +52,8 @@ func TestLargeReplies(t *testing.T) {
 	c.wantNoTickets()
 }
 
-// A client that takes its time has two pieces in the proxy, and the pipe that they came over is free for others.
+// A client that takes its time has two pieces in the proxy, and the pipe that they came over is
+// free for others.
 func TestLargeReplyWaitsForItsReader(t *testing.T) {
 	c := newTicketCluster(t, 1)
 	value := hugeValue(9 << 20)
@@ -76,8 +77,8 @@ func TestLargeReplyWaitsForItsReader(t *testing.T) {
 	c.wantNoTickets()
 }
 
-// Large parts of split commands wait for their turn, and for the client to take what came before: who sends many such
-// commands has the replies to one of them in the proxy, not those to all.
+// Large parts of split commands wait for their turn, and for the client to take what came before:
+// who sends many such commands has the replies to one of them in the proxy, not those to all.
 func TestLargePartsWaitForTheirTurn(t *testing.T) {
 	c := newTicketCluster(t, 2)
 	a, b := key(0, 2), key(1, 2)
@@ -161,7 +162,8 @@ func TestLargeReplyOverABrokenPipe(t *testing.T) {
 	c.wantNoTickets()
 }
 
-// A reply that cannot be fetched is an error; or the end of the connection, if a part of it was sent.
+// A reply that cannot be fetched is an error; or the end of the connection, if a part of it was
+// sent.
 func TestLostLargeReply(t *testing.T) {
 	const lost = "-ERR the node was lost that has executed the command, before it sent its large reply"
 	for what, fail := range map[string]string{"no ticket": "-ERR there is no such ticket\r\n", "short": bulk("xy"), "no bulk": ":1\r\n", "long": bulk(strings.Repeat("x", 2*fetchPiece))} {
@@ -216,7 +218,8 @@ func TestLargeReplyOfADeadNode(t *testing.T) {
 	c.wantNothingHeld()
 }
 
-// A large reply to a command of several partitions that one node owns is dropped as well if nobody wants it.
+// A large reply to a command of several partitions that one node owns is dropped as well if nobody
+// wants it.
 func TestLargeReplyOfOneNodeThatIsNotWanted(t *testing.T) {
 	c := newTicketCluster(t, 1)
 	cl := c.dial()

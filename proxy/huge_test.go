@@ -129,8 +129,8 @@ func TestHugePartsAreSentAgain(t *testing.T) {
 	c.wantNothingHeld()
 }
 
-// Small commands of others do not wait behind a long request, other long ones do; a client that goes away
-// in the middle of anything leaves nothing behind.
+// Small commands of others do not wait behind a long request, other long ones do; a client that
+// goes away in the middle of anything leaves nothing behind.
 func TestHugeRequestsTakeTurns(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	gate := make(chan struct{}, 100)

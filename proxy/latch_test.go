@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// A partition changes hands within milliseconds, and what waits for it goes on within as many: the new owner refuses three times
-// in each of ten epochs, and the quickest of those stands for a machine that has nothing else to do.
+// A partition changes hands within milliseconds, and what waits for it goes on within as many: the
+// new owner refuses three times in each of ten epochs, and the quickest of those stands for a
+// machine that has nothing else to do.
 func TestSoonServedAgain(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	conn := c.dial()

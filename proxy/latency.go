@@ -47,7 +47,8 @@ func (s *client) replied(seq uint64) {
 // batchBuckets is the number of BatchSizes: the last one is for 2048 and more.
 const batchBuckets = 13
 
-// countBatch counts a batch of that many requests that are written for the first time; 0: it is the rest of one.
+// countBatch counts a batch of that many requests that are written for the first time; 0: it is the
+// rest of one.
 func (s *Stats) countBatch(requests int) {
 	if requests > 0 {
 		s.BatchSizes[min(bits.Len(uint(requests)), batchBuckets-1)]++

@@ -35,7 +35,8 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// TestBatchSizes: what a client sends in one write goes to the node in one, and is counted as one batch.
+// TestBatchSizes: what a client sends in one write goes to the node in one, and is counted as one
+// batch.
 func TestBatchSizes(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	cl := c.dial()

@@ -29,7 +29,8 @@ func TestPipelineToDeadNode(t *testing.T) {
 	}
 }
 
-// A large request may keep a node silent for long, but not when the node cannot be reached any more, whoever else uses it.
+// A large request may keep a node silent for long, but not when the node cannot be reached any
+// more, whoever else uses it.
 func TestLargeRequestToUnreachableNode(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold, cfg.Silence = 500*time.Millisecond, 250*time.Millisecond })
 	cl := c.dial()
@@ -98,7 +99,8 @@ func TestEarlyRepliesAreBounded(t *testing.T) {
 	}
 }
 
-// What has come of a reply that several nodes give counts as the session's, until all of it is there.
+// What has come of a reply that several nodes give counts as the session's, until all of it is
+// there.
 func TestGatheredRepliesCount(t *testing.T) {
 	c := newTicketCluster(t, 2)
 	a, b := key(0, 2), key(1, 2)

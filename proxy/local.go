@@ -131,8 +131,8 @@ func (s *client) limitInput() {
 	s.parser.SetLimits(resp.DefaultLimits)
 }
 
-// appendInfo renders INFO: sums over the nodes, and the proxy's own view of its clients and of the commands that it answers
-// itself.
+// appendInfo renders INFO: sums over the nodes, and the proxy's own view of its clients and of the
+// commands that it answers itself.
 func (p *Proxy) appendInfo(dst []byte, v resp.Version, sections [][]byte, in figures.Info) []byte {
 	own := p.cached.Load()
 	in.Clients = p.clients.Load()

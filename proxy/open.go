@@ -40,7 +40,8 @@ type abandoned struct{}
 func (abandoned) OnData(_ *netloop.Conn, in []byte) int { return len(in) }
 func (abandoned) OnClose(*netloop.Conn, error)          {}
 
-// connected introduces this pipe. With a cluster secret the node first gives a nonce, so that a recorded greeting is of no use.
+// connected introduces this pipe. With a cluster secret the node first gives a nonce, so that a
+// recorded greeting is of no use.
 func (p *pipe) connected(c *netloop.Conn, generation uint64) {
 	p.conn, p.generation = c, generation
 	c.SetAccount(p.w.pending)

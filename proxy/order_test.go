@@ -11,10 +11,11 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// The interleavings in which a client's commands could change places. Each of these tests failed once.
+// The interleavings in which a client's commands could change places. Each of these tests failed
+// once.
 
-// RETRY must not pass a command of another session that the node is about to refuse: the next command of that session
-// would be executed before it.
+// RETRY must not pass a command of another session that the node is about to refuse: the next
+// command of that session would be executed before it.
 func TestRetryWaitsForEverybodysCommands(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	a, b := c.dial(), c.dial()
@@ -185,7 +186,8 @@ func TestVersionOfGatheredReplies(t *testing.T) {
 	}
 }
 
-// A part of a split command and a single command that are both redirected go the same way, in their order.
+// A part of a split command and a single command that are both redirected go the same way, in their
+// order.
 func TestRedirectedPartIsNotPassed(t *testing.T) {
 	c := newCluster(t, 2)
 	k := key(0, 2)
@@ -209,8 +211,8 @@ func TestRedirectedPartIsNotPassed(t *testing.T) {
 	}
 }
 
-// Two nodes that do not obey the same table yet point to each other. The command must not stay where it happened to be when
-// it had followed often enough.
+// Two nodes that do not obey the same table yet point to each other. The command must not stay
+// where it happened to be when it had followed often enough.
 func TestNodesThatPointToEachOther(t *testing.T) {
 	c := newCluster(t, 2)
 	k := key(1, 2)
@@ -249,7 +251,8 @@ func TestHeavyCommandsTravelApart(t *testing.T) {
 	}
 }
 
-// Replies that nobody wants are dropped in their turn, also those that come early or are errors of the proxy.
+// Replies that nobody wants are dropped in their turn, also those that come early or are errors of
+// the proxy.
 func TestRepliesThatAreNotWanted(t *testing.T) {
 	c := newCluster(t, 2)
 	slow, fast := key(0, 2), key(1, 2)

@@ -48,9 +48,10 @@ func (w *worker) write(p *order.Pipe) {
 	}
 }
 
-// OnFlush writes what is queued. A small batch waits while wholly written requests are outstanding and no reply has come
-// since: it then goes out together with what arrives until the next reply. No timer is needed, since a reply must come.
-// A request whose first bytes were written is never held back.
+// OnFlush writes what is queued. A small batch waits while wholly written requests are outstanding
+// and no reply has come since: it then goes out together with what arrives until the next reply. No
+// timer is needed, since a reply must come. A request whose first bytes were written is never held
+// back.
 func (p *pipe) OnFlush(c *netloop.Conn) {
 	if !p.IsLong() { // which counts already
 		c.SetOther(p.Size())
@@ -145,8 +146,8 @@ func (p *pipe) wakeWaiters() {
 	p.waiters = p.waiters[:0]
 }
 
-// instead handles what a node answers in the place of a reply. It reports whether this was such an answer; then it has
-// popped the request.
+// instead handles what a node answers in the place of a reply. It reports whether this was such an
+// answer; then it has popped the request.
 func (p *pipe) instead(r *order.Request, reply []byte) bool {
 	switch what := member.Classify(reply); {
 	case what.Refused():

@@ -37,8 +37,8 @@ type Config struct {
 	Hold    time.Duration // how long a command that no node could take is held; 0: 5 s
 	Silence time.Duration // how long a node may send nothing with commands outstanding; 0: 250 ms
 
-	// RelaxedMulti lets a transaction have keys of several slots. Each slot's commands are executed as a whole, the
-	// transaction is not.
+	// RelaxedMulti lets a transaction have keys of several slots. Each slot's commands are executed
+	// as a whole, the transaction is not.
 	RelaxedMulti bool
 
 	Buffers netloop.Budget // what the buffers of clients are charged to; nil: they are only counted
@@ -120,7 +120,8 @@ func orDefault(d, value time.Duration) time.Duration {
 // Addr is the address for clients, with the port that was bound.
 func (p *Proxy) Addr() string { return p.listener.Addr() }
 
-// SetTable routes by a table from now on, unless a newer one is in use. t is kept and must not change.
+// SetTable routes by a table from now on, unless a newer one is in use. t is kept and must not
+// change.
 func (p *Proxy) SetTable(t *ring.Table) {
 	for {
 		have := p.table.Load()
@@ -168,8 +169,8 @@ func (p *Proxy) Ready() bool {
 	return true
 }
 
-// Drain stops accepting, answers the commands that were taken, and closes each session behind its last reply. It returns when
-// all are closed, or with the context's error.
+// Drain stops accepting, answers the commands that were taken, and closes each session behind its
+// last reply. It returns when all are closed, or with the context's error.
 func (p *Proxy) Drain(ctx context.Context) error {
 	p.draining.Store(true)
 	if err := p.listener.Close(); err != nil {
@@ -229,7 +230,8 @@ func (p *Proxy) accept(c *netloop.Conn) netloop.Handler {
 	return s
 }
 
-// view is the cluster as the proxy shows it to clients of Redis Cluster: itself alone, so that they work through it.
+// view is the cluster as the proxy shows it to clients of Redis Cluster: itself alone, so that they
+// work through it.
 func (p *Proxy) view() cluster.View {
 	self := &cluster.Endpoint{ID: p.cfg.ID}
 	if host, port, err := net.SplitHostPort(p.cfg.Advertise); err == nil {

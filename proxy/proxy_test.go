@@ -112,8 +112,9 @@ func TestCensusGoesOnUntilAllIsCovered(t *testing.T) {
 	cl.want(":3")
 }
 
-// A node that had not heard of the newest table yet sent a partition away, to a node that served it by an older one. When
-// that has heard too, no command but the census may come, and it must find the owner.
+// A node that had not heard of the newest table yet sent a partition away, to a node that served it
+// by an older one. When that has heard too, no command but the census may come, and it must find
+// the owner.
 func TestCensusLeavesAnOldRedirection(t *testing.T) {
 	k := key(1, 2)
 	from := string(member.CursorAt(int(ring.PartitionOf([]byte(k))), 0).Append(nil))
@@ -198,8 +199,9 @@ func TestBrokenPipe(t *testing.T) {
 	}
 }
 
-// What was on its way to a node that dies is counted once: as lost what must not be executed twice, and what may, but finds
-// no node afterwards; as expired what had to wait for its turn on the pipe, and so was never sent.
+// What was on its way to a node that dies is counted once: as lost what must not be executed twice,
+// and what may, but finds no node afterwards; as expired what had to wait for its turn on the pipe,
+// and so was never sent.
 func TestDeadNodeLosesReplies(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold = 200 * time.Millisecond })
 	gate := make(chan struct{})

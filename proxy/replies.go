@@ -6,7 +6,8 @@ const (
 	keepEarly = 64 << 10 // an empty early buffer larger than this is given back
 )
 
-// The replies of a session: each has a turn from the moment its command is issued, and is delivered in that order.
+// The replies of a session: each has a turn from the moment its command is issued, and is delivered
+// in that order.
 
 // turn is that of one command's reply.
 type turn struct {

@@ -9,7 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// fan is a command split by key (MGET, DEL) or by pair (MSET): each node that owns some of its keys gets one part.
+// fan is a command split by key (MGET, DEL) or by pair (MSET): each node that owns some of its keys
+// gets one part.
 //
 //	MGET a b c d  ─>  part 0 to n1: MGET a c      partOf = [0 1 0 1]
 //	                  part 1 to n2: MGET b d
@@ -105,8 +106,8 @@ func (s *client) fullOwner(args [][]byte, step, size int) *order.Pipe {
 	return nil
 }
 
-// forwardWhole sends a command of several keys with one owner as it is. It is a fan of one part, since its keys may have
-// different owners when it has to be sent again.
+// forwardWhole sends a command of several keys with one owner as it is. It is a fan of one part,
+// since its keys may have different owners when it has to be sent again.
 func (s *client) forwardWhole(cmd *command.Command, args [][]byte, raw []byte) bool {
 	owner := s.ownerOf(args[1])
 	if p := owner.Pipe(s.Lane()); p.IsFull(len(raw)) {
@@ -157,8 +158,8 @@ const (
 	bulkRoom   = 16 // what an argument takes beside its bytes
 )
 
-// divide makes one part of the keys in args for each owner. position maps the n-th key in args to its place in the
-// whole command. Values are copied once: there may be half a gigabyte of them.
+// divide makes one part of the keys in args for each owner. position maps the n-th key in args to
+// its place in the whole command. Values are copied once: there may be half a gigabyte of them.
 func (f *fan) divide(args [][]byte, position func(int) int, owner func(partition uint16) *order.Node) (pieces []order.Piece) {
 	var parts []part
 	first := f.parts
@@ -188,7 +189,8 @@ func (f *fan) divide(args [][]byte, position func(int) int, owner func(partition
 	return pieces
 }
 
-// partFor is the part for an owner, made if it is the first key of that owner. There are as many parts as nodes at most.
+// partFor is the part for an owner, made if it is the first key of that owner. There are as many
+// parts as nodes at most.
 func (f *fan) partFor(parts []part, owner *order.Node) ([]part, *part) {
 	for i := range parts {
 		if parts[i].Node == owner {
@@ -289,7 +291,8 @@ func (f *fan) finish() {
 	f.s.reply(f.seq, out)
 }
 
-// appendArray puts the parts' elements into the order of the keys: within a part they are in that order already.
+// appendArray puts the parts' elements into the order of the keys: within a part they are in that
+// order already.
 func (f *fan) appendArray(out []byte) []byte {
 	size := headerRoom
 	for _, r := range f.replies {

@@ -12,8 +12,8 @@ import (
 
 const sampleEvery = time.Second
 
-// Stats are counters since the start, and a few gauges. A worker counts in its own without any synchronisation; they are
-// summed by visiting the loops.
+// Stats are counters since the start, and a few gauges. A worker counts in its own without any
+// synchronisation; they are summed by visiting the loops.
 type Stats struct {
 	Commands       [command.NumIDs]uint64 // executed or forwarded, by command.ID
 	Refused        uint64                 // unknown, wrong number of arguments, not authenticated
@@ -178,7 +178,8 @@ func (p *Proxy) Stats() (Stats, error) {
 	return sum, nil
 }
 
-// sample keeps a recent copy for INFO, which is answered on a loop and cannot visit the others, and measures the rate.
+// sample keeps a recent copy for INFO, which is answered on a loop and cannot visit the others, and
+// measures the rate.
 func (p *Proxy) sample(ctx context.Context) {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()

@@ -11,20 +11,22 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A transaction is queued here and goes to the owner of its slot as one request at EXEC, which executes it as a whole:
+// A transaction is queued here and goes to the owner of its slot as one request at EXEC, which
+// executes it as a whole:
 //
 //	WATCH k          ─> DUNLIN WATCH k                      the versions of the keys are kept here
 //	MULTI, SET k v   +OK, +QUEUED
 //	EXEC             ─> DUNLIN EXEC slot 1 k version SET…   the reply is the client's
 //
-// With Config.RelaxedMulti the keys may lie in several slots. Then there is one part a slot, each executed as a whole, and
-// their replies are put together in the order of the commands; a command like MSET is cut up by slot first. A transaction
-// that watches keys has one slot in any case.
+// With Config.RelaxedMulti the keys may lie in several slots. Then there is one part a slot, each
+// executed as a whole, and their replies are put together in the order of the commands; a command
+// like MSET is cut up by slot first. A transaction that watches keys has one slot in any case.
 
 const (
 	// maxLocal bounds the replies of a transaction's commands that are executed here.
 	maxLocal = 64 << 20
-	// maxReplies bounds the replies of the nodes, of which each is at most 64 MiB and a single value.
+	// maxReplies bounds the replies of the nodes, of which each is at most 64 MiB and a single
+	// value.
 	maxReplies = 256 << 20
 )
 
@@ -164,8 +166,8 @@ func (s *client) exec() bool {
 	return true
 }
 
-// fullFor is a pipe among those of the owners of a transaction's keys that cannot take it, or nil. Nothing is put together
-// before: who waits asks again and again.
+// fullFor is a pipe among those of the owners of a transaction's keys that cannot take it, or nil.
+// Nothing is put together before: who waits asks again and again.
 func (s *client) fullFor(tx *session.Transaction) *order.Pipe {
 	full := func(key []byte) *order.Pipe {
 		if owner := s.ownerOf(key); owner != nil {
@@ -278,7 +280,8 @@ func (p *slotPart) request(watched []session.Watched) []byte {
 	return b
 }
 
-// send sends the parts. The reply to a single one is the client's as it is, if nothing was executed here.
+// send sends the parts. The reply to a single one is the client's as it is, if nothing was executed
+// here.
 func (t *transaction) send(requests [][]byte) {
 	s := t.s
 	stats := &s.w.stats.Commands
@@ -289,7 +292,8 @@ func (t *transaction) send(requests [][]byte) {
 		whole = whole && len(e.parts) == 1
 		stats[e.Cmd.ID]++
 		if len(e.parts) == 0 {
-			// Now, so that what follows EXEC finds it done. A watched key may have changed: these commands ask or name, no more.
+			// Now, so that what follows EXEC finds it done. A watched key may have changed: these
+			// commands ask or name, no more.
 			e.local = s.executeHere(e.Cmd, e.Args)
 			if local += len(e.local); local > maxLocal {
 				e.local = errRepliesLarge

@@ -78,7 +78,8 @@ func TestWaitOfAClientThatHasFinished(t *testing.T) {
 	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
 	conn := c.dial()
 	conn.send("SET k v", "WAIT 9 0")
-	// The end is read before the command is executed if that has had to wait for room in the output.
+	// The end is read before the command is executed if that has had to wait for room in the
+	// output.
 	eventually(t, "the client is known to have finished", func() bool {
 		known := false
 		err := c.proxy.cfg.Group.Each(func(l *netloop.Loop) {

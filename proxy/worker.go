@@ -55,7 +55,8 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 	return w
 }
 
-// act does what the Machine asks for. What follows from that comes behind what is asked for already.
+// act does what the Machine asks for. What follows from that comes behind what is asked for
+// already.
 func (w *worker) act() {
 	if w.acting {
 		return
@@ -176,7 +177,8 @@ func (w *worker) forget(s *client, err error) {
 	}
 }
 
-// drain ends every session: no more commands are taken, what was taken is answered, then the connection closes.
+// drain ends every session: no more commands are taken, what was taken is answered, then the
+// connection closes.
 func (w *worker) drain() {
 	for _, s := range w.clients {
 		if s.state.Waiting != nil {
@@ -186,7 +188,8 @@ func (w *worker) drain() {
 	}
 }
 
-// closeSilent closes the clients that were silent for longer than CONFIG's timeout, but none that waits or monitors.
+// closeSilent closes the clients that were silent for longer than CONFIG's timeout, but none that
+// waits or monitors.
 func (w *worker) closeSilent() {
 	limit := w.proxy.settings.IdleTimeout().Milliseconds()
 	if limit <= 0 {

@@ -7,12 +7,14 @@ import (
 // ActionKind says what the shell is to do.
 type ActionKind uint8
 
-// What the shell is asked for, in the order of Actions. Writing and closing concern an Action's Pipe.
+// What the shell is asked for, in the order of Actions. Writing and closing concern an Action's
+// Pipe.
 const (
-	// Dial: connect Pipe within DialTimeout; then call Connected and, once the node has accepted the pipe, Opened. On
-	// failure call Lost.
+	// Dial: connect Pipe within DialTimeout; then call Connected and, once the node has accepted
+	// the pipe, Opened. On failure call Lost.
 	Dial ActionKind = iota
-	// Close: close the connection of Pipe, because of Err. Whoever waits for room in it may try again.
+	// Close: close the connection of Pipe, because of Err. Whoever waits for room in it may try
+	// again.
 	Close
 	// Write: write what Pipe has queued.
 	Write
@@ -57,8 +59,9 @@ func (m *Machine) act(a Action) { m.actions = append(m.actions, a) }
 // HasActions reports whether Actions would return any.
 func (m *Machine) HasActions() bool { return len(m.actions) > 0 }
 
-// Actions takes what is to be done since the last call. The shell must do that in order, and before the next event of
-// this Machine that does not follow from these actions. The result is valid until the next call.
+// Actions takes what is to be done since the last call. The shell must do that in order, and before
+// the next event of this Machine that does not follow from these actions. The result is valid until
+// the next call.
 func (m *Machine) Actions() []Action {
 	batch := m.actions
 	clear(m.spare) // let what it points to be collected
@@ -69,5 +72,6 @@ func (m *Machine) Actions() []Action {
 	return batch
 }
 
-// keepActions is the longest list that is kept for reuse: a pipe that breaks may need tens of thousands.
+// keepActions is the longest list that is kept for reuse: a pipe that breaks may need tens of
+// thousands.
 const keepActions = 1024

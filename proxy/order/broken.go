@@ -1,6 +1,7 @@
 package order
 
-// Broken are rules that a simulation breaks, to see that it notices. In a proxy there are none: a nil *Broken keeps all.
+// Broken are rules that a simulation breaks, to see that it notices. In a proxy there are none: a
+// nil *Broken keeps all.
 type Broken struct {
 	RepeatAll    bool // what must not be executed twice is sent again when its pipe broke
 	RetryEarly   bool // RETRY is said while refusals are still on their way

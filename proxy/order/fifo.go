@@ -33,7 +33,8 @@ func (q *fifo) grow() {
 	q.ring, q.head = ring, 0
 }
 
-// endsAt reports whether some queued request ends at the stream offset: a binary search, since ends grow.
+// endsAt reports whether some queued request ends at the stream offset: a binary search, since ends
+// grow.
 func (q *fifo) endsAt(offset uint64) bool {
 	lo, hi := 0, q.size
 	for lo < hi {

@@ -14,8 +14,8 @@ type held struct {
 	body Body   // not nil: has the memory of raw
 }
 
-// returned decides about a request whose pipe broke. What may have been executed and must not be executed twice fails. raw
-// is valid during the call; a body is no longer the caller's.
+// returned decides about a request whose pipe broke. What may have been executed and must not be
+// executed twice fails. raw is valid during the call; a body is no longer the caller's.
 func (m *Machine) returned(r *Request, raw []byte, body Body, begun bool, now time.Duration) {
 	if begun && !m.repeatable(raw) {
 		release(body)
@@ -26,7 +26,8 @@ func (m *Machine) returned(r *Request, raw []byte, body Body, begun bool, now ti
 	m.undone(r, raw, body, now)
 }
 
-// undone holds a request to be sent again, to whoever owns its partition then. See keep about raw and body.
+// undone holds a request to be sent again, to whoever owns its partition then. See keep about raw
+// and body.
 func (m *Machine) undone(r *Request, raw []byte, body Body, now time.Duration) {
 	if r.asks {
 		m.act(Action{Kind: Undone, Request: *r})
@@ -44,8 +45,8 @@ func (m *Machine) fail(r *Request, why Outcome) {
 	m.act(Action{Kind: Fail, Outcome: why, Request: *r})
 }
 
-// keep keeps a request until it can be sent again. The session sends nothing new meanwhile. raw is copied, unless there is a
-// body, which is the session's from now on.
+// keep keeps a request until it can be sent again. The session sends nothing new meanwhile. raw is
+// copied, unless there is a body, which is the session's from now on.
 func (m *Machine) keep(r *Request, raw []byte, body Body, now time.Duration) {
 	s := r.Session
 	if s.closed {
@@ -64,7 +65,8 @@ func (m *Machine) keep(r *Request, raw []byte, body Body, now time.Duration) {
 	m.arm()
 }
 
-// retry sends what the session holds again, in the order of its commands, once nothing of it is on its way any more.
+// retry sends what the session holds again, in the order of its commands, once nothing of it is on
+// its way any more.
 func (m *Machine) retry(s *Session, now time.Duration) {
 	m.giveUp(s, now)
 	if s.closed || s.remote > len(s.held) && !m.broken.resendsEarly() {
@@ -129,7 +131,8 @@ func (m *Machine) owners(partitions []uint16) (owners []*Node, one bool) {
 	return owners, one
 }
 
-// resendApart replaces a held request by several. All owners must be there, so that the session's order is kept.
+// resendApart replaces a held request by several. All owners must be there, so that the session's
+// order is kept.
 func (m *Machine) resendApart(h *held, part Scattered, owners []*Node, now time.Duration) bool {
 	s := h.Session
 	for _, n := range owners {
@@ -200,7 +203,8 @@ func (m *Machine) retrySoon() {
 	}
 }
 
-// retryHeld tries everything that is held: after a while, when a pipe has opened and when a table has come.
+// retryHeld tries everything that is held: after a while, when a pipe has opened and when a table
+// has come.
 func (m *Machine) retryHeld(now time.Duration) {
 	holding := m.holding
 	m.holding = nil

@@ -68,7 +68,8 @@ func (h *shell) submit(s *Session) {
 	h.run()
 }
 
-// What an open pipe's latch holds is held in full, though another pipe of that node has not opened for long.
+// What an open pipe's latch holds is held in full, though another pipe of that node has not opened
+// for long.
 func TestLatchedPipeBesideAFailingOne(t *testing.T) {
 	h := newShell(t)
 	first := &Session{Owner: noOwner{}}
@@ -104,7 +105,8 @@ func TestLatchedPipeBesideAFailingOne(t *testing.T) {
 	}
 }
 
-// A request that no node could take is given up when its time has passed, and no longer counts as outstanding.
+// A request that no node could take is given up when its time has passed, and no longer counts as
+// outstanding.
 func TestHeldTooLong(t *testing.T) {
 	h := newShell(t)
 	s := &Session{Owner: noOwner{}}

@@ -7,15 +7,16 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// latch mirrors what the node refuses on a pipe: after it refused a command it refuses the later ones for the same
-// partitions too, until DUNLIN RETRY. RETRY is said only when everything that was on its way at the last refusal has come
-// back, whoever's it is, and until then nothing new is sent for those partitions:
+// latch mirrors what the node refuses on a pipe: after it refused a command it refuses the later
+// ones for the same partitions too, until DUNLIN RETRY. RETRY is said only when everything that was
+// on its way at the last refusal has come back, whoever's it is, and until then nothing new is sent
+// for those partitions:
 //
 //	wrong  B1 RETRY A1' B2    B1 is refused, B2 is not: B's commands change places
 //	right  B1 ... RETRY A1' B1' B2
 //
-// RETRY repeats the epoch that the node named. What this proxy gave up before, and what may still be on its way to the node
-// over an older connection, cannot name it, and is not executed late.
+// RETRY repeats the epoch that the node named. What this proxy gave up before, and what may still
+// be on its way to the node over an older connection, cannot name it, and is not executed late.
 type latch struct {
 	on         bool
 	partitions ring.PartitionSet
@@ -30,8 +31,8 @@ const (
 	calm          = time.Second // without a refusal for that long, pauses begin small again
 )
 
-// add notes that a request was refused while the pipe's stream ended at tail, and reports whether it was the first in an
-// epoch. raw is the request's bytes.
+// add notes that a request was refused while the pipe's stream ended at tail, and reports whether
+// it was the first in an epoch. raw is the request's bytes.
 func (l *latch) add(r *Request, raw []byte, tail, epoch uint64) (anew bool) {
 	if anew = epoch > l.epoch; anew { // what this table takes away has nothing to do with what the last one did
 		l.rounds = 0

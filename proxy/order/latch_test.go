@@ -4,8 +4,9 @@ import (
 	"testing"
 )
 
-// The pause before a RETRY grows while a node goes on refusing under one table, and begins small again with the next: nodes
-// that come and go bring one every quarter of a second, and each is through in milliseconds.
+// The pause before a RETRY grows while a node goes on refusing under one table, and begins small
+// again with the next: nodes that come and go bring one every quarter of a second, and each is
+// through in milliseconds.
 func TestPausesBeginAnewWithATable(t *testing.T) {
 	var l latch
 	var r Request

@@ -100,8 +100,8 @@ func (m *Machine) Install(t *ring.Table, now time.Duration) {
 	m.retryHeld(now)
 }
 
-// SetAlive closes the pipes to nodes that were declared dead; alive has the names of the others. Dead nodes keep their
-// partitions until a table says otherwise.
+// SetAlive closes the pipes to nodes that were declared dead; alive has the names of the others.
+// Dead nodes keep their partitions until a table says otherwise.
 func (m *Machine) SetAlive(alive map[string]bool, now time.Duration) {
 	for _, n := range m.leaving {
 		if !alive[n.Member.Name()] {
@@ -124,8 +124,9 @@ func (m *Machine) drop(n *Node, now time.Duration) {
 	n.Each(func(p *Pipe) { m.Lost(p, ErrNodeGone, now) })
 }
 
-// Tick looks for silent nodes, and drops those that have left and owe nothing any more. Call it every SilenceTick.
-// Counting ticks rather than reading a clock means that a proxy that was itself held up does not blame its nodes.
+// Tick looks for silent nodes, and drops those that have left and owe nothing any more. Call it
+// every SilenceTick. Counting ticks rather than reading a clock means that a proxy that was itself
+// held up does not blame its nodes.
 func (m *Machine) Tick(now time.Duration) {
 	for _, n := range m.list {
 		n.Each(func(p *Pipe) { m.tick(p, now) })

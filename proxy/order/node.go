@@ -8,7 +8,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Lane is the way that a session's outstanding requests travel: a kind of pipe and a protocol version.
+// Lane is the way that a session's outstanding requests travel: a kind of pipe and a protocol
+// version.
 type Lane struct {
 	Kind    member.Kind
 	Version resp.Version
@@ -17,8 +18,8 @@ type Lane struct {
 // Node is a node as one worker sees it.
 type Node struct {
 	Member ring.Member
-	// Kept is the number of large replies that the node keeps for this worker. The shell counts it: a node that leaves
-	// is not dropped before it is 0.
+	// Kept is the number of large replies that the node keeps for this worker. The shell counts it:
+	// a node that leaves is not dropped before it is 0.
 	Kept int
 
 	owned  ring.PartitionSet // by the table, and by -MOVED replies since
@@ -50,15 +51,17 @@ func (n *Node) Each(f func(*Pipe)) {
 // Owns is the set of partitions that are routed to the node. The caller must not change it.
 func (n *Node) Owns() *ring.PartitionSet { return &n.owned }
 
-// Inflight is the number of requests that the node has not answered, and of large replies that it keeps.
+// Inflight is the number of requests that the node has not answered, and of large replies that it
+// keeps.
 func (n *Node) Inflight() (count int) {
 	count = n.Kept
 	n.Each(func(p *Pipe) { count += p.inflight.len() })
 	return count
 }
 
-// failingSince is since when the node cannot be reached, as far as its pipes know: where one cannot be opened, the others
-// are as little use, though they may not have noticed yet. 0: it can be reached, or nobody has tried.
+// failingSince is since when the node cannot be reached, as far as its pipes know: where one cannot
+// be opened, the others are as little use, though they may not have noticed yet. 0: it can be
+// reached, or nobody has tried.
 func (n *Node) failingSince(now time.Duration) (since time.Duration) {
 	if n.gone {
 		return n.goneAt

@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// HugeRequest is from how many bytes on a request is not copied but given away, and travels on a pipe of its own kind.
+	// HugeRequest is from how many bytes on a request is not copied but given away, and travels on
+	// a pipe of its own kind.
 	HugeRequest = 1 << 20
 
 	maxPipeRequests = 32 << 10 // requests outstanding on one pipe
@@ -22,7 +23,8 @@ const (
 	minBackoff  = 10 * time.Millisecond
 	maxBackoff  = 500 * time.Millisecond
 
-	// LargePatience is how many times longer a large or slow command may keep a node silent than a small one.
+	// LargePatience is how many times longer a large or slow command may keep a node silent than a
+	// small one.
 	LargePatience = 20
 )
 
@@ -40,8 +42,8 @@ const (
 	open
 )
 
-// Pipe is one worker's connection of one lane to one node: the requests that it has taken and the bytes of those that are
-// not answered.
+// Pipe is one worker's connection of one lane to one node: the requests that it has taken and the
+// bytes of those that are not answered.
 //
 // Stream offsets count the bytes of requests since the pipe was opened: base ≤ acked ≤ sent ≤ tail.
 //
@@ -78,13 +80,15 @@ func (p *Pipe) IsOpening() bool { return p.state == opening }
 // IsFailing reports whether the pipe is closed and the last attempt to open it has failed.
 func (p *Pipe) IsFailing() bool { return p.state == closed && p.failingSince > 0 }
 
-// Attempt is the number of the pipe's newest connection. It changes when the connection is lost as well.
+// Attempt is the number of the pipe's newest connection. It changes when the connection is lost as
+// well.
 func (p *Pipe) Attempt() uint64 { return p.attempt }
 
 // Inflight is the number of requests without a reply.
 func (p *Pipe) Inflight() int { return p.inflight.len() }
 
-// Size is the memory of the requests that the pipe keeps; that of one which was not copied is not included.
+// Size is the memory of the requests that the pipe keeps; that of one which was not copied is not
+// included.
 func (p *Pipe) Size() int {
 	if p.body != nil {
 		return 0
@@ -110,8 +114,8 @@ func (p *Pipe) HasRoom() bool {
 	return p.inflight.len() < maxPipeRequests/2 && int(p.tail()-p.acked) < maxPipeBytes/2
 }
 
-// send queues a request whose bytes are raw: they are copied, unless there is a body, which is the pipe's from now on. The
-// pipe must be open and not full.
+// send queues a request whose bytes are raw: they are copied, unless there is a body, which is the
+// pipe's from now on. The pipe must be open and not full.
 func (m *Machine) send(p *Pipe, r *Request, raw []byte, body Body) {
 	if body != nil {
 		p.buf, p.body = raw[:len(raw):len(raw)], body
@@ -125,8 +129,8 @@ func (m *Machine) send(p *Pipe, r *Request, raw []byte, body Body) {
 	m.Counts.Requests++
 }
 
-// makeRoom drops answered bytes from the front instead of growing, when they are at least half of the buffer: each byte
-// is then moved at most once on average.
+// makeRoom drops answered bytes from the front instead of growing, when they are at least half of
+// the buffer: each byte is then moved at most once on average.
 func (p *Pipe) makeRoom(n int) {
 	dead := int(p.acked - p.base)
 	if len(p.buf)+n <= cap(p.buf) || dead < len(p.buf)/2 {
@@ -136,14 +140,15 @@ func (p *Pipe) makeRoom(n int) {
 	p.base = p.acked
 }
 
-// Queued is the bytes that are to be written next: a view, valid until the next event of the Machine. Empty: there are
-// none.
+// Queued is the bytes that are to be written next: a view, valid until the next event of the
+// Machine. Empty: there are none.
 func (p *Pipe) Queued() []byte { return p.buf[p.sent-p.base:] }
 
 // IsLong reports whether the pipe carries one long request that was not copied.
 func (p *Pipe) IsLong() bool { return p.body != nil }
 
-// MayWait reports whether a batch can wait for a reply: whole requests were written that have none, so one must come.
+// MayWait reports whether a batch can wait for a reply: whole requests were written that have none,
+// so one must come.
 func (p *Pipe) MayWait() bool { return p.sent > p.acked && p.inflight.endsAt(p.sent) }
 
 // Wrote says that the shell has written the first n bytes of Queued.
@@ -163,8 +168,8 @@ func (p *Pipe) TakeUnsent() (n int) {
 // Heard says that the node has sent something.
 func (p *Pipe) Heard() { p.silent = 0 }
 
-// Front is the request to which the next reply belongs, valid until Pop or the next event of the Machine. nil: the node
-// must not have sent one.
+// Front is the request to which the next reply belongs, valid until Pop or the next event of the
+// Machine. nil: the node must not have sent one.
 func (p *Pipe) Front() *Request {
 	if p.inflight.len() == 0 {
 		return nil
@@ -197,14 +202,16 @@ func (p *Pipe) drop(r *Request) {
 	}
 }
 
-// takeBody is what has the memory of the only request's bytes, now the caller's; nil if that is the pipe's buffer.
+// takeBody is what has the memory of the only request's bytes, now the caller's; nil if that is the
+// pipe's buffer.
 func (p *Pipe) takeBody() Body {
 	body := p.body
 	p.body = nil
 	return body
 }
 
-// open has a closed pipe opened, unless it failed a moment ago. What wants to use it is held meanwhile.
+// open has a closed pipe opened, unless it failed a moment ago. What wants to use it is held
+// meanwhile.
 func (m *Machine) open(p *Pipe, now time.Duration) {
 	if p.state != closed || now < p.retryAt || p.Node.gone {
 		return
@@ -217,9 +224,9 @@ func (m *Machine) open(p *Pipe, now time.Duration) {
 	m.act(Action{Kind: Dial, Pipe: p})
 }
 
-// Connected says that the connection of that attempt stands, and is introduced to the node with the generation. not ok: it
-// came too late and must be closed. Generations grow with every connection of the worker, so that the node can throw away
-// what it has not executed yet of an older one.
+// Connected says that the connection of that attempt stands, and is introduced to the node with the
+// generation. not ok: it came too late and must be closed. Generations grow with every connection
+// of the worker, so that the node can throw away what it has not executed yet of an older one.
 func (m *Machine) Connected(p *Pipe, attempt uint64) (generation uint64, ok bool) {
 	if p.attempt != attempt || p.state != opening {
 		return 0, false
@@ -235,9 +242,9 @@ func (m *Machine) Opened(p *Pipe, now time.Duration) {
 	m.retryHeld(now)
 }
 
-// Lost says that the pipe's connection is gone, or must go, and decides about everything in flight: what no node can have
-// seen, or what may be executed twice, is held to be sent again; the rest fails, since nobody knows whether it was
-// executed.
+// Lost says that the pipe's connection is gone, or must go, and decides about everything in flight:
+// what no node can have seen, or what may be executed twice, is held to be sent again; the rest
+// fails, since nobody knows whether it was executed.
 func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 	if p.state == closed {
 		return
@@ -268,7 +275,8 @@ func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 	}
 }
 
-// outOfReach opens the pipe if it is closed. It returns since when the node cannot be reached: 0 if the pipe is open.
+// outOfReach opens the pipe if it is closed. It returns since when the node cannot be reached: 0 if
+// the pipe is open.
 func (m *Machine) outOfReach(p *Pipe, now time.Duration) time.Duration {
 	if p.state == open {
 		return 0
@@ -277,7 +285,8 @@ func (m *Machine) outOfReach(p *Pipe, now time.Duration) time.Duration {
 	return p.Node.failingSince(now)
 }
 
-// failing reports whether attempts to open the pipe go on in vain. When nobody has asked for a while, a new series begins.
+// failing reports whether attempts to open the pipe go on in vain. When nobody has asked for a
+// while, a new series begins.
 func (p *Pipe) failing(now time.Duration) bool {
 	return p.failingSince != 0 && (p.state != closed || now-p.retryAt <= DialTimeout)
 }
@@ -301,8 +310,8 @@ func (m *Machine) tick(p *Pipe, now time.Duration) {
 	}
 }
 
-// patienceWith is how many times longer than the common pipe this one waits for a silent node that can be reached. A common
-// pipe that is not used is asked.
+// patienceWith is how many times longer than the common pipe this one waits for a silent node that
+// can be reached. A common pipe that is not used is asked.
 func (m *Machine) patienceWith(p *Pipe, now time.Duration) int {
 	asked := p.Node.Pipe(Lane{Kind: member.Common, Version: p.Lane.Version})
 	switch {
@@ -317,14 +326,16 @@ func (m *Machine) patienceWith(p *Pipe, now time.Duration) int {
 	return LargePatience
 }
 
-// Tell sends a request of the pipe's own, to which the reply does not matter. The pipe must be open. raw is copied.
+// Tell sends a request of the pipe's own, to which the reply does not matter. The pipe must be
+// open. raw is copied.
 func (m *Machine) Tell(p *Pipe, raw []byte) {
 	m.send(p, &Request{}, raw, nil)
 	m.act(Action{Kind: Write, Pipe: p})
 }
 
-// Ask sends a question of an Asker at once, or not at all: not ok means that the pipe is full or closed, in which case it
-// is being opened, or that it must not be used before it has said RETRY. raw is copied.
+// Ask sends a question of an Asker at once, or not at all: not ok means that the pipe is full or
+// closed, in which case it is being opened, or that it must not be used before it has said RETRY.
+// raw is copied.
 func (m *Machine) Ask(p *Pipe, r Request, raw []byte, now time.Duration) (ok bool) {
 	if p.state != open || p.full(len(raw)) || !m.unlatch(p, now) {
 		m.open(p, now)

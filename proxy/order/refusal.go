@@ -34,9 +34,10 @@ func (m *Machine) Refused(p *Pipe, why Refusal, now time.Duration) {
 	p.drop(p.inflight.front())
 }
 
-// follow routes a partition to the node that a -MOVED reply names, until the next table. Every session does so from now on:
-// if one command of a session went by the reply and another by the table, they could change places. Two nodes that do not
-// obey the same table yet may point to each other: after maxHops the command waits a little and begins at the table again.
+// follow routes a partition to the node that a -MOVED reply names, until the next table. Every
+// session does so from now on: if one command of a session went by the reply and another by the
+// table, they could change places. Two nodes that do not obey the same table yet may point to each
+// other: after maxHops the command waits a little and begins at the table again.
 func (m *Machine) follow(r *Request, why Refusal) {
 	to := m.byAddr[why.Addr]
 	if to == nil || to.gone {
@@ -55,8 +56,8 @@ func (m *Machine) follow(r *Request, why Refusal) {
 // HasMoves reports whether FollowMoves has something to do.
 func (m *Machine) HasMoves() bool { return len(m.redirected) > 0 }
 
-// FollowMoves sends what was redirected since the last call. Call it when all that a node has said at one time was handled,
-// so that the requests that it refused together are sent again together.
+// FollowMoves sends what was redirected since the last call. Call it when all that a node has said
+// at one time was handled, so that the requests that it refused together are sent again together.
 func (m *Machine) FollowMoves(now time.Duration) {
 	for i, s := range m.redirected {
 		m.retry(s, now)
@@ -65,9 +66,9 @@ func (m *Machine) FollowMoves(now time.Duration) {
 	m.redirected = m.redirected[:0]
 }
 
-// Distrust routes partitions by the table again, which an answer of a node did not cover although it was asked about them.
-// A -MOVED reply of a node that had an older table than ours may have sent us to it, and no other command may come that
-// would be told better.
+// Distrust routes partitions by the table again, which an answer of a node did not cover although
+// it was asked about them. A -MOVED reply of a node that had an older table than ours may have sent
+// us to it, and no other command may come that would be told better.
 func (m *Machine) Distrust(n *Node, missing *ring.PartitionSet) {
 	if missing.Empty() {
 		return

@@ -18,7 +18,8 @@ type Request struct {
 	Origin
 }
 
-// Origin is what a request keeps while it is sent again, and what the parts inherit into which it is divided.
+// Origin is what a request keeps while it is sent again, and what the parts inherit into which it
+// is divided.
 type Origin struct {
 	Partition uint16        // of its keys; of several partitions: see Scattered
 	hops      uint8         // -MOVED replies followed so far
@@ -32,7 +33,8 @@ type Part interface {
 	Done(id int32, reply []byte)
 }
 
-// Asker is a Part that asks again by itself: what comes back undone is not held, and does not count as outstanding.
+// Asker is a Part that asks again by itself: what comes back undone is not held, and does not count
+// as outstanding.
 type Asker interface {
 	Part
 	// Undone says that a request came back without a reply.
@@ -44,8 +46,9 @@ type Scattered interface {
 	Part
 	// Partitions lists those of a request's keys, in the order of the keys.
 	Partitions(raw []byte) []uint16
-	// Divide replaces the request with that ID, whose bytes are raw, by one for each owner of some of its keys. Only its
-	// Node, ID and Raw are read of each piece. Raw must not be a view of the argument.
+	// Divide replaces the request with that ID, whose bytes are raw, by one for each owner of some
+	// of its keys. Only its Node, ID and Raw are read of each piece. Raw must not be a view of the
+	// argument.
 	Divide(id int32, raw []byte, owner func(partition uint16) *Node) []Piece
 }
 
@@ -74,8 +77,8 @@ type Collected struct{}
 // Release does nothing.
 func (Collected) Release() {}
 
-// repeatable reports whether a request may be executed twice. It is parsed again, since that is rare and remembering it
-// would cost every command.
+// repeatable reports whether a request may be executed twice. It is parsed again, since that is
+// rare and remembering it would cost every command.
 func (m *Machine) repeatable(raw []byte) bool {
 	if m.broken.repeatsAll() {
 		return true

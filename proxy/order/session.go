@@ -6,7 +6,8 @@ import (
 
 // Owner is who a session belongs to.
 type Owner interface {
-	// Take makes the memory behind raw, which is a request of the owner's, the caller's. nil: raw must be copied.
+	// Take makes the memory behind raw, which is a request of the owner's, the caller's. nil: raw
+	// must be copied.
 	Take(raw []byte) Body
 }
 
@@ -24,14 +25,16 @@ type Session struct {
 	closed bool
 }
 
-// Outstanding is the number of requests that nodes have or that are held, and of what Begin has begun.
+// Outstanding is the number of requests that nodes have or that are held, and of what Begin has
+// begun.
 func (s *Session) Outstanding() int { return s.remote }
 
 // Lane is the lane of all that is outstanding.
 func (s *Session) Lane() Lane { return s.lane }
 
-// Enter reports whether a request may be sent on that lane now. Changing it must wait until nothing is outstanding, since
-// two lanes do not keep the order of commands; and so must the first request after the route has changed.
+// Enter reports whether a request may be sent on that lane now. Changing it must wait until nothing
+// is outstanding, since two lanes do not keep the order of commands; and so must the first request
+// after the route has changed.
 func (m *Machine) Enter(s *Session, l Lane) bool {
 	if s.remote == 0 {
 		s.lane, s.drain, s.route = l, false, m.route
@@ -44,8 +47,8 @@ func (m *Machine) Enter(s *Session, l Lane) bool {
 		(!s.drain && len(s.held) == 0 || m.broken.passesHeld())
 }
 
-// Begin has everything else of the session wait for a command that concerns all nodes or all loops. It counts as
-// outstanding until End.
+// Begin has everything else of the session wait for a command that concerns all nodes or all loops.
+// It counts as outstanding until End.
 func (m *Machine) Begin(s *Session, l Lane) {
 	s.remote++
 	s.lane, s.drain, s.route = l, true, m.route
@@ -68,9 +71,10 @@ func (s *Session) Close() {
 	s.held = nil
 }
 
-// Submit sends a request, whose bytes are raw, to the owner of its partition, or holds it while it cannot be sent. Enter must
-// have allowed it. The pipe that is returned has something to be written; nil: the request is held. not ok: the pipe that is
-// returned is full, and nothing has happened.
+// Submit sends a request, whose bytes are raw, to the owner of its partition, or holds it while it
+// cannot be sent. Enter must have allowed it. The pipe that is returned has something to be
+// written; nil: the request is held. not ok: the pipe that is returned is full, and nothing has
+// happened.
 func (m *Machine) Submit(s *Session, r Request, raw []byte, now time.Duration) (p *Pipe, ok bool) {
 	n := m.owner[r.Partition]
 	if n == nil {
@@ -106,8 +110,9 @@ func (s *Session) take(raw []byte) Body {
 	return s.Owner.Take(raw)
 }
 
-// SubmitTo is Submit for a request with keys in several partitions, which that node owns; nil: they have no owner. It
-// never waits: the caller has seen to it that the pipe is not full. raw is copied unless there is a body.
+// SubmitTo is Submit for a request with keys in several partitions, which that node owns; nil: they
+// have no owner. It never waits: the caller has seen to it that the pipe is not full. raw is copied
+// unless there is a body.
 func (m *Machine) SubmitTo(n *Node, r Request, raw []byte, body Body, now time.Duration) (p *Pipe) {
 	s := r.Session
 	s.remote++
@@ -125,7 +130,8 @@ func (m *Machine) SubmitTo(n *Node, r Request, raw []byte, body Body, now time.D
 	return p
 }
 
-// Hold holds a request although it might be sent: its pipe is full, and the session can no longer wait. raw is copied.
+// Hold holds a request although it might be sent: its pipe is full, and the session can no longer
+// wait. raw is copied.
 func (m *Machine) Hold(r Request, raw []byte, now time.Duration) {
 	r.Session.remote++
 	m.keep(&r, raw, nil, now)

@@ -11,8 +11,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// nodesPatience is how long a question about the nodes waits for all of them: it must be answered when some are not there,
-// too.
+// nodesPatience is how long a question about the nodes waits for all of them: it must be answered
+// when some are not there, too.
 const nodesPatience = time.Second
 
 // errMerge is answered when a node's answer is not what it should be.
@@ -22,7 +22,8 @@ var errMerge = errors.New("ERR a node gave a reply that cannot be merged with th
 type Host interface {
 	// AppendInfo appends the reply to INFO: what the nodes said, and the proxy's own figures.
 	AppendInfo(dst []byte, v resp.Version, sections [][]byte, of figures.Info) []byte
-	// AppendConfig appends the reply to CONFIG GET: what the nodes said, and the proxy's own settings.
+	// AppendConfig appends the reply to CONFIG GET: what the nodes said, and the proxy's own
+	// settings.
 	AppendConfig(dst []byte, v resp.Version, args [][]byte, of *config.OfNodes) []byte
 }
 
@@ -38,8 +39,8 @@ type Call struct {
 
 // Merge gathers the answers of the nodes.
 type Merge interface {
-	// Begin begins a round, which is not the first one if partitions were not covered. No answer of the one before is on its
-	// way any more.
+	// Begin begins a round, which is not the first one if partitions were not covered. No answer of
+	// the one before is on its way any more.
 	Begin()
 	// Add takes a node's answer. An error is the reply to the client.
 	Add(a Answer) error
@@ -47,8 +48,8 @@ type Merge interface {
 	Reply(dst []byte) []byte
 }
 
-// Finisher is a Merge that decides itself whether the round that has ended was the last one. Else it is the last one if all
-// partitions are covered.
+// Finisher is a Merge that decides itself whether the round that has ended was the last one. Else
+// it is the last one if all partitions are covered.
 type Finisher interface {
 	// Finished reports whether Reply can be called. missing is what no answer has covered.
 	Finished(missing *ring.PartitionSet) bool
@@ -71,8 +72,8 @@ type Answer struct {
 type Question struct {
 	Words  [][]byte // what each node is asked
 	Rounds Rounds
-	// AboutNodes: the question is about nodes rather than about partitions. When the time is up it is answered for the
-	// nodes that there are. Each round asks everybody.
+	// AboutNodes: the question is about nodes rather than about partitions. When the time is up it
+	// is answered for the nodes that there are. Each round asks everybody.
 	AboutNodes bool
 	// Waits: the client decides how long it waits.
 	Waits bool

@@ -7,8 +7,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// randomKey chooses among the keys that the nodes have chosen. The more keys a node has, the more probably its key is the
-// answer.
+// randomKey chooses among the keys that the nodes have chosen. The more keys a node has, the more
+// probably its key is the answer.
 type randomKey struct {
 	call   *Call
 	among  int64  // keys of the nodes so far
@@ -23,7 +23,8 @@ func askRandomKey(c *Call, q *Question) error {
 // Begin keeps what there is: a further round asks about other partitions.
 func (m *randomKey) Begin() {}
 
-// Add takes a node's answer: among how many keys it has chosen, and which; or nothing, if it has none.
+// Add takes a node's answer: among how many keys it has chosen, and which; or nothing, if it has
+// none.
 func (m *randomKey) Add(a Answer) error {
 	n, header, ok := resp.DecodeArray(a.Reply)
 	if !ok || n != 0 && n != 2 {

@@ -2,7 +2,8 @@ package wide
 
 import "testing"
 
-// TestChoose: a node's key is chosen as often as its share of the keys is large, whatever the order of the answers.
+// TestChoose: a node's key is chosen as often as its share of the keys is large, whatever the order
+// of the answers.
 func TestChoose(t *testing.T) {
 	const tries = 4000
 	small := 0

@@ -13,8 +13,9 @@ const (
 	maxPause   = 100 * time.Millisecond
 )
 
-// Rounds asks nodes until all partitions are covered: each round asks every node about those of its partitions that no
-// answer has covered yet. It is a step function like the Machine that it asks through.
+// Rounds asks nodes until all partitions are covered: each round asks every node about those of its
+// partitions that no answer has covered yet. It is a step function like the Machine that it asks
+// through.
 type Rounds struct {
 	// First is the first partition that is asked about.
 	First int
@@ -46,8 +47,8 @@ type asked struct {
 // Expired reports whether no further round may begin.
 func (r *Rounds) Expired(now time.Duration) bool { return now > r.Deadline }
 
-// Ask begins a round: it asks every node that owns wanted partitions and can be asked now. q is the request of each question,
-// but for its ID. over: nobody was asked, or all have answered.
+// Ask begins a round: it asks every node that owns wanted partitions and can be asked now. q is the
+// request of each question, but for its ID. over: nobody was asked, or all have answered.
 func (r *Rounds) Ask(m *order.Machine, q order.Request, question [][]byte, now time.Duration) (over bool) {
 	if r.Anew || !r.begun {
 		r.begun = true
@@ -81,7 +82,8 @@ func (r *Rounds) Share(id int32) ring.PartitionSet { return r.asked[id].share }
 // Covered reports whether all partitions are covered.
 func (r *Rounds) Covered() bool { return r.want.Empty() }
 
-// Cover notes which partitions an answer covers. What it does not, the owner by the table is asked about next time.
+// Cover notes which partitions an answer covers. What it does not, the owner by the table is asked
+// about next time.
 func (r *Rounds) Cover(m *order.Machine, id int32, covered *ring.PartitionSet) {
 	q := &r.asked[id]
 	if r.Broken != nil && r.Broken.TrustAnswers {
@@ -93,7 +95,8 @@ func (r *Rounds) Cover(m *order.Machine, id int32, covered *ring.PartitionSet) {
 	m.Distrust(q.node, &missing)
 }
 
-// Answered counts a question of this round that was answered, or will not be. over: it was the last one.
+// Answered counts a question of this round that was answered, or will not be. over: it was the last
+// one.
 func (r *Rounds) Answered() (over bool) {
 	r.pending--
 	return r.pending == 0

@@ -11,8 +11,8 @@ import (
 
 var errCursor = errors.New("ERR invalid cursor")
 
-// scan merges the nodes' answers to one SCAN. Every node looks from the cursor on, in ascending order, and says where
-// it stopped. What lies beyond the earliest stop is left for the next call:
+// scan merges the nodes' answers to one SCAN. Every node looks from the cursor on, in ascending
+// order, and says where it stopped. What lies beyond the earliest stop is left for the next call:
 //
 //	partitions  0 1 2 3 4 5 6 7 8 …
 //	n1          ■ · ■ · ■ stop            n1 owns 0 2 4 6 …, stopped within 4
@@ -60,7 +60,8 @@ func (r *scan) Add(a Answer) error {
 	return nil
 }
 
-// Finished finds the earliest stop and keeps the keys before it. False: not even the first partition was covered.
+// Finished finds the earliest stop and keeps the keys before it. False: not even the first
+// partition was covered.
 func (r *scan) Finished(*ring.PartitionSet) bool {
 	stop := member.EndOfScan
 	for _, a := range r.answers {

@@ -20,13 +20,13 @@ var broken = []brokenRule{
 	}, []mischief{joins, leaves}},
 	{"ignore generations", func(r *options) { r.ignoreGenerations = true }, nil},
 	{"refuse nothing behind a refused command", func(r *options) { r.ownership.NeverLatch = true }, []mischief{stops}},
-	{"repeat what must not be repeated", func(r *options) { r.order.RepeatAll = true }, []mischief{resets, stops}},
-	{"send past what is held", func(r *options) { r.order.PassHeld = true }, []mischief{joins, leaves}},
+	{"repeat what must not be repeated", func(r *options) { r.order.RepeatAll, r.busy = true, true }, []mischief{resets, stops}},
+	{"send past what is held", func(r *options) { r.order.PassHeld, r.busy = true, true }, []mischief{joins, leaves}},
 	{"change the route of outstanding commands, and do not wait for them", func(r *options) {
 		r.order.IgnoreRoutes, r.order.ResendEarly, r.busy, r.narrow, r.hard = true, true, true, true, true
 	}, []mischief{joins, leaves}},
 	{"change lanes with commands outstanding", func(r *options) { r.order.ChangeLanes = true }, []mischief{joins, leaves}},
-	{"believe that a node has covered what it was asked about", func(r *options) { r.wide.TrustAnswers = true }, []mischief{joins, leaves}},
+	{"believe that a node has covered what it was asked about", func(r *options) { r.wide.TrustAnswers, r.busy = true, true }, []mischief{joins, leaves}},
 	{"ask only whom the data's epoch is news to", func(r *options) { r.ownership.AskBySince = true }, []mischief{joins, leaves}},
 	{"take effects for what is served", func(r *options) { r.replica.AdmitServed = true }, []mischief{joins, leaves, stops}},
 	{"lose what is handed over with an overflow", func(r *options) { r.replica.HandOnce, r.overflows = true, true }, []mischief{joins, leaves}},

@@ -10,8 +10,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// One worker of a proxy: package proxy/order itself, and around it what the shell in package proxy does with sockets and
-// timers. What the machine has queued for a node is read back from its bytes.
+// One worker of a proxy: package proxy/order itself, and around it what the shell in package proxy
+// does with sockets and timers. What the machine has queued for a node is read back from its bytes.
 
 type proxy struct {
 	w *world

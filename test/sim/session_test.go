@@ -120,7 +120,8 @@ func (c *census) round() {
 	}
 }
 
-// answer takes what a node has covered. Partitions that have no keys here are covered by whoever was asked about them.
+// answer takes what a node has covered. Partitions that have no keys here are covered by whoever
+// was asked about them.
 func (c *census) answer(id int32, m *covered) {
 	set := ring.AllPartitions()
 	for k, p := range c.s.x.w.tracked {
