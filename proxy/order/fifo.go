@@ -11,6 +11,9 @@ func (q *fifo) len() int { return q.size }
 // front is the oldest request, valid until pop or push.
 func (q *fifo) front() *Request { return &q.ring[q.head] }
 
+// at is the i-th oldest request, valid until pop or push.
+func (q *fifo) at(i int) *Request { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
+
 func (q *fifo) push(r *Request) {
 	if q.size == len(q.ring) {
 		q.grow()

@@ -15,6 +15,14 @@ import (
 //	wrong  B1 RETRY A1' B2    B1 is refused, B2 is not: B's commands change places
 //	right  B1 ... RETRY A1' B1' B2
 //
+// Between the last refusal and RETRY, requests for other partitions are still sent. The node may
+// refuse them as well, and RETRY makes the node forget that before this proxy knows. So behind RETRY
+// a session sends nothing for a partition to which it may have sent something ahead of RETRY, until
+// everything ahead of RETRY is answered:
+//
+//	wrong  C1 RETRY C2        C1 is refused, C2 is not
+//	right  C1 RETRY ... C1' C2
+//
 // RETRY repeats the epoch that the node named. What this proxy gave up before, and what may still
 // be on its way to the node over an older connection, cannot name it, and is not executed late.
 type latch struct {
@@ -24,6 +32,9 @@ type latch struct {
 	until      uint64        // stream offset: what was sent by then must be answered before RETRY
 	rounds     int           // RETRYs in a row since the epoch, that were refused again
 	spoken     time.Duration // when RETRY was said last
+
+	ahead      ring.PartitionSet // of the requests that were on their way when RETRY was said last
+	aheadUntil uint64            // stream offset: they are answered
 }
 
 const (
@@ -55,6 +66,35 @@ func (l *latch) refuses(partition uint16) bool {
 	return l.on && l.partitions.Has(partition)
 }
 
+// overtakes reports whether a request for the partition, of a session with others outstanding, could
+// be executed before one that the node has refused ahead of RETRY.
+func (p *Pipe) overtakes(partition uint16) bool {
+	return p.acked < p.latch.aheadUntil && p.latch.ahead.Has(partition)
+}
+
+// noteAhead notes what is on its way when RETRY is about to be said.
+func (p *Pipe) noteAhead() {
+	l := &p.latch
+	l.ahead, l.aheadUntil = ring.PartitionSet{}, p.tail()
+	begin := p.acked
+	for i := range p.inflight.len() {
+		r := p.inflight.at(i)
+		raw := p.buf[begin-p.base : r.end-p.base]
+		begin = r.end
+		switch part := r.Part.(type) {
+		case Asker: // see add
+		case Scattered:
+			for _, number := range part.Partitions(raw) {
+				l.ahead.Add(number)
+			}
+		default:
+			if r.Session != nil {
+				l.ahead.Add(r.Partition)
+			}
+		}
+	}
+}
+
 // unlatch says DUNLIN RETRY if that is needed. False: not yet.
 func (m *Machine) unlatch(p *Pipe, now time.Duration) bool {
 	l := &p.latch
@@ -69,6 +109,9 @@ func (m *Machine) unlatch(p *Pipe, now time.Duration) bool {
 		l.rounds = 0
 	}
 	l.on, l.partitions, l.spoken = false, ring.PartitionSet{}, now
+	if !m.broken.retriesEarly() {
+		p.noteAhead()
+	}
 	m.Tell(p, member.AppendRetry(nil, l.epoch))
 	return true
 }

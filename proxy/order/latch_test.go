@@ -1,7 +1,9 @@
 package order
 
 import (
+	"slices"
 	"testing"
+	"time"
 )
 
 // The pause before a RETRY grows while a node goes on refusing under one table, and begins small
@@ -24,4 +26,61 @@ func TestPausesBeginAnewWithATable(t *testing.T) {
 	refused(6, 3) // by a node that has fallen behind
 	refused(8, 0)
 	refused(8, 1)
+}
+
+// What a node refuses ahead of RETRY, for a partition that the proxy does not know to be latched, is not overtaken by what
+// the session sends behind RETRY, when the node has forgotten that.
+func TestRetryIsNotOvertaken(t *testing.T) {
+	h := newShell(t)
+	a, c := &Session{Owner: noOwner{}}, &Session{Owner: noOwner{}}
+	send := func(s *Session, partition uint16, seq uint64) {
+		t.Helper()
+		if !h.Enter(s, common) {
+			t.Fatal("the session must wait")
+		}
+		p, ok := h.Submit(s, Request{Session: s, Seq: seq, Origin: Origin{Partition: partition}}, []byte("GET x\r\n"), h.now)
+		if !ok {
+			t.Fatal("the pipe is full")
+		}
+		if p != nil {
+			p.Wrote(len(p.Queued()))
+		}
+		h.run()
+	}
+	inflight := func(p *Pipe) (seqs []uint64) {
+		for i := range p.inflight.len() {
+			if r := p.inflight.at(i); r.Session == c {
+				seqs = append(seqs, r.Seq)
+			}
+		}
+		return seqs
+	}
+	send(a, 1, 1)
+	p := h.Owner(1).Pipe(common)
+	h.Refused(p, Refusal{Epoch: 1}, h.now)
+	send(c, 2, 1) // partition 2 is gained as well: it will be refused
+	h.now += time.Second
+	h.RetryTimer(h.now) // RETRY, and the first one again
+	h.run()
+	if p.Inflight() != 3 {
+		t.Fatalf("%d requests are on their way, want 3", p.Inflight())
+	}
+	send(c, 2, 2)
+	send(&Session{Owner: noOwner{}}, 2, 1) // it has nothing on its way
+	if h.Holding() != 1 {
+		t.Errorf("%d sessions hold requests, want 1", h.Holding())
+	}
+	if got := inflight(p); !slices.Equal(got, []uint64{1}) {
+		t.Errorf("%v of the session are on their way behind RETRY, want the one ahead of it only", got)
+	}
+	h.Refused(p, Refusal{Epoch: 1}, h.now)
+	p.Pop() // RETRY
+	p.Pop() // the first one
+	p.Pop() // the other session's
+	h.now += time.Second
+	h.RetryTimer(h.now)
+	h.run()
+	if got := inflight(p); !slices.Equal(got, []uint64{1, 2}) {
+		t.Errorf("%v of the session are sent, want both in their order", got)
+	}
 }

@@ -83,7 +83,7 @@ func (m *Machine) Submit(s *Session, r Request, raw []byte, now time.Duration) (
 		return nil, true
 	}
 	p = n.Pipe(s.lane)
-	if p.state != open || p.latch.refuses(r.Partition) {
+	if p.state != open || p.latch.refuses(r.Partition) || s.remote > 0 && p.overtakes(r.Partition) {
 		r.since = m.outOfReach(p, now)
 		m.hold(s, &r, raw, now)
 		return nil, true
@@ -121,7 +121,8 @@ func (m *Machine) SubmitTo(n *Node, r Request, raw []byte, body Body, now time.D
 		return nil
 	}
 	p = n.Pipe(s.lane)
-	if p.state != open || p.latch.on {
+	fresh := r.since == 0 // what is sent again has nothing of its session on its way
+	if p.state != open || p.latch.on || fresh && s.remote > 1 && p.acked < p.latch.aheadUntil {
 		r.since = max(r.since, m.outOfReach(p, now))
 		m.keep(&r, raw, body, now)
 		return nil
