@@ -20,17 +20,12 @@ const (
 type Merge uint8
 
 const (
-	MergeNone       Merge = iota // there is one reply
-	MergeSum                     // integers, added
-	MergeArray                   // arrays, elements put back in the order of the keys
-	MergeOK                      // +OK if every part says so
-	MergeConcat                  // arrays, one after the other
-	MergeScan                    // a cursor that walks from node to node
-	MergeRandom                  // one of them, by chance
-	MergeInfo                    // counters, added, then rendered
-	MergeSlowLog                 // entries, the latest of all
-	MergeKeyFigures              // keys with a figure, the largest of all
-	MergeLeast                   // integers, the least
+	MergeNone  Merge = iota // there is one reply
+	MergeSum                // integers, added
+	MergeArray              // arrays, elements put back in the order of the keys
+	MergeOK                 // +OK if every part says so
+	MergeInfo               // the nodes' figures, by package proxy/wide
+	MergeWide               // anything else that all nodes say, by package proxy/wide
 )
 
 // Command is one row of the table. Rows are immutable after start and shared;
