@@ -16,7 +16,8 @@ func (r *request) executeAside(s *step) {
 	r.endAside(start)
 }
 
-// endAside ends a request that executeAside began, unless a goroutine is going to answer it. Its reply begins at start.
+// endAside ends a request that executeAside began, unless a goroutine is going to answer it. Its
+// reply begins at start.
 func (r *request) endAside(start int) {
 	cn := r.conn
 	if !cn.State.Begun() || cn.Answering {
@@ -38,7 +39,8 @@ func (r *request) failProtocol() {
 	}
 }
 
-// mustWait tells whether a request must wait because of CLIENT PAUSE. Members' connections begin as clients'.
+// mustWait reports whether a request must wait because of CLIENT PAUSE. Members' connections begin as
+// clients'.
 func (r *request) mustWait(args [][]byte) bool {
 	cn := r.conn
 	if cn.pipe != nil || cn.peer {
@@ -48,8 +50,8 @@ func (r *request) mustWait(args [][]byte) bool {
 	return cn.State.Aside() && r.node.session.Holds(cn.State, args)
 }
 
-// block has a client wait, with that many bytes of unread requests, until unblock. A client that has finished sending is
-// believed to be gone, as in Redis.
+// block has a client wait, with that many bytes of unread requests, until unblock. A client that
+// has finished sending is believed to be gone, as in Redis.
 func (cn *conn) block(unread int) {
 	cn.Answering = true
 	cn.State.SetBlocked(true)
@@ -88,8 +90,8 @@ func (r *request) wait(w *session.Waiting) {
 	r.conn.block(0)
 }
 
-// Wake ends what the client waits for; reply is that of EndWaiting. It must not be called in the middle
-// of a request.
+// Wake ends what the client waits for; reply is that of EndWaiting. It must not be called in the
+// middle of a request.
 func (cn *conn) Wake(reply []byte) {
 	reply = cn.State.EndWaiting(reply)
 	cn.Unblock()

@@ -28,8 +28,8 @@ func (s *client) mute() {
 // isMuted reports whether the reply to an outstanding command is to be dropped.
 func (s *client) isMuted(seq uint64) bool { return s.turns[seq&uint64(len(s.turns)-1)].muted }
 
-// block has the session wait, with unread commands of that many bytes, until unblock. A peer that has finished sending is
-// believed to be gone, and not to want the answer.
+// block has the session wait, with unread commands of that many bytes, until unblock. A peer that
+// has finished sending is believed to be gone, and not to want the answer.
 func (s *client) block(unread int) {
 	s.state.SetBlocked(true)
 	s.conn.SetMaxInput(unread + session.KeepBlocked)

@@ -28,8 +28,8 @@ func (s *client) Kill() {
 	s.conn.Close(nil)
 }
 
-// everyone answers CLIENT LIST, KILL, UNBLOCK and PAUSE, which concern the sessions of all loops: each
-// loop is visited by a posted function, and the last one sends what was found home.
+// everyone answers CLIENT LIST, KILL, UNBLOCK and PAUSE, which concern the sessions of all loops:
+// each loop is visited by a posted function, and the last one sends what was found home.
 func (s *client) everyone(action session.Action, args [][]byte) {
 	home, seq, workers := s.w, s.tail, s.w.proxy.workers
 	about := session.NewEveryone(action, s.state, args, len(workers))

@@ -29,8 +29,8 @@ func commandGetKeys(dst []byte, _ resp.Version, args [][]byte) []byte {
 	return dst
 }
 
-// commandGetKeysAndFlags answers COMMAND GETKEYSANDFLAGS: each key with what the command does to it.
-// The flags are those of the whole command; options that narrow them are not looked at.
+// commandGetKeysAndFlags answers COMMAND GETKEYSANDFLAGS: each key with what the command does to
+// it. The flags are those of the whole command; options that narrow them are not looked at.
 func commandGetKeysAndFlags(dst []byte, v resp.Version, args [][]byte) []byte {
 	c, request, refusal := keyedRequest(args)
 	if refusal != "" {

@@ -112,7 +112,8 @@ func bgSave(dst []byte, _ resp.Version, args [][]byte) []byte {
 	return resp.AppendError(dst, errNoDisk)
 }
 
-// lolwut answers LOLWUT [VERSION n [arguments]] with the last line of what Redis shows: its version.
+// lolwut answers LOLWUT [VERSION n [arguments]] with the last line of what Redis shows: its
+// version.
 func lolwut(dst []byte, v resp.Version, args [][]byte) []byte {
 	if len(args) > 2 && command.EqualFold(args[1], "version") {
 		if _, ok := resp.ParseInt(args[2]); !ok {

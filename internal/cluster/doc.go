@@ -1,4 +1,5 @@
-// Package cluster answers the CLUSTER commands: it shows Dunlin's table to clients of Redis Cluster.
+// Package cluster answers the CLUSTER commands: it shows Dunlin's table to clients of Redis
+// Cluster.
 //
 // # Terms
 //

@@ -7,9 +7,9 @@ import (
 
 // Some parameters hold for the whole cluster: what one member is told, all obey, and so do members
 // that come later or come back. They are those that say how the service behaves (eviction policy,
-// slow log, idle timeout), not what a process may take of its machine (maxmemory, maxclients). Their
-// values are in the cluster's settings document, as "config/NAME"; what is not set there is as this
-// process was started.
+// slow log, idle timeout), not what a process may take of its machine (maxmemory, maxclients).
+// Their values are in the cluster's settings document, as "config/NAME"; what is not set there is
+// as this process was started.
 
 // clusterPrefix begins the names of parameters in the settings document.
 const clusterPrefix = "config/"
@@ -44,9 +44,9 @@ func (c *Config) ClusterValue(name string) (value string, known bool) {
 	return "", false
 }
 
-// ApplyCluster applies the parameters of the cluster. get reads the settings document. The error names
-// the values that this build does not accept, which are passed over, and those that could not be
-// applied.
+// ApplyCluster applies the parameters of the cluster. get reads the settings document. The error
+// names the values that this build does not accept, which are passed over, and those that could not
+// be applied.
 func (c *Config) ApplyCluster(get func(name string) (value string, set bool)) error {
 	var problems []string
 	for i := range parameters {

@@ -20,8 +20,8 @@ type Options struct {
 	MaxClients int    // 0: 10000
 	Policy     string // Redis's or Dunlin's name of the eviction policy; "": allkeys-lru
 
-	// Hooks run in the goroutine of the CONFIG command and must not block a loop. CONFIG SET refuses
-	// the parameter of a setter that is nil.
+	// Hooks run in the goroutine of the CONFIG command and must not block a loop. CONFIG SET
+	// refuses the parameter of a setter that is nil.
 	MaxMemory    func() int64            // the present limit in bytes; nil: 0
 	SetMaxMemory func(bytes int64) error // CONFIG SET maxmemory
 	SetPolicy    func(name string) error // CONFIG SET maxmemory-policy, with Dunlin's name
@@ -142,7 +142,8 @@ func (c *Config) Set(dst []byte, args [][]byte) []byte {
 	return c.setAll(dst, args, c.o.SetCluster)
 }
 
-// SetHere is Set without the parameters of the cluster, which it only checks: another node sets them.
+// SetHere is Set without the parameters of the cluster, which it only checks: another node sets
+// them.
 func (c *Config) SetHere(dst []byte, args [][]byte) []byte {
 	if c.o.SetCluster == nil {
 		return c.Set(dst, args)
@@ -158,7 +159,8 @@ func (c *Config) SetOnLoop(dst []byte, args [][]byte) []byte {
 	return c.setAll(dst, args, func(map[string]string) error { return errWaits })
 }
 
-// errWaits is only seen by transactions: other ways to a loop set parameters of the cluster elsewhere.
+// errWaits is only seen by transactions: other ways to a loop set parameters of the cluster
+// elsewhere.
 var errWaits = errors.New("it holds for the whole cluster and cannot be set within a transaction")
 
 func (c *Config) setAll(dst []byte, args [][]byte, setCluster func(map[string]string) error) []byte {

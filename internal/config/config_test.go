@@ -124,8 +124,8 @@ func TestPolicyOfNodes(t *testing.T) {
 	f(mixedPolicy, "volatile-lru", "volatile-random") // one in the middle has the same sum
 }
 
-// TestParametersOfTheCluster: they are handed to SetCluster, all at once and last; what it brings about
-// is applied by ApplyCluster, and what is not set there is as the process was started.
+// TestParametersOfTheCluster: they are handed to SetCluster, all at once and last; what it brings
+// about is applied by ApplyCluster, and what is not set there is as the process was started.
 func TestParametersOfTheCluster(t *testing.T) {
 	var asked map[string]string
 	var refusal error

@@ -79,9 +79,9 @@ type OfNodes struct {
 	values map[string]string // by name
 }
 
-// Add adds a node's reply to NodesQuestion, which it does not keep; false if the reply is malformed.
-// Of numbers that differ the smallest is shown, since it limits first; of other values, that they
-// differ.
+// Add adds a node's reply to NodesQuestion, which it does not keep; false if the reply is
+// malformed. Of numbers that differ the smallest is shown, since it limits first; of other values,
+// that they differ.
 func (n *OfNodes) Add(reply []byte) bool {
 	count, at, ok := resp.DecodeArray(reply)
 	if !ok || count%2 != 0 {

@@ -41,8 +41,8 @@ type parameter struct {
 }
 
 // parameters are those that clients and tools ask for, by name. A parameter that has only one
-// possible value here, because Dunlin writes no disk and sends no notifications, is a choice of one:
-// CONFIG SET accepts that value and refuses every other.
+// possible value here, because Dunlin writes no disk and sends no notifications, is a choice of
+// one: CONFIG SET accepts that value and refuses every other.
 var parameters = []parameter{
 	{name: "appendonly", kind: choice, initial: "no", choices: []string{"no"}},
 	{name: "bind", kind: static},

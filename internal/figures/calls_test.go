@@ -12,7 +12,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// TestDurationBuckets: every duration lies within the bounds of its bucket, which are at most a quarter apart.
+// TestDurationBuckets: every duration lies within the bounds of its bucket, which are at most a
+// quarter apart.
 func TestDurationBuckets(t *testing.T) {
 	for n := uint64(1); n < 1<<40; n += 1 + n/37 {
 		i := durationBucket(n)

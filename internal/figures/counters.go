@@ -37,7 +37,8 @@ type Counters struct {
 
 	Startup     int64 // part of Overhead: what there is without keys and clients
 	ClientBytes int64 // part of Overhead: connection buffers
-	// The number of a node's policy and its square: the sums over nodes tell whether all have the same one, and which.
+	// The number of a node's policy and its square: the sums over nodes tell whether all have the
+	// same one, and which.
 	Policy, PolicySquare int64
 }
 

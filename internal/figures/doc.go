@@ -1,5 +1,5 @@
-// Package figures is what a server counts and measures, and the replies that show it: INFO, SLOWLOG,
-// LATENCY, MEMORY STATS and HOTKEYS.
+// Package figures is what a server counts and measures, and the replies that show it: INFO,
+// SLOWLOG, LATENCY, MEMORY STATS and HOTKEYS.
 //
 // # Terms
 //

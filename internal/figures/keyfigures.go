@@ -91,8 +91,8 @@ func EncodeKeyFigures(dst []byte, list []KeyFigure) []byte {
 	return dst
 }
 
-// Decode adds a node's list; false if it is malformed. A key has one owner, so several nodes name it
-// only while it moves: the larger figure counts.
+// Decode adds a node's list; false if it is malformed. A key has one owner, so several nodes name
+// it only while it moves: the larger figure counts.
 func (f *KeyFigures) Decode(reply []byte) bool {
 	fields, ok := elements(reply)
 	if !ok || len(fields)%2 != 0 {

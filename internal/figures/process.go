@@ -22,8 +22,8 @@ type Identity struct {
 	Now        func() time.Time // nil: time.Now
 	MaxClients func() int
 	Blocked    func() int64 // client connections that wait
-	// Policy returns Redis's name of the eviction policy of so many nodes, whose numbers of policies
-	// add up to sum, and the numbers' squares to squares.
+	// Policy returns Redis's name of the eviction policy of so many nodes, whose numbers of
+	// policies add up to sum, and the numbers' squares to squares.
 	Policy func(sum, squares, nodes int64) string
 }
 

@@ -21,8 +21,8 @@ const (
 
 const errSlowLogCount = "ERR count should be greater than or equal to -1"
 
-// SlowLog keeps the latest requests that took long. It is safe for all goroutines; its lock is never
-// held across anything else. The zero value keeps nothing until Limit is called.
+// SlowLog keeps the latest requests that took long. It is safe for all goroutines; its lock is
+// never held across anything else. The zero value keeps nothing until Limit is called.
 type SlowLog struct {
 	threshold atomic.Int64 // microseconds; negative: nothing is slow
 
@@ -57,8 +57,8 @@ func NewSlowEntry(addr, name string, args [][]byte) SlowEntry {
 	return e
 }
 
-// Limit sets how many microseconds a request of the log takes at least, and how many entries the log
-// keeps. With a negative number of microseconds no request is slow.
+// Limit sets how many microseconds a request of the log takes at least, and how many entries the
+// log keeps. With a negative number of microseconds no request is slow.
 func (l *SlowLog) Limit(slowerThanMicros int64, entries int) {
 	l.threshold.Store(slowerThanMicros)
 	l.mu.Lock()
@@ -132,8 +132,8 @@ func (l *SlowLog) AppendReply(dst []byte, args [][]byte) []byte {
 	return dst
 }
 
-// SlowLogCount reads SLOWLOG GET [count]; -1 is all. refusal is the text of an error, "" if there is
-// none.
+// SlowLogCount reads SLOWLOG GET [count]; -1 is all. refusal is the text of an error, "" if there
+// is none.
 func SlowLogCount(args [][]byte) (count int, refusal string) {
 	switch len(args) {
 	case 2:

@@ -5,8 +5,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// A connection that said CLIENT REPLY OFF or SKIP, or is paused or Blocked, is treated apart from the others, so that those
-// pay nothing for it:
+// A connection that said CLIENT REPLY OFF or SKIP, or is paused or Blocked, is treated apart from
+// the others, so that those pay nothing for it:
 //
 //	if st.Aside() {
 //		wait, if st.Blocked or Holds: the same request comes again
@@ -25,10 +25,11 @@ const (
 	mutedNext                    // SKIP is the command at hand
 )
 
-// Aside tells whether the next command must be treated as above.
+// Aside reports whether the next command must be treated as above.
 func (st *State) Aside() bool { return (st.muting != 0 || st.paused || st.Blocked) && !st.begun }
 
-// KeepBlocked is how much more input is read of a connection that is Blocked, to see whether its peer is still there.
+// KeepBlocked is how much more input is read of a connection that is Blocked, to see whether its
+// peer is still there.
 const KeepBlocked = 64 << 10
 
 // SetBlocked says whether a command of the connection waits.
@@ -51,10 +52,10 @@ func (st *State) Begin() {
 	st.setApart()
 }
 
-// Muted tells, behind a command, whether its reply is to be dropped.
+// Muted reports, after a command, whether its reply is to be dropped.
 func (st *State) Muted() bool { return st.muting&(muted|mutedOnce) != 0 }
 
-// Begun tells whether a command was begun and has not ended.
+// Begun reports whether a command was begun and has not ended.
 func (st *State) Begun() bool { return st.begun }
 
 // End ends a command. done is false if it was not executed: it is going to begin again.
@@ -72,7 +73,8 @@ func (st *State) End(done bool) {
 // setApart is called when anything may have changed that it depends on.
 func (st *State) setApart() { st.Apart = st.Multi || st.Aside() }
 
-// clientReply answers CLIENT REPLY ON|OFF|SKIP. In a transaction, where it would leave holes in the reply of EXEC, it is refused.
+// clientReply answers CLIENT REPLY ON|OFF|SKIP. In a transaction, where it would leave holes in the
+// reply of EXEC, it is refused.
 func clientReply(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	defer st.setApart()
 	switch option := args[2]; {

@@ -1,6 +1,6 @@
-// Package session is what a server remembers of one client connection, and the commands that read or
-// change that: HELLO, AUTH, SELECT, CLIENT, MULTI, MONITOR and their like. A node and a proxy treat
-// connections alike, so both call this package. It holds no socket and starts no goroutine.
+// Package session is what a server remembers of one client connection, and the commands that read
+// or change that: HELLO, AUTH, SELECT, CLIENT, MULTI, MONITOR and their like. A node and a proxy
+// treat connections alike, so both call this package. It holds no socket and starts no goroutine.
 //
 // # Terms
 //
@@ -19,8 +19,8 @@
 //	                 c.Route == Local: Do ──▶ reply is in dst, obey the Action
 //	                 otherwise: execute (node) or forward (proxy)
 //
-// Do also answers the commands that internal/about, internal/config and internal/cluster have, since
-// those too need neither keys nor other members: a request has one way, whatever it asks for.
+// Do also answers the commands that internal/about, internal/config and internal/cluster have,
+// since those too need neither keys nor other members: a request has one way, whatever it asks for.
 //
 // Refuse checks what Redis checks before any command runs, in the order of
 // Redis: known, number of arguments, authenticated. A caller that has seen

@@ -8,8 +8,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// CLIENT LIST, KILL, UNBLOCK and PAUSE concern the clients of all loops. Do checks their options; the
-// caller then visits every loop with an Everyone, and sends its reply.
+// CLIENT LIST, KILL, UNBLOCK and PAUSE concern the clients of all loops. Do checks their options;
+// the caller then visits every loop with an Everyone, and sends its reply.
 
 // Client is a client connection on its loop, where all methods are called.
 type Client interface {
@@ -48,7 +48,8 @@ type clientLine struct {
 }
 
 // NewEveryone returns the command of a request for which Do returned the action, one of
-// ActionClientList, ActionClientKill, ActionClientUnblock and ActionPause. It keeps no view of args.
+// ActionClientList, ActionClientKill, ActionClientUnblock and ActionPause. It keeps no view of
+// args.
 func NewEveryone(a Action, st *State, args [][]byte, loops int) *Everyone {
 	e := &Everyone{action: a, asking: st.ID, version: st.Version, words: len(args), loops: make([]found, loops)}
 	switch a {
@@ -60,8 +61,8 @@ func NewEveryone(a Action, st *State, args [][]byte, loops int) *Everyone {
 	return e
 }
 
-// Visit does what the command asks for on one loop, by its index, where it must be called. Of a pause
-// it does nothing: see ObeyPause.
+// Visit does what the command asks for on one loop, by its index, where it must be called. Of a
+// pause it does nothing: see ObeyPause.
 func (e *Everyone) Visit(loop int, nowMilli int64, clients iter.Seq[Client]) {
 	f := &e.loops[loop]
 	for c := range clients {
@@ -110,8 +111,8 @@ func (e *Everyone) Reply() (reply []byte, suicide bool) {
 	return resp.AppendOK(nil), false
 }
 
-// ObeyPause has the clients of one loop wait or go on as CLIENT PAUSE and UNPAUSE ask. It is called on
-// that loop, again after the time that it returns; not above 0: nobody is paused.
+// ObeyPause has the clients of one loop wait or go on as CLIENT PAUSE and UNPAUSE ask. It is called
+// on that loop, again after the time that it returns; not above 0: nobody is paused.
 func (s *Server) ObeyPause(nowMilli int64, clients iter.Seq[Client]) (again time.Duration) {
 	left := s.PauseLeft(nowMilli)
 	for c := range clients {

@@ -20,7 +20,8 @@ func (n *noted) Kill()             { n.done += "killed " }
 func (n *noted) Unblock()          { n.done += "unblocked " }
 func (n *noted) Wake(reply []byte) { n.done += "woken by " + string(n.state.EndWaiting(reply)) }
 
-// TestEveryone: a command finds the clients of all loops, and its reply adds up what was found on each.
+// TestEveryone: a command finds the clients of all loops, and its reply adds up what was found on
+// each.
 func TestEveryone(t *testing.T) {
 	f := func(request string, a Action, want string, suicide bool, done ...string) {
 		t.Helper()
@@ -74,7 +75,8 @@ func TestEveryone(t *testing.T) {
 	f("CLIENT UNPAUSE", ActionPause, "+OK", false, "", "", "", "")
 }
 
-// TestObeyPause: what a pause has held goes on when it is over; what waits for something else does not.
+// TestObeyPause: what a pause has held goes on when it is over; what waits for something else does
+// not.
 func TestObeyPause(t *testing.T) {
 	s := testServer("")
 	held, waits := &noted{state: s.NewState("", "", 0)}, &noted{state: s.NewState("", "", 0)}

@@ -18,7 +18,7 @@ func monitor(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendOK(dst), ActionMonitor
 }
 
-// Monitored tells whether MONITOR shows a request that st has made. Those that
+// Monitored reports whether MONITOR shows a request that st has made. Those that
 // only an administrator makes are left out, as in Redis.
 func Monitored(st *State, args [][]byte) bool {
 	var scratch [256]byte
@@ -67,7 +67,7 @@ func AppendMonitorLine(dst []byte, st *State, args [][]byte, micros int64) []byt
 	return append(dst, '\r', '\n')
 }
 
-// isPassword tells whether an argument is a user's name or password.
+// isPassword reports whether an argument is a user's name or password.
 func isPassword(args [][]byte, i int) bool {
 	switch {
 	case i == 0:

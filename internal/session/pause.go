@@ -9,8 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// CLIENT PAUSE changes the Server at once. The caller then has every loop obey it (ActionPause, ObeyPause). A paused client is
-// Aside; before each of its commands the caller asks Holds.
+// CLIENT PAUSE changes the Server at once. The caller then has every loop obey it (ActionPause,
+// ObeyPause). A paused client is Aside; before each of its commands the caller asks Holds.
 
 // maxPauseLeft is after what time a loop looks again for how long the pause is.
 const maxPauseLeft = time.Hour
@@ -22,8 +22,8 @@ type pause struct {
 	all   bool  // or else what may write
 }
 
-// PauseLeft is for how long clients are paused from nowMilli on, in unix milliseconds: an hour at most, not above 0 if they
-// are not.
+// PauseLeft is for how long clients are paused from nowMilli on, in unix milliseconds: an hour at
+// most, not above 0 if they are not.
 func (s *Server) PauseLeft(nowMilli int64) time.Duration {
 	s.pause.mu.Lock()
 	defer s.pause.mu.Unlock()
@@ -55,8 +55,9 @@ func (st *State) SetPaused(paused bool) (released bool) {
 	return !paused && st.Blocked && st.Waiting == nil
 }
 
-// Holds reports whether a request of a paused client must wait. What is refused is so at once, as in Redis. CLIENT UNPAUSE never
-// waits: in Redis it does, and a pause of ALL for too long a time can be ended by nobody.
+// Holds reports whether a request of a paused client must wait. What is refused is so at once, as
+// in Redis. CLIENT UNPAUSE never waits: in Redis it does, and a pause of ALL for too long a time
+// can be ended by nobody.
 func (s *Server) Holds(st *State, args [][]byte) bool {
 	if !st.paused {
 		return false
@@ -72,7 +73,8 @@ func (s *Server) Holds(st *State, args [][]byte) bool {
 	return all || mayReplicate(row) || row.ID == command.Exec && st.queuesWrites()
 }
 
-// mayReplicate reports whether a command may change the data, by Redis's reckoning: PFCOUNT may keep what it has counted.
+// mayReplicate reports whether a command may change the data, by Redis's reckoning: PFCOUNT may
+// keep what it has counted.
 func mayReplicate(c *command.Command) bool {
 	return c.Flags&command.Write != 0 || c.ID == command.PFCount
 }

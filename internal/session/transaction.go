@@ -20,7 +20,8 @@ const (
 	ErrExecAlone = "ERR EXEC without MULTI"
 	// ErrExecAbort answers EXEC after a command that could not be queued.
 	ErrExecAbort = "EXECABORT Transaction discarded because of previous errors."
-	// ErrMultiCrossSlot answers EXEC when the keys of its commands, or those watched, do not lie in one slot.
+	// ErrMultiCrossSlot answers EXEC when the keys of its commands, or those watched, do not lie in
+	// one slot.
 	ErrMultiCrossSlot = "CROSSSLOT Keys in request don't hash to the same slot"
 )
 
@@ -80,8 +81,8 @@ func (st *State) Watch(keys, versions [][]byte) {
 	}
 }
 
-// RefuseWatch is the error for a WATCH of these keys, "" if they may be watched: there may be only so many, since all of
-// them are kept, and checked under a lock.
+// RefuseWatch is the error for a WATCH of these keys, "" if they may be watched: there may be only
+// so many, since all of them are kept, and checked under a lock.
 func (st *State) RefuseWatch(keys [][]byte) string {
 	if st.Multi {
 		return errWatchInside
@@ -99,8 +100,8 @@ func (st *State) RefuseWatch(keys [][]byte) string {
 	return ""
 }
 
-// Exec is the transaction that EXEC executes. If there is none to execute, the answer is appended to dst, ok is false, and the
-// transaction has ended.
+// Exec is the transaction that EXEC executes. If there is none to execute, the answer is appended
+// to dst, ok is false, and the transaction has ended.
 func (st *State) Exec(dst []byte) (tx *Transaction, out []byte, ok bool) {
 	switch {
 	case !st.Multi:
@@ -112,7 +113,7 @@ func (st *State) Exec(dst []byte) (tx *Transaction, out []byte, ok bool) {
 	return st.Tx, dst, true
 }
 
-// Queues tells whether a command that Refuse let pass is queued rather than executed now.
+// Queues reports whether a command that Refuse let pass is queued rather than executed now.
 func (st *State) Queues(c *command.Command) bool {
 	if !st.Multi {
 		return false
@@ -156,8 +157,8 @@ func (st *State) fail(dst []byte, text string) []byte {
 	return resp.AppendError(dst, text)
 }
 
-// mayQueue tells whether a command can be executed among others, without a wait, by the owner of a slot or by whoever the
-// client talks to.
+// mayQueue reports whether a command can be executed among others, without a wait, by the owner of a
+// slot or by whoever the client talks to.
 func mayQueue(c *command.Command) bool {
 	if c.Flags&command.NoMulti != 0 {
 		return false

@@ -1,5 +1,5 @@
-// Package admin is the admin HTTP server of a process. It says whether the process is alive and ready,
-// and hands every other path to the package that answers it.
+// Package admin is the admin HTTP server of a process. It says whether the process is alive and
+// ready, and hands every other path to the package that answers it.
 //
 //	/            a page for people: the cluster, live; readable without JavaScript    metrics/page
 //	/api/live    what the page draws, as JSON

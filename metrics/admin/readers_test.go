@@ -29,8 +29,8 @@ func (g *gatedNode) Stats() (node.Stats, error) {
 	return g.Node.Stats()
 }
 
-// TestReadersAreLimited: many who ask at once are answered by one or two collections, more than that at once are refused,
-// and those of the page take nothing from those of the status.
+// TestReadersAreLimited: many who ask at once are answered by one or two collections, more than
+// that at once are refused, and those of the page take nothing from those of the status.
 func TestReadersAreLimited(t *testing.T) {
 	a := newAdmin(t, Options{})
 	n := &gatedNode{gate: make(chan struct{})}
@@ -39,7 +39,8 @@ func TestReadersAreLimited(t *testing.T) {
 	a.AddNode(source("n1", 1, fake.TwoNodes()), n, nil)
 	a.AddProxy(source("p", 3, fake.TwoNodes()), &fake.Proxy{Up: true})
 	answers := make(chan int)
-	// A connection that was opened in vain, as the default client's may be, keeps the server from closing for 5 s.
+	// A connection that was opened in vain, as the default client's may be, keeps the server from
+	// closing for 5 s.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for i := range mostReaders + 5 {
 		go func() {

@@ -39,7 +39,8 @@ type node struct {
 	member Member
 }
 
-// New returns a Control that obeys requests with the token; "": those from this machine, with NoToken.
+// New returns a Control that obeys requests with the token; "": those from this machine, with
+// NoToken.
 func New(token string, log *slog.Logger) *Control { return &Control{token: token, log: log} }
 
 // Add has orders to a node obeyed.

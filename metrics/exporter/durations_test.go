@@ -112,8 +112,8 @@ func TestNativeHistograms(t *testing.T) {
 	}
 }
 
-// TestScrapeCost: scrapes of one node and of one proxy, each with every series that it may have, in a cluster of thirty
-// nodes, with four loops.
+// TestScrapeCost: scrapes of one node and of one proxy, each with every series that it may have, in
+// a cluster of thirty nodes, with four loops.
 func TestScrapeCost(t *testing.T) {
 	var commands [command.NumIDs]uint64
 	for id := range commands {

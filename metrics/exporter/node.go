@@ -121,7 +121,7 @@ var nodeLabelled = []labelled[node.Stats]{
 }
 
 // Of keys that stand out only the rank is a label: their names are unbounded, and
-// none of a metrics store's business. HOTKEYS tells them.
+// none of a metrics store's business. HOTKEYS names them.
 var nodeRanked = []labelled[node.Stats]{
 	ranked("dunlin_node_hot_key_uses_per_second", "Estimated uses a second of the keys that are used most, of a sample of the last minute; HOTKEYS GET names them.",
 		func(s *node.Stats) []figures.KeyFigure { return s.HotKeys }),

@@ -1,5 +1,5 @@
-// Package fake has members for tests of the packages beside it: a node, a proxy and a view that answer
-// with what a test sets.
+// Package fake has members for tests of the packages beside it: a node, a proxy and a view that
+// answer with what a test sets.
 package fake
 
 import (

@@ -31,8 +31,8 @@ func Serve(t testing.TB, l *status.Local) (addr string) {
 }
 
 // TwoProcesses are those of a cluster of six: p and n1 are members of the first, whose address is
-// returned, n2 of the second, n3 does not answer, at n4's address another process does, and n5 has no
-// address.
+// returned, n2 of the second, n3 does not answer, at n4's address another process does, and n5 has
+// no address.
 func TwoProcesses(t testing.TB) (first *status.Local, addr string) {
 	t.Helper()
 	first, second := NewLocal(t), NewLocal(t)

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// askTime is how long other processes have to answer. One that is silent until gossip gives it up
-	// makes a reader wait as long.
+	// askTime is how long other processes have to answer. One that is silent until gossip gives it
+	// up makes a reader wait as long.
 	askTime = time.Second
-	// Others are asked at most every askPause, and peerPause more for each member: a process that is
-	// looked at asks at most 50 others a second, however many look.
+	// Others are asked at most every askPause, and peerPause more for each member: a process that
+	// is looked at asks at most 50 others a second, however many look.
 	askPause  = time.Second
 	peerPause = 20 * time.Millisecond
 )
@@ -88,8 +88,8 @@ func ServeFile(w http.ResponseWriter, r *http.Request) {
 	http.ServeFileFS(w, r, files, path.Base(r.URL.Path))
 }
 
-// secure allows nothing from elsewhere and no inline code: member ids come from the network, keys from
-// clients, and must never become script.
+// secure allows nothing from elsewhere and no inline code: member ids come from the network, keys
+// from clients, and must never become script.
 func secure(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src data:; "+

@@ -103,7 +103,8 @@ func TestLiveBeforeTheFirstTable(t *testing.T) {
 	}
 }
 
-// TestPageText: the page itself has the state, for readers without scripts, and what others call themselves is no markup.
+// TestPageText: the page itself has the state, for readers without scripts, and what others call
+// themselves is no markup.
 func TestPageText(t *testing.T) {
 	a := fake.NewLocal(t)
 	p := newPage(t, a)
@@ -154,7 +155,8 @@ func TestLiveOfAllProcesses(t *testing.T) {
 	}
 }
 
-// silentProcess is a process whose admin address takes requests and answers none. asked has one for each.
+// silentProcess is a process whose admin address takes requests and answers none. asked has one for
+// each.
 func silentProcess(t *testing.T) (l *status.Local, asked chan struct{}) {
 	asked = make(chan struct{}, 100)
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -169,8 +171,8 @@ func silentProcess(t *testing.T) (l *status.Local, asked chan struct{}) {
 	return l, asked
 }
 
-// TestOthersAreAskedOnce: however many look, a member that does not answer is asked once in a pause, and holds them up for
-// askTime at most.
+// TestOthersAreAskedOnce: however many look, a member that does not answer is asked once in a
+// pause, and holds them up for askTime at most.
 func TestOthersAreAskedOnce(t *testing.T) {
 	l, asked := silentProcess(t)
 	p := New(t.Context(), l)

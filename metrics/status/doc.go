@@ -1,5 +1,5 @@
-// Package status is what members say of themselves to people and scripts: the figures of one process,
-// and the report of a whole cluster.
+// Package status is what members say of themselves to people and scripts: the figures of one
+// process, and the report of a whole cluster.
 //
 // # Terms
 //

@@ -66,7 +66,7 @@ func (h *history) sinceReset(m mark) []mark {
 	return h.marks
 }
 
-// recent tells a member's rates of the last seconds.
+// recent stores a member's rates of the last seconds in its figures.
 func (h *history) recent(now time.Time, f *Member) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node"
 )
 
-// TestHistory: rates and quantiles are of the time between two samples, and a reset of the counters is no fall.
+// TestHistory: rates and quantiles are of the time between two samples, and a reset of the counters
+// is no fall.
 func TestHistory(t *testing.T) {
 	var h history
 	var stats node.Stats
@@ -51,7 +52,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestRecent: what is told as recent is of the last seconds, whatever was before, and a reset of the counters is no fall.
+// TestRecent: what is told as recent is of the last seconds, whatever was before, and a reset of
+// the counters is no fall.
 func TestRecent(t *testing.T) {
 	var h history
 	now := time.Now()

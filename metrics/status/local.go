@@ -106,8 +106,8 @@ type Local struct {
 	last  *Snapshot
 }
 
-// NewLocal returns a Local without members, of a process of this version that belongs to the cluster
-// of that name.
+// NewLocal returns a Local without members, of a process of this version that belongs to the
+// cluster of that name.
 func NewLocal(version, cluster string, log *slog.Logger) *Local {
 	return &Local{version: version, cluster: cluster, log: log, turn: make(chan struct{}, 1)}
 }
@@ -233,8 +233,8 @@ func (m *member) complete(f Member, answered bool) Member {
 	return f
 }
 
-// KeepHistory samples the members until ctx ends, so that a page has the last minutes from its first
-// moment.
+// KeepHistory samples the members until ctx ends, so that a page has the last minutes from its
+// first moment.
 func (l *Local) KeepHistory(ctx context.Context) {
 	tick := time.NewTicker(SampleEvery)
 	defer tick.Stop()
@@ -252,8 +252,8 @@ func (l *Local) KeepHistory(ctx context.Context) {
 	}
 }
 
-// ServeHTTP answers GET /api/status with the Status. With ?members it leaves the cluster out: whoever
-// asks every member for its figures has the cluster from one.
+// ServeHTTP answers GET /api/status with the Status. With ?members it leaves the cluster out:
+// whoever asks every member for its figures has the cluster from one.
 func (l *Local) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := l.Gather().Status
 	if r.URL.Query().Has("members") {

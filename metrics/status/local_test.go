@@ -166,8 +166,8 @@ func (n *slowNode) Stats() (node.Stats, error) {
 	return s, nil
 }
 
-// TestGather: however many ask, there is one visit at a time, with a pause between two, and nobody is
-// given one that began before it asked.
+// TestGather: however many ask, there is one visit at a time, with a pause between two, and nobody
+// is given one that began before it asked.
 func TestGather(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const takes, pause = 30 * time.Millisecond, 50 * time.Millisecond

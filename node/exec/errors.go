@@ -3,6 +3,7 @@ package exec
 import (
 	"strconv"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
@@ -11,8 +12,8 @@ const codeERR = "ERR"
 
 // The texts of Redis 7, to the letter: clients compare them.
 const (
-	ErrSyntax     = "ERR syntax error"
-	ErrNotInteger = "ERR value is not an integer or out of range"
+	ErrSyntax     = command.ErrSyntax
+	ErrNotInteger = command.ErrNotInteger
 	ErrWrongType  = "WRONGTYPE Operation against a key holding the wrong kind of value"
 	ErrTooLong    = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
 	ErrOOM        = "OOM command not allowed when used memory > 'maxmemory'."

@@ -112,22 +112,8 @@ func (r *Request) IntArg(i int) (n int64, ok bool) {
 	return n, ok
 }
 
-// Is reports whether an argument, in upper or lower case, is the option word. word must be in upper
-// case.
-func Is(arg []byte, word string) bool {
-	if len(arg) != len(word) {
-		return false
-	}
-	for i, c := range arg {
-		if 'a' <= c && c <= 'z' {
-			c -= 'a' - 'A'
-		}
-		if c != word[i] {
-			return false
-		}
-	}
-	return true
-}
+// Is reports whether an argument, in any case, is the option word.
+func Is(arg []byte, word string) bool { return command.EqualFold(arg, word) }
 
 // CloneArgs copies arguments, for a goroutine.
 func CloneArgs(args [][]byte) [][]byte {

@@ -1,5 +1,7 @@
 package keys
 
+import "github.com/dunlin-cache/dunlin/internal/command"
+
 // The texts of Redis 7, to the letter: clients compare them.
 const (
 	errInvalidCursor = "ERR invalid cursor"
@@ -7,8 +9,8 @@ const (
 	errExpireGTLT    = "ERR GT and LT options at the same time are not compatible"
 	ErrNoKey         = "ERR no such key"
 	errSameObject    = "ERR source and destination objects are the same"
-	errDBIndex       = "ERR DB index is out of range"
-	errNotInt32      = "ERR value is out of range, value must between -2147483648 and 2147483647"
+	errDBIndex       = command.ErrDBIndex
+	errNotInt32      = command.ErrNotInt32
 	ErrBusyKey       = "BUSYKEY Target key name already exists."
 	errTTL           = "ERR Invalid TTL value, must be >= 0"
 	errIdleTime      = "ERR Invalid IDLETIME value, must be >= 0"
