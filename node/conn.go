@@ -4,11 +4,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
-	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/node/measure"
 )
 
 // conn is one connection. It begins as a client's, and becomes a pipe or a
@@ -111,7 +110,7 @@ func (w *worker) begin(cn *conn) *request {
 	if w.untilSample--; w.untilSample <= 0 {
 		r.timedFrom = 0
 		if !w.feed.On() { // otherwise every input is, and so shown
-			w.untilSample, r.sampled = sampleInputs, true
+			w.untilSample, r.sampled = measure.SampleInputs, true
 		}
 	}
 	r.unused = 0
@@ -134,146 +133,6 @@ func (w *worker) end(r *request, used, batch int) {
 		cn.dropUpload()
 		cn.Socket.CloseAfterFlush()
 	}
-}
-
-// dispatch executes one request: r.args.
-func (r *request) dispatch() {
-	s := step{args: r.Args, length: r.conn.parser.Len()}
-	s.look(r.conn)
-	r.execute(&s)
-}
-
-// execute executes one request that was looked at.
-func (r *request) execute(s *step) {
-	r.Args = s.args
-	if s.plan == nil {
-		if r.conn.State.Aside() {
-			r.executeAside(s)
-		} else {
-			r.dispatchOther(s.cmd)
-		}
-		return
-	}
-	r.Cmd = s.cmd
-	r.worker.Count.Commands[s.cmd.ID]++
-	r.conn.State.LastCmd = s.cmd.ID
-	if s.plan.keys == oneKey {
-		if !r.admitSlot(s.slot) {
-			return
-		}
-	} else if !r.admit(s.plan.keys) {
-		return
-	}
-	start, pins := len(r.Out), len(r.Pins)
-	if s.plan.timed || len(s.args) >= r.timedFrom {
-		r.show()
-		if r.sampled {
-			r.noteKeys(s)
-		}
-		r.timed(s.plan.handler)
-	} else {
-		s.plan.handler(&r.Request)
-	}
-	if len(r.Pins) > pins && !r.Holding {
-		r.ticketed(start, pins)
-	}
-}
-
-// dispatchOther treats what is wrong, internal, or the session's.
-func (r *request) dispatchOther(c *command.Command) {
-	cn := r.conn
-	if c != nil && c.ID == command.Dunlin {
-		r.dispatchInternal()
-		return
-	}
-	if cn.probation {
-		r.worker.Count.Rejected++
-		r.Out = session.AppendTooManyClients(r.Out)
-		cn.Closing = true
-		return
-	}
-	out, action, refused := r.node.session.Refuse(cn.State, c, r.Args, r.Out)
-	if refused {
-		r.reject(out[len(r.Out):])
-		r.Out = out
-		r.obey(action)
-		return
-	}
-	r.Cmd = command.Row(r.Args)
-	r.show()
-	switch {
-	case cn.State.Queues(c):
-		r.Out = cn.State.Enqueue(c, r.Args, r.Out)
-		return
-	case isConfigSet(c, r.Args):
-		r.configureLater()
-		return
-	case c.ID == command.Watch:
-		watch(r)
-		return
-	case c.ID == command.Exec:
-		execute(r)
-		return
-	}
-	if r.Cmd.Flags&command.Secret == 0 && (!r.Cmd.Quick() || len(r.Args) >= r.timedFrom) {
-		r.timed(answerLocally)
-		return
-	}
-	r.answerLocally()
-}
-
-// answerLocally is request.answerLocally as a handler.
-func answerLocally(r *exec.Request) { own((*request).answerLocally)(r) }
-
-// answerLocally executes a command of the session's.
-func (r *request) answerLocally() {
-	cn := r.conn
-	start := len(r.Out)
-	out, action, ok := r.node.session.Do(cn.State, r.Cmd, r.Args, r.Out)
-	if !ok {
-		panic("BUG: nobody executes " + r.Cmd.Name)
-	}
-	r.Out = out
-	r.worker.Count.Commands[cn.State.LastCmd]++
-	if action == session.ActionDelay {
-		r.Out = out[:start]
-		r.delay(out[start:])
-		return
-	}
-	if len(out) > start && resp.IsError(out[start:]) {
-		r.CountFailure(string(out[start:]))
-	}
-	r.obey(action)
-}
-
-// reject counts a request that was refused with a reply, or none.
-func (r *request) reject(reply []byte) {
-	id := command.ID(0)
-	if row := command.Row(r.Args); row != nil {
-		id = row.ID
-	}
-	r.worker.Count.Reject(id, string(reply))
-}
-
-// obey does what the session asked for besides its reply.
-func (r *request) obey(action session.Action) {
-	cn := r.conn
-	switch action {
-	case session.ActionCloseAfterReply:
-		cn.Closing = true
-	case session.ActionClose:
-		cn.Closing = true
-		cn.Socket.Close(nil)
-	case session.ActionClientList, session.ActionClientKill, session.ActionClientUnblock, session.ActionPause:
-		r.everyone(action)
-	case session.ActionMonitor:
-		r.worker.feed.Add(cn.Socket, cn.State.Muted)
-	case session.ActionReset:
-		r.worker.feed.Remove(cn.Socket)
-	}
-	// AUTH and HELLO may have let the client in, RESET out again. Cheap enough to
-	// look after every command of the session.
-	cn.limitRequests()
 }
 
 // limitRequests gives the parser the limits that fit what is known of the peer:
@@ -368,7 +227,7 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	if cn.pipe != nil {
 		cn.node.pipes.closed(cn.pipe, time.Now())
 		if cn.pipe.tickets {
-			cn.node.tickets.close(cn.pipe)
+			cn.node.tickets.Close(cn.pipe)
 		}
 	}
 }

@@ -327,23 +327,6 @@ func TestStats(t *testing.T) {
 	})
 }
 
-func TestRateWindow(t *testing.T) {
-	var w rateWindow
-	if got := w.perSecond(); got != 0 {
-		t.Errorf("rate of nothing is %v", got)
-	}
-	for i := range uint64(100) {
-		w.sample(i * 50)
-	}
-	if got := w.perSecond(); got < 499 || got > 501 {
-		t.Errorf("50 in each 100 ms is %v a second, want 500", got)
-	}
-	w.sample(0)
-	if got := w.perSecond(); got != 0 {
-		t.Errorf("rate after a reset is %v", got)
-	}
-}
-
 func TestDrain(t *testing.T) {
 	n := startNode(t)
 	c := dial(t, n.Addr())

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/measure"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -168,7 +169,7 @@ func TestHottestPartitionMovesFirst(t *testing.T) {
 	a := dial(t, nodes[0].Addr())
 	a.want("SET "+first+" value", "OK")
 	a.want("SET "+last+" value", "OK")
-	for range 2 * hotCertain * sampleInputs {
+	for range 2 * measure.HotCertain * measure.SampleInputs {
 		a.want("GET "+last, `"value"`)
 	}
 	install(t, altered(table, func(next *ring.Table) {

@@ -8,101 +8,9 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/node/measure"
 	"github.com/dunlin-cache/dunlin/ring"
 )
-
-// TestHotSketch: among many keys, those are found that are used most, with about the rate that they have; a use
-// by all alike makes none hot; what is no longer used fades.
-func TestHotSketch(t *testing.T) {
-	h := newHotSketch(0)
-	for i := range 20_000 {
-		h.note(fmt.Appendf(nil, "cold:%d", i))
-	}
-	report := func(at time.Duration) []figures.KeyFigure {
-		var top figures.KeyFigures
-		h.report(at, &top)
-		return top.Top()
-	}
-	if got := report(time.Second); len(got) > 0 {
-		t.Errorf("keys used once each are hot: %v", got)
-	}
-	h = newHotSketch(0)
-	for i := range 20_000 {
-		h.note(fmt.Appendf(nil, "cold:%d", i))
-		if i%10 == 0 {
-			h.note([]byte("hot"))
-		}
-		if i%100 == 0 {
-			h.note([]byte("warm"))
-		}
-	}
-	got := report(10 * time.Second)
-	if len(got) != 2 || got[0].Key != "hot" || got[1].Key != "warm" {
-		t.Fatalf("%v are hot, want hot and warm", got)
-	}
-	if want := int64(2000 * sampleInputs / 10); got[0].N > want || got[0].N < want*9/10 {
-		t.Errorf("%d uses a second, want about %d", got[0].N, want)
-	}
-	for at := hotHalf; at < 12*hotHalf; at += hotHalf {
-		h.fade(at)
-	}
-	if got := report(12 * hotHalf); len(got) > 0 {
-		t.Errorf("%v are hot long after", got)
-	}
-}
-
-// TestHotSketchOfManyKeys: a command of very many keys costs what one of few does, and still shows what such commands use
-// again and again.
-func TestHotSketchOfManyKeys(t *testing.T) {
-	h := newHotSketch(0)
-	noted := func() (n uint32) {
-		for i := range h.counters {
-			n += h.counters[i].count
-		}
-		return n
-	}
-	mget := func(keys int, name func(i int) string) {
-		var args [][]byte
-		var places []int
-		for i := range keys {
-			args, places = append(args, []byte(name(i))), append(places, i)
-		}
-		h.noteSome(args, places)
-	}
-	for _, keys := range []int{0, 1, 3, hotOfCommand} {
-		before := noted()
-		mget(keys, func(i int) string { return fmt.Sprint("few:", i) })
-		if got := noted() - before; got != uint32(keys) {
-			t.Errorf("of %d keys %d are noted", keys, got)
-		}
-	}
-	h = newHotSketch(0)
-	for command := range 100 {
-		before := noted()
-		mget(20*hotOfCommand+1, func(i int) string {
-			if i%10 == 7 {
-				return "hot"
-			}
-			return fmt.Sprintf("cold:%d:%d", command, i)
-		})
-		if got := noted() - before; got == 0 || got > hotOfCommand {
-			t.Fatalf("%d keys are noted, want %d at most", got, hotOfCommand)
-		}
-	}
-	var top figures.KeyFigures
-	h.report(time.Second, &top)
-	if list := top.Top(); len(list) != 1 || list[0].Key != "hot" {
-		t.Errorf("%v are hot, want the one that they have again and again", list)
-	}
-}
-
-func TestHotSketchAllocatesNothing(t *testing.T) {
-	h, i := newHotSketch(0), 0
-	keys := [][]byte{[]byte("a"), []byte(strings.Repeat("long", 100)), []byte("c")}
-	if got := testing.AllocsPerRun(1000, func() { i++; h.note(keys[i%3]) }); got > 0 {
-		t.Errorf("%v allocations for a key, want 0", got)
-	}
-}
 
 // TestStatsWithFullSketches: what a scrape reads takes little time, and less of the loops', when the sketches have as many
 // and as long keys as they may.
@@ -113,25 +21,27 @@ func TestStatsWithFullSketches(t *testing.T) {
 	n := startNode(t)
 	loopTime := make([]time.Duration, len(n.workers))
 	err := n.cfg.Group.Each(func(l *netloop.Loop) {
-		h := n.workers[l.Index()].hot
-		h.begun = l.Now() - time.Second
-		for i := range hotCounters * hotCertain {
-			h.note(fmt.Appendf(nil, "%0*d", hotKeyBytes, i%hotCounters+l.Index()*hotCounters))
+		h := measure.NewHotSketch(l.Now() - time.Second)
+		n.workers[l.Index()].hot = h
+		for i := range measure.HotCounters * measure.HotCertain {
+			h.Note(fmt.Appendf(nil, "%0*d", measure.HotKeyBytes, i%measure.HotCounters+l.Index()*measure.HotCounters))
 		}
 		loopTime[l.Index()] = time.Hour
 		for range 100 { // others run on this machine
 			var to figures.KeyFigures
 			begun := time.Now()
-			h.report(l.Now(), &to)
+			h.Report(l.Now(), &to)
 			loopTime[l.Index()] = min(loopTime[l.Index()], time.Since(begun))
 		}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	c := dial(t, n.Addr())
 	for i := range 40 {
-		n.big.now.Keep(fmt.Sprintf("%0*d", hotKeyBytes, i), int64(i))
+		c.want(fmt.Sprintf("SET %0*d v", measure.HotKeyBytes, i), "OK")
 	}
+	walkOnce(n)
 	best := time.Hour
 	for tries := 0; tries < 100; tries++ {
 		begun := time.Now()
@@ -155,10 +65,10 @@ func TestHotKeys(t *testing.T) {
 	n := startNode(t)
 	c := dial(t, n.Addr())
 	c.want("SET hot v", "OK")
-	for range 8 * sampleInputs {
+	for range 8 * measure.SampleInputs {
 		c.want("GET hot", `"v"`)
 	}
-	for range 8 * sampleInputs {
+	for range 8 * measure.SampleInputs {
 		c.want("EXISTS one two", "(integer) 0")
 	}
 	list, err := n.HotKeys()
@@ -193,15 +103,7 @@ func TestBigKeys(t *testing.T) {
 	}
 	c.want("SET big "+strings.Repeat("x", 5000), "OK")
 	c.want("SET bigger "+strings.Repeat("x", 6000), "OK")
-	walk := func() {
-		for p := range ring.Partitions {
-			for cursor, done, looked := uint64(0), false, 0; !done; {
-				cursor, done = n.lookForBig(uint16(p), cursor, &looked)
-			}
-		}
-		n.big.turn()
-	}
-	walk()
+	walkOnce(n)
 	got := n.BigKeys()
 	if len(got) != 20 || got[0] != (figures.KeyFigure{Key: "bigger", N: 6006}) || got[1] != (figures.KeyFigure{Key: "big", N: 5003}) {
 		t.Errorf("%v are big", got)
@@ -210,9 +112,19 @@ func TestBigKeys(t *testing.T) {
 		t.Errorf("HOTKEYS BIG answers\n%s", got)
 	}
 	c.want("DEL big bigger", "(integer) 2")
-	walk()
-	walk() // the first may have gone on with the figures of one that had begun before
+	walkOnce(n)
+	walkOnce(n) // the first may have gone on with the figures of one that had begun before
 	if got := n.BigKeys(); got[0].N > 100 {
 		t.Errorf("%v is big and gone", got[0])
 	}
+}
+
+// walkOnce has all keys of the node looked at for their sizes.
+func walkOnce(n *Node) {
+	for p := range uint16(ring.Partitions) {
+		for cursor, done, looked := uint64(0), false, 0; !done; {
+			cursor, done = n.big.Look(n.engine, p, cursor, n.cfg.Group.UnixMilli(), &looked)
+		}
+	}
+	n.big.Turn()
 }

@@ -1,9 +1,7 @@
 package node
 
 import (
-	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
-	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -118,17 +116,4 @@ func (cn *conn) OnStarve(*netloop.Conn) []byte {
 	cn.Closing = true
 	cn.worker.Count.Fail(0, exec.ErrOOM)
 	return []byte("-" + exec.ErrOOM + "\r\n")
-}
-
-// memoryStats: MEMORY STATS
-func memoryStats(r *request) {
-	n, version := r.node, r.Version()
-	r.answerLater(func() []byte {
-		_, covered := n.coverage(&allPartitions)
-		counters, _, err := n.gatherCounters(&covered)
-		if err != nil {
-			return resp.AppendError(nil, exec.ErrBusy)
-		}
-		return figures.AppendMemoryStats(nil, version, &counters)
-	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/node/ticket"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -42,6 +43,9 @@ type pipe struct {
 
 	gate ownership.Gate // belongs to the conn's loop
 }
+
+// Boot identifies the life of the proxy.
+func (p *pipe) Boot() int64 { return p.key.boot }
 
 // errSuperseded closes a pipe of which a newer generation opens.
 var errSuperseded = errors.New("a newer generation of this pipe was opened")
@@ -239,4 +243,46 @@ func retry(r *request) {
 	r.gate().Retry(epoch, r.view)
 	r.careful = r.gate().Careful(r.view, r.fenced)
 	r.ReplyOK()
+}
+
+// ticketed puts a ticket in the place of the reply that begins at start, with the pins from the given
+// one on, if that is large and goes over a common pipe.
+func (r *request) ticketed(start, firstPin int) {
+	p := r.conn.pipe
+	if p == nil || p.key.kind != member.Common {
+		return
+	}
+	values := 0
+	for i := firstPin; i < len(r.Pins); i++ {
+		values += len(r.Pins[i].Bytes)
+	}
+	if !ticket.Fits(len(r.Out)-start, values) {
+		return
+	}
+	if number, size, ok := r.node.tickets.Issue(p, &r.Request, start, firstPin); ok {
+		p.tickets = true
+		r.Out = member.AppendTicket(r.Out, number, size)
+	}
+}
+
+// redeem: DUNLIN FETCH ticket offset count. A count of 0 ends the ticket, on the pipe that it came on.
+func redeem(r *request) {
+	piece, ok := member.ParseFetch(r.Args[2:])
+	p := r.conn.pipe
+	if !ok || p == nil {
+		r.Fail(errBadFetch)
+		return
+	}
+	if piece.Count == 0 {
+		r.node.tickets.Drop(p, piece.Ticket)
+		r.ReplyBulk(nil)
+		return
+	}
+	if !r.Room(piece.Count + exec.LineRoom) {
+		return
+	}
+	out, ok := r.node.tickets.AppendPiece(r.Out, p, piece.Ticket, piece.Offset, piece.Count)
+	if r.Out = out; !ok {
+		r.Fail(errNoTicket)
+	}
 }

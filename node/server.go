@@ -20,8 +20,10 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/data/keys"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/measure"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/node/replica"
+	"github.com/dunlin-cache/dunlin/node/ticket"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -106,14 +108,14 @@ type Node struct {
 	workers        []*worker // by loop index
 	pipes          pipeRegistry
 	monitors       *monitor.Hub
-	tickets        ticketOffice
+	tickets        ticket.Office[*pipe]
 	senders        senders
 	streams        streams
 	peak           atomic.Int64 // most bytes in use at any scrape or sample
 	overhead       atomic.Int64 // bytes of the limit that are the process's
 	timing         atomic.Int64 // from how many arguments on a command is timed, see timedFrom
-	turnover       turnover
-	big            bigWalk
+	turnover       measure.Turnover
+	big            measure.BigWalk
 	lists          atomic.Int64 // bytes of the limit that commands have in the Go heap
 
 	// Set last by Start; connections that come earlier wait for it.
@@ -193,8 +195,10 @@ func Start(cfg Config) (*Node, error) {
 		w.loop.Post(w.startTimers)
 	}
 	cfg.Group.OnStall(cfg.StallLimit, n.stalled)
-	n.goJob(n.sweep)
-	n.goJob(n.findBigKeys)
+	// Expired keys disappear when they are looked up. The engine's sweep finds those that nobody asks
+	// for again, in a goroutine of its own: a loop has commands to answer.
+	n.goJob(func() { n.engine.KeepSwept(n.ctx.Done(), cfg.Group.UnixMilli) })
+	n.goJob(func() { n.big.Run(n.ctx, n.engine, cfg.Group.UnixMilli) })
 	close(n.started)
 	return n, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/data/keys"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/node/measure"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 )
 
@@ -99,7 +100,7 @@ func (n *Node) Stats() (Stats, error) {
 	_, covered := n.coverage(&allPartitions)
 	s.Keys = keys.Count(n.engine, &covered)
 	s.PeakBytes = n.notePeak(s.Engine.Used)
-	s.EvictionAge = n.turnover.age(time.Now(), s.Engine.Keys, s.Engine.Evicted)
+	s.EvictionAge = n.turnover.Age(time.Now(), s.Engine.Keys, s.Engine.Evicted)
 	return s, nil
 }
 
@@ -109,16 +110,16 @@ type workerStats struct {
 	rate                  float64
 	clients, pipes, peers int
 	inBuffer, outBuffer   int
-	latency               latencies
+	latency               measure.Latencies
 	hot                   figures.KeyFigures
 }
 
 // report fills s in, on the worker's loop.
 func (w *worker) report(s *workerStats) {
 	s.count = w.Count
-	s.rate = w.rate.perSecond()
-	s.latency.addTimes(&w.times)
-	w.hot.report(w.loop.Now(), &s.hot)
+	s.rate = w.rate.PerSecond()
+	s.latency.AddTimes(&w.times, func(id command.ID) bool { return plans[id].timed })
+	w.hot.Report(w.loop.Now(), &s.hot)
 	for cn := range w.conns {
 		switch {
 		case cn.pipe != nil:
@@ -141,7 +142,7 @@ func (s *workerStats) add(o *workerStats) {
 	s.peers += o.peers
 	s.inBuffer = max(s.inBuffer, o.inBuffer)
 	s.outBuffer = max(s.outBuffer, o.outBuffer)
-	s.latency.add(&o.latency)
+	s.latency.Add(&o.latency)
 	s.hot.Add(&o.hot)
 }
 
@@ -156,7 +157,7 @@ func (n *Node) notePeak(used int64) int64 {
 }
 
 func (w *worker) resetStats() {
-	w.Count, w.rate = exec.Counters{}, rateWindow{}
+	w.Count, w.rate = exec.Counters{}, measure.Rate{}
 	w.times = [command.NumIDs]*figures.Durations{}
 }
 

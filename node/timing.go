@@ -6,8 +6,6 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/figures"
-	"github.com/dunlin-cache/dunlin/internal/netloop"
-	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -19,8 +17,6 @@ import (
 // commands of one input in so many.
 
 const (
-	// sampleInputs is prime, lest clients that take turns always meet the same of them.
-	sampleInputs = 251
 	// manyArgs is how many arguments make any command one to be timed.
 	manyArgs = 64
 	// fineThreshold is below which all commands are timed: who sets it wants to
@@ -99,61 +95,13 @@ func (t *timingLater) end(took time.Duration) {
 	}
 }
 
-// gatherCalls sums what the workers know of commands and errors.
-func (n *Node) gatherCalls() (*figures.Calls, error) {
-	parts := make([]*figures.Calls, len(n.workers))
-	err := n.cfg.Group.Each(func(l *netloop.Loop) { parts[l.Index()] = n.workers[l.Index()].calls() })
-	if err != nil {
-		return nil, err
+// noteKeys counts the keys of a command that was executed in a sampled input.
+func (r *request) noteKeys(s *step) {
+	switch s.plan.keys {
+	case oneKey:
+		r.worker.hot.Note(s.args[s.firstKey])
+	case oneSlot, anySlots:
+		r.worker.hot.NoteSome(s.args, r.Keys)
+	case noKeys, allKeys:
 	}
-	for _, p := range parts[1:] {
-		parts[0].Add(p)
-	}
-	return parts[0], nil
-}
-
-func (w *worker) calls() *figures.Calls {
-	c := &figures.Calls{}
-	for id := range c.Commands {
-		if command.ByID(command.ID(id)) == nil || command.ByID(command.ID(id)).Flags&command.Internal != 0 {
-			continue
-		}
-		to := &c.Commands[id]
-		to.Calls, to.Failed = int64(w.Count.Commands[id]), int64(w.Count.Failed[id])
-		to.Rejected = int64(w.Count.Refused[id])
-		if w.times[id] != nil {
-			times := *w.times[id]
-			to.Times = &times
-		}
-	}
-	for _, code := range w.Count.Codes {
-		if code.N > 0 {
-			c.CountError(code.Code, int64(code.N))
-		}
-	}
-	return c
-}
-
-// latencyHistogram: LATENCY HISTOGRAM [command...]
-func latencyHistogram(r *request) {
-	n, version, args := r.node, r.Version(), exec.CloneArgs(r.Args)
-	r.answerLater(func() []byte {
-		calls, err := n.gatherCalls()
-		if err != nil {
-			return resp.AppendError(nil, exec.ErrBusy)
-		}
-		return figures.AppendLatencyHistogram(nil, version, args, calls)
-	})
-}
-
-// Slow returns the latest entries of the slow log, that many at most.
-func (n *Node) Slow(most int) []figures.SlowRequest { return n.slow.Latest(most) }
-
-// slowLog: SLOWLOG GET | LEN | RESET
-func slowLog(r *request) {
-	reply := r.node.slow.AppendReply(nil, r.Args)
-	if !resp.IsError(reply) {
-		r.conn.Cover()
-	}
-	r.Out = append(r.Out, reply...)
 }

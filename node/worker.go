@@ -10,6 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/node/measure"
 )
 
 // worker is what a node keeps on one loop. It belongs to that loop.
@@ -18,12 +19,12 @@ type worker struct {
 	node  *Node
 	loop  *netloop.Loop
 	conns map[*conn]struct{}
-	rate  rateWindow
+	rate  measure.Rate
 	times [command.NumIDs]*figures.Durations // of the commands that were timed
 	feed  *monitor.Feed
 	// untilSample is how many inputs come before the next one is sampled.
 	untilSample int
-	hot         *hotSketch
+	hot         *measure.HotSketch
 	request     request
 	account     *netloop.Account // of the connections' buffers
 	ahead       lookahead
@@ -33,7 +34,7 @@ type worker struct {
 }
 
 func newWorker(n *Node, l *netloop.Loop) *worker {
-	w := &worker{node: n, loop: l, feed: n.monitors.Feed(l), conns: make(map[*conn]struct{}), hot: newHotSketch(l.Clock())}
+	w := &worker{node: n, loop: l, feed: n.monitors.Feed(l), conns: make(map[*conn]struct{}), hot: measure.NewHotSketch(l.Clock())}
 	w.feed.Changed = func() { w.untilSample = 0 }
 	w.account = netloop.NewAccount(connBudget{n}, connFloor(n.cfg.Memory, len(n.cfg.Group.Loops())))
 	w.request.node, w.request.worker = n, w
@@ -45,8 +46,7 @@ func newWorker(n *Node, l *netloop.Loop) *worker {
 
 // The timers of a worker.
 const (
-	samplePeriod = 100 * time.Millisecond
-	idlePeriod   = time.Second
+	idlePeriod = time.Second
 )
 
 func (w *worker) startTimers() {
@@ -54,7 +54,7 @@ func (w *worker) startTimers() {
 		return
 	}
 	w.timers = []*netloop.Timer{
-		w.loop.Every(samplePeriod, w.sample),
+		w.loop.Every(measure.SamplePeriod, w.sample),
 		w.loop.Every(idlePeriod, w.closeSilent),
 	}
 }
@@ -121,5 +121,15 @@ func (w *worker) stop() {
 	}
 	for cn := range w.conns {
 		cn.Socket.Close(errClosed)
+	}
+}
+
+// sample is a timer of the worker.
+func (w *worker) sample() {
+	w.rate.Sample(w.Count.Executed)
+	w.hot.Fade(w.loop.Now())
+	w.heap.Store(w.account.Other())
+	if w.loop == w.node.workers[0].loop {
+		w.node.notePeak(w.node.engine.Used())
 	}
 }

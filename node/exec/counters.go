@@ -136,6 +136,3 @@ func (c *Counters) Add(o *Counters) {
 	c.BytesIn += o.BytesIn
 	c.BytesOut += o.BytesOut
 }
-
-// RateSamples times samplePeriod is the time over which the rate is taken.
-const RateSamples = 16

@@ -1,6 +1,9 @@
 package exec
 
 import (
+	"bytes"
+	"slices"
+
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
@@ -58,14 +61,14 @@ func (r *Request) ReplyValue(t engine.Txn, item engine.Item, from, to int) {
 // Insert puts bytes of a pinned value behind what is in out. The output releases the pin.
 func (r *Request) Insert(value []byte, pin engine.Pin) {
 	r.Pins = append(r.Pins, Pinned{len(r.Out), value, pin})
-	r.PinnedBytes += len(value)
+	r.pinnedBytes += len(value)
 }
 
 // TakeBack undoes the reply that begins at out[start].
 func (r *Request) TakeBack(start int) {
 	for n := len(r.Pins); n > 0 && r.Pins[n-1].At >= start; n-- {
 		p := &r.Pins[n-1]
-		r.PinnedBytes -= len(p.Bytes)
+		r.pinnedBytes -= len(p.Bytes)
 		p.Pin.Release()
 		*p = Pinned{}
 		r.Pins = r.Pins[:n-1]
@@ -73,8 +76,21 @@ func (r *Request) TakeBack(start int) {
 	r.Out = r.Out[:start]
 }
 
+// Cut takes the reply that begins at Out[start] out of the output, with its pins, which are the
+// firstPin-th and later ones. Their places are then in text, which is a copy.
+func (r *Request) Cut(start, firstPin int) (text []byte, pins []Pinned) {
+	text, pins = bytes.Clone(r.Out[start:]), slices.Clone(r.Pins[firstPin:])
+	for i := range pins {
+		pins[i].At -= start
+		r.pinnedBytes -= len(pins[i].Bytes)
+	}
+	clear(r.Pins[firstPin:])
+	r.Out, r.Pins = r.Out[:start], r.Pins[:firstPin]
+	return text, pins
+}
+
 // Produced returns how many bytes of replies were not handed over yet.
-func (r *Request) Produced() int { return len(r.Out) - r.begun + r.PinnedBytes }
+func (r *Request) Produced() int { return len(r.Out) - r.begun + r.pinnedBytes }
 
 // handOver gives the replies so far to the socket.
 func (r *Request) handOver() {
@@ -88,7 +104,7 @@ func (r *Request) handOver() {
 		socket.Insert(p.At, p.Bytes, h)
 		*p = Pinned{}
 	}
-	r.Pins, r.PinnedBytes = r.Pins[:0], 0
+	r.Pins, r.pinnedBytes = r.Pins[:0], 0
 }
 
 // Full hands the replies so far to the socket, and reports whether they pile up there unread.

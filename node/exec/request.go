@@ -28,7 +28,7 @@ type Request struct {
 	begun       int      // len(out) when it was last taken from the socket
 	sent        int      // bytes of replies of this input handed over before begun
 	Pins        []Pinned // the parts of the replies that are not in out
-	PinnedBytes int      // their bytes
+	pinnedBytes int      // their bytes
 
 	// Set for each command.
 	Cmd       *command.Command

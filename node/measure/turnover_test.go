@@ -1,4 +1,4 @@
-package node
+package measure
 
 import (
 	"math"
@@ -7,11 +7,11 @@ import (
 )
 
 func TestTurnover(t *testing.T) {
-	var over turnover
+	var over Turnover
 	begun := time.Now()
 	f := func(after time.Duration, keys, evicted int64, want float64) {
 		t.Helper()
-		if got := over.age(begun.Add(after), keys, evicted); math.Abs(got-want) > 0.01 && got != want {
+		if got := over.Age(begun.Add(after), keys, evicted); math.Abs(got-want) > 0.01 && got != want {
 			t.Errorf("after %v, %d keys of which %d were evicted are %v s old, want %v", after, keys, evicted, got, want)
 		}
 	}
@@ -19,7 +19,7 @@ func TestTurnover(t *testing.T) {
 	f(10*time.Second, 1000, 500, math.Inf(1))
 	f(20*time.Second, 1000, 700, 100) // 10 a second
 	for s := 21; s <= 200; s++ {      // from then on, 20
-		over.age(begun.Add(time.Duration(s)*time.Second), 1000, 700+int64(s-20)*20)
+		over.Age(begun.Add(time.Duration(s)*time.Second), 1000, 700+int64(s-20)*20)
 	}
 	f(200*time.Second, 1000, 700+180*20, 50)
 	if len(over.seen) > turnoverSteps+2 {

@@ -1,4 +1,4 @@
-package node
+package measure
 
 import (
 	"math"
@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// turnover tells how fast keys are evicted of late, from what whoever asks for
+// Turnover tells how fast keys are evicted of late, from what whoever asks for
 // Stats has seen: nobody counts while nobody looks.
-type turnover struct {
+type Turnover struct {
 	mu   sync.Mutex
 	seen []evictions // oldest first
 }
@@ -24,9 +24,9 @@ const (
 	turnoverSteps = 30          // in which that is forgotten
 )
 
-// age is for how long a key stays on average, in seconds: so many keys at the present rate of evictions.
+// Age is for how long a key stays on average, in seconds: so many keys at the present rate of evictions.
 // Endless while nothing is evicted.
-func (t *turnover) age(now time.Time, keys, evicted int64) float64 {
+func (t *Turnover) Age(now time.Time, keys, evicted int64) float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(t.seen) > 1 && now.Sub(t.seen[1].at) >= turnoverTime {

@@ -1,6 +1,7 @@
-package node
+package measure
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -23,33 +24,32 @@ const (
 	bigEmpty = ring.Partitions * int(bigPause) / int(bigRound)
 )
 
-// bigWalk knows the largest keys of the last walk, and of the one under way.
-type bigWalk struct {
+// BigWalk knows the largest keys of the last walk, and of the one under way.
+type BigWalk struct {
 	mu   sync.Mutex
 	last figures.KeyFigures
 	now  figures.KeyFigures
 }
 
 // meet takes an item. Its size is that of key and value.
-func (b *bigWalk) meet(item engine.Item) bool {
+func (b *BigWalk) meet(item engine.Item) bool {
 	size := int64(len(item.Key()) + len(item.Value()))
 	if b.now.Enters(size) {
-		b.now.Keep(string(item.Key()[:min(len(item.Key()), hotKeyBytes)]), size)
+		b.now.Keep(string(item.Key()[:min(len(item.Key()), HotKeyBytes)]), size)
 	}
 	return true
 }
 
-// turn ends a walk.
-func (b *bigWalk) turn() {
+// Turn ends a walk.
+func (b *BigWalk) Turn() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last, b.now = b.now, figures.KeyFigures{}
 }
 
-// BigKeys returns the largest keys, by the bytes of key and value, as of the last
-// walk and as far as the next one has come. The largest come first.
-func (n *Node) BigKeys() []figures.KeyFigure {
-	b := &n.big
+// Top returns the largest keys as of the last walk, and as far as the next one has come. The largest
+// come first.
+func (b *BigWalk) Top() []figures.KeyFigure {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all figures.KeyFigures
@@ -62,15 +62,15 @@ func (n *Node) BigKeys() []figures.KeyFigure {
 	return all.Top()
 }
 
-// findBigKeys walks until the node ends.
-func (n *Node) findBigKeys() {
+// Run walks over the keys of e until ctx ends. now returns the time in unix milliseconds.
+func (b *BigWalk) Run(ctx context.Context, e *engine.Engine, now func() int64) {
 	pause := time.NewTicker(bigPause)
 	defer pause.Stop()
 	looked := 0 // keys and empty partitions in this turn
 	for p := uint16(0); ; p = (p + 1) % ring.Partitions {
 		for cursor, done := uint64(0), false; !done; {
 			before := looked
-			cursor, done = n.lookForBig(p, cursor, &looked)
+			cursor, done = b.Look(e, p, cursor, now(), &looked)
 			if looked == before || done {
 				looked += bigTurn / bigEmpty
 			}
@@ -79,22 +79,23 @@ func (n *Node) findBigKeys() {
 			}
 			looked = 0
 			select {
-			case <-n.ctx.Done():
+			case <-ctx.Done():
 				return
 			case <-pause.C:
 			}
 		}
 		if p == ring.Partitions-1 {
-			n.big.turn()
+			b.Turn()
 		}
 	}
 }
 
-func (n *Node) lookForBig(p uint16, cursor uint64, looked *int) (next uint64, done bool) {
-	n.big.mu.Lock()
-	defer n.big.mu.Unlock()
-	return n.engine.Walk(p, cursor, bigStep, n.cfg.Group.UnixMilli(), func(item engine.Item) bool {
+// Look takes some items of a partition.
+func (b *BigWalk) Look(e *engine.Engine, p uint16, cursor uint64, now int64, looked *int) (next uint64, done bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return e.Walk(p, cursor, bigStep, now, func(item engine.Item) bool {
 		*looked++
-		return n.big.meet(item)
+		return b.meet(item)
 	})
 }

@@ -1,0 +1,31 @@
+package measure
+
+import (
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/figures"
+)
+
+// Latencies has the times of commands by command.Family.
+type Latencies [command.NumFamilies]figures.Durations
+
+// AddTimes adds the times of a loop's commands. Those that are always timed are a family of their own
+// whatever else they are: beside commands of which a few are timed, they would seem to be more than
+// they are.
+func (l *Latencies) AddTimes(times *[command.NumIDs]*figures.Durations, always func(id command.ID) bool) {
+	for id, d := range times {
+		if d == nil {
+			continue
+		}
+		family := command.FamilyHeavy
+		if !always(command.ID(id)) {
+			family = command.ByID(command.ID(id)).Family()
+		}
+		l[family].Add(d)
+	}
+}
+
+func (l *Latencies) Add(o *Latencies) {
+	for i := range l {
+		l[i].Add(&o[i])
+	}
+}

@@ -1,0 +1,240 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/figures"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/data/keys"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/node/measure"
+	"github.com/dunlin-cache/dunlin/ring"
+	"strconv"
+)
+
+// Commands that report what the node does and holds. A part of a reply (DUNLIN EACH) has figures that
+// the proxy adds up and renders.
+
+// info: INFO [section...]. A part of a reply is made of counters, and with an argument (INFO
+// commandstats) of the calls too.
+func info(r *request) {
+	n, version, part := r.node, r.Version(), r.Part
+	sections := exec.CloneArgs(r.Args[1:])
+	r.conn.CoverLater(func(_ context.Context, covered *ring.PartitionSet) []byte {
+		counters, stats, err := n.gatherCounters(covered)
+		if err != nil {
+			return resp.AppendError(nil, exec.ErrBusy)
+		}
+		var calls *figures.Calls
+		if part && len(sections) > 0 || !part && figures.InfoNeedsCalls(sections) {
+			if calls, err = n.gatherCalls(); err != nil {
+				return resp.AppendError(nil, exec.ErrBusy)
+			}
+		}
+		switch {
+		case !part:
+			in := figures.Info{Calls: calls, Counters: counters, Nodes: 1, Sections: []figures.InfoSection{stats.section()}}
+			return n.process.AppendInfo(nil, version, sections, in)
+		case calls == nil:
+			return figures.AppendCounters(nil, &counters)
+		}
+		return figures.AppendCalls(figures.AppendCounters(resp.AppendArray(nil, 2), &counters), calls)
+	})
+}
+
+// section is what only a node of Dunlin has to say.
+func (s *Stats) section() figures.InfoSection {
+	number := func(name string, n int) figures.InfoLine {
+		return figures.InfoLine{Name: name, Value: strconv.Itoa(n)}
+	}
+	return figures.InfoSection{Name: "Dunlin", Lines: []figures.InfoLine{
+		{Name: "epoch", Value: strconv.FormatUint(s.Epoch, 10)},
+		number("partitions_serving", s.Serving),
+		number("partitions_gained", s.Gained),
+		number("fenced", int(exec.BoolInt(s.Fenced))),
+		number("pipes", s.Pipes),
+	}}
+}
+
+// gatherCounters returns the numbers of INFO, with the keys of the partitions.
+func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Stats, error) {
+	s, err := n.Stats()
+	if err != nil {
+		return figures.Counters{}, s, err
+	}
+	e := &s.Engine
+	c := figures.Counters{
+		Keys:       keys.Count(n.engine, covered),
+		UsedMemory: e.Used, PeakMemory: s.PeakBytes, MaxMemory: e.Max,
+		Hits: int64(s.Hits), Misses: int64(s.Misses), Evicted: e.Evicted, Expired: e.Expired,
+		Commands: int64(s.Requests), OpsPerSec: int64(s.OpsPerSec), Errors: int64(s.Errors),
+		Clients: int64(s.Clients), Connections: int64(s.Connections),
+		Rejected: int64(s.Rejected), SlowReaders: int64(s.SlowReaders),
+		MaxInput: int64(s.InBuffer), MaxOutput: int64(s.OutBuffer),
+		NetIn: int64(s.BytesIn), NetOut: int64(s.BytesOut),
+		Reads: int64(s.Inputs), Writes: int64(s.Outputs),
+	}
+	c.Dataset = e.Values
+	c.Overhead = c.UsedMemory - c.Dataset
+	// Expiries are not counted by partition: assume them evenly spread. They include
+	// those of dropped keys that are not freed yet.
+	if e.Keys > 0 {
+		c.Expires = min(c.Keys, int64(float64(e.Volatile)*float64(c.Keys)/float64(e.Keys)))
+	}
+	c.Startup, c.ClientBytes = e.Fixed+s.Overhead, e.Outside-s.Overhead
+	c.CountPolicy(n.settings.PolicyNumber())
+	figures.FillProcess(&c, n.cfg.Nodes)
+	return c, s, nil
+}
+
+// heat tells which partitions have keys that are used most. Without an answer of the loops none has.
+func (n *Node) heat() *measure.Heat {
+	parts := make([]measure.Heat, len(n.workers))
+	err := n.cfg.Group.Each(func(l *netloop.Loop) {
+		n.workers[l.Index()].hot.AddHeat(&parts[l.Index()])
+	})
+	if err != nil {
+		return new(measure.Heat)
+	}
+	for i := range parts[1:] {
+		for p, uses := range parts[1+i] {
+			parts[0][p] += uses
+		}
+	}
+	return &parts[0]
+}
+
+// HotKeys returns the keys that are used most, with their uses a second as far as a
+// sample of the last minute or so tells. The most used come first.
+func (n *Node) HotKeys() ([]figures.KeyFigure, error) {
+	parts := make([]figures.KeyFigures, len(n.workers))
+	err := n.cfg.Group.Each(func(l *netloop.Loop) {
+		n.workers[l.Index()].hot.Report(l.Now(), &parts[l.Index()])
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot gather hot keys of node %q: %w", n.cfg.ID, err)
+	}
+	for i := range parts[1:] {
+		parts[0].Add(&parts[1+i])
+	}
+	return parts[0].Top(), nil
+}
+
+// forgetHotKeys is HOTKEYS RESET. It is called on a loop, so it only posts.
+func (n *Node) forgetHotKeys() {
+	for _, w := range n.workers {
+		w.loop.Post(func() { w.hot = measure.NewHotSketch(w.loop.Now()) })
+	}
+}
+
+// hotKeys: HOTKEYS GET
+func hotKeys(r *request) {
+	n, reply := r.node, r.figuresReply(figures.UsesASecond)
+	r.conn.CoverLater(func(context.Context, *ring.PartitionSet) []byte {
+		list, err := n.HotKeys()
+		if err != nil {
+			return resp.AppendError(nil, exec.ErrBusy)
+		}
+		return reply(list)
+	})
+}
+
+// bigKeys: HOTKEYS BIG
+func bigKeys(r *request) {
+	reply := r.figuresReply(figures.BytesOfKey)
+	r.conn.Cover()
+	r.Out = append(r.Out, reply(r.node.BigKeys())...)
+}
+
+// figuresReply returns what renders keys with their figures, for a client or as a part of a reply.
+func (r *request) figuresReply(unit string) func(list []figures.KeyFigure) []byte {
+	if r.Part {
+		return func(list []figures.KeyFigure) []byte { return figures.EncodeKeyFigures(nil, list) }
+	}
+	version := r.Version()
+	return func(list []figures.KeyFigure) []byte { return figures.AppendKeyFigures(nil, version, unit, list) }
+}
+
+// hotKeysReset: HOTKEYS RESET
+func hotKeysReset(r *request) {
+	r.node.forgetHotKeys()
+	r.conn.Cover()
+	r.ReplyOK()
+}
+
+// BigKeys returns the largest keys, by the bytes of key and value. The largest come first.
+func (n *Node) BigKeys() []figures.KeyFigure { return n.big.Top() }
+
+// latencyHistogram: LATENCY HISTOGRAM [command...]
+func latencyHistogram(r *request) {
+	n, version, args := r.node, r.Version(), exec.CloneArgs(r.Args)
+	r.answerLater(func() []byte {
+		calls, err := n.gatherCalls()
+		if err != nil {
+			return resp.AppendError(nil, exec.ErrBusy)
+		}
+		return figures.AppendLatencyHistogram(nil, version, args, calls)
+	})
+}
+
+// Slow returns the latest entries of the slow log, that many at most.
+func (n *Node) Slow(most int) []figures.SlowRequest { return n.slow.Latest(most) }
+
+// slowLog: SLOWLOG GET | LEN | RESET
+func slowLog(r *request) {
+	reply := r.node.slow.AppendReply(nil, r.Args)
+	if !resp.IsError(reply) {
+		r.conn.Cover()
+	}
+	r.Out = append(r.Out, reply...)
+}
+
+// gatherCalls sums what the workers know of commands and errors.
+func (n *Node) gatherCalls() (*figures.Calls, error) {
+	parts := make([]*figures.Calls, len(n.workers))
+	err := n.cfg.Group.Each(func(l *netloop.Loop) { parts[l.Index()] = n.workers[l.Index()].calls() })
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range parts[1:] {
+		parts[0].Add(p)
+	}
+	return parts[0], nil
+}
+
+func (w *worker) calls() *figures.Calls {
+	c := &figures.Calls{}
+	for id := range c.Commands {
+		if command.ByID(command.ID(id)) == nil || command.ByID(command.ID(id)).Flags&command.Internal != 0 {
+			continue
+		}
+		to := &c.Commands[id]
+		to.Calls, to.Failed = int64(w.Count.Commands[id]), int64(w.Count.Failed[id])
+		to.Rejected = int64(w.Count.Refused[id])
+		if w.times[id] != nil {
+			times := *w.times[id]
+			to.Times = &times
+		}
+	}
+	for _, code := range w.Count.Codes {
+		if code.N > 0 {
+			c.CountError(code.Code, int64(code.N))
+		}
+	}
+	return c
+}
+
+// memoryStats: MEMORY STATS
+func memoryStats(r *request) {
+	n, version := r.node, r.Version()
+	r.answerLater(func() []byte {
+		_, covered := n.coverage(&allPartitions)
+		counters, _, err := n.gatherCounters(&covered)
+		if err != nil {
+			return resp.AppendError(nil, exec.ErrBusy)
+		}
+		return figures.AppendMemoryStats(nil, version, &counters)
+	})
+}

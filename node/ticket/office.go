@@ -1,0 +1,159 @@
+// Package ticket keeps large replies until their proxies have fetched them.
+//
+// A large reply on a common pipe would hold up the replies of all other sessions behind it. So the
+// command is executed in its turn, but answered by a ticket: the reply stays here, its values pinned,
+// and the proxy fetches it over another pipe, piece by piece, as fast as its client takes it, and
+// gives the ticket back:
+//
+//	common pipe  GET k                  ─> -DUNLINLARGE ticket length
+//	fetch pipe   FETCH ticket 0 131072  ─> the first 128 KiB of the reply    FETCH ticket 131072 131072 ─> ...
+//	common pipe  FETCH ticket 0 0       ─> "", the pins end
+//
+// What comes later on the common pipe may change the key: the reply is that of the command's turn.
+package ticket
+
+import (
+	"sync"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+const (
+	// from is how many bytes of pinned values are worth a second way to the node.
+	from = 256 << 10
+	// maxText is how many bytes a ticket copies at most beside them.
+	maxText = 64 << 10
+	// ticketMemory and valueMemory are what a ticket, and each value of it, take beside the text.
+	ticketMemory, valueMemory = 256, 64
+)
+
+// Pipe is the connection that a ticket is given to.
+type Pipe interface {
+	comparable
+	// Boot identifies the life of the proxy, which may redeem the ticket over any of its pipes.
+	Boot() int64
+}
+
+// Office has the tickets of all pipes. They are given and redeemed on different loops. It releases
+// pins under its lock, which is never taken with a shard's.
+type Office[P Pipe] struct {
+	mu   sync.Mutex
+	last uint64
+	open map[uint64]*ticket[P]
+}
+
+// ticket is one reply.
+type ticket[P Pipe] struct {
+	pipe   P // ends it when it closes
+	text   []byte
+	values []exec.Pinned // each comes before text[At:], in order
+	size   int           // of all
+	host   exec.Host     // has charged
+	charge int64         // what the ticket takes of the node's limit, beside its values
+
+	// FETCH mostly goes on where the last one ended, which is behind some of the values: offset
+	// bytes of the reply, texts bytes of text and next values come before that place.
+	offset, texts, next int
+}
+
+// Fits reports whether a reply of so many bytes of text and of pinned values is worth a ticket.
+func Fits(text, values int) bool { return text <= maxText && values >= from }
+
+// Issue takes the reply that begins at r.Out[start], with the pins from the given one on, and returns
+// its ticket's number and its length. ok is false if there is no memory; the reply is then as it was.
+func (o *Office[P]) Issue(p P, r *exec.Request, start, firstPin int) (number uint64, size int, ok bool) {
+	charge := int64(ticketMemory + len(r.Out) - start + (len(r.Pins)-firstPin)*valueMemory)
+	if !r.Host.ChargeHeap(charge) {
+		return 0, 0, false
+	}
+	t := &ticket[P]{pipe: p, host: r.Host, charge: charge}
+	t.text, t.values = r.Cut(start, firstPin)
+	t.size = len(t.text)
+	for i := range t.values {
+		t.size += len(t.values[i].Bytes)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open == nil {
+		o.open = make(map[uint64]*ticket[P])
+	}
+	o.last++
+	o.open[o.last] = t
+	return o.last, t.size, true
+}
+
+// AppendPiece appends count bytes of a reply as a bulk, fewer at its end, if p's proxy has that
+// ticket. dst has room for them.
+func (o *Office[P]) AppendPiece(dst []byte, p P, number uint64, from, count int) (_ []byte, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.open[number]
+	if t == nil || t.pipe.Boot() != p.Boot() || from > t.size {
+		return dst, false
+	}
+	count = min(count, t.size-from)
+	dst = resp.AppendBulkHeader(dst, count)
+	return append(t.appendPart(dst, from, count), "\r\n"...), true
+}
+
+// appendPart appends bytes from … from+count of the reply.
+func (t *ticket[P]) appendPart(dst []byte, from, count int) []byte {
+	if from < t.offset {
+		t.offset, t.texts, t.next = 0, 0, 0
+	}
+	for count > 0 {
+		part, end := t.text[t.texts:], len(t.text)
+		inText := t.next == len(t.values) || t.texts < t.values[t.next].At
+		switch {
+		case !inText:
+			part = t.values[t.next].Bytes
+		case t.next < len(t.values):
+			end = t.values[t.next].At
+			part = t.text[t.texts:end]
+		}
+		if skip := from - t.offset; skip < len(part) {
+			n := min(len(part)-skip, count)
+			dst = append(dst, part[skip:skip+n]...)
+			from, count = from+n, count-n
+			if skip+n < len(part) {
+				break
+			}
+		}
+		t.offset += len(part)
+		if inText {
+			t.texts = end
+		} else {
+			t.next++
+		}
+	}
+	return dst
+}
+
+// Drop ends a ticket of p's.
+func (o *Office[P]) Drop(p P, number uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t := o.open[number]; t != nil && t.pipe == p {
+		o.end(number, t)
+	}
+}
+
+// Close ends all tickets of p's.
+func (o *Office[P]) Close(p P) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for number, t := range o.open {
+		if t.pipe == p {
+			o.end(number, t)
+		}
+	}
+}
+
+func (o *Office[P]) end(number uint64, t *ticket[P]) {
+	for i := range t.values {
+		t.values[i].Pin.Release()
+	}
+	t.host.RefundHeap(t.charge)
+	delete(o.open, number)
+}
