@@ -49,15 +49,6 @@ func bagBytes(part []byte) []byte {
 	return part[bagHead:][:binary.LittleEndian.Uint32(part[4:])]
 }
 
-// bagGet is an element's bytes.
-func bagGet(v Parts, id uint32) (value []byte, ok bool) {
-	n := bagFind(v, id)
-	if n < 0 {
-		return nil, false
-	}
-	return bagBytes(v.Part(bagPlane(id), n)), true
-}
-
 // bagSet sets an element. What it takes was reserved.
 func bagSet(v Parts, id uint32, value []byte) error {
 	plane, n := bagPlane(id), bagFind(v, id)
