@@ -1,6 +1,6 @@
 package order
 
-// Broken are rules that a simulation breaks, to see that it notices. In a proxy there are none: a
+// Broken are rules that test/sim and TestBrokenRulesInRandomSchedules break, to see that they notice. In a proxy there are none: a
 // nil *Broken keeps all.
 type Broken struct {
 	RepeatAll    bool // what must not be executed twice is sent again when its pipe broke
