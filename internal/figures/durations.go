@@ -53,8 +53,8 @@ func bucketEnd(i int) int64 {
 	return int64(1<<stepBits+i&(1<<stepBits-1)+1)<<shift - 1
 }
 
-// percentile is a duration in nanoseconds that so many of a hundred did not
-// exceed, by less than a bucket.
+// percentile is the duration in nanoseconds that p of a hundred did not exceed, rounded up to the end
+// of its bucket.
 func (d *Durations) percentile(p float64) int64 {
 	want, seen := int64(float64(d.Count)*p/100+0.999999), int64(0)
 	for i, n := range d.Buckets {
@@ -73,8 +73,8 @@ func (d *Durations) mean() float64 {
 	return float64(d.Nanos) / float64(d.Count)
 }
 
-// Each calls f with the buckets that have something: the longest time that falls
-// into one, and how many did.
+// Each calls f for each bucket that is not empty, with the longest duration that falls into it and
+// how many did.
 func (d *Durations) Each(f func(longest time.Duration, n int64)) {
 	for i, n := range d.Buckets {
 		if n > 0 {
@@ -83,10 +83,10 @@ func (d *Durations) Each(f func(longest time.Duration, n int64)) {
 	}
 }
 
-// Sum is how long all took together.
+// Sum is the total of all durations.
 func (d *Durations) Sum() time.Duration { return time.Duration(d.Nanos) }
 
-// Percentile is a duration that so many of a hundred did not exceed, by less than a bucket.
+// Percentile is the duration that p of a hundred did not exceed, rounded up to the end of its bucket.
 func (d *Durations) Percentile(p float64) time.Duration { return time.Duration(d.percentile(p)) }
 
 // Since returns what was counted after o, an earlier state of d; all, if d was reset in between.

@@ -10,7 +10,7 @@ import (
 // maxKeyFigures is how many keys HOTKEYS shows.
 const maxKeyFigures = 20
 
-// KeyFigure is a key and what stands out about it.
+// KeyFigure is a key with its figure: uses a second, or bytes.
 type KeyFigure struct {
 	Key string
 	N   int64
@@ -22,7 +22,7 @@ type KeyFigures struct {
 	list []KeyFigure
 }
 
-// keptFigures are more than are shown, so that keys of several parts meet.
+// keptFigures are more than are shown, so that the parts of a key from several loops are added up.
 const keptFigures = 16 * maxKeyFigures
 
 // Count adds n to a key's figure.
@@ -57,7 +57,8 @@ func (f *KeyFigures) Enters(n int64) bool {
 	return len(f.list) < maxKeyFigures || n > f.list[maxKeyFigures-1].N
 }
 
-// Keep takes the larger figure of a key that Enters. It and Count are not to be mixed.
+// Keep stores the larger figure of a key that Enters. A KeyFigures is filled by Keep or by Count,
+// never by both.
 func (f *KeyFigures) Keep(key string, n int64) {
 	if !f.Enters(n) {
 		return

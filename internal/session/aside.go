@@ -5,12 +5,12 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// A connection that said CLIENT REPLY OFF or SKIP, or is paused or Blocked, is treated apart from
-// the others, so that those pay nothing for it:
+// A connection that said CLIENT REPLY OFF or SKIP, or is paused or Blocked, takes a path of its own,
+// so that it costs other connections nothing:
 //
 //	if st.Aside() {
 //		wait, if st.Blocked or Holds: the same request comes again
-//		st.Begin()          the command takes its usual way from here on
+//		st.Begin()          from here on the command takes the usual path
 //		…                   execute it
 //		drop the reply, if st.Muted()
 //		st.End(true)
@@ -28,8 +28,8 @@ const (
 // Aside reports whether the next command must be treated as above.
 func (st *State) Aside() bool { return (st.muting != 0 || st.paused || st.Blocked) && !st.begun }
 
-// KeepBlocked is how much more input is read of a connection that is Blocked, to see whether its
-// peer is still there.
+// KeepBlocked is how many bytes more are read from a Blocked connection, so that it is noticed when
+// its peer disconnects.
 const KeepBlocked = 64 << 10
 
 // SetBlocked says whether a command of the connection waits.
@@ -58,7 +58,7 @@ func (st *State) Muted() bool { return st.muting&(muted|mutedOnce) != 0 }
 // Begun reports whether a command was begun and has not ended.
 func (st *State) Begun() bool { return st.begun }
 
-// End ends a command. done is false if it was not executed: it is going to begin again.
+// End ends a command. done is false if it was not executed: it will begin again.
 func (st *State) End(done bool) {
 	st.begun = false
 	if done {
@@ -70,11 +70,11 @@ func (st *State) End(done bool) {
 	st.setApart()
 }
 
-// setApart is called when anything may have changed that it depends on.
+// setApart is called after every change of what Apart depends on.
 func (st *State) setApart() { st.Apart = st.Multi || st.Aside() }
 
-// clientReply answers CLIENT REPLY ON|OFF|SKIP. In a transaction, where it would leave holes in the
-// reply of EXEC, it is refused.
+// clientReply answers CLIENT REPLY ON|OFF|SKIP. It is refused in a transaction, where it
+// would leave gaps in the reply of EXEC.
 func clientReply(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	defer st.setApart()
 	switch option := args[2]; {

@@ -24,7 +24,7 @@ func clientKill(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action
 	return dst, ActionClientKill
 }
 
-// ClientFilter is which connections a CLIENT LIST or CLIENT KILL means.
+// ClientFilter says which connections a CLIENT LIST or CLIENT KILL means.
 type ClientFilter struct {
 	ids         []int64 // nil: all
 	addr, laddr string  // "": any
@@ -60,8 +60,8 @@ func appendClientList(dst []byte, v resp.Version, lines []byte) []byte {
 	return resp.AppendVerbatim(dst, v, "txt", string(lines))
 }
 
-// appendClientKill encodes the reply to a CLIENT KILL of so many words: with an address alone, as
-// in the days before options, it is not a number.
+// appendClientKill encodes the reply to a CLIENT KILL of so many words: with an address alone
+// it is not a number, as in Redis.
 func appendClientKill(dst []byte, words, killed int) []byte {
 	switch {
 	case words != 3:

@@ -27,7 +27,7 @@ func Monitored(st *State, args [][]byte) bool {
 		(st.Authenticated || st.Monitor || row.Flags&command.NoAuth != 0)
 }
 
-// What a line of MONITOR shows of a request, since lines wait for their readers.
+// Bounds of a line of MONITOR, since lines wait in memory for their readers.
 const (
 	maxMonitoredArg  = 16 << 10
 	maxMonitoredLine = 256 << 10

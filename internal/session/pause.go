@@ -12,7 +12,7 @@ import (
 // CLIENT PAUSE changes the Server at once. The caller then has every loop obey it (ActionPause,
 // ObeyPause). A paused client is Aside; before each of its commands the caller asks Holds.
 
-// maxPauseLeft is after what time a loop looks again for how long the pause is.
+// maxPauseLeft is how long a loop waits at most before it looks at the pause again.
 const maxPauseLeft = time.Hour
 
 // pause is what CLIENT PAUSE has asked for.
@@ -22,15 +22,15 @@ type pause struct {
 	all   bool  // or else what may write
 }
 
-// PauseLeft is for how long clients are paused from nowMilli on, in unix milliseconds: an hour at
-// most, not above 0 if they are not.
+// PauseLeft is how long clients stay paused after nowMilli, unix milliseconds: at most an hour, and
+// not above 0 if they are not paused.
 func (s *Server) PauseLeft(nowMilli int64) time.Duration {
 	s.pause.mu.Lock()
 	defer s.pause.mu.Unlock()
 	return time.Duration(min(s.pause.until-nowMilli, maxPauseLeft.Milliseconds())) * time.Millisecond
 }
 
-// extend adds to what has been asked for before and is not over.
+// extend adds a pause to one that is not over: the later end and the stricter mode hold.
 func (p *pause) extend(now, until int64, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,16 +48,17 @@ func (s *Server) Unpause() {
 	s.pause.until = 0
 }
 
-// SetPaused marks a client as paused or not. released: it is Blocked because it was, and may go on.
+// SetPaused marks a client as paused or not. released reports whether the end of a pause lets a
+// Blocked client go on.
 func (st *State) SetPaused(paused bool) (released bool) {
 	st.paused = paused
 	st.setApart()
 	return !paused && st.Blocked && st.Waiting == nil
 }
 
-// Holds reports whether a request of a paused client must wait. What is refused is so at once, as
-// in Redis. CLIENT UNPAUSE never waits: in Redis it does, and a pause of ALL for too long a time
-// can be ended by nobody.
+// Holds reports whether a request of a paused client must wait. A request that is refused is refused
+// at once, as in Redis. CLIENT UNPAUSE never waits: in Redis it does, so that nobody can end a pause
+// of ALL that is too long.
 func (s *Server) Holds(st *State, args [][]byte) bool {
 	if !st.paused {
 		return false
@@ -73,8 +74,8 @@ func (s *Server) Holds(st *State, args [][]byte) bool {
 	return all || mayReplicate(row) || row.ID == command.Exec && st.queuesWrites()
 }
 
-// mayReplicate reports whether a command may change the data, by Redis's reckoning: PFCOUNT may
-// keep what it has counted.
+// mayReplicate reports whether a command may change the data, as Redis sees it: PFCOUNT may
+// store what it has counted.
 func mayReplicate(c *command.Command) bool {
 	return c.Flags&command.Write != 0 || c.ID == command.PFCount
 }

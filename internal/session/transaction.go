@@ -47,7 +47,7 @@ type Queued struct {
 	Args [][]byte
 }
 
-// Watched is a key and what the node said of it, which is given back to the node at EXEC.
+// Watched is a key with the version that its node reported, which EXEC sends back to the node.
 type Watched struct{ Key, Version []byte }
 
 // transaction is the connection's, made when first needed.
@@ -58,7 +58,7 @@ func (st *State) transaction() *Transaction {
 	return st.Tx
 }
 
-// QueuedBytes is what the queue and the watched keys take, about.
+// QueuedBytes is about how many bytes the queue and the watched keys take.
 func (st *State) QueuedBytes() int {
 	if st.Tx == nil {
 		return 0
@@ -81,8 +81,8 @@ func (st *State) Watch(keys, versions [][]byte) {
 	}
 }
 
-// RefuseWatch is the error for a WATCH of these keys, "" if they may be watched: there may be only
-// so many, since all of them are kept, and checked under a lock.
+// RefuseWatch returns the error for a WATCH of these keys, or "". Their number is limited, since all
+// of them are kept and then checked under a lock.
 func (st *State) RefuseWatch(keys [][]byte) string {
 	if st.Multi {
 		return errWatchInside
@@ -100,8 +100,8 @@ func (st *State) RefuseWatch(keys [][]byte) string {
 	return ""
 }
 
-// Exec is the transaction that EXEC executes. If there is none to execute, the answer is appended
-// to dst, ok is false, and the transaction has ended.
+// Exec returns the transaction that EXEC executes. If there is none, ok is false, the answer is
+// appended to dst, and the transaction has ended.
 func (st *State) Exec(dst []byte) (tx *Transaction, out []byte, ok bool) {
 	switch {
 	case !st.Multi:
@@ -157,8 +157,8 @@ func (st *State) fail(dst []byte, text string) []byte {
 	return resp.AppendError(dst, text)
 }
 
-// mayQueue reports whether a command can be executed among others, without a wait, by the owner of a
-// slot or by whoever the client talks to.
+// mayQueue reports whether a command can be executed in a transaction: without waiting, by the owner
+// of a slot or by the process that the client is connected to.
 func mayQueue(c *command.Command) bool {
 	if c.Flags&command.NoMulti != 0 {
 		return false

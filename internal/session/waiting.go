@@ -11,26 +11,26 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// A handler that returns ActionDelay has appended the reply that the command gets in the end, and
-// set State.Delay. The caller sends it that much later. WAIT is answered by the caller alone. Until
-// then the connection is Blocked and executes nothing, and other connections go on.
+// A handler that returns ActionDelay has appended the reply of the command and set State.Delay. The
+// caller sends the reply after that delay. The caller alone answers WAIT. Until then the connection
+// is Blocked and executes nothing; other connections go on.
 
-// Waiting is a command that waits: for the time of its reply, or for what others do. Its connection
-// is Blocked until it ends.
+// Waiting is a command that waits for a time or for other members. Its connection is Blocked until
+// it ends.
 type Waiting struct {
 	Reply func() []byte // what it is answered if it ends now
 	Stop  func()        // nobody waits any more
 }
 
-// Later is a command that gets its reply, which is copied, when the timer that stop ends has run
-// down.
+// Later is a command that is answered with reply, which is copied, when a timer ends. stop stops the
+// timer.
 func Later(reply []byte, stop func()) *Waiting {
 	reply = bytes.Clone(reply)
 	return &Waiting{Reply: func() []byte { return reply }, Stop: stop}
 }
 
-// EndWaiting ends what the connection waits for, and returns the answer: reply, or that of the
-// moment if it is nil.
+// EndWaiting ends what the connection waits for and returns the answer: reply, or if it is nil what
+// Waiting.Reply returns now.
 func (st *State) EndWaiting(reply []byte) []byte {
 	w := st.Waiting
 	st.Waiting = nil
@@ -41,7 +41,7 @@ func (st *State) EndWaiting(reply []byte) []byte {
 	return reply
 }
 
-// Leave ends what a connection waits for that is gone.
+// Leave ends what a connection waits for when its client has disconnected.
 func (st *State) Leave() {
 	if st.Waiting != nil {
 		st.Waiting.Stop()
@@ -55,9 +55,9 @@ const (
 	maxSleep = 300                  // seconds of DEBUG SLEEP
 )
 
-// debug answers DEBUG SLEEP seconds and HELP, if the process was started for tests. To sleep stalls
-// the session alone: a loop that stood still would be that of other sessions and of pipes, and a
-// node whose loops stand still is given up by the others. Who wants that sends the process SIGSTOP.
+// debug answers DEBUG SLEEP seconds and HELP if the process was started for tests. SLEEP stalls this
+// connection alone: a loop serves other connections and pipes too, and the cluster gives up a node
+// whose loops stand still. SIGSTOP stalls a whole process.
 func (s *Server) debug(st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	switch {
 	case !s.o.Debug:
@@ -78,8 +78,7 @@ func (s *Server) debug(st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendOK(dst), ActionDelay
 }
 
-// clientUnblock answers CLIENT UNBLOCK id [TIMEOUT | ERROR]; to find who waits is the caller's
-// part.
+// clientUnblock checks CLIENT UNBLOCK id [TIMEOUT | ERROR]; the caller finds the client.
 func clientUnblock(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	if len(args) > 4 {
 		return resp.AppendError(dst, command.WrongSubArgs(args)), ActionNone
@@ -93,15 +92,14 @@ func clientUnblock(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Acti
 	return dst, ActionClientUnblock
 }
 
-// unblockedBy reports whether CLIENT UNBLOCK of a client's id ends what the connection waits for: a
-// WAIT.
+// unblockedBy reports whether CLIENT UNBLOCK of an id ends what the connection waits for: only a
+// WAIT can be ended.
 func (st *State) unblockedBy(id int64) bool {
 	return int64(st.ID) == id && st.Waiting != nil && st.LastCmd == command.Wait
 }
 
-// unblockOf reads a CLIENT UNBLOCK for which Do returned ActionClientUnblock: whose WAIT is to end,
-// and by which reply, nil for the one that the time would bring. The answer is how many were found,
-// 0 or 1.
+// unblockOf reads a CLIENT UNBLOCK for which Do returned ActionClientUnblock: the client whose WAIT
+// ends, and the reply that it gets, nil for the one of a timeout.
 func unblockOf(args [][]byte) (id int64, reply []byte) {
 	id, _ = resp.ParseInt(args[2])
 	if len(args) == 4 && command.EqualFold(args[3], "error") {
@@ -110,8 +108,8 @@ func unblockOf(args [][]byte) (id int64, reply []byte) {
 	return id, reply
 }
 
-// ParseWait reads WAIT replicas milliseconds. limit is for how long it waits, 0 is for as long as
-// the client is there. refusal is the text of an error, "" if there is none.
+// ParseWait reads WAIT replicas milliseconds. limit is how long it waits at most; 0 is for as long as
+// the client stays connected. refusal is the text of an error, "" if there is none.
 func ParseWait(args [][]byte) (replicas int64, limit time.Duration, refusal string) {
 	replicas, ok := resp.ParseInt(args[1])
 	if !ok {
