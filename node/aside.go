@@ -39,8 +39,8 @@ func (r *request) failProtocol() {
 	}
 }
 
-// mustWait reports whether a request must wait because of CLIENT PAUSE. Members' connections begin as
-// clients'.
+// mustWait reports whether a request must wait because of CLIENT PAUSE. Members' connections begin
+// as clients'.
 func (r *request) mustWait(args [][]byte) bool {
 	cn := r.conn
 	if cn.pipe != nil || cn.peer {

@@ -52,7 +52,7 @@ func (n *Node) setMemory(bytes int64) error {
 	return err
 }
 
-// isConfigSet tells whether the request is one that configureLater must answer.
+// isConfigSet reports whether the request is one that configureLater must answer.
 func isConfigSet(c *command.Command, args [][]byte) bool {
 	return c.ID == command.Config && len(args) > 1 && exec.Is(args[1], "SET")
 }
@@ -67,8 +67,8 @@ func (r *request) configureLater() {
 	r.answerLater(func() []byte { return n.settings.Set(nil, args) })
 }
 
-// configurePart: EACH CONFIG GET | SET | RESETSTAT. A client's is answered as the session's. Parameters of
-// the cluster are set by one node: the owner of partition 0.
+// configurePart: EACH CONFIG GET | SET | RESETSTAT. A client's is answered as the session's.
+// Parameters of the cluster are set by one node: the owner of partition 0.
 func configurePart(r *request) {
 	n, id, args := r.node, r.Cmd.ID, exec.CloneArgs(r.Args)
 	r.conn.CoverLater(func(_ context.Context, covered *ring.PartitionSet) []byte {

@@ -22,7 +22,7 @@ import (
 //
 // They are not for clients' passwords: what lets a member in is the secret.
 
-// trusted tells whether the connection is a member's.
+// trusted reports whether the connection is a member's.
 func (r *request) trusted() bool {
 	return r.node.secret == nil || r.conn.pipe != nil || r.conn.peer
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A command on keys mostly waits for memory, when there are more keys than fit the processor's caches. So the requests of
-// a pipeline are parsed some way ahead, and engine.Touch has the waits for all their keys pass at the same time before
-// the first is executed.
+// A command on keys mostly waits for memory, when there are more keys than fit the processor's
+// caches. So the requests of a pipeline are parsed some way ahead, and engine.Touch has the waits
+// for all their keys pass at the same time before the first is executed.
 
 // lookahead is what is known of the input ahead of the request that is executed. A worker has one.
 type lookahead struct {

@@ -39,7 +39,7 @@ func connFloor(memory int64, loops int) int64 {
 	return min(maxFloor, memory/floorShare/int64(loops))
 }
 
-// FitsMemory tells whether a node with so many loops can be run in memory bytes, of which
+// FitsMemory reports whether a node with so many loops can be run in memory bytes, of which
 // overhead are the process's.
 func FitsMemory(memory, overhead int64, loops int) bool {
 	outside := overhead + int64(loops)*connFloor(memory, loops)

@@ -109,7 +109,8 @@ func challenge(r *request) {
 }
 
 // proven reports whether proof shows that the other side knows the secret: it must be about the
-// connection's nonce and the fields. If not, the refusal is answered. The nonce is used up either way.
+// connection's nonce and the fields. If not, the refusal is answered. The nonce is used up either
+// way.
 func (r *request) proven(fields [][]byte, proof []byte) bool {
 	if r.node.secret == nil {
 		return true
@@ -245,8 +246,8 @@ func retry(r *request) {
 	r.ReplyOK()
 }
 
-// ticketed puts a ticket in the place of the reply that begins at start, with the pins from the given
-// one on, if that is large and goes over a common pipe.
+// ticketed puts a ticket in the place of the reply that begins at start, with the pins from the
+// given one on, if that is large and goes over a common pipe.
 func (r *request) ticketed(start, firstPin int) {
 	p := r.conn.pipe
 	if p == nil || p.key.kind != member.Common {
@@ -265,7 +266,8 @@ func (r *request) ticketed(start, firstPin int) {
 	}
 }
 
-// redeem: DUNLIN FETCH ticket offset count. A count of 0 ends the ticket, on the pipe that it came on.
+// redeem: DUNLIN FETCH ticket offset count. A count of 0 ends the ticket, on the pipe that it came
+// on.
 func redeem(r *request) {
 	piece, ok := member.ParseFetch(r.Args[2:])
 	p := r.conn.pipe

@@ -14,8 +14,8 @@ import (
 	"strconv"
 )
 
-// Commands that report what the node does and holds. A part of a reply (DUNLIN EACH) has figures that
-// the proxy adds up and renders.
+// Commands that report what the node does and holds. A part of a reply (DUNLIN EACH) has figures
+// that the proxy adds up and renders.
 
 // info: INFO [section...]. A part of a reply is made of counters, and with an argument (INFO
 // commandstats) of the calls too.
@@ -89,7 +89,8 @@ func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Sta
 	return c, s, nil
 }
 
-// heat tells which partitions have keys that are used most. Without an answer of the loops none has.
+// heat tells which partitions have keys that are used most. Without an answer of the loops none
+// has.
 func (n *Node) heat() *measure.Heat {
 	parts := make([]measure.Heat, len(n.workers))
 	err := n.cfg.Group.Each(func(l *netloop.Loop) {

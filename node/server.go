@@ -66,7 +66,8 @@ type Config struct {
 	// what the others need to declare a silent node dead. 0: 1.2 s.
 	StallLimit time.Duration
 
-	// MoveRate is how many bytes a second a snapshot for another node may take, to each of them. 0: as many as possible.
+	// MoveRate is how many bytes a second a snapshot for another node may take, to each of them. 0:
+	// as many as possible.
 	MoveRate int64
 }
 
@@ -195,16 +196,16 @@ func Start(cfg Config) (*Node, error) {
 		w.loop.Post(w.startTimers)
 	}
 	cfg.Group.OnStall(cfg.StallLimit, n.stalled)
-	// Expired keys disappear when they are looked up. The engine's sweep finds those that nobody asks
-	// for again, in a goroutine of its own: a loop has commands to answer.
+	// Expired keys disappear when they are looked up. The engine's sweep finds those that nobody
+	// asks for again, in a goroutine of its own: a loop has commands to answer.
 	n.goJob(func() { n.engine.KeepSwept(n.ctx.Done(), cfg.Group.UnixMilli) })
 	n.goJob(func() { n.big.Run(n.ctx, n.engine, cfg.Group.UnixMilli) })
 	close(n.started)
 	return n, nil
 }
 
-// newSession wires what answers commands that are not about keys: the parameters, INFO's description
-// of this node, and the state that connections share.
+// newSession wires what answers commands that are not about keys: the parameters, INFO's
+// description of this node, and the state that connections share.
 func (n *Node) newSession() {
 	host, portText, _ := net.SplitHostPort(n.listener.Addr())
 	port, _ := strconv.Atoi(portText)
@@ -245,7 +246,7 @@ func (n *Node) source() TableSource {
 	return nil
 }
 
-// Serving tells whether the node serves every partition that its table gives it.
+// Serving reports whether the node serves every partition that its table gives it.
 func (n *Node) Serving() bool {
 	v := n.view.Load()
 	if v.Table == nil || n.fenced.Load() {
@@ -287,8 +288,8 @@ type rejected struct{}
 func (rejected) OnData(_ *netloop.Conn, in []byte) int { return len(in) }
 func (rejected) OnClose(*netloop.Conn, error)          {}
 
-// Drain stops accepting, answers what has been received, and closes the
-// connections between two requests; what CLIENT PAUSE holds is not executed. It returns when none is left, or ctx ends.
+// Drain stops accepting, answers what has been received, and closes the connections between two
+// requests; what CLIENT PAUSE holds is not executed. It returns when none is left, or ctx ends.
 func (n *Node) Drain(ctx context.Context) error {
 	if err := n.listener.Close(); err != nil {
 		return err

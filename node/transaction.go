@@ -13,12 +13,12 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A transaction is executed under the lock of its one partition, which its commands do not take again (see lock). A client's
-// is queued here by internal/session; a proxy queues its clients', and sends each as one request (see
-// internal/member).
+// A transaction is executed under the lock of its one partition, which its commands do not take
+// again (see lock). A client's is queued here by internal/session; a proxy queues its clients', and
+// sends each as one request (see internal/member).
 
-// shortReply is up to how many bytes a reply counts nothing towards maxReply: all short ones of a transaction come to that
-// at most. A single long one is answered whatever its size.
+// shortReply is up to how many bytes a reply counts nothing towards maxReply: all short ones of a
+// transaction come to that at most. A single long one is answered whatever its size.
 const shortReply = 1 << 10
 
 // watch: WATCH key...
@@ -52,7 +52,8 @@ func watchFor(r *request) {
 	}
 }
 
-// versions are those of the keys behind the first argument. ok is false if they are not served here; that is answered.
+// versions are those of the keys behind the first argument. ok is false if they are not served
+// here; that is answered.
 func (r *request) versions() (versions [][]byte, ok bool) {
 	if !r.admitKeys(true) {
 		return nil, false
@@ -65,8 +66,8 @@ func (r *request) versions() (versions [][]byte, ok bool) {
 	return versions, true
 }
 
-// appendVersion appends the version of a key: the engine's, of this life of the node, and of this time that it owns the
-// partition.
+// appendVersion appends the version of a key: the engine's, of this life of the node, and of this
+// time that it owns the partition.
 func (r *request) appendVersion(dst []byte, t engine.Txn, key []byte) []byte {
 	v := t.VersionOf(key)
 	for _, n := range []uint64{uint64(r.node.cfg.Boot), r.view.Began[r.Partition], uint64(v.Era), uint64(v.Count)} {
@@ -112,7 +113,8 @@ func (r *request) hold(f func()) {
 	f()
 }
 
-// onlySlot is the slot of all keys of a transaction: whether there are any, and whether it is the same.
+// onlySlot is the slot of all keys of a transaction: whether there are any, and whether it is the
+// same.
 func onlySlot(tx *session.Transaction) (slot uint16, any, same bool) {
 	same = true
 	add := func(key []byte) {
@@ -155,7 +157,8 @@ func execFor(r *request) {
 	}
 }
 
-// transactionOf makes views of its arguments. ok is false if there is something that cannot be queued.
+// transactionOf makes views of its arguments. ok is false if there is something that cannot be
+// queued.
 func transactionOf(watched, requests [][]byte) (tx *session.Transaction, ok bool) {
 	tx = &session.Transaction{}
 	for i := 0; i < len(watched); i += 2 {
@@ -176,7 +179,8 @@ func transactionOf(watched, requests [][]byte) (tx *session.Transaction, ok bool
 	return tx, true
 }
 
-// transact executes a transaction and answers what EXEC answers. If it has keys, their partition is locked and held.
+// transact executes a transaction and answers what EXEC answers. If it has keys, their partition is
+// locked and held.
 func (r *request) transact(tx *session.Transaction) {
 	var scratch [64]byte
 	for _, w := range tx.Watched {

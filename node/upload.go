@@ -9,26 +9,28 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A large value is not gathered with its request. It goes into the engine's memory piece by piece, as it arrives, and the
-// command is executed when the request is there, wholly:
+// A large value is not gathered with its request. It goes into the engine's memory piece by piece,
+// as it arrives, and the command is executed when the request is there, wholly:
 //
 //	*5 SET key $500000 ▒▒▒▒ ▒▒▒▒▒▒ ▒▒▒▒▒ EX 60
 //	     beginValue ┘   └─ take ──────┘      └ endUpload: like any command, but that put publishes the value
 //
-// Memory is taken for what has come, not for what was announced. When there is none, the rest of the value is thrown away,
-// and the handler learns of it where it stores the value.
+// Memory is taken for what has come, not for what was announced. When there is none, the rest of
+// the value is thrown away, and the handler learns of it where it stores the value.
 
 const (
-	// uploadFrom is from how many bytes on a value is large. Such a value is too long for a cell of the engine.
+	// uploadFrom is from how many bytes on a value is large. Such a value is too long for a cell of
+	// the engine.
 	uploadFrom = 64 << 10
 	// uploadPatience is for how long a value may stop on its way before its memory is wanted back.
 	uploadPatience = 10 * time.Second
-	// keptArgs is how many bytes of other arguments an upload keeps, more or less. With more of them, all are gathered.
+	// keptArgs is how many bytes of other arguments an upload keeps, more or less. With more of
+	// them, all are gathered.
 	keptArgs = 128 << 10
 )
 
-// beginValue is called at the beginning of a large argument and says how many bytes of the input are used up. What is not
-// a value for a key is gathered.
+// beginValue is called at the beginning of a large argument and says how many bytes of the input
+// are used up. What is not a value for a key is gathered.
 func (r *request) beginValue() (used int) {
 	cn := r.conn
 	p := &cn.parser

@@ -14,8 +14,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// WAIT tells how many copies have all that was written before it: the least number over the partitions. That is more than what
-// the connection has written, which nobody keeps.
+// WAIT tells how many copies have all that was written before it: the least number over the
+// partitions. That is more than what the connection has written, which nobody keeps.
 
 const (
 	// waitTry is for how long one attempt waits for acknowledgements.
@@ -24,7 +24,8 @@ const (
 	waitPause = 100 * time.Millisecond
 )
 
-// wait: WAIT replicas milliseconds. A part of a reply waits for a moment only: the proxy asks again.
+// wait: WAIT replicas milliseconds. A part of a reply waits for a moment only: the proxy asks
+// again.
 func wait(r *request) {
 	replicas, limit, refusal := session.ParseWait(r.Args)
 	if refusal != "" {
@@ -65,7 +66,8 @@ func limited(ctx context.Context, limit time.Duration) (context.Context, context
 	return context.WithTimeout(ctx, limit)
 }
 
-// awaitCopies waits for so many copies of all that is served, or for ctx, and keeps in best how many there are.
+// awaitCopies waits for so many copies of all that is served, or for ctx, and keeps in best how
+// many there are.
 func (n *Node) awaitCopies(ctx context.Context, replicas int64, best *atomic.Int64) {
 	for pause := time.Millisecond; ; pause = min(2*pause, waitPause) {
 		_, covered := n.coverage(&allPartitions)
@@ -80,7 +82,8 @@ func (n *Node) awaitCopies(ctx context.Context, replicas int64, best *atomic.Int
 	}
 }
 
-// countCopies tells how many copies have all that was written to the partitions before; the least number of them.
+// countCopies tells how many copies have all that was written to the partitions before; the least
+// number of them.
 func (n *Node) countCopies(ctx context.Context, partitions *ring.PartitionSet) int64 {
 	ctx, cancel := context.WithTimeout(ctx, waitTry)
 	defer cancel()

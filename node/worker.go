@@ -94,9 +94,9 @@ func (w *worker) closeIdle() {
 	}
 }
 
-// closeSilent closes the clients that were silent for longer than CONFIG's
-// timeout, and who stops in the middle of a large value. Pipes and members are silent when there is nothing to do, and so is
-// who monitors.
+// closeSilent closes the clients that were silent for longer than CONFIG's timeout, and who stops
+// in the middle of a large value. Pipes and members are silent when there is nothing to do, and so
+// is who monitors.
 func (w *worker) closeSilent() {
 	limit, now := w.node.settings.IdleTimeout(), w.loop.UnixMilli()
 	for cn := range w.conns {

@@ -36,8 +36,8 @@ func CountIn(b []byte, from, to int64) int {
 	return Count(b[first:last+1]) - bits.OnesCount8(before) - bits.OnesCount8(behind)
 }
 
-// Find is the first of the bits [from, to) of b that is set, or clear if not set is asked for; -1 if none is. They
-// must be in b.
+// Find is the first of the bits [from, to) of b that is set, or clear if not set is asked for; -1
+// if none is. They must be in b.
 func Find(b []byte, set bool, from, to int64) int64 {
 	flip := uint64(0) // makes the bit that is looked for a one
 	if !set {
@@ -78,7 +78,8 @@ func within(at, to int64) int64 {
 	return -1
 }
 
-// Field is the unsigned integer of width bits, 1 to 64, at a bit of b. What is behind the end of b is 0.
+// Field is the unsigned integer of width bits, 1 to 64, at a bit of b. What is behind the end of b
+// is 0.
 func Field(b []byte, at uint64, width uint) uint64 {
 	var padded [9]byte
 	nine := padded[:]

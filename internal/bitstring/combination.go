@@ -20,7 +20,8 @@ const (
 var CombinationNames = [...]string{And: "AND", Or: "OR", Xor: "XOR", Not: "NOT",
 	Diff: "DIFF", Diff1: "DIFF1", AndOr: "ANDOR", One: "ONE"}
 
-// CombineStep is how many bytes of the result are made at a time, so that they stay in the processor's cache.
+// CombineStep is how many bytes of the result are made at a time, so that they stay in the
+// processor's cache.
 const CombineStep = 16 << 10
 
 // Fill makes the result's bytes from at on. Behind its end a source has zeros.
@@ -36,7 +37,8 @@ func (op Combination) Fill(result []byte, sources [][]byte, at int) {
 	}
 }
 
-// step is fill for few bytes. several is room for what is in more than one source, as long as result.
+// step is Fill for few bytes. several is room for what is in more than one source, as long as
+// result.
 func (op Combination) step(result []byte, sources [][]byte, at int, several []byte) {
 	first := behind(sources[0], at, len(result))
 	if op == Diff1 || op == AndOr {

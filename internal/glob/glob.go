@@ -2,7 +2,7 @@ package glob
 
 import "bytes"
 
-// Match tells whether s matches pattern with the wildcards of KEYS and
+// Match reports whether s matches pattern with the wildcards of KEYS and
 // SCAN: '*', '?', '[a-z]', '[^a]' and '\' before a literal. Both are only read.
 //
 // Redis's matcher calls itself at each '*', so that a pattern like

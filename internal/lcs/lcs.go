@@ -2,10 +2,10 @@ package lcs
 
 import "math/bits"
 
-// Pair is two strings of which the longest common subsequence is wanted. Of Redis's table of lengths,
-// D[i][j] for the first i bytes of one and the first j of the other, it keeps only where neighbours
-// in a row differ, one bit a cell, and makes 64 cells at a time: Hyyrö, "Bit-parallel LCS-length
-// computation revisited", 2004. The rows are those of the shorter string.
+// Pair is two strings of which the longest common subsequence is wanted. Of Redis's table of
+// lengths, D[i][j] for the first i bytes of one and the first j of the other, it keeps only where
+// neighbours in a row differ, one bit a cell, and makes 64 cells at a time: Hyyrö, "Bit-parallel
+// LCS-length computation revisited", 2004. The rows are those of the shorter string.
 type Pair struct {
 	A, B  []byte
 	words int      // of a row

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// oracleLCS fills the whole table, and walks back through it: diagonally where the bytes are equal, else up where that is
-// longer, else to the left.
+// oracleLCS fills the whole table, and walks back through it: diagonally where the bytes are equal,
+// else up where that is longer, else to the left.
 func oracleLCS(a, b []byte) (length int, all []Match) {
 	d := make([][]int, len(a)+1)
 	d[0] = make([]int, len(b)+1)

@@ -58,7 +58,8 @@ type Work interface {
 	End()
 }
 
-// MayWait is called where a command leaves its end to a goroutine, as none may within a transaction.
+// MayWait is called where a command leaves its end to a goroutine, as none may within a
+// transaction.
 func (r *Request) MayWait() {
 	if r.Holding {
 		panic("BUG: " + r.Cmd.Name + " waits within a transaction")

@@ -8,9 +8,9 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
-// A large value is not copied into the output. It is pinned, so that it cannot change, and inserted:
-// the socket sends it from the engine's memory. The pin ends when all is sent, or the connection
-// closes.
+// A large value is not copied into the output. It is pinned, so that it cannot change, and
+// inserted: the socket sends it from the engine's memory. The pin ends when all is sent, or the
+// connection closes.
 
 // PinFrom is the number of bytes from which a reply is pinned.
 const PinFrom = 64 << 10

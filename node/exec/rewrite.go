@@ -20,8 +20,8 @@ import (
 const (
 	// RewriteFrom is how many bytes may be copied, or evicted, under the shard's lock: some 0.1 ms.
 	RewriteFrom = 256 << 10
-	// RewriteTries is how often a value is made anew because its source has changed meanwhile. After
-	// that the lock is held.
+	// RewriteTries is how often a value is made anew because its source has changed meanwhile.
+	// After that the lock is held.
 	RewriteTries = 3
 	// RewriteStep is the number of bytes after which a goroutine looks whether the node closes.
 	RewriteStep = 1 << 20
@@ -223,8 +223,8 @@ func (w *Rewrite) IsOf(item engine.Item, found bool) bool {
 	return w != nil && w.Err == nil && w.Sources[0].IsOf(item, found)
 }
 
-// MayRewrite reports whether a value may be made in a goroutine: not within a transaction, and not after
-// it has failed, or come too late too often.
+// MayRewrite reports whether a value may be made in a goroutine: not within a transaction, and not
+// after it has failed, or come too late too often.
 func (r *Request) MayRewrite() bool {
 	w := r.Rewrite
 	return !r.Holding && (w == nil || w.Err == nil && w.Tries < RewriteTries)

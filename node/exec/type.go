@@ -19,8 +19,8 @@ type Type struct {
 	// Footprint returns how many bytes the key takes with all that belongs to it, for MEMORY USAGE.
 	Footprint func(t engine.Txn, key []byte) (bytes int64, found bool)
 
-	// AppendDump, which may be nil, appends the payload of an item, for DUMP. AppendDumpHead appends what comes in a
-	// payload before a value of n bytes that is sent from where it lies.
+	// AppendDump, which may be nil, appends the payload of an item, for DUMP. AppendDumpHead
+	// appends what comes in a payload before a value of n bytes that is sent from where it lies.
 	AppendDump     func(dst []byte, item engine.Item) []byte
 	AppendDumpHead func(dst []byte, n int) []byte
 	// Restores reports whether a payload of DUMP that begins with this code is of the type, and

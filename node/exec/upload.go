@@ -69,7 +69,8 @@ func (r *Request) Put(t engine.Txn, key []byte, i int, expireAt int64) error {
 	return t.Set(key, r.Args[i], engine.TypeString, expireAt)
 }
 
-// Value is argument i, which may be an upload: then it is a view of the engine's memory, valid as long as the upload.
+// Value is argument i, which may be an upload: then it is a view of the engine's memory, valid as
+// long as the upload.
 func (r *Request) Value(i int) ([]byte, error) { return valueOf(r.Args, r.Upload, i) }
 
 func valueOf(args [][]byte, u *Upload, i int) ([]byte, error) {

@@ -47,8 +47,8 @@ func (b *BigWalk) Turn() {
 	b.last, b.now = b.now, figures.KeyFigures{}
 }
 
-// Top returns the largest keys as of the last walk, and as far as the next one has come. The largest
-// come first.
+// Top returns the largest keys as of the last walk, and as far as the next one has come. The
+// largest come first.
 func (b *BigWalk) Top() []figures.KeyFigure {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 // smallest, whose count may be too high by what that had. Only what is certain is told.
 
 const (
-	// SampleInputs is of how many inputs one is sampled. It is prime, so that clients that take turns do not always meet the
-	// same of them.
+	// SampleInputs is of how many inputs one is sampled. It is prime, so that clients that take
+	// turns do not always meet the same of them.
 	SampleInputs = 251
 
 	HotCounters = 256

@@ -9,8 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/figures"
 )
 
-// TestHotSketch: among many keys, those are found that are used most, with about the rate that they have; a use
-// by all alike makes none hot; what is no longer used fades.
+// TestHotSketch: among many keys, those are found that are used most, with about the rate that they
+// have; a use by all alike makes none hot; what is no longer used fades.
 func TestHotSketch(t *testing.T) {
 	h := NewHotSketch(0)
 	for i := range 20_000 {
@@ -49,8 +49,8 @@ func TestHotSketch(t *testing.T) {
 	}
 }
 
-// TestHotSketchOfManyKeys: a command of very many keys costs what one of few does, and still shows what such commands use
-// again and again.
+// TestHotSketchOfManyKeys: a command of very many keys costs what one of few does, and still shows
+// what such commands use again and again.
 func TestHotSketchOfManyKeys(t *testing.T) {
 	h := NewHotSketch(0)
 	noted := func() (n uint32) {

@@ -24,8 +24,8 @@ const (
 	turnoverSteps = 30          // in which that is forgotten
 )
 
-// Age is for how long a key stays on average, in seconds: so many keys at the present rate of evictions.
-// Endless while nothing is evicted.
+// Age is for how long a key stays on average, in seconds: so many keys at the present rate of
+// evictions. Endless while nothing is evicted.
 func (t *Turnover) Age(now time.Time, keys, evicted int64) float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,9 +1,9 @@
 // Package ticket keeps large replies until their proxies have fetched them.
 //
 // A large reply on a common pipe would hold up the replies of all other sessions behind it. So the
-// command is executed in its turn, but answered by a ticket: the reply stays here, its values pinned,
-// and the proxy fetches it over another pipe, piece by piece, as fast as its client takes it, and
-// gives the ticket back:
+// command is executed in its turn, but answered by a ticket: the reply stays here, its values
+// pinned, and the proxy fetches it over another pipe, piece by piece, as fast as its client takes
+// it, and gives the ticket back:
 //
 //	common pipe  GET k                  ─> -DUNLINLARGE ticket length
 //	fetch pipe   FETCH ticket 0 131072  ─> the first 128 KiB of the reply    FETCH ticket 131072 131072 ─> ...
@@ -60,8 +60,9 @@ type ticket[P Pipe] struct {
 // Fits reports whether a reply of so many bytes of text and of pinned values is worth a ticket.
 func Fits(text, values int) bool { return text <= maxText && values >= from }
 
-// Issue takes the reply that begins at r.Out[start], with the pins from the given one on, and returns
-// its ticket's number and its length. ok is false if there is no memory; the reply is then as it was.
+// Issue takes the reply that begins at r.Out[start], with the pins from the given one on, and
+// returns its ticket's number and its length. ok is false if there is no memory; the reply is then
+// as it was.
 func (o *Office[P]) Issue(p P, r *exec.Request, start, firstPin int) (number uint64, size int, ok bool) {
 	charge := int64(ticketMemory + len(r.Out) - start + (len(r.Pins)-firstPin)*valueMemory)
 	if !r.Host.ChargeHeap(charge) {

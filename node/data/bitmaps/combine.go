@@ -51,7 +51,8 @@ func bitOp(r *exec.Request) {
 	}
 }
 
-// longest is the length of the longest string among the keys, all of which are looked up. ok is false if one is no string.
+// longest is the length of the longest string among the keys, all of which are looked up. ok is
+// false if one is no string.
 func longest(r *exec.Request, t engine.Txn, keys [][]byte) (length int, ok bool) {
 	for _, key := range keys {
 		item, found, ok := r.FindString(t, key)
@@ -68,7 +69,8 @@ func longest(r *exec.Request, t engine.Txn, keys [][]byte) (length int, ok bool)
 	return length, true
 }
 
-// combine makes the result here. It is a large one in a transaction only, which waits for no goroutine.
+// combine makes the result here. It is a large one in a transaction only, which waits for no
+// goroutine.
 func combine(r *exec.Request, t engine.Txn, op bitstring.Combination, length int) {
 	w := r.Worker
 	if e := r.Engine; length > scanFrom {
@@ -84,8 +86,8 @@ func combine(r *exec.Request, t engine.Txn, op bitstring.Combination, length int
 	w.KeepBody(result)
 }
 
-// fillNow makes the result from what the sources have now. They were looked up, so that to do so again removes none: all
-// views stay what they are.
+// fillNow makes the result from what the sources have now. They were looked up, so that to do so
+// again removes none: all views stay what they are.
 func fillNow(r *exec.Request, t engine.Txn, op bitstring.Combination, result []byte) {
 	views := r.Worker.Views[:0]
 	for _, key := range r.Args[3:] {
@@ -107,8 +109,9 @@ func storeCombined(r *exec.Request, err error, length int) {
 	r.ReplyInt(int64(length))
 }
 
-// combineLarge has a goroutine make the result, and stores it when it is there. If the sources have changed too often
-// meanwhile, it is made once more in the memory that it has, while the lock is held.
+// combineLarge has a goroutine make the result, and stores it when it is there. If the sources have
+// changed too often meanwhile, it is made once more in the memory that it has, while the lock is
+// held.
 func combineLarge(r *exec.Request, t engine.Txn, op bitstring.Combination, length int) {
 	w := r.Rewrite
 	switch {
@@ -132,7 +135,7 @@ func combineLarge(r *exec.Request, t engine.Txn, op bitstring.Combination, lengt
 	}
 }
 
-// areSources says whether the keys still have what a result was made from.
+// areSources reports whether the keys still have what a result was made from.
 func areSources(r *exec.Request, t engine.Txn, sources []exec.Source) bool {
 	for i, key := range r.Args[3:] {
 		if item, found := t.Peek(key); !sources[i].IsOf(item, found) {

@@ -36,7 +36,8 @@ type fieldOp struct {
 	overflow overflow
 }
 
-// fieldOps reads the operations of a BITFIELD one by one: once to find whether all are right, and once more to execute them.
+// fieldOps reads the operations of a BITFIELD one by one: once to find whether all are right, and
+// once more to execute them.
 type fieldOps struct {
 	args     [][]byte // not read yet
 	overflow overflow // for those to come
@@ -114,7 +115,8 @@ func (op *fieldOp) read(args [][]byte) (refusal string) {
 // maxBits is how many bits a string may have.
 const maxBits = exec.MaxString * 8
 
-// bitOffset reads the position of a bit. With a width, "#n" is that of the n-th field of this width.
+// bitOffset reads the position of a bit. With a width, "#n" is that of the n-th field of this
+// width.
 func bitOffset(arg []byte, width uint64) (at uint64, ok bool) {
 	factor := uint64(1)
 	if width > 0 && len(arg) > 0 && arg[0] == '#' {
@@ -160,8 +162,8 @@ func (op *fieldOp) signExtend(v uint64) int64 {
 	return int64(v<<(64-op.width)) >> (64 - op.width)
 }
 
-// sum adds delta to what a field has, or to 0. overflown says that the field cannot hold the sum; result is then what
-// should be there instead.
+// sum adds delta to what a field has, or to 0. overflown says that the field cannot hold the sum;
+// result is then what should be there instead.
 func (op *fieldOp) sum(old, delta int64) (result int64, overflown bool) {
 	least, most := int64(0), op.most()
 	if op.signed {
@@ -188,7 +190,8 @@ func (op *fieldOp) most() int64 {
 	return math.MaxInt64 >> (63 - op.width)
 }
 
-// bitField: BITFIELD key [GET type offset | [OVERFLOW WRAP|SAT|FAIL] SET|INCRBY type offset value]..., and BITFIELD_RO
+// bitField: BITFIELD key [GET type offset | [OVERFLOW WRAP|SAT|FAIL] SET|INCRBY type offset
+// value]..., and BITFIELD_RO
 func bitField(r *exec.Request) {
 	ops := fieldOps{args: r.Args[2:]}
 	count, end := 0, uint64(0) // of the last bit that is written
@@ -230,7 +233,8 @@ func getFields(r *exec.Request, count int) {
 	replyFields(r, value, count)
 }
 
-// changeFields executes operations that need so many bytes. The value grows to them even where OVERFLOW FAIL then refuses.
+// changeFields executes operations that need so many bytes. The value grows to them even where
+// OVERFLOW FAIL then refuses.
 func changeFields(r *exec.Request, count, bytes int) {
 	t := r.Lock()
 	defer t.Unlock()

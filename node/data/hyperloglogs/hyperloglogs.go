@@ -6,8 +6,9 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// MaxUnion is how many HyperLogLogs one command may merge: some 10 µs each, for which the loop stands still. Redis has no
-// such limit, and can be held up for seconds by naming one key a million times.
+// MaxUnion is how many HyperLogLogs one command may merge: some 10 µs each, for which the loop
+// stands still. Redis has no such limit, and can be held up for seconds by naming one key a million
+// times.
 const MaxUnion = 8192
 
 // pfAdd: PFADD key [element...]
@@ -68,7 +69,8 @@ func addDense(r *exec.Request, t engine.Txn, item engine.Item, elements [][]byte
 	r.ReplyBool(changed)
 }
 
-// findSketch looks a HyperLogLog up. ok is false if the key holds something else; the error is then already answered.
+// findSketch looks a HyperLogLog up. ok is false if the key holds something else; the error is then
+// already answered.
 func findSketch(r *exec.Request, t engine.Txn, key []byte) (item engine.Item, found, ok bool) {
 	item, found, ok = r.FindString(t, key)
 	if ok && found && !hyperloglog.Is(item.Value()) {
@@ -78,8 +80,9 @@ func findSketch(r *exec.Request, t engine.Txn, key []byte) (item engine.Item, fo
 	return item, found, ok
 }
 
-// sketchCopy is a HyperLogLog in the worker's scratch space, with room to become dense: that of the item, or an empty one. ok
-// is false if it is too long to be one; the error is then already answered.
+// sketchCopy is a HyperLogLog in the worker's scratch space, with room to become dense: that of the
+// item, or an empty one. ok is false if it is too long to be one; the error is then already
+// answered.
 func sketchCopy(r *exec.Request, item engine.Item, found bool) (value []byte, ok bool) {
 	w := r.Worker
 	if cap(w.Body) < hyperloglog.DenseSize {
@@ -95,8 +98,8 @@ func sketchCopy(r *exec.Request, item engine.Item, found bool) (value []byte, ok
 	return append(w.Body[:0], item.Value()...), true
 }
 
-// storeSketch stores a value that was changed in the scratch space under the command's key. ok is false if there is no
-// memory; the error is then already answered.
+// storeSketch stores a value that was changed in the scratch space under the command's key. ok is
+// false if there is no memory; the error is then already answered.
 func storeSketch(r *exec.Request, t engine.Txn, item engine.Item, found bool, value []byte) (ok bool) {
 	defer r.Worker.KeepBody(value)
 	hyperloglog.Invalidate(value)

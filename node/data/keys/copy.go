@@ -24,7 +24,8 @@ func renameNX(r *exec.Request) {
 	}
 }
 
-// move gives the key another name; ifFree: unless that is taken. False: answered already, or to be executed again.
+// move gives the key another name; ifFree: unless that is taken. False: answered already, or to be
+// executed again.
 func move(r *exec.Request, ifFree bool) bool {
 	from, to := r.Args[1], r.Args[2]
 	t := r.Lock()
@@ -92,7 +93,7 @@ func copyOptions(r *exec.Request, options [][]byte) (replace, ok bool) {
 	return replace, true
 }
 
-// soleDB tells whether the argument is the number of the only database; if not, that is answered.
+// soleDB reports whether the argument is the number of the only database; if not, that is answered.
 func soleDB(r *exec.Request, arg []byte) bool {
 	n, ok := resp.ParseInt(arg)
 	switch {
@@ -106,8 +107,8 @@ func soleDB(r *exec.Request, arg []byte) bool {
 	return ok && n == 0
 }
 
-// duplicate stores what the command's first key has under the second, too. False: answered already, or to be executed again,
-// since a large value is copied by a goroutine (rewrite.go).
+// duplicate stores what the command's first key has under the second, too. False: answered already,
+// or to be executed again, since a large value is copied by a goroutine (rewrite.go).
 func duplicate(r *exec.Request, t engine.Txn, item engine.Item) bool {
 	to, value, w := r.Args[2], item.Value(), r.Rewrite
 	again := r.MayRewrite()

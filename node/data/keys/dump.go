@@ -9,11 +9,12 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// MaxDump is how long a value may be for DUMP. Its checksum, about 1 ms for each MiB, is made before the reply can begin, and while a
-// pipe waits for that it must not seem to be dead.
+// MaxDump is how long a value may be for DUMP. Its checksum, about 1 ms for each MiB, is made
+// before the reply can begin, and while a pipe waits for that it must not seem to be dead.
 const MaxDump = 64 << 20
 
-// MaxPayloadHeld is how long a value may be for DUMP and RESTORE in a transaction, which waits for no goroutine: some 5 ms.
+// MaxPayloadHeld is how long a value may be for DUMP and RESTORE in a transaction, which waits for
+// no goroutine: some 5 ms.
 const MaxPayloadHeld = 4 << 20
 
 func dumpable(r *exec.Request, n int) bool { return n <= MaxPayloadHeld || n <= MaxDump && !r.Holding }
@@ -47,7 +48,8 @@ func dump(r *exec.Request) {
 	}
 }
 
-// dumped is the reply to DUMP of a large value, which is sent from where it lies once a goroutine has made the checksum.
+// dumped is the reply to DUMP of a large value, which is sent from where it lies once a goroutine
+// has made the checksum.
 type dumped struct {
 	pin  engine.Pin
 	head [rdb.MaxHead]byte

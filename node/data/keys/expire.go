@@ -51,7 +51,7 @@ func parseExpireCondition(r *exec.Request, args [][]byte) (c expireCondition, ok
 	return c, true
 }
 
-// allows tells whether the present expiry (0: none, which counts as infinitely
+// allows reports whether the present expiry (0: none, which counts as infinitely
 // late) lets the new one be set.
 func (c expireCondition) allows(present, at int64) bool {
 	switch {

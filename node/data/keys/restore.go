@@ -10,7 +10,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// restoreOptions are the options of RESTORE. IDLETIME and FREQ are read, but have no effect: neither is kept here.
+// restoreOptions are the options of RESTORE. IDLETIME and FREQ are read, but have no effect:
+// neither is kept here.
 type restoreOptions struct {
 	replace, absolute bool
 	idle, freq        bool // given
@@ -82,7 +83,7 @@ func parseRestoreOptions(r *exec.Request, args [][]byte) (o restoreOptions, ok b
 	return o, true
 }
 
-// restoreNumber tells whether argument i is a number from 0 to most; if not, that is answered.
+// restoreNumber reports whether argument i is a number from 0 to most; if not, that is answered.
 func restoreNumber(r *exec.Request, i int, most int64, problem string) bool {
 	n, ok := r.IntArg(i)
 	if ok && (n < 0 || n > most) {
@@ -92,7 +93,8 @@ func restoreNumber(r *exec.Request, i int, most int64, problem string) bool {
 	return ok
 }
 
-// restoreExpiry is when the key is to expire, in unix milliseconds; if that makes no sense, it is answered.
+// restoreExpiry is when the key is to expire, in unix milliseconds; if that makes no sense, it is
+// answered.
 func restoreExpiry(r *exec.Request, o restoreOptions) (at int64, ok bool) {
 	at, ok = r.IntArg(2)
 	switch {

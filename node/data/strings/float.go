@@ -52,12 +52,12 @@ func parseFloat(text []byte) (f *big.Float, infinite, ok bool) {
 	return f, false, true
 }
 
-// floatOverflows tells whether f would be infinite as a long double.
+// floatOverflows reports whether f would be infinite as a long double.
 func floatOverflows(f *big.Float) bool {
 	return f.IsInf() || f.MantExp(nil) > floatMaxExponent
 }
 
-// isNumber tells whether text is digits with at most one point among them and an
+// isNumber reports whether text is digits with at most one point among them and an
 // exponent of at most five digits behind. Longer exponents are out of range
 // whatever the digits are, because those are at most floatMaxText.
 func isNumber(text []byte, base int) bool {
@@ -79,7 +79,7 @@ func isNumber(text []byte, base int) bool {
 	return i == len(text) || (text[i]|0x20 == exponentMark && isExponent(text[i+1:]))
 }
 
-// isExponent tells whether text is a sign, if any, and one to five digits.
+// isExponent reports whether text is a sign, if any, and one to five digits.
 func isExponent(text []byte) bool {
 	if len(text) > 0 && (text[0] == '+' || text[0] == '-') {
 		text = text[1:]

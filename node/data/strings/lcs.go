@@ -91,7 +91,8 @@ func commonSubsequence(r *exec.Request) {
 	}
 }
 
-// lcsNow answers here. That takes long in a transaction only, which waits for no goroutine: 25 ms at most.
+// lcsNow answers here. That takes long in a transaction only, which waits for no goroutine: 25 ms
+// at most.
 func lcsNow(r *exec.Request, s *lcs.Pair, o *lcsOptions) {
 	memory, e := s.Memory(!o.length), r.Engine
 	if memory > lcsUncharged {

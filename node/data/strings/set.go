@@ -42,7 +42,7 @@ type setOptions struct {
 	absolute bool // EXAT, PXAT
 }
 
-// conflicts tells whether an expiry of this kind contradicts an option given
+// conflicts reports whether an expiry of this kind contradicts an option given
 // before. The same kind may be repeated, as in Redis: the last one counts.
 func (o *setOptions) conflicts(seconds, absolute bool) bool {
 	if o.keepTTL || o.persist {
@@ -82,10 +82,10 @@ func (o *setOptions) parse(args [][]byte, g grammar) (ok bool) {
 	return true
 }
 
-// may tells whether condition c contradicts none given before.
+// may reports whether condition c contradicts none given before.
 func (o *setOptions) may(c condition) bool { return o.condition == always || o.condition == c }
 
-// holds tells whether the condition holds for what a key has.
+// holds reports whether the condition holds for what a key has.
 func (o *setOptions) holds(item engine.Item, found bool) bool {
 	switch o.condition {
 	case ifMissing:
@@ -98,7 +98,7 @@ func (o *setOptions) holds(item engine.Item, found bool) bool {
 	return true
 }
 
-// expiryOption tells whether arg is an option that gives an expiry, and in
+// expiryOption reports whether arg is an option that gives an expiry, and in
 // which unit and from when.
 func expiryOption(arg []byte) (seconds, absolute, known bool) {
 	switch {

@@ -64,7 +64,8 @@ func mSetNX(r *exec.Request) {
 	}
 }
 
-// mSetEX: MSETEX numkeys key value... [NX | XX] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL], in one slot and so atomic
+// mSetEX: MSETEX numkeys key value... [NX | XX] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL], in one
+// slot and so atomic
 func mSetEX(r *exec.Request) {
 	n, ok := resp.ParseInt(r.Args[1])
 	if !ok || n < 1 || n > math.MaxInt32 {
