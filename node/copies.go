@@ -14,7 +14,7 @@ import (
 
 // copies are those that this node keeps of partitions of others. Streams change them on the loops,
 // tables elsewhere. The engine is called with mu held, and calls copySource.Admits with a shard's
-// lock held: Admits does not take mu.
+// lock held: Admits does not take mu. The senders' locks come after mu.
 type copies struct {
 	node     *Node
 	admitted [ring.Partitions]atomic.Pointer[copySource] // whose effects go into the copy; nil: nobody's
@@ -74,6 +74,10 @@ func (c *copies) actLocked() {
 			c.sourceLocked(a.Source).refuse(a.Partition)
 		case replica.CopyTake:
 			c.sourceLocked(a.Source).take(a.Partition)
+		case replica.CopyUnseal:
+			for _, s := range c.node.senders.list() {
+				s.abandon(a.Partition, a.Seal)
+			}
 		}
 	}
 }

@@ -203,6 +203,13 @@ func (s *sender) hand(p uint16, seal uint64, heir bool) {
 	s.actLocked()
 }
 
+func (s *sender) abandon(p uint16, seal uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine.Abandon(p, seal)
+	s.actLocked()
+}
+
 // void begins a new generation. Only the goroutine calls it.
 func (s *sender) void() {
 	generation := s.node.senders.newGeneration() // not with mu held: that lock comes before this one

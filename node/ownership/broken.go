@@ -10,6 +10,7 @@ type Broken struct {
 	AskBySince         bool // do not ask nodes that know the epoch in which a partition's data began
 	AnyoneAcknowledges bool // accept the acknowledgement of another life of a node
 	AdoptForeign       bool // acknowledge tables of another lineage
+	CopyEarly          bool // begin copies by a table before what an older one left is dropped
 	IgnoreAbsence      bool // count what a node had before the cluster went on without it
 	LeaveEarly         bool // release a node before the heirs have everything
 	NeverFence         bool // serve on after a standstill

@@ -106,6 +106,9 @@ func (m *Machine) Install(now time.Duration, t *ring.Table) {
 		m.view = m.view.WithGained()
 	}
 	m.do(Obey{m.view})
+	if m.cfg.Broken.CopyEarly {
+		m.do(Settle{m.view})
+	}
 	m.barrier(now, installing)
 }
 

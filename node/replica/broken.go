@@ -4,6 +4,7 @@ package replica
 // none.
 type Broken struct {
 	HandOnce        bool // what is lost of a hand-over is not sent again
+	HandStale       bool // a partition is handed over although it is not what was sealed any more
 	IgnoreSeals     bool // every copy that was handed over is continued, whatever its seal
 	AdmitServed     bool // the stream of an earlier owner goes into what is served
 	RefuseBegin     bool // a stream that begins again is refused, and its old copy is kept

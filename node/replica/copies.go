@@ -64,6 +64,7 @@ type CopyAction struct {
 	Do        CopyDo
 	Partition uint16
 	Source    string // of CopyAdmit, CopyRefuse and CopyTake
+	Seal      uint64 // of CopyUnseal
 	Spare     bool   // of CopySpare
 }
 
@@ -77,6 +78,7 @@ const (
 	CopySpare                // records of the partition are the first to be evicted, or are not
 	CopyRefuse               // Refusals.Refuse
 	CopyTake                 // Refusals.Take
+	CopyUnseal               // Sender.Abandon, for every Sender: the partition is no more what was sealed
 )
 
 // Claim is how this node begins to serve a partition that it has gained.
@@ -88,6 +90,7 @@ type Claim struct {
 // Copies hold the state of the copies that a node keeps.
 type Copies struct {
 	broken  *Broken
+	self    string          // the source of copies that this node has sealed itself; "": there are none
 	settled *ownership.View // the view by which copies are judged: the last one that was installed to its end
 	of      [ring.Partitions]Copy
 	actions []CopyAction
@@ -125,9 +128,20 @@ func (c *Copies) shut(p uint16) {
 	}
 }
 
+// unseal ends the hand-over of a partition that this node keeps sealed, if that is still under way:
+// the partition is about to change. Its new owner serves without the rest, or does not want it any
+// more; what it would be sent from now on could be a part of its own data, as an older copy.
+func (c *Copies) unseal(p uint16) {
+	have := &c.of[p]
+	if have.State == Handed && have.Source == c.self && !c.broken.HandStale {
+		c.actions = append(c.actions, CopyAction{Do: CopyUnseal, Partition: p, Seal: have.Seal})
+	}
+}
+
 // drop gives a copy up. What goes into it is shut out first, or some of it could arrive behind the
 // emptying and would be taken for a part of the next copy.
 func (c *Copies) drop(p uint16) {
+	c.unseal(p)
 	c.shut(p)
 	c.do(CopyForget, p)
 	c.of[p] = Copy{}
@@ -146,6 +160,7 @@ func (c *Copies) Marked(source string, p uint16, m Mark, now time.Duration) {
 	case MarkContinue:
 		sealed := have.State == Handed && (have.Seal == m.Arg || c.broken.IgnoreSeals)
 		if sealed && c.settled.CopiesFrom(p, source) {
+			c.unseal(p)
 			c.spare(p, c.settled.Spares(p))
 			c.say(CopyTake, p, source)
 			have.State, have.Source = Synced, source
@@ -232,6 +247,7 @@ func (c *Copies) Claim(v *ownership.View, acknowledged func(source string) bool)
 			continue
 		}
 		have := c.of[p]
+		c.unseal(p)
 		if !c.broken.AdmitServed {
 			c.shut(p)
 		}
@@ -270,6 +286,7 @@ func (c *Copies) Keep(self string, h *HandOver, now time.Duration) {
 	if h.Away {
 		now = Never
 	}
+	c.self = self
 	for _, l := range h.Lost {
 		c.shut(l.Partition)
 		c.of[l.Partition] = Copy{State: Handed, Source: self, Since: l.Since, Seal: l.Seal, sealed: now}

@@ -73,6 +73,8 @@ func (r *copyRig) said() string {
 			words = append(words, fmt.Sprintf("spare %d %t", a.Partition, a.Spare))
 		case CopyRefuse:
 			words = append(words, fmt.Sprintf("refuse %d %s", a.Partition, a.Source))
+		case CopyUnseal:
+			words = append(words, fmt.Sprintf("unseal %d %d", a.Partition, a.Seal))
 		case CopyTake:
 			words = append(words, fmt.Sprintf("take %d %s", a.Partition, a.Source))
 		}
@@ -266,9 +268,41 @@ func TestCopiesAreKeptAfterALoss(t *testing.T) {
 			t.Errorf("after an absence %t, the copy is in sync %t", away, got)
 		}
 		r.Unkeep(h)
-		r.want("forget 7")
+		r.want("unseal 7 5, forget 7")
 		if r.Of(7).State != NoCopy {
 			t.Errorf("the copy is still %v", r.Of(7).State)
 		}
+	}
+}
+
+// A node that was away hands over what it had, in vain, while the owner begins to feed it: what it has
+// then is not what it has sealed, and must not be sent as that. The owner could take it for its own
+// copy, once a table makes the two change places.
+func TestCopyIsNotHandedOverOnceItChanges(t *testing.T) {
+	v := follows(7)
+	s := NewSender(1, 1, nil)
+	s.Sync(7, 1)
+	s.Hand(7, 5, true)
+	for _, change := range []func(r *copyRig){
+		func(r *copyRig) { r.marked("a@1", 7, MarkBegin, 1) },
+		func(r *copyRig) { r.marked("a@1", 7, MarkContinue, 5) },
+		func(r *copyRig) {
+			r.Claim(seenBy("b", after(v.Table, func(n *ring.Table) { n.Owner[7] = 1 }), v), always(true))
+		},
+	} {
+		r := newCopyRig(t, v)
+		r.Keep("b@2", &HandOver{Lost: []Lost{{Partition: 7, Since: 1, Seal: 5}}}, r.now)
+		change(r)
+		if got := r.said(); !strings.HasPrefix(got, "unseal 7 5") {
+			t.Errorf("the actions are %q, want that the hand-over ends first", got)
+		}
+	}
+	s.Abandon(7, 6)
+	if s.Owed() != 1 {
+		t.Error("another hand-over is abandoned")
+	}
+	s.Abandon(7, 5)
+	if s.Owed() != 0 || s.Unfinished() != 0 {
+		t.Error("the hand-over is not abandoned")
 	}
 }

@@ -209,6 +209,13 @@ func (s *Sender) Hand(p uint16, seal uint64, heir bool) {
 	}
 }
 
+// Abandon ends the hand-over of p with the seal, if it is still under way.
+func (s *Sender) Abandon(p uint16, seal uint64) {
+	if f := s.fed[p]; f != nil && f.seal == seal {
+		s.end(p, Mark{})
+	}
+}
+
 // say logs the word that hands f over. The word can still be lost with its log, or be refused: f
 // stays until it has arrived.
 func (s *Sender) say(f *feed) {

@@ -149,6 +149,11 @@ func (n *node) actCopies() {
 			n.source(a.Source).refusals.Refuse(a.Partition)
 		case replica.CopyTake:
 			n.source(a.Source).refusals.Take(a.Partition)
+		case replica.CopyUnseal:
+			for _, s := range n.senders {
+				s.machine.Abandon(a.Partition, a.Seal)
+				s.act()
+			}
 		}
 	}
 }

@@ -5,7 +5,8 @@
 //	history ──mischief──> procs ──events──> world: clock, links, connections
 //	                        │
 //	        agent: members_test.go, steer_test.go, with ring.Plan and ring.Heal themselves
-//	        node: node_test.go, fence_test.go, with node/ownership itself; copies_test.go, stream_test.go, serve_test.go
+//	        node: node_test.go, fence_test.go, serve_test.go, with node/ownership itself
+//	              stream_test.go, copies_test.go, with node/replica itself
 //	        proxy: proxy_test.go, session_test.go, with proxy/order and wide.Rounds themselves
 //	        client: client_test.go
 //	                        │

@@ -31,7 +31,6 @@ var broken = []brokenRule{
 	{"take effects for what is served", func(r *options) { r.replica.AdmitServed = true }, []mischief{joins, leaves, stops}},
 	{"lose what is handed over with an overflow", func(r *options) { r.replica.HandOnce, r.overflows = true, true }, []mischief{joins, leaves}},
 	{"let a coordinator go on after a stop", func(r *options) { r.officeAsleep, r.hastyOffice = true, true }, []mischief{stops}},
-	{"continue any copy that was handed over", func(r *options) { r.replica.IgnoreSeals, r.hard, r.overflows = true, true, true }, []mischief{stops, joins, leaves}},
 	{"let another life of a node acknowledge", func(r *options) { r.ownership.AnyoneAcknowledges = true }, []mischief{crashes}},
 	{"leave before the new owners have everything", func(r *options) { r.ownership.LeaveEarly, r.hard, r.overflows = true, true, true }, []mischief{leaves, resets}},
 	{"forget the owner before with one copy", func(r *options) { r.neverShelter, r.copies = true, 1 }, []mischief{crashesOfTakers}},
@@ -39,6 +38,7 @@ var broken = []brokenRule{
 	{"ignore eras", func(r *options) { r.ownership.IgnoreEras, r.hard = true, true }, []mischief{returns}},
 	{"do not ask who was dropped as dead", func(r *options) { r.ownership.ForgetDeparted, r.overflows = true, true }, []mischief{crashesOfTakers, leaves, stopsOfTwo}},
 	{"plan without reports", func(r *options) { r.ignoreReports, r.hard, r.overflows = true, true, true }, []mischief{stops, joins, leaves}},
+	{"hand over what is not what was sealed any more", func(r *options) { r.replica.HandStale, r.hard, r.overflows = true, true, true }, []mischief{stops, cuts, resets}},
 }
 
 // rarelyNoticed are those of which the consequences need many histories to show, or are kept away by others: with
@@ -57,7 +57,9 @@ var rarelyNoticed = []brokenRule{
 	{"count what a node had before an absence", func(r *options) { r.ownership.IgnoreAbsence = true }, []mischief{stops}},
 	{"count copies of silent owners", func(r *options) { r.replica.TrustSilence = true }, []mischief{stops, cuts}},
 	{"do not ask for missing copies", func(r *options) { r.replica.NeverAsk = true }, nil},
-	{"begin copies before the old ones are dropped", func(r *options) { r.copyEarly = true }, []mischief{joins}},
+	{"continue any copy that was handed over", func(r *options) { r.replica.IgnoreSeals, r.hard, r.overflows = true, true, true }, []mischief{stops, joins, leaves}},
+	{"begin copies before the old ones are dropped", func(r *options) { r.ownership.CopyEarly = true }, []mischief{stops}},
+	{"do not repeat a refusal that was lost", func(r *options) { r.replica.ForgetRefusals = true }, []mischief{joins, resets}},
 }
 
 // TestBrokenRules shows that the simulation notices.

@@ -36,7 +36,6 @@ type rules struct {
 	ignoreGenerations bool // an older generation of a pipe goes on being read
 	adoptForeign      bool // members adopt any table of a later epoch
 	ignoreReports     bool // plan takes every copy for one in sync
-	copyEarly         bool // a copy is begun before what an older table left has been dropped
 	hastyOffice       bool // who takes itself for the coordinator gathers and issues at once
 	officeAsleep      bool // a coordinator that was stopped goes on as if nothing had happened
 	buryStrangers     bool // a node of the table that was never met is taken for dead at once
