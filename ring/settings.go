@@ -9,6 +9,9 @@ import (
 	"slices"
 )
 
+// SettingsLevel is the level from which on a table names settings.
+const SettingsLevel = 1
+
 // MaxSettingsBytes bounds the encoding of a settings document.
 const MaxSettingsBytes = 16 << 20
 

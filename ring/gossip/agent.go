@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/dunlin-cache/dunlin/ring"
+	"github.com/dunlin-cache/dunlin/ring/office"
 )
 
 // Agent is this process's membership of a cluster. Its methods may be called from
@@ -104,7 +105,6 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 		wake:        make(chan struct{}, 1),
 		metaSoon:    make(chan struct{}, 1),
 		metaNow:     make(chan struct{}, 1),
-		steering:    newSteering(),
 		settings:    settingsState{changing: make(chan struct{}, 1), wake: make(chan struct{}, 1)},
 		notify: notifier{
 			onTable:      cfg.OnTable,
@@ -127,6 +127,7 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 	// Now, because memberlist writes to its LocalNode in every UpdateNode.
 	a.addr = a.list.LocalNode().Address()
 	a.pulse.start = time.Now()
+	a.steering.mind = office.New(a.officeConfig(), host{a}, a.clock(time.Now()))
 	a.loops.Go(func() { a.pulse.run(a.ctx.Done()) })
 	a.loops.Go(a.steerLoop)
 	a.loops.Go(a.joinLoop)

@@ -1,5 +1,6 @@
 // Package gossip finds the members of a cluster and agrees with them on one
-// ring.Table. It is the only user of memberlist.
+// ring.Table. It is the only user of memberlist. What is decided about tables, and
+// what the coordinator does, is package office; what is here asks and spreads.
 //
 //	memberlist ──join, leave, update──> member set ──┐
 //	(SWIM, UDP+TCP)                                  │ wake
@@ -32,13 +33,13 @@
 // of the table that names it (settings.go).
 //
 // While data have to move, the coordinator polls all nodes for reports of their copies
-// (reports.go); in a settled cluster nobody is asked for anything.
+// (office/reports.go); in a settled cluster nobody is asked for anything.
 //
 // Rules.
 //   - A table is adopted only if it is newer along our lineage (ring.Table.Newer).
 //     Foreign ones are remembered for the coordinator, which heals them.
 //   - Nobody issues a first table before it has met another node and asked every join
-//     address, or the bootstrap wait has passed (join.go).
+//     address, or the bootstrap wait has passed (office.Search, join.go).
 //   - With MinMembers nobody issues a table unless as many nodes answer.
 //   - Memberlist alone never heals a network partition longer than 30 s. So each
 //     member joins, every 5 s, up to three addresses that it does not know alive.

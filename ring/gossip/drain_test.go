@@ -139,7 +139,7 @@ func TestPauseWaitsForATable(t *testing.T) {
 	pauseInVain(false)
 	elder := w.start("elder", []*testAgent{a}, two, func(c *Config) { c.Self.Boot = 1 })
 	w.eventually(converged, func() string {
-		if a.elected(a.Members()) {
+		if _, elected, _ := a.Coordinator(); elected {
 			return "a is still the coordinator"
 		}
 		return ""

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 const (
@@ -54,7 +52,7 @@ func (a *Agent) joinAll(addrs []string) {
 	joins.Wait()
 }
 
-// search asks every join address that no alive member has, once: see mayFound.
+// search asks every join address that no alive member has, once: see office.Search.
 func (a *Agent) search() {
 	for join := a.resolveJoin(); a.ctx.Err() == nil && a.Table() == nil; {
 		join = unknown(join, a.addresses()) // whoever answers names others
@@ -158,39 +156,4 @@ func (a *Agent) heardStranger() {
 	a.mu.Lock()
 	a.lastStranger = time.Now()
 	a.mu.Unlock()
-}
-
-// mayFound reports whether this node may issue the first table of a cluster.
-//
-// Two nodes that start at the same time and do so before they meet have founded two
-// clusters. Healing makes them one again, but drops what one of them stored; so
-// whoever has addresses to ask waits until it has met another node (a proxy may
-// know as little as itself), or until nobody has answered for the bootstrap wait.
-// The other node may be as new, and have a cluster beside them that neither has met
-// yet: so each join address is asked once more, and the first table waits until all
-// have answered or failed, but no longer than the bootstrap wait.
-//
-// Somebody who answers but refuses us, because of another secret or another way
-// to place keys, keeps us waiting: a node that was started wrongly shall never
-// become ready rather than serve beside its cluster. Joining itself, through a
-// name that stands for all members, does not count.
-func (a *Agent) mayFound(alive []ring.Member, now time.Time) bool {
-	if len(a.cfg.Join) == 0 {
-		return true
-	}
-	if len(a.otherNodes(alive)) > 0 {
-		s := &a.steering
-		if !s.searching {
-			s.searching = true
-			a.loops.Go(a.search)
-		}
-		return s.searched || now.Sub(a.started) >= a.cfg.BootstrapWait
-	}
-	a.mu.Lock()
-	quietSince := a.lastStranger
-	a.mu.Unlock()
-	if quietSince.Before(a.started) {
-		quietSince = a.started
-	}
-	return now.Sub(quietSince) >= a.cfg.BootstrapWait
 }

@@ -12,8 +12,7 @@ import (
 // asked, and proxies say it as nodes do.
 
 // levelSettle is for how long every member has to speak a higher level before the cluster is raised
-// to it. Nothing leads back: a proxy that restarts as it was, a moment after the last node was
-// upgraded, should find the cluster as it left it.
+// to it: nothing leads back.
 const levelSettle = 5 * time.Second
 
 // level returns the cluster's level as far as this member knows.
@@ -22,23 +21,6 @@ func (a *Agent) level() uint8 {
 		return t.Level
 	}
 	return 0
-}
-
-// levelWanted returns the table that raises the cluster's level, nil if that is not due.
-func (a *Agent) levelWanted(current *ring.Table, alive []ring.Member) *ring.Table {
-	s := &a.steering
-	common := ring.CommonLevel(alive)
-	if current == nil || common <= current.Level {
-		s.ableSince = time.Time{}
-		return nil
-	}
-	if s.ableSince.IsZero() {
-		s.ableSince = time.Now()
-	}
-	if time.Since(s.ableSince) < a.levelSettle {
-		return nil
-	}
-	return ring.Raise(current, a.cfg.Self, common)
 }
 
 // warnLevel says that this member is left behind, if that is why a table could not be read.

@@ -183,16 +183,3 @@ func (a *Agent) otherNodes(members []ring.Member) []ring.Member {
 	}
 	return nodes
 }
-
-// includes reports whether this life of this member is in members.
-func (a *Agent) includes(members []ring.Member) bool {
-	return slices.ContainsFunc(members, func(m ring.Member) bool { return m.Name() == a.name })
-}
-
-// sameMembers compares two lists, versions of tables apart.
-func sameMembers(a, b []ring.Member) bool {
-	return slices.EqualFunc(a, b, func(x, y ring.Member) bool {
-		x.Epoch, x.Issuer, y.Epoch, y.Issuer = 0, "", 0, ""
-		return x == y
-	})
-}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/ring"
+	"github.com/dunlin-cache/dunlin/ring/office"
 )
 
 // The settings document (see ring.Settings) spreads in the wake of the table, which names it by its
@@ -31,8 +32,6 @@ const (
 	settingsTimeout = 5 * time.Second
 	// settingsLost is for how long the coordinator looks for a document before it gives it up.
 	settingsLost = 3 * time.Second
-	// settingsLevel is the level that settings need.
-	settingsLevel = 1
 )
 
 var (
@@ -135,9 +134,9 @@ func (a *Agent) propose(changes map[string]string) (ring.SettingsID, error) {
 	switch {
 	case !self:
 		return ring.SettingsID{}, errNotCoordinator
-	case a.level() < settingsLevel:
+	case a.level() < ring.SettingsLevel:
 		return ring.SettingsID{}, fmt.Errorf("every member must be upgraded first: the cluster speaks protocol level %d, and this needs %d",
-			a.level(), settingsLevel)
+			a.level(), ring.SettingsLevel)
 	case held.ID() != current.Settings:
 		return ring.SettingsID{}, errNoSettings
 	case held.Has(changes):
@@ -168,16 +167,6 @@ func (a *Agent) without(id ring.SettingsID) (ids []string) {
 	return ids
 }
 
-// settingsWanted returns the table that names what was proposed, nil if nothing was, or if that is
-// already done or out of date.
-func (a *Agent) settingsWanted(current *ring.Table) *ring.Table {
-	p := a.settings.proposed.Load()
-	if p == nil || current == nil || current.Level < settingsLevel || p.ID().Version != current.Settings.Version+1 {
-		return nil
-	}
-	return ring.Settle(current, a.cfg.Self, p.ID())
-}
-
 // dropProposal is called where this member is not the coordinator: what no table of its own names will
 // not be named by a later one, out of the blue.
 func (a *Agent) dropProposal() {
@@ -206,7 +195,7 @@ func (a *Agent) updateSettings() time.Duration {
 	t := a.Table()
 	if t == nil || s.held.Load().ID() == t.Settings {
 		s.missing = time.Time{}
-		return idle
+		return office.Idle
 	}
 	next := a.findSettings(t.Settings)
 	if next == nil && t.Settings.Version > 0 {

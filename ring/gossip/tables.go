@@ -10,11 +10,8 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/ring"
+	"github.com/dunlin-cache/dunlin/ring/office"
 )
-
-// fetchTimeout bounds the reading of one table, and with it how long one dead
-// but unsuspected node can hold up the steer loop.
-const fetchTimeout = 700 * time.Millisecond
 
 // Adopt makes t, which came another way than by gossip, the table of this member.
 // It reports false if t is not newer than the present table along its lineage.
@@ -57,17 +54,17 @@ func (a *Agent) Refresh() {
 // alive after that time, and an error when ctx ends first.
 func (a *Agent) Confirm(ctx context.Context) (*ring.Table, error) {
 	begun := time.Now()
+	decide := a.officeConfig()
 	for {
-		heard, err := a.hearAll(ctx)
-		few := a.minority(a.alive())
-		switch {
-		case few:
-			err = errMinority
-		case err == nil:
+		tables := a.fetchEach(ctx, decide.Witnesses(host{a}), a.SuspicionTime())
+		heard, err := decide.Confirm(host{a}, tables)
+		if err == nil {
 			return heard, nil
 		}
-		alone := !few && len(a.otherNodes(a.alive())) == 0
-		if alone && time.Since(begun) >= a.SuspicionTime() {
+		if errors.Is(err, office.ErrForeign) {
+			poke(a.wake)
+		}
+		if decide.Alone(host{a}) && time.Since(begun) >= a.SuspicionTime() {
 			return nil, nil
 		}
 		select {
@@ -78,38 +75,6 @@ func (a *Agent) Confirm(ctx context.Context) (*ring.Table, error) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-}
-
-var (
-	errNobody   = errors.New("no other node has told its table")
-	errMinority = errors.New("too few nodes are alive")
-	errForeign  = errors.New("another node holds a table of a foreign lineage")
-)
-
-// hearAll asks each node that is alive or in the table once.
-func (a *Agent) hearAll(ctx context.Context) (*ring.Table, error) {
-	nodes := a.otherNodes(a.alive())
-	if t := a.Table(); t != nil {
-		nodes = append(nodes, a.otherNodes(t.Nodes)...)
-	}
-	tables := a.fetchEach(ctx, nodes, a.SuspicionTime())
-	switch {
-	case len(tables) == 0:
-		return nil, errNobody
-	case len(tables)+1 < a.cfg.MinMembers:
-		return nil, errMinority // though not all of them are declared dead yet
-	}
-	for _, t := range tables {
-		a.Adopt(t)
-	}
-	current := a.Table()
-	for _, t := range tables {
-		if current.Version() != t.Version() && !current.Descends(t.Version()) {
-			poke(a.wake) // the coordinator, perhaps this member, must heal it first
-			return nil, errForeign
-		}
-	}
-	return current, nil
 }
 
 // fetchEach reads the tables of nodes, all at once and each address once. It
@@ -155,16 +120,6 @@ func (a *Agent) fetch(ctx context.Context, addr string) *ring.Table {
 		return nil
 	}
 	return t
-}
-
-// someNodes returns the coordinator and two other nodes, never this one.
-func (a *Agent) someNodes(alive []ring.Member) []ring.Member {
-	nodes := a.shuffledNodes(alive)
-	chosen := slices.Clone(nodes[:min(len(nodes), 2)])
-	if c, ok := ring.Coordinator(alive); ok && c.Name() != a.name {
-		chosen = append(chosen, c)
-	}
-	return chosen
 }
 
 // shuffledNodes returns the other nodes in random order, so that not everybody

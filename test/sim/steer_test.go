@@ -1,66 +1,48 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/ring"
+	"github.com/dunlin-cache/dunlin/ring/office"
 )
 
-// The agent's mind, after ring/gossip's steer.go, tables.go and govern.go, with calls in the place of blocking ones.
-// What it decides it has decided by ring.Plan and ring.Heal themselves.
+// A member's mind is ring/office itself. What is here asks its questions over the simulated network, and
+// does what it decides.
 
 const (
-	settle           = 150 * time.Millisecond
-	settleAtMost     = 600 * time.Millisecond
-	issueInterval    = 200 * time.Millisecond
-	handOverInterval = time.Second
-	healWait         = 2 * time.Second
-	maxTries         = 8
-	retryInterval    = 200 * time.Millisecond
-	refreshInterval  = 50 * time.Millisecond
-	idle             = time.Second
-	standstill       = time.Second
-	fetchTimeout     = 700 * time.Millisecond
-	pollInterval     = 250 * time.Millisecond
-	bootstrapWait    = 5 * time.Second
-	officeWait       = 300 * time.Millisecond
-	heirsWait        = time.Second
-	heirsRetry       = 50 * time.Millisecond
+	standstill    = time.Second
+	bootstrapWait = 5 * time.Second
 )
 
 type steering struct {
-	members                 []ring.Member
-	firstChange, lastChange time.Duration // firstChange 0: none
-	lastIssue, lastRefresh  time.Duration
-	lastPoll                time.Duration
-	bereaved                time.Duration // 0: no dead owner's partitions wait
-	reports                 []*ring.Report
-	started                 time.Duration
-	inOffice                bool
-	electedAt               time.Duration // since when this member takes itself for the coordinator; 0: it does not
-	unread                  map[ring.Version]*foreignTable
-	splitSince              time.Duration // 0: no split
-	wantRefresh             bool
-	busy, again             bool
-	timer                   uint64
-	standstills, noted      int // of the process, and as of the last step
-	met                     map[string]bool
-	strangers               time.Duration // since when the table names nodes never met; 0: it does not
-	searching, searched     bool          // join addresses were asked; all have answered or failed
-	searchedBefore          bool          // the present step
-	few                     bool          // there are too few nodes for the table
+	mind        *office.Machine
+	decide      office.Config
+	busy, again bool // within a step; to be woken when it is over
+	timer       uint64
+	searched    bool // join addresses have answered or failed
+	standstills uint64
 }
 
-type foreignTable struct {
-	table *ring.Table
-	tries int
-	next  time.Duration
+func newSteering(a *agent) steering {
+	w := a.w
+	decide := office.Config{
+		Self: a.member, Copies: w.copies, MinMembers: w.atLeast, Searches: true, BootstrapWait: bootstrapWait,
+		Seed: w.rng.Uint64, Shuffle: w.rng.Shuffle, Broken: w.office,
+	}
+	return steering{decide: decide, mind: office.New(decide, host{a}, w.clock())}
 }
 
-func newSteering() steering {
-	return steering{met: make(map[string]bool), unread: make(map[ring.Version]*foreignTable), lastPoll: -time.Hour, lastIssue: -time.Hour, lastRefresh: -time.Hour}
-}
+// clock is the time as a machine counts it: above 0.
+func (w *world) clock() time.Duration { return w.now + time.Second }
+
+// host is an agent as its machine sees it.
+type host struct{ a *agent }
+
+func (h host) Alive() []ring.Member     { return h.a.alive() }
+func (h host) Table() *ring.Table       { return h.a.table }
+func (h host) Adopt(t *ring.Table) bool { return h.a.adopt(t) }
+func (h host) Standstills() uint64      { return h.a.standstills }
 
 // wake has the agent look around.
 func (a *agent) wake() { a.sleep(100 * time.Microsecond) }
@@ -75,176 +57,73 @@ func (a *agent) sleep(d time.Duration) {
 	turn := a.timer
 	a.w.after(a.p, d, func() {
 		if a.timer == turn && !a.busy {
-			a.step()
+			a.busy = true
+			a.goOn(a.mind.Begin(a.w.clock(), office.Event{Searched: a.searched}))
 		}
 	})
 }
 
-func (a *agent) step() {
-	s := &a.steering
-	s.busy = true
-	if s.noted != s.standstills && !a.w.officeAsleep {
-		s.resign()
+// goOn obeys the machine, and answers its question when the answers are there.
+func (a *agent) goOn(q *office.Question) {
+	for _, action := range a.mind.Actions() {
+		a.obey(action)
 	}
-	s.noted = s.standstills
-	s.searchedBefore = s.searched
-	members := a.alive()
-	a.noteMembers(members)
-	a.noteMinority(members)
-	a.meet(members)
-	wait := idle
-	then := func(d time.Duration, next func()) { wait = min(wait, d); next() }
-	a.refresh(members, func(d time.Duration) {
-		then(d, func() {
-			a.catchUp(members, func(d time.Duration) {
-				then(d, func() {
-					a.holdOffice(members, func(d time.Duration) {
-						then(d, func() {
-							s.busy = false
-							if s.again {
-								s.again = false
-								wait = 100 * time.Microsecond
-							}
-							a.sleep(wait)
-						})
-					})
-				})
-			})
-		})
-	})
-}
-
-func (a *agent) noteMembers(members []ring.Member) {
-	same := slices.EqualFunc(a.members, members, func(x, y ring.Member) bool {
-		x.Epoch, x.Issuer, y.Epoch, y.Issuer = 0, "", 0, ""
-		return x == y
-	})
-	if same {
+	if q != nil {
+		a.ask(q, func(answer office.Answer) { a.goOn(a.mind.Answered(a.w.clock(), answer)) })
 		return
 	}
-	a.lastChange = a.w.now
-	if a.firstChange == 0 {
-		a.firstChange = a.lastChange
+	wait := a.mind.Wait()
+	if a.busy = false; a.again {
+		a.again = false
+		wait = 100 * time.Microsecond
 	}
-	a.members = members
-	if a.p.proxy != nil {
-		a.p.proxy.setAlive(members)
+	a.sleep(wait)
+}
+
+func (a *agent) obey(action office.Action) {
+	switch do := action.(type) {
+	case office.Changed:
+		if a.p.proxy != nil {
+			a.p.proxy.setAlive(do.Alive)
+		}
+	case office.TooFew:
+		if a.p.node != nil {
+			a.p.node.fence("there are too few nodes")
+		}
+	case office.Superseded:
+		if a.p.node != nil {
+			a.p.node.fence("the other side of a split will win")
+		}
+	case office.Search:
+		a.search()
+	case office.Issued:
+		a.w.issued[do.Table.Version()] = do.Table
+		a.w.noteIssued(a.p, do.Table, do.Sides > 1)
+	}
+}
+
+func (a *agent) ask(q *office.Question, done func(office.Answer)) {
+	switch q.What {
+	case office.Tables:
+		a.fetchEach(q.Nodes, office.FetchTimeout, func(tables []*ring.Table) { done(office.Answer{Tables: tables}) })
+	case office.Reports:
+		each(a, q.Nodes, office.FetchTimeout, func(at *proc) *ring.Report {
+			if at.node == nil {
+				return nil
+			}
+			return at.node.report()
+		}, func(reports []*ring.Report) { done(office.Answer{Reports: reports}) })
+	case office.Signs:
+		each(a, q.Nodes, office.FetchTimeout, func(at *proc) *node { return at.node }, func(answers []*node) {
+			done(office.Answer{Signs: len(answers)})
+		})
 	}
 }
 
 // refreshSoon says that somebody seems to have a newer table.
 func (a *agent) refreshSoon() {
-	a.wantRefresh = true
+	a.mind.Refresh()
 	a.wake()
-}
-
-func (a *agent) refresh(members []ring.Member, done func(time.Duration)) {
-	if !a.wantRefresh {
-		done(idle)
-		return
-	}
-	if wait := a.lastRefresh + refreshInterval - a.w.now; wait > 0 {
-		done(wait)
-		return
-	}
-	a.wantRefresh = false
-	nodes := a.shuffled(members)
-	nodes = nodes[:min(2, len(nodes))]
-	if c, ok := ring.Coordinator(members); ok && c.Name() != a.p.name {
-		nodes = append(nodes, c)
-	}
-	a.fetchEach(nodes, fetchTimeout, func(tables []*ring.Table) {
-		a.adoptNewest(tables)
-		a.lastRefresh = a.w.now
-		done(idle)
-	})
-}
-
-func (a *agent) shuffled(members []ring.Member) []ring.Member {
-	nodes := a.otherNodes(members)
-	a.w.rng.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
-	return nodes
-}
-
-func (a *agent) catchUp(members []ring.Member, done func(time.Duration)) {
-	a.updateUnread(members)
-	var holders []ring.Member
-	asked := make(map[ring.Version]bool)
-	for _, m := range a.shuffled(members) {
-		f := a.unread[m.Version()]
-		if f == nil || f.table != nil || asked[m.Version()] || a.w.now < f.next {
-			continue
-		}
-		asked[m.Version()] = true
-		f.tries++
-		f.next = a.w.now + retryInterval
-		holders = append(holders, m)
-	}
-	finish := func(tables []*ring.Table) {
-		a.adoptNewest(tables)
-		for _, v := range a.unreadVersions() {
-			if t := a.unread[v].table; t != nil {
-				a.adopt(t)
-			}
-		}
-		a.updateUnread(members)
-		for _, f := range a.unread {
-			if f.table == nil {
-				done(retryInterval)
-				return
-			}
-		}
-		done(idle)
-	}
-	if len(holders) == 0 {
-		finish(nil)
-		return
-	}
-	a.fetchEach(holders, fetchTimeout, finish)
-}
-
-func (a *agent) unreadVersions() []ring.Version {
-	versions := make([]ring.Version, 0, len(a.unread))
-	for v := range a.unread {
-		versions = append(versions, v)
-	}
-	slices.SortFunc(versions, ring.CompareVersions)
-	return versions
-}
-
-func (a *agent) updateUnread(members []ring.Member) {
-	unread := make(map[ring.Version]*foreignTable)
-	for _, m := range members {
-		v := m.Version()
-		if v.IsZero() || a.table != nil && (v == a.table.Version() || a.table.Descends(v)) {
-			continue
-		}
-		if unread[v] = a.unread[v]; unread[v] == nil {
-			unread[v] = &foreignTable{}
-		}
-	}
-	a.unread = unread
-	if len(unread) == 0 {
-		a.splitSince = 0
-	} else if a.splitSince == 0 {
-		a.splitSince = a.w.now
-	}
-}
-
-func (a *agent) adoptNewest(tables []*ring.Table) {
-	for _, t := range tables {
-		if a.adopt(t) {
-			continue
-		}
-		f := a.unread[t.Version()]
-		if f == nil || f.table != nil {
-			continue
-		}
-		f.table = t
-		if a.table != nil && t.Outlives(a.table) && a.p.node != nil {
-			a.p.node.fence("the other side of a split will win")
-		}
-	}
 }
 
 // adopt makes t the table of this member, if it is newer along its lineage.
@@ -272,17 +151,31 @@ func (w *world) newer(t, than *ring.Table) bool {
 	return t.Newer(than)
 }
 
-// fetchEach reads the tables of nodes, all at once and each address once, from the newest down.
+// confirm hears the current table from the other nodes, as gossip's Confirm does. done gets whether
+// that worked.
+func (a *agent) confirm(begun time.Duration, done func(bool)) {
+	a.fetchEach(a.decide.Witnesses(host{a}), suspicionTime, func(tables []*ring.Table) {
+		_, err := a.decide.Confirm(host{a}, tables)
+		switch {
+		case err == nil, a.decide.Alone(host{a}) && a.w.now-begun >= suspicionTime:
+			done(true)
+		case a.w.now-begun > 5*time.Second:
+			done(false)
+		default:
+			a.wake()
+			a.w.after(a.p, 100*time.Millisecond, func() { a.confirm(begun, done) })
+		}
+	})
+}
+
+// fetchEach reads the tables of nodes, all at once and each address once.
 func (a *agent) fetchEach(nodes []ring.Member, timeout time.Duration, done func([]*ring.Table)) {
 	each(a, nodes, timeout, func(at *proc) *ring.Table {
 		if at.node == nil {
 			return nil
 		}
 		return at.node.view.Table
-	}, func(tables []*ring.Table) {
-		slices.SortFunc(tables, func(x, y *ring.Table) int { return ring.CompareVersions(y.Version(), x.Version()) })
-		done(tables)
-	})
+	}, done)
 }
 
 // each asks nodes, all at once and each address once, and collects the answers that are not nil.

@@ -1,0 +1,13 @@
+package office
+
+// Broken lists the rules of this package that the simulation breaks to see that it notices. A member
+// in production breaks none of them.
+type Broken struct {
+	ActAfterStandstill bool // a coordinator that stood still goes on as if nothing had happened
+	HastyOffice        bool // who takes itself for the coordinator gathers and issues at once
+	BuryStrangers      bool // a node of the table that was never met is taken for dead at once
+	FoundAtOnce        bool // who has met another node founds a cluster before it has asked every join address
+	CountSilent        bool // nodes count towards MinMembers though they do not answer
+	IgnoreReports      bool // every copy counts as in sync
+	NeverShelter       bool // with one copy, the owner before is not named until the new one serves
+}

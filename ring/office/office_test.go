@@ -1,0 +1,189 @@
+package office
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// stage is a Host that tests arrange.
+type stage struct {
+	alive       []ring.Member
+	table       *ring.Table
+	standstills uint64
+}
+
+func (s *stage) Alive() []ring.Member { return s.alive }
+func (s *stage) Table() *ring.Table   { return s.table }
+func (s *stage) Standstills() uint64  { return s.standstills }
+func (s *stage) Adopt(t *ring.Table) bool {
+	if !t.Newer(s.table) {
+		return false
+	}
+	s.table = t
+	for i := range s.alive {
+		if s.alive[i].ID == "n1" {
+			s.alive[i].Epoch, s.alive[i].Issuer = t.Epoch, t.Issuer
+		}
+	}
+	return true
+}
+
+func node(id string, boot int64) ring.Member {
+	return ring.Member{ID: id, Boot: boot, State: ring.Serving, Addr: id + ":1", Fingerprint: ring.Fingerprint()}
+}
+
+// start returns the machine of n1.
+func (s *stage) start(change ...func(*Config)) *Machine {
+	cfg := Config{Self: node("n1", 1), Copies: 1, BootstrapWait: 5 * time.Second, LevelSettle: 5 * time.Second,
+		Seed: func() uint64 { return 1 }, Shuffle: func(int, func(i, j int)) {}}
+	for _, f := range change {
+		f(&cfg)
+	}
+	return New(cfg, s, time.Second)
+}
+
+// run takes steps until the time, each as soon as the machine wants it, and answers nothing.
+func (m *Machine) run(from, until time.Duration, e Event) (actions []Action, asked []What) {
+	for now := from; now <= until; now += max(m.Wait(), time.Millisecond) {
+		q := m.Begin(now, e)
+		for actions = append(actions, m.Actions()...); q != nil; actions = append(actions, m.Actions()...) {
+			asked = append(asked, q.What)
+			q = m.Answered(now, Answer{})
+		}
+	}
+	return actions, asked
+}
+
+func issuedIn(actions []Action) (tables []*ring.Table) {
+	for _, a := range actions {
+		if i, ok := a.(Issued); ok {
+			tables = append(tables, i.Table)
+		}
+	}
+	return tables
+}
+
+// A node without join addresses founds its cluster, when it has settled in its office.
+func TestFounding(t *testing.T) {
+	s := &stage{alive: []ring.Member{node("n1", 1)}}
+	m := s.start()
+	if actions, _ := m.run(time.Second, time.Second+officeSettle-time.Millisecond, Event{}); issuedIn(actions) != nil {
+		t.Error("a table was issued at once")
+	}
+	actions, _ := m.run(time.Second+officeSettle, 3*time.Second, Event{})
+	if tables := issuedIn(actions); len(tables) != 1 || s.table != tables[0] {
+		t.Errorf("%d tables were issued, want 1", len(tables))
+	}
+}
+
+// Whoever has join addresses asks them all when it has met another node, and waits for their answers.
+func TestFoundingAsksFirst(t *testing.T) {
+	s := &stage{alive: []ring.Member{node("n1", 1), node("n2", 2)}}
+	m := s.start(func(c *Config) { c.Searches = true })
+	actions, _ := m.run(time.Second, 3*time.Second, Event{})
+	if issuedIn(actions) != nil || !slices.Contains(actions, Action(Search{})) {
+		t.Errorf("without answers it did %v", actions)
+	}
+	actions, _ = m.run(3*time.Second, 4*time.Second, Event{Searched: true})
+	if len(issuedIn(actions)) != 1 {
+		t.Errorf("with answers it did %v", actions)
+	}
+	alone := &stage{alive: []ring.Member{node("n1", 1)}}
+	m = alone.start(func(c *Config) { c.Searches = true })
+	if actions, _ = m.run(time.Second, 7*time.Second, Event{Stranger: 3 * time.Second}); issuedIn(actions) != nil {
+		t.Error("a table was issued 4 s after a stranger had answered")
+	}
+	if actions, _ = m.run(7*time.Second, 9*time.Second, Event{Stranger: 3 * time.Second}); len(issuedIn(actions)) != 1 {
+		t.Error("no table was issued 6 s after a stranger had answered")
+	}
+}
+
+// A coordinator that stood still while it asked gathers anew before it issues.
+func TestStandstillEndsOffice(t *testing.T) {
+	s := &stage{alive: []ring.Member{node("n1", 1), node("n2", 2)}}
+	m := s.start(func(c *Config) { c.MinMembers = 2 })
+	now := 2 * time.Second
+	m.Begin(time.Second, Event{})
+	for q := m.Begin(now, Event{}); q != nil; q = m.Answered(now, Answer{Signs: 1}) {
+		if q.What == Signs {
+			s.standstills++
+		}
+	}
+	if s.table != nil || m.inOffice {
+		t.Errorf("it issued %v, in office: %v", s.table.Version(), m.inOffice)
+	}
+}
+
+// A table that came from another member names nodes that gossip has not brought yet: they are waited
+// for, but not for ever, and not when a newer life of theirs is there.
+func TestUnmetNodesAreWaitedFor(t *testing.T) {
+	met, unmet := ring.Member{ID: "n1", Boot: 1}, ring.Member{ID: "n2", Boot: 1}
+	table := &ring.Table{Nodes: []ring.Member{met, unmet}}
+	m := (&stage{}).start()
+	m.met = map[string]bool{met.Name(): true}
+	expects := func(now time.Duration, alive ...ring.Member) bool {
+		m.now = now
+		return m.expects(table, alive)
+	}
+	if !expects(time.Second, met) {
+		t.Error("n2 is not waited for")
+	}
+	if expects(time.Second+healWait, met) {
+		t.Error("n2 is waited for for ever")
+	}
+	if expects(time.Second, met, ring.Member{ID: "n2", Boot: 2}) {
+		t.Error("an older life of n2 is waited for")
+	}
+	if m.met[unmet.Name()] = true; expects(time.Second, met) {
+		t.Error("n2 is waited for though it died before our eyes")
+	}
+}
+
+// Nodes that start together come into one table, if they take no longer than a while.
+func TestChangesAreCollected(t *testing.T) {
+	const begin = time.Hour
+	f := func(what string, first, last, issued, now, want time.Duration) {
+		t.Helper()
+		m := (&stage{}).start()
+		m.firstChange, m.lastChange, m.lastIssue, m.now = begin+first, begin+last, begin+issued, begin+now
+		if got := m.untilDue(); got != want {
+			t.Errorf("%s: the next table is due in %v, want %v", what, got, want)
+		}
+	}
+	const long, millis = -time.Hour, time.Millisecond
+	f("one change", 0, 0, long, 0, settle)
+	f("another one soon after", 0, 100*millis, long, 100*millis, settle)
+	f("one after another", 0, settleAtMost-50*millis, long, settleAtMost-50*millis, 50*millis)
+	f("they do not end", 0, settleAtMost, long, settleAtMost, 0)
+	f("a table just before", 0, 0, 0, settle, issueInterval-settle)
+}
+
+// A coordinator that has seen too few nodes gathers anew when there are enough again: the other side of
+// the split may have had a coordinator of its own, and issued a table.
+func TestMinorityEndsOffice(t *testing.T) {
+	both := []ring.Member{node("n1", 1), node("n2", 2)}
+	s := &stage{alive: both}
+	m := s.start(func(c *Config) { c.MinMembers = 2 })
+	step := func(now time.Duration) (asked []What) {
+		for q := m.Begin(now, Event{}); q != nil; q = m.Answered(now, Answer{Signs: 1}) {
+			asked = append(asked, q.What)
+		}
+		return asked
+	}
+	step(time.Second)
+	if step(2 * time.Second); s.table == nil || !m.inOffice {
+		t.Fatal("two nodes of two founded nothing")
+	}
+	s.alive = both[:1]
+	step(3 * time.Second)
+	s.alive = both
+	if asked := step(4 * time.Second); m.inOffice || slices.Contains(asked, Signs) {
+		t.Errorf("it goes on with its office, and asks %v", asked)
+	}
+	if asked := step(4*time.Second + officeSettle); !m.inOffice || !slices.Contains(asked, Tables) {
+		t.Errorf("it does not gather anew, but asks %v", asked)
+	}
+}
