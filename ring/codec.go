@@ -21,8 +21,8 @@ import (
 //	xxhash64 of all the above                  8 bytes
 //
 // settings is the document's version and, unless that is 0, 32 bytes of hash. A table of level 0 is
-// written as version 1: builds that know no levels read it. Level stands in front of everything that
-// a later level may lay out in another way, so that every build can say what it lacks.
+// written as version 1: builds that know no levels read it. Level stands in front of everything
+// that a later level may lay out in another way, so that every build can say what it lacks.
 //
 // Owners and followers are small and since is near the epoch, so that a table of
 // ten nodes takes about 12 KiB instead of 48.

@@ -155,11 +155,11 @@ func longestLived(tables []*Table) (winner *Table) {
 	return winner
 }
 
-// Outlives reports whether, of two tables foreign to each other, the lineage of t
-// will go on rather than that of o: the one that kept more nodes of the last common table, then the higher epoch, then the
-// greater issuer. Without a common table, because two clusters started apart from
-// each other, the one with more nodes; but not if a lineage was cut, because then
-// one of the two may simply be the other's past.
+// Outlives reports whether, of two tables foreign to each other, the lineage of t will go on rather
+// than that of o: the one that kept more nodes of the last common table, then the higher epoch,
+// then the greater issuer. Without a common table, because two clusters started apart from each
+// other, the one with more nodes; but not if a lineage was cut, because then one of the two may
+// simply be the other's past.
 func (t *Table) Outlives(o *Table) bool {
 	common, ok := lastCommon(t, o)
 	var byNodes int

@@ -11,9 +11,9 @@ import (
 //	0  everything before levels were counted
 //	1  tables carry a level and name the settings document
 //
-// A cluster has the level that its table carries. The coordinator raises it when every member speaks
-// more, and nobody ever lowers it. So what a level brings may be used as soon as the table has the
-// level: whoever does not speak it is no member, and does not become one.
+// A cluster has the level that its table carries. The coordinator raises it when every member
+// speaks more, and nobody ever lowers it. So what a level brings may be used as soon as the table
+// has the level: whoever does not speak it is no member, and does not become one.
 const Level = 1
 
 // maxLevel is the highest that gossip can carry.
@@ -36,8 +36,8 @@ func CommonLevel(alive []Member) uint8 {
 	return slices.MinFunc(alive, func(a, b Member) int { return int(a.Level) - int(b.Level) }).Level
 }
 
-// Raise returns the table that follows cur and differs from it in its level only; nil if level is not
-// higher.
+// Raise returns the table that follows cur and differs from it in its level only; nil if level is
+// not higher.
 func Raise(cur *Table, self Member, level uint8) *Table {
 	if cur.Level >= level {
 		return nil

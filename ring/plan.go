@@ -63,8 +63,9 @@ func sameSeats(a, b *Table) bool {
 		a.Since == b.Since && slices.Equal(a.Moves, b.Moves)
 }
 
-// Unripe reports whether next, the table that Plan has follow cur, only gives partitions to new owners while others are still
-// on their way to theirs. Each such table makes commands wait for some milliseconds, so fewer of them are better.
+// Unripe reports whether next, the table that Plan has follow cur, only gives partitions to new
+// owners while others are still on their way to theirs. Each such table makes commands wait for
+// some milliseconds, so fewer of them are better.
 func Unripe(cur, next *Table) bool {
 	if cur == nil || cur.Owner == next.Owner || !slices.Equal(cur.Nodes, next.Nodes) {
 		return false

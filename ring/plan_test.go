@@ -108,7 +108,8 @@ func TestCoordinator(t *testing.T) {
 	check("a", node("b", 2), node("a", 2))
 }
 
-// A table that hands some partitions over, while more of the same move is to come, can wait; any other cannot.
+// A table that hands some partitions over, while more of the same move is to come, can wait; any
+// other cannot.
 func TestUnripe(t *testing.T) {
 	alive := nodes("a", "b", "c")
 	cur := Plan(nil, alive[:1], nil, alive[0], 1, fixedSeed)

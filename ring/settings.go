@@ -22,9 +22,9 @@ type SettingsID struct {
 }
 
 // Settings is what holds for the whole cluster beside the table: names and values, such as
-// "config/timeout". The coordinator issues documents, the table names the one that holds, and members
-// fetch it when they have another. Names that a build does not know are kept and not acted upon.
-// A document is immutable; nil is the empty one that no table names.
+// "config/timeout". The coordinator issues documents, the table names the one that holds, and
+// members fetch it when they have another. Names that a build does not know are kept and not acted
+// upon. A document is immutable; nil is the empty one that no table names.
 type Settings struct {
 	id     SettingsID
 	values map[string]string
