@@ -53,9 +53,9 @@ func serveProxy(ctx context.Context, o *options, con *console) error {
 	})
 }
 
-// startNode starts a node and then its agent: by the time that others hear of
-// the node, its data port answers. The process will have as many nodes as of says. The stop goes the other way: the agent hands
-// the partitions over and leaves, then the node answers what it has and closes.
+// startNode starts a node and then its agent: by the time that others hear of the node, its data
+// port answers. The process will have as many nodes as of says. The stop goes the other way: the
+// agent hands the partitions over and leaves, then the node answers what it has and closes.
 func (p *process) startNode(ctx context.Context, m memberOptions, of int) (started, error) {
 	self := ring.Member{ID: m.id, Boot: time.Now().UnixNano(), Role: ring.RoleNode, Level: ring.Level}
 	n, err := node.Start(node.Config{
