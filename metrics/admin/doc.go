@@ -14,8 +14,8 @@
 // # Invariants
 //
 //   - The server answers from the moment of Listen, before there are members.
-//   - /healthz and /readyz ask no other process: a platform that restarts unhealthy processes must not
-//     restart a cluster because one member is gone.
-//   - Every phase of a request has a bound, and 64 readers of the page and 64 of the status are served
-//     at a time; the next get 503.
+//   - /healthz and /readyz ask no other process: a platform that restarts unhealthy processes must
+//     not restart a cluster because one member is gone.
+//   - Every phase of a request has a bound, and 64 readers of the page and 64 of the status are
+//     served at a time; the next get 503.
 package admin

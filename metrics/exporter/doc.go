@@ -21,7 +21,7 @@
 //
 // # Invariants
 //
-//   - The figures of one scrape of a member are of one snapshot: those that belong together, such as
-//     hits and misses, are of one moment.
+//   - The figures of one scrape of a member are of one snapshot: those that belong together, such
+//     as hits and misses, are of one moment.
 //   - A member that cannot be read hides no other one.
 package exporter

@@ -16,7 +16,8 @@
 // # Invariants
 //
 //   - Those that are asked for a report ask nobody.
-//   - A Snapshot is never older than the call that returned it, and members are visited twenty times a
-//     second at most.
-//   - Fields of the JSON are only ever added: a newer dunlin reads an older one's, and the other way.
+//   - A Snapshot is never older than the call that returned it, and members are visited twenty
+//     times a second at most.
+//   - Fields of the JSON are only ever added: a newer dunlin reads an older one's, and the other
+//     way.
 package status
