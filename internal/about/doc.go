@@ -14,6 +14,6 @@
 //
 //   - Only rows that are built are shown, and help lists only what is built.
 //   - dst is appended to and handed back; args are only read, and no view of them is kept.
-//   - The form of a reply is that of Redis 7; a refusal that Redis does not have says why trying again
-//     is of no use.
+//   - The form of a reply is that of Redis 7; a refusal that Redis does not have says why trying
+//     again is of no use.
 package about

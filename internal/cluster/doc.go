@@ -13,9 +13,10 @@
 //   - Only owners are listed. Followers do not serve reads, and a client that was shown them as
 //     replicas would try.
 //   - A node's id is a digest of its member's id, so it survives a restart.
-//   - A reply that depends on the table alone is encoded once a table; it is shared, and copied from.
-//   - A Server is safe for all goroutines. Its hooks are called on the loop of the asking connection
-//     and must not block.
-//   - Formats are those of Redis 7, byte for byte. INFO says cluster_enabled:0 all the same, so that a
-//     client that looks there first does not take a proxy for one node of many.
+//   - A reply that depends on the table alone is encoded once a table; it is shared, and copied
+//     from.
+//   - A Server is safe for all goroutines. Its hooks are called on the loop of the asking
+//     connection and must not block.
+//   - Formats are those of Redis 7, byte for byte. INFO says cluster_enabled:0 all the same, so
+//     that a client that looks there first does not take a proxy for one node of many.
 package cluster

@@ -2,10 +2,11 @@
 //
 // # Terms
 //
-//   - Parameter: a name of CONFIG GET with the values that it accepts. parameter.go has all of them.
+//   - Parameter: a name of CONFIG GET with the values that it accepts. parameter.go has all of
+//     them.
 //   - Policy: the name of an eviction policy, Redis's or Dunlin's. policy.go pairs them.
-//   - Node parameter: one that takes effect in nodes. A proxy asks its nodes for the value and sends
-//     a change to all of them; nodes.go decides and merges.
+//   - Node parameter: one that takes effect in nodes. A proxy asks its nodes for the value and
+//     sends a change to all of them; nodes.go decides and merges.
 //   - Parameter of the cluster: a node parameter that all members have alike; see cluster.go.
 //
 // # Where a parameter takes effect

@@ -1,6 +1,7 @@
-// Package conversation reads and replays golden conversations: text files in which requests stand with the replies that they
-// must get, and prose between them. Tests of several packages hold the same files with a node, with a proxy over three nodes,
-// and with a real redis-server, which proves what the files say.
+// Package conversation reads and replays golden conversations: text files in which requests stand
+// with the replies that they must get, and prose between them. Tests of several packages hold the
+// same files with a node, with a proxy over three nodes, and with a real redis-server, which proves
+// what the files say.
 //
 // There are two notations. Replies as redis-cli shows them, for commands on keys (Play):
 //
@@ -12,13 +13,15 @@
 //	raw> "*1\r\n$x"    bytes in Go's quoting, and the replies to them, a line each; "(closed)" is the end of the connection
 //	wire> GET k        a request whose reply is shown as bytes in Go's quoting
 //
-// Where Redis answers otherwise, all three of these are the reply; several lines of dunlin: or redis: are lines of one reply:
+// Where Redis answers otherwise, all three of these are the reply; several lines of dunlin: or
+// redis: are lines of one reply:
 //
 //	dunlin: (error) CROSSSLOT Keys in request don't hash to the same slot
 //	redis: (integer) 1
 //	because: parts on several nodes cannot be made all or nothing
 //
-// From a line "@ours reason" on, the file is not held with Redis: what Redis has in later versions only.
+// From a line "@ours reason" on, the file is not held with Redis: what Redis has in later versions
+// only.
 //
 // And replies as they pass the wire, line by line, for what belongs to a connection (Script):
 //

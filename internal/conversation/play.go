@@ -26,8 +26,8 @@ type Server struct {
 	Redis bool // where they differ, Redis's replies are the right ones
 }
 
-// Play replays a conversation with a server, whose data it throws away before. After a closed connection it goes on with a
-// new one.
+// Play replays a conversation with a server, whose data it throws away before. After a closed
+// connection it goes on with a new one.
 func Play(t *testing.T, file string, s Server) {
 	p := s.Dial()
 	if got := p.do(t, "FLUSHALL"); string(got) != "+OK\r\n" {

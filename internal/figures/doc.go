@@ -26,9 +26,10 @@
 //
 //   - Nothing here is shared between goroutines but SlowLog, which has a lock.
 //   - Adding figures of nodes up in any order gives the same reply.
-//   - What travels between members can be longer or shorter than this version's: unknown counters and
-//     commands are left out, missing counters are 0. What is malformed is refused as a whole.
-//   - dst is appended to and handed back; args and replies are only read, and no view of them is kept.
+//   - What travels between members can be longer or shorter than this version's: unknown counters
+//     and commands are left out, missing counters are 0. What is malformed is refused as a whole.
+//   - dst is appended to and handed back; args and replies are only read, and no view of them is
+//     kept.
 //   - Texts and fields are those of Redis 7. Where Dunlin has nothing like a field that clients,
 //     exporters or dashboards read, the field holds what an idle Redis shows.
 package figures

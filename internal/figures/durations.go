@@ -53,8 +53,8 @@ func bucketEnd(i int) int64 {
 	return int64(1<<stepBits+i&(1<<stepBits-1)+1)<<shift - 1
 }
 
-// percentile is the duration in nanoseconds that p of a hundred did not exceed, rounded up to the end
-// of its bucket.
+// percentile is the duration in nanoseconds that p of a hundred did not exceed, rounded up to the
+// end of its bucket.
 func (d *Durations) percentile(p float64) int64 {
 	want, seen := int64(float64(d.Count)*p/100+0.999999), int64(0)
 	for i, n := range d.Buckets {
@@ -86,7 +86,8 @@ func (d *Durations) Each(f func(longest time.Duration, n int64)) {
 // Sum is the total of all durations.
 func (d *Durations) Sum() time.Duration { return time.Duration(d.Nanos) }
 
-// Percentile is the duration that p of a hundred did not exceed, rounded up to the end of its bucket.
+// Percentile is the duration that p of a hundred did not exceed, rounded up to the end of its
+// bucket.
 func (d *Durations) Percentile(p float64) time.Duration { return time.Duration(d.percentile(p)) }
 
 // Since returns what was counted after o, an earlier state of d; all, if d was reset in between.

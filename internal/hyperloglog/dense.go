@@ -39,8 +39,8 @@ func (r *Registers) Count() int64 {
 	return h.estimate()
 }
 
-// Store sets the registers of a value that were merged into r to what they are there. Memory is used as by Add, and the
-// estimate is left alone.
+// Store sets the registers of a value that were merged into r to what they are there. Memory is
+// used as by Add, and the estimate is left alone.
 func (r *Registers) Store(value []byte) ([]byte, error) {
 	w := writer{value: value}
 	for i, n := range r {

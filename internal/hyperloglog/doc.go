@@ -1,20 +1,22 @@
-// Package hyperloglog estimates how many different elements a set has, from a value of at most 12 KiB, within a standard
-// error of 0.81 %. A value is, byte for byte, the string that Redis 7 keeps under a key after the same additions, so that
-// values can be carried from one to the other and back.
+// Package hyperloglog estimates how many different elements a set has, from a value of at most 12
+// KiB, within a standard error of 0.81 %. A value is, byte for byte, the string that Redis 7 keeps
+// under a key after the same additions, so that values can be carried from one to the other and
+// back.
 //
-// An element's hash chooses one of 16,384 registers by its low 14 bits, and the register remembers the longest run of zeros
-// seen in what is left of the hash, plus one. The registers' histogram gives the estimate (estimate.go). Registers of two
-// sets, the greater of each, are those of the union.
+// An element's hash chooses one of 16,384 registers by its low 14 bits, and the register remembers
+// the longest run of zeros seen in what is left of the hash, plus one. The registers' histogram
+// gives the estimate (estimate.go). Registers of two sets, the greater of each, are those of the
+// union.
 //
 //	byte 0     4          5        8             16
 //	     │HYLL │ encoding │ unused │ cardinality │ registers
 //
-// The cardinality is the last estimate, in little-endian order; its highest bit says that registers have changed since.
-// Registers come in two encodings:
+// The cardinality is the last estimate, in little-endian order; its highest bit says that registers
+// have changed since. Registers come in two encodings:
 //
 //   - dense (0): six bits each, the first in the lowest bits of the first byte.
-//   - sparse (1): runs of equal registers, from the first to the last. Not more than 3000 bytes, and no register above 32;
-//     otherwise the value is promoted, and stays dense for good.
+//   - sparse (1): runs of equal registers, from the first to the last. Not more than 3000 bytes,
+//     and no register above 32; otherwise the value is promoted, and stays dense for good.
 //
 // The runs of the sparse encoding:
 //
@@ -22,9 +24,9 @@
 //	01nnnnnn nnnnnnnn  XZERO  the same for up to 16,384
 //	1vvvvvnn           VAL    n+1 registers are v+1
 //
-// Which of the possible sparse encodings of the same registers a value has depends on the order of additions; sparse.go cuts
-// and joins runs as Redis does.
+// Which of the possible sparse encodings of the same registers a value has depends on the order of
+// additions; sparse.go cuts and joins runs as Redis does.
 //
-// Values come from clients, who can SET any string. So all functions read any bytes as a value: what is none is told by Is,
-// and one with registers that do not add up gives ErrCorrupt.
+// Values come from clients, who can SET any string. So all functions read any bytes as a value:
+// what is none is told by Is, and one with registers that do not add up gives ErrCorrupt.
 package hyperloglog

@@ -33,10 +33,12 @@ func (h *histogram) addSparse(b []byte) bool {
 	return total == registers
 }
 
-// estimate is the improved raw estimator of Otmar Ertl, "New cardinality estimation algorithms for HyperLogLog sketches",
-// arXiv:1702.01284, algorithm 6. It needs no corrections for small or large sets.
+// estimate is the improved raw estimator of Otmar Ertl, "New cardinality estimation algorithms for
+// HyperLogLog sketches", arXiv:1702.01284, algorithm 6. It needs no corrections for small or large
+// sets.
 //
-// float64(...) around products keeps compilers from fusing them with additions, which would round otherwise than Redis does.
+// float64(...) around products keeps compilers from fusing them with additions, which would round
+// otherwise than Redis does.
 func (h *histogram) estimate() int64 {
 	const (
 		m     = float64(registers)

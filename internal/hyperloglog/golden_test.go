@@ -14,8 +14,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/redistest"
 )
 
-// golden is a line of testdata/values.txt: what redis-server 7.0.15 has after PFADD of element:0, element:1... and PFCOUNT, in
-// hex, long ones as their SHA-256.
+// golden is a line of testdata/values.txt: what redis-server 7.0.15 has after PFADD of element:0,
+// element:1... and PFCOUNT, in hex, long ones as their SHA-256.
 type golden struct {
 	elements int
 	count    int64

@@ -5,7 +5,8 @@ import (
 	"math/bits"
 )
 
-// hash is MurmurHash64A, by Austin Appleby, with the seed that Redis uses for this. Words are little-endian on any machine.
+// hash is MurmurHash64A, by Austin Appleby, with the seed that Redis uses for this. Words are
+// little-endian on any machine.
 func hash(b []byte) uint64 {
 	const (
 		seed  = 0xadc83b19
@@ -29,5 +30,6 @@ func hash(b []byte) uint64 {
 	return h ^ h>>shift
 }
 
-// zeros is one more than how many of the lowest hashBits bits are zero before the first that is not.
+// zeros is one more than how many of the lowest hashBits bits are zero before the first that is
+// not.
 func zeros(h uint64) uint8 { return uint8(bits.TrailingZeros64(h|1<<hashBits)) + 1 }

@@ -81,9 +81,9 @@ func (r *Registers) mergeSparse(b []byte) error {
 // writer sets registers of a value.
 type writer struct {
 	value []byte
-	// A run of a sparse value before the one that was last changed, and its first register. When registers are set in
-	// ascending order, the search for the next begins here instead of at the first: a merge of values of 3000 bytes
-	// would take milliseconds otherwise.
+	// A run of a sparse value before the one that was last changed, and its first register. When
+	// registers are set in ascending order, the search for the next begins here instead of at the
+	// first: a merge of values of 3000 bytes would take milliseconds otherwise.
 	at, first int
 }
 
@@ -152,7 +152,8 @@ func (w *writer) find(i int) (found, error) {
 	return p, ErrCorrupt
 }
 
-// cut takes register i out of the run p, to have the value n. False: the encoding would become too long.
+// cut takes register i out of the run p, to have the value n. False: the encoding would become too
+// long.
 func (w *writer) cut(p *found, i int, n uint8) bool {
 	var buf [maxCut]byte
 	before, after := i-p.first, p.first+p.length-1-i

@@ -13,7 +13,8 @@ const (
 	headerSize = 16
 	// DenseSize is how long a dense value is. No function makes a longer one.
 	DenseSize = headerSize + registers*registerBits/8
-	// MaxSize is the length of the longest value that is none of ErrCorrupt: each of its registers an XZERO of its own.
+	// MaxSize is the length of the longest value that is none of ErrCorrupt: each of its registers
+	// an XZERO of its own.
 	MaxSize = headerSize + maxSparseRuns
 
 	maxSparseRuns = 2 * registers
@@ -80,9 +81,9 @@ func Changes(value, element []byte) bool {
 	return denseRegister(value[headerSize:], i) < n
 }
 
-// Add adds an element to the value, in its place while there is room behind it, like append: a capacity of DenseSize always
-// suffices for a value that Redis made. changed: a register has. The noted estimate is left alone. After an error the value
-// is of no use.
+// Add adds an element to the value, in its place while there is room behind it, like append: a
+// capacity of DenseSize always suffices for a value that Redis made. changed: a register has. The
+// noted estimate is left alone. After an error the value is of no use.
 func Add(value, element []byte) (_ []byte, changed bool, err error) {
 	i, n := place(element)
 	w := writer{value: value}

@@ -25,7 +25,8 @@ func add(t testing.TB, value []byte, element string) ([]byte, bool) {
 	return must(t, value, err), changed
 }
 
-// TestAgainstRegisters adds and compares what a value says with plain registers, at every eighth step.
+// TestAgainstRegisters adds and compares what a value says with plain registers, at every eighth
+// step.
 func TestAgainstRegisters(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	value := AppendEmpty(nil)
@@ -57,7 +58,8 @@ func TestAgainstRegisters(t *testing.T) {
 	}
 }
 
-// TestStore: a merge stores the same registers in ascending order as Add does in any, from wherever the search begins.
+// TestStore: a merge stores the same registers in ascending order as Add does in any, from wherever
+// the search begins.
 func TestStore(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 1))
 	for _, size := range []int{0, 1, 20, 300, 1200, 3000} {
@@ -140,8 +142,8 @@ func TestIs(t *testing.T) {
 	f("hyll"+header[4:], false)
 }
 
-// TestError: over many sets of each size the estimates lie around the truth with a standard error of 0.81 %, which is
-// 1.04 / sqrt(16384). The streams are the same in every run.
+// TestError: over many sets of each size the estimates lie around the truth with a standard error
+// of 0.81 %, which is 1.04 / sqrt(16384). The streams are the same in every run.
 func TestError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten million additions")

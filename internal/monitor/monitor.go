@@ -1,12 +1,13 @@
-// Package monitor carries what MONITOR shows from the loops where commands are executed to those of the connections that
-// watch.
+// Package monitor carries what MONITOR shows from the loops where commands are executed to those of
+// the connections that watch.
 //
 //	loop 1   Feed.Show ──▶ lines ─┐ posted, many at a time    ┌─▶ watcher
 //	loop 2   Feed.Show ──▶ lines ─┴──▶ loop with a watcher ───┴─▶ watcher
 //
-// While nobody watches, Feed.On is false and nothing else happens. A watcher that does not read is closed by its loop,
-// as any client is; what is on its way between loops is bounded by maxTransit, beyond which lines are dropped and the
-// watchers of that loop are closed: they would show a history with holes.
+// While nobody watches, Feed.On is false and nothing else happens. A watcher that does not read is
+// closed by its loop, as any client is; what is on its way between loops is bounded by maxTransit,
+// beyond which lines are dropped and the watchers of that loop are closed: they would show a
+// history with holes.
 package monitor
 
 import (
@@ -61,8 +62,9 @@ func (h *Hub) Feed(l *netloop.Loop) *Feed { return h.feeds[l.Index()] }
 // On tells whether anybody watches.
 func (f *Feed) On() bool { return f.on }
 
-// Add makes a connection of this loop a watcher, until Remove, which must be called before it is gone. It sees what is
-// executed on this loop from now on, and soon what is on others, but nothing while muted, which is called on this loop.
+// Add makes a connection of this loop a watcher, until Remove, which must be called before it is
+// gone. It sees what is executed on this loop from now on, and soon what is on others, but nothing
+// while muted, which is called on this loop.
 func (f *Feed) Add(c *netloop.Conn, muted func() bool) {
 	f.watchers = append(f.watchers, watcher{c, muted})
 	f.tell(1)

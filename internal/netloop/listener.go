@@ -26,14 +26,18 @@ const (
 	notSent = 256 << 10
 )
 
-// Wrapper stands between the sockets that a listener accepts and the loops, to terminate TLS for instance.
+// Wrapper stands between the sockets that a listener accepts and the loops, to terminate TLS for
+// instance.
 type Wrapper interface {
-	// Ready says whether it takes another socket now. If not, connections wait in the kernel for a while.
+	// Ready says whether it takes another socket now. If not, connections wait in the kernel for a
+	// while.
 	Ready() bool
-	// Memory is about what each socket takes that it has wrapped, in bytes. It counts in the conn's account.
+	// Memory is about what each socket takes that it has wrapped, in bytes. It counts in the conn's
+	// account.
 	Memory() int
-	// Wrap takes a socket that does not block. It gives away, later and from any goroutine, a descriptor that does not
-	// block either, for the loops to use in its place; or it closes the socket and gives nothing. It must not block itself.
+	// Wrap takes a socket that does not block. It gives away, later and from any goroutine, a
+	// descriptor that does not block either, for the loops to use in its place; or it closes the
+	// socket and gives nothing. It must not block itself.
 	Wrap(fd int, remote netip.AddrPort, give func(fd int))
 }
 

@@ -154,7 +154,8 @@ func TestStalledReader(t *testing.T) {
 	}
 }
 
-// TestKernelTakesLittle: what a peer does not read is not piled up in the kernel either, whose memory all conns share.
+// TestKernelTakesLittle: what a peer does not read is not piled up in the kernel either, whose
+// memory all conns share.
 func TestKernelTakesLittle(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	conns := make(chan *Conn, 1)

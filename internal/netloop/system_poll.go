@@ -187,9 +187,9 @@ func newSocket(family int) (fd int, err error) {
 	return fd, err
 }
 
-// uninherited calls open, which stores new descriptors in fds, and makes them such that do not block
-// and are not inherited by a process that another goroutine starts meanwhile. Its error is a plain
-// number of the system's, see errnoOf.
+// uninherited calls open, which stores new descriptors in fds, and makes them such that do not
+// block and are not inherited by a process that another goroutine starts meanwhile. Its error is a
+// plain number of the system's, see errnoOf.
 func uninherited(open func() error, fds ...*int) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

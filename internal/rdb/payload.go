@@ -16,7 +16,8 @@ const (
 
 	TypeString = 0 // the code with which a string's payload begins
 
-	// MaxHead is how long what AppendHead appends may be, FootSize how long what AppendFoot appends is.
+	// MaxHead is how long what AppendHead appends may be, FootSize how long what AppendFoot appends
+	// is.
 	MaxHead  = 1 + 1 + 8
 	FootSize = 2 + 8
 )
@@ -50,7 +51,8 @@ func AppendDump(dst, value []byte) []byte {
 	return AppendFoot(dst, Sum(0, dst[begun:]))
 }
 
-// AppendHead appends what comes before a value of n bytes that stands as it is. Those of more than eleven bytes always do.
+// AppendHead appends what comes before a value of n bytes that stands as it is. Those of more than
+// eleven bytes always do.
 func AppendHead(dst []byte, n int) []byte {
 	dst = append(dst, TypeString)
 	switch {
@@ -93,8 +95,8 @@ func appendInt(dst []byte, n int64) []byte {
 
 var table = crc64.MakeTable(0x95ac9329ac4bc9b5)
 
-// Sum is the checksum of b behind bytes whose checksum is sum, 0 for none: CRC-64 as defined by D. T. Jones, without the
-// inversions that Go's package makes before and after.
+// Sum is the checksum of b behind bytes whose checksum is sum, 0 for none: CRC-64 as defined by D.
+// T. Jones, without the inversions that Go's package makes before and after.
 func Sum(sum uint64, b []byte) uint64 { return ^crc64.Update(^sum, table, b) }
 
 // Check tells whether a payload is whole and of a version that can be read.
@@ -114,7 +116,8 @@ type String struct {
 	compressed []byte
 }
 
-// Read finds the string in a payload that Check found right. What lies between it and the footer does not matter, as in Redis.
+// Read finds the string in a payload that Check found right. What lies between it and the footer
+// does not matter, as in Redis.
 func Read(payload []byte) (s String, err error) {
 	r := reader(payload[:len(payload)-FootSize])
 	kind, ok := r.next(1)

@@ -17,8 +17,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/redistest"
 )
 
-// golden is a line of testdata/payloads.txt: a value, and its payload as redis-server 7.0.15 makes it with rdbcompression no,
-// or yes, in hex.
+// golden is a line of testdata/payloads.txt: a value, and its payload as redis-server 7.0.15 makes
+// it with rdbcompression no, or yes, in hex.
 type golden struct {
 	compression string
 	value       []byte

@@ -136,11 +136,11 @@ func (p *Parser) Reset() {
 	p.forget()
 }
 
-// Parse looks for a request at the start of buf. Until it answers Done or Malformed,
-// each call must be given the same bytes and perhaps more behind them, in the same
-// place or another; only LargeBulk is another beginning. buf is only read, and not kept beyond the views that Args returns;
-// they hold it in memory until the next call of Parse (with an empty buf, if need be)
-// or Reset.
+// Parse looks for a request at the start of buf. Until it answers Done or Malformed, each call must
+// be given the same bytes and perhaps more behind them, in the same place or another; only
+// LargeBulk is another beginning. buf is only read, and not kept beyond the views that Args
+// returns; they hold it in memory until the next call of Parse (with an empty buf, if need be) or
+// Reset.
 func (p *Parser) Parse(buf []byte) Outcome {
 	if p.stage == atRequest {
 		if p.parseSmall(buf) {

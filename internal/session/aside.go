@@ -5,8 +5,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// A connection that said CLIENT REPLY OFF or SKIP, or is paused or Blocked, takes a path of its own,
-// so that it costs other connections nothing:
+// A connection that said CLIENT REPLY OFF or SKIP, or is paused or Blocked, takes a path of its
+// own, so that it costs other connections nothing:
 //
 //	if st.Aside() {
 //		wait, if st.Blocked or Holds: the same request comes again

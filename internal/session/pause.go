@@ -56,9 +56,9 @@ func (st *State) SetPaused(paused bool) (released bool) {
 	return !paused && st.Blocked && st.Waiting == nil
 }
 
-// Holds reports whether a request of a paused client must wait. A request that is refused is refused
-// at once, as in Redis. CLIENT UNPAUSE never waits: in Redis it does, so that nobody can end a pause
-// of ALL that is too long.
+// Holds reports whether a request of a paused client must wait. A request that is refused is
+// refused at once, as in Redis. CLIENT UNPAUSE never waits: in Redis it does, so that nobody can
+// end a pause of ALL that is too long.
 func (s *Server) Holds(st *State, args [][]byte) bool {
 	if !st.paused {
 		return false

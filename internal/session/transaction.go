@@ -81,8 +81,8 @@ func (st *State) Watch(keys, versions [][]byte) {
 	}
 }
 
-// RefuseWatch returns the error for a WATCH of these keys, or "". Their number is limited, since all
-// of them are kept and then checked under a lock.
+// RefuseWatch returns the error for a WATCH of these keys, or "". Their number is limited, since
+// all of them are kept and then checked under a lock.
 func (st *State) RefuseWatch(keys [][]byte) string {
 	if st.Multi {
 		return errWatchInside
@@ -157,8 +157,8 @@ func (st *State) fail(dst []byte, text string) []byte {
 	return resp.AppendError(dst, text)
 }
 
-// mayQueue reports whether a command can be executed in a transaction: without waiting, by the owner
-// of a slot or by the process that the client is connected to.
+// mayQueue reports whether a command can be executed in a transaction: without waiting, by the
+// owner of a slot or by the process that the client is connected to.
 func mayQueue(c *command.Command) bool {
 	if c.Flags&command.NoMulti != 0 {
 		return false

@@ -22,8 +22,8 @@ type Waiting struct {
 	Stop  func()        // nobody waits any more
 }
 
-// Later is a command that is answered with reply, which is copied, when a timer ends. stop stops the
-// timer.
+// Later is a command that is answered with reply, which is copied, when a timer ends. stop stops
+// the timer.
 func Later(reply []byte, stop func()) *Waiting {
 	reply = bytes.Clone(reply)
 	return &Waiting{Reply: func() []byte { return reply }, Stop: stop}
@@ -55,9 +55,9 @@ const (
 	maxSleep = 300                  // seconds of DEBUG SLEEP
 )
 
-// debug answers DEBUG SLEEP seconds and HELP if the process was started for tests. SLEEP stalls this
-// connection alone: a loop serves other connections and pipes too, and the cluster gives up a node
-// whose loops stand still. SIGSTOP stalls a whole process.
+// debug answers DEBUG SLEEP seconds and HELP if the process was started for tests. SLEEP stalls
+// this connection alone: a loop serves other connections and pipes too, and the cluster gives up a
+// node whose loops stand still. SIGSTOP stalls a whole process.
 func (s *Server) debug(st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	switch {
 	case !s.o.Debug:
@@ -108,8 +108,8 @@ func unblockOf(args [][]byte) (id int64, reply []byte) {
 	return id, reply
 }
 
-// ParseWait reads WAIT replicas milliseconds. limit is how long it waits at most; 0 is for as long as
-// the client stays connected. refusal is the text of an error, "" if there is none.
+// ParseWait reads WAIT replicas milliseconds. limit is how long it waits at most; 0 is for as long
+// as the client stays connected. refusal is the text of an error, "" if there is none.
 func ParseWait(args [][]byte) (replicas int64, limit time.Duration, refusal string) {
 	replicas, ok := resp.ParseInt(args[1])
 	if !ok {

@@ -20,15 +20,16 @@ const (
 	takeTime = 10 * time.Second
 )
 
-// bridge moves bytes between a TLS connection and the near end of a socket pair, until both directions have ended.
+// bridge moves bytes between a TLS connection and the near end of a socket pair, until both
+// directions have ended.
 type bridge struct {
 	outer *tls.Conn
 	inner *net.UnixConn
 }
 
-// run returns when everything is closed, and calls sent when nothing more will be sent. In between the loop's end closes, and
-// the bridge counts as leaving. The end of one direction is passed
-// on, so that replies still come to a client that has ended its requests; an error ends both.
+// run returns when everything is closed, and calls sent when nothing more will be sent. In between
+// the loop's end closes, and the bridge counts as leaving. The end of one direction is passed on,
+// so that replies still come to a client that has ended its requests; an error ends both.
 func (b *bridge) run(leaving *atomic.Int64, sent func()) {
 	var both sync.WaitGroup
 	both.Go(b.inbound)
@@ -57,7 +58,8 @@ func (b *bridge) inbound() {
 		n, err := b.outer.Read(buf)
 		if n > 0 {
 			if _, err := b.inner.Write(buf[:n]); err != nil {
-				// The loop has closed. What it wrote before is on its way; closing with input unread would overtake that.
+				// The loop has closed. What it wrote before is on its way; closing with input
+				// unread would overtake that.
 				_, _ = io.Copy(io.Discard, b.outer.NetConn())
 				return
 			}
@@ -115,7 +117,8 @@ func (b *bridge) outbound() {
 	}
 }
 
-// receive waits for bytes, and lends a buffer only when there are some. The caller puts it back if n is not 0.
+// receive waits for bytes, and lends a buffer only when there are some. The caller puts it back if
+// n is not 0.
 func receive(raw syscall.RawConn) (buf *[bufferSize]byte, n int, err error) {
 	wait := raw.Read(func(fd uintptr) (done bool) {
 		buf = buffers.Get().(*[bufferSize]byte)

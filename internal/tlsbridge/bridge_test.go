@@ -282,7 +282,8 @@ func fill(c *net.UnixConn) (taken int) {
 	}
 }
 
-// Connections whose loop has closed count until their peers have closed, too, and so many of them keep others waiting.
+// Connections whose loop has closed count until their peers have closed, too, and so many of them
+// keep others waiting.
 func TestLeavingAreBounded(t *testing.T) {
 	a := certtest.New(t)
 	p := serve(t, mustLoad(t, files(t, a, "server", false)))

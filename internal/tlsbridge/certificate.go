@@ -16,8 +16,8 @@ import (
 // rereadEvery is how soon a change of files is seen.
 const rereadEvery = 5 * time.Second
 
-// Files name PEM files: a certificate with its chain, its private key, and the CA whose certificates the other side has to
-// show. Without CA the other side shows none.
+// Files name PEM files: a certificate with its chain, its private key, and the CA whose
+// certificates the other side has to show. Without CA the other side shows none.
 type Files struct{ Cert, Key, CA string }
 
 // Certificates are what Files have, read again when they change.
@@ -51,7 +51,8 @@ func Load(f Files) (*Certificates, error) {
 	c.client = &tls.Config{
 		MinVersion:           tls.VersionTLS12,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c.now.Load().cert, nil },
-		// Members are reached by addresses that no certificate can know beforehand: verify does all but compare names.
+		// Members are reached by addresses that no certificate can know beforehand: verify does all
+		// but compare names.
 		InsecureSkipVerify: true,
 		VerifyConnection:   c.verify,
 	}
@@ -98,8 +99,8 @@ func (c *Certificates) verify(s tls.ConnectionState) error {
 	return err
 }
 
-// KeepFresh reads the files again when they have changed, until ctx ends. Files that are no good leave in use what there
-// was; that is logged once a change.
+// KeepFresh reads the files again when they have changed, until ctx ends. Files that are no good
+// leave in use what there was; that is logged once a change.
 func (c *Certificates) KeepFresh(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(rereadEvery)
 	defer tick.Stop()

@@ -15,7 +15,8 @@ const (
 	handshakeTime = 5 * time.Second
 	// maxHandshakes run at a time; who comes meanwhile waits in the listener's queue.
 	maxHandshakes = 512
-	// maxLeaving connections may wait at a time for peers that take what is left for them, before others are accepted.
+	// maxLeaving connections may wait at a time for peers that take what is left for them, before
+	// others are accepted.
 	maxLeaving = 4096
 )
 
@@ -40,8 +41,9 @@ func NewServer(c *Certificates, log *slog.Logger) *Server {
 	return s
 }
 
-// Drain gives up handshakes and waits until everything that loops wrote is sent, or ctx ends: a process that ended before
-// would cut the replies. The loops have closed by then, and Wrap is no longer called.
+// Drain gives up handshakes and waits until everything that loops wrote is sent, or ctx ends: a
+// process that ended before would cut the replies. The loops have closed by then, and Wrap is no
+// longer called.
 func (s *Server) Drain(ctx context.Context) error {
 	s.cancel()
 	sent := make(chan struct{})
@@ -62,8 +64,8 @@ func (s *Server) Ready() bool {
 	return s.running.Load() < maxHandshakes && s.leaving.Load() < maxLeaving
 }
 
-// Memory is what a connection takes that waits for something to do: measured with a thousand of them, garbage of the Go heap
-// included.
+// Memory is what a connection takes that waits for something to do: measured with a thousand of
+// them, garbage of the Go heap included.
 func (s *Server) Memory() int { return 48 << 10 }
 
 // Stats is how many handshakes succeeded, and how many did not.
@@ -72,8 +74,8 @@ func (s *Server) Stats() (accepted, failed int64) { return s.accepted.Load(), s.
 // CertificateEnd is until when the certificate in use is valid.
 func (s *Server) CertificateEnd() time.Time { return s.certificates.now.Load().cert.Leaf.NotAfter }
 
-// Wrap takes an accepted socket, shakes hands in the background, and gives away the descriptor of the plain side. When the
-// handshake fails the socket is closed and nothing else happens.
+// Wrap takes an accepted socket, shakes hands in the background, and gives away the descriptor of
+// the plain side. When the handshake fails the socket is closed and nothing else happens.
 func (s *Server) Wrap(fd int, remote netip.AddrPort, give func(fd int)) {
 	s.running.Add(1)
 	s.sending.Add(1)
