@@ -90,8 +90,8 @@ type Claim struct {
 // Copies hold the state of the copies that a node keeps.
 type Copies struct {
 	broken  *Broken
-	self    string          // the source of copies that this node has sealed itself; "": there are none
-	settled *ownership.View // the view by which copies are judged: the last one that was installed to its end
+	self    string          // the source of copies that this node has sealed itself
+	settled *ownership.View // copies are judged by the last view that was installed to its end
 	of      [ring.Partitions]Copy
 	actions []CopyAction
 }
@@ -235,11 +235,11 @@ func (c *Copies) Ask(v *ownership.View) {
 }
 
 // Claim makes the copies of the partitions that v has gained this node's own; it comes after Settle
-// with a view that serves them. Nobody sends the rest of a copy any more. A copy counts if it is whole: handed over,
-// or in sync with an owner that cannot say more. acknowledged reports which nodes have ended their
-// ownership in an orderly way: of those, what was not handed over is not everything. The caller
-// serves when no effect can be on its way into the copies. lost is the number of partitions whose
-// data is lost.
+// with a view that serves them. Nobody sends the rest of a copy any more. A copy counts if it is
+// whole: handed over, or in sync with an owner that cannot say more. acknowledged reports which
+// nodes have ended their ownership in an orderly way: of those, what was not handed over is not
+// everything. The caller serves when no effect can be on its way into the copies. lost is the
+// number of partitions whose data is lost.
 func (c *Copies) Claim(v *ownership.View, acknowledged func(source string) bool) (claims map[uint16]Claim, lost int) {
 	claims = make(map[uint16]Claim)
 	for p := range uint16(ring.Partitions) {
