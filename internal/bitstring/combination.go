@@ -17,6 +17,7 @@ const (
 	One                       // ONE: in one of all
 )
 
+// CombinationNames are the names of the combinations in BITOP.
 var CombinationNames = [...]string{And: "AND", Or: "OR", Xor: "XOR", Not: "NOT",
 	Diff: "DIFF", Diff1: "DIFF1", AndOr: "ANDOR", One: "ONE"}
 

@@ -24,6 +24,7 @@ const (
 	ErrBusy = "ERR this node's loops do not answer"
 )
 
+// ErrKeyTooLong is the error for a key that the engine does not take.
 var ErrKeyTooLong = "ERR key exceeds maximum allowed size of " + strconv.Itoa(engine.MaxKeyLen) + " bytes"
 
 // NeverFits is the error for a value that no eviction makes room for. Its code is that of any other

@@ -49,6 +49,7 @@ func (k *KeyLocks) touch() {
 	clear(probes[:n])
 }
 
+// Release unlocks what At has locked.
 func (k *KeyLocks) Release() {
 	if k.locked {
 		k.locked = false

@@ -30,15 +30,27 @@ func (r *Request) Room(n int) bool {
 	return ok
 }
 
-// The methods named reply… append the one reply of the command.
+// The methods named Reply… append the one reply of the command.
 
-func (r *Request) ReplyOK()              { r.Out = append(r.Out, "+OK\r\n"...) }
-func (r *Request) ReplyInt(n int64)      { r.Out = resp.AppendInt(r.Out, n) }
-func (r *Request) ReplyNull()            { r.Out = resp.AppendNull(r.Out, r.Version()) }
-func (r *Request) ReplyStatus(s string)  { r.Out = resp.AppendSimple(r.Out, s) }
+// ReplyOK answers OK.
+func (r *Request) ReplyOK() { r.Out = append(r.Out, "+OK\r\n"...) }
+
+// ReplyInt answers an integer.
+func (r *Request) ReplyInt(n int64) { r.Out = resp.AppendInt(r.Out, n) }
+
+// ReplyNull answers null, as the connection's protocol version writes it.
+func (r *Request) ReplyNull() { r.Out = resp.AppendNull(r.Out, r.Version()) }
+
+// ReplyStatus answers a simple string.
+func (r *Request) ReplyStatus(s string) { r.Out = resp.AppendSimple(r.Out, s) }
+
+// ReplyBool answers 1 or 0.
+func (r *Request) ReplyBool(yes bool) { r.ReplyInt(BoolInt(yes)) }
+
+// Version returns the connection's protocol version.
 func (r *Request) Version() resp.Version { return r.conn.State.Version }
-func (r *Request) ReplyBool(yes bool)    { r.ReplyInt(BoolInt(yes)) }
 
+// ReplyBulk answers b, which is copied.
 func (r *Request) ReplyBulk(b []byte) {
 	if r.Room(len(b) + LineRoom) {
 		r.Out = resp.AppendBulk(r.Out, b)
@@ -102,6 +114,7 @@ func (r *Request) ReplyStoreError(err error) {
 	}
 }
 
+// BoolInt returns 1 for true.
 func BoolInt(yes bool) int64 {
 	if yes {
 		return 1

@@ -48,6 +48,7 @@ func (u *Upload) Hold(args [][]byte) {
 	}
 }
 
+// Drop gives up the values that were not stored.
 func (u *Upload) Drop() {
 	for i := range u.Values {
 		if v := &u.Values[i]; v.Staged.Live() {

@@ -49,6 +49,7 @@ type hotCounter struct {
 	key           [HotKeyBytes]byte
 }
 
+// NewHotSketch returns an empty sketch that begins now, by its loop's clock.
 func NewHotSketch(now time.Duration) *HotSketch {
 	return &HotSketch{seed: maphash.MakeSeed(), begun: now}
 }

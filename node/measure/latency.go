@@ -24,6 +24,7 @@ func (l *Latencies) AddTimes(times *[command.NumIDs]*figures.Durations, always f
 	}
 }
 
+// Add adds the times of o.
 func (l *Latencies) Add(o *Latencies) {
 	for i := range l {
 		l[i].Add(&o[i])
