@@ -33,8 +33,8 @@ func (m announcement) encode() []byte {
 	return m.has.append(ring.AppendMember(b, m.Member))
 }
 
-// decodeAnnouncement copies what it needs of b. What a build of a later level has appended is passed
-// over. The member's level is not in b.
+// decodeAnnouncement copies what it needs of b. What a build of a later level has appended is
+// passed over. The member's level is not in b.
 func decodeAnnouncement(b []byte) (announcement, error) {
 	if len(b) < 8 {
 		return announcement{}, errors.New("cannot decode announcement: too short")

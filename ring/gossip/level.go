@@ -7,9 +7,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// The cluster's level (see ring.Level) is in its table. What each member speaks comes with gossip, in
-// a field of memberlist's own that builds without levels send as 0 and ignore: so nobody needs to be
-// asked, and proxies say it as nodes do.
+// The cluster's level (see ring.Level) is in its table. What each member speaks comes with gossip,
+// in a field of memberlist's own that builds without levels send as 0 and ignore: so nobody needs
+// to be asked, and proxies say it as nodes do.
 
 // levelSettle is for how long every member has to speak a higher level before the cluster is raised
 // to it: nothing leads back.

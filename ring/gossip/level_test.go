@@ -28,8 +28,8 @@ func (w *world) atLevel(level uint8, agents ...*testAgent) {
 	})
 }
 
-// TestLevelRises: the cluster's level is the lowest that a member speaks, a proxy's too, and rises when
-// the last one that speaks less is gone.
+// TestLevelRises: the cluster's level is the lowest that a member speaks, a proxy's too, and rises
+// when the last one that speaks less is gone.
 func TestLevelRises(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", nil) // of level 0, and the coordinator
@@ -48,8 +48,8 @@ func TestLevelRises(t *testing.T) {
 	}
 }
 
-// TestBelowLevel: who does not speak the cluster's level does not become a member, is told so in the
-// log, and does nothing to the cluster's table.
+// TestBelowLevel: who does not speak the cluster's level does not become a member, is told so in
+// the log, and does nothing to the cluster's table.
 func TestBelowLevel(t *testing.T) {
 	var log lockedBuffer
 	w := newWorld(t)

@@ -5,13 +5,15 @@ import (
 	"time"
 )
 
-// A process that stood still (SIGSTOP, a frozen machine) does not notice by itself, and what it knew of the others is old when it goes
-// on: they may have declared it dead and chosen another coordinator. So a goroutine beats, and who is about to act on what it has
-// gathered looks whether a beat was missed since.
+// A process that stood still (SIGSTOP, a frozen machine) does not notice by itself, and what it
+// knew of the others is old when it goes on: they may have declared it dead and chosen another
+// coordinator. So a goroutine beats, and who is about to act on what it has gathered looks whether
+// a beat was missed since.
 
 const (
 	beatInterval = 50 * time.Millisecond
-	// standstill is how long a pause between two beats is one. The others need longer to declare a member dead.
+	// standstill is how long a pause between two beats is one. The others need longer to declare a
+	// member dead.
 	standstill = time.Second
 )
 

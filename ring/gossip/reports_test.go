@@ -261,8 +261,8 @@ func (a *testAgent) heardSeq(b *testAgent) uint64 {
 	return a.peers[b.name].seq
 }
 
-// TestHandOversComeTogether: what moves little by little changes owners a few times, since commands wait each time, and at the end
-// at once.
+// TestHandOversComeTogether: what moves little by little changes owners a few times, since commands
+// wait each time, and at the end at once.
 func TestHandOversComeTogether(t *testing.T) {
 	w := newWorld(t)
 	var polls atomic.Int32

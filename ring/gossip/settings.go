@@ -22,8 +22,8 @@ import (
 //	coordinator  every member that is alive has announced it ─▶ Configure returns
 //
 // A table is adopted before its document is there: no fail-over waits for settings. A document that
-// died with the coordinator before anybody had fetched it is gone; the next coordinator then has the
-// table name the one that it has itself.
+// died with the coordinator before anybody had fetched it is gone; the next coordinator then has
+// the table name the one that it has itself.
 
 const (
 	// settingsRetry is how soon a document that could not be fetched is looked for again.
@@ -48,7 +48,8 @@ type settingsState struct {
 	missing  time.Time                     // since when the loop has looked for a document in vain
 }
 
-// settingsMark is how a member announces that it has a document: the version and a part of the hash.
+// settingsMark is how a member announces that it has a document: the version and a part of the
+// hash.
 type settingsMark struct{ version, hash uint64 }
 
 func markOf(id ring.SettingsID) settingsMark {
@@ -95,8 +96,8 @@ func (a *Agent) Coordinator() (m ring.Member, self, ok bool) {
 	return m, m.Name() == a.name, ok
 }
 
-// Configure changes settings of the cluster, as the coordinator, and returns when every member that is
-// alive has applied them. An error when ctx ends does not mean that nothing was changed.
+// Configure changes settings of the cluster, as the coordinator, and returns when every member that
+// is alive has applied them. An error when ctx ends does not mean that nothing was changed.
 func (a *Agent) Configure(ctx context.Context, changes map[string]string) error {
 	select {
 	case a.settings.changing <- struct{}{}:
@@ -126,8 +127,8 @@ func (a *Agent) Configure(ctx context.Context, changes map[string]string) error 
 	}
 }
 
-// propose has the next table name a document with the changes. It returns the one that everybody shall
-// have: the present one if it has them already.
+// propose has the next table name a document with the changes. It returns the one that everybody
+// shall have: the present one if it has them already.
 func (a *Agent) propose(changes map[string]string) (ring.SettingsID, error) {
 	_, self, _ := a.Coordinator()
 	current, held := a.Table(), a.settings.held.Load()
@@ -167,16 +168,16 @@ func (a *Agent) without(id ring.SettingsID) (ids []string) {
 	return ids
 }
 
-// dropProposal is called where this member is not the coordinator: what no table of its own names will
-// not be named by a later one, out of the blue.
+// dropProposal is called where this member is not the coordinator: what no table of its own names
+// will not be named by a later one, out of the blue.
 func (a *Agent) dropProposal() {
 	if p, t := a.settings.proposed.Load(), a.Table(); p != nil && t != nil && p.ID() != t.Settings {
 		a.settings.proposed.CompareAndSwap(p, nil)
 	}
 }
 
-// settingsLoop keeps this member's settings up to date. It has a goroutine of its own, since fetching
-// and applying take time that neither gossip nor tables have.
+// settingsLoop keeps this member's settings up to date. It has a goroutine of its own, since
+// fetching and applying take time that neither gossip nor tables have.
 func (a *Agent) settingsLoop() {
 	for {
 		wait := a.updateSettings()
@@ -222,8 +223,8 @@ func (a *Agent) updateSettings() time.Duration {
 	return 0
 }
 
-// findSettings returns the document, nil if nobody that answers has it: who issued the table is asked
-// first.
+// findSettings returns the document, nil if nobody that answers has it: who issued the table is
+// asked first.
 func (a *Agent) findSettings(id ring.SettingsID) *ring.Settings {
 	if own := a.Settings(id.Hash[:]); own != nil || id.Version == 0 || a.cfg.FetchSettings == nil {
 		return own

@@ -14,8 +14,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring/office"
 )
 
-// The agent's mind is an office.Machine. The steer loop gives it events, asks its questions, and does
-// what it decides.
+// The agent's mind is an office.Machine. The steer loop gives it events, asks its questions, and
+// does what it decides.
 
 // steering belongs to the steer loop.
 type steering struct {
@@ -44,8 +44,8 @@ func (h host) Table() *ring.Table       { return h.a.Table() }
 func (h host) Adopt(t *ring.Table) bool { return h.a.Adopt(t) }
 func (h host) Standstills() uint64      { return h.a.pulse.standstills() }
 
-// steerLoop looks at members and tables whenever something has changed, and brings this member, or as
-// coordinator the cluster, up to date.
+// steerLoop looks at members and tables whenever something has changed, and brings this member, or
+// as coordinator the cluster, up to date.
 func (a *Agent) steerLoop() {
 	timer := time.NewTimer(office.Idle)
 	defer timer.Stop()
@@ -178,8 +178,8 @@ func (a *Agent) fetchReports(nodes []ring.Member) (reports []*ring.Report) {
 	return reports
 }
 
-// newSeed returns the hash seed of a new cluster. It is a secret of the cluster: who knows it can make
-// keys collide.
+// newSeed returns the hash seed of a new cluster. It is a secret of the cluster: who knows it can
+// make keys collide.
 func newSeed() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails

@@ -1,7 +1,7 @@
 package office
 
-// Broken lists the rules of this package that the simulation breaks to see that it notices. A member
-// in production breaks none of them.
+// Broken lists the rules of this package that the simulation breaks to see that it notices. A
+// member in production breaks none of them.
 type Broken struct {
 	ActAfterStandstill bool // a coordinator that stood still goes on as if nothing had happened
 	HastyOffice        bool // who takes itself for the coordinator gathers and issues at once

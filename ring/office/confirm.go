@@ -16,8 +16,8 @@ var (
 	ErrForeign = errors.New("another node holds a table of a foreign lineage")
 )
 
-// Witnesses returns the nodes to be asked for their tables: those that are alive or in the table. One
-// that does not answer is waited for as long as it takes to declare it dead.
+// Witnesses returns the nodes to be asked for their tables: those that are alive or in the table.
+// One that does not answer is waited for as long as it takes to declare it dead.
 func (c *Config) Witnesses(host Host) []ring.Member {
 	nodes := c.otherNodes(host.Alive())
 	if t := host.Table(); t != nil {
@@ -26,8 +26,8 @@ func (c *Config) Witnesses(host Host) []ring.Member {
 	return nodes
 }
 
-// Confirm adopts what the witnesses have answered with, and returns the table that is the current one
-// by them. An error means that they have to be asked again.
+// Confirm adopts what the witnesses have answered with, and returns the table that is the current
+// one by them. An error means that they have to be asked again.
 func (c *Config) Confirm(host Host, tables []*ring.Table) (*ring.Table, error) {
 	few := len(tables)+1 < c.MinMembers && !c.Broken.CountSilent // though not all of them are declared dead yet
 	switch {

@@ -10,21 +10,21 @@ import (
 // What the coordinator does.
 
 const (
-	// officeSettle is how long a member must have been the coordinator in its own eyes before it acts
-	// as one: who comes back from a standstill, or hears of a death, is to be seen and told by the
-	// others first.
+	// officeSettle is how long a member must have been the coordinator in its own eyes before it
+	// acts as one: who comes back from a standstill, or hears of a death, is to be seen and told by
+	// the others first.
 	officeSettle = 300 * time.Millisecond
-	// A change is planned when nothing has changed for settle, so that nodes that start together come
-	// into one table; but no later than settleAtMost after the first.
+	// A change is planned when nothing has changed for settle, so that nodes that start together
+	// come into one table; but no later than settleAtMost after the first.
 	settle       = 150 * time.Millisecond
 	settleAtMost = 600 * time.Millisecond
 	// issueInterval allows five epochs a second.
 	issueInterval = 200 * time.Millisecond
 	// handOverInterval is how often partitions change owners while more of them are on their way.
 	handOverInterval = time.Second
-	// healWait is how long a heal waits for nodes of the sides' tables that are not alive yet: after
-	// a split each of them comes back only when it has refuted its death, and a table without it
-	// would drop what it stores.
+	// healWait is how long a heal waits for nodes of the sides' tables that are not alive yet:
+	// after a split each of them comes back only when it has refuted its death, and a table without
+	// it would drop what it stores.
 	healWait = 2 * time.Second
 	// maxTries is how often the coordinator tries to fetch a foreign table, about 5 s, before it
 	// heals the split without looking at it.
@@ -80,8 +80,8 @@ func (m *Machine) elected(alive []ring.Member) bool {
 // resign makes this member gather anew before it acts as the coordinator again.
 func (m *Machine) resign() { m.inOffice, m.electedAt = false, 0 }
 
-// mayIssue reports whether this member is still the coordinator that it was when the step began. Polls
-// and plans take time.
+// mayIssue reports whether this member is still the coordinator that it was when the step began.
+// Polls and plans take time.
 func (m *Machine) mayIssue() bool {
 	awake := m.host.Standstills() == m.standstills || m.cfg.Broken.ActAfterStandstill
 	return awake && (m.cfg.Broken.HastyOffice || m.elected(m.host.Alive()))
@@ -162,8 +162,8 @@ func (m *Machine) ordered(current *ring.Table, alive []ring.Member) *ring.Table 
 	return ring.Settle(current, m.cfg.Self, p.ID())
 }
 
-// paused returns the table that an operator has asked for. The order stands until the table is as it
-// says: this one may not come to be issued.
+// paused returns the table that an operator has asked for. The order stands until the table is as
+// it says: this one may not come to be issued.
 func (m *Machine) paused(current *ring.Table) *ring.Table {
 	if m.Pause == nil {
 		return nil
@@ -175,9 +175,9 @@ func (m *Machine) paused(current *ring.Table) *ring.Table {
 	return next
 }
 
-// raised returns the table that raises the cluster's level, if that is due. Nothing leads back: a proxy
-// that restarts as it was, a moment after the last node was upgraded, should find the cluster as it
-// left it.
+// raised returns the table that raises the cluster's level, if that is due. Nothing leads back: a
+// proxy that restarts as it was, a moment after the last node was upgraded, should find the cluster
+// as it left it.
 func (m *Machine) raised(current *ring.Table, alive []ring.Member) *ring.Table {
 	common := ring.CommonLevel(alive)
 	if common <= current.Level {
@@ -227,9 +227,9 @@ func (m *Machine) issued(alive []ring.Member) {
 	}
 }
 
-// hearEnough finds out whether as many nodes answer as it takes to issue a table. The other side of a
-// split is declared dead one by one, over a second and more: until the last of those that it takes is,
-// the smaller side looks like no minority.
+// hearEnough finds out whether as many nodes answer as it takes to issue a table. The other side of
+// a split is declared dead one by one, over a second and more: until the last of those that it
+// takes is, the smaller side looks like no minority.
 func (m *Machine) hearEnough(alive []ring.Member, then func(heard bool)) {
 	want := m.cfg.MinMembers - 1 // others
 	if want <= 0 || m.cfg.Broken.CountSilent {
@@ -255,9 +255,9 @@ func (m *Machine) untilDue() time.Duration {
 	return max(settled-m.now, m.lastIssue+issueInterval-m.now)
 }
 
-// foreignTables returns our table and the foreign ones that are to be healed, and false while there is
-// hope to read one that is still missing. Versions that only proxies hold are not worth waiting for: no
-// data hangs on them.
+// foreignTables returns our table and the foreign ones that are to be healed, and false while there
+// is hope to read one that is still missing. Versions that only proxies hold are not worth waiting
+// for: no data hangs on them.
 func (m *Machine) foreignTables(alive []ring.Member, current *ring.Table) ([]*ring.Table, bool) {
 	var tables []*ring.Table
 	if current != nil {
@@ -281,8 +281,8 @@ func (m *Machine) foreignTables(alive []ring.Member, current *ring.Table) ([]*ri
 	return tables, true
 }
 
-// awaits reports whether a split should not be healed yet because a node of one of its tables may be
-// about to come back.
+// awaits reports whether a split should not be healed yet because a node of one of its tables may
+// be about to come back.
 func (m *Machine) awaits(tables []*ring.Table, alive []ring.Member) bool {
 	if len(m.unread) == 0 || m.now-m.splitSince >= healWait {
 		return false
@@ -296,9 +296,9 @@ func (m *Machine) awaits(tables []*ring.Table, alive []ring.Member) bool {
 	})
 }
 
-// expects reports whether the table names nodes that this member has never seen alive, and that may be
-// about to come: it has the table from another member and gossip has not brought everybody yet. A plan
-// without them would drop what they have.
+// expects reports whether the table names nodes that this member has never seen alive, and that may
+// be about to come: it has the table from another member and gossip has not brought everybody yet.
+// A plan without them would drop what they have.
 func (m *Machine) expects(t *ring.Table, alive []ring.Member) bool {
 	strange := t != nil && slices.ContainsFunc(t.Nodes, func(n ring.Member) bool {
 		return !m.met[n.Name()] && !slices.ContainsFunc(alive, func(a ring.Member) bool { return a.ID == n.ID })
@@ -315,16 +315,16 @@ func (m *Machine) expects(t *ring.Table, alive []ring.Member) bool {
 
 // mayFound reports whether this node may issue the first table of a cluster.
 //
-// Two nodes that start at the same time and do so before they meet have founded two clusters. Healing
-// makes them one again, but drops what one of them stored; so whoever has addresses to ask waits until
-// it has met another node (a proxy may know as little as itself), or until nobody has answered for the
-// bootstrap wait. The other node may be as new, and have a cluster beside them that neither has met
-// yet: so each join address is asked once more, and the first table waits until all have answered or
-// failed, but no longer than the bootstrap wait.
+// Two nodes that start at the same time and do so before they meet have founded two clusters.
+// Healing makes them one again, but drops what one of them stored; so whoever has addresses to ask
+// waits until it has met another node (a proxy may know as little as itself), or until nobody has
+// answered for the bootstrap wait. The other node may be as new, and have a cluster beside them
+// that neither has met yet: so each join address is asked once more, and the first table waits
+// until all have answered or failed, but no longer than the bootstrap wait.
 //
-// Somebody who answers but refuses us, because of another secret or another way to place keys, keeps us
-// waiting: a node that was started wrongly shall never become ready rather than serve beside its
-// cluster. Joining itself, through a name that stands for all members, does not count.
+// Somebody who answers but refuses us, because of another secret or another way to place keys,
+// keeps us waiting: a node that was started wrongly shall never become ready rather than serve
+// beside its cluster. Joining itself, through a name that stands for all members, does not count.
 func (m *Machine) mayFound(alive []ring.Member) bool {
 	if !m.cfg.Searches {
 		return true

@@ -17,8 +17,8 @@ type Config struct {
 	// BootstrapWait after the start at the latest, if no stranger answers.
 	Searches      bool
 	BootstrapWait time.Duration
-	// LevelSettle is for how long every member must have spoken a higher level before the cluster is
-	// raised to it.
+	// LevelSettle is for how long every member must have spoken a higher level before the cluster
+	// is raised to it.
 	LevelSettle time.Duration
 	NoReports   bool          // nodes report nothing, so that no data ever move
 	Seed        func() uint64 // of a new cluster's hashes
@@ -100,7 +100,8 @@ type Machine struct {
 // event is that of the present step.
 type event struct{ Event }
 
-// steering is what is remembered from one step to the next. Times are 0 where nothing is remembered.
+// steering is what is remembered from one step to the next. Times are 0 where nothing is
+// remembered.
 type steering struct {
 	started time.Duration
 	members []ring.Member // as last reported by Changed
@@ -164,8 +165,8 @@ func (m *Machine) Begin(now time.Duration, e Event) *Question {
 	return m.question
 }
 
-// Answered goes on with the answer to the last question. It returns the next one, nil if the step is
-// over.
+// Answered goes on with the answer to the last question. It returns the next one, nil if the step
+// is over.
 func (m *Machine) Answered(now time.Duration, a Answer) *Question {
 	then := m.then
 	m.now, m.question, m.then = now, nil, nil
@@ -227,8 +228,8 @@ func (m *Machine) noteMinority(alive []ring.Member) {
 	m.minority = few
 }
 
-// Minority reports whether fewer nodes are alive than it takes to trust what one sees: the others may
-// be many, and on the other side of a split.
+// Minority reports whether fewer nodes are alive than it takes to trust what one sees: the others
+// may be many, and on the other side of a split.
 func Minority(alive []ring.Member, minMembers int) bool {
 	nodes := 0
 	for _, m := range alive {
@@ -356,8 +357,8 @@ func (m *Machine) sortedUnread() (all []*foreign) {
 	return all
 }
 
-// updateUnread notes the versions that alive members announce and forgets those that nobody holds any
-// longer or that our lineage has come to know.
+// updateUnread notes the versions that alive members announce and forgets those that nobody holds
+// any longer or that our lineage has come to know.
 func (m *Machine) updateUnread(alive []ring.Member) {
 	unread := make(map[ring.Version]*foreign)
 	current := m.host.Table()

@@ -79,7 +79,8 @@ func TestFounding(t *testing.T) {
 	}
 }
 
-// Whoever has join addresses asks them all when it has met another node, and waits for their answers.
+// Whoever has join addresses asks them all when it has met another node, and waits for their
+// answers.
 func TestFoundingAsksFirst(t *testing.T) {
 	s := &stage{alive: []ring.Member{node("n1", 1), node("n2", 2)}}
 	m := s.start(func(c *Config) { c.Searches = true })
@@ -117,8 +118,8 @@ func TestStandstillEndsOffice(t *testing.T) {
 	}
 }
 
-// A table that came from another member names nodes that gossip has not brought yet: they are waited
-// for, but not for ever, and not when a newer life of theirs is there.
+// A table that came from another member names nodes that gossip has not brought yet: they are
+// waited for, but not for ever, and not when a newer life of theirs is there.
 func TestUnmetNodesAreWaitedFor(t *testing.T) {
 	met, unmet := ring.Member{ID: "n1", Boot: 1}, ring.Member{ID: "n2", Boot: 1}
 	table := &ring.Table{Nodes: []ring.Member{met, unmet}}
@@ -161,8 +162,8 @@ func TestChangesAreCollected(t *testing.T) {
 	f("a table just before", 0, 0, 0, settle, issueInterval-settle)
 }
 
-// A coordinator that has seen too few nodes gathers anew when there are enough again: the other side of
-// the split may have had a coordinator of its own, and issued a table.
+// A coordinator that has seen too few nodes gathers anew when there are enough again: the other
+// side of the split may have had a coordinator of its own, and issued a table.
 func TestMinorityEndsOffice(t *testing.T) {
 	both := []ring.Member{node("n1", 1), node("n2", 2)}
 	s := &stage{alive: both}

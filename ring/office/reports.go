@@ -9,14 +9,14 @@ import (
 
 // What the coordinator does to learn which copies are in sync.
 //
-// While the table is not what the ring asks for, it polls all nodes, and each Plan takes what it learned
-// a step further. When an owner has died, a copy that it does not hear of is lost: so it waits a little
-// for those who may have one. In between, which is nearly always, it asks nobody.
+// While the table is not what the ring asks for, it polls all nodes, and each Plan takes what it
+// learned a step further. When an owner has died, a copy that it does not hear of is lost: so it
+// waits a little for those who may have one. In between, which is nearly always, it asks nobody.
 
 const (
 	pollInterval = 250 * time.Millisecond
-	// heirsWait is how long the partitions of a dead owner wait for the reports of those who may have
-	// copies of them: they may be about to adopt the present table.
+	// heirsWait is how long the partitions of a dead owner wait for the reports of those who may
+	// have copies of them: they may be about to adopt the present table.
 	heirsWait  = time.Second
 	heirsRetry = 50 * time.Millisecond
 )
