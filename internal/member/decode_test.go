@@ -136,7 +136,8 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// FuzzReplies feeds every decoder of replies: none may panic, and what is taken has the promised form.
+// FuzzReplies feeds every decoder of replies: none may panic, and what is taken has the promised
+// form.
 func FuzzReplies(f *testing.F) {
 	all := ring.AllPartitions()
 	f.Add(append(AppendCovered(nil, &all), "+OK\r\n"...))

@@ -29,7 +29,8 @@
 // Invariants.
 //   - A request gets exactly one reply, in order. What stands in the place of a reply is an error
 //     frame whose code no client command produces.
-//   - A decoder takes what the encoder beside it makes, and refuses everything else without a panic.
+//   - A decoder takes what the encoder beside it makes, and refuses everything else without a
+//     panic.
 //   - Requests are built by appending; a parser returns views of its input.
 //
 // # The wide door

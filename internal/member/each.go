@@ -7,8 +7,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A command over all keys is asked of every node, about the partitions that the asker believes it to
-// own. Those that were wanted and are not covered are asked of another node, or again:
+// A command over all keys is asked of every node, about the partitions that the asker believes it
+// to own. Those that were wanted and are not covered are asked of another node, or again:
 //
 //	DUNLIN EACH {partitions} DBSIZE  ──▶  *2 {partitions covered} :1234
 

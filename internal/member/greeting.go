@@ -12,9 +12,9 @@ import (
 
 const nonceBytes = 32
 
-// Secret returns what members prove to each other that they know: the cluster's secret; a key derived
-// from the clients' password if there is only that; or nil, and then everybody is believed. Every
-// member must be given the same two. secret is not copied.
+// Secret returns what members prove to each other that they know: the cluster's secret; a key
+// derived from the clients' password if there is only that; or nil, and then everybody is believed.
+// Every member must be given the same two. secret is not copied.
 func Secret(secret []byte, password string) []byte {
 	if secret != nil || password == "" {
 		return secret
@@ -79,8 +79,8 @@ type Pipe struct {
 	Level      uint8 // that the proxy speaks; left out below level 1 of the cluster
 }
 
-// AppendPipe appends the greeting of a pipe. nonce is what the node has answered to CHALLENGE, nil if
-// there is no secret.
+// AppendPipe appends the greeting of a pipe. nonce is what the node has answered to CHALLENGE, nil
+// if there is no secret.
 func AppendPipe(dst []byte, p Pipe, secret, nonce []byte) []byte {
 	fields := [...][]byte{
 		strconv.AppendInt(nil, p.Boot, 10),
@@ -95,8 +95,8 @@ func AppendPipe(dst []byte, p Pipe, secret, nonce []byte) []byte {
 	return appendUint(appendProven(dst, VerbPipe, 1, secret, nonce, fields[:]...), uint64(p.Level))
 }
 
-// ParsePipe reads the arguments of PIPE and splits them into the fields that the proof is about, the
-// proof, and what they describe. What a later level has appended is passed over.
+// ParsePipe reads the arguments of PIPE and splits them into the fields that the proof is about,
+// the proof, and what they describe. What a later level has appended is passed over.
 func ParsePipe(args [][]byte) (p Pipe, fields [][]byte, proof []byte, ok bool) {
 	const proven = 5
 	fields, proof = args[:proven], args[proven]
@@ -134,8 +134,8 @@ func AppendPeer(dst []byte, boot int64, secret, nonce []byte) []byte {
 // ParsePeer splits the arguments of PEER into the fields that the proof is about and the proof.
 func ParsePeer(args [][]byte) (fields [][]byte, proof []byte) { return args[:1], args[1] }
 
-// appendProven appends a request up to the proof of its arguments, which is "" without a nonce. more
-// arguments follow.
+// appendProven appends a request up to the proof of its arguments, which is "" without a nonce.
+// more arguments follow.
 func appendProven(dst []byte, verb string, more int, secret, nonce []byte, fields ...[]byte) []byte {
 	dst = AppendVerb(dst, verb, len(fields)+1+more)
 	for _, f := range fields {

@@ -8,8 +8,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// What a node answers in the place of a reply. These codes are no client's business: a proxy acts on
-// them, and only -MOVED and -CLUSTERDOWN ever reach clients, those of Redis Cluster at a node.
+// What a node answers in the place of a reply. These codes are no client's business: a proxy acts
+// on them, and only -MOVED and -CLUSTERDOWN ever reach clients, those of Redis Cluster at a node.
 const (
 	codeMoved       = "MOVED"       // slot host:port: another node owns the partition
 	codeWait        = "DUNLINWAIT"  // epoch: this node will know more soon
@@ -76,8 +76,8 @@ func ParseMoved(reply []byte) (partition uint16, addr string) {
 	return ring.Partition(uint16(slot)), string(fields[2])
 }
 
-// AppendWait appends the refusal of a node that will know more soon. epoch is that of its table; the
-// proxy repeats it in RETRY.
+// AppendWait appends the refusal of a node that will know more soon. epoch is that of its table;
+// the proxy repeats it in RETRY.
 func AppendWait(dst []byte, epoch uint64) []byte {
 	dst = append(dst, "-"+codeWait+" "...)
 	dst = strconv.AppendUint(dst, epoch, 10)
@@ -115,8 +115,8 @@ func ParseTicket(reply []byte) (ticket uint64, size int, ok bool) {
 	return ticket, int(length), ok && err == nil && length > 0
 }
 
-// Piece is the argument of FETCH: count bytes of a reply from an offset. A count of 0 ends the ticket,
-// on the pipe that it came on.
+// Piece is the argument of FETCH: count bytes of a reply from an offset. A count of 0 ends the
+// ticket, on the pipe that it came on.
 type Piece struct {
 	Ticket        uint64
 	Offset, Count int

@@ -27,9 +27,9 @@ type Peer struct {
 // Dialer connects to the data port of a node.
 type Dialer func(ctx context.Context, addr string) (net.Conn, error)
 
-// DialPeer connects by dial, plain TCP if that is nil, and authenticates. boot is that of the member
-// that asks, 0 if it does not matter. Everything done with the peer ends with ctx. The caller must
-// Close the peer.
+// DialPeer connects by dial, plain TCP if that is nil, and authenticates. boot is that of the
+// member that asks, 0 if it does not matter. Everything done with the peer ends with ctx. The
+// caller must Close the peer.
 func DialPeer(ctx context.Context, dial Dialer, addr string, secret []byte, boot int64) (*Peer, error) {
 	if dial == nil {
 		dial = func(ctx context.Context, addr string) (net.Conn, error) {

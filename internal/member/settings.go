@@ -31,8 +31,8 @@ func FetchSettings(ctx context.Context, dial Dialer, addr string, secret []byte,
 	return s, nil
 }
 
-// Configure has the coordinator, whose data port is addr, change settings. It returns when every member
-// has them.
+// Configure has the coordinator, whose data port is addr, change settings. It returns when every
+// member has them.
 func Configure(ctx context.Context, dial Dialer, addr string, secret []byte, changes map[string]string) error {
 	var args []string
 	for _, name := range slices.Sorted(maps.Keys(changes)) {

@@ -30,8 +30,8 @@ func AppendQueued(dst []byte, args ...[]byte) []byte {
 	return resp.AppendBulk(dst, resp.AppendRequest(nil, args...))
 }
 
-// ParseExec reads the arguments of EXEC. watched are keys and versions in turn, requests are encoded;
-// both are views.
+// ParseExec reads the arguments of EXEC. watched are keys and versions in turn, requests are
+// encoded; both are views.
 func ParseExec(args [][]byte) (slot uint16, watched, requests [][]byte, ok bool) {
 	s, ok1 := resp.ParseInt(args[0])
 	n, ok2 := resp.ParseInt(args[1])
