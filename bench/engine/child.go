@@ -14,7 +14,8 @@ import (
 // caseEnv names the case that a process is to be.
 const caseEnv = "DUNLIN_BENCH_CASE"
 
-// cases are the parts of tables that run in processes of their own. They talk with the parent through the two.
+// cases are the parts of tables that run in processes of their own. They talk with the parent
+// through the two.
 var cases = map[string]func(in *gob.Decoder, out *gob.Encoder) error{}
 
 // actAsCase runs the case that the environment names, if any.
@@ -30,16 +31,16 @@ func actAsCase() bool {
 	return true
 }
 
-// The kernel ends our children when the thread that started them ends (ownGroup). The main goroutine starts all, so it
-// stays on the main thread, which lives as long as the process does.
+// The kernel ends our children when the thread that started them ends (ownGroup). The main
+// goroutine starts all, so it stays on the main thread, which lives as long as the process does.
 func init() {
 	if os.Getenv(caseEnv) == "" {
 		runtime.LockOSThread()
 	}
 }
 
-// ownGroup sets a child apart: ctrl-C reaches this process alone, which then ends its children itself, and SIGKILL
-// here is SIGKILL there.
+// ownGroup sets a child apart: ctrl-C reaches this process alone, which then ends its children
+// itself, and SIGKILL here is SIGKILL there.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

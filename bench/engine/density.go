@@ -206,8 +206,8 @@ func (q *densityQuestion) fillRedis(c *redisClient) error {
 	})
 }
 
-// settleRedis looks every key up: each look moves the growth of the server's tables on, which would otherwise still
-// have an old and a new one.
+// settleRedis looks every key up: each look moves the growth of the server's tables on, which would
+// otherwise still have an old and a new one.
 func (q *densityQuestion) settleRedis(c *redisClient) error {
 	const atOnce = 64
 	var command [1 + atOnce][]byte

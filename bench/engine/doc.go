@@ -1,20 +1,24 @@
-// Engine measures node/engine alone, in one process without network, beside what else a Go program could keep its keys
-// in, and prints tables:
+// Engine measures node/engine alone, in one process without network, beside what else a Go program
+// could keep its keys in, and prints tables:
 //
 //	go run ./bench/engine                          # all tables
 //	go run ./bench/engine -tables speed -quick     # less
 //
 // # Terms
 //
-// A table is one question (its row in the variable tables). A case is a part of a table that runs in a process of its
-// own, this program started again: memory of a process says only then something about what is in it, and the garbage
-// collector of one contender does not work in another one's time. Parent and case exchange values by encoding/gob.
+// A table is one question (its row in the variable tables). A case is a part of a table that runs
+// in a process of its own, this program started again: memory of a process says only then something
+// about what is in it, and the garbage collector of one contender does not work in another one's
+// time. Parent and case exchange values by encoding/gob.
 //
-// The table of hits compares policies, which package sim simulates, in this process: it measures no time and no memory.
+// The table of hits compares policies, which package sim simulates, in this process: it measures no
+// time and no memory.
 //
 // # Invariants
 //
 //   - Only the engine's public API is used, and as the node uses it: Lock, operations, Unlock.
-//   - Every process that was started ends with this one: killed by its id, or by the kernel if this one is killed.
-//   - A figure whose conditions did not hold (memory too small, a key not found) is not printed as one.
+//   - Every process that was started ends with this one: killed by its id, or by the kernel if this
+//     one is killed.
+//   - A figure whose conditions did not hold (memory too small, a key not found) is not printed as
+//     one.
 package main

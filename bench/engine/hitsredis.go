@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// So many reads go to redis-server at once; fewer if their values are long, as it counts replies that wait.
+	// So many reads go to redis-server at once; fewer if their values are long, as it counts
+	// replies that wait.
 	redisReads      = 64
 	redisReplyBytes = 32 << 10
 )
@@ -80,8 +81,9 @@ type redisReader struct {
 	written    []int32          // batch in which each key was written last
 }
 
-// read sends the reads from one on, and then the writes of those that missed. A key that is read again before its
-// write would find it if each read waited for the one before: it counts as a hit and is read behind the write.
+// read sends the reads from one on, and then the writes of those that missed. A key that is read
+// again before its write would find it if each read waited for the one before: it counts as a hit
+// and is read behind the write.
 func (r *redisReader) read(from int) error {
 	keys := r.take(from)
 	for _, key := range keys {

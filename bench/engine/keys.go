@@ -10,7 +10,8 @@ import (
 // digits is how many bytes of a key tell it from others: its number in hexadecimal.
 const digits = 8
 
-// newKey returns a buffer for keys of n bytes, which all begin alike, as real keys do. putKey makes one of it.
+// newKey returns a buffer for keys of n bytes, which all begin alike, as real keys do. putKey makes
+// one of it.
 func newKey(n int) []byte {
 	const words = "session:customer:profile:account:"
 	key := make([]byte, n)
@@ -21,7 +22,8 @@ func newKey(n int) []byte {
 	return key
 }
 
-// putKey writes number i to the end of key: about a nanosecond, so that making keys does not hide what is measured.
+// putKey writes number i to the end of key: about a nanosecond, so that making keys does not hide
+// what is measured.
 func putKey(key []byte, i uint32) {
 	v := uint64(i) // spread to one nibble a byte
 	v = (v<<16 | v) & 0x0000ffff0000ffff
@@ -31,7 +33,8 @@ func putKey(key []byte, i uint32) {
 	binary.BigEndian.PutUint64(key[len(key)-digits:], v+0x3030303030303030+letters*('a'-'0'-10))
 }
 
-// split calls f in n goroutines at once, each with its part of 0..count, and returns one of the errors.
+// split calls f in n goroutines at once, each with its part of 0..count, and returns one of the
+// errors.
 func split(n, count int, f func(worker, from, to int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup

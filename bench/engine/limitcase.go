@@ -232,7 +232,8 @@ func (l *limited) shrink(r *changeResult) error {
 	return r.measure(int64(residentTarget*float64(l.q.MaxBytes/2)), func() error { return l.e.SetMaxBytes(l.q.MaxBytes / 2) })
 }
 
-// flush drops everything. Some pages are kept for what comes next: a sixteenth of the limit is allowed.
+// flush drops everything. Some pages are kept for what comes next: a sixteenth of the limit is
+// allowed.
 func (l *limited) flush(r *changeResult, empty int64) error {
 	return r.measure(empty+l.q.MaxBytes/16, func() error {
 		for p := range uint16(engine.Partitions) {

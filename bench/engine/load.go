@@ -174,8 +174,8 @@ func (l *load) do(t speedTask) (r speedResult, err error) {
 	return r, nil
 }
 
-// do runs the worker's part of a task. The time that other programs took its processor away is taken off, in the
-// proportion of what is measured: they would make all figures noise.
+// do runs the worker's part of a task. The time that other programs took its processor away is
+// taken off, in the proportion of what is measured: they would make all figures noise.
 func (w *worker) do(t speedTask, from, to int) error {
 	runtime.LockOSThread() // whose waiting is to be known
 	defer runtime.UnlockOSThread()
@@ -197,7 +197,8 @@ func (w *worker) do(t speedTask, from, to int) error {
 	return cmp.Or(err1, err2)
 }
 
-// settle waits while the process gets more huge pages: the engine makes them in the background, for seconds.
+// settle waits while the process gets more huge pages: the engine makes them in the background, for
+// seconds.
 func settle() {
 	const period = 200 * time.Millisecond
 	for last := ""; ; {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// writeMachine says where and with what the figures were taken: without that they mean nothing to others.
+// writeMachine says where and with what the figures were taken: without that they mean nothing to
+// others.
 func writeMachine(ctx context.Context, w io.Writer) {
 	load, _, _ := strings.Cut(readText("/proc/loadavg"), " ")
 	memory, _ := strconv.ParseInt(strings.TrimSuffix(field("/proc/meminfo", "MemTotal"), " kB"), 10, 64)

@@ -92,8 +92,9 @@ func (p *pacer) set(t engine.Txn, n int, expireAt int64) {
 	}
 }
 
-// runClock is a clock of one goroutine, which knows how long other programs had its processor. The goroutine is not
-// locked to its thread: Go then takes it off every 10 ms and needs another thread to get it on again.
+// runClock is a clock of one goroutine, which knows how long other programs had its processor. The
+// goroutine is not locked to its thread: Go then takes it off every 10 ms and needs another thread
+// to get it on again.
 type runClock struct {
 	begin  time.Time
 	last   time.Duration
@@ -103,7 +104,8 @@ type runClock struct {
 	err    error
 }
 
-// read returns the time since the beginning, and how much of it since the last read others had the processor.
+// read returns the time since the beginning, and how much of it since the last read others had the
+// processor.
 func (c *runClock) read() (now, lost time.Duration) {
 	now = time.Since(c.begin)
 	if now-c.last > noticeable {

@@ -65,7 +65,8 @@ func pauseCase(in *gob.Decoder, out *gob.Encoder) error {
 	return out.Encode(a)
 }
 
-// open fills the engine, beyond its limit; a quarter of the keys expire during the run or soon after.
+// open fills the engine, beyond its limit; a quarter of the keys expire during the run or soon
+// after.
 func (r *rig) open() (err error) {
 	c := engine.Config{MaxBytes: r.q.MaxBytes, Shards: engine.ShardsFor(r.pacers, r.q.MaxBytes)}
 	growth := r.q.Disturbance == "growth"
@@ -205,7 +206,8 @@ func (r *rig) limits() (err error) {
 	return err
 }
 
-// larges uses the large value as a node does: it comes and goes in pieces, and a lock is held for moments.
+// larges uses the large value as a node does: it comes and goes in pieces, and a lock is held for
+// moments.
 func (r *rig) larges() (err error) {
 	const piece = 64 << 10
 	key, buf := []byte("large"), make([]byte, piece)

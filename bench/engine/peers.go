@@ -10,8 +10,8 @@ import (
 	"github.com/VictoriaMetrics/fastcache"
 )
 
-// mapStore is the storage of the well-known Go servers of Redis's protocol: maps behind RWMutexes, and expiries in a
-// second map, which costs the keys without one nothing.
+// mapStore is the storage of the well-known Go servers of Redis's protocol: maps behind RWMutexes,
+// and expiries in a second map, which costs the keys without one nothing.
 type mapStore struct {
 	seed   maphash.Seed
 	now    int64
@@ -25,8 +25,8 @@ type mapShard struct {
 	_      [64]byte // the next lock is on another cache line
 }
 
-// newMapStore lets the garbage collector use the memory that the others may use, instead of twice what lives: fewer
-// collections where that is less.
+// newMapStore lets the garbage collector use the memory that the others may use, instead of twice
+// what lives: fewer collections where that is less.
 func newMapStore(maxBytes int64) *mapStore {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(maxBytes)
@@ -94,8 +94,9 @@ func (s *mapStore) keys() (n int) {
 	return n
 }
 
-// fastStore is VictoriaMetrics/fastcache: hash buckets over rings of memory. It has no expiry and no commands that
-// read and write in one, a deleted value keeps its memory, and the oldest values go when the ring comes round.
+// fastStore is VictoriaMetrics/fastcache: hash buckets over rings of memory. It has no expiry and
+// no commands that read and write in one, a deleted value keeps its memory, and the oldest values
+// go when the ring comes round.
 type fastStore struct{ c *fastcache.Cache }
 
 func newFastStore(maxBytes int64) fastStore { return fastStore{fastcache.New(int(maxBytes))} }

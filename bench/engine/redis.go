@@ -76,8 +76,8 @@ func (r *redisServer) close() {
 	}
 }
 
-// redisClient is a connection to a redis-server. Commands are pipelined: send any number, flush, then receive as many
-// replies.
+// redisClient is a connection to a redis-server. Commands are pipelined: send any number, flush,
+// then receive as many replies.
 type redisClient struct {
 	conn net.Conn
 	r    *bufio.Reader
@@ -112,8 +112,8 @@ func (c *redisClient) head(kind byte, n int) {
 
 func (c *redisClient) flush() error { return c.w.Flush() }
 
-// receive returns the next reply: the text of a simple string, the digits of an integer, or a bulk string; nil if
-// there is none. It is valid until the next call.
+// receive returns the next reply: the text of a simple string, the digits of an integer, or a bulk
+// string; nil if there is none. It is valid until the next call.
 func (c *redisClient) receive() ([]byte, error) {
 	line, err := c.r.ReadSlice('\n')
 	if err != nil {

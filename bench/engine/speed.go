@@ -25,8 +25,8 @@ var speedSizes = [sizes]speedSize{
 
 const speedKeyLen = 16
 
-// race is the contenders with one number of keys and length of values. Each has a process, and all but the one that is
-// measured are stopped: no collector works in another one's time.
+// race is the contenders with one number of keys and length of values. Each has a process, and all
+// but the one that is measured are stopped: no collector works in another one's time.
 type race struct {
 	size       speedSize
 	keys       int
@@ -62,7 +62,8 @@ func printSpeed(ctx context.Context, out io.Writer, o options) error {
 	return nil
 }
 
-// run measures every row. The keys are inserted once by each number of workers, into empty contenders.
+// run measures every row. The keys are inserted once by each number of workers, into empty
+// contenders.
 func (r *race) run(ctx context.Context) error {
 	defer r.end()
 	for _, workers := range r.workerCounts() {

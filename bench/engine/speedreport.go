@@ -90,7 +90,8 @@ func (row *speedRow) line() string {
 	return line + verdict(row.ratio(1), overMap) + "\t" + verdict(row.ratio(2), row.fastTarget()) + "\t"
 }
 
-// fastTarget is the ratio to fastcache to reach: on GET and SET only, as it does less for the others.
+// fastTarget is the ratio to fastcache to reach: on GET and SET only, as it does less for the
+// others.
 func (row *speedRow) fastTarget() float64 {
 	switch row.Op {
 	case opGet, opGetMany, opInsert, opSetSame, opSetMany, opSetOther:

@@ -9,8 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// store is what the contenders of the speed table have in common. key and value are copied, and may be changed after
-// the call. Methods panic where the contender has no room: it is given enough.
+// store is what the contenders of the speed table have in common. key and value are copied, and may
+// be changed after the call. Methods panic where the contender has no room: it is given enough.
 type store interface {
 	get(key, dst []byte) []byte // appends a copy of the value to dst
 	set(key, value []byte)
@@ -20,7 +20,8 @@ type store interface {
 	keys() int
 }
 
-// manyStore is a store that is told of some keys before it is used with them, as a node's engine is of a pipeline's.
+// manyStore is a store that is told of some keys before it is used with them, as a node's engine is
+// of a pipeline's.
 type manyStore interface {
 	getMany(keys [][]byte, dst []byte) (lost int) // copies each value over dst
 	setMany(keys [][]byte, value []byte)
@@ -72,8 +73,8 @@ func openStore(name string, maxBytes int64, cores int) (store, error) {
 	return nil, fmt.Errorf("no contender %q", name)
 }
 
-// engineStore uses the engine as a node does: the partition is computed from the key, and each command is one Txn. The
-// time is of the beginning: a node reads its clock once for many commands.
+// engineStore uses the engine as a node does: the partition is computed from the key, and each
+// command is one Txn. The time is of the beginning: a node reads its clock once for many commands.
 type engineStore struct {
 	e   *engine.Engine
 	now int64

@@ -5,8 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// zipf draws ranks from 1 to n, rank k with a weight of 1/k: Zipf's law with exponent 1.0, which math/rand/v2 leaves
-// out. By rejection-inversion (W. Hörmann, G. Derflinger, 1996): it needs no table, and rarely a second draw.
+// zipf draws ranks from 1 to n, rank k with a weight of 1/k: Zipf's law with exponent 1.0, which
+// math/rand/v2 leaves out. By rejection-inversion (W. Hörmann, G. Derflinger, 1996): it needs no
+// table, and rarely a second draw.
 type zipf struct {
 	n          uint64
 	first, end float64 // of the integral of 1/x that is drawn from
@@ -49,7 +50,8 @@ func accesses(n, keys int, zipfian bool, seed uint64) []uint32 {
 	return order
 }
 
-// scatter gives every rank another key, far from its neighbours': popular keys were not written one after the other.
+// scatter gives every rank another key, far from its neighbours': popular keys were not written one
+// after the other.
 func scatter(rank uint64, keys int) uint32 {
 	const prime = 2654435761 // above any number of keys, and so without a common divisor
 	return uint32(rank * prime % uint64(keys))

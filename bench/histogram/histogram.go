@@ -1,4 +1,5 @@
-// Package histogram counts durations by size, so that the rare long ones are found again. It imports nothing of ours.
+// Package histogram counts durations by size, so that the rare long ones are found again. It
+// imports nothing of ours.
 package histogram
 
 import (
@@ -6,7 +7,8 @@ import (
 	"time"
 )
 
-// Histogram counts durations in buckets a thirty-second apart. The zero value is empty. Its fields are for encoding/gob.
+// Histogram counts durations in buckets a thirty-second apart. The zero value is empty. Its fields
+// are for encoding/gob.
 type Histogram struct {
 	Count [64 << subBits]uint64
 	Max   time.Duration
@@ -29,7 +31,8 @@ func (h *Histogram) Merge(o *Histogram) {
 	h.Max = max(h.Max, o.Max)
 }
 
-// bucketOf gives durations below 2^subBits their own buckets, and then each doubling 2^subBits of them.
+// bucketOf gives durations below 2^subBits their own buckets, and then each doubling 2^subBits of
+// them.
 func bucketOf(d time.Duration) int {
 	v := uint64(d)
 	shift := max(0, bits.Len64(v)-subBits-1)

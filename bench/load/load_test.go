@@ -190,7 +190,8 @@ func TestOpenLoop(t *testing.T) {
 	if r.Commands != 1600 || r.Commands != s.commands || r.Latency.Total() != 1600 {
 		t.Errorf("%d commands were sent, %d counted: want 1600 of both", s.commands, r.Commands)
 	}
-	// The lock of the fake holds all its connections up. What was to be sent in the first 150 of 400 ms waited 50 ms.
+	// The lock of the fake holds all its connections up. What was to be sent in the first 150 of
+	// 400 ms waited 50 ms.
 	if n := r.Latency.Above(48 * time.Millisecond); n < 590 {
 		t.Errorf("only %d commands waited for 50 ms of a stall of 200: want about 600", n)
 	}
@@ -256,7 +257,8 @@ func TestRunRefuses(t *testing.T) {
 	f("", "refused", func(c *Config) { c.Addr = ln.Addr().String() })
 }
 
-// TestNoForeignDescriptor: what could not be opened is not closed either. It would be somebody else's.
+// TestNoForeignDescriptor: what could not be opened is not closed either. It would be somebody
+// else's.
 func TestNoForeignDescriptor(t *testing.T) {
 	w := newWorker(&Config{Clients: 2, Threads: 1, Pipeline: 1, Gets: 1, KeysPerGet: 1, Keys: 1}, 0, 0, nil)
 	if err := w.connect(netip.MustParseAddrPort("127.0.0.1:1")); err == nil || w.clients[0].fd != -1 || w.clients[1].fd != -1 {
@@ -265,7 +267,8 @@ func TestNoForeignDescriptor(t *testing.T) {
 	w.close()
 }
 
-// TestDialGoesOn: signals end the wait for a connection that the server is slow to take, but not the attempt.
+// TestDialGoesOn: signals end the wait for a connection that the server is slow to take, but not
+// the attempt.
 func TestDialGoesOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a second: the kernel asks again only then")
@@ -319,7 +322,8 @@ func TestDialGoesOn(t *testing.T) {
 	}
 }
 
-// TestRunEnds: a server that never answers holds nobody beyond the context, nor a fill beyond its limit.
+// TestRunEnds: a server that never answers holds nobody beyond the context, nor a fill beyond its
+// limit.
 func TestRunEnds(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -74,11 +74,13 @@ func (p *poller) watch(how, fd, number int, writable bool) error {
 	return os.NewSyscallError("epoll_ctl", syscall.EpollCtl(p.fd, how, fd, &e))
 }
 
-// epoll_pwait2, with the same number on every architecture that Go runs on but for MIPS. It alone takes nanoseconds.
+// epoll_pwait2, with the same number on every architecture that Go runs on but for MIPS. It alone
+// takes nanoseconds.
 const sysEpollPwait2 = 441
 
-// wait returns how many of p.events are filled. The raw call keeps Go's processor: giving it up and taking it back would
-// cost more than the wait. The scheduler then ends the wait by a signal when it wants something, and is let in.
+// wait returns how many of p.events are filled. The raw call keeps Go's processor: giving it up and
+// taking it back would cost more than the wait. The scheduler then ends the wait by a signal when
+// it wants something, and is let in.
 func (p *poller) wait(timeout time.Duration) (int, error) {
 	limit := syscall.NsecToTimespec(max(0, timeout).Nanoseconds())
 	// Both pointers are to memory that lives beyond the call, which keeps none of them.

@@ -8,7 +8,8 @@ import (
 // maxLine bounds a line of a reply: an error text, or a count.
 const maxLine = 4096
 
-// reader finds where replies end. It keeps what it needs between two reads of a connection: never more than a line.
+// reader finds where replies end. It keeps what it needs between two reads of a connection: never
+// more than a line.
 type reader struct {
 	protocol Protocol
 	want     int    // bytes of every value

@@ -72,7 +72,8 @@ func (t *template) findKeys(key string) {
 	}
 }
 
-// appendBatch appends up to n commands, and says how many: fewer at the end of the keys that are set in order.
+// appendBatch appends up to n commands, and says how many: fewer at the end of the keys that are
+// set in order.
 func (w *writer) appendBatch(dst []byte, n int) ([]byte, int) {
 	if w.last > 0 {
 		n = min(n, w.last-w.next)

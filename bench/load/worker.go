@@ -13,7 +13,8 @@ import (
 const (
 	// drainLimit is for the replies that are outstanding when a run's time is over.
 	drainLimit = 30 * time.Second
-	// maxOpen is how many commands a client of an open loop has outstanding, if a batch is not larger.
+	// maxOpen is how many commands a client of an open loop has outstanding, if a batch is not
+	// larger.
 	maxOpen = 1024
 	// maxWait lets a worker see that it is to stop.
 	maxWait = 20 * time.Millisecond

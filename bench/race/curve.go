@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// curve shows how the cost of a command changes with one thing. Its peers run while it is measured, and only then.
+// curve shows how the cost of a command changes with one thing. Its peers run while it is measured,
+// and only then.
 type curve struct {
 	name, title string
 	peers       []peer
@@ -90,7 +91,8 @@ func peerNamed(name string) peer {
 	return peers[i]
 }
 
-// runCurves measures curves one after the other: in each the points take turns, as peers do in a race.
+// runCurves measures curves one after the other: in each the points take turns, as peers do in a
+// race.
 func (r *race) runCurves(ctx context.Context, s *stable, picked []curve) (err error) {
 	for _, c := range picked {
 		bad := r.prepare(ctx, s, c.peers)

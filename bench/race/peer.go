@@ -170,8 +170,9 @@ func withLoops(loops int, arguments ...string) []string {
 	return arguments
 }
 
-// wholeClusters checks that all nodes know a table with all of them. A first table may name those only that were quick,
-// and filling such a cluster would lose the keys that move when the others come.
+// wholeClusters checks that all nodes know a table with all of them. A first table may name those
+// only that were quick, and filling such a cluster would lose the keys that move when the others
+// come.
 func wholeClusters(ctx context.Context, addrs []string) error {
 	for _, addr := range addrs {
 		if err := wholeCluster(addr, len(addrs))(ctx); err != nil {

@@ -57,7 +57,8 @@ func TestWorkloads(t *testing.T) {
 				if !selector(t, c.LabelSelector).Matches(pods) {
 					t.Errorf("%s: spread over %s counts other pods", w.name, c.TopologyKey)
 				}
-				// An update starts proxies before it stops others: those would be spread around these.
+				// An update starts proxies before it stops others: those would be spread around
+				// these.
 				if w.deployment != nil && !slices.Contains(c.MatchLabelKeys, appsv1.DefaultDeploymentUniqueLabelKey) {
 					t.Errorf("%s: spread over %s counts pods that an update replaces", w.name, c.TopologyKey)
 				}

@@ -11,10 +11,10 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// diver is a mixer that goes deep: pipelines from one command to thousands, in both
-// protocol versions in turn, in lines and in arrays, with commands that are split,
-// deleted keys, transactions and errors in between. A rude one hangs up in the middle at times and begins
-// anew, with other keys: what it had sent may be executed later.
+// diver is a mixer that goes deep: pipelines from one command to thousands, in both protocol
+// versions in turn, in lines and in arrays, with commands that are split, deleted keys,
+// transactions and errors in between. A rude one hangs up in the middle at times and begins anew,
+// with other keys: what it had sent may be executed later.
 type diver struct {
 	*mixer
 	proxy   *harness.Member

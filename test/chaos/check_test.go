@@ -26,11 +26,11 @@ const (
 	calmPart = 4
 )
 
-// TestCheck proves for every session: a reply to each command, in order; its own writes
-// read back, unless an error said that the outcome is unknown, a table says that the
-// key's data was lost, or a pipe broke and the read was sent again; never an older
-// value, one that was refused, or another key's; nothing from the middle of a transaction, and none that was executed though
-// a key that it watched had changed.
+// TestCheck proves for every session: a reply to each command, in order; its own writes read back,
+// unless an error said that the outcome is unknown, a table says that the key's data was lost, or a
+// pipe broke and the read was sent again; never an older value, one that was refused, or another
+// key's; nothing from the middle of a transaction, and none that was executed though a key that it
+// watched had changed.
 func TestCheck(t *testing.T) {
 	seed, length := *checkSeed, *checkTime
 	if seed == 0 {

@@ -22,9 +22,9 @@ func (h *History) hidden(now time.Time) (seq uint64) {
 	return seq
 }
 
-// transact changes an own key twice in one transaction, which shows itself the first value, and others the second one only.
-// With WATCH it is executed unless the key has changed since; only this session changes it, by a write between if
-// it interferes.
+// transact changes an own key twice in one transaction, which shows itself the first value, and
+// others the second one only. With WATCH it is executed unless the key has changed since; only this
+// session changes it, by a write between if it interferes.
 func (d *diver) transact(h *History, watched, interferes bool) {
 	changed := notExecuted // the watched key
 	if watched {
@@ -91,7 +91,8 @@ func (s *Session) isNullArray(reply []byte) bool {
 	return string(reply) == "*-1\r\n" || s.isNull(reply)
 }
 
-// TestCheckNoticesTransactions: each wrong way with a transaction is seen by the checker's sessions.
+// TestCheckNoticesTransactions: each wrong way with a transaction is seen by the checker's
+// sessions.
 func TestCheckNoticesTransactions(t *testing.T) {
 	t.Parallel()
 	f := func(fault, wrong string) {

@@ -10,7 +10,7 @@
 //	fault    what happens to a node: it dies, stops, stumbles, leaves
 //	absence  a key that is missing: a table must explain it
 //
-// The tests here do to nodes what machines do. The checker (TestCheck) goes deeper and longer. Package
-// scenarios does what operators do, and measures it. Neither package runs beside other tests, since
-// they measure: `make test` runs them alone.
+// The tests here do to nodes what machines do. The checker (TestCheck) goes deeper and longer.
+// Package scenarios does what operators do, and measures it. Neither package runs beside other
+// tests, since they measure: `make test` runs them alone.
 package chaos

@@ -8,10 +8,9 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// A follower gets what its owner executes a little later, as does whom a partition moves
-// to, so that the death of an owner may undo the last writes, though they were acknowledged. That, and a
-// partition whose data began anew, are the only losses; what leaves in order loses
-// nothing.
+// A follower gets what its owner executes a little later, as does whom a partition moves to, so
+// that the death of an owner may undo the last writes, though they were acknowledged. That, and a
+// partition whose data began anew, are the only losses; what leaves in order loses nothing.
 
 // lossLimit is how long before the death of its owner a write may have been
 // acknowledged and yet be lost.

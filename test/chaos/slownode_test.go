@@ -15,8 +15,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestStoppedNodeHarmsNoOther stops a node while sessions have commands for it outstanding: those wait or fail, and all
-// others go on as fast as before, each reply the right one.
+// TestStoppedNodeHarmsNoOther stops a node while sessions have commands for it outstanding: those
+// wait or fail, and all others go on as fast as before, each reply the right one.
 func TestStoppedNodeHarmsNoOther(t *testing.T) {
 	harness.SkipUnderRace(t)
 	if testing.Short() {
@@ -115,8 +115,8 @@ func askForever(t *testing.T, w *harness.Wire, keys []string, done *atomic.Int64
 	}
 }
 
-// waitForever increments a counter of the node that is stopped: each reply is a number or one of the errors that say what
-// became of the command, and comes.
+// waitForever increments a counter of the node that is stopped: each reply is a number or one of
+// the errors that say what became of the command, and comes.
 func waitForever(t *testing.T, w *harness.Wire, key string, waited, unknown *atomic.Int64, stop chan struct{}) {
 	for {
 		select {

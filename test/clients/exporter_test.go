@@ -75,7 +75,8 @@ func (s exporter) config() {
 	}
 }
 
-// info reads the fields of INFO ALL that are numbers, those of db0 and of the commands as "db0 keys".
+// info reads the fields of INFO ALL that are numbers, those of db0 and of the commands as "db0
+// keys".
 func (s exporter) info() map[string]float64 {
 	s.t.Helper()
 	text, err := redigo.String(s.do("INFO", "ALL"), nil)
@@ -129,7 +130,8 @@ func (s exporter) numbers(fields map[string]float64) {
 	}
 }
 
-// latency: events with four values; histograms as command, [calls, n, histogram_usec, [µs, n, ...]].
+// latency: events with four values; histograms as command, [calls, n, histogram_usec, [µs, n,
+// ...]].
 func (s exporter) latency() {
 	events, err := redigo.Values(s.do("LATENCY", "LATEST"), nil)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestHotKeysOfTheCluster: a proxy names the keys that are used most, and the largest, whichever node has them.
+// TestHotKeysOfTheCluster: a proxy names the keys that are used most, and the largest, whichever
+// node has them.
 func TestHotKeysOfTheCluster(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 1)

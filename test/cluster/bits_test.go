@@ -8,7 +8,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestLargeBits: bits of large values are looked through and combined through a proxy, beside small commands on the same nodes.
+// TestLargeBits: bits of large values are looked through and combined through a proxy, beside small
+// commands on the same nodes.
 func TestLargeBits(t *testing.T) {
 	t.Parallel()
 	harness.SkipUnderRace(t)

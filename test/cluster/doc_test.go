@@ -1,3 +1,3 @@
-// Package cluster tests whole clusters from outside, feature by feature: real processes, spoken to as
-// clients and operators do.
+// Package cluster tests whole clusters from outside, feature by feature: real processes, spoken to
+// as clients and operators do.
 package cluster

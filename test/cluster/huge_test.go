@@ -16,8 +16,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestHugeValue moves the largest value that there may be through a proxy: the proxy holds it at most once on its way in
-// and hardly any of it on its way out, and nobody else notices.
+// TestHugeValue moves the largest value that there may be through a proxy: the proxy holds it at
+// most once on its way in and hardly any of it on its way out, and nobody else notices.
 func TestHugeValue(t *testing.T) {
 	harness.SkipUnderRace(t)
 	if testing.Short() {

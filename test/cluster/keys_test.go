@@ -78,7 +78,8 @@ func randomKeys(t *testing.T, addr string) {
 	}
 }
 
-// carrySketches: a HyperLogLog that was read with GET counts the same where it is stored with SET, from Redis to here and back.
+// carrySketches: a HyperLogLog that was read with GET counts the same where it is stored with SET,
+// from Redis to here and back.
 func carrySketches(t *testing.T, addr string) {
 	ours, real := harness.DialWire(t, addr), harness.DialWire(t, redistest.Start(t))
 	for _, size := range []int{3, 500, 20_000} {

@@ -36,7 +36,8 @@ func TestMutedMonitor(t *testing.T) {
 	}, "--loops=1")
 }
 
-// shownUntil is what a client reads before a line of MONITOR, without the lines' times and addresses.
+// shownUntil is what a client reads before a line of MONITOR, without the lines' times and
+// addresses.
 func shownUntil(t *testing.T, w *harness.Wire, last string) (before []string) {
 	t.Helper()
 	for {

@@ -51,7 +51,8 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// pauseOfWrites: what may write waits, is executed in its order when the pause is over, and the rest goes on.
+// pauseOfWrites: what may write waits, is executed in its order when the pause is over, and the
+// rest goes on.
 func pauseOfWrites(t *testing.T, s server) {
 	admin, w, tx := harness.DialWire(t, s.addr), harness.DialWire(t, s.addr), harness.DialWire(t, s.addr)
 	w.Want("SET a 1", "OK")
@@ -131,7 +132,8 @@ func pauseOfAll(t *testing.T, s server) {
 	}
 }
 
-// pausedClientsThatLeave are gone before the pause is over, and what they sent last is not executed.
+// pausedClientsThatLeave are gone before the pause is over, and what they sent last is not
+// executed.
 func pausedClientsThatLeave(t *testing.T, s server) {
 	admin := harness.DialWire(t, s.addr)
 	admin.Want("SET a old", "OK")
@@ -153,7 +155,8 @@ func pausedClientsThatLeave(t *testing.T, s server) {
 	admin.Want("GET a", `"old"`)
 }
 
-// pauseOfLargeValues: values that are on their way when the pause begins, and those that come later.
+// pauseOfLargeValues: values that are on their way when the pause begins, and those that come
+// later.
 func pauseOfLargeValues(t *testing.T, s server) {
 	value := bytes.Repeat([]byte("0123456789"), 300_000)
 	request := resp.AppendRequest(nil, []byte("SET"), []byte("big"), value, []byte("EX"), []byte("1000"))

@@ -8,9 +8,9 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestSettingsOfTheCluster: a parameter of the cluster that is set at any member holds at all of them
-// when the reply is there; at those that come later, before they are ready; and at those that come
-// back.
+// TestSettingsOfTheCluster: a parameter of the cluster that is set at any member holds at all of
+// them when the reply is there; at those that come later, before they are ready; and at those that
+// come back.
 func TestSettingsOfTheCluster(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 2)

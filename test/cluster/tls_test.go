@@ -16,8 +16,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestTLS has a cluster in which everybody speaks TLS: clients to the proxy, members, and cluster clients to nodes, who
-// show a certificate as members do.
+// TestTLS has a cluster in which everybody speaks TLS: clients to the proxy, members, and cluster
+// clients to nodes, who show a certificate as members do.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	clients, members := certtest.New(t), certtest.New(t)
@@ -114,8 +114,8 @@ func sayPlainly(t testing.TB, addr string) string {
 	return string(got)
 }
 
-// TestRenewedCertificate: a certificate that is replaced on disk is shown to who connects from then on; nobody who is
-// connected notices.
+// TestRenewedCertificate: a certificate that is replaced on disk is shown to who connects from then
+// on; nobody who is connected notices.
 func TestRenewedCertificate(t *testing.T) {
 	t.Parallel()
 	ca := certtest.New(t)
@@ -139,7 +139,8 @@ func TestRenewedCertificate(t *testing.T) {
 	w.Want("GET k", `"v"`)
 }
 
-// TestMemberWithoutCertificate: who has the cluster's secret and name, but no certificate of its authority, is no member.
+// TestMemberWithoutCertificate: who has the cluster's secret and name, but no certificate of its
+// authority, is no member.
 func TestMemberWithoutCertificate(t *testing.T) {
 	t.Parallel()
 	members, strangers := certtest.New(t), certtest.New(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestRelaxedTransactions: with --multi relaxed, what frameworks put into one transaction may lie anywhere.
+// TestRelaxedTransactions: with --multi relaxed, what frameworks put into one transaction may lie
+// anywhere.
 func TestRelaxedTransactions(t *testing.T) {
 	t.Parallel()
 	c := harness.StartClusterWith(t, harness.StartOptions{Nodes: 3, Proxies: 1, Env: []string{"DUNLIN_MULTI=relaxed"}})

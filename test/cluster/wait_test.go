@@ -9,7 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestWaits: WAIT and DEBUG SLEEP keep their connection waiting for their time, and in Dunlin nobody else.
+// TestWaits: WAIT and DEBUG SLEEP keep their connection waiting for their time, and in Dunlin
+// nobody else.
 func TestWaits(t *testing.T) {
 	eachServer(t, func(t *testing.T, s server) {
 		const millis = 200

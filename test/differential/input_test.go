@@ -103,8 +103,8 @@ func inOneSlot(name string, args [][]byte) bool {
 	return true
 }
 
-// isListed is about calls that Dunlin answers otherwise than Redis 7, or at another time. The conversations of package node
-// have the reasons.
+// isListed is about calls that Dunlin answers otherwise than Redis 7, or at another time. The
+// conversations of package node have the reasons.
 func isListed(name string, args [][]byte) bool {
 	optionsFrom := map[string]int{"set": 2, "getex": 1, "lcs": 2, "bitop": 0, "bitcount": 1, "bitpos": 1, "bitfield": 1, "bitfield_ro": 1,
 		"copy": 2, "restore": 1}

@@ -45,8 +45,8 @@ func startOracle(t *testing.T) *oracle {
 	return o
 }
 
-// compare has several connections to each server in turn speak both versions of the protocol. generate makes the i-th one's
-// pipelines, of which there are so many.
+// compare has several connections to each server in turn speak both versions of the protocol.
+// generate makes the i-th one's pipelines, of which there are so many.
 func (o *oracle) compare(t *testing.T, batches int, generate func(i uint64, rng *rand.Rand) func() [][][]byte) {
 	var all sync.WaitGroup
 	for i := range uint64(4) {
@@ -101,8 +101,8 @@ type generator struct {
 	expiries *int // generated so far
 }
 
-// seconds is a time of expiry that is far from any other: whether one is greater must not depend on the millisecond in which
-// a server executes it.
+// seconds is a time of expiry that is far from any other: whether one is greater must not depend on
+// the millisecond in which a server executes it.
 func (g generator) seconds() string {
 	*g.expiries++
 	return strconv.Itoa(1000 + 100*(*g.expiries*7919%100_003))

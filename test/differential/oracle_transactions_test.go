@@ -10,8 +10,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// TestOracleTransactions is TestOracle for what is not simply forwarded: transactions and watched keys, values that take the
-// ways of large requests and replies, and MGET over all nodes between them, in both protocol versions.
+// TestOracleTransactions is TestOracle for what is not simply forwarded: transactions and watched
+// keys, values that take the ways of large requests and replies, and MGET over all nodes between
+// them, in both protocol versions.
 func TestOracleTransactions(t *testing.T) {
 	t.Parallel()
 	batches := 60
@@ -29,8 +30,9 @@ func TestOracleTransactions(t *testing.T) {
 	})
 }
 
-// tagInShard is a hash tag whose partition no other connection's keys share a shard with: keys of a shard share counters of
-// changes, and a transaction may then be aborted though nothing that it watches has changed.
+// tagInShard is a hash tag whose partition no other connection's keys share a shard with: keys of a
+// shard share counters of changes, and a transaction may then be aborted though nothing that it
+// watches has changed.
 func tagInShard(i uint64) string {
 	for n := 0; ; n++ {
 		if tag := fmt.Sprintf("{c%d.%d}:", i, n); uint64(ring.PartitionOf([]byte(tag))%4) == i {
@@ -112,7 +114,8 @@ func (g *transactor) apart() {
 	g.add(words...)
 }
 
-// watch adds WATCH and what there may be before MULTI: a change of a watched key, or no change of any.
+// watch adds WATCH and what there may be before MULTI: a change of a watched key, or no change of
+// any.
 func (g *transactor) watch() {
 	k := g.key()
 	g.add("WATCH", k, g.key())

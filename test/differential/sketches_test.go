@@ -8,11 +8,13 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 )
 
-// sketchPrefix begins the keys of HyperLogLogs, all in one slot. There are whole ones only, and strings that are plainly none: of
-// what a broken one answers, and what an error leaves of it, Redis promises nothing. Package node has tests of those.
+// sketchPrefix begins the keys of HyperLogLogs, all in one slot. There are whole ones only, and
+// strings that are plainly none: of what a broken one answers, and what an error leaves of it,
+// Redis promises nothing. Package node has tests of those.
 const sketchPrefix = "{h}"
 
-// keepsSketches tells whether a request cannot break a HyperLogLog, and looks for them nowhere else.
+// keepsSketches tells whether a request cannot break a HyperLogLog, and looks for them nowhere
+// else.
 func keepsSketches(name string, args [][]byte) bool {
 	keys, _ := command.Lookup(args[0]).AppendKeys(nil, args)
 	own := 0

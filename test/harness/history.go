@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// BuildOf builds an earlier commit and returns the path of the binary. Without the history to do so,
-// the test is skipped. The go command keeps what it compiled, so that a second time takes little.
+// BuildOf builds an earlier commit and returns the path of the binary. Without the history to do
+// so, the test is skipped. The go command keeps what it compiled, so that a second time takes
+// little.
 func BuildOf(t testing.TB, commit string) (path string) {
 	t.Helper()
 	root := Root(t)

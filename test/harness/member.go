@@ -147,7 +147,8 @@ func (m *Member) Stop() {
 	}
 }
 
-// frozen says whether all threads of the process have stopped: on a busy machine, the last one does so a little later.
+// frozen says whether all threads of the process have stopped: on a busy machine, the last one does
+// so a little later.
 func (m *Member) frozen() bool {
 	states, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", m.Cmd.Process.Pid))
 	if err != nil || len(states) == 0 {

@@ -24,8 +24,8 @@ func nextReads(t *Trace) []int32 {
 	return next
 }
 
-// Belady is the hit ratio of whoever knows the future: out goes the key that is read next after all others, the new one
-// included. No policy is better if all costs are equal (L. A. Belady, 1966).
+// Belady is the hit ratio of whoever knows the future: out goes the key that is read next after all
+// others, the new one included. No policy is better if all costs are equal (L. A. Belady, 1966).
 func Belady(t *Trace, costs []int32, room int64) float64 {
 	next, hits := nextReads(t), 0
 	has := make([]int32, len(costs)) // when the key is read next, 0 if it is not there
@@ -127,8 +127,9 @@ func (h *futures) keep(wanted func(future) bool) {
 // beladySample is how many keys are compared to find a victim; all, if there are no more.
 const beladySample = 64
 
-// BeladySize is for costs that differ, where the optimum cannot be computed in sensible time: out goes the key with the
-// greatest product of cost and time to its next read, among some drawn at random. It is no bound, but near one.
+// BeladySize is for costs that differ, where the optimum cannot be computed in sensible time: out
+// goes the key with the greatest product of cost and time to its next read, among some drawn at
+// random. It is no bound, but near one.
 func BeladySize(t *Trace, costs []int32, room int64) float64 {
 	next, hits := nextReads(t), 0
 	c := seer{costs: costs, room: room, has: make([]int32, len(costs)), at: make([]int32, len(costs)),

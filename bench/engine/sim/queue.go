@@ -1,7 +1,8 @@
 package sim
 
-// queues are doubly linked lists over the same nodes, the keys; a key is in one queue at most. A queue is named by its
-// head, a node behind those of the keys. 32-bit links in two slices keep a simulation of millions of keys fast.
+// queues are doubly linked lists over the same nodes, the keys; a key is in one queue at most. A
+// queue is named by its head, a node behind those of the keys. 32-bit links in two slices keep a
+// simulation of millions of keys fast.
 type queues struct{ newer, older []uint32 }
 
 func newQueues(keys, n int) queues {

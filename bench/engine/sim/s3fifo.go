@@ -1,9 +1,10 @@
 package sim
 
-// S3FIFO is Algorithm 1 of "FIFO Queues are All You Need for Cache Eviction" (Yang and others, SOSP '23), by bytes: a
-// small queue of a tenth of the room, which a key leaves for the main queue if it was read more than once there, a main
-// queue in which each read, up to three, is worth another round, and a ghost of as many keys as the main queue has.
-// The count of reads begins at 0 in the main queue, as in the authors' libCacheSim.
+// S3FIFO is Algorithm 1 of "FIFO Queues are All You Need for Cache Eviction" (Yang and others, SOSP
+// '23), by bytes: a small queue of a tenth of the room, which a key leaves for the main queue if it
+// was read more than once there, a main queue in which each read, up to three, is worth another
+// round, and a ghost of as many keys as the main queue has. The count of reads begins at 0 in the
+// main queue, as in the authors' libCacheSim.
 type S3FIFO struct {
 	costs       []int32
 	room, limit int64 // of small

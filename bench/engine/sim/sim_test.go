@@ -146,8 +146,8 @@ func TestCaches(t *testing.T) {
 	}
 }
 
-// slowBelady looks through the rest of the trace for each decision. weigh says which victim is best from its cost and
-// the time to its next read.
+// slowBelady looks through the rest of the trace for each decision. weigh says which victim is best
+// from its cost and the time to its next read.
 func slowBelady(t *Trace, costs []int32, room int64, weigh func(cost, ahead int) int) float64 {
 	var keys []uint32
 	hits := 0

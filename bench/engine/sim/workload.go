@@ -33,8 +33,8 @@ var Workloads = []Workload{
 	{"long tail", "zipf 1.0; lengths of values are lognormal, median 300, mean 1.1 kB, from 16 B to 100 KiB", zipfian(1.0), longTail},
 }
 
-// Trace makes the same trace each time. Of so many keys the cold ones may never be read; scans and moving sets add to
-// them.
+// Trace makes the same trace each time. Of so many keys the cold ones may never be read; scans and
+// moving sets add to them.
 func (w *Workload) Trace(keys, reads int) *Trace {
 	g := generator{r: rand.New(rand.NewPCG(1, 2)), keys: keys, fresh: uint32(keys), reads: make([]uint32, 0, reads)}
 	w.read(&g)

@@ -5,8 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// zipf draws ranks from 0 to n-1, rank k with a weight of (k+1)^-exponent. The exponent may be 1 and below, which
-// math/rand/v2 leaves out. By rejection-inversion (W. Hörmann, G. Derflinger, 1996): no table, rarely a second draw.
+// zipf draws ranks from 0 to n-1, rank k with a weight of (k+1)^-exponent. The exponent may be 1
+// and below, which math/rand/v2 leaves out. By rejection-inversion (W. Hörmann, G. Derflinger,
+// 1996): no table, rarely a second draw.
 type zipf struct {
 	n, exponent float64
 	first, end  float64 // of the integral of x^-exponent that is drawn from
