@@ -24,8 +24,8 @@
 // # Rules
 //
 //   - A handler appends exactly one reply, or leaves that to AnswerLater, Later or CoverLater.
-//   - A handler takes a shard's lock once (once a key where a command has many), and never reads the
-//     clock: Request.Now is the loop's, once an input.
+//   - A handler takes a shard's lock once (once a key where a command has many), and never reads
+//     the clock: Request.Now is the loop's, once an input.
 //   - Request.Args are views into the input. Whatever outlives the command copies them.
 //   - A Request, its Worker and its Conn belong to one loop.
 //   - A GET makes no interface call and allocates nothing.

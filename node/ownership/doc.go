@@ -1,6 +1,6 @@
 // Package ownership decides which partitions a node serves, and when. It is a step function: the
-// node reports events and does what follows from them. Nothing here has a lock, a goroutine, a clock
-// or a socket, so test/sim runs this package itself.
+// node reports events and does what follows from them. Nothing here has a lock, a goroutine, a
+// clock or a socket, so test/sim runs this package itself.
 //
 // # Terms
 //

@@ -16,7 +16,8 @@ import "github.com/dunlin-cache/dunlin/ring"
 // its proxy has shown, in DUNLIN RETRY, that it knows the epoch: what it gave up before cannot say
 // that.
 //
-// A nil Gate is that of a client, to which neither applies. A Gate belongs to its connection's loop.
+// A nil Gate is that of a client, to which neither applies. A Gate belongs to its connection's
+// loop.
 type Gate struct {
 	Broken Broken // for the simulation
 

@@ -116,8 +116,8 @@ func (m *Machine) answer(w *waiter) {
 		m.do(Reply{w.id, Obeyed, have.Version().Epoch})
 		return
 	}
-	// A node does not obey tables of another lineage, whatever their epoch: to acknowledge one would
-	// be a lie.
+	// A node does not obey tables of another lineage, whatever their epoch: to acknowledge one
+	// would be a lie.
 	if have == nil || have.Version() != w.version && !have.Descends(w.version) && !m.cfg.Broken.AdoptForeign {
 		m.do(Reply{w.id, NotOfOurOwn, 0})
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// rig is a machine of node a@1, and what was asked of it last. It answers Barrier and Claim at once,
-// HandOver with heirs.
+// rig is a machine of node a@1, and what was asked of it last. It answers Barrier and Claim at
+// once, HandOver with heirs.
 type rig struct {
 	t     *testing.T
 	m     *Machine

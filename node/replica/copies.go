@@ -302,10 +302,11 @@ func (c *Copies) Unkeep(h *HandOver) {
 	}
 }
 
-// Review drops the copies that v leaves no use for: those in which it gives this node no part, those
-// whose data begins anew, and those whose owner has died, unless v makes them this node's own:
-// nobody will complete them any more. After an absence all go. Copies with a seal among spared wait
-// for what is still to be sent of them. present are the names of the nodes in the table or alive.
+// Review drops the copies that v leaves no use for: those in which it gives this node no part,
+// those whose data begins anew, and those whose owner has died, unless v makes them this node's
+// own: nobody will complete them any more. After an absence all go. Copies with a seal among spared
+// wait for what is still to be sent of them. present are the names of the nodes in the table or
+// alive.
 func (c *Copies) Review(v *ownership.View, away bool, present map[string]bool, spared map[uint64]bool) {
 	for p := range uint16(ring.Partitions) {
 		have := &c.of[p]

@@ -144,8 +144,9 @@ func TestCopyFollowsItsMarks(t *testing.T) {
 	r.want("shut 7, forget 7")
 }
 
-// The next owner's first mark ends what the owner before may add, before the copy is emptied for it:
-// an effect of the owner before that arrived between the two would stay in the next owner's copy.
+// The next owner's first mark ends what the owner before may add, before the copy is emptied for
+// it: an effect of the owner before that arrived between the two would stay in the next owner's
+// copy.
 func TestCopyIsShutBeforeItIsEmptied(t *testing.T) {
 	v := follows(7)
 	r := newCopyRig(t, v)
@@ -158,8 +159,9 @@ func TestCopyIsShutBeforeItIsEmptied(t *testing.T) {
 	r.want("shut 7, forget 7, spare 7 true, take 7 c@3, admit 7 c@3")
 }
 
-// Freshness is judged by the clock that never steps: a copy counts for as long as its owner was heard
-// in the last 4 s of that, and one that was never heard does not, however young that clock is.
+// Freshness is judged by the clock that never steps: a copy counts for as long as its owner was
+// heard in the last 4 s of that, and one that was never heard does not, however young that clock
+// is.
 func TestCopyIsFreshByMonotonicTime(t *testing.T) {
 	v := follows(7)
 	r := newCopyRig(t, v)
@@ -275,9 +277,9 @@ func TestCopiesAreKeptAfterALoss(t *testing.T) {
 	}
 }
 
-// A node that was away hands over what it had, in vain, while the owner begins to feed it: what it has
-// then is not what it has sealed, and must not be sent as that. The owner could take it for its own
-// copy, once a table makes the two change places.
+// A node that was away hands over what it had, in vain, while the owner begins to feed it: what it
+// has then is not what it has sealed, and must not be sent as that. The owner could take it for its
+// own copy, once a table makes the two change places.
 func TestCopyIsNotHandedOverOnceItChanges(t *testing.T) {
 	v := follows(7)
 	s := NewSender(1, 1, nil)

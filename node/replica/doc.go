@@ -48,7 +48,8 @@
 //     begins anew with a snapshot. The receiver is told at once that its copy is none.
 //   - A partition that is to be handed over is fed until its last mark is acknowledged and no
 //     refusal of it is outstanding, or until the receiver has refused it too often.
-//   - What is handed over is what was sealed: a hand-over ends when its partition is about to change.
+//   - What is handed over is what was sealed: a hand-over ends when its partition is about to
+//     change.
 //   - A copy counts as in sync only if its data is of the table's epoch and its owner was heard
 //     lately, or if its owner has sealed it lately.
 //   - What may add to a copy is shut out before the copy is emptied.

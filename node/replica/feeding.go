@@ -50,8 +50,8 @@ type HandOver struct {
 	Away  bool     // the copies are only kept to be sent
 }
 
-// Feeding decides who is fed which of the partitions that this node serves: their followers, and the
-// nodes that they move to.
+// Feeding decides who is fed which of the partitions that this node serves: their followers, and
+// the nodes that they move to.
 type Feeding struct {
 	broken    *Broken
 	to        []*fed // in the order in which they were opened

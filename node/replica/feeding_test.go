@@ -124,7 +124,8 @@ func TestFeedingHandsOver(t *testing.T) {
 	}
 }
 
-// Of another cluster's table nothing is handed over; after an absence what is handed over goes then.
+// Of another cluster's table nothing is handed over; after an absence what is handed over goes
+// then.
 func TestFeedingHandsOverAfterAnAbsence(t *testing.T) {
 	for _, seed := range []uint64{42, 43} {
 		f := NewFeeding(nil)

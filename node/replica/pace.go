@@ -2,7 +2,8 @@ package replica
 
 import "time"
 
-// Pace limits what snapshots send: rate bytes a second, plus what was left unused in the last moment.
+// Pace limits what snapshots send: rate bytes a second, plus what was left unused in the last
+// moment.
 type Pace struct {
 	rate   float64 // bytes a second, 0: no limit
 	tokens float64
@@ -26,7 +27,8 @@ func (b *Pace) Wait(now time.Duration) time.Duration {
 	return time.Duration(-b.tokens/b.rate*float64(time.Second)) + time.Microsecond
 }
 
-// Take notes that n bytes are sent. They may be more than Wait allowed for: the next wait is longer.
+// Take notes that n bytes are sent. They may be more than Wait allowed for: the next wait is
+// longer.
 func (b *Pace) Take(n int64) {
 	if b.rate > 0 {
 		b.tokens -= float64(n)

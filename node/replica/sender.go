@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// Heartbeat is how often a receiver hears something, and the longest that Next has its caller wait.
+	// Heartbeat is how often a receiver hears something, and the longest that Next has its caller
+	// wait.
 	Heartbeat = 100 * time.Millisecond
 	// StreamPatience is for how long a receiver may say nothing before its connection is given up.
 	StreamPatience = 2 * time.Second
@@ -345,7 +346,8 @@ func (s *Sender) Unfinished() (n int) {
 	return n
 }
 
-// EachWhole calls f with every partition of which the receiver has, or is about to have, everything.
+// EachWhole calls f with every partition of which the receiver has, or is about to have,
+// everything.
 func (s *Sender) EachWhole(f func(p uint16)) {
 	for p, have := range s.fed {
 		if have.state == feedWhole {

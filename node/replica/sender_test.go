@@ -299,7 +299,8 @@ func TestSenderReopens(t *testing.T) {
 	}
 }
 
-// A new generation sends everything again, in order, and hands over what is to be handed over first.
+// A new generation sends everything again, in order, and hands over what is to be handed over
+// first.
 func TestSenderVoid(t *testing.T) {
 	r := newRig(t)
 	r.whole(3, 7)
