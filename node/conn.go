@@ -8,6 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/measure"
+	"github.com/dunlin-cache/dunlin/node/stream"
 )
 
 // conn is one connection. It begins as a client's, and becomes a pipe or a
@@ -22,7 +23,7 @@ type conn struct {
 	peer  bool   // a member that proved to know the secret
 	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
 
-	stream *stream // not nil: another node's, of what its partitions hold
+	stream *stream.Connection // not nil: another node's, of what its partitions hold
 
 	probation bool   // over MaxClients: a member, or it is refused
 	unread    int    // bytes of input that the last OnData left
@@ -218,9 +219,7 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	}
 	cn.State.Leave()
 	cn.worker.remove(cn)
-	if cn.stream != nil {
-		cn.stream.closed(cn)
-	}
+	cn.stream.Close()
 	if cn.State.Monitor {
 		cn.worker.feed.Remove(cn.Socket)
 	}

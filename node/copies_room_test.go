@@ -141,7 +141,7 @@ func TestOwnerBeforeHasACopy(t *testing.T) {
 	eventually(t, "the copy is in sync", inSync(nodes[2], p))
 	moved := altered(moving, func(next *ring.Table) { next.Moves, next.Owner[p], next.Follower[p] = nil, 2, 0 })
 	install(t, moved, nodes[:]...)
-	eventually(t, "the owner before follows", func() bool { return inSync(nodes[0], p)() && nodes[0].copies.admitted[p].Load() != nil })
+	eventually(t, "the owner before follows", func() bool { return inSync(nodes[0], p)() && nodes[0].copies.Admitted(p) })
 	if n := there(nodes[0], used); n != len(used) {
 		t.Fatalf("%d of %d keys are in the copy", n, len(used))
 	}

@@ -186,7 +186,7 @@ func TestFollowerStaysInSyncThroughAMove(t *testing.T) {
 	b.want("SET {"+key+"}new 1", "OK")
 	eventually(t, "the follower's copy is in sync with the new owner", inSync(nodes[2], p))
 	eventually(t, "it has what the new owner has", func() bool { return nodes[2].engine.Count(p) == nodes[1].engine.Count(p) })
-	if got := nodes[1].sender(memberOf(nodes[2])).moved.Load(); got != 0 {
+	if got := nodes[1].senders.To(memberOf(nodes[2])).Progress().Moved; got != 0 {
 		t.Errorf("%d bytes were sent anew", got)
 	}
 	if err := nodes[1].Close(); err != nil {

@@ -39,7 +39,9 @@
 //   - node/ownership decides about views. Its events and what follows from them happen
 //     under Node.tableMu (obey.go), one event at a time. A loop never takes that lock:
 //     its holder waits for all loops. Fencing therefore is an atomic flag beside the
-//     view. Lock order: tableMu, then what the engine locks.
+//     view. Lock order: tableMu, then the locks of node/stream, then those of the engine.
+//   - node/stream has the goroutines and connections of replication (replication.go). A
+//     batch of another node's stream is applied on the loop of its connection.
 //
 // # What is promised
 //

@@ -27,7 +27,4 @@ const (
 	errBadExec         = "ERR cannot execute transaction: malformed, or not of one slot"
 	errNoTicket        = "ERR there is no such ticket"
 	errNotEach         = "ERR that command is not executed by partitions"
-	errBadStream       = "ERR cannot go on with stream: malformed"
-	errNoStream        = "ERR cannot go on with stream: another connection has it, or none was opened here"
-	errStreamGap       = "ERR cannot go on with stream: a batch is missing"
 )

@@ -15,10 +15,10 @@ import (
 //	DUNLIN FETCH                   a piece of a large reply, for a proxy (ticket.go)
 //	DUNLIN EXEC, WATCH             a proxy's client's transaction (transaction.go)
 //	DUNLIN EACH                    a proxy's command over all keys, for a set of partitions
-//	DUNLIN STREAM, EFFECTS, VALUE  what another node's partitions hold (receiver.go)
+//	DUNLIN STREAM, EFFECTS, VALUE  what another node's partitions hold (replication.go)
 //	DUNLIN CONFIGURE, SETTINGS     what holds for the whole cluster (settings.go)
 //	DUNLIN TABLE, TAKE             reading the table, handing over a newer one
-//	DUNLIN REPORT                  which copies are in sync (copies.go)
+//	DUNLIN REPORT                  which copies are in sync (replication.go)
 //
 // They are not for clients' passwords: what lets a member in is the secret.
 

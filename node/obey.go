@@ -110,11 +110,11 @@ func (n *Node) doLocked(a ownership.Action) bool {
 			n.engine.Drop(p)
 		}
 	case ownership.Review:
-		n.review(a.View, a.Away, n.feeding.Spared())
+		n.copies.Review(a.View, a.Away, n.feeding.Spared(), n.aliveNodes())
 	case ownership.Settle:
-		n.settle(a.View)
+		n.copies.Settle(a.View)
 	case ownership.AskForCopies:
-		n.askForCopies(a.View)
+		n.copies.Ask(a.View)
 	case ownership.Refeed:
 		n.refeedAfterLocked(a.View)
 	case ownership.Ask:
@@ -126,7 +126,7 @@ func (n *Node) doLocked(a ownership.Action) bool {
 		n.tellLocked(a)
 	case ownership.Claim:
 		n.claimed = new(claimed)
-		n.claimed.of, n.claimed.lost = n.claim(a.View, a.Ended)
+		n.claimed.of, n.claimed.lost = n.copies.Claim(a.View, a.Ended)
 		n.machine.Claimed(n.monotonic())
 	case ownership.Finish:
 		n.finishHandOverLocked(a.HandOver)
@@ -165,7 +165,7 @@ func (n *Node) barrier() bool {
 func (n *Node) resetLocked(seed uint64) {
 	n.feeding.Clear()
 	n.actFeedingLocked()
-	n.copies.clear()
+	n.copies.Clear()
 	n.engine.Reset(seed)
 }
 

@@ -22,7 +22,6 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/measure"
 	"github.com/dunlin-cache/dunlin/node/ownership"
-	"github.com/dunlin-cache/dunlin/node/replica"
 	"github.com/dunlin-cache/dunlin/node/ticket"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -110,8 +109,6 @@ type Node struct {
 	pipes          pipeRegistry
 	monitors       *monitor.Hub
 	tickets        ticket.Office[*pipe]
-	senders        senders
-	streams        streams
 	peak           atomic.Int64 // most bytes in use at any scrape or sample
 	overhead       atomic.Int64 // bytes of the limit that are the process's
 	timing         atomic.Int64 // from how many arguments on a command is timed, see timedFrom
@@ -136,9 +133,7 @@ type Node struct {
 	// tableMu orders the events of ownership, and protects what is below.
 	tableMu sync.Mutex
 	obedience
-	feeding *replica.Feeding
-	fedBy   map[string]*sender // by the receiver's name
-	copies  *copies
+	replication
 
 	// ctx ends with the node; jobs are the goroutines to wait for.
 	ctx    context.Context
@@ -174,14 +169,11 @@ func Start(cfg Config) (*Node, error) {
 		cfg: cfg, log: cfg.Log, engine: store,
 		secret:  member.Secret(cfg.Secret, cfg.RequirePass),
 		started: make(chan struct{}),
-		feeding: replica.NewFeeding(nil),
-		fedBy:   make(map[string]*sender),
 	}
 	n.overhead.Store(cfg.Overhead)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.startObedience()
-	n.copies = newCopies(n)
-	n.streams.takers = func(source string) copyTaker { return n.copies.source(source) }
+	n.startReplication()
 	n.monitors = monitor.New(cfg.Group.Loops())
 	for _, l := range cfg.Group.Loops() {
 		n.workers = append(n.workers, newWorker(n, l))
@@ -327,7 +319,7 @@ func (n *Node) Close() error {
 	n.forbidJobs()
 	err := n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].stop() })
 	n.jobs.Wait()
-	n.streams.drop()
+	n.receivers.Drop()
 	if err == nil || errors.Is(err, netloop.ErrClosed) {
 		err = n.engine.Close()
 	}
@@ -337,15 +329,14 @@ func (n *Node) Close() error {
 	return nil
 }
 
-// forbidJobs ends ctx once more, for the locks' sake: behind it, only connections
-// still begin jobs, because all others look at ctx under one of the three.
+// forbidJobs cancels ctx once more, under the locks: after its return only connections begin jobs,
+// because all others look at ctx under one of these locks, and no sender begins any more.
 func (n *Node) forbidJobs() {
+	n.senders.Close()
 	n.tableMu.Lock()
 	defer n.tableMu.Unlock()
 	n.fenceMu.Lock()
 	defer n.fenceMu.Unlock()
-	n.senders.mu.Lock()
-	defer n.senders.mu.Unlock()
 	n.cancel()
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/measure"
 	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/node/stream"
 )
 
 // Stats is what a node has done and holds. Numbers without a comment on time
@@ -56,7 +57,7 @@ type Stats struct {
 	Gained  int    // partitions that wait for their take-over
 	Fenced  bool   // nothing is served
 
-	Streams StreamStats // to other nodes
+	Streams stream.Stats // to other nodes
 
 	PeakBytes int64 // most memory in use since the start
 	Overhead  int64 // part of Engine.Outside that is the process's; the rest is the connections'
@@ -95,7 +96,7 @@ func (n *Node) Stats() (Stats, error) {
 		HotKeys: total.hot.Top(), BigKeys: n.BigKeys(),
 		MaxClients: n.settings.MaxClients(), AuthFailed: n.session.AuthFailures(),
 		Epoch: v.Epoch(), Serving: v.Count(ownership.Serving), Gained: v.Count(ownership.Gained), Fenced: n.fenced.Load(),
-		Streams: n.senders.stats(), Overhead: n.overhead.Load(), Engine: n.engine.Stats(),
+		Streams: n.senders.Stats(), Overhead: n.overhead.Load(), Engine: n.engine.Stats(),
 	}
 	_, covered := n.coverage(&allPartitions)
 	s.Keys = keys.Count(n.engine, &covered)

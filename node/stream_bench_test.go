@@ -33,11 +33,11 @@ func benchmarkMove(b *testing.B, keys, size int) {
 	for b.Loop() { // mostly once
 		to, _ := startReceiver(b, func(c *Config) { c.Memory, c.Shards = 2<<30, 0 })
 		begun := time.Now()
-		s := from.sender(memberOf(to))
+		s := from.senders.To(memberOf(to))
 		syncAll(s)
 		settle(b, s)
-		b.ReportMetric(float64(s.moved.Load())/1e6/time.Since(begun).Seconds(), "MB/s")
-		s.close()
+		b.ReportMetric(float64(s.Progress().Moved)/1e6/time.Since(begun).Seconds(), "MB/s")
+		s.Close()
 	}
 }
 
@@ -45,7 +45,7 @@ func benchmarkFedSet(b *testing.B, fed bool) {
 	from := startNode(b, func(c *Config) { c.Memory, c.Shards = 1<<30, 0; c.Group = newGroup(b, 1) })
 	to, _ := startReceiver(b, func(c *Config) { c.Memory, c.Shards = 1<<30, 0; c.Group = newGroup(b, 1) })
 	if fed {
-		s := from.sender(memberOf(to))
+		s := from.senders.To(memberOf(to))
 		syncAll(s)
 		settle(b, s)
 	}

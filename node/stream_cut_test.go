@@ -190,7 +190,7 @@ func TestStreamSurvivesCuts(t *testing.T) {
 		return 1000 + rnd.IntN(1+1<<(8+rnd.IntN(14)))
 	}
 	load(t, a, 1, 5000)
-	s := a.sender(r.behind(b))
+	s := a.senders.To(r.behind(b))
 	syncAll(s)
 	var loads sync.WaitGroup
 	for i := range 3 {
@@ -205,7 +205,7 @@ func TestStreamSurvivesCuts(t *testing.T) {
 	if cuts < 3 {
 		t.Errorf("the stream was cut %d times, want more", cuts)
 	}
-	t.Logf("%d connections, %d partitions sent again, %d bytes of snapshots", cuts, s.resyncs(), s.moved.Load())
+	t.Logf("%d connections, %d partitions sent again, %d bytes of snapshots", cuts, s.Progress().Resyncs, s.Progress().Moved)
 }
 
 // A receiver that stands still costs its sender a bounded amount, and the owner's commands nothing; what was lost is sent anew.
@@ -213,7 +213,7 @@ func TestStreamToStoppedReceiver(t *testing.T) {
 	a := startNode(t, func(c *Config) { c.Memory = 128 << 20 })
 	b, copies := startReceiver(t, func(c *Config) { c.Memory = 256 << 20 })
 	r := newRelay(t, b.Addr())
-	s := a.sender(r.behind(b))
+	s := a.senders.To(r.behind(b))
 	syncAll(s)
 	settle(t, s)
 	r.set(func() { r.stopped = true })
@@ -229,13 +229,13 @@ func TestStreamToStoppedReceiver(t *testing.T) {
 			}
 		}
 	}
-	if n := a.senders.stats(); n.LagBytes > 16<<20+replica.WindowBytes || n.LagBytes == 0 || n.Lag == 0 || n.Receivers != 1 {
+	if n := a.senders.Stats(); n.LagBytes > 16<<20+replica.WindowBytes || n.LagBytes == 0 || n.Lag == 0 || n.Receivers != 1 {
 		t.Errorf("of a receiver that stands still is known %+v", n)
 	}
 	r.set(func() { r.stopped = false })
 	settle(t, s)
 	sameContents(t, a, b)
-	s.close()
+	s.Close()
 	eventually(t, "what a closed sender has counted stays", func() bool {
 		stats, err := a.Stats()
 		return err == nil && stats.Streams.Resyncs > 0 && stats.Streams.Moved > 0 && stats.Streams.Receivers == 0
@@ -251,22 +251,17 @@ func TestStreamSecondGeneration(t *testing.T) {
 	b, copies := startReceiver(t)
 	r := newRelay(t, b.Addr())
 	load(t, a, 1, 3000)
-	s := a.sender(r.behind(b))
+	s := a.senders.To(r.behind(b))
 	syncAll(s)
 	settle(t, s)
-	b.streams.mu.Lock()
-	st := b.streams.from[a.name()]
-	b.streams.mu.Unlock()
-	st.mu.Lock()
-	st.inbound = replica.Inbound{} // forgotten
-	st.mu.Unlock()
+	_, _ = b.receivers.Open(a.name(), 1<<40) // another generation than the one that a goes on with
 	r.cut()
 	load(t, a, 2, 1000)
-	eventually(t, "a new generation", func() bool { return copies.voided() >= 2 })
+	eventually(t, "a new generation", func() bool { return copies.voided() >= 4 })
 	settle(t, s)
 	sameContents(t, a, b)
-	if s.resyncs() < ring.Partitions {
-		t.Errorf("%d partitions were sent again, want all", s.resyncs())
+	if s.Progress().Resyncs < ring.Partitions {
+		t.Errorf("%d partitions were sent again, want all", s.Progress().Resyncs)
 	}
 }
 
@@ -281,8 +276,8 @@ func TestStreamThrottlesSnapshots(t *testing.T) {
 		c.sendArgs([]byte("SET"), fmt.Appendf(nil, "key:%d", i), make([]byte, 10000))
 		c.read()
 	}
-	s := a.sender(memberOf(b))
-	s.sync(ring.PartitionOf([]byte("live")), 1)
+	s := a.senders.To(memberOf(b))
+	s.Sync(ring.PartitionOf([]byte("live")), 1)
 	settle(t, s)
 	begun := time.Now()
 	syncAll(s)

@@ -11,6 +11,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/node/replica"
+	"github.com/dunlin-cache/dunlin/node/stream"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -44,12 +45,12 @@ func shardKeys(n *Node, shard, count int) (keys []string) {
 }
 
 // resumeHanded has s feed the partition of key as the copy that was handed over with this seal.
-func resumeHanded(s *sender, copies *fakeCopies, key string, seal uint64) (p uint16) {
+func resumeHanded(s *stream.Sender, copies *fakeCopies, key string, seal uint64) (p uint16) {
 	p = ring.PartitionOf([]byte(key))
 	copies.mu.Lock()
 	copies.states[p], copies.args[p] = replica.MarkHanded, seal
 	copies.mu.Unlock()
-	s.resume(p, 1, seal)
+	s.Resume(p, 1, seal)
 	return p
 }
 
@@ -76,17 +77,17 @@ func (c *fakeCopies) wantHanded(t *testing.T, p uint16, seal uint64) {
 func TestStreamHandsOverThroughAnOverflow(t *testing.T) {
 	a, open := gated(t)
 	b, copies := startReceiver(t)
-	s := a.sender(memberOf(b))
+	s := a.senders.To(memberOf(b))
 	keys := shardKeys(a, 5, 2)
 	p := resumeHanded(s, copies, keys[0], 5)
 	resumeHanded(s, copies, keys[1], 5)
 	write(t, a, keys[0], 1)
-	s.hand(p, 77, true)
+	s.Hand(p, 77, true)
 	write(t, a, keys[1], 2500)
 	open()
 	settle(t, s)
 	copies.wantHanded(t, p, 77)
-	if s.resyncs() == 0 {
+	if s.Progress().Resyncs == 0 {
 		t.Error("no log has overflown")
 	}
 	sameContents(t, a, b)
@@ -97,20 +98,20 @@ func TestStreamHandsOverThroughAnOverflow(t *testing.T) {
 func TestStreamHandsOverThroughAnOthersOverflow(t *testing.T) {
 	a, open := gated(t)
 	b, copies := startReceiver(t)
-	s := a.sender(memberOf(b))
-	other := a.sender(ring.Member{ID: "other", Boot: 1, Addr: "127.0.0.1:1"})
+	s := a.senders.To(memberOf(b))
+	other := a.senders.To(ring.Member{ID: "other", Boot: 1, Addr: "127.0.0.1:1"})
 	const shard = 5
 	keys := shardKeys(a, shard, 2)
 	p := resumeHanded(s, copies, keys[0], 5)
 	write(t, a, keys[0], 1800)
-	s.hand(p, 77, true)
+	s.Hand(p, 77, true)
 	for full := 1; full < shard; full++ { // all logs may have 8 MB, and one 2
 		key := shardKeys(a, full, 1)[0]
-		other.resume(ring.PartitionOf([]byte(key)), 1, 5)
+		other.Resume(ring.PartitionOf([]byte(key)), 1, 5)
 		write(t, a, key, 1800)
 	}
-	other.resume(ring.PartitionOf([]byte(keys[1])), 1, 5)
-	for i := 0; a.engine.Backlog(s.feed) > 0; i++ {
+	other.Resume(ring.PartitionOf([]byte(keys[1])), 1, 5)
+	for i := 0; s.Progress().Logged > 0; i++ {
 		if i == 1700 {
 			t.Fatal("the longer log is not emptied")
 		}
@@ -121,45 +122,11 @@ func TestStreamHandsOverThroughAnOthersOverflow(t *testing.T) {
 	copies.wantHanded(t, p, 77)
 }
 
-// A log that overflows while its sender collects has lost what was in it, though it is found empty.
-func TestStreamHandsOverThroughAnOverflowInARound(t *testing.T) {
-	a, _ := gated(t)
-	b, copies := startReceiver(t)
-	s := a.sender(memberOf(b))
-	first, second := shardKeys(a, 0, 1)[0], shardKeys(a, 1, 2)
-	resumeHanded(s, copies, first, 5)
-	p := resumeHanded(s, copies, second[0], 5)
-	resumeHanded(s, copies, second[1], 5)
-	s.hand(p, 77, true)
-	// A round, that of the test while there is no connection, is held in the first shard.
-	txn := a.engine.Lock(ring.PartitionOf([]byte(first)), time.Now().UnixMilli())
-	rounded := make(chan struct{})
-	go func() { defer close(rounded); s.round() }()
-	eventually(t, "the round has begun", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.machine.Collections() > 0
-	})
-	write(t, a, second[1], 2500)
-	txn.Unlock()
-	<-rounded
-	s.mu.Lock()
-	seq := s.machine.Made()
-	s.mu.Unlock()
-	s.acknowledged(seq)
-	s.mu.Lock()
-	owed := s.machine.Owed()
-	s.mu.Unlock()
-	if owed != 1 {
-		t.Errorf("%d partitions are to be handed over, want the one of which the word is lost", owed)
-	}
-}
-
 // Who waits for acknowledgements does not wait for what an heir refuses; who hands over does.
 func TestFlushDoesNotWaitForHandOvers(t *testing.T) {
 	a := startNode(t)
 	b, copies := startReceiver(t)
-	s := a.sender(memberOf(b))
+	s := a.senders.To(memberOf(b))
 	syncAll(s)
 	settle(t, s)
 	deny := func(deny bool) {
@@ -168,21 +135,21 @@ func TestFlushDoesNotWaitForHandOvers(t *testing.T) {
 		copies.deny = deny
 	}
 	deny(true)
-	before := s.resyncs()
-	s.hand(7, 77, true)
-	eventually(t, "it is refused", func() bool { return s.resyncs() > before })
+	before := s.Progress().Resyncs
+	s.Hand(7, 77, true)
+	eventually(t, "it is refused", func() bool { return s.Progress().Resyncs > before })
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if err := s.flush(ctx); err != nil {
+	if err := s.Flush(ctx); err != nil {
 		t.Errorf("what is refused holds up others: %v", err)
 	}
 	moment, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := s.flushHanded(moment); err == nil {
+	if err := s.FlushHanded(moment); err == nil {
 		t.Error("what is refused counts as handed over")
 	}
 	deny(false)
-	if err := s.flushHanded(ctx); err != nil {
+	if err := s.FlushHanded(ctx); err != nil {
 		t.Error(err)
 	}
 	copies.wantHanded(t, 7, 77)
@@ -192,72 +159,27 @@ func TestFlushDoesNotWaitForHandOvers(t *testing.T) {
 func TestStreamHandsOverThroughALostRefusal(t *testing.T) {
 	a, b := startNode(t), startBare(t, func(c *Config) { c.ID = "b" }) // without a table it takes no copies
 	r := newRelay(t, b.Addr())
-	s := a.sender(r.behind(b))
+	s := a.senders.To(r.behind(b))
 	flushed(t, s)
 	r.set(func() { r.deaf = true })
-	s.sync(7, 1)
-	s.hand(7, 77, true)
+	s.Sync(7, 1)
+	s.Hand(7, 77, true)
 	logged := uint64(0) // batches made when the word was in the log or behind it
 	eventually(t, "the word is refused", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if logged == 0 && s.machine.Unfinished() == 0 && a.engine.Backlog(s.feed) == 0 {
-			logged = s.machine.Made()
+		if at := s.Progress(); logged == 0 && at.Unfinished == 0 && at.Logged == 0 {
+			logged = at.Made
 		}
-		return logged != 0 && b.streams.applied(a.name()) > logged+1
+		return logged != 0 && b.receivers.Applied(a.name()) > logged+1
 	})
 	r.cut()
 	r.set(func() { r.deaf = false })
 	eventually(t, "the word is judged", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.machine.Owed() == 0 || s.machine.Resyncs() > 0
+		at := s.Progress()
+		return at.Owed == 0 || at.Resyncs > 0
 	})
-	if s.resyncs() == 0 {
+	if s.Progress().Resyncs == 0 {
 		t.Error("what was refused counts as handed over")
 	}
-}
-
-// applied is how far the stream of a sender has come.
-func (all *streams) applied(source string) uint64 {
-	all.mu.Lock()
-	s := all.from[source]
-	all.mu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.inbound.Last()
-}
-
-// What was handed over and has come back to us meanwhile is not handed over again.
-func TestStreamForgetsHandOver(t *testing.T) {
-	a, _ := gated(t)
-	s := a.sender(ring.Member{ID: "other", Boot: 1, Addr: "127.0.0.1:1"})
-	for _, feed := range []func(){func() { s.resume(7, 1, 5) }, func() { s.sync(7, 1) }} {
-		s.resume(7, 1, 5)
-		s.hand(7, 77, true)
-		if err := s.flushHanded(ended()); err == nil {
-			t.Error("it is handed over, and was not sent")
-		}
-		feed()
-		if err := s.flushHanded(t.Context()); err != nil {
-			t.Error(err)
-		}
-		s.stop(7)
-		s.mu.Lock()
-		s.machine.Collected(true, nil)
-		s.actLocked()
-		if s.machine.Unfinished() > 0 || s.machine.Owed() != 0 {
-			t.Errorf("%d partitions are fed, %d to be handed over, want none", s.machine.Unfinished(), s.machine.Owed())
-		}
-		s.mu.Unlock()
-	}
-}
-
-// ended is a context that is over.
-func ended() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
 }
 
 // A stream to a node outside the table that only a hand-over kept ends with it, though others go on.
@@ -295,8 +217,10 @@ func TestStreamEndsWithItsHandOver(t *testing.T) {
 	a.finishHandOverLocked(1)
 	kept := a.fedBy[other.Name()]
 	a.tableMu.Unlock()
-	<-s.ctx.Done()
-	if kept == nil || kept.ctx.Err() != nil {
+	if !s.Progress().Closed {
+		t.Error("the stream goes on without its hand-over")
+	}
+	if kept == nil || kept.Progress().Closed {
 		t.Error("the other hand-over's stream has ended, too")
 	}
 }

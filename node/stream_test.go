@@ -11,6 +11,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/replica"
+	"github.com/dunlin-cache/dunlin/node/stream"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -51,11 +52,11 @@ func (c *fakeCopies) Marked(p uint16, m engine.Mark) {
 	c.states[p], c.args[p] = m.Kind, m.Arg
 }
 
-func (c *fakeCopies) heard() {}
+func (c *fakeCopies) Heard() {}
 
-func (c *fakeCopies) reopened() {}
+func (c *fakeCopies) Reopened() {}
 
-func (c *fakeCopies) void() {
+func (c *fakeCopies) Void() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.voids++
@@ -67,7 +68,7 @@ func (c *fakeCopies) void() {
 	}
 }
 
-func (c *fakeCopies) takeRefused() []uint16 {
+func (c *fakeCopies) TakeRefused() []uint16 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := c.refused
@@ -113,9 +114,7 @@ func startReceiver(t testing.TB, change ...func(*Config)) (*Node, *fakeCopies) {
 	n := startBare(t, append([]func(*Config){func(c *Config) { c.ID = "b" }}, change...)...)
 	c := &fakeCopies{n: n}
 	n.engine.Reset(42)
-	n.streams.mu.Lock()
-	n.streams.takers = func(string) copyTaker { return c }
-	n.streams.mu.Unlock()
+	n.receivers = stream.NewReceivers(n.streamConfig(), func(string) stream.Taker { return c }) // no stream comes yet
 	_ = n.cfg.Group.Each(func(*netloop.Loop) {})
 	return n, c
 }
@@ -163,23 +162,22 @@ func sameContents(t testing.TB, a, b *Node) {
 	}
 }
 
-func syncAll(s *sender) {
+func syncAll(s *stream.Sender) {
 	for p := range uint16(ring.Partitions) {
-		s.sync(p, 1)
+		s.Sync(p, 1)
 	}
 }
 
 // settle waits until all partitions are whole at the receiver, and all is acknowledged.
-func settle(t testing.TB, s *sender) {
+func settle(t testing.TB, s *stream.Sender) {
 	t.Helper()
 	deadline := time.Now().Add(60 * time.Second)
 	for {
 		ctx, cancel := context.WithDeadline(context.Background(), deadline)
-		err := s.flush(ctx)
+		err := s.Flush(ctx)
 		cancel()
-		s.mu.Lock()
-		unfinished := s.machine.Unfinished() + s.machine.Owed()
-		s.mu.Unlock()
+		at := s.Progress()
+		unfinished := at.Unfinished + at.Owed
 		if err == nil && unfinished == 0 {
 			break
 		}
@@ -201,7 +199,7 @@ func TestStreamSnapshotAndChanges(t *testing.T) {
 	big := bytes.Repeat([]byte("large"), 60000)
 	c.sendArgs([]byte("SET"), []byte("big"), big)
 	c.read()
-	s := a.sender(memberOf(b))
+	s := a.senders.To(memberOf(b))
 	syncAll(s)
 	for i := range 2000 {
 		c.want(fmt.Sprintf("SET k%d w%d EX 1000", i*2, i), "OK")
@@ -218,8 +216,8 @@ func TestStreamSnapshotAndChanges(t *testing.T) {
 	c.want("SET after sync", "OK")
 	settle(t, s)
 	sameContents(t, a, b)
-	if s.resyncs() != 0 {
-		t.Errorf("%d partitions were sent again", s.resyncs())
+	if s.Progress().Resyncs != 0 {
+		t.Errorf("%d partitions were sent again", s.Progress().Resyncs)
 	}
 }
 
@@ -231,43 +229,43 @@ func TestStreamHandsOverAndContinues(t *testing.T) {
 	c := dial(t, a.Addr())
 	c.want("SET key one", "OK")
 	p := ring.PartitionOf([]byte("key"))
-	s := a.sender(memberOf(b))
-	s.sync(p, 1)
+	s := a.senders.To(memberOf(b))
+	s.Sync(p, 1)
 	settle(t, s)
-	s.hand(p, 77, true)
+	s.Hand(p, 77, true)
 	c.want("SET key two", "OK") // behind the mark: not fed
 	flushed(t, s)
 	copies.wantHanded(t, p, 77)
 	d := dial(t, b.Addr())
 	d.want("GET key", "\"one\"")
 
-	s.resume(p, 1, 77)
+	s.Resume(p, 1, 77)
 	c.want("SET key three", "OK")
 	flushed(t, s)
 	d.want("GET key", "\"three\"")
-	s.hand(p, 78, true)
-	s.resume(p, 1, 79) // not what was handed
+	s.Hand(p, 78, true)
+	s.Resume(p, 1, 79) // not what was handed
 	c.want("SET key four", "OK")
-	eventually(t, "the copy is sent anew", func() bool { return s.resyncs() == 1 })
+	eventually(t, "the copy is sent anew", func() bool { return s.Progress().Resyncs == 1 })
 	settle(t, s)
 	d.want("GET key", "\"four\"")
 
-	s.stop(p)
+	s.Stop(p)
 	c.want("SET key five", "OK")
 	flushed(t, s)
 	d.want("GET key", "\"four\"")
-	s.close()
-	if err := s.flush(context.Background()); err == nil {
+	s.Close()
+	if err := s.Flush(context.Background()); err == nil {
 		t.Error("a closed stream is flushed")
 	}
 }
 
 // flushed waits until the receiver has all, and what is handed over.
-func flushed(t testing.TB, s *sender) {
+func flushed(t testing.TB, s *stream.Sender) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	for _, flush := range []func(context.Context) error{s.flushHanded, s.flush} {
+	for _, flush := range []func(context.Context) error{s.FlushHanded, s.Flush} {
 		if err := flush(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -289,16 +287,16 @@ func TestStreamRefusesGarbage(t *testing.T) {
 	del := txn.AppendEffect(nil, []byte("key")) // in a partition where it is not: a deletion
 	txn.Unlock()
 	for _, test := range []struct{ why, want string }{
-		{"DUNLIN EFFECTS 2 1 \"\"", errStreamGap},
-		{"DUNLIN EFFECTS x 1 \"\"", errBadStream},
-		{"DUNLIN EFFECTS 1 x \"\"", errBadStream},
-		{"DUNLIN EFFECTS 1 1 garbage", errBadStream},
+		{"DUNLIN EFFECTS 2 1 \"\"", "ERR " + stream.ErrGap.Error()},
+		{"DUNLIN EFFECTS x 1 \"\"", "ERR " + stream.ErrMalformed.Error()},
+		{"DUNLIN EFFECTS 1 x \"\"", "ERR " + stream.ErrMalformed.Error()},
+		{"DUNLIN EFFECTS 1 1 garbage", "ERR " + stream.ErrMalformed.Error()},
 		{`DUNLIN EFFECTS 1 1 "\x00\x00\x00\x00\x7c\x00\x00\x00"`, "ERR unknown effect: kind 31, the highest known is 9"},
-		{"DUNLIN VALUE 1 1 5000 k 0 1 0 100000 0 piece", errBadStream},
-		{"DUNLIN VALUE 1 1 5 k 0 9 0 100000 0 piece", errBadStream},
-		{"DUNLIN VALUE 1 1 5 k 0 1 0 100000 50 piece", errBadStream},
-		{"DUNLIN VALUE 1 1 5 k 0 1 0 3 0 piece", errBadStream},
-		{"DUNLIN STREAM a zero", errBadStream},
+		{"DUNLIN VALUE 1 1 5000 k 0 1 0 100000 0 piece", "ERR " + stream.ErrMalformed.Error()},
+		{"DUNLIN VALUE 1 1 5 k 0 9 0 100000 0 piece", "ERR " + stream.ErrMalformed.Error()},
+		{"DUNLIN VALUE 1 1 5 k 0 1 0 100000 50 piece", "ERR " + stream.ErrMalformed.Error()},
+		{"DUNLIN VALUE 1 1 5 k 0 1 0 3 0 piece", "ERR " + stream.ErrMalformed.Error()},
+		{"DUNLIN STREAM a zero", "ERR " + stream.ErrMalformed.Error()},
 	} {
 		c := dial(t, b.Addr())
 		c.want("DUNLIN PEER 1 \"\"", "OK")
@@ -310,13 +308,13 @@ func TestStreamRefusesGarbage(t *testing.T) {
 	}
 	c := dial(t, b.Addr())
 	c.want("DUNLIN PEER 1 \"\"", "OK")
-	c.want("DUNLIN EFFECTS 1 1 \"\"", "(error) "+errNoStream)
+	c.want("DUNLIN EFFECTS 1 1 \"\"", "(error) ERR "+stream.ErrNotOpen.Error())
 	c = dial(t, b.Addr())
 	c.want("DUNLIN PEER 1 \"\"", "OK")
 	c.want("DUNLIN STREAM a 9", "(integer) 0")
 	mangled := append(bytes.Clone(del), "rest"...)
 	c.sendArgs([]byte("DUNLIN"), []byte("EFFECTS"), []byte("1"), []byte("1"), mangled)
-	if got := c.next(); got != "(error) "+errBadStream {
+	if got := c.next(); got != "(error) ERR "+stream.ErrMalformed.Error() {
 		t.Errorf("a batch with a torn effect is answered %s", got)
 	}
 	if after := contents(b); len(after) != len(before) || after["key"] != before["key"] {
@@ -335,7 +333,7 @@ func TestStreamBelongsToOneConnection(t *testing.T) {
 	c.want("DUNLIN PEER 1 \"\"", "OK")
 	c.want("DUNLIN STREAM a 9", "(integer) 1")
 	c.want("DUNLIN EFFECTS 1 1 \"\"", "(integer) 1")
-	old.want("DUNLIN EFFECTS 2 1 \"\"", "(error) "+errNoStream)
+	old.want("DUNLIN EFFECTS 2 1 \"\"", "(error) ERR "+stream.ErrNotOpen.Error())
 	c.want("DUNLIN EFFECTS 2 1 \"\"", "(integer) 2")
 	if n := copies.voided(); n != 1 {
 		t.Errorf("copies were given up %d times, want once, for the first generation", n)
@@ -352,20 +350,18 @@ func TestHandOverOvertakesSnapshots(t *testing.T) {
 	b, copies := startReceiver(t)
 	b.SetTable(soleTable(b))
 	c := dial(t, a.Addr())
-	s := a.sender(memberOf(b))
+	s := a.senders.To(memberOf(b))
 	var last uint16
 	for i := range 60 {
 		key := fmt.Sprint("key", i)
 		c.wantBig("SET "+key+" BIG", bigValue(30_000, 1), "OK")
 		last = ring.PartitionOf([]byte(key))
-		s.sync(last, 1)
+		s.Sync(last, 1)
 	}
-	s.hand(last, 77, true)
+	s.Hand(last, 77, true)
 	flushed(t, s) // all at their rate would take more than a minute
 	copies.wantHanded(t, last, 77)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.machine.Waiting() < 30 {
-		t.Errorf("only %d snapshots are still to be taken", s.machine.Waiting())
+	if n := s.Progress().Waiting; n < 30 {
+		t.Errorf("only %d snapshots are still to be taken", n)
 	}
 }

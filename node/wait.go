@@ -2,9 +2,7 @@ package node
 
 import (
 	"context"
-	"maps"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,14 +85,14 @@ func (n *Node) awaitCopies(ctx context.Context, replicas int64, best *atomic.Int
 func (n *Node) countCopies(ctx context.Context, partitions *ring.PartitionSet) int64 {
 	ctx, cancel := context.WithTimeout(ctx, waitTry)
 	defer cancel()
-	all := n.senders.list()
+	all := n.senders.List()
 	have := make([]ring.PartitionSet, len(all))
 	var flushes sync.WaitGroup
 	for i, s := range all {
 		flushes.Go(func() {
-			before := s.copies()
-			if before != (ring.PartitionSet{}) && s.flush(ctx) == nil {
-				after := s.copies()
+			before := s.Copies()
+			if before != (ring.PartitionSet{}) && s.Flush(ctx) == nil {
+				after := s.Copies()
 				have[i] = before.Intersect(&after)
 			}
 		})
@@ -117,19 +115,4 @@ func (n *Node) countCopies(ctx context.Context, partitions *ring.PartitionSet) i
 		return 0 // of nothing
 	}
 	return least
-}
-
-// list returns the senders.
-func (all *senders) list() []*sender {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	return slices.Collect(maps.Values(all.to))
-}
-
-// copies are the partitions of which the receiver has, or is about to have, all.
-func (s *sender) copies() (set ring.PartitionSet) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.machine.EachWhole(set.Add)
-	return set
 }

@@ -22,7 +22,7 @@ func TestWait(t *testing.T) {
 	}
 	c.want("WAIT 0 0", "(integer) 0")
 
-	s := a.sender(r.behind(b))
+	s := a.senders.To(r.behind(b))
 	syncAll(s)
 	c.want("WAIT 1 0", "(integer) 1")
 	c.want("SET key other", "OK")
@@ -35,14 +35,14 @@ func TestWait(t *testing.T) {
 
 	// One partition that has no copy counts for all of them, unless it is not asked about.
 	p := ring.PartitionOf([]byte("key"))
-	s.stop(p)
+	s.Stop(p)
 	c.want("WAIT 1 10", "(integer) 0")
 	others := allPartitions
 	others.Remove(p)
 	if _, reply := c.each(&others, "WAIT 1 0"); inText(reply) != "(integer) 1" {
 		t.Errorf("EACH WAIT about other partitions answers %s", inText(reply))
 	}
-	s.sync(p, 1)
+	s.Sync(p, 1)
 	c.want("WAIT 1 0", "(integer) 1")
 
 	// Who does not answer has no copy.

@@ -1,4 +1,4 @@
-package node
+package stream
 
 import (
 	"bytes"
@@ -7,9 +7,6 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/replica"
 )
-
-// A large value is not logged. When its turn in the log comes, the sender pins it as it is then, and
-// sends it in pieces. Changes of its shard wait meanwhile, those of other shards do not.
 
 // outgoing is a large value that is being sent.
 type outgoing struct {
@@ -31,9 +28,9 @@ func (v *outgoing) end() {
 
 // beginValue pins the value under key. If it is not large any more, what the key holds now is
 // appended to out.
-func (s *sender) beginValue(shard int, p uint16, key, out []byte) (_ []byte, began bool) {
+func (s *Sender) beginValue(shard int, p uint16, key, out []byte) (_ []byte, began bool) {
 	key = bytes.Clone(key)
-	t := s.node.engine.Lock(p, s.node.cfg.Group.UnixMilli())
+	t := s.cfg.Engine.Lock(p, s.cfg.UnixMilli())
 	defer t.Unlock()
 	if item, found := t.Peek(key); found {
 		if pin, ok := t.Pin(item); ok {
@@ -46,7 +43,7 @@ func (s *sender) beginValue(shard int, p uint16, key, out []byte) (_ []byte, beg
 }
 
 // sendPieces goes on with a shard's value. It reports whether there is none any more.
-func (s *sender) sendPieces(shard int) (done bool) {
+func (s *Sender) sendPieces(shard int) (done bool) {
 	v := &s.values[shard]
 	for i := 0; v.pin.Live() && i < valuePieces && s.room(); i++ {
 		value := v.pin.Value()
@@ -63,14 +60,14 @@ func (s *sender) sendPieces(shard int) (done bool) {
 	return !v.pin.Live()
 }
 
-func (s *sender) ofSnapshot(p uint16, shard int) bool {
+func (s *Sender) ofSnapshot(p uint16, shard int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.machine.OfSnapshot(p, shard)
 }
 
 // piece makes a batch of a piece of a value.
-func (s *sender) piece(v *outgoing, piece []byte) {
+func (s *Sender) piece(v *outgoing, piece []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := &s.window
@@ -87,7 +84,7 @@ func (s *sender) piece(v *outgoing, piece []byte) {
 }
 
 // dropValues gives up the values that are being sent.
-func (s *sender) dropValues() {
+func (s *Sender) dropValues() {
 	for i := range s.values {
 		s.values[i].end()
 	}

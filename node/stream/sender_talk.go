@@ -1,4 +1,4 @@
-package node
+package stream
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/node/replica"
 )
 
@@ -19,11 +20,10 @@ import (
 const pollPeriod = time.Millisecond
 
 // run is the goroutine: one connection after the other.
-func (s *sender) run() {
-	n := s.node
+func (s *Sender) run() {
 	defer s.end()
 	for failures := 0; s.ctx.Err() == nil; failures++ {
-		begun := n.monotonic()
+		begun := s.cfg.Monotonic()
 		err := s.talk()
 		if s.ctx.Err() != nil {
 			return
@@ -32,18 +32,18 @@ func (s *sender) run() {
 			failures = 0
 		}
 		if failures == 0 || failures == 50 {
-			n.log.Warn("stream is interrupted", "to", s.to.Name(), "error", err)
+			s.cfg.Log.Warn("stream is interrupted", "to", s.to.Name(), "error", err)
 		}
-		if n.monotonic()-s.cut > replica.AwayLimit {
+		if s.cfg.Monotonic()-s.cut > replica.AwayLimit {
 			s.void()
-			s.cut = n.monotonic()
+			s.cut = s.cfg.Monotonic()
 		}
-		s.pause(retryPeriod)
+		s.pause(ownership.RetryPeriod)
 	}
 }
 
 // pause waits for d, or until the sender ends.
-func (s *sender) pause(d time.Duration) {
+func (s *Sender) pause(d time.Duration) {
 	select {
 	case <-s.ctx.Done():
 	case <-time.After(d):
@@ -51,11 +51,11 @@ func (s *sender) pause(d time.Duration) {
 }
 
 // talk opens a connection and sends until it breaks.
-func (s *sender) talk() error {
+func (s *Sender) talk() error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	patience := time.AfterFunc(replica.StreamPatience, cancel)
-	p, err := member.DialPeer(ctx, s.node.cfg.Dialer, s.to.Addr, s.node.secret, s.node.cfg.Boot)
+	p, err := member.DialPeer(ctx, s.cfg.Dialer, s.to.Addr, s.cfg.Secret, s.cfg.Boot)
 	if err != nil {
 		return err
 	}
@@ -65,13 +65,13 @@ func (s *sender) talk() error {
 	}
 	patience.Stop()
 	heard := make(chan error, 1)
-	s.node.goJob(func() {
+	s.cfg.Go(func() {
 		err := s.listen(p)
 		heard <- err
 		cancel()
 		s.rouse()
 	})
-	defer func() { s.cut = s.node.monotonic() }()
+	defer func() { s.cut = s.cfg.Monotonic() }()
 	err = s.send(ctx, p)
 	cancel()
 	p.Conn.Close()
@@ -83,9 +83,9 @@ func (s *sender) talk() error {
 
 // agree learns how far the receiver has come, and begins a new generation if the stream cannot go on
 // from there.
-func (s *sender) agree(p *member.Peer) error {
+func (s *Sender) agree(p *member.Peer) error {
 	for range 2 {
-		reply, err := p.Call(member.VerbStream, s.node.name(), strconv.FormatUint(s.generation(), 10))
+		reply, err := p.Call(member.VerbStream, s.cfg.Name, strconv.FormatUint(s.generation(), 10))
 		if err != nil {
 			return err
 		}
@@ -102,12 +102,12 @@ func (s *sender) agree(p *member.Peer) error {
 
 // opened goes on with the stream where the receiver is. If that is impossible, it begins a new
 // generation and reports false.
-func (s *sender) opened(last uint64) bool {
+func (s *Sender) opened(last uint64) bool {
 	s.mu.Lock()
 	resumed := s.machine.Opened(last)
 	if resumed {
 		s.window.Acknowledge(last)
-		s.window.Resend(s.node.cfg.Group.UnixMilli())
+		s.window.Resend(s.cfg.UnixMilli())
 	}
 	s.mu.Unlock()
 	if !resumed {
@@ -116,14 +116,14 @@ func (s *sender) opened(last uint64) bool {
 	return resumed
 }
 
-func (s *sender) generation() uint64 {
+func (s *Sender) generation() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.machine.Generation()
 }
 
 // send makes batches and writes them until the connection breaks, or the sender ends.
-func (s *sender) send(ctx context.Context, p *member.Peer) error {
+func (s *Sender) send(ctx context.Context, p *member.Peer) error {
 	timer := time.NewTimer(replica.Heartbeat)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -147,7 +147,7 @@ func (s *sender) send(ctx context.Context, p *member.Peer) error {
 }
 
 // write writes what is not yet on this connection.
-func (s *sender) write(ctx context.Context, p *member.Peer) error {
+func (s *Sender) write(ctx context.Context, p *member.Peer) error {
 	b := s.window.Unsent()
 	if len(b) == 0 {
 		return nil
@@ -165,7 +165,7 @@ func (s *sender) write(ctx context.Context, p *member.Peer) error {
 }
 
 // listen takes acknowledgements until the connection breaks.
-func (s *sender) listen(p *member.Peer) error {
+func (s *Sender) listen(p *member.Peer) error {
 	var in []byte
 	var scanner resp.Scanner
 	var refused []uint16
@@ -216,10 +216,10 @@ func (s *sender) listen(p *member.Peer) error {
 
 // acknowledged notes that the receiver has applied all batches up to seq, and that refused has been
 // called for what it does not take of them.
-func (s *sender) acknowledged(seq uint64) {
+func (s *Sender) acknowledged(seq uint64) {
 	s.mu.Lock()
 	s.window.Acknowledge(seq)
-	s.machine.Acknowledged(seq, nil, s.node.monotonic())
+	s.machine.Acknowledged(seq, nil, s.cfg.Monotonic())
 	s.actLocked()
 	s.mu.Unlock()
 	if s.hungry.Load() && s.hungry.CompareAndSwap(true, false) {
@@ -228,9 +228,9 @@ func (s *sender) acknowledged(seq uint64) {
 }
 
 // refused notes partitions that the receiver does not take, in batches up to seq.
-func (s *sender) refused(seq uint64, partitions []uint16) {
+func (s *Sender) refused(seq uint64, partitions []uint16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.machine.Refused(seq, partitions, s.node.monotonic())
+	s.machine.Refused(seq, partitions, s.cfg.Monotonic())
 	s.actLocked()
 }

@@ -1,4 +1,4 @@
-package node
+package stream
 
 import (
 	"time"
@@ -23,12 +23,12 @@ const (
 
 // round makes batches of what is logged, and has a piece of a snapshot logged. It returns how long
 // to wait then; a kick ends the wait.
-func (s *sender) round() (wait time.Duration) {
+func (s *Sender) round() (wait time.Duration) {
 	made := s.made
 	room := s.collect()
 	s.collected()
 	if s.made != made {
-		s.last = s.node.monotonic()
+		s.last = s.cfg.Monotonic()
 		s.asleep.Store(false)
 	}
 	if !room {
@@ -38,7 +38,7 @@ func (s *sender) round() (wait time.Duration) {
 	if s.sending == 0 { // or else the snapshot would be far ahead of what it has cost
 		delay = s.fill()
 	}
-	silence := s.node.monotonic() - s.last
+	silence := s.cfg.Monotonic() - s.last
 	switch {
 	case delay == 0:
 		return 0
@@ -55,7 +55,7 @@ func (s *sender) round() (wait time.Duration) {
 }
 
 // starve waits for acknowledgements, if there is no room in the window.
-func (s *sender) starve() time.Duration {
+func (s *Sender) starve() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.window.Room() >= replica.PayloadMost {
@@ -66,17 +66,17 @@ func (s *sender) starve() time.Duration {
 }
 
 // heartbeat makes an empty batch.
-func (s *sender) heartbeat() {
+func (s *Sender) heartbeat() {
 	s.batch(nil)
-	s.last = s.node.monotonic()
+	s.last = s.cfg.Monotonic()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.window.Shrink()
 }
 
 // collected tells the machine that everything collected is in batches.
-func (s *sender) collected() {
-	e := s.node.engine
+func (s *Sender) collected() {
+	e := s.cfg.Engine
 	spilt := e.LostLog(s.feed)
 	s.lost = s.lost[:0]
 	if spilt {
@@ -90,7 +90,7 @@ func (s *sender) collected() {
 
 // collect makes batches of what is logged, once around the shards, and reports whether the window
 // has room for more.
-func (s *sender) collect() (room bool) {
+func (s *Sender) collect() (room bool) {
 	out := s.payload[:0]
 	for range s.values {
 		if !s.room() {
@@ -112,13 +112,13 @@ func (s *sender) collect() (room bool) {
 }
 
 // collectShard appends what a shard has logged, and makes batches as they become full.
-func (s *sender) collectShard(shard int, out []byte) []byte {
+func (s *Sender) collectShard(shard int, out []byte) []byte {
 	for {
 		collection, room := s.beginCollection()
 		if !room {
 			return out
 		}
-		part, more := s.node.engine.Collect(s.feed, shard, out[len(out):], replica.PayloadMost-len(out))
+		part, more := s.cfg.Engine.Collect(s.feed, shard, out[len(out):], replica.PayloadMost-len(out))
 		if kind, p, key, size := engine.NextEffect(part); kind == engine.EffectLarge && size == len(part) {
 			var began bool
 			if out, began = s.beginValue(shard, p, key, out); began {
@@ -141,7 +141,7 @@ func (s *sender) collectShard(shard int, out []byte) []byte {
 }
 
 // beginCollection returns the number of the next collection, if the window has room for it.
-func (s *sender) beginCollection() (collection uint64, room bool) {
+func (s *Sender) beginCollection() (collection uint64, room bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.window.Room() < replica.PayloadMost {
@@ -150,21 +150,21 @@ func (s *sender) beginCollection() (collection uint64, room bool) {
 	return s.machine.Collect(), true
 }
 
-func (s *sender) emptied(shard int, collection uint64) {
+func (s *Sender) emptied(shard int, collection uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.machine.Emptied(shard, collection)
 }
 
 // room reports whether the window has room for a batch.
-func (s *sender) room() bool {
+func (s *Sender) room() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.window.Room() >= replica.PayloadMost
 }
 
 // batch makes a batch of effects.
-func (s *sender) batch(effects []byte) {
+func (s *Sender) batch(effects []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.beginLocked(member.VerbEffects, 3)
@@ -173,14 +173,14 @@ func (s *sender) batch(effects []byte) {
 }
 
 // beginLocked begins a batch whose verb has n arguments.
-func (s *sender) beginLocked(verb string, n int) replica.Batch {
+func (s *Sender) beginLocked(verb string, n int) replica.Batch {
 	s.made++
-	return s.window.Begin(verb, n, s.machine.Batch(), s.node.cfg.Group.UnixMilli(), s.node.monotonic())
+	return s.window.Begin(verb, n, s.machine.Batch(), s.cfg.UnixMilli(), s.cfg.Monotonic())
 }
 
 // fill has pieces of a snapshot logged. It returns for how long nothing is to be done, 0 if it did
 // something.
-func (s *sender) fill() time.Duration {
+func (s *Sender) fill() time.Duration {
 	for i := range snapshotPieces {
 		next, delay := s.nextSnapshot()
 		if delay > 0 {
@@ -195,8 +195,8 @@ func (s *sender) fill() time.Duration {
 }
 
 // nextSnapshot returns the snapshot to go on with, or for how long there is none.
-func (s *sender) nextSnapshot() (next replica.Snapshot, delay time.Duration) {
-	now := s.node.monotonic()
+func (s *Sender) nextSnapshot() (next replica.Snapshot, delay time.Duration) {
+	now := s.cfg.Monotonic()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next, delay, ok := s.machine.Next(now)
@@ -213,10 +213,10 @@ func (s *sender) nextSnapshot() (next replica.Snapshot, delay time.Duration) {
 }
 
 // fillPiece has a piece of a snapshot logged.
-func (s *sender) fillPiece(next replica.Snapshot) {
-	e := s.node.engine
+func (s *Sender) fillPiece(next replica.Snapshot) {
+	e := s.cfg.Engine
 	before := e.Backlog(s.feed)
-	cursor, done := e.Snapshot(next.Partition, s.feed, next.Cursor, snapshotPiece, s.node.cfg.Group.UnixMilli())
+	cursor, done := e.Snapshot(next.Partition, s.feed, next.Cursor, snapshotPiece, s.cfg.UnixMilli())
 	s.pass(max(0, min(e.Backlog(s.feed)-before, 2*snapshotPiece)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +225,7 @@ func (s *sender) fillPiece(next replica.Snapshot) {
 }
 
 // pass counts bytes of a snapshot.
-func (s *sender) pass(n int64) {
+func (s *Sender) pass(n int64) {
 	s.pace.Take(n)
 	s.moved.Add(n)
 }

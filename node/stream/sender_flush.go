@@ -1,14 +1,15 @@
-package node
+package stream
 
 import (
 	"context"
 
 	"github.com/dunlin-cache/dunlin/node/replica"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// flush waits until everything that was logged before the call is acknowledged. It returns ctx's
-// error, or that some of it never will be.
-func (s *sender) flush(ctx context.Context) error {
+// Flush waits until the receiver has acknowledged everything that was logged before the call. It
+// returns ctx's error, replica.ErrVoid if some of it is lost and sent anew, or replica.ErrClosed.
+func (s *Sender) Flush(ctx context.Context) error {
 	s.mu.Lock()
 	if s.machine.IsClosed() {
 		s.mu.Unlock()
@@ -30,9 +31,9 @@ func (s *sender) flush(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// flushHanded waits until everything that is to be handed over has arrived, or was refused too
-// often.
-func (s *sender) flushHanded(ctx context.Context) error {
+// FlushHanded waits until everything that is to be handed over has arrived, or was refused too
+// often. It returns ctx's error, or replica.ErrClosed.
+func (s *Sender) FlushHanded(ctx context.Context) error {
 	for {
 		s.mu.Lock()
 		owed := s.machine.Owed()
@@ -54,4 +55,12 @@ func (s *sender) flushHanded(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// Copies returns the partitions of which the receiver has, or is about to have, everything.
+func (s *Sender) Copies() (set ring.PartitionSet) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine.EachWhole(set.Add)
+	return set
 }

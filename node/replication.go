@@ -1,0 +1,223 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/node/replica"
+	"github.com/dunlin-cache/dunlin/node/stream"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// An owner feeds each of its partitions to the follower and to the node that the partition moves to.
+// replica.Feeding derives from tables which nodes those are, and what this node hands over. Package
+// stream sends it, and takes in what other nodes send (DUNLIN STREAM, EFFECTS and VALUE).
+
+// replication is what this node has to do with copies.
+type replication struct {
+	senders   *stream.Senders
+	receivers *stream.Receivers
+	copies    *stream.Copies
+
+	// tableMu protects what is below.
+	feeding *replica.Feeding
+	fedBy   map[string]*stream.Sender // by the receiver's name
+}
+
+// startReplication makes what has to do with copies. Start calls it before anybody else knows the
+// node.
+func (n *Node) startReplication() {
+	cfg := n.streamConfig()
+	senders := stream.NewSenders(cfg)
+	copies := stream.NewCopies(cfg, senders)
+	n.replication = replication{
+		senders: senders, receivers: stream.NewReceivers(cfg, copies.Source), copies: copies,
+		feeding: replica.NewFeeding(nil), fedBy: make(map[string]*stream.Sender),
+	}
+}
+
+// streamConfig is what streams need of this node.
+func (n *Node) streamConfig() *stream.Config {
+	return &stream.Config{
+		Engine: n.engine, Log: n.log, Context: n.ctx, Go: n.goJob,
+		Monotonic: n.monotonic, UnixMilli: n.cfg.Group.UnixMilli,
+		Name: n.name(), Boot: n.cfg.Boot, Secret: n.secret, Dialer: n.cfg.Dialer, MoveRate: n.cfg.MoveRate,
+	}
+}
+
+// handOver is what one table has taken from this node, until its new owners have it.
+type handOver struct {
+	*replica.HandOver
+	begun time.Duration
+	ctx   context.Context // ends with it
+	end   context.CancelFunc
+}
+
+// actFeedingLocked does what the machine wants done.
+func (n *Node) actFeedingLocked() {
+	for _, a := range n.feeding.Actions() {
+		switch a.Do {
+		case replica.FeedOpen:
+			n.fedBy[a.To] = n.senders.To(*a.Member)
+		case replica.FeedClose:
+			n.fedBy[a.To].Close()
+			delete(n.fedBy, a.To)
+		case replica.FeedSync:
+			n.fedBy[a.To].Sync(a.Partition, a.Since)
+		case replica.FeedResume:
+			n.fedBy[a.To].Resume(a.Partition, a.Since, a.Seal)
+		case replica.FeedStop:
+			n.fedBy[a.To].Stop(a.Partition)
+		case replica.FeedHand:
+			n.fedBy[a.To].Hand(a.Partition, a.Seal, a.Heir)
+		case replica.FeedForget:
+			n.copies.Forget(a.Partition)
+		case replica.FeedKeep:
+			n.copies.Keep(a.HandOver)
+		case replica.FeedUnkeep:
+			n.copies.Unkeep(a.HandOver)
+		case replica.FeedReview:
+			n.copies.Review(n.view.Load(), false, n.feeding.Spared(), n.aliveNodes())
+		}
+	}
+}
+
+// refeedLocked begins and ends feeds, so that everybody is fed what v asks for of what it serves.
+// claims are the partitions that v serves anew.
+func (n *Node) refeedLocked(v *ownership.View, claims map[uint16]replica.Claim) {
+	heat := sync.OnceValue(n.heat)
+	n.feeding.Refeed(v, claims, func(partitions []uint16) {
+		by := heat()
+		slices.SortStableFunc(partitions, func(p, q uint16) int { return cmp.Compare(by[q], by[p]) })
+	})
+	n.actFeedingLocked()
+}
+
+// handOverLocked ends the feeds of what a table takes from this node, and waits for the new owners to
+// have it. The loops execute nothing under the older view any more.
+func (n *Node) handOverLocked(a ownership.HandOver) {
+	lost := n.feeding.HandOver(a.Old, a.Next, a.Away, newSeal)
+	n.actFeedingLocked()
+	id := n.machine.HandedTo(n.monotonic(), lost.Heirs)
+	if id == 0 {
+		return // there are none
+	}
+	h := &handOver{HandOver: lost, begun: n.monotonic()}
+	h.ctx, h.end = context.WithCancel(n.ctx)
+	n.handOvers[id] = h
+	for _, heir := range lost.Heirs {
+		s := n.fedBy[heir]
+		n.goJob(func() {
+			_ = s.FlushHanded(h.ctx) // or the stream has ended, or the heir was given up
+			n.step(func(m *ownership.Machine, _ time.Duration) { m.Flushed(id, heir) })
+		})
+	}
+}
+
+// newSeal returns a number that no other hand-over has.
+func newSeal() uint64 { return rand.Uint64() | 1 }
+
+// finishHandOverLocked is called when the new owners have everything that this node had. Before that
+// it does not acknowledge the table.
+func (n *Node) finishHandOverLocked(id uint64) {
+	h := n.handOvers[id]
+	delete(n.handOvers, id)
+	h.end()
+	n.feeding.Ended(h.HandOver, n.view.Load())
+	n.actFeedingLocked()
+	n.log.Info("handed over", "partitions", len(h.Lost), "took", (n.monotonic() - h.begun).Round(time.Millisecond))
+}
+
+// report returns which copies are in sync, and what is served, under the present table.
+func (n *Node) report() *ring.Report {
+	r := n.copies.Report(n.view.Load)
+	if n.fenced.Load() {
+		return &ring.Report{Version: r.Version}
+	}
+	return r
+}
+
+// openStream: DUNLIN STREAM name generation
+func openStream(r *request) {
+	generation, err := strconv.ParseUint(string(r.Args[3]), 10, 64)
+	if err != nil || generation == 0 {
+		r.breakStream(stream.ErrMalformed)
+		return
+	}
+	r.conn.stream.Close()
+	c, last := r.node.receivers.Open(string(r.Args[2]), generation)
+	r.conn.stream = c
+	r.ReplyInt(int64(last))
+}
+
+// takeEffects: DUNLIN EFFECTS seq milli effects. Effects of a newer node are refused by name.
+func takeEffects(r *request) {
+	b, err := r.batch()
+	if err == nil {
+		r.Out, err = r.conn.stream.Effects(r.Out, b, r.Args[4])
+	}
+	r.endBatch(err)
+}
+
+// takeValue: DUNLIN VALUE seq milli partition key expireAt type uses total offset piece
+func takeValue(r *request) {
+	b, err := r.batch()
+	v, ok := parsePiece(r.Args[4:])
+	switch {
+	case err != nil:
+	case !ok:
+		err = stream.ErrMalformed
+	default:
+		r.Out, err = r.conn.stream.Value(r.Out, b, &v)
+	}
+	r.endBatch(err)
+}
+
+// batch reads the number and the sending time of a batch.
+func (r *request) batch() (b stream.Batch, err error) {
+	seq, err := strconv.ParseUint(string(r.Args[2]), 10, 64)
+	sent, ok := resp.ParseInt(r.Args[3])
+	if err != nil || !ok {
+		return b, stream.ErrMalformed
+	}
+	return stream.Batch{Seq: seq, Sent: sent, Now: r.Now}, nil
+}
+
+// endBatch ends a request that was a batch, and that is answered unless there is an error.
+func (r *request) endBatch(err error) {
+	if err != nil {
+		r.breakStream(err)
+		return
+	}
+	r.longEnough = true
+}
+
+// breakStream answers an error after which nothing of the connection can be trusted.
+func (r *request) breakStream(err error) {
+	r.Fail("ERR " + err.Error())
+	r.conn.Closing = true
+}
+
+// parsePiece reads the arguments of a DUNLIN VALUE from the partition on. The piece is a view of them.
+func parsePiece(args [][]byte) (v stream.Piece, ok bool) {
+	var n [6]int64
+	for i, at := range []int{0, 2, 3, 4, 5, 6} {
+		if n[i], ok = resp.ParseInt(args[at]); !ok || n[i] < 0 {
+			return v, false
+		}
+	}
+	v = stream.Piece{
+		Partition: uint16(n[0]), Key: args[1], ExpireAt: n[1], Type: engine.Type(n[2]), Uses: int(n[3]),
+		Total: int(n[4]), Offset: int(n[5]), Bytes: args[7],
+	}
+	return v, n[0] < ring.Partitions && types.Admits(n[2], n[4]) &&
+		n[5]+int64(len(v.Bytes)) <= n[4] && len(v.Key) <= engine.MaxKeyLen
+}

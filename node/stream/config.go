@@ -1,0 +1,28 @@
+package stream
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
+
+// Config is what streams need of their node. All fields but Dialer, Secret and MoveRate must be set.
+type Config struct {
+	Engine *engine.Engine
+	Log    *slog.Logger
+
+	Context context.Context // ends with the node
+	Go      func(f func())  // runs f in a goroutine for which the node's end waits
+
+	Monotonic func() time.Duration // a clock that never steps
+	UnixMilli func() int64         // the wall clock by which keys expire, in unix milliseconds
+
+	Name     string        // of this node, as its receivers know it
+	Boot     int64         // its start, in unix nanoseconds
+	Secret   []byte        // the cluster's; nil: everyone is trusted
+	Dialer   member.Dialer // to other nodes; nil: plain TCP
+	MoveRate int64         // bytes of snapshots in a second, to each receiver; 0: no limit
+}

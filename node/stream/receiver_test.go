@@ -1,0 +1,87 @@
+package stream
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
+
+// willing takes everything.
+type willing struct{ voids, reopens int }
+
+func (*willing) Admits(uint16) bool         { return true }
+func (*willing) Marked(uint16, engine.Mark) {}
+func (*willing) Heard()                     {}
+func (w *willing) Void()                    { w.voids++ }
+func (w *willing) Reopened()                { w.reopens++ }
+func (*willing) TakeRefused() []uint16      { return nil }
+
+// A stream without a connection is forgotten after a while, with the large value that it was sending.
+// One with a connection is not.
+func TestSilentStreamIsForgotten(t *testing.T) {
+	cfg := newConfig(t)
+	now := time.Duration(0)
+	cfg.Monotonic = func() time.Duration { return now }
+	takers := make(map[string]int)
+	all := NewReceivers(cfg, func(source string) Taker { takers[source]++; return &willing{} })
+	piece := make([]byte, 100<<10)
+	for _, source := range []string{"gone", "silent"} {
+		c, _ := all.Open(source, 9)
+		v := &Piece{Partition: 7, Key: []byte(source), Type: engine.TypeString, Total: 2 * len(piece), Bytes: piece}
+		if answer, err := c.Value(nil, Batch{Seq: 1, Sent: 1, Now: 1}, v); err != nil || string(answer) != ":1\r\n" {
+			t.Fatalf("a piece is answered %q, error %v", answer, err)
+		}
+		if source == "gone" {
+			c.Close()
+		}
+	}
+	now = streamMemory / 2
+	all.Open("third", 9)
+	staged := cfg.Engine.Stats().Staged
+	now = 2*streamMemory + 1
+	all.Open("third", 9)
+	if got := cfg.Engine.Stats().Staged; staged == 0 || got != staged/2 {
+		t.Errorf("%d of %d bytes are staged, want half", got, staged)
+	}
+	for source, last := range map[string]uint64{"gone": 0, "silent": 1} {
+		if _, got := all.Open(source, 9); got != last {
+			t.Errorf("the last batch of %s is %d, want %d", source, got, last)
+		}
+	}
+	if takers["gone"] != 2 || takers["silent"] != 1 {
+		t.Errorf("takers were made %v times", takers)
+	}
+	all.Drop()
+	if got := cfg.Engine.Stats().Staged; got != 0 {
+		t.Errorf("%d bytes are staged, want none", got)
+	}
+}
+
+// Only the connection that opened a stream last is listened to, and only until it is closed.
+func TestStreamHasOneConnection(t *testing.T) {
+	w := &willing{}
+	all := NewReceivers(newConfig(t), func(string) Taker { return w })
+	first, _ := all.Open("a", 9)
+	second, _ := all.Open("a", 9)
+	first.Close() // the other one goes on
+	for _, test := range []struct {
+		c    *Connection
+		seq  uint64
+		want error
+	}{
+		{nil, 1, ErrNotOpen}, {first, 1, ErrNotOpen}, {second, 2, ErrGap}, {second, 1, nil}, {second, 1, nil}, {second, 2, nil},
+	} {
+		if _, err := test.c.Effects(nil, Batch{Seq: test.seq}, nil); !errors.Is(err, test.want) {
+			t.Errorf("batch %d fails with %v, want %v", test.seq, err, test.want)
+		}
+	}
+	second.Close()
+	if _, err := second.Effects(nil, Batch{Seq: 3}, nil); !errors.Is(err, ErrNotOpen) {
+		t.Errorf("a batch on a closed connection fails with %v, want %v", err, ErrNotOpen)
+	}
+	if w.voids != 1 || w.reopens != 1 {
+		t.Errorf("the stream began %d times and went on %d times, want once each", w.voids, w.reopens)
+	}
+}

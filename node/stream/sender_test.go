@@ -1,0 +1,151 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// newConfig returns a node's part of streams: an engine, jobs that end with the test, and no way to
+// another node.
+func newConfig(t *testing.T) *Config {
+	t.Helper()
+	e, err := engine.New(engine.Config{MaxBytes: 64 << 20, Shards: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var jobs sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		cancel()
+		jobs.Wait()
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	begun := time.Now()
+	return &Config{
+		Engine: e, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Context: ctx, Go: jobs.Go,
+		Monotonic: func() time.Duration { return time.Since(begun) },
+		UnixMilli: func() int64 { return time.Now().UnixMilli() },
+		Name:      "a-1", Boot: 1,
+		Dialer: func(ctx context.Context, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+	}
+}
+
+// other is a node that cannot be reached.
+var other = ring.Member{ID: "other", Boot: 1, Addr: "127.0.0.1:1"}
+
+// shardKeys returns keys of different partitions, all of one shard.
+func shardKeys(e *engine.Engine, shard, count int) (keys []string) {
+	seen := make(map[uint16]bool)
+	for i := 0; len(keys) < count; i++ {
+		key := fmt.Sprint("key:", i)
+		if p := ring.PartitionOf([]byte(key)); int(p)%e.Shards() == shard && !seen[p] {
+			seen[p] = true
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// A log that overflows while its sender collects has lost what was in it, though it is found empty.
+func TestHandOverThroughAnOverflowInARound(t *testing.T) {
+	cfg := newConfig(t)
+	s := NewSenders(cfg).To(other)
+	first, second := shardKeys(cfg.Engine, 0, 1)[0], shardKeys(cfg.Engine, 1, 2)
+	for _, key := range append(second, first) {
+		s.Resume(ring.PartitionOf([]byte(key)), 1, 5)
+	}
+	s.Hand(ring.PartitionOf([]byte(second[0])), 77, true)
+	// The test makes a round while there is no connection. The first shard's lock stops it.
+	txn := cfg.Engine.Lock(ring.PartitionOf([]byte(first)), cfg.UnixMilli())
+	rounded := make(chan struct{})
+	go func() { defer close(rounded); s.round() }()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		begun := s.machine.Collections() > 0
+		s.mu.Unlock()
+		if begun {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the round has not begun in 5 s")
+		}
+	}
+	value := []byte(strings.Repeat("v", 1000))
+	for range 2500 {
+		other := cfg.Engine.Lock(ring.PartitionOf([]byte(second[1])), cfg.UnixMilli())
+		err := other.Set([]byte(second[1]), value, engine.TypeString, 0)
+		other.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	txn.Unlock()
+	<-rounded
+	s.acknowledged(s.Progress().Made)
+	if owed := s.Progress().Owed; owed != 1 {
+		t.Errorf("%d partitions are to be handed over, want the one whose last mark is lost", owed)
+	}
+}
+
+// A partition that was handed over and has come back meanwhile is not handed over again.
+func TestHandOverIsForgotten(t *testing.T) {
+	s := NewSenders(newConfig(t)).To(other)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, feed := range []func(){func() { s.Resume(7, 1, 5) }, func() { s.Sync(7, 1) }} {
+		s.Resume(7, 1, 5)
+		s.Hand(7, 77, true)
+		if err := s.FlushHanded(over); err == nil {
+			t.Error("a partition that was never sent counts as handed over")
+		}
+		feed()
+		if err := s.FlushHanded(t.Context()); err != nil {
+			t.Error(err)
+		}
+		s.Stop(7)
+		s.mu.Lock()
+		s.machine.Collected(true, nil)
+		s.actLocked()
+		s.mu.Unlock()
+		if at := s.Progress(); at.Unfinished > 0 || at.Owed != 0 {
+			t.Errorf("%d partitions are fed, %d to be handed over, want none", at.Unfinished, at.Owed)
+		}
+	}
+}
+
+// A node that ends opens no stream, and neither does one that feeds as many nodes as the engine can.
+func TestSendersAreBounded(t *testing.T) {
+	all := NewSenders(newConfig(t))
+	open := func(i int) *Sender { return all.To(ring.Member{ID: fmt.Sprint("n", i), Boot: 1, Addr: other.Addr}) }
+	first := open(0)
+	for i := 1; i < engine.MaxReceivers; i++ {
+		open(i)
+	}
+	if s := open(engine.MaxReceivers); !s.Progress().Closed {
+		t.Errorf("%d nodes are fed, the engine can feed %d", len(all.List()), engine.MaxReceivers)
+	}
+	first.Close()
+	<-first.ctx.Done()
+	if open(1) != open(1) || len(all.List()) != engine.MaxReceivers-1 {
+		t.Errorf("%d senders are open, want %d", len(all.List()), engine.MaxReceivers-1)
+	}
+	all.Close()
+	if !open(0).Progress().Closed {
+		t.Error("a node that ends has opened a stream")
+	}
+}
