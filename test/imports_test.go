@@ -1,5 +1,5 @@
-// Package test has the import rules: who may import whom, and why not. The tests of whole clusters
-// are in the packages below it.
+// Package test checks the repository itself: which package may import which, and whether what the
+// documents name exists. The tests of whole clusters are in the packages below it.
 package test
 
 import (
@@ -14,9 +14,8 @@ import (
 
 const module = "github.com/dunlin-cache/dunlin"
 
-// allowed lists, for every package, the packages of this module that it may
-// import. A package that is not listed fails the test: a new one must find its
-// place here first.
+// allowed lists, for every package, the packages of this module that it may import. A package that
+// is not listed fails the test: add a new package here first.
 var allowed = map[string][]string{
 	"internal/resp":          {},
 	"internal/redistest":     {},
@@ -72,82 +71,82 @@ var allowed = map[string][]string{
 	"proxy/wide":             {"internal/member", "internal/resp", "internal/command", "internal/session", "internal/config", "internal/figures", "proxy/order", "ring"},
 }
 
-// forbidden gives the reason for edges that somebody will be tempted to add.
-// "*" stands for every package of ours.
+// forbidden gives the reasons for the edges that are tempting to add. "*" stands for every package
+// of this module.
 var forbidden = []struct{ from, to, because string }{
 	{"internal/resp", "*", "the wire format is a leaf: it must be testable and fuzzable with bytes alone"},
-	{"internal/mapping", "*", "memory from the system is a leaf: the engine and the loops count what they take in their own ways"},
-	{"internal/netloop", "internal/resp", "the loop moves bytes; what they mean is its handlers' business"},
-	{"internal/netloop", "internal/session", "the loop moves bytes; what they mean is its handlers' business"},
+	{"internal/mapping", "*", "memory from the system is a leaf: the engine and the loops each count what they take"},
+	{"internal/netloop", "internal/resp", "the loop moves bytes; its handlers know what they mean"},
+	{"internal/netloop", "internal/session", "the loop moves bytes; its handlers know what they mean"},
 	{"internal/command", "*", "the table is data that both sides read; it cannot depend on either"},
-	{"internal/bitstring", "*", "operations on bytes, compared with slow oracles alone"},
-	{"internal/glob", "*", "operations on bytes, compared with slow oracles alone"},
-	{"internal/lcs", "*", "operations on bytes, compared with slow oracles alone"},
-	{"internal/hyperloglog", "*", "a format of Redis's is bytes in, bytes out: compared and fuzzed alone"},
-	{"internal/rdb", "*", "a format of Redis's is bytes in, bytes out: compared and fuzzed alone"},
+	{"internal/bitstring", "*", "operations on bytes, tested against slow oracles"},
+	{"internal/glob", "*", "operations on bytes, tested against slow oracles"},
+	{"internal/lcs", "*", "operations on bytes, tested against slow oracles"},
+	{"internal/hyperloglog", "*", "one of Redis's formats is bytes in, bytes out: it is compared and fuzzed alone"},
+	{"internal/rdb", "*", "one of Redis's formats is bytes in, bytes out: it is compared and fuzzed alone"},
 	{"node/engine", "internal/resp", "storage knows neither protocol nor network, so that later types and replication use it alike"},
-	{"node/engine", "internal/command", "a command is a node's idea; storage has keys, values and expiries"},
+	{"node/engine", "internal/command", "commands belong to the node; storage knows keys, values and expiries"},
 	{"node/engine", "internal/netloop", "storage is called with the time and never waits, so it needs no loop"},
-	{"node/ownership", "node/engine", "who serves what is decided without data: the node does what it is told, the simulation likewise"},
-	{"node/ownership", "internal/netloop", "who serves what is decided without loops, goroutines and clocks, so that the simulation can run it"},
-	{"node/replica", "node/engine", "what is sent and kept is decided without storage, so that a simulation drives the same code"},
-	{"node/measure", "node", "what measures is told what happens, and knows nobody who is measured"},
+	{"node/ownership", "node/engine", "ownership is decided without data: the node, or the simulation, carries the decisions out"},
+	{"node/ownership", "internal/netloop", "ownership is decided without loops, goroutines and clocks, so that the simulation can run it"},
+	{"node/replica", "node/engine", "what to send and what to keep is decided without storage, so that the simulation can run it"},
+	{"node/measure", "node", "the node reports events to what measures it, which knows no node"},
 	{"node/exec", "node", "a handler sees its node as a Host, so that a family of commands needs no node to be read"},
-	{"node/data/keys", "node/data/strings", "commands on keys of every type ask the Type and know none by name"},
+	{"node/data/keys", "node/data/strings", "commands on keys of any type ask the Type, and know no type by name"},
 	{"node/data/strings", "internal/netloop", "a handler appends to its request's output; sockets are the dispatcher's"},
-	{"node/data/strings", "ring", "a handler acts on the partitions that it is given; who serves them is the dispatcher's"},
+	{"node/data/strings", "ring", "a handler acts on the partitions that it is given; the dispatcher knows who serves them"},
 	{"node/replica", "node", "a step function is driven by its node and knows nothing of it"},
 	{"node/stream", "node", "a stream needs an engine, a clock and an address; its tests start no node"},
 	{"node/stream", "internal/netloop", "loops call a stream with what they have parsed, and it answers at once"},
 	{"ring", "ring/gossip", "target, table and plan are pure: the same input gives the same table on every member"},
-	{"ring/office", "ring/gossip", "decisions are steps that gossip and the simulation take alike"},
+	{"ring/office", "ring/gossip", "gossip and the simulation both drive these step functions, which know neither"},
 	{"ring", "*", "target, table and plan are pure, without I/O"},
 	{"internal/session", "internal/netloop", "session state and replies are tested without sockets"},
-	{"internal/about", "internal/session", "what the table and the request say is answered without a connection"},
-	{"internal/config", "internal/session", "a parameter is the process's: no connection knows more of it than another"},
-	{"internal/figures", "internal/session", "what is counted does not depend on who asks; metrics reads figures without sessions"},
-	{"internal/figures", "internal/config", "INFO is told the few parameters that it shows; figures are added up without any"},
-	{"internal/cluster", "internal/session", "the table is shown the same to every connection"},
-	{"metrics/exporter", "internal/session", "a process is watched by its figures, not by its clients' connections"},
-	{"metrics/status", "internal/session", "a process is watched by its figures, not by its clients' connections"},
-	{"metrics/page", "node", "the page draws what members say of themselves, those of other processes like its own"},
-	{"metrics/control", "metrics/status", "an order is obeyed by whom it names; what is shown to people does not decide it"},
-	{"metrics/exporter", "metrics/status", "a scrape reads members' counters; what people are shown changes without breaking dashboards"},
-	{"internal/session", "node", "what both roles answer alike cannot know one of them"},
-	{"internal/session", "proxy", "what both roles answer alike cannot know one of them"},
-	{"internal/member", "internal/netloop", "what members say is bytes in, bytes out; who carries them is not its concern"},
-	{"internal/member", "internal/session", "members' requests are no client's session"},
-	{"internal/member", "node", "both sides of a conversation share its words, and neither knows the other"},
-	{"internal/member", "proxy", "both sides of a conversation share its words, and neither knows the other"},
+	{"internal/about", "internal/session", "these replies follow from the command table and the request, without a connection"},
+	{"internal/config", "internal/session", "a parameter belongs to the process and not to a connection"},
+	{"internal/figures", "internal/session", "figures do not depend on the connection that asks; metrics reads them without sessions"},
+	{"internal/figures", "internal/config", "INFO is given the few parameters that it shows; adding up figures needs none"},
+	{"internal/cluster", "internal/session", "every connection is shown the same table"},
+	{"metrics/exporter", "internal/session", "monitoring reads a process's figures, not its clients' connections"},
+	{"metrics/status", "internal/session", "monitoring reads a process's figures, not its clients' connections"},
+	{"metrics/page", "node", "the page draws the reports of members; its own process's is one of them"},
+	{"metrics/control", "metrics/status", "the member that an order names obeys it, whatever people are shown"},
+	{"metrics/exporter", "metrics/status", "a scrape reads members' counters, so that a change of the status report breaks no dashboard"},
+	{"internal/session", "node", "both roles give these replies, so the package knows neither role"},
+	{"internal/session", "proxy", "both roles give these replies, so the package knows neither role"},
+	{"internal/member", "internal/netloop", "messages between members are bytes in, bytes out; the caller sends them"},
+	{"internal/member", "internal/session", "a request between members has no client session"},
+	{"internal/member", "node", "both sides of a conversation share its messages, and neither knows the other"},
+	{"internal/member", "proxy", "both sides of a conversation share its messages, and neither knows the other"},
 	{"proxy/order", "internal/netloop", "a step function has no clock and no socket: the simulation drives it"},
-	{"proxy/order", "proxy/wide", "what is asked and how answers are merged is nothing to who brings them in order"},
-	{"proxy/wide", "internal/netloop", "a command over the cluster is asked and merged without sockets and clocks"},
-	{"proxy/wide", "proxy", "a command over the cluster knows its proxy by an interface"},
-	{"proxy/order", "proxy", "the shell does what the step function asks for, and never the other way round"},
-	{"proxy", "node", "a proxy knows nodes by their protocol only; versions of both run side by side in an upgrade"},
+	{"proxy/order", "proxy/wide", "ordering requests does not depend on what they ask or how answers are merged"},
+	{"proxy/wide", "internal/netloop", "a whole-cluster command is split up and its answers merged without sockets and clocks"},
+	{"proxy/wide", "proxy", "a whole-cluster command sees its proxy through an interface"},
+	{"proxy/order", "proxy", "the shell carries out the actions of the step function, which knows no shell"},
+	{"proxy", "node", "a proxy knows nodes by their protocol only: in an upgrade, different versions of both run side by side"},
 	{"proxy", "node/engine", "a proxy stores nothing"},
-	{"proxy", "ring/gossip", "no proxy remaps on its own: it is given tables, and must not see suspicions"},
+	{"proxy", "ring/gossip", "a proxy never remaps by itself: it is given tables, and must not see suspicions"},
 	{"node", "proxy", "a node serves cluster clients without any proxy"},
 	{"node", "ring/gossip", "a node is given tables through an interface, so that its tests need no network of members"},
-	{"node", "metrics/exporter", "counters live where events happen; who exports them is not their concern"},
-	{"proxy", "metrics/exporter", "counters live where events happen; who exports them is not their concern"},
+	{"node", "metrics/exporter", "counters live where events happen, and know no exporter"},
+	{"proxy", "metrics/exporter", "counters live where events happen, and know no exporter"},
 	{"metrics/exporter", "ring/gossip", "membership is read through an interface; memberlist stays behind gossip"},
 	{"metrics/status", "ring/gossip", "membership is read through an interface; memberlist stays behind gossip"},
 	{"bench/race", "node", "a race measures the binaries that users run, from outside"},
 	{"bench/race", "proxy", "a race measures the binaries that users run, from outside"},
-	{"bench/load", "internal/resp", "the load generator is not to share the mistakes of what it measures"},
+	{"bench/load", "internal/resp", "the load generator must not share the mistakes of what it measures"},
 	{"bench/engine", "node", "the engine is measured alone: without network, protocol and handlers"},
-	{"ring/gossip", "node", "gossip spreads tables; fetching one is a function that it is given"},
+	{"ring/gossip", "node", "gossip spreads tables; it is given the function that fetches one"},
 }
 
-// owners lists the only packages of ours that may import a third party's, so
-// that each of those can be replaced in one place.
+// owners lists the only packages that may import a third party's package (or one of the standard
+// library's that has a place of its own), so that each of those can be replaced in one place.
 var owners = []struct {
 	prefix  string
 	by      []string
 	because string
 }{
-	{"github.com/hashicorp/memberlist", []string{"ring/gossip"}, "membership is an agent with our own types"},
+	{"github.com/hashicorp/memberlist", []string{"ring/gossip"}, "membership is an agent with Dunlin's own types"},
 	{"github.com/buraksezer/consistent", []string{"ring"}, "it locks and can panic: ring builds targets off the path and recovers"},
 	{"github.com/prometheus/", []string{"metrics/exporter"}, "no Prometheus type on the path of a command"},
 	{"github.com/spf13/", []string{"cmd/dunlin"}, "packages take a Config; only the binary knows flags"},
@@ -181,7 +180,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestImportTables keeps the two tables from contradicting each other.
+// TestImportTables checks that no edge is both allowed and forbidden, and that each reason is given.
 func TestImportTables(t *testing.T) {
 	for _, f := range forbidden {
 		if f.because == "" {
@@ -210,8 +209,8 @@ type goPackage struct {
 	name string // the path inside the module
 }
 
-// listPackages asks the go command, which knows what is built on this system.
-// Directories with tests only have no imports of their own to check.
+// listPackages asks the go command, which knows which files are built on this system. It leaves out
+// directories that have only tests: these may import anything.
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-pgo=off", "-json=ImportPath,Imports,GoFiles", module+"/...")
