@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,52 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ports remembers what freeAddr gave away in this run.
-var ports struct {
-	sync.Mutex
-	taken map[int]bool
-}
-
-// FreeAddr returns a loopback address that is free for TCP and UDP, and that the
-// system will not hand to an outgoing connection while its member is down: it
-// is below the ephemeral ports.
-func FreeAddr(t testing.TB) string {
-	t.Helper()
-	ports.Lock()
-	defer ports.Unlock()
-	if ports.taken == nil {
-		ports.taken = map[int]bool{}
-	}
-	for range 1000 {
-		port := 12000 + rand.IntN(20000)
-		addr := fmt.Sprintf("127.0.0.1:%d", port)
-		if ports.taken[port] || !IsFree(addr) {
-			continue
-		}
-		ports.taken[port] = true
-		return addr
-	}
-	t.Fatal("cannot find a free port")
-	return ""
-}
-
-// IsFree reports whether nobody listens on addr, by TCP and UDP.
-func IsFree(addr string) bool {
-	tcp, err := net.Listen("tcp", addr)
-	if err != nil {
-		return false
-	}
-	defer tcp.Close()
-	udp, err := net.ListenPacket("udp", addr)
-	if err != nil {
-		return false
-	}
-	udp.Close()
-	return true
-}
-
-// build compiles the binary, with the race detector when the tests have it. Test processes
-// that run at the same time share it.
+// build compiles the binary, with the race detector if the tests have it. Test processes that run
+// at the same time share the binary, and a lock on a file lets one of them build it.
 var build = sync.OnceValues(func() (path string, err error) {
 	root, err := moduleRoot()
 	if err == nil {
@@ -101,7 +55,7 @@ var build = sync.OnceValues(func() (path string, err error) {
 func Binary(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv(networkEnv); path != "" {
-		return path // built by the process that has started this one
+		return path // built by the process that started this one
 	}
 	path, err := build()
 	if err != nil {
@@ -110,7 +64,7 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// Root returns the directory of the module, where go.mod is.
+// Root returns the directory that holds go.mod.
 func Root(t testing.TB) string {
 	t.Helper()
 	root, err := moduleRoot()
@@ -135,8 +89,8 @@ func moduleRoot() (string, error) {
 	return "", err
 }
 
-// SkipUnderRace is for tests that load the machine: with the race detector in
-// every process its members are too slow to keep their deadlines.
+// SkipUnderRace skips a test that loads the machine: with the race detector in every process, the
+// members are too slow for their deadlines.
 func SkipUnderRace(t *testing.T) {
 	t.Helper()
 	if RaceEnabled {
@@ -144,9 +98,9 @@ func SkipUnderRace(t *testing.T) {
 	}
 }
 
-// noteSources looks at every source file of the module. The go command remembers
-// which files a test has looked at, and runs it again when one has changed; it
-// does not see what the binary under test is made of.
+// noteSources looks at every source file of the module. The go command caches the result of a test
+// together with the files that the test has looked at, but does not know the sources of the binary
+// under test. With this, a changed source runs the test again.
 func noteSources(root string) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -164,7 +118,7 @@ func noteSources(root string) error {
 	})
 }
 
-// CleanEnviron is the environment without settings that a developer may have.
+// CleanEnviron returns the environment without DUNLIN_ variables, which a developer may have set.
 func CleanEnviron() []string {
 	return slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "DUNLIN_") })
 }

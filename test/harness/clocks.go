@@ -17,14 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A member may have a wall clock of its own, hours from the machine's: whatever in it
-// reads the time, libraries too, is off, and only the monotonic clock is as everywhere.
-// The binary knows nothing of that. Before its first instruction the test writes over
-// the function in which the kernel lets a process read the time without a system call
-// (the vDSO), as a debugger writes a breakpoint; the page becomes the process's own.
+// A test can give a member a wall clock that is hours off. All code in the process, libraries too,
+// then reads the wrong time; only the monotonic clock stays right. The binary needs no change.
+// Before its first instruction, the test overwrites clock_gettime in the vDSO (the page of kernel
+// code that lets a process read the time without a system call), as a debugger writes a breakpoint.
+// The kernel copies the page on this write, so no other process sees the change.
 
-// clockCode, for amd64, is clock_gettime(edi, *rsi) as a system call; then it adds
-// seconds, which stand in place of the zeros, to a wall clock's time.
+// clockCode replaces clock_gettime(edi, *rsi) on amd64. It makes the system call and adds an offset
+// in seconds to the wall clock's time. The offset replaces the zeros.
 var clockCode = []byte{
 	0xB8, 228, 0, 0, 0, //  mov eax, 228
 	0x0F, 0x05, //          syscall
@@ -35,17 +35,17 @@ var clockCode = []byte{
 	0xC3, //                ret
 }
 
-const clockSeconds = 13 // where they stand in clockCode
+const clockSeconds = 13 // index of the offset in clockCode
 
-// errNoClock: a process cannot have a clock of its own here.
+// errNoClock says that a process cannot have a clock of its own on this system.
 var errNoClock = errors.New("only by ptrace, on amd64, where processes read the clock in a vDSO")
 
-// startAt starts a process whose wall clock is off, by whole seconds.
+// startAt starts a process whose wall clock is off by whole seconds.
 func startAt(cmd *exec.Cmd, off time.Duration) error {
 	if runtime.GOARCH != "amd64" {
 		return errNoClock
 	}
-	runtime.LockOSThread() // only the thread that started it traces it
+	runtime.LockOSThread() // only the thread that started a process can trace it
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr.Ptrace = true
 	err := cmd.Start()
@@ -91,7 +91,7 @@ func setClock(pid int, off time.Duration) error {
 	return errNoClock
 }
 
-// vdso returns where the vDSO begins in a process, and what it is.
+// vdso returns the address and the content of a process's vDSO.
 func vdso(pid int) (begin uintptr, image []byte, err error) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {

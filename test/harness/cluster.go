@@ -2,7 +2,6 @@ package harness
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -10,25 +9,16 @@ import (
 	"time"
 )
 
-const (
-	// ReadyTimeout is for a process to be ready, on a machine busy with other tests.
-	ReadyTimeout = 30 * time.Second
-	// PollInterval is how often a condition is looked at again.
-	PollInterval = 10 * time.Millisecond
-	// shownLog is how much of a log's end a failed test shows.
-	shownLog = 8 << 10
-)
-
-// StartOptions are the differences between clusters; the zero value has none.
+// StartOptions say how a cluster differs from the default, which the zero value stands for.
 type StartOptions struct {
 	Nodes, Proxies int
 	Flags          []string        // for every member
 	NodeFlags      []string        // for nodes only
-	Env            []string        // in addition to an environment without DUNLIN_*
-	Relayed        bool            // others reach the nodes through relays
-	Network        *Network        // of the members' own; nil: the loopback interface
-	Clocks         []time.Duration // of the members, nodes first: by how much they are off
-	Path           string          // of the binary; "": the one under test
+	Env            []string        // added to an environment without DUNLIN_*
+	Relayed        bool            // the other members reach the nodes through relays
+	Network        *Network        // gives each member a namespace; nil: the loopback interface
+	Clocks         []time.Duration // offsets of the members' wall clocks, nodes first
+	Path           string          // binary to run; "": the one under test
 }
 
 // Cluster is the members of one test.
@@ -37,14 +27,14 @@ type Cluster struct {
 	Members []*Member // nodes, then proxies
 }
 
-// StartCluster starts members that all know each other's addresses, and waits
-// until they are ready and agree. flags go to all of them.
+// StartCluster starts members that all know each other's addresses, and waits until they are ready
+// and agree on a table. All members get the flags.
 func StartCluster(t testing.TB, nodes, proxies int, flags ...string) *Cluster {
 	t.Helper()
 	return StartClusterWith(t, StartOptions{Nodes: nodes, Proxies: proxies, Flags: flags})
 }
 
-// StartClusterWith is StartCluster with everything that can differ.
+// StartClusterWith is StartCluster with all options.
 func StartClusterWith(t testing.TB, o StartOptions) *Cluster {
 	t.Helper()
 	c := &Cluster{T: t}
@@ -74,7 +64,7 @@ func StartClusterWith(t testing.TB, o StartOptions) *Cluster {
 			m.Flags = append(m.Flags, "--advertise", relayHost)
 		}
 		if m.Role == "node" {
-			m.Flags = append(m.Flags, "--memory", "128mb") // unless nodeFlags say otherwise
+			m.Flags = append(m.Flags, "--memory", "128mb") // unless NodeFlags say otherwise
 			m.Flags = append(m.Flags, o.NodeFlags...)
 		}
 		m.Env, m.Path = o.Env, o.Path
@@ -111,8 +101,8 @@ func (c *Cluster) WaitReady() {
 	}
 }
 
-// Epochs asks every running member, stopped ones not among them, for the epoch
-// of its table. A member that does not answer within a second has epoch 0.
+// Epochs asks every running member that is not stopped for the epoch of its table, and returns the
+// epochs by member. A member that does not answer within a second has epoch 0.
 func (c *Cluster) Epochs() map[string]uint64 {
 	all := map[string]uint64{}
 	for _, m := range c.Members {
@@ -124,8 +114,8 @@ func (c *Cluster) Epochs() map[string]uint64 {
 	return all
 }
 
-// Converge waits until all running members show the same table, with exactly the
-// running nodes as owners of all partitions. It returns the table's epoch.
+// Converge waits until all running members show the same table, in which the running nodes, and no
+// others, own all partitions. It returns the table's epoch.
 func (c *Cluster) Converge(within time.Duration) uint64 {
 	c.T.Helper()
 	epoch, why := uint64(0), ""
@@ -136,7 +126,7 @@ func (c *Cluster) Converge(within time.Duration) uint64 {
 	return epoch
 }
 
-// Agreed says why members do not agree, or returns "" and the epoch.
+// Agreed returns the epoch on which all members agree, or why they do not agree.
 func (c *Cluster) Agreed() (epoch uint64, why string) {
 	var nodes []string
 	for _, m := range c.ByRole("node") {
@@ -162,34 +152,3 @@ func (c *Cluster) Agreed() (epoch uint64, why string) {
 	}
 	return epoch, ""
 }
-
-type memberStatus struct {
-	ID, Role   string
-	Ready      bool
-	Epoch      uint64
-	Partitions int
-	Keys       int64
-	MemoryMax  int64 `json:"memory_max_bytes"`
-	Hits       uint64
-	Misses     uint64
-	Clients    int
-	Commands   uint64
-}
-
-// Eventually looks at a condition until it holds; after the deadline the test
-// fails, and says with why what it saw last.
-func Eventually(t testing.TB, within time.Duration, what string, holds func() bool, why ...func() string) {
-	t.Helper()
-	for deadline := time.Now().Add(within); !holds(); time.Sleep(PollInterval) {
-		if time.Now().After(deadline) {
-			last := ""
-			for _, f := range why {
-				last += "; last: " + f()
-			}
-			t.Fatalf("waited %v in vain: %s%s", within, what, last)
-		}
-	}
-}
-
-// SleepUpTo is how long a fault lasts.
-func SleepUpTo(d time.Duration, rng *rand.Rand) { time.Sleep(time.Duration(rng.Int64N(int64(d)))) }

@@ -12,11 +12,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Doer sends commands in one pipeline and returns their replies as texts, see
-// replyText. Each client library under test is made one.
+// Doer sends commands in one pipeline and returns their replies as texts (see ReplyText). Each
+// client library under test is wrapped in one.
 type Doer func(ctx context.Context, commands ...[]any) ([]string, error)
 
-// Converse uses keys that begin with name, which must tell the caller from others.
+// Converse runs a conversation of commands, replies of 3 MiB and a pipeline of 2,000 commands, and
+// fails the test for each unexpected reply. Its keys begin with name, which must be unique among
+// callers that share a cluster.
 func Converse(t *testing.T, name string, do Doer) {
 	key := func(s string) string { return name + ":" + s }
 	want := func(reply string, command ...any) {
@@ -54,8 +56,8 @@ func Converse(t *testing.T, name string, do Doer) {
 	pipeline(t, key, do)
 }
 
-// pipeline sends writes and reads of many keys, so of all nodes, at once: the
-// replies come in the order of the commands.
+// pipeline sends writes and reads of keys of all nodes in one pipeline. Their replies must come in
+// the order of the commands.
 func pipeline(t *testing.T, key func(string) string, do Doer) {
 	t.Helper()
 	var commands [][]any
@@ -76,7 +78,7 @@ func pipeline(t *testing.T, key func(string) string, do Doer) {
 	}
 }
 
-// ReplyText shows a reply as any of the libraries gives it.
+// ReplyText returns a reply as text, whatever type a library returns it in.
 func ReplyText(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -105,15 +107,17 @@ func GoRedis(t testing.TB, o *redis.Options) *redis.Client {
 	return c
 }
 
-// GoRedisCluster returns a client of Redis Cluster that begins at addr; secure may be nil.
+// GoRedisCluster returns a Redis Cluster client that asks addr first, and is closed when the test
+// ends. secure may be nil.
 func GoRedisCluster(t testing.TB, addr string, secure *tls.Config) *redis.ClusterClient {
-	// Three redirects, the client's default, are over sooner than a take-over on a busy machine.
+	// The client's default, three redirects, may be used up before a take-over on a busy machine
+	// ends.
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, TLSConfig: secure, MaxRedirects: 8})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
-// GoRedisDoer sends commands by a client of go-redis.
+// GoRedisDoer wraps a go-redis client in a Doer.
 func GoRedisDoer(client redis.UniversalClient) Doer {
 	return func(ctx context.Context, commands ...[]any) ([]string, error) {
 		replies, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {

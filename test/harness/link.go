@@ -9,17 +9,18 @@ import (
 )
 
 const (
-	HoldTime = 5 * time.Second // for which a proxy holds a command, at most
-	// AnswerTime is the longest that any command may take: the hold, and what it
-	// takes to see that a node is silent; the rest is for a busy machine.
+	// HoldTime is the longest time for which a proxy holds a command.
+	HoldTime = 5 * time.Second
+	// AnswerTime is the longest time that any command may take: the hold, the time to notice that a
+	// node is silent, and a margin for a busy machine.
 	AnswerTime = HoldTime + 5*time.Second
 )
 
-// Link is a connection that sees every byte. It fails with errors, since it is used
-// by goroutines that may not end the test.
+// Link is a raw connection for goroutines other than the test's own. These must not call FailNow,
+// so a Link returns errors.
 type Link struct {
 	Conn net.Conn
-	In   []byte
+	In   []byte // received, and not yet returned
 }
 
 // DialLink connects to a server.
@@ -38,7 +39,8 @@ func (l *Link) Send(b []byte) error {
 	return err
 }
 
-// Receive returns the next reply, valid until the next call.
+// Receive returns the next reply, which is valid until the next call. After the deadline it returns
+// an error.
 func (l *Link) Receive(deadline time.Time) ([]byte, error) {
 	_ = l.Conn.SetReadDeadline(deadline)
 	var scan resp.Scanner

@@ -14,18 +14,23 @@ import (
 	"time"
 )
 
-// Member is a process of the cluster, or the place of one that has ended.
+// shownLog is how many bytes of a log's end a failed test shows.
+const shownLog = 8 << 10
+
+// Member is a member of the cluster. Its process can end and start again: the id, the addresses,
+// the flags and the log stay.
 type Member struct {
-	T                           testing.TB
-	Role, ID                    string
-	Addr, Gossip, Admin, Logged string // logged is the log's file name
-	Path                        string // of the binary; "": the one under test
-	Flags, Env                  []string
-	required                    []string // flags that its place asks for
-	Stopped                     bool     // by SIGSTOP
-	Relay                       *relay
-	host                        *host         // nil: this one
-	Clock                       time.Duration // by how much it is off, on this host; see startAt
+	T                   testing.TB
+	Role, ID            string
+	Addr, Gossip, Admin string
+	Logged              string // file name of the log
+	Path                string // of the binary; "": the one under test
+	Flags, Env          []string
+	required            []string      // flags that its host needs
+	Stopped             bool          // by SIGSTOP
+	Relay               *relay        // between this node and the other members, or nil
+	host                *host         // nil: this one
+	Clock               time.Duration // offset of the wall clock, on this host only; see startAt
 
 	Cmd    *exec.Cmd
 	exited chan struct{} // closed when the process is gone and waited for
@@ -37,7 +42,7 @@ func NewMember(t testing.TB, role, id string) *Member {
 		Logged: filepath.Join(t.TempDir(), id+".log")}
 }
 
-// Start starts the process (again) and waits until it is ready.
+// Start starts the process, or starts it again, and waits until it is ready.
 func (m *Member) Start() {
 	m.T.Helper()
 	m.Launch()
@@ -52,7 +57,7 @@ func (m *Member) Launch() {
 	m.Run(args...)
 }
 
-// Run starts the binary with any arguments, in the place of this member.
+// Run starts the binary with any arguments as this member's process.
 func (m *Member) Run(args ...string) {
 	m.T.Helper()
 	if m.Running() {
@@ -76,14 +81,14 @@ func (m *Member) Run(args ...string) {
 		start = func(cmd *exec.Cmd) error { return startAt(cmd, m.Clock) }
 	}
 	if err := start(cmd); errors.Is(err, errNoClock) {
-		m.T.Skipf("the clock of a process cannot be set: %v", err)
+		m.T.Skipf("cannot set the clock of a process: %v", err)
 	} else if err != nil {
 		m.T.Fatalf("cannot start %s: %v", m.ID, err)
 	}
 	first := m.Cmd == nil
 	m.Cmd, m.exited, m.Stopped = cmd, make(chan struct{}), false
 	go func(exited chan struct{}) {
-		_ = cmd.Wait() // its state is in cmd.ProcessState
+		_ = cmd.Wait() // the outcome is in cmd.ProcessState
 		close(exited)
 	}(m.exited)
 	if first {
@@ -91,7 +96,8 @@ func (m *Member) Run(args ...string) {
 	}
 }
 
-// EndWithUs has the kernel end a process when this one dies, whatever the reason.
+// EndWithUs lets the kernel kill the process of cmd when the test process dies, for whatever
+// reason.
 func EndWithUs(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 func (m *Member) cleanup() {
@@ -107,7 +113,7 @@ func (m *Member) cleanup() {
 	}
 }
 
-// Running says whether the process exists; a stopped one does.
+// Running reports whether the process exists. A stopped process does.
 func (m *Member) Running() bool {
 	if m.Cmd == nil {
 		return false
@@ -127,7 +133,7 @@ func (m *Member) signal(s syscall.Signal) {
 	}
 }
 
-// Kill ends the process at once, by SIGKILL, if it runs.
+// Kill ends the process by SIGKILL, if it runs, and waits for its end.
 func (m *Member) Kill() {
 	if m.Running() {
 		_ = m.Cmd.Process.Kill() // it may have ended just now
@@ -135,7 +141,7 @@ func (m *Member) Kill() {
 	}
 }
 
-// Stop freezes the process: its sockets stay open and nothing answers.
+// Stop freezes the process by SIGSTOP: its sockets stay open and nothing answers.
 func (m *Member) Stop() {
 	m.T.Helper()
 	m.signal(syscall.SIGSTOP)
@@ -147,8 +153,8 @@ func (m *Member) Stop() {
 	}
 }
 
-// frozen says whether all threads of the process have stopped: on a busy machine, the last one does
-// so a little later.
+// frozen reports whether all threads of the process have stopped. On a busy machine, the last one
+// stops some time after the signal.
 func (m *Member) frozen() bool {
 	states, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", m.Cmd.Process.Pid))
 	if err != nil || len(states) == 0 {
@@ -163,15 +169,15 @@ func (m *Member) frozen() bool {
 	return true
 }
 
-// Cont lets a frozen process go on.
+// Cont lets a frozen process continue.
 func (m *Member) Cont() {
 	m.T.Helper()
 	m.signal(syscall.SIGCONT)
 	m.Stopped = false
 }
 
-// Term asks the process to end in order, waits for it, and returns how long it
-// took. Another exit code than 0 fails the test.
+// Term ends the process by SIGTERM, waits for its end, and returns how long that took. The test
+// fails if it takes longer than within, or if the exit code is not 0.
 func (m *Member) Term(within time.Duration) time.Duration {
 	m.T.Helper()
 	begin := time.Now()
@@ -187,7 +193,7 @@ func (m *Member) Term(within time.Duration) time.Duration {
 	return time.Since(begin)
 }
 
-// WaitReady waits until /readyz says yes.
+// WaitReady waits until /readyz answers 200.
 func (m *Member) WaitReady() {
 	m.T.Helper()
 	last := "nothing asked yet"
@@ -201,7 +207,7 @@ func (m *Member) WaitReady() {
 	}, func() string { return last })
 }
 
-// Resident is the memory that the system says a process has.
+// Resident returns the resident memory of a member's process, in bytes.
 func Resident(t *testing.T, m *Member) int64 {
 	t.Helper()
 	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", m.Cmd.Process.Pid))

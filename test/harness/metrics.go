@@ -14,12 +14,13 @@ type sample struct {
 	value float64
 }
 
-// Samples are the series of one scrape, in its order.
+// Samples are the series of one scrape, in the order of the text.
 type Samples []sample
 
 var sampleLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{(?:[a-zA-Z_]\w*="(?:[^"\\]|\\.)*",?)*\})?) (\S+)$`)
 
-// Scrape reads /metrics strictly by the text format. A series must not come twice.
+// Scrape reads /metrics. The test fails if a line breaks the text format, or a series appears
+// twice.
 func Scrape(t *testing.T, admin string) (all Samples) {
 	t.Helper()
 	body, err := Get(admin, "/metrics")
@@ -34,7 +35,7 @@ func Scrape(t *testing.T, admin string) (all Samples) {
 		}
 		parts := sampleLine.FindStringSubmatch(line)
 		if parts == nil || seen[parts[1]] {
-			t.Fatalf("no metric, or one twice: %q", line)
+			t.Fatalf("malformed or repeated series: %q", line)
 		}
 		seen[parts[1]] = true
 		value, err := strconv.ParseFloat(parts[2], 64)
@@ -46,7 +47,8 @@ func Scrape(t *testing.T, admin string) (all Samples) {
 	return all
 }
 
-// Sum adds up the series whose names and labels begin with prefix.
+// Sum adds up the series whose names, with labels, begin with prefix. found reports whether there
+// is any.
 func (all Samples) Sum(prefix string) (total float64, found bool) {
 	for _, s := range all {
 		if strings.HasPrefix(s.name, prefix) {

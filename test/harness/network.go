@@ -14,21 +14,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Network gives every member a network namespace of its own, an address in it and a
-// link to a bridge, so that any two of them can be cut apart: what one sends to the
-// other then goes to an Ethernet address that nobody has, and nobody is told.
+// Network gives every member a network namespace of its own, an address in it and a link to a
+// bridge, so that any two members can be cut apart. What one then sends to the other goes to an
+// Ethernet address that nobody has, and is lost without an error.
 //
 //	n1 [10.211.0.2]──┐
 //	n2 [10.211.0.3]──┼── bridge [10.211.0.1], the test's clients
 //	p1 [10.211.0.4]──┘
 //
-// The bridge is in a namespace too, that of a second test process, which the first one
-// starts (inNetwork). All of it is gone when that process ends.
+// The bridge is in the namespace of a second test process, which the first one starts (InNetwork).
+// The kernel removes everything when that process ends.
 type Network struct {
 	hosts []*host
 }
 
-// host is the place of one member.
+// host is the network namespace of one member.
 type host struct {
 	namespace *os.File
 	ip        string
@@ -41,8 +41,8 @@ const (
 	nobodysMAC = "02:00:00:00:de:ad"
 )
 
-// InNetwork runs the test that calls it once more, in a process with a network of its
-// own, and there returns that. In the first process it returns nil when the other is done.
+// InNetwork runs the calling test again, in a second process with its own network, and returns the
+// network there. In the first process it returns nil once the second has ended.
 func InNetwork(t *testing.T) *Network {
 	t.Helper()
 	if os.Getenv(networkEnv) == "" {
@@ -92,7 +92,7 @@ func ip(line string) error {
 	return nil
 }
 
-// NewMember makes the place of a member on a host of its own; without a network it is on this one.
+// NewMember returns a member, not running yet, on a host of its own; on this host if n is nil.
 func (n *Network) NewMember(t testing.TB, role, id string) *Member {
 	t.Helper()
 	m := NewMember(t, role, id)
@@ -129,7 +129,8 @@ func (n *Network) newHost() (*host, error) {
 		h.ip4("link set lo up"), h.ip4("addr add "+h.ip+"/24 dev eth0"), h.ip4("link set eth0 up"))
 }
 
-// onThread runs what changes the network namespace of its thread, and changes it back.
+// onThread runs do, which may change the network namespace of its thread, and restores the
+// namespace.
 func onThread(do func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -145,8 +146,8 @@ func onThread(do func() error) error {
 	return err
 }
 
-// start starts a process on the host; nil is this one. The thread lives on: the process
-// ends with it (endWithUs).
+// start starts a process on the host; a nil host is this one. The thread must live on, because the
+// process ends with the thread that started it (EndWithUs).
 func (h *host) start(cmd *exec.Cmd) error {
 	if h == nil {
 		return cmd.Start()
@@ -159,7 +160,7 @@ func (h *host) start(cmd *exec.Cmd) error {
 	})
 }
 
-// ip4 runs ip on the host.
+// ip4 runs the command ip on the host.
 func (h *host) ip4(line string) error {
 	var out strings.Builder
 	cmd := exec.Command("ip", strings.Fields(line)...)
@@ -174,14 +175,13 @@ func (h *host) ip4(line string) error {
 	return nil
 }
 
-// Cut has each member of one side lose all that it sends to the other side, and the
-// other way round. heal ends that.
+// Cut makes each side lose all that it sends to the other side, until Heal.
 func Cut(t testing.TB, one, other []*Member) {
 	t.Helper()
 	eachPair(t, one, other, "neigh replace %s lladdr "+nobodysMAC+" dev eth0 nud permanent")
 }
 
-// Heal ends the cut between two groups of members.
+// Heal ends a Cut between the same two groups of members.
 func Heal(t testing.TB, one, other []*Member) {
 	t.Helper()
 	eachPair(t, one, other, "neigh del %s dev eth0")

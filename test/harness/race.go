@@ -2,5 +2,5 @@
 
 package harness
 
-// RaceEnabled reports whether the tests, and the binaries that they build, have the race detector.
+// RaceEnabled reports whether the tests and the binaries that they build have the race detector.
 const RaceEnabled = true

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// relay stands before a node, under the address that the node tells others, and can do to
-// its connections what a bad network does.
+// relay accepts connections at the address that a node advertises and passes them on to the node.
+// It can delay and cut them as a bad network does.
 type relay struct {
 	node string
-	mute atomic.Bool // requests go to the node, its replies go nowhere
-	Slow atomic.Bool // replies go in small pieces
+	mute atomic.Bool // the node gets requests, and its replies are dropped
+	Slow atomic.Bool // replies are sent in small pieces, with pauses
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -24,7 +24,7 @@ type relay struct {
 // relayHost is another address of this machine.
 const relayHost = "127.0.0.2"
 
-// relayed has others reach a node, which is not started yet, through a relay.
+// relayed starts a relay for a node that has not been started yet.
 func relayed(t testing.TB, m *Member) *relay {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(m.Addr)
@@ -51,7 +51,7 @@ func relayed(t testing.TB, m *Member) *relay {
 	return r
 }
 
-// serve passes on what two ends send each other, until one has enough.
+// serve passes bytes between a client and the node until one of them closes.
 func (r *relay) serve(client net.Conn) {
 	node, err := net.DialTimeout("tcp", r.node, time.Second)
 	if err != nil {
@@ -90,7 +90,8 @@ func (r *relay) cut() {
 	}
 }
 
-// LoseReplies lets the node execute what it is sent, and cuts before it is known.
+// LoseReplies drops the replies of the node for up to 40 ms and then cuts its connections: the node
+// has executed commands, and their clients do not know it.
 func (r *relay) LoseReplies(rng *rand.Rand) {
 	r.mute.Store(true)
 	SleepUpTo(40*time.Millisecond, rng)
@@ -98,7 +99,7 @@ func (r *relay) LoseReplies(rng *rand.Rand) {
 	r.mute.Store(false)
 }
 
-// replies is the way back to a client.
+// replies writes a node's replies to a client.
 type replies struct {
 	*relay
 	client net.Conn

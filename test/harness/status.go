@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Status is what the tests read of /api/status. The names are the wire's: the
-// struct of package metrics is not used, so that renaming a field there fails here.
+// Status holds the fields of /api/status that tests read. It is not the struct of package
+// metrics/status, so that a renamed field there fails a test here.
 type Status struct {
 	Cluster struct {
 		Name       string
@@ -26,8 +26,21 @@ type Status struct {
 	Members []memberStatus
 }
 
-// owners returns the ids of the nodes that own partitions, sorted; nil while
-// some partition has no alive owner.
+type memberStatus struct {
+	ID, Role   string
+	Ready      bool
+	Epoch      uint64
+	Partitions int
+	Keys       int64
+	MemoryMax  int64 `json:"memory_max_bytes"`
+	Hits       uint64
+	Misses     uint64
+	Clients    int
+	Commands   uint64
+}
+
+// owners returns the sorted ids of the nodes that own partitions, or nil while some partition has
+// no owner that is alive.
 func (s *Status) owners() (ids []string) {
 	owned := 0
 	for _, p := range s.Cluster.Peers {
@@ -51,7 +64,7 @@ func (m *Member) Status() (s Status, err error) {
 	return s, err
 }
 
-// Get fetches a path of an admin address; anything but status 200 is an error.
+// Get fetches a path from an admin address within a second. Any HTTP status but 200 is an error.
 func Get(admin, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

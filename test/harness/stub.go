@@ -8,8 +8,9 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// ServeLines is a server that answers each request as said, given its arguments as fmt shows
-// them, and "malformed" once.
+// ServeLines starts a server for the length of the test and returns its address. answer gets the
+// arguments of each request as fmt prints them, or "malformed" for input that is no request, and
+// returns the reply and whether the server then closes the connection.
 func ServeLines(t *testing.T, answer func(args string) (reply string, closes bool)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

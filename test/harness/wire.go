@@ -12,19 +12,20 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// ReplyTimeout is for how long a test waits for one reply. It is above the 5 s for
-// which a proxy holds a command, so that a hang and a late answer can be told apart.
+// ReplyTimeout is how long a test waits for one reply. It is longer than HoldTime, so that a test
+// can tell a hang from a late answer.
 const ReplyTimeout = 10 * time.Second
 
-// Wire is a plain connection: what it sends and receives is exactly what the
-// test says, where a client library would repair, retry and reorder.
+// Wire is a raw connection. It sends exactly the bytes that the test passes, where a client library
+// would repair, retry and reorder. It fails the test on errors, so only the test's goroutine may
+// use it.
 type Wire struct {
 	T    testing.TB
 	Conn net.Conn
 	In   []byte // received and not yet returned
 }
 
-// DialWire connects to a server; the test closes the connection.
+// DialWire connects to a server. The end of the test closes the connection.
 func DialWire(t testing.TB, addr string) *Wire {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", addr, ReplyTimeout)
@@ -35,7 +36,7 @@ func DialWire(t testing.TB, addr string) *Wire {
 	return &Wire{T: t, Conn: conn}
 }
 
-// Send writes b; the test fails if that does not work within replyTimeout.
+// Send writes b. The test fails if that does not succeed within ReplyTimeout.
 func (w *Wire) Send(b []byte) {
 	w.T.Helper()
 	_ = w.Conn.SetWriteDeadline(time.Now().Add(ReplyTimeout))
@@ -70,8 +71,8 @@ func (w *Wire) Read() ([]byte, error) {
 	}
 }
 
-// SendSome opens a connection, sends b without reading any reply, and hangs up: in
-// order, or by a reset.
+// SendSome opens a connection, sends b without reading any reply, and closes the connection, by a
+// reset if so asked. It ignores errors.
 func SendSome(addr string, b []byte, reset bool) {
 	conn, err := net.DialTimeout("tcp", addr, ReplyTimeout)
 	if err != nil {
@@ -85,7 +86,8 @@ func SendSome(addr string, b []byte, reset bool) {
 	}
 }
 
-// Do sends a request line in redis-cli's quoting.
+// Do sends a line, quoted as for redis-cli, as a request and returns the reply, or nil if the
+// connection ended.
 func (w *Wire) Do(line string) []byte {
 	w.T.Helper()
 	var p resp.Parser
@@ -96,7 +98,7 @@ func (w *Wire) Do(line string) []byte {
 	return w.Next()
 }
 
-// Next is read for tests that know what comes; nil stands for the end.
+// Next returns the next reply, or nil at the end of the connection. Any other error fails the test.
 func (w *Wire) Next() []byte {
 	w.T.Helper()
 	reply, err := w.Read()
@@ -106,7 +108,7 @@ func (w *Wire) Next() []byte {
 	return reply
 }
 
-// Want sends a line and compares its reply as text.
+// Want sends a line as Do does. The test fails if the reply, as text, is not want.
 func (w *Wire) Want(line, want string) {
 	w.T.Helper()
 	if got := conversation.Text(w.Do(line)); got != want {
@@ -114,7 +116,7 @@ func (w *Wire) Want(line, want string) {
 	}
 }
 
-// Write is send for where the end may come at any time.
+// Write is Send for a connection that may end at any time: it returns the error.
 func (w *Wire) Write(b []byte) error {
 	_ = w.Conn.SetWriteDeadline(time.Now().Add(ReplyTimeout))
 	_, err := w.Conn.Write(b)

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// BuildOf builds an earlier commit and returns the path of the binary. Without the history to do
-// so, the test is skipped. The go command keeps what it compiled, so that a second time takes
-// little.
+// BuildOf builds an earlier commit and returns the path of the binary. It skips the test in a clone
+// without the history. The go command caches what it compiled, so a second build is quick.
 func BuildOf(t testing.TB, commit string) (path string) {
 	t.Helper()
 	root := Root(t)
@@ -29,7 +28,7 @@ func BuildOf(t testing.TB, commit string) (path string) {
 	if out, err := exec.Command("tar", "-xf", archive, "-C", source).CombinedOutput(); err != nil {
 		t.Fatalf("cannot unpack commit %s: %v\n%s", id, err, out)
 	}
-	path = filepath.Join(source, "dunlin.of.then")
+	path = filepath.Join(source, "dunlin-then")
 	compile := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "./cmd/dunlin")
 	compile.Dir = source
 	if out, err := compile.CombinedOutput(); err != nil {
