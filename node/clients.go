@@ -58,3 +58,99 @@ func (w *worker) pauseClients() {
 		w.pauseTimer = w.loop.After(again, w.pauseClients)
 	}
 }
+
+// executeAside executes a request of a client that is paused, or may not want the reply.
+func (r *request) executeAside(s *step) {
+	if r.mustWait(s.args) {
+		r.unused = s.length
+		r.conn.block(s.length)
+		return
+	}
+	start := len(r.Out)
+	r.conn.State.Begin()
+	s.look(r.conn)
+	r.execute(s)
+	r.endAside(start)
+}
+
+// endAside ends a request that executeAside began, unless a goroutine is going to answer it. Its
+// reply begins at start.
+func (r *request) endAside(start int) {
+	cn := r.conn
+	if !cn.State.Begun() || cn.Answering {
+		return
+	}
+	if cn.State.Muted() {
+		r.TakeBack(start)
+	}
+	cn.State.End(true)
+}
+
+// failProtocol answers what is no request.
+func (r *request) failProtocol() {
+	r.Cmd = nil
+	start := len(r.Out)
+	r.Fail(r.conn.parser.Err())
+	if r.conn.State.Muted() {
+		r.TakeBack(start)
+	}
+}
+
+// mustWait reports whether a request must wait because of CLIENT PAUSE. Members' connections begin
+// as clients'.
+func (r *request) mustWait(args [][]byte) bool {
+	cn := r.conn
+	if cn.pipe != nil || cn.peer {
+		cn.State.SetPaused(false)
+		return false
+	}
+	return cn.State.Aside() && r.node.session.Holds(cn.State, args)
+}
+
+// block has a client wait, with that many bytes of unread requests, until unblock. A client that
+// has finished sending is believed to be gone, as in Redis.
+func (cn *conn) block(unread int) {
+	cn.Answering = true
+	cn.State.SetBlocked(true)
+	cn.Socket.SetMaxInput(unread + session.KeepBlocked)
+	cn.Closing = cn.Closing || cn.ended
+}
+
+// Unblock goes on with the client's requests.
+func (cn *conn) Unblock() {
+	cn.State.SetBlocked(false)
+	cn.Socket.SetMaxInput(0)
+	if cn.Upload == nil || !cn.Upload.Held {
+		cn.Answering = false
+		cn.Socket.Wake()
+		return
+	}
+	cn.worker.loop.Post(func() { // lest it is executed in the middle of the request that ended the pause
+		if !cn.closed {
+			cn.resume(func(r *request) { r.endUpload(nil) })
+			cn.Socket.Wake()
+		}
+	})
+}
+
+// delay answers when State.Delay has passed. reply is copied.
+func (r *request) delay(reply []byte) {
+	cn := r.conn
+	timer := r.worker.loop.After(cn.State.Delay, func() { cn.Wake(nil) })
+	r.wait(session.Later(reply, timer.Stop))
+}
+
+// wait has the client wait until wake.
+func (r *request) wait(w *session.Waiting) {
+	r.MayWait()
+	r.conn.State.Waiting = w
+	r.conn.block(0)
+}
+
+// Wake ends what the client waits for; reply is that of EndWaiting. It must not be called in the
+// middle of a request.
+func (cn *conn) Wake(reply []byte) {
+	reply = cn.State.EndWaiting(reply)
+	cn.Unblock()
+	cn.answer(reply)
+}

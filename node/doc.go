@@ -9,8 +9,8 @@
 //	request  one command while it is executed; each worker has one and reuses it.
 //	         What a handler sees of it is exec.Request
 //	held     the lock of a transaction, under which its commands are executed (transaction.go)
-//	aside    a client that is paused, waits, or does not want all replies (aside.go)
-//	ticket   stands for a large reply until its proxy has fetched it (ticket.go)
+//	aside    a client that is paused, waits, or does not want all replies (clients.go)
+//	ticket   stands for a large reply until its proxy has fetched it (node/ticket)
 //	view     the present table as this node obeys it: serve, wait or refuse, for each partition
 //	gained   a partition that the present table gave to this node and that may be served only
 //	         when nobody else can still be serving it

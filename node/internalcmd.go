@@ -12,11 +12,11 @@ import (
 //
 //	DUNLIN CHALLENGE, PIPE, PEER   who is it? (pipes.go)
 //	DUNLIN RETRY                   a proxy repeats what was refused on this pipe (pipes.go)
-//	DUNLIN FETCH                   a piece of a large reply, for a proxy (ticket.go)
+//	DUNLIN FETCH                   a piece of a large reply, for a proxy (pipes.go)
 //	DUNLIN EXEC, WATCH             a proxy's client's transaction (transaction.go)
 //	DUNLIN EACH                    a proxy's command over all keys, for a set of partitions
 //	DUNLIN STREAM, EFFECTS, VALUE  what another node's partitions hold (replication.go)
-//	DUNLIN CONFIGURE, SETTINGS     what holds for the whole cluster (settings.go)
+//	DUNLIN CONFIGURE, SETTINGS     what holds for the whole cluster (config.go)
 //	DUNLIN TABLE, TAKE             reading the table, handing over a newer one
 //	DUNLIN REPORT                  which copies are in sync (replication.go)
 //

@@ -49,8 +49,8 @@ type Stats struct {
 	// input of so many (timing.go).
 	Latency [command.NumFamilies]figures.Durations
 
-	HotKeys []figures.KeyFigure // with their uses a second, see hotkeys.go
-	BigKeys []figures.KeyFigure // with their bytes, see bigkeys.go
+	HotKeys []figures.KeyFigure // with their uses a second, see measure.HotSketch
+	BigKeys []figures.KeyFigure // with their bytes, see measure.BigWalk
 
 	Epoch   uint64 // of the table obeyed, 0: none
 	Serving int    // partitions served

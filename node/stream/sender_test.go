@@ -141,7 +141,7 @@ func TestSendersAreBounded(t *testing.T) {
 	}
 	first.Close()
 	<-first.ctx.Done()
-	if open(1) != open(1) || len(all.List()) != engine.MaxReceivers-1 {
+	if again := open(1); again != open(1) || len(all.List()) != engine.MaxReceivers-1 {
 		t.Errorf("%d senders are open, want %d", len(all.List()), engine.MaxReceivers-1)
 	}
 	all.Close()

@@ -10,7 +10,7 @@ import (
 )
 
 // Who is fed, and the receiver of a stream: package replica's own, and around it what
-// node/feeding.go, copies.go and receiver.go do with the engine and with connections.
+// node/replication.go and node/stream do with the engine and with connections.
 
 // replicas are a node's part in replication.
 type replicas struct {
