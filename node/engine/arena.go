@@ -82,6 +82,8 @@ type cells struct {
 	e              *Engine
 	grainShift     uint8 // a handle step is 1<<grainShift bytes: 8, or more when 32 bits of 8 do not reach
 	directoryShift uint8 // logarithm of the number of handles in a page
+	pageUnitsShift uint8 // logarithm of a page's size in grains
+	maxInline      int   // longest body in a cell
 }
 
 func (c *cells) at(h handle) unsafe.Pointer {

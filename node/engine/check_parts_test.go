@@ -53,11 +53,11 @@ func (s *shard) checkParts(tb testing.TB, got *Sums) (pages, extents int64) {
 // checkRoot looks at the root of a value: it is the record of its key, and names the head.
 func (c *partsCheck) checkRoot(at handle, h *valueHead) {
 	s := c.s
-	hdr := s.header(h.root)
-	if !hdr.isRoot() || s.headOf(h.root, hdr) != at {
+	hdr := s.cells.header(h.root)
+	if !hdr.isRoot() || s.cells.headOf(h.root, hdr) != at {
 		c.tb.Fatalf("the root of a value, %x, does not name its head", hdr)
 	}
-	if s.item(h.root).Type() != h.typ || h.spared || h.incarnation == 0 {
+	if s.cells.item(h.root).Type() != h.typ || h.spared || h.incarnation == 0 {
 		c.tb.Errorf("a value of type %d, spared %t, incarnation %d", h.typ, h.spared, h.incarnation)
 	}
 	p, tag := s.recordTag(h.root, hdr)
@@ -70,7 +70,7 @@ func (c *partsCheck) checkValue(at handle, h *valueHead) (size int64) {
 	for i := range h.planes {
 		p, parts := &h.planes[i], uint32(0)
 		for number := range p.span {
-			if ref := *c.s.partAt(p, number); ref != 0 {
+			if ref := *c.s.cells.partAt(p, number); ref != 0 {
 				parts++
 				size += c.checkCell(ref, makePartWord(at, i, 0, number))
 			}
@@ -80,7 +80,7 @@ func (c *partsCheck) checkValue(at handle, h *valueHead) (size int64) {
 		}
 		for l := uint8(1); l <= levels(p.span); l++ {
 			for n := range (p.span-1)>>(fanShift*l) + 1 {
-				size += c.checkCell(*c.s.nodeAt(p, l, n), makePartWord(at, i, l, n))
+				size += c.checkCell(*c.s.cells.nodeAt(p, l, n), makePartWord(at, i, l, n))
 			}
 		}
 	}
@@ -90,14 +90,14 @@ func (c *partsCheck) checkValue(at handle, h *valueHead) (size int64) {
 func (c *partsCheck) checkCell(ref handle, want partWord) (size int64) {
 	s := c.s
 	c.cells++
-	w := s.partWord(ref)
+	w := s.cells.partWord(ref)
 	if w&^awayBit != want {
 		c.tb.Errorf("a part says that it is %x, its head says %x", w, want)
 	}
-	if s.e.pool.pages[s.pageOf(ref)].kind != partCells {
+	if s.e.pool.pages[s.cells.pageOf(ref)].kind != partCells {
 		c.tb.Error("a part is on a page of others")
 	}
-	size = int64(s.partSize(ref))
+	size = int64(s.cells.partSize(ref))
 	if w.away() {
 		n := largeCost(int(*s.cells.third(ref)))
 		x := s.e.large.extent(*s.cells.second(ref))

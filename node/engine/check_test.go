@@ -36,13 +36,13 @@ func (e *Engine) checkSums(tb testing.TB) {
 		}
 		got.Index += int64(s.spares) * bucketSize
 		clockPages := s.eachRecord(func(ref handle) {
-			h := s.header(ref)
+			h := s.cells.header(ref)
 			records++
 			got.Values += h.recordLen()
-			if s.expireAt(ref, h) != 0 {
+			if s.cells.expireAt(ref, h) != 0 {
 				got.Volatile++
 			}
-			if s.isLarge(h) {
+			if s.cells.isLarge(h) {
 				large += largeCost(h.bodyLen())
 				if x := e.large.extent(*s.cells.third(ref)); x.refs.Load()&ownerBit == 0 || int64(x.pages)*osPage != largeCost(h.bodyLen()) {
 					tb.Errorf("a body of %d bytes has %d pages, refs %x", h.bodyLen(), x.pages, x.refs.Load())
@@ -96,9 +96,9 @@ func (s *shard) eachOnPage(pg uint32, f func(handle)) {
 	for h := (hand{page: pg}); h.cell < uint32(p.bump); {
 		if ref := s.next(&h); ref != 0 {
 			live++
-			at := s.expireAt(ref, s.header(ref))
-			if h := s.header(ref); h.isRoot() {
-				if due := s.cells.head(s.headOf(ref, h)).due; due != 0 && due < p.soonest.Load() {
+			at := s.cells.expireAt(ref, s.cells.header(ref))
+			if h := s.cells.header(ref); h.isRoot() {
+				if due := s.cells.head(s.cells.headOf(ref, h)).due; due != 0 && due < p.soonest.Load() {
 					panic("something in a value is due before its page's time")
 				}
 			}
@@ -120,7 +120,7 @@ func (s *shard) eachOnPage(pg uint32, f func(handle)) {
 // looked at its shape.
 func (s *shard) checkIndex(tb testing.TB, p *partition, buckets uint32) (size int64) {
 	size = s.checkEntries(tb, p, p, buckets) + s.storage(p, buckets)
-	if c := s.crowd(p); c != nil {
+	if c := s.cells.crowd(p); c != nil {
 		size += s.checkEntries(tb, c, p, c.buckets) + s.storage(c, c.buckets) + s.e.cellSize(int(partitionSize))
 	}
 	return size
@@ -130,11 +130,11 @@ func (s *shard) checkIndex(tb testing.TB, p *partition, buckets uint32) (size in
 // bytes the overflow buckets have.
 func (s *shard) checkEntries(tb testing.TB, p, whole *partition, buckets uint32) (size int64) {
 	entries := uint32(0)
-	if c := s.crowd(p); c != nil {
+	if c := s.cells.crowd(p); c != nil {
 		entries = c.count
 	}
 	for i := range buckets {
-		for b := s.bucketAt(p, i); b != nil; b = s.cells.bucket(b.next, 0) {
+		for b := s.cells.bucketAt(p, i); b != nil; b = s.cells.bucket(b.next, 0) {
 			for j, ref := range b.refs {
 				if ref == 0 {
 					if b.next != 0 {
@@ -143,10 +143,10 @@ func (s *shard) checkEntries(tb testing.TB, p, whole *partition, buckets uint32)
 					continue
 				}
 				entries++
-				if s.homeOf(p, b.tags[j], ref) != s.bucketAt(p, i) {
+				if s.homeOf(p, b.tags[j], ref) != s.cells.bucketAt(p, i) {
 					tb.Error("an entry is in the wrong bucket")
 				}
-				if in, tag := s.recordTag(ref, s.header(ref)); in != whole || tag != b.tags[j] || s.slotOf(in, tag, ref).b != b {
+				if in, tag := s.recordTag(ref, s.cells.header(ref)); in != whole || tag != b.tags[j] || s.slotOf(in, tag, ref).b != b {
 					tb.Error("an entry has the wrong tag, or its record is not found by its cell")
 				}
 			}

@@ -27,7 +27,7 @@ func TestChecks(t *testing.T) {
 		s.cells.word(h)
 		return ""
 	}
-	for _, h := range []handle{1, s.firstCell(uint32(e.pool.inUse())) + 1, s.firstCell(100)} {
+	for _, h := range []handle{1, s.cells.firstCell(uint32(e.pool.inUse())) + 1, s.cells.firstCell(100)} {
 		if got := caught(h); !strings.HasPrefix(got, "BUG: handle") {
 			t.Errorf("handle %#x: %q", h, got)
 		}

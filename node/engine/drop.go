@@ -90,7 +90,7 @@ func (s *shard) doomLocked(p uint16) (d *doomed, keys int) {
 	s.logClear(p)
 	keys = int(part.count)
 	d = s.doomIndex(p, *part)
-	if c := s.crowd(part); c != nil {
+	if c := s.cells.crowd(part); c != nil {
 		d.count -= c.count
 		d.crowd = 0
 		d.beside = s.doomIndex(p, *c)
@@ -121,7 +121,7 @@ func (s *shard) drainSlice(d *doomed, budget int) (done bool) {
 
 func (s *shard) drain(d *doomed, budget int) (done bool) {
 	for budget > 0 && d.left > 0 && !d.emptied {
-		b := s.bucketAt(&d.partition, d.left-1)
+		b := s.cells.bucketAt(&d.partition, d.left-1)
 		budget = s.emptyChain(d, b, budget)
 		if b.refs[0] != 0 {
 			return false // there is more in the chain
@@ -169,7 +169,7 @@ func (s *shard) freeEntries(d *doomed, b *bucket) (cost int) {
 			break
 		}
 		cost++
-		if h := s.header(ref); s.isLarge(h) {
+		if h := s.cells.header(ref); s.cells.isLarge(h) {
 			cost += h.bodyLen() / drainBytes
 		}
 		b.tags[i], b.refs[i] = 0, 0

@@ -80,7 +80,7 @@ func (e *Engine) freePage(pg uint32) {
 	default:
 		for h := (hand{page: pg}); h.cell < uint32(p.bump); {
 			ref := e.step(&h)
-			if head := header(*e.cells.word(ref)); head.live() && head.bodyLen() > e.maxInline {
+			if head := header(*e.cells.word(ref)); head.live() && head.bodyLen() > e.cells.maxInline {
 				e.large.disown(*e.cells.third(ref))
 			}
 		}

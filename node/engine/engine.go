@@ -34,31 +34,29 @@ type Config struct {
 
 // Engine holds the keys and values of a node. Its methods may be called from any goroutine.
 type Engine struct {
-	cells     cells
-	classes   classes
-	large     *largeSpace
-	pool      pool
-	table     arena // behind pool.pages
-	indexes   arena // behind the shards' partitions
-	ghosts    arena // the shards' ghosts, one behind the other
-	balance   balance
-	maxInline int   // longest body in a cell
-	fixed     int64 // bytes that are there from the start
+	cells   cells
+	classes classes
+	large   *largeSpace
+	pool    pool
+	table   arena // behind pool.pages
+	indexes arena // behind the shards' partitions
+	ghosts  arena // the shards' ghosts, one behind the other
+	balance balance
+	fixed   int64 // bytes that are there from the start
 
-	pageUnitsShift uint8 // logarithm of a page's size in grains
-	shardShift     uint8 // logarithm of the number of shards
-	shards         []shard
-	resetMu        sync.Mutex    // outermost lock: one Reset at a time
-	limitMu        sync.Mutex    // outermost lock: one SetMaxBytes at a time
-	limit          atomic.Int64  // what pool.max is, or becomes
-	crowdSeed      maphash.Seed  // known to nobody outside
-	sweeper        atomic.Uint32 // page where Sweep goes on
-	tidier         atomic.Uint32 // shard whose indexes Sweep tidies next
-	dice           atomic.Uint32 // picks victims for those who hold no shard
-	feeds          feeds
-	forms          [lastForm + 1]Form // by Type
-	incarnations   atomic.Uint32
-	spares         [numSpares]atomic.Int32 // of each kind, in how many places there may be memory to be had
+	shardShift   uint8 // logarithm of the number of shards
+	shards       []shard
+	resetMu      sync.Mutex    // outermost lock: one Reset at a time
+	limitMu      sync.Mutex    // outermost lock: one SetMaxBytes at a time
+	limit        atomic.Int64  // what pool.max is, or becomes
+	crowdSeed    maphash.Seed  // known to nobody outside
+	sweeper      atomic.Uint32 // page where Sweep goes on
+	tidier       atomic.Uint32 // shard whose indexes Sweep tidies next
+	dice         atomic.Uint32 // picks victims for those who hold no shard
+	feeds        feeds
+	forms        [lastForm + 1]Form // by Type
+	incarnations atomic.Uint32
+	spares       [numSpares]atomic.Int32 // of each kind, in how many places there may be memory to be had
 }
 
 const (
@@ -96,7 +94,7 @@ func New(cfg Config) (*Engine, error) {
 		_ = e.unmap()
 		return nil, err
 	}
-	e.maxInline = pageSize / bodiesPerPage
+	e.cells.maxInline = pageSize / bodiesPerPage
 	e.balance.share.Store(startShare)
 	e.pool.max.Store(cfg.MaxBytes)
 	e.limit.Store(cfg.MaxBytes)
@@ -126,7 +124,7 @@ func (e *Engine) reserve(maxBytes int64) error {
 	}
 	pageSize := e.pool.pageSize
 	e.classes = makeClasses(pageSize, grainShift)
-	e.pageUnitsShift = uint8(bits.TrailingZeros(uint(pageSize))) - grainShift
+	e.cells.pageUnitsShift = uint8(bits.TrailingZeros(uint(pageSize))) - grainShift
 	e.cells.grainShift, e.cells.e = grainShift, e
 	e.cells.directoryShift = uint8(bits.TrailingZeros(uint(pageSize / handleSize)))
 	var err error

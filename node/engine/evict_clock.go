@@ -86,7 +86,7 @@ func (s *shard) visit(h *hand) handle {
 // none.
 func (s *shard) next(h *hand) handle {
 	ref := s.e.step(h)
-	if h := s.header(ref); !h.live() || ref == s.pinned || s.isSpared(ref, h) {
+	if h := s.cells.header(ref); !h.live() || ref == s.pinned || s.isSpared(ref, h) {
 		return 0
 	}
 	return ref
@@ -212,8 +212,8 @@ func (s *shard) turn(class, want, maxLooks int) bool {
 
 // judge removes the record under the hand, or another one in its place, if it is its time to go.
 func (s *shard) judge(ref handle, h *hand) bool {
-	hdr := s.header(ref)
-	at := s.expireAt(ref, hdr)
+	hdr := s.cells.header(ref)
+	at := s.cells.expireAt(ref, hdr)
 	switch {
 	case expired(at, s.now):
 		s.expire(ref)
@@ -225,7 +225,7 @@ func (s *shard) judge(ref handle, h *hand) bool {
 	case hdr.isRoot():
 		return false // it has a clock of its own
 	case hdr.uses() > 0:
-		s.setHeader(ref, s.e.aged(hdr))
+		s.cells.setHeader(ref, s.e.aged(hdr))
 		return false
 	}
 	s.evict(ref)
@@ -248,7 +248,7 @@ func (s *shard) evictSoonest(soonest handle, at int64, h *hand) bool {
 		if ref == 0 {
 			continue
 		}
-		if a := s.expireAt(ref, s.header(ref)); a != 0 {
+		if a := s.cells.expireAt(ref, s.cells.header(ref)); a != 0 {
 			sample++
 			if a < at {
 				soonest, at = ref, a
@@ -269,7 +269,7 @@ func (s *shard) evictPage(h *hand) bool {
 		}
 		h.cell = 0
 		for h.page == pg && h.cell < uint32(s.e.pool.pages[pg].bump) {
-			if ref := s.next(h); ref != 0 && !s.header(ref).isRoot() {
+			if ref := s.next(h); ref != 0 && !s.cells.header(ref).isRoot() {
 				s.evict(ref)
 			}
 		}
@@ -282,7 +282,7 @@ func (s *shard) evictPage(h *hand) bool {
 }
 
 func (s *shard) evict(ref handle) {
-	h := s.header(ref)
+	h := s.cells.header(ref)
 	p, tag := s.recordTag(ref, h)
 	if s.e.Policy() == AllKeys && !s.isDoomed(p) {
 		s.ghosts.add(ghostOf(h.partition(), tag), mainCells)
@@ -291,7 +291,7 @@ func (s *shard) evict(ref handle) {
 }
 
 func (s *shard) expire(ref handle) {
-	p, tag := s.recordTag(ref, s.header(ref))
+	p, tag := s.recordTag(ref, s.cells.header(ref))
 	s.discard(ref, p, tag, &s.sums.Expired)
 }
 
@@ -313,5 +313,5 @@ func (s *shard) recordTag(ref handle, h header) (*partition, uint32) {
 }
 
 func (s *shard) tagOfRecord(ref handle, h header) uint32 {
-	return tagOf(s.seed.Load(), s.body(ref, h)[:h.keyLen()])
+	return tagOf(s.seed.Load(), s.cells.body(ref, h)[:h.keyLen()])
 }

@@ -88,7 +88,7 @@ func (s *shard) evictFromCopies() (evicted, class int) {
 			p := &s.partitions[s.copies.at.partition]
 			if p.count > 0 && s.copies.is[s.copies.at.partition] {
 				evicted, class = s.evictBuckets(p, &s.copies.at.bucket, &looks)
-				if c := s.crowd(p); evicted == 0 && c != nil {
+				if c := s.cells.crowd(p); evicted == 0 && c != nil {
 					evicted, class = s.evictBuckets(c, &s.copies.at.crowd, &looks)
 				}
 				if evicted > 0 {
@@ -114,13 +114,13 @@ func (s *shard) evictBuckets(p *partition, from *uint32, looks *int) (evicted, c
 	var chain [maxChain * bucketEntries]handle
 	for ; *from < p.buckets && evicted < evictCopies && (evicted == 0 || *looks < looksCopies); *from++ {
 		for _, ref := range chain[:s.chainRefs(p, *from, &chain)] {
-			h := s.header(ref)
+			h := s.cells.header(ref)
 			if ref == s.pinned || s.isSpared(ref, h) {
 				continue
 			}
 			*looks++
 			if h.uses() > 0 && *looks <= looksCopies {
-				s.setHeader(ref, s.e.aged(h))
+				s.cells.setHeader(ref, s.e.aged(h))
 				continue
 			}
 			class = s.evictCopy(ref)
@@ -134,7 +134,7 @@ func (s *shard) evictBuckets(p *partition, from *uint32, looks *int) (evicted, c
 // take their places. Of a chain that is longer than it should be the end has its turn when those
 // before it are gone.
 func (s *shard) chainRefs(p *partition, i uint32, refs *[maxChain * bucketEntries]handle) (n int) {
-	for b := s.bucketAt(p, i); b != nil && n < len(refs); b = s.cells.bucket(b.next, 0) {
+	for b := s.cells.bucketAt(p, i); b != nil && n < len(refs); b = s.cells.bucket(b.next, 0) {
 		for _, ref := range b.refs {
 			if ref != 0 {
 				refs[n] = ref
@@ -149,10 +149,10 @@ func (s *shard) chainRefs(p *partition, i uint32, refs *[maxChain * bucketEntrie
 // asked for here.
 func (s *shard) evictCopy(ref handle) (class int) {
 	class = noClass
-	if pg := &s.e.pool.pages[s.pageOf(ref)]; pg.kind == mainCells {
+	if pg := &s.e.pool.pages[s.cells.pageOf(ref)]; pg.kind == mainCells {
 		class = int(pg.class)
 	}
-	p, tag := s.recordTag(ref, s.header(ref))
+	p, tag := s.recordTag(ref, s.cells.header(ref))
 	s.discard(ref, p, tag, &s.sums.EvictedCopies)
 	return class
 }

@@ -83,14 +83,14 @@ func (s *shard) turnRoots() bool {
 	for looks := 0; s.values.hand != 0 && looks < 2*looksRoots; looks++ {
 		at := s.values.hand
 		h := s.cells.head(at)
-		hdr := s.header(h.root)
+		hdr := s.cells.header(h.root)
 		switch {
 		case h.spared || h.root == s.pinned:
-		case expired(s.expireAt(h.root, hdr), s.now):
+		case expired(s.cells.expireAt(h.root, hdr), s.now):
 			s.expire(h.root)
 			return true
 		case hdr.uses() > 0 && looks < looksRoots:
-			s.setHeader(h.root, s.e.aged(hdr))
+			s.cells.setHeader(h.root, s.e.aged(hdr))
 		default:
 			s.evict(h.root)
 			return true
@@ -106,5 +106,5 @@ func (s *shard) turnRoots() bool {
 
 // isSpared reports whether a record with header h is a root that making room must leave alone.
 func (s *shard) isSpared(ref handle, h header) bool {
-	return h.isRoot() && s.cells.head(s.headOf(ref, h)).spared
+	return h.isRoot() && s.cells.head(s.cells.headOf(ref, h)).spared
 }

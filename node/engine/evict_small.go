@@ -120,7 +120,7 @@ func (s *shard) takeSmall(n int) handle {
 		s.joinSmall(pg)
 	}
 	p := &s.e.pool.pages[q.head]
-	h := s.firstCell(q.head) + handle(p.bump)
+	h := s.cells.firstCell(q.head) + handle(p.bump)
 	p.bump += uint16(units)
 	p.live++
 	return h
@@ -144,7 +144,7 @@ func (s *shard) joinSmall(pg uint32) {
 // putSmall frees a cell of the small queue, and its page when it was the last that lived there.
 func (s *shard) putSmall(pg uint32, h handle) {
 	if checked {
-		s.cells.spoil(h, s.e.cellLen(s.header(h)))
+		s.cells.spoil(h, s.e.cellLen(s.cells.header(h)))
 	}
 	*s.cells.word(h) &^= typeMask
 	p := &s.e.pool.pages[pg]
@@ -174,11 +174,11 @@ func (s *shard) putSmall(pg uint32, h handle) {
 // reshape gives a record that keeps its cell another header. In the small queue, what it no longer
 // needs of the cell becomes a dead one.
 func (s *shard) reshape(ref handle, old, h header) {
-	s.setHeader(ref, h)
+	s.cells.setHeader(ref, h)
 	had, has := s.e.classes.unitsFor(s.e.cellLen(old)), s.e.classes.unitsFor(s.e.cellLen(h))
-	if had > has && s.queueOf(ref) == smallLog {
+	if had > has && s.cells.queueOf(ref) == smallLog {
 		left := int(had-has) << s.cells.grainShift
-		s.setHeader(ref+handle(has), s.e.makeHeader(TypeNone, 0, 0, left-wordSize, false))
+		s.cells.setHeader(ref+handle(has), s.e.makeHeader(TypeNone, 0, 0, left-wordSize, false))
 	}
 }
 
@@ -238,7 +238,7 @@ func (s *shard) candidates(batch *[judgeBatch]candidate) (n, passed int) {
 		ref := s.next(&q.at)
 		passed += int(q.at.cell-before) << s.cells.grainShift
 		if ref != 0 {
-			p, tag := s.recordTag(ref, s.header(ref))
+			p, tag := s.recordTag(ref, s.cells.header(ref))
 			batch[n] = candidate{ref, p, tag}
 			s.touched += s.home(p, tag).tags[0]
 			n++
@@ -249,8 +249,8 @@ func (s *shard) candidates(batch *[judgeBatch]candidate) (n, passed int) {
 
 // judgeNew decides about a record that reached the end of the small queue.
 func (s *shard) judgeNew(c *candidate) {
-	h := s.header(c.ref)
-	at := s.expireAt(c.ref, h)
+	h := s.cells.header(c.ref)
+	at := s.cells.expireAt(c.ref, h)
 	switch policy := s.e.Policy(); {
 	case expired(at, s.now):
 		s.discard(c.ref, c.p, c.tag, &s.sums.Expired)
@@ -267,7 +267,7 @@ func (s *shard) judgeNew(c *candidate) {
 
 // promote moves a record from the small queue to the main one, if there is room.
 func (s *shard) promote(c *candidate) bool {
-	h := s.header(c.ref)
+	h := s.cells.header(c.ref)
 	class := s.e.classes.of(s.e.cellLen(h))
 	to := s.take(mainCells, class)
 	if to == 0 && s.e.Policy() == AllKeys && s.makeMainRoom(class) {
@@ -276,10 +276,10 @@ func (s *shard) promote(c *candidate) bool {
 	if to == 0 {
 		return false
 	}
-	if s.isLarge(h) {
+	if s.cells.isLarge(h) {
 		s.small.large -= largeCost(h.bodyLen())
 	}
 	s.move(c.ref, to, c.p, c.tag)
-	s.setHeader(to, h&^usesMask)
+	s.cells.setHeader(to, h&^usesMask)
 	return true
 }

@@ -50,12 +50,12 @@ func TestClockForgets(t *testing.T) {
 		s := fullShard(t)
 		with(s.e, 0, 0, func(x Txn) {
 			sl, _ := x.lookup([]byte("0")) // written first, and so in the main queue
-			s.setHeader(sl.ref(), s.header(sl.ref())|usesMask)
+			s.cells.setHeader(sl.ref(), s.cells.header(sl.ref())|usesMask)
 			s.e.balance.share.Store(c.share)
-			if s.judge(sl.ref(), &hand{page: s.pageOf(sl.ref())}) {
+			if s.judge(sl.ref(), &hand{page: s.cells.pageOf(sl.ref())}) {
 				t.Fatal("a used record was evicted")
 			}
-			if got := s.header(sl.ref()).uses(); got != c.want {
+			if got := s.cells.header(sl.ref()).uses(); got != c.want {
 				t.Errorf("with a share of %d, %d uses are left, want %d", c.share, got, c.want)
 			}
 		})

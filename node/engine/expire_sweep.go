@@ -24,8 +24,8 @@ const (
 )
 
 // expiresAt notes that a record on the page of cell ref expires at a time, if it is not 0.
-func (s *shard) expiresAt(ref handle, at int64) {
-	p := &s.e.pool.pages[s.pageOf(ref)]
+func (c *cells) expiresAt(ref handle, at int64) {
+	p := &c.e.pool.pages[c.pageOf(ref)]
 	if at != 0 && at < p.soonest.Load() {
 		p.soonest.Store(at)
 	}
@@ -90,7 +90,7 @@ func (s *shard) sweepSlice(w *pageSweep) (expired int, more bool) {
 	left, bump, soonest := int(p.live), uint32(p.bump), int64(never)
 	for looked := 0; looked < lookAtOnce && expired < expireAtOnce && w.at.cell < bump; looked++ {
 		ref := s.e.step(&w.at)
-		h := s.header(ref)
+		h := s.cells.header(ref)
 		if !h.live() {
 			continue
 		}
@@ -105,7 +105,7 @@ func (s *shard) sweepSlice(w *pageSweep) (expired int, more bool) {
 			}
 			soonest = min(soonest, due)
 		}
-		switch at := s.expireAt(ref, h); {
+		switch at := s.cells.expireAt(ref, h); {
 		case at == 0:
 		case at > w.now:
 			soonest = min(soonest, at)
@@ -138,7 +138,7 @@ func (s *shard) expireLater(w *pageSweep, ref handle, h header) {
 // expireParts has what is due removed from a value with parts. It says when the next of it is, or
 // that the value is gone.
 func (s *shard) expireParts(ref handle, h header) (due int64, gone bool) {
-	at := s.headOf(ref, h)
+	at := s.cells.headOf(ref, h)
 	head := s.cells.head(at)
 	if head.due == 0 {
 		return never, false

@@ -154,7 +154,7 @@ func TestSweepInSlices(t *testing.T) {
 			set(i, 1000)
 		}
 		sl := s.lookup(s.partition(0), tagOf(s.seed.Load(), []byte("0")), []byte("0"))
-		w := &pageSweep{at: hand{page: s.pageOf(sl.ref())}, now: 1000}
+		w := &pageSweep{at: hand{page: s.cells.pageOf(sl.ref())}, now: 1000}
 		if n, more := s.sweepSlice(w); n != expireAtOnce || !more {
 			t.Fatalf("the first slice removed %d, more: %t", n, more)
 		}

@@ -129,6 +129,6 @@ func (t Txn) SetUses(key []byte, uses int) {
 		return
 	}
 	ref := sl.ref()
-	h := t.s.header(ref)&^usesMask | header(min(max(uses, 0), maxUses))*oneUse
-	t.s.setHeader(ref, h)
+	h := t.s.cells.header(ref)&^usesMask | header(min(max(uses, 0), maxUses))*oneUse
+	t.s.cells.setHeader(ref, h)
 }

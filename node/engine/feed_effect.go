@@ -188,11 +188,11 @@ func (t Txn) AppendEffect(dst, key []byte) []byte {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(otherEffect(EffectDelete, t.number, len(key))))
 		return append(dst, key...)
 	}
-	item := t.s.item(sl.ref())
+	item := t.s.cells.item(sl.ref())
 	if v, ok := t.Parts(item); ok {
 		return t.appendParts(dst, v)
 	}
-	if t.s.isLarge(item.header) {
+	if t.s.cells.isLarge(item.header) {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(otherEffect(EffectLarge, t.number, len(key))))
 		return append(dst, key...)
 	}

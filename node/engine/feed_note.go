@@ -34,20 +34,20 @@ func (s *shard) endView() {
 }
 
 func (s *shard) logRecord(ref handle) {
-	h := s.header(ref)
+	h := s.cells.header(ref)
 	if t := s.targetsOf(h.partition()); t != 0 {
 		if h.isRoot() {
-			s.logExpiry(t, h, ref, s.expireAt(ref, h))
+			s.logExpiry(t, h, ref, s.cells.expireAt(ref, h))
 			return
 		}
-		s.logItem(t, Item{h, s.expireAt(ref, h), firstOf(s.body(ref, h))})
+		s.logItem(t, Item{h, s.cells.expireAt(ref, h), firstOf(s.cells.body(ref, h))})
 	}
 }
 
 func (s *shard) logItem(t targets, item Item) {
 	h := item.header
 	body := bodyPart(item.body, 0, h.bodyLen())
-	if s.isLarge(h) {
+	if s.cells.isLarge(h) {
 		h = otherEffect(EffectLarge, h.partition(), h.keyLen())
 		body = item.Key()
 	}
@@ -73,12 +73,12 @@ func (s *shard) logTo(t targets, h header, second int64, body []byte) {
 
 // logDelete logs that a record goes, which the index p names.
 func (s *shard) logDelete(p *partition, ref handle) {
-	h := s.header(ref)
+	h := s.cells.header(ref)
 	t := s.targetsOf(h.partition())
 	if t == 0 || s.isDoomed(p) {
 		return // it is no key any more
 	}
-	key := s.body(ref, h)[:h.keyLen()]
+	key := s.cells.body(ref, h)[:h.keyLen()]
 	s.logTo(t, otherEffect(EffectDelete, h.partition(), h.keyLen()), 0, key)
 }
 

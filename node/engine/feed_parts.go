@@ -83,15 +83,15 @@ func (s *shard) logBeginTo(t targets, v Parts) {
 // beginning is what a begin effect says of the value.
 func (s *shard) beginning(v Parts) (second partsWord, rest [wordSize]byte) {
 	h := v.head()
-	hdr := s.header(h.root)
+	hdr := s.cells.header(h.root)
 	second = partsWord(h.incarnation) | partsWord(h.typ)<<formShift | partsWord(hdr.uses())<<useShift | partsWord(h.ownLen)<<ownShift
-	binary.LittleEndian.PutUint64(rest[:], uint64(s.expireAt(h.root, hdr)))
+	binary.LittleEndian.PutUint64(rest[:], uint64(s.cells.expireAt(h.root, hdr)))
 	return second, rest
 }
 
 // logExpiry logs when a value with parts expires.
 func (s *shard) logExpiry(t targets, h header, ref handle, at int64) {
-	v := Parts{Txn{s: s, number: h.partition()}, s.headOf(ref, h)}
+	v := Parts{Txn{s: s, number: h.partition()}, s.cells.headOf(ref, h)}
 	var rest [wordSize]byte
 	binary.LittleEndian.PutUint64(rest[:], uint64(at))
 	s.logParts(t, EffectExpire, v, partsWord(v.Incarnation()), rest[:])

@@ -59,7 +59,7 @@ func (s *shard) home(p *partition, tag uint32) *bucket {
 	if i >= p.buckets {
 		i &= p.mask >> 1
 	}
-	return s.bucketAt(p, i)
+	return s.cells.bucketAt(p, i)
 }
 
 // bucketPlace is where an index has a bucket, as far as the partition tells; see index_granules.go.
@@ -97,8 +97,8 @@ func (s *shard) lookup(p *partition, tag uint32, key []byte) slot {
 			if b.tags[i] != tag || b.refs[i] == 0 {
 				continue
 			}
-			s.touchCell(b.refs[i])
-			if s.keyIs(b.refs[i], key) {
+			s.cells.touchCell(b.refs[i])
+			if s.cells.keyIs(b.refs[i], key) {
 				return slot{b, i, p}
 			}
 		}
@@ -128,7 +128,7 @@ func (s *shard) entry(p *partition, tag uint32, ref handle) slot {
 			}
 		}
 	}
-	if c := s.crowd(p); c != nil && first.crowded != 0 {
+	if c := s.cells.crowd(p); c != nil && first.crowded != 0 {
 		return s.entry(c, tag, ref)
 	}
 	return slot{}
@@ -143,7 +143,7 @@ func (s *shard) insert(p *partition, tag uint32, ref handle) {
 // place puts an entry at the end of its chain, or into the crowd.
 func (s *shard) place(p *partition, tag uint32, ref handle) {
 	first := s.homeOf(p, tag, ref)
-	last, length := s.chainEnd(first)
+	last, length := s.cells.chainEnd(first)
 	if last.full() {
 		if length >= maxChain && s.placeInCrowd(p, first, tag, ref) {
 			return
@@ -157,9 +157,9 @@ func (s *shard) place(p *partition, tag uint32, ref handle) {
 }
 
 // chainEnd is the last bucket of the chain that begins at b, and its length.
-func (s *shard) chainEnd(b *bucket) (last *bucket, length int) {
+func (c *cells) chainEnd(b *bucket) (last *bucket, length int) {
 	for length = 1; b.next != 0; length++ {
-		b = s.cells.bucket(b.next, 0)
+		b = c.bucket(b.next, 0)
 	}
 	return b, length
 }

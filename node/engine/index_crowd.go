@@ -23,30 +23,30 @@ const (
 func (s *shard) crowdTag(key []byte) uint32 { return uint32(maphash.Bytes(s.e.crowdSeed, key)) }
 
 // crowd is the crowd of p, nil if it has none.
-func (s *shard) crowd(p *partition) *partition {
+func (c *cells) crowd(p *partition) *partition {
 	if p.crowd == 0 || p.crowd == aCrowd {
 		return nil
 	}
-	return s.cells.partition(p.crowd)
+	return c.partition(p.crowd)
 }
 
 // homeOf is where a record belongs in p, which may be a crowd.
 func (s *shard) homeOf(p *partition, tag uint32, ref handle) *bucket {
 	if p.crowd == aCrowd {
-		tag = s.crowdTag(s.key(ref))
+		tag = s.crowdTag(s.cells.key(ref))
 	}
 	return s.home(p, tag)
 }
 
 // lookupCrowd finds the entry of key in the crowd of p.
 func (s *shard) lookupCrowd(p *partition, tag uint32, key []byte) slot {
-	c := s.crowd(p)
+	c := s.cells.crowd(p)
 	if c == nil {
 		return slot{}
 	}
 	for b := s.home(c, s.crowdTag(key)); b != nil; b = s.cells.bucket(b.next, 0) {
 		for i := range b.tags {
-			if b.tags[i] == tag && b.refs[i] != 0 && s.keyIs(b.refs[i], key) {
+			if b.tags[i] == tag && b.refs[i] != 0 && s.cells.keyIs(b.refs[i], key) {
 				return slot{b, i, c}
 			}
 		}
@@ -60,8 +60,8 @@ func (s *shard) placeInCrowd(p *partition, first *bucket, tag uint32, ref handle
 	if p.crowd == aCrowd || p.crowd == 0 && !s.beginCrowd(p) {
 		return false
 	}
-	c := s.crowd(p)
-	last, _ := s.chainEnd(s.homeOf(c, tag, ref))
+	c := s.cells.crowd(p)
+	last, _ := s.cells.chainEnd(s.homeOf(c, tag, ref))
 	if last.full() {
 		// The spare is the main index's, which cannot do without.
 		h := s.takeIndexQuietly(bucketSize)
@@ -96,7 +96,7 @@ func (s *shard) beginCrowd(p *partition) bool {
 // prepareCrowd lets the crowd of p grow if it is time, and makes sure that the next entry finds
 // memory there. It may evict. Where it fails, chains become longer.
 func (s *shard) prepareCrowd(p *partition) {
-	c := s.crowd(p)
+	c := s.cells.crowd(p)
 	if c == nil {
 		return
 	}
@@ -110,7 +110,7 @@ func (s *shard) prepareCrowd(p *partition) {
 
 // tidyCrowd lets the crowd of p shrink by a bucket, or end, if it is time.
 func (s *shard) tidyCrowd(p *partition) bool {
-	c := s.crowd(p)
+	c := s.cells.crowd(p)
 	if c == nil || !c.wantsShrink() || !s.shrink(c) {
 		return false
 	}

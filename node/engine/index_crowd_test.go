@@ -67,12 +67,12 @@ func TestCollisionsNeedNoSeed(t *testing.T) {
 func (s *shard) longestChains(p *partition) (main, crowd int) {
 	longest := func(p *partition) (n int) {
 		for i := range p.buckets {
-			_, length := s.chainEnd(s.bucketAt(p, i))
+			_, length := s.cells.chainEnd(s.cells.bucketAt(p, i))
 			n = max(n, length)
 		}
 		return n
 	}
-	if c := s.crowd(p); c != nil {
+	if c := s.cells.crowd(p); c != nil {
 		crowd = longest(c)
 	}
 	return longest(p), crowd

@@ -110,7 +110,7 @@ func (s *shard) endGathering() {
 // gatherIndex goes on with an index of p, and returns what is left of the budget, in granules.
 func (s *shard) gatherIndex(w *gathering, p *partition, budget int) int {
 	if w.at%2 == 1 {
-		if p = s.crowd(p); p == nil {
+		if p = s.cells.crowd(p); p == nil {
 			w.at++
 			return budget
 		}
@@ -123,7 +123,7 @@ func (s *shard) gatherIndex(w *gathering, p *partition, budget int) int {
 		s.gatherGranule(w, p)
 	}
 	s.relocate(&p.root)
-	if s.crowd(p) != nil {
+	if s.cells.crowd(p) != nil {
 		s.relocate(&p.crowd)
 	}
 	w.at, w.granule = w.at+1, 0
@@ -132,14 +132,14 @@ func (s *shard) gatherIndex(w *gathering, p *partition, budget int) int {
 
 func (s *shard) gatherGranule(w *gathering, p *partition) {
 	if p.buckets > granule {
-		s.relocate(s.granuleAt(p, w.granule, p.buckets > granule<<s.cells.directoryShift))
+		s.relocate(s.cells.granuleAt(p, w.granule, p.buckets > granule<<s.cells.directoryShift))
 	}
 	if !w.chains {
 		return
 	}
 	first := w.granule << granuleShift
 	for i := first; i < min(first+granule, p.buckets); i++ {
-		for b := s.bucketAt(p, i); b.next != 0; b = s.cells.bucket(b.next, 0) {
+		for b := s.cells.bucketAt(p, i); b.next != 0; b = s.cells.bucket(b.next, 0) {
 			s.relocate(&b.next)
 		}
 	}
@@ -149,7 +149,7 @@ func (s *shard) gatherGranule(w *gathering, p *partition) {
 // takes no new page.
 func (s *shard) relocate(h *handle) {
 	from := *h
-	p := &s.e.pool.pages[s.pageOf(from)]
+	p := &s.e.pool.pages[s.cells.pageOf(from)]
 	class := int(p.class)
 	if !p.leaving || s.slabs[index].classes[class].room == 0 {
 		return

@@ -19,22 +19,22 @@ const (
 	handleSize   = 4
 )
 
-func (s *shard) bucketAt(p *partition, i uint32) *bucket {
+func (c *cells) bucketAt(p *partition, i uint32) *bucket {
 	if p.buckets <= granule {
-		return s.cells.bucket(p.root, i)
+		return c.bucket(p.root, i)
 	}
-	g := *s.granuleAt(p, i>>granuleShift, p.buckets > granule<<s.cells.directoryShift)
-	return s.cells.bucket(g, i&(granule-1))
+	g := *c.granuleAt(p, i>>granuleShift, p.buckets > granule<<c.directoryShift)
+	return c.bucket(g, i&(granule-1))
 }
 
 // granuleAt is where the directory of p, which is deep or not, has the handle of granule g.
-func (s *shard) granuleAt(p *partition, g uint32, deep bool) *handle {
+func (c *cells) granuleAt(p *partition, g uint32, deep bool) *handle {
 	d := p.root
 	if deep {
-		d = *s.cells.handle(d, g>>s.cells.directoryShift)
-		g &= 1<<s.cells.directoryShift - 1
+		d = *c.handle(d, g>>c.directoryShift)
+		g &= 1<<c.directoryShift - 1
 	}
-	return s.cells.handle(d, g)
+	return c.handle(d, g)
 }
 
 // bucketHint is bucketAt for Touch: an offset, and nothing to be relied on.
@@ -84,7 +84,7 @@ func (s *shard) makePlace(p *partition, n uint32) bool {
 		s.putIndex(g, granule*bucketSize)
 		return false
 	}
-	*s.granuleAt(p, n>>granuleShift, n >= granule<<s.cells.directoryShift) = g
+	*s.cells.granuleAt(p, n>>granuleShift, n >= granule<<s.cells.directoryShift) = g
 	return true
 }
 
@@ -137,10 +137,10 @@ func (s *shard) dropPlace(p *partition, n uint32) bool {
 	case n < granule && n&(n-1) == 0:
 		return s.halveRoot(p, int(n)*bucketSize)
 	case n%granule != 0:
-		*s.bucketAt(p, n) = bucket{} // makePlace promises an empty one
+		*s.cells.bucketAt(p, n) = bucket{} // makePlace promises an empty one
 		return true
 	}
-	g := *s.granuleAt(p, n>>granuleShift, n >= granule<<s.cells.directoryShift)
+	g := *s.cells.granuleAt(p, n>>granuleShift, n >= granule<<s.cells.directoryShift)
 	if !s.retract(p, n>>granuleShift) {
 		return false
 	}
@@ -208,7 +208,7 @@ func (s *shard) freeStorage(d *doomed) {
 	}
 	g, granules := d.left>>granuleShift, (d.buckets+granule-1)>>granuleShift
 	perBlock := uint32(1) << s.cells.directoryShift
-	s.putIndex(*s.granuleAt(&d.partition, g, granules > perBlock), granule*bucketSize)
+	s.putIndex(*s.cells.granuleAt(&d.partition, g, granules > perBlock), granule*bucketSize)
 	named := granules // in the root
 	if granules > perBlock {
 		named = (granules + perBlock - 1) >> s.cells.directoryShift

@@ -36,10 +36,10 @@ func (s *shard) grow(p *partition) bool {
 	p.buckets = n + 1
 	p.mask = maskFor(n + 1)
 	if n > 0 {
-		parent := s.bucketAt(p, n&(p.mask>>1))
+		parent := s.cells.bucketAt(p, n&(p.mask>>1))
 		content := *parent
 		*parent = bucket{crowded: content.crowded}
-		s.bucketAt(p, n).crowded = content.crowded
+		s.cells.bucketAt(p, n).crowded = content.crowded
 		s.redistribute(p, content)
 		s.trimSpares()
 	}
@@ -50,10 +50,10 @@ func (s *shard) grow(p *partition) bool {
 // nothing.
 func (s *shard) shrink(p *partition) bool {
 	n := p.buckets - 1
-	if n == 0 && s.crowd(p) != nil {
+	if n == 0 && s.cells.crowd(p) != nil {
 		return false // that goes first
 	}
-	content := *s.bucketAt(p, n)
+	content := *s.cells.bucketAt(p, n)
 	if s.spares == 0 && n > 0 {
 		h := s.takeIndexQuietly(bucketSize)
 		if h == 0 {
@@ -70,7 +70,7 @@ func (s *shard) shrink(p *partition) bool {
 	}
 	p.buckets = n
 	p.mask = maskFor(n)
-	s.bucketAt(p, n&(maskFor(n+1)>>1)).crowded |= content.crowded
+	s.cells.bucketAt(p, n&(maskFor(n+1)>>1)).crowded |= content.crowded
 	s.redistribute(p, content)
 	s.trimSpares()
 	return true

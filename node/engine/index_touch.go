@@ -114,15 +114,15 @@ func (c *cells) touchBodies(aims []aim) {
 // touchCell loads what the record in the cell may have, when a lookup has found it: where its value
 // lies is known only when the header has come, and the value would then be waited for apart. The
 // class of the page tells how much there may be.
-func (s *shard) touchCell(ref handle) {
-	at, n := s.cells.cellOffset(ref), uint64(lineSize+1)
-	if p := &s.e.pool.pages[s.pageOf(ref)]; p.kind == mainCells {
-		n = min(uint64(s.e.classes.size(int(p.class))), touchLines*lineSize+1)
+func (c *cells) touchCell(ref handle) {
+	at, n := c.cellOffset(ref), uint64(lineSize+1)
+	if p := &c.e.pool.pages[c.pageOf(ref)]; p.kind == mainCells {
+		n = min(uint64(c.e.classes.size(int(p.class))), touchLines*lineSize+1)
 	}
 	for off := uint64(lineSize); off < n; off += lineSize {
-		s.cells.peek(at + off)
+		c.peek(at + off)
 	}
-	s.cells.peek(at + n - 1)
+	c.peek(at + n - 1)
 }
 
 // hints are the record that lookup would find in the bucket first, 0 if none, and the bucket where

@@ -51,7 +51,7 @@ func (w *walk) buckets(atLeast int) (crowded bool) {
 	}
 	for n := 0; w.to < WalkEnd && w.goOn && w.visited < atLeast && n < atLeast+bucketsAnyway; n++ {
 		i, end := part.bucketFrom(uint32(w.to))
-		first := s.bucketAt(part, i)
+		first := s.cells.bucketAt(part, i)
 		crowded = crowded || first.crowded != 0
 		for b := first; b != nil; b = s.cells.bucket(b.next, 0) {
 			for j, ref := range b.refs {
@@ -73,15 +73,15 @@ func (w *walk) crowd(at uint64) (next uint64) {
 	s := w.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.crowd(s.partition(w.p))
+	c := s.cells.crowd(s.partition(w.p))
 	if c == nil {
 		return WalkEnd
 	}
 	for n := 0; at < WalkEnd && n < atOnce; n++ {
 		i, end := c.bucketFrom(uint32(at))
-		for b := s.bucketAt(c, i); b != nil; b = s.cells.bucket(b.next, 0) {
+		for b := s.cells.bucketAt(c, i); b != nil; b = s.cells.bucket(b.next, 0) {
 			for j, ref := range b.refs {
-				if ref != 0 && w.covers(b.tags[j]) && uint64(bits.Reverse32(s.crowdTag(s.key(ref)))) >= at {
+				if ref != 0 && w.covers(b.tags[j]) && uint64(bits.Reverse32(s.crowdTag(s.cells.key(ref)))) >= at {
 					w.meet(ref)
 				}
 			}
@@ -97,7 +97,7 @@ func (w *walk) covers(tag uint32) bool {
 }
 
 func (w *walk) meet(ref handle) {
-	item := w.s.item(ref)
+	item := w.s.cells.item(ref)
 	if !expired(item.expireAt, w.now) {
 		w.visited++
 		w.goOn = w.visit(item) && w.goOn

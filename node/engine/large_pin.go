@@ -14,7 +14,7 @@ type Pin struct {
 // copied.
 func (t Txn) Pin(item Item) (Pin, bool) {
 	s := t.s
-	if !s.isLarge(item.header) {
+	if !s.cells.isLarge(item.header) {
 		return Pin{}, false
 	}
 	l := s.e.large

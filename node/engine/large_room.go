@@ -53,7 +53,7 @@ func (s *shard) dropLarge(off uint64) {
 // countLarge notes that the large body of a record has n bytes more.
 func (s *shard) countLarge(ref handle, n int64) {
 	s.large += n
-	if s.queueOf(ref) == smallLog {
+	if s.cells.queueOf(ref) == smallLog {
 		s.small.large += n
 	}
 }
@@ -61,24 +61,24 @@ func (s *shard) countLarge(ref handle, n int64) {
 // replaceLarge gives a large record another body, which is not yet a record's, and the header and
 // expiry that go with it.
 func (s *shard) replaceLarge(ref handle, h header, expireAt int64, body uint64) {
-	old := s.header(ref)
-	s.account(old, s.expireAt(ref, old), -1)
+	old := s.cells.header(ref)
+	s.account(old, s.cells.expireAt(ref, old), -1)
 	s.account(h, expireAt, 1)
 	s.countLarge(ref, largeCost(h.bodyLen())-largeCost(old.bodyLen()))
 	s.dropLarge(*s.cells.third(ref))
-	s.setHeader(ref, h.usedLike(old))
-	s.setExpireAt(ref, h, expireAt)
+	s.cells.setHeader(ref, h.usedLike(old))
+	s.cells.setExpireAt(ref, h, expireAt)
 	*s.cells.third(ref) = body
 }
 
 // isShared reports whether the body of a large record is pinned, so that it must not be written to.
-func (s *shard) isShared(ref handle) bool { return s.e.large.isShared(*s.cells.third(ref)) }
+func (c *cells) isShared(ref handle) bool { return c.e.large.isShared(*c.third(ref)) }
 
 // reuses reports whether the body for header h may take the place of the one that a large record has.
 func (s *shard) reuses(ref handle, old, h header) bool {
 	return extentShift(old.bodyLen()) == extentShift(h.bodyLen()) &&
 		old.bodyLen()-h.bodyLen() <= releasePiece && // the end is given back under the lock
-		!s.isShared(ref)
+		!s.cells.isShared(ref)
 }
 
 // resizeLarge makes the body of a large record, which is not shared, n bytes long, which remains

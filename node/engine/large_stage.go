@@ -14,7 +14,7 @@ type Staged struct {
 }
 
 // IsLarge reports whether a value can be staged: whether key and value are too long for a cell.
-func (e *Engine) IsLarge(keyLen, valueLen int) bool { return keyLen+valueLen > e.maxInline }
+func (e *Engine) IsLarge(keyLen, valueLen int) bool { return keyLen+valueLen > e.cells.maxInline }
 
 // Stage begins a value of n bytes under key, which is copied. Nothing is evicted for what is only
 // announced: memory is taken as pieces come. But if all that is being staged, and what is pinned,
@@ -37,7 +37,7 @@ func (e *Engine) stage(key []byte, n int, frugal bool) (Staged, error) {
 	}
 	st := Staged{e: e, keyLen: len(key), valueLen: n, frugal: frugal}
 	body := st.bodyLen()
-	if body <= e.maxInline {
+	if body <= e.cells.maxInline {
 		panic("BUG: a staged value is not large")
 	}
 	l := e.large
@@ -214,7 +214,7 @@ func (t Txn) SetStaged(st *Staged, typ Type, expireAt int64) error {
 	key := st.Key()
 	h := s.e.makeHeader(typ, t.number, st.keyLen, st.valueLen, expireAt != 0)
 	sl, tag := t.lookup(key)
-	if !sl.found() || !s.isLarge(s.header(sl.ref())) {
+	if !sl.found() || !s.cells.isLarge(s.cells.header(sl.ref())) {
 		changes := s.changes
 		ref, err := s.newCell(h, expireAt, t.queueFor(sl, tag, h), st.off)
 		if err != nil {

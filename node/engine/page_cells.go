@@ -58,13 +58,13 @@ type slab struct {
 	}
 }
 
-func (s *shard) pageOf(h handle) uint32 { return uint32(h) >> s.e.pageUnitsShift }
+func (c *cells) pageOf(h handle) uint32 { return uint32(h) >> c.pageUnitsShift }
 
-func (s *shard) firstCell(pg uint32) handle { return handle(pg << s.e.pageUnitsShift) }
+func (c *cells) firstCell(pg uint32) handle { return handle(pg << c.pageUnitsShift) }
 
 // step moves h over what it stands at on its page, which is there, and returns that cell.
 func (e *Engine) step(h *hand) handle {
-	first, p := handle(h.page<<e.pageUnitsShift), &e.pool.pages[h.page]
+	first, p := handle(h.page<<e.cells.pageUnitsShift), &e.pool.pages[h.page]
 	if p.kind == smallLog {
 		ref := first + handle(h.cell)
 		h.cell += e.classes.unitsFor(e.cellLen(header(*e.cells.word(ref))))
@@ -97,7 +97,7 @@ func (s *shard) takeFrom(k kind, class int) handle {
 	if h != 0 {
 		p.free = handle(*s.cells.word(h) >> 32)
 	} else {
-		h = s.firstCell(c.room) + handle(uint32(p.bump)*s.e.classes.units[class])
+		h = s.cells.firstCell(c.room) + handle(uint32(p.bump)*s.e.classes.units[class])
 		p.bump++
 	}
 	*s.cells.word(h) = 0
@@ -117,7 +117,7 @@ func (s *shard) takeFrom(k kind, class int) handle {
 
 // put frees a cell, and its page when it was the last.
 func (s *shard) put(h handle) {
-	pg := s.pageOf(h)
+	pg := s.cells.pageOf(h)
 	p := &s.e.pool.pages[pg]
 	if p.kind == smallLog {
 		s.putSmall(pg, h)

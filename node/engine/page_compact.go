@@ -57,7 +57,7 @@ func (s *shard) evacuate(pg uint32) bool {
 			need += int(s.wanted(k, up))
 		}
 	}
-	if need > 0 || s.pinned != 0 && s.pageOf(s.pinned) == pg {
+	if need > 0 || s.pinned != 0 && s.cells.pageOf(s.pinned) == pg {
 		return false
 	}
 	if uint32(p.live) < perPage {
@@ -67,7 +67,7 @@ func (s *shard) evacuate(pg uint32) bool {
 	defer func() { s.evacuating = 0 }()
 	// With the last record the page is gone, perhaps already another shard's: p is not looked at
 	// again.
-	ref, units := s.firstCell(pg), handle(s.e.classes.units[class])
+	ref, units := s.cells.firstCell(pg), handle(s.e.classes.units[class])
 	for left := p.live; left > 0; ref += units {
 		live, size := s.cellUse(k, class, ref)
 		if !live {
@@ -83,7 +83,7 @@ func (s *shard) evacuate(pg uint32) bool {
 		if k == partCells {
 			s.movePart(ref, to)
 		} else {
-			p, tag := s.recordTag(ref, s.header(ref))
+			p, tag := s.recordTag(ref, s.cells.header(ref))
 			s.move(ref, to, p, tag)
 		}
 		left--
@@ -94,9 +94,9 @@ func (s *shard) evacuate(pg uint32) bool {
 // cellUse reports whether the cell has a record, or part, and of which class that is.
 func (s *shard) cellUse(k kind, class int, ref handle) (live bool, needs int) {
 	if k == partCells {
-		return s.partWord(ref).head() != 0, class
+		return s.cells.partWord(ref).head() != 0, class
 	}
-	h := s.header(ref)
+	h := s.cells.header(ref)
 	if !h.live() {
 		return false, class
 	}
@@ -131,10 +131,10 @@ func (s *shard) compactKind(k kind, sparse *int) bool {
 
 // move moves a record to the cell to.
 func (s *shard) move(ref, to handle, p *partition, tag uint32) {
-	h := s.header(ref)
+	h := s.cells.header(ref)
 	n := s.e.cellLen(h)
 	copy(s.cells.view(to, 0, n), s.cells.view(ref, 0, n))
-	s.expiresAt(to, s.expireAt(ref, h))
+	s.cells.expiresAt(to, s.cells.expireAt(ref, h))
 	sl := s.slotOf(p, tag, ref)
 	sl.b.refs[sl.i] = to
 	if h.isRoot() {
@@ -149,17 +149,17 @@ func (s *shard) move(ref, to handle, p *partition, tag uint32) {
 
 // reroot notes that the root of a value with parts is in the cell to from now on.
 func (s *shard) reroot(to handle, h header) {
-	head := s.cells.head(s.headOf(to, h))
+	head := s.cells.head(s.cells.headOf(to, h))
 	head.root = to
-	s.expiresAt(to, head.due)
+	s.cells.expiresAt(to, head.due)
 }
 
 // movePart moves a part, or a node of a directory, to the cell to of the same class.
 func (s *shard) movePart(ref, to handle) {
-	size, w := s.partSize(ref), s.partWord(ref)
+	size, w := s.cells.partSize(ref), s.cells.partWord(ref)
 	copy(s.cells.view(to, 0, size), s.cells.view(ref, 0, size))
 	h := s.cells.head(w.head())
-	at := s.nodeAt(&h.planes[w.plane()], w.level(), w.number())
+	at := s.cells.nodeAt(&h.planes[w.plane()], w.level(), w.number())
 	if *at != ref {
 		panic("BUG: a part is not where its head finds it")
 	}

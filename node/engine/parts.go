@@ -126,7 +126,7 @@ func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, incarnation
 		return v, err
 	}
 	h := s.e.makeHeader(typeElsewhere, t.number, len(key), rootSize+own, true) // so that it can expire later without memory
-	if s.isLarge(h) {
+	if s.cells.isLarge(h) {
 		return v, ErrKeyTooLong
 	}
 	s.quiet = true
@@ -146,7 +146,7 @@ func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, incarnation
 	size := int64(s.e.classes.size(s.e.headClass()))
 	*s.cells.head(at) = valueHead{incarnation: incarnation, root: ref, typ: typ, ownLen: uint16(own), bytes: size}
 	s.sums.Parts += size
-	body := s.body(ref, h)
+	body := s.cells.body(ref, h)
 	value := body[copy(body, key):]
 	clear(value)
 	binary.LittleEndian.PutUint32(value, uint32(at))
@@ -168,8 +168,8 @@ func (t Txn) Parts(item Item) (Parts, bool) {
 }
 
 // headOf is the head of the value whose root is in the cell.
-func (s *shard) headOf(ref handle, h header) handle {
-	return handle(binary.LittleEndian.Uint32(s.body(ref, h)[h.keyLen():]))
+func (c *cells) headOf(ref handle, h header) handle {
+	return handle(binary.LittleEndian.Uint32(c.body(ref, h)[h.keyLen():]))
 }
 
 func (v Parts) head() *valueHead { return v.t.s.cells.head(v.at) }
@@ -184,13 +184,13 @@ func (v Parts) Incarnation() uint32 { return v.head().incarnation }
 func (v Parts) Bytes() int64 { return v.head().bytes }
 
 // Key is a view of the key.
-func (v Parts) Key() []byte { return v.t.s.key(v.head().root) }
+func (v Parts) Key() []byte { return v.t.s.cells.key(v.head().root) }
 
 // Own is a view of the type's own bytes, which may be changed.
 func (v Parts) Own() []byte {
 	s, ref := v.t.s, v.head().root
-	h := s.header(ref)
-	return s.body(ref, h)[h.keyLen()+rootSize:]
+	h := s.cells.header(ref)
+	return s.cells.body(ref, h)[h.keyLen()+rootSize:]
 }
 
 // Len is below what number all parts of the plane are. If none was freed but the last ones it is
@@ -209,30 +209,30 @@ func (v Parts) Part(plane, number int) []byte {
 	if uint32(number) >= p.span {
 		return nil
 	}
-	ref := *s.partAt(p, uint32(number))
+	ref := *s.cells.partAt(p, uint32(number))
 	if ref == 0 {
 		return nil
 	}
-	return s.partBytes(ref)
+	return s.cells.partBytes(ref)
 }
 
 // partBytes is what the part in the cell has.
-func (s *shard) partBytes(ref handle) []byte {
-	if w := s.partWord(ref); w.away() {
-		return s.e.large.bytes(*s.cells.second(ref), int(*s.cells.third(ref)))
+func (c *cells) partBytes(ref handle) []byte {
+	if w := c.partWord(ref); w.away() {
+		return c.e.large.bytes(*c.second(ref), int(*c.third(ref)))
 	}
-	return s.cells.view(ref, partHeadSize, s.partSize(ref)-partHeadSize)
+	return c.view(ref, partHeadSize, c.partSize(ref)-partHeadSize)
 }
 
-func (s *shard) partWord(ref handle) partWord { return partWord(*s.cells.word(ref)) }
+func (c *cells) partWord(ref handle) partWord { return partWord(*c.word(ref)) }
 
 // partSize is how long the part's cell is.
-func (s *shard) partSize(ref handle) int {
-	return s.e.classes.size(int(s.e.pool.pages[s.pageOf(ref)].class))
+func (c *cells) partSize(ref handle) int {
+	return c.e.classes.size(int(c.e.pool.pages[c.pageOf(ref)].class))
 }
 
 // maxPart is how many bytes a part can have that is not in an extent.
-func (e *Engine) maxPart() int { return e.maxInline - partHeadSize }
+func (e *Engine) maxPart() int { return e.cells.maxInline - partHeadSize }
 
 // Add adds a part of at least n bytes to a plane, up to MaxValueLen; what is in them is undefined.
 // ErrMemory: Reserve was not asked for it; nothing has changed.
@@ -249,7 +249,7 @@ func (v Parts) Add(plane, n int) (number int, part []byte, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return number, s.partBytes(ref), nil
+	return number, s.cells.partBytes(ref), nil
 }
 
 // addAway adds a part in an extent that was reserved.
@@ -269,7 +269,7 @@ func (v Parts) addAway(plane, n int) (number int, part []byte, err error) {
 		return 0, nil, ErrMemory
 	}
 	v.charge(largeCost(n))
-	return number, s.partBytes(ref), nil
+	return number, s.cells.partBytes(ref), nil
 }
 
 // AddStaged is Add of what was staged, whole, with an empty key. Unless it fails, st is ended.
@@ -303,7 +303,7 @@ func (v Parts) place(plane int, ref handle, flags partWord) (number int, err err
 	*s.cells.word(ref) = uint64(makePartWord(v.at, plane, 0, n) | flags)
 	*at = ref
 	v.head().planes[plane].parts++
-	v.charge(int64(s.partSize(ref)))
+	v.charge(int64(s.cells.partSize(ref)))
 	return int(n), nil
 }
 
@@ -318,31 +318,31 @@ func (v Parts) charge(n int64) {
 // changed.
 func (v Parts) Resize(plane, number, n int) ([]byte, error) {
 	s := v.t.s
-	at := s.partAt(&v.head().planes[plane], uint32(number))
+	at := s.cells.partAt(&v.head().planes[plane], uint32(number))
 	from := *at
-	if n > s.e.maxPart() || s.partWord(from).away() {
+	if n > s.e.maxPart() || s.cells.partWord(from).away() {
 		return v.resizeAway(plane, at, n)
 	}
-	if s.e.classes.of(partHeadSize+n) == int(s.e.pool.pages[s.pageOf(from)].class) {
-		return s.partBytes(from), nil
+	if s.e.classes.of(partHeadSize+n) == int(s.e.pool.pages[s.cells.pageOf(from)].class) {
+		return s.cells.partBytes(from), nil
 	}
 	to := s.takePart(partHeadSize + n)
 	if to == 0 {
 		return nil, ErrMemory
 	}
-	size := s.partSize(to)
-	copy(s.cells.view(to, 0, size), s.cells.view(from, 0, s.partSize(from)))
-	v.charge(int64(size - s.partSize(from)))
+	size := s.cells.partSize(to)
+	copy(s.cells.view(to, 0, size), s.cells.view(from, 0, s.cells.partSize(from)))
+	v.charge(int64(size - s.cells.partSize(from)))
 	*at = to
 	s.put(from)
-	return s.partBytes(to), nil
+	return s.cells.partBytes(to), nil
 }
 
 // resizeAway is Resize of a part that is in an extent, or will be: it becomes another one under its
 // number.
 func (v Parts) resizeAway(plane int, at *handle, n int) ([]byte, error) {
 	s := v.t.s
-	from, number := *at, s.partWord(*at).number()
+	from, number := *at, s.cells.partWord(*at).number()
 	size, flags, off := partHeadSize+n, partWord(0), uint64(0)
 	if n > s.e.maxPart() {
 		var ok bool
@@ -359,15 +359,15 @@ func (v Parts) resizeAway(plane int, at *handle, n int) ([]byte, error) {
 		return nil, ErrMemory
 	}
 	*s.cells.word(to) = uint64(makePartWord(v.at, plane, 0, number) | flags)
-	bytes := int64(s.partSize(to))
+	bytes := int64(s.cells.partSize(to))
 	if flags != 0 {
 		*s.cells.second(to), *s.cells.third(to) = off, uint64(n)
 		bytes += largeCost(n)
 	}
-	copy(s.partBytes(to), s.partBytes(from))
+	copy(s.cells.partBytes(to), s.cells.partBytes(from))
 	*at = to
 	v.charge(bytes - s.freePart(from))
-	return s.partBytes(to), nil
+	return s.cells.partBytes(to), nil
 }
 
 // Free removes a part. Its number is free for Add, at once or later; if it was the highest, Len
@@ -375,7 +375,7 @@ func (v Parts) resizeAway(plane int, at *handle, n int) ([]byte, error) {
 func (v Parts) Free(plane, number int) {
 	s := v.t.s
 	p := &v.head().planes[plane]
-	at := s.partAt(p, uint32(number))
+	at := s.cells.partAt(p, uint32(number))
 	ref := *at
 	*at = 0
 	p.parts--
@@ -385,8 +385,8 @@ func (v Parts) Free(plane, number int) {
 
 // freePart gives back a part's cell, and its extent, and returns how many bytes they had.
 func (s *shard) freePart(ref handle) (bytes int64) {
-	bytes = int64(s.partSize(ref))
-	if s.partWord(ref).away() {
+	bytes = int64(s.cells.partSize(ref))
+	if s.cells.partWord(ref).away() {
 		bytes += largeCost(int(*s.cells.third(ref)))
 		s.dropLarge(*s.cells.second(ref))
 	}
@@ -397,16 +397,16 @@ func (s *shard) freePart(ref handle) (bytes int64) {
 // Shared reports whether a part is pinned, so that it must not be changed.
 func (v Parts) Shared(plane, number int) bool {
 	s := v.t.s
-	ref := *s.partAt(&v.head().planes[plane], uint32(number))
-	return s.partWord(ref).away() && s.e.large.isShared(*s.cells.second(ref))
+	ref := *s.cells.partAt(&v.head().planes[plane], uint32(number))
+	return s.cells.partWord(ref).away() && s.e.large.isShared(*s.cells.second(ref))
 }
 
 // Pin pins a part that is too big for a cell. It returns false if it is not: then it is to be
 // copied.
 func (v Parts) Pin(plane, number int) (Pin, bool) {
 	s := v.t.s
-	ref := *s.partAt(&v.head().planes[plane], uint32(number))
-	if !s.partWord(ref).away() {
+	ref := *s.cells.partAt(&v.head().planes[plane], uint32(number))
+	if !s.cells.partWord(ref).away() {
 		return Pin{}, false
 	}
 	return s.e.large.pin(*s.cells.second(ref), 0, int(*s.cells.third(ref))), true
@@ -420,7 +420,7 @@ func (v Parts) Delete() { v.t.Delete(v.Key()) }
 func (v Parts) SetDue(at int64) {
 	h := v.head()
 	h.due = at
-	v.t.s.expiresAt(h.root, at)
+	v.t.s.cells.expiresAt(h.root, at)
 }
 
 // nextIncarnation is a number that no value has whose key could be taken for another one.

@@ -6,10 +6,10 @@ package engine
 
 // doomValue ends the value whose root is in the cell, which the caller frees or writes over.
 func (s *shard) doomValue(ref handle, hdr header) {
-	at := s.headOf(ref, hdr)
+	at := s.cells.headOf(ref, hdr)
 	h := s.cells.head(at)
 	if free := s.e.forms[h.typ].Free; free != nil {
-		free(s.body(ref, hdr)[hdr.keyLen()+rootSize:])
+		free(s.cells.body(ref, hdr)[hdr.keyLen()+rootSize:])
 	}
 	s.leaveRoots(at)
 	h.root, h.ahead, h.due = 0, 0, 0
@@ -56,7 +56,7 @@ func (s *shard) drainValues(budget int) bool {
 func (s *shard) drainPlane(h *valueHead, p *plane, budget int) int {
 	for ; budget > 0 && p.span > 0; budget-- {
 		bytes := int64(0)
-		if at := s.partAt(p, p.span-1); *at != 0 {
+		if at := s.cells.partAt(p, p.span-1); *at != 0 {
 			bytes = s.freePart(*at)
 			*at = 0
 			p.parts--

@@ -37,24 +37,24 @@ func levels(span uint32) uint8 {
 func nodeSize(handles int) int { return partHeadSize + handles*handleSize }
 
 // entryOf is the i-th handle in a node.
-func (s *shard) entryOf(node handle, i uint32) *handle { return s.cells.handle(node, nodeOffset+i) }
+func (c *cells) entryOf(node handle, i uint32) *handle { return c.handle(node, nodeOffset+i) }
 
 // partAt is where the directory has part number, which is below the span.
-func (s *shard) partAt(p *plane, number uint32) *handle { return s.nodeAt(p, 0, number) }
+func (c *cells) partAt(p *plane, number uint32) *handle { return c.nodeAt(p, 0, number) }
 
 // nodeAt is where the directory has the handle of a node of a level, or of a part, by its number
 // there.
-func (s *shard) nodeAt(p *plane, level uint8, number uint32) *handle {
+func (c *cells) nodeAt(p *plane, level uint8, number uint32) *handle {
 	at := &p.directory
 	for l := levels(p.span); l > level; l-- {
-		at = s.entryOf(*at, number>>(fanShift*(l-level-1))&(fan-1))
+		at = c.entryOf(*at, number>>(fanShift*(l-level-1))&(fan-1))
 	}
 	return at
 }
 
 // nodeLen is how many handles a node has room for that is the directory's only one.
-func (s *shard) nodeLen(node handle) int {
-	n := (s.partSize(node) - partHeadSize) / handleSize
+func (c *cells) nodeLen(node handle) int {
+	n := (c.partSize(node) - partHeadSize) / handleSize
 	return min(fan, 1<<(bits.Len(uint(n))-1))
 }
 
@@ -67,7 +67,7 @@ func (v Parts) takeNumber(plane int) (number uint32, at *handle) {
 			p.next = 0
 		}
 		p.next++
-		if at := s.partAt(p, p.next-1); *at == 0 {
+		if at := s.cells.partAt(p, p.next-1); *at == 0 {
 			return p.next - 1, at
 		}
 	}
@@ -75,7 +75,7 @@ func (v Parts) takeNumber(plane int) (number uint32, at *handle) {
 		return 0, nil
 	}
 	p.span++
-	at = s.partAt(p, p.span-1)
+	at = s.cells.partAt(p, p.span-1)
 	*at = 0
 	return p.span - 1, at
 }
@@ -89,7 +89,7 @@ func (v Parts) extend(plane int, p *plane) bool {
 		p.directory = v.newNode(plane, 1, 0, minNode)
 		return p.directory != 0
 	case n < fan:
-		return int(n) < s.nodeLen(p.directory) || v.doubleNode(plane, p)
+		return int(n) < s.cells.nodeLen(p.directory) || v.doubleNode(plane, p)
 	case n%fan != 0:
 		return true
 	}
@@ -120,23 +120,23 @@ func (v Parts) addNode(plane int, p *plane) bool {
 	}
 	if before < after {
 		root := nodes[count-1]
-		*s.entryOf(root, 0) = p.directory
+		*s.cells.entryOf(root, 0) = p.directory
 		p.directory = root
 		for l := count - 1; l > 0; l-- {
 			i := uint32(0)
 			if l == count-1 {
 				i = 1
 			}
-			*s.entryOf(nodes[l], i) = nodes[l-1]
+			*s.cells.entryOf(nodes[l], i) = nodes[l-1]
 		}
 		return true
 	}
 	for l := count - 1; l > 0; l-- {
-		*s.entryOf(nodes[l], 0) = nodes[l-1]
+		*s.cells.entryOf(nodes[l], 0) = nodes[l-1]
 	}
 	at := &p.directory
 	for l := before; l > count; l-- {
-		at = s.entryOf(*at, n>>(fanShift*(l-1))&(fan-1))
+		at = s.cells.entryOf(*at, n>>(fanShift*(l-1))&(fan-1))
 	}
 	*at = nodes[count-1]
 	return true
@@ -148,7 +148,7 @@ func (v Parts) newNode(plane int, level uint8, number uint32, handles int) handl
 	node := s.takePart(nodeSize(handles))
 	if node != 0 {
 		*s.cells.word(node) = uint64(makePartWord(v.at, plane, level, number))
-		v.charge(int64(s.partSize(node)))
+		v.charge(int64(s.cells.partSize(node)))
 	}
 	return node
 }
@@ -157,7 +157,7 @@ func (v Parts) newNode(plane int, level uint8, number uint32, handles int) handl
 func (v Parts) doubleNode(plane int, p *plane) bool {
 	s := v.t.s
 	from := p.directory
-	to := v.newNode(plane, 1, 0, 2*s.nodeLen(from))
+	to := v.newNode(plane, 1, 0, 2*s.cells.nodeLen(from))
 	if to == 0 {
 		return false
 	}
@@ -170,7 +170,7 @@ func (v Parts) doubleNode(plane int, p *plane) bool {
 
 // trimNumbers lets the span end with the last part, or a few numbers nearer to it.
 func (v Parts) trimNumbers(p *plane) {
-	for looks := 0; looks < numberLooks && p.span > 0 && *v.t.s.partAt(p, p.span-1) == 0; looks++ {
+	for looks := 0; looks < numberLooks && p.span > 0 && *v.t.s.cells.partAt(p, p.span-1) == 0; looks++ {
 		v.charge(-v.t.s.retractNumber(p))
 	}
 }
@@ -184,11 +184,11 @@ func (s *shard) retractNumber(p *plane) (bytes int64) {
 		if l == before && n > 0 {
 			break // it has others
 		}
-		bytes += s.freePart(*s.nodeAt(p, l, n>>(fanShift*l)))
+		bytes += s.freePart(*s.cells.nodeAt(p, l, n>>(fanShift*l)))
 	}
 	if after > 0 && after < before {
 		root := p.directory
-		p.directory = *s.entryOf(root, 0)
+		p.directory = *s.cells.entryOf(root, 0)
 		bytes += s.freePart(root)
 	}
 	p.span = n
@@ -200,7 +200,7 @@ func (s *shard) wantNodes(p *plane, parts int) {
 	last := p.span + uint32(parts)
 	n := uint32(0)
 	if p.span > 0 && p.span <= fan {
-		n = uint32(s.nodeLen(p.directory))
+		n = uint32(s.cells.nodeLen(p.directory))
 	}
 	for p.span <= fan && n < min(last, fan) {
 		n = max(minNode, 2*n)

@@ -80,7 +80,7 @@ func (t Txn) reserve(r Room) error {
 	}
 	for _, size := range r.Roots {
 		h := s.e.makeHeader(typeElsewhere, t.number, size, rootSize, true)
-		if s.isLarge(h) {
+		if s.cells.isLarge(h) {
 			return ErrKeyTooLong
 		}
 		s.want(mainCells, s.e.cellLen(h))

@@ -1,7 +1,7 @@
 package engine
 
 // A record is one cell: the header word, the expiry word if the header says so, and then the body,
-// which is the key directly followed by the value. A body above Engine.maxInline lies in the space
+// which is the key directly followed by the value. A body above cells.maxInline lies in the space
 // of large bodies, and the cell's third word is its offset there. Which of the two is a function of
 // the lengths alone, so no bit is spent on it.
 
@@ -73,7 +73,7 @@ func (e *Engine) makeHeader(typ Type, p uint16, keyLen, valueLen int, hasExpiry 
 	if valueLen == MaxValueLen {
 		h = h&^(fullMask|databaseBit) | fullString
 	}
-	if hasExpiry || h.cellBody() > e.maxInline {
+	if hasExpiry || h.cellBody() > e.cells.maxInline {
 		h |= expiryBit
 	}
 	return h
@@ -86,7 +86,7 @@ func (e *Engine) withValueLen(h header, n int) header {
 	} else {
 		h = h&^fullMask | header(h.typ()) | header(n)<<valueShift
 	}
-	if h.bodyLen() > e.maxInline {
+	if h.bodyLen() > e.cells.maxInline {
 		h |= expiryBit
 	}
 	return h
@@ -171,32 +171,32 @@ func (i Item) Uses() int { return i.header.uses() }
 func expired(expireAt, now int64) bool { return expireAt != 0 && expireAt <= now }
 
 // header reads the header of the record in cell ref.
-func (s *shard) header(ref handle) header { return header(*s.cells.word(ref)) }
+func (c *cells) header(ref handle) header { return header(*c.word(ref)) }
 
-func (s *shard) setHeader(ref handle, h header) { *s.cells.word(ref) = uint64(h) }
+func (c *cells) setHeader(ref handle, h header) { *c.word(ref) = uint64(h) }
 
 // expireAt is the record's expiry; 0 if it has none.
-func (s *shard) expireAt(ref handle, h header) int64 {
+func (c *cells) expireAt(ref handle, h header) int64 {
 	if !h.hasExpiry() {
 		return 0
 	}
-	return int64(*s.cells.second(ref))
+	return int64(*c.second(ref))
 }
 
 // setExpireAt sets the expiry of the record, whose header is h; 0 if h has no word for one.
-func (s *shard) setExpireAt(ref handle, h header, at int64) {
+func (c *cells) setExpireAt(ref handle, h header, at int64) {
 	if h.hasExpiry() {
-		*s.cells.second(ref) = uint64(at)
-		s.expiresAt(ref, at)
+		*c.second(ref) = uint64(at)
+		c.expiresAt(ref, at)
 	}
 }
 
 // isLarge reports whether the body lies in the space of large bodies.
-func (s *shard) isLarge(h header) bool { return h.cellBody() > s.e.maxInline }
+func (c *cells) isLarge(h header) bool { return h.cellBody() > c.maxInline }
 
 // cellLen is how many bytes of its cell a record with header h takes.
 func (e *Engine) cellLen(h header) int {
-	if h.cellBody() > e.maxInline {
+	if h.cellBody() > e.cells.maxInline {
 		return 3 * wordSize
 	}
 	return h.bodyOffset() + h.cellBody()
@@ -204,32 +204,32 @@ func (e *Engine) cellLen(h header) int {
 
 // body is the key and value of the record, wherever they lie. Of a root the value is what parts.go
 // says.
-func (s *shard) body(ref handle, h header) []byte {
-	if s.isLarge(h) {
-		return s.e.large.bytes(*s.cells.third(ref), h.bodyLen())
+func (c *cells) body(ref handle, h header) []byte {
+	if c.isLarge(h) {
+		return c.e.large.bytes(*c.third(ref), h.bodyLen())
 	}
-	return s.cells.view(ref, h.bodyOffset(), h.cellBody())
+	return c.view(ref, h.bodyOffset(), h.cellBody())
 }
 
-func (s *shard) key(ref handle) []byte {
-	h := s.header(ref)
-	return s.body(ref, h)[:h.keyLen()]
+func (c *cells) key(ref handle) []byte {
+	h := c.header(ref)
+	return c.body(ref, h)[:h.keyLen()]
 }
 
-func (s *shard) keyIs(ref handle, key []byte) bool {
-	h := s.header(ref)
-	return h.keyLen() == len(key) && string(s.body(ref, h)[:len(key)]) == string(key)
+func (c *cells) keyIs(ref handle, key []byte) bool {
+	h := c.header(ref)
+	return h.keyLen() == len(key) && string(c.body(ref, h)[:len(key)]) == string(key)
 }
 
-func (s *shard) item(ref handle) Item {
-	h := s.header(ref)
-	return Item{header: h, expireAt: s.expireAt(ref, h), body: firstOf(s.body(ref, h))}
+func (c *cells) item(ref handle) Item {
+	h := c.header(ref)
+	return Item{header: h, expireAt: c.expireAt(ref, h), body: firstOf(c.body(ref, h))}
 }
 
 // touch notes a use for eviction. A record in frequent use is not written to.
-func (s *shard) touch(ref handle) {
-	if h := s.header(ref); h.uses() < maxUses {
-		s.setHeader(ref, h+oneUse)
+func (c *cells) touch(ref handle) {
+	if h := c.header(ref); h.uses() < maxUses {
+		c.setHeader(ref, h+oneUse)
 	}
 }
 

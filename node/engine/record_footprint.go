@@ -8,18 +8,18 @@ func (t Txn) Footprint(key []byte) (bytes int64, found bool) {
 		return 0, false
 	}
 	s, ref := t.s, sl.ref()
-	h := s.header(ref)
+	h := s.cells.header(ref)
 	n := s.e.cellLen(h)
-	if c := &s.e.classes; s.queueOf(ref) == mainCells {
+	if c := &s.e.classes; s.cells.queueOf(ref) == mainCells {
 		bytes = int64(c.size(c.of(n)))
 	} else {
 		bytes = int64(c.unitsFor(n)) << c.grainShift
 	}
-	if s.isLarge(h) {
+	if s.cells.isLarge(h) {
 		bytes += largeCost(h.bodyLen()) + extentSize
 	}
 	if h.isRoot() {
-		bytes += s.cells.head(s.headOf(ref, h)).bytes
+		bytes += s.cells.head(s.cells.headOf(ref, h)).bytes
 	}
 	return bytes + (bucketSize+bucketEntries-1)/bucketEntries, true
 }

@@ -4,7 +4,7 @@ package engine
 // h, and writes all but the body. It may evict. The record belongs to nobody yet: until it is in an
 // index, nothing else may be allocated.
 func (s *shard) newRecord(h header, expireAt int64, k kind) (handle, error) {
-	if !s.isLarge(h) {
+	if !s.cells.isLarge(h) {
 		return s.newCell(h, expireAt, k, 0)
 	}
 	body, ok := s.newLarge(h.bodyLen())
@@ -28,9 +28,9 @@ func (s *shard) newCell(h header, expireAt int64, k kind, body uint64) (handle, 
 	if ref == 0 {
 		return 0, ErrMemory
 	}
-	s.setHeader(ref, h)
-	s.setExpireAt(ref, h, expireAt)
-	if s.isLarge(h) {
+	s.cells.setHeader(ref, h)
+	s.cells.setExpireAt(ref, h, expireAt)
+	if s.cells.isLarge(h) {
 		*s.cells.third(ref) = body
 		s.countLarge(ref, largeCost(h.bodyLen()))
 	}
@@ -39,16 +39,16 @@ func (s *shard) newCell(h header, expireAt int64, k kind, body uint64) (handle, 
 
 // fits reports whether a record with header h may take the place of old in its cell, without wasting
 // much of it.
-func (s *shard) fits(ref handle, old, h header) bool {
-	if s.isLarge(old) || s.isLarge(h) || old.isRoot() {
+func (c *cells) fits(ref handle, old, h header) bool {
+	if c.isLarge(old) || c.isLarge(h) || old.isRoot() {
 		return false
 	}
-	n := s.e.cellLen(h)
-	p := &s.e.pool.pages[s.pageOf(ref)]
+	n := c.e.cellLen(h)
+	p := &c.e.pool.pages[c.pageOf(ref)]
 	if p.kind == smallLog {
-		return s.e.classes.unitsFor(n) <= s.e.classes.unitsFor(s.e.cellLen(old))
+		return c.e.classes.unitsFor(n) <= c.e.classes.unitsFor(c.e.cellLen(old))
 	}
-	size := s.e.classes.size(int(p.class))
+	size := c.e.classes.size(int(p.class))
 	return n <= size && size-n <= size/4+wordSize
 }
 
@@ -65,10 +65,10 @@ func (s *shard) erase(p *partition, tag uint32, sl slot) {
 
 // free gives back all that a record has.
 func (s *shard) free(ref handle) {
-	h := s.header(ref)
-	s.account(h, s.expireAt(ref, h), -1)
+	h := s.cells.header(ref)
+	s.account(h, s.cells.expireAt(ref, h), -1)
 	switch {
-	case s.isLarge(h):
+	case s.cells.isLarge(h):
 		s.countLarge(ref, -largeCost(h.bodyLen()))
 		s.dropLarge(*s.cells.third(ref))
 	case h.isRoot():
@@ -78,11 +78,11 @@ func (s *shard) free(ref handle) {
 }
 
 // queueOf is the queue that the record is in.
-func (s *shard) queueOf(ref handle) kind { return s.e.pool.pages[s.pageOf(ref)].kind }
+func (c *cells) queueOf(ref handle) kind { return c.e.pool.pages[c.pageOf(ref)].kind }
 
 // fill writes key and value into the body of a record.
 func (s *shard) fill(ref handle, h header, key, value []byte) {
-	body := s.body(ref, h)
+	body := s.cells.body(ref, h)
 	copy(body, key)
 	copy(body[len(key):], value)
 }

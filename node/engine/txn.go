@@ -37,8 +37,8 @@ func (t Txn) Find(key []byte) (Item, bool) {
 		return Item{}, false
 	}
 	t.s.sums.Hits++
-	t.s.touch(sl.ref())
-	return t.s.item(sl.ref()), true
+	t.s.cells.touch(sl.ref())
+	return t.s.cells.item(sl.ref()), true
 }
 
 // Peek is Find without being counted.
@@ -47,7 +47,7 @@ func (t Txn) Peek(key []byte) (Item, bool) {
 	if !sl.found() {
 		return Item{}, false
 	}
-	return t.s.item(sl.ref()), true
+	return t.s.cells.item(sl.ref()), true
 }
 
 // Delete removes key and reports whether it was there.
@@ -87,7 +87,7 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 		if done || err != nil {
 			return err
 		}
-		if s.e.Policy() == AllKeys && s.isLarge(s.header(sl.ref())) {
+		if s.e.Policy() == AllKeys && s.cells.isLarge(s.cells.header(sl.ref())) {
 			// The old body goes first, so that the two need not fit side by side.
 			s.erase(t.p, tag, sl)
 			sl = slot{}
@@ -110,7 +110,7 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 // queueFor is the queue for a record that takes the place of the one in sl, or is new.
 func (t Txn) queueFor(sl slot, tag uint32, h header) kind {
 	if sl.found() {
-		return t.s.queueOf(sl.ref())
+		return t.s.cells.queueOf(sl.ref())
 	}
 	return t.s.entrance(t.number, tag, h)
 }
@@ -118,20 +118,20 @@ func (t Txn) queueFor(sl slot, tag uint32, h header) kind {
 // overwrite stores the new value where the old one is, if it fits there.
 func (t Txn) overwrite(sl slot, h header, expireAt int64, key, value []byte) (done bool, err error) {
 	s, ref := t.s, sl.ref()
-	old := s.header(ref)
+	old := s.cells.header(ref)
 	switch {
-	case s.fits(ref, old, h):
-	case s.isLarge(old) && s.isLarge(h) && s.reuses(ref, old, h):
+	case s.cells.fits(ref, old, h):
+	case s.cells.isLarge(old) && s.cells.isLarge(h) && s.reuses(ref, old, h):
 		if err := s.resizeLarge(ref, old, h.bodyLen()); err != nil {
 			return false, err
 		}
 	default:
 		return false, nil
 	}
-	s.account(old, s.expireAt(ref, old), -1)
+	s.account(old, s.cells.expireAt(ref, old), -1)
 	s.account(h, expireAt, 1)
 	s.reshape(ref, old, h.usedLike(old))
-	s.setExpireAt(ref, h, expireAt)
+	s.cells.setExpireAt(ref, h, expireAt)
 	s.fill(ref, h, key, value)
 	return true, nil
 }
@@ -148,34 +148,34 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 		return nil, ErrNotFound
 	}
 	s, ref := t.s, sl.ref()
-	old := s.header(ref)
+	old := s.cells.header(ref)
 	if err := checkStore(old.typ(), len(key), n); err != nil {
 		return nil, err
 	}
 	h := s.e.withValueLen(old, n)
 	switch {
-	case s.fits(ref, old, h):
+	case s.cells.fits(ref, old, h):
 		s.account(old, 0, -1)
 		s.account(h, 0, 1)
 		s.changed(tag)
 		s.reshape(ref, old, h)
-		clear(s.body(ref, h)[min(old.bodyLen(), h.bodyLen()):])
-	case s.isLarge(old) && s.isLarge(h) && !s.isShared(ref):
+		clear(s.cells.body(ref, h)[min(old.bodyLen(), h.bodyLen()):])
+	case s.cells.isLarge(old) && s.cells.isLarge(h) && !s.cells.isShared(ref):
 		if err := s.resizeLarge(ref, old, h.bodyLen()); err != nil {
 			return nil, err
 		}
 		s.account(old, 0, -1)
 		s.account(h, 0, 1)
 		s.changed(tag)
-		s.setHeader(ref, h)
+		s.cells.setHeader(ref, h)
 	default:
 		var err error
-		if ref, err = t.relocate(tag, ref, h, s.expireAt(ref, old), mainCells); err != nil {
+		if ref, err = t.relocate(tag, ref, h, s.cells.expireAt(ref, old), mainCells); err != nil {
 			return nil, err
 		}
 	}
 	s.viewed(ref)
-	return s.body(ref, h)[len(key):], nil
+	return s.cells.body(ref, h)[len(key):], nil
 }
 
 // ResizeCost is how many bytes Resize of an item found with t to a value of n bytes copies, or
@@ -183,7 +183,7 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 func (t Txn) ResizeCost(item Item, n int) int {
 	s, old := t.s, item.header
 	h := s.e.withValueLen(old, n)
-	if s.isLarge(old) && s.isLarge(h) && extentShift(old.bodyLen()) == extentShift(h.bodyLen()) && !s.e.large.isShared(s.e.large.offset(item.body)) {
+	if s.cells.isLarge(old) && s.cells.isLarge(h) && extentShift(old.bodyLen()) == extentShift(h.bodyLen()) && !s.e.large.isShared(s.e.large.offset(item.body)) {
 		return max(0, n-old.valueLen())
 	}
 	return n
@@ -198,14 +198,14 @@ func (t Txn) SetExpire(key []byte, at int64) bool {
 		return false
 	}
 	s, ref := t.s, sl.ref()
-	h := s.header(ref)
+	h := s.cells.header(ref)
 	if h.hasExpiry() {
 		s.changed(tag)
 		// An expiry of 0 keeps its word: taking it out would move the body for the sake of eight
 		// bytes.
-		s.account(h, s.expireAt(ref, h), -1)
+		s.account(h, s.cells.expireAt(ref, h), -1)
 		s.account(h, at, 1)
-		s.setExpireAt(ref, h, at)
+		s.cells.setExpireAt(ref, h, at)
 		s.stored(ref)
 		return true
 	}
@@ -213,7 +213,7 @@ func (t Txn) SetExpire(key []byte, at int64) bool {
 		return true
 	}
 	s.upkeep = true
-	ref, err := t.relocate(tag, ref, h|expiryBit, at, s.queueOf(ref))
+	ref, err := t.relocate(tag, ref, h|expiryBit, at, s.cells.queueOf(ref))
 	s.upkeep = false
 	if err == nil {
 		s.stored(ref)
@@ -229,7 +229,7 @@ func (t Txn) lookup(key []byte) (slot, uint32) {
 	if !sl.found() {
 		return sl, tag
 	}
-	if ref := sl.ref(); expired(s.expireAt(ref, s.header(ref)), s.now) {
+	if ref := sl.ref(); expired(s.cells.expireAt(ref, s.cells.header(ref)), s.now) {
 		s.sums.Expired++
 		s.erase(t.p, tag, sl)
 		return slot{}, tag
@@ -250,7 +250,7 @@ func (t Txn) publish(tag uint32, sl slot, ref handle, h header, expireAt int64) 
 		return
 	}
 	old := sl.ref()
-	s.setHeader(ref, h.usedLike(s.header(old)))
+	s.cells.setHeader(ref, h.usedLike(s.cells.header(old)))
 	sl.b.refs[sl.i] = ref
 	s.free(old)
 }
@@ -266,12 +266,12 @@ func (t Txn) relocate(tag uint32, ref handle, h header, expireAt int64, k kind) 
 	if err != nil {
 		return 0, err
 	}
-	body := s.body(to, h)
-	kept := copy(body, s.body(ref, s.header(ref)))
+	body := s.cells.body(to, h)
+	kept := copy(body, s.cells.body(ref, s.cells.header(ref)))
 	clear(body[kept:])
 	if h.isRoot() {
 		s.reroot(to, h)
-		s.setHeader(ref, s.header(ref)&^typeMask|header(TypeString)) // it has no parts to be freed
+		s.cells.setHeader(ref, s.cells.header(ref)&^typeMask|header(TypeString)) // it has no parts to be freed
 	}
 	t.publish(tag, s.slotOf(t.p, tag, ref), to, h, expireAt)
 	return to, nil
