@@ -34,7 +34,7 @@ func (e *Engine) checkSums(tb testing.TB) {
 			got.Index += s.checkIndex(tb, &d.partition, buckets)
 			live += int(d.count)
 		}
-		got.Index += int64(s.spares) * bucketSize
+		got.Index += int64(s.indexes.spares) * bucketSize
 		clockPages := s.eachRecord(func(ref handle) {
 			h := s.cells.header(ref)
 			records++
@@ -143,10 +143,10 @@ func (s *shard) checkEntries(tb testing.TB, p, whole *partition, buckets uint32)
 					continue
 				}
 				entries++
-				if s.homeOf(p, b.tags[j], ref) != s.cells.bucketAt(p, i) {
+				if s.indexes.homeOf(p, b.tags[j], ref) != s.cells.bucketAt(p, i) {
 					tb.Error("an entry is in the wrong bucket")
 				}
-				if in, tag := s.recordTag(ref, s.cells.header(ref)); in != whole || tag != b.tags[j] || s.slotOf(in, tag, ref).b != b {
+				if in, tag := s.recordTag(ref, s.cells.header(ref)); in != whole || tag != b.tags[j] || s.indexes.slotOf(in, tag, ref).b != b {
 					tb.Error("an entry has the wrong tag, or its record is not found by its cell")
 				}
 			}

@@ -94,7 +94,7 @@ func (s *shard) doomLocked(p uint16) (d *doomed, keys int) {
 		d.count -= c.count
 		d.crowd = 0
 		d.beside = s.doomIndex(p, *c)
-		s.putIndex(part.crowd, int(partitionSize))
+		s.indexes.put(part.crowd, int(partitionSize))
 	}
 	*part = partition{}
 	s.era++
@@ -134,7 +134,7 @@ func (s *shard) drain(d *doomed, budget int) (done bool) {
 	}
 	for ; budget > 0 && d.left > 0; budget-- {
 		d.left--
-		s.freeStorage(d)
+		s.indexes.freeStorage(d)
 	}
 	if d.left > 0 {
 		return false
@@ -154,7 +154,7 @@ func (s *shard) emptyChain(d *doomed, b *bucket, budget int) int {
 		second := s.cells.bucket(h, 0)
 		b.next = second.next
 		budget -= s.freeEntries(d, second)
-		s.putIndex(h, bucketSize)
+		s.indexes.put(h, bucketSize)
 	}
 	if budget > 0 {
 		budget -= s.freeEntries(d, b)
@@ -183,11 +183,11 @@ func (s *shard) freeEntries(d *doomed, b *bucket) (cost int) {
 // dropped one.
 func (s *shard) indexOf(number uint16, tag uint32, ref handle) *partition {
 	p := s.partition(number)
-	if len(s.doomed) == 0 || s.entry(p, tag, ref).found() {
+	if len(s.doomed) == 0 || s.indexes.entry(p, tag, ref).found() {
 		return p
 	}
 	for _, d := range s.doomed {
-		if d.number == number && !d.emptied && s.entry(&d.partition, tag, ref).found() {
+		if d.number == number && !d.emptied && s.indexes.entry(&d.partition, tag, ref).found() {
 			return &d.partition
 		}
 	}

@@ -45,8 +45,8 @@ func (s *shard) renounce(seed uint64) {
 	s.e.spares[doomedRecords].Add(-int32(len(s.doomed)))
 	s.doomed = nil
 	s.slabs = [numSlabs]slab{}
-	s.spare, s.spares = 0, 0
-	s.gathering = false
+	s.indexes.spare, s.indexes.spares = 0, 0
+	s.indexes.gathering = false
 	s.renounceValues()
 	s.clocks.hands, s.clocks.squeezed = [numClasses]hand{}, noClass
 	s.small, s.pages, s.records, s.large, s.unused = small{}, 0, 0, 0, 0

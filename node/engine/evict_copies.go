@@ -113,7 +113,7 @@ func (s *shard) evictBuckets(p *partition, from *uint32, looks *int) (evicted, c
 	class = noClass
 	var chain [maxChain * bucketEntries]handle
 	for ; *from < p.buckets && evicted < evictCopies && (evicted == 0 || *looks < looksCopies); *from++ {
-		for _, ref := range chain[:s.chainRefs(p, *from, &chain)] {
+		for _, ref := range chain[:s.indexes.chainRefs(p, *from, &chain)] {
 			h := s.cells.header(ref)
 			if ref == s.pinned || s.isSpared(ref, h) {
 				continue
@@ -133,8 +133,8 @@ func (s *shard) evictBuckets(p *partition, from *uint32, looks *int) (evicted, c
 // chainRefs has the records that a bucket and those behind it name: once some of them go, others
 // take their places. Of a chain that is longer than it should be the end has its turn when those
 // before it are gone.
-func (s *shard) chainRefs(p *partition, i uint32, refs *[maxChain * bucketEntries]handle) (n int) {
-	for b := s.cells.bucketAt(p, i); b != nil && n < len(refs); b = s.cells.bucket(b.next, 0) {
+func (ix *indexes) chainRefs(p *partition, i uint32, refs *[maxChain * bucketEntries]handle) (n int) {
+	for b := ix.cells.bucketAt(p, i); b != nil && n < len(refs); b = ix.cells.bucket(b.next, 0) {
 		for _, ref := range b.refs {
 			if ref != 0 {
 				refs[n] = ref

@@ -240,7 +240,7 @@ func (s *shard) candidates(batch *[judgeBatch]candidate) (n, passed int) {
 		if ref != 0 {
 			p, tag := s.recordTag(ref, s.cells.header(ref))
 			batch[n] = candidate{ref, p, tag}
-			s.touched += s.home(p, tag).tags[0]
+			s.touched += s.indexes.home(p, tag).tags[0]
 			n++
 		}
 	}

@@ -59,31 +59,31 @@ func wait(times int) {
 	}
 }
 
-// takeIndex returns a cell for n bytes of index, 0 if there is none. It may evict.
-func (s *shard) takeIndex(n int) handle {
-	if n > s.e.pool.pageSize {
+// take returns a cell for n bytes of index, 0 if there is none. It may evict.
+func (ix *indexes) take(n int) handle {
+	if n > ix.s.e.pool.pageSize {
 		return 0
 	}
-	h := s.obtain(index, n)
+	h := ix.s.obtain(index, n)
 	if h != 0 {
-		s.sums.Index += int64(s.e.classes.size(s.e.classes.of(n)))
+		ix.s.sums.Index += int64(ix.s.e.classes.size(ix.s.e.classes.of(n)))
 	}
 	return h
 }
 
-// takeIndexQuietly is takeIndex without eviction.
-func (s *shard) takeIndexQuietly(n int) handle {
-	class := s.e.classes.of(n)
-	h := s.take(index, class)
+// takeQuietly is takeIndex without eviction.
+func (ix *indexes) takeQuietly(n int) handle {
+	class := ix.s.e.classes.of(n)
+	h := ix.s.take(index, class)
 	if h != 0 {
-		s.sums.Index += int64(s.e.classes.size(class))
+		ix.s.sums.Index += int64(ix.s.e.classes.size(class))
 	}
 	return h
 }
 
-func (s *shard) putIndex(h handle, n int) {
-	s.sums.Index -= int64(s.e.classes.size(s.e.classes.of(n)))
-	s.put(h)
+func (ix *indexes) put(h handle, n int) {
+	ix.s.sums.Index -= int64(ix.s.e.classes.size(ix.s.e.classes.of(n)))
+	ix.s.put(h)
 }
 
 // makeRoom evicts, or moves records together, until there is a free cell of the class wanted in

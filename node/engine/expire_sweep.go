@@ -128,7 +128,7 @@ func (s *shard) sweepSlice(w *pageSweep) (expired int, more bool) {
 // expireLater puts an expired record into the batch, which goes when it is full.
 func (s *shard) expireLater(w *pageSweep, ref handle, h header) {
 	p, tag := s.recordTag(ref, h)
-	s.touched += s.home(p, tag).tags[0]
+	s.touched += s.indexes.home(p, tag).tags[0]
 	w.batch[w.n] = candidate{ref, p, tag}
 	if w.n++; w.n == sweepBatch {
 		s.expireBatch(w)
@@ -164,7 +164,7 @@ func (s *shard) expireBatch(w *pageSweep) {
 	for _, c := range w.batch[:w.n] {
 		s.discard(c.ref, c.p, c.tag, &s.sums.Expired)
 		if !s.isDoomed(c.p) {
-			s.tidy(c.p, 2)
+			s.indexes.tidy(c.p, 2)
 		}
 	}
 	w.n = 0
@@ -178,8 +178,8 @@ func (e *Engine) tidyNext() {
 	s.dropStash()
 	steps := tidyAtOnce
 	for i := range s.partitions {
-		steps -= s.tidy(&s.partitions[i], steps)
+		steps -= s.indexes.tidy(&s.partitions[i], steps)
 	}
 	s.mu.Unlock()
-	s.gather()
+	s.indexes.gather()
 }

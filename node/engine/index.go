@@ -50,8 +50,18 @@ type partition struct {
 	crowd   handle // a cell with a partition; see index_crowd.go
 }
 
+// indexes are the indexes of a shard's partitions, and what they keep for their next step.
+type indexes struct {
+	s         *shard
+	cells     *cells
+	spare     handle // list of empty buckets, kept for insertions that must not fail halfway
+	spares    int
+	gathering bool     // some pages of index cells are being emptied: those in leaving
+	leaving   []uint32 // kept for the next gathering
+}
+
 // home is the bucket where tag belongs; nil in an empty index.
-func (s *shard) home(p *partition, tag uint32) *bucket {
+func (ix *indexes) home(p *partition, tag uint32) *bucket {
 	if p.buckets == 0 {
 		return nil
 	}
@@ -59,7 +69,7 @@ func (s *shard) home(p *partition, tag uint32) *bucket {
 	if i >= p.buckets {
 		i &= p.mask >> 1
 	}
-	return s.cells.bucketAt(p, i)
+	return ix.cells.bucketAt(p, i)
 }
 
 // bucketPlace is where an index has a bucket, as far as the partition tells; see index_granules.go.
@@ -90,28 +100,28 @@ func (sl slot) found() bool { return sl.b != nil }
 func (sl slot) ref() handle { return sl.b.refs[sl.i] }
 
 // lookup finds the entry of key.
-func (s *shard) lookup(p *partition, tag uint32, key []byte) slot {
-	first := s.home(p, tag)
-	for b := first; b != nil; b = s.cells.bucket(b.next, 0) {
+func (ix *indexes) lookup(p *partition, tag uint32, key []byte) slot {
+	first := ix.home(p, tag)
+	for b := first; b != nil; b = ix.cells.bucket(b.next, 0) {
 		for i := range b.tags {
 			if b.tags[i] != tag || b.refs[i] == 0 {
 				continue
 			}
-			s.cells.touchCell(b.refs[i])
-			if s.cells.keyIs(b.refs[i], key) {
+			ix.cells.touchCell(b.refs[i])
+			if ix.cells.keyIs(b.refs[i], key) {
 				return slot{b, i, p}
 			}
 		}
 	}
 	if first != nil && first.crowded != 0 {
-		return s.lookupCrowd(p, tag, key)
+		return ix.lookupCrowd(p, tag, key)
 	}
 	return slot{}
 }
 
 // slotOf finds the entry that names ref, which is there.
-func (s *shard) slotOf(p *partition, tag uint32, ref handle) slot {
-	sl := s.entry(p, tag, ref)
+func (ix *indexes) slotOf(p *partition, tag uint32, ref handle) slot {
+	sl := ix.entry(p, tag, ref)
 	if !sl.found() {
 		panic("BUG: a record is in no index")
 	}
@@ -119,39 +129,39 @@ func (s *shard) slotOf(p *partition, tag uint32, ref handle) slot {
 }
 
 // entry finds the entry that names ref.
-func (s *shard) entry(p *partition, tag uint32, ref handle) slot {
-	first := s.homeOf(p, tag, ref)
-	for b := first; b != nil; b = s.cells.bucket(b.next, 0) {
+func (ix *indexes) entry(p *partition, tag uint32, ref handle) slot {
+	first := ix.homeOf(p, tag, ref)
+	for b := first; b != nil; b = ix.cells.bucket(b.next, 0) {
 		for i := range b.refs {
 			if b.refs[i] == ref {
 				return slot{b, i, p}
 			}
 		}
 	}
-	if c := s.cells.crowd(p); c != nil && first.crowded != 0 {
-		return s.entry(c, tag, ref)
+	if c := ix.cells.crowd(p); c != nil && first.crowded != 0 {
+		return ix.entry(c, tag, ref)
 	}
 	return slot{}
 }
 
 // insert adds an entry. The caller made sure of a spare bucket.
-func (s *shard) insert(p *partition, tag uint32, ref handle) {
-	s.place(p, tag, ref)
+func (ix *indexes) insert(p *partition, tag uint32, ref handle) {
+	ix.place(p, tag, ref)
 	p.count++
 }
 
 // place puts an entry at the end of its chain, or into the crowd.
-func (s *shard) place(p *partition, tag uint32, ref handle) {
-	first := s.homeOf(p, tag, ref)
-	last, length := s.cells.chainEnd(first)
+func (ix *indexes) place(p *partition, tag uint32, ref handle) {
+	first := ix.homeOf(p, tag, ref)
+	last, length := ix.cells.chainEnd(first)
 	if last.full() {
-		if length >= maxChain && s.placeInCrowd(p, first, tag, ref) {
+		if length >= maxChain && ix.placeInCrowd(p, first, tag, ref) {
 			return
 		}
-		h := s.spare
-		s.spare = s.cells.bucket(h, 0).next
-		s.spares--
-		last = s.append(last, h)
+		h := ix.spare
+		ix.spare = ix.cells.bucket(h, 0).next
+		ix.spares--
+		last = ix.append(last, h)
 	}
 	last.add(tag, ref)
 }
@@ -165,19 +175,19 @@ func (c *cells) chainEnd(b *bucket) (last *bucket, length int) {
 }
 
 // append puts the bucket h, empty, behind the last one of a chain.
-func (s *shard) append(last *bucket, h handle) *bucket {
+func (ix *indexes) append(last *bucket, h handle) *bucket {
 	last.next = h
-	b := s.cells.bucket(h, 0)
+	b := ix.cells.bucket(h, 0)
 	*b = bucket{}
 	return b
 }
 
 // remove takes out an entry of tag's chain and fills its place with the chain's last.
-func (s *shard) remove(p *partition, tag uint32, sl slot) {
+func (ix *indexes) remove(p *partition, tag uint32, sl slot) {
 	var before *bucket
-	last := s.homeOf(sl.in, tag, sl.ref())
+	last := ix.homeOf(sl.in, tag, sl.ref())
 	for last.next != 0 {
-		before, last = last, s.cells.bucket(last.next, 0)
+		before, last = last, ix.cells.bucket(last.next, 0)
 	}
 	i := bucketEntries - 1
 	for last.refs[i] == 0 {
@@ -186,7 +196,7 @@ func (s *shard) remove(p *partition, tag uint32, sl slot) {
 	sl.b.tags[sl.i], sl.b.refs[sl.i] = last.tags[i], last.refs[i]
 	last.tags[i], last.refs[i] = 0, 0
 	if i == 0 && before != nil {
-		s.freeBucket(before.next)
+		ix.freeBucket(before.next)
 		before.next = 0
 	}
 	p.count--
@@ -198,44 +208,44 @@ func (s *shard) remove(p *partition, tag uint32, sl slot) {
 // redistribute places the entries of a chain, whose first bucket was content, where they now
 // belong. Emptied overflow buckets become spares before their entries are placed, which is enough
 // for a split; for a merge one more spare must be there.
-func (s *shard) redistribute(p *partition, content bucket) {
+func (ix *indexes) redistribute(p *partition, content bucket) {
 	for {
 		for i, ref := range content.refs {
 			if ref != 0 {
-				s.place(p, content.tags[i], ref)
+				ix.place(p, content.tags[i], ref)
 			}
 		}
 		if content.next == 0 {
 			return
 		}
 		h := content.next
-		content = *s.cells.bucket(h, 0)
-		s.addSpare(h)
+		content = *ix.cells.bucket(h, 0)
+		ix.addSpare(h)
 	}
 }
 
-func (s *shard) addSpare(h handle) {
-	s.cells.bucket(h, 0).next = s.spare
-	s.spare = h
-	s.spares++
+func (ix *indexes) addSpare(h handle) {
+	ix.cells.bucket(h, 0).next = ix.spare
+	ix.spare = h
+	ix.spares++
 }
 
 // freeBucket keeps an overflow bucket as the spare if there is none.
-func (s *shard) freeBucket(h handle) {
-	if s.spares == 0 {
-		s.addSpare(h)
+func (ix *indexes) freeBucket(h handle) {
+	if ix.spares == 0 {
+		ix.addSpare(h)
 		return
 	}
-	s.putIndex(h, bucketSize)
+	ix.put(h, bucketSize)
 }
 
 // trimSpares frees all spares but one.
-func (s *shard) trimSpares() {
-	for s.spares > 1 {
-		h := s.spare
-		s.spare = s.cells.bucket(h, 0).next
-		s.spares--
-		s.putIndex(h, bucketSize)
+func (ix *indexes) trimSpares() {
+	for ix.spares > 1 {
+		h := ix.spare
+		ix.spare = ix.cells.bucket(h, 0).next
+		ix.spares--
+		ix.put(h, bucketSize)
 	}
 }
 

@@ -20,7 +20,7 @@ const (
 )
 
 // crowdTag is the tag that chooses a key's bucket in a crowd.
-func (s *shard) crowdTag(key []byte) uint32 { return uint32(maphash.Bytes(s.e.crowdSeed, key)) }
+func (ix *indexes) crowdTag(key []byte) uint32 { return uint32(maphash.Bytes(ix.s.e.crowdSeed, key)) }
 
 // crowd is the crowd of p, nil if it has none.
 func (c *cells) crowd(p *partition) *partition {
@@ -31,22 +31,22 @@ func (c *cells) crowd(p *partition) *partition {
 }
 
 // homeOf is where a record belongs in p, which may be a crowd.
-func (s *shard) homeOf(p *partition, tag uint32, ref handle) *bucket {
+func (ix *indexes) homeOf(p *partition, tag uint32, ref handle) *bucket {
 	if p.crowd == aCrowd {
-		tag = s.crowdTag(s.cells.key(ref))
+		tag = ix.crowdTag(ix.cells.key(ref))
 	}
-	return s.home(p, tag)
+	return ix.home(p, tag)
 }
 
 // lookupCrowd finds the entry of key in the crowd of p.
-func (s *shard) lookupCrowd(p *partition, tag uint32, key []byte) slot {
-	c := s.cells.crowd(p)
+func (ix *indexes) lookupCrowd(p *partition, tag uint32, key []byte) slot {
+	c := ix.cells.crowd(p)
 	if c == nil {
 		return slot{}
 	}
-	for b := s.home(c, s.crowdTag(key)); b != nil; b = s.cells.bucket(b.next, 0) {
+	for b := ix.home(c, ix.crowdTag(key)); b != nil; b = ix.cells.bucket(b.next, 0) {
 		for i := range b.tags {
-			if b.tags[i] == tag && b.refs[i] != 0 && s.cells.keyIs(b.refs[i], key) {
+			if b.tags[i] == tag && b.refs[i] != 0 && ix.cells.keyIs(b.refs[i], key) {
 				return slot{b, i, c}
 			}
 		}
@@ -56,19 +56,19 @@ func (s *shard) lookupCrowd(p *partition, tag uint32, key []byte) slot {
 
 // placeInCrowd puts an entry whose chain begins at first into the crowd of p. Without memory for
 // that it returns false.
-func (s *shard) placeInCrowd(p *partition, first *bucket, tag uint32, ref handle) bool {
-	if p.crowd == aCrowd || p.crowd == 0 && !s.beginCrowd(p) {
+func (ix *indexes) placeInCrowd(p *partition, first *bucket, tag uint32, ref handle) bool {
+	if p.crowd == aCrowd || p.crowd == 0 && !ix.beginCrowd(p) {
 		return false
 	}
-	c := s.cells.crowd(p)
-	last, _ := s.cells.chainEnd(s.homeOf(c, tag, ref))
+	c := ix.cells.crowd(p)
+	last, _ := ix.cells.chainEnd(ix.homeOf(c, tag, ref))
 	if last.full() {
 		// The spare is the main index's, which cannot do without.
-		h := s.takeIndexQuietly(bucketSize)
+		h := ix.takeQuietly(bucketSize)
 		if h == 0 {
 			return false
 		}
-		last = s.append(last, h)
+		last = ix.append(last, h)
 	}
 	last.add(tag, ref)
 	c.count++
@@ -77,45 +77,45 @@ func (s *shard) placeInCrowd(p *partition, first *bucket, tag uint32, ref handle
 }
 
 // beginCrowd gives p a crowd of one bucket.
-func (s *shard) beginCrowd(p *partition) bool {
-	root := s.takeIndexQuietly(bucketSize)
+func (ix *indexes) beginCrowd(p *partition) bool {
+	root := ix.takeQuietly(bucketSize)
 	if root == 0 {
 		return false
 	}
-	h := s.takeIndexQuietly(int(partitionSize))
+	h := ix.takeQuietly(int(partitionSize))
 	if h == 0 {
-		s.putIndex(root, bucketSize)
+		ix.put(root, bucketSize)
 		return false
 	}
-	*s.cells.bucket(root, 0) = bucket{}
-	*s.cells.partition(h) = partition{root: root, buckets: 1, crowd: aCrowd}
+	*ix.cells.bucket(root, 0) = bucket{}
+	*ix.cells.partition(h) = partition{root: root, buckets: 1, crowd: aCrowd}
 	p.crowd = h
 	return true
 }
 
 // prepareCrowd lets the crowd of p grow if it is time, and makes sure that the next entry finds
 // memory there. It may evict. Where it fails, chains become longer.
-func (s *shard) prepareCrowd(p *partition) {
-	c := s.cells.crowd(p)
+func (ix *indexes) prepareCrowd(p *partition) {
+	c := ix.cells.crowd(p)
 	if c == nil {
 		return
 	}
 	if c.wantsGrowth() {
-		s.grow(c)
+		ix.grow(c)
 	}
-	if h := s.takeIndex(bucketSize); h != 0 {
-		s.putIndex(h, bucketSize)
+	if h := ix.take(bucketSize); h != 0 {
+		ix.put(h, bucketSize)
 	}
 }
 
 // tidyCrowd lets the crowd of p shrink by a bucket, or end, if it is time.
-func (s *shard) tidyCrowd(p *partition) bool {
-	c := s.cells.crowd(p)
-	if c == nil || !c.wantsShrink() || !s.shrink(c) {
+func (ix *indexes) tidyCrowd(p *partition) bool {
+	c := ix.cells.crowd(p)
+	if c == nil || !c.wantsShrink() || !ix.shrink(c) {
 		return false
 	}
 	if c.buckets == 0 {
-		s.putIndex(p.crowd, int(partitionSize))
+		ix.put(p.crowd, int(partitionSize))
 		p.crowd = 0
 	}
 	return true

@@ -24,93 +24,93 @@ type gathering struct {
 }
 
 // gather frees sparse pages of the shard's indexes, if there are enough of them.
-func (s *shard) gather() {
-	w, more := s.beginGathering()
+func (ix *indexes) gather() {
+	w, more := ix.beginGathering()
 	for more {
 		runtime.Gosched() // or this goroutine would have the lock again before those that wait for it
-		more = s.gatherSlice(&w)
+		more = ix.gatherSlice(&w)
 	}
 }
 
 // beginGathering chooses the pages that are to go, and reports whether it is worth it. They are in no
 // list meanwhile.
-func (s *shard) beginGathering() (w gathering, worthIt bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.gathering {
+func (ix *indexes) beginGathering() (w gathering, worthIt bool) {
+	ix.s.mu.Lock()
+	defer ix.s.mu.Unlock()
+	if ix.gathering {
 		return w, false
 	}
-	s.leaving = s.leaving[:0]
+	ix.leaving = ix.leaving[:0]
 	for class := range numClasses {
-		s.chooseLeaving(class)
+		ix.chooseLeaving(class)
 	}
-	if n := int64(len(s.leaving) * s.e.pool.pageSize); n == 0 || gatherShare*n < s.sums.Index {
+	if n := int64(len(ix.leaving) * ix.s.e.pool.pageSize); n == 0 || gatherShare*n < ix.s.sums.Index {
 		return w, false
 	}
-	w.mark = s.mark
-	for _, pg := range s.leaving {
-		p := &s.e.pool.pages[pg]
-		w.chains = w.chains || s.e.classes.size(int(p.class)) == bucketSize
-		s.unlinkRoom(pg)
+	w.mark = ix.s.mark
+	for _, pg := range ix.leaving {
+		p := &ix.s.e.pool.pages[pg]
+		w.chains = w.chains || ix.s.e.classes.size(int(p.class)) == bucketSize
+		ix.s.unlinkRoom(pg)
 		p.leaving = true
 	}
-	s.gathering = true
+	ix.gathering = true
 	return w, true
 }
 
 // chooseLeaving chooses pages of a class that are at most half full, as many as there are free
 // cells for on others.
-func (s *shard) chooseLeaving(class int) {
-	perPage := s.e.classes.perPage[class]
-	free, toMove := s.slabs[index].classes[class].cells, uint32(0)
+func (ix *indexes) chooseLeaving(class int) {
+	perPage := ix.s.e.classes.perPage[class]
+	free, toMove := ix.s.slabs[index].classes[class].cells, uint32(0)
 	if free < perPage {
 		return
 	}
-	for pg := s.slabs[index].classes[class].room; pg != 0; pg = s.e.pool.pages[pg].next {
-		live := uint32(s.e.pool.pages[pg].live)
+	for pg := ix.s.slabs[index].classes[class].room; pg != 0; pg = ix.s.e.pool.pages[pg].next {
+		live := uint32(ix.s.e.pool.pages[pg].live)
 		if 2*live <= perPage && free >= perPage+toMove {
 			free -= perPage - live
 			toMove += live
-			s.leaving = append(s.leaving, pg)
+			ix.leaving = append(ix.leaving, pg)
 		}
 	}
 }
 
 // gatherSlice goes on with w, and reports whether there is more to do.
-func (s *shard) gatherSlice(w *gathering) (more bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mark != w.mark {
+func (ix *indexes) gatherSlice(w *gathering) (more bool) {
+	ix.s.mu.Lock()
+	defer ix.s.mu.Unlock()
+	if ix.s.mark != w.mark {
 		return false // a Reset took everything
 	}
-	for budget := gatherAtOnce; budget > 0 && w.at < 2*len(s.partitions); {
-		budget = s.gatherIndex(w, &s.partitions[w.at/2], budget)
+	for budget := gatherAtOnce; budget > 0 && w.at < 2*len(ix.s.partitions); {
+		budget = ix.gatherIndex(w, &ix.s.partitions[w.at/2], budget)
 	}
-	if w.at < 2*len(s.partitions) {
+	if w.at < 2*len(ix.s.partitions) {
 		return true
 	}
-	s.endGathering()
+	ix.endGathering()
 	return false
 }
 
-func (s *shard) endGathering() {
-	for h := &s.spare; *h != 0; h = &s.cells.bucket(*h, 0).next {
-		s.relocate(h)
+func (ix *indexes) endGathering() {
+	for h := &ix.spare; *h != 0; h = &ix.cells.bucket(*h, 0).next {
+		ix.relocate(h)
 	}
-	for _, pg := range s.leaving {
+	for _, pg := range ix.leaving {
 		// What is still there has cells of dropped partitions, or others were given the free cells.
-		if p := &s.e.pool.pages[pg]; p.mark() == s.mark && p.leaving {
+		if p := &ix.s.e.pool.pages[pg]; p.mark() == ix.s.mark && p.leaving {
 			p.leaving = false
-			s.linkRoom(pg)
+			ix.s.linkRoom(pg)
 		}
 	}
-	s.gathering = false
+	ix.gathering = false
 }
 
 // gatherIndex goes on with an index of p, and returns what is left of the budget, in granules.
-func (s *shard) gatherIndex(w *gathering, p *partition, budget int) int {
+func (ix *indexes) gatherIndex(w *gathering, p *partition, budget int) int {
 	if w.at%2 == 1 {
-		if p = s.cells.crowd(p); p == nil {
+		if p = ix.cells.crowd(p); p == nil {
 			w.at++
 			return budget
 		}
@@ -120,43 +120,43 @@ func (s *shard) gatherIndex(w *gathering, p *partition, budget int) int {
 			return 0
 		}
 		budget--
-		s.gatherGranule(w, p)
+		ix.gatherGranule(w, p)
 	}
-	s.relocate(&p.root)
-	if s.cells.crowd(p) != nil {
-		s.relocate(&p.crowd)
+	ix.relocate(&p.root)
+	if ix.cells.crowd(p) != nil {
+		ix.relocate(&p.crowd)
 	}
 	w.at, w.granule = w.at+1, 0
 	return max(0, budget-1)
 }
 
-func (s *shard) gatherGranule(w *gathering, p *partition) {
+func (ix *indexes) gatherGranule(w *gathering, p *partition) {
 	if p.buckets > granule {
-		s.relocate(s.cells.granuleAt(p, w.granule, p.buckets > granule<<s.cells.directoryShift))
+		ix.relocate(ix.cells.granuleAt(p, w.granule, p.buckets > granule<<ix.cells.directoryShift))
 	}
 	if !w.chains {
 		return
 	}
 	first := w.granule << granuleShift
 	for i := first; i < min(first+granule, p.buckets); i++ {
-		for b := s.cells.bucketAt(p, i); b.next != 0; b = s.cells.bucket(b.next, 0) {
-			s.relocate(&b.next)
+		for b := ix.cells.bucketAt(p, i); b.next != 0; b = ix.cells.bucket(b.next, 0) {
+			ix.relocate(&b.next)
 		}
 	}
 }
 
 // relocate moves the cell that h names, if its page is to go and there is a free one elsewhere. It
 // takes no new page.
-func (s *shard) relocate(h *handle) {
+func (ix *indexes) relocate(h *handle) {
 	from := *h
-	p := &s.e.pool.pages[s.cells.pageOf(from)]
+	p := &ix.s.e.pool.pages[ix.cells.pageOf(from)]
 	class := int(p.class)
-	if !p.leaving || s.slabs[index].classes[class].room == 0 {
+	if !p.leaving || ix.s.slabs[index].classes[class].room == 0 {
 		return
 	}
-	size := s.e.classes.size(class)
-	to := s.takeFrom(index, class)
-	copy(s.cells.view(to, 0, size), s.cells.view(from, 0, size))
+	size := ix.s.e.classes.size(class)
+	to := ix.s.takeFrom(index, class)
+	copy(ix.cells.view(to, 0, size), ix.cells.view(from, 0, size))
 	*h = to
-	s.put(from)
+	ix.s.put(from)
 }

@@ -35,7 +35,7 @@ func TestGather(t *testing.T) {
 	e, key := sparseIndexes(t)
 	before := e.indexPageBytes()
 	s := &e.shards[0]
-	s.gather()
+	s.indexes.gather()
 	e.checkSums(t)
 	// In a few classes of cells one page is not full.
 	if got, limit := e.indexPageBytes(), e.Stats().Index+6*int64(e.pool.pageSize); got > limit || before < 2*limit {
@@ -48,7 +48,7 @@ func TestGather(t *testing.T) {
 			}
 		}
 	}
-	if w, more := s.beginGathering(); more {
+	if w, more := s.indexes.beginGathering(); more {
 		t.Errorf("there is always more to gather: %+v", w)
 	}
 }
@@ -61,21 +61,21 @@ func TestGatherInSlices(t *testing.T) {
 			e, key := sparseIndexes(t)
 			before := e.indexPageBytes()
 			s := &e.shards[0]
-			w, more := s.beginGathering()
+			w, more := s.indexes.beginGathering()
 			if !more {
 				t.Fatal("there is nothing to gather")
 			}
-			if _, again := s.beginGathering(); again {
+			if _, again := s.indexes.beginGathering(); again {
 				t.Error("two gather at a time")
 			}
 			for slice := 0; more; slice++ {
 				between(t, e, slice, key)
 				e.checkSums(t)
-				more = s.gatherSlice(&w)
+				more = s.indexes.gatherSlice(&w)
 				e.checkSums(t)
 			}
-			if s.gathering || e.indexPageBytes() > before {
-				t.Errorf("gathering: %t, %d bytes of pages, before %d", s.gathering, e.indexPageBytes(), before)
+			if s.indexes.gathering || e.indexPageBytes() > before {
+				t.Errorf("gathering: %t, %d bytes of pages, before %d", s.indexes.gathering, e.indexPageBytes(), before)
 			}
 		})
 	}

@@ -64,55 +64,55 @@ func (c *cells) directoryHint(p bucketPlace) uint64 {
 }
 
 // makePlace makes sure that the storage of p has an empty place for bucket n, the next.
-func (s *shard) makePlace(p *partition, n uint32) bool {
+func (ix *indexes) makePlace(p *partition, n uint32) bool {
 	if n < granule {
 		if n&(n-1) != 0 {
 			return true
 		}
 		from, to := int(n)*bucketSize, max(1, 2*int(n))*bucketSize
-		return s.replaceRoot(p, s.takeIndex(to), from, to)
+		return ix.replaceRoot(p, ix.take(to), from, to)
 	}
 	if n%granule != 0 {
 		return true
 	}
-	g := s.takeIndex(granule * bucketSize)
+	g := ix.take(granule * bucketSize)
 	if g == 0 {
 		return false
 	}
-	clear(s.cells.view(g, 0, granule*bucketSize))
-	if !s.extend(p, n>>granuleShift) {
-		s.putIndex(g, granule*bucketSize)
+	clear(ix.cells.view(g, 0, granule*bucketSize))
+	if !ix.extend(p, n>>granuleShift) {
+		ix.put(g, granule*bucketSize)
 		return false
 	}
-	*s.cells.granuleAt(p, n>>granuleShift, n >= granule<<s.cells.directoryShift) = g
+	*ix.cells.granuleAt(p, n>>granuleShift, n >= granule<<ix.cells.directoryShift) = g
 	return true
 }
 
 // extend makes sure that the directory of n granules has room for one more.
-func (s *shard) extend(p *partition, n uint32) bool {
-	blocks := n >> s.cells.directoryShift
-	if n != blocks<<s.cells.directoryShift {
-		return blocks > 0 || s.growDirectory(p, n)
+func (ix *indexes) extend(p *partition, n uint32) bool {
+	blocks := n >> ix.cells.directoryShift
+	if n != blocks<<ix.cells.directoryShift {
+		return blocks > 0 || ix.growDirectory(p, n)
 	}
-	block := s.takeIndex(s.e.pool.pageSize)
+	block := ix.take(ix.s.e.pool.pageSize)
 	if block == 0 {
 		return false
 	}
-	if !s.growDirectory(p, blocks) {
-		s.putIndex(block, s.e.pool.pageSize)
+	if !ix.growDirectory(p, blocks) {
+		ix.put(block, ix.s.e.pool.pageSize)
 		return false
 	}
-	*s.cells.handle(p.root, blocks) = block
+	*ix.cells.handle(p.root, blocks) = block
 	return true
 }
 
 // growDirectory makes sure that the root, a directory of n, has room for one more. A directory of
 // one is what that names.
-func (s *shard) growDirectory(p *partition, n uint32) bool {
+func (ix *indexes) growDirectory(p *partition, n uint32) bool {
 	if n == 1 {
-		d := s.takeIndex(minDirectory * handleSize)
+		d := ix.take(minDirectory * handleSize)
 		if d != 0 {
-			*s.cells.handle(d, 0) = p.root
+			*ix.cells.handle(d, 0) = p.root
 			p.root = d
 		}
 		return d != 0
@@ -121,7 +121,7 @@ func (s *shard) growDirectory(p *partition, n uint32) bool {
 		return true
 	}
 	from, to := int(n)*handleSize, 2*int(n)*handleSize
-	return s.replaceRoot(p, s.takeIndex(to), from, to)
+	return ix.replaceRoot(p, ix.take(to), from, to)
 }
 
 // directoryLen is how many handles a directory of n > 1 has room for.
@@ -129,68 +129,68 @@ func directoryLen(n uint32) uint32 { return max(minDirectory, uint32(1)<<bits.Le
 
 // dropPlace takes the place of bucket n, the last, out of the storage of p. Its content has been
 // copied.
-func (s *shard) dropPlace(p *partition, n uint32) bool {
+func (ix *indexes) dropPlace(p *partition, n uint32) bool {
 	switch {
 	case n == 0:
-		s.putIndex(p.root, bucketSize)
+		ix.put(p.root, bucketSize)
 		return true
 	case n < granule && n&(n-1) == 0:
-		return s.halveRoot(p, int(n)*bucketSize)
+		return ix.halveRoot(p, int(n)*bucketSize)
 	case n%granule != 0:
-		*s.cells.bucketAt(p, n) = bucket{} // makePlace promises an empty one
+		*ix.cells.bucketAt(p, n) = bucket{} // makePlace promises an empty one
 		return true
 	}
-	g := *s.cells.granuleAt(p, n>>granuleShift, n >= granule<<s.cells.directoryShift)
-	if !s.retract(p, n>>granuleShift) {
+	g := *ix.cells.granuleAt(p, n>>granuleShift, n >= granule<<ix.cells.directoryShift)
+	if !ix.retract(p, n>>granuleShift) {
 		return false
 	}
-	s.putIndex(g, granule*bucketSize)
+	ix.put(g, granule*bucketSize)
 	return true
 }
 
 // retract leaves the directory of n + 1 granules with n.
-func (s *shard) retract(p *partition, n uint32) bool {
-	blocks := n >> s.cells.directoryShift
-	if n != blocks<<s.cells.directoryShift {
-		return blocks > 0 || s.shrinkDirectory(p, n)
+func (ix *indexes) retract(p *partition, n uint32) bool {
+	blocks := n >> ix.cells.directoryShift
+	if n != blocks<<ix.cells.directoryShift {
+		return blocks > 0 || ix.shrinkDirectory(p, n)
 	}
-	block := *s.cells.handle(p.root, blocks)
-	if !s.shrinkDirectory(p, blocks) {
+	block := *ix.cells.handle(p.root, blocks)
+	if !ix.shrinkDirectory(p, blocks) {
 		return false
 	}
-	s.putIndex(block, s.e.pool.pageSize)
+	ix.put(block, ix.s.e.pool.pageSize)
 	return true
 }
 
 // shrinkDirectory leaves the root, a directory of n + 1, with n.
-func (s *shard) shrinkDirectory(p *partition, n uint32) bool {
+func (ix *indexes) shrinkDirectory(p *partition, n uint32) bool {
 	switch {
 	case n == 1:
 		d := p.root
-		p.root = *s.cells.handle(d, 0)
-		s.putIndex(d, minDirectory*handleSize)
+		p.root = *ix.cells.handle(d, 0)
+		ix.put(d, minDirectory*handleSize)
 	case n == directoryLen(n):
-		return s.halveRoot(p, int(n)*handleSize)
+		return ix.halveRoot(p, int(n)*handleSize)
 	}
 	return true
 }
 
 // halveRoot moves the root to a cell of n bytes, half of what it had.
-func (s *shard) halveRoot(p *partition, n int) bool {
-	return s.replaceRoot(p, s.takeIndexQuietly(n), 2*n, n)
+func (ix *indexes) halveRoot(p *partition, n int) bool {
+	return ix.replaceRoot(p, ix.takeQuietly(n), 2*n, n)
 }
 
 // replaceRoot makes h, a cell of to bytes, the root in place of the one of from bytes, and keeps
 // what fits; the rest is zeros.
-func (s *shard) replaceRoot(p *partition, h handle, from, to int) bool {
+func (ix *indexes) replaceRoot(p *partition, h handle, from, to int) bool {
 	if h == 0 {
 		return false
 	}
-	view := s.cells.view(h, 0, to)
+	view := ix.cells.view(h, 0, to)
 	kept := 0
 	if p.root != 0 {
-		kept = copy(view, s.cells.view(p.root, 0, min(from, to)))
-		s.putIndex(p.root, from)
+		kept = copy(view, ix.cells.view(p.root, 0, min(from, to)))
+		ix.put(p.root, from)
 	}
 	clear(view[kept:])
 	p.root = h
@@ -198,25 +198,25 @@ func (s *shard) replaceRoot(p *partition, h handle, from, to int) bool {
 }
 
 // freeStorage frees the parts of a doomed index that ended with the bucket freed last.
-func (s *shard) freeStorage(d *doomed) {
+func (ix *indexes) freeStorage(d *doomed) {
 	if d.left%granule != 0 {
 		return
 	}
 	if d.buckets <= granule {
-		s.putIndex(d.root, int(maskFor(d.buckets)+1)*bucketSize)
+		ix.put(d.root, int(maskFor(d.buckets)+1)*bucketSize)
 		return
 	}
 	g, granules := d.left>>granuleShift, (d.buckets+granule-1)>>granuleShift
-	perBlock := uint32(1) << s.cells.directoryShift
-	s.putIndex(*s.cells.granuleAt(&d.partition, g, granules > perBlock), granule*bucketSize)
+	perBlock := uint32(1) << ix.cells.directoryShift
+	ix.put(*ix.cells.granuleAt(&d.partition, g, granules > perBlock), granule*bucketSize)
 	named := granules // in the root
 	if granules > perBlock {
-		named = (granules + perBlock - 1) >> s.cells.directoryShift
+		named = (granules + perBlock - 1) >> ix.cells.directoryShift
 		if g%perBlock == 0 {
-			s.putIndex(*s.cells.handle(d.root, g>>s.cells.directoryShift), s.e.pool.pageSize)
+			ix.put(*ix.cells.handle(d.root, g>>ix.cells.directoryShift), ix.s.e.pool.pageSize)
 		}
 	}
 	if g == 0 {
-		s.putIndex(d.root, int(directoryLen(named))*handleSize)
+		ix.put(d.root, int(directoryLen(named))*handleSize)
 	}
 }

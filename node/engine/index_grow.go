@@ -11,57 +11,57 @@ func (p *partition) wantsShrink() bool { return p.buckets > 0 && p.count+1 < shr
 
 // prepare makes sure that one entry can be inserted, and grows the index if it is time. It may
 // evict.
-func (s *shard) prepare(p *partition) error {
-	if s.spares == 0 {
-		h := s.takeIndex(bucketSize)
+func (ix *indexes) prepare(p *partition) error {
+	if ix.spares == 0 {
+		h := ix.take(bucketSize)
 		if h == 0 {
 			return ErrMemory
 		}
-		s.addSpare(h)
+		ix.addSpare(h)
 	}
-	if p.wantsGrowth() && !s.grow(p) && p.buckets == 0 {
+	if p.wantsGrowth() && !ix.grow(p) && p.buckets == 0 {
 		return ErrMemory
 	}
-	s.prepareCrowd(p)
+	ix.prepareCrowd(p)
 	return nil
 }
 
 // grow adds a bucket. Without memory for it, chains grow instead.
-func (s *shard) grow(p *partition) bool {
+func (ix *indexes) grow(p *partition) bool {
 	n := p.buckets
 	// Eviction in here takes entries out of p, but never changes its buckets.
-	if !s.makePlace(p, n) {
+	if !ix.makePlace(p, n) {
 		return false
 	}
 	p.buckets = n + 1
 	p.mask = maskFor(n + 1)
 	if n > 0 {
-		parent := s.cells.bucketAt(p, n&(p.mask>>1))
+		parent := ix.cells.bucketAt(p, n&(p.mask>>1))
 		content := *parent
 		*parent = bucket{crowded: content.crowded}
-		s.cells.bucketAt(p, n).crowded = content.crowded
-		s.redistribute(p, content)
-		s.trimSpares()
+		ix.cells.bucketAt(p, n).crowded = content.crowded
+		ix.redistribute(p, content)
+		ix.trimSpares()
 	}
 	return true
 }
 
 // shrink takes away the last bucket and gives its entries to the one they came from. It evicts
 // nothing.
-func (s *shard) shrink(p *partition) bool {
+func (ix *indexes) shrink(p *partition) bool {
 	n := p.buckets - 1
-	if n == 0 && s.cells.crowd(p) != nil {
+	if n == 0 && ix.cells.crowd(p) != nil {
 		return false // that goes first
 	}
-	content := *s.cells.bucketAt(p, n)
-	if s.spares == 0 && n > 0 {
-		h := s.takeIndexQuietly(bucketSize)
+	content := *ix.cells.bucketAt(p, n)
+	if ix.spares == 0 && n > 0 {
+		h := ix.takeQuietly(bucketSize)
 		if h == 0 {
 			return false
 		}
-		s.addSpare(h)
+		ix.addSpare(h)
 	}
-	if !s.dropPlace(p, n) {
+	if !ix.dropPlace(p, n) {
 		return false
 	}
 	if n == 0 {
@@ -70,16 +70,16 @@ func (s *shard) shrink(p *partition) bool {
 	}
 	p.buckets = n
 	p.mask = maskFor(n)
-	s.cells.bucketAt(p, n&(maskFor(n+1)>>1)).crowded |= content.crowded
-	s.redistribute(p, content)
-	s.trimSpares()
+	ix.cells.bucketAt(p, n&(maskFor(n+1)>>1)).crowded |= content.crowded
+	ix.redistribute(p, content)
+	ix.trimSpares()
 	return true
 }
 
 // tidy lets the index follow a falling count, by up to so many buckets, and returns by how many it
 // did.
-func (s *shard) tidy(p *partition, atMost int) (steps int) {
-	for steps < atMost && (s.tidyCrowd(p) || p.wantsShrink() && s.shrink(p)) {
+func (ix *indexes) tidy(p *partition, atMost int) (steps int) {
+	for steps < atMost && (ix.tidyCrowd(p) || p.wantsShrink() && ix.shrink(p)) {
 		steps++
 	}
 	return steps

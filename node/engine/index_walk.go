@@ -81,7 +81,7 @@ func (w *walk) crowd(at uint64) (next uint64) {
 		i, end := c.bucketFrom(uint32(at))
 		for b := s.cells.bucketAt(c, i); b != nil; b = s.cells.bucket(b.next, 0) {
 			for j, ref := range b.refs {
-				if ref != 0 && w.covers(b.tags[j]) && uint64(bits.Reverse32(s.crowdTag(s.cells.key(ref)))) >= at {
+				if ref != 0 && w.covers(b.tags[j]) && uint64(bits.Reverse32(s.indexes.crowdTag(s.cells.key(ref)))) >= at {
 					w.meet(ref)
 				}
 			}

@@ -208,7 +208,7 @@ func (t Txn) SetStaged(st *Staged, typ Type, expireAt int64) error {
 	s := t.s
 	s.frugal = s.isCopy(t.number)
 	defer func() { s.frugal = false }()
-	if err := s.prepare(t.p); err != nil {
+	if err := s.indexes.prepare(t.p); err != nil {
 		return err
 	}
 	key := st.Key()

@@ -135,7 +135,7 @@ func (s *shard) move(ref, to handle, p *partition, tag uint32) {
 	n := s.e.cellLen(h)
 	copy(s.cells.view(to, 0, n), s.cells.view(ref, 0, n))
 	s.cells.expiresAt(to, s.cells.expireAt(ref, h))
-	sl := s.slotOf(p, tag, ref)
+	sl := s.indexes.slotOf(p, tag, ref)
 	sl.b.refs[sl.i] = to
 	if h.isRoot() {
 		s.reroot(to, h)

@@ -131,7 +131,7 @@ func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, incarnation
 	}
 	s.quiet = true
 	defer func() { s.quiet = false }()
-	if err := s.prepare(t.p); err != nil {
+	if err := s.indexes.prepare(t.p); err != nil {
 		return v, err
 	}
 	at := s.take(valueHeads, s.e.headClass())

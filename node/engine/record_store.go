@@ -59,7 +59,7 @@ func (s *shard) erase(p *partition, tag uint32, sl slot) {
 	if s.feeding {
 		s.logDelete(p, ref)
 	}
-	s.remove(p, tag, sl)
+	s.indexes.remove(p, tag, sl)
 	s.free(ref)
 }
 

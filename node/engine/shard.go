@@ -17,6 +17,8 @@ type shard struct {
 	number     int
 	mark       mark // on its pages; changed by Reset, with resetMu held too
 
+	indexes indexes
+
 	noting  bool   // versions or feeding: changes are to be noted
 	feeding bool   // some partition is fed: fed is above 0
 	unit    bool   // what is logged goes together
@@ -26,8 +28,6 @@ type shard struct {
 	thirsty bool   // refillFeeds is to be called when there is time
 	view    handle // record that Resize returned a view of, if something is fed
 	pinned  handle // record that must neither be evicted nor moved: it is being resized
-	spare   handle // list of empty buckets, kept for what must not fail halfway
-	spares  int
 	changes uint64 // times that making room changed an index: slots found before are void
 	records int64  // how many there are, in both queues
 	sums    Sums
@@ -54,9 +54,6 @@ type shard struct {
 	targets  []targets  // by partition, nil before the first Feed
 	fed      int        // partitions that have targets
 	logs     []*feedLog // by Receiver, nil where none is open
-
-	gathering bool     // some pages of indexes are to go: these
-	leaving   []uint32 // kept for the next time
 
 	clocks clocks
 	slabs  [numSlabs]slab

@@ -57,7 +57,7 @@ func (t Txn) Delete(key []byte) bool {
 		return false
 	}
 	t.s.erase(t.p, tag, sl)
-	t.s.tidy(t.p, 2)
+	t.s.indexes.tidy(t.p, 2)
 	return true
 }
 
@@ -72,7 +72,7 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 		return err
 	}
 	s := t.s
-	if err := s.prepare(t.p); err != nil {
+	if err := s.indexes.prepare(t.p); err != nil {
 		return err
 	}
 	h := s.e.makeHeader(typ, t.number, len(key), len(value), expireAt != 0)
@@ -225,7 +225,7 @@ func (t Txn) SetExpire(key []byte, at int64) bool {
 func (t Txn) lookup(key []byte) (slot, uint32) {
 	s := t.s
 	tag := tagOf(s.seed.Load(), key)
-	sl := s.lookup(t.p, tag, key)
+	sl := s.indexes.lookup(t.p, tag, key)
 	if !sl.found() {
 		return sl, tag
 	}
@@ -243,7 +243,7 @@ func (t Txn) publish(tag uint32, sl slot, ref handle, h header, expireAt int64) 
 	s.account(h, expireAt, 1)
 	s.changed(tag)
 	if !sl.found() {
-		s.insert(t.p, tag, ref)
+		s.indexes.insert(t.p, tag, ref)
 		if s.copies.is != nil && s.isCopy(t.number) {
 			s.setCopyRoom(true)
 		}
@@ -273,7 +273,7 @@ func (t Txn) relocate(tag uint32, ref handle, h header, expireAt int64, k kind) 
 		s.reroot(to, h)
 		s.cells.setHeader(ref, s.cells.header(ref)&^typeMask|header(TypeString)) // it has no parts to be freed
 	}
-	t.publish(tag, s.slotOf(t.p, tag, ref), to, h, expireAt)
+	t.publish(tag, s.indexes.slotOf(t.p, tag, ref), to, h, expireAt)
 	return to, nil
 }
 
