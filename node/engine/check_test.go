@@ -26,7 +26,7 @@ func (e *Engine) checkSums(tb testing.TB) {
 		for p := range s.partitions {
 			got.Index += s.checkIndex(tb, &s.partitions[p], s.partitions[p].buckets)
 		}
-		for _, d := range s.doomed {
+		for _, d := range s.dropped.list {
 			buckets := d.buckets
 			if d.emptied {
 				buckets = d.left

@@ -42,8 +42,8 @@ func (s *shard) renounce(seed uint64) {
 	s.era++
 	s.seed.Store(seed)
 	clear(s.partitions)
-	s.e.spares[doomedRecords].Add(-int32(len(s.doomed)))
-	s.doomed = nil
+	s.e.spares[doomedRecords].Add(-int32(len(s.dropped.list)))
+	s.dropped.list = nil
 	s.slabs = [numSlabs]slab{}
 	s.indexes.spare, s.indexes.spares = 0, 0
 	s.indexes.gathering = false

@@ -56,11 +56,11 @@ func TestResetEndsDrops(t *testing.T) {
 	}
 	fill()
 	s := e.shardOf(p)
-	d, _ := s.doom(p)
-	s.drainSlice(d, keys/2)
+	d, _ := s.dropped.doom(p)
+	s.dropped.drainSlice(d, keys/2)
 	e.Reset(7)
 	fill()
-	if !s.drainSlice(d, keys/2) {
+	if !s.dropped.drainSlice(d, keys/2) {
 		t.Error("a drop goes on after a reset")
 	}
 	if e.Count(p) != keys {

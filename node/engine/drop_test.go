@@ -19,7 +19,7 @@ func TestDropIsAtomic(t *testing.T) {
 		}
 	}
 	write("first")
-	first, n := s.doom(p)
+	first, n := s.dropped.doom(p)
 	if n != keys || e.Count(p) != 0 || e.Stats().Keys != 0 {
 		t.Fatalf("dropped %d keys of %d; %d are left, %d in all", n, keys, e.Count(p), e.Stats().Keys)
 	}
@@ -27,18 +27,18 @@ func TestDropIsAtomic(t *testing.T) {
 		t.Error("the partition is not empty")
 	}
 	write("second")
-	second, _ := s.doom(p)
+	second, _ := s.dropped.doom(p)
 	write("third")
 	e.checkSums(t)
 	for i := range keys {
-		s.drainSlice(first, slice)
-		s.drainSlice(second, slice)
+		s.dropped.drainSlice(first, slice)
+		s.dropped.drainSlice(second, slice)
 		if got := string(get(e, p, fmt.Sprint(i))); got != "third" {
 			t.Fatalf("key %d is %q", i, got)
 		}
 	}
-	if len(s.doomed) != 0 || e.Count(p) != keys {
-		t.Errorf("%d indexes are still doomed, %d keys are left", len(s.doomed), e.Count(p))
+	if len(s.dropped.list) != 0 || e.Count(p) != keys {
+		t.Errorf("%d indexes are still doomed, %d keys are left", len(s.dropped.list), e.Count(p))
 	}
 	e.checkSums(t)
 }
@@ -59,22 +59,22 @@ func TestDoomedRecordsAreFound(t *testing.T) {
 						}
 					})
 				}
-				d, _ := s.doom(p)
+				d, _ := s.dropped.doom(p)
 				return d
 			}
 			older := fill(keys / 2)
 			for older.count > 5 {
-				s.drainSlice(older, 3)
+				s.dropped.drainSlice(older, 3)
 			}
 			d := fill(keys)
-			s.drainSlice(d, keys/2)
+			s.dropped.drainSlice(d, keys/2)
 			left, changes := d.count, s.changes
 			work(s)
 			if d.count < left != freed || s.changes == changes {
 				t.Errorf("%d records are left of %d; %d were met", d.count, left, s.changes-changes)
 			}
 			e.checkSums(t)
-			for !s.drainSlice(d, 100) || !s.drainSlice(older, 100) {
+			for !s.dropped.drainSlice(d, 100) || !s.dropped.drainSlice(older, 100) {
 			}
 			e.checkSums(t)
 			if st := e.Stats(); st.Evicted+st.Expired != 0 {

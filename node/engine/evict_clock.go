@@ -284,7 +284,7 @@ func (s *shard) evictPage(h *hand) bool {
 func (s *shard) evict(ref handle) {
 	h := s.cells.header(ref)
 	p, tag := s.recordTag(ref, h)
-	if s.e.Policy() == AllKeys && !s.isDoomed(p) {
+	if s.e.Policy() == AllKeys && !s.dropped.isDoomed(p) {
 		s.ghosts.add(ghostOf(h.partition(), tag), mainCells)
 	}
 	s.discard(ref, p, tag, &s.sums.Evicted)
@@ -298,7 +298,7 @@ func (s *shard) expire(ref handle) {
 // discard removes a record that was found by its cell and counts it, unless it went with its
 // partition before.
 func (s *shard) discard(ref handle, p *partition, tag uint32, count *int64) {
-	if !s.isDoomed(p) {
+	if !s.dropped.isDoomed(p) {
 		*count++
 	}
 	s.erase(p, tag, s.indexes.slotOf(p, tag, ref))
@@ -309,7 +309,7 @@ func (s *shard) discard(ref handle, p *partition, tag uint32, count *int64) {
 // recordTag is the index that names a stored record, and its tag.
 func (s *shard) recordTag(ref handle, h header) (*partition, uint32) {
 	tag := s.tagOfRecord(ref, h)
-	return s.indexOf(h.partition(), tag, ref), tag
+	return s.dropped.indexOf(h.partition(), tag, ref), tag
 }
 
 func (s *shard) tagOfRecord(ref handle, h header) uint32 {

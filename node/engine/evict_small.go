@@ -258,7 +258,7 @@ func (s *shard) judgeNew(c *candidate) {
 		s.promote(c)
 	case policy == AllKeys && h.uses() >= moveUses && s.promote(c):
 	default:
-		if policy == AllKeys && !s.isDoomed(c.p) {
+		if policy == AllKeys && !s.dropped.isDoomed(c.p) {
 			s.ghosts.add(ghostOf(h.partition(), c.tag), smallLog)
 		}
 		s.discard(c.ref, c.p, c.tag, &s.sums.Evicted)

@@ -33,10 +33,10 @@ func (s *shard) reclaimSpare(k spareKind, want int) bool {
 	case doomedParts:
 		return s.drainValues(drainForRoom)
 	}
-	if len(s.doomed) == 0 {
+	if len(s.dropped.list) == 0 {
 		return false
 	}
-	s.drain(s.doomed[0], drainForRoom)
+	s.dropped.drain(s.dropped.list[0], drainForRoom)
 	return true
 }
 

@@ -144,8 +144,8 @@ func (s *shard) expireParts(ref handle, h header) (due int64, gone bool) {
 		return never, false
 	}
 	if expire := s.e.forms[head.typ].Expire; head.due <= s.now && expire != nil {
-		t := Txn{s: s, p: s.indexOf(h.partition(), s.tagOfRecord(ref, h), ref), number: h.partition()}
-		if s.isDoomed(t.p) {
+		t := Txn{s: s, p: s.dropped.indexOf(h.partition(), s.tagOfRecord(ref, h), ref), number: h.partition()}
+		if s.dropped.isDoomed(t.p) {
 			return never, false
 		}
 		expire(Parts{t, at})
@@ -163,7 +163,7 @@ func (s *shard) expireParts(ref handle, h header) (due int64, gone bool) {
 func (s *shard) expireBatch(w *pageSweep) {
 	for _, c := range w.batch[:w.n] {
 		s.discard(c.ref, c.p, c.tag, &s.sums.Expired)
-		if !s.isDoomed(c.p) {
+		if !s.dropped.isDoomed(c.p) {
 			s.indexes.tidy(c.p, 2)
 		}
 	}

@@ -75,9 +75,9 @@ func (e *Engine) applySome(effects []byte, shift, nowMilli int64, t Taker) (left
 			case EffectSet:
 				txn.applySet(effects[:size], shift)
 			case EffectClear:
-				d, _ := s.doomLocked(p)
+				d, _ := s.dropped.doomLocked(p)
 				txn.Unlock()
-				s.drainAll(d)
+				s.dropped.drainAll(d)
 				return effects[size:], nil
 			default:
 				err = txn.applyParts(kind, effects[:size], key, shift, t)

@@ -75,7 +75,7 @@ func (s *shard) logTo(t targets, h header, second int64, body []byte) {
 func (s *shard) logDelete(p *partition, ref handle) {
 	h := s.cells.header(ref)
 	t := s.targetsOf(h.partition())
-	if t == 0 || s.isDoomed(p) {
+	if t == 0 || s.dropped.isDoomed(p) {
 		return // it is no key any more
 	}
 	key := s.cells.body(ref, h)[:h.keyLen()]

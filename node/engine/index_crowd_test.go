@@ -147,12 +147,12 @@ func TestFloodIsDropped(t *testing.T) {
 	}
 	fill()
 	s := e.shardOf(p)
-	d, n := s.doom(p)
+	d, n := s.dropped.doom(p)
 	if n != keys {
 		t.Errorf("dropped %d keys of %d", n, keys)
 	}
 	fill()
-	for i := 0; !s.drainSlice(d, 10); i++ {
+	for i := 0; !s.dropped.drainSlice(d, 10); i++ {
 		if i%100 == 0 {
 			e.checkSums(t)
 		}

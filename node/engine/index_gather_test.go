@@ -88,8 +88,8 @@ func TestGatherInSlices(t *testing.T) {
 	})
 	run("drop", func(t *testing.T, e *Engine, slice int, _ func(p uint16, i int) string) {
 		s := &e.shards[0]
-		if d, _ := s.doom(uint16(slice%2) * 16); d != nil {
-			s.drainSlice(d, 10) // the rest stays
+		if d, _ := s.dropped.doom(uint16(slice%2) * 16); d != nil {
+			s.dropped.drainSlice(d, 10) // the rest stays
 		}
 	})
 	run("reset", func(_ *testing.T, e *Engine, slice int, _ func(p uint16, i int) string) {

@@ -66,8 +66,8 @@ func TestDropOfALargeIndex(t *testing.T) {
 		mustSet(t, e, p, string(key), nil)
 	}
 	s := e.shardOf(p)
-	d, _ := s.doom(p)
-	for i := 0; !s.drainSlice(d, drainAtOnce); i++ {
+	d, _ := s.dropped.doom(p)
+	for i := 0; !s.dropped.drainSlice(d, drainAtOnce); i++ {
 		if i%400 == 0 {
 			e.checkSums(t)
 		}

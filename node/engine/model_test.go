@@ -213,7 +213,7 @@ func (m *model) drop(p uint16) {
 // beginDrop leaves what is dropped to be freed between other operations.
 func (m *model) beginDrop(p uint16) {
 	before, s := m.e.Count(p), m.e.shardOf(p)
-	d, keys := s.doom(p)
+	d, keys := s.dropped.doom(p)
 	if keys != before || m.e.Count(p) != 0 {
 		m.tb.Fatalf("dropped %d keys of %d, %d are left", keys, before, m.e.Count(p))
 	}
@@ -245,7 +245,7 @@ func (m *model) goOnDropping(which, records int) {
 		return
 	}
 	which %= len(m.drops)
-	if m.drops[which].s.drainSlice(m.drops[which].d, records) {
+	if m.drops[which].s.dropped.drainSlice(m.drops[which].d, records) {
 		m.drops = slices.Delete(m.drops, which, which+1)
 	}
 }

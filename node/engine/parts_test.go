@@ -181,7 +181,7 @@ func TestDoomedParts(t *testing.T) {
 	for name, end := range map[string]func(){
 		"deleted":     func() { with(e, 1, 1, func(x Txn) { x.Delete([]byte("bag")) }) },
 		"overwritten": func() { mustSet(t, e, 1, "bag", []byte("string")) },
-		"dropped":     func() { e.Forget(1); s.drainFirst(1) },
+		"dropped":     func() { e.Forget(1); s.dropped.drainFirst(1) },
 	} {
 		makeBag(t, e, 1, "bag", n, 200)
 		before := e.Stats()
@@ -193,7 +193,7 @@ func TestDoomedParts(t *testing.T) {
 			t.Errorf("%s: it is still there", name)
 		}
 		slices := 0
-		for ; s.drainFirst(drainAtOnce); slices++ {
+		for ; s.dropped.drainFirst(drainAtOnce); slices++ {
 		}
 		if slices < n/drainAtOnce || e.Stats().Parts != 0 {
 			t.Errorf("%s: freed in %d slices, %d bytes are left", name, slices, e.Stats().Parts)
@@ -303,7 +303,7 @@ func TestBigParts(t *testing.T) {
 	}
 	v.Delete()
 	x.Unlock()
-	e.shardOf(1).drainFirst(drainAtOnce)
+	e.shardOf(1).dropped.drainFirst(drainAtOnce)
 	if len(pin.Value()) != 200_000 || pin.Value()[5] != 7 {
 		t.Error("a pinned part has changed")
 	}

@@ -33,12 +33,12 @@ type shard struct {
 	sums    Sums
 	copies  copies
 
-	doomed     []*doomed // indexes of dropped partitions that still have records
-	pages      int64     // pages of records, in both queues
-	large      int64     // bytes of the large bodies of records
-	unused     int64     // bytes of free cells of the main queue
-	sparse     int       // class in which compact looked last
-	evacuating uint32    // page that is being emptied and so is in no list
+	dropped    dropped
+	pages      int64  // pages of records, in both queues
+	large      int64  // bytes of the large bodies of records
+	unused     int64  // bytes of free cells of the main queue
+	sparse     int    // class in which compact looked last
+	evacuating uint32 // page that is being emptied and so is in no list
 	dice       uint32
 	touched    uint32 // sum of what was read only to have it in the processor's cache
 	gains      uint64 // times that the budget got something back
