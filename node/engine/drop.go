@@ -93,7 +93,7 @@ func (dr *dropped) doomLocked(p uint16) (d *doomed, keys int) {
 	if part.buckets == 0 {
 		return nil, 0
 	}
-	dr.s.logClear(p)
+	dr.s.feeds.logClear(p)
 	keys = int(part.count)
 	d = dr.doomIndex(p, *part)
 	if c := dr.s.cells.crowd(part); c != nil {

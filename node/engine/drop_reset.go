@@ -37,7 +37,7 @@ func (e *Engine) Reset(seed uint64) {
 func (s *shard) renounce(seed uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clearFeeds()
+	s.feeds.clear()
 	s.mark += generation
 	s.era++
 	s.seed.Store(seed)

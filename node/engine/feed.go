@@ -61,6 +61,17 @@ func (t targets) without(r Receiver) (left targets) {
 	return left
 }
 
+// shardFeeds is what a shard feeds to receivers.
+type shardFeeds struct {
+	s       *shard
+	unit    bool       // what is logged goes together
+	thirsty bool       // refillFeeds is to be called when there is time
+	view    handle     // record that Resize returned a view of, if something is fed
+	targets []targets  // by partition, nil before the first Feed
+	fed     int        // partitions that have targets
+	logs    []*feedLog // by Receiver, nil where none is open
+}
+
 // receiver is one that is open.
 type receiver struct {
 	number     Receiver
@@ -88,10 +99,10 @@ func (e *Engine) OpenFeed(r Receiver, wake func()) {
 		s := &e.shards[i]
 		l := &feedLog{to: to, blocks: &e.feeds}
 		s.mu.Lock()
-		if int(r) >= len(s.logs) {
-			s.logs = slices.Grow(s.logs, int(r)+1-len(s.logs))[:r+1]
+		if int(r) >= len(s.feeds.logs) {
+			s.feeds.logs = slices.Grow(s.feeds.logs, int(r)+1-len(s.feeds.logs))[:r+1]
 		}
-		s.logs[r] = l
+		s.feeds.logs[r] = l
 		s.mu.Unlock()
 	}
 }
@@ -108,9 +119,9 @@ func (e *Engine) CloseFeed(r Receiver) {
 	for i := range e.shards {
 		s := &e.shards[i]
 		s.mu.Lock()
-		s.stopFeeds(r, nil)
-		s.logs[r].drop()
-		s.logs[r] = nil
+		s.feeds.stop(r, nil)
+		s.feeds.logs[r].drop()
+		s.feeds.logs[r] = nil
 		s.mu.Unlock()
 		to.readers[i].drop(&e.feeds)
 	}
@@ -120,34 +131,34 @@ func (e *Engine) CloseFeed(r Receiver) {
 }
 
 // log is the log for r; nil if that is not open.
-func (s *shard) log(r Receiver) *feedLog {
-	if int(r) >= len(s.logs) {
+func (f *shardFeeds) log(r Receiver) *feedLog {
+	if int(r) >= len(f.logs) {
 		return nil
 	}
-	return s.logs[r]
+	return f.logs[r]
 }
 
 // targetsOf are the receivers of partition p.
-func (s *shard) targetsOf(p uint16) targets {
-	if s.targets == nil {
+func (f *shardFeeds) targetsOf(p uint16) targets {
+	if f.targets == nil {
 		return 0
 	}
-	return s.targets[p>>s.e.shardShift]
+	return f.targets[p>>f.s.e.shardShift]
 }
 
-func (s *shard) setTargets(p uint16, t targets) {
-	if s.targets == nil {
-		s.targets = make([]targets, len(s.partitions))
+func (f *shardFeeds) setTargets(p uint16, t targets) {
+	if f.targets == nil {
+		f.targets = make([]targets, len(f.s.partitions))
 	}
-	at := &s.targets[p>>s.e.shardShift]
+	at := &f.targets[p>>f.s.e.shardShift]
 	if *at == 0 && t != 0 {
-		s.fed++
+		f.fed++
 	} else if *at != 0 && t == 0 {
-		s.fed--
+		f.fed--
 	}
 	*at = t
-	s.feeding = s.fed > 0
-	s.noting = s.feeding || s.versions != nil
+	f.s.feeding = f.fed > 0
+	f.s.noting = f.s.feeding || f.s.versions != nil
 }
 
 // Feed has changes of p logged for r from now on, after the mark. To feed what is fed already only
@@ -157,13 +168,13 @@ func (e *Engine) Feed(p uint16, r Receiver, mark Mark) {
 	s := e.shardOf(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.log(r) == nil {
+	if s.feeds.log(r) == nil {
 		return
 	}
-	if t := s.targetsOf(p); !t.has(r) {
-		s.setTargets(p, t.with(r))
+	if t := s.feeds.targetsOf(p); !t.has(r) {
+		s.feeds.setTargets(p, t.with(r))
 	}
-	s.logMark(p, r, mark)
+	s.feeds.logMark(p, r, mark)
 }
 
 // Unfeed logs the mark as the last of p for r and stops. If the log overflows before it is
@@ -172,11 +183,11 @@ func (e *Engine) Unfeed(p uint16, r Receiver, mark Mark) {
 	s := e.shardOf(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.targetsOf(p).has(r) {
+	if !s.feeds.targetsOf(p).has(r) {
 		return
 	}
-	s.logMark(p, r, mark)
-	s.setTargets(p, s.targetsOf(p).without(r))
+	s.feeds.logMark(p, r, mark)
+	s.feeds.setTargets(p, s.feeds.targetsOf(p).without(r))
 }
 
 // MarkFeed logs a mark. It has no effect if p is not fed to r.
@@ -184,23 +195,23 @@ func (e *Engine) MarkFeed(p uint16, r Receiver, mark Mark) {
 	s := e.shardOf(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.logMark(p, r, mark)
+	s.feeds.logMark(p, r, mark)
 }
 
-func (s *shard) logMark(p uint16, r Receiver, mark Mark) {
-	if mark.Kind != 0 && s.targetsOf(p).has(r) {
-		s.log(r).put(s, markEffect(p, mark), int64(mark.Arg), nil)
+func (f *shardFeeds) logMark(p uint16, r Receiver, mark Mark) {
+	if mark.Kind != 0 && f.targetsOf(p).has(r) {
+		f.log(r).put(f.s, markEffect(p, mark), int64(mark.Arg), nil)
 	}
 }
 
-// stopFeeds stops what the shard feeds to r, and notes which partitions that were, if asked to.
-func (s *shard) stopFeeds(r Receiver, note func(p uint16)) {
-	for i, t := range s.targets {
+// stop stops what the shard feeds to r, and notes which partitions that were, if asked to.
+func (f *shardFeeds) stop(r Receiver, note func(p uint16)) {
+	for i, t := range f.targets {
 		if !t.has(r) {
 			continue
 		}
-		p := uint16(i<<s.e.shardShift | s.number)
-		s.setTargets(p, t.without(r))
+		p := uint16(i<<f.s.e.shardShift | f.s.number)
+		f.setTargets(p, t.without(r))
 		if note != nil {
 			note(p)
 		}
@@ -208,10 +219,10 @@ func (s *shard) stopFeeds(r Receiver, note func(p uint16)) {
 }
 
 // overflow empties a log of the shard, which has become too long, and stops its feeds.
-func (s *shard) overflow(l *feedLog) {
+func (f *shardFeeds) overflow(l *feedLog) {
 	to := l.to
 	l.drop()
-	s.stopFeeds(to.number, func(p uint16) { to.overflowed[p/64].Or(1 << (p % 64)) })
+	f.stop(to.number, func(p uint16) { to.overflowed[p/64].Or(1 << (p % 64)) })
 	to.lost.Store(true)
 	to.wake()
 }
@@ -253,7 +264,7 @@ func (e *Engine) Backlog(r Receiver) (bytes int64) {
 	for i := range e.shards {
 		s := &e.shards[i]
 		s.mu.Lock()
-		if l := s.log(r); l != nil && l.to == to {
+		if l := s.feeds.log(r); l != nil && l.to == to {
 			bytes += int64(l.bytes)
 		}
 		s.mu.Unlock()

@@ -57,7 +57,7 @@ func (rd *reader) takeLog(s *shard, to *receiver) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rd.waiting.Store(false)
-	if l := s.log(to.number); l != nil && l.to == to {
+	if l := s.feeds.log(to.number); l != nil && l.to == to {
 		rd.first, rd.at, rd.left = l.first, 0, l.bytes
 		l.forget()
 	}

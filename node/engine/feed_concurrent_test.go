@@ -212,7 +212,7 @@ func TestFeedOverflow(t *testing.T) {
 		mustSet(t, e, uint16(i%users), "key", make([]byte, 900))
 		for _, p := range e.Overflowed(0, nil) {
 			stopped[p] = true
-			if e.shardOf(p).log(0).bytes != 0 {
+			if e.shardOf(p).feeds.log(0).bytes != 0 {
 				t.Fatal("a log that has overflown has something")
 			}
 		}

@@ -75,10 +75,10 @@ func (l *feedLog) putParts(s *shard, h header, second partsWord, key, rest []byt
 func (l *feedLog) lengthen(s *shard, n int) bool {
 	blocks := (n - len(l.free) + blockSize - 1) / blockSize
 	if l.bytes+n > l.blocks.longest() || !l.extend(s, blocks) {
-		s.overflow(l)
+		s.feeds.overflow(l)
 		return false
 	}
-	s.thirsty = s.thirsty || l.blocks.low()
+	s.feeds.thirsty = s.feeds.thirsty || l.blocks.low()
 	if l.bytes == 0 {
 		l.to.readers[s.number].waiting.Store(true)
 		l.to.wake()
@@ -91,7 +91,7 @@ func (l *feedLog) lengthen(s *shard, n int) bool {
 func (l *feedLog) extend(s *shard, n int) bool {
 	for range n {
 		b := l.blocks.take()
-		if b == 0 && s.shedLog(l) {
+		if b == 0 && s.feeds.shedLog(l) {
 			b = l.blocks.take()
 		}
 		if b == 0 {
@@ -118,9 +118,9 @@ func (l *feedLog) tail() uint32 {
 }
 
 // shedLog has another log than l overflow that is longer, and reports whether there was one.
-func (s *shard) shedLog(l *feedLog) bool {
+func (f *shardFeeds) shedLog(l *feedLog) bool {
 	longest := l
-	for _, o := range s.logs {
+	for _, o := range f.logs {
 		if o != nil && o.bytes > longest.bytes {
 			longest = o
 		}
@@ -128,7 +128,7 @@ func (s *shard) shedLog(l *feedLog) bool {
 	if longest == l {
 		return false
 	}
-	s.overflow(longest)
+	f.overflow(longest)
 	return true
 }
 

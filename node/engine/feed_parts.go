@@ -43,13 +43,13 @@ func (v Parts) Note(delta []byte) {
 	}
 	s.noteChange(tagOf(s.seed.Load(), v.Key()))
 	if delta != nil {
-		s.logParts(s.targetsOf(v.t.number), EffectDelta, v, partsWord(v.Incarnation()), delta)
-		s.quench()
+		s.feeds.logParts(s.feeds.targetsOf(v.t.number), EffectDelta, v, partsWord(v.Incarnation()), delta)
+		s.feeds.quench()
 	}
 }
 
 // logParts logs an effect on a value with parts.
-func (s *shard) logParts(t targets, kind EffectKind, v Parts, second partsWord, rest []byte) {
+func (f *shardFeeds) logParts(t targets, kind EffectKind, v Parts, second partsWord, rest []byte) {
 	if len(rest) > maxRest {
 		panic("BUG: a delta is too long")
 	}
@@ -60,47 +60,47 @@ func (s *shard) logParts(t targets, kind EffectKind, v Parts, second partsWord, 
 	h := otherEffect(kind, v.t.number, len(key)).withRest(len(rest))
 	for ; t != 0; t >>= 8 {
 		// As in logTo: the log of one may have overflown for that of another.
-		if r := t.first(); s.targetsOf(v.t.number).has(r) {
-			s.openUnit(s.logs[r], v.t.number)
-			s.logs[r].putParts(s, h, second, key, rest)
+		if r := t.first(); f.targetsOf(v.t.number).has(r) {
+			f.openUnit(f.logs[r], v.t.number)
+			f.logs[r].putParts(f.s, h, second, key, rest)
 		}
 	}
 }
 
 // logBegin logs that the key has a new value without parts, if that is fed.
-func (s *shard) logBegin(v Parts) {
-	if s.feeding {
-		s.logBeginTo(s.targetsOf(v.t.number), v)
-		s.quench()
+func (f *shardFeeds) logBegin(v Parts) {
+	if f.s.feeding {
+		f.logBeginTo(f.targetsOf(v.t.number), v)
+		f.quench()
 	}
 }
 
-func (s *shard) logBeginTo(t targets, v Parts) {
-	second, rest := s.beginning(v)
-	s.logParts(t, EffectBegin, v, second, rest[:])
+func (f *shardFeeds) logBeginTo(t targets, v Parts) {
+	second, rest := f.beginning(v)
+	f.logParts(t, EffectBegin, v, second, rest[:])
 }
 
 // beginning is what a begin effect says of the value.
-func (s *shard) beginning(v Parts) (second partsWord, rest [wordSize]byte) {
+func (f *shardFeeds) beginning(v Parts) (second partsWord, rest [wordSize]byte) {
 	h := v.head()
-	hdr := s.cells.header(h.root)
+	hdr := f.s.cells.header(h.root)
 	second = partsWord(h.incarnation) | partsWord(h.typ)<<formShift | partsWord(hdr.uses())<<useShift | partsWord(h.ownLen)<<ownShift
-	binary.LittleEndian.PutUint64(rest[:], uint64(s.cells.expireAt(h.root, hdr)))
+	binary.LittleEndian.PutUint64(rest[:], uint64(f.s.cells.expireAt(h.root, hdr)))
 	return second, rest
 }
 
 // logExpiry logs when a value with parts expires.
-func (s *shard) logExpiry(t targets, h header, ref handle, at int64) {
-	v := Parts{Txn{s: s, number: h.partition()}, s.cells.headOf(ref, h)}
+func (f *shardFeeds) logExpiry(t targets, h header, ref handle, at int64) {
+	v := Parts{Txn{s: f.s, number: h.partition()}, f.s.cells.headOf(ref, h)}
 	var rest [wordSize]byte
 	binary.LittleEndian.PutUint64(rest[:], uint64(at))
-	s.logParts(t, EffectExpire, v, partsWord(v.Incarnation()), rest[:])
+	f.logParts(t, EffectExpire, v, partsWord(v.Incarnation()), rest[:])
 }
 
 // appendParts appends what makes a value with parts elsewhere.
 func (t Txn) appendParts(dst []byte, v Parts) []byte {
 	key := v.Key()
-	second, rest := t.s.beginning(v)
+	second, rest := t.s.feeds.beginning(v)
 	effect := func(kind EffectKind, second partsWord, n int) {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(otherEffect(kind, t.number, len(key)).withRest(n)))
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(second))

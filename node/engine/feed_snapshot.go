@@ -15,11 +15,11 @@ const (
 func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMilli int64) (next uint64, done bool) {
 	s := e.shardOf(p)
 	if cursor == 0 {
-		s.dropChunks(p, r)
+		s.feeds.dropChunks(p, r)
 	}
 	for logged := 0; logged < atMost; {
 		e.refillFeeds()
-		there, room := s.snapshotRoom(p, r)
+		there, room := s.feeds.snapshotRoom(p, r)
 		if !there {
 			return WalkEnd, true
 		}
@@ -27,7 +27,7 @@ func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMi
 		if room <= 0 {
 			return cursor, false
 		}
-		if n, more := s.logChunk(p, r, room, nowMilli); more {
+		if n, more := s.feeds.logChunk(p, r, room, nowMilli); more {
 			logged += n
 			continue
 		}
@@ -37,9 +37,9 @@ func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMi
 		before := room
 		cursor, done = e.Walk(p, cursor, snapshotAtOnce, nowMilli, func(item Item) bool {
 			if item.header.isRoot() {
-				s.noteBig(p, r, item)
-			} else if s.targetsOf(p).has(r) {
-				s.logItem(targets(0).with(r), item)
+				s.feeds.noteBig(p, r, item)
+			} else if s.feeds.targetsOf(p).has(r) {
+				s.feeds.logItem(targets(0).with(r), item)
 			}
 			room -= int(item.header.recordLen())
 			return room > 0
@@ -54,13 +54,13 @@ func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMi
 }
 
 // snapshotRoom reports whether p is fed to r, and how many bytes of a snapshot the log should get.
-func (s *shard) snapshotRoom(p uint16, r Receiver) (fed bool, room int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.targetsOf(p).has(r) {
+func (f *shardFeeds) snapshotRoom(p uint16, r Receiver) (fed bool, room int) {
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	if !f.targetsOf(p).has(r) {
 		return false, 0
 	}
-	return true, s.e.feeds.longest()/2 - s.log(r).bytes
+	return true, f.s.e.feeds.longest()/2 - f.log(r).bytes
 }
 
 // bigValue is a value with parts whose snapshot goes in chunks, between effects. What they change
@@ -76,8 +76,8 @@ type bigValue struct {
 const chunkSize = 32 << 10
 
 // noteBig notes that the snapshot has come to a value with parts.
-func (s *shard) noteBig(p uint16, r Receiver, item Item) {
-	to := s.e.feeds.receivers[r].Load()
+func (f *shardFeeds) noteBig(p uint16, r Receiver, item Item) {
+	to := f.s.e.feeds.receivers[r].Load()
 	if to == nil {
 		return
 	}
@@ -90,8 +90,8 @@ func (s *shard) noteBig(p uint16, r Receiver, item Item) {
 }
 
 // dropChunks forgets what a snapshot of p has come to, since it begins anew.
-func (s *shard) dropChunks(p uint16, r Receiver) {
-	if to := s.e.feeds.receivers[r].Load(); to != nil {
+func (f *shardFeeds) dropChunks(p uint16, r Receiver) {
+	if to := f.s.e.feeds.receivers[r].Load(); to != nil {
 		to.chunksMu.Lock()
 		delete(to.chunks, p)
 		to.chunksMu.Unlock()
@@ -100,8 +100,8 @@ func (s *shard) dropChunks(p uint16, r Receiver) {
 
 // logChunk logs a chunk, of about so many bytes, of a value that the snapshot has come to. more:
 // there was one, and perhaps no more of it.
-func (s *shard) logChunk(p uint16, r Receiver, room int, now int64) (logged int, more bool) {
-	to := s.e.feeds.receivers[r].Load()
+func (f *shardFeeds) logChunk(p uint16, r Receiver, room int, now int64) (logged int, more bool) {
+	to := f.s.e.feeds.receivers[r].Load()
 	if to == nil {
 		return 0, false
 	}
@@ -111,7 +111,7 @@ func (s *shard) logChunk(p uint16, r Receiver, room int, now int64) (logged int,
 	if len(big) == 0 {
 		return 0, false
 	}
-	logged, done := s.logChunkOf(&big[0], p, r, min(room, chunkSize), now)
+	logged, done := f.logChunkOf(&big[0], p, r, min(room, chunkSize), now)
 	if done {
 		to.chunksMu.Lock()
 		if to.chunks[p] = big[1:]; len(big) == 1 {
@@ -122,21 +122,21 @@ func (s *shard) logChunk(p uint16, r Receiver, room int, now int64) (logged int,
 	return logged, true
 }
 
-func (s *shard) logChunkOf(b *bigValue, p uint16, r Receiver, atMost int, now int64) (logged int, done bool) {
-	t := s.e.Lock(p, now)
+func (f *shardFeeds) logChunkOf(b *bigValue, p uint16, r Receiver, atMost int, now int64) (logged int, done bool) {
+	t := f.s.e.Lock(p, now)
 	defer t.Unlock()
 	item, found := t.Peek(b.key)
 	v, ok := t.Parts(item)
-	if !found || !ok || !s.targetsOf(p).has(r) || b.incarnation != 0 && v.Incarnation() != b.incarnation {
+	if !found || !ok || !f.targetsOf(p).has(r) || b.incarnation != 0 && v.Incarnation() != b.incarnation {
 		return 0, true // what became of the key is in the log
 	}
 	only := targets(0).with(r)
 	if b.incarnation == 0 {
 		b.incarnation = v.Incarnation()
-		s.logBeginTo(only, v)
+		f.logBeginTo(only, v)
 	}
 	var delta []byte
-	delta, b.from, done = s.e.forms[v.Type()].Dump(v, b.from, nil, atMost)
-	s.logParts(only, EffectDelta, v, partsWord(b.incarnation), delta)
+	delta, b.from, done = f.s.e.forms[v.Type()].Dump(v, b.from, nil, atMost)
+	f.logParts(only, EffectDelta, v, partsWord(b.incarnation), delta)
 	return len(delta) + 1, done
 }

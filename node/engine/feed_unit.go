@@ -14,42 +14,42 @@ const maxUnit = 512 << 10
 // BeginUnit makes one unit of what is logged until EndUnit or Unlock.
 func (t Txn) BeginUnit() {
 	s := t.s
-	if s.feeding && !s.unit {
-		s.endView()
-		s.unit = true
+	if s.feeding && !s.feeds.unit {
+		s.feeds.endView()
+		s.feeds.unit = true
 	}
 }
 
 // EndUnit ends what BeginUnit began.
 func (t Txn) EndUnit() {
-	if t.s.unit {
-		t.s.endView()
-		t.s.endUnit()
+	if t.s.feeds.unit {
+		t.s.feeds.endView()
+		t.s.feeds.endUnit()
 	}
 }
 
 // openUnit begins a unit in a log, if one is to be and has not yet begun there.
-func (s *shard) openUnit(l *feedLog, p uint16) {
-	if !s.unit || l.unit {
+func (f *shardFeeds) openUnit(l *feedLog, p uint16) {
+	if !f.unit || l.unit {
 		return
 	}
 	at := l.bytes
-	if l.putParts(s, otherEffect(EffectUnit, p, 0), 0, nil, nil); l.bytes > at {
+	if l.putParts(f.s, otherEffect(EffectUnit, p, 0), 0, nil, nil); l.bytes > at {
 		l.unit, l.unitAt = true, at
 	}
 }
 
 // endUnit tells the units of all logs how long they are.
-func (s *shard) endUnit() {
-	s.unit = false
-	for _, l := range s.logs {
+func (f *shardFeeds) endUnit() {
+	f.unit = false
+	for _, l := range f.logs {
 		if l == nil || !l.unit {
 			continue
 		}
 		l.unit = false
 		n := l.bytes - l.unitAt - 2*wordSize
 		if n > maxUnit {
-			s.overflow(l)
+			f.overflow(l)
 			continue
 		}
 		l.lengthenUnit(n)

@@ -224,11 +224,11 @@ func (t Txn) SetStaged(st *Staged, typ Type, expireAt int64) error {
 			sl, _ = t.lookup(key) // making room may have evicted or moved it
 		}
 		t.publish(tag, sl, ref, h, expireAt)
-		s.stored(ref)
+		s.feeds.stored(ref)
 	} else {
 		s.replaceLarge(sl.ref(), h, expireAt, st.off)
 		s.changed(tag)
-		s.stored(sl.ref())
+		s.feeds.stored(sl.ref())
 	}
 	l := st.e.large
 	st.end()

@@ -140,8 +140,8 @@ func (s *shard) move(ref, to handle, p *partition, tag uint32) {
 	if h.isRoot() {
 		s.reroot(to, h)
 	}
-	if s.view == ref {
-		s.view = to
+	if s.feeds.view == ref {
+		s.feeds.view = to
 	}
 	s.changes++
 	s.put(ref)

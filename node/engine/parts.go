@@ -155,7 +155,7 @@ func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, incarnation
 	sl, tag := t.lookup(key)
 	t.publish(tag, sl, ref, h, expireAt)
 	v = Parts{t, at}
-	s.logBegin(v)
+	s.feeds.logBegin(v)
 	return v, nil
 }
 

@@ -57,7 +57,7 @@ func (s *shard) erase(p *partition, tag uint32, sl slot) {
 	ref := sl.ref()
 	s.changed(tag)
 	if s.feeding {
-		s.logDelete(p, ref)
+		s.feeds.logDelete(p, ref)
 	}
 	s.indexes.remove(p, tag, sl)
 	s.free(ref)

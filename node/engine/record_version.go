@@ -32,7 +32,7 @@ func (s *shard) changed(tag uint32) {
 }
 
 func (s *shard) noteChange(tag uint32) {
-	s.endView()
+	s.feeds.endView()
 	if s.versions != nil {
 		s.versions[tag%versionsPerShard]++
 	}

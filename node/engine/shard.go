@@ -20,13 +20,10 @@ type shard struct {
 	indexes indexes
 
 	noting  bool   // versions or feeding: changes are to be noted
-	feeding bool   // some partition is fed: fed is above 0
-	unit    bool   // what is logged goes together
+	feeding bool   // some partition is fed: feeds.fed is above 0
 	frugal  bool   // what needs memory is a copy: it gets none that is not spare
 	quiet   bool   // nothing is to make room: what is taken was reserved
 	upkeep  bool   // what is being allocated is no new value, see upkeepShare
-	thirsty bool   // refillFeeds is to be called when there is time
-	view    handle // record that Resize returned a view of, if something is fed
 	pinned  handle // record that must neither be evicted nor moved: it is being resized
 	changes uint64 // times that making room changed an index: slots found before are void
 	records int64  // how many there are, in both queues
@@ -49,11 +46,9 @@ type shard struct {
 	stash      []stashed // extents for parts that are to be added
 	needs      []need    // cells that are being reserved
 
-	versions []uint32   // nil before the first VersionOf
-	era      uint32     // how often keys went together, without a count each
-	targets  []targets  // by partition, nil before the first Feed
-	fed      int        // partitions that have targets
-	logs     []*feedLog // by Receiver, nil where none is open
+	versions []uint32 // nil before the first VersionOf
+	era      uint32   // how often keys went together, without a count each
+	feeds    shardFeeds
 
 	clocks clocks
 	slabs  [numSlabs]slab

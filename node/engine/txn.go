@@ -23,7 +23,7 @@ func (t Txn) Unlock() {
 	switch {
 	case t.within:
 	case t.s.feeding:
-		t.s.endFed()
+		t.s.feeds.endTxn()
 	default:
 		t.s.mu.Unlock()
 	}
@@ -82,7 +82,7 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 		done, err := t.overwrite(sl, h, expireAt, key, value)
 		if done {
 			s.changed(tag)
-			s.stored(ref)
+			s.feeds.stored(ref)
 		}
 		if done || err != nil {
 			return err
@@ -103,7 +103,7 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 		sl, _ = t.lookup(key) // making room may have evicted or moved it
 	}
 	t.publish(tag, sl, ref, h, expireAt)
-	s.stored(ref)
+	s.feeds.stored(ref)
 	return nil
 }
 
@@ -174,7 +174,7 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 			return nil, err
 		}
 	}
-	s.viewed(ref)
+	s.feeds.viewed(ref)
 	return s.cells.body(ref, h)[len(key):], nil
 }
 
@@ -206,7 +206,7 @@ func (t Txn) SetExpire(key []byte, at int64) bool {
 		s.account(h, s.cells.expireAt(ref, h), -1)
 		s.account(h, at, 1)
 		s.cells.setExpireAt(ref, h, at)
-		s.stored(ref)
+		s.feeds.stored(ref)
 		return true
 	}
 	if at == 0 {
@@ -216,7 +216,7 @@ func (t Txn) SetExpire(key []byte, at int64) bool {
 	ref, err := t.relocate(tag, ref, h|expiryBit, at, s.cells.queueOf(ref))
 	s.upkeep = false
 	if err == nil {
-		s.stored(ref)
+		s.feeds.stored(ref)
 	}
 	return err == nil
 }
