@@ -10,26 +10,26 @@ type partsCheck struct {
 	extents int64 // what those of parts are charged
 }
 
-// checkParts compares all values with parts, dying ones too, with what is counted, adds their bytes
+// check compares all values with parts, dying ones too, with what is counted, adds their bytes
 // to got, and returns how many pages they have, and how many bytes of extents.
-func (s *shard) checkParts(tb testing.TB, got *Sums) (pages, extents int64) {
-	c := partsCheck{tb: tb, s: s}
+func (vs *values) check(tb testing.TB, got *Sums) (pages, extents int64) {
+	c := partsCheck{tb: tb, s: vs.s}
 	heads := 0
 	check := func(at handle) {
 		heads++
-		h := s.cells.head(at)
+		h := vs.s.cells.head(at)
 		size := c.checkValue(at, h)
 		if size != h.bytes {
 			tb.Errorf("a value has %d bytes of parts, counted %d", size, h.bytes)
 		}
 		got.Parts += size
 	}
-	if first := s.values.hand; first != 0 {
+	if first := vs.hand; first != 0 {
 		for at := first; ; {
 			check(at)
-			c.checkRoot(at, s.cells.head(at))
-			next := s.cells.head(at).ahead
-			if s.cells.head(next).behind != at {
+			c.checkRoot(at, vs.s.cells.head(at))
+			next := vs.s.cells.head(at).ahead
+			if vs.s.cells.head(next).behind != at {
 				tb.Fatal("the ring of roots is broken")
 			}
 			if at = next; at == first {
@@ -37,14 +37,14 @@ func (s *shard) checkParts(tb testing.TB, got *Sums) (pages, extents int64) {
 			}
 		}
 	}
-	for at := s.values.doomed; at != 0; at = s.cells.head(at).ahead {
-		if s.cells.head(at).root != 0 {
+	for at := vs.doomed; at != 0; at = vs.s.cells.head(at).ahead {
+		if vs.s.cells.head(at).root != 0 {
 			tb.Error("a doomed value has a root")
 		}
 		check(at)
 	}
 	pages = c.checkPages(heads)
-	for _, x := range s.stash {
+	for _, x := range vs.stash {
 		c.extents += largeCost(x.n)
 	}
 	return pages, c.extents

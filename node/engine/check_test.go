@@ -50,7 +50,7 @@ func (e *Engine) checkSums(tb testing.TB) {
 			}
 		})
 		pages += clockPages
-		partPages, extents := s.checkParts(tb, &got)
+		partPages, extents := s.values.check(tb, &got)
 		pages += partPages
 		large += extents
 		got.Ghosts = s.sums.Ghosts

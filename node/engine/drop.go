@@ -68,7 +68,7 @@ func (dr *dropped) drainFirst(budget int) bool {
 	dr.s.mu.Lock()
 	defer dr.s.mu.Unlock()
 	if len(dr.list) == 0 {
-		return dr.s.drainValues(budget)
+		return dr.s.values.drain(budget)
 	}
 	dr.drain(dr.list[0], budget)
 	return true

@@ -47,7 +47,7 @@ func (s *shard) renounce(seed uint64) {
 	s.slabs = [numSlabs]slab{}
 	s.indexes.spare, s.indexes.spares = 0, 0
 	s.indexes.gathering = false
-	s.renounceValues()
+	s.values.renounce()
 	s.clocks.hands, s.clocks.squeezed = [numClasses]hand{}, noClass
 	s.small, s.pages, s.records, s.large, s.unused = small{}, 0, 0, 0, 0
 	s.dropGhosts()

@@ -86,7 +86,7 @@ func (s *shard) visit(h *hand) handle {
 // none.
 func (s *shard) next(h *hand) handle {
 	ref := s.e.step(h)
-	if h := s.cells.header(ref); !h.live() || ref == s.pinned || s.isSpared(ref, h) {
+	if h := s.cells.header(ref); !h.live() || ref == s.pinned || s.values.isSpared(ref, h) {
 		return 0
 	}
 	return ref
@@ -144,26 +144,26 @@ func (s *shard) reclaim(want, maxLooks int) bool {
 // gained.
 func (s *shard) reclaimMain(want, maxLooks int) bool {
 	policy := s.e.Policy()
-	if (s.wasteful() || policy == NoEviction) && s.compact() || (s.wastefulParts() || policy == NoEviction) && s.compactParts() {
+	if (s.wasteful() || policy == NoEviction) && s.compact() || (s.values.wastefulParts() || policy == NoEviction) && s.values.compactParts() {
 		return true
 	}
 	if policy != AllKeys {
 		return s.sums.Volatile > 0 && s.reclaimVolatile(want, maxLooks)
 	}
 	if s.clocks.betweenPages(want) {
-		s.clocks.squeezed = s.clocks.coldest(want, s.rootsAge())
-		if s.rootsAreColder(s.clocks.squeezed) && s.turnRoots() {
+		s.clocks.squeezed = s.clocks.coldest(want, s.values.rootsAge())
+		if s.values.rootsAreColder(s.clocks.squeezed) && s.values.turnRoots() {
 			return true
 		}
 	}
 	if want == noClass {
-		return s.clocks.squeezed != noClass && s.turn(s.clocks.squeezed, noClass, maxLooks) || s.turnRoots()
+		return s.clocks.squeezed != noClass && s.turn(s.clocks.squeezed, noClass, maxLooks) || s.values.turnRoots()
 	}
 	if s.clocks.squeezed != want && s.clocks.squeezed != noClass && s.clocks.has(s.clocks.squeezed) && s.turn(s.clocks.squeezed, want, looksSqueeze) {
 		s.clocks.squeezed = want
 		return true
 	}
-	return s.clocks.has(want) && s.turn(want, want, maxLooks) || s.turnRoots()
+	return s.clocks.has(want) && s.turn(want, want, maxLooks) || s.values.turnRoots()
 }
 
 // keepsAll reports whether nothing on the page may go.

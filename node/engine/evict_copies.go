@@ -115,7 +115,7 @@ func (s *shard) evictBuckets(p *partition, from *uint32, looks *int) (evicted, c
 	for ; *from < p.buckets && evicted < evictCopies && (evicted == 0 || *looks < looksCopies); *from++ {
 		for _, ref := range chain[:s.indexes.chainRefs(p, *from, &chain)] {
 			h := s.cells.header(ref)
-			if ref == s.pinned || s.isSpared(ref, h) {
+			if ref == s.pinned || s.values.isSpared(ref, h) {
 				continue
 			}
 			*looks++

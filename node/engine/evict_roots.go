@@ -14,13 +14,16 @@ const (
 
 // values is what a shard has of values with parts.
 type values struct {
-	pages  int64  // of parts, directories and heads
-	unused int64  // bytes of free cells of parts and directories
-	sparse int    // class in which compact looked last
-	hand   handle // the head that is judged next; 0: there is none
-	passed int64  // bytes behind the hand that were not counted as a page yet
-	doomed handle // list of the heads of values that are to be freed, the first and
-	last   handle // the last one
+	s      *shard
+	stash  []stashed // extents for parts that are to be added
+	needs  []need    // cells that are being reserved
+	pages  int64     // of parts, directories and heads
+	unused int64     // bytes of free cells of parts and directories
+	sparse int       // class in which compact looked last
+	hand   handle    // the head that is judged next; 0: there is none
+	passed int64     // bytes behind the hand that were not counted as a page yet
+	doomed handle    // list of the heads of values that are to be freed, the first and
+	last   handle    // the last one
 }
 
 func (v *values) adopted(k kind, bytes int64) {
@@ -37,74 +40,74 @@ func (v *values) abandoned(k kind, bytes int64) {
 	}
 }
 
-// joinRoots puts a head right behind the hand, to be visited last.
-func (s *shard) joinRoots(at handle) {
-	h, v := s.cells.head(at), &s.values
-	h.stamp = s.e.pool.tick.Load()
-	if v.hand == 0 {
-		h.ahead, h.behind, v.hand = at, at, at
+// join puts a head right behind the hand, to be visited last.
+func (vs *values) join(at handle) {
+	h := vs.s.cells.head(at)
+	h.stamp = vs.s.e.pool.tick.Load()
+	if vs.hand == 0 {
+		h.ahead, h.behind, vs.hand = at, at, at
 		return
 	}
-	next := s.cells.head(v.hand)
-	h.ahead, h.behind = v.hand, next.behind
-	s.cells.head(next.behind).ahead = at
+	next := vs.s.cells.head(vs.hand)
+	h.ahead, h.behind = vs.hand, next.behind
+	vs.s.cells.head(next.behind).ahead = at
 	next.behind = at
 }
 
-func (s *shard) leaveRoots(at handle) {
-	h, v := s.cells.head(at), &s.values
+func (vs *values) leave(at handle) {
+	h := vs.s.cells.head(at)
 	if h.ahead == at {
-		v.hand = 0
+		vs.hand = 0
 		return
 	}
-	s.cells.head(h.behind).ahead, s.cells.head(h.ahead).behind = h.ahead, h.behind
-	if v.hand == at {
-		v.hand = h.ahead
+	vs.s.cells.head(h.behind).ahead, vs.s.cells.head(h.ahead).behind = h.ahead, h.behind
+	if vs.hand == at {
+		vs.hand = h.ahead
 	}
 }
 
 // rootsAge is how long the root that waits longest has not been visited, in visits of pages; 0 if
 // there is none.
-func (s *shard) rootsAge() uint32 {
-	if s.values.hand == 0 {
+func (vs *values) rootsAge() uint32 {
+	if vs.hand == 0 {
 		return 0
 	}
-	return s.e.pool.tick.Load() - s.cells.head(s.values.hand).stamp
+	return vs.s.e.pool.tick.Load() - vs.s.cells.head(vs.hand).stamp
 }
 
 // rootsAreColder reports whether the roots wait much longer than the class does, if any, that waits
 // longest.
-func (s *shard) rootsAreColder(class int) bool {
-	return s.values.hand != 0 && (class == noClass || older(s.rootsAge(), s.clocks.age(class)))
+func (vs *values) rootsAreColder(class int) bool {
+	return vs.hand != 0 && (class == noClass || older(vs.rootsAge(), vs.s.clocks.age(class)))
 }
 
 // turnRoots moves the hand until a value is doomed, and reports whether one was.
-func (s *shard) turnRoots() bool {
-	for looks := 0; s.values.hand != 0 && looks < 2*looksRoots; looks++ {
-		at := s.values.hand
-		h := s.cells.head(at)
-		hdr := s.cells.header(h.root)
+func (vs *values) turnRoots() bool {
+	for looks := 0; vs.hand != 0 && looks < 2*looksRoots; looks++ {
+		at := vs.hand
+		h := vs.s.cells.head(at)
+		hdr := vs.s.cells.header(h.root)
 		switch {
-		case h.spared || h.root == s.pinned:
-		case expired(s.cells.expireAt(h.root, hdr), s.now):
-			s.expire(h.root)
+		case h.spared || h.root == vs.s.pinned:
+		case expired(vs.s.cells.expireAt(h.root, hdr), vs.s.now):
+			vs.s.expire(h.root)
 			return true
 		case hdr.uses() > 0 && looks < looksRoots:
-			s.cells.setHeader(h.root, s.e.aged(hdr))
+			vs.s.cells.setHeader(h.root, vs.s.e.aged(hdr))
 		default:
-			s.evict(h.root)
+			vs.s.evict(h.root)
 			return true
 		}
-		s.values.passed += h.bytes
-		size := int64(s.e.pool.pageSize)
-		h.stamp = s.e.pool.tick.Add(uint32(s.values.passed / size))
-		s.values.passed %= size
-		s.values.hand = h.ahead
+		vs.passed += h.bytes
+		size := int64(vs.s.e.pool.pageSize)
+		h.stamp = vs.s.e.pool.tick.Add(uint32(vs.passed / size))
+		vs.passed %= size
+		vs.hand = h.ahead
 	}
 	return false
 }
 
 // isSpared reports whether a record with header h is a root that making room must leave alone.
-func (s *shard) isSpared(ref handle, h header) bool {
-	return h.isRoot() && s.cells.head(s.cells.headOf(ref, h)).spared
+func (vs *values) isSpared(ref handle, h header) bool {
+	return h.isRoot() && vs.s.cells.head(vs.s.cells.headOf(ref, h)).spared
 }

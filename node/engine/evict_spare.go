@@ -31,7 +31,7 @@ func (s *shard) reclaimSpare(k spareKind, want int) bool {
 	case copiedRecords:
 		return s.reclaimCopies(want)
 	case doomedParts:
-		return s.drainValues(drainForRoom)
+		return s.values.drain(drainForRoom)
 	}
 	if len(s.dropped.list) == 0 {
 		return false

@@ -95,7 +95,7 @@ func (s *shard) sweepSlice(w *pageSweep) (expired int, more bool) {
 			continue
 		}
 		if h.isRoot() {
-			due, gone := s.expireParts(ref, h)
+			due, gone := s.values.expireParts(ref, h)
 			if gone {
 				if left--; left == 0 {
 					s.expireBatch(w)
@@ -137,15 +137,15 @@ func (s *shard) expireLater(w *pageSweep, ref handle, h header) {
 
 // expireParts has what is due removed from a value with parts. It says when the next of it is, or
 // that the value is gone.
-func (s *shard) expireParts(ref handle, h header) (due int64, gone bool) {
-	at := s.cells.headOf(ref, h)
-	head := s.cells.head(at)
+func (vs *values) expireParts(ref handle, h header) (due int64, gone bool) {
+	at := vs.s.cells.headOf(ref, h)
+	head := vs.s.cells.head(at)
 	if head.due == 0 {
 		return never, false
 	}
-	if expire := s.e.forms[head.typ].Expire; head.due <= s.now && expire != nil {
-		t := Txn{s: s, p: s.dropped.indexOf(h.partition(), s.tagOfRecord(ref, h), ref), number: h.partition()}
-		if s.dropped.isDoomed(t.p) {
+	if expire := vs.s.e.forms[head.typ].Expire; head.due <= vs.s.now && expire != nil {
+		t := Txn{s: vs.s, p: vs.s.dropped.indexOf(h.partition(), vs.s.tagOfRecord(ref, h), ref), number: h.partition()}
+		if vs.s.dropped.isDoomed(t.p) {
 			return never, false
 		}
 		expire(Parts{t, at})
@@ -175,7 +175,7 @@ func (s *shard) expireBatch(w *pageSweep) {
 func (e *Engine) tidyNext() {
 	s := &e.shards[e.tidier.Add(1)&uint32(len(e.shards)-1)]
 	s.mu.Lock()
-	s.dropStash()
+	s.values.dropStash()
 	steps := tidyAtOnce
 	for i := range s.partitions {
 		steps -= s.indexes.tidy(&s.partitions[i], steps)

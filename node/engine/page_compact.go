@@ -22,14 +22,14 @@ func (s *shard) wasteful() bool {
 // for ever, each time to be had again for what is reserved of them.
 func (s *shard) near(k kind, class, up int) bool {
 	c := &s.e.classes
-	return up == class || k == mainCells && len(s.needs) == 0 && up < numClasses && 4*c.units[up] <= 5*c.units[class]
+	return up == class || k == mainCells && len(s.values.needs) == 0 && up < numClasses && 4*c.units[up] <= 5*c.units[class]
 }
 
 // takeNear returns a free cell for a record, or part, of the class, from a page that the shard has;
 // 0 if there is none.
 func (s *shard) takeNear(k kind, class int) handle {
 	for up := class; s.near(k, class, up); up++ {
-		if c := &s.slabs[k].classes[up]; c.room != 0 && (len(s.needs) == 0 || c.cells > s.wanted(k, up)) {
+		if c := &s.slabs[k].classes[up]; c.room != 0 && (len(s.values.needs) == 0 || c.cells > s.values.wanted(k, up)) {
 			return s.takeFrom(k, up)
 		}
 	}
@@ -44,7 +44,7 @@ func (s *shard) evacuate(pg uint32) bool {
 	perPage := s.e.classes.perPage[class]
 	if p.live == 0 { // reserved, and perhaps not needed
 		free := s.slabs[k].classes[class].cells - perPage
-		if free >= s.wanted(k, class) {
+		if free >= s.values.wanted(k, class) {
 			s.abandon(pg)
 			return true
 		}
@@ -53,8 +53,8 @@ func (s *shard) evacuate(pg uint32) bool {
 	need := int(perPage) // its own free cells do not count
 	for up := class; s.near(k, class, up) && need > 0; up++ {
 		need -= int(s.slabs[k].classes[up].cells)
-		if len(s.needs) > 0 {
-			need += int(s.wanted(k, up))
+		if len(s.values.needs) > 0 {
+			need += int(s.values.wanted(k, up))
 		}
 	}
 	if need > 0 || s.pinned != 0 && s.cells.pageOf(s.pinned) == pg {
@@ -81,7 +81,7 @@ func (s *shard) evacuate(pg uint32) bool {
 			return false
 		}
 		if k == partCells {
-			s.movePart(ref, to)
+			s.values.movePart(ref, to)
 		} else {
 			p, tag := s.recordTag(ref, s.cells.header(ref))
 			s.move(ref, to, p, tag)
@@ -107,11 +107,11 @@ func (s *shard) cellUse(k kind, class int, ref handle) (live bool, needs int) {
 func (s *shard) compact() bool { return s.compactKind(mainCells, &s.sparse) }
 
 // compactParts is compact for parts.
-func (s *shard) compactParts() bool { return s.compactKind(partCells, &s.values.sparse) }
+func (vs *values) compactParts() bool { return vs.s.compactKind(partCells, &vs.sparse) }
 
 // wastefulParts is wasteful for parts.
-func (s *shard) wastefulParts() bool {
-	return wasteShare*s.values.unused > s.values.pages*int64(s.e.pool.pageSize)
+func (vs *values) wastefulParts() bool {
+	return wasteShare*vs.unused > vs.pages*int64(vs.s.e.pool.pageSize)
 }
 
 func (s *shard) compactKind(k kind, sparse *int) bool {
@@ -138,7 +138,7 @@ func (s *shard) move(ref, to handle, p *partition, tag uint32) {
 	sl := s.indexes.slotOf(p, tag, ref)
 	sl.b.refs[sl.i] = to
 	if h.isRoot() {
-		s.reroot(to, h)
+		s.values.reroot(to, h)
 	}
 	if s.feeds.view == ref {
 		s.feeds.view = to
@@ -148,21 +148,21 @@ func (s *shard) move(ref, to handle, p *partition, tag uint32) {
 }
 
 // reroot notes that the root of a value with parts is in the cell to from now on.
-func (s *shard) reroot(to handle, h header) {
-	head := s.cells.head(s.cells.headOf(to, h))
+func (vs *values) reroot(to handle, h header) {
+	head := vs.s.cells.head(vs.s.cells.headOf(to, h))
 	head.root = to
-	s.cells.expiresAt(to, head.due)
+	vs.s.cells.expiresAt(to, head.due)
 }
 
 // movePart moves a part, or a node of a directory, to the cell to of the same class.
-func (s *shard) movePart(ref, to handle) {
-	size, w := s.cells.partSize(ref), s.cells.partWord(ref)
-	copy(s.cells.view(to, 0, size), s.cells.view(ref, 0, size))
-	h := s.cells.head(w.head())
-	at := s.cells.nodeAt(&h.planes[w.plane()], w.level(), w.number())
+func (vs *values) movePart(ref, to handle) {
+	size, w := vs.s.cells.partSize(ref), vs.s.cells.partWord(ref)
+	copy(vs.s.cells.view(to, 0, size), vs.s.cells.view(ref, 0, size))
+	h := vs.s.cells.head(w.head())
+	at := vs.s.cells.nodeAt(&h.planes[w.plane()], w.level(), w.number())
 	if *at != ref {
 		panic("BUG: a part is not where its head finds it")
 	}
 	*at = to
-	s.put(ref)
+	vs.s.put(ref)
 }

@@ -114,7 +114,7 @@ func (w partWord) away() bool     { return w&awayBit != 0 }
 // changes of values with parts it takes memory without making room: ErrMemory unless Reserve was
 // asked for it, and what was there remains.
 func (t Txn) NewParts(key []byte, typ Type, own int, expireAt int64) (Parts, error) {
-	return t.newParts(key, typ, own, expireAt, t.s.nextIncarnation())
+	return t.newParts(key, typ, own, expireAt, t.s.values.nextIncarnation())
 }
 
 func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, incarnation uint32) (v Parts, err error) {
@@ -151,7 +151,7 @@ func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, incarnation
 	clear(value)
 	binary.LittleEndian.PutUint32(value, uint32(at))
 	value[rootType] = byte(typ)
-	s.joinRoots(at)
+	s.values.join(at)
 	sl, tag := t.lookup(key)
 	t.publish(tag, sl, ref, h, expireAt)
 	v = Parts{t, at}
@@ -241,7 +241,7 @@ func (v Parts) Add(plane, n int) (number int, part []byte, err error) {
 	if n > s.e.maxPart() {
 		return v.addAway(plane, n)
 	}
-	ref := s.takePart(partHeadSize + n)
+	ref := s.values.takePart(partHeadSize + n)
 	if ref == 0 {
 		return 0, nil, ErrMemory
 	}
@@ -255,17 +255,17 @@ func (v Parts) Add(plane, n int) (number int, part []byte, err error) {
 // addAway adds a part in an extent that was reserved.
 func (v Parts) addAway(plane, n int) (number int, part []byte, err error) {
 	s := v.t.s
-	off, ok := s.unstash(n)
+	off, ok := s.values.unstash(n)
 	if !ok {
 		return 0, nil, ErrMemory
 	}
-	ref := s.takePart(awaySize)
+	ref := s.values.takePart(awaySize)
 	if ref != 0 {
 		*s.cells.second(ref), *s.cells.third(ref) = off, uint64(n)
 		number, err = v.place(plane, ref, awayBit)
 	}
 	if ref == 0 || err != nil {
-		s.stash = append(s.stash, stashed{off, n})
+		s.values.stash = append(s.values.stash, stashed{off, n})
 		return 0, nil, ErrMemory
 	}
 	v.charge(largeCost(n))
@@ -278,7 +278,7 @@ func (v Parts) AddStaged(plane int, st *Staged) (number int, err error) {
 		panic("BUG: a staged part is not complete, or has a key")
 	}
 	s := v.t.s
-	ref := s.takePart(awaySize)
+	ref := s.values.takePart(awaySize)
 	if ref == 0 {
 		return 0, ErrMemory
 	}
@@ -326,7 +326,7 @@ func (v Parts) Resize(plane, number, n int) ([]byte, error) {
 	if s.e.classes.of(partHeadSize+n) == int(s.e.pool.pages[s.cells.pageOf(from)].class) {
 		return s.cells.partBytes(from), nil
 	}
-	to := s.takePart(partHeadSize + n)
+	to := s.values.takePart(partHeadSize + n)
 	if to == 0 {
 		return nil, ErrMemory
 	}
@@ -346,15 +346,15 @@ func (v Parts) resizeAway(plane int, at *handle, n int) ([]byte, error) {
 	size, flags, off := partHeadSize+n, partWord(0), uint64(0)
 	if n > s.e.maxPart() {
 		var ok bool
-		if off, ok = s.unstash(n); !ok {
+		if off, ok = s.values.unstash(n); !ok {
 			return nil, ErrMemory
 		}
 		size, flags = awaySize, awayBit
 	}
-	to := s.takePart(size)
+	to := s.values.takePart(size)
 	if to == 0 {
 		if flags != 0 {
-			s.stash = append(s.stash, stashed{off, n})
+			s.values.stash = append(s.values.stash, stashed{off, n})
 		}
 		return nil, ErrMemory
 	}
@@ -366,7 +366,7 @@ func (v Parts) resizeAway(plane int, at *handle, n int) ([]byte, error) {
 	}
 	copy(s.cells.partBytes(to), s.cells.partBytes(from))
 	*at = to
-	v.charge(bytes - s.freePart(from))
+	v.charge(bytes - s.values.freePart(from))
 	return s.cells.partBytes(to), nil
 }
 
@@ -379,18 +379,18 @@ func (v Parts) Free(plane, number int) {
 	ref := *at
 	*at = 0
 	p.parts--
-	v.charge(-s.freePart(ref))
+	v.charge(-s.values.freePart(ref))
 	v.trimNumbers(p)
 }
 
 // freePart gives back a part's cell, and its extent, and returns how many bytes they had.
-func (s *shard) freePart(ref handle) (bytes int64) {
-	bytes = int64(s.cells.partSize(ref))
-	if s.cells.partWord(ref).away() {
-		bytes += largeCost(int(*s.cells.third(ref)))
-		s.dropLarge(*s.cells.second(ref))
+func (vs *values) freePart(ref handle) (bytes int64) {
+	bytes = int64(vs.s.cells.partSize(ref))
+	if vs.s.cells.partWord(ref).away() {
+		bytes += largeCost(int(*vs.s.cells.third(ref)))
+		vs.s.dropLarge(*vs.s.cells.second(ref))
 	}
-	s.put(ref)
+	vs.s.put(ref)
 	return bytes
 }
 
@@ -424,15 +424,15 @@ func (v Parts) SetDue(at int64) {
 }
 
 // nextIncarnation is a number that no value has whose key could be taken for another one.
-func (s *shard) nextIncarnation() uint32 {
+func (vs *values) nextIncarnation() uint32 {
 	for {
-		if n := s.e.incarnations.Add(1); n != 0 {
+		if n := vs.s.e.incarnations.Add(1); n != 0 {
 			return n
 		}
 	}
 }
 
 // takePart returns a cell for n bytes of parts, 0 if there is none without making room.
-func (s *shard) takePart(n int) handle { return s.take(partCells, s.e.classes.of(n)) }
+func (vs *values) takePart(n int) handle { return vs.s.take(partCells, vs.s.e.classes.of(n)) }
 
 func (e *Engine) headClass() int { return e.classes.of(int(headSize)) }

@@ -113,7 +113,7 @@ func (v Parts) addNode(plane int, p *plane) bool {
 		}
 		if nodes[l-1] == 0 {
 			for _, node := range nodes[:l-1] {
-				v.charge(-s.freePart(node))
+				v.charge(-s.values.freePart(node))
 			}
 			return false
 		}
@@ -145,7 +145,7 @@ func (v Parts) addNode(plane int, p *plane) bool {
 // newNode makes a node of a directory; 0 without memory.
 func (v Parts) newNode(plane int, level uint8, number uint32, handles int) handle {
 	s := v.t.s
-	node := s.takePart(nodeSize(handles))
+	node := s.values.takePart(nodeSize(handles))
 	if node != 0 {
 		*s.cells.word(node) = uint64(makePartWord(v.at, plane, level, number))
 		v.charge(int64(s.cells.partSize(node)))
@@ -164,51 +164,51 @@ func (v Parts) doubleNode(plane int, p *plane) bool {
 	n := int(p.span) * handleSize
 	copy(s.cells.view(to, partHeadSize, n), s.cells.view(from, partHeadSize, n))
 	p.directory = to
-	v.charge(-s.freePart(from))
+	v.charge(-s.values.freePart(from))
 	return true
 }
 
 // trimNumbers lets the span end with the last part, or a few numbers nearer to it.
 func (v Parts) trimNumbers(p *plane) {
 	for looks := 0; looks < numberLooks && p.span > 0 && *v.t.s.cells.partAt(p, p.span-1) == 0; looks++ {
-		v.charge(-v.t.s.retractNumber(p))
+		v.charge(-v.t.s.values.retractNumber(p))
 	}
 }
 
 // retractNumber takes the last number, which has no part, out of the directory, and returns how
 // many bytes became free.
-func (s *shard) retractNumber(p *plane) (bytes int64) {
+func (vs *values) retractNumber(p *plane) (bytes int64) {
 	n := p.span - 1 // what is left
 	before, after := levels(p.span), levels(n)
 	for l := uint8(1); l <= before && n&(1<<(fanShift*l)-1) == 0; l++ {
 		if l == before && n > 0 {
 			break // it has others
 		}
-		bytes += s.freePart(*s.cells.nodeAt(p, l, n>>(fanShift*l)))
+		bytes += vs.freePart(*vs.s.cells.nodeAt(p, l, n>>(fanShift*l)))
 	}
 	if after > 0 && after < before {
 		root := p.directory
-		p.directory = *s.cells.entryOf(root, 0)
-		bytes += s.freePart(root)
+		p.directory = *vs.s.cells.entryOf(root, 0)
+		bytes += vs.freePart(root)
 	}
 	p.span = n
 	return bytes
 }
 
 // wantNodes notes the cells that the directory of a plane may take for so many parts more.
-func (s *shard) wantNodes(p *plane, parts int) {
+func (vs *values) wantNodes(p *plane, parts int) {
 	last := p.span + uint32(parts)
 	n := uint32(0)
 	if p.span > 0 && p.span <= fan {
-		n = uint32(s.cells.nodeLen(p.directory))
+		n = uint32(vs.s.cells.nodeLen(p.directory))
 	}
 	for p.span <= fan && n < min(last, fan) {
 		n = max(minNode, 2*n)
-		s.want(partCells, nodeSize(int(n)))
+		vs.want(partCells, nodeSize(int(n)))
 	}
 	for n := max(fan, (p.span+fan-1)/fan*fan); n < last; n += fan {
 		for range levels(n + 1) {
-			s.want(partCells, nodeSize(fan))
+			vs.want(partCells, nodeSize(fan))
 		}
 	}
 }

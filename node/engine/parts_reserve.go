@@ -21,7 +21,7 @@ func (t Txn) Reserve(r Room) error {
 	s.frugal = s.isCopy(t.number)
 	err := t.reserve(r)
 	s.frugal = false
-	s.needs = s.needs[:0]
+	s.values.needs = s.values.needs[:0]
 	for _, v := range r.Spared {
 		v.head().spared = false
 	}
@@ -36,20 +36,20 @@ type need struct {
 }
 
 // want notes that one more cell for so many bytes is needed.
-func (s *shard) want(k kind, size int) {
-	class := uint8(s.e.classes.of(size))
-	for i := range s.needs {
-		if n := &s.needs[i]; n.kind == k && n.class == class {
+func (vs *values) want(k kind, size int) {
+	class := uint8(vs.s.e.classes.of(size))
+	for i := range vs.needs {
+		if n := &vs.needs[i]; n.kind == k && n.class == class {
 			n.cells++
 			return
 		}
 	}
-	s.needs = append(s.needs, need{k, class, 1})
+	vs.needs = append(vs.needs, need{k, class, 1})
 }
 
 // wanted is how many free cells of a class making room must leave, since they are reserved.
-func (s *shard) wanted(k kind, class int) uint32 {
-	for _, n := range s.needs {
+func (vs *values) wanted(k kind, class int) uint32 {
+	for _, n := range vs.needs {
 		if n.kind == k && int(n.class) == class {
 			return n.cells
 		}
@@ -60,7 +60,7 @@ func (s *shard) wanted(k kind, class int) uint32 {
 // reserve is Reserve between the marks.
 func (t Txn) reserve(r Room) error {
 	s := t.s
-	s.dropStash()
+	s.values.dropStash()
 	bytes := 0
 	for _, size := range r.Parts {
 		bytes += partHeadSize + size
@@ -68,14 +68,14 @@ func (t Txn) reserve(r Room) error {
 		case size > MaxValueLen:
 			return ErrValueTooLarge
 		case size > s.e.maxPart():
-			s.want(partCells, awaySize)
+			s.values.want(partCells, awaySize)
 		default:
-			s.want(partCells, partHeadSize+size)
+			s.values.want(partCells, partHeadSize+size)
 		}
 	}
 	for _, v := range r.Spared {
 		for i := range v.head().planes {
-			s.wantNodes(&v.head().planes[i], len(r.Parts))
+			s.values.wantNodes(&v.head().planes[i], len(r.Parts))
 		}
 	}
 	for _, size := range r.Roots {
@@ -83,22 +83,22 @@ func (t Txn) reserve(r Room) error {
 		if s.cells.isLarge(h) {
 			return ErrKeyTooLong
 		}
-		s.want(mainCells, s.e.cellLen(h))
-		s.want(valueHeads, int(headSize))
-		s.want(index, bucketSize) // for the entry
-		s.want(index, bucketSize) // the first one of the partition
+		s.values.want(mainCells, s.e.cellLen(h))
+		s.values.want(valueHeads, int(headSize))
+		s.values.want(index, bucketSize) // for the entry
+		s.values.want(index, bucketSize) // the first one of the partition
 		for range Planes {
-			s.wantNodes(&plane{}, len(r.Parts))
+			s.values.wantNodes(&plane{}, len(r.Parts))
 		}
 	}
 	if int64(bytes) > s.e.reclaimable() {
 		return ErrNeverFits
 	}
-	if !s.fillStash(r.Parts) {
+	if !s.values.fillStash(r.Parts) {
 		return ErrMemory
 	}
 	for waits := 0; waits < maxWaits; {
-		if s.haveCells() {
+		if s.values.haveCells() {
 			return nil
 		}
 		if s.makeRoom(noClass) {
@@ -115,14 +115,14 @@ func (t Txn) reserve(r Room) error {
 
 // haveCells takes pages until there are free cells for all that is needed, and reports whether
 // there are. What they are not used for is found by compact.
-func (s *shard) haveCells() bool {
-	for _, n := range s.needs {
-		for s.slabs[n.kind].classes[n.class].cells < n.cells {
-			pg := s.e.pool.take(s.upkeep)
+func (vs *values) haveCells() bool {
+	for _, n := range vs.needs {
+		for vs.s.slabs[n.kind].classes[n.class].cells < n.cells {
+			pg := vs.s.e.pool.take(vs.s.upkeep)
 			if pg == 0 {
 				return false
 			}
-			s.adopt(pg, n.kind, int(n.class))
+			vs.s.adopt(pg, n.kind, int(n.class))
 		}
 	}
 	return true
@@ -136,35 +136,35 @@ type stashed struct {
 }
 
 // fillStash takes the extents for parts that are too long for a cell. It may evict.
-func (s *shard) fillStash(parts []int) bool {
+func (vs *values) fillStash(parts []int) bool {
 	for _, n := range parts {
-		if n <= s.e.maxPart() {
+		if n <= vs.s.e.maxPart() {
 			continue
 		}
-		off, ok := s.newLarge(n)
+		off, ok := vs.s.newLarge(n)
 		if !ok {
-			s.dropStash()
+			vs.dropStash()
 			return false
 		}
-		s.stash = append(s.stash, stashed{off, n})
+		vs.stash = append(vs.stash, stashed{off, n})
 	}
 	return true
 }
 
 // unstash takes the extent that was reserved for a part of n bytes.
-func (s *shard) unstash(n int) (off uint64, ok bool) {
-	for i, x := range s.stash {
+func (vs *values) unstash(n int) (off uint64, ok bool) {
+	for i, x := range vs.stash {
 		if x.n == n {
-			s.stash = slices.Delete(s.stash, i, i+1)
+			vs.stash = slices.Delete(vs.stash, i, i+1)
 			return x.off, true
 		}
 	}
 	return 0, false
 }
 
-func (s *shard) dropStash() {
-	for _, x := range s.stash {
-		s.dropLarge(x.off)
+func (vs *values) dropStash() {
+	for _, x := range vs.stash {
+		vs.s.dropLarge(x.off)
 	}
-	s.stash = s.stash[:0]
+	vs.stash = vs.stash[:0]
 }

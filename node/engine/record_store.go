@@ -72,7 +72,7 @@ func (s *shard) free(ref handle) {
 		s.countLarge(ref, -largeCost(h.bodyLen()))
 		s.dropLarge(*s.cells.third(ref))
 	case h.isRoot():
-		s.doomValue(ref, h)
+		s.values.doom(ref, h)
 	}
 	s.put(ref)
 }

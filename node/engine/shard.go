@@ -43,8 +43,6 @@ type shard struct {
 	small      small
 	ghosts     ghosts
 	values     values
-	stash      []stashed // extents for parts that are to be added
-	needs      []need    // cells that are being reserved
 
 	versions []uint32 // nil before the first VersionOf
 	era      uint32   // how often keys went together, without a count each

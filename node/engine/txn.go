@@ -270,7 +270,7 @@ func (t Txn) relocate(tag uint32, ref handle, h header, expireAt int64, k kind) 
 	kept := copy(body, s.cells.body(ref, s.cells.header(ref)))
 	clear(body[kept:])
 	if h.isRoot() {
-		s.reroot(to, h)
+		s.values.reroot(to, h)
 		s.cells.setHeader(ref, s.cells.header(ref)&^typeMask|header(TypeString)) // it has no parts to be freed
 	}
 	t.publish(tag, s.indexes.slotOf(t.p, tag, ref), to, h, expireAt)
