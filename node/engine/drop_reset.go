@@ -49,7 +49,7 @@ func (s *shard) renounce(seed uint64) {
 	s.indexes.gathering = false
 	s.values.renounce()
 	s.clocks.hands, s.clocks.squeezed = [numClasses]hand{}, noClass
-	s.small, s.pages, s.records, s.large, s.unused = small{}, 0, 0, 0, 0
+	s.small, s.pages, s.records, s.large, s.unused = small{s: s}, 0, 0, 0, 0
 	s.dropGhosts()
 	s.sums.Volatile, s.sums.Values, s.sums.Parts, s.sums.Index = 0, 0, 0, 0
 }

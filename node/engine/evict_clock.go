@@ -34,6 +34,7 @@ const (
 // clocks are the rings of a shard's pages of records, and their hands. All of it but coldStamp is
 // protected by the shard's lock.
 type clocks struct {
+	s         *shard
 	pool      *pool
 	hands     [numClasses]hand
 	squeezed  int           // class whose hand makes pages free for others; noClass if none
@@ -72,21 +73,21 @@ func (c *clocks) leave(pg uint32) {
 }
 
 // visit steps the hand of a clock as next does, and from one page to the next one.
-func (s *shard) visit(h *hand) handle {
-	p := &s.e.pool.pages[h.page]
-	if h.cell >= uint32(p.bump) || h.cell == 0 && s.keepsAll(p) {
-		p.stamp = s.e.pool.tick.Add(1)
+func (c *clocks) visit(h *hand) handle {
+	p := &c.s.e.pool.pages[h.page]
+	if h.cell >= uint32(p.bump) || h.cell == 0 && c.keepsAll(p) {
+		p.stamp = c.s.e.pool.tick.Add(1)
 		*h = hand{page: p.ahead}
 		return 0
 	}
-	return s.next(h)
+	return c.next(h)
 }
 
 // next steps the hand over one cell, which is there, and returns the record in it, 0 if it holds
 // none.
-func (s *shard) next(h *hand) handle {
-	ref := s.e.step(h)
-	if h := s.cells.header(ref); !h.live() || ref == s.pinned || s.values.isSpared(ref, h) {
+func (c *clocks) next(h *hand) handle {
+	ref := c.s.e.step(h)
+	if h := c.s.cells.header(ref); !h.live() || ref == c.s.pinned || c.s.values.isSpared(ref, h) {
 		return 0
 	}
 	return ref
@@ -134,10 +135,10 @@ func (c *clocks) betweenPages(class int) bool {
 // gained: by judging the small queue if that has more than its share and any gain will do, else by
 // the clocks.
 func (s *shard) reclaim(want, maxLooks int) bool {
-	if want == noClass && s.overfull() && s.judgeSmall(s.e.pool.pageSize) {
+	if want == noClass && s.small.overfull() && s.small.judge(s.e.pool.pageSize) {
 		return true
 	}
-	return s.reclaimMain(want, maxLooks) || want == noClass && s.judgeSmall(s.e.pool.pageSize)
+	return s.reclaimMain(want, maxLooks) || want == noClass && s.small.judge(s.e.pool.pageSize)
 }
 
 // reclaimMain moves the hand of a clock until a cell of the class wanted is free or the budget has
@@ -148,7 +149,7 @@ func (s *shard) reclaimMain(want, maxLooks int) bool {
 		return true
 	}
 	if policy != AllKeys {
-		return s.sums.Volatile > 0 && s.reclaimVolatile(want, maxLooks)
+		return s.sums.Volatile > 0 && s.clocks.reclaimVolatile(want, maxLooks)
 	}
 	if s.clocks.betweenPages(want) {
 		s.clocks.squeezed = s.clocks.coldest(want, s.values.rootsAge())
@@ -157,35 +158,35 @@ func (s *shard) reclaimMain(want, maxLooks int) bool {
 		}
 	}
 	if want == noClass {
-		return s.clocks.squeezed != noClass && s.turn(s.clocks.squeezed, noClass, maxLooks) || s.values.turnRoots()
+		return s.clocks.squeezed != noClass && s.clocks.turn(s.clocks.squeezed, noClass, maxLooks) || s.values.turnRoots()
 	}
-	if s.clocks.squeezed != want && s.clocks.squeezed != noClass && s.clocks.has(s.clocks.squeezed) && s.turn(s.clocks.squeezed, want, looksSqueeze) {
+	if s.clocks.squeezed != want && s.clocks.squeezed != noClass && s.clocks.has(s.clocks.squeezed) && s.clocks.turn(s.clocks.squeezed, want, looksSqueeze) {
 		s.clocks.squeezed = want
 		return true
 	}
-	return s.clocks.has(want) && s.turn(want, want, maxLooks) || s.values.turnRoots()
+	return s.clocks.has(want) && s.clocks.turn(want, want, maxLooks) || s.values.turnRoots()
 }
 
 // keepsAll reports whether nothing on the page may go.
-func (s *shard) keepsAll(p *page) bool {
-	switch s.e.Policy() {
+func (c *clocks) keepsAll(p *page) bool {
+	switch c.s.e.Policy() {
 	case VolatileTTL:
 		return p.soonest.Load() == never
 	case NoEviction:
-		return p.soonest.Load() > s.now
+		return p.soonest.Load() > c.s.now
 	}
 	return false
 }
 
 // reclaimVolatile moves the hands of one class after the other, since keys that expire may be in
 // any of them.
-func (s *shard) reclaimVolatile(want, maxLooks int) bool {
-	if want != noClass && s.clocks.has(want) && s.turn(want, want, maxLooks) {
+func (c *clocks) reclaimVolatile(want, maxLooks int) bool {
+	if want != noClass && c.has(want) && c.turn(want, want, maxLooks) {
 		return true
 	}
-	for range s.clocks.hands {
-		s.clocks.squeezed = (s.clocks.squeezed + 1) % numClasses
-		if s.clocks.has(s.clocks.squeezed) && s.turn(s.clocks.squeezed, want, maxLooks) {
+	for range c.hands {
+		c.squeezed = (c.squeezed + 1) % numClasses
+		if c.has(c.squeezed) && c.turn(c.squeezed, want, maxLooks) {
 			return true
 		}
 	}
@@ -193,42 +194,42 @@ func (s *shard) reclaimVolatile(want, maxLooks int) bool {
 }
 
 // turn moves the hand of a class, so many cells at most.
-func (s *shard) turn(class, want, maxLooks int) bool {
-	gains, h := s.gains, &s.clocks.hands[class]
-	start, once := h.page, s.e.Policy() != AllKeys // who asks again finds nothing that was not found at first
+func (c *clocks) turn(class, want, maxLooks int) bool {
+	gains, h := c.s.gains, &c.hands[class]
+	start, once := h.page, c.s.e.Policy() != AllKeys // who asks again finds nothing that was not found at first
 	for range maxLooks {
-		if h.cell == 0 && s.evacuate(h.page) {
+		if h.cell == 0 && c.s.evacuate(h.page) {
 			return true
 		}
-		if ref := s.visit(h); ref != 0 && s.judge(ref, h) && (class == want || s.gains != gains) {
+		if ref := c.visit(h); ref != 0 && c.judge(ref, h) && (class == want || c.s.gains != gains) {
 			return true
 		}
 		if once && h.page == start && h.cell == 0 {
 			return false
 		}
 	}
-	return s.e.Policy() == AllKeys && maxLooks >= looksOwn && s.evictPage(h)
+	return c.s.e.Policy() == AllKeys && maxLooks >= looksOwn && c.evictPage(h)
 }
 
 // judge removes the record under the hand, or another one in its place, if it is its time to go.
-func (s *shard) judge(ref handle, h *hand) bool {
-	hdr := s.cells.header(ref)
-	at := s.cells.expireAt(ref, hdr)
+func (c *clocks) judge(ref handle, h *hand) bool {
+	hdr := c.s.cells.header(ref)
+	at := c.s.cells.expireAt(ref, hdr)
 	switch {
-	case expired(at, s.now):
-		s.expire(ref)
+	case expired(at, c.s.now):
+		c.s.expire(ref)
 		return true
-	case s.e.Policy() == NoEviction:
+	case c.s.e.Policy() == NoEviction:
 		return false
-	case s.e.Policy() == VolatileTTL:
-		return at != 0 && s.evictSoonest(ref, at, h)
+	case c.s.e.Policy() == VolatileTTL:
+		return at != 0 && c.evictSoonest(ref, at, h)
 	case hdr.isRoot():
 		return false // it has a clock of its own
 	case hdr.uses() > 0:
-		s.cells.setHeader(ref, s.e.aged(hdr))
+		c.s.cells.setHeader(ref, c.s.e.aged(hdr))
 		return false
 	}
-	s.evict(ref)
+	c.s.evict(ref)
 	return true
 }
 
@@ -242,41 +243,41 @@ func (e *Engine) aged(h header) header {
 
 // evictSoonest is VolatileTTL's judgement over the record under the hand and the next few on its
 // page that expire.
-func (s *shard) evictSoonest(soonest handle, at int64, h *hand) bool {
-	for sample := 1; sample < ttlSample && h.cell < uint32(s.e.pool.pages[h.page].bump); {
-		ref := s.next(h)
+func (c *clocks) evictSoonest(soonest handle, at int64, h *hand) bool {
+	for sample := 1; sample < ttlSample && h.cell < uint32(c.s.e.pool.pages[h.page].bump); {
+		ref := c.next(h)
 		if ref == 0 {
 			continue
 		}
-		if a := s.cells.expireAt(ref, s.cells.header(ref)); a != 0 {
+		if a := c.s.cells.expireAt(ref, c.s.cells.header(ref)); a != 0 {
 			sample++
 			if a < at {
 				soonest, at = ref, a
 			}
 		}
 	}
-	s.evict(soonest)
+	c.s.evict(soonest)
 	return true
 }
 
 // evictPage empties the page under the hand of all but roots whether its records were used or not;
 // it tries the next one too, in case a record is pinned in the first.
-func (s *shard) evictPage(h *hand) bool {
+func (c *clocks) evictPage(h *hand) bool {
 	for range 2 {
-		pg, gains := h.page, s.gains
+		pg, gains := h.page, c.s.gains
 		if pg == 0 {
 			return false
 		}
 		h.cell = 0
-		for h.page == pg && h.cell < uint32(s.e.pool.pages[pg].bump) {
-			if ref := s.next(h); ref != 0 && !s.cells.header(ref).isRoot() {
-				s.evict(ref)
+		for h.page == pg && h.cell < uint32(c.s.e.pool.pages[pg].bump) {
+			if ref := c.next(h); ref != 0 && !c.s.cells.header(ref).isRoot() {
+				c.s.evict(ref)
 			}
 		}
-		if s.gains != gains {
+		if c.s.gains != gains {
 			return true
 		}
-		*h = hand{page: s.e.pool.pages[pg].ahead}
+		*h = hand{page: c.s.e.pool.pages[pg].ahead}
 	}
 	return false
 }

@@ -23,6 +23,7 @@ const (
 
 // copies are the partitions of a shard that are copies.
 type copies struct {
+	s    *shard
 	is   []bool   // by partition; nil before the first SetCopy
 	at   copyHand // where they are evicted
 	room bool     // they may have records
@@ -33,7 +34,7 @@ func (e *Engine) SetCopy(p uint16, isCopy bool) {
 	s := e.shardOf(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isCopy(p) == isCopy {
+	if s.copies.has(p) == isCopy {
 		return
 	}
 	if s.copies.is == nil {
@@ -41,61 +42,61 @@ func (e *Engine) SetCopy(p uint16, isCopy bool) {
 	}
 	s.copies.is[p>>e.shardShift] = isCopy
 	if isCopy {
-		s.setCopyRoom(true)
+		s.copies.setRoom(true)
 	}
 }
 
-func (s *shard) isCopy(p uint16) bool { return s.copies.is != nil && s.copies.is[p>>s.e.shardShift] }
+func (cs *copies) has(p uint16) bool { return cs.is != nil && cs.is[p>>cs.s.e.shardShift] }
 
-// setCopyRoom notes whether copies may have records here.
-func (s *shard) setCopyRoom(there bool) {
+// setRoom notes whether copies may have records here.
+func (cs *copies) setRoom(there bool) {
 	switch {
-	case there && !s.copies.room:
-		s.e.spares[copiedRecords].Add(1)
-	case !there && s.copies.room:
-		s.e.spares[copiedRecords].Add(-1)
+	case there && !cs.room:
+		cs.s.e.spares[copiedRecords].Add(1)
+	case !there && cs.room:
+		cs.s.e.spares[copiedRecords].Add(-1)
 	}
-	s.copies.room = there
+	cs.room = there
 }
 
-// reclaimCopies evicts records of copies in this shard until a cell of the class wanted is free, or
+// reclaim evicts records of copies in this shard until a cell of the class wanted is free, or
 // the budget has gained, or it has done its part. It reports whether it got further.
-func (s *shard) reclaimCopies(want int) bool {
-	if !s.copies.room {
+func (cs *copies) reclaim(want int) bool {
+	if !cs.room {
 		return false
 	}
-	for gains := s.gains; ; {
-		evicted, class := s.evictFromCopies()
+	for gains := cs.s.gains; ; {
+		evicted, class := cs.evictSome()
 		if evicted == 0 {
-			s.setCopyRoom(false)
+			cs.setRoom(false)
 			return false
 		}
-		if s.gains != gains || want != noClass && s.slabs[mainCells].classes[want].room != 0 || !s.gatherCells(class) {
+		if cs.s.gains != gains || want != noClass && cs.s.slabs[mainCells].classes[want].room != 0 || !cs.gatherCells(class) {
 			return true
 		}
 	}
 }
 
-// evictFromCopies moves the hand on until some records of a copy went, and says how many, and of
+// evictSome moves the hand on until some records of a copy went, and says how many, and of
 // which class the last was.
-func (s *shard) evictFromCopies() (evicted, class int) {
+func (cs *copies) evictSome() (evicted, class int) {
 	looks := 0
 	for round := range 2 {
 		if round > 0 {
 			looks = looksCopies // all that there are were used
 		}
-		for range len(s.partitions) + 1 { // of the first one the part that the hand had passed comes last
-			p := &s.partitions[s.copies.at.partition]
-			if p.count > 0 && s.copies.is[s.copies.at.partition] {
-				evicted, class = s.evictBuckets(p, &s.copies.at.bucket, &looks)
-				if c := s.cells.crowd(p); evicted == 0 && c != nil {
-					evicted, class = s.evictBuckets(c, &s.copies.at.crowd, &looks)
+		for range len(cs.s.partitions) + 1 { // of the first one the part that the hand had passed comes last
+			p := &cs.s.partitions[cs.at.partition]
+			if p.count > 0 && cs.is[cs.at.partition] {
+				evicted, class = cs.evictBuckets(p, &cs.at.bucket, &looks)
+				if c := cs.s.cells.crowd(p); evicted == 0 && c != nil {
+					evicted, class = cs.evictBuckets(c, &cs.at.crowd, &looks)
 				}
 				if evicted > 0 {
 					return evicted, class
 				}
 			}
-			s.copies.at = copyHand{partition: (s.copies.at.partition + 1) % len(s.partitions)}
+			cs.at = copyHand{partition: (cs.at.partition + 1) % len(cs.s.partitions)}
 		}
 	}
 	return 0, noClass
@@ -109,21 +110,21 @@ type copyHand struct {
 
 // evictBuckets judges the records that p names, a partition or its crowd, from a bucket on, until
 // some went.
-func (s *shard) evictBuckets(p *partition, from *uint32, looks *int) (evicted, class int) {
+func (cs *copies) evictBuckets(p *partition, from *uint32, looks *int) (evicted, class int) {
 	class = noClass
 	var chain [maxChain * bucketEntries]handle
 	for ; *from < p.buckets && evicted < evictCopies && (evicted == 0 || *looks < looksCopies); *from++ {
-		for _, ref := range chain[:s.indexes.chainRefs(p, *from, &chain)] {
-			h := s.cells.header(ref)
-			if ref == s.pinned || s.values.isSpared(ref, h) {
+		for _, ref := range chain[:cs.s.indexes.chainRefs(p, *from, &chain)] {
+			h := cs.s.cells.header(ref)
+			if ref == cs.s.pinned || cs.s.values.isSpared(ref, h) {
 				continue
 			}
 			*looks++
 			if h.uses() > 0 && *looks <= looksCopies {
-				s.cells.setHeader(ref, s.e.aged(h))
+				cs.s.cells.setHeader(ref, cs.s.e.aged(h))
 				continue
 			}
-			class = s.evictCopy(ref)
+			class = cs.evict(ref)
 			evicted++
 		}
 	}
@@ -145,32 +146,32 @@ func (ix *indexes) chainRefs(p *partition, i uint32, refs *[maxChain * bucketEnt
 	return n
 }
 
-// evictCopy evicts a record of a copy, and returns its class. No ghost stays of it: it was not
+// evict evicts a record of a copy, and returns its class. No ghost stays of it: it was not
 // asked for here.
-func (s *shard) evictCopy(ref handle) (class int) {
+func (cs *copies) evict(ref handle) (class int) {
 	class = noClass
-	if pg := &s.e.pool.pages[s.cells.pageOf(ref)]; pg.kind == mainCells {
+	if pg := &cs.s.e.pool.pages[cs.s.cells.pageOf(ref)]; pg.kind == mainCells {
 		class = int(pg.class)
 	}
-	p, tag := s.recordTag(ref, s.cells.header(ref))
-	s.discard(ref, p, tag, &s.sums.EvictedCopies)
+	p, tag := cs.s.recordTag(ref, cs.s.cells.header(ref))
+	cs.s.discard(ref, p, tag, &cs.s.sums.EvictedCopies)
 	return class
 }
 
 // gatherCells frees a page of a class that has many free cells, if its records find others, and
 // reports whether it did.
-func (s *shard) gatherCells(class int) bool {
-	if class == noClass || s.slabs[mainCells].classes[class].cells < 2*s.e.classes.perPage[class] {
+func (cs *copies) gatherCells(class int) bool {
+	if class == noClass || cs.s.slabs[mainCells].classes[class].cells < 2*cs.s.e.classes.perPage[class] {
 		return false
 	}
 	best, fewest := uint32(0), uint16(0)
-	pg := s.slabs[mainCells].classes[class].room
+	pg := cs.s.slabs[mainCells].classes[class].room
 	for looks := 0; pg != 0 && looks < maxSparse; looks++ {
-		p := &s.e.pool.pages[pg]
+		p := &cs.s.e.pool.pages[pg]
 		if best == 0 || p.live < fewest {
 			best, fewest = pg, p.live
 		}
 		pg = p.next
 	}
-	return best != 0 && s.evacuate(best)
+	return best != 0 && cs.s.evacuate(best)
 }

@@ -11,6 +11,7 @@ import "sync/atomic"
 // Records of all sizes lie behind one another on the log's pages, each in a cell of its own length.
 // What dies there leaves a hole until its page has been judged as a whole, which is soon.
 type small struct {
+	s          *shard
 	head, tail uint32 // the page that is being filled, and the oldest; 0: no page. They are linked by page.ahead and page.behind
 	at         hand   // what is judged next
 	pages      int64
@@ -100,36 +101,34 @@ func (s *shard) entrance(p uint16, tag uint32, h header) kind {
 func (s *shard) heavy(h header) bool { return h.recordLen()*s.records > heavyTimes*s.sums.Values }
 
 // overfull reports whether the small queue has more than its share.
-func (s *shard) overfull() bool {
-	q := &s.small
-	size := int64(s.e.pool.pageSize)
-	return q.pages > 1 && whole*(q.pages*size+q.large) > int64(s.e.balance.share.Load())*(s.pages*size+s.large)
+func (q *small) overfull() bool {
+	size := int64(q.s.e.pool.pageSize)
+	return q.pages > 1 && whole*(q.pages*size+q.large) > int64(q.s.e.balance.share.Load())*(q.s.pages*size+q.s.large)
 }
 
-// takeSmall returns a cell for n bytes at the end of the small queue, 0 when there is none without
+// take returns a cell for n bytes at the end of the small queue, 0 when there is none without
 // making room.
-func (s *shard) takeSmall(n int) handle {
-	q := &s.small
-	units := s.e.classes.unitsFor(n)
-	if q.head == 0 || uint32(s.e.pool.pages[q.head].bump)+units > s.e.classes.pageUnits {
-		s.growGhosts()
-		pg := s.e.pool.take(s.upkeep)
+func (q *small) take(n int) handle {
+	units := q.s.e.classes.unitsFor(n)
+	if q.head == 0 || uint32(q.s.e.pool.pages[q.head].bump)+units > q.s.e.classes.pageUnits {
+		q.s.growGhosts()
+		pg := q.s.e.pool.take(q.s.upkeep)
 		if pg == 0 {
 			return 0
 		}
-		s.joinSmall(pg)
+		q.join(pg)
 	}
-	p := &s.e.pool.pages[q.head]
-	h := s.cells.firstCell(q.head) + handle(p.bump)
+	p := &q.s.e.pool.pages[q.head]
+	h := q.s.cells.firstCell(q.head) + handle(p.bump)
 	p.bump += uint16(units)
 	p.live++
 	return h
 }
 
-// joinSmall makes pg the page of the small queue that is being filled.
-func (s *shard) joinSmall(pg uint32) {
-	q, pages := &s.small, s.e.pool.pages
-	p := s.own(pg, smallLog)
+// join makes pg the page of the small queue that is being filled.
+func (q *small) join(pg uint32) {
+	pages := q.s.e.pool.pages
+	p := q.s.own(pg, smallLog)
 	p.ahead, p.behind = 0, q.head
 	if q.head != 0 {
 		pages[q.head].ahead = pg
@@ -138,21 +137,21 @@ func (s *shard) joinSmall(pg uint32) {
 	}
 	q.head = pg
 	q.pages++
-	s.pages++
+	q.s.pages++
 }
 
-// putSmall frees a cell of the small queue, and its page when it was the last that lived there.
-func (s *shard) putSmall(pg uint32, h handle) {
+// put frees a cell of the small queue, and its page when it was the last that lived there.
+func (q *small) put(pg uint32, h handle) {
 	if checked {
-		s.cells.spoil(h, s.e.cellLen(s.cells.header(h)))
+		q.s.cells.spoil(h, q.s.e.cellLen(q.s.cells.header(h)))
 	}
-	*s.cells.word(h) &^= typeMask
-	p := &s.e.pool.pages[pg]
+	*q.s.cells.word(h) &^= typeMask
+	p := &q.s.e.pool.pages[pg]
 	p.live--
 	if p.live > 0 {
 		return
 	}
-	q, pages := &s.small, s.e.pool.pages
+	pages := q.s.e.pool.pages
 	if p.ahead != 0 {
 		pages[p.ahead].behind = p.behind
 	} else {
@@ -167,8 +166,8 @@ func (s *shard) putSmall(pg uint32, h handle) {
 		q.at = hand{}
 	}
 	q.pages--
-	s.pages--
-	s.release(pg)
+	q.s.pages--
+	q.s.release(pg)
 }
 
 // reshape gives a record that keeps its cell another header. In the small queue, what it no longer
@@ -182,22 +181,22 @@ func (s *shard) reshape(ref handle, old, h header) {
 	}
 }
 
-// judgeSmall judges the oldest records of the small queue, so many bytes of them or until the
+// judge judges the oldest records of the small queue, so many bytes of them or until the
 // budget gained something. It reports whether that happened.
-func (s *shard) judgeSmall(bytes int) bool {
-	gains := s.gains
-	for bytes > 0 && s.gains == gains {
+func (q *small) judge(bytes int) bool {
+	gains := q.s.gains
+	for bytes > 0 && q.s.gains == gains {
 		var batch [judgeBatch]candidate
-		n, passed := s.candidates(&batch)
+		n, passed := q.candidates(&batch)
 		if passed == 0 {
 			break // there is nothing older than what is being filled
 		}
 		bytes -= passed
 		for i := range n {
-			s.judgeNew(&batch[i])
+			q.judgeNew(&batch[i])
 		}
 	}
-	return s.gains != gains
+	return q.s.gains != gains
 }
 
 // judgeBatch is how many records are looked up in the index together: their cache misses then
@@ -214,18 +213,17 @@ type candidate struct {
 // candidates takes the next records to be judged, and says how many bytes of the queue it passed.
 // Live records keep their pages where they are, and whoever judges one of a batch neither moves nor
 // frees another.
-func (s *shard) candidates(batch *[judgeBatch]candidate) (n, passed int) {
-	q := &s.small
+func (q *small) candidates(batch *[judgeBatch]candidate) (n, passed int) {
 	for n < len(batch) {
 		if q.at.page == 0 {
 			q.at = hand{page: q.tail}
 		}
-		p := &s.e.pool.pages[q.at.page]
+		p := &q.s.e.pool.pages[q.at.page]
 		if q.at.page == 0 {
 			break
 		}
 		if q.at.cell >= uint32(p.bump) && p.ahead == 0 {
-			if s.e.Policy() == AllKeys {
+			if q.s.e.Policy() == AllKeys {
 				q.at = hand{} // what was passed and stayed, pinned or under another policy, has its turn next time
 			}
 			break
@@ -235,12 +233,12 @@ func (s *shard) candidates(batch *[judgeBatch]candidate) (n, passed int) {
 			continue
 		}
 		before := q.at.cell
-		ref := s.next(&q.at)
-		passed += int(q.at.cell-before) << s.cells.grainShift
+		ref := q.s.clocks.next(&q.at)
+		passed += int(q.at.cell-before) << q.s.cells.grainShift
 		if ref != 0 {
-			p, tag := s.recordTag(ref, s.cells.header(ref))
+			p, tag := q.s.recordTag(ref, q.s.cells.header(ref))
 			batch[n] = candidate{ref, p, tag}
-			s.touched += s.indexes.home(p, tag).tags[0]
+			q.s.touched += q.s.indexes.home(p, tag).tags[0]
 			n++
 		}
 	}
@@ -248,38 +246,38 @@ func (s *shard) candidates(batch *[judgeBatch]candidate) (n, passed int) {
 }
 
 // judgeNew decides about a record that reached the end of the small queue.
-func (s *shard) judgeNew(c *candidate) {
-	h := s.cells.header(c.ref)
-	at := s.cells.expireAt(c.ref, h)
-	switch policy := s.e.Policy(); {
-	case expired(at, s.now):
-		s.discard(c.ref, c.p, c.tag, &s.sums.Expired)
+func (q *small) judgeNew(c *candidate) {
+	h := q.s.cells.header(c.ref)
+	at := q.s.cells.expireAt(c.ref, h)
+	switch policy := q.s.e.Policy(); {
+	case expired(at, q.s.now):
+		q.s.discard(c.ref, c.p, c.tag, &q.s.sums.Expired)
 	case policy == VolatileTTL && at == 0, policy == NoEviction:
-		s.promote(c)
-	case policy == AllKeys && h.uses() >= moveUses && s.promote(c):
+		q.promote(c)
+	case policy == AllKeys && h.uses() >= moveUses && q.promote(c):
 	default:
-		if policy == AllKeys && !s.dropped.isDoomed(c.p) {
-			s.ghosts.add(ghostOf(h.partition(), c.tag), smallLog)
+		if policy == AllKeys && !q.s.dropped.isDoomed(c.p) {
+			q.s.ghosts.add(ghostOf(h.partition(), c.tag), smallLog)
 		}
-		s.discard(c.ref, c.p, c.tag, &s.sums.Evicted)
+		q.s.discard(c.ref, c.p, c.tag, &q.s.sums.Evicted)
 	}
 }
 
 // promote moves a record from the small queue to the main one, if there is room.
-func (s *shard) promote(c *candidate) bool {
-	h := s.cells.header(c.ref)
-	class := s.e.classes.of(s.e.cellLen(h))
-	to := s.take(mainCells, class)
-	if to == 0 && s.e.Policy() == AllKeys && s.makeMainRoom(class) {
-		to = s.take(mainCells, class)
+func (q *small) promote(c *candidate) bool {
+	h := q.s.cells.header(c.ref)
+	class := q.s.e.classes.of(q.s.e.cellLen(h))
+	to := q.s.take(mainCells, class)
+	if to == 0 && q.s.e.Policy() == AllKeys && q.s.makeMainRoom(class) {
+		to = q.s.take(mainCells, class)
 	}
 	if to == 0 {
 		return false
 	}
-	if s.cells.isLarge(h) {
-		s.small.large -= largeCost(h.bodyLen())
+	if q.s.cells.isLarge(h) {
+		q.large -= largeCost(h.bodyLen())
 	}
-	s.move(c.ref, to, c.p, c.tag)
-	s.cells.setHeader(to, h&^usesMask)
+	q.s.move(c.ref, to, c.p, c.tag)
+	q.s.cells.setHeader(to, h&^usesMask)
 	return true
 }

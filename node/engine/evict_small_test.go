@@ -52,7 +52,7 @@ func TestClockForgets(t *testing.T) {
 			sl, _ := x.lookup([]byte("0")) // written first, and so in the main queue
 			s.cells.setHeader(sl.ref(), s.cells.header(sl.ref())|usesMask)
 			s.e.balance.share.Store(c.share)
-			if s.judge(sl.ref(), &hand{page: s.cells.pageOf(sl.ref())}) {
+			if s.clocks.judge(sl.ref(), &hand{page: s.cells.pageOf(sl.ref())}) {
 				t.Fatal("a used record was evicted")
 			}
 			if got := s.cells.header(sl.ref()).uses(); got != c.want {
@@ -69,8 +69,8 @@ func TestPassedOver(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.small.at = hand{page: s.small.head, cell: uint32(s.e.pool.pages[s.small.head].bump)}
-	s.judgeSmall(s.e.pool.pageSize) // finds that there is nothing ahead
-	if !s.judgeSmall(s.e.pool.pageSize) {
+	s.small.judge(s.e.pool.pageSize) // finds that there is nothing ahead
+	if !s.small.judge(s.e.pool.pageSize) {
 		t.Error("nothing in the small queue can be evicted")
 	}
 }

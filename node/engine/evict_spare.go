@@ -29,7 +29,7 @@ func (e *Engine) haveSpares() bool {
 func (s *shard) reclaimSpare(k spareKind, want int) bool {
 	switch k {
 	case copiedRecords:
-		return s.reclaimCopies(want)
+		return s.copies.reclaim(want)
 	case doomedParts:
 		return s.values.drain(drainForRoom)
 	}

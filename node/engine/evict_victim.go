@@ -46,7 +46,7 @@ func (s *shard) obtain(k kind, n int) handle {
 // cell returns a cell for n bytes if there is one.
 func (s *shard) cell(k kind, n int) handle {
 	if k == smallLog {
-		return s.takeSmall(n)
+		return s.small.take(n)
 	}
 	return s.take(k, s.e.classes.of(n))
 }
@@ -99,7 +99,7 @@ func (s *shard) makeRoom(want int) bool {
 	if s.frugal {
 		return s.wasteful() && s.compact()
 	}
-	if want == noClass && s.overfull() && s.judgeSmall(s.e.pool.pageSize) {
+	if want == noClass && s.small.overfull() && s.small.judge(s.e.pool.pageSize) {
 		return true
 	}
 	if s.clocks.betweenPages(want) && s.reclaimColder() || s.reclaim(want, looksOwn) {

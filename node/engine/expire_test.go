@@ -178,7 +178,7 @@ func TestSweepInSlices(t *testing.T) {
 	pg := e.pool.take(false)
 	for ; pg != w.at.page; pg = e.pool.take(false) {
 	}
-	s.joinSmall(pg)
+	s.small.join(pg)
 	if n, more := s.sweepSlice(w); n != 0 || more || p.kind != smallLog {
 		t.Errorf("%d were removed of another page, more: %t", n, more)
 	}

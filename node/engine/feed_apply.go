@@ -100,7 +100,7 @@ func (t Txn) applySet(effect []byte, shift int64) {
 	}
 	body := effect[h.bodyOffset():]
 	key, value := body[:h.keyLen()], body[h.keyLen():]
-	t.s.frugal = t.s.isCopy(t.number)
+	t.s.frugal = t.s.copies.has(t.number)
 	stored := !expired(at, t.s.now) && t.Set(key, value, h.typ(), at) == nil
 	t.s.frugal = false
 	if !stored {

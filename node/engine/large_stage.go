@@ -26,7 +26,7 @@ func (e *Engine) Stage(key []byte, n int) (Staged, error) { return e.stage(key, 
 func (e *Engine) StageFor(p uint16, key []byte, n int) (Staged, error) {
 	s := e.shardOf(p)
 	s.mu.Lock()
-	isCopy := s.isCopy(p)
+	isCopy := s.copies.has(p)
 	s.mu.Unlock()
 	return e.stage(key, n, isCopy)
 }
@@ -206,7 +206,7 @@ func (t Txn) SetStaged(st *Staged, typ Type, expireAt int64) error {
 		return err
 	}
 	s := t.s
-	s.frugal = s.isCopy(t.number)
+	s.frugal = s.copies.has(t.number)
 	defer func() { s.frugal = false }()
 	if err := s.indexes.prepare(t.p); err != nil {
 		return err

@@ -120,7 +120,7 @@ func (s *shard) put(h handle) {
 	pg := s.cells.pageOf(h)
 	p := &s.e.pool.pages[pg]
 	if p.kind == smallLog {
-		s.putSmall(pg, h)
+		s.small.put(pg, h)
 		return
 	}
 	if checked {

@@ -18,7 +18,7 @@ func (t Txn) Reserve(r Room) error {
 	for _, v := range r.Spared {
 		v.head().spared = true
 	}
-	s.frugal = s.isCopy(t.number)
+	s.frugal = s.copies.has(t.number)
 	err := t.reserve(r)
 	s.frugal = false
 	s.values.needs = s.values.needs[:0]

@@ -21,8 +21,8 @@ func (s *shard) newRecord(h header, expireAt int64, k kind) (handle, error) {
 // newCell is newRecord with the place of a large body given.
 func (s *shard) newCell(h header, expireAt int64, k kind, body uint64) (handle, error) {
 	n := s.e.cellLen(h)
-	if k == smallLog && s.overfull() && !s.e.haveSpares() {
-		s.judgeSmall(judgeAhead * n)
+	if k == smallLog && s.small.overfull() && !s.e.haveSpares() {
+		s.small.judge(judgeAhead * n)
 	}
 	ref := s.obtain(k, n)
 	if ref == 0 {

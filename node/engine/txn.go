@@ -244,8 +244,8 @@ func (t Txn) publish(tag uint32, sl slot, ref handle, h header, expireAt int64) 
 	s.changed(tag)
 	if !sl.found() {
 		s.indexes.insert(t.p, tag, ref)
-		if s.copies.is != nil && s.isCopy(t.number) {
-			s.setCopyRoom(true)
+		if s.copies.is != nil && s.copies.has(t.number) {
+			s.copies.setRoom(true)
 		}
 		return
 	}
