@@ -85,8 +85,8 @@ func (s *shard) eachRecord(f func(handle)) (pages int64) {
 		pages++
 		s.eachOnPage(pg, f)
 	}
-	if pages != s.pages {
-		panic(fmt.Sprintf("%d pages of records, counted %d", pages, s.pages))
+	if pages != s.slabs.pages {
+		panic(fmt.Sprintf("%d pages of records, counted %d", pages, s.slabs.pages))
 	}
 	return pages
 }

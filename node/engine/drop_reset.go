@@ -44,12 +44,12 @@ func (s *shard) renounce(seed uint64) {
 	clear(s.partitions)
 	s.e.spares[doomedRecords].Add(-int32(len(s.dropped.list)))
 	s.dropped.list = nil
-	s.slabs = [numSlabs]slab{}
+	s.slabs.kinds = [numSlabs]slab{}
 	s.indexes.spare, s.indexes.spares = 0, 0
 	s.indexes.gathering = false
 	s.values.renounce()
 	s.clocks.hands, s.clocks.squeezed = [numClasses]hand{}, noClass
-	s.small, s.pages, s.records, s.large, s.unused = small{s: s}, 0, 0, 0, 0
+	s.small, s.slabs.pages, s.records, s.large, s.slabs.unused = small{s: s}, 0, 0, 0, 0
 	s.dropGhosts()
 	s.sums.Volatile, s.sums.Values, s.sums.Parts, s.sums.Index = 0, 0, 0, 0
 }

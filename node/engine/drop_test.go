@@ -88,7 +88,7 @@ func TestDoomedRecordsAreFound(t *testing.T) {
 		}
 	}, true)
 	run("compact", func(s *shard) {
-		for s.compact() {
+		for s.slabs.compact() {
 		}
 	}, false)
 	run("evict", func(s *shard) {

@@ -106,6 +106,7 @@ func New(cfg Config) (*Engine, error) {
 		s := &e.shards[i]
 		s.e, s.cells, s.number = e, &e.cells, i
 		s.indexes.s, s.indexes.cells = s, s.cells
+		s.slabs.s, s.slabs.e, s.slabs.cells = s, e, s.cells
 		s.dropped.s, s.feeds.s, s.values.s, s.small.s, s.clocks.s, s.copies.s = s, s, s, s, s, s
 		s.seed.Store(cfg.Seed)
 		s.mark = mark(i) + 1

@@ -145,7 +145,7 @@ func (s *shard) reclaim(want, maxLooks int) bool {
 // gained.
 func (s *shard) reclaimMain(want, maxLooks int) bool {
 	policy := s.e.Policy()
-	if (s.wasteful() || policy == NoEviction) && s.compact() || (s.values.wastefulParts() || policy == NoEviction) && s.values.compactParts() {
+	if (s.slabs.wasteful() || policy == NoEviction) && s.slabs.compact() || (s.values.wastefulParts() || policy == NoEviction) && s.values.compactParts() {
 		return true
 	}
 	if policy != AllKeys {
@@ -198,7 +198,7 @@ func (c *clocks) turn(class, want, maxLooks int) bool {
 	gains, h := c.s.gains, &c.hands[class]
 	start, once := h.page, c.s.e.Policy() != AllKeys // who asks again finds nothing that was not found at first
 	for range maxLooks {
-		if h.cell == 0 && c.s.evacuate(h.page) {
+		if h.cell == 0 && c.s.slabs.evacuate(h.page) {
 			return true
 		}
 		if ref := c.visit(h); ref != 0 && c.judge(ref, h) && (class == want || c.s.gains != gains) {

@@ -71,7 +71,7 @@ func (cs *copies) reclaim(want int) bool {
 			cs.setRoom(false)
 			return false
 		}
-		if cs.s.gains != gains || want != noClass && cs.s.slabs[mainCells].classes[want].room != 0 || !cs.gatherCells(class) {
+		if cs.s.gains != gains || want != noClass && cs.s.slabs.kinds[mainCells].classes[want].room != 0 || !cs.gatherCells(class) {
 			return true
 		}
 	}
@@ -161,11 +161,11 @@ func (cs *copies) evict(ref handle) (class int) {
 // gatherCells frees a page of a class that has many free cells, if its records find others, and
 // reports whether it did.
 func (cs *copies) gatherCells(class int) bool {
-	if class == noClass || cs.s.slabs[mainCells].classes[class].cells < 2*cs.s.e.classes.perPage[class] {
+	if class == noClass || cs.s.slabs.kinds[mainCells].classes[class].cells < 2*cs.s.e.classes.perPage[class] {
 		return false
 	}
 	best, fewest := uint32(0), uint16(0)
-	pg := cs.s.slabs[mainCells].classes[class].room
+	pg := cs.s.slabs.kinds[mainCells].classes[class].room
 	for looks := 0; pg != 0 && looks < maxSparse; looks++ {
 		p := &cs.s.e.pool.pages[pg]
 		if best == 0 || p.live < fewest {
@@ -173,5 +173,5 @@ func (cs *copies) gatherCells(class int) bool {
 		}
 		pg = p.next
 	}
-	return best != 0 && cs.s.evacuate(best)
+	return best != 0 && cs.s.slabs.evacuate(best)
 }

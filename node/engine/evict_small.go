@@ -103,7 +103,7 @@ func (s *shard) heavy(h header) bool { return h.recordLen()*s.records > heavyTim
 // overfull reports whether the small queue has more than its share.
 func (q *small) overfull() bool {
 	size := int64(q.s.e.pool.pageSize)
-	return q.pages > 1 && whole*(q.pages*size+q.large) > int64(q.s.e.balance.share.Load())*(q.s.pages*size+q.s.large)
+	return q.pages > 1 && whole*(q.pages*size+q.large) > int64(q.s.e.balance.share.Load())*(q.s.slabs.pages*size+q.s.large)
 }
 
 // take returns a cell for n bytes at the end of the small queue, 0 when there is none without
@@ -128,7 +128,7 @@ func (q *small) take(n int) handle {
 // join makes pg the page of the small queue that is being filled.
 func (q *small) join(pg uint32) {
 	pages := q.s.e.pool.pages
-	p := q.s.own(pg, smallLog)
+	p := q.s.slabs.own(pg, smallLog)
 	p.ahead, p.behind = 0, q.head
 	if q.head != 0 {
 		pages[q.head].ahead = pg
@@ -137,7 +137,7 @@ func (q *small) join(pg uint32) {
 	}
 	q.head = pg
 	q.pages++
-	q.s.pages++
+	q.s.slabs.pages++
 }
 
 // put frees a cell of the small queue, and its page when it was the last that lived there.
@@ -166,8 +166,8 @@ func (q *small) put(pg uint32, h handle) {
 		q.at = hand{}
 	}
 	q.pages--
-	q.s.pages--
-	q.s.release(pg)
+	q.s.slabs.pages--
+	q.s.slabs.release(pg)
 }
 
 // reshape gives a record that keeps its cell another header. In the small queue, what it no longer
@@ -267,9 +267,9 @@ func (q *small) judgeNew(c *candidate) {
 func (q *small) promote(c *candidate) bool {
 	h := q.s.cells.header(c.ref)
 	class := q.s.e.classes.of(q.s.e.cellLen(h))
-	to := q.s.take(mainCells, class)
+	to := q.s.slabs.take(mainCells, class)
 	if to == 0 && q.s.e.Policy() == AllKeys && q.s.makeMainRoom(class) {
-		to = q.s.take(mainCells, class)
+		to = q.s.slabs.take(mainCells, class)
 	}
 	if to == 0 {
 		return false
@@ -277,7 +277,7 @@ func (q *small) promote(c *candidate) bool {
 	if q.s.cells.isLarge(h) {
 		q.large -= largeCost(h.bodyLen())
 	}
-	q.s.move(c.ref, to, c.p, c.tag)
+	q.s.slabs.move(c.ref, to, c.p, c.tag)
 	q.s.cells.setHeader(to, h&^usesMask)
 	return true
 }

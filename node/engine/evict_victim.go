@@ -48,7 +48,7 @@ func (s *shard) cell(k kind, n int) handle {
 	if k == smallLog {
 		return s.small.take(n)
 	}
-	return s.take(k, s.e.classes.of(n))
+	return s.slabs.take(k, s.e.classes.of(n))
 }
 
 func wait(times int) {
@@ -74,7 +74,7 @@ func (ix *indexes) take(n int) handle {
 // takeQuietly is takeIndex without eviction.
 func (ix *indexes) takeQuietly(n int) handle {
 	class := ix.s.e.classes.of(n)
-	h := ix.s.take(index, class)
+	h := ix.s.slabs.take(index, class)
 	if h != 0 {
 		ix.s.sums.Index += int64(ix.s.e.classes.size(class))
 	}
@@ -83,7 +83,7 @@ func (ix *indexes) takeQuietly(n int) handle {
 
 func (ix *indexes) put(h handle, n int) {
 	ix.s.sums.Index -= int64(ix.s.e.classes.size(ix.s.e.classes.of(n)))
-	ix.s.put(h)
+	ix.s.slabs.put(h)
 }
 
 // makeRoom evicts, or moves records together, until there is a free cell of the class wanted in
@@ -97,7 +97,7 @@ func (s *shard) makeRoom(want int) bool {
 		return true
 	}
 	if s.frugal {
-		return s.wasteful() && s.compact()
+		return s.slabs.wasteful() && s.slabs.compact()
 	}
 	if want == noClass && s.small.overfull() && s.small.judge(s.e.pool.pageSize) {
 		return true

@@ -51,7 +51,7 @@ func (ix *indexes) beginGathering() (w gathering, worthIt bool) {
 	for _, pg := range ix.leaving {
 		p := &ix.s.e.pool.pages[pg]
 		w.chains = w.chains || ix.s.e.classes.size(int(p.class)) == bucketSize
-		ix.s.unlinkRoom(pg)
+		ix.s.slabs.unlinkRoom(pg)
 		p.leaving = true
 	}
 	ix.gathering = true
@@ -62,11 +62,11 @@ func (ix *indexes) beginGathering() (w gathering, worthIt bool) {
 // cells for on others.
 func (ix *indexes) chooseLeaving(class int) {
 	perPage := ix.s.e.classes.perPage[class]
-	free, toMove := ix.s.slabs[index].classes[class].cells, uint32(0)
+	free, toMove := ix.s.slabs.kinds[index].classes[class].cells, uint32(0)
 	if free < perPage {
 		return
 	}
-	for pg := ix.s.slabs[index].classes[class].room; pg != 0; pg = ix.s.e.pool.pages[pg].next {
+	for pg := ix.s.slabs.kinds[index].classes[class].room; pg != 0; pg = ix.s.e.pool.pages[pg].next {
 		live := uint32(ix.s.e.pool.pages[pg].live)
 		if 2*live <= perPage && free >= perPage+toMove {
 			free -= perPage - live
@@ -101,7 +101,7 @@ func (ix *indexes) endGathering() {
 		// What is still there has cells of dropped partitions, or others were given the free cells.
 		if p := &ix.s.e.pool.pages[pg]; p.mark() == ix.s.mark && p.leaving {
 			p.leaving = false
-			ix.s.linkRoom(pg)
+			ix.s.slabs.linkRoom(pg)
 		}
 	}
 	ix.gathering = false
@@ -151,12 +151,12 @@ func (ix *indexes) relocate(h *handle) {
 	from := *h
 	p := &ix.s.e.pool.pages[ix.cells.pageOf(from)]
 	class := int(p.class)
-	if !p.leaving || ix.s.slabs[index].classes[class].room == 0 {
+	if !p.leaving || ix.s.slabs.kinds[index].classes[class].room == 0 {
 		return
 	}
 	size := ix.s.e.classes.size(class)
-	to := ix.s.takeFrom(index, class)
+	to := ix.s.slabs.takeFrom(index, class)
 	copy(ix.cells.view(to, 0, size), ix.cells.view(from, 0, size))
 	*h = to
-	ix.s.put(from)
+	ix.s.slabs.put(from)
 }

@@ -22,14 +22,14 @@ type page struct {
 }
 
 // own makes pg, an empty page, one of this shard's.
-func (s *shard) own(pg uint32, k kind) *page {
-	p := &s.e.pool.pages[pg]
+func (sb *slabs) own(pg uint32, k kind) *page {
+	p := &sb.e.pool.pages[pg]
 	p.free, p.bump, p.live = 0, 0, 0
 	p.kind = k
 	p.leaving = false
 	p.life++
 	p.soonest.Store(never)
-	p.setMark(s.mark)
+	p.setMark(sb.s.mark)
 	return p
 }
 
@@ -58,6 +58,18 @@ type slab struct {
 	}
 }
 
+// slabs are the pages of a shard.
+type slabs struct {
+	s          *shard
+	e          *Engine
+	cells      *cells
+	pages      int64  // pages of records, in both queues
+	unused     int64  // bytes of free cells of the main queue
+	sparse     int    // class in which compact looked last
+	evacuating uint32 // page that is being emptied and so is in no list
+	kinds      [numSlabs]slab
+}
+
 func (c *cells) pageOf(h handle) uint32 { return uint32(h) >> c.pageUnitsShift }
 
 func (c *cells) firstCell(pg uint32) handle { return handle(pg << c.pageUnitsShift) }
@@ -78,140 +90,140 @@ func (e *Engine) step(h *hand) handle {
 // take returns a cell of the class from the shard's pages or a new page, 0 when there is none
 // without making room. Its first word is zero, so that the clock does not take it for a record; the
 // rest is whatever was there.
-func (s *shard) take(k kind, class int) handle {
-	if s.slabs[k].classes[class].room == 0 {
-		pg := s.e.pool.take(s.upkeep)
+func (sb *slabs) take(k kind, class int) handle {
+	if sb.kinds[k].classes[class].room == 0 {
+		pg := sb.e.pool.take(sb.s.upkeep)
 		if pg == 0 {
 			return 0
 		}
-		s.adopt(pg, k, class)
+		sb.adopt(pg, k, class)
 	}
-	return s.takeFrom(k, class)
+	return sb.takeFrom(k, class)
 }
 
 // takeFrom is take for a class that has a page with room.
-func (s *shard) takeFrom(k kind, class int) handle {
-	c := &s.slabs[k].classes[class]
-	p := &s.e.pool.pages[c.room]
+func (sb *slabs) takeFrom(k kind, class int) handle {
+	c := &sb.kinds[k].classes[class]
+	p := &sb.e.pool.pages[c.room]
 	h := p.free
 	if h != 0 {
-		p.free = handle(*s.cells.word(h) >> 32)
+		p.free = handle(*sb.cells.word(h) >> 32)
 	} else {
-		h = s.cells.firstCell(c.room) + handle(uint32(p.bump)*s.e.classes.units[class])
+		h = sb.cells.firstCell(c.room) + handle(uint32(p.bump)*sb.e.classes.units[class])
 		p.bump++
 	}
-	*s.cells.word(h) = 0
+	*sb.cells.word(h) = 0
 	p.live++
 	c.cells--
 	switch k {
 	case mainCells:
-		s.unused -= int64(s.e.classes.size(class))
+		sb.unused -= int64(sb.e.classes.size(class))
 	case partCells:
-		s.values.unused -= int64(s.e.classes.size(class))
+		sb.s.values.unused -= int64(sb.e.classes.size(class))
 	}
-	if uint32(p.live) == s.e.classes.perPage[class] {
-		s.unlinkRoom(c.room)
+	if uint32(p.live) == sb.e.classes.perPage[class] {
+		sb.unlinkRoom(c.room)
 	}
 	return h
 }
 
 // put frees a cell, and its page when it was the last.
-func (s *shard) put(h handle) {
-	pg := s.cells.pageOf(h)
-	p := &s.e.pool.pages[pg]
+func (sb *slabs) put(h handle) {
+	pg := sb.cells.pageOf(h)
+	p := &sb.e.pool.pages[pg]
 	if p.kind == smallLog {
-		s.small.put(pg, h)
+		sb.s.small.put(pg, h)
 		return
 	}
 	if checked {
-		s.cells.spoil(h, s.e.classes.size(int(p.class)))
+		sb.cells.spoil(h, sb.e.classes.size(int(p.class)))
 	}
-	c := &s.slabs[p.kind].classes[p.class]
-	*s.cells.word(h) = uint64(p.free) << 32
+	c := &sb.kinds[p.kind].classes[p.class]
+	*sb.cells.word(h) = uint64(p.free) << 32
 	p.free = h
-	if uint32(p.live) == s.e.classes.perPage[p.class] && pg != s.evacuating {
-		s.linkRoom(pg)
+	if uint32(p.live) == sb.e.classes.perPage[p.class] && pg != sb.evacuating {
+		sb.linkRoom(pg)
 	}
 	p.live--
 	c.cells++
 	switch p.kind {
 	case mainCells:
-		s.unused += int64(s.e.classes.size(int(p.class)))
+		sb.unused += int64(sb.e.classes.size(int(p.class)))
 	case partCells:
-		s.values.unused += int64(s.e.classes.size(int(p.class)))
+		sb.s.values.unused += int64(sb.e.classes.size(int(p.class)))
 	}
 	if p.live == 0 {
-		s.abandon(pg)
+		sb.abandon(pg)
 	}
 }
 
 // adopt makes pg a page of this shard with cells of the class.
-func (s *shard) adopt(pg uint32, k kind, class int) {
-	s.own(pg, k).class = uint8(class)
-	s.slabs[k].classes[class].cells += s.e.classes.perPage[class]
-	s.linkRoom(pg)
+func (sb *slabs) adopt(pg uint32, k kind, class int) {
+	sb.own(pg, k).class = uint8(class)
+	sb.kinds[k].classes[class].cells += sb.e.classes.perPage[class]
+	sb.linkRoom(pg)
 	switch k {
 	case mainCells:
-		s.pages++
-		s.unused += s.cellBytes(class)
-		s.clocks.join(pg)
+		sb.pages++
+		sb.unused += sb.cellBytes(class)
+		sb.s.clocks.join(pg)
 	case index:
-		s.e.pool.indexPages.Add(1)
+		sb.e.pool.indexPages.Add(1)
 	default:
-		s.values.adopted(k, s.cellBytes(class))
+		sb.s.values.adopted(k, sb.cellBytes(class))
 	}
 }
 
 // abandon gives an empty page back to the pool.
-func (s *shard) abandon(pg uint32) {
-	p := &s.e.pool.pages[pg]
-	if pg != s.evacuating && !p.leaving {
-		s.unlinkRoom(pg)
+func (sb *slabs) abandon(pg uint32) {
+	p := &sb.e.pool.pages[pg]
+	if pg != sb.evacuating && !p.leaving {
+		sb.unlinkRoom(pg)
 	}
-	s.slabs[p.kind].classes[p.class].cells -= s.e.classes.perPage[p.class]
+	sb.kinds[p.kind].classes[p.class].cells -= sb.e.classes.perPage[p.class]
 	switch p.kind {
 	case mainCells:
-		s.pages--
-		s.unused -= s.cellBytes(int(p.class))
-		s.clocks.leave(pg)
+		sb.pages--
+		sb.unused -= sb.cellBytes(int(p.class))
+		sb.s.clocks.leave(pg)
 	case index:
-		s.e.pool.indexPages.Add(-1)
+		sb.e.pool.indexPages.Add(-1)
 	default:
-		s.values.abandoned(p.kind, s.cellBytes(int(p.class)))
+		sb.s.values.abandoned(p.kind, sb.cellBytes(int(p.class)))
 	}
-	s.release(pg)
+	sb.release(pg)
 }
 
 // cellBytes is how much of a page its cells take.
-func (s *shard) cellBytes(class int) int64 {
-	return int64(s.e.classes.size(class)) * int64(s.e.classes.perPage[class])
+func (sb *slabs) cellBytes(class int) int64 {
+	return int64(sb.e.classes.size(class)) * int64(sb.e.classes.perPage[class])
 }
 
 // release hands a page to the pool that is in no list any more.
-func (s *shard) release(pg uint32) {
-	s.e.pool.pages[pg].setMark(0)
-	s.gains++
-	s.e.pool.give(pg)
+func (sb *slabs) release(pg uint32) {
+	sb.e.pool.pages[pg].setMark(0)
+	sb.s.gains++
+	sb.e.pool.give(pg)
 }
 
-func (s *shard) linkRoom(pg uint32) {
-	p := &s.e.pool.pages[pg]
-	c := &s.slabs[p.kind].classes[p.class]
+func (sb *slabs) linkRoom(pg uint32) {
+	p := &sb.e.pool.pages[pg]
+	c := &sb.kinds[p.kind].classes[p.class]
 	p.prev, p.next = 0, c.room
 	if c.room != 0 {
-		s.e.pool.pages[c.room].prev = pg
+		sb.e.pool.pages[c.room].prev = pg
 	}
 	c.room = pg
 }
 
-func (s *shard) unlinkRoom(pg uint32) {
-	p := &s.e.pool.pages[pg]
+func (sb *slabs) unlinkRoom(pg uint32) {
+	p := &sb.e.pool.pages[pg]
 	if p.prev != 0 {
-		s.e.pool.pages[p.prev].next = p.next
+		sb.e.pool.pages[p.prev].next = p.next
 	} else {
-		s.slabs[p.kind].classes[p.class].room = p.next
+		sb.kinds[p.kind].classes[p.class].room = p.next
 	}
 	if p.next != 0 {
-		s.e.pool.pages[p.next].prev = p.prev
+		sb.e.pool.pages[p.next].prev = p.prev
 	}
 }

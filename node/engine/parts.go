@@ -134,13 +134,13 @@ func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, incarnation
 	if err := s.indexes.prepare(t.p); err != nil {
 		return v, err
 	}
-	at := s.take(valueHeads, s.e.headClass())
+	at := s.slabs.take(valueHeads, s.e.headClass())
 	if at == 0 {
 		return v, ErrMemory
 	}
 	ref, err := s.newRecord(h, expireAt, mainCells)
 	if err != nil {
-		s.put(at)
+		s.slabs.put(at)
 		return v, err
 	}
 	size := int64(s.e.classes.size(s.e.headClass()))
@@ -297,7 +297,7 @@ func (v Parts) place(plane int, ref handle, flags partWord) (number int, err err
 	s := v.t.s
 	n, at := v.takeNumber(plane)
 	if at == nil {
-		s.put(ref)
+		s.slabs.put(ref)
 		return 0, ErrMemory
 	}
 	*s.cells.word(ref) = uint64(makePartWord(v.at, plane, 0, n) | flags)
@@ -334,7 +334,7 @@ func (v Parts) Resize(plane, number, n int) ([]byte, error) {
 	copy(s.cells.view(to, 0, size), s.cells.view(from, 0, s.cells.partSize(from)))
 	v.charge(int64(size - s.cells.partSize(from)))
 	*at = to
-	s.put(from)
+	s.slabs.put(from)
 	return s.cells.partBytes(to), nil
 }
 
@@ -390,7 +390,7 @@ func (vs *values) freePart(ref handle) (bytes int64) {
 		bytes += largeCost(int(*vs.s.cells.third(ref)))
 		vs.s.dropLarge(*vs.s.cells.second(ref))
 	}
-	vs.s.put(ref)
+	vs.s.slabs.put(ref)
 	return bytes
 }
 
@@ -433,6 +433,6 @@ func (vs *values) nextIncarnation() uint32 {
 }
 
 // takePart returns a cell for n bytes of parts, 0 if there is none without making room.
-func (vs *values) takePart(n int) handle { return vs.s.take(partCells, vs.s.e.classes.of(n)) }
+func (vs *values) takePart(n int) handle { return vs.s.slabs.take(partCells, vs.s.e.classes.of(n)) }
 
 func (e *Engine) headClass() int { return e.classes.of(int(headSize)) }

@@ -41,7 +41,7 @@ func (vs *values) drain(budget int) bool {
 		budget--
 		vs.doomed = h.ahead
 		vs.s.sums.Parts -= h.bytes
-		vs.s.put(at)
+		vs.s.slabs.put(at)
 	}
 	if vs.doomed == 0 {
 		vs.s.e.spares[doomedParts].Add(-1)

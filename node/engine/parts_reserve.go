@@ -117,12 +117,12 @@ func (t Txn) reserve(r Room) error {
 // there are. What they are not used for is found by compact.
 func (vs *values) haveCells() bool {
 	for _, n := range vs.needs {
-		for vs.s.slabs[n.kind].classes[n.class].cells < n.cells {
+		for vs.s.slabs.kinds[n.kind].classes[n.class].cells < n.cells {
 			pg := vs.s.e.pool.take(vs.s.upkeep)
 			if pg == 0 {
 				return false
 			}
-			vs.s.adopt(pg, n.kind, int(n.class))
+			vs.s.slabs.adopt(pg, n.kind, int(n.class))
 		}
 	}
 	return true

@@ -74,7 +74,7 @@ func (s *shard) free(ref handle) {
 	case h.isRoot():
 		s.values.doom(ref, h)
 	}
-	s.put(ref)
+	s.slabs.put(ref)
 }
 
 // queueOf is the queue that the record is in.

@@ -30,26 +30,22 @@ type shard struct {
 	sums    Sums
 	copies  copies
 
-	dropped    dropped
-	pages      int64  // pages of records, in both queues
-	large      int64  // bytes of the large bodies of records
-	unused     int64  // bytes of free cells of the main queue
-	sparse     int    // class in which compact looked last
-	evacuating uint32 // page that is being emptied and so is in no list
-	dice       uint32
-	touched    uint32 // sum of what was read only to have it in the processor's cache
-	gains      uint64 // times that the budget got something back
-	discards   uint64 // records that went to make room
-	small      small
-	ghosts     ghosts
-	values     values
+	dropped  dropped
+	large    int64 // bytes of the large bodies of records
+	dice     uint32
+	touched  uint32 // sum of what was read only to have it in the processor's cache
+	gains    uint64 // times that the budget got something back
+	discards uint64 // records that went to make room
+	small    small
+	ghosts   ghosts
+	values   values
 
 	versions []uint32 // nil before the first VersionOf
 	era      uint32   // how often keys went together, without a count each
 	feeds    shardFeeds
 
 	clocks clocks
-	slabs  [numSlabs]slab
+	slabs  slabs
 
 	_ [64]byte // the next shard's lock is on another cache line
 }
