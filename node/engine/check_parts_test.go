@@ -43,6 +43,11 @@ func (vs *values) check(tb testing.TB, got *Sums) (pages, extents int64) {
 		}
 		check(at)
 	}
+	for _, at := range vs.unfinished {
+		if h := vs.s.cells.head(at); h.root == 0 || !h.unfinished {
+			tb.Error("a value in the list of unfinished ones is dead or whole")
+		}
+	}
 	pages = c.checkPages(heads)
 	for _, x := range vs.stash {
 		c.extents += largeCost(x.n)

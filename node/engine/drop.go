@@ -94,7 +94,8 @@ func (dr *dropped) doomLocked(p uint16) (d *doomed, keys int) {
 		return nil, 0
 	}
 	dr.s.feeds.logClear(p)
-	keys = int(part.count)
+	keys = int(part.count) - dr.s.values.countUnfinished(p)
+	dr.s.values.leaveUnfinished(p)
 	d = dr.doomIndex(p, *part)
 	if c := dr.s.cells.crowd(part); c != nil {
 		d.count -= c.count

@@ -200,5 +200,5 @@ func (e *Engine) Count(p uint16) int {
 	s := e.shardOf(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int(s.partition(p).count)
+	return int(s.partition(p).count) - s.values.countUnfinished(p)
 }

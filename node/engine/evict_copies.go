@@ -29,13 +29,17 @@ type copies struct {
 	room bool     // they may have records
 }
 
-// SetCopy sets whether partition p is a copy. It is not, at first.
+// SetCopy sets whether partition p is a copy. It is not, at first. What was a copy and is none
+// any more is served: its values whose snapshot has not ended are dropped, as by DropUnfinished.
 func (e *Engine) SetCopy(p uint16, isCopy bool) {
 	s := e.shardOf(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.copies.has(p) == isCopy {
 		return
+	}
+	if !isCopy {
+		s.dropUnfinished(p)
 	}
 	if s.copies.is == nil {
 		s.copies.is = make([]bool, len(s.partitions))

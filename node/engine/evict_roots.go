@@ -14,16 +14,17 @@ const (
 
 // values is what a shard has of values with parts.
 type values struct {
-	s      *shard
-	stash  []stashed // extents for parts that are to be added
-	needs  []need    // cells that are being reserved
-	pages  int64     // of parts, directories and heads
-	unused int64     // bytes of free cells of parts and directories
-	sparse int       // class in which compact looked last
-	hand   handle    // the head that is judged next; 0: there is none
-	passed int64     // bytes behind the hand that were not counted as a page yet
-	doomed handle    // list of the heads of values that are to be freed, the first and
-	last   handle    // the last one
+	s          *shard
+	stash      []stashed // extents for parts that are to be added
+	needs      []need    // cells that are being reserved
+	unfinished []handle  // heads of the values whose snapshot has not ended, those of dropped partitions excepted
+	pages      int64     // of parts, directories and heads
+	unused     int64     // bytes of free cells of parts and directories
+	sparse     int       // class in which compact looked last
+	hand       handle    // the head that is judged next; 0: there is none
+	passed     int64     // bytes behind the hand that were not counted as a page yet
+	doomed     handle    // list of the heads of values that are to be freed, the first and
+	last       handle    // the last one
 }
 
 func (v *values) adopted(k kind, bytes int64) {

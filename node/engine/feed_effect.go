@@ -184,7 +184,7 @@ func effectError(effects []byte) error {
 // value with parts, begin and deltas.
 func (t Txn) AppendEffect(dst, key []byte) []byte {
 	sl, _ := t.lookup(key)
-	if !sl.found() {
+	if !t.isThere(sl) {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(otherEffect(EffectDelete, t.number, len(key))))
 		return append(dst, key...)
 	}

@@ -10,8 +10,12 @@ import (
 // nothing that the delta could change, and lacks the key until it is sent anew.
 //
 //	begin   second: incarnation │ type │ flags │ length of the type's own bytes    rest: expiry
-//	delta   second: incarnation                                                    rest: what Form.Apply is given
+//	delta   second: incarnation │ flag                                             rest: what Form.Apply is given
 //	expire  second: incarnation                                                    rest: expiry
+//
+// The begin effect of a snapshot says that the value is unfinished, and the snapshot's last delta
+// that it is whole. In between the key is absent for commands (parts_unfinished.go). The begin
+// effect of a new value says that it is whole at once.
 
 // Lacker is a Taker that wants to know what it lacks.
 type Lacker interface {
@@ -27,23 +31,31 @@ const (
 	formShift = 32
 	useShift  = 40
 	ownShift  = 48
+
+	unfinishedBit = 1 << 42 // of a begin effect: the value is not whole before a delta says so
+	wholeBit      = 1 << 42 // of a delta: the value is whole with it
 )
 
 func (w partsWord) incarnation() uint32 { return uint32(w) }
 func (w partsWord) typ() Type           { return Type(w >> formShift) }
 func (w partsWord) uses() int           { return int(w>>useShift) & maxUses }
 func (w partsWord) own() int            { return int(w >> ownShift) }
+func (w partsWord) unfinished() bool    { return w&unfinishedBit != 0 }
+func (w partsWord) whole() bool         { return w&wholeBit != 0 }
 
 // Note says that the value has changed, and how. Each change is to be noted before the next
 // command, or the end of the unit, by a delta that Form.Apply understands; nil if nobody need know.
-func (v Parts) Note(delta []byte) {
+func (v Parts) Note(delta []byte) { v.note(delta, 0) }
+
+// note is Note with a flag for the delta: wholeBit or none.
+func (v Parts) note(delta []byte, flag partsWord) {
 	s := v.t.s
 	if !s.noting {
 		return
 	}
 	s.noteChange(tagOf(s.seed.Load(), v.Key()))
 	if delta != nil {
-		s.feeds.logParts(s.feeds.targetsOf(v.t.number), EffectDelta, v, partsWord(v.Incarnation()), delta)
+		s.feeds.logParts(s.feeds.targetsOf(v.t.number), EffectDelta, v, partsWord(v.Incarnation())|flag, delta)
 		s.feeds.quench()
 	}
 }
@@ -70,21 +82,24 @@ func (f *shardFeeds) logParts(t targets, kind EffectKind, v Parts, second partsW
 // logBegin logs that the key has a new value without parts, if that is fed.
 func (f *shardFeeds) logBegin(v Parts) {
 	if f.s.feeding {
-		f.logBeginTo(f.targetsOf(v.t.number), v)
+		f.logBeginTo(f.targetsOf(v.t.number), v, v.head().unfinished)
 		f.quench()
 	}
 }
 
-func (f *shardFeeds) logBeginTo(t targets, v Parts) {
-	second, rest := f.beginning(v)
+func (f *shardFeeds) logBeginTo(t targets, v Parts, unfinished bool) {
+	second, rest := f.beginning(v, unfinished)
 	f.logParts(t, EffectBegin, v, second, rest[:])
 }
 
 // beginning is what a begin effect says of the value.
-func (f *shardFeeds) beginning(v Parts) (second partsWord, rest [wordSize]byte) {
+func (f *shardFeeds) beginning(v Parts, unfinished bool) (second partsWord, rest [wordSize]byte) {
 	h := v.head()
 	hdr := f.s.cells.header(h.root)
 	second = partsWord(h.incarnation) | partsWord(h.typ)<<formShift | partsWord(hdr.uses())<<useShift | partsWord(h.ownLen)<<ownShift
+	if unfinished {
+		second |= unfinishedBit
+	}
 	binary.LittleEndian.PutUint64(rest[:], uint64(f.s.cells.expireAt(h.root, hdr)))
 	return second, rest
 }
@@ -100,7 +115,7 @@ func (f *shardFeeds) logExpiry(t targets, h header, ref handle, at int64) {
 // appendParts appends what makes a value with parts elsewhere.
 func (t Txn) appendParts(dst []byte, v Parts) []byte {
 	key := v.Key()
-	second, rest := t.s.feeds.beginning(v)
+	second, rest := t.s.feeds.beginning(v, true)
 	effect := func(kind EffectKind, second partsWord, n int) {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(otherEffect(kind, t.number, len(key)).withRest(n)))
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(second))
@@ -112,7 +127,11 @@ func (t Txn) appendParts(dst []byte, v Parts) []byte {
 	for from, done := uint64(0), false; !done; {
 		var delta []byte
 		delta, from, done = dump(v, from, nil, chunkSize)
-		effect(EffectDelta, partsWord(v.Incarnation()), len(delta))
+		second = partsWord(v.Incarnation())
+		if done {
+			second |= wholeBit
+		}
+		effect(EffectDelta, second, len(delta))
 		dst = append(dst, delta...)
 	}
 	return dst
@@ -134,7 +153,8 @@ func (t Txn) applyParts(kind EffectKind, effect, key []byte, shift int64, taker 
 		if len(rest) != wordSize {
 			return ErrEffects
 		}
-		t.SetExpire(key, ShiftExpiry(int64(binary.LittleEndian.Uint64(rest)), shift))
+		sl, tag := t.lookup(key)
+		t.setExpire(sl, tag, ShiftExpiry(int64(binary.LittleEndian.Uint64(rest)), shift))
 		return nil
 	}
 	if err := t.s.e.forms[v.Type()].Apply(v, rest); err != nil {
@@ -142,7 +162,10 @@ func (t Txn) applyParts(kind EffectKind, effect, key []byte, shift int64, taker 
 		t.lacks(key, taker)
 		return nil
 	}
-	v.Note(rest)
+	if second.whole() {
+		v.finish()
+	}
+	v.note(rest, second&wholeBit)
 	return nil
 }
 
@@ -163,7 +186,7 @@ func (t Txn) applyBegin(key []byte, second partsWord, rest []byte, shift int64, 
 	}
 	err := t.Reserve(Room{Roots: []int{len(key) + second.own()}})
 	if err == nil {
-		_, err = t.newParts(key, typ, second.own(), at, second.incarnation())
+		_, err = t.newParts(key, typ, second.own(), at, second.incarnation(), second.unfinished())
 	}
 	if err != nil {
 		t.lacks(key, taker)
@@ -175,7 +198,7 @@ func (t Txn) applyBegin(key []byte, second partsWord, rest []byte, shift int64, 
 
 // incarnate is the value of key if that has parts and is this incarnation.
 func (t Txn) incarnate(key []byte, incarnation uint32) (v Parts, ok bool) {
-	item, found := t.Peek(key)
+	item, found := t.peekAny(key)
 	if !found {
 		return v, false
 	}

@@ -35,7 +35,8 @@ func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMi
 			return WalkEnd, true
 		}
 		before := room
-		cursor, done = e.Walk(p, cursor, snapshotAtOnce, nowMilli, func(item Item) bool {
+		w := walk{s: s, p: p, from: cursor, now: nowMilli, unfinished: true}
+		cursor, done = w.run(snapshotAtOnce, func(item Item) bool {
 			if item.header.isRoot() {
 				s.feeds.noteBig(p, r, item)
 			} else if s.feeds.targetsOf(p).has(r) {
@@ -125,7 +126,7 @@ func (f *shardFeeds) logChunk(p uint16, r Receiver, room int, now int64) (logged
 func (f *shardFeeds) logChunkOf(b *bigValue, p uint16, r Receiver, atMost int, now int64) (logged int, done bool) {
 	t := f.s.e.Lock(p, now)
 	defer t.Unlock()
-	item, found := t.Peek(b.key)
+	item, found := t.peekAny(b.key)
 	v, ok := t.Parts(item)
 	if !found || !ok || !f.targetsOf(p).has(r) || b.incarnation != 0 && v.Incarnation() != b.incarnation {
 		return 0, true // what became of the key is in the log
@@ -133,10 +134,14 @@ func (f *shardFeeds) logChunkOf(b *bigValue, p uint16, r Receiver, atMost int, n
 	only := targets(0).with(r)
 	if b.incarnation == 0 {
 		b.incarnation = v.Incarnation()
-		f.logBeginTo(only, v)
+		f.logBeginTo(only, v, true)
 	}
 	var delta []byte
 	delta, b.from, done = f.s.e.forms[v.Type()].Dump(v, b.from, nil, atMost)
-	f.logParts(only, EffectDelta, v, partsWord(b.incarnation), delta)
+	second := partsWord(b.incarnation)
+	if done && !v.head().unfinished { // or the delta that ends what is coming here goes on to r
+		second |= wholeBit
+	}
+	f.logParts(only, EffectDelta, v, second, delta)
 	return len(delta) + 1, done
 }

@@ -18,7 +18,13 @@ const WalkEnd = 1 << 32
 // f runs under the shard's lock: it must be short and must not call the engine, but for Charge. It
 // gets no expired items.
 func (e *Engine) Walk(p uint16, cursor uint64, atLeast int, nowMilli int64, f func(Item) bool) (next uint64, done bool) {
-	w := walk{s: e.shardOf(p), p: p, from: cursor, now: nowMilli, visit: f, goOn: true}
+	w := walk{s: e.shardOf(p), p: p, from: cursor, now: nowMilli}
+	return w.run(atLeast, f)
+}
+
+// run is Walk.
+func (w *walk) run(atLeast int, f func(Item) bool) (next uint64, done bool) {
+	w.visit, w.goOn = f, true
 	if w.buckets(atLeast) {
 		for at := uint64(0); at < WalkEnd; {
 			at = w.crowd(at)
@@ -36,6 +42,8 @@ type walk struct {
 	visit    func(Item) bool
 	visited  int
 	goOn     bool
+
+	unfinished bool // visit values too whose snapshot has not ended
 }
 
 // buckets visits items from w.from on, sets w.to, and reports whether others in between may be in the
@@ -98,7 +106,7 @@ func (w *walk) covers(tag uint32) bool {
 
 func (w *walk) meet(ref handle) {
 	item := w.s.cells.item(ref)
-	if !expired(item.expireAt, w.now) {
+	if !expired(item.expireAt, w.now) && (w.unfinished || !item.header.isRoot() || !w.s.values.isUnfinished(ref, item.header)) {
 		w.visited++
 		w.goOn = w.visit(item) && w.goOn
 	}

@@ -60,6 +60,7 @@ type valueHead struct {
 	behind      handle
 	stamp       uint32 // tick of the last visit of the roots' hand
 	spared      bool   // making room must leave it alone
+	unfinished  bool   // its snapshot has begun and not ended (parts_unfinished.go)
 	typ         Type
 	ownLen      uint16
 	bytes       int64 // of the head, its parts and their directories, with what is unused of their cells
@@ -114,10 +115,10 @@ func (w partWord) away() bool     { return w&awayBit != 0 }
 // changes of values with parts it takes memory without making room: ErrMemory unless Reserve was
 // asked for it, and what was there remains.
 func (t Txn) NewParts(key []byte, typ Type, own int, expireAt int64) (Parts, error) {
-	return t.newParts(key, typ, own, expireAt, t.s.values.nextIncarnation())
+	return t.newParts(key, typ, own, expireAt, t.s.values.nextIncarnation(), false)
 }
 
-func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, incarnation uint32) (v Parts, err error) {
+func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, incarnation uint32, unfinished bool) (v Parts, err error) {
 	s := t.s
 	if typ <= TypeString || s.e.forms[typ].Apply == nil {
 		panic("BUG: values of this type have no parts")
@@ -155,6 +156,9 @@ func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, incarnation
 	sl, tag := t.lookup(key)
 	t.publish(tag, sl, ref, h, expireAt)
 	v = Parts{t, at}
+	if unfinished {
+		v.begin()
+	}
 	s.feeds.logBegin(v)
 	return v, nil
 }

@@ -12,6 +12,9 @@ func (vs *values) doom(ref handle, hdr header) {
 		free(vs.s.cells.body(ref, hdr)[hdr.keyLen()+rootSize:])
 	}
 	vs.leave(at)
+	if h.unfinished {
+		vs.forgetUnfinished(at)
+	}
 	h.root, h.ahead, h.due = 0, 0, 0
 	if vs.doomed == 0 {
 		vs.doomed = at

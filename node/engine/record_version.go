@@ -21,7 +21,7 @@ func (t Txn) VersionOf(key []byte) Version {
 		s.noting = true
 	}
 	sl, tag := t.lookup(key)
-	return Version{s.era, s.versions[tag%versionsPerShard], sl.found()}
+	return Version{s.era, s.versions[tag%versionsPerShard], t.isThere(sl)}
 }
 
 // changed notes that something happens to a key with the tag.

@@ -53,7 +53,7 @@ func (s *shard) keys() (n int64) {
 	for i := range s.partitions {
 		n += int64(s.partitions[i].count)
 	}
-	return n
+	return n - int64(len(s.values.unfinished))
 }
 
 // MaxBytes is the limit. Unlike Stats it takes no lock.

@@ -36,15 +36,20 @@ func (t Txn) Find(key []byte) (Item, bool) {
 		t.s.sums.Misses++
 		return Item{}, false
 	}
-	t.s.sums.Hits++
 	t.s.cells.touch(sl.ref())
-	return t.s.cells.item(sl.ref()), true
+	item := t.s.cells.item(sl.ref())
+	if item.header.isRoot() && t.s.values.isUnfinished(sl.ref(), item.header) {
+		t.s.sums.Misses++
+		return Item{}, false
+	}
+	t.s.sums.Hits++
+	return item, true
 }
 
 // Peek is Find without being counted.
 func (t Txn) Peek(key []byte) (Item, bool) {
 	sl, _ := t.lookup(key)
-	if !sl.found() {
+	if !t.isThere(sl) {
 		return Item{}, false
 	}
 	return t.s.cells.item(sl.ref()), true
@@ -56,9 +61,10 @@ func (t Txn) Delete(key []byte) bool {
 	if !sl.found() {
 		return false
 	}
+	there := t.isThere(sl)
 	t.s.erase(t.p, tag, sl)
 	t.s.indexes.tidy(t.p, 2)
-	return true
+	return there
 }
 
 // Set stores key with a value of type typ, over whatever was there. It expires at expireAt, in unix
@@ -144,7 +150,7 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 		return nil, err
 	}
 	sl, tag := t.lookup(key)
-	if !sl.found() {
+	if !t.isThere(sl) {
 		return nil, ErrNotFound
 	}
 	s, ref := t.s, sl.ref()
@@ -194,9 +200,11 @@ func (t Txn) ResizeCost(item Item, n int) int {
 // first expiry takes.
 func (t Txn) SetExpire(key []byte, at int64) bool {
 	sl, tag := t.lookup(key)
-	if !sl.found() {
-		return false
-	}
+	return t.isThere(sl) && t.setExpire(sl, tag, at)
+}
+
+// setExpire is SetExpire of the record in sl.
+func (t Txn) setExpire(sl slot, tag uint32, at int64) bool {
 	s, ref := t.s, sl.ref()
 	h := s.cells.header(ref)
 	if h.hasExpiry() {

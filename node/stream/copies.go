@@ -69,6 +69,7 @@ func (c *Copies) actLocked() {
 			c.admitted[a.Partition].Store(c.sourceLocked(a.Source))
 		case replica.CopyShut:
 			c.admitted[a.Partition].Store(nil)
+			c.cfg.Engine.DropUnfinished(a.Partition)
 		case replica.CopyForget:
 			c.Forget(a.Partition)
 		case replica.CopySpare:

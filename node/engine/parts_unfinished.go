@@ -1,0 +1,100 @@
+package engine
+
+import "slices"
+
+// The snapshot of a value with parts comes in chunks, between other effects. If its sender dies
+// after the first of them, the receiver has a value that lacks elements. So a value is unfinished
+// from the begin effect of its snapshot to the last delta. The key of an unfinished value is absent
+// for everything but the effects that build it: Find, Peek, Walk and the counts pass it, and
+// whatever is stored under the key takes its place. Its memory is counted like any other value's.
+//
+// An unfinished value becomes whole by the end of its snapshot. It goes when its partition becomes
+// no copy any more (SetCopy), when its sender stops (DropUnfinished), with its partition, or when
+// memory is needed.
+
+// DropUnfinished removes the values with parts from partition p whose snapshot has not ended. It is
+// called when no more effects on p are to come from their sender. Their memory becomes free when it
+// is needed, or by Sweep. If the sender goes on after all, the receiver lacks those keys (Lacker).
+func (e *Engine) DropUnfinished(p uint16) {
+	s := e.shardOf(p)
+	s.mu.Lock()
+	s.dropUnfinished(p)
+	Txn{s: s}.Unlock()
+}
+
+func (s *shard) dropUnfinished(p uint16) {
+	for i := len(s.values.unfinished) - 1; i >= 0; i-- {
+		root := s.cells.head(s.values.unfinished[i]).root
+		if h := s.cells.header(root); h.partition() == p {
+			part, tag := s.partition(p), s.tagOfRecord(root, h)
+			s.erase(part, tag, s.indexes.slotOf(part, tag, root))
+			s.changes++
+		}
+	}
+}
+
+// isThere reports whether sl has a record that commands may see.
+func (t Txn) isThere(sl slot) bool {
+	if !sl.found() {
+		return false
+	}
+	h := t.s.cells.header(sl.ref())
+	return !h.isRoot() || !t.s.values.isUnfinished(sl.ref(), h)
+}
+
+// peekAny is Peek that finds unfinished values, too.
+func (t Txn) peekAny(key []byte) (Item, bool) {
+	sl, _ := t.lookup(key)
+	if !sl.found() {
+		return Item{}, false
+	}
+	return t.s.cells.item(sl.ref()), true
+}
+
+// begin notes that the value is unfinished.
+func (v Parts) begin() {
+	v.head().unfinished = true
+	v.t.s.values.unfinished = append(v.t.s.values.unfinished, v.at)
+}
+
+// finish makes the value whole.
+func (v Parts) finish() {
+	if h := v.head(); h.unfinished {
+		h.unfinished = false
+		v.t.s.values.forgetUnfinished(v.at)
+	}
+}
+
+// isUnfinished reports whether the record with header h, a root, names an unfinished value.
+func (vs *values) isUnfinished(ref handle, h header) bool {
+	return len(vs.unfinished) > 0 && vs.s.cells.head(vs.s.cells.headOf(ref, h)).unfinished
+}
+
+// forgetUnfinished takes a head from the list of unfinished values, if it is there. The list is
+// short: a sender builds one value of a partition at a time.
+func (vs *values) forgetUnfinished(at handle) {
+	if i := slices.Index(vs.unfinished, at); i >= 0 {
+		vs.unfinished = slices.Delete(vs.unfinished, i, i+1)
+	}
+}
+
+// countUnfinished returns how many unfinished values partition p has.
+func (vs *values) countUnfinished(p uint16) (n int) {
+	for _, at := range vs.unfinished {
+		if vs.partitionOf(at) == p {
+			n++
+		}
+	}
+	return n
+}
+
+// leaveUnfinished takes the values of partition p, which is being dropped, from the list: they are
+// no keys any more, and die with its index.
+func (vs *values) leaveUnfinished(p uint16) {
+	vs.unfinished = slices.DeleteFunc(vs.unfinished, func(at handle) bool { return vs.partitionOf(at) == p })
+}
+
+// partitionOf is the partition of the value with the head.
+func (vs *values) partitionOf(at handle) uint16 {
+	return vs.s.cells.header(vs.s.cells.head(at).root).partition()
+}
