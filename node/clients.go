@@ -35,7 +35,7 @@ func (r *request) everyone(action session.Action) {
 	about := session.NewEveryone(action, cn.State, r.Args, len(n.workers))
 	visit := func(w *worker) { about.Visit(w.loop.Index(), w.loop.UnixMilli(), w.clients) }
 	if action == session.ActionPause {
-		visit = (*worker).pauseClients
+		visit = func(w *worker) { w.pause.Obey() }
 		visit(r.worker) // now, lest what follows passes it
 	}
 	suicide := false
@@ -46,17 +46,6 @@ func (r *request) everyone(action session.Action) {
 		reply, suicide = about.Reply()
 		return reply
 	}, func() { cn.Closing = cn.Closing || suicide })
-}
-
-// pauseClients obeys CLIENT PAUSE and UNPAUSE.
-func (w *worker) pauseClients() {
-	again := w.node.session.ObeyPause(w.loop.UnixMilli(), w.clients)
-	if w.pauseTimer != nil {
-		w.pauseTimer.Stop()
-	}
-	if again > 0 {
-		w.pauseTimer = w.loop.After(again, w.pauseClients)
-	}
 }
 
 // executeAside executes a request of a client that is paused, or may not want the reply.

@@ -9,6 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/measure"
 )
@@ -30,7 +31,7 @@ type worker struct {
 	ahead       lookahead
 	heap        atomic.Int64 // what of account is in the Go heap, as of the last sample
 	timers      []*netloop.Timer
-	pauseTimer  *netloop.Timer // ends the last CLIENT PAUSE; nil: there was none
+	pause       session.Pauser
 }
 
 func newWorker(n *Node, l *netloop.Loop) *worker {
@@ -50,6 +51,10 @@ const (
 )
 
 func (w *worker) startTimers() {
+	w.pause = session.Pauser{
+		Server: w.node.session, Clients: w.clients, NowMilli: w.loop.UnixMilli,
+		After: func(d time.Duration, f func()) func() { return w.loop.After(d, f).Stop },
+	}
 	if w.node.ctx.Err() != nil {
 		return
 	}
@@ -116,9 +121,7 @@ func (w *worker) stop() {
 	for _, t := range w.timers {
 		t.Stop()
 	}
-	if w.pauseTimer != nil {
-		w.pauseTimer.Stop()
-	}
+	w.pause.Stop()
 	for cn := range w.conns {
 		cn.Socket.Close(errClosed)
 	}

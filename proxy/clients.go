@@ -35,7 +35,7 @@ func (s *client) everyone(action session.Action, args [][]byte) {
 	about := session.NewEveryone(action, s.state, args, len(workers))
 	visit := func(w *worker) { about.Visit(w.loop.Index(), w.loop.UnixMilli(), w.clientsHere) }
 	if action == session.ActionPause {
-		visit = (*worker).pauseClients
+		visit = func(w *worker) { w.pause.Obey() }
 		visit(home) // now, lest what follows passes it
 	}
 	s.issue()
@@ -56,17 +56,6 @@ func (s *client) everyone(action session.Action, args [][]byte) {
 				})
 			}
 		})
-	}
-}
-
-// pauseClients obeys CLIENT PAUSE and UNPAUSE.
-func (w *worker) pauseClients() {
-	again := w.proxy.server.ObeyPause(w.loop.UnixMilli(), w.clientsHere)
-	if w.pauseTimer != nil {
-		w.pauseTimer.Stop()
-	}
-	if again > 0 {
-		w.pauseTimer = w.loop.After(again, w.pauseClients)
 	}
 }
 

@@ -2,9 +2,11 @@ package proxy
 
 import (
 	"errors"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -26,7 +28,7 @@ type worker struct {
 	clients    []*client
 	retryTimer *netloop.Timer // set by order.Arm; nil: there was none
 	timer      *netloop.Timer
-	pauseTimer *netloop.Timer // ends the last CLIENT PAUSE; nil: there was none
+	pause      session.Pauser
 
 	scratch  []byte // for replies that are put together; valid until the next use
 	keys     []int
@@ -49,6 +51,10 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 		account:  netloop.NewAccount(p.cfg.Buffers, 0),
 		pending:  netloop.NewAccount(nil, 0),
 		warnings: newWarnings(),
+	}
+	w.pause = session.Pauser{
+		Server: p.server, Clients: w.clientsHere, NowMilli: l.UnixMilli,
+		After: func(d time.Duration, f func()) func() { return l.After(d, f).Stop },
 	}
 	w.timer = l.Every(order.SilenceTick, w.tick)
 	l.OnIterationEnd(w.iterationEnd)
@@ -206,9 +212,7 @@ func (w *worker) closeSilent() {
 // stop closes everything that the worker owns. Its hooks stay with the loop and find nothing to do.
 func (w *worker) stop() {
 	w.timer.Stop()
-	if w.pauseTimer != nil {
-		w.pauseTimer.Stop()
-	}
+	w.pause.Stop()
 	for _, s := range w.clients {
 		s.conn.Close(nil)
 	}

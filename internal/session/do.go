@@ -20,7 +20,7 @@ const (
 	ActionVersionChanged         // HELLO: State.Version is another one now
 	ActionClientList             // CLIENT LIST: nothing appended; visit all loops with NewEveryone
 	ActionClientKill             // CLIENT KILL: the same
-	ActionPause                  // CLIENT PAUSE, UNPAUSE: the same, by ObeyPause
+	ActionPause                  // CLIENT PAUSE, UNPAUSE: the same, by Pauser.Obey
 	ActionClientUnblock          // CLIENT UNBLOCK: the same
 	ActionDelay                  // the reply is to be sent State.Delay later, see waiting.go
 	ActionMonitor                // MONITOR: show it what all connections do, until RESET

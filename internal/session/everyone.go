@@ -62,7 +62,7 @@ func NewEveryone(a Action, st *State, args [][]byte, loops int) *Everyone {
 }
 
 // Visit does what the command asks for on one loop, by its index, where it must be called. Of a
-// pause it does nothing: see ObeyPause.
+// pause it does nothing: see Pauser.
 func (e *Everyone) Visit(loop int, nowMilli int64, clients iter.Seq[Client]) {
 	f := &e.loops[loop]
 	for c := range clients {
@@ -111,14 +111,34 @@ func (e *Everyone) Reply() (reply []byte, suicide bool) {
 	return resp.AppendOK(nil), false
 }
 
-// ObeyPause has the clients of one loop wait or go on as CLIENT PAUSE and UNPAUSE ask. It is called
-// on that loop, again after the time that it returns; not above 0: nobody is paused.
-func (s *Server) ObeyPause(nowMilli int64, clients iter.Seq[Client]) (again time.Duration) {
-	left := s.PauseLeft(nowMilli)
-	for c := range clients {
+// Pauser pauses the clients of one loop as CLIENT PAUSE and UNPAUSE ask. Its methods are called on
+// that loop. All fields must be set.
+type Pauser struct {
+	Server   *Server
+	Clients  iter.Seq[Client]                                // of the loop
+	NowMilli func() int64                                    // the loop's clock
+	After    func(d time.Duration, f func()) (cancel func()) // calls f on the loop, once
+
+	cancel func() // ends the wait for the end of the last pause; nil: there was none
+}
+
+// Obey pauses the clients or lets them go on, and does so again when the pause ends.
+func (p *Pauser) Obey() {
+	left := p.Server.PauseLeft(p.NowMilli())
+	for c := range p.Clients {
 		if c.StateNow().SetPaused(left > 0) {
 			c.Unblock()
 		}
 	}
-	return left
+	p.Stop()
+	if left > 0 {
+		p.cancel = p.After(left, p.Obey)
+	}
+}
+
+// Stop ends the wait for the end of a pause. The clients stay as they are.
+func (p *Pauser) Stop() {
+	if p.cancel != nil {
+		p.cancel()
+	}
 }

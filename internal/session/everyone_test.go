@@ -3,6 +3,7 @@ package session
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/conversation"
@@ -75,20 +76,33 @@ func TestEveryone(t *testing.T) {
 	f("CLIENT UNPAUSE", ActionPause, "+OK", false, "", "", "", "")
 }
 
-// TestObeyPause: what a pause has held goes on when it is over; what waits for something else does
+// TestPauser: what a pause has held goes on when the pause is over; what waits for something else does
 // not.
-func TestObeyPause(t *testing.T) {
+func TestPauser(t *testing.T) {
 	s := testServer("")
 	held, waits := &noted{state: s.NewState("", "", 0)}, &noted{state: s.NewState("", "", 0)}
-	clients := func(yield func(Client) bool) { _ = yield(held) && yield(waits) }
+	now, after, cancelled := int64(400), time.Duration(0), 0
+	var again func()
+	p := Pauser{
+		Server:   s,
+		Clients:  func(yield func(Client) bool) { _ = yield(held) && yield(waits) },
+		NowMilli: func() int64 { return now },
+		After: func(d time.Duration, f func()) func() {
+			after, again = d, f
+			return func() { cancelled++ }
+		},
+	}
 	s.pause.extend(0, 1000, true)
-	if again := s.ObeyPause(400, clients); again.Milliseconds() != 600 {
-		t.Errorf("called again after %v, want 600 ms", again)
+	p.Obey()
+	if after.Milliseconds() != 600 || cancelled != 0 {
+		t.Errorf("called again after %v, %d times cancelled; want 600 ms and 0", after, cancelled)
 	}
 	held.state.SetBlocked(true)
 	waits.state.SetBlocked(true)
 	waits.state.Waiting = Later(nil, func() {})
-	if again := s.ObeyPause(1000, clients); again > 0 || held.done != "unblocked " || waits.done != "" {
-		t.Errorf("after the pause: again in %v, %q, %q", again, held.done, waits.done)
+	now, after = 1000, 0
+	again()
+	if after != 0 || held.done != "unblocked " || waits.done != "" {
+		t.Errorf("after the pause: again in %v, %q, %q", after, held.done, waits.done)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // CLIENT PAUSE changes the Server at once. The caller then has every loop obey it (ActionPause,
-// ObeyPause). A paused client is Aside; before each of its commands the caller asks Holds.
+// Pauser.Obey). A paused client is Aside; before each of its commands the caller asks Holds.
 
 // maxPauseLeft is how long a loop waits at most before it looks at the pause again.
 const maxPauseLeft = time.Hour
