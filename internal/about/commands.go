@@ -1,11 +1,11 @@
 package about
 
 import (
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/glob"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -220,10 +220,7 @@ func listFilter(options [][]byte) func(*command.Command) bool {
 	case "aclcat":
 		return func(c *command.Command) bool { return slices.Contains(c.Categories(), "@"+value) }
 	case "pattern":
-		return func(c *command.Command) bool {
-			match, err := path.Match(value, c.Name)
-			return err == nil && match
-		}
+		return func(c *command.Command) bool { return glob.Match([]byte(value), []byte(c.Name)) }
 	}
 	return nil
 }

@@ -1,13 +1,14 @@
 package config
 
 import (
+	"bytes"
 	"math"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/glob"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -85,12 +86,11 @@ func findParameter(name []byte) *parameter {
 	return nil
 }
 
-// matches compares the name, which is in lower case, with glob patterns in any case. A pattern that
-// path.Match finds malformed matches nothing.
+// matches reports whether the name, which is in lower case, matches one of the glob patterns in any
+// case.
 func (p *parameter) matches(patterns [][]byte) bool {
 	return slices.ContainsFunc(patterns, func(pattern []byte) bool {
-		match, err := path.Match(strings.ToLower(string(pattern)), p.name)
-		return err == nil && match
+		return glob.Match(bytes.ToLower(pattern), []byte(p.name))
 	})
 }
 
