@@ -168,7 +168,7 @@ func configureCluster(r *request) {
 func sendSettings(r *request) {
 	if at := r.node.settingsSource.Load(); at != nil {
 		if s := (*at).Settings(r.Args[2]); s != nil {
-			r.ReplyBulk(s.Encode())
+			r.ReplyShared(s.Encoded())
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -26,8 +27,9 @@ type SettingsID struct {
 // members fetch it when they have another. Names that a build does not know are kept and not acted
 // upon. A document is immutable; nil is the empty one that no table names.
 type Settings struct {
-	id     SettingsID
-	values map[string]string
+	id      SettingsID
+	values  map[string]string
+	encoded []byte // kept, because a node sends a document of up to 16 MiB from one of its loops
 }
 
 const (
@@ -60,11 +62,11 @@ func (s *Settings) With(version uint64, changes map[string]string) (*Settings, e
 	}
 	maps.Copy(next.values, changes)
 	next.id.Version = version
-	encoded := next.Encode()
-	if len(encoded) > MaxSettingsBytes {
-		return nil, fmt.Errorf("cannot keep settings of %d bytes, the limit is %d", len(encoded), MaxSettingsBytes)
+	next.encoded = next.encode()
+	if len(next.encoded) > MaxSettingsBytes {
+		return nil, fmt.Errorf("cannot keep settings of %d bytes, the limit is %d", len(next.encoded), MaxSettingsBytes)
 	}
-	next.id.Hash = sha256.Sum256(encoded)
+	next.id.Hash = sha256.Sum256(next.encoded)
 	return next, nil
 }
 
@@ -78,12 +80,20 @@ func (s *Settings) Has(values map[string]string) bool {
 	return true
 }
 
-// Encode returns the encoding of s, a new buffer of the caller's:
+// Encoded returns the encoding of s, at most MaxSettingsBytes. It takes no time, and the bytes must
+// not be changed:
 //
 //	"DLS" 1, version, count, then (name value) of each in the order of names
 //
 // Numbers are unsigned varints, and each text follows its length.
-func (s *Settings) Encode() []byte {
+func (s *Settings) Encoded() []byte {
+	if s == nil {
+		return nil
+	}
+	return s.encoded
+}
+
+func (s *Settings) encode() []byte {
 	b := append([]byte(settingsMagic), settingsVersion)
 	b = binary.AppendUvarint(b, s.id.Version)
 	b = binary.AppendUvarint(b, uint64(len(s.values)))
@@ -93,7 +103,7 @@ func (s *Settings) Encode() []byte {
 	return b
 }
 
-// DecodeSettings reads what Encode wrote. It copies what it needs of b.
+// DecodeSettings reads what Encoded returned. It copies b.
 func DecodeSettings(b []byte) (*Settings, error) {
 	s, err := decodeSettings(b)
 	if err != nil {
@@ -108,7 +118,7 @@ func decodeSettings(b []byte) (*Settings, error) {
 		return nil, fmt.Errorf("begins with %q, want %q", b[:min(len(b), len(header))], header)
 	}
 	r := reader{rest: b[len(header):]}
-	s := &Settings{values: make(map[string]string)}
+	s := &Settings{values: make(map[string]string), encoded: bytes.Clone(b)}
 	s.id = SettingsID{Version: r.upTo(maxEpoch, "version"), Hash: sha256.Sum256(b)}
 	last := ""
 	for n := r.upTo(MaxSettingsBytes, "number of values"); n > 0 && r.err == nil; n-- {

@@ -28,7 +28,7 @@ func TestSettings(t *testing.T) {
 	if !first.Has(map[string]string{"a": "1", "b": ""}) || !second.Has(map[string]string{"a": "2", "b": ""}) || first.Has(map[string]string{"c": ""}) {
 		t.Errorf("documents have %v and %v", first.values, second.values)
 	}
-	got, err := DecodeSettings(second.Encode())
+	got, err := DecodeSettings(second.Encoded())
 	if err != nil || got.ID() != second.ID() || !got.Has(map[string]string{"a": "2", "b": ""}) || len(got.values) != 2 {
 		t.Errorf("%v becomes %v, %v", second, got, err)
 	}
@@ -38,7 +38,10 @@ func TestSettings(t *testing.T) {
 	if _, err := first.With(3, map[string]string{"c": strings.Repeat("x", MaxSettingsBytes)}); err == nil {
 		t.Error("a document over the limit was made")
 	}
-	good := second.Encode()
+	good := second.Encoded()
+	if !bytes.Equal(got.Encoded(), good) || none.Encoded() != nil {
+		t.Errorf("a decoded document is encoded as %q, want %q; none as %q", got.Encoded(), good, none.Encoded())
+	}
 	for what, b := range map[string][]byte{
 		"nothing": nil, "its end missing": good[:len(good)-1], "a byte too many": append(bytes.Clone(good), 0),
 		"another magic": append([]byte("X"), good[1:]...), "a later version": append([]byte("DLS\x02"), good[4:]...),
@@ -55,13 +58,13 @@ func TestSettings(t *testing.T) {
 }
 
 func FuzzDecodeSettings(f *testing.F) {
-	f.Add(settingsOf(f, 7, map[string]string{"config/timeout": "60", "config/slowlog-max-len": ""}).Encode())
+	f.Add(settingsOf(f, 7, map[string]string{"config/timeout": "60", "config/slowlog-max-len": ""}).Encoded())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := DecodeSettings(b)
 		if err != nil {
 			return
 		}
-		again, err := DecodeSettings(s.Encode())
+		again, err := DecodeSettings(s.Encoded())
 		if err != nil || again.ID() != settingsOf(t, s.id.Version, s.values).ID() || !again.Has(s.values) {
 			t.Fatalf("decoded settings do not survive another encoding: %v", err)
 		}

@@ -15,22 +15,30 @@ import (
 // PinFrom is the number of bytes from which a reply is pinned.
 const PinFrom = 64 << 10
 
-// Pinned is a part of a reply that is not in Request.out.
+// Pinned is a part of a reply that is not in Request.Out.
 type Pinned struct {
-	At    int // it comes before out[at:]
+	At    int // it comes before Out[At:]
 	Bytes []byte
-	Pin   engine.Pin
+	Pin   engine.Pin // not live: Bytes are on the Go heap and never change
+}
+
+// Release ends the pin, if there is one.
+func (p *Pinned) Release() {
+	if p.Pin.Live() {
+		p.Pin.Release()
+	}
 }
 
 // heldPin is a pin that a connection's output holds.
 type heldPin struct {
 	worker *Worker
-	pin    engine.Pin
+	Pinned
 }
 
 // Release is called by the connection, once.
 func (h *heldPin) Release() {
-	h.pin.Release()
+	h.Pinned.Release()
+	h.Pinned = Pinned{}
 	h.worker.freePins = append(h.worker.freePins, h)
 }
 
@@ -58,7 +66,8 @@ func (r *Request) ReplyValue(t engine.Txn, item engine.Item, from, to int) {
 	r.ReplyBulk(item.Value()[from:to])
 }
 
-// Insert puts bytes of a pinned value behind what is in out. The output releases the pin.
+// Insert puts bytes of a pinned value behind what is in Out. The output releases the pin, if it is
+// live.
 func (r *Request) Insert(value []byte, pin engine.Pin) {
 	r.Pins = append(r.Pins, Pinned{len(r.Out), value, pin})
 	r.pinnedBytes += len(value)
@@ -69,7 +78,7 @@ func (r *Request) TakeBack(start int) {
 	for n := len(r.Pins); n > 0 && r.Pins[n-1].At >= start; n-- {
 		p := &r.Pins[n-1]
 		r.pinnedBytes -= len(p.Bytes)
-		p.Pin.Release()
+		p.Release()
 		*p = Pinned{}
 		r.Pins = r.Pins[:n-1]
 	}
@@ -100,7 +109,7 @@ func (r *Request) handOver() {
 	for i := range r.Pins {
 		p := &r.Pins[i]
 		h := r.Worker.newHeldPin()
-		h.pin = p.Pin
+		h.Pinned = *p
 		socket.Insert(p.At, p.Bytes, h)
 		*p = Pinned{}
 	}

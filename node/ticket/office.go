@@ -153,7 +153,7 @@ func (o *Office[P]) Close(p P) {
 
 func (o *Office[P]) end(number uint64, t *ticket[P]) {
 	for i := range t.values {
-		t.values[i].Pin.Release()
+		t.values[i].Release()
 	}
 	t.host.RefundHeap(t.charge)
 	delete(o.open, number)
