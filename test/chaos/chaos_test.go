@@ -8,11 +8,10 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// These tests hurt real processes while clients work through both proxies. What the
-// clients may see is in history.go; see also startRig. They do not run
-// beside other tests of this package, since they measure.
+// These tests inject faults while clients work through both proxies. history.go says what the
+// clients may see. The tests measure, so they do not run in parallel.
 
-// TestChaosCrash: a node dies, and comes back under the same id.
+// TestChaosCrash kills a node and starts it again under the same id.
 func TestChaosCrash(t *testing.T) {
 	x := startRig(t)
 	victim := x.C.Node(1)
@@ -21,8 +20,8 @@ func TestChaosCrash(t *testing.T) {
 	x.Finish()
 }
 
-// TestChaosCrashOfCoordinator: the oldest node issues the tables; its successor must
-// issue the one without it.
+// TestChaosCrashOfCoordinator kills the oldest node, which issues the tables: the next oldest must
+// issue the table without it.
 func TestChaosCrashOfCoordinator(t *testing.T) {
 	x := startRig(t)
 	victim := x.Coordinator("")
@@ -31,8 +30,8 @@ func TestChaosCrashOfCoordinator(t *testing.T) {
 	x.Finish()
 }
 
-// TestChaosPause: a node that stands still for a moment is not replaced, and nothing
-// is lost: no table explains a missing key.
+// TestChaosPause freezes a node for a moment. The node must not be replaced, and nothing may be
+// lost, because no table would explain a missing key.
 func TestChaosPause(t *testing.T) {
 	x := startRig(t)
 	victim := x.C.Node(2)
@@ -50,8 +49,7 @@ func TestChaosPause(t *testing.T) {
 	x.Finish()
 }
 
-// TestChaosStop: a node stands still for long enough to be replaced, and then goes on
-// as if nothing had happened.
+// TestChaosStop freezes a node until it has been replaced, and then lets it continue.
 func TestChaosStop(t *testing.T) {
 	x := startRig(t)
 	for _, stop := range []struct {
@@ -66,8 +64,8 @@ func TestChaosStop(t *testing.T) {
 	x.Finish()
 }
 
-// TestChaosJoinAndLeave: a fourth node joins, and leaves in order. Nobody gets an error, and
-// nothing is lost.
+// TestChaosJoinAndLeave lets a fourth node join, and leave in order. No client may get an error,
+// and nothing may be lost.
 func TestChaosJoinAndLeave(t *testing.T) {
 	x := startRig(t)
 	x.KeepsAll.Store(true)
@@ -84,7 +82,7 @@ func TestChaosJoinAndLeave(t *testing.T) {
 	x.Finish()
 }
 
-// TestChaosRandom: whatever else may happen to a node, in any order.
+// TestChaosRandom runs random faults in random order.
 func TestChaosRandom(t *testing.T) {
 	x := startRig(t)
 	rng := rand.New(rand.NewPCG(x.Seed, 0))
@@ -99,7 +97,7 @@ func TestChaosRandom(t *testing.T) {
 	x.Finish()
 }
 
-// fault is what may happen to a node.
+// fault is one kind of fault.
 type fault struct {
 	name string
 	do   func(*Rig, *harness.Member, *rand.Rand)
@@ -124,7 +122,8 @@ var randomFaults = []fault{
 		harness.SleepUpTo(2500*time.Millisecond, rng)
 		m.Cont()
 	}},
-	{"stumbles", func(x *Rig, m *harness.Member, rng *rand.Rand) { // never long enough at a time to notice it by itself
+	// A node that stumbles never stands still for long enough to notice it itself.
+	{"stumbles", func(x *Rig, m *harness.Member, rng *rand.Rand) {
 		for range 3 {
 			x.Freeze(m)
 			time.Sleep(900 * time.Millisecond)

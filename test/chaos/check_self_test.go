@@ -11,8 +11,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestCheckNotices: each way to answer wrongly is seen by the checker's sessions. The
-// server here is a map, with one answer falsified.
+// TestCheckNotices checks that the checker's sessions notice each kind of wrong reply. The server
+// is a map that falsifies one reply.
 func TestCheckNotices(t *testing.T) {
 	t.Parallel()
 	f := func(what, wrong string, falsify func(store map[string]string, args []string) (reply string, falsified bool)) {
@@ -24,7 +24,7 @@ func TestCheckNotices(t *testing.T) {
 			t.Errorf("%s: found %.300s, want %q", what, found, wrong)
 		}
 	}
-	// on falsifies the reply to one command.
+	// on falsifies the reply to one kind of command.
 	on := func(line, reply string) func(map[string]string, []string) (string, bool) {
 		return func(_ map[string]string, args []string) (string, bool) {
 			return reply, strings.HasPrefix(strings.Join(args, " "), line)
@@ -64,7 +64,7 @@ func TestCheckNotices(t *testing.T) {
 	})
 }
 
-// judgedPipeline is one of which every reply is judged.
+// judgedPipeline queues a pipeline of commands, all of whose replies are judged.
 func judgedPipeline(x *Rig, addr string) {
 	l, err := harness.DialLink(addr)
 	if err != nil {
@@ -92,7 +92,8 @@ func judgedPipeline(x *Rig, addr string) {
 	s.Exchange()
 }
 
-// serveMap is a server that knows what judgedPipeline says, and closes behind it.
+// serveMap is a server that knows the commands of judgedPipeline, and closes the connection after
+// it.
 func serveMap(t *testing.T, falsify func(store map[string]string, args []string) (string, bool)) (addr string) {
 	var mu sync.Mutex
 	store := map[string]string{}

@@ -48,7 +48,7 @@ func (d *diver) run() {
 		} else if !d.Exchange() {
 			return
 		}
-		// Not as fast as possible: the machine is to have time for everybody.
+		// A pause leaves processor time for the other processes.
 		time.Sleep(time.Duration(d.Rng.IntN(4)) * time.Millisecond)
 	}
 	d.end()
@@ -91,7 +91,7 @@ func (d *diver) addAny() {
 	}
 }
 
-// wrong adds a command that the proxy refuses by itself, in its place in the order.
+// wrong adds a command that the proxy itself refuses. The error must come in the order of replies.
 func (d *diver) wrong() {
 	word := fmt.Sprintf("nosuch%d", d.Rng.Uint64())
 	d.Add(func(reply []byte) {
@@ -106,15 +106,15 @@ func (d *diver) wrong() {
 	}, "GET")
 }
 
-// count adds a command that counts which of the own keys are there.
+// count adds a command that counts how many of some own keys exist.
 func (d *diver) count(name string, all []*History) {
 	d.Add(func(reply []byte) {
-		// When a pipe broke it was perhaps sent again, after later commands.
+		// If a pipe broke, the command may have been sent again, after later commands.
 		d.judgeCount(name, reply, all, nil)
 	}, d.line(name, all)...)
 }
 
-// remove deletes own keys, and judges how many there were.
+// remove deletes own keys, and judges how many of them existed.
 func (d *diver) remove(name string, all []*History) {
 	now, seqs := time.Now(), make([]uint64, len(all))
 	for i, h := range all {
@@ -139,8 +139,8 @@ func (d *diver) line(name string, all []*History) []string {
 	return args
 }
 
-// judgeCount judges a number of keys. seqs are the deletions by the command itself, nil
-// for a command that only looks.
+// judgeCount judges the number of keys that a command found. seqs are the deletions by the command
+// itself, nil if it only reads.
 func (d *diver) judgeCount(name string, reply []byte, all []*History, seqs []uint64) outcome {
 	n, ok := resp.DecodeInt(reply)
 	if !ok {
@@ -171,7 +171,7 @@ func (d *diver) judgeCount(name string, reply []byte, all []*History, seqs []uin
 	return Executed
 }
 
-// hangUp sends what was added, reads a part of the replies, and connects anew.
+// hangUp sends the queued commands, reads some of the replies, and connects again.
 func (d *diver) hangUp() bool {
 	out, judges := d.out, d.Judges
 	d.out, d.Judges = nil, nil
@@ -198,7 +198,7 @@ func (d *diver) hangUp() bool {
 	}
 	d.life++
 	d.Link, d.version = l, resp.RESP2
-	if len(d.retired) > 0 { // what was sent to them has been executed or dropped long ago
+	if len(d.retired) > 0 { // their writes were executed or dropped long ago
 		d.Add(func([]byte) {}, d.line("UNLINK", d.retired)...)
 	}
 	d.retired, d.own = d.own, nil
@@ -210,7 +210,7 @@ func (d *diver) hangUp() bool {
 	return true
 }
 
-// end shows that nothing comes behind the last reply.
+// end checks that nothing follows the last reply.
 func (d *diver) end() {
 	defer d.Link.Conn.Close()
 	d.echo()

@@ -11,8 +11,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// The checker's clients go as deep and as odd as they can while nodes are slowed, frozen
-// and killed. Commands and faults follow from the seed, what meets when does not.
+// The checker's clients use deep pipelines and unusual commands while nodes are slowed, frozen and
+// killed. The seed determines the commands and the faults, but not their timing.
 //
 //	go test -run 'Check$' ./test/chaos -check.time 10m -check.seed 7
 var (
@@ -22,7 +22,7 @@ var (
 
 const (
 	diversPerProxy = 4
-	// calmPart of the time nothing is done to the nodes.
+	// For one part in calmPart of the time there are no faults.
 	calmPart = 4
 )
 
@@ -43,11 +43,11 @@ func TestCheck(t *testing.T) {
 	x := newRig(t, seed, Options{Copies: 1, relayed: true, Rest: time.Millisecond, Batch: 1})
 	divers := x.startDivers()
 	begin := time.Now()
-	time.Sleep(length / calmPart) // the clients work meanwhile
+	time.Sleep(length / calmPart) // the clients work without faults
 	x.judgeCalm(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	faults := map[string]int{}
-	var next []int // each fault once, then all in another order
+	var next []int // the faults to come: each once, then all again in another order
 	for time.Since(begin) < length && !x.FailedAlready() {
 		if len(next) == 0 {
 			next = rng.Perm(len(checkFaults))
@@ -86,7 +86,7 @@ func (x *Rig) startDivers() (divers []*diver) {
 	return divers
 }
 
-// judgeCalm allows nothing of what broken pipes and dead nodes explain, if no pipe broke.
+// judgeCalm notes a violation for each effect of broken pipes or dead nodes, if no pipe has broken.
 func (x *Rig) judgeCalm(t *testing.T) {
 	t.Helper()
 	x.Mu.Lock()
@@ -116,9 +116,10 @@ func (x *Rig) judgeCalm(t *testing.T) {
 	}
 }
 
-// checkFaults are what may happen to a node.
+// checkFaults are the kinds of faults that the checker injects.
 var checkFaults = slices.Concat(randomFaults, []fault{
-	{"is slow", func(_ *Rig, m *harness.Member, rng *rand.Rand) { // never silent for long enough to be given up
+	// A slow node is never silent for long enough for proxies to give it up.
+	{"is slow", func(_ *Rig, m *harness.Member, rng *rand.Rand) {
 		for range 15 {
 			m.Stop()
 			harness.SleepUpTo(150*time.Millisecond, rng)

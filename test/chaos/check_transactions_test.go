@@ -13,7 +13,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// hidden numbers a write that a later one of the same transaction replaces: nobody may ever see it.
+// hidden returns the number of a write that a later one of its transaction replaces. No other
+// session may ever see it.
 func (h *History) hidden(now time.Time) (seq uint64) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -56,7 +57,7 @@ func (d *diver) transact(h *History, watched, interferes bool) {
 				d.X.Violate("%s: EXEC executes though %s has changed", d.name, h.Key)
 			}
 		case watched && d.isNullArray(reply):
-			o = notExecuted // also when its node has lost or given the key away
+			o = notExecuted // also if the node has lost the key or handed it over
 		default:
 			o = d.X.Outcome(d.Session, reply, "")
 		}
@@ -65,7 +66,7 @@ func (d *diver) transact(h *History, watched, interferes bool) {
 	}, "EXEC")
 }
 
-// discard queues a write that nobody may ever see.
+// discard queues a write and discards it: no session may ever see it.
 func (d *diver) discard(h *History) {
 	seq := h.hidden(time.Now())
 	d.exactly("+OK\r\n", "MULTI")
@@ -78,7 +79,7 @@ func (d *diver) discard(h *History) {
 	}, "DISCARD")
 }
 
-// exactly adds a command that the proxy answers itself.
+// exactly adds a command with only one right reply.
 func (d *diver) exactly(want string, args ...string) {
 	d.Add(func(reply []byte) {
 		if string(reply) != want {
@@ -91,8 +92,8 @@ func (s *Session) isNullArray(reply []byte) bool {
 	return string(reply) == "*-1\r\n" || s.isNull(reply)
 }
 
-// TestCheckNoticesTransactions: each wrong way with a transaction is seen by the checker's
-// sessions.
+// TestCheckNoticesTransactions checks that the checker's sessions notice each fault of
+// transactions.
 func TestCheckNoticesTransactions(t *testing.T) {
 	t.Parallel()
 	f := func(fault, wrong string) {
@@ -122,14 +123,14 @@ func TestCheckNoticesTransactions(t *testing.T) {
 		}
 	}
 	f("no fault", "")
-	f("ends in the middle", "of which was said that it was not executed")
+	f("ends in the middle", "whose reply said that it was not executed")
 	f("answers too little", "does not belong to its command")
 	f("executes nothing", "is not write")
 	f("does not see that a key has changed", "EXEC executes though a has changed")
-	f("discards nothing", "of which was said that it was not executed")
+	f("discards nothing", "whose reply said that it was not executed")
 }
 
-// serveTransactions is a server of one key with transactions, and one fault.
+// serveTransactions is a server of one key that knows transactions, with one fault.
 func serveTransactions(t *testing.T, fault string) (addr string) {
 	value, changed, watching, multi := "", false, false, false
 	var queue [][]string

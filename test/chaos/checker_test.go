@@ -8,8 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// TestChaosChecker: the judge of the chaos tests sees each kind of wrong answer, and
-// finds nothing wrong with the right ones.
+// TestChaosChecker checks that History notices each kind of wrong read, and accepts the right ones.
 func TestChaosChecker(t *testing.T) {
 	now := time.Unix(1000, 0)
 	h := NewHistory("k")
@@ -68,8 +67,8 @@ func TestChaosChecker(t *testing.T) {
 	}
 }
 
-// TestChaosCheckerOlder: an older write is noted with what it lacks, and the lost writes
-// never show again.
+// TestChaosCheckerOlder checks that a read of an older write notes the lost writes, and that these
+// must never show again.
 func TestChaosCheckerOlder(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	h := NewHistory("k")
@@ -100,11 +99,12 @@ func TestChaosCheckerOlder(t *testing.T) {
 	}
 }
 
-// TestChaosCheckerDeaths: a death explains the loss of the last writes with two copies, or
-// of what moved, and nothing else.
+// TestChaosCheckerDeaths checks that a death explains the loss of the last writes if there are two
+// copies or the partition moved, and no other loss.
 func TestChaosCheckerDeaths(t *testing.T) {
 	died := time.Unix(1000, 0)
-	f := func(copies int, keepsAll, anew bool, partition uint16, shown uint64, age time.Duration, explained bool) { // age: before the death
+	// age is how long before the death the write was acknowledged.
+	f := func(copies int, keepsAll, anew bool, partition uint16, shown uint64, age time.Duration, explained bool) {
 		t.Helper()
 		first := &ring.Table{Epoch: 1, Issuer: "n1", Nodes: []ring.Member{{ID: "n1"}, {ID: "n2"}}}
 		second := &ring.Table{Epoch: 2, Issuer: "n1", Nodes: first.Nodes, Ancestors: []ring.Version{first.Version()}}

@@ -8,19 +8,19 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// isRedirect tells whether a node says that it does not serve the key, or not yet.
+// isRedirect reports whether a node answers that it does not serve the key, or not yet.
 func isRedirect(reply []byte) bool {
 	code, _, _ := strings.Cut(string(reply), " ")
 	return code == "-MOVED" || code == "-TRYAGAIN" || code == "-CLUSTERDOWN"
 }
 
-// direct reads everything at one node, as a cluster client does that has an old map.
+// direct reads all keys at one node, like a cluster client with an old map.
 type direct struct {
 	x    *Rig
 	node *harness.Member
 }
 
-// run connects again whenever the node has broken the connection.
+// run connects again whenever the connection has ended.
 func (d *direct) run() {
 	for !d.x.Stopped() {
 		l, err := harness.DialLink(d.node.Addr)

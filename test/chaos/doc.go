@@ -1,4 +1,5 @@
-// Package chaos hurts real processes while clients work through proxies and judge every reply.
+// Package chaos injects faults into real processes while clients work through proxies and judge
+// every reply.
 //
 // # Terms
 //
@@ -7,10 +8,10 @@
 //	session  one connection, whose replies are judged in order
 //	mixer    a client that pipelines all sorts of commands
 //	prober   a client that does one command at a time, and measures how long keys are out
-//	fault    what happens to a node: it dies, stops, stumbles, leaves
+//	fault    what a test does to a node: kill, freeze, slow down, let leave
 //	absence  a key that is missing: a table must explain it
 //
-// The tests here do to nodes what machines do. The checker (TestCheck) goes deeper and longer.
-// Package scenarios does what operators do, and measures it. Neither package runs beside other
-// tests, since they measure: `make test` runs them alone.
+// The tests here simulate failures of machines. The checker (TestCheck) uses deeper pipelines and
+// more kinds of commands, and runs longer. Package scenarios does what operators do, and measures
+// it. Both packages measure, so `make test` runs them alone.
 package chaos

@@ -15,9 +15,9 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestChaosFence: what a frozen node finds in its sockets when it goes on was sent
-// in a time that is over; other nodes have taken newer writes since. It must answer
-// none of it, neither to clients that wait since then nor to new ones.
+// TestChaosFence freezes a node until it has been replaced. When the node continues, its sockets
+// hold old commands, and other nodes have accepted newer writes since. It must execute none of
+// these commands, neither for clients that have waited since then nor for new ones.
 func TestChaosFence(t *testing.T) {
 	x := startRig(t)
 	victim := x.C.Node(1)
@@ -38,8 +38,8 @@ func TestChaosFence(t *testing.T) {
 	x.Finish()
 }
 
-// TestChaosResumeAtDeath: a frozen node goes on when the others have given it up and
-// no table says so yet. Whom it asks still names the old one as current.
+// TestChaosResumeAtDeath lets a frozen node continue when the others take it for dead and have no
+// table without it yet: any member that it asks still names the old table as current.
 func TestChaosResumeAtDeath(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it hunts for a moment of milliseconds: not beside the race detector")
@@ -51,7 +51,8 @@ func TestChaosResumeAtDeath(t *testing.T) {
 		x.during("SIGSTOP until death of "+victim.ID, victim, func() {
 			x.Freeze(victim)
 			x.awaitDeath(victim)
-			harness.SleepUpTo(150*time.Millisecond, rng) // for which the coordinator waits for more changes
+			// The coordinator waits this long for more changes.
+			harness.SleepUpTo(150*time.Millisecond, rng)
 			victim.Cont()
 		})
 		if x.FailedAlready() {
@@ -75,18 +76,17 @@ func (x *Rig) awaitDeath(victim *harness.Member) {
 	})
 }
 
-// lateClients send their commands to a node that does not run, and read the replies
-// when it does again.
+// lateClients send commands to a frozen node, and read the replies when it runs again.
 type lateClients struct {
 	x       *Rig
 	victim  *harness.Member
 	writer  *Session // through a proxy
 	clients []*Session
 	keys    []*History
-	sights  map[*History]sight // when the node went on
+	sights  map[*History]sight // what was known when the node continued
 }
 
-// sendLate connects clients to a node, and has it store the first values.
+// sendLate connects clients to a node, and stores the first values there.
 func (x *Rig) sendLate(victim *harness.Member, clients int) *lateClients {
 	l := &lateClients{x: x, victim: victim, writer: x.NewSession(x.C.Proxy(0), "writer of late keys")}
 	for i := 0; len(l.keys) < 50; i++ {
@@ -101,7 +101,7 @@ func (x *Rig) sendLate(victim *harness.Member, clients int) *lateClients {
 	return l
 }
 
-// overwrite stores the next values, where the keys are served now.
+// overwrite stores the next values at the present owners.
 func (l *lateClients) overwrite() {
 	for _, h := range l.keys {
 		l.writer.set(h)
@@ -109,8 +109,8 @@ func (l *lateClients) overwrite() {
 	l.writer.Exchange()
 }
 
-// send has every client send a read and a write of every key, without waiting for
-// replies. The writes belong to no history: none may be executed.
+// send lets every client send a read and a write of every key without waiting for replies. The
+// histories do not know these writes: none may be executed.
 func (l *lateClients) send() {
 	for _, c := range l.clients {
 		for _, h := range l.keys {
@@ -141,7 +141,7 @@ func (l *lateClients) judgeRead(c *Session, h *History, reply []byte) {
 	}
 }
 
-// judge reads the replies.
+// judge reads and judges the replies.
 func (l *lateClients) judge() {
 	for _, c := range l.clients {
 		for i, judge := range c.Judges {
@@ -212,7 +212,7 @@ func (cc *clusterClients) run(keys []*History) {
 func (cc *clusterClients) set(ctx context.Context, h *History) error {
 	seq := h.Write(time.Now())
 	err := cc.client.Set(ctx, h.Key, string(AppendValue(nil, h.Key, seq)), 0).Err()
-	if err != nil { // it has tried several times, and knows of the last one only
+	if err != nil { // the client has tried several times, and reports the last attempt only
 		h.Answered(seq, unknown)
 		return err
 	}
@@ -241,7 +241,7 @@ func (cc *clusterClients) count(h *History, err error) {
 	cc.worked[h.Key]++
 }
 
-// worksOn tells whether every key was used twice since the counts were taken.
+// worksOn reports whether every key was used twice since the counts were taken.
 func (cc *clusterClients) worksOn(before map[string]int) bool {
 	now := cc.counts()
 	for _, h := range cc.keys {
@@ -258,7 +258,7 @@ func (cc *clusterClients) counts() map[string]int {
 	return maps.Clone(cc.worked)
 }
 
-// finish waits until the clients have found all their keys again, and ends them.
+// finish waits until the clients are served for all their keys, and ends them.
 func (cc *clusterClients) finish() {
 	cc.x.T.Helper()
 	begin, before := time.Now(), cc.counts()

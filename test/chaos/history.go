@@ -11,9 +11,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// History is what the tests know of one key. One session alone writes it, with
-// values that count up and name the key; anybody may read it. A read is judged by
-// what was known when it was sent:
+// History is what the tests know of one key. One session alone writes the key, with values that
+// name it and count up; any session may read it. A read is judged by what was known when it was
+// sent:
 //
 //	writes  1 acked   2 acked   3 unknown   4 in flight
 //	floor       ────────┘ 2                 issued = 4, settled = 3
@@ -22,22 +22,22 @@ import (
 //
 // A write may also be a deletion, which shows as nothing.
 //
-// After the death of an owner its follower may lack the last writes: a read may then
-// show an older write, 1 here, and whether that is right is judged by when the lost
-// ones were acknowledged. Write 2 is undone then, and never shows again.
+// After the death of an owner, its follower may lack the last writes. A read may then show an older
+// write, 1 in this picture; the times at which the lost writes were acknowledged decide whether
+// that is right. Write 2 is then undone, and never shows again.
 type History struct {
 	Key       string
 	partition uint16
 
 	Mu      sync.Mutex
 	Sent    []time.Time // of the latest writes; the first write is number 1
-	Acks    []time.Time // of the same writes, zero for those not known to be executed
-	Dropped uint64      // writes before those
+	Acks    []time.Time // of the same writes; zero if not known to be executed
+	Dropped uint64      // how many earlier writes are no longer in Sent and Acks
 	settled uint64      // writes up to this one have been answered
-	acked   uint64      // the last one answered with OK; the writer's own, changed by it only
-	floor   uint64      // the newest write known to have been executed last
+	acked   uint64      // the last write answered with OK; only the writer changes it
+	floor   uint64      // the newest write that is known to be executed
 	gone    uint64      // writes up to this one were executed and lost
-	undone  span        // these too, of the latest time that an older write showed
+	undone  span        // writes lost when an older write showed, the latest time
 	refused map[uint64]bool
 	deletes map[uint64]bool // which writes are deletions
 }
@@ -47,7 +47,7 @@ func NewHistory(key string) *History {
 	return &History{Key: key, partition: ring.PartitionOf([]byte(key)), refused: map[uint64]bool{}, deletes: map[uint64]bool{}}
 }
 
-// span is the writes after one and up to another.
+// span is a range of writes, without the first and with the last.
 type span struct{ after, upTo uint64 }
 
 func (s span) has(seq uint64) bool { return seq > s.after && seq <= s.upTo }
@@ -58,17 +58,17 @@ type sight struct {
 	undone                       span
 }
 
-// absence is a read that did not find what had been written, but nothing or an older
-// write: right only if the partition's data began anew between the two times, or
-// its owner died right after the lost writes (losses.go).
+// absence is a read that found nothing, or an older write than it should have. It is right only if
+// the partition's data began anew between the two times, or if its owner died right after the lost
+// writes (losses.go).
 type absence struct {
 	key       string
 	partition uint16
-	from, to  time.Time // when the latest lost write was sent, and when it was missed
+	from, to  time.Time // when the latest lost write was sent, and when a read missed it
 	floor     uint64    // the latest lost write
-	shown     uint64    // the write that was found, 0: nothing was
-	lost      int       // how many acknowledged writes
-	acked     time.Time // when the first of them was
+	shown     uint64    // the write that was found; 0: none
+	lost      int       // how many acknowledged writes are lost
+	acked     time.Time // when the first of these was acknowledged
 }
 
 func (a absence) String() string {
@@ -78,11 +78,11 @@ func (a absence) String() string {
 	return fmt.Sprintf("%s shows write %d, older than write %d, which was acknowledged or seen before", a.key, a.shown, a.floor)
 }
 
-// keptWrites of a key are remembered, so that a run of hours fits into memory: it takes a
-// session most of a minute to send so many, and no reply is on its way for that long.
+// keptWrites is how many writes of a key are remembered, so that a run of hours fits into memory. A
+// session takes most of a minute to send this many, and no reply is in flight for that long.
 const keptWrites = 8192
 
-// Write numbers the next write.
+// Write returns the number of a write that is about to be sent.
 func (h *History) Write(now time.Time) (seq uint64) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -103,15 +103,15 @@ func (h *History) issueLocked(now time.Time) (seq uint64) {
 	return h.issuedLocked()
 }
 
-// issuedLocked is the number of the last write.
+// issuedLocked returns the number of the last write.
 func (h *History) issuedLocked() uint64 { return h.Dropped + uint64(len(h.Sent)) }
 
-// sentLocked is when a write was sent, or the first one that is remembered.
+// sentLocked returns when a write was sent; for a forgotten one, when the first remembered was.
 func (h *History) sentLocked(seq uint64) time.Time {
 	return h.Sent[max(seq, h.Dropped+1)-h.Dropped-1]
 }
 
-// remove numbers the next write, which is a deletion.
+// remove returns the number of a write that is a deletion and is about to be sent.
 func (h *History) remove(now time.Time) (seq uint64) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -120,8 +120,8 @@ func (h *History) remove(now time.Time) (seq uint64) {
 	return seq
 }
 
-// presence tells the writer, who has read all replies before, whether the key may be there
-// after its writes up to one, and whether it must be unless it was lost.
+// presence is for the writer, once it has read all earlier replies. It reports whether the key may
+// exist after the writes up to upTo, and whether it must exist unless it was lost.
 func (h *History) presence(upTo uint64) (may, must bool) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -138,20 +138,21 @@ func (h *History) presence(upTo uint64) (may, must bool) {
 	return may, must
 }
 
-// lost is the absence of the writer's last acknowledged write.
+// lost returns the absence of the last acknowledged write.
 func (h *History) lost(now time.Time) absence {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	return absence{key: h.Key, partition: h.partition, from: h.sentLocked(h.acked), to: now, floor: h.acked}
 }
 
-// newest tells whether what the writer's own read shows, nil for nothing, is its last
-// write before that. Where a pipe broke it may be a later one, if the read was sent again.
+// newest reports whether a read of the writer's own shows the last write before it. value is nil
+// for a missing key. If a pipe broke and the read was sent again, it may rightly show a later
+// write.
 func (h *History) newest(s sight, value []byte) bool {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	if s.issued == 0 || h.acked != s.issued {
-		return true // not known, or the last write has failed
+		return true // there is no write, or the last one has failed
 	}
 	if value == nil {
 		return h.deletes[s.issued]
@@ -160,7 +161,7 @@ func (h *History) newest(s sight, value []byte) bool {
 	return err == nil && seq == s.issued
 }
 
-// outcome is what the reply to a command says of its execution.
+// outcome says whether a command was executed, as far as its reply tells.
 type outcome uint8
 
 const (
@@ -169,7 +170,7 @@ const (
 	unknown
 )
 
-// Answered settles a write. Replies come in the order of the writes.
+// Answered notes the outcome of a write. It is called in the order of the writes.
 func (h *History) Answered(seq uint64, o outcome) { h.answeredAt(seq, o, time.Now()) }
 
 func (h *History) answeredAt(seq uint64, o outcome, now time.Time) {
@@ -188,15 +189,15 @@ func (h *History) answeredAt(seq uint64, o outcome, now time.Time) {
 	}
 }
 
-// Look returns what a read that begins now may see.
+// Look returns what is known when a read is sent.
 func (h *History) Look() sight {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	return sight{h.floor, h.gone, h.settled, h.issuedLocked(), h.undone}
 }
 
-// lookOwn is look for the reply of the writer's own read: the replies before it
-// have come, and it was executed after all of those.
+// lookOwn adds to s what is known when the reply to the writer's own read arrives: the read was
+// executed after all writes that were answered before.
 func (h *History) lookOwn(s sight) sight {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -204,8 +205,8 @@ func (h *History) lookOwn(s sight) sight {
 	return s
 }
 
-// read judges what a read showed, nil for nothing. An absence is to be judged when
-// tables and deaths are known.
+// read judges the value that a read showed, nil for none. The caller judges the absence, if any,
+// once tables and deaths are known.
 func (h *History) read(s sight, value []byte, now time.Time) (*absence, error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -224,21 +225,21 @@ func (h *History) read(s sight, value []byte, now time.Time) (*absence, error) {
 	case h.deletes[seq]:
 		return nil, fmt.Errorf("%s shows write %d, which is a deletion", h.Key, seq)
 	case h.refused[seq]:
-		return nil, fmt.Errorf("%s shows write %d, of which was said that it was not executed", h.Key, seq)
+		return nil, fmt.Errorf("%s shows write %d, whose reply said that it was not executed", h.Key, seq)
 	case seq <= s.Gone, s.undone.has(seq):
 		return nil, fmt.Errorf("%s shows write %d again, after it was missing", h.Key, seq)
 	case seq < s.Floor:
 		return h.olderLocked(s, seq, now), nil
 	}
-	// An older write without an answer may be sent once more, after this one was
-	// seen and before it is sent once more itself.
+	// A read may show a write that is in flight. If its pipe breaks, it is sent again, and an older
+	// write without an answer is sent again before it: that write then shows after this one.
 	if seq <= h.settled+1 {
 		h.floor = max(h.floor, seq)
 	}
 	return nil, nil
 }
 
-// believe judges what a read showed while the cluster is divided: any write, or nothing.
+// believe judges a read in a divided cluster: it may show any write that was sent, or nothing.
 func (h *History) believe(value []byte) error {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -265,23 +266,23 @@ func (h *History) missingLocked(s sight, now time.Time) *absence {
 	if s.Floor <= s.Gone {
 		return nil
 	}
-	base := s.Gone // the state that shows as nothing
+	base := s.Gone // the last state in which the key was missing
 	for seq := range h.deletes {
 		if seq < s.Floor && !h.refused[seq] {
 			base = max(base, seq)
 		}
 	}
 	lost := h.lossLocked(span{base, s.Floor}, now)
-	// A write that is in flight still may be sent again after the loss.
+	// A write still in flight may be sent again after the loss.
 	h.gone = max(h.gone, min(s.Floor, s.settled))
 	return lost
 }
 
-// olderLocked notes that write seq shows though a later one was known.
+// olderLocked notes that a read shows write seq, although a later one is known to be executed.
 func (h *History) olderLocked(s sight, seq uint64, now time.Time) *absence {
 	lost := h.lossLocked(span{seq, s.Floor}, now)
 	lost.shown = seq
-	if h.floor == s.Floor { // else others know more than this read did
+	if h.floor == s.Floor { // else another read has learned more meanwhile
 		h.floor, h.undone = seq, span{seq, min(s.Floor, s.settled)}
 	}
 	return lost
@@ -300,18 +301,18 @@ func (h *History) lossLocked(writes span, now time.Time) *absence {
 	return a
 }
 
-// Forget begins anew after a time in which the cluster was divided: any write may show.
-// No command on the key is under way.
+// Forget begins anew after the cluster was divided: any write may show. No command on the key may
+// be in flight.
 func (h *History) Forget() {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	h.acked, h.floor, h.gone, h.undone = 0, 0, 0, span{}
 }
 
-// Values say which key and write they belong to. Their length differs from write to
-// write, so that bytes of another reply never look right.
+// A value names its key and write. Its length differs from write to write, so that bytes of another
+// reply never look right.
 
-// LargeEvery is how often a value is too large for the pipes that all share.
+// LargeEvery says which values are too large for the common lane: one in this many.
 const LargeEvery = 97
 
 func fillerLen(seq uint64) int {
@@ -321,8 +322,8 @@ func fillerLen(seq uint64) int {
 	return int(seq*31%700) + 1
 }
 
-// AppendValue appends the value of the key's write seq: its number, and bytes that follow from
-// key and number, so that a wrong or mixed value shows.
+// AppendValue appends the value of the key's write seq to dst: key, number, and bytes that follow
+// from the number, so that a test recognizes a wrong or mixed value.
 func AppendValue(dst []byte, key string, seq uint64) []byte {
 	dst = append(dst, key...)
 	dst = append(dst, '=')

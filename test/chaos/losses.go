@@ -8,24 +8,24 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// A follower gets what its owner executes a little later, as does whom a partition moves to, so
-// that the death of an owner may undo the last writes, though they were acknowledged. That, and a
-// partition whose data began anew, are the only losses; what leaves in order loses nothing.
+// A follower, or the next owner of a partition that moves, gets an owner's writes a little later.
+// So the death of an owner may undo its last writes, even acknowledged ones. The only other loss is
+// that of a partition whose data begins anew. A node that leaves in order loses nothing.
 
-// lossLimit is how long before the death of its owner a write may have been
-// acknowledged and yet be lost.
+// lossLimit bounds the age of lost writes: a write that was acknowledged earlier than this before
+// the death of its owner must not be lost.
 const lossLimit = 100 * time.Millisecond
 
-// death is when a node was ended, or stopped, without a warning.
+// death is the time at which a test killed or froze a node without a warning.
 type death struct {
 	node      string
-	at, until time.Time // it executed nothing any more after until
+	at, until time.Time // the node executed nothing after until
 }
 
-// Kill ends a node without a warning.
+// Kill kills a node without a warning.
 func (x *Rig) Kill(m *harness.Member) { x.dies(m, m.Kill) }
 
-// Freeze stops a node for so long that it counts as dead.
+// Freeze stops a node that will stay stopped until the cluster takes it for dead.
 func (x *Rig) Freeze(m *harness.Member) { x.dies(m, func() { m.Stop() }) }
 
 func (x *Rig) dies(m *harness.Member, do func()) {
@@ -36,7 +36,8 @@ func (x *Rig) dies(m *harness.Member, do func()) {
 	x.deaths = append(x.deaths, death{m.ID, at, time.Now()})
 }
 
-// judge returns an error for an absence that nothing explains, and keeps what was lost.
+// judge returns an error for an absence that no table and no death explains. It counts the lost
+// writes of one that a death explains.
 func (x *Rig) judge(a absence) error {
 	err := x.Tables.judge(a)
 	if err == nil && !x.KeepsAll.Load() {
@@ -56,7 +57,8 @@ func (x *Rig) judge(a absence) error {
 			return nil
 		}
 		age := d.at.Sub(a.acked)
-		copied := x.Copies >= 2 || x.Tables.movingAbout(a.partition, d.at) // and whoever it moves to takes over
+		// The receiver of a partition that moves takes over as a follower does.
+		copied := x.Copies >= 2 || x.Tables.movingAbout(a.partition, d.at)
 		if copied && age <= lossLimit {
 			x.keepLoss(a, age)
 			return nil
@@ -69,8 +71,8 @@ func (x *Rig) judge(a absence) error {
 	return err
 }
 
-// keepLoss counts the acknowledged writes of a key that are lost, and how old the
-// first of them was at the death. Several reads may find the same loss.
+// keepLoss notes how many acknowledged writes of a key are lost, and the age of the first of them
+// at the death. Several reads may find the same loss.
 func (x *Rig) keepLoss(a absence, age time.Duration) {
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
@@ -78,7 +80,8 @@ func (x *Rig) keepLoss(a absence, age time.Duration) {
 	x.oldestLoss = max(x.oldestLoss, age)
 }
 
-// TakeLosses returns what was lost since it was last asked.
+// TakeLosses returns how many acknowledged writes were lost since the last call, and the highest
+// age of one at the death of its owner.
 func (x *Rig) TakeLosses() (writes int, oldest time.Duration) {
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
@@ -89,4 +92,28 @@ func (x *Rig) TakeLosses() (writes int, oldest time.Duration) {
 	clear(x.losses)
 	x.oldestLoss = 0
 	return writes, oldest
+}
+
+// fewer is a count of keys that is too low. It is right only if enough of the expected keys may
+// have been lost.
+type fewer struct {
+	name     string
+	expected []absence
+	missing  int
+}
+
+func (f fewer) judge(w *tableWatch) error {
+	var last error
+	explained := 0
+	for _, a := range f.expected {
+		if err := w.judge(a); err != nil {
+			last = err
+		} else {
+			explained++
+		}
+	}
+	if explained < f.missing {
+		return fmt.Errorf("%s finds %d keys too few, of which %d may be lost: %w", f.name, f.missing, explained, last)
+	}
+	return nil
 }

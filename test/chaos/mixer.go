@@ -9,7 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// mixer pipelines batches of all sorts of commands.
+// mixer is a client that pipelines batches of all sorts of commands.
 type mixer struct {
 	*Session
 	own     []*History
@@ -27,19 +27,20 @@ func (x *Rig) newMixer(proxy *harness.Member, name string) *mixer {
 }
 
 func (m *mixer) run() {
-	if m.Rng.IntN(2) == 0 { // half of them speak RESP3: both kinds of pipes
+	if m.Rng.IntN(2) == 0 { // half of the mixers speak RESP3, so that lanes of both versions are in use
 		m.hello(resp.RESP3)
 	}
 	for !m.X.Stopped() {
 		if !m.X.Unpaused(m.batch) {
 			return
 		}
-		// Not as fast as possible: the machine is to have time for everybody.
+		// A pause leaves processor time for the other processes.
 		time.Sleep(time.Duration(m.Rng.Int64N(int64(m.X.Rest))).Truncate(time.Millisecond))
 	}
 }
 
-// batch sends some commands and judges their replies.
+// batch sends some commands and judges their replies. It returns false if the connection has
+// failed.
 func (m *mixer) batch() bool {
 	for range 1 + m.Rng.IntN(m.X.Batch) {
 		m.addOne()
@@ -47,7 +48,7 @@ func (m *mixer) batch() bool {
 	return m.Exchange()
 }
 
-// addOne adds a command to the batch, often one on a key that it writes elsewhere.
+// addOne adds a random command to the batch, on its own keys or on those of all mixers.
 func (m *mixer) addOne() {
 	mine := m.own[m.Rng.IntN(len(m.own))]
 	switch m.Rng.IntN(20) {
@@ -73,7 +74,7 @@ func (m *mixer) addOne() {
 		}
 		m.echo()
 	case 19:
-		if m.Rng.IntN(4) == 0 { // each takes a round over all nodes
+		if m.Rng.IntN(4) == 0 { // each DBSIZE asks all nodes
 			m.dbsize()
 		}
 		m.echo()

@@ -10,8 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// prober writes and reads keys of one node, one command at a time, and keeps how
-// long each took.
+// prober writes and reads keys of one node, one command at a time, and notes how long each takes.
 type prober struct {
 	*Session
 	node string
@@ -40,7 +39,7 @@ func (x *Rig) newProber(proxy *harness.Member, node string) *prober {
 	return p
 }
 
-// nodeSets are the sets of nodes that the tests' clusters have at times.
+// nodeSets are the sets of nodes that the clusters of the tests have at times.
 var nodeSets = [][]string{
 	{"n1", "n2", "n3"}, {"n2", "n3"}, {"n1", "n3"}, {"n1", "n2"},
 	{"n1", "n2", "n3", "n4"}, {"n1", "n2", "n3", "n4", "n5"},
@@ -58,8 +57,8 @@ var targets = sync.OnceValue(func() (all [][]uint16) {
 	return all
 })
 
-// staysAt tells whether the node owns the key in every set of nodes that it is in: then
-// what happens to the others is no reason that a command on it fails or waits.
+// staysAt reports whether the node owns the key in every set of nodes that it is in. A fault of
+// other nodes is then no reason for a command on the key to fail or wait.
 func staysAt(node, key string) bool {
 	p := ring.PartitionOf([]byte(key))
 	for i, ids := range nodeSets {
@@ -79,7 +78,7 @@ func (p *prober) run() {
 	}
 }
 
-// probe sends command i.
+// probe sends command i and waits for its reply. It returns false if the connection has failed.
 func (p *prober) probe(i int) bool {
 	h := p.Keys[i/2%len(p.Keys)]
 	if i%2 == 0 {
@@ -97,7 +96,7 @@ func (p *prober) probe(i int) bool {
 	return true
 }
 
-// Between returns the commands that were under way at some time of the interval.
+// Between returns the commands that were in flight at some time in the interval.
 func (p *prober) Between(begin, end time.Time) (found []Timing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,12 +108,12 @@ func (p *prober) Between(begin, end time.Time) (found []Timing) {
 	return found
 }
 
-// succeeded tells whether a command that began later than the time has succeeded.
+// succeeded reports whether a command that began after that time has succeeded.
 func (p *prober) succeeded(after time.Time) bool {
 	return slices.ContainsFunc(p.Between(after, time.Now()), func(s Timing) bool { return !s.failed && s.begin.After(after) })
 }
 
-// outage is the longest time between two successes.
+// outage returns the longest time between two successes in the interval.
 func (p *prober) outage(begin, end time.Time) (longest time.Duration) {
 	last := begin
 	for _, s := range p.Between(begin, end) {
@@ -126,7 +125,7 @@ func (p *prober) outage(begin, end time.Time) (longest time.Duration) {
 	return longest
 }
 
-// Latencies returns the 99th percentile and the longest.
+// Latencies returns the 99th percentile and the maximum of what the commands took.
 func Latencies(all []Timing) (p99, worst time.Duration) {
 	if len(all) == 0 {
 		return 0, 0
@@ -139,8 +138,8 @@ func Latencies(all []Timing) (p99, worst time.Duration) {
 	return took[len(took)*99/100], took[len(took)-1]
 }
 
-// pulse knows when the machine did not run what it should: on a machine shared with
-// others, an effect of the fault and one of the neighbours look alike.
+// pulse notes when the machine did not run this process in time. On a shared machine, the effects
+// of a fault and those of other work would otherwise look alike.
 type pulse struct {
 	stop chan struct{}
 	done sync.WaitGroup
@@ -181,7 +180,7 @@ func (p *pulse) run() {
 	}
 }
 
-// Missed is for how long the machine stood still in the interval.
+// Missed returns for how long the machine stood still in the interval.
 func (p *pulse) Missed(begin, end time.Time) (total time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,9 +21,9 @@ import (
 //
 //	mixers   pipeline all sorts of commands on keys of all nodes; they judge what is right
 //	probers  do one command at a time on keys of one node; they measure who is disturbed
-//	readers  read the mixers' keys at one node, which must not know what others own
+//	readers  read the mixers' keys at one node, which must redirect them for keys of other nodes
 //
-// A test calls during for each fault, and finish at the end.
+// A test calls during for each fault, and Finish at the end.
 type Rig struct {
 	T      testing.TB
 	C      *harness.Cluster
@@ -34,18 +34,18 @@ type Rig struct {
 	stop     chan struct{}
 	Running  sync.WaitGroup
 	Pulse    *pulse
-	Outage   time.Duration // the longest that keys of a node were out
-	stumbled time.Duration // for so long nodes stood still again and again
-	lost     int           // reads of keys that a table says were lost
+	Outage   time.Duration // the longest time for which keys of a node were out
+	stumbled time.Duration // time in which nodes stood still again and again
+	lost     int           // reads of keys that were lost, as a table explains
 
 	Options
 	Seed     uint64
 	Sessions atomic.Uint64 // opened so far
-	// keepsAll: nothing that happens now lets the data of a partition begin anew.
+	// KeepsAll is set while no fault lets the data of a partition begin anew.
 	KeepsAll atomic.Bool
-	// The clients' view of a cluster in two parts (package scenarios, division_test.go).
+	// Divided is set while the cluster is in two parts (package scenarios, division_test.go).
 	Divided atomic.Bool
-	Era     atomic.Uint64 // how often divided has changed
+	Era     atomic.Uint64 // how often Divided has changed
 	Pause   sync.RWMutex  // held by every exchange for reading
 
 	Mu         sync.Mutex
@@ -56,9 +56,9 @@ type Rig struct {
 	violations []string
 	Absences   []absence
 	fewer      []fewer
-	tooLate    []string       // reads that show a later write of their own session
+	tooLate    []string       // reads that show a later write of their own session than the last before them
 	tolerated  map[string]int // errors that clients must expect
-	slowest    time.Duration  // from a batch's sending to a reply of it
+	slowest    time.Duration  // from sending a batch, or its previous reply, to a reply
 	slowestIs  string
 	replies    int
 }
@@ -66,29 +66,28 @@ type Rig struct {
 const (
 	mixersPerProxy = 3
 	keysPerMixer   = 16
-	// epochTime is for all members to show one epoch. It takes 3 s at most on a
-	// machine that has nothing else to do.
+	// epochTime is how long members may take to show one epoch. On an idle machine they take at
+	// most 3 s.
 	epochTime = 5 * time.Second
-	// disturbedLimit bounds what clients of other nodes may notice of a fault: the
-	// 99th percentile of their commands. It is not judged when the machine stood
-	// still for machineLimit meanwhile.
+	// disturbedLimit bounds the 99th percentile of commands on other nodes during a fault. It is
+	// not judged when the machine stood still for MachineLimit meanwhile.
 	disturbedLimit = 300 * time.Millisecond
 	MachineLimit   = 100 * time.Millisecond
-	shownFaults    = 20 // violations
+	shownFaults    = 20 // how many violations a test shows
 )
 
-// Options are the differences between the clusters and their load.
+// Options say how a cluster and its load differ from those of other tests.
 type Options struct {
 	Copies  int
 	Mixers  int              // per proxy
-	Batch   int              // most commands that a mixer sends at once, about
-	Rest    time.Duration    // of a mixer between two batches, at most
-	Deletes bool             // mixers delete keys, too
+	Batch   int              // roughly the most commands that a mixer sends at once
+	Rest    time.Duration    // the longest pause of a mixer between two batches
+	Deletes bool             // mixers also delete keys
 	Network *harness.Network // nil: all on the loopback interface
 	relayed bool
 	flags   []string        // for nodes
-	Clocks  []time.Duration // see startOptions
-	path    string          // of the binary; "": the one under test
+	Clocks  []time.Duration // see harness.StartOptions
+	path    string          // binary to run; "": the one under test
 }
 
 func startRig(t testing.TB) *Rig {
@@ -96,7 +95,7 @@ func startRig(t testing.TB) *Rig {
 	return StartWith(t, Options{Copies: 1, Mixers: mixersPerProxy, Batch: 24, Rest: 4 * time.Millisecond})
 }
 
-// StartWith starts a cluster with its clients at work, as o says.
+// StartWith starts a cluster and its clients, and waits until the clients are served.
 func StartWith(t testing.TB, o Options) *Rig {
 	t.Helper()
 	x := newRig(t, rand.Uint64(), o)
@@ -157,10 +156,10 @@ func (x *Rig) NewSession(proxy *harness.Member, name string) *Session {
 	return s
 }
 
-// during does something to a member and waits until the cluster is whole again:
-// all show one epoch, all keys are served. Clients of other nodes must not notice.
-// do must return right after the last thing that it does. The result is how many
-// errors clients got meanwhile.
+// during runs a fault on a member and waits until the cluster is whole again: all members show one
+// epoch and all keys are served. Clients of other nodes must not notice. do must return right after
+// the last thing that it does, because the time that the cluster takes is counted from there.
+// during returns how many errors clients got meanwhile.
 func (x *Rig) during(what string, victim *harness.Member, do func()) (failed int) {
 	x.T.Helper()
 	f := x.Observe(what, victim, do, func() { x.converge(what) })
@@ -179,12 +178,13 @@ type Figures struct {
 	Whole            time.Duration // until the cluster was whole again
 	Outage           time.Duration // of the victim's keys
 	Commands, Failed int
-	P99, Worst       time.Duration // of the commands of other nodes, or of all if there is no victim
-	Stood            time.Duration // the machine
+	P99, Worst       time.Duration // of commands on other nodes; on all nodes if there is no victim
+	Stood            time.Duration // for how long the machine stood still
 }
 
-// Observe does something to a member, nil for all of them, waits until the cluster is
-// whole again, and until all keys are served.
+// Observe runs a fault on a member, or on all members if victim is nil. It calls whole, which waits
+// until the cluster is whole again, waits until all keys are served, and returns what clients
+// noticed.
 func (x *Rig) Observe(what string, victim *harness.Member, do, whole func()) Figures {
 	x.T.Helper()
 	failed, commands := x.countTolerated(), x.CountReplies()
@@ -231,7 +231,7 @@ func (x *Rig) converge(what string) {
 		if why == "" {
 			return
 		}
-		// What the machine did not run, nobody could do.
+		// Members could not work while the machine stood still.
 		if took > epochTime+2*x.Pulse.Missed(begin, time.Now()) {
 			x.T.Fatalf("%s: no agreement after %v; last: %s; %s", what, took, why, x.Shown())
 		}
@@ -239,7 +239,7 @@ func (x *Rig) converge(what string) {
 	}
 }
 
-// servedAgain waits until every prober has had a success that began from now on.
+// servedAgain waits until a command that begins from now on has succeeded at every prober.
 func (x *Rig) servedAgain(what string) {
 	x.T.Helper()
 	begin := time.Now()
@@ -248,8 +248,8 @@ func (x *Rig) servedAgain(what string) {
 	}, x.Shown)
 }
 
-// Finish ends the clients, reads everything once more through both proxies, and
-// fails the test for what was wrong.
+// Finish ends the clients, reads all keys once more through both proxies, and fails the test if
+// there was a violation.
 func (x *Rig) Finish() {
 	x.T.Helper()
 	x.endSessions()
@@ -261,7 +261,7 @@ func (x *Rig) Finish() {
 	x.report()
 }
 
-// readAll reads everything once more through both proxies.
+// readAll reads all keys once more through both proxies.
 func (x *Rig) readAll() {
 	for _, p := range x.C.ByRole("proxy") {
 		s := x.NewSession(p, "last reader at "+p.ID)
@@ -272,8 +272,9 @@ func (x *Rig) readAll() {
 	}
 }
 
-// JudgeAbsences finds what is missing though no table explains it, if that is so since the
-// time: of what happened just now the table may not have been seen yet.
+// JudgeAbsences notes a violation for each absence that neither a table nor a death explains. It
+// keeps absences found after before for a later call: the table that explains them may not have
+// been seen yet.
 func (x *Rig) JudgeAbsences(before time.Time) {
 	x.Mu.Lock()
 	absences, fewer := x.Absences, x.fewer
@@ -298,7 +299,7 @@ func (x *Rig) JudgeAbsences(before time.Time) {
 	}
 }
 
-// report fails the test for what was wrong.
+// report fails the test if there were violations, and logs what clients saw.
 func (x *Rig) report() {
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
@@ -335,35 +336,36 @@ func (x *Rig) Stopped() bool {
 	}
 }
 
-// Unpaused lets a client do something that begins and ends outside of a pause.
+// Unpaused runs do, which begins and ends outside of a pause, and returns its result.
 func (x *Rig) Unpaused(do func() bool) bool {
 	x.Pause.RLock()
 	defer x.Pause.RUnlock()
 	return do()
 }
 
-// Violate notes a violation: finish fails the test and shows the first ones.
+// Violate notes a violation. Finish then fails the test, and shows the first ones.
 func (x *Rig) Violate(format string, args ...any) {
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
 	x.violations = append(x.violations, Clock(time.Now())+" "+fmt.Sprintf(format, args...))
 }
 
-// Shown is for a test that fails before finish.
+// Shown returns the violations so far, for a test that fails before Finish.
 func (x *Rig) Shown() string {
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
 	return fmt.Sprintf("violations so far: %q", x.violations[:min(shownFaults, len(x.violations))])
 }
 
-// FailedAlready reports whether there was a violation, or the test has failed.
+// FailedAlready reports whether there was a violation.
 func (x *Rig) FailedAlready() bool {
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
 	return len(x.violations) > 0
 }
 
-// judged takes the verdict on a read.
+// judged notes the verdict on a read of a session: an error is a violation, and an absence is
+// judged later.
 func (x *Rig) judged(session string, lost *absence, err error) {
 	if err != nil {
 		x.Violate("%s: %v", session, err)
@@ -375,8 +377,9 @@ func (x *Rig) judged(session string, lost *absence, err error) {
 	}
 }
 
-// early notes a read that was executed too late, which only a broken pipe explains.
-func (x *Rig) early(text string) {
+// early notes a read that the session's own writes overtook: it was executed before an earlier
+// write, or after a later one. Only a broken pipe explains that.
+func (x *Rig) overtaken(text string) {
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
 	if len(x.tooLate) < shownFaults {
@@ -384,7 +387,7 @@ func (x *Rig) early(text string) {
 	}
 }
 
-// lacks notes a count of keys that is too low.
+// lacks notes a count of keys that is too low, to be judged later.
 func (x *Rig) lacks(f fewer) {
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
@@ -406,14 +409,14 @@ func (x *Rig) countTolerated() (n int) {
 	return n
 }
 
-// CountReplies returns how many replies were judged so far.
+// CountReplies returns how many replies have been judged so far.
 func (x *Rig) CountReplies() int {
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
 	return x.replies
 }
 
-// tookReply keeps the slowest reply, and what it was.
+// tookReply counts a reply, and keeps the slowest one and its description.
 func (x *Rig) tookReply(d time.Duration, what func() string) {
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
@@ -423,7 +426,8 @@ func (x *Rig) tookReply(d time.Duration, what func() string) {
 	}
 }
 
-// Divide has clients believe what they see, until unite.
+// Divide lets clients accept whatever they read, until the tests in package scenarios reunite the
+// cluster (division_test.go).
 func (x *Rig) Divide() {
 	x.Pause.Lock()
 	defer x.Pause.Unlock()
@@ -431,10 +435,13 @@ func (x *Rig) Divide() {
 	x.Era.Add(1)
 }
 
-// Rounds repeats what is a matter of luck: go test -run Rig ./test -chaos.rounds 20
-var Rounds = flag.Int("chaos.rounds", 1, "how often the chaos tests repeat what is a matter of luck")
+// Rounds is how often tests repeat a fault whose outcome depends on chance:
+//
+//	go test -run Chaos ./test/chaos -chaos.rounds 20
+var Rounds = flag.Int("chaos.rounds", 1, "how often the chaos tests repeat a fault whose outcome depends on chance")
 
-// Coordinator is the node that issues tables: of those but one that started first.
+// Coordinator returns the node that issues tables, as if the node but were not there: the one that
+// started first.
 func (x *Rig) Coordinator(but string) *harness.Member {
 	var oldest ring.Member
 	for _, m := range x.Tables.Table().Nodes {
@@ -448,29 +455,5 @@ func (x *Rig) Coordinator(but string) *harness.Member {
 		}
 	}
 	x.T.Fatalf("the coordinator %q is no node of the test", oldest.ID)
-	return nil
-}
-
-// fewer is a count of keys that is too low: right only if so many of those may have
-// been lost.
-type fewer struct {
-	name     string
-	expected []absence
-	missing  int
-}
-
-func (f fewer) judge(w *tableWatch) error {
-	var last error
-	explained := 0
-	for _, a := range f.expected {
-		if err := w.judge(a); err != nil {
-			last = err
-		} else {
-			explained++
-		}
-	}
-	if explained < f.missing {
-		return fmt.Errorf("%s finds %d keys too few, of which %d may be lost: %w", f.name, f.missing, explained, last)
-	}
 	return nil
 }

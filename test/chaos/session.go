@@ -16,8 +16,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// Session is one client connection to a proxy with what it sends. Each of its
-// commands comes with the judge of its reply; replies are judged in order.
+// Session is a client connection to a proxy. Each command is queued with a function that judges its
+// reply. Replies are judged in order.
 type Session struct {
 	X      *Rig
 	name   string
@@ -30,10 +30,10 @@ type Session struct {
 	// failures counts the error replies that clients must expect.
 	failures int
 	version  resp.Version // of the replies
-	inline   int          // one request in so many goes as a line of words; 0: none
+	inline   int          // one request in this many is sent as an inline command; 0: none
 }
 
-// Add queues a command for the next Exchange, with the judge of its reply.
+// Add queues a command for the next Exchange, with the function that judges its reply.
 func (s *Session) Add(judge func(reply []byte), args ...string) {
 	request := make([][]byte, len(args))
 	for i, a := range args {
@@ -47,8 +47,8 @@ func (s *Session) Add(judge func(reply []byte), args ...string) {
 	s.out = resp.AppendRequest(s.out, request...)
 }
 
-// Exchange sends what was added and judges the replies. False: the connection is of
-// no use any more, and why has been reported.
+// Exchange sends the queued commands and judges their replies. It returns false, after it has noted
+// a violation, if the connection is of no use any more.
 func (s *Session) Exchange() bool {
 	s.busy.Lock()
 	defer s.busy.Unlock()
@@ -56,11 +56,12 @@ func (s *Session) Exchange() bool {
 	out, judges := s.out, s.Judges
 	s.out, s.Judges = s.out[:0], s.Judges[:0]
 	sent := make(chan error, 1)
-	cut := s.Rng.IntN(len(out) + 1) // it is sent in two pieces
+	cut := s.Rng.IntN(len(out) + 1) // the batch is sent in two pieces
 	go func() { sent <- errors.Join(s.Link.Send(out[:cut]), s.Link.Send(out[cut:])) }()
 	progress := begin
 	for i, judge := range judges {
-		// Nodes may stand still one after the other while a deep pipeline is served.
+		// Each reply has its own deadline: nodes may stand still one after the other during a deep
+		// pipeline.
 		reply, err := s.Link.Receive(progress.Add(harness.AnswerTime))
 		if err != nil {
 			s.X.Violate("%s: no reply to command %d of %d, sent %s, after %v: %v (%.200q)", s.name, i+1, len(judges),
@@ -96,7 +97,7 @@ func hung(err error) error {
 	return err
 }
 
-// The commands, each with the judge of its reply.
+// The methods below queue one command each, with the function that judges its reply.
 
 func (s *Session) set(h *History) {
 	seq := h.Write(time.Now())
@@ -104,7 +105,7 @@ func (s *Session) set(h *History) {
 		"SET", h.Key, string(AppendValue(nil, h.Key, seq)))
 }
 
-// Get reads a key; own: one that this session writes.
+// Get reads a key. own says that this session is the key's writer.
 func (s *Session) Get(h *History, own bool) {
 	seen := h.Look()
 	s.Add(func(reply []byte) { s.judgeRead(h, own, seen, reply) }, "GET", h.Key)
@@ -133,7 +134,7 @@ func (s *Session) judgeRead(h *History, own bool, seen sight, reply []byte) {
 	lost, err := h.read(seen, value, time.Now())
 	s.X.judged(s.name, lost, err)
 	if own && !h.newest(seen, value) {
-		s.X.early(fmt.Sprintf("%s: GET %s shows %.60q, which is not write %d before it", s.name, h.Key, value, seen.issued))
+		s.X.overtaken(fmt.Sprintf("%s: GET %s shows %.60q, which is not write %d before it", s.name, h.Key, value, seen.issued))
 	}
 }
 
@@ -156,7 +157,7 @@ func (s *Session) isNull(reply []byte) bool {
 	return string(reply) == "$-1\r\n"
 }
 
-// hello changes the version of the replies that follow.
+// hello changes the protocol version of the session.
 func (s *Session) hello(v resp.Version) {
 	s.Add(func(reply []byte) {
 		s.version = v
@@ -229,7 +230,7 @@ func (s *Session) incr(c *counter) {
 	}, "INCR", c.key)
 }
 
-// echo marks a place in the order of replies.
+// echo checks the order of replies by a unique ECHO.
 func (s *Session) echo() {
 	marker := fmt.Sprintf("%s-%d", s.name, s.Rng.Uint64())
 	s.Add(func(reply []byte) {
@@ -248,8 +249,8 @@ func (s *Session) dbsize() {
 	}, "DBSIZE")
 }
 
-// Outcome judges the reply to a command that should answer want. Errors are those
-// that the design lists, and nothing else.
+// Outcome judges the reply to a command whose right answer is want; "" accepts errors only. Clients
+// must expect some errors (docs/guarantees.md). Anything else is a violation.
 func (x *Rig) Outcome(s *Session, reply []byte, want string) outcome {
 	if want != "" && string(reply) == want {
 		return Executed

@@ -10,7 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// MustTarget returns the owner of each partition, as an index into ids, that the ring wants.
+// MustTarget returns the target: the owner of each partition, as an index into ids.
 func MustTarget(ids []string) []uint16 {
 	owner, err := ring.Target(ids)
 	if err != nil {
@@ -19,10 +19,10 @@ func MustTarget(ids []string) []uint16 {
 	return owner
 }
 
-// SettleTime is for all moves to be done.
+// SettleTime is how long the cluster may take until all moves are done.
 const SettleTime = time.Minute
 
-// RunningNodes are the ids of the nodes that run.
+// RunningNodes returns the ids of the nodes that run and are not stopped.
 func (x *Rig) RunningNodes() (ids []string) {
 	for _, m := range x.C.ByRole("node") {
 		if m.Running() && !m.Stopped {
@@ -39,8 +39,8 @@ func (x *Rig) CountViolations() int {
 	return len(x.violations)
 }
 
-// Settle waits until all show one table, which is as the ring says, and all copies
-// that it names are in sync. It returns how long it took until all showed one table.
+// Settle waits until all members show one table that equals the target, and until all copies that
+// the table names are in sync. It returns how long it took until all members showed one table.
 func (x *Rig) Settle(what string) (view time.Duration) {
 	x.T.Helper()
 	begin, why := time.Now(), ""
@@ -58,7 +58,7 @@ func (x *Rig) Settle(what string) (view time.Duration) {
 	return view
 }
 
-// unsettled says what is still to be done in an epoch.
+// unsettled returns what is missing in an epoch, or "".
 func (x *Rig) unsettled(epoch uint64) string {
 	t := x.Tables.ofEpoch(epoch)
 	if t == nil {
@@ -71,7 +71,7 @@ func (x *Rig) unsettled(epoch uint64) string {
 	target := MustTarget(ids)
 	for p := range uint16(ring.Partitions) {
 		if t.OwnerOf(p).ID != ids[target[p]] {
-			return fmt.Sprintf("partition %d belongs to %s, the ring says %s", p, t.OwnerOf(p).ID, ids[target[p]])
+			return fmt.Sprintf("partition %d belongs to %s, the target is %s", p, t.OwnerOf(p).ID, ids[target[p]])
 		}
 	}
 	if x.Copies < 2 {
@@ -80,7 +80,7 @@ func (x *Rig) unsettled(epoch uint64) string {
 	return x.outOfSync(t)
 }
 
-// outOfSync names a copy that is not in sync.
+// outOfSync returns a description of a copy that is not in sync, or "".
 func (x *Rig) outOfSync(t *ring.Table) string {
 	for _, m := range x.C.ByRole("node") {
 		if !m.Running() || m.Stopped {

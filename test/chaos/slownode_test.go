@@ -15,8 +15,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestStoppedNodeHarmsNoOther stops a node while sessions have commands for it outstanding: those
-// wait or fail, and all others go on as fast as before, each reply the right one.
+// TestStoppedNodeHarmsNoOther stops a node while sessions have outstanding commands for it. These
+// sessions wait or fail. All others continue as fast as before and get the right replies.
 func TestStoppedNodeHarmsNoOther(t *testing.T) {
 	harness.SkipUnderRace(t)
 	if testing.Short() {
@@ -47,7 +47,7 @@ func TestStoppedNodeHarmsNoOther(t *testing.T) {
 		return float64(done.Load()-from) / time.Since(begin).Seconds()
 	}
 	best := 0.0
-	for try := 0; try < 4 && best < 0.9; try++ { // the machine may be busy with other things
+	for try := 0; try < 4 && best < 0.9; try++ { // other work on the machine may disturb a measurement
 		var ratios []float64
 		for range 3 {
 			before := rate()
@@ -75,7 +75,7 @@ func TestStoppedNodeHarmsNoOther(t *testing.T) {
 	}
 }
 
-// keysOwnedBy are keys that the node owns.
+// keysOwnedBy returns keys that the node owns.
 func keysOwnedBy(t *testing.T, m *harness.Member, n int) (keys []string) {
 	t.Helper()
 	w := harness.DialWire(t, m.Addr)
@@ -115,8 +115,8 @@ func askForever(t *testing.T, w *harness.Wire, keys []string, done *atomic.Int64
 	}
 }
 
-// waitForever increments a counter of the node that is stopped: each reply is a number or one of
-// the errors that say what became of the command, and comes.
+// waitForever increments a counter on the stopped node. Each command must get a reply: a number, or
+// an error that says what became of the command.
 func waitForever(t *testing.T, w *harness.Wire, key string, waited, unknown *atomic.Int64, stop chan struct{}) {
 	for {
 		select {

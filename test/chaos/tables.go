@@ -13,16 +13,16 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// tableWatch reads the tables of all nodes over and over: they say when the data of
-// a partition began anew, and so whether a key may be missing.
+// tableWatch polls the tables of all nodes. They say when the data of a partition began anew, and
+// so whether a key may be missing.
 type tableWatch struct {
 	mu    sync.Mutex
 	seen  map[ring.Version]time.Time
-	began [ring.Partitions][]time.Time // when an epoch was first seen in which the data began
+	began [ring.Partitions][]time.Time // when an epoch in which the data began was first seen
 	last  *ring.Table
-	all   []sighting // of the latest tables
+	all   []sighting // of the latest tables, by time
 
-	ctx  context.Context // until the end
+	ctx  context.Context // canceled by close
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
@@ -34,13 +34,13 @@ type sighting struct {
 }
 
 const (
-	// keptTables are more than a fault and what follows from it bring forth.
+	// keptTables is how many tables are kept: more than one fault leads to.
 	keptTables = 2000
 	watchEvery = 40 * time.Millisecond
-	// watchLag is how long after it was issued a table may be seen here at the latest.
+	// watchLag bounds the time from issuing a table to seeing it here.
 	watchLag = 2 * time.Second
-	// spreadTime is for how long a partition's old owner may still take writes, not
-	// having heard of the table. They are lost, since data begins anew at the new one.
+	// spreadTime bounds the time in which a partition's old owner may accept writes because it does
+	// not have the table yet. These are lost where data begins anew at the new owner.
 	spreadTime = time.Second
 )
 
@@ -98,19 +98,20 @@ func (w *tableWatch) note(t *ring.Table, now time.Time) {
 	}
 }
 
-// ownedAbout tells whether a table of about the time gives the partition to the node.
+// ownedAbout reports whether a table of about that time gives the partition to the node.
 func (w *tableWatch) ownedAbout(id string, partition uint16, at time.Time) bool {
 	return w.about(at, func(t *ring.Table) bool { return t.OwnerOf(partition).ID == id })
 }
 
-// movingAbout tells whether a table of about the time has the partition on its way.
+// movingAbout reports whether the partition moves in a table of about that time.
 func (w *tableWatch) movingAbout(partition uint16, at time.Time) bool {
 	return w.about(at, func(t *ring.Table) bool {
 		return slices.ContainsFunc(t.Moves, func(m ring.Move) bool { return m.Partition == partition })
 	})
 }
 
-// about tells whether a table of about the time is so.
+// about reports whether is holds for a table that may have been in use at that time, give or take
+// watchLag.
 func (w *tableWatch) about(at time.Time, is func(*ring.Table) bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +124,7 @@ func (w *tableWatch) about(at time.Time, is func(*ring.Table) bool) bool {
 	return false
 }
 
-// Moved counts the changes of owners in the tables seen from one time to another.
+// Moved returns how many changes of owners the tables seen between the times show.
 func (w *tableWatch) Moved(from, to time.Time) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +141,7 @@ func (w *tableWatch) Moved(from, to time.Time) (n int) {
 	return n
 }
 
-// BegunAnew counts the partitions whose data began anew between the times.
+// BegunAnew returns how many partitions' data began anew between the times.
 func (w *tableWatch) BegunAnew(from, to time.Time) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,7 +159,7 @@ func (w *tableWatch) judge(a absence) error {
 	defer w.mu.Unlock()
 	for _, t := range w.began[a.partition] {
 		if a.shown > 0 {
-			break // who begins anew has nothing older
+			break // a partition that begins anew has no older write
 		}
 		if !t.Add(spreadTime).Before(a.from) && !t.Add(-watchLag).After(a.to) {
 			return nil
@@ -168,15 +169,15 @@ func (w *tableWatch) judge(a absence) error {
 		a, a.partition, Clock(a.from), Clock(a.to))
 }
 
-// Table is the newest one seen.
+// Table returns the newest table seen, or nil. It must not be changed.
 func (w *tableWatch) Table() *ring.Table {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last
 }
 
-// ofEpoch is the latest table seen of an epoch: one of a coordinator that has died may
-// have been seen by nobody else.
+// ofEpoch returns the table of an epoch that was seen last, or nil. Two coordinators may have
+// issued tables of one epoch, if the first died before others saw its table.
 func (w *tableWatch) ofEpoch(epoch uint64) *ring.Table {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,7 +189,7 @@ func (w *tableWatch) ofEpoch(epoch uint64) *ring.Table {
 	return nil
 }
 
-// sightings tells when each table was first seen.
+// sightings returns a text that says when each table was first seen.
 func (w *tableWatch) sightings() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -199,5 +200,5 @@ func (w *tableWatch) sightings() string {
 	return text
 }
 
-// Clock shows a time as logs do.
+// Clock formats a time of day as logs do.
 func Clock(t time.Time) string { return t.Format("15:04:05.000") }

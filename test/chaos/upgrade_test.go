@@ -12,20 +12,20 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// These tests upgrade a cluster that clients work on, member by member, from builds of earlier
-// commits. Old and new members live side by side meanwhile; clients must notice as little as when
-// nodes come and go in order.
+// These tests upgrade a cluster under load, member by member, from builds of earlier commits. Old
+// and new members run side by side meanwhile. Clients must notice as little as when nodes join and
+// leave in order.
 
 // firstRelease is the last commit whose members know no protocol levels.
 const firstRelease = "aed5c16"
 
-// TestUpgrade replaces nodes first.
+// TestUpgrade replaces the nodes first.
 func TestUpgrade(t *testing.T) { upgrade(t, firstRelease, "node", "proxy") }
 
-// TestUpgradeProxiesFirst has new proxies work with old nodes.
+// TestUpgradeProxiesFirst replaces the proxies first, which then work with old nodes.
 func TestUpgradeProxiesFirst(t *testing.T) { upgrade(t, firstRelease, "proxy", "node") }
 
-// TestUpgradeFromThePrevious begins with the commit before this one.
+// TestUpgradeFromThePrevious upgrades from the commit before this one.
 func TestUpgradeFromThePrevious(t *testing.T) { upgrade(t, "HEAD^1", "node", "proxy") }
 
 // upgrade replaces all members of the first role, then those of the other.
@@ -65,11 +65,11 @@ func upgrade(t *testing.T, from string, roles ...string) {
 	x.Finish()
 }
 
-// handOverTime is for a member to hand over what it has and end.
+// handOverTime is how long a member may take to hand over its partitions and end.
 const handOverTime = 15 * time.Second
 
-// replaceProxy lets the clients of a proxy wait while it is replaced, and connect to its successor;
-// those of the others go on.
+// replaceProxy pauses the clients of a proxy, replaces it, and connects the clients to its
+// successor. The clients of other proxies continue.
 func (x *Rig) replaceProxy(m *harness.Member, replace func()) {
 	x.T.Helper()
 	x.Mu.Lock()
@@ -95,7 +95,7 @@ func (x *Rig) replaceProxy(m *harness.Member, replace func()) {
 	x.servedAgain("upgrade of " + m.ID)
 }
 
-// reconnect gives a session that is not busy a new connection, of the same protocol version.
+// reconnect gives an idle session a new connection with the same protocol version.
 func (x *Rig) reconnect(s *Session) {
 	x.T.Helper()
 	l, err := harness.DialLink(s.at.Addr)
