@@ -30,7 +30,7 @@ func TestKilledNode(t *testing.T) {
 
 	pods[1].kill(t)
 	p.awaitFiring(t, "DunlinMemberDown", targets[1]+" answers no scrape")
-	p.awaitFiring(t, "DunlinMembersFewer", "2 nodes are alive, there should be more")
+	p.awaitFiring(t, "DunlinMembersFewer", "2 nodes are alive, fewer than there should be")
 
 	pods[1] = r.start(t, m.node(t), 1)
 	pods[1].waitProbes(t)

@@ -377,8 +377,8 @@ func (x *Rig) judged(session string, lost *absence, err error) {
 	}
 }
 
-// early notes a read that the session's own writes overtook: it was executed before an earlier
-// write, or after a later one. Only a broken pipe explains that.
+// overtaken notes a read that was executed after later writes of its own session. Only a broken
+// pipe, after which the proxy sends the read again, explains that.
 func (x *Rig) overtaken(text string) {
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
