@@ -103,7 +103,7 @@ type event struct{ Event }
 // steering is what is remembered from one step to the next. Times are 0 where nothing is
 // remembered.
 type steering struct {
-	started time.Duration
+	started time.Duration // or has gone on after a standstill
 	members []ring.Member // as last reported by Changed
 	// firstChange is when the members changed for the first time since the last table was planned;
 	// lastChange is the last time.
@@ -153,6 +153,7 @@ func (m *Machine) Begin(now time.Duration, e Event) *Question {
 	m.now, m.event, m.wait = now, event{e}, Idle
 	if n := m.host.Standstills(); n != m.standstills {
 		m.standstills = n
+		m.started = now // it has asked nobody meanwhile whether there is a cluster
 		if !m.cfg.Broken.ActAfterStandstill {
 			m.resign()
 		}

@@ -102,6 +102,20 @@ func TestFoundingAsksFirst(t *testing.T) {
 	}
 }
 
+// Whoever stands still asks nobody, so that its bootstrap wait begins anew.
+func TestFoundingWaitsAfterStandstill(t *testing.T) {
+	s := &stage{alive: []ring.Member{node("n1", 1)}}
+	m := s.start(func(c *Config) { c.Searches = true })
+	m.run(time.Second, 2*time.Second, Event{})
+	s.standstills++
+	if actions, _ := m.run(7*time.Second, 11*time.Second, Event{}); issuedIn(actions) != nil {
+		t.Error("a table was issued 4 s after a standstill")
+	}
+	if actions, _ := m.run(12*time.Second, 14*time.Second, Event{}); len(issuedIn(actions)) != 1 {
+		t.Error("no table was issued 6 s after a standstill")
+	}
+}
+
 // A coordinator that stood still while it asked gathers anew before it issues.
 func TestStandstillEndsOffice(t *testing.T) {
 	s := &stage{alive: []ring.Member{node("n1", 1), node("n2", 2)}}
