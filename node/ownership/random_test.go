@@ -1,0 +1,230 @@
+package ownership
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// schedule is three nodes' Machines where everything happens in random order: tables come, loops
+// pass barriers, nodes ask one another, and answers arrive. At times two lineages of tables are
+// about, as after a split. Nobody stands still or dies, so no two nodes ever serve one partition.
+type schedule struct {
+	rng   *rand.Rand
+	now   time.Duration
+	nodes []*actor
+	tips  []*ring.Table // the newest table of each lineage
+	fault string
+}
+
+// actor is a node around its Machine.
+type actor struct {
+	*schedule
+	member ring.Member
+	m      *Machine
+	table  *ring.Table
+	looped *View    // that the loops execute under
+	behind *View    // behind the barrier; nil: there is none
+	inbox  []func() // what happens to it next, in any order
+	takes  map[uint64]func(Reply)
+}
+
+// groups of partitions share their owners.
+const groups = 4
+
+func newSchedule(seed uint64, broken Broken) *schedule {
+	s := &schedule{rng: rand.New(rand.NewPCG(seed, 1)), now: time.Minute}
+	for i := range 3 {
+		id := string(rune('a' + i))
+		s.nodes = append(s.nodes, &actor{
+			schedule: s, member: ring.Member{ID: id, Boot: 1, Addr: id}, looped: None, takes: make(map[uint64]func(Reply)),
+			m: New(Config{ID: id, Boot: 1, StallLimit: 500 * time.Millisecond, Broken: broken}),
+		})
+	}
+	first := &ring.Table{Epoch: 1, Issuer: "x", Joined: []uint64{1, 1, 1}}
+	for _, n := range s.nodes {
+		first.Nodes = append(first.Nodes, n.member)
+	}
+	for p := range first.Owner {
+		first.Follower[p], first.Since[p] = ring.NoNode, 1
+	}
+	s.tips = []*ring.Table{first}
+	for _, n := range s.nodes {
+		n.m.Members(first.Nodes)
+		n.adopt(first)
+	}
+	return s
+}
+
+// issue has a table follow others: one of its lineage, or those of two that become one.
+func (s *schedule) issue(issuer string, from ...*ring.Table) *ring.Table {
+	next := *from[0]
+	next.Issuer, next.Ancestors = issuer, nil
+	for _, t := range from {
+		next.Epoch = max(next.Epoch, t.Epoch+1)
+		next.Ancestors = append(append(next.Ancestors, t.Version()), t.Ancestors...)
+	}
+	group := s.rng.IntN(groups)
+	owner := uint16(s.rng.IntN(len(s.nodes)))
+	for p := group; p < ring.Partitions; p += groups {
+		next.Owner[p] = owner
+	}
+	if len(from) > 1 {
+		for p := range next.Since {
+			next.Since[p] = next.Epoch
+		}
+	}
+	return &next
+}
+
+// step lets something happen.
+func (s *schedule) step() {
+	s.now += time.Duration(s.rng.IntN(int(20 * time.Millisecond)))
+	n := s.nodes[s.rng.IntN(len(s.nodes))]
+	switch x := s.rng.IntN(100); {
+	case x < 3:
+		i := s.rng.IntN(len(s.tips))
+		s.tips[i] = s.issue(s.tips[i].Issuer, s.tips[i])
+	case x < 4 && len(s.tips) == 1:
+		s.tips = append(s.tips, s.issue("y", s.tips[0]))
+		s.tips[0] = s.issue("x", s.tips[0])
+	case x < 5 && len(s.tips) == 2:
+		s.tips = []*ring.Table{s.issue("x", s.tips...)}
+	case n.behind != nil: // it waits for its loops
+		if x < 50 {
+			n.looped, n.behind = n.behind, nil
+			n.m.BarrierPassed(s.now)
+			n.run()
+		}
+	case x < 20:
+		n.adopt(s.tips[s.rng.IntN(len(s.tips))])
+	case len(n.inbox) > 0:
+		i := s.rng.IntN(len(n.inbox))
+		do := n.inbox[i]
+		n.inbox = slices.Delete(n.inbox, i, i+1)
+		do()
+	default:
+		n.m.Tick(s.now)
+		n.run()
+	}
+	s.check()
+}
+
+// adopt has a node obey a table that replaces its own.
+func (n *actor) adopt(t *ring.Table) {
+	if t.Newer(n.table) {
+		n.table = t
+		n.m.Install(n.now, t)
+		n.run()
+	}
+}
+
+// post has something happen to the node before long.
+func (n *actor) post(do func()) { n.inbox = append(n.inbox, do) }
+
+// run does what the Machine wants done, up to a barrier.
+func (n *actor) run() {
+	for actions := n.m.Actions(); len(actions) > 0; actions = n.m.Actions() {
+		for _, a := range actions {
+			n.do(a)
+		}
+	}
+}
+
+func (n *actor) do(a Action) {
+	switch a := a.(type) {
+	case Obey:
+		if n.looped.Table == a.View.Table {
+			n.looped = a.View
+		}
+	case Barrier:
+		n.behind = n.m.View()
+	case HandOver:
+		n.m.HandedTo(n.now, nil)
+	case Claim:
+		n.m.Claimed(n.now)
+	case Ask:
+		to := n.nodes[slices.IndexFunc(n.nodes, func(o *actor) bool { return o.member.ID == a.Member.ID })]
+		to.post(func() {
+			to.adopt(a.Table)
+			to.post(func() { to.take(n, a) })
+		})
+	case Reply:
+		n.takes[a.ID](a)
+	}
+}
+
+// take answers another node's Ask.
+func (n *actor) take(asker *actor, a Ask) {
+	id := uint64(len(n.takes))
+	n.takes[id] = func(r Reply) {
+		asker.post(func() {
+			if r.Answer == Obeyed {
+				asker.m.Acknowledged(n.now, a.ID, n.member.Name(), r.Epoch)
+			} else {
+				asker.m.Failed(n.now, a.ID, false)
+			}
+			asker.run()
+		})
+	}
+	n.m.Take(n.now, id, a.Table.Version())
+	n.run()
+}
+
+// check looks for partitions that two nodes serve.
+func (s *schedule) check() {
+	for p := range groups {
+		var by *actor
+		for _, n := range s.nodes {
+			switch {
+			case n.looped.Standing[p] != Serving:
+			case by == nil:
+				by = n
+			default:
+				s.fault = fmt.Sprintf("%s serves %d by %d of %s, and %s by %d of %s", by.member.ID, p, by.looped.Epoch(),
+					by.looped.Table.Issuer, n.member.ID, n.looped.Epoch(), n.looped.Table.Issuer)
+			}
+		}
+	}
+}
+
+// firstFault is the first schedule in which two nodes served something.
+func firstFault(schedules int, broken Broken) (seed uint64, fault string, tables uint64) {
+	for seed = 1; seed <= uint64(schedules); seed++ {
+		s := newSchedule(seed, broken)
+		for range 1000 {
+			if s.step(); s.fault != "" {
+				return seed, s.fault, tables
+			}
+		}
+		tables += s.tips[0].Epoch
+	}
+	return 0, "", tables
+}
+
+// However lineages run side by side, no two nodes serve one partition.
+func TestOneServesInRandomSchedules(t *testing.T) {
+	_, fault, tables := firstFault(10, Broken{})
+	if fault != "" {
+		t.Error(fault)
+	}
+	t.Logf("%d tables", tables)
+}
+
+// Random schedules show what becomes of rules that are broken.
+func TestBrokenRulesInRandomSchedules(t *testing.T) {
+	for name, broken := range map[string]Broken{
+		"adopt foreign tables":              {AdoptForeign: true},
+		"serve before TAKE is acknowledged": {ServeBeforeTake: true},
+	} {
+		if seed, fault, _ := firstFault(30, broken); fault == "" {
+			t.Errorf("%s: not noticed in 30 schedules", name)
+		} else {
+			t.Logf("%s: schedule %d: %s", name, seed, fault)
+		}
+	}
+}
