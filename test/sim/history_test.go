@@ -74,9 +74,13 @@ func history(o options) *world {
 		w.after(nil, w.between(0, 50*time.Millisecond), c.burst)
 	}
 	w.run(w.now + w.between(0, 2*time.Second))
-	for range 1 + w.rng.IntN(5) {
+	times, pause := 1+w.rng.IntN(5), 4*time.Second
+	if o.restless {
+		times, pause = 12, 2*time.Second
+	}
+	for range times {
 		w.doMischief()
-		w.run(w.now + w.between(0, 4*time.Second))
+		w.run(w.now + w.between(0, pause))
 	}
 	w.run(w.now + 3*time.Second)
 	w.makePeace()
