@@ -29,21 +29,21 @@ import (
 
 const (
 	codecMagic = "DLT"
-	// The versions: without a level, and with one.
+	// The versions of the encoding: without and with a level.
 	codecPlain   = 1
 	codecLeveled = 2
 
-	// MaxTableBytes bounds the encoding of any table that DecodeTable takes.
+	// MaxTableBytes bounds the encoding of a table that DecodeTable accepts.
 	MaxTableBytes = 1 << 20
 
 	checksumBytes = 8
 
-	// pausedFlag is left out when it is not set: so most tables are readable to builds
-	// that do not know it.
+	// pausedFlag is left out when it is not set, so that builds that do not know it can read most
+	// tables.
 	pausedFlag = 1
 )
 
-// Encode returns the encoding of t, a new buffer of the caller's.
+// Encode returns the encoding of t in a new buffer, which the caller owns.
 func (t *Table) Encode() []byte {
 	b := make([]byte, 0, 16<<10)
 	b = append(b, codecMagic...)
@@ -78,7 +78,7 @@ func (t *Table) Encode() []byte {
 	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
 }
 
-// appendLevel appends the version of the encoding, and what comes with it.
+// appendLevel appends the version of the encoding and the fields that depend on it.
 func (t *Table) appendLevel(b []byte) []byte {
 	if t.Level == 0 {
 		return append(b, codecPlain)
@@ -92,9 +92,9 @@ func (t *Table) appendLevel(b []byte) []byte {
 	return b
 }
 
-// DecodeTable reads what Encode wrote and checks every invariant of a table. It
-// copies what it needs of b. A table of a higher level than this build's is refused with
-// a *LevelError, whatever its layout.
+// DecodeTable decodes what Encode wrote and checks every invariant of a table. The result does not
+// refer to b. DecodeTable refuses a table of a higher level than this build's with a *LevelError,
+// whatever its layout.
 func DecodeTable(b []byte) (*Table, error) {
 	t, err := decodeTable(b)
 	if err != nil {
@@ -129,7 +129,7 @@ func decodeTable(b []byte) (*Table, error) {
 	return t, nil
 }
 
-// AppendMember appends the encoding of m to dst: what gossip carries for a member.
+// AppendMember appends the encoding of m to dst: the bytes that gossip carries for a member.
 func AppendMember(dst []byte, m Member) []byte {
 	dst = append(dst, byte(m.Role), byte(m.State))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(m.Boot))
@@ -141,8 +141,8 @@ func AppendMember(dst []byte, m Member) []byte {
 	return appendString(dst, m.Issuer)
 }
 
-// DecodeMember reads what AppendMember wrote and validates it. It copies what it
-// needs of b. rest is what follows, a view.
+// DecodeMember decodes what AppendMember wrote, and validates it. m does not refer to b. rest is
+// the part of b behind the member, a view.
 func DecodeMember(b []byte) (m Member, rest []byte, err error) {
 	r := reader{rest: b}
 	m = r.member()

@@ -10,27 +10,25 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// The follower of a partition is its owner in the ring without its owner: where
-// the partition goes if the owner dies, so that whoever has the copy is the one who
-// takes over.
+// The follower of a partition is the node that owns the partition in the ring without its owner. So
+// the copy is where the partition goes when the owner dies (failover).
 //
-// That takes one ring per node, and with the ring's library 5 s for 50 nodes (2
-// cores, Xeon), longer than a crash may take to be dealt with. The rings differ in
-// one node only, though, so here the points are hashed and sorted once, and each
-// ring is a walk over them that passes over one node: 50 rings take 10 ms. A test
-// holds this walk equal to Target.
+// That takes one ring for each node. With the ring's library, 50 rings take 5 s (2 cores, Xeon),
+// longer than the handling of a crash may take. But the rings differ in one node only. So this code
+// hashes and sorts the points once, and each ring is a walk over them that skips one node: 50 rings
+// take 10 ms. A test checks this walk against Target.
 
-// point is a place of a node on the circle of hashes. Each node has many.
+// point is a position of a node on the circle of hashes. Each node has many points.
 type point struct {
 	hash uint64
 	node uint16
 }
 
-// circle is the ring of ids before partitions are dealt out.
+// circle is the ring of ids before the partitions are assigned.
 type circle struct {
 	points []point
 	nodes  int
-	// start[p] is the point from which on partition p looks for a node with room.
+	// start[p] is the index of the first point at which partition p looks for a node with room.
 	start [Partitions]int
 }
 
@@ -54,8 +52,8 @@ func newCircle(ids []string) *circle {
 	return c
 }
 
-// without deals all partitions out to the nodes other than one: each to the first
-// node from its start on that has not yet its share of 1.10 times the mean.
+// without assigns all partitions to the nodes other than one. Each partition goes to the first
+// node, from its start on, that has not yet its share of 1.10 times the mean.
 func (c *circle) without(one uint16) (owner [Partitions]uint16) {
 	room := make([]int, c.nodes)
 	for i := range room {
@@ -72,8 +70,8 @@ func (c *circle) without(one uint16) (owner [Partitions]uint16) {
 	return owner
 }
 
-// followers returns the follower of each partition, given the ring's ids, at least
-// two, and the owners.
+// followers returns the follower of each partition. ids are the ring's ids, at least two, and owner
+// has each partition's owner.
 func followers(ids []string, owner *[Partitions]uint16) (follower [Partitions]uint16) {
 	c := newCircle(ids)
 	for i := range uint16(len(ids)) {

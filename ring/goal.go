@@ -5,24 +5,25 @@ import (
 	"sync"
 )
 
-// goal is what the ring asks for a set of node ids: for each partition the indexes
-// in ids of its owner and its follower, NoNode if there is but one node.
+// goal is what the ring asks for a set of node ids: for each partition, the indexes in ids of its
+// owner and its follower. The follower is NoNode if there is only one node.
 type goal struct {
 	owner, follower [Partitions]uint16
 }
 
-// While data moves, a coordinator plans several times a second for the same nodes,
-// and the ring's library takes 0.1 s for 50 of them. So the last goals are kept; they
-// follow from the ids alone.
+// While data moves, a coordinator plans several times a second for the same nodes, and the ring's
+// library takes 0.1 s for 50 of them. So goalOf keeps the last goals; a goal depends on the ids
+// alone.
 const keptGoals = 64
 
 var goals struct {
 	sync.Mutex
 	byIDs map[string]*goal
-	order []string // of byIDs, the one made first in front
+	order []string // keys of byIDs, the oldest first
 }
 
-// goalOf returns the goal of ids, distinct and sorted. It is shared: only read it.
+// goalOf returns the goal of ids, which are distinct and sorted. Callers share the goal and must
+// not change it.
 func goalOf(ids []string) (*goal, error) {
 	key := strings.Join(ids, " ") // no id has a space
 	goals.Lock()

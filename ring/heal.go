@@ -5,30 +5,29 @@ import (
 	"slices"
 )
 
-// After a split each side has issued tables of its own, and neither side's table
-// is among the other's ancestors:
+// After a split, each side has issued its own tables, and neither side's table is an ancestor of
+// the other's:
 //
 //	        ┌─ 8 n1 ── 9 n1      {n1 n2}, kept 2 of {n1 n2 n3}: wins
 //	 7 n1 ──┤                                                    ──> 10 n1
 //	        └─ 8 n3              {n3},    kept 1
 //
-// Nobody adopts a foreign table. When the sides see each other again, the one
-// coordinator gathers the tables, picks the lineage that goes on and issues its last
-// table once more, under a version that names all of them as ancestors, which
-// everybody may then adopt. What the losing side wrote meanwhile is dropped: nothing
-// is merged, because nothing tells which of two values is the later one.
+// Nobody adopts a foreign table. When the sides see each other again, there is one coordinator
+// again. It collects the tables, picks the lineage that continues, and issues the last table of
+// that lineage once more, under a version that names all of the tables as ancestors. Then everybody
+// may adopt it. What the losing side wrote during the split is dropped. Nothing is merged, because
+// nothing shows which of two values is the later one.
 //
-// A healed table only says which data count. It may name dead nodes, and does not yet
-// name the losing side's: the Plan that follows, with reports made under the healed
-// table, buries the ones and lets the others join. So no copy counts as in sync that
-// was so in another lineage.
+// A healed table only says which data count. It may name dead nodes, and it does not yet name the
+// losing side's nodes. The next Plan, with reports made under the healed table, replaces the dead
+// nodes and lets the others join. So no copy counts as in sync because it was in sync in another
+// lineage.
 
-// Heal returns the table that puts an end to a split. tables are the tables that
-// the alive members hold and that do not descend from one another, in any order;
-// alive tells who holds which version. Versions whose table is not at hand are
-// replaced as well, but cannot win: with no tables at all, because only proxies
-// outlived the last node, Heal starts anew with a hash seed from seed. The result
-// is newer than each table and than each version in alive; nil if no node serves.
+// Heal returns the table that ends a split, or nil if no node serves. tables are the tables that
+// the alive members hold and that do not descend from one another, in any order; alive shows which
+// member holds which version. The result also replaces versions whose table is not in tables, but
+// these cannot win. Without any table, because only proxies outlived the last node, Heal starts
+// anew with a hash seed from seed. The result is newer than every table and every version in alive.
 func Heal(tables []*Table, alive []Member, self Member, copies int, seed func() uint64) *Table {
 	sorted := slices.SortedFunc(slices.Values(tables), func(a, b *Table) int {
 		return CompareVersions(b.Version(), a.Version())
@@ -66,7 +65,7 @@ func Heal(tables []*Table, alive []Member, self Member, copies int, seed func() 
 	return next
 }
 
-// beginAnew dates a first table to the epoch that it has in the end.
+// beginAnew sets the epochs in a first table to the epoch that the table finally has.
 func (t *Table) beginAnew() {
 	for i := range t.Joined {
 		t.Joined[i] = t.Epoch
@@ -76,8 +75,7 @@ func (t *Table) beginAnew() {
 	}
 }
 
-// keepThroughSplit decides for each partition of winner whether its data go on, and
-// which of its copies may.
+// keepThroughSplit decides for each partition of winner whether its data and its copies continue.
 func (t *Table) keepThroughSplit(winner *Table, held map[string]holding) {
 	stayed := make([]bool, len(winner.Nodes))
 	for i, m := range winner.Nodes {
@@ -100,14 +98,14 @@ func (t *Table) keepThroughSplit(winner *Table, held map[string]holding) {
 	}
 }
 
-// holding is what is known of the table that a node holds.
+// holding is what is known about the table that a node holds.
 type holding struct {
 	version Version
-	table   *Table // nil: not known, or none
+	table   *Table // nil: unknown, or none
 }
 
-// isOf reports whether whoever holds h has been of t's lineage only, as far as that
-// tells; so has one who holds nothing.
+// isOf reports whether the holder of h has followed t's lineage only, as far as the version shows.
+// A holder of no table has.
 func (h holding) isOf(t *Table) bool {
 	return h.version.IsZero() || h.version == t.Version() || t.Descends(h.version)
 }
@@ -126,12 +124,10 @@ func heldTables(tables []*Table, alive []Member) map[string]holding {
 	return held
 }
 
-// keptThroughSplit reports whether owner, who has partition p in the winning
-// table, has had it without a break as that table says. It has not if it lived
-// through the split on another side where the partition was given away or
-// started anew: then the copy at hand is not the one that Since promises. (Given away
-// and taken back is as good as kept: nobody but owner could serve the partition on
-// the winning side meanwhile.)
+// keptThroughSplit reports whether owner, which has partition p in the winning table, has had p
+// without interruption, as that table says. It has not if it was on another side of the split on
+// which p was given away or began anew: then its copy is not the one that Since promises. (Given
+// away and taken back counts as kept: on the winning side, only owner could serve p meanwhile.)
 func keptThroughSplit(winner *Table, h holding, p int, owner Member) bool {
 	if h.isOf(winner) {
 		return true
@@ -145,7 +141,7 @@ func keptThroughSplit(winner *Table, h holding, p int, owner Member) bool {
 		h.table.Since[p] == winner.Since[p] && winner.Since[p] <= common.Epoch
 }
 
-// longestLived returns the table whose lineage goes on, nil if there is none.
+// longestLived returns the table whose lineage continues, or nil if there is no table.
 func longestLived(tables []*Table) (winner *Table) {
 	for _, t := range tables {
 		if winner == nil || t.Outlives(winner) {
@@ -155,11 +151,11 @@ func longestLived(tables []*Table) (winner *Table) {
 	return winner
 }
 
-// Outlives reports whether, of two tables foreign to each other, the lineage of t will go on rather
-// than that of o: the one that kept more nodes of the last common table, then the higher epoch,
-// then the greater issuer. Without a common table, because two clusters started apart from each
-// other, the one with more nodes; but not if a lineage was cut, because then one of the two may
-// simply be the other's past.
+// Outlives reports whether, of two tables foreign to each other, the lineage of t continues rather
+// than that of o. The lineage that kept more nodes of the last common table continues; then the
+// higher epoch decides, then the greater issuer. Without a common table, because two clusters
+// started separately, the one with more nodes continues. That does not hold if a lineage was cut,
+// because then one of the two may simply be the other's past.
 func (t *Table) Outlives(o *Table) bool {
 	common, ok := lastCommon(t, o)
 	var byNodes int
@@ -172,7 +168,7 @@ func (t *Table) Outlives(o *Table) bool {
 	return cmp.Or(byNodes, CompareVersions(t.Version(), o.Version())) > 0
 }
 
-// lastCommon returns the newest version in both lineages.
+// lastCommon returns the newest version that is in both lineages.
 func lastCommon(a, b *Table) (last Version, ok bool) {
 	for _, v := range append([]Version{a.Version()}, a.Ancestors...) {
 		inBoth := v == b.Version() || b.Descends(v)
@@ -183,7 +179,7 @@ func lastCommon(a, b *Table) (last Version, ok bool) {
 	return last, ok
 }
 
-// keptSince counts the nodes that t has kept of its ancestor v.
+// keptSince counts the nodes that were in t's ancestor v and have stayed since.
 func (t *Table) keptSince(v Version) int {
 	n := 0
 	for _, joined := range t.Joined {

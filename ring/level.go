@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Level is the protocol level of this build: what it can say to other members and understand of
-// them. The levels so far:
+// Level is the protocol level of this build: what it can send to other members and understand of
+// what they send. The levels so far:
 //
 //	0  everything before levels were counted
 //	1  tables carry a level and name the settings document
 //
-// A cluster has the level that its table carries. The coordinator raises it when every member
-// speaks more, and nobody ever lowers it. So what a level brings may be used as soon as the table
-// has the level: whoever does not speak it is no member, and does not become one.
+// The table carries the level of the cluster. The coordinator raises it when every member speaks
+// more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
+// that level: a process that does not speak it is no member, and cannot become one.
 const Level = 1
 
 // maxLevel is the highest that gossip can carry.

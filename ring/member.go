@@ -26,8 +26,7 @@ func (r Role) String() string {
 	return "role(" + strconv.Itoa(int(r)) + ")"
 }
 
-// State says how far a member is in its life. Only a Serving node owns
-// partitions.
+// State is a stage in the life of a member. Only a Serving node owns partitions.
 type State uint8
 
 const (
@@ -48,8 +47,8 @@ func (s State) String() string {
 	return "state(" + strconv.Itoa(int(s)) + ")"
 }
 
-// Limits of a member's texts, so that a member with the longest of them still
-// fits into the 512 bytes that gossip carries for it.
+// Limits of a member's texts, in bytes. A member with the longest of them still fits into the 512
+// bytes that gossip carries for each member.
 const (
 	MaxID   = 100
 	MaxAddr = 120
@@ -57,20 +56,20 @@ const (
 	maxIssuer = MaxID + 1 + 13 // '@' and an int64 in base 36
 )
 
-// Member is one process of the cluster as gossip shows it. Epoch and Issuer are
-// the version of the table that it holds, zero and empty if it has none; inside a
-// Table they, and Level, are always zero.
+// Member is one process of the cluster, as gossip shows it. Epoch and Issuer are the version of the
+// table that it holds, zero and empty if it holds none. In a Table, Epoch, Issuer and Level are
+// always zero.
 type Member struct {
-	// ID is stable over restarts: the ring is built of ids, so that a node that
-	// comes back gets its old partitions.
+	// ID stays the same over restarts. The ring is built from ids, so a node that restarts gets its
+	// old partitions back.
 	ID string
-	// Boot is the member's start in Unix nanoseconds. It tells two lives of one id
-	// apart, and the oldest serving node is the coordinator.
+	// Boot is the member's start in Unix nanoseconds. It distinguishes two lives of one id, and the
+	// oldest serving node is the coordinator.
 	Boot  int64
 	Role  Role
 	State State
-	// Addr is where clients and other members reach it, host:port; Admin its admin
-	// HTTP address, possibly empty.
+	// Addr is the host:port at which clients and other members reach it; Admin is its admin HTTP
+	// address, possibly empty.
 	Addr  string
 	Admin string
 	// Fingerprint is the Fingerprint of its build: members that place keys
@@ -78,21 +77,21 @@ type Member struct {
 	Fingerprint uint32
 	Epoch       uint64
 	Issuer      string
-	// Level is the protocol level that it speaks. AppendMember leaves it out: gossip
-	// carries it beside a member, where those who do not know levels look past it.
+	// Level is the protocol level that it speaks. AppendMember leaves it out: gossip carries it
+	// behind the encoded member, where builds that know no levels ignore it.
 	Level uint8
 }
 
-// Name names one life of a member: its id and its boot.
+// Name identifies one life of a member: its id and its boot.
 func (m Member) Name() string {
 	return m.ID + "@" + strconv.FormatInt(m.Boot, 36)
 }
 
-// Version is the version of the table that m holds.
+// Version returns the version of the table that m holds.
 func (m Member) Version() Version { return Version{m.Epoch, m.Issuer} }
 
-// Validate reports what keeps m out of a cluster: an id or an address that cannot
-// be spread.
+// Validate returns an error if m cannot be a member: gossip could not carry its id or an address,
+// or a field has no valid value.
 func (m Member) Validate() error {
 	if m.ID == "" || len(m.ID) > MaxID {
 		return fmt.Errorf("member id %q has %d bytes, want 1 to %d", m.ID, len(m.ID), MaxID)
@@ -122,9 +121,9 @@ func idByte(c byte) bool {
 	return c == '-' || c == '_' || c == '.' || c == ':'
 }
 
-// Coordinator returns the one member that issues tables: the serving node with
-// the smallest boot, then the smallest id. The oldest, because a node that comes
-// and goes must not take the office with it each time.
+// Coordinator returns the member that issues tables: the serving node with the smallest boot, then
+// the smallest id. ok is false if no node serves. The oldest node has the office, so that nodes
+// that come and go do not take it along each time.
 func Coordinator(alive []Member) (Member, bool) {
 	var best Member
 	found := false
@@ -139,8 +138,8 @@ func Coordinator(alive []Member) (Member, bool) {
 	return best, found
 }
 
-// newestBoots returns of each id in alive the newest boot: a process that restarted
-// replaces its older self, even while gossip has not yet declared that dead.
+// newestBoots returns the newest boot of each id in alive: a restarted process replaces its older
+// self even before gossip declares the older one dead.
 func newestBoots(alive []Member) map[string]Member {
 	newest := make(map[string]Member, len(alive))
 	for _, m := range alive {
@@ -151,7 +150,7 @@ func newestBoots(alive []Member) map[string]Member {
 	return newest
 }
 
-// compareAges sorts the oldest first.
+// compareAges orders members by age, the oldest first.
 func compareAges(a, b Member) int {
 	return cmp.Or(cmp.Compare(a.Boot, b.Boot), cmp.Compare(a.ID, b.ID))
 }

@@ -5,32 +5,33 @@ import (
 	"slices"
 )
 
-// Plan returns the table that should follow cur, given the alive members as self,
-// the coordinator, sees them, and what nodes report of their copies; nil when
-// nothing changes or no node serves. With cur nil it plans a cluster's first table,
-// with a hash seed from seed, and every partition begins where the ring wants it.
+// Plan returns the table that should follow cur, or nil if nothing changes or no node serves. alive
+// are the alive members as self, the coordinator, sees them; reports are the nodes' reports on
+// their copies. If cur is nil, Plan returns a cluster's first table, with a hash seed from seed, in
+// which the ring's owner has each partition from the start.
 //
-// For each partition, with o* and f* the ring's owner and follower for the nodes
-// that serve (a leaving node is none of them):
+// For each partition, let o* and f* be the ring's owner and follower for the nodes that serve
+// (leaving nodes do not):
 //
 //	owner alive,  is not o*   it stays until o*, as follower or target of a move,
 //	                          reports its copy in sync; then o* owns, the old owner
 //	                          follows, or f* if the old owner leaves
-//	owner alive,  is o*       a follower that is missing is f* at once; another one
-//	                          than f* stays until f* is in sync
-//	owner dead                whoever of follower and target reports in sync owns, o*
-//	                          first; nobody: the partition begins anew at o*
+//	owner alive,  is o*       a missing follower is f* at once; any other follower
+//	                          stays until f* is in sync
+//	owner dead                the one of follower and target that reports in sync
+//	(failover)                owns, o* first; if none does, the partition begins
+//	                          anew at o*
 //
-// So data moves along: Since changes only where a partition begins anew. copies < 2
-// plans no followers, but the owner before is one until the new owner reports that it
-// serves. Reports on another table than cur, and of nodes that are not alive, do not
-// count: without reports nothing is ever handed over.
+// So data move along: Since changes only where a partition begins anew. With copies < 2, Plan plans
+// no followers, except that the old owner follows until the new owner reports that it serves. Plan
+// ignores reports on another table than cur, and those of nodes that are not alive: without
+// reports, no partition is handed over.
 //
-// While cur is Paused, an owner and a follower that serve stay where they are. The level of the
-// first table is the highest that all of alive speak; later tables keep that of cur, see Raise.
+// While cur is Paused, an owner and a follower that serve stay where they are. The first table has
+// the highest level that all of alive speak; later tables keep the level of cur, see Raise.
 //
-// Plan is pure but for seed. It takes about as long as Target when the serving nodes
-// change, and 0.3 ms otherwise, however many moves there are.
+// Plan is pure except for seed. It takes about as long as Target when the serving nodes change, and
+// 0.3 ms otherwise, however many moves there are.
 func Plan(cur *Table, alive []Member, reports []*Report, self Member, copies int, seed func() uint64) *Table {
 	next := &Table{Epoch: 1, Issuer: self.Name()}
 	if cur != nil {
@@ -56,16 +57,16 @@ func Plan(cur *Table, alive []Member, reports []*Report, self Member, copies int
 	return next
 }
 
-// sameSeats compares all that Plan decides. Since changes only where the owner or the
-// epoch of a dead one's partition does.
+// sameSeats reports whether a and b agree in all that Plan decides. Since is left out: it changes
+// only together with the owner, or with the epoch of a dead owner's partition.
 func sameSeats(a, b *Table) bool {
 	return slices.Equal(a.Nodes, b.Nodes) && a.Owner == b.Owner && a.Follower == b.Follower &&
 		a.Since == b.Since && slices.Equal(a.Moves, b.Moves)
 }
 
-// Unripe reports whether next, the table that Plan has follow cur, only gives partitions to new
-// owners while others are still on their way to theirs. Each such table makes commands wait for
-// some milliseconds, so fewer of them are better.
+// Unripe reports whether next, which Plan returned for cur, does nothing but give partitions to new
+// owners while other partitions still move. Each such table delays commands for some milliseconds,
+// so the coordinator prefers fewer of them.
 func Unripe(cur, next *Table) bool {
 	if cur == nil || cur.Owner == next.Owner || !slices.Equal(cur.Nodes, next.Nodes) {
 		return false
@@ -77,18 +78,18 @@ func Unripe(cur, next *Table) bool {
 	return slices.ContainsFunc(next.Moves, func(m Move) bool { return moving[m.Partition] && cur.Owner[m.Partition] == m.From })
 }
 
-// planner plans one table. Nodes are named by their index in nodes.
+// planner plans one table. It identifies nodes by their index in nodes.
 type planner struct {
 	cur, next *Table
 	copies    int
-	nodes     []Member // those that serve, and of cur those that leave; sorted by id
+	nodes     []Member // the serving nodes, and the leaving ones of cur; sorted by id
 	serving   []bool
-	// wantOwner and wantFollower are the ring's o* and f*; the latter NoNode if there is
-	// none to have.
+	// wantOwner and wantFollower are the ring's o* and f*; wantFollower is NoNode if there is no
+	// second node.
 	wantOwner, wantFollower [Partitions]uint16
 
-	now    []uint16           // by index in cur.Nodes: this life's index, NoNode if it is dead
-	target [Partitions]uint16 // where cur moves the partition, NoNode: nowhere or dead
+	now    []uint16           // by index in cur.Nodes: the same boot's index in nodes, NoNode if it is dead
+	target [Partitions]uint16 // where cur moves the partition; NoNode: nowhere, or to a dead node
 	synced []*Report          // by node; nil: no report on cur
 }
 
@@ -123,7 +124,7 @@ func newPlanner(cur, next *Table, alive []Member, copies int) *planner {
 	return p
 }
 
-// lookBack finds cur's nodes and moves among the nodes of today.
+// lookBack finds cur's nodes and the targets of its moves among nodes.
 func (p *planner) lookBack() {
 	fill(&p.target, NoNode)
 	p.synced = make([]*Report, len(p.nodes))
@@ -151,7 +152,7 @@ func (p *planner) heed(reports []*Report) {
 	}
 }
 
-// seat is who sits where for one partition; NoNode: nobody.
+// seat holds a partition's owner, follower and target of its move; NoNode: none.
 type seat struct{ owner, follower, target uint16 }
 
 func (p *planner) place(part uint16) {
@@ -184,14 +185,14 @@ func (p *planner) place(part uint16) {
 	}
 }
 
-// inSync reports whether n has a copy of the partition that the owner feeds by cur,
-// and says that it is in sync.
+// inSync reports whether n has a copy of the partition, fed by the owner as cur says, and reports
+// it in sync.
 func (p *planner) inSync(part, n uint16, before seat) bool {
 	return n != NoNode && (n == before.follower || n == before.target) && p.synced[n].Has(part)
 }
 
-// bury gives the partition of a dead owner to a copy in sync. Without any the owner
-// is NoNode.
+// bury decides a failover: it gives the partition of a dead owner to a copy in sync. Without one,
+// the new owner is NoNode.
 func (p *planner) bury(part uint16, before seat) seat {
 	heirs := []uint16{before.follower, before.target}
 	if before.target == p.wantOwner[part] {
@@ -210,8 +211,8 @@ func (p *planner) bury(part uint16, before seat) seat {
 	return seat{NoNode, NoNode, NoNode}
 }
 
-// advance takes s, whose owner lives, one step towards what the ring wants. The move
-// of the owner goes before that of the follower, because a partition has one move.
+// advance takes s, whose owner is alive, one step towards what the ring wants. The owner's move
+// takes precedence over the follower's, because a partition has one move at a time.
 func (p *planner) advance(s seat, wantOwner, wantFollower uint16, inSync func(uint16) bool) seat {
 	s.target = NoNode
 	if p.next.Paused && p.serving[s.owner] {
@@ -235,7 +236,8 @@ func (p *planner) advance(s seat, wantOwner, wantFollower uint16, inSync func(ui
 	return s
 }
 
-// hold leaves s, whose owner serves, as it is, as far as that keeps a copy.
+// hold leaves s, whose owner serves, unchanged as far as that keeps a copy. It plans for a paused
+// table.
 func (p *planner) hold(s seat, wantOwner, wantFollower uint16, inSync func(uint16) bool) seat {
 	if wantFollower == s.owner {
 		wantFollower = wantOwner
@@ -249,8 +251,8 @@ func (p *planner) hold(s seat, wantOwner, wantFollower uint16, inSync func(uint1
 	return s
 }
 
-// moveOwner has s.owner feed the owner to be, unless it does so anyway because that
-// is its follower.
+// moveOwner makes s.owner feed wantOwner, unless s.owner feeds it already because it is the
+// follower.
 func (p *planner) moveOwner(s seat, wantOwner uint16) seat {
 	if p.copies < 2 {
 		s.follower = NoNode
@@ -261,8 +263,9 @@ func (p *planner) moveOwner(s seat, wantOwner uint16) seat {
 	return s
 }
 
-// takeOver makes wantOwner the owner. The old one still has the data: it is the best
-// follower, unless the ring's is there, or it leaves; then the present one stays.
+// takeOver makes wantOwner the owner. The old owner still has the data, so it is the best follower,
+// unless the ring's follower is there already or the old owner leaves; then the present follower
+// stays.
 func (p *planner) takeOver(s seat, wantOwner, wantFollower uint16) seat {
 	old := s.owner
 	s.owner = wantOwner
@@ -279,8 +282,8 @@ func (p *planner) takeOver(s seat, wantOwner, wantFollower uint16) seat {
 	return s
 }
 
-// shelter, of a partition with one copy, keeps the owner before as the follower until the
-// new one reports that it serves. If the new one dies earlier, nobody else has the data.
+// shelter makes the old owner of a partition with one copy its follower until the new owner reports
+// that it serves. If the new owner dies before that, nobody else has the data.
 func (p *planner) shelter(part uint16, before, s seat) seat {
 	switch {
 	case s.owner != before.owner:
@@ -294,8 +297,8 @@ func (p *planner) shelter(part uint16, before, s seat) seat {
 	return s
 }
 
-// leaveOutUnused fills in the table's nodes: those that serve, and those of the
-// leaving ones that own or follow something.
+// leaveOutUnused sets the table's nodes: those that serve, and the leaving ones that own or follow
+// something.
 func (p *planner) leaveOutUnused() {
 	used := slices.Clone(p.serving)
 	for i := range Partitions {
@@ -323,8 +326,8 @@ func (p *planner) leaveOutUnused() {
 	p.next.fillJoined(p.cur)
 }
 
-// Pause returns the table that follows cur and in which rebalancing is paused, or not;
-// nil if that is so already. The next Plan starts or gives up moves accordingly.
+// Pause returns the successor of cur in which rebalancing is paused, or not; nil if cur already
+// says so. The next Plan then starts or cancels moves.
 func Pause(cur *Table, self Member, paused bool) *Table {
 	if cur.Paused == paused {
 		return nil
@@ -334,7 +337,7 @@ func Pause(cur *Table, self Member, paused bool) *Table {
 	return next
 }
 
-// successor returns a copy of t under the version that self gives the table after it.
+// successor returns a copy of t with the version that self gives to the next table.
 func (t *Table) successor(self Member) *Table {
 	next := *t
 	next.Epoch, next.Issuer = t.Epoch+1, self.Name()
@@ -342,7 +345,8 @@ func (t *Table) successor(self Member) *Table {
 	return &next
 }
 
-// fillJoined takes over from base (nil: none) since when each node has been there.
+// fillJoined sets Joined: the epoch in base (nil: none) of the nodes that are there, and t's own
+// epoch for the others.
 func (t *Table) fillJoined(base *Table) {
 	t.Joined = make([]uint64, len(t.Nodes))
 	for i, m := range t.Nodes {
@@ -356,10 +360,9 @@ func (t *Table) fillJoined(base *Table) {
 	}
 }
 
-// tableNodes returns whom a table that follows cur may name, with their states,
-// sorted by id: of each id the newest boot, if it is a node that places keys as this
-// build does, and serves, or leaves and is in cur. What a table does not carry is
-// cleared.
+// tableNodes returns the nodes that a successor of cur may name, with their states, sorted by id.
+// Of each id it takes the newest boot, if that is a node that places keys as this build does and
+// serves, or leaves and is in cur. Fields that a table does not carry are cleared.
 func tableNodes(cur *Table, alive []Member) []Member {
 	var nodes []Member
 	for _, m := range newestBoots(alive) {
@@ -371,7 +374,7 @@ func tableNodes(cur *Table, alive []Member) []Member {
 		}
 	}
 	if len(nodes) > MaxNodes {
-		// The oldest stay: whoever comes to a full cluster changes nothing in it.
+		// The oldest stay: a node that joins a full cluster changes nothing.
 		slices.SortFunc(nodes, compareAges)
 		nodes = nodes[:MaxNodes]
 	}
@@ -379,7 +382,7 @@ func tableNodes(cur *Table, alive []Member) []Member {
 	return nodes
 }
 
-// indexOf returns the index in nodes, sorted by id, of one life of a node, or NoNode.
+// indexOf returns the index of one boot of a node in nodes, which are sorted by id, or NoNode.
 func indexOf(nodes []Member, id string, boot int64) uint16 {
 	i, found := slices.BinarySearchFunc(nodes, id, func(m Member, id string) int {
 		return cmp.Compare(m.ID, id)
@@ -390,9 +393,8 @@ func indexOf(nodes []Member, id string, boot int64) uint16 {
 	return uint16(i)
 }
 
-// joinLineages returns the ancestors of a table that replaces first and descends
-// from the tables of from: first, then all their ancestors from the newest down,
-// each once, cut at the bound.
+// joinLineages returns the ancestors of a table that replaces first and descends from the tables of
+// from: first, then all their ancestors from the newest down, each once, at most maxAncestors.
 func joinLineages(first []Version, from ...*Table) []Version {
 	var rest []Version
 	for _, t := range from {

@@ -9,9 +9,9 @@ import (
 
 var errShort = errors.New("ends too early")
 
-// reader takes an encoding apart. The first error sticks, and every later read
-// returns zeros, so that only ends and loops need to look at it. Nothing is
-// allocated from a declared count before the count has been bounded.
+// reader decodes an encoding. The first error sticks, and every later read returns zeros, so only
+// loops and the end need to check it. The reader never allocates by a declared count before it has
+// bounded the count.
 type reader struct {
 	rest []byte
 	err  error
@@ -24,7 +24,7 @@ func (r *reader) fail(err error) {
 	r.rest = nil
 }
 
-// take returns the next n bytes, a view, or zeros that the caller must not keep.
+// take returns the next n bytes: a view or, after an error, zeros that the caller must not keep.
 func (r *reader) take(n int) []byte {
 	if len(r.rest) < n {
 		r.fail(errShort)
@@ -110,7 +110,7 @@ func (r *reader) table(leveled bool) *Table {
 	return t
 }
 
-// level reads what only tables of a level have.
+// level reads the fields that only tables with a level have.
 func (r *reader) level(t *Table) {
 	level := r.upTo(maxLevel, "level")
 	if r.err != nil {

@@ -2,26 +2,27 @@ package ring
 
 import "fmt"
 
-// Report says what a node has, so that the coordinator can tell whom a partition may be
-// given to, and whether its owner has taken it over. On the wire it is a version and the bitmap.
+// Report says which partitions a node has, so that the coordinator knows to whom it may give a
+// partition, and whether the owner has taken it over. On the wire it is a version and a bitmap.
 type Report struct {
-	// Node is the Name of who reports.
+	// Node is the Name of the reporting node.
 	Node string
-	// Version is the table that it obeys. Plan heeds a report on its own table only.
+	// Version is the table that the node obeys. Plan uses only reports on the table that it
+	// replaces.
 	Version Version
-	// Synced has the partitions of which the node holds a copy that is in sync with the
-	// owner, and began in the epoch, that the table names; and those that it owns and serves.
+	// Synced contains the partitions that the node owns and serves, and those of which its copy is
+	// in sync. A copy is in sync only with the owner, and since the epoch, that the table names.
 	Synced PartitionSet
 }
 
-// Add notes that the copy of p is in sync, or that p is served.
+// Add records that the copy of p is in sync, or that the node serves p.
 func (r *Report) Add(p uint16) { r.Synced.Add(p) }
 
-// Has reports whether the copy of p is in sync, or p is served. A nil report says nothing.
+// Has reports whether the copy of p is in sync, or the node serves p. A nil report has nothing.
 func (r *Report) Has(p uint16) bool { return r != nil && r.Synced.Has(p) }
 
-// DecodeReport makes the report of the node named node from what it sent. It copies
-// the bitmap.
+// DecodeReport returns the report of the named node from the version and bitmap that it sent. It
+// copies the bitmap.
 func DecodeReport(node string, v Version, bitmap []byte) (*Report, error) {
 	synced, ok := DecodePartitionSet(bitmap)
 	if !ok {
@@ -34,13 +35,12 @@ func DecodeReport(node string, v Version, bitmap []byte) (*Report, error) {
 	return &Report{Node: node, Version: v, Synced: *synced}, nil
 }
 
-// Settled reports whether t is what the ring asks for, so that reports would change
-// nothing: no partition moves, and each has the ring's owner and follower, or may not
-// get them because t is Paused.
+// Settled reports whether t is what the ring asks for, so that no report could change it: no
+// partition moves, and each has the ring's owner and follower, or keeps others because t is Paused.
 func (t *Table) Settled(alive []Member, copies int) bool {
 	p := newPlanner(t, &Table{}, alive, copies)
 	if p == nil || len(t.Moves) > 0 {
-		return p == nil // if nobody plans, nothing is going to change
+		return p == nil // if no node serves, nothing is going to change
 	}
 	for part := range Partitions {
 		follower := uint16(NoNode)
@@ -62,8 +62,8 @@ func (t *Table) Settled(alive []Member, copies int) bool {
 	return true
 }
 
-// Heirs returns the alive nodes that may have copies of dead owners' partitions. Their
-// reports decide which of those are lost.
+// Heirs returns the alive nodes that may have copies of partitions of dead owners. Their reports
+// decide which of these partitions are lost.
 func (t *Table) Heirs(alive []Member) []Member {
 	newest := newestBoots(alive)
 	lives := make([]bool, len(t.Nodes))

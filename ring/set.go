@@ -1,7 +1,7 @@
 package ring
 
-// PartitionSet is a set of partitions: partition p is bit p%8 of byte p/8. Members send it to each
-// other as it stands, as 512 bytes. The zero value is empty.
+// PartitionSet is a set of partitions: partition p is bit p%8 of byte p/8. Members send each other
+// these 512 bytes unchanged. The zero value is empty.
 type PartitionSet [Partitions / 8]byte
 
 // AllPartitions returns the set of every partition.
@@ -10,8 +10,8 @@ func AllPartitions() (s PartitionSet) {
 	return s
 }
 
-// DecodePartitionSet reads a set as a member sent it. The result is a view of b, valid as long as b
-// is. It reports false if b has the wrong length.
+// DecodePartitionSet returns the set that a member sent as b. The result is a view of b and valid
+// as long as b is. ok is false if b has the wrong length.
 func DecodePartitionSet(b []byte) (s *PartitionSet, ok bool) {
 	if len(b) != len(PartitionSet{}) {
 		return nil, false

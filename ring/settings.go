@@ -10,10 +10,10 @@ import (
 	"slices"
 )
 
-// SettingsLevel is the level from which on a table names settings.
+// SettingsLevel is the lowest level whose tables name settings.
 const SettingsLevel = 1
 
-// MaxSettingsBytes bounds the encoding of a settings document.
+// MaxSettingsBytes bounds the encoding of a settings document, in bytes.
 const MaxSettingsBytes = 16 << 20
 
 // SettingsID names a settings document.
@@ -22,10 +22,10 @@ type SettingsID struct {
 	Hash    [32]byte
 }
 
-// Settings is what holds for the whole cluster beside the table: names and values, such as
-// "config/timeout". The coordinator issues documents, the table names the one that holds, and
-// members fetch it when they have another. Names that a build does not know are kept and not acted
-// upon. A document is immutable; nil is the empty one that no table names.
+// Settings is a document of names and values that hold for the whole cluster beside the table, such
+// as "config/timeout". The coordinator issues documents, and the table names the current one; a
+// member that has another fetches it. A build keeps names that it does not know and ignores them. A
+// document is immutable; nil is the empty document, which no table names.
 type Settings struct {
 	id      SettingsID
 	values  map[string]string

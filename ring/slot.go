@@ -11,9 +11,9 @@ const (
 	slotsPerPartition = Slots / Partitions
 )
 
-// Slot returns the hash slot of key as Redis Cluster does. Only the part between
-// the first '{' and the next '}' is hashed, if there is such a part and it is not
-// empty, so that a client can put keys together. key is only read.
+// Slot returns the hash slot of key, as Redis Cluster computes it. If key has a non-empty part
+// between its first '{' and the next '}', only that part is hashed, so that clients can place keys
+// together. Slot only reads key.
 func Slot(key []byte) uint16 {
 	open := bytes.IndexByte(key, '{')
 	if open >= 0 {

@@ -10,9 +10,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// The ring's parameters. Measured with 4,096 partitions: from 3 to 4 nodes 26.3 %
-// of the partitions move (25 are inevitable), and no node has more than 1.10 times
-// the mean. Changing any of them changes the Fingerprint.
+// The ring's parameters. Measured with 4,096 partitions: from 3 to 4 nodes, 26.3 % of the
+// partitions move (25 % are inevitable), and no node has more than 1.10 times the mean. Changing
+// any parameter changes the Fingerprint.
 const (
 	replication = 512
 	loadBound   = 1.10
@@ -26,10 +26,9 @@ type ringID string
 
 func (id ringID) String() string { return string(id) }
 
-// Target returns the ring of ids: for each partition the index in ids of the node
-// that should own it. ids are distinct and sorted: the answer depends on them and
-// on nothing else. It takes 3 ms for 3 nodes and 0.1 s for 50; keep it off the path
-// of commands.
+// Target returns the ring of ids: for each partition, the index in ids of the node that should own
+// it. ids must be distinct and sorted; the result depends on nothing else. Target takes 3 ms for 3
+// nodes and 0.1 s for 50: keep it off the path of commands.
 func Target(ids []string) (owner []uint16, err error) {
 	if len(ids) == 0 || len(ids) > MaxNodes {
 		return nil, fmt.Errorf("cannot build a ring of %d nodes, want 1 to %d", len(ids), MaxNodes)
@@ -66,9 +65,9 @@ func Target(ids []string) (owner []uint16, err error) {
 	return owner, nil
 }
 
-// Fingerprint tells builds apart that place keys differently. It is a hash of a
-// ring of three sample nodes, not of version numbers, so that an innocent-looking
-// new version of the ring's library cannot pass unseen.
+// Fingerprint distinguishes builds that place keys differently. It is the hash of a ring of three
+// sample nodes, and not of version numbers, so that it also detects a new version of the ring's
+// library that places keys differently.
 var Fingerprint = sync.OnceValue(func() uint32 {
 	owner, err := Target([]string{"a", "b", "c"})
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// advertiseIP returns the address under which others reach a socket bound to
-// bound. A name is resolved once, here: tables and redirects carry addresses,
-// so that no client and no member needs this cluster's name service.
+// advertiseIP returns the address under which others reach a socket bound to bound. It resolves a
+// name once, here: tables and redirects carry addresses, so no client and no member needs this
+// cluster's name service.
 func advertiseIP(ctx context.Context, advertise, bound string) (string, error) {
 	host := advertise
 	if host == "" {
@@ -35,8 +35,8 @@ func advertiseIP(ctx context.Context, advertise, bound string) (string, error) {
 	return ips[0].IP.String(), nil
 }
 
-// interfaceIP chooses among this machine's own addresses when it listens on all
-// of them: the first private IPv4 one, else the first that is not loopback.
+// interfaceIP chooses the address to advertise for a member that listens on all interfaces: the
+// first private IPv4 address, or else the first address that is not loopback.
 func interfaceIP() (string, error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -56,7 +56,7 @@ func interfaceIP() (string, error) {
 		}
 	}
 	if best == "" {
-		return "", fmt.Errorf("cannot choose an address to advertise: this machine has loopback only (give --advertise)")
+		return "", fmt.Errorf("cannot choose an address to advertise: this machine has only loopback addresses (give --advertise)")
 	}
 	return best, nil
 }
@@ -76,7 +76,7 @@ func portAfter(address string, n int) (string, error) {
 		return address, nil
 	}
 	if port+uint64(n) > 65535 {
-		return "", fmt.Errorf("cannot use address %q: %d ports after it are needed", address, n)
+		return "", fmt.Errorf("cannot use address %q: the %d ports after it are needed too", address, n)
 	}
 	return net.JoinHostPort(host, strconv.FormatUint(port+uint64(n), 10)), nil
 }

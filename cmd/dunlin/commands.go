@@ -11,11 +11,11 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "dunlin",
 		Short: "A Redis-protocol cache cluster",
-		Long: "Dunlin is a Redis-protocol cache cluster: connect any Redis client to a proxy,\n" +
-			"add and remove nodes at will.\n\n" +
-			"Every flag can also be a variable (--secret-file: DUNLIN_SECRET_FILE) or a key of\n" +
-			"the YAML file given by --config (secret-file: ...). Flags win over variables, and\n" +
-			"variables over the file.",
+		Long: "Dunlin is a Redis-protocol cache cluster: connect any Redis client to a proxy;\n" +
+			"add and remove nodes at any time.\n\n" +
+			"Every flag can also be set by an environment variable (--secret-file:\n" +
+			"DUNLIN_SECRET_FILE) or in the YAML file given by --config (secret-file: ...).\n" +
+			"Flags override variables, and variables override the file.",
 		Version: version(),
 		// An error is printed once, by run, without the whole usage text after it.
 		SilenceErrors: true,
@@ -64,7 +64,7 @@ func nodeCommand() *cobra.Command {
 
 func proxyCommand() *cobra.Command {
 	o := &options{}
-	c := serverCommand("proxy", "Run a proxy that clients connect to", o, serveProxy)
+	c := serverCommand("proxy", "Run a proxy, to which clients connect", o, serveProxy)
 	o.addMember(c.Flags())
 	o.addProxy(c.Flags())
 	return c
@@ -72,7 +72,7 @@ func proxyCommand() *cobra.Command {
 
 func localCommand() *cobra.Command {
 	o := &options{}
-	c := serverCommand("local", "Run nodes and a proxy in this process", o, serveLocal)
+	c := serverCommand("local", "Run a whole cluster in this process: nodes and a proxy", o, serveLocal)
 	o.addLocal(c.Flags())
 	return c
 }

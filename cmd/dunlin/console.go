@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// console is where a server process speaks: a log for operators on stderr, and
-// for `dunlin local` a few plain lines on stdout.
+// console is where a server process writes: a log for operators on stderr and, for `dunlin local`,
+// a few plain lines on stdout.
 type console struct {
 	log *slog.Logger
 	out io.Writer

@@ -2,10 +2,10 @@
 //
 //	dunlin local    three nodes and a proxy in this process, to try it out
 //	dunlin node     a storage node
-//	dunlin proxy    the front door: any Redis client connects here
-//	dunlin status   who is in the cluster and what it is doing
-//	dunlin top      the same, refreshed
-//	dunlin drain    have a node hand over its data and stay
+//	dunlin proxy    clients connect to it, with any Redis client
+//	dunlin status   the members of a cluster, their state and load
+//	dunlin top      the same and hot keys, refreshed
+//	dunlin drain    move all data off a node, which keeps running
 //	dunlin rebalance --pause, --resume
 //	dunlin version
 //
@@ -15,10 +15,10 @@
 //	admin HTTP -> event loops -> node or proxy -> gossip      (start)
 //	admin HTTP <- event loops <- node or proxy <- gossip      (stop)
 //
-//	commands, options, settings, size    what a user may say, and from where it is read
-//	process, member, local, stop         servers: what they start and how they end
+//	commands, options, settings, size    what a user can set, and where it is read from
+//	process, member, local, stop         servers: what they start and how they stop
 //	memory*                              how the memory of a process is divided
-//	trust, secret, tls, address          who is believed, and under which name
+//	trust, secret, tls, address          who is trusted, and under which name
 //	status*, top, steer*                 commands about a running cluster
 //
 // Nothing here is on the path of a command.

@@ -10,10 +10,9 @@ import (
 	"github.com/dunlin-cache/dunlin/metrics/status"
 )
 
-// serveLocal runs a whole cluster in this process: --nodes nodes and a proxy,
-// which share one set of event loops and one admin address. They are members
-// like any others and find each other by gossip, on ports that the system
-// chooses: two local clusters never meet by accident.
+// serveLocal runs a whole cluster in this process: --nodes nodes and a proxy, which share one set
+// of event loops and one admin address. The members find each other by gossip, like any others, on
+// ports that the system chooses. So two local clusters never meet by accident.
 func serveLocal(ctx context.Context, o *options, con *console) error {
 	return serve(ctx, o, con, o.nodes, func(ctx context.Context, p *process) error {
 		var (
@@ -53,7 +52,7 @@ func serveLocal(ctx context.Context, o *options, con *console) error {
 	})
 }
 
-// introduce tells a person at a terminal what runs where.
+// introduce prints what runs where, for a person at a terminal.
 func (p *process) introduce(proxy string, nodes []string) {
 	fmt.Fprintf(p.out, "Dunlin runs %d nodes of %s and a proxy.\n\n", len(nodes), status.BytesText(int64(p.o.memory)))
 	fmt.Fprintf(p.out, "  clients  %s\n", proxy)

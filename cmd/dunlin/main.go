@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// sameRequest is how soon after the first a further signal says nothing new.
+// sameRequest is how long after the first signal a further one counts as the same request.
 const sameRequest = 500 * time.Millisecond
 
 func main() {
@@ -33,16 +33,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// stopSignals returns a context that ends with the first SIGTERM or SIGINT,
-// which starts an orderly stop. The second one ends the process at once: an
-// operator who asks twice does not want to wait for the drain. One request may
-// arrive as two signals, though: timeout(1) signals its child and then the whole
-// group, and so do some supervisors.
+// stopSignals returns a context that ends with the first SIGTERM or SIGINT, which starts an orderly
+// stop. The second signal ends the process at once: an operator who asks twice does not want to
+// wait for the drain. One request may arrive as two signals, though: timeout(1) signals its child
+// and then the whole group, and so do some supervisors.
 func stopSignals() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	go func() { // as long as the process
+	go func() { // runs as long as the process
 		<-signals
 		first := time.Now()
 		cancel()

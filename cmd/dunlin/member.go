@@ -17,12 +17,12 @@ import (
 	"github.com/dunlin-cache/dunlin/ring/gossip"
 )
 
-// memberOptions are the settings in which the members of one process differ.
+// memberOptions are the settings that differ between the members of one process.
 type memberOptions struct {
 	id, listen, gossip string
 	join               []string
-	// whole: the cluster ends with this process. Nobody takes over from its
-	// members, so they need not say goodbye, which takes a second each.
+	// whole: the whole cluster ends with this process. No member is left to take over, so its
+	// members skip the goodbye, which takes a second each.
 	whole bool
 }
 
@@ -53,10 +53,10 @@ func serveProxy(ctx context.Context, o *options, con *console) error {
 	})
 }
 
-// startNode starts a node and then its agent: by the time that others hear of the node, its data
-// port answers. The process will have as many nodes as of says. The stop goes the other way: the
-// agent hands the partitions over and leaves, then the node answers what it has and closes.
-func (p *process) startNode(ctx context.Context, m memberOptions, of int) (started, error) {
+// startNode starts a node and then its agent: when other members hear of the node, its data port
+// already answers. nodes is how many nodes the process will have. The stop reverses the order: the
+// agent hands the partitions over and leaves, then the node finishes its requests and closes.
+func (p *process) startNode(ctx context.Context, m memberOptions, nodes int) (started, error) {
 	self := ring.Member{ID: m.id, Boot: time.Now().UnixNano(), Role: ring.RoleNode, Level: ring.Level}
 	n, err := node.Start(node.Config{
 		ID:          self.ID,
@@ -64,8 +64,8 @@ func (p *process) startNode(ctx context.Context, m memberOptions, of int) (start
 		Listen:      m.listen,
 		Memory:      int64(p.o.memory),
 		MoveRate:    int64(p.o.moveRate),
-		Overhead:    nodeOverhead(int64(p.o.memory)*int64(of), p.o.loops, of),
-		Nodes:       of,
+		Overhead:    nodeOverhead(int64(p.o.memory)*int64(nodes), p.o.loops, nodes),
+		Nodes:       nodes,
 		Eviction:    p.o.eviction,
 		RequirePass: p.o.requirePass,
 		Secret:      p.proof,
@@ -106,12 +106,12 @@ func (p *process) startNode(ctx context.Context, m memberOptions, of int) (start
 	return started{self.Addr, agent.Addr()}, nil
 }
 
-// startProxy starts a proxy and then its agent. At the stop the proxy answers
-// what it has first, while it still hears of new tables.
+// startProxy starts a proxy and then its agent. At the stop the proxy first finishes its clients'
+// requests, while its agent still receives new tables.
 func (p *process) startProxy(ctx context.Context, m memberOptions, buffers netloop.Budget) (started, error) {
 	self := ring.Member{ID: m.id, Boot: time.Now().UnixNano(), Role: ring.RoleProxy, Level: ring.Level}
-	// Without --advertise a cluster client is told the address that it came by,
-	// which is right behind any load balancer.
+	// Without --advertise, a cluster client is told the address at which it connected. This is
+	// right behind any load balancer.
 	shown := ""
 	if p.o.advertise != "" {
 		var err error
@@ -166,7 +166,7 @@ func (p *process) startProxy(ctx context.Context, m memberOptions, buffers netlo
 	return started{self.Addr, a.Addr()}, nil
 }
 
-// startAgent completes c, starts it, and has it leave at the stop.
+// startAgent completes c, starts the agent and makes it leave the cluster at the stop.
 func (p *process) startAgent(ctx context.Context, self ring.Member, m memberOptions, c gossip.Config) (*gossip.Agent, error) {
 	admin, err := p.advertisedAdmin(ctx, self.Addr)
 	if err != nil {
@@ -202,7 +202,7 @@ func (p *process) startAgent(ctx context.Context, self ring.Member, m memberOpti
 	return agent, nil
 }
 
-// advertised returns how others reach a socket that is bound to bound.
+// advertised returns the address under which others reach a socket that is bound to bound.
 func (p *process) advertised(ctx context.Context, bound string) (string, error) {
 	ip, err := advertiseIP(ctx, p.o.advertise, bound)
 	if err != nil {
@@ -215,9 +215,9 @@ func (p *process) advertised(ctx context.Context, bound string) (string, error) 
 	return net.JoinHostPort(ip, port), nil
 }
 
-// advertisedAdmin is "" when admin HTTP can be reached from this machine only and
-// the member from others too: an address that means another machine to whoever
-// reads it is worse than none.
+// advertisedAdmin returns the member's admin address as other members shall know it, or "" if only
+// this machine can reach it and other machines can reach the member: a loopback address would mean
+// another machine to each reader, which is worse than none.
 func (p *process) advertisedAdmin(ctx context.Context, member string) (string, error) {
 	if isLoopback(ctx, p.admin.Addr()) && !isLoopback(ctx, member) {
 		return "", nil

@@ -9,9 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node"
 )
 
-// How the memory of a process is divided. --memory is the limit of all that a
-// node has: values, index, bookkeeping and connections, which the engine counts,
-// and what the process itself takes:
+// This file divides the memory of a process. --memory limits all that a node uses: values, index,
+// bookkeeping and connections, which the engine counts, and what the process itself needs:
 //
 //	container  ├──────────────────── 100 % ────────────────────────────┤
 //	--memory   ├─── 75 % ───────────────────────────┤ sockets' buffers in
@@ -19,17 +18,16 @@ import (
 //	           │ values, index, buffers │ overhead  │ 10 %│
 //	                                    └─ process ──────┘
 //
-// A tenth above the limit is the process's. What it needs beyond that is
-// overhead, and so counts towards the limit: with small limits only.
+// The process may use a tenth beyond the limit. If it needs more, the rest is overhead and counts
+// towards the limit. Only processes with small limits have overhead.
 
 const (
 	laptopNodeMemory = size(1 << 30)   // node without a container limit
 	localNodeMemory  = size(256 << 20) // each node of `dunlin local`
 
-	// nodeShare is the part of a container's memory that a node's --memory
-	// takes by default.
+	// nodeShare is the default of --memory, as a share of the container's memory.
 	nodeShare = 0.75
-	// beyond is how much more than all limits together may be resident: a tenth.
+	// beyond is how much memory beyond all limits together may be resident: one tenth.
 	beyond = 10
 
 	// binaryMemory is the resident part of the program (measured: 15 MiB).
@@ -37,19 +35,19 @@ const (
 	// loopMemory is what an event loop keeps: free buffers, scratch space, its stack.
 	loopMemory = 5 << 20
 
-	// The Go heap gets a share of all limits together, at least what gossip, metrics
-	// and tables need (measured: 4 MiB in use at rest, 13 MiB mapped under load with
-	// a scrape every half second), and not more than is of use.
+	// The Go heap gets a share of all limits together. It gets at least what gossip, metrics and
+	// tables need (measured: 4 MiB in use at rest, 13 MiB mapped under load with a scrape every
+	// half second), and no more than it can use.
 	goShare       = 16
 	leastGoMemory = 24 << 20
 	mostGoMemory  = 256 << 20
 
-	// gcPercent lets a heap of a few MiB grow to the least share between two
-	// collections. Above that, the limit decides.
+	// gcPercent lets a heap of a few MiB grow to the least share between two collections. A larger
+	// heap is governed by the limit.
 	gcPercent = 400
 
-	// A proxy's clients may have half of its container in buffers. Its heap has the
-	// rest, less a tenth for what the runtime does not see.
+	// A proxy's clients may use half of its container for buffers. The heap gets the rest, less a
+	// tenth for what the runtime does not count.
 	proxyBufferShare = 0.5
 	proxyShare       = 0.9
 	leastProxyHeap   = 64 << 20
@@ -63,8 +61,8 @@ func defaultNodeMemory() size {
 	return laptopNodeMemory
 }
 
-// proxyBuffers returns what the clients of a proxy alone in its process may take for buffers.
-// Without a container the bytes are only counted.
+// proxyBuffers returns how many bytes of buffers the clients of a proxy that is alone in its
+// process may use. Without a container limit the bytes are only counted.
 func proxyBuffers(container int64) int64 {
 	if container == 0 {
 		return math.MaxInt64
@@ -72,7 +70,7 @@ func proxyBuffers(container int64) int64 {
 	return int64(float64(container) * proxyBufferShare)
 }
 
-// proxyHeap returns what the Go heap of such a proxy may take while clients use buffers bytes.
+// proxyHeap returns the limit of the Go heap of such a proxy while its clients use buffers bytes.
 func proxyHeap(container, buffers int64) int64 {
 	if container == 0 {
 		return freeProxyHeap
@@ -80,21 +78,22 @@ func proxyHeap(container, buffers int64) int64 {
 	return max(int64(float64(container)*proxyShare)-buffers, leastProxyHeap)
 }
 
-// goMemory returns what the Go heap may take in a process whose nodes' limits add up to storage.
+// goMemory returns the limit of the Go heap in a process whose nodes' limits add up to storage.
 func goMemory(storage int64) int64 { return min(max(storage/goShare, leastGoMemory), mostGoMemory) }
 
-// processOverhead returns how much of storage the process takes for itself.
+// processOverhead returns how many bytes of storage, the nodes' limits together, the process needs
+// for itself.
 func processOverhead(storage int64, loops int) int64 {
 	return max(0, binaryMemory+goMemory(storage)+int64(loops)*loopMemory-storage/beyond)
 }
 
-// nodeOverhead returns the part of that which counts towards the limit of each node.
+// nodeOverhead returns the part of processOverhead that counts towards the limit of each node.
 func nodeOverhead(storage int64, loops, nodes int) int64 {
 	return processOverhead(storage, loops) / int64(nodes)
 }
 
-// checkMemory refuses a limit in which a node could not be run, and names the
-// smallest that works, to the MiB.
+// checkMemory refuses a limit that is too small to run a node. The error names the smallest limit
+// that works, rounded up to a MiB.
 func (o *options) checkMemory(nodes, loops int) error {
 	if nodes == 0 {
 		return nil
@@ -115,11 +114,11 @@ func (o *options) checkMemory(nodes, loops int) error {
 		o.memory.String(), plural(loops, "event loop", "event loops"), smallest.String())
 }
 
-// warnMemory logs when the limits cannot be kept in this container: the system
-// would end the process before it evicts anything.
+// warnMemory logs a warning if the limits do not fit into this container: the system would kill the
+// process before it evicts anything.
 func (p *process) warnMemory(storage, container int64) {
 	if most := storage + storage/beyond; container > 0 && most > container {
-		p.log.Warn("--memory does not fit into this container, which ends the process when it is full",
+		p.log.Warn("--memory is too large for this container, which kills the process when its memory is full",
 			"memory", status.BytesText(storage), "resident_at_most", status.BytesText(most), "container", status.BytesText(container),
 			"advice", "give at most three quarters of the container")
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/dunlin-cache/dunlin/node"
 )
 
-// clientBuffers is the budget of the clients of a proxy alone in its process.
+// clientBuffers is the memory budget of the clients of a proxy that is alone in its process.
 type clientBuffers struct {
 	most int64 // bytes
 	used atomic.Int64
 }
 
-// Charge takes n bytes if they are there.
+// Charge takes n bytes from the budget and reports whether they were available.
 func (b *clientBuffers) Charge(n int64) bool {
 	if b.used.Add(n) > b.most {
 		b.used.Add(-n)
@@ -22,11 +22,11 @@ func (b *clientBuffers) Charge(n int64) bool {
 	return true
 }
 
-// Refund gives n bytes back.
+// Refund returns n bytes to the budget.
 func (b *clientBuffers) Refund(n int64) { b.used.Add(-n) }
 
-// nodesBudget is the budget of the clients of a proxy beside nodes. It takes from all nodes alike,
-// so that their limits hold for the process.
+// nodesBudget is the memory budget of the clients of a proxy that shares its process with nodes. It
+// takes equal shares from all nodes, so that their limits hold for the process.
 type nodesBudget struct {
 	nodes []*node.Node
 
@@ -34,7 +34,7 @@ type nodesBudget struct {
 	total int64 // bytes taken; part determines how many of them each node gave
 }
 
-// Charge takes n bytes if every node has its part.
+// Charge takes n bytes and reports whether every node could give its share.
 func (b *nodesBudget) Charge(n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,7 +50,7 @@ func (b *nodesBudget) Charge(n int64) bool {
 	return true
 }
 
-// Refund gives n bytes back.
+// Refund returns n bytes to the nodes.
 func (b *nodesBudget) Refund(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// containerMemory returns the bytes of memory that this process's control groups allow it, or 0
-// when there is no limit. Limits of the groups above count too, as far as they can be seen: in a
-// container, its own group is mounted at the root. files are those of the system.
+// containerMemory returns the bytes of memory that this process's control groups allow it, or 0 if
+// there is no limit. Limits of the groups above count too, as far as they are visible: in a
+// container, the container's own group is mounted at the root. files is the system's root.
 func containerMemory(files fs.FS) (limit int64) {
 	own, v1 := ".", "." // the process's group, of version 2 and of version 1
 	text, _ := fs.ReadFile(files, "proc/self/cgroup")
@@ -26,7 +26,7 @@ func containerMemory(files fs.FS) (limit int64) {
 	}
 	least := func(root, group, name string) {
 		for ; ; group = path.Dir(group) {
-			text, _ := fs.ReadFile(files, path.Join(root, group, name)) // none: no limit there
+			text, _ := fs.ReadFile(files, path.Join(root, group, name)) // no such file: no limit there
 			if n := parseMemoryLimit(string(text)); n > 0 && (limit == 0 || n < limit) {
 				limit = n
 			}
@@ -40,7 +40,8 @@ func containerMemory(files fs.FS) (limit int64) {
 	return limit
 }
 
-// parseMemoryLimit returns 0 for "max", and for version 1's "no limit", a number near 2^63.
+// parseMemoryLimit returns the bytes of a limit, or 0 for "max" and for version 1's "no limit", a
+// number near 2^63.
 func parseMemoryLimit(text string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil || n <= 0 || n > math.MaxInt64/2 {

@@ -10,9 +10,9 @@ import (
 	"github.com/dunlin-cache/dunlin/node"
 )
 
-// memoryShares keeps what the parts of a process may take in step with what changes while it runs:
-// the nodes' limits (CONFIG SET maxmemory), and what connections hold of the Go heap, which counts
-// towards those limits. Only the goroutine of serve touches it.
+// memoryShares adjusts the shares of the parts of a process to what changes while it runs: the
+// nodes' limits (CONFIG SET maxmemory), and the part of the Go heap that connections use, which
+// counts towards those limits. Only the goroutine of serve uses it.
 type memoryShares struct {
 	loops     int
 	container int64 // bytes; 0: no limit
@@ -29,7 +29,7 @@ func newMemoryShares(loops int, container int64) *memoryShares {
 		debug.SetGCPercent(gcPercent)
 	}
 	m := &memoryShares{loops: loops, container: container, clients: clientBuffers{most: proxyBuffers(container)}}
-	if os.Getenv("GOMEMLIMIT") == "" { // else the limit is the operator's
+	if os.Getenv("GOMEMLIMIT") == "" { // otherwise the operator has set the limit
 		m.heap = heapLimit{set: func(n int64) { debug.SetMemoryLimit(n) }, collect: debug.FreeOSMemory, use: heapUse}
 	}
 	return m
@@ -71,12 +71,13 @@ type heapLimit struct {
 	collect func()
 	use     func() int64 // bytes that the runtime has from the system
 
-	limit int64 // as set last
-	floor int64 // use after the last collection that was forced; 0: below the limit since
+	limit int64 // the limit set last
+	floor int64 // use after the last forced collection; 0: use has been below the limit since
 }
 
-// keep sets the limit, and collects a heap that rests above it: the runtime would wait until
-// something is allocated. What a collection cannot free is no reason for the next one.
+// keep sets the limit, and collects a heap that rests above it: the runtime itself would wait for
+// the next allocation. keep does not repeat a collection for bytes that the last one could not
+// free.
 func (h *heapLimit) keep(limit int64) {
 	if h.set == nil {
 		return
@@ -94,7 +95,7 @@ func (h *heapLimit) keep(limit int64) {
 	}
 }
 
-// heapUse returns what the runtime's limit is about, see runtime/debug.SetMemoryLimit.
+// heapUse returns the bytes to which the runtime's limit applies, see runtime/debug.SetMemoryLimit.
 func heapUse() int64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)

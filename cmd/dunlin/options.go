@@ -32,7 +32,7 @@ type options struct {
 	listen    string   // host:port for clients (proxy) or data (node)
 	gossip    string   // host:port for gossip, TCP and UDP
 	admin     string   // host:port for admin HTTP
-	advertise string   // host under which others reach this member; "": that of the bound address
+	advertise string   // host at which others reach this member; "": the host of the bound address
 	join      []string // gossip host:ports of any members
 
 	nodes    int    // local: how many nodes
@@ -62,34 +62,34 @@ type options struct {
 // addCommon registers the flags of every command that runs a server.
 func (o *options) addCommon(f *pflag.FlagSet) {
 	f.StringVar(&o.admin, "admin", loopback(adminPort), "admin HTTP address: /metrics, /healthz, /readyz, /api/status")
-	f.StringVar(&o.cluster, "cluster", "dunlin", "cluster name; members of another cluster are not seen")
+	f.StringVar(&o.cluster, "cluster", "dunlin", "cluster name; members with different names ignore each other")
 	f.StringVar(&o.requirePass, "requirepass", "", "password that clients must give with AUTH or HELLO")
-	f.IntVar(&o.maxClients, "maxclients", 10000, "most client connections at a time")
-	f.BoolVar(&o.debug, "debug-commands", false, "allow DEBUG SLEEP, which makes a connection wait: for tests of clients")
-	f.StringVar(&o.secretFile, "secret-file", "", "file with the cluster's secret, the same for every member")
-	f.BoolVar(&o.insecure, "insecure", false, "allow other than loopback addresses without a secret")
-	f.IntVar(&o.loops, "loops", 0, "event loops (default: the processors less one)")
-	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
-	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	f.IntVar(&o.maxClients, "maxclients", 10000, "maximum number of client connections at a time")
+	f.BoolVar(&o.debug, "debug-commands", false, "allow DEBUG SLEEP, which delays the replies of a connection: for tests of clients")
+	f.StringVar(&o.secretFile, "secret-file", "", "file with the cluster's secret, which all members share")
+	f.BoolVar(&o.insecure, "insecure", false, "allow addresses other than loopback without a secret")
+	f.IntVar(&o.loops, "loops", 0, "number of event loops (default: number of processors minus one)")
+	f.StringVar(&o.logLevel, "log-level", "info", "log level: debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "text", "log format: text or json")
 	f.BoolVar(&o.pprof, "pprof", false, "serve /debug/pprof on the admin address")
 	o.addClusterTLS(f)
 }
 
 // addMember registers the flags of a process that is one member of a cluster.
 func (o *options) addMember(f *pflag.FlagSet) {
-	f.StringVar(&o.id, "id", "", "stable name of this member (default: the host name, for a proxy with -proxy,\n"+
-		"and the port where it is not the usual one)")
+	f.StringVar(&o.id, "id", "", "stable name of this member (default: the host name; for a proxy with the suffix -proxy;\n"+
+		"with another --listen port than the default also with that port)")
 	f.StringVar(&o.gossip, "gossip", loopback(gossipPort), "gossip address, TCP and UDP")
-	f.StringVar(&o.advertise, "advertise", "", "host or IP under which other members and clients reach this one")
-	f.StringSliceVar(&o.join, "join", nil, "gossip addresses of members to join; a name may stand for many addresses")
+	f.StringVar(&o.advertise, "advertise", "", "host or IP at which other members and clients reach this one")
+	f.StringSliceVar(&o.join, "join", nil, "gossip addresses of members to join; a name may resolve to several addresses")
 }
 
 func (o *options) addNode(f *pflag.FlagSet) {
-	f.StringVar(&o.listen, "listen", loopback(dataPort), "data address, for proxies, nodes and cluster clients")
-	f.IntVar(&o.minMembers, "min-members", 1, "fewest nodes that this one must see alive, itself included, to serve: with more than\n"+
-		"half of all, the smaller side of a split network stops serving")
-	f.DurationVar(&o.drainTimeout, "drain-timeout", 25*time.Second, "how long a stopping node waits for others to take over its data; before it is\n"+
-		"killed it needs up to 20 s more")
+	f.StringVar(&o.listen, "listen", loopback(dataPort), "data address, for proxies, other nodes and cluster clients")
+	f.IntVar(&o.minMembers, "min-members", 1, "number of nodes, itself included, that a node must see alive to serve; set it to more than\n"+
+		"half of all nodes so that the smaller side of a network split stops serving")
+	f.DurationVar(&o.drainTimeout, "drain-timeout", 25*time.Second, "how long a stopping node waits for others to take over its data; allow 20 s more\n"+
+		"before you kill the process")
 	o.addStorage(f, defaultNodeMemory())
 }
 
@@ -101,7 +101,7 @@ func (o *options) addProxy(f *pflag.FlagSet) {
 
 func (o *options) addMulti(f *pflag.FlagSet) {
 	f.StringVar(&o.multi, "multi", strictMulti, "transactions (MULTI) with keys of several slots: strict refuses them; relaxed executes\n"+
-		"them slot by slot, each slot's commands as one, but not all of them as one")
+		"the commands of each slot atomically, but not the transaction as a whole")
 }
 
 const (
@@ -110,8 +110,8 @@ const (
 )
 
 func (o *options) addLocal(f *pflag.FlagSet) {
-	f.StringVar(&o.listen, "listen", loopback(clientPort), "client address of the proxy; the nodes take the ports after it")
-	f.IntVar(&o.nodes, "nodes", 3, "how many nodes")
+	f.StringVar(&o.listen, "listen", loopback(clientPort), "client address of the proxy; the nodes listen on the ports that follow")
+	f.IntVar(&o.nodes, "nodes", 3, "number of nodes")
 	o.addMulti(f)
 	o.addClientTLS(f)
 	o.addStorage(f, localNodeMemory)
@@ -119,20 +119,20 @@ func (o *options) addLocal(f *pflag.FlagSet) {
 
 func (o *options) addStorage(f *pflag.FlagSet, memory size) {
 	o.memory = memory
-	f.Var(&o.memory, "memory", "limit of all that a node takes, as in 512mb or 2gb: values, index, connections. The process\n"+
-		"stays within 1.1 times that; give a container a third more (default of a node in a\n"+
-		"container: three quarters of it)")
-	f.StringVar(&o.eviction, "eviction", "allkeys", "what goes when a node's memory is full: allkeys (any key, those not used for long\n"+
-		"first), volatile-ttl (only keys that expire, the soonest first), noeviction (writes\n"+
-		"are refused); Redis's names stand for these: allkeys-lru, volatile-lfu, ...")
-	f.IntVar(&o.copies, "copies", 2, "copies of every partition: 2 keeps a follower for each, which takes over when its\n"+
-		"owner dies")
-	f.Var(&o.moveRate, "move-rate", "bytes a second of partitions that a node sends to each node that they move to or\n"+
-		"that is to follow them, as in 50mb; changes are not slowed (default no limit)")
+	f.Var(&o.memory, "memory", "memory limit of a node, such as 512mb or 2gb: values, index and connections. The process\n"+
+		"stays within 1.1 times this limit; give a container a third more than the limit (default\n"+
+		"in a container: three quarters of its memory)")
+	f.StringVar(&o.eviction, "eviction", "allkeys", "what a node evicts when its memory is full: allkeys (any key, the least recently used\n"+
+		"first), volatile-ttl (only keys with a time to live, the shortest first), noeviction\n"+
+		"(nothing; writes fail). Redis's names are accepted as well: allkeys-lru, volatile-lfu, ...")
+	f.IntVar(&o.copies, "copies", 2, "copies of every partition, 1 or 2: with 2, each partition has a follower, which takes\n"+
+		"over when the owner dies (failover)")
+	f.Var(&o.moveRate, "move-rate", "bytes per second at which a node copies partitions to each new owner or follower, such\n"+
+		"as 50mb; live changes are not throttled (default no limit)")
 }
 
-// check refuses what no command could run with, before anything is started.
-// It looks only at settings that the command has a flag for.
+// check refuses settings with which no command could run, before anything is started. It looks only
+// at settings that the command has a flag for.
 func (o *options) check(f *pflag.FlagSet) error {
 	has := func(name string) bool { return f.Lookup(name) != nil }
 	addresses := []struct{ flag, value string }{{"listen", o.listen}, {"gossip", o.gossip}, {"admin", o.admin}}
@@ -150,16 +150,16 @@ func (o *options) check(f *pflag.FlagSet) error {
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
 	switch {
 	case has("id") && (!utf8.ValidString(o.id) || strings.ContainsFunc(o.id, unprintable)):
-		// It is a label of metrics, everywhere.
-		return fmt.Errorf("--id %q: want characters that can be printed", o.id)
+		// The id is a label of many metrics.
+		return fmt.Errorf("--id %q: want printable characters only", o.id)
 	case has("nodes") && (o.nodes < 1 || o.nodes > maxLocalNodes):
 		return fmt.Errorf("--nodes %d: want 1 to %d", o.nodes, maxLocalNodes)
 	case has("copies") && o.copies != 1 && o.copies != 2:
 		return fmt.Errorf("--copies %d: want 1 or 2", o.copies)
 	case has("move-rate") && o.moveRate < 0:
-		return fmt.Errorf("--move-rate %s: want no less than nothing", o.moveRate.String())
+		return fmt.Errorf("--move-rate %s: want 0 (no limit) or more", o.moveRate.String())
 	case has("memory") && o.memory <= 0:
-		return fmt.Errorf("--memory %s: want more than nothing", o.memory.String())
+		return fmt.Errorf("--memory %s: want more than 0", o.memory.String())
 	case has("multi") && o.multi != strictMulti && o.multi != relaxedMulti:
 		return fmt.Errorf("--multi %q: want strict or relaxed", o.multi)
 	case has("min-members") && (o.minMembers < 1 || o.minMembers > ring.MaxNodes):
@@ -179,9 +179,9 @@ const maxLocalNodes = 64
 
 func loopback(port string) string { return net.JoinHostPort("127.0.0.1", port) }
 
-// memberID returns the id of a member without --id. It is the same after a
-// restart, and another for a second member on the same machine: of two members
-// with one id, the older is taken for a dead one.
+// memberID returns the id of a member without --id. The id is the same after a restart, and differs
+// between two members on one machine: of two members with one id, the cluster takes the older for
+// dead.
 func memberID(suffix, listen, usualPort string) string {
 	name, err := os.Hostname()
 	if err != nil {

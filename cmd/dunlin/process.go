@@ -12,13 +12,13 @@ import (
 	"github.com/dunlin-cache/dunlin/metrics/admin"
 )
 
-// process is what node, proxy and local have in common: the admin server and
-// the event loops, with members on them.
+// process is what node, proxy and local have in common: the admin server and the event loops, with
+// members on them.
 type process struct {
 	*console
 	o      *options
-	secret []byte // of the cluster, for gossip; nil: none
-	proof  []byte // what its members prove to know to each other's data ports; nil: nothing
+	secret []byte // the cluster's, for gossip; nil: none
+	proof  []byte // the secret that members prove to know at each other's data ports; nil: none
 	admin  *admin.Admin
 	loops  *netloop.Group
 	tls    encryption
@@ -26,9 +26,9 @@ type process struct {
 	stop   stopStack
 }
 
-// serve starts what every server process has, then its members by start, and
-// runs until ctx ends. nodes is how many of those are nodes. Whatever was started
-// is stopped, also when a later part cannot be.
+// serve starts what every server process has, calls start to start its members, and runs until ctx
+// ends. nodes is how many of the members are nodes. serve stops whatever was started, also if a
+// later part fails to start.
 func serve(ctx context.Context, o *options, con *console, nodes int, start func(context.Context, *process) error) error {
 	if err := checkTrust(ctx, o); err != nil {
 		return err
@@ -100,9 +100,9 @@ func (p *process) startLoops() error {
 	return nil
 }
 
-// adviseAddress adds to an error about an address that is taken how to choose
-// another one: the usual first obstacle, where a Redis already runs. By its text,
-// because memberlist does not wrap errors.
+// adviseAddress adds advice to an error about an address that is in use: the usual first obstacle,
+// on a machine that already runs a Redis. It compares texts, because memberlist does not wrap
+// errors.
 func adviseAddress(err error, flag string) error {
 	if strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) {
 		return fmt.Errorf("%w (--%s chooses another address)", err, flag)

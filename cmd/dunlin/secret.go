@@ -9,12 +9,12 @@ import (
 	"os"
 )
 
-// leastSecret is the fewest bytes that a secret may have. 16 random bytes
-// cannot be guessed; a shorter one was probably typed.
+// leastSecret is the least length of a secret in bytes. 16 random bytes cannot be guessed; a
+// shorter secret was probably typed.
 const leastSecret = 16
 
-// readSecret returns the cluster's secret; nil without a file. White space around
-// it is not part of it: editors and `echo` add a line end.
+// readSecret returns the cluster's secret, or nil without a file. White space around the secret is
+// not part of it: editors and `echo` add a line end.
 func readSecret(file string) ([]byte, error) {
 	if file == "" {
 		return nil, nil
@@ -31,9 +31,9 @@ func readSecret(file string) ([]byte, error) {
 	return secret, nil
 }
 
-// adminToken is what a request that changes something must bring to a member's admin
-// address: derived from the secret, so that the secret itself never goes over plain
-// HTTP. "" without a secret.
+// adminToken returns the token that a request must carry to change something at a member's admin
+// address. It is derived from the secret, so that the secret itself never crosses plain HTTP.
+// Without a secret it is "".
 func adminToken(secret []byte) string {
 	if secret == nil {
 		return ""

@@ -10,10 +10,9 @@ import (
 	"github.com/spf13/viper"
 )
 
-// loadSettings gives every flag of cmd that was not on the command line the
-// value of its DUNLIN_* variable or, after that, of the configuration file.
-// Values go through the flag's own parser, so that "memory: 2gb" in YAML is
-// read and refused by the same code as --memory 2gb.
+// loadSettings gives every flag of cmd that was not on the command line the value of its DUNLIN_*
+// variable or, failing that, of the configuration file. Values go through the flag's own parser, so
+// that the same code reads and refuses "memory: 2gb" in YAML and --memory 2gb.
 func loadSettings(cmd *cobra.Command, file string) error {
 	v := viper.New()
 	v.SetEnvPrefix("dunlin")
@@ -49,7 +48,7 @@ func loadSettings(cmd *cobra.Command, file string) error {
 	return failed
 }
 
-// isSetting tells settings from flags that belong to one invocation.
+// isSetting reports whether a flag is a setting, rather than an option of one invocation.
 func isSetting(flag string) bool {
 	switch flag {
 	case "config", "help", "json", "undo", "pause", "resume":
@@ -58,9 +57,9 @@ func isSetting(flag string) bool {
 	return true
 }
 
-// checkKeys refuses a key that is a flag of no command at all: a misspelt
-// "max-clients" must not be ignored in silence. Keys of other commands are
-// welcome, so that nodes and proxies can share one file.
+// checkKeys refuses a key that is a flag of no command at all: a misspelt "max-clients" must not be
+// ignored in silence. Keys of other commands are allowed, so that nodes and proxies can share one
+// file.
 func checkKeys(root *cobra.Command, keys []string) error {
 	known := map[string]bool{}
 	for _, c := range root.Commands() {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// size is a number of bytes as a flag: "512mb", "2gb", "4GiB", "1.5g", "1048576".
-// Every unit is a power of 1024, with or without the b, in any case. Redis's
-// configuration reads "1k" as 1000; one meaning for all spellings is easier to
-// remember, and never gives less memory than somebody coming from Redis expects.
+// size is a number of bytes as a flag: "512mb", "2gb", "4GiB", "1.5g", "1048576". Every unit is a
+// power of 1024, with or without the b, in any case. Redis's configuration reads "1k" as 1000;
+// Dunlin has one meaning for all spellings, which is easier to remember and never gives less memory
+// than a Redis user expects.
 type size int64
 
 var sizeUnits = map[string]float64{
@@ -46,7 +46,7 @@ func (s *size) Set(text string) error {
 
 func (s *size) Type() string { return "size" }
 
-// String writes the shortest exact form, which parseSize reads back.
+// String returns the shortest exact form, which parseSize reads back.
 func (s *size) String() string {
 	v := int64(*s)
 	for _, u := range []struct {

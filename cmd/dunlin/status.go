@@ -19,9 +19,9 @@ func statusCommand() *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Show the members of a cluster and what they do",
-		Long: "Status asks one member's admin address for the members that it knows, then each\n" +
-			"of them for its figures. Operations and hit ratio are of the last 15 seconds.",
+		Short: "Show the members of a cluster, their state and load",
+		Long: "Status asks one member for the members that it knows, then each of them for its\n" +
+			"figures. Operations and hit ratio cover the last 15 seconds.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := loadSettings(cmd, ""); err != nil {
@@ -43,12 +43,12 @@ func statusCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&admin, "admin", loopback(adminPort), "admin address of any member")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().DurationVar(&timeout, "timeout", 5*time.Second, "how long to wait for all answers")
+	c.Flags().DurationVar(&timeout, "timeout", 5*time.Second, "how long to wait for all members to answer")
 	return c
 }
 
-// reachable turns the address that a member binds (DUNLIN_ADMIN=0.0.0.0:9180 is
-// also in the environment of a command run beside it) into one to connect to.
+// reachable turns the address that a member binds into one to connect to: a command that runs
+// beside a member also finds DUNLIN_ADMIN=0.0.0.0:9180 in its environment.
 func reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

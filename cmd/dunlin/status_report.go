@@ -71,21 +71,21 @@ func memberRow(m status.Member, peers []status.Peer) []string {
 		status.RatioText(m.RecentHits, m.RecentMisses, "-"), strconv.FormatFloat(m.CommandsPerSecond, 'f', 0, 64), strconv.Itoa(m.Clients), m.Addr}
 }
 
-// remarks says in words what a reader of the table might miss.
+// remarks returns, in words, what a reader of the table might miss.
 func remarks(r *status.Report) []string {
 	var all []string
 	if r.Cluster.Epoch == 0 {
 		all = append(all, "no table yet: the cluster is starting, or has no serving node")
 	}
 	if r.Cluster.Paused {
-		all = append(all, "rebalancing is paused: nodes that join get nothing (dunlin rebalance --resume)")
+		all = append(all, "rebalancing is paused: nodes that join get no partitions (dunlin rebalance --resume)")
 	}
 	for _, m := range r.Members {
 		if m.Fenced {
-			all = append(all, m.ID+" is fenced: it serves nothing until it has heard the current table")
+			all = append(all, m.ID+" is fenced: it serves nothing until it receives the current table")
 		}
 		if m.Epoch != r.Cluster.Epoch {
-			all = append(all, fmt.Sprintf("%s has epoch %d, the cluster %d: a change is on its way", m.ID, m.Epoch, r.Cluster.Epoch))
+			all = append(all, fmt.Sprintf("%s has epoch %d, the cluster %d: a newer table is on its way", m.ID, m.Epoch, r.Cluster.Epoch))
 		}
 	}
 	for _, u := range r.Unreachable {
@@ -94,8 +94,8 @@ func remarks(r *status.Report) []string {
 	return all
 }
 
-// alignedTable sets rows, of which the first are the titles, in columns: figures
-// to the right, so that they can be compared at a glance, words to the left.
+// alignedTable aligns rows, the first of which has the titles, in columns: figures to the right, so
+// that they can be compared at a glance, and words to the left.
 func alignedTable(rows [][]string) string {
 	const firstFigure, lastFigure = 3, 9
 	widths := make([]int, len(rows[0]))

@@ -54,11 +54,11 @@ proxy   proxy  serving                 7           -        -                 - 
 node-3  node   serving                 7        2048        ?                 ?          ?       ?        ?  127.0.0.1:6382
 edge    proxy  leaving                 7           -        -                 -          -       ?        ?  127.0.0.1:6383
 
-rebalancing is paused: nodes that join get nothing (dunlin rebalance --resume)
+rebalancing is paused: nodes that join get no partitions (dunlin rebalance --resume)
 
-node-2 is fenced: it serves nothing until it has heard the current table
+node-2 is fenced: it serves nothing until it receives the current table
 
-node-2 has epoch 6, the cluster 7: a change is on its way
+node-2 has epoch 6, the cluster 7: a newer table is on its way
 
 node-3 did not answer: connection refused
 

@@ -25,10 +25,10 @@ type steering struct {
 func (s *steering) addTo(c *cobra.Command, timeout time.Duration) {
 	c.Flags().StringVar(&s.admin, "admin", loopback(adminPort), "admin address of any member")
 	c.Flags().StringVar(&s.secretFile, "secret-file", "", "file with the cluster's secret")
-	c.Flags().DurationVar(&s.timeout, "timeout", timeout, "how long to wait until it is done")
+	c.Flags().DurationVar(&s.timeout, "timeout", timeout, "how long to wait for completion")
 }
 
-// run does what both commands begin with.
+// run checks the flags that both commands share, reads the secret and calls do.
 func (s *steering) run(cmd *cobra.Command, do func(ctx context.Context, token string) error) error {
 	if err := loadSettings(cmd, ""); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (s *steering) run(cmd *cobra.Command, do func(ctx context.Context, token st
 	return do(ctx, token)
 }
 
-// peer returns the member that is meant, as the member at --admin sees it.
+// peer returns the first member for which meant reports true, as the member at --admin sees it.
 func (s *steering) peer(ctx context.Context, meant func(status.Cluster, status.Peer) bool) (status.Peer, error) {
 	seen, err := status.ReadStatus(ctx, s.admin)
 	if err != nil {
@@ -61,8 +61,7 @@ func (s *steering) peer(ctx context.Context, meant func(status.Cluster, status.P
 	return status.Peer{}, errors.New("there is no such node")
 }
 
-// until waits until the cluster is as it should be. A member that does not answer once
-// may do so the next time.
+// until polls the cluster until done reports true. A member that does not answer is asked again.
 func (s *steering) until(ctx context.Context, done func(status.Cluster) bool) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -73,16 +72,16 @@ func (s *steering) until(ctx context.Context, done func(status.Cluster) bool) er
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not done yet, and still going on: %w", errors.Join(ctx.Err(), err))
+			return fmt.Errorf("not finished in time, but still in progress: %w", errors.Join(ctx.Err(), err))
 		case <-tick.C:
 		}
 	}
 }
 
-// order posts a request that changes something.
+// order posts a request that changes something to a member's admin address.
 func order(ctx context.Context, admin, path string, query url.Values, token string) error {
 	if admin == "" {
-		return errors.New("it has no admin address that other machines can reach")
+		return errors.New("the member has no admin address that other machines can reach")
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+admin+path+"?"+query.Encode(), nil)
 	if err != nil {

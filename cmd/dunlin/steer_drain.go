@@ -18,10 +18,10 @@ func drainCommand() *cobra.Command {
 	var undo bool
 	c := &cobra.Command{
 		Use:   "drain ID",
-		Short: "Have a node hand over its data and stay, empty",
-		Long: "Drain has the other nodes take over all that the node ID owns and follows, and\n" +
-			"waits until it is empty. It goes on if this command is interrupted. The node runs\n" +
-			"on until it is stopped, or takes part again with --undo.",
+		Short: "Move all data off a node, which keeps running",
+		Long: "Drain moves everything that the node ID owns and follows to the other nodes, and\n" +
+			"waits until the node is empty. Interrupting this command does not stop the drain.\n" +
+			"The node keeps running, empty, until it is stopped; --undo gives it data again.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.run(cmd, func(ctx context.Context, token string) error {
@@ -30,7 +30,7 @@ func drainCommand() *cobra.Command {
 		},
 	}
 	s.addTo(c, 10*time.Minute)
-	c.Flags().BoolVar(&undo, "undo", false, "take part again")
+	c.Flags().BoolVar(&undo, "undo", false, "cancel the drain: let the node own partitions again")
 	return c
 }
 

@@ -17,24 +17,24 @@ func rebalanceCommand() *cobra.Command {
 	var pause, resume bool
 	c := &cobra.Command{
 		Use:   "rebalance {--pause | --resume}",
-		Short: "Stop partitions from moving without need, or let them move again",
+		Short: "Pause or resume the rebalancing of partitions",
 		Long: "While rebalancing is paused, nodes that join get no partitions. Nodes that leave\n" +
-			"hand theirs over, and lost copies are replaced, all the same.",
+			"still hand theirs over, and lost copies are still replaced.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return s.run(cmd, func(ctx context.Context, token string) error { return s.pause(ctx, token, pause) })
 		},
 	}
 	s.addTo(c, 10*time.Second)
-	c.Flags().BoolVar(&pause, "pause", false, "nothing moves that need not")
-	c.Flags().BoolVar(&resume, "resume", false, "partitions move where they belong")
+	c.Flags().BoolVar(&pause, "pause", false, "move only partitions that must move")
+	c.Flags().BoolVar(&resume, "resume", false, "balance partitions across all nodes again")
 	c.MarkFlagsOneRequired("pause", "resume")
 	c.MarkFlagsMutuallyExclusive("pause", "resume")
 	return c
 }
 
-// pause gives the order to the coordinator, whoever that is, again and again until a table
-// says so that another node has, too: a coordinator may die with it.
+// pause sends the order to the present coordinator, again and again, until a second node has a
+// table that carries it: if only the coordinator had the table, the order would die with it.
 func (s *steering) pause(ctx context.Context, token string, paused bool) error {
 	query := url.Values{"paused": {strconv.FormatBool(paused)}}
 	ask := func() error {
@@ -66,11 +66,11 @@ func (s *steering) pause(ctx context.Context, token string, paused bool) error {
 	})
 }
 
-// askAgain is longer than it takes to issue a table.
+// askAgain is how often pause repeats the order: more than the time that a table takes to be
+// issued.
 const askAgain = time.Second
 
-// haveTable tells whether two nodes have a table of the epoch or one that follows it, or
-// the only node has.
+// haveTable reports whether two nodes, or the only node, have a table of the epoch or a later one.
 func haveTable(c status.Cluster, epoch uint64) bool {
 	nodes, have := 0, 0
 	for _, p := range c.Peers {

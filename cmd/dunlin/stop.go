@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// stopTime bounds an orderly stop but for the hand-over of a node's data, which has a
-// limit of its own, --drain-timeout. A container platform must give a node the sum of
-// both before it kills.
+// stopTime bounds an orderly stop, without the hand-over of a node's data, which --drain-timeout
+// bounds. A container platform must allow a node the sum of both before it kills the process.
 const stopTime = 20 * time.Second
 
-// stopStack remembers how to stop what was started, and does it in the reverse
-// order: what was started last uses what was started before it. The zero value
-// is not ready; log and limit are needed.
+// stopStack remembers how to stop what was started, and stops it in the reverse order, because what
+// was started last uses what was started before. The zero value is not ready: log and limit are
+// required.
 type stopStack struct {
 	log   *slog.Logger
 	limit time.Duration // of the whole stop
@@ -25,14 +24,13 @@ type stopStep struct {
 	stop func(context.Context) error
 }
 
-// push adds a step. Its context ends when the time for the whole stop is over;
-// stop must then return soon, having closed what it can.
+// push adds a step. The context of the step ends when the time for the whole stop is over; stop
+// must then return soon, having closed what it can.
 func (s *stopStack) push(name string, stop func(context.Context) error) {
 	s.steps = append(s.steps, stopStep{name, stop})
 }
 
-// stopAll runs all steps, whatever fails: a stop that cannot be orderly must
-// still be a stop.
+// stopAll runs all steps, even after one fails: a stop that cannot be orderly must still be a stop.
 func (s *stopStack) stopAll() {
 	ctx, cancel := context.WithTimeout(context.Background(), s.limit)
 	defer cancel()

@@ -15,33 +15,33 @@ import (
 
 // addClusterTLS registers the flags of TLS between members.
 func (o *options) addClusterTLS(f *pflag.FlagSet) {
-	f.StringVar(&o.clusterTLS.Cert, "cluster-tls-cert", "", "PEM certificate of this member, for TLS between members, and for who connects to a node")
-	f.StringVar(&o.clusterTLS.Key, "cluster-tls-key", "", "its private key")
-	f.StringVar(&o.clusterTLS.CA, "cluster-tls-ca", "", "PEM certificate of the CA that all members' certificates are of; both sides of a connection show one")
+	f.StringVar(&o.clusterTLS.Cert, "cluster-tls-cert", "", "PEM certificate of this member, for TLS between members and for clients of a node")
+	f.StringVar(&o.clusterTLS.Key, "cluster-tls-key", "", "private key of --cluster-tls-cert")
+	f.StringVar(&o.clusterTLS.CA, "cluster-tls-ca", "", "PEM certificate of the CA that signs all members' certificates; both ends of a connection verify")
 }
 
 // addClientTLS registers the flags of TLS for clients.
 func (o *options) addClientTLS(f *pflag.FlagSet) {
-	f.StringVar(&o.clientTLS.Cert, "tls-cert", "", "PEM certificate shown to clients, who then speak TLS on the client address")
-	f.StringVar(&o.clientTLS.Key, "tls-key", "", "its private key")
-	f.StringVar(&o.clientTLS.CA, "tls-ca", "", "PEM certificate of the CA that clients' certificates must be of (default: they need none)")
+	f.StringVar(&o.clientTLS.Cert, "tls-cert", "", "PEM certificate for clients; the client address then speaks TLS only")
+	f.StringVar(&o.clientTLS.Key, "tls-key", "", "private key of --tls-cert")
+	f.StringVar(&o.clientTLS.CA, "tls-ca", "", "PEM certificate of the CA that must sign clients' certificates (default: clients need none)")
 }
 
-// checkTLS refuses settings of which one is missing.
+// checkTLS refuses an incomplete set of TLS flags.
 func (o *options) checkTLS() error {
 	client, cluster := o.clientTLS, o.clusterTLS
 	switch {
 	case (client.Cert == "") != (client.Key == ""):
 		return errors.New("--tls-cert and --tls-key belong together: give both or neither")
 	case client.CA != "" && client.Cert == "":
-		return errors.New("--tls-ca is for clients that speak TLS: give --tls-cert and --tls-key too")
+		return errors.New("--tls-ca needs TLS for clients: give --tls-cert and --tls-key too")
 	case cluster != tlsbridge.Files{} && (cluster.Cert == "" || cluster.Key == "" || cluster.CA == ""):
 		return errors.New("--cluster-tls-cert, --cluster-tls-key and --cluster-tls-ca belong together: give all or none")
 	}
 	return nil
 }
 
-// encryption is what the process has certificates for: nil is plain TCP.
+// encryption holds the certificates of the process. A nil field means plain TCP.
 type encryption struct {
 	forClients *tlsbridge.Server
 	forMembers *tlsbridge.Server
@@ -85,7 +85,7 @@ func (p *process) startTLS(ctx context.Context) error {
 	return nil
 }
 
-// drain waits until all that was written for others is sent.
+// drain waits until the bridges have sent everything that was written to them.
 func (e *encryption) drain(ctx context.Context) error {
 	var errs []error
 	for _, s := range []*tlsbridge.Server{e.forClients, e.forMembers} {
@@ -96,10 +96,10 @@ func (e *encryption) drain(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// clients wraps what a proxy accepts.
+// clients returns the wrapper of the connections that a proxy accepts.
 func (e *encryption) clients() netloop.Wrapper { return wrapper(e.forClients) }
 
-// members wraps what a node accepts.
+// members returns the wrapper of the connections that a node accepts.
 func (e *encryption) members() netloop.Wrapper { return wrapper(e.forMembers) }
 
 func wrapper(s *tlsbridge.Server) netloop.Wrapper {
@@ -109,7 +109,7 @@ func wrapper(s *tlsbridge.Server) netloop.Wrapper {
 	return s
 }
 
-// dialer reaches nodes for who may block, pipeDialer for loops.
+// dialer connects to nodes for callers that may block, pipeDialer for loops.
 func (e *encryption) dialer() member.Dialer {
 	if e.toMembers == nil {
 		return nil

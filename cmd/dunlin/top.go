@@ -14,8 +14,8 @@ import (
 	"github.com/dunlin-cache/dunlin/metrics/status"
 )
 
-// These have a terminal show a page in the place of the one before: from the top, each line to its
-// end, and nothing below.
+// With these, a terminal shows a page in place of the one before: clear each line to its end, and
+// everything below the page.
 const (
 	toTop     = "\x1b[H"
 	restBlank = "\x1b[K"
@@ -29,11 +29,11 @@ func topCommand() *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "top",
-		Short: "Show what status shows, and hot keys, again and again",
-		Long: "Top shows in a terminal what status prints and the keys used most, of all nodes, and\n" +
-			"refreshes it until it is interrupted. Operations and hit ratio are of the last 15\n" +
-			"seconds, uses of keys of the last minute. The page of an admin address has that, too, and\n" +
-			"the last minutes of one process: operations, hit ratio, latency, its slow log.",
+		Short: "Show status and hot keys, refreshed until interrupted",
+		Long: "Top shows the report of 'dunlin status' and the most used keys of all nodes, and\n" +
+			"refreshes them until it is interrupted. Operations and hit ratio cover the last 15\n" +
+			"seconds, uses of keys the last minute. The web page of an admin address shows the\n" +
+			"same, and the last minutes of one process: operations, hit ratio, latency, slow log.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := loadSettings(cmd, ""); err != nil {
@@ -50,8 +50,8 @@ func topCommand() *cobra.Command {
 	return c
 }
 
-// top refreshes until ctx ends. A cluster that does not answer is shown as that:
-// it may come back.
+// top refreshes the screen until ctx ends. While the cluster does not answer, the screen says so:
+// the cluster may come back.
 func top(ctx context.Context, out io.Writer, admin string, period time.Duration) error {
 	tick := time.NewTicker(period)
 	defer tick.Stop()
@@ -70,7 +70,7 @@ func top(ctx context.Context, out io.Writer, admin string, period time.Duration)
 	}
 }
 
-// topPage is one state of the screen.
+// topPage returns one state of the screen.
 func topPage(ctx context.Context, admin string, period time.Duration) string {
 	ctx, cancel := context.WithTimeout(ctx, max(period, time.Second))
 	defer cancel()
@@ -85,13 +85,13 @@ func topPage(ctx context.Context, admin string, period time.Duration) string {
 }
 
 const (
-	// topKeys is how many hot keys top shows, and topKeyWidth how much of each.
+	// topKeys is how many hot keys top shows, and topKeyWidth how many characters of each.
 	topKeys     = 5
 	topKeyWidth = 60
 )
 
-// printHotKeys writes keys for people. They come from clients, so that what a terminal
-// would obey is escaped.
+// printHotKeys writes the hot keys for people. Keys come from clients, so it escapes what a
+// terminal would interpret.
 func printHotKeys(out io.Writer, keys []status.NodeKey) {
 	if len(keys) == 0 {
 		return

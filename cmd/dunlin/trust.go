@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// checkTrust enforces the trust rule: members believe each other's tables and
-// hand each other data, and what proves a member is the secret. Without one, a
-// process binds, advertises and joins loopback addresses only, where whoever
-// can connect already has this machine; --insecure lifts the rule.
+// checkTrust enforces the trust rule: members believe each other's tables and hand each other data,
+// and the secret is what proves a member. Without a secret, a process binds, advertises and joins
+// loopback addresses only: whoever can connect there already has access to this machine. --insecure
+// lifts the rule.
 func checkTrust(ctx context.Context, o *options) error {
 	if o.secretFile != "" || o.insecure {
 		return nil
@@ -25,7 +25,7 @@ func checkTrust(ctx context.Context, o *options) error {
 	}
 	for _, a := range all {
 		if a.value != "" && !isLoopback(ctx, a.value) {
-			return fmt.Errorf("--%s %s is not a loopback address, and there is no secret: "+
+			return fmt.Errorf("--%s %s is not a loopback address, and this member has no secret: "+
 				"give every member the same --secret-file, or --insecure on a network where you trust everyone",
 				a.flag, a.value)
 		}
@@ -33,9 +33,8 @@ func checkTrust(ctx context.Context, o *options) error {
 	return nil
 }
 
-// isLoopback says whether address can only mean this machine. A name does when
-// it resolves, and to loopback addresses alone; no host (":6379") means every
-// interface.
+// isLoopback reports whether address can only mean this machine. A name does if it resolves, and to
+// loopback addresses alone; no host (":6379") means every interface.
 func isLoopback(ctx context.Context, address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

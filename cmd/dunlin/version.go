@@ -5,7 +5,7 @@ import "runtime/debug"
 // release is set by the Makefile and the image build (-ldflags -X main.release=v1.2.3).
 var release = "dev"
 
-// version is the release, with the commit behind it where the build knows one.
+// version returns the release, with the commit where the build knows it.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
