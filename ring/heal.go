@@ -60,7 +60,7 @@ func Heal(tables []*Table, alive []Member, self Member, copies int, seed func() 
 	if winner == nil {
 		next.beginAnew()
 	} else {
-		next.keepThroughSplit(winner, heldTables(sorted, alive))
+		next.keepThroughSplit(winner, holdings(sorted, alive))
 	}
 	return next
 }
@@ -76,14 +76,14 @@ func (t *Table) beginAnew() {
 }
 
 // keepThroughSplit decides for each partition of winner whether its data and its copies continue.
-func (t *Table) keepThroughSplit(winner *Table, held map[string]holding) {
+func (t *Table) keepThroughSplit(winner *Table, at map[string]holding) {
 	stayed := make([]bool, len(winner.Nodes))
 	for i, m := range winner.Nodes {
-		stayed[i] = held[m.Name()].isOf(winner)
+		stayed[i] = at[m.Name()].isOf(winner)
 	}
 	for p, o := range winner.Owner {
 		owner := winner.Nodes[o]
-		if !keptThroughSplit(winner, held[owner.Name()], p, owner) {
+		if !keptThroughSplit(winner, at[owner.Name()], p, owner) {
 			t.Since[p] = t.Epoch
 		}
 		if f := winner.Follower[p]; f != NoNode && !stayed[f] {
@@ -110,8 +110,8 @@ func (h holding) isOf(t *Table) bool {
 	return h.version.IsZero() || h.version == t.Version() || t.Descends(h.version)
 }
 
-func heldTables(tables []*Table, alive []Member) map[string]holding {
-	held := make(map[string]holding, len(alive))
+func holdings(tables []*Table, alive []Member) map[string]holding {
+	at := make(map[string]holding, len(alive))
 	for _, m := range alive {
 		h := holding{version: m.Version()}
 		for _, t := range tables {
@@ -119,9 +119,9 @@ func heldTables(tables []*Table, alive []Member) map[string]holding {
 				h.table = t
 			}
 		}
-		held[m.Name()] = h
+		at[m.Name()] = h
 	}
-	return held
+	return at
 }
 
 // keptThroughSplit reports whether owner, which has partition p in the winning table, has had p

@@ -16,10 +16,10 @@ import (
 // that level: a process that does not speak it is no member, and cannot become one.
 const Level = 1
 
-// maxLevel is the highest that gossip can carry.
+// maxLevel is the highest level that gossip can carry.
 const maxLevel = 255
 
-// LevelError is the error for what only members of a higher level understand.
+// LevelError is the error about data that only members of a higher level understand.
 type LevelError struct {
 	Need uint64 // at least
 }
@@ -28,7 +28,7 @@ func (e *LevelError) Error() string {
 	return fmt.Sprintf("it needs protocol level %d and this build speaks %d: upgrade it", e.Need, Level)
 }
 
-// CommonLevel returns the highest level that every one of alive speaks, 0 if there is nobody.
+// CommonLevel returns the highest level that all of alive speak, or 0 if alive is empty.
 func CommonLevel(alive []Member) uint8 {
 	if len(alive) == 0 {
 		return 0
@@ -36,8 +36,8 @@ func CommonLevel(alive []Member) uint8 {
 	return slices.MinFunc(alive, func(a, b Member) int { return int(a.Level) - int(b.Level) }).Level
 }
 
-// Raise returns the table that follows cur and differs from it in its level only; nil if level is
-// not higher.
+// Raise returns the successor of cur that has the level and is otherwise equal, or nil if level is
+// not higher than cur's.
 func Raise(cur *Table, self Member, level uint8) *Table {
 	if cur.Level >= level {
 		return nil

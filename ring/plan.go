@@ -88,7 +88,7 @@ type planner struct {
 	// second node.
 	wantOwner, wantFollower [Partitions]uint16
 
-	now    []uint16           // by index in cur.Nodes: the same boot's index in nodes, NoNode if it is dead
+	now    []uint16           // by index in cur.Nodes: its index in nodes, NoNode if it is dead
 	target [Partitions]uint16 // where cur moves the partition; NoNode: nowhere, or to a dead node
 	synced []*Report          // by node; nil: no report on cur
 }
@@ -216,7 +216,7 @@ func (p *planner) bury(part uint16, before seat) seat {
 func (p *planner) advance(s seat, wantOwner, wantFollower uint16, inSync func(uint16) bool) seat {
 	s.target = NoNode
 	if p.next.Paused && p.serving[s.owner] {
-		return p.hold(s, wantOwner, wantFollower, inSync)
+		return p.keepSeats(s, wantOwner, wantFollower, inSync)
 	}
 	if s.owner != wantOwner {
 		if !inSync(wantOwner) {
@@ -236,9 +236,9 @@ func (p *planner) advance(s seat, wantOwner, wantFollower uint16, inSync func(ui
 	return s
 }
 
-// hold leaves s, whose owner serves, unchanged as far as that keeps a copy. It plans for a paused
+// keepSeats leaves s, whose owner serves, unchanged as far as that keeps a copy. It plans for a paused
 // table.
-func (p *planner) hold(s seat, wantOwner, wantFollower uint16, inSync func(uint16) bool) seat {
+func (p *planner) keepSeats(s seat, wantOwner, wantFollower uint16, inSync func(uint16) bool) seat {
 	if wantFollower == s.owner {
 		wantFollower = wantOwner
 	}

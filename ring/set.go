@@ -28,7 +28,7 @@ func (s *PartitionSet) Add(p uint16) { s[p/8] |= 1 << (p % 8) }
 // Remove removes p.
 func (s *PartitionSet) Remove(p uint16) { s[p/8] &^= 1 << (p % 8) }
 
-// Empty reports whether s has no partition.
+// Empty reports whether s contains no partition.
 func (s *PartitionSet) Empty() bool { return *s == PartitionSet{} }
 
 // AddFrom adds every partition from first on; nothing if first is Partitions or more.
@@ -41,21 +41,21 @@ func (s *PartitionSet) AddFrom(first int) {
 	}
 }
 
-// AddAll adds what other has.
+// AddAll adds the partitions of other.
 func (s *PartitionSet) AddAll(other *PartitionSet) {
 	for i := range s {
 		s[i] |= other[i]
 	}
 }
 
-// RemoveAll removes what other has.
+// RemoveAll removes the partitions of other.
 func (s *PartitionSet) RemoveAll(other *PartitionSet) {
 	for i := range s {
 		s[i] &^= other[i]
 	}
 }
 
-// Intersect returns what is in both s and other.
+// Intersect returns the partitions that are in both s and other.
 func (s *PartitionSet) Intersect(other *PartitionSet) (both PartitionSet) {
 	for i := range s {
 		both[i] = s[i] & other[i]

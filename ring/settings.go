@@ -45,7 +45,7 @@ func (s *Settings) ID() SettingsID {
 	return s.id
 }
 
-// Get returns a value, and whether it is set.
+// Get returns the value of name; set is false if the document has none.
 func (s *Settings) Get(name string) (value string, set bool) {
 	if s == nil {
 		return "", false
@@ -54,7 +54,8 @@ func (s *Settings) Get(name string) (value string, set bool) {
 	return value, set
 }
 
-// With returns the document that follows s under the version, with the changes. s may be nil.
+// With returns a new document: s with the changes, numbered version. s may be nil. The error says
+// that the document would exceed MaxSettingsBytes.
 func (s *Settings) With(version uint64, changes map[string]string) (*Settings, error) {
 	next := &Settings{values: make(map[string]string)}
 	if s != nil {
@@ -70,7 +71,7 @@ func (s *Settings) With(version uint64, changes map[string]string) (*Settings, e
 	return next, nil
 }
 
-// Has reports whether s has all of the values.
+// Has reports whether s contains all of the values.
 func (s *Settings) Has(values map[string]string) bool {
 	for name, want := range values {
 		if got, set := s.Get(name); !set || got != want {
@@ -80,12 +81,12 @@ func (s *Settings) Has(values map[string]string) bool {
 	return true
 }
 
-// Encoded returns the encoding of s, at most MaxSettingsBytes. It takes no time, and the bytes must
-// not be changed:
+// Encoded returns the encoding of s, at most MaxSettingsBytes. The document keeps it: callers share
+// the bytes and must not change them.
 //
 //	"DLS" 1, version, count, then (name value) of each in the order of names
 //
-// Numbers are unsigned varints, and each text follows its length.
+// Numbers are unsigned varints, and a text follows its length.
 func (s *Settings) Encoded() []byte {
 	if s == nil {
 		return nil
@@ -103,7 +104,7 @@ func (s *Settings) encode() []byte {
 	return b
 }
 
-// DecodeSettings reads what Encoded returned. It copies b.
+// DecodeSettings decodes what Encoded returned. It copies b.
 func DecodeSettings(b []byte) (*Settings, error) {
 	s, err := decodeSettings(b)
 	if err != nil {
@@ -134,7 +135,7 @@ func decodeSettings(b []byte) (*Settings, error) {
 	return s, r.err
 }
 
-// Settle returns the table that follows cur and differs from it in the settings that it names only.
+// Settle returns the successor of cur that names the settings document id and is otherwise equal.
 func Settle(cur *Table, self Member, id SettingsID) *Table {
 	next := cur.successor(self)
 	next.Settings = id

@@ -22,14 +22,14 @@ func Slot(key []byte) uint16 {
 	return crc16(key) % Slots
 }
 
-// Partition returns the partition that slot lies in.
+// Partition returns the partition that contains slot.
 func Partition(slot uint16) uint16 { return slot / slotsPerPartition }
 
-// PartitionOf returns the partition of key, which is only read.
+// PartitionOf returns the partition of key, which it only reads.
 func PartitionOf(key []byte) uint16 { return Slot(key) / slotsPerPartition }
 
-// hashTag returns the part of key that is hashed; open is the place of its first
-// brace. Out of line, so that keys without braces pay for one search only.
+// hashTag returns the part of key that is hashed; open is the index of the first brace. It is a
+// function of its own so that keys without braces pay for one search only.
 func hashTag(key []byte, open int) []byte {
 	length := bytes.IndexByte(key[open+1:], '}')
 	if length <= 0 {

@@ -96,7 +96,7 @@ func TestWarnMemory(t *testing.T) {
 	}
 	f(gib, 0, "")
 	f(750*mib, gib, "")
-	f(gib, gib, `level=WARN msg="--memory does not fit into this container, which ends the process when it is full" `+
+	f(gib, gib, `level=WARN msg="--memory is too large for this container, which kills the process when its memory is full" `+
 		`memory="1 GiB" resident_at_most="1.1 GiB" container="1 GiB"`)
 	f(0, gib, "")
 }
