@@ -45,7 +45,7 @@ func (c *rig) wantNothingHeld() {
 		for _, w := range c.proxy.workers {
 			done := make(chan struct{})
 			w.loop.Post(func() {
-				held.Add(w.account.Held())
+				held.Add(w.account.Used())
 				close(done)
 			})
 			<-done

@@ -118,8 +118,8 @@ func (s *Stats) visit(w *worker) {
 	s.Holding += w.order.Holding()
 	counts := &w.order.Counts
 	s.PipeRequests, s.Refusals, s.Held, s.HeldTooLong = counts.Requests, counts.Refusals, counts.Held, counts.HeldTooLong
-	s.Buffers += w.account.Held()
-	s.PipeBuffers += w.pending.Held()
+	s.Buffers += w.account.Used()
+	s.PipeBuffers += w.pending.Used()
 	for _, n := range w.order.Nodes() {
 		to := s.node(n.Member.ID)
 		n.Each(func(p *order.Pipe) {

@@ -2,86 +2,87 @@ package netloop
 
 import "errors"
 
-// ErrNoMemory closes a connection whose buffers the budget has nothing left for.
+// ErrNoMemory closes a connection when the budget has no memory left for its buffers.
 var ErrNoMemory = errors.New("no memory for the connection's buffers")
 
-// Budget is what has the memory that buffers are made of. Its methods are called from any
-// loop.
+// Budget grants the memory for buffers. Any loop may call its methods.
 type Budget interface {
-	// Charge takes n bytes; false: there are none. It may be called in the middle of
-	// whatever a handler does.
+	// Charge takes n bytes and reports whether they were available. Handlers may be anywhere in
+	// their work when it is called.
 	Charge(n int64) bool
-	// Refund gives n bytes back.
+	// Refund returns n bytes.
 	Refund(n int64)
 }
 
-// Account is what the buffers of some conns of one loop take out of a Budget. A buffer is
-// charged before it is made. Bytes are taken from the budget in chunks, because most
-// buffers are small and short-lived: a request costs an addition and a comparison.
+// Account counts what the buffers of some conns of one loop take from a Budget. It charges a buffer
+// before the buffer is made. It takes bytes from the budget in chunks, because most buffers are
+// small and short-lived: a request costs one addition and one comparison.
 type Account struct {
-	budget  Budget // nil: there is no limit, the bytes are only counted
-	granted int64  // bytes taken from the budget, at least held
-	floor   int64  // bytes of granted that are the account's for good
-	held    int64  // capacity of the conns' buffers, and other
-	other   int64  // what SetOther said for all conns
+	budget  Budget // nil: no limit, the bytes are only counted
+	granted int64  // bytes taken from the budget, at least used
+	floor   int64  // bytes of granted that the account never returns
+	used    int64  // capacity of the conns' buffers, and other
+	other   int64  // the sum of SetOther over all conns
 
 	received, sent uint64 // bytes that the conns have read and written, see Traffic
 }
 
-// accountChunk is how much at least an account takes from its budget and gives back.
+// accountChunk is the least number of bytes that an account takes from its budget or returns to it
+// at once.
 const accountChunk = 128 << 10
 
-// NewAccount makes an account of a budget that has charged floor bytes for it already, for
-// good. A nil budget has no limit. Like a Conn, an Account is its loop's.
+// NewAccount returns an account of a budget that has permanently charged floor bytes for it. A nil
+// budget has no limit. Like a Conn, an Account belongs to its loop.
 func NewAccount(budget Budget, floor int64) *Account {
 	return &Account{budget: budget, granted: floor, floor: floor}
 }
 
-// Held is what all conns of the account take.
-func (a *Account) Held() int64 { return a.held }
+// Used returns the bytes that all conns of the account use.
+func (a *Account) Used() int64 { return a.used }
 
-// Traffic is how many bytes the account's conns, closed ones too, have read and written.
+// Traffic returns how many bytes the account's conns, closed ones included, have read and written.
 func (a *Account) Traffic() (received, sent uint64) { return a.received, a.sent }
 
-// Other is the part of Held that SetOther said.
+// Other returns the part of Used that SetOther reported.
 func (a *Account) Other() int64 { return a.other }
 
 func (a *Account) take(n int) bool {
-	a.held += int64(n)
-	return a.held <= a.granted || a.draw(int64(n))
+	a.used += int64(n)
+	return a.used <= a.granted || a.draw(int64(n))
 }
 
-// draw takes what is held and not granted from the budget: a chunk, or just that if the
-// budget has less. n bytes are not held after all if it has not even that.
+// draw takes the bytes that are used but not granted from the budget: a whole chunk or, if the
+// budget has less, only the missing bytes. Without even those it takes n bytes off used again and
+// returns false.
 func (a *Account) draw(n int64) bool {
 	if a.budget == nil {
 		return true
 	}
-	missing := a.held - a.granted
+	missing := a.used - a.granted
 	for _, want := range []int64{max(missing, accountChunk), missing} {
 		if a.budget.Charge(want) {
 			a.granted += want
 			return true
 		}
 	}
-	a.held -= n
+	a.used -= n
 	return false
 }
 
-// give returns n bytes. A chunk is kept for what comes next.
+// give returns n bytes. It keeps one chunk for the next buffers.
 func (a *Account) give(n int) {
-	a.held -= int64(n)
+	a.used -= int64(n)
 	if a.budget == nil {
 		return
 	}
-	if spare := a.granted - max(a.floor, a.held+accountChunk); spare >= accountChunk {
+	if spare := a.granted - max(a.floor, a.used+accountChunk); spare >= accountChunk {
 		a.granted -= spare
 		a.budget.Refund(spare)
 	}
 }
 
-// SetAccount has the conn's buffers charged to a from now on; without it they are only
-// counted. It must be called before the conn has any.
+// SetAccount charges the conn's buffers to a from now on. Without an account of its own, a conn
+// uses its loop's, which has no limit. Call it before the conn has any buffer.
 func (c *Conn) SetAccount(a *Account) {
 	if c.in != nil || c.out != nil || c.other != 0 {
 		panic("BUG: a conn with buffers changes its account")
@@ -92,9 +93,9 @@ func (c *Conn) SetAccount(a *Account) {
 	}
 }
 
-// SetOther has n bytes that the handler keeps for the conn outside of these buffers count
-// in its account from now on, instead of as many as was said before. False: there is no
-// memory for them, and the conn is closed.
+// SetOther sets how many bytes the handler keeps for the conn outside of these buffers; they
+// replace the number of the call before and count in the conn's account. It returns false if there
+// is no memory for them, and closes the conn.
 func (c *Conn) SetOther(n int) bool {
 	n += c.wrapped
 	switch {
@@ -111,7 +112,8 @@ func (c *Conn) SetOther(n int) bool {
 	return true
 }
 
-// charge takes n bytes. It does not wait for what is leaving anyway.
+// charge takes n bytes from the account, and reports whether they were available. It does not wait
+// for buffers that are being returned anyway.
 func (c *Conn) charge(n int) bool {
 	for !c.account.take(n) {
 		if !c.loop.leaveSome() {
@@ -121,8 +123,8 @@ func (c *Conn) charge(n int) bool {
 	return true
 }
 
-// lend returns a buffer with room for n bytes, which can perhaps be extended to reach; nil
-// if there is no memory for it.
+// lend returns an empty buffer with room for n bytes, which can perhaps be extended up to reach, or
+// nil if there is no memory for it.
 func (c *Conn) lend(n, reach int) []byte {
 	class := classOf(max(n, reach))
 	size := bufferSize(n, class)
@@ -136,7 +138,7 @@ func (c *Conn) lend(n, reach int) []byte {
 	return b
 }
 
-// extend returns b with room for n bytes; nil if that cannot be had in its place.
+// extend returns b with room for n bytes, or nil if b cannot be extended in place.
 func (c *Conn) extend(b []byte, n int) []byte {
 	if !c.loop.pool.owns(b) {
 		return nil
@@ -149,9 +151,9 @@ func (c *Conn) extend(b []byte, n int) []byte {
 	return c.loop.pool.extend(b, n)
 }
 
-// grownSize is how large a buffer is made that must have room for need bytes and may come
-// to have reach. Doubling keeps copying linear. A large one is extended step by step, so
-// that the budget makes room for a step only at a time.
+// grownSize returns the size of a buffer that must have room for need bytes and may grow to reach.
+// Doubling keeps copying linear. A large buffer grows step by step, so that the budget has to make
+// room for one step at a time.
 func grownSize(need, reach int) int {
 	if reach <= 1<<maxKeptClass {
 		return max(need, reach)
@@ -159,19 +161,19 @@ func grownSize(need, reach int) int {
 	return max(need, min(reach, need+growStep))
 }
 
-// growStep is about what one read adds.
+// growStep is about as much as one read adds.
 const growStep = scratchSize
 
-// replace returns a buffer with room for n bytes, which can perhaps be extended to reach,
-// and with what b has from its byte from on at to. b is given back. If there is no memory
-// for it, nil is returned and b left alone.
+// replace returns a buffer with room for n bytes, which can perhaps be extended up to reach, and
+// with the bytes b[from:] at offset to. It returns b to the pool. If there is no memory for the new
+// buffer, replace returns nil and leaves b alone.
 func (c *Conn) replace(b []byte, from, to, n, reach int) []byte {
 	l := c.loop
 	class := classOf(max(n, reach))
 	more := bufferSize(n, class)
 	moved := l.pool.isLarge(b) && class > maxKeptClass
 	if moved {
-		more -= cap(b) // its memory goes over, and is never there twice
+		more -= cap(b) // b's memory moves, and never exists twice
 	}
 	if more > 0 && !c.charge(more) {
 		return nil
@@ -201,7 +203,7 @@ func (c *Conn) giveBack(b []byte) {
 	}
 }
 
-// settleAccount gives everything back when the conn is closed.
+// settleAccount returns all bytes of a conn when it is closed.
 func (c *Conn) settleAccount() {
 	c.dropInput()
 	c.dropOutput()
@@ -210,14 +212,14 @@ func (c *Conn) settleAccount() {
 	c.other = 0
 }
 
-// Starver is a Handler with something to say to a peer whose input cannot be kept for want
-// of memory. The last words are sent behind what output there is, and the conn closes
-// with ErrNoMemory. Without memory for them they are lost.
+// Starver is a Handler with something to say to a peer whose input cannot be kept for lack of
+// memory. Its last words follow the output that is there, and then the conn closes with
+// ErrNoMemory. Without memory for the words they are lost.
 type Starver interface {
 	OnStarve(c *Conn) (lastWords []byte)
 }
 
-// starve ends the conn because its input cannot be kept.
+// starve ends the conn because there is no memory for its input.
 func (c *Conn) starve() {
 	if c.closed || c.finishing {
 		return

@@ -90,7 +90,7 @@ func TestOutputIsCharged(t *testing.T) {
 	expect(t, small, strings.Repeat("x", 100))
 	g := ln.group
 	eventually(t, g, "all is given back", func(l *Loop) bool {
-		return s.account.held == 0 && l.stats.Starved == 1 && p.left.Load() >= 4<<20-2*accountChunk
+		return s.account.used == 0 && l.stats.Starved == 1 && p.left.Load() >= 4<<20-2*accountChunk
 	})
 }
 
@@ -114,7 +114,7 @@ func TestInputIsCharged(t *testing.T) {
 	write(t, small, "100\n")
 	expect(t, small, strings.Repeat("x", 100))
 	eventually(t, ln.group, "all is given back", func(l *Loop) bool {
-		return s.account.held == 0 && l.stats.Starved == 1 && p.left.Load() >= 1<<20-2*accountChunk
+		return s.account.used == 0 && l.stats.Starved == 1 && p.left.Load() >= 1<<20-2*accountChunk
 	})
 }
 
@@ -147,8 +147,8 @@ func TestOtherMemoryIsCharged(t *testing.T) {
 		return funcs{
 			data: func(c *Conn, in []byte) int {
 				for _, step := range []int{100_000, 600_000, 500_000, 500_000, 0, 900_000} {
-					if !c.SetOther(step) || account.held != int64(step) {
-						t.Errorf("%d bytes: %d are held", step, account.held)
+					if !c.SetOther(step) || account.used != int64(step) {
+						t.Errorf("%d bytes: %d are used", step, account.used)
 					}
 				}
 				if len(in) > 1 && (c.SetOther(2_000_000) || c.SetOther(1)) {
@@ -170,7 +170,7 @@ func TestOtherMemoryIsCharged(t *testing.T) {
 		t.Errorf("closed with %v", err)
 	}
 	eventually(t, ln.group, "all is given back", func(*Loop) bool {
-		return account.held == 0 && p.left.Load()+account.granted == 1<<20
+		return account.used == 0 && p.left.Load()+account.granted == 1<<20
 	})
 }
 
@@ -225,7 +225,7 @@ func TestStarvingTogether(t *testing.T) {
 	}
 	each(t, g, func(l *Loop) {
 		a := accounts[l.index]
-		if a.held != 0 || l.pool.lent != 0 || a.granted > 2*accountChunk || l.stats.Panics > 0 {
+		if a.used != 0 || l.pool.lent != 0 || a.granted > 2*accountChunk || l.stats.Panics > 0 {
 			t.Errorf("at the end: %+v, %d lent, %d panics", *a, l.pool.lent, l.stats.Panics)
 		}
 	})
@@ -242,12 +242,12 @@ func TestWrappedMemoryIsCharged(t *testing.T) {
 	held := make(chan int64, 3)
 	ln, err := g.ListenWrapped("127.0.0.1:0", heavy{}, func(c *Conn) Handler {
 		c.SetAccount(account)
-		held <- account.held
+		held <- account.used
 		return funcs{data: func(c *Conn, in []byte) int {
 			c.SetOther(1000)
-			held <- account.held
+			held <- account.used
 			c.SetOther(0)
-			held <- account.held
+			held <- account.used
 			return len(in)
 		}}
 	})
@@ -262,7 +262,7 @@ func TestWrappedMemoryIsCharged(t *testing.T) {
 		}
 	}
 	nc.Close()
-	eventually(t, g, "all is given back", func(*Loop) bool { return account.held == 0 })
+	eventually(t, g, "all is given back", func(*Loop) bool { return account.used == 0 })
 }
 
 // heavy wraps nothing and says that this takes much.

@@ -7,89 +7,87 @@ import (
 )
 
 var (
-	// ErrSlowReader closes a connection whose peer lets its replies pile up.
+	// ErrSlowReader closes a connection whose peer does not read its replies, so that they pile up.
 	ErrSlowReader = errors.New("peer does not read its replies")
 	// ErrClosed closes the connections that are still open when their Group closes.
 	ErrClosed = errors.New("event loops are closed")
 )
 
-// Handler receives what happens on one Conn, always on the thread of the conn's loop.
+// Handler receives the events of one Conn, always on the thread of the conn's loop.
 type Handler interface {
-	// OnData is given all unconsumed input, and returns how many leading bytes it
-	// consumed. in is the loop's: it is valid only during the call, and the handler may
-	// change it. OnData is called again when more arrives, or after Conn.Wake. It may
-	// call any method of any Conn of its loop, including Close on its own.
+	// OnData receives all unconsumed input and returns how many leading bytes it consumed. in
+	// belongs to the loop: it is valid only during the call, and the handler may change it. OnData
+	// is called again when more input arrives, or after Conn.Wake. It may call any method of any
+	// Conn of its loop, including Close of its own.
 	OnData(c *Conn, in []byte) int
-	// OnClose is called exactly once, after the socket is gone, and never from inside
-	// Close. err is nil after an orderly local close, io.EOF when the peer finished,
-	// otherwise the reason (ErrSlowReader, ErrClosed, a system call's error...).
+	// OnClose is called exactly once, after the socket is closed, and never from inside Close. err
+	// is nil after an orderly local close, io.EOF when the peer finished, otherwise the reason
+	// (ErrSlowReader, ErrClosed, a system call's error...).
 	OnClose(c *Conn, err error)
 }
 
-// Flusher is a Handler that manages its output itself. OnFlush is called at the end of
-// an iteration in which MarkDirty was called, and when the socket takes bytes again
-// after a short TryWrite. Flushers come before all other conns, so that requests are on
-// their way before replies.
+// Flusher is a Handler that manages its output itself. OnFlush is called at the end of an iteration
+// in which MarkDirty was called, and when the socket accepts bytes again after a short TryWrite.
+// Flushers are flushed before all other conns, so that requests leave before replies.
 type Flusher interface {
 	OnFlush(c *Conn)
 }
 
-// HalfCloser is a Handler that answers a peer which has finished sending. Without it
-// such a conn is closed (io.EOF) when its output is sent. When OnEOF returns true the
-// conn stays open for output, and the handler closes it.
+// HalfCloser is a Handler that answers a peer which has finished sending. Without OnEOF such a conn
+// is closed (io.EOF) once its output is sent. When OnEOF returns true, the conn stays open for
+// output, and the handler closes it.
 type HalfCloser interface {
 	OnEOF(c *Conn) bool
 }
 
-// hold is a set of reasons not to read from a conn.
-type hold uint8
+// readStop is a set of reasons not to read from a conn.
+type readStop uint8
 
 const (
-	holdHandler hold = 1 << iota // Pause
-	holdOutput                   // unsent output is above the soft limit
-	holdInput                    // unconsumed input has reached its maximum
-	holdEnd                      // end of file was read, or the conn is to be closed after flushing
+	stopHandler readStop = 1 << iota // Pause
+	stopOutput                       // unsent output is above the soft limit
+	stopInput                        // unconsumed input has reached its maximum
+	stopEnd                          // end of file was read, or the conn closes after flushing
 )
 
-// Conn is one non-blocking socket, owned by one loop for life. Its methods may be
-// called only on the thread of that loop. All are safe on a closed Conn: they do
-// nothing.
+// Conn is one non-blocking socket, which belongs to one loop for life. Only the thread of that loop
+// may call its methods. On a closed Conn they all do nothing.
 type Conn struct {
 	loop    *Loop
 	account *Account
-	other   int // bytes in account that are not of in and out
-	wrapped int // what of other is always there: the Wrapper's
+	other   int // bytes in account that are not in in and out
+	wrapped int // the permanent part of other: the Wrapper's
 	handler Handler
-	flusher Flusher // handler, if it is one
+	flusher Flusher // handler, if it is a Flusher
 	fd      int     // -1 when closed
-	gen     int32   // tells this conn's events from those of an earlier one with the same fd
-	armed   uint32  // events asked for; follows interest() at the end of each iteration
+	gen     int32   // distinguishes this conn's events from those of an earlier conn with the same fd
+	armed   uint32  // events that the poller reports; set to interest() at the end of each iteration
 
-	holds     hold
+	stops     readStop
 	closed    bool
 	finishing bool // close with err when the output is sent
 	lingering bool // our direction is closed, see linger
 	ended     bool // the peer's direction is closed: end of file was read
 	dirty     bool // on one of the loop's dirty lists
-	woken     bool // OnData is owed; on the loop's woken list
+	woken     bool // OnData must be called; on the loop's woken list
 	rearming  bool // on the loop's rearm list
 	streams   bool // see Stream
 
-	want  int    // OnData is not called before this much input is there
-	maxIn int    // with this much unconsumed input, reading stops
-	in    []byte // input kept from earlier reads, consumed up to inOff; nil when there is none
+	want  int    // OnData is not called with less input
+	maxIn int    // reading stops at this much unconsumed input
+	in    []byte // input kept from earlier reads, consumed up to inOff; nil: none
 	inOff int
 
-	out     []byte // output, sent up to outOff; nil when there is none
+	out     []byte // output, sent up to outOff; nil: none
 	outOff  int
-	outHint int  // how much output there was lately: the size of the next buffer
+	outHint int  // recent amount of output: the size of the next buffer
 	overrun bool // output was added while above the soft limit
 
-	inserts  []insert // what of the output is not in out, in order
-	inserted int      // unsent bytes of them
+	inserts  []insert // output that is not in out, in order
+	inserted int      // unsent bytes of inserts
 
 	blocked    int           // 1 + index in the loop's blocked list; 0: not blocked
-	progressed time.Duration // when the socket last took a byte, while blocked
+	progressed time.Duration // when the socket last accepted a byte, while blocked
 
 	err           error // for OnClose
 	dial          *dial // not nil while connecting
@@ -109,44 +107,43 @@ func (c *Conn) LocalAddr() string { return c.local.String() }
 // FD returns the socket's descriptor, -1 when closed.
 func (c *Conn) FD() int { return c.fd }
 
-// User returns what SetUser stored.
+// User returns the value that SetUser stored.
 func (c *Conn) User() any { return c.user }
 
-// SetUser stores a value for the caller's own use.
+// SetUser stores a value for the caller.
 func (c *Conn) SetUser(v any) { c.user = v }
 
-// Pause stops reading until Resume. Idempotent. A paused conn is still closed when its
-// peer resets it.
-func (c *Conn) Pause() { c.hold(holdHandler) }
+// Pause stops reading until Resume. Pausing twice is the same as once. A paused conn still closes
+// when its peer resets it.
+func (c *Conn) Pause() { c.stopReading(stopHandler) }
 
-// Resume undoes Pause. Input that is already there is offered again.
-func (c *Conn) Resume() { c.release(holdHandler) }
+// Resume undoes Pause. It offers the kept input again.
+func (c *Conn) Resume() { c.allowReading(stopHandler) }
 
-func (c *Conn) hold(h hold) {
-	if c.holds&h == 0 {
-		c.holds |= h
+func (c *Conn) stopReading(s readStop) {
+	if c.stops&s == 0 {
+		c.stops |= s
 		c.rearmLater()
 	}
 }
 
-// release removes a reason not to read. The handler may have stopped in the middle of
-// its input because of it, and nothing new may ever arrive: so the input is offered
-// again.
-func (c *Conn) release(h hold) {
-	if c.holds&h == 0 {
+// allowReading removes a reason not to read. The handler may have stopped in the middle of its
+// input for that reason, and nothing new may ever arrive, so the kept input is offered again.
+func (c *Conn) allowReading(s readStop) {
+	if c.stops&s == 0 {
 		return
 	}
-	c.holds &^= h
+	c.stops &^= s
 	c.rearmLater()
 	if len(c.in) > c.inOff {
 		c.Wake()
 	}
 }
 
-// interest is what the system should report. It always reports errors and hangups.
+// interest returns the events that the system should report. It always reports errors and hangups.
 func (c *Conn) interest() uint32 {
 	var events uint32
-	if (c.holds == 0 || c.lingering) && c.dial == nil {
+	if (c.stops == 0 || c.lingering) && c.dial == nil {
 		events |= readable
 	}
 	if c.blocked > 0 || c.dial != nil {
@@ -155,8 +152,8 @@ func (c *Conn) interest() uint32 {
 	return events
 }
 
-// rearmLater compares interest with what is armed at the end of the iteration: Pause
-// and Resume in turn cost no system call.
+// rearmLater schedules a comparison of interest with armed for the end of the iteration, so that
+// alternating Pause and Resume cost no system call.
 func (c *Conn) rearmLater() {
 	if !c.rearming && !c.closed {
 		c.rearming = true
@@ -164,9 +161,8 @@ func (c *Conn) rearmLater() {
 	}
 }
 
-// Close closes the socket at once; unsent output is lost. OnClose(err) follows before
-// the iteration ends. The conn's buffers live until then, so that Close is allowed in
-// the middle of OnData.
+// Close closes the socket at once; unsent output is lost. OnClose(err) follows before the iteration
+// ends. The conn's buffers live until then, so a handler may call Close in the middle of OnData.
 func (c *Conn) Close(err error) {
 	if c.closed {
 		return
@@ -179,8 +175,8 @@ func (c *Conn) Close(err error) {
 	c.loop.closing = append(c.loop.closing, c)
 }
 
-// CloseAfterFlush stops reading, and closes when the output is sent (or the peer takes
-// none of it for Config.Stall).
+// CloseAfterFlush stops reading and closes the conn when its output is sent, or when the peer has
+// accepted none of it for Config.Stall.
 func (c *Conn) CloseAfterFlush() { c.finish(nil) }
 
 func (c *Conn) finish(err error) {
@@ -189,6 +185,6 @@ func (c *Conn) finish(err error) {
 	}
 	c.finishing = true
 	c.err = err
-	c.hold(holdEnd)
+	c.stopReading(stopEnd)
 	c.MarkDirty()
 }

@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dial is one call of Loop.Dial until one of its callbacks ran.
+// dial is one call of Loop.Dial until one of its callbacks has run.
 type dial struct {
 	loop   *Loop
 	addr   string
 	open   func(c *Conn) Handler
 	failed func(error)
 	timer  *Timer
-	conn   *Conn              // nil while the name is resolved
-	cancel context.CancelFunc // ends the resolving
+	conn   *Conn              // nil while the name is being resolved
+	cancel context.CancelFunc // ends resolving
 }
 
-// Dial connects to addr ("ip:port" or "name:port"). Exactly one of the callbacks runs,
-// on the loop and never inside Dial: open with the connected conn, to return its
-// handler (nil closes it), or fail, also when timeout has passed or the group closes.
-// Of a group that is closed already neither is called.
+// Dial connects to addr ("ip:port" or "name:port"). Exactly one of the callbacks runs, on the loop
+// and never inside Dial. open gets the connected conn and returns its handler (nil closes the
+// conn). fail gets the error, also after timeout or when the group closes. If the group is closed
+// already, neither runs.
 func (l *Loop) Dial(
 	addr string, timeout time.Duration, open func(c *Conn) Handler, fail func(error),
 ) {
@@ -51,8 +51,8 @@ func (l *Loop) Dial(
 	}()
 }
 
-// Dialer connects to addr and returns a connected descriptor that does not block. It may
-// block itself.
+// Dialer connects to addr and returns a connected, non-blocking descriptor. A Dialer itself may
+// block.
 type Dialer func(ctx context.Context, addr string) (fd int, err error)
 
 // DialBy is Dial with a connection that by makes, over TLS for instance.
@@ -85,7 +85,7 @@ func (l *Loop) DialBy(
 // adopt makes a conn of a connected socket.
 func (d *dial) adopt(fd int) {
 	l := d.loop
-	to, _ := netip.ParseAddrPort(d.addr) // a name leaves it empty
+	to, _ := netip.ParseAddrPort(d.addr) // zero if addr is a name
 	l.load.Add(1)
 	c := l.newConn(fd, to)
 	c.armed = readable
@@ -99,7 +99,7 @@ func (d *dial) adopt(fd int) {
 	c.open(d.open)
 }
 
-// resolve asks for the addresses of "name:port" and returns the first.
+// resolve resolves "name:port" and returns the first address.
 func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -116,7 +116,7 @@ func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(ips[0].Unmap(), uint16(port)), nil
 }
 
-// connect begins to connect. The first event of the socket says that it is over.
+// connect starts connecting. The socket's first event reports the result.
 func (d *dial) connect(to netip.AddrPort) {
 	if d.done() {
 		return
@@ -156,7 +156,7 @@ func startConnect(to netip.AddrPort) (fd int, err error) {
 	return fd, nil
 }
 
-// finish is called by the first event of a connecting socket.
+// finish handles the first event of a connecting socket.
 func (d *dial) finish() {
 	code, err := unix.GetsockoptInt(d.conn.fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err == nil && code != 0 {
@@ -177,7 +177,7 @@ func (d *dial) finish() {
 	c.open(d.open)
 }
 
-// fail ends the dial with an error, unless it is over.
+// fail ends the dial with an error, unless it has ended already.
 func (d *dial) fail(err error) {
 	if d.done() {
 		return

@@ -12,9 +12,9 @@ import (
 type Config struct {
 	Loops   int           // default: DefaultLoops
 	Logger  *slog.Logger  // default: slog.Default
-	SoftOut int           // unsent bytes above which a conn is not read: default 1 MiB
-	HardOut int           // unsent bytes above which a conn is closed: default 64 MiB
-	Stall   time.Duration // a peer that takes no output for so long is closed: default 10 s
+	SoftOut int           // a conn with more unsent bytes is not read: default 1 MiB
+	HardOut int           // a conn with more unsent bytes is closed: default 64 MiB
+	Stall   time.Duration // a peer that accepts no output for this long is closed: default 10 s
 }
 
 func (cfg Config) withDefaults() Config {
@@ -36,13 +36,14 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// cpus is what the cgroup gives us. Read before any Group raises GOMAXPROCS.
+// cpus is the number of processors that the cgroup allows. It is read before any Group raises
+// GOMAXPROCS.
 var cpus = runtime.GOMAXPROCS(0)
 
-// DefaultLoops is one loop less than there are processors, and at least one.
+// DefaultLoops returns the number of processors minus one, but at least one.
 func DefaultLoops() int { return max(1, cpus-1) }
 
-// Group is the set of loops of a process. Its methods may be called from any goroutine.
+// Group is the set of loops of a process. Any goroutine may call its methods.
 type Group struct {
 	loops   []*Loop
 	log     *slog.Logger
@@ -51,13 +52,13 @@ type Group struct {
 
 	mu        sync.Mutex
 	listeners map[*Listener]struct{} // open ones
-	nextLoop  int                    // which loop watches the next listener
+	nextLoop  int                    // index of the loop that watches the next listener
 	closed    bool
 }
 
-// NewGroup starts the loops. A loop that waits keeps its processor from the Go
-// scheduler, hence two more are allowed than there are loops: one for everybody else's
-// goroutines, one for the garbage collector.
+// NewGroup starts the loops. A waiting loop keeps its processor from the Go scheduler, so
+// GOMAXPROCS becomes two more than there are loops: one for all other goroutines, one for the
+// garbage collector.
 func NewGroup(cfg Config) (*Group, error) {
 	cfg = cfg.withDefaults()
 	g := &Group{log: cfg.Logger, clock: newClock(), listeners: make(map[*Listener]struct{})}
@@ -83,9 +84,9 @@ func NewGroup(cfg Config) (*Group, error) {
 // Loops returns the group's loops, which the caller must not change.
 func (g *Group) Loops() []*Loop { return g.loops }
 
-// Each runs f once on every loop and waits until all have: for scrapes, and as a
-// barrier. It fails after a second when a loop did not get to it; f may then still run
-// later. Must not be called on a loop.
+// Each runs f once on every loop and waits until all have run it: for scrapes, and as a barrier. It
+// fails if a loop has not run f within a second; f may then still run later. Do not call Each on a
+// loop.
 func (g *Group) Each(f func(l *Loop)) error {
 	done := make(chan struct{}, len(g.loops))
 	for _, l := range g.loops {
@@ -109,8 +110,8 @@ func (g *Group) Each(f func(l *Loop)) error {
 	return nil
 }
 
-// Close closes every listener and every conn (OnClose is called with ErrClosed), stops
-// the loops and waits for them. Must not be called on a loop.
+// Close closes every listener and every conn (OnClose gets ErrClosed), stops the loops and waits
+// for them. Do not call Close on a loop.
 func (g *Group) Close() {
 	g.mu.Lock()
 	closed := g.closed
@@ -129,8 +130,8 @@ func (g *Group) Close() {
 	g.running.Wait()
 }
 
-// shutdown gives everything back. What was posted before is still run, because it may
-// hold a descriptor.
+// shutdown releases everything that a loop has. It still runs the functions posted before, because
+// they may own a descriptor.
 func (l *Loop) shutdown() {
 	for _, f := range l.mail.close() {
 		l.call("posted function", f)

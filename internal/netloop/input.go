@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// scratchSize is the most that one read takes: what one conn may do before the next
+	// scratchSize is the most that one read returns: a conn may take that much before the next one
 	// has its turn.
 	scratchSize = 256 << 10
-	// smallKept is up to which size kept input is moved in front of the next read.
+	// smallKept is the largest kept input that is moved in front of the next read.
 	smallKept = 16 << 10
 	// minRead is the least room for a read into a conn's own buffer.
 	minRead    = 16 << 10
 	defaultMax = 1<<30 + 64<<10 // see SetMaxInput
 )
 
-// Wake makes the loop call OnData again with the input kept, in this iteration or the
-// next: for a handler that stopped early. Without any such input nothing happens. While
-// too much output is unsent the call waits until there is less.
+// Wake makes the loop call OnData again with the kept input, in this iteration or the next: for a
+// handler that stopped early. Without kept input it does nothing. While too much output is unsent,
+// the call waits until there is less.
 func (c *Conn) Wake() {
 	if c.woken || c.closed {
 		return
@@ -30,13 +30,13 @@ func (c *Conn) Wake() {
 	c.loop.woken = append(c.loop.woken, c)
 }
 
-// Want is a hint from inside OnData: less than n bytes of input are no use, do not call
-// before (see resp.Parser.Need).
+// Want is a hint from inside OnData: do not call OnData again with less than n bytes of input (see
+// resp.Parser.Need).
 func (c *Conn) Want(n int) { c.want = n }
 
-// SetMaxInput sets how much unconsumed input stops reading (0: the default, 1 GiB and
-// 64 KiB). OnData is called at that point whatever it wanted; when it does not consume
-// anything then, only Wake makes the conn go on.
+// SetMaxInput sets how much unconsumed input stops reading, in bytes (0: the default, 1 GiB and 64
+// KiB). At that point OnData is called whatever the handler wanted; if it consumes nothing then,
+// only Wake makes the conn continue.
 func (c *Conn) SetMaxInput(n int) {
 	if n == 0 {
 		n = defaultMax
@@ -44,8 +44,8 @@ func (c *Conn) SetMaxInput(n int) {
 	c.maxIn = n
 }
 
-// Stream says that the handler is moving much input on, byte by byte, or does so no
-// more. Reads are then smaller: others wait while such input is dealt with.
+// Stream says whether the handler passes much input on as it arrives. If it does, reads are
+// smaller, because other conns wait while the loop handles such input.
 func (c *Conn) Stream(on bool) {
 	if c.streams == on || c.closed {
 		return
@@ -75,9 +75,9 @@ func (c *Conn) receive(hangup bool) {
 			return
 		}
 	} else {
-		// The common case. A pipelining client's last command is usually cut in the
-		// middle: with the piece in front, the next read is again as long as the
-		// scratch buffer, and the handler sees one run of bytes.
+		// The common case. A pipelining client's last command is usually cut in the middle. With
+		// that piece in front, the next read is again as long as the scratch buffer, and the
+		// handler sees one run of bytes.
 		copy(l.scratch, c.in[c.inOff:])
 		buf = l.scratch[:kept]
 	}
@@ -103,25 +103,25 @@ func (c *Conn) receive(hangup bool) {
 	}
 }
 
-// room returns the kept input at the front of a buffer with space for a read behind it;
-// nil if there is no memory for that.
+// room returns the kept input at the front of a buffer with space for a read behind it, or nil if
+// there is no memory for that.
 func (c *Conn) room() []byte {
 	live := c.in[c.inOff:]
 	if cap(live)-len(live) >= minRead {
 		return live
 	}
-	// What the handler wants bounds the doubling, but is never trusted by itself: the peer
-	// has to send half of it first.
+	// The handler's Want bounds the doubling, but is never trusted alone: the peer has to send half
+	// of it first.
 	need, reach := len(live)+minRead, 2*len(live)
 	if c.want > len(live) {
 		reach = min(reach, c.want)
 	}
 	size := grownSize(need, reach)
 	if reach > 1<<maxKeptClass {
-		reach = max(reach, c.want) // addresses only: what it is extended to later is not copied
+		reach = max(reach, c.want) // addresses only: extending into them copies nothing
 	}
 	if cap(c.in) >= size && c.inOff >= len(live) {
-		// They cannot overlap, and at least as much was consumed since the last time.
+		// The two do not overlap, and at least as many bytes were consumed since the last move.
 		copy(c.in[:len(live)], live)
 		c.in, c.inOff = c.in[:len(live)], 0
 		return c.in
@@ -140,12 +140,12 @@ func (c *Conn) room() []byte {
 	return grown
 }
 
-// settle offers in to the handler and keeps what it leaves. own: in is the conn's own
-// buffer, otherwise the scratch buffer.
+// settle offers in to the handler and keeps what the handler leaves. own says that in is the conn's
+// own buffer rather than the scratch buffer.
 func (c *Conn) settle(in []byte, own bool) {
 	rest := c.offer(in)
 	switch {
-	case own && c.in == nil: // taken
+	case own && c.in == nil: // the handler took it over
 		c.keep(rest)
 	case len(rest) == 0:
 		c.dropInput()
@@ -157,13 +157,13 @@ func (c *Conn) settle(in []byte, own bool) {
 		c.keep(rest)
 	}
 	if len(rest) >= c.maxIn {
-		c.hold(holdInput)
-	} else if c.holds&holdInput != 0 {
-		c.release(holdInput)
+		c.stopReading(stopInput)
+	} else if c.stops&stopInput != 0 {
+		c.allowReading(stopInput)
 	}
 }
 
-// keep copies input that lies elsewhere.
+// keep copies input from the scratch buffer into the conn's own.
 func (c *Conn) keep(rest []byte) {
 	if cap(c.in) < len(rest) {
 		c.dropInput()
@@ -180,8 +180,8 @@ func (c *Conn) dropInput() {
 	c.in, c.inOff = nil, 0
 }
 
-// offer calls OnData if the handler can be expected to get further, and returns what it
-// did not consume.
+// offer calls OnData if the handler can be expected to make progress, and returns what it did not
+// consume.
 func (c *Conn) offer(in []byte) []byte {
 	if c.closed || len(in) < min(c.want, c.maxIn) {
 		return in
@@ -200,20 +200,18 @@ func (c *Conn) callData(in []byte) (consumed int) {
 	return n
 }
 
-// offerKept calls OnData with the input kept, if there is any and nothing forbids it
-// now.
+// offerKept calls OnData with the kept input, if there is any and nothing forbids the call now.
 func (c *Conn) offerKept() {
-	if c.closed || c.finishing || c.holds&holdOutput != 0 || len(c.in) == c.inOff {
+	if c.closed || c.finishing || c.stops&stopOutput != 0 || len(c.in) == c.inOff {
 		return
 	}
 	c.settle(c.in[c.inOff:], true)
 }
 
-// endOfInput is called when the peer has finished sending: all input was offered, or is
-// offered now if that is owed.
+// endOfInput handles the end of the peer's input. All input has been offered, or is offered now.
 func (c *Conn) endOfInput() {
 	c.ended = true
-	c.hold(holdEnd)
+	c.stopReading(stopEnd)
 	if c.woken {
 		c.offerKept()
 	}

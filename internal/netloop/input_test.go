@@ -157,7 +157,7 @@ func TestMaxInput(t *testing.T) {
 	const size = tooMuch
 	go io.WriteString(nc, randomLine(size))
 	c := receive(t, conns)
-	eventually(t, g, "reading stops", func(*Loop) bool { return c.armed == 0 && c.holds == holdInput })
+	eventually(t, g, "reading stops", func(*Loop) bool { return c.armed == 0 && c.stops == stopInput })
 	each(t, g, func(*Loop) {
 		if kept := len(c.in) - c.inOff; kept > 100_000+scratchSize {
 			t.Errorf("%d bytes of input kept", kept)

@@ -1,40 +1,40 @@
 package netloop
 
-// A reply may be too large to be copied into an output buffer. Its place in the output is
-// then kept by an insert: bytes that lie with their owner, and are sent from there.
+// A reply may be too large to be copied into an output buffer. An insert then marks its place in
+// the output: the bytes stay with their owner, and are sent from there.
 //
 //	out      ...$600000 CRLF │ CRLF +OK CRLF ...
 //	inserts                  └ 600000 bytes, at 12 of out
 
-// Releaser is who has the bytes of an insert.
+// Releaser owns the bytes of an insert.
 type Releaser interface {
-	// Release is called once, on the conn's loop: the bytes are sent, or never will be.
+	// Release is called once, on the conn's loop, when the bytes are sent or never will be.
 	Release()
 }
 
-// insert is output that lies elsewhere.
+// insert is output that lies outside of the conn's buffer.
 type insert struct {
-	at    int    // it comes before out[at:]
-	rest  []byte // what is unsent of it
+	at    int    // precedes out[at:]
+	rest  []byte // its unsent bytes
 	owner Releaser
 }
 
 const (
-	// maxTurn is how much of its inserts a conn sends in one iteration at most: some
-	// 60 µs. With others that do the same it is less, so that all of them together
-	// hold up the loop for turnShare, as long as that is minTurn for each.
+	// maxTurn is the most that a conn sends of its inserts in one iteration, in bytes: some 60 µs.
+	// If several conns send inserts, each sends less, so that together they delay the loop for
+	// turnShare, unless each would then get less than minTurn.
 	maxTurn   = 128 << 10
 	turnShare = 256 << 10
 	minTurn   = 16 << 10
 )
 
-// turn is the share of n conns that move much through the loop, at the same time.
+// turn returns the bytes that each of n conns may move in one iteration when all of them move much.
 func turn(n int) int { return min(max(turnShare/n, minTurn), maxTurn) }
 
-// Insert has b sent before what comes at position at of the output buffer and behind what
-// is inserted already: at is not below the position of any of that. b must not change
-// until owner is told to release it. Unlike copied output, it does not count towards
-// Config.HardOut. Not for Flushers.
+// Insert sends b before the byte at position at of the output buffer, and behind everything
+// inserted before. at must not be below the position of an earlier insert. b must not change until
+// Release of its owner is called. Unlike copied output, b does not count towards Config.HardOut.
+// Flushers must not insert.
 func (c *Conn) Insert(at int, b []byte, owner Releaser) {
 	if c.flusher != nil {
 		panic("BUG: a Flusher inserts output")
@@ -51,8 +51,8 @@ func (c *Conn) Insert(at int, b []byte, owner Releaser) {
 	c.MarkDirty()
 }
 
-// flushInserts sends what there is up to the end of the last insert, as much as is this
-// conn's turn. It reports whether nothing of that is left.
+// flushInserts sends the output up to the end of the last insert, as far as this conn's turn
+// allows. It reports whether all of that is sent.
 func (c *Conn) flushInserts() (done bool) {
 	for left := turn(c.loop.inserting); len(c.inserts) > 0; {
 		next := &c.inserts[0]
@@ -74,14 +74,14 @@ func (c *Conn) flushInserts() (done bool) {
 		case err != nil || c.blocked > 0:
 			return false
 		case left == 0 && len(c.inserts) > 0:
-			c.MarkDirty() // in the next iteration
+			c.MarkDirty() // continue in the next iteration
 			return false
 		}
 	}
 	return true
 }
 
-// dropInsert lets go of the first insert.
+// dropInsert removes the first insert and releases it.
 func (c *Conn) dropInsert() {
 	first := c.inserts[0]
 	c.inserted -= len(first.rest)

@@ -12,12 +12,12 @@ const (
 	lingerTime = time.Second
 )
 
-// linger ends a conn whose output is sent and whose peer may still be sending. Closing a
-// socket with unread input resets the connection, and the reset overtakes replies that
-// the kernel has not delivered yet: a pipelining client would lose the end of what it was
-// promised. So only our direction is closed; input is thrown away until the peer, which
-// reads the end of file behind our last reply, closes too, or has had lingerTime to do so
-// since it received everything. A peer that receives nothing for Config.Stall is given up.
+// linger ends a conn whose output is sent and whose peer may still be sending. Closing a socket
+// with unread input resets the connection, and the reset overtakes replies that the kernel has not
+// delivered yet: a pipelining client would lose its last replies. So linger closes only our
+// direction and discards input until the peer, which reads the end of file behind our last reply,
+// closes too, or has had lingerTime to do so since it received everything. A peer that receives
+// nothing for Config.Stall is reset.
 func (c *Conn) linger() {
 	if c.ended || c.isQuiet() || unix.Shutdown(c.fd, unix.SHUT_WR) != nil {
 		c.Close(c.err)
@@ -29,8 +29,8 @@ func (c *Conn) linger() {
 	c.watchLinger(undelivered(c.fd), c.loop.now)
 }
 
-// isQuiet reports whether the peer has received all and sends nothing: closing at once
-// then loses nothing.
+// isQuiet reports whether the peer has received everything and sends nothing: closing at once then
+// loses nothing.
 func (c *Conn) isQuiet() bool {
 	if undelivered(c.fd) > 0 {
 		return false
@@ -39,8 +39,8 @@ func (c *Conn) isQuiet() bool {
 	return errno == unix.EAGAIN
 }
 
-// watchLinger ends the lingering in time. left is what was undelivered when it last
-// changed, which was at since.
+// watchLinger ends the lingering in time. left is the number of undelivered bytes when it last
+// changed, at since.
 func (c *Conn) watchLinger(left int, since time.Duration) {
 	c.loop.After(lingerTick, func() {
 		if c.closed {
@@ -60,8 +60,8 @@ func (c *Conn) watchLinger(left int, since time.Duration) {
 	})
 }
 
-// discard throws away what a lingering conn receives. It takes turns with the other
-// conns, one read an iteration: the peer may be as fast as it likes.
+// discard throws away what a lingering conn receives, one read an iteration. So other conns have
+// their turns, however fast the peer sends.
 func (c *Conn) discard() {
 	n, errno := recv(c.fd, c.loop.scratch)
 	if n > 0 || errno == unix.EAGAIN || errno == unix.EINTR {

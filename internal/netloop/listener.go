@@ -12,32 +12,31 @@ import (
 )
 
 const (
-	// acceptBatch is how many are accepted per iteration: a storm of connections does not
-	// hold up those that are there.
+	// acceptBatch is how many connections one iteration accepts, so that a storm of connections
+	// does not delay those that are open.
 	acceptBatch   = 64
-	acceptBackoff = 100 * time.Millisecond // after running out of descriptors or memory
+	acceptBackoff = 100 * time.Millisecond // pause after running out of descriptors or memory
 	acceptLogGap  = time.Second
-	// keepAlive is after how many seconds of silence the system asks whether the peer is
-	// there, as Redis has it.
+	// keepAlive is after how many seconds of silence the system probes the peer, as in Redis.
 	keepAlive = 300
-	// notSent bounds what the kernel takes of a conn's output beyond what is on its way. It would
-	// take 4 MiB otherwise, and a thousand peers that do not read then exhaust its memory for TCP:
-	// it drops what others receive.
+	// notSent bounds, in bytes, the output of a conn that the kernel takes beyond what is in
+	// flight. It would take 4 MiB otherwise. Then a thousand peers that do not read exhaust its
+	// memory for TCP, and it drops what others receive.
 	notSent = 256 << 10
 )
 
 // Wrapper stands between the sockets that a listener accepts and the loops, to terminate TLS for
 // instance.
 type Wrapper interface {
-	// Ready says whether it takes another socket now. If not, connections wait in the kernel for a
-	// while.
+	// Ready reports whether the Wrapper takes another socket now. If not, connections wait in the
+	// kernel for a while.
 	Ready() bool
-	// Memory is about what each socket takes that it has wrapped, in bytes. It counts in the conn's
+	// Memory returns about how many bytes each wrapped socket takes. They count in the conn's
 	// account.
 	Memory() int
-	// Wrap takes a socket that does not block. It gives away, later and from any goroutine, a
-	// descriptor that does not block either, for the loops to use in its place; or it closes the
-	// socket and gives nothing. It must not block itself.
+	// Wrap takes over a non-blocking socket. Later, from any goroutine, it calls give with a
+	// non-blocking descriptor for the loops to use instead; or it closes the socket and does not
+	// call give. Wrap itself must not block.
 	Wrap(fd int, remote netip.AddrPort, give func(fd int))
 }
 
@@ -48,23 +47,23 @@ type Listener struct {
 	addr   string
 	wrap   Wrapper // nil: none
 	handle func(c *Conn) Handler
-	number int // in loop.listeners
-	last   int // loop that got the last connection; only used on loop
+	number int // index in loop.listeners
+	last   int // index of the loop that got the last connection; only used on loop
 	logged time.Duration
 
 	mu sync.Mutex
 	fd int // -1 when closed: accepting and closing exclude each other
 }
 
-// Listen accepts TCP connections on addr ("host:port", port 0 for any free one). Each
-// goes to the loop with the fewest; accept runs there and returns its handler, or nil
-// to refuse it. So accept is called on several loops at once. Connections that cannot
-// be accepted for want of descriptors wait in the kernel; this is logged once a second.
+// Listen accepts TCP connections on addr ("host:port", port 0 for any free one). Each goes to the
+// loop with the fewest connections. accept runs on that loop and returns the conn's handler, or nil
+// to refuse the conn; so several loops may call accept at once. Connections that cannot be accepted
+// for lack of descriptors wait in the kernel; Listen logs this once a second.
 func (g *Group) Listen(addr string, accept func(c *Conn) Handler) (*Listener, error) {
 	return g.ListenWrapped(addr, nil, accept)
 }
 
-// ListenWrapped is Listen for connections that w wraps; nil wraps none.
+// ListenWrapped is Listen for connections that w wraps; a nil w wraps none.
 func (g *Group) ListenWrapped(addr string, w Wrapper, accept func(c *Conn) Handler) (*Listener, error) {
 	fd, bound, err := listenFD(addr)
 	if err != nil {
@@ -84,8 +83,8 @@ func (g *Group) ListenWrapped(addr string, w Wrapper, accept func(c *Conn) Handl
 	return ln, nil
 }
 
-// listenFD lets package net do the listening (it knows about dual stack, and the
-// system's backlog), and takes the socket away from its poller, by a duplicate.
+// listenFD lets package net do the listening, because it handles dual stack and the system's
+// backlog, and takes the socket away from its poller by duplicating it.
 func listenFD(addr string) (fd int, bound string, err error) {
 	nl, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -107,8 +106,8 @@ func listenFD(addr string) (fd int, bound string, err error) {
 // Addr returns the bound "ip:port".
 func (ln *Listener) Addr() string { return ln.addr }
 
-// Close stops accepting and frees the port before it returns. Connections already
-// accepted stay. From any goroutine.
+// Close stops accepting and frees the port before it returns. Accepted connections stay open. Any
+// goroutine may call it.
 func (ln *Listener) Close() error {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -187,10 +186,10 @@ func (l *Loop) accept(number int) {
 	}
 }
 
-// take has an accepted socket wrapped, if that is wanted, and handed over.
+// take wraps an accepted socket, if the listener has a Wrapper, and hands it over.
 func (ln *Listener) take(fd int, remote netip.AddrPort) {
 	setOptions(fd)
-	var local netip.AddrPort // asked of this socket: what wraps it has no address
+	var local netip.AddrPort // read from this socket: the wrapper's descriptor has no address
 	if sa, err := unix.Getsockname(fd); err == nil {
 		local = addrPort(sa)
 	}
@@ -222,7 +221,7 @@ func (ln *Listener) hand(fd int, remote, local netip.AddrPort) {
 	}
 }
 
-// backOff pauses after an error: the kernel would report the same waiting connection
+// backOff pauses accepting after an error: the kernel would report the same waiting connection
 // again and again.
 func (ln *Listener) backOff(err error) {
 	l := ln.loop
@@ -233,7 +232,7 @@ func (ln *Listener) backOff(err error) {
 	ln.pause()
 }
 
-// pause stops watching for a while.
+// pause stops watching the listener for a while.
 func (ln *Listener) pause() {
 	l := ln.loop
 	if err := l.poller.ignore(ln.fd, listenerTag(ln.number)); err != nil {
@@ -242,7 +241,7 @@ func (ln *Listener) pause() {
 	l.After(acceptBackoff, ln.watch)
 }
 
-// adopt makes a conn of an accepted socket. It was counted in load already.
+// adopt makes a conn of an accepted socket. load already counts it.
 func (l *Loop) adopt(fd int, remote, local netip.AddrPort, ln *Listener) {
 	if l.stop {
 		l.load.Add(-1)
@@ -275,7 +274,7 @@ func (l *Loop) newConn(fd int, remote netip.AddrPort) *Conn {
 	return c
 }
 
-// open asks for the conn's handler.
+// open asks accept for the conn's handler.
 func (c *Conn) open(accept func(c *Conn) Handler) {
 	defer c.loop.recoverConn(c)
 	c.handler = accept(c)
@@ -286,7 +285,7 @@ func (c *Conn) open(accept func(c *Conn) Handler) {
 	c.flusher, _ = c.handler.(Flusher)
 }
 
-// forget closes the conn's socket and takes it out of the table.
+// forget closes the conn's socket and removes it from the table.
 func (l *Loop) forget(c *Conn) {
 	l.conns[c.fd] = nil
 	l.poller.forget(c.fd, int32(c.fd))
@@ -295,8 +294,8 @@ func (l *Loop) forget(c *Conn) {
 	l.load.Add(-1)
 }
 
-// setOptions: without TCP_NODELAY small replies would wait for acknowledgements. A
-// socket that refuses is still of use.
+// setOptions sets the socket's options. Without TCP_NODELAY small replies would wait for
+// acknowledgements. A socket that refuses an option still works.
 func setOptions(fd int) {
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSent)
@@ -305,7 +304,8 @@ func setOptions(fd int) {
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, keepAlive/3)
 }
 
-// addrPort converts an address, IPv4 in IPv6 to plain IPv4. What is not TCP has none.
+// addrPort converts an address, IPv4 in IPv6 to plain IPv4. The result is zero for anything but
+// TCP.
 func addrPort(sa unix.Sockaddr) netip.AddrPort {
 	switch sa := sa.(type) {
 	case *unix.SockaddrInet4:

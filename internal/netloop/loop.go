@@ -196,7 +196,7 @@ func (l *Loop) dispatch(ev *event) {
 	}
 	hangup := ev.has(hungUp)
 	switch {
-	case c.holds == 0 || c.lingering:
+	case c.stops == 0 || c.lingering:
 		if hangup || ev.has(readable) {
 			c.receive(hangup)
 		}

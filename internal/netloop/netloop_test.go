@@ -175,6 +175,6 @@ func TestIdleConnHoldsNothing(t *testing.T) {
 				return false
 			}
 		}
-		return l.pool.kept > 0 && l.pool.lent == 0 && l.account.held == 0
+		return l.pool.kept > 0 && l.pool.lent == 0 && l.account.used == 0
 	})
 }

@@ -93,7 +93,7 @@ func (c *Conn) Full() bool {
 	full := c.Queued() > c.loop.cfg.SoftOut
 	if full {
 		// Now, because the flush may send all of it, and then nothing would end the wait.
-		c.hold(holdOutput)
+		c.stopReading(stopOutput)
 	}
 	return full
 }
@@ -212,10 +212,10 @@ func (c *Conn) limitOutput() {
 	case c.buffered() > c.loop.cfg.HardOut && c.overrun:
 		c.closeSlow()
 	case queued > c.loop.cfg.SoftOut:
-		c.hold(holdOutput)
+		c.stopReading(stopOutput)
 	case queued <= c.loop.cfg.SoftOut/2:
 		c.overrun = false
-		c.release(holdOutput)
+		c.allowReading(stopOutput)
 	}
 }
 

@@ -71,7 +71,7 @@ func TestSoftLimit(t *testing.T) {
 	}))
 	c := receive(t, conns)
 	write(t, nc, strings.Repeat("x", requests/2))
-	eventually(t, g, "reading stops", func(*Loop) bool { return c.holds == holdOutput && c.blocked > 0 })
+	eventually(t, g, "reading stops", func(*Loop) bool { return c.stops == stopOutput && c.blocked > 0 })
 	write(t, nc, strings.Repeat("x", requests/2))
 	each(t, g, func(*Loop) {
 		if c.Queued() > 1<<20+replySize {
@@ -81,7 +81,7 @@ func TestSoftLimit(t *testing.T) {
 	for range requests {
 		expect(t, nc, reply)
 	}
-	eventually(t, g, "reading goes on", func(*Loop) bool { return c.holds == 0 && c.out == nil && c.blocked == 0 })
+	eventually(t, g, "reading goes on", func(*Loop) bool { return c.stops == 0 && c.out == nil && c.blocked == 0 })
 }
 
 // One reply may be larger than the hard limit.

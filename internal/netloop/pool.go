@@ -12,22 +12,22 @@ import (
 // would be garbage for an unknown time, up to as much again as all buffers of a node.
 // Here it leaves no trace, and a budget that it was charged to can have it at once.
 //
-//	addresses  │ 4 KiB slots … │ 8 KiB slots … │ … │ 2 GiB slots … │   a region each
-//	memory       behind slots that are lent, and maxKept of free ones
+//	addresses  │ 4 KiB cells … │ 8 KiB cells … │ … │ 2 GiB cells … │   a region each
+//	memory       behind cells that are lent, and maxKept of free ones
 //
-// A buffer is a slot, or the front of one: beyond maxKeptClass it has no more bytes than
+// A buffer is a cell, or the front of one: beyond maxKeptClass it has no more bytes than
 // were asked for, rounded to pages, and may be extended in its place, a little at a time.
-// Addresses cost nothing, so no slot is ever split, and a view kept too long reads
+// Addresses cost nothing, so no cell is ever split, and a view kept too long reads
 // another's bytes or zeros, but never faults.
 type pool struct {
 	mem     []byte
 	classes [poolClasses]poolClass
-	kept    int  // bytes of free slots that have memory, at most maxKept
+	kept    int  // bytes of free cells that have memory, at most maxKept
 	lent    int  // bytes of the buffers that are lent
 	poison  bool // tests: overwrite what comes back, so that a kept view is noticed
 }
 
-// poolClass is the slots of one size, by their number in the region. Free ones are taken
+// poolClass is the cells of one size, by their number in the region. Free ones are taken
 // last in first out: what was used last is most likely still in the processor's cache.
 type poolClass struct {
 	warm, cold []int // free ones, with and without memory
@@ -59,7 +59,7 @@ func (p *pool) close() {
 
 func classOf(n int) int { return max(bits.Len(uint(max(n, 1)-1)), minClass) }
 
-// bufferSize is the capacity of a buffer for n bytes in a slot of the class.
+// bufferSize is the capacity of a buffer for n bytes in a cell of the class.
 func bufferSize(n, class int) int {
 	if class <= maxKeptClass {
 		return 1 << class
@@ -68,26 +68,26 @@ func bufferSize(n, class int) int {
 	return (n + page - 1) &^ (page - 1)
 }
 
-// get lends an empty buffer with room for at least n bytes in a slot of the class, which
+// get lends an empty buffer with room for at least n bytes in a cell of the class, which
 // is large enough; nil if there is none.
 func (p *pool) get(n, class int) []byte {
 	if class > maxClass {
 		return nil
 	}
 	c := &p.classes[class-minClass]
-	slot := c.fresh
+	cell := c.fresh
 	switch {
 	case len(c.warm) > 0:
-		slot, c.warm = pop(c.warm)
+		cell, c.warm = pop(c.warm)
 		p.kept -= 1 << class
 	case len(c.cold) > 0:
-		slot, c.cold = pop(c.cold)
-	case slot == 1<<(regionShift-class):
+		cell, c.cold = pop(c.cold)
+	case cell == 1<<(regionShift-class):
 		return nil
 	default:
 		c.fresh++
 	}
-	off, size := (class-minClass)<<regionShift+slot<<class, bufferSize(n, class)
+	off, size := (class-minClass)<<regionShift+cell<<class, bufferSize(n, class)
 	p.lent += size
 	return p.mem[off : off : off+size]
 }
@@ -101,13 +101,13 @@ func (p *pool) owns(b []byte) bool {
 	return cap(b) > 0 && addressOf(b)-addressOf(p.mem) < uintptr(len(p.mem))
 }
 
-// place returns where a buffer lies and in a slot of which class.
+// place returns where a buffer lies and in a cell of which class.
 func (p *pool) place(b []byte) (off, class int) {
 	off = int(addressOf(b) - addressOf(p.mem))
 	return off, minClass + off>>regionShift
 }
 
-// extend returns b with room for at least n bytes in the same place; nil if its slot is
+// extend returns b with room for at least n bytes in the same place; nil if its cell is
 // too small.
 func (p *pool) extend(b []byte, n int) []byte {
 	off, class := p.place(b)
@@ -129,16 +129,16 @@ func (p *pool) put(b []byte) {
 		overwrite(b)
 	}
 	off, class := p.place(b)
-	slot := off & (1<<regionShift - 1)
+	cell := off & (1<<regionShift - 1)
 	c := &p.classes[class-minClass]
 	p.lent -= len(b)
 	if class <= maxKeptClass && p.kept+len(b) <= maxKept {
 		p.kept += len(b)
-		c.warm = append(c.warm, slot>>class)
+		c.warm = append(c.warm, cell>>class)
 		return
 	}
 	release(b)
-	c.cold = append(c.cold, slot>>class)
+	c.cold = append(c.cold, cell>>class)
 }
 
 // release gives the memory behind b back to the system. b begins with a page.

@@ -85,7 +85,7 @@ func TestBuffersAreApart(t *testing.T) {
 	}
 }
 
-// A large buffer is extended in its place, up to the size of its slot.
+// A large buffer is extended in its place, up to the size of its cell.
 func TestBuffersAreExtended(t *testing.T) {
 	p := openPool(t)
 	other := p.get(3<<20, classOf(8<<20))
@@ -99,10 +99,10 @@ func TestBuffersAreExtended(t *testing.T) {
 	}
 	overwrite(b[:cap(b)])
 	if p.extend(b, 8<<20+1) != nil {
-		t.Error("a buffer was extended beyond its slot")
+		t.Error("a buffer was extended beyond its cell")
 	}
 	if small := p.extend(p.get(1, minClass), 4096); cap(small) != 4096 {
-		t.Errorf("a small slot has capacity %d", cap(small))
+		t.Errorf("a small cell has capacity %d", cap(small))
 	}
 	if strings.Trim(string(other[:cap(other)]), "\x00") != "" {
 		t.Error("another buffer was overwritten")

@@ -55,15 +55,15 @@ func TestInputIsTaken(t *testing.T) {
 		t.Error("what was taken has changed")
 	}
 	each(t, g, func(l *Loop) {
-		if account.held < int64(len(long)) {
-			t.Errorf("%d bytes are held", account.held)
+		if account.used < int64(len(long)) {
+			t.Errorf("%d bytes are held", account.used)
 		}
 		l.pool.poison = false // or the release would look at all pages again
 		got.buffer.Release()
 		got.buffer.Release() // has no effect
 	})
 	eventually(t, g, "all is given back", func(l *Loop) bool {
-		return account.held == 0 && l.pool.lent == 0 && len(l.leaving) == 0
+		return account.used == 0 && l.pool.lent == 0 && len(l.leaving) == 0
 	})
 }
 
