@@ -11,31 +11,30 @@
 // Terms.
 //   - slot: CRC16(key or its {hash tag}) mod 16384, as Redis Cluster defines it.
 //   - partition: slot / 4, the unit of ownership.
-//   - ring: the target, a function of the set of node ids alone. Nobody but the
-//     coordinator looks at it.
-//   - table: the truth, with an epoch. Immutable once it has left Plan, Heal or
-//     DecodeTable: everybody shares one pointer, nobody copies.
-//   - version: (epoch, issuer), a table's name. Two tables of one version are the
-//     same table, because a coordinator never issues an epoch twice.
-//   - lineage: a table and the versions that it replaced, one after another. A
-//     table replaces another only if it names it as an ancestor; otherwise the
-//     two are foreign to each other, which happens after a split (heal.go).
+//   - ring: the target, a function of the set of node ids alone. Only the coordinator uses it.
+//   - table: the truth, with an epoch. A table is immutable once Plan, Heal or DecodeTable has
+//     returned it: everybody shares one pointer, nobody copies.
+//   - version: (epoch, issuer), a table's name. Two tables of one version are the same table,
+//     because a coordinator never issues an epoch twice.
+//   - lineage: a table and the versions that it replaced, one after another. A table replaces
+//     another only if it names that one as an ancestor. Otherwise the two are foreign to each
+//     other, which happens after a split (heal.go).
+//   - goal: what the ring asks for: each partition's owner and follower.
+//   - settings: a document of names and values for the whole cluster, which the table names.
 //
 // Invariants of every table, checked by DecodeTable and by the tests of Plan.
-//   - Each partition has exactly one owner, and it is among Nodes.
+//   - Each partition has exactly one owner, which is among Nodes.
 //   - A follower is another node than the owner, or NoNode.
-//   - Nodes are sorted by id, one boot of each.
+//   - Nodes are sorted by id, and each id has one boot.
 //   - A partition has at most one move, from its owner to a node that is not its follower.
-//   - Since[p] and Joined[i] are between 1 and Epoch. Since[p] is the epoch in
-//     which p's present data began: a copy that began at another epoch is dropped,
-//     never served.
+//   - Since[p] and Joined[i] are between 1 and Epoch. Since[p] is the epoch in which p's present
+//     data began: a copy that began in another epoch is dropped, never served.
 //
-// Since[p] and the owner's copy go together: a partition that moves keeps its Since
-// because its data come along; one that is lost gets a new one.
+// Since[p] and the owner's data go together: a partition that moves keeps its Since because its
+// data move along; a partition that is lost gets a new one.
 //
-// A node feeds, from what it owns, the follower of each partition and the goal of its
-// move. Whoever of these reports that its copy is in sync may become owner or
-// follower in the next table; nobody else ever does, but of a partition that begins
-// anew. Moves are thus steps of Plan, and nothing but the table and the reports on it
-// decides: any coordinator goes on where another one ended.
+// The owner of a partition feeds its follower and the target of its move. A node that reports its
+// copy in sync may become owner or follower in the next table, and no other node does, except for
+// a partition that begins anew. So Plan moves a partition in steps, and only the table and the
+// reports on it decide: any coordinator continues where another one stopped.
 package ring

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// maxEvents is how many events one iteration deals with. The system takes turns among the rest.
+// maxEvents bounds the events that one iteration gets from the system, which returns the others in
+// turn.
 const maxEvents = 512
 
-// turnLimit is after how long an iteration leaves the rest of its events to the next one.
-// Hundreds of connections with large requests would hold up everybody's replies, and the
-// loop's owner would take it for dead.
+// turnLimit is the time after which an iteration leaves its remaining events to the next one.
+// Otherwise hundreds of connections with large requests would delay everybody's replies, and
+// watchers would take the loop for dead.
 const turnLimit = 5 * time.Millisecond
 
-// Loop is one thread with its poller and its connections. Its methods may be
-// called only on that thread (from a handler, or a function given to Post) unless they
-// say otherwise.
+// Loop is one thread with its poller and its connections. Only that thread may call its methods
+// (from a handler, or a function given to Post) unless they say otherwise.
 type Loop struct {
 	index int
 	cfg   Config
@@ -27,34 +27,33 @@ type Loop struct {
 
 	poller poller
 
-	// now is the group's monotonic clock, unixMilli its time; both are read once an
-	// iteration.
+	// now is the group's monotonic clock, unixMilli its time; both are read once an iteration.
 	now       time.Duration
 	unixMilli int64
 	clock     *clock
 
-	conns     []*Conn     // by descriptor; nil where the descriptor is not a conn of this loop
+	conns     []*Conn     // by descriptor; nil where the descriptor is no conn of this loop
 	listeners []*Listener // by number, see listenerTag; nil where closed
 	lastGen   int32
 	events    []event
-	backlog   []event // what the last iteration had no time for
-	scratch   []byte  // input is read here first; given to handlers, valid during one OnData
+	backlog   []event // events that the last iteration had no time for
+	scratch   []byte  // input is read here first; handlers see it during one OnData
 	pool      pool
-	account   *Account // of conns that have no other
+	account   *Account // of the conns without an account of their own
 
-	// Work for the rest of an iteration. A conn is on each of these at most once (its
-	// flags say so); one that closes stays on them, and is passed over.
+	// Work for the rest of an iteration. A conn is on each of these lists at most once, as its
+	// flags say. A conn that closes stays on them and is skipped.
 	woken         []*Conn
 	dirtyFlushers []*Conn
 	dirtyConns    []*Conn
 	rearm         []*Conn
 	closing       []*Conn
-	spareWoken    []*Conn // empty: takes the place of woken while that is worked through
+	spareWoken    []*Conn // empty: replaces woken while runWoken works through that
 	spareFuncs    []func()
 
-	blocked   []*Conn // those whose socket takes no more output
-	inserting int     // conns with inserts
-	streaming int     // conns that said so, see Conn.Stream
+	blocked   []*Conn // conns whose socket accepts no more output
+	inserting int     // number of conns with inserts
+	streaming int     // number of conns that stream, see Conn.Stream
 	leaving   []leaver
 	dials     map[*dial]struct{}
 	timers    timerHeap
@@ -63,16 +62,16 @@ type Loop struct {
 	gap       time.Duration // between the starts of the last two iterations
 	stats     LoopStats
 	idle      bool // the last wait brought nothing
-	rawOnly   bool // tests: never wait by a blocking call
+	rawOnly   bool // tests: always wait by the raw call
 	stop      bool
 
-	_         [64]byte // other threads write below: not into the cache line of the fields above
+	_         [64]byte // other threads write below: keep that off the cache line of the fields above
 	mail      mailbox
-	load      atomic.Int64 // conns given to this loop, also those still on their way
+	load      atomic.Int64 // conns given to this loop, including those on their way
 	lastStall atomic.Int64
 }
 
-// wakeTag and listenerTag stand in the place of a descriptor in events of what is not a conn.
+// wakeTag and listenerTag take the place of a descriptor in events that are not a conn's.
 const wakeTag = -1
 
 func listenerTag(number int) int32 { return -2 - int32(number) }
@@ -109,18 +108,17 @@ func newLoop(index int, cfg Config, clock *clock) (*Loop, error) {
 	return l, nil
 }
 
-// Index returns the loop's place in Group.Loops.
+// Index returns the loop's index in Group.Loops.
 func (l *Loop) Index() int { return l.index }
 
-// Now returns the time since the group was made, monotonic, as read at the start of the
-// iteration.
+// Now returns the monotonic time since the group was made, as read at the start of the iteration.
 func (l *Loop) Now() time.Duration { return l.now }
 
-// Clock reads the clock: Now as of this moment.
+// Clock reads the clock: it is Now as of this moment.
 func (l *Loop) Clock() time.Duration { return l.clock.now() }
 
-// UnixMilli returns the time in unix milliseconds as of Now. It never steps, and may be
-// off by what the system's clock was at the start; then it follows that slowly.
+// UnixMilli returns the time of Now in Unix milliseconds. It never steps. It may be wrong by as
+// much as the system's clock was at the start, and then follows that clock slowly.
 func (l *Loop) UnixMilli() int64 { return l.unixMilli }
 
 func (l *Loop) setNow(now time.Duration) {
@@ -128,14 +126,13 @@ func (l *Loop) setNow(now time.Duration) {
 	l.unixMilli = max(l.unixMilli, l.clock.unixMilli(now))
 }
 
-// Post has f run on the loop, from any goroutine, in the order of posting. Everything
-// posted before Group.Close is run; later it is dropped. The queue is not bounded:
-// whoever posts must bound what it has posted and not yet seen done.
+// Post runs f on the loop, in the order of posting. Any goroutine may call it. Everything posted
+// before Group.Close runs; later functions are dropped. The queue is not bounded: callers must
+// bound what they have posted and not yet seen done.
 func (l *Loop) Post(f func()) { l.mail.post(f) }
 
-// OnIterationEnd has f run in every iteration, when all input and posted functions were
-// dealt with and nothing of this iteration's output is written. Keep hooks few and
-// quick.
+// OnIterationEnd runs f in every iteration, after all input and posted functions have been handled
+// and before this iteration's output is written. Keep hooks few and quick.
 func (l *Loop) OnIterationEnd(f func()) { l.hooks = append(l.hooks, f) }
 
 // run is the loop's thread.
@@ -148,9 +145,8 @@ func (l *Loop) run() {
 	l.shutdown()
 }
 
-// iterate does one round. The order is that of a request's way through: everything is
-// read before anything is written, so that what many connections cause is sent in one
-// write each.
+// iterate does one round, in the order of a request's way: it reads everything before it writes
+// anything, so that the output that many connections cause leaves in one write each.
 func (l *Loop) iterate(events []event) {
 	l.tellStall()
 	for i := range events {
@@ -174,7 +170,7 @@ func (l *Loop) iterate(events []event) {
 }
 
 // dispatch handles one event. The system returned it before this iteration began: the conn may have
-// closed since, and its descriptor may already be another conn's, which the generation shows.
+// closed since, and its descriptor may already belong to another conn, which the generation shows.
 func (l *Loop) dispatch(ev *event) {
 	tag := ev.tag()
 	if tag < 0 {
@@ -201,8 +197,8 @@ func (l *Loop) dispatch(ev *event) {
 			c.receive(hangup)
 		}
 	case hangup:
-		// Nobody reads, so the error would be reported for ever. Both directions are
-		// gone: nothing is lost.
+		// Reading is stopped, so the system would report the error for ever. Both directions are
+		// closed: nothing is lost.
 		c.Close(c.socketError())
 	}
 }
@@ -220,8 +216,8 @@ func (l *Loop) runPosted() {
 	l.spareFuncs = funcs[:0]
 }
 
-// runWoken offers kept input again. A handler that calls Wake meanwhile is called in
-// the next iteration: the others come first.
+// runWoken offers kept input again. A conn that is woken meanwhile has its turn in the next
+// iteration, after the others.
 func (l *Loop) runWoken() {
 	list := l.woken
 	l.woken = l.spareWoken
@@ -234,7 +230,7 @@ func (l *Loop) runWoken() {
 	l.spareWoken = emptied(list)
 }
 
-// flushAll flushes the conns of list. What is marked dirty meanwhile waits for the next
+// flushAll flushes the conns of list. A conn that is marked dirty meanwhile waits for the next
 // iteration: handlers that keep marking each other cannot keep the loop from reading.
 func flushAll(list *[]*Conn) {
 	n := len(*list)
@@ -246,8 +242,8 @@ func flushAll(list *[]*Conn) {
 	*list = (*list)[:left]
 }
 
-// reap calls OnClose for every conn that closed in this iteration, also those that
-// another's OnClose closes.
+// reap calls OnClose for every conn that closed in this iteration, including those that another
+// conn's OnClose closes.
 func (l *Loop) reap() {
 	for i := 0; i < len(l.closing); i++ {
 		c := l.closing[i]
@@ -265,7 +261,7 @@ func (l *Loop) callClose(c *Conn) {
 	c.handler.OnClose(c, c.err)
 }
 
-// rearmAll tells the system what changed.
+// rearmAll tells the system which interests have changed.
 func (l *Loop) rearmAll() {
 	for _, c := range l.rearm {
 		c.rearming = false
@@ -281,14 +277,13 @@ func (l *Loop) rearmAll() {
 	l.rearm = emptied(l.rearm)
 }
 
-// emptied returns list without its elements, and without keeping them from the garbage
-// collector.
+// emptied returns list without its elements, which it releases to the garbage collector.
 func emptied(list []*Conn) []*Conn {
 	clear(list)
 	return list[:0]
 }
 
-// call runs f; a panic is logged and counted.
+// call runs f; it logs and counts a panic.
 func (l *Loop) call(what string, f func()) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -298,8 +293,7 @@ func (l *Loop) call(what string, f func()) {
 	f()
 }
 
-// recoverConn is deferred around every call of a handler: its panic closes that conn
-// only.
+// recoverConn is deferred around every call of a handler: the handler's panic closes its conn only.
 func (l *Loop) recoverConn(c *Conn) {
 	if r := recover(); r != nil {
 		l.logPanic("handler", r)

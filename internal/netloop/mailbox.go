@@ -5,25 +5,24 @@ import (
 	"sync/atomic"
 )
 
-// mailbox holds the functions that other goroutines want run on a loop, and wakes the
-// loop when it sleeps.
+// mailbox queues the functions that other goroutines want to run on a loop, and wakes a sleeping
+// loop.
 //
-// No wakeup is lost: post stores pending and then looks at asleep; the loop stores
-// asleep and then looks at pending. Typed atomics are sequentially consistent, so one
-// of the two sees the other. While the loop is awake, posting costs no system call.
+// No wakeup is lost: post stores pending and then reads asleep; the loop stores asleep and then
+// reads pending. Typed atomics are sequentially consistent, so one of the two sees the other's
+// store. While the loop is awake, posting costs no system call.
 type mailbox struct {
 	mu     sync.Mutex
 	funcs  []func() // in order of posting
-	closed bool     // nothing is accepted any more, and waker is closed
+	closed bool     // nothing more is accepted, and waker is closed
 
 	pending atomic.Bool // funcs is not empty
-	asleep  atomic.Bool // the loop waits for events, or is about to: it must be woken
+	asleep  atomic.Bool // the loop waits for events or is about to: wake it
 	waker   waker
 }
 
-// post queues f and reports whether it will be run. It wakes the loop under the lock, because close
-// must not give the descriptor back to the system between our decision to write to it and the
-// write.
+// post queues f and reports whether f will run. It wakes the loop under the lock. Otherwise close
+// could return the descriptor to the system between post's decision to write to it and the write.
 func (m *mailbox) post(f func()) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -38,8 +37,8 @@ func (m *mailbox) post(f func()) bool {
 	return true
 }
 
-// fallAsleep announces that the loop is going to wait. False: something came in, do not
-// wait.
+// fallAsleep announces that the loop is about to wait. It returns false if functions are pending:
+// the loop must not wait then.
 func (m *mailbox) fallAsleep() bool {
 	m.asleep.Store(true)
 	return !m.pending.Load()
@@ -49,7 +48,7 @@ func (m *mailbox) wakeUp() {
 	m.asleep.Store(false)
 }
 
-// take returns the queued functions and leaves the empty slice spare in their place.
+// take returns the queued functions and makes the empty slice spare the queue.
 func (m *mailbox) take(spare []func()) []func() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,7 +58,7 @@ func (m *mailbox) take(spare []func()) []func() {
 	return funcs
 }
 
-// close refuses further functions, and returns those that were not yet run.
+// close refuses further functions and returns those that have not run.
 func (m *mailbox) close() []func() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

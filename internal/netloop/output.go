@@ -6,13 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxHint bounds the buffer that a conn is lent before it is known what it has to send.
+// maxHint bounds, in bytes, the first buffer of a conn, which is lent before the amount of output
+// is known.
 const maxHint = 64 << 10
 
-// Out returns the output buffer, to be appended to and given back with SetOut within
-// the same call of a handler. It may begin with bytes that are already sent: only
-// append. The buffer is lent by the loop and goes back when all is sent. Without memory
-// for one the conn is closed, and nil returned.
+// Out returns the output buffer. The handler appends to it and gives it to SetOut before it returns
+// to the loop. The buffer may begin with bytes that are already sent: only append. The loop lends
+// the buffer and takes it back when all is sent. Without memory for a buffer, Out closes the conn
+// and returns nil.
 func (c *Conn) Out() []byte {
 	if c.out == nil && !c.closed {
 		if c.out = c.lend(c.outHint, 0); c.out == nil {
@@ -22,10 +23,9 @@ func (c *Conn) Out() []byte {
 	return c.out
 }
 
-// Grow returns b, which is what Out returned with something appended, with room for at
-// least n more bytes. Handlers that append more than a line must ask: what append takes
-// for itself is charged too late. False: there is no memory, b is what it was, and the
-// conn is closed.
+// Grow returns b, which is what Out returned with something appended, with room for at least n more
+// bytes. Handlers that append more than a line must call it, because memory that append allocates
+// by itself is charged too late. Without memory Grow closes the conn and returns b and false.
 func (c *Conn) Grow(b []byte, n int) ([]byte, bool) {
 	if cap(b)-len(b) >= n {
 		return b, true
@@ -44,7 +44,7 @@ func (c *Conn) Grow(b []byte, n int) ([]byte, bool) {
 	}
 	grown := c.replace(b, c.outOff, c.outOff, grownSize(need, reach), reach)
 	if grown == nil {
-		grown = c.replace(b, c.outOff, c.outOff, need, 0) // near the end of memory
+		grown = c.replace(b, c.outOff, c.outOff, need, 0) // near the end of memory: only what is needed
 	}
 	if grown == nil {
 		c.closeStarved()
@@ -54,9 +54,8 @@ func (c *Conn) Grow(b []byte, n int) ([]byte, bool) {
 	return grown, true
 }
 
-// SetOut replaces the output buffer by b, which is what Out or Grow returned with
-// something appended, and is the conn's from now on. It is written once, at the end of
-// the iteration.
+// SetOut replaces the output buffer by b, which is what Out or Grow returned with something
+// appended. b then belongs to the conn. It is written once, at the end of the iteration.
 func (c *Conn) SetOut(b []byte) {
 	if c.closed {
 		return
@@ -80,26 +79,26 @@ func sameArray(a, b []byte) bool {
 	return cap(a) > 0 && cap(b) > 0 && &a[:1][0] == &b[:1][0]
 }
 
-// Queued returns the number of unsent bytes of output, inserts included.
+// Queued returns the number of unsent bytes of output, including inserts.
 func (c *Conn) Queued() int { return c.buffered() + c.inserted }
 
-// buffered is what of that the conn's buffer has.
+// buffered returns how many of the unsent bytes are in the conn's buffer.
 func (c *Conn) buffered() int { return len(c.out) - c.outOff }
 
-// Full reports whether unsent output is above the soft limit. A handler that stops
-// executing then is offered the rest of its input as soon as half of that is sent: this
-// bounds what one read's worth of commands can pile up.
+// Full reports whether unsent output is above the soft limit. If a handler stops executing then,
+// the loop offers it the rest of its input once half of the output is sent. This bounds the output
+// that the commands of one read can pile up.
 func (c *Conn) Full() bool {
 	full := c.Queued() > c.loop.cfg.SoftOut
 	if full {
-		// Now, because the flush may send all of it, and then nothing would end the wait.
+		// Stop reading now: the flush may send all output, and then nothing would end the wait.
 		c.stopReading(stopOutput)
 	}
 	return full
 }
 
-// MarkDirty has the conn flushed at the end of this iteration (when called while
-// flushing: of the next one).
+// MarkDirty schedules a flush of the conn for the end of this iteration or, when called during the
+// flush, of the next one.
 func (c *Conn) MarkDirty() {
 	if c.dirty || c.closed {
 		return
@@ -112,9 +111,9 @@ func (c *Conn) MarkDirty() {
 	}
 }
 
-// TryWrite is for Flushers: one write of p, which stays the caller's. When it is short,
-// OnFlush is called as soon as the socket takes bytes again, and until then TryWrite
-// returns 0 without trying. After an error the conn is closed.
+// TryWrite is for Flushers: it makes one write of p, which stays the caller's, and returns the
+// bytes written. After a short write, OnFlush is called as soon as the socket accepts bytes again;
+// until then TryWrite returns 0 without trying. After an error the conn is closed.
 func (c *Conn) TryWrite(p []byte) (n int, err error) {
 	if c.closed {
 		return 0, unix.EPIPE
@@ -141,7 +140,7 @@ func (c *Conn) TryWrite(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// flush sends what there is, in one write.
+// flush sends the output, in one write.
 func (c *Conn) flush() {
 	c.dirty = false
 	if c.closed || c.lingering {
@@ -167,7 +166,7 @@ func (c *Conn) callFlush() {
 	c.flusher.OnFlush(c)
 }
 
-// flushOut sends the conn's own output buffer and lets go of what is sent.
+// flushOut sends the conn's own output buffer and releases what is sent.
 func (c *Conn) flushOut() {
 	if len(c.inserts) > 0 && !c.flushInserts() {
 		return
@@ -177,8 +176,8 @@ func (c *Conn) flushOut() {
 		c.dropOutput()
 		return
 	}
-	// The next buffer is about as large as those that were needed lately: rarely grown,
-	// and not large for nothing.
+	// The next buffer is about as large as the recent ones: it rarely grows, and is rarely too
+	// large.
 	c.outHint = max(min(queued, maxHint), c.outHint-c.outHint/8)
 	n, err := c.TryWrite(c.out[c.outOff:])
 	switch {
@@ -187,7 +186,7 @@ func (c *Conn) flushOut() {
 		c.dropOutput()
 	default:
 		c.outOff += n
-		// Moving the rest down only once more is sent than left keeps copying linear.
+		// Move the rest down only when more is sent than left: that keeps copying linear.
 		if c.outOff > len(c.out)-c.outOff {
 			c.out = c.out[:copy(c.out, c.out[c.outOff:])]
 			c.outOff = 0
@@ -203,9 +202,9 @@ func (c *Conn) dropOutput() {
 	c.out, c.outOff = nil, 0
 }
 
-// limitOutput stops and starts reading by how much is unsent, and gives up on a peer
-// that lets too much pile up. One reply may be larger than the hard limit; only what is
-// added above the soft one counts as piling up.
+// limitOutput stops and resumes reading according to the amount of unsent output, and closes a peer
+// that lets too much pile up. One reply may exceed the hard limit: only output that is added above
+// the soft limit counts as piling up.
 func (c *Conn) limitOutput() {
 	queued := c.Queued()
 	switch {
@@ -224,22 +223,23 @@ func (c *Conn) closeStarved() {
 	c.Close(ErrNoMemory)
 }
 
-// closeSlow resets the connection: the kernel would keep for minutes what the peer does not take.
+// closeSlow resets the connection: otherwise the kernel would keep for minutes what the peer does
+// not accept.
 func (c *Conn) closeSlow() {
 	c.loop.stats.SlowReaders++
 	c.reset(ErrSlowReader)
 }
 
-// reset is Close that has the kernel throw away what the peer has not received.
+// reset closes the conn and makes the kernel discard what the peer has not received.
 func (c *Conn) reset(err error) {
 	if !c.closed {
-		_ = unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // no TCP: nothing is kept
+		_ = unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // not TCP: the kernel keeps nothing
 	}
 	c.Close(err)
 }
 
-// block notes that the socket takes no more. The first byte that it takes again counts
-// as progress.
+// block records that the socket accepts no more. The first byte that it accepts again counts as
+// progress.
 func (c *Conn) block() {
 	c.progressed = c.loop.now
 	if c.blocked == 0 {
@@ -249,7 +249,7 @@ func (c *Conn) block() {
 	}
 }
 
-// unblock removes the conn from the blocked list; the last one takes its place.
+// unblock removes the conn from the blocked list; the last conn takes its place.
 func (c *Conn) unblock() {
 	if c.blocked == 0 {
 		return
@@ -264,16 +264,16 @@ func (c *Conn) unblock() {
 	c.rearmLater()
 }
 
-// writable is called when the socket takes bytes again: the flush comes with all others
-// at the end of the iteration.
+// writable handles a socket that accepts bytes again. The flush comes with all others at the end of
+// the iteration.
 func (c *Conn) writable() {
 	c.unblock()
 	c.MarkDirty()
 }
 
-// closeStalled gives up on peers that took nothing of their output for Config.Stall.
+// closeStalled closes peers that accepted none of their output for Config.Stall.
 func (l *Loop) closeStalled() {
-	for i := len(l.blocked) - 1; i >= 0; i-- { // backwards: closing moves the last one into the gap
+	for i := len(l.blocked) - 1; i >= 0; i-- { // backwards: closing moves the last conn into the gap
 		if c := l.blocked[i]; l.now-c.progressed >= l.cfg.Stall {
 			c.closeSlow()
 		}

@@ -7,37 +7,37 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/mapping"
 )
 
-// pool is the memory of a loop's connection buffers, so that a connection holds one only
-// while it has something in it. It lies outside the Go heap: there, a buffer given back
-// would be garbage for an unknown time, up to as much again as all buffers of a node.
-// Here it leaves no trace, and a budget that it was charged to can have it at once.
+// pool is the memory of a loop's connection buffers; a connection has a buffer only while there is
+// something in it. The memory lies outside the Go heap. In the heap, a returned buffer would be
+// garbage for an unknown time, and garbage can be as much again as all buffers of a node. Outside,
+// its memory is free at once, and so is the budget that it was charged to.
 //
 //	addresses  │ 4 KiB cells … │ 8 KiB cells … │ … │ 2 GiB cells … │   a region each
 //	memory       behind cells that are lent, and maxKept of free ones
 //
-// A buffer is a cell, or the front of one: beyond maxKeptClass it has no more bytes than
-// were asked for, rounded to pages, and may be extended in its place, a little at a time.
-// Addresses cost nothing, so no cell is ever split, and a view kept too long reads
-// another's bytes or zeros, but never faults.
+// A buffer is a cell or the front of one: beyond maxKeptClass it has only the bytes that were asked
+// for, rounded to pages, and may be extended in place, a little at a time. Addresses cost nothing,
+// so no cell is ever split, and a view kept too long reads another buffer's bytes or zeros, but
+// never faults.
 type pool struct {
 	mem     []byte
 	classes [poolClasses]poolClass
 	kept    int  // bytes of free cells that have memory, at most maxKept
-	lent    int  // bytes of the buffers that are lent
-	poison  bool // tests: overwrite what comes back, so that a kept view is noticed
+	lent    int  // bytes of the lent buffers
+	poison  bool // tests: overwrite returned buffers, so that a kept view is noticed
 }
 
-// poolClass is the cells of one size, by their number in the region. Free ones are taken
-// last in first out: what was used last is most likely still in the processor's cache.
+// poolClass has the cells of one size, identified by their index in the region. The cell freed last
+// is lent first: it is most likely still in the processor's cache.
 type poolClass struct {
-	warm, cold []int // free ones, with and without memory
-	fresh      int   // from here on none was ever lent
+	warm, cold []int // free cells, with and without memory
+	fresh      int   // index of the first cell that was never lent
 }
 
 const (
 	minClass     = 12 // 4 KiB, a page of the system
 	maxKeptClass = 20 // 1 MiB: larger buffers are rare
-	maxClass     = 31 // holds what SetMaxInput allows by default, and a read
+	maxClass     = 31 // enough for the default of SetMaxInput and a read
 	poolClasses  = maxClass - minClass + 1
 	regionShift  = 34 // 16 GiB of addresses for each class
 	maxKept      = 4 << 20
@@ -59,7 +59,7 @@ func (p *pool) close() {
 
 func classOf(n int) int { return max(bits.Len(uint(max(n, 1)-1)), minClass) }
 
-// bufferSize is the capacity of a buffer for n bytes in a cell of the class.
+// bufferSize returns the capacity of a buffer for n bytes in a cell of the class.
 func bufferSize(n, class int) int {
 	if class <= maxKeptClass {
 		return 1 << class
@@ -68,8 +68,8 @@ func bufferSize(n, class int) int {
 	return (n + page - 1) &^ (page - 1)
 }
 
-// get lends an empty buffer with room for at least n bytes in a cell of the class, which
-// is large enough; nil if there is none.
+// get lends an empty buffer with room for at least n bytes in a cell of the class, which must be
+// large enough; nil if there is none.
 func (p *pool) get(n, class int) []byte {
 	if class > maxClass {
 		return nil
@@ -96,19 +96,19 @@ func pop(list []int) (last int, rest []int) {
 	return list[len(list)-1], list[:len(list)-1]
 }
 
-// owns reports whether get made b.
+// owns reports whether get returned b.
 func (p *pool) owns(b []byte) bool {
 	return cap(b) > 0 && addressOf(b)-addressOf(p.mem) < uintptr(len(p.mem))
 }
 
-// place returns where a buffer lies and in a cell of which class.
+// place returns the offset of a buffer and the class of its cell.
 func (p *pool) place(b []byte) (off, class int) {
 	off = int(addressOf(b) - addressOf(p.mem))
 	return off, minClass + off>>regionShift
 }
 
-// extend returns b with room for at least n bytes in the same place; nil if its cell is
-// too small.
+// extend returns b with room for at least n bytes in the same place, or nil if its cell is too
+// small.
 func (p *pool) extend(b []byte, n int) []byte {
 	off, class := p.place(b)
 	if n > 1<<class {
@@ -119,7 +119,7 @@ func (p *pool) extend(b []byte, n int) []byte {
 	return p.mem[off : off+len(b) : off+size]
 }
 
-// put takes back a buffer that get made. Nobody may use it or a view of it afterwards.
+// put takes back a buffer that get returned. Nobody may use it or a view of it afterwards.
 func (p *pool) put(b []byte) {
 	if !p.owns(b) {
 		panic("BUG: a buffer is given back that was not lent")
@@ -141,14 +141,14 @@ func (p *pool) put(b []byte) {
 	c.cold = append(c.cold, cell>>class)
 }
 
-// release gives the memory behind b back to the system. b begins with a page.
+// release returns the memory behind b to the system. b begins at a page.
 func release(b []byte) {
 	if err := mapping.Release(b); err != nil {
 		panic(fmt.Sprintf("BUG: cannot give memory of a buffer back: %v", err))
 	}
 }
 
-// isLarge reports whether b is a buffer whose memory goes back to the system with it.
+// isLarge reports whether b is a buffer whose memory returns to the system with it.
 func (p *pool) isLarge(b []byte) bool {
 	if !p.owns(b) {
 		return false
@@ -157,8 +157,8 @@ func (p *pool) isLarge(b []byte) bool {
 	return class > maxKeptClass
 }
 
-// move copies b from its byte from on, and gives its memory back behind what is copied:
-// at no time is there more than a piece twice.
+// move copies b[from:] to to, piece by piece, and frees b's memory behind what is copied: at no
+// time does more than one piece exist twice.
 func (p *pool) move(to, b []byte, from int) {
 	const piece = 1 << maxKeptClass
 	gone := 0 // the memory before it

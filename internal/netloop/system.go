@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What loops ask of the operating system stands in the files system*.go:
+// The files system*.go contain everything that loops ask of the operating system:
 //
 //	system_epoll.go     Linux: epoll, an eventfd, raw system calls
 //	system_poll.go      elsewhere, and on Linux with the build tag portable: poll(2), a pipe
 //	system_linux.go     options of sockets whose names differ
 //	system_darwin.go
 //
-// The compiler chooses one of the first two and one of the others. Both give the same:
+// A build contains one of the first two and one of the others. Each pair provides the same:
 //
 //	event     what happened to a descriptor: its tag and generation, and which of readable,
 //	          writable and hungUp apply
@@ -22,17 +22,17 @@ import (
 //	waker     a descriptor that other goroutines make readable
 //	recv, send, acceptSocket, newSocket
 
-// waitMillis rounds up, so that a loop does not wake just before its timer and spin until it is
-// due.
+// waitMillis rounds up, so that a loop does not wake just before its timer and spin until the timer
+// is due.
 func waitMillis(d time.Duration) int {
 	return int((d + time.Millisecond - 1) / time.Millisecond)
 }
 
-// errnoOf returns the number of what x/sys returned of a system call; 0 of nil.
+// errnoOf returns the error number in an error of an x/sys system call; 0 for nil.
 func errnoOf(err error) unix.Errno {
 	errno, _ := err.(unix.Errno) //nolint:errorlint // never wrapped, and asked for on the hot path
 	return errno
 }
 
-// addressOf returns where a slice begins, for comparing.
+// addressOf returns the address of a slice's first byte, for comparisons only.
 func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }

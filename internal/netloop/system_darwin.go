@@ -2,7 +2,7 @@ package netloop
 
 import "golang.org/x/sys/unix"
 
-// keepIdle is the option for how many seconds of silence pass before the system asks for the peer.
+// keepIdle is the option that sets after how many seconds of silence the system probes the peer.
 const keepIdle = unix.TCP_KEEPALIVE
 
 // undelivered returns the number of bytes that the peer has not acknowledged; 0 if unknown.

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The system calls of the hot path are raw: the Go scheduler does not hear of them, and the thread
+// The system calls of the hot path are raw: the Go scheduler does not know of them, and the thread
 // keeps its processor. That is right for calls that cannot block (the sockets are non-blocking),
-// and a deliberate trade for waitRaw. The kernel is done with every pointer when the call returns,
-// so ordinary heap slices, kept alive by their caller, are safe to pass.
+// and a deliberate trade-off for waitRaw. The kernel no longer uses any pointer when the call
+// returns, so ordinary heap slices, kept alive by the caller, are safe to pass.
 
 const (
 	readable = unix.EPOLLIN
@@ -22,7 +22,7 @@ const (
 	hungUp   = unix.EPOLLERR | unix.EPOLLHUP // reported whether asked for or not
 )
 
-// event lies in memory as the kernel writes it: its Fd is our tag, its Pad our generation.
+// event has the kernel's layout in memory: its Fd is our tag, its Pad our generation.
 type event unix.EpollEvent
 
 func newEvent(tag, gen int32, bits uint32) event { return event{Events: bits, Fd: tag, Pad: gen} }
@@ -52,7 +52,7 @@ func (p *poller) watch(fd int, tag, gen int32, interest uint32) error {
 	return nil
 }
 
-// watchWaker is edge-triggered: nobody has to read the descriptor.
+// watchWaker watches edge-triggered: nobody has to read the descriptor.
 func (p *poller) watchWaker(w *waker) error {
 	return p.watch(w.fd, wakeTag, 0, unix.EPOLLIN|unix.EPOLLET)
 }
@@ -63,18 +63,18 @@ func (p *poller) change(fd int, tag, gen int32, interest uint32) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, unix.EPOLL_CTL_MOD, fd, &ev))
 }
 
-// ignore ends the watch of a descriptor that stays open.
+// ignore stops watching a descriptor that stays open.
 func (p *poller) ignore(fd int, _ int32) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, unix.EPOLL_CTL_DEL, fd, nil))
 }
 
-// forget is told of a descriptor that was or is to be closed, which ends its watch.
+// forget has nothing to do: closing a descriptor stops watching it.
 func (p *poller) forget(int, int32) {}
 
-// waitRaw waits for events while it keeps the scheduler's processor: coming back costs nothing,
+// waitRaw waits for events while it keeps the scheduler's processor. Returning then costs nothing,
 // which is worth 10 % of throughput to a loop with work to do. The price: the runtime can stop the
-// world only by a signal to the thread, which ends the wait with EINTR. The caller must let the
-// scheduler in then (runtime.Gosched), and not just wait again.
+// world only by a signal to the thread, which ends the wait with EINTR. The caller must then let
+// the scheduler run (runtime.Gosched) instead of just waiting again.
 func (p *poller) waitRaw(events []event, timeout time.Duration) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd),
 		uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)),
@@ -105,7 +105,7 @@ func (w *waker) close() { unix.Close(w.fd) }
 
 var one = [8]byte{1, 0, 0, 0, 0, 0, 0, 0}
 
-// wake cannot fail in a way that matters: a full counter is readable already.
+// wake ignores errors: the only one possible is a full counter, which is readable already.
 func (w *waker) wake() {
 	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(w.fd), uintptr(unsafe.Pointer(&one[0])), uintptr(len(one)))
 }
@@ -117,21 +117,20 @@ func recv(fd int, p []byte) (int, unix.Errno) {
 	return int(n), errno
 }
 
-// send writes p to the socket fd. MSG_NOSIGNAL spares the process a SIGPIPE for every peer that
-// went away.
+// send writes p to the socket fd. MSG_NOSIGNAL prevents a SIGPIPE when the peer is gone.
 func send(fd int, p []byte) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd),
 		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
 	return int(n), errno
 }
 
-// acceptSocket returns a connection that waits at a listener, as a socket that does not block.
+// acceptSocket accepts a waiting connection of a listener as a non-blocking socket.
 func acceptSocket(listener int) (int, unix.Sockaddr, unix.Errno) {
 	fd, from, err := unix.Accept4(listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 	return fd, from, errnoOf(err)
 }
 
-// newSocket returns a TCP socket that does not block.
+// newSocket returns a non-blocking TCP socket.
 func newSocket(family int) (int, error) {
 	return unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 }

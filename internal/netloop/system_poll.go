@@ -16,7 +16,7 @@ const (
 	hungUp   = unix.POLLERR | unix.POLLHUP // reported whether asked for or not
 )
 
-// event is what poll(2) reported of one descriptor.
+// event is what poll(2) reported about one descriptor.
 type event struct {
 	bits uint32
 	name name
@@ -28,16 +28,16 @@ func (e *event) tag() int32           { return e.name.tag }
 func (e *event) generation() int32    { return e.name.gen }
 func (e *event) has(bits uint32) bool { return e.bits&bits != 0 }
 
-// name is what the events of a descriptor are to carry.
+// name is what the events of a descriptor carry.
 type name struct{ tag, gen int32 }
 
-// poller is the list that poll(2) is given. A wait takes time in proportion to its length, which
-// suits a developer's machine.
+// poller is the list that poll(2) gets. A wait takes time in proportion to its length, which is
+// good enough for a developer's machine.
 type poller struct {
 	asked []unix.PollFd
 	names []name // of the entries of asked
 	place []int  // by descriptor: 1 + its index in asked; 0: not watched
-	first int    // where the next wait begins to look: all have their turns if events are many
+	first int    // where the next wait begins to look, so that all have their turns if there are many events
 	wake  *waker
 }
 
@@ -45,8 +45,8 @@ func (p *poller) open() error { return nil }
 
 func (p *poller) close() {}
 
-// watch adds a descriptor. Its events carry tag and gen. An entry of the same descriptor is a
-// listener's that another goroutine has closed since, and gives way.
+// watch adds a descriptor. Its events carry tag and gen. An existing entry of the same descriptor
+// belongs to a listener that another goroutine has closed since; watch replaces it.
 func (p *poller) watch(fd int, tag, gen int32, interest uint32) error {
 	for len(p.place) <= fd {
 		p.place = append(p.place, 0)
@@ -72,14 +72,14 @@ func (p *poller) change(fd int, _, _ int32, interest uint32) error {
 	return nil
 }
 
-// ignore ends the watch of a descriptor that stays open.
+// ignore stops watching a descriptor that stays open.
 func (p *poller) ignore(fd int, tag int32) error {
 	p.forget(fd, tag)
 	return nil
 }
 
-// forget ends the watch of a descriptor that was or is to be closed, unless its number has another
-// owner by now. The last entry of the list takes its place.
+// forget stops watching a descriptor that is closed or about to be, unless its number already
+// belongs to another watch. The last entry of the list takes its place.
 func (p *poller) forget(fd int, tag int32) {
 	if fd >= len(p.place) || p.place[fd] == 0 || p.names[p.place[fd]-1].tag != tag {
 		return
@@ -91,7 +91,7 @@ func (p *poller) forget(fd int, tag int32) {
 	p.place[fd] = 0
 }
 
-// waitRaw is waitBlocking: no system but Linux allows calls past the Go scheduler.
+// waitRaw is waitBlocking: only Linux allows system calls that bypass the Go scheduler.
 func (p *poller) waitRaw(events []event, timeout time.Duration) (int, unix.Errno) {
 	return p.waitBlocking(events, timeout)
 }
@@ -117,7 +117,7 @@ func (p *poller) waitBlocking(events []event, timeout time.Duration) (int, unix.
 		if p.names[at].tag == wakeTag {
 			p.wake.drain()
 		}
-		if bits &^= unix.POLLNVAL; bits != 0 { // else a closed listener, soon to be forgotten
+		if bits &^= unix.POLLNVAL; bits != 0 { // otherwise a closed listener, soon to be forgotten
 			events[found] = event{uint32(bits), p.names[at]}
 			found++
 		}
@@ -145,7 +145,7 @@ func (w *waker) close() {
 
 var one = []byte{1}
 
-// wake cannot fail in a way that matters: a full pipe is readable already.
+// wake ignores errors: the only one possible is a full pipe, which is readable already.
 func (w *waker) wake() { _, _ = unix.Write(w.in, one) }
 
 func (w *waker) drain() {
@@ -163,13 +163,13 @@ func recv(fd int, p []byte) (int, unix.Errno) {
 	return max(n, 0), errnoOf(err)
 }
 
-// send writes p to the socket fd. The Go runtime ignores the SIGPIPE of a peer that went away.
+// send writes p to the socket fd. The Go runtime ignores the SIGPIPE when the peer is gone.
 func send(fd int, p []byte) (int, unix.Errno) {
 	n, err := unix.Write(fd, p)
 	return max(n, 0), errnoOf(err)
 }
 
-// acceptSocket returns a connection that waits at a listener, as a socket that does not block.
+// acceptSocket accepts a waiting connection of a listener as a non-blocking socket.
 func acceptSocket(listener int) (fd int, from unix.Sockaddr, errno unix.Errno) {
 	err := uninherited(func() (err error) {
 		fd, from, err = unix.Accept(listener)
@@ -178,7 +178,7 @@ func acceptSocket(listener int) (fd int, from unix.Sockaddr, errno unix.Errno) {
 	return fd, from, errnoOf(err)
 }
 
-// newSocket returns a TCP socket that does not block.
+// newSocket returns a non-blocking TCP socket.
 func newSocket(family int) (fd int, err error) {
 	err = uninherited(func() (err error) {
 		fd, err = unix.Socket(family, unix.SOCK_STREAM, 0)
@@ -187,9 +187,9 @@ func newSocket(family int) (fd int, err error) {
 	return fd, err
 }
 
-// uninherited calls open, which stores new descriptors in fds, and makes them such that do not
-// block and are not inherited by a process that another goroutine starts meanwhile. Its error is a
-// plain number of the system's, see errnoOf.
+// uninherited calls open, which stores new descriptors in fds, and makes these non-blocking and
+// close-on-exec. No other goroutine starts a process in between, so no process inherits them. The
+// error is a plain system error number, see errnoOf.
 func uninherited(open func() error, fds ...*int) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -211,9 +211,9 @@ func uninherited(open func() error, fds ...*int) error {
 	return err
 }
 
-// closeListener frees the listener's port before it returns. Closing alone would not while a loop
-// waits for the listener in poll(2).
+// closeListener frees the listener's port before it returns. Closing alone would not free it while
+// a loop waits for the listener in poll(2).
 func closeListener(fd int) error {
-	_ = unix.Shutdown(fd, unix.SHUT_RD) // refused where closing is enough
+	_ = unix.Shutdown(fd, unix.SHUT_RD) // fails where closing is enough
 	return unix.Close(fd)
 }

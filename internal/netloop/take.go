@@ -1,17 +1,17 @@
 package netloop
 
-// Buffer is input that a handler has taken over, so that a long request is not copied to
-// where it goes next. It counts in the account of the conn that it came from until it is
-// released, and may outlive that conn.
+// Buffer is input that a handler has taken over, so that a long request need not be copied on its
+// way. It counts in the account of the conn that it came from until it is released, and may outlive
+// that conn.
 type Buffer struct {
 	loop    *Loop
 	account *Account
 	mem     []byte
 }
 
-// TakeInput makes the memory behind view the handler's, from inside OnData: view, which is
-// a part of what OnData was given, stays as it is until Release. nil: the memory is not
-// the conn's own, which it is for input beyond a megabyte, and view must be copied.
+// TakeInput gives the memory behind view to the handler. Call it from inside OnData, with a part of
+// OnData's input as view; view then stays unchanged until Release. The result is nil if the memory
+// is not the conn's own, which it is for input beyond a megabyte; view must then be copied.
 func (c *Conn) TakeInput(view []byte) *Buffer {
 	if len(view) == 0 || !c.loop.pool.isLarge(c.in) {
 		return nil
@@ -24,8 +24,8 @@ func (c *Conn) TakeInput(view []byte) *Buffer {
 	return b
 }
 
-// Release gives the memory back, on the loop of the conn that it came from. Nobody may use
-// a view of it afterwards. A nil Buffer has nothing to give back.
+// Release returns the memory. Call it on the loop of the conn that the Buffer came from. Nobody may
+// use a view of it afterwards. Releasing a nil Buffer does nothing.
 func (b *Buffer) Release() {
 	if b != nil && b.mem != nil {
 		b.loop.giveBack(b.mem, b.account)
@@ -33,15 +33,15 @@ func (b *Buffer) Release() {
 	}
 }
 
-// leaver is a large buffer on its way back to the system. All at once, half a gigabyte
-// would keep the loop busy for fifty milliseconds.
+// leaver is a large buffer whose memory returns to the system step by step. Freeing half a gigabyte
+// at once would keep the loop busy for fifty milliseconds.
 type leaver struct {
 	mem     []byte
-	gone    int // bytes at its front that are the system's again
+	gone    int // bytes at its front that are freed
 	account *Account
 }
 
-// leaveStep is how much goes back in one iteration.
+// leaveStep is how many bytes one iteration frees.
 const leaveStep = 4 << 20
 
 func (l *Loop) giveBack(b []byte, a *Account) {
@@ -53,7 +53,7 @@ func (l *Loop) giveBack(b []byte, a *Account) {
 	a.give(cap(b))
 }
 
-// leaveSome lets the first of the leaving buffers go on. False: there is none.
+// leaveSome frees the next step of the first leaving buffer. It returns false if there is none.
 func (l *Loop) leaveSome() bool {
 	if len(l.leaving) == 0 {
 		return false

@@ -5,27 +5,26 @@ import (
 	"time"
 )
 
-// tick is the coarseness of timers: all that fall due within one tick fire in the same
-// iteration.
+// tick is the resolution of timers: all that are due within one tick fire in the same iteration.
 const tick = time.Millisecond
 
-// Timer is a function to be called later on its loop.
+// Timer is a function that its loop will call later.
 type Timer struct {
 	loop  *Loop
 	at    time.Duration // on the loop's clock, a multiple of tick
 	every time.Duration // 0: once
 	f     func()
-	index int // in the loop's heap; -1 when not there
+	index int // in the loop's heap; -1: not in it
 }
 
-// After calls f on the loop once, d after Now, or up to one tick (and the length of an
-// iteration) later.
+// After calls f on the loop once, at d after Now or up to one tick (and the length of an iteration)
+// later.
 func (l *Loop) After(d time.Duration, f func()) *Timer {
 	return l.schedule(d, 0, f)
 }
 
-// Every calls f on the loop every d (at least one tick). Calls missed because the loop
-// was busy are skipped, not made up for.
+// Every calls f on the loop every d (at least one tick). It skips calls missed while the loop was
+// busy.
 func (l *Loop) Every(d time.Duration, f func()) *Timer {
 	return l.schedule(d, max(d, tick), f)
 }
@@ -36,14 +35,13 @@ func (l *Loop) schedule(d, every time.Duration, f func()) *Timer {
 	return t
 }
 
-// roundUp gives the first multiple of tick after d: a timer set while timers run is
-// never due in the same run.
+// roundUp returns the first multiple of tick after d: a timer set while timers run is never due in
+// the same run.
 func roundUp(d time.Duration) time.Duration {
 	return d/tick*tick + tick
 }
 
-// Stop makes sure that the timer does not fire (again). Stopping twice, or after it
-// fired, is allowed.
+// Stop prevents the timer from firing (again). It may be called twice, or after the timer fired.
 func (t *Timer) Stop() {
 	t.every = 0
 	if t.index >= 0 {

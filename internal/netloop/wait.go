@@ -8,11 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxWait is the longest sleep: a loop that was stopped with its process, or throttled,
-// notices by its absence.
+// maxWait is the longest sleep. Because of it, a loop that was stopped with its process, or
+// throttled, notices that it was away.
 const maxWait = 100 * time.Millisecond
 
-// wait sleeps until there is something to do, and starts the next iteration's clock.
+// wait sleeps until there is something to do, and starts the next iteration's clock. It returns the
+// number of events.
 func (l *Loop) wait() int {
 	ended := l.clock.now()
 	busy := ended - l.now
@@ -41,9 +42,9 @@ func (l *Loop) wait() int {
 	return n
 }
 
-// poll chooses how to wait. A raw wait that brought nothing was ended by the scheduler,
-// which needs the processor, or by a timer: the loop is idle, and lends its processor
-// while it waits. Any event makes the next wait raw again.
+// poll chooses how to wait. A raw wait that returns no event was ended by the scheduler, which
+// needs the processor, or by a timer: the loop is idle, and lends its processor while it waits. Any
+// event makes the next wait raw again.
 func (l *Loop) poll(timeout time.Duration) (int, unix.Errno) {
 	if l.idle && timeout > 0 && !l.rawOnly {
 		return l.poller.waitBlocking(l.events, timeout)
@@ -51,8 +52,8 @@ func (l *Loop) poll(timeout time.Duration) (int, unix.Errno) {
 	return l.poller.waitRaw(l.events, timeout)
 }
 
-// noteWaitError yields after EINTR: the signal may have been the scheduler's, which
-// waits for this thread to stop the world.
+// noteWaitError yields after EINTR: the signal may be the scheduler's, which waits for this thread
+// to stop the world.
 func (l *Loop) noteWaitError(errno unix.Errno) {
 	if errno != unix.EINTR {
 		panic(fmt.Sprintf("BUG: cannot wait for events: %v", errno))
@@ -60,7 +61,7 @@ func (l *Loop) noteWaitError(errno unix.Errno) {
 	runtime.Gosched()
 }
 
-// timeout is how long the loop may sleep.
+// timeout returns how long the loop may sleep.
 func (l *Loop) timeout(now time.Duration) time.Duration {
 	if len(l.woken)+len(l.dirtyFlushers)+len(l.dirtyConns)+len(l.closing)+len(l.leaving) > 0 {
 		return 0
