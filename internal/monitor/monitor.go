@@ -1,12 +1,12 @@
-// Package monitor carries what MONITOR shows from the loops where commands are executed to those of
+// Package monitor carries the lines of MONITOR from the loops that execute commands to the loops of
 // the connections that watch.
 //
 //	loop 1   Feed.Show ──▶ lines ─┐ posted, many at a time    ┌─▶ watcher
 //	loop 2   Feed.Show ──▶ lines ─┴──▶ loop with a watcher ───┴─▶ watcher
 //
-// While nobody watches, Feed.On is false and nothing else happens. A watcher that does not read is
-// closed by its loop, as any client is; what is on its way between loops is bounded by maxTransit,
-// beyond which lines are dropped and the watchers of that loop are closed: they would show a
+// While nobody watches, Feed.On is false and nothing else happens. The loop of a watcher closes it
+// if it does not read, like any client. maxTransit bounds the bytes on their way between loops.
+// Beyond it lines are dropped and the watchers of that loop are closed, because they would show a
 // history with holes.
 package monitor
 
@@ -20,17 +20,17 @@ import (
 // maxTransit is how many bytes of lines may be on their way to a loop.
 const maxTransit = 16 << 20
 
-// Hub is the feeds of all loops.
+// Hub has the feeds of all loops.
 type Hub struct {
 	feeds []*Feed // by loop
 }
 
-// Feed is one loop's. Its methods are called on that loop.
+// Feed belongs to one loop. Its methods are called on that loop.
 type Feed struct {
 	hub  *Hub
 	loop *netloop.Loop
 	on   bool
-	// Changed is called on the loop when On may have changed; nil: nothing is.
+	// Changed is called on the loop when On may have changed; it may be nil.
 	Changed func()
 
 	audience []int // watchers by loop
@@ -43,10 +43,10 @@ type Feed struct {
 // watcher is a connection that is shown what others do.
 type watcher struct {
 	conn  *netloop.Conn
-	muted func() bool // what comes while this holds is dropped
+	muted func() bool // while it returns true, lines are dropped
 }
 
-// New makes a feed for each loop of a group.
+// New returns a Hub with a feed for each loop of a group.
 func New(loops []*netloop.Loop) *Hub {
 	h := &Hub{}
 	for _, l := range loops {
@@ -56,21 +56,21 @@ func New(loops []*netloop.Loop) *Hub {
 	return h
 }
 
-// Feed is that of a loop.
+// Feed returns the feed of a loop.
 func (h *Hub) Feed(l *netloop.Loop) *Feed { return h.feeds[l.Index()] }
 
-// On tells whether anybody watches.
+// On reports whether anybody watches.
 func (f *Feed) On() bool { return f.on }
 
-// Add makes a connection of this loop a watcher, until Remove, which must be called before it is
-// gone. It sees what is executed on this loop from now on, and soon what is on others, but nothing
-// while muted, which is called on this loop.
+// Add makes a connection of this loop a watcher until Remove, which must be called before the
+// connection closes. The watcher sees what this loop executes from now on, and soon what other
+// loops execute, but nothing while muted returns true. muted is called on this loop.
 func (f *Feed) Add(c *netloop.Conn, muted func() bool) {
 	f.watchers = append(f.watchers, watcher{c, muted})
 	f.tell(1)
 }
 
-// Remove takes a watcher off; false if it is none.
+// Remove removes a watcher; it returns false if c is none.
 func (f *Feed) Remove(c *netloop.Conn) bool {
 	i := slices.IndexFunc(f.watchers, func(w watcher) bool { return w.conn == c })
 	if i < 0 {
@@ -81,7 +81,7 @@ func (f *Feed) Remove(c *netloop.Conn) bool {
 	return true
 }
 
-// tell has all loops know that this one has more watchers, or less.
+// tell informs all loops that this one has more or fewer watchers.
 func (f *Feed) tell(more int) {
 	home := f.loop.Index()
 	for _, other := range f.hub.feeds {
@@ -100,10 +100,10 @@ func (f *Feed) tell(more int) {
 	}
 }
 
-// Show gives a line, which append appends, to all watchers. Call it only while On.
+// Show sends the line that line appends to all watchers. Call it only while On.
 func (f *Feed) Show(line func(dst []byte) []byte) {
 	if len(f.lines) == 0 {
-		f.loop.Post(f.flush) // with all that come until then
+		f.loop.Post(f.flush) // together with all lines that are added until then
 	}
 	f.lines = line(f.lines)
 }
@@ -118,7 +118,7 @@ func (f *Feed) flush() {
 	}
 }
 
-// send is called on the loop of from.
+// send shows lines to the watchers of f. It is called on f's loop.
 func (f *Feed) send(lines []byte, from *Feed) {
 	if f == from {
 		f.deliver(lines)

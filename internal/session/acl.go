@@ -11,8 +11,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// There is one user, "default", who may do everything. The ACL commands say
-// so, since libraries and frameworks ask who they are; they change nothing.
+// There is one user, "default", who may do everything. Libraries and frameworks ask who they are,
+// so the ACL commands answer; they change nothing.
 
 const defaultUser = "default"
 
@@ -24,7 +24,7 @@ func aclUsers(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendBulkString(resp.AppendArray(dst, 1), defaultUser), ActionNone
 }
 
-// hash is the password as ACL rules show it, "" if there is none.
+// hash returns the password as ACL rules show it, or "" if there is none.
 func (p *password) hash() string {
 	if !p.set {
 		return ""
@@ -61,7 +61,7 @@ func (s *Server) aclGetUser(st *State, args [][]byte, dst []byte) ([]byte, Actio
 	return resp.AppendArray(dst, 0), ActionNone
 }
 
-// aclCat answers ACL CAT [category], subcommands included.
+// aclCat answers ACL CAT [category]. Its lists include subcommands.
 func aclCat(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	categories := command.CategoryNames()
 	if len(args) == 2 {
@@ -81,7 +81,7 @@ func aclCat(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	return about.AppendNames(dst, func(c *command.Command) bool { return slices.Contains(c.Categories(), wanted) }), ActionNone
 }
 
-// aclDryRun answers ACL DRYRUN user command [arg...]: what exists may be run.
+// aclDryRun answers ACL DRYRUN user command [arg...]: the user may run every command that exists.
 func aclDryRun(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	if string(args[2]) != defaultUser {
 		return resp.AppendError(dst, "ERR User '"+command.Cut(args[2])+"' not found"), ActionNone
@@ -100,7 +100,7 @@ func aclDryRun(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) 
 // maxGenPassBits is Redis's limit of ACL GENPASS.
 const maxGenPassBits = 4096
 
-// aclGenPass answers ACL GENPASS [bits]: as many hexadecimal digits as hold them.
+// aclGenPass answers ACL GENPASS [bits] with as many hexadecimal digits as these bits take.
 func aclGenPass(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	bits := int64(256)
 	if len(args) > 3 {
@@ -121,7 +121,7 @@ func aclGenPass(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action)
 	return resp.AppendBulkString(dst, hex.EncodeToString(random)[:digits]), ActionNone
 }
 
-// aclLog answers ACL LOG [count | RESET]: nobody is denied anything.
+// aclLog answers ACL LOG [count | RESET] with an empty log: nobody is ever denied anything.
 func aclLog(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	switch len(args) {
 	case 2:
@@ -138,7 +138,7 @@ func aclLog(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendError(dst, command.WrongSubArgs(args)), ActionNone
 }
 
-// aclDelUser answers ACL DELUSER name...: all users but one are not there.
+// aclDelUser answers ACL DELUSER name... with 0: no user but "default" exists, and that one stays.
 func aclDelUser(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	for _, name := range args[2:] {
 		if string(name) == defaultUser {

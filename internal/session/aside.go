@@ -5,8 +5,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// A connection that said CLIENT REPLY OFF or SKIP, or is paused or Blocked, takes a path of its
-// own, so that it costs other connections nothing:
+// A connection that sent CLIENT REPLY OFF or SKIP, or is paused or Blocked, takes a path of its
+// own, which costs other connections nothing:
 //
 //	if st.Aside() {
 //		wait, if st.Blocked or Holds: the same request comes again
@@ -16,23 +16,23 @@ import (
 //		st.End(true)
 //	}
 
-// muting is what CLIENT REPLY has asked for.
+// muting is the set of replies that CLIENT REPLY suppresses.
 type muting uint8
 
 const (
 	muted     muting = 1 << iota // OFF: all replies
-	mutedOnce                    // SKIP: that to the command at hand, or the next one between two commands
-	mutedNext                    // SKIP is the command at hand
+	mutedOnce                    // SKIP: the reply of the present or else the next command
+	mutedNext                    // the present command is SKIP
 )
 
-// Aside reports whether the next command must be treated as above.
+// Aside reports whether the next command must take the path above.
 func (st *State) Aside() bool { return (st.muting != 0 || st.paused || st.Blocked) && !st.begun }
 
-// KeepBlocked is how many bytes more are read from a Blocked connection, so that it is noticed when
-// its peer disconnects.
+// KeepBlocked is how many further bytes are read from a Blocked connection, so that the loop
+// notices when its peer disconnects.
 const KeepBlocked = 64 << 10
 
-// SetBlocked says whether a command of the connection waits.
+// SetBlocked records whether a command of the connection is waiting.
 func (st *State) SetBlocked(blocked bool) {
 	if blocked == st.Blocked {
 		return
@@ -52,13 +52,13 @@ func (st *State) Begin() {
 	st.setApart()
 }
 
-// Muted reports, after a command, whether its reply is to be dropped.
+// Muted reports, after a command, whether the caller must drop its reply.
 func (st *State) Muted() bool { return st.muting&(muted|mutedOnce) != 0 }
 
-// Begun reports whether a command was begun and has not ended.
+// Begun reports whether a command has begun and not ended.
 func (st *State) Begun() bool { return st.begun }
 
-// End ends a command. done is false if it was not executed: it will begin again.
+// End ends a command. done is false if the command was not executed and will begin again.
 func (st *State) End(done bool) {
 	st.begun = false
 	if done {
@@ -70,11 +70,11 @@ func (st *State) End(done bool) {
 	st.setApart()
 }
 
-// setApart is called after every change of what Apart depends on.
+// setApart updates Apart. Call it after every change of the fields on which Apart depends.
 func (st *State) setApart() { st.Apart = st.Multi || st.Aside() }
 
-// clientReply answers CLIENT REPLY ON|OFF|SKIP. It is refused in a transaction, where it
-// would leave gaps in the reply of EXEC.
+// clientReply answers CLIENT REPLY ON|OFF|SKIP. In a transaction it is refused, because it would
+// leave gaps in the reply of EXEC.
 func clientReply(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	defer st.setApart()
 	switch option := args[2]; {

@@ -8,13 +8,12 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// maxAuthFailures is how many wrong passwords one connection may try. Redis
-// has no such limit; here guessing costs a new connection every three tries.
+// maxAuthFailures is how many wrong passwords one connection may try. Redis has no such limit; here
+// guessing costs a new connection every three tries.
 const maxAuthFailures = 3
 
-// password is compared as a SHA-256 digest, in constant time: neither its
-// length nor a common prefix can be told from the time that a refusal takes,
-// and a core dump does not hold it.
+// password is compared as a SHA-256 digest, in constant time. So the time of a refusal reveals
+// neither its length nor a common prefix, and a core dump does not contain it.
 type password struct {
 	set    bool
 	digest [sha256.Size]byte
@@ -24,19 +23,19 @@ func newPassword(text string) password {
 	return password{set: text != "", digest: sha256.Sum256([]byte(text))}
 }
 
-// accepts reports whether a client may be "default" with this password. Without
-// a password every one is right, as with Redis's "nopass".
+// accepts reports whether a client may be "default" with this password. Without a password every
+// candidate is right, as with Redis's "nopass".
 func (p *password) accepts(user, candidate []byte) bool {
 	digest := sha256.Sum256(candidate)
 	right := subtle.ConstantTimeCompare(digest[:], p.digest[:]) == 1
 	return string(user) == "default" && (right || !p.set)
 }
 
-// AuthFailures is how many wrong passwords all connections have tried.
+// AuthFailures returns how many wrong passwords all connections have tried.
 func (s *Server) AuthFailures() int64 { return s.authFailures.Load() }
 
-// CheckAuth returns the error text with which c is refused to a connection
-// that has not authenticated, or "".
+// CheckAuth returns the text of the error that refuses c to a connection without authentication, or
+// "" if c is allowed.
 func (s *Server) CheckAuth(st *State, c *command.Command) string {
 	if st.Authenticated || st.Monitor || c.Flags&command.NoAuth != 0 {
 		return ""
@@ -44,8 +43,8 @@ func (s *Server) CheckAuth(st *State, c *command.Command) string {
 	return errNoAuth
 }
 
-// authenticate tries a password. On failure the refusal is in out, and the
-// Action says whether it was one too many.
+// authenticate tries a password. If it is wrong, out contains the refusal, and the Action closes
+// the connection after one failure too many.
 func (s *Server) authenticate(st *State, user, pass, dst []byte) (out []byte, a Action, ok bool) {
 	if s.password.accepts(user, pass) {
 		st.Authenticated = !st.Monitor
@@ -78,14 +77,14 @@ func (s *Server) auth(st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendOK(dst), ActionNone
 }
 
-// helloOptions is what HELLO asks for; nil means not given.
+// helloOptions are the options of a HELLO; nil means not given.
 type helloOptions struct {
-	version          resp.Version // 0: leave it
+	version          resp.Version // 0: unchanged
 	user, pass, name []byte
 }
 
-// hello answers HELLO [2|3] [AUTH user password] [SETNAME name]. Everything is
-// checked before anything is changed, so a refused HELLO leaves no trace.
+// hello answers HELLO [2|3] [AUTH user password] [SETNAME name]. It checks everything before it
+// changes anything, so a refused HELLO leaves no trace.
 func (s *Server) hello(st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	o, refusal := parseHello(args)
 	if refusal != "" {
@@ -106,7 +105,7 @@ func (s *Server) hello(st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	}
 	action := ActionNone
 	if o.version != 0 && o.version != st.Version {
-		// Before the reply is encoded: it is the first in the new version.
+		// Before the reply is encoded: the reply is the first one in the new version.
 		st.Version = o.version
 		action = ActionVersionChanged
 	}
@@ -141,9 +140,9 @@ func parseHello(args [][]byte) (o helloOptions, refusal string) {
 	return o, ""
 }
 
-// appendHello encodes the map that every client library reads first. The mode
-// is "standalone" even though there is a cluster: to a client, a proxy is one
-// big server, and a library told "cluster" would look for replicas and slots.
+// appendHello encodes the map that every client library reads first. The mode is "standalone" even
+// though there is a cluster: to a client, a proxy is one big server, and a library that reads
+// "cluster" would look for replicas and slots.
 func (s *Server) appendHello(dst []byte, st *State) []byte {
 	dst = resp.AppendMap(dst, st.Version, 7)
 	dst = resp.AppendBulkStrings(dst, "server", "redis")

@@ -7,8 +7,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// maxClientName bounds what a connection makes the server keep for it. Redis
-// has no limit; 30,000 connections with names of 512 MB would be the end.
+// maxClientName bounds a name that a connection makes the server keep, in bytes. Redis has no
+// limit, but 30,000 connections with names of 512 MB would exhaust the memory.
 const maxClientName = 1 << 10
 
 func clientID(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
@@ -20,7 +20,7 @@ func clientInfo(s *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendVerbatim(dst, st.Version, "txt", string(line)), ActionNone
 }
 
-// validName: a name must fit into a field of CLIENT LIST.
+// validName reports whether name fits into a field of CLIENT LIST.
 func validName(name []byte) bool {
 	for _, c := range name {
 		if c < '!' || c > '~' {
@@ -63,13 +63,13 @@ func clientSetInfo(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Act
 	return resp.AppendOK(dst), ActionNone
 }
 
-// clientNoEvict keeps a flag that is shown: connections are never evicted for
-// memory here, so there is nothing else to do.
+// clientNoEvict stores a flag that CLIENT LIST shows. It has no other effect, because connections
+// are never evicted.
 func clientNoEvict(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	return setSwitch(&st.NoEvict, args[2], dst), ActionNone
 }
 
-// clientNoTouch keeps the flag for the caller, whose reads may honour it.
+// clientNoTouch stores a flag for the caller, whose reads may honour it.
 func clientNoTouch(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	return setSwitch(&st.NoTouch, args[2], dst), ActionNone
 }
@@ -86,8 +86,8 @@ func setSwitch(flag *bool, value, dst []byte) []byte {
 	return resp.AppendOK(dst)
 }
 
-// clientTracking refuses client-side caching: a client that believed its copies
-// to be invalidated would serve old values. Switching it off always succeeds.
+// clientTracking refuses client-side caching: a client that relied on invalidations would serve old
+// values. Switching tracking off always succeeds.
 func clientTracking(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	switch {
 	case command.EqualFold(args[2], "on"):
@@ -98,7 +98,7 @@ func clientTracking(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Act
 	return resp.AppendError(dst, command.ErrSyntax), ActionNone
 }
 
-// clientGetRedir answers CLIENT GETREDIR: nothing is tracked.
+// clientGetRedir answers CLIENT GETREDIR with -1: nothing is tracked.
 func clientGetRedir(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendInt(dst, -1), ActionNone
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// clientList checks the options of CLIENT LIST; the lines are the caller's part.
+// clientList checks the options of CLIENT LIST; the caller adds the lines.
 func clientList(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	if _, refusal := parseListFilter(args, st); refusal != "" {
 		return resp.AppendError(dst, refusal), ActionNone
@@ -16,7 +16,7 @@ func clientList(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action
 	return dst, ActionClientList
 }
 
-// clientKill checks the options of CLIENT KILL; closing is the caller's part.
+// clientKill checks the options of CLIENT KILL; the caller closes the connections.
 func clientKill(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	if _, refusal := parseKillFilter(args, st); refusal != "" {
 		return resp.AppendError(dst, refusal), ActionNone
@@ -24,17 +24,17 @@ func clientKill(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action
 	return dst, ActionClientKill
 }
 
-// ClientFilter says which connections a CLIENT LIST or CLIENT KILL means.
+// ClientFilter selects the connections of a CLIENT LIST or CLIENT KILL.
 type ClientFilter struct {
 	ids         []int64 // nil: all
 	addr, laddr string  // "": any
 	minAge      int64   // seconds
-	skip        uint64  // the id of the one that is left out; 0: none
-	nobody      bool    // a type of client that Dunlin does not have
+	skip        uint64  // id of the client to leave out; 0: none
+	nobody      bool    // the filter names a type of client that Dunlin does not have
 }
 
-// clientFilterOf reads the options of a request of the client st for which Do
-// returned ActionClientList or ActionClientKill. The filter holds no view of args.
+// clientFilterOf returns the filter of a request of the client st for which Do returned
+// ActionClientList or ActionClientKill. The filter keeps no view of args.
 func clientFilterOf(args [][]byte, st *State) ClientFilter {
 	parse := parseListFilter
 	if command.EqualFold(args[1], "kill") {
@@ -44,7 +44,7 @@ func clientFilterOf(args [][]byte, st *State) ClientFilter {
 	return f
 }
 
-// Match reports whether the filter means this connection.
+// Match reports whether the filter selects this connection.
 func (f *ClientFilter) Match(st *State, nowMilli int64) bool {
 	if f.nobody || st.ID == f.skip || f.ids != nil && !slices.Contains(f.ids, int64(st.ID)) {
 		return false
@@ -55,13 +55,13 @@ func (f *ClientFilter) Match(st *State, nowMilli int64) bool {
 	return (f.addr == "" || f.addr == st.Addr) && (f.laddr == "" || f.laddr == st.LAddr)
 }
 
-// appendClientList encodes the gathered lines as the reply to CLIENT LIST.
+// appendClientList encodes the collected lines as the reply to CLIENT LIST.
 func appendClientList(dst []byte, v resp.Version, lines []byte) []byte {
 	return resp.AppendVerbatim(dst, v, "txt", string(lines))
 }
 
-// appendClientKill encodes the reply to a CLIENT KILL of so many words: with an address alone
-// it is not a number, as in Redis.
+// appendClientKill encodes the reply to a CLIENT KILL with the given number of words. As in Redis,
+// the reply to an address alone is not a number.
 func appendClientKill(dst []byte, words, killed int) []byte {
 	switch {
 	case words != 3:
@@ -92,8 +92,8 @@ func parseListFilter(args [][]byte, _ *State) (f ClientFilter, refusal string) {
 	return f, command.ErrSyntax
 }
 
-// parseKillFilter reads CLIENT KILL addr, which spares nobody, or CLIENT KILL
-// option value..., which spares the asking client unless told otherwise.
+// parseKillFilter parses CLIENT KILL addr, which spares nobody, and CLIENT KILL option value...,
+// which spares the asking client unless SKIPME says otherwise.
 func parseKillFilter(args [][]byte, st *State) (f ClientFilter, refusal string) {
 	if len(args) == 3 {
 		return ClientFilter{addr: string(args[2])}, ""

@@ -16,7 +16,7 @@ func ping(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	case 2:
 		return resp.AppendBulk(dst, args[1]), ActionNone
 	}
-	// The one arity that the table's single number cannot express.
+	// A single number in the command table cannot express this arity.
 	var scratch [64]byte
 	text := command.AppendWrongArity(scratch[:0], command.ByID(command.Ping))
 	return resp.AppendErrorBytes(dst, text), ActionNone
@@ -26,8 +26,8 @@ func echo(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendBulk(dst, args[1]), ActionNone
 }
 
-// selectDB answers SELECT: there is one database, number 0. Clients select it
-// at connect even when they need not.
+// selectDB answers SELECT: there is one database, number 0. Clients select it when they connect,
+// even if they need not.
 func selectDB(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	n, ok := resp.ParseInt(args[1])
 	switch {
@@ -58,9 +58,9 @@ func timeNow(s *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return appendBulkInt(dst, micros%1e6), ActionNone
 }
 
-// readOnly, readWrite and asking are sent by clients of Redis Cluster before
-// they read from a replica or follow a move. There is nothing to permit: who
-// does not own a key sends the client on.
+// readOnly, readWrite and asking answer commands that clients of Redis Cluster send before they
+// read from a replica or follow a move. There is nothing to permit: a node that does not own a key
+// redirects the client.
 func readOnly(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	st.ReadOnly = true
 	return resp.AppendOK(dst), ActionNone

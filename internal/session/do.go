@@ -14,25 +14,24 @@ type Action uint8
 
 const (
 	ActionNone            Action = iota
-	ActionCloseAfterReply        // send what is queued, then close: QUIT, too many wrong passwords
+	ActionCloseAfterReply        // send the queued replies, then close: QUIT, too many wrong passwords
 	ActionClose                  // close at once, without a reply: an HTTP request
-	ActionReset                  // RESET: the State is reset already; drop what else the session holds
-	ActionVersionChanged         // HELLO: State.Version is another one now
+	ActionReset                  // RESET: the State is reset; drop the rest of the session
+	ActionVersionChanged         // HELLO: State.Version has changed
 	ActionClientList             // CLIENT LIST: nothing appended; visit all loops with NewEveryone
 	ActionClientKill             // CLIENT KILL: the same
 	ActionPause                  // CLIENT PAUSE, UNPAUSE: the same, by Pauser.Obey
 	ActionClientUnblock          // CLIENT UNBLOCK: the same
-	ActionDelay                  // the reply is to be sent State.Delay later, see waiting.go
-	ActionMonitor                // MONITOR: show it what all connections do, until RESET
+	ActionDelay                  // send the reply after State.Delay, see waiting.go
+	ActionMonitor                // MONITOR: show the connection what all connections do, until RESET
 )
 
-// Refuse appends the error for a request that must not be executed: unknown or
-// unbuilt command or subcommand, wrong number of arguments, no authentication,
-// in that order, which is Redis's. c is what command.Lookup found for args[0],
-// or nil; args must not be empty.
+// Refuse appends the error for a request that must not be executed. It checks in Redis's order:
+// unknown or unbuilt command or subcommand, wrong number of arguments, no authentication. c is what
+// command.Lookup found for args[0], or nil; args must not be empty.
 //
-// It is for the requests that are not plainly right. A hot path skips it when
-// c is built, has no subcommands, fits ArityOK, and State.Authenticated holds.
+// A hot path skips Refuse when c is built, has no subcommands, fits ArityOK, and
+// State.Authenticated is true.
 //
 // A refused command is not queued, and EXEC then aborts the transaction.
 func (s *Server) Refuse(st *State, c *command.Command, args [][]byte, dst []byte) (out []byte, a Action, refused bool) {
@@ -49,7 +48,7 @@ func (s *Server) Refuse(st *State, c *command.Command, args [][]byte, dst []byte
 	}
 	switch {
 	case refused && c != nil && c.ID == command.Exec:
-		// The transaction ends, and its client is told so whatever it has made of the reply's kind.
+		// The transaction ends, and the error says so, whatever the refusal was.
 		st.EndTransaction()
 		text, _ := strings.CutPrefix(string(dst[start+1:len(dst)-2]), "ERR ")
 		dst = resp.AppendError(dst[:start], errExecRefused+text)
@@ -59,9 +58,9 @@ func (s *Server) Refuse(st *State, c *command.Command, args [][]byte, dst []byte
 	return dst, ActionNone, refused
 }
 
-// IsHTTP reports whether a request is the start of an HTTP request: a web page
-// that makes a browser send commands to an address it should not reach. The
-// connection must be closed before the body, where the commands would be.
+// IsHTTP reports whether a request is the start of an HTTP request: a web page makes a browser send
+// commands to an address that the page must not reach. Close the connection before the body, which
+// would contain the commands.
 func IsHTTP(args [][]byte) bool {
 	return command.EqualFold(args[0], "post") || command.EqualFold(args[0], "host:")
 }
@@ -69,8 +68,8 @@ func IsHTTP(args [][]byte) bool {
 // handler answers one command, whose number of arguments has been checked.
 type handler func(s *Server, st *State, args [][]byte, dst []byte) ([]byte, Action)
 
-// handlers holds the commands that need a connection or what connections share; all other entries
-// are nil. Those that need neither are about.Answers.
+// handlers has the commands that need a connection or the state that connections share; all other
+// entries are nil. Commands that need neither are in about.Answers.
 var handlers = [command.NumIDs]handler{
 	command.Ping:   ping,
 	command.Echo:   echo,
@@ -134,9 +133,9 @@ var handlers = [command.NumIDs]handler{
 	command.Debug:    (*Server).debug,
 }
 
-// Do answers c if it is in handlers or about.Answers; otherwise ok is false
-// and nothing was appended. c may be a container or already the subcommand's
-// row. Refuse must have let the request pass, or c must plainly fit.
+// Do answers c if c is in handlers or about.Answers. Otherwise ok is false and nothing is appended.
+// c may be a container or already the subcommand's row. Refuse must have let the request pass, or c
+// must plainly fit.
 func (s *Server) Do(st *State, c *command.Command, args [][]byte, dst []byte) (out []byte, a Action, ok bool) {
 	if c.Subs != nil && len(args) > 1 {
 		if sub := c.Sub(args[1]); sub != nil {

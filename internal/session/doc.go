@@ -19,34 +19,32 @@
 //	                 c.Route == Local: Do ──▶ reply is in dst, obey the Action
 //	                 otherwise: execute (node) or forward (proxy)
 //
-// Do also answers the commands that internal/about, internal/config and internal/cluster have,
-// since those too need neither keys nor other members: a request has one way, whatever it asks for.
+// Do also answers the commands of internal/about, internal/config and internal/cluster, which need
+// neither keys nor other members either. So all requests take one way.
 //
-// Refuse checks what Redis checks before any command runs, in the order of
-// Redis: known, number of arguments, authenticated. A caller that has seen
-// that all three hold may skip it; its hot path should.
+// Refuse checks what Redis checks before any command runs, in Redis's order: the command is known,
+// the number of arguments is right, the connection is authenticated. A caller that has seen that
+// all three are so may skip Refuse; its hot path should.
 //
-// A connection that said CLIENT REPLY OFF or SKIP, is paused, or waits, is Aside, and
-// off the fast path by Apart: aside.go says what its caller does besides, waiting.go
-// how a command waits. Leave is called when the connection is gone.
+// A connection that sent CLIENT REPLY OFF or SKIP, is paused, or waits, is Aside, and Apart keeps
+// it off the fast path. aside.go says what its caller does in addition, waiting.go how a command
+// waits. The caller calls Leave when the connection has closed.
 //
-// CLIENT LIST, KILL, UNBLOCK and PAUSE are checked by Do and concern connections of many
-// loops: the caller visits each loop with an Everyone, see everyone.go.
+// CLIENT LIST, KILL, UNBLOCK and PAUSE concern connections of many loops. Do checks them; the
+// caller then visits each loop with an Everyone, see everyone.go.
 //
-// Whether a connection has authenticated may change with each Do (AUTH, HELLO,
-// RESET): the caller then gives its parser other limits.
+// Each Do may authenticate a connection or end its authentication (AUTH, HELLO, RESET): the caller
+// then changes the limits of its parser.
 //
 // # Invariants and ownership
 //
-//   - A State belongs to the loop of its connection. No method of State or
-//     Server may be called with it from elsewhere.
-//   - A Server is shared by all loops. What can change in it is atomic or behind a
-//     lock of its own.
+//   - A State belongs to the loop of its connection. Methods of State and Server that use it are
+//     called on that loop only.
+//   - All loops share one Server. Its changing parts are atomic or have locks of their own.
 //   - args are only read, and nothing keeps a view of them after the return.
-//   - dst is appended to and handed back; it is the caller's throughout.
-//   - The protocol version of a State changes before the reply that announces
-//     it is encoded, so that requests pipelined behind HELLO are answered in the
-//     new version.
-//   - Every text is that of Redis 7. The conversations in testdata are held with a
-//     real redis-server too; where Dunlin differs on purpose, they say why.
+//   - Functions append to dst and return it; it belongs to the caller throughout.
+//   - The protocol version of a State changes before the reply that announces it is encoded, so
+//     that requests pipelined behind HELLO are answered in the new version.
+//   - Every text is that of Redis 7. Tests also replay the conversations in testdata against a real
+//     redis-server; where Dunlin differs on purpose, the conversations say why.
 package session

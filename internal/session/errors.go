@@ -2,8 +2,8 @@ package session
 
 import "github.com/dunlin-cache/dunlin/internal/resp"
 
-// The texts of Redis 7, to the letter: clients compare them. ioredis, for one,
-// goes on without a password if it recognises errNoPasswordSet.
+// The texts of Redis 7, to the letter, because clients compare them. ioredis, for one, continues
+// without a password if it recognises errNoPasswordSet.
 const (
 	errNoAuth      = "NOAUTH Authentication required."
 	errNoAuthHello = "NOAUTH HELLO must be called with the client already authenticated, otherwise the " +
@@ -30,10 +30,10 @@ const (
 	errPauseMode    = "ERR CLIENT PAUSE mode must be WRITE or ALL"
 	errUnblocked    = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 	errUnblock      = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"
-	// Ours: Redis has no server that lacks these.
+	// Dunlin's own texts: every Redis server supports these commands.
 	errTracking  = "ERR CLIENT TRACKING is not supported: this server does not remember which keys a client read"
 	errSleepLong = "ERR DEBUG SLEEP is for 300 seconds at most"
 )
 
-// AppendTooManyClients appends the error for a connection over the limit of clients.
+// AppendTooManyClients appends the error for a connection beyond the limit of clients.
 func AppendTooManyClients(dst []byte) []byte { return resp.AppendError(dst, errTooMany) }

@@ -9,36 +9,36 @@ import (
 )
 
 // CLIENT LIST, KILL, UNBLOCK and PAUSE concern the clients of all loops. Do checks their options;
-// the caller then visits every loop with an Everyone, and sends its reply.
+// the caller then visits every loop with an Everyone and sends its Reply.
 
-// Client is a client connection on its loop, where all methods are called.
+// Client is a client connection. Its methods are called on its loop.
 type Client interface {
-	// StateNow returns the State, with InBytes and OutBytes as they are now.
+	// StateNow returns the State with the present InBytes and OutBytes.
 	StateNow() *State
 	// Kill closes the connection at once.
 	Kill()
-	// Unblock goes on with what a pause has held.
+	// Unblock resumes the commands that a pause has stopped.
 	Unblock()
-	// Wake ends what the client waits for; reply is that of EndWaiting.
+	// Wake ends the wait of the client; reply is that of EndWaiting.
 	Wake(reply []byte)
 }
 
 // Everyone is a command about the clients of all loops.
 type Everyone struct {
 	action  Action
-	asking  uint64 // the id of the client that gave the command
+	asking  uint64 // id of the client that sent the command
 	version resp.Version
-	words   int          // of the request
+	words   int          // number of words of the request
 	filter  ClientFilter // of LIST and KILL
-	id      int64        // whom UNBLOCK means
-	with    []byte       // and by what reply
-	loops   []found      // each written on its loop
+	id      int64        // the client that UNBLOCK names
+	with    []byte       // and the reply that it gets
+	loops   []found      // by loop; each element is written on its loop
 }
 
-// found is what a command did on one loop.
+// found is the result of a command on one loop.
 type found struct {
 	clients int
-	suicide bool // the asking client is among them
+	suicide bool // the asking client is among the killed
 	lines   []clientLine
 }
 
@@ -47,9 +47,8 @@ type clientLine struct {
 	text []byte
 }
 
-// NewEveryone returns the command of a request for which Do returned the action, one of
-// ActionClientList, ActionClientKill, ActionClientUnblock and ActionPause. It keeps no view of
-// args.
+// NewEveryone returns the command of a request for which Do returned ActionClientList,
+// ActionClientKill, ActionClientUnblock or ActionPause. It keeps no view of args.
 func NewEveryone(a Action, st *State, args [][]byte, loops int) *Everyone {
 	e := &Everyone{action: a, asking: st.ID, version: st.Version, words: len(args), loops: make([]found, loops)}
 	switch a {
@@ -61,8 +60,8 @@ func NewEveryone(a Action, st *State, args [][]byte, loops int) *Everyone {
 	return e
 }
 
-// Visit does what the command asks for on one loop, by its index, where it must be called. Of a
-// pause it does nothing: see Pauser.
+// Visit executes the command on the loop with the given index; call it there. For a pause Visit
+// does nothing: see Pauser.
 func (e *Everyone) Visit(loop int, nowMilli int64, clients iter.Seq[Client]) {
 	f := &e.loops[loop]
 	for c := range clients {
@@ -71,7 +70,7 @@ func (e *Everyone) Visit(loop int, nowMilli int64, clients iter.Seq[Client]) {
 		case e.action == ActionClientUnblock && st.unblockedBy(e.id):
 			f.clients++
 			c.Wake(e.with)
-			return // ids differ; and who is awake may have left
+			return // ids are unique, and the awakened client may have left
 		case e.action == ActionClientList && e.filter.Match(st, nowMilli):
 			f.lines = append(f.lines, clientLine{st.ID, AppendClientLine(nil, st, nowMilli)})
 		case e.action == ActionClientKill && e.filter.Match(st, nowMilli):
@@ -85,8 +84,9 @@ func (e *Everyone) Visit(loop int, nowMilli int64, clients iter.Seq[Client]) {
 	}
 }
 
-// Reply is called when all loops were visited, from anywhere. With suicide the asking client means
-// itself by CLIENT KILL, and is closed behind the reply.
+// Reply returns the reply when all loops have been visited. Any goroutine may call it. suicide is
+// true if CLIENT KILL also selects the asking client, whose connection then closes behind the
+// reply.
 func (e *Everyone) Reply() (reply []byte, suicide bool) {
 	total := 0
 	var lines []clientLine
@@ -111,8 +111,8 @@ func (e *Everyone) Reply() (reply []byte, suicide bool) {
 	return resp.AppendOK(nil), false
 }
 
-// Pauser pauses the clients of one loop as CLIENT PAUSE and UNPAUSE ask. Its methods are called on
-// that loop. All fields must be set.
+// Pauser applies CLIENT PAUSE and UNPAUSE to the clients of one loop. Its methods are called on that
+// loop. All fields must be set.
 type Pauser struct {
 	Server   *Server
 	Clients  iter.Seq[Client]                                // of the loop
@@ -122,7 +122,7 @@ type Pauser struct {
 	cancel func() // ends the wait for the end of the last pause; nil: there was none
 }
 
-// Obey pauses the clients or lets them go on, and does so again when the pause ends.
+// Obey pauses or resumes the clients, and resumes them when the pause ends.
 func (p *Pauser) Obey() {
 	left := p.Server.PauseLeft(p.NowMilli())
 	for c := range p.Clients {

@@ -7,8 +7,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// monitor answers MONITOR: from now on the connection is shown what others do,
-// and takes no commands on keys, as in Redis.
+// monitor answers MONITOR: from now on the connection is shown what others do, and may not use
+// commands on keys, as in Redis.
 func monitor(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	if st.Monitor {
 		return resp.AppendOK(dst), ActionNone
@@ -18,8 +18,8 @@ func monitor(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendOK(dst), ActionMonitor
 }
 
-// Monitored reports whether MONITOR shows a request that st has made. Those that
-// only an administrator makes are left out, as in Redis.
+// Monitored reports whether MONITOR shows a request of st. Administrators' commands are left out,
+// as in Redis.
 func Monitored(st *State, args [][]byte) bool {
 	var scratch [256]byte
 	row, _ := command.Resolve(scratch[:0], args)
@@ -27,14 +27,14 @@ func Monitored(st *State, args [][]byte) bool {
 		(st.Authenticated || st.Monitor || row.Flags&command.NoAuth != 0)
 }
 
-// Bounds of a line of MONITOR, since lines wait in memory for their readers.
+// Bounds of a line of MONITOR, because lines wait in memory for their readers.
 const (
 	maxMonitoredArg  = 16 << 10
 	maxMonitoredLine = 256 << 10
 )
 
-// AppendMonitorLine appends the line for a request made at unix microseconds.
-// Passwords are not shown.
+// AppendMonitorLine appends the line for a request made at the given time in Unix microseconds. It
+// hides passwords.
 func AppendMonitorLine(dst []byte, st *State, args [][]byte, micros int64) []byte {
 	start := len(dst)
 	dst = append(dst, '+')
@@ -80,7 +80,7 @@ func isPassword(args [][]byte, i int) bool {
 	return false
 }
 
-// appendQuoted writes bytes as redis-cli reads them.
+// appendQuoted appends arg in the quoted form that redis-cli reads.
 func appendQuoted(dst, arg []byte) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
@@ -107,8 +107,7 @@ func appendQuoted(dst, arg []byte) []byte {
 	return append(dst, '"')
 }
 
-// refuseMonitor is the error for a command on keys of a connection that
-// monitors, or "".
+// refuseMonitor returns the error for a command on keys from a connection that monitors, or "".
 func refuseMonitor(st *State, c *command.Command) string {
 	if st.Monitor && c.Flags&(command.ReadOnly|command.Write) != 0 {
 		return errMonitorKeys

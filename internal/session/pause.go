@@ -9,28 +9,29 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// CLIENT PAUSE changes the Server at once. The caller then has every loop obey it (ActionPause,
-// Pauser.Obey). A paused client is Aside; before each of its commands the caller asks Holds.
+// CLIENT PAUSE changes the Server at once. The caller then applies the pause on every loop
+// (ActionPause, Pauser.Obey). A paused client is Aside; the caller asks Holds before each of its
+// commands.
 
-// maxPauseLeft is how long a loop waits at most before it looks at the pause again.
+// maxPauseLeft is the longest that a loop waits before it looks at the pause again.
 const maxPauseLeft = time.Hour
 
-// pause is what CLIENT PAUSE has asked for.
+// pause is the present CLIENT PAUSE.
 type pause struct {
 	mu    sync.Mutex
-	until int64 // unix milliseconds
-	all   bool  // or else what may write
+	until int64 // Unix milliseconds
+	all   bool  // false: only commands that may write
 }
 
-// PauseLeft is how long clients stay paused after nowMilli, unix milliseconds: at most an hour, and
-// not above 0 if they are not paused.
+// PauseLeft returns how long clients stay paused after nowMilli, in Unix milliseconds: at most an
+// hour, and not above 0 if they are not paused.
 func (s *Server) PauseLeft(nowMilli int64) time.Duration {
 	s.pause.mu.Lock()
 	defer s.pause.mu.Unlock()
 	return time.Duration(min(s.pause.until-nowMilli, maxPauseLeft.Milliseconds())) * time.Millisecond
 }
 
-// extend adds a pause to one that is not over: the later end and the stricter mode hold.
+// extend adds a pause to one that has not ended: the later end and the stricter mode apply.
 func (p *pause) extend(now, until int64, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,23 +42,23 @@ func (p *pause) extend(now, until int64, all bool) {
 	p.until, p.all = max(p.until, until), p.all || all
 }
 
-// Unpause ends what CLIENT PAUSE began.
+// Unpause ends the pause that CLIENT PAUSE began.
 func (s *Server) Unpause() {
 	s.pause.mu.Lock()
 	defer s.pause.mu.Unlock()
 	s.pause.until = 0
 }
 
-// SetPaused marks a client as paused or not. released reports whether the end of a pause lets a
-// Blocked client go on.
+// SetPaused marks a client as paused or not. released reports whether the end of the pause lets a
+// Blocked client continue.
 func (st *State) SetPaused(paused bool) (released bool) {
 	st.paused = paused
 	st.setApart()
 	return !paused && st.Blocked && st.Waiting == nil
 }
 
-// Holds reports whether a request of a paused client must wait. A request that is refused is
-// refused at once, as in Redis. CLIENT UNPAUSE never waits: in Redis it does, so that nobody can
+// Holds reports whether a request of a paused client must wait. A request that Refuse refuses is
+// refused at once, as in Redis. CLIENT UNPAUSE never waits; in Redis it does, so that nobody can
 // end a pause of ALL that is too long.
 func (s *Server) Holds(st *State, args [][]byte) bool {
 	if !st.paused {
@@ -74,8 +75,8 @@ func (s *Server) Holds(st *State, args [][]byte) bool {
 	return all || mayReplicate(row) || row.ID == command.Exec && st.queuesWrites()
 }
 
-// mayReplicate reports whether a command may change the data, as Redis sees it: PFCOUNT may
-// store what it has counted.
+// mayReplicate reports whether a command may change the data in Redis's view: PFCOUNT may store its
+// result.
 func mayReplicate(c *command.Command) bool {
 	return c.Flags&command.Write != 0 || c.ID == command.PFCount
 }
@@ -116,7 +117,7 @@ func clientUnpause(s *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action)
 	return dst, ActionPause
 }
 
-// timeoutArg reads a number of milliseconds.
+// timeoutArg parses a number of milliseconds.
 func timeoutArg(arg []byte) (millis int64, refusal string) {
 	millis, ok := resp.ParseInt(arg)
 	switch {

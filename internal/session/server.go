@@ -10,7 +10,7 @@ import (
 
 // Options are what the connections of a process share.
 type Options struct {
-	Password string // "": clients need none
+	Password string // "": clients need no password
 	Debug    bool   // DEBUG is allowed
 	Start    time.Time
 	Now      func() time.Time // nil: time.Now
@@ -19,17 +19,17 @@ type Options struct {
 	Cluster *cluster.Server // nil: no table, this process alone
 }
 
-// Server is what all connections of a process share. It is safe for all loops.
+// Server is what all connections of a process share. All loops may call its methods.
 type Server struct {
-	o            Options // Password is cleared
+	o            Options // without the Password
 	password     password
 	lastID       atomic.Uint64
 	authFailures atomic.Int64
-	blocked      atomic.Int64 // connections that are Blocked
+	blocked      atomic.Int64 // number of connections that are Blocked
 	pause        pause
 }
 
-// NewServer completes o with defaults. Of the password it keeps a digest only.
+// NewServer completes o with defaults. It keeps only a digest of the password.
 func NewServer(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -49,5 +49,5 @@ func NewServer(o Options) *Server {
 	return s
 }
 
-// Blocked is how many connections are Blocked.
+// Blocked returns how many connections are Blocked.
 func (s *Server) Blocked() int64 { return s.blocked.Load() }

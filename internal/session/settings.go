@@ -5,7 +5,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// The commands of internal/config and internal/cluster, told the connection that they are asked on.
+// Handlers that pass the commands of internal/config and internal/cluster on, with the connection
+// that asks.
 
 func (s *Server) configGet(st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	return s.o.Config.AppendGet(dst, st.Version, args), ActionNone
@@ -47,7 +48,7 @@ func (s *Server) clusterCountKeys(_ *State, args [][]byte, dst []byte) ([]byte, 
 	return s.o.Cluster.AppendCountKeys(dst, args[2]), ActionNone
 }
 
-// lastSave answers LASTSAVE as a Redis that never saved, with the time of its start.
+// lastSave answers LASTSAVE like a Redis that has never saved: with the time of its start.
 func (s *Server) lastSave(_ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendInt(dst, s.o.Start.Unix()), ActionNone
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// State is one client connection. It is owned by the connection's loop.
+// State is one client connection. It belongs to the connection's loop.
 type State struct {
 	ID            uint64 // unique in the process, ascending
 	Version       resp.Version
@@ -16,39 +16,40 @@ type State struct {
 	ReadOnly      bool // READONLY was given; shown, but changes nothing: only owners answer
 	NoEvict       bool
 	NoTouch       bool
-	Monitor       bool // is shown what others do; Authenticated is false then, to keep it off fast paths
+	Monitor       bool // shown what others do; Authenticated is false then, to keep it off fast paths
 	Multi         bool // MULTI was given: commands are queued in Tx
 	Apart         bool // off the fast paths: Multi or Aside
 	Blocked       bool // a command waits, and others behind it; see SetBlocked
 	Executing     bool // in the middle of EXEC, where nothing waits; the caller sets it
 
 	Delay        time.Duration // set with ActionDelay
-	Waiting      *Waiting      // not nil: a command waits, and not because of a pause
+	Waiting      *Waiting      // not nil: a command waits, for another reason than a pause
 	Tx           *Transaction  // nil without MULTI and WATCH
 	AuthFailures int           // wrong passwords in a row
 
 	server *Server
 	muting muting
 	paused bool // by CLIENT PAUSE
-	begun  bool // a command that was Aside is being executed, and is not any more
+	begun  bool // a command that was Aside now executes on the usual path
 
 	Name, LibName, LibVer string
 	Addr, LAddr           string // host:port of the client, and of our end
 	FD                    int
 
-	Since     int64 // unix milliseconds of the connection's start
-	LastMilli int64 // unix milliseconds of the last request; the caller stores it
-	// LastCmd is stored by Do for its own commands and by the caller for the
-	// others; of a subcommand, its own ID. An ID, not a pointer: the store is in
-	// the caller's hot path, and a pointer's would need a write barrier.
+	Since     int64 // Unix milliseconds of the connection's start
+	LastMilli int64 // Unix milliseconds of the last request; the caller stores it
+	// LastCmd is the ID of the last command; of a subcommand, its own ID. Do stores it for its own
+	// commands and the caller for the others. It is an ID and not a pointer, because the caller's
+	// hot path stores it, and a pointer would need a write barrier.
 	LastCmd command.ID
 
-	// InBytes and OutBytes are what CLIENT LIST shows of the buffers. The
-	// caller stores them just before it calls AppendClientLine.
+	// InBytes and OutBytes are the sizes of the buffers that CLIENT LIST shows. The caller stores
+	// them just before it calls AppendClientLine.
 	InBytes, OutBytes int
 }
 
-// NewState is called when a connection is accepted. nowMilli is unix time.
+// NewState returns the State of a newly accepted connection. nowMilli is the time in Unix
+// milliseconds.
 func (s *Server) NewState(addr, laddr string, nowMilli int64) *State {
 	st := &State{
 		server:        s,
@@ -64,20 +65,20 @@ func (s *Server) NewState(addr, laddr string, nowMilli int64) *State {
 	return st
 }
 
-// reset is RESET: the connection as it was accepted. The library's name stays,
-// as in Redis: the same library is still behind the connection.
+// reset executes RESET: the connection becomes as it was when it was accepted. The library's name
+// stays, as in Redis: the same library is still behind the connection.
 func (s *Server) reset(st *State) {
 	st.Version = resp.RESP2
 	st.Authenticated = !s.password.set
 	st.Name = ""
 	st.ReadOnly, st.NoEvict, st.NoTouch, st.Monitor = false, false, false, false
-	st.muting &= mutedOnce // as in Redis, RESET itself is still a command whose reply may be skipped
+	st.muting &= mutedOnce // as in Redis, SKIP may still suppress the reply of RESET itself
 	st.EndTransaction()
 }
 
-// AppendClientLine appends the connection's line of CLIENT LIST, ended by
-// "\n". Fields that Dunlin has no like of are shown as Redis shows an ordinary
-// client's, because programs split the line by its field names.
+// AppendClientLine appends the connection's line of CLIENT LIST, which ends with "\n". Fields
+// without a counterpart in Dunlin have the values of an ordinary client of Redis, because programs
+// split the line by its field names.
 func AppendClientLine(dst []byte, st *State, nowMilli int64) []byte {
 	dst = appendField(dst, "id=", int64(st.ID))
 	dst = append(dst, " addr="...)

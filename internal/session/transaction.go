@@ -7,7 +7,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// Redis's texts about transactions, and one of ours.
+// Redis's texts about transactions, and one of Dunlin's own.
 const (
 	errNestedMulti   = "ERR MULTI calls can not be nested"
 	errDiscardAlone  = "ERR DISCARD without MULTI"
@@ -20,16 +20,16 @@ const (
 	ErrExecAlone = "ERR EXEC without MULTI"
 	// ErrExecAbort answers EXEC after a command that could not be queued.
 	ErrExecAbort = "EXECABORT Transaction discarded because of previous errors."
-	// ErrMultiCrossSlot answers EXEC when the keys of its commands, or those watched, do not lie in
-	// one slot.
+	// ErrMultiCrossSlot answers EXEC when the keys of its commands, or the watched keys, are not
+	// all in one slot.
 	ErrMultiCrossSlot = "CROSSSLOT Keys in request don't hash to the same slot"
 )
 
 const (
 	maxQueued      = 64 << 10 // commands of one transaction
-	maxQueuedBytes = 64 << 20 // what they take
-	queuedCost     = 128      // a command's share of that beside its arguments, at most
-	watchedCost    = 160      // a watched key's beside its bytes
+	maxQueuedBytes = 64 << 20 // bytes that they take
+	queuedCost     = 128      // bytes that a command takes besides its arguments, at most
+	watchedCost    = 160      // bytes that a watched key takes besides its own
 )
 
 // Transaction is what a connection has queued since MULTI, and the keys that it watches.
@@ -37,11 +37,11 @@ type Transaction struct {
 	Queue   []Queued
 	Watched []Watched
 	failed  bool // a command could not be queued
-	bytes   int  // what the queue takes
-	watched int  // what the watched keys take
+	bytes   int  // bytes that the queue takes
+	watched int  // bytes that the watched keys take
 }
 
-// Queued is one command. Its row is that of the subcommand, if it has one.
+// Queued is one command. Its row is that of the subcommand, if there is one.
 type Queued struct {
 	Cmd  *command.Command
 	Args [][]byte
@@ -50,7 +50,7 @@ type Queued struct {
 // Watched is a key with the version that its node reported, which EXEC sends back to the node.
 type Watched struct{ Key, Version []byte }
 
-// transaction is the connection's, made when first needed.
+// transaction returns the connection's transaction, which it makes when first needed.
 func (st *State) transaction() *Transaction {
 	if st.Tx == nil {
 		st.Tx = &Transaction{}
@@ -58,7 +58,7 @@ func (st *State) transaction() *Transaction {
 	return st.Tx
 }
 
-// QueuedBytes is about how many bytes the queue and the watched keys take.
+// QueuedBytes returns about how many bytes the queue and the watched keys take.
 func (st *State) QueuedBytes() int {
 	if st.Tx == nil {
 		return 0
@@ -72,7 +72,7 @@ func (st *State) EndTransaction() {
 	st.setApart()
 }
 
-// Watch adds keys with their versions to those watched. They are copied.
+// Watch adds keys with their versions to the watched ones. It copies them.
 func (st *State) Watch(keys, versions [][]byte) {
 	tx := st.transaction()
 	for i, key := range keys {
@@ -81,8 +81,8 @@ func (st *State) Watch(keys, versions [][]byte) {
 	}
 }
 
-// RefuseWatch returns the error for a WATCH of these keys, or "". Their number is limited, since
-// all of them are kept and then checked under a lock.
+// RefuseWatch returns the error for a WATCH of these keys, or "". Their number is limited, because
+// EXEC checks all of them under a lock.
 func (st *State) RefuseWatch(keys [][]byte) string {
 	if st.Multi {
 		return errWatchInside
@@ -100,8 +100,8 @@ func (st *State) RefuseWatch(keys [][]byte) string {
 	return ""
 }
 
-// Exec returns the transaction that EXEC executes. If there is none, ok is false, the answer is
-// appended to dst, and the transaction has ended.
+// Exec returns the transaction that EXEC executes. If there is none, ok is false, out is dst with
+// the reply appended, and the transaction has ended.
 func (st *State) Exec(dst []byte) (tx *Transaction, out []byte, ok bool) {
 	switch {
 	case !st.Multi:
@@ -125,7 +125,7 @@ func (st *State) Queues(c *command.Command) bool {
 	return true
 }
 
-// Enqueue queues a command, whose arguments are copied, and appends the answer.
+// Enqueue queues a command, copies its arguments, and appends the reply.
 func (st *State) Enqueue(c *command.Command, args [][]byte, dst []byte) []byte {
 	tx := st.Tx
 	if c.Subs != nil && len(args) > 1 {
@@ -141,7 +141,7 @@ func (st *State) Enqueue(c *command.Command, args [][]byte, dst []byte) []byte {
 	case len(tx.Queue) == maxQueued || tx.bytes+cost > maxQueuedBytes:
 		tx.Queue, tx.bytes = nil, 0
 		return st.fail(dst, errMultiTooLarge)
-	case !tx.failed: // otherwise nothing of it is going to be executed
+	case !tx.failed: // otherwise none of it is going to be executed
 		own := make([][]byte, len(args))
 		for i, arg := range args {
 			own[i] = bytes.Clone(arg)
@@ -158,7 +158,7 @@ func (st *State) fail(dst []byte, text string) []byte {
 }
 
 // mayQueue reports whether a command can be executed in a transaction: without waiting, by the
-// owner of a slot or by the process that the client is connected to.
+// owner of a slot or by the process to which the client is connected.
 func mayQueue(c *command.Command) bool {
 	if c.Flags&command.NoMulti != 0 {
 		return false
@@ -194,7 +194,7 @@ func discard(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendOK(dst), ActionNone
 }
 
-// unwatch has no effect inside a transaction, where EXEC has looked at the keys already.
+// unwatch has no effect inside a transaction: EXEC checks the keys all the same.
 func unwatch(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	if st.Tx != nil {
 		st.Tx.Watched, st.Tx.watched = nil, 0

@@ -11,26 +11,26 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// A handler that returns ActionDelay has appended the reply of the command and set State.Delay. The
-// caller sends the reply after that delay. The caller alone answers WAIT. Until then the connection
-// is Blocked and executes nothing; other connections go on.
+// A handler that returns ActionDelay has appended the command's reply and set State.Delay. The
+// caller sends the reply after that delay. WAIT is answered by the caller alone. Until then the
+// connection is Blocked and executes nothing; other connections continue.
 
 // Waiting is a command that waits for a time or for other members. Its connection is Blocked until
-// it ends.
+// the wait ends.
 type Waiting struct {
-	Reply func() []byte // what it is answered if it ends now
-	Stop  func()        // nobody waits any more
+	Reply func() []byte // returns the reply if the wait ends now
+	Stop  func()        // called when nobody waits any more
 }
 
-// Later is a command that is answered with reply, which is copied, when a timer ends. stop stops
-// the timer.
+// Later returns a command that is answered with reply when a timer ends. It copies reply. stop
+// stops the timer.
 func Later(reply []byte, stop func()) *Waiting {
 	reply = bytes.Clone(reply)
 	return &Waiting{Reply: func() []byte { return reply }, Stop: stop}
 }
 
-// EndWaiting ends what the connection waits for and returns the answer: reply, or if it is nil what
-// Waiting.Reply returns now.
+// EndWaiting ends the wait of the connection and returns the answer: reply, or the result of
+// Waiting.Reply if reply is nil.
 func (st *State) EndWaiting(reply []byte) []byte {
 	w := st.Waiting
 	st.Waiting = nil
@@ -41,7 +41,7 @@ func (st *State) EndWaiting(reply []byte) []byte {
 	return reply
 }
 
-// Leave ends what a connection waits for when its client has disconnected.
+// Leave ends the wait of a connection whose client has disconnected.
 func (st *State) Leave() {
 	if st.Waiting != nil {
 		st.Waiting.Stop()
@@ -71,7 +71,7 @@ func (s *Server) debug(st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	switch {
 	case seconds > maxSleep:
 		return resp.AppendError(dst, errSleepLong), ActionNone
-	case err != nil || !(seconds > 0): // as in Redis, what is no number is no time
+	case err != nil || !(seconds > 0): // as in Redis, a time that is no number counts as none
 		return resp.AppendOK(dst), ActionNone
 	}
 	st.Delay = time.Duration(seconds * float64(time.Second))
@@ -92,14 +92,14 @@ func clientUnblock(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Acti
 	return dst, ActionClientUnblock
 }
 
-// unblockedBy reports whether CLIENT UNBLOCK of an id ends what the connection waits for: only a
-// WAIT can be ended.
+// unblockedBy reports whether CLIENT UNBLOCK id ends the wait of the connection: it ends a WAIT
+// only.
 func (st *State) unblockedBy(id int64) bool {
 	return int64(st.ID) == id && st.Waiting != nil && st.LastCmd == command.Wait
 }
 
-// unblockOf reads a CLIENT UNBLOCK for which Do returned ActionClientUnblock: the client whose WAIT
-// ends, and the reply that it gets, nil for the one of a timeout.
+// unblockOf parses a CLIENT UNBLOCK for which Do returned ActionClientUnblock: the id of the
+// client, and the reply that it gets, nil for the reply of a timeout.
 func unblockOf(args [][]byte) (id int64, reply []byte) {
 	id, _ = resp.ParseInt(args[2])
 	if len(args) == 4 && command.EqualFold(args[3], "error") {
@@ -108,8 +108,8 @@ func unblockOf(args [][]byte) (id int64, reply []byte) {
 	return id, reply
 }
 
-// ParseWait reads WAIT replicas milliseconds. limit is how long it waits at most; 0 is for as long
-// as the client stays connected. refusal is the text of an error, "" if there is none.
+// ParseWait parses WAIT replicas milliseconds. limit is the longest wait; 0 means as long as the
+// client stays connected. refusal is the text of an error, or "".
 func ParseWait(args [][]byte) (replicas int64, limit time.Duration, refusal string) {
 	replicas, ok := resp.ParseInt(args[1])
 	if !ok {
@@ -119,7 +119,7 @@ func ParseWait(args [][]byte) (replicas int64, limit time.Duration, refusal stri
 	return replicas, time.Duration(min(millis, maxDelay.Milliseconds())) * time.Millisecond, refusal
 }
 
-// AppendWaitInExec answers WAIT within EXEC, where nothing waits, and so nothing has been
+// AppendWaitInExec answers WAIT within EXEC, where nothing waits and so nothing has been
 // acknowledged.
 func AppendWaitInExec(dst []byte, args [][]byte) []byte {
 	if _, _, refusal := ParseWait(args); refusal != "" {

@@ -15,21 +15,23 @@ import (
 
 const (
 	bufferSize = 16 << 10 // the most that a TLS record holds
-	waitSize   = 1 << 10  // of it, to wait for the first bytes of one
-	// takeTime is for how long a peer may take nothing of a buffer, and send after we have ended.
+	waitSize   = 1 << 10  // waits for the first bytes of a record
+	// takeTime is how long a peer may take nothing of a buffer, and how long it may send after the
+	// loop has closed.
 	takeTime = 10 * time.Second
 )
 
-// bridge moves bytes between a TLS connection and the near end of a socket pair, until both
+// bridge moves bytes between a TLS connection and the near end of a socket pair until both
 // directions have ended.
 type bridge struct {
 	outer *tls.Conn
 	inner *net.UnixConn
 }
 
-// run returns when everything is closed, and calls sent when nothing more will be sent. In between
-// the loop's end closes, and the bridge counts as leaving. The end of one direction is passed on,
-// so that replies still come to a client that has ended its requests; an error ends both.
+// run returns when everything is closed. It calls sent when nothing more will be sent. From the
+// moment that the loop closes its end, the bridge counts as leaving. run passes the end of one
+// direction on, so that a client that has ended its requests still gets replies; an error ends both
+// directions.
 func (b *bridge) run(leaving *atomic.Int64, sent func()) {
 	var both sync.WaitGroup
 	both.Go(b.inbound)
@@ -45,10 +47,10 @@ func (b *bridge) run(leaving *atomic.Int64, sent func()) {
 
 func (b *bridge) close() {
 	_ = b.inner.Close()           // twice, after an error
-	_ = b.outer.NetConn().Close() // outbound has said goodbye where there was something to say
+	_ = b.outer.NetConn().Close() // outbound has said goodbye if there was something to say
 }
 
-// buffers are lent while there are bytes to move: most connections are idle.
+// buffers are lent only while there are bytes to move: most connections are idle.
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 func (b *bridge) inbound() {
@@ -58,13 +60,13 @@ func (b *bridge) inbound() {
 		n, err := b.outer.Read(buf)
 		if n > 0 {
 			if _, err := b.inner.Write(buf[:n]); err != nil {
-				// The loop has closed. What it wrote before is on its way; closing with input
-				// unread would overtake that.
+				// The loop has closed. Its last output is still on its way; closing with unread
+				// input would overtake that output.
 				_, _ = io.Copy(io.Discard, b.outer.NetConn())
 				return
 			}
 		}
-		// Much comes after much.
+		// After much input, expect more.
 		switch large := cap(buf) > waitSize; {
 		case !large && n == waitSize:
 			buf = buffers.Get().(*[bufferSize]byte)[:]
@@ -74,7 +76,7 @@ func (b *bridge) inbound() {
 		}
 		switch {
 		case err == nil:
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // with a goodbye, and without
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // with and without a goodbye
 			_ = b.inner.CloseWrite()
 			return
 		default:
@@ -98,12 +100,12 @@ func (b *bridge) outbound() {
 			buffers.Put(buf)
 			if err != nil {
 				if c, ok := b.outer.NetConn().(*net.TCPConn); ok {
-					_ = c.SetLinger(0) // the kernel would keep for minutes what the client does not take
+					_ = c.SetLinger(0) // otherwise the kernel would keep for minutes what the client does not take
 				}
 				b.close()
 				return
 			}
-			// A request for new keys is answered by the other goroutine, whenever it comes.
+			// The other goroutine may answer a request for new keys at any time.
 			_ = b.outer.SetWriteDeadline(time.Time{})
 		}
 		if err != nil {
@@ -117,8 +119,8 @@ func (b *bridge) outbound() {
 	}
 }
 
-// receive waits for bytes, and lends a buffer only when there are some. The caller puts it back if
-// n is not 0.
+// receive waits for bytes and lends a buffer only when there are some. The caller puts the buffer
+// back if n is not 0.
 func receive(raw syscall.RawConn) (buf *[bufferSize]byte, n int, err error) {
 	wait := raw.Read(func(fd uintptr) (done bool) {
 		buf = buffers.Get().(*[bufferSize]byte)
@@ -137,7 +139,7 @@ func receive(raw syscall.RawConn) (buf *[bufferSize]byte, n int, err error) {
 	return buf, n, err
 }
 
-// pair returns a connection and the descriptor of its other end, which does not block.
+// pair returns a connection and the non-blocking descriptor of its other end.
 func pair() (near *net.UnixConn, far int, err error) {
 	fds, err := socketPair()
 	if err != nil {
@@ -151,7 +153,7 @@ func pair() (near *net.UnixConn, far int, err error) {
 	return c.(*net.UnixConn), fds[1], nil
 }
 
-// connOf makes a connection of a descriptor, which it takes.
+// connOf makes a connection of a descriptor, which it takes over.
 func connOf(fd int) (net.Conn, error) {
 	f := os.NewFile(uintptr(fd), "")
 	defer f.Close() // the connection has a duplicate

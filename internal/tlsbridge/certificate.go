@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// rereadEvery is how soon a change of files is seen.
+// rereadEvery is how often changed files are looked for.
 const rereadEvery = 5 * time.Second
 
-// Files name PEM files: a certificate with its chain, its private key, and the CA whose
-// certificates the other side has to show. Without CA the other side shows none.
+// Files are the paths of PEM files: a certificate with its chain, its private key, and the CA that
+// must have signed the other side's certificate. Without CA the other side shows none.
 type Files struct{ Cert, Key, CA string }
 
-// Certificates are what Files have, read again when they change.
+// Certificates are the contents of Files, which KeepFresh reads again when they change.
 type Certificates struct {
 	files  Files
 	now    atomic.Pointer[material]
@@ -51,8 +51,8 @@ func Load(f Files) (*Certificates, error) {
 	c.client = &tls.Config{
 		MinVersion:           tls.VersionTLS12,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c.now.Load().cert, nil },
-		// Members are reached by addresses that no certificate can know beforehand: verify does all
-		// but compare names.
+		// Members are reached at addresses that no certificate can know beforehand: verify checks
+		// everything except names.
 		InsecureSkipVerify: true,
 		VerifyConnection:   c.verify,
 	}
@@ -99,8 +99,8 @@ func (c *Certificates) verify(s tls.ConnectionState) error {
 	return err
 }
 
-// KeepFresh reads the files again when they have changed, until ctx ends. Files that are no good
-// leave in use what there was; that is logged once a change.
+// KeepFresh reads the files again when they have changed, until ctx ends. If the new files cannot
+// be used, the old certificates stay in use; KeepFresh logs that once a change.
 func (c *Certificates) KeepFresh(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(rereadEvery)
 	defer tick.Stop()

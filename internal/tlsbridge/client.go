@@ -11,10 +11,11 @@ import (
 // Dialer connects to other members.
 type Dialer struct{ certificates *Certificates }
 
-// NewDialer shows certificates that others keep fresh, and asks for one of the same CA.
+// NewDialer returns a Dialer that shows the certificates c, which the caller keeps fresh, and
+// requires one of the same CA.
 func NewDialer(c *Certificates) *Dialer { return &Dialer{c} }
 
-// Dial connects, for who may block.
+// Dial connects, for callers that may block.
 func (d *Dialer) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return d.dial(ctx, addr)
 }

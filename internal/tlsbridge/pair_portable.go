@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// socketPair returns two sockets that do not block.
+// socketPair returns two non-blocking sockets.
 func socketPair() ([2]int, error) {
-	syscall.ForkLock.RLock() // no process that is started meanwhile inherits them
+	syscall.ForkLock.RLock() // no process that starts meanwhile inherits the sockets
 	defer syscall.ForkLock.RUnlock()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 
 const (
 	handshakeTime = 5 * time.Second
-	// maxHandshakes run at a time; who comes meanwhile waits in the listener's queue.
+	// maxHandshakes bounds concurrent handshakes; further connections wait in the listener's queue.
 	maxHandshakes = 512
-	// maxLeaving connections may wait at a time for peers that take what is left for them, before
+	// maxLeaving bounds the connections that wait for peers to take their last bytes; beyond it no
 	// others are accepted.
 	maxLeaving = 4096
 )
@@ -34,16 +34,16 @@ type Server struct {
 	failed       atomic.Int64
 }
 
-// NewServer serves with certificates that others keep fresh.
+// NewServer returns a Server with the certificates c, which the caller keeps fresh.
 func NewServer(c *Certificates, log *slog.Logger) *Server {
 	s := &Server{certificates: c, log: log, patience: handshakeTime}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// Drain gives up handshakes and waits until everything that loops wrote is sent, or ctx ends: a
-// process that ended before would cut the replies. The loops have closed by then, and Wrap is no
-// longer called.
+// Drain ends handshakes and waits until everything that loops wrote is sent, or ctx ends: otherwise
+// the end of the process would cut replies. Call it after the loops have closed; Wrap must not be
+// called any more.
 func (s *Server) Drain(ctx context.Context) error {
 	s.cancel()
 	sent := make(chan struct{})
@@ -59,23 +59,23 @@ func (s *Server) Drain(ctx context.Context) error {
 	}
 }
 
-// Ready says whether another connection may be wrapped now.
+// Ready reports whether another connection may be wrapped now.
 func (s *Server) Ready() bool {
 	return s.running.Load() < maxHandshakes && s.leaving.Load() < maxLeaving
 }
 
-// Memory is what a connection takes that waits for something to do: measured with a thousand of
-// them, garbage of the Go heap included.
+// Memory returns how many bytes an idle connection takes: measured with a thousand of them,
+// including garbage of the Go heap.
 func (s *Server) Memory() int { return 48 << 10 }
 
-// Stats is how many handshakes succeeded, and how many did not.
+// Stats returns how many handshakes succeeded, and how many failed.
 func (s *Server) Stats() (accepted, failed int64) { return s.accepted.Load(), s.failed.Load() }
 
-// CertificateEnd is until when the certificate in use is valid.
+// CertificateEnd returns the time until which the certificate in use is valid.
 func (s *Server) CertificateEnd() time.Time { return s.certificates.now.Load().cert.Leaf.NotAfter }
 
-// Wrap takes an accepted socket, shakes hands in the background, and gives away the descriptor of
-// the plain side. When the handshake fails the socket is closed and nothing else happens.
+// Wrap takes an accepted socket, shakes hands in the background, and gives the descriptor of the
+// plain side. If the handshake fails, Wrap closes the socket and does nothing else.
 func (s *Server) Wrap(fd int, remote netip.AddrPort, give func(fd int)) {
 	s.running.Add(1)
 	s.sending.Add(1)
@@ -109,7 +109,7 @@ func (s *Server) shake(fd int) (b *bridge, far int, err error) {
 	return join(t)
 }
 
-// join makes a bridge of a connection that has shaken hands.
+// join makes a bridge of a connection after its handshake.
 func join(t *tls.Conn) (b *bridge, far int, err error) {
 	near, far, err := pair()
 	if err != nil {
