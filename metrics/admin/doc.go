@@ -1,12 +1,12 @@
-// Package admin is the admin HTTP server of a process. It says whether the process is alive and
+// Package admin is the admin HTTP server of a process. It reports whether the process is alive and
 // ready, and hands every other path to the package that answers it.
 //
 //	/            a page for people: the cluster, live; readable without JavaScript    metrics/page
 //	/api/live    what the page draws, as JSON
 //	/metrics     Prometheus                                                           metrics/exporter
 //	/api/status  the Status as JSON                                                   metrics/status
-//	/api/drain?member=ID&on=true   POST: a node hands over what it has, and stays     metrics/control
-//	/api/rebalance?paused=true     POST, to the coordinator: nothing moves that need not
+//	/api/drain?member=ID&on=true   POST: move all data off a node                     metrics/control
+//	/api/rebalance?paused=true     POST, to the coordinator: pause rebalancing
 //	/healthz     200 while the event loops run; says nothing about other members
 //	/readyz      200 when every member here can serve
 //	/debug/pprof with --pprof only

@@ -8,9 +8,9 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 )
 
-// healthz says whether this process works at all: its loops answer. It never
-// asks about other members, or a platform that restarts unhealthy processes
-// would restart a whole cluster because one member is gone.
+// healthz reports whether this process works: its loops answer. It never asks about other members,
+// because a platform that restarts unhealthy processes would then restart a whole cluster when one
+// member is gone.
 func (a *Admin) healthz(w http.ResponseWriter, _ *http.Request) {
 	if err := a.pulse(); err != nil {
 		http.Error(w, fmt.Sprintf("event loops do not answer: %v", err), http.StatusServiceUnavailable)
@@ -19,7 +19,7 @@ func (a *Admin) healthz(w http.ResponseWriter, _ *http.Request) {
 	plain(w, "ok\n")
 }
 
-// pulse fails when a loop does not run.
+// pulse returns an error if a loop does not run.
 func (a *Admin) pulse() error {
 	a.mu.Lock()
 	loops := a.loops
@@ -30,7 +30,7 @@ func (a *Admin) pulse() error {
 	return loops.Each(func(*netloop.Loop) {})
 }
 
-// readyz says whether clients should come here.
+// readyz reports whether clients should connect to this process.
 func (a *Admin) readyz(w http.ResponseWriter, _ *http.Request) {
 	if missing := a.notReady(); missing != "" {
 		http.Error(w, missing, http.StatusServiceUnavailable)
@@ -39,7 +39,7 @@ func (a *Admin) readyz(w http.ResponseWriter, _ *http.Request) {
 	plain(w, "ready\n")
 }
 
-// notReady names what is missing, or returns "".
+// notReady returns what is missing, or "".
 func (a *Admin) notReady() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,5 +51,5 @@ func (a *Admin) notReady() string {
 
 func plain(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, text) // the client is gone: nothing to do about it
+	_, _ = io.WriteString(w, text) // fails if the client is gone: nothing to do about it
 }

@@ -6,23 +6,23 @@ import (
 )
 
 const (
-	// mostReaders bounds the requests of one kind that wait or are sent at a time. Those of the
-	// page and those of status are two kinds, so that open tabs take nothing from members that ask.
+	// mostReaders bounds the requests of one kind in progress. The page and the status are two
+	// kinds, so that open tabs do not take turns from members that ask for the status.
 	mostReaders = 64
-	// sendTime is how long a reader may take for what it asked for.
+	// sendTime is how long a reader may take to receive its response.
 	sendTime = 10 * time.Second
 )
 
-// readers are the requests of one kind under way.
+// readers counts the requests of one kind in progress.
 type readers chan struct{}
 
-// limit refuses requests beyond what readers has room for, and cuts off those who do not read.
+// limit refuses requests when readers is full, and cuts off clients that do not read.
 func (r readers) limit(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		select {
 		case r <- struct{}{}:
 			defer func() { <-r }()
-			// Not supported by a recorder of tests alone.
+			// Only the recorder of tests does not support this.
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendTime))
 			serve(w, req)
 		default:

@@ -23,15 +23,14 @@ type Options struct {
 	Version string // shown in the status and in dunlin_build_info
 	Cluster string // the cluster's name
 	Pprof   bool   // serve /debug/pprof
-	// Token is what a request that changes something must bring; "": such requests are
-	// taken from this machine only.
+	// Token authorizes a request that changes something; "": only this machine may send such
+	// requests.
 	Token string
 	Log   *slog.Logger
 }
 
-// Admin is the admin HTTP server of one process. It answers from the moment of
-// Listen, before there are members: a process that starts slowly is alive and
-// not ready.
+// Admin is the admin HTTP server of one process. It answers from the moment of Listen, before there
+// are members: a process that starts slowly is alive and not ready.
 type Admin struct {
 	opt      Options
 	listener net.Listener
@@ -65,9 +64,9 @@ func Listen(addr string, opt Options) (*Admin, error) {
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	a.page = page.New(a.ctx, a.local)
-	// Every phase of a request has a bound, so that a client that stops
-	// reading or writing holds a goroutine for seconds, not for ever. Profiles
-	// take 30 s by default, hence the longer write time.
+	// Every phase of a request has a bound, so that a client that stops reading or writing occupies
+	// a goroutine for seconds, not for ever. Profiles take 30 s by default, hence the longer write
+	// time.
 	a.http = http.Server{
 		Handler:           a.routes(),
 		ReadHeaderTimeout: 5 * time.Second,
@@ -102,7 +101,8 @@ func (s Source) exported() exporter.Member {
 	return exporter.Member{ID: s.ID, Boot: s.Boot, View: s.View, Gossip: s.Gossip}
 }
 
-// AddNode has a node watched. steer obeys an operator's orders to it; nil: nobody does.
+// AddNode makes the server show a node. steer carries out an operator's orders to the node; nil:
+// orders are refused.
 func (a *Admin) AddNode(s Source, n status.Node, steer control.Member) {
 	a.exporter.AddNode(s.exported(), n)
 	a.local.AddNode(s.status(), n)
@@ -111,17 +111,17 @@ func (a *Admin) AddNode(s Source, n status.Node, steer control.Member) {
 	}
 }
 
-// AddProxy has a proxy watched.
+// AddProxy makes the server show a proxy.
 func (a *Admin) AddProxy(s Source, p status.Proxy) {
 	a.exporter.AddProxy(s.exported(), p)
 	a.local.AddProxy(s.status(), p)
 }
 
-// AddTLS exports the handshakes with whoever connects: "clients" or "members".
+// AddTLS exports the handshakes with connecting "clients" or "members".
 func (a *Admin) AddTLS(with string, h exporter.Handshakes) { a.exporter.AddTLS(with, h) }
 
-// SetLoops has the loops of this process watched: their counters are exported,
-// and /healthz asks whether they run.
+// SetLoops makes the server watch the loops of this process: it exports their counters, and
+// /healthz checks that they run.
 func (a *Admin) SetLoops(g *netloop.Group) {
 	a.mu.Lock()
 	a.loops = g
@@ -129,18 +129,18 @@ func (a *Admin) SetLoops(g *netloop.Group) {
 	a.exporter.AddLoops(g)
 }
 
-// Addr is the address that Listen bound.
+// Addr returns the address that Listen bound.
 func (a *Admin) Addr() string { return a.listener.Addr().String() }
 
-// Drain makes /readyz answer 503 from now on, so that load balancers stop
-// sending new clients while the process answers the ones that it has.
+// Drain makes /readyz answer 503 from now on, so that load balancers send no new clients while the
+// process finishes the requests of those that it has.
 func (a *Admin) Drain() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.draining = true
 }
 
-// Close stops serving; requests under way may end until ctx does.
+// Close stops serving. Requests in progress may continue until ctx ends.
 func (a *Admin) Close(ctx context.Context) error {
 	a.stop()
 	err := a.http.Shutdown(ctx)

@@ -2,7 +2,7 @@ package control
 
 import (
 	"crypto/subtle"
-	"fmt"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -12,20 +12,19 @@ import (
 	"sync"
 )
 
-// Member obeys an operator. Neither call waits for what it starts.
+// Member carries out an operator's orders. Neither method waits for what it starts.
 type Member interface {
-	// Drain has the node hand over what it owns and follows, or take part again.
+	// Drain makes the node hand over what it owns and follows or, with on false, take part again.
 	Drain(on bool) error
-	// PauseRebalance stops what moves without need, or lets it go on. Only the
-	// coordinator can.
+	// PauseRebalance pauses or resumes avoidable moves. Only the coordinator can.
 	PauseRebalance(paused bool) error
 }
 
-// NoToken is the token of requests to a cluster that has no secret. It proves nothing,
-// but a web page cannot make a browser send it to another site.
+// NoToken is the token of requests to a cluster without a secret. It proves nothing, but a web page
+// cannot make a browser send it to another site.
 const NoToken = "none"
 
-// Control takes an operator's orders for the nodes of this process.
+// Control receives an operator's orders for the nodes of this process.
 type Control struct {
 	token string
 	log   *slog.Logger
@@ -39,40 +38,40 @@ type node struct {
 	member Member
 }
 
-// New returns a Control that obeys requests with the token; "": those from this machine, with
+// New returns a Control that obeys requests with the token; "": requests from this machine with
 // NoToken.
 func New(token string, log *slog.Logger) *Control { return &Control{token: token, log: log} }
 
-// Add has orders to a node obeyed.
+// Add registers a node, so that Control obeys orders to it.
 func (c *Control) Add(id string, m Member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nodes = append(c.nodes, node{id, m})
 }
 
-// authorized answers a request that may not change anything, and reports false then.
-// The token goes in a header of its own: no page of another site can set one.
+// authorized reports whether a request may change something; if not, it answers the request. The
+// token has a header of its own, which no page of another site can set.
 func (c *Control) authorized(w http.ResponseWriter, r *http.Request) bool {
 	want := c.token
 	if want == "" {
 		want = NoToken
 		host, _, err := net.SplitHostPort(r.RemoteAddr)
 		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() || !isOwnSite(r.Host) {
-			http.Error(w, "without a secret this may be asked from this machine only", http.StatusForbidden)
+			http.Error(w, "without a secret only this machine may send orders", http.StatusForbidden)
 			return false
 		}
 	}
 	given := r.Header.Get("Authorization")
 	if subtle.ConstantTimeCompare([]byte(given), []byte("Bearer "+want)) != 1 {
-		http.Error(w, "wrong token: it follows from the cluster's secret", http.StatusUnauthorized)
+		http.Error(w, "wrong token: give the cluster's secret", http.StatusUnauthorized)
 		return false
 	}
 	return true
 }
 
-// isOwnSite reports whether the host that a request names means this machine by itself. A
-// name may be another site's that resolves to us (DNS rebinding), whose pages a browser
-// then lets send us what they like.
+// isOwnSite reports whether the host that a request names can only mean this machine. A name may
+// belong to another site and resolve to this machine (DNS rebinding); the browser would then let
+// that site's pages send any request here.
 func isOwnSite(host string) bool {
 	name := (&url.URL{Host: host}).Hostname()
 	return name == "localhost" || net.ParseIP(name) != nil
@@ -84,13 +83,12 @@ func (c *Control) Drain(w http.ResponseWriter, r *http.Request) {
 	c.obey(w, r, "on", func(n node) bool { return n.id == id }, Member.Drain)
 }
 
-// Rebalance is POST /api/rebalance?paused=true|false. Any node of this process will do
-// if it is the coordinator.
+// Rebalance is POST /api/rebalance?paused=true|false. The coordinator must be in this process.
 func (c *Control) Rebalance(w http.ResponseWriter, r *http.Request) {
 	c.obey(w, r, "paused", func(node) bool { return true }, Member.PauseRebalance)
 }
 
-// obey has the first of the nodes that match and can do what the request's parameter says.
+// obey makes the first matching node that can do so carry out the order of the request's parameter.
 func (c *Control) obey(w http.ResponseWriter, r *http.Request, parameter string,
 	match func(node) bool, do func(Member, bool) error) {
 	if !c.authorized(w, r) {
@@ -104,7 +102,7 @@ func (c *Control) obey(w http.ResponseWriter, r *http.Request, parameter string,
 	c.mu.Lock()
 	nodes := c.nodes[:len(c.nodes):len(c.nodes)]
 	c.mu.Unlock()
-	failed := fmt.Errorf("no such node here")
+	failed := errors.New("no such node in this process")
 	for _, n := range nodes {
 		if !match(n) {
 			continue

@@ -63,7 +63,7 @@ func TestOrders(t *testing.T) {
 	check("/api/drain?member=n2&on=true", "open", 401, "wrong token")
 	check("/api/drain?member=n2&on=true", NoToken, 401, "wrong token")
 	check("/api/drain?member=n2&on=perhaps", "sesame", 400, "neither")
-	check("/api/drain?member=n3&on=true", "sesame", 409, "no such node")
+	check("/api/drain?member=n3&on=true", "sesame", 409, "no such node in this process")
 	check("/api/drain?member=n1&on=true", "sesame", 409, "elsewhere")
 	if len(two.orders) > 0 {
 		t.Fatalf("obeyed %q", two.orders)

@@ -7,5 +7,5 @@
 //
 //   - An order needs the token that follows from the cluster's secret, in a header that no page of
 //     another site can set. Without a secret only this machine may order, under its own name.
-//   - An order is answered when it is taken, not when it is carried out.
+//   - An order is answered when it is accepted, not when it is carried out.
 package control

@@ -8,9 +8,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 )
 
-// metric is one row of a role's table of metrics: its name, and how to read it
-// from the snapshot S that a scrape took. A counter's name ends in _total, which
-// the lint test checks.
+// metric is one row of a role's table of metrics: its name, and how to read it from the snapshot S
+// that a scrape took. A counter's name ends in _total, which the lint test checks.
 type metric[S any] struct {
 	name string
 	help string
@@ -26,8 +25,8 @@ func gauge[S any](name, help string, get func(*S) float64) metric[S] {
 	return metric[S]{name, help, prometheus.GaugeValue, get}
 }
 
-// labelled is a metric with one label, whose values a snapshot lists. each calls
-// emit once for a label value.
+// labelled is a metric with one label, whose values the snapshot lists. each calls emit once for
+// each label value.
 type labelled[S any] struct {
 	name  string
 	help  string
@@ -36,16 +35,16 @@ type labelled[S any] struct {
 	each  func(s *S, emit func(label string, value float64))
 }
 
-// histogram is a distribution that a snapshot holds as counts.
+// histogram is a distribution that a snapshot has as counts.
 type histogram[S any] struct {
 	name string
 	help string
-	// get returns how many observations there were, their sum, and for each upper
-	// bound how many were not above it.
+	// get returns the number of observations, their sum, and for each upper bound the number of
+	// observations not above it.
 	get func(*S) (count uint64, sum float64, upTo map[float64]uint64)
 }
 
-// table is what a role exports.
+// table lists the metrics of a role.
 type table[S any] struct {
 	metrics    []metric[S]
 	labelled   []labelled[S]
@@ -53,8 +52,8 @@ type table[S any] struct {
 	latencies  []latency[S]
 }
 
-// collector is a prometheus.Collector over one snapshot a scrape. One snapshot,
-// so that figures that belong together (hits and misses) are of one moment.
+// collector is a prometheus.Collector that takes one snapshot for each scrape, so that related
+// figures (hits and misses) belong to one moment.
 type collector[S any] struct {
 	read  func() (*S, error)
 	table table[S]
@@ -86,8 +85,8 @@ func (c *collector[S]) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect reports a snapshot that cannot be taken (a loop hangs) as an invalid
-// metric: the scrape then fails loudly for this member and keeps the others.
+// Collect reports a snapshot that cannot be taken (a loop hangs) as an invalid metric: the scrape
+// then fails visibly for this member and keeps the others.
 func (c *collector[S]) Collect(out chan<- prometheus.Metric) {
 	s, err := c.read()
 	if err != nil {

@@ -18,9 +18,9 @@ type latency[S any] struct {
 	get  func(*S) *[command.NumFamilies]figures.Durations
 }
 
-// bounds are those of the classic buckets, in nanoseconds: powers of two less one, at
-// which buckets of figures.Durations end, so that no count is a guess. From a quarter
-// of a microsecond (a GET in a node) by twos to 16 ms, then by fours to 17 s.
+// bounds are the upper bounds of the classic buckets, in nanoseconds: powers of two minus one, at
+// which buckets of figures.Durations end, so that every count is exact. They double from a quarter
+// of a microsecond (a GET in a node) to 16 ms, and then quadruple to 17 s.
 var bounds = func() (all []time.Duration) {
 	for e := 8; e <= 34; {
 		all = append(all, 1<<e-1)
@@ -31,12 +31,12 @@ var bounds = func() (all []time.Duration) {
 	return all
 }()
 
-// nativeSchema has four buckets to a doubling, as figures.Durations has, though its
-// own: a bucket of ours goes to the one that its longest time falls into.
+// nativeSchema has four buckets for each doubling, as figures.Durations has, but with other bounds:
+// a bucket of figures.Durations counts in the native bucket that contains its longest time.
 const nativeSchema = 2
 
-// dual is one histogram told both ways: native ones in Prometheus's binary format only,
-// classic ones in both.
+// dual is one histogram in two forms: native buckets in Prometheus's binary format only, classic
+// ones in both formats.
 type dual struct{ classic, native prometheus.Metric }
 
 func (d dual) Desc() *prometheus.Desc { return d.native.Desc() }
@@ -54,7 +54,7 @@ func (d dual) Write(out *dto.Metric) error {
 	return nil
 }
 
-// newDual makes the histogram of d; since is when counting began.
+// newDual returns the histogram of d; since is when counting began.
 func newDual(desc *prometheus.Desc, d *figures.Durations, since time.Time, label string) prometheus.Metric {
 	upTo := make(map[float64]uint64, len(bounds))
 	native := make(map[int]int64)

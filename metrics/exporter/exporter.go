@@ -11,11 +11,11 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Exporter holds the collectors of one process. Its methods may be called from any goroutine.
+// Exporter has the collectors of one process. Any goroutine may call its methods.
 type Exporter struct{ registry *prometheus.Registry }
 
-// New returns an Exporter of the process itself: its version, the Go runtime, what the operating
-// system counts.
+// New returns an Exporter of the process itself: its version, the Go runtime, and what the
+// operating system counts.
 func New(version string) *Exporter {
 	e := &Exporter{registry: prometheus.NewRegistry()}
 	e.registry.MustRegister(
@@ -32,14 +32,14 @@ type View interface {
 	Members() []ring.Member
 }
 
-// Gossip are the counters of a gossip agent, since its start but for Health. It is a type of ours
-// because only ring/gossip's users should depend on it.
+// Gossip has the counters of a gossip agent since its start, and its present Health. It is a type
+// of its own so that this package does not depend on ring/gossip.
 type Gossip struct {
-	Health                                                             int // 0 is good
+	Health                                                             int // 0: good
 	Rejoins, Fetches, FetchErrors, Issued, Healed, Rejected, Strangers uint64
 }
 
-// Member names a member of this process, and says what it knows of others.
+// Member identifies a member of this process, and provides what it knows about others.
 type Member struct {
 	ID     string
 	Boot   int64 // ring.Member.Boot
@@ -64,7 +64,7 @@ func (e *Exporter) Handler(log *slog.Logger) http.Handler {
 	})
 }
 
-// buildInfo is the usual constant 1 whose labels say what runs.
+// buildInfo returns the usual constant 1 whose labels name the version.
 func buildInfo(version string) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "dunlin_build_info",

@@ -8,7 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 )
 
-// loopSnapshot is every loop's counters, by index.
+// loopSnapshot has every loop's counters, by index.
 type loopSnapshot struct{ loops []netloop.LoopStats }
 
 // AddLoops exports the counters of the loops of this process.
@@ -17,8 +17,8 @@ func (e *Exporter) AddLoops(g *netloop.Group) {
 	e.registry.MustRegister(newCollector(nil, read, table[loopSnapshot]{labelled: loopMetrics}))
 }
 
-// readLoops visits every loop. After an error a late loop may still write into
-// the slice, so it is given away only when all have been there.
+// readLoops visits every loop. After an error a late loop may still write into the slice, so
+// readLoops returns the slice only when all loops have been visited.
 func readLoops(g *netloop.Group) (*loopSnapshot, error) {
 	s := &loopSnapshot{loops: make([]netloop.LoopStats, len(g.Loops()))}
 	if err := g.Each(func(l *netloop.Loop) { s.loops[l.Index()] = l.Stats() }); err != nil {
@@ -30,11 +30,11 @@ func readLoops(g *netloop.Group) (*loopSnapshot, error) {
 var loopMetrics = []labelled[loopSnapshot]{
 	loopCounter("dunlin_loop_iterations_total", "Iterations of the event loop.",
 		func(s *netloop.LoopStats) float64 { return float64(s.Iterations) }),
-	loopCounter("dunlin_loop_busy_seconds_total", "Time that the event loop did not wait for events.",
+	loopCounter("dunlin_loop_busy_seconds_total", "Time that the event loop spent working rather than waiting for events.",
 		func(s *netloop.LoopStats) float64 { return s.Busy.Seconds() }),
 	loopGauge("dunlin_loop_longest_iteration_seconds", "Longest iteration of the event loop since the start.",
 		func(s *netloop.LoopStats) float64 { return s.LongestIteration.Seconds() }),
-	loopGauge("dunlin_loop_longest_stall_seconds", "Longest time that the event loop should have run and did not, since the start.",
+	loopGauge("dunlin_loop_longest_stall_seconds", "Longest time since the start for which the event loop should have run and did not.",
 		func(s *netloop.LoopStats) float64 { return s.LongestStall.Seconds() }),
 	loopGauge("dunlin_loop_connections", "Open connections of the event loop: clients, pipes and members.",
 		func(s *netloop.LoopStats) float64 { return float64(s.Conns) }),
@@ -56,7 +56,7 @@ var loopMetrics = []labelled[loopSnapshot]{
 		func(s *netloop.LoopStats) float64 { return float64(s.Starved) }),
 	loopCounter("dunlin_loop_panics_total", "Panics of handlers; each closed one connection. Every one is a bug.",
 		func(s *netloop.LoopStats) float64 { return float64(s.Panics) }),
-	loopGauge("dunlin_loop_lent_bytes", "Capacity of the buffers that connections have.",
+	loopGauge("dunlin_loop_lent_bytes", "Capacity of the buffers of connections.",
 		func(s *netloop.LoopStats) float64 { return float64(s.LentBytes) }),
 	loopGauge("dunlin_loop_pooled_bytes", "Capacity of the buffers that the event loop keeps for reuse.",
 		func(s *netloop.LoopStats) float64 { return float64(s.PooledBytes) }),

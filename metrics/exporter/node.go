@@ -11,7 +11,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node"
 )
 
-// Node is what the exporter asks of a *node.Node.
+// Node is the part of a *node.Node that the exporter reads.
 type Node interface {
 	Stats() (node.Stats, error)
 }
@@ -28,7 +28,7 @@ func (e *Exporter) AddNode(m Member, n Node) {
 }
 
 var nodeMetrics = []metric[node.Stats]{
-	counter("dunlin_node_requests_total", "Requests of all kinds, those that were refused included.",
+	counter("dunlin_node_requests_total", "Requests of all kinds, including refused ones.",
 		func(s *node.Stats) float64 { return float64(s.Requests) }),
 	counter("dunlin_node_errors_total", "Error replies, redirections apart.",
 		func(s *node.Stats) float64 { return float64(s.Errors) }),
@@ -38,12 +38,12 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(s.Misses) }),
 	counter("dunlin_node_moved_total", "Commands answered with MOVED, because another node owns the partition.",
 		func(s *node.Stats) float64 { return float64(s.Moved) }),
-	counter("dunlin_node_waits_total", "Commands told to wait for a take-over or a confirmed table.",
+	counter("dunlin_node_waits_total", "Commands refused until a take-over ends or the table is confirmed.",
 		func(s *node.Stats) float64 { return float64(s.Waits) }),
 
 	gauge("dunlin_node_clients", "Client connections.",
 		func(s *node.Stats) float64 { return float64(s.Clients) }),
-	gauge("dunlin_node_clients_limit", "Client connections over which more are refused.",
+	gauge("dunlin_node_clients_limit", "Number of client connections beyond which more are refused.",
 		func(s *node.Stats) float64 { return float64(s.MaxClients) }),
 	counter("dunlin_node_auth_failures_total", "Wrong passwords of clients.",
 		func(s *node.Stats) float64 { return float64(s.AuthFailed) }),
@@ -63,29 +63,29 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(s.BytesIn) }),
 	counter("dunlin_node_sent_bytes_total", "Bytes of replies.",
 		func(s *node.Stats) float64 { return float64(s.BytesOut) }),
-	gauge("dunlin_node_largest_input_buffer_bytes", "Largest input that one connection has waiting.",
+	gauge("dunlin_node_largest_input_buffer_bytes", "Largest amount of input waiting in one connection.",
 		func(s *node.Stats) float64 { return float64(s.InBuffer) }),
-	gauge("dunlin_node_largest_output_buffer_bytes", "Largest output that one connection has waiting.",
+	gauge("dunlin_node_largest_output_buffer_bytes", "Largest amount of output waiting in one connection.",
 		func(s *node.Stats) float64 { return float64(s.OutBuffer) }),
 
-	gauge("dunlin_node_partitions_serving", "Partitions that are served.",
+	gauge("dunlin_node_partitions_serving", "Partitions that the node serves.",
 		func(s *node.Stats) float64 { return float64(s.Serving) }),
-	gauge("dunlin_node_partitions_waiting", "Partitions that are owned and wait for their take-over.",
+	gauge("dunlin_node_partitions_waiting", "Partitions that the node owns and has not taken over yet.",
 		func(s *node.Stats) float64 { return float64(s.Gained) }),
-	gauge("dunlin_node_fenced", "1 while nothing is served, until another member has confirmed the table.",
+	gauge("dunlin_node_fenced", "1 while the node serves nothing, until another member has confirmed its table.",
 		func(s *node.Stats) float64 { return oneIf(s.Fenced) }),
 
-	gauge("dunlin_node_stream_receivers", "Other nodes that are fed with what this node's partitions hold.",
+	gauge("dunlin_node_stream_receivers", "Other nodes to which this node streams its partitions.",
 		func(s *node.Stats) float64 { return float64(s.Streams.Receivers) }),
-	gauge("dunlin_node_stream_waiting_partitions", "Partitions, once for each receiver, that are not wholly sent yet.",
+	gauge("dunlin_node_stream_waiting_partitions", "Partitions, counted once for each receiver, that are not completely sent yet.",
 		func(s *node.Stats) float64 { return float64(s.Streams.Waiting) }),
 	gauge("dunlin_node_stream_lag_bytes", "Bytes of changes that receivers have not acknowledged.",
 		func(s *node.Stats) float64 { return float64(s.Streams.LagBytes) }),
-	gauge("dunlin_node_stream_lag_seconds", "For how long the oldest batch waits that a receiver has not acknowledged.",
+	gauge("dunlin_node_stream_lag_seconds", "Age of the oldest batch that a receiver has not acknowledged.",
 		func(s *node.Stats) float64 { return s.Streams.Lag.Seconds() }),
 	counter("dunlin_node_stream_moved_bytes_total", "Bytes of snapshots of partitions that were sent.",
 		func(s *node.Stats) float64 { return float64(s.Streams.Moved) }),
-	counter("dunlin_node_stream_resyncs_total", "Partitions that had to be sent anew, because changes were lost or not taken.",
+	counter("dunlin_node_stream_resyncs_total", "Partitions that had to be sent again, because changes were lost or refused.",
 		func(s *node.Stats) float64 { return float64(s.Streams.Resyncs) }),
 
 	gauge("dunlin_node_keys", "Keys of the partitions that the node serves.",
@@ -102,28 +102,28 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(s.Engine.Max) }),
 	counter("dunlin_node_evicted_keys_total", "Keys evicted to stay within the limit.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Evicted) }),
-	counter("dunlin_node_evicted_copies_total", "Keys of copies evicted to stay within the limit: they go first.",
+	counter("dunlin_node_evicted_copies_total", "Keys of copies evicted to stay within the limit; copies are evicted first.",
 		func(s *node.Stats) float64 { return float64(s.Engine.EvictedCopies) }),
 	gauge("dunlin_node_eviction_age_seconds", "Time that a key stays on average at the rate of evictions of the last minute: "+
 		"keys over evictions a second. +Inf without any.",
 		func(s *node.Stats) float64 { return s.EvictionAge }),
-	counter("dunlin_node_expired_keys_total", "Keys removed because their time was over.",
+	counter("dunlin_node_expired_keys_total", "Keys removed because they expired.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Expired) }),
 }
 
 var nodeLabelled = []labelled[node.Stats]{
 	{"dunlin_node_commands_total", "Commands executed or redirected.", prometheus.CounterValue, "command",
 		func(s *node.Stats, emit func(string, float64)) { perCommand(s.Commands[:], emit) }},
-	{"dunlin_node_memory_bytes", "Memory in use by what for; the classes add up to dunlin_node_memory_used_bytes.", prometheus.GaugeValue, "class",
+	{"dunlin_node_memory_bytes", "Memory in use by purpose; the classes add up to dunlin_node_memory_used_bytes.", prometheus.GaugeValue, "class",
 		func(s *node.Stats, emit func(string, float64)) {
 			s.MemoryClasses(func(class string, bytes int64) { emit(class, float64(bytes)) })
 		}},
 }
 
-// Of keys that stand out only the rank is a label: their names are unbounded, and
-// none of a metrics store's business. HOTKEYS names them.
+// The label of hot and big keys is their rank only: names are unbounded, and do not belong into a
+// metrics store. HOTKEYS names the keys.
 var nodeRanked = []labelled[node.Stats]{
-	ranked("dunlin_node_hot_key_uses_per_second", "Estimated uses a second of the keys that are used most, of a sample of the last minute; HOTKEYS GET names them.",
+	ranked("dunlin_node_hot_key_uses_per_second", "Estimated uses per second of the most used keys, from a sample of the last minute; HOTKEYS GET names them.",
 		func(s *node.Stats) []figures.KeyFigure { return s.HotKeys }),
 	ranked("dunlin_node_big_key_bytes", "Bytes of the largest keys with their values; HOTKEYS BIG names them.",
 		func(s *node.Stats) []figures.KeyFigure { return s.BigKeys }),
@@ -145,13 +145,13 @@ var nodeHistograms = []histogram[node.Stats]{
 }
 
 var nodeLatencies = []latency[node.Stats]{
-	{"dunlin_node_command_duration_seconds", "Time to execute a command, without waiting for its turn: of the family heavy all, " +
-		"of the others those in one input of 251. So quantiles and shares are right, the count is not that of all commands.",
+	{"dunlin_node_command_duration_seconds", "Time to execute a command, without waiting for its turn. The family heavy counts all commands, " +
+		"the others those of one input in 251: quantiles and shares are right, the count is a sample's.",
 		func(s *node.Stats) *[command.NumFamilies]figures.Durations { return &s.Latency }},
 }
 
-// powersOfTwo makes a histogram of counts of 0, 1, 2-3, 4-7 and so on, the last
-// of which has no upper bound.
+// powersOfTwo returns the histogram of counts of 0, 1, 2-3, 4-7 and so on; the last count has no
+// upper bound.
 func powersOfTwo(counts []uint64, sum float64) (uint64, float64, map[float64]uint64) {
 	upTo := make(map[float64]uint64, len(counts)-1)
 	total := uint64(0)

@@ -8,7 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/proxy"
 )
 
-// Proxy is what the exporter asks of a *proxy.Proxy.
+// Proxy is the part of a *proxy.Proxy that the exporter reads.
 type Proxy interface {
 	Stats() (proxy.Stats, error)
 }
@@ -24,8 +24,8 @@ func (e *Exporter) AddProxy(m Member, p Proxy) {
 	}))
 }
 
-// The names begin with dunlin_proxy_ because a node has figures of the same
-// kind, of which a sum over both would count every forwarded command twice.
+// The names begin with dunlin_proxy_, because nodes have metrics of the same kind, and a sum over
+// both would count every forwarded command twice.
 var proxyMetrics = []metric[proxy.Stats]{
 	counter("dunlin_proxy_refused_commands_total", "Commands refused before routing: unknown, wrong number of arguments, not authenticated.",
 		func(s *proxy.Stats) float64 { return float64(s.Refused) }),
@@ -36,7 +36,7 @@ var proxyMetrics = []metric[proxy.Stats]{
 
 	gauge("dunlin_proxy_clients", "Client connections.",
 		func(s *proxy.Stats) float64 { return float64(s.Clients) }),
-	gauge("dunlin_proxy_clients_limit", "Client connections over which more are refused.",
+	gauge("dunlin_proxy_clients_limit", "Number of client connections beyond which more are refused.",
 		func(s *proxy.Stats) float64 { return float64(s.MaxClients) }),
 	counter("dunlin_proxy_auth_failures_total", "Wrong passwords of clients.",
 		func(s *proxy.Stats) float64 { return float64(s.AuthFailed) }),
@@ -53,9 +53,9 @@ var proxyMetrics = []metric[proxy.Stats]{
 		func(s *proxy.Stats) float64 { return float64(s.EarlyClosed) }),
 	counter("dunlin_proxy_large_replies_total", "Replies too large for the pipe of small ones, fetched from nodes in pieces.",
 		func(s *proxy.Stats) float64 { return float64(s.LargeReplies) }),
-	gauge("dunlin_proxy_client_buffer_bytes", "Memory of what clients have waiting.",
+	gauge("dunlin_proxy_client_buffer_bytes", "Memory of clients' buffers.",
 		func(s *proxy.Stats) float64 { return float64(s.Buffers) }),
-	gauge("dunlin_proxy_pipe_buffer_bytes", "Memory of what pipes to nodes have waiting.",
+	gauge("dunlin_proxy_pipe_buffer_bytes", "Memory of the buffers of pipes to nodes.",
 		func(s *proxy.Stats) float64 { return float64(s.PipeBuffers) }),
 
 	gauge("dunlin_proxy_pipes", "Pipes to nodes, open or not.",
@@ -75,14 +75,14 @@ var proxyMetrics = []metric[proxy.Stats]{
 	gauge("dunlin_proxy_inflight_requests", "Requests sent to nodes and not yet answered.",
 		func(s *proxy.Stats) float64 { return float64(s.Inflight) }),
 
-	counter("dunlin_proxy_node_refusals_total", "Replies by which a node said that it does not own the partition, or not yet.",
+	counter("dunlin_proxy_node_refusals_total", "Replies in which a node said that it does not serve the partition, or not yet.",
 		func(s *proxy.Stats) float64 { return float64(s.Refusals) }),
-	counter("dunlin_proxy_held_requests_total", "Requests held because no node could take them, to be sent again.",
+	counter("dunlin_proxy_held_requests_total", "Requests held until a node can execute them.",
 		func(s *proxy.Stats) float64 { return float64(s.Held) }),
-	counter("dunlin_proxy_expired_requests_total", "Held requests that no node took in time; the client got -TRYAGAIN.",
+	counter("dunlin_proxy_expired_requests_total", "Held requests that no node executed in time; the client got -TRYAGAIN.",
 		func(s *proxy.Stats) float64 { return float64(s.HeldTooLong) }),
 	counter("dunlin_proxy_lost_replies_total", "Requests that a node may have executed and whose reply was lost with it, not to be sent again; "+
-		"the client got an error, most often that the outcome is unknown.",
+		"the client got an error, mostly that the outcome is unknown.",
 		func(s *proxy.Stats) float64 { return float64(s.LostReplies) }),
 	gauge("dunlin_proxy_holding_clients", "Clients that wait for a held request.",
 		func(s *proxy.Stats) float64 { return float64(s.Holding) }),
@@ -99,7 +99,7 @@ var proxyLabelled = []labelled[proxy.Stats]{
 		func(n *proxy.NodeStats) int { return n.Inflight }),
 }
 
-// perNode is a gauge for each node of the table.
+// perNode returns a gauge for each node of the table.
 func perNode(name, help string, get func(*proxy.NodeStats) int) labelled[proxy.Stats] {
 	return labelled[proxy.Stats]{name, help, prometheus.GaugeValue, "node", func(s *proxy.Stats, emit func(string, float64)) {
 		for id, n := range s.Nodes {
@@ -116,13 +116,13 @@ var proxyHistograms = []histogram[proxy.Stats]{
 }
 
 var proxyLatencies = []latency[proxy.Stats]{
-	{"dunlin_proxy_command_duration_seconds", "Time from when a command is issued to its reply from the nodes, of one command in 61. " +
-		"So quantiles and shares are right, the count is not that of all commands.",
+	{"dunlin_proxy_command_duration_seconds", "Time from sending a command to its reply from the nodes, of one command in 61: " +
+		"quantiles and shares are right, the count is a sample's.",
 		func(s *proxy.Stats) *[command.NumFamilies]figures.Durations { return &s.Latency }},
 }
 
-// perCommand emits the commands that were ever called. The label is bounded by
-// the command table: what is not in it was refused and never counted here.
+// perCommand emits the commands that were ever called. The command table bounds the label: commands
+// that are not in it were refused and are not counted here.
 func perCommand(counts []uint64, emit func(string, float64)) {
 	for id, n := range counts {
 		if n > 0 {

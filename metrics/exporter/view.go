@@ -10,11 +10,11 @@ import (
 type viewSnapshot struct {
 	table           *ring.Table
 	members         []ring.Member
-	owned, followed int // partitions that the table gives to this member; that have a follower
+	owned, followed int // partitions that this member owns; partitions that have a follower
 	gossip          Gossip
 }
 
-// ofTable is 0 without a table.
+// ofTable returns f of the table, or 0 without a table.
 func (s *viewSnapshot) ofTable(f func(*ring.Table) int) float64 {
 	if s.table == nil {
 		return 0
@@ -51,18 +51,18 @@ var viewMetrics = []metric[viewSnapshot]{
 		func(s *viewSnapshot) float64 { return float64(s.owned) }),
 	gauge("dunlin_partitions_followed", "Partitions that have a follower by the table of this member, of 4096 in all.",
 		func(s *viewSnapshot) float64 { return float64(s.followed) }),
-	gauge("dunlin_partitions_moving", "Partitions that are on their way to another node by the table of this member.",
+	gauge("dunlin_partitions_moving", "Partitions that move to another node, by the table of this member.",
 		func(s *viewSnapshot) float64 { return s.ofTable(func(t *ring.Table) int { return len(t.Moves) }) }),
-	gauge("dunlin_rebalance_paused", "1 while an operator wants nothing to move that need not.",
+	gauge("dunlin_rebalance_paused", "1 while rebalancing is paused: only unavoidable moves happen.",
 		func(s *viewSnapshot) float64 { return oneIf(s.table != nil && s.table.Paused) }),
 
-	gauge("dunlin_gossip_health_score", "0 while this member's own probes are answered in time; grows when they are not.",
+	gauge("dunlin_gossip_health_score", "0 while this member's probes are answered in time; grows when they are not.",
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Health) }),
-	counter("dunlin_gossip_rejoins_total", "Attempts to join an address that is not known to be alive.",
+	counter("dunlin_gossip_rejoins_total", "Attempts to join addresses of members not known to be alive.",
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Rejoins) }),
-	counter("dunlin_gossip_rejected_members_total", "Messages about members that cannot be in one cluster with this one.",
+	counter("dunlin_gossip_rejected_members_total", "Messages about members that cannot be in a cluster with this one.",
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Rejected) }),
-	counter("dunlin_gossip_unauthenticated_messages_total", "Messages thrown away because they are of another secret or another cluster's name.",
+	counter("dunlin_gossip_unauthenticated_messages_total", "Messages discarded because they belong to another secret or cluster name.",
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Strangers) }),
 	counter("dunlin_table_fetches_total", "Tables read from other members.",
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Fetches) }),
@@ -70,7 +70,7 @@ var viewMetrics = []metric[viewSnapshot]{
 		func(s *viewSnapshot) float64 { return float64(s.gossip.FetchErrors) }),
 	counter("dunlin_tables_issued_total", "Tables that this member issued as coordinator.",
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Issued) }),
-	counter("dunlin_tables_healed_total", "Those among the tables issued that ended a split.",
+	counter("dunlin_tables_healed_total", "Tables that this member issued to end a split.",
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Healed) }),
 }
 

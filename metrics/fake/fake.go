@@ -1,5 +1,5 @@
-// Package fake has members for tests of the packages beside it: a node, a proxy and a view that
-// answer with what a test sets.
+// Package fake has fake members for the tests of the packages beside it: a node, a proxy and a view
+// that answer with what a test sets.
 package fake
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Node is a node.
+// Node is a fake node.
 type Node struct {
 	Figures node.Stats
 	Up      bool
@@ -28,7 +28,7 @@ func (n *Node) Slow(int) []figures.SlowRequest {
 	return []figures.SlowRequest{{At: time.Unix(1700000000, 0), Took: 12 * time.Millisecond, Words: []string{"KEYS", "*"}, Client: "bob"}}
 }
 
-// Proxy is a proxy.
+// Proxy is a fake proxy.
 type Proxy struct {
 	Figures proxy.Stats
 	Err     error // of Stats
@@ -41,7 +41,7 @@ func (p *Proxy) Stats() (proxy.Stats, error) { return p.Figures, p.Err }
 // Ready reports whether the proxy is Up.
 func (p *Proxy) Ready() bool { return p.Up }
 
-// View is what a member knows about its cluster.
+// View is what a fake member knows about its cluster.
 type View struct {
 	Holds *ring.Table
 	Alive []ring.Member
@@ -53,8 +53,8 @@ func (v *View) Table() *ring.Table { return v.Holds }
 // Members returns Alive.
 func (v *View) Members() []ring.Member { return v.Alive }
 
-// TwoNodes has a table of the nodes n1 and n2, which own every other partition, and beside them the
-// proxy p alive. n2 is leaving.
+// TwoNodes returns a view with a table of the nodes n1 and n2, which own alternate partitions. The
+// proxy p is alive too, and n2 is leaving.
 func TwoNodes() *View {
 	t := &ring.Table{Epoch: 7, Issuer: "n1@1", Nodes: []ring.Member{{ID: "n1", Boot: 1}, {ID: "n2", Boot: 2}}}
 	for p := range t.Owner {

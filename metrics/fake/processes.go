@@ -11,12 +11,12 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// NewLocal returns a Local of the cluster "herd", without members, whose log is the test's.
+// NewLocal returns a Local of the cluster "herd" without members, which logs to the test.
 func NewLocal(t testing.TB) *status.Local {
 	return status.NewLocal("test", "herd", slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
-// Source describes a member of that id and boot that sees v.
+// Source returns a member with the id and boot that sees v.
 func Source(id string, boot int64, v status.View) status.Source {
 	return status.Source{ID: id, Boot: boot, Addr: "10.9.9.9:6379", View: v}
 }
@@ -30,9 +30,9 @@ func Serve(t testing.TB, l *status.Local) (addr string) {
 	return s.Listener.Addr().String()
 }
 
-// TwoProcesses are those of a cluster of six: p and n1 are members of the first, whose address is
-// returned, n2 of the second, n3 does not answer, at n4's address another process does, and n5 has
-// no address.
+// TwoProcesses starts two processes of a cluster of six members: p and n1 are in the first, whose
+// address is returned, and n2 is in the second. n3 does not answer, at n4's address there is
+// another process, and n5 has no address.
 func TwoProcesses(t testing.TB) (first *status.Local, addr string) {
 	t.Helper()
 	first, second := NewLocal(t), NewLocal(t)

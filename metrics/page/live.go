@@ -15,9 +15,9 @@ type Live struct {
 	Version   string           `json:"version"`
 	UnixMilli int64            `json:"unix_milli"`       // now, by this machine's clock
 	Cluster   status.Cluster   `json:"cluster"`          // its members are in Rows
-	Alive     int              `json:"alive"`            // how many those are
+	Alive     int              `json:"alive"`            // their number
 	Rows      []Row            `json:"rows"`             // by role, then id
-	Table     string           `json:"table"`            // its name; "": there is none
+	Table     string           `json:"table"`            // its name; "": none
 	Nodes     []LiveNode       `json:"nodes"`            // of the table
 	Owners    []int            `json:"owners,omitempty"` // by partition, indexes into Nodes; left out if the reader has this table's
 	Moves     []LiveMove       `json:"moves"`
@@ -25,13 +25,13 @@ type Live struct {
 	Here      []LiveHere       `json:"here"` // the members of this process
 }
 
-// Row is a member: what others see of it, and what it says itself.
+// Row is a member: what others see of it, and its own figures.
 type Row struct {
 	status.Peer
 	Here    bool           `json:"here"`             // in this process
-	Figures *status.Member `json:"figures"`          // null: it has not told them
+	Figures *status.Member `json:"figures"`          // null: it has not answered
 	Remark  string         `json:"remark,omitempty"` // what is wrong with it
-	Error   string         `json:"error,omitempty"`  // why its figures are not known
+	Error   string         `json:"error,omitempty"`  // why its figures are unknown
 }
 
 // LiveNode is a node of the table, alive or not.
@@ -40,14 +40,14 @@ type LiveNode struct {
 	Alive bool   `json:"alive"`
 }
 
-// LiveMove is a partition on its way.
+// LiveMove is a partition that moves.
 type LiveMove struct {
 	Partition int `json:"partition"`
 	From      int `json:"from"` // indexes into Nodes
 	To        int `json:"to"`
 }
 
-// LiveHere is what only a member's own process shows of it.
+// LiveHere is what only a member's own process shows about it.
 type LiveHere struct {
 	ID        string               `json:"id"`
 	Role      string               `json:"role"`
@@ -55,16 +55,16 @@ type LiveHere struct {
 	Memory    []status.MemoryClass `json:"memory"`
 	Big       []LiveKey            `json:"big"`
 	Slow      []LiveSlow           `json:"slow"`
-	History   []status.Sample      `json:"history"` // the oldest first, one every status.SampleEvery
+	History   []status.Sample      `json:"history"` // oldest first, one every status.SampleEvery
 }
 
-// LiveKey is a key that stands out by its size.
+// LiveKey is one of the largest keys.
 type LiveKey struct {
 	Key   string `json:"key"`
 	Bytes int64  `json:"bytes"`
 }
 
-// LiveSlow is a request of the slow log, of which only the first words are shown.
+// LiveSlow is a request of the slow log, with its first words only.
 type LiveSlow struct {
 	UnixMilli int64    `json:"unix_milli"`
 	Micros    int64    `json:"micros"`
@@ -76,10 +76,10 @@ type LiveSlow struct {
 // shownHot is how many hot keys of the cluster the page lists.
 const shownHot = 10
 
-// gone is the state of a node that the table has and gossip no longer.
+// gone is the state of a node that is in the table and no longer in gossip.
 const gone = "gone"
 
-// live gathers what the page draws.
+// live collects what the page draws.
 func (p *Page) live() Live {
 	s := p.local.Gather()
 	l := Live{
@@ -99,7 +99,7 @@ func (p *Page) live() Live {
 	return l
 }
 
-// addRows adds the alive members. r, which may be nil, has what they said last.
+// addRows adds the alive members. r, which may be nil, has their last answers.
 func (l *Live) addRows(s *status.Status, r *status.Report) {
 	figures, reasons, here := map[status.Life]*status.Member{}, map[status.Life]string{}, map[status.Life]bool{}
 	if r != nil {
@@ -131,7 +131,7 @@ func (r *Row) remark() string {
 	switch {
 	case r.Figures == nil && r.Error != "" && r.Admin != "":
 		return "no answer"
-	case r.Figures == nil: // it was not asked yet, or cannot be
+	case r.Figures == nil: // it was not asked yet, or cannot be asked
 	case r.Figures.Fenced:
 		return "fenced"
 	case !r.Figures.Ready:
@@ -156,7 +156,7 @@ func (l *Live) addTable(t *ring.Table) {
 	for _, m := range t.Moves {
 		l.Moves = append(l.Moves, LiveMove{int(m.Partition), int(m.From), int(m.To)})
 	}
-	// An epoch alone does not name a table: a cluster that was started anew counts from 1.
+	// An epoch alone does not identify a table: a cluster that starts anew counts from 1.
 	l.Table = fmt.Sprint(t.Epoch, " ", t.Issuer)
 	for _, owner := range t.Owner {
 		l.Owners = append(l.Owners, int(owner))

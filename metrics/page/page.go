@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// askTime is how long other processes have to answer. One that is silent until gossip gives it
-	// up makes a reader wait as long.
+	// askTime is how long other processes have to answer. A reader waits that long for a process
+	// that is silent and not yet declared dead.
 	askTime = time.Second
-	// Others are asked at most every askPause, and peerPause more for each member: a process that
-	// is looked at asks at most 50 others a second, however many look.
+	// Others are asked at most every askPause, plus peerPause for each member: a process asks at
+	// most 50 others a second, however many readers its page has.
 	askPause  = time.Second
 	peerPause = 20 * time.Millisecond
 )
 
-// Page serves the live page of one process. Its methods may be called from any goroutine.
+// Page serves the live page of one process. Any goroutine may call its methods.
 type Page struct {
 	local *status.Local
 	ctx   context.Context // ends the questions to others
 	pause time.Duration   // askPause, but in tests
 
-	mu     sync.Mutex // held while others are asked
+	mu     sync.Mutex // locked while others are asked
 	report *status.Report
-	next   time.Time // others are not asked before
+	next   time.Time // when others may be asked again
 }
 
 // New returns the page of a process's members. Its questions to other processes end with ctx.
@@ -39,7 +39,8 @@ func New(ctx context.Context, local *status.Local) *Page {
 	return &Page{local: local, ctx: ctx, pause: askPause}
 }
 
-// others returns what the cluster's members said last. s is what this process knows without asking.
+// others returns the last answers of the cluster's members. s is what this process knows without
+// asking.
 func (p *Page) others(s *status.Status) *status.Report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +61,8 @@ var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMa
 	"whole": func(v float64) int64 { return int64(v + 0.5) }, "long": func(n int) int64 { return int64(n) },
 }).ParseFS(files, "page.html"))
 
-// Serve answers GET / with the status as it is now in the page, whose script goes on from there.
+// Serve answers GET / with the page, which contains the present status. The page's script then
+// keeps it up to date.
 func (p *Page) Serve(w http.ResponseWriter, _ *http.Request) {
 	var body bytes.Buffer
 	if err := pageTemplate.Execute(&body, p.live()); err != nil {
@@ -70,10 +72,10 @@ func (p *Page) Serve(w http.ResponseWriter, _ *http.Request) {
 	secure(w)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(body.Bytes()) // the client is gone: nothing to do about it
+	_, _ = w.Write(body.Bytes()) // fails if the client is gone: nothing to do about it
 }
 
-// ServeLive answers GET /api/live?table=NAME, of a reader that has the owners of that table.
+// ServeLive answers GET /api/live?table=NAME. NAME is the table whose owners the reader has.
 func (p *Page) ServeLive(w http.ResponseWriter, r *http.Request) {
 	l := p.live()
 	if l.Table != "" && l.Table == r.URL.Query().Get("table") {
@@ -82,7 +84,7 @@ func (p *Page) ServeLive(w http.ResponseWriter, r *http.Request) {
 	status.SendJSON(w, "", l)
 }
 
-// ServeFile serves what the page is made of, by the last part of the path.
+// ServeFile serves the files of the page, by the last part of the path.
 func ServeFile(w http.ResponseWriter, r *http.Request) {
 	secure(w)
 	http.ServeFileFS(w, r, files, path.Base(r.URL.Path))

@@ -12,22 +12,22 @@ const (
 	// SampleEvery is the time from one Sample of a member to the next.
 	SampleEvery = 3 * time.Second
 	samplesKept = 100 // five minutes
-	// marksKept makes the recent time that rates are of 15 to 18 s, in every process: long
-	// enough for a ratio of few lookups, short enough to follow what changes.
+	// marksKept makes recent rates cover 15 to 18 s in every process: long enough for the ratio of
+	// few lookups, short enough to follow changes.
 	marksKept = 6
 )
 
-// Sample is what a member did in the time since the sample before. Without a
-// command that was timed the latencies are 0, without a lookup HitRatio is negative.
+// Sample is what a member did since the sample before. If no command was timed, the latencies are
+// 0; if no key was looked up, HitRatio is negative.
 type Sample struct {
 	UnixMilli int64   `json:"unix_milli"`
-	Ops       float64 `json:"ops"` // a second
+	Ops       float64 `json:"ops"` // per second
 	HitRatio  float64 `json:"hit_ratio"`
 	P50Micros float64 `json:"p50_micros"`
 	P99Micros float64 `json:"p99_micros"`
 }
 
-// mark is what a member's counters were at a time.
+// mark has a member's counters at one time.
 type mark struct {
 	at                     time.Time
 	commands, hits, misses uint64
@@ -35,12 +35,13 @@ type mark struct {
 
 func markOf(at time.Time, f *Member) mark { return mark{at, f.Commands, f.Hits, f.Misses} }
 
-// fell reports whether counters are below what they were before: CONFIG RESETSTAT was between.
+// fell reports whether counters are below their earlier values, because of a CONFIG RESETSTAT in
+// between.
 func (m mark) fell(before mark) bool {
 	return m.commands < before.commands || m.hits < before.hits || m.misses < before.misses
 }
 
-// since returns what was counted since before, and the seconds.
+// since returns what was counted since before, and in how many seconds.
 func (m mark) since(before mark) (counted mark, seconds float64) {
 	return mark{m.at, m.commands - before.commands, m.hits - before.hits, m.misses - before.misses}, m.at.Sub(before.at).Seconds()
 }
@@ -48,16 +49,16 @@ func (m mark) since(before mark) (counted mark, seconds float64) {
 // history keeps the latest samples of a member.
 type history struct {
 	mu      sync.Mutex
-	samples []Sample // the oldest first
-	marks   []mark   // the oldest first, at the times of samples; never empty after begin
+	samples []Sample // oldest first
+	marks   []mark   // oldest first, at the times of samples; never empty after begin
 
-	times figures.Durations // at the last sample; only used by who adds
+	times figures.Durations // at the last sample; only used by the goroutine that adds
 }
 
-// begin is called when the member begins, with all counters at 0.
+// begin records the start of the member, with all counters at 0.
 func (h *history) begin(now time.Time) { h.marks = append(h.marks, mark{at: now}) }
 
-// sinceReset drops marks from before a reset of the counters, which have counted from 0 since
+// sinceReset drops the marks from before a reset of the counters, which have counted from 0 since
 // about the latest mark.
 func (h *history) sinceReset(m mark) []mark {
 	if last := h.marks[len(h.marks)-1]; m.fell(last) {
@@ -66,18 +67,18 @@ func (h *history) sinceReset(m mark) []mark {
 	return h.marks
 }
 
-// recent stores a member's rates of the last seconds in its figures.
+// recent stores the member's rates of the last seconds in its figures.
 func (h *history) recent(now time.Time, f *Member) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := markOf(now, f)
 	counted, seconds := m.since(h.sinceReset(m)[0])
-	f.RecentSeconds = max(1, seconds) // a member that has just begun has no rate of its first moment
+	f.RecentSeconds = max(1, seconds) // a member that has just started has no rate yet
 	f.CommandsPerSecond = float64(counted.commands) / f.RecentSeconds
 	f.RecentHits, f.RecentMisses = counted.hits, counted.misses
 }
 
-// add takes a member's counters.
+// add adds a sample of the member's counters.
 func (h *history) add(now time.Time, f *Member, d *Detail) {
 	var times figures.Durations
 	for i := range d.latency {
@@ -99,7 +100,7 @@ func (h *history) add(now time.Time, f *Member, d *Detail) {
 	h.marks = latest(append(h.marks, m), marksKept)
 }
 
-// latest drops the oldest of a list, but for so many.
+// latest returns the last elements of a list, at most that many.
 func latest[T any](list []T, most int) []T {
 	return slices.Delete(list, 0, max(0, len(list)-most))
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// gatherPause is the least time from one visit to the members to the next: however many ask, loops
-// are visited twenty times a second at most.
+// gatherPause is the least time between two visits to the members: loops are visited at most twenty
+// times a second, however many ask.
 const gatherPause = 50 * time.Millisecond
 
 // shownSlow is how many requests of its slow log a node shows.
@@ -39,41 +39,41 @@ type Source struct {
 	Boot int64  // ring.Member.Boot
 	Addr string // as advertised
 	View View
-	// Settled reports whether the member has the cluster's settings; nil: there are none. It is not
-	// ready before.
+	// Settled reports whether the member has the cluster's settings; before that it is not ready.
+	// nil: there are no settings.
 	Settled func() bool
 }
 
-// Node is what Local asks of a *node.Node.
+// Node is the part of a *node.Node that Local reads.
 type Node interface {
 	Stats() (node.Stats, error)
 	Serving() bool
 	Slow(most int) []figures.SlowRequest
 }
 
-// Proxy is what Local asks of a *proxy.Proxy.
+// Proxy is the part of a *proxy.Proxy that Local reads.
 type Proxy interface {
 	Stats() (proxy.Stats, error)
 	Ready() bool
 }
 
-// Detail is what a member says besides its figures, to whoever looks at its own process.
+// Detail is what a member shows, besides its figures, only to readers of its own process.
 type Detail struct {
 	Memory  []MemoryClass
 	Big     []figures.KeyFigure
 	Slow    []figures.SlowRequest
-	History []Sample // the oldest first, one every SampleEvery
+	History []Sample // oldest first, one every SampleEvery
 
 	latency [command.NumFamilies]figures.Durations
 }
 
-// MemoryClass is how much memory a node has in one use.
+// MemoryClass is how much memory a node uses for one purpose.
 type MemoryClass struct {
 	Class string `json:"class"`
 	Bytes int64  `json:"bytes"`
 }
 
-// member is a Source with what reads its figures.
+// member is a Source and the functions that read its figures.
 type member struct {
 	source  Source
 	ready   func() bool
@@ -81,19 +81,19 @@ type member struct {
 	past    history
 }
 
-// isReady reports whether clients should come to the member.
+// isReady reports whether clients should connect to the member.
 func (m *member) isReady() bool {
 	return m.ready() && (m.source.Settled == nil || m.source.Settled())
 }
 
-// Snapshot is what the members of this process say at one time. It is shared: read only.
+// Snapshot has the figures of this process's members at one time. It is shared: only read it.
 type Snapshot struct {
 	Status
 	Details []Detail    // of Status.Members, by index
-	Table   *ring.Table // that Status.Cluster is of; nil: none yet
+	Table   *ring.Table // described by Status.Cluster; nil: none yet
 }
 
-// Local has the members of this process. Its methods may be called from any goroutine.
+// Local has the members of this process. Any goroutine may call its methods.
 type Local struct {
 	version, cluster string
 	log              *slog.Logger
@@ -101,13 +101,12 @@ type Local struct {
 	mu      sync.Mutex
 	members []*member
 
-	turn  chan struct{} // full while last is made, by whoever filled it
-	began time.Time     // of the visit that made last
+	turn  chan struct{} // full while a goroutine makes last
+	began time.Time     // when the visit that made last began
 	last  *Snapshot
 }
 
-// NewLocal returns a Local without members, of a process of this version that belongs to the
-// cluster of that name.
+// NewLocal returns a Local without members, for a process of the given version and cluster.
 func NewLocal(version, cluster string, log *slog.Logger) *Local {
 	return &Local{version: version, cluster: cluster, log: log, turn: make(chan struct{}, 1)}
 }
@@ -159,14 +158,14 @@ func (l *Local) add(m *member) {
 	l.members = append(l.members, m)
 }
 
-// list returns the members at present; the slice is not changed afterwards.
+// list returns the present members; the slice does not change afterwards.
 func (l *Local) list() []*member {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.members[:len(l.members):len(l.members)]
 }
 
-// NotReady says which members cannot serve, or returns "".
+// NotReady names the members that cannot serve, or returns "".
 func (l *Local) NotReady() string {
 	members := l.list()
 	if len(members) == 0 {
@@ -181,9 +180,9 @@ func (l *Local) NotReady() string {
 	return strings.Join(missing, "\n")
 }
 
-// Gather asks the members. All who call during one visit to them share the next, which begins after
-// they called: a script that reads, acts and reads again sees what it did, as it would not from a
-// cache.
+// Gather returns the members' figures. All who call it during one visit to the members share the
+// next visit, which begins after their calls. So a script that reads, acts and reads again sees its
+// effect, which a cache would hide.
 func (l *Local) Gather() *Snapshot {
 	called := time.Now()
 	l.turn <- struct{}{}
@@ -208,7 +207,7 @@ func (l *Local) gather() *Snapshot {
 		}
 		f, d, err := m.figures()
 		if err != nil {
-			// Its figures are unknown, but it is here: show it as not ready.
+			// Its figures are unknown, but the member is here: show it as not ready.
 			l.log.Warn("cannot read figures", "member", m.source.ID, "err", err)
 		}
 		d.History = m.past.list()
@@ -217,7 +216,7 @@ func (l *Local) gather() *Snapshot {
 	return s
 }
 
-// complete adds to a member's figures what is known without asking it.
+// complete adds what is known without asking the member to its figures.
 func (m *member) complete(f Member, answered bool) Member {
 	f.ID, f.Boot, f.Addr = m.source.ID, m.source.Boot, m.source.Addr
 	f.Ready = answered && m.isReady()
@@ -233,8 +232,8 @@ func (m *member) complete(f Member, answered bool) Member {
 	return f
 }
 
-// KeepHistory samples the members until ctx ends, so that a page has the last minutes from its
-// first moment.
+// KeepHistory samples the members until ctx ends, so that a page shows the last minutes as soon as
+// it opens.
 func (l *Local) KeepHistory(ctx context.Context) {
 	tick := time.NewTicker(SampleEvery)
 	defer tick.Stop()
@@ -252,8 +251,8 @@ func (l *Local) KeepHistory(ctx context.Context) {
 	}
 }
 
-// ServeHTTP answers GET /api/status with the Status. With ?members it leaves the cluster out:
-// whoever asks every member for its figures has the cluster from one.
+// ServeHTTP answers GET /api/status with the Status. With ?members it leaves the cluster out,
+// because a reader that asks every member for its figures needs the cluster only once.
 func (l *Local) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := l.Gather().Status
 	if r.URL.Query().Has("members") {
@@ -262,7 +261,7 @@ func (l *Local) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	SendJSON(w, "  ", s)
 }
 
-// SendJSON answers with one of our own types, which always have JSON. Nobody is to keep it.
+// SendJSON answers with what, a value that can always be encoded. No cache may keep the answer.
 func SendJSON(w http.ResponseWriter, indent string, what any) {
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)
@@ -272,5 +271,5 @@ func SendJSON(w http.ResponseWriter, indent string, what any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(body.Bytes()) // the client is gone: nothing to do about it
+	_, _ = w.Write(body.Bytes()) // fails if the client is gone: nothing to do about it
 }

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Report is a whole cluster: as one member sees it, and what every member says of
-// itself. `dunlin status` and `dunlin top` print it, the page has its figures.
+// Report describes a whole cluster: as one member sees it, and with every member's own figures.
+// `dunlin status` and `dunlin top` print it, and the page shows its figures.
 type Report struct {
 	Cluster Cluster  `json:"cluster"`
 	Members []Member `json:"members"` // by role, then id
-	// Unreachable are the members that gossip shows as alive but whose admin
-	// address did not answer with them.
+	// Unreachable are members that are alive in gossip, but whose admin address did not return
+	// their figures.
 	Unreachable []Unreachable `json:"unreachable"`
 }
 
@@ -29,35 +29,35 @@ type Unreachable struct {
 	Error string `json:"error"`
 }
 
-// Life is one run of a member: a restarted one is another.
+// Life identifies one run of a member: a restarted member has another Life.
 type Life struct {
 	ID   string
 	Boot int64
 }
 
-// Life names the run of the member that the figures are of.
+// Life returns the run of the member to which the figures belong.
 func (m *Member) Life() Life { return Life{m.ID, m.Boot} }
 
-// Life names the run of the member that is described.
+// Life returns the run of the described member.
 func (p *Peer) Life() Life { return Life{p.ID, p.Boot} }
 
 const (
-	// maxStatus bounds what is read from an address that may not be a member's. The
-	// status of a member that knows thousands has room.
+	// maxStatus bounds the bytes read from an address that may not be a member's. It suffices for
+	// the status of a member that knows thousands of others.
 	maxStatus = 4 << 20
 	// mostAsked bounds the connections of one report.
 	mostAsked = 64
 )
 
-// client asks members. Their addresses are the cluster's own: no proxy of the
-// environment is between, and an answer that leads elsewhere is none.
+// client asks members. Their addresses are internal to the cluster: it uses no proxy of the
+// environment and follows no redirects.
 var client = &http.Client{
 	Transport:     &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: 10 * time.Second},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// ReadReport reads the status at the admin address of a member, and asks all others
-// that it names.
+// ReadReport reads the status at the admin address of a member, and asks all others that the status
+// names.
 func ReadReport(ctx context.Context, admin string) (*Report, error) {
 	s, err := ReadStatus(ctx, admin)
 	if err != nil {
@@ -73,7 +73,7 @@ func ReadStatus(ctx context.Context, admin string) (*Status, error) {
 
 func readStatus(ctx context.Context, admin, query string) (*Status, error) {
 	if admin == "" {
-		return nil, errors.New("it has no admin address that other machines can reach")
+		return nil, errors.New("the member has no admin address that other machines can reach")
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/api/status"+query, nil)
 	if err != nil {
@@ -98,7 +98,7 @@ func readStatus(ctx context.Context, admin, query string) (*Status, error) {
 func (s *Status) Report(ctx context.Context) *Report {
 	r := &Report{Cluster: s.Cluster, Members: slices.Clone(s.Members), Unreachable: []Unreachable{}}
 	var (
-		mu      sync.Mutex // over r while the others answer
+		mu      sync.Mutex // protects r while the others answer
 		waiting sync.WaitGroup
 		slots   = make(chan struct{}, mostAsked)
 	)
@@ -117,8 +117,8 @@ func (s *Status) Report(ctx context.Context) *Report {
 	return r
 }
 
-// elsewhere returns the members of other processes by admin address, which those of
-// one process share.
+// elsewhere returns the members of other processes by admin address. Members of one process share
+// an address.
 func (s *Status) elsewhere() map[string][]Peer {
 	here := map[Life]bool{}
 	for i := range s.Members {
@@ -133,7 +133,7 @@ func (s *Status) elsewhere() map[string][]Peer {
 	return others
 }
 
-// merge takes what one address answered about the peers expected there.
+// merge adds the answer of one address about the peers expected there.
 func (r *Report) merge(peers []Peer, s *Status, err error) {
 	found := map[Life]Member{}
 	reason := "its admin address answers for other members"
@@ -158,15 +158,15 @@ func (r *Report) sort() {
 	slices.SortFunc(r.Unreachable, func(a, b Unreachable) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// NodeKey is a hot key, and the node that it is on.
+// NodeKey is a hot key and the node that has it.
 type NodeKey struct {
 	HotKey
 	Node string `json:"node"`
 }
 
-// Hottest returns that many of the keys that members name as hot, the most used first.
-// While its partition moves two may name a key: the larger figure counts, as it does
-// in the answer to HOTKEYS.
+// Hottest returns up to most of the hot keys that members name, the most used first. While a
+// partition moves, two members may name one key: the larger figure counts, as in the reply to
+// HOTKEYS.
 func Hottest(members []Member, most int) []NodeKey {
 	all := []NodeKey{}
 	for _, m := range members {

@@ -2,8 +2,8 @@ package status
 
 import "github.com/dunlin-cache/dunlin/ring"
 
-// Status is what /api/status answers, and what `dunlin status` reads. Fields
-// are only ever added: a newer dunlin must be able to read an older one's.
+// Status is the answer of /api/status, which `dunlin status` reads. Fields are only ever added: a
+// newer dunlin must be able to read the Status of an older one.
 type Status struct {
 	Version string   `json:"version"`
 	Cluster Cluster  `json:"cluster"`
@@ -13,21 +13,21 @@ type Status struct {
 // Cluster is the whole cluster as the first member of this process sees it.
 type Cluster struct {
 	Name       string `json:"name"`
-	Epoch      uint64 `json:"epoch"` // of its table; 0: it has none yet
+	Epoch      uint64 `json:"epoch"` // of its table; 0: none yet
 	Issuer     string `json:"issuer"`
 	Partitions int    `json:"partitions"` // in all
 	Followed   int    `json:"followed"`   // partitions that have a follower
-	Moves      int    `json:"moves"`      // partitions on their way to another node
-	Paused     bool   `json:"paused"`     // nothing moves that need not
+	Moves      int    `json:"moves"`      // partitions that move
+	Paused     bool   `json:"paused"`     // only unavoidable moves happen
 
-	Coordinator string `json:"coordinator"` // id of the node that issues tables; "": there is none
-	Peers       []Peer `json:"peers"`       // the alive members, itself among them
+	Coordinator string `json:"coordinator"` // id of the node that issues tables; "": none
+	Peers       []Peer `json:"peers"`       // the alive members, including itself
 }
 
 // Peer is a member as gossip and the table describe it.
 type Peer struct {
 	ID         string `json:"id"`
-	Boot       int64  `json:"boot,string"` // unix nanoseconds: beyond what JavaScript's numbers hold
+	Boot       int64  `json:"boot,string"` // Unix nanoseconds: too large for JavaScript's numbers
 	Role       string `json:"role"`
 	State      string `json:"state"`
 	Epoch      uint64 `json:"epoch"`
@@ -37,15 +37,15 @@ type Peer struct {
 	Follows    int    `json:"follows"`    // followed by the table
 }
 
-// Member is one member of this process with its figures. What a role does not
-// have (a proxy's keys) stays 0.
+// Member is one member of this process with its figures. Figures that a role does not have (a
+// proxy's keys) are 0.
 type Member struct {
 	ID            string  `json:"id"`
 	Boot          int64   `json:"boot,string"`
 	Role          string  `json:"role"`
 	Addr          string  `json:"addr"`
 	Ready         bool    `json:"ready"`
-	Fenced        bool    `json:"fenced"` // it serves nothing until it has heard the current table
+	Fenced        bool    `json:"fenced"` // it serves nothing until it receives the current table
 	Epoch         uint64  `json:"epoch"`
 	UptimeSeconds float64 `json:"uptime_seconds"`
 
@@ -60,24 +60,23 @@ type Member struct {
 	Clients  int    `json:"clients"`
 	Commands uint64 `json:"commands"`
 
-	// Rates are of the last RecentSeconds: about as many for all members, fewer for one that
-	// has just begun; 0 from an older dunlin.
+	// Rates cover the last RecentSeconds: about the same time for all members, less for one that
+	// has just started; 0 from an older dunlin.
 	RecentSeconds     float64 `json:"recent_seconds"`
 	CommandsPerSecond float64 `json:"commands_per_second"`
 	RecentHits        uint64  `json:"recent_hits"`
 	RecentMisses      uint64  `json:"recent_misses"`
 
-	HotKeys []HotKey `json:"hot_keys,omitempty"` // the most used first, a few
+	HotKeys []HotKey `json:"hot_keys,omitempty"` // a few, the most used first
 }
 
-// HotKey is a key that stands out by its use.
+// HotKey is one of the most used keys.
 type HotKey struct {
 	Key           string `json:"key"`
 	UsesPerSecond int64  `json:"uses_per_second"` // estimated
 }
 
-// cluster describes what view sees. Without a table (nobody issued one yet) the
-// epoch stays 0.
+// cluster describes the cluster as view sees it. The epoch is 0 before the first table.
 func cluster(name string, view View) Cluster {
 	c := Cluster{Name: name, Partitions: ring.Partitions, Peers: []Peer{}}
 	table, members := view.Table(), view.Members()
@@ -95,7 +94,7 @@ func cluster(name string, view View) Cluster {
 	return c
 }
 
-// shares are how many partitions each node of a table owns, and how many it follows.
+// shares has how many partitions each node of a table owns and follows.
 type shares struct {
 	table          *ring.Table // nil: none yet
 	owned, follows []int       // by index in its Nodes
@@ -108,7 +107,7 @@ func sharesOf(t *ring.Table) shares {
 	return shares{table: t, owned: t.Counts(), follows: t.FollowCounts()}
 }
 
-// of returns what a member owns and follows.
+// of returns how many partitions a member owns and follows.
 func (s *shares) of(id string, boot int64) (owned, follows int) {
 	if s.table == nil {
 		return 0, 0
@@ -120,7 +119,7 @@ func (s *shares) of(id string, boot int64) (owned, follows int) {
 	return s.owned[at], s.follows[at]
 }
 
-// followed counts the partitions that have a follower.
+// followed returns how many partitions have a follower.
 func (s *shares) followed() (n int) {
 	for _, of := range s.follows {
 		n += of
@@ -128,7 +127,7 @@ func (s *shares) followed() (n int) {
 	return n
 }
 
-// PeerOf describes a node of a table, or a member as a table has it. t may be nil.
+// PeerOf describes a node of a table, or a member by its entry in a table. t may be nil.
 func PeerOf(t *ring.Table, m ring.Member, state string) Peer {
 	parts := sharesOf(t)
 	return parts.peer(m, state)

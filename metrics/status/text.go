@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// BytesText is for people: at most one decimal, in units of 1024.
+// BytesText formats a number of bytes for people: at most one decimal, in units of 1024.
 func BytesText(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	v, u := float64(n), 0
@@ -16,7 +16,7 @@ func BytesText(n int64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + " " + units[u]
 }
 
-// CountText is for people: 1,234,567.
+// CountText formats a number for people: 1,234,567.
 func CountText(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for at := len(text) - 3; at > 0; at -= 3 {
@@ -25,7 +25,7 @@ func CountText(n int64) string {
 	return text
 }
 
-// RatioText is the hit ratio, or none if nothing was looked up.
+// RatioText formats the hit ratio, or returns none if nothing was looked up.
 func RatioText(hits, misses uint64, none string) string {
 	if hits+misses == 0 {
 		return none
