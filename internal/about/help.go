@@ -13,7 +13,7 @@ func help(lines []string) Answer {
 	}
 }
 
-// The lines of HELP in Redis's form, of what is built alone: help that promises more is worse than
+// The lines of HELP in Redis's form, for built commands only: help that promises more is worse than
 // none.
 var clientHelp = []string{
 	"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",

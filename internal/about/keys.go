@@ -39,7 +39,7 @@ func commandGetKeysAndFlags(dst []byte, v resp.Version, args [][]byte) []byte {
 	var body []byte
 	n := 0
 	for i := range c.Keys {
-		// A row with this one spec finds the keys that the flags belong to.
+		// A row with this one spec finds the keys to which the flags belong.
 		one := command.Command{Keys: c.Keys[i : i+1]}
 		positions, ok := one.AppendKeys(nil, request)
 		if !ok {
@@ -55,8 +55,8 @@ func commandGetKeysAndFlags(dst []byte, v resp.Version, args [][]byte) []byte {
 	return append(resp.AppendArray(dst, n), body...)
 }
 
-// Row finds the row that a request runs among those that are shown; nil if there is none. request
-// holds at least the name.
+// Row returns the row that a request runs, among the rows that are shown, or nil. request has at
+// least the name.
 func Row(request [][]byte) *command.Command {
 	c := command.Shown(request[0])
 	if c != nil && c.Subs != nil && len(request) > 1 {

@@ -18,5 +18,5 @@ func latencyGraph(dst []byte, _ resp.Version, args [][]byte) []byte {
 	return resp.AppendError(dst, "ERR No samples available for event '"+command.Cut(args[2])+"'")
 }
 
-// latencyReset answers LATENCY RESET [event...] with how many were forgotten.
+// latencyReset answers LATENCY RESET [event...] with the number of events that it has forgotten: 0.
 func latencyReset(dst []byte, _ resp.Version, _ [][]byte) []byte { return resp.AppendInt(dst, 0) }

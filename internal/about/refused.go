@@ -16,7 +16,7 @@ const (
 	errNoModules = "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", you can run it " +
 		"from a local connection, otherwise you need to set this option in the configuration file, and then restart the server."
 	errCaching = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
-	// Ours: Redis has no server that lacks these.
+	// Dunlin's own texts: every Redis server supports these commands.
 	errSetUser   = "ERR ACL SETUSER is not supported: there is one user, default, and its password is set when the server starts"
 	errShutdown  = "ERR SHUTDOWN is not supported: a server of this cluster is stopped where it was started"
 	errNoDisk    = "ERR saving is not supported: this server keeps its data in memory only"
@@ -26,7 +26,7 @@ const (
 	errNoSync    = "ERR replication to Redis is not supported: the cluster copies its data among its own servers only"
 )
 
-// refuse makes the Answer that is always the same error.
+// refuse returns an Answer that is always the same error.
 func refuse(text string) Answer {
 	return func(dst []byte, _ resp.Version, _ [][]byte) []byte { return resp.AppendError(dst, text) }
 }
@@ -42,7 +42,7 @@ func role(dst []byte, _ resp.Version, _ [][]byte) []byte {
 	return resp.AppendArray(dst, 0)
 }
 
-// replicaOf answers REPLICAOF host port: NO ONE is what holds.
+// replicaOf answers REPLICAOF host port: only NO ONE, the present state, is accepted.
 func replicaOf(dst []byte, _ resp.Version, args [][]byte) []byte {
 	if command.EqualFold(args[1], "no") && command.EqualFold(args[2], "one") {
 		return resp.AppendOK(dst)
@@ -50,8 +50,8 @@ func replicaOf(dst []byte, _ resp.Version, args [][]byte) []byte {
 	return resp.AppendError(dst, errReplicaOf)
 }
 
-// failover answers FAILOVER [options]: nothing is under way, and no replica is
-// there that a client could fail over to.
+// failover answers FAILOVER [options]: none is in progress, and there is no replica to which a
+// client could fail over. Dunlin's own failover is decided by ring.Plan.
 func failover(dst []byte, _ resp.Version, args [][]byte) []byte {
 	if len(args) == 2 && command.EqualFold(args[1], "abort") {
 		return resp.AppendError(dst, "ERR No failover in progress.")

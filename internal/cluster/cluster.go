@@ -13,7 +13,7 @@ import (
 
 const (
 	errInvalidSlot = "ERR Invalid slot"
-	// errCountKeys is ours: every server of Redis Cluster has keys.
+	// errCountKeys is Dunlin's own text: every server of Redis Cluster has keys.
 	errCountKeys = "ERR CLUSTER COUNTKEYSINSLOT is answered by the nodes only"
 )
 
@@ -24,7 +24,7 @@ type Server struct {
 	cache     topologyCache
 }
 
-// New returns a Server. view is the cluster at the moment; nil: there is no table. countKeys counts
+// New returns a Server. view returns the present cluster; nil: there is no table. countKeys counts
 // the keys of a slot that this process owns; nil: it has no keys.
 func New(view func() View, countKeys func(slot uint16) int64) *Server {
 	if view == nil {
@@ -33,9 +33,9 @@ func New(view func() View, countKeys func(slot uint16) int64) *Server {
 	return &Server{view: view, countKeys: countKeys}
 }
 
-// NodeID is the id by which CLUSTER commands name a member. Clients of Redis Cluster expect 40
-// hexadecimal digits that survive a restart, so it is a digest of the stable member id, without the
-// boot time.
+// NodeID returns the id by which CLUSTER commands identify a member. Clients of Redis Cluster
+// expect 40 hexadecimal digits that survive a restart, so it is a digest of the stable member id,
+// without the boot time.
 func NodeID(memberID string) string {
 	sum := sha1.Sum([]byte(memberID))
 	return hex.EncodeToString(sum[:])
@@ -68,8 +68,8 @@ func (s *Server) AppendCountKeys(dst, slot []byte) []byte {
 	return resp.AppendInt(dst, s.countKeys(uint16(n)))
 }
 
-// AppendSlots answers CLUSTER SLOTS. laddr is the address, host:port, at which the asking client
-// reached us; here and below it is used for View.Alone only.
+// AppendSlots answers CLUSTER SLOTS. laddr is the host:port at which the asking client reached this
+// process; here and below it matters for View.Alone only.
 func (s *Server) AppendSlots(dst []byte, v resp.Version, laddr string) []byte {
 	return s.appendCached(dst, v, laddr, command.ClusterSlots, appendSlots)
 }
@@ -153,8 +153,8 @@ func (n *clusterNode) appendShardNode(dst []byte, v resp.Version) []byte {
 	return resp.AppendBulkStrings(dst, "health", health)
 }
 
-// appendNodes shows the port of the cluster bus as 0: gossip is not Redis's bus, and nothing should
-// try to speak to it.
+// appendNodes shows the port of the cluster bus as 0: gossip is not Redis's bus, and nobody should
+// try to connect to it.
 func appendNodes(dst []byte, v resp.Version, view View, laddr string) []byte {
 	t := view.topology(laddr)
 	var b []byte

@@ -24,7 +24,7 @@ type Endpoint struct {
 	Port int    // 0: the same
 }
 
-// topology is a View turned into what all CLUSTER replies are made of.
+// topology is a View in the form from which all CLUSTER replies are made.
 type topology struct {
 	epoch  uint64
 	nodes  []clusterNode
@@ -95,8 +95,8 @@ func (v View) alone(laddr string) topology {
 	return topology{epoch: v.Table.Version().Epoch, nodes: []clusterNode{n}, ranges: all}
 }
 
-// complete reports whether every slot is served. A proxy's own listing always
-// is; the table behind it decides.
+// complete reports whether every slot is served. A proxy's own listing always covers all slots; the
+// table behind it decides.
 func (v View) complete() bool {
 	if v.Table == nil {
 		return false
@@ -123,10 +123,9 @@ func splitAddr(addr string) (host string, port int) {
 	return host, port
 }
 
-// topologyCache keeps the encoded replies of one table: with three nodes there
-// are some 2,700 ranges, a quarter of a megabyte, and clients of Redis Cluster
-// ask at each connect and after each error. A proxy's own listing is short and
-// depends on the asking connection, so it is not kept.
+// topologyCache keeps the encoded replies of one table. With three nodes there are some 2,700
+// ranges, a quarter of a megabyte, and clients of Redis Cluster ask at each connect and after each
+// error. A proxy's own listing is short and depends on the asking connection, so it is not cached.
 type topologyCache struct {
 	mu      sync.Mutex
 	table   *ring.Table

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Some parameters hold for the whole cluster: what one member is told, all obey, and so do members
-// that come later or come back. They are those that say how the service behaves (eviction policy,
-// slow log, idle timeout), not what a process may take of its machine (maxmemory, maxclients).
-// Their values are in the cluster's settings document, as "config/NAME"; what is not set there is
-// as this process was started.
+// Some parameters hold for the whole cluster: a change at one member applies to all members,
+// including those that join or restart later. These parameters say how the service behaves
+// (eviction policy, slow log, idle timeout), not what a process may take of its machine (maxmemory,
+// maxclients). Their values are in the cluster's settings document, as "config/NAME"; a parameter
+// that is not in it has the value with which the process was started.
 
 // clusterPrefix begins the names of parameters in the settings document.
 const clusterPrefix = "config/"
 
-// split separates the parameters of the cluster from others; if there is none, all are others.
+// split separates the parameters of the cluster from the others; without a cluster, all are others.
 func split(changes []change, cluster bool) (here, ofCluster []change) {
 	for _, c := range changes {
 		if cluster && c.p.cluster {
@@ -26,7 +26,7 @@ func split(changes []change, cluster bool) (here, ofCluster []change) {
 	return here, ofCluster
 }
 
-// clusterValues are changes under the names of the settings document.
+// clusterValues returns the changes under the names of the settings document.
 func clusterValues(changes []change) map[string]string {
 	values := make(map[string]string, len(changes))
 	for _, c := range changes {
@@ -45,8 +45,8 @@ func (c *Config) ClusterValue(name string) (value string, known bool) {
 }
 
 // ApplyCluster applies the parameters of the cluster. get reads the settings document. The error
-// names the values that this build does not accept, which are passed over, and those that could not
-// be applied.
+// names the values that this build does not accept, which are skipped, and those that could not be
+// applied.
 func (c *Config) ApplyCluster(get func(name string) (value string, set bool)) error {
 	var problems []string
 	for i := range parameters {

@@ -27,14 +27,15 @@ type Options struct {
 	SetPolicy    func(name string) error // CONFIG SET maxmemory-policy, with Dunlin's name
 	ResetStats   func()                  // CONFIG RESETSTAT; nil: nothing to reset
 	Changed      func(c *Config)         // a value may have changed; New calls it too. nil: nobody asks
-	// SetCluster has all members apply parameters of the cluster, with the names and values that
-	// ApplyCluster is given then, and returns when they have. It may take seconds: where it is set,
-	// CONFIG SET must not run on a loop. nil: there is no cluster, and they are applied here.
+	// SetCluster makes all members apply parameters of the cluster, and returns when they have. The
+	// names and values are those that ApplyCluster then gets. It may take seconds: where it is set,
+	// CONFIG SET must not run on a loop. nil: there is no cluster, and the parameters are applied
+	// here.
 	SetCluster func(changes map[string]string) error
 }
 
-// Config holds the values of a process's parameters. Reading one is rare (a CONFIG command, an
-// accept, a timer), so a plain lock does.
+// Config has the values of a process's parameters. They are rarely read (by a CONFIG command, an
+// accept, a timer), so a plain lock suffices.
 type Config struct {
 	o Options
 
@@ -62,19 +63,19 @@ func New(o Options) *Config {
 	return c
 }
 
-// MaxClients is the limit of client connections.
+// MaxClients returns the limit of client connections.
 func (c *Config) MaxClients() int { return int(c.number("maxclients")) }
 
-// IdleTimeout is how long a silent connection is kept; 0 is for ever.
+// IdleTimeout returns how long a silent connection may stay; 0: for ever.
 func (c *Config) IdleTimeout() time.Duration {
 	return time.Duration(c.number("timeout")) * time.Second
 }
 
-// SlowerThan is how many microseconds a request of the slow log takes at least; if it is negative,
-// no request is slow.
+// SlowerThan returns the least duration, in microseconds, of a request in the slow log; if it is
+// negative, no request is slow.
 func (c *Config) SlowerThan() int64 { return c.number("slowlog-log-slower-than") }
 
-// SlowLogLen is how many entries the slow log keeps.
+// SlowLogLen returns the number of entries that the slow log keeps.
 func (c *Config) SlowLogLen() int { return int(c.number("slowlog-max-len")) }
 
 func (c *Config) get(name string) string {
@@ -98,7 +99,7 @@ func (c *Config) number(name string) int64 {
 	return n
 }
 
-// parameterValue is what CONFIG GET shows.
+// value returns what CONFIG GET shows.
 func (c *Config) value(p *parameter) string {
 	if p.name != "maxmemory" {
 		return c.get(p.name)
@@ -135,15 +136,15 @@ type change struct {
 	old, new string
 }
 
-// Set answers CONFIG SET name value...: all or nothing. Everything is checked first; if a hook then
-// fails, what was applied is taken back. args is the whole request. Parameters of the cluster come
-// last, by SetCluster.
+// Set answers CONFIG SET name value...: all or nothing. It checks everything first; if a hook then
+// fails, it undoes the changes already applied. args is the whole request. Parameters of the
+// cluster come last, by SetCluster.
 func (c *Config) Set(dst []byte, args [][]byte) []byte {
 	return c.setAll(dst, args, c.o.SetCluster)
 }
 
-// SetHere is Set without the parameters of the cluster, which it only checks: another node sets
-// them.
+// SetHere is Set without the parameters of the cluster, which it only checks, because another node
+// sets them.
 func (c *Config) SetHere(dst []byte, args [][]byte) []byte {
 	if c.o.SetCluster == nil {
 		return c.Set(dst, args)
@@ -151,7 +152,7 @@ func (c *Config) SetHere(dst []byte, args [][]byte) []byte {
 	return c.setAll(dst, args, func(map[string]string) error { return nil })
 }
 
-// SetOnLoop is Set for where nothing may wait: parameters of the cluster are refused.
+// SetOnLoop is Set for callers that must not wait: it refuses parameters of the cluster.
 func (c *Config) SetOnLoop(dst []byte, args [][]byte) []byte {
 	if c.o.SetCluster == nil {
 		return c.Set(dst, args)
@@ -159,8 +160,7 @@ func (c *Config) SetOnLoop(dst []byte, args [][]byte) []byte {
 	return c.setAll(dst, args, func(map[string]string) error { return errWaits })
 }
 
-// errWaits is only seen by transactions: other ways to a loop set parameters of the cluster
-// elsewhere.
+// Only transactions get errWaits: other ways to a loop set parameters of the cluster elsewhere.
 var errWaits = errors.New("it holds for the whole cluster and cannot be set within a transaction")
 
 func (c *Config) setAll(dst []byte, args [][]byte, setCluster func(map[string]string) error) []byte {
@@ -190,14 +190,14 @@ func (c *Config) setAll(dst []byte, args [][]byte, setCluster func(map[string]st
 	return resp.AppendOK(dst)
 }
 
-// takeBack undoes changes that were applied. Best effort: the old values were accepted before.
+// takeBack undoes changes that were applied, as far as it can. The old values were accepted before.
 func (c *Config) takeBack(done []change) {
 	for _, d := range slices.Backward(done) {
 		_ = c.apply(d.p, d.old)
 	}
 }
 
-// check first refuses unknown names, as Redis does, then values.
+// check refuses unknown names first, as Redis does, and then bad values.
 func (c *Config) check(pairs [][]byte) (changes []change, refusal string) {
 	for i := 0; i < len(pairs); i += 2 {
 		p := findParameter(pairs[i])
@@ -235,7 +235,7 @@ func (c *Config) immutable(p *parameter) bool {
 	return p.kind == static
 }
 
-// apply calls the hook first: what it refuses is not stored.
+// apply calls the hook first: a value that the hook refuses is not stored.
 func (c *Config) apply(p *parameter, value string) error {
 	switch p.name {
 	case "maxmemory":

@@ -74,14 +74,14 @@ func setForNodes(pairs [][]byte) Where {
 	return SetNodes
 }
 
-// OfNodes holds the values of the node parameters, gathered from nodes. The zero value is empty.
+// OfNodes collects the nodes' values of the node parameters. The zero value is empty.
 type OfNodes struct {
 	values map[string]string // by name
 }
 
-// Add adds a node's reply to NodesQuestion, which it does not keep; false if the reply is
-// malformed. Of numbers that differ the smallest is shown, since it limits first; of other values,
-// that they differ.
+// Add adds a node's reply to NodesQuestion, which it does not keep; it returns false if the reply
+// is malformed. If numbers differ, the smallest is shown, because it limits first. If other values
+// differ, the result says so.
 func (n *OfNodes) Add(reply []byte) bool {
 	count, at, ok := resp.DecodeArray(reply)
 	if !ok || count%2 != 0 {

@@ -94,7 +94,7 @@ func (p *parameter) matches(patterns [][]byte) bool {
 	})
 }
 
-// check returns the value as it is stored, or what is wrong with it.
+// check returns the value in the form in which it is stored, or the problem with it.
 func (p *parameter) check(value string) (stored, problem string) {
 	switch p.kind {
 	case integer:
@@ -133,8 +133,7 @@ func (p *parameter) wantsChoice() string {
 	return "argument(s) must be one of the following: " + strings.Join(p.choices, ", ")
 }
 
-// parseMemory reads bytes with the units of Redis: k, m, g are decimal, kb,
-// mb, gb binary.
+// parseMemory parses bytes with the units of Redis: k, m, g are decimal, kb, mb, gb binary.
 func parseMemory(value string) (bytes int64, ok bool) {
 	digits := strings.TrimRight(strings.ToLower(value), "bkmg")
 	unit := int64(1)

@@ -40,7 +40,7 @@ func PolicyName(name string) (dunlin string, known bool) {
 	return "", false
 }
 
-// redisPolicy is Redis's name of a policy that is given by either name: clients know no other.
+// redisPolicy returns Redis's name of a policy given by either name: clients know no other.
 func redisPolicy(name string) string {
 	for _, p := range policies {
 		if strings.EqualFold(name, p.redis) {
@@ -50,13 +50,13 @@ func redisPolicy(name string) string {
 	return defaultPolicy
 }
 
-// EvictsByFrequency reports whether the policy, by its name in Redis, evicts the keys that are used
-// least often.
+// EvictsByFrequency reports whether the policy, by its Redis name, evicts the least frequently used
+// keys.
 func (c *Config) EvictsByFrequency() bool {
 	return strings.HasSuffix(c.get("maxmemory-policy"), "-lfu")
 }
 
-// PolicyNumber is the policy as a number from 1 on, which nodes send to a proxy.
+// PolicyNumber returns the policy as a number from 1 on, which nodes send to a proxy.
 func (c *Config) PolicyNumber() int64 {
 	name := c.get("maxmemory-policy")
 	for i := range policies {
@@ -67,9 +67,9 @@ func (c *Config) PolicyNumber() int64 {
 	panic("BUG: no policy " + name)
 }
 
-// Policy is Redis's name of the policy that INFO shows. A process that has the hook SetPolicy knows
-// its own. Others show that of their nodes, whose PolicyNumbers add up to sum, and the numbers'
-// squares to squares.
+// Policy returns the Redis name of the policy that INFO shows. A process that has the hook
+// SetPolicy knows its own. Other processes show that of their nodes: sum is the sum of the nodes'
+// PolicyNumbers, and squares the sum of their squares.
 func (c *Config) Policy(sum, squares, nodes int64) string {
 	if c.o.SetPolicy == nil && nodes > 0 && sum > 0 {
 		return commonPolicy(sum, squares, nodes)
@@ -77,8 +77,8 @@ func (c *Config) Policy(sum, squares, nodes int64) string {
 	return c.get("maxmemory-policy")
 }
 
-// commonPolicy is the policy that all nodes have, or mixedPolicy. Only equal numbers have a square
-// of the sum as large as that.
+// commonPolicy returns the policy that all nodes have, or mixedPolicy. Only if all numbers are
+// equal is nodes × squares equal to the square of the sum.
 func commonPolicy(sum, squares, nodes int64) string {
 	number := sum / nodes
 	if sum*sum != squares*nodes || number < 1 || number > int64(len(policies)) {

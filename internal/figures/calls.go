@@ -5,19 +5,19 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// Calls is what INFO commandstats, errorstats and latencystats and LATENCY
-// HISTOGRAM show: of one node, or the sum of several.
+// Calls is what INFO commandstats, errorstats and latencystats and LATENCY HISTOGRAM show: the
+// figures of one node, or the sum of several.
 type Calls struct {
 	Commands [command.NumIDs]CommandCalls
 	Errors   map[string]int64 // error replies by their codes
 }
 
-// CommandCalls is about one command.
+// CommandCalls has the figures of one command.
 type CommandCalls struct {
 	Calls    int64 // executed
 	Failed   int64 // of those, answered with an error
 	Rejected int64 // not executed: wrong number of arguments, no authentication
-	// Times are of a sample of the calls, of all if they are rare and heavy.
+	// Times are of a sample of the calls, or of all calls of a command that is rare and heavy.
 	Times *Durations
 }
 
@@ -37,7 +37,7 @@ func (c *CommandCalls) note(d *Durations) {
 	c.Times.Add(d)
 }
 
-// Add adds o's numbers, which it does not keep, to c's.
+// Add adds o's numbers to c's. It does not keep o.
 func (c *Calls) Add(o *Calls) {
 	for id := range o.Commands {
 		from, to := &o.Commands[id], &c.Commands[id]
@@ -53,9 +53,9 @@ func (c *Calls) Add(o *Calls) {
 	}
 }
 
-// The wire form, between members: an array of the errors, code and number in
-// turn, and one array for each command that was called: its name, then numbers.
-// Names, since IDs differ between versions.
+// The wire form between members: an array of the errors, code and number in turn, and one array for
+// each command that was called: its name, then numbers. It has names because IDs differ between
+// versions.
 
 // commandNumbers precede the buckets of a command, which come as pairs of
 // number and count.
@@ -106,8 +106,8 @@ func (c *CommandCalls) append(dst []byte, name string) []byte {
 	return append(dst, pairs...)
 }
 
-// Decode adds what AppendCalls wrote to c; false if it is malformed. Commands
-// that this version does not know are left out.
+// Decode adds what AppendCalls wrote to c; it returns false if reply is malformed. It ignores
+// commands that this version does not know.
 func (c *Calls) Decode(reply []byte) bool {
 	rows, ok := elements(reply)
 	if !ok || len(rows) == 0 {

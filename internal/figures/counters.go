@@ -2,10 +2,9 @@ package figures
 
 import "github.com/dunlin-cache/dunlin/internal/resp"
 
-// Counters are the numbers of INFO that add up over the nodes of a cluster.
-// A node sends them to a proxy in the order of InfoCounters. Those of a whole
-// process (all but Keys and Expires) must be added once a node, even when a
-// node is asked again for other partitions.
+// Counters are the numbers of INFO that add up over the nodes of a cluster. A node sends them to a
+// proxy in the order of InfoCounters. Those of a whole process (all except Keys and Expires) must
+// be added only once for each node, even if the node is asked again for other partitions.
 type Counters struct {
 	Keys, Expires int64 // in the partitions asked for
 
@@ -37,8 +36,8 @@ type Counters struct {
 
 	Startup     int64 // part of Overhead: what there is without keys and clients
 	ClientBytes int64 // part of Overhead: connection buffers
-	// The number of a node's policy and its square: the sums over nodes tell whether all have the
-	// same one, and which.
+	// The number of a node's policy and its square: their sums over the nodes show whether all
+	// nodes have one policy, and which.
 	Policy, PolicySquare int64
 }
 
@@ -54,9 +53,9 @@ type InfoCounter struct {
 	Field func(c *Counters) *int64
 }
 
-// InfoCounters is the order on the wire. New ones are added at the end: what a
-// shorter list lacks reads as 0, and what a longer one has more is left out, so
-// members of neighbouring versions understand each other.
+// InfoCounters is the order on the wire. New counters are added at the end. Counters missing from a
+// shorter list are 0, and further ones in a longer list are ignored, so members of neighbouring
+// versions understand each other.
 var InfoCounters = []InfoCounter{
 	{"keys", func(c *Counters) *int64 { return &c.Keys }},
 	{"expires", func(c *Counters) *int64 { return &c.Expires }},
@@ -91,7 +90,7 @@ var InfoCounters = []InfoCounter{
 	{"policy_square", func(c *Counters) *int64 { return &c.PolicySquare }},
 }
 
-// Add adds o's numbers to c's. Of the buffers it keeps the larger ones.
+// Add adds o's numbers to c's. Of the largest buffers it keeps the maximum.
 func (c *Counters) Add(o *Counters) {
 	maxInput, maxOutput := max(c.MaxInput, o.MaxInput), max(c.MaxOutput, o.MaxOutput)
 	for i := range InfoCounters {
@@ -110,8 +109,8 @@ func AppendCounters(dst []byte, c *Counters) []byte {
 	return dst
 }
 
-// DecodeCounters reads what AppendCounters wrote, of this version or another.
-// reply is one whole reply and is not kept.
+// DecodeCounters decodes what AppendCounters of this or another version wrote. reply is one whole
+// reply; it is not kept.
 func DecodeCounters(reply []byte) (c Counters, ok bool) {
 	n, at, ok := resp.DecodeArray(reply)
 	if !ok || n < 0 {

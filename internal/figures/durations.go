@@ -17,7 +17,7 @@ const (
 	durationBuckets = 40 << stepBits
 )
 
-// Note counts one.
+// Note counts one duration.
 func (d *Durations) Note(took time.Duration) {
 	n := uint64(max(took, 1))
 	d.Count++
@@ -25,7 +25,7 @@ func (d *Durations) Note(took time.Duration) {
 	d.Buckets[min(durationBucket(n), durationBuckets-1)]++
 }
 
-// Add adds what o counted.
+// Add adds the durations that o has counted.
 func (d *Durations) Add(o *Durations) {
 	d.Count += o.Count
 	d.Nanos += o.Nanos
@@ -34,8 +34,8 @@ func (d *Durations) Add(o *Durations) {
 	}
 }
 
-// durationBucket is that of n nanoseconds, above 0: the number of the first bit
-// and those behind it.
+// durationBucket returns the bucket of n nanoseconds, n above 0: the position of the highest bit
+// and the bits that follow it.
 func durationBucket(n uint64) int {
 	if n < 1<<stepBits {
 		return int(n)
@@ -44,7 +44,7 @@ func durationBucket(n uint64) int {
 	return (first-stepBits+1)<<stepBits + int(n>>(first-stepBits))&(1<<stepBits-1)
 }
 
-// bucketEnd is the longest duration in nanoseconds that falls into bucket i.
+// bucketEnd returns the longest duration in bucket i, in nanoseconds.
 func bucketEnd(i int) int64 {
 	if i < 1<<stepBits {
 		return int64(i)
@@ -53,8 +53,8 @@ func bucketEnd(i int) int64 {
 	return int64(1<<stepBits+i&(1<<stepBits-1)+1)<<shift - 1
 }
 
-// percentile is the duration in nanoseconds that p of a hundred did not exceed, rounded up to the
-// end of its bucket.
+// percentile returns the duration, in nanoseconds, that p per cent did not exceed, rounded up to
+// the end of its bucket.
 func (d *Durations) percentile(p float64) int64 {
 	want, seen := int64(float64(d.Count)*p/100+0.999999), int64(0)
 	for i, n := range d.Buckets {
@@ -65,7 +65,7 @@ func (d *Durations) percentile(p float64) int64 {
 	return 0
 }
 
-// mean is in nanoseconds, 0 if nothing was counted.
+// mean returns the mean in nanoseconds, or 0 if nothing was counted.
 func (d *Durations) mean() float64 {
 	if d.Count == 0 {
 		return 0
@@ -73,8 +73,8 @@ func (d *Durations) mean() float64 {
 	return float64(d.Nanos) / float64(d.Count)
 }
 
-// Each calls f for each bucket that is not empty, with the longest duration that falls into it and
-// how many did.
+// Each calls f for each bucket that is not empty, with the longest duration of the bucket and its
+// count.
 func (d *Durations) Each(f func(longest time.Duration, n int64)) {
 	for i, n := range d.Buckets {
 		if n > 0 {
@@ -83,14 +83,15 @@ func (d *Durations) Each(f func(longest time.Duration, n int64)) {
 	}
 }
 
-// Sum is the total of all durations.
+// Sum returns the total of all durations.
 func (d *Durations) Sum() time.Duration { return time.Duration(d.Nanos) }
 
-// Percentile is the duration that p of a hundred did not exceed, rounded up to the end of its
+// Percentile returns the duration that p per cent did not exceed, rounded up to the end of its
 // bucket.
 func (d *Durations) Percentile(p float64) time.Duration { return time.Duration(d.percentile(p)) }
 
-// Since returns what was counted after o, an earlier state of d; all, if d was reset in between.
+// Since returns what was counted after o, an earlier state of d, or everything if d was reset in
+// between.
 func (d *Durations) Since(o *Durations) Durations {
 	later := *d
 	if d.Count < o.Count {

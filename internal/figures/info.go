@@ -50,7 +50,7 @@ var sections = []section{
 	{name: "Keyspace", byNodes: true, write: (*Process).infoKeyspace},
 }
 
-// wanted is which sections a request names.
+// wanted is the set of sections that a request names.
 type wanted struct {
 	names       []string // in lower case
 	normal, all bool
@@ -98,14 +98,14 @@ func (p *Process) AppendInfo(dst []byte, v resp.Version, names [][]byte, in Info
 	return resp.AppendVerbatim(dst, v, "txt", string(t))
 }
 
-// InfoNeedsNodes reports whether a section that shows the nodes' counters is
-// asked for. A proxy may answer others (INFO server) without asking them: it
-// must when a client connects while nodes are away.
+// InfoNeedsNodes reports whether the request asks for a section that shows the nodes' counters. A
+// proxy must answer other sections (INFO server) without asking nodes, because clients that connect
+// while nodes are away ask for them.
 func InfoNeedsNodes(names [][]byte) bool {
 	return wantsSection(names, func(sec *section) bool { return sec.byNodes })
 }
 
-// InfoNeedsCalls reports whether a section that shows Info.Calls is asked for.
+// InfoNeedsCalls reports whether the request asks for a section that shows Info.Calls.
 func InfoNeedsCalls(names [][]byte) bool {
 	return wantsSection(names, func(sec *section) bool { return sec.calls })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// infoCommandStats: usec is the time of all calls as far as the sampled ones
-// tell; 0 if there is no sample.
+// infoCommandStats estimates usec, the time of all calls, from the sampled ones; it is 0 without a
+// sample.
 func (p *Process) infoCommandStats(t *text, in *Info) {
 	in.eachCommand(func(name string, c *CommandCalls) {
 		mean := 0.0

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// text is an INFO text in the making: headings and "name:value" lines.
+// text is an INFO text under construction: headings and "name:value" lines.
 type text []byte
 
 // heading begins a section; sections are separated by an empty line.
@@ -32,14 +32,14 @@ func (t *text) number(name string, n int64) {
 	*t = append(*t, "\r\n"...)
 }
 
-// zeros are fields of what Dunlin does not have, which dashboards still read.
+// zeros appends fields about things that Dunlin does not have, because dashboards read them.
 func (t *text) zeros(names ...string) {
 	for _, name := range names {
 		t.number(name, 0)
 	}
 }
 
-// bytes is a size as a number and again, "_human", for people.
+// bytes appends a size as a number and again, as "_human", for people.
 func (t *text) bytes(name string, n int64) {
 	t.number(name, n)
 	t.line(name+"_human", humanBytes(n))

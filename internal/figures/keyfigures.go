@@ -22,7 +22,8 @@ type KeyFigures struct {
 	list []KeyFigure
 }
 
-// keptFigures are more than are shown, so that the parts of a key from several loops are added up.
+// keptFigures is more than HOTKEYS shows, so that the parts of a key's figure from several loops
+// are added up.
 const keptFigures = 16 * maxKeyFigures
 
 // Count adds n to a key's figure.
@@ -36,7 +37,7 @@ func (f *KeyFigures) Count(key string, n int64) {
 	f.CountNew(key, n)
 }
 
-// CountNew is Count for a key that is not there.
+// CountNew is Count for a key that is not yet in f.
 func (f *KeyFigures) CountNew(key string, n int64) {
 	f.list = append(f.list, KeyFigure{key, n})
 	if len(f.list) > 2*keptFigures {
@@ -52,7 +53,7 @@ func (f *KeyFigures) Add(o *KeyFigures) {
 	}
 }
 
-// Enters reports whether a figure is among the top.
+// Enters reports whether a figure would be among the largest.
 func (f *KeyFigures) Enters(n int64) bool {
 	return len(f.list) < maxKeyFigures || n > f.list[maxKeyFigures-1].N
 }
@@ -77,13 +78,13 @@ func (f *KeyFigures) sort() {
 	slices.SortFunc(f.list, func(a, b KeyFigure) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Key, b.Key)) })
 }
 
-// Top returns those with the largest figures, the largest first.
+// Top returns the keys with the largest figures, the largest first.
 func (f *KeyFigures) Top() []KeyFigure {
 	f.sort()
 	return slices.Clone(f.list[:min(len(f.list), maxKeyFigures)])
 }
 
-// EncodeKeyFigures is the wire form between members: keys and figures in turn.
+// EncodeKeyFigures appends the wire form between members: keys and figures in turn.
 func EncodeKeyFigures(dst []byte, list []KeyFigure) []byte {
 	dst = resp.AppendArray(dst, 2*len(list))
 	for _, k := range list {
@@ -92,8 +93,8 @@ func EncodeKeyFigures(dst []byte, list []KeyFigure) []byte {
 	return dst
 }
 
-// Decode adds a node's list; false if it is malformed. A key has one owner, so several nodes name
-// it only while it moves: the larger figure counts.
+// Decode adds a node's list; it returns false if reply is malformed. A key has one owner, so
+// several nodes name it only while it moves: then the larger figure counts.
 func (f *KeyFigures) Decode(reply []byte) bool {
 	fields, ok := elements(reply)
 	if !ok || len(fields)%2 != 0 {

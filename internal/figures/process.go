@@ -47,10 +47,10 @@ func NewProcess(id Identity) *Process {
 	return p
 }
 
-// FillProcess stores a node's part of what the operating system counts of this
-// process, which has so many of them: resident memory and processor time. All
-// parts are alike, so that their sum over a cluster is right. It reads a file of
-// /proc; call it for an INFO, not for a request.
+// FillProcess stores a node's share of what the operating system counts for this process, which has
+// the given number of nodes: resident memory and processor time. All shares are equal, so that
+// their sum over a cluster is right. It reads a file of /proc: call it for an INFO, not for a
+// request.
 func FillProcess(c *Counters, nodes int) {
 	of := int64(max(nodes, 1))
 	c.RSS = residentBytes() / of
@@ -61,7 +61,7 @@ func FillProcess(c *Counters, nodes int) {
 	}
 }
 
-// residentBytes is 0 where /proc cannot be read.
+// residentBytes returns the resident memory, or 0 if /proc cannot be read.
 func residentBytes() int64 {
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// What an entry keeps of a request's arguments, as in Redis.
+// Bounds of the arguments that an entry keeps, as in Redis.
 const (
 	maxSlowArgs = 32
 	maxSlowArg  = 128
@@ -21,8 +21,8 @@ const (
 
 const errSlowLogCount = "ERR count should be greater than or equal to -1"
 
-// SlowLog keeps the latest requests that took long. It is safe for all goroutines; its lock is
-// never held across anything else. The zero value keeps nothing until Limit is called.
+// SlowLog keeps the latest slow requests. Any goroutine may use it; its lock is never held across
+// anything else. The zero value keeps nothing until Limit is called.
 type SlowLog struct {
 	threshold atomic.Int64 // microseconds; negative: nothing is slow
 
@@ -32,15 +32,15 @@ type SlowLog struct {
 	lastID  int64
 }
 
-// SlowEntry is one request. NewSlowEntry makes it.
+// SlowEntry is one slow request. NewSlowEntry makes it.
 type SlowEntry struct {
 	id, seconds, micros int64
 	args                []string
 	addr, name          string
 }
 
-// NewSlowEntry keeps what the log shows of a request, and of its client by address and name, which
-// may be "". args is not kept.
+// NewSlowEntry returns what the log shows of a request and of its client, by address and name,
+// which may be "". It does not keep args.
 func NewSlowEntry(addr, name string, args [][]byte) SlowEntry {
 	e := SlowEntry{addr: addr, name: name, args: make([]string, 0, min(len(args), maxSlowArgs))}
 	for i, arg := range args {
@@ -57,8 +57,8 @@ func NewSlowEntry(addr, name string, args [][]byte) SlowEntry {
 	return e
 }
 
-// Limit sets how many microseconds a request of the log takes at least, and how many entries the
-// log keeps. With a negative number of microseconds no request is slow.
+// Limit sets the least duration of a slow request, in microseconds, and how many entries the log
+// keeps. If slowerThanMicros is negative, no request is slow.
 func (l *SlowLog) Limit(slowerThanMicros int64, entries int) {
 	l.threshold.Store(slowerThanMicros)
 	l.mu.Lock()
@@ -67,8 +67,8 @@ func (l *SlowLog) Limit(slowerThanMicros int64, entries int) {
 	l.trim()
 }
 
-// Threshold is how long a request must take to be slow; if it is negative, no request is. It is at
-// most an hour.
+// Threshold returns how long a request must take to be slow, at most an hour; if it is negative, no
+// request is slow.
 func (l *SlowLog) Threshold() time.Duration {
 	micros := l.threshold.Load()
 	if micros > int64(time.Hour/time.Microsecond) {
@@ -83,9 +83,9 @@ func (l *SlowLog) Slow(took time.Duration) bool {
 	return threshold >= 0 && took >= threshold
 }
 
-// Add keeps an entry, which may push the oldest out. Its id is the time in unix
-// microseconds, or one more than the last: so the ids of several servers in one
-// list are in the order of time, and differ.
+// Add adds an entry, which may remove the oldest. The entry's id is the time in Unix microseconds,
+// or the last id plus one if that is greater: so the ids of several servers, merged in one list,
+// are distinct and in the order of time.
 func (l *SlowLog) Add(e SlowEntry, took time.Duration, now time.Time) {
 	e.seconds, e.micros = now.Unix(), took.Microseconds()
 	l.mu.Lock()
@@ -132,8 +132,7 @@ func (l *SlowLog) AppendReply(dst []byte, args [][]byte) []byte {
 	return dst
 }
 
-// SlowLogCount reads SLOWLOG GET [count]; -1 is all. refusal is the text of an error, "" if there
-// is none.
+// SlowLogCount parses SLOWLOG GET [count]; -1 means all. refusal is the text of an error, or "".
 func SlowLogCount(args [][]byte) (count int, refusal string) {
 	switch len(args) {
 	case 2:

@@ -18,8 +18,8 @@ type mergedEntry struct {
 	text []byte // encoded
 }
 
-// Add adds a node's reply, which it does not keep; false if the reply is malformed. Entries of
-// clients without a name, such as a proxy's pipes, get the node's name instead.
+// Add adds a node's reply, which it does not keep; it returns false if the reply is malformed.
+// Entries of clients without a name, such as a proxy's pipes, get the node's name instead.
 func (m *SlowLogs) Add(reply []byte, node string) bool {
 	n, at, ok := resp.DecodeArray(reply)
 	if !ok {
