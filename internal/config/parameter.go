@@ -12,7 +12,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// kind is what values a parameter takes.
+// kind says which values a parameter takes.
 type kind uint8
 
 const (
@@ -76,7 +76,7 @@ func parameterIndex(name string) int {
 	panic("BUG: no parameter " + name)
 }
 
-// findParameter looks a client's name up, in any case; nil if there is none.
+// findParameter returns the parameter of a name in any case, or nil.
 func findParameter(name []byte) *parameter {
 	for i := range parameters {
 		if command.EqualFold(name, parameters[i].name) {
