@@ -17,9 +17,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// An owner feeds each of its partitions to the follower and to the node that the partition moves to.
-// replica.Feeding derives from tables which nodes those are, and what this node hands over. Package
-// stream sends it, and takes in what other nodes send (DUNLIN STREAM, EFFECTS and VALUE).
+// An owner feeds each of its partitions to the follower and to the node that the partition moves
+// to. replica.Feeding derives from tables which nodes those are, and what this node hands over.
+// Package stream sends it, and takes in what other nodes send (DUNLIN STREAM, EFFECTS and VALUE).
 
 // replication is what this node has to do with copies.
 type replication struct {
@@ -101,8 +101,8 @@ func (n *Node) refeedLocked(v *ownership.View, claims map[uint16]replica.Claim) 
 	n.actFeedingLocked()
 }
 
-// handOverLocked ends the feeds of what a table takes from this node, and waits for the new owners to
-// have it. The loops execute nothing under the older view any more.
+// handOverLocked ends the feeds of what a table takes from this node, and waits for the new owners
+// to have it. The loops execute nothing under the older view any more.
 func (n *Node) handOverLocked(a ownership.HandOver) {
 	lost := n.feeding.HandOver(a.Old, a.Next, a.Away, newSeal)
 	n.actFeedingLocked()
@@ -125,8 +125,8 @@ func (n *Node) handOverLocked(a ownership.HandOver) {
 // newSeal returns a number that no other hand-over has.
 func newSeal() uint64 { return rand.Uint64() | 1 }
 
-// finishHandOverLocked is called when the new owners have everything that this node had. Before that
-// it does not acknowledge the table.
+// finishHandOverLocked is called when the new owners have everything that this node had. Before
+// that it does not acknowledge the table.
 func (n *Node) finishHandOverLocked(id uint64) {
 	h := n.handOvers[id]
 	delete(n.handOvers, id)
@@ -206,7 +206,8 @@ func (r *request) breakStream(err error) {
 	r.conn.Closing = true
 }
 
-// parsePiece reads the arguments of a DUNLIN VALUE from the partition on. The piece is a view of them.
+// parsePiece reads the arguments of a DUNLIN VALUE from the partition on. The piece is a view of
+// them.
 func parsePiece(args [][]byte) (v stream.Piece, ok bool) {
 	var n [6]int64
 	for i, at := range []int{0, 2, 3, 4, 5, 6} {

@@ -9,7 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
-// Config is what streams need of their node. All fields but Dialer, Secret and MoveRate must be set.
+// Config is what streams need of their node. All fields but Dialer, Secret and MoveRate must be
+// set.
 type Config struct {
 	Engine *engine.Engine
 	Log    *slog.Logger

@@ -25,8 +25,8 @@ type Copies struct {
 	sources map[string]*source
 }
 
-// NewCopies returns the copies of a node, none yet. senders are the node's: they hand copies over. The
-// caller does not change cfg any more.
+// NewCopies returns the copies of a node, none yet. senders are the node's: they hand copies over.
+// The caller does not change cfg any more.
 func NewCopies(cfg *Config, senders *Senders) *Copies {
 	return &Copies{cfg: cfg, senders: senders, machine: replica.NewCopies(nil), sources: make(map[string]*source)}
 }
@@ -95,8 +95,8 @@ func (c *Copies) Forget(p uint16) {
 // Admitted reports whether some source's effects go into the copy of p.
 func (c *Copies) Admitted(p uint16) bool { return c.admitted[p].Load() != nil }
 
-// Admits implements engine.Taker: it reports whether the source's effects on a partition go into this
-// node's copy.
+// Admits implements engine.Taker: it reports whether the source's effects on a partition go into
+// this node's copy.
 func (s *source) Admits(p uint16) bool {
 	if s.of.admitted[p].Load() == s {
 		return true

@@ -50,6 +50,7 @@
 //   - No command waits for a stream. A slow receiver costs a bounded amount: the engine bounds its
 //     logs, replica.Window its batches.
 //   - What a machine knows and what the engine logs change together, under the machine's lock.
-//   - A value that the Sender pins, or the receiver stages, is released when its stream gives it up.
+//   - A value that the Sender pins, or the receiver stages, is released when its stream gives it
+//     up.
 //   - Every goroutine is started with Config.Go and ends soon after Config.Context.
 package stream

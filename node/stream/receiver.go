@@ -55,15 +55,15 @@ type receiver struct {
 // Connection is one connection of a stream. It belongs to one loop.
 type Connection struct{ of *receiver }
 
-// NewReceivers returns the streams of a node, none yet. taker returns who decides about the stream of
-// the sender of that name; it is called once for each. The caller does not change cfg any more.
+// NewReceivers returns the streams of a node, none yet. taker returns who decides about the stream
+// of the sender of that name; it is called once for each. The caller does not change cfg any more.
 func NewReceivers(cfg *Config, taker func(source string) Taker) *Receivers {
 	return &Receivers{cfg: cfg, taker: taker, from: make(map[string]*receiver)}
 }
 
-// Open begins a connection of the stream that the named sender sends in this generation, which is not
-// 0. From then on no older connection of the stream is listened to. last is the last batch that was
-// applied, 0 in a new generation.
+// Open begins a connection of the stream that the named sender sends in this generation, which is
+// not 0. From then on no older connection of the stream is listened to. last is the last batch that
+// was applied, 0 in a new generation.
 func (all *Receivers) Open(source string, generation uint64) (c *Connection, last uint64) {
 	r := all.receiver(source)
 	r.mu.Lock()

@@ -18,8 +18,8 @@ func (w *willing) Void()                    { w.voids++ }
 func (w *willing) Reopened()                { w.reopens++ }
 func (*willing) TakeRefused() []uint16      { return nil }
 
-// A stream without a connection is forgotten after a while, with the large value that it was sending.
-// One with a connection is not.
+// A stream without a connection is forgotten after a while, with the large value that it was
+// sending. One with a connection is not.
 func TestSilentStreamIsForgotten(t *testing.T) {
 	cfg := newConfig(t)
 	now := time.Duration(0)

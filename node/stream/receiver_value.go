@@ -27,14 +27,15 @@ type Piece struct {
 	Bytes     []byte
 }
 
-// Value stages a piece of a large value, unless that was done before, and publishes the value if it is
-// the last piece. It appends the answer to dst. Key and Bytes are copied. The caller has checked the
-// bounds of v.
+// Value stages a piece of a large value, unless that was done before, and publishes the value if it
+// is the last piece. It appends the answer to dst. Key and Bytes are copied. The caller has checked
+// the bounds of v.
 func (c *Connection) Value(dst []byte, b Batch, v *Piece) ([]byte, error) {
 	return c.take(dst, b, func(r *receiver) bool { return r.stage(v, b.shift(), b.Now) })
 }
 
-// stage stages a piece. It reports false if the piece does not continue what has arrived of the value.
+// stage stages a piece. It reports false if the piece does not continue what has arrived of the
+// value.
 func (r *receiver) stage(v *Piece, shift, nowMilli int64) bool {
 	in := r.values[v.Partition]
 	if v.Offset == 0 {

@@ -85,8 +85,8 @@ func (s *Sender) Sync(p uint16, since uint64) {
 	s.actLocked()
 }
 
-// Resume goes on feeding the copy of p that was handed over with the seal. No change after its return
-// is missed.
+// Resume goes on feeding the copy of p that was handed over with the seal. No change after its
+// return is missed.
 func (s *Sender) Resume(p uint16, since, seal uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +102,8 @@ func (s *Sender) Stop(p uint16) {
 	s.actLocked()
 }
 
-// Hand ends the feeding of p, which does not change any more, and marks its end with the seal. heir:
-// the receiver owns p next, so the stream goes on until the receiver has all of p.
+// Hand ends the feeding of p, which does not change any more, and marks its end with the seal.
+// heir: the receiver owns p next, so the stream goes on until the receiver has all of p.
 func (s *Sender) Hand(p uint16, seal uint64, heir bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

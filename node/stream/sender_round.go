@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// snapshotPiece is how much of a snapshot is logged at a time, and snapshotPieces how many pieces
-	// in a round.
+	// snapshotPiece is how much of a snapshot is logged at a time, and snapshotPieces how many
+	// pieces in a round.
 	snapshotPiece  = 64 << 10
 	snapshotPieces = 4
 	// snapshotAhead is how much of the window a snapshot leaves to the changes.

@@ -81,8 +81,8 @@ func (s *Sender) talk() error {
 	return err
 }
 
-// agree learns how far the receiver has come, and begins a new generation if the stream cannot go on
-// from there.
+// agree learns how far the receiver has come, and begins a new generation if the stream cannot go
+// on from there.
 func (s *Sender) agree(p *member.Peer) error {
 	for range 2 {
 		reply, err := p.Call(member.VerbStream, s.cfg.Name, strconv.FormatUint(s.generation(), 10))

@@ -128,7 +128,8 @@ func TestHandOverIsForgotten(t *testing.T) {
 	}
 }
 
-// A node that ends opens no stream, and neither does one that feeds as many nodes as the engine can.
+// A node that ends opens no stream, and neither does one that feeds as many nodes as the engine
+// can.
 func TestSendersAreBounded(t *testing.T) {
 	all := NewSenders(newConfig(t))
 	open := func(i int) *Sender { return all.To(ring.Member{ID: fmt.Sprint("n", i), Boot: 1, Addr: other.Addr}) }

@@ -32,8 +32,8 @@ func NewSenders(cfg *Config) *Senders {
 	return &Senders{cfg: cfg, to: make(map[string]*Sender)}
 }
 
-// To returns the sender that feeds m, and opens one if there is none. A node that is about to end, or
-// that feeds engine.MaxReceivers others already, gets a sender that is closed.
+// To returns the sender that feeds m, and opens one if there is none. A node that is about to end,
+// or that feeds engine.MaxReceivers others already, gets a sender that is closed.
 func (all *Senders) To(m ring.Member) *Sender {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -99,8 +99,8 @@ func (all *Senders) removeLocked(s *Sender) {
 	}
 }
 
-// Close forbids new senders: after its return, none starts a goroutine. Those that there are end with
-// the node's context.
+// Close forbids new senders: after its return, none starts a goroutine. Those that there are end
+// with the node's context.
 func (all *Senders) Close() {
 	all.mu.Lock()
 	defer all.mu.Unlock()
