@@ -61,7 +61,7 @@ type handOver struct {
 	end   context.CancelFunc
 }
 
-// actFeedingLocked does what the machine wants done.
+// actFeedingLocked runs the actions of the machine.
 func (n *Node) actFeedingLocked() {
 	for _, a := range n.feeding.Actions() {
 		switch a.Do {

@@ -61,7 +61,7 @@ func (c *Copies) sourceLocked(name string) *source {
 	return s
 }
 
-// actLocked does what the machine wants done.
+// actLocked runs the actions of the machine.
 func (c *Copies) actLocked() {
 	for _, a := range c.machine.Actions() {
 		switch a.Do {

@@ -81,7 +81,7 @@ func (all *Receivers) Open(source string, generation uint64) (c *Connection, las
 	return c, last
 }
 
-// receiver returns the stream of a sender.
+// receiver returns the stream of a sender. Now and then it forgets the streams that are over.
 func (all *Receivers) receiver(source string) *receiver {
 	now := all.cfg.Monotonic()
 	all.mu.Lock()
@@ -121,7 +121,7 @@ func (all *Receivers) Drop() {
 	}
 }
 
-// over reports whether the stream will not go on.
+// over reports whether the stream has had no connection for streamMemory. It then drops its values.
 func (r *receiver) over(now time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

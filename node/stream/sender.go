@@ -48,7 +48,7 @@ type Sender struct {
 	moved atomic.Int64 // bytes of snapshots
 }
 
-// actLocked does what the machine wants done.
+// actLocked runs the actions of the machine.
 func (s *Sender) actLocked() {
 	e := s.cfg.Engine
 	for _, a := range s.machine.Actions() {
@@ -141,7 +141,8 @@ func (s *Sender) Close() {
 	s.all.removeLocked(s)
 }
 
-// end gives back what the sender has.
+// end releases everything that the sender has of the engine and of the list. The goroutine ends with
+// it.
 func (s *Sender) end() {
 	s.dropValues()
 	s.mu.Lock()

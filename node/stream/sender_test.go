@@ -87,9 +87,9 @@ func TestHandOverThroughAnOverflowInARound(t *testing.T) {
 	}
 	value := []byte(strings.Repeat("v", 1000))
 	for range 2500 {
-		other := cfg.Engine.Lock(ring.PartitionOf([]byte(second[1])), cfg.UnixMilli())
-		err := other.Set([]byte(second[1]), value, engine.TypeString, 0)
-		other.Unlock()
+		change := cfg.Engine.Lock(ring.PartitionOf([]byte(second[1])), cfg.UnixMilli())
+		err := change.Set([]byte(second[1]), value, engine.TypeString, 0)
+		change.Unlock()
 		if err != nil {
 			t.Fatal(err)
 		}
