@@ -66,7 +66,7 @@ func (c *partsCheck) checkRoot(at handle, h *valueHead) {
 		c.tb.Errorf("a value of type %d, spared %t, incarnation %d", h.typ, h.spared, h.incarnation)
 	}
 	p, tag := s.recordTag(h.root, hdr)
-	s.indexes.slotOf(p, tag, h.root)
+	s.indexes.mustFind(p, tag, h.root)
 }
 
 // checkValue looks at everything that a head finds, and returns how many bytes it has.

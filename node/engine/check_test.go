@@ -146,7 +146,7 @@ func (s *shard) checkEntries(tb testing.TB, p, whole *partition, buckets uint32)
 				if s.indexes.homeOf(p, b.tags[j], ref) != s.cells.bucketAt(p, i) {
 					tb.Error("an entry is in the wrong bucket")
 				}
-				if in, tag := s.recordTag(ref, s.cells.header(ref)); in != whole || tag != b.tags[j] || s.indexes.slotOf(in, tag, ref).b != b {
+				if in, tag := s.recordTag(ref, s.cells.header(ref)); in != whole || tag != b.tags[j] || s.indexes.mustFind(in, tag, ref).b != b {
 					tb.Error("an entry has the wrong tag, or its record is not found by its cell")
 				}
 			}

@@ -65,7 +65,7 @@
 //     warm, charged, for the next body of about their size (large_warm.go).
 //   - Making room may evict or move any record of the shard but the one being resized and the roots
 //     that are spared. So it may change what indexes contain, but never the number of buckets.
-//     Whoever keeps a slot meanwhile compares shard.changes.
+//     A caller that keeps an entry meanwhile compares shard.changes.
 //   - What must not fail halfway takes its memory first: a shard keeps a spare bucket for the next
 //     insertion, and Reserve takes the cells of values with parts.
 //

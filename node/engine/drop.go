@@ -190,11 +190,11 @@ func (dr *dropped) freeEntries(d *doomed, b *bucket) (cost int) {
 // dropped one.
 func (dr *dropped) indexOf(number uint16, tag uint32, ref handle) *partition {
 	p := dr.s.partition(number)
-	if len(dr.list) == 0 || dr.s.indexes.entry(p, tag, ref).found() {
+	if len(dr.list) == 0 || dr.s.indexes.find(p, tag, ref).found() {
 		return p
 	}
 	for _, d := range dr.list {
-		if d.number == number && !d.emptied && dr.s.indexes.entry(&d.partition, tag, ref).found() {
+		if d.number == number && !d.emptied && dr.s.indexes.find(&d.partition, tag, ref).found() {
 			return &d.partition
 		}
 	}

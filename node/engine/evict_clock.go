@@ -302,7 +302,7 @@ func (s *shard) discard(ref handle, p *partition, tag uint32, count *int64) {
 	if !s.dropped.isDoomed(p) {
 		*count++
 	}
-	s.erase(p, tag, s.indexes.slotOf(p, tag, ref))
+	s.erase(p, tag, s.indexes.mustFind(p, tag, ref))
 	s.discards++
 	s.changes++
 }

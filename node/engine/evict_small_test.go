@@ -49,13 +49,13 @@ func TestClockForgets(t *testing.T) {
 	}{{startShare, 1}, {shiftShare + shareStep, 0}} {
 		s := fullShard(t)
 		with(s.e, 0, 0, func(x Txn) {
-			sl, _ := x.lookup([]byte("0")) // written first, and so in the main queue
-			s.cells.setHeader(sl.ref(), s.cells.header(sl.ref())|usesMask)
+			en, _ := x.lookup([]byte("0")) // written first, and so in the main queue
+			s.cells.setHeader(en.ref(), s.cells.header(en.ref())|usesMask)
 			s.e.balance.share.Store(c.share)
-			if s.clocks.judge(sl.ref(), &hand{page: s.cells.pageOf(sl.ref())}) {
+			if s.clocks.judge(en.ref(), &hand{page: s.cells.pageOf(en.ref())}) {
 				t.Fatal("a used record was evicted")
 			}
-			if got := s.cells.header(sl.ref()).uses(); got != c.want {
+			if got := s.cells.header(en.ref()).uses(); got != c.want {
 				t.Errorf("with a share of %d, %d uses are left, want %d", c.share, got, c.want)
 			}
 		})

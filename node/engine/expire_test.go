@@ -153,8 +153,8 @@ func TestSweepInSlices(t *testing.T) {
 		for i := range keys {
 			set(i, 1000)
 		}
-		sl := s.indexes.lookup(s.partition(0), tagOf(s.seed.Load(), []byte("0")), []byte("0"))
-		w := &pageSweep{at: hand{page: s.cells.pageOf(sl.ref())}, now: 1000}
+		en := s.indexes.lookup(s.partition(0), tagOf(s.seed.Load(), []byte("0")), []byte("0"))
+		w := &pageSweep{at: hand{page: s.cells.pageOf(en.ref())}, now: 1000}
 		if n, more := s.sweepSlice(w); n != expireAtOnce || !more {
 			t.Fatalf("the first slice removed %d, more: %t", n, more)
 		}

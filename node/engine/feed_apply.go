@@ -124,11 +124,11 @@ func ShiftExpiry(at, shift int64) int64 {
 
 // SetUses sets Item.Uses of key, if it is there, for a copy that was brought from elsewhere.
 func (t Txn) SetUses(key []byte, uses int) {
-	sl, _ := t.lookup(key)
-	if !sl.found() {
+	en, _ := t.lookup(key)
+	if !en.found() {
 		return
 	}
-	ref := sl.ref()
+	ref := en.ref()
 	h := t.s.cells.header(ref)&^usesMask | header(min(max(uses, 0), maxUses))*oneUse
 	t.s.cells.setHeader(ref, h)
 }

@@ -183,12 +183,12 @@ func effectError(effects []byte) error {
 // AppendEffect appends what key holds now as an effect: set, delete, or large if the value is; of a
 // value with parts, begin and deltas.
 func (t Txn) AppendEffect(dst, key []byte) []byte {
-	sl, _ := t.lookup(key)
-	if !t.isThere(sl) {
+	en, _ := t.lookup(key)
+	if !t.isThere(en) {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(otherEffect(EffectDelete, t.number, len(key))))
 		return append(dst, key...)
 	}
-	item := t.s.cells.item(sl.ref())
+	item := t.s.cells.item(en.ref())
 	if v, ok := t.Parts(item); ok {
 		return t.appendParts(dst, v)
 	}

@@ -153,8 +153,8 @@ func (t Txn) applyParts(kind EffectKind, effect, key []byte, shift int64, taker 
 		if len(rest) != wordSize {
 			return ErrEffects
 		}
-		sl, tag := t.lookup(key)
-		t.setExpire(sl, tag, ShiftExpiry(int64(binary.LittleEndian.Uint64(rest)), shift))
+		en, tag := t.lookup(key)
+		t.setExpire(en, tag, ShiftExpiry(int64(binary.LittleEndian.Uint64(rest)), shift))
 		return nil
 	}
 	if err := t.s.e.forms[v.Type()].Apply(v, rest); err != nil {

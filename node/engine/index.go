@@ -89,18 +89,18 @@ func (p *partition) homeHint(tag uint32) bucketPlace {
 	return bucketPlace{handle(atomic.LoadUint32((*uint32)(&p.root))), i, buckets}
 }
 
-// slot is the place of an entry; valid until the index of its partition changes.
-type slot struct {
+// entry is the place of an entry; valid until the index of its partition changes.
+type entry struct {
 	b  *bucket
 	i  int
 	in *partition // the partition's index, or its crowd
 }
 
-func (sl slot) found() bool { return sl.b != nil }
-func (sl slot) ref() handle { return sl.b.refs[sl.i] }
+func (en entry) found() bool { return en.b != nil }
+func (en entry) ref() handle { return en.b.refs[en.i] }
 
 // lookup finds the entry of key.
-func (ix *indexes) lookup(p *partition, tag uint32, key []byte) slot {
+func (ix *indexes) lookup(p *partition, tag uint32, key []byte) entry {
 	first := ix.home(p, tag)
 	for b := first; b != nil; b = ix.cells.bucket(b.next, 0) {
 		for i := range b.tags {
@@ -109,39 +109,39 @@ func (ix *indexes) lookup(p *partition, tag uint32, key []byte) slot {
 			}
 			ix.cells.touchCell(b.refs[i])
 			if ix.cells.keyIs(b.refs[i], key) {
-				return slot{b, i, p}
+				return entry{b, i, p}
 			}
 		}
 	}
 	if first != nil && first.crowded != 0 {
 		return ix.lookupCrowd(p, tag, key)
 	}
-	return slot{}
+	return entry{}
 }
 
-// slotOf finds the entry that names ref, which is there.
-func (ix *indexes) slotOf(p *partition, tag uint32, ref handle) slot {
-	sl := ix.entry(p, tag, ref)
-	if !sl.found() {
+// mustFind finds the entry that names ref, which is there.
+func (ix *indexes) mustFind(p *partition, tag uint32, ref handle) entry {
+	en := ix.find(p, tag, ref)
+	if !en.found() {
 		panic("BUG: a record is in no index")
 	}
-	return sl
+	return en
 }
 
-// entry finds the entry that names ref.
-func (ix *indexes) entry(p *partition, tag uint32, ref handle) slot {
+// find finds the entry that names ref.
+func (ix *indexes) find(p *partition, tag uint32, ref handle) entry {
 	first := ix.homeOf(p, tag, ref)
 	for b := first; b != nil; b = ix.cells.bucket(b.next, 0) {
 		for i := range b.refs {
 			if b.refs[i] == ref {
-				return slot{b, i, p}
+				return entry{b, i, p}
 			}
 		}
 	}
 	if c := ix.cells.crowd(p); c != nil && first.crowded != 0 {
-		return ix.entry(c, tag, ref)
+		return ix.find(c, tag, ref)
 	}
-	return slot{}
+	return entry{}
 }
 
 // insert adds an entry. The caller made sure of a spare bucket.
@@ -183,9 +183,9 @@ func (ix *indexes) append(last *bucket, h handle) *bucket {
 }
 
 // remove takes out an entry of tag's chain and fills its place with the chain's last.
-func (ix *indexes) remove(p *partition, tag uint32, sl slot) {
+func (ix *indexes) remove(p *partition, tag uint32, en entry) {
 	var before *bucket
-	last := ix.homeOf(sl.in, tag, sl.ref())
+	last := ix.homeOf(en.in, tag, en.ref())
 	for last.next != 0 {
 		before, last = last, ix.cells.bucket(last.next, 0)
 	}
@@ -193,15 +193,15 @@ func (ix *indexes) remove(p *partition, tag uint32, sl slot) {
 	for last.refs[i] == 0 {
 		i--
 	}
-	sl.b.tags[sl.i], sl.b.refs[sl.i] = last.tags[i], last.refs[i]
+	en.b.tags[en.i], en.b.refs[en.i] = last.tags[i], last.refs[i]
 	last.tags[i], last.refs[i] = 0, 0
 	if i == 0 && before != nil {
 		ix.freeBucket(before.next)
 		before.next = 0
 	}
 	p.count--
-	if sl.in != p {
-		sl.in.count--
+	if en.in != p {
+		en.in.count--
 	}
 }
 

@@ -39,19 +39,19 @@ func (ix *indexes) homeOf(p *partition, tag uint32, ref handle) *bucket {
 }
 
 // lookupCrowd finds the entry of key in the crowd of p.
-func (ix *indexes) lookupCrowd(p *partition, tag uint32, key []byte) slot {
+func (ix *indexes) lookupCrowd(p *partition, tag uint32, key []byte) entry {
 	c := ix.cells.crowd(p)
 	if c == nil {
-		return slot{}
+		return entry{}
 	}
 	for b := ix.home(c, ix.crowdTag(key)); b != nil; b = ix.cells.bucket(b.next, 0) {
 		for i := range b.tags {
 			if b.tags[i] == tag && b.refs[i] != 0 && ix.cells.keyIs(b.refs[i], key) {
-				return slot{b, i, c}
+				return entry{b, i, c}
 			}
 		}
 	}
-	return slot{}
+	return entry{}
 }
 
 // placeInCrowd puts an entry whose chain begins at first into the crowd of p. Without memory for

@@ -18,7 +18,7 @@ func touchRights(e *Engine, p uint16, n int) (right int) {
 		e.touchAll(probes[:batch], aims[:batch])
 		x := e.Lock(p, 1)
 		for i := range batch {
-			if sl, _ := x.lookup(probes[i].Key); sl.found() && aims[i].at == e.cells.cellOffset(sl.ref()) {
+			if en, _ := x.lookup(probes[i].Key); en.found() && aims[i].at == e.cells.cellOffset(en.ref()) {
 				right++
 			}
 		}

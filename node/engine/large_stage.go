@@ -213,22 +213,22 @@ func (t Txn) SetStaged(st *Staged, typ Type, expireAt int64) error {
 	}
 	key := st.Key()
 	h := s.e.makeHeader(typ, t.number, st.keyLen, st.valueLen, expireAt != 0)
-	sl, tag := t.lookup(key)
-	if !sl.found() || !s.cells.isLarge(s.cells.header(sl.ref())) {
+	en, tag := t.lookup(key)
+	if !en.found() || !s.cells.isLarge(s.cells.header(en.ref())) {
 		changes := s.changes
-		ref, err := s.newCell(h, expireAt, t.queueFor(sl, tag, h), st.off)
+		ref, err := s.newCell(h, expireAt, t.queueFor(en, tag, h), st.off)
 		if err != nil {
 			return err
 		}
 		if s.changes != changes {
-			sl, _ = t.lookup(key) // making room may have evicted or moved it
+			en, _ = t.lookup(key) // making room may have evicted or moved it
 		}
-		t.publish(tag, sl, ref, h, expireAt)
+		t.publish(tag, en, ref, h, expireAt)
 		s.feeds.stored(ref)
 	} else {
-		s.replaceLarge(sl.ref(), h, expireAt, st.off)
+		s.replaceLarge(en.ref(), h, expireAt, st.off)
 		s.changed(tag)
-		s.feeds.stored(sl.ref())
+		s.feeds.stored(en.ref())
 	}
 	l := st.e.large
 	st.end()

@@ -135,8 +135,8 @@ func (sb *slabs) move(ref, to handle, p *partition, tag uint32) {
 	n := sb.e.cellLen(h)
 	copy(sb.cells.view(to, 0, n), sb.cells.view(ref, 0, n))
 	sb.cells.expiresAt(to, sb.cells.expireAt(ref, h))
-	sl := sb.s.indexes.slotOf(p, tag, ref)
-	sl.b.refs[sl.i] = to
+	en := sb.s.indexes.mustFind(p, tag, ref)
+	en.b.refs[en.i] = to
 	if h.isRoot() {
 		sb.s.values.reroot(to, h)
 	}

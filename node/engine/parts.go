@@ -153,8 +153,8 @@ func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, incarnation
 	binary.LittleEndian.PutUint32(value, uint32(at))
 	value[rootType] = byte(typ)
 	s.values.join(at)
-	sl, tag := t.lookup(key)
-	t.publish(tag, sl, ref, h, expireAt)
+	en, tag := t.lookup(key)
+	t.publish(tag, en, ref, h, expireAt)
 	v = Parts{t, at}
 	if unfinished {
 		v.begin()

@@ -27,28 +27,28 @@ func (s *shard) dropUnfinished(p uint16) {
 		root := s.cells.head(s.values.unfinished[i]).root
 		if h := s.cells.header(root); h.partition() == p {
 			part, tag := s.partition(p), s.tagOfRecord(root, h)
-			s.erase(part, tag, s.indexes.slotOf(part, tag, root))
+			s.erase(part, tag, s.indexes.mustFind(part, tag, root))
 			s.changes++
 		}
 	}
 }
 
-// isThere reports whether sl has a record that commands may see.
-func (t Txn) isThere(sl slot) bool {
-	if !sl.found() {
+// isThere reports whether en has a record that commands may see.
+func (t Txn) isThere(en entry) bool {
+	if !en.found() {
 		return false
 	}
-	h := t.s.cells.header(sl.ref())
-	return !h.isRoot() || !t.s.values.isUnfinished(sl.ref(), h)
+	h := t.s.cells.header(en.ref())
+	return !h.isRoot() || !t.s.values.isUnfinished(en.ref(), h)
 }
 
 // peekAny is Peek that finds unfinished values, too.
 func (t Txn) peekAny(key []byte) (Item, bool) {
-	sl, _ := t.lookup(key)
-	if !sl.found() {
+	en, _ := t.lookup(key)
+	if !en.found() {
 		return Item{}, false
 	}
-	return t.s.cells.item(sl.ref()), true
+	return t.s.cells.item(en.ref()), true
 }
 
 // begin notes that the value is unfinished.

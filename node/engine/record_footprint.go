@@ -3,11 +3,11 @@ package engine
 // Footprint returns how many bytes key and its value take: their cell, the pages of a large body,
 // and the part of the index that an entry has in a full bucket. It does not count as a use.
 func (t Txn) Footprint(key []byte) (bytes int64, found bool) {
-	sl, _ := t.lookup(key)
-	if !sl.found() {
+	en, _ := t.lookup(key)
+	if !en.found() {
 		return 0, false
 	}
-	s, ref := t.s, sl.ref()
+	s, ref := t.s, en.ref()
 	h := s.cells.header(ref)
 	n := s.e.cellLen(h)
 	if c := &s.e.classes; s.cells.queueOf(ref) == mainCells {

@@ -52,14 +52,14 @@ func (c *cells) fits(ref handle, old, h header) bool {
 	return n <= size && size-n <= size/4+wordSize
 }
 
-// erase removes the record in sl from the index and frees it.
-func (s *shard) erase(p *partition, tag uint32, sl slot) {
-	ref := sl.ref()
+// erase removes the record in en from the index and frees it.
+func (s *shard) erase(p *partition, tag uint32, en entry) {
+	ref := en.ref()
 	s.changed(tag)
 	if s.feeding {
 		s.feeds.logDelete(p, ref)
 	}
-	s.indexes.remove(p, tag, sl)
+	s.indexes.remove(p, tag, en)
 	s.free(ref)
 }
 

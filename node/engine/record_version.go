@@ -20,8 +20,8 @@ func (t Txn) VersionOf(key []byte) Version {
 		s.versions = make([]uint32, versionsPerShard)
 		s.noting = true
 	}
-	sl, tag := t.lookup(key)
-	return Version{s.era, s.versions[tag%versionsPerShard], t.isThere(sl)}
+	en, tag := t.lookup(key)
+	return Version{s.era, s.versions[tag%versionsPerShard], t.isThere(en)}
 }
 
 // changed notes that something happens to a key with the tag.

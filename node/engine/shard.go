@@ -25,7 +25,7 @@ type shard struct {
 	quiet   bool   // nothing is to make room: what is taken was reserved
 	upkeep  bool   // what is being allocated is no new value, see upkeepShare
 	pinned  handle // record that must neither be evicted nor moved: it is being resized
-	changes uint64 // times that making room changed an index: slots found before are void
+	changes uint64 // times that making room changed an index: entries found before are void
 	records int64  // how many there are, in both queues
 	sums    Sums
 	copies  copies

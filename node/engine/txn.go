@@ -31,14 +31,14 @@ func (t Txn) Unlock() {
 
 // Find returns the item of key and counts as a use of it. An expired item is removed and not found.
 func (t Txn) Find(key []byte) (Item, bool) {
-	sl, _ := t.lookup(key)
-	if !sl.found() {
+	en, _ := t.lookup(key)
+	if !en.found() {
 		t.s.sums.Misses++
 		return Item{}, false
 	}
-	t.s.cells.touch(sl.ref())
-	item := t.s.cells.item(sl.ref())
-	if item.header.isRoot() && t.s.values.isUnfinished(sl.ref(), item.header) {
+	t.s.cells.touch(en.ref())
+	item := t.s.cells.item(en.ref())
+	if item.header.isRoot() && t.s.values.isUnfinished(en.ref(), item.header) {
 		t.s.sums.Misses++
 		return Item{}, false
 	}
@@ -48,21 +48,21 @@ func (t Txn) Find(key []byte) (Item, bool) {
 
 // Peek is Find without being counted.
 func (t Txn) Peek(key []byte) (Item, bool) {
-	sl, _ := t.lookup(key)
-	if !t.isThere(sl) {
+	en, _ := t.lookup(key)
+	if !t.isThere(en) {
 		return Item{}, false
 	}
-	return t.s.cells.item(sl.ref()), true
+	return t.s.cells.item(en.ref()), true
 }
 
 // Delete removes key and reports whether it was there.
 func (t Txn) Delete(key []byte) bool {
-	sl, tag := t.lookup(key)
-	if !sl.found() {
+	en, tag := t.lookup(key)
+	if !en.found() {
 		return false
 	}
-	there := t.isThere(sl)
-	t.s.erase(t.p, tag, sl)
+	there := t.isThere(en)
+	t.s.erase(t.p, tag, en)
 	t.s.indexes.tidy(t.p, 2)
 	return there
 }
@@ -82,10 +82,10 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 		return err
 	}
 	h := s.e.makeHeader(typ, t.number, len(key), len(value), expireAt != 0)
-	sl, tag := t.lookup(key)
-	if sl.found() {
-		ref := sl.ref()
-		done, err := t.overwrite(sl, h, expireAt, key, value)
+	en, tag := t.lookup(key)
+	if en.found() {
+		ref := en.ref()
+		done, err := t.overwrite(en, h, expireAt, key, value)
 		if done {
 			s.changed(tag)
 			s.feeds.stored(ref)
@@ -93,37 +93,37 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 		if done || err != nil {
 			return err
 		}
-		if s.e.Policy() == AllKeys && s.cells.isLarge(s.cells.header(sl.ref())) {
+		if s.e.Policy() == AllKeys && s.cells.isLarge(s.cells.header(en.ref())) {
 			// The old body goes first, so that the two need not fit side by side.
-			s.erase(t.p, tag, sl)
-			sl = slot{}
+			s.erase(t.p, tag, en)
+			en = entry{}
 		}
 	}
 	changes := s.changes
-	ref, err := s.newRecord(h, expireAt, t.queueFor(sl, tag, h))
+	ref, err := s.newRecord(h, expireAt, t.queueFor(en, tag, h))
 	if err != nil {
 		return err
 	}
 	s.fill(ref, h, key, value)
 	if s.changes != changes {
-		sl, _ = t.lookup(key) // making room may have evicted or moved it
+		en, _ = t.lookup(key) // making room may have evicted or moved it
 	}
-	t.publish(tag, sl, ref, h, expireAt)
+	t.publish(tag, en, ref, h, expireAt)
 	s.feeds.stored(ref)
 	return nil
 }
 
-// queueFor is the queue for a record that takes the place of the one in sl, or is new.
-func (t Txn) queueFor(sl slot, tag uint32, h header) kind {
-	if sl.found() {
-		return t.s.cells.queueOf(sl.ref())
+// queueFor is the queue for a record that takes the place of the one in en, or is new.
+func (t Txn) queueFor(en entry, tag uint32, h header) kind {
+	if en.found() {
+		return t.s.cells.queueOf(en.ref())
 	}
 	return t.s.entrance(t.number, tag, h)
 }
 
 // overwrite stores the new value where the old one is, if it fits there.
-func (t Txn) overwrite(sl slot, h header, expireAt int64, key, value []byte) (done bool, err error) {
-	s, ref := t.s, sl.ref()
+func (t Txn) overwrite(en entry, h header, expireAt int64, key, value []byte) (done bool, err error) {
+	s, ref := t.s, en.ref()
 	old := s.cells.header(ref)
 	switch {
 	case s.cells.fits(ref, old, h):
@@ -149,11 +149,11 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 	if err := checkLengths(len(key), n); err != nil {
 		return nil, err
 	}
-	sl, tag := t.lookup(key)
-	if !t.isThere(sl) {
+	en, tag := t.lookup(key)
+	if !t.isThere(en) {
 		return nil, ErrNotFound
 	}
-	s, ref := t.s, sl.ref()
+	s, ref := t.s, en.ref()
 	old := s.cells.header(ref)
 	if err := checkStore(old.typ(), len(key), n); err != nil {
 		return nil, err
@@ -199,13 +199,13 @@ func (t Txn) ResizeCost(item Item, n int) int {
 // there is no such key, or, where nothing may be evicted, no memory for the eight bytes that a
 // first expiry takes.
 func (t Txn) SetExpire(key []byte, at int64) bool {
-	sl, tag := t.lookup(key)
-	return t.isThere(sl) && t.setExpire(sl, tag, at)
+	en, tag := t.lookup(key)
+	return t.isThere(en) && t.setExpire(en, tag, at)
 }
 
-// setExpire is SetExpire of the record in sl.
-func (t Txn) setExpire(sl slot, tag uint32, at int64) bool {
-	s, ref := t.s, sl.ref()
+// setExpire is SetExpire of the record in en.
+func (t Txn) setExpire(en entry, tag uint32, at int64) bool {
+	s, ref := t.s, en.ref()
 	h := s.cells.header(ref)
 	if h.hasExpiry() {
 		s.changed(tag)
@@ -230,36 +230,36 @@ func (t Txn) setExpire(sl slot, tag uint32, at int64) bool {
 }
 
 // lookup finds key, and its tag. An expired record is removed and not found.
-func (t Txn) lookup(key []byte) (slot, uint32) {
+func (t Txn) lookup(key []byte) (entry, uint32) {
 	s := t.s
 	tag := tagOf(s.seed.Load(), key)
-	sl := s.indexes.lookup(t.p, tag, key)
-	if !sl.found() {
-		return sl, tag
+	en := s.indexes.lookup(t.p, tag, key)
+	if !en.found() {
+		return en, tag
 	}
-	if ref := sl.ref(); expired(s.cells.expireAt(ref, s.cells.header(ref)), s.now) {
+	if ref := en.ref(); expired(s.cells.expireAt(ref, s.cells.header(ref)), s.now) {
 		s.sums.Expired++
-		s.erase(t.p, tag, sl)
-		return slot{}, tag
+		s.erase(t.p, tag, en)
+		return entry{}, tag
 	}
-	return sl, tag
+	return en, tag
 }
 
-// publish makes the record ref the one of its key, in place of the one in sl, if any.
-func (t Txn) publish(tag uint32, sl slot, ref handle, h header, expireAt int64) {
+// publish makes the record ref the one of its key, in place of the one in en, if any.
+func (t Txn) publish(tag uint32, en entry, ref handle, h header, expireAt int64) {
 	s := t.s
 	s.account(h, expireAt, 1)
 	s.changed(tag)
-	if !sl.found() {
+	if !en.found() {
 		s.indexes.insert(t.p, tag, ref)
 		if s.copies.is != nil && s.copies.has(t.number) {
 			s.copies.setRoom(true)
 		}
 		return
 	}
-	old := sl.ref()
+	old := en.ref()
 	s.cells.setHeader(ref, h.usedLike(s.cells.header(old)))
-	sl.b.refs[sl.i] = ref
+	en.b.refs[en.i] = ref
 	s.free(old)
 }
 
@@ -281,7 +281,7 @@ func (t Txn) relocate(tag uint32, ref handle, h header, expireAt int64, k kind) 
 		s.values.reroot(to, h)
 		s.cells.setHeader(ref, s.cells.header(ref)&^typeMask|header(TypeString)) // it has no parts to be freed
 	}
-	t.publish(tag, s.indexes.slotOf(t.p, tag, ref), to, h, expireAt)
+	t.publish(tag, s.indexes.mustFind(t.p, tag, ref), to, h, expireAt)
 	return to, nil
 }
 
