@@ -6,10 +6,10 @@ import (
 )
 
 // A partition is dropped in two steps. Under one short lock its index is taken away whole, so that
-// the partition is empty at once. Then the records in that index are freed in slices, with the lock
-// let go in between, by Drop, or after Forget by Sweep; and by who needs memory, before anything is
-// evicted. Meanwhile eviction, expiry and compaction may meet a doomed record by its cell, and find
-// its entry as they would any other's.
+// the partition is empty at once. Then the records in that index are freed in slices, and the lock
+// is released in between: by Drop, by Sweep after Forget, and by a command that needs memory,
+// before it evicts anything. Meanwhile eviction, expiry and compaction may meet a doomed record by
+// its cell, and find its entry like any other's.
 
 // doomed is the index of a dropped partition until it is freed: first all its records, then, when
 // nobody looks for any in it any more, its buckets.
@@ -36,8 +36,8 @@ const (
 )
 
 // Drop removes everything from the partition and returns how many keys that were. The partition is
-// empty at once, for everyone; what is written from then on stays. The memory of what it had is
-// free when Drop returns. Others wait for a slice of that work at most.
+// empty at once for everyone, and later writes stay. When Drop returns, the memory of its old
+// content is free. Others wait for one slice of that work at most.
 func (e *Engine) Drop(p uint16) (keys int) {
 	s := e.shardOf(p)
 	d, keys := s.dropped.doom(p)
@@ -45,14 +45,14 @@ func (e *Engine) Drop(p uint16) (keys int) {
 	return keys
 }
 
-// Forget is Drop for who does not wait: the partition is empty at once, and the memory of what it
-// had becomes free when it is needed, or by Sweep.
+// Forget is Drop for a caller that does not wait: the partition is empty at once, and the memory of
+// its old content becomes free when it is needed, or by Sweep.
 func (e *Engine) Forget(p uint16) { e.shardOf(p).dropped.doom(p) }
 
-// drainSlices is how many slices Sweep frees of what was forgotten.
+// drainSlices is how many slices of forgotten partitions one Sweep frees.
 const drainSlices = 64
 
-// drainForgotten frees some of what is dropped, in all shards.
+// drainForgotten frees some memory of dropped partitions and dead values, in all shards.
 func (e *Engine) drainForgotten() {
 	for i, left := 0, drainSlices; i < len(e.shards) && left > 0 && (e.haveSpare(doomedRecords) || e.haveSpare(doomedParts)); i++ {
 		s := &e.shards[i]
@@ -62,8 +62,8 @@ func (e *Engine) drainForgotten() {
 	}
 }
 
-// drainFirst goes on with freeing what was dropped first, or of the values that died, and says
-// whether there was something.
+// drainFirst goes on freeing the partition that was dropped first, or dead values, and reports
+// whether there was anything to free.
 func (dr *dropped) drainFirst(budget int) bool {
 	dr.s.mu.Lock()
 	defer dr.s.mu.Unlock()

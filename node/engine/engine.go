@@ -178,7 +178,8 @@ func (e *Engine) unmap() error {
 	return err
 }
 
-// lockAll locks the shards in ascending order. Whoever holds one shard only ever tries others.
+// lockAll locks the shards in ascending order. A goroutine that holds one shard only tries to lock
+// others.
 func (e *Engine) lockAll() {
 	for i := range e.shards {
 		e.shards[i].mu.Lock()
@@ -195,7 +196,7 @@ func (s *shard) partition(p uint16) *partition { return &s.partitions[p>>s.e.sha
 
 func (e *Engine) shardOf(p uint16) *shard { return &e.shards[int(p)&(len(e.shards)-1)] }
 
-// Count is how many keys the partition has, expired ones included that nothing has met yet.
+// Count returns how many keys the partition has, including expired ones that are not removed yet.
 func (e *Engine) Count(p uint16) int {
 	s := e.shardOf(p)
 	s.mu.Lock()

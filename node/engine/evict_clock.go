@@ -2,11 +2,11 @@ package engine
 
 import "sync/atomic"
 
-// The main queue is a set of clocks: the pages of each class of records stand in a ring of their
-// own, and a hand goes round them, cell by cell. A record that was used since is spared, as many
-// times as it was used, up to three; another one goes. So a class that is written to finds room in
-// itself, one record for one. In a queue, what is spared would be put back at its end; here it
-// stays where it is.
+// The main queue is a set of clocks. The pages of each class of records form a ring, and a hand
+// goes round it, cell by cell. A record that was used since the last round is spared, as many times
+// as it was used, up to three; a record that was not used is evicted. So a class that is written to
+// finds room in itself, one record for one. A queue would move a spared record to its end; in a
+// clock it stays where it is.
 //
 // How memory gets to where it is needed: a page is stamped when a hand leaves it. A class whose
 // hand comes to pages of a much later stamp than others wait with has too few of them; it then
@@ -20,14 +20,16 @@ type hand struct {
 }
 
 const (
-	// So many cells are looked at in one shard before it is given up: evicting used or not, if that
-	// is allowed, else trying elsewhere.
+	// looksOwn and looksElsewhere are how many cells are looked at in one shard. After that a
+	// record is evicted whether it was used or not, if the policy allows it, or another shard is
+	// tried.
 	looksOwn       = 1 << 10
 	looksElsewhere = 1 << 10
-	// So many for each record that needs a cell, while a class that waits for too long is squeezed
-	// for a page.
+	// looksSqueeze is how many cells are looked at for each record that needs a cell, while the
+	// class whose pages wait longest is squeezed for a page.
 	looksSqueeze = 64
-	// Of this many records that expire, the one that expires first goes (VolatileTTL).
+	// ttlSample is how many expiring records VolatileTTL compares, to evict the one that expires
+	// first.
 	ttlSample = 16
 )
 
@@ -93,8 +95,8 @@ func (c *clocks) next(h *hand) handle {
 	return ref
 }
 
-// age is for how many pages' visits, all over the node, the page that waits longest in the ring has
-// not been visited.
+// age returns how many pages have been visited, on the whole node, since the last visit of the page
+// that waits longest in the ring.
 func (c *clocks) age(class int) uint32 {
 	return c.pool.tick.Load() - c.pool.pages[c.hands[class].page].stamp
 }
@@ -122,7 +124,7 @@ func (c *clocks) coldest(preferred int, rootsAge uint32) int {
 	return best
 }
 
-// older reports whether one age is so much higher than another that memory should move.
+// older reports whether one age exceeds the other by so much that memory should move.
 func older(one, other uint32) bool { return one > other+other/4+8 }
 
 // betweenPages reports whether the hand of the class is about to visit a page, which is the time to
@@ -193,7 +195,8 @@ func (c *clocks) reclaimVolatile(want, maxLooks int) bool {
 	return false
 }
 
-// turn moves the hand of a class, so many cells at most.
+// turn moves the hand of a class over up to maxLooks cells, until a record of the class wanted is
+// gone or the budget has gained. It reports whether it did either.
 func (c *clocks) turn(class, want, maxLooks int) bool {
 	gains, h := c.s.gains, &c.hands[class]
 	start, once := h.page, c.s.e.Policy() != AllKeys // who asks again finds nothing that was not found at first
@@ -211,7 +214,7 @@ func (c *clocks) turn(class, want, maxLooks int) bool {
 	return c.s.e.Policy() == AllKeys && maxLooks >= looksOwn && c.evictPage(h)
 }
 
-// judge removes the record under the hand, or another one in its place, if it is its time to go.
+// judge evicts the record under the hand, or another one in its place, if the policy says so.
 func (c *clocks) judge(ref handle, h *hand) bool {
 	hdr := c.s.cells.header(ref)
 	at := c.s.cells.expireAt(ref, hdr)
@@ -260,8 +263,8 @@ func (c *clocks) evictSoonest(soonest handle, at int64, h *hand) bool {
 	return true
 }
 
-// evictPage empties the page under the hand of all but roots whether its records were used or not;
-// it tries the next one too, in case a record is pinned in the first.
+// evictPage evicts all records but roots from the page under the hand, used or not. If a pinned
+// record keeps the page, it tries the next one, too.
 func (c *clocks) evictPage(h *hand) bool {
 	for range 2 {
 		pg, gains := h.page, c.s.gains

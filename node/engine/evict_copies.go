@@ -1,23 +1,25 @@
 package engine
 
-// A copy is a partition whose owner is another node. When memory is needed, its records go before
-// any other's, whatever the policy: nobody asks for them here. They are found by their index, a
-// bucket after the other, while the clocks and the small queue rest. What that leaves are free
-// cells of all sizes; records of sparse pages then move together.
+// A copy is a partition whose owner is another node. When memory is needed, records of copies are
+// evicted before any others, whatever the policy: no client reads them here. They are found by
+// their index, bucket by bucket, while the clocks and the small queue rest. Their eviction leaves
+// free cells of all sizes; records of sparse pages then move together.
 //
-// A hand goes round the copies, and spares what was used, as those of the clocks do: the uses are
-// the owner's, as of the last change, or of the snapshot. In the order of the index, as it was at
-// first, half the memory kept 29 % of hits where it now keeps 82.
+// A hand goes round the copies and spares records that were used, as the clocks' hands do. The uses
+// are the owner's, as of the last change or of the snapshot. When copies were evicted in the order
+// of the index alone, half the memory kept 29 % of the hits; now it keeps 82 %.
 //
-// What is written to a copy makes room among copies only, and fails where none has records. The
-// shards set bounds to that: of a shard that is locked just then nothing goes, and when copies have
-// few records left, their cells may free no page, so that the record wanted costs one or the other
-// of its own.
+// A write to a copy makes room among copies only, and fails where none has records. Two limits
+// follow from shards: nothing is evicted from a shard that is locked at the moment, and when copies
+// have few records left, their cells may free no page, so that a few records other than copies are
+// evicted.
 
 const (
-	// evictCopies is how many records of copies go before it is asked whether that is enough.
+	// evictCopies is how many records of copies are evicted before the caller checks whether that
+	// is enough.
 	evictCopies = 16
-	// So many are looked at for that. Then one or the other goes although it was used.
+	// looksCopies is how many records are looked at for that. Beyond it, used records are evicted,
+	// too.
 	looksCopies = 128
 )
 
@@ -29,8 +31,8 @@ type copies struct {
 	room bool     // they may have records
 }
 
-// SetCopy sets whether partition p is a copy. It is not, at first. What was a copy and is none
-// any more is served: its values whose snapshot has not ended are dropped, as by DropUnfinished.
+// SetCopy sets whether partition p is a copy. At first it is not. When a copy becomes a partition
+// of this node's own, its values whose snapshot has not ended are removed, as by DropUnfinished.
 func (e *Engine) SetCopy(p uint16, isCopy bool) {
 	s := e.shardOf(p)
 	s.mu.Lock()
@@ -106,7 +108,7 @@ func (cs *copies) evictSome() (evicted, class int) {
 	return 0, noClass
 }
 
-// copyHand is where the next record of a copy is to be judged.
+// copyHand is the place of the next record of a copy to be judged.
 type copyHand struct {
 	partition     int // by number / shards
 	bucket, crowd uint32

@@ -1,9 +1,9 @@
 package engine
 
-// ghosts remembers the keys that were evicted by 16 bits each. Who comes back soon enters the main
-// queue at once; and which of the queues it had been evicted from last tells which of them should
-// be longer (see adapt). Two keys are taken for one another once in some 10,000 times; then one
-// that is new is kept longer than it should.
+// ghosts remembers evicted keys by 16 bits each. A key that returns soon enters the main queue at
+// once, and the queue that evicted it tells which queue should be longer (see adapt). Two keys are
+// mistaken for one another once in some 10,000 times; then a new key is kept longer than it should
+// be.
 type ghosts struct {
 	sets []ghostSet // a power of two, outside the Go heap
 }
@@ -26,7 +26,7 @@ const (
 	keysPerSet = 12
 )
 
-// ghost is what is left of a key: where it belongs, and 16 bits to tell it by.
+// ghost is a remembered key: its set, and 16 bits to tell it by.
 type ghost uint64
 
 func ghostOf(p uint16, tag uint32) ghost {
@@ -54,7 +54,7 @@ func (g *ghosts) add(of ghost, k kind) {
 	set.small[0] = of.mark()
 }
 
-// haunted is what is known of a key that comes in.
+// haunted is what the ghosts know of a key that comes in.
 type haunted uint8
 
 const (
@@ -64,7 +64,7 @@ const (
 	recentMain          // evicted from the main queue not long ago
 )
 
-// take says what is remembered of a key, and forgets it.
+// take returns what is remembered of a key, and forgets it.
 func (g *ghosts) take(of ghost) haunted {
 	if len(g.sets) == 0 {
 		return unknown
@@ -89,8 +89,8 @@ func (g *ghosts) take(of ghost) haunted {
 	return unknown
 }
 
-// growGhosts doubles the sets when there are too few for so many records. What is remembered stays
-// in one half of them, which is where half of the keys will look.
+// growGhosts doubles the sets when there are too few for the number of records. What the old sets
+// remember stays in one half of the new ones, where half of the keys look.
 func (s *shard) growGhosts() {
 	n := len(s.ghosts.sets)
 	more := max(minGhostSets, n)
@@ -112,7 +112,7 @@ func (s *shard) dropGhosts() {
 	s.ghosts = ghosts{}
 }
 
-// ghostReach is how many sets a shard can have: one for so many bytes of its addresses.
+// ghostReach is how many sets a shard can have: one for each bytesPerSet of its addresses.
 func (e *Engine) ghostReach() int {
 	const bytesPerSet = 256
 	return max(minGhostSets, len(e.cells.mem)/len(e.shards)/bytesPerSet)

@@ -7,8 +7,8 @@ package engine
 // hand, and a root's cell only by this one.
 
 const (
-	// looksRoots is how many roots are looked at before the next one goes whether it was used or
-	// not.
+	// looksRoots is how many roots are looked at before the next one is evicted whether it was used
+	// or not.
 	looksRoots = 64
 )
 

@@ -4,12 +4,12 @@ import "sync/atomic"
 
 // The small queue is where new records prove themselves while memory is full (S3-FIFO, Yang et al.,
 // "FIFO queues are all you need for cache eviction", SOSP 2023): a first-in-first-out log with a
-// share of the shard's memory. A record that has been used when its turn comes moves to the main
-// queue, the clocks; one that has not goes, and leaves a ghost. So what is asked for once, a scan
-// for example, never drives out what is asked for again.
+// share of the shard's memory. At the end of the log a record that has been used moves to the main
+// queue, the clocks. A record that has not been used is evicted, and leaves a ghost. So keys that
+// are read once, by a scan for example, never evict keys that are read again.
 //
 // Records of all sizes lie behind one another on the log's pages, each in a cell of its own length.
-// What dies there leaves a hole until its page has been judged as a whole, which is soon.
+// A record that dies there leaves a hole until its whole page has been judged, which is soon.
 type small struct {
 	s          *shard
 	head, tail uint32 // the page that is being filled, and the oldest; 0: no page. They are linked by page.ahead and page.behind
@@ -21,17 +21,17 @@ type small struct {
 const (
 	// moveUses is how many uses a record needs to move to the main queue.
 	moveUses = 1
-	// Memory is full when less than one in so many bytes of it is left.
+	// Memory is full when less than a tightShare-th of it is left.
 	tightShare = 32
-	// judgeAhead is how many bytes are judged for each that is written, so that room is there
-	// before it is needed and no command waits until a whole page is judged.
+	// judgeAhead is how many bytes are judged for each byte that is written. Room is then there
+	// before it is needed, and no command waits until a whole page is judged.
 	judgeAhead = 2
 )
 
 // balance is the small queue's share of memory, the same in all shards. It begins with the tenth
-// that suits fixed popularities best, and follows what returns after it was evicted: if that is
-// rather what the small queue threw out, the working set shifts, and new records should stay
-// longer; if it is what the main queue threw out, they should not.
+// that suits fixed popularities best, and follows the keys that return after their eviction. If
+// most of them were evicted from the small queue, the working set shifts, and new records should
+// stay longer; if most were evicted from the main queue, new records should leave sooner.
 type balance struct {
 	share       atomic.Int32 // in thousandths
 	small, main atomic.Int32 // what returned since the last step
@@ -47,19 +47,19 @@ const (
 )
 
 const (
-	// Above this share the working set shifts: what was used some time ago tells little, and the
-	// clocks forget it at once.
+	// Above this share the working set shifts: uses of some time ago tell little, and the clocks
+	// forget them at once.
 	shiftShare = 200
-	// Above this one ghosts open no door: what returns stays long enough in the small queue, as in
-	// an LRU list.
+	// Above this share a ghost does not admit its key to the main queue: a key that returns stays
+	// long enough in the small queue, as in an LRU list.
 	doorShare = 500
-	// A record of more than so many times the mean length goes through the small queue even if it
-	// returns: for the room that it takes others bring more hits. On long-tailed lengths that is
+	// A record of more than heavyTimes the mean length goes through the small queue even if its key
+	// returns: other records bring more hits for the same room. On long-tailed lengths that is
 	// worth 2 to 4 points of the hit ratio.
 	heavyTimes = 2
 )
 
-// adapt notes what is known of a record that comes in.
+// adapt lets the share follow what the ghosts know of a new record's key.
 func (b *balance) adapt(h haunted) {
 	switch h {
 	case recentSmall:
@@ -83,8 +83,8 @@ func (b *balance) adapt(h haunted) {
 	}
 }
 
-// entrance is where a new record goes: to the main queue as long as there is room for everything,
-// spare memory included, or if its key was evicted not long ago.
+// entrance returns the queue that a new record enters: the main queue if there is room for
+// everything, spare memory included, or if its key was evicted recently; else the small queue.
 func (s *shard) entrance(p uint16, tag uint32, h header) kind {
 	if s.e.Policy() != AllKeys || !s.e.pool.tight() || s.frugal || s.e.haveSpares() {
 		return mainCells
@@ -170,8 +170,8 @@ func (q *small) put(pg uint32, h handle) {
 	q.s.slabs.release(pg)
 }
 
-// reshape gives a record that keeps its cell another header. In the small queue, what it no longer
-// needs of the cell becomes a dead one.
+// reshape gives a record that keeps its cell another header. In the small queue, the unused rest of
+// the cell becomes a dead cell.
 func (s *shard) reshape(ref handle, old, h header) {
 	s.cells.setHeader(ref, h)
 	had, has := s.e.classes.unitsFor(s.e.cellLen(old)), s.e.classes.unitsFor(s.e.cellLen(h))
@@ -181,8 +181,8 @@ func (s *shard) reshape(ref handle, old, h header) {
 	}
 }
 
-// judge judges the oldest records of the small queue, so many bytes of them or until the
-// budget gained something. It reports whether that happened.
+// judge judges the oldest records of the small queue: about so many bytes of them, or fewer if the
+// budget gains something first. It reports whether the budget gained.
 func (q *small) judge(bytes int) bool {
 	gains := q.s.gains
 	for bytes > 0 && q.s.gains == gains {
@@ -210,9 +210,9 @@ type candidate struct {
 	tag uint32
 }
 
-// candidates takes the next records to be judged, and says how many bytes of the queue it passed.
-// Live records keep their pages where they are, and whoever judges one of a batch neither moves nor
-// frees another.
+// candidates takes the next records to be judged and returns how many bytes of the queue it passed.
+// Live records keep their pages where they are, and to judge one record of a batch neither moves
+// nor frees another.
 func (q *small) candidates(batch *[judgeBatch]candidate) (n, passed int) {
 	for n < len(batch) {
 		if q.at.page == 0 {

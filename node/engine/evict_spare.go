@@ -1,7 +1,7 @@
 package engine
 
-// Some memory is to be had without a loss: that of dropped partitions which is not freed yet, that
-// of values with parts which have died, and then that of copies. It goes first, from all shards.
+// Some memory can be freed without a loss: dropped partitions that are not freed yet, dead values
+// with parts, and then copies. It is taken first, from all shards, before anything else is evicted.
 
 // spareKind is one of these, in their order.
 type spareKind uint8
@@ -13,8 +13,8 @@ const (
 	numSpares
 )
 
-// drainForRoom is the cost of what is freed of a dropped partition, or of dead values, by who needs
-// memory.
+// drainForRoom is the cost of one step that frees dropped partitions or dead values when memory is
+// needed.
 const drainForRoom = 32
 
 // haveSpare reports whether any shard may have memory of a kind.
@@ -24,8 +24,8 @@ func (e *Engine) haveSpares() bool {
 	return e.haveSpare(doomedRecords) || e.haveSpare(doomedParts) || e.haveSpare(copiedRecords)
 }
 
-// reclaimSpare frees some memory of a kind in this shard, until a cell of the class wanted is free
-// or the budget has gained, or some of the way there, and reports whether it did.
+// reclaimSpare frees some memory of a kind in this shard, until a cell of the class wanted is free,
+// or the budget has gained, or a step is done. It reports whether it freed something.
 func (s *shard) reclaimSpare(k spareKind, want int) bool {
 	switch k {
 	case copiedRecords:
@@ -78,7 +78,7 @@ func (e *Engine) reclaimSpareElsewhere(k spareKind, but *shard) (further, locked
 	return false, locked
 }
 
-// reclaimAnySpare is reclaimSpares for whoever has no shard at hand.
+// reclaimAnySpare is reclaimSpares for a caller that holds no shard.
 func (e *Engine) reclaimAnySpare() bool {
 	for k := range numSpares {
 		if e.haveSpare(k) {

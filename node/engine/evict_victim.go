@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// noClass asks for any gain in the budget, where otherwise a cell of some class of records is
-// wanted.
+// noClass asks for any gain in the budget; otherwise a cell of some class of records is wanted.
 const noClass = -1
 
 const (
-	// A shard without anything of its own waits for others that are locked just now, for
-	// microseconds as a rule: first by letting others run, then by sleeping, since a holder may
-	// have lost its processor.
+	// A shard that has nothing of its own to evict waits for shards that are locked, usually for
+	// microseconds: first by yielding, then by sleeping, since a holder may have lost its
+	// processor.
 	maxWaits  = 5000
 	shortWait = 100
 	longWait  = 100 * time.Microsecond

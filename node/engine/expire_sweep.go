@@ -5,21 +5,22 @@ import (
 	"runtime"
 )
 
-// The sweep finds what is expired and that nobody asks for. Each page of records knows a time
-// before which nothing on it expires; pages whose time has not come are not even locked. On others
-// all records are looked at, one behind the other in memory, and the page's time is found anew.
+// The sweep finds expired records that nobody reads. Each page of records has a time before which
+// nothing on it expires; the sweep does not even lock a page whose time has not come. On other
+// pages it looks at all records, in the order of their addresses, and determines the page's time
+// anew.
 
 const (
 	never = math.MaxInt64 // a page's time when nothing on it expires
 
-	// In a slice, under one lock, so many records are removed, and so many cells looked at: up to
-	// 50 µs.
+	// A slice, under one lock, removes up to expireAtOnce records and looks at up to lookAtOnce
+	// cells: up to 50 µs.
 	expireAtOnce = 128
 	lookAtOnce   = 4096
 	// sweepBatch is how many records are looked up in the index together: their cache misses then
 	// overlap.
 	sweepBatch = 16
-	// tidyAtOnce is by how many buckets in all the indexes of a shard may shrink in one Sweep.
+	// tidyAtOnce is by how many buckets all indexes of a shard together may shrink in one Sweep.
 	tidyAtOnce = 256
 )
 
@@ -34,9 +35,9 @@ func (c *cells) expiresAt(ref handle, at int64) {
 // Pages is how many pages there are for Sweep to look at in a round.
 func (e *Engine) Pages() int { return e.pool.inUse() }
 
-// Sweep looks at the next pages, so many, removes the records on them that are expired and returns
-// how many. It goes on where the last call ended. Indexes shrink with what is removed, and by the
-// way those that eviction left sparse. No lock is held for more than a slice. Calls may overlap.
+// Sweep looks at the next pages, removes the expired records on them and returns how many. It goes
+// on where the last call ended. Indexes shrink with their records; indexes that eviction left
+// sparse shrink, too. No lock is held for longer than a slice. Calls may overlap.
 func (e *Engine) Sweep(nowMilli int64, pages int) (expired int) {
 	e.drainForgotten()
 	e.tidyNext()
@@ -135,8 +136,8 @@ func (s *shard) expireLater(w *pageSweep, ref handle, h header) {
 	}
 }
 
-// expireParts has what is due removed from a value with parts. It says when the next of it is, or
-// that the value is gone.
+// expireParts removes the elements that are due from a value with parts. It returns when the next
+// element is due, or that the value is gone.
 func (vs *values) expireParts(ref handle, h header) (due int64, gone bool) {
 	at := vs.s.cells.headOf(ref, h)
 	head := vs.s.cells.head(at)

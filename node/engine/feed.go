@@ -7,20 +7,20 @@ import (
 	"sync/atomic"
 )
 
-// A partition is fed to receivers: what its keys hold after each change is logged for them, as
-// effects (feed_effect.go), under the lock of the shard and so in the order of its changes. There
-// is one log for each shard and receiver (feed_log.go), which Collect takes from and Apply, in
-// another engine, follows. A snapshot of the partition goes into the same log: so whoever applies a
-// log in its order needs no merging.
+// A partition is fed to receivers: under the shard's lock, and so in the order of the changes, what
+// a key holds after each change is logged for them, as effects (feed_effect.go). Each shard has one
+// log for each receiver (feed_log.go). Collect takes effects from the log, and Apply follows them
+// in another engine. A snapshot of the partition goes into the same log, so a receiver that applies
+// the log in order needs no merging.
 
-// Receiver is who is fed, by a number that the caller gives out, below MaxReceivers.
+// Receiver names a receiver of changes by a number below MaxReceivers, which the caller assigns.
 type Receiver uint8
 
 // MaxReceivers is how many there may be.
 const MaxReceivers = 255
 
-// maxTargets is to how many receivers a partition can be fed: to its follower and the target of its
-// move, and to those that were while a table changes.
+// maxTargets is how many receivers one partition can have: its follower and the target of its move,
+// and those of the previous table while the table changes.
 const maxTargets = 8
 
 // Mark is a word from the sender to the receiver, in the order of the effects of a partition. Kind
@@ -161,8 +161,8 @@ func (f *shardFeeds) setTargets(p uint16, t targets) {
 	f.s.noting = f.s.feeding || f.s.versions != nil
 }
 
-// Feed has changes of p logged for r from now on, after the mark. To feed what is fed already only
-// logs the mark. It has no effect if r is not open.
+// Feed logs the mark for r, and from then on changes of p. If p is fed to r already, it only logs
+// the mark. It has no effect if r is not open.
 func (e *Engine) Feed(p uint16, r Receiver, mark Mark) {
 	e.refillFeeds()
 	s := e.shardOf(p)
@@ -227,16 +227,16 @@ func (f *shardFeeds) overflow(l *feedLog) {
 	to.wake()
 }
 
-// LostLog reports whether a log of r was full, and was emptied, since the last call. Overflowed names
-// what was fed then. That may be nothing: the last words of partitions are in a log when they are
-// not fed any more.
+// LostLog reports whether a log of r was full, and was emptied, since the last call. Overflowed
+// names the partitions that were fed then. There may be none: the last effects of a partition are
+// in a log after its feed has ended.
 func (e *Engine) LostLog(r Receiver) bool {
 	to := e.feeds.receivers[r].Load()
 	return to != nil && to.lost.Load() && to.lost.Swap(false)
 }
 
 // Overflowed appends the partitions whose feed to r was stopped, because a log was full, since the
-// last call. They are to be fed, and a snapshot taken, again.
+// last call. The caller feeds them again and takes a new snapshot.
 func (e *Engine) Overflowed(r Receiver, dst []uint16) []uint16 {
 	to := e.feeds.receivers[r].Load()
 	if to == nil {

@@ -9,10 +9,10 @@ import (
 // ErrEffects is Apply's error for what are no effects.
 var ErrEffects = errors.New("malformed effects")
 
-// Taker is who says what is taken from a sender.
+// Taker decides which effects of a sender are applied.
 type Taker interface {
-	// Admits reports whether effects on p are to be applied. It is called under the shard's lock, so
-	// that what it says holds until the effect is there: it must not block, nor call the Engine.
+	// Admits reports whether effects on p are to be applied. It is called under the shard's lock,
+	// so its answer holds until the effect is applied. It must neither block nor call the Engine.
 	Admits(p uint16) bool
 	// Marked is called for a mark, without any lock, after all that was before it.
 	Marked(p uint16, m Mark)
@@ -21,10 +21,10 @@ type Taker interface {
 // applyAtOnce is how many effects are applied under one lock.
 const applyAtOnce = 16
 
-// Apply lets the partitions that t admits hold what effects say, in their order. shift is added to
-// expiries: the own clock minus the sender's. effects is not changed, and not needed any more when
-// Apply returns. A value for which there is no memory is no error: the key is deleted. After an
-// error what was before it is applied.
+// Apply applies effects, in their order, to the partitions that t admits. shift is added to
+// expiries: the own clock minus the sender's. effects is not changed, and not used after Apply
+// returns. If there is no memory for a value, that is no error: the key is deleted. After an error,
+// everything before the malformed effect is applied.
 func (e *Engine) Apply(effects []byte, shift, nowMilli int64, t Taker) error {
 	return e.apply(effects, shift, nowMilli, t, false)
 }
@@ -110,8 +110,8 @@ func (t Txn) applySet(effect []byte, shift int64) {
 	t.SetUses(key, h.uses())
 }
 
-// ShiftExpiry returns an expiry, in milliseconds since 1970, by a clock that is shift milliseconds
-// ahead. 0 is never and stays so; what would be later than MaxInt64 is MaxInt64.
+// ShiftExpiry returns an expiry, in milliseconds since 1970, for a clock that is shift milliseconds
+// ahead. 0 means never and stays 0; a result above MaxInt64 becomes MaxInt64.
 func ShiftExpiry(at, shift int64) int64 {
 	if at == 0 {
 		return 0
@@ -122,7 +122,8 @@ func ShiftExpiry(at, shift int64) int64 {
 	return max(1, at+shift)
 }
 
-// SetUses sets Item.Uses of key, if it is there, for a copy that was brought from elsewhere.
+// SetUses sets Item.Uses of key, if it is there. A copy of a key keeps the uses that its owner
+// counted.
 func (t Txn) SetUses(key []byte, uses int) {
 	en, _ := t.lookup(key)
 	if !en.found() {

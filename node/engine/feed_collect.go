@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// reader has what was taken from the log of a shard and not yet collected. All but waiting is
-// protected by receiver.mu.
+// reader has the effects that were taken from the log of a shard and are not collected yet. All but
+// waiting is protected by receiver.mu.
 type reader struct {
 	waiting atomic.Bool // there is something in the log
 	first   uint32      // blocks
@@ -14,9 +14,9 @@ type reader struct {
 	left    int         // bytes
 }
 
-// Collect appends effects from the front of the log of r in a shard, whole ones and about as many
-// bytes as asked for, but at least one, and reports whether there are more. A large one comes alone:
-// then dst gets nothing else. The work is done without the shard's lock.
+// Collect appends whole effects from the front of the log of r in a shard: about atMost bytes, but
+// at least one effect. It reports whether there are more. A large effect comes alone: dst then gets
+// nothing else. The work is done without the shard's lock.
 func (e *Engine) Collect(r Receiver, shard int, dst []byte, atMost int) (out []byte, more bool) {
 	to := e.feeds.receivers[r].Load()
 	if to == nil {

@@ -1,9 +1,9 @@
 package engine
 
-// What becomes of a key is logged where it happens, since the record is at hand there, and in the
-// processor's cache: stored by whoever writes it, deleted by erase, for whatever reason and in
-// whosever Txn. Only the view that Resize returns is written to by the caller: its record waits in
-// shard.view until something else is changed, or for Unlock.
+// A change of a key is logged where it happens, since the record is at hand there, and in the
+// processor's cache: the function that writes a record calls stored, and erase logs the delete,
+// whatever the reason and the Txn. Only the view that Resize returns is written to by the caller:
+// its record waits in shardFeeds.view until something else is changed, or for Unlock.
 
 // stored logs what the record has now.
 func (f *shardFeeds) stored(ref handle) {

@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 )
 
-// A value with parts is too big to be logged whole after each change. What is logged is what
-// changed, in the words of its type, as a delta; so is what a snapshot says of it, in chunks.
-// Effects name the incarnation of the value: who has another one under the key, or none, has
-// nothing that the delta could change, and lacks the key until it is sent anew.
+// A value with parts is too big to be logged whole after each change. Each change is logged as a
+// delta, in the words of the value's type, and so is a snapshot, in chunks. Effects name the
+// incarnation of the value. A receiver that has another incarnation under the key, or none, cannot
+// apply the delta: it lacks the key until it is sent anew.
 //
 //	begin   second: incarnation │ type │ flags │ length of the type's own bytes    rest: expiry
 //	delta   second: incarnation │ flag                                             rest: what Form.Apply is given
@@ -17,10 +17,11 @@ import (
 // that it is whole. In between the key is absent for commands (parts_unfinished.go). The begin
 // effect of a new value says that it is whole at once.
 
-// Lacker is a Taker that wants to know what it lacks.
+// Lacker is a Taker that learns which keys it lacks.
 type Lacker interface {
-	// Lacks is called under the shard's lock for a key of p whose value is not here as it should
-	// be: there was no memory for it, or it was evicted before a delta came. It is to be sent anew.
+	// Lacks is called under the shard's lock for a key of p whose value is missing or another one:
+	// there was no memory for it, or it was evicted before a delta came. The sender has to send it
+	// anew.
 	Lacks(p uint16, key []byte)
 }
 
@@ -43,8 +44,8 @@ func (w partsWord) own() int            { return int(w >> ownShift) }
 func (w partsWord) unfinished() bool    { return w&unfinishedBit != 0 }
 func (w partsWord) whole() bool         { return w&wholeBit != 0 }
 
-// Note says that the value has changed, and how. Each change is to be noted before the next
-// command, or the end of the unit, by a delta that Form.Apply understands; nil if nobody need know.
+// Note logs a change of the value. The caller notes each change before the next command, or the end
+// of the unit, by a delta that Form.Apply understands, or by nil if receivers need not know.
 func (v Parts) Note(delta []byte) { v.note(delta, 0) }
 
 // note is Note with a flag for the delta: wholeBit or none.

@@ -8,10 +8,10 @@ const (
 	snapshotBytes  = 32 << 10
 )
 
-// Snapshot logs items of partition p for r, about so many bytes of them, from the cursor on,
-// beginning with 0, and returns where to go on. done, with next WalkEnd: all are logged, or p is
-// not fed to r any more. As long as the log is half full it logs nothing and next is the cursor: it
-// is to be collected first.
+// Snapshot logs items of partition p for r, about atMost bytes of them, from the cursor on. The
+// first cursor is 0; next is where to go on. done, with next WalkEnd: all items are logged, or p is
+// not fed to r any more. While the log is half full, Snapshot logs nothing and next is the cursor:
+// the caller collects first.
 func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMilli int64) (next uint64, done bool) {
 	s := e.shardOf(p)
 	if cursor == 0 {
@@ -64,9 +64,9 @@ func (f *shardFeeds) snapshotRoom(p uint16, r Receiver) (fed bool, room int) {
 	return true, f.s.e.feeds.longest()/2 - f.log(r).bytes
 }
 
-// bigValue is a value with parts whose snapshot goes in chunks, between effects. What they change
-// is in chunks that are made later, or comes behind those that were made before: of an element the
-// latest word holds.
+// bigValue is a value with parts whose snapshot goes in chunks, between effects. A change of the
+// value is either in a chunk that is made later, or logged behind the chunks that were made before:
+// the latest word on an element holds.
 type bigValue struct {
 	key         []byte
 	incarnation uint32 // 0 before its snapshot has begun
@@ -90,7 +90,7 @@ func (f *shardFeeds) noteBig(p uint16, r Receiver, item Item) {
 	to.chunks[p] = append(to.chunks[p], bigValue{key: bytes.Clone(item.Key())})
 }
 
-// dropChunks forgets what a snapshot of p has come to, since it begins anew.
+// dropChunks forgets the values that a snapshot of p has come to, since the snapshot begins anew.
 func (f *shardFeeds) dropChunks(p uint16, r Receiver) {
 	if to := f.s.e.feeds.receivers[r].Load(); to != nil {
 		to.chunksMu.Lock()
@@ -99,8 +99,8 @@ func (f *shardFeeds) dropChunks(p uint16, r Receiver) {
 	}
 }
 
-// logChunk logs a chunk, of about so many bytes, of a value that the snapshot has come to. more:
-// there was one, and perhaps no more of it.
+// logChunk logs a chunk, of up to room bytes, of a value that the snapshot has come to. more: there
+// was a chunk, though perhaps the last.
 func (f *shardFeeds) logChunk(p uint16, r Receiver, room int, now int64) (logged int, more bool) {
 	to := f.s.e.feeds.receivers[r].Load()
 	if to == nil {

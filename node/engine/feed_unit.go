@@ -2,16 +2,15 @@ package engine
 
 import "encoding/binary"
 
-// The effects of a command that makes several changes, or of a transaction, go together as a unit:
-// one effect that has the others behind it. So whoever applies a log has all of them or none. The
-// unit's word is logged before the first of them, and told its length when they are all there,
-// under the same lock.
+// The effects of a command that makes several changes, or of a transaction, form a unit: one effect
+// that contains the others. So a receiver applies all of them or none. The unit's word is logged
+// before the first of them; its length is written when all are logged, under the same lock.
 
-// maxUnit is the most that a unit may have. The log of a larger one overflows: then its receiver
-// gets the partition anew.
+// maxUnit is the longest unit. The log of a longer one overflows, and its receiver gets the
+// partition anew.
 const maxUnit = 512 << 10
 
-// BeginUnit makes one unit of what is logged until EndUnit or Unlock.
+// BeginUnit makes one unit of all effects that are logged until EndUnit or Unlock.
 func (t Txn) BeginUnit() {
 	s := t.s
 	if s.feeding && !s.feeds.unit {
@@ -28,7 +27,7 @@ func (t Txn) EndUnit() {
 	}
 }
 
-// openUnit begins a unit in a log, if one is to be and has not yet begun there.
+// openUnit begins a unit in a log, if the shard logs a unit and it has not begun there yet.
 func (f *shardFeeds) openUnit(l *feedLog, p uint16) {
 	if !f.unit || l.unit {
 		return
@@ -39,7 +38,7 @@ func (f *shardFeeds) openUnit(l *feedLog, p uint16) {
 	}
 }
 
-// endUnit tells the units of all logs how long they are.
+// endUnit writes the length of the unit into each log that has it.
 func (f *shardFeeds) endUnit() {
 	f.unit = false
 	for _, l := range f.logs {

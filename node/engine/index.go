@@ -78,8 +78,8 @@ type bucketPlace struct {
 	i, buckets uint32
 }
 
-// homeHint is what is probably the place of the bucket where tag belongs, found without the lock:
-// what it reads may be of different states of the index.
+// homeHint returns where the bucket of tag probably is, found without the lock: its reads may see
+// different states of the index.
 func (p *partition) homeHint(tag uint32) bucketPlace {
 	buckets, mask := atomic.LoadUint32(&p.buckets), atomic.LoadUint32(&p.mask)
 	i := tag & mask
@@ -89,7 +89,8 @@ func (p *partition) homeHint(tag uint32) bucketPlace {
 	return bucketPlace{handle(atomic.LoadUint32((*uint32)(&p.root))), i, buckets}
 }
 
-// entry is the place of an entry; valid until the index of its partition changes.
+// entry is the place of an index's entry in a bucket; valid until the index of its partition
+// changes.
 type entry struct {
 	b  *bucket
 	i  int

@@ -2,11 +2,11 @@ package engine
 
 import "hash/maphash"
 
-// Keys can be made so that the index sees no difference between them: whoever may choose keys finds
-// as many of one XXH64 hash as he likes, under any seed at once. So no chain of buckets grows
-// without bound. What comes when maxChain buckets are full goes to the partition's crowd, a second
-// index of the same kind, whose buckets are chosen by a hash that nobody outside this process
-// knows. Every operation on a flooded partition thereby takes about as long as on any other.
+// Keys can be made so that the index sees no difference between them: an attacker who chooses keys
+// finds any number of one XXH64 hash, under every seed at once. So chains of buckets are bounded.
+// When maxChain buckets are full, further entries go to the partition's crowd, a second index of
+// the same kind, whose buckets are chosen by a hash that nobody outside this process knows. Every
+// operation on a flooded partition thereby takes about as long as on any other.
 //
 // An entry in the crowd keeps its tag, and so its position in a walk. It stays there until it is
 // removed, even when its chain gets room again.

@@ -8,8 +8,8 @@ import "runtime"
 // of the shard are walked through, and what lies on a page that is to go is moved.
 
 const (
-	// gatherShare: it is worth it when the pages that would go are one byte in so many of the
-	// indexes.
+	// gatherShare: gathering is worth it when the pages that would be freed are at least a
+	// gatherShare-th of the bytes of the indexes.
 	gatherShare = 8
 	// gatherAtOnce is how many granules are looked at under one lock: up to 50 µs.
 	gatherAtOnce = 128

@@ -76,8 +76,8 @@ func (ix *indexes) shrink(p *partition) bool {
 	return true
 }
 
-// tidy lets the index follow a falling count, by up to so many buckets, and returns by how many it
-// did.
+// tidy lets the index follow a falling count, by up to atMost buckets, and returns by how many it
+// shrank.
 func (ix *indexes) tidy(p *partition, atMost int) (steps int) {
 	for steps < atMost && (ix.tidyCrowd(p) || p.wantsShrink() && ix.shrink(p)) {
 		steps++

@@ -5,8 +5,9 @@ import "math/bits"
 // WalkEnd is the cursor behind the last position.
 const WalkEnd = 1 << 32
 
-// Walk visits items of partition p from the cursor on, beginning with 0, until atLeast items were
-// visited, f returned false, or all are done; then next is WalkEnd. It goes on at next.
+// Walk visits items of partition p from the cursor on, which is 0 at first, until it has visited
+// atLeast items, f has returned false, or all are done; then next is WalkEnd. The next call goes on
+// at next.
 //
 // A cursor is a position in the order of the keys' hashes, the low 32 bits of a hash read
 // backwards: the entries of a bucket are then neighbours, and those of the two halves of a split

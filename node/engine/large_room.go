@@ -145,7 +145,7 @@ func (e *Engine) reclaimable() int64 {
 	return e.pool.max.Load() - e.fixed - e.pool.outside.Load() - kept*e.pool.pageCost() - e.large.overhead.Load() - e.feeds.charged.Load()
 }
 
-// makeRoom is a shard's makeRoom for whoever holds no lock.
+// makeRoom is a shard's makeRoom for a caller that holds no lock.
 func (e *Engine) makeRoom() bool {
 	if e.large.reclaim() || e.reclaimAnySpare() {
 		return true

@@ -74,7 +74,7 @@ func (c *cells) pageOf(h handle) uint32 { return uint32(h) >> c.pageUnitsShift }
 
 func (c *cells) firstCell(pg uint32) handle { return handle(pg << c.pageUnitsShift) }
 
-// step moves h over what it stands at on its page, which is there, and returns that cell.
+// step moves h over the cell that it stands at, which is there, and returns that cell.
 func (e *Engine) step(h *hand) handle {
 	first, p := handle(h.page<<e.cells.pageUnitsShift), &e.pool.pages[h.page]
 	if p.kind == smallLog {

@@ -5,7 +5,7 @@ package engine
 // little larger than their records need.
 
 const (
-	// wasteShare of a shard's pages may be free cells: one byte in so many.
+	// wasteful: free cells may take a wasteShare-th of a shard's pages.
 	wasteShare = 24
 	// maxSparse is how many pages of a class are looked at for one to be emptied.
 	maxSparse = 4

@@ -50,7 +50,7 @@ func (p *pool) chargeUpTo(n, limit int64) bool {
 	}
 }
 
-// tight reports whether memory is full, or nearly so: what comes in then has to push something out.
+// tight reports whether memory is full, or nearly so: a new record then has to evict another.
 func (p *pool) tight() bool {
 	limit := p.max.Load()
 	return p.used.Load() > limit-limit/tightShare

@@ -1,8 +1,8 @@
 package engine
 
-// A value with parts dies in one step, whoever ends it: its root is freed, and its head joins the
-// doomed. Those are freed in slices, by Sweep, and by whoever needs memory before anything is
-// evicted (evict_spare.go). So to doom a value is a gain.
+// A value with parts dies in one step: its root is freed, and its head joins the doomed. Those are
+// freed in slices, by Sweep, and by a command that needs memory before it evicts anything
+// (evict_spare.go). So to doom a value is a gain.
 
 // doom ends the value whose root is in the cell, which the caller frees or writes over.
 func (vs *values) doom(ref handle, hdr header) {
@@ -52,8 +52,8 @@ func (vs *values) drain(budget int) bool {
 	return true
 }
 
-// drainPlane frees parts of a plane, the last ones first, and returns what is left of the budget:
-// below 1 if there may be more.
+// drainPlane frees parts of a plane, the last ones first, and returns the rest of the budget: below
+// 1 if there may be more parts.
 func (vs *values) drainPlane(h *valueHead, p *plane, budget int) int {
 	for ; budget > 0 && p.span > 0; budget-- {
 		bytes := int64(0)

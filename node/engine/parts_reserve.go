@@ -2,17 +2,18 @@ package engine
 
 import "slices"
 
-// Room is what a command is about to take for values with parts.
+// Room is the memory that a command is about to take for values with parts.
 type Room struct {
 	Parts  []int   // bytes of each part that is to be added, or resized to
 	Roots  []int   // for each value that is to be made, the bytes of its key and of the type's own
 	Spared []Parts // values that the command works on; the parts may be added to any of them, or to those to be made
 }
 
-// Reserve makes room for what a command is about to take, before it changes anything: what comes
-// then until Unlock finds its memory, and none of it evicts or moves anything. Reserve itself may
-// evict everything but what is spared, and move all cells: items and views found before are void,
-// Parts are not. ErrMemory: there is no room, and nothing has changed but by eviction.
+// Reserve makes room for the parts and roots that a command is about to take, before the command
+// changes anything. Until Unlock the command then finds its memory, and nothing that it takes
+// evicts or moves anything. Reserve itself may evict everything but the spared values, and move all
+// cells: items and views found before are void, Parts are not. ErrMemory: there is no room, and
+// nothing has changed but by eviction.
 func (t Txn) Reserve(r Room) error {
 	s := t.s
 	for _, v := range r.Spared {
@@ -35,7 +36,7 @@ type need struct {
 	cells uint32
 }
 
-// want notes that one more cell for so many bytes is needed.
+// want notes that one more cell for size bytes is needed.
 func (vs *values) want(k kind, size int) {
 	class := uint8(vs.s.e.classes.of(size))
 	for i := range vs.needs {
@@ -113,8 +114,8 @@ func (t Txn) reserve(r Room) error {
 	return ErrMemory
 }
 
-// haveCells takes pages until there are free cells for all that is needed, and reports whether
-// there are. What they are not used for is found by compact.
+// haveCells takes pages until there are free cells for all needs, and reports whether there are.
+// Compaction frees the pages that are then not used.
 func (vs *values) haveCells() bool {
 	for _, n := range vs.needs {
 		for vs.s.slabs.kinds[n.kind].classes[n.class].cells < n.cells {

@@ -236,8 +236,8 @@ func (c *cells) touch(ref handle) {
 // halfUsed is h with half the uses.
 func (h header) halfUsed() header { return h&^usesMask | h>>1&oneUse }
 
-// usedLike is h with the uses of old. To be overwritten is no use: what is written most is not what
-// is read most.
+// usedLike is h with the uses of old. An overwrite is no use: the keys that are written most are
+// not those that are read most.
 func (h header) usedLike(old header) header { return h&^usesMask | old&usesMask }
 
 // recordLen is how long a record is, wherever its parts lie: to a byte, if it has MaxValueLen.

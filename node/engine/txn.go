@@ -18,7 +18,7 @@ func (e *Engine) Lock(p uint16, nowMilli int64) Txn {
 	return Txn{s: s, p: s.partition(p), number: p}
 }
 
-// Unlock ends the work. Items found with t are void.
+// Unlock ends the work. Items found with t are void after it.
 func (t Txn) Unlock() {
 	switch {
 	case t.within:
