@@ -6,10 +6,10 @@
 //
 // # Terms
 //
-// A table is one question (its row in the variable tables). A case is a part of a table that runs
-// in a process of its own, this program started again: memory of a process says only then something
-// about what is in it, and the garbage collector of one contender does not work in another one's
-// time. Parent and case exchange values by encoding/gob.
+// A table answers one question (its row in the variable tables). A case is a part of a table that
+// runs in a process of its own, this program started again: only then does the memory of the
+// process belong to one contender, and no contender's garbage collector runs in the time of
+// another. Parent and case exchange values by encoding/gob.
 //
 // The table of hits compares policies, which package sim simulates, in this process: it measures no
 // time and no memory.

@@ -14,7 +14,7 @@ type limitQuestion struct {
 	Cycles   int // of all phases
 }
 
-// limitAnswer is what it saw. Shares are of the limit.
+// limitAnswer is what the case measured. Shares are of the limit.
 type limitAnswer struct {
 	Empty  int64 // resident bytes before the engine was opened
 	Phases []phaseResult

@@ -145,7 +145,7 @@ func (w *writer) write(bytes, now int64) {
 	}
 }
 
-// choose makes the key to write, and says whether it was written before.
+// choose makes the key to write, and reports whether it was written before.
 func (w *writer) choose() (old bool) {
 	const meanLen = 8 << 10 // of values that are churned
 	churned := uint32(2 * w.q.MaxBytes / meanLen / int64(w.cores))

@@ -1,13 +1,13 @@
 package engine
 
-// outsideWaits is how often Charge lets others run when what could give memory is locked just now.
+// outsideWaits is how often Charge yields when the shards that could give memory are locked.
 const outsideWaits = 20
 
-// Charge takes n bytes of the limit for memory that is the caller's own, such as buffers of
-// connections, and makes room as Set would: a page, or a large value, at a time, so that no shard
-// is locked for long. False: there is none. What was charged is given back by Refund, after the
-// memory was. A caller may hold a Txn: other shards are only tried, and its own is left alone, so
-// that an Item stays what it is.
+// Charge takes n bytes of the limit for memory of the caller's own, such as buffers of connections,
+// and makes room as Set would: a page, or a large value, at a time, so that no shard is locked for
+// long. It returns false if there is no room. After the caller has freed its memory, Refund gives
+// the bytes back. A caller may hold a Txn: other shards are only tried, and its own is left alone,
+// so that an Item stays valid.
 func (e *Engine) Charge(n int64) bool {
 	for waits := 0; waits < outsideWaits; {
 		if e.pool.chargeOutside(n) {
@@ -35,8 +35,8 @@ func (e *Engine) Outside() int64 { return e.pool.outside.Load() }
 // Refund gives back n bytes that Charge took.
 func (e *Engine) Refund(n int64) { e.pool.refundOutside(n) }
 
-// reclaimAnywhere makes room in a shard that is not locked, beginning at a random one. It says
-// whether it got further, and otherwise whether one was locked.
+// reclaimAnywhere makes room in a shard that is not locked, beginning at a random one. It reports
+// whether it gained, and otherwise whether a shard was locked.
 func (e *Engine) reclaimAnywhere() (further, locked bool) {
 	if e.large.reclaim() || e.reclaimAnySpare() {
 		return true, false
@@ -60,8 +60,8 @@ func (e *Engine) reclaimAnywhere() (further, locked bool) {
 // diceStep makes a sequence whose high bits are spread evenly: 2³² over the golden ratio.
 const diceStep = 0x9E3779B9
 
-// getFurther makes room, or comes nearer to it: records may have to go from several pages before
-// one of them is empty.
+// getFurther makes room, or gets closer to it: records may have to go from several pages before one
+// of them is empty.
 func (s *shard) getFurther(maxLooks int) bool {
 	before := s.discards
 	return s.e.pool.chillWarm() || s.reclaim(noClass, maxLooks) || s.discards != before

@@ -32,12 +32,21 @@
 //     above 32 GiB). Memory outside the Go heap contains no Go pointers.
 //   - tag: the low half of the seeded hash of a key. Its low bits choose the bucket.
 //   - root, head, part: what a value with parts consists of, see below.
-//   - extent: a range of addresses for one large body. The body has one owner, a record, a part, or
-//     whoever stages it, and any number of pins, which keep it unchanged for readers without a
-//     lock.
+//   - extent: a range of addresses for one large body. The body has one owner (a record, a part, or
+//     the caller that stages it) and any number of pins, which keep it unchanged for readers without
+//     a lock.
 //   - crowd: the second index of a partition that is flooded with keys of like tags.
 //   - position: a tag with its bits reversed, the order in which Walk goes. It names the same place
 //     in an index of any size on any node, so a cursor outlives growth and moves.
+//
+// # Types
+//
+// A shard is what its lock protects, and the operations of a Txn. Each of its subjects is a type of
+// its own with the fields that only it changes, embedded by value: indexes (the partitions'
+// indexes), dropped (doomed ones), slabs (pages of cells), small and clocks (the two queues),
+// ghosts, copies, values (those with parts) and shardFeeds (logs for receivers). They refer to
+// their shard for what concerns several of them. cells is shared by all shards: it reads records,
+// parts and buckets by their handles.
 //
 // # Invariants
 //
@@ -50,7 +59,7 @@
 //   - A page bears the mark of the shard that has it. A page whose mark is of an older generation
 //     is left to the Reset that ended that generation; nobody else touches it.
 //   - A dropped partition is empty at once. Its records are no keys any more, and no eviction or
-//     expiry of them is counted; but they are memory (Values, Volatile, Index, Used) until Drop, or
+//     expiry of them is counted; but they count as memory (Values, Volatile, Index, Used) until Drop, or
 //     after Forget the sweep, has freed them.
 //   - The cell of a free record has TypeNone in its first word. Cells from page.bump on were never
 //     used. In the small queue a dead record keeps its lengths, so that the next one is found.
@@ -76,7 +85,7 @@
 // take memory from them; only lockAll takes all, in ascending order, and holds none before. resetMu
 // and limitMu are outermost. pool.mu and largeSpace.mu are innermost. Staging a large value and
 // releasing a pin hold no shard; to make room they lock one shard after the other. Touch takes no
-// lock at all: it only reads, and believes nothing that it reads (index_touch.go). page.owner,
+// lock at all: it only reads, and relies on nothing that it reads (index_touch.go). page.owner,
 // clocks.coldStamp and the pool's counters are atomics that others read as hints, and check under
 // the lock.
 //
@@ -90,7 +99,7 @@
 //     Deletes are logged at once, whatever the reason. A record that moves between cells has not
 //     changed. Without a feed this costs a test of shard.noting at each change, and of
 //     shard.feeding at its end and in Unlock.
-//   - shard.view is 0, or a record of which Resize returned a view in this Txn. Its value is logged
+//   - shardFeeds.view is 0, or a record of which Resize returned a view in this Txn. Its value is logged
 //     before anything else is changed, and in Unlock. No shard is unlocked with a view.
 //   - An effect is in a log wholly or not at all. A log that overflows is emptied, and the shard
 //     stops feeding its receiver.
@@ -106,7 +115,7 @@
 //
 //   - A part names its head, plane and number in its first word, and so does a node of a directory.
 //     So a part is found both ways: compaction moves it and corrects the one handle that names it.
-//     Whoever refers to a part does so by number. A head never moves.
+//     References to a part are numbers. A head never moves.
 //   - head.bytes is the memory of the head, the parts with their extents, and the directories, with
 //     what is unused of their cells. Sums.Parts is the sum over all heads, doomed ones included.
 //   - Only roots have uses. All roots of a shard stand in a ring, the roots' clock
@@ -122,6 +131,10 @@
 //     free and moves nothing to another class: two classes could otherwise trade pages for ever.
 //   - A value has an incarnation, which its effects name. A receiver that has another incarnation
 //     under the key, or none, applies nothing and asks for the key (Lacker).
+//   - A value is unfinished from the begin effect of its snapshot to the last delta
+//     (parts_unfinished.go). Meanwhile its key is absent for commands, walks and counts, but its
+//     memory counts. If the snapshot does not end, the value is removed when its sender is shut
+//     out, or when the partition is no copy any more.
 //   - Changes go into the log as deltas in the type's own words (Parts.Note), a snapshot as a begin
 //     effect and deltas of about 32 KiB (Form.Dump), between other effects. An element's latest
 //     word holds, so Form.Apply must be idempotent for each element.
@@ -178,8 +191,8 @@
 // to live is off by at most 1 % until the node has caught up, and an absolute time (EXPIREAT) by
 // what is left of the jump. Time in which the machine sleeps does not count.
 //
-// An expired record is gone at once for whoever asks for it. Its memory is free after a round of
-// the sweep, seven seconds. The sweep passes pages on which nothing is due (page.soonest). With ten
+// An expired record is gone at once for every command. Its memory is free after a round of the
+// sweep, seven seconds. The sweep passes pages on which nothing is due (page.soonest). With ten
 // million keys of 64 bytes it takes 1.2 % of a processor when they expire within an hour, and 0.1 %
 // when none expires; when all expire at one moment it takes 2.4 s of processor time, in 6.8 s
 // (BenchmarkSweep, 2 processors busy with other work).

@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// feeds is what an Engine has for feeding: the receivers, and the blocks that their logs are made
-// of, outside the Go heap. A block is charged as long as memory stands behind it.
+// feeds has the receivers of an Engine, and the blocks that their logs are made of, outside the Go
+// heap. A block is charged as long as memory stands behind it.
 //
-// Whoever logs holds a shard and, when it logs what was evicted, is making room just then. So it
-// takes from a reserve, which those fill who hold nothing.
+// A function that logs holds a shard and, when it logs an eviction, is making room at that moment.
+// So it takes blocks from a reserve, which is filled by functions that hold no shard.
 type feeds struct {
 	receivers []atomic.Pointer[receiver] // by Receiver
 	pool      *pool
@@ -60,7 +60,7 @@ func (f *feeds) block(b uint32) []byte {
 	return f.arena.bytes(uint64(b)*blockSize, blockSize)
 }
 
-// prepare makes sure of the lists.
+// prepare allocates the lists of blocks with the first feed.
 func (f *feeds) prepare() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,7 +115,7 @@ func (f *feeds) give(first uint32) {
 	f.reserve.Add(n)
 }
 
-// trim gives back to the system and to the budget what the reserve has above so many blocks.
+// trim gives the blocks of the reserve above keep back to the system and to the budget.
 func (f *feeds) trim(keep int) {
 	for int(f.reserve.Load()) > keep {
 		if !f.chill() {
@@ -157,8 +157,8 @@ func (f *feeds) chill() bool {
 // low reports whether the reserve should be filled.
 func (f *feeds) low() bool { return 2*int(f.reserve.Load()) < f.wanted() }
 
-// refillFeeds fills the reserve if it is low, making room where it can without waiting. The caller
-// may hold a shard: it is left alone.
+// refillFeeds fills the reserve if it is low, and makes room without waiting. The caller may hold a
+// shard, which is then left alone.
 func (e *Engine) refillFeeds() {
 	f := &e.feeds
 	if !f.low() {

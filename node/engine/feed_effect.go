@@ -6,8 +6,8 @@ import (
 )
 
 // An effect says what a key holds after a change, whatever the change was; of a value with parts it
-// says what changed. It is encoded as a word, little-endian, and what belongs to it; the word tells
-// how long that is:
+// says what changed. It is encoded as a little-endian word and the data that belongs to it; the
+// word has the length of the data:
 //
 //	set     header of the record │ expiry, if the header has one │ key │ value
 //	delete  word │ key
@@ -27,8 +27,8 @@ import (
 //	bits 18-33     key length         bit  63     reserved, as in a header
 //
 // A mark has its kind in place of the key's length. All kinds from begin on have a second word, so
-// the length of a kind that is not known here is known; but what it does is not, and it is refused
-// with an UnknownEffect.
+// the length of an unknown kind is known. Its meaning is not, and it is refused with an
+// UnknownEffect.
 
 // EffectKind is what an effect does.
 type EffectKind uint8
@@ -60,7 +60,7 @@ const (
 )
 
 // UnknownEffect is the error for an effect of a kind, or a type of value, that this engine does not
-// know: its sender is newer. It may be sent again when both are of one level.
+// know: its sender is newer. The sender may send it again when both have one level.
 type UnknownEffect struct {
 	Kind EffectKind // EffectSet if it is the type, or a flag, that is not known
 	Type Type
@@ -131,8 +131,8 @@ func (h header) effectLen() int {
 	return words + body
 }
 
-// NextEffect is what effects begin with: the kind, the partition, a view of the key, and how long
-// it is. size is 0 if there is no whole effect, or none that is known here: CheckEffects tells
+// NextEffect returns the kind, the partition, a view of the key, and the length of the first
+// effect. size is 0 if there is no whole effect, or none that is known here; CheckEffects says
 // which.
 func NextEffect(effects []byte) (kind EffectKind, p uint16, key []byte, size int) {
 	if len(effects) < wordSize {
@@ -180,8 +180,8 @@ func effectError(effects []byte) error {
 	return ErrEffects
 }
 
-// AppendEffect appends what key holds now as an effect: set, delete, or large if the value is; of a
-// value with parts, begin and deltas.
+// AppendEffect appends the content of key as an effect: set, delete, or large if the value is; for
+// a value with parts, begin and deltas.
 func (t Txn) AppendEffect(dst, key []byte) []byte {
 	en, _ := t.lookup(key)
 	if !t.isThere(en) {

@@ -18,8 +18,8 @@ type feedLog struct {
 // maxLog is the most that one log may have; less where the limit is low.
 const maxLog = 2 << 20
 
-// put logs an effect: its word, the second word, if it has one, and what comes behind them, as long
-// as the word says.
+// put logs an effect: its word, the second word, if it has one, and body, whose length the word
+// says.
 func (l *feedLog) put(s *shard, h header, second int64, body []byte) {
 	words := wordSize
 	if h.hasExpiry() || h.effect() == EffectMark {
@@ -107,8 +107,8 @@ func (l *feedLog) extend(s *shard, n int) bool {
 	return true
 }
 
-// tail is the last block that is linked: blocks that were added are behind the one that is being
-// filled.
+// tail is the last block that is linked. Blocks that were just added are behind the block that is
+// being filled.
 func (l *feedLog) tail() uint32 {
 	b := l.last
 	for l.blocks.next[b] != 0 {

@@ -2,15 +2,14 @@ package engine
 
 import "sync/atomic"
 
-// A lookup waits for memory twice, for its bucket and then for its record, and the lock keeps the
-// processor from beginning the next lookup meanwhile. Touch lets the keys of a batch wait together:
-// loads of which none tells the next where to go are under way at the same time.
+// A lookup waits for memory twice, for its bucket and then for its record, and meanwhile the lock
+// keeps the processor from beginning the next lookup. Touch lets the keys of a batch wait together:
+// it issues loads that do not depend on one another at the same time.
 //
-// It takes no lock, so others change what it reads, and it may find one half of an index in one
-// state and one in another, or a cell that is something else by now. It believes nothing: each
-// offset is kept within the mapping before it is read from, and nothing that is read there serves
-// as more than a hint of what to read next. What others write under their locks lies outside the Go
-// heap.
+// Touch takes no lock, so others change what it reads: it may find one half of an index in one
+// state and one in another, or a cell with other content. It relies on nothing: each offset is kept
+// within the mapping before it is read from, and a word that is read serves only as a hint of what
+// to read next. All memory that others change under their locks lies outside the Go heap.
 
 // Probe names a key that will be looked up soon. The key is read during Touch only.
 type Probe struct {
@@ -98,7 +97,7 @@ func (c *cells) touchCells(aims []aim) {
 	}
 }
 
-// touchBodies loads what the headers say that there is more.
+// touchBodies loads the rest of the records, as far as their headers say.
 func (c *cells) touchBodies(aims []aim) {
 	for i := range aims {
 		at := aims[i].at
@@ -111,9 +110,9 @@ func (c *cells) touchBodies(aims []aim) {
 	}
 }
 
-// touchCell loads what the record in the cell may have, when a lookup has found it: where its value
-// lies is known only when the header has come, and the value would then be waited for apart. The
-// class of the page tells how much there may be.
+// touchCell loads the rest of a record's cell when a lookup has found it. Only the header says
+// where the value lies, so the value would otherwise be waited for after the header. The class of
+// the page says how long the record can be.
 func (c *cells) touchCell(ref handle) {
 	at, n := c.cellOffset(ref), uint64(lineSize+1)
 	if p := &c.e.pool.pages[c.pageOf(ref)]; p.kind == mainCells {
@@ -125,8 +124,8 @@ func (c *cells) touchCell(ref handle) {
 	c.peek(at + n - 1)
 }
 
-// hints are the record that lookup would find in the bucket first, 0 if none, and the bucket where
-// it would go on.
+// hints returns the record that lookup would find in the bucket first, 0 if none, and the bucket
+// where it would go on.
 func (b *bucket) hints(tag uint32) (ref, next handle) {
 	for i := range b.tags {
 		if atomic.LoadUint32(&b.tags[i]) == tag {

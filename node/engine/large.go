@@ -8,10 +8,10 @@ import (
 )
 
 // largeSpace holds the bodies that are too big for cells, each contiguous in an extent of its own.
-// An extent is a power of two of addresses, of which only the body's whole system pages have memory
-// and are charged. Addresses are plenty, so each size of extents has a region that does not fill up
-// before the budget does; nothing is ever moved to fight fragmentation, and the number of mappings
-// stays one (a mapping for each value would meet the kernel's limit of 65,530 of them).
+// An extent is a power of two of addresses; only the body's whole system pages have memory and are
+// charged. Addresses are plenty, so each size of extents has a region that does not fill up before
+// the budget does. Nothing is ever moved to fight fragmentation, and there is one mapping (a
+// mapping for each value would meet the kernel's limit of 65,530).
 type largeSpace struct {
 	arena
 	table       arena // an extent each, by region and number
@@ -39,8 +39,8 @@ type largeSpace struct {
 	collector collector
 }
 
-// extent is the bookkeeping of one extent. A body has one owner, its record or who stages it, and
-// any number of pins; who comes last gives the memory back.
+// extent is the bookkeeping of one extent. A body has one owner, its record or the Staged that
+// writes it, and any number of pins. The last of them to go gives the memory back.
 //
 //	free ──▶ staged ──▶ record ──▶ dead ──▶ free
 //	    └─────────────────▲  └▶ pinned ─▲ └─▶ warm ──▶ staged, record, free
@@ -88,9 +88,9 @@ func largeCost(n int) int64 { return int64(n+osPage-1) &^ (osPage - 1) }
 func extentShift(n int) int { return max(minExtentShift, bits.Len(uint(n-1))) }
 
 // take returns the offset of a free extent for a body of n bytes, which read as zeros, with its
-// first owner. Its pages are the caller's to charge. The caller has charged extentSize, too, which
-// take gives back if the extent is not fresh. It fails when the addresses are used up, which takes
-// a limit raised as far as it goes.
+// first owner. The caller charges its pages. The caller has charged extentSize, too, which take
+// refunds if the extent is not fresh. take fails when the addresses are used up, which requires a
+// limit raised as far as possible.
 func (l *largeSpace) take(n int) (off uint64, ok bool) {
 	shift := extentShift(n)
 	size := shift - minExtentShift
@@ -123,7 +123,7 @@ func (l *largeSpace) offsetOf(size int, number uint32) uint64 {
 	return uint64(size)<<l.regionShift + uint64(number)<<(minExtentShift+size)
 }
 
-// place tells which extent begins at off.
+// place returns the size and number of the extent that begins at off.
 func (l *largeSpace) place(off uint64) (size int, number uint32) {
 	size = int(off >> l.regionShift)
 	return size, uint32(off & (1<<l.regionShift - 1) >> (minExtentShift + size))
@@ -136,8 +136,8 @@ func (l *largeSpace) extentAt(size int, number uint32) *extent {
 	return extentIn(&l.table, size<<(l.regionShift-minExtentShift)+int(number))
 }
 
-// disown ends the ownership of the body at off. It reports whether that was all: otherwise pins still
-// hold the memory.
+// disown ends the ownership of the body at off. It reports whether the body is dead; otherwise pins
+// still hold the memory.
 func (l *largeSpace) disown(off uint64) bool {
 	x := l.extent(off)
 	l.leaving.Add(int64(x.pages) * osPage)
@@ -148,18 +148,18 @@ func (l *largeSpace) disown(off uint64) bool {
 	return true
 }
 
-// held is how many bytes nobody can evict: of values that are being written, or pinned.
+// held is how many bytes cannot be evicted: those of values that are being written, or pinned.
 func (l *largeSpace) held() int64 { return l.promised.Load() + l.pinned.Load() }
 
-// isShared reports whether the body at off is pinned and so must not be written to. Whoever asks owns
-// it, so that no pins are added meanwhile.
+// isShared reports whether the body at off is pinned and so must not be written to. The caller owns
+// the body, so no pins are added meanwhile.
 func (l *largeSpace) isShared(off uint64) bool {
 	return l.extent(off).refs.Load()&^uint32(ownerBit) != 0
 }
 
-// resize changes the body at off from old to n bytes, keeps what both have and returns where it is
-// now. Bytes that are new read as zeros. The caller has charged for n and a fresh extent, and
-// refunds after it when n is less.
+// resize changes the body at off from old to n bytes, keeps the bytes that both have and returns
+// the body's new offset. New bytes read as zeros. The caller has charged for n and a fresh extent,
+// and refunds after resize when n is less.
 func (l *largeSpace) resize(off uint64, old, n int) (uint64, bool) {
 	if extentShift(old) == extentShift(n) {
 		l.resizeInPlace(off, old, n)

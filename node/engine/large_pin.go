@@ -1,8 +1,8 @@
 package engine
 
-// Pin keeps a large value as it is, whatever becomes of its key: overwritten, evicted or dropped,
-// even when the Engine is closed. Its memory stays charged until the last pin of it is released.
-// The zero Pin holds nothing.
+// Pin keeps a large value unchanged and readable although its key is overwritten, evicted or
+// dropped, and even when the Engine is closed. Its memory stays charged until the last pin of it is
+// released. The zero Pin holds nothing.
 type Pin struct {
 	l      *largeSpace
 	off    uint64
@@ -10,8 +10,8 @@ type Pin struct {
 	length uint32 // of the body
 }
 
-// Pin pins the value of an item found with t. It returns false if it is not large: then it is to be
-// copied.
+// Pin pins the value of an item found with t. It returns false if the value is not large: the
+// caller copies it then.
 func (t Txn) Pin(item Item) (Pin, bool) {
 	s := t.s
 	if !s.cells.isLarge(item.header) {

@@ -131,7 +131,7 @@ func (l *largeSpace) refund(n int64) {
 	l.pool.refund(n)
 }
 
-// settle returns when all that was dead before is given back.
+// settle returns when all bodies that were dead before the call are given back.
 func (l *largeSpace) settle() {
 	for {
 		if l.collect() {

@@ -1,8 +1,8 @@
 package engine
 
-// Staged is a large value on its way in: its memory is charged and written piece by piece without
-// any lock, and a Txn publishes it in the time of a small one. It is used by one goroutine, which
-// ends it with SetStaged or Discard.
+// Staged is a large value that is being received. Its memory is charged and written piece by piece
+// without any lock; then a Txn publishes it in the time of a small value. One goroutine uses it,
+// and ends it with SetStaged or Discard.
 type Staged struct {
 	e        *Engine
 	off      uint64
@@ -16,9 +16,8 @@ type Staged struct {
 // IsLarge reports whether a value can be staged: whether key and value are too long for a cell.
 func (e *Engine) IsLarge(keyLen, valueLen int) bool { return keyLen+valueLen > e.cells.maxInline }
 
-// Stage begins a value of n bytes under key, which is copied. Nothing is evicted for what is only
-// announced: memory is taken as pieces come. But if all that is being staged, and what is pinned,
-// cannot fit together, that is ErrMemory now.
+// Stage begins a value of n bytes under key, which is copied. Nothing is evicted yet: memory is
+// taken as the pieces come. ErrMemory: all staged and pinned values together could not fit.
 func (e *Engine) Stage(key []byte, n int) (Staged, error) { return e.stage(key, n, false) }
 
 // StageFor is Stage for a key of partition p that another node sends: in a copy it evicts nothing
@@ -88,8 +87,8 @@ func (st *Staged) takeMedium() (ok bool) {
 	return true
 }
 
-// take takes n bytes of the budget, making room if it must, in short holds of one shard's lock at a
-// time. The caller holds none, and so can wait for each.
+// take takes n bytes of the budget and makes room if necessary, holding one shard's lock at a time
+// for a short while. The caller holds none, and so can wait for each.
 func (st *Staged) take(n int64) bool {
 	for !st.e.pool.charge(n) {
 		if !st.makeRoom() {
@@ -114,7 +113,7 @@ func (st *Staged) Live() bool { return st.e != nil }
 // Key is a view of the key, valid until st ends.
 func (st *Staged) Key() []byte { return st.e.large.bytes(st.off, st.keyLen) }
 
-// Value is a view of what is written of the value, valid until st ends.
+// Value is a view of the bytes of the value that are written, valid until st ends.
 func (st *Staged) Value() []byte {
 	return st.e.large.bytes(st.off, st.written)[st.keyLen:]
 }
@@ -188,7 +187,7 @@ func (st *Staged) Discard() {
 	_ = l.leave()
 }
 
-// end takes the value out of what is being staged.
+// end removes the value from the count of staged bytes.
 func (st *Staged) end() {
 	l := st.e.large
 	l.promised.Add(-largeCost(st.bodyLen()))
@@ -196,7 +195,7 @@ func (st *Staged) end() {
 	st.e = nil
 }
 
-// SetStaged is Set with a value that was staged, whole, under its key. Unless it fails, st is
+// SetStaged is Set with a staged value, which is complete, under its key. Unless it fails, st is
 // ended.
 func (t Txn) SetStaged(st *Staged, typ Type, expireAt int64) error {
 	if st.Left() > 0 {

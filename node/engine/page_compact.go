@@ -1,8 +1,8 @@
 package engine
 
-// Free cells are memory that only records of about their size can use. When they take more than
-// their share of a shard, sparse pages are emptied into the free cells of others, which may be a
-// little larger than their records need.
+// Free cells are memory that only records of about their size can use. When free cells take more
+// than their share of a shard, sparse pages are emptied into the free cells of other pages, which
+// may be a little larger than their records need.
 
 const (
 	// wasteful: free cells may take a wasteShare-th of a shard's pages.
@@ -16,10 +16,10 @@ func (sb *slabs) wasteful() bool {
 	return wasteShare*sb.unused > sb.pages*int64(sb.e.pool.pageSize)
 }
 
-// near reports whether what has cells of a class may use those of another one: records up to a
-// quarter as large again. Parts stay in their class, since nothing tells the way back. So do
-// records while cells are reserved: else the pages of two classes could be emptied into one another
-// for ever, each time to be had again for what is reserved of them.
+// near reports whether records or parts of a class may move to cells of another class: records to
+// cells up to a quarter larger. Parts stay in their class, since nothing would lead them back. So
+// do records while cells are reserved: otherwise the pages of two classes could be emptied into one
+// another for ever, each time taken again for the reservation.
 func (sb *slabs) near(k kind, class, up int) bool {
 	c := &sb.e.classes
 	return up == class || k == mainCells && len(sb.s.values.needs) == 0 && up < numClasses && 4*c.units[up] <= 5*c.units[class]

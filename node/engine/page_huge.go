@@ -7,10 +7,10 @@ import (
 )
 
 // Huge pages of the system save most misses of the TLB: a lookup in a million keys takes a sixth
-// less time. But a huge page that comes with the first touch, or that the system makes of its own,
-// is resident where nothing was charged, and the first one can keep a command waiting. So memory
-// comes in small pages, and a block, the pages that make one huge page, becomes one when all of it
-// has been charged, in the background. When one of its pages is given back it is small again.
+// less time. But a huge page that comes with the first touch, or that the system makes of its own
+// accord, is resident before it is charged, and the first touch can delay a command. So memory
+// comes in small pages. A block, the pages that make one huge page, becomes huge in the background
+// when all of it has been charged. When one of its pages is given back the block is small again.
 type blocks struct {
 	mu      sync.Mutex // held while a block becomes huge or small; pool.mu is locked under it
 	all     []block
@@ -20,7 +20,7 @@ type blocks struct {
 	ended   sync.WaitGroup
 }
 
-// block counts what keeps it from being huge.
+// block counts the pages that keep a block from being huge.
 type block struct {
 	huge bool
 	cold uint16 // pages given back; protected by pool.mu
@@ -58,8 +58,8 @@ func (p *pool) filled() {
 	})
 }
 
-// makeHuge makes the first whole block from the one numbered from on huge, and says which that was,
-// if any.
+// makeHuge makes the first whole block from the one numbered from on huge, and returns its number,
+// if there is one.
 func (p *pool) makeHuge(from uint32) (block uint32, found bool) {
 	b := &p.blocks
 	b.mu.Lock()
@@ -104,7 +104,7 @@ func (p *pool) breakUp(pg uint32) {
 	}
 }
 
-// close ends what runs in the background.
+// close stops the background work and waits for its end.
 func (b *blocks) close() {
 	b.closed.Store(true)
 	b.ended.Wait()

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// pool is the node's memory: the one budget that everything is charged to before it exists, and the
-// pages that no shard has.
+// pool is the node's memory: the one budget that all memory is charged to before it is used, and
+// the pages that no shard has.
 type pool struct {
 	cells    *cells
 	pages    []page
@@ -104,8 +104,8 @@ func (p *pool) give(pg uint32) {
 	p.chill(pg)
 }
 
-// chill returns the page's memory to the system. The budget gets it only after that, so that two
-// never stand behind the same bytes of it.
+// chill returns the page's memory to the system. The budget gets it only after that, so that no
+// bytes of it are counted for two uses.
 func (p *pool) chill(pg uint32) {
 	p.breakUp(pg)
 	p.cells.release(uint64(pg)*uint64(p.pageSize), p.pageSize)
@@ -116,7 +116,7 @@ func (p *pool) chill(pg uint32) {
 	p.refund(p.pageCost())
 }
 
-// chillWarm releases one warm page, for what is not made of pages.
+// chillWarm releases one warm page, for memory that is not made of pages.
 func (p *pool) chillWarm() bool {
 	p.mu.Lock()
 	pg := p.warm

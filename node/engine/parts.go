@@ -14,10 +14,10 @@ import "encoding/binary"
 //	                                                  │            │
 //	                                                  └> part: head ● number │ bytes
 //
-// The engine knows nothing of what parts mean. It has them by number, in four planes that count
-// apart, so that a type can keep a table beside a tree. Numbers stay what they are when cells move:
-// whoever refers from one part to another does so by number. Numbers of a plane are dense: Add
-// gives the next one, or one that was freed.
+// The engine does not know what parts mean. It has them by number, in four planes that count apart,
+// so that a type can keep a table beside a tree. Numbers do not change when cells move, so
+// references from one part to another are numbers. Numbers of a plane are dense: Add gives the next
+// number, or one that was freed.
 //
 // A head does not move, since every part names it; roots, parts and directories do.
 
@@ -35,18 +35,18 @@ type Parts struct {
 // Form is what the type of a value with parts tells the engine. Its functions run under the shard's
 // lock and must keep to the budget of steps of a command.
 type Form struct {
-	// Apply does to a value what a delta says that was logged with Note, or dumped, by another
-	// engine. It reserves what it takes, and neither deletes the key nor notes the delta. The delta
-	// is not to be changed or kept. After an error the key is deleted: there was no memory, or the
-	// delta is malformed.
+	// Apply applies a delta to a value that another engine logged with Note, or dumped. It reserves
+	// the memory it takes, and neither deletes the key nor notes the delta. The delta is not to be
+	// changed or kept. After an error the key is deleted: there was no memory, or the delta is
+	// malformed.
 	Apply func(v Parts, delta []byte) error
-	// Dump appends a delta that makes what v has from a place on, about so many bytes of it. done:
-	// there is no more.
+	// Dump appends a delta that contains the elements of v from a place on, about atMost bytes of
+	// them, and returns the place where to go on. done: there are no more.
 	Dump func(v Parts, from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool)
-	// Expire removes from v what is due (SetDue), a bounded part of it, and notes that; of v
-	// itself, if nothing is left. It must not Reserve.
+	// Expire removes the elements of v that are due (SetDue), a bounded number of them, and notes
+	// that; it removes v itself if no element is left. It must not Reserve.
 	Expire func(v Parts)
-	// Free is told the type's own bytes of a value that dies, before its parts are freed. It may be
+	// Free gets the type's own bytes of a value that dies, before its parts are freed. It may be
 	// nil.
 	Free func(own []byte)
 }
@@ -110,10 +110,10 @@ func (w partWord) level() uint8   { return uint8(w>>levelShift) & 3 }
 func (w partWord) plane() int     { return int(w>>planeShift) & 3 }
 func (w partWord) away() bool     { return w&awayBit != 0 }
 
-// NewParts stores key with a value with parts, which has none yet, over whatever was there. It has
-// so many bytes of the type's own, all zeros. It expires at expireAt, never if that is 0. Like all
-// changes of values with parts it takes memory without making room: ErrMemory unless Reserve was
-// asked for it, and what was there remains.
+// NewParts stores key with a value with parts, which has none yet, over any value that was there.
+// own is the number of the type's own bytes, all zeros at first. The value expires at expireAt,
+// never if that is 0. Like all changes of values with parts it takes memory without making room:
+// ErrMemory if Reserve was not called for it, and the old value remains.
 func (t Txn) NewParts(key []byte, typ Type, own int, expireAt int64) (Parts, error) {
 	return t.newParts(key, typ, own, expireAt, t.s.values.nextIncarnation(), false)
 }
@@ -238,8 +238,8 @@ func (c *cells) partSize(ref handle) int {
 // maxPart is how many bytes a part can have that is not in an extent.
 func (e *Engine) maxPart() int { return e.cells.maxInline - partHeadSize }
 
-// Add adds a part of at least n bytes to a plane, up to MaxValueLen; what is in them is undefined.
-// ErrMemory: Reserve was not asked for it; nothing has changed.
+// Add adds a part of at least n bytes to a plane, up to MaxValueLen; their content is undefined.
+// ErrMemory: Reserve was not called for it; nothing has changed.
 func (v Parts) Add(plane, n int) (number int, part []byte, err error) {
 	s := v.t.s
 	if n > s.e.maxPart() {
@@ -276,7 +276,8 @@ func (v Parts) addAway(plane, n int) (number int, part []byte, err error) {
 	return number, s.cells.partBytes(ref), nil
 }
 
-// AddStaged is Add of what was staged, whole, with an empty key. Unless it fails, st is ended.
+// AddStaged is Add of a staged value, which is complete, with an empty key. Unless it fails, st is
+// ended.
 func (v Parts) AddStaged(plane int, st *Staged) (number int, err error) {
 	if st.Left() > 0 || st.keyLen > 0 {
 		panic("BUG: a staged part is not complete, or has a key")
@@ -317,8 +318,8 @@ func (v Parts) charge(n int64) {
 	v.t.s.sums.Parts += n
 }
 
-// Resize gives a part at least n bytes, and returns them. What it had stays, as far as it fits;
-// what is new is undefined. ErrMemory: Reserve was not asked for a part of n bytes; nothing has
+// Resize gives a part at least n bytes, and returns them. The old bytes stay as far as they fit;
+// new bytes are undefined. ErrMemory: Reserve was not called for a part of n bytes; nothing has
 // changed.
 func (v Parts) Resize(plane, number, n int) ([]byte, error) {
 	s := v.t.s
@@ -405,8 +406,8 @@ func (v Parts) Shared(plane, number int) bool {
 	return s.cells.partWord(ref).away() && s.e.large.isShared(*s.cells.second(ref))
 }
 
-// Pin pins a part that is too big for a cell. It returns false if it is not: then it is to be
-// copied.
+// Pin pins a part that is too big for a cell. It returns false if the part is in a cell: the caller
+// copies it then.
 func (v Parts) Pin(plane, number int) (Pin, bool) {
 	s := v.t.s
 	ref := *s.cells.partAt(&v.head().planes[plane], uint32(number))

@@ -33,7 +33,7 @@ func (s *shard) dropUnfinished(p uint16) {
 	}
 }
 
-// isThere reports whether en has a record that commands may see.
+// isThere reports whether en names a record that commands may see.
 func (t Txn) isThere(en entry) bool {
 	if !en.found() {
 		return false

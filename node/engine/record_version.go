@@ -1,8 +1,8 @@
 package engine
 
-// Version reports whether a key has changed: two of them are equal if nothing was stored under it,
-// deleted, evicted or expired, and its expiry was not changed, between the calls of VersionOf. They
-// may differ without a change, rarely: keys share counters, versionsPerShard in a shard.
+// Version shows whether a key has changed: two versions are equal if nothing was stored under the
+// key, deleted, evicted or expired, and its expiry was not changed, between the calls of VersionOf.
+// They may differ without a change, rarely: keys share counters, versionsPerShard in a shard.
 //
 // Counting costs nothing before the first VersionOf in a shard, and a look at a counter in the
 // processor's cache after.
@@ -24,7 +24,7 @@ func (t Txn) VersionOf(key []byte) Version {
 	return Version{s.era, s.versions[tag%versionsPerShard], t.isThere(en)}
 }
 
-// changed notes that something happens to a key with the tag.
+// changed notes a change of a key with the tag.
 func (s *shard) changed(tag uint32) {
 	if s.noting {
 		s.noteChange(tag)

@@ -5,8 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// shard is one lock and all that it protects: the partitions whose number ends in the shard's. What
-// every command reads or counts stands in front, in few cache lines.
+// shard is one lock and all that it protects: the partitions whose number ends in the shard's. The
+// fields that every command reads or counts stand in front, in few cache lines. Subjects with
+// fields of their own are types of their own, which doc.go lists.
 type shard struct {
 	mu         sync.Mutex
 	e          *Engine

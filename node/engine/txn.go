@@ -67,11 +67,11 @@ func (t Txn) Delete(key []byte) bool {
 	return there
 }
 
-// Set stores key with a value of type typ, over whatever was there. It expires at expireAt, in unix
-// milliseconds, never if that is 0. key and value are copied; value must not be a view into the
-// engine.
+// Set stores key with a value of type typ, over any value that was there. It expires at expireAt,
+// in unix milliseconds, never if that is 0. key and value are copied; value must not be a view into
+// the engine.
 //
-// ErrMemory: nothing more may be evicted, or the value is too large for the limit; what was there
+// ErrMemory: nothing more may be evicted, or the value is too large for the limit; the old value
 // remains. With AllKeys every value fits that leaves room for the index.
 func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 	if err := checkStore(typ, len(key), len(value)); err != nil {
@@ -113,7 +113,7 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 	return nil
 }
 
-// queueFor is the queue for a record that takes the place of the one in en, or is new.
+// queueFor returns the queue for a new record, or for a record that replaces the one in en.
 func (t Txn) queueFor(en entry, tag uint32, h header) kind {
 	if en.found() {
 		return t.s.cells.queueOf(en.ref())
@@ -143,8 +143,8 @@ func (t Txn) overwrite(en entry, h header, expireAt int64, key, value []byte) (d
 }
 
 // Resize makes the value of key n bytes long and returns it to be written to, valid until the next
-// call on t or Unlock. What it had stays, what is new is zeros. Type and expiry stay. ErrNotFound,
-// or the errors of Set.
+// call on t or Unlock. Old bytes stay, new bytes are zeros. Type and expiry stay. ErrNotFound, or
+// the errors of Set.
 func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 	if err := checkLengths(len(key), n); err != nil {
 		return nil, err
@@ -195,9 +195,9 @@ func (t Txn) ResizeCost(item Item, n int) int {
 	return n
 }
 
-// SetExpire lets key expire at a time in unix milliseconds, never if at is 0. It returns false if
-// there is no such key, or, where nothing may be evicted, no memory for the eight bytes that a
-// first expiry takes.
+// SetExpire sets the time when key expires, in unix milliseconds, never if at is 0. It returns
+// false if there is no such key, or, where nothing may be evicted, no memory for the eight bytes
+// that a first expiry takes.
 func (t Txn) SetExpire(key []byte, at int64) bool {
 	en, tag := t.lookup(key)
 	return t.isThere(en) && t.setExpire(en, tag, at)
@@ -245,7 +245,7 @@ func (t Txn) lookup(key []byte) (entry, uint32) {
 	return en, tag
 }
 
-// publish makes the record ref the one of its key, in place of the one in en, if any.
+// publish makes the record ref the one of its key, in place of the record in en, if any.
 func (t Txn) publish(tag uint32, en entry, ref handle, h header, expireAt int64) {
 	s := t.s
 	s.account(h, expireAt, 1)

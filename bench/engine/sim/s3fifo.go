@@ -134,7 +134,7 @@ func (g *ghost) add(key uint32, n int) {
 	}
 }
 
-// take says whether key is there, and removes it.
+// take reports whether key is there, and removes it.
 func (g *ghost) take(key uint32) bool {
 	if g.added[key] == 0 {
 		return false

@@ -27,7 +27,7 @@ func (t *Trace) MeanCost(beside int) float64 {
 
 // Cache is one policy with its room.
 type Cache interface {
-	// Read says whether the key is there. If not, it is stored, and others may go.
+	// Read reports whether the key is there. If not, it is stored, and others may be evicted.
 	Read(key uint32) bool
 }
 

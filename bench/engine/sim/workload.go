@@ -53,7 +53,7 @@ type generator struct {
 	reads []uint32 // so far, of cap(reads)
 }
 
-// add appends a read, and says whether more are wanted.
+// add appends a read, and reports whether more are wanted.
 func (g *generator) add(key uint32) bool {
 	if len(g.reads) < cap(g.reads) {
 		g.reads = append(g.reads, key)
