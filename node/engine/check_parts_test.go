@@ -12,24 +12,24 @@ type partsCheck struct {
 
 // check compares all values with parts, dying ones too, with what is counted, adds their bytes
 // to got, and returns how many pages they have, and how many bytes of extents.
-func (vs *values) check(tb testing.TB, got *Sums) (pages, extents int64) {
-	c := partsCheck{tb: tb, s: vs.s}
+func (v *values) check(tb testing.TB, got *Sums) (pages, extents int64) {
+	c := partsCheck{tb: tb, s: v.s}
 	heads := 0
 	check := func(at handle) {
 		heads++
-		h := vs.s.cells.head(at)
+		h := v.s.cells.head(at)
 		size := c.checkValue(at, h)
 		if size != h.bytes {
 			tb.Errorf("a value has %d bytes of parts, counted %d", size, h.bytes)
 		}
 		got.Parts += size
 	}
-	if first := vs.hand; first != 0 {
+	if first := v.hand; first != 0 {
 		for at := first; ; {
 			check(at)
-			c.checkRoot(at, vs.s.cells.head(at))
-			next := vs.s.cells.head(at).ahead
-			if vs.s.cells.head(next).behind != at {
+			c.checkRoot(at, v.s.cells.head(at))
+			next := v.s.cells.head(at).ahead
+			if v.s.cells.head(next).behind != at {
 				tb.Fatal("the ring of roots is broken")
 			}
 			if at = next; at == first {
@@ -37,19 +37,19 @@ func (vs *values) check(tb testing.TB, got *Sums) (pages, extents int64) {
 			}
 		}
 	}
-	for at := vs.doomed; at != 0; at = vs.s.cells.head(at).ahead {
-		if vs.s.cells.head(at).root != 0 {
+	for at := v.doomed; at != 0; at = v.s.cells.head(at).ahead {
+		if v.s.cells.head(at).root != 0 {
 			tb.Error("a doomed value has a root")
 		}
 		check(at)
 	}
-	for _, at := range vs.unfinished {
-		if h := vs.s.cells.head(at); h.root == 0 || !h.unfinished {
+	for _, at := range v.unfinished {
+		if h := v.s.cells.head(at); h.root == 0 || !h.unfinished {
 			tb.Error("a value in the list of unfinished ones is dead or whole")
 		}
 	}
 	pages = c.checkPages(heads)
-	for _, x := range vs.stash {
+	for _, x := range v.stash {
 		c.extents += largeCost(x.n)
 	}
 	return pages, c.extents

@@ -16,7 +16,7 @@ const Partitions = 4096
 // Errors of the operations that need memory.
 var (
 	ErrMemory        = errors.New("no memory for the value within the limit")
-	ErrNeverFits     = fmt.Errorf("%w, were all others evicted", ErrMemory)
+	ErrNeverFits     = fmt.Errorf("%w, even if all others were evicted", ErrMemory)
 	ErrKeyTooLong    = fmt.Errorf("key is longer than %d bytes", MaxKeyLen)
 	ErrValueTooLarge = fmt.Errorf("value is larger than %d bytes", MaxValueLen)
 	ErrNotFound      = errors.New("no such key")

@@ -42,73 +42,73 @@ func (v *values) abandoned(k kind, bytes int64) {
 }
 
 // join puts a head right behind the hand, to be visited last.
-func (vs *values) join(at handle) {
-	h := vs.s.cells.head(at)
-	h.stamp = vs.s.e.pool.tick.Load()
-	if vs.hand == 0 {
-		h.ahead, h.behind, vs.hand = at, at, at
+func (v *values) join(at handle) {
+	h := v.s.cells.head(at)
+	h.stamp = v.s.e.pool.tick.Load()
+	if v.hand == 0 {
+		h.ahead, h.behind, v.hand = at, at, at
 		return
 	}
-	next := vs.s.cells.head(vs.hand)
-	h.ahead, h.behind = vs.hand, next.behind
-	vs.s.cells.head(next.behind).ahead = at
+	next := v.s.cells.head(v.hand)
+	h.ahead, h.behind = v.hand, next.behind
+	v.s.cells.head(next.behind).ahead = at
 	next.behind = at
 }
 
-func (vs *values) leave(at handle) {
-	h := vs.s.cells.head(at)
+func (v *values) leave(at handle) {
+	h := v.s.cells.head(at)
 	if h.ahead == at {
-		vs.hand = 0
+		v.hand = 0
 		return
 	}
-	vs.s.cells.head(h.behind).ahead, vs.s.cells.head(h.ahead).behind = h.ahead, h.behind
-	if vs.hand == at {
-		vs.hand = h.ahead
+	v.s.cells.head(h.behind).ahead, v.s.cells.head(h.ahead).behind = h.ahead, h.behind
+	if v.hand == at {
+		v.hand = h.ahead
 	}
 }
 
 // rootsAge is how long the root that waits longest has not been visited, in visits of pages; 0 if
 // there is none.
-func (vs *values) rootsAge() uint32 {
-	if vs.hand == 0 {
+func (v *values) rootsAge() uint32 {
+	if v.hand == 0 {
 		return 0
 	}
-	return vs.s.e.pool.tick.Load() - vs.s.cells.head(vs.hand).stamp
+	return v.s.e.pool.tick.Load() - v.s.cells.head(v.hand).stamp
 }
 
 // rootsAreColder reports whether the roots wait much longer than the class does, if any, that waits
 // longest.
-func (vs *values) rootsAreColder(class int) bool {
-	return vs.hand != 0 && (class == noClass || older(vs.rootsAge(), vs.s.clocks.age(class)))
+func (v *values) rootsAreColder(class int) bool {
+	return v.hand != 0 && (class == noClass || older(v.rootsAge(), v.s.clocks.age(class)))
 }
 
 // turnRoots moves the hand until a value is doomed, and reports whether one was.
-func (vs *values) turnRoots() bool {
-	for looks := 0; vs.hand != 0 && looks < 2*looksRoots; looks++ {
-		at := vs.hand
-		h := vs.s.cells.head(at)
-		hdr := vs.s.cells.header(h.root)
+func (v *values) turnRoots() bool {
+	for looks := 0; v.hand != 0 && looks < 2*looksRoots; looks++ {
+		at := v.hand
+		h := v.s.cells.head(at)
+		hdr := v.s.cells.header(h.root)
 		switch {
-		case h.spared || h.root == vs.s.pinned:
-		case expired(vs.s.cells.expireAt(h.root, hdr), vs.s.now):
-			vs.s.expire(h.root)
+		case h.spared || h.root == v.s.pinned:
+		case expired(v.s.cells.expireAt(h.root, hdr), v.s.now):
+			v.s.expire(h.root)
 			return true
 		case hdr.uses() > 0 && looks < looksRoots:
-			vs.s.cells.setHeader(h.root, vs.s.e.aged(hdr))
+			v.s.cells.setHeader(h.root, v.s.e.aged(hdr))
 		default:
-			vs.s.evict(h.root)
+			v.s.evict(h.root)
 			return true
 		}
-		vs.passed += h.bytes
-		size := int64(vs.s.e.pool.pageSize)
-		h.stamp = vs.s.e.pool.tick.Add(uint32(vs.passed / size))
-		vs.passed %= size
-		vs.hand = h.ahead
+		v.passed += h.bytes
+		size := int64(v.s.e.pool.pageSize)
+		h.stamp = v.s.e.pool.tick.Add(uint32(v.passed / size))
+		v.passed %= size
+		v.hand = h.ahead
 	}
 	return false
 }
 
 // isSpared reports whether a record with header h is a root that making room must leave alone.
-func (vs *values) isSpared(ref handle, h header) bool {
-	return h.isRoot() && vs.s.cells.head(vs.s.cells.headOf(ref, h)).spared
+func (v *values) isSpared(ref handle, h header) bool {
+	return h.isRoot() && v.s.cells.head(v.s.cells.headOf(ref, h)).spared
 }

@@ -138,15 +138,15 @@ func (s *shard) expireLater(w *pageSweep, ref handle, h header) {
 
 // expireParts removes the elements that are due from a value with parts. It returns when the next
 // element is due, or that the value is gone.
-func (vs *values) expireParts(ref handle, h header) (due int64, gone bool) {
-	at := vs.s.cells.headOf(ref, h)
-	head := vs.s.cells.head(at)
+func (v *values) expireParts(ref handle, h header) (due int64, gone bool) {
+	at := v.s.cells.headOf(ref, h)
+	head := v.s.cells.head(at)
 	if head.due == 0 {
 		return never, false
 	}
-	if expire := vs.s.e.forms[head.typ].Expire; head.due <= vs.s.now && expire != nil {
-		t := Txn{s: vs.s, p: vs.s.dropped.indexOf(h.partition(), vs.s.tagOfRecord(ref, h), ref), number: h.partition()}
-		if vs.s.dropped.isDoomed(t.p) {
+	if expire := v.s.e.forms[head.typ].Expire; head.due <= v.s.now && expire != nil {
+		t := Txn{s: v.s, p: v.s.dropped.indexOf(h.partition(), v.s.tagOfRecord(ref, h), ref), number: h.partition()}
+		if v.s.dropped.isDoomed(t.p) {
 			return never, false
 		}
 		expire(Parts{t, at})

@@ -107,11 +107,11 @@ func (sb *slabs) cellUse(k kind, class int, ref handle) (live bool, needs int) {
 func (sb *slabs) compact() bool { return sb.compactKind(mainCells, &sb.sparse) }
 
 // compactParts is compact for parts.
-func (vs *values) compactParts() bool { return vs.s.slabs.compactKind(partCells, &vs.sparse) }
+func (v *values) compactParts() bool { return v.s.slabs.compactKind(partCells, &v.sparse) }
 
 // wastefulParts is wasteful for parts.
-func (vs *values) wastefulParts() bool {
-	return wasteShare*vs.unused > vs.pages*int64(vs.s.e.pool.pageSize)
+func (v *values) wastefulParts() bool {
+	return wasteShare*v.unused > v.pages*int64(v.s.e.pool.pageSize)
 }
 
 func (sb *slabs) compactKind(k kind, sparse *int) bool {
@@ -148,21 +148,21 @@ func (sb *slabs) move(ref, to handle, p *partition, tag uint32) {
 }
 
 // reroot notes that the root of a value with parts is in the cell to from now on.
-func (vs *values) reroot(to handle, h header) {
-	head := vs.s.cells.head(vs.s.cells.headOf(to, h))
+func (v *values) reroot(to handle, h header) {
+	head := v.s.cells.head(v.s.cells.headOf(to, h))
 	head.root = to
-	vs.s.cells.expiresAt(to, head.due)
+	v.s.cells.expiresAt(to, head.due)
 }
 
 // movePart moves a part, or a node of a directory, to the cell to of the same class.
-func (vs *values) movePart(ref, to handle) {
-	size, w := vs.s.cells.partSize(ref), vs.s.cells.partWord(ref)
-	copy(vs.s.cells.view(to, 0, size), vs.s.cells.view(ref, 0, size))
-	h := vs.s.cells.head(w.head())
-	at := vs.s.cells.nodeAt(&h.planes[w.plane()], w.level(), w.number())
+func (v *values) movePart(ref, to handle) {
+	size, w := v.s.cells.partSize(ref), v.s.cells.partWord(ref)
+	copy(v.s.cells.view(to, 0, size), v.s.cells.view(ref, 0, size))
+	h := v.s.cells.head(w.head())
+	at := v.s.cells.nodeAt(&h.planes[w.plane()], w.level(), w.number())
 	if *at != ref {
 		panic("BUG: a part is not where its head finds it")
 	}
 	*at = to
-	vs.s.slabs.put(ref)
+	v.s.slabs.put(ref)
 }

@@ -389,13 +389,13 @@ func (v Parts) Free(plane, number int) {
 }
 
 // freePart gives back a part's cell, and its extent, and returns how many bytes they had.
-func (vs *values) freePart(ref handle) (bytes int64) {
-	bytes = int64(vs.s.cells.partSize(ref))
-	if vs.s.cells.partWord(ref).away() {
-		bytes += largeCost(int(*vs.s.cells.third(ref)))
-		vs.s.dropLarge(*vs.s.cells.second(ref))
+func (v *values) freePart(ref handle) (bytes int64) {
+	bytes = int64(v.s.cells.partSize(ref))
+	if v.s.cells.partWord(ref).away() {
+		bytes += largeCost(int(*v.s.cells.third(ref)))
+		v.s.dropLarge(*v.s.cells.second(ref))
 	}
-	vs.s.slabs.put(ref)
+	v.s.slabs.put(ref)
 	return bytes
 }
 
@@ -429,15 +429,15 @@ func (v Parts) SetDue(at int64) {
 }
 
 // nextIncarnation is a number that no value has whose key could be taken for another one.
-func (vs *values) nextIncarnation() uint32 {
+func (v *values) nextIncarnation() uint32 {
 	for {
-		if n := vs.s.e.incarnations.Add(1); n != 0 {
+		if n := v.s.e.incarnations.Add(1); n != 0 {
 			return n
 		}
 	}
 }
 
 // takePart returns a cell for n bytes of parts, 0 if there is none without making room.
-func (vs *values) takePart(n int) handle { return vs.s.slabs.take(partCells, vs.s.e.classes.of(n)) }
+func (v *values) takePart(n int) handle { return v.s.slabs.take(partCells, v.s.e.classes.of(n)) }
 
 func (e *Engine) headClass() int { return e.classes.of(int(headSize)) }

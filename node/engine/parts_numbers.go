@@ -177,38 +177,38 @@ func (v Parts) trimNumbers(p *plane) {
 
 // retractNumber takes the last number, which has no part, out of the directory, and returns how
 // many bytes became free.
-func (vs *values) retractNumber(p *plane) (bytes int64) {
+func (v *values) retractNumber(p *plane) (bytes int64) {
 	n := p.span - 1 // what is left
 	before, after := levels(p.span), levels(n)
 	for l := uint8(1); l <= before && n&(1<<(fanShift*l)-1) == 0; l++ {
 		if l == before && n > 0 {
 			break // it has others
 		}
-		bytes += vs.freePart(*vs.s.cells.nodeAt(p, l, n>>(fanShift*l)))
+		bytes += v.freePart(*v.s.cells.nodeAt(p, l, n>>(fanShift*l)))
 	}
 	if after > 0 && after < before {
 		root := p.directory
-		p.directory = *vs.s.cells.entryOf(root, 0)
-		bytes += vs.freePart(root)
+		p.directory = *v.s.cells.entryOf(root, 0)
+		bytes += v.freePart(root)
 	}
 	p.span = n
 	return bytes
 }
 
 // wantNodes notes the cells that the directory of a plane may take for so many parts more.
-func (vs *values) wantNodes(p *plane, parts int) {
+func (v *values) wantNodes(p *plane, parts int) {
 	last := p.span + uint32(parts)
 	n := uint32(0)
 	if p.span > 0 && p.span <= fan {
-		n = uint32(vs.s.cells.nodeLen(p.directory))
+		n = uint32(v.s.cells.nodeLen(p.directory))
 	}
 	for p.span <= fan && n < min(last, fan) {
 		n = max(minNode, 2*n)
-		vs.want(partCells, nodeSize(int(n)))
+		v.want(partCells, nodeSize(int(n)))
 	}
 	for n := max(fan, (p.span+fan-1)/fan*fan); n < last; n += fan {
 		for range levels(n + 1) {
-			vs.want(partCells, nodeSize(fan))
+			v.want(partCells, nodeSize(fan))
 		}
 	}
 }

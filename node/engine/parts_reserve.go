@@ -37,20 +37,20 @@ type need struct {
 }
 
 // want notes that one more cell for size bytes is needed.
-func (vs *values) want(k kind, size int) {
-	class := uint8(vs.s.e.classes.of(size))
-	for i := range vs.needs {
-		if n := &vs.needs[i]; n.kind == k && n.class == class {
+func (v *values) want(k kind, size int) {
+	class := uint8(v.s.e.classes.of(size))
+	for i := range v.needs {
+		if n := &v.needs[i]; n.kind == k && n.class == class {
 			n.cells++
 			return
 		}
 	}
-	vs.needs = append(vs.needs, need{k, class, 1})
+	v.needs = append(v.needs, need{k, class, 1})
 }
 
 // wanted is how many free cells of a class making room must leave, since they are reserved.
-func (vs *values) wanted(k kind, class int) uint32 {
-	for _, n := range vs.needs {
+func (v *values) wanted(k kind, class int) uint32 {
+	for _, n := range v.needs {
 		if n.kind == k && int(n.class) == class {
 			return n.cells
 		}
@@ -116,14 +116,14 @@ func (t Txn) reserve(r Room) error {
 
 // haveCells takes pages until there are free cells for all needs, and reports whether there are.
 // Compaction frees the pages that are then not used.
-func (vs *values) haveCells() bool {
-	for _, n := range vs.needs {
-		for vs.s.slabs.kinds[n.kind].classes[n.class].cells < n.cells {
-			pg := vs.s.e.pool.take(vs.s.upkeep)
+func (v *values) haveCells() bool {
+	for _, n := range v.needs {
+		for v.s.slabs.kinds[n.kind].classes[n.class].cells < n.cells {
+			pg := v.s.e.pool.take(v.s.upkeep)
 			if pg == 0 {
 				return false
 			}
-			vs.s.slabs.adopt(pg, n.kind, int(n.class))
+			v.s.slabs.adopt(pg, n.kind, int(n.class))
 		}
 	}
 	return true
@@ -137,35 +137,35 @@ type stashed struct {
 }
 
 // fillStash takes the extents for parts that are too long for a cell. It may evict.
-func (vs *values) fillStash(parts []int) bool {
+func (v *values) fillStash(parts []int) bool {
 	for _, n := range parts {
-		if n <= vs.s.e.maxPart() {
+		if n <= v.s.e.maxPart() {
 			continue
 		}
-		off, ok := vs.s.newLarge(n)
+		off, ok := v.s.newLarge(n)
 		if !ok {
-			vs.dropStash()
+			v.dropStash()
 			return false
 		}
-		vs.stash = append(vs.stash, stashed{off, n})
+		v.stash = append(v.stash, stashed{off, n})
 	}
 	return true
 }
 
 // unstash takes the extent that was reserved for a part of n bytes.
-func (vs *values) unstash(n int) (off uint64, ok bool) {
-	for i, x := range vs.stash {
+func (v *values) unstash(n int) (off uint64, ok bool) {
+	for i, x := range v.stash {
 		if x.n == n {
-			vs.stash = slices.Delete(vs.stash, i, i+1)
+			v.stash = slices.Delete(v.stash, i, i+1)
 			return x.off, true
 		}
 	}
 	return 0, false
 }
 
-func (vs *values) dropStash() {
-	for _, x := range vs.stash {
-		vs.s.dropLarge(x.off)
+func (v *values) dropStash() {
+	for _, x := range v.stash {
+		v.s.dropLarge(x.off)
 	}
-	vs.stash = vs.stash[:0]
+	v.stash = v.stash[:0]
 }

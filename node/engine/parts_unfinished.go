@@ -66,22 +66,22 @@ func (v Parts) finish() {
 }
 
 // isUnfinished reports whether the record with header h, a root, names an unfinished value.
-func (vs *values) isUnfinished(ref handle, h header) bool {
-	return len(vs.unfinished) > 0 && vs.s.cells.head(vs.s.cells.headOf(ref, h)).unfinished
+func (v *values) isUnfinished(ref handle, h header) bool {
+	return len(v.unfinished) > 0 && v.s.cells.head(v.s.cells.headOf(ref, h)).unfinished
 }
 
 // forgetUnfinished takes a head from the list of unfinished values, if it is there. The list is
 // short: a sender builds one value of a partition at a time.
-func (vs *values) forgetUnfinished(at handle) {
-	if i := slices.Index(vs.unfinished, at); i >= 0 {
-		vs.unfinished = slices.Delete(vs.unfinished, i, i+1)
+func (v *values) forgetUnfinished(at handle) {
+	if i := slices.Index(v.unfinished, at); i >= 0 {
+		v.unfinished = slices.Delete(v.unfinished, i, i+1)
 	}
 }
 
 // countUnfinished returns how many unfinished values partition p has.
-func (vs *values) countUnfinished(p uint16) (n int) {
-	for _, at := range vs.unfinished {
-		if vs.partitionOf(at) == p {
+func (v *values) countUnfinished(p uint16) (n int) {
+	for _, at := range v.unfinished {
+		if v.partitionOf(at) == p {
 			n++
 		}
 	}
@@ -90,11 +90,11 @@ func (vs *values) countUnfinished(p uint16) (n int) {
 
 // leaveUnfinished takes the values of partition p, which is being dropped, from the list: they are
 // no keys any more, and die with its index.
-func (vs *values) leaveUnfinished(p uint16) {
-	vs.unfinished = slices.DeleteFunc(vs.unfinished, func(at handle) bool { return vs.partitionOf(at) == p })
+func (v *values) leaveUnfinished(p uint16) {
+	v.unfinished = slices.DeleteFunc(v.unfinished, func(at handle) bool { return v.partitionOf(at) == p })
 }
 
 // partitionOf is the partition of the value with the head.
-func (vs *values) partitionOf(at handle) uint16 {
-	return vs.s.cells.header(vs.s.cells.head(at).root).partition()
+func (v *values) partitionOf(at handle) uint16 {
+	return v.s.cells.header(v.s.cells.head(at).root).partition()
 }
