@@ -21,8 +21,9 @@ func init() { cases["density"] = densityCase }
 // densityQuestion is what a process is filled with.
 type densityQuestion struct {
 	Keys, KeyLen, ValueLen int
-	Mixed                  bool // lengths of values from 1 to twice ValueLen, less one: the same in the mean
-	TTL                    bool
+	// Mixed draws the lengths of values from 1 to 2*ValueLen-1. Their mean is ValueLen.
+	Mixed bool
+	TTL   bool
 }
 
 // densityAnswer is bytes for each key beyond key and value.

@@ -38,7 +38,9 @@ type phaseResult struct {
 type refuseResult struct {
 	Keys, Failed      int // when memory was full, and then read in vain
 	Data, MaxResident float64
-	Deleted, Again    int64 // bytes of keys and values: deleted, and then stored anew until memory was full again
+	// Bytes of keys and values that were deleted, and that were then stored until memory was full
+	// again.
+	Deleted, Again int64
 }
 
 // changeResult is a change of what is held.

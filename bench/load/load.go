@@ -47,7 +47,8 @@ type Result struct {
 	Missed   int           // keys asked for that were not there
 	Elapsed  time.Duration // from the first command to the last reply
 	Latency  histogram.Histogram
-	Late     histogram.Histogram // by how much batches of an open loop left after their time for this program's sake
+	// Late is how much later than intended this program sent the batches of an open loop.
+	Late histogram.Histogram
 }
 
 // PerSecond is the throughput.
@@ -104,7 +105,8 @@ func run(ctx context.Context, c Config, inOrder int) (*Result, error) {
 	begin := time.Now()
 	for i, w := range workers {
 		running.Go(func() {
-			runtime.LockOSThread() // and never unlocked: the thread, whose timers are set, ends with the worker
+			// The thread is never unlocked: its timer slack has changed, so it ends with the worker.
+			runtime.LockOSThread()
 			if errs[i] = w.run(begin); errs[i] != nil {
 				stopped.Store(true)
 			}

@@ -25,8 +25,10 @@ func dial(addr netip.AddrPort) (fd int, err error) {
 		return -1, os.NewSyscallError("socket", err)
 	}
 	limit := syscall.NsecToTimeval(connectLimit.Nanoseconds())
-	_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &limit) // without it the system's own limit holds
-	_ = syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)         // refused, it makes commands slower
+	// If the system refuses it, its own limit holds.
+	_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &limit)
+	// If the system refuses it, commands are slower.
+	_ = syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
 	err = connect(fd, sa)
 	if err == nil {
 		err = syscall.SetNonblock(fd, true)
@@ -99,5 +101,6 @@ func (p *poller) wait(timeout time.Duration) (int, error) {
 // exactTimers lets this thread's waits end when they should, and not up to 50 µs later.
 func exactTimers() {
 	const setTimerSlack, nanosecond = 29, 1
-	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setTimerSlack, nanosecond, 0) // refused, batches leave later: Late says so
+	// If the system refuses it, batches leave later, which Result.Late shows.
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setTimerSlack, nanosecond, 0)
 }

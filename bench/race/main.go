@@ -87,7 +87,8 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	runtime.GOMAXPROCS(max(runtime.NumCPU(), o.threads+1)) // load's workers keep theirs while they wait
+	// Workers of package load keep their processor while they wait.
+	runtime.GOMAXPROCS(max(runtime.NumCPU(), o.threads+1))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second ctrl-C ends us at once, and the kernel the servers

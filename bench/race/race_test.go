@@ -121,7 +121,8 @@ func TestRunStops(t *testing.T) {
 	if err := r.run(ctx); !errors.Is(err, errLimit) {
 		t.Errorf("run gave %v: want the cause of its end", err)
 	}
-	if got := addrs(*loads); !slices.Equal(got, []string{"a", "b", "a"}) { // what is running has the context, too
+	// The third run has begun; its load ends by the context.
+	if got := addrs(*loads); !slices.Equal(got, []string{"a", "b", "a"}) {
 		t.Errorf("loaded %v: want the runs up to the end only", got)
 	}
 	if len(succeeded(r.results[cell{"set1", "a"}])) != 1 {

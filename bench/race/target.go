@@ -17,9 +17,11 @@ type target struct {
 
 // speedTargets are the ratios to reach, by the pipeline of a workload.
 var speedTargets = []struct {
-	works                          []string
-	nodeOps, nodeCPU               float64 // node, against redis
-	proxyTwemproxyOps, proxyRedOps float64 // proxy with three nodes, against twemproxy with three redis, and one redis
+	works            []string
+	nodeOps, nodeCPU float64 // node, against redis
+	// A proxy with three nodes, against twemproxy with three redis-servers, and against one
+	// redis-server.
+	proxyTwemproxyOps, proxyRedOps float64
 }{
 	{[]string{"set1", "get1"}, 1.0, 1.0, 1.15, 0.85},
 	{[]string{"set16", "get16"}, 1.7, 0.6, 2.2, 1.2},

@@ -186,7 +186,8 @@ func TestDashboardMetrics(t *testing.T) {
 		}
 	}
 	scraped := metricsOf(scrapeLocal(t))
-	later := regexp.MustCompile(`_(hot|big)_key_|node_command_duration`) // what stands out or is sampled shows after some time
+	// Figures of outstanding keys and sampled commands appear after some time.
+	later := regexp.MustCompile(`_(hot|big)_key_|node_command_duration`)
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		if !scraped[name] && !later.MatchString(name) {
 			t.Errorf("%q shows %s, which no member exports", used[name], name)

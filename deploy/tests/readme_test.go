@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDocumentsNameObjects checks that the overlays have each object and namespace that the documents
-// name. (The files that they name are checked in test/documents_test.go.)
+// TestDocumentsNameObjects checks that the overlays have each object and namespace that the
+// documents name. (The files that they name are checked in test/documents_test.go.)
 func TestDocumentsNameObjects(t *testing.T) {
 	names := map[string]bool{}
 	for _, overlay := range clusters {
@@ -38,7 +38,8 @@ func TestDocumentsNameObjects(t *testing.T) {
 	}
 }
 
-// TestSecretsStay checks that a second run of the documents' commands keeps the secrets of the first.
+// TestSecretsStay checks that a second run of the documents' commands keeps the secrets of the
+// first.
 func TestSecretsStay(t *testing.T) {
 	for _, file := range []string{"../README.md", "../kubernetes/secrets"} {
 		if !strings.Contains(string(readFile(t, file)), "deploy/kubernetes/secrets | kubectl create -f -") {

@@ -59,8 +59,9 @@ func TestHardened(t *testing.T) {
 				"the user of the image":         *pod.SecurityContext.RunAsUser == imageUser && *pod.SecurityContext.FSGroup == imageUser,
 				"a memory limit, all requested": !limit.IsZero() && limit.Cmp(c.Resources.Requests[corev1.ResourceMemory]) == 0,
 				"a request of processors":       !c.Resources.Requests.Cpu().IsZero(),
-				"no limit of processors":        c.Resources.Limits.Cpu().IsZero(), // a throttled member looks dead to the others
-				"room for the least engine":     limit.Cmp(resource.MustParse("128Mi")) > 0,
+				// A throttled member looks dead to the others.
+				"no limit of processors":    c.Resources.Limits.Cpu().IsZero(),
+				"room for the least engine": limit.Cmp(resource.MustParse("128Mi")) > 0,
 			} {
 				if !ok {
 					t.Errorf("%s: want %s", w.name, what)

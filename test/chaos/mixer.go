@@ -27,7 +27,8 @@ func (x *Rig) newMixer(proxy *harness.Member, name string) *mixer {
 }
 
 func (m *mixer) run() {
-	if m.Rng.IntN(2) == 0 { // half of the mixers speak RESP3, so that lanes of both versions are in use
+	// Half of the mixers speak RESP3, so that lanes of both versions are in use.
+	if m.Rng.IntN(2) == 0 {
 		m.hello(resp.RESP3)
 	}
 	for !m.X.Stopped() {

@@ -56,11 +56,12 @@ type Rig struct {
 	violations []string
 	Absences   []absence
 	fewer      []fewer
-	tooLate    []string       // reads that show a later write of their own session than the last before them
-	tolerated  map[string]int // errors that clients must expect
-	slowest    time.Duration  // from sending a batch, or its previous reply, to a reply
-	slowestIs  string
-	replies    int
+	// Reads that show a write that their own session sent after them.
+	tooLate   []string
+	tolerated map[string]int // errors that clients must expect
+	slowest   time.Duration  // from sending a batch, or its previous reply, to a reply
+	slowestIs string
+	replies   int
 }
 
 const (

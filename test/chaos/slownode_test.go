@@ -47,7 +47,8 @@ func TestStoppedNodeHarmsNoOther(t *testing.T) {
 		return float64(done.Load()-from) / time.Since(begin).Seconds()
 	}
 	best := 0.0
-	for try := 0; try < 4 && best < 0.9; try++ { // other work on the machine may disturb a measurement
+	// Other work on the machine may disturb a measurement.
+	for try := 0; try < 4 && best < 0.9; try++ {
 		var ratios []float64
 		for range 3 {
 			before := rate()

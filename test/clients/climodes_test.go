@@ -57,7 +57,8 @@ func TestRedisCLIModes(t *testing.T) {
 		}
 	})
 	t.Run("hotkeys", func(t *testing.T) {
-		dunlin.want(t, "OK", "CONFIG", "SET", "maxmemory-policy", "allkeys-lfu") // Redis, too, counts only then
+		// Like Redis, Dunlin counts uses only under an LFU policy.
+		dunlin.want(t, "OK", "CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
 		for range 5 {
 			dunlin.run(t, nil, "GET", "mode:7")
 		}
@@ -79,7 +80,8 @@ func TestRedisCLIModes(t *testing.T) {
 	})
 	t.Run("stat", func(t *testing.T) { statMode(t, dunlin) })
 	t.Run("latency", func(t *testing.T) {
-		got := strings.Fields(dunlin.run(t, nil, "--latency", "--raw", "-i", "1")) // least, most, average, samples
+		// The fields are minimum, maximum, average and number of samples.
+		got := strings.Fields(dunlin.run(t, nil, "--latency", "--raw", "-i", "1"))
 		if len(got) != 4 || got[3] == "0" {
 			t.Errorf("redis-cli --latency prints %q", got)
 		}

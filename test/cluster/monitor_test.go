@@ -12,7 +12,9 @@ import (
 func TestMutedMonitor(t *testing.T) {
 	eachServer(t, func(t *testing.T, s server) {
 		w, other, m := harness.DialWire(t, s.addr), harness.DialWire(t, s.addr), harness.DialWire(t, s.addr)
-		other.Want("MONITOR", "OK") // on the same loop: what it has seen, the muted one has not been shown
+		// This monitor is on the same loop: a command that it has seen was not shown to the muted
+		// one.
+		other.Want("MONITOR", "OK")
 		m.Send([]byte("CLIENT REPLY OFF\r\nMONITOR\r\n"))
 		harness.Eventually(t, harness.ReadyTimeout, "two clients monitor", func() bool {
 			return bytes.Count(w.Do("CLIENT LIST"), []byte(" flags=O ")) == 2

@@ -13,7 +13,8 @@ import (
 // single server answered; what is promised on a node holds through a proxy too.
 func TestConversations(t *testing.T) {
 	t.Parallel()
-	c := harness.StartClusterWith(t, harness.StartOptions{Nodes: 3, Proxies: 1, NodeFlags: []string{"--copies", "1"}}) // WAIT has nobody to wait for
+	// With one copy, WAIT has no follower to wait for.
+	c := harness.StartClusterWith(t, harness.StartOptions{Nodes: 3, Proxies: 1, NodeFlags: []string{"--copies", "1"}})
 	playAll(t, c.Proxy(0).Addr, false, "testdata/*.txt", "../../node/testdata/*.txt")
 }
 

@@ -22,9 +22,9 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// The differential run sends generated inputs, broken ones above all, to a node, to a
-// proxy over three nodes and to a real redis-server: all must answer the same bytes,
-// and keep the connection or close it alike. Meanwhile other connections must work.
+// The differential run sends generated inputs, mostly broken ones, to a node, to a proxy with three
+// nodes and to a real redis-server. All must answer the same bytes, and keep or close the
+// connection alike. Other connections must work meanwhile.
 //
 //	go test -run Differential ./test/differential -differential.inputs 1000000 -differential.seed 7
 var (
@@ -71,7 +71,7 @@ func TestDifferential(t *testing.T) {
 		seed, d.inputs, d.batches, d.ended[cutShort], d.ended[refused], d.ended[stricter], d.ended[dismissed], d.replied, time.Since(begin).Seconds())
 }
 
-// ending is what becomes of a connection when a batch was sent.
+// ending is what a server does with a connection after a batch.
 type ending uint8
 
 const (
@@ -84,8 +84,8 @@ const (
 	endings
 )
 
-// batch is what one connection is sent at a time: inputs of which only the last one
-// may end the connection, since what follows would not be read.
+// batch is what one connection sends at a time. Only its last input may end the connection, because
+// the server would not read any further.
 type batch struct {
 	bytes   []byte
 	inputs  int
@@ -142,7 +142,7 @@ func (d *differential) next() (b batch) {
 	return b
 }
 
-// compare has all targets answer a batch, and reports what differs.
+// compare sends a batch to all targets, and reports how their answers differ.
 func (d *differential) compare(b batch) {
 	d.batches++
 	d.inputs += b.inputs
@@ -178,7 +178,7 @@ func (d *differential) compare(b batch) {
 	}
 }
 
-// diverge is where two answers begin to differ, and a little before that.
+// diverge returns the index at which two answers begin to differ, less some bytes of context.
 func diverge(a, b string) int {
 	i := 0
 	for i < len(a) && i < len(b) && a[i] == b[i] {
@@ -193,7 +193,8 @@ func (d *differential) hangUp() {
 	}
 }
 
-// hangUp leaves no socket behind that waits: a run opens hundreds of thousands.
+// hangUp closes the connection without leaving a socket in TIME_WAIT: a run opens hundreds of
+// thousands.
 func (g *target) hangUp() {
 	if g.conn != nil {
 		_ = g.conn.(*net.TCPConn).SetLinger(0)
@@ -202,14 +203,13 @@ func (g *target) hangUp() {
 	}
 }
 
-// What stands behind the replies of a batch.
+// These requests follow each batch and mark the end of its replies.
 const (
 	stillOpen = "(open)"
 	isClosed  = "(closed)"
 )
 
-// answer sends a batch, and returns all that it is answered and whether the
-// connection is closed then.
+// answer sends a batch, and returns all replies and whether the server then closed the connection.
 func (g *target) answer(b batch, version3 bool, mark uint64) string {
 	if g.conn == nil {
 		if err := g.dial(version3); err != nil {
@@ -279,7 +279,7 @@ func (g *target) receive(until []byte) string {
 	}
 }
 
-// bystand uses another connection to the same server, which must not notice anything.
+// bystand uses another connection to the same server, which must work as always.
 func bystand(t *testing.T, g *target, stop chan struct{}) {
 	l, err := harness.DialLink(g.addr)
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package differential compares Dunlin with a real redis-server: generated inputs, broken ones
-// above all, and random pipelines must have the same replies, byte for byte.
+// Package differential compares Dunlin with a real redis-server. The replies to generated inputs,
+// mostly broken ones, and to random pipelines must be the same, byte for byte.
 package differential

@@ -15,9 +15,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// forecast is how much of an input to send, and what it does to the connection. That
-// is a guess by the parser under test, which costs nothing: where it is wrong, the
-// answers differ.
+// forecast says how much of an input to send, and what it does to the connection. It is a guess by
+// the parser under test. A wrong guess does no harm: the answers then differ.
 type forecast struct {
 	comparable bool // has only requests that can be compared
 	used       int  // what is behind it would not be read
@@ -50,8 +49,8 @@ func foresee(in []byte) forecast {
 	return forecast{comparable: true, used: len(in)}
 }
 
-// isStricter tells what Redis 7.0 does not refuse: it skips the bytes where a CR LF
-// should be, and takes as many arguments as an int can count.
+// isStricter reports whether Dunlin refuses a request that Redis 7.0 accepts: Redis skips the two
+// bytes where a CR LF should be, and accepts as many arguments as an int can count.
 func isStricter(in []byte, refusal string) bool {
 	switch refusal {
 	case "ERR Protocol error: invalid CRLF in request":
@@ -63,8 +62,8 @@ func isStricter(in []byte, refusal string) bool {
 	return false
 }
 
-// compared are the commands whose replies depend on nothing but what was sent before.
-// All others that Redis or Dunlin know are left out; what both do not know is not.
+// compared are the commands whose replies depend only on what was sent before. Inputs with other
+// commands of Redis or Dunlin are left out, unlike those with commands that neither knows.
 var compared = []string{
 	"append", "bitcount", "bitfield", "bitfield_ro", "bitop", "bitpos", "copy", "decr", "decrby", "del", "echo", "exists", "get", "getbit",
 	"getdel", "getex", "getrange", "getset", "incr", "incrby", "lcs", "mget", "mset", "msetnx", "pfadd", "pfcount", "pfmerge", "ping", "quit", "rename",
@@ -72,8 +71,7 @@ var compared = []string{
 	"strlen", "substr", "touch", "type", "unlink",
 }
 
-// foreseeRequest says whether a request can be compared, and whether it ends the
-// connection.
+// foreseeRequest reports whether a request can be compared, and whether it ends the connection.
 func foreseeRequest(args [][]byte) (comparable bool, end ending) {
 	if len(args) == 0 {
 		return true, staysOpen
@@ -89,7 +87,8 @@ func foreseeRequest(args [][]byte) (comparable bool, end ending) {
 	return command.Lookup(args[0]) == nil, staysOpen
 }
 
-// inOneSlot is about the commands that want it. Redis does not, unless it is a cluster.
+// inOneSlot reports whether the keys of a command that must have one slot are in one slot. Only a
+// Redis in cluster mode demands that.
 func inOneSlot(name string, args [][]byte) bool {
 	keys := []int(nil)
 	if slices.Contains([]string{"msetnx", "bitop", "lcs", "copy", "rename", "renamenx", "pfcount", "pfmerge"}, name) {
@@ -103,8 +102,8 @@ func inOneSlot(name string, args [][]byte) bool {
 	return true
 }
 
-// isListed is about calls that Dunlin answers otherwise than Redis 7, or at another time. The
-// conversations of package node have the reasons.
+// isListed reports whether Dunlin answers a call differently from Redis 7, or at another time. The
+// conversations of package node give the reasons.
 func isListed(name string, args [][]byte) bool {
 	optionsFrom := map[string]int{"set": 2, "getex": 1, "lcs": 2, "bitop": 0, "bitcount": 1, "bitpos": 1, "bitfield": 1, "bitfield_ro": 1,
 		"copy": 2, "restore": 1}
@@ -121,11 +120,13 @@ func isListed(name string, args [][]byte) bool {
 			next = string(args[i+1])
 		}
 		switch {
-		case strings.Contains(arg, "\x00") && (name != "restore" || i != from+1): // to Redis, a word ends there
+		// To Redis, a word ends there.
+		case strings.Contains(arg, "\x00") && (name != "restore" || i != from+1):
 			return true
 		case name == "copy" && arg == "db" && next != "0": // here is one database
 			return true
-		case name == "restore" && i == from && (expiresSoon("px", arg) || len(arg) > 15): // or overflows Redis's clock
+		// The time expires soon or overflows Redis's clock.
+		case name == "restore" && i == from && (expiresSoon("px", arg) || len(arg) > 15):
 			return true
 		case name == "restore" && i > from+1 && arg == "absttl":
 			return true
@@ -142,19 +143,19 @@ func isListed(name string, args [][]byte) bool {
 	return false
 }
 
-// wantsMuch is about offsets for which a string of megabytes would be made.
+// wantsMuch reports whether an offset would create a string of megabytes.
 func wantsMuch(offset string) bool {
 	n, err := strconv.ParseUint(strings.TrimPrefix(offset, "#"), 10, 64)
 	return err == nil && n > 1e6 && (n < 1<<32 || offset[0] == '#')
 }
 
-// isVerySmall is about numbers for which Redis's arithmetic on fields overflows.
+// isVerySmall reports whether Redis's arithmetic on fields overflows for a number.
 func isVerySmall(arg string) bool {
 	n, err := strconv.ParseInt(arg, 10, 64)
 	return err == nil && n < -1<<62
 }
 
-// expiresSoon is about a time that may pass at another moment for each server.
+// expiresSoon reports whether a time to live may end at different moments on the servers.
 func expiresSoon(option, arg string) bool {
 	n, err := strconv.ParseInt(arg, 10, 64)
 	if err != nil || n <= 0 {
@@ -169,11 +170,11 @@ func expiresSoon(option, arg string) bool {
 	return false
 }
 
-// mutator makes inputs.
+// mutator generates inputs.
 type mutator struct{ *rand.Rand }
 
-// input is mostly one request: as it should be, with odd arguments, or with bytes
-// changed that the protocol cares about; or it is no request at all.
+// input is mostly one request: a right one, one with odd arguments, or one with changes in bytes
+// that matter to the protocol. Sometimes it is no request at all.
 func (m mutator) input() []byte {
 	switch m.IntN(20) {
 	case 0, 1, 2, 3, 4, 5, 6:
@@ -193,7 +194,7 @@ func (m mutator) input() []byte {
 	}
 }
 
-// cuts are the places where the sender pauses: mostly none.
+// cuts returns the indexes at which the sender pauses: mostly none.
 func (m mutator) cuts(size int) (at []int) {
 	switch {
 	case size > 0 && size < 300 && m.IntN(8) == 0:
@@ -252,7 +253,7 @@ func (m mutator) command() (args []string) {
 	return append([]string{m.pick("PING", "ECHO", "GETRANGE")}, m.values()...)
 }
 
-// wholeKeys copies, renames or makes a key. Some of the keys are in one slot.
+// wholeKeys returns a command that copies, renames or creates a key. Some of the keys share a slot.
 func (m mutator) wholeKeys(from, to string) (args []string) {
 	if m.IntN(3) > 0 {
 		args = []string{m.pick("RENAME", "RENAMENX", "COPY", "COPY"), from, to}
@@ -267,7 +268,7 @@ func (m mutator) wholeKeys(from, to string) (args []string) {
 	return args
 }
 
-// withOptions is a SET or GETEX.
+// withOptions returns a SET or GETEX.
 func (m mutator) withOptions(k string) (args []string) {
 	args = []string{"GETEX", k}
 	if m.IntN(3) > 0 {
@@ -284,7 +285,7 @@ func (m mutator) withOptions(k string) (args []string) {
 	return args
 }
 
-// bits is a command on bits, or LCS, and mostly right.
+// bits returns a command on bits, or LCS, mostly a right one.
 func (m mutator) bits(k string) (args []string) {
 	number := func() string {
 		return m.pick("0", "0", "1", "2", "7", "8", "9", "31", "64", "100", "-1", "-1", "-2", "-9", "-100",
@@ -315,7 +316,7 @@ func (m mutator) bits(k string) (args []string) {
 	return args
 }
 
-// field is an operation of BITFIELD.
+// field returns an operation of BITFIELD.
 func (m mutator) field() []string {
 	wrong := m.IntN(40)
 	typ := m.pick("u", "i") + m.pick("1", "3", "8", "13", "32", "62", "63")
@@ -345,7 +346,7 @@ func (m mutator) values() (all []string) {
 	return all
 }
 
-// odd changes the arguments, not their encoding.
+// odd changes the arguments, but not their encoding.
 func (m mutator) odd(args []string) []string {
 	i := m.IntN(len(args))
 	switch m.IntN(8) {
@@ -400,7 +401,7 @@ func (m mutator) inline(args []string) (b []byte) {
 	return append(b, m.pick("\r\n", "\r\n", "\n")...)
 }
 
-// line is made of all that means something to the splitting into words.
+// line returns a line made of everything that matters to the splitting into words.
 func (m mutator) line() (b []byte) {
 	b = append(b, m.pick("", "ECHO", "GET", "PING", "SET a")...)
 	for range m.IntN(12) {
@@ -416,7 +417,7 @@ func (m mutator) mutated(b []byte) []byte {
 	return b
 }
 
-// numbers are where limits and overflows lie.
+// numbers are values near limits and overflows.
 var numbers = []string{
 	"0", "-0", "00", "+1", "1", "2", "3", "-1", "-2", "10", "11", "9", "", " ", " 1", "1 ", "1.0", "0x1", "1e1", "abc",
 	"1024", "16384", "16385", "65536", "1048576", "1048577", "536870911", "536870912", "536870913",
@@ -475,7 +476,7 @@ func (m mutator) otherNumber(b []byte) []byte {
 	return append(append(b[:at:at], numbers[m.IntN(len(numbers))]...), b[end:]...)
 }
 
-// foreign is what was meant for another kind of server, or for none.
+// foreign returns input for another kind of server, or for none.
 func (m mutator) foreign() []byte {
 	switch m.IntN(8) {
 	case 0:

@@ -16,10 +16,10 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestOracle sends the same random pipelines to a proxy over three nodes and to a
-// real redis-server, from several connections at once and in both protocol
-// versions, while other clients hang up in the middle of their requests. Every
-// reply must be the same, byte by byte.
+// TestOracle sends the same random pipelines to a proxy with three nodes and to a real
+// redis-server, over several connections at once and in both protocol versions. Other clients close
+// their connections in the middle of requests meanwhile. Every reply must be the same, byte for
+// byte.
 func TestOracle(t *testing.T) {
 	t.Parallel()
 	o := startOracle(t)
@@ -33,7 +33,7 @@ func TestOracle(t *testing.T) {
 	rude.Wait()
 }
 
-// oracle is a proxy over three nodes, and the real server that knows what it must answer.
+// oracle is a proxy with three nodes, and the real server that gives the right replies.
 type oracle struct {
 	proxy, redis string
 	seed         uint64
@@ -45,8 +45,8 @@ func startOracle(t *testing.T) *oracle {
 	return o
 }
 
-// compare has several connections to each server in turn speak both versions of the protocol.
-// generate makes the i-th one's pipelines, of which there are so many.
+// compare sends pipelines over several connections to each server, which change between the two
+// protocol versions. generate makes the pipelines of the i-th connection.
 func (o *oracle) compare(t *testing.T, batches int, generate func(i uint64, rng *rand.Rand) func() [][][]byte) {
 	var all sync.WaitGroup
 	for i := range uint64(4) {
@@ -94,7 +94,7 @@ func compareBatch(batch [][][]byte, ours, theirs *harness.Wire) error {
 	return nil
 }
 
-// generator makes requests on few keys, so that they meet the same ones often.
+// generator generates requests on few keys, so that they often meet.
 type generator struct {
 	*rand.Rand
 	prefix   string
@@ -177,8 +177,8 @@ func (g generator) keys() (keys []string) {
 	return keys
 }
 
-// value is mostly small, often a number, and now and then so large that it travels
-// apart from small ones.
+// value is mostly small, often a number, and sometimes so large that it takes the lanes of large
+// values.
 func (g generator) value() string {
 	switch n := g.IntN(40); {
 	case n == 0:
@@ -209,9 +209,9 @@ func hangUp(addr string, r *rand.Rand, stop chan struct{}) {
 	}
 }
 
-// TestSlowReader: a client that asks for much and reads nothing is not served
-// without bounds; another one does not notice it, and when the first one reads
-// at last, all is there and in order.
+// TestSlowReader checks a client that asks for much and reads nothing: the memory for its replies
+// is bounded, other clients do not notice it, and when it reads at last, all replies arrive in
+// order.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	harness.SkipUnderRace(t)

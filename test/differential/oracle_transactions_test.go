@@ -10,9 +10,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// TestOracleTransactions is TestOracle for what is not simply forwarded: transactions and watched
-// keys, values that take the ways of large requests and replies, and MGET over all nodes between
-// them, in both protocol versions.
+// TestOracleTransactions is TestOracle for requests that a proxy does not simply forward:
+// transactions and watched keys, values for the large lanes, and MGET over all nodes between them,
+// in both protocol versions.
 func TestOracleTransactions(t *testing.T) {
 	t.Parallel()
 	batches := 60
@@ -41,7 +41,7 @@ func tagInShard(i uint64) string {
 	}
 }
 
-// transactor makes pipelines with transactions. All its keys that are written lie in one slot.
+// transactor generates pipelines with transactions. All keys that it writes share a slot.
 type transactor struct {
 	generator
 	spread string // keys that are only read, on all nodes
@@ -84,7 +84,7 @@ func (g *transactor) batch() [][][]byte {
 	return g.lines
 }
 
-// command adds one that may be queued.
+// command adds a command that may be queued.
 func (g *transactor) command() {
 	switch g.IntN(30) {
 	case 0:
@@ -99,13 +99,14 @@ func (g *transactor) command() {
 		g.add("ECHO", g.value())
 	default:
 		words := g.request()
-		if words[0] != "MSETNX" && words[0] != "APPEND" { // its keys have a slot of their own; grows without end
+		// Its keys have a slot of their own; grows without end.
+		if words[0] != "MSETNX" && words[0] != "APPEND" {
 			g.add(words...)
 		}
 	}
 }
 
-// apart adds one over all nodes.
+// apart adds a command over all nodes.
 func (g *transactor) apart() {
 	words := []string{"MGET"}
 	for range 1 + g.IntN(10) {
@@ -114,8 +115,8 @@ func (g *transactor) apart() {
 	g.add(words...)
 }
 
-// watch adds WATCH and what there may be before MULTI: a change of a watched key, or no change of
-// any.
+// watch adds WATCH, and perhaps a command before MULTI that changes a watched key or leaves all
+// unchanged.
 func (g *transactor) watch() {
 	k := g.key()
 	g.add("WATCH", k, g.key())

@@ -10,7 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestDifferentialNotices: each way in which a server can answer otherwise is a difference.
+// TestDifferentialNotices checks that each kind of wrong answer counts as a difference.
 func TestDifferentialNotices(t *testing.T) {
 	t.Parallel()
 	right := func(args string) (reply string, closes bool) {

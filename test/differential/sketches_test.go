@@ -8,13 +8,13 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 )
 
-// sketchPrefix begins the keys of HyperLogLogs, all in one slot. There are whole ones only, and
-// strings that are plainly none: of what a broken one answers, and what an error leaves of it,
-// Redis promises nothing. Package node has tests of those.
+// sketchPrefix begins the keys of HyperLogLogs, all in one slot. Their values are whole
+// HyperLogLogs, or strings that are plainly none. Redis promises nothing about broken ones, or
+// about what an error leaves of one; package node tests those.
 const sketchPrefix = "{h}"
 
-// keepsSketches tells whether a request cannot break a HyperLogLog, and looks for them nowhere
-// else.
+// keepsSketches reports whether a request cannot break a HyperLogLog, and expects one only at keys
+// with sketchPrefix.
 func keepsSketches(name string, args [][]byte) bool {
 	keys, _ := command.Lookup(args[0]).AppendKeys(nil, args)
 	own := 0
@@ -32,7 +32,7 @@ func keepsSketches(name string, args [][]byte) bool {
 	return own == 0 || slices.Contains([]string{"get", "getdel", "strlen", "type", "exists", "touch", "del", "unlink", "mget"}, name)
 }
 
-// sketches is a command on HyperLogLogs.
+// sketches returns a command on HyperLogLogs.
 func (m mutator) sketches() (args []string) {
 	key := func() string { return sketchPrefix + m.pick("1", "2", "3", "4") }
 	switch m.IntN(12) {

@@ -10,9 +10,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// archive is keys that are written once and then read over and over: what moves has
-// to arrive whole, and is never missing on its way. Some of them expire, though not
-// while the test runs.
+// archive is a set of keys that are written once and then only read: what moves has to arrive
+// complete, and is never missing meanwhile. Some keys expire, though not while the test runs.
 type archive struct {
 	x    *chaos.Rig
 	keys []*chaos.History
@@ -40,7 +39,7 @@ func newArchive(x *chaos.Rig, n int) *archive {
 	return a
 }
 
-// fill stores what is missing.
+// fill stores the keys that are missing.
 func (a *archive) fill() {
 	s := a.x.NewSession(a.x.C.Proxy(0), "writer of the archive")
 	defer s.Link.Conn.Close()
@@ -64,8 +63,8 @@ func (a *archive) store(s *chaos.Session, i int, h *chaos.History) {
 	s.Add(func(reply []byte) { h.Answered(seq, a.x.Outcome(s, reply, "+OK\r\n")) }, args...)
 }
 
-// check reads all keys, and returns by how much the times to live are wrong at most,
-// beyond what it took to ask for them.
+// check reads all keys, and returns the largest error of a time to live, beyond the time that it
+// took to ask.
 func (a *archive) check() (off time.Duration) {
 	proxies := a.x.C.ByRole("proxy")
 	s := a.x.NewSession(proxies[a.x.Sessions.Load()%uint64(len(proxies))], "reader of the archive")
@@ -84,7 +83,7 @@ func (a *archive) check() (off time.Duration) {
 	return off
 }
 
-// ttlOff is by how much a remaining time is wrong that was asked for at the time.
+// ttlOff returns the error of a remaining time to live that a client asked for at begin.
 func (a *archive) ttlOff(h *chaos.History, begin time.Time, reply []byte) time.Duration {
 	millis, ok := resp.DecodeInt(reply)
 	if !ok || millis < 0 {
@@ -102,7 +101,7 @@ func (a *archive) ttlOff(h *chaos.History, begin time.Time, reply []byte) time.D
 	return max(early, late, 0)
 }
 
-// archiveReader reads the keys through a proxy, over and over.
+// archiveReader reads the keys through a proxy until the test ends.
 type archiveReader struct {
 	*chaos.Session
 	archive *archive

@@ -13,11 +13,11 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// clockOff is by how much a clock is off, in the scenario about that.
+// clockOff is the largest offset of a clock in TestScenarioClocks.
 const clockOff = time.Hour
 
-// TestScenarioClocks: the members' clocks are up to two hours apart. Nodes join, leave,
-// die, and come back by another clock, also by an earlier one: as on another machine.
+// TestScenarioClocks runs members whose clocks are up to two hours apart. Nodes join, leave, die,
+// and return with another clock, even an earlier one, as on another machine.
 func TestScenarioClocks(t *testing.T) {
 	s := startScenario(t, chaos.Options{Copies: 2, Clocks: []time.Duration{-clockOff, 0, clockOff, clockOff, -clockOff}})
 	for _, m := range s.C.Members {
@@ -46,7 +46,7 @@ func TestScenarioClocks(t *testing.T) {
 	})
 }
 
-// tellsItsTime makes sure that a member's clock is off.
+// tellsItsTime checks that a member's clock has its offset.
 func (s *scenario) tellsItsTime(m *harness.Member) {
 	s.T.Helper()
 	asked := s.NewSession(m, m.ID)
@@ -63,7 +63,7 @@ func (s *scenario) tellsItsTime(m *harness.Member) {
 	asked.Exchange()
 }
 
-// dated is keys of which the test knows when they expire.
+// dated is a set of keys whose expiry the test knows.
 type dated struct {
 	s      *scenario
 	keys   []*datedKey
@@ -84,15 +84,15 @@ const (
 	// some expire meanwhile; longTTL is that of the others.
 	fleetingFrom, fleetingTo = time.Second, 4 * time.Second
 	longTTL                  = 2 * clockOff
-	// lateLimit is how much longer a key may live: whenever it is copied, as long as that
-	// is on its way, 2.3 s on a machine with a load average of 40. None lives shorter, but
-	// for clocks that are read once in a while.
+	// lateLimit is how much longer a key may live. A key lives longer by the time that each of its
+	// copies is on the way, up to 2.3 s on a machine with a load average of 40. No key lives
+	// shorter, except that nodes read their clocks only now and then.
 	lateLimit, earlyLimit = 10 * time.Second, 100 * time.Millisecond
 	datedBatch            = 50
 )
 
-// newDated stores such keys: with short and with long times to live, and with absolute
-// times, by which their nodes go each by its own clock. All is settled.
+// newDated stores keys with short and long times to live, and with absolute times, which each node
+// judges by its own clock. The cluster is settled.
 func (s *scenario) newDated(round int) *dated {
 	d := &dated{s: s, stored: time.Now()}
 	table := s.Tables.Table()
@@ -128,7 +128,7 @@ func (s *scenario) newDated(round int) *dated {
 	return d
 }
 
-// clockOf is by how much the clock of a key's owner is off.
+// clockOf returns the offset of the clock of a key's owner.
 func (d *dated) clockOf(t *ring.Table, k *datedKey) time.Duration {
 	owner := t.OwnerOf(k.partition).ID
 	for _, m := range d.s.C.Members {
@@ -139,7 +139,8 @@ func (d *dated) clockOf(t *ring.Table, k *datedKey) time.Duration {
 	panic("BUG: no member " + owner)
 }
 
-// check judges what is there of the keys, and returns how many that expire soon. All is settled.
+// check judges the keys that exist, and returns how many of them expire soon. The cluster is
+// settled.
 func (d *dated) check() (fleeting int) {
 	table := d.s.Tables.Table()
 	by := d.s.NewSession(d.s.C.Proxy(0), "reader of dated keys")
@@ -175,7 +176,7 @@ func (d *dated) check() (fleeting int) {
 	return fleeting
 }
 
-// judge judges a remaining time that was asked for at begin; a negative one if the key was missing.
+// judge judges a remaining time that was asked for at begin. It is negative if the key was missing.
 func (d *dated) judge(k *datedKey, begin time.Time, left, late time.Duration) {
 	now := time.Now()
 	if left < 0 && now.Before(k.first.Add(-earlyLimit)) {

@@ -2,12 +2,12 @@ package scenarios
 
 import "time"
 
-// While a cluster is divided, both sides serve what they can reach, and clients of one
-// side do not see what those of the other write. When it is whole again one side's
-// data is dropped where they differ. So until then any write of a key may show; from
-// then on the clients judge as strictly as ever.
+// While a cluster is divided, each side serves the partitions that it can reach, and clients of one
+// side do not see the writes of the other. When it is whole again, one side's data is dropped where
+// the sides differ. So until then clients accept any write of a key, and from then on they judge
+// strictly again.
 
-// unite has the clients judge again: what each key shows next is what it holds.
+// unite lets the clients judge again: the next value that a key shows is its value.
 func (s *scenario) unite() {
 	s.T.Helper()
 	s.Pause.Lock()

@@ -1,6 +1,6 @@
-// Package scenarios does to a cluster under load what operators do, and what happens to it, judged
-// by clients that know what they wrote:
+// Package scenarios tests a cluster under load in the operations and failures of production.
+// Clients that know what they wrote judge every reply:
 //
-//	go test ./test/scenarios    # each once, in short
-//	make scenarios              # in full, twenty times each, with a summary of what it cost
+//	go test ./test/scenarios    # each once, in the short form
+//	make scenarios              # in full, twenty times each, with a summary of the figures
 package scenarios

@@ -9,7 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestScenarioCutNodes: a node with a proxy is cut off from all others, and the cut heals.
+// TestScenarioCutNodes cuts off a node and a proxy from all other members, and heals the cut.
 func TestScenarioCutNodes(t *testing.T) {
 	s, done := startScenarioInNetwork(t)
 	if done {
@@ -21,15 +21,15 @@ func TestScenarioCutNodes(t *testing.T) {
 		s.Divide()
 		s.Outage = max(s.Outage, s.cutTime(i)) // commands are held, in vain
 		harness.Cut(t, island, rest)
-		time.Sleep(s.cutTime(i)) // so long it lasts
+		time.Sleep(s.cutTime(i)) // the length of the cut
 		s.step("healed cut of a node", nil, func() { harness.Heal(t, island, rest) })
 		s.unite()
 		s.leaves("after the cut", nil, func() {})
 	})
 }
 
-// TestScenarioCutBetweenNodes: a node does not reach the other nodes, but the proxies do
-// reach it, and everybody hears of it through them.
+// TestScenarioCutBetweenNodes cuts off a node from the other nodes. The proxies still reach it, and
+// all members hear of it through them.
 func TestScenarioCutBetweenNodes(t *testing.T) {
 	s, done := startScenarioInNetwork(t)
 	if done {
@@ -48,8 +48,8 @@ func TestScenarioCutBetweenNodes(t *testing.T) {
 	})
 }
 
-// TestScenarioCutProxy: a proxy does not reach a node that all others reach. It does not
-// hand the node's partitions to anybody.
+// TestScenarioCutProxy cuts off a proxy from one node that all others reach. The proxy must not
+// send commands for the node's partitions to other nodes.
 func TestScenarioCutProxy(t *testing.T) {
 	s, done := startScenarioInNetwork(t)
 	if done {
@@ -92,7 +92,7 @@ func (s *scenario) cutTime(round int) time.Duration {
 	return []time.Duration{5 * time.Second, 15 * time.Second, 45 * time.Second, 2 * time.Minute}[round%4]
 }
 
-// allBut are the other members.
+// allBut returns the other members.
 func (s *scenario) allBut(some ...*harness.Member) (others []*harness.Member) {
 	for _, m := range s.C.Members {
 		if !slices.Contains(some, m) {

@@ -11,12 +11,12 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// scenarioFull asks for the scenarios as a release is judged by; without it each is
-// run in a short form. -chaos.rounds says how often (make scenarios).
+// scenarioFull runs the scenarios in the full form that a release needs; otherwise each runs in a
+// short form. -chaos.rounds is the number of rounds (make scenarios).
 var scenarioFull = flag.Bool("scenario.full", false, "run the scenarios at full length and load")
 
-// scenario is a cluster with clients at work, to which the same things are done again
-// and again. Each step prints what it cost, and finish their distribution.
+// scenario is a cluster under load, to which a test applies the same steps in several rounds. Each
+// step prints its figures, and finish prints their distribution.
 type scenario struct {
 	*chaos.Rig
 	archive *archive
@@ -25,14 +25,14 @@ type scenario struct {
 	counted int // commands until the end of the last step
 }
 
-// step is something done to the cluster, and what came of it.
+// step is one change of the cluster, with its figures.
 type step struct {
 	chaos.Figures
 	name         string        // without the victim
 	lost         int           // acknowledged writes
-	oldest       time.Duration // of them: how long before the death it was acknowledged
+	oldest       time.Duration // the highest age of a lost write at the death
 	wrong        int           // violations
-	moved, asked int           // partitions that changed their owner, and that the ring says should
+	moved, asked int           // partitions whose owner changed, and whose owner the target changes
 	anew         int           // partitions whose data began anew
 	between      int           // commands since the step before
 	view         time.Duration // until all showed one table
@@ -41,7 +41,7 @@ type step struct {
 }
 
 const (
-	// calmTime is how long before a step its figures are measured, to compare with.
+	// calmTime is how long the figures before a step are measured, for comparison.
 	calmTime      = time.Second
 	shortCalmTime = 200 * time.Millisecond
 	// ttlLimit is how much longer a key of the archive may live: it is longer whenever the
@@ -72,7 +72,7 @@ func startScenario(t *testing.T, o chaos.Options) *scenario {
 	return s
 }
 
-// rounds repeats a round, until something is wrong.
+// rounds repeats a round until there is a violation.
 func (s *scenario) rounds(round func(i int)) {
 	s.T.Helper()
 	s.T.Logf("seed %d", s.Seed)
@@ -85,12 +85,13 @@ func (s *scenario) rounds(round func(i int)) {
 	s.summary()
 }
 
-// leaves is a step in which nodes come and go in order: nothing is lost, nothing fails.
+// leaves runs a step in which nodes join and leave in order: nothing may be lost, and no command
+// may fail.
 func (s *scenario) leaves(name string, victim *harness.Member, do func()) {
 	s.T.Helper()
 	s.KeepsAll.Store(true)
 	st := s.step(name, victim, do)
-	if st.Stood >= chaos.MachineLimit { // whom nobody ran may have been taken for dead
+	if st.Stood >= chaos.MachineLimit { // a member that did not run may have been taken for dead
 		return
 	}
 	if st.Failed > 0 {
@@ -104,8 +105,8 @@ func (s *scenario) leaves(name string, victim *harness.Member, do func()) {
 	}
 }
 
-// breaks is a step in which a node breaks. With copies of all that it owns, nothing but
-// its last writes is lost.
+// breaks runs a step in which a node breaks. If all its partitions have copies, only its last
+// writes may be lost.
 func (s *scenario) breaks(name string, victim *harness.Member, copied bool, do func()) {
 	s.T.Helper()
 	s.KeepsAll.Store(copied)
@@ -152,7 +153,7 @@ func (s *scenario) step(name string, victim *harness.Member, do func()) step {
 	return st
 }
 
-// String is one line of figures.
+// String returns the figures in one line.
 func (s step) String() string {
 	return fmt.Sprintf("%-34s one view after %4d ms, settled after %5d ms, keys out %4d ms; %d commands failed, of %d meanwhile and %d since the step before; lost %d writes, the oldest %d ms before; wrong %d; "+
 		"p99 %d ms, worst %d ms, before %d ms; moved %d, asked %d, anew %d; TTL off %d ms; machine stood still %d ms",
@@ -160,7 +161,7 @@ func (s step) String() string {
 		s.P99.Milliseconds(), s.Worst.Milliseconds(), s.calm.Milliseconds(), s.moved, s.asked, s.anew, s.ttlOff.Milliseconds(), s.Stood.Milliseconds())
 }
 
-// summary prints for each kind of step the distribution of its figures.
+// summary prints the distribution of the figures for each kind of step.
 func (s *scenario) summary() {
 	var names []string
 	byName := map[string][]step{}
@@ -189,7 +190,7 @@ func (s *scenario) summary() {
 	}
 }
 
-// distribution is a figure's median, 99th percentile and worst.
+// distribution returns the median, the 99th percentile and the worst of a figure.
 func distribution[T any](all []T, of func(T) float64) string {
 	values := make([]float64, len(all))
 	for i, v := range all {
@@ -200,7 +201,7 @@ func distribution[T any](all []T, of func(T) float64) string {
 	return fmt.Sprintf("%.0f/%.0f/%.0f", values[n/2], values[min(n-1, n*99/100)], values[n-1])
 }
 
-// asked counts the partitions that the ring gives to another node.
+// asked returns how many partitions have another owner in the new target.
 func asked(before, after []string) (n int) {
 	old, new_ := chaos.MustTarget(before), chaos.MustTarget(after)
 	for p := range old {

@@ -11,15 +11,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// What operators do to a cluster and what happens to it, under load, judged by clients
-// that know what they wrote. In short once each:
-//
-//	go test ./test/scenarios
-//
-// In full, twenty times each, with a summary of what it cost: make scenarios.
-
-// TestScenarioKill: a node dies, and comes back empty under the same id. With two
-// copies only its last writes are lost, with one what it held.
+// TestScenarioKill kills a node and starts it again, empty, under the same id. With two copies only
+// its last writes may be lost; with one copy, all its data.
 func TestScenarioKill(t *testing.T) {
 	for _, copies := range copiesTo(2, 1) {
 		t.Run(copiesName(copies), func(t *testing.T) {
@@ -33,7 +26,7 @@ func TestScenarioKill(t *testing.T) {
 	}
 }
 
-// copiesTo is which copies to try: in short the first only.
+// copiesTo returns the numbers of copies to try: in the short form the first only.
 func copiesTo(try ...int) []int {
 	if *scenarioFull {
 		return try
@@ -49,7 +42,7 @@ func (s *scenario) comesBack(m *harness.Member) {
 	s.leaves("start", m, m.Launch)
 }
 
-// TestScenarioScale: two nodes join, one after the other, and leave again.
+// TestScenarioScale adds two nodes, one after the other, and lets them leave again.
 func TestScenarioScale(t *testing.T) {
 	if !*scenarioFull {
 		t.Skip("TestScenarioClocks does the like, shorter (make scenarios)")
@@ -64,10 +57,10 @@ func TestScenarioScale(t *testing.T) {
 	})
 }
 
-// drainTime is for a node to hand over what it has, and end.
+// drainTime is how long a node may take to hand over its partitions and end.
 const drainTime = 30 * time.Second
 
-// add makes the place of another node.
+// add returns another node, not running yet.
 func (s *scenario) add(id string) *harness.Member {
 	s.T.Helper()
 	m := s.Network.NewMember(s.T, "node", id)
@@ -76,7 +69,7 @@ func (s *scenario) add(id string) *harness.Member {
 	return m
 }
 
-// TestScenarioRollingRestart: each node ends in order and is started again, under load.
+// TestScenarioRollingRestart ends each node in order and starts it again, under load.
 func TestScenarioRollingRestart(t *testing.T) {
 	for _, copies := range copiesTo(1, 2) {
 		t.Run(copiesName(copies), func(t *testing.T) {
@@ -91,7 +84,7 @@ func TestScenarioRollingRestart(t *testing.T) {
 	}
 }
 
-// few is all in full, and one in short.
+// few returns all in the full form, and one in the short form.
 func (s *scenario) few(all int) int {
 	if *scenarioFull {
 		return all
@@ -99,8 +92,7 @@ func (s *scenario) few(all int) int {
 	return 1
 }
 
-// TestScenarioStop: a node stands still for so long that it is replaced, and then goes on
-// as if nothing had happened.
+// TestScenarioStop freezes a node until it has been replaced, and then lets it continue.
 func TestScenarioStop(t *testing.T) {
 	stop := 3 * time.Second
 	if *scenarioFull {
@@ -111,12 +103,12 @@ func TestScenarioStop(t *testing.T) {
 		victim := s.C.Node(i % 3)
 		begin := time.Now()
 		s.breaks("SIGSTOP", victim, true, func() { s.Freeze(victim) })
-		time.Sleep(stop - time.Since(begin)) // so long it stands still
+		time.Sleep(stop - time.Since(begin)) // how long the node stands still
 		s.leaves("SIGCONT", victim, victim.Cont)
 	})
 }
 
-// TestScenarioCoordinatorDiesInAMove: the node that issues the tables dies while data moves.
+// TestScenarioCoordinatorDiesInAMove kills the coordinator while data moves.
 func TestScenarioCoordinatorDiesInAMove(t *testing.T) {
 	for _, copies := range copiesTo(2, 1) {
 		t.Run(copiesName(copies), func(t *testing.T) {
@@ -136,7 +128,7 @@ func TestScenarioCoordinatorDiesInAMove(t *testing.T) {
 	}
 }
 
-// TestScenarioNewNodeDiesInAMove: a node dies while it is being filled.
+// TestScenarioNewNodeDiesInAMove kills a node while it receives its partitions.
 func TestScenarioNewNodeDiesInAMove(t *testing.T) {
 	s := startScenario(t, chaos.Options{Copies: 2})
 	n4 := s.add("n4")
@@ -149,14 +141,14 @@ func TestScenarioNewNodeDiesInAMove(t *testing.T) {
 	})
 }
 
-// awaitMoves waits until a table has data on its way.
+// awaitMoves waits until partitions move in the table.
 func (s *scenario) awaitMoves() {
 	s.T.Helper()
 	harness.Eventually(s.T, harness.ReadyTimeout, "data moves", func() bool { return len(s.Tables.Table().Moves) > 0 })
 }
 
-// TestScenarioRandom: nodes come, go, die, stand still and come back, often several at
-// a time and in the middle of what that brought about.
+// TestScenarioRandom lets nodes join, leave, die, freeze and return, often several at a time and
+// while the cluster still reacts to an earlier fault.
 func TestScenarioRandom(t *testing.T) {
 	if !*scenarioFull {
 		t.Skip("TestChaosRandom does the like, shorter (make scenarios)")
@@ -180,7 +172,7 @@ func TestScenarioRandom(t *testing.T) {
 	})
 }
 
-// anyFault does something to a node, and says what.
+// anyFault injects a random fault into a node, and returns its name.
 func (s *scenario) anyFault(m *harness.Member, rng *rand.Rand) string {
 	alone := len(s.RunningNodes()) == 1
 	switch n := rng.IntN(5); {
@@ -210,8 +202,8 @@ func (s *scenario) anyFault(m *harness.Member, rng *rand.Rand) string {
 	return "dies after it stood still"
 }
 
-// TestScenarioNewAddress: a node dies and is back at once, with the same id, under
-// another address: as a pod that is rescheduled.
+// TestScenarioNewAddress kills a node and starts it at once with the same id at another address,
+// like a rescheduled pod.
 func TestScenarioNewAddress(t *testing.T) {
 	s := startScenario(t, chaos.Options{Copies: 1})
 	s.rounds(func(i int) {
@@ -223,7 +215,7 @@ func TestScenarioNewAddress(t *testing.T) {
 	})
 }
 
-// replace makes another place for a node with the same id.
+// replace returns a node with the same id at other addresses.
 func (s *scenario) replace(m *harness.Member) *harness.Member {
 	other := harness.NewMember(s.T, m.Role, m.ID)
 	other.Flags = m.Flags
@@ -232,7 +224,7 @@ func (s *scenario) replace(m *harness.Member) *harness.Member {
 	return other
 }
 
-// TestScenarioColdStart: all members start at once, in any order.
+// TestScenarioColdStart starts all members at once, in any order.
 func TestScenarioColdStart(t *testing.T) {
 	harness.SkipUnderRace(t)
 	if testing.Short() {

@@ -14,10 +14,12 @@ type Workload struct {
 
 // The numbers that the workloads share.
 const (
-	MaxLength  = 100 << 10 // of values
-	OneLength  = 224       // of values where the length does not matter: the middle of Twitter's clusters (OSDI '20)
-	WarmUpPart = 0.4       // of a trace
-	stay       = 10        // reads until a moving set of keys moves on by one
+	MaxLength = 100 << 10 // of values
+	// OneLength is for values whose length does not matter: the median of Twitter's clusters
+	// (OSDI '20).
+	OneLength  = 224
+	WarmUpPart = 0.4 // of a trace
+	stay       = 10  // reads until a moving set of keys moves on by one
 )
 
 // Workloads are all.
