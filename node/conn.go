@@ -2,7 +2,6 @@ package node
 
 import (
 	"errors"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -25,11 +24,10 @@ type conn struct {
 
 	stream *stream.Connection // not nil: another node's, of what its partitions hold
 
-	probation bool   // over MaxClients: a member, or it is refused
-	unread    int    // bytes of input that the last OnData left
-	onAnswer  func() // called once that is over, even if the connection is closed by then
-	stopped   bool   // OnData left requests because replies pile up
-	ended     bool   // the peer sends no more: close when all is answered
+	probation bool // over MaxClients: a member, or it is refused
+	unread    int  // bytes of input that the last OnData left
+	stopped   bool // OnData left requests because replies pile up
+	ended     bool // the peer sends no more: close when all is answered
 	closed    bool
 }
 
@@ -171,11 +169,8 @@ func (cn *conn) answer(reply []byte) {
 // has it wait for another one.
 func (cn *conn) resume(f func(r *request)) {
 	cn.Answering = false
-	if done := cn.onAnswer; done != nil {
-		cn.onAnswer = nil
-		done()
-	}
 	if cn.closed {
+		cn.endPipe()
 		return
 	}
 	r := cn.worker.begin(cn)
@@ -217,16 +212,17 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	case errors.Is(err, netloop.ErrNoMemory):
 		cn.worker.Count.Starved++
 	}
+	inGoroutine := cn.Answering && !cn.State.Blocked // and cannot be called back: see resume
 	cn.State.Leave()
 	cn.worker.remove(cn)
 	cn.stream.Close()
 	if cn.State.Monitor {
 		cn.worker.feed.Remove(cn.Socket)
 	}
-	if cn.pipe != nil {
-		cn.node.pipes.closed(cn.pipe, time.Now())
-		if cn.pipe.tickets {
-			cn.node.tickets.Close(cn.pipe)
-		}
+	if cn.pipe != nil && cn.pipe.tickets {
+		cn.node.tickets.Close(cn.pipe)
+	}
+	if !inGoroutine {
+		cn.endPipe()
 	}
 }

@@ -51,7 +51,7 @@
 //   - Commands of one pipe on one partition are executed in their order, also when
 //     some of them are refused and come again (ownership.Gate).
 //   - A command that a proxy gave up with its pipe is not executed after the next
-//     generation of that pipe was acknowledged (pipes.go).
+//     generation of that pipe was acknowledged (ownership.Generations).
 //   - Replies leave in the order of the requests, also when one of them waits for
 //     a goroutine: its connection reads nothing more meanwhile.
 package node

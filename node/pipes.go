@@ -14,15 +14,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A pipe is the connection over which one loop of a proxy sends its clients'
-// commands. When a proxy gives a pipe up, it fails or re-sends what was in flight,
-// while the old connection may still hold unread commands. They must not be
-// executed later: a SET given up at 12:00:00 would overwrite one acknowledged at
-// 12:00:01. So each pipe has a generation, and before a node acknowledges a
-// generation it closes the older ones:
-//
-//	old pipe  ··SET a 1··│ unread, thrown away
-//	new pipe  PIPE gen 8 ──▶ close gen 7 on its loop ──▶ +OK ──▶ SET a 2
+// A pipe is the connection over which one loop of a proxy sends its clients' commands. Each of its
+// connections has a generation; package ownership decides which of them live.
 
 // pipeKey is what generations belong to: one loop of one life of a proxy, for one
 // kind of commands and one protocol version.
@@ -38,10 +31,12 @@ type pipe struct {
 	key        pipeKey
 	generation uint64
 	conn       *conn
-	tickets    bool      // was given some
-	ended      time.Time // when it closed; protected by the registry's lock
+	ended      chan struct{} // closed when nothing of it is executed any more
 
-	gate ownership.Gate // belongs to the conn's loop
+	// These belong to the conn's loop.
+	hasEnded bool // ended is closed
+	tickets  bool // was given some
+	gate     ownership.Gate
 }
 
 // Boot identifies the life of the proxy.
@@ -50,56 +45,23 @@ func (p *pipe) Boot() int64 { return p.key.boot }
 // errSuperseded closes a pipe of which a newer generation opens.
 var errSuperseded = errors.New("a newer generation of this pipe was opened")
 
-// pipeMemory is for how long a closed pipe's generation is remembered: far
-// longer than a connection with an older one can be on its way.
-const pipeMemory = 10 * time.Minute
-
-// pipeRegistry knows the newest generation of every pipe. Pipes open on any loop,
-// so it has a lock, held for moments.
+// pipeRegistry has the generations of all pipes. Pipes open on any loop, so it has a lock, held for
+// moments.
 type pipeRegistry struct {
-	mu     sync.Mutex
-	newest map[pipeKey]*pipe
-	pruned time.Time
+	mu          sync.Mutex
+	generations ownership.Generations[pipeKey, *pipe]
 }
 
-// claim enters p as the newest generation, and returns the one before if that is
-// still open. stale is set if there was a newer one already.
-func (g *pipeRegistry) claim(p *pipe, now time.Time) (older *pipe, stale bool) {
+func (g *pipeRegistry) claim(now time.Duration, p *pipe) (older []*pipe, fresh bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.newest == nil {
-		g.newest = make(map[pipeKey]*pipe)
-	}
-	g.prune(now)
-	have := g.newest[p.key]
-	if have != nil && have.generation >= p.generation {
-		return nil, true
-	}
-	g.newest[p.key] = p
-	if have == nil || !have.ended.IsZero() {
-		return nil, false
-	}
-	return have, false
+	return g.generations.Claim(now, p.key, p.generation, p)
 }
 
-// prune forgets the generations of proxies that are long gone.
-func (g *pipeRegistry) prune(now time.Time) {
-	if now.Sub(g.pruned) < pipeMemory {
-		return
-	}
-	g.pruned = now
-	for key, p := range g.newest {
-		if !p.ended.IsZero() && now.Sub(p.ended) > pipeMemory {
-			delete(g.newest, key)
-		}
-	}
-}
-
-// closed notes that the pipe's connection is gone.
-func (g *pipeRegistry) closed(p *pipe, now time.Time) {
+func (g *pipeRegistry) ended(now time.Duration, p *pipe) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p.ended = now
+	g.generations.Ended(now, p.key, p)
 }
 
 // challenge: DUNLIN CHALLENGE
@@ -159,19 +121,21 @@ func openPipe(r *request) {
 	p := pipeOf(description)
 	p.conn = cn
 	p.gate.Open(r.view)
-	older, stale := r.node.pipes.claim(p, time.Now())
-	if stale {
+	older, fresh := r.node.pipes.claim(r.node.monotonic(), p)
+	if !fresh {
 		r.Fail(errOldPipe)
 		cn.Closing = true
 		return
 	}
 	cn.becomePipe(p)
-	if older == nil {
+	if len(older) == 0 {
 		r.ReplyOK()
 		return
 	}
 	r.answerLater(func() []byte {
-		older.conn.supersede()
+		for _, p := range older {
+			p.supersede()
+		}
 		return []byte("+OK\r\n")
 	})
 }
@@ -186,7 +150,7 @@ func clusterLevel(t *ring.Table) uint8 {
 
 func pipeOf(d member.Pipe) *pipe {
 	key := pipeKey{boot: d.Boot, loop: d.Loop, kind: d.Kind, version: d.Version}
-	return &pipe{key: key, generation: d.Generation}
+	return &pipe{key: key, generation: d.Generation, ended: make(chan struct{})}
 }
 
 // becomePipe turns a client's connection into a pipe.
@@ -199,25 +163,31 @@ func (cn *conn) becomePipe(p *pipe) {
 	cn.node.clients.Add(-1)
 }
 
-// supersede closes the pipe and returns when nothing of it is executed any more.
-// It is called outside the loops.
-func (cn *conn) supersede() {
-	done := make(chan struct{})
+// supersede closes the pipe and returns when it has ended. It is called outside the loops.
+func (p *pipe) supersede() {
+	cn := p.conn
 	cn.worker.loop.Post(func() {
 		if !cn.closed {
 			cn.Closing = true
 			cn.Socket.Close(errSuperseded)
 		}
-		if cn.Answering { // in a goroutine, which cannot be called back
-			cn.onAnswer = func() { close(done) }
-			return
-		}
-		close(done)
 	})
 	select {
-	case <-done:
+	case <-p.ended:
 	case <-cn.node.ctx.Done():
 	}
+}
+
+// endPipe says that nothing that came over the connection is executed any more: it is closed, and
+// no goroutine answers a request of it.
+func (cn *conn) endPipe() {
+	p := cn.pipe
+	if p == nil || p.hasEnded {
+		return
+	}
+	p.hasEnded = true
+	cn.node.pipes.ended(cn.node.monotonic(), p)
+	close(p.ended)
 }
 
 // gate is that of the request's pipe, nil for a client.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -198,20 +197,5 @@ func TestNonceIsUsedOnce(t *testing.T) {
 	again.sendRaw(greeting)
 	if got := again.next(); !strings.HasPrefix(got, "(error) WRONGPASS") {
 		t.Errorf("recorded proof answers %s", got)
-	}
-}
-
-func TestRegistryForgets(t *testing.T) {
-	var g pipeRegistry
-	now := time.Unix(1000, 0)
-	key := pipeKey{boot: 1, kind: member.Common, version: resp.RESP2}
-	p := &pipe{key: key, generation: 3}
-	g.claim(p, now)
-	g.closed(p, now)
-	if _, stale := g.claim(&pipe{key: key, generation: 3}, now.Add(pipeMemory)); !stale {
-		t.Error("a generation was forgotten too early")
-	}
-	if _, stale := g.claim(&pipe{key: key, generation: 3}, now.Add(2*pipeMemory+time.Second)); stale {
-		t.Error("a generation is remembered for ever")
 	}
 }

@@ -15,5 +15,6 @@ type Broken struct {
 	LeaveEarly         bool // release a node before the heirs have everything
 	NeverFence         bool // serve on after a standstill
 	NeverLatch         bool // execute what comes behind a refused command
+	IgnoreGenerations  bool // go on reading the older generations of a pipe
 	IgnoreEras         bool // believe a pipe about partitions gained since its last RETRY
 }

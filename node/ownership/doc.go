@@ -13,6 +13,7 @@
 //	hand-over what a node does to let go of what it lost: send the rest to the heirs
 //	heir      the new owner of a partition, which was fed it before
 //	gate      what one pipe may not be served yet, because of what it sent before
+//	generation one connection of a pipe; a newer one is acknowledged behind the older ones' end
 //	fence     up while a node that stood still does not know whether its table is current
 //
 // # How a table is obeyed
@@ -43,5 +44,7 @@
 //     have everything that it lost, or are dead. It never acknowledges a table of another lineage.
 //   - Commands of one pipe on one partition are executed in their order, also when some of them are
 //     refused and come again (Gate).
+//   - Before a node acknowledges a generation of a pipe, nothing that came over an older one is
+//     executed any more, or ever will be (Generations).
 //   - A node that stood still serves nothing until another member has confirmed its table.
 package ownership

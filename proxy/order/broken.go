@@ -8,6 +8,7 @@ type Broken struct {
 	ResendEarly  bool // held requests are sent again before all others of the session have come back
 	PassHeld     bool // a session sends new requests while it holds others
 	ChangeLanes  bool // a session changes its lane while requests are outstanding in the old one
+	ForgetStrays bool // a session changes its lane to a node that may still execute what it sent in the old one
 	IgnoreRoutes bool // a session goes by a new route while requests are outstanding by the old one
 }
 
@@ -15,5 +16,6 @@ func (b *Broken) repeatsAll() bool    { return b != nil && b.RepeatAll }
 func (b *Broken) retriesEarly() bool  { return b != nil && b.RetryEarly }
 func (b *Broken) resendsEarly() bool  { return b != nil && b.ResendEarly }
 func (b *Broken) passesHeld() bool    { return b != nil && b.PassHeld }
+func (b *Broken) forgetsStrays() bool { return b != nil && b.ForgetStrays }
 func (b *Broken) ignoresRoutes() bool { return b != nil && b.IgnoreRoutes }
 func (b *Broken) changesLanes() bool  { return b != nil && b.ChangeLanes }

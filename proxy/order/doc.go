@@ -16,7 +16,8 @@
 // connection of one Lane to it. A Request is one command or a part of one. It is queued in a pipe,
 // outstanding until its reply has come, and held when it came back undone or cannot be sent yet. A
 // Part gathers replies to several requests: a Scattered one's requests have keys in several
-// partitions and may have to be divided, an Asker's are not held, since it asks again by itself.
+// partitions and may have to be divided, an Asker's are not held, since it asks again by itself. A
+// stray is a request that a node may still execute although its pipe was lost.
 //
 // # Invariants
 //
@@ -27,6 +28,8 @@
 //   - Requests leave a pipe in the order in which they entered. Their bytes stay until then.
 //   - What a broken pipe may have brought to its node is sent again only if it may be executed
 //     twice.
+//   - A session that has strays at a node sends that node nothing in another lane before the node
+//     has acknowledged the next generation of the lost pipe.
 //   - Nothing is sent for a latched partition before RETRY, and RETRY is said when all that was on
 //     its way at the last refusal has come back.
 //   - A node refuses commands on a partition that it has gained since a pipe opened until RETRY

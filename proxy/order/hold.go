@@ -166,7 +166,7 @@ func (m *Machine) ready(s *Session, n *Node, size int, now time.Duration) *Pipe 
 		m.open(p, now)
 		return nil
 	}
-	if p.full(size) || !m.unlatch(p, now) || p.full(size) { // unlatch may have sent something
+	if m.mayOvertakeStrays(s, p, now) || p.full(size) || !m.unlatch(p, now) || p.full(size) { // unlatch may have sent something
 		return nil
 	}
 	return p

@@ -69,6 +69,7 @@ type Pipe struct {
 	inflight          fifo
 	unsent            int // requests of which nothing was written
 	latch             latch
+	strays            bool // of a lost connection, and no newer one was acknowledged since
 }
 
 // IsOpen reports whether the pipe takes requests.
@@ -237,7 +238,7 @@ func (m *Machine) Connected(p *Pipe, attempt uint64) (generation uint64, ok bool
 
 // Opened says that the node takes requests on the pipe.
 func (m *Machine) Opened(p *Pipe, now time.Duration) {
-	p.state = open
+	p.state, p.strays = open, false
 	p.backoff, p.retryAt, p.failingSince = 0, 0, 0
 	m.retryHeld(now)
 }
@@ -269,7 +270,11 @@ func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 			r.since = since
 		}
 		if r.Session != nil {
-			m.returned(&r, raw, body, begin < sent, now)
+			begun := begin < sent
+			if begun {
+				m.strayed(r.Session, p)
+			}
+			m.returned(&r, raw, body, begun, now)
 		}
 		begin = r.end
 	}
@@ -337,7 +342,7 @@ func (m *Machine) Tell(p *Pipe, raw []byte) {
 // closed, in which case it is being opened, or that it must not be used before it has said RETRY.
 // raw is copied.
 func (m *Machine) Ask(p *Pipe, r Request, raw []byte, now time.Duration) (ok bool) {
-	if p.state != open || p.full(len(raw)) || !m.unlatch(p, now) {
+	if p.state != open || m.mayOvertakeStrays(r.Session, p, now) || p.full(len(raw)) || !m.unlatch(p, now) {
 		m.open(p, now)
 		return false
 	}

@@ -23,6 +23,7 @@ type Session struct {
 	held   []held // came back undone, to be sent again; not sorted
 	listed bool   // in the Machine's holding
 	closed bool
+	strays []*Pipe // that had strays of this session when they were lost
 }
 
 // Outstanding is the number of requests that nodes have or that are held, and of what Begin has
@@ -83,7 +84,7 @@ func (m *Machine) Submit(s *Session, r Request, raw []byte, now time.Duration) (
 		return nil, true
 	}
 	p = n.Pipe(s.lane)
-	if p.state != open || p.latch.refuses(r.Partition) || s.remote > 0 && p.overtakes(r.Partition) {
+	if p.state != open || p.latch.refuses(r.Partition) || s.remote > 0 && p.overtakes(r.Partition) || m.mayOvertakeStrays(s, p, now) {
 		r.since = m.outOfReach(p, now)
 		m.hold(s, &r, raw, now)
 		return nil, true
@@ -122,7 +123,7 @@ func (m *Machine) SubmitTo(n *Node, r Request, raw []byte, body Body, now time.D
 	}
 	p = n.Pipe(s.lane)
 	fresh := r.since == 0 // what is sent again has nothing of its session on its way
-	if p.state != open || p.latch.on || fresh && s.remote > 1 && p.acked < p.latch.aheadUntil {
+	if p.state != open || p.latch.on || fresh && s.remote > 1 && p.acked < p.latch.aheadUntil || m.mayOvertakeStrays(s, p, now) {
 		r.since = max(r.since, m.outOfReach(p, now))
 		m.keep(&r, raw, body, now)
 		return nil

@@ -20,7 +20,7 @@ var broken = []brokenRule{
 	{"keep what its living owner has not handed over", func(r *options) {
 		r.replica.KeepUnhanded, r.replica.HandOnce, r.overflows, r.hard = true, true, true, true
 	}, []mischief{joins, leaves}},
-	{"ignore generations", func(r *options) { r.ignoreGenerations = true }, nil},
+	{"ignore generations", func(r *options) { r.ownership.IgnoreGenerations = true }, nil},
 	{"refuse nothing behind a refused command", func(r *options) { r.ownership.NeverLatch = true }, []mischief{stops}},
 	{"repeat what must not be repeated", func(r *options) { r.order.RepeatAll, r.busy = true, true }, []mischief{resets, stops}},
 	{"send past what is held", func(r *options) { r.order.PassHeld, r.busy = true, true }, []mischief{joins, leaves}},
@@ -28,6 +28,7 @@ var broken = []brokenRule{
 		r.order.IgnoreRoutes, r.order.ResendEarly, r.busy, r.narrow, r.hard = true, true, true, true, true
 	}, []mischief{joins, leaves}},
 	{"change lanes with commands outstanding", func(r *options) { r.order.ChangeLanes = true }, []mischief{joins, leaves}},
+	{"use another lane while the old one's requests may still arrive", func(r *options) { r.order.ForgetStrays, r.copies = true, 1 }, []mischief{returns}},
 	{"believe that a node has covered what it was asked about", func(r *options) { r.wide.TrustAnswers, r.busy = true, true }, []mischief{joins, leaves}},
 	{"ask only whom the data's epoch is news to", func(r *options) { r.ownership.AskBySince = true }, []mischief{joins, leaves}},
 	{"take effects for what is served", func(r *options) { r.replica.AdmitServed = true }, []mischief{joins, leaves, stops}},

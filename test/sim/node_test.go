@@ -53,7 +53,7 @@ type node struct {
 
 	replicas
 
-	pipes map[pipeKey]*nodePipe
+	pipes ownership.Generations[pipeKey, *nodePipe]
 }
 
 // tableEvent is one of the machine, and what follows when its actions are done.
@@ -67,7 +67,8 @@ func newNode(p *proc) *node {
 		w: p.w, p: p, view: ownership.None, looped: ownership.None,
 		machine: ownership.New(ownership.Config{ID: p.id, Boot: p.boot, StallLimit: stallLimit, Broken: p.w.ownership}),
 		doubts:  ownership.Fence{Limit: stallLimit, Broken: p.w.ownership},
-		replies: make(map[uint64]func(ownership.Reply)), pipes: make(map[pipeKey]*nodePipe), replicas: newReplicas(p.w),
+		replies: make(map[uint64]func(ownership.Reply)), replicas: newReplicas(p.w),
+		pipes: ownership.Generations[pipeKey, *nodePipe]{Broken: p.w.ownership},
 	}
 }
 

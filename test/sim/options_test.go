@@ -36,6 +36,5 @@ type rules struct {
 	wide      wide.Broken      // those of proxy/wide
 	office    office.Broken    // those of ring/office
 
-	ignoreGenerations bool // an older generation of a pipe goes on being read
-	adoptForeign      bool // members adopt any table of a later epoch
+	adoptForeign bool // members adopt any table of a later epoch
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
-// A node's part of a pipe: ownership.Gate itself, generations after node/pipes.go.
+// A node's part of a pipe: ownership.Gate and ownership.Generations themselves.
 
 type commandKind uint8
 
@@ -69,7 +69,6 @@ type nodePipe struct {
 	n          *node
 	c          *conn
 	key        pipeKey
-	generation uint64
 	superseded bool
 	gate       ownership.Gate
 }
@@ -81,7 +80,11 @@ type nodeEnd struct {
 	pipe *nodePipe
 }
 
-func (e *nodeEnd) closed() {}
+func (e *nodeEnd) closed() {
+	if n := e.at.node; n != nil && e.pipe != nil {
+		n.pipes.Ended(n.w.now, e.pipe.key, e.pipe)
+	}
+}
 
 func (e *nodeEnd) received(m any) {
 	n := e.at.node
@@ -114,21 +117,24 @@ func (e *nodeEnd) received(m any) {
 
 // open claims a generation, and has older ones executed no more before it says so.
 func (e *nodeEnd) open(n *node, o pipeGreeting) {
-	older := n.pipes[o.key]
-	if older != nil && older.generation >= o.generation && !n.w.ignoreGenerations {
+	p := &nodePipe{n: n, c: e.c, key: o.key, gate: ownership.Gate{Broken: n.w.ownership}}
+	older, fresh := n.pipes.Claim(n.w.now, o.key, o.generation, p)
+	if !fresh {
 		e.c.close(1)
 		return
 	}
-	e.pipe = &nodePipe{n: n, c: e.c, key: o.key, generation: o.generation, gate: ownership.Gate{Broken: n.w.ownership}}
-	e.pipe.gate.Open(n.looped)
-	n.pipes[o.key] = e.pipe
-	if older == nil || n.w.ignoreGenerations {
+	e.pipe = p
+	p.gate.Open(n.looped)
+	if len(older) == 0 {
 		e.c.send(1, done{})
 		return
 	}
 	n.w.after(n.p, n.w.between(0, time.Millisecond), func() {
-		older.superseded = true
-		older.c.close(1)
+		for _, p := range older {
+			p.superseded = true
+			p.c.close(1)
+			n.pipes.Ended(n.w.now, p.key, p)
+		}
 		e.c.send(1, done{})
 	})
 }

@@ -1,0 +1,89 @@
+package order
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+var large = Lane{Kind: member.Large, Version: resp.RESP2}
+
+// asker is the Part of a question.
+type asker struct{}
+
+func (asker) Done(int32, []byte) {}
+func (asker) Undone()            {}
+
+// What a session sent in a lane that broke is not overtaken by what it sends to the same node in
+// another lane, though that is open. Only the session waits, and only for the lost pipe's next
+// generation.
+func TestStraysAreNotOvertaken(t *testing.T) {
+	h := newShell(t)
+	other, s := &Session{Owner: noOwner{}}, &Session{Owner: noOwner{}}
+	h.submit(other) // the common pipe is open
+	n := h.Owner(0)
+	common, lost := n.Pipe(common), n.Pipe(large)
+	incr := []byte("*2\r\n$4\r\nINCR\r\n$1\r\nx\r\n")
+	send := func() *Pipe {
+		p, ok := h.Submit(s, Request{Session: s}, incr, h.now)
+		if !ok {
+			t.Fatal("the pipe is full")
+		}
+		if p != nil {
+			p.Wrote(len(p.Queued()))
+		}
+		h.run()
+		return p
+	}
+	h.Enter(s, large)
+	send()
+	if lost.Inflight() != 1 {
+		t.Fatal("the request was not sent in the large lane")
+	}
+	h.Lost(lost, ErrSilent, h.now)
+	h.run()
+	if len(h.failed) != 1 || h.failed[0] != Unknown || !h.Enter(s, common.Lane) {
+		t.Fatalf("outcomes %v; want that nobody knows, and the session to go on", h.failed)
+	}
+	if p := send(); p != nil {
+		t.Error("the session goes on in another lane while the node may execute what it sent in the lost one")
+	}
+	if h.Ask(common, Request{Session: s, Part: asker{}}, []byte("PING\r\n"), h.now) {
+		t.Error("a question overtakes what the session sent in the lost lane")
+	}
+	if h.Submit(other, Request{Session: other}, incr, h.now); common.Inflight() != 2 {
+		t.Error("a session that has lost nothing waits")
+	}
+	h.now += time.Second
+	h.RetryTimer(h.now)
+	h.run() // the lost lane opens again
+	if !lost.IsOpen() || common.Inflight() != 3 || h.Holding() != 0 {
+		t.Errorf("lost lane open %v, %d requests in the other one, %d sessions hold; want true, 3, 0",
+			lost.IsOpen(), common.Inflight(), h.Holding())
+	}
+	if !h.Ask(common, Request{Session: s, Part: asker{}}, []byte("PING\r\n"), h.now) || len(s.strays) != 0 {
+		t.Error("the session waits for strays that are gone")
+	}
+}
+
+// What was queued and not written cannot arrive late.
+func TestUnwrittenRequestsAreNoStrays(t *testing.T) {
+	h := newShell(t)
+	s := &Session{Owner: noOwner{}}
+	h.Enter(s, large)
+	get := []byte("*2\r\n$3\r\nGET\r\n$1\r\nx\r\n")
+	h.Submit(s, Request{Session: s}, get, h.now)
+	h.run() // opens the pipe, and writes it
+	p := h.Owner(0).Pipe(large)
+	p.Pop()
+	if queued, _ := h.Submit(s, Request{Session: s}, get, h.now); queued != p {
+		t.Fatal("nothing is queued")
+	}
+	h.Lost(p, ErrSilent, h.now)
+	h.run()
+	if p.strays || len(s.strays) != 0 {
+		t.Error("what no node was sent counts as a stray")
+	}
+}
