@@ -1,15 +1,15 @@
 package order
 
-// Broken are rules that test/sim and TestBrokenRulesInRandomSchedules break, to see that they notice. In a proxy there are none: a
-// nil *Broken keeps all.
+// Broken lists the rules of this package that test/sim and TestBrokenRulesInRandomSchedules break to
+// see that they notice. A proxy breaks none of them: it has a nil *Broken.
 type Broken struct {
-	RepeatAll    bool // what must not be executed twice is sent again when its pipe broke
-	RetryEarly   bool // RETRY is said while refusals are still on their way
-	ResendEarly  bool // held requests are sent again before all others of the session have come back
-	PassHeld     bool // a session sends new requests while it holds others
-	ChangeLanes  bool // a session changes its lane while requests are outstanding in the old one
-	ForgetStrays bool // a session changes its lane to a node that may still execute what it sent in the old one
-	IgnoreRoutes bool // a session goes by a new route while requests are outstanding by the old one
+	RepeatAll    bool // send again what must not be executed twice, when its pipe broke
+	RetryEarly   bool // say RETRY while refusals are still on their way
+	ResendEarly  bool // send held requests again before all others of the session have come back
+	PassHeld     bool // send new requests of a session that holds others
+	ChangeLanes  bool // change a session's lane while requests are outstanding in the old one
+	ForgetStrays bool // use another lane while the node may still execute what was sent in the old one
+	IgnoreRoutes bool // use a new route while requests are outstanding by the old one
 }
 
 func (b *Broken) repeatsAll() bool    { return b != nil && b.RepeatAll }

@@ -1,6 +1,6 @@
 package order
 
-// fifo is a queue of requests in a ring that grows as needed and is kept for reuse.
+// fifo is a queue of requests. Its ring grows as needed and never shrinks.
 type fifo struct {
 	ring       []Request // its length is a power of two
 	head, size int
@@ -8,10 +8,10 @@ type fifo struct {
 
 func (q *fifo) len() int { return q.size }
 
-// front is the oldest request, valid until pop or push.
+// front returns the oldest request, valid until pop or push.
 func (q *fifo) front() *Request { return &q.ring[q.head] }
 
-// at is the i-th oldest request, valid until pop or push.
+// at returns the i-th oldest request, valid until pop or push.
 func (q *fifo) at(i int) *Request { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
 
 func (q *fifo) push(r *Request) {

@@ -14,8 +14,9 @@ type held struct {
 	body Body   // not nil: has the memory of raw
 }
 
-// returned decides about a request whose pipe broke. What may have been executed and must not be
-// executed twice fails. raw is valid during the call; a body is no longer the caller's.
+// returned decides about a request whose pipe broke. begun says that some of it was written. A
+// request that may have been executed and must not be executed twice fails; any other is held. raw
+// is valid during the call. returned takes over the body.
 func (m *Machine) returned(r *Request, raw []byte, body Body, begun bool, now time.Duration) {
 	if begun && !m.repeatable(raw) {
 		release(body)
@@ -45,8 +46,8 @@ func (m *Machine) fail(r *Request, why Outcome) {
 	m.act(Action{Kind: Fail, Outcome: why, Request: *r})
 }
 
-// keep keeps a request until it can be sent again. The session sends nothing new meanwhile. raw is
-// copied, unless there is a body, which is the session's from now on.
+// keep holds a request until it can be sent again. The session sends nothing new meanwhile. keep
+// copies raw, unless there is a body, which it takes over.
 func (m *Machine) keep(r *Request, raw []byte, body Body, now time.Duration) {
 	s := r.Session
 	if s.closed {
@@ -65,8 +66,8 @@ func (m *Machine) keep(r *Request, raw []byte, body Body, now time.Duration) {
 	m.arm()
 }
 
-// retry sends what the session holds again, in the order of its commands, once nothing of it is on
-// its way any more.
+// retry sends the held requests of the session again, in the order of its commands, once all its
+// other requests have come back.
 func (m *Machine) retry(s *Session, now time.Duration) {
 	m.giveUp(s, now)
 	if s.closed || s.remote > len(s.held) && !m.broken.resendsEarly() {
@@ -85,7 +86,7 @@ func (m *Machine) retry(s *Session, now time.Duration) {
 	}
 }
 
-// giveUp fails what was held for too long.
+// giveUp fails the requests that were held for longer than the patience.
 func (m *Machine) giveUp(s *Session, now time.Duration) {
 	s.held = slices.DeleteFunc(s.held, func(h held) bool {
 		if now-h.since <= m.patience {
@@ -121,7 +122,7 @@ func (m *Machine) resend(h *held, now time.Duration) bool {
 	return true
 }
 
-// owners lists the owners of partitions. one: it is the same for all.
+// owners lists the owners of partitions, in their order. one reports whether they are all the same.
 func (m *Machine) owners(partitions []uint16) (owners []*Node, one bool) {
 	one = true
 	for _, p := range partitions {
@@ -131,8 +132,8 @@ func (m *Machine) owners(partitions []uint16) (owners []*Node, one bool) {
 	return owners, one
 }
 
-// resendApart replaces a held request by several. All owners must be there, so that the session's
-// order is kept.
+// resendApart replaces a held request by one for each owner. It reports whether it did. It sends
+// nothing unless the pipes to all owners are ready, so that the session's order is kept.
 func (m *Machine) resendApart(h *held, part Scattered, owners []*Node, now time.Duration) bool {
 	s := h.Session
 	for _, n := range owners {
@@ -156,7 +157,8 @@ func (m *Machine) resendApart(h *held, part Scattered, owners []*Node, now time.
 	return true
 }
 
-// ready is the open pipe to a node that takes a request sent again, or nil.
+// ready returns the pipe to the node if a held request of that many bytes can be sent on it now, or
+// nil.
 func (m *Machine) ready(s *Session, n *Node, size int, now time.Duration) *Pipe {
 	if n == nil {
 		return nil
@@ -172,7 +174,7 @@ func (m *Machine) ready(s *Session, n *Node, size int, now time.Duration) *Pipe 
 	return p
 }
 
-// note notes that a session holds requests.
+// note enters a session into the list of those that hold requests.
 func (m *Machine) note(s *Session) {
 	if !s.listed {
 		s.listed = true
@@ -180,7 +182,7 @@ func (m *Machine) note(s *Session) {
 	}
 }
 
-// arm has the held requests be tried again a little later, and then less and less often.
+// arm schedules the next retry of all held requests. The pause grows from one to the next.
 func (m *Machine) arm() {
 	if !m.armed {
 		m.armed = true
@@ -188,14 +190,14 @@ func (m *Machine) arm() {
 	}
 }
 
-// RetryTimer says that the time has passed for which Arm has asked.
+// RetryTimer is the event that the time of the last Arm has passed.
 func (m *Machine) RetryTimer(now time.Duration) {
 	m.armed = false
 	m.retryPause = min(2*m.retryPause, RetryEvery)
 	m.retryHeld(now)
 }
 
-// retrySoon makes pauses begin small again.
+// retrySoon makes the pauses between retries small again.
 func (m *Machine) retrySoon() {
 	m.retryPause = retryFirst
 	if m.armed {
@@ -203,8 +205,8 @@ func (m *Machine) retrySoon() {
 	}
 }
 
-// retryHeld tries everything that is held: after a while, when a pipe has opened and when a table
-// has come.
+// retryHeld retries the held requests of all sessions. It is called when the timer has run down, when
+// a pipe has opened and when a table was installed.
 func (m *Machine) retryHeld(now time.Duration) {
 	holding := m.holding
 	m.holding = nil

@@ -9,8 +9,8 @@ import (
 
 // latch mirrors what the node refuses on a pipe: after it refused a command it refuses the later
 // ones for the same partitions too, until DUNLIN RETRY. RETRY is said only when everything that was
-// on its way at the last refusal has come back, whoever's it is, and until then nothing new is sent
-// for those partitions:
+// outstanding at the last refusal has come back, of all sessions. Until then nothing new is sent for
+// those partitions:
 //
 //	wrong  B1 RETRY A1' B2    B1 is refused, B2 is not: B's commands change places
 //	right  B1 ... RETRY A1' B1' B2
@@ -23,14 +23,15 @@ import (
 //	wrong  C1 RETRY C2        C1 is refused, C2 is not
 //	right  C1 RETRY ... C1' C2
 //
-// RETRY repeats the epoch that the node named. What this proxy gave up before, and what may still
-// be on its way to the node over an older connection, cannot name it, and is not executed late.
+// RETRY repeats the epoch that the node named. Requests that this proxy gave up earlier may still be
+// on their way to the node over an older connection. They cannot name that epoch, so they are not
+// executed late.
 type latch struct {
 	on         bool
 	partitions ring.PartitionSet
 	epoch      uint64        // the newest that the node named
 	until      uint64        // stream offset: what was sent by then must be answered before RETRY
-	rounds     int           // RETRYs in a row since the epoch, that were refused again
+	rounds     int           // RETRYs in a row since the epoch that were followed by another refusal
 	spoken     time.Duration // when RETRY was said last
 
 	ahead      ring.PartitionSet // of the requests that were on their way when RETRY was said last
@@ -42,15 +43,15 @@ const (
 	calm          = time.Second // without a refusal for that long, pauses begin small again
 )
 
-// add notes that a request was refused while the pipe's stream ended at tail, and reports whether
-// it was the first in an epoch. raw is the request's bytes.
+// add is the event that a request, whose bytes are raw, was refused while the pipe's stream ended at
+// tail. It reports whether this is the first refusal in the epoch.
 func (l *latch) add(r *Request, raw []byte, tail, epoch uint64) (anew bool) {
-	if anew = epoch > l.epoch; anew { // what this table takes away has nothing to do with what the last one did
+	if anew = epoch > l.epoch; anew { // a new table's refusals have nothing to do with the last one's
 		l.rounds = 0
 	}
 	l.on, l.until, l.epoch = true, tail, max(l.epoch, epoch)
 	switch part := r.Part.(type) {
-	case Asker: // it is not sent again by us, and asks about what is not refused
+	case Asker: // it asks again by itself
 	case Scattered:
 		for _, p := range part.Partitions(raw) {
 			l.partitions.Add(p)
@@ -72,7 +73,7 @@ func (p *Pipe) overtakes(partition uint16) bool {
 	return p.acked < p.latch.aheadUntil && p.latch.ahead.Has(partition)
 }
 
-// noteAhead notes what is on its way when RETRY is about to be said.
+// noteAhead remembers the partitions of the requests that are outstanding when RETRY is sent.
 func (p *Pipe) noteAhead() {
 	l := &p.latch
 	l.ahead, l.aheadUntil = ring.PartitionSet{}, p.tail()
@@ -95,7 +96,8 @@ func (p *Pipe) noteAhead() {
 	}
 }
 
-// unlatch says DUNLIN RETRY if that is needed. False: not yet.
+// unlatch sends DUNLIN RETRY if the pipe is latched. It reports whether the pipe may be used: false
+// means that it is too early for RETRY.
 func (m *Machine) unlatch(p *Pipe, now time.Duration) bool {
 	l := &p.latch
 	if !l.on {

@@ -8,7 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Lane is the way that a session's outstanding requests travel: a kind of pipe and a protocol
+// Lane selects the pipes that a session's outstanding requests use: a kind of pipe and a protocol
 // version.
 type Lane struct {
 	Kind    member.Kind
@@ -28,7 +28,7 @@ type Node struct {
 	pipes  [member.Kinds][2]*Pipe
 }
 
-// Pipe is the node's pipe for a lane, made when first asked for. It may be closed.
+// Pipe returns the node's pipe for a lane, and makes it at the first call. It may be closed.
 func (n *Node) Pipe(l Lane) *Pipe {
 	at := &n.pipes[l.Kind][l.Version-resp.RESP2]
 	if *at == nil {
@@ -48,20 +48,20 @@ func (n *Node) Each(f func(*Pipe)) {
 	}
 }
 
-// Owns is the set of partitions that are routed to the node. The caller must not change it.
+// Owns returns the set of partitions that are routed to the node. The caller must not change it.
 func (n *Node) Owns() *ring.PartitionSet { return &n.owned }
 
-// Inflight is the number of requests that the node has not answered, and of large replies that it
-// keeps.
+// Inflight returns the number of requests that the node has not answered, plus that of the large
+// replies that it keeps.
 func (n *Node) Inflight() (count int) {
 	count = n.Kept
 	n.Each(func(p *Pipe) { count += p.inflight.len() })
 	return count
 }
 
-// failingSince is since when the node cannot be reached, as far as its pipes know: where one cannot
-// be opened, the others are as little use, though they may not have noticed yet. 0: it can be
-// reached, or nobody has tried.
+// failingSince returns the time since when the node has been out of reach, judged by its pipes: if
+// one of them cannot be opened, the others are of no use either, though they may not have noticed
+// yet. 0 means that the node can be reached, or that nobody has tried.
 func (n *Node) failingSince(now time.Duration) (since time.Duration) {
 	if n.gone {
 		return n.goneAt

@@ -9,16 +9,18 @@ import (
 // maxHops is how many -MOVED replies a request follows before it waits a little.
 const maxHops = 4
 
-// Refusal is what a node says that did not execute a request.
+// Refusal is the answer of a node that did not execute a request.
 type Refusal struct {
-	// Moved: another node owns the partition, the one at Addr. Else the node will know more soon.
+	// Moved says that the node at Addr owns the partition. Otherwise this node will, or will know
+	// who does, before long.
 	Moved     bool
 	Partition uint16 // with Addr
 	Addr      string // host:port; empty: the refusal names none
 	Epoch     uint64 // of the table that the node waits for; 0: it names none
 }
 
-// Refused says that a node has refused the front request of a pipe, and takes it off.
+// Refused is the event that a node has refused the front request of a pipe. It takes the request off
+// the pipe.
 func (m *Machine) Refused(p *Pipe, why Refusal, now time.Duration) {
 	r := *p.inflight.front()
 	raw := p.buf[p.acked-p.base : r.end-p.base]
@@ -41,7 +43,7 @@ func (m *Machine) Refused(p *Pipe, why Refusal, now time.Duration) {
 func (m *Machine) follow(r *Request, why Refusal) {
 	to := m.byAddr[why.Addr]
 	if to == nil || to.gone {
-		return // the next table will tell
+		return // the next table says where it is
 	}
 	if r.hops >= maxHops {
 		r.hops = 0
@@ -56,8 +58,9 @@ func (m *Machine) follow(r *Request, why Refusal) {
 // HasMoves reports whether FollowMoves has something to do.
 func (m *Machine) HasMoves() bool { return len(m.redirected) > 0 }
 
-// FollowMoves sends what was redirected since the last call. Call it when all that a node has said
-// at one time was handled, so that the requests that it refused together are sent again together.
+// FollowMoves sends the requests that were redirected since the last call. Call it when everything
+// that a node has sent at one time was handled, so that the requests that it refused together are
+// sent again together.
 func (m *Machine) FollowMoves(now time.Duration) {
 	for i, s := range m.redirected {
 		m.retry(s, now)
@@ -66,9 +69,9 @@ func (m *Machine) FollowMoves(now time.Duration) {
 	m.redirected = m.redirected[:0]
 }
 
-// Distrust routes partitions by the table again, which an answer of a node did not cover although
-// it was asked about them. A -MOVED reply of a node that had an older table than ours may have sent
-// us to it, and no other command may come that would be told better.
+// Distrust routes the missing partitions by the table again: the node was asked about them, and its
+// answer did not cover them. The -MOVED reply of a node with an older table than ours may have sent
+// us there, and no other command may come to correct that.
 func (m *Machine) Distrust(n *Node, missing *ring.PartitionSet) {
 	if missing.Empty() {
 		return

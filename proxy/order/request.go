@@ -9,12 +9,12 @@ import (
 
 // Request is one command, or a part of one, on its way to a node.
 type Request struct {
-	Session *Session // whose command; nil for the pipe's own
+	Session *Session // that the command belongs to; nil for the pipe's own requests
 	Part    Part     // gathers the parts of a command that was split; nil for a whole command
 	Seq     uint64   // the command's number in its session
 	end     uint64   // offset in the pipe's stream one past its last byte
 	ID      int32    // which part
-	asks    bool     // it belongs to an Asker
+	asks    bool     // its Part is an Asker
 	Origin
 }
 
@@ -33,11 +33,11 @@ type Part interface {
 	Done(id int32, reply []byte)
 }
 
-// Asker is a Part that asks again by itself: what comes back undone is not held, and does not count
-// as outstanding.
+// Asker is a Part that asks again by itself: its requests are never held, and do not count as
+// outstanding.
 type Asker interface {
 	Part
-	// Undone says that a request came back without a reply.
+	// Undone is the event that a request came back without a reply.
 	Undone()
 }
 

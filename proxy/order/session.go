@@ -4,38 +4,38 @@ import (
 	"time"
 )
 
-// Owner is who a session belongs to.
+// Owner is the shell's side of a session.
 type Owner interface {
-	// Take makes the memory behind raw, which is a request of the owner's, the caller's. nil: raw
-	// must be copied.
+	// Take hands the memory behind raw, a request of this session, over to the caller. nil means
+	// that the caller must copy raw.
 	Take(raw []byte) Body
 }
 
 // Session is the part of a client's session that decides where its next request may go.
 type Session struct {
-	// Owner is whose session this is. It must be set before the first request.
+	// Owner must be set before the first request.
 	Owner Owner
 
-	remote int    // requests that nodes have or that are held: parts count each, questions of Askers do not
+	remote int    // requests that nodes have or that are held: each part counts, questions of Askers do not
 	lane   Lane   // of all those
 	route  uint64 // of the Machine when the first of them was sent
 	drain  bool   // nothing new is sent before remote is 0
-	held   []held // came back undone, to be sent again; not sorted
+	held   []held // requests to be sent again; not sorted
 	listed bool   // in the Machine's holding
 	closed bool
 	strays []*Pipe // that had strays of this session when they were lost
 }
 
-// Outstanding is the number of requests that nodes have or that are held, and of what Begin has
-// begun.
+// Outstanding returns the number of requests that nodes have or that are held, plus that of the
+// commands between Begin and End.
 func (s *Session) Outstanding() int { return s.remote }
 
-// Lane is the lane of all that is outstanding.
+// Lane returns the lane of all outstanding requests.
 func (s *Session) Lane() Lane { return s.lane }
 
-// Enter reports whether a request may be sent on that lane now. Changing it must wait until nothing
-// is outstanding, since two lanes do not keep the order of commands; and so must the first request
-// after the route has changed.
+// Enter reports whether the session may send a request in that lane now. Nothing may be outstanding
+// when a session changes its lane, because two lanes do not keep the order of commands, nor when it
+// sends its first request after the route has changed.
 func (m *Machine) Enter(s *Session, l Lane) bool {
 	if s.remote == 0 {
 		s.lane, s.drain, s.route = l, false, m.route
@@ -48,14 +48,14 @@ func (m *Machine) Enter(s *Session, l Lane) bool {
 		(!s.drain && len(s.held) == 0 || m.broken.passesHeld())
 }
 
-// Begin has everything else of the session wait for a command that concerns all nodes or all loops.
-// It counts as outstanding until End.
+// Begin makes the session's later commands wait for one that concerns all nodes or all loops. That
+// command counts as outstanding until End.
 func (m *Machine) Begin(s *Session, l Lane) {
 	s.remote++
 	s.lane, s.drain, s.route = l, true, m.route
 }
 
-// End ends what Begin has begun.
+// End is the end of the command for which Begin was called.
 func (s *Session) End() { s.remote-- }
 
 // MayContinue reports whether a session that had to wait may try its next command.
@@ -63,7 +63,7 @@ func (m *Machine) MayContinue(s *Session) bool {
 	return len(s.held) == 0 && (s.remote == 0 || !s.drain && s.route == m.route)
 }
 
-// Close says that the client is gone: what is held is forgotten.
+// Close is the event that the client is gone. Its held requests are dropped.
 func (s *Session) Close() {
 	s.closed = true
 	for _, h := range s.held {
@@ -73,9 +73,8 @@ func (s *Session) Close() {
 }
 
 // Submit sends a request, whose bytes are raw, to the owner of its partition, or holds it while it
-// cannot be sent. Enter must have allowed it. The pipe that is returned has something to be
-// written; nil: the request is held. not ok: the pipe that is returned is full, and nothing has
-// happened.
+// cannot be sent. Enter must have allowed it. Submit returns the pipe that the shell must write, or
+// nil if the request is held. If ok is false, the pipe is full and nothing has happened.
 func (m *Machine) Submit(s *Session, r Request, raw []byte, now time.Duration) (p *Pipe, ok bool) {
 	n := m.owner[r.Partition]
 	if n == nil {
@@ -97,13 +96,14 @@ func (m *Machine) Submit(s *Session, r Request, raw []byte, now time.Duration) (
 	return p, true
 }
 
-// hold takes a request that could not be sent.
+// hold holds a new request that cannot be sent yet.
 func (m *Machine) hold(s *Session, r *Request, raw []byte, now time.Duration) {
 	s.remote++
 	m.keep(r, raw, s.take(raw), now)
 }
 
-// take is the memory of a request that is too long to be copied; nil if it is to be copied.
+// take returns the memory of a request that is too long to be copied, and nil for one that must be
+// copied.
 func (s *Session) take(raw []byte) Body {
 	if len(raw) <= HugeRequest {
 		return nil
@@ -111,9 +111,9 @@ func (s *Session) take(raw []byte) Body {
 	return s.Owner.Take(raw)
 }
 
-// SubmitTo is Submit for a request with keys in several partitions, which that node owns; nil: they
-// have no owner. It never waits: the caller has seen to it that the pipe is not full. raw is copied
-// unless there is a body.
+// SubmitTo is Submit for a request with keys in several partitions, all of which the node owns. A nil
+// node means that they have no owner. The caller makes sure that the pipe is not full. SubmitTo
+// copies raw unless there is a body, which it takes over.
 func (m *Machine) SubmitTo(n *Node, r Request, raw []byte, body Body, now time.Duration) (p *Pipe) {
 	s := r.Session
 	s.remote++
@@ -132,8 +132,8 @@ func (m *Machine) SubmitTo(n *Node, r Request, raw []byte, body Body, now time.D
 	return p
 }
 
-// Hold holds a request although it might be sent: its pipe is full, and the session can no longer
-// wait. raw is copied.
+// Hold holds a request whose pipe is full, for a session that cannot wait for room any more. It
+// copies raw.
 func (m *Machine) Hold(r Request, raw []byte, now time.Duration) {
 	r.Session.remote++
 	m.keep(&r, raw, nil, now)
