@@ -114,7 +114,7 @@ func (n *Node) SetSettings(s SettingsSource) { n.settingsSource.Store(&s) }
 // ApplySettings obeys the cluster's settings from now on. nil is the empty document.
 func (n *Node) ApplySettings(s *ring.Settings) {
 	if err := n.settings.ApplyCluster(s.Get); err != nil {
-		n.log.Warn("settings are not obeyed as a whole", "error", err)
+		n.log.Warn("some settings cannot be applied", "error", err)
 	}
 }
 

@@ -2,7 +2,7 @@ package proxy
 
 import "github.com/dunlin-cache/dunlin/internal/session"
 
-// executeAside is execute for a client that is paused, or does not want all replies.
+// executeAside is execute for a client that is paused, or that has switched off some replies.
 func (s *client) executeAside(args [][]byte, raw []byte) bool {
 	if s.state.Blocked {
 		return false
@@ -19,7 +19,7 @@ func (s *client) executeAside(args [][]byte, raw []byte) bool {
 	return done
 }
 
-// mute has what is issued next be muted if the client wants that.
+// mute makes the turn of the next command muted, if the client has switched its reply off.
 func (s *client) mute() {
 	s.muting = s.state.Muted()
 	s.mutes = s.mutes || s.muting
@@ -28,8 +28,8 @@ func (s *client) mute() {
 // isMuted reports whether the reply to an outstanding command is to be dropped.
 func (s *client) isMuted(seq uint64) bool { return s.turns[seq&uint64(len(s.turns)-1)].muted }
 
-// block has the session wait, with unread commands of that many bytes, until unblock. A peer that
-// has finished sending is believed to be gone, and not to want the answer.
+// block makes the session wait until Unblock. Its input keeps the given number of bytes of unread
+// commands. A peer that has finished sending counts as disconnected: the session closes.
 func (s *client) block(unread int) {
 	s.state.SetBlocked(true)
 	s.conn.SetMaxInput(unread + session.KeepBlocked)
@@ -42,27 +42,27 @@ func (s *client) block(unread int) {
 	s.closeWhenDone()
 }
 
-// Unblock goes on with the session's commands.
+// Unblock lets the session continue with its commands.
 func (s *client) Unblock() {
 	s.state.SetBlocked(false)
 	s.conn.SetMaxInput(0)
 	s.resume()
 }
 
-// delay gives the command at hand its reply when State.Delay has passed. reply is copied.
+// delay answers the current command after State.Delay. reply is copied.
 func (s *client) delay(reply []byte) {
 	timer := s.w.loop.After(s.state.Delay, func() { s.Wake(nil) })
 	s.issue()
 	s.wait(session.Later(reply, timer.Stop))
 }
 
-// wait has the session wait until wake gives the command that was issued last its reply.
+// wait makes the session wait until Wake answers the command that was issued last.
 func (s *client) wait(w *session.Waiting) {
 	s.state.Waiting, s.waits = w, s.tail-1
 	s.block(0)
 }
 
-// Wake ends what the session waits for; reply is that of EndWaiting.
+// Wake ends the wait of the session. reply is the argument of State.EndWaiting.
 func (s *client) Wake(reply []byte) {
 	reply = s.state.EndWaiting(reply)
 	s.Unblock()

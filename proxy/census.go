@@ -15,14 +15,13 @@ import (
 	"github.com/dunlin-cache/dunlin/proxy/wide"
 )
 
-// census is a session's command over the whole cluster: it asks the question of package wide, round
-// by round.
+// census is a command over the whole cluster. It asks its question (package wide) round by round.
 type census struct {
 	s        *client
 	seq      uint64
 	question *wide.Question
 	charged  int  // bytes of answers that the session has gathered
-	over     bool // answered by somebody else
+	over     bool // stop was called: the client has its reply already
 }
 
 // wideHost adds to replies what only the proxy knows.
@@ -36,14 +35,14 @@ func (h wideHost) AppendConfig(dst []byte, v resp.Version, args [][]byte, of *co
 	return h.p.settings.AppendGetOfNodes(dst, v, args, of)
 }
 
-// everywhere starts a command over the whole cluster. False: it must wait. It travels on the large
-// lane, since it may keep a node busy.
+// everywhere starts a command over the whole cluster, on the large lane, since it may keep a node
+// busy. It reports false if the command must wait.
 func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	if cmd.ID == command.Info && !figures.InfoNeedsNodes(args[1:]) {
 		return s.local(cmd, args)
 	}
 	if s.Outstanding() > 0 {
-		return false // rounds are repeated: nothing may pass them, nor they anything
+		return false // rounds are repeated, so no other command of the session may be in flight
 	}
 	question, err := wide.New(&wide.Call{
 		Command: cmd, Args: cloneAll(args), Version: s.state.Version,
@@ -56,7 +55,7 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	s.w.order.Begin(&s.Session, order.Lane{Kind: member.Large, Version: s.state.Version})
 	c := &census{s: s, seq: s.tail, question: question}
 	if question.Waits {
-		s.w.stats.Commands[cmd.ID]++ // its time is the client's choice, and no latency
+		s.w.stats.Commands[cmd.ID]++ // WAIT lasts as long as the client asked, so its time is no latency
 		s.issue()
 		s.wait(&session.Waiting{Reply: func() []byte { return question.Reply(nil) }, Stop: c.stop})
 	} else {
@@ -74,7 +73,7 @@ func (c *census) round() {
 	w, now := c.s.w, c.s.w.loop.Now()
 	if c.question.Rounds.Expired(now) {
 		if c.question.AboutNodes {
-			c.finish(c.question.Reply(nil)) // of the nodes that there are
+			c.finish(c.question.Reply(nil)) // from the nodes that answered
 			return
 		}
 		c.finish(errHeldLong)
@@ -88,7 +87,7 @@ func (c *census) round() {
 	}
 }
 
-// Done takes a node's answer: the partitions that it covers, and the reply.
+// Done receives a node's answer: the partitions that it covers, and the reply.
 func (c *census) Done(id int32, reply []byte) {
 	if covered, inner, ok := member.ParseAnswer(reply); ok {
 		rounds := &c.question.Rounds
@@ -105,7 +104,8 @@ func (c *census) Done(id int32, reply []byte) {
 	c.answered()
 }
 
-// Undone is called for a question that was not answered: its partitions stay wanted.
+// Undone notes that a question came back without an answer. The next round asks about its
+// partitions again.
 func (c *census) Undone() { c.answered() }
 
 // answered counts an answer of the round.
@@ -140,7 +140,7 @@ func (c *census) finish(reply []byte) {
 	s.reply(c.seq, reply)
 }
 
-// stop ends a command that somebody else answers.
+// stop ends a command that State.EndWaiting answers.
 func (c *census) stop() {
 	c.over = true
 	c.s.End()

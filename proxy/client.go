@@ -61,7 +61,7 @@ const (
 	closed        // the socket is gone
 )
 
-// inputState says who goes on with the commands in the input that were not taken yet.
+// inputState says what continues with the commands in the input that are not executed yet.
 type inputState uint8
 
 const (
@@ -70,7 +70,8 @@ const (
 	stalled                   // progress does, when what they wait for has happened; reading is paused, unless state.Blocked
 )
 
-// Take is for requests that are too long to be copied.
+// Take implements order.Owner: it gives the memory of the input that holds raw to the caller, nil
+// if raw must be copied.
 func (s *client) Take(raw []byte) order.Body {
 	if b := s.conn.TakeInput(raw); b != nil {
 		return b
@@ -139,7 +140,7 @@ func (s *client) OnData(c *netloop.Conn, in []byte) int {
 	return off
 }
 
-// execute starts one command. False: it must wait, nothing has happened yet.
+// execute starts one command. It reports false if the command must wait: then nothing has happened.
 func (s *client) execute(args [][]byte, raw []byte) bool {
 	cmd := command.Lookup(args[0])
 	if !s.known(cmd, args) {
@@ -148,7 +149,8 @@ func (s *client) execute(args [][]byte, raw []byte) bool {
 	return s.dispatch(cmd, args, raw)
 }
 
-// dispatch starts a command that is in order; cmd is its subcommand's row if it has one.
+// dispatch starts a command that has passed all checks. cmd is the row of its subcommand, if it has
+// one.
 func (s *client) dispatch(cmd *command.Command, args [][]byte, raw []byte) bool {
 	s.state.LastCmd = cmd.ID
 	switch cmd.Route {
@@ -162,20 +164,21 @@ func (s *client) dispatch(cmd *command.Command, args [][]byte, raw []byte) bool 
 	return s.local(cmd, args)
 }
 
-// known is the fast form of what session.Server.Refuse checks: it may be false for a command that
-// is in order.
+// known is the fast path of the checks in session.Server.Refuse. It may report false for a command
+// that passes all of them.
 func (s *client) known(cmd *command.Command, args [][]byte) bool {
 	return cmd != nil && cmd.Built && cmd.Subs == nil && s.state.Authenticated && !s.state.Apart &&
 		cmd.Flags&command.Internal == 0 && cmd.ArityOK(len(args))
 }
 
-// refuse answers a command that must not be executed; what turns out to be in order is executed.
+// refuse makes the full checks. It answers a command that must not be executed, and executes or
+// queues one that passes them. It reports false if the command must wait.
 func (s *client) refuse(cmd *command.Command, args [][]byte, raw []byte) bool {
 	if s.state.Aside() {
 		return s.executeAside(args, raw)
 	}
 	if s.watching && cmd != nil && cmd.ID == command.Exec {
-		return false // it ends what is watched even if it is refused
+		return false // EXEC ends the watch even if it is refused, so it waits for the WATCH in flight
 	}
 	out, action, refused := s.w.proxy.server.Refuse(s.state, cmd, args, s.w.scratch[:0])
 	if row := command.Row(args); !refused && s.state.Queues(row) {
@@ -224,7 +227,7 @@ func (s *client) forwardTo(partition uint16, cmd *command.Command, args [][]byte
 	return true
 }
 
-// slotOf is the slot of a command's keys, and whether they share it.
+// slotOf returns the slot of a command's first key, and reports whether all keys share it.
 func (s *client) slotOf(cmd *command.Command, args [][]byte) (slot uint16, same bool) {
 	slot = ring.Slot(args[cmd.FirstKey(args)])
 	if cmd.First == cmd.Last && cmd.Flags&command.MovableKeys == 0 {
@@ -240,8 +243,8 @@ func (s *client) slotOf(cmd *command.Command, args [][]byte) (slot uint16, same 
 	return slot, true
 }
 
-// laneFor is the lane of a request. A heavy command goes where nobody takes its silence for a
-// broken pipe, or waits behind it.
+// laneFor returns the lane of a request of size bytes. A heavy command uses the large lane, where
+// nothing small waits behind it and a long silence does not count as a broken pipe.
 func (s *client) laneFor(size int, heavy bool) order.Lane {
 	l := order.Lane{Kind: member.Common, Version: s.state.Version}
 	switch {
@@ -256,8 +259,8 @@ func (s *client) laneFor(size int, heavy bool) order.Lane {
 // enterLane reports whether a request may be sent on that lane now.
 func (s *client) enterLane(l order.Lane) bool { return s.w.order.Enter(&s.Session, l) }
 
-// submit hands a request to the pipe of its partition's owner, or has it held. False: the pipe is
-// full and the session must wait.
+// submit sends a request to the owner of its partition, or has it held. It reports false if the
+// pipe is full: then the session waits for that pipe.
 func (s *client) submit(r order.Request, raw []byte) bool {
 	w := s.w
 	p, ok := w.order.Submit(&s.Session, r, raw, w.loop.Now())
@@ -286,8 +289,8 @@ func (s *client) atLimit() bool {
 	return n >= maxInflight || n > 0 && s.foreseen(n) > maxReplyBytes
 }
 
-// foreseen is what replies take: n that are still to come, those that came early, also in part, and
-// those that the peer has not taken.
+// foreseen estimates the bytes of the session's replies: n expected ones, the early and the
+// gathered ones, and those in the output that the client has not read yet.
 func (s *client) foreseen(n int) int {
 	return n*s.replySize + s.earlyLive + s.gathered + s.conn.Queued()
 }
@@ -299,15 +302,16 @@ func (s *client) mayContinue() bool {
 		!s.state.Blocked && s.w.order.MayContinue(&s.Session)
 }
 
-// stall stops reading: the next command in the input must wait for something that will call resume.
+// stall stops reading, because the next command in the input must wait. Whatever ends the wait
+// calls resume.
 func (s *client) stall() {
 	s.input = stalled
-	if !s.state.Blocked { // which wants to know if the peer is gone
+	if !s.state.Blocked { // a blocked session keeps reading, to notice that its peer disconnects
 		s.conn.Pause()
 	}
 }
 
-// resume goes on with the input that a stalled session has kept.
+// resume continues with the unread input of a stalled session.
 func (s *client) resume() {
 	if s.input == stalled && !s.isClosed() {
 		s.input = behind
@@ -316,24 +320,23 @@ func (s *client) resume() {
 	}
 }
 
-// OnEOF keeps the connection of a peer that has finished sending until all its commands are
-// answered: `printf … | nc` is a client too.
+// OnEOF reports whether the connection stays open although the peer has finished sending: it does
+// until all commands are answered, because `printf … | nc` is a client too.
 func (s *client) OnEOF(*netloop.Conn) bool {
 	s.atLeast(ended)
 	if s.state.Blocked {
-		return false // as in Redis: who has gone does not want what waits
+		return false // as in Redis: a disconnected client cancels its blocking command
 	}
 	return s.input != flowing || s.head < s.tail
 }
 
-// closeWhenDone takes no more commands, delivers the replies that are due, and closes.
+// closeWhenDone accepts no more commands, delivers the outstanding replies, and closes the session.
 func (s *client) closeWhenDone() {
 	s.atLeast(closing)
 	s.progress()
 }
 
-// OnClose is called by the loop once the socket is gone. Replies still on their way are dropped
-// when they come.
+// OnClose is called by the loop once the socket is closed. Replies that arrive later are dropped.
 func (s *client) OnClose(_ *netloop.Conn, err error) {
 	s.phase, s.mutes = closed, true
 	s.Close()

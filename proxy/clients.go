@@ -16,7 +16,7 @@ func (w *worker) clientsHere(yield func(session.Client) bool) {
 	}
 }
 
-// StateNow returns the state with the present size of what waits for the client.
+// StateNow returns the state, with the present number of unsent bytes.
 func (s *client) StateNow() *session.State {
 	s.state.OutBytes = s.conn.Queued()
 	return s.state
@@ -28,15 +28,15 @@ func (s *client) Kill() {
 	s.conn.Close(nil)
 }
 
-// everyone answers CLIENT LIST, KILL, UNBLOCK and PAUSE, which concern the sessions of all loops:
-// each loop is visited by a posted function, and the last one sends what was found home.
+// everyone answers CLIENT LIST, KILL, UNBLOCK and PAUSE, which concern the sessions of all loops. A
+// posted function visits each loop, and the last one posts the results back to this session's loop.
 func (s *client) everyone(action session.Action, args [][]byte) {
 	home, seq, workers := s.w, s.tail, s.w.proxy.workers
 	about := session.NewEveryone(action, s.state, args, len(workers))
 	visit := func(w *worker) { about.Visit(w.loop.Index(), w.loop.UnixMilli(), w.clientsHere) }
 	if action == session.ActionPause {
 		visit = func(w *worker) { w.pause.Obey() }
-		visit(home) // now, lest what follows passes it
+		visit(home) // at once, so that the pause also covers the commands behind it
 	}
 	s.issue()
 	home.order.Begin(&s.Session, s.Lane())
@@ -59,7 +59,7 @@ func (s *client) everyone(action session.Action, args [][]byte) {
 	}
 }
 
-// executeShown is execute while somebody has said MONITOR.
+// executeShown is execute while a client MONITORs: it also shows the command to that client.
 func (s *client) executeShown(args [][]byte, raw []byte) bool {
 	if !session.Monitored(s.state, args) {
 		return s.execute(args, raw)

@@ -1,19 +1,25 @@
-// Package proxy is the client side of a Dunlin cluster: stateless, it accepts any Redis client,
-// routes each command to the node that owns its key, and gives the replies back in the order of the
-// commands.
+// Package proxy is the client side of a Dunlin cluster. A proxy keeps no data. It accepts any Redis
+// client, routes each command to the node that owns its key, and returns the replies in the order
+// of the commands.
 //
 // # Terms
 //
-// A session is one client connection (the type client; its protocol state is a session.State). A
-// worker is all that one event loop owns: its sessions, its pipes and its copy of the route;
-// nothing in a worker is shared, so nothing in it is locked. A pipe is one worker's connection to
-// one node. A turn is the place of a command's reply among those of its session. A fetch is a large
-// reply that a node keeps until its client's turn (fetch.go); a transaction is queued here and is
-// one request (transaction.go); a census asks all nodes (census.go, package wide).
+//   - session: one client connection. The type client is the session; its protocol state is a
+//     session.State.
+//   - worker: everything that one event loop owns, such as its sessions and its pipes. Workers
+//     share nothing, so nothing in a worker needs a lock.
+//   - pipe: one worker's connection to one node, for one lane.
+//   - turn: the place of a command's reply among the replies of its session.
+//   - held: a request that came back undone, or that no open pipe could take. Package order holds
+//     it.
+//   - fetch: a large reply that a node keeps until its client's turn comes (fetch.go).
+//   - transaction: MULTI to EXEC. The proxy queues the commands and sends them as one request
+//     (transaction.go).
+//   - census: a command that asks all nodes (census.go, package wide).
 //
-// Package order decides where and when a request goes, and what becomes of it if its node refuses
-// it or is lost. It is a step function without sockets and clocks. The types worker, client and
-// pipe are its shell: they read and write, and do what its actions say.
+// Package order decides where and when a request is sent, and what happens to it if its node
+// refuses it or is lost. Package order is a step function without sockets and clocks. The types
+// worker, client and pipe are its shell: they read and write, and carry out its actions.
 //
 //	client ══> client.OnData: parse  ─> local ───────────────────────────────────┐ answered here
 //	                                 └> submit ─> order.Machine ─> pipe ═══> node │
@@ -22,14 +28,14 @@
 //
 // # Pairing replies with commands
 //
-// A session numbers its commands: head is the oldest one without a delivered reply, tail the next
-// number. A pipe keeps a FIFO of the requests it has taken; a node answers in order, so the next
-// reply on a pipe belongs to the front of its FIFO. The reply of the session's head goes straight
-// into the client's output; one that is early (its session waits for another node first) is copied
-// into the session's early buffer until its turn comes.
+// A session numbers its commands: head is the oldest command without a delivered reply, tail is the
+// next free number. A pipe keeps a FIFO of the requests that it has accepted. A node answers in
+// order, so the next reply on a pipe belongs to the front of that FIFO. The reply to the session's
+// head goes straight into the client's output. A reply that is early, because its session waits for
+// another node first, is copied into the session's early buffer until its turn comes.
 //
-// The turn of a command whose reply the client does not want (CLIENT REPLY) is muted: nothing is
-// delivered in it.
+// A client can switch replies off (CLIENT REPLY). Then the turn of its command is muted: the proxy
+// delivers nothing in that turn.
 //
 //	session A  head=7 tail=10   [7: waits for n1] [8: n2, early, stored] [9: n1]
 //	pipe n1    A7 B3 A9         next reply on n1 belongs to A7
@@ -37,16 +43,19 @@
 //
 // # Order
 //
-// A client's commands on one key are executed in the order in which it sent them: see package
-// order. A command over the whole cluster goes out alone: nothing of its session passes it, nor it
-// anything.
+// A client's commands on one key are executed in the order in which the client sent them: see
+// package order. While a command over the whole cluster is in flight, no other command of its
+// session is.
 //
 // # Bounds
 //
-// A session has at most maxInflight commands outstanding and about maxReplyBytes of replies
-// foreseen, early and unsent together, if they are as large as the last ones; maxEarly of early
-// ones in any case, the parts of unfinished ones included; of large parts those of one command; a
-// pipe bounds its requests and their bytes; a held command waits at most Config.Hold, and not at
-// all for a node that could not be reached for so long already. Beyond a bound the session is not
-// read, or closed where that cannot help. What it has gathered counts in Config.Buffers.
+//   - A session has at most maxInflight commands outstanding.
+//   - Its expected, early and unsent replies take about maxReplyBytes together, if they are as
+//     large as the last ones. Early replies never take more than maxEarly, counting the gathered
+//     parts of unfinished replies. A session gathers the large parts of one command at a time.
+//   - A pipe bounds the number of its requests, and their bytes.
+//   - A held command waits at most Config.Hold, counted from when its node could last be reached.
+//
+// At a bound the proxy stops reading the session, or closes it where that cannot help. The bytes
+// that a session gathers are charged to Config.Buffers.
 package proxy

@@ -9,45 +9,45 @@ import (
 	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
-// A node answers a command whose reply is large with a ticket, so that the reply holds up nobody's
-// on the common pipe. When it is the session's turn, the reply is fetched piece by piece over a
-// pipe of its own kind, no faster than the client takes it:
+// A node answers a command that has a large reply with a ticket, so that no other reply waits
+// behind it on the common pipe. When the session's turn comes, the proxy fetches the reply in
+// pieces over a fetch pipe, no faster than the client reads it:
 //
-//	common pipe   <─ -DUNLINLARGE ticket size        the command is executed; what follows may be sent
-//	fetch pipe    ─> FETCH ticket offset count       two pieces are asked for, or unsent, at a time
+//	common pipe   <─ -DUNLINLARGE ticket size        the command is executed; later commands may be sent
+//	fetch pipe    ─> FETCH ticket offset count       at most two pieces are requested or unsent at a time
 //	common pipe   ─> FETCH ticket 0 0                the node may forget the reply
 //
-// The parts of a command that was split are fetched in their turn as well, all of them at once, and
-// gathered. What is gathered counts as the session's.
+// The large parts of a split command are fetched in the command's turn too, all at once, and
+// gathered in memory, which is charged to the session.
 
 const (
 	fetchPiece  = 128 << 10
-	maxFetching = 2                     // pieces of one reply that are asked for or unsent
-	fetchPause  = 10 * time.Millisecond // before a piece is asked for again
+	maxFetching = 2                     // pieces of one reply that are requested or unsent
+	fetchPause  = 10 * time.Millisecond // before a piece is requested again
 	keepPieces  = 16                    // free buffers that a worker keeps
 )
 
-// fetch is one large reply.
+// fetch is one large reply that the node keeps until the proxy has read it.
 type fetch struct {
 	s      *client
 	seq    uint64
-	part   order.Part // takes the whole reply as that of its part id; nil: it goes to the client
+	part   order.Part // receives the whole reply, as that of request id; nil: the client receives it
 	id     int32
-	whole  []byte // what was gathered for the part
+	whole  []byte // the bytes gathered for part so far
 	ticket uint64
 	size   int
-	from   *pipe  // the ticket ends with its connection
-	opened uint64 // its attempt then
+	from   *pipe  // issued the ticket, which ends with that connection
+	opened uint64 // from.Attempt() when the ticket came
 
-	asked, got int // bytes of the reply
-	pieces     int // asked for or unsent
+	asked, got int // bytes of the reply requested, and received
+	pieces     int // requested or unsent
 	retrying   bool
-	since      time.Duration // when fetching first failed, 0 since it went on
+	since      time.Duration // when fetching began to fail; 0 while it succeeds
 	ended      bool
 }
 
-// fetch takes the ticket that is the reply to a request, which was popped.
-func (p *pipe) fetch(r order.Request, ticket uint64, size int) {
+// beginFetch notes the ticket that answers a request. The request has been popped already.
+func (p *pipe) beginFetch(r order.Request, ticket uint64, size int) {
 	s := r.Session.Owner.(*client)
 	f := &fetch{s: s, seq: r.Seq, part: r.Part, id: r.ID, ticket: ticket, size: size, from: p, opened: p.Attempt()}
 	p.w.stats.LargeReplies++
@@ -64,7 +64,7 @@ func (p *pipe) fetch(r order.Request, ticket uint64, size int) {
 		s.reply(r.Seq, nil)
 		return
 	}
-	if t, ok := f.part.(*transaction); ok && !t.takes(r.ID, size) {
+	if t, ok := f.part.(*transaction); ok && !t.fits(r.ID, size) {
 		f.end()
 		t.Done(r.ID, errRepliesLarge)
 		return
@@ -78,20 +78,20 @@ func (p *pipe) fetch(r order.Request, ticket uint64, size int) {
 	s.progress()
 }
 
-// fetchNext begins to fetch the reply whose turn it is, or its parts, if it is a large one.
+// fetchNext begins to fetch the reply whose turn has come, or its parts, if it is large.
 func (s *client) fetchNext() {
-	for _, f := range slices.Clone(s.fetches) { // to ask may end some
+	for _, f := range slices.Clone(s.fetches) { // ask may end some of them
 		if f.seq == s.head && f.asked == 0 {
 			f.ask()
 		}
 	}
 }
 
-// ask has the node send what may be sent now.
+// ask requests as many pieces as may be in flight now.
 func (f *fetch) ask() {
 	w := f.from.w
 	if f.part != nil && f.got == 0 && !f.ended && f.s.conn.Queued() > maxReplyBytes {
-		f.later() // what is gathered is put into the output as a whole
+		f.later() // a gathered reply enters the output as a whole
 		return
 	}
 	for !f.ended && !f.retrying && f.pieces < maxFetching && f.asked < f.size {
@@ -114,10 +114,10 @@ func (f *fetch) ask() {
 	}
 }
 
-// valid reports whether the node still has the reply.
+// valid reports whether the node still has the reply: it drops it with the connection.
 func (f *fetch) valid() bool { return f.from.Attempt() == f.opened && f.from.IsOpen() }
 
-// retry asks again a little later.
+// retry asks again after fetchPause. Once fetching has failed for Config.Hold, it gives up.
 func (f *fetch) retry() {
 	w := f.from.w
 	if f.since == 0 {
@@ -130,7 +130,7 @@ func (f *fetch) retry() {
 	f.later()
 }
 
-// later asks again after a while.
+// later asks again after fetchPause.
 func (f *fetch) later() {
 	if f.retrying {
 		return
@@ -142,19 +142,19 @@ func (f *fetch) later() {
 	})
 }
 
-// Undone is called for a piece that was asked for on a pipe that broke.
+// Undone notes that the fetch pipe broke before a requested piece came.
 func (f *fetch) Undone() {
 	if f.ended {
 		return
 	}
 	f.pieces--
-	f.asked = f.got // pieces come in order: the later ones are lost as well
+	f.asked = f.got // pieces come in order, so all later ones are lost too
 	if !f.retrying {
 		f.retry()
 	}
 }
 
-// Done takes a piece.
+// Done receives a piece.
 func (f *fetch) Done(_ int32, reply []byte) {
 	if f.ended {
 		return
@@ -182,7 +182,7 @@ func (f *fetch) Done(_ int32, reply []byte) {
 	s.progress()
 }
 
-// pass gives a piece to the client.
+// pass appends a copy of a piece to the client's output, as an insert.
 func (f *fetch) pass(piece []byte) {
 	c := f.s.conn
 	b := f.from.w.newPiece(f)
@@ -194,7 +194,7 @@ func (f *fetch) pass(piece []byte) {
 	c.Insert(len(out), b.bytes, b)
 }
 
-// gather keeps a piece for the part that the reply belongs to.
+// gather appends a piece to the reply of a part, and delivers the reply when it is whole.
 func (f *fetch) gather(piece []byte) {
 	f.pieces--
 	if f.whole == nil {
@@ -211,13 +211,14 @@ func (f *fetch) gather(piece []byte) {
 	f.finish(f.whole)
 }
 
-// finish gives the part its reply.
+// finish delivers the whole reply to the part.
 func (f *fetch) finish(reply []byte) {
 	f.end()
 	f.part.Done(f.id, reply)
 }
 
-// fail ends a reply that cannot be had: with an error if the client has nothing of it yet.
+// fail gives up a reply that is lost. The client receives an error, or loses its connection if it
+// already has the beginning of the reply.
 func (f *fetch) fail() {
 	f.end()
 	if !f.s.isClosed() {
@@ -233,7 +234,7 @@ func (f *fetch) fail() {
 	}
 }
 
-// end has the node forget the reply.
+// end tells the node to drop the reply, and stops fetching it.
 func (f *fetch) end() {
 	if f.ended {
 		return
@@ -249,13 +250,13 @@ func (f *fetch) end() {
 	}
 }
 
-// piece is a part of a large reply in the output of a client.
+// piece is a buffer of at most fetchPiece bytes of a large reply in the output of a client.
 type piece struct {
 	f     *fetch
 	bytes []byte
 }
 
-// Release is called when the piece is sent, or never will be.
+// Release is called once the piece has been sent or dropped. It requests the next one.
 func (b *piece) Release() {
 	f, w := b.f, b.f.from.w
 	b.f = nil
@@ -279,15 +280,15 @@ func (w *worker) newPiece(f *fetch) *piece {
 	return b
 }
 
-// gather notes that parts of replies take n bytes more. False: there is no memory for them, and the
-// session is closed.
+// gather charges n more bytes of gathered replies to the session; n may be negative. It reports
+// false if there is no memory for them: then the session is closed.
 func (s *client) gather(n int) bool {
 	s.gathered += n
 	return s.chargeOther()
 }
 
-// chargeOther counts what the session has beside its connection's buffers. False: there is no
-// memory for it, and the session is closed.
+// chargeOther charges the memory that the session uses beside its connection's buffers. It reports
+// false if there is not enough memory: then the session is closed.
 func (s *client) chargeOther() bool {
 	return s.conn.SetOther(cap(s.early) + s.gathered + s.pieces*fetchPiece + s.state.QueuedBytes())
 }

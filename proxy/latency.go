@@ -8,11 +8,11 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 )
 
-// To read the clock twice for every command would cost as much as a fifth of
-// forwarding it. So of the commands that nodes answer one in so many is timed, from
-// when it is issued until its reply is there, or until a node has announced a large one.
+// Reading the clock twice for every command would cost up to a fifth of forwarding it. So the proxy
+// times one in sampleCommands of the commands that nodes answer: from issuing the command until its
+// reply arrives, or until a node announces a large reply.
 
-// sampleCommands is prime, lest commands that take turns be always or never timed.
+// sampleCommands is prime, so that of commands in a fixed rotation none is timed always or never.
 const sampleCommands = 61
 
 // stopwatch times one command of a session at a time.
@@ -24,11 +24,11 @@ type stopwatch struct {
 
 const noCommand = math.MaxUint64
 
-// issueCounted gives a command that nodes will answer its number, and counts it.
+// issueCounted issues a command that nodes will answer, and counts it.
 func (s *client) issueCounted(cmd *command.Command) {
 	w := s.w
 	w.stats.Commands[cmd.ID]++
-	// One that is timed still would be lost: the next one is taken instead.
+	// If a command is still being timed, the next command is timed instead.
 	if w.untilSample--; w.untilSample <= 0 && s.timed.seq == noCommand {
 		w.untilSample = sampleCommands
 		s.timed = stopwatch{s.tail, cmd.Family(), w.loop.Clock()}
@@ -36,7 +36,7 @@ func (s *client) issueCounted(cmd *command.Command) {
 	s.issue()
 }
 
-// replied ends the watch if it is on that command.
+// replied stops the watch if it times that command.
 func (s *client) replied(seq uint64) {
 	if seq == s.timed.seq {
 		s.w.stats.Latency[s.timed.family].Note(s.w.loop.Clock() - s.timed.since)

@@ -9,7 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
-// local answers a command that needs no node. False: it must wait.
+// local answers a command that needs no node. It reports false if the command must wait.
 func (s *client) local(cmd *command.Command, args [][]byte) bool {
 	switch cmd.ID {
 	case command.Info:
@@ -37,10 +37,10 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 		defer s.chargeOther()
 	}
 	if cmd.Flags&command.EveryLoop != 0 && s.Outstanding() > 0 {
-		return false // one at a time: each is as long as there are clients
+		return false // one at a time, because each takes time in proportion to the number of clients
 	}
 	if cmd.ID == command.Monitor && s.head < s.tail {
-		return false // lines must not come before replies that are due
+		return false // MONITOR's lines must not come before outstanding replies
 	}
 	s.byServer(cmd, args)
 	return true
@@ -74,7 +74,8 @@ func (s *client) byServer(cmd *command.Command, args [][]byte) {
 	}
 }
 
-// answersLater does what concerns all loops, or waits, and tells whether it is such an action.
+// answersLater carries out an action that visits all loops or waits, and reports whether action is
+// one.
 func (s *client) answersLater(action session.Action, args [][]byte, reply []byte) bool {
 	switch action {
 	case session.ActionClientList, session.ActionClientKill, session.ActionPause, session.ActionClientUnblock:
@@ -98,7 +99,7 @@ func (s *client) resetStats(cmd *command.Command, args [][]byte) bool {
 	return true
 }
 
-// act does what a reply of the session package entails.
+// act carries out the action that comes with a reply of package session.
 func (s *client) act(action session.Action) {
 	switch action {
 	case session.ActionCloseAfterReply:
@@ -121,7 +122,7 @@ func (s *client) act(action session.Action) {
 	}
 }
 
-// limitInput sets what the client may send: little before it has authenticated.
+// limitInput bounds the size of the client's requests, tightly before it has authenticated.
 func (s *client) limitInput() {
 	s.limited = !s.state.Authenticated
 	if s.limited {

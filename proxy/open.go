@@ -34,14 +34,14 @@ func (p *pipe) dial() {
 	}
 }
 
-// abandoned handles a connection that was given up while it was being made.
+// abandoned handles a connection that was given up before it was open.
 type abandoned struct{}
 
 func (abandoned) OnData(_ *netloop.Conn, in []byte) int { return len(in) }
 func (abandoned) OnClose(*netloop.Conn, error)          {}
 
-// connected introduces this pipe. With a cluster secret the node first gives a nonce, so that a
-// recorded greeting is of no use.
+// connected introduces this pipe to its node. With a cluster secret it first asks the node for a
+// nonce, so that a recorded greeting cannot be replayed.
 func (p *pipe) connected(c *netloop.Conn, generation uint64) {
 	p.conn, p.generation = c, generation
 	c.SetAccount(p.w.pending)
@@ -65,7 +65,7 @@ func (p *pipe) introduce(nonce []byte) {
 	p.greet(member.AppendPipe(nil, description, p.w.proxy.cfg.Secret, nonce))
 }
 
-// greet writes one of the few bytes before the pipe is open; a fresh socket always takes them.
+// greet writes a greeting. A new socket always has room for its few bytes.
 func (p *pipe) greet(b []byte) {
 	switch n, err := p.conn.TryWrite(b); {
 	case err != nil:

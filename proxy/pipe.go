@@ -20,14 +20,14 @@ var (
 	errPipeClosed = errors.New("pipe closed")
 )
 
-// pipe is the connection of an order.Pipe: what the Machine decides, it reads and writes.
+// pipe is the connection of an order.Pipe. It reads and writes what the Machine has decided.
 type pipe struct {
 	*order.Pipe
 	w *worker
 
 	conn       *netloop.Conn // nil while there is none
 	generation uint64        // of the connection
-	challenge  bool          // the node is to give a nonce before the pipe introduces itself
+	challenge  bool          // the node must send a nonce before the pipe introduces itself
 	scan       resp.Scanner
 	heard      bool      // a reply came since the last flush: coalescing may send
 	waiters    []*client // those that found the pipe full
@@ -41,19 +41,19 @@ func (w *worker) shellOf(p *order.Pipe) *pipe {
 	return p.Shell.(*pipe)
 }
 
-// write has what a pipe has queued be written in this iteration.
+// write schedules the bytes that a pipe has queued for writing in this iteration.
 func (w *worker) write(p *order.Pipe) {
 	if c := p.Shell.(*pipe).conn; c != nil {
 		c.MarkDirty()
 	}
 }
 
-// OnFlush writes what is queued. A small batch waits while wholly written requests are outstanding
-// and no reply has come since: it then goes out together with what arrives until the next reply. No
-// timer is needed, since a reply must come. A request whose first bytes were written is never held
-// back.
+// OnFlush writes the queued requests. A batch below coalesceBytes waits while requests that were
+// written completely are outstanding and no reply has come since. The next reply releases the batch
+// and everything queued meanwhile in one write. No timer is needed, because a reply must come. The
+// rest of a request that is partly written never waits.
 func (p *pipe) OnFlush(c *netloop.Conn) {
-	if !p.IsLong() { // which counts already
+	if !p.IsLong() { // the bytes of a long request are charged already
 		c.SetOther(p.Size())
 	}
 	if !p.IsOpen() {
@@ -109,7 +109,7 @@ func (p *pipe) reply(reply []byte) {
 		return
 	}
 	r := p.Front()
-	if r == nil || reply[0] == '>' { // nobody has asked for pushes: see internal/member
+	if r == nil || reply[0] == '>' { // nothing asks for pushes yet: see internal/member
 		p.fail(errOutOfStep)
 		return
 	}
@@ -127,7 +127,7 @@ func (p *pipe) reply(reply []byte) {
 	}
 }
 
-// pop takes the front request off, and has those go on that waited for its room.
+// pop removes the front request and wakes the sessions that waited for room.
 func (p *pipe) pop() {
 	p.Pop()
 	if len(p.waiters) > 0 && p.HasRoom() {
@@ -146,8 +146,8 @@ func (p *pipe) wakeWaiters() {
 	p.waiters = p.waiters[:0]
 }
 
-// instead handles what a node answers in the place of a reply. It reports whether this was such an
-// answer; then it has popped the request.
+// instead handles a refusal or a ticket, which a node sends in place of a reply. It reports whether
+// the reply was one of these; then the request r has been popped.
 func (p *pipe) instead(r *order.Request, reply []byte) bool {
 	switch what := member.Classify(reply); {
 	case what.Refused():
@@ -160,13 +160,13 @@ func (p *pipe) instead(r *order.Request, reply []byte) bool {
 		}
 		asked := *r
 		p.pop()
-		p.fetch(asked, ticket, size)
+		p.beginFetch(asked, ticket, size)
 		return true
 	}
 	return false
 }
 
-// refused says that the node has not executed the front request.
+// refused tells the Machine that the node has not executed the front request.
 func (p *pipe) refused(what member.Instead, reply []byte) {
 	why := order.Refusal{Moved: what == member.Moved}
 	if why.Moved {
@@ -192,7 +192,7 @@ func (p *pipe) OnClose(c *netloop.Conn, err error) {
 	p.fail(err)
 }
 
-// fail says that the pipe's connection is gone, or must go.
+// fail tells the Machine that the pipe's connection is lost, or unusable because of err.
 func (p *pipe) fail(err error) {
 	p.w.order.Lost(p.Pipe, err, p.w.loop.Now())
 	p.w.act()
@@ -213,7 +213,7 @@ func (p *pipe) close(a *order.Action) {
 	p.wakeWaiters()
 }
 
-// tell sends a request of the pipe's own, to which the reply does not matter.
+// tell sends a request of the pipe's own and ignores the reply.
 func (p *pipe) tell(raw []byte) {
 	p.w.order.Tell(p.Pipe, raw)
 	p.w.act()

@@ -21,7 +21,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Config is what a proxy is started with.
+// Config is the configuration of a proxy.
 type Config struct {
 	ID        string // ring.Member.ID
 	Boot      int64  // ring.Member.Boot: nodes tell lives of a proxy apart by it
@@ -48,7 +48,7 @@ type Config struct {
 
 	Group *netloop.Group // the loops; the caller closes them after the proxy
 	Log   *slog.Logger
-	// Moved is called when a node showed that there is a newer table. It must not block.
+	// Moved is called when a refusal shows that a node has a newer table. It must not block.
 	Moved func()
 }
 
@@ -70,7 +70,8 @@ type Proxy struct {
 	stopSampler context.CancelFunc
 }
 
-// Start begins to accept clients. Until the first table comes their commands are held.
+// Start begins to accept clients. Their commands are held until SetTable is called. The caller must
+// Close the proxy.
 func Start(cfg Config) (*Proxy, error) {
 	cfg.Hold = orDefault(cfg.Hold, 5*time.Second)
 	cfg.Silence = orDefault(cfg.Silence, 250*time.Millisecond)
@@ -100,7 +101,9 @@ func Start(cfg Config) (*Proxy, error) {
 func (p *Proxy) newSession(listener *net.TCPAddr) {
 	start := time.Now()
 	p.settings = config.New(config.Options{Bind: listener.IP.String(), Port: listener.Port, MaxClients: p.cfg.MaxClients,
-		SetCluster: func(map[string]string) error { return errors.New("a proxy has its nodes set it") }})
+		SetCluster: func(map[string]string) error {
+			return errors.New("a proxy changes settings of the cluster through its nodes")
+		}})
 	p.server = session.NewServer(session.Options{
 		Password: p.cfg.RequirePass, Debug: p.cfg.Debug, Start: start, Config: p.settings, Cluster: cluster.New(p.view, nil),
 	})
@@ -137,7 +140,7 @@ func (p *Proxy) SetTable(t *ring.Table) {
 	}
 }
 
-// SetMembers tells which members are alive: pipes to others close at once.
+// SetMembers sets the members that are alive. Pipes to all other nodes close at once.
 func (p *Proxy) SetMembers(members []ring.Member) {
 	alive := make(map[string]bool, len(members))
 	for _, m := range members {
@@ -148,10 +151,10 @@ func (p *Proxy) SetMembers(members []ring.Member) {
 	}
 }
 
-// ApplySettings obeys the cluster's settings from now on. nil is the empty document.
+// ApplySettings applies the cluster's settings. nil is the empty document.
 func (p *Proxy) ApplySettings(s *ring.Settings) {
 	if err := p.settings.ApplyCluster(s.Get); err != nil {
-		p.cfg.Log.Warn("settings are not obeyed as a whole", "error", err)
+		p.cfg.Log.Warn("some settings cannot be applied", "error", err)
 	}
 }
 
@@ -169,8 +172,8 @@ func (p *Proxy) Ready() bool {
 	return true
 }
 
-// Drain stops accepting, answers the commands that were taken, and closes each session behind its
-// last reply. It returns when all are closed, or with the context's error.
+// Drain stops accepting clients, answers the commands that were received, and closes each session
+// after its last reply. It returns when all sessions are closed, or with the context's error.
 func (p *Proxy) Drain(ctx context.Context) error {
 	p.draining.Store(true)
 	if err := p.listener.Close(); err != nil {

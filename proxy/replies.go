@@ -2,21 +2,21 @@ package proxy
 
 const (
 	minTurns  = 16
-	maxEarly  = 64 << 20 // with more early replies than this, one more closes the session
+	maxEarly  = 64 << 20 // a session that has more bytes of early replies is closed by the next one
 	keepEarly = 64 << 10 // an empty early buffer larger than this is given back
 )
 
-// The replies of a session: each has a turn from the moment its command is issued, and is delivered
-// in that order.
+// Each reply of a session has a turn, from the moment its command is issued. Replies are delivered
+// in the order of their turns.
 
-// turn is that of one command's reply.
+// turn is the place of one command's reply among the replies of its session.
 type turn struct {
 	off, size uint32 // in early
 	ready     bool
-	muted     bool // the client does not want it
+	muted     bool // the client has switched the reply off
 }
 
-// issue gives the command at hand its number.
+// issue gives the current command its number, and its reply a turn.
 func (s *client) issue() {
 	if int(s.tail-s.head) == len(s.turns) {
 		s.growTurns()
@@ -33,7 +33,8 @@ func (s *client) growTurns() {
 	s.turns = turns
 }
 
-// answer gives the command at hand a reply at once; it is delivered in its turn. reply is copied.
+// answer issues the current command and gives it a reply, which is delivered in its turn. reply is
+// copied.
 func (s *client) answer(reply []byte) {
 	s.issue()
 	s.reply(s.tail-1, reply)
@@ -72,7 +73,7 @@ func (s *client) reply(seq uint64, reply []byte) {
 	s.progress()
 }
 
-// progress does what becomes possible when a reply has come or a held request is gone.
+// progress resumes or closes the session, if a reply or the end of a held request now allows it.
 func (s *client) progress() {
 	if s.input == stalled && s.mayContinue() {
 		s.resume()
@@ -107,7 +108,8 @@ func (s *client) appendReady(out []byte) []byte {
 	return out
 }
 
-// gatherFor is gather for a command's part. False: the session is closed.
+// gatherFor is gather for a reply to a part of command seq. It reports false if the session is
+// closed.
 func (s *client) gatherFor(seq uint64, n int) bool {
 	if n > 0 && seq != s.head && s.earlyLive+s.gathered > maxEarly {
 		s.conn.Close(errTooEarly)

@@ -9,13 +9,13 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// fan is a command split by key (MGET, DEL) or by pair (MSET): each node that owns some of its keys
-// gets one part.
+// fan is a command that is split by key (MGET, DEL) or by pair (MSET): each node that owns some of
+// its keys gets one part.
 //
 //	MGET a b c d  ─>  part 0 to n1: MGET a c      partOf = [0 1 0 1]
 //	                  part 1 to n2: MGET b d
 //
-// A part whose keys have moved apart meanwhile is split further when it is sent again.
+// When a part is sent again and its keys have different owners by then, it is split further.
 type fan struct {
 	s       *client
 	cmd     *command.Command
@@ -27,10 +27,11 @@ type fan struct {
 	pending int32    // not done yet
 	sum     int64    // for MergeSum
 	failed  []byte   // the first error among the replies
-	bytes   int      // that the session has gathered for it
+	bytes   int      // of replies, charged to the session
 }
 
-// split sends a command whose keys may lie on several nodes. False: it must wait.
+// split sends a command whose keys may lie on several nodes. It reports false if the command must
+// wait.
 func (s *client) split(cmd *command.Command, args [][]byte, raw []byte) bool {
 	step := stepOf(cmd)
 	if (len(args)-1)%step != 0 {
@@ -94,7 +95,8 @@ func (s *client) sameOwner(args [][]byte, step int) bool {
 
 func (s *client) ownerOf(key []byte) *order.Node { return s.w.order.Owner(ring.PartitionOf(key)) }
 
-// fullOwner is a pipe among those of the keys' owners that cannot take the command, or nil.
+// fullOwner returns a pipe, to an owner of the keys, that has no room for the command; nil if all
+// have room.
 func (s *client) fullOwner(args [][]byte, step, size int) *order.Pipe {
 	for i := 1; i < len(args); i += step {
 		if owner := s.ownerOf(args[i]); owner != nil {
@@ -106,8 +108,8 @@ func (s *client) fullOwner(args [][]byte, step, size int) *order.Pipe {
 	return nil
 }
 
-// forwardWhole sends a command of several keys with one owner as it is. It is a fan of one part,
-// since its keys may have different owners when it has to be sent again.
+// forwardWhole sends a command unchanged, because one node owns all its keys. The command is a fan
+// of one part, since its keys may have different owners if it has to be sent again.
 func (s *client) forwardWhole(cmd *command.Command, args [][]byte, raw []byte) bool {
 	owner := s.ownerOf(args[1])
 	if p := owner.Pipe(s.Lane()); p.IsFull(len(raw)) {
@@ -138,7 +140,8 @@ func (f *fan) send(owner *order.Node, id int32, raw []byte, body order.Body) {
 	}
 }
 
-// longBody has a part that is long enough not to be copied: its memory is the garbage collector's.
+// longBody returns the Body of a part that is too long to be copied, nil for a shorter one. The
+// garbage collector frees its memory.
 func longBody(raw []byte) order.Body {
 	if len(raw) > order.HugeRequest {
 		return order.Collected{}
@@ -146,7 +149,7 @@ func longBody(raw []byte) order.Body {
 	return nil
 }
 
-// part is what one owner gets of a split command while it is put together.
+// part is one owner's share of a split command while it is built.
 type part struct {
 	order.Piece
 	keys int
@@ -158,8 +161,8 @@ const (
 	bulkRoom   = 16 // what an argument takes beside its bytes
 )
 
-// divide makes one part of the keys in args for each owner. position maps the n-th key in args to
-// its place in the whole command. Values are copied once: there may be half a gigabyte of them.
+// divide makes one part for each owner of keys in args. position maps the n-th key in args to its
+// place in the whole command. Values are copied only once, because they can take half a gigabyte.
 func (f *fan) divide(args [][]byte, position func(int) int, owner func(partition uint16) *order.Node) (pieces []order.Piece) {
 	var parts []part
 	first := f.parts
@@ -189,8 +192,8 @@ func (f *fan) divide(args [][]byte, position func(int) int, owner func(partition
 	return pieces
 }
 
-// partFor is the part for an owner, made if it is the first key of that owner. There are as many
-// parts as nodes at most.
+// partFor returns the part for an owner, which it makes at that owner's first key. There are at
+// most as many parts as nodes.
 func (f *fan) partFor(parts []part, owner *order.Node) ([]part, *part) {
 	for i := range parts {
 		if parts[i].Node == owner {
@@ -223,7 +226,7 @@ func (f *fan) Partitions(raw []byte) (partitions []uint16) {
 	return partitions
 }
 
-// Divide splits a part further, whose keys no longer have one owner.
+// Divide splits a part whose keys no longer have one owner.
 func (f *fan) Divide(id int32, raw []byte, owner func(partition uint16) *order.Node) []order.Piece {
 	var places []int
 	for place, part := range f.partOf {
@@ -235,7 +238,7 @@ func (f *fan) Divide(id int32, raw []byte, owner func(partition uint16) *order.N
 	return f.divide(argsOf(raw), func(i int) int { return places[i] }, owner)
 }
 
-// Done takes the reply to one part.
+// Done receives the reply to one part, which is valid during the call.
 func (f *fan) Done(id int32, reply []byte) {
 	if f.parts == 1 {
 		f.s.reply(f.seq, reply) // the whole command went to one node
@@ -269,7 +272,7 @@ func (f *fan) merge(id int32, reply []byte) bool {
 	return true
 }
 
-// finish ends one pending part; after the last one the whole reply is delivered.
+// finish counts a finished part. After the last one it delivers the whole reply.
 func (f *fan) finish() {
 	f.pending--
 	if f.pending > 0 || f.s.isClosed() {
@@ -291,8 +294,8 @@ func (f *fan) finish() {
 	f.s.reply(f.seq, out)
 }
 
-// appendArray puts the parts' elements into the order of the keys: within a part they are in that
-// order already.
+// appendArray appends the parts' elements in the order of the keys. Within a part they already have
+// that order.
 func (f *fan) appendArray(out []byte) []byte {
 	size := headerRoom
 	for _, r := range f.replies {

@@ -11,33 +11,34 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A transaction is queued here and goes to the owner of its slot as one request at EXEC, which
-// executes it as a whole:
+// The proxy queues a transaction. EXEC sends all its commands as one request to the owner of their
+// slot, which executes them as a whole:
 //
-//	WATCH k          ─> DUNLIN WATCH k                      the versions of the keys are kept here
+//	WATCH k          ─> DUNLIN WATCH k                      the proxy keeps the versions of the keys
 //	MULTI, SET k v   +OK, +QUEUED
 //	EXEC             ─> DUNLIN EXEC slot 1 k version SET…   the reply is the client's
 //
-// With Config.RelaxedMulti the keys may lie in several slots. Then there is one part a slot, each
-// executed as a whole, and their replies are put together in the order of the commands; a command
-// like MSET is cut up by slot first. A transaction that watches keys has one slot in any case.
+// With Config.RelaxedMulti the keys may lie in several slots. Then each slot has one part, which is
+// executed as a whole, and the proxy merges the parts' replies in the order of the commands. It
+// first divides a command like MSET by slot. The keys of a transaction that watches keys always
+// share one slot.
 
 const (
-	// maxLocal bounds the replies of a transaction's commands that are executed here.
+	// maxLocal bounds the replies to a transaction's commands that the proxy executes itself.
 	maxLocal = 64 << 20
-	// maxReplies bounds the replies of the nodes, of which each is at most 64 MiB and a single
-	// value.
+	// maxReplies bounds the replies of the nodes to one transaction. Each of them is at most 64
+	// MiB, or a single value.
 	maxReplies = 256 << 20
 )
 
-// watching is a WATCH on its way.
+// watching is a WATCH in flight.
 type watching struct {
 	s    *client
 	seq  uint64
 	keys [][]byte
 }
 
-// watch starts WATCH. False: it must wait.
+// watch starts WATCH. It reports false if the command must wait.
 func (s *client) watch(args [][]byte) bool {
 	if s.watching {
 		return false
@@ -66,7 +67,7 @@ func (s *client) watch(args [][]byte) bool {
 	return true
 }
 
-// Done takes the versions of the keys.
+// Done receives the versions of the keys.
 func (w *watching) Done(_ int32, reply []byte) {
 	s := w.s
 	s.watching = false
@@ -75,7 +76,8 @@ func (w *watching) Done(_ int32, reply []byte) {
 		if !resp.IsError(reply) {
 			reply = errMerge
 		}
-		// A version that no key has: who has sent EXEC already must not have it executed unwatched.
+		// The client may have sent EXEC already, which must not be executed as if nothing were
+		// watched. So the keys get a version that no key ever has.
 		s.state.Watch(w.keys, make([][]byte, len(w.keys)))
 		s.reply(w.seq, reply)
 		return
@@ -85,7 +87,7 @@ func (w *watching) Done(_ int32, reply []byte) {
 	s.reply(w.seq, []byte("+OK\r\n"))
 }
 
-// bulksOf are the elements of an array of bulks: views.
+// bulksOf returns the elements of an array of bulk strings, as views of reply.
 func bulksOf(reply []byte) (all [][]byte, ok bool) {
 	n, header, ok := resp.DecodeArray(reply)
 	rest := reply[header:]
@@ -101,7 +103,7 @@ func bulksOf(reply []byte) (all [][]byte, ok bool) {
 	return all, ok
 }
 
-// transaction is an EXEC: a part for each slot, and what becomes of each command.
+// transaction is an EXEC in flight: a part for each slot, and the reply to each command.
 type transaction struct {
 	s       *client
 	seq     uint64
@@ -109,28 +111,28 @@ type transaction struct {
 	parts   []slotPart
 	pending int
 	replies int    // bytes of the parts' replies
-	bytes   int    // of them that the session has gathered
+	bytes   int    // of these, charged to the session
 	failed  []byte // the first error of a part
 }
 
 // entry is a queued command.
 type entry struct {
 	session.Queued
-	local  []byte  // the reply, if it was executed here
-	parts  []int   // else: in whose replies the next element is its own
-	partOf []int32 // of a command that was cut up: which of parts has the n-th key
+	local  []byte  // the reply, if the proxy executed the command
+	parts  []int   // otherwise: the parts whose next element belongs to this command
+	partOf []int32 // of a command that was divided: the index in parts for the n-th key
 }
 
-// slotPart is what is executed as a whole.
+// slotPart holds the commands of one slot, which its owner executes as a whole.
 type slotPart struct {
 	slot     uint16
 	commands int
 	body     []byte // the requests, each encoded as an argument
 	size     int    // of the reply
-	replies  []byte // the elements of the reply that are not given to an entry yet
+	replies  []byte // the elements of the reply that no entry has received yet
 }
 
-// exec starts EXEC. False: it must wait.
+// exec starts EXEC. It reports false if the command must wait.
 func (s *client) exec() bool {
 	if s.watching {
 		return false
@@ -166,8 +168,8 @@ func (s *client) exec() bool {
 	return true
 }
 
-// fullFor is a pipe among those of the owners of a transaction's keys that cannot take it, or nil.
-// Nothing is put together before: who waits asks again and again.
+// fullFor returns a pipe, to an owner of the transaction's keys, that has no room for the
+// transaction; nil if all have room. A waiting session calls it repeatedly, so it builds nothing.
 func (s *client) fullFor(tx *session.Transaction) *order.Pipe {
 	full := func(key []byte) *order.Pipe {
 		if owner := s.ownerOf(key); owner != nil {
@@ -194,7 +196,8 @@ func (s *client) fullFor(tx *session.Transaction) *order.Pipe {
 	return nil
 }
 
-// divide gives the commands to parts. False: their keys do not lie as they must.
+// divide assigns the commands to parts. It reports false if the keys lie in several slots and must
+// not.
 func (t *transaction) divide(tx *session.Transaction) bool {
 	bySlot := make(map[uint16]int)
 	part := func(slot uint16) int {
@@ -219,7 +222,7 @@ func (t *transaction) divide(tx *session.Transaction) bool {
 	return len(t.parts) <= 1 || t.s.w.proxy.cfg.RelaxedMulti && len(tx.Watched) == 0
 }
 
-// place gives a command on keys to its part, or cuts it up for several.
+// place adds a command on keys to the part of its slot, or divides it among several parts.
 func (t *transaction) place(e *entry, part func(slot uint16) int) bool {
 	keys, _ := e.Cmd.AppendKeys(t.s.w.keys[:0], e.Args)
 	t.s.w.keys = keys
@@ -229,7 +232,7 @@ func (t *transaction) place(e *entry, part func(slot uint16) int) bool {
 	}
 	step := stepOf(e.Cmd)
 	switch {
-	case len(keys) == 0: // some count is wrong, and any node says so
+	case len(keys) == 0: // a malformed count of keys: any node answers with the error
 		e.parts = []int{part(0)}
 	case same:
 		e.parts = []int{part(ring.Slot(e.Args[keys[0]]))}
@@ -243,7 +246,7 @@ func (t *transaction) place(e *entry, part func(slot uint16) int) bool {
 	return true
 }
 
-// cut gives each slot its keys.
+// cut divides a command: each slot's part receives the keys of that slot.
 func (t *transaction) cut(e *entry, step int, part func(slot uint16) int) {
 	place := make(map[int]int32) // in e.parts
 	var args [][][]byte
@@ -269,7 +272,7 @@ func (p *slotPart) add(args [][]byte) {
 	p.body = member.AppendQueued(p.body, args...)
 }
 
-// request is DUNLIN EXEC.
+// request returns the part as a DUNLIN EXEC request, and gives up the part's body.
 func (p *slotPart) request(watched []session.Watched) []byte {
 	b := member.AppendExec(nil, p.slot, len(watched), p.commands)
 	for _, w := range watched {
@@ -280,8 +283,8 @@ func (p *slotPart) request(watched []session.Watched) []byte {
 	return b
 }
 
-// send sends the parts. The reply to a single one is the client's as it is, if nothing was executed
-// here.
+// send sends the parts. The reply to the only part of a transaction goes to the client unchanged,
+// if the proxy itself executed none of the commands.
 func (t *transaction) send(requests [][]byte) {
 	s := t.s
 	stats := &s.w.stats.Commands
@@ -292,8 +295,9 @@ func (t *transaction) send(requests [][]byte) {
 		whole = whole && len(e.parts) == 1
 		stats[e.Cmd.ID]++
 		if len(e.parts) == 0 {
-			// Now, so that what follows EXEC finds it done. A watched key may have changed: these
-			// commands ask or name, no more.
+			// Executed now, so that commands behind EXEC see its result. A watched key may have
+			// changed, which would cancel EXEC. That does no harm: these commands only read, or
+			// set the connection's name.
 			e.local = s.executeHere(e.Cmd, e.Args)
 			if local += len(e.local); local > maxLocal {
 				e.local = errRepliesLarge
@@ -307,7 +311,7 @@ func (t *transaction) send(requests [][]byte) {
 		if whole {
 			r.Part = nil
 		}
-		if !s.submit(r, raw) { // full by now: it takes the way of what came back undone
+		if !s.submit(r, raw) { // the pipe filled up meanwhile: hold the request like one that came back undone
 			s.w.order.Hold(r, raw, s.w.loop.Now())
 			s.w.act()
 		}
@@ -317,14 +321,14 @@ func (t *transaction) send(requests [][]byte) {
 	}
 }
 
-// Done takes the reply to a part.
+// Done receives the reply to a part.
 func (t *transaction) Done(id int32, reply []byte) {
 	n, header, ok := resp.DecodeArray(reply)
 	switch {
 	case t.failed != nil:
 	case resp.IsError(reply), len(t.parts) == 1 && (n < 0 || reply[0] == '_'): // null: a watched key has changed
 		t.failed = append(t.failed, reply...)
-	case !t.takes(id, len(reply)):
+	case !t.fits(id, len(reply)):
 		t.failed = errRepliesLarge
 	case !ok || n != t.parts[id].commands:
 		t.failed = errMerge
@@ -338,15 +342,16 @@ func (t *transaction) Done(id int32, reply []byte) {
 	t.done()
 }
 
-// takes tells whether there may be as many bytes of a part's reply.
-func (t *transaction) takes(id int32, n int) bool {
+// fits notes the size of a part's reply, n bytes, and reports whether the replies of all parts stay
+// within maxReplies. One reply alone always fits.
+func (t *transaction) fits(id int32, n int) bool {
 	p := &t.parts[id]
 	t.replies += n - p.size
 	p.size = n
 	return t.replies == n || t.replies <= maxReplies
 }
 
-// done ends one pending part; after the last one the whole reply is delivered.
+// done counts a finished part. After the last one it delivers the whole reply.
 func (t *transaction) done() {
 	t.pending--
 	if t.pending > 0 || t.s.isClosed() {
@@ -362,7 +367,7 @@ func (t *transaction) done() {
 	t.s.reply(t.seq, t.failed)
 }
 
-// merge puts the replies of all commands together.
+// merge returns the replies to all commands as one array.
 func (t *transaction) merge() (out []byte, ok bool) {
 	out = resp.AppendArray(nil, len(t.entries))
 	for i := range t.entries {
@@ -390,7 +395,7 @@ func (t *transaction) merge() (out []byte, ok bool) {
 	return out, true
 }
 
-// next takes the next element off the part's reply.
+// next removes and returns the next element of the part's reply, a view.
 func (p *slotPart) next() (element []byte, ok bool) {
 	var scan resp.Scanner
 	if scan.Scan(p.replies) != resp.Done {
@@ -400,7 +405,7 @@ func (p *slotPart) next() (element []byte, ok bool) {
 	return element, true
 }
 
-// appendMerged appends the reply to a command that was cut up.
+// appendMerged appends the reply to a command that was divided, from the replies to its parts.
 func (e *entry) appendMerged(out []byte, elements [][]byte) []byte {
 	f := fan{cmd: e.Cmd, partOf: e.partOf, replies: elements, parts: int32(len(elements))}
 	for i, element := range elements {
@@ -427,7 +432,7 @@ func cloneAll(args [][]byte) (own [][]byte) {
 	return own
 }
 
-// executeHere answers a transaction's command that needs no node.
+// executeHere returns the reply to a transaction's command that needs no node.
 func (s *client) executeHere(cmd *command.Command, args [][]byte) (reply []byte) {
 	if cmd.ID == command.Wait {
 		return session.AppendWaitInExec(nil, args)

@@ -90,10 +90,10 @@ func TestAbortedInRESP3(t *testing.T) {
 // What the proxy puts together is bounded; all is executed nevertheless.
 func TestTransactionRepliesAreBounded(t *testing.T) {
 	tx := &transaction{parts: make([]slotPart, 2)}
-	if !tx.takes(0, 2*maxReplies) || tx.takes(1, 1) {
+	if !tx.fits(0, 2*maxReplies) || tx.fits(1, 1) {
 		t.Error("want a single reply whatever its size, and not two")
 	}
-	if tx = (&transaction{parts: make([]slotPart, 2)}); !tx.takes(0, maxReplies/2) || !tx.takes(1, maxReplies/2) || !tx.takes(1, maxReplies/2) || tx.takes(1, maxReplies/2+1) {
+	if tx = (&transaction{parts: make([]slotPart, 2)}); !tx.fits(0, maxReplies/2) || !tx.fits(1, maxReplies/2) || !tx.fits(1, maxReplies/2) || tx.fits(1, maxReplies/2+1) {
 		t.Error("want as many bytes as may be put together")
 	}
 	if testing.Short() {

@@ -2,8 +2,8 @@ package proxy
 
 import "time"
 
-// warning bounds the lines of a log that thousands of clients or pipes may cause at once: of one
-// kind there is one a second, which tells how many were left out since the last.
+// warning limits a log message that thousands of clients or pipes may cause at once to one line a
+// second. The line says how many like it were omitted since the last one.
 type warning struct {
 	text    string
 	said    bool

@@ -61,8 +61,8 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 	return w
 }
 
-// act does what the Machine asks for. What follows from that comes behind what is asked for
-// already.
+// act carries out the Machine's actions. Actions that follow from them run after those that are
+// already due.
 func (w *worker) act() {
 	if w.acting {
 		return
@@ -105,7 +105,7 @@ func (w *worker) do(a *order.Action) {
 	}
 }
 
-// failed answers a request with an error. Nobody misses the reply to a client that is gone.
+// failed answers a request with an error. A reply to a disconnected client does not count as lost.
 func (w *worker) failed(a *order.Action) {
 	r := &a.Request
 	s := r.Session.Owner.(*client)
@@ -123,7 +123,7 @@ func (w *worker) failed(a *order.Action) {
 	s.reply(r.Seq, reply)
 }
 
-// install routes by a newer table.
+// install makes the worker route by a newer table.
 func (w *worker) install(t *ring.Table) {
 	w.order.Install(t, w.loop.Now())
 	w.act()
@@ -135,7 +135,7 @@ func (w *worker) setAlive(alive map[string]bool) {
 	w.act()
 }
 
-// tick looks for silent clients and nodes.
+// tick closes idle clients and looks for silent nodes.
 func (w *worker) tick() {
 	w.closeSilent()
 	w.order.Tick(w.loop.Now())

@@ -2,7 +2,7 @@ package wide
 
 import "github.com/dunlin-cache/dunlin/internal/resp"
 
-// FLUSHALL and FLUSHDB, and whatever else nodes do without having anything to say.
+// FLUSHALL and FLUSHDB, and all other commands that nodes execute without returning anything.
 
 // done is the reply +OK when all partitions are covered.
 type done struct{}

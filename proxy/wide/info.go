@@ -5,7 +5,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// INFO, and what else is made of the nodes' counters: MEMORY STATS, LATENCY HISTOGRAM.
+// INFO, MEMORY STATS and LATENCY HISTOGRAM: the commands that add up the nodes' counters.
 
 // The requests that a node answers with its counters, and with what it knows of commands too.
 var (
@@ -79,5 +79,5 @@ func (m *info) Add(a Answer) error {
 	return malformedUnless(ok)
 }
 
-// Reply appends what is made of the figures.
+// Reply appends the command's reply, which it renders from the figures.
 func (m *info) Reply(dst []byte) []byte { return m.render(m, dst) }

@@ -6,7 +6,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// maxKeys bounds the reply to KEYS, which is put together in memory.
+// maxKeys bounds the reply to KEYS in bytes, because it is gathered in memory.
 const maxKeys = 256 << 20
 
 var errKeysMany = errors.New("ERR the reply would be too large, use SCAN")
@@ -22,7 +22,7 @@ func askKeys(_ *Call, q *Question) error {
 	return nil
 }
 
-// Begin keeps what there is: a further round asks about other partitions.
+// Begin keeps the keys so far: a further round asks about other partitions.
 func (m *keys) Begin() {}
 
 // Add takes a node's keys.

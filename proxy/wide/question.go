@@ -11,14 +11,14 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// nodesPatience is how long a question about the nodes waits for all of them: it must be answered
-// when some are not there, too.
+// nodesPatience is how long a question about nodes waits for all of them. After that it is answered
+// without the nodes that are missing.
 const nodesPatience = time.Second
 
-// errMerge is answered when a node's answer is not what it should be.
+// errMerge is the reply to the client when a node's answer is malformed.
 var errMerge = errors.New("ERR a node gave a reply that cannot be merged with the others")
 
-// Host is what only the proxy can add to a reply.
+// Host appends the replies that need figures of the proxy itself.
 type Host interface {
 	// AppendInfo appends the reply to INFO: what the nodes said, and the proxy's own figures.
 	AppendInfo(dst []byte, v resp.Version, sections [][]byte, of figures.Info) []byte
@@ -39,8 +39,8 @@ type Call struct {
 
 // Merge gathers the answers of the nodes.
 type Merge interface {
-	// Begin begins a round, which is not the first one if partitions were not covered. No answer of
-	// the one before is on its way any more.
+	// Begin begins a round: the first one, or one more because partitions were not covered. No
+	// answer of the previous round is in flight.
 	Begin()
 	// Add takes a node's answer. An error is the reply to the client.
 	Add(a Answer) error
@@ -48,14 +48,14 @@ type Merge interface {
 	Reply(dst []byte) []byte
 }
 
-// Finisher is a Merge that decides itself whether the round that has ended was the last one. Else
-// it is the last one if all partitions are covered.
+// Finisher is a Merge that decides itself whether a round was the last one. Without it, a round is
+// the last one when all partitions are covered.
 type Finisher interface {
 	// Finished reports whether Reply can be called. missing is what no answer has covered.
 	Finished(missing *ring.PartitionSet) bool
 }
 
-// Sized is a Merge that keeps much.
+// Sized is a Merge whose answers can take much memory.
 type Sized interface {
 	// Size is the bytes that the answers take so far.
 	Size() int
@@ -105,7 +105,7 @@ var questions = map[command.ID]func(c *Call, q *Question) error{
 	command.Wait:             askWait,
 }
 
-// New is the question that a call asks. An error is the reply to the client.
+// New returns the question that a call asks. An error's text is the reply to the client.
 func New(c *Call) (*Question, error) {
 	ask := questions[c.Command.ID]
 	if ask == nil {
@@ -123,13 +123,14 @@ func New(c *Call) (*Question, error) {
 	return q, nil
 }
 
-// Begin begins a round, before nodes are asked.
+// Begin begins a round. Call it before the nodes are asked.
 func (q *Question) Begin() { q.merge.Begin() }
 
-// Add takes a node's answer. Of errors, the first one is the reply to the client.
+// Add merges a node's answer. The first error among the answers becomes the reply to the client.
 func (q *Question) Add(a Answer) { q.Fail(q.merge.Add(a)) }
 
-// Fail has the command answered with an error when the round is over; nil changes nothing.
+// Fail makes err the reply to the client once the round is over, unless there is an error already.
+// A nil err changes nothing.
 func (q *Question) Fail(err error) {
 	if q.failed == nil {
 		q.failed = err
@@ -139,7 +140,7 @@ func (q *Question) Fail(err error) {
 // FailMalformed is Fail for an answer that cannot be read.
 func (q *Question) FailMalformed() { q.Fail(errMerge) }
 
-// Size is the bytes that the answers take so far, if they may be many.
+// Size returns the bytes that the answers take so far, 0 for a Merge that is not Sized.
 func (q *Question) Size() int {
 	if m, ok := q.merge.(Sized); ok {
 		return m.Size()
@@ -147,7 +148,7 @@ func (q *Question) Size() int {
 	return 0
 }
 
-// Finished reports whether a round that is over was the last one.
+// Finished reports whether the round that has just ended was the last one.
 func (q *Question) Finished() bool {
 	if q.failed != nil {
 		return true
@@ -158,7 +159,7 @@ func (q *Question) Finished() bool {
 	return q.Rounds.Covered()
 }
 
-// Reply appends the reply to the client, of what is known so far.
+// Reply appends the reply to the client, from the answers so far.
 func (q *Question) Reply(dst []byte) []byte {
 	if q.failed != nil {
 		return resp.AppendError(dst, q.failed.Error())

@@ -33,7 +33,7 @@ type Rounds struct {
 	pause   time.Duration
 }
 
-// Broken are rules that a simulation breaks, to see that it notices.
+// Broken names rules that a simulation breaks, to check that it notices.
 type Broken struct {
 	TrustAnswers bool // a node is believed to have covered whatever it was asked about
 }
@@ -44,11 +44,12 @@ type asked struct {
 	share ring.PartitionSet
 }
 
-// Expired reports whether no further round may begin.
+// Expired reports whether the deadline has passed, so that no further round may begin.
 func (r *Rounds) Expired(now time.Duration) bool { return now > r.Deadline }
 
-// Ask begins a round: it asks every node that owns wanted partitions and can be asked now. q is the
-// request of each question, but for its ID. over: nobody was asked, or all have answered.
+// Ask begins a round: it asks every node that owns wanted partitions and has an open pipe with
+// room. q is the request of each question, except for its ID. over reports that no node was asked,
+// or that all have answered already.
 func (r *Rounds) Ask(m *order.Machine, q order.Request, question [][]byte, now time.Duration) (over bool) {
 	if r.Anew || !r.begun {
 		r.begun = true
@@ -82,8 +83,8 @@ func (r *Rounds) Share(id int32) ring.PartitionSet { return r.asked[id].share }
 // Covered reports whether all partitions are covered.
 func (r *Rounds) Covered() bool { return r.want.Empty() }
 
-// Cover notes which partitions an answer covers. What it does not, the owner by the table is asked
-// about next time.
+// Cover notes which partitions an answer covers. The next round asks the owners by the table about
+// the partitions that the node was asked about and did not cover.
 func (r *Rounds) Cover(m *order.Machine, id int32, covered *ring.PartitionSet) {
 	q := &r.asked[id]
 	if r.Broken != nil && r.Broken.TrustAnswers {
@@ -95,8 +96,8 @@ func (r *Rounds) Cover(m *order.Machine, id int32, covered *ring.PartitionSet) {
 	m.Distrust(q.node, &missing)
 }
 
-// Answered counts a question of this round that was answered, or will not be. over: it was the last
-// one.
+// Answered counts a question of this round that was answered, or never will be. over reports that
+// it was the last one.
 func (r *Rounds) Answered() (over bool) {
 	r.pending--
 	return r.pending == 0

@@ -60,8 +60,8 @@ func (r *scan) Add(a Answer) error {
 	return nil
 }
 
-// Finished finds the earliest stop and keeps the keys before it. False: not even the first
-// partition was covered.
+// Finished finds the earliest stop and keeps the keys before it. It reports false if not even the
+// first partition was covered.
 func (r *scan) Finished(*ring.PartitionSet) bool {
 	stop := member.EndOfScan
 	for _, a := range r.answers {

@@ -10,8 +10,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// wait asks the nodes how many copies have all that was written to them before, again and again: no
-// node waits for longer than a moment, since others' commands stand behind the question.
+// wait asks the nodes how many copies have everything that was written before, round after round.
+// No node waits for long before it answers, since other commands wait behind the question.
 type wait struct {
 	replicas int64 // that are waited for
 	least    int64 // of the nodes' answers in this round
