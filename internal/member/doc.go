@@ -1,6 +1,6 @@
-// Package member is what the members of a cluster say to each other on the port that clients use:
-// the requests between a proxy and a node, and between two nodes. Both sides import it, so that no
-// layout, verb or text is written down twice. It has no state of its own.
+// Package member defines what the members of a cluster say to each other on the port for clients:
+// the requests between a proxy and a node, and between two nodes. Both sides import the package, so
+// each layout, verb and text is defined once. The package has no state.
 //
 //	proxy                                     node
 //	  ── DUNLIN CHALLENGE ─────────────────────▶    only with a secret
@@ -20,8 +20,10 @@
 //   - greeting: the requests that make a connection a pipe or a peer's.
 //   - proof: the HMAC by which a member shows that it knows the cluster's secret.
 //   - pipe: the connection over which one loop of a proxy sends its clients' commands of one kind.
-//   - refusal: an error that says that a node has not executed a command, and what to do instead.
-//   - ticket: stands in the place of a large reply, which is then fetched in pieces.
+//   - refusal: an error by which a node says that it has not executed a command, and what the
+//     sender should do instead.
+//   - ticket: what a node sends in place of a large reply. The proxy then fetches the reply in
+//     pieces.
 //   - EACH: a command over all keys, asked of one node about a set of partitions. The answer says
 //     which of them it covers.
 //   - cursor: a place in the cluster-wide order in which SCAN walks.
@@ -29,8 +31,8 @@
 // Invariants.
 //   - A request gets exactly one reply, in order. What stands in the place of a reply is an error
 //     frame whose code no client command produces.
-//   - A decoder takes what the encoder beside it makes, and refuses everything else without a
-//     panic.
+//   - A decoder accepts what the encoder beside it produces. It refuses everything else, and never
+//     panics.
 //   - Requests are built by appending; a parser returns views of its input.
 //
 // # The wide door

@@ -7,8 +7,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A command over all keys is asked of every node, about the partitions that the asker believes it
-// to own. Those that were wanted and are not covered are asked of another node, or again:
+// A proxy sends a command over all keys to every node, about the partitions that it believes the
+// node to own. It asks another node, or asks again, about the partitions that the answer does not
+// cover:
 //
 //	DUNLIN EACH {partitions} DBSIZE  ──▶  *2 {partitions covered} :1234
 
@@ -96,7 +97,7 @@ func (c Cursor) Position() uint64 { return uint64(c) & (1<<positionBits - 1) }
 // Append appends the cursor as clients see it.
 func (c Cursor) Append(dst []byte) []byte { return strconv.AppendUint(dst, uint64(c), 10) }
 
-// noStop is where a node stops that has walked everything that was wanted of it.
+// noStop is the stop of a node that has walked all the partitions that it was asked about.
 const noStop = -1
 
 // AppendStop begins the reply to EACH SCAN: where the node has stopped, EndOfScan if nowhere. The

@@ -31,8 +31,8 @@ func NewNonce() []byte {
 }
 
 // Proof returns the HMAC-SHA256 by which a member shows that it knows the secret. It covers the
-// node's nonce, so that a recorded proof is of no use, and the fields by which the member describes
-// itself, so that they cannot be exchanged.
+// node's nonce, so that a recorded proof cannot be replayed, and the fields by which the member
+// describes itself, so that nobody can change them.
 func Proof(secret, nonce []byte, fields ...[]byte) []byte {
 	h := hmac.New(sha256.New, secret)
 	h.Write(nonce)

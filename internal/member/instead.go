@@ -8,13 +8,14 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// What a node answers in the place of a reply. These codes are no client's business: a proxy acts
-// on them, and only -MOVED and -CLUSTERDOWN ever reach clients, those of Redis Cluster at a node.
+// The codes of what a node sends in place of a reply. A proxy acts on them and never passes them
+// on. Only clients that connect to a node directly see -MOVED and -CLUSTERDOWN, as in Redis
+// Cluster.
 const (
 	codeMoved       = "MOVED"       // slot host:port: another node owns the partition
 	codeWait        = "DUNLINWAIT"  // epoch: this node will know more soon
 	codeClusterDown = "CLUSTERDOWN" // the node has no table yet
-	codeLarge       = "DUNLINLARGE" // ticket size: executed, and the reply is to be fetched
+	codeLarge       = "DUNLINLARGE" // ticket size: executed, and the proxy fetches the reply
 )
 
 // NotServed is the text of the error of a node that has no table yet, as Redis Cluster words it.
@@ -30,11 +31,11 @@ const (
 	Moved
 	// Wait: not executed, the node will know more soon. See WaitEpoch.
 	Wait
-	// LargeReply: executed, the reply is to be fetched. See ParseTicket.
+	// LargeReply: executed, and the proxy fetches the reply. See ParseTicket.
 	LargeReply
 )
 
-// Classify says what a reply stands for. It looks at errors only by their code.
+// Classify returns what a reply stands for. Of an error it reads only the code.
 func Classify(reply []byte) Instead {
 	if len(reply) == 0 || reply[0] != '-' {
 		return Reply
@@ -63,7 +64,7 @@ func AppendMoved(dst []byte, slot uint16, addr string) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// ParseMoved reads what AppendMoved wrote. addr is empty if there is nothing that can be followed.
+// ParseMoved reads what AppendMoved wrote. addr is empty if the redirection is malformed.
 func ParseMoved(reply []byte) (partition uint16, addr string) {
 	fields := bytes.Fields(reply)
 	if len(fields) != 3 {

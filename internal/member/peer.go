@@ -11,7 +11,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// MaxReply bounds what a member's reply may take, in bytes: the largest is a settings document.
+// MaxReply bounds a member's reply, in bytes. The largest reply is a settings document.
 const MaxReply = ring.MaxSettingsBytes + 64<<10
 
 // Peer is a connection to a node, used by one goroutine that may block. What must be fast goes over
@@ -98,10 +98,10 @@ func (p *Peer) exchange(request []byte) ([]byte, error) {
 			}
 			return reply, nil
 		case resp.Malformed:
-			return nil, fmt.Errorf("node %s answers what is no reply", p.Addr)
+			return nil, fmt.Errorf("node %s sent a malformed reply", p.Addr)
 		}
 		if len(p.in) > MaxReply {
-			return nil, fmt.Errorf("node %s answers more than %d bytes", p.Addr, MaxReply)
+			return nil, fmt.Errorf("node %s sent a reply of more than %d bytes", p.Addr, MaxReply)
 		}
 		n, err := p.Conn.Read(piece)
 		if err != nil {

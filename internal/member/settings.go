@@ -23,7 +23,7 @@ func FetchSettings(ctx context.Context, dial Dialer, addr string, secret []byte,
 	}
 	s, err := ring.DecodeSettings(encoded)
 	if err == nil && s.ID() != id {
-		err = fmt.Errorf("it has version %d, or another hash than was asked for; want version %d", s.ID().Version, id.Version)
+		err = fmt.Errorf("document has version %d or another hash, want version %d", s.ID().Version, id.Version)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot fetch settings from %s: %w", addr, err)
@@ -31,8 +31,8 @@ func FetchSettings(ctx context.Context, dial Dialer, addr string, secret []byte,
 	return s, nil
 }
 
-// Configure has the coordinator, whose data port is addr, change settings. It returns when every
-// member has them.
+// Configure asks the coordinator, whose data port is addr, to change settings. It returns when
+// every member has applied them.
 func Configure(ctx context.Context, dial Dialer, addr string, secret []byte, changes map[string]string) error {
 	var args []string
 	for _, name := range slices.Sorted(maps.Keys(changes)) {

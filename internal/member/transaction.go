@@ -10,8 +10,8 @@ import (
 //	DUNLIN WATCH key…                                ──▶  a version for each
 //	DUNLIN EXEC slot n (key version)×n request…      ──▶  what EXEC answers
 //
-// A request is a whole command, encoded as a client would send it. The node remembers nothing of
-// watched keys: whoever watches has their versions, and gives them back.
+// A request is a whole command, encoded as a client would send it. The node remembers nothing about
+// watched keys: the proxy keeps their versions and sends them back with EXEC.
 
 // AppendExec appends the beginning of EXEC. watched times AppendWatched and commands times
 // AppendQueued follow.
