@@ -1,6 +1,6 @@
-// Package gossip finds the members of a cluster and agrees with them on one
-// ring.Table. It is the only user of memberlist. What is decided about tables, and
-// what the coordinator does, is package office; what is here asks and spreads.
+// Package gossip finds the members of a cluster and agrees with them on one ring.Table. It is the
+// only user of memberlist. Package office makes the decisions about tables, the coordinator's
+// included. Package gossip is its shell: it asks other members, and spreads tables.
 //
 //	memberlist ──join, leave, update──> member set ──┐
 //	(SWIM, UDP+TCP)                                  │ wake
@@ -23,24 +23,23 @@
 //     and when it comes into office it first gathers those of all other nodes.
 //   - version, lineage, foreign: as in package ring.
 //
-// What spreads how. Gossip carries up to 512 bytes about each member: who it is and
-// the version of the table that it holds; the coordinator and the others tell each
-// other the same by packets of their own (announce.go). The table itself (kilobytes)
-// is fetched from the data port of a node that announced a version which ours does
-// not know.
+// How it spreads. Gossip carries up to 512 bytes about each member: its identity, and the version
+// of its table. The coordinator and the other members also send each other this in packets of their
+// own (announce.go). A member fetches the table itself (kilobytes) from the data port of a node
+// that announces a version which the member's own lineage does not contain.
 //
-// The cluster's level comes with gossip (level.go), the settings document in the wake
-// of the table that names it (settings.go).
+// The cluster's level comes with gossip (level.go). Members fetch a settings document after they
+// have adopted the table that names it (settings.go).
 //
-// While data have to move, the coordinator polls all nodes for reports of their copies
-// (office/reports.go); in a settled cluster nobody is asked for anything.
+// While partitions move, the coordinator polls all nodes for reports of their copies
+// (office/reports.go). In a settled cluster it asks nobody.
 //
 // Rules.
 //   - A table is adopted only if it is newer along our lineage (ring.Table.Newer).
 //     Foreign ones are remembered for the coordinator, which heals them.
 //   - Nobody issues a first table before it has met another node and asked every join
 //     address, or the bootstrap wait has passed (office.Search, join.go).
-//   - With MinMembers nobody issues a table unless as many nodes answer.
+//   - With MinMembers, no table is issued unless that many nodes answer.
 //   - Memberlist alone never heals a network partition longer than 30 s. So each
 //     member joins, every 5 s, up to three addresses that it does not know alive.
 //

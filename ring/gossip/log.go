@@ -40,7 +40,7 @@ func (w logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// ofStranger tells whether memberlist complains of a message with another secret than ours, or
+// ofStranger reports whether memberlist complains of a message with another secret than ours, or
 // another cluster's name. It says so nowhere but in its log.
 func ofStranger(complaint []byte) bool {
 	return bytes.Contains(complaint, []byte("crypt")) || bytes.Contains(complaint, []byte("unacceptable label"))

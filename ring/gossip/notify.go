@@ -78,7 +78,7 @@ func (n *notifier) deliver(e event) {
 	}
 }
 
-// poke wakes whoever waits on c, a channel of capacity 1, without blocking.
+// poke wakes the goroutine that waits on c, a channel of capacity 1, without blocking.
 func poke(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -14,16 +14,16 @@ import (
 	"github.com/dunlin-cache/dunlin/ring/office"
 )
 
-// The settings document (see ring.Settings) spreads in the wake of the table, which names it by its
+// The settings document (see ring.Settings) follows the table, which names the document by its
 // hash:
 //
 //	coordinator  Configure ─▶ a document, kept here ─▶ table, epoch+1, that names it
 //	everybody    adopts the table ─▶ fetches the document ─▶ OnSettings ─▶ announces that it has it
 //	coordinator  every member that is alive has announced it ─▶ Configure returns
 //
-// A table is adopted before its document is there: no fail-over waits for settings. A document that
-// died with the coordinator before anybody had fetched it is gone; the next coordinator then has
-// the table name the one that it has itself.
+// A member adopts a table before it has the table's document, so no fail-over waits for settings.
+// If the coordinator dies before any member has fetched its document, that document is lost. The
+// next coordinator then issues a table that names the document which it has itself.
 
 const (
 	// settingsRetry is how soon a document that could not be fetched is looked for again.
@@ -41,11 +41,11 @@ var (
 
 // settingsState is what a member knows of settings.
 type settingsState struct {
-	held     atomic.Pointer[ring.Settings] // applied here
-	proposed atomic.Pointer[ring.Settings] // that the next table of ours is to name
-	changing chan struct{}                 // of capacity 1: held by who changes them
+	applied  atomic.Pointer[ring.Settings] // by this member
+	proposed atomic.Pointer[ring.Settings] // our next table will name it
+	changing chan struct{}                 // of capacity 1: full while a change is under way
 	wake     chan struct{}                 // of capacity 1: a table was adopted
-	missing  time.Time                     // since when the loop has looked for a document in vain
+	missing  time.Time                     // when the loop began to look for a document that it has not found yet
 }
 
 // settingsMark is how a member announces that it has a document: the version and a part of the
@@ -56,8 +56,8 @@ func markOf(id ring.SettingsID) settingsMark {
 	return settingsMark{id.Version, binary.LittleEndian.Uint64(id.Hash[:])}
 }
 
-// append is left out while there is nothing to say: builds without levels refuse announcements that
-// are longer than they know. What a later level adds stands behind it.
+// append appends the mark, and nothing without a document: builds without levels refuse
+// announcements that are longer than theirs. Later levels append their own fields behind the mark.
 func (m settingsMark) append(b []byte) []byte {
 	if m.version == 0 {
 		return b
@@ -65,7 +65,7 @@ func (m settingsMark) append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(binary.AppendUvarint(b, m.version), m.hash)
 }
 
-// parseMark reads what append wrote; what else follows is of a later level.
+// parseMark reads what append wrote. It ignores the fields of later levels behind it.
 func parseMark(b []byte) (m settingsMark) {
 	version, n := binary.Uvarint(b)
 	if n <= 0 || len(b) < n+8 {
@@ -76,7 +76,7 @@ func parseMark(b []byte) (m settingsMark) {
 
 // Settings returns the document whose hash is given, nil if this member does not have it.
 func (a *Agent) Settings(hash []byte) *ring.Settings {
-	for _, s := range []*ring.Settings{a.settings.held.Load(), a.settings.proposed.Load()} {
+	for _, s := range []*ring.Settings{a.settings.applied.Load(), a.settings.proposed.Load()} {
 		if id := s.ID(); s != nil && string(id.Hash[:]) == string(hash) {
 			return s
 		}
@@ -87,7 +87,7 @@ func (a *Agent) Settings(hash []byte) *ring.Settings {
 // HasSettings reports whether this member has a table, and has applied the settings that it names.
 func (a *Agent) HasSettings() bool {
 	t := a.Table()
-	return t != nil && a.settings.held.Load().ID() == t.Settings
+	return t != nil && a.settings.applied.Load().ID() == t.Settings
 }
 
 // Coordinator returns the member that this one takes for the coordinator.
@@ -127,23 +127,23 @@ func (a *Agent) Configure(ctx context.Context, changes map[string]string) error 
 	}
 }
 
-// propose has the next table name a document with the changes. It returns the one that everybody
-// shall have: the present one if it has them already.
+// propose makes the next table name a document with the changes, and returns the id of that
+// document. If the present document already has the changes, it returns that one's id.
 func (a *Agent) propose(changes map[string]string) (ring.SettingsID, error) {
 	_, self, _ := a.Coordinator()
-	current, held := a.Table(), a.settings.held.Load()
+	current, applied := a.Table(), a.settings.applied.Load()
 	switch {
 	case !self:
 		return ring.SettingsID{}, errNotCoordinator
 	case a.level() < ring.SettingsLevel:
 		return ring.SettingsID{}, fmt.Errorf("every member must be upgraded first: the cluster speaks protocol level %d, and this needs %d",
 			a.level(), ring.SettingsLevel)
-	case held.ID() != current.Settings:
+	case applied.ID() != current.Settings:
 		return ring.SettingsID{}, errNoSettings
-	case held.Has(changes):
-		return held.ID(), nil
+	case applied.Has(changes):
+		return applied.ID(), nil
 	}
-	next, err := held.With(current.Settings.Version+1, changes)
+	next, err := applied.With(current.Settings.Version+1, changes)
 	if err != nil {
 		return ring.SettingsID{}, err
 	}
@@ -153,7 +153,7 @@ func (a *Agent) propose(changes map[string]string) (ring.SettingsID, error) {
 
 // without returns the ids of the alive members that have not applied the document.
 func (a *Agent) without(id ring.SettingsID) (ids []string) {
-	if a.settings.held.Load().ID() != id {
+	if a.settings.applied.Load().ID() != id {
 		return []string{a.cfg.Self.ID}
 	}
 	want := markOf(id)
@@ -168,16 +168,16 @@ func (a *Agent) without(id ring.SettingsID) (ids []string) {
 	return ids
 }
 
-// dropProposal is called where this member is not the coordinator: what no table of its own names
-// will not be named by a later one, out of the blue.
+// dropProposal is called while this member is not the coordinator. It drops a document that none of
+// this member's tables has named, so that no later table names it unexpectedly.
 func (a *Agent) dropProposal() {
 	if p, t := a.settings.proposed.Load(), a.Table(); p != nil && t != nil && p.ID() != t.Settings {
 		a.settings.proposed.CompareAndSwap(p, nil)
 	}
 }
 
-// settingsLoop keeps this member's settings up to date. It has a goroutine of its own, since
-// fetching and applying take time that neither gossip nor tables have.
+// settingsLoop keeps this member's settings up to date. It has its own goroutine, so that fetching
+// and applying a document delays neither gossip nor tables.
 func (a *Agent) settingsLoop() {
 	for {
 		wait := a.updateSettings()
@@ -194,7 +194,7 @@ func (a *Agent) settingsLoop() {
 func (a *Agent) updateSettings() time.Duration {
 	s := &a.settings
 	t := a.Table()
-	if t == nil || s.held.Load().ID() == t.Settings {
+	if t == nil || s.applied.Load().ID() == t.Settings {
 		s.missing = time.Time{}
 		return office.Idle
 	}
@@ -212,7 +212,7 @@ func (a *Agent) updateSettings() time.Duration {
 	if a.cfg.OnSettings != nil {
 		a.cfg.OnSettings(next)
 	}
-	s.held.Store(next)
+	s.applied.Store(next)
 	a.mu.Lock()
 	a.self.has = markOf(next.ID())
 	a.self.seq++
@@ -223,8 +223,8 @@ func (a *Agent) updateSettings() time.Duration {
 	return 0
 }
 
-// findSettings returns the document, nil if nobody that answers has it: who issued the table is
-// asked first.
+// findSettings returns the document, nil if no node that answers has it. It asks the issuer of the
+// table first.
 func (a *Agent) findSettings(id ring.SettingsID) *ring.Settings {
 	if own := a.Settings(id.Hash[:]); own != nil || id.Version == 0 || a.cfg.FetchSettings == nil {
 		return own
@@ -254,16 +254,16 @@ func (a *Agent) findSettings(id ring.SettingsID) *ring.Settings {
 	return nil
 }
 
-// replaceSettings has the coordinator give up a document that nobody has.
+// replaceSettings gives up a document that no member has, if this member is the coordinator.
 func (a *Agent) replaceSettings(lost ring.SettingsID) {
 	if _, self, _ := a.Coordinator(); !self {
 		return
 	}
-	next, err := a.settings.held.Load().With(lost.Version+1, nil)
+	next, err := a.settings.applied.Load().With(lost.Version+1, nil)
 	if err != nil {
 		return // it was no larger before
 	}
-	a.cfg.Log.Warn("nobody has the settings that the table names: those from before hold again", "lost", lost.Version)
+	a.cfg.Log.Warn("no member has the settings that the table names: the previous settings apply again", "lost", lost.Version)
 	a.settings.proposed.Store(next)
 	poke(a.wake)
 }

@@ -6,7 +6,7 @@ type Broken struct {
 	ActAfterStandstill bool // a coordinator that stood still goes on as if nothing had happened
 	HastyOffice        bool // who takes itself for the coordinator gathers and issues at once
 	BuryStrangers      bool // a node of the table that was never met is taken for dead at once
-	FoundAtOnce        bool // who has met another node founds a cluster before it has asked every join address
+	FoundAtOnce        bool // a node that has met another one founds a cluster before it has asked every join address
 	CountSilent        bool // nodes count towards MinMembers though they do not answer
 	IgnoreReports      bool // every copy counts as in sync
 	NeverShelter       bool // with one copy, the owner before is not named until the new one serves

@@ -1,6 +1,6 @@
-// Package office is what a member decides about tables: which it looks for and adopts, and which
-// the coordinator issues. It is a step function: package ring/gossip and the simulation run the
-// same code, with real and with simulated members around it.
+// Package office decides which tables a member looks for and adopts, and which tables the
+// coordinator issues. The package is a step function: ring/gossip runs it among real members, and
+// the simulation runs the same code among simulated ones.
 //
 //	ring/gossip                                     office.Machine
 //	  something has changed, or time has passed ─Begin──▶ notes members, looks for tables
@@ -14,14 +14,15 @@
 //     one another.
 //   - coordinator: ring.Coordinator of the alive members. It is in office when it has been elected
 //     for officeSettle and has gathered the tables of all other nodes.
-//   - unread: a version that somebody announces and that our lineage does not know, with its table
-//     once that was fetched.
+//   - unread: a version that a member announces and that our lineage does not contain; with its
+//     table, once the table has been fetched.
 //   - heirs, reports, level, settings: as in package ring.
 //
 // Invariants.
-//   - A Machine has no goroutine, clock, lock or socket. All that it knows of the world comes from
-//     the Host and by events.
-//   - What a plan was made from may be old when it is to be issued: before that, the machine looks
-//     once more whether it is still the coordinator and has not stood still since the step began.
+//   - A Machine has no goroutine, clock, lock or socket. It learns everything from
+//     its Host and from events.
+//   - A plan may be based on old facts by the time it is issued. So before it issues a table, the
+//     machine checks again that it is still the coordinator and that its process has not stood
+//     still since the step began.
 //   - now never goes back, and begins above 0.
 package office

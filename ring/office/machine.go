@@ -60,7 +60,8 @@ const (
 	Signs               // a sign of life; Enough of them end the question
 )
 
-// Question is to be asked of nodes, all at once, for FetchTimeout at most.
+// Question is a question to several nodes. The shell asks all of them at the same time, and waits
+// FetchTimeout at most.
 type Question struct {
 	What   What
 	Nodes  []ring.Member // this one among them only for Reports
@@ -187,7 +188,7 @@ func (m *Machine) Actions() []Action {
 
 func (m *Machine) act(a Action) { m.actions = append(m.actions, a) }
 
-// ask has nodes asked, and goes on with then: at once if there is nobody to ask.
+// ask asks the nodes and then calls then, at once if there are no nodes to ask.
 func (m *Machine) ask(q Question, then func(Answer)) {
 	if len(q.Nodes) == 0 {
 		then(Answer{})
