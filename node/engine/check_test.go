@@ -116,8 +116,8 @@ func (s *shard) eachOnPage(pg uint32, f func(handle)) {
 	}
 }
 
-// checkIndex says how many bytes the index has, of which so many buckets are there, after it has
-// looked at its shape.
+// checkIndex checks the shape of an index of which the first buckets are there, and returns its
+// size in bytes.
 func (s *shard) checkIndex(tb testing.TB, p *partition, buckets uint32) (size int64) {
 	size = s.checkEntries(tb, p, p, buckets) + s.storage(p, buckets)
 	if c := s.cells.crowd(p); c != nil {
@@ -163,7 +163,7 @@ func (s *shard) checkEntries(tb testing.TB, p, whole *partition, buckets uint32)
 
 func (e *Engine) cellSize(n int) int64 { return int64(e.classes.size(e.classes.of(n))) }
 
-// storage is how many bytes lie under so many buckets of an index.
+// storage is how many bytes the first buckets of an index take.
 func (s *shard) storage(p *partition, buckets uint32) (size int64) {
 	granules := int(p.buckets+granule-1) / granule
 	if granules == 0 {

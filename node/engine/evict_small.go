@@ -181,7 +181,7 @@ func (s *shard) reshape(ref handle, old, h header) {
 	}
 }
 
-// judge judges the oldest records of the small queue: about so many bytes of them, or fewer if the
+// judge judges the oldest records of the small queue: about bytes bytes of them, or fewer if the
 // budget gains something first. It reports whether the budget gained.
 func (q *small) judge(bytes int) bool {
 	gains := q.s.gains

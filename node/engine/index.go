@@ -52,8 +52,8 @@ type partition struct {
 
 // indexes are the indexes of a shard's partitions, and what they keep for their next step.
 type indexes struct {
+	cells     *cells // in front: every lookup reads it
 	s         *shard
-	cells     *cells
 	spare     handle // list of empty buckets, kept for insertions that must not fail halfway
 	spares    int
 	gathering bool     // some pages of index cells are being emptied: those in leaving

@@ -204,9 +204,9 @@ func (v Parts) Len(plane int) int { return int(v.head().planes[plane].span) }
 // Count is how many parts the plane has.
 func (v Parts) Count(plane int) int { return int(v.head().planes[plane].parts) }
 
-// Part is a view of a part: all of its cell, which has at least as many bytes as were asked for; or
-// exactly so many if they are too many for a cell. It may be changed, unless it is pinned (Shared).
-// nil: the plane has no such part.
+// Part is a view of a part. It has at least as many bytes as Add or Resize asked for (all of its
+// cell); a part too big for a cell has exactly that many. It may be changed, unless it is pinned
+// (Shared). nil: the plane has no such part.
 func (v Parts) Part(plane, number int) []byte {
 	s := v.t.s
 	p := &v.head().planes[plane]

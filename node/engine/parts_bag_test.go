@@ -69,7 +69,7 @@ func bagSet(v Parts, id uint32, value []byte) error {
 	return nil
 }
 
-// bagReserve makes room for elements of so many bytes.
+// bagReserve makes room for elements of these lengths.
 func bagReserve(v Parts, values ...int) error {
 	for i := range values {
 		values[i] += bagHead

@@ -195,7 +195,7 @@ func (v *values) retractNumber(p *plane) (bytes int64) {
 	return bytes
 }
 
-// wantNodes notes the cells that the directory of a plane may take for so many parts more.
+// wantNodes notes the cells that the directory of a plane may take for a number of further parts.
 func (v *values) wantNodes(p *plane, parts int) {
 	last := p.span + uint32(parts)
 	n := uint32(0)

@@ -129,8 +129,8 @@ func (v *values) haveCells() bool {
 	return true
 }
 
-// stashed is an extent that was reserved for a part of n bytes, charged. What a command leaves of
-// the stash is given back by the next Reserve in the shard, or by Sweep.
+// stashed is an extent that was reserved for a part of n bytes, charged. The next Reserve in the
+// shard, or Sweep, gives back the extents that a command did not use.
 type stashed struct {
 	off uint64
 	n   int
