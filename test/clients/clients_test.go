@@ -14,9 +14,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestClients runs the same conversation with every client library, unmodified and
-// with its defaults, through a proxy; and with those that know Redis Cluster
-// also against a node.
+// TestClients runs one conversation with every client library, unmodified and with its defaults,
+// through a proxy. Libraries that know Redis Cluster also run it against a node.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 1)
@@ -106,8 +105,8 @@ func rueidisDoer(t testing.TB, o rueidis.ClientOption) harness.Doer {
 	}
 }
 
-// TestClusterClientFollowsMoves: a client that knows Redis Cluster learns by MOVED
-// that partitions have a new owner, and goes there.
+// TestClusterClientFollowsMoves checks that a Redis Cluster client learns by MOVED that partitions
+// have a new owner, and uses it.
 func TestClusterClientFollowsMoves(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 0)

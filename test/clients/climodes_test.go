@@ -18,11 +18,11 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// modeKeys are how many keys there are for redis-cli to look at.
+// modeKeys is how many keys redis-cli finds.
 const modeKeys = 300
 
-// TestRedisCLIModes: what redis-cli tells about a server with many keys, it tells
-// about a cluster behind a proxy. What must be the same is compared with redis-server.
+// TestRedisCLIModes checks that the modes of redis-cli that inspect a server with many keys work
+// for a cluster behind a proxy. Output that must be the same is compared with redis-server's.
 func TestRedisCLIModes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -105,8 +105,8 @@ func fillForModes(t *testing.T, addr string) {
 	}
 }
 
-// summary is the end of what a mode prints, after the progress, which tells of the
-// keys in the order in which they happen to be found.
+// summary returns the end of a mode's output, after the progress, which depends on the order in
+// which keys are found.
 func summary(t *testing.T, printed string) string {
 	t.Helper()
 	progress, end, found := strings.Cut(printed, "-------- summary -------")

@@ -9,8 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestHotKeysOfTheCluster: a proxy names the keys that are used most, and the largest, whichever
-// node has them.
+// TestHotKeysOfTheCluster checks that a proxy lists the hottest and the largest keys of all nodes.
 func TestHotKeysOfTheCluster(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 1)

@@ -16,11 +16,11 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// programTimeout is for a program's whole run, a restart of the proxy included.
+// programTimeout bounds the run of a program, with a restart of the proxy.
 const programTimeout = 2 * time.Minute
 
-// program is one that clients/install has made ready; clients/README.md has what
-// it says on its output, and what its steps do.
+// program is a program that clients/install has made ready. clients/README.md describes its output
+// and its steps.
 type program struct {
 	name, language string
 	command        string // its last argument will be the proxy's address
@@ -108,7 +108,7 @@ func writeTable(t *testing.T, rows []string) {
 	}
 }
 
-// run runs the program to its end, and returns the version that it tells.
+// run runs the program to its end, and returns the version that it reports.
 func (p program) run(t *testing.T, proxy *harness.Member) (version string) {
 	ctx, cancel := context.WithTimeout(t.Context(), programTimeout)
 	defer cancel()

@@ -31,9 +31,9 @@ const (
 	maxTree = 400 << 20
 )
 
-// TestRealInput carries the Go source tree through a cluster: thousands of real
-// files, empty to megabytes, text and binary. One client writes them in
-// pipelines through one proxy, another client reads them through another.
+// TestRealInput stores the Go source tree in a cluster: thousands of real files, from empty ones to
+// megabytes, text and binary. One client writes them in pipelines through one proxy, and another
+// reads them through another proxy.
 func TestRealInput(t *testing.T) {
 	if testing.Short() || harness.RaceEnabled {
 		t.Skip("moves some hundred megabytes")
@@ -132,7 +132,7 @@ func readTree(t *testing.T) (tree []file) {
 	return tree
 }
 
-// inParallel has four goroutines call do with batches of the tree.
+// inParallel calls do with batches of the tree in four goroutines.
 func inParallel(t *testing.T, what string, tree []file, do func(part []file) error) {
 	t.Helper()
 	begin := time.Now()
@@ -190,7 +190,7 @@ func writePipelined(client *redis.Client, part []file) error {
 	return nil
 }
 
-// readPipelined compares every byte, and the order of the replies with it.
+// readPipelined compares every byte, and so the order of the replies.
 func readPipelined(pool *redigo.Pool, part []file) error {
 	conn := pool.Get()
 	defer conn.Close()
@@ -220,7 +220,7 @@ func readPipelined(pool *redigo.Pool, part []file) error {
 	return nil
 }
 
-// readMany asks for all keys at once, with one among them that is not there.
+// readMany reads all keys in one request, with one missing key among them.
 func readMany(pool *redigo.Pool, part []file) error {
 	conn := pool.Get()
 	defer conn.Close()
@@ -248,7 +248,7 @@ func readMany(pool *redigo.Pool, part []file) error {
 	return nil
 }
 
-// scanAll goes through all keys by SCAN: each one comes, and nothing else.
+// scanAll checks that SCAN returns every key, and nothing else.
 func scanAll(t *testing.T, client *redis.Client, tree []file) {
 	t.Helper()
 	begin := time.Now()
@@ -276,7 +276,7 @@ func scanAll(t *testing.T, client *redis.Client, tree []file) {
 	t.Logf("found by SCAN in %d calls and %v", calls, time.Since(begin).Round(time.Millisecond))
 }
 
-// deleteHalf deletes through one proxy and looks through the other.
+// deleteHalf deletes keys through one proxy and checks them through the other.
 func deleteHalf(writer *redis.Client, reader *redigo.Pool, part []file) error {
 	all := keysOf(part)
 	gone := all[:len(all)/2]

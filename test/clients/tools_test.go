@@ -12,7 +12,7 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestRedisCLI: what a person types at redis-cli, against a proxy.
+// TestRedisCLI runs commands in redis-cli against a proxy, as a person would.
 func TestRedisCLI(t *testing.T) {
 	t.Parallel()
 	needTool(t, "redis-cli")
@@ -131,7 +131,7 @@ func (c cli) want(t *testing.T, want string, args ...string) {
 	}
 }
 
-// TestRedisBenchmark runs the tool that everybody tries first.
+// TestRedisBenchmark runs redis-benchmark, the tool that most people try first.
 func TestRedisBenchmark(t *testing.T) {
 	t.Parallel()
 	needTool(t, "redis-benchmark")

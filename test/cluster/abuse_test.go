@@ -11,8 +11,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestIdleClients: ten thousand connections that do nothing cost the proxy little, and the others
-// nothing; one more is refused in Redis's words.
+// TestIdleClients opens ten thousand idle connections. They must cost the proxy little memory and
+// other clients no time. One more connection is refused with Redis's error.
 func TestIdleClients(t *testing.T) {
 	harness.SkipUnderRace(t)
 	if testing.Short() {

@@ -8,8 +8,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestLargeBits: bits of large values are looked through and combined through a proxy, beside small
-// commands on the same nodes.
+// TestLargeBits counts and combines the bits of large values through a proxy, beside small commands
+// on the same nodes.
 func TestLargeBits(t *testing.T) {
 	t.Parallel()
 	harness.SkipUnderRace(t)

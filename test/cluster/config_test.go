@@ -17,7 +17,7 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestSettings: flags win over variables, variables over the file.
+// TestSettings checks that flags win over variables, and variables over the file.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	n := harness.NewMember(t, "node", "flag-id")
@@ -51,8 +51,8 @@ func TestSettings(t *testing.T) {
 	harness.DialWire(t, n.Addr).Want("CONFIG GET maxmemory-policy", "1) \"maxmemory-policy\"\n2) \"noeviction\"")
 }
 
-// TestRefusedSettings: what cannot be meant ends at once, with a sentence that
-// says what to do.
+// TestRefusedSettings checks that a process with senseless settings ends at once, with a sentence
+// that says what to do.
 func TestRefusedSettings(t *testing.T) {
 	t.Parallel()
 	short := writeFile(t, "short", "secret\n")
@@ -97,8 +97,8 @@ func TestRefusedSettings(t *testing.T) {
 
 const password = "pass word\"\\"
 
-// TestPasswordAndSecret: a cluster with both serves those who know them, over
-// all nodes, and nobody else.
+// TestPasswordAndSecret checks that a cluster with both serves, over all nodes, those who know
+// them, and nobody else.
 func TestPasswordAndSecret(t *testing.T) {
 	t.Parallel()
 	secret := writeFile(t, "secret", "0123456789abcdef0123456789abcdef\n")
@@ -138,7 +138,7 @@ func TestPasswordAndSecret(t *testing.T) {
 	t.Run("stranger", func(t *testing.T) { strangerStaysOut(t, c) })
 }
 
-// internalRefusal is what a client hears that tries a command of the cluster's own.
+// internalRefusal is the error for a client that tries a command between members.
 func internalRefusal(m *harness.Member) string {
 	if m.Role == "proxy" {
 		return "(error) ERR unknown command 'DUNLIN', with args beginning with: 'TABLE' "
@@ -146,7 +146,8 @@ func internalRefusal(m *harness.Member) string {
 	return "(error) NOAUTH Authentication required."
 }
 
-// strangerStaysOut: a node with another secret cannot join, and the members go on.
+// strangerStaysOut checks that a node with another secret cannot join, and that the members
+// continue.
 func strangerStaysOut(t *testing.T, c *harness.Cluster) {
 	epoch := c.Converge(harness.ReadyTimeout)
 	stranger := harness.NewMember(t, "node", "stranger")
@@ -165,7 +166,7 @@ func strangerStaysOut(t *testing.T, c *harness.Cluster) {
 	}
 }
 
-// TestMaxClients: one too many is told so, in Redis's words, and the others go on.
+// TestMaxClients checks that one client too many gets Redis's error, and that the others continue.
 func TestMaxClients(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 2, 1, "--maxclients", "3")

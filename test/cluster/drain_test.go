@@ -17,8 +17,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestDrainedProxy ends a proxy by SIGTERM while clients pipeline, with and without TLS: what it
-// has taken is executed once and answered, and what it has not is not executed.
+// TestDrainedProxy ends a proxy by SIGTERM while clients pipeline, with and without TLS. Each
+// command that the proxy has accepted is executed once and answered; no other command is executed.
 func TestDrainedProxy(t *testing.T) {
 	t.Parallel()
 	ca := certtest.New(t)

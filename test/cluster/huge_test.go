@@ -16,8 +16,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestHugeValue moves the largest value that there may be through a proxy: the proxy holds it at
-// most once on its way in and hardly any of it on its way out, and nobody else notices.
+// TestHugeValue moves the largest possible value through a proxy. The proxy holds it at most once
+// on the way in, and hardly any of it on the way out, and other clients do not notice.
 func TestHugeValue(t *testing.T) {
 	harness.SkipUnderRace(t)
 	if testing.Short() {
@@ -81,7 +81,7 @@ func TestHugeValue(t *testing.T) {
 	}
 }
 
-// readHuge reads a bulk piece by piece and compares it.
+// readHuge reads a bulk string in pieces and compares them.
 func readHuge(t *testing.T, w *harness.Wire, value []byte) {
 	t.Helper()
 	_ = w.Conn.SetReadDeadline(time.Now().Add(time.Minute))
@@ -103,7 +103,7 @@ func readHuge(t *testing.T, w *harness.Wire, value []byte) {
 	}
 }
 
-// resetPeak has peakResident begin anew, and returns what is resident now.
+// resetPeak makes peakResident start again, and returns the resident memory.
 func resetPeak(t *testing.T, m *harness.Member) int64 {
 	t.Helper()
 	if err := os.WriteFile("/proc/"+strconv.Itoa(m.Cmd.Process.Pid)+"/clear_refs", []byte("5"), 0); err != nil {
@@ -112,7 +112,7 @@ func resetPeak(t *testing.T, m *harness.Member) int64 {
 	return harness.Resident(t, m)
 }
 
-// p99Beside is what the slowest of a hundred commands of a few small clients takes while f runs.
+// p99Beside returns the 99th percentile of the times of a few clients' small commands while f runs.
 func p99Beside(t *testing.T, addr string, f func()) time.Duration {
 	var wg sync.WaitGroup
 	var mu sync.Mutex

@@ -12,7 +12,7 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestWholeKeys: what commands on whole keys promise holds through a proxy over three nodes.
+// TestWholeKeys checks commands on whole keys through a proxy with three nodes.
 func TestWholeKeys(t *testing.T) {
 	t.Parallel()
 	addr := harness.StartCluster(t, 3, 1).Proxy(0).Addr
@@ -61,7 +61,7 @@ func moveLargeValues(t *testing.T, addr string) {
 	}
 }
 
-// randomKeys has RANDOMKEY return keys of all nodes, each sooner or later.
+// randomKeys checks that RANDOMKEY sooner or later returns keys of all nodes.
 func randomKeys(t *testing.T, addr string) {
 	const keys = 30
 	w := harness.DialWire(t, addr)
@@ -78,8 +78,8 @@ func randomKeys(t *testing.T, addr string) {
 	}
 }
 
-// carrySketches: a HyperLogLog that was read with GET counts the same where it is stored with SET,
-// from Redis to here and back.
+// carrySketches checks that a HyperLogLog counts the same after GET from one server and SET to
+// another, from Redis to Dunlin and back.
 func carrySketches(t *testing.T, addr string) {
 	ours, real := harness.DialWire(t, addr), harness.DialWire(t, redistest.Start(t))
 	for _, size := range []int{3, 500, 20_000} {

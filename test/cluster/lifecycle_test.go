@@ -7,7 +7,7 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestLifecycle: members die, return, freeze, leave; the others always agree again.
+// TestLifecycle lets members die, return, freeze and leave. The others must agree again each time.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 1)

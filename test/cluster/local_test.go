@@ -32,7 +32,7 @@ func startLocal(t *testing.T, flags ...string) *harness.Member {
 	return m
 }
 
-// freeRange returns an address after whose port n-1 more are free.
+// freeRange returns an address with a free port that n-1 more free ports follow.
 func freeRange(t *testing.T, n int) string {
 	t.Helper()
 	for range 100 {
@@ -55,7 +55,7 @@ func portAfter(addr string, n int) string {
 	return net.JoinHostPort(host, strconv.Itoa(p+n))
 }
 
-// dunlin runs a command of the binary to its end.
+// dunlin runs a command of the binary and waits for its end.
 func dunlin(t *testing.T, args ...string) (stdout string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), harness.Binary(t), args...)
@@ -68,7 +68,7 @@ func dunlin(t *testing.T, args ...string) (stdout string) {
 	return out.String()
 }
 
-// TestLocal is the first minute with Dunlin: one command, a client, a look at it.
+// TestLocal does what a new user does first: one command, a client, a look at the page.
 func TestLocal(t *testing.T) {
 	t.Parallel()
 	m := startLocal(t)
@@ -172,8 +172,8 @@ func expiry(t *testing.T, client *redis.Client) {
 	}
 }
 
-// TestOrderlyStop: SIGTERM while clients pipeline. All that they read is whole
-// replies, each the right one in its place, and the process ends soon.
+// TestOrderlyStop sends SIGTERM while clients pipeline. The clients must read only whole and right
+// replies in order, and the process must end soon.
 func TestOrderlyStop(t *testing.T) {
 	t.Parallel()
 	harness.SkipUnderRace(t)
@@ -228,9 +228,9 @@ func writeForever(w *harness.Wire, keys int) {
 	}
 }
 
-// readWhole reads replies until the connection ends; anything but whole and right
-// replies before that is an error. It reads slower than the nodes can send, so
-// that replies wait in every buffer on the way when the end comes.
+// readWhole reads replies until the connection ends. It returns an error if a reply is wrong or
+// incomplete. It reads more slowly than the nodes can send, so that replies wait in every buffer
+// when the end comes.
 func readWhole(w *harness.Wire, values []string, replies *atomic.Int64) error {
 	for i := 0; ; i = (i + 1) % len(values) {
 		reply, err := w.Read()
@@ -255,7 +255,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &e) && e.Timeout()
 }
 
-// TestMetrics: what was sent is what is counted, and Prometheus can read it.
+// TestMetrics checks that the metrics count what clients sent, and that Prometheus can read them.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	m := startLocal(t)

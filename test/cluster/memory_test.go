@@ -12,8 +12,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestNoEvictionCluster: full nodes refuse what takes memory through a proxy as at a
-// node, and go on with everything else.
+// TestNoEvictionCluster checks that full nodes refuse commands that need memory, through a proxy as
+// at a node, and execute all others.
 func TestNoEvictionCluster(t *testing.T) {
 	t.Parallel()
 	c := harness.StartClusterWith(t, harness.StartOptions{Nodes: 2, Proxies: 1,
@@ -72,8 +72,8 @@ func TestNoEvictionCluster(t *testing.T) {
 	}
 }
 
-// TestResidentMemory holds many connections' buffers beside a full node: what the system
-// says must stay within the limit and a tenth.
+// TestResidentMemory fills the buffers of many connections beside a full node. The resident memory
+// must stay within 1.1 times the limit.
 func TestResidentMemory(t *testing.T) {
 	if harness.RaceEnabled {
 		t.Skip("the detector's own memory is resident, too")
@@ -144,7 +144,7 @@ func TestResidentMemory(t *testing.T) {
 	harness.DialWire(t, n.Addr).Want("PING", "PONG")
 }
 
-// peakResident is the most memory that the process ever had in RAM.
+// peakResident returns the highest resident memory that the process has had.
 func peakResident(t *testing.T, m *harness.Member) (bytes int64) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.Cmd.Process.Pid))

@@ -8,7 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestMutedMonitor: CLIENT REPLY OFF and SKIP keep from a client what MONITOR shows, too.
+// TestMutedMonitor checks that CLIENT REPLY OFF and SKIP also hide the lines of MONITOR.
 func TestMutedMonitor(t *testing.T) {
 	eachServer(t, func(t *testing.T, s server) {
 		w, other, m := harness.DialWire(t, s.addr), harness.DialWire(t, s.addr), harness.DialWire(t, s.addr)
@@ -38,8 +38,7 @@ func TestMutedMonitor(t *testing.T) {
 	}, "--loops=1")
 }
 
-// shownUntil is what a client reads before a line of MONITOR, without the lines' times and
-// addresses.
+// shownUntil returns what a client reads before a line of MONITOR, without times and addresses.
 func shownUntil(t *testing.T, w *harness.Wire, last string) (before []string) {
 	t.Helper()
 	for {

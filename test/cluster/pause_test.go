@@ -12,7 +12,7 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// eachServer runs f with a node, with a proxy over three nodes, and with a real redis-server.
+// eachServer runs f with a node, with a proxy and three nodes, and with a real redis-server.
 func eachServer(t *testing.T, f func(t *testing.T, s server), flags ...string) {
 	t.Parallel()
 	c, alone := harness.StartCluster(t, 3, 1, flags...), harness.StartClusterWith(t, harness.StartOptions{Nodes: 1, Flags: flags})
@@ -32,7 +32,7 @@ type server struct {
 
 var blockedFlag = regexp.MustCompile(" flags=[a-zA-Z]*b")
 
-// wantBlocked waits until CLIENT LIST and INFO show so many clients that wait.
+// wantBlocked waits until CLIENT LIST and INFO show this number of blocked clients.
 func wantBlocked(t *testing.T, w *harness.Wire, n int) {
 	t.Helper()
 	harness.Eventually(t, harness.ReadyTimeout, fmt.Sprintf("%d blocked clients", n), func() bool {
@@ -51,8 +51,8 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// pauseOfWrites: what may write waits, is executed in its order when the pause is over, and the
-// rest goes on.
+// pauseOfWrites checks that commands that may write wait and are executed in order after the pause,
+// and that others are executed during it.
 func pauseOfWrites(t *testing.T, s server) {
 	admin, w, tx := harness.DialWire(t, s.addr), harness.DialWire(t, s.addr), harness.DialWire(t, s.addr)
 	w.Want("SET a 1", "OK")
@@ -102,7 +102,7 @@ func pauseOfWrites(t *testing.T, s server) {
 	w.Want("SET a 3", "OK")
 }
 
-// pauseOfAll ends with its time.
+// pauseOfAll checks that a pause of all commands ends after its time.
 func pauseOfAll(t *testing.T, s server) {
 	admin, w, fresh := harness.DialWire(t, s.addr), harness.DialWire(t, s.addr), harness.DialWire(t, s.addr)
 	w.Want("PING", "PONG")
@@ -132,8 +132,8 @@ func pauseOfAll(t *testing.T, s server) {
 	}
 }
 
-// pausedClientsThatLeave are gone before the pause is over, and what they sent last is not
-// executed.
+// pausedClientsThatLeave checks that clients can disconnect during a pause, and that their last
+// commands are then not executed.
 func pausedClientsThatLeave(t *testing.T, s server) {
 	admin := harness.DialWire(t, s.addr)
 	admin.Want("SET a old", "OK")
@@ -155,8 +155,7 @@ func pausedClientsThatLeave(t *testing.T, s server) {
 	admin.Want("GET a", `"old"`)
 }
 
-// pauseOfLargeValues: values that are on their way when the pause begins, and those that come
-// later.
+// pauseOfLargeValues checks values that are in flight when the pause begins, and values sent later.
 func pauseOfLargeValues(t *testing.T, s server) {
 	value := bytes.Repeat([]byte("0123456789"), 300_000)
 	request := resp.AppendRequest(nil, []byte("SET"), []byte("big"), value, []byte("EX"), []byte("1000"))

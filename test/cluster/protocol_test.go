@@ -9,8 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestConversations: through a proxy over three nodes, everything is as if a
-// single server answered; what is promised on a node holds through a proxy too.
+// TestConversations checks that a proxy with three nodes answers as a single server does.
 func TestConversations(t *testing.T) {
 	t.Parallel()
 	// With one copy, WAIT has no follower to wait for.
@@ -18,8 +17,8 @@ func TestConversations(t *testing.T) {
 	playAll(t, c.Proxy(0).Addr, false, "testdata/*.txt", "../../node/testdata/*.txt")
 }
 
-// TestConversationsWithRedis proves the expectations of this package's files;
-// package node proves its own.
+// TestConversationsWithRedis checks the expectations of this package's files against Redis. Package
+// node does the same with its own.
 func TestConversationsWithRedis(t *testing.T) {
 	t.Parallel()
 	playAll(t, redistest.Start(t), true, "testdata/*.txt")

@@ -10,8 +10,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestServerCommands: what a proxy answers for the whole cluster, with the nodes' own answers put
-// together.
+// TestServerCommands checks the commands that a proxy answers for the whole cluster from the
+// answers of all nodes.
 func TestServerCommands(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 2, 1)
@@ -20,8 +20,8 @@ func TestServerCommands(t *testing.T) {
 	t.Run("slow log", func(t *testing.T) { slowLogOfTheCluster(t, c) })
 }
 
-// callsOfTheCluster: commands on keys are the nodes', those that a proxy answers itself are its
-// own.
+// callsOfTheCluster checks that nodes count commands on keys, and that the proxy counts those that
+// it answers itself.
 func callsOfTheCluster(t *testing.T, c *harness.Cluster) {
 	w := harness.DialWire(t, c.Proxy(0).Addr)
 	w.Want("CONFIG RESETSTAT", "OK")

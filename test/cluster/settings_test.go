@@ -8,9 +8,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestSettingsOfTheCluster: a parameter of the cluster that is set at any member holds at all of
-// them when the reply is there; at those that come later, before they are ready; and at those that
-// come back.
+// TestSettingsOfTheCluster sets a parameter of the cluster at one member. All members must have it
+// when the reply arrives, and members that join or return later must have it before they are ready.
 func TestSettingsOfTheCluster(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 2)

@@ -16,8 +16,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestTLS has a cluster in which everybody speaks TLS: clients to the proxy, members, and cluster
-// clients to nodes, who show a certificate as members do.
+// TestTLS runs a cluster with TLS everywhere: from clients to the proxy, between members, and from
+// cluster clients to nodes.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	clients, members := certtest.New(t), certtest.New(t)
@@ -93,7 +93,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// sayPlainly returns what PING is answered until the connection is closed.
+// sayPlainly sends PING without TLS and returns the answer up to the end of the connection.
 func sayPlainly(t testing.TB, addr string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
@@ -114,8 +114,8 @@ func sayPlainly(t testing.TB, addr string) string {
 	return string(got)
 }
 
-// TestRenewedCertificate: a certificate that is replaced on disk is shown to who connects from then
-// on; nobody who is connected notices.
+// TestRenewedCertificate replaces a certificate on disk. New connections must get the new one, and
+// existing connections must continue.
 func TestRenewedCertificate(t *testing.T) {
 	t.Parallel()
 	ca := certtest.New(t)
@@ -139,8 +139,8 @@ func TestRenewedCertificate(t *testing.T) {
 	w.Want("GET k", `"v"`)
 }
 
-// TestMemberWithoutCertificate: who has the cluster's secret and name, but no certificate of its
-// authority, is no member.
+// TestMemberWithoutCertificate checks that a process with the cluster's name and secret, but
+// without a certificate of its authority, cannot become a member.
 func TestMemberWithoutCertificate(t *testing.T) {
 	t.Parallel()
 	members, strangers := certtest.New(t), certtest.New(t)

@@ -11,15 +11,16 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestRelaxedTransactions: with --multi relaxed, what frameworks put into one transaction may lie
-// anywhere.
+// TestRelaxedTransactions checks that with --multi relaxed the keys of a transaction may be in any
+// slots.
 func TestRelaxedTransactions(t *testing.T) {
 	t.Parallel()
 	c := harness.StartClusterWith(t, harness.StartOptions{Nodes: 3, Proxies: 1, Env: []string{"DUNLIN_MULTI=relaxed"}})
 	playAll(t, c.Proxy(0).Addr, false, "testdata/relaxed/*.txt")
 }
 
-// TestCompareAndSet: clients of two proxies watch the same counters; no increment is lost.
+// TestCompareAndSet lets clients of two proxies watch and increment the same counters. No increment
+// may be lost.
 func TestCompareAndSet(t *testing.T) {
 	t.Parallel()
 	const clients, increments, counters = 6, 40, 3

@@ -9,8 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestWaits: WAIT and DEBUG SLEEP keep their connection waiting for their time, and in Dunlin
-// nobody else.
+// TestWaits checks that WAIT and DEBUG SLEEP make their own connection wait, and no other.
 func TestWaits(t *testing.T) {
 	eachServer(t, func(t *testing.T, s server) {
 		const millis = 200
@@ -55,7 +54,8 @@ func TestWaits(t *testing.T) {
 	}, "--debug-commands")
 }
 
-// TestUnblock: CLIENT UNBLOCK ends a WAIT, and who leaves is not waited for.
+// TestUnblock checks that CLIENT UNBLOCK ends a WAIT, and that a client that disconnects ends it,
+// too.
 func TestUnblock(t *testing.T) {
 	eachServer(t, func(t *testing.T, s server) {
 		admin, w := harness.DialWire(t, s.addr), harness.DialWire(t, s.addr)
