@@ -7,13 +7,12 @@ import (
 // ActionKind says what the shell is to do.
 type ActionKind uint8
 
-// What the shell is asked for, in the order of Actions. Writing and closing concern an Action's
-// Pipe.
+// The kinds of actions. The shell performs them in the order of Actions.
 const (
 	// Dial: connect Pipe within DialTimeout; then call Connected and, once the node has accepted
 	// the pipe, Opened. On failure call Lost.
 	Dial ActionKind = iota
-	// Close: close the connection of Pipe, because of Err. Whoever waits for room in it may try
+	// Close: close the connection of Pipe, because of Err. Those that wait for room in it may try
 	// again.
 	Close
 	// Write: write what Pipe has queued.
@@ -24,7 +23,7 @@ const (
 	Undone
 	// Proceed: Session may be able to take its next command.
 	Proceed
-	// Arm: call RetryTimer in After, and not at the time that an earlier Arm has set.
+	// Arm: call RetryTimer in After. This replaces the time of an earlier Arm.
 	Arm
 	// Refresh: a node knows a newer table.
 	Refresh
@@ -40,7 +39,7 @@ const (
 	Unknown
 )
 
-// Action is what the shell is to do for a Machine, which does nothing itself.
+// Action is one thing that the shell does for a Machine.
 type Action struct {
 	Kind    ActionKind
 	Outcome Outcome
@@ -59,9 +58,9 @@ func (m *Machine) act(a Action) { m.actions = append(m.actions, a) }
 // HasActions reports whether Actions would return any.
 func (m *Machine) HasActions() bool { return len(m.actions) > 0 }
 
-// Actions takes what is to be done since the last call. The shell must do that in order, and before
-// the next event of this Machine that does not follow from these actions. The result is valid until
-// the next call.
+// Actions returns the actions since the last call. The shell must perform them in order, before the
+// next event of this Machine that does not follow from them. The result is valid until the next
+// call.
 func (m *Machine) Actions() []Action {
 	batch := m.actions
 	clear(m.spare) // let what it points to be collected

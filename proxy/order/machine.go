@@ -23,7 +23,7 @@ type Config struct {
 	Broken      *Broken       // nil except in simulations
 }
 
-// Machine is all that one worker of a proxy knows about nodes, routes and held requests.
+// Machine has everything that one worker of a proxy knows about nodes, routes and held requests.
 type Machine struct {
 	patience    time.Duration
 	silentTicks int
@@ -66,7 +66,7 @@ func New(c Config) *Machine {
 	}
 }
 
-// Install routes by a newer table. An older one changes nothing. t is kept and must not change.
+// Install routes by a newer table, and ignores any other. The Machine keeps t, which must not change.
 func (m *Machine) Install(t *ring.Table, now time.Duration) {
 	if m.table != nil && !t.Newer(m.table) {
 		return
@@ -100,7 +100,7 @@ func (m *Machine) Install(t *ring.Table, now time.Duration) {
 	m.retryHeld(now)
 }
 
-// SetAlive closes the pipes to nodes that were declared dead; alive has the names of the others.
+// SetAlive closes the pipes to nodes that were declared dead. alive has the names of all others.
 // Dead nodes keep their partitions until a table says otherwise.
 func (m *Machine) SetAlive(alive map[string]bool, now time.Duration) {
 	for _, n := range m.leaving {
@@ -124,7 +124,7 @@ func (m *Machine) drop(n *Node, now time.Duration) {
 	n.Each(func(p *Pipe) { m.Lost(p, ErrNodeGone, now) })
 }
 
-// Tick looks for silent nodes, and drops those that have left and owe nothing any more. Call it
+// Tick looks for silent nodes, and drops nodes that have left and owe no answer any more. Call it
 // every SilenceTick. Counting ticks rather than reading a clock means that a proxy that was itself
 // held up does not blame its nodes.
 func (m *Machine) Tick(now time.Duration) {
@@ -152,16 +152,16 @@ func (m *Machine) Stop(now time.Duration) {
 	m.list, m.nodes, m.leaving, m.holding = nil, nil, nil, nil
 }
 
-// Table is the table in use; nil: none has come yet.
+// Table returns the table in use, nil before the first.
 func (m *Machine) Table() *ring.Table { return m.table }
 
-// Owner is the node to which requests for the partition go; nil: none is known.
+// Owner returns the node to which requests for the partition go, nil if none is known.
 func (m *Machine) Owner(partition uint16) *Node { return m.owner[partition] }
 
-// Nodes lists the table's nodes, in its order. The caller must not change it.
+// Nodes returns the table's nodes, in its order. The caller must not change the slice.
 func (m *Machine) Nodes() []*Node { return m.list }
 
-// Holding is the number of sessions with held requests.
+// Holding returns the number of sessions with held requests.
 func (m *Machine) Holding() int { return len(m.holding) }
 
 // routeByTable undoes what a -MOVED reply said about a partition.

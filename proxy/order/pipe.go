@@ -81,15 +81,15 @@ func (p *Pipe) IsOpening() bool { return p.state == opening }
 // IsFailing reports whether the pipe is closed and the last attempt to open it has failed.
 func (p *Pipe) IsFailing() bool { return p.state == closed && p.failingSince > 0 }
 
-// Attempt is the number of the pipe's newest connection. It changes when the connection is lost as
-// well.
+// Attempt returns the number of the pipe's newest connection. The number also changes when that is
+// lost.
 func (p *Pipe) Attempt() uint64 { return p.attempt }
 
-// Inflight is the number of requests without a reply.
+// Inflight returns the number of requests without a reply.
 func (p *Pipe) Inflight() int { return p.inflight.len() }
 
-// Size is the memory of the requests that the pipe keeps; that of one which was not copied is not
-// included.
+// Size returns the bytes of memory that the pipe keeps for its requests. A request that was not copied
+// is not included.
 func (p *Pipe) Size() int {
 	if p.body != nil {
 		return 0
@@ -99,7 +99,7 @@ func (p *Pipe) Size() int {
 
 func (p *Pipe) tail() uint64 { return p.base + uint64(len(p.buf)) }
 
-// full reports whether a request of n bytes must wait.
+// full reports whether a request of n bytes must wait for room.
 func (p *Pipe) full(n int) bool {
 	if p.inflight.len() == 0 {
 		return false
@@ -110,13 +110,13 @@ func (p *Pipe) full(n int) bool {
 // IsFull reports whether the pipe is open and cannot take a request of n bytes now.
 func (p *Pipe) IsFull(n int) bool { return p.state == open && p.full(n) }
 
-// HasRoom reports whether those that found the pipe full may try again.
+// HasRoom reports whether sessions that found the pipe full may try again.
 func (p *Pipe) HasRoom() bool {
 	return p.inflight.len() < maxPipeRequests/2 && int(p.tail()-p.acked) < maxPipeBytes/2
 }
 
-// send queues a request whose bytes are raw: they are copied, unless there is a body, which is the
-// pipe's from now on. The pipe must be open and not full.
+// send queues a request whose bytes are raw. It copies them, unless there is a body, which it takes
+// over. The pipe must be open and not full.
 func (m *Machine) send(p *Pipe, r *Request, raw []byte, body Body) {
 	if body != nil {
 		p.buf, p.body = raw[:len(raw):len(raw)], body
@@ -141,18 +141,18 @@ func (p *Pipe) makeRoom(n int) {
 	p.base = p.acked
 }
 
-// Queued is the bytes that are to be written next: a view, valid until the next event of the
-// Machine. Empty: there are none.
+// Queued returns the bytes that the shell is to write next: a view, valid until the next event of the
+// Machine, and empty if there are none.
 func (p *Pipe) Queued() []byte { return p.buf[p.sent-p.base:] }
 
 // IsLong reports whether the pipe carries one long request that was not copied.
 func (p *Pipe) IsLong() bool { return p.body != nil }
 
-// MayWait reports whether a batch can wait for a reply: whole requests were written that have none,
-// so one must come.
+// MayWait reports whether a batch can wait for the next reply. One must come if only whole requests
+// were written and some of them have no reply.
 func (p *Pipe) MayWait() bool { return p.sent > p.acked && p.inflight.endsAt(p.sent) }
 
-// Wrote says that the shell has written the first n bytes of Queued.
+// Wrote is the event that the shell has written the first n bytes of Queued.
 func (p *Pipe) Wrote(n int) {
 	p.sent += uint64(n)
 	if n > 0 && p.Lane.Kind != member.Common {
@@ -160,17 +160,17 @@ func (p *Pipe) Wrote(n int) {
 	}
 }
 
-// TakeUnsent is the number of requests that were queued since the last call.
+// TakeUnsent returns the number of requests that were queued since the last call.
 func (p *Pipe) TakeUnsent() (n int) {
 	n, p.unsent = p.unsent, 0
 	return n
 }
 
-// Heard says that the node has sent something.
+// Heard is the event that the node has sent something.
 func (p *Pipe) Heard() { p.silent = 0 }
 
-// Front is the request to which the next reply belongs, valid until Pop or the next event of the
-// Machine. nil: the node must not have sent one.
+// Front returns the request to which the next reply belongs, valid until Pop or the next event of the
+// Machine. It returns nil if no written request waits for a reply: the node must not have sent one.
 func (p *Pipe) Front() *Request {
 	if p.inflight.len() == 0 {
 		return nil
@@ -181,7 +181,7 @@ func (p *Pipe) Front() *Request {
 	return nil // an answer to a command that was not sent
 }
 
-// Pop takes the front request off, whose reply has come, and frees its bytes.
+// Pop removes the front request, whose reply has come, and frees its bytes.
 func (p *Pipe) Pop() {
 	r := p.inflight.front()
 	if s := r.Session; s != nil && !r.asks {
@@ -203,16 +203,15 @@ func (p *Pipe) drop(r *Request) {
 	}
 }
 
-// takeBody is what has the memory of the only request's bytes, now the caller's; nil if that is the
-// pipe's buffer.
+// takeBody hands the memory of the pipe's only request over to the caller. It returns nil if the
+// request was copied.
 func (p *Pipe) takeBody() Body {
 	body := p.body
 	p.body = nil
 	return body
 }
 
-// open has a closed pipe opened, unless it failed a moment ago. What wants to use it is held
-// meanwhile.
+// open has the shell connect a closed pipe, unless an attempt failed a moment ago.
 func (m *Machine) open(p *Pipe, now time.Duration) {
 	if p.state != closed || now < p.retryAt || p.Node.gone {
 		return
@@ -225,8 +224,8 @@ func (m *Machine) open(p *Pipe, now time.Duration) {
 	m.act(Action{Kind: Dial, Pipe: p})
 }
 
-// Connected says that the connection of that attempt stands, and is introduced to the node with the
-// generation. not ok: it came too late and must be closed. Generations grow with every connection
+// Connected is the event that the connection of that attempt stands. The shell introduces it to the
+// node with the generation. If ok is false, it came too late and must be closed. Generations grow with every connection
 // of the worker, so that the node can throw away what it has not executed yet of an older one.
 func (m *Machine) Connected(p *Pipe, attempt uint64) (generation uint64, ok bool) {
 	if p.attempt != attempt || p.state != opening {
@@ -236,16 +235,16 @@ func (m *Machine) Connected(p *Pipe, attempt uint64) (generation uint64, ok bool
 	return m.generation, true
 }
 
-// Opened says that the node takes requests on the pipe.
+// Opened is the event that the node has acknowledged the pipe's generation and takes requests.
 func (m *Machine) Opened(p *Pipe, now time.Duration) {
 	p.state, p.strays = open, false
 	p.backoff, p.retryAt, p.failingSince = 0, 0, 0
 	m.retryHeld(now)
 }
 
-// Lost says that the pipe's connection is gone, or must go, and decides about everything in flight:
-// what no node can have seen, or what may be executed twice, is held to be sent again; the rest
-// fails, since nobody knows whether it was executed.
+// Lost is the event that the pipe's connection is gone, or must be closed. It decides about everything
+// in flight: a request that no node can have seen, or that may be executed twice, is held to be sent
+// again. The rest fails, because nobody knows whether it was executed.
 func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 	if p.state == closed {
 		return
@@ -280,8 +279,8 @@ func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 	}
 }
 
-// outOfReach opens the pipe if it is closed. It returns since when the node cannot be reached: 0 if
-// the pipe is open.
+// outOfReach opens the pipe if it is closed. It returns the time since when the node has been out of
+// reach, 0 if the pipe is open.
 func (m *Machine) outOfReach(p *Pipe, now time.Duration) time.Duration {
 	if p.state == open {
 		return 0
@@ -290,8 +289,8 @@ func (m *Machine) outOfReach(p *Pipe, now time.Duration) time.Duration {
 	return p.Node.failingSince(now)
 }
 
-// failing reports whether attempts to open the pipe go on in vain. When nobody has asked for a
-// while, a new series begins.
+// failing reports whether attempts to open the pipe keep failing. After a while without an attempt, a
+// new series begins.
 func (p *Pipe) failing(now time.Duration) bool {
 	return p.failingSince != 0 && (p.state != closed || now-p.retryAt <= DialTimeout)
 }
@@ -315,8 +314,8 @@ func (m *Machine) tick(p *Pipe, now time.Duration) {
 	}
 }
 
-// patienceWith is how many times longer than the common pipe this one waits for a silent node that
-// can be reached. A common pipe that is not used is asked.
+// patienceWith returns how many times longer than a common pipe this one waits for a silent node: once
+// if the node is out of reach. To find that out, it sends a PING on an idle common pipe.
 func (m *Machine) patienceWith(p *Pipe, now time.Duration) int {
 	asked := p.Node.Pipe(Lane{Kind: member.Common, Version: p.Lane.Version})
 	switch {
@@ -331,18 +330,17 @@ func (m *Machine) patienceWith(p *Pipe, now time.Duration) int {
 	return LargePatience
 }
 
-// Tell sends a request of the pipe's own, to which the reply does not matter. The pipe must be
-// open. raw is copied.
+// Tell sends a request of the pipe's own, whose reply does not matter. The pipe must be open. Tell
+// copies raw.
 func (m *Machine) Tell(p *Pipe, raw []byte) {
 	m.send(p, &Request{}, raw, nil)
 	m.act(Action{Kind: Write, Pipe: p})
 }
 
-// Ask sends a question of an Asker at once, or not at all: not ok means that the pipe is full or
-// closed, in which case it is being opened, or that it must not be used before it has said RETRY.
-// raw is copied.
+// Ask sends a question of an Asker at once, or not at all. If ok is false, the pipe is full, closed (it
+// is then being opened), waits for RETRY, or must not be used by this session yet. Ask copies raw.
 func (m *Machine) Ask(p *Pipe, r Request, raw []byte, now time.Duration) (ok bool) {
-	if p.state != open || m.mayOvertakeStrays(r.Session, p, now) || p.full(len(raw)) || !m.unlatch(p, now) {
+	if p.state != open || len(r.Session.strays) > 0 && m.mayOvertakeStrays(r.Session, p, now) || p.full(len(raw)) || !m.unlatch(p, now) {
 		m.open(p, now)
 		return false
 	}

@@ -83,7 +83,7 @@ func (m *Machine) Submit(s *Session, r Request, raw []byte, now time.Duration) (
 		return nil, true
 	}
 	p = n.Pipe(s.lane)
-	if p.state != open || p.latch.refuses(r.Partition) || s.remote > 0 && p.overtakes(r.Partition) || m.mayOvertakeStrays(s, p, now) {
+	if p.state != open || p.latch.refuses(r.Partition) || s.remote > 0 && p.overtakes(r.Partition) || len(s.strays) > 0 && m.mayOvertakeStrays(s, p, now) {
 		r.since = m.outOfReach(p, now)
 		m.hold(s, &r, raw, now)
 		return nil, true

@@ -36,7 +36,7 @@ func (m *Machine) strayed(s *Session, p *Pipe) {
 // mayOvertakeStrays reports whether what the session sends on the pipe could be executed before its
 // own strays at that node. It opens their pipes, so that the node closes the lost connections.
 func (m *Machine) mayOvertakeStrays(s *Session, p *Pipe, now time.Duration) (wait bool) {
-	if len(s.strays) == 0 || !p.Lane.carriesCommands() {
+	if !p.Lane.carriesCommands() {
 		return false
 	}
 	s.strays = slices.DeleteFunc(s.strays, func(q *Pipe) bool { return !q.strays })
