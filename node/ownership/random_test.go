@@ -69,9 +69,13 @@ func (s *schedule) issue(issuer string, from ...*ring.Table) *ring.Table {
 		next.Ancestors = append(append(next.Ancestors, t.Version()), t.Ancestors...)
 	}
 	group := s.rng.IntN(groups)
-	owner := uint16(s.rng.IntN(len(s.nodes)))
+	owner := s.rng.IntN(len(s.nodes))
+	// Data only moves to a node that reports under the table before. Elsewhere it begins anew.
+	anew := s.nodes[owner].m.View().Table != from[0]
 	for p := group; p < ring.Partitions; p += groups {
-		next.Owner[p] = owner
+		if next.Owner[p] = uint16(owner); anew {
+			next.Since[p] = next.Epoch
+		}
 	}
 	if len(from) > 1 {
 		for p := range next.Since {
