@@ -59,14 +59,10 @@ var broken = []brokenRule{
 	}, []mischief{stops}},
 }
 
-// rarelyNoticed are those of which the consequences need many histories to show, or are kept away by others: with
-// -sim.rounds they are looked for in that many.
+// rarelyNoticed is a rule of which the consequences need many histories to show, because others mend
+// what comes of it: with -sim.rounds it is looked for in that many.
 var rarelyNoticed = []brokenRule{
-	{"date a copy by the receiver's table", func(r *options) { r.replica.IgnoreSince = true }, []mischief{stops, cuts}},
-	{"count copies of silent owners", func(r *options) { r.replica.TrustSilence = true }, []mischief{stops, cuts}},
 	{"do not ask for missing copies", func(r *options) { r.replica.NeverAsk = true }, nil},
-	{"continue any copy that was handed over", func(r *options) { r.replica.IgnoreSeals, r.hard, r.overflows = true, true, true }, []mischief{stops, joins, leaves}},
-	{"begin copies before the old ones are dropped", func(r *options) { r.ownership.CopyEarly = true }, []mischief{stops}},
 }
 
 // TestBrokenRules shows that the simulation notices.

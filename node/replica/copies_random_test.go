@@ -1,0 +1,460 @@
+package replica
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// copySchedule is node b with its ownership.Machine and its Copies, between two peers that own a
+// partition in turn and feed b. Tables, streams and barriers come in random order; streams stand
+// still at times, and b may be away while the others go on. The data is a number of writes since it
+// began, so that a copy is right if it has the first of them without a hole.
+type copySchedule struct {
+	rng    *rand.Rand
+	now    time.Duration
+	table  *ring.Table // the newest
+	server int         // node that serves the partition; nobody: it changes hands
+	since  uint64      // of the data
+	writes []time.Duration
+	seal   uint64 // of the data, while it changes hands; 0: it has none
+	seals  uint64
+	by     time.Duration // when b obeys the table at the latest
+	peers  map[int]*streamingPeer
+	fault  string
+
+	m        *ownership.Machine
+	copies   *Copies
+	calm     bool // nothing new happens
+	pending  bool // the loops have not passed a barrier
+	admitted string
+	have     content
+	asks     []ownership.Ask
+}
+
+const (
+	place  = uint16(7)
+	nobody = -1
+)
+
+// content is what b has of the partition.
+type content struct {
+	since  uint64
+	writes int
+	broken bool // some are missing in between
+}
+
+// streamingPeer is a or c.
+type streamingPeer struct {
+	name  string
+	table *ring.Table
+	feeds bool // b
+	down  bool
+	queue []message
+	heard time.Duration // by b
+	vain  bool          // b refuses what it is fed, and the peer will hear of it
+}
+
+// message is a mark, or everything up to a number of writes.
+type message struct {
+	mark   Mark
+	writes int
+	whole  bool // a snapshot
+	since  uint64
+	sent   time.Duration
+}
+
+func newCopySchedule(seed uint64, broken *Broken, rules ownership.Broken) *copySchedule {
+	s := &copySchedule{rng: rand.New(rand.NewPCG(seed, 1)), now: time.Hour, since: 1, table: trio(),
+		m:      ownership.New(ownership.Config{ID: "b", Boot: 2, StallLimit: time.Second, Broken: rules}),
+		copies: NewCopies(broken), peers: map[int]*streamingPeer{0: {name: "a@1"}, 2: {name: "c@3"}}}
+	for i := range s.table.Nodes {
+		s.table.Nodes[i].Addr = s.table.Nodes[i].ID
+	}
+	for _, p := range s.peers {
+		p.table, p.heard = s.table, Never
+	}
+	s.m.Members(s.table.Nodes)
+	s.m.Install(s.now, s.table)
+	s.obey()
+	return s
+}
+
+func (s *copySchedule) view() *ownership.View { return s.m.View() }
+
+// issue plans the next table as a coordinator may: data moves to b when b reports that it is in
+// sync, and to a peer always.
+func (s *copySchedule) issue() {
+	if int(s.table.Owner[place]) != s.server || s.pending {
+		return
+	}
+	next := after(s.table, func(*ring.Table) {})
+	s.by = s.now + time.Second
+	owner := s.rng.IntN(3)
+	switch {
+	case s.rng.IntN(10) == 0:
+		next.Since[place] = next.Epoch
+	case owner == 1 && s.server != 1 && !(s.view().Table == s.table && s.reported()):
+		owner = s.server
+	case s.server == 1 && owner != 1 && s.rng.IntN(3) == 0: // b stands still, and is back
+		next.Joined[1] = next.Epoch
+		s.server, s.seal, s.by = nobody, 0, s.now+8*time.Second
+	}
+	next.Owner[place], next.Follower[place] = uint16(owner), ring.NoNode
+	if f := s.rng.IntN(3); f != owner && s.rng.IntN(4) > 0 {
+		next.Follower[place] = uint16(f)
+	}
+	s.table = next
+}
+
+// wants reports whether a table has b fed.
+func wants(t *ring.Table) bool { return t.Follower[place] == 1 || t.Owner[place] == 1 }
+
+// adopt has a peer obey the newest table.
+func (s *copySchedule) adopt(i int) {
+	p := s.peers[i]
+	p.table = s.table
+	ours := int(s.table.Owner[place]) == i
+	lives := s.table.Since[place] == s.since
+	switch {
+	case s.server == i && ours && lives:
+		s.feed(p, 0)
+	case s.server == i:
+		if s.server, s.seal = nobody, 0; lives {
+			s.seals++
+			s.seal = s.seals
+			if p.feeds {
+				s.send(p, message{mark: Mark{MarkHanded, s.seal}})
+			}
+		}
+		p.feeds = false
+	}
+}
+
+// takeOver has a peer serve what the table gives it.
+func (s *copySchedule) takeOver(i int) {
+	p := s.peers[i]
+	if s.server != nobody || int(p.table.Owner[place]) != i || p.table != s.table {
+		return
+	}
+	s.begin()
+	s.server = i
+	s.feed(p, s.seal)
+}
+
+// begin has the data begin anew, if the table says so.
+func (s *copySchedule) begin() {
+	if s.table.Since[place] != s.since {
+		s.since, s.writes, s.seal = s.table.Since[place], nil, 0
+	}
+}
+
+// feed begins to feed b, or ends that.
+func (s *copySchedule) feed(p *streamingPeer, seal uint64) {
+	switch {
+	case !wants(p.table):
+		p.feeds, p.queue = false, nil // what was not sent is not sent
+	case !p.feeds && seal != 0:
+		p.feeds = true
+		s.send(p, message{mark: Mark{MarkContinue, seal}})
+	case !p.feeds:
+		p.feeds = true
+		s.send(p, message{mark: Mark{MarkBegin, s.since}})
+		s.send(p, message{writes: len(s.writes), whole: true})
+		s.send(p, message{mark: Mark{MarkSynced, 0}})
+	}
+}
+
+func (s *copySchedule) send(p *streamingPeer, m message) {
+	m.since, m.sent = s.since, s.now
+	p.queue = append(p.queue, m)
+}
+
+// deliver brings b some of what a peer has sent.
+func (s *copySchedule) deliver(i int) {
+	p := s.peers[i]
+	if p.down {
+		return
+	}
+	for range s.rng.IntN(len(p.queue) + 1) {
+		m := p.queue[0]
+		p.queue, p.heard = p.queue[1:], m.sent
+		s.apply(p, m)
+	}
+	if len(p.queue) == 0 {
+		p.heard = s.now
+	}
+	if p.vain {
+		if p.vain = false; s.server == i && p.feeds {
+			p.feeds = false
+			s.feed(p, 0)
+		}
+	}
+}
+
+func (s *copySchedule) apply(p *streamingPeer, m message) {
+	switch {
+	case m.mark.Kind != NoMark:
+		s.copies.Marked(p.name, place, m.mark, s.now)
+		s.act()
+	case s.admitted != p.name:
+		p.vain = true
+	case m.whole:
+		s.have = content{since: m.since, writes: m.writes}
+	default:
+		s.have.broken = s.have.broken || s.have.writes != m.writes-1 || s.have.since != m.since
+		s.have.writes = m.writes
+	}
+}
+
+// act does what the Copies want done.
+func (s *copySchedule) act() {
+	for _, a := range slices.Clone(s.copies.Actions()) {
+		if a.Partition != place {
+			continue
+		}
+		switch a.Do {
+		case CopyAdmit:
+			s.admitted = a.Source
+		case CopyShut:
+			s.admitted = ""
+		case CopyForget:
+			s.have = content{}
+		case CopyRefuse, CopyTake:
+			for _, p := range s.peers {
+				if p.name == a.Source {
+					p.vain = a.Do == CopyRefuse
+				}
+			}
+		case CopySpare, CopyUnseal:
+		}
+	}
+}
+
+// obey does what b's Machine wants done, up to a barrier.
+func (s *copySchedule) obey() {
+	for actions := s.m.Actions(); len(actions) > 0; actions = s.m.Actions() {
+		for _, a := range actions {
+			s.do(a)
+		}
+	}
+}
+
+func (s *copySchedule) do(a ownership.Action) {
+	switch a := a.(type) {
+	case ownership.Obey:
+		if a.View.Standing[place] == ownership.Serving && a.View.Table == s.table && s.server == nobody {
+			s.server = 1
+		}
+	case ownership.Barrier:
+		s.pending = true
+	case ownership.HandOver:
+		s.handOver(a)
+	case ownership.Drop:
+		if slices.Contains(a.Partitions, place) {
+			s.have = content{}
+		}
+	case ownership.Review:
+		s.copies.Review(a.View, a.Away, map[string]bool{"a@1": true, "b@2": true, "c@3": true}, nil)
+		s.act()
+	case ownership.Settle:
+		s.copies.Settle(a.View)
+	case ownership.AskForCopies:
+		s.copies.Ask(a.View)
+		s.act()
+	case ownership.Ask:
+		s.asks = append(s.asks, a)
+	case ownership.CancelAsks:
+		s.asks = nil
+	case ownership.Claim:
+		s.claim(a)
+	}
+}
+
+// handOver gives up what b served: a peer has had all of it.
+func (s *copySchedule) handOver(a ownership.HandOver) {
+	if a.Old.Standing[place] == ownership.Serving && !a.Next.Owns(place) {
+		lives := a.Old.Table.Since[place] == a.Next.Table.Since[place]
+		s.seals++
+		if s.server == 1 {
+			if s.server, s.seal = nobody, 0; lives {
+				s.seal = s.seals
+			}
+		}
+		if lives {
+			s.copies.Keep("b@2", &HandOver{Lost: []Lost{{Partition: place, Since: a.Old.Table.Since[place], Seal: s.seals}}, Away: a.Away}, s.now)
+		} else {
+			s.have = content{}
+		}
+		s.act()
+	}
+	s.m.HandedTo(s.now, nil)
+}
+
+// claim makes b's copy its own: nothing that was handed over may be missing.
+func (s *copySchedule) claim(a ownership.Claim) {
+	claims, _ := s.copies.Claim(a.View, a.Ended)
+	s.act()
+	if c, gained := claims[place]; gained && a.View.Table == s.table {
+		if s.table.Since[place] == s.since && (s.have.broken || s.have.since != s.since || s.have.writes != len(s.writes)) {
+			s.fault = fmt.Sprintf("b serves %v of %d writes since %d, kept %t", s.have, len(s.writes), s.since, c.Kept)
+		}
+		s.begin()
+		s.have.since = s.since
+	}
+	s.m.Claimed(s.now)
+}
+
+func (s *copySchedule) reported() bool {
+	r := new(ring.Report)
+	s.copies.Report(r, s.view(), s.now, func(source string) time.Duration {
+		for _, p := range s.peers {
+			if p.name == source {
+				return p.heard
+			}
+		}
+		return Never
+	})
+	return r.Version == s.table.Version() && r.Has(place)
+}
+
+// check looks at a copy that counts as one in sync: if the owner died now, b would serve it.
+func (s *copySchedule) check() {
+	if s.table.Owner[place] == 1 || s.table.Since[place] != s.since || !s.reported() {
+		return
+	}
+	// A mark that says that all was handed over may be late itself.
+	have := s.copies.Of(place)
+	slow := have.State == Handed && have.Source != "b@2"
+	late := !slow && s.have.writes < len(s.writes) && s.now-s.writes[s.have.writes] > CopyPatience
+	if s.have.broken || s.have.since != s.since || late {
+		s.fault = fmt.Sprintf("b reports %v of %d writes since %d, late %t", s.have, len(s.writes), s.since, late)
+	}
+}
+
+func (s *copySchedule) step() {
+	s.now += time.Duration(s.rng.IntN(int(100 * time.Millisecond)))
+	i := 2 * s.rng.IntN(2)
+	x := s.rng.IntN(100)
+	if s.calm {
+		x = 25 + s.rng.IntN(75)
+	}
+	switch {
+	case x < 20:
+		s.write()
+	case x < 25:
+		s.issue()
+	case x < 35:
+		s.adopt(i)
+	case x < 45:
+		s.takeOver(i)
+	case x < 48:
+		s.peers[i].down = !s.calm && !s.peers[i].down
+	case x < 65:
+		s.deliver(i)
+	case s.pending:
+		if x < 80 {
+			s.pending = false
+			s.m.BarrierPassed(s.now)
+		}
+	case x < 75 && s.by < s.now+2*time.Second || s.now > s.by:
+		s.m.Install(s.now, s.table)
+	case x < 90 && len(s.asks) > 0:
+		s.answer()
+	default:
+		s.m.Tick(s.now)
+	}
+	s.obey()
+	s.check()
+}
+
+// answer has a peer acknowledge a table, when it has handed over what it lost.
+func (s *copySchedule) answer() {
+	a := s.asks[0]
+	s.asks = s.asks[1:]
+	for _, i := range slices.Sorted(maps.Keys(s.peers)) {
+		p := s.peers[i]
+		if p.name != a.Member.Name() {
+			continue
+		}
+		if p.table.Epoch < a.Table.Epoch || len(p.queue) > 0 {
+			s.m.Failed(s.now, a.ID, false)
+			return
+		}
+		s.m.Acknowledged(s.now, a.ID, p.name, p.table.Epoch)
+	}
+}
+
+func (s *copySchedule) write() {
+	if s.server == nobody || s.server == 1 && s.pending {
+		return
+	}
+	s.writes = append(s.writes, s.now)
+	if s.server == 1 {
+		s.have.writes++
+		return
+	}
+	if p := s.peers[s.server]; p.feeds {
+		s.send(p, message{writes: len(s.writes)})
+	}
+}
+
+func firstBadCopy(schedules int, broken Broken, rules ownership.Broken) (fault string) {
+	for seed := range uint64(schedules) {
+		s := newCopySchedule(seed, cmp.Or(&broken, unbroken), rules)
+		for range 1500 {
+			if s.step(); s.fault != "" {
+				return fmt.Sprintf("schedule %d: %s", seed, s.fault)
+			}
+		}
+		s.calm = true
+		for range 1000 {
+			s.step()
+		}
+		if s.table.Follower[place] == 1 && s.have.writes != len(s.writes) {
+			return fmt.Sprintf("schedule %d: in the end b has %v of %d writes", seed, s.have, len(s.writes))
+		}
+	}
+	return ""
+}
+
+// What b reports as in sync, or serves, is what the owner has had. In the end b has all that the
+// table gives it.
+func TestCopiesInRandomSchedules(t *testing.T) {
+	if fault := firstBadCopy(200, Broken{}, ownership.Broken{}); fault != "" {
+		t.Error(fault)
+	}
+}
+
+// Random schedules show what becomes of rules that are broken.
+func TestBrokenRulesOfCopies(t *testing.T) {
+	const within = 500
+	for name, broken := range map[string]Broken{
+		"date a copy by the receiver's table":    {IgnoreSince: true},
+		"count copies of silent owners":          {TrustSilence: true},
+		"continue any copy that was handed over": {IgnoreSeals: true},
+		"promote a copy that is still filling":   {PromoteFilling: true},
+	} {
+		fault := firstBadCopy(within, broken, ownership.Broken{})
+		if fault == "" {
+			t.Errorf("%s: not noticed in %d schedules", name, within)
+		}
+		t.Logf("%s: %s", name, fault)
+	}
+	for name, rules := range map[string]ownership.Broken{
+		"begin copies before the old ones are dropped": {CopyEarly: true},
+	} {
+		fault := firstBadCopy(within, Broken{}, rules)
+		if fault == "" {
+			t.Errorf("%s: not noticed in %d schedules", name, within)
+		}
+		t.Logf("%s: %s", name, fault)
+	}
+}
