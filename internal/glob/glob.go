@@ -50,7 +50,7 @@ func Match(pattern, s []byte) bool {
 	return p == len(pattern)
 }
 
-// plainLength is how much of pattern stands for itself, from its beginning on.
+// plainLength returns the length of the longest prefix of pattern without wildcards.
 func plainLength(pattern []byte) int {
 	for i, c := range pattern {
 		switch c {
@@ -64,7 +64,7 @@ func plainLength(pattern []byte) int {
 // globStep is how many comparisons of bytes take about as long as to look at a key.
 const globStep = 4 << 10
 
-// Cost is what it may cost to match a key, with one key looked at as the unit.
+// Cost returns the most that matching a key may cost; the unit is the cost of visiting one key.
 func Cost(pattern, key []byte) int { return 1 + len(pattern)*len(key)/globStep }
 
 // matchOne matches c with the first element of pattern, which is not empty and

@@ -16,10 +16,9 @@ func (p *Parser) parseInline(buf []byte) Outcome {
 	return p.finish(end+1, true)
 }
 
-// splitWords collects the words of line as arguments. It is false if quotes are
-// unbalanced. Plain words are views of the line; quoted ones are written to p.words.
-// When p.words moves as it grows, earlier arguments keep its old place, which nobody
-// writes any more.
+// splitWords splits line into words, the arguments. It returns false if quotes are unbalanced.
+// Plain words are views of the line; quoted ones are written to p.words. If p.words moves as it
+// grows, earlier arguments keep the old memory, which nobody writes any more.
 func (p *Parser) splitWords(line []byte) bool {
 	for {
 		for len(line) > 0 && isSpace(line[0]) {
@@ -47,7 +46,7 @@ func (p *Parser) splitWords(line []byte) bool {
 	}
 }
 
-// plainWord returns how many bytes of line come before the first quote or end of a word.
+// plainWord returns how many bytes of line precede the first quote or the end of the word.
 func plainWord(line []byte) int {
 	for i, c := range line {
 		if c == '"' || c == '\'' || endsWord(c) {
@@ -124,9 +123,9 @@ func hexValue(c byte) byte {
 	}
 }
 
-// endsWord tells the bytes that end a word outside quotes. Redis's set for this is
-// smaller than its set of spaces between words.
+// endsWord reports whether c ends a word outside quotes. Redis's set for this is smaller than its
+// set of spaces between words.
 func endsWord(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-// isSpace tells the bytes that may separate words: C's isspace.
+// isSpace reports whether c may separate words: C's isspace.
 func isSpace(c byte) bool { return c == ' ' || (c >= '\t' && c <= '\r') }

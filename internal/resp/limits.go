@@ -20,8 +20,8 @@ const (
 	NeedMore Outcome = iota
 	// Done: a whole request or reply is there.
 	Done
-	// LargeBulk: an argument of a request begins that is not to be gathered; see
-	// Parser.Large. Only with Limits.LargeBulk.
+	// LargeBulk: the next argument of a request is too large to be gathered; see Parser.Large. Only
+	// with Limits.LargeBulk.
 	LargeBulk
 	// Malformed: the bytes are not RESP, or break a limit. The stream is lost.
 	Malformed
@@ -41,8 +41,8 @@ func (o Outcome) String() string {
 	}
 }
 
-// Limits bounds what a Parser accepts. They are judged by what a header declares, so
-// an oversized request is refused before its bytes arrive.
+// Limits bounds what a Parser accepts. The Parser applies them to the lengths that headers declare,
+// so it refuses an oversized request before the request's bytes arrive.
 type Limits struct {
 	MaxBulk    int // bytes of one argument; 0 means DefaultLimits.MaxBulk
 	MaxArgs    int // arguments of one request; 0 means DefaultLimits.MaxArgs
@@ -53,12 +53,12 @@ type Limits struct {
 	// LargeBulk as soon as its header is there; 0 means that none is.
 	LargeBulk int
 
-	// Unauthenticated selects Redis's texts for clients that have not said who
-	// they are, for numbers that DefaultLimits would have allowed.
+	// Unauthenticated selects Redis's error texts for clients that have not authenticated, where a
+	// number is within DefaultLimits.
 	Unauthenticated bool
 }
 
-// DefaultLimits are those of a client in good standing, and of a zero Parser.
+// DefaultLimits are the limits of an authenticated client, and of a zero Parser.
 var DefaultLimits = Limits{
 	MaxBulk:    512 << 20,
 	MaxArgs:    1 << 20,
@@ -66,8 +66,8 @@ var DefaultLimits = Limits{
 	MaxRequest: 1 << 30,
 }
 
-// UnauthenticatedLimits are those before AUTH: enough for HELLO with all its
-// options, too little to make a server buffer much for a stranger.
+// UnauthenticatedLimits are the limits before AUTH: enough for HELLO with all its options, too
+// little to make a server buffer much for a stranger.
 var UnauthenticatedLimits = Limits{
 	MaxBulk:         16 << 10,
 	MaxArgs:         10,
@@ -76,7 +76,7 @@ var UnauthenticatedLimits = Limits{
 	Unauthenticated: true,
 }
 
-// resolved returns l with its zeros replaced by what they mean.
+// resolved returns l with its zeros replaced by the defaults that they stand for.
 func (l Limits) resolved() Limits {
 	if l.MaxBulk <= 0 {
 		l.MaxBulk = DefaultLimits.MaxBulk

@@ -9,10 +9,9 @@ import (
 // No length or count that a limit allows by default is longer.
 const maxShortDigits = 10
 
-// shortLength reads "<digits>\r\n" at the start of b: a number without sign or
-// leading zero. size counts its bytes with CR LF, and is 0 if b begins with
-// anything else, be it incomplete, malformed or merely long: the caller finds
-// out which on a slower path.
+// shortLength reads "<digits>\r\n" at the start of b: a number without sign or leading zero. size
+// is the number of bytes including CR LF. It is 0 if b begins with anything else, whether
+// incomplete, malformed or only long: the caller finds out which on a slower path.
 func shortLength(b []byte) (n, size int) {
 	i := 0
 	for i < len(b) && i <= maxShortDigits && b[i]-'0' <= 9 {

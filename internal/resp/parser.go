@@ -22,20 +22,20 @@ const (
 )
 
 const (
-	// keptArgs is how long a list of arguments a Parser keeps for the next request.
-	// Longer lists are made anew: thousands of idle connections must not each
-	// hold the memory of the longest request they ever sent.
+	// keptArgs is the length of the longest list of arguments that a Parser keeps for the next
+	// request. It frees longer lists: thousands of idle connections must not each keep the memory
+	// of the longest request that they ever sent.
 	keptArgs = 128
 
 	// fewArgs is how long a list is made at first.
 	fewArgs = 10
 
-	// keptWords is the same limit in bytes for the unquoted words of inline requests.
+	// keptWords is the same limit, in bytes, for the unquoted words of inline requests.
 	keptWords = 1 << 10
 )
 
-// Parser finds the requests in a buffer that its caller owns, one at a time. The zero
-// value is ready and has DefaultLimits. See the package comment for what it promises.
+// Parser finds the requests in a buffer that its caller owns, one at a time. The zero value is
+// ready and has DefaultLimits. The package comment has its invariants.
 type Parser struct {
 	limits Limits // all zeros, which nothing passes, until the first slow path
 
@@ -44,9 +44,9 @@ type Parser struct {
 	args  [][]byte
 	spans []span // the arguments so far of an unfinished request
 
-	// words holds the inline words that had quotes, and are not in the buffer as they
-	// read without them. The buffer is not ours to rewrite: a caller who cannot serve
-	// a request yet may parse it again.
+	// words has the inline words that had quotes, which the buffer does not contain in unquoted
+	// form. The Parser must not rewrite the buffer, because a caller that cannot serve a request
+	// yet may parse it again.
 	words []byte
 
 	stage  stage
@@ -63,7 +63,7 @@ type Parser struct {
 	err    string // Redis's text, once malformed
 }
 
-// span is where an argument lies in the buffer.
+// span is the position of an argument in the buffer.
 type span struct{ start, end uint32 }
 
 const (
@@ -83,35 +83,34 @@ const (
 	atEnd                  // nothing: malformed
 )
 
-// SetLimits changes the limits, for what is not yet parsed.
+// SetLimits changes the limits for everything that is not yet parsed.
 func (p *Parser) SetLimits(l Limits) {
 	p.limits = l.resolved()
 	p.small = min(p.limits.MaxBulk, p.limits.LargeBulk-1)
 }
 
-// Args returns the arguments of the request that Parse found last. They are views of
-// the buffer given to that call and of memory of the Parser, read-only, valid until the
-// caller changes that buffer or calls Parse or Reset. Blank lines and arrays of no
-// elements have none; Redis skips them without an answer.
+// Args returns the arguments of the last request that Parse found. They are read-only views of the
+// buffer given to that call and of the Parser's own memory, valid until the caller changes the
+// buffer or calls Parse or Reset. Blank lines and empty arrays have no arguments; Redis skips them
+// without an answer.
 func (p *Parser) Args() [][]byte { return p.args }
 
-// Len returns how many bytes the request that Parse found last takes up.
+// Len returns the number of bytes of the last request that Parse found.
 func (p *Parser) Len() int { return p.length }
 
-// Inline reports whether the request that Parse found last was a line of words. The bytes
-// of such a request cannot be passed on as they are.
+// Inline reports whether the last request that Parse found was a line of words. The bytes of such a
+// request cannot be forwarded as they are.
 func (p *Parser) Inline() bool { return p.inline }
 
-// Need returns, after NeedMore, the least length of buffer with which Parse can get
-// further. It is a hint for when to call again; whoever reserves that much believes a
-// stranger.
+// Need returns, after NeedMore, the least length of buffer with which Parse can make progress. It
+// is a hint when to call again. Do not reserve that much: the number comes from the peer.
 func (p *Parser) Need() int { return p.need }
 
 // Err returns, after Malformed, the text of Redis's error, without "-" and CR LF.
 func (p *Parser) Err() string { return p.err }
 
-// Overhead is how many bytes the Parser has for a long request, beyond the little that it
-// always may have: in a request that is not whole yet, what its views will take, too.
+// Overhead returns how many bytes the Parser uses for a long request, beyond the little that it may
+// always use. For an unfinished request that includes its future views.
 func (p *Parser) Overhead() int {
 	if cap(p.spans) <= keptArgs && cap(p.args) <= keptArgs && cap(p.words) <= keptWords {
 		return 0
@@ -119,16 +118,15 @@ func (p *Parser) Overhead() int {
 	return cap(p.spans)*spanSize + max(cap(p.args), len(p.spans))*viewSize + cap(p.words)
 }
 
-// Release drops the views of the last request, and what a long one has left behind. In
-// the middle of a request it does nothing.
+// Release drops the views of the last request and the memory that a long request has left. In the
+// middle of a request it does nothing.
 func (p *Parser) Release() {
 	if p.stage == atRequest {
 		p.forget()
 	}
 }
 
-// Reset forgets an unfinished request, an error, and all views of the buffer. Limits
-// stay.
+// Reset drops an unfinished request, an error, and all views of the buffer. Limits stay.
 func (p *Parser) Reset() {
 	p.stage = atRequest
 	p.length, p.need, p.err = 0, 0, ""
@@ -136,11 +134,11 @@ func (p *Parser) Reset() {
 	p.forget()
 }
 
-// Parse looks for a request at the start of buf. Until it answers Done or Malformed, each call must
-// be given the same bytes and perhaps more behind them, in the same place or another; only
-// LargeBulk is another beginning. buf is only read, and not kept beyond the views that Args
-// returns; they hold it in memory until the next call of Parse (with an empty buf, if need be) or
-// Reset.
+// Parse looks for a request at the start of buf. Until it returns Done or Malformed, each call must
+// get the same bytes, with or without more behind them, at the same address or another; only
+// LargeBulk changes where the buffer begins. Parse only reads buf and keeps nothing of it except
+// the views that Args returns. These keep buf in memory until the next call of Parse (with an empty
+// buf, if necessary) or Reset.
 func (p *Parser) Parse(buf []byte) Outcome {
 	if p.stage == atRequest {
 		if p.parseSmall(buf) {
@@ -165,8 +163,8 @@ func (p *Parser) Parse(buf []byte) Outcome {
 	}
 }
 
-// begin prepares for the request at the start of buf. If buf is empty, nothing has
-// begun and only Need is set.
+// begin prepares for the request at the start of buf. If buf is empty, nothing begins, and only
+// Need is set.
 func (p *Parser) begin(buf []byte) {
 	p.forget()
 	if p.limits.MaxBulk == 0 {
@@ -182,7 +180,7 @@ func (p *Parser) begin(buf []byte) {
 	}
 }
 
-// forget drops the views of the last request and any list too long to keep.
+// forget drops the views of the last request and any list that is too long to keep.
 func (p *Parser) forget() {
 	clear(p.args)
 	p.args, p.spans, p.words = p.args[:0], p.spans[:0], p.words[:0]
@@ -197,7 +195,7 @@ func (p *Parser) forget() {
 	}
 }
 
-// parseArray reads the header of an array of arguments, and goes on to them.
+// parseArray reads the header of an array of arguments and continues with the arguments.
 func (p *Parser) parseArray(buf []byte) Outcome {
 	text, outcome := p.headerLine(buf, errCountLine)
 	if outcome != Done {
@@ -245,8 +243,8 @@ func (p *Parser) parseBulks(buf []byte) Outcome {
 	return p.finishArray(buf)
 }
 
-// bulkHeader reads the header of an argument at pos: where the argument starts and how
-// long it is.
+// bulkHeader reads the header of an argument at pos, and returns where the argument starts and its
+// length.
 func (p *Parser) bulkHeader(buf []byte) (start, size int, outcome Outcome) {
 	if p.pos < len(buf) && buf[p.pos] == '$' {
 		n, start := lengthAt(buf, p.pos)
@@ -274,7 +272,7 @@ func (p *Parser) bulkHeader(buf []byte) (start, size int, outcome Outcome) {
 	}
 }
 
-// finishArray turns the spans into views of buf, now that it will not move any more.
+// finishArray turns the spans into views of buf, which does not move any more.
 func (p *Parser) finishArray(buf []byte) Outcome {
 	p.view(buf)
 	p.passed, p.gather = 0, false
@@ -290,7 +288,7 @@ func (p *Parser) view(buf []byte) {
 	}
 }
 
-// finish ends a request of so many bytes.
+// finish ends a request of length bytes.
 func (p *Parser) finish(length int, inline bool) Outcome {
 	p.stage, p.length, p.inline = atRequest, length, inline
 	if cap(p.spans) > keptArgs {
@@ -322,10 +320,9 @@ func (p *Parser) headerLine(buf []byte, tooLong string) ([]byte, Outcome) {
 	return buf[p.pos:end], Done
 }
 
-// lineEnd returns where in buf the byte stop first comes in the line at pos, at most
-// MaxInline bytes after pos. It goes on from the end of the last search. As in Redis,
-// whose search is C's strchr, a line with a NUL has no end, and becomes too long in
-// time.
+// lineEnd returns the position of the first byte stop in the line at pos, at most MaxInline bytes
+// after pos. It continues where the last search ended. As in Redis, which searches with C's strchr,
+// a line with a NUL has no end, and eventually becomes too long.
 func (p *Parser) lineEnd(buf []byte, stop byte, tooLong string) (int, Outcome) {
 	line := buf[p.pos:min(len(buf), p.pos+p.limits.MaxInline+1)]
 	from := min(p.seen-p.pos, len(line)) // more only if MaxInline has shrunk
@@ -348,7 +345,7 @@ func (p *Parser) lineEnd(buf []byte, stop byte, tooLong string) (int, Outcome) {
 	return 0, NeedMore
 }
 
-// unexpected words the complaint about a byte where an argument should begin.
+// unexpected returns the error text about a byte at the place where an argument should begin.
 func unexpected(got byte) string {
 	text := "ERR Protocol error: expected '$', got '" + string([]byte{got}) + "'"
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(text)

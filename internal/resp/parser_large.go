@@ -8,17 +8,16 @@ package resp
 //	Gather, and    │   or drop Len() bytes, │ and call Parse with
 //	Parse again ───┘   take Large() bytes, ─┘ what follows
 
-// Large returns, after LargeBulk, the length of the argument that begins Len bytes into
-// the buffer. Args are the arguments before it, or since the last one announced in the
-// same request.
+// Large returns, after LargeBulk, the length of the argument that begins Len bytes into the buffer.
+// Args are then the arguments before it, or those since the last one announced in the same request.
 func (p *Parser) Large() int { return p.large }
 
-// Total returns, after LargeBulk, how many arguments come from Args on: those, the
-// one announced, and all behind it.
+// Total returns, after LargeBulk, the number of arguments from Args on: those in Args, the
+// announced one, and all behind it.
 func (p *Parser) Total() int { return len(p.args) + p.left }
 
-// Gather has the argument announced, and all that follow in its request, treated as any
-// other: the next call of Parse is given the same buffer again.
+// Gather makes Parse treat the announced argument, and all that follow in its request, like any
+// other. The next call of Parse must get the same buffer again.
 func (p *Parser) Gather() {
 	clear(p.args)
 	p.args = p.args[:0]
@@ -34,7 +33,7 @@ func (p *Parser) announce(buf []byte, start, size int) Outcome {
 	return LargeBulk
 }
 
-// parseBehindLarge goes on behind an argument that the caller has taken, at its CR LF.
+// parseBehindLarge continues at the CR LF behind an argument that the caller has taken.
 func (p *Parser) parseBehindLarge(buf []byte) Outcome {
 	if len(p.args) > 0 || p.length > 0 {
 		p.forget()

@@ -9,14 +9,14 @@ const (
 	shortHeader = 4 // bytes
 )
 
-// MaxSmall is how many arguments a request has at most that AppendSmall reads: what one
-// digit counts.
+// MaxSmall is the most arguments of a request that AppendSmall reads: the most that one digit can
+// count.
 const MaxSmall = 9
 
-// parseSmall reads a request of one to nine arguments that is wholly in buf: nearly all
-// requests of a cache are. It answers false when buf holds anything else, and then has
-// changed nothing that begin does not put right. It writes the views at once where the
-// general path collects spans first: half the time for GET and SET.
+// parseSmall reads a request of one to nine arguments that is completely in buf: nearly all
+// requests to a cache are. It returns false if buf contains anything else, and has then changed
+// nothing that begin does not set again. It writes the views at once, where the general path
+// collects spans first: that halves the time for GET and SET.
 func (p *Parser) parseSmall(buf []byte) bool {
 	if c := cap(p.args); c < fewArgs || c > keptArgs {
 		p.args = make([][]byte, 0, fewArgs)
@@ -33,11 +33,11 @@ func (p *Parser) parseSmall(buf []byte) bool {
 	return true
 }
 
-// AppendSmall is Parse for a caller who looks at several requests before it acts on the
-// first. If a request of one to nine arguments is wholly at the start of buf, it appends
-// views of them to dst, which has room for MaxSmall, and says how many bytes the request
-// takes. With anything else, and in the middle of a request, length is 0, and it is for
-// Parse to say what is there. The Parser stays as it is.
+// AppendSmall is Parse for callers that look at several requests before they act on the first. If a
+// request of one to nine arguments is complete at the start of buf, AppendSmall appends views of
+// its arguments to dst, which must have room for MaxSmall, and returns the request's length in
+// bytes. Otherwise, and in the middle of a request, length is 0, and Parse must be called. The
+// Parser does not change.
 func (p *Parser) AppendSmall(dst [][]byte, buf []byte) (args [][]byte, length int) {
 	if p.stage != atRequest {
 		return dst, 0
@@ -74,8 +74,8 @@ func (p *Parser) appendSmall(dst [][]byte, buf []byte) (args [][]byte, length in
 	return args, pos
 }
 
-// smallBulk returns where the argument whose header is at pos starts and ends; end is 0
-// if it is not wholly in buf with its CR LF, or is anything but plain.
+// smallBulk returns where the argument whose header is at pos starts and ends. end is 0 if the
+// argument is not completely in buf with its CR LF, or its header is not plain.
 func smallBulk(buf []byte, pos int) (start, end int) {
 	if pos >= len(buf) || buf[pos] != '$' {
 		return 0, 0

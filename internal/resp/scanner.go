@@ -10,14 +10,14 @@ const (
 	// half of it.
 	MaxDepth = 32
 
-	// maxReplyBulk is the longest payload of a reply: the longest value.
+	// maxReplyBulk is the length of the longest payload of a reply: the longest value.
 	maxReplyBulk = 512 << 20
 
 	// maxElements bounds the elements of one aggregate (pairs count twice), so that a
 	// count fits 32 bits. It reserves nothing: KEYS may name very many keys.
 	maxElements = 1 << 30
 
-	// maxLine is the longest reply of one line. Errors are the longest ones.
+	// maxLine is the length of the longest reply of one line. Errors are the longest.
 	maxLine = 64 << 10
 
 	// maxNumberLine is the longest line that can hold a length or count, with its type
@@ -31,12 +31,11 @@ const (
 	verbatimPrefix = 4
 )
 
-// Scanner finds where a reply ends, in a buffer that its caller owns. It knows every
-// type of RESP2 and RESP3; the attributes before a reply are part of it; streamed
-// strings and aggregates are malformed, because nothing here asks for them. It does not
-// judge numbers and texts of one-line replies, as long as they are one line: a lone CR
-// or LF is malformed, since readers disagree where such a line ends. The zero value is
-// ready.
+// Scanner finds the end of a reply in a buffer that its caller owns. It knows every type of RESP2
+// and RESP3. The attributes before a reply are part of it. Streamed strings and aggregates are
+// malformed, because nothing here asks for them. The Scanner does not check numbers and texts of
+// one-line replies, except that they are one line: a lone CR or LF is malformed, because readers
+// disagree where such a line ends. The zero value is ready.
 type Scanner struct {
 	pos    int  // everything before it is finished
 	seen   int  // buf[pos:seen] is searched and holds no end of line
@@ -51,19 +50,18 @@ type Scanner struct {
 	depth int
 }
 
-// Len returns how many bytes the reply that Scan found last takes up.
+// Len returns the number of bytes of the last reply that Scan found.
 func (s *Scanner) Len() int { return s.length }
 
-// Need returns, after NeedMore, the least length of buffer with which Scan can get
-// further.
+// Need returns, after NeedMore, the least length of buffer with which Scan can make progress.
 func (s *Scanner) Need() int { return s.need }
 
-// Reset forgets an unfinished reply and an error.
+// Reset drops an unfinished reply and an error.
 func (s *Scanner) Reset() { s.need, s.length, s.failed = 0, 0, false }
 
-// Scan looks for a reply at the start of buf. Until it answers Done or Malformed, each
-// call must be given the same bytes and perhaps more behind them, in the same place or
-// another. buf is only read, and not kept.
+// Scan looks for a reply at the start of buf. Until it returns Done or Malformed, each call must
+// get the same bytes, with or without more behind them, at the same address or another. Scan only
+// reads buf and does not keep it.
 func (s *Scanner) Scan(buf []byte) Outcome {
 	if s.need == 0 {
 		if n := flatLength(buf); n > 0 {

@@ -16,8 +16,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring/office"
 )
 
-// Agent is this process's membership of a cluster. Its methods may be called from
-// any goroutine.
+// Agent is this process's membership of a cluster. Any goroutine may call its methods.
 type Agent struct {
 	cfg     Config
 	name    string // of this life: memberlist's node name, and issuer of our tables
@@ -35,8 +34,8 @@ type Agent struct {
 	self  announcement        // with the version of table
 	peers map[string]peer     // by name; without this member
 	lost  map[string]lostNode // by gossip address
-	// lastStranger is when somebody answered a join whom we could not accept, or who
-	// did not accept us.
+	// lastStranger is when somebody last answered a join whom this member could not accept, or who
+	// did not accept this member.
 	lastStranger time.Time
 
 	settings settingsState
@@ -69,22 +68,21 @@ type Stats struct {
 	Health int
 	// Members counts the alive members, this one included.
 	Members int
-	// Rejoins counts attempts to join an address not known alive; Fetches and
-	// FetchErrors tables read from other nodes; Issued the tables that this member
-	// issued as coordinator, and Healed those among them that ended a split. Rejected
-	// counts messages about members that cannot live with us, Strangers those of another
-	// secret or cluster name, which were thrown away.
+	// Rejoins counts attempts to join an address not known alive; Fetches and FetchErrors count
+	// tables read from other nodes; Issued counts the tables that this member issued as
+	// coordinator, and Healed those among them that ended a split. Rejected counts messages about
+	// members that cannot be in one cluster with this one, Strangers discarded messages of another
+	// secret or cluster name.
 	Rejoins, Fetches, FetchErrors, Issued, Healed, Rejected, Strangers uint64
 }
 
-// Start opens the gossip port and begins to look for the other members. It does
-// not wait for any.
+// Start opens the gossip port and starts looking for the other members. It waits for none of them.
 func Start(cfg Config) (*Agent, error) {
 	return start(cfg, func(*Agent, *memberlist.Config) {})
 }
 
-// start lets tests put a transport of their own into memberlist's configuration
-// and shorten the agent's intervals.
+// start lets tests put a transport of their own into memberlist's configuration, and shorten the
+// agent's intervals.
 func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("cannot start gossip: %w", err)
@@ -138,7 +136,7 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 	return a, nil
 }
 
-// Table returns the adopted table, nil before the first.
+// Table returns the adopted table, or nil before the first.
 func (a *Agent) Table() *ring.Table { return a.table.Load() }
 
 // Members returns the alive members, this one included, sorted by id.
@@ -147,8 +145,8 @@ func (a *Agent) Members() []ring.Member { return a.alive() }
 // Addr returns the gossip address that other members use.
 func (a *Agent) Addr() string { return a.addr }
 
-// SuspicionTime is how long a member that does not answer is suspected before it is
-// declared dead.
+// SuspicionTime returns how long a member that does not answer is suspected before it is declared
+// dead.
 func (a *Agent) SuspicionTime() time.Duration {
 	a.mu.Lock()
 	n := len(a.peers) + 1
@@ -156,7 +154,7 @@ func (a *Agent) SuspicionTime() time.Duration {
 	return time.Duration(suspicionMult * max(1, math.Log10(float64(n))) * float64(probeInterval))
 }
 
-// SetState tells everybody how far this member is. It does not wait.
+// SetState announces this member's state to all. It does not wait.
 func (a *Agent) SetState(s ring.State) {
 	a.mu.Lock()
 	a.self.State = s
@@ -166,8 +164,8 @@ func (a *Agent) SetState(s ring.State) {
 	poke(a.wake)
 }
 
-// Drain has the others take over all that this node owns and follows, as if it left,
-// but it stays a member; undone with on false. Not to be mixed with Leave.
+// Drain makes the other nodes take over all that this node owns and follows, as if it left; but it
+// stays a member. With on false, the node takes part again. Do not combine Drain with Leave.
 func (a *Agent) Drain(on bool) error {
 	if !on {
 		a.SetState(ring.Serving)
@@ -180,9 +178,10 @@ func (a *Agent) Drain(on bool) error {
 	return nil
 }
 
-// PauseRebalance has this member, which must be the coordinator, issue a table in which
-// nothing moves that need not, or may again. It does not wait; the order is lost with
-// the office, so who gave it should look whether the table says so, and repeat it.
+// PauseRebalance makes this member, which must be the coordinator, issue a table in which only
+// unavoidable moves happen, or in which all moves happen again. It does not wait. The order is lost
+// if the coordinator dies, so the caller should check whether the table says so, and repeat the
+// order.
 func (a *Agent) PauseRebalance(paused bool) error {
 	if c, ok := ring.Coordinator(a.alive()); !ok || c.Name() != a.name {
 		return fmt.Errorf("cannot pause or resume: the coordinator is %q", c.ID)
@@ -207,10 +206,10 @@ func (a *Agent) Stats() Stats {
 	}
 }
 
-// Leave goes out gracefully within about timeout: it announces that this member is
-// leaving, waits until a table without it has been issued (if there is someone to
-// take over) and OnLeave has returned, and then tells the others that it is gone.
-// Close must follow.
+// Leave leaves the cluster in order, within about timeout. It announces that this member is
+// leaving, and waits until a table without this member has been issued (if another node can take
+// over) and OnLeave has returned. Then it tells the others that this member is gone. Close must
+// follow.
 func (a *Agent) Leave(timeout time.Duration) {
 	deadline := time.Now().Add(timeout)
 	a.SetState(ring.Leaving)
@@ -240,14 +239,13 @@ func (a *Agent) Leave(timeout time.Duration) {
 	}
 }
 
-// stillNeeded reports whether the table names this member although somebody else
-// could take over.
+// stillNeeded reports whether the table names this member although another node could take over.
 func (a *Agent) stillNeeded() bool {
 	t := a.Table()
 	return t != nil && a.named(t) && a.othersServe()
 }
 
-// named reports whether t names this life of this member.
+// named reports whether t names this boot of this member.
 func (a *Agent) named(t *ring.Table) bool {
 	return t.NodeIndex(a.cfg.Self.ID, a.cfg.Self.Boot) >= 0
 }
@@ -258,9 +256,8 @@ func (a *Agent) othersServe() bool {
 	})
 }
 
-// Close stops gossip without a word: to the others this member has crashed, unless
-// Leave was called before. It waits for the agent's goroutines, and for a join
-// under way up to 2 s.
+// Close stops gossip without a message: to the others this member has crashed, unless Leave was
+// called before. It waits for the agent's goroutines, and up to 2 s for a join in progress.
 func (a *Agent) Close() {
 	a.closeOnce.Do(func() {
 		a.cancel()
@@ -277,13 +274,13 @@ func (a *Agent) ownAnnouncement() announcement {
 	return a.self
 }
 
-// metaBatch is how long a member that has adopted a table waits before gossip says
-// so. Everybody adopts at about the same time, and each broadcast costs every member
-// a few packets; what spreads the table is the issuer's announcement.
+// metaBatch is how long a member that has adopted a table waits before gossip announces that. All
+// members adopt at about the same time, and each broadcast costs every member a few packets; the
+// issuer's announcement is what spreads the table.
 const metaBatch = 200 * time.Millisecond
 
-// metaLoop keeps what gossip tells about this member up to date. UpdateNode waits
-// until its message was sent, so nobody else calls it.
+// metaLoop keeps what gossip says about this member up to date. UpdateNode waits until its message
+// was sent, so nobody else calls it.
 func (a *Agent) metaLoop() {
 	for {
 		select {
@@ -302,8 +299,8 @@ func (a *Agent) metaLoop() {
 	}
 }
 
-// publish has gossip tell our meta. Memberlist forgets a member that has left, even
-// itself, and panics when it is to update it then.
+// publish makes gossip spread this member's meta. Memberlist forgets a member that has left, even
+// itself, and panics if it then has to update it.
 func (a *Agent) publish() {
 	a.updates.Lock()
 	defer a.updates.Unlock()

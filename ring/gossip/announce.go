@@ -10,18 +10,17 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// What a member says about itself travels in two ways. Gossip spreads it to
-// everybody, but takes a few hundred milliseconds, and sometimes does not: of two
-// broadcasts of the same length memberlist's queue (v0.7.0) may lose one, because it
-// hands out their numbers anew while they are being sent. The exchange of states
-// after 10 s would be the next chance. So the coordinator also tells every member
-// itself, and every member tells the coordinator, by a packet as soon as something
-// has changed, and again every second in case one was lost.
+// What a member says about itself travels in two ways. Gossip spreads it to everybody, but takes a
+// few hundred milliseconds, and sometimes fails: of two broadcasts of the same length, memberlist's
+// queue (v0.7.0) may lose one, because it reuses their numbers while they are being sent. The next
+// chance would be the exchange of states after 10 s. So the coordinator also sends its announcement
+// to every member, and every member to the coordinator, in a packet of its own: as soon as
+// something has changed, and again every second in case a packet was lost.
 
 const tellInterval = time.Second
 
-// announcement is a member as it describes itself. The greater seq is the newer one:
-// the two ways may bring them in any order.
+// announcement is a member as it describes itself. The one with the greater seq is newer; the two
+// ways may deliver them in any order.
 type announcement struct {
 	seq uint64
 	ring.Member
@@ -33,8 +32,8 @@ func (m announcement) encode() []byte {
 	return m.has.append(ring.AppendMember(b, m.Member))
 }
 
-// decodeAnnouncement copies what it needs of b. What a build of a later level has appended is
-// passed over. The member's level is not in b.
+// decodeAnnouncement copies what it needs of b. It skips what a build of a later level has
+// appended. The member's level is not in b.
 func decodeAnnouncement(b []byte) (announcement, error) {
 	if len(b) < 8 {
 		return announcement{}, errors.New("cannot decode announcement: too short")
@@ -43,7 +42,7 @@ func decodeAnnouncement(b []byte) (announcement, error) {
 	return announcement{seq: binary.LittleEndian.Uint64(b), Member: m, has: parseMark(rest)}, err
 }
 
-// hear takes in what a member told about itself. Only gossip makes a member known.
+// hear handles a member's announcement about itself. Only gossip can introduce a member.
 func (a *Agent) hear(b []byte) {
 	heard, err := decodeAnnouncement(b)
 	if err != nil {
@@ -63,8 +62,8 @@ func (a *Agent) hear(b []byte) {
 	}
 }
 
-// tell sends our announcement to those who should hear it at once, if it is new or
-// was told long ago, and returns when to do so again.
+// tell sends this member's announcement to its audience if it is new or was last sent long ago, and
+// returns when to do so again.
 func (a *Agent) tell(alive []ring.Member) time.Duration {
 	s := &a.steering
 	own := a.ownAnnouncement()
@@ -85,8 +84,7 @@ func (a *Agent) tell(alive []ring.Member) time.Duration {
 	return tellInterval
 }
 
-// audience returns everybody if this member is the coordinator, otherwise the
-// coordinator.
+// audience returns all members if this member is the coordinator, otherwise the coordinator.
 func (a *Agent) audience(coordinator string) []memberlist.Address {
 	a.mu.Lock()
 	defer a.mu.Unlock()

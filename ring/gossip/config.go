@@ -34,26 +34,26 @@ const (
 const (
 	gossipInterval   = 100 * time.Millisecond
 	pushPullInterval = 10 * time.Second
-	// streamTimeout bounds joins and state exchanges, and so how long Close waits.
+	// streamTimeout bounds joins and state exchanges, and therefore how long Close waits.
 	streamTimeout = 2 * time.Second
 
 	defaultBootstrapWait = 5 * time.Second
 )
 
-// Config says who this member is and where it finds the others.
+// Config describes this member, and where it finds the others.
 type Config struct {
-	// Cluster is the cluster's name. Members of other clusters are never heard, even
-	// if they get an address that once was ours.
+	// Cluster is the cluster's name. Members ignore members of other clusters, even at an address
+	// that once belonged to their own.
 	Cluster string
 	// Self is this member. Epoch and Issuer are filled in by the Agent. Level is what this build
 	// speaks: ring.Level but in tests.
 	Self ring.Member
-	// Bind is the address of the gossip port, for UDP and TCP; port 0 takes a free
-	// one. Advertise is what others use to reach it, if that is another address.
+	// Bind is the address of the gossip port, for UDP and TCP; port 0 takes a free one. Advertise
+	// is the address at which others reach the port, if it differs.
 	Bind, Advertise string
-	// Join are addresses of other members, host or host:port. A name that resolves to
-	// many addresses, like that of a headless service, stands for all of them. Self
-	// may be among them.
+	// Join has addresses of other members, host or host:port. A name that resolves to several
+	// addresses, like that of a headless service, stands for all of them. This member may be among
+	// them.
 	Join []string
 	// SecretKey is the cluster's secret, of any length; gossip is encrypted and
 	// authenticated with a key derived from it. Empty: neither.
@@ -95,10 +95,10 @@ type Config struct {
 	// away. 0 and 1: any number will do.
 	MinMembers int
 	OnMinority func()
-	// OnLeave is called by Leave, on its goroutine, with the table that no longer names
-	// this member. The others count on it until it says goodbye, and it does so when
-	// OnLeave returns: a node should then have sent what it still has for them. ctx ends
-	// with the time for leaving.
+	// OnLeave is called by Leave, on its goroutine, with the table that no longer names this
+	// member. The other members rely on this one until it says goodbye, which it does when OnLeave
+	// returns: before that, a node should send them what it still has for them. ctx ends with the
+	// time for leaving.
 	OnLeave func(ctx context.Context, without *ring.Table)
 	// BootstrapWait is how long a node with join addresses waits for someone to answer
 	// before it founds a cluster of its own, and with others that it has met for all of
@@ -179,8 +179,8 @@ func (c *Config) memberlistConfig() (*memberlist.Config, error) {
 	return m, nil
 }
 
-// resolveOne returns the first IP address and the port of addr, which is a host, a
-// :port or a host:port. An empty host is every interface.
+// resolveOne returns the first IP address and the port of addr, which is a host, a :port or a
+// host:port. An empty host means every interface.
 func resolveOne(addr string, defaultPort int) (ip string, port int, err error) {
 	host, port, err := splitHostPort(addr, defaultPort)
 	if err != nil {

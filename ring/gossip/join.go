@@ -24,8 +24,8 @@ const (
 	resolveTimeout = 2 * time.Second
 )
 
-// joinLoop looks for members that are not known alive, for ever: at first to find
-// the cluster, later to heal network partitions.
+// joinLoop looks for members that are not known alive, for ever: first to find the cluster, later
+// to heal network partitions.
 func (a *Agent) joinLoop() {
 	for {
 		a.joinSome()
@@ -67,9 +67,9 @@ func (a *Agent) search() {
 	poke(a.wake)
 }
 
-// candidates returns the gossip addresses to join next, not more than joinsAtOnce,
-// none of an alive member. One place is for a lost node, the others are for join
-// addresses; who cannot fill them leaves them to the other.
+// candidates returns the gossip addresses to join next: at most joinsAtOnce, and none of an alive
+// member. One place is for a lost node, the others are for join addresses; each kind may use places
+// that the other leaves free.
 func (a *Agent) candidates() []string {
 	join := a.resolveJoin()
 	known := a.addresses()
@@ -87,7 +87,7 @@ func (a *Agent) candidates() []string {
 	return append(join[:fromJoin], lost[:fromLost]...)
 }
 
-// addresses returns the gossip addresses of the alive members, this one's among them.
+// addresses returns the gossip addresses of the alive members, including this one's.
 func (a *Agent) addresses() map[string]bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -128,8 +128,7 @@ func (a *Agent) join(addr string) {
 		"addr", addr, "error", err)
 }
 
-// resolveJoin returns the gossip addresses, ip:port, that the join addresses stand
-// for at this moment.
+// resolveJoin returns the gossip addresses, ip:port, to which the join addresses now resolve.
 func (a *Agent) resolveJoin() []string {
 	ctx, cancel := context.WithTimeout(a.ctx, resolveTimeout)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 // in a field of memberlist's own that builds without levels send as 0 and ignore: so nobody needs
 // to be asked, and proxies say it as nodes do.
 
-// levelSettle is for how long every member has to speak a higher level before the cluster is raised
-// to it: nothing leads back.
+// levelSettle is how long every member must have spoken a higher level before the coordinator
+// raises the cluster to it, because the level never falls again.
 const levelSettle = 5 * time.Second
 
 // level returns the cluster's level as far as this member knows.
@@ -23,7 +23,7 @@ func (a *Agent) level() uint8 {
 	return 0
 }
 
-// warnLevel says that this member is left behind, if that is why a table could not be read.
+// warnLevel logs that this member needs an upgrade, if that is why it could not read a table.
 func (a *Agent) warnLevel(addr string, err error) {
 	var refusal *ring.LevelError
 	if errors.As(err, &refusal) && a.mayWarn() {

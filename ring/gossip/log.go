@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// logWriter passes memberlist's log lines, "[WARN] memberlist: text", on to slog.
-// Memberlist reports every lost probe as an error; what matters to an operator is
-// said by the Agent itself, so nothing here is above a warning.
+// logWriter passes memberlist's log lines, "[WARN] memberlist: text", on to slog. Memberlist
+// reports every lost probe as an error. The Agent itself logs what matters to an operator, so
+// nothing here is above a warning.
 type logWriter struct {
 	log       *slog.Logger
 	strangers *atomic.Uint64 // messages not of our cluster

@@ -12,20 +12,20 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// peer is another member that memberlist takes for alive.
+// peer is another member that memberlist considers alive.
 type peer struct {
 	announcement
 	gossipAddr string
 }
 
-// delegate is what memberlist calls. The Notify methods run with memberlist's node
-// lock held.
+// delegate has the methods that memberlist calls. It calls the Notify methods with its node lock
+// held.
 type delegate struct{ a *Agent }
 
-// NodeMeta returns what gossip tells about this member.
+// NodeMeta returns what gossip says about this member.
 func (d delegate) NodeMeta(int) []byte { return d.a.ownAnnouncement().encode() }
 
-// NotifyMsg is called with what another member told by itself.
+// NotifyMsg receives another member's announcement about itself.
 func (d delegate) NotifyMsg(b []byte) { d.a.hear(b) }
 
 func (d delegate) GetBroadcasts(int, int) [][]byte { return nil }
@@ -43,8 +43,8 @@ func (d delegate) MergeRemoteState(b []byte, _ bool) {
 	}
 }
 
-// NotifyAlive refuses members that we cannot live with: it keeps them out of
-// memberlist's list altogether.
+// NotifyAlive refuses members that cannot be in one cluster with this one: memberlist then does not
+// list them at all.
 func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	m, err := decodeAnnouncement(n.Meta)
 	switch {
@@ -64,8 +64,8 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	return err
 }
 
-// rejectedEvery is how often a member that we refuse is complained about: memberlist
-// hears of it several times a second.
+// rejectedEvery is how often a refused member is logged: memberlist hears of it several times a
+// second.
 const rejectedEvery = 10 * time.Second
 
 func (a *Agent) warnRejected(n *memberlist.Node, err error) {
@@ -74,7 +74,7 @@ func (a *Agent) warnRejected(n *memberlist.Node, err error) {
 	}
 }
 
-// mayWarn reports whether it is time for another warning about somebody who cannot live with us.
+// mayWarn reports whether it is time for another warning about a refused member.
 func (a *Agent) mayWarn() bool {
 	now, last := time.Now().UnixNano(), a.lastRejected.Load()
 	return now-last >= int64(rejectedEvery) && a.lastRejected.CompareAndSwap(last, now)
@@ -119,15 +119,15 @@ const (
 	keepLost = 30 * time.Minute
 )
 
-// lostNode is a node that died without having said that it would leave.
+// lostNode is a node that died without announcing that it would leave.
 type lostNode struct {
 	id    string
 	since time.Time
 }
 
-// rememberLostLocked notes where a node was, so that it is joined again: if it was
-// the network that broke, and no join address is on our side of it, nothing else
-// would bring the two sides together. Its next life makes us forget it.
+// rememberLostLocked records where a node was, so that this member joins it again. If the network
+// broke, and no join address is on this side of the break, nothing else would reunite the two
+// sides. The record ends with the node's next boot.
 func (a *Agent) rememberLostLocked(p peer) {
 	now := time.Now()
 	oldest := ""
@@ -151,9 +151,8 @@ func (a *Agent) knows(name string) bool {
 	return known
 }
 
-// alive returns the alive members including this one, sorted by id, of each id the
-// newest boot. A member that has been replaced by a newer self is not in its own
-// list.
+// alive returns the alive members, including this one, sorted by id, and the newest boot of each
+// id. A member that a newer boot has replaced is not in its own list.
 func (a *Agent) alive() []ring.Member {
 	a.mu.Lock()
 	newest := make(map[string]ring.Member, len(a.peers)+1)

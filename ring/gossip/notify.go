@@ -7,8 +7,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// notifier hands events to the owner's callbacks, one at a time and in order, on a
-// goroutine of its own: a slow callback delays callbacks, never gossip.
+// notifier calls the owner's callbacks, one at a time and in order, on a goroutine of its own: a
+// slow callback delays callbacks, never gossip.
 type notifier struct {
 	onTable      func(*ring.Table)
 	onMembers    func([]ring.Member)

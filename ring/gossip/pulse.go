@@ -6,14 +6,14 @@ import (
 )
 
 // A process that stood still (SIGSTOP, a frozen machine) does not notice by itself, and what it
-// knew of the others is old when it goes on: they may have declared it dead and chosen another
-// coordinator. So a goroutine beats, and who is about to act on what it has gathered looks whether
-// a beat was missed since.
+// knew of the others is outdated when it resumes: they may have declared it dead and chosen another
+// coordinator. So a goroutine beats, and code that is about to act on what it has gathered checks
+// whether a beat was missed meanwhile.
 
 const (
 	beatInterval = 50 * time.Millisecond
-	// standstill is how long a pause between two beats is one. The others need longer to declare a
-	// member dead.
+	// standstill is the shortest pause between two beats that counts as one. The others need longer
+	// to declare a member dead.
 	standstill = time.Second
 )
 
@@ -38,7 +38,7 @@ func (p *pulse) run(done <-chan struct{}) {
 	}
 }
 
-// standstills is how many there were, one that has ended a moment ago included.
+// standstills returns the number of standstills so far, including one that has just ended.
 func (p *pulse) standstills() uint64 {
 	n := p.ended.Load()
 	if time.Since(p.start)-time.Duration(p.last.Load()) > standstill {

@@ -26,11 +26,12 @@ import (
 // next coordinator then issues a table that names the document which it has itself.
 
 const (
-	// settingsRetry is how soon a document that could not be fetched is looked for again.
+	// settingsRetry is the time until a document that could not be fetched is looked for again.
 	settingsRetry = 200 * time.Millisecond
 	// settingsTimeout bounds one attempt to fetch a document from one node.
 	settingsTimeout = 5 * time.Second
-	// settingsLost is for how long the coordinator looks for a document before it gives it up.
+	// settingsLost is how long the coordinator looks for a document before it gives the document
+	// up.
 	settingsLost = 3 * time.Second
 )
 
@@ -39,7 +40,7 @@ var (
 	errNoSettings     = errors.New("the settings that hold have not been read yet")
 )
 
-// settingsState is what a member knows of settings.
+// settingsState is what a member knows about settings.
 type settingsState struct {
 	applied  atomic.Pointer[ring.Settings] // by this member
 	proposed atomic.Pointer[ring.Settings] // our next table will name it
@@ -74,7 +75,7 @@ func parseMark(b []byte) (m settingsMark) {
 	return settingsMark{version, binary.LittleEndian.Uint64(b[n:])}
 }
 
-// Settings returns the document whose hash is given, nil if this member does not have it.
+// Settings returns the document with the given hash, or nil if this member does not have it.
 func (a *Agent) Settings(hash []byte) *ring.Settings {
 	for _, s := range []*ring.Settings{a.settings.applied.Load(), a.settings.proposed.Load()} {
 		if id := s.ID(); s != nil && string(id.Hash[:]) == string(hash) {
@@ -90,14 +91,15 @@ func (a *Agent) HasSettings() bool {
 	return t != nil && a.settings.applied.Load().ID() == t.Settings
 }
 
-// Coordinator returns the member that this one takes for the coordinator.
+// Coordinator returns the member that this one considers the coordinator.
 func (a *Agent) Coordinator() (m ring.Member, self, ok bool) {
 	m, ok = ring.Coordinator(a.alive())
 	return m, m.Name() == a.name, ok
 }
 
-// Configure changes settings of the cluster, as the coordinator, and returns when every member that
-// is alive has applied them. An error when ctx ends does not mean that nothing was changed.
+// Configure changes settings of the cluster, as the coordinator, and returns when every alive
+// member has applied them. If ctx ends first it returns an error, but the settings may have changed
+// all the same.
 func (a *Agent) Configure(ctx context.Context, changes map[string]string) error {
 	select {
 	case a.settings.changing <- struct{}{}:

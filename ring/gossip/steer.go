@@ -14,8 +14,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring/office"
 )
 
-// The agent's mind is an office.Machine. The steer loop gives it events, asks its questions, and
-// does what it decides.
+// An office.Machine decides for the agent. The steer loop gives it events, asks its questions, and
+// carries out its decisions.
 
 // steering belongs to the steer loop.
 type steering struct {
@@ -24,7 +24,7 @@ type steering struct {
 	toldSeq  uint64 // of our announcement that was last told
 }
 
-// officeConfig is what decisions depend on.
+// officeConfig returns what the decisions depend on.
 func (a *Agent) officeConfig() office.Config {
 	return office.Config{
 		Self: a.cfg.Self, Copies: a.cfg.Copies, MinMembers: a.cfg.MinMembers,
@@ -36,7 +36,7 @@ func (a *Agent) officeConfig() office.Config {
 // clock returns a time as the machine counts it: above 0, and monotonic.
 func (a *Agent) clock(t time.Time) time.Duration { return t.Sub(a.started) + time.Second }
 
-// host is the Agent as its machine sees it.
+// host is the part of the Agent that its machine sees.
 type host struct{ a *Agent }
 
 func (h host) Alive() []ring.Member     { return h.a.alive() }
@@ -75,7 +75,7 @@ func (a *Agent) step() time.Duration {
 	return min(mind.Wait(), a.tell(a.alive()))
 }
 
-// event says what has happened since the last step.
+// event returns what has happened since the last step.
 func (a *Agent) event() office.Event {
 	e := office.Event{Searched: a.searched.Load(), Pause: a.wantPause.Load(), Proposed: a.settings.proposed.Load()}
 	a.mu.Lock()
@@ -86,7 +86,7 @@ func (a *Agent) event() office.Event {
 	return e
 }
 
-// obey does what the machine has decided.
+// obey carries out the machine's decisions.
 func (a *Agent) obey(actions []office.Action) {
 	for _, action := range actions {
 		switch do := action.(type) {
@@ -138,7 +138,7 @@ func (a *Agent) ask(q *office.Question) (answer office.Answer) {
 	return answer
 }
 
-// countAnswers returns how many nodes answer, or enough if it does not take more.
+// countAnswers returns how many nodes answer; it stops at enough.
 func (a *Agent) countAnswers(nodes []ring.Member, enough int) int {
 	ctx, done := context.WithTimeout(a.ctx, office.FetchTimeout)
 	defer done()
@@ -178,15 +178,15 @@ func (a *Agent) fetchReports(nodes []ring.Member) (reports []*ring.Report) {
 	return reports
 }
 
-// newSeed returns the hash seed of a new cluster. It is a secret of the cluster: who knows it can
-// make keys collide.
+// newSeed returns the hash seed of a new cluster. It is a secret of the cluster, because it allows
+// to construct keys that collide.
 func newSeed() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// includes reports whether this life of this member is in members.
+// includes reports whether this boot of this member is in members.
 func (a *Agent) includes(members []ring.Member) bool {
 	return slices.ContainsFunc(members, func(m ring.Member) bool { return m.Name() == a.name })
 }

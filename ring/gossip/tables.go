@@ -13,8 +13,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring/office"
 )
 
-// Adopt makes t, which came another way than by gossip, the table of this member.
-// It reports false if t is not newer than the present table along its lineage.
+// Adopt makes t, which did not arrive by gossip, the table of this member. It returns false if t is
+// not newer than the present table along its lineage.
 func (a *Agent) Adopt(t *ring.Table) bool {
 	if !a.adopt(t) {
 		return false
@@ -23,7 +23,7 @@ func (a *Agent) Adopt(t *ring.Table) bool {
 	return true
 }
 
-// adopt does not announce t to the other members.
+// adopt is Adopt without announcing t to the other members.
 func (a *Agent) adopt(t *ring.Table) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -46,12 +46,11 @@ func (a *Agent) Refresh() {
 	poke(a.wake)
 }
 
-// Confirm hears from the other nodes which table is the current one, adopts it and
-// returns it. A node that has not run for a while must not trust its own: the
-// others may have replaced it meanwhile, and any single other node may have slept
-// as long. So all are asked, and one that does not answer is waited for as long as
-// it takes to declare it dead. Confirm returns nil and no error if no other node is
-// alive after that time, and an error when ctx ends first.
+// Confirm asks the other nodes which table is current, adopts that table and returns it. A node
+// that has not run for a while must not trust its own: the others may have replaced it meanwhile,
+// and any single other node may have slept as long. So Confirm asks all of them, and waits for one
+// that does not answer for as long as declaring it dead takes. Confirm returns nil and no error if
+// no other node is alive after that time, and an error if ctx ends first.
 func (a *Agent) Confirm(ctx context.Context) (*ring.Table, error) {
 	begun := time.Now()
 	decide := a.officeConfig()
@@ -77,8 +76,8 @@ func (a *Agent) Confirm(ctx context.Context) (*ring.Table, error) {
 	}
 }
 
-// fetchEach reads the tables of nodes, all at once and each address once. It
-// returns those that came within timeout, from the newest down.
+// fetchEach reads the tables of nodes, all at once and each address once. It returns those that
+// arrive within timeout, the newest first.
 func (a *Agent) fetchEach(ctx context.Context, nodes []ring.Member, timeout time.Duration) []*ring.Table {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -109,7 +108,7 @@ func (a *Agent) fetchEach(ctx context.Context, nodes []ring.Member, timeout time
 	return tables
 }
 
-// fetch returns the table of the node at addr, nil if there is none to be had.
+// fetch returns the table of the node at addr, or nil if it has none or cannot be read.
 func (a *Agent) fetch(ctx context.Context, addr string) *ring.Table {
 	a.fetches.Add(1)
 	t, err := a.cfg.Fetch(ctx, addr)
@@ -122,8 +121,8 @@ func (a *Agent) fetch(ctx context.Context, addr string) *ring.Table {
 	return t
 }
 
-// shuffledNodes returns the other nodes in random order, so that not everybody
-// fetches from the same one.
+// shuffledNodes returns the other nodes in random order, so that not all members fetch from the
+// same one.
 func (a *Agent) shuffledNodes(alive []ring.Member) []ring.Member {
 	nodes := a.otherNodes(alive)
 	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
