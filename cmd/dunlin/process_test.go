@@ -317,7 +317,7 @@ func stopUnderLoad(t *testing.T, c *child, address string) {
 }
 
 // TestSecondSignalQuits: a client in the middle of a request holds up an orderly
-// stop; whoever does not want to wait asks again.
+// stop; an operator who does not want to wait asks again.
 func TestSecondSignalQuits(t *testing.T) {
 	listen := freeAddress(t)
 	c := startChild(t, "node", "--listen", listen, "--gossip=127.0.0.1:0", "--memory=64mb")

@@ -7,7 +7,8 @@ import (
 
 // Bits of a string as Redis numbers them: bit 0 is the highest of byte 0.
 
-// Count is how many bits of b are set. Four words at a time: BenchmarkBits has what that saves.
+// Count returns how many bits of b are set. It reads four words at a time: BenchmarkBits shows what
+// that saves.
 func Count(b []byte) (n int) {
 	for ; len(b) >= 32; b = b[32:] {
 		w := b[:32]
@@ -25,7 +26,7 @@ func Count(b []byte) (n int) {
 	return n
 }
 
-// CountIn is how many of the bits [from, to) of b are set. They must be in b.
+// CountIn returns how many of the bits [from, to) of b are set. The range must be within b.
 func CountIn(b []byte, from, to int64) int {
 	if from >= to {
 		return 0
@@ -36,8 +37,8 @@ func CountIn(b []byte, from, to int64) int {
 	return Count(b[first:last+1]) - bits.OnesCount8(before) - bits.OnesCount8(behind)
 }
 
-// Find is the first of the bits [from, to) of b that is set, or clear if not set is asked for; -1
-// if none is. They must be in b.
+// Find returns the position of the first bit in [from, to) of b that is set or, if set is false,
+// clear; -1 if there is none. The range must be within b.
 func Find(b []byte, set bool, from, to int64) int64 {
 	flip := uint64(0) // makes the bit that is looked for a one
 	if !set {
@@ -78,8 +79,8 @@ func within(at, to int64) int64 {
 	return -1
 }
 
-// Field is the unsigned integer of width bits, 1 to 64, at a bit of b. What is behind the end of b
-// is 0.
+// Field returns the unsigned integer of width bits, 1 to 64, that begins at bit at of b. Bits
+// behind the end of b are 0.
 func Field(b []byte, at uint64, width uint) uint64 {
 	var padded [9]byte
 	nine := padded[:]
@@ -92,7 +93,7 @@ func Field(b []byte, at uint64, width uint) uint64 {
 	return (binary.BigEndian.Uint64(nine)<<skip | uint64(nine[8])>>(8-skip)) >> (64 - width)
 }
 
-// SetField writes the low bits of v there. All of the field must be in b.
+// SetField writes the low width bits of v at bit at of b. All of the field must be within b.
 func SetField(b []byte, at uint64, width uint, v uint64) {
 	for end := at + uint64(width); width > 0; {
 		last := (end - 1) / 8

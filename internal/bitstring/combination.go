@@ -2,7 +2,7 @@ package bitstring
 
 import "crypto/subtle"
 
-// Combination is what BITOP makes of a first source and all others: the bits that are set …
+// Combination says which bits of BITOP's result are set: those that are set …
 type Combination uint8
 
 const (
@@ -25,7 +25,7 @@ var CombinationNames = [...]string{And: "AND", Or: "OR", Xor: "XOR", Not: "NOT",
 // processor's cache.
 const CombineStep = 16 << 10
 
-// Fill makes the result's bytes from at on. Behind its end a source has zeros.
+// Fill writes the result's bytes from at on. A source has zeros behind its end.
 func (op Combination) Fill(result []byte, sources [][]byte, at int) {
 	var several []byte
 	if op == One {

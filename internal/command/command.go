@@ -1,22 +1,22 @@
 package command
 
-// ID names a row; the constants are in id.go. IDs are dense, so that arrays of
-// NumIDs counters or handlers can be indexed by them. 0 names no row.
+// ID identifies a row; the constants are in id.go. IDs are dense, so that they can index arrays of
+// NumIDs counters or handlers. 0 is no row.
 type ID uint16
 
-// Route says who executes a command, seen from the one a client talks to.
+// Route says who executes a command, as the process that the client is connected to sees it.
 type Route uint8
 
 const (
 	Refused    Route = iota // by nobody in a cluster of this kind
-	Local                   // by whoever the client talks to
+	Local                   // by the process that the client is connected to
 	Key                     // all keys in one slot, by the owner of its partition
 	SplitKeys               // cut up by key, each part by its owner
 	SplitPairs              // cut up by pairs of key and value
 	AllNodes                // by every node, each for its partitions
 )
 
-// Merge says how the replies to the parts become one.
+// Merge says how the replies to the parts of a command become one.
 type Merge uint8
 
 const (
@@ -35,8 +35,8 @@ type Command struct {
 	Route Route
 	Merge Merge
 	Built bool // false: clients are told that there is no such command
-	// firstKey is the argument that holds the first key, if every call has it
-	// in the same place; else 0.
+	// firstKey is the position of the first key among the arguments if every call has it at the
+	// same position, otherwise 0.
 	firstKey uint8
 	Flags    Flags
 	// Arity counts the command's name and, for a subcommand, both names.
@@ -46,7 +46,7 @@ type Command struct {
 	Name string     // lower case; of a subcommand in full, "client|id"
 	Subs []*Command // not nil for a container, whose calls run a row of these
 	Keys []KeySpec
-	// Values are the arguments that are stored under a key, wholly or as a piece of its value.
+	// Values are the arguments that are stored under a key, as its value or a part of it.
 	Values ValueSpec
 	// The keys as Redis told them before key specs: First and Last are
 	// arguments (Last negative: from the end), 0 for none. Set by build.
@@ -58,7 +58,7 @@ type Command struct {
 	Summary    string
 	acl        category // what does not follow from Flags
 
-	// repeatable decides for a row marked Idempotent whose options matter.
+	// repeatable decides for an Idempotent row whether a call with these options may be repeated.
 	repeatable func(args [][]byte) bool
 	fold       fold // of the own name, "id" of "client|id"
 }
@@ -87,18 +87,17 @@ func ByID(id ID) *Command {
 	return byID[id]
 }
 
-// All returns the top-level rows by name, built or not, internal ones
-// excepted. The slice is shared: read only.
+// All returns the top-level rows, built or not, sorted by name, without internal ones. Callers
+// share the slice and must not change it.
 func All() []*Command { return sorted }
 
-// Listed returns the rows that COMMAND shows, by name: those that are built.
-// The slice is shared: read only. Subcommands not built are still in Subs.
+// Listed returns the rows that COMMAND shows, sorted by name: the built ones. Subs still contain
+// subcommands that are not built. Callers share the slice and must not change it.
 func Listed() []*Command { return listed }
 
-// Resolve finds the row that a request of a client runs, its subcommand's row
-// if it has one, and checks the number of arguments. If there is no such row
-// it returns nil and dst with the error text appended. args holds at least the
-// name, and is not kept.
+// Resolve returns the row that a client's request runs, or its subcommand's row, and checks the
+// number of arguments. If there is no such row it returns nil, and dst with the error text
+// appended. args must have at least the name, and is not kept.
 func Resolve(dst []byte, args [][]byte) (c *Command, refusal []byte) {
 	if c = Lookup(args[0]); c != nil && c.Flags&Internal != 0 {
 		c = nil
@@ -106,8 +105,7 @@ func Resolve(dst []byte, args [][]byte) (c *Command, refusal []byte) {
 	return resolve(dst, c, args)
 }
 
-// ResolvePeer is Resolve for connections of members, whose internal commands
-// it finds too.
+// ResolvePeer is Resolve for connections of members: it also finds internal commands.
 func ResolvePeer(dst []byte, args [][]byte) (c *Command, refusal []byte) {
 	return resolve(dst, Lookup(args[0]), args)
 }

@@ -1,8 +1,7 @@
 package command
 
-// Flags say what a command does and where it is allowed. The lower bits carry
-// the names that Redis puts into COMMAND INFO; the upper ones are our own and
-// are never shown to a client.
+// Flags say what a command does and where it is allowed. The lower bits have names in COMMAND INFO,
+// as in Redis. The upper bits are Dunlin's own and never shown to clients.
 type Flags uint32
 
 // Redis's flags, in the order in which it lists them.
@@ -30,22 +29,22 @@ const (
 
 // Our own flags.
 const (
-	// Idempotent: a second execution leaves the same state and gives an
-	// acceptable reply, so a lost one may be sent again. For rows whose options
-	// decide, ask IdempotentCall.
+	// Idempotent: a second execution leaves the same state and gives an acceptable reply, so a
+	// command whose reply was lost may be sent again. For rows whose options decide, ask
+	// IdempotentCall.
 	Idempotent Flags = 1 << (31 - iota)
 	// Internal: spoken between proxies and nodes only. To a client the command
 	// does not exist.
 	Internal
-	// Heavy: a node may take long for it, however short the request is, because
-	// it copies a value whole, or looks through it.
+	// Heavy: a node may take long for it, however short the request is, because it copies or reads
+	// a whole value.
 	Heavy
-	// EveryLoop: the command concerns the clients of all loops of the process
-	// that a client talks to.
+	// EveryLoop: the command concerns the clients of all loops of the process to which the client
+	// is connected.
 	EveryLoop
 	// Light: Redis does not flag the command as fast, but with few arguments it is.
 	Light
-	// Secret: a request may hold a password, so it is never entered into the slow log.
+	// Secret: a request may contain a password, so it never enters the slow log.
 	Secret
 )
 
@@ -119,7 +118,7 @@ func (f Flags) categories(named category) category {
 			cats |= rule.cats
 		}
 	}
-	// A read-only script is no read: who may read may not thereby run scripts.
+	// A read-only script is no read: permission to read does not imply permission to run scripts.
 	if f&ReadOnly != 0 && named&catScripting == 0 {
 		cats |= catRead
 	}

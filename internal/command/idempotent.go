@@ -36,7 +36,7 @@ func plainOptions(options [][]byte) bool {
 
 // plainExpire holds for EXPIRE and its kin without a condition and with a time
 // above zero: otherwise it deletes, and a second reply says 0 where the first
-// said 1. An absolute time that is past does so too, but is seldom meant.
+// said 1. An absolute time that is past does so too, but is rarely intended.
 func plainExpire(args [][]byte) bool {
 	return len(args) == 3 && len(args[2]) > 0 && '1' <= args[2][0] && args[2][0] <= '9'
 }

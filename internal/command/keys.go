@@ -18,12 +18,10 @@ func (c *Command) FirstKey(args [][]byte) int {
 	return 0
 }
 
-// AppendKeys appends the positions of all keys among args to dst, in the order
-// of the row's key specs. It reports false if the arguments contradict a spec
-// (a count that is no number or exceeds the arguments): the command itself
-// will answer that with its own error, on whichever node it runs. Every
-// position appended is within args either way. It reads args during the call
-// only.
+// AppendKeys appends the positions of all keys among args to dst, in the order of the row's key
+// specs. It returns false if the arguments contradict a spec (a count that is no number or exceeds
+// the arguments): the command then answers with its own error, on whichever node it runs. Every
+// appended position is within args in any case. It reads args during the call only.
 func (c *Command) AppendKeys(dst []int, args [][]byte) ([]int, bool) {
 	valid := true
 	for i := range c.Keys {

@@ -26,7 +26,7 @@ type Options struct {
 	SetMaxMemory func(bytes int64) error // CONFIG SET maxmemory
 	SetPolicy    func(name string) error // CONFIG SET maxmemory-policy, with Dunlin's name
 	ResetStats   func()                  // CONFIG RESETSTAT; nil: nothing to reset
-	Changed      func(c *Config)         // a value may have changed; New calls it too. nil: nobody asks
+	Changed      func(c *Config)         // called when a value may have changed, and by New; may be nil
 	// SetCluster makes all members apply parameters of the cluster, and returns when they have. The
 	// names and values are those that ApplyCluster then gets. It may take seconds: where it is set,
 	// CONFIG SET must not run on a loop. nil: there is no cluster, and the parameters are applied

@@ -19,7 +19,7 @@ type Counters struct {
 	Evicted, Expired int64
 
 	Commands  int64 // executed
-	OpsPerSec int64 // of late
+	OpsPerSec int64 // recent
 	Errors    int64 // error replies
 
 	Clients     int64 // connected now

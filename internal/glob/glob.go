@@ -10,7 +10,7 @@ import "bytes"
 // byte, which allows the greedy form: on a mismatch only the last '*' seen is
 // tried again, one byte further. Plain text between two '*', or behind the last, is
 // searched for, which is linear. What else stands there costs at most its length
-// × len(s): whoever matches many keys bounds that, see globCost.
+// × len(s): callers that match many keys must bound that, see Cost.
 func Match(pattern, s []byte) bool {
 	p, i := 0, 0
 	star, mark := -1, 0 // place behind the last '*', and where in s its match ends

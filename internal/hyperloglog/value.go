@@ -11,7 +11,7 @@ const (
 	hashBits  = 64 - indexBits // what of a hash is left for the run of zeros
 
 	headerSize = 16
-	// DenseSize is how long a dense value is. No function makes a longer one.
+	// DenseSize is the length of a dense value in bytes. No function makes a longer one.
 	DenseSize = headerSize + registers*registerBits/8
 	// MaxSize is the length of the longest value that is none of ErrCorrupt: each of its registers
 	// an XZERO of its own.
@@ -22,7 +22,7 @@ const (
 	maxSparse = 3000
 )
 
-// ErrCorrupt is that a value's registers are not 16,384, or not readable.
+// ErrCorrupt says that a value does not have 16,384 registers, or that they cannot be read.
 var ErrCorrupt = errors.New("corrupted HyperLogLog")
 
 // The header.
@@ -44,24 +44,24 @@ func AppendEmpty(dst []byte) []byte {
 	return appendZeros(dst, registers)
 }
 
-// Is tells whether the value has the header and length of one.
+// Is reports whether the value has the header and length of a HyperLogLog.
 func Is(value []byte) bool {
 	return len(value) >= headerSize && string(value[:encodingAt]) == magic &&
 		(value[encodingAt] == sparse || value[encodingAt] == dense && len(value) == DenseSize)
 }
 
-// IsDense tells which encoding a value has. A dense one never changes its length.
+// IsDense reports whether a value is dense. A dense value never changes its length.
 func IsDense(value []byte) bool { return value[encodingAt] == dense }
 
-// Cached returns the last estimate, if it holds.
+// Cached returns the stored estimate; ok is false if the value has changed since.
 func Cached(value []byte) (n int64, ok bool) {
 	return int64(binary.LittleEndian.Uint64(value[cachedAt:])), value[headerSize-1]&staleBit == 0
 }
 
-// Cache notes the estimate in the value.
+// Cache stores the estimate in the value.
 func Cache(value []byte, n int64) { binary.LittleEndian.PutUint64(value[cachedAt:], uint64(n)) }
 
-// Invalidate says that the noted estimate does not hold any more.
+// Invalidate marks the stored estimate as outdated.
 func Invalidate(value []byte) { value[headerSize-1] |= staleBit }
 
 // Count estimates how many different elements the value has seen, from its registers.
@@ -75,15 +75,16 @@ func Count(value []byte) (int64, error) {
 	return h.estimate(), nil
 }
 
-// Changes tells whether Add of the element would change a register of a dense value.
+// Changes reports whether Add of the element would change a register of a dense value.
 func Changes(value, element []byte) bool {
 	i, n := place(element)
 	return denseRegister(value[headerSize:], i) < n
 }
 
-// Add adds an element to the value, in its place while there is room behind it, like append: a
-// capacity of DenseSize always suffices for a value that Redis made. changed: a register has. The
-// noted estimate is left alone. After an error the value is of no use.
+// Add adds an element to the value. Like append, it works in place while there is room behind the
+// value: a capacity of DenseSize always suffices for a value that Redis made. changed reports
+// whether a register has changed. Add does not touch the stored estimate. After an error the value
+// must not be used.
 func Add(value, element []byte) (_ []byte, changed bool, err error) {
 	i, n := place(element)
 	w := writer{value: value}
@@ -91,7 +92,7 @@ func Add(value, element []byte) (_ []byte, changed bool, err error) {
 	return w.value, changed, err
 }
 
-// Promote makes the value dense, if it is not. Memory is used as by Add.
+// Promote makes the value dense, if it is not yet. It uses memory as Add does.
 func Promote(value []byte) ([]byte, error) {
 	if IsDense(value) {
 		return value, nil
@@ -106,7 +107,7 @@ func Promote(value []byte) ([]byte, error) {
 	return r.appendDense(value), nil
 }
 
-// place returns the element's register, and what it is to be at least.
+// place returns the element's register, and the least value that the register must have.
 func place(element []byte) (i int, n uint8) {
 	h := hash(element)
 	return int(h & (registers - 1)), zeros(h >> indexBits)

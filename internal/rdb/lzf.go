@@ -47,7 +47,7 @@ func nextPiece(in *reader) (p piece, ok bool) {
 	return p, true
 }
 
-// decompressesTo tells whether in is right and stands for n bytes, without making them.
+// decompressesTo reports whether in is valid and decompresses to n bytes, without decompressing it.
 func decompressesTo(in reader, n int) bool {
 	made := 0
 	for len(in) > 0 {

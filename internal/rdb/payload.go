@@ -51,8 +51,8 @@ func AppendDump(dst, value []byte) []byte {
 	return AppendFoot(dst, Sum(0, dst[begun:]))
 }
 
-// AppendHead appends what comes before a value of n bytes that stands as it is. Those of more than
-// eleven bytes always do.
+// AppendHead appends the bytes before a value of n bytes that is stored uncompressed and as text.
+// Values of more than eleven bytes always are.
 func AppendHead(dst []byte, n int) []byte {
 	dst = append(dst, TypeString)
 	switch {
@@ -66,7 +66,7 @@ func AppendHead(dst []byte, n int) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, len64), uint64(n))
 }
 
-// AppendFoot appends what comes behind the value; sum is of head and value.
+// AppendFoot appends the bytes behind the value; sum is the Sum of head and value.
 func AppendFoot(dst []byte, sum uint64) []byte {
 	var v [2]byte
 	binary.LittleEndian.PutUint16(v[:], version)
@@ -95,11 +95,11 @@ func appendInt(dst []byte, n int64) []byte {
 
 var table = crc64.MakeTable(0x95ac9329ac4bc9b5)
 
-// Sum is the checksum of b behind bytes whose checksum is sum, 0 for none: CRC-64 as defined by D.
-// T. Jones, without the inversions that Go's package makes before and after.
+// Sum returns the checksum of b behind bytes whose checksum is sum, 0 for none: CRC-64 as defined
+// by D. T. Jones, without the inversions that Go's package makes before and after.
 func Sum(sum uint64, b []byte) uint64 { return ^crc64.Update(^sum, table, b) }
 
-// Check tells whether a payload is whole and of a version that can be read.
+// Check reports whether a payload is complete and of a version that can be read.
 func Check(payload []byte) error {
 	n := len(payload) - FootSize
 	if n < 0 || binary.LittleEndian.Uint16(payload[n:]) > maxVersion ||
@@ -116,8 +116,8 @@ type String struct {
 	compressed []byte
 }
 
-// Read finds the string in a payload that Check found right. What lies between it and the footer
-// does not matter, as in Redis.
+// Read returns the string in a payload that Check has accepted. Bytes between the string and the
+// footer do not matter, as in Redis.
 func Read(payload []byte) (s String, err error) {
 	r := reader(payload[:len(payload)-FootSize])
 	kind, ok := r.next(1)
@@ -138,10 +138,10 @@ func Read(payload []byte) (s String, err error) {
 	return s, nil
 }
 
-// Len is the length of the string.
+// Len returns the length of the string in bytes.
 func (s *String) Len() int { return s.length }
 
-// Sink is where a string goes, and what is there already.
+// Sink receives a string, and gives access to the bytes already written.
 type Sink interface {
 	Write(piece []byte) error
 	Value() []byte
@@ -190,7 +190,7 @@ func (r *reader) next(n int) (b []byte, ok bool) {
 	return b, true
 }
 
-// length reads a length. One that is not to be found in any payload is none.
+// length reads a length. ok is false for the end of the bytes and for lengths that no payload has.
 func (r *reader) length() (n int, ok bool) {
 	b, ok := r.next(1)
 	if !ok {

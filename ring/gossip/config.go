@@ -90,7 +90,7 @@ type Config struct {
 	// MinMembers is how many nodes, itself included, a node must see alive; with fewer it
 	// issues no table and Confirms none, and OnMinority is called when a table was there:
 	// it should serve nothing until it can Confirm. To issue or Confirm one, as many must
-	// also answer: who has died is alive until it is declared dead. More than half of all
+	// also answer: a dead node counts as alive until it is declared dead. More than half of all
 	// nodes keep the smaller side of a split from serving what the larger one has given
 	// away. 0 and 1: any number will do.
 	MinMembers int

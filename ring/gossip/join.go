@@ -55,7 +55,7 @@ func (a *Agent) joinAll(addrs []string) {
 // search asks every join address that no alive member has, once: see office.Search.
 func (a *Agent) search() {
 	for join := a.resolveJoin(); a.ctx.Err() == nil && a.Table() == nil; {
-		join = unknown(join, a.addresses()) // whoever answers names others
+		join = unknown(join, a.addresses()) // members that answer name others
 		if len(join) == 0 {
 			break
 		}

@@ -107,7 +107,7 @@ func (a *Agent) obey(actions []office.Action) {
 			a.announceIssued(do.Table, do.Healed)
 		case office.Paused:
 			a.wantPause.CompareAndSwap(do.Order, nil)
-		case office.NoOffice: // whoever is in office has to be asked
+		case office.NoOffice: // the coordinator must be asked
 			a.wantPause.Store(nil)
 			a.dropProposal()
 		default:
