@@ -1,7 +1,7 @@
 package order
 
-// Broken lists the rules of this package that test/sim and TestBrokenRulesInRandomSchedules break to
-// see that they notice. A proxy breaks none of them: it has a nil *Broken.
+// Broken lists the rules of this package that test/sim and TestBrokenRulesInRandomSchedules break
+// to see that they notice. A proxy breaks none of them: it has a nil *Broken.
 type Broken struct {
 	RepeatAll    bool // send again what must not be executed twice, when its pipe broke
 	RetryEarly   bool // say RETRY while refusals are still on their way

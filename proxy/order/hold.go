@@ -205,8 +205,8 @@ func (m *Machine) retrySoon() {
 	}
 }
 
-// retryHeld retries the held requests of all sessions. It is called when the timer has run down, when
-// a pipe has opened and when a table was installed.
+// retryHeld retries the held requests of all sessions. It is called when the timer has run down,
+// when a pipe has opened and when a table was installed.
 func (m *Machine) retryHeld(now time.Duration) {
 	holding := m.holding
 	m.holding = nil

@@ -9,23 +9,23 @@ import (
 
 // latch mirrors what the node refuses on a pipe: after it refused a command it refuses the later
 // ones for the same partitions too, until DUNLIN RETRY. RETRY is said only when everything that was
-// outstanding at the last refusal has come back, of all sessions. Until then nothing new is sent for
-// those partitions:
+// outstanding at the last refusal has come back, of all sessions. Until then nothing new is sent
+// for those partitions:
 //
 //	wrong  B1 RETRY A1' B2    B1 is refused, B2 is not: B's commands change places
 //	right  B1 ... RETRY A1' B1' B2
 //
 // Between the last refusal and RETRY, requests for other partitions are still sent. The node may
-// refuse them as well, and RETRY makes the node forget that before this proxy knows. So behind RETRY
-// a session sends nothing for a partition to which it may have sent something ahead of RETRY, until
-// everything ahead of RETRY is answered:
+// refuse them as well, and RETRY makes the node forget that before this proxy knows. So behind
+// RETRY a session sends nothing for a partition to which it may have sent something ahead of RETRY,
+// until everything ahead of RETRY is answered:
 //
 //	wrong  C1 RETRY C2        C1 is refused, C2 is not
 //	right  C1 RETRY ... C1' C2
 //
-// RETRY repeats the epoch that the node named. Requests that this proxy gave up earlier may still be
-// on their way to the node over an older connection. They cannot name that epoch, so they are not
-// executed late.
+// RETRY repeats the epoch that the node named. Requests that this proxy gave up earlier may still
+// be on their way to the node over an older connection. They cannot name that epoch, so they are
+// not executed late.
 type latch struct {
 	on         bool
 	partitions ring.PartitionSet
@@ -43,8 +43,8 @@ const (
 	calm          = time.Second // without a refusal for that long, pauses begin small again
 )
 
-// add is the event that a request, whose bytes are raw, was refused while the pipe's stream ended at
-// tail. It reports whether this is the first refusal in the epoch.
+// add is the event that a request, whose bytes are raw, was refused while the pipe's stream ended
+// at tail. It reports whether this is the first refusal in the epoch.
 func (l *latch) add(r *Request, raw []byte, tail, epoch uint64) (anew bool) {
 	if anew = epoch > l.epoch; anew { // a new table's refusals have nothing to do with the last one's
 		l.rounds = 0
@@ -67,8 +67,8 @@ func (l *latch) refuses(partition uint16) bool {
 	return l.on && l.partitions.Has(partition)
 }
 
-// overtakes reports whether a request for the partition, of a session with others outstanding, could
-// be executed before one that the node has refused ahead of RETRY.
+// overtakes reports whether a request for the partition, of a session with others outstanding,
+// could be executed before one that the node has refused ahead of RETRY.
 func (p *Pipe) overtakes(partition uint16) bool {
 	return p.acked < p.latch.aheadUntil && p.latch.ahead.Has(partition)
 }

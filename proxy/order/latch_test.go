@@ -28,8 +28,8 @@ func TestPausesBeginAnewWithATable(t *testing.T) {
 	refused(8, 1)
 }
 
-// What a node refuses ahead of RETRY, for a partition that the proxy does not know to be latched, is not overtaken by what
-// the session sends behind RETRY, when the node has forgotten that.
+// What a node refuses ahead of RETRY, for a partition that the proxy does not know to be latched,
+// is not overtaken by what the session sends behind RETRY, when the node has forgotten that.
 func TestRetryIsNotOvertaken(t *testing.T) {
 	h := newShell(t)
 	a, c := &Session{Owner: noOwner{}}, &Session{Owner: noOwner{}}

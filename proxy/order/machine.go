@@ -66,7 +66,8 @@ func New(c Config) *Machine {
 	}
 }
 
-// Install routes by a newer table, and ignores any other. The Machine keeps t, which must not change.
+// Install routes by a newer table, and ignores any other. The Machine keeps t, which must not
+// change.
 func (m *Machine) Install(t *ring.Table, now time.Duration) {
 	if m.table != nil && !t.Newer(m.table) {
 		return

@@ -88,8 +88,8 @@ func (p *Pipe) Attempt() uint64 { return p.attempt }
 // Inflight returns the number of requests without a reply.
 func (p *Pipe) Inflight() int { return p.inflight.len() }
 
-// Size returns the bytes of memory that the pipe keeps for its requests. A request that was not copied
-// is not included.
+// Size returns the bytes of memory that the pipe keeps for its requests. A request that was not
+// copied is not included.
 func (p *Pipe) Size() int {
 	if p.body != nil {
 		return 0
@@ -141,8 +141,8 @@ func (p *Pipe) makeRoom(n int) {
 	p.base = p.acked
 }
 
-// Queued returns the bytes that the shell is to write next: a view, valid until the next event of the
-// Machine, and empty if there are none.
+// Queued returns the bytes that the shell is to write next: a view, valid until the next event of
+// the Machine, and empty if there are none.
 func (p *Pipe) Queued() []byte { return p.buf[p.sent-p.base:] }
 
 // IsLong reports whether the pipe carries one long request that was not copied.
@@ -169,8 +169,9 @@ func (p *Pipe) TakeUnsent() (n int) {
 // Heard is the event that the node has sent something.
 func (p *Pipe) Heard() { p.silent = 0 }
 
-// Front returns the request to which the next reply belongs, valid until Pop or the next event of the
-// Machine. It returns nil if no written request waits for a reply: the node must not have sent one.
+// Front returns the request to which the next reply belongs, valid until Pop or the next event of
+// the Machine. It returns nil if no written request waits for a reply: the node must not have sent
+// one.
 func (p *Pipe) Front() *Request {
 	if p.inflight.len() == 0 {
 		return nil
@@ -225,8 +226,9 @@ func (m *Machine) open(p *Pipe, now time.Duration) {
 }
 
 // Connected is the event that the connection of that attempt stands. The shell introduces it to the
-// node with the generation. If ok is false, it came too late and must be closed. Generations grow with every connection
-// of the worker, so that the node can throw away what it has not executed yet of an older one.
+// node with the generation. If ok is false, it came too late and must be closed. Generations grow
+// with every connection of the worker, so that the node can throw away what it has not executed yet
+// of an older one.
 func (m *Machine) Connected(p *Pipe, attempt uint64) (generation uint64, ok bool) {
 	if p.attempt != attempt || p.state != opening {
 		return 0, false
@@ -242,9 +244,9 @@ func (m *Machine) Opened(p *Pipe, now time.Duration) {
 	m.retryHeld(now)
 }
 
-// Lost is the event that the pipe's connection is gone, or must be closed. It decides about everything
-// in flight: a request that no node can have seen, or that may be executed twice, is held to be sent
-// again. The rest fails, because nobody knows whether it was executed.
+// Lost is the event that the pipe's connection is gone, or must be closed. It decides about
+// everything in flight: a request that no node can have seen, or that may be executed twice, is
+// held to be sent again. The rest fails, because nobody knows whether it was executed.
 func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 	if p.state == closed {
 		return
@@ -279,8 +281,8 @@ func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 	}
 }
 
-// outOfReach opens the pipe if it is closed. It returns the time since when the node has been out of
-// reach, 0 if the pipe is open.
+// outOfReach opens the pipe if it is closed. It returns the time since when the node has been out
+// of reach, 0 if the pipe is open.
 func (m *Machine) outOfReach(p *Pipe, now time.Duration) time.Duration {
 	if p.state == open {
 		return 0
@@ -289,8 +291,8 @@ func (m *Machine) outOfReach(p *Pipe, now time.Duration) time.Duration {
 	return p.Node.failingSince(now)
 }
 
-// failing reports whether attempts to open the pipe keep failing. After a while without an attempt, a
-// new series begins.
+// failing reports whether attempts to open the pipe keep failing. After a while without an attempt,
+// a new series begins.
 func (p *Pipe) failing(now time.Duration) bool {
 	return p.failingSince != 0 && (p.state != closed || now-p.retryAt <= DialTimeout)
 }
@@ -314,8 +316,8 @@ func (m *Machine) tick(p *Pipe, now time.Duration) {
 	}
 }
 
-// patienceWith returns how many times longer than a common pipe this one waits for a silent node: once
-// if the node is out of reach. To find that out, it sends a PING on an idle common pipe.
+// patienceWith returns how many times longer than a common pipe this one waits for a silent node:
+// once if the node is out of reach. To find that out, it sends a PING on an idle common pipe.
 func (m *Machine) patienceWith(p *Pipe, now time.Duration) int {
 	asked := p.Node.Pipe(Lane{Kind: member.Common, Version: p.Lane.Version})
 	switch {
@@ -337,8 +339,9 @@ func (m *Machine) Tell(p *Pipe, raw []byte) {
 	m.act(Action{Kind: Write, Pipe: p})
 }
 
-// Ask sends a question of an Asker at once, or not at all. If ok is false, the pipe is full, closed (it
-// is then being opened), waits for RETRY, or must not be used by this session yet. Ask copies raw.
+// Ask sends a question of an Asker at once, or not at all. If ok is false, the pipe is full, closed
+// (it is then being opened), waits for RETRY, or must not be used by this session yet. Ask copies
+// raw.
 func (m *Machine) Ask(p *Pipe, r Request, raw []byte, now time.Duration) (ok bool) {
 	if p.state != open || len(r.Session.strays) > 0 && m.mayOvertakeStrays(r.Session, p, now) || p.full(len(raw)) || !m.unlatch(p, now) {
 		m.open(p, now)

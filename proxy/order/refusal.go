@@ -19,8 +19,8 @@ type Refusal struct {
 	Epoch     uint64 // of the table that the node waits for; 0: it names none
 }
 
-// Refused is the event that a node has refused the front request of a pipe. It takes the request off
-// the pipe.
+// Refused is the event that a node has refused the front request of a pipe. It takes the request
+// off the pipe.
 func (m *Machine) Refused(p *Pipe, why Refusal, now time.Duration) {
 	r := *p.inflight.front()
 	raw := p.buf[p.acked-p.base : r.end-p.base]

@@ -111,8 +111,8 @@ func (s *Session) take(raw []byte) Body {
 	return s.Owner.Take(raw)
 }
 
-// SubmitTo is Submit for a request with keys in several partitions, all of which the node owns. A nil
-// node means that they have no owner. The caller makes sure that the pipe is not full. SubmitTo
+// SubmitTo is Submit for a request with keys in several partitions, all of which the node owns. A
+// nil node means that they have no owner. The caller makes sure that the pipe is not full. SubmitTo
 // copies raw unless there is a body, which it takes over.
 func (m *Machine) SubmitTo(n *Node, r Request, raw []byte, body Body, now time.Duration) (p *Pipe) {
 	s := r.Session

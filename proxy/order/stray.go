@@ -7,10 +7,11 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/member"
 )
 
-// A stray is a request whose connection was lost after the node had been sent some of it. Its client
-// may have an answer by now, and the node may still execute it: until the node acknowledges the next
-// generation of that pipe, which closes the lost connection. Pipes of other lanes are not closed
-// by that. So a session that has strays at a node sends that node nothing in another lane before:
+// A stray is a request whose connection was lost after the node had been sent some of it. Its
+// client may have an answer by now, and the node may still execute it: until the node acknowledges
+// the next generation of that pipe, which closes the lost connection. Pipes of other lanes are not
+// closed by that. So a session that has strays at a node sends that node nothing in another lane
+// before:
 //
 //	wrong  large: SET a 1 ✗            common: SET a 2        SET a 1 arrives and is executed
 //	right  large: SET a 1 ✗ PIPE, +OK  common: SET a 2        SET a 1 was thrown away
