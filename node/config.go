@@ -74,7 +74,7 @@ func (r *request) configureLater() {
 // Parameters of the cluster are set by one node: the owner of partition 0.
 func configurePart(r *request) {
 	n, id, args := r.node, r.Cmd.ID, exec.CloneArgs(r.Args)
-	r.conn.CoverLater(func(_ context.Context, covered *ring.PartitionSet) []byte {
+	r.CoverLater(func(_ context.Context, covered *ring.PartitionSet) []byte {
 		switch {
 		case id != command.ConfigSet:
 			return n.configure(id, args)

@@ -98,7 +98,7 @@ func (w *worker) begin(cn *conn) *request {
 	r := &w.request
 	w.ahead.forget() // a handler that panicked leaves something
 	r.conn = cn
-	r.Begin(&cn.Conn, cn, w.loop.UnixMilli())
+	r.Begin(&cn.Conn, w.loop.UnixMilli())
 	// In this order: when fenced is over, the view is at least as new as what
 	// ended it.
 	r.fenced = w.node.fenced.Load()

@@ -38,7 +38,7 @@ type request struct {
 
 // own makes a handler of a function that needs the node.
 func own(h func(r *request)) exec.Handler {
-	return func(r *exec.Request) { h(&r.Host.(*conn).worker.request) }
+	return func(r *exec.Request) { h(r.Host.(*request)) }
 }
 
 // dispatch executes one request: r.args.

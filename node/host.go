@@ -12,16 +12,18 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// What a request asks of its node (Host).
+// What a handler asks of the node: a request is its own exec.Host and exec.Keyspace.
 
 // AnswerLater stops the connection, has a goroutine call f, and appends the reply that f returns.
-func (cn *conn) AnswerLater(f func(ctx context.Context) (reply []byte)) {
-	cn.request().answerLater(func() []byte { return f(cn.node.ctx) })
+func (r *request) AnswerLater(f func(ctx context.Context) (reply []byte)) {
+	ctx := r.node.ctx
+	r.answerLater(func() []byte { return f(ctx) })
 }
 
 // Later stops the connection and hands w to a goroutine.
-func (cn *conn) Later(w exec.Work) {
-	cn.request().MayWait()
+func (r *request) Later(w exec.Work) {
+	r.MayWait()
+	cn := r.conn
 	cn.pause()
 	cn.node.goJob(func() {
 		w.Run(cn.node.ctx)
@@ -33,28 +35,26 @@ func (cn *conn) Later(w exec.Work) {
 }
 
 // Again executes the present request from its beginning.
-func (cn *conn) Again() {
-	r := cn.request()
+func (r *request) Again() {
 	r.worker.Count.Commands[command.Row(r.Args).ID]-- // it was counted
 	r.dispatch()
 }
 
-// Cover returns the partitions of which a command over all keys is to tell.
-func (cn *conn) Cover() ring.PartitionSet {
-	r := cn.request()
+// Cover returns the partitions that the reply to a command over all keys must cover.
+func (r *request) Cover() ring.PartitionSet {
 	if !r.Part {
 		return served(r.view, &allPartitions)
 	}
-	_, covered := cn.node.coverage(&r.wanted)
+	_, covered := r.node.coverage(&r.wanted)
 	r.Out = member.AppendCovered(r.Out, &covered)
 	return covered
 }
 
 // CoverLater is AnswerLater for a command over all keys. No barrier waits for the goroutine: when
-// the view has changed, what it found may be of a partition that was lost meanwhile. A part of a
-// reply must be right about that, so f is called again.
-func (cn *conn) CoverLater(f func(ctx context.Context, covered *ring.PartitionSet) (reply []byte)) {
-	r, n := cn.request(), cn.node
+// the view has changed, f may have found keys of a partition that this node has lost meanwhile. A
+// part of a reply must be right about that, so CoverLater calls f again.
+func (r *request) CoverLater(f func(ctx context.Context, covered *ring.PartitionSet) (reply []byte)) {
+	n := r.node
 	if !r.Part {
 		covered := served(r.view, &allPartitions)
 		r.answerLater(func() []byte { return f(n.ctx, &covered) })
@@ -76,16 +76,17 @@ func (cn *conn) CoverLater(f func(ctx context.Context, covered *ring.PartitionSe
 	})
 }
 
-// coverTries is how often a command over all keys is executed anew because a new table has come.
+// coverTries bounds how often a command over all keys runs again because a new table has arrived.
 const coverTries = 5
 
 // Drop deletes all keys of those partitions that the node still serves. It runs outside the loops,
-// and no barrier waits for it: so each partition is dropped between two tables. One that was lost
-// meanwhile may be a copy by now, which must stay as it is.
-func (cn *conn) Drop(partitions *ring.PartitionSet) {
+// and no barrier waits for it: so it drops each partition between two tables. A partition that this
+// node has lost meanwhile may be a copy by now, which must stay as it is.
+func (r *request) Drop(partitions *ring.PartitionSet) {
+	n := r.node
 	for p := range uint16(ring.Partitions) {
 		if partitions.Has(p) {
-			cn.node.dropServed(p)
+			n.dropServed(p)
 		}
 	}
 }
@@ -97,17 +98,6 @@ func (n *Node) dropServed(p uint16) {
 		n.engine.Drop(p)
 	}
 }
-
-// ChargeHeap takes bytes of the memory limit for what lies in the Go heap.
-func (cn *conn) ChargeHeap(bytes int64) bool { return cn.node.chargeHeap(bytes) }
-
-// RefundHeap gives them back.
-func (cn *conn) RefundHeap(bytes int64) { cn.node.refundHeap(bytes) }
-
-// EvictsByFrequency reports whether the eviction policy has one of Redis's LFU names.
-func (cn *conn) EvictsByFrequency() bool { return cn.node.settings.EvictsByFrequency() }
-
-func (cn *conn) request() *request { return &cn.worker.request }
 
 // pause stops a connection until resume.
 func (cn *conn) pause() {

@@ -61,18 +61,20 @@ func (n *Node) HeapMemory() int64 {
 	return total
 }
 
-// chargeHeap is Charge for what is made in the Go heap.
-func (n *Node) chargeHeap(bytes int64) bool {
-	if !n.Charge(bytes) {
+// heapBudget charges what handlers keep in the Go heap. HeapMemory has it.
+type heapBudget struct{ n *Node }
+
+func (b heapBudget) Charge(bytes int64) bool {
+	if !b.n.Charge(bytes) {
 		return false
 	}
-	n.lists.Add(bytes)
+	b.n.lists.Add(bytes)
 	return true
 }
 
-func (n *Node) refundHeap(bytes int64) {
-	n.lists.Add(-bytes)
-	n.engine.Refund(bytes)
+func (b heapBudget) Refund(bytes int64) {
+	b.n.lists.Add(-bytes)
+	b.n.engine.Refund(bytes)
 }
 
 // SetOverhead changes how much of the limit is the process's. False: there is not so

@@ -22,7 +22,7 @@ import (
 func info(r *request) {
 	n, version, part := r.node, r.Version(), r.Part
 	sections := exec.CloneArgs(r.Args[1:])
-	r.conn.CoverLater(func(_ context.Context, covered *ring.PartitionSet) []byte {
+	r.CoverLater(func(_ context.Context, covered *ring.PartitionSet) []byte {
 		counters, stats, err := n.gatherCounters(covered)
 		if err != nil {
 			return resp.AppendError(nil, exec.ErrBusy)
@@ -133,7 +133,7 @@ func (n *Node) forgetHotKeys() {
 // hotKeys: HOTKEYS GET
 func hotKeys(r *request) {
 	n, reply := r.node, r.figuresReply(figures.UsesASecond)
-	r.conn.CoverLater(func(context.Context, *ring.PartitionSet) []byte {
+	r.CoverLater(func(context.Context, *ring.PartitionSet) []byte {
 		list, err := n.HotKeys()
 		if err != nil {
 			return resp.AppendError(nil, exec.ErrBusy)
@@ -145,7 +145,7 @@ func hotKeys(r *request) {
 // bigKeys: HOTKEYS BIG
 func bigKeys(r *request) {
 	reply := r.figuresReply(figures.BytesOfKey)
-	r.conn.Cover()
+	r.Cover()
 	r.Out = append(r.Out, reply(r.node.BigKeys())...)
 }
 
@@ -161,7 +161,7 @@ func (r *request) figuresReply(unit string) func(list []figures.KeyFigure) []byt
 // hotKeysReset: HOTKEYS RESET
 func hotKeysReset(r *request) {
 	r.node.forgetHotKeys()
-	r.conn.Cover()
+	r.Cover()
 	r.ReplyOK()
 }
 
@@ -187,7 +187,7 @@ func (n *Node) Slow(most int) []figures.SlowRequest { return n.slow.Latest(most)
 func slowLog(r *request) {
 	reply := r.node.slow.AppendReply(nil, r.Args)
 	if !resp.IsError(reply) {
-		r.conn.Cover()
+		r.Cover()
 	}
 	r.Out = append(r.Out, reply...)
 }

@@ -41,6 +41,8 @@ func newWorker(n *Node, l *netloop.Loop) *worker {
 	w.request.node, w.request.worker = n, w
 	r := &w.request.Request
 	r.Engine, r.Worker, r.Types = n.engine, &w.Worker, types
+	r.Host, r.Keyspace, r.Heap = &w.request, &w.request, heapBudget{n}
+	r.EvictsByFrequency = func() bool { return n.settings.EvictsByFrequency() }
 	w.ahead.args = make([][]byte, 0, exec.MaxAhead*resp.MaxSmall)
 	return w
 }

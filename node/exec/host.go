@@ -17,8 +17,8 @@ type Conn struct {
 	Closing   bool    // nothing more is executed; close when all is sent
 }
 
-// Host is the node that executes a request, as seen from the request's connection. It is for what
-// is rare: GET makes no call through it.
+// Host is the node that executes a request, as seen from the request's connection. GET makes no call
+// through it, nor through Keyspace and Heap.
 type Host interface {
 	// AnswerLater stops the connection, has a goroutine call f, and appends the reply that f
 	// returns. f must not use the request or views of its arguments, and must return soon after ctx
@@ -28,24 +28,27 @@ type Host interface {
 	Later(w Work)
 	// Again executes the present request from its beginning, without counting it again.
 	Again()
+}
 
-	// Cover returns the partitions of which a command over all keys is to tell. If it is executed
-	// for a proxy (part), that begins the reply.
+// Keyspace is what a command over all keys asks of the node.
+type Keyspace interface {
+	// Cover returns the partitions that the reply must cover. If a proxy asks for a part of a reply
+	// (Request.Part), Cover also begins the reply.
 	Cover() ring.PartitionSet
-	// CoverLater is AnswerLater for such a command. It calls f again when a new table has come
-	// meanwhile.
+	// CoverLater does what Host.AnswerLater does, for a command over all keys. It calls f again if a
+	// new table has arrived meanwhile.
 	CoverLater(f func(ctx context.Context, covered *ring.PartitionSet) (reply []byte))
-	// Drop deletes all keys of those partitions that the node still serves. It may be called from
-	// any goroutine.
+	// Drop deletes all keys of those partitions that the node still serves. Any goroutine may call
+	// it.
 	Drop(partitions *ring.PartitionSet)
+}
 
-	// ChargeHeap takes bytes of the memory limit for what lies in the Go heap, and reports whether
-	// there were as many. RefundHeap gives them back. Both may be called from any goroutine.
-	ChargeHeap(bytes int64) bool
-	RefundHeap(bytes int64)
-
-	// EvictsByFrequency reports whether the eviction policy has one of Redis's LFU names.
-	EvictsByFrequency() bool
+// Heap charges what lies in the Go heap to the node's memory limit. Any goroutine may call it.
+type Heap interface {
+	// Charge reports whether that many bytes were left, and takes them.
+	Charge(bytes int64) bool
+	// Refund gives back bytes that Charge took.
+	Refund(bytes int64)
 }
 
 // Work is the part of a command that takes too long for a loop.

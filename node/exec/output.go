@@ -43,12 +43,12 @@ func (h *heldPin) Release() {
 }
 
 // Begin takes the output of a connection, for the replies to an input.
-func (r *Request) Begin(cn *Conn, host Host, now int64) {
+func (r *Request) Begin(cn *Conn, now int64) {
 	if len(r.Pins) > 0 || r.Upload != nil { // left by a handler that panicked
 		r.TakeBack(0)
 		r.Upload, r.Rewrite = nil, nil
 	}
-	r.conn, r.Host, r.Now = cn, host, now
+	r.conn, r.Now = cn, now
 	r.Out = cn.Socket.Out()
 	r.begun, r.sent = len(r.Out), 0
 }

@@ -15,10 +15,15 @@ type Handler func(r *Request)
 // Request is one command while it is executed. A loop has one and uses it for every command, so
 // that executing a command allocates nothing.
 type Request struct {
-	Engine *engine.Engine
-	Worker *Worker
-	Host   Host
-	Types  *Types
+	// Set once.
+	Engine   *engine.Engine
+	Worker   *Worker
+	Types    *Types
+	Host     Host
+	Keyspace Keyspace
+	Heap     Heap
+	// EvictsByFrequency reports whether the eviction policy has one of Redis's LFU names.
+	EvictsByFrequency func() bool
 
 	// Set once for all requests of one input.
 	conn *Conn

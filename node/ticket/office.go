@@ -49,7 +49,7 @@ type ticket[P Pipe] struct {
 	text   []byte
 	values []exec.Pinned // each comes before text[At:], in order
 	size   int           // of all
-	host   exec.Host     // has charged
+	heap   exec.Heap     // charged for charge
 	charge int64         // what the ticket takes of the node's limit, beside its values
 
 	// FETCH mostly goes on where the last one ended, which is behind some of the values: offset
@@ -65,10 +65,10 @@ func Fits(text, values int) bool { return text <= maxText && values >= from }
 // as it was.
 func (o *Office[P]) Issue(p P, r *exec.Request, start, firstPin int) (number uint64, size int, ok bool) {
 	charge := int64(ticketMemory + len(r.Out) - start + (len(r.Pins)-firstPin)*valueMemory)
-	if !r.Host.ChargeHeap(charge) {
+	if !r.Heap.Charge(charge) {
 		return 0, 0, false
 	}
-	t := &ticket[P]{pipe: p, host: r.Host, charge: charge}
+	t := &ticket[P]{pipe: p, heap: r.Heap, charge: charge}
 	t.text, t.values = r.Cut(start, firstPin)
 	t.size = len(t.text)
 	for i := range t.values {
@@ -155,6 +155,6 @@ func (o *Office[P]) end(number uint64, t *ticket[P]) {
 	for i := range t.values {
 		t.values[i].Release()
 	}
-	t.host.RefundHeap(t.charge)
+	t.heap.Refund(t.charge)
 	delete(o.open, number)
 }

@@ -29,7 +29,7 @@ func keyType(r *exec.Request) {
 
 // dbSize: DBSIZE
 func dbSize(r *exec.Request) {
-	covered := r.Host.Cover()
+	covered := r.Keyspace.Cover()
 	r.ReplyInt(Count(r.Engine, &covered))
 }
 
@@ -51,9 +51,9 @@ func flush(r *exec.Request) {
 		return
 	}
 	// Dropping takes milliseconds for each million keys: not on the loop, whether ASYNC or not.
-	host := r.Host
-	host.CoverLater(func(_ context.Context, covered *ring.PartitionSet) []byte {
-		host.Drop(covered)
+	keyspace := r.Keyspace
+	keyspace.CoverLater(func(_ context.Context, covered *ring.PartitionSet) []byte {
+		keyspace.Drop(covered)
 		return []byte("+OK\r\n")
 	})
 }
@@ -104,9 +104,9 @@ const walkStep = 256
 
 // keys: KEYS pattern
 func keys(r *exec.Request) {
-	e, host, now, pattern := r.Engine, r.Host, r.Now, bytes.Clone(r.Args[1])
-	host.CoverLater(func(ctx context.Context, covered *ring.PartitionSet) []byte {
-		list := keyList{host: host}
+	e, heap, now, pattern := r.Engine, r.Heap, r.Now, bytes.Clone(r.Args[1])
+	r.Keyspace.CoverLater(func(ctx context.Context, covered *ring.PartitionSet) []byte {
+		list := keyList{heap: heap}
 		defer list.refund()
 		return list.gather(ctx, e, covered, pattern, now)
 	})
@@ -135,7 +135,7 @@ func (l *keyList) gather(ctx context.Context, e *engine.Engine, covered *ring.Pa
 
 // keyList gathers keys as a reply. What it takes counts towards the node's limit.
 type keyList struct {
-	host    exec.Host
+	heap    exec.Heap
 	text    []byte // room for the header, then the keys
 	found   int
 	problem string // why it is not complete
@@ -164,7 +164,7 @@ func (l *keyList) add(key []byte) bool {
 
 func (l *keyList) grow(n int) bool {
 	size := max(2*cap(l.text), len(l.text)+n, listHeader+4<<10)
-	if !l.host.ChargeHeap(int64(size)) {
+	if !l.heap.Charge(int64(size)) {
 		return false
 	}
 	text := make([]byte, max(len(l.text), listHeader), size)
@@ -174,7 +174,7 @@ func (l *keyList) grow(n int) bool {
 	return true
 }
 
-func (l *keyList) refund() { l.host.RefundHeap(int64(cap(l.text))) }
+func (l *keyList) refund() { l.heap.Refund(int64(cap(l.text))) }
 
 // reply is all that was gathered, with the header in front.
 func (l *keyList) reply() []byte {

@@ -33,7 +33,7 @@ func objectFreq(r *exec.Request) {
 	defer t.Unlock()
 	switch {
 	case !found:
-	case !r.Host.EvictsByFrequency():
+	case !r.EvictsByFrequency():
 		r.Fail(ErrNoFrequency)
 	default:
 		r.ReplyInt(int64(item.Uses()))
@@ -47,7 +47,7 @@ func objectIdleTime(r *exec.Request) {
 	defer t.Unlock()
 	switch {
 	case !found:
-	case r.Host.EvictsByFrequency():
+	case r.EvictsByFrequency():
 		r.Fail(ErrNoIdleTime)
 	default:
 		r.ReplyInt(0)

@@ -21,7 +21,7 @@ const (
 // randomKey: RANDOMKEY. A part of a reply says how many keys there are to choose from, and one of
 // them, or is an empty array.
 func randomKey(r *exec.Request) {
-	covered := r.Host.Cover()
+	covered := r.Keyspace.Cover()
 	key, count := someKey(r, &covered)
 	switch {
 	case !r.Part && key == nil:

@@ -129,7 +129,7 @@ func scan(r *exec.Request) {
 		r.Fail(errText)
 		return
 	}
-	covered := r.Host.Cover()
+	covered := r.Keyspace.Cover()
 	body, found, next := scanKeys(r, &q, &covered, r.Worker.Body[:0])
 	if r.Part {
 		r.Out = member.AppendStop(r.Out, next)
