@@ -70,7 +70,7 @@ func (r *request) endAside(start int) {
 		return
 	}
 	if cn.State.Muted() {
-		r.TakeBack(start)
+		r.Undo(start)
 	}
 	cn.State.End(true)
 }
@@ -81,7 +81,7 @@ func (r *request) failProtocol() {
 	start := len(r.Out)
 	r.Fail(r.conn.parser.Err())
 	if r.conn.State.Muted() {
-		r.TakeBack(start)
+		r.Undo(start)
 	}
 }
 
@@ -109,7 +109,7 @@ func (cn *conn) block(unread int) {
 func (cn *conn) Unblock() {
 	cn.State.SetBlocked(false)
 	cn.Socket.SetMaxInput(0)
-	if cn.Upload == nil || !cn.Upload.Held {
+	if cn.Upload == nil || !cn.Upload.Paused {
 		cn.Answering = false
 		cn.Socket.Wake()
 		return

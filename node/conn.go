@@ -51,7 +51,7 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 			break
 		}
 		if cn.Upload != nil && cn.Upload.Left > 0 {
-			used += cn.Upload.Take(in[used:])
+			used += cn.Upload.Write(in[used:])
 			continue
 		}
 		if s := ahead.take(cn, in[used:]); s != nil {

@@ -149,7 +149,7 @@ func TestCopyWithoutMemory(t *testing.T) {
 // TestCopiesInATransaction: it waits for no goroutine, so large values are copied as part of it, and payloads must not be very large.
 func TestCopiesInATransaction(t *testing.T) {
 	c := dial(t, startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute }).Addr())
-	v := bigValue(keys.MaxPayloadHeld+1, 1)
+	v := bigValue(keys.MaxTransactionPayload+1, 1)
 	c.wantBig("SET {k}a BIG", v, "OK")
 	c.want("SET {k}s small", "OK")
 	c.want("MULTI", "OK")

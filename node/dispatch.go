@@ -79,7 +79,7 @@ func (r *request) execute(s *step) {
 	} else {
 		s.plan.handler(&r.Request)
 	}
-	if len(r.Pins) > pins && !r.Holding {
+	if len(r.Pins) > pins && !r.InTransaction {
 		r.ticketed(start, pins)
 	}
 }

@@ -23,8 +23,8 @@ func TestStatsWithFullSketches(t *testing.T) {
 	err := n.cfg.Group.Each(func(l *netloop.Loop) {
 		h := measure.NewHotSketch(l.Now() - time.Second)
 		n.workers[l.Index()].hot = h
-		for i := range measure.HotCounters * measure.HotCertain {
-			h.Note(fmt.Appendf(nil, "%0*d", measure.HotKeyBytes, i%measure.HotCounters+l.Index()*measure.HotCounters))
+		for i := range measure.HotEntries * measure.HotCertain {
+			h.Note(fmt.Appendf(nil, "%0*d", measure.HotKeyBytes, i%measure.HotEntries+l.Index()*measure.HotEntries))
 		}
 		loopTime[l.Index()] = time.Hour
 		for range 100 { // others run on this machine

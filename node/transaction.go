@@ -108,8 +108,8 @@ func execute(r *request) {
 func (r *request) hold(f func()) {
 	t := r.Lock()
 	defer t.Unlock()
-	r.Held, r.Holding = t.Within(), true
-	defer func() { r.Holding = false }()
+	r.Transaction, r.InTransaction = t.Within(), true
+	defer func() { r.InTransaction = false }()
 	f()
 }
 
@@ -184,7 +184,7 @@ func transactionOf(watched, requests [][]byte) (tx *session.Transaction, ok bool
 func (r *request) transact(tx *session.Transaction) {
 	var scratch [64]byte
 	for _, w := range tx.Watched {
-		if !bytes.Equal(w.Version, r.appendVersion(scratch[:0], r.Held, w.Key)) {
+		if !bytes.Equal(w.Version, r.appendVersion(scratch[:0], r.Transaction, w.Key)) {
 			r.Out = resp.AppendNullArray(r.Out, r.Version())
 			return
 		}
@@ -201,7 +201,7 @@ func (r *request) transact(tx *session.Transaction) {
 		r.Args = q.Args
 		r.dispatch()
 		if n := r.Produced() - before; n > shortReply && long > 0 && long+n > exec.MaxReply {
-			r.TakeBack(start)
+			r.Undo(start)
 			r.Fail(errRepliesTooLarge)
 		} else if n > shortReply {
 			long += n

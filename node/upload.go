@@ -88,7 +88,7 @@ func (r *request) endUpload(args [][]byte) {
 	u := cn.Upload
 	r.Args = append(u.Args, args...)
 	if r.mustWait(r.Args) {
-		u.Hold(args)
+		u.Pause(args)
 		cn.block(0)
 		return
 	}

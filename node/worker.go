@@ -109,7 +109,7 @@ func (w *worker) closeSilent() {
 	for cn := range w.conns {
 		silence := time.Duration(now-cn.State.LastMilli) * time.Millisecond
 		client := cn.pipe == nil && !cn.peer && !cn.Answering && !cn.State.Monitor
-		if cn.Upload != nil && !cn.Upload.Held && silence > uploadPatience {
+		if cn.Upload != nil && !cn.Upload.Paused && silence > uploadPatience {
 			cn.Socket.Close(errUploadStalled)
 		}
 		if client && (limit > 0 && silence > limit || cn.probation && silence > idlePeriod) {

@@ -7,27 +7,28 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 )
 
-// BatchBuckets is the number of BatchSizes: the last one is for 2048 and more.
+// BatchBuckets is the length of Counters.Batches. The last bucket counts inputs of 2,048 requests
+// and more.
 const BatchBuckets = 13
 
-// maxCodes bounds the different codes of errors that are told apart; there are fewer.
+// maxCodes bounds how many different error codes are counted. There are fewer.
 const maxCodes = 24
 
-// codeCount is how often a code was answered.
+// codeCount counts the replies with one error code.
 type codeCount struct {
 	Code string
 	N    uint64
 }
 
-// Counters are a worker's: plain numbers, changed on its loop only, and summed
-// over the loops when somebody asks.
+// Counters are the plain numbers of one worker. Only its loop changes them; a scrape visits the
+// loops and sums.
 type Counters struct {
 	Commands [command.NumIDs]uint64
-	Failed   [command.NumIDs]uint64 // answered with an error
-	Refused  [command.NumIDs]uint64 // refused before they were executed
+	Failed   [command.NumIDs]uint64 // executed and answered with an error
+	Refused  [command.NumIDs]uint64 // answered with an error before they were executed
 	Codes    [maxCodes]codeCount    // of error replies
 	Executed uint64                 // requests, also those answered with an error
-	Errors   uint64                 // error replies, redirections apart
+	Errors   uint64                 // error replies except redirections
 	Hits     uint64
 	Misses   uint64
 	Moved    uint64 // MOVED
@@ -39,10 +40,10 @@ type Counters struct {
 	Starved     uint64 // closed because there was no memory for their buffers
 
 	Inputs   uint64 // calls of OnData
-	Outputs  uint64 // those that had something to answer
+	Outputs  uint64 // inputs that produced replies
 	BytesIn  uint64
 	BytesOut uint64
-	Batches  [BatchBuckets]uint64 // inputs by their requests: 0, 1, 2-3, 4-7...
+	Batches  [BatchBuckets]uint64 // inputs by number of requests: 0, 1, 2-3, 4-7...
 }
 
 // Lookup counts a read of a key.
@@ -54,14 +55,15 @@ func (c *Counters) Lookup(found bool) {
 	}
 }
 
-// Fail counts an error reply, given its text or all of it, to a command; 0 is none in particular.
+// Fail counts an error reply to a command. text begins with the error's code, with or without "-"
+// in front. id is 0 if the reply concerns no command.
 func (c *Counters) Fail(id command.ID, text string) {
 	c.Errors++
 	c.Failed[id]++
 	c.countCode(text)
 }
 
-// Reject counts an error reply to a request that was not executed.
+// Reject counts an error reply to a request that was not executed. text is as in Fail.
 func (c *Counters) Reject(id command.ID, text string) {
 	c.Errors++
 	c.Refused[id]++

@@ -10,7 +10,7 @@ import (
 // codeERR is the code of most errors.
 const codeERR = "ERR"
 
-// The texts of Redis 7, to the letter: clients compare them.
+// The texts of Redis 7, byte for byte, because clients compare them.
 const (
 	ErrSyntax     = command.ErrSyntax
 	ErrNotInteger = command.ErrNotInteger
@@ -19,16 +19,14 @@ const (
 	ErrOOM        = "OOM command not allowed when used memory > 'maxmemory'."
 )
 
-// Texts of our own, for what Redis does not have.
-const (
-	ErrBusy = "ERR this node's loops do not answer"
-)
+// ErrBusy is the error for a command that the node gives up because it closes.
+const ErrBusy = "ERR this node's loops do not answer"
 
-// ErrKeyTooLong is the error for a key that the engine does not take.
+// ErrKeyTooLong is the error for a key longer than engine.MaxKeyLen.
 var ErrKeyTooLong = "ERR key exceeds maximum allowed size of " + strconv.Itoa(engine.MaxKeyLen) + " bytes"
 
-// NeverFits is the error for a value that no eviction makes room for. Its code is that of any other
-// lack of memory.
+// NeverFits returns the error for a value that is larger than the memory limit, in bytes, allows
+// even after everything else is evicted. It has the same code as ErrOOM.
 func NeverFits(limit int64) string {
 	return "OOM value does not fit into 'maxmemory' of " + strconv.FormatInt(limit, 10) + " bytes, even alone"
 }

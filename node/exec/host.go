@@ -12,13 +12,13 @@ import (
 type Conn struct {
 	State     *session.State
 	Socket    *netloop.Conn
-	Upload    *Upload // not nil: a request with large values is coming in
-	Answering bool    // a goroutine makes the next reply; nothing is executed meanwhile
-	Closing   bool    // nothing more is executed; close when all is sent
+	Upload    *Upload // not nil while a request with large values arrives
+	Answering bool    // a goroutine makes the next reply; no request is executed meanwhile
+	Closing   bool    // no further request is executed; the connection closes when all is sent
 }
 
-// Host is the node that executes a request, as seen from the request's connection. GET makes no call
-// through it, nor through Keyspace and Heap.
+// Host is the node that executes a request, as seen from the request's connection. GET makes no
+// call through it, nor through Keyspace and Heap.
 type Host interface {
 	// AnswerLater stops the connection, has a goroutine call f, and appends the reply that f
 	// returns. f must not use the request or views of its arguments, and must return soon after ctx
@@ -35,8 +35,8 @@ type Keyspace interface {
 	// Cover returns the partitions that the reply must cover. If a proxy asks for a part of a reply
 	// (Request.Part), Cover also begins the reply.
 	Cover() ring.PartitionSet
-	// CoverLater does what Host.AnswerLater does, for a command over all keys. It calls f again if a
-	// new table has arrived meanwhile.
+	// CoverLater does what Host.AnswerLater does, for a command over all keys. It calls f again if
+	// a new table has arrived meanwhile.
 	CoverLater(f func(ctx context.Context, covered *ring.PartitionSet) (reply []byte))
 	// Drop deletes all keys of those partitions that the node still serves. Any goroutine may call
 	// it.
@@ -53,18 +53,18 @@ type Heap interface {
 
 // Work is the part of a command that takes too long for a loop.
 type Work interface {
-	// Run does it, in a goroutine. It must return soon after ctx ends.
+	// Run does the work, in a goroutine. It must return soon after ctx ends.
 	Run(ctx context.Context)
 	// Reply answers the command, on the loop. It is not called if the connection has closed.
 	Reply(r *Request)
-	// End frees what Reply has left, on the loop. It is always called, and last.
+	// End frees what Reply has not used, on the loop. It is always called, after Reply.
 	End()
 }
 
-// MayWait is called where a command leaves its end to a goroutine, as none may within a
-// transaction.
+// MayWait panics within a transaction. Whatever lets a goroutine finish a command calls it first:
+// a transaction keeps its lock, so it must not wait.
 func (r *Request) MayWait() {
-	if r.Holding {
+	if r.InTransaction {
 		panic("BUG: " + r.Cmd.Name + " waits within a transaction")
 	}
 }

@@ -9,16 +9,16 @@ import (
 )
 
 // A large value is not copied into the output. It is pinned, so that it cannot change, and
-// inserted: the socket sends it from the engine's memory. The pin ends when all is sent, or the
-// connection closes.
+// inserted: the socket sends it from the engine's memory. The pin ends when all of it is sent, or
+// when the connection closes.
 
-// PinFrom is the number of bytes from which a reply is pinned.
+// PinFrom is the length, in bytes, from which a value is pinned rather than copied into the reply.
 const PinFrom = 64 << 10
 
 // Pinned is a part of a reply that is not in Request.Out.
 type Pinned struct {
-	At    int // it comes before Out[At:]
-	Bytes []byte
+	At    int        // the part comes before Out[At:]
+	Bytes []byte     // valid until Release
 	Pin   engine.Pin // not live: Bytes are on the Go heap and never change
 }
 
@@ -29,23 +29,24 @@ func (p *Pinned) Release() {
 	}
 }
 
-// heldPin is a pin that a connection's output holds.
-type heldPin struct {
+// outputPin is a pin that a connection's output will release.
+type outputPin struct {
 	worker *Worker
 	Pinned
 }
 
-// Release is called by the connection, once.
-func (h *heldPin) Release() {
+// Release ends the pin. The connection calls it once, on its loop.
+func (h *outputPin) Release() {
 	h.Pinned.Release()
 	h.Pinned = Pinned{}
 	h.worker.freePins = append(h.worker.freePins, h)
 }
 
-// Begin takes the output of a connection, for the replies to an input.
+// Begin prepares the request for an input of cn: replies are appended to the socket's output. now
+// is the loop's time in unix milliseconds.
 func (r *Request) Begin(cn *Conn, now int64) {
 	if len(r.Pins) > 0 || r.Upload != nil { // left by a handler that panicked
-		r.TakeBack(0)
+		r.Undo(0)
 		r.Upload, r.Rewrite = nil, nil
 	}
 	r.conn, r.Now = cn, now
@@ -53,7 +54,7 @@ func (r *Request) Begin(cn *Conn, now int64) {
 	r.begun, r.sent = len(r.Out), 0
 }
 
-// ReplyValue answers a part of an item's value.
+// ReplyValue answers bytes [from, to) of an item's value. A long part is pinned, not copied.
 func (r *Request) ReplyValue(t engine.Txn, item engine.Item, from, to int) {
 	if to-from >= PinFrom && r.Room(LineRoom) {
 		if pin, ok := t.Pin(item); ok {
@@ -73,8 +74,8 @@ func (r *Request) Insert(value []byte, pin engine.Pin) {
 	r.pinnedBytes += len(value)
 }
 
-// TakeBack undoes the reply that begins at out[start].
-func (r *Request) TakeBack(start int) {
+// Undo removes the reply that begins at Out[start], and releases its pins.
+func (r *Request) Undo(start int) {
 	for n := len(r.Pins); n > 0 && r.Pins[n-1].At >= start; n-- {
 		p := &r.Pins[n-1]
 		r.pinnedBytes -= len(p.Bytes)
@@ -85,8 +86,8 @@ func (r *Request) TakeBack(start int) {
 	r.Out = r.Out[:start]
 }
 
-// Cut takes the reply that begins at Out[start] out of the output, with its pins, which are the
-// firstPin-th and later ones. Their places are then in text, which is a copy.
+// Cut removes the reply that begins at Out[start] from the output and returns it. pins are those
+// from Pins[firstPin] on; the caller releases them. Pinned.At is an index in text, which is a copy.
 func (r *Request) Cut(start, firstPin int) (text []byte, pins []Pinned) {
 	text, pins = bytes.Clone(r.Out[start:]), slices.Clone(r.Pins[firstPin:])
 	for i := range pins {
@@ -98,17 +99,17 @@ func (r *Request) Cut(start, firstPin int) (text []byte, pins []Pinned) {
 	return text, pins
 }
 
-// Produced returns how many bytes of replies were not handed over yet.
+// Produced returns how many bytes of replies the socket does not have yet.
 func (r *Request) Produced() int { return len(r.Out) - r.begun + r.pinnedBytes }
 
-// handOver gives the replies so far to the socket.
-func (r *Request) handOver() {
+// passOn gives the replies so far to the socket.
+func (r *Request) passOn() {
 	socket := r.conn.Socket
 	r.sent += r.Produced()
 	socket.SetOut(r.Out)
 	for i := range r.Pins {
 		p := &r.Pins[i]
-		h := r.Worker.newHeldPin()
+		h := r.Worker.newOutputPin()
 		h.Pinned = *p
 		socket.Insert(p.At, p.Bytes, h)
 		*p = Pinned{}
@@ -116,26 +117,27 @@ func (r *Request) handOver() {
 	r.Pins, r.pinnedBytes = r.Pins[:0], 0
 }
 
-// Full hands the replies so far to the socket, and reports whether they pile up there unread.
+// Full gives the replies so far to the socket, and reports whether too many bytes wait there for
+// the client to read them.
 func (r *Request) Full() bool {
-	r.handOver()
+	r.passOn()
 	socket := r.conn.Socket
 	r.Out = socket.Out()
 	r.begun = len(r.Out)
 	return socket.Full()
 }
 
-// Finish hands the replies over and returns how many bytes the input was answered with.
+// Finish gives the replies to the socket and returns how many bytes the input was answered with.
 func (r *Request) Finish() (sent int) {
-	r.handOver()
+	r.passOn()
 	r.Out, r.Args = nil, nil
 	return r.sent
 }
 
-func (w *Worker) newHeldPin() *heldPin {
+func (w *Worker) newOutputPin() *outputPin {
 	n := len(w.freePins)
 	if n == 0 {
-		return &heldPin{worker: w}
+		return &outputPin{worker: w}
 	}
 	h := w.freePins[n-1]
 	w.freePins = w.freePins[:n-1]

@@ -8,16 +8,17 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
-// LineRoom is room for a reply without a value.
+// LineRoom is how many bytes a reply without a value takes at most.
 const LineRoom = 64
 
-// MaxReply is how large the reply for several keys may become. Without it, one large value named a
-// million times would fill any memory. A single value is answered whatever its size.
+// MaxReply limits the reply of a command with several keys, in bytes. Without the limit, a client
+// could fill any memory by naming one large value a million times. A single value is answered
+// whatever its size.
 const MaxReply = 64 << 20
 
 // Room makes room for n more bytes of replies. If there is no memory for them, it reports false and
-// the connection closes. Values of other partitions may be evicted for them, but no item of the
-// partition that is locked.
+// the connection closes. Making room may evict values of other partitions, but no item of the
+// locked partition.
 func (r *Request) Room(n int) bool {
 	if cap(r.Out)-len(r.Out) >= n {
 		return true
@@ -30,7 +31,7 @@ func (r *Request) Room(n int) bool {
 	return ok
 }
 
-// The methods named Reply… append the one reply of the command.
+// The methods named Reply… append the command's only reply.
 
 // ReplyOK answers OK.
 func (r *Request) ReplyOK() { r.Out = append(r.Out, "+OK\r\n"...) }
@@ -69,7 +70,7 @@ func (r *Request) ReplyShared(b []byte) {
 	r.Out = append(r.Out, "\r\n"...)
 }
 
-// ReplyItem answers a string's value, or null.
+// ReplyItem answers a string's value, or null if found is false.
 func (r *Request) ReplyItem(t engine.Txn, item engine.Item, found bool) {
 	if found {
 		r.ReplyValue(t, item, 0, len(item.Value()))
@@ -84,7 +85,7 @@ func (r *Request) Fail(text string) {
 	r.Out = resp.AppendError(r.Out, text)
 }
 
-// FailArity answers a wrong number of arguments, where only the handler can know it.
+// FailArity answers that the number of arguments is wrong, where only the handler can know that.
 func (r *Request) FailArity() {
 	r.CountFailure(codeERR)
 	r.Out = resp.AppendErrorBytes(r.Out, command.AppendWrongArity(nil, r.Cmd))
@@ -99,18 +100,18 @@ func (r *Request) CountFailure(text string) {
 	r.Worker.Count.Fail(id, text)
 }
 
-// FailQuoting answers an error that ends in an argument of the client, cut to the length that Redis
-// shows.
+// FailQuoting answers an error whose text ends with an argument of the client, cut to the length
+// that Redis shows.
 func (r *Request) FailQuoting(text string, arg []byte) {
 	r.Fail(text + string(arg[:min(len(arg), 128)]))
 }
 
-// FailExpireTime answers an expiry that is zero, negative or beyond the end of time.
+// FailExpireTime answers that an expiry is zero, negative or too large.
 func (r *Request) FailExpireTime() {
 	r.Fail("ERR invalid expire time in '" + r.Cmd.Name + "' command")
 }
 
-// ReplyStoreError answers a value that the engine refused to store.
+// ReplyStoreError answers an error with which the engine refused to store a value.
 func (r *Request) ReplyStoreError(err error) {
 	switch {
 	case errors.Is(err, engine.ErrNeverFits):

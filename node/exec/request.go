@@ -8,12 +8,12 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
-// Handler executes one command: it reads r.args, acts on the engine, and appends exactly one reply,
-// or leaves that to a goroutine. What has been checked before stands in doc.go.
+// Handler executes one command: it reads r.Args, acts on the engine, and appends exactly one reply,
+// or leaves that to a goroutine. doc.go lists what dispatch has checked before.
 type Handler func(r *Request)
 
-// Request is one command while it is executed. A loop has one and uses it for every command, so
-// that executing a command allocates nothing.
+// Request is one command while it is executed. Each loop has one Request and reuses it for every
+// command, so that executing a command allocates nothing.
 type Request struct {
 	// Set once.
 	Engine   *engine.Engine
@@ -30,40 +30,42 @@ type Request struct {
 	Now  int64  // unix milliseconds, by the loop's clock
 	Out  []byte // the connection's output; replies are appended
 
-	begun       int      // len(out) when it was last taken from the socket
-	sent        int      // bytes of replies of this input handed over before begun
-	Pins        []Pinned // the parts of the replies that are not in out
-	pinnedBytes int      // their bytes
+	begun       int      // len(Out) when it last came from the socket
+	sent        int      // bytes of this input's replies that the socket got before that
+	Pins        []Pinned // the parts of the replies that are not in Out
+	pinnedBytes int      // their total length
 
 	// Set for each command.
 	Cmd       *command.Command
 	Args      [][]byte // views into the input, valid during the command
-	Upload    *Upload  // not nil: has the values that are not in args
-	Rewrite   *Rewrite // not nil: has the value that the command makes
+	Upload    *Upload  // not nil: has the values that are not in Args
+	Rewrite   *Rewrite // not nil: has the new value that the command waited for
 	Partition uint16   // of the key, for commands of a single key or slot
 
-	// keys and partitions are for commands of several keys, in the order of the arguments: the
-	// positions of the keys, and their partitions.
+	// Keys and Partitions are set for commands of several keys: the positions of the keys in Args,
+	// in order, and the partition of each.
 	Keys       []int
 	Partitions []uint16
 
-	// part: a proxy asks for a part of the reply and merges it with those of other nodes (EACH).
+	// Part: a proxy asks for a part of the reply, and merges it with the parts of other nodes
+	// (DUNLIN EACH).
 	Part bool
 
-	Held    engine.Txn // while holding: the lock of a transaction, which its commands do not take
-	Holding bool
+	Transaction   engine.Txn // in a transaction: its lock, which its commands do not take
+	InTransaction bool
 }
 
-// Lock locks the partition of the command's key. Within a transaction it is locked already.
+// Lock locks the partition of the command's key. In a transaction it returns the transaction's
+// lock, whose Unlock does nothing.
 func (r *Request) Lock() engine.Txn {
-	if r.Holding {
-		return r.Held
+	if r.InTransaction {
+		return r.Transaction
 	}
 	return r.Engine.Lock(r.Partition, r.Now)
 }
 
-// Find looks the key up and counts the access for eviction, unless the client asked not to
-// (CLIENT NO-TOUCH).
+// Find looks the key up. The access counts for eviction, unless the client has said CLIENT
+// NO-TOUCH.
 func (r *Request) Find(t engine.Txn, key []byte) (engine.Item, bool) {
 	if r.conn.State.NoTouch {
 		return t.Peek(key)
@@ -71,8 +73,8 @@ func (r *Request) Find(t engine.Txn, key []byte) (engine.Item, bool) {
 	return t.Find(key)
 }
 
-// FindString looks up a string that the command will change. If the key holds another type, ok is
-// false and the error is answered.
+// FindString looks up a string that the command will change. If the key holds another type,
+// FindString answers the error and ok is false.
 func (r *Request) FindString(t engine.Txn, key []byte) (item engine.Item, found, ok bool) {
 	item, found = r.Find(t, key)
 	if found && item.Type() != engine.TypeString {
@@ -82,21 +84,22 @@ func (r *Request) FindString(t engine.Txn, key []byte) (item engine.Item, found,
 	return item, found, true
 }
 
-// ReadString is findString for a command that reads: it counts hits and misses.
+// ReadString is FindString for a command that reads: it also counts the hit or miss.
 func (r *Request) ReadString(t engine.Txn, key []byte) (item engine.Item, found, ok bool) {
 	item, found, ok = r.FindString(t, key)
 	r.Worker.Count.Lookup(found)
 	return item, found, ok
 }
 
-// Exists reports whether there is such a key, without counting the access.
+// Exists reports whether the key exists. The access does not count for eviction.
 func Exists(t engine.Txn, key []byte) bool {
 	_, found := t.Peek(key)
 	return found
 }
 
-// ExpireKey sets the expiry of a key that exists, and deletes the key if that time has come. It
-// reports false if there is no memory for a first expiry; the error is then answered.
+// ExpireKey has an existing key expire at the given time, in unix milliseconds, and deletes the key
+// if that time is past. It answers an error and reports false if there is no memory for a key's
+// first expiry.
 func (r *Request) ExpireKey(t engine.Txn, key []byte, at int64) bool {
 	if at <= r.Now {
 		return t.Delete(key)
@@ -108,7 +111,7 @@ func (r *Request) ExpireKey(t engine.Txn, key []byte, at int64) bool {
 	return true
 }
 
-// IntArg reads args[i]. If it is no integer, ok is false and the error is answered.
+// IntArg parses Args[i]. If it is not an integer, IntArg answers the error and ok is false.
 func (r *Request) IntArg(i int) (n int64, ok bool) {
 	n, ok = resp.ParseInt(r.Args[i])
 	if !ok {
@@ -117,10 +120,10 @@ func (r *Request) IntArg(i int) (n int64, ok bool) {
 	return n, ok
 }
 
-// Is reports whether an argument, in any case, is the option word.
+// Is reports whether an argument is the option word, in upper or lower case. word is in upper case.
 func Is(arg []byte, word string) bool { return command.EqualFold(arg, word) }
 
-// CloneArgs copies arguments, for a goroutine.
+// CloneArgs returns a deep copy of the arguments, for use by a goroutine.
 func CloneArgs(args [][]byte) [][]byte {
 	all := make([][]byte, len(args))
 	for i, a := range args {

@@ -2,12 +2,12 @@ package exec
 
 import "github.com/dunlin-cache/dunlin/node/engine"
 
-// MaxString is how long a string may grow, Redis's proto-max-bulk-len.
+// MaxString is the longest string that a command may make, in bytes: Redis's proto-max-bulk-len.
 const MaxString = 512 << 20
 
-// LengthOK reports whether a string of a+b bytes is allowed. If not, the error is answered.
+// LengthOK reports whether a string of a+b bytes is allowed. If not, it answers the error.
 func (r *Request) LengthOK(a, b int) bool {
-	// a may be any offset that a client has sent: subtract, do not add.
+	// a may be any offset that a client has sent: a+b could overflow, so subtract.
 	if a > MaxString || b > MaxString-a {
 		r.Fail(ErrTooLong)
 		return false
@@ -15,9 +15,9 @@ func (r *Request) LengthOK(a, b int) bool {
 	return true
 }
 
-// Resize gives the key's string the length that c says, and returns it to be written to. patched:
-// the piece that was to be written is there already. If ok is false, the command is answered, or
-// will be executed again.
+// Resize gives the key's string the length c.Length, and returns the string to be written to, valid
+// until the lock ends. If patched is true, the piece c.Patch is already in it. If ok is false, the
+// command is answered, or a goroutine makes the new value and the command runs again.
 func (r *Request) Resize(t engine.Txn, item engine.Item, found bool, c Change) (value []byte, patched, ok bool) {
 	key, err := r.Args[1], error(nil)
 	switch patched = r.Rewrite.IsOf(item, found); {
@@ -27,16 +27,16 @@ func (r *Request) Resize(t engine.Txn, item engine.Item, found bool, c Change) (
 		r.rewriteLater(t, item, found, c)
 		return nil, false, false
 	case !found && r.Rewrite.failed():
-		err = r.Rewrite.Err // there is no old value whose memory could be used
+		err = r.Rewrite.Err // no old value has memory that could be used
 	default:
-		r.Rewrite.DropValues() // their memory may be needed
+		r.Rewrite.DropValues() // the change may need their memory
 		if !found {
 			err = t.Set(key, nil, engine.TypeString, 0)
 		}
 	}
 	if err == nil {
 		if value, err = t.Resize(key, c.Length); err != nil && !found {
-			t.Delete(key) // nobody asked for an empty string
+			t.Delete(key) // the empty string set above
 		}
 	}
 	if err != nil {
@@ -45,7 +45,7 @@ func (r *Request) Resize(t engine.Txn, item engine.Item, found bool, c Change) (
 	return value, patched, err == nil
 }
 
-// publish gives the value that was made to the command's key, which keeps its expiry.
+// publish stores the value that a goroutine made under the command's key, which keeps its expiry.
 func (r *Request) publish(t engine.Txn, item engine.Item, found bool) error {
 	expireAt := int64(0)
 	if found {
@@ -54,9 +54,9 @@ func (r *Request) publish(t engine.Txn, item engine.Item, found bool) error {
 	return t.SetStaged(&r.Rewrite.Staged, engine.TypeString, expireAt)
 }
 
-// wantsRewrite reports whether a change would take too long here. If there is no memory for a new
-// value beside the old one, the change happens under the lock after all: then the old one's memory
-// may be used.
+// wantsRewrite reports whether a change would take too long under the lock. If there is no memory
+// for a new value beside the old one, the change happens under the lock after all, because then it
+// may use the old value's memory.
 func (r *Request) wantsRewrite(t engine.Txn, item engine.Item, found bool, c Change) bool {
 	if !r.MayRewrite() {
 		return false

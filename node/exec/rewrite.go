@@ -7,40 +7,41 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
-// A large value cannot always be changed in its place: it has outgrown the place, or a reply is
-// being sent from it. Making room for a new value and copying would hold up the loop and the shard
-// for as long as that takes. So a goroutine makes the new value from the pinned old one, and then
-// the command is executed again: if the keys still hold what the new value was made from, it is
-// published at once, and if not, the work begins anew.
+// A large value cannot always be changed in place: it has outgrown its memory, or a reply is being
+// sent from it. Making room for a new value and copying the old one would block the loop and the
+// shard. So a goroutine makes the new value from the pinned old one, and then the command runs
+// again. If the keys still hold what the new value was made from, the command publishes it at once.
+// If not, the work starts over.
 //
 //	APPEND ─> resize ─> rewriteLater ··· change.run: stage, copy ··· Again ─> resize: same value? ─> SetStaged
 //	                         ^                                                     │ no
 //	                         └─────────────────────────────────────────────────────┘
 
 const (
-	// RewriteFrom is how many bytes may be copied, or evicted, under the shard's lock: some 0.1 ms.
+	// RewriteFrom is how many bytes may be copied or evicted under the shard's lock: about 0.1 ms.
 	RewriteFrom = 256 << 10
-	// RewriteTries is how often a value is made anew because its source has changed meanwhile.
-	// After that the lock is held.
+	// RewriteTries is how often a goroutine makes a value again because its source has changed.
+	// After that, the change happens under the lock.
 	RewriteTries = 3
-	// RewriteStep is the number of bytes after which a goroutine looks whether the node closes.
+	// RewriteStep is the number of bytes after which a goroutine checks whether the node closes.
 	RewriteStep = 1 << 20
 )
 
-// Rewrite is a new value for a key, which a goroutine makes. A nil one is none.
+// Rewrite is a command whose new value a goroutine makes. Methods of a nil Rewrite report false and
+// do nothing.
 type Rewrite struct {
 	Args   [][]byte // of the command
 	upload *Upload  // its large argument
-	Tries  int      // how often it was made before
+	Tries  int      // how often the value was made before
 
-	Sources []Source // what the value is made from
+	Sources []Source // what the goroutine makes the value from
 	Staged  engine.Staged
 	Small   []byte      // the value, if it cannot be staged
-	Typ     engine.Type // of the value, where the command does not say it
+	Typ     engine.Type // of the value, if the command alone does not determine it
 	Err     error
 
 	Engine  *engine.Engine
-	charged int64 // by the engine, for copies among the sources
+	charged int64 // to the memory limit, for copies among the sources
 	run     func(ctx context.Context) error
 }
 
@@ -51,13 +52,15 @@ type Source struct {
 	Small []byte     // a copy of any other
 }
 
-// Change is what becomes of a value: its length changes, and a piece is written at an offset.
+// Change describes a change to a string: its new length, and a piece to write at an offset, all in
+// bytes.
 type Change struct {
 	Length, Offset int
-	Patch          int // the argument that is the piece; 0: none
+	Patch          int // index in Args of the piece; 0: none
 }
 
-// SourceOf takes an item as a source. A large one is pinned.
+// SourceOf returns what an item holds as a source: pinned if it is large, else copied. The caller
+// must Drop it.
 func SourceOf(t engine.Txn, item engine.Item, found bool) (s Source) {
 	if s.found = found; found {
 		pin, large := t.Pin(item)
@@ -68,7 +71,7 @@ func SourceOf(t engine.Txn, item engine.Item, found bool) (s Source) {
 	return s
 }
 
-// Value returns the source's bytes, valid until drop.
+// Value returns the source's bytes, valid until Drop.
 func (s *Source) Value() []byte {
 	if s.pin.Live() {
 		return s.pin.Value()
@@ -87,14 +90,15 @@ func (s *Source) IsOf(item engine.Item, found bool) bool {
 	return bytes.Equal(s.Small, item.Value())
 }
 
-// Drop ends the source's pin.
+// Drop releases the source's pin, if it has one.
 func (s *Source) Drop() {
 	if s.pin.Live() {
 		s.pin.Release()
 	}
 }
 
-// NewRewrite takes over the present command, with its large argument.
+// NewRewrite copies the present command, and becomes the owner of its upload. The caller fills in
+// Sources and calls Start, or End to give up.
 func (r *Request) NewRewrite() *Rewrite {
 	r.MayWait()
 	w := &Rewrite{Args: CloneArgs(r.Args), Engine: r.Engine}
@@ -108,13 +112,13 @@ func (r *Request) NewRewrite() *Rewrite {
 	return w
 }
 
-// Start has a goroutine call run, which makes the value. Then the command is executed again.
+// Start has a goroutine call run, which makes the value. Then the command runs again.
 func (w *Rewrite) Start(r *Request, run func(ctx context.Context) error) {
 	w.run = run
 	r.Host.Later(w)
 }
 
-// Run is called by the goroutine.
+// Run makes the value, in a goroutine.
 func (w *Rewrite) Run(ctx context.Context) { w.Err = w.run(ctx) }
 
 // Reply executes the command again.
@@ -124,7 +128,7 @@ func (w *Rewrite) Reply(r *Request) {
 	r.Upload, r.Rewrite = nil, nil
 }
 
-// End gives up what was not used.
+// End frees the values and the upload that the command has not used.
 func (w *Rewrite) End() {
 	w.DropValues()
 	if w.upload != nil {
@@ -143,7 +147,7 @@ func (r *Request) rewriteLater(t engine.Txn, item engine.Item, found bool, c Cha
 	w.Start(r, func(ctx context.Context) error { return c.run(ctx, w, patch) })
 }
 
-// run makes the value, outside the loops.
+// run makes the changed value, in a goroutine.
 func (c *Change) run(ctx context.Context, w *Rewrite, patch []byte) (err error) {
 	if w.Staged, err = w.Engine.Stage(w.Args[1], c.Length); err != nil {
 		return err
@@ -162,10 +166,10 @@ func (c *Change) run(ctx context.Context, w *Rewrite, patch []byte) (err error) 
 	return err
 }
 
-// Value is Request.value for a goroutine.
+// Value is Request.Value for the goroutine.
 func (w *Rewrite) Value(i int) ([]byte, error) { return valueOf(w.Args, w.upload, i) }
 
-// Write appends to the staged value, and stops when ctx ends.
+// Write appends b, which is copied, to the staged value. It stops with ctx's error when ctx ends.
 func (w *Rewrite) Write(ctx context.Context, b []byte) error {
 	for len(b) > 0 {
 		if err := ctx.Err(); err != nil {
@@ -180,8 +184,8 @@ func (w *Rewrite) Write(ctx context.Context, b []byte) error {
 	return nil
 }
 
-// Charge takes n bytes of the memory limit for what is copied, and reports whether there were as
-// many.
+// Charge reports whether n bytes of the memory limit were left, and takes them for copies.
+// DropValues gives them back.
 func (w *Rewrite) Charge(n int) bool {
 	if !w.Engine.Charge(int64(n)) {
 		return false
@@ -190,7 +194,7 @@ func (w *Rewrite) Charge(n int) bool {
 	return true
 }
 
-// Result returns the new value, valid until it is published or dropped.
+// Result returns the new value, valid until SetStaged or DropValues.
 func (w *Rewrite) Result() []byte {
 	if w.Staged.Live() {
 		return w.Staged.Value()
@@ -198,7 +202,7 @@ func (w *Rewrite) Result() []byte {
 	return w.Small
 }
 
-// DropValues gives up the sources and the new value.
+// DropValues frees the sources and the new value.
 func (w *Rewrite) DropValues() {
 	if w == nil {
 		return
@@ -215,17 +219,18 @@ func (w *Rewrite) DropValues() {
 	}
 }
 
-// failed reports whether the value could not be made.
+// failed reports whether the goroutine could not make the value.
 func (w *Rewrite) failed() bool { return w != nil && w.Err != nil }
 
-// IsOf reports whether the new value is there and was made from what the command's key holds now.
+// IsOf reports whether the new value is complete and was made from what the command's key holds
+// now.
 func (w *Rewrite) IsOf(item engine.Item, found bool) bool {
 	return w != nil && w.Err == nil && w.Sources[0].IsOf(item, found)
 }
 
-// MayRewrite reports whether a value may be made in a goroutine: not within a transaction, and not
-// after it has failed, or come too late too often.
+// MayRewrite reports whether a goroutine may make the value: not in a transaction, not after it
+// failed, and at most RewriteTries times.
 func (r *Request) MayRewrite() bool {
 	w := r.Rewrite
-	return !r.Holding && (w == nil || w.Err == nil && w.Tries < RewriteTries)
+	return !r.InTransaction && (w == nil || w.Err == nil && w.Tries < RewriteTries)
 }

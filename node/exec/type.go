@@ -8,61 +8,62 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
-// Type is a kind of value. Whoever handles values of every kind (TYPE, SCAN, OBJECT, DUMP, RESTORE,
-// COPY, MEMORY USAGE, replication) asks the value's Type, and knows none by name.
+// Type describes a kind of value. Code that handles values of every kind (TYPE, SCAN, OBJECT, DUMP,
+// RESTORE, COPY, MEMORY USAGE, replication) asks the value's Type, and names no type itself.
 type Type struct {
 	ID   engine.Type
 	Name string // as TYPE answers it and SCAN expects it, in lower case
 
 	// Encoding returns the form in which Redis would keep the item, for OBJECT ENCODING.
 	Encoding func(item engine.Item) string
-	// Footprint returns how many bytes the key takes with all that belongs to it, for MEMORY USAGE.
+	// Footprint returns how many bytes of memory the key and its value take, for MEMORY USAGE.
 	Footprint func(t engine.Txn, key []byte) (bytes int64, found bool)
 
-	// AppendDump, which may be nil, appends the payload of an item, for DUMP. AppendDumpHead
-	// appends what comes in a payload before a value of n bytes that is sent from where it lies.
+	// AppendDump appends the payload of an item, for DUMP. It is nil if the type has no dump.
+	// AppendDumpHead appends the part of a payload that precedes a value of n bytes, for a value
+	// that is sent from the engine's memory.
 	AppendDump     func(dst []byte, item engine.Item) []byte
 	AppendDumpHead func(dst []byte, n int) []byte
-	// Restores reports whether a payload of DUMP that begins with this code is of the type, and
-	// Restore reads such a payload.
+	// Restores reports whether a payload of DUMP that begins with this code is of the type. Restore
+	// parses such a payload; its result is a view of the payload.
 	Restores func(code byte) bool
 	Restore  func(payload []byte) (Restored, error)
 
-	// MaxEffect is the longest value, in bytes, that another node may send. The effects of a type
-	// are its values as they lie in their records: COPY copies these bytes, and streams carry them.
+	// MaxEffect is the longest value, in bytes, that a stream may bring. The effects of a type are
+	// its values as they lie in their records: COPY copies these bytes, and streams carry them.
 	MaxEffect int
 }
 
-// Family is what a package of node/data has for the node.
+// Family is what a package of node/data exports: its commands, and its type if it has one.
 type Family struct {
 	Handlers map[command.ID]Handler
-	Type     *Type // nil: it adds no type of value
+	Type     *Type // nil: the package adds no type of value
 }
 
-// Restored is a value in a payload of DUMP, of which it is a view.
+// Restored is a value that was parsed from a payload of DUMP. It is valid as long as the payload.
 type Restored interface {
-	// Len returns how many bytes the value will take.
+	// Len returns the length of the value in bytes.
 	Len() int
-	// Append appends the value.
+	// Append appends the value to dst.
 	Append(dst []byte) []byte
-	// WriteTo appends the value to an empty sink, and returns the sink's error.
+	// WriteTo writes the value to an empty sink, and returns the sink's error.
 	WriteTo(to rdb.Sink) error
 }
 
-// unknown is what a node sees in a value that a newer node has sent.
+// unknown is the type of a value whose ID no Type has.
 var unknown = Type{
 	Name:      "unknown",
 	Encoding:  func(engine.Item) string { return "unknown" },
 	Footprint: engine.Txn.Footprint,
 }
 
-// Types has every Type that a node knows. It is immutable.
+// Types is the set of all Types that a node knows. It is immutable.
 type Types struct {
 	byID [8]*Type
 	all  []*Type
 }
 
-// NewTypes returns the types in all, which must have different IDs.
+// NewTypes returns the set of the given types, whose IDs must differ.
 func NewTypes(all ...*Type) *Types {
 	types := &Types{all: all}
 	for _, typ := range all {
@@ -74,7 +75,7 @@ func NewTypes(all ...*Type) *Types {
 	return types
 }
 
-// Of returns the type of an item. One that the node does not know has no dump.
+// Of returns the type of an item, never nil. A type that the node does not know has no dump.
 func (all *Types) Of(item engine.Item) *Type {
 	if typ := all.byID[item.Type()]; typ != nil {
 		return typ
@@ -92,7 +93,8 @@ func (all *Types) ByName(name []byte) *Type {
 	return nil
 }
 
-// Restore reads a payload of DUMP. The error is rdb.ErrFormat if it is of no type.
+// Restore parses a payload of DUMP and returns its type. The error is rdb.ErrFormat if the payload
+// is of no type that the node knows.
 func (all *Types) Restore(payload []byte) (*Type, Restored, error) {
 	for _, typ := range all.all {
 		if len(payload) > 0 && typ.Restores(payload[0]) {
@@ -103,7 +105,7 @@ func (all *Types) Restore(payload []byte) (*Type, Restored, error) {
 	return nil, nil, rdb.ErrFormat
 }
 
-// Admits reports whether another node may send a value of n bytes that it says to be of this type.
+// Admits reports whether another node may send a value of n bytes whose type, it says, is id.
 func (all *Types) Admits(id, n int64) bool {
 	return 0 <= id && id < int64(len(all.byID)) && all.byID[id] != nil && n <= int64(all.byID[id].MaxEffect)
 }

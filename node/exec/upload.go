@@ -7,28 +7,29 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
-// Upload is a request with large values that is not whole yet.
+// Upload is a request with large values while it arrives.
 type Upload struct {
 	Cmd    *command.Command
-	Args   [][]byte // copies of the arguments so far, nil where a large value is
-	Kept   int      // their bytes
+	Args   [][]byte // copies of the arguments so far; nil for a large value
+	Kept   int      // total length of the copies
 	Values []Uploaded
-	Left   int // bytes of the last value that have not come yet
-	// unserved: a value was thrown away because its partition was not served when it began.
+	Left   int // bytes of the last value that have not arrived yet
+	// Unserved: a value was discarded because the node did not serve its partition when it began.
 	Unserved bool
-	// held: it is whole, but its client is paused.
-	Held bool
+	// Paused: the request has arrived, but CLIENT PAUSE delays it.
+	Paused bool
 }
 
 // Uploaded is a large value.
 type Uploaded struct {
-	At     int // which argument it is
+	At     int // its index among the arguments
 	Staged engine.Staged
-	Err    error // why it was thrown away
+	Err    error // why it was discarded
 }
 
-// Take moves what has come of the value on.
-func (u *Upload) Take(in []byte) (used int) {
+// Write stages the bytes of in that belong to the last value, and returns how many these are. After
+// an error the value is discarded, and Write skips the rest of its bytes.
+func (u *Upload) Write(in []byte) (used int) {
 	in = in[:min(len(in), u.Left)]
 	u.Left -= len(in)
 	if v := &u.Values[len(u.Values)-1]; v.Staged.Live() {
@@ -39,16 +40,16 @@ func (u *Upload) Take(in []byte) (used int) {
 	return len(in)
 }
 
-// Hold keeps the last arguments, too.
-func (u *Upload) Hold(args [][]byte) {
-	u.Held = true
+// Pause marks a complete request as paused, and copies its last arguments.
+func (u *Upload) Pause(args [][]byte) {
+	u.Paused = true
 	for _, arg := range args {
 		u.Args = append(u.Args, bytes.Clone(arg))
 		u.Kept += len(arg)
 	}
 }
 
-// Drop gives up the values that were not stored.
+// Drop discards the values that were not stored.
 func (u *Upload) Drop() {
 	for i := range u.Values {
 		if v := &u.Values[i]; v.Staged.Live() {
@@ -57,7 +58,8 @@ func (u *Upload) Drop() {
 	}
 }
 
-// Put stores argument i, which may be an upload, under key.
+// Put stores argument i, which may be uploaded, as a string under key. expireAt is in unix
+// milliseconds, 0 for never. The error is the engine's.
 func (r *Request) Put(t engine.Txn, key []byte, i int, expireAt int64) error {
 	if r.Upload != nil {
 		if v := r.Upload.value(i); v != nil {
@@ -70,8 +72,8 @@ func (r *Request) Put(t engine.Txn, key []byte, i int, expireAt int64) error {
 	return t.Set(key, r.Args[i], engine.TypeString, expireAt)
 }
 
-// Value is argument i, which may be an upload: then it is a view of the engine's memory, valid as
-// long as the upload.
+// Value returns argument i, which may be uploaded: then it is a view of the engine's memory, valid
+// as long as the upload. The error is why an uploaded value was discarded.
 func (r *Request) Value(i int) ([]byte, error) { return valueOf(r.Args, r.Upload, i) }
 
 func valueOf(args [][]byte, u *Upload, i int) ([]byte, error) {
@@ -85,7 +87,7 @@ func valueOf(args [][]byte, u *Upload, i int) ([]byte, error) {
 	return args[i], nil
 }
 
-// value is the large value that is argument i, nil if it is not large.
+// value returns the uploaded value that is argument i, or nil.
 func (u *Upload) value(i int) *Uploaded {
 	for j := range u.Values {
 		if u.Values[j].At == i {

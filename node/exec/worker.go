@@ -8,23 +8,23 @@ type Worker struct {
 
 	// Scratch space of handlers, valid during one command.
 	Number [32]byte
-	Body   []byte   // give it back by keepBody
-	Views  [][]byte // of values in the engine; give them back by keepViews
+	Body   []byte   // return it with KeepBody
+	Views  [][]byte // of values in the engine; return them with KeepViews
 	Probes [MaxAhead]engine.Probe
 
-	freePins []*heldPin
+	freePins []*outputPin
 }
 
-// MaxAhead is how many requests, or keys of one request, are looked up together.
+// MaxAhead is how many requests, or keys of one request, are looked ahead at together.
 const MaxAhead = 32
 
-// MaxBodyKept is how large a reply's scratch space is kept for the next one.
+// MaxBodyKept is the largest scratch space, in bytes, that a worker keeps for its next command.
 const MaxBodyKept = 1 << 20
 
-// maxViewsKept is for how many views room is kept.
+// maxViewsKept is the largest number of views for which a worker keeps room.
 const maxViewsKept = 1 << 10
 
-// KeepBody gives scratch space back that a command has grown.
+// KeepBody returns the scratch space Body, which a command may have grown, to the worker.
 func (w *Worker) KeepBody(body []byte) {
 	w.Body = body[:0]
 	if cap(body) > MaxBodyKept {
@@ -32,7 +32,7 @@ func (w *Worker) KeepBody(body []byte) {
 	}
 }
 
-// KeepViews gives back views that a command no longer uses.
+// KeepViews returns the scratch space Views to the worker, and forgets the views.
 func (w *Worker) KeepViews(views [][]byte) {
 	if clear(views); cap(views) <= maxViewsKept {
 		w.Views = views[:0]

@@ -20,7 +20,7 @@ const (
 	// turns do not always meet the same of them.
 	SampleInputs = 251
 
-	HotCounters = 256
+	HotEntries = 256
 	// hotHalf is after how long all counts are halved: what was hot fades in minutes.
 	hotHalf = 30 * time.Second
 	// HotKeyBytes is how much of a key is kept; longer ones that begin alike count as one.
@@ -35,15 +35,15 @@ const (
 
 // HotSketch is a worker's. It allocates once, and belongs to its loop.
 type HotSketch struct {
-	seed     maphash.Seed
-	hashes   [HotCounters]uint64 // of the keys; apart, since all are looked at
-	counters [HotCounters]hotCounter
-	begun    time.Duration // loop time of the last halving
-	before   time.Duration // what the time before it counts, halved as the counts are
-	turn     uint          // of commands of which some keys were noted
+	seed    maphash.Seed
+	hashes  [HotEntries]uint64 // of the keys; apart, since all are looked at
+	entries [HotEntries]hotEntry
+	begun   time.Duration // loop time of the last halving
+	before  time.Duration // what the time before it counts, halved as the counts are
+	turn    uint          // of commands of which some keys were noted
 }
 
-type hotCounter struct {
+type hotEntry struct {
 	count, excess uint32 // excess of count may be another key's
 	length        uint8
 	key           [HotKeyBytes]byte
@@ -60,15 +60,15 @@ func (h *HotSketch) Note(key []byte) {
 	hash := maphash.Bytes(h.seed, key)
 	least := 0
 	for i, have := range h.hashes {
-		if have == hash && bytes.Equal(h.counters[i].text(), key) {
-			h.counters[i].count++
+		if have == hash && bytes.Equal(h.entries[i].text(), key) {
+			h.entries[i].count++
 			return
 		}
-		if h.counters[i].count < h.counters[least].count {
+		if h.entries[i].count < h.entries[least].count {
 			least = i
 		}
 	}
-	c := &h.counters[least]
+	c := &h.entries[least]
 	c.excess = c.count
 	c.count++
 	c.length = uint8(copy(c.key[:], key))
@@ -89,7 +89,7 @@ func (h *HotSketch) NoteSome(args [][]byte, keys []int) {
 	}
 }
 
-func (c *hotCounter) text() []byte { return c.key[:c.length] }
+func (c *hotEntry) text() []byte { return c.key[:c.length] }
 
 // Fade is called now and then.
 func (h *HotSketch) Fade(now time.Duration) {
@@ -98,9 +98,9 @@ func (h *HotSketch) Fade(now time.Duration) {
 	}
 	h.before = (h.before + now - h.begun) / 2
 	h.begun = now
-	for i := range h.counters {
-		h.counters[i].count /= 2
-		h.counters[i].excess /= 2
+	for i := range h.entries {
+		h.entries[i].count /= 2
+		h.entries[i].excess /= 2
 	}
 }
 
@@ -111,8 +111,8 @@ func (h *HotSketch) Report(now time.Duration, to *figures.KeyFigures) {
 	if counted <= 0 {
 		return
 	}
-	for i := range h.counters {
-		c := &h.counters[i]
+	for i := range h.entries {
+		c := &h.entries[i]
 		if certain := c.count - c.excess; certain >= HotCertain {
 			rate := float64(certain) * SampleInputs / counted
 			to.CountNew(string(c.text()), int64(rate+0.5))
@@ -125,8 +125,8 @@ type Heat [ring.Partitions]uint32
 
 // AddHeat adds the sketch's keys to their partitions.
 func (h *HotSketch) AddHeat(to *Heat) {
-	for i := range h.counters {
-		c := &h.counters[i]
+	for i := range h.entries {
+		c := &h.entries[i]
 		if certain := c.count - c.excess; certain >= HotCertain && c.length < HotKeyBytes { // or else it may be a part of the key
 			to[ring.PartitionOf(c.text())] += certain
 		}

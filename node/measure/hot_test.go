@@ -54,8 +54,8 @@ func TestHotSketch(t *testing.T) {
 func TestHotSketchOfManyKeys(t *testing.T) {
 	h := NewHotSketch(0)
 	noted := func() (n uint32) {
-		for i := range h.counters {
-			n += h.counters[i].count
+		for i := range h.entries {
+			n += h.entries[i].count
 		}
 		return n
 	}

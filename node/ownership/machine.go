@@ -63,7 +63,7 @@ const (
 	installing      // Barrier: behind it, nothing is executed under the old view
 	handing         // HandOver
 	claiming        // Claim
-	taking          // Barrier: behind it, no stream goes into what was claimed
+	takingOver      // Barrier: behind it, no stream goes into what was claimed
 )
 
 // New returns the machine of a node that has no table yet.
@@ -124,7 +124,7 @@ func (m *Machine) barrier(now time.Duration, during step) {
 
 // BarrierPassed is the answer to Barrier.
 func (m *Machine) BarrierPassed(now time.Duration) {
-	if m.pending == taking {
+	if m.pending == takingOver {
 		m.pending = idle
 		m.serveClaimed()
 		return

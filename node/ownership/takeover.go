@@ -236,7 +236,7 @@ func (m *Machine) claimGained() {
 func (m *Machine) Claimed(now time.Duration) {
 	m.mustBe(claiming)
 	m.view = m.view.WithGained()
-	m.barrier(now, taking)
+	m.barrier(now, takingOver)
 }
 
 // serveClaimed serves what was claimed.

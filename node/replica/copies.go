@@ -63,7 +63,7 @@ const (
 type CopyAction struct {
 	Do        CopyDo
 	Partition uint16
-	Source    string // of CopyAdmit, CopyRefuse and CopyTake
+	Source    string // of CopyAdmit, CopyRefuse and CopyAccept
 	Seal      uint64 // of CopyUnseal
 	Spare     bool   // of CopySpare
 }
@@ -77,7 +77,7 @@ const (
 	CopyForget               // empty the partition, which is no copy then
 	CopySpare                // records of the partition are the first to be evicted, or are not
 	CopyRefuse               // Refusals.Refuse
-	CopyTake                 // Refusals.Take
+	CopyAccept               // Refusals.Accept
 	CopyUnseal               // Sender.Abandon, for every Sender: the partition is no more what was sealed
 )
 
@@ -162,7 +162,7 @@ func (c *Copies) Marked(source string, p uint16, m Mark, now time.Duration) {
 		if sealed && c.settled.CopiesFrom(p, source) {
 			c.unseal(p)
 			c.spare(p, c.settled.Spares(p))
-			c.say(CopyTake, p, source)
+			c.say(CopyAccept, p, source)
 			have.State, have.Source = Synced, source
 			c.say(CopyAdmit, p, source)
 			return
@@ -202,7 +202,7 @@ func (c *Copies) begin(source string, p uint16, since uint64) {
 	}
 	c.drop(p)
 	c.spare(p, c.settled.Spares(p))
-	c.say(CopyTake, p, source)
+	c.say(CopyAccept, p, source)
 	c.of[p] = Copy{State: Filling, Source: source, Since: since}
 	c.say(CopyAdmit, p, source)
 }

@@ -75,7 +75,7 @@ func (r *copyRig) said() string {
 			words = append(words, fmt.Sprintf("refuse %d %s", a.Partition, a.Source))
 		case CopyUnseal:
 			words = append(words, fmt.Sprintf("unseal %d %d", a.Partition, a.Seal))
-		case CopyTake:
+		case CopyAccept:
 			words = append(words, fmt.Sprintf("take %d %s", a.Partition, a.Source))
 		}
 	}

@@ -55,8 +55,8 @@ type Refusals struct {
 // Refuse notes that the sender feeds p in vain.
 func (r *Refusals) Refuse(p uint16) { r.refused.Add(p) }
 
-// Take notes that this node takes what the sender feeds of p.
-func (r *Refusals) Take(p uint16) {
+// Accept notes that this node takes what the sender feeds of p.
+func (r *Refusals) Accept(p uint16) {
 	r.refused.Remove(p)
 	r.told.Remove(p)
 }

@@ -44,7 +44,7 @@ func TestRefusals(t *testing.T) {
 	tell()
 	r.Reopened()
 	tell(7, 4095)
-	r.Take(7)
+	r.Accept(7)
 	r.Reopened()
 	tell(4095)
 	r.Refuse(5)

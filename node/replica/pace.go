@@ -27,9 +27,9 @@ func (b *Pace) Wait(now time.Duration) time.Duration {
 	return time.Duration(-b.tokens/b.rate*float64(time.Second)) + time.Microsecond
 }
 
-// Take notes that n bytes are sent. They may be more than Wait allowed for: the next wait is
+// Spend notes that n bytes are sent. They may be more than Wait allowed for: the next wait is
 // longer.
-func (b *Pace) Take(n int64) {
+func (b *Pace) Spend(n int64) {
 	if b.rate > 0 {
 		b.tokens -= float64(n)
 	}

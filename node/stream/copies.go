@@ -76,7 +76,7 @@ func (c *Copies) actLocked() {
 			c.cfg.Engine.SetCopy(a.Partition, a.Spare)
 		case replica.CopyRefuse:
 			c.sourceLocked(a.Source).refuse(a.Partition)
-		case replica.CopyTake:
+		case replica.CopyAccept:
 			c.sourceLocked(a.Source).take(a.Partition)
 		case replica.CopyUnseal:
 			for _, s := range c.senders.List() {
@@ -138,7 +138,7 @@ func (s *source) refuse(p uint16) {
 func (s *source) take(p uint16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refusals.Take(p)
+	s.refusals.Accept(p)
 }
 
 // Reopened has the source told its refusals again.

@@ -226,6 +226,6 @@ func (s *Sender) fillPiece(next replica.Snapshot) {
 
 // pass counts bytes of a snapshot.
 func (s *Sender) pass(n int64) {
-	s.pace.Take(n)
+	s.pace.Spend(n)
 	s.moved.Add(n)
 }

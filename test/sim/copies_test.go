@@ -147,8 +147,8 @@ func (n *node) actCopies() {
 		case replica.CopySpare:
 		case replica.CopyRefuse:
 			n.source(a.Source).refusals.Refuse(a.Partition)
-		case replica.CopyTake:
-			n.source(a.Source).refusals.Take(a.Partition)
+		case replica.CopyAccept:
+			n.source(a.Source).refusals.Accept(a.Partition)
 		case replica.CopyUnseal:
 			for _, s := range n.senders {
 				s.machine.Abandon(a.Partition, a.Seal)

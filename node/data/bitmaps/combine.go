@@ -44,7 +44,7 @@ func bitOp(r *exec.Request) {
 	case length == 0:
 		t.Delete(r.Args[2])
 		r.ReplyInt(0)
-	case length*count > scanFrom && !r.Holding:
+	case length*count > scanFrom && !r.InTransaction:
 		combineLarge(r, t, op, length)
 	default:
 		combine(r, t, op, length)

@@ -95,7 +95,7 @@ func (s bitScan) of(value []byte) int64 {
 
 // scan answers what is found in the item. A goroutine looks where there is much to look through.
 func scan(r *exec.Request, t engine.Txn, item engine.Item, s bitScan) {
-	if s.to-s.from > scanFrom*8 && !r.Holding {
+	if s.to-s.from > scanFrom*8 && !r.InTransaction {
 		if pin, ok := t.Pin(item); ok {
 			r.Host.AnswerLater(func(context.Context) []byte {
 				defer pin.Release()

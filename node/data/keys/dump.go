@@ -13,11 +13,13 @@ import (
 // before the reply can begin, and while a pipe waits for that it must not seem to be dead.
 const MaxDump = 64 << 20
 
-// MaxPayloadHeld is how long a value may be for DUMP and RESTORE in a transaction, which waits for
+// MaxTransactionPayload is how long a value may be for DUMP and RESTORE in a transaction, which waits for
 // no goroutine: some 5 ms.
-const MaxPayloadHeld = 4 << 20
+const MaxTransactionPayload = 4 << 20
 
-func dumpable(r *exec.Request, n int) bool { return n <= MaxPayloadHeld || n <= MaxDump && !r.Holding }
+func dumpable(r *exec.Request, n int) bool {
+	return n <= MaxTransactionPayload || n <= MaxDump && !r.InTransaction
+}
 
 // dump: DUMP key
 func dump(r *exec.Request) {
@@ -35,7 +37,7 @@ func dump(r *exec.Request) {
 		r.Fail(exec.ErrWrongType)
 	case !dumpable(r, len(item.Value())):
 		r.Fail(ErrDumpTooLarge)
-	case len(item.Value()) >= exec.PinFrom && !r.Holding:
+	case len(item.Value()) >= exec.PinFrom && !r.InTransaction:
 		if pin, large := t.Pin(item); large {
 			dumpLater(r, typ, pin)
 			return

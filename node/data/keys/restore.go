@@ -47,7 +47,7 @@ func restore(r *exec.Request) {
 			err = restoreAs(r, t, at, func() error { return setRead(r, t, typ, value, at) })
 		}
 		replyRestored(r, err)
-	} else if r.Holding {
+	} else if r.InTransaction {
 		r.Fail(ErrRestoreTooLarge)
 	} else {
 		restoreLater(r)
@@ -114,8 +114,8 @@ func restoreExpiry(r *exec.Request, o restoreOptions) (at int64, ok bool) {
 func payload(r *exec.Request) (typ *exec.Type, value exec.Restored, now bool, err error) {
 	b, err := r.Value(3)
 	limit := exec.RewriteFrom
-	if r.Holding {
-		limit = MaxPayloadHeld
+	if r.InTransaction {
+		limit = MaxTransactionPayload
 	}
 	switch {
 	case err != nil:

@@ -65,7 +65,7 @@ func getSet(r *exec.Request) {
 	// Answered before the store, which may overwrite the value in place if it is not pinned.
 	r.ReplyItem(t, item, found)
 	if err := r.Put(t, r.Args[1], 2, 0); err != nil {
-		r.TakeBack(start)
+		r.Undo(start)
 		r.ReplyStoreError(err)
 	}
 }

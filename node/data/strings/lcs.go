@@ -84,7 +84,7 @@ func commonSubsequence(r *exec.Request) {
 	switch {
 	case (len(s.A)+1)*(len(s.B)+1) > lcsCells:
 		r.Fail(ErrLCSTooLong)
-	case s.Steps() <= maxLCSNow || r.Holding:
+	case s.Steps() <= maxLCSNow || r.InTransaction:
 		lcsNow(r, &s, &o)
 	default:
 		lcsLater(r, o, exec.SourceOf(t, a, foundA), exec.SourceOf(t, b, foundB))

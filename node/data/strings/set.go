@@ -232,7 +232,7 @@ func store(r *exec.Request, o *setOptions, i int) storeOutcome {
 		return unmet
 	}
 	if err := putUntil(r, t, key, i, o.keepTTL, expireAt); err != nil {
-		r.TakeBack(start)
+		r.Undo(start)
 		r.ReplyStoreError(err)
 		return failed
 	}
@@ -301,7 +301,7 @@ func getEX(r *exec.Request) {
 	r.ReplyItem(t, item, true) // before the item moves
 	if value := len(r.Out); !r.ExpireKey(t, key, at) {
 		refusal := r.Out[value:]
-		r.TakeBack(start)
+		r.Undo(start)
 		r.Out = append(r.Out, refusal...) // in place of the value
 	}
 }

@@ -26,7 +26,7 @@ func mGet(r *exec.Request) {
 		found = found && item.Type() == engine.TypeString // other types count as missing here
 		r.Worker.Count.Lookup(found)
 		if found && i > 0 && r.Produced()-before+len(item.Value()) > exec.MaxReply {
-			r.TakeBack(start)
+			r.Undo(start)
 			r.Fail(ErrReplyTooLarge)
 			return
 		}
