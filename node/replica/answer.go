@@ -9,12 +9,12 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// A receiver answers every batch with the number of the last one that it has applied:
+// A receiver answers every batch with the number of the last batch that it has applied:
 //
 //	:seq                          or, if it refuses partitions:
 //	*2 :seq $partitions           two bytes each, little endian
 
-// AppendAnswer appends the answer to a batch.
+// AppendAnswer appends the answer to a batch to dst.
 func AppendAnswer(dst []byte, seq uint64, refused []uint16) []byte {
 	if len(refused) == 0 {
 		return resp.AppendInt(dst, int64(seq))
@@ -27,8 +27,8 @@ func AppendAnswer(dst []byte, seq uint64, refused []uint16) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// ParseAnswer reads the answer to a batch, one whole reply, and appends the refused partitions to
-// dst. An error reply is an error.
+// ParseAnswer parses the answer to a batch, which is one whole reply, and appends the refused
+// partitions to dst. For an error reply it returns an error.
 func ParseAnswer(reply []byte, dst []uint16) (seq uint64, refused []uint16, err error) {
 	line := reply
 	if resp.IsError(reply) {

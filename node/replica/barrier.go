@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// barrier is passed when everything that was logged before it was raised is acknowledged, and every
-// refusal of that was heard.
+// barrier is passed when the receiver has acknowledged everything that was logged before the
+// barrier was raised, and the sender has heard every refusal of it.
 type barrier struct {
 	id   uint64
-	from uint64 // collections from this one on began after it
-	seq  uint64 // the batch with the last of what it waits for; 0: not yet made
-	word *feed  // handed over when it is passed; nil: SendPassed says so
+	from uint64 // the first collection that began after the barrier was raised
+	seq  uint64 // the last batch that the barrier waits for; 0: not yet made
+	hand *feed  // the feed that has arrived at its heir when the barrier is passed; nil: Raise made the barrier
 }
 
-// Raise raises a barrier, which SendPassed names when it is passed or cannot be any more.
+// Raise raises a barrier and returns its number. SendPassed names it when it is passed, or when it
+// can no longer be.
 func (s *Sender) Raise() (id uint64) {
 	s.raised++
 	s.raise(barrier{id: s.raised})
 	return s.raised
 }
 
-// Lower forgets a barrier.
+// Lower forgets a barrier that Raise returned: no SendPassed follows.
 func (s *Sender) Lower(id uint64) {
-	s.barriers = slices.DeleteFunc(s.barriers, func(b barrier) bool { return b.word == nil && b.id == id })
+	s.barriers = slices.DeleteFunc(s.barriers, func(b barrier) bool { return b.hand == nil && b.id == id })
 }
 
 func (s *Sender) raise(b barrier) {
@@ -32,7 +33,8 @@ func (s *Sender) raise(b barrier) {
 	s.do(SendRouse)
 }
 
-// Collect begins to collect what the log of a shard has, and returns the collection's number.
+// Collect notes that the caller begins to collect what the log of a shard has, and returns the
+// collection's number.
 func (s *Sender) Collect() uint64 {
 	s.collections++
 	return s.collections
@@ -44,18 +46,19 @@ func (s *Sender) Collections() uint64 { return s.collections }
 // Emptied notes that a collection has left nothing in the log of a shard.
 func (s *Sender) Emptied(shard int, collection uint64) { s.emptied[shard] = collection }
 
-// Batch numbers the next batch.
+// Batch returns the number of the next batch.
 func (s *Sender) Batch() (seq uint64) {
 	s.seq++
 	return s.seq
 }
 
-// Made returns the number of the last batch made.
+// Made returns the number of the newest batch.
 func (s *Sender) Made() uint64 { return s.seq }
 
 // Collected ends a round: everything that was collected is in batches. spilt reports whether a log
-// has overflowed since the last round, and lost whose feeding that has stopped. Both must be read
-// after the last collection: a log that overflowed is empty, but what was in it has not been sent.
+// has overflowed since the last round, and lost has the partitions whose feeding the overflow has
+// stopped. The caller must read both after its last collection: a log that overflowed is empty, but
+// its content has not been sent.
 func (s *Sender) Collected(spilt bool, lost []uint16) {
 	if spilt {
 		s.spilt(lost)
@@ -72,9 +75,9 @@ func (s *Sender) Collected(spilt bool, lost []uint16) {
 	s.pass()
 }
 
-// Opened goes on with the stream on a new connection, after the last batch that the receiver has
-// applied. It reports false if that is impossible: then Void is to be called. The receiver says its
-// refusals again with the first answer on the connection: nothing passes a barrier before that.
+// Opened continues the stream on a new connection, behind the last batch that the receiver has
+// applied. It reports false if that is impossible; the caller then calls Void. The receiver repeats
+// its refusals with the first answer on the connection, so no barrier is passed before that answer.
 func (s *Sender) Opened(last uint64) bool {
 	if last < s.acked || last > s.seq {
 		return false
@@ -84,7 +87,7 @@ func (s *Sender) Opened(last uint64) bool {
 }
 
 // Acknowledged notes an answer: the receiver has applied all batches up to seq, and refuses the
-// partitions named. Both are one event: the refusals are noted before the barriers pass.
+// given partitions. Both are one event, so that refusals are noted before barriers are passed.
 func (s *Sender) Acknowledged(seq uint64, refused []uint16, now time.Duration) {
 	s.Refused(seq, refused, now)
 	s.acked = max(s.acked, min(seq, s.seq))
@@ -92,7 +95,7 @@ func (s *Sender) Acknowledged(seq uint64, refused []uint16, now time.Duration) {
 	s.pass()
 }
 
-// pass ends the barriers for which everything is acknowledged and heard: the first ones.
+// pass ends the oldest barriers, as far as everything that they wait for is acknowledged and heard.
 func (s *Sender) pass() {
 	n := 0
 	for n < len(s.barriers) && s.barriers[n].seq != 0 && s.barriers[n].seq <= s.heard {
@@ -102,7 +105,7 @@ func (s *Sender) pass() {
 	s.barriers = slices.Delete(s.barriers, 0, n)
 }
 
-// breakBarriers ends all barriers: something was lost on the way.
+// breakBarriers ends all barriers with err: something that they wait for is lost.
 func (s *Sender) breakBarriers(err error) {
 	broken := s.barriers
 	s.barriers = nil
@@ -112,11 +115,11 @@ func (s *Sender) breakBarriers(err error) {
 }
 
 func (s *Sender) endBarrier(b barrier, err error) {
-	f := b.word
+	f := b.hand
 	switch {
 	case f == nil:
 		s.actions = append(s.actions, SendAction{Do: SendPassed, Barrier: b.id, Err: err})
-	case s.closed || s.fed[f.partition] != f: // it was refused, or is fed anew
+	case s.closed || s.fed[f.partition] != f: // f was refused, or begins again
 	case err == nil || s.broken.HandOnce:
 		s.remove(f.partition)
 	default:

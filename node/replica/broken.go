@@ -1,21 +1,21 @@
 package replica
 
-// Broken names rules that a simulation breaks, to show that it notices. Machines of a node have
-// none.
+// Broken names rules that a simulation breaks, to prove that it detects the violation. A node
+// breaks none.
 type Broken struct {
-	HandOnce        bool // what is lost of a hand-over is not sent again
-	HandStale       bool // a partition is handed over although it is not what was sealed any more
-	IgnoreSeals     bool // every copy that was handed over is continued, whatever its seal
-	AdmitServed     bool // the stream of an earlier owner goes into what is served
-	RefuseBegin     bool // a stream that begins again is refused, and its old copy is kept
-	IgnoreSince     bool // a copy is dated by the receiver's table
-	PromoteFilling  bool // a copy counts as in sync while its snapshot is still coming
-	KeepUnhanded    bool // a copy is kept although its living owner has not handed it over
-	HandedIsNothing bool // a copy that was handed over does not count until the new owner feeds it
-	TrustSilence    bool // a copy counts as in sync however long its owner has been silent
-	NeverAsk        bool // nobody asks for copies that are missing
-	ForgetRefusals  bool // a refusal that was lost with its connection is not said again
+	HandOnce        bool // do not send again what is lost of a hand-over
+	HandStale       bool // hand over a partition that has changed since it was sealed
+	IgnoreSeals     bool // continue every copy that was handed over, whatever its seal
+	AdmitServed     bool // apply the stream of an earlier owner to a partition that is served
+	RefuseBegin     bool // refuse a feed that begins again, and keep its old copy
+	IgnoreSince     bool // date a copy by the receiver's table
+	PromoteFilling  bool // count a copy as in sync while its snapshot still arrives
+	KeepUnhanded    bool // keep a copy although its living owner has not handed it over
+	HandedIsNothing bool // do not count a copy that was handed over until the new owner feeds it
+	TrustSilence    bool // count a copy as in sync however long its owner has been silent
+	NeverAsk        bool // do not ask for copies that are missing
+	ForgetRefusals  bool // do not repeat a refusal that was lost with its connection
 }
 
-// unbroken is what machines have that break nothing.
+// unbroken breaks no rule.
 var unbroken = new(Broken)

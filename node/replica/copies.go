@@ -9,57 +9,59 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A copy is the data of a partition that another node owns: at its follower, at the node that it
-// moves to and, for a while, at its owner before. The owner's marks say how far it is:
+// A copy is the data of a partition that another node owns. The partition's follower has one, the
+// node that it moves to and, for a while, its previous owner. The owner's marks change the copy's
+// state:
 //
 //	            begin            synced            handed
 //	  nothing ─────────▶ filling ───────▶ synced ──────────▶ handed ──▶ ours, or the next owner's:
 //	     ▲                  ╰──────── dropped ◀──╯               continue ──▶ synced
 //	     ╰── the stream breaks for good, or the table gives this node no part in the partition
 //
-// An owner that loses a partition ends its stream with a seal. Copies with one seal are equal, and
-// equal to what the next owner begins with: it goes on feeding them without a new snapshot.
+// An owner that loses a partition ends its feeds with a seal. Copies with one seal are equal, and
+// equal to what the next owner begins with, so that owner continues to feed them without a new
+// snapshot.
 
-// CopyState is how far a copy is.
+// CopyState says how complete a copy is.
 type CopyState uint8
 
 const (
 	NoCopy  CopyState = iota
-	Filling           // what the owner had is on its way
-	Synced            // everything that the owner has, as far as it was heard
-	Handed            // everything that an owner has had
+	Filling           // the snapshot arrives
+	Synced            // everything that the owner has sent, up to now
+	Handed            // everything that an owner had when it lost the partition
 )
 
 func (s CopyState) String() string {
 	return [...]string{"none", "filling", "synced", "handed"}[s]
 }
 
-// Copy is what is known of the copy of one partition.
+// Copy is what this node knows about its copy of one partition.
 type Copy struct {
 	State  CopyState
-	Source string // the owner that feeds it, or has fed it
-	Since  uint64 // of its data
-	Seal   uint64 // if it is handed
+	Source string // name of the owner that feeds the copy, or has fed it
+	Since  uint64 // epoch in which the data began
+	Seal   uint64 // if State is Handed
 	sealed time.Duration
 }
 
-// Fed reports whether effects from the copy's source go into it.
+// Fed reports whether effects from the copy's source are applied to it.
 func (c *Copy) Fed() bool { return c.State == Filling || c.State == Synced }
 
 func (c *Copy) fedBy(source string) bool { return c.Fed() && c.Source == source }
 
 const (
 	// CopyPatience is for how long a source may be silent before its copies no longer count as in
-	// sync. It must be longer than it takes to declare the source dead and to plan its succession,
-	// since that is when they are wanted. What the source did unheard in that time is lost, so it
+	// sync. It must exceed the time to detect that the source is dead and to plan the failover,
+	// because the copies are needed then. What the source did unheard in that time is lost, so it
 	// must not be long.
 	CopyPatience = 4 * time.Second
 
-	// Never is when nothing has happened: long before every other time.
+	// Never is the time of an event that has not happened: long before every other time.
 	Never = time.Duration(math.MinInt64 / 2)
 )
 
-// CopyAction is what Copies want done.
+// CopyAction is something that the caller does for Copies.
 type CopyAction struct {
 	Do        CopyDo
 	Partition uint16
@@ -72,31 +74,33 @@ type CopyAction struct {
 type CopyDo uint8
 
 const (
-	CopyAdmit  CopyDo = iota // effects of the source go into the partition from now on
-	CopyShut                 // nobody's do
-	CopyForget               // empty the partition, which is no copy then
-	CopySpare                // records of the partition are the first to be evicted, or are not
+	CopyAdmit  CopyDo = iota // apply the source's effects to the partition from now on
+	CopyShut                 // apply no effects to the partition from now on
+	CopyForget               // empty the partition: it is no longer a copy
+	CopySpare                // evict records of the partition before all others, or stop doing so
 	CopyRefuse               // Refusals.Refuse
 	CopyAccept               // Refusals.Accept
-	CopyUnseal               // Sender.Abandon, for every Sender: the partition is no more what was sealed
+	CopyUnseal               // Sender.Abandon, for every Sender: the partition is about to change
 )
 
-// Claim is how this node begins to serve a partition that it has gained.
+// Claim says with what data this node begins to serve a partition that it has gained.
 type Claim struct {
-	Kept bool   // with the copy that it had; or else with nothing
-	Seal uint64 // of that copy, 0 if it has none
+	Kept bool   // with its copy; otherwise the partition is empty
+	Seal uint64 // of that copy; 0: none
 }
 
-// Copies hold the state of the copies that a node keeps.
+// Copies is the machine that decides about the copies that a node keeps: which stream is applied to
+// them, which are dropped, and which count as in sync. The coordinator fails over to copies in
+// sync.
 type Copies struct {
 	broken  *Broken
-	self    string          // the source of copies that this node has sealed itself
-	settled *ownership.View // copies are judged by the last view that was installed to its end
+	self    string          // name of this node, the source of copies that it has sealed itself
+	settled *ownership.View // the last view that was completely installed; decides about marks
 	of      [ring.Partitions]Copy
 	actions []CopyAction
 }
 
-// NewCopies returns the machine of a node that has no copies. broken is nil but in simulations.
+// NewCopies returns the machine of a node without copies. broken is nil except in simulations.
 func NewCopies(broken *Broken) *Copies {
 	return &Copies{broken: cmp.Or(broken, unbroken), settled: ownership.None}
 }
@@ -121,16 +125,16 @@ func (c *Copies) spare(p uint16, spare bool) {
 	c.actions = append(c.actions, CopyAction{Do: CopySpare, Partition: p, Spare: spare})
 }
 
-// shut has nothing more go into a copy.
+// shut ends the source's access to a copy.
 func (c *Copies) shut(p uint16) {
 	if c.of[p].Fed() {
 		c.do(CopyShut, p)
 	}
 }
 
-// unseal ends the hand-over of a partition that this node keeps sealed, if that is still under way:
-// the partition is about to change. Its new owner serves without the rest, or does not want it any
-// more; what it would be sent from now on could be a part of its own data, as an older copy.
+// unseal ends the hand-over of a partition that this node has sealed, if it is still under way: the
+// partition is about to change. The new owner serves without the rest, or no longer wants it.
+// Otherwise the hand-over could send the new owner an older copy of its own data.
 func (c *Copies) unseal(p uint16) {
 	have := &c.of[p]
 	if have.State == Handed && have.Source == c.self && !c.broken.HandStale {
@@ -138,8 +142,8 @@ func (c *Copies) unseal(p uint16) {
 	}
 }
 
-// drop gives a copy up. What goes into it is shut out first, or some of it could arrive behind the
-// emptying and would be taken for a part of the next copy.
+// drop empties a copy and forgets it. It shuts the source out first: an effect that arrives after
+// the partition was emptied would look like a part of the next copy.
 func (c *Copies) drop(p uint16) {
 	c.unseal(p)
 	c.shut(p)
@@ -147,10 +151,10 @@ func (c *Copies) drop(p uint16) {
 	c.of[p] = Copy{}
 }
 
-// Of returns what is known of the copy of p.
+// Of returns what this node knows about its copy of p.
 func (c *Copies) Of(p uint16) Copy { return c.of[p] }
 
-// Marked takes a mark of a source's stream. Everything before it is applied.
+// Marked is the event that a mark arrived in a source's stream. Everything before it is applied.
 func (c *Copies) Marked(source string, p uint16, m Mark, now time.Duration) {
 	have := &c.of[p]
 	switch m.Kind {
@@ -184,7 +188,7 @@ func (c *Copies) Marked(source string, p uint16, m Mark, now time.Duration) {
 	c.say(CopyRefuse, p, source)
 }
 
-// begin takes the mark before a snapshot.
+// begin handles the mark in front of a snapshot.
 func (c *Copies) begin(source string, p uint16, since uint64) {
 	takes := c.settled.CopiesFrom(p, source)
 	if c.broken.RefuseBegin && c.settled.Standing[p] == ownership.Gained {
@@ -192,7 +196,7 @@ func (c *Copies) begin(source string, p uint16, since uint64) {
 	}
 	if !takes {
 		if c.of[p].fedBy(source) && !c.broken.RefuseBegin {
-			c.drop(p) // something of it is missing, and does not come
+			c.drop(p) // the source no longer completes it
 		}
 		c.say(CopyRefuse, p, source)
 		return
@@ -207,7 +211,7 @@ func (c *Copies) begin(source string, p uint16, since uint64) {
 	c.say(CopyAdmit, p, source)
 }
 
-// Void gives up the copies that a source feeds: something of its stream is missing.
+// Void drops the copies that a source feeds, because a part of its stream is lost.
 func (c *Copies) Void(source string) {
 	for p := range uint16(ring.Partitions) {
 		if c.of[p].fedBy(source) {
@@ -216,12 +220,12 @@ func (c *Copies) Void(source string) {
 	}
 }
 
-// Settle has copies judged by v from now on: what older tables left is dropped.
+// Settle is the event that v is completely installed: the node has dropped what older tables left.
 func (c *Copies) Settle(v *ownership.View) { c.settled = v }
 
-// Ask tells the owners of which copies this node has nothing, though v has it keep them. An owner
-// may believe that there is one, of a time that the two have not seen alike, and would learn that
-// with the next change only.
+// Ask tells the owners which copies this node lacks, although v says that it keeps them. An owner
+// may believe that this node has the copy, because the two have not seen the same tables, and would
+// otherwise learn the truth only with the partition's next change.
 func (c *Copies) Ask(v *ownership.View) {
 	if c.broken.NeverAsk {
 		return
@@ -234,12 +238,13 @@ func (c *Copies) Ask(v *ownership.View) {
 	}
 }
 
-// Claim makes the copies of the partitions that v has gained this node's own; it comes after Settle
-// with a view that serves them. Nobody sends the rest of a copy any more. A copy counts if it is
-// whole: handed over, or in sync with an owner that cannot say more. acknowledged reports which
-// nodes have ended their ownership in an orderly way: of those, what was not handed over is not
-// everything. The caller serves when no effect can be on its way into the copies. lost is the
-// number of partitions whose data is lost.
+// Claim turns the copies of the partitions that v has gained into this node's own data, or drops
+// them. The caller has called Settle with a view that serves these partitions, so no source
+// continues a copy. Claim keeps a copy that is whole: handed over, or in sync with an owner that
+// has died (failover). acknowledged reports whether a source has ended its ownership in an orderly
+// way: a copy that such a source did not hand over is incomplete. The caller serves the partitions
+// once no effect can be on its way into the copies. lost is the number of partitions whose data is
+// lost.
 func (c *Copies) Claim(v *ownership.View, acknowledged func(source string) bool) (claims map[uint16]Claim, lost int) {
 	claims = make(map[uint16]Claim)
 	for p := range uint16(ring.Partitions) {
@@ -266,7 +271,7 @@ func (c *Copies) Claim(v *ownership.View, acknowledged func(source string) bool)
 	return claims, lost
 }
 
-// whole reports whether a copy is everything that the owner before had.
+// whole reports whether a copy has everything that the previous owner had.
 func (c *Copies) whole(have *Copy, acknowledged func(source string) bool) bool {
 	switch have.State {
 	case NoCopy:
@@ -280,8 +285,8 @@ func (c *Copies) whole(have *Copy, acknowledged func(source string) bool) bool {
 	return false
 }
 
-// Keep turns partitions that this node has just lost into copies with a seal. After an absence they
-// are only kept to be sent.
+// Keep turns partitions that this node has just lost into copies with a seal. After an absence
+// (h.Away) this node keeps them only until they are sent.
 func (c *Copies) Keep(self string, h *HandOver, now time.Duration) {
 	if h.Away {
 		now = Never
@@ -293,7 +298,7 @@ func (c *Copies) Keep(self string, h *HandOver, now time.Duration) {
 	}
 }
 
-// Unkeep drops copies that were only kept to be sent.
+// Unkeep drops copies that this node kept only until they were sent.
 func (c *Copies) Unkeep(h *HandOver) {
 	for _, l := range h.Lost {
 		if c.of[l.Partition].Seal == l.Seal {
@@ -302,11 +307,11 @@ func (c *Copies) Unkeep(h *HandOver) {
 	}
 }
 
-// Review drops the copies that v leaves no use for: those in which it gives this node no part,
-// those whose data begins anew, and those whose owner has died, unless v makes them this node's
-// own: nobody will complete them any more. After an absence all go. Copies with a seal among spared
-// wait for what is still to be sent of them. present are the names of the nodes in the table or
-// alive.
+// Review drops the copies that are of no use under v: those that v does not have this node keep,
+// those whose data begins anew, and incomplete ones whose owner has died, because nobody completes
+// them. Copies of partitions that v has gained stay for Claim. After an absence (away) Review drops
+// all. Copies whose seal is in spared are still being sent, and stay. present has the names of the
+// nodes that are in the table or alive.
 func (c *Copies) Review(v *ownership.View, away bool, present map[string]bool, spared map[uint64]bool) {
 	for p := range uint16(ring.Partitions) {
 		have := &c.of[p]
@@ -326,7 +331,7 @@ func (c *Copies) Review(v *ownership.View, away bool, present map[string]bool, s
 	}
 }
 
-// Clear forgets all copies of a node whose storage is about to be emptied.
+// Clear forgets all copies. The caller is about to empty the storage.
 func (c *Copies) Clear() {
 	for p := range uint16(ring.Partitions) {
 		c.shut(p)
@@ -334,19 +339,19 @@ func (c *Copies) Clear() {
 	}
 }
 
-// Report adds to r the partitions of which this node has a copy in sync, and those that it serves,
-// by the settled view. obeyed is the view that it obeys: gained partitions are settled a moment
-// before they are served. heard returns when a source was last heard, or Never.
+// Report adds to r the partitions that this node serves or has a copy in sync of, under the settled
+// view. obeyed is the view that the node obeys: it settles gained partitions a moment before it
+// serves them. heard returns when a source was last heard, or Never.
 func (c *Copies) Report(r *ring.Report, obeyed *ownership.View, now time.Duration, heard func(source string) time.Duration) {
 	v := c.settled
 	r.Version = v.Table.Version()
 	if v.Table == nil {
 		return
 	}
-	words := make([]time.Duration, len(v.Table.Nodes))
+	lastHeard := make([]time.Duration, len(v.Table.Nodes))
 	names := v.OwnerNames()
 	for i, name := range names {
-		words[i] = heard(name)
+		lastHeard[i] = heard(name)
 	}
 	for p := range uint16(ring.Partitions) {
 		if v.Owns(p) {
@@ -356,14 +361,14 @@ func (c *Copies) Report(r *ring.Report, obeyed *ownership.View, now time.Duratio
 			continue
 		}
 		owner := v.Table.Owner[p]
-		if c.of[p].State != NoCopy && c.inSync(p, names[owner], words[owner], now) {
+		if c.of[p].State != NoCopy && c.inSync(p, names[owner], lastHeard[owner], now) {
 			r.Add(p)
 		}
 	}
 }
 
-// inSync reports whether the copy of p counts as one of the settled view's owner, which was last
-// heard at the time given.
+// inSync decides whether the copy of p may succeed its owner in a failover: whether it is in sync
+// with the settled view's owner, which was last heard at the given time.
 func (c *Copies) inSync(p uint16, owner string, heard, now time.Duration) bool {
 	have := &c.of[p]
 	if have.Since != c.settled.Table.Since[p] {

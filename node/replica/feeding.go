@@ -8,7 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// FeedAction is what a Feeding wants done.
+// FeedAction is something that the caller does for a Feeding.
 type FeedAction struct {
 	Do        FeedDo
 	To        string // the receiver's name
@@ -30,24 +30,24 @@ const (
 	FeedResume               // Sender.Resume
 	FeedStop                 // Sender.Stop
 	FeedHand                 // Sender.Hand
-	FeedForget               // empty the partition, which is not served any more and nobody gets
+	FeedForget               // empty the partition: this node no longer serves it, and has no heir to hand it to
 	FeedKeep                 // Copies.Keep(HandOver)
 	FeedUnkeep               // Copies.Unkeep(HandOver)
-	FeedReview               // Copies.Review by the present view
+	FeedReview               // Copies.Review with the present view
 )
 
 // Lost is a partition that a table has taken from this node.
 type Lost struct {
 	Partition uint16
-	Since     uint64 // of its data
-	Seal      uint64 // of the copies that this node leaves
+	Since     uint64 // epoch in which its data began
+	Seal      uint64 // of the copies that this ownership leaves
 }
 
 // HandOver is what one table has taken from this node, until the new owners have it.
 type HandOver struct {
-	Lost  []Lost   // this node keeps copies of these until then
+	Lost  []Lost   // this node keeps copies of these at least until then
 	Heirs []string // names of the new owners
-	Away  bool     // the copies are only kept to be sent
+	Away  bool     // this node drops the copies once they are sent
 }
 
 // Feeding decides who is fed which of the partitions that this node serves: their followers, and
@@ -65,7 +65,7 @@ type fed struct {
 	partitions ring.PartitionSet
 }
 
-// NewFeeding returns the machine of a node that feeds nobody. broken is nil but in simulations.
+// NewFeeding returns the machine of a node that feeds nobody. broken is nil except in simulations.
 func NewFeeding(broken *Broken) *Feeding { return &Feeding{broken: cmp.Or(broken, unbroken)} }
 
 // Actions returns what is to be done since the last call, in order. The slice is valid until the
@@ -78,9 +78,9 @@ func (f *Feeding) Actions() []FeedAction {
 
 func (f *Feeding) do(a FeedAction) { f.actions = append(f.actions, a) }
 
-// Refeed begins and ends feeds, so that everybody is fed what v asks for of what it serves. claims
-// are the partitions that v serves anew: a copy with the same seal is continued. byHeat sorts
-// partitions, those with the most requests first; nil leaves them in order.
+// Refeed begins and ends feeds, so that every receiver is fed exactly the served partitions that v
+// assigns to it. claims are the partitions that v has just begun to serve: copies with the same
+// seal are continued. byHeat sorts partitions by requests, the most first; nil keeps their order.
 func (f *Feeding) Refeed(v *ownership.View, claims map[uint16]Claim, byHeat func([]uint16)) {
 	wanted := make([]ring.PartitionSet, len(v.Table.Nodes))
 	for p := range uint16(ring.Partitions) {
@@ -118,8 +118,9 @@ func (f *Feeding) Refeed(v *ownership.View, claims map[uint16]Claim, byHeat func
 	}
 }
 
-// feed begins to feed the partitions to a node that does not get them yet. Those with the most
-// requests go first: whole partitions are what a move that is cut off has brought.
+// feed begins to feed a node those partitions of set that it is not fed yet. Those with the most
+// requests go first, because a move that is cut off has moved only the partitions that were
+// complete.
 func (f *Feeding) feed(t *ring.Table, m ring.Member, set *ring.PartitionSet, claims map[uint16]Claim, byHeat func([]uint16)) {
 	name := m.Name()
 	i := slices.IndexFunc(f.to, func(to *fed) bool { return to.name == name })
@@ -141,7 +142,7 @@ func (f *Feeding) feed(t *ring.Table, m ring.Member, set *ring.PartitionSet, cla
 			anew = append(anew, p)
 		}
 	}
-	// Of what was gained nobody has asked for keys here yet, and commands wait for it.
+	// Gained partitions have no heat here yet, and commands wait for them: do not sort.
 	if len(anew) > 1 && claims == nil && byHeat != nil {
 		byHeat(anew)
 	}
@@ -150,13 +151,14 @@ func (f *Feeding) feed(t *ring.Table, m ring.Member, set *ring.PartitionSet, cla
 	}
 }
 
-// HandOver ends the feeds of what next takes from this node. What a new owner was fed, this node
-// keeps as a copy while it is handed over. Nothing is executed under old any more. seal returns a
-// number that no other call returns, and not 0. Without heirs the hand-over has ended already.
+// HandOver ends the feeds of the partitions that next takes from this node. No command is executed
+// under old any more. If the new owner was fed a partition, this node keeps a sealed copy of it
+// while it is handed over; otherwise the partition is emptied. seal returns a number that is never
+// 0 and that no other call returns. A hand-over without heirs has ended already.
 func (f *Feeding) HandOver(old, next *ownership.View, away bool, seal func() uint64) *HandOver {
 	h := &HandOver{Away: away}
 	if old.Table == nil || old.Table.Seed != next.Table.Seed {
-		return h // it was another cluster's: there is nobody to hand it to
+		return h // the data was another cluster's: there is nobody to hand it to
 	}
 	names := next.OwnerNames()
 	for p := range uint16(ring.Partitions) {
@@ -181,8 +183,9 @@ func (f *Feeding) HandOver(old, next *ownership.View, away bool, seal func() uin
 	return h
 }
 
-// endFeeds ends those of a lost partition, and reports whether its new owner was fed it and is to
-// have it. lives: the partition's data goes on.
+// endFeeds ends the feeds of a lost partition, and reports whether it is handed to its new owner:
+// the new owner was fed it, and lives is true. lives reports whether the partition's data stays
+// valid.
 func (f *Feeding) endFeeds(l Lost, heir string, lives bool) (handed bool) {
 	for _, to := range f.to {
 		switch {
@@ -199,8 +202,8 @@ func (f *Feeding) endFeeds(l Lost, heir string, lives bool) (handed bool) {
 	return handed
 }
 
-// Ended notes that the heirs have everything that h hands over, or will never take it. From then on
-// this node acknowledges the table, as far as h is concerned. v is the present view.
+// Ended is the event that the heirs have everything that h hands over, or will never accept it. As
+// far as h is concerned, this node may now acknowledge the table. v is the present view.
 func (f *Feeding) Ended(h *HandOver, v *ownership.View) {
 	f.handOvers = slices.DeleteFunc(f.handOvers, func(o *HandOver) bool { return o == h })
 	if h.Away {
@@ -218,10 +221,10 @@ func (f *Feeding) Clear() {
 	f.to = nil
 }
 
-// Pending returns the hand-overs under way. The caller does not change the slice.
+// Pending returns the hand-overs under way. The caller must not change the slice.
 func (f *Feeding) Pending() []*HandOver { return f.handOvers }
 
-// handsTo reports whether a hand-over waits for the node.
+// handsTo reports whether a hand-over to the node is under way.
 func (f *Feeding) handsTo(name string) bool {
 	return slices.ContainsFunc(f.handOvers, func(h *HandOver) bool { return slices.Contains(h.Heirs, name) })
 }

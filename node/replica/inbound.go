@@ -2,14 +2,14 @@ package replica
 
 import "github.com/dunlin-cache/dunlin/ring"
 
-// Inbound is how far the stream of one sender has come, over all its connections.
+// Inbound knows which batches of one sender's stream this node has applied, across its connections.
 type Inbound struct {
 	generation uint64 // 0: none yet
-	last       uint64 // batch applied
+	last       uint64 // the last batch applied
 }
 
 // Open begins a connection of the stream's generation and returns the last batch that was applied.
-// It reports false if the generation is new: then the copies that the stream has fed are void.
+// resumed is false if the generation is new: then the copies that the stream has fed are void.
 func (i *Inbound) Open(generation uint64) (last uint64, resumed bool) {
 	if i.generation != generation {
 		i.generation, i.last = generation, 0
@@ -21,16 +21,16 @@ func (i *Inbound) Open(generation uint64) (last uint64, resumed bool) {
 // Last returns the last batch that was applied.
 func (i *Inbound) Last() uint64 { return i.last }
 
-// Verdict is what is to become of a batch.
+// Verdict says what to do with a batch.
 type Verdict uint8
 
 const (
-	Repeated Verdict = iota // it was applied before: acknowledge it again
+	Repeated Verdict = iota // acknowledge it again: it was applied before
 	Next                    // apply it, then call Applied
-	Gap                     // a batch before it is missing: the connection is to end
+	Gap                     // close the connection: a batch before it is missing
 )
 
-// Judge returns what is to become of the batch numbered seq.
+// Judge decides about the batch numbered seq.
 func (i *Inbound) Judge(seq uint64) Verdict {
 	switch {
 	case seq > i.last+1:
@@ -44,24 +44,24 @@ func (i *Inbound) Judge(seq uint64) Verdict {
 // Applied notes that the next batch was applied.
 func (i *Inbound) Applied() { i.last++ }
 
-// Refusals are what one sender is to be told that this node does not take.
+// Refusals collects the partitions that one sender feeds and that this node does not accept.
 type Refusals struct {
-	Broken *Broken // nil: nothing is
+	Broken *Broken // nil: breaks no rule
 
-	refused ring.PartitionSet // of these the sender feeds no copy that this node has
-	told    ring.PartitionSet // of these the sender was told so, perhaps in vain, and none was taken since
+	refused ring.PartitionSet // to tell the sender with the next answer
+	told    ring.PartitionSet // told, but the answer may be lost; not accepted since
 }
 
-// Refuse notes that the sender feeds p in vain.
+// Refuse notes that this node does not accept what the sender feeds of p.
 func (r *Refusals) Refuse(p uint16) { r.refused.Add(p) }
 
-// Accept notes that this node takes what the sender feeds of p.
+// Accept notes that this node accepts what the sender feeds of p.
 func (r *Refusals) Accept(p uint16) {
 	r.refused.Remove(p)
 	r.told.Remove(p)
 }
 
-// Tell appends to dst the partitions that the sender is to be told of with the next answer.
+// Tell appends to dst the partitions that the next answer refuses.
 func (r *Refusals) Tell(dst []uint16) []uint16 {
 	if r.refused.Empty() {
 		return dst
@@ -76,12 +76,13 @@ func (r *Refusals) Tell(dst []uint16) []uint16 {
 	return dst
 }
 
-// Reopened has the sender told everything again: answers may have been lost with its connection.
+// Reopened is the event that the sender opened a new connection. Answers may have been lost with
+// the old one, so Tell repeats what is still refused.
 func (r *Refusals) Reopened() {
 	if r.Broken == nil || !r.Broken.ForgetRefusals {
 		r.refused.AddAll(&r.told)
 	}
 }
 
-// Void forgets everything: the sender begins a new generation.
+// Void is the event that the sender begins a new generation: no refusal counts any more.
 func (r *Refusals) Void() { r.refused, r.told = ring.PartitionSet{}, ring.PartitionSet{} }

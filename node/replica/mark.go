@@ -1,16 +1,16 @@
 package replica
 
-// Mark is a word of the sender's in the order of a partition's effects.
+// Mark is a message of the sender between a partition's effects, in their order.
 type Mark struct {
 	Kind uint8
 	Arg  uint64
 }
 
-// The kinds of a Mark. They are part of what nodes say to each other.
+// The kinds of a Mark. They are part of the protocol between nodes: do not renumber them.
 const (
 	NoMark       uint8 = iota
-	MarkBegin          // a snapshot follows, and what the receiver has is dropped. Arg: since, the data's epoch
+	MarkBegin          // a snapshot follows; the receiver drops its copy. Arg: the epoch in which the data began
 	MarkSynced         // the snapshot is complete
-	MarkContinue       // a copy that was handed over goes on. Arg: its seal
+	MarkContinue       // changes to a copy that was handed over follow. Arg: its seal
 	MarkHanded         // this owner sends nothing more. Arg: the seal
 )

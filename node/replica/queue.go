@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A partition that waits for its snapshot has a place in the queue. Those that are to be handed
-// over come before all others, because commands wait for them. One that was refused has its turn
-// again a moment later and keeps its place.
+// A partition that waits for its snapshot has a place in the queue. Partitions that are handed over
+// come before all others, because commands wait for them. A refused partition is tried again after
+// deniedPeriod, and keeps its place.
 
-// byTurn orders what waits.
+// byTurn orders the feeds in the queue.
 func byTurn(f, o *feed) int {
 	if (f.seal == 0) != (o.seal == 0) {
 		return cmp.Compare(o.seal, f.seal)
@@ -18,7 +18,7 @@ func byTurn(f, o *feed) int {
 	return cmp.Compare(f.place, o.place)
 }
 
-// enqueue has a partition wait at its place, or at the end if it has none.
+// enqueue puts a feed at its place in the queue, or at the end if it has none.
 func (s *Sender) enqueue(f *feed) {
 	if f.place == 0 {
 		s.places++
@@ -30,8 +30,8 @@ func (s *Sender) enqueue(f *feed) {
 	s.do(SendRouse)
 }
 
-// deny has a partition that is not fed any more tried again in a moment. One that is to be handed
-// over is given up in the end: an heir that refuses what it is to own cannot be helped.
+// deny schedules another try of a feed that the receiver has refused. After maxHandTries it gives
+// up a hand-over, because an heir that refuses its own partition for so long will not accept it.
 func (s *Sender) deny(f *feed, now time.Duration) {
 	if f.tries++; f.seal != 0 && (f.tries > maxHandTries || s.broken.HandOnce) {
 		return
@@ -45,15 +45,15 @@ func (s *Sender) deny(f *feed, now time.Duration) {
 	s.do(SendRouse)
 }
 
-// Snapshot is what is to be logged next of a partition.
+// Snapshot is the next piece of a snapshot to log.
 type Snapshot struct {
 	Partition uint16
-	Cursor    uint64 // where the snapshot goes on; 0 at first
-	Urgent    bool   // commands wait for it, or for one that waits behind it: no pace holds it up
+	Cursor    uint64 // where the piece begins; 0 at first
+	Urgent    bool   // commands wait for it, or for one behind it: no Pace delays it
 }
 
-// Next returns the snapshot to go on with. It reports false if there is none: then how long that
-// stays so, unless SendRouse ends it.
+// Next returns the snapshot to continue. If ok is false there is none, and the caller asks again
+// after wait, or earlier on SendRouse.
 func (s *Sender) Next(now time.Duration) (next Snapshot, wait time.Duration, ok bool) {
 	for len(s.denied) > 0 && s.denied[0].notBefore <= now {
 		if f := s.denied[0]; s.fed[f.partition] == f {
@@ -65,7 +65,7 @@ func (s *Sender) Next(now time.Duration) (next Snapshot, wait time.Duration, ok 
 		f := s.queue[0]
 		s.queue = s.queue[1:]
 		if s.fed[f.partition] != f {
-			continue // it begins anew elsewhere in the queue, or is not fed any more
+			continue // its feed begins again elsewhere in the queue, or has ended
 		}
 		f.state, f.begun = feedFilled, s.seq
 		s.filling = f
@@ -82,8 +82,8 @@ func (s *Sender) Next(now time.Duration) (next Snapshot, wait time.Duration, ok 
 	return Snapshot{}, wait, false
 }
 
-// Filled notes that the snapshot that Next returned last was logged up to the cursor; done: to its
-// end. It has no effect if that snapshot was given up meanwhile.
+// Filled notes that the snapshot that Next returned last is logged up to the cursor, or completely
+// if done is true. It has no effect if the snapshot was given up meanwhile.
 func (s *Sender) Filled(cursor uint64, done bool) {
 	f := s.filling
 	if f == nil {
@@ -96,18 +96,18 @@ func (s *Sender) Filled(cursor uint64, done bool) {
 	s.log(SendMark, f.partition, Mark{Kind: MarkSynced})
 	f.state, f.logged, s.filling = feedWhole, s.collections, nil
 	if f.seal != 0 {
-		s.say(f)
+		s.sendHanded(f)
 	}
 }
 
-// Fills reports whether there is a snapshot to take, now or after a moment.
+// Fills reports whether a snapshot is under way or waits.
 func (s *Sender) Fills() bool { return s.filling != nil || len(s.queue) > 0 }
 
-// Waiting returns the number of snapshots in the queue, and of those that were given up there.
+// Waiting returns the length of the queue, which includes feeds that ended while they waited.
 func (s *Sender) Waiting() int { return len(s.queue) }
 
-// OfSnapshot reports whether what is collected now from the log of a shard, in which p is, belongs
-// to p's snapshot.
+// OfSnapshot reports whether effects of p that are collected now, from the log of p's shard, may
+// belong to p's snapshot.
 func (s *Sender) OfSnapshot(p uint16, shard int) bool {
 	f := s.fed[p]
 	return f != nil && (f.state == feedFilled || s.emptied[shard] <= f.logged)

@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// Heartbeat is how often a receiver hears something, and the longest that Next has its caller
-	// wait.
+	// Heartbeat is how often a receiver hears from its sender at least, and the longest wait that
+	// Next returns.
 	Heartbeat = 100 * time.Millisecond
-	// StreamPatience is for how long a receiver may say nothing before its connection is given up.
+	// StreamPatience is for how long a receiver may be silent before its connection is closed.
 	StreamPatience = 2 * time.Second
-	// AwayLimit is after how long without a connection a stream is given up, and begins anew.
+	// AwayLimit is after how long without a connection a stream starts over.
 	AwayLimit = 10 * time.Second
 )
 
 const (
-	// deniedPeriod is after how long what was refused is tried again. Most likely the receiver does
-	// not have the table yet by which it should take it.
+	// deniedPeriod is the time between a refusal and the next try. Most likely the receiver does
+	// not have the table yet that assigns the copy to it.
 	deniedPeriod = 50 * time.Millisecond
-	// maxHandTries is how often a partition is handed over to an heir that refuses it.
+	// maxHandTries is how often a hand-over is tried while its heir refuses the partition.
 	maxHandTries = 40
-	// maxPlaceTries is how often what is refused keeps its place in the queue: it must not delay
-	// others for ever.
+	// maxPlaceTries is how often a refused partition keeps its place in the queue. Then it goes to
+	// the end, so that it does not delay others for ever.
 	maxPlaceTries = 20
 )
 
@@ -34,7 +34,7 @@ var (
 	ErrClosed = errors.New("stream is closed")
 )
 
-// SendAction is what a Sender wants done.
+// SendAction is something that the caller does for a Sender.
 type SendAction struct {
 	Do        SendDo
 	Partition uint16
@@ -50,74 +50,74 @@ const (
 	SendFeed     SendDo = iota // log the mark, then every change of the partition
 	SendUnfeed                 // log the mark unless it is NoMark, then nothing of the partition
 	SendMark                   // log the mark
-	SendReopen                 // forget the logs and everything that is fed, and begin anew with empty ones
-	SendRouse                  // there may be a snapshot to take, or a batch to make
-	SendRelieved               // nothing is to be handed over any more
+	SendReopen                 // end all feeds, empty the logs, and start over
+	SendRouse                  // wake the caller's loop: there may be a snapshot to take, or a batch to make
+	SendRelieved               // the last hand-over has ended
 	SendPassed                 // a barrier that Raise returned has ended
 )
 
-// feedState is how far a feed is, as the sender sees it.
+// feedState is the state of a feed, as the sender sees it.
 type feedState uint8
 
 const (
-	feedWaiting feedState = iota // for its snapshot
-	feedFilled                   // the snapshot is on its way
-	feedWhole                    // the snapshot was sent, or none was needed
-	feedHanded                   // the heir was told that this is all, and may not have heard it
+	feedWaiting feedState = iota // waits for its snapshot
+	feedFilled                   // the snapshot is being logged
+	feedWhole                    // the snapshot was logged, or none was needed
+	feedHanded                   // the heir was sent MarkHanded, and may not have received it
 )
 
-// feed is a partition on its way to the receiver.
+// feed is what the receiver is sent of one partition.
 type feed struct {
 	partition uint16
 	state     feedState
-	since     uint64 // of the data
+	since     uint64 // epoch in which the data began
 	cursor    uint64 // of the snapshot
-	logged    uint64 // the last collection that began before all of the snapshot was logged
+	logged    uint64 // the last collection that began before the whole snapshot was logged
 	begun     uint64 // the last batch before this feed began
-	seal      uint64 // not 0: the partition does not change any more, and is to be handed over
+	seal      uint64 // not 0: the partition is frozen, and is handed over
 	tries     int    // how often the receiver has refused it
 
-	// where it waits (queue.go)
-	place     uint64        // among the others; 0: it has not waited yet
-	notBefore time.Duration // its turn comes, since it was refused
+	// For the queue (queue.go).
+	place     uint64        // its place among the others; 0: it has not waited yet
+	notBefore time.Duration // when a refused feed may be tried again
 }
 
-// anew returns the feed as it is before its snapshot.
+// anew returns the feed in the state before its snapshot.
 func (f *feed) anew() *feed {
 	return &feed{partition: f.partition, since: f.since, seal: f.seal, tries: f.tries, place: f.place}
 }
 
-// Sender orders the feeds of one receiver. Whatever is not yet known to have arrived is kept, and
-// begins anew if it was lost.
+// Sender orders the feeds of one receiver. It keeps every feed until the receiver has acknowledged
+// it, and starts it over if a part of it was lost.
 type Sender struct {
 	broken     *Broken
 	generation uint64
 	closed     bool
 
 	fed     map[uint16]*feed
-	queue   []*feed // those that wait, by turn, and others that did
-	denied  []*feed // refused ones whose time has not come yet, by that time
-	places  uint64  // the last one given out in the queue
-	filling *feed   // whose snapshot is being taken
+	queue   []*feed // those that wait, by turn; some have ended meanwhile
+	denied  []*feed // refused feeds, by notBefore
+	places  uint64  // the last place given out
+	filling *feed   // the feed whose snapshot is being taken
 	owed    int     // feeds with a seal
-	owing   bool    // there were some when Actions was called last
+	owing   bool    // owed was not 0 when Actions was called last
 	resyncs uint64
 
 	barriers []barrier // in the order in which they were raised
 	raised   uint64
 
 	seq   uint64 // of the last batch made
-	acked uint64 // the last one acknowledged
-	heard uint64 // the last one of which, and of all before, the refusals were heard
+	acked uint64 // the last batch acknowledged
+	heard uint64 // the last batch up to which all refusals were heard
 
 	collections uint64
-	emptied     []uint64 // by shard: the last collection that left nothing in its log
+	emptied     []uint64 // by shard: the last collection that emptied its log
 
 	actions []SendAction
 }
 
-// NewSender returns the sender of a stream's first generation, which feeds nothing yet. Its changes
-// are logged in so many shards. broken is nil but in simulations.
+// NewSender returns the sender of a new stream, which feeds nothing yet. shards is the number of
+// logs from which the caller collects. broken is nil except in simulations.
 func NewSender(generation uint64, shards int, broken *Broken) *Sender {
 	return &Sender{
 		broken: cmp.Or(broken, unbroken), generation: generation,
@@ -143,8 +143,8 @@ func (s *Sender) log(d SendDo, p uint16, m Mark) {
 	s.actions = append(s.actions, SendAction{Do: d, Partition: p, Mark: m})
 }
 
-// Sync has the receiver get a snapshot of p, whose data is of the epoch since, when it is p's turn,
-// and every change from then on.
+// Sync feeds p, whose data began in the epoch since: a snapshot when it is p's turn, and every
+// change from then on.
 func (s *Sender) Sync(p uint16, since uint64) {
 	f := s.fed[p]
 	if s.closed || f != nil && f.since == since && f.seal == 0 && f.state <= feedFilled {
@@ -158,8 +158,8 @@ func (s *Sender) Sync(p uint16, since uint64) {
 	s.again(f, again)
 }
 
-// again has a partition that was fed wait for its turn again. That may take long, so the receiver
-// is told at once that its copy is none any more.
+// again makes a feed wait for its turn again. That may take long, so MarkBegin tells the receiver
+// at once that its copy is void.
 func (s *Sender) again(f, again *feed) {
 	if f.state == feedWhole || f.state == feedFilled {
 		s.resyncs++
@@ -169,11 +169,11 @@ func (s *Sender) again(f, again *feed) {
 	s.enqueue(again)
 }
 
-// beginning is the mark before a snapshot.
+// beginning returns the mark in front of a snapshot.
 func (f *feed) beginning() Mark { return Mark{MarkBegin, f.since} }
 
-// Resume goes on feeding a copy of p that was handed over with the seal. No change is missed after
-// its actions are run.
+// Resume feeds changes to a copy of p that was handed over with the seal. The receiver misses no
+// change that is made after the caller has run the actions.
 func (s *Sender) Resume(p uint16, since, seal uint64) {
 	if s.closed {
 		return
@@ -186,9 +186,9 @@ func (s *Sender) Resume(p uint16, since, seal uint64) {
 // Stop ends the feeding of p.
 func (s *Sender) Stop(p uint16) { s.end(p, Mark{}) }
 
-// Hand ends the feeding of p, which does not change any more, with the word that the copy is what
-// its next owner begins with. The heir's own copy becomes whole before that: it may have fallen out
-// of sync since the heir reported it.
+// Hand ends the feed of p, which is frozen, with MarkHanded: the copy is what p's next owner begins
+// with. heir reports whether the receiver is that owner. An heir whose copy is not whole is sent
+// the rest first; the copy may have fallen out of sync since the heir reported it.
 func (s *Sender) Hand(p uint16, seal uint64, heir bool) {
 	f := s.fed[p]
 	switch {
@@ -198,14 +198,14 @@ func (s *Sender) Hand(p uint16, seal uint64, heir bool) {
 	case !heir || s.broken.HandOnce && f.state != feedWhole:
 		s.end(p, Mark{})
 	case f.state == feedWaiting:
-		again := f.anew() // its turn is before that of all that are only fed
+		again := f.anew() // now it waits ahead of all that are not handed over
 		again.seal, again.tries = seal, 0
 		s.enqueue(again)
 	default:
 		f.seal, f.tries = seal, 0
 		s.owed++
 		if f.state == feedWhole {
-			s.say(f)
+			s.sendHanded(f)
 		}
 	}
 }
@@ -217,12 +217,12 @@ func (s *Sender) Abandon(p uint16, seal uint64) {
 	}
 }
 
-// say logs the word that hands f over. The word can still be lost with its log, or be refused: f
-// stays until it has arrived.
-func (s *Sender) say(f *feed) {
+// sendHanded logs the mark that hands f over. The mark can still be lost with its log, or be
+// refused, so f stays until the mark has arrived.
+func (s *Sender) sendHanded(f *feed) {
 	s.log(SendUnfeed, f.partition, Mark{MarkHanded, f.seal})
 	f.state = feedHanded
-	s.raise(barrier{word: f})
+	s.raise(barrier{hand: f})
 }
 
 // end ends the feeding of p with the mark.
@@ -234,7 +234,7 @@ func (s *Sender) end(p uint16, m Mark) {
 	s.log(SendUnfeed, p, m)
 }
 
-// put replaces what is known of f's partition.
+// put replaces the feed of f's partition by f.
 func (s *Sender) put(f *feed) {
 	s.remove(f.partition)
 	s.fed[f.partition] = f
@@ -257,17 +257,17 @@ func (s *Sender) remove(p uint16) {
 	}
 }
 
-// Close ends the stream: later events but Closed change nothing.
+// Close ends the stream. Later events change nothing, except Closed.
 func (s *Sender) Close() { s.closed = true }
 
-// Closed ends the barriers of a stream that was closed. Nothing is logged for it any more.
+// Closed is the event that nothing is logged for the stream any more. It ends all barriers.
 func (s *Sender) Closed() {
 	s.closed = true
 	s.breakBarriers(ErrClosed)
 }
 
-// Void begins a new generation, whose number no receiver knows: nothing that was sent counts, and
-// everything is to be sent again.
+// Void begins a new generation, whose number no receiver knows yet: what was sent no longer counts,
+// and every feed starts over.
 func (s *Sender) Void(generation uint64) {
 	s.generation = generation
 	s.seq, s.acked, s.heard = 0, 0, 0
@@ -285,13 +285,13 @@ func (s *Sender) Void(generation uint64) {
 	}
 }
 
-// Refused notes partitions that the receiver does not take, in batches up to seq. They are tried
-// again in a moment.
+// Refused notes the partitions that the receiver refuses in its answer to the batches up to seq.
+// They are tried again after deniedPeriod.
 func (s *Sender) Refused(seq uint64, partitions []uint16, now time.Duration) {
 	for _, p := range partitions {
 		f := s.fed[p]
 		if f == nil || f.begun >= seq || f.state == feedWaiting {
-			continue // it is about an earlier feed
+			continue // the refusal concerns an earlier feed
 		}
 		s.resyncs++
 		s.end(p, Mark{})
@@ -299,8 +299,8 @@ func (s *Sender) Refused(seq uint64, partitions []uint16, now time.Duration) {
 	}
 }
 
-// spilt notes that a log was full: everything in it is lost, and with it the last words about
-// partitions that are not fed any more. lost are those whose feeding the overflow has stopped.
+// spilt notes that a log overflowed: everything in it is lost, including the last marks of feeds
+// that have ended. lost has the partitions whose feeding the overflow has stopped.
 func (s *Sender) spilt(lost []uint16) {
 	s.breakBarriers(ErrVoid)
 	for _, p := range lost {
@@ -312,7 +312,7 @@ func (s *Sender) spilt(lost []uint16) {
 	}
 }
 
-// inOrder returns the feeds in the order of their places, those that never waited last.
+// inOrder returns the feeds by place. Those that never waited come last.
 func (s *Sender) inOrder() []*feed {
 	list := make([]*feed, 0, len(s.fed))
 	for _, f := range s.fed {
@@ -327,16 +327,16 @@ func (s *Sender) inOrder() []*feed {
 // Generation returns the number of the stream's present generation.
 func (s *Sender) Generation() uint64 { return s.generation }
 
-// Owed returns the number of partitions that are still to be handed over.
+// Owed returns the number of partitions whose hand-over is under way.
 func (s *Sender) Owed() int { return s.owed }
 
-// Resyncs returns how often a partition had to be sent anew.
+// Resyncs returns how often a partition had to be sent again.
 func (s *Sender) Resyncs() uint64 { return s.resyncs }
 
 // IsClosed reports whether the stream has ended.
 func (s *Sender) IsClosed() bool { return s.closed }
 
-// Unfinished returns the number of partitions whose snapshot is not sent yet.
+// Unfinished returns the number of partitions whose snapshot is not completely logged yet.
 func (s *Sender) Unfinished() (n int) {
 	for _, f := range s.fed {
 		if f.state < feedWhole {
@@ -346,8 +346,8 @@ func (s *Sender) Unfinished() (n int) {
 	return n
 }
 
-// EachWhole calls f with every partition of which the receiver has, or is about to have,
-// everything.
+// EachWhole calls f with every partition whose snapshot the receiver has or is about to have
+// completely.
 func (s *Sender) EachWhole(f func(p uint16)) {
 	for p, have := range s.fed {
 		if have.state == feedWhole {

@@ -10,40 +10,41 @@ import (
 )
 
 const (
-	// PayloadMost is about how long a batch is: what its receiver applies at a time, and so has
-	// others wait for. With twice as much, and values of 10 bytes, that took 0.5 ms.
+	// PayloadMost is the length, in bytes, at which a batch is complete. The receiver's loop
+	// applies a batch at once, and everybody else waits for it. Applying twice as much, with values
+	// of 10 bytes, took 0.5 ms.
 	PayloadMost = 24 << 10
-	// PayloadRoom has room for a batch and the longest effect besides.
+	// PayloadRoom is room for a batch that the longest effect makes exceed PayloadMost.
 	PayloadRoom = PayloadMost + 160<<10
-	// WindowBytes is how much may be unacknowledged.
+	// WindowBytes limits the unacknowledged bytes.
 	WindowBytes = 4 << 20
-	// keptWindow is up to what size the buffer of an empty window is kept.
+	// keptWindow is the largest buffer that an empty window keeps, in bytes.
 	keptWindow = 256 << 10
 )
 
-// Batch is one that is being made, or on its way, as it stands in the window's buffer.
+// Batch describes a batch in the window's buffer, complete or being made.
 type Batch struct {
 	seq   uint64
 	size  int
-	milli int           // where its sending time stands, from its beginning
+	milli int           // offset of its sending time, from its beginning
 	at    time.Duration // when it was made
 }
 
-// Window holds the bytes of the batches that are not acknowledged. Offsets count all bytes of the
-// stream's batches; buf has those from base on. One goroutine appends to buf and reads from it;
-// Acknowledge only moves the offset from, and so may run while that goroutine writes Unsent to a
-// socket.
+// Window has the bytes of the batches that are not acknowledged. Offsets count all bytes of the
+// stream's batches; buf has those from base on. One goroutine appends to buf and reads from it.
+// Acknowledge only changes batches and the offset from, so it may run while that goroutine writes
+// Unsent to a socket.
 type Window struct {
 	batches []Batch
 	from    int64 // offset of the first batch
-	to      int64 // behind the last one
-	sent    int64 // up to here everything was written to the present connection
+	to      int64 // offset behind the last batch
+	sent    int64 // offset up to which the present connection has everything
 
 	buf  []byte
 	base int64
 }
 
-// Room returns how many bytes more may be on their way.
+// Room returns how many more bytes may be in flight.
 func (w *Window) Room() int { return WindowBytes - w.Bytes() }
 
 // Bytes returns how many bytes are unacknowledged.
@@ -57,11 +58,12 @@ func (w *Window) Oldest() (at time.Duration, ok bool) {
 	return w.batches[0].at, true
 }
 
-// Clear begins anew.
+// Clear empties the window and keeps its buffer.
 func (w *Window) Clear() { *w = Window{buf: w.buf[:0]} }
 
-// Begin begins the batch numbered seq, whose verb has n arguments, up to its sending time by this
-// node's wall clock.
+// Begin begins the batch numbered seq: a request with the verb and n arguments. It appends the
+// verb, the number and the sending time, nowMilli, in unix milliseconds. The caller appends the
+// other arguments and calls End with the result.
 func (w *Window) Begin(verb string, n int, seq uint64, nowMilli int64, now time.Duration) Batch {
 	w.compact()
 	start := len(w.buf)
@@ -73,20 +75,20 @@ func (w *Window) Begin(verb string, n int, seq uint64, nowMilli int64, now time.
 	return b
 }
 
-// Number appends an argument to the batch.
+// Number appends a number to the batch, as an argument.
 func (w *Window) Number(n int64) { w.buf = appendBulkInt(w.buf, n) }
 
-// Bulk appends an argument to the batch. b is copied.
+// Bulk appends b, which is copied, to the batch, as an argument.
 func (w *Window) Bulk(b []byte) { w.buf = resp.AppendBulk(w.buf, b) }
 
-// End ends the batch.
+// End completes the batch that Begin returned.
 func (w *Window) End(b Batch) {
 	b.size = len(w.buf) - b.size
 	w.batches = append(w.batches, b)
 	w.to += int64(b.size)
 }
 
-// compact makes room in buf where batches were acknowledged.
+// compact reuses the part of buf whose batches are acknowledged.
 func (w *Window) compact() {
 	gone := int(w.from - w.base)
 	switch {
@@ -117,8 +119,9 @@ func (w *Window) Acknowledge(seq uint64) {
 	w.batches = slices.Delete(w.batches, 0, n)
 }
 
-// Resend has everything that is unacknowledged sent again, with the present time: expiries are
-// moved by what has passed since then.
+// Resend marks everything unacknowledged as unsent, for a new connection, and sets its sending time
+// to nowMilli. The receiver takes the sending time for the difference of the clocks: an old one
+// would let keys live longer.
 func (w *Window) Resend(nowMilli int64) {
 	w.sent = w.from
 	at := w.from - w.base
@@ -128,14 +131,14 @@ func (w *Window) Resend(nowMilli int64) {
 	}
 }
 
-// Unsent returns what is to be written to the present connection. It is valid until the next batch
-// begins.
+// Unsent returns the bytes that the present connection has not been sent. They are valid until the
+// next Begin.
 func (w *Window) Unsent() []byte { return w.buf[w.sent-w.base:] }
 
 // Sent notes that the first n bytes of Unsent are written.
 func (w *Window) Sent(n int) { w.sent += int64(n) }
 
-// milliDigits is how many digits the milliseconds since 1970 have, until the year 2286.
+// milliDigits is the number of digits of a time in unix milliseconds, until the year 2286.
 const milliDigits = 13
 
 func appendMilli(dst []byte, milli int64) []byte {
