@@ -10,28 +10,29 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Big keys are found by a walk over all keys that never ends: a few at a time under a
-// shard's lock, and at most bigTurn every bigPause.
+// Big keys are found by an endless walk over all keys. It looks at bigStep keys under one hold of a
+// shard's lock, and at up to bigTurn keys every bigPause.
 
 const (
 	bigStep = 64 // keys under one lock
 	// bigPause follows each turn, which looks at up to bigTurn keys: 50,000 keys a second at most.
 	bigPause = 20 * time.Millisecond
 	bigTurn  = 1000
-	// bigRound is how long a walk takes at least.
+	// bigRound is the shortest time that a walk takes.
 	bigRound = 10 * time.Second
-	// bigEmpty is how many partitions without keys make a turn.
+	// bigEmpty is how many empty partitions make a turn.
 	bigEmpty = ring.Partitions * int(bigPause) / int(bigRound)
 )
 
-// BigWalk knows the largest keys of the last walk, and of the one under way.
+// BigWalk knows the largest keys that the last walk found, and those of the walk under way. It may
+// be used by several goroutines.
 type BigWalk struct {
 	mu   sync.Mutex
 	last figures.KeyFigures
 	now  figures.KeyFigures
 }
 
-// meet takes an item. Its size is that of key and value.
+// meet notes an item, with the length of its key and value.
 func (b *BigWalk) meet(item engine.Item) bool {
 	size := int64(len(item.Key()) + len(item.Value()))
 	if b.now.Enters(size) {
@@ -40,15 +41,14 @@ func (b *BigWalk) meet(item engine.Item) bool {
 	return true
 }
 
-// Turn ends a walk.
+// Turn ends a walk and begins the next.
 func (b *BigWalk) Turn() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last, b.now = b.now, figures.KeyFigures{}
 }
 
-// Top returns the largest keys as of the last walk, and as far as the next one has come. The
-// largest come first.
+// Top returns the largest keys of the last walk and of the one under way, the largest first.
 func (b *BigWalk) Top() []figures.KeyFigure {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,7 +90,8 @@ func (b *BigWalk) Run(ctx context.Context, e *engine.Engine, now func() int64) {
 	}
 }
 
-// Look takes some items of a partition.
+// Look visits up to bigStep items of a partition from cursor on, and adds their number to looked.
+// It returns the cursor to continue at; done is true at the partition's end.
 func (b *BigWalk) Look(e *engine.Engine, p uint16, cursor uint64, now int64, looked *int) (next uint64, done bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

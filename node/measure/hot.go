@@ -9,42 +9,44 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Hot keys are found among the inputs that are sampled (timing.go), so that other
-// commands pay nothing for it. Each worker counts the keys that it meets there by
-// Space-Saving (Metwally et al., "Efficient computation of frequent and top-k elements
-// in data streams", ICDT 2005): so many counters, and a key without one takes over the
-// smallest, whose count may be too high by what that had. Only what is certain is told.
+// Hot keys are found in sampled inputs only, so that other commands pay nothing. Each worker counts
+// the keys of its samples by Space-Saving (Metwally et al., "Efficient computation of frequent and
+// top-k elements in data streams", ICDT 2005): the sketch has a fixed number of entries, and a key
+// without an entry replaces the key with the smallest count and inherits that count. So a count may
+// be too high by what was inherited. Only the certain part of a count is reported.
 
 const (
-	// SampleInputs is of how many inputs one is sampled. It is prime, so that clients that take
-	// turns do not always meet the same of them.
+	// SampleInputs: one of so many inputs is sampled. It is prime, so that clients that take turns
+	// are all sampled.
 	SampleInputs = 251
 
+	// HotEntries is the number of keys that a sketch counts.
 	HotEntries = 256
-	// hotHalf is after how long all counts are halved: what was hot fades in minutes.
+	// hotHalf is the period after which all counts are halved: a key that was hot fades in minutes.
 	hotHalf = 30 * time.Second
-	// HotKeyBytes is how much of a key is kept; longer ones that begin alike count as one.
+	// HotKeyBytes is how many bytes of a key are kept. Longer keys with the same beginning count as
+	// one.
 	HotKeyBytes = 128
-	// HotCertain is how many samples a key must have had for certain: of keys that are all
-	// used alike none is hot.
+	// HotCertain is how many samples must certainly be a key's for it to be hot: among keys that
+	// are used equally, none is.
 	HotCertain = 4
-	// hotOfCommand is how many keys of one command are noted at most: a million would take a loop
-	// a tenth of a second.
+	// hotOfCommand limits how many keys of one command are noted. A million would take a loop 0.1
+	// s.
 	hotOfCommand = 64
 )
 
-// HotSketch is a worker's. It allocates once, and belongs to its loop.
+// HotSketch counts how often keys are used, on one loop. It allocates only when it is made.
 type HotSketch struct {
 	seed    maphash.Seed
-	hashes  [HotEntries]uint64 // of the keys; apart, since all are looked at
+	hashes  [HotEntries]uint64 // of the keys; an array of its own, because Note reads all of it
 	entries [HotEntries]hotEntry
 	begun   time.Duration // loop time of the last halving
-	before  time.Duration // what the time before it counts, halved as the counts are
-	turn    uint          // of commands of which some keys were noted
+	before  time.Duration // the time before it, halved like the counts
+	turn    uint          // number of calls of NoteSome
 }
 
 type hotEntry struct {
-	count, excess uint32 // excess of count may be another key's
+	count, excess uint32 // excess: the part of count that may belong to another key
 	length        uint8
 	key           [HotKeyBytes]byte
 }
@@ -75,9 +77,10 @@ func (h *HotSketch) Note(key []byte) {
 	h.hashes[least] = hash
 }
 
-// NoteSome counts uses of a command's keys, which are the arguments at these places: of more than
-// hotOfCommand some that lie apart, others each time. So what such commands use counts less than it
-// is used; to count it in multiples would make keys certain that were met once.
+// NoteSome counts uses of a command's keys, which are the arguments at the given indexes. Of more
+// than hotOfCommand keys it counts some at equal distances, others each time. So keys of such
+// commands count less than they are used. Weighting the counts would make a key certain that was
+// met once.
 func (h *HotSketch) NoteSome(args [][]byte, keys []int) {
 	stride := (len(keys) + hotOfCommand - 1) / hotOfCommand
 	if stride == 0 {
@@ -91,7 +94,7 @@ func (h *HotSketch) NoteSome(args [][]byte, keys []int) {
 
 func (c *hotEntry) text() []byte { return c.key[:c.length] }
 
-// Fade is called now and then.
+// Fade halves the counts if hotHalf has passed. Call it more often than that, with the loop's time.
 func (h *HotSketch) Fade(now time.Duration) {
 	if now-h.begun < hotHalf {
 		return
@@ -104,8 +107,8 @@ func (h *HotSketch) Fade(now time.Duration) {
 	}
 }
 
-// Report adds how often a second the keys are used that certainly are, to none. Looking for each
-// key among the others took the loop 140 µs when all stand out.
+// Report adds the uses a second of all certain keys to to, which must not have these keys yet.
+// Looking each key up there took the loop 140 µs when all keys were certain.
 func (h *HotSketch) Report(now time.Duration, to *figures.KeyFigures) {
 	counted := (h.before + now - h.begun).Seconds()
 	if counted <= 0 {
@@ -120,14 +123,15 @@ func (h *HotSketch) Report(now time.Duration, to *figures.KeyFigures) {
 	}
 }
 
-// Heat is how often keys of each partition were met in samples, as far as is certain.
+// Heat counts, for each partition, how often its keys were certainly met in samples.
 type Heat [ring.Partitions]uint32
 
 // AddHeat adds the sketch's keys to their partitions.
 func (h *HotSketch) AddHeat(to *Heat) {
 	for i := range h.entries {
 		c := &h.entries[i]
-		if certain := c.count - c.excess; certain >= HotCertain && c.length < HotKeyBytes { // or else it may be a part of the key
+		// A text of HotKeyBytes may be cut off, which hides the key's partition.
+		if certain := c.count - c.excess; certain >= HotCertain && c.length < HotKeyBytes {
 			to[ring.PartitionOf(c.text())] += certain
 		}
 	}

@@ -8,9 +8,9 @@ import (
 // Latencies has the times of commands by command.Family.
 type Latencies [command.NumFamilies]figures.Durations
 
-// AddTimes adds the times of a loop's commands. Those that are always timed are a family of their
-// own whatever else they are: beside commands of which a few are timed, they would seem to be more
-// than they are.
+// AddTimes adds the times of a loop's commands. Commands for which always reports true, because
+// every call is timed, count as FamilyHeavy whatever their own family is: beside commands of which
+// only samples are timed, they would seem more frequent than they are.
 func (l *Latencies) AddTimes(times *[command.NumIDs]*figures.Durations, always func(id command.ID) bool) {
 	for id, d := range times {
 		if d == nil {

@@ -3,27 +3,27 @@ package measure
 import "time"
 
 const (
-	// SamplePeriod is how often a rateWindow wants to be told of its counter.
+	// SamplePeriod is the time between two calls of Rate.Sample.
 	SamplePeriod = 100 * time.Millisecond
-	// rateSamples times samplePeriod is the time over which a rate is taken.
+	// rateSamples times SamplePeriod is the time over which a rate is measured.
 	rateSamples = 16
 )
 
-// Rate knows how fast a counter has grown lately.
+// Rate measures how fast a counter has grown in the last 1.6 s. The zero Rate is ready to use.
 type Rate struct {
 	samples [rateSamples]uint64
 	next    int
 	filled  int
 }
 
-// Sample is called every samplePeriod.
+// Sample notes the counter's value. Call it every SamplePeriod.
 func (w *Rate) Sample(total uint64) {
 	w.samples[w.next] = total
 	w.next = (w.next + 1) % rateSamples
 	w.filled = min(w.filled+1, rateSamples)
 }
 
-// PerSecond returns the growth between the oldest and the newest sample.
+// PerSecond returns the growth a second between the oldest and the newest sample.
 func (w *Rate) PerSecond() float64 {
 	if w.filled < 2 {
 		return 0

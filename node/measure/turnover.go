@@ -6,26 +6,27 @@ import (
 	"time"
 )
 
-// Turnover tells how fast keys are evicted of late, from what whoever asks for
-// Stats has seen: nobody counts while nobody looks.
+// Turnover measures how fast keys are evicted. It counts nothing itself: it compares what
+// successive calls of Age report.
 type Turnover struct {
 	mu   sync.Mutex
 	seen []evictions // oldest first
 }
 
-// evictions is how many keys were evicted by when.
+// evictions is the number of keys that were evicted up to a time.
 type evictions struct {
 	at    time.Time
 	count int64
 }
 
 const (
-	turnoverTime  = time.Minute // over which the rate is taken
-	turnoverSteps = 30          // in which that is forgotten
+	turnoverTime  = time.Minute // the rate is measured over this time
+	turnoverSteps = 30          // in so many steps
 )
 
-// Age is for how long a key stays on average, in seconds: so many keys at the present rate of
-// evictions. Endless while nothing is evicted.
+// Age returns for how many seconds a key stays on average: the number of keys divided by the
+// present rate of evictions. It is infinite while nothing is evicted. evicted counts all evictions
+// so far.
 func (t *Turnover) Age(now time.Time, keys, evicted int64) float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,22 +7,22 @@ import (
 )
 
 // Action is something that the node does for its Machine. The node runs the actions of an event in
-// their order, and before the next event.
+// order, before the next event.
 //
 // Barrier, HandOver and Claim end the actions of an event. The node answers each of them with an
 // event of its own, BarrierPassed, HandedTo and Claimed, before any other event.
 type Action interface{ action() }
 
 type (
-	// Obey has the loops execute under the view, from their next input on.
+	// Obey makes the loops execute under the view, from their next input on.
 	Obey struct{ View *View }
 
-	// Barrier asks for BarrierPassed, when no loop executes under an older view any more.
+	// Barrier asks for BarrierPassed once no loop executes under an older view any more.
 	Barrier struct{}
 
-	// HandOver ends the feeds of the partitions that Old serves and Next gives to others: the new
+	// HandOver ends the feeds of the partitions that Old serves and Next gives to others. New
 	// owners that were fed get the rest. It asks for HandedTo. Away says that the cluster went on
-	// without this node, so that its own copies count for nothing once they are sent.
+	// without this node, so this node drops its own copies once they are sent.
 	HandOver struct {
 		Old, Next *View
 		Away      bool
@@ -32,24 +32,25 @@ type (
 	// hash seed differs.
 	Reset struct{ Seed uint64 }
 
-	// Drop empties partitions that this node owned and owns, with data that begins anew.
+	// Drop empties partitions that this node owned and still owns, because their data begins anew.
 	Drop struct{ Partitions []uint16 }
 
-	// Review drops the copies that the view has no use for; after an absence all of them. What is
-	// still being handed over stays.
+	// Review drops the copies that are of no use under the view, or all after an absence (Away).
+	// Copies that are still being handed over stay.
 	Review struct {
 		View *View
 		Away bool
 	}
 
-	// Settle has copies be judged by the view from now on: nothing of an older one is left.
+	// Settle says that View is completely installed: it decides about copies from now on.
 	Settle struct{ View *View }
 
-	// AskForCopies tells the owners which copies this node is to have and lacks.
+	// AskForCopies tells the owners which copies this node should have but lacks.
 	AskForCopies struct{ View *View }
 
-	// Refeed begins and ends feeds, so that everybody is fed what the view asks for of what it
-	// serves. After Claim, copies of the claimed partitions with the same seal are fed on.
+	// Refeed begins and ends feeds, so that every receiver is fed the served partitions that the
+	// view assigns to it. After Claim, copies of the claimed partitions with the same seal are
+	// continued.
 	Refeed struct{ View *View }
 
 	// Ask hands the table to a node (DUNLIN TAKE), and asks for Acknowledged or Failed with the ID.
@@ -62,26 +63,26 @@ type (
 		Attempt int
 	}
 
-	// CancelAsks gives up all Asks under way: their answers no longer matter.
+	// CancelAsks cancels all Asks under way: their answers no longer matter.
 	CancelAsks struct{}
 
-	// Tell hands the table to an heir. The answer does not matter: commands wait for the heir, and
-	// gossip may take some rounds.
+	// Tell sends the table to an heir, because commands wait for the heir and gossip may take some
+	// rounds. The answer does not matter.
 	Tell struct {
 		Member ring.Member
 		Table  *ring.Table
 	}
 
-	// Claim makes the copies of the partitions that View has gained the node's own, as far as they
-	// are whole, and drops the rest. It asks for Claimed. Ended reports whether the node named
-	// source has ended its ownership in an orderly way: a copy of a living source is whole only if
-	// it was handed over. Ended is valid until Claimed.
+	// Claim turns the copies of the partitions that View has gained into the node's own data, if
+	// they are whole, and drops the rest. It asks for Claimed. Ended reports whether the node named
+	// source has ended its ownership in an orderly way: a copy from such a source is whole only if
+	// it was handed over. After a failover, a copy in sync is whole. Ended is valid until Claimed.
 	Claim struct {
 		View  *View
 		Ended func(source string) bool
 	}
 
-	// Finish ends a hand-over: every heir has what it is to have, or is dead.
+	// Finish ends a hand-over: every heir has everything, or is dead.
 	Finish struct{ HandOver uint64 }
 
 	// Reply answers Take or Release.
@@ -92,11 +93,11 @@ type (
 	}
 )
 
-// Answer is what Take and Release are answered.
+// Answer is the answer to Take and Release.
 type Answer uint8
 
 const (
-	Obeyed      Answer = iota // nothing is executed under an older table, and the heirs have everything
+	Obeyed      Answer = iota // the node executes nothing under an older table, and the heirs have everything
 	StillBusy                 // the heirs do not have everything yet
 	NotOfOurOwn               // the table is of another lineage: this node does not obey it
 )

@@ -1,20 +1,20 @@
 package ownership
 
-// Broken lists the rules of this package that the simulation breaks to see that it notices. A node
-// in production breaks none of them.
+// Broken names rules of this package that the simulation breaks, to prove that it detects the
+// violation. A node in production breaks none.
 type Broken struct {
 	ServeBeforeTake    bool // serve a gained partition before anybody has acknowledged the table
 	AckBeforeFlush     bool // acknowledge TAKE before the heirs have everything
-	SkipBarrier        bool // act as if every loop executed under the new view at once
+	SkipBarrier        bool // assume that every loop executes under the new view at once
 	ForgetDeparted     bool // do not ask nodes that a table dropped as dead
 	AskBySince         bool // do not ask nodes that know the epoch in which a partition's data began
 	AnyoneAcknowledges bool // accept the acknowledgement of another life of a node
 	AdoptForeign       bool // acknowledge tables of another lineage
-	CopyEarly          bool // begin copies by a table before what an older one left is dropped
-	IgnoreAbsence      bool // count what a node had before the cluster went on without it
+	CopyEarly          bool // begin copies under a table before the copies of an older one are dropped
+	IgnoreAbsence      bool // keep what a node had before the cluster went on without it
 	LeaveEarly         bool // release a node before the heirs have everything
 	NeverFence         bool // serve on after a standstill
-	NeverLatch         bool // execute what comes behind a refused command
+	NeverLatch         bool // execute commands behind a refused one
 	IgnoreGenerations  bool // go on reading the older generations of a pipe
 	IgnoreEras         bool // believe a pipe about partitions gained since its last RETRY
 }

@@ -3,21 +3,21 @@ package ownership
 import "github.com/dunlin-cache/dunlin/ring"
 
 // Gate decides which commands of one pipe are executed. Its two rules keep a proxy's commands in
-// order though nodes refuse some of them:
+// order although nodes refuse some of them:
 //
-// Refusals latch. Once a command was refused, all later commands of the pipe on its partitions are,
-// too. The proxy sent them before it knew: executed now, because a take-over has ended in between,
-// they would overtake the refused one, which comes again. The proxy says DUNLIN RETRY when it has
-// all of them back and begins to repeat.
+// Refusals latch. Once the node has refused a command, it refuses all later commands of the pipe on
+// the same partitions. The proxy sent them before it knew of the refusal. If a take-over ended in
+// between and they were executed, they would overtake the refused command, which the proxy sends
+// again. The proxy says DUNLIN RETRY when it has all of them back and begins to send them again.
 //
-// A gained partition is believed to be gained. A proxy gives up what it sent to a silent node, and
-// sends it to the next owner. If the partition comes back, the given-up command may only now arrive
-// here, and would undo what was written since. So a pipe is believed about a gained partition once
-// its proxy has shown, in DUNLIN RETRY, that it knows the epoch: what it gave up before cannot say
-// that.
+// Commands on a gained partition wait until the proxy knows of the gain. A proxy gives up commands
+// that it sent to a silent node, and sends them to the next owner. If the partition returns to the
+// first node, the given-up commands may only then arrive there, and would undo later writes. So the
+// node serves a gained partition to a pipe only once its proxy has shown, in DUNLIN RETRY, that it
+// knows the epoch. Commands that it gave up are ahead of that RETRY.
 //
-// A nil Gate is that of a client, to which neither applies. A Gate belongs to its connection's
-// loop.
+// A nil Gate is that of a client's connection, to which neither rule applies. A Gate belongs to its
+// connection's loop.
 type Gate struct {
 	Broken Broken // for the simulation
 
@@ -25,20 +25,20 @@ type Gate struct {
 	era     uint64             // the newest epoch that the proxy is known to know
 }
 
-// Verdict is what becomes of a command.
+// Verdict says what to do with a command.
 type Verdict uint8
 
 const (
 	Serve Verdict = iota // execute it
-	Wait                 // have it come again
-	Moved                // send it to the owner
+	Wait                 // refuse it: the sender tries again
+	Moved                // refuse it: another node owns the partition
 )
 
 // Open is the event that the pipe was opened under the view.
 func (g *Gate) Open(v *View) { g.era = v.Epoch() }
 
-// Verdict decides about a command on p. While the node is fenced, what the table says of others may
-// be as old as what it says of this node.
+// Verdict decides about a command on p. While the node is fenced it is never Moved, because the
+// table may be just as outdated about other nodes.
 func (g *Gate) Verdict(v *View, p uint16, fenced bool) Verdict {
 	switch {
 	case v.Table == nil || fenced || g.bars(v, p) || v.Standing[p] == Gained:
@@ -61,8 +61,8 @@ func (g *Gate) Careful(v *View, fenced bool) bool {
 	return fenced || g != nil && (g.latched != nil || g.Outdated(v))
 }
 
-// Outdated reports whether a command over many partitions has to come again, because the pipe may
-// hold commands from before this node gained one of them.
+// Outdated reports whether a command over many partitions must wait, because the pipe may still
+// carry commands from before this node gained one of them.
 func (g *Gate) Outdated(v *View) bool {
 	return g != nil && v.Newest > g.era && !g.Broken.IgnoreEras
 }

@@ -10,21 +10,21 @@ import (
 // handOver is what one table has taken from this node, until the new owners have it.
 type handOver struct {
 	id      uint64
-	missing []string      // heirs that do not have everything yet
-	look    time.Duration // when to look whether these are alive
+	missing []string      // names of the heirs that do not have everything yet
+	look    time.Duration // when to check whether these are alive
 }
 
-// waiter is a member that waits for hand-overs to end.
+// waiter is a TAKE or Release that waits for hand-overs to end.
 type waiter struct {
 	id        uint64
-	release   bool // it is the node itself, which leaves; otherwise it is a TAKE
-	version   ring.Version
+	release   bool         // Release; otherwise TAKE
+	version   ring.Version // of the table that a TAKE brought
 	until     time.Duration
 	handOvers []uint64 // that have not ended
 }
 
-// beginHandOver waits until the heirs have everything, and tells them about the table: commands
-// wait until they serve, and gossip may take some rounds.
+// beginHandOver begins to wait until the heirs have everything. It also sends them the table,
+// because commands wait until they serve, and gossip may take some rounds.
 func (m *Machine) beginHandOver(now time.Duration, heirs []string) uint64 {
 	h := &handOver{id: m.newID(), missing: slices.Clone(heirs), look: now + heirPatience}
 	m.handOvers = append(m.handOvers, h)
@@ -41,14 +41,14 @@ func (m *Machine) Flushed(id uint64, heir string) {
 	m.mustBe(idle)
 	i := slices.IndexFunc(m.handOvers, func(h *handOver) bool { return h.id == id })
 	if i < 0 {
-		return // it was given up
+		return // it has ended meanwhile
 	}
 	h := m.handOvers[i]
 	h.missing = slices.DeleteFunc(h.missing, func(name string) bool { return name == heir })
 	m.finish(h)
 }
 
-// lookAtHeirs gives up heirs that have died.
+// lookAtHeirs stops waiting for heirs that have died.
 func (m *Machine) lookAtHeirs(now time.Duration) {
 	for _, h := range slices.Clone(m.handOvers) {
 		if now < h.look {
@@ -62,7 +62,7 @@ func (m *Machine) lookAtHeirs(now time.Duration) {
 	}
 }
 
-// finish ends a hand-over of which no heir is missing.
+// finish ends a hand-over that waits for no heir any more.
 func (m *Machine) finish(h *handOver) {
 	if len(h.missing) > 0 {
 		return
@@ -78,21 +78,21 @@ func (m *Machine) finish(h *handOver) {
 	}
 }
 
-// Take is the event that another node handed over the table of a version, which Install has seen
-// by now. Reply answers it with the ID: this node executes nothing under an older table, and once
-// the heirs have everything that it lost, it says so.
+// Take is the event that another node sent DUNLIN TAKE with the table of version v, which the
+// caller has passed to Install. The Reply with this id says whether this node obeys the table: it
+// executes nothing under an older one, and the heirs have everything that it lost.
 func (m *Machine) Take(now time.Duration, id uint64, v ring.Version) {
 	m.await(&waiter{id: id, version: v, until: now + handOverPatience}, m.cfg.Broken.AckBeforeFlush)
 }
 
 // Release is the event that the node wants to leave, and has installed a table that takes
-// everything from it. Reply answers it with the ID when the heirs have everything. Until then the
-// node must stay a member of its cluster: nobody waits for the rest from a node that is gone.
+// everything from it. The Reply with this id follows when the heirs have everything. Until then the
+// node must stay a member of its cluster, because nobody waits for data from a node that is gone.
 func (m *Machine) Release(id uint64) {
 	m.await(&waiter{id: id, release: true, until: never}, m.cfg.Broken.LeaveEarly)
 }
 
-// await answers w when the hand-overs under way have ended.
+// await answers w when the present hand-overs have ended, or at once if early.
 func (m *Machine) await(w *waiter, early bool) {
 	m.mustBe(idle)
 	if len(m.handOvers) == 0 || early {
@@ -109,15 +109,15 @@ func (m *Machine) endWait(w *waiter) {
 	m.waiters = slices.DeleteFunc(m.waiters, func(o *waiter) bool { return o == w })
 }
 
-// answer answers a waiter for which nothing is left to be handed over.
+// answer answers a waiter whose hand-overs have ended.
 func (m *Machine) answer(w *waiter) {
 	have := m.view.Table
 	if w.release {
 		m.do(Reply{w.id, Obeyed, have.Version().Epoch})
 		return
 	}
-	// A node does not obey tables of another lineage, whatever their epoch: to acknowledge one
-	// would be a lie.
+	// A node never obeys a table of another lineage, whatever its epoch, so it must not acknowledge
+	// one.
 	if have == nil || have.Version() != w.version && !have.Descends(w.version) && !m.cfg.Broken.AdoptForeign {
 		m.do(Reply{w.id, NotOfOurOwn, 0})
 		return
@@ -125,7 +125,7 @@ func (m *Machine) answer(w *waiter) {
 	m.do(Reply{w.id, Obeyed, have.Epoch})
 }
 
-// expireWaiters answers those that have waited long enough. They ask again.
+// expireWaiters answers StillBusy to those that have waited too long. They ask again.
 func (m *Machine) expireWaiters(now time.Duration) {
 	for _, w := range slices.Clone(m.waiters) {
 		if now >= w.until {

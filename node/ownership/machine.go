@@ -10,24 +10,24 @@ import (
 // Config is what a Machine needs to know of its node.
 type Config struct {
 	ID   string // the member's stable id
-	Boot int64  // its start: with the ID it names this life of the node
+	Boot int64  // time of its start: with the ID, it names this process
 
-	// StallLimit is the time that a node may stand still without fencing itself. A node that a
-	// table dropped and that has not answered for so long does not serve: see departed.
+	// StallLimit is the longest time that a node may stand still without fencing itself. A node
+	// that a table dropped and that has been silent for longer does not serve: see departed.
 	StallLimit time.Duration
 
 	Broken Broken // for the simulation
 }
 
 const (
-	// RetryPeriod is how soon a node is asked again.
+	// RetryPeriod is the time between a failed Ask and the next one.
 	RetryPeriod = 100 * time.Millisecond
 	// TakeTimeout is how long a node may take to acknowledge a table: its loops have a second to
 	// pass the barrier, and its heirs another one to receive what they inherit.
 	TakeTimeout = 2 * time.Second
-	// handOverPatience is how long a TAKE waits for heirs before it is answered StillBusy.
+	// handOverPatience is how long a TAKE waits for heirs before the answer is StillBusy.
 	handOverPatience = TakeTimeout / 2
-	// heirPatience is how often a hand-over looks whether its heirs are alive.
+	// heirPatience is the period of the check whether the heirs of a hand-over are alive.
 	heirPatience = 500 * time.Millisecond
 )
 
@@ -43,8 +43,8 @@ type Machine struct {
 	view     *View // what the node obeys, or obeys once the pending step is done
 	old      *View // while installing: the view before
 	pending  step
-	alive    []ring.Member // nodes that gossip calls alive; nil: nobody knows
-	adopted  map[string]uint64
+	alive    []ring.Member     // nodes that gossip calls alive; nil: not known
+	adopted  map[string]uint64 // by node name: the newest epoch that it has acknowledged
 	departed []*departed
 	takeOver *takeOver // nil: none is under way
 
@@ -55,7 +55,7 @@ type Machine struct {
 	actions, taken []Action
 }
 
-// step is what the node is doing for the machine, and answers with an event.
+// step is the action that the node is running for the machine and will answer with an event.
 type step uint8
 
 const (
@@ -74,7 +74,7 @@ func New(cfg Config) *Machine {
 	}
 }
 
-// Actions returns what the node has to do since the last call. The slice is valid until the next
+// Actions returns the actions since the last call, in order. The slice is valid until the next
 // call.
 func (m *Machine) Actions() []Action {
 	m.actions, m.taken = m.taken[:0], m.actions
@@ -95,7 +95,8 @@ func (m *Machine) lives(name string) bool {
 	return slices.ContainsFunc(m.alive, func(o ring.Member) bool { return o.Name() == name })
 }
 
-// Install is the event that a table came. One that is not newer than the present one is ignored.
+// Install is the event that a table arrived. A table that is not newer than the present one is
+// ignored.
 func (m *Machine) Install(now time.Duration, t *ring.Table) {
 	m.mustBe(idle)
 	if t == nil || t.Epoch <= m.view.Epoch() {
@@ -112,7 +113,7 @@ func (m *Machine) Install(now time.Duration, t *ring.Table) {
 	m.barrier(now, installing)
 }
 
-// barrier goes on with BarrierPassed when no loop executes under an older view any more.
+// barrier asks for BarrierPassed, once no loop executes under an older view any more.
 func (m *Machine) barrier(now time.Duration, during step) {
 	m.pending = during
 	if m.cfg.Broken.SkipBarrier {
@@ -139,9 +140,9 @@ func (m *Machine) BarrierPassed(now time.Duration) {
 	m.do(HandOver{m.old, m.view, m.wasAway()})
 }
 
-// HandedTo is the answer to HandOver: heirs are the names of the new owners that get the rest of
-// what they were fed. With any, a hand-over has begun, and Finish ends it; Flushed says which heirs
-// have everything. The result names the hand-over, 0 without heirs.
+// HandedTo is the answer to HandOver. heirs are the names of the new owners that get the rest of
+// what they were fed. If there are any, a hand-over has begun: the node calls Flushed for each heir
+// that has everything, and Finish ends it. id names the hand-over; it is 0 without heirs.
 func (m *Machine) HandedTo(now time.Duration, heirs []string) (id uint64) {
 	m.mustBe(handing)
 	m.pending = idle
@@ -152,8 +153,8 @@ func (m *Machine) HandedTo(now time.Duration, heirs []string) (id uint64) {
 	return id
 }
 
-// installed goes on with a table when nobody executes under the old one, and what the old one
-// served is frozen.
+// installed completes the installation of a table, once no loop executes under the old one and the
+// partitions that it served are frozen.
 func (m *Machine) installed(now time.Duration) {
 	old, next := m.old, m.view
 	if m.foreign() {
@@ -188,7 +189,7 @@ func beginsAnew(old, next *View) (list []uint16) {
 	return list
 }
 
-// Due returns when Tick is to be called next, and whether it is.
+// Due returns when the node must call Tick next. ok is false if it need not.
 func (m *Machine) Due() (at time.Duration, ok bool) {
 	at = never
 	if m.takeOver != nil {
@@ -203,10 +204,10 @@ func (m *Machine) Due() (at time.Duration, ok bool) {
 	return at, at != never
 }
 
-// never is a time that does not come.
+// never is later than every other time.
 const never = time.Duration(1<<63 - 1)
 
-// Tick is the event that time has passed.
+// Tick is the event that the time that Due returned has come.
 func (m *Machine) Tick(now time.Duration) {
 	m.mustBe(idle)
 	m.lookAtHeirs(now)

@@ -7,17 +7,18 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// departed is a node that a table dropped and that may still serve by an older one: it stood still,
-// was declared dead, and went on before the table was issued, when everybody still named the older
-// one as current. It is asked like the others, until it acknowledges, or refuses the connection
-// (its process has ended), or has not answered for the stall limit: then it stands still, fences
-// itself when it goes on, and hears of the table before it serves.
+// departed is a node that a table dropped and that may still serve under an older one: it stood
+// still, was declared dead, and ran again before the table was issued, when everybody still called
+// the older one current. The take-over asks it like the others, until it acknowledges, or refuses
+// the connection (its process has ended), or has been silent for the stall limit. A node that is
+// silent for so long stands still; when it runs again it fences itself, and hears of the table
+// before it serves.
 type departed struct {
 	ring.Member
 	until time.Duration // when silence proves that it does not serve
 }
 
-// noteDeparted keeps track of the nodes that tables drop.
+// noteDeparted updates the list of departed nodes when a table replaces another.
 func (m *Machine) noteDeparted(now time.Duration, old, next *ring.Table) {
 	if old != nil {
 		for _, o := range old.Nodes {
@@ -28,13 +29,15 @@ func (m *Machine) noteDeparted(now time.Duration, old, next *ring.Table) {
 		}
 	}
 	m.departed = slices.DeleteFunc(m.departed, func(d *departed) bool {
-		// Where another process listens, the older one has ended.
+		// If another process listens at the address, the old one has ended.
 		back := slices.ContainsFunc(next.Nodes, func(o ring.Member) bool { return o.Addr == d.Addr })
 		return back || now > d.until
 	})
 }
 
-// takeOver asks all other nodes to obey a table, before what it gave this node is served.
+// takeOver asks all other nodes to obey a table, before this node serves what the table gave it. If
+// an owner has died, the take-over is the last step of the failover that the coordinator decided
+// (ring.Plan).
 type takeOver struct {
 	table *ring.Table
 	asks  []*ask
@@ -46,7 +49,7 @@ type ask struct {
 	ring.Member
 	id       uint64
 	gone     *departed     // nil: it is of the table, or alive
-	asked    bool          // an answer is awaited
+	asked    bool          // an Ask is under way
 	next     time.Duration // otherwise: when to ask again
 	attempts int
 }
@@ -65,7 +68,7 @@ func (t *takeOver) due() time.Duration {
 	return at
 }
 
-// beginTakeOver begins to take over what the view gained, in the place of the take-over under way.
+// beginTakeOver begins the take-over of what the view gained, and ends the one under way, if any.
 func (m *Machine) beginTakeOver(now time.Duration) {
 	if m.takeOver != nil {
 		m.takeOver = nil
@@ -131,7 +134,8 @@ func (m *Machine) newestData() (newest uint64) {
 	return newest
 }
 
-// askAgain asks whoever is to be asked by now, and serves what was gained when nobody is left.
+// askAgain asks every node whose time has come, and claims what was gained when no node is left to
+// ask.
 func (m *Machine) askAgain(now time.Duration) {
 	t := m.takeOver
 	if t == nil {
@@ -143,7 +147,7 @@ func (m *Machine) askAgain(now time.Duration) {
 			m.endAsk(a)
 		case a.asked || now < a.next:
 		case a.gone == nil && t.table.NodeIndex(a.ID, a.Boot) < 0 && !m.lives(a.Name()):
-			m.endAsk(a) // a node outside the table is awaited while it is alive
+			m.endAsk(a) // it was asked only because it was alive
 		default:
 			within := TakeTimeout
 			if a.gone != nil {
@@ -159,7 +163,7 @@ func (m *Machine) askAgain(now time.Duration) {
 	}
 }
 
-// endAsk is called when a node need not be asked any more.
+// endAsk removes a node that need not be asked any more.
 func (m *Machine) endAsk(a *ask) {
 	t := m.takeOver
 	t.asks = slices.DeleteFunc(t.asks, func(o *ask) bool { return o == a })
@@ -180,15 +184,15 @@ func (m *Machine) asked(id uint64) *ask {
 	return m.takeOver.asks[i]
 }
 
-// Acknowledged is the event that a node answered an Ask: its name, and the epoch that it obeys.
+// Acknowledged is the event that a node answered an Ask with its name and the epoch that it obeys.
 func (m *Machine) Acknowledged(now time.Duration, id uint64, name string, epoch uint64) {
 	m.mustBe(idle)
 	a := m.asked(id)
 	switch {
 	case a == nil:
-		return // given up meanwhile
+		return // canceled meanwhile
 	case name != a.Name() && !m.cfg.Broken.AnyoneAcknowledges:
-		m.endAsk(a) // another life of the node answers where this one was, so that this one has ended
+		m.endAsk(a) // another process answers at the address, so this one has ended
 	case epoch < m.takeOver.table.Epoch:
 		m.retry(now, a)
 	default:
@@ -203,7 +207,7 @@ func (m *Machine) Acknowledged(now time.Duration, id uint64, name string, epoch 
 	m.askAgain(now)
 }
 
-// Failed is the event that an Ask had no such answer. refused says that nobody listens at the
+// Failed is the event that an Ask had no valid answer. refused says that nobody listens at the
 // node's address: its process has ended, or is about to start.
 func (m *Machine) Failed(now time.Duration, id uint64, refused bool) {
 	m.mustBe(idle)
@@ -221,12 +225,13 @@ func (m *Machine) Failed(now time.Duration, id uint64, refused bool) {
 
 func (m *Machine) retry(now time.Duration, a *ask) { a.asked, a.next = false, now+RetryPeriod }
 
-// claimGained makes the copies of what was gained the node's own: nobody serves it any more.
+// claimGained turns the copies of what was gained into the node's own data: no other node serves
+// these partitions any more.
 func (m *Machine) claimGained() {
 	ended := m.takeOver.ended
 	m.takeOver = nil
 	m.pending = claiming
-	m.do(Settle{m.view.WithGained()}) // nobody sends us the rest any more
+	m.do(Settle{m.view.WithGained()}) // no source may continue the copies
 	m.do(Claim{m.view, func(source string) bool {
 		return ended[source] || m.adopted[source] > 0 && m.adopted[source] >= m.view.Newest
 	}})

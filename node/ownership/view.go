@@ -7,14 +7,14 @@ type Standing uint8
 
 const (
 	Foreign Standing = iota // answer MOVED: the table gives the partition to another node
-	Gained                  // answer "wait": the table gives it to us, but another node may still serve it
+	Gained                  // answer "wait": the table gives it to this node, but another may still serve it
 	Serving                 // execute
 )
 
 // View is a table as one node obeys it. A View that has been published is immutable.
 type View struct {
 	Table *ring.Table // nil before the first one
-	Self  int         // this node in Table.Nodes, -1 if it is not there
+	Self  int         // index of this node in Table.Nodes, -1 if it is not there
 
 	Standing [ring.Partitions]Standing
 	// Began[p] is the epoch in which this node gained p, 0 for partitions of others.
@@ -23,15 +23,15 @@ type View struct {
 	Newest uint64
 	// MoveTo[p] is the node that p is to move to, as an index in Table.Nodes. NoNode for most.
 	MoveTo [ring.Partitions]uint16
-	// From[p] is the name of the owner before, if p is gained.
+	// From[p] is the name of the previous owner, if p is gained.
 	From [ring.Partitions]string
 }
 
 // None is the view before the first table: it serves nothing.
 var None = &View{Self: -1}
 
-// Next returns the view of t for the node: it goes on serving its partitions whose data has not
-// begun anew, and gains all others that t gives it.
+// Next returns the view of t for the node: it continues to serve those of its partitions whose data
+// does not begin anew, and gains all others that t gives it.
 func (v *View) Next(t *ring.Table, id string, boot int64) *View {
 	n := &View{Table: t, Self: t.NodeIndex(id, boot)}
 	for p := range n.MoveTo {
@@ -80,15 +80,15 @@ func (v *View) Keeps(p uint16, t *ring.Table) bool {
 	return v.Owns(p) && v.Table.Since[p] == t.Since[p] && v.Table.Seed == t.Seed
 }
 
-// Copies reports whether this node is to have a copy of p, which another node owns: as its
-// follower, or because p is to move here.
+// Copies reports whether this node keeps a copy of p, which another node owns: as its follower, or
+// because p moves here.
 func (v *View) Copies(p uint16) bool {
 	self := uint16(v.Self)
 	return v.Self >= 0 && !v.Owns(p) && (v.Table.Follower[p] == self || v.MoveTo[p] == self)
 }
 
-// CopiesFrom reports whether this node is to take a copy of p from the node named source: because
-// source owns p, or because this node takes p over from source, which has not yet sent everything.
+// CopiesFrom reports whether this node accepts a copy of p from the node named source: because
+// source owns p, or because this node takes p over from source, which has not sent everything yet.
 func (v *View) CopiesFrom(p uint16, source string) bool {
 	if v.Standing[p] == Gained {
 		return v.From[p] == source
@@ -96,11 +96,11 @@ func (v *View) CopiesFrom(p uint16, source string) bool {
 	return v.Copies(p) && v.Table.OwnerOf(p).Name() == source
 }
 
-// Spares reports whether a copy of p exists only in case its owner dies. Such a copy makes room for
-// whatever this node serves. A copy that is to be served does not: it competes as if this node
-// served it already, or a full node would receive nothing, however often it is read. Without
-// followers every copy is on the move. With followers the table does not say whether the owner or
-// the follower moves.
+// Spares reports whether a copy of p exists only in case its owner dies. This node evicts such a
+// copy before anything that it serves. A copy that this node will serve competes as if it were
+// served already; otherwise a full node would receive nothing, however often the keys are read.
+// Without followers every copy belongs to a move. With followers the table does not say whether the
+// owner or the follower moves.
 func (v *View) Spares(p uint16) bool {
 	return v.Standing[p] != Gained && v.Table.Follower[p] != ring.NoNode
 }

@@ -31,7 +31,7 @@ func (s *refusalSchedule) step(calm bool) {
 		s.batches = append(s.batches, s.answers[0]...)
 		s.answers = s.answers[1:]
 	case len(s.batches) > 0:
-		s.refusals.Take(s.batches[0])
+		s.refusals.Accept(s.batches[0])
 		s.vain[s.batches[0]] = false
 		s.batches = s.batches[1:]
 	}

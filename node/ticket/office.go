@@ -1,15 +1,16 @@
 // Package ticket keeps large replies until their proxies have fetched them.
 //
-// A large reply on a common pipe would hold up the replies of all other sessions behind it. So the
-// command is executed in its turn, but answered by a ticket: the reply stays here, its values
-// pinned, and the proxy fetches it over another pipe, piece by piece, as fast as its client takes
-// it, and gives the ticket back:
+// A large reply on a common pipe would delay the replies of all other sessions behind it. So the
+// node executes the command in its turn, but answers it by a ticket. The reply stays here, with its
+// values pinned. The proxy fetches it over another pipe, piece by piece, as fast as its client
+// reads, and then returns the ticket:
 //
 //	common pipe  GET k                  ─> -DUNLINLARGE ticket length
 //	fetch pipe   FETCH ticket 0 131072  ─> the first 128 KiB of the reply    FETCH ticket 131072 131072 ─> ...
 //	common pipe  FETCH ticket 0 0       ─> "", the pins end
 //
-// What comes later on the common pipe may change the key: the reply is that of the command's turn.
+// Later commands on the common pipe may change the key; the reply stays what it was in the
+// command's turn.
 package ticket
 
 import (
@@ -20,23 +21,25 @@ import (
 )
 
 const (
-	// from is how many bytes of pinned values are worth a second way to the node.
+	// from is how many bytes of pinned values are worth another round trip to the node.
 	from = 256 << 10
-	// maxText is how many bytes a ticket copies at most beside them.
+	// maxText is how many bytes a ticket copies at most beside the pinned values.
 	maxText = 64 << 10
-	// ticketMemory and valueMemory are what a ticket, and each value of it, take beside the text.
+	// ticketMemory and valueMemory are the bytes that a ticket, and each of its values, takes in
+	// the Go heap beside the text.
 	ticketMemory, valueMemory = 256, 64
 )
 
-// Pipe is the connection that a ticket is given to.
+// Pipe is the connection over which a ticket is issued.
 type Pipe interface {
 	comparable
-	// Boot identifies the life of the proxy, which may redeem the ticket over any of its pipes.
+	// Boot identifies the proxy's process. The proxy may fetch the reply over any of its pipes.
 	Boot() int64
 }
 
-// Office has the tickets of all pipes. They are given and redeemed on different loops. It releases
-// pins under its lock, which is never taken with a shard's.
+// Office has the tickets of all pipes. A ticket may be issued on one loop and fetched on another.
+// The Office releases pins under its lock, so no caller holds a shard's lock. The zero Office is
+// ready to use.
 type Office[P Pipe] struct {
 	mu   sync.Mutex
 	last uint64
@@ -45,24 +48,24 @@ type Office[P Pipe] struct {
 
 // ticket is one reply.
 type ticket[P Pipe] struct {
-	pipe   P // ends it when it closes
+	pipe   P // the ticket ends when this pipe closes
 	text   []byte
 	values []exec.Pinned // each comes before text[At:], in order
-	size   int           // of all
+	size   int           // length of the reply
 	heap   exec.Heap     // charged for charge
-	charge int64         // what the ticket takes of the node's limit, beside its values
+	charge int64         // bytes charged to the node's limit, beside the values
 
-	// FETCH mostly goes on where the last one ended, which is behind some of the values: offset
-	// bytes of the reply, texts bytes of text and next values come before that place.
+	// A FETCH mostly continues where the last one ended. offset bytes of the reply, texts bytes of
+	// text and next values come before the part in which that place lies.
 	offset, texts, next int
 }
 
-// Fits reports whether a reply of so many bytes of text and of pinned values is worth a ticket.
+// Fits reports whether a reply with the given bytes of text and of pinned values gets a ticket.
 func Fits(text, values int) bool { return text <= maxText && values >= from }
 
-// Issue takes the reply that begins at r.Out[start], with the pins from the given one on, and
-// returns its ticket's number and its length. ok is false if there is no memory; the reply is then
-// as it was.
+// Issue removes the reply that begins at r.Out[start], with the pins from r.Pins[firstPin] on, from
+// the output. It returns the ticket's number and the reply's length. If there is no memory, ok is
+// false and the output is unchanged.
 func (o *Office[P]) Issue(p P, r *exec.Request, start, firstPin int) (number uint64, size int, ok bool) {
 	charge := int64(ticketMemory + len(r.Out) - start + (len(r.Pins)-firstPin)*valueMemory)
 	if !r.Heap.Charge(charge) {
@@ -84,8 +87,9 @@ func (o *Office[P]) Issue(p P, r *exec.Request, start, firstPin int) (number uin
 	return o.last, t.size, true
 }
 
-// AppendPiece appends count bytes of a reply as a bulk, fewer at its end, if p's proxy has that
-// ticket. dst has room for them.
+// AppendPiece appends count bytes of a reply from an offset on, fewer at its end, as a bulk string.
+// ok is false if p's proxy has no such ticket, or from lies behind the reply. The caller has made
+// room in dst.
 func (o *Office[P]) AppendPiece(dst []byte, p P, number uint64, from, count int) (_ []byte, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -98,7 +102,7 @@ func (o *Office[P]) AppendPiece(dst []byte, p P, number uint64, from, count int)
 	return append(t.appendPart(dst, from, count), "\r\n"...), true
 }
 
-// appendPart appends bytes from … from+count of the reply.
+// appendPart appends bytes [from, from+count) of the reply.
 func (t *ticket[P]) appendPart(dst []byte, from, count int) []byte {
 	if from < t.offset {
 		t.offset, t.texts, t.next = 0, 0, 0
@@ -131,7 +135,7 @@ func (t *ticket[P]) appendPart(dst []byte, from, count int) []byte {
 	return dst
 }
 
-// Drop ends a ticket of p's.
+// Drop ends a ticket that was issued over p, if it still exists.
 func (o *Office[P]) Drop(p P, number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -140,7 +144,7 @@ func (o *Office[P]) Drop(p P, number uint64) {
 	}
 }
 
-// Close ends all tickets of p's.
+// Close ends all tickets that were issued over p.
 func (o *Office[P]) Close(p P) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
