@@ -1,4 +1,4 @@
-// Package bitmaps executes the commands that see a string as bits: SETBIT, BITCOUNT, BITFIELD,
-// BITOP and their relatives. What they do with bytes is internal/bitstring's. What passes over more
-// than scanFrom bytes is left to a goroutine, which has the values pinned.
+// Package bitmaps executes the commands that treat a string as bits: SETBIT, BITCOUNT, BITFIELD,
+// BITOP and their relatives. Package internal/bitstring does the work on bytes. A goroutine
+// executes what reads more than scanFrom bytes, from pinned values.
 package bitmaps

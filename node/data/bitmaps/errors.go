@@ -1,6 +1,6 @@
 package bitmaps
 
-// The texts of Redis 7, to the letter: clients compare them.
+// The texts of Redis 7, byte for byte, because clients compare them.
 const (
 	errBit           = "ERR bit is not an integer or out of range"
 	errBitOffset     = "ERR bit offset is not an integer or out of range"
@@ -11,7 +11,7 @@ const (
 	errOverflowType  = "ERR Invalid OVERFLOW type specified"
 )
 
-// Texts of our own, for what Redis does not have.
+// Dunlin's own texts, for errors that Redis does not have.
 const (
 	errSourcesChange = "TRYAGAIN the sources change faster than they can be combined"
 )

@@ -6,9 +6,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// MaxUnion is how many HyperLogLogs one command may merge: some 10 µs each, for which the loop
-// stands still. Redis has no such limit, and can be held up for seconds by naming one key a million
-// times.
+// MaxUnion limits how many HyperLogLogs one command may merge, because the loop waits about 10 µs
+// for each. Redis has no such limit: naming one key a million times blocks it for seconds.
 const MaxUnion = 8192
 
 // pfAdd: PFADD key [element...]
@@ -26,7 +25,8 @@ func pfAdd(r *exec.Request) {
 	}
 }
 
-// addSparse adds to a copy of a sparse value, or to a new one, which may become dense.
+// addSparse adds the elements to a copy of a sparse value, or to a new value, and stores it. The
+// value may become dense.
 func addSparse(r *exec.Request, t engine.Txn, item engine.Item, found bool, elements [][]byte) {
 	value, ok := sketchCopy(r, item, found)
 	if !ok {
@@ -47,7 +47,7 @@ func addSparse(r *exec.Request, t engine.Txn, item engine.Item, found bool, elem
 	}
 }
 
-// addDense adds to a dense value where it is.
+// addDense adds the elements to a dense value in place.
 func addDense(r *exec.Request, t engine.Txn, item engine.Item, elements [][]byte) {
 	value, changed := item.Value(), false
 	for _, e := range elements {
@@ -55,7 +55,7 @@ func addDense(r *exec.Request, t engine.Txn, item engine.Item, elements [][]byte
 			continue
 		}
 		if !changed {
-			// Only now: a value that stays what it is must not be taken for a new one.
+			// Only now: an unchanged value must not be streamed as a change.
 			var err error
 			if value, err = t.Resize(r.Args[1], len(value)); err != nil {
 				r.ReplyStoreError(err)
@@ -69,8 +69,8 @@ func addDense(r *exec.Request, t engine.Txn, item engine.Item, elements [][]byte
 	r.ReplyBool(changed)
 }
 
-// findSketch looks a HyperLogLog up. ok is false if the key holds something else; the error is then
-// already answered.
+// findSketch looks a HyperLogLog up. If the key holds something else, it answers the error and ok
+// is false.
 func findSketch(r *exec.Request, t engine.Txn, key []byte) (item engine.Item, found, ok bool) {
 	item, found, ok = r.FindString(t, key)
 	if ok && found && !hyperloglog.Is(item.Value()) {
@@ -80,9 +80,9 @@ func findSketch(r *exec.Request, t engine.Txn, key []byte) (item engine.Item, fo
 	return item, found, ok
 }
 
-// sketchCopy is a HyperLogLog in the worker's scratch space, with room to become dense: that of the
-// item, or an empty one. ok is false if it is too long to be one; the error is then already
-// answered.
+// sketchCopy copies the item's HyperLogLog, or an empty one, to the worker's scratch space, with
+// room to become dense. If the item is too long to be a HyperLogLog, it answers the error and ok is
+// false.
 func sketchCopy(r *exec.Request, item engine.Item, found bool) (value []byte, ok bool) {
 	w := r.Worker
 	if cap(w.Body) < hyperloglog.DenseSize {
@@ -98,8 +98,8 @@ func sketchCopy(r *exec.Request, item engine.Item, found bool) (value []byte, ok
 	return append(w.Body[:0], item.Value()...), true
 }
 
-// storeSketch stores a value that was changed in the scratch space under the command's key. ok is
-// false if there is no memory; the error is then already answered.
+// storeSketch stores a value from the scratch space under the command's key. If there is no memory,
+// it answers the error and ok is false.
 func storeSketch(r *exec.Request, t engine.Txn, item engine.Item, found bool, value []byte) (ok bool) {
 	defer r.Worker.KeepBody(value)
 	hyperloglog.Invalidate(value)
@@ -149,8 +149,9 @@ func pfCount(r *exec.Request) {
 	r.ReplyInt(n)
 }
 
-// union merges what the command's keys hold, all in one slot, into all, which must be zero. dense:
-// one of them is. After an error, which is then answered, ok is false.
+// union merges the HyperLogLogs of the command's keys, all in one slot, into all, which must be
+// zero. dense reports whether one of them is dense. If one is no HyperLogLog, union answers the
+// error and ok is false.
 func union(r *exec.Request, t engine.Txn, all *hyperloglog.Registers) (dense, ok bool) {
 	if len(r.Keys) > MaxUnion {
 		r.Fail(ErrUnionTooLarge)
@@ -184,7 +185,7 @@ func pfMerge(r *exec.Request) {
 		return
 	}
 	item, found := t.Peek(r.Args[1])
-	value, _ := sketchCopy(r, item, found) // as long as union found it
+	value, _ := sketchCopy(r, item, found) // union has checked its length
 	var err error
 	if dense {
 		value, err = hyperloglog.Promote(value)

@@ -68,8 +68,8 @@ func flushOptionsOK(options [][]byte) bool {
 	return false
 }
 
-// CountSlot returns how many keys the slot holds: CLUSTER COUNTKEYSINSLOT. It looks at all keys of
-// the partition.
+// CountSlot returns how many keys the slot holds, for CLUSTER COUNTKEYSINSLOT. It visits all keys
+// of the slot's partition.
 func CountSlot(e *engine.Engine, slot uint16, now int64) int64 {
 	count := int64(0)
 	walk(e, ring.Partition(slot), now, func(item engine.Item) (int, bool) {
@@ -81,8 +81,8 @@ func CountSlot(e *engine.Engine, slot uint16, now int64) int64 {
 	return count
 }
 
-// walk visits the items of a partition until visit returns false, so many of them under one lock
-// that the costs that visit returns add up to walkStep.
+// walk visits the items of a partition until visit returns false. It releases the lock each time
+// the costs that visit returns add up to walkStep.
 func walk(e *engine.Engine, p uint16, now int64, visit func(engine.Item) (cost int, more bool)) {
 	more := true
 	for cursor, done := uint64(0), false; more && !done; {
@@ -95,8 +95,8 @@ func walk(e *engine.Engine, p uint16, now int64, visit func(engine.Item) (cost i
 	}
 }
 
-// maxKeysReply is how many bytes of keys KEYS gathers. Redis gathers what there
-// is and has been killed for it.
+// maxKeysReply limits the reply of KEYS, in bytes. Redis has no such limit and can run out of
+// memory.
 const maxKeysReply = 32 << 20
 
 // walkStep is how many items are looked at under one hold of a shard's lock.
@@ -112,8 +112,8 @@ func keys(r *exec.Request) {
 	})
 }
 
-// gather returns the reply to KEYS for the partitions. It runs outside the loops, and holds a lock
-// for walkStep items at a time, for fewer if the pattern is costly.
+// gather returns the reply to KEYS for the partitions. It runs in a goroutine, and locks a shard
+// for walkStep items at a time, or for fewer if the pattern is costly.
 func (l *keyList) gather(ctx context.Context, e *engine.Engine, covered *ring.PartitionSet, pattern []byte, now int64) []byte {
 	collect := func(item engine.Item) (cost int, more bool) {
 		return glob.Cost(pattern, item.Key()), !glob.Match(pattern, item.Key()) || l.add(item.Key())
@@ -133,12 +133,12 @@ func (l *keyList) gather(ctx context.Context, e *engine.Engine, covered *ring.Pa
 	return l.reply()
 }
 
-// keyList gathers keys as a reply. What it takes counts towards the node's limit.
+// keyList gathers keys as a reply, and charges its memory to heap.
 type keyList struct {
 	heap    exec.Heap
 	text    []byte // room for the header, then the keys
 	found   int
-	problem string // why it is not complete
+	problem string // the error if not all keys were gathered
 }
 
 // listHeader is room for the header of an array.
@@ -176,7 +176,7 @@ func (l *keyList) grow(n int) bool {
 
 func (l *keyList) refund() { l.heap.Refund(int64(cap(l.text))) }
 
-// reply is all that was gathered, with the header in front.
+// reply returns the gathered keys with the array's header in front: a view of l.text.
 func (l *keyList) reply() []byte {
 	header := resp.AppendArray(make([]byte, 0, listHeader), l.found)
 	if l.found == 0 {

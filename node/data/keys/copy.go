@@ -24,8 +24,8 @@ func renameNX(r *exec.Request) {
 	}
 }
 
-// move gives the key another name; ifFree: unless that is taken. False: answered already, or to be
-// executed again.
+// move gives the key another name, or with ifFree only if no key has that name yet. It reports
+// false if it has answered already, or if the command will run again.
 func move(r *exec.Request, ifFree bool) bool {
 	from, to := r.Args[1], r.Args[2]
 	t := r.Lock()
@@ -46,7 +46,7 @@ func move(r *exec.Request, ifFree bool) bool {
 	case !duplicate(r, t, item):
 		return false
 	}
-	t.Delete(from) // not before: it must not be lost when there is no memory
+	t.Delete(from) // last, so that the value is not lost if there is no memory for the copy
 	return true
 }
 
@@ -74,7 +74,7 @@ func copyKey(r *exec.Request) {
 	}
 }
 
-// copyOptions reads the options of COPY; if they are wrong, that is answered.
+// copyOptions parses the options of COPY. If they are wrong, it answers the error and ok is false.
 func copyOptions(r *exec.Request, options [][]byte) (replace, ok bool) {
 	for i := 0; i < len(options); i++ {
 		switch {
@@ -93,7 +93,8 @@ func copyOptions(r *exec.Request, options [][]byte) (replace, ok bool) {
 	return replace, true
 }
 
-// soleDB reports whether the argument is the number of the only database; if not, that is answered.
+// soleDB reports whether the argument is the number of the only database. If not, it answers the
+// error.
 func soleDB(r *exec.Request, arg []byte) bool {
 	n, ok := resp.ParseInt(arg)
 	switch {
@@ -107,8 +108,9 @@ func soleDB(r *exec.Request, arg []byte) bool {
 	return ok && n == 0
 }
 
-// duplicate stores what the command's first key has under the second, too. False: answered already,
-// or to be executed again, since a large value is copied by a goroutine (rewrite.go).
+// duplicate stores the first key's value also under the second key. It reports false if it has
+// answered an error, or if a goroutine copies a large value and the command will run again
+// (exec.Rewrite).
 func duplicate(r *exec.Request, t engine.Txn, item engine.Item) bool {
 	to, value, w := r.Args[2], item.Value(), r.Rewrite
 	again := r.MayRewrite()
@@ -120,7 +122,7 @@ func duplicate(r *exec.Request, t engine.Txn, item engine.Item) bool {
 		duplicateLater(r, t, item)
 		return false
 	default:
-		w.DropValues() // their memory may be what is needed
+		w.DropValues() // the copy may need their memory
 		err = duplicateNow(r, t, item)
 	}
 	if err != nil {
@@ -143,7 +145,7 @@ func duplicateLater(r *exec.Request, t engine.Txn, item engine.Item) {
 
 func duplicateNow(r *exec.Request, t engine.Txn, item engine.Item) error {
 	if pin, large := t.Pin(item); large {
-		defer pin.Release() // what is pinned stays where it is, whatever is evicted for the copy
+		defer pin.Release() // a pinned value does not move, whatever is evicted for the copy
 		return t.Set(r.Args[2], pin.Value(), item.Type(), item.ExpireAt())
 	}
 	copied := append(r.Worker.Body[:0], item.Value()...)

@@ -1,6 +1,8 @@
-// Package keys executes the commands on keys whatever they hold: expiry, names, copies, DUMP and
-// RESTORE, OBJECT, and the commands over all keys. It knows no type: it asks the value's exec.Type.
+// Package keys executes the commands that concern keys of every type: expiry, names, copies, DUMP
+// and RESTORE, OBJECT, and the commands over all keys. It knows no type: it asks the value's
+// exec.Type.
 //
-// A command over all keys (DBSIZE, FLUSHALL, KEYS, SCAN, RANDOMKEY) covers the partitions that its
-// Host names: all that the node serves for a client of its own, or a part for a proxy.
+// A command over all keys (DBSIZE, FLUSHALL, KEYS, SCAN, RANDOMKEY) covers the partitions that
+// exec.Keyspace names: for the node's own client all that the node serves, for a proxy the part of
+// these that the proxy asks for.
 package keys

@@ -9,12 +9,13 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// MaxDump is how long a value may be for DUMP. Its checksum, about 1 ms for each MiB, is made
-// before the reply can begin, and while a pipe waits for that it must not seem to be dead.
+// MaxDump is the longest value that DUMP accepts, in bytes. The reply begins only when its checksum
+// is made, at about 1 ms for each MiB. The pipe is silent so long, and its proxy must not take it
+// for dead.
 const MaxDump = 64 << 20
 
-// MaxTransactionPayload is how long a value may be for DUMP and RESTORE in a transaction, which waits for
-// no goroutine: some 5 ms.
+// MaxTransactionPayload is the longest value, in bytes, that DUMP and RESTORE accept in a
+// transaction, which waits for no goroutine. It takes about 5 ms.
 const MaxTransactionPayload = 4 << 20
 
 func dumpable(r *exec.Request, n int) bool {
@@ -50,8 +51,8 @@ func dump(r *exec.Request) {
 	}
 }
 
-// dumped is the reply to DUMP of a large value, which is sent from where it lies once a goroutine
-// has made the checksum.
+// dumped is the reply to DUMP of a large value. The value is sent from the engine's memory once a
+// goroutine has made the checksum.
 type dumped struct {
 	pin  engine.Pin
 	head [rdb.MaxHead]byte

@@ -2,7 +2,7 @@ package keys
 
 import "github.com/dunlin-cache/dunlin/internal/command"
 
-// The texts of Redis 7, to the letter: clients compare them.
+// The texts of Redis 7, byte for byte, because clients compare them.
 const (
 	errInvalidCursor = "ERR invalid cursor"
 	errExpireNX      = "ERR NX and XX, GT or LT options at the same time are not compatible"
@@ -22,7 +22,7 @@ const (
 	errSwitched      = "Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
 )
 
-// Texts of our own, for what Redis does not have.
+// Dunlin's own texts, for errors that Redis does not have.
 const (
 	errKeysTooLarge    = "ERR the reply of KEYS would be too large, use SCAN"
 	ErrDumpTooLarge    = "ERR the value is too large for DUMP"

@@ -5,8 +5,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// object looks at the command's key without using it, as all of OBJECT does. If it is missing, that
-// is answered.
+// object looks up the command's key and locks its partition. OBJECT does not count as a use of the
+// key. If the key is missing, object answers null and found is false.
 func object(r *exec.Request) (item engine.Item, t engine.Txn, found bool) {
 	t = r.Lock()
 	if item, found = t.Peek(r.Args[2]); !found {
@@ -25,9 +25,9 @@ func objectEncoding(r *exec.Request) {
 	}
 }
 
-// objectFreq: OBJECT FREQ key. Redis knows it only under a policy by frequency. Here uses are
-// counted under each, up to three since eviction has last looked at the key; but who asks wants to
-// know first what the policy is.
+// objectFreq: OBJECT FREQ key. Redis knows the frequency only under an LFU policy. Dunlin counts
+// uses under every policy, up to three since eviction last visited the key, but answers as Redis
+// does.
 func objectFreq(r *exec.Request) {
 	item, t, found := object(r)
 	defer t.Unlock()
@@ -40,8 +40,9 @@ func objectFreq(r *exec.Request) {
 	}
 }
 
-// objectIdleTime: OBJECT IDLETIME key. When a key was last used is not known: eviction needs less,
-// and a time would cost each key four bytes. 0, so that nobody takes a key for idle and deletes it.
+// objectIdleTime: OBJECT IDLETIME key. Dunlin does not know when a key was last used: eviction
+// needs less, and a time would cost four bytes a key. The answer is 0, so that no client takes a
+// key for idle and deletes it.
 func objectIdleTime(r *exec.Request) {
 	_, t, found := object(r)
 	defer t.Unlock()

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// randomStep is among how many neighbours in the order of SCAN a random key is chosen, at
-	// least: keys behind a gap in that order would be chosen more often otherwise.
+	// randomStep is the number of neighbours, in the order of SCAN, from which a random key is
+	// chosen. With fewer, keys behind a gap in that order would be chosen more often.
 	randomStep = 32
-	// randomSteps is for how many steps a key is looked for that is not expired. Expired ones are
-	// swept away in seconds.
+	// randomSteps bounds the search for a key that has not expired. Expired keys are removed within
+	// seconds.
 	randomSteps = 20_000
 )
 
@@ -37,8 +37,8 @@ func randomKey(r *exec.Request) {
 	}
 }
 
-// someKey chooses a key of the partitions, each about as probable as the other, and says how many
-// there are. nil: there is none.
+// someKey returns a random key of the partitions, all about equally probable, or nil if there is
+// none. count is the number of keys. The key is a copy.
 func someKey(r *exec.Request, wanted *ring.PartitionSet) (key []byte, count int64) {
 	if count = Count(r.Engine, wanted); count == 0 {
 		return nil, 0
@@ -65,8 +65,8 @@ func someKey(r *exec.Request, wanted *ring.PartitionSet) (key []byte, count int6
 	return key, count
 }
 
-// someKeyOf chooses a key of a partition, among those behind a place by chance. What is behind the
-// end is at the beginning.
+// someKeyOf returns a random key of a partition, among those behind a random place. Behind the end
+// it continues at the beginning. steps is reduced by the steps taken.
 func someKeyOf(r *exec.Request, p uint16, steps *int) (key []byte) {
 	met, start := 0, uint64(0)
 	if r.Engine.Count(p) > randomStep {

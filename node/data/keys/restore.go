@@ -10,8 +10,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// restoreOptions are the options of RESTORE. IDLETIME and FREQ are read, but have no effect:
-// neither is kept here.
+// restoreOptions are the options of RESTORE. IDLETIME and FREQ are checked but have no effect,
+// because Dunlin keeps neither.
 type restoreOptions struct {
 	replace, absolute bool
 	idle, freq        bool // given
@@ -54,7 +54,7 @@ func restore(r *exec.Request) {
 	}
 }
 
-// parseRestoreOptions reads the options; if they are wrong, that is answered.
+// parseRestoreOptions parses the options. If they are wrong, it answers the error and ok is false.
 func parseRestoreOptions(r *exec.Request, args [][]byte) (o restoreOptions, ok bool) {
 	for i := 0; i < len(args); i++ {
 		more := i+1 < len(args)
@@ -83,7 +83,8 @@ func parseRestoreOptions(r *exec.Request, args [][]byte) (o restoreOptions, ok b
 	return o, true
 }
 
-// restoreNumber reports whether argument i is a number from 0 to most; if not, that is answered.
+// restoreNumber reports whether argument i is a number from 0 to most. If not, it answers the
+// error.
 func restoreNumber(r *exec.Request, i int, most int64, problem string) bool {
 	n, ok := r.IntArg(i)
 	if ok && (n < 0 || n > most) {
@@ -93,8 +94,8 @@ func restoreNumber(r *exec.Request, i int, most int64, problem string) bool {
 	return ok
 }
 
-// restoreExpiry is when the key is to expire, in unix milliseconds; if that makes no sense, it is
-// answered.
+// restoreExpiry returns when the key expires, in unix milliseconds, 0 for never. If the argument is
+// invalid, it answers the error and ok is false.
 func restoreExpiry(r *exec.Request, o restoreOptions) (at int64, ok bool) {
 	at, ok = r.IntArg(2)
 	switch {
@@ -109,8 +110,8 @@ func restoreExpiry(r *exec.Request, o restoreOptions) (at int64, ok bool) {
 	return at, true
 }
 
-// payload reads the payload. now is false if that would take too long here, unless it was checked
-// right before.
+// payload parses the payload. now is false if a goroutine must check the payload or copy the value
+// first, because that would take too long here.
 func payload(r *exec.Request) (typ *exec.Type, value exec.Restored, now bool, err error) {
 	b, err := r.Value(3)
 	limit := exec.RewriteFrom
@@ -157,7 +158,7 @@ func restoreLater(r *exec.Request) {
 	})
 }
 
-// restoreAs stores the value, unless its time has passed already.
+// restoreAs calls store, or deletes the key if its expiry has passed already.
 func restoreAs(r *exec.Request, t engine.Txn, at int64, store func() error) error {
 	if at != 0 && at <= r.Now {
 		t.Delete(r.Args[1])
@@ -166,14 +167,14 @@ func restoreAs(r *exec.Request, t engine.Txn, at int64, store func() error) erro
 	return store()
 }
 
-// setRead stores a value that is not long.
+// setRead stores a value that is short enough to be copied here.
 func setRead(r *exec.Request, t engine.Txn, typ *exec.Type, value exec.Restored, at int64) error {
 	b := value.Append(r.Worker.Body[:0])
 	defer r.Worker.KeepBody(b)
 	return t.Set(r.Args[1], b, typ.ID, at)
 }
 
-// replyRestored answers what became of a RESTORE.
+// replyRestored answers a RESTORE that ended with err.
 func replyRestored(r *exec.Request, err error) {
 	switch {
 	case err == nil:

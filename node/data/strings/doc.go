@@ -1,3 +1,3 @@
-// Package strings executes the commands of strings: GET and SET with all their relatives, counters,
-// and LCS. Its Type is the type of bitmaps and HyperLogLogs too, which are strings.
+// Package strings executes the commands of strings: GET and SET with their relatives, INCR and its
+// relatives, and LCS. Bitmaps and HyperLogLogs are strings, so its Type is theirs too.
 package strings

@@ -1,6 +1,6 @@
 package strings
 
-// The texts of Redis 7, to the letter: clients compare them.
+// The texts of Redis 7, byte for byte, because clients compare them.
 const (
 	errNotFloat     = "ERR value is not a valid float"
 	errNaN          = "ERR increment would produce NaN or Infinity"
@@ -15,7 +15,7 @@ const (
 	errPairs        = "ERR wrong number of key-value pairs"
 )
 
-// Texts of our own, for what Redis does not have.
+// Dunlin's own texts, for errors that Redis does not have.
 const (
 	ErrReplyTooLarge = "ERR the reply would be too large, ask for fewer keys"
 )

@@ -45,13 +45,14 @@ func (o *lcsOptions) parse(args [][]byte) (refusal string) {
 	return ""
 }
 
-// maxLCSNow is how long an LCS may take on the loop, in steps of about a nanosecond.
+// maxLCSNow limits an LCS on the loop, in steps of about a nanosecond.
 const maxLCSNow = 50_000
 
-// lcsUncharged is how much memory is not worth to be charged for a moment.
+// lcsUncharged is the memory, in bytes, that an LCS may use on the loop without charging it.
 const lcsUncharged = 1 << 20
 
-// lcsCells is how many pairs of positions two strings may have: Redis has four bytes for each.
+// lcsCells limits the product of the strings' lengths. Redis needs four bytes for each pair of
+// positions, and limits their sum to proto-max-bulk-len.
 const lcsCells = exec.MaxString / 4
 
 // commonSubsequence: LCS key1 key2 [LEN] [IDX] [MINMATCHLEN n] [WITHMATCHLEN]
@@ -71,7 +72,7 @@ func commonSubsequence(r *exec.Request) {
 		r.Fail(refusal)
 		return
 	}
-	// Both were looked up: this removes none any more.
+	// Both were looked up above, which has removed expired keys: Peek changes nothing.
 	a, foundA := t.Peek(r.Args[1])
 	b, foundB := t.Peek(r.Args[2])
 	var s lcs.Pair
@@ -91,8 +92,8 @@ func commonSubsequence(r *exec.Request) {
 	}
 }
 
-// lcsNow answers here. That takes long in a transaction only, which waits for no goroutine: 25 ms
-// at most.
+// lcsNow answers on the loop. It takes long only in a transaction, which waits for no goroutine: up
+// to 25 ms.
 func lcsNow(r *exec.Request, s *lcs.Pair, o *lcsOptions) {
 	memory, e := s.Memory(!o.length), r.Engine
 	if memory > lcsUncharged {
@@ -109,7 +110,7 @@ func lcsNow(r *exec.Request, s *lcs.Pair, o *lcsOptions) {
 
 var lcsTurn sync.Mutex // of the goroutine that works on an LCS
 
-// lcsLater has a goroutine answer. Only one of a node works at a time: it may need 34 MB.
+// lcsLater has a goroutine answer. Only one LCS runs at a time, because it may need 34 MB.
 func lcsLater(r *exec.Request, o lcsOptions, a, b exec.Source) {
 	e, version := r.Engine, r.Version()
 	r.Host.AnswerLater(func(ctx context.Context) []byte {
