@@ -227,7 +227,7 @@ func (s *copySchedule) act() {
 			s.admitted = ""
 		case CopyForget:
 			s.have = content{}
-		case CopyRefuse, CopyTake:
+		case CopyRefuse, CopyAccept:
 			for _, p := range s.peers {
 				if p.name == a.Source {
 					p.vain = a.Do == CopyRefuse
