@@ -88,7 +88,7 @@ func TestStreamHandsOverThroughAnOverflow(t *testing.T) {
 	settle(t, s)
 	copies.wantHanded(t, p, 77)
 	if s.Progress().Resyncs == 0 {
-		t.Error("no log has overflown")
+		t.Error("no log has overflowed")
 	}
 	sameContents(t, a, b)
 }

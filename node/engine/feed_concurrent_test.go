@@ -19,7 +19,7 @@ type feedFollower struct {
 	replica *Engine
 	r       Receiver
 	now     *atomic.Int64
-	stalls  bool // collects nothing until a log has overflown
+	stalls  bool // collects nothing until a log has overflowed
 	cursor  [feedUserPartitions]uint64
 	synced  [feedUserPartitions]bool
 	begun   int
@@ -148,7 +148,7 @@ func TestFeedConcurrently(t *testing.T) {
 		}
 	}
 	if all[1].begun == feedUserPartitions {
-		t.Error("nothing has overflown")
+		t.Error("nothing has overflowed")
 	}
 	if e.Stats().Evicted == 0 {
 		t.Error("nothing was evicted")
@@ -175,7 +175,7 @@ func TestFeedLosesLastWords(t *testing.T) {
 	mustSet(t, e, p, "key", make([]byte, 10_000))
 	e.Unfeed(p, 0, Mark{2, 2})
 	if e.LostLog(0) {
-		t.Error("a log is lost before one has overflown")
+		t.Error("a log is lost before one has overflowed")
 	}
 	for e.feeds.take() != 0 {
 	}
@@ -207,13 +207,13 @@ func TestFeedOverflow(t *testing.T) {
 	stopped := map[uint16]bool{}
 	for i := 0; len(stopped) < users; i++ {
 		if i == 1<<20 {
-			t.Fatalf("%d partitions have overflown of %d, with %d bytes", len(stopped), users, e.Backlog(0))
+			t.Fatalf("%d partitions have overflowed of %d, with %d bytes", len(stopped), users, e.Backlog(0))
 		}
 		mustSet(t, e, uint16(i%users), "key", make([]byte, 900))
 		for _, p := range e.Overflowed(0, nil) {
 			stopped[p] = true
 			if e.shardOf(p).feeds.log(0).bytes != 0 {
-				t.Fatal("a log that has overflown has something")
+				t.Fatal("a log that has overflowed has something")
 			}
 		}
 		if n := e.Stats().Feeds; n > int64(e.feeds.most()) {

@@ -63,7 +63,7 @@ func (f *shardFeeds) logTo(t targets, h header, second int64, body []byte) {
 	}
 	f.logs[t.first()].put(f.s, h, second, body)
 	for t >>= 8; t != 0; t >>= 8 {
-		// The log of one may have overflown to make room for that of another: then it has no more
+		// The log of one may have overflowed to make room for that of another: then it has no more
 		// of the partition.
 		if r := t.first(); f.targetsOf(h.partition()).has(r) {
 			f.logs[r].put(f.s, h, second, body)

@@ -72,7 +72,7 @@ func (f *shardFeeds) logParts(t targets, kind EffectKind, v Parts, second partsW
 	key := v.Key()
 	h := otherEffect(kind, v.t.number, len(key)).withRest(len(rest))
 	for ; t != 0; t >>= 8 {
-		// As in logTo: the log of one may have overflown for that of another.
+		// As in logTo: the log of one may have overflowed for that of another.
 		if r := t.first(); f.targetsOf(v.t.number).has(r) {
 			f.openUnit(f.logs[r], v.t.number)
 			f.logs[r].putParts(f.s, h, second, key, rest)

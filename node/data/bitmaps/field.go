@@ -132,19 +132,19 @@ func bitOffset(arg []byte, width uint64) (at uint64, ok bool) {
 // execute does the operation on a value. ok is false if OVERFLOW FAIL refuses it.
 func (op *fieldOp) execute(value []byte) (reply int64, ok bool) {
 	old := op.signExtend(bitstring.Field(value, op.at, op.width))
-	result, overflown := old, false
+	result, overflowed := old, false
 	switch op.kind {
 	case getField:
 		return old, true
 	case setField:
-		result, overflown = op.sum(0, op.operand)
+		result, overflowed = op.sum(0, op.operand)
 		if !op.signed && op.operand < 0 && op.overflow == saturate {
 			result = op.most() // to Redis, it is a very large number
 		}
 	case incrField:
-		result, overflown = op.sum(old, op.operand)
+		result, overflowed = op.sum(old, op.operand)
 	}
-	if overflown && op.overflow == refuse {
+	if overflowed && op.overflow == refuse {
 		return 0, false
 	}
 	bitstring.SetField(value, op.at, op.width, uint64(result))
@@ -162,9 +162,9 @@ func (op *fieldOp) signExtend(v uint64) int64 {
 	return int64(v<<(64-op.width)) >> (64 - op.width)
 }
 
-// sum adds delta to what a field has, or to 0. overflown says that the field cannot hold the sum;
+// sum adds delta to what a field has, or to 0. overflowed says that the field cannot hold the sum;
 // result is then what should be there instead.
-func (op *fieldOp) sum(old, delta int64) (result int64, overflown bool) {
+func (op *fieldOp) sum(old, delta int64) (result int64, overflowed bool) {
 	least, most := int64(0), op.most()
 	if op.signed {
 		least = -most - 1
