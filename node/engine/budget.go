@@ -1,5 +1,30 @@
 package engine
 
+// charge takes n bytes of the budget if they are there.
+func (p *pool) charge(n int64) bool { return p.chargeUpTo(n, p.limit(false)) }
+
+// chargeUpTo is where the memory limit is enforced: used never passes limit. It takes n bytes of the
+// budget and reports whether they were there.
+func (p *pool) chargeUpTo(n, limit int64) bool {
+	for {
+		used := p.used.Load()
+		if used+n > limit {
+			return false
+		}
+		if p.used.CompareAndSwap(used, used+n) {
+			return true
+		}
+	}
+}
+
+// tight reports whether memory is full, or nearly so: a new record then has to evict another.
+func (p *pool) tight() bool {
+	limit := p.max.Load()
+	return p.used.Load() > limit-limit/tightShare
+}
+
+func (p *pool) refund(n int64) { p.used.Add(-n) }
+
 // outsideWaits is how often Charge yields when the shards that could give memory are locked.
 const outsideWaits = 20
 

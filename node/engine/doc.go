@@ -20,7 +20,7 @@
 // It leaves the main queue when a hand finds it unused (evict_clock.go). Both queues are in the
 // shard of the record's partition. Memory moves between sizes and shards in pages: the hand that is
 // furthest behind in time gives, and sparse pages are emptied into others (page_compact.go).
-// evict_victim.go has the order in which victims are looked for, budget_limit.go the limit.
+// evict_room.go has the order in which victims are looked for, budget.go enforces the limit.
 //
 // # Terms
 //

@@ -252,3 +252,30 @@ func (ix *indexes) trimSpares() {
 
 // maskFor is the mask with which n > 0 buckets are addressed.
 func maskFor(n uint32) uint32 { return 1<<bits.Len32(n-1) - 1 }
+
+// take returns a cell for n bytes of index, 0 if there is none. It may evict.
+func (ix *indexes) take(n int) handle {
+	if n > ix.s.e.pool.pageSize {
+		return 0
+	}
+	h := ix.s.obtain(index, n)
+	if h != 0 {
+		ix.s.sums.Index += int64(ix.s.e.classes.size(ix.s.e.classes.of(n)))
+	}
+	return h
+}
+
+// takeQuietly is take without eviction.
+func (ix *indexes) takeQuietly(n int) handle {
+	class := ix.s.e.classes.of(n)
+	h := ix.s.slabs.take(index, class)
+	if h != 0 {
+		ix.s.sums.Index += int64(ix.s.e.classes.size(class))
+	}
+	return h
+}
+
+func (ix *indexes) put(h handle, n int) {
+	ix.s.sums.Index -= int64(ix.s.e.classes.size(ix.s.e.classes.of(n)))
+	ix.s.slabs.put(h)
+}

@@ -35,29 +35,6 @@ type pool struct {
 
 func (p *pool) pageCost() int64 { return int64(p.pageSize) + pageMetaSize }
 
-// charge takes n bytes of the budget if they are there.
-func (p *pool) charge(n int64) bool { return p.chargeUpTo(n, p.limit(false)) }
-
-func (p *pool) chargeUpTo(n, limit int64) bool {
-	for {
-		used := p.used.Load()
-		if used+n > limit {
-			return false
-		}
-		if p.used.CompareAndSwap(used, used+n) {
-			return true
-		}
-	}
-}
-
-// tight reports whether memory is full, or nearly so: a new record then has to evict another.
-func (p *pool) tight() bool {
-	limit := p.max.Load()
-	return p.used.Load() > limit-limit/tightShare
-}
-
-func (p *pool) refund(n int64) { p.used.Add(-n) }
-
 // take returns an empty page, 0 when the budget has none.
 func (p *pool) take(upkeep bool) uint32 {
 	p.mu.Lock()

@@ -21,7 +21,7 @@ import (
 //	everybody    adopts the table ─▶ fetches the document ─▶ OnSettings ─▶ announces that it has it
 //	coordinator  every member that is alive has announced it ─▶ Configure returns
 //
-// A member adopts a table before it has the table's document, so no fail-over waits for settings.
+// A member adopts a table before it has the table's document, so no failover waits for settings.
 // If the coordinator dies before any member has fetched its document, that document is lost. The
 // next coordinator then issues a table that names the document which it has itself.
 

@@ -58,33 +58,6 @@ func wait(times int) {
 	}
 }
 
-// take returns a cell for n bytes of index, 0 if there is none. It may evict.
-func (ix *indexes) take(n int) handle {
-	if n > ix.s.e.pool.pageSize {
-		return 0
-	}
-	h := ix.s.obtain(index, n)
-	if h != 0 {
-		ix.s.sums.Index += int64(ix.s.e.classes.size(ix.s.e.classes.of(n)))
-	}
-	return h
-}
-
-// takeQuietly is takeIndex without eviction.
-func (ix *indexes) takeQuietly(n int) handle {
-	class := ix.s.e.classes.of(n)
-	h := ix.s.slabs.take(index, class)
-	if h != 0 {
-		ix.s.sums.Index += int64(ix.s.e.classes.size(class))
-	}
-	return h
-}
-
-func (ix *indexes) put(h handle, n int) {
-	ix.s.sums.Index -= int64(ix.s.e.classes.size(ix.s.e.classes.of(n)))
-	ix.s.slabs.put(h)
-}
-
 // makeRoom evicts, or moves records together, until there is a free cell of the class wanted in
 // this shard or more room in the budget. It reports whether it gained something; another shard may
 // take that first.
