@@ -74,7 +74,8 @@ func (r *request) admitKeys(oneSlot bool) bool {
 			r.Partition = p
 		}
 		crossing = crossing || slot != first
-		if refusing < 0 && !r.serves(p) {
+		served := r.view.Standing[p] == ownership.Serving && !r.careful
+		if !served && refusing < 0 && !r.serves(p) {
 			refusing = int(slot)
 		}
 	}

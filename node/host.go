@@ -56,7 +56,7 @@ func (r *request) Cover() ring.PartitionSet {
 func (r *request) CoverLater(f func(ctx context.Context, covered *ring.PartitionSet) (reply []byte)) {
 	n := r.node
 	if !r.Part {
-		covered := served(r.view, &allPartitions)
+		_, covered := n.coverage(&allPartitions) // none while the node is fenced
 		r.answerLater(func() []byte { return f(n.ctx, &covered) })
 		return
 	}

@@ -116,7 +116,9 @@ func (n *Node) handOverLocked(a ownership.HandOver) {
 	for _, heir := range lost.Heirs {
 		s := n.fedBy[heir]
 		n.goJob(func() {
-			_ = s.FlushHanded(h.ctx) // or the stream has ended, or the heir was given up
+			if err := s.FlushHanded(h.ctx); err != nil && n.ctx.Err() == nil {
+				n.log.Warn("gave up a hand-over: the new owner has died or its stream has ended", "to", heir, "error", err)
+			}
 			n.step(func(m *ownership.Machine, _ time.Duration) { m.Flushed(id, heir) })
 		})
 	}

@@ -13,7 +13,7 @@ import (
 // as it arrives, and the command is executed when the request is there, wholly:
 //
 //	*5 SET key $500000 ▒▒▒▒ ▒▒▒▒▒▒ ▒▒▒▒▒ EX 60
-//	     beginValue ┘   └─ take ──────┘      └ endUpload: like any command, but that put publishes the value
+//	     beginValue ┘   └─ Write ─────┘      └ endUpload: like any command, but Put publishes the value
 //
 // Memory is taken for what has come, not for what was announced. When there is none, the rest of
 // the value is thrown away, and the handler learns of it where it stores the value.

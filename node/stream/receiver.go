@@ -70,6 +70,7 @@ func (all *Receivers) Open(source string, generation uint64) (c *Connection, las
 	defer r.mu.Unlock()
 	c = &Connection{of: r}
 	r.conn = c
+	r.taker = all.taker(source) // the one of before may have been forgotten meanwhile
 	last, resumed := r.inbound.Open(generation)
 	if resumed {
 		r.taker.Reopened()
@@ -96,7 +97,7 @@ func (all *Receivers) receiver(source string) *receiver {
 	}
 	r := all.from[source]
 	if r == nil {
-		r = &receiver{cfg: all.cfg, taker: all.taker(source)}
+		r = &receiver{cfg: all.cfg}
 		all.from[source] = r
 	}
 	return r
