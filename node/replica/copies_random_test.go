@@ -428,13 +428,20 @@ func firstBadCopy(schedules int, broken Broken, rules ownership.Broken) (fault s
 // What b reports as in sync, or serves, is what the owner has had. In the end b has all that the
 // table gives it.
 func TestCopiesInRandomSchedules(t *testing.T) {
-	if fault := firstBadCopy(200, Broken{}, ownership.Broken{}); fault != "" {
+	schedules := 200
+	if testing.Short() {
+		schedules = 20
+	}
+	if fault := firstBadCopy(schedules, Broken{}, ownership.Broken{}); fault != "" {
 		t.Error(fault)
 	}
 }
 
 // Random schedules show what becomes of rules that are broken.
 func TestBrokenRulesOfCopies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector, for which tests are short, sees nothing in a machine without goroutines")
+	}
 	const within = 500
 	for name, broken := range map[string]Broken{
 		"date a copy by the receiver's table":    {IgnoreSince: true},
