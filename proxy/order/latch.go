@@ -73,11 +73,15 @@ func (p *Pipe) overtakes(partition uint16) bool {
 	return p.acked < p.latch.aheadUntil && p.latch.ahead.Has(partition)
 }
 
-// noteAhead remembers the partitions of the requests that are outstanding when RETRY is sent.
+// aheadBytes bounds how much of outstanding requests is parsed for their partitions at a RETRY.
+const aheadBytes = 64 << 10
+
+// noteAhead remembers the partitions of the requests that are outstanding when RETRY is sent. If
+// finding them takes long it remembers all: then more requests wait for that moment.
 func (p *Pipe) noteAhead() {
 	l := &p.latch
 	l.ahead, l.aheadUntil = ring.PartitionSet{}, p.tail()
-	begin := p.acked
+	begin, parsed := p.acked, 0
 	for i := range p.inflight.len() {
 		r := p.inflight.at(i)
 		raw := p.buf[begin-p.base : r.end-p.base]
@@ -85,6 +89,10 @@ func (p *Pipe) noteAhead() {
 		switch part := r.Part.(type) {
 		case Asker: // see add
 		case Scattered:
+			if parsed += len(raw); parsed > aheadBytes {
+				l.ahead = ring.AllPartitions()
+				return
+			}
 			for _, number := range part.Partitions(raw) {
 				l.ahead.Add(number)
 			}

@@ -84,3 +84,38 @@ func TestRetryIsNotOvertaken(t *testing.T) {
 		t.Errorf("%v of the session are sent, want both in their order", got)
 	}
 }
+
+// scattered is the Part of a request with keys in the partitions 3 and 4. It counts how often it
+// was asked for them.
+type scattered struct{ asked *int }
+
+func (scattered) Done(int32, []byte) {}
+
+func (scattered) Divide(int32, []byte, func(uint16) *Node) []Piece { return nil }
+
+func (s scattered) Partitions([]byte) []uint16 {
+	*s.asked++
+	return []uint16{3, 4}
+}
+
+// What RETRY looks at has a bound: beyond it, all partitions count.
+func TestRetryParsesABoundedAmount(t *testing.T) {
+	for _, test := range []struct {
+		requests, size, asked int
+		all                   bool
+	}{{3, 100, 3, false}, {1000, 1 << 10, aheadBytes >> 10, true}} {
+		h := newShell(t)
+		s := &Session{Owner: noOwner{}}
+		h.submit(s) // opens the pipe
+		p, asked := h.Owner(0).Pipe(common), 0
+		for range test.requests {
+			h.Submit(s, Request{Session: s, Part: scattered{&asked}}, make([]byte, test.size), h.now)
+		}
+		asked = 0
+		p.noteAhead()
+		if asked != test.asked || !p.latch.ahead.Has(3) || p.latch.ahead.Has(5) != test.all {
+			t.Errorf("%d requests of %d bytes: %d were looked at, want %d; all partitions %v, want %v",
+				test.requests, test.size, asked, test.asked, p.latch.ahead.Has(5), test.all)
+		}
+	}
+}
