@@ -70,18 +70,33 @@ func (r *request) configureLater() {
 	r.answerLater(func() []byte { return n.settings.Set(nil, args) })
 }
 
-// configurePart: EACH CONFIG GET | SET | RESETSTAT. A client's is answered as the session's.
-// Parameters of the cluster are set by one node: the owner of partition 0.
+// configurePart: EACH CONFIG GET | RESETSTAT. A client's is answered as the session's.
 func configurePart(r *request) {
 	n, id, args := r.node, r.Cmd.ID, exec.CloneArgs(r.Args)
-	r.CoverLater(func(_ context.Context, covered *ring.PartitionSet) []byte {
-		switch {
-		case id != command.ConfigSet:
-			return n.configure(id, args)
-		case covered.Has(0):
-			return n.settings.Set(nil, args)
+	r.CoverLater(func(context.Context, *ring.PartitionSet) []byte { return n.configure(id, args) })
+}
+
+// setPart: EACH CONFIG SET. The owner of partition 0 sets the parameters of the cluster, the others
+// only check them. Each sets once, although the change itself brings a new table: the answer covers
+// what this node served before and still serves, so that the proxy asks the next owner of the rest.
+func setPart(r *request) {
+	n, wanted, args := r.node, r.wanted, exec.CloneArgs(r.Args)
+	r.answerLater(func() []byte {
+		_, before := n.coverage(&wanted)
+		set := n.settings.SetHere
+		if before.Has(0) {
+			set = n.settings.Set
 		}
-		return n.settings.SetHere(nil, args)
+		reply := set(nil, args)
+		if resp.IsError(reply) {
+			return reply
+		}
+		_, after := n.coverage(&wanted)
+		covered := before.Intersect(&after)
+		if before.Has(0) {
+			covered.Add(0) // the cluster has the parameters, whoever owns partition 0 by now
+		}
+		return append(member.AppendCovered(nil, &covered), reply...)
 	})
 }
 
@@ -118,9 +133,14 @@ func (n *Node) ApplySettings(s *ring.Settings) {
 	}
 }
 
-// settingsPatience is for how long a change of settings may take. It must be over before the proxies
-// that have sent it give up.
-const settingsPatience = 3 * time.Second
+const (
+	// settingsPatience is how long a change of settings may take. It must end before the proxy that
+	// has asked for the change gives up on this node: see order.LargePatience.
+	settingsPatience = 3 * time.Second
+	// coordinatorPatience is how long the coordinator waits for all members. It is shorter, so that
+	// the coordinator's answer, which names the members that are late, arrives in time.
+	coordinatorPatience = settingsPatience - 500*time.Millisecond
+)
 
 // setCluster has the coordinator change settings of the cluster.
 func (n *Node) setCluster(changes map[string]string) error {
@@ -155,7 +175,7 @@ func configureCluster(r *request) {
 	}
 	n := r.node
 	r.answerLater(func() []byte {
-		ctx, cancel := context.WithTimeout(n.ctx, settingsPatience)
+		ctx, cancel := context.WithTimeout(n.ctx, coordinatorPatience)
 		defer cancel()
 		if err := (*at).Configure(ctx, changes); err != nil {
 			return resp.AppendError(nil, "ERR "+err.Error())

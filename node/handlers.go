@@ -60,7 +60,7 @@ var eachHandlers map[command.ID]exec.Handler
 func makeEachHandlers() map[command.ID]exec.Handler {
 	all := map[command.ID]exec.Handler{
 		command.ConfigGet:       own(configurePart),
-		command.ConfigSet:       own(configurePart),
+		command.ConfigSet:       own(setPart),
 		command.ConfigResetStat: own(configurePart),
 	}
 	for id, h := range handlers {

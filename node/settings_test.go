@@ -5,8 +5,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -24,6 +26,68 @@ func (d oneDocument) Settings(hash []byte) *ring.Settings {
 		return d.s
 	}
 	return nil
+}
+
+// changes is a SettingsSource of a coordinator. Each change brings a new view, as a table with a new
+// document does.
+type changes struct {
+	oneDocument
+	coordinator ring.Member
+	self        bool
+	changed     func(ctx context.Context)
+}
+
+func (c *changes) Coordinator() (m ring.Member, self, ok bool) { return c.coordinator, c.self, true }
+
+func (c *changes) Configure(ctx context.Context, _ map[string]string) error {
+	c.changed(ctx)
+	return nil
+}
+
+// TestSetPartOnce: a node sets the cluster's parameters once for a proxy's CONFIG SET, although the
+// view changes meanwhile. The answer covers what the node serves before and after the change, and
+// partition 0 even if it is lost: its owner sets them for all.
+func TestSetPartOnce(t *testing.T) {
+	for lost := range uint16(2) {
+		n := startBare(t)
+		setView(n, sharedView(n, "theirs"))
+		count := 0
+		n.SetSettings(&changes{self: true, changed: func(context.Context) {
+			count++
+			v := sharedView(n, "theirs")
+			v.Table.Owner[lost], v.Standing[lost] = 1, ownership.Foreign
+			setView(n, v)
+		}})
+		c := openPipeTo(t, n, 1, 0, "large", 1, 2)
+		covered, reply := c.each(&allPartitions, "CONFIG SET timeout 77 slowlog-max-len 9")
+		if got := inText(reply); got != "OK" || count != 1 {
+			t.Errorf("CONFIG SET answers %s and sets %d times, want OK and once", got, count)
+		}
+		want := allPartitions
+		want.Remove(partitionOf("theirs"))
+		if lost != 0 {
+			want.Remove(lost)
+		}
+		if covered != want {
+			t.Errorf("CONFIG SET covers the wrong partitions when partition %d is lost", lost)
+		}
+	}
+}
+
+// TestCoordinatorAnswersFirst: the coordinator gives up on late members before the node that has
+// asked it gives up on the coordinator.
+func TestCoordinatorAnswersFirst(t *testing.T) {
+	asking, asked := startNode(t), startNode(t, func(c *Config) { c.ID = "b" })
+	var left time.Duration
+	asked.SetSettings(&changes{self: true, changed: func(ctx context.Context) {
+		deadline, _ := ctx.Deadline()
+		left = time.Until(deadline)
+	}})
+	asking.SetSettings(&changes{coordinator: memberOf(asked)})
+	dial(t, asking.Addr()).want("CONFIG SET timeout 77", "OK")
+	if left <= 0 || left > settingsPatience-400*time.Millisecond {
+		t.Errorf("the coordinator waits for %v, the node that asks it for %v", left, settingsPatience)
+	}
 }
 
 // TestLargestSettings: a node sends a settings document of any size, from the bytes that

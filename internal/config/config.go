@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -151,17 +150,6 @@ func (c *Config) SetHere(dst []byte, args [][]byte) []byte {
 	}
 	return c.setAll(dst, args, func(map[string]string) error { return nil })
 }
-
-// SetOnLoop is Set for callers that must not wait: it refuses parameters of the cluster.
-func (c *Config) SetOnLoop(dst []byte, args [][]byte) []byte {
-	if c.o.SetCluster == nil {
-		return c.Set(dst, args)
-	}
-	return c.setAll(dst, args, func(map[string]string) error { return errWaits })
-}
-
-// Only transactions get errWaits: other ways to a loop set parameters of the cluster elsewhere.
-var errWaits = errors.New("it holds for the whole cluster and cannot be set within a transaction")
 
 func (c *Config) setAll(dst []byte, args [][]byte, setCluster func(map[string]string) error) []byte {
 	pairs := args[2:]

@@ -162,9 +162,6 @@ func TestParametersOfTheCluster(t *testing.T) {
 	if got := c.say(t, "CONFIG SET maxmemory 8 timeout 1"); got != failed+"no\r\n" || limit != 7 {
 		t.Errorf("%q, maxmemory %d", got, limit)
 	}
-	if got := string(c.SetOnLoop(nil, conversation.Words(t, "CONFIG SET timeout 1"))); got != failed+errWaits.Error()+"\r\n" {
-		t.Errorf("%q", got)
-	}
 	if got := string(c.SetHere(nil, conversation.Words(t, "CONFIG SET timeout 1 maxmemory 9"))); got != "+OK\r\n" || limit != 9 {
 		t.Errorf("%q, maxmemory %d", got, limit)
 	}

@@ -12,8 +12,10 @@ func (s *Server) configGet(st *State, args [][]byte, dst []byte) ([]byte, Action
 	return s.o.Config.AppendGet(dst, st.Version, args), ActionNone
 }
 
+// configSet runs on a proxy's loop, for the proxy's own parameters. A node answers CONFIG SET from a
+// goroutine instead, and MULTI does not queue it, because it can wait for every member.
 func (s *Server) configSet(_ *State, args [][]byte, dst []byte) ([]byte, Action) {
-	return s.o.Config.SetOnLoop(dst, args), ActionNone
+	return s.o.Config.Set(dst, args), ActionNone
 }
 
 func (s *Server) configResetStat(_ *State, _ [][]byte, dst []byte) ([]byte, Action) {

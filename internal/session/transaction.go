@@ -7,12 +7,13 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// Redis's texts about transactions, and one of Dunlin's own.
+// Redis's texts about transactions, and two of Dunlin's own.
 const (
 	errNestedMulti   = "ERR MULTI calls can not be nested"
 	errDiscardAlone  = "ERR DISCARD without MULTI"
 	errWatchInside   = "ERR WATCH inside MULTI is not allowed"
 	errNotInMulti    = "ERR Command not allowed inside a transaction"
+	errSetInMulti    = "ERR CONFIG SET can wait for every member of the cluster, and a transaction cannot wait: send it outside MULTI"
 	errExecRefused   = "EXECABORT Transaction discarded because of: "
 	errMultiTooLarge = "ERR the transaction is too large: 65536 commands and 64 MiB are allowed"
 
@@ -136,6 +137,8 @@ func (st *State) Enqueue(c *command.Command, args [][]byte, dst []byte) []byte {
 		cost += len(arg) + 24
 	}
 	switch {
+	case c.ID == command.ConfigSet:
+		return st.fail(dst, errSetInMulti)
 	case !mayQueue(c):
 		return st.fail(dst, errNotInMulti)
 	case len(tx.Queue) == maxQueued || tx.bytes+cost > maxQueuedBytes:
