@@ -180,7 +180,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestImportTables checks that no edge is both allowed and forbidden, and that each reason is given.
+// TestImportTables checks that no edge is both allowed and forbidden, and that each reason is
+// given.
 func TestImportTables(t *testing.T) {
 	for _, f := range forbidden {
 		if f.because == "" {

@@ -105,7 +105,8 @@ func run(ctx context.Context, c Config, inOrder int) (*Result, error) {
 	begin := time.Now()
 	for i, w := range workers {
 		running.Go(func() {
-			// The thread is never unlocked: its timer slack has changed, so it ends with the worker.
+			// The thread is never unlocked: its timer slack has changed, so it ends with the
+			// worker.
 			runtime.LockOSThread()
 			if errs[i] = w.run(begin); errs[i] != nil {
 				stopped.Store(true)

@@ -49,8 +49,8 @@ func New(t testing.TB) *Authority {
 	return a
 }
 
-// Issue writes a certificate for 127.0.0.1, for both sides of a connection, and its key. The same name again replaces
-// the files.
+// Issue writes a certificate for 127.0.0.1, for both sides of a connection, and its key. The same
+// name again replaces the files.
 func (a *Authority) Issue(t testing.TB, name string) (cert, key string) {
 	t.Helper()
 	a.issued++

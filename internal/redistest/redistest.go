@@ -12,8 +12,9 @@ import (
 // patience is for a server to accept, on a machine busy with other tests.
 const patience = 30 * time.Second
 
-// Start starts a server that ends with the test, on a free port of the loopback, and returns its address. It stores nothing
-// on a disk. args are more of its arguments. Where there is no redis-server the test is skipped.
+// Start starts a server that ends with the test, on a free port of the loopback, and returns its
+// address. It stores nothing on a disk. args are more of its arguments. Where there is no
+// redis-server the test is skipped.
 func Start(t testing.TB, args ...string) (addr string) {
 	t.Helper()
 	path := find(t)
@@ -72,7 +73,8 @@ func find(t testing.TB) (path string) {
 	return path
 }
 
-// freeAddr is an address whose port was free a moment ago. Losing it to another process since then fails the test.
+// freeAddr is an address whose port was free a moment ago. Losing it to another process since then
+// fails the test.
 func freeAddr(t testing.TB) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

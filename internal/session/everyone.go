@@ -111,8 +111,8 @@ func (e *Everyone) Reply() (reply []byte, suicide bool) {
 	return resp.AppendOK(nil), false
 }
 
-// Pauser applies CLIENT PAUSE and UNPAUSE to the clients of one loop. Its methods are called on that
-// loop. All fields must be set.
+// Pauser applies CLIENT PAUSE and UNPAUSE to the clients of one loop. Its methods are called on
+// that loop. All fields must be set.
 type Pauser struct {
 	Server   *Server
 	Clients  iter.Seq[Client]                                // of the loop

@@ -76,8 +76,8 @@ func TestEveryone(t *testing.T) {
 	f("CLIENT UNPAUSE", ActionPause, "+OK", false, "", "", "", "")
 }
 
-// TestPauser: what a pause has held goes on when the pause is over; what waits for something else does
-// not.
+// TestPauser: what a pause has held goes on when the pause is over; what waits for something else
+// does not.
 func TestPauser(t *testing.T) {
 	s := testServer("")
 	held, waits := &noted{state: s.NewState("", "", 0)}, &noted{state: s.NewState("", "", 0)}

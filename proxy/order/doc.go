@@ -16,9 +16,9 @@
 // A Session is what the Machine knows of one client, a Node of one node, and a Pipe of the
 // connection of one Lane to it. A Request is one command or a part of one. It is queued in a pipe,
 // outstanding until its reply has come, and held when it came back undone or cannot be sent yet. A
-// Part gathers the replies to several requests. The requests of a Scattered Part have keys in several
-// partitions and may have to be divided. Those of an Asker are never held, because it asks again by
-// itself. A stray is a request that a node may still execute although its pipe was lost.
+// Part gathers the replies to several requests. The requests of a Scattered Part have keys in
+// several partitions and may have to be divided. Those of an Asker are never held, because it asks
+// again by itself. A stray is a request that a node may still execute although its pipe was lost.
 //
 // # Invariants
 //

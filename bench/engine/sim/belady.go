@@ -25,7 +25,8 @@ func nextReads(t *Trace) []int32 {
 }
 
 // Belady is the hit ratio of a policy that knows the future: it evicts the key whose next read is
-// the latest, the new key included. No policy is better if all costs are equal (L. A. Belady, 1966).
+// the latest, the new key included. No policy is better if all costs are equal (L. A. Belady,
+// 1966).
 func Belady(t *Trace, costs []int32, room int64) float64 {
 	next, hits := nextReads(t), 0
 	has := make([]int32, len(costs)) // when the key is read next, 0 if it is not there
