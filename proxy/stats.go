@@ -12,8 +12,8 @@ import (
 
 const sampleEvery = time.Second
 
-// Stats are counters since the start, and a few gauges. A worker counts in its own without any
-// synchronisation; they are summed by visiting the loops.
+// Stats are counters since the start, and a few gauges. Each worker has its own and counts without
+// synchronisation; Proxy.Stats visits the loops and adds them up.
 type Stats struct {
 	Commands       [command.NumIDs]uint64 // executed or forwarded, by command.ID
 	Refused        uint64                 // unknown, wrong number of arguments, not authenticated
@@ -35,18 +35,21 @@ type Stats struct {
 	PipeFlushes              uint64                // writes of batches to nodes
 	PipeRequests             uint64                // requests in them
 	PipeBytesOut             uint64
-	BatchSizes               [batchBuckets]uint64 // batches by their requests: 0, 1, 2-3, 4-7, ... 2048 and more
-	BatchRequests            uint64               // in all batches
-	Inflight                 int                  // gauge: requests outstanding at nodes
+	// BatchSizes counts batches by their number of requests: 0, 1, 2-3, 4-7, ... 2048 and more.
+	BatchSizes    [batchBuckets]uint64
+	BatchRequests uint64 // in all batches
+	Inflight      int    // gauge: requests outstanding at nodes
 
-	// Latency has the times of commands by family, from issue to reply, of one in so many.
+	// Latency has the times of a sample of the commands, from issue to reply, by family.
 	Latency [command.NumFamilies]figures.Durations
 
 	Refusals    uint64 // replies by which a node said that it is not the owner, or not yet
 	Held        uint64 // requests held to be sent again
 	HeldTooLong uint64 // those answered with errHeldLong in the end
-	LostReplies uint64 // requests that a node may have executed and whose reply is lost: answered with errUnknown or errLost, or by errCutOff
-	Holding     int    // gauge: sessions with held requests
+	// LostReplies are requests that a node may have executed and whose reply is lost. They are
+	// answered with errUnknown, errLost or errCutOff.
+	LostReplies uint64
+	Holding     int // gauge: sessions with held requests
 
 	Loops                         []netloop.LoopStats
 	ClientBytesIn, ClientBytesOut uint64
@@ -55,9 +58,9 @@ type Stats struct {
 	sampledAt                     time.Time
 }
 
-// NodeStats is what a proxy has to do with one node now.
+// NodeStats has a proxy's present figures about one node.
 type NodeStats struct {
-	Open, Opening, Failing int // pipes; what is neither was closed and not needed since
+	Open, Opening, Failing int // pipes; the others are closed, and nothing has needed them since
 	Inflight               int // requests outstanding
 }
 
@@ -68,7 +71,7 @@ func (n *NodeStats) add(o *NodeStats) {
 	n.Inflight += o.Inflight
 }
 
-// node is the figures of one node, made when first asked for.
+// node returns the figures of one node, and makes them on the first call.
 func (s *Stats) node(id string) *NodeStats {
 	if s.Nodes == nil {
 		s.Nodes = make(map[string]*NodeStats)
@@ -79,7 +82,7 @@ func (s *Stats) node(id string) *NodeStats {
 	return s.Nodes[id]
 }
 
-// CommandsTotal is the number of commands of all kinds.
+// CommandsTotal returns the number of commands of all kinds.
 func (s *Stats) CommandsTotal() uint64 {
 	var n uint64
 	for _, c := range s.Commands {
@@ -88,7 +91,7 @@ func (s *Stats) CommandsTotal() uint64 {
 	return n
 }
 
-// add sums the counters of one worker.
+// add adds the counters of o. Gauges are left to Proxy.Stats.
 func (s *Stats) add(o *Stats) {
 	for i, n := range o.Commands {
 		s.Commands[i] += n
@@ -100,24 +103,41 @@ func (s *Stats) add(o *Stats) {
 		s.Latency[i].Add(&o.Latency[i])
 	}
 	for _, f := range []struct{ to, from *uint64 }{
-		{&s.Refused, &o.Refused}, {&s.ProtocolErrors, &o.ProtocolErrors}, {&s.Splits, &o.Splits}, {&s.LargeReplies, &o.LargeReplies},
-		{&s.Accepted, &o.Accepted}, {&s.Rejected, &o.Rejected}, {&s.SlowReaders, &o.SlowReaders}, {&s.Starved, &o.Starved}, {&s.EarlyClosed, &o.EarlyClosed},
-		{&s.PipesOpened, &o.PipesOpened}, {&s.PipesBroken, &o.PipesBroken}, {&s.PipeFlushes, &o.PipeFlushes},
-		{&s.PipeRequests, &o.PipeRequests}, {&s.PipeBytesOut, &o.PipeBytesOut}, {&s.BatchRequests, &o.BatchRequests},
-		{&s.Refusals, &o.Refusals}, {&s.Held, &o.Held}, {&s.HeldTooLong, &o.HeldTooLong}, {&s.LostReplies, &o.LostReplies},
-		{&s.ClientBytesIn, &o.ClientBytesIn}, {&s.ClientBytesOut, &o.ClientBytesOut},
+		{&s.Refused, &o.Refused},
+		{&s.ProtocolErrors, &o.ProtocolErrors},
+		{&s.Splits, &o.Splits},
+		{&s.LargeReplies, &o.LargeReplies},
+		{&s.Accepted, &o.Accepted},
+		{&s.Rejected, &o.Rejected},
+		{&s.SlowReaders, &o.SlowReaders},
+		{&s.Starved, &o.Starved},
+		{&s.EarlyClosed, &o.EarlyClosed},
+		{&s.PipesOpened, &o.PipesOpened},
+		{&s.PipesBroken, &o.PipesBroken},
+		{&s.PipeFlushes, &o.PipeFlushes},
+		{&s.PipeRequests, &o.PipeRequests},
+		{&s.PipeBytesOut, &o.PipeBytesOut},
+		{&s.BatchRequests, &o.BatchRequests},
+		{&s.Refusals, &o.Refusals},
+		{&s.Held, &o.Held},
+		{&s.HeldTooLong, &o.HeldTooLong},
+		{&s.LostReplies, &o.LostReplies},
+		{&s.ClientBytesIn, &o.ClientBytesIn},
+		{&s.ClientBytesOut, &o.ClientBytesOut},
 	} {
 		*f.to += *f.from
 	}
 }
 
-// visit adds what the worker does not count in its own: its gauges, and its loop's counters.
+// visit adds what a worker does not count in its own Stats: its gauges, and what its loop and its
+// order count.
 func (s *Stats) visit(w *worker) {
 	s.ClientBytesIn, s.ClientBytesOut = w.account.Traffic()
 	s.Clients += len(w.clients)
 	s.Holding += w.order.Holding()
 	counts := &w.order.Counts
-	s.PipeRequests, s.Refusals, s.Held, s.HeldTooLong = counts.Requests, counts.Refusals, counts.Held, counts.HeldTooLong
+	s.PipeRequests, s.Refusals = counts.Requests, counts.Refusals
+	s.Held, s.HeldTooLong = counts.Held, counts.HeldTooLong
 	s.Buffers += w.account.Used()
 	s.PipeBuffers += w.pending.Used()
 	for _, n := range w.order.Nodes() {
@@ -135,11 +155,11 @@ func (s *Stats) visit(w *worker) {
 			to.Inflight += p.Inflight()
 		})
 	}
-	ls := w.loop.Stats()
-	s.Loops = append(s.Loops, ls)
+	s.Loops = append(s.Loops, w.loop.Stats())
 }
 
-// Stats visits every loop and sums; it takes the loops a few microseconds.
+// Stats visits every loop and adds up what it finds. That takes each loop a few microseconds. It
+// fails if a loop does not answer in time.
 func (p *Proxy) Stats() (Stats, error) {
 	shares := make([]Stats, len(p.workers))
 	err := p.cfg.Group.Each(func(l *netloop.Loop) {
@@ -178,8 +198,8 @@ func (p *Proxy) Stats() (Stats, error) {
 	return sum, nil
 }
 
-// sample keeps a recent copy for INFO, which is answered on a loop and cannot visit the others, and
-// measures the rate.
+// sample keeps a recent copy of the figures and measures the rate. INFO shows the copy, because a
+// loop answers it and cannot visit the other loops.
 func (p *Proxy) sample(ctx context.Context) {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()

@@ -68,5 +68,5 @@ var Answers = [command.NumIDs]Answer{
 	command.Sync:          refuse(errNoSync),
 }
 
-// DebugHelp answers DEBUG HELP, which is no row of its own.
+// DebugHelp answers DEBUG HELP, which has no row of its own.
 var DebugHelp = help(debugHelp)

@@ -56,7 +56,7 @@ func commandDocs(dst []byte, v resp.Version, args [][]byte) []byte {
 	return appendDocs(dst, v, rows)
 }
 
-// builtSubs are the subcommands that may be shown.
+// builtSubs returns the subcommands that may be shown.
 func builtSubs(c *command.Command) []*command.Command {
 	var subs []*command.Command
 	for _, sub := range c.Subs {
@@ -77,7 +77,7 @@ func appendEntry(dst []byte, v resp.Version, c *command.Command) []byte {
 	dst = resp.AppendInt(dst, int64(c.Last))
 	dst = resp.AppendInt(dst, int64(c.Step))
 	dst = appendNames(dst, v, c.Categories())
-	dst = resp.AppendSet(dst, v, 0) // tips: what a client should do that talks to all nodes itself
+	dst = resp.AppendSet(dst, v, 0) // tips, for clients that talk to all nodes themselves
 	dst = resp.AppendSet(dst, v, len(c.Keys))
 	for i := range c.Keys {
 		dst = appendKeySpec(dst, v, &c.Keys[i])
@@ -208,7 +208,8 @@ func AppendNames(dst []byte, keep func(*command.Command) bool) []byte {
 	return resp.AppendBulkStrings(resp.AppendArray(dst, len(names)), names...)
 }
 
-// listFilter is FILTERBY MODULE|ACLCAT|PATTERN value; nil if it is none of these.
+// listFilter returns the filter of FILTERBY MODULE|ACLCAT|PATTERN value, or nil if it is none of
+// these.
 func listFilter(options [][]byte) func(*command.Command) bool {
 	if len(options) != 3 || !command.EqualFold(options[0], "filterby") {
 		return nil

@@ -13,8 +13,8 @@ func help(lines []string) Answer {
 	}
 }
 
-// The lines of HELP in Redis's form, for built commands only: help that promises more is worse than
-// none.
+// The lines of HELP in Redis's form. They name built commands only, because help that promises more
+// is worse than none.
 var clientHelp = []string{
 	"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 	"GETREDIR",
@@ -52,13 +52,13 @@ var clientHelp = []string{
 	"NO-EVICT (ON|OFF)",
 	"    Protect current client connection from eviction.",
 	"NO-TOUCH (ON|OFF)",
-	"    Read without changing what is evicted next.",
+	"    Control whether commands count as uses of their keys, which eviction looks at.",
 	"PAUSE <timeout> [WRITE|ALL]",
 	"    Suspend all, or just write, clients for <timeout> milliseconds.",
 	"REPLY (ON|OFF|SKIP)",
 	"    Control the replies sent to the current connection.",
 	"SETINFO (LIB-NAME|LIB-VER) <value>",
-	"    Tell the name or version of the client's library.",
+	"    Set the name or version of the client's library.",
 	"SETNAME <name>",
 	"    Assign the name <name> to the current connection.",
 	"UNBLOCK <clientid> [TIMEOUT|ERROR]",
@@ -215,7 +215,7 @@ var objectHelp = []string{
 	"    Return the kind of internal representation used in order to store the value",
 	"    associated with a <key>.",
 	"FREQ <key>",
-	"    Return how often the <key> was used since eviction last looked at it, up to 3,",
+	"    Return how often the <key> was used since eviction last checked it, up to 3,",
 	"    if maxmemory-policy is one by frequency.",
 	"IDLETIME <key>",
 	"    Return 0: the time of the last access to a key is not known.",
@@ -229,10 +229,10 @@ var objectHelp = []string{
 var hotKeysHelp = []string{
 	"HOTKEYS <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 	"BIG",
-	"    Return the largest keys with their bytes, found by a walk that takes ten",
+	"    Return the largest keys with their sizes in bytes, found by a walk that takes ten",
 	"    seconds or more.",
 	"GET",
-	"    Return the keys that are used most with their estimated uses a second, found",
+	"    Return the keys that are used most, with their estimated uses per second, found",
 	"    in a sample of the last minute or so.",
 	"RESET",
 	"    Forget which keys were used most.",

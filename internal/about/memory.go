@@ -11,7 +11,7 @@ func memoryDoctor(dst []byte, v resp.Version, _ [][]byte) []byte {
 	return resp.AppendVerbatim(dst, v, "txt", memoryAdvice)
 }
 
-// memoryMallocStats answers MEMORY MALLOC-STATS as a Redis without jemalloc.
+// memoryMallocStats answers MEMORY MALLOC-STATS like a Redis without jemalloc.
 func memoryMallocStats(dst []byte, _ resp.Version, _ [][]byte) []byte {
 	return resp.AppendBulkString(dst, "Stats not supported for the current allocator")
 }

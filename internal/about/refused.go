@@ -51,7 +51,7 @@ func replicaOf(dst []byte, _ resp.Version, args [][]byte) []byte {
 }
 
 // failover answers FAILOVER [options]: none is in progress, and there is no replica to which a
-// client could fail over. Dunlin's own failover is decided by ring.Plan.
+// client could fail over. ring.Plan decides Dunlin's own failovers.
 func failover(dst []byte, _ resp.Version, args [][]byte) []byte {
 	if len(args) == 2 && command.EqualFold(args[1], "abort") {
 		return resp.AppendError(dst, "ERR No failover in progress.")
@@ -112,8 +112,8 @@ func bgSave(dst []byte, _ resp.Version, args [][]byte) []byte {
 	return resp.AppendError(dst, errNoDisk)
 }
 
-// lolwut answers LOLWUT [VERSION n [arguments]] with the last line of what Redis shows: its
-// version.
+// lolwut answers LOLWUT [VERSION n [arguments]] with the last line of Redis's reply, which shows
+// the version.
 func lolwut(dst []byte, v resp.Version, args [][]byte) []byte {
 	if len(args) > 2 && command.EqualFold(args[1], "version") {
 		if _, ok := resp.ParseInt(args[2]); !ok {

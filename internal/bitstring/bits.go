@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Bits of a string as Redis numbers them: bit 0 is the highest of byte 0.
+// Bits are numbered as in Redis: bit 0 is the highest of byte 0.
 
 // Count returns how many bits of b are set. It reads four words at a time: BenchmarkBits shows what
 // that saves.
@@ -32,7 +32,7 @@ func CountIn(b []byte, from, to int64) int {
 		return 0
 	}
 	first, last := from/8, (to-1)/8
-	before := b[first] & ^(0xFF >> (from % 8)) // set ahead of the range, in its first byte
+	before := b[first] & ^(0xFF >> (from % 8)) // bits of the first byte that precede the range
 	behind := b[last] & (0x7F >> ((to - 1) % 8))
 	return Count(b[first:last+1]) - bits.OnesCount8(before) - bits.OnesCount8(behind)
 }
@@ -40,7 +40,7 @@ func CountIn(b []byte, from, to int64) int {
 // Find returns the position of the first bit in [from, to) of b that is set or, if set is false,
 // clear; -1 if there is none. The range must be within b.
 func Find(b []byte, set bool, from, to int64) int64 {
-	flip := uint64(0) // makes the bit that is looked for a one
+	flip := uint64(0) // turns the bit that is looked for into a one
 	if !set {
 		flip = ^flip
 	}
@@ -51,7 +51,7 @@ func Find(b []byte, set bool, from, to int64) int64 {
 		}
 		at = at&^7 + 8
 	}
-	for ; at+256 <= to; at += 256 { // four words at a time, as long as there is nothing
+	for ; at+256 <= to; at += 256 { // four words at a time, while they have no such bit
 		w := b[at/8:][:32]
 		if (binary.NativeEndian.Uint64(w)^flip)|(binary.NativeEndian.Uint64(w[8:])^flip)|
 			(binary.NativeEndian.Uint64(w[16:])^flip)|(binary.NativeEndian.Uint64(w[24:])^flip) != 0 {
@@ -71,7 +71,7 @@ func Find(b []byte, set bool, from, to int64) int64 {
 	return -1
 }
 
-// within is a position that was found in a byte of which only a part was asked for.
+// within returns a position that was found, or -1 if it lies behind the end of the range.
 func within(at, to int64) int64 {
 	if at < to {
 		return at
@@ -97,7 +97,7 @@ func Field(b []byte, at uint64, width uint) uint64 {
 func SetField(b []byte, at uint64, width uint, v uint64) {
 	for end := at + uint64(width); width > 0; {
 		last := (end - 1) / 8
-		behind := uint(7 - (end-1)%8) // bits of that byte that are not the field's
+		behind := uint(7 - (end-1)%8) // bits of that byte behind the field
 		n := min(width, 8-behind)
 		mask := byte(0xFF>>(8-n)) << behind
 		b[last] = b[last]&^mask | byte(v<<behind)&mask
@@ -107,7 +107,7 @@ func SetField(b []byte, at uint64, width uint, v uint64) {
 	}
 }
 
-// andBytes keeps of dst what is also in src, which has its length.
+// andBytes sets dst to dst AND src. Both have the same length.
 func andBytes(dst, src []byte) {
 	for ; len(dst) >= 32 && len(src) >= 32; dst, src = dst[32:], src[32:] {
 		d, s := dst[:32], src[:32]
@@ -121,7 +121,7 @@ func andBytes(dst, src []byte) {
 	}
 }
 
-// orBytes adds src, which has its length, to dst.
+// orBytes sets dst to dst OR src. Both have the same length.
 func orBytes(dst, src []byte) {
 	for ; len(dst) >= 32 && len(src) >= 32; dst, src = dst[32:], src[32:] {
 		d, s := dst[:32], src[:32]
@@ -135,7 +135,7 @@ func orBytes(dst, src []byte) {
 	}
 }
 
-// andNotBytes takes src, which has its length, out of dst.
+// andNotBytes clears in dst the bits that are set in src. Both have the same length.
 func andNotBytes(dst, src []byte) {
 	for ; len(dst) >= 32 && len(src) >= 32; dst, src = dst[32:], src[32:] {
 		d, s := dst[:32], src[:32]

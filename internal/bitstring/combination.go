@@ -38,8 +38,8 @@ func (op Combination) Fill(result []byte, sources [][]byte, at int) {
 	}
 }
 
-// step is Fill for few bytes. several is room for what is in more than one source, as long as
-// result.
+// step does what Fill does for few bytes. several is as long as result: room for the bits that are
+// in more than one source.
 func (op Combination) step(result []byte, sources [][]byte, at int, several []byte) {
 	first := behind(sources[0], at, len(result))
 	if op == Diff1 || op == AndOr {
@@ -81,14 +81,14 @@ func (op Combination) step(result []byte, sources [][]byte, at int, several []by
 	}
 }
 
-// addBoth adds to dst what is in both a and b, which are no longer.
+// addBoth sets in dst the bits that are set in both a and b. Neither is longer than dst.
 func addBoth(dst, a, b []byte) {
 	for i := range a {
 		dst[i] |= a[i] & b[i]
 	}
 }
 
-// behind is what a source has from a position on, n bytes at most.
+// behind returns the bytes of a source from a position on, at most n.
 func behind(source []byte, at, n int) []byte {
 	source = source[min(at, len(source)):]
 	return source[:min(n, len(source))]

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// table is the rows of one group. Its ACL categories hold for every row that
-// names none, containers excepted: they do nothing themselves.
+// table has the rows of one group. Its ACL categories apply to every row that names none, except
+// containers, which do nothing themselves.
 type table struct {
 	group string
 	acl   category
@@ -28,8 +28,8 @@ var (
 	listed []*Command // of those, the built ones
 )
 
-// The table is checked once at start: a row that contradicts another is a
-// mistake of ours that every test run shows at once.
+// init checks the table at the start of the process, so every test run shows a row that contradicts
+// another.
 func init() {
 	for _, t := range tables {
 		for i := range t.rows {
@@ -70,8 +70,8 @@ func build(t *table, c *Command) {
 	}
 }
 
-// complete sets what follows from the rest of a row. own is the name by which
-// it is looked up.
+// complete sets the fields that follow from the rest of a row. own is the name by which the row is
+// looked up.
 func complete(t *table, c *Command, own string) {
 	if c.ID == 0 || byID[c.ID] != nil || len(own) > maxName {
 		panic("BUG: ID or name of command row " + c.Name)
@@ -93,9 +93,8 @@ func complete(t *table, c *Command, own string) {
 	}
 }
 
-// legacyRange returns the one range that says as much as possible of the
-// specs, as clients from before key specs expect it: adjoining ranges become
-// one, what follows a gap or needs a search is left out.
+// legacyRange returns the one range of keys that clients from before key specs expect. Adjoining
+// ranges become one. Keys that follow a gap or need a search are left out.
 func legacyRange(keys []KeySpec) (first, last, step int) {
 	for _, k := range keys {
 		if k.Begin != BeginIndex || k.Find != FindRange {

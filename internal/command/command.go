@@ -11,8 +11,8 @@ const (
 	Refused    Route = iota // by nobody in a cluster of this kind
 	Local                   // by the process that the client is connected to
 	Key                     // all keys in one slot, by the owner of its partition
-	SplitKeys               // cut up by key, each part by its owner
-	SplitPairs              // cut up by pairs of key and value
+	SplitKeys               // divided by key, each part by its owner
+	SplitPairs              // divided by pairs of key and value
 	AllNodes                // by every node, each for its partitions
 )
 
@@ -48,8 +48,8 @@ type Command struct {
 	Keys []KeySpec
 	// Values are the arguments that are stored under a key, as its value or a part of it.
 	Values ValueSpec
-	// The keys as Redis told them before key specs: First and Last are
-	// arguments (Last negative: from the end), 0 for none. Set by build.
+	// The keys as Redis described them before key specs: First and Last are arguments (Last
+	// negative: from the end), 0 for none. build sets them.
 	First, Last, Step int
 
 	Group      string // as in COMMAND DOCS

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The texts of Redis that commands of every kind answer with.
+// Redis's own error texts that commands of every kind use.
 const (
 	ErrSyntax     = "ERR syntax error"
 	ErrNotInteger = "ERR value is not an integer or out of range"
@@ -20,8 +20,8 @@ const maxQuoted = 128
 // Cut shortens a client's argument for an error text.
 func Cut(arg []byte) string { return string(arg[:min(len(arg), maxQuoted)]) }
 
-// AppendUnknown appends the error text for a command that is not there, in
-// Redis's words. args is the whole request and is copied from.
+// AppendUnknown appends Redis's error text for an unknown command. args is the whole request and is
+// copied from.
 func AppendUnknown(dst []byte, args [][]byte) []byte {
 	dst = append(dst, "ERR unknown command '"...)
 	dst = appendQuoted(dst, args[0], maxQuoted)
@@ -72,8 +72,8 @@ func WrongSubArgs(args [][]byte) string {
 		strings.ToUpper(string(args[0])) + " HELP."
 }
 
-// appendQuoted appends at most limit bytes of b as C's printf would: up to the
-// first zero byte. Line ends become spaces, or they would end the reply.
+// appendQuoted appends at most limit bytes of b as C's printf would: up to the first zero byte. CR
+// and LF become spaces, because they would end the reply.
 func appendQuoted(dst, b []byte, limit int) []byte {
 	if len(b) > limit {
 		b = b[:limit]

@@ -1,6 +1,6 @@
 package command
 
-// Family is a coarse kind of command, for figures that must not have a row for each of them.
+// Family is a coarse kind of command, for figures that cannot have a row for each command.
 type Family uint8
 
 const (
@@ -9,16 +9,17 @@ const (
 	FamilyWrite               // of one key
 	FamilyMulti               // on several keys
 	FamilyWide                // on all nodes
-	FamilyHeavy               // what works long on values: who executes commands says which
+	FamilyHeavy               // long work on values; the node says which commands
 	NumFamilies
 )
 
-// String is the family's name in figures.
+// String returns the family's name in figures.
 func (f Family) String() string {
 	return [NumFamilies]string{"other", "read", "write", "multi", "wide", "heavy"}[f]
 }
 
-// Family follows from where the keys are and what is done with them; it is never FamilyHeavy.
+// Family derives the family from where the keys are and what the command does with them. It never
+// returns FamilyHeavy.
 func (c *Command) Family() Family {
 	switch {
 	case c.Route == AllNodes:

@@ -23,7 +23,7 @@ const (
 	NoMandatoryKeys                   // a call without any key is valid
 	NoAsyncLoading                    // refused during an asynchronous load
 	NoMulti                           // not allowed inside MULTI
-	MovableKeys                       // First, Last and Step do not tell all keys; set by build
+	MovableKeys                       // First, Last and Step do not give all keys; set by build
 	AllowBusy                         // allowed while a script runs too long
 )
 
@@ -102,7 +102,7 @@ func (c *Command) Categories() []string {
 	return bitNames(uint32(c.acl|c.Flags.categories(c.acl)), categoryNames[:])
 }
 
-// categories derives the categories that follow from flags, by Redis's rules.
+// categories derives ACL categories from flags by Redis's rules, and adds the named ones.
 func (f Flags) categories(named category) category {
 	var cats category
 	for _, rule := range [...]struct {
@@ -118,7 +118,8 @@ func (f Flags) categories(named category) category {
 			cats |= rule.cats
 		}
 	}
-	// A read-only script is no read: permission to read does not imply permission to run scripts.
+	// A read-only script does not count as a read: permission to read does not imply permission to
+	// run scripts.
 	if f&ReadOnly != 0 && named&catScripting == 0 {
 		cats |= catRead
 	}

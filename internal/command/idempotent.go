@@ -9,12 +9,11 @@ func (c *Command) IdempotentCall(args [][]byte) bool {
 	return c.repeatable == nil || c.repeatable(args)
 }
 
-// plainSet holds for SET with a value and an expiry only. NX, XX and GET
-// depend on what the first execution left. An option not known here counts as
-// one of those.
+// plainSet reports whether a SET has no options but an expiry. The result of NX, XX and GET depends
+// on what the first execution left. An option that is not known here counts as one of those.
 func plainSet(args [][]byte) bool { return plainOptions(args[min(3, len(args)):]) }
 
-// plainMSetEx is plainSet for MSETEX.
+// plainMSetEx does for MSETEX what plainSet does for SET.
 func plainMSetEx(args [][]byte) bool {
 	n, ok := count(args[1])
 	return ok && n <= (len(args)-2)/2 && plainOptions(args[2+2*n:])
@@ -34,9 +33,9 @@ func plainOptions(options [][]byte) bool {
 	return true
 }
 
-// plainExpire holds for EXPIRE and its kin without a condition and with a time
-// above zero: otherwise it deletes, and a second reply says 0 where the first
-// said 1. An absolute time that is past does so too, but is rarely intended.
+// plainExpire reports whether EXPIRE, or a command like it, has no condition and a time above zero.
+// With zero or less it deletes the key, and a second reply says 0 where the first said 1. An
+// absolute time in the past does so too, but is rarely intended.
 func plainExpire(args [][]byte) bool {
 	return len(args) == 3 && len(args[2]) > 0 && '1' <= args[2][0] && args[2][0] <= '9'
 }

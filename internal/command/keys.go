@@ -32,7 +32,7 @@ func (c *Command) AppendKeys(dst []int, args [][]byte) ([]int, bool) {
 	return dst, valid
 }
 
-// AppendKeys is Command.AppendKeys for the keys of one spec.
+// AppendKeys does for the keys of one spec what Command.AppendKeys does for all.
 func (k *KeySpec) AppendKeys(dst []int, args [][]byte) ([]int, bool) {
 	run, ok := k.find(args)
 	if run.first == 0 {
@@ -145,8 +145,8 @@ func sortStore(args [][]byte) int {
 	return dest
 }
 
-// count reads a number of keys: decimal digits, nothing else. Seven of them
-// exceed any number of arguments that a request may have.
+// count reads a number of keys, which consists of decimal digits only. It accepts up to seven
+// digits, which is more than a request can have arguments.
 func count(b []byte) (int, bool) {
 	if len(b) == 0 || len(b) > 7 {
 		return 0, false

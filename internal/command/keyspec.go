@@ -13,7 +13,7 @@ const (
 	Update                           // changes user data
 	Insert                           // adds user data, changes none
 	Delete                           // deletes user data
-	NotKey                           // no key, but decides the slot like one: shard channels
+	NotKey                           // not a key, but it decides the slot like one: shard channels
 	Incomplete                       // does not find every key
 	VariableFlags                    // the options decide which of these hold
 )
@@ -32,76 +32,80 @@ type Begin uint8
 const (
 	BeginIndex   Begin = iota // at argument Index
 	BeginKeyword              // after the argument that equals Keyword, looked for from Index on
-	BeginUnknown              // cannot be told by a rule; locate finds what can be found
+	BeginUnknown              // no rule says; locate finds what can be found
 )
 
-// Find is how the keys lie from there.
+// Find is how the keys lie from the beginning on.
 type Find uint8
 
 const (
 	FindRange   Find = iota // every Step-th argument up to Last
 	FindKeyNum              // a count, then that many keys
-	FindUnknown             // cannot be told by a rule
+	FindUnknown             // no rule says
 )
 
 // KeySpec finds a run of keys among the arguments, where argument 0 is the
 // command's name. The fields are those of Redis's key specifications, so that
 // COMMAND INFO can show them.
 type KeySpec struct {
-	Use     KeyUse
-	Begin   Begin
-	Find    Find
-	Index   int    // BeginIndex: the argument. BeginKeyword: where the search begins; negative: from that end, backwards
+	Use   KeyUse
+	Begin Begin
+	Find  Find
+	// Index is the argument for BeginIndex. For BeginKeyword it is where the search begins; if it
+	// is negative, it counts from the end, and the search goes backwards.
+	Index   int
 	Keyword string // BeginKeyword: upper case
 
-	// FindRange: Last is relative to the first key or, if negative, to the end
-	// of the arguments. Limit 2 stops half way: the other half are no keys.
+	// FindRange: Last is relative to the first key or, if negative, to the end of the arguments.
+	// Limit 2 stops half way: the other half of the arguments are not keys.
 	Last, Step, Limit int
 
 	// FindKeyNum: the count is NumIdx after the beginning, the keys FirstKey
 	// after it, Step apart.
 	NumIdx, FirstKey int
 
-	// locate finds the key of an unknown spec where code can (0: none).
+	// locate, if not nil, finds the key of an unknown spec by code (0: none).
 	locate func(args [][]byte) int
 }
 
-// specs keeps the table's rows short.
+// specs is a short name for the table's rows.
 type specs = []KeySpec
 
-// at is the single key at argument i.
+// at describes the single key at argument i.
 func at(i int, use KeyUse) KeySpec { return span(i, 0, 1, use) }
 
-// span is every step-th argument from i to last, which counts from i or, if
-// negative, from the end.
+// span describes every step-th argument from i to last, which counts from i or, if negative, from
+// the end.
 func span(i, last, step int, use KeyUse) KeySpec {
 	return KeySpec{Use: use, Index: i, Last: last, Step: step}
 }
 
-// counted is as many keys as argument i says, after it, step apart.
+// counted describes the keys after argument i, which says how many they are; they are step apart.
 func counted(i, step int, use KeyUse) KeySpec {
 	return KeySpec{Use: use, Index: i, Find: FindKeyNum, FirstKey: 1, Step: step}
 }
 
-// after is the single key that follows a keyword, looked for from argument i.
+// after describes the single key that follows a keyword, which is looked for from argument i on.
 func after(keyword string, i int, use KeyUse) KeySpec {
 	return KeySpec{Use: use, Begin: BeginKeyword, Keyword: keyword, Index: i, Step: 1}
 }
 
-// restAfter is all arguments after a keyword, or with limit 2 their first half.
+// restAfter describes all arguments after a keyword, or with limit 2 their first half.
 func restAfter(keyword string, i, limit int, use KeyUse) KeySpec {
 	return KeySpec{Use: use, Begin: BeginKeyword, Keyword: keyword, Index: i, Last: -1, Step: 1, Limit: limit}
 }
 
-// unknown is keys that no rule finds; locate, if not nil, finds one by code.
+// unknown describes keys that no rule finds. locate, if not nil, finds one by code.
 func unknown(use KeyUse, locate func(args [][]byte) int) KeySpec {
 	return KeySpec{Use: use, Begin: BeginUnknown, Find: FindUnknown, locate: locate}
 }
 
-// ValueSpec says which arguments of a command are values for keys.
+// ValueSpec says which arguments of a command are stored under keys, as values or parts of them.
 type ValueSpec struct {
-	First int  // the first one, or the only one; 0: there is none
-	Pairs bool // and every second one from there, each behind its key; otherwise the key is argument 1
+	First int // argument of the first or only value; 0: there is none
+	// Pairs: every second argument from First on is a value, and the argument before it is its key.
+	// Otherwise there is one value, and its key is argument 1.
+	Pairs bool
 }
 
 // valueAt is the single value at argument i.

@@ -9,14 +9,14 @@ import (
 // fits the words of a fold. build panics on a longer one.
 const maxName = 3 * 8
 
-// fold is a name in lower case, packed into three words, so that it is hashed
-// and compared a word at a time. Padded with zeros: compare lengths too, as a
-// name may contain zero bytes. Not an array, which the compiler would keep in
-// memory instead of registers: that took twice the time.
+// fold is a name in lower case, packed into three words and padded with zeros, so that it is hashed
+// and compared a word at a time. Compare lengths too, because a name may contain zero bytes. fold
+// is not an array, because the compiler keeps an array in memory instead of registers, which took
+// twice the time.
 type fold struct{ w0, w1, w2 uint64 }
 
-// indexBits sizes the index: a quarter full, so most names sit in their
-// home entry.
+// indexBits makes the index so large that a quarter of it is used, and most names are in their home
+// entry.
 const indexBits = 10
 
 type indexEntry struct {
@@ -27,9 +27,8 @@ type indexEntry struct {
 // index maps folded names to rows by open addressing. Immutable after start.
 var index [1 << indexBits]indexEntry
 
-// Lookup finds the row of a top-level command; nil if there is none. Rows not
-// built and internal rows are found too. name may be in any case and is only
-// read during the call.
+// Lookup returns the row of a top-level command, or nil if there is none. It also finds internal
+// rows and rows that are not built. name may be in any case and is only read during the call.
 func Lookup(name []byte) *Command {
 	if len(name) == 0 || len(name) > maxName {
 		return nil
@@ -46,8 +45,8 @@ func Lookup(name []byte) *Command {
 	}
 }
 
-// Sub finds a subcommand of c by its own name ("id" of "client|id"); nil if
-// there is none. name may be in any case and is only read during the call.
+// Sub returns the row of a subcommand of c by its own name ("id" of "client|id"), or nil if there
+// is none. name may be in any case and is only read during the call.
 func (c *Command) Sub(name []byte) *Command {
 	if len(name) == 0 || len(name) > maxName {
 		return nil
@@ -61,9 +60,9 @@ func (c *Command) Sub(name []byte) *Command {
 	return nil
 }
 
-// Row finds the row that a request runs, its subcommand's if it has one; nil if
-// there is none of its name. Nothing is checked: Resolve does that. args holds
-// at least the name, and is not kept.
+// Row returns the row that a request runs, or its subcommand's row if it has one; nil if there is
+// no row of that name. It checks nothing: Resolve does. args holds at least the name, and is not
+// kept.
 func Row(args [][]byte) *Command {
 	c := Lookup(args[0])
 	if c != nil && c.Subs != nil && len(args) > 1 {
@@ -74,8 +73,8 @@ func Row(args [][]byte) *Command {
 	return c
 }
 
-// Shown finds a row by the name under which COMMAND shows it, "get" or "client|id"; nil if clients
-// are not shown such a row. name may be in any case and is only read during the call.
+// Shown returns a row by the name under which COMMAND shows it, "get" or "client|id", or nil if
+// COMMAND shows no such row. name may be in any case and is only read during the call.
 func Shown(name []byte) *Command {
 	container, own, isSub := bytes.Cut(name, []byte("|"))
 	c := Lookup(container)
@@ -88,7 +87,7 @@ func Shown(name []byte) *Command {
 	return c
 }
 
-// EqualFold reports whether an argument is a word, which is ASCII, in any case.
+// EqualFold reports whether arg equals word, in upper or lower case. word is ASCII.
 func EqualFold(arg []byte, word string) bool {
 	if len(arg) != len(word) {
 		return false
@@ -149,7 +148,7 @@ func load(b []byte) uint64 {
 		low, high := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[n-4:])
 		return uint64(low) | uint64(high)<<(8*(n-4))
 	}
-	// One byte: all three reads are it. Two: the middle is the last one.
+	// Of one byte, all three reads are that byte. Of two, the middle one is the last one.
 	return uint64(b[0]) | uint64(b[n/2])<<(8*(n/2)) | uint64(b[n-1])<<(8*(n-1))
 }
 
@@ -164,6 +163,6 @@ func lower(w uint64) uint64 {
 	low := w &^ top
 	fromA := low + (0x80-'A')*ones
 	aboveZ := low + (0x7F-'Z')*ones
-	upper := (fromA ^ aboveZ) & top &^ w // bytes over 0x7F are no letters
+	upper := (fromA ^ aboveZ) & top &^ w // bytes over 0x7F are not letters
 	return w | upper>>2
 }

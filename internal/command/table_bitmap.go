@@ -21,5 +21,5 @@ var bitmapTable = table{group: "bitmap", acl: catBitmap, rows: []Command{
 		Since: "2.2.0", Summary: "Returns one bit of a string."},
 	{ID: SetBit, Name: "setbit", Arity: 4, Flags: Write | DenyOOM,
 		Keys: specs{at(1, RW|Access|Update)}, Route: Key, Built: true,
-		Since: "2.2.0", Summary: "Sets or clears one bit of a string and returns it as it was."},
+		Since: "2.2.0", Summary: "Sets or clears one bit of a string and returns its old value."},
 }}

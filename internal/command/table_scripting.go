@@ -48,7 +48,7 @@ var scriptingTable = table{group: "scripting", acl: catScripting, rows: []Comman
 			{ID: ScriptDebug, Name: "script|debug", Arity: 3, Flags: NoScript,
 				Since: "3.2.0", Summary: "Sets the debugging mode of scripts."},
 			{ID: ScriptExists, Name: "script|exists", Arity: -3, Flags: NoScript,
-				Since: "2.6.0", Summary: "Tells which scripts are stored."},
+				Since: "2.6.0", Summary: "Returns which scripts are stored."},
 			{ID: ScriptFlush, Name: "script|flush", Arity: -2, Flags: NoScript,
 				Since: "2.6.0", Summary: "Forgets all stored scripts."},
 			{ID: ScriptHelp, Name: "script|help", Arity: 2, Flags: Loading | Stale,

@@ -5,7 +5,7 @@ var sentinelTable = table{group: "sentinel", rows: []Command{
 		Since: "2.8.4", Summary: "Container of the commands of Redis Sentinel.",
 		Subs: []*Command{
 			{ID: SentinelCkQuorum, Name: "sentinel|ckquorum", Arity: 3, Flags: Admin,
-				Since: "2.8.4", Summary: "Tells whether enough sentinels agree on failovers."},
+				Since: "2.8.4", Summary: "Reports whether enough sentinels agree on failovers."},
 			{ID: SentinelConfig, Name: "sentinel|config", Arity: -4, Flags: Admin,
 				Since: "6.2.0", Summary: "Reads or changes the settings of all sentinels."},
 			{ID: SentinelDebug, Name: "sentinel|debug", Arity: -2, Flags: Admin,

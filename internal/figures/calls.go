@@ -12,7 +12,7 @@ type Calls struct {
 	Errors   map[string]int64 // error replies by their codes
 }
 
-// CommandCalls has the figures of one command.
+// CommandCalls has the figures of one command, or of one subcommand.
 type CommandCalls struct {
 	Calls    int64 // executed
 	Failed   int64 // of those, answered with an error
@@ -29,7 +29,7 @@ func (c *Calls) CountError(code string, n int64) {
 	c.Errors[code] += n
 }
 
-// note adds durations of a command.
+// note adds the durations of some calls.
 func (c *CommandCalls) note(d *Durations) {
 	if c.Times == nil {
 		c.Times = &Durations{}
@@ -106,8 +106,8 @@ func (c *CommandCalls) append(dst []byte, name string) []byte {
 	return append(dst, pairs...)
 }
 
-// Decode adds what AppendCalls wrote to c; it returns false if reply is malformed. It ignores
-// commands that this version does not know.
+// Decode adds the figures that AppendCalls encoded to c. It returns false if reply is malformed. It
+// ignores commands that this version does not know.
 func (c *Calls) Decode(reply []byte) bool {
 	rows, ok := elements(reply)
 	if !ok || len(rows) == 0 {

@@ -6,7 +6,7 @@ import "github.com/dunlin-cache/dunlin/internal/resp"
 // proxy in the order of InfoCounters. Those of a whole process (all except Keys and Expires) must
 // be added only once for each node, even if the node is asked again for other partitions.
 type Counters struct {
-	Keys, Expires int64 // in the partitions asked for
+	Keys, Expires int64 // in the partitions that the question names
 
 	UsedMemory int64 // bytes: Dataset + Overhead
 	PeakMemory int64
@@ -24,7 +24,7 @@ type Counters struct {
 
 	Clients     int64 // connected now
 	Connections int64 // accepted since the start
-	Rejected    int64 // refused over MaxClients
+	Rejected    int64 // refused because of MaxClients
 	SlowReaders int64 // closed because they did not read
 	MaxInput    int64 // largest input buffer of a connection lately, bytes
 	MaxOutput   int64
@@ -34,20 +34,20 @@ type Counters struct {
 
 	CPUSysMicros, CPUUserMicros int64 // the node's part of the process's
 
-	Startup     int64 // part of Overhead: what there is without keys and clients
+	Startup     int64 // part of Overhead: memory in use without keys and clients
 	ClientBytes int64 // part of Overhead: connection buffers
 	// The number of a node's policy and its square: their sums over the nodes show whether all
 	// nodes have one policy, and which.
 	Policy, PolicySquare int64
 }
 
-// CountPolicy adds a node's policy by its number.
+// CountPolicy counts a node's policy by its number.
 func (c *Counters) CountPolicy(number int64) {
 	c.Policy += number
 	c.PolicySquare += number * number
 }
 
-// InfoCounter is one number of Counters.
+// InfoCounter names one number of Counters and finds it.
 type InfoCounter struct {
 	Name  string
 	Field func(c *Counters) *int64
@@ -90,7 +90,7 @@ var InfoCounters = []InfoCounter{
 	{"policy_square", func(c *Counters) *int64 { return &c.PolicySquare }},
 }
 
-// Add adds o's numbers to c's. Of the largest buffers it keeps the maximum.
+// Add adds o's numbers to c's. Of MaxInput it keeps the larger.
 func (c *Counters) Add(o *Counters) {
 	maxInput, maxOutput := max(c.MaxInput, o.MaxInput), max(c.MaxOutput, o.MaxOutput)
 	for i := range InfoCounters {

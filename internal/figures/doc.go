@@ -1,4 +1,4 @@
-// Package figures is what a server counts and measures, and the replies that show it: INFO,
+// Package figures has what a server counts and measures, and the replies that show it: INFO,
 // SLOWLOG, LATENCY, MEMORY STATS and HOTKEYS.
 //
 // # Terms
@@ -8,7 +8,7 @@
 //   - Durations: a histogram of times, four buckets to a doubling.
 //   - SlowLog: the latest requests that took longer than a threshold.
 //   - KeyFigures: the keys with the largest figures, by use or by size.
-//   - Process: what INFO shows of the process itself.
+//   - Process: what INFO shows about the process itself.
 //
 // # From an event to a reply
 //
@@ -24,8 +24,8 @@
 //
 // # Invariants and ownership
 //
-//   - Nothing here is shared between goroutines but SlowLog, which has a lock.
-//   - Adding figures of nodes up in any order gives the same reply.
+//   - Only SlowLog is shared between goroutines; it has a lock.
+//   - The figures of nodes, added up in any order, give the same reply.
 //   - What travels between members can be longer or shorter than this version's: unknown counters
 //     and commands are left out, missing counters are 0. What is malformed is refused as a whole.
 //   - dst is appended to and handed back; args and replies are only read, and no view of them is

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Durations counts how long commands took, in buckets four to a doubling: a
-// bucket's bounds are a fifth apart, which is as fine as a percentile needs.
+// Durations is a histogram of how long commands took, with four buckets to a doubling. A bucket's
+// bounds are a fifth apart, which is as fine as a percentile needs.
 type Durations struct {
 	Count, Nanos int64
 	Buckets      [durationBuckets]int64
 }
 
 const (
-	stepBits        = 2 // of a duration, behind its first
+	stepBits        = 2 // the bits of a duration behind its highest that choose the bucket
 	durationBuckets = 40 << stepBits
 )
 
@@ -53,8 +53,8 @@ func bucketEnd(i int) int64 {
 	return int64(1<<stepBits+i&(1<<stepBits-1)+1)<<shift - 1
 }
 
-// percentile returns the duration, in nanoseconds, that p per cent did not exceed, rounded up to
-// the end of its bucket.
+// percentile returns the duration, in nanoseconds, that p per cent of the durations do not exceed,
+// rounded up to the end of its bucket.
 func (d *Durations) percentile(p float64) int64 {
 	want, seen := int64(float64(d.Count)*p/100+0.999999), int64(0)
 	for i, n := range d.Buckets {
@@ -86,12 +86,12 @@ func (d *Durations) Each(f func(longest time.Duration, n int64)) {
 // Sum returns the total of all durations.
 func (d *Durations) Sum() time.Duration { return time.Duration(d.Nanos) }
 
-// Percentile returns the duration that p per cent did not exceed, rounded up to the end of its
-// bucket.
+// Percentile returns the duration that p per cent of the durations do not exceed, rounded up to the
+// end of its bucket.
 func (d *Durations) Percentile(p float64) time.Duration { return time.Duration(d.percentile(p)) }
 
-// Since returns what was counted after o, an earlier state of d, or everything if d was reset in
-// between.
+// Since returns what was counted after o, an earlier state of d. If d was reset in between, it
+// returns everything.
 func (d *Durations) Since(o *Durations) Durations {
 	later := *d
 	if d.Count < o.Count {

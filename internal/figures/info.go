@@ -9,10 +9,12 @@ import (
 
 // Info is what INFO shows beyond what the Process knows.
 type Info struct {
-	Counters               // a node: its own. A proxy: the nodes' sum, with what concerns clients replaced by its own
+	// Counters are a node's own, or at a proxy the nodes' sum, in which the proxy's own replace
+	// those about clients.
+	Counters
 	Calls    *Calls        // nil: sections about calls are empty
-	Nodes    int           // in the cluster, by the present table
-	Sections []InfoSection // after the standard ones
+	Nodes    int           // in the present table
+	Sections []InfoSection // shown after the standard ones
 }
 
 // InfoSection is an additional section of INFO. It is shown by default and
@@ -29,8 +31,8 @@ type InfoLine struct{ Name, Value string }
 type section struct {
 	name     string // as in the heading
 	onDemand bool   // shown by its name and by "all", not by default
-	byNodes  bool   // shows what a proxy must ask its nodes for
-	calls    bool   // shows Info.Calls, which are the nodes' too
+	byNodes  bool   // shows counters, for which a proxy must ask the nodes
+	calls    bool   // shows Info.Calls, for which a proxy must ask the nodes too
 	write    func(p *Process, t *text, in *Info)
 }
 

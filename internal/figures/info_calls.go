@@ -11,7 +11,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// infoCommandStats estimates usec, the time of all calls, from the sampled ones; it is 0 without a
+// infoCommandStats estimates usec, the time of all calls, from the sampled calls. It is 0 without a
 // sample.
 func (p *Process) infoCommandStats(t *text, in *Info) {
 	in.eachCommand(func(name string, c *CommandCalls) {

@@ -7,9 +7,9 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 )
 
-// The sections in Redis's order of fields. Where a field has no meaning here it
-// is left out, unless a client, an exporter or a common dashboard reads it: then
-// it holds what an idle Redis would show.
+// The sections list their fields in Redis's order. A field that has no meaning here is left out,
+// unless a client, an exporter or a common dashboard reads it: then it holds what an idle Redis
+// shows.
 
 func (p *Process) infoServer(t *text, _ *Info) {
 	now := p.Now()
@@ -18,7 +18,7 @@ func (p *Process) infoServer(t *text, _ *Info) {
 	t.line("redis_build_id", "0")
 	t.line("dunlin_version", p.Version)
 	t.line("dunlin_role", p.Role)
-	t.line("redis_mode", "standalone") // as HELLO says
+	t.line("redis_mode", "standalone") // as in the reply to HELLO
 	t.line("os", p.osName)
 	t.number("arch_bits", strconv.IntSize)
 	t.line("monotonic_clock", "POSIX clock_gettime")
@@ -110,8 +110,8 @@ func (p *Process) infoStats(t *text, in *Info) {
 	t.number("total_writes_processed", in.Writes)
 }
 
-// infoReplication: every member answers for itself, so it is a master without
-// replicas; its followers are Dunlin's own affair.
+// infoReplication: every member answers for itself, so it is a master without replicas. Dunlin's
+// followers are not replicas that a client could use.
 func (p *Process) infoReplication(t *text, _ *Info) {
 	t.line("role", "master")
 	t.zeros("connected_slaves")
@@ -131,7 +131,7 @@ func (p *Process) infoCPU(t *text, in *Info) {
 }
 
 // infoCluster says that there is no cluster, so that a client does not treat a proxy as one node of
-// many. Clients that ask for the cluster all the same get it.
+// many. Clients that send CLUSTER commands anyway get answers.
 func (p *Process) infoCluster(t *text, in *Info) {
 	t.zeros("cluster_enabled")
 	t.number("dunlin_nodes", int64(in.Nodes))
@@ -144,5 +144,5 @@ func (p *Process) infoKeyspace(t *text, in *Info) {
 	}
 }
 
-// infoNothing is a section that exists, with nothing in it.
+// infoNothing is a section that has a heading and no lines.
 func infoNothing(*Process, *text, *Info) {}

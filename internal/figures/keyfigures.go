@@ -7,7 +7,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// maxKeyFigures is how many keys HOTKEYS shows.
+// maxKeyFigures is the most keys that HOTKEYS shows.
 const maxKeyFigures = 20
 
 // KeyFigure is a key with its figure: uses a second, or bytes.
@@ -16,14 +16,14 @@ type KeyFigure struct {
 	N   int64
 }
 
-// KeyFigures keeps the keys with the largest figures. It is bounded: a key that is
-// below the least of the top may be forgotten when there are many.
+// KeyFigures keeps the keys with the largest figures. It is bounded: when there are many keys, it
+// may forget one whose figure is below the top.
 type KeyFigures struct {
 	list []KeyFigure
 }
 
-// keptFigures is more than HOTKEYS shows, so that the parts of a key's figure from several loops
-// are added up.
+// keptFigures is how many keys a KeyFigures keeps: more than HOTKEYS shows, so that the parts of a
+// key's figure that come from several loops meet.
 const keptFigures = 16 * maxKeyFigures
 
 // Count adds n to a key's figure.
@@ -111,7 +111,7 @@ func (f *KeyFigures) Decode(reply []byte) bool {
 	return true
 }
 
-// What a figure is, as the reply names it.
+// The names of figures in replies.
 const (
 	UsesASecond = "qps"
 	BytesOfKey  = "bytes"

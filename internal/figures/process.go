@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Identity is what a process says of itself in INFO.
+// Identity is what a process says about itself in INFO.
 type Identity struct {
 	Version string // dunlin_version
 	Role    string // "node" or "proxy", shown as dunlin_role
@@ -22,8 +22,8 @@ type Identity struct {
 	Now        func() time.Time // nil: time.Now
 	MaxClients func() int
 	Blocked    func() int64 // client connections that wait
-	// Policy returns Redis's name of the eviction policy of so many nodes, whose numbers of
-	// policies add up to sum, and the numbers' squares to squares.
+	// Policy returns Redis's name of the nodes' eviction policy. sum is the sum of the numbers of
+	// their policies, squares the sum of the squares of these numbers.
 	Policy func(sum, squares, nodes int64) string
 }
 
@@ -47,10 +47,9 @@ func NewProcess(id Identity) *Process {
 	return p
 }
 
-// FillProcess stores a node's share of what the operating system counts for this process, which has
-// the given number of nodes: resident memory and processor time. All shares are equal, so that
-// their sum over a cluster is right. It reads a file of /proc: call it for an INFO, not for a
-// request.
+// FillProcess stores a node's share of the process's resident memory and processor time. nodes is
+// the number of nodes in the process. All shares are equal, so that their sum over a cluster is
+// right. FillProcess reads a file of /proc: call it for an INFO, not for each request.
 func FillProcess(c *Counters, nodes int) {
 	of := int64(max(nodes, 1))
 	c.RSS = residentBytes() / of

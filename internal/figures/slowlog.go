@@ -21,13 +21,13 @@ const (
 
 const errSlowLogCount = "ERR count should be greater than or equal to -1"
 
-// SlowLog keeps the latest slow requests. Any goroutine may use it; its lock is never held across
-// anything else. The zero value keeps nothing until Limit is called.
+// SlowLog keeps the latest slow requests. Any goroutine may use it. Under its lock it calls nothing
+// that blocks. The zero value keeps nothing until Limit is called.
 type SlowLog struct {
 	threshold atomic.Int64 // microseconds; negative: nothing is slow
 
 	mu      sync.Mutex
-	most    int         // entries
+	most    int         // entries kept
 	entries []SlowEntry // oldest first
 	lastID  int64
 }
@@ -39,8 +39,8 @@ type SlowEntry struct {
 	addr, name          string
 }
 
-// NewSlowEntry returns what the log shows of a request and of its client, by address and name,
-// which may be "". It does not keep args.
+// NewSlowEntry returns what the log shows about a request and its client. addr and name are the
+// client's and may be "". NewSlowEntry does not keep args.
 func NewSlowEntry(addr, name string, args [][]byte) SlowEntry {
 	e := SlowEntry{addr: addr, name: name, args: make([]string, 0, min(len(args), maxSlowArgs))}
 	for i, arg := range args {
@@ -157,11 +157,11 @@ func (e *SlowEntry) append(dst []byte) []byte {
 	return resp.AppendBulkString(dst, e.name)
 }
 
-// slowFields are those of an entry: id, unix seconds, microseconds, arguments,
-// address and name of the client.
+// slowFields is the number of fields of an entry: id, Unix time in seconds, duration in
+// microseconds, arguments, address and name of the client.
 const slowFields = 6
 
-// SlowRequest is an entry of the slow log for a page that people read.
+// SlowRequest is an entry of the slow log in a form for the page and the status.
 type SlowRequest struct {
 	At     time.Time
 	Took   time.Duration
@@ -170,7 +170,7 @@ type SlowRequest struct {
 	Client string   // name or address
 }
 
-// Latest returns at most that many entries, the latest first.
+// Latest returns at most the given number of entries, the latest first.
 func (l *SlowLog) Latest(most int) (list []SlowRequest) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

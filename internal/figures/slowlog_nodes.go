@@ -61,7 +61,7 @@ func (m *SlowLogs) add(entry []byte, node string) bool {
 	return true
 }
 
-// Append encodes the latest entries of all; count is that of SlowLogCount.
+// Append encodes the latest entries of all nodes. count is the result of SlowLogCount.
 func (m *SlowLogs) Append(dst []byte, count int) []byte {
 	slices.SortStableFunc(m.entries, func(a, b mergedEntry) int {
 		return cmp.Or(cmp.Compare(b.id, a.id), cmp.Compare(a.node, b.node))

@@ -6,15 +6,16 @@ const (
 	registerBits = 6
 	registerMax  = 1<<registerBits - 1
 
-	// Eight registers are six bytes: read and written together.
+	// Eight registers are six bytes, which are read and written together.
 	groupLen   = 8
 	groupBytes = groupLen * registerBits / 8
 )
 
-// Registers are all registers of a set, a byte each. The zero value is those of the empty set.
+// Registers has all registers of a set, a byte each. The zero value has those of the empty set.
 type Registers [registers]uint8
 
-// Merge makes r the registers of a union with the value's set. After an error they are of no use.
+// Merge makes r the registers of the union of r's set and the value's set. After an error r must
+// not be used.
 func (r *Registers) Merge(value []byte) error {
 	if !IsDense(value) {
 		return r.mergeSparse(value[headerSize:])
@@ -39,8 +40,8 @@ func (r *Registers) Count() int64 {
 	return h.estimate()
 }
 
-// Store sets the registers of a value that were merged into r to what they are there. Memory is
-// used as by Add, and the estimate is left alone.
+// Store sets the registers of value, which must have been merged into r, to those of r. Like Add,
+// it works in place while there is room behind the value, and does not touch the stored estimate.
 func (r *Registers) Store(value []byte) ([]byte, error) {
 	w := writer{value: value}
 	for i, n := range r {

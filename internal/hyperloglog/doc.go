@@ -1,12 +1,10 @@
 // Package hyperloglog estimates how many different elements a set has, from a value of at most 12
 // KiB, within a standard error of 0.81 %. A value is, byte for byte, the string that Redis 7 keeps
 // under a key after the same additions, so that values can be carried from one to the other and
-// back.
-//
-// An element's hash chooses one of 16,384 registers by its low 14 bits, and the register remembers
-// the longest run of zeros seen in what is left of the hash, plus one. The registers' histogram
-// gives the estimate (estimate.go). Registers of two sets, the greater of each, are those of the
-// union.
+// back. The low 14 bits of an element's hash choose one of 16,384 registers. The register remembers
+// the longest run of zeros seen in the rest of such hashes, plus one. The registers' histogram
+// gives the estimate (estimate.go). The union of two sets has the greater of each pair of their
+// registers.
 //
 //	byte 0     4          5        8             16
 //	     │HYLL │ encoding │ unused │ cardinality │ registers
@@ -25,8 +23,7 @@
 //	1vvvvvnn           VAL    n+1 registers are v+1
 //
 // Which of the possible sparse encodings of the same registers a value has depends on the order of
-// additions; sparse.go cuts and joins runs as Redis does.
-//
-// Values come from clients, who can SET any string. So all functions read any bytes as a value:
-// what is none is told by Is, and one with registers that do not add up gives ErrCorrupt.
+// additions; sparse.go cuts and joins runs as Redis does. Values come from clients, which can SET
+// any string. Is reports whether a string can be a value. All other functions accept any string
+// that Is accepts, and return ErrCorrupt if its registers do not add up.
 package hyperloglog

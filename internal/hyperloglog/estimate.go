@@ -2,7 +2,7 @@ package hyperloglog
 
 import "math"
 
-// histogram is how many registers have each value.
+// histogram counts the registers that have each value.
 type histogram [registerMax + 1]int
 
 func (h *histogram) addDense(b []byte) {
@@ -35,10 +35,8 @@ func (h *histogram) addSparse(b []byte) bool {
 
 // estimate is the improved raw estimator of Otmar Ertl, "New cardinality estimation algorithms for
 // HyperLogLog sketches", arXiv:1702.01284, algorithm 6. It needs no corrections for small or large
-// sets.
-//
-// float64(...) around products keeps compilers from fusing them with additions, which would round
-// otherwise than Redis does.
+// sets. float64(...) around products keeps compilers from fusing them with additions, which would
+// round differently from Redis.
 func (h *histogram) estimate() int64 {
 	const (
 		m     = float64(registers)
@@ -52,13 +50,14 @@ func (h *histogram) estimate() int64 {
 	z += float64(m * sigma(float64(h[0])/m))
 	n := math.Round(alpha * m * m / z)
 	if n >= math.MaxInt64 {
-		// Only registers that no hash can give do this. It is what Redis makes of them.
+		// Only registers that no hash can produce lead here. Redis returns the same for them.
 		return math.MinInt64
 	}
 	return int64(n)
 }
 
-// tau is x's share of registers that are not as great as can be, summed up; see the paper.
+// tau is the paper's function for the registers at their greatest value; x is the share of the
+// others.
 func tau(x float64) float64 {
 	if x == 0 || x == 1 {
 		return 0
@@ -73,7 +72,7 @@ func tau(x float64) float64 {
 	return z / 3
 }
 
-// sigma is the same for registers that are 0.
+// sigma is the paper's function for the registers that are 0; x is their share.
 func sigma(x float64) float64 {
 	if x == 1 {
 		return math.Inf(1)

@@ -30,6 +30,6 @@ func hash(b []byte) uint64 {
 	return h ^ h>>shift
 }
 
-// zeros is one more than how many of the lowest hashBits bits are zero before the first that is
-// not.
+// zeros returns the number of zero bits below the lowest one bit of h, plus one, up to hashBits +
+// 1.
 func zeros(h uint64) uint8 { return uint8(bits.TrailingZeros64(h|1<<hashBits)) + 1 }

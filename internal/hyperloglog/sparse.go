@@ -7,8 +7,8 @@ const (
 	xzeroBit  = 1 << 6
 	valBit    = 1 << 7
 
-	joinReach = 5 // how many runs are looked at after a change, for some to be joined
-	maxCut    = 5 // bytes of the longest runs that a change puts in the place of one: XZERO VAL XZERO
+	joinReach = 5 // how many runs join looks at after a change
+	maxCut    = 5 // bytes of the longest runs that can replace one run: XZERO VAL XZERO
 )
 
 // run is some registers of the same value, as encoded.
@@ -63,7 +63,7 @@ func (r *Registers) mergeSparse(b []byte) error {
 		}
 		if run.value > 0 {
 			if run.length > registers-i {
-				break // Redis takes no offence if the others were enough
+				break // Redis accepts the value if the others were enough
 			}
 			for j := i; j < i+run.length; j++ {
 				r[j] = max(r[j], run.value)
@@ -127,7 +127,7 @@ type found struct {
 	at, first int
 }
 
-// find finds the run of register i. w.at is the run before it then, or the first one.
+// find finds the run of register i. Afterwards w.at is the run before it, or the first run.
 func (w *writer) find(i int) (found, error) {
 	if w.at == 0 || i < w.first {
 		w.at, w.first = headerSize, 0
@@ -143,7 +143,7 @@ func (w *writer) find(i int) (found, error) {
 			p.at += p.size
 			p.first += p.length
 		case p.at == w.at && p.at > headerSize:
-			w.at = 0 // the run before this one is wanted
+			w.at = 0 // start over, because w.at must be the run before this one
 			return w.find(i)
 		default:
 			return p, nil
@@ -152,8 +152,8 @@ func (w *writer) find(i int) (found, error) {
 	return p, ErrCorrupt
 }
 
-// cut takes register i out of the run p, to have the value n. False: the encoding would become too
-// long.
+// cut splits the run p so that register i has the value n. It returns false if the encoding would
+// become too long.
 func (w *writer) cut(p *found, i int, n uint8) bool {
 	var buf [maxCut]byte
 	before, after := i-p.first, p.first+p.length-1-i
@@ -175,7 +175,7 @@ func (w *writer) cut(p *found, i int, n uint8) bool {
 	return true
 }
 
-// replace puts others in the place of size bytes at at.
+// replace replaces size bytes at at by others.
 func (w *writer) replace(at, size int, others []byte) {
 	end := len(w.value)
 	if longer := len(others) - size; longer > 0 {
@@ -187,7 +187,7 @@ func (w *writer) replace(at, size int, others []byte) {
 	copy(w.value[at:], others)
 }
 
-// join makes one run of neighbours with the same value, in the few runs from w.at on.
+// join joins neighbours with the same value among the few runs from w.at on.
 func (w *writer) join() {
 	at := w.at
 	for range joinReach {
@@ -203,7 +203,7 @@ func (w *writer) join() {
 			if length := here.length + next.length; next.value == here.value && length <= maxValRun {
 				var one [1]byte
 				w.replace(at, 2, appendVal(one[:0], here.value, length))
-				continue // perhaps with one more
+				continue // the next run may have the same value too
 			}
 		}
 		at += here.size

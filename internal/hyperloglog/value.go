@@ -8,17 +8,18 @@ import (
 const (
 	indexBits = 14
 	registers = 1 << indexBits
-	hashBits  = 64 - indexBits // what of a hash is left for the run of zeros
+	hashBits  = 64 - indexBits // the rest of a hash, for the run of zeros
 
 	headerSize = 16
 	// DenseSize is the length of a dense value in bytes. No function makes a longer one.
 	DenseSize = headerSize + registers*registerBits/8
-	// MaxSize is the length of the longest value that is none of ErrCorrupt: each of its registers
-	// an XZERO of its own.
+	// MaxSize is the length of the longest value that is not corrupt: each of its registers is an
+	// XZERO of its own.
 	MaxSize = headerSize + maxSparseRuns
 
 	maxSparseRuns = 2 * registers
-	// maxSparse is from where on values become dense, Redis's hll-sparse-max-bytes.
+	// maxSparse is the longest sparse encoding in bytes, Redis's hll-sparse-max-bytes. Longer ones
+	// become dense.
 	maxSparse = 3000
 )
 

@@ -1,12 +1,11 @@
 package rdb
 
-// LZF, the format of Marc Lehmann's liblzf: literal bytes, and copies of what came before.
+// LZF, the format of Marc Lehmann's liblzf: literal bytes, and copies of earlier bytes.
 //
 //	000nnnnn                    n+1 bytes follow
 //	nnnooooo oooooooo           n+2 bytes (n below 7) from o+1 bytes back
 //	111ooooo nnnnnnnn oooooooo  n+9 bytes from o+1 bytes back
-//
-// A copy may reach into itself, and repeats then what it has made.
+// A copy may overlap the bytes that it produces: then it repeats them.
 
 const (
 	maxLiteral = 1 << 5
@@ -21,7 +20,7 @@ type piece struct {
 	back    int
 }
 
-// nextPiece takes the next piece off in. ok is false if it is cut off.
+// nextPiece reads the next piece and removes it from in. ok is false if the piece is cut off.
 func nextPiece(in *reader) (p piece, ok bool) {
 	b, ok := in.next(1)
 	if !ok {
@@ -60,7 +59,7 @@ func decompressesTo(in reader, n int) bool {
 	return made == n
 }
 
-// decompress writes what in stands for, which decompressesTo found right.
+// decompress writes the decompressed form of in, which decompressesTo must have accepted.
 func decompress(to Sink, in reader) error {
 	for len(in) > 0 {
 		p, _ := nextPiece(&in)

@@ -16,19 +16,18 @@ const (
 
 	TypeString = 0 // the code with which a string's payload begins
 
-	// MaxHead is how long what AppendHead appends may be, FootSize how long what AppendFoot appends
-	// is.
+	// MaxHead is the most bytes that AppendHead appends. FootSize is how many AppendFoot appends.
 	MaxHead  = 1 + 1 + 8
 	FootSize = 2 + 8
 )
 
-// What is wrong with a payload.
+// Errors about a payload.
 var (
 	ErrChecksum = errors.New("version or checksum are wrong")
 	ErrFormat   = errors.New("bad data format")
 )
 
-// How a length or a string begins.
+// The first byte of a length or a string.
 const (
 	len6   = 0x00
 	len14  = 0x40
@@ -51,8 +50,8 @@ func AppendDump(dst, value []byte) []byte {
 	return AppendFoot(dst, Sum(0, dst[begun:]))
 }
 
-// AppendHead appends the bytes before a value of n bytes that is stored uncompressed and as text.
-// Values of more than eleven bytes always are.
+// AppendHead appends the bytes before a value of n bytes that is stored uncompressed and as text,
+// as all values of more than eleven bytes are.
 func AppendHead(dst []byte, n int) []byte {
 	dst = append(dst, TypeString)
 	switch {
@@ -73,7 +72,7 @@ func AppendFoot(dst []byte, sum uint64) []byte {
 	return binary.LittleEndian.AppendUint64(append(dst, v[:]...), Sum(sum, v[:]))
 }
 
-// smallInt returns the integer whose decimal form value is, if it has 32 bits.
+// smallInt returns the integer whose decimal form is value, if it fits 32 bits.
 func smallInt(value []byte) (n int64, ok bool) {
 	if len(value) > len("-2147483648") {
 		return 0, false
@@ -99,7 +98,7 @@ var table = crc64.MakeTable(0x95ac9329ac4bc9b5)
 // by D. T. Jones, without the inversions that Go's package makes before and after.
 func Sum(sum uint64, b []byte) uint64 { return ^crc64.Update(^sum, table, b) }
 
-// Check reports whether a payload is complete and of a version that can be read.
+// Check returns ErrChecksum unless the payload is complete and of a version that can be read.
 func Check(payload []byte) error {
 	n := len(payload) - FootSize
 	if n < 0 || binary.LittleEndian.Uint16(payload[n:]) > maxVersion ||
@@ -109,7 +108,8 @@ func Check(payload []byte) error {
 	return nil
 }
 
-// String is a string in a payload. It is a view of that.
+// String is a string in a payload. It is a view of the payload, and valid as long as that does not
+// change.
 type String struct {
 	length     int
 	plain      []byte // nil if it is compressed
@@ -147,7 +147,7 @@ type Sink interface {
 	Value() []byte
 }
 
-// WriteTo appends the string to an empty sink. The errors are the sink's.
+// WriteTo appends the string to an empty sink, and returns the sink's error.
 func (s *String) WriteTo(to Sink) error {
 	if s.compressed == nil {
 		return to.Write(s.plain)
@@ -178,7 +178,7 @@ func (b *buffer) Write(piece []byte) error {
 
 func (b *buffer) Value() []byte { return b.all[b.begun:] }
 
-// reader takes bytes from the front of what is left.
+// reader has the bytes that are left to read, and removes those it has read.
 type reader []byte
 
 func (r *reader) next(n int) (b []byte, ok bool) {
@@ -190,7 +190,7 @@ func (r *reader) next(n int) (b []byte, ok bool) {
 	return b, true
 }
 
-// length reads a length. ok is false for the end of the bytes and for lengths that no payload has.
+// length reads a length. ok is false if the bytes end, or if no payload can be so long.
 func (r *reader) length() (n int, ok bool) {
 	b, ok := r.next(1)
 	if !ok {
@@ -217,7 +217,7 @@ func (r *reader) length() (n int, ok bool) {
 	return 0, false
 }
 
-// encoded reads a string that is not plain.
+// encoded reads an integer or a compressed string.
 func (r *reader) encoded() (s String, err error) {
 	kind, _ := r.next(1)
 	if kind[0] == lzf {

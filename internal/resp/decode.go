@@ -1,8 +1,7 @@
 package resp
 
-// Decoders read one whole reply, as Scanner delimited it, without attributes
-// before it. They look at nothing behind what they need. The results are views
-// of reply, valid as long as it is unchanged.
+// Decoders read one whole reply, as Scanner delimits it, without attributes before it. They read no
+// further than they need. The results are views of reply, valid as long as it is unchanged.
 
 // IsError reports whether the reply is an error, simple or bulk.
 func IsError(reply []byte) bool {
@@ -17,8 +16,8 @@ func DecodeInt(reply []byte) (int64, bool) {
 	return ParseInt(reply[1 : len(reply)-2])
 }
 
-// DecodeBulk returns the payload of a bulk, simple or verbatim string (of the last
-// without its format). It is false for a null and for every other type.
+// DecodeBulk returns the payload of a bulk, simple or verbatim string, of the last without its
+// format. It returns false for a null and for every other type.
 func DecodeBulk(reply []byte) ([]byte, bool) {
 	if len(reply) < 3 {
 		return nil, false
@@ -61,6 +60,6 @@ func decodeHeader(reply []byte) (n, headerLen int, ok bool) {
 	if len(reply) >= len("$-1\r\n") && string(reply[1:5]) == "-1\r\n" {
 		return -1, 5, true
 	}
-	// A length of ten digits or more: nothing that the Scanner would let through.
+	// A length of ten digits or more, which the Scanner does not accept.
 	return 0, 0, false
 }

@@ -31,21 +31,19 @@
 //     read once more at each call.)
 //   - No memory is reserved because of a declared number. The list of arguments
 //     grows as arguments arrive; the scanner has a stack of fixed depth.
-//   - A large argument need not be gathered: a Parser that is asked to
-//     (Limits.LargeBulk) announces it, and its bytes can then be passed on in pieces.
-//   - After Done the next call begins anew at buf[0]; the caller first drops Len
-//     bytes. After Malformed nothing but Reset helps: a stream that has lost
-//     its step is closed, never resynchronised.
+//   - A large argument need not be gathered: with Limits.LargeBulk a Parser announces it, and the
+//     caller can pass its bytes on in pieces.
+//   - After Done the next call begins anew at buf[0]; the caller first drops Len bytes. After
+//     Malformed only Reset helps: a stream that is out of step is closed, never resynchronised.
 //
 // # Agreement with Redis
 //
-// Outcomes and error texts are those of redis-server 7 (a test compares them),
-// with two exceptions. Redis 7 skips the two bytes after an argument and the byte
-// after the CR of a header unseen; here they must be CR LF, else "invalid CRLF in
-// request", as current Valkey says. A proxy that shares one connection among
-// clients wants to learn of a lost step at the first chance. And Redis judges the
-// length of an unfinished line by what one read happened to deliver, where
-// here the limit is exact.
+// Outcomes and error texts are those of redis-server 7 (a test compares them), with two exceptions.
+// First, Redis 7 skips the two bytes after an argument, and the byte after the CR of a header,
+// without looking at them. Here they must be CR LF; otherwise the error is "invalid CRLF in
+// request", as in current Valkey. A proxy that shares one connection among clients must notice as
+// early as possible that a stream is out of step. Second, Redis judges the length of an unfinished
+// line by what one read happened to deliver. Here the limit is exact.
 //
 // A Parser or Scanner belongs to one connection and is not safe for concurrent use.
 package resp

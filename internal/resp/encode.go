@@ -8,8 +8,8 @@ import (
 // Encoders append one reply, or the header of one, to dst and return it grown.
 // They copy their other arguments and allocate nothing but dst's growth.
 
-// AppendSimple appends the simple string s. A CR or LF in it becomes a space:
-// no text that passed through us can end a reply early and begin another.
+// AppendSimple appends the simple string s. A CR or LF in it becomes a space, so that no text can
+// end a reply early and begin another one.
 func AppendSimple(dst []byte, s string) []byte {
 	dst = append(dst, '+')
 	return endLine(append(dst, s...), len(s))
@@ -25,13 +25,13 @@ func AppendError(dst []byte, text string) []byte {
 	return endLine(append(dst, text...), len(text))
 }
 
-// AppendErrorBytes is AppendError for a text that is bytes already.
+// AppendErrorBytes does for a text in bytes what AppendError does for a string.
 func AppendErrorBytes(dst, text []byte) []byte {
 	dst = append(dst, '-')
 	return endLine(append(dst, text...), len(text))
 }
 
-// endLine cleans the last n bytes of dst of line breaks and ends the line.
+// endLine replaces line breaks in the last n bytes of dst by spaces, and ends the line.
 func endLine(dst []byte, n int) []byte {
 	text := dst[len(dst)-n:]
 	for i, c := range text {
@@ -63,7 +63,7 @@ func AppendBulk(dst, b []byte) []byte {
 // itself, with CR LF behind them.
 func AppendBulkHeader(dst []byte, n int) []byte { return appendHeader(dst, '$', n) }
 
-// AppendBulkString is AppendBulk for a string.
+// AppendBulkString does for a string what AppendBulk does for bytes.
 func AppendBulkString(dst []byte, s string) []byte {
 	dst = appendHeader(dst, '$', len(s))
 	dst = append(dst, s...)
@@ -79,7 +79,7 @@ func AppendBulkStrings(dst []byte, texts ...string) []byte {
 	return dst
 }
 
-// AppendNull appends the absence of a value: the null bulk in RESP2.
+// AppendNull appends null, for a value that does not exist: the null bulk in RESP2.
 func AppendNull(dst []byte, v Version) []byte {
 	if v == RESP3 {
 		return append(dst, "_\r\n"...)
@@ -87,7 +87,8 @@ func AppendNull(dst []byte, v Version) []byte {
 	return append(dst, "$-1\r\n"...)
 }
 
-// AppendNullArray appends the absence of an array: RESP2 has a null of its own for it.
+// AppendNullArray appends null for an array that does not exist, for which RESP2 has a null of its
+// own.
 func AppendNullArray(dst []byte, v Version) []byte {
 	if v == RESP3 {
 		return append(dst, "_\r\n"...)
@@ -128,8 +129,7 @@ func AppendDouble(dst []byte, v Version, f float64) []byte {
 	return AppendBulk(dst, text)
 }
 
-// formatDouble writes plain digits where they are short, as Redis does, and an exponent
-// elsewhere.
+// formatDouble writes plain digits if they are short, as Redis does, and otherwise an exponent.
 func formatDouble(dst []byte, f float64) []byte {
 	switch size := math.Abs(f); {
 	case math.IsInf(f, 1):

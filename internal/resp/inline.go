@@ -82,8 +82,8 @@ func appendUnquoted(dst, line []byte) (_ []byte, n int, ok bool) {
 	return dst, 0, false
 }
 
-// escaped returns the byte that the text after a backslash stands for, and how much of
-// that text it takes. text is not empty.
+// escaped returns the byte for which the text after a backslash stands, and how many bytes of the
+// text belong to the escape. text is not empty.
 func escaped(text []byte) (b byte, size int) {
 	switch c := text[0]; c {
 	case 'n':

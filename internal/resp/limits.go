@@ -16,7 +16,7 @@ const (
 type Outcome uint8
 
 const (
-	// NeedMore: the buffer ends before the request or reply does.
+	// NeedMore: the buffer ends before the request or reply ends.
 	NeedMore Outcome = iota
 	// Done: a whole request or reply is there.
 	Done
@@ -47,14 +47,14 @@ type Limits struct {
 	MaxBulk    int // bytes of one argument; 0 means DefaultLimits.MaxBulk
 	MaxArgs    int // arguments of one request; 0 means DefaultLimits.MaxArgs
 	MaxInline  int // bytes of an inline line, or of any header; 0 means DefaultLimits.MaxInline
-	MaxRequest int // bytes of one whole request, at most 4 GiB - 1; 0 means no other limit than that
+	MaxRequest int // bytes of one whole request; 0 or more than 4 GiB - 1 means 4 GiB - 1
 
-	// LargeBulk is from how many bytes on an argument is announced with the outcome
-	// LargeBulk as soon as its header is there; 0 means that none is.
+	// LargeBulk is the least length of an argument, in bytes, that the Parser announces with the
+	// outcome LargeBulk as soon as its header is there. 0 means that it announces none.
 	LargeBulk int
 
-	// Unauthenticated selects Redis's error texts for clients that have not authenticated, where a
-	// number is within DefaultLimits.
+	// Unauthenticated selects Redis's error texts for clients that have not authenticated, for
+	// numbers that exceed these limits but not DefaultLimits.
 	Unauthenticated bool
 }
 

@@ -27,7 +27,7 @@ func shortLength(b []byte) (n, size int) {
 	return n, i + 2
 }
 
-// crlf is how CR LF stand in a little-endian word.
+// crlf is CR LF as a little-endian word.
 const crlf = uint16('\r') | uint16('\n')<<8
 
 // lengthAt reads the number behind the type byte buf[at], as shortLength does. next is
@@ -52,7 +52,7 @@ func lengthAt(buf []byte, at int) (n, next int) {
 	return n, at + 1 + size
 }
 
-// endsLine reports whether CR LF stand at buf[at:]. One load of two bytes instead of two.
+// endsLine reports whether buf[at:] begins with CR LF. It loads both bytes at once.
 func endsLine(buf []byte, at int) bool {
 	return binary.LittleEndian.Uint16(buf[at:]) == crlf
 }

@@ -17,7 +17,7 @@ const (
 	errQuotes      = "ERR Protocol error: unbalanced quotes in request"
 	errCRLF        = "ERR Protocol error: invalid CRLF in request"
 
-	// Redis closes the connection without a word here.
+	// Here Redis closes the connection without an error.
 	errRequest = "ERR Protocol error: too big request"
 )
 
@@ -30,7 +30,7 @@ const (
 	// fewArgs is how long a list is made at first.
 	fewArgs = 10
 
-	// keptWords is the same limit, in bytes, for the unquoted words of inline requests.
+	// keptWords is a similar limit, in bytes, for the unquoted words of inline requests.
 	keptWords = 1 << 10
 )
 
@@ -51,14 +51,14 @@ type Parser struct {
 
 	stage  stage
 	inline bool
-	gather bool   // no argument of this request is announced any more
-	small  int    // an argument up to this length is not announced, and within the limit
+	gather bool   // announce no further argument of this request
+	small  int    // an argument up to this length is within the limit and not announced
 	large  int    // length of the argument announced
 	passed int    // bytes of the unfinished request that the caller has dropped
 	pos    int    // everything before it is finished
-	seen   int    // buf[pos:seen] is searched and holds no end of line
+	seen   int    // buf[pos:seen] has been searched and holds no end of line
 	left   int    // arguments still to come
-	need   int    // no call with fewer bytes gets further
+	need   int    // no call with fewer bytes makes progress
 	length int    // bytes of the last finished request
 	err    string // Redis's text, once malformed
 }
@@ -230,7 +230,7 @@ func (p *Parser) parseBulks(buf []byte) Outcome {
 			return p.announce(buf, start, size)
 		}
 		if end+2 > len(buf) {
-			// The header is read again then, which is cheaper than to remember it.
+			// The next call reads the header again, which is cheaper than remembering it.
 			p.need = end + 2
 			return NeedMore
 		}
@@ -292,7 +292,7 @@ func (p *Parser) view(buf []byte) {
 func (p *Parser) finish(length int, inline bool) Outcome {
 	p.stage, p.length, p.inline = atRequest, length, inline
 	if cap(p.spans) > keptArgs {
-		p.spans = nil // now, because a small request that follows would not look
+		p.spans = nil // now, because a small request that follows does not check
 	}
 	return Done
 }
@@ -304,8 +304,8 @@ func (p *Parser) fail(text string) Outcome {
 	return Malformed
 }
 
-// headerLine returns the line at pos without its CR LF. A line longer than MaxInline
-// fails with tooLong.
+// headerLine returns the line at pos without its CR LF. A line longer than MaxInline is malformed,
+// with the error tooLong.
 func (p *Parser) headerLine(buf []byte, tooLong string) ([]byte, Outcome) {
 	end, outcome := p.lineEnd(buf, '\r', tooLong)
 	switch {
@@ -321,8 +321,8 @@ func (p *Parser) headerLine(buf []byte, tooLong string) ([]byte, Outcome) {
 }
 
 // lineEnd returns the position of the first byte stop in the line at pos, at most MaxInline bytes
-// after pos. It continues where the last search ended. As in Redis, which searches with C's strchr,
-// a line with a NUL has no end, and eventually becomes too long.
+// after pos. It continues where the last search ended. A line with a NUL has no end and eventually
+// becomes too long, as in Redis, which searches with C's strchr.
 func (p *Parser) lineEnd(buf []byte, stop byte, tooLong string) (int, Outcome) {
 	line := buf[p.pos:min(len(buf), p.pos+p.limits.MaxInline+1)]
 	from := min(p.seen-p.pos, len(line)) // more only if MaxInline has shrunk

@@ -1,7 +1,7 @@
 package resp
 
-// An argument that is too large to be gathered with its request is passed on in pieces.
-// Parse announces it, and the caller has two ways to go on:
+// A large argument can be passed on in pieces, without its whole request in the buffer. Parse
+// announces it, and the caller has two ways to go on:
 //
 //	*3 SET k $100000 xxxxxxxxxxxxxxxxxxxxxxx CRLF ...
 //	               │                        │

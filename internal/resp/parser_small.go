@@ -13,10 +13,10 @@ const (
 // count.
 const MaxSmall = 9
 
-// parseSmall reads a request of one to nine arguments that is completely in buf: nearly all
-// requests to a cache are. It returns false if buf contains anything else, and has then changed
-// nothing that begin does not set again. It writes the views at once, where the general path
-// collects spans first: that halves the time for GET and SET.
+// parseSmall reads a request of one to nine arguments that is completely in buf, as nearly all
+// requests to a cache are. If buf contains anything else, it returns false and has changed only
+// what begin sets again. It writes the views at once, whereas the general path collects spans
+// first: that halves the time for GET and SET.
 func (p *Parser) parseSmall(buf []byte) bool {
 	if c := cap(p.args); c < fewArgs || c > keptArgs {
 		p.args = make([][]byte, 0, fewArgs)
@@ -33,7 +33,7 @@ func (p *Parser) parseSmall(buf []byte) bool {
 	return true
 }
 
-// AppendSmall is Parse for callers that look at several requests before they act on the first. If a
+// AppendSmall is for callers that look at several requests before they act on the first. If a
 // request of one to nine arguments is complete at the start of buf, AppendSmall appends views of
 // its arguments to dst, which must have room for MaxSmall, and returns the request's length in
 // bytes. Otherwise, and in the middle of a request, length is 0, and Parse must be called. The

@@ -24,7 +24,7 @@ const (
 	// byte.
 	maxNumberLine = 1 + len("-9223372036854775808")
 
-	// nullBulk is RESP2's answer for a key that is not there.
+	// nullBulk is RESP2's answer for a key that does not exist.
 	nullBulk = "$-1\r\n"
 
 	// verbatimPrefix is the length of "txt:" before a verbatim string's text.
@@ -38,14 +38,14 @@ const (
 // disagree where such a line ends. The zero value is ready.
 type Scanner struct {
 	pos    int  // everything before it is finished
-	seen   int  // buf[pos:seen] is searched and holds no end of line
-	need   int  // no call with fewer bytes gets further; 0 when no reply has begun
+	seen   int  // buf[pos:seen] has been searched and holds no end of line
+	need   int  // no call with fewer bytes makes progress; 0 when no reply has begun
 	length int  // bytes of the last finished reply
 	failed bool // malformed
 
-	// left[d] is how many elements are to come at depth d. Depth 0 has one, the reply
-	// itself. An element is counted off when its header is read, so attributes, which
-	// are no element, simply count nothing off.
+	// left[d] is how many elements are still to come at depth d. Depth 0 has one, the reply itself.
+	// An element is counted off when its header is read. Attributes are not elements and are not
+	// counted off.
 	left  [MaxDepth + 1]uint32
 	depth int
 }
@@ -108,8 +108,7 @@ func flatLength(buf []byte) int {
 			return len(nullBulk)
 		}
 	case '+', ':', '-', '_', '#', ',':
-		// Byte by byte: most of these lines are shorter than a call of IndexByte is
-		// worth.
+		// Byte by byte, because most of these lines are too short to be worth a call of IndexByte.
 		for i, c := range buf[1 : min(len(buf), maxLine)-1] {
 			if c == '\r' && buf[i+2] == '\n' {
 				return i + 3
@@ -208,8 +207,8 @@ func (s *Scanner) aggregate(buf []byte) Outcome {
 	return s.advance(start)
 }
 
-// number reads the header with a number at pos. next is the first byte behind it. A
-// number outside 32 bits comes back as a negative one that nothing accepts.
+// number reads the header with a number at pos. next is the first byte behind it. For a number
+// outside 32 bits it returns a negative one that no caller accepts.
 func (s *Scanner) number(buf []byte) (n, next int, outcome Outcome) {
 	rest := buf[s.pos:min(len(buf), s.pos+maxNumberLine+2)]
 	if n, next := lengthAt(buf, s.pos); next > 0 {
@@ -246,6 +245,6 @@ func (s *Scanner) wait(need int) Outcome {
 
 // fail ends the stream.
 func (s *Scanner) fail() Outcome {
-	s.failed, s.need = true, math.MaxInt // nobody need wait for more
+	s.failed, s.need = true, math.MaxInt // no number of bytes makes progress
 	return Malformed
 }
