@@ -155,9 +155,9 @@ func (x row) write(w io.Writer, star string) {
 		show("%.1f", func(s *sample) float64 { return s.ops / 1000 }), star,
 		show("%.3f", func(s *sample) float64 { return s.p50 }),
 		show("%.3f", func(s *sample) float64 { return s.p99 }),
-		show("%.2f", func(s *sample) float64 { return s.cpu[roleNode] }),
-		ofProxy("%.2f", func(s *sample) float64 { return s.cpu[roleProxy] }),
-		show("%.2f", func(s *sample) float64 { return s.cpu[roleLoad] }),
+		show("%.3f", func(s *sample) float64 { return s.cpu[roleNode] }),
+		ofProxy("%.3f", func(s *sample) float64 { return s.cpu[roleProxy] }),
+		show("%.3f", func(s *sample) float64 { return s.cpu[roleLoad] }),
 		show("%.0f", func(s *sample) float64 { return s.rss[roleNode] }),
 		ofProxy("%.0f", func(s *sample) float64 { return s.rss[roleProxy] }))
 }

@@ -12,9 +12,9 @@ Medians (least..most of the rounds), runs of 1s. CPU: microseconds per operation
 
 get16: GET, values of 64 bytes, clients 50, pipeline 16
                 kops/s                  p50 ms   p99 ms   CPU node            proxy   load   RSS node   proxy
-  redis         500.0 (400.0..600.0)    1.500    3.000    1.50 (1.25..1.75)   -       0.50   150        -
+  redis         500.0 (400.0..600.0)    1.500    3.000    1.500 (1.250..1.750) - 0.500 150        -
   twemproxy+3   not measured
-  dunlin+3      1000.0 (900.0..1100.0)* 0.750    1.500    0.75                1.00    0.50   200        30
+  dunlin+3      1000.0 (900.0..1100.0)* 0.750    1.500    0.750 1.000 0.500 200        30
 
 get16 in an open loop, at shares of each peer's own throughput above; ms from the time at which a batch was to leave.
 late: the p99 of what is the load generator's own doing.
