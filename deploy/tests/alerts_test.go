@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// TestKilledNode has a real Prometheus with our rules watch three nodes and a proxy under
-// load. Nothing fires. One node is killed: the alerts for that fire, and clear when it is
-// back. In between nothing fires that has nothing to do with it.
+// TestKilledNode runs a real Prometheus with our rules against three nodes and a proxy under load.
+// At first no alert fires. Then one node is killed: the alerts for that fire, and clear when the
+// node is back. Meanwhile no unrelated alert fires.
 func TestKilledNode(t *testing.T) {
 	needPrometheus(t)
 	m := load(t, "dev")
-	t.Parallel() // it waits most of the time
+	t.Parallel() // the test waits most of the time
 	r, pods := startPods(t, m)
 	var targets []string
 	for _, p := range pods {
@@ -38,15 +38,15 @@ func TestKilledNode(t *testing.T) {
 	may := firesInCrash(t)
 	for _, fired := range p.query(t, `max by (alertname, instance) (max_over_time(ALERTS{alertstate="firing"}[10m]))`) {
 		if name := fired["alertname"]; !may[name] || name == "DunlinMemberDown" && fired["instance"] != targets[1] {
-			t.Errorf("%v fired, which has nothing to do with node %s", fired, targets[1])
+			t.Errorf("%v fired, which is unrelated to node %s", fired, targets[1])
 		}
 	}
 }
 
-// lasting is for how long what hasty rules tell of must last.
+// lasting is how long a condition must last before a hasty rule fires.
 const lasting = 3 * time.Second
 
-// hastyRules is a copy of our rules in which that is less than a minute.
+// hastyRules returns a file with our rules, in which every "for" is lasting.
 func hastyRules(t *testing.T) (file string) {
 	t.Helper()
 	hasty := regexp.MustCompile(`(?m)^( +for:) .*$`).ReplaceAll(readFile(t, rulesFile), fmt.Appendf(nil, "${1} %v", lasting))
@@ -57,8 +57,9 @@ func hastyRules(t *testing.T) (file string) {
 	return file
 }
 
-// firesInCrash are the alerts that a crash may cause: besides the two for it those of what it
-// brings for seconds, which the rules as shipped wait out, and what clients may notice.
+// firesInCrash returns the alerts that a crash may cause: the two about the crash itself, those
+// about states that last for seconds, for which the shipped rules wait longer, and those about
+// effects that clients may notice.
 func firesInCrash(t *testing.T) map[string]bool {
 	t.Helper()
 	may := map[string]bool{}
@@ -75,7 +76,7 @@ func firesInCrash(t *testing.T) map[string]bool {
 	return may
 }
 
-// alert is one that fires, or is about to.
+// alert is an alert that fires or is pending.
 type alert struct {
 	State       string
 	Labels      map[string]string
@@ -89,11 +90,11 @@ func (p prometheus) alerts(t *testing.T) []alert {
 	return answer.Alerts
 }
 
-// slowMachine fires where the test's machine is busy, whatever the cluster does.
+// slowMachine is an alert that fires if the test's machine is busy, whatever the cluster does.
 const slowMachine = "DunlinLatencyHigh"
 
-// awaitQuiet waits until all members are scraped, and no alert has fired or been about to for
-// longer than one would take from the second to the first.
+// awaitQuiet waits until all members are scraped, and no alert has fired or been pending for longer
+// than a pending alert takes to fire.
 func (p prometheus) awaitQuiet(t *testing.T) {
 	t.Helper()
 	var loud []alert
@@ -120,7 +121,7 @@ func (p prometheus) awaitFiring(t *testing.T, name, summary string) {
 			}
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s does not fire with %q; what there is: %+v", name, summary, now)
+			t.Fatalf("%s does not fire with %q; present alerts: %+v", name, summary, now)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 // top is the directory of the module that the binary is built from.
 const top = "../.."
 
-var binary string // path of the dunlin that the tests built
+var binary string // path of the binary that the tests built
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "dunlin")
@@ -69,7 +69,7 @@ func scrapeLocal(t *testing.T) string {
 // startLocal runs `dunlin local` until the test ends, and returns its addresses.
 func startLocal(t *testing.T) (clients, admin string) {
 	t.Helper()
-	program := dunlin(t) // built before the time runs
+	program := dunlin(t) // built before the timeout starts
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	args := []string{"local", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0", "--memory=64mb", "--log-level=warn"}
 	cmd := exec.CommandContext(ctx, program, append(args, clusterTLS(t)...)...)
@@ -85,7 +85,7 @@ func startLocal(t *testing.T) (clients, admin string) {
 	}
 	t.Cleanup(func() {
 		cancel()
-		_ = cmd.Wait() // ended by our signal
+		_ = cmd.Wait() // the error is our signal
 	})
 
 	for lines := bufio.NewScanner(stdout); admin == "" && lines.Scan(); {
@@ -117,7 +117,7 @@ func waitReady(ctx context.Context, t *testing.T, admin string) {
 	}
 }
 
-// traffic makes every counter with a label for the command appear.
+// traffic sends commands so that every counter with a label for the command appears.
 func traffic(t *testing.T, clients string) {
 	t.Helper()
 	c, err := net.DialTimeout("tcp", clients, 5*time.Second)
@@ -156,7 +156,7 @@ func get(ctx context.Context, url string) (status int, body string) {
 	return resp.StatusCode, string(text)
 }
 
-// clusterTLS has members speak TLS, for what they then export.
+// clusterTLS returns the arguments with which members use TLS, so that they export its metrics.
 func clusterTLS(t *testing.T) (args []string) {
 	t.Helper()
 	dir := t.TempDir()

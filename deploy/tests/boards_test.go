@@ -11,22 +11,22 @@ type board struct {
 	graphs      []graph
 }
 
-// graph is a panel: lines over half of the width, if its look says nothing else. Each query
-// has the legend of its lines.
+// graph is a panel: lines in half of the width, unless its look differs. Each query comes with the
+// legend of its lines.
 type graph struct {
 	title, unit string
 	queries     [][2]string
 	look        look
 }
 
-// look is how a panel differs from the plain one.
+// look says how a panel differs from a plain one.
 type look struct {
-	kind  string // stat: the last value in large figures; row: a headline
-	width int    // of 24
-	help  string
-	stack bool // the lines add up: one lies on the other, but for the one of that legend:
-	limit string
-	red   float64 // figures from here on; 0: none
+	kind  string  // stat: the last value in large figures; row: a headline
+	width int     // in 24ths
+	help  string  // shown behind the panel's title
+	stack bool    // stack the lines, because their sum has a meaning
+	limit string  // legend of the line that is not stacked
+	red   float64 // values from here on are red; 0: none
 }
 
 func headline(title string) graph { return graph{title: title, look: look{kind: "row", width: 24}} }
@@ -37,15 +37,15 @@ func figure(width int, title, unit, query, help string) graph {
 
 func rate(metric string) string { return "rate(" + metric + "[$__rate_interval])" }
 
-// total is a line of all members.
+// total is one line for all members together.
 func total(metric, legend string) [2]string { return [2]string{"sum(" + rate(metric) + ")", legend} }
 
-// perMember is a line for each; what tells it from other lines.
+// perMember is a line for each member; what distinguishes it from other lines in the legend.
 func perMember(metric, what string) [2]string {
 	return [2]string{"sum by (member) (" + rate(metric) + ")", strings.TrimSpace("{{member}} " + what)}
 }
 
-// level is a line for each member and value of a label, or none.
+// level is a line for each member or, with a label, for each member and value of the label.
 func level(metric, label string) [2]string {
 	if label == "" {
 		return [2]string{metric, "{{member}}"}
@@ -67,13 +67,13 @@ func average(histogram string) [][2]string {
 	return [][2]string{{"sum by (member) (" + rate(histogram+"_sum") + ") / sum by (member) (" + rate(histogram+"_count") + ")", "{{member}}"}}
 }
 
-// hitRatio is that of sums.
+// hitRatio is the ratio of hits to lookups; sum is the aggregation of both.
 func hitRatio(sum string) string {
 	hits, misses := sum+"("+rate("dunlin_node_hits_total")+")", sum+"("+rate("dunlin_node_misses_total")+")"
 	return hits + " / (" + hits + " + " + misses + ")"
 }
 
-// What more than one board shows.
+// Queries of more than one board.
 var (
 	namedCommands = [][2]string{{"topk(10, sum by (command) (" + rate("dunlin_proxy_commands_total") + "))", "{{command}}"}}
 	memberHits    = [][2]string{{hitRatio("sum by (member) "), "{{member}}"}}
@@ -93,12 +93,12 @@ var boards = []board{
 		{"Requests in one input", "short", average("dunlin_node_batch_requests"), look{}},
 		{"Hit ratio", "percentunit", memberHits, look{}},
 		{"Eviction age", "s", [][2]string{level("dunlin_node_eviction_age_seconds", "")}, look{}},
-		{"Keys gone", "ops", append(keysGone, perMember("dunlin_node_evicted_copies_total", "evicted copies")), look{}},
+		{"Evicted and expired keys", "ops", append(keysGone, perMember("dunlin_node_evicted_copies_total", "evicted copies")), look{}},
 		{"Memory by class", "bytes", memoryClasses, look{stack: true, limit: "limit"}},
-		{"Memory of the limit", "percentunit", memoryShare, look{}},
-		{"Hottest keys, uses a second", "ops", [][2]string{{"topk(5, dunlin_node_hot_key_uses_per_second)", "{{member}} {{rank}}"}}, look{}},
+		{"Memory, share of the limit", "percentunit", memoryShare, look{}},
+		{"Hottest keys, uses per second", "ops", [][2]string{{"topk(5, dunlin_node_hot_key_uses_per_second)", "{{member}} {{rank}}"}}, look{}},
 		{"Largest keys", "bytes", [][2]string{{"topk(5, dunlin_node_big_key_bytes)", "{{member}} {{rank}}"}}, look{}},
-		{"Connections of the limit", "percentunit", [][2]string{{"dunlin_node_clients / dunlin_node_clients_limit", "{{member}}"}}, look{}},
+		{"Connections, share of the limit", "percentunit", [][2]string{{"dunlin_node_clients / dunlin_node_clients_limit", "{{member}}"}}, look{}},
 		{"Error replies", "ops", [][2]string{perMember("dunlin_node_errors_total", "")}, look{}},
 	}},
 	{"proxy.json", "Dunlin: proxies", []graph{
@@ -106,7 +106,7 @@ var boards = []board{
 		{"Commands", "ops", [][2]string{perMember("dunlin_proxy_commands_total", "")}, look{}},
 		{"Commands by name", "ops", namedCommands, look{}},
 		{"Requests in one batch", "short", batches, look{}},
-		{"Clients of the limit", "percentunit", [][2]string{{"dunlin_proxy_clients / dunlin_proxy_clients_limit", "{{member}}"}}, look{}},
+		{"Clients, share of the limit", "percentunit", [][2]string{{"dunlin_proxy_clients / dunlin_proxy_clients_limit", "{{member}}"}}, look{}},
 		{"Open pipes by node", "short", [][2]string{level("dunlin_proxy_node_open_pipes", "node")}, look{}},
 		{"Pipes that cannot be opened, by node", "short", [][2]string{level("dunlin_proxy_node_failing_pipes", "node")}, look{}},
 		{"In flight by node", "short", [][2]string{level("dunlin_proxy_node_inflight_requests", "node")}, look{}},
@@ -117,7 +117,7 @@ var boards = []board{
 			total("dunlin_proxy_auth_failures_total", "wrong passwords")}, look{}},
 		{"Held requests and lost replies", "ops", [][2]string{
 			total("dunlin_proxy_held_requests_total", "held"),
-			total("dunlin_proxy_expired_requests_total", "in vain"),
+			total("dunlin_proxy_expired_requests_total", "held too long"),
 			total("dunlin_proxy_lost_replies_total", "lost replies"),
 			total("dunlin_proxy_node_refusals_total", "refused by nodes")}, look{}},
 	}},
@@ -126,7 +126,7 @@ var boards = []board{
 		{"Members by role, as each sees them", "short", [][2]string{level("dunlin_members", "role")}, look{}},
 		{"Partitions owned", "short", owned, look{stack: true}},
 		{"Partitions waiting for their take-over", "short", [][2]string{level("dunlin_node_partitions_waiting", "")}, look{}},
-		{"Partitions on their way to a follower or a new owner", "short", [][2]string{
+		{"Partitions being sent to a follower or a new owner", "short", [][2]string{
 			level("dunlin_node_stream_waiting_partitions", ""), {"max(dunlin_partitions_moving)", "moving, by the table"}}, look{}},
 		{"Copies behind their owner", "s", [][2]string{level("dunlin_node_stream_lag_seconds", "")}, look{}},
 		{"Changes that copies have not acknowledged", "bytes", [][2]string{level("dunlin_node_stream_lag_bytes", "")}, look{}},
@@ -175,7 +175,7 @@ var overview = []graph{
 	{"Commands by node", "ops", [][2]string{perMember("dunlin_node_commands_total", "")}, look{width: 8, stack: true}},
 	{"Hit ratio by node", "percentunit", memberHits, look{width: 8}},
 	{"Keys by node", "short", [][2]string{level("dunlin_node_keys", "")}, look{width: 8, stack: true}},
-	{"Memory of the limit", "percentunit", memoryShare, look{width: 8,
+	{"Memory, share of the limit", "percentunit", memoryShare, look{width: 8,
 		help: "A full cache is normal. If it evicts keys that clients still read, the hit ratio falls."}},
 	{"Evicted and expired keys", "ops", keysGone, look{width: 8}},
 	{"Partitions owned", "short", owned, look{width: 8, stack: true, help: "Of 4096. Changes when nodes join or leave."}},

@@ -13,13 +13,13 @@ import (
 
 type fields map[string]any
 
-// source is what panels ask; Grafana's user chooses it.
+// source is the data source that panels query; Grafana's user chooses it.
 var source = fields{"type": "prometheus", "uid": "${datasource}"}
 
 // metricInQuery finds names of metrics: our own, and those of the process and Go collectors.
 var metricInQuery = regexp.MustCompile(`\b(?:dunlin|process|go)_[a-z0-9_]+\{?`)
 
-// ofCluster has a query ask for the members of the cluster that Grafana's user has chosen.
+// ofCluster restricts a query to the members of the cluster that Grafana's user has chosen.
 func ofCluster(query string) string {
 	const cluster = `{namespace=~"$namespace", job="$job"`
 	return metricInQuery.ReplaceAllStringFunc(query, func(metric string) string {
@@ -45,7 +45,7 @@ func (b *board) render(t *testing.T) []byte {
 		uid = "dunlin-" + uid
 	}
 	namespace := variable("namespace", "Namespace", "label_values(dunlin_table_epoch, namespace)")
-	// Outside of Kubernetes there is none, which all of them include.
+	// Outside Kubernetes there is no namespace; "All" includes that too.
 	maps.Copy(namespace, fields{"includeAll": true, "allValue": ".*", "current": fields{"text": "All", "value": "$__all"}})
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -65,13 +65,13 @@ func (b *board) render(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// variable is one of which Grafana looks up the values.
+// variable is a variable of a dashboard whose values Grafana looks up.
 func variable(name, label, query string) fields {
 	return fields{"name": name, "label": label, "type": "query", "datasource": source, "refresh": 1, "sort": 1,
 		"definition": query, "query": fields{"query": query, "refId": name}}
 }
 
-// grid gives panels their places: from the left to the right, then below.
+// grid places panels from left to right, then in the next row.
 type grid struct{ x, y, high int }
 
 func (at *grid) place(width, height int) fields {
@@ -97,7 +97,7 @@ func (g *graph) size() (width, height int) {
 	}
 }
 
-// panel is all but the place.
+// panel returns a panel without its place.
 func (g *graph) panel() fields {
 	if g.look.kind == "row" {
 		return fields{"type": "row", "title": g.title, "collapsed": false, "panels": []any{}}
@@ -159,7 +159,7 @@ func TestDashboardsAreGenerated(t *testing.T) {
 	}
 }
 
-// TestOfCluster: other queries would mix clusters.
+// TestOfCluster checks that every metric of a query is restricted to one cluster.
 func TestOfCluster(t *testing.T) {
 	f := func(query, want string) {
 		t.Helper()
@@ -172,8 +172,8 @@ func TestOfCluster(t *testing.T) {
 	f(`min(dunlin_members{role="node"})`, `min(dunlin_members{`+selector+`, role="node"})`)
 }
 
-// TestDashboardMetrics: every metric that a panel shows is exported by a live cluster, also
-// where there is no Prometheus to ask.
+// TestDashboardMetrics checks that a live cluster exports every metric that a panel shows. It needs
+// no Prometheus.
 func TestDashboardMetrics(t *testing.T) {
 	used := map[string]string{} // metric: a panel that shows it
 	for _, b := range boards {

@@ -1,4 +1,3 @@
-// Package tests holds what keeps deploy/ true to Kubernetes, Prometheus, Docker and
-// the binary. It is a module of its own: Kubernetes's types are no business of who
-// builds Dunlin.
+// Package tests checks deploy/ against Kubernetes, Prometheus, Docker and the binary. It is a
+// module of its own, so that building Dunlin does not need Kubernetes's types.
 package tests

@@ -24,7 +24,7 @@ type compose struct {
 	} `yaml:"services"`
 }
 
-// TestComposeFiles: what is mounted is there, and Prometheus scrapes every member.
+// TestComposeFiles checks that mounted files exist and Prometheus scrapes every member.
 func TestComposeFiles(t *testing.T) {
 	var c compose
 	if err := yaml.Unmarshal(readFile(t, composeFile), &c); err != nil {
@@ -55,9 +55,9 @@ func TestComposeFiles(t *testing.T) {
 	}
 }
 
-// TestCompose starts the members of compose.yml from the image that `make image`
-// builds, stores a key through one proxy and reads it through the other; then a node
-// is killed, and the others serve all. Prometheus's and Grafana's images are not ours to fetch.
+// TestCompose starts the members of compose.yml from the image that `make image` builds, stores a
+// key through one proxy and reads it through the other. Then it kills a node, and the others serve
+// everything. It does not fetch the images of Prometheus and Grafana.
 func TestCompose(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds an image and starts containers")
@@ -78,13 +78,13 @@ func TestCompose(t *testing.T) {
 	talk(t, ports[1], "GET greeting\r\n", "$5\r\nagain\r\n")
 }
 
-// docker is an engine, and how to reach it.
+// docker is a Docker engine and the way to reach it.
 type docker struct {
 	env     []string
 	command []string // compose
 }
 
-// startDocker finds a running engine or starts one; without, the test is skipped.
+// startDocker finds a running engine or starts one. Without one it skips the test.
 func startDocker(t *testing.T) *docker {
 	t.Helper()
 	d := &docker{env: os.Environ()}
@@ -170,8 +170,8 @@ func (d *docker) compose(t *testing.T, args ...string) string {
 	return d.run(t, d.command[0], append(all, args...)...)
 }
 
-// waitNodes waits until a proxy is ready and knows of exactly n nodes, each within the
-// memory that follows from its container's.
+// waitNodes waits until a proxy is ready and knows exactly n nodes, each with the memory limit that
+// follows from its container's.
 func (d *docker) waitNodes(t *testing.T, port string, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -222,7 +222,7 @@ func talk(t *testing.T, port, request, want string) {
 	exchange(t, c, request, want)
 }
 
-// freePorts returns ports that nobody listens on, for now.
+// freePorts returns ports on which nobody listens at present.
 func freePorts(t *testing.T, n int) (ports []string) {
 	t.Helper()
 	for range n {

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// imageUser is whom the image runs as, and what the pods ask for.
+// imageUser is the user as which the image runs, and for which the pods ask.
 const imageUser = 65532
 
-// TestDockerfile: the image holds the binary alone, runs it as the user that the
+// TestDockerfile checks that the image holds only the binary, runs it as the user that the
 // manifests ask for, and names the ports that pods use.
 func TestDockerfile(t *testing.T) {
 	text := string(readFile(t, "../docker/Dockerfile"))
@@ -37,7 +37,7 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// TestImageBinaries: `make image` builds programs for both architectures that need
+// TestImageBinaries checks that `make image` builds, for both architectures, a program that needs
 // nothing else in the image.
 func TestImageBinaries(t *testing.T) {
 	if testing.Short() {

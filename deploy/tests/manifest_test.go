@@ -27,7 +27,7 @@ const overlays = "../kubernetes/overlays/"
 // clusters are the overlays that run a cluster.
 var clusters = []string{"dev", "annotated", "production"}
 
-// manifests are all objects of an overlay, as the API server would read them.
+// manifests has all objects of an overlay, as the API server would read them.
 type manifests struct {
 	namespaces  []*corev1.Namespace
 	accounts    []*corev1.ServiceAccount
@@ -42,7 +42,7 @@ type manifests struct {
 	rules       []*monitoringv1.PrometheusRule
 }
 
-// workload is what a Deployment and a StatefulSet have in common.
+// workload has what a Deployment and a StatefulSet have in common.
 type workload struct {
 	kind, name, namespace string
 	replicas              *int32
@@ -54,7 +54,7 @@ type workload struct {
 
 func (w workload) container() corev1.Container { return w.template.Spec.Containers[0] }
 
-// decoder reads Kubernetes's own types, and refuses fields that they do not have.
+// decoder reads Kubernetes's own types and refuses fields that they do not have.
 var decoder = func() runtime.Decoder {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -68,7 +68,7 @@ var decoder = func() runtime.Decoder {
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 }()
 
-var rendered = map[string][]byte{} // by overlay: it takes longer than to check it
+var rendered = map[string][]byte{} // by overlay; kept, because rendering takes longer than checking
 
 // render does what `kubectl apply -k` does before it talks to a cluster.
 func render(t *testing.T, overlay string) []byte {
@@ -111,7 +111,7 @@ func load(t *testing.T, overlay string) *manifests {
 	}
 }
 
-// add puts an object where it belongs. False: there is no place for its kind.
+// add adds an object to the list of its kind. It returns false if there is no such list.
 func (m *manifests) add(object runtime.Object) bool {
 	switch o := object.(type) {
 	case *appsv1.StatefulSet:
@@ -126,7 +126,7 @@ func (m *manifests) add(object runtime.Object) bool {
 		keep(&m.policies, object) || keep(&m.podMonitors, object) || keep(&m.rules, object)
 }
 
-// keep appends an object to a list, if it is of the list's type.
+// keep appends an object to a list if it is of the list's type.
 func keep[T runtime.Object](list *[]T, object runtime.Object) bool {
 	o, ok := object.(T)
 	if ok {
@@ -153,7 +153,7 @@ func (m *manifests) workload(t *testing.T, role string) workload {
 	return workload{}
 }
 
-// TestStrict: a misspelt field is an error, as all tests here rely on.
+// TestStrict checks that a misspelt field is an error: all tests here rely on that.
 func TestStrict(t *testing.T) {
 	const object = "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {publishNotReadyAddress: true}\n"
 	if _, _, err := decoder.Decode([]byte(object), nil, nil); !runtime.IsStrictDecodingError(err) {
@@ -169,7 +169,7 @@ func everyCluster(t *testing.T, check func(t *testing.T, m *manifests)) {
 	}
 }
 
-// TestOverlays: every directory of overlays is one that the tests know.
+// TestOverlays checks that the tests know every directory of overlays.
 func TestOverlays(t *testing.T) {
 	found, err := filepath.Glob(overlays + "*")
 	if err != nil || len(found) != len(clusters)+1 {

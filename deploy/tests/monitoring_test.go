@@ -36,7 +36,8 @@ type scrapeFile struct {
 	} `yaml:"scrape_configs"`
 }
 
-// TestPrometheusLocal: the target is where `dunlin local` serves by default.
+// TestPrometheusLocal checks that the target is the address at which `dunlin local` serves by
+// default.
 func TestPrometheusLocal(t *testing.T) {
 	var f scrapeFile
 	decodeStrict(t, readFile(t, "../prometheus/prometheus.yml"), &f)
@@ -49,7 +50,7 @@ func TestPrometheusLocal(t *testing.T) {
 	}
 }
 
-// TestPrometheusKubernetes: what is kept are our pods' admin ports.
+// TestPrometheusKubernetes checks that the rules keep our pods' admin ports and nothing else.
 func TestPrometheusKubernetes(t *testing.T) {
 	var f scrapeFile
 	decodeStrict(t, readFile(t, "../prometheus/kubernetes.yml"), &f)

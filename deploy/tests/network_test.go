@@ -11,8 +11,8 @@ import (
 // end is one side of a connection: a pod, or something else without labels.
 type end struct{ namespace, pod labels.Set }
 
-// TestNetwork decides as a network plugin does, which connections the policies of
-// production let pass: all that the cluster needs, and no others.
+// TestNetwork decides like a network plugin which connections the policies of production let pass:
+// all that the cluster needs, and no others.
 func TestNetwork(t *testing.T) {
 	m := load(t, "production")
 	ours := labels.Set{corev1.LabelMetadataName: m.namespaces[0].Name}
@@ -24,7 +24,7 @@ func TestNetwork(t *testing.T) {
 	prometheus := end{labels.Set{corev1.LabelMetadataName: "monitoring"}, labels.Set{"app": "prometheus"}}
 	dns := end{labels.Set{corev1.LabelMetadataName: "kube-system"}, labels.Set{"k8s-app": "kube-dns"}}
 	stray := end{ours, labels.Set{"app": "debug"}}
-	var machine end // the kubelet's, with a name server on it
+	var machine end // the kubelet's machine, with a name server on it
 
 	const tcp, udp = corev1.ProtocolTCP, corev1.ProtocolUDP
 	for _, c := range []struct {
@@ -81,8 +81,8 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// passes: both ends must let a connection pass. An end that a policy selects lets
-// pass only what one of its policies names.
+// passes reports whether both ends let a connection pass. An end that a policy selects lets pass
+// only what one of its policies names.
 func (m *manifests) passes(t *testing.T, from, to end, protocol corev1.Protocol, port int32) bool {
 	out, in := !m.selects(t, from, networkingv1.PolicyTypeEgress), !m.selects(t, to, networkingv1.PolicyTypeIngress)
 	for _, p := range m.policies {
@@ -115,7 +115,7 @@ func (m *manifests) covers(t *testing.T, p *networkingv1.NetworkPolicy, e end) b
 	return e.namespace[corev1.LabelMetadataName] == p.Namespace && selector(t, &p.Spec.PodSelector).Matches(e.pod)
 }
 
-// names says whether peers, as written in namespace, include e. None means all.
+// names reports whether the peers of a policy in namespace include e. No peers means all.
 func (m *manifests) names(t *testing.T, peers []networkingv1.NetworkPolicyPeer, namespace string, e end) bool {
 	for _, p := range peers {
 		near := e.namespace[corev1.LabelMetadataName] == namespace

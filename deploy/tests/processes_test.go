@@ -23,10 +23,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// TestAsProcesses runs the pods of dev and production as processes of this machine,
-// with their arguments, environment, settings and secrets as rendered, until their
-// probes succeed, and stores and reads a key through a proxy. Only addresses and
-// directories are others.
+// TestAsProcesses runs the pods of dev and production as processes of this machine, with their
+// arguments, environment, settings and secrets as rendered. When their probes succeed, it stores
+// and reads a key through a proxy. Only addresses and directories differ.
 func TestAsProcesses(t *testing.T) {
 	for _, overlay := range []string{"dev", "production"} {
 		t.Run(overlay, func(t *testing.T) {
@@ -57,7 +56,7 @@ func startPods(t *testing.T, m *manifests) (*rig, []*pod) {
 
 var networks atomic.Int32 // given to rigs so far
 
-// makeSecrets runs the script that deploy/README.md has operators run.
+// makeSecrets runs the script that deploy/README.md tells operators to run.
 func makeSecrets(t *testing.T) (all []*corev1.Secret) {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
@@ -87,7 +86,7 @@ func makeSecrets(t *testing.T) (all []*corev1.Secret) {
 	return all
 }
 
-// rig stands for the machine that runs pods: it gives them addresses and volumes.
+// rig takes the place of the machine that runs pods: it gives them addresses and volumes.
 type rig struct {
 	m             *manifests
 	root, network string
@@ -100,7 +99,7 @@ type pod struct {
 	exited  chan struct{} // closed when the process has ended
 }
 
-// kill ends the pod as a machine that fails does.
+// kill ends the pod as if its machine had failed.
 func (p *pod) kill(t *testing.T) {
 	t.Helper()
 	if err := p.process.Kill(); err != nil {
@@ -109,7 +108,7 @@ func (p *pod) kill(t *testing.T) {
 	<-p.exited
 }
 
-// address is that of a port of the pod's.
+// address returns the address of one of the pod's ports.
 func (p *pod) address(port intstr.IntOrString) string {
 	return fmt.Sprintf("%s:%d", p.ip, containerPort(p.workload, port, corev1.ProtocolTCP))
 }
@@ -127,7 +126,7 @@ func (r *rig) secret(name string) map[string][]byte {
 
 func (r *rig) password() string { return string(r.secret("dunlin")["password"]) }
 
-// start runs the n-th pod of the rig, of w.
+// start runs a pod of w, the n-th pod of the rig.
 func (r *rig) start(t *testing.T, w workload, n int) *pod {
 	t.Helper()
 	p := &pod{workload: w, ip: r.ip(n), exited: make(chan struct{})}
@@ -149,7 +148,7 @@ func (r *rig) start(t *testing.T, w workload, n int) *pod {
 			t.Errorf("%s: %s names a variable that is not set", w.name, a)
 		}
 		a = strings.ReplaceAll(a, "=0.0.0.0:", "="+p.ip+":")
-		// What the name service would answer with, without the pod that asks.
+		// The addresses that the name service would return, without that of the pod that asks.
 		if peers, port, ok := strings.Cut(a, "--join=dunlin-node:"); ok && peers == "" {
 			a = fmt.Sprintf("--join=%s:%s,%s:%s", r.ip(0), port, r.ip(1), port)
 		}
@@ -173,7 +172,7 @@ func (r *rig) start(t *testing.T, w workload, n int) *pod {
 	p.process = cmd.Process
 	go func() {
 		defer close(p.exited)
-		_ = cmd.Wait() // ended by our signal, or seen by waitProbes
+		_ = cmd.Wait() // the error is our signal; waitProbes notices any other end
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -235,7 +234,7 @@ func (r *rig) files(w workload, volume string) map[string][]byte {
 	return files
 }
 
-// waitProbes asks what the kubelet would ask, until all probes have succeeded.
+// waitProbes sends the kubelet's probes until all have succeeded.
 func (p *pod) waitProbes(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -259,7 +258,7 @@ func (p *pod) waitProbes(t *testing.T) {
 	}
 }
 
-// clients is where the Service sends clients to a proxy's pod.
+// clients returns the address to which the Service sends clients of a proxy's pod.
 func (r *rig) clients(p *pod) (address string) {
 	for _, s := range r.m.services {
 		if s.Spec.ClusterIP != corev1.ClusterIPNone {
@@ -269,7 +268,7 @@ func (r *rig) clients(p *pod) (address string) {
 	return address
 }
 
-// dial connects to a proxy's pod, by TLS if it is asked for.
+// dial connects to a proxy's pod, by TLS if the overlay has a certificate.
 func (r *rig) dial(t *testing.T, p *pod) net.Conn {
 	t.Helper()
 	c, err := net.DialTimeout("tcp", r.clients(p), 5*time.Second)
@@ -310,9 +309,9 @@ func exchange(t *testing.T, c net.Conn, request, want string) {
 	}
 }
 
-// TestStops: the grace that a pod has is longer than its stop may take.
+// TestStops checks that a pod's grace period is longer than its stop may take.
 func TestStops(t *testing.T) {
-	// The drain; what else a stop does has the rest, which must not be nothing.
+	// Seconds for the drain, and the least that must remain for the rest of a stop.
 	const drain, rest = 25, 10
 	everyCluster(t, func(t *testing.T, m *manifests) {
 		for _, w := range m.workloads {
@@ -330,7 +329,7 @@ func TestStops(t *testing.T) {
 	})
 }
 
-// TestProbes: liveness asks for what depends on no other member, readiness for what does.
+// TestProbes checks that liveness does not depend on other members, and that readiness does.
 func TestProbes(t *testing.T) {
 	everyCluster(t, func(t *testing.T, m *manifests) {
 		for _, w := range m.workloads {

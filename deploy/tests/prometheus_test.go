@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-// TestDashboardQueries has a real Prometheus scrape a real cluster under load, and asks it
-// every query of every dashboard: each must return data. Then the same of one that takes
-// native histograms, and so no classic ones.
+// TestDashboardQueries runs a real Prometheus that scrapes a real cluster under load, and sends it
+// every query of every dashboard: each must return data. Then it does the same with a Prometheus
+// that scrapes native histograms, and so no classic ones.
 func TestDashboardQueries(t *testing.T) {
 	needPrometheus(t)
-	t.Parallel() // it waits most of the time
+	t.Parallel() // the test waits most of the time
 	clients, admin := startLocal(t)
 	target := strings.TrimPrefix(admin, "http://")
 	classic := startPrometheus(t, scraping{targets: []string{target}})
@@ -50,18 +50,18 @@ func TestDashboardQueries(t *testing.T) {
 	if native.returnsData(t, "dunlin_proxy_command_duration_seconds_bucket") {
 		t.Error("there are classic buckets where native histograms are scraped: this test proves nothing")
 	}
-	if classic.returnsData(t, "scrape_samples_scraped >= 2000") { // of four members in one process
+	if classic.returnsData(t, "scrape_samples_scraped >= 2000") { // by four members in one process
 		t.Error("a scrape has 2,000 series or more")
 	}
 }
 
-// forTests replaces what Grafana does, for the tests' cluster.
+// forTests replaces Grafana's variables by values for the tests' cluster.
 var forTests = strings.NewReplacer("$__rate_interval", "10s", "$namespace", ".*", "$job", "dunlin")
 
-// prometheus is one that runs: its address.
+// prometheus is the address of a running Prometheus.
 type prometheus string
 
-// scraping is what a Prometheus is to do.
+// scraping describes what a Prometheus scrapes and evaluates.
 type scraping struct {
 	targets []string
 	rules   []string // files
@@ -75,7 +75,7 @@ func needPrometheus(t *testing.T) {
 	}
 }
 
-// startPrometheus runs one that scrapes every second, until the test ends.
+// startPrometheus runs a Prometheus that scrapes every second, until the test ends.
 func startPrometheus(t *testing.T, s scraping) prometheus {
 	t.Helper()
 	// JSON is YAML.
@@ -103,14 +103,14 @@ func startPrometheus(t *testing.T, s scraping) prometheus {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Process.Kill() // an error means that it has ended already
 		_ = cmd.Wait()
 	})
 	return prometheus(address)
 }
 
-// wantData asks until each query has returned data: of some things there is none at first;
-// a key is found to be big by a walk of ten seconds.
+// wantData asks until each query has returned data. Some metrics have none at first: the walk that
+// finds big keys takes ten seconds.
 func (p prometheus) wantData(t *testing.T, queries map[string]string) {
 	t.Helper()
 	pending := maps.Clone(queries)
@@ -122,13 +122,13 @@ func (p prometheus) wantData(t *testing.T, queries map[string]string) {
 	}
 }
 
-// returnsData says whether a query has a result.
+// returnsData reports whether a query has a result.
 func (p prometheus) returnsData(t *testing.T, query string) bool {
 	t.Helper()
 	return len(p.query(t, query)) > 0
 }
 
-// query returns the labels of each result. There is none before Prometheus has started.
+// query returns the labels of each result. There are no results before Prometheus has started.
 func (p prometheus) query(t *testing.T, query string) (found []map[string]string) {
 	t.Helper()
 	var answer struct {
@@ -141,7 +141,7 @@ func (p prometheus) query(t *testing.T, query string) (found []map[string]string
 	return found
 }
 
-// ask decodes the data of an answer; nothing if Prometheus does not answer yet.
+// ask decodes the data of an answer. It leaves data alone if Prometheus does not answer yet.
 func (p prometheus) ask(t *testing.T, what string, data any) {
 	t.Helper()
 	status, body := get(t.Context(), "http://"+string(p)+"/api/v1/"+what)
@@ -156,7 +156,7 @@ func (p prometheus) ask(t *testing.T, what string, data any) {
 	}
 }
 
-// work has a client read and write keys until the test ends, some again and again.
+// work runs a client that reads and writes keys until the test ends, some of them again and again.
 func work(t *testing.T, clients string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", clients)
@@ -193,6 +193,6 @@ func keepBusy(ctx context.Context, conn net.Conn) {
 				return
 			}
 		}
-		time.Sleep(10 * time.Millisecond) // leaves the machine to others
+		time.Sleep(10 * time.Millisecond) // leaves the processor to others
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // TestDocumentsNameObjects checks that the overlays have each object and namespace that the
-// documents name. (The files that they name are checked in test/documents_test.go.)
+// documents name. test/documents_test.go checks the files that they name.
 func TestDocumentsNameObjects(t *testing.T) {
 	names := map[string]bool{}
 	for _, overlay := range clusters {

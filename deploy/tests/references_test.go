@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// external are the secrets that an overlay expects to be there: their keys.
+// external lists, by overlay, the secrets that must exist before it is applied, with their keys.
 var external = map[string]map[string][]string{
 	"production": {
 		"dunlin":             {"cluster", "password"},
@@ -21,8 +21,8 @@ var external = map[string]map[string][]string{
 	},
 }
 
-// TestServices: a service selects the pods of one workload, and names ports that
-// they have.
+// TestServices checks that a service selects the pods of one workload, and names ports that they
+// have.
 func TestServices(t *testing.T) {
 	everyCluster(t, func(t *testing.T, m *manifests) {
 		if len(m.services) != 2 {
@@ -57,8 +57,8 @@ func TestWorkloads(t *testing.T) {
 				if !selector(t, c.LabelSelector).Matches(pods) {
 					t.Errorf("%s: spread over %s counts other pods", w.name, c.TopologyKey)
 				}
-				// An update starts proxies before it stops others: those would be spread around
-				// these.
+				// An update starts new proxies before it stops old ones. Without this label the new
+				// ones would be spread around the old ones.
 				if w.deployment != nil && !slices.Contains(c.MatchLabelKeys, appsv1.DefaultDeploymentUniqueLabelKey) {
 					t.Errorf("%s: spread over %s counts pods that an update replaces", w.name, c.TopologyKey)
 				}
@@ -79,7 +79,7 @@ func TestWorkloads(t *testing.T) {
 	})
 }
 
-// TestVolumes: what pods mount or read from ConfigMaps and Secrets is there.
+// TestVolumes checks that everything exists that pods mount or read from ConfigMaps and Secrets.
 func TestVolumes(t *testing.T) {
 	for _, overlay := range clusters {
 		t.Run(overlay, func(t *testing.T) {
@@ -148,7 +148,7 @@ func (m *manifests) wantSecret(t *testing.T, overlay, name string, keys ...strin
 	}
 }
 
-// TestSettingsRoll: other settings are another ConfigMap, so that pods are replaced.
+// TestSettingsRoll checks that changed settings get another ConfigMap, so that pods are replaced.
 func TestSettingsRoll(t *testing.T) {
 	dev, production := load(t, "dev"), load(t, "production")
 	if len(dev.configs) != 1 || len(production.configs) != 1 || dev.configs[0].Name == production.configs[0].Name {
@@ -156,8 +156,8 @@ func TestSettingsRoll(t *testing.T) {
 	}
 }
 
-// TestBudgets: every workload of production has a budget, which selects its pods
-// and no others, and lets a machine be drained.
+// TestBudgets checks that every workload of production has a disruption budget that selects its
+// pods and no others, and that allows a machine to be drained.
 func TestBudgets(t *testing.T) {
 	m := load(t, "production")
 	covered := map[string]bool{}
@@ -173,8 +173,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// TestScaling: the autoscaler scales proxies alone, on what they request, and
-// nobody else writes their number.
+// TestScaling checks that the autoscaler scales only the proxies, by what they request, and that
+// nothing else sets their number.
 func TestScaling(t *testing.T) {
 	m := load(t, "production")
 	if len(m.scalers) != 1 {
@@ -194,7 +194,8 @@ func TestScaling(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(m.configs[0].Data["dunlin.yaml"]), &settings); err != nil {
 		t.Fatal(err)
 	}
-	// Loops bound what a proxy uses, and the autoscaler ignores a tenth of its target.
+	// Loops bound the processor time that a proxy uses, and the autoscaler ignores deviations of a
+	// tenth from its target.
 	c := proxy.container()
 	acts := 1.1 * float64(*s.Spec.Metrics[0].Resource.Target.AverageUtilization) / 100 * c.Resources.Requests.Cpu().AsApproximateFloat64()
 	if acts > 0.9*settings.Loops {
@@ -202,7 +203,7 @@ func TestScaling(t *testing.T) {
 	}
 }
 
-// TestMachines: a machine that fails takes one node of production with it.
+// TestMachines checks that a machine that fails takes only one node of production with it.
 func TestMachines(t *testing.T) {
 	node := load(t, "production").node(t)
 	if a := node.template.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
@@ -215,7 +216,7 @@ func TestMachines(t *testing.T) {
 	t.Error("two nodes may be on one machine")
 }
 
-// only returns the one workload whose pods a selector selects.
+// only returns the only workload whose pods a selector selects.
 func (m *manifests) only(t *testing.T, what, namespace string, s labels.Selector) (found workload) {
 	t.Helper()
 	n := 0

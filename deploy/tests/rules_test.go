@@ -47,7 +47,7 @@ func TestPromtool(t *testing.T) {
 	if _, err := exec.LookPath("promtool"); err != nil {
 		t.Skip("promtool is not installed: the rules are not tested")
 	}
-	// kubernetes.yml is not checked so: Debian's Prometheus knows no Kubernetes.
+	// This does not check kubernetes.yml: Debian's Prometheus is built without Kubernetes.
 	for _, args := range [][]string{
 		{"check", "rules", rulesFile},
 		{"test", "rules", rulesTestFile},
@@ -59,8 +59,8 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// TestAlerts: every alert is tested, explained, and says how urgent it is; nothing
-// else is explained.
+// TestAlerts checks that every alert is tested, is explained in the runbook and says how urgent it
+// is, and that the runbook explains no others.
 func TestAlerts(t *testing.T) {
 	tests, runbook := string(readFile(t, rulesTestFile)), string(readFile(t, "../RUNBOOK.md"))
 	alerts := 0
@@ -92,7 +92,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestRuleMetrics: what rules are made of is exported by a live cluster, or recorded.
+// TestRuleMetrics checks that a live cluster exports, or a rule records, every metric that rules
+// use.
 func TestRuleMetrics(t *testing.T) {
 	has := metricsOf(scrapeLocal(t))
 	recorded := map[string]bool{}
@@ -110,7 +111,7 @@ func TestRuleMetrics(t *testing.T) {
 	}
 }
 
-// TestOperatorRules: the operator gets the same rules, in an object of its own.
+// TestOperatorRules checks that the operator's object contains the same rules.
 func TestOperatorRules(t *testing.T) {
 	var want bytes.Buffer
 	want.WriteString("# Made from deploy/prometheus/rules.yml: go test -run TestOperatorRules -update (in deploy/tests).\n" +
@@ -132,7 +133,8 @@ func TestOperatorRules(t *testing.T) {
 	}
 }
 
-// TestMonitoring: the operator's objects find our pods, and Grafana every dashboard.
+// TestMonitoring checks that the operator's objects find our pods, and that Grafana finds every
+// dashboard.
 func TestMonitoring(t *testing.T) {
 	m, cluster := load(t, "monitoring"), load(t, "production")
 	if len(m.podMonitors) != 1 || len(m.rules) != 1 || len(m.configs) != 1 {
@@ -165,8 +167,8 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// wantScraped: pods of w are selected, and their port of that name is the admin one,
-// as in the annotations of the other variant.
+// wantScraped checks that s selects the pods of w, and that their port of that name is the admin
+// port, as in the annotations of the other variant.
 func (m *manifests) wantScraped(t *testing.T, w workload, s labels.Selector, port string) {
 	t.Helper()
 	number := containerPort(w, intstr.FromString(port), corev1.ProtocolTCP)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// TestRestricted asks the code that the API server asks, whether it would admit
-// the pods into a namespace that enforces the restricted profile.
+// TestRestricted asks the API server's own code whether it would admit the pods into a namespace
+// that enforces the restricted profile.
 func TestRestricted(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -41,7 +41,7 @@ func TestRestricted(t *testing.T) {
 	})
 }
 
-// TestHardened asks for what the restricted profile leaves open.
+// TestHardened checks what the restricted profile leaves open.
 func TestHardened(t *testing.T) {
 	isFalse := func(b *bool) bool { return b != nil && !*b }
 	everyCluster(t, func(t *testing.T, m *manifests) {

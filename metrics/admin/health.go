@@ -51,5 +51,5 @@ func (a *Admin) notReady() string {
 
 func plain(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, text) // fails if the client is gone: nothing to do about it
+	_, _ = io.WriteString(w, text) // an error means that the client is gone
 }

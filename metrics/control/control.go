@@ -14,7 +14,8 @@ import (
 
 // Member carries out an operator's orders. Neither method waits for what it starts.
 type Member interface {
-	// Drain makes the node hand over what it owns and follows or, with on false, take part again.
+	// Drain makes the node hand over the partitions that it owns and follows or, with on false,
+	// take part again.
 	Drain(on bool) error
 	// PauseRebalance pauses or resumes avoidable moves. Only the coordinator can.
 	PauseRebalance(paused bool) error
@@ -88,7 +89,8 @@ func (c *Control) Rebalance(w http.ResponseWriter, r *http.Request) {
 	c.obey(w, r, "paused", func(node) bool { return true }, Member.PauseRebalance)
 }
 
-// obey makes the first matching node that can do so carry out the order of the request's parameter.
+// obey reads the order from the request's parameter. The first matching node that can carry it out
+// does so.
 func (c *Control) obey(w http.ResponseWriter, r *http.Request, parameter string,
 	match func(node) bool, do func(Member, bool) error) {
 	if !c.authorized(w, r) {
@@ -110,7 +112,7 @@ func (c *Control) obey(w http.ResponseWriter, r *http.Request, parameter string,
 		if failed = do(n.member, on); failed == nil {
 			c.log.Info("operator's order", "path", r.URL.Path, "member", n.id, parameter, on)
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			_, _ = io.WriteString(w, "ok\n") // the client is gone: nothing to do about it
+			_, _ = io.WriteString(w, "ok\n") // an error means that the client is gone
 			return
 		}
 	}

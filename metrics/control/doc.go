@@ -6,6 +6,7 @@
 // # Invariants
 //
 //   - An order needs the token that follows from the cluster's secret, in a header that no page of
-//     another site can set. Without a secret only this machine may order, under its own name.
+//     another site can set. Without a secret only this machine may send orders, by a name that can
+//     only mean this machine.
 //   - An order is answered when it is accepted, not when it is carried out.
 package control

@@ -35,7 +35,7 @@ type labelled[S any] struct {
 	each  func(s *S, emit func(label string, value float64))
 }
 
-// histogram is a distribution that a snapshot has as counts.
+// histogram is a distribution of which a snapshot has the counts.
 type histogram[S any] struct {
 	name string
 	help string

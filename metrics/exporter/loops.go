@@ -30,7 +30,7 @@ func readLoops(g *netloop.Group) (*loopSnapshot, error) {
 var loopMetrics = []labelled[loopSnapshot]{
 	loopCounter("dunlin_loop_iterations_total", "Iterations of the event loop.",
 		func(s *netloop.LoopStats) float64 { return float64(s.Iterations) }),
-	loopCounter("dunlin_loop_busy_seconds_total", "Time that the event loop spent working rather than waiting for events.",
+	loopCounter("dunlin_loop_busy_seconds_total", "Time that the event loop spent working, not waiting for events.",
 		func(s *netloop.LoopStats) float64 { return s.Busy.Seconds() }),
 	loopGauge("dunlin_loop_longest_iteration_seconds", "Longest iteration of the event loop since the start.",
 		func(s *netloop.LoopStats) float64 { return s.LongestIteration.Seconds() }),
@@ -54,7 +54,7 @@ var loopMetrics = []labelled[loopSnapshot]{
 		func(s *netloop.LoopStats) float64 { return float64(s.SlowReaders) }),
 	loopCounter("dunlin_loop_starved_total", "Connections closed because there was no memory for their buffers.",
 		func(s *netloop.LoopStats) float64 { return float64(s.Starved) }),
-	loopCounter("dunlin_loop_panics_total", "Panics of handlers; each closed one connection. Every one is a bug.",
+	loopCounter("dunlin_loop_panics_total", "Panics of handlers. Each closed one connection and is a bug.",
 		func(s *netloop.LoopStats) float64 { return float64(s.Panics) }),
 	loopGauge("dunlin_loop_lent_bytes", "Capacity of the buffers of connections.",
 		func(s *netloop.LoopStats) float64 { return float64(s.LentBytes) }),

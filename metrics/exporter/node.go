@@ -23,14 +23,17 @@ func (e *Exporter) AddNode(m Member, n Node) {
 		return &stats, err
 	}
 	e.add(m, newCollector(m.label(), read, table[node.Stats]{
-		metrics: nodeMetrics, labelled: slices.Concat(nodeLabelled, nodeRanked), histograms: nodeHistograms, latencies: nodeLatencies,
+		metrics:    nodeMetrics,
+		labelled:   slices.Concat(nodeLabelled, nodeRanked),
+		histograms: nodeHistograms,
+		latencies:  nodeLatencies,
 	}))
 }
 
 var nodeMetrics = []metric[node.Stats]{
 	counter("dunlin_node_requests_total", "Requests of all kinds, including refused ones.",
 		func(s *node.Stats) float64 { return float64(s.Requests) }),
-	counter("dunlin_node_errors_total", "Error replies, redirections apart.",
+	counter("dunlin_node_errors_total", "Error replies, except redirections.",
 		func(s *node.Stats) float64 { return float64(s.Errors) }),
 	counter("dunlin_node_hits_total", "Keys that were looked up and found.",
 		func(s *node.Stats) float64 { return float64(s.Hits) }),
@@ -104,8 +107,8 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(s.Engine.Evicted) }),
 	counter("dunlin_node_evicted_copies_total", "Keys of copies evicted to stay within the limit; copies are evicted first.",
 		func(s *node.Stats) float64 { return float64(s.Engine.EvictedCopies) }),
-	gauge("dunlin_node_eviction_age_seconds", "Time that a key stays on average at the rate of evictions of the last minute: "+
-		"keys over evictions a second. +Inf without any.",
+	gauge("dunlin_node_eviction_age_seconds", "Average time that a key stays at the rate of evictions of the last minute: "+
+		"keys divided by evictions per second. +Inf without evictions.",
 		func(s *node.Stats) float64 { return s.EvictionAge }),
 	counter("dunlin_node_expired_keys_total", "Keys removed because they expired.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Expired) }),
@@ -114,16 +117,18 @@ var nodeMetrics = []metric[node.Stats]{
 var nodeLabelled = []labelled[node.Stats]{
 	{"dunlin_node_commands_total", "Commands executed or redirected.", prometheus.CounterValue, "command",
 		func(s *node.Stats, emit func(string, float64)) { perCommand(s.Commands[:], emit) }},
-	{"dunlin_node_memory_bytes", "Memory in use by purpose; the classes add up to dunlin_node_memory_used_bytes.", prometheus.GaugeValue, "class",
+	{"dunlin_node_memory_bytes", "Memory in use by purpose; the classes add up to dunlin_node_memory_used_bytes.",
+		prometheus.GaugeValue, "class",
 		func(s *node.Stats, emit func(string, float64)) {
 			s.MemoryClasses(func(class string, bytes int64) { emit(class, float64(bytes)) })
 		}},
 }
 
-// The label of hot and big keys is their rank only: names are unbounded, and do not belong into a
-// metrics store. HOTKEYS names the keys.
+// Hot and big keys are labelled by rank only: names are unbounded and do not belong in a metrics
+// store. HOTKEYS names the keys.
 var nodeRanked = []labelled[node.Stats]{
-	ranked("dunlin_node_hot_key_uses_per_second", "Estimated uses per second of the most used keys, from a sample of the last minute; HOTKEYS GET names them.",
+	ranked("dunlin_node_hot_key_uses_per_second", "Estimated uses per second of the most used keys, "+
+		"from a sample of the last minute; HOTKEYS GET names them.",
 		func(s *node.Stats) []figures.KeyFigure { return s.HotKeys }),
 	ranked("dunlin_node_big_key_bytes", "Bytes of the largest keys with their values; HOTKEYS BIG names them.",
 		func(s *node.Stats) []figures.KeyFigure { return s.BigKeys }),
@@ -138,15 +143,16 @@ func ranked(name, help string, get func(*node.Stats) []figures.KeyFigure) labell
 }
 
 var nodeHistograms = []histogram[node.Stats]{
-	{"dunlin_node_batch_requests", "Requests that arrived together on one connection: what pipelining and proxies gain.",
+	{"dunlin_node_batch_requests", "Requests that arrived together on one connection, because of pipelining and proxies.",
 		func(s *node.Stats) (uint64, float64, map[float64]uint64) {
 			return powersOfTwo(s.BatchSizes[:], float64(s.Requests))
 		}},
 }
 
 var nodeLatencies = []latency[node.Stats]{
-	{"dunlin_node_command_duration_seconds", "Time to execute a command, without waiting for its turn. The family heavy counts all commands, " +
-		"the others those of one input in 251: quantiles and shares are right, the count is a sample's.",
+	{"dunlin_node_command_duration_seconds", "Time to execute a command, without the wait before it. " +
+		"The family heavy has all commands, the others a sample, the commands of one input in 251: " +
+		"quantiles and shares are right, the count is the sample's.",
 		func(s *node.Stats) *[command.NumFamilies]figures.Durations { return &s.Latency }},
 }
 

@@ -20,7 +20,10 @@ func (e *Exporter) AddProxy(m Member, p Proxy) {
 		return &stats, err
 	}
 	e.add(m, newCollector(m.label(), read, table[proxy.Stats]{
-		metrics: proxyMetrics, labelled: proxyLabelled, histograms: proxyHistograms, latencies: proxyLatencies,
+		metrics:    proxyMetrics,
+		labelled:   proxyLabelled,
+		histograms: proxyHistograms,
+		latencies:  proxyLatencies,
 	}))
 }
 
@@ -49,9 +52,9 @@ var proxyMetrics = []metric[proxy.Stats]{
 
 	counter("dunlin_proxy_starved_clients_total", "Client connections closed because there was no memory for their buffers.",
 		func(s *proxy.Stats) float64 { return float64(s.Starved) }),
-	counter("dunlin_proxy_early_clients_total", "Client connections closed because large replies piled up behind a slow node's.",
+	counter("dunlin_proxy_early_clients_total", "Client connections closed because large replies piled up behind the reply of a slow node.",
 		func(s *proxy.Stats) float64 { return float64(s.EarlyClosed) }),
-	counter("dunlin_proxy_large_replies_total", "Replies too large for the pipe of small ones, fetched from nodes in pieces.",
+	counter("dunlin_proxy_large_replies_total", "Replies too large for a common pipe, fetched from nodes in pieces.",
 		func(s *proxy.Stats) float64 { return float64(s.LargeReplies) }),
 	gauge("dunlin_proxy_client_buffer_bytes", "Memory of clients' buffers.",
 		func(s *proxy.Stats) float64 { return float64(s.Buffers) }),
@@ -66,9 +69,9 @@ var proxyMetrics = []metric[proxy.Stats]{
 		func(s *proxy.Stats) float64 { return float64(s.PipesOpened) }),
 	counter("dunlin_proxy_broken_pipes_total", "Pipes to nodes closed by an error or a deadline.",
 		func(s *proxy.Stats) float64 { return float64(s.PipesBroken) }),
-	counter("dunlin_proxy_pipe_batches_total", "Batches written to nodes; requests over batches is the mean batch.",
+	counter("dunlin_proxy_pipe_batches_total", "Batches written to nodes; requests divided by batches is the mean size of a batch.",
 		func(s *proxy.Stats) float64 { return float64(s.PipeFlushes) }),
-	counter("dunlin_proxy_pipe_requests_total", "Requests sent to nodes; a split command counts once a part.",
+	counter("dunlin_proxy_pipe_requests_total", "Requests sent to nodes; a split command counts once for each part.",
 		func(s *proxy.Stats) float64 { return float64(s.PipeRequests) }),
 	counter("dunlin_proxy_pipe_sent_bytes_total", "Bytes sent to nodes.",
 		func(s *proxy.Stats) float64 { return float64(s.PipeBytesOut) }),
@@ -81,18 +84,20 @@ var proxyMetrics = []metric[proxy.Stats]{
 		func(s *proxy.Stats) float64 { return float64(s.Held) }),
 	counter("dunlin_proxy_expired_requests_total", "Held requests that no node executed in time; the client got -TRYAGAIN.",
 		func(s *proxy.Stats) float64 { return float64(s.HeldTooLong) }),
-	counter("dunlin_proxy_lost_replies_total", "Requests that a node may have executed and whose reply was lost with it, not to be sent again; "+
-		"the client got an error, mostly that the outcome is unknown.",
+	counter("dunlin_proxy_lost_replies_total", "Requests that a node may have executed, whose reply was lost, and that must not be sent again; "+
+		"the client got an error, usually that the outcome is unknown.",
 		func(s *proxy.Stats) float64 { return float64(s.LostReplies) }),
 	gauge("dunlin_proxy_holding_clients", "Clients that wait for a held request.",
 		func(s *proxy.Stats) float64 { return float64(s.Holding) }),
 }
 
 var proxyLabelled = []labelled[proxy.Stats]{
-	{"dunlin_proxy_commands_total", "Commands of clients, executed here or forwarded.", prometheus.CounterValue, "command",
+	{"dunlin_proxy_commands_total", "Commands of clients, executed here or forwarded.",
+		prometheus.CounterValue, "command",
 		func(s *proxy.Stats, emit func(string, float64)) { perCommand(s.Commands[:], emit) }},
 	perNode("dunlin_proxy_node_open_pipes", "Open pipes to a node.", func(n *proxy.NodeStats) int { return n.Open }),
-	perNode("dunlin_proxy_node_opening_pipes", "Pipes to a node that are being opened.", func(n *proxy.NodeStats) int { return n.Opening }),
+	perNode("dunlin_proxy_node_opening_pipes", "Pipes to a node that are being opened.",
+		func(n *proxy.NodeStats) int { return n.Opening }),
 	perNode("dunlin_proxy_node_failing_pipes", "Pipes to a node that could not be opened and are tried again.",
 		func(n *proxy.NodeStats) int { return n.Failing }),
 	perNode("dunlin_proxy_node_inflight_requests", "Requests sent to a node and not yet answered.",
@@ -109,15 +114,15 @@ func perNode(name, help string, get func(*proxy.NodeStats) int) labelled[proxy.S
 }
 
 var proxyHistograms = []histogram[proxy.Stats]{
-	{"dunlin_proxy_batch_requests", "Requests written to a node at once: what pipelining and many clients gain.",
+	{"dunlin_proxy_batch_requests", "Requests written to a node at once, because of pipelining and many clients.",
 		func(s *proxy.Stats) (uint64, float64, map[float64]uint64) {
 			return powersOfTwo(s.BatchSizes[:], float64(s.BatchRequests))
 		}},
 }
 
 var proxyLatencies = []latency[proxy.Stats]{
-	{"dunlin_proxy_command_duration_seconds", "Time from sending a command to its reply from the nodes, of one command in 61: " +
-		"quantiles and shares are right, the count is a sample's.",
+	{"dunlin_proxy_command_duration_seconds", "Time from sending a command to the nodes to receiving its reply, " +
+		"of one command in 61: quantiles and shares are right, the count is the sample's.",
 		func(s *proxy.Stats) *[command.NumFamilies]figures.Durations { return &s.Latency }},
 }
 

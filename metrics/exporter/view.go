@@ -40,7 +40,7 @@ func newViewCollector(m Member) prometheus.Collector {
 }
 
 var viewMetrics = []metric[viewSnapshot]{
-	gauge("dunlin_table_epoch", "Epoch of the table that this member has; 0 without one. Must be the same on all members.",
+	gauge("dunlin_table_epoch", "Epoch of the table that this member has; 0 without a table. Must be the same on all members.",
 		func(s *viewSnapshot) float64 {
 			if s.table == nil {
 				return 0

@@ -25,7 +25,12 @@ func (n *Node) Serving() bool { return n.Up }
 
 // Slow returns one request of 12 ms.
 func (n *Node) Slow(int) []figures.SlowRequest {
-	return []figures.SlowRequest{{At: time.Unix(1700000000, 0), Took: 12 * time.Millisecond, Words: []string{"KEYS", "*"}, Client: "bob"}}
+	return []figures.SlowRequest{{
+		At:     time.Unix(1700000000, 0),
+		Took:   12 * time.Millisecond,
+		Words:  []string{"KEYS", "*"},
+		Client: "bob",
+	}}
 }
 
 // Proxy is a fake proxy.

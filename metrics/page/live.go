@@ -12,17 +12,19 @@ import (
 
 // Live is what the page draws.
 type Live struct {
-	Version   string           `json:"version"`
-	UnixMilli int64            `json:"unix_milli"`       // now, by this machine's clock
-	Cluster   status.Cluster   `json:"cluster"`          // its members are in Rows
-	Alive     int              `json:"alive"`            // their number
-	Rows      []Row            `json:"rows"`             // by role, then id
-	Table     string           `json:"table"`            // its name; "": none
-	Nodes     []LiveNode       `json:"nodes"`            // of the table
-	Owners    []int            `json:"owners,omitempty"` // by partition, indexes into Nodes; left out if the reader has this table's
-	Moves     []LiveMove       `json:"moves"`
-	Hot       []status.NodeKey `json:"hot"`  // of all nodes
-	Here      []LiveHere       `json:"here"` // the members of this process
+	Version   string         `json:"version"`
+	UnixMilli int64          `json:"unix_milli"` // now, by this machine's clock
+	Cluster   status.Cluster `json:"cluster"`    // its members are in Rows
+	Alive     int            `json:"alive"`      // their number
+	Rows      []Row          `json:"rows"`       // by role, then id
+	Table     string         `json:"table"`      // its name; "": none
+	Nodes     []LiveNode     `json:"nodes"`      // of the table
+	// Owners has an index into Nodes for each partition. It is left out if the reader has the
+	// owners of this table.
+	Owners []int            `json:"owners,omitempty"`
+	Moves  []LiveMove       `json:"moves"`
+	Hot    []status.NodeKey `json:"hot"`  // of all nodes
+	Here   []LiveHere       `json:"here"` // the members of this process
 }
 
 // Row is a member: what others see of it, and its own figures.
@@ -131,7 +133,7 @@ func (r *Row) remark() string {
 	switch {
 	case r.Figures == nil && r.Error != "" && r.Admin != "":
 		return "no answer"
-	case r.Figures == nil: // it was not asked yet, or cannot be asked
+	case r.Figures == nil: // it has not been asked yet, or cannot be asked
 	case r.Figures.Fenced:
 		return "fenced"
 	case !r.Figures.Ready:
@@ -164,7 +166,10 @@ func (l *Live) addTable(t *ring.Table) {
 }
 
 func shown(m *status.Member, d *status.Detail) LiveHere {
-	h := LiveHere{ID: m.ID, Role: m.Role, MemoryMax: m.MemoryMax, Memory: d.Memory, Big: []LiveKey{}, Slow: []LiveSlow{}, History: d.History}
+	h := LiveHere{
+		ID: m.ID, Role: m.Role, MemoryMax: m.MemoryMax, Memory: d.Memory, History: d.History,
+		Big: []LiveKey{}, Slow: []LiveSlow{},
+	}
 	if h.Memory == nil {
 		h.Memory = []status.MemoryClass{}
 	}

@@ -15,7 +15,7 @@ import (
 
 const (
 	// askTime is how long other processes have to answer. A reader waits that long for a process
-	// that is silent and not yet declared dead.
+	// that is silent but not yet declared dead.
 	askTime = time.Second
 	// Others are asked at most every askPause, plus peerPause for each member: a process asks at
 	// most 50 others a second, however many readers its page has.
@@ -27,7 +27,7 @@ const (
 type Page struct {
 	local *status.Local
 	ctx   context.Context // ends the questions to others
-	pause time.Duration   // askPause, but in tests
+	pause time.Duration   // askPause, except in tests
 
 	mu     sync.Mutex // locked while others are asked
 	report *status.Report
@@ -72,7 +72,7 @@ func (p *Page) Serve(w http.ResponseWriter, _ *http.Request) {
 	secure(w)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(body.Bytes()) // fails if the client is gone: nothing to do about it
+	_, _ = w.Write(body.Bytes()) // an error means that the client is gone
 }
 
 // ServeLive answers GET /api/live?table=NAME. NAME is the table whose owners the reader has.

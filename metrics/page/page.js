@@ -1,12 +1,12 @@
 "use strict";
 
-// Draws the cluster as this process sees it, what all members say of themselves, and what
-// those of this process did in the last minutes, every two seconds. What comes from members
-// and clients (ids, keys) is only ever set as text.
+// Every two seconds the script draws the cluster as this process sees it, the figures of all
+// members, and the history of this process's members. Ids and keys come from members and clients,
+// so they are only ever set as text, never as HTML.
 
 const period = 2000;
-const span = 5 * 60 * 1000; // of the plots
-const recent = 10 * 1000; // what is older is no longer so
+const span = 5 * 60 * 1000; // milliseconds that a plot shows
+const recent = 10 * 1000; // milliseconds after which a plot's last value is no longer the present one
 const palette = 8;
 const get = id => document.getElementById(id);
 const num = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
@@ -65,7 +65,7 @@ function colours(s) {
   return at;
 }
 
-// tick is a stroke of the ring from one partition to before another.
+// tick is a stroke of the ring, from one partition up to another one, which it leaves out.
 function tick(from, to, total, radius) {
   const point = p => {
     const a = 2 * Math.PI * p / total - Math.PI / 2;
@@ -100,16 +100,16 @@ function ring(s) {
   get("ring").replaceChildren(...out);
 }
 
-// moves says in words where partitions are on their way to, and what copies are missing.
+// moves says in words where partitions move, and how many copies are missing.
 function moves(s) {
   const to = new Map();
   for (const m of s.moves) to.set(m.to, (to.get(m.to) || 0) + 1);
   const words = [...to].map(([node, n]) => `${num.format(n)} to ${s.nodes[node].id}${s.nodes[node].alive ? "" : ", which is gone"}`);
-  let text = words.length ? "Partitions on their way: " + words.join(", ") + ". " : "";
-  const { followed, partitions } = s.cluster; // none is followed with --copies 1
+  let text = words.length ? "Partitions moving: " + words.join(", ") + ". " : "";
+  const { followed, partitions } = s.cluster; // with --copies 1 no partition is followed
   if (followed > 0 && followed < partitions) text += `${num.format(partitions - followed)} have no second copy yet. `;
-  if (!s.table) text = "Nobody has told which node owns what: no node serves, or none is known here.";
-  if (s.cluster.paused) text += "Rebalancing is paused: nothing moves that need not.";
+  if (!s.table) text = "This process has no table: no node serves, or it knows of none.";
+  if (s.cluster.paused) text += "Rebalancing is paused: only unavoidable moves happen.";
   get("moves").textContent = text;
 }
 
@@ -126,14 +126,14 @@ function memberName(r, at) {
 }
 
 function memberState(r) {
-  // Who serves nothing is "serving" to gossip all the same.
+  // Gossip says "serving" even about a node that serves nothing.
   const words = [r.state, r.remark].filter((w, i, all) => w && (w !== "serving" || !all[1]));
   const td = cell(words[0] === "serving" ? "good" : "bad", words.join(", "));
   if (r.error) td.title = r.error;
   return td;
 }
 
-// While partitions move tables follow each other faster than gossip tells.
+// While partitions move, new tables come faster than gossip spreads their epochs.
 function memberEpoch(r, s) {
   return cell("n" + (!r.epoch || r.epoch === s.cluster.epoch || s.moves.length ? "" : " bad"), r.epoch ? String(r.epoch) : "–");
 }
@@ -158,7 +158,7 @@ function members(s, at) {
   }));
 }
 
-// memory shows what for the nodes of this process use theirs.
+// memory shows for what the nodes of this process use their memory.
 function memory(s) {
   get("memory").replaceChildren(...s.here.filter(m => m.role === "node").flatMap(m => {
     const bar = el("span", "bar"), legend = el("div", "legend");
@@ -174,24 +174,24 @@ function memory(s) {
   }));
 }
 
-// nice is the end of an axis: 1, 2 or 5 times a power of ten.
+// nice returns the end of an axis: 1, 2 or 5 times a power of ten.
 function nice(v) {
   const p = 10 ** Math.floor(Math.log10(v || 1));
   return [1, 2, 5, 10].map(f => f * p).find(x => x >= v) || 10 * p;
 }
 
-// The scales of plots: ticks, and where a value is between 0 and 1.
+// A scale of a plot has ticks, and a function that places a value between 0 and 1.
 const linear = top => ({ ticks: [0, top / 2, top], at: v => v / top });
 const microseconds = { ticks: [.1, 10, 1e3, 1e5, 1e7], at: v => (Math.log10(Math.max(v, .1)) + 1) / 8 };
 
-// plot draws lines of {name, k, thin, points: [[unix ms, value]]} over the last minutes until now, by the
-// clock that the points are of. What it is of, and its latest values, are told in words as well.
+// plot draws lines of {name, k, thin, points: [[unix ms, value]]} over the last minutes. now is by the
+// clock of the points. A label gives the subject and the latest values in words.
 function plot(id, now, lines, what, format, scale, tick = format) {
   const box = get(id), w = Math.max(280, box.clientWidth), h = 150, left = 58, bottom = 18;
   scale ||= linear(nice(Math.max(...lines.flatMap(l => l.points.map(p => p[1])), 10)));
   const x = t => left + (w - left) * (1 - (now - t) / span), y = v => 6 + (h - 6 - bottom) * (1 - Math.min(1, scale.at(v)));
   const out = svg("svg", { viewBox: `0 0 ${w} ${h}`, class: "plot", role: "img" });
-  const values = new Map(); // name: the latest of its lines, in words
+  const values = new Map(); // name: the latest value of its lines, in words
   for (const v of scale.ticks) {
     out.append(svg("line", { x1: left, x2: w, y1: y(v), y2: y(v) }), svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, tick(v)));
   }
@@ -234,7 +234,7 @@ function plots(s, at) {
   plot("latency", s.unix_milli, [...lines(timed("p99_micros"), "", "p99 "), ...lines(timed("p50_micros"), "", "p50 ", true)], "latency", duration, microseconds);
 }
 
-// fill gives a table its rows, or says why there are none.
+// fill sets the rows of a table, or says why there are none.
 function fill(id, rows, columns, none) {
   get(id).previousElementSibling.hidden = !rows.length;
   if (!rows.length) {
@@ -247,7 +247,7 @@ function fill(id, rows, columns, none) {
 
 const hot = (list, at) => list.map(k => row(cell("key", k.key), cell("", swatch(at.get(k.node)), k.node), cell("n", num.format(k.uses_per_second))));
 
-// big shows a key once of which several nodes of this process have copies.
+// big shows a key only once if several nodes of this process have copies of it.
 function big(list) {
   const sizes = new Map();
   for (const k of list) sizes.set(k.key, Math.max(k.bytes, sizes.get(k.key) || 0));
@@ -268,7 +268,7 @@ function state(s) {
   if (moving) words.unshift(`${num.format(moving)} partition${moving === 1 ? "" : "s"} moving`);
   for (const [remark, n] of remarks) words.unshift(`${n} ${remark}`);
   if (dead) words.unshift(`${dead} of ${s.nodes.length} nodes gone`);
-  // That one did not answer once is no alarm: whether it lives is for gossip to say.
+  // A member that did not answer once is not an alarm: gossip decides whether it is alive.
   get("state").className = dead || !s.table || remarks.has("fenced") || remarks.has("not ready") ? "bad" : "";
   get("state").textContent = words.join(", ");
 }
@@ -282,11 +282,11 @@ function show(s) {
   ring(s);
   moves(s);
   members(s, at);
-  fill("hot", hot(s.hot, at), 3, "none stands out");
+  fill("hot", hot(s.hot, at), 3, "no key stands out");
   get("here").textContent = s.here.map(m => m.id).join(", ");
   plots(s, at);
   memory(s);
-  fill("big", big(s.here.flatMap(m => m.big)), 2, "none stands out");
+  fill("big", big(s.here.flatMap(m => m.big)), 2, "no key stands out");
   slow(s.here.flatMap(m => m.slow));
 }
 

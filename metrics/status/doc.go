@@ -1,4 +1,4 @@
-// Package status is what members say of themselves to people and scripts: the figures of one
+// Package status has what members tell people and scripts about themselves: the figures of one
 // process, and the report of a whole cluster.
 //
 // # Terms
@@ -15,9 +15,9 @@
 //
 // # Invariants
 //
-//   - Those that are asked for a report ask nobody.
+//   - Processes that are asked for a report do not ask others.
 //   - A Snapshot is never older than the call that returned it, and members are visited twenty
 //     times a second at most.
-//   - Fields of the JSON are only ever added: a newer dunlin reads an older one's, and the other
-//     way.
+//   - Fields of the JSON are only ever added: a newer dunlin reads the JSON of an older one, and an
+//     older one reads that of a newer one.
 package status

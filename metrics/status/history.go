@@ -17,7 +17,7 @@ const (
 	marksKept = 6
 )
 
-// Sample is what a member did since the sample before. If no command was timed, the latencies are
+// Sample is what a member did since the previous sample. If no command was timed, the latencies are
 // 0; if no key was looked up, HitRatio is negative.
 type Sample struct {
 	UnixMilli int64   `json:"unix_milli"`
@@ -43,7 +43,8 @@ func (m mark) fell(before mark) bool {
 
 // since returns what was counted since before, and in how many seconds.
 func (m mark) since(before mark) (counted mark, seconds float64) {
-	return mark{m.at, m.commands - before.commands, m.hits - before.hits, m.misses - before.misses}, m.at.Sub(before.at).Seconds()
+	counted = mark{m.at, m.commands - before.commands, m.hits - before.hits, m.misses - before.misses}
+	return counted, m.at.Sub(before.at).Seconds()
 }
 
 // history keeps the latest samples of a member.
@@ -67,7 +68,7 @@ func (h *history) sinceReset(m mark) []mark {
 	return h.marks
 }
 
-// recent stores the member's rates of the last seconds in its figures.
+// recent stores the member's recent rates in its figures.
 func (h *history) recent(now time.Time, f *Member) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,7 +101,7 @@ func (h *history) add(now time.Time, f *Member, d *Detail) {
 	h.marks = latest(append(h.marks, m), marksKept)
 }
 
-// latest returns the last elements of a list, at most that many.
+// latest returns the last elements of a list, up to most of them.
 func latest[T any](list []T, most int) []T {
 	return slices.Delete(list, 0, max(0, len(list)-most))
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // gatherPause is the least time between two visits to the members: loops are visited at most twenty
-// times a second, however many ask.
+// times a second, however many readers ask.
 const gatherPause = 50 * time.Millisecond
 
 // shownSlow is how many requests of its slow log a node shows.
@@ -180,9 +180,9 @@ func (l *Local) NotReady() string {
 	return strings.Join(missing, "\n")
 }
 
-// Gather returns the members' figures. All who call it during one visit to the members share the
-// next visit, which begins after their calls. So a script that reads, acts and reads again sees its
-// effect, which a cache would hide.
+// Gather returns the members' figures. Callers that arrive during one visit to the members share
+// the next visit, which begins after their calls. So a script that reads, acts and reads again sees
+// its effect, which a cache would hide.
 func (l *Local) Gather() *Snapshot {
 	called := time.Now()
 	l.turn <- struct{}{}
@@ -216,7 +216,7 @@ func (l *Local) gather() *Snapshot {
 	return s
 }
 
-// complete adds what is known without asking the member to its figures.
+// complete adds to f what is known without asking the member.
 func (m *member) complete(f Member, answered bool) Member {
 	f.ID, f.Boot, f.Addr = m.source.ID, m.source.Boot, m.source.Addr
 	f.Ready = answered && m.isReady()
@@ -271,5 +271,5 @@ func SendJSON(w http.ResponseWriter, indent string, what any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(body.Bytes()) // fails if the client is gone: nothing to do about it
+	_, _ = w.Write(body.Bytes()) // an error means that the client is gone
 }

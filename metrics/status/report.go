@@ -49,7 +49,7 @@ const (
 	mostAsked = 64
 )
 
-// client asks members. Their addresses are internal to the cluster: it uses no proxy of the
+// client asks members. Their addresses are internal to the cluster, so client uses no proxy of the
 // environment and follows no redirects.
 var client = &http.Client{
 	Transport:     &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: 10 * time.Second},
@@ -94,7 +94,8 @@ func readStatus(ctx context.Context, admin, query string) (*Status, error) {
 	return &s, nil
 }
 
-// Report asks for the members that s names and does not have, until ctx ends. It only reads s.
+// Report asks for the figures of the members that s names but has no figures of, until ctx ends. It
+// only reads s.
 func (s *Status) Report(ctx context.Context) *Report {
 	r := &Report{Cluster: s.Cluster, Members: slices.Clone(s.Members), Unreachable: []Unreachable{}}
 	var (
@@ -164,9 +165,9 @@ type NodeKey struct {
 	Node string `json:"node"`
 }
 
-// Hottest returns up to most of the hot keys that members name, the most used first. While a
-// partition moves, two members may name one key: the larger figure counts, as in the reply to
-// HOTKEYS.
+// Hottest returns the hottest of the keys that members name, up to most of them, the most used
+// first. While a partition moves, two members may name one key: the larger figure counts, as in the
+// reply to HOTKEYS.
 func Hottest(members []Member, most int) []NodeKey {
 	all := []NodeKey{}
 	for _, m := range members {

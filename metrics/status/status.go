@@ -15,7 +15,7 @@ type Cluster struct {
 	Name       string `json:"name"`
 	Epoch      uint64 `json:"epoch"` // of its table; 0: none yet
 	Issuer     string `json:"issuer"`
-	Partitions int    `json:"partitions"` // in all
+	Partitions int    `json:"partitions"` // of the cluster
 	Followed   int    `json:"followed"`   // partitions that have a follower
 	Moves      int    `json:"moves"`      // partitions that move
 	Paused     bool   `json:"paused"`     // only unavoidable moves happen
@@ -33,8 +33,8 @@ type Peer struct {
 	Epoch      uint64 `json:"epoch"`
 	Addr       string `json:"addr"`
 	Admin      string `json:"admin"`
-	Partitions int    `json:"partitions"` // owned by the table
-	Follows    int    `json:"follows"`    // followed by the table
+	Partitions int    `json:"partitions"` // that it owns by the table
+	Follows    int    `json:"follows"`    // that it follows by the table
 }
 
 // Member is one member of this process with its figures. Figures that a role does not have (a

@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestAccessible has axe look at any page, in light and dark, wide and on a phone:
+// TestAccessible checks any page with axe, in light and dark, wide and on a phone:
 // PAGE=http://127.0.0.1:9180 AXE=node_modules/axe-core/axe.min.js.
 func TestAccessible(t *testing.T) {
 	url, axe := os.Getenv("PAGE"), os.Getenv("AXE")

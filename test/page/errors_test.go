@@ -5,7 +5,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// watchErrors keeps what the page's script throws.
+// watchErrors records the errors that the page's script throws.
 func (b *browser) watchErrors() {
 	chromedp.ListenTarget(b.ctx, func(event any) {
 		if thrown, ok := event.(*runtime.EventExceptionThrown); ok {

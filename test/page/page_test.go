@@ -1,5 +1,5 @@
-// Package page looks at the live page in a real browser. It is a module of its own
-// for the sake of the browser's driver, which nothing else needs.
+// Package page looks at the live page in a real browser. It is a module of its own because nothing
+// else needs the browser's driver.
 package page
 
 import (
@@ -23,15 +23,16 @@ import (
 const (
 	patience = 60 * time.Second
 	keys     = 200
-	// What fill writes takes minutes to a node that joins; what the load does, a moment.
+	// At this rate, the keys of fill take minutes to move to a node that joins; the keys of load
+	// take a moment.
 	moveRate  = "16kb"
 	fillKeys  = 4000
 	fillBytes = 4096
 )
 
-// TestPage: a proxy's page loads and draws without a script error, has the figures of nodes
-// elsewhere, follows a node's death and return and a join, and fits a phone. With
-// SCREENSHOTS=dir it leaves pictures there.
+// TestPage checks that a proxy's page loads and draws without a script error, has the figures of
+// nodes in other processes, follows a node's death and return and a join, and fits a phone. With
+// SCREENSHOTS=dir it leaves pictures in dir.
 func TestPage(t *testing.T) {
 	c := startCluster(t)
 	b := open(t, "http://"+c.admin)
@@ -41,9 +42,9 @@ func TestPage(t *testing.T) {
 	b.until("there are plots", `document.querySelectorAll("#ops polyline").length > 0 && document.querySelectorAll("#latency polyline").length > 0`)
 	b.until("nothing is wrong", `document.getElementById("state").className === ""`)
 	b.until("a rate has its unit", `/^proxy-0 [\d,]+\/s$/.test(document.querySelector("#ops .legend").innerText)`)
-	b.until("both latencies are told", `/^proxy-0 p99 .*s, p50 .*s$/.test(document.querySelector("#latency .legend").innerText)`)
-	b.want("plots are told in words", `[...document.querySelectorAll("svg[role=img]")].every(s => s.getAttribute("aria-label"))`)
-	b.want("what scrolls can be reached by keys", `[...document.querySelectorAll(".wide")].every(e => e.tabIndex === 0 && e.getAttribute("aria-label"))`)
+	b.until("both latencies are shown", `/^proxy-0 p99 .*s, p50 .*s$/.test(document.querySelector("#latency .legend").innerText)`)
+	b.want("plots are described in words", `[...document.querySelectorAll("svg[role=img]")].every(s => s.getAttribute("aria-label"))`)
+	b.want("areas that scroll can be reached by keyboard", `[...document.querySelectorAll(".wide")].every(e => e.tabIndex === 0 && e.getAttribute("aria-label"))`)
 	b.shots("healthy")
 
 	c.kill(2)
@@ -55,12 +56,12 @@ func TestPage(t *testing.T) {
 
 	c.fill()
 	c.start(3)
-	b.until("partitions are on their way", `document.querySelector("#ring .move") !== null &&
+	b.until("partitions move to the new node", `document.querySelector("#ring .move") !== null &&
 		document.getElementById("moves").textContent.includes("to node-3") &&
 		document.getElementById("state").textContent.includes("partitions moving")`)
 	b.shots("moving")
 	c.kill(3)
-	b.until("they stay", drawn(3)+`&& document.querySelector("#ring .move") === null && document.getElementById("moves").textContent === ""`)
+	b.until("the move ends without the new node", drawn(3)+`&& document.querySelector("#ring .move") === null && document.getElementById("moves").textContent === ""`)
 
 	b.size(400, 800, false)
 	b.want("nothing is wider than a phone", `document.documentElement.scrollWidth <= 400`)
@@ -69,7 +70,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPageWithoutTable: who is alone says so, and shows no empty ring.
+// TestPageWithoutTable checks that the page of a process that is alone says so, and draws no empty
+// ring.
 func TestPageWithoutTable(t *testing.T) {
 	c := &cluster{t: t, binary: build(t)}
 	admin := freePort(t)
@@ -92,12 +94,12 @@ func TestPageWithoutTable(t *testing.T) {
 	}
 }
 
-// drawn is that so many nodes have partitions in the ring.
+// drawn returns a condition in JavaScript: so many nodes have partitions in the ring.
 func drawn(nodes int) string {
 	return fmt.Sprintf(`document.querySelectorAll("#ring path:not(.move)").length === %d `, nodes)
 }
 
-// TestPicture leaves pictures of any page: PAGE=http://127.0.0.1:9180 SCREENSHOTS=dir.
+// TestPicture takes pictures of any page: PAGE=http://127.0.0.1:9180 SCREENSHOTS=dir.
 func TestPicture(t *testing.T) {
 	url := os.Getenv("PAGE")
 	if url == "" {
@@ -108,7 +110,7 @@ func TestPicture(t *testing.T) {
 	b.shots("page")
 }
 
-// TestWithoutScripts: members and figures are in the page itself.
+// TestWithoutScripts checks that the page itself has the members and their figures.
 func TestWithoutScripts(t *testing.T) {
 	c := startCluster(t)
 	resp, err := http.Get("http://" + c.admin)
@@ -207,7 +209,7 @@ func (b *browser) text() (text string) {
 	return text
 }
 
-// shots leaves pictures, if they are wanted.
+// shots takes pictures if SCREENSHOTS is set.
 func (b *browser) shots(name string) {
 	dir := os.Getenv("SCREENSHOTS")
 	if dir == "" {
@@ -230,7 +232,7 @@ func (b *browser) shots(name string) {
 	b.size(1400, 900, false)
 }
 
-// cluster is three nodes, of four that there may be, and a proxy, a process each.
+// cluster is three nodes (a fourth may join) and a proxy, each a process of its own.
 type cluster struct {
 	t       *testing.T
 	binary  string
@@ -238,7 +240,7 @@ type cluster struct {
 	ports   []string
 	running []*exec.Cmd
 	clients string
-	admin   string // the proxy's
+	admin   string // address of the proxy's page
 }
 
 func startCluster(t *testing.T) *cluster {
@@ -288,7 +290,7 @@ func (c *cluster) run(args ...string) *exec.Cmd {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Process.Kill() // an error means that it has ended already
 		_ = cmd.Wait()
 	})
 	return cmd
@@ -298,7 +300,7 @@ func (c *cluster) kill(i int) {
 	_ = c.running[i].Process.Kill()
 }
 
-// answers reports whether all four members know each other, and the proxy is ready.
+// answers reports whether all four members know each other and the proxy is ready.
 func (c *cluster) answers() bool {
 	resp, err := http.Get("http://" + c.admin + "/")
 	if err != nil {
@@ -317,7 +319,7 @@ func (c *cluster) answers() bool {
 	return ready.StatusCode == http.StatusOK
 }
 
-// fill writes what takes long to move.
+// fill writes keys that take long to move.
 func (c *cluster) fill() {
 	c.t.Helper()
 	conn, err := net.Dial("tcp", c.clients)
@@ -362,7 +364,7 @@ func (c *cluster) load() {
 			}
 		}
 		if i%50 == 0 {
-			time.Sleep(5 * time.Millisecond) // a load that leaves the machine to others
+			time.Sleep(5 * time.Millisecond) // leaves the processor to others
 		}
 	}
 }
