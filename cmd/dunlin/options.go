@@ -122,9 +122,10 @@ func (o *options) addStorage(f *pflag.FlagSet, memory size) {
 	f.Var(&o.memory, "memory", "memory limit of a node, such as 512mb or 2gb: values, index and connections. The process\n"+
 		"stays within 1.1 times this limit; give a container a third more than the limit (default\n"+
 		"in a container: three quarters of its memory)")
-	f.StringVar(&o.eviction, "eviction", "allkeys", "what a node evicts when its memory is full: allkeys (any key, the least recently used\n"+
-		"first), volatile-ttl (only keys with a time to live, the shortest first), noeviction\n"+
-		"(nothing; writes fail). Redis's names are accepted as well: allkeys-lru, volatile-lfu, ...")
+	f.StringVar(&o.eviction, "eviction", "allkeys",
+		"what a node evicts when its memory is full: allkeys (any key, those used least first),\n"+
+			"volatile-ttl (only keys with a time to live, the shortest first), noeviction\n"+
+			"(nothing; writes fail). Redis's names are accepted as well: allkeys-lru, volatile-lfu, ...")
 	f.IntVar(&o.copies, "copies", 2, "copies of every partition, 1 or 2: with 2, each partition has a follower, which takes\n"+
 		"over when the owner dies (failover)")
 	f.Var(&o.moveRate, "move-rate", "bytes per second at which a node copies partitions to each new owner or follower, such\n"+
