@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// caseEnv names the case that a process is to be.
+// caseEnv is the environment variable that names the case that a process runs.
 const caseEnv = "DUNLIN_BENCH_CASE"
 
-// cases are the parts of tables that run in processes of their own. They talk with the parent
-// through the two.
+// cases are the parts of tables that run in processes of their own. They exchange values with the
+// parent by in and out.
 var cases = map[string]func(in *gob.Decoder, out *gob.Encoder) error{}
 
 // actAsCase runs the case that the environment names, if any.
@@ -32,15 +32,16 @@ func actAsCase() bool {
 }
 
 // The kernel ends our children when the thread that started them ends (ownGroup). The main
-// goroutine starts all, so it stays on the main thread, which lives as long as the process does.
+// goroutine starts all children, so it stays on the main thread, which lives as long as the
+// process.
 func init() {
 	if os.Getenv(caseEnv) == "" {
 		runtime.LockOSThread()
 	}
 }
 
-// ownGroup sets a child apart: ctrl-C reaches this process alone, which then ends its children
-// itself, and SIGKILL here is SIGKILL there.
+// ownGroup gives a child a process group of its own: ctrl-C reaches only this process, which then
+// ends its children itself. If this process is killed, the kernel kills them.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -76,7 +77,7 @@ func startCase(name string, environ ...string) (*child, error) {
 	return c, nil
 }
 
-// ask sends a question and waits for the answer, which is a pointer.
+// ask sends a question and waits for the answer. answer is a pointer.
 func (c *child) ask(question, answer any) error {
 	if err := c.enc.Encode(question); err != nil {
 		return fmt.Errorf("cannot ask case %s: %w", c.name, err)
@@ -89,8 +90,8 @@ func (c *child) ask(question, answer any) error {
 
 // end kills the case, which has nothing to save.
 func (c *child) end() {
-	_ = c.cmd.Process.Kill() // it may have ended by itself
-	_ = c.cmd.Wait()         // killed, as wanted
+	_ = c.cmd.Process.Kill() // an error means that it has ended already
+	_ = c.cmd.Wait()         // the error is the kill
 }
 
 // runCase starts a case for one question.

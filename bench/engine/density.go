@@ -18,7 +18,7 @@ import (
 
 func init() { cases["density"] = densityCase }
 
-// densityQuestion is what a process is filled with.
+// densityQuestion says with what a process is filled.
 type densityQuestion struct {
 	Keys, KeyLen, ValueLen int
 	// Mixed draws the lengths of values from 1 to 2*ValueLen-1. Their mean is ValueLen.
@@ -26,13 +26,13 @@ type densityQuestion struct {
 	TTL   bool
 }
 
-// densityAnswer is bytes for each key beyond key and value.
+// densityAnswer has bytes per key beyond key and value.
 type densityAnswer struct {
-	Resident float64 // of the growth of resident memory
-	Counted  float64 // of what the engine, or redis-server, says that it uses
+	Resident float64 // by the growth of resident memory
+	Counted  float64 // by the memory that the engine or redis-server reports
 }
 
-// The targets in bytes for each key.
+// The targets in bytes per key.
 const (
 	densityTarget    = 33
 	densityTargetTTL = 41
@@ -102,7 +102,7 @@ func (q *densityQuestion) valueLen(i int) int {
 	return 1 + int(uint32(i)*0x9E3779B9>>8)%(2*q.ValueLen-1)
 }
 
-// bytes of all keys and values.
+// bytes returns the bytes of all keys and values.
 func (q *densityQuestion) bytes() (n int64) {
 	for i := range q.Keys {
 		n += int64(q.KeyLen + q.valueLen(i))
@@ -166,7 +166,7 @@ func densityCase(in *gob.Decoder, out *gob.Encoder) error {
 	return out.Encode(q.answer(before, after, 0, e.Used()))
 }
 
-// redisDensity fills a redis-server alike.
+// redisDensity fills a redis-server in the same way.
 func redisDensity(q densityQuestion) (a densityAnswer, err error) {
 	server, err := startRedis()
 	if err != nil {
@@ -207,8 +207,8 @@ func (q *densityQuestion) fillRedis(c *redisClient) error {
 	})
 }
 
-// settleRedis looks every key up: each look moves the growth of the server's tables on, which would
-// otherwise still have an old and a new one.
+// settleRedis looks up every key. Each lookup advances the growth of the server's tables, which
+// would otherwise still have an old and a new one.
 func (q *densityQuestion) settleRedis(c *redisClient) error {
 	const atOnce = 64
 	var command [1 + atOnce][]byte

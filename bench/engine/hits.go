@@ -14,16 +14,16 @@ import (
 
 const (
 	hitKeyLen   = 36
-	hitOverhead = densityTarget // bytes that a key costs beside key and value, to choose the limits
-	hitHeader   = 8             // of a record without expiry, as Sums.Values counts it
+	hitOverhead = densityTarget // bytes per key beside key and value, from which the limits follow
+	hitHeader   = 8             // bytes of a record without expiry that Sums.Values counts
 	hitSamples  = 16            // times that the engine's records are counted
 	hitMargin   = 0.01
 )
 
-// hitScale is how large the runs are.
+// hitScale is the size of the runs.
 type hitScale struct {
 	keys, readsPerKey int
-	parts             []float64 // of the bytes of all keys, that the caches have
+	parts             []float64 // sizes of the caches, as shares of the bytes of all keys
 }
 
 var hitScales = [sizes]hitScale{
@@ -112,7 +112,7 @@ func (r *hitRun) all() error {
 	return nil
 }
 
-// row is what stands behind the limit.
+// row returns the columns behind the limit.
 func (r *hitRun) row() string {
 	redis, held := "-\t-\t", "-\t"
 	if r.redis != nil {
@@ -141,7 +141,7 @@ func (r *hitRun) verdict() string {
 	return "NOT reached: " + strings.Join(missed, ", ")
 }
 
-// runDunlin returns how many bytes of records the engine held in the mean.
+// runDunlin returns how many bytes of records the engine held on average.
 func (r *hitRun) runDunlin() (records int64, err error) {
 	e, err := engine.New(engine.Config{MaxBytes: r.limit, Shards: shardsFor(r.limit)})
 	if err != nil {
@@ -195,7 +195,7 @@ func (c *dunlinCache) read(key uint32) (hit bool, err error) {
 	return false, x.Set(c.key, c.value[:c.trace.Values[key]], engine.TypeString, 0)
 }
 
-// shardsFor is how many shards an engine of one loop has, but no more than a very low limit allows.
+// shardsFor returns how many shards an engine of one loop has, or fewer if the limit is very low.
 func shardsFor(limit int64) int {
 	if limit < 2<<20 {
 		return 1

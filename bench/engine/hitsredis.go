@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// So many reads go to redis-server at once; fewer if their values are long, as it counts
-	// replies that wait.
+	// How many reads go to redis-server at once; fewer if their values are long, because
+	// redis-server counts waiting replies as memory.
 	redisReads      = 64
 	redisReplyBytes = 32 << 10
 )
 
-// tryRedis says why there is no redis-server.
+// tryRedis returns why there is no redis-server, or nil.
 func tryRedis() error {
 	server, err := startRedis()
 	if err == nil {
@@ -23,11 +23,11 @@ func tryRedis() error {
 	return err
 }
 
-// redisHits is what a redis-server makes of a trace.
+// redisHits has the result of a trace at a redis-server.
 type redisHits struct {
 	policy string
 	ratio  float64
-	held   int64 // keys in the end
+	held   int64 // keys at the end
 }
 
 func (h *redisHits) run(trace *sim.Trace, limit int64) error {
@@ -70,15 +70,15 @@ func (h *redisHits) run(trace *sim.Trace, limit int64) error {
 	return err
 }
 
-// redisReader reads in batches, which must not show in the ratio.
+// redisReader reads in batches that give the same ratio as single reads.
 type redisReader struct {
 	c          *redisClient
 	trace      *sim.Trace
 	key, value []byte
 	batch      int              // reads of the last batch
-	hit        [redisReads]bool // which of them did
+	hit        [redisReads]bool // which of these reads hit
 	number     int32            // of the batch
-	written    []int32          // batch in which each key was written last
+	written    []int32          // the last batch in which each key was written
 }
 
 // read sends the reads from one on, and then the writes of those that missed. A key that is read
@@ -126,7 +126,7 @@ func (r *redisReader) read(from int) error {
 	return nil
 }
 
-// take is the next batch.
+// take returns the next batch.
 func (r *redisReader) take(from int) []uint32 {
 	bytes := 0
 	r.batch = 0

@@ -7,11 +7,11 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
-// digits is how many bytes of a key tell it from others: its number in hexadecimal.
+// digits is how many bytes of a key distinguish it from others: its number in hexadecimal.
 const digits = 8
 
-// newKey returns a buffer for keys of n bytes, which all begin alike, as real keys do. putKey makes
-// one of it.
+// newKey returns a buffer for keys of n bytes, which all begin alike, as real keys do. putKey turns
+// the buffer into one of them.
 func newKey(n int) []byte {
 	const words = "session:customer:profile:account:"
 	key := make([]byte, n)
@@ -25,7 +25,7 @@ func newKey(n int) []byte {
 // putKey writes number i to the end of key: about a nanosecond, so that making keys does not hide
 // what is measured.
 func putKey(key []byte, i uint32) {
-	v := uint64(i) // spread to one nibble a byte
+	v := uint64(i) // to be spread to one nibble per byte
 	v = (v<<16 | v) & 0x0000ffff0000ffff
 	v = (v<<8 | v) & 0x00ff00ff00ff00ff
 	v = (v<<4 | v) & 0x0f0f0f0f0f0f0f0f
@@ -33,7 +33,7 @@ func putKey(key []byte, i uint32) {
 	binary.BigEndian.PutUint64(key[len(key)-digits:], v+0x3030303030303030+letters*('a'-'0'-10))
 }
 
-// split calls f in n goroutines at once, each with its part of 0..count, and returns one of the
+// split calls f in n goroutines at once, each with its part of 0..count, and returns one of their
 // errors.
 func split(n, count int, f func(worker, from, to int) error) error {
 	errs := make([]error, n)
@@ -50,7 +50,7 @@ func split(n, count int, f func(worker, from, to int) error) error {
 	return nil
 }
 
-// sumCounts is how many keys the engine has.
+// sumCounts returns how many keys the engine has.
 func sumCounts(e *engine.Engine) (keys int) {
 	for p := range uint16(engine.Partitions) {
 		keys += e.Count(p)

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// limitQuestion is what a process runs.
+// limitQuestion says what a process runs.
 type limitQuestion struct {
 	MaxBytes int64
 	Cycles   int // of all phases
 }
 
-// limitAnswer is what the case measured. Shares are of the limit.
+// limitAnswer has what the case measured. Shares are of the limit.
 type limitAnswer struct {
 	Empty  int64 // resident bytes before the engine was opened
 	Phases []phaseResult
@@ -23,7 +23,7 @@ type limitAnswer struct {
 	Flush  changeResult // of all partitions
 }
 
-// phaseResult is one phase of one cycle.
+// phaseResult is the result of one phase of one cycle.
 type phaseResult struct {
 	Name              string
 	Sets              int
@@ -36,17 +36,17 @@ type phaseResult struct {
 
 // refuseResult is about noeviction.
 type refuseResult struct {
-	Keys, Failed      int // when memory was full, and then read in vain
+	Keys, Failed      int // keys when memory was full; those of them that could not be read
 	Data, MaxResident float64
 	// Bytes of keys and values that were deleted, and that were then stored until memory was full
 	// again.
 	Deleted, Again int64
 }
 
-// changeResult is a change of what is held.
+// changeResult is the result of a change of the limit or of a flush.
 type changeResult struct {
 	Took               time.Duration
-	Resident, MaxBytes int64 // then, and what it is to be below
+	Resident, MaxBytes int64 // resident bytes afterwards, and what they must be below
 }
 
 const (

@@ -21,8 +21,8 @@ func init() { cases["limit"] = limitCase }
 type phase struct {
 	name        string
 	least, most int  // length of a value
-	beyond      bool // now and then one of longestValue
-	churn       bool // old keys instead of new ones, and deletes
+	beyond      bool // sometimes a value of longestValue
+	churn       bool // overwrite and delete old keys instead of writing new ones
 }
 
 var phases = []phase{
@@ -47,7 +47,7 @@ func limitCase(in *gob.Decoder, out *gob.Encoder) error {
 	cores := runtime.GOMAXPROCS(0)
 	l := &limited{q: q, value: make([]byte, longestValue), cores: cores, written: make([]uint32, cores)}
 	for i := range l.value {
-		l.value[i] = byte(i * 7) // resident from now on, and so no part of what grows
+		l.value[i] = byte(i * 7) // resident from now on, so it does not count as growth
 	}
 	var a limitAnswer
 	var err error
@@ -57,7 +57,7 @@ func limitCase(in *gob.Decoder, out *gob.Encoder) error {
 	if err := l.open(engine.AllKeys); err != nil {
 		return err
 	}
-	for i := range q.Cycles*len(phases) + 1 { // the last: small after churn
+	for i := range q.Cycles*len(phases) + 1 { // the last one: small values after churn
 		r, err := l.run(phases[i%len(phases)])
 		if err != nil {
 			return err
@@ -76,7 +76,7 @@ type limited struct {
 	e       *engine.Engine
 	q       limitQuestion
 	cores   int
-	value   []byte   // values are parts of it
+	value   []byte   // all values are parts of it
 	written []uint32 // keys by each writer: writer w's are numbers w, w+cores, w+2*cores...
 }
 
@@ -85,10 +85,10 @@ func (l *limited) open(policy engine.Policy) (err error) {
 	return err
 }
 
-// share of the limit.
+// share returns n as a share of the limit.
 func (l *limited) share(n int64) float64 { return float64(n) / float64(l.q.MaxBytes) }
 
-// run is one phase.
+// run runs one phase.
 func (l *limited) run(p phase) (r phaseResult, err error) {
 	r.Name = p.name
 	begin := time.Now()
@@ -119,14 +119,14 @@ type writer struct {
 	*limited
 	phase
 	number       uint32
-	own, first   uint32 // keys that it has written: ever, and before this phase
+	own, first   uint32 // keys that it has written: in all, and before this phase
 	r            *rand.Rand
 	key          []byte
 	sets, failed int
 	bytes        int64
 }
 
-// write goes on until it has written that many bytes.
+// write writes keys until it has written the given number of bytes.
 func (w *writer) write(bytes, now int64) {
 	for w.bytes < bytes {
 		old := w.choose()
@@ -147,7 +147,7 @@ func (w *writer) write(bytes, now int64) {
 
 // choose makes the key to write, and reports whether it was written before.
 func (w *writer) choose() (old bool) {
-	const meanLen = 8 << 10 // of values that are churned
+	const meanLen = 8 << 10 // mean length of values in a phase of churn
 	churned := uint32(2 * w.q.MaxBytes / meanLen / int64(w.cores))
 	if n := w.own - w.first; w.churn && n >= churned {
 		w.makeKey(w.r.Uint32N(n))
@@ -158,12 +158,12 @@ func (w *writer) choose() (old bool) {
 	return false
 }
 
-// makeKey makes the key that was written before that many others.
+// makeKey makes the key that was written back keys ago.
 func (w *writer) makeKey(back uint32) {
 	putKey(w.key, (w.own-1-back)*uint32(w.cores)+w.number)
 }
 
-// read looks a key up that was written some time ago, more often a young one.
+// read looks up a key that was written some time ago, more often a recent one.
 func (w *writer) read(now int64) {
 	w.makeKey(uint32(math.Exp(w.r.Float64()*math.Log(float64(w.own)))) - 1)
 	t := w.e.Lock(ring.PartitionOf(w.key), now)
@@ -171,7 +171,7 @@ func (w *writer) read(now int64) {
 	t.Unlock()
 }
 
-// length of the next value.
+// length returns the length of the next value.
 func (w *writer) length() int {
 	if w.beyond && w.r.Uint32()%64 == 0 {
 		return longestValue
@@ -179,7 +179,7 @@ func (w *writer) length() int {
 	return int(float64(w.least) * math.Exp(w.r.Float64()*math.Log(float64(w.most)/float64(w.least))))
 }
 
-// data is the bytes of all keys and values.
+// data returns the bytes of all keys and values.
 func (l *limited) data() (sum int64) {
 	now := time.Now().UnixMilli()
 	for p := range uint16(engine.Partitions) {
@@ -193,14 +193,14 @@ func (l *limited) data() (sum int64) {
 	return sum
 }
 
-// samples are the extremes of a time.
+// samples has the extremes of what watch saw.
 type samples struct {
 	maxResident int64
-	leastLive   float64 // once memory has been full
+	leastLive   float64 // after memory has been full once
 	err         error
 }
 
-// watch looks at the process again and again until its result is called.
+// watch samples the process's memory until stop is called.
 func (l *limited) watch() (stop func() samples) {
 	const period = 5 * time.Millisecond
 	done, result := make(chan struct{}), make(chan samples)
@@ -232,7 +232,7 @@ func (l *limited) shrink(r *changeResult) error {
 	return r.measure(int64(residentTarget*float64(l.q.MaxBytes/2)), func() error { return l.e.SetMaxBytes(l.q.MaxBytes / 2) })
 }
 
-// flush drops everything. Some pages are kept for what comes next: a sixteenth of the limit is
+// flush drops everything. The engine keeps some pages for later: a sixteenth of the limit is
 // allowed.
 func (l *limited) flush(r *changeResult, empty int64) error {
 	return r.measure(empty+l.q.MaxBytes/16, func() error {
@@ -248,13 +248,13 @@ func (r *changeResult) measure(maxBytes int64, change func() error) error {
 	begin := time.Now()
 	err := change()
 	r.Took = time.Since(begin)
-	debug.FreeOSMemory() // what Go has kept is not the engine's
+	debug.FreeOSMemory() // memory that Go has kept does not belong to the engine
 	n, err2 := residentBytes(0)
 	r.Resident = n
 	return errors.Join(err, err2)
 }
 
-// refuse fills an engine that evicts nothing, and looks what still works then.
+// refuse fills an engine that evicts nothing, and checks what still works then.
 func (l *limited) refuse(r *refuseResult) error {
 	key, now := newKey(limitKeyLen), time.Now().UnixMilli()
 	w := writer{limited: l, phase: phases[2], r: rand.New(rand.NewPCG(1, 1))}

@@ -31,16 +31,16 @@ var opNames = [...]string{"SET insert", "GET", "GET of 16", "DEL", "SET same siz
 
 func (o op) String() string { return opNames[o] }
 
-// speedOpen is the first question of a case: open a contender, nothing in it.
+// speedOpen is the first question of a case: open an empty contender.
 type speedOpen struct {
 	Contender        string
 	Keys             int
 	KeyLen, ValueLen int
 	MaxBytes         int64
-	Accesses         int // keys in a sequence, which then begins again
+	Accesses         int // keys in a sequence, which is repeated
 }
 
-// speedTask is each further question: do something so often and measure it.
+// speedTask is each further question: repeat an operation and measure it.
 type speedTask struct {
 	Op       op
 	Zipf     bool // else uniform
@@ -49,13 +49,13 @@ type speedTask struct {
 	Untimed  bool
 	Counters bool // of opInsert: values are numbers
 	Expire   bool // of opInsert: set expiries instead
-	Settle   bool // instead of all else: wait until memory is as it will be
+	Settle   bool // instead of all else: wait until memory has settled
 }
 
 // speedResult is the answer to both.
 type speedResult struct {
-	Nanos    float64 // for each operation: time that passed, by operations of all workers
-	Allocs   float64 // for each operation
+	Nanos    float64 // per operation: elapsed time divided by the operations of all workers
+	Allocs   float64 // per operation
 	Lost     int     // operations that did not find their key
 	Keys     int
 	Resident int64
@@ -81,7 +81,7 @@ func speedCase(in *gob.Decoder, out *gob.Encoder) error {
 		}
 		var t speedTask
 		if err := in.Decode(&t); err != nil {
-			return err // io.EOF: the parent has seen enough
+			return err // io.EOF: the parent is done
 		}
 		if result, err = l.do(t); err != nil {
 			return err
@@ -92,13 +92,13 @@ func speedCase(in *gob.Decoder, out *gob.Encoder) error {
 // load is a contender with the goroutines that use it.
 type load struct {
 	store   store
-	many    manyStore // the same
+	many    manyStore // the same contender
 	q       speedOpen
 	orders  [2][]uint32 // uniform, Zipf
 	workers []worker
 }
 
-// worker is what one goroutine has for itself.
+// worker has what belongs to one goroutine.
 type worker struct {
 	l          *load
 	key, value []byte
@@ -108,16 +108,16 @@ type worker struct {
 	step       uint32 // of the lengths of values
 	lost       int
 	took       time.Duration // the last task
-	apart      time.Duration // part of it: operations that are measured apart from others
-	_          [64]byte      // no cache line is shared
+	apart      time.Duration // part of took: operations that are measured separately
+	_          [64]byte      // so that workers share no cache line
 }
 
 const (
 	// undoAtOnce operations are measured together, and then undone.
 	undoAtOnce = 64
-	// A task is run for this part of it before it is measured: another process had the caches.
+	// This part of a task runs unmeasured first, because another process has used the caches.
 	warmPart = 8
-	counter  = "10000000" // where counters begin: they keep their length
+	counter  = "10000000" // initial value of counters, so large that their length stays the same
 )
 
 func newLoad(q speedOpen, cores int) (*load, error) {
@@ -174,10 +174,10 @@ func (l *load) do(t speedTask) (r speedResult, err error) {
 	return r, nil
 }
 
-// do runs the worker's part of a task. The time that other programs took its processor away is
-// taken off, in the proportion of what is measured: they would make all figures noise.
+// do runs the worker's part of a task. It subtracts the time in which other programs had its
+// processor, in proportion to what is measured: that time would drown all figures in noise.
 func (w *worker) do(t speedTask, from, to int) error {
-	runtime.LockOSThread() // whose waiting is to be known
+	runtime.LockOSThread() // waitedForCPU reads the waits of a thread
 	defer runtime.UnlockOSThread()
 	w.apart, w.lost = 0, 0
 	waited, err1 := waitedForCPU()
@@ -197,8 +197,8 @@ func (w *worker) do(t speedTask, from, to int) error {
 	return cmp.Or(err1, err2)
 }
 
-// settle waits while the process gets more huge pages: the engine makes them in the background, for
-// seconds.
+// settle waits while the process still gets more huge pages: the engine makes them in the
+// background, for seconds.
 func settle() {
 	const period = 200 * time.Millisecond
 	for last := ""; ; {
@@ -211,7 +211,7 @@ func settle() {
 	}
 }
 
-// waitedForCPU is how long this thread has waited for a processor while it could have run.
+// waitedForCPU returns how long this thread could have run but waited for a processor.
 func waitedForCPU() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/thread-self/schedstat")
 	if err != nil {
@@ -258,7 +258,8 @@ func (w *worker) next(zipfian bool, n int) []uint32 {
 	return keys
 }
 
-// run does one operation on each key. The loops are apart so that an operation pays for no choice.
+// run does one operation on each key. Each operation has a loop of its own, so that none pays for
+// the choice.
 func (w *worker) run(o op, keys []uint32) {
 	s, key, same := w.l.store, w.key, w.value[:w.l.q.ValueLen]
 	at := time.Now().Add(time.Hour).UnixMilli()
@@ -313,7 +314,8 @@ func (w *worker) run(o op, keys []uint32) {
 	}
 }
 
-// otherLen is a length between half and one and a half of ValueLen, another one each time.
+// otherLen returns a length between half and one and a half times ValueLen, a different one each
+// time.
 func (w *worker) otherLen() int {
 	w.step += 0x9E3779B9
 	n := uint64(w.l.q.ValueLen)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// writeMachine says where and with what the figures were taken: without that they mean nothing to
+// writeMachine prints the machine and the versions, without which the figures mean nothing to
 // others.
 func writeMachine(ctx context.Context, w io.Writer) {
 	load, _, _ := strings.Cut(readText("/proc/loadavg"), " ")
@@ -33,7 +33,7 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
-// field is what stands behind the first "name:" of a file of /proc, "" if nothing does.
+// field returns what follows the first "name:" in a file of /proc, or "".
 func field(file, name string) string {
 	for line := range strings.Lines(readText(file)) {
 		if key, value, _ := strings.Cut(line, ":"); strings.TrimSpace(key) == name {
@@ -44,11 +44,11 @@ func field(file, name string) string {
 }
 
 func readText(file string) string {
-	text, _ := os.ReadFile(file) // without it the line is shorter
+	text, _ := os.ReadFile(file) // if it cannot be read, the line is shorter
 	return string(text)
 }
 
-// residentBytes is the memory that a process has now. pid 0 is this process.
+// residentBytes returns the resident memory of a process. pid 0 is this process.
 func residentBytes(pid int) (int64, error) {
 	name := "self"
 	if pid != 0 {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// size says how much of everything a table takes.
+// size says how much a table measures.
 type size int
 
 const (
@@ -21,7 +21,7 @@ const (
 	sizes      // how many
 )
 
-// options are what a table is told.
+// options are the settings of a table.
 type options struct {
 	size     size
 	keys     int    // instead of the table's own number, if above 0
@@ -30,13 +30,13 @@ type options struct {
 	say      io.Writer
 }
 
-// table prints the answer to one question to out.
+// table answers one question.
 type table struct {
 	name, title string
 	print       func(ctx context.Context, out io.Writer, o options) error
 }
 
-// tables are all, in the order in which they are printed.
+// tables lists all tables in the order in which they are printed.
 var tables = []table{
 	{"speed", "operations beside a map behind locks and fastcache", printSpeed},
 	{"density", "what a key costs beyond its bytes and those of its value", printDensity},
@@ -74,7 +74,7 @@ func main() {
 func run(out io.Writer, list string, o options) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second ctrl-C ends us at once, and the kernel the cases
+	context.AfterFunc(ctx, stop) // a second ctrl-C ends this process at once, and the kernel ends the cases
 	picked, err := pick(list)
 	if err != nil {
 		return err

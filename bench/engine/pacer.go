@@ -24,11 +24,11 @@ type pacer struct {
 	inserted        uint32
 	gets, hits      int
 	err             error
-	_               [64]byte // no cache line is shared
+	_               [64]byte // so that pacers share no cache line
 }
 
 const (
-	// Between two readings of the clock as far apart somebody else may have had the processor.
+	// If two readings of the clock are this far apart, another program may have had the processor.
 	noticeable = 50 * time.Microsecond
 )
 
@@ -58,7 +58,7 @@ func (p *pacer) command(at time.Duration) {
 	now := p.rig.begin.UnixMilli() + at.Milliseconds()
 	dice := p.r.Uint64()
 	fresh := p.rig.fresh
-	head := uint32(p.rig.q.Keys) + p.inserted*uint32(p.rig.pacers) // about what all have written
+	head := uint32(p.rig.q.Keys) + p.inserted*uint32(p.rig.pacers) // about the number of keys that all pacers have written
 	isNew := dice&1023 < fresh
 	if isNew {
 		p.inserted++
@@ -92,20 +92,20 @@ func (p *pacer) set(t engine.Txn, n int, expireAt int64) {
 	}
 }
 
-// runClock is a clock of one goroutine, which knows how long other programs had its processor. The
-// goroutine is not locked to its thread: Go then takes it off every 10 ms and needs another thread
-// to get it on again.
+// runClock is a clock of one goroutine that also knows how long other programs had its processor.
+// The goroutine is not locked to its thread: otherwise Go takes it off the thread every 10 ms and
+// needs another thread to resume it.
 type runClock struct {
 	begin  time.Time
 	last   time.Duration
 	thread int
-	waited time.Duration // of the thread, when it was last looked at
+	waited time.Duration // of the thread, at the last read
 	buf    [128]byte
 	err    error
 }
 
-// read returns the time since the beginning, and how much of it since the last read others had the
-// processor.
+// read returns the time since the beginning, and for how much of the time since the last read other
+// programs had the processor.
 func (c *runClock) read() (now, lost time.Duration) {
 	now = time.Since(c.begin)
 	if now-c.last > noticeable {
@@ -119,14 +119,14 @@ func (c *runClock) read() (now, lost time.Duration) {
 	return now, lost
 }
 
-// waitedNow is how long the thread has waited for a processor, read without allocating.
+// waitedNow returns how long the thread has waited for a processor. It does not allocate.
 func (c *runClock) waitedNow() (waited time.Duration) {
 	fd, err := syscall.Open("/proc/thread-self/schedstat", syscall.O_RDONLY, 0)
 	if err != nil {
 		c.err = fmt.Errorf("cannot tell how long a thread waited: %w", err)
 		return 0
 	}
-	n, _ := syscall.Read(fd, c.buf[:]) // of nothing read the answer is 0
+	n, _ := syscall.Read(fd, c.buf[:]) // if it fails, the result is 0
 	_ = syscall.Close(fd)
 	field := 0
 	for _, b := range c.buf[:max(n, 0)] {

@@ -17,7 +17,7 @@ import (
 
 func init() { cases["pauses"] = pauseCase }
 
-// disturbance is what may make commands wait.
+// disturbance is an activity that may make commands wait.
 type disturbance struct {
 	name, title string
 	run         func(r *rig) error // until r.done is closed
@@ -33,19 +33,19 @@ var disturbances = []disturbance{
 	{"collection", "Go's garbage collector ten times a second", (*rig).collections},
 }
 
-// rig is a run.
+// rig is the state of a run.
 type rig struct {
 	q      pauseQuestion
 	e      *engine.Engine
 	pacers int
-	window uint32 // how many of the youngest keys commands are about
+	window uint32 // commands are about this many of the youngest keys
 	fresh  uint64 // of 1024 commands: SETs of new keys
 	begin  time.Time
 	done   chan struct{} // closed when the pacers are ready
 	events []pauseEvent
 }
 
-// pauseCase has as many pacers as a node has loops: one processor is left for what disturbs.
+// pauseCase has as many pacers as a node has loops: one processor is left for the disturbance.
 func pauseCase(in *gob.Decoder, out *gob.Encoder) error {
 	r := &rig{done: make(chan struct{}), fresh: 205}
 	if err := in.Decode(&r.q); err != nil {
@@ -65,8 +65,8 @@ func pauseCase(in *gob.Decoder, out *gob.Encoder) error {
 	return out.Encode(a)
 }
 
-// open fills the engine, beyond its limit; a quarter of the keys expire during the run or soon
-// after.
+// open fills the engine beyond its limit. A quarter of the keys expire during the run or soon after
+// it.
 func (r *rig) open() (err error) {
 	c := engine.Config{MaxBytes: r.q.MaxBytes, Shards: engine.ShardsFor(r.pacers, r.q.MaxBytes)}
 	growth := r.q.Disturbance == "growth"
@@ -83,7 +83,7 @@ func (r *rig) open() (err error) {
 	return split(runtime.NumCPU(), r.q.Keys, func(w, from, to int) error { return r.fill(from, to) })
 }
 
-// fill writes the keys from..to that the pacers began with.
+// fill writes the keys from..to, with which the pacers begin.
 func (r *rig) fill(from, to int) error {
 	key, value := newKey(16), make([]byte, 64)
 	now := time.Now().UnixMilli()
@@ -159,7 +159,7 @@ func (r *rig) pause(d time.Duration) bool {
 	}
 }
 
-// step does one thing and notes how long it took.
+// step calls f and records how long it took.
 func (r *rig) step(name string, f func()) {
 	i := slices.IndexFunc(r.events, func(e pauseEvent) bool { return e.Name == name })
 	if i < 0 {
@@ -206,8 +206,8 @@ func (r *rig) limits() (err error) {
 	return err
 }
 
-// larges uses the large value as a node does: it comes and goes in pieces, and a lock is held for
-// moments.
+// larges uses the large value as a node does: it writes and reads it in pieces and holds a lock
+// only for moments.
 func (r *rig) larges() (err error) {
 	const piece = 64 << 10
 	key, buf := []byte("large"), make([]byte, piece)

@@ -11,10 +11,11 @@ import (
 	"github.com/dunlin-cache/dunlin/bench/histogram"
 )
 
-// pauseQuestion is one run: commands at a steady rate, and something that may make them wait.
+// pauseQuestion describes one run: commands at a steady rate, and something that may make them
+// wait.
 type pauseQuestion struct {
 	Disturbance string
-	Control     bool // the commands do nothing; all else is the same
+	Control     bool // the commands do nothing; everything else is the same
 	Keys        int
 	MaxBytes    int64
 	Rate        int // commands a second
@@ -22,18 +23,18 @@ type pauseQuestion struct {
 	LargeLen    int // bytes of the large value
 }
 
-// pauseAnswer is what the commands had to wait.
+// pauseAnswer has how long the commands waited.
 type pauseAnswer struct {
 	All, Own  histogram.Histogram // see pauseNotes
 	Hit       float64             // share of the GETs
 	Events    []pauseEvent
-	Heap      int64 // bytes of Go's heap, with what lies unused in it
+	Heap      int64 // bytes of Go's heap, unused memory in it included
 	GCs       int
 	GCPause99 time.Duration
 	GCPause   time.Duration // longest
 }
 
-// pauseEvent is a thing that was done meanwhile.
+// pauseEvent is one step of the disturbance.
 type pauseEvent struct {
 	Name    string
 	Count   int
@@ -61,7 +62,8 @@ func printPauses(ctx context.Context, out io.Writer, o options) error {
 	if o.keys > 0 {
 		q.Keys = o.keys
 	}
-	// Nine tenths of what all keys would take; or what holds the large value beside other ones.
+	// Nine tenths of the memory that all keys would take, or enough for the large value beside
+	// others.
 	q.MaxBytes = max(int64(q.Keys)*95, int64(q.LargeLen)*3/2, 32<<20)
 	if o.maxBytes > 0 {
 		q.MaxBytes = o.maxBytes

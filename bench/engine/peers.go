@@ -10,8 +10,8 @@ import (
 	"github.com/VictoriaMetrics/fastcache"
 )
 
-// mapStore is the storage of the well-known Go servers of Redis's protocol: maps behind RWMutexes,
-// and expiries in a second map, which costs the keys without one nothing.
+// mapStore stores keys as well-known Redis servers in Go do: in maps behind RWMutexes, with
+// expiries in a second map, so that keys without an expiry do not pay for it.
 type mapStore struct {
 	seed   maphash.Seed
 	now    int64
@@ -22,11 +22,11 @@ type mapShard struct {
 	mu     sync.RWMutex
 	values map[string][]byte
 	expiry map[string]int64
-	_      [64]byte // the next lock is on another cache line
+	_      [64]byte // puts the next lock on another cache line
 }
 
-// newMapStore lets the garbage collector use the memory that the others may use, instead of twice
-// what lives: fewer collections where that is less.
+// newMapStore lets the garbage collector use as much memory as the others may use, instead of twice
+// the live memory. Where that is more, there are fewer collections.
 func newMapStore(maxBytes int64) *mapStore {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(maxBytes)
@@ -95,8 +95,8 @@ func (s *mapStore) keys() (n int) {
 }
 
 // fastStore is VictoriaMetrics/fastcache: hash buckets over rings of memory. It has no expiry and
-// no commands that read and write in one, a deleted value keeps its memory, and the oldest values
-// go when the ring comes round.
+// no commands that read and write at once. A deleted value keeps its memory, and the ring
+// overwrites the oldest values.
 type fastStore struct{ c *fastcache.Cache }
 
 func newFastStore(maxBytes int64) fastStore { return fastStore{fastcache.New(int(maxBytes))} }

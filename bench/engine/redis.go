@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// redisReadyLimit is for redis-server to answer after its start, on a busy machine.
+// redisReadyLimit is how long redis-server may take to answer after its start, on a busy machine.
 const redisReadyLimit = 30 * time.Second
 
 // redisServer is a running redis-server that listens on a socket in a directory of its own.
@@ -69,8 +69,8 @@ func (r *redisServer) waitReady() error {
 func (r *redisServer) pid() int { return r.cmd.Process.Pid }
 
 func (r *redisServer) close() {
-	_ = r.cmd.Process.Kill() // it may have ended by itself
-	_ = r.cmd.Wait()         // killed, as wanted
+	_ = r.cmd.Process.Kill() // an error means that it has ended already
+	_ = r.cmd.Wait()         // the error is the kill
 	if err := os.RemoveAll(r.dir); err != nil {
 		fmt.Fprintln(os.Stderr, "cannot remove redis-server's files:", err)
 	}
@@ -158,7 +158,7 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// pipeline sends n commands, many at a time, and wants a reply to each that is no error.
+// pipeline sends n commands, many at a time. A reply that is an error is an error.
 func (c *redisClient) pipeline(n int, send func(i int)) error {
 	const atOnce = 256
 	for i := 0; i < n; i += atOnce {
@@ -178,7 +178,7 @@ func (c *redisClient) pipeline(n int, send func(i int)) error {
 	return nil
 }
 
-// usedMemory is what redis-server counts towards its limit.
+// usedMemory returns the memory that redis-server counts towards its limit.
 func (c *redisClient) usedMemory() (int64, error) {
 	info, err := c.do("INFO", "memory")
 	if err != nil {

@@ -25,8 +25,9 @@ var speedSizes = [sizes]speedSize{
 
 const speedKeyLen = 16
 
-// race is the contenders with one number of keys and length of values. Each has a process, and all
-// but the one that is measured are stopped: no collector works in another one's time.
+// race has the contenders with one number of keys and one length of values. Each has a process, and
+// all but the measured one are stopped, so that no collector runs while another contender is
+// measured.
 type race struct {
 	size       speedSize
 	keys       int
@@ -34,11 +35,11 @@ type race struct {
 	cores      int
 	contenders []*child
 	rows       []*speedRow
-	resident   [4]int64 // by contender, when all keys are in
+	resident   [4]int64 // bytes by contender, when it has all keys
 	say        io.Writer
 }
 
-// speedRow is a line of the table. Figures of a round are of neighbours in time.
+// speedRow is a line of the table. The figures of a round were measured one right after another.
 type speedRow struct {
 	speedTask
 	rounds [][4]speedResult // by contender; Nanos is 0 where it takes no part
@@ -114,7 +115,7 @@ func (r *race) open() error {
 	return nil
 }
 
-// maxBytes is enough for all keys in every contender, and half as much again.
+// maxBytes is one and a half times the memory that all keys need in any contender.
 func (r *race) maxBytes() int64 {
 	return max(64<<20, int64(r.keys)*int64(speedKeyLen+r.valueLen+48)*3/2)
 }
@@ -135,7 +136,7 @@ func (r *race) ask(i int, question any) (answer speedResult, err error) {
 	return answer, err
 }
 
-// insert fills the contenders, in turns, and adds a row for it.
+// insert fills the contenders in turn, and adds a row for that.
 func (r *race) insert(ctx context.Context, workers int) error {
 	const turns = 8
 	row := &speedRow{speedTask: speedTask{Op: opInsert, Workers: workers}}
@@ -167,7 +168,7 @@ func (r *race) insert(ctx context.Context, workers int) error {
 	return nil
 }
 
-// prepare brings the keys into the state that an operation is measured in.
+// prepare brings the keys into the state in which an operation is measured.
 func (r *race) prepare(o op) error {
 	t := speedTask{Op: opInsert, Workers: r.cores, To: r.keys, Untimed: true}
 	switch o {
@@ -189,7 +190,7 @@ func (r *race) prepare(o op) error {
 	return nil
 }
 
-// measure adds a row: several rounds, in each of which another contender begins.
+// measure adds a row. In each of its rounds another contender begins.
 func (r *race) measure(ctx context.Context, t speedTask) error {
 	row := &speedRow{speedTask: t}
 	r.rows = append(r.rows, row)

@@ -22,7 +22,8 @@ const (
 	overFast = 0.9 // "not behind by more than 10 %"
 )
 
-// figure of one contender in all rounds, the harness' own subtracted; nil if it took no part.
+// nanos returns the figures of one contender in all rounds, with those of the harness subtracted,
+// or nil if it took no part.
 func (row *speedRow) nanos(contender int) (all []float64) {
 	for _, round := range row.rounds {
 		if round[contender].Nanos > 0 {
@@ -32,7 +33,7 @@ func (row *speedRow) nanos(contender int) (all []float64) {
 	return all
 }
 
-// ratio is how many times faster dunlin is than the other; 0 if the other took no part.
+// ratio returns how many times faster Dunlin is than the other, or 0 if the other took no part.
 func (row *speedRow) ratio(other int) float64 {
 	ours, theirs := row.nanos(0), row.nanos(other)
 	if theirs == nil {
@@ -64,7 +65,7 @@ func (row *speedRow) order() string {
 	return "uniform"
 }
 
-// write prints the table of a race, and what is behind its targets.
+// write prints the table of a race, and the rows that miss their targets.
 func (r *race) write(w io.Writer) {
 	fmt.Fprintf(w, "\n%d keys, values of %d bytes, goroutines 1 and %d; bytes of memory for each key when all are in:", r.keys, r.valueLen, r.cores)
 	for i, name := range contenders[:len(contenders)-1] {
@@ -90,8 +91,8 @@ func (row *speedRow) line() string {
 	return line + verdict(row.ratio(1), overMap) + "\t" + verdict(row.ratio(2), row.fastTarget()) + "\t"
 }
 
-// fastTarget is the ratio to fastcache to reach: on GET and SET only, as it does less for the
-// others.
+// fastTarget is the target of the ratio to fastcache. Only GET and SET have one, because fastcache
+// does less for the other operations.
 func (row *speedRow) fastTarget() float64 {
 	switch row.Op {
 	case opGet, opGetMany, opInsert, opSetSame, opSetMany, opSetOther:
@@ -132,7 +133,7 @@ func verdict(ratio, target float64) string {
 	return fmt.Sprintf("%.2f", ratio)
 }
 
-// lost names contenders that did not find their keys: what they are then measured at is less work.
+// lost names contenders that did not find some of their keys: they did less work than the others.
 func (r *race) lost() (text string) {
 	for i, name := range contenders {
 		for _, row := range r.rows {

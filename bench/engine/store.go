@@ -9,8 +9,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// store is what the contenders of the speed table have in common. key and value are copied, and may
-// be changed after the call. Methods panic where the contender has no room: it is given enough.
+// store is what the contenders of the speed table have in common. They copy key and value, which
+// may be changed after the call. Methods panic if the contender has no room, because it gets
+// enough.
 type store interface {
 	get(key, dst []byte) []byte // appends a copy of the value to dst
 	set(key, value []byte)
@@ -20,8 +21,8 @@ type store interface {
 	keys() int
 }
 
-// manyStore is a store that is told of some keys before it is used with them, as a node's engine is
-// of a pipeline's.
+// manyStore is a store that learns of several keys before it uses them, as a node's engine does
+// with the keys of a pipeline.
 type manyStore interface {
 	getMany(keys [][]byte, dst []byte) (lost int) // copies each value over dst
 	setMany(keys [][]byte, value []byte)
@@ -29,7 +30,7 @@ type manyStore interface {
 
 const manyAtOnce = 16
 
-// oneByOne makes a manyStore of any other.
+// oneByOne makes any other store a manyStore.
 type oneByOne struct{ store }
 
 func (s oneByOne) getMany(keys [][]byte, dst []byte) (lost int) {
@@ -52,12 +53,12 @@ const (
 	dunlin  = "dunlin"
 	goMap   = "map"
 	fastc   = "fastcache"
-	harness = "harness" // stores nothing: what the measuring itself costs
+	harness = "harness" // stores nothing: the cost of measuring
 )
 
 var contenders = []string{dunlin, goMap, fastc, harness}
 
-// openStore opens the contender of that name with so much memory.
+// openStore opens the contender of that name with maxBytes of memory.
 func openStore(name string, maxBytes int64, cores int) (store, error) {
 	switch name {
 	case dunlin:
@@ -73,8 +74,9 @@ func openStore(name string, maxBytes int64, cores int) (store, error) {
 	return nil, fmt.Errorf("no contender %q", name)
 }
 
-// engineStore uses the engine as a node does: the partition is computed from the key, and each
-// command is one Txn. The time is of the beginning: a node reads its clock once for many commands.
+// engineStore uses the engine as a node does: it computes the partition from the key, and each
+// command is one Txn. All commands see the time of the start, because a node reads its clock once
+// for many commands.
 type engineStore struct {
 	e   *engine.Engine
 	now int64
@@ -107,7 +109,7 @@ func (s *engineStore) del(key []byte) {
 	t.Unlock()
 }
 
-// expire looks first and changes then, as the node's EXPIRE does for its conditions.
+// expire looks up the key before it changes it, as the node's EXPIRE does for its conditions.
 func (s *engineStore) expire(key []byte, at int64) {
 	t := s.lock(key)
 	if _, ok := t.Find(key); ok && !t.SetExpire(key, at) {
@@ -168,7 +170,7 @@ func (s *engineStore) setMany(keys [][]byte, value []byte) {
 
 func (s *engineStore) keys() int { return sumCounts(s.e) }
 
-// parseInt reads digits: strconv's needs a string.
+// parseInt reads digits. strconv.ParseInt needs a string.
 func parseInt(digits []byte) (n int64) {
 	for _, c := range digits {
 		n = n*10 + int64(c-'0')

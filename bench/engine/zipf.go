@@ -11,7 +11,7 @@ import (
 type zipf struct {
 	n          uint64
 	first, end float64 // of the integral of 1/x that is drawn from
-	sure       float64 // a rank this near below its x is taken without another look
+	sure       float64 // a rank this near below its x is accepted without another test
 }
 
 func newZipf(n int) zipf {
@@ -35,7 +35,7 @@ func (z zipf) draw(r *rand.Rand) uint64 {
 	}
 }
 
-// accesses is a sequence of key numbers below keys, the same for the same seed.
+// accesses returns a sequence of key numbers below keys, always the same for the same seed.
 func accesses(n, keys int, zipfian bool, seed uint64) []uint32 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	z := newZipf(keys)
@@ -50,8 +50,8 @@ func accesses(n, keys int, zipfian bool, seed uint64) []uint32 {
 	return order
 }
 
-// scatter gives every rank another key, far from its neighbours': popular keys were not written one
-// after the other.
+// scatter maps every rank to a key of its own, far from its neighbours' keys, because popular keys
+// are not written one after another.
 func scatter(rank uint64, keys int) uint32 {
 	const prime = 2654435761 // above any number of keys, and so without a common divisor
 	return uint32(rank * prime % uint64(keys))
