@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Refreshes cmd/dunlin/default.pgo, by which `go build` decides what to inline: a node, and a proxy with three nodes, are
-# profiled while redis-benchmark loads them as in the race. About a minute; needs redis-benchmark and curl.
+# Refreshes cmd/dunlin/default.pgo, which tells `go build` what to inline. The script profiles a node, and a proxy with
+# three nodes, while redis-benchmark loads them as in the race. It takes about a minute and needs redis-benchmark,
+# redis-cli and curl.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +14,7 @@ finish() {
 }
 trap finish EXIT
 
-# load_until FILE PORT: all pipelines in turn until FILE is there.
+# load_until FILE PORT runs all pipelines in turn until FILE exists.
 load_until() {
   while [ ! -e "$1" ]; do
     for pipeline in 1 16 64; do
@@ -23,7 +24,7 @@ load_until() {
   done
 }
 
-# profile NAME PORT ADMIN ARGUMENTS: the profile of one process.
+# profile NAME PORT ADMIN ARGUMENTS profiles one process.
 profile() {
   local name=$1 port=$2 admin=$3
   shift 3

@@ -1,5 +1,5 @@
-// Package histogram counts durations by size, so that the rare long ones are found again. It
-// imports nothing of ours.
+// Package histogram counts durations by size, in so little memory that rare long ones are kept too.
+// It imports no other package of the project.
 package histogram
 
 import (
@@ -16,14 +16,14 @@ type Histogram struct {
 
 const subBits = 5
 
-// Add counts d, n times. What is negative, by a clock that was read twice, counts as nothing.
+// Add counts d n times. A negative duration, which two readings of a clock can give, counts as 0.
 func (h *Histogram) Add(d time.Duration, n int) {
 	d = max(d, 0)
 	h.Count[bucketOf(d)] += uint64(n)
 	h.Max = max(h.Max, d)
 }
 
-// Merge adds all that o has counted.
+// Merge adds everything that o has counted.
 func (h *Histogram) Merge(o *Histogram) {
 	for i, n := range o.Count {
 		h.Count[i] += n
@@ -31,21 +31,21 @@ func (h *Histogram) Merge(o *Histogram) {
 	h.Max = max(h.Max, o.Max)
 }
 
-// bucketOf gives durations below 2^subBits their own buckets, and then each doubling 2^subBits of
-// them.
+// bucketOf returns the bucket of d. Durations below 2^subBits have buckets of their own; after
+// that, each doubling has 2^subBits buckets.
 func bucketOf(d time.Duration) int {
 	v := uint64(d)
 	shift := max(0, bits.Len64(v)-subBits-1)
 	return shift<<subBits + int(v>>shift)
 }
 
-// bucketEnd is the longest duration in a bucket.
+// bucketEnd returns the longest duration in a bucket.
 func bucketEnd(i int) time.Duration {
 	shift := max(0, i>>subBits-1)
 	return time.Duration((uint64(i-shift<<subBits)+1)<<shift - 1)
 }
 
-// Total is how many durations were counted.
+// Total returns how many durations were counted.
 func (h *Histogram) Total() (n uint64) {
 	for _, c := range h.Count {
 		n += c
@@ -53,7 +53,7 @@ func (h *Histogram) Total() (n uint64) {
 	return n
 }
 
-// Quantile is a duration that the share q of all did not pass; of an empty histogram 0.
+// Quantile returns a duration that the share q of all does not exceed, or 0 for an empty histogram.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	left := uint64(q * float64(h.Total()))
 	for i, n := range h.Count {
@@ -65,7 +65,7 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return h.Max
 }
 
-// Above counts what certainly took longer than d.
+// Above returns how many durations were certainly longer than d.
 func (h *Histogram) Above(d time.Duration) (n uint64) {
 	for _, c := range h.Count[bucketOf(d)+1:] {
 		n += c

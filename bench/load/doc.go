@@ -1,5 +1,5 @@
-// Package load sends commands to a server that speaks RESP or memcached's text protocol, and says
-// how many it answered and how long each one took.
+// Package load sends commands to a server that speaks RESP or memcached's text protocol, and
+// measures how many it answers and how long each one takes.
 //
 // # Terms
 //
@@ -13,15 +13,15 @@
 //	intended time                    0           interval    2 interval  3 interval
 //
 // Latency is counted from the beginning of the batch in a closed loop, and from its intended time
-// in an open one: what a command waits because the server, or this program, was busy with earlier
-// ones is part of it.
+// in an open one. So it includes the time that a command waits because the server, or this program,
+// is busy with earlier ones.
 //
 // # Shape
 //
 // Each worker is a locked thread with an epoll set and its share of the clients; workers share
 // nothing until they end. Requests are copied from a template with the digits of the key changed,
-// and replies are looked at only as far as it takes to find their end, a miss and an error: the
-// generator is to take little of the machine that it shares with the server. The sequence of keys
+// and replies are read only as far as necessary to find their end, a miss or an error: the
+// generator should take little of the machine that it shares with the server. The sequence of keys
 // is the same in every run.
 //
 // # Invariants
@@ -31,6 +31,6 @@
 //     not there are counted.
 //   - Everything ends: connecting, a run (its duration), and waiting for the last replies
 //     (drainLimit).
-//   - A client has at most maxOpen commands, or one batch, outstanding; what is due beyond waits in
-//     the schedule and is counted from its intended time all the same.
+//   - A client has at most maxOpen commands, or one batch, outstanding. Further batches that are
+//     due wait, and are still counted from their intended time.
 package load

@@ -22,36 +22,36 @@ const (
 	Memcached
 )
 
-// Config says what is sent where.
+// Config says what to send, and where.
 type Config struct {
 	Addr     string // IP address and port
 	Protocol Protocol
 	Clients  int // connections
 	Pipeline int // commands in a batch
-	Threads  int // of this program; 0: one
+	Threads  int // threads of this program; 0: one
 
 	Sets, Gets int     // proportions of SET and GET; 1 and 10: one SET, then ten GETs, and so on
 	KeysPerGet int     // above 1: MGET
 	Prefix     string  // of every key; 12 digits follow
-	Keys       int     // numbers of keys are below
+	Keys       int     // numbers of keys are below this
 	ValueBytes int     // of every value, sent and expected
-	Hot        float64 // share of all keys sent that is key 0
+	Hot        float64 // share of key 0 among all keys sent
 
-	Duration time.Duration // commands begin until then
+	Duration time.Duration // time during which commands are sent
 	Rate     float64       // commands a second, by schedule; 0: closed loop
 }
 
 // Result is what a run measured.
 type Result struct {
 	Commands int           // answered
-	Missed   int           // keys asked for that were not there
+	Missed   int           // requested keys that did not exist
 	Elapsed  time.Duration // from the first command to the last reply
 	Latency  histogram.Histogram
 	// Late is how much later than intended this program sent the batches of an open loop.
 	Late histogram.Histogram
 }
 
-// PerSecond is the throughput.
+// PerSecond returns the throughput.
 func (r *Result) PerSecond() float64 { return float64(r.Commands) / r.Elapsed.Seconds() }
 
 func (c *Config) check() error {
@@ -64,13 +64,13 @@ func (c *Config) check() error {
 	return nil
 }
 
-// Run loads a server for c.Duration. The end of ctx ends it with the context's cause.
+// Run loads a server for c.Duration. If ctx ends, it returns the context's cause.
 func Run(ctx context.Context, c Config) (*Result, error) { return run(ctx, c, 0) }
 
 // fillPipeline is how many SETs Fill has outstanding.
 const fillPipeline = 1000
 
-// Fill sets every key of c once, over one connection, and gives up after limit.
+// Fill sets every key of c once, over one connection. It gives up after limit.
 func Fill(ctx context.Context, c Config, limit time.Duration) error {
 	c.Clients, c.Threads, c.Pipeline, c.Sets, c.Gets, c.Rate, c.Hot, c.Duration = 1, 1, fillPipeline, 1, 0, 0, 0, limit
 	r, err := run(ctx, c, c.Keys)
@@ -80,7 +80,7 @@ func Fill(ctx context.Context, c Config, limit time.Duration) error {
 	return err
 }
 
-// run is Run, or if inOrder is not 0 the setting of so many keys in their order.
+// run does what Run does or, if inOrder is not 0, sets that many keys in order.
 func run(ctx context.Context, c Config, inOrder int) (*Result, error) {
 	c.Threads, c.KeysPerGet = max(c.Threads, 1), max(c.KeysPerGet, 1)
 	if err := c.check(); err != nil {

@@ -2,12 +2,12 @@ package load
 
 import "time"
 
-// intended is when our batch number n is to be sent.
+// intended returns when the worker's batch number n should be sent.
 func (w *worker) intended(n int) time.Duration {
 	return time.Duration(w.offset + float64(n)*w.interval)
 }
 
-// batchOf is the number of the client's k-th batch: clients take turns.
+// batchOf returns the number of the client's k-th batch: clients take turns.
 func (w *worker) batchOf(c *client, k int) int { return k*len(w.clients) + c.number }
 
 // sendDue sends the batches whose time has come.
@@ -22,11 +22,11 @@ func (w *worker) sendDue() error {
 	return nil
 }
 
-// sendClientsDue sends what a client has due, as far as it may have it outstanding.
+// sendClientsDue sends the batches that a client has due, as many as may be outstanding.
 func (w *worker) sendClientsDue(c *client) error {
 	for c.sent < c.due {
 		if c.outstanding > 0 && c.outstanding+w.config.Pipeline > maxOpen {
-			c.wasFull = true // it is the server whom we wait for
+			c.wasFull = true // the server, not this program, delays the batch
 			return nil
 		}
 		if !c.wasFull {

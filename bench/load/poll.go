@@ -14,7 +14,7 @@ import (
 // connectLimit bounds connecting a client.
 const connectLimit = 5 * time.Second
 
-// dial opens a connection that never blocks; -1 is none.
+// dial opens a connection that never blocks. fd is -1 if it fails.
 func dial(addr netip.AddrPort) (fd int, err error) {
 	family, sa := syscall.AF_INET6, syscall.Sockaddr(&syscall.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()})
 	if addr.Addr().Is4() {
@@ -25,22 +25,22 @@ func dial(addr netip.AddrPort) (fd int, err error) {
 		return -1, os.NewSyscallError("socket", err)
 	}
 	limit := syscall.NsecToTimeval(connectLimit.Nanoseconds())
-	// If the system refuses it, its own limit holds.
+	// If the system refuses the option, its own limit applies.
 	_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &limit)
-	// If the system refuses it, commands are slower.
+	// If the system refuses the option, commands are slower.
 	_ = syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
 	err = connect(fd, sa)
 	if err == nil {
 		err = syscall.SetNonblock(fd, true)
 	}
 	if err != nil {
-		_ = syscall.Close(fd) // nothing was sent
+		_ = syscall.Close(fd) // nothing has been sent
 		return -1, fmt.Errorf("cannot connect to %s: %w", addr, err)
 	}
 	return fd, nil
 }
 
-// connect goes on when a signal, of Go's scheduler perhaps, has ended the wait but not the attempt.
+// connect continues when a signal, perhaps of Go's scheduler, ends the wait but not the attempt.
 func connect(fd int, sa syscall.Sockaddr) error {
 	begin := time.Now()
 	err := syscall.Connect(fd, sa)
@@ -53,7 +53,7 @@ func connect(fd int, sa syscall.Sockaddr) error {
 	return err
 }
 
-// poller waits for connections, which it knows by a number.
+// poller waits for connections, which it identifies by a number.
 type poller struct {
 	fd     int
 	events [256]syscall.EpollEvent
@@ -67,7 +67,8 @@ func newPoller() (*poller, error) {
 	return &poller{fd: fd}, nil
 }
 
-// watch asks for readable, and if so wished for writable; how is EPOLL_CTL_ADD or EPOLL_CTL_MOD.
+// watch waits until fd is readable and, with writable, until it is writable. how is EPOLL_CTL_ADD
+// or EPOLL_CTL_MOD.
 func (p *poller) watch(how, fd, number int, writable bool) error {
 	e := syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(number)}
 	if writable {
@@ -76,16 +77,16 @@ func (p *poller) watch(how, fd, number int, writable bool) error {
 	return os.NewSyscallError("epoll_ctl", syscall.EpollCtl(p.fd, how, fd, &e))
 }
 
-// epoll_pwait2, with the same number on every architecture that Go runs on but for MIPS. It alone
-// takes nanoseconds.
+// epoll_pwait2 has the same number on every architecture that Go supports except MIPS. Only this
+// call takes nanoseconds.
 const sysEpollPwait2 = 441
 
-// wait returns how many of p.events are filled. The raw call keeps Go's processor: giving it up and
-// taking it back would cost more than the wait. The scheduler then ends the wait by a signal when
-// it wants something, and is let in.
+// wait returns how many of p.events are filled. The raw call keeps Go's processor, because giving
+// it up and taking it back would cost more than the wait. If the scheduler needs the processor, it
+// ends the wait by a signal, and gets it.
 func (p *poller) wait(timeout time.Duration) (int, error) {
 	limit := syscall.NsecToTimespec(max(0, timeout).Nanoseconds())
-	// Both pointers are to memory that lives beyond the call, which keeps none of them.
+	// Both pointers are to memory that outlives the call, and the call does not keep them.
 	n, _, errno := syscall.RawSyscall6(sysEpollPwait2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])),
 		uintptr(len(p.events)), uintptr(unsafe.Pointer(&limit)), 0, 0)
 	switch errno {
@@ -98,9 +99,9 @@ func (p *poller) wait(timeout time.Duration) (int, error) {
 	return 0, fmt.Errorf("cannot wait for replies (epoll_pwait2, Linux 5.11): %w", errno)
 }
 
-// exactTimers lets this thread's waits end when they should, and not up to 50 µs later.
+// exactTimers makes this thread's waits end on time, and not up to 50 µs later.
 func exactTimers() {
 	const setTimerSlack, nanosecond = 29, 1
-	// If the system refuses it, batches leave later, which Result.Late shows.
+	// If the system refuses, batches are sent later, which Result.Late shows.
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setTimerSlack, nanosecond, 0)
 }

@@ -8,17 +8,17 @@ import (
 // maxLine bounds a line of a reply: an error text, or a count.
 const maxLine = 4096
 
-// reader finds where replies end. It keeps what it needs between two reads of a connection: never
-// more than a line.
+// reader finds where replies end. Between two reads of a connection it keeps at most a line.
 type reader struct {
 	protocol Protocol
 	want     int    // bytes of every value
 	line     []byte // the beginning of a line
-	skip     int    // bytes of a value, and of its CRLF, that have not come
-	elements int    // of an array that have not come
+	skip     int    // bytes of a value and its CRLF that have not arrived
+	elements int    // of an array that have not arrived
 }
 
-// feed takes what came, and says how many replies ended in it and how many values were among them.
+// feed reads the bytes that have arrived, and returns how many replies end in them and how many of
+// these are values.
 func (r *reader) feed(b []byte) (replies, values int, err error) {
 	for len(b) > 0 {
 		if r.skip > 0 {
@@ -57,7 +57,7 @@ func (r *reader) feed(b []byte) (replies, values int, err error) {
 	return replies, values, nil
 }
 
-// readLine says whether a reply ends with the line, and whether a value follows it.
+// readLine reports whether a reply ends with the line, and whether a value follows it.
 func (r *reader) readLine(line []byte) (ended, isValue bool, err error) {
 	if len(line) < 3 || line[len(line)-2] != '\r' {
 		return false, false, fmt.Errorf("a reply has the line %q", line)
@@ -95,7 +95,7 @@ func (r *reader) readMemcached(text []byte) (ended, isValue bool, err error) {
 	return false, false, fmt.Errorf("the reply is %q", text)
 }
 
-// expect prepares for a value, whose length must be the one that all values have.
+// expect prepares for a value, which must have the length of all values.
 func (r *reader) expect(length []byte) error {
 	n, ok := number(length)
 	if !ok || n != r.want {
@@ -105,7 +105,7 @@ func (r *reader) expect(length []byte) error {
 	return nil
 }
 
-// elementEnds says whether a reply ends with the element.
+// elementEnds reports whether a reply ends with the element.
 func (r *reader) elementEnds() bool {
 	if r.elements > 0 {
 		r.elements--

@@ -10,13 +10,13 @@ import (
 // keyDigits is how many digits follow the prefix of a key.
 const keyDigits = 12
 
-// KeyName is the name of key n.
+// KeyName returns the name of key n.
 func KeyName(prefix string, n int) string { return fmt.Sprintf("%s%0*d", prefix, keyDigits, n) }
 
 // template is a command whose keys have the number 0.
 type template struct {
 	text []byte
-	keys []int // where the digits of each key begin
+	keys []int // positions at which the digits of each key begin
 }
 
 // writer makes requests.
@@ -27,8 +27,8 @@ type writer struct {
 	random     *rand.PCG
 	hotBelow   uint64 // of 2^32: a random number below it is for key 0
 	keys       uint64
-	next, last int // the keys that are set in order; last 0: random ones
-	asked      int // keys that GETs asked for
+	next, last int // range of the keys that are set in order; last 0: keys are random
+	asked      int // keys that GETs have requested
 }
 
 func newWriter(c *Config, number, inOrder int) *writer {
@@ -72,7 +72,7 @@ func (t *template) findKeys(key string) {
 	}
 }
 
-// appendBatch appends up to n commands, and says how many: fewer at the end of the keys that are
+// appendBatch appends up to n commands and returns how many: fewer at the end of the keys that are
 // set in order.
 func (w *writer) appendBatch(dst []byte, n int) ([]byte, int) {
 	if w.last > 0 {
@@ -117,5 +117,5 @@ func putNumber(digits []byte, n uint64) {
 	}
 }
 
-// ended says whether all keys that are set in order are.
+// ended reports whether all keys that are set in order have been set.
 func (w *writer) ended() bool { return w.last > 0 && w.next == w.last }

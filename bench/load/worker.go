@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// drainLimit is for the replies that are outstanding when a run's time is over.
+	// drainLimit is how long a worker waits for the replies that are outstanding at the end of a
+	// run.
 	drainLimit = 30 * time.Second
-	// maxOpen is how many commands a client of an open loop has outstanding, if a batch is not
-	// larger.
+	// maxOpen is how many commands a client of an open loop may have outstanding, unless one batch
+	// is larger.
 	maxOpen = 1024
-	// maxWait lets a worker see that it is to stop.
+	// maxWait bounds each wait, so that a worker notices when it must stop.
 	maxWait = 20 * time.Millisecond
-	// readBytes is taken from a connection at a time.
+	// readBytes is how many bytes are read from a connection at a time.
 	readBytes = 64 << 10
 )
 
@@ -26,7 +27,7 @@ const (
 type client struct {
 	fd, number  int
 	replies     reader
-	unsent      []byte        // of what the socket did not take
+	unsent      []byte        // bytes that the socket has not accepted
 	outstanding int           // commands without a reply
 	answered    int           // commands, since the start
 	began       time.Duration // closed loop: the batch's beginning
@@ -45,12 +46,12 @@ type worker struct {
 	begin       time.Time
 	now         time.Duration // since begin; read once for each read of a connection
 	outstanding int           // of all clients
-	hits        int           // keys that were there
+	hits        int           // requested keys that existed
 	result      Result
 
 	// Of an open loop; interval 0: closed loop.
-	interval, offset float64 // nanoseconds from one of our batches to the next, and of the first
-	batches, due     int     // to be sent in all, and by now
+	interval, offset float64 // nanoseconds from one batch of the worker to the next, and to the first
+	batches, due     int     // batches to send in all, and by now
 }
 
 func newWorker(c *Config, number, inOrder int, stopped *atomic.Bool) *worker {
@@ -84,7 +85,7 @@ func (w *worker) connect(addr netip.AddrPort) (err error) {
 func (w *worker) close() {
 	for _, c := range w.clients {
 		if c.fd >= 0 {
-			_ = syscall.Close(c.fd) // all that was wanted of it has come, or never will
+			_ = syscall.Close(c.fd) // every reply has arrived or is given up
 		}
 	}
 	if w.poller != nil {
@@ -92,7 +93,7 @@ func (w *worker) close() {
 	}
 }
 
-// run sends and receives until all is answered, or an error.
+// run sends and receives until every command is answered or an error occurs.
 func (w *worker) run(begin time.Time) error {
 	w.begin = begin
 	w.now = time.Since(begin)
@@ -174,7 +175,7 @@ func (w *worker) receive(c *client) error {
 	}
 }
 
-// count takes replies into the result, and lets the client go on.
+// count adds replies to the result, and lets the client continue.
 func (w *worker) count(c *client, replies, values int) error {
 	c.outstanding -= replies
 	w.outstanding -= replies

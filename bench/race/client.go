@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// askLimit is for one request to a peer that may not be ready.
+	// askLimit bounds one request to a peer that may not be ready.
 	askLimit = time.Second
-	// maxAnswer bounds what ask reads.
+	// maxAnswer is the most bytes that ask reads.
 	maxAnswer = 1 << 16
 )
 
@@ -20,7 +20,7 @@ const (
 func ask(ctx context.Context, addr, command string) (string, error) {
 	conn, err := (&net.Dialer{Timeout: askLimit}).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return "", err // says what and where
+		return "", err // the error says what failed, and where
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()

@@ -8,15 +8,15 @@ import (
 	"slices"
 )
 
-// curve shows how the cost of a command changes with one thing. Its peers run while it is measured,
-// and only then.
+// curve shows how the cost of a command changes with one thing. Its peers run only while it is
+// measured.
 type curve struct {
 	name, title string
 	peers       []peer
 	points      []point
 }
 
-// point is a place of a curve. Points of one series are shown together.
+// point is one point of a curve. Points of one series are shown together.
 type point struct {
 	series, label string
 	peer          string
@@ -117,7 +117,7 @@ func (r *race) runCurve(ctx context.Context, c curve) error {
 			p := c.points[(i+round)%len(c.points)]
 			at := slices.IndexFunc(r.live, func(l *live) bool { return l.name == p.peer })
 			if at < 0 {
-				continue // it was left out, as is noted
+				continue // the peer was left out, and a note says so
 			}
 			fmt.Fprintf(r.say, "round %d of %d: %s, %s, %s\n", round+1, r.rounds, c.name, p.series, p.label)
 			x, err := r.measure(ctx, p.work, r.live[at])
@@ -133,7 +133,7 @@ func (r *race) runCurve(ctx context.Context, c curve) error {
 	return nil
 }
 
-// groupsOf are the series of a curve that were measured.
+// groupsOf returns the series of a curve that were measured.
 func (r *race) groupsOf(c curve) (all []group) {
 	for _, p := range c.points {
 		ok := succeeded(r.results[c.at(p)])
@@ -150,7 +150,7 @@ func (r *race) groupsOf(c curve) (all []group) {
 	return all
 }
 
-// writeCurves prints all that was measured.
+// writeCurves prints everything that was measured.
 func (r *race) writeCurves(w io.Writer, picked []curve) {
 	limited := false
 	r.writeLegend(w)

@@ -1,5 +1,5 @@
-// Race runs Dunlin and its peers side by side on one machine, and says how far
-// Dunlin is from the ratios it is meant to reach:
+// Race runs Dunlin and its peers side by side on one machine, and reports how far Dunlin is from
+// its target ratios:
 //
 //	go run ./bench/race                                    # about ten minutes
 //	go run ./bench/race --rounds 1 --work get16,get1-c1    # less
@@ -19,30 +19,27 @@
 //	get1       redis twemproxy+3 dunlin-...    twemproxy+3 dunlin-... redis
 //	...
 //
-// All peers run all the time, with the same keys, and only one is loaded at a
-// time. Peers take turns within a workload, and another one begins in each
-// round: what slows the machine for a minute hits all alike. A ratio is taken
-// within a round, between neighbours in time; its median over the rounds is what
-// counts.
+// All peers run all the time, with the same keys, and only one is loaded at a time. Peers take
+// turns within a workload, and another one begins in each round: so anything that slows the machine
+// for a minute affects all alike. A ratio is taken within a round, between neighbours in time; its
+// median over the rounds is what counts.
 //
 // # Fairness
 //
-// The other peers keep one copy of a key and write no disk, so Dunlin runs with
-// --copies 1. Everybody has the defaults otherwise: one thread for Redis and
-// twemproxy, four for memcached, the processors less one for Dunlin. All are loaded
-// by the same generator with the same sequence of keys; memcached's clients speak its
-// text protocol. Operations a second depend on
-// what the load generator leaves of the machine; processor time per operation
-// does so much less, and is the steadier figure where the machine is shared.
+// The other peers keep one copy of a key and write no disk, so Dunlin runs with --copies 1.
+// Otherwise all have their defaults: one thread for Redis and twemproxy, four for memcached, one
+// less than the processors for Dunlin. All are loaded by the same generator with the same sequence
+// of keys; memcached's clients speak its text protocol. Operations per second depend on what the
+// load generator leaves of the machine. Processor time per operation depends on it much less, and
+// is the steadier figure on a shared machine.
 //
 // After the rounds every peer gets an open loop: at half of what it did before, and
-// nearer to it, how long do commands wait that come when they come?
+// nearer to it, how long do commands wait that arrive at fixed times?
 //
 // # Curves
 //
-// A curve changes one thing (nodes, clients, loops, the share of a hot key), and has
-// peers of its own, which run all at a time while it is measured. Its points take
-// turns as peers do.
+// A curve changes one thing (nodes, clients, loops, the share of a hot key). It has peers of its
+// own, which all run while it is measured. Its points take turns as peers do.
 //
 // # Invariants
 //
@@ -52,7 +49,7 @@
 //   - Everything ends: a run, waiting for a peer, filling it, and the race as a
 //     whole have limits.
 //   - A reply that is an error, or has a wrong length, ends its run, which then has no
-//     figures. Keys that are not there are told.
+//     figures. Keys that do not exist are reported.
 //
-// The package imports nothing that it measures: that is the binary that users run.
+// The package imports nothing that it measures: it measures the binary that users run.
 package main

@@ -77,7 +77,7 @@ func (o *options) check() (work []workload, entered []peer, err error) {
 	return work, entered, nil
 }
 
-// run is the race. Whatever way it ends, servers end with it.
+// run runs the race. However it ends, the servers end with it.
 func run(o options) error {
 	work, entered, err := o.check()
 	if err != nil {
@@ -91,7 +91,7 @@ func run(o options) error {
 	runtime.GOMAXPROCS(max(runtime.NumCPU(), o.threads+1))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second ctrl-C ends us at once, and the kernel the servers
+	context.AfterFunc(ctx, stop) // a second ctrl-C ends this process at once, and the kernel ends the servers
 	ctx, cancel := context.WithTimeoutCause(ctx, o.limit, errLimit)
 	defer cancel()
 
@@ -118,7 +118,7 @@ func run(o options) error {
 	return err
 }
 
-// whole runs a race and prints it, also if it ended early.
+// whole runs a race and prints it, even if it ended early.
 func (r *race) whole(ctx context.Context, s *stable, entered []peer, open bool) (picture []byte, err error) {
 	if err := r.prepare(ctx, s, entered); err != nil {
 		return nil, err
@@ -131,15 +131,15 @@ func (r *race) whole(ctx context.Context, s *stable, entered []peer, open bool) 
 	return r.draw(), err
 }
 
-// allCurves measures curves and prints them, also if it ended early.
+// allCurves measures curves and prints them, even if it ended early.
 func (r *race) allCurves(ctx context.Context, s *stable, picked []curve) (picture []byte, err error) {
 	err = r.runCurves(ctx, s, picked)
 	r.writeCurves(os.Stdout, picked)
 	return r.drawCurves(picked), err
 }
 
-// dunlinBinary is the absolute name of the given binary, or of a new one in
-// dir, built as releases are.
+// dunlinBinary returns the absolute path of the given binary, or of a new one in dir, built as
+// releases are.
 func dunlinBinary(ctx context.Context, given, dir string) (string, error) {
 	if given != "" {
 		return filepath.Abs(given)
@@ -164,8 +164,8 @@ func namesOf[T any](all []T, name func(T) string) (names []string) {
 	return names
 }
 
-// pick returns those of all that a comma-separated list names, in the order of
-// all; every one for the empty list.
+// pick returns the elements of all that a comma-separated list names, in the order of all. An empty
+// list names every element.
 func pick[T any](kind, list string, all []T, name func(T) string) ([]T, error) {
 	if list == "" {
 		return all, nil

@@ -13,7 +13,7 @@ var (
 	shares = []int{50, 70, 90}
 )
 
-// openTimes is how much longer an open run is: its figure is a rare wait.
+// openTimes is how many times longer an open run is, because its figure is a rare wait.
 const openTimes = 2
 
 // pace is an open loop on a peer.
@@ -22,11 +22,11 @@ type pace struct {
 	share int
 }
 
-// calm is one run of an open loop.
+// calm is the result of one run of an open loop.
 type calm struct {
 	rate           float64 // commands a second, by schedule
 	p50, p99, p999 float64 // milliseconds from the intended time
-	late           float64 // of which in a hundredth of the batches this process was the cause
+	late           float64 // milliseconds by which this process sent batches late, in the 99th percentile
 }
 
 // runOpen loads every peer at shares of its own peak, in rounds as run does.
@@ -51,7 +51,7 @@ func (r *race) runShares(ctx context.Context, round int, w workload, l *live) er
 	at := cell{w.name, l.name}
 	ok := succeeded(r.results[at])
 	if len(ok) == 0 {
-		return nil // its failure is noted
+		return nil // the failure is among the notes
 	}
 	peak := medianOf(ok, func(x *sample) float64 { return x.ops })
 	for _, share := range shares {

@@ -18,33 +18,34 @@ import (
 )
 
 const (
-	// readyLimit is for a peer to answer after its start, on a busy machine.
+	// readyLimit is how long a peer may take to answer after its start, on a busy machine.
 	readyLimit = 30 * time.Second
 	// pollInterval is how often a starting peer is asked.
 	pollInterval = 50 * time.Millisecond
 	// fillLimit bounds filling one peer with one set of keys.
 	fillLimit = 2 * time.Minute
-	// maxClients is more than any workload has; the defaults are about 10,000.
+	// maxClients is more clients than any workload has; the defaults are about 10,000.
 	maxClients = "12000"
-	// backends is how many nodes stand behind each kind of proxy.
+	// backends is how many nodes each kind of proxy has.
 	backends = 3
 )
 
-// peer is one who races.
+// peer is one contender of the race.
 type peer struct {
 	name  string
 	needs []string // tools besides Dunlin's binary
 	start func(s *stable, tools map[string]string) (*live, error)
 }
 
-// live is a started peer. What start returns with an error is still to be ended.
+// live is a started peer. If start returns one with an error, the caller must still end it.
 type live struct {
 	name     string
 	addr     string // where clients connect
 	protocol load.Protocol
 	procs    []*process
 
-	// serving says why not all of it takes part yet; nil: SET will do.
+	// serving returns why the peer is not complete yet. nil: the peer is complete when it answers
+	// SET.
 	serving func(ctx context.Context) error
 }
 
@@ -64,7 +65,7 @@ const (
 	dunlin      = "dunlin"
 )
 
-// findTool looks where Debian puts servers too: not every user's PATH has it.
+// findTool also looks where Debian installs servers, which is not in every user's PATH.
 func findTool(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err == nil {
@@ -102,7 +103,7 @@ func startMemcached(s *stable, tools map[string]string) (*live, error) {
 		return l, fmt.Errorf("cannot tell who runs memcached: %w", err)
 	}
 	host, port, _ := net.SplitHostPort(l.addr) // freeAddr made it
-	// As root it wants to be told so; by default it takes 1,024 clients and 64 MB.
+	// Root must name a user; the defaults are 1,024 clients and 64 MB.
 	return l, l.add(s.start(roleNode, "memcached", tools[memcached],
 		"-l", host, "-p", port, "-U", "0", "-u", me.Username, "-m", "2048", "-c", maxClients))
 }
@@ -117,20 +118,20 @@ func startTwemproxy(s *stable, tools map[string]string) (*live, error) {
 		}
 		fmt.Fprintf(&servers, "   - %s:1\n", addr)
 	}
-	// No auto_eject_hosts: as in Dunlin, a node that is slow for once keeps its keys.
+	// Without auto_eject_hosts a node that is slow once keeps its keys, as in Dunlin.
 	settings := fmt.Sprintf("race:\n  listen: %s\n  hash: fnv1a_64\n  distribution: ketama\n  redis: true\n  timeout: 5000\n  servers:\n%s",
 		l.addr, servers.String())
 	file := filepath.Join(s.dir, "twemproxy.yml")
 	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
 		return l, fmt.Errorf("cannot write twemproxy's settings: %w", err)
 	}
-	// Of its outputs, the log that start made gets both: lastWords reads it.
+	// Both outputs go to the log that start has made, because lastWords reads it.
 	host, port, _ := net.SplitHostPort(freeAddr())
 	return l, l.add(s.start(roleProxy, "twemproxy", tools[nutcracker], "-c", file, "-a", host, "-s", port,
 		"-o", filepath.Join(s.dir, "twemproxy.log"), "-p", filepath.Join(s.dir, "twemproxy.pid")))
 }
 
-// single is a node alone. loops 0: the default.
+// single is one node without a proxy. loops 0: the default.
 func single(name string, loops int) peer {
 	return peer{name: name, start: func(s *stable, tools map[string]string) (*live, error) {
 		l := &live{name: name, addr: freeAddr()}
@@ -140,7 +141,8 @@ func single(name string, loops int) peer {
 	}}
 }
 
-// cluster is a proxy before so many nodes, which have a loop each if the proxy's loops are said.
+// cluster is a proxy with nodes. If loops is not 0, the proxy has that many loops, and each node
+// has one.
 func cluster(name string, nodes, loops int) peer {
 	return peer{name: name, start: func(s *stable, tools map[string]string) (*live, error) {
 		l, stem := &live{name: name, addr: freeAddr()}, strings.ReplaceAll(name, "+", "-") // of ids
@@ -170,9 +172,9 @@ func withLoops(loops int, arguments ...string) []string {
 	return arguments
 }
 
-// wholeClusters checks that all nodes know a table with all of them. A first table may name those
-// only that were quick, and filling such a cluster would lose the keys that move when the others
-// come.
+// wholeClusters checks that all nodes know a table with all of them. A first table may name only
+// the nodes that started quickly. Filling such a cluster would lose the keys that move when the
+// others join.
 func wholeClusters(ctx context.Context, addrs []string) error {
 	for _, addr := range addrs {
 		if err := wholeCluster(addr, len(addrs))(ctx); err != nil {
@@ -199,7 +201,7 @@ func wholeCluster(addr string, size int) func(context.Context) error {
 	}
 }
 
-// waitReady asks until the peer serves. One of whose processes has ended never will.
+// waitReady asks until the peer serves. It gives up if one of the peer's processes has ended.
 func (l *live) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
@@ -242,7 +244,7 @@ func (l *live) fill(ctx context.Context, keys int) error {
 	return nil
 }
 
-// usage sums the processes' by role.
+// usage adds up the usage of the processes by role.
 func (l *live) usage() (cpu [roles]time.Duration, bytes [roles]int64, err error) {
 	for _, p := range l.procs {
 		u, bad := p.usage()
@@ -259,7 +261,7 @@ func (l *live) end() {
 	}
 }
 
-// taken are the ports that freeAddr gave away. Only the main goroutine asks.
+// taken has the ports that freeAddr has returned. Only the main goroutine uses it.
 var taken = map[int]bool{}
 
 // freeAddr returns a loopback address that is free for TCP and UDP, below the

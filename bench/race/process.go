@@ -23,13 +23,13 @@ const (
 	roles    // how many
 )
 
-// The kernel ends our children when the thread that started them ends
-// (ownGroup). The main goroutine starts all, so it stays on the main thread,
-// which lives as long as the process does.
+// The kernel ends our children when the thread that started them ends (ownGroup). The main
+// goroutine starts all children, so it stays on the main thread, which lives as long as the
+// process.
 func init() { runtime.LockOSThread() }
 
-// ownGroup sets a child apart: ctrl-C reaches this process alone, which then
-// ends its children itself, and SIGKILL here is SIGKILL there.
+// ownGroup gives a child a process group of its own: ctrl-C reaches only this process, which then
+// ends its children itself. If this process is killed, the kernel kills them.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -38,13 +38,13 @@ func ownGroup() *syscall.SysProcAttr {
 type process struct {
 	role   role
 	name   string
-	log    string // file name of what it printed
+	log    string // name of the file with its output
 	cmd    *exec.Cmd
-	exited chan struct{} // closed when it is gone and waited for
+	exited chan struct{} // closed when it has ended and been waited for
 }
 
-// stable holds every server of the race, and a directory for their files. It is
-// used by the main goroutine alone.
+// stable holds every server of the race, and a directory for their files. Only the main goroutine
+// uses it.
 type stable struct {
 	dir string
 	all []*process
@@ -58,8 +58,7 @@ func newStable() (*stable, error) {
 	return &stable{dir: dir}, nil
 }
 
-// start starts a server. Its working directory is the stable's, so that nothing
-// it may write stays behind.
+// start starts a server. Its working directory is the stable's, so that no file stays behind.
 func (s *stable) start(r role, name, command string, arguments ...string) (*process, error) {
 	p := &process{role: r, name: name, log: filepath.Join(s.dir, name+".log"), exited: make(chan struct{})}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -76,17 +75,17 @@ func (s *stable) start(r role, name, command string, arguments ...string) (*proc
 	}
 	s.all = append(s.all, p)
 	go func() { // ends with the process, which close kills and waits for
-		_ = p.cmd.Wait() // that it ended is what matters, and its log says why
+		_ = p.cmd.Wait() // the log says why it ended
 		close(p.exited)
 	}()
 	return p, nil
 }
 
-// close ends all servers and removes their files. Nothing in them is worth an
-// orderly stop: a leaving node would first hand its keys to the next one.
+// close kills all servers and removes their files. An orderly stop would only cost time: a leaving
+// node hands its keys over first.
 func (s *stable) close() {
 	for _, p := range s.all {
-		_ = p.cmd.Process.Kill() // it may have ended by itself
+		_ = p.cmd.Process.Kill() // an error means that it has ended already
 	}
 	for _, p := range s.all {
 		<-p.exited
@@ -96,8 +95,7 @@ func (s *stable) close() {
 	}
 }
 
-// end ends one server of a peer that takes no part after all. close may meet it
-// again.
+// end kills one server of a peer that does not take part after all. close may find it again.
 func (p *process) end() {
 	_ = p.cmd.Process.Kill()
 	<-p.exited
@@ -112,7 +110,7 @@ func (p *process) running() bool {
 	}
 }
 
-// lastWords is the end of what the process printed.
+// lastWords returns the end of the process's output.
 func (p *process) lastWords() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {
@@ -121,15 +119,14 @@ func (p *process) lastWords() string {
 	return lastLine(string(text))
 }
 
-// lastLine is the last line of text that says something: where programs tell
-// why they gave up.
+// lastLine returns the last line of text that is not empty, in which programs usually say why they
+// gave up.
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// usage is what a process has used since its start: cpu, by all its threads, and
-// the memory it has now.
+// usage is the processor time of all threads of a process since its start, and its present memory.
 type usage struct {
 	cpu   time.Duration
 	bytes int64
@@ -147,8 +144,8 @@ func (p *process) usage() (usage, error) {
 	return u, nil
 }
 
-// parseUsage reads /proc/PID/stat (proc_pid_stat(5)). Its second field is the
-// name, which may hold spaces and parentheses: counting begins after the last.
+// parseUsage reads /proc/PID/stat (proc_pid_stat(5)). Its second field is the name, which may
+// contain spaces and parentheses, so counting begins after the last parenthesis.
 func parseUsage(stat string) (usage, error) {
 	const (
 		afterName          = 3 // the number of the field that follows the name
@@ -169,7 +166,7 @@ func parseUsage(stat string) (usage, error) {
 	return usage{cpu: time.Duration(user+kern) * tick, bytes: pages * int64(os.Getpagesize())}, nil
 }
 
-// plainEnviron is the environment without settings that a developer may have.
+// plainEnviron returns the environment without settings that a developer may have made.
 func plainEnviron() (kept []string) {
 	for _, setting := range os.Environ() {
 		if !strings.HasPrefix(setting, "DUNLIN_") {

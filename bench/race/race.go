@@ -13,11 +13,11 @@ import (
 
 // sample is one run of a workload on a peer.
 type sample struct {
-	ops      float64        // a second
+	ops      float64        // per second
 	p50, p99 float64        // milliseconds
 	cpu      [roles]float64 // microseconds per operation
 	rss      [roles]float64 // megabytes, after the run
-	busy     float64        // share of the processors it may take that the load generator used
+	busy     float64        // share that the load generator used of the processors that it may use
 }
 
 // race is the state of a run; the main goroutine alone uses it.
@@ -29,13 +29,13 @@ type race struct {
 	length  time.Duration // of a run
 	keys    int
 	threads int
-	machine string    // where, for people
+	machine string    // description of the machine, for people
 	say     io.Writer // progress
 	load    func(context.Context, load.Config) (*load.Result, error)
 
 	results map[cell][]*sample // by round; nil: failed
-	steady  map[pace][]*calm   // what succeeded in the open loop
-	notes   []string           // what the reader of the figures must know
+	steady  map[pace][]*calm   // successful runs of open loops
+	notes   []string           // remarks for the reader of the figures
 }
 
 type cell struct{ work, peer string }
@@ -88,8 +88,8 @@ func (r *race) haveTools(p peer) error {
 	return nil
 }
 
-// run races until all rounds are done or ctx ends; what was measured until then
-// is in the results.
+// run races until all rounds are done or ctx ends. results has everything that was measured until
+// then.
 func (r *race) run(ctx context.Context) error {
 	for round := range r.rounds {
 		for _, w := range r.work {
@@ -144,7 +144,7 @@ func (r *race) noteMissed(work, peer string, result *load.Result) {
 	}
 }
 
-// ownTime is the processor time that this process has taken.
+// ownTime returns the processor time that this process has used.
 func ownTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

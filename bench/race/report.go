@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// saturated is the share of its processors from which on the load generator may
-// be what limits the speed.
+// saturated is the share of its processors above which the load generator itself may limit the
+// speed.
 const saturated = 0.95
 
-// writeMachine says where and with what the figures were taken: without that
-// they mean nothing to others. It keeps a short form for the picture.
+// writeMachine prints the machine and the versions, without which the figures mean nothing to
+// others. It keeps a short form for the picture.
 func (r *race) writeMachine(ctx context.Context, w io.Writer, commandLine []string) {
 	checkout := firstLine(ctx, "git", "describe", "--always", "--dirty")
 	processors := fmt.Sprintf("%d processors %s", runtime.NumCPU(), processorName(readText("/proc/cpuinfo")))
@@ -29,7 +29,7 @@ func (r *race) writeMachine(ctx context.Context, w io.Writer, commandLine []stri
 	for _, tool := range []string{dunlin, redisServer, memcached, nutcracker} {
 		path := r.tools[tool]
 		if path == "" {
-			path, _ = findTool(tool) // a peer that needs it says that it is missing
+			path, _ = findTool(tool) // if it is missing, the peer that needs it says so
 		}
 		if path != "" {
 			fmt.Fprintf(w, "%s: %s\n", tool, firstLine(ctx, path, "--version"))
@@ -37,8 +37,8 @@ func (r *race) writeMachine(ctx context.Context, w io.Writer, commandLine []stri
 	}
 }
 
-// firstLine of what a command prints, on either output: nutcracker's version is
-// on the second.
+// firstLine returns the first line that a command prints on either output: nutcracker prints its
+// version on the second.
 func firstLine(ctx context.Context, command string, arguments ...string) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -50,14 +50,14 @@ func firstLine(ctx context.Context, command string, arguments ...string) string 
 	return line
 }
 
-// loadAverage is that of the last minute.
+// loadAverage returns the load average of the last minute.
 func loadAverage() string {
 	load, _, _ := strings.Cut(readText("/proc/loadavg"), " ")
 	return load
 }
 
 func readText(file string) string {
-	text, _ := os.ReadFile(file) // without it the line is shorter
+	text, _ := os.ReadFile(file) // if it cannot be read, the line is shorter
 	return string(text)
 }
 
@@ -72,17 +72,17 @@ func processorName(cpuinfo string) string {
 
 // row is a line of a table and a bar of a picture.
 type row struct {
-	label, class string    // class: of its colour
-	samples      []*sample // none: it failed
+	label, class string    // class: its colour in the picture
+	samples      []*sample // empty: all runs failed
 }
 
-// group are rows that are compared.
+// group has rows that are compared with each other.
 type group struct {
 	title string
 	rows  []row
 }
 
-// groupOf are the peers in a workload.
+// groupOf returns the rows of the peers in a workload.
 func (r *race) groupOf(w workload) group {
 	g := group{title: fmt.Sprintf("%s: %s, values of %d bytes, clients %d, pipeline %d", w.name, w.title, w.data.valueBytes, w.clients, w.pipeline)}
 	for _, l := range r.live {
@@ -91,12 +91,12 @@ func (r *race) groupOf(w workload) group {
 	return g
 }
 
-// write prints all that was measured.
+// write prints everything that was measured.
 func (r *race) write(w io.Writer) {
 	limited := false
 	r.writeLegend(w)
 	for _, work := range r.work {
-		if r.measured(work) { // else interrupted before; failures are in the notes
+		if r.measured(work) { // otherwise the race ended before it; failures are in the notes
 			limited = writeGroup(w, r.groupOf(work)) || limited
 		}
 	}
@@ -120,7 +120,7 @@ func (r *race) writeNotes(w io.Writer, limited bool) {
 	fmt.Fprintf(w, "\nload average at the end, ours included: %s\n", loadAverage())
 }
 
-// writeGroup prints a table, and says whether the load generator was a limit.
+// writeGroup prints a table, and reports whether the load generator may have limited the speed.
 func writeGroup(w io.Writer, g group) (limited bool) {
 	fmt.Fprintf(w, "\n%s\n", g.title)
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
@@ -162,7 +162,7 @@ func (x row) write(w io.Writer, star string) {
 		ofProxy("%.0f", func(s *sample) float64 { return s.rss[roleProxy] }))
 }
 
-// writeOpen prints what the open loops found.
+// writeOpen prints the results of the open loops.
 func (r *race) writeOpen(w io.Writer) {
 	for _, name := range openWork {
 		title := fmt.Sprintf("\n%s in an open loop, at shares of each peer's own throughput above; ms from the time at which a batch was to leave."+

@@ -13,21 +13,22 @@ import (
 // group of bars for every workload and a bar for every peer.
 const (
 	pictureWidth = 860
-	labelWidth   = 120 // before the first panel
+	labelWidth   = 120 // left of the first panel
 	panelWidth   = 350
 	panelGap     = 30
-	figureWidth  = 70 // behind the longest bar
+	figureWidth  = 70 // right of the longest bar
 	barHeight    = 14
-	headHeight   = 66 // of the picture
+	headHeight   = 66 // height of the picture's head
 	groupHead    = 22
 	groupGap     = 10
 	footHeight   = 36
 )
 
-// drawn are the workloads of the picture.
+// drawn lists the workloads of the picture.
 var drawn = []string{"set1", "get1", "set16", "get16", "set64", "get64"}
 
-// Its colours are readable on its own ground, light or dark as the reader's page is.
+// The colours are readable on the picture's own background, which is light or dark like the
+// reader's page.
 const pictureStyle = `
   .ground { fill: #ffffff } text { fill: #1f2328; font: 12px system-ui, sans-serif } .quiet { fill: #59636e } .strong { font-weight: 600 }
   .redis { fill: #c2584f } .memcached { fill: #7d8590 } .twemproxy { fill: #b58932 } .dunlin { fill: #2f6fbd } .part { opacity: 0.55 }
@@ -43,7 +44,7 @@ type bar struct {
 	text          string
 }
 
-// panel is what one half of the picture shows.
+// panel is one half of the picture.
 type panel struct {
 	x      int
 	title  string
@@ -62,7 +63,7 @@ var panels = []panel{
 	}},
 }
 
-// draw makes the picture of what was measured of the drawn workloads.
+// draw makes a picture of the results of the drawn workloads.
 func (r *race) draw() []byte {
 	var groups []group
 	for _, w := range r.work {
@@ -75,7 +76,7 @@ func (r *race) draw() []byte {
 	return r.picture("Dunlin and its peers, 50 clients, values of 64 bytes; +3: a proxy before three nodes", groups)
 }
 
-// drawCurves makes the picture of what was measured of curves.
+// drawCurves makes a picture of the results of curves.
 func (r *race) drawCurves(picked []curve) []byte {
 	var groups []group
 	for _, c := range picked {
@@ -141,7 +142,7 @@ func (p panel) draw(out *bytes.Buffer, g group, y int) {
 	}
 }
 
-// colorOf is the class of a peer's bars: the first word of its name.
+// colorOf returns the class of a peer's bars: the first word of its name.
 func colorOf(peer string) string {
 	for i, c := range peer {
 		if c < 'a' || c > 'z' {
@@ -159,6 +160,6 @@ func rect(out *bytes.Buffer, x float64, y int, width float64, class string) {
 
 func text(out *bytes.Buffer, x, y int, class, words string) {
 	fmt.Fprintf(out, `<text x="%d" y="%d" class="%s">`, x, y, class)
-	_ = xml.EscapeText(out, []byte(words)) // a buffer takes all
+	_ = xml.EscapeText(out, []byte(words)) // a buffer has no errors
 	out.WriteString("</text>\n")
 }

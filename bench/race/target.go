@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// target is a figure to reach in a workload: of one peer, seen from another one.
+// target is a figure that one peer should reach in a workload, relative to another peer.
 type target struct {
 	work string
 	ratio
@@ -15,7 +15,7 @@ type target struct {
 	unit   string
 }
 
-// speedTargets are the ratios to reach, by the pipeline of a workload.
+// speedTargets are the target ratios by the pipeline of a workload.
 var speedTargets = []struct {
 	works            []string
 	nodeOps, nodeCPU float64 // node, against redis
@@ -28,7 +28,7 @@ var speedTargets = []struct {
 	{[]string{"set64", "get64"}, 2.3, 0.5, 4, 1.6},
 }
 
-// hopMicros is what a proxy may add to the median latency of one client.
+// hopMicros is how many microseconds a proxy may add to the median latency of one client.
 const hopMicros = 20
 
 // ratio compares two peers.
@@ -38,7 +38,7 @@ type ratio struct {
 	measure  func(of, than *sample) float64
 }
 
-// ratios are shown of every workload; four of them have targets in some.
+// The ratios that every workload shows; four of them have targets in some workloads.
 var (
 	nodeOps  = ratio{"node vs redis, ops/s", "dunlin-node", "redis", opsRatio}
 	nodeCPU  = ratio{"node vs redis, CPU/op", "dunlin-node", "redis", cpuRatio}
@@ -73,7 +73,7 @@ func opsRatio(of, than *sample) float64    { return of.ops / than.ops }
 func cpuRatio(of, than *sample) float64    { return of.serverCPU() / than.serverCPU() }
 func addedMicros(of, than *sample) float64 { return (of.p50 - than.p50) * 1000 }
 
-// serverCPU is that of all processes of the peer, in microseconds per operation.
+// serverCPU returns the processor time of all processes of the peer, in microseconds per operation.
 func (x *sample) serverCPU() float64 { return x.cpu[roleNode] + x.cpu[roleProxy] }
 
 // values pairs the samples of two peers round by round, and leaves out rounds in
@@ -90,7 +90,7 @@ func (t ratio) values(of, than []*sample) (all []float64) {
 	return all
 }
 
-// verdict says whether a figure reaches the bound, or by how much not.
+// verdict says whether a figure reaches the bound, or by how much it misses it.
 func (t target) verdict(v float64) string {
 	switch {
 	case t.atMost && v <= t.bound || !t.atMost && v >= t.bound:
@@ -102,10 +102,10 @@ func (t target) verdict(v float64) string {
 	}
 }
 
-// spread is what is shown of a figure over the rounds.
+// spread summarizes a figure over the rounds.
 type spread struct{ median, least, most float64 }
 
-// spreadOf sorts values in place. There must be one at least.
+// spreadOf sorts values in place. There must be at least one.
 func spreadOf(values []float64) spread {
 	slices.Sort(values)
 	n := len(values)
@@ -121,7 +121,7 @@ func (s spread) text(format string) string {
 	return fmt.Sprintf("%s ("+format+".."+format+")", median, s.least, s.most)
 }
 
-// medianOf is the median of a figure. There must be one sample at least.
+// medianOf returns the median of a figure. There must be at least one sample.
 func medianOf[T any](samples []T, figure func(T) float64) float64 {
 	return spreadFrom(samples, figure).median
 }

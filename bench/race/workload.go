@@ -8,7 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/bench/load"
 )
 
-// data is a set of keys that every peer is filled with.
+// data is a set of keys with which every peer is filled.
 type data struct {
 	prefix     string
 	share      float64 // of --keys
@@ -21,7 +21,7 @@ var (
 	large  = data{"big:", 0.1, 1024}
 )
 
-// config is a load of the keys: of so many as --keys says.
+// config returns a load of the keys. keys is the value of --keys.
 func (d data) config(l *live, keys int) load.Config {
 	return load.Config{Addr: l.addr, Protocol: l.protocol, Prefix: d.prefix, Keys: max(1, int(float64(keys)*d.share)), ValueBytes: d.valueBytes}
 }
@@ -32,11 +32,11 @@ type workload struct {
 	clients, pipeline int
 	sets, gets        int     // proportions
 	keysPerGet        int     // above 1: MGET
-	hot               float64 // share of the keys sent that is one key
+	hot               float64 // share of one key among the keys sent
 	data              data
 }
 
-// config is the load of one run.
+// config returns the load of one run.
 func (w workload) config(l *live, keys, threads int, length time.Duration) load.Config {
 	c := w.data.config(l, keys)
 	c.Clients, c.Pipeline, c.Threads, c.Duration = w.clients, w.pipeline, min(threads, w.clients), length
@@ -45,7 +45,10 @@ func (w workload) config(l *live, keys, threads int, length time.Duration) load.
 }
 
 // usual names the workloads of every race; the rest of the matrix is for --full.
-var usual = []string{"set1", "get1", "set16", "get16", "set64", "get64", "get1-c1", "mget16", "set16-1k", "get16-1k", "get16-c1000", "mix30", "set10000-c10", "get10000-c10"}
+var usual = []string{
+	"set1", "get1", "set16", "get16", "set64", "get64", "get1-c1", "mget16", "set16-1k", "get16-1k",
+	"get16-c1000", "mix30", "set10000-c10", "get10000-c10",
+}
 
 // workloads is the whole matrix. A name is the command, the pipeline, and what
 // differs from values of 64 bytes and 50 clients.
@@ -70,7 +73,8 @@ func matrix() (all []workload) {
 		}
 	}
 	add(workload{name: "mix30", title: "one SET to ten GETs", clients: 50, pipeline: 30, sets: 1, gets: 10, data: middle})
-	// Last, because twemproxy keeps the memory that it takes for these: gigabytes with 50 clients.
+	// These are last, because twemproxy keeps the memory that it takes for them: gigabytes with 50
+	// clients.
 	add(workload{name: "set10000-c10", title: "SET", clients: 10, pipeline: 10_000, sets: 1, data: small})
 	add(workload{name: "get10000-c10", title: "GET", clients: 10, pipeline: 10_000, gets: 1, data: small})
 	return all

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// minStale is how many futures may be void before the heap is cleaned.
+// minStale is the least number of stale futures at which the heap is cleaned.
 const minStale = 64
 
-// never is the time of a read that does not come.
+// never is the time of a read that never happens.
 const never = math.MaxInt32
 
-// nextReads says for each read when its key is read next.
+// nextReads returns, for each read, when its key is read next.
 func nextReads(t *Trace) []int32 {
 	next, last := make([]int32, len(t.Keys)), make([]int32, len(t.Values))
 	for key := range last {
@@ -24,9 +24,9 @@ func nextReads(t *Trace) []int32 {
 	return next
 }
 
-// Belady is the hit ratio of a policy that knows the future: it evicts the key whose next read is
-// the latest, the new key included. No policy is better if all costs are equal (L. A. Belady,
-// 1966).
+// Belady returns the hit ratio of a policy that knows the future: it evicts the key whose next read
+// is the latest, which may be the new key. No policy is better if all costs are equal (L. A.
+// Belady, 1966).
 func Belady(t *Trace, costs []int32, room int64) float64 {
 	next, hits := nextReads(t), 0
 	has := make([]int32, len(costs)) // when the key is read next, 0 if it is not there
@@ -49,7 +49,7 @@ func Belady(t *Trace, costs []int32, room int64) float64 {
 		room -= int64(costs[key])
 		order.push(future{next[i], key})
 		for room < 0 {
-			// A future that came true, or whose key is gone, is not a key's own any more.
+			// A future is stale if its read is over or its key is gone.
 			if f := order.pop(); has[f.key] == f.at {
 				has[f.key] = 0
 				keys--
@@ -69,7 +69,7 @@ type future struct {
 	key uint32
 }
 
-// futures are a heap with the farthest on top.
+// futures is a heap with the farthest future on top.
 type futures []future
 
 func (h *futures) push(f future) {
@@ -94,7 +94,7 @@ func (h *futures) pop() future {
 	return top
 }
 
-// sink puts f where i is free, or below.
+// sink puts f at the free place i, or below it.
 func (h *futures) sink(i int, f future) {
 	s := *h
 	for {
@@ -111,7 +111,7 @@ func (h *futures) sink(i int, f future) {
 	s[i] = f
 }
 
-// keep removes all others.
+// keep removes all futures that are not wanted.
 func (h *futures) keep(wanted func(future) bool) {
 	kept := (*h)[:0]
 	for _, f := range *h {
@@ -125,12 +125,12 @@ func (h *futures) keep(wanted func(future) bool) {
 	}
 }
 
-// beladySample is how many keys are compared to find a victim; all, if there are no more.
+// beladySample is how many keys are compared to find a victim, or all if there are fewer.
 const beladySample = 64
 
-// BeladySize is for costs that differ, where the optimum cannot be computed in sensible time: out
-// goes the key with the greatest product of cost and time to its next read, among some drawn at
-// random. It is no bound, but near one.
+// BeladySize is for costs that differ, where computing the optimum takes too long. It evicts the
+// key with the greatest product of cost and time to its next read, among some keys drawn at random.
+// Its hit ratio is not a bound, but near one.
 func BeladySize(t *Trace, costs []int32, room int64) float64 {
 	next, hits := nextReads(t), 0
 	c := seer{costs: costs, room: room, has: make([]int32, len(costs)), at: make([]int32, len(costs)),
@@ -159,7 +159,7 @@ type seer struct {
 	room  int64
 	has   []int32 // when the key is read next, 0 if it is not there
 	keys  []uint32
-	at    []int32 // where in keys
+	at    []int32 // index in keys
 	r     *rand.Rand
 }
 
@@ -177,10 +177,10 @@ func (c *seer) remove(key uint32) {
 	c.room += int64(c.costs[key])
 }
 
-// victim is the new key or one that is worth less.
+// victim returns worst, or a drawn key that is worth less.
 func (c *seer) victim(worst uint32, now int32) uint32 {
 	price := func(key uint32) int64 { return int64(c.costs[key]) * int64(c.has[key]-now) }
-	if c.has[worst] == 0 { // it has gone already
+	if c.has[worst] == 0 { // the key is gone already
 		worst = c.keys[0]
 	}
 	for i := range min(beladySample, len(c.keys)) {
@@ -195,7 +195,7 @@ func (c *seer) victim(worst uint32, now int32) uint32 {
 	return worst
 }
 
-// Optimum is Belady if all costs are equal, else BeladySize.
+// Optimum returns the hit ratio of Belady if all costs are equal, and otherwise of BeladySize.
 func Optimum(t *Trace, costs []int32, room int64) float64 {
 	if slices.Min(costs) == slices.Max(costs) {
 		return Belady(t, costs, room)

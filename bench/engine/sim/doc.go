@@ -1,6 +1,6 @@
-// Package sim computes what hit ratio a cache policy would have that costs nothing: traces of
-// reads, and policies that know only keys and bytes. It is pure: the same numbers give the same
-// traces and the same ratios.
+// Package sim computes the hit ratios of cache policies: it has traces of reads, and policies that
+// know only keys and bytes and have no bookkeeping to pay for. It is pure: the same numbers give
+// the same traces and the same ratios.
 //
 // # Terms
 //

@@ -1,9 +1,9 @@
 package sim
 
-// LRU evicts the key that was not read for longest.
+// LRU evicts the key whose last read is longest ago.
 type LRU struct {
 	costs []int32
-	room  int64 // that is free
+	room  int64 // free bytes
 	has   []bool
 	order queues
 	head  uint32

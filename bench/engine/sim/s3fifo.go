@@ -49,7 +49,7 @@ func (c *S3FIFO) Read(key uint32) bool {
 	}
 	cost := int64(c.costs[key])
 	if cost > c.limit {
-		return false // it would push everything else out of small
+		return false // it would evict everything else from small
 	}
 	for c.small.bytes+c.main.bytes+cost > c.room {
 		if c.small.bytes > c.limit || c.main.keys == 0 {
@@ -73,7 +73,7 @@ func (c *S3FIFO) push(q *queue, p place, key uint32) {
 	q.bytes += int64(c.costs[key])
 }
 
-// pop takes the oldest key out.
+// pop removes and returns the oldest key.
 func (c *S3FIFO) pop(q *queue) uint32 {
 	key := c.order.oldest(q.head)
 	c.order.remove(key)
@@ -112,7 +112,7 @@ func (c *S3FIFO) evictMain() {
 
 // ghost remembers the keys that were added last.
 type ghost struct {
-	added []uint32 // when each key was, 0 if it is not there
+	added []uint32 // when each key was added, 0 if it is not there
 	queue []ghostEntry
 	keys  int
 	now   uint32
@@ -120,7 +120,7 @@ type ghost struct {
 
 type ghostEntry struct{ key, added uint32 }
 
-// add makes key the newest of at most n, but at least one.
+// add makes key the newest of at most n keys, or of one if n is less.
 func (g *ghost) add(key uint32, n int) {
 	g.now++
 	g.added[key] = g.now

@@ -1,13 +1,13 @@
 package sim
 
-// Trace is what a client reads.
+// Trace is the sequence of a client's reads.
 type Trace struct {
 	Keys   []uint32 // numbers below len(Values), in the order of the reads
 	Values []int32  // the length of every key's value, in bytes
 	WarmUp int      // reads at the beginning that do not count
 }
 
-// Costs is how many bytes each key takes that has so many beside its value.
+// Costs returns how many bytes each key takes: its value and the bytes beside it.
 func (t *Trace) Costs(beside int) []int32 {
 	costs := make([]int32, len(t.Values))
 	for key, n := range t.Values {
@@ -16,7 +16,7 @@ func (t *Trace) Costs(beside int) []int32 {
 	return costs
 }
 
-// MeanCost is the mean of Costs.
+// MeanCost returns the mean of Costs.
 func (t *Trace) MeanCost(beside int) float64 {
 	bytes := 0
 	for _, n := range t.Values {
@@ -31,7 +31,7 @@ type Cache interface {
 	Read(key uint32) bool
 }
 
-// HitRatio is the share of the counted reads that hit.
+// HitRatio returns the share of the counted reads that hit.
 func HitRatio(t *Trace, c Cache) float64 {
 	hits := 0
 	for i, key := range t.Keys {

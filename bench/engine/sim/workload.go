@@ -22,7 +22,7 @@ const (
 	stay       = 10  // reads until a moving set of keys moves on by one
 )
 
-// Workloads are all.
+// Workloads lists all workloads.
 var Workloads = []Workload{
 	{"zipf 0.8", "Zipf's law with exponent 0.8", zipfian(0.8), oneLength},
 	{"zipf 1.0", "exponent 1.0", zipfian(1.0), oneLength},
@@ -35,8 +35,8 @@ var Workloads = []Workload{
 	{"long tail", "zipf 1.0; lengths of values are lognormal, median 300, mean 1.1 kB, from 16 B to 100 KiB", zipfian(1.0), longTail},
 }
 
-// Trace makes the same trace each time. Of so many keys the cold ones may never be read; scans and
-// moving sets add to them.
+// Trace makes a trace, always the same one. Some of the keys may never be read; scans and moving
+// sets add further keys.
 func (w *Workload) Trace(keys, reads int) *Trace {
 	g := generator{r: rand.New(rand.NewPCG(1, 2)), keys: keys, fresh: uint32(keys), reads: make([]uint32, 0, reads)}
 	w.read(&g)
@@ -50,8 +50,8 @@ func (w *Workload) Trace(keys, reads int) *Trace {
 // generator makes one trace.
 type generator struct {
 	r     *rand.Rand
-	keys  int      // that there are from the start
-	fresh uint32   // first number that no key has
+	keys  int      // that exist from the start
+	fresh uint32   // lowest number that no key has
 	reads []uint32 // so far, of cap(reads)
 }
 

@@ -11,7 +11,7 @@ import (
 type zipf struct {
 	n, exponent float64
 	first, end  float64 // of the integral of x^-exponent that is drawn from
-	sure        float64 // a rank this near below its x is taken without another look
+	sure        float64 // a rank this near below its x is accepted without another test
 }
 
 func newZipf(exponent float64, n int) zipf {
