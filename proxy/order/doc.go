@@ -18,7 +18,8 @@
 // outstanding until its reply has come, and held when it came back undone or cannot be sent yet. A
 // Part gathers the replies to several requests. The requests of a Scattered Part have keys in
 // several partitions and may have to be divided. Those of an Asker are never held, because it asks
-// again by itself. A stray is a request that a node may still execute although its pipe was lost.
+// again by itself. A stray is a request that may write, and that a node may still execute although
+// its pipe was lost.
 //
 // # Invariants
 //

@@ -14,16 +14,22 @@ type held struct {
 	body Body   // not nil: has the memory of raw
 }
 
-// returned decides about a request whose pipe broke. begun says that some of it was written. A
+// returned decides about a request whose pipe p broke. begun says that some of it was written. A
 // request that may have been executed and must not be executed twice fails; any other is held. raw
 // is valid during the call. returned takes over the body.
-func (m *Machine) returned(r *Request, raw []byte, body Body, begun bool, now time.Duration) {
-	if begun && !m.repeatable(raw) {
-		release(body)
-		m.fail(r, Unknown)
-		return
+func (m *Machine) returned(r *Request, raw []byte, body Body, p *Pipe, begun bool, now time.Duration) {
+	if begun {
+		args := words(raw)
+		if !onlyReads(args) {
+			m.strayed(r.Session, p)
+		}
+		if !m.repeatable(args) {
+			release(body)
+			m.fail(r, Unknown)
+			return
+		}
+		r.begun = true
 	}
-	r.begun = r.begun || begun
 	m.undone(r, raw, body, now)
 }
 

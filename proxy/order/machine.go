@@ -95,6 +95,7 @@ func (m *Machine) Install(t *ring.Table, now time.Duration) {
 	m.route++
 	for _, n := range before {
 		if m.nodes[n.Member.Name()] != n {
+			n.left = true
 			m.leaving = append(m.leaving, n)
 		}
 	}

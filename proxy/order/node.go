@@ -23,6 +23,7 @@ type Node struct {
 	Kept int
 
 	owned  ring.PartitionSet // by the table, and by -MOVED replies since
+	left   bool              // not in the table any more
 	gone   bool              // declared dead, or left: its pipes stay closed unless it turns out to be alive
 	goneAt time.Duration
 	pipes  [member.Kinds][2]*Pipe

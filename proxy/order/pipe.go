@@ -271,11 +271,7 @@ func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 			r.since = since
 		}
 		if r.Session != nil {
-			begun := begin < sent
-			if begun {
-				m.strayed(r.Session, p)
-			}
-			m.returned(&r, raw, body, begun, now)
+			m.returned(&r, raw, body, p, begin < sent, now)
 		}
 		begin = r.end
 	}

@@ -3,6 +3,7 @@ package order
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,56 +13,92 @@ import (
 )
 
 // schedule is a Machine between sessions and two nodes, where everything happens in random order:
-// requests arrive, replies arrive, timers run down, partitions change hands and tables come.
+// requests arrive, replies arrive, timers run down, pipes are lost, partitions change hands, and
+// tables come, with both nodes or with one.
 type schedule struct {
 	*Machine
 	rng      *rand.Rand
 	now      time.Duration
 	sessions []*Session
 	next     [partitions]uint64           // the newest request for each partition
-	executed [sessions][partitions]uint64 // the newest executed
+	executed [sessions][partitions]uint64 // the newest write executed
+	acked    [sessions][partitions]uint64 // the newest write whose client knows that it was executed
+	known    map[*Session]map[uint64]bool // the requests that were executed once
 	server   [partitions]int              // -1: between two nodes
+	began    [partitions]uint64           // the epoch in which its server gained it
 	owner    [partitions]int              // by the newest table
-	ways     map[*Pipe]*way
-	order    []*Pipe
-	table    *ring.Table
+	alone    bool                         // n1 is not in the newest table
+	epoch    uint64                       // of the newest table
+	ways     map[*Pipe]*way               // of the open pipes
+	order    []*Pipe                      // those
+	cut      []*way                       // of lost connections: the node may read what is left
+	dialed   []dial
+	table    *ring.Table // that the Machine has
 	fault    string
 }
 
 const sessions, partitions = 3, 2
 
+var lanes = []Lane{{Kind: member.Common, Version: resp.RESP2}, {Kind: member.Large, Version: resp.RESP2}}
+
+// dial is a connection that the Machine has asked for.
+type dial struct {
+	pipe    *Pipe
+	attempt uint64
+}
+
 // way is what is on its way over one pipe.
 type way struct {
 	node    int
-	forth   []Request // Session nil: RETRY
-	back    []Refusal
-	refused []bool // for back: it is a refusal
+	lane    Lane
+	lost    bool
+	forth   []message
+	back    []answer
 	latched [partitions]bool
+	era     uint64 // the newest epoch that the node knows the proxy to know, see ownership.Gate
+}
+
+// message is a request on its way.
+type message struct {
+	Request        // Session nil: RETRY
+	read    bool   // it only reads
+	epoch   uint64 // of RETRY
+}
+
+// answer is a reply on its way.
+type answer struct {
+	message
+	refused bool
+	why     Refusal
 }
 
 func newSchedule(seed uint64, broken *Broken) *schedule {
 	h := &schedule{
-		Machine: New(Config{Patience: time.Hour, SilentTicks: 5, Broken: broken}), rng: rand.New(rand.NewPCG(seed, 1)),
-		now: time.Minute, ways: make(map[*Pipe]*way),
+		Machine: New(Config{Patience: time.Hour, SilentTicks: 1 << 30, Broken: broken}), rng: rand.New(rand.NewPCG(seed, 1)),
+		now: time.Minute, ways: make(map[*Pipe]*way), epoch: 1, known: make(map[*Session]map[uint64]bool),
 	}
 	for range sessions {
-		h.sessions = append(h.sessions, &Session{Owner: noOwner{}})
+		s := &Session{Owner: noOwner{}}
+		h.sessions, h.known[s] = append(h.sessions, s), make(map[uint64]bool)
 	}
 	h.install()
 	return h
 }
 
-// install has a table come that says who owns what.
+// install has the newest table arrive.
 func (h *schedule) install() {
-	t := &ring.Table{Epoch: 1, Issuer: "test", Nodes: []ring.Member{{ID: "n0", Boot: 1, Addr: "n0"}, {ID: "n1", Boot: 1, Addr: "n1"}}}
+	t := &ring.Table{Epoch: h.epoch, Issuer: "test", Nodes: []ring.Member{{ID: "n0", Boot: 1, Addr: "n0"}, {ID: "n1", Boot: 1, Addr: "n1"}}}
+	if h.alone {
+		t.Nodes = t.Nodes[:1]
+	}
 	if h.table != nil {
-		t.Epoch, t.Ancestors = h.table.Epoch+1, []ring.Version{h.table.Version()}
+		t.Ancestors = []ring.Version{h.table.Version()}
 	}
 	for p, node := range h.owner {
 		t.Owner[p] = uint16(node)
 	}
-	h.table = t
 	h.Install(t, h.now)
+	h.table = h.Table()
 	h.run()
 }
 
@@ -70,40 +107,82 @@ func (h *schedule) run() {
 		for _, a := range h.Actions() {
 			switch a.Kind {
 			case Dial:
-				w := &way{}
-				if a.Pipe.Node.Member.ID == "n1" {
-					w.node = 1
-				}
-				h.ways[a.Pipe], h.order = w, append(h.order, a.Pipe)
-				h.Connected(a.Pipe, a.Pipe.Attempt())
-				h.Opened(a.Pipe, h.now)
+				h.dialed = append(h.dialed, dial{a.Pipe, a.Pipe.Attempt()})
 			case Write:
 				h.write(a.Pipe)
-			case Close, Fail, Undone, Proceed, Arm, Refresh:
+			case Close:
+				if w := h.ways[a.Pipe]; w != nil {
+					w.lost = true
+					h.cut = append(h.cut, w)
+					delete(h.ways, a.Pipe)
+					h.order = slices.DeleteFunc(h.order, func(p *Pipe) bool { return p == a.Pipe })
+				}
+			case Fail, Undone, Proceed, Arm, Refresh:
 			}
 		}
 	}
 }
 
+// connect has the oldest dialed connection reach its node, which closes the older ones of that pipe
+// before it acknowledges the new one. The proxy may have one of them open still, if the node has left
+// the table and is back.
+func (h *schedule) connect() {
+	if len(h.dialed) == 0 {
+		return
+	}
+	d := h.dialed[0]
+	h.dialed = h.dialed[1:]
+	if _, ok := h.Connected(d.pipe, d.attempt); !ok {
+		return
+	}
+	w := &way{lane: d.pipe.Lane, era: h.epoch}
+	if d.pipe.Node.Member.ID == "n1" {
+		w.node = 1
+	}
+	for _, p := range slices.Clone(h.order) {
+		if old := h.ways[p]; old.node == w.node && old.lane == w.lane {
+			h.Lost(p, ErrSilent, h.now)
+			h.run()
+		}
+	}
+	h.cut = slices.DeleteFunc(h.cut, func(old *way) bool { return old.node == w.node && old.lane == w.lane })
+	h.ways[d.pipe], h.order = w, append(h.order, d.pipe)
+	h.Opened(d.pipe, h.now)
+	h.run()
+}
+
 // write sends what was queued.
 func (h *schedule) write(p *Pipe) {
 	w := h.ways[p]
-	for i := p.Inflight() - p.TakeUnsent(); i < p.Inflight(); i++ {
-		w.forth = append(w.forth, *p.inflight.at(i))
+	if w == nil {
+		return // lost meanwhile
+	}
+	first := p.Inflight() - p.TakeUnsent()
+	for i := first; i < p.Inflight(); i++ {
+		r := *p.inflight.at(i)
+		begin := p.acked
+		if i > 0 {
+			begin = p.inflight.at(i - 1).end
+		}
+		w.forth = append(w.forth, message{r, onlyReads(words(p.buf[begin-p.base : r.end-p.base])), p.latch.epoch})
 	}
 	p.Wrote(len(p.Queued()))
 }
 
 func (h *schedule) submit() {
 	s := h.sessions[h.rng.IntN(sessions)]
-	if !h.Enter(s, Lane{Kind: member.Common, Version: resp.RESP2}) {
+	if !h.Enter(s, lanes[h.rng.IntN(len(lanes))]) {
 		return
 	}
 	partition := uint16(h.rng.IntN(partitions))
 	h.next[partition]++
 	r := Request{Session: s, Seq: h.next[partition], Origin: Origin{Partition: partition}}
-	if p, _ := h.Submit(s, r, []byte("GET x\r\n"), h.now); p != nil {
+	raw := []string{"GET x\r\n", "SET x 1\r\n", "INCR x\r\n"}[h.rng.IntN(3)]
+	if p, _ := h.Submit(s, r, []byte(raw), h.now); p != nil {
 		h.write(p)
+		if slices.ContainsFunc(s.strays, func(q *Pipe) bool { return q.Node.left }) {
+			h.fault = "a session remembers strays at a node that left"
+		}
 	}
 	h.run()
 }
@@ -113,30 +192,40 @@ func (h *schedule) execute(w *way) {
 	if len(w.forth) == 0 {
 		return
 	}
-	r := w.forth[0]
+	a := answer{message: w.forth[0]}
 	w.forth = w.forth[1:]
-	var refusal Refusal
-	refused := false
-	switch p := r.Partition; {
-	case r.Session == nil:
-		w.latched = [partitions]bool{}
-	case w.latched[p] || h.server[p] != w.node:
-		refused = true
-		if other := h.server[p]; !w.latched[p] && other >= 0 {
-			refusal = Refusal{Moved: true, Partition: p, Addr: fmt.Sprintf("n%d", other)}
+	switch p := a.Partition; {
+	case a.Session == nil:
+		w.latched, w.era = [partitions]bool{}, max(w.era, a.epoch)
+	case w.latched[p] || h.server[p] != w.node || h.began[p] > w.era:
+		a.refused = true
+		switch other := h.server[p]; {
+		case other == w.node:
+			a.why = Refusal{Epoch: h.began[p]}
+		case other >= 0 && !w.latched[p]:
+			a.why = Refusal{Moved: true, Partition: p, Addr: fmt.Sprintf("n%d", other)}
 		}
 		w.latched[p] = true
 	default:
-		for i, s := range h.sessions {
-			if s == r.Session {
-				if r.Seq < h.executed[i][p] {
-					h.fault = fmt.Sprintf("session %d: %d is executed behind %d", i, r.Seq, h.executed[i][p])
-				}
-				h.executed[i][p] = r.Seq
-			}
-		}
+		h.judge(w, &a.message)
 	}
-	w.back, w.refused = append(w.back, refusal), append(w.refused, refused)
+	w.back = append(w.back, a)
+}
+
+// judge notices a request that is executed too late: for the first time behind a newer write of its
+// session, or at all behind one that was answered. A read whose connection was lost may be.
+func (h *schedule) judge(w *way, r *message) {
+	i, p := slices.Index(h.sessions, r.Session), r.Partition
+	known := h.known[r.Session]
+	id := r.Seq*partitions + uint64(p)
+	late := r.Seq < h.acked[i][p] || r.Seq < h.executed[i][p] && !known[id]
+	if late && !(r.read && w.lost) {
+		h.fault = fmt.Sprintf("session %d: %d is executed behind %d", i, r.Seq, h.executed[i][p])
+	}
+	known[id] = true
+	if !r.read {
+		h.executed[i][p] = max(h.executed[i][p], r.Seq)
+	}
 }
 
 // answer has the proxy read the next reply of a pipe.
@@ -144,13 +233,38 @@ func (h *schedule) answer(p *Pipe, w *way) {
 	if len(w.back) == 0 {
 		return
 	}
-	if w.refused[0] {
-		h.Refused(p, w.back[0], h.now)
+	a := w.back[0]
+	w.back = w.back[1:]
+	if a.refused {
+		h.Refused(p, a.why, h.now)
 	} else {
+		if a.Session != nil && !a.read {
+			h.acked[slices.Index(h.sessions, a.Session)][a.Partition] = a.Seq
+		}
 		p.Pop()
 	}
-	w.back, w.refused = w.back[1:], w.refused[1:]
 	h.run()
+}
+
+// move takes a partition from its owner, or has the next owner serve it.
+func (h *schedule) move(p int) {
+	if h.server[p] < 0 {
+		h.server[p], h.began[p] = h.owner[p], h.epoch
+	} else if h.rng.IntN(4) == 0 && !h.alone {
+		h.server[p], h.owner[p] = -1, 1-h.owner[p]
+		h.epoch++
+	}
+}
+
+// leave takes n1 out of the table, or brings it back.
+func (h *schedule) leave() {
+	h.alone = !h.alone
+	h.epoch++
+	for p, node := range h.owner {
+		if h.alone && node == 1 {
+			h.server[p], h.owner[p] = -1, 0
+		}
+	}
 }
 
 // step lets something happen.
@@ -159,28 +273,35 @@ func (h *schedule) step() {
 	switch x := h.rng.IntN(100); {
 	case x < 30:
 		h.submit()
-	case x < 80 && len(h.order) > 0:
+	case x < 70 && len(h.order) > 0:
 		p := h.order[h.rng.IntN(len(h.order))]
 		if h.rng.IntN(2) == 0 {
 			h.execute(h.ways[p])
 		} else {
 			h.answer(p, h.ways[p])
 		}
-	case x < 88:
+	case x < 73 && len(h.cut) > 0:
+		h.execute(h.cut[h.rng.IntN(len(h.cut))])
+	case x < 80:
+		h.connect()
+	case x < 87:
 		h.RetryTimer(h.now)
 		h.run()
-	case x < 93:
+	case x < 92:
 		h.FollowMoves(h.now)
 		h.run()
+	case x < 95:
+		h.move(h.rng.IntN(partitions))
 	case x < 97:
-		p := h.rng.IntN(partitions)
-		if h.server[p] < 0 {
-			h.server[p] = h.owner[p]
-		} else if h.rng.IntN(4) == 0 {
-			h.server[p], h.owner[p] = -1, 1-h.owner[p]
-		}
-	case x < 98:
 		h.install()
+	case x < 98 && len(h.order) > 0:
+		h.Lost(h.order[h.rng.IntN(len(h.order))], ErrSilent, h.now)
+		h.run()
+	case x < 99 && h.rng.IntN(4) == 0:
+		h.leave()
+	default:
+		h.Tick(h.now)
+		h.run()
 	}
 }
 
@@ -212,6 +333,8 @@ func TestBrokenRulesInRandomSchedules(t *testing.T) {
 		"send held requests before the others have come back": {ResendEarly: true},
 		"send past what is held":                              {PassHeld: true},
 		"change the route of outstanding requests":            {IgnoreRoutes: true},
+		"change the lane of outstanding requests":             {ChangeLanes: true},
+		"overtake strays in another lane":                     {ForgetStrays: true},
 	} {
 		if seed, fault := firstFault(500, &broken); fault == "" {
 			t.Errorf("%s: not noticed in 500 schedules", name)

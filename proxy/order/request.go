@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -77,20 +78,41 @@ type Collected struct{}
 // Release does nothing.
 func (Collected) Release() {}
 
-// repeatable reports whether a request may be executed twice. It is parsed again, since that is
-// rare and remembering it would cost every command.
-func (m *Machine) repeatable(raw []byte) bool {
-	if m.broken.repeatsAll() {
-		return true
-	}
+// words parses a request again, which is rare: remembering what it was would cost every command. The
+// result is a view of raw, empty if raw is not a whole request.
+func words(raw []byte) [][]byte {
 	var p resp.Parser
 	p.SetLimits(resp.Limits{})
-	if p.Parse(raw) != resp.Done || len(p.Args()) == 0 {
+	if p.Parse(raw) != resp.Done {
+		return nil
+	}
+	return p.Args()
+}
+
+// repeatable reports whether a request may be executed twice.
+func (m *Machine) repeatable(args [][]byte) bool {
+	switch {
+	case m.broken.repeatsAll():
+		return true
+	case len(args) == 0:
 		return false
 	}
-	cmd := command.Row(p.Args())
+	cmd := command.Row(args)
 	if cmd != nil && cmd.Flags&command.Internal != 0 {
 		return cmd.ID != command.DunlinExec
 	}
-	return cmd != nil && cmd.IdempotentCall(p.Args())
+	return cmd != nil && cmd.IdempotentCall(args)
+}
+
+// onlyReads reports whether a request that is executed late changes nothing.
+func onlyReads(args [][]byte) bool {
+	if len(args) == 0 {
+		return false
+	}
+	cmd := command.Row(args)
+	if cmd != nil && cmd.ID == command.DunlinEach {
+		_, args, _ = member.ParseEach(args[2:])
+		cmd = command.Row(args)
+	}
+	return cmd != nil && (cmd.Flags&command.ReadOnly != 0 || cmd.ID == command.DunlinWatch)
 }

@@ -7,17 +7,19 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/member"
 )
 
-// A stray is a request whose connection was lost after the node had been sent some of it. Its
-// client may have an answer by now, and the node may still execute it: until the node acknowledges
-// the next generation of that pipe, which closes the lost connection. Pipes of other lanes are not
-// closed by that. So a session that has strays at a node sends that node nothing in another lane
-// before:
+// A stray is a request that may write, and whose connection was lost after the node had been sent
+// some of it. Its client may have an answer by now, and the node may still execute it: until the node
+// acknowledges the next generation of that pipe, which closes the lost connection. Pipes of other
+// lanes are not closed by that. So a session that has strays at a node sends that node nothing in
+// another lane before:
 //
 //	wrong  large: SET a 1 ✗            common: SET a 2        SET a 1 arrives and is executed
 //	right  large: SET a 1 ✗ PIPE, +OK  common: SET a 2        SET a 1 was thrown away
 //
 // The lane itself needs no such rule: it is open only behind that acknowledgement. Nor do other
-// nodes, see Gate in package node/ownership. Sessions without strays use the other lanes as before.
+// nodes, see Gate in package node/ownership. Nor does a node that left the table: if it returns, it
+// has gained all that it owns, and Gate keeps strays from that. So a session remembers strays at
+// nodes of the table only. Sessions without strays use the other lanes as before.
 
 // carriesCommands reports whether what travels in the lane is executed. Pieces of replies are only
 // read.
@@ -25,7 +27,7 @@ func (l Lane) carriesCommands() bool { return l.Kind != member.Fetching }
 
 // strayed is the event that a request of the session has become a stray of the pipe.
 func (m *Machine) strayed(s *Session, p *Pipe) {
-	if !p.Lane.carriesCommands() || m.broken.forgetsStrays() {
+	if !p.Lane.carriesCommands() || p.Node.left || m.broken.forgetsStrays() {
 		return
 	}
 	p.strays = true
@@ -40,7 +42,7 @@ func (m *Machine) mayOvertakeStrays(s *Session, p *Pipe, now time.Duration) (wai
 	if !p.Lane.carriesCommands() {
 		return false
 	}
-	s.strays = slices.DeleteFunc(s.strays, func(q *Pipe) bool { return !q.strays })
+	s.strays = slices.DeleteFunc(s.strays, func(q *Pipe) bool { return !q.strays || q.Node.left })
 	for _, q := range s.strays {
 		if q.Node == p.Node && q != p {
 			m.open(q, now)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 var large = Lane{Kind: member.Large, Version: resp.RESP2}
@@ -85,5 +86,67 @@ func TestUnwrittenRequestsAreNoStrays(t *testing.T) {
 	h.run()
 	if p.strays || len(s.strays) != 0 {
 		t.Error("what no node was sent counts as a stray")
+	}
+}
+
+// What only reads changes nothing when it is executed late. So a session goes on in another lane
+// while a node may still execute a KEYS that was given up.
+func TestReadsAreNoStrays(t *testing.T) {
+	f := func(want bool, args ...string) {
+		t.Helper()
+		words := make([][]byte, len(args))
+		for i, a := range args {
+			words[i] = []byte(a)
+		}
+		var all ring.PartitionSet
+		if args[0] == "EACH" {
+			words = append([][]byte{[]byte("DUNLIN"), words[0], all[:]}, words[1:]...)
+		}
+		h, s := newShell(t), &Session{Owner: noOwner{}}
+		h.Enter(s, large)
+		raw := resp.AppendRequest(nil, words...)
+		for range 2 { // the first one opens the pipe
+			p, _ := h.Submit(s, Request{Session: s}, raw, h.now)
+			if p != nil {
+				p.Wrote(len(p.Queued()))
+			}
+			h.run()
+		}
+		h.Lost(h.Owner(0).Pipe(large), ErrSilent, h.now)
+		if got := len(s.strays) > 0; got != want {
+			t.Errorf("%v is a stray: %v, want %v", args, got, want)
+		}
+	}
+	f(false, "GET", "x")
+	f(false, "EACH", "KEYS", "*")
+	f(false, "EACH", "SCAN", "0")
+	f(true, "SET", "x", "1")
+	f(true, "EACH", "FLUSHALL")
+	f(true, "DUNLIN", "EXEC", "x", "y")
+	f(true, "NOSUCH")
+}
+
+// A session forgets its strays at nodes that left the table. If such a node returns, ownership.Gate
+// keeps the strays from what it gains.
+func TestStraysOfNodesThatLeft(t *testing.T) {
+	h, s := newShell(t), &Session{Owner: noOwner{}}
+	set := []byte("*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$1\r\n1\r\n")
+	table := h.Table()
+	for boot := int64(2); boot < 20; boot++ {
+		h.Enter(s, large)
+		if p, _ := h.Submit(s, Request{Session: s}, set, h.now); p != nil {
+			p.Wrote(len(p.Queued()))
+		}
+		h.run() // opens the first pipe, and sends
+		h.Lost(h.Owner(0).Pipe(large), ErrSilent, h.now)
+		next := &ring.Table{Epoch: table.Epoch + 1, Issuer: "test", Ancestors: []ring.Version{table.Version()},
+			Nodes: []ring.Member{{ID: "n1", Boot: boot, Addr: "n1:6380"}}}
+		table = next
+		h.Install(table, h.now)
+		h.run() // opens the pipe to the next node, and sends again
+		h.Owner(0).Pipe(large).Pop()
+	}
+	if len(s.strays) > 1 || s.Outstanding() != 0 {
+		t.Errorf("%d pipes with strays, %d requests outstanding; want at most 1, 0", len(s.strays), s.Outstanding())
 	}
 }
