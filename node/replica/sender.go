@@ -54,6 +54,7 @@ const (
 	SendRouse                  // wake the caller's loop: there may be a snapshot to take, or a batch to make
 	SendRelieved               // the last hand-over has ended
 	SendPassed                 // a barrier that Raise returned has ended
+	SendOwed                   // the hand-over of Partition has begun or ended: Owes says which
 )
 
 // feedState is the state of a feed, as the sender sees it.
@@ -203,7 +204,7 @@ func (s *Sender) Hand(p uint16, seal uint64, heir bool) {
 		s.enqueue(again)
 	default:
 		f.seal, f.tries = seal, 0
-		s.owed++
+		s.owe(f, 1)
 		if f.state == feedWhole {
 			s.sendHanded(f)
 		}
@@ -239,7 +240,7 @@ func (s *Sender) put(f *feed) {
 	s.remove(f.partition)
 	s.fed[f.partition] = f
 	if f.seal != 0 {
-		s.owed++
+		s.owe(f, 1)
 	}
 }
 
@@ -253,8 +254,14 @@ func (s *Sender) remove(p uint16) {
 		s.filling = nil
 	}
 	if f.seal != 0 {
-		s.owed--
+		s.owe(f, -1)
 	}
+}
+
+// owe counts a hand-over that begins (1) or ends (-1).
+func (s *Sender) owe(f *feed, n int) {
+	s.owed += n
+	s.log(SendOwed, f.partition, Mark{})
 }
 
 // Close ends the stream. Later events change nothing, except Closed.
@@ -329,6 +336,9 @@ func (s *Sender) Generation() uint64 { return s.generation }
 
 // Owed returns the number of partitions whose hand-over is under way.
 func (s *Sender) Owed() int { return s.owed }
+
+// Owes reports whether the hand-over of p is under way.
+func (s *Sender) Owes(p uint16) bool { return s.fed[p] != nil && s.fed[p].seal != 0 }
 
 // Resyncs returns how often a partition had to be sent again.
 func (s *Sender) Resyncs() uint64 { return s.resyncs }

@@ -34,7 +34,7 @@ func (r *rig) said() string {
 			words = append(words, "relieved")
 		case SendPassed:
 			words = append(words, fmt.Sprintf("passed %d %v", a.Barrier, a.Err))
-		case SendRouse:
+		case SendRouse, SendOwed:
 		}
 	}
 	return strings.Join(words, ", ")

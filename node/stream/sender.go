@@ -34,6 +34,10 @@ type Sender struct {
 	relieved chan struct{} // closed when nothing is to be handed over any more; nil: nobody waits for that
 	flushes  map[uint64]chan error
 
+	// owes has the partitions whose hand-over is under way. It changes with mu held, and loops read
+	// it without.
+	owes [ring.Partitions / 64]atomic.Uint64
+
 	// goroutine's
 	next    int // shard where the next round begins
 	payload []byte
@@ -72,6 +76,13 @@ func (s *Sender) actLocked() {
 		case replica.SendPassed:
 			s.flushes[a.Barrier] <- a.Err
 			delete(s.flushes, a.Barrier)
+		case replica.SendOwed:
+			word, bit := &s.owes[a.Partition/64], uint64(1)<<(a.Partition%64)
+			if s.machine.Owes(a.Partition) {
+				word.Or(bit)
+			} else {
+				word.And(^bit)
+			}
 		}
 	}
 }
@@ -111,8 +122,12 @@ func (s *Sender) Hand(p uint16, seal uint64, heir bool) {
 	s.actLocked()
 }
 
-// abandon ends the hand-over of p with the seal, if it is still under way.
+// abandon ends the hand-over of p with the seal, if it is still under way. It is called on loops, and
+// waits for mu in that case only: the goroutine may have mu while it moves a window of 4 MiB.
 func (s *Sender) abandon(p uint16, seal uint64) {
+	if s.owes[p/64].Load()>>(p%64)&1 == 0 {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.machine.Abandon(p, seal)

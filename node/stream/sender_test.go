@@ -102,6 +102,33 @@ func TestHandOverThroughAnOverflowInARound(t *testing.T) {
 	}
 }
 
+// A mark that arrives on a loop does not wait for a sender that has nothing to hand over of its
+// partition, however long the sender's goroutine has the lock.
+func TestAbandonTakesNoLock(t *testing.T) {
+	s := NewSenders(newConfig(t)).To(other)
+	for _, p := range []uint16{7, 64, 71} {
+		s.Resume(p, 1, 5)
+		s.Hand(p, 77, true)
+	}
+	s.abandon(7, 77)
+	if owed := s.Progress().Owed; owed != 2 {
+		t.Fatalf("%d partitions are to be handed over after one was abandoned, want 2", owed)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.abandon(7, 77)
+		s.abandon(8, 77)
+	}()
+	select {
+	case <-done:
+	case <-time.After(5 * time.Second):
+		t.Error("abandon waits for the lock")
+	}
+}
+
 // A partition that was handed over and has come back meanwhile is not handed over again.
 func TestHandOverIsForgotten(t *testing.T) {
 	s := NewSenders(newConfig(t)).To(other)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -18,6 +19,7 @@ type Senders struct {
 
 	mu          sync.Mutex // before any sender's
 	to          map[string]*Sender
+	list        atomic.Pointer[[]*Sender] // those of to; changes with it, and is read without mu
 	taken       [engine.MaxReceivers]bool
 	generations uint64
 	closed      bool
@@ -29,7 +31,9 @@ type Senders struct {
 
 // NewSenders returns the senders of a node, none yet. The caller does not change cfg any more.
 func NewSenders(cfg *Config) *Senders {
-	return &Senders{cfg: cfg, to: make(map[string]*Sender)}
+	all := &Senders{cfg: cfg, to: make(map[string]*Sender)}
+	all.listLocked()
+	return all
 }
 
 // To returns the sender that feeds m, and opens one if there is none. A node that is about to end,
@@ -60,6 +64,7 @@ func (all *Senders) To(m ring.Member) *Sender {
 	s.cut = cfg.Monotonic()
 	cfg.Engine.OpenFeed(number, s.woken)
 	all.to[m.Name()] = s
+	all.listLocked()
 	cfg.Go(s.run)
 	return s
 }
@@ -94,6 +99,7 @@ func (all *Senders) forget(s *Sender) {
 func (all *Senders) removeLocked(s *Sender) {
 	if all.to[s.to.Name()] == s {
 		delete(all.to, s.to.Name())
+		all.listLocked()
 		all.moved += s.moved.Load()
 		all.resyncs += s.resyncs()
 	}
@@ -107,11 +113,12 @@ func (all *Senders) Close() {
 	all.closed = true
 }
 
-// List returns the senders that are open.
-func (all *Senders) List() []*Sender {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	return slices.Collect(maps.Values(all.to))
+// List returns the senders that are open. It takes no lock. The caller must not change the result.
+func (all *Senders) List() []*Sender { return *all.list.Load() }
+
+func (all *Senders) listLocked() {
+	list := slices.Collect(maps.Values(all.to))
+	all.list.Store(&list)
 }
 
 // Stats is what a node has done to feed others.
@@ -128,7 +135,7 @@ type Stats struct {
 func (all *Senders) Stats() (sum Stats) {
 	all.mu.Lock()
 	sum.Moved, sum.Resyncs = all.moved, all.resyncs
-	list := slices.Collect(maps.Values(all.to))
+	list := all.List()
 	all.mu.Unlock()
 	for _, s := range list {
 		s.addStats(&sum)

@@ -85,7 +85,7 @@ func (s *sender) act() {
 			s.pump()
 		case replica.SendRelieved:
 			s.n.w.after(s.n.p, 0, s.relieve)
-		case replica.SendPassed: // nobody waits for copies here
+		case replica.SendPassed, replica.SendOwed: // nobody waits for copies here, or looks without a lock
 		}
 	}
 }
