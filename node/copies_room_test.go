@@ -30,6 +30,7 @@ func setUses(n *Node, key string, uses int) {
 
 // What eviction knows of a key moves with it, as its time to live does, and its type, and whether the value is large or not.
 func TestMoveTakesUsesAlong(t *testing.T) {
+	addToys(t, 0)
 	nodes, table, key := startTrio(t)
 	p := partitionOf(key)
 	a := dial(t, nodes[0].Addr())
@@ -44,7 +45,7 @@ func TestMoveTakesUsesAlong(t *testing.T) {
 			a.want("STRLEN "+name(i), fmt.Sprintf("(integer) %d", len(value)))
 		}
 	}
-	if err := put(nodes[0], name(8), "value", engine.TypeZSet); err != nil {
+	if err := put(nodes[0], name(8), "value", toys.Type.ID); err != nil {
 		t.Fatal(err)
 	}
 	setUses(nodes[0], name(8), 2)

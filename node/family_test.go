@@ -7,6 +7,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/rdb"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // toyCode begins a payload of the toy type.
@@ -51,16 +52,23 @@ var toys = exec.Family{
 	},
 }
 
-// TestFamilyIsOneLine: once a family is listed, whatever concerns values of every type knows its type.
-func TestFamilyIsOneLine(t *testing.T) {
+// addToys makes the toys a family of the nodes that the test starts, with a type of that level.
+func addToys(t *testing.T, level uint8) {
 	row, oldHandlers, oldTypes, oldPlans := command.ByID(command.SAdd), handlers, types, plans
 	t.Cleanup(func() { // after the loops have ended
 		row.Built, handlers, types, plans = false, oldHandlers, oldTypes, oldPlans
 	})
 	row.Built = true
-	handlers, types = concat(append(families[:len(families):len(families)], toys))
+	typ := *toys.Type
+	typ.Level = level
+	added := exec.Family{Type: &typ, Handlers: toys.Handlers}
+	handlers, types = concat(append(families[:len(families):len(families)], added))
 	plans = makePlans()
+}
 
+// TestFamilyIsOneLine: once a family is listed, whatever concerns values of every type knows its type.
+func TestFamilyIsOneLine(t *testing.T) {
+	addToys(t, 0)
 	c := dial(t, startNode(t).Addr())
 	c.want("SET {t}string v", "OK")
 	c.want("SADD {t}toy bear", "(integer) 1")
@@ -92,7 +100,25 @@ func TestFamilyIsOneLine(t *testing.T) {
 	}
 }
 
-// TestUnknownType: a value that a newer node has sent is none of ours, but may be looked at.
+// TestTypeNeedsLevel: in a cluster below a type's level nobody makes a value of it.
+func TestTypeNeedsLevel(t *testing.T) {
+	addToys(t, 9)
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	const refusal = "(error) ERR values of type toy need protocol level 9, and this cluster speaks 0: upgrade all members"
+	c.want("SADD {t}toy bear", refusal)
+	payload := rdb.AppendFoot([]byte{toyCode, 'x'}, rdb.Sum(0, []byte{toyCode, 'x'}))
+	c.wantBig("RESTORE {t}toy 0 BIG", payload, refusal)
+	large := append([]byte{toyCode}, bigValue(9<<20, 1)...)
+	c.wantBig("RESTORE {t}toy 0 BIG", rdb.AppendFoot(large, rdb.Sum(0, large)), refusal)
+	c.want("EXISTS {t}toy", "(integer) 0")
+	install(t, altered(n.view.Load().Table, func(next *ring.Table) { next.Level = 9 }), n)
+	c.want("SADD {t}toy bear", "(integer) 1")
+	c.wantBig("RESTORE {t}toy 0 BIG REPLACE", payload, "OK")
+}
+
+// TestUnknownType: a value of a type that the node does not know, which no stream brings, may be
+// looked at and deleted all the same.
 func TestUnknownType(t *testing.T) {
 	n := startNode(t)
 	c := dial(t, n.Addr())

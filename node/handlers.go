@@ -45,13 +45,28 @@ func concat(families []exec.Family) (map[command.ID]exec.Handler, *exec.Types) {
 			if all[id] != nil {
 				panic("BUG: two handlers for " + command.ByID(id).Name)
 			}
-			all[id] = h
+			all[id] = leveled(f.Type, h)
 		}
 		if f.Type != nil {
 			types = append(types, f.Type)
 		}
 	}
 	return all, exec.NewTypes(types...)
+}
+
+// leveled returns the handler of a command of a type's family, which is refused in a cluster whose
+// level is too low for the type.
+func leveled(typ *exec.Type, h exec.Handler) exec.Handler {
+	if typ == nil || typ.Level == 0 {
+		return h
+	}
+	return func(r *exec.Request) {
+		if err := typ.Check(r.Level()); err != nil {
+			r.Fail(err.Error())
+			return
+		}
+		h(r)
+	}
 }
 
 // eachHandlers has what a node does as its part of a command over all nodes (DUNLIN EACH).

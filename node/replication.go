@@ -49,7 +49,8 @@ func (n *Node) streamConfig() *stream.Config {
 	return &stream.Config{
 		Engine: n.engine, Log: n.log, Context: n.ctx, Go: n.goJob,
 		Monotonic: n.monotonic, UnixMilli: n.cfg.Group.UnixMilli,
-		Name: n.name(), Boot: n.cfg.Boot, Secret: n.secret, Dialer: n.cfg.Dialer, MoveRate: n.cfg.MoveRate,
+		Admits: func(typ engine.Type, length int) bool { return types.Admits(int64(typ), int64(length)) },
+		Name:   n.name(), Boot: n.cfg.Boot, Secret: n.secret, Dialer: n.cfg.Dialer, MoveRate: n.cfg.MoveRate,
 	}
 }
 

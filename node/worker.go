@@ -43,6 +43,7 @@ func newWorker(n *Node, l *netloop.Loop) *worker {
 	r.Engine, r.Worker, r.Types = n.engine, &w.Worker, types
 	r.Host, r.Keyspace, r.Heap = &w.request, &w.request, heapBudget{n}
 	r.EvictsByFrequency = func() bool { return n.settings.EvictsByFrequency() }
+	r.Level = func() uint8 { return clusterLevel(n.view.Load().Table) }
 	w.ahead.args = make([][]byte, 0, exec.MaxAhead*resp.MaxSmall)
 	return w
 }

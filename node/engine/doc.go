@@ -139,18 +139,22 @@
 //     effect and deltas of about 32 KiB (Form.Dump), between other effects. An element's latest
 //     word holds, so Form.Apply must be idempotent for each element.
 //   - The effects of several changes form a unit (BeginUnit): one effect that contains the others,
-//     so that a receiver has all or none of them. Above 512 KiB the log overflows instead.
+//     so that a receiver has all or none of them. Above 512 KiB the log overflows instead. A
+//     receiver applies a unit in slices; feed_unit_apply.go says why nobody sees its middle.
+//   - Times inside a value are relative to its base (Parts.Base), the only word of a value that is
+//     shifted between the clocks of nodes.
 //
 // Not here yet: chunks of lists, whose edits a sender must hold back beyond the snapshot's
-// position; a base for times inside a value; copies of blocks for readers that pin a whole value.
+// position; copies of blocks for readers that pin a whole value.
 //
 // # Formats
 //
 // A header keeps bit 63 for databases: it will say that the key's last byte is the database. Type 7
 // in a header says that the value tells its type, so types beyond stream need no bit. An effect's
 // word has its length and five bits of kind; all kinds from begin on have the same layout, so an
-// engine can tell an effect of a newer one from a broken stream (UnknownEffect, CheckEffects). A
-// partition is dumped as effects: a snapshot applied to an empty partition restores it.
+// engine can tell an effect of a newer one from a broken stream (UnknownEffect). The caller of
+// CheckEffects also says which types it knows. The cluster's level sees to it that no member is
+// sent a kind or a type that it does not know (exec.Type.Level). A partition is dumped as effects: a snapshot applied to an empty partition restores it.
 //
 // # Copies
 //

@@ -108,6 +108,7 @@ func New(cfg Config) (*Engine, error) {
 		s.indexes.s, s.indexes.cells = s, s.cells
 		s.slabs.s, s.slabs.e, s.slabs.cells = s, e, s.cells
 		s.dropped.s, s.feeds.s, s.values.s, s.small.s, s.clocks.s, s.copies.s = s, s, s, s, s, s
+		s.units = &units{ended: sync.Cond{L: &s.mu}}
 		s.seed.Store(cfg.Seed)
 		s.mark = mark(i) + 1
 		s.partitions = partitions[i*Partitions/n : (i+1)*Partitions/n]

@@ -64,7 +64,8 @@ func (t targets) without(r Receiver) (left targets) {
 // shardFeeds is what a shard feeds to receivers.
 type shardFeeds struct {
 	s       *shard
-	unit    bool       // what is logged goes together
+	unit    bool // what is logged of unitOf goes together
+	unitOf  uint16
 	thirsty bool       // refillFeeds is to be called when there is time
 	view    handle     // record that Resize returned a view of, if something is fed
 	targets []targets  // by partition, nil before the first Feed
@@ -162,12 +163,13 @@ func (f *shardFeeds) setTargets(p uint16, t targets) {
 }
 
 // Feed logs the mark for r, and from then on changes of p. If p is fed to r already, it only logs
-// the mark. It has no effect if r is not open.
+// the mark. It has no effect if r is not open. It waits for a unit of p that is being applied.
 func (e *Engine) Feed(p uint16, r Receiver, mark Mark) {
 	e.refillFeeds()
 	s := e.shardOf(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.units.await(p)
 	if s.feeds.log(r) == nil {
 		return
 	}

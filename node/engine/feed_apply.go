@@ -24,17 +24,10 @@ const applyAtOnce = 16
 // Apply applies effects, in their order, to the partitions that t admits. shift is added to
 // expiries: the own clock minus the sender's. effects is not changed, and not used after Apply
 // returns. If there is no memory for a value, that is no error: the key is deleted. After an error,
-// everything before the malformed effect is applied.
+// everything before the malformed effect is applied; nothing of the unit that has it.
 func (e *Engine) Apply(effects []byte, shift, nowMilli int64, t Taker) error {
-	return e.apply(effects, shift, nowMilli, t, false)
-}
-
-func (e *Engine) apply(effects []byte, shift, nowMilli int64, t Taker, inUnit bool) error {
 	for len(effects) > 0 {
 		kind, p, _, size := NextEffect(effects)
-		if inUnit && !kind.inUnits() {
-			return effectError(effects)
-		}
 		switch kind {
 		case EffectNone, EffectLarge:
 			return effectError(effects)
@@ -43,7 +36,7 @@ func (e *Engine) apply(effects []byte, shift, nowMilli int64, t Taker, inUnit bo
 			t.Marked(p, Mark{uint8(h.keyLen()), binary.LittleEndian.Uint64(effects[wordSize:])})
 			effects = effects[size:]
 		case EffectUnit:
-			if err := e.apply(effects[2*wordSize:size], shift, nowMilli, t, true); err != nil {
+			if err := e.applyUnit(p, effects[2*wordSize:size], shift, nowMilli, t); err != nil {
 				return err
 			}
 			effects = effects[size:]
@@ -68,20 +61,14 @@ func (e *Engine) applySome(effects []byte, shift, nowMilli int64, t Taker) (left
 			break
 		}
 		if t.Admits(p) {
-			txn.number, txn.p = p, s.partition(p)
-			switch kind {
-			case EffectDelete:
-				txn.Delete(key)
-			case EffectSet:
-				txn.applySet(effects[:size], shift)
-			case EffectClear:
+			if kind == EffectClear {
 				d, _ := s.dropped.doomLocked(p)
 				txn.Unlock()
 				s.dropped.drainAll(d)
 				return effects[size:], nil
-			default:
-				err = txn.applyParts(kind, effects[:size], key, shift, t)
 			}
+			txn.number, txn.p = p, s.partition(p)
+			err = txn.applyOne(kind, effects[:size], key, shift, t)
 		}
 		if err != nil {
 			break
@@ -90,6 +77,19 @@ func (e *Engine) applySome(effects []byte, shift, nowMilli int64, t Taker) (left
 	}
 	txn.Unlock()
 	return effects, err
+}
+
+// applyOne applies an effect on one key.
+func (t Txn) applyOne(kind EffectKind, effect, key []byte, shift int64, taker Taker) error {
+	switch kind {
+	case EffectDelete:
+		t.Delete(key)
+	case EffectSet:
+		t.applySet(effect, shift)
+	default:
+		return t.applyParts(kind, effect, key, shift, taker)
+	}
+	return nil
 }
 
 // applySet stores what a set says.

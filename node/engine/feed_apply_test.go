@@ -56,14 +56,14 @@ func TestApplyUnknown(t *testing.T) {
 	} {
 		effects := append(bytes.Clone(good), c.effect...)
 		var got UnknownEffect
-		if err := CheckEffects(effects); !errors.As(err, &got) || got != c.want {
+		if err := CheckEffects(effects, nil); !errors.As(err, &got) || got != c.want {
 			t.Errorf("%s: checked as %v", name, err)
 		}
 		if err := e.Apply(effects, 0, 1, &takesAll{}); !errors.As(err, &got) || got != c.want || string(get(e, 5, "k")) != "v" {
 			t.Errorf("%s: applied as %v", name, err)
 		}
 	}
-	if err := CheckEffects(good); err != nil {
+	if err := CheckEffects(good, nil); err != nil {
 		t.Errorf("a known type: %v", err)
 	}
 	if got := (UnknownEffect{Kind: 12}).Error(); got != "unknown effect: kind 12, the highest known is 9" {
@@ -163,7 +163,7 @@ func FuzzApply(f *testing.F) {
 		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<10+100*uint64(len(b)) {
 			t.Errorf("%d bytes are allocated for %d", n, len(b))
 		}
-		if known := CheckEffects(b); known != nil && err == nil {
+		if known := CheckEffects(b, nil); known != nil && err == nil {
 			t.Errorf("applied, although %v", known)
 		} else if known == nil && err != nil && !hasParts(b) {
 			t.Errorf("whole effects: %v", err)

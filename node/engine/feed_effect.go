@@ -151,19 +151,32 @@ func NextEffect(effects []byte) (kind EffectKind, p uint16, key []byte, size int
 }
 
 // CheckEffects reports whether these are whole effects that Apply knows: nil, an UnknownEffect, or
-// ErrEffects.
-func CheckEffects(effects []byte) error { return checkEffects(effects, false) }
+// ErrEffects. admits reports whether the receiver knows the type of a value, and whether a value of
+// n bytes can be one; of a value with parts n is 0.
+func CheckEffects(effects []byte, admits func(typ Type, n int) bool) error {
+	return checkEffects(effects, admits, false)
+}
 
-func checkEffects(effects []byte, inUnit bool) error {
+// checkEffects is CheckEffects; admits may be nil: then all types are admitted.
+func checkEffects(effects []byte, admits func(typ Type, n int) bool, inUnit bool) error {
 	for len(effects) > 0 {
-		kind, _, _, size := NextEffect(effects)
+		kind, _, key, size := NextEffect(effects)
 		if kind == EffectNone || kind == EffectLarge || inUnit && !kind.inUnits() {
 			return effectError(effects)
 		}
-		if kind == EffectUnit {
-			if err := checkEffects(effects[2*wordSize:size], true); err != nil {
-				return err
+		var err error
+		switch kind {
+		case EffectUnit:
+			err = checkEffects(effects[2*wordSize:size], admits, true)
+		case EffectSet:
+			if h := header(binary.LittleEndian.Uint64(effects)); admits != nil && !admits(h.typ(), h.valueLen()) {
+				err = UnknownEffect{EffectSet, h.typ()}
 			}
+		case EffectBegin, EffectDelta, EffectExpire:
+			err = checkParts(kind, effects[:size], len(key), admits)
+		}
+		if err != nil {
+			return err
 		}
 		effects = effects[size:]
 	}

@@ -58,7 +58,11 @@ func (f *shardFeeds) logItem(t targets, item Item) {
 func (f *shardFeeds) logTo(t targets, h header, second int64, body []byte) {
 	if f.unit {
 		for u := t; u != 0; u >>= 8 {
-			f.openUnit(f.logs[u.first()], h.partition())
+			if l := f.logs[u.first()]; h.effect() == EffectLarge {
+				f.endUnitIn(l)
+			} else {
+				f.openUnit(l)
+			}
 		}
 	}
 	f.logs[t.first()].put(f.s, h, second, body)

@@ -9,7 +9,7 @@ import (
 // incarnation of the value. A receiver that has another incarnation under the key, or none, cannot
 // apply the delta: it lacks the key until it is sent anew.
 //
-//	begin   second: incarnation │ type │ flags │ length of the type's own bytes    rest: expiry
+//	begin   second: incarnation │ type │ flags │ length of the type's own bytes    rest: expiry │ base
 //	delta   second: incarnation │ flag                                             rest: what Form.Apply is given
 //	expire  second: incarnation                                                    rest: expiry
 //
@@ -32,6 +32,7 @@ const (
 	formShift = 32
 	useShift  = 40
 	ownShift  = 48
+	beginSize = 2 * wordSize // of what is behind the key in a begin effect
 
 	unfinishedBit = 1 << 42 // of a begin effect: the value is not whole before a delta says so
 	wholeBit      = 1 << 42 // of a delta: the value is whole with it
@@ -43,6 +44,23 @@ func (w partsWord) uses() int           { return int(w>>useShift) & maxUses }
 func (w partsWord) own() int            { return int(w >> ownShift) }
 func (w partsWord) unfinished() bool    { return w&unfinishedBit != 0 }
 func (w partsWord) whole() bool         { return w&wholeBit != 0 }
+
+// partsWordOf is the second word of an effect.
+func partsWordOf(effect []byte) partsWord {
+	return partsWord(binary.LittleEndian.Uint64(effect[wordSize:]))
+}
+
+// checkParts is CheckEffects for an effect on a value with parts.
+func checkParts(kind EffectKind, effect []byte, keyLen int, admits func(typ Type, n int) bool) error {
+	second, rest := partsWordOf(effect), len(effect)-2*wordSize-keyLen
+	switch {
+	case second.incarnation() == 0, kind == EffectBegin && rest != beginSize, kind == EffectExpire && rest != wordSize:
+		return ErrEffects
+	case kind == EffectBegin && (second.typ() > lastForm || admits != nil && !admits(second.typ(), 0)):
+		return UnknownEffect{EffectSet, second.typ()}
+	}
+	return nil
+}
 
 // Note logs a change of the value. The caller notes each change before the next command, or the end
 // of the unit, by a delta that Form.Apply understands, or by nil if receivers need not know.
@@ -74,7 +92,7 @@ func (f *shardFeeds) logParts(t targets, kind EffectKind, v Parts, second partsW
 	for ; t != 0; t >>= 8 {
 		// As in logTo: the log of one may have overflowed for that of another.
 		if r := t.first(); f.targetsOf(v.t.number).has(r) {
-			f.openUnit(f.logs[r], v.t.number)
+			f.openUnit(f.logs[r])
 			f.logs[r].putParts(f.s, h, second, key, rest)
 		}
 	}
@@ -94,7 +112,7 @@ func (f *shardFeeds) logBeginTo(t targets, v Parts, unfinished bool) {
 }
 
 // beginning is what a begin effect says of the value.
-func (f *shardFeeds) beginning(v Parts, unfinished bool) (second partsWord, rest [wordSize]byte) {
+func (f *shardFeeds) beginning(v Parts, unfinished bool) (second partsWord, rest [beginSize]byte) {
 	h := v.head()
 	hdr := f.s.cells.header(h.root)
 	second = partsWord(h.incarnation) | partsWord(h.typ)<<formShift | partsWord(hdr.uses())<<useShift | partsWord(h.ownLen)<<ownShift
@@ -102,6 +120,7 @@ func (f *shardFeeds) beginning(v Parts, unfinished bool) (second partsWord, rest
 		second |= unfinishedBit
 	}
 	binary.LittleEndian.PutUint64(rest[:], uint64(f.s.cells.expireAt(h.root, hdr)))
+	binary.LittleEndian.PutUint64(rest[wordSize:], uint64(h.base))
 	return second, rest
 }
 
@@ -140,7 +159,10 @@ func (t Txn) appendParts(dst []byte, v Parts) []byte {
 
 // applyParts does to a value with parts what an effect of a known kind says.
 func (t Txn) applyParts(kind EffectKind, effect, key []byte, shift int64, taker Taker) error {
-	second := partsWord(binary.LittleEndian.Uint64(effect[wordSize:]))
+	if err := checkParts(kind, effect, len(key), nil); err != nil {
+		return err
+	}
+	second := partsWordOf(effect)
 	rest := effect[2*wordSize+len(key):]
 	if kind == EffectBegin {
 		return t.applyBegin(key, second, rest, shift, taker)
@@ -151,9 +173,6 @@ func (t Txn) applyParts(kind EffectKind, effect, key []byte, shift int64, taker 
 		return nil
 	}
 	if kind == EffectExpire {
-		if len(rest) != wordSize {
-			return ErrEffects
-		}
 		en, tag := t.lookup(key)
 		t.setExpire(en, tag, ShiftExpiry(int64(binary.LittleEndian.Uint64(rest)), shift))
 		return nil
@@ -174,20 +193,18 @@ func (t Txn) applyParts(kind EffectKind, effect, key []byte, shift int64, taker 
 // engine's way: key is copied.
 func (t Txn) applyBegin(key []byte, second partsWord, rest []byte, shift int64, taker Taker) error {
 	typ := second.typ()
-	if typ > lastForm || t.s.e.forms[typ].Apply == nil {
+	if t.s.e.forms[typ].Apply == nil {
 		return UnknownEffect{EffectSet, typ}
 	}
-	if len(rest) != wordSize || second.incarnation() == 0 {
-		return ErrEffects
-	}
 	at := ShiftExpiry(int64(binary.LittleEndian.Uint64(rest)), shift)
+	base := int64(binary.LittleEndian.Uint64(rest[wordSize:])) + shift
 	t.Delete(key)
 	if expired(at, t.s.now) {
 		return nil
 	}
 	err := t.Reserve(Room{Roots: []int{len(key) + second.own()}})
 	if err == nil {
-		_, err = t.newParts(key, typ, second.own(), at, second.incarnation(), second.unfinished())
+		_, err = t.newParts(key, typ, second.own(), at, &valueHead{incarnation: second.incarnation(), base: base}, second.unfinished())
 	}
 	if err != nil {
 		t.lacks(key, taker)

@@ -202,7 +202,7 @@ func TestFeedUnit(t *testing.T) {
 			x.Delete([]byte("1"))
 		})
 		got, more := e.Collect(testReceiver, 0, nil, 1<<20)
-		if err := CheckEffects(got); err != nil || more {
+		if err := CheckEffects(got, nil); err != nil || more {
 			t.Fatalf("size %d: %v, more %t", size, err, more)
 		}
 		var kinds []EffectKind

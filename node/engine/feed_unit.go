@@ -3,19 +3,22 @@ package engine
 import "encoding/binary"
 
 // The effects of a command that makes several changes, or of a transaction, form a unit: one effect
-// that contains the others. So a receiver applies all of them or none. The unit's word is logged
-// before the first of them; its length is written when all are logged, under the same lock.
+// that contains the others. So a receiver applies all of them or none (feed_unit_apply.go). The
+// unit's word is logged before the first of them; its length is written when all are logged, under
+// the same lock. A large value is not logged and so is in no unit: the unit ends before it, and
+// another one begins behind it.
 
 // maxUnit is the longest unit. The log of a longer one overflows, and its receiver gets the
 // partition anew.
 const maxUnit = 512 << 10
 
-// BeginUnit makes one unit of all effects that are logged until EndUnit or Unlock.
+// BeginUnit makes one unit of all effects that are logged until EndUnit or Unlock. Members
+// understand units from ring.EffectsLevel on; the caller begins none in a cluster below it.
 func (t Txn) BeginUnit() {
 	s := t.s
 	if s.feeding && !s.feeds.unit {
 		s.feeds.endView()
-		s.feeds.unit = true
+		s.feeds.unit, s.feeds.unitOf = true, t.number
 	}
 }
 
@@ -27,13 +30,15 @@ func (t Txn) EndUnit() {
 	}
 }
 
-// openUnit begins a unit in a log, if the shard logs a unit and it has not begun there yet.
-func (f *shardFeeds) openUnit(l *feedLog, p uint16) {
-	if !f.unit || l.unit {
+// openUnit begins a unit in a log, if the shard logs a unit, it has not begun there yet, and its
+// partition is fed to the log's receiver. Other partitions' effects are in the log between the
+// unit's if records of theirs are evicted.
+func (f *shardFeeds) openUnit(l *feedLog) {
+	if !f.unit || l.unit || !f.targetsOf(f.unitOf).has(l.to.number) {
 		return
 	}
 	at := l.bytes
-	if l.putParts(f.s, otherEffect(EffectUnit, p, 0), 0, nil, nil); l.bytes > at {
+	if l.putParts(f.s, otherEffect(EffectUnit, f.unitOf, 0), 0, nil, nil); l.bytes > at {
 		l.unit, l.unitAt = true, at
 	}
 }
@@ -42,17 +47,24 @@ func (f *shardFeeds) openUnit(l *feedLog, p uint16) {
 func (f *shardFeeds) endUnit() {
 	f.unit = false
 	for _, l := range f.logs {
-		if l == nil || !l.unit {
-			continue
+		if l != nil {
+			f.endUnitIn(l)
 		}
-		l.unit = false
-		n := l.bytes - l.unitAt - 2*wordSize
-		if n > maxUnit {
-			f.overflow(l)
-			continue
-		}
-		l.lengthenUnit(n)
 	}
+}
+
+// endUnitIn ends the unit in a log, if it has one.
+func (f *shardFeeds) endUnitIn(l *feedLog) {
+	if !l.unit {
+		return
+	}
+	l.unit = false
+	n := l.bytes - l.unitAt - 2*wordSize
+	if n > maxUnit {
+		f.overflow(l)
+		return
+	}
+	l.lengthenUnit(n)
 }
 
 // lengthenUnit writes the length into the word of the unit that was begun last.

@@ -65,6 +65,7 @@ type valueHead struct {
 	ownLen      uint16
 	bytes       int64 // of the head, its parts and their directories, with what is unused of their cells
 	due         int64 // something in the value expires then, unix milliseconds; 0: nothing
+	base        int64 // see Parts.Base
 	planes      [Planes]plane
 }
 
@@ -115,10 +116,17 @@ func (w partWord) away() bool     { return w&awayBit != 0 }
 // never if that is 0. Like all changes of values with parts it takes memory without making room:
 // ErrMemory if Reserve was not called for it, and the old value remains.
 func (t Txn) NewParts(key []byte, typ Type, own int, expireAt int64) (Parts, error) {
-	return t.newParts(key, typ, own, expireAt, t.s.values.nextIncarnation(), false)
+	return t.newParts(key, typ, own, expireAt, &valueHead{incarnation: t.s.values.nextIncarnation(), base: t.s.now}, false)
 }
 
-func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, incarnation uint32, unfinished bool) (v Parts, err error) {
+// NewPartsLike is NewParts of a value with the type and the base of v, into which the parts of v can
+// be copied as they are.
+func (t Txn) NewPartsLike(v Parts, key []byte, own int, expireAt int64) (Parts, error) {
+	return t.newParts(key, v.Type(), own, expireAt, &valueHead{incarnation: t.s.values.nextIncarnation(), base: v.Base()}, false)
+}
+
+// newParts is NewParts of a value whose incarnation and base are those of like.
+func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, like *valueHead, unfinished bool) (v Parts, err error) {
 	s := t.s
 	if typ <= TypeString || s.e.forms[typ].Apply == nil {
 		panic("BUG: values of this type have no parts")
@@ -145,7 +153,7 @@ func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, incarnation
 		return v, err
 	}
 	size := int64(s.e.classes.size(s.e.headClass()))
-	*s.cells.head(at) = valueHead{incarnation: incarnation, root: ref, typ: typ, ownLen: uint16(own), bytes: size}
+	*s.cells.head(at) = valueHead{incarnation: like.incarnation, base: like.base, root: ref, typ: typ, ownLen: uint16(own), bytes: size}
 	s.sums.Parts += size
 	body := s.cells.body(ref, h)
 	value := body[copy(body, key):]
@@ -183,6 +191,11 @@ func (v Parts) Type() Type { return v.head().typ }
 
 // Incarnation tells the value from others that the key has had, or will have. It is never 0.
 func (v Parts) Incarnation() uint32 { return v.head().incarnation }
+
+// Base is the time, in unix milliseconds, that all times in the value are relative to: when it was
+// made, or what it was copied from, by this node's clock. It does not change. A copy on another node has the same times and a
+// base by that node's clock, so nothing else in a value is shifted between clocks.
+func (v Parts) Base() int64 { return v.head().base }
 
 // Bytes is how much memory the value has besides its root: head, parts and their directories.
 func (v Parts) Bytes() int64 { return v.head().bytes }

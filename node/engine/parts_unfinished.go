@@ -13,11 +13,14 @@ import "slices"
 // memory is needed.
 
 // DropUnfinished removes the values with parts from partition p whose snapshot has not ended. It is
-// called when no more effects on p are to come from their sender. Their memory becomes free when it
-// is needed, or by Sweep. If the sender goes on after all, the receiver lacks those keys (Lacker).
+// called once Taker.Admits admits no more effects on p. It waits for a unit that is being applied,
+// and when it returns nothing of the sender's is on its way into p. The memory of what it removes
+// becomes free when it is needed, or by Sweep. If the sender goes on after all, the receiver lacks
+// those keys (Lacker).
 func (e *Engine) DropUnfinished(p uint16) {
 	s := e.shardOf(p)
 	s.mu.Lock()
+	s.units.await(p)
 	s.dropUnfinished(p)
 	Txn{s: s}.Unlock()
 }

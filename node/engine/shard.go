@@ -43,6 +43,7 @@ type shard struct {
 	versions []uint32 // nil before the first VersionOf
 	era      uint32   // how often keys went together, without a count each
 	feeds    shardFeeds
+	units    *units
 
 	clocks clocks
 	slabs  slabs

@@ -24,6 +24,8 @@ type Request struct {
 	Heap     Heap
 	// EvictsByFrequency reports whether the eviction policy has one of Redis's LFU names.
 	EvictsByFrequency func() bool
+	// Level returns the protocol level of the cluster.
+	Level func() uint8
 
 	// Set once for all requests of one input.
 	conn *Conn

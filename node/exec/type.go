@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -29,9 +30,36 @@ type Type struct {
 	Restores func(code byte) bool
 	Restore  func(payload []byte) (Restored, error)
 
-	// MaxEffect is the longest value, in bytes, that a stream may bring. The effects of a type are
-	// its values as they lie in their records: COPY copies these bytes, and streams carry them.
+	// MaxEffect is the longest value, in bytes, that a stream may bring in one record. Such an
+	// effect has the value as it lies in its record: COPY copies these bytes, and streams carry
+	// them. Of a value with parts they carry what the type's engine.Form says.
 	MaxEffect int
+
+	// Level is the lowest protocol level whose members know the type and its effects; at least
+	// ring.EffectsLevel if values may have parts. In a cluster below it nobody can make a value of
+	// the type: the commands of the type's Family, and RESTORE, are refused. So no member is sent a
+	// value that it does not know. If one is all the same, it refuses the effect by name
+	// (engine.UnknownEffect), and keeps nothing that it could not hand on.
+	Level uint8
+}
+
+// LevelError is the error of what would make a value of a type in a cluster below its Level.
+type LevelError struct {
+	Type  *Type
+	Level uint8 // of the cluster
+}
+
+func (e *LevelError) Error() string {
+	return fmt.Sprintf("ERR values of type %s need protocol level %d, and this cluster speaks %d: upgrade all members",
+		e.Type.Name, e.Type.Level, e.Level)
+}
+
+// Check returns a *LevelError if the cluster's level is too low for values of the type.
+func (t *Type) Check(level uint8) error {
+	if level < t.Level {
+		return &LevelError{t, level}
+	}
+	return nil
 }
 
 // Family is what a package of node/data exports: its commands, and its type if it has one.
@@ -94,10 +122,13 @@ func (all *Types) ByName(name []byte) *Type {
 }
 
 // Restore parses a payload of DUMP and returns its type. The error is rdb.ErrFormat if the payload
-// is of no type that the node knows.
-func (all *Types) Restore(payload []byte) (*Type, Restored, error) {
+// is of no type that the node knows, and a *LevelError if the cluster's level is too low for it.
+func (all *Types) Restore(payload []byte, level uint8) (*Type, Restored, error) {
 	for _, typ := range all.all {
 		if len(payload) > 0 && typ.Restores(payload[0]) {
+			if err := typ.Check(level); err != nil {
+				return nil, nil, err
+			}
 			value, err := typ.Restore(payload)
 			return typ, value, err
 		}
@@ -105,7 +136,8 @@ func (all *Types) Restore(payload []byte) (*Type, Restored, error) {
 	return nil, nil, rdb.ErrFormat
 }
 
-// Admits reports whether another node may send a value of n bytes whose type, it says, is id.
+// Admits reports whether another node may send a value of n bytes whose type, it says, is id. For
+// a value with parts n is 0.
 func (all *Types) Admits(id, n int64) bool {
 	return 0 <= id && id < int64(len(all.byID)) && all.byID[id] != nil && n <= int64(all.byID[id].MaxEffect)
 }

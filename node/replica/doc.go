@@ -51,5 +51,11 @@
 //   - A hand-over sends what was sealed: it ends when its partition is about to change.
 //   - A copy counts as in sync only if its data is of the table's epoch and its owner was heard
 //     within CopyPatience, or if its owner has sealed it within that time.
-//   - A source is shut out of a copy before the copy is emptied.
+//   - A source is shut out of a copy before the copy is emptied. Shutting it out waits for the end of
+//     a unit of effects that is being applied, so no copy that is served has a part of a unit.
+//   - No receiver is sent what it does not understand. Values of a type, and with them their
+//     effects, are made only in a cluster whose level is at least the type's (exec.Type.Level).
+//     A receiver that meets an unknown kind or type of effect nevertheless applies nothing of the
+//     batch, says what it does not know, and closes the connection: it neither skips the effect,
+//     since its copy would lack a change, nor keeps a value that it could not answer for.
 package replica

@@ -18,6 +18,10 @@ type Config struct {
 	Context context.Context // ends with the node
 	Go      func(f func())  // runs f in a goroutine for which the node's end waits
 
+	// Admits reports whether this node knows a type of value, and whether a value of n bytes can be
+	// one; n is 0 for a value with parts.
+	Admits func(typ engine.Type, n int) bool
+
 	Monotonic func() time.Duration // a clock that never steps
 	UnixMilli func() int64         // the wall clock by which keys expire, in unix milliseconds
 

@@ -27,6 +27,9 @@
 // partition whose log has overflowed, with a new snapshot; a stream that has lost something, with a
 // new generation.
 //
+// A batch whose kinds and types of effects are not all known here is refused (replica's invariants
+// say why that does not happen in a working cluster).
+//
 // A large value is not logged. When its turn in the log comes, the Sender pins it as it is then and
 // sends it in pieces (DUNLIN VALUE). Changes of its shard wait meanwhile, those of other shards do
 // not. The receiver stages the pieces and publishes the whole value.

@@ -160,7 +160,10 @@ func (b *Batch) shift() int64 { return b.Now - b.Sent }
 // The effects are copied. An error of kind engine.UnknownEffect is about a newer node. A Connection
 // that is nil is not open.
 func (c *Connection) Effects(dst []byte, b Batch, effects []byte) ([]byte, error) {
-	malformed := engine.CheckEffects(effects)
+	if c == nil {
+		return dst, ErrNotOpen
+	}
+	malformed := engine.CheckEffects(effects, c.of.cfg.Admits)
 	if unknown := (engine.UnknownEffect{}); errors.As(malformed, &unknown) {
 		return dst, unknown
 	}

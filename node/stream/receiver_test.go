@@ -95,3 +95,36 @@ func TestStreamHasOneConnection(t *testing.T) {
 		t.Errorf("the stream began %d times and went on %d times, want once each", w.voids, w.reopens)
 	}
 }
+
+// A type that the node does not know is refused by its name, alone or in a unit, and nothing of the
+// batch is applied.
+func TestUnknownTypeIsRefused(t *testing.T) {
+	cfg := newConfig(t)
+	owner := newConfig(t).Engine
+	all := NewReceivers(cfg, func(string) Taker { return &willing{} })
+	c, _ := all.Open("a", 9)
+	for name, unit := range map[string]bool{"alone": false, "in a unit": true} {
+		owner.OpenFeed(1, func() {})
+		owner.Feed(7, 1, engine.Mark{})
+		x := owner.Lock(7, 1)
+		if unit {
+			x.BeginUnit()
+		}
+		for key, typ := range map[string]engine.Type{"string": engine.TypeString, "hash": engine.TypeHash} {
+			if err := x.Set([]byte(key), []byte("v"), typ, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		x.Unlock()
+		effects, _ := owner.Collect(1, 7, nil, 1<<20)
+		owner.CloseFeed(1)
+		_, err := c.Effects(nil, Batch{Seq: 1, Sent: 1, Now: 1}, effects)
+		want := engine.UnknownEffect{Kind: engine.EffectSet, Type: engine.TypeHash}
+		if unknown := (engine.UnknownEffect{}); !errors.As(err, &unknown) || unknown != want {
+			t.Errorf("%s: error %v, want %v", name, err, want)
+		}
+		if n := cfg.Engine.Count(7); n != 0 {
+			t.Errorf("%s: %d keys are applied", name, n)
+		}
+	}
+}

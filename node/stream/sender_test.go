@@ -37,6 +37,7 @@ func newConfig(t *testing.T) *Config {
 		Engine: e, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Context: ctx, Go: jobs.Go,
 		Monotonic: func() time.Duration { return time.Since(begun) },
 		UnixMilli: func() int64 { return time.Now().UnixMilli() },
+		Admits:    func(typ engine.Type, _ int) bool { return typ == engine.TypeString },
 		Name:      "a-1", Boot: 1,
 		Dialer: func(ctx context.Context, _ string) (net.Conn, error) {
 			<-ctx.Done()

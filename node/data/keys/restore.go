@@ -127,7 +127,7 @@ func payload(r *exec.Request) (typ *exec.Type, value exec.Restored, now bool, er
 		err = rdb.Check(b)
 	}
 	if err == nil {
-		typ, value, err = r.Types.Restore(b)
+		typ, value, err = r.Types.Restore(b, r.Level())
 	}
 	if err != nil {
 		return nil, nil, false, err
@@ -137,7 +137,7 @@ func payload(r *exec.Request) (typ *exec.Type, value exec.Restored, now bool, er
 
 // restoreLater has a goroutine check the payload, and stage the value if it is long.
 func restoreLater(r *exec.Request) {
-	w, types := r.NewRewrite(), r.Types
+	w, types, level := r.NewRewrite(), r.Types, r.Level()
 	w.Start(r, func(context.Context) error {
 		b, err := w.Value(3)
 		if err == nil {
@@ -146,7 +146,7 @@ func restoreLater(r *exec.Request) {
 		if err != nil {
 			return err
 		}
-		typ, value, err := types.Restore(b)
+		typ, value, err := types.Restore(b, level)
 		if err != nil || value.Len() <= exec.RewriteFrom {
 			return err
 		}
@@ -176,9 +176,12 @@ func setRead(r *exec.Request, t engine.Txn, typ *exec.Type, value exec.Restored,
 
 // replyRestored answers a RESTORE that ended with err.
 func replyRestored(r *exec.Request, err error) {
+	var level *exec.LevelError
 	switch {
 	case err == nil:
 		r.ReplyOK()
+	case errors.As(err, &level):
+		r.Fail(level.Error())
 	case errors.Is(err, rdb.ErrChecksum):
 		r.Fail(ErrPayload)
 	case errors.Is(err, rdb.ErrFormat):

@@ -1,0 +1,268 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+const unitPartition = 9
+
+// unitOf is a unit as an owner logs it: f's changes of unitPartition.
+func unitOf(tb testing.TB, f func(x Txn)) []byte {
+	tb.Helper()
+	e := open(tb, Config{MaxBytes: 64 << 20, Shards: 1, Forms: bags()})
+	e.OpenFeed(testReceiver, func() {})
+	e.Feed(unitPartition, testReceiver, Mark{})
+	with(e, unitPartition, 1, func(x Txn) {
+		x.BeginUnit()
+		f(x)
+	})
+	unit, more := e.Collect(testReceiver, 0, nil, 1<<20)
+	if err := CheckEffects(unit, nil); err != nil || more {
+		tb.Fatalf("collected: %v, more %t", err, more)
+	}
+	return unit
+}
+
+// setMany sets n keys.
+func setMany(tb testing.TB, n int) func(x Txn) {
+	return func(x Txn) {
+		for i := range n {
+			if err := x.Set(fmt.Append(nil, "key:", i), []byte("v"), TypeString, 0); err != nil {
+				tb.Fatal(err)
+			}
+		}
+	}
+}
+
+// admitsOnce admits effects until it is asked a second time.
+type admitsOnce struct {
+	takesAll
+	asked int
+}
+
+func (t *admitsOnce) Admits(uint16) bool {
+	t.asked++
+	return t.asked == 1
+}
+
+// A sender that is shut out while its unit is being applied gets all of it in, and one that was
+// shut out before gets nothing in.
+func TestUnitIsAdmittedOnce(t *testing.T) {
+	const n = 100 * applyAtOnce
+	unit := unitOf(t, setMany(t, n))
+	e := open(t, Config{MaxBytes: 64 << 20, Shards: 4, Forms: bags()})
+	taker := &admitsOnce{}
+	for want := n; ; want = 0 {
+		if err := e.Apply(unit, 0, 1, taker); err != nil {
+			t.Fatal(err)
+		}
+		if got := e.Count(unitPartition); got != want {
+			t.Errorf("%d keys, want %d", got, want)
+		}
+		if e.Drop(unitPartition); want == 0 {
+			break
+		}
+	}
+	if taker.asked != 2 {
+		t.Errorf("asked %d times about 2 units", taker.asked)
+	}
+}
+
+// Shutting a sender out waits for the end of its unit, and so does a feed.
+func TestUnitIsWaitedFor(t *testing.T) {
+	const n = 300 * applyAtOnce
+	for name, stop := range map[string]func(e *Engine){
+		"DropUnfinished": func(e *Engine) { e.DropUnfinished(unitPartition) },
+		"Feed":           func(e *Engine) { e.Feed(unitPartition, testReceiver, Mark{}) },
+	} {
+		form := bags()[bagType]
+		apply, count := form.Apply, make(chan int)
+		var e *Engine
+		form.Apply = func(v Parts, delta []byte) error { // the first effect of the unit
+			go func() {
+				stop(e)
+				count <- e.Count(unitPartition)
+			}()
+			return apply(v, delta)
+		}
+		e = open(t, Config{MaxBytes: 64 << 20, Shards: 4, Forms: map[Type]Form{bagType: form}})
+		e.OpenFeed(testReceiver, func() {})
+		unit := unitOf(t, func(x Txn) {
+			if err := x.Reserve(Room{Roots: []int{3 + bagOwn}}); err != nil {
+				t.Fatal(err)
+			}
+			v, err := newBag(x, []byte("bag"), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.Note([]byte{})
+			setMany(t, n)(x)
+		})
+		if err := e.Apply(unit, 0, 1, &takesAll{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-count; got != n+1 {
+			t.Errorf("%s returned with %d keys of a unit of %d", name, got, n+1)
+		}
+	}
+}
+
+// A unit is applied wholly or not at all also if something in it is malformed, or of a type that is
+// not known here.
+func TestUnitIsCheckedFirst(t *testing.T) {
+	good := unitOf(t, setMany(t, 50))
+	strange := unitOf(t, func(x Txn) {
+		setMany(t, 50)(x)
+		if err := x.Reserve(Room{Roots: []int{3 + bagOwn}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newBag(x, []byte("bag"), 0); err != nil {
+			t.Fatal(err)
+		}
+	})
+	broken := append([]byte{}, good...)
+	binary.LittleEndian.PutUint64(broken[len(broken)-16:], 1<<40) // in the last effect
+	e := open(t, Config{MaxBytes: 8 << 20, Shards: 4})
+	for name, unit := range map[string][]byte{"malformed": broken, "unknown": strange} {
+		err := e.Apply(unit, 0, 1, &takesAll{})
+		if err == nil || e.Count(unitPartition) != 0 {
+			t.Errorf("%s: %v, %d keys", name, err, e.Count(unitPartition))
+		}
+		if unknown := (UnknownEffect{}); errors.As(err, &unknown) != (name == "unknown") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A large value stands between two units, since it is not logged.
+func TestUnitEndsAtLargeValue(t *testing.T) {
+	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1})
+	e.OpenFeed(testReceiver, func() {})
+	e.Feed(unitPartition, testReceiver, Mark{})
+	with(e, unitPartition, 1, func(x Txn) {
+		x.BeginUnit()
+		setMany(t, 3)(x)
+		if err := x.Set([]byte("large"), make([]byte, 100_000), TypeString, 0); err != nil {
+			t.Fatal(err)
+		}
+		setMany(t, 3)(x)
+	})
+	var kinds []EffectKind
+	for more := true; more; {
+		var got []byte
+		got, more = e.Collect(testReceiver, 0, nil, 1)
+		kind, _, _, size := NextEffect(got)
+		if size != len(got) {
+			t.Fatalf("%d of %d bytes are an effect", size, len(got))
+		}
+		kinds = append(kinds, kind)
+	}
+	if want := []EffectKind{EffectUnit, EffectLarge, EffectUnit}; !slices.Equal(kinds, want) {
+		t.Errorf("logged %v, want %v", kinds, want)
+	}
+}
+
+// What is evicted of other partitions to make room for a unit goes with it, wherever those are at
+// the receiver, and although the unit is refused there.
+func TestUnitEvicts(t *testing.T) {
+	const other = unitPartition + 2
+	owner := open(t, Config{MaxBytes: 2 << 20, Shards: 1})
+	replica := open(t, Config{MaxBytes: 8 << 20, Shards: 4})
+	owner.OpenFeed(testReceiver, func() {})
+	owner.Feed(other, testReceiver, Mark{})
+	value := make([]byte, 2000)
+	n := 0
+	for ; owner.Stats().Evicted == 0; n++ {
+		mustSet(t, owner, other, fmt.Sprint("other:", n), value)
+		follow(t, owner, replica, testReceiver, 0, 1, &takesAll{})
+	}
+	owner.Feed(unitPartition, testReceiver, Mark{})
+	before := owner.Stats().Evicted
+	with(owner, unitPartition, 1, func(x Txn) {
+		x.BeginUnit()
+		for i := range 20 {
+			if err := x.Set(fmt.Append(nil, i), value, TypeString, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	if owner.Stats().Evicted == before || owner.LostLog(testReceiver) {
+		t.Fatal("nothing was evicted, or the log was lost")
+	}
+	follow(t, owner, replica, testReceiver, 0, 1, refuses(unitPartition))
+	if got, want := replica.Count(other), owner.Count(other); got != want {
+		t.Errorf("%d keys are left beside the unit, want %d", got, want)
+	}
+	if got := replica.Count(unitPartition); got != 0 {
+		t.Errorf("%d keys of a unit that was refused", got)
+	}
+}
+
+// refuses admits all partitions but one.
+type refuses uint16
+
+func (r refuses) Admits(p uint16) bool { return p != uint16(r) }
+func (refuses) Marked(uint16, Mark)    {}
+
+// A receiver that is fed on logs the unit as one.
+func TestUnitThroughAnother(t *testing.T) {
+	unit := unitOf(t, setMany(t, 10*applyAtOnce))
+	e := open(t, Config{MaxBytes: 64 << 20, Shards: 4})
+	e.OpenFeed(testReceiver, func() {})
+	e.Feed(unitPartition, testReceiver, Mark{})
+	if err := e.Apply(unit, 0, 1, &takesAll{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := e.Collect(testReceiver, unitPartition%4, nil, 1<<20); !bytes.Equal(got, unit) {
+		t.Errorf("logged on in %d bytes, want the unit of %d", len(got), len(unit))
+	}
+}
+
+// Times inside a value are relative to its base, which alone is shifted to the receiver's clock.
+func TestBaseIsShifted(t *testing.T) {
+	const p, made, ahead = 5, 1_000_000, 3_600_000
+	owner := open(t, Config{MaxBytes: 8 << 20, Shards: 1, Forms: bags()})
+	replica := open(t, Config{MaxBytes: 8 << 20, Shards: 1, Forms: bags()})
+	baseOf := func(e *Engine, now int64, key string) (base int64) {
+		with(e, p, now, func(x Txn) {
+			v, ok := bag(x, key)
+			if !ok {
+				t.Fatalf("%s is not there", key)
+			}
+			base = v.Base()
+		})
+		return base
+	}
+	var effects []byte
+	with(owner, p, made, func(x Txn) {
+		if err := x.Reserve(Room{Roots: []int{3 + bagOwn, 4 + bagOwn}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newBag(x, []byte("bag"), 0); err != nil {
+			t.Fatal(err)
+		}
+	})
+	with(owner, p, made+500, func(x Txn) {
+		if err := x.Reserve(Room{Roots: []int{4 + bagOwn}}); err != nil {
+			t.Fatal(err)
+		}
+		v, _ := bag(x, "bag")
+		if _, err := x.NewPartsLike(v, []byte("copy"), bagOwn, 0); err != nil {
+			t.Fatal(err)
+		}
+		effects = x.AppendEffect(x.AppendEffect(nil, []byte("bag")), []byte("copy"))
+	})
+	if err := replica.Apply(effects, ahead, made+500+ahead, &takesAll{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"bag", "copy"} {
+		if here, there := baseOf(owner, made+600, key), baseOf(replica, made+600+ahead, key); here != made || there != made+ahead {
+			t.Errorf("%s: base %d, at the receiver %d, want %d and %d", key, here, there, made, made+ahead)
+		}
+	}
+}
