@@ -59,12 +59,6 @@ var broken = []brokenRule{
 	}, []mischief{stops}},
 }
 
-// rarelyNoticed is a rule of which the consequences need many histories to show, because others mend
-// what comes of it: with -sim.rounds it is looked for in that many.
-var rarelyNoticed = []brokenRule{
-	{"do not ask for missing copies", func(r *options) { r.replica.NeverAsk = true }, nil},
-}
-
 // TestBrokenRules shows that the simulation notices.
 func TestBrokenRules(t *testing.T) {
 	within, all := uint64(300), broken
@@ -72,7 +66,7 @@ func TestBrokenRules(t *testing.T) {
 		within, all = 30, broken[:4]
 	}
 	if *rounds != 0 {
-		within, all = uint64(*rounds), append(all, rarelyNoticed...)
+		within = uint64(*rounds)
 	}
 	for _, b := range all {
 		t.Run(b.name, func(t *testing.T) {
