@@ -12,14 +12,20 @@ import (
 
 // schedule is three nodes' Machines where everything happens in random order: tables come, loops
 // pass barriers, nodes ask one another, and answers arrive. At times two lineages of tables are
-// about, as after a split. Nobody stands still or dies, so no two nodes ever serve one partition.
+// about, as after a split. At times a table drops the last node as dead, though it runs. If it does
+// not hear of that within the stall limit, it has stood still, and is fenced. Nobody dies, so no two
+// nodes ever serve one partition.
 type schedule struct {
-	rng   *rand.Rand
-	now   time.Duration
-	nodes []*actor
-	tips  []*ring.Table // the newest table of each lineage
-	fault string
+	rng     *rand.Rand
+	now     time.Duration
+	nodes   []*actor
+	tips    []*ring.Table // the newest table of each lineage
+	dropped *ring.Table   // that drops the last node; nil: it is of the newest table
+	until   time.Duration // when that node is fenced, if it has not heard of it
+	fault   string
 }
+
+const stallLimit = 500 * time.Millisecond
 
 // actor is a node around its Machine.
 type actor struct {
@@ -42,7 +48,7 @@ func newSchedule(seed uint64, broken Broken) *schedule {
 		id := string(rune('a' + i))
 		s.nodes = append(s.nodes, &actor{
 			schedule: s, member: ring.Member{ID: id, Boot: 1, Addr: id}, looped: None, takes: make(map[uint64]func(Reply)),
-			m: New(Config{ID: id, Boot: 1, StallLimit: 500 * time.Millisecond, Broken: broken}),
+			m: New(Config{ID: id, Boot: 1, StallLimit: stallLimit, Broken: broken}),
 		})
 	}
 	first := &ring.Table{Epoch: 1, Issuer: "x", Joined: []uint64{1, 1, 1}}
@@ -53,8 +59,8 @@ func newSchedule(seed uint64, broken Broken) *schedule {
 		first.Follower[p], first.Since[p] = ring.NoNode, 1
 	}
 	s.tips = []*ring.Table{first}
+	s.gossip(first.Nodes)
 	for _, n := range s.nodes {
-		n.m.Members(first.Nodes)
 		n.adopt(first)
 	}
 	return s
@@ -69,7 +75,7 @@ func (s *schedule) issue(issuer string, from ...*ring.Table) *ring.Table {
 		next.Ancestors = append(append(next.Ancestors, t.Version()), t.Ancestors...)
 	}
 	group := s.rng.IntN(groups)
-	owner := s.rng.IntN(len(s.nodes))
+	owner := s.rng.IntN(len(next.Nodes))
 	// Data only moves to a node that reports under the table before. Elsewhere it begins anew.
 	anew := s.nodes[owner].m.View().Table != from[0]
 	for p := group; p < ring.Partitions; p += groups {
@@ -85,6 +91,51 @@ func (s *schedule) issue(issuer string, from ...*ring.Table) *ring.Table {
 	return &next
 }
 
+// drop has a table declare the last node dead, and one of the others succeed it.
+func (s *schedule) drop() {
+	last := len(s.nodes) - 1
+	next := *s.issue(s.tips[0].Issuer, s.tips[0])
+	next.Nodes, next.Joined = next.Nodes[:last], next.Joined[:last]
+	heir := s.rng.IntN(last)
+	anew := s.nodes[heir].m.View().Table != s.tips[0]
+	for p, owner := range next.Owner {
+		if int(owner) != last {
+			continue
+		}
+		if next.Owner[p] = uint16(heir); anew {
+			next.Since[p] = next.Epoch
+		}
+	}
+	s.tips[0], s.dropped, s.until = &next, &next, s.now+stallLimit
+	s.gossip(next.Nodes)
+}
+
+func (s *schedule) gossip(alive []ring.Member) {
+	for _, n := range s.nodes {
+		n.m.Members(alive)
+	}
+}
+
+// takeBack has a table name the last node again.
+func (s *schedule) takeBack() {
+	last := s.nodes[len(s.nodes)-1]
+	next := *s.issue(s.tips[0].Issuer, s.tips[0])
+	next.Nodes = append(slices.Clone(next.Nodes), last.member)
+	next.Joined = append(slices.Clone(next.Joined), next.Epoch)
+	s.tips[0], s.dropped = &next, nil
+	s.gossip(next.Nodes)
+}
+
+// fenced reports whether a node has stood still and not heard yet what happened meanwhile.
+func (s *schedule) fenced(n *actor) bool {
+	return s.unaware(n) && s.now >= s.until
+}
+
+// unaware reports whether the newest tables drop a node that still executes under an older one.
+func (s *schedule) unaware(n *actor) bool {
+	return s.dropped != nil && n == s.nodes[len(s.nodes)-1] && n.looped.Epoch() < s.dropped.Epoch
+}
+
 // step lets something happen.
 func (s *schedule) step() {
 	s.now += time.Duration(s.rng.IntN(int(20 * time.Millisecond)))
@@ -93,6 +144,12 @@ func (s *schedule) step() {
 	case x < 3:
 		i := s.rng.IntN(len(s.tips))
 		s.tips[i] = s.issue(s.tips[i].Issuer, s.tips[i])
+	case x < 4 && s.dropped != nil:
+		if !s.unaware(s.nodes[len(s.nodes)-1]) {
+			s.takeBack()
+		}
+	case x < 4 && len(s.tips) == 1 && s.rng.IntN(2) == 0:
+		s.drop()
 	case x < 4 && len(s.tips) == 1:
 		s.tips = append(s.tips, s.issue("y", s.tips[0]))
 		s.tips[0] = s.issue("x", s.tips[0])
@@ -104,6 +161,7 @@ func (s *schedule) step() {
 			n.m.BarrierPassed(s.now)
 			n.run()
 		}
+	case x < 20 && s.unaware(n) && s.rng.IntN(8) > 0: // the others think that it is dead
 	case x < 20:
 		n.adopt(s.tips[s.rng.IntN(len(s.tips))])
 	case len(n.inbox) > 0:
@@ -185,7 +243,7 @@ func (s *schedule) check() {
 		var by *actor
 		for _, n := range s.nodes {
 			switch {
-			case n.looped.Standing[p] != Serving:
+			case n.looped.Standing[p] != Serving, s.fenced(n):
 			case by == nil:
 				by = n
 			default:
@@ -224,6 +282,7 @@ func TestBrokenRulesInRandomSchedules(t *testing.T) {
 	for name, broken := range map[string]Broken{
 		"adopt foreign tables":              {AdoptForeign: true},
 		"serve before TAKE is acknowledged": {ServeBeforeTake: true},
+		"do not ask whom a table dropped":   {ForgetDeparted: true},
 	} {
 		if seed, fault, _ := firstFault(30, broken); fault == "" {
 			t.Errorf("%s: not noticed in 30 schedules", name)
