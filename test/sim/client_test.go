@@ -15,6 +15,7 @@ type client struct {
 	stopped bool
 	failed  int
 	replied int
+	newest  [places]int // id of its newest command that was executed on each
 }
 
 func newClient(x *proxy, own [][2]int) *client {
@@ -81,12 +82,11 @@ func (c *client) send(cmd *command) {
 	w.after(c.s.x.p, w.between(0, 500*time.Microsecond), c.s.take)
 }
 
-// answered takes the reply to the oldest command.
+// answered takes the reply to the oldest command. One that failed may still be executed.
 func (c *client) answered(cmd *command, reply any) {
 	c.open--
 	if _, no := reply.(failed); no {
 		c.failed++
-		cmd.answered = true
 		return
 	}
 	c.replied++

@@ -10,8 +10,9 @@ type brokenRule struct {
 }
 
 // broken are rules of which each, when it is broken, leads to a violation within few histories.
-// Rules that whole histories rarely show are broken in random schedules of one machine: see
-// random_test.go in node/ownership, node/replica, proxy/order and ring/office.
+// Rules that whole histories rarely show are broken elsewhere: in random schedules of one machine,
+// see random_test.go in node/ownership, node/replica, proxy/order and ring/office, or in the one
+// history that showed the fault (TestPinned).
 var broken = []brokenRule{
 	{"serve before TAKE is acknowledged", func(r *options) { r.ownership.ServeBeforeTake = true }, []mischief{joins}},
 	{"acknowledge TAKE before the new owner has everything", func(r *options) { r.ownership.AckBeforeFlush = true }, []mischief{joins, leaves}},
@@ -28,19 +29,15 @@ var broken = []brokenRule{
 		r.order.IgnoreRoutes, r.order.ResendEarly, r.busy, r.narrow, r.hard = true, true, true, true, true
 	}, []mischief{joins, leaves}},
 	{"change lanes with commands outstanding", func(r *options) { r.order.ChangeLanes = true }, []mischief{joins, leaves}},
-	{"use another lane while the old one's requests may still arrive", func(r *options) { r.order.ForgetStrays, r.copies = true, 1 }, []mischief{returns}},
 	{"believe that a node has covered what it was asked about", func(r *options) { r.wide.TrustAnswers, r.busy = true, true }, []mischief{joins, leaves}},
 	{"ask only whom the data's epoch is news to", func(r *options) { r.ownership.AskBySince = true }, []mischief{joins, leaves}},
 	{"take effects for what is served", func(r *options) { r.replica.AdmitServed = true }, []mischief{joins, leaves, stops}},
 	{"lose what is handed over with an overflow", func(r *options) { r.replica.HandOnce, r.overflows = true, true }, []mischief{joins, leaves}},
-	{"let a coordinator go on after a stop", func(r *options) { r.office.ActAfterStandstill, r.office.HastyOffice = true, true }, []mischief{stops}},
 	{"let another life of a node acknowledge", func(r *options) { r.ownership.AnyoneAcknowledges = true }, []mischief{crashes}},
 	{"leave before the new owners have everything", func(r *options) { r.ownership.LeaveEarly, r.hard, r.overflows = true, true, true }, []mischief{leaves, resets}},
 	{"forget the owner before with one copy", func(r *options) { r.office.NeverShelter, r.copies = true, 1 }, []mischief{crashesOfTakers}},
 	{"count nodes that do not answer", func(r *options) { r.majority, r.office.CountSilent = true, true }, []mischief{cuts}},
 	{"ignore eras", func(r *options) { r.ownership.IgnoreEras, r.hard = true, true }, []mischief{returns}},
-	{"do not ask who was dropped as dead", func(r *options) { r.ownership.ForgetDeparted, r.overflows = true, true }, []mischief{crashesOfTakers, leaves, stopsOfTwo}},
-	{"plan without reports", func(r *options) { r.office.IgnoreReports, r.hard, r.overflows = true, true, true }, []mischief{stops, joins, leaves}},
 	{"hand over what is not what was sealed any more", func(r *options) { r.replica.HandStale, r.hard, r.overflows = true, true, true }, []mischief{stops, cuts, resets}},
 	{"keep a copy whose stream begins anew unheard", func(r *options) {
 		r.replica.RefuseBegin, r.hard, r.overflows, r.busy, r.narrow = true, true, true, true, true
@@ -70,6 +67,7 @@ func TestBrokenRules(t *testing.T) {
 	}
 	for _, b := range all {
 		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
 			o := options{only: b.only}
 			if b.only != nil {
 				o.copies = 2

@@ -48,7 +48,7 @@ type command struct {
 	floors   [places][keysPer]int // what it must find at least
 	gens     [places]int          // at its beginning
 	executed int
-	answered bool
+	answered bool // with something else than that nobody knows
 	begun    time.Duration
 }
 
@@ -101,6 +101,10 @@ func (w *world) execute(n *node, c *command, k int, late bool) (value, gen int) 
 			w.violate("%s executes %v %d a second time", n.p.name, c.kind, c.id)
 		}
 	}
+	if c.kind == flushAll && c.id < c.client.newest[k] {
+		w.violate("%s executes FLUSHALL %d on %d behind %d of its client", n.p.name, c.id, k, c.client.newest[k])
+	}
+	c.client.newest[k] = max(c.client.newest[k], c.id)
 	values := d.values
 	e := effect{key: c.key}
 	switch c.kind {
