@@ -9,6 +9,12 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
+// maxReply bounds the replies to COMMAND INFO and DOCS, in bytes: seven times the reply to COMMAND,
+// 35 KB. A client may name one command many times, and a name of 6 bytes is answered with 2 KB.
+const maxReply = 256 << 10
+
+const errReplyTooLarge = "ERR the reply would be too large, ask for fewer names"
+
 // commandAll answers COMMAND.
 func commandAll(dst []byte, v resp.Version, _ [][]byte) []byte {
 	listed := command.Listed()
@@ -30,14 +36,14 @@ func commandInfo(dst []byte, v resp.Version, args [][]byte) []byte {
 	if len(names) == 0 {
 		return commandAll(dst, v, args)
 	}
+	start := len(dst)
 	dst = resp.AppendArray(dst, len(names))
 	for _, name := range names {
-		c := command.Shown(name)
-		if c == nil {
+		if c := command.Shown(name); c == nil {
 			dst = resp.AppendNull(dst, v)
-			continue
+		} else if dst = appendEntry(dst, v, c); len(dst)-start > maxReply {
+			return resp.AppendError(dst[:start], errReplyTooLarge)
 		}
-		dst = appendEntry(dst, v, c)
 	}
 	return dst
 }
@@ -150,10 +156,13 @@ func appendSpecField(dst []byte, name string, n int) []byte {
 
 // appendDocs encodes a map from name to documentation.
 func appendDocs(dst []byte, v resp.Version, rows []*command.Command) []byte {
+	start := len(dst)
 	dst = resp.AppendMap(dst, v, len(rows))
 	for _, c := range rows {
 		dst = resp.AppendBulkString(dst, c.Name)
-		dst = appendDoc(dst, v, c)
+		if dst = appendDoc(dst, v, c); len(dst)-start > maxReply {
+			return resp.AppendError(dst[:start], errReplyTooLarge)
+		}
 	}
 	return dst
 }
@@ -208,10 +217,13 @@ func AppendNames(dst []byte, keep func(*command.Command) bool) []byte {
 	return resp.AppendBulkStrings(resp.AppendArray(dst, len(names)), names...)
 }
 
+// maxFilter bounds the value of FILTERBY, which is compared with every command, in bytes.
+const maxFilter = 1 << 10
+
 // listFilter returns the filter of FILTERBY MODULE|ACLCAT|PATTERN value, or nil if it is none of
 // these.
 func listFilter(options [][]byte) func(*command.Command) bool {
-	if len(options) != 3 || !command.EqualFold(options[0], "filterby") {
+	if len(options) != 3 || !command.EqualFold(options[0], "filterby") || len(options[2]) > maxFilter {
 		return nil
 	}
 	value := strings.ToLower(string(options[2]))

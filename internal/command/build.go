@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -52,7 +53,7 @@ func init() {
 
 // build completes a top-level row and those of its subcommands and enters them.
 func build(t *table, c *Command) {
-	complete(t, c, c.Name)
+	complete(t, c, c.Name, c.Flags)
 	if Lookup([]byte(c.Name)) != nil {
 		panic("BUG: two rows for command " + c.Name)
 	}
@@ -62,22 +63,30 @@ func build(t *table, c *Command) {
 		if !ok {
 			panic("BUG: subcommand " + sub.Name + " under " + c.Name)
 		}
-		complete(t, sub, own)
-		sub.Flags |= c.Flags & Internal
+		complete(t, sub, own, c.Flags)
 	}
 	if c.Flags&Internal == 0 {
 		sorted = append(sorted, c)
 	}
 }
 
+// maxWords bounds a request without keys, names included. The server answers many such commands on a
+// loop, in time and with memory that grow with each argument, however short and often repeated. No
+// honest client names that many sections, commands or connections.
+const maxWords = 1024
+
 // complete sets the fields that follow from the rest of a row. own is the name by which the row is
-// looked up.
-func complete(t *table, c *Command, own string) {
+// looked up, flags are those of its top-level row.
+func complete(t *table, c *Command, own string, flags Flags) {
 	if c.ID == 0 || byID[c.ID] != nil || len(own) > maxName {
 		panic("BUG: ID or name of command row " + c.Name)
 	}
 	byID[c.ID] = c
 	c.fold = foldName([]byte(own))
+	c.Flags |= flags & Internal
+	if c.most = math.MaxInt; c.Keys == nil && c.Flags&Internal == 0 {
+		c.most = maxWords
+	}
 	c.Group = t.group
 	if c.acl == 0 && c.Subs == nil {
 		c.acl = t.acl

@@ -40,8 +40,9 @@ type Command struct {
 	firstKey uint8
 	Flags    Flags
 	// Arity counts the command's name and, for a subcommand, both names.
-	// Negative: at least that many.
+	// Negative: at least that many, and at most the limit of most.
 	Arity int
+	most  int // words of a request: maxWords for a client's command without keys, otherwise no limit
 
 	Name string     // lower case; of a subcommand in full, "client|id"
 	Subs []*Command // not nil for a container, whose calls run a row of these
@@ -76,7 +77,7 @@ func (c *Command) ArityOK(n int) bool {
 	if c.Arity >= 0 {
 		return n == c.Arity
 	}
-	return n >= -c.Arity
+	return n >= -c.Arity && n <= c.most
 }
 
 // ByID returns the row with that ID; nil if there is none.
@@ -122,7 +123,10 @@ func resolve(dst []byte, c *Command, args [][]byte) (*Command, []byte) {
 		}
 		c = sub
 	}
-	if !c.ArityOK(len(args)) {
+	switch {
+	case len(args) > c.most:
+		return nil, appendTooMany(dst, c)
+	case !c.ArityOK(len(args)):
 		return nil, AppendWrongArity(dst, c)
 	}
 	return c, nil

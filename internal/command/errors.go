@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 )
 
@@ -47,6 +48,14 @@ func AppendWrongArity(dst []byte, c *Command) []byte {
 	dst = append(dst, "ERR wrong number of arguments for '"...)
 	dst = append(dst, c.Name...)
 	return append(dst, "' command"...)
+}
+
+// appendTooMany appends the error text for a call of c with more words than a server answers.
+func appendTooMany(dst []byte, c *Command) []byte {
+	dst = append(dst, "ERR too many arguments for '"...)
+	dst = append(dst, c.Name...)
+	dst = append(dst, "' command: a command without keys takes at most "...)
+	return strconv.AppendInt(dst, maxWords, 10)
 }
 
 // AppendUnknownSub appends the error text for a subcommand that the container

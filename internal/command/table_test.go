@@ -73,6 +73,27 @@ func TestArityOK(t *testing.T) {
 	f("client|id", 1, false)
 	f("client|id", 2, true)
 	f("ping", 1, true)
+	// Commands without keys are bounded, others and those of members are not.
+	f("info", maxWords, true)
+	f("info", maxWords+1, false)
+	f("command|docs", maxWords+1, false)
+	f("mget", 1<<20, true)
+	f("watch", 1<<20, true)
+	f("dunlin|exec", 1<<16, true)
+	f("dunlin|each", 1<<16, true)
+}
+
+func TestTooManyArguments(t *testing.T) {
+	request := make([][]byte, maxWords+1)
+	for i := range request {
+		request[i] = []byte("x")
+	}
+	request[0], request[1] = []byte("command"), []byte("info")
+	c, refusal := Resolve(nil, request)
+	const want = "ERR too many arguments for 'command|info' command: a command without keys takes at most 1024"
+	if c != nil || string(refusal) != want {
+		t.Errorf("refusal %q, want %q", refusal, want)
+	}
 }
 
 func TestIdempotentCall(t *testing.T) {

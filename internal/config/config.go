@@ -116,6 +116,10 @@ func (c *Config) AppendGet(dst []byte, v resp.Version, args [][]byte) []byte {
 }
 
 func appendValues(dst []byte, v resp.Version, patterns [][]byte, value func(*parameter) string) []byte {
+	patterns, ok := lowerPatterns(patterns)
+	if !ok {
+		return resp.AppendError(dst, errManyPatterns)
+	}
 	var wanted []*parameter
 	for i := range parameters {
 		if p := &parameters[i]; !p.hidden && p.matches(patterns) {

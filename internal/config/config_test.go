@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -165,4 +167,28 @@ func TestParametersOfTheCluster(t *testing.T) {
 	if got := string(c.SetHere(nil, conversation.Words(t, "CONFIG SET timeout 1 maxmemory 9"))); got != "+OK\r\n" || limit != 9 {
 		t.Errorf("%q, maxmemory %d", got, limit)
 	}
+}
+
+// TestConfigGetIsBounded: CONFIG GET of many patterns, or of a very long one, is refused before they
+// are matched with all parameters on a loop.
+func TestConfigGetIsBounded(t *testing.T) {
+	c := New(Options{})
+	f := func(refused bool, patterns ...string) {
+		t.Helper()
+		args := [][]byte{[]byte("CONFIG"), []byte("GET")}
+		for _, p := range patterns {
+			args = append(args, []byte(p))
+		}
+		reply := string(c.AppendGet(nil, resp.RESP2, args))
+		if got := reply == "-"+errManyPatterns+"\r\n"; got != refused {
+			t.Errorf("CONFIG GET of %d patterns answers %.80q; want an error: %v", len(patterns), reply, refused)
+		}
+		if where := Concerns(args); refused && where != Here {
+			t.Errorf("a proxy asks nodes for %d patterns that it refuses", len(patterns))
+		}
+	}
+	f(false, "MaxMemory", "*")
+	f(false, slices.Repeat([]string{"timeout"}, 500)...)
+	f(true, slices.Repeat([]string{"x*"}, 1000)...)
+	f(true, strings.Repeat("*a", 1<<20))
 }

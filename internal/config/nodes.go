@@ -45,8 +45,9 @@ func Concerns(args [][]byte) Where {
 	switch {
 	case row == nil:
 	case row.ID == command.ConfigGet:
+		patterns, _ := lowerPatterns(args[2:]) // too many: AppendGet refuses them
 		for i := range parameters {
-			if p := &parameters[i]; p.nodes && p.matches(args[2:]) {
+			if p := &parameters[i]; p.nodes && p.matches(patterns) {
 				return ShowNodes
 			}
 		}

@@ -86,12 +86,30 @@ func findParameter(name []byte) *parameter {
 	return nil
 }
 
-// matches reports whether the name, which is in lower case, matches one of the glob patterns in any
-// case.
+// matches reports whether the name, which is in lower case, matches one of the glob patterns, which
+// are in lower case too.
 func (p *parameter) matches(patterns [][]byte) bool {
-	return slices.ContainsFunc(patterns, func(pattern []byte) bool {
-		return glob.Match(bytes.ToLower(pattern), []byte(p.name))
-	})
+	return slices.ContainsFunc(patterns, func(pattern []byte) bool { return glob.Match(pattern, []byte(p.name)) })
+}
+
+// maxMatching bounds the work of one CONFIG GET, in units of glob.Cost. It takes less than 1 ms.
+const maxMatching = 16 << 10
+
+const errManyPatterns = "ERR CONFIG GET has too many patterns, or too long ones: ask for fewer at a time"
+
+var longestName = slices.MaxFunc(parameters, func(a, b parameter) int { return len(a.name) - len(b.name) }).name
+
+// lowerPatterns returns the patterns of a CONFIG GET in lower case. It reports false if they are more
+// than a loop can match with all parameters.
+func lowerPatterns(patterns [][]byte) (lower [][]byte, ok bool) {
+	cost := 0
+	for _, pattern := range patterns {
+		if cost += len(parameters) * glob.Cost(pattern, []byte(longestName)); cost > maxMatching {
+			return nil, false
+		}
+		lower = append(lower, bytes.ToLower(pattern))
+	}
+	return lower, true
 }
 
 // check returns the value in the form in which it is stored, or the problem with it.

@@ -58,9 +58,15 @@ type wanted struct {
 	normal, all bool
 }
 
+// maxSectionName is more than the name of any section has, in bytes. A longer one is not copied.
+const maxSectionName = 64
+
 func parseSections(names [][]byte) wanted {
 	w := wanted{normal: len(names) == 0}
 	for _, name := range names {
+		if len(name) > maxSectionName {
+			continue
+		}
 		switch n := strings.ToLower(string(name)); n {
 		case "default":
 			w.normal = true

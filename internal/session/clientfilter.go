@@ -26,7 +26,7 @@ func clientKill(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action
 
 // ClientFilter selects the connections of a CLIENT LIST or CLIENT KILL.
 type ClientFilter struct {
-	ids         []int64 // nil: all
+	ids         []int64 // sorted; nil: all
 	addr, laddr string  // "": any
 	minAge      int64   // seconds
 	skip        uint64  // id of the client to leave out; 0: none
@@ -46,7 +46,10 @@ func clientFilterOf(args [][]byte, st *State) ClientFilter {
 
 // Match reports whether the filter selects this connection.
 func (f *ClientFilter) Match(st *State, nowMilli int64) bool {
-	if f.nobody || st.ID == f.skip || f.ids != nil && !slices.Contains(f.ids, int64(st.ID)) {
+	if f.nobody || st.ID == f.skip {
+		return false
+	}
+	if _, named := slices.BinarySearch(f.ids, int64(st.ID)); f.ids != nil && !named {
 		return false
 	}
 	if f.minAge > 0 && seconds(nowMilli-st.Since) < f.minAge {
@@ -87,6 +90,7 @@ func parseListFilter(args [][]byte, _ *State) (f ClientFilter, refusal string) {
 			}
 			f.ids = append(f.ids, id)
 		}
+		slices.Sort(f.ids)
 		return f, ""
 	}
 	return f, command.ErrSyntax
