@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/node/replica"
 	"github.com/dunlin-cache/dunlin/node/stream"
@@ -164,11 +166,39 @@ func openStream(r *request) {
 // takeEffects: DUNLIN EFFECTS seq milli effects. Effects of a newer node are refused by name.
 func takeEffects(r *request) {
 	b, err := r.batch()
-	if err == nil {
-		r.Out, err = r.conn.stream.Effects(r.Out, b, r.Args[4])
+	if effects := r.Args[4]; err == nil && len(effects) > stream.LoopMost && r.Heap.Charge(int64(len(effects))) {
+		r.Later(&longBatch{stream: r.conn.stream, heap: r.Heap, batch: b, effects: bytes.Clone(effects)})
+		return
+	} else if err == nil {
+		r.Out, err = r.conn.stream.Effects(r.Out, b, effects)
 	}
 	r.endBatch(err)
 }
+
+// longBatch is a batch that a goroutine applies, because its unit would hold the loop for too long.
+// It is charged to the memory of connections. If that is used up, the loop applies the batch.
+type longBatch struct {
+	stream  *stream.Connection
+	heap    exec.Heap
+	batch   stream.Batch
+	effects []byte
+	answer  []byte
+	err     error
+}
+
+// Run implements exec.Work.
+func (w *longBatch) Run(context.Context) {
+	w.answer, w.err = w.stream.Effects(nil, w.batch, w.effects)
+}
+
+// Reply implements exec.Work.
+func (w *longBatch) Reply(r *exec.Request) {
+	r.Out = append(r.Out, w.answer...)
+	r.Host.(*request).endBatch(w.err)
+}
+
+// End implements exec.Work.
+func (w *longBatch) End() { w.heap.Refund(int64(len(w.effects))) }
 
 // takeValue: DUNLIN VALUE seq milli partition key expireAt type uses total offset piece
 func takeValue(r *request) {

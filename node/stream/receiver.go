@@ -40,11 +40,16 @@ type Receivers struct {
 	pruned time.Duration // when the forgotten ones were removed, by the node's clock
 }
 
+// LoopMost is the longest batch, in bytes, that a loop applies at once: about a millisecond's work.
+// A batch of at most replica.PayloadMost is longer only if a unit of effects is, which is at most
+// 512 KiB. Effects may then be called in a goroutine.
+const LoopMost = 64 << 10
+
 // receiver is the stream of one sender, over all its connections.
 type receiver struct {
 	cfg *Config
 
-	mu      sync.Mutex  // held while a batch is applied; connections of different loops may contend for it
+	mu      sync.Mutex  // held while a batch is applied; connections of different loops may contend for it, and goroutines
 	conn    *Connection // the one that may go on; nil: none
 	taker   Taker
 	inbound replica.Inbound

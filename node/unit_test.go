@@ -1,0 +1,71 @@
+package node
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// setUnit sets keys of one partition as a unit.
+func setUnit(t *testing.T, n *Node, p uint16, name string, keys, length int) {
+	x := n.engine.Lock(p, n.cfg.Group.UnixMilli())
+	defer x.Unlock()
+	x.BeginUnit()
+	for i := range keys {
+		if err := x.Set(fmt.Append(nil, name, i), make([]byte, length), engine.TypeString, 0); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// followed starts three nodes, of which the second follows the first in a partition.
+func followed(t *testing.T) (nodes [3]*Node, table *ring.Table, p uint16) {
+	t.Helper()
+	nodes, table, key := startTrio(t)
+	p = partitionOf(key)
+	table = altered(table, func(next *ring.Table) { next.Follower[p] = 1 })
+	install(t, table, nodes[:]...)
+	eventually(t, "the copy is in sync", inSync(nodes[1], p))
+	return nodes, table, p
+}
+
+// A unit that is much longer than a batch arrives whole, and a goroutine applies it. What is longer
+// than any unit puts the copy back to filling, and arrives with the partition's new snapshot.
+func TestLongUnitsReachTheFollower(t *testing.T) {
+	nodes, _, p := followed(t)
+	same := func() bool { return nodes[1].engine.Count(p) == nodes[0].engine.Count(p) && inSync(nodes[1], p)() }
+	resyncs := nodes[0].senders.Stats().Resyncs
+	setUnit(t, nodes[0], p, "long", 4000, 100)
+	eventually(t, "a unit of 500,000 bytes arrives", same)
+	if got := nodes[0].senders.Stats().Resyncs; got != resyncs {
+		t.Errorf("%d partitions were sent anew for it", got-resyncs)
+	}
+	setUnit(t, nodes[0], p, "longer", 8000, 100)
+	eventually(t, "what is no unit any more arrives", same)
+	if got := nodes[0].senders.Stats().Resyncs; got != resyncs+1 {
+		t.Errorf("%d partitions were sent anew, want 1", got-resyncs)
+	}
+	for _, n := range nodes[:2] {
+		eventually(t, "nothing is charged for the batch", func() bool { return n.lists.Load() == 0 })
+	}
+}
+
+// A node that takes over while a unit arrives has all or nothing of it.
+func TestTakeOverHasWholeUnits(t *testing.T) {
+	const keys = 10_000
+	nodes, table, p := followed(t)
+	for i := range 2 {
+		eventually(t, "the units before have arrived", func() bool { return nodes[1].engine.Count(p) == i*keys })
+		setUnit(t, nodes[0], p, fmt.Sprint(i, ":"), keys, 16)
+	}
+	eventually(t, "the last unit begins to arrive", func() bool { return nodes[1].engine.Count(p) > keys })
+	alone := tableWithout(table, 0)
+	nodes[1].SetTable(alone)
+	nodes[2].SetTable(alone)
+	eventually(t, "the follower serves", nodes[1].Serving)
+	if n := nodes[1].engine.Count(p); n != 2*keys {
+		t.Errorf("%d keys after the take-over, want %d", n, 2*keys)
+	}
+}
