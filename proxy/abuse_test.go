@@ -15,8 +15,8 @@ import (
 
 const outcomeUnknown = "-ERR the connection to the node broke after the command was sent, outcome unknown"
 
-// A node that breaks the protocol loses the pipe: what it had fails, and nobody gets bytes of that
-// pipe after it.
+// A node that breaks the protocol loses the pipe: the commands on it fail, and no client gets later
+// bytes of it.
 func TestNodeThatBreaksTheProtocol(t *testing.T) {
 	for _, test := range []struct{ name, raw, want string }{
 		{"surplus reply", ":1\r\n$6\r\nsecret\r\n", ":1"},
@@ -48,7 +48,7 @@ func TestNodeThatBreaksTheProtocol(t *testing.T) {
 	}
 }
 
-// A reply that ends in the middle is nobody's.
+// No client gets a reply that ends in the middle.
 func TestTruncatedReply(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Silence = 250 * time.Millisecond })
 	c.nodes[0].set(func(n *fakeNode) {
@@ -61,7 +61,7 @@ func TestTruncatedReply(t *testing.T) {
 	cl.want("+OK", "$1 v")
 }
 
-// A part of a split command with a reply of another type makes that command fail, and no other.
+// If the reply to a part of a split command has a wrong type, that command fails, and no other one.
 func TestPartOfTheWrongType(t *testing.T) {
 	for _, test := range []struct{ name, raw string }{
 		{"MGET", "+OK\r\n"}, {"MGET", ":1\r\n"}, {"MGET", "*2\r\n$1\r\na\r\n$1\r\nb\r\n"}, {"MGET", "*0\r\n"},
@@ -81,8 +81,8 @@ func TestPartOfTheWrongType(t *testing.T) {
 	}
 }
 
-// Sessions that go while nodes have their commands leave nothing behind, and others do not get
-// their replies.
+// Sessions that end while nodes have their commands leave nothing behind, and other sessions do not
+// get their replies.
 func TestSessionsClosedWithCommandsInFlight(t *testing.T) {
 	const sessions, each = 20, 900
 	c := newCluster(t, 2, func(cfg *Config) { cfg.Silence = time.Minute })
@@ -134,8 +134,8 @@ func TestSessionsClosedWithCommandsInFlight(t *testing.T) {
 	eventually(t, "no goroutine is left over", func() bool { return runtime.NumGoroutine() <= goroutines })
 }
 
-// What comes early because another node is slow closes the session when it is far more than was
-// foreseen, and is counted.
+// Replies that are early because another node is slow close the session if they are far larger than
+// foreseen. The proxy counts that.
 func TestFarTooManyEarlyReplies(t *testing.T) {
 	c := newCluster(t, 2)
 	slow, fast := key(0, 2), key(1, 2)
@@ -149,8 +149,8 @@ func TestFarTooManyEarlyReplies(t *testing.T) {
 	eventually(t, "it is counted", func() bool { s := c.stats(); return s.EarlyClosed == 1 && s.Buffers == 0 })
 }
 
-// Who writes a million commands before it reads anything is served or closed, in bounded memory,
-// and in order.
+// A client that writes a million commands before it reads anything is served in order or closed, in
+// bounded memory.
 func TestMillionCommandsInOneWrite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -186,7 +186,7 @@ func TestMillionCommandsInOneWrite(t *testing.T) {
 	t.Logf("%d bytes at most; write: %v; %d replies", most, written, count)
 }
 
-// countUp reads replies :1 :2 :3 … until one is another, the last is there, or the connection ends.
+// countUp reads replies :1 :2 :3 … until one differs, the last one is read, or the connection ends.
 func countUp(cl *conn) (n int, err error) {
 	if err := cl.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		return 0, err
@@ -204,8 +204,8 @@ func countUp(cl *conn) (n int, err error) {
 	return n, nil
 }
 
-// A node that answers a byte now and then is not silent: its own commands wait, in their order, and
-// nobody else's.
+// A node that sends a byte from time to time is not silent. Its own commands wait, in their order,
+// and no others do.
 func TestNodeThatDribbles(t *testing.T) {
 	c := newCluster(t, 2, oneLoop(t), func(cfg *Config) { cfg.Silence = 250 * time.Millisecond })
 	slow, fast := key(0, 2), key(1, 2)
@@ -233,8 +233,8 @@ func TestNodeThatDribbles(t *testing.T) {
 	}
 }
 
-// A surplus reply is not taken for that of a command which waits to be sent: that one is sent over
-// the next pipe.
+// A surplus reply is not mistaken for the reply to a command that waits to be sent: that command is
+// sent over the next pipe.
 func TestSurplusReplyBeforeACommandIsSent(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	victim, other := c.dial(), c.dial()
@@ -247,7 +247,7 @@ func TestSurplusReplyBeforeACommandIsSent(t *testing.T) {
 	})
 	victim.send("INCR k")
 	eventually(t, "a command is on its way", func() bool { return c.stats().Inflight == 1 })
-	other.send("GET k") // is held back until a reply comes
+	other.send("GET k") // held back until a reply arrives
 	eventually(t, "another command waits", func() bool { return c.stats().Inflight == 2 })
 	close(gate)
 	victim.want(":1")

@@ -9,8 +9,8 @@ import (
 // settings are a fake node's maxmemory and policy.
 type settings struct{ memory, policy string }
 
-// TestConfigOfTheNodes: what is the nodes' is set on all of them and shown for all, the
-// rest stays the proxy's.
+// TestConfigOfTheNodes checks that the nodes' parameters are set on all nodes and shown for all,
+// and that the others stay the proxy's.
 func TestConfigOfTheNodes(t *testing.T) {
 	c := newCluster(t, 2)
 	for _, n := range c.nodes {
@@ -37,8 +37,8 @@ func TestConfigOfTheNodes(t *testing.T) {
 		"+OK", "*2 $10 maxclients $1 7", "-ERR CONFIG SET failed: bad")
 }
 
-// TestConfigWithoutNodes: tools ask for everything when they connect, and must not wait
-// for nodes that are away for longer than a moment.
+// TestConfigWithoutNodes checks that a tool that asks for all parameters when it connects does not
+// wait long for nodes that are away.
 func TestConfigWithoutNodes(t *testing.T) {
 	c := newCluster(t, 0)
 	cl := c.dial()
@@ -46,7 +46,8 @@ func TestConfigWithoutNodes(t *testing.T) {
 	cl.want("*4 $9 maxmemory $1 0 $16 maxmemory-policy $11 allkeys-lru")
 }
 
-// TestConfigIsAskedAgain: a node that covers a part only is asked again, and counted once.
+// TestConfigIsAskedAgain checks that a node that covers only some partitions is asked again, and
+// counts once.
 func TestConfigIsAskedAgain(t *testing.T) {
 	c := newCluster(t, 1)
 	asked := 0

@@ -32,8 +32,8 @@ type fakeNode struct {
 	drip    chan struct{}                      // not nil: each byte of a reply waits for one value
 	gate    chan struct{}                      // not nil: each command waits for one value
 	latched map[net.Conn]map[uint16]bool       // partitions refused on a connection until RETRY
-	tickets map[string]string                  // large replies, by ticket; nil: it gives none
-	copies  int                                // that WAIT counts
+	tickets map[string]string                  // large replies by ticket; nil: it gives no tickets
+	copies  int                                // number of copies that WAIT counts
 	issued  int
 	fetch   func(args []string) (string, bool) // overrides the reply to FETCH
 	stopped chan struct{}
@@ -182,7 +182,7 @@ func (n *fakeNode) execute(c net.Conn, args []string) (reply string, ok bool) {
 	return reply, true
 }
 
-// transaction executes EXEC and WATCH. A key's version is what it has.
+// transaction executes EXEC and WATCH. A key's version is its value.
 func (n *fakeNode) transaction(args []string) string {
 	if args[1] == "WATCH" {
 		var versions []string
@@ -211,7 +211,7 @@ func (n *fakeNode) transaction(args []string) string {
 	return out
 }
 
-// ticketFrom is from how long a reply on the fake node is worth a ticket.
+// ticketFrom is the least length of a reply for which the fake node gives a ticket.
 const ticketFrom = 1000
 
 func (n *fakeNode) piece(args []string) (string, bool) {
@@ -375,7 +375,7 @@ func (n *fakeNode) each(args []string) string {
 	return "-ERR fake node does not know EACH " + args[3] + "\r\n"
 }
 
-// config answers CONFIG GET with both settings, and CONFIG SET with an error for what is bad.
+// config answers CONFIG GET with both settings, and CONFIG SET of a bad value with an error.
 func (n *fakeNode) config(args []string) string {
 	if strings.EqualFold(args[0], "GET") {
 		return array([]string{"maxmemory", n.memory, "maxmemory-policy", n.policy})

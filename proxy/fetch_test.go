@@ -18,7 +18,7 @@ func newTicketCluster(t *testing.T, nodes int, change ...func(*Config)) *rig {
 	return c
 }
 
-// wantNoTickets waits until the nodes have no reply left for anybody.
+// wantNoTickets waits until the nodes keep no more replies.
 func (c *rig) wantNoTickets() {
 	c.t.Helper()
 	eventually(c.t, "the end of all tickets", func() (none bool) {
@@ -33,7 +33,7 @@ func (c *rig) wantNoTickets() {
 
 func text(value string) string { return fmt.Sprintf("$%d %s", len(value), value) }
 
-// Large replies are fetched in their turn, and what comes before and after them stays in order.
+// Large replies are fetched in their turn, and the replies before and after them stay in order.
 func TestLargeReplies(t *testing.T) {
 	c := newTicketCluster(t, 2)
 	cl := c.dial()
@@ -52,8 +52,8 @@ func TestLargeReplies(t *testing.T) {
 	c.wantNoTickets()
 }
 
-// A client that takes its time has two pieces in the proxy, and the pipe that they came over is
-// free for others.
+// A slow client has two pieces in the proxy, and the pipe over which they came is free for other
+// clients.
 func TestLargeReplyWaitsForItsReader(t *testing.T) {
 	c := newTicketCluster(t, 1)
 	value := hugeValue(9 << 20)
@@ -77,8 +77,9 @@ func TestLargeReplyWaitsForItsReader(t *testing.T) {
 	c.wantNoTickets()
 }
 
-// Large parts of split commands wait for their turn, and for the client to take what came before:
-// who sends many such commands has the replies to one of them in the proxy, not those to all.
+// Large parts of split commands wait for their turn, and until the client has received the replies
+// before. A client that sends many such commands has the replies to one of them in the proxy, not
+// to all.
 func TestLargePartsWaitForTheirTurn(t *testing.T) {
 	c := newTicketCluster(t, 2)
 	a, b := key(0, 2), key(1, 2)
@@ -140,7 +141,7 @@ func TestLargeRepliesOfGoneClients(t *testing.T) {
 	c.wantNoTickets()
 }
 
-// Pieces are asked for again when their pipe breaks.
+// The proxy requests pieces again when their pipe breaks.
 func TestLargeReplyOverABrokenPipe(t *testing.T) {
 	c := newTicketCluster(t, 1)
 	value := hugeValue(2 << 20)
@@ -162,7 +163,7 @@ func TestLargeReplyOverABrokenPipe(t *testing.T) {
 	c.wantNoTickets()
 }
 
-// A reply that cannot be fetched is an error; or the end of the connection, if a part of it was
+// If a reply cannot be fetched, the client gets an error, or the connection ends if a part has been
 // sent.
 func TestLostLargeReply(t *testing.T) {
 	const lost = "-ERR the node was lost that has executed the command, before it sent its large reply"
@@ -218,8 +219,7 @@ func TestLargeReplyOfADeadNode(t *testing.T) {
 	c.wantNothingHeld()
 }
 
-// A large reply to a command of several partitions that one node owns is dropped as well if nobody
-// wants it.
+// A large reply to a command of several partitions of one node is also dropped if nobody wants it.
 func TestLargeReplyOfOneNodeThatIsNotWanted(t *testing.T) {
 	c := newTicketCluster(t, 1)
 	cl := c.dial()

@@ -23,7 +23,7 @@ type rig struct {
 	epoch uint64
 }
 
-// setTimeout has the proxy obey settings of the cluster that close silent clients.
+// setTimeout gives the proxy settings of the cluster with which it closes idle clients.
 func (c *rig) setTimeout(seconds string) {
 	c.t.Helper()
 	s, err := (*ring.Settings)(nil).With(1, map[string]string{"config/timeout": seconds})
@@ -68,12 +68,12 @@ func newGroup(t testing.TB, loops int) *netloop.Group {
 	return group
 }
 
-// oneLoop has all sessions share one worker, and so their pipes.
+// oneLoop makes all sessions share one worker, and so its pipes.
 func oneLoop(t testing.TB) func(*Config) {
 	return func(cfg *Config) { cfg.Group = newGroup(t, 1) }
 }
 
-// stats are the proxy's counters now.
+// stats returns the proxy's present counters.
 func (c *rig) stats() Stats {
 	c.t.Helper()
 	s, err := c.proxy.Stats()
@@ -83,7 +83,7 @@ func (c *rig) stats() Stats {
 	return s
 }
 
-// route installs a newer table in which owner says who owns each partition, as an index in nodes.
+// route installs a newer table. owner returns the owner of each partition as an index in nodes.
 func (c *rig) route(owner func(p int) int) {
 	if len(c.nodes) == 0 {
 		return
@@ -103,7 +103,7 @@ func (c *rig) route(owner func(p int) int) {
 	c.proxy.SetTable(t)
 }
 
-// key is a key that node i of n owns by the first route.
+// key returns a key that node i of n owns by the first table.
 func key(i, n int) string {
 	for k := 0; ; k++ {
 		name := fmt.Sprintf("key:%d:%d", i, k)
@@ -130,7 +130,7 @@ func (c *rig) dial() *conn {
 	return &conn{c.t, nc, bufio.NewReader(nc)}
 }
 
-// send writes commands, one a line, in one write.
+// send writes commands, one per line, in one write.
 func (c *conn) send(lines ...string) {
 	c.t.Helper()
 	var b []byte

@@ -13,7 +13,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// hugeValue is no two megabytes alike.
+// hugeValue has no two equal megabytes.
 func hugeValue(bytes int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < bytes; i++ {
@@ -22,7 +22,7 @@ func hugeValue(bytes int) string {
 	return b.String()[:bytes]
 }
 
-// A long request arrives as it was sent, in its turn, and nothing stays behind.
+// A long request reaches the node unchanged and in its turn, and leaves nothing behind.
 func TestHugeRequest(t *testing.T) {
 	c := newCluster(t, 2, oneLoop(t))
 	cl := c.dial()
@@ -54,7 +54,7 @@ func (c *rig) wantNothingHeld() {
 	})
 }
 
-// It is sent again, whole, when it was refused, and when its pipe broke.
+// A long request is sent again, whole, if a node refuses it or its pipe breaks.
 func TestHugeRequestIsSentAgain(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	cl := c.dial()
@@ -89,7 +89,7 @@ func TestHugeRequestIsSentAgain(t *testing.T) {
 	c.wantNothingHeld()
 }
 
-// Long parts of a split command are the pipes' without a copy, and are sent again as they were.
+// Long parts of a split command go to the pipes without a copy, and are sent again unchanged.
 func TestHugePartsAreSentAgain(t *testing.T) {
 	c := newCluster(t, 2, oneLoop(t))
 	cl := c.dial()
@@ -129,8 +129,8 @@ func TestHugePartsAreSentAgain(t *testing.T) {
 	c.wantNothingHeld()
 }
 
-// Small commands of others do not wait behind a long request, other long ones do; a client that
-// goes away in the middle of anything leaves nothing behind.
+// Small commands of other clients do not wait behind a long request; other long requests do. A
+// client that disconnects at any point leaves nothing behind.
 func TestHugeRequestsTakeTurns(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	gate := make(chan struct{}, 100)
@@ -160,7 +160,7 @@ func TestHugeRequestsTakeTurns(t *testing.T) {
 	c.wantNothingHeld()
 }
 
-// What is held for a node that never comes is given up with its memory.
+// A request that is held for a node that never returns is given up, and its memory is freed.
 func TestHugeRequestIsGivenUp(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold = 300 * time.Millisecond })
 	c.nodes[0].ln.Close()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A partition changes hands within milliseconds, and what waits for it goes on within as many: the
-// new owner refuses three times in each of ten epochs, and the quickest of those stands for a
+// A partition changes owners within milliseconds, and waiting commands continue just as soon. The
+// new owner refuses three times in each of ten epochs. Only the quickest epoch counts, as on a
 // machine that has nothing else to do.
 func TestSoonServedAgain(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))

@@ -6,7 +6,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 )
 
-// One command in so many is timed, each under its family, and none is lost to one that takes long.
+// The proxy times a sample of the commands, each under its family. A slow command does not make it
+// lose others.
 func TestLatency(t *testing.T) {
 	c := newCluster(t, 2, oneLoop(t))
 	cl := c.dial()
@@ -20,7 +21,7 @@ func TestLatency(t *testing.T) {
 		cl.reply()
 	}
 	for range sampleCommands {
-		cl.send("WAIT 0 0") // it takes as long as the client wants
+		cl.send("WAIT 0 0") // a command that may take as long as the client wants
 		cl.reply()
 	}
 	s := c.stats()
@@ -35,8 +36,8 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// TestBatchSizes: what a client sends in one write goes to the node in one, and is counted as one
-// batch.
+// TestBatchSizes checks that commands that a client sends in one write reach the node in one write,
+// and count as one batch.
 func TestBatchSizes(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	cl := c.dial()
@@ -56,7 +57,7 @@ func TestBatchSizes(t *testing.T) {
 	}
 }
 
-// TestNodeStats: the pipes and what is outstanding are told by node.
+// TestNodeStats checks the numbers of pipes and outstanding requests of each node.
 func TestNodeStats(t *testing.T) {
 	c := newCluster(t, 2, oneLoop(t))
 	cl := c.dial()

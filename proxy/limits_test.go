@@ -10,7 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
-// Commands for a node that is down fail together, not one Hold after the other.
+// Commands for a node that is down fail together, not one after another with a Hold between them.
 func TestPipelineToDeadNode(t *testing.T) {
 	c := newCluster(t, 2, func(cfg *Config) { cfg.Hold = 300 * time.Millisecond })
 	c.nodes[0].ln.Close()
@@ -29,8 +29,8 @@ func TestPipelineToDeadNode(t *testing.T) {
 	}
 }
 
-// A large request may keep a node silent for long, but not when the node cannot be reached any
-// more, whoever else uses it.
+// A node may be silent for long because of a large request, but not if it cannot be reached any
+// more, whichever clients use it.
 func TestLargeRequestToUnreachableNode(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold, cfg.Silence = 500*time.Millisecond, 250*time.Millisecond })
 	cl := c.dial()
@@ -89,7 +89,7 @@ func TestEarlyRepliesAreBounded(t *testing.T) {
 		return most
 	}
 	eventually(t, "early replies", func() bool { return held() > 4*size && c.stats().Inflight == 1 })
-	// So many were on their way before it was known how large they are.
+	// This many were on their way before the proxy knew how large they are.
 	if got, want := held(), maxReplyBytes/firstReply*(size+64); got > want {
 		t.Errorf("a session holds %d bytes of early replies, want at most %d", got, want)
 	}
@@ -99,8 +99,8 @@ func TestEarlyRepliesAreBounded(t *testing.T) {
 	}
 }
 
-// What has come of a reply that several nodes give counts as the session's, until all of it is
-// there.
+// The parts of a reply from several nodes count as the session's memory until the reply is
+// complete.
 func TestGatheredRepliesCount(t *testing.T) {
 	c := newTicketCluster(t, 2)
 	a, b := key(0, 2), key(1, 2)
@@ -150,7 +150,7 @@ func TestGatheredRepliesCount(t *testing.T) {
 	held("the end of KEYS", 1<<19, 0)
 }
 
-// A client that asks for much at once and reads a little later is served, not closed.
+// A client that requests much at once and reads a little later is served, not closed.
 func TestBurstOfLargeReplies(t *testing.T) {
 	c := newCluster(t, 1)
 	w := c.dial()
@@ -162,7 +162,7 @@ func TestBurstOfLargeReplies(t *testing.T) {
 		lines = append(lines, "GET k")
 	}
 	cl.send(lines...)
-	time.Sleep(300 * time.Millisecond) // it does not read for a while
+	time.Sleep(300 * time.Millisecond) // the client does not read for a while
 	for range lines {
 		if got := cl.reply(); len(got) < 512<<10 {
 			t.Fatalf("got %.40q", got)
@@ -170,7 +170,8 @@ func TestBurstOfLargeReplies(t *testing.T) {
 	}
 }
 
-// Clients that finish sending: everything is answered, whatever made the session stop in between.
+// Clients that close their sending side get all replies, whatever made the session pause in
+// between.
 func TestHalfClosedClientThatStalls(t *testing.T) {
 	rounds := 5
 	if testing.Short() {
@@ -206,7 +207,7 @@ func TestHalfClosedClientThatStalls(t *testing.T) {
 	}
 }
 
-// Waiting for a reply is not being silent.
+// A client that waits for a reply is not idle.
 func TestIdleTimeoutBeginsWithTheReply(t *testing.T) {
 	c := newCluster(t, 1)
 	cl := c.dial()
@@ -223,7 +224,7 @@ func TestIdleTimeoutBeginsWithTheReply(t *testing.T) {
 	cl.want("+PONG")
 }
 
-// Held commands of many sessions do not become a storm at the node that refuses them.
+// Held commands of many sessions do not flood the node that refuses them.
 func TestHeldCommandsAreNoStorm(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	c.nodes[0].set(func(n *fakeNode) { n.refuse = func(string) string { return "-DUNLINWAIT\r\n" } })

@@ -11,8 +11,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// The interleavings in which a client's commands could change places. Each of these tests failed
-// once.
+// Interleavings in which a client's commands could be reordered. Each of these tests failed once.
 
 // RETRY must not pass a command of another session that the node is about to refuse: the next
 // command of that session would be executed before it.
@@ -42,7 +41,7 @@ func TestRetryWaitsForEverybodysCommands(t *testing.T) {
 	inflight(2)
 	gate <- struct{}{} // a's is refused; b's will be, too
 	eventually(t, "the refusal", func() bool { return c.stats().Refusals == 1 })
-	time.Sleep(5 * order.RetryEvery) // what would go wrong does so after a retry
+	time.Sleep(5 * order.RetryEvery) // the fault would appear after a retry
 	b.send("SET k 2")
 	time.Sleep(order.RetryEvery)
 	close(gate)
@@ -53,9 +52,10 @@ func TestRetryWaitsForEverybodysCommands(t *testing.T) {
 	}
 }
 
-// The same by chance: clients pipeline beside one another while the node refuses now and then.
+// The same by chance: several clients pipeline while the node refuses at random.
 func TestOrderBesideRefusals(t *testing.T) {
-	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold = 20 * time.Second }) // this is about order, not about time
+	// Hold is long, because the test is about order, not about time.
+	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold = 20 * time.Second })
 	count := 0
 	c.nodes[0].set(func(n *fakeNode) {
 		n.refuse = func(string) string {
@@ -114,14 +114,14 @@ func TestFlushIsNotPassedByALargeWrite(t *testing.T) {
 	cl.want(":1")
 }
 
-// What was redirected follows a newer table rather than the old -MOVED.
+// A redirected command follows a newer table rather than the old -MOVED.
 func TestNewerTableWinsOverMoved(t *testing.T) {
 	c := newCluster(t, 2)
 	k := key(0, 2)
 	cl := c.dial()
 	cl.send("GET " + k)
 	cl.want("$-1")
-	c.nodes[1].ln.Close() // cannot be reached, but still a member
+	c.nodes[1].ln.Close() // it cannot be reached, but is still a member
 	there := c.nodes[1].member().Addr
 	c.nodes[0].set(func(n *fakeNode) {
 		n.refuse = func(string) string { return fmt.Sprintf("-MOVED %d %s\r\n", ring.Slot([]byte(k)), there) }
@@ -145,7 +145,7 @@ func TestMovedIsFollowedForOneKeyOfMany(t *testing.T) {
 	cl.want("+OK", "*1 $1 1", ":1")
 }
 
-// A node that left the table still answers what it was sent.
+// A node that has left the table still answers the commands that it has received.
 func TestNodeThatLeavesAnswersFirst(t *testing.T) {
 	c := newCluster(t, 2)
 	k := key(0, 2)
@@ -173,7 +173,7 @@ func TestOlderTableChangesNothing(t *testing.T) {
 	}
 }
 
-// Replies are in the protocol that was spoken when the command was sent.
+// Replies are in the protocol that the client used when it sent the command.
 func TestVersionOfGatheredReplies(t *testing.T) {
 	c := newCluster(t, 1)
 	cl := c.dial()
@@ -186,7 +186,7 @@ func TestVersionOfGatheredReplies(t *testing.T) {
 	}
 }
 
-// A part of a split command and a single command that are both redirected go the same way, in their
+// A part of a split command and a single command that are both redirected take the same way, in
 // order.
 func TestRedirectedPartIsNotPassed(t *testing.T) {
 	c := newCluster(t, 2)
@@ -211,8 +211,8 @@ func TestRedirectedPartIsNotPassed(t *testing.T) {
 	}
 }
 
-// Two nodes that do not obey the same table yet point to each other. The command must not stay
-// where it happened to be when it had followed often enough.
+// Two nodes that do not obey the same table yet redirect to each other. The command must not stay
+// at the node that it happened to reach when it had been redirected often enough.
 func TestNodesThatPointToEachOther(t *testing.T) {
 	c := newCluster(t, 2)
 	k := key(1, 2)
@@ -234,7 +234,8 @@ func TestNodesThatPointToEachOther(t *testing.T) {
 	cl.want("+OK")
 }
 
-// What copies a value travels apart from small commands: it may take long, however short it is.
+// Commands that copy a value travel separately from small commands, because they may take long,
+// however short they are.
 func TestHeavyCommandsTravelApart(t *testing.T) {
 	c := newCluster(t, 1)
 	c.nodes[0].set(func(n *fakeNode) {
@@ -251,8 +252,8 @@ func TestHeavyCommandsTravelApart(t *testing.T) {
 	}
 }
 
-// Replies that nobody wants are dropped in their turn, also those that come early or are errors of
-// the proxy.
+// Replies that nobody wants are dropped in their turn, even if they are early or are errors of the
+// proxy.
 func TestRepliesThatAreNotWanted(t *testing.T) {
 	c := newCluster(t, 2)
 	slow, fast := key(0, 2), key(1, 2)

@@ -95,7 +95,7 @@ func TestWholeClusterCommands(t *testing.T) {
 	cl.want("-ERR invalid cursor", "+OK", ":0")
 }
 
-// A node that covers only a part of what it was asked is asked again until all is covered.
+// A node that covers only some of the partitions is asked again until all are covered.
 func TestCensusGoesOnUntilAllIsCovered(t *testing.T) {
 	c := newCluster(t, 1)
 	cl := c.dial()
@@ -105,16 +105,16 @@ func TestCensusGoesOnUntilAllIsCovered(t *testing.T) {
 	c.nodes[0].set(func(n *fakeNode) {
 		n.owns = func(p uint16) bool {
 			asked++
-			return asked > ring.Partitions || p%2 == 0 // the first time only the even ones
+			return asked > ring.Partitions || p%2 == 0 // the first time only even partitions
 		}
 	})
 	cl.send("DBSIZE")
 	cl.want(":3")
 }
 
-// A node that had not heard of the newest table yet sent a partition away, to a node that served it
-// by an older one. When that has heard too, no command but the census may come, and it must find
-// the owner.
+// A node that does not have the newest table yet redirects a partition to a node that served it by
+// an older one. When that node has the newest table too, perhaps only the census asks for the
+// partition, and must find its owner.
 func TestCensusLeavesAnOldRedirection(t *testing.T) {
 	k := key(1, 2)
 	from := string(member.CursorAt(int(ring.PartitionOf([]byte(k))), 0).Append(nil))
@@ -152,7 +152,8 @@ func TestMovedIsFollowed(t *testing.T) {
 	cl.want("+OK", ":2", ":3", "$1 3")
 }
 
-// What a node refuses while it takes a partition over is tried again, and nothing overtakes it.
+// Commands that a node refuses while it takes over a partition are sent again, and nothing
+// overtakes them.
 func TestWaitKeepsTheOrder(t *testing.T) {
 	c := newCluster(t, 1)
 	refusals := 0
@@ -181,7 +182,7 @@ func TestBrokenPipe(t *testing.T) {
 	cl := c.dial()
 	cl.send("SET k 1")
 	cl.want("+OK")
-	// The node takes the commands and breaks before it answers them.
+	// The node receives the commands and breaks before it answers them.
 	c.nodes[0].set(func(n *fakeNode) {
 		n.answer = func(args []string) (string, bool) {
 			if args[0] == "INCR" {
@@ -199,9 +200,9 @@ func TestBrokenPipe(t *testing.T) {
 	}
 }
 
-// What was on its way to a node that dies is counted once: as lost what must not be executed twice,
-// and what may, but finds no node afterwards; as expired what had to wait for its turn on the pipe,
-// and so was never sent.
+// Each command on its way to a node that dies counts once. It counts as lost if it must not be
+// executed twice, or may be but finds no node afterwards; as expired if it still waited for its
+// turn on the pipe and so was never sent.
 func TestDeadNodeLosesReplies(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold = 200 * time.Millisecond })
 	gate := make(chan struct{})
@@ -292,7 +293,7 @@ func TestHeldPartIsSplitFurther(t *testing.T) {
 			if key == a {
 				return ""
 			}
-			return "-DUNLINWAIT\r\n" // the whole may still be on its way
+			return "-DUNLINWAIT\r\n" // the undivided request may still be on its way
 		}
 	})
 	cl.want("+OK", "*3 $1 2 $1 3 $1 1", "+PONG")
@@ -362,7 +363,7 @@ func TestClientListSeesAllLoops(t *testing.T) {
 	}
 }
 
-// What concerns all loops waits for the replies that are due, is executed once, and counted once.
+// A command about all loops waits for the replies that are due, is executed once, and counts once.
 func TestClientListWaitsItsTurn(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	gate := make(chan struct{})
@@ -394,14 +395,14 @@ func TestClientKill(t *testing.T) {
 	a.want("$1 v", ":1")
 	a.wantClosed()
 	d := c.dial()
-	d.send("GET k") // what stood behind the kill was not executed
+	d.send("GET k") // the commands behind the kill were not executed
 	d.want("$1 v")
 }
 
 func TestMonitor(t *testing.T) {
 	c := newCluster(t, 2)
 	m := c.dial()
-	m.send("GET a", "MONITOR") // the reply that is due comes first
+	m.send("GET a", "MONITOR") // the reply to GET comes first
 	m.want("$-1", "+OK")
 	for range 3 { // on two loops
 		a := c.dial()

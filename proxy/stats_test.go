@@ -6,8 +6,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// What passes between proxy and nodes is not clients' traffic, and what a client
-// that is gone has moved stays counted.
+// Bytes between proxy and nodes do not count as clients' traffic, and the traffic of clients that
+// are gone stays counted.
 func TestClientTraffic(t *testing.T) {
 	c := newCluster(t, 2, oneLoop(t))
 	const rounds = 3

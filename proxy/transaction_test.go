@@ -9,7 +9,7 @@ import (
 
 func relaxed(cfg *Config) { cfg.RelaxedMulti = true }
 
-// A transaction goes to its node as one request, and its reply is the client's, in its turn.
+// A transaction goes to its node as one request, and the client gets its reply in its turn.
 func TestTransaction(t *testing.T) {
 	c := newCluster(t, 2)
 	cl := c.dial()
@@ -25,7 +25,7 @@ func TestTransaction(t *testing.T) {
 	cl.want("+OK", "+QUEUED", "*1 +PONG", "+OK", "*0")
 }
 
-// A node may be silent for long about a transaction with a command that takes it long.
+// A node may be silent for long while it executes a transaction with a long command.
 func TestHeavyTransactionIsWaitedFor(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Silence = 100 * time.Millisecond })
 	gate := make(chan struct{})
@@ -60,21 +60,23 @@ func TestWatch(t *testing.T) {
 		if got := cl.reply(); (got == "*-1") != (end == "EXEC") {
 			t.Errorf("%s answers %s", end, got)
 		}
-		// Nothing is watched any more.
+		// EXEC has ended the watch.
 		cl.send("MULTI", "GET other", "EXEC")
 		cl.want("+OK", "+QUEUED", "*1 $-1")
 	}
-	// WATCH and what ends it on their way together.
+	// WATCH and the command that ends it are on their way together.
 	cl.send("WATCH "+k, "UNWATCH", "WATCH "+k, "RESET", "SET "+k+" x", "MULTI", "PING", "EXEC")
 	cl.want("+OK", "+OK", "+OK", "+RESET", "+OK", "+OK", "+QUEUED", "*1 +PONG")
 	cl.send("WATCH "+k, "EXEC now", "SET "+k+" x", "MULTI", "PING", "EXEC")
 	cl.want("+OK", "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command", "+OK", "+OK", "+QUEUED", "*1 +PONG")
-	// Without a command on keys the node is asked about what is watched.
+	// If a transaction has no command on keys, the proxy still asks the node about the watched
+	// keys.
 	cl.send("WATCH "+k, "SET "+k+" y", "MULTI", "PING", "EXEC")
 	cl.want("+OK", "+OK", "+OK", "+QUEUED", "*-1")
 }
 
-// An aborted transaction is null in either protocol, also if a part of it is the proxy's.
+// The reply to an aborted transaction is null in either protocol, even if the proxy executes a part
+// of it.
 func TestAbortedInRESP3(t *testing.T) {
 	c := newCluster(t, 1)
 	c.nodes[0].set(func(n *fakeNode) {
@@ -87,7 +89,7 @@ func TestAbortedInRESP3(t *testing.T) {
 	cl.want("+OK", "+QUEUED", "_", "+OK", "+QUEUED", "+QUEUED", "_")
 }
 
-// What the proxy puts together is bounded; all is executed nevertheless.
+// The reply that the proxy assembles is bounded; all commands are executed nevertheless.
 func TestTransactionRepliesAreBounded(t *testing.T) {
 	tx := &transaction{parts: make([]slotPart, 2)}
 	if !tx.fits(0, 2*maxReplies) || tx.fits(1, 1) {
@@ -133,7 +135,7 @@ func TestTransactionOfSeveralSlots(t *testing.T) {
 		cl.want(crossSlot, "+OK", "+OK", "+OK", "+QUEUED", crossSlot, "+OK", "+OK", "+QUEUED", crossSlot)
 	}
 
-	// What frameworks send: many keys at once, and an expiry or the like for each.
+	// Transactions as frameworks send them: many keys at once, each with an expiry, for example.
 	cl := lenient.dial()
 	var sets, incrs, keys []string
 	for i := range 50 {
@@ -186,7 +188,7 @@ func TestTransactionIsRefused(t *testing.T) {
 	}
 }
 
-// A node that answers a part with anything but what it must spoils that transaction only.
+// A node that answers a part wrongly spoils only that transaction.
 func TestTransactionWithBadReplies(t *testing.T) {
 	c := newCluster(t, 2, relaxed)
 	cl := c.dial()
@@ -211,7 +213,7 @@ func TestTransactionWithBadReplies(t *testing.T) {
 	cl.send("WATCH " + a)
 	cl.want(unmergeable)
 
-	// What follows a WATCH that failed is not executed unwatched.
+	// A transaction behind a WATCH that failed is not executed unwatched.
 	c.nodes[0].set(func(n *fakeNode) {
 		n.answer = func(args []string) (string, bool) { return "-ERR no\r\n", args[0] == "DUNLIN" && args[1] == "WATCH" }
 	})
@@ -219,7 +221,7 @@ func TestTransactionWithBadReplies(t *testing.T) {
 	cl.want("-ERR DISCARD without MULTI", "+OK", "-ERR no", "+OK", "+QUEUED", "*-1", "+OK", "+QUEUED", "*1 +OK")
 }
 
-// What is queued counts as its client's memory, and goes with it.
+// Queued commands count as their client's memory, and are freed with the client.
 func TestQueueIsCounted(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	cl := c.dial()

@@ -8,7 +8,8 @@ import (
 	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
-// WAIT is answered with the least number that a node knows, once that is enough, or its time is up.
+// The reply to WAIT is the least number that any node reports, as soon as it is enough or the time
+// is up.
 func TestWaitAsksAllNodes(t *testing.T) {
 	c := newCluster(t, 3)
 	for i, n := range c.nodes {
@@ -30,7 +31,7 @@ func TestWaitAsksAllNodes(t *testing.T) {
 	conn.want(":2", "+PONG")
 }
 
-// Rounds may go on for as long as the client waits, and keep nothing of those before.
+// Rounds may continue for as long as the client waits, and keep nothing of earlier rounds.
 func TestRoundsOfWaitAddNothing(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	const rounds = 5
@@ -71,15 +72,16 @@ func TestRoundsOfWaitAddNothing(t *testing.T) {
 	}
 }
 
-// A client that has finished sending gets its replies, but is not kept for a WAIT.
+// A client that has closed its sending side gets its replies, but the proxy does not wait for a
+// WAIT of it.
 func TestWaitOfAClientThatHasFinished(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	gate := make(chan struct{})
 	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
 	conn := c.dial()
 	conn.send("SET k v", "WAIT 9 0")
-	// The end is read before the command is executed if that has had to wait for room in the
-	// output.
+	// The end of input is read before the command is executed if the command had to wait for room
+	// in the output.
 	eventually(t, "the client is known to have finished", func() bool {
 		known := false
 		err := c.proxy.cfg.Group.Each(func(l *netloop.Loop) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Of many like warnings in a second one is written; the next tells how many were not.
+// Of many similar warnings in a second the log gets one; the next one says how many were left out.
 func TestWarningsAreBounded(t *testing.T) {
 	var mu sync.Mutex
 	var log bytes.Buffer

@@ -52,7 +52,7 @@ func (h *shell) run() {
 
 var common = Lane{Kind: member.Common, Version: resp.RESP2}
 
-// submit sends a GET, or has it held.
+// submit sends a GET, unless the Machine holds it.
 func (h *shell) submit(s *Session) {
 	h.t.Helper()
 	if !h.Enter(s, common) {
@@ -68,12 +68,12 @@ func (h *shell) submit(s *Session) {
 	h.run()
 }
 
-// What an open pipe's latch holds is held in full, though another pipe of that node has not opened
-// for long.
+// Requests held because of an open pipe's latch have their full time, even if another pipe of that
+// node has not opened for long.
 func TestLatchedPipeBesideAFailingOne(t *testing.T) {
 	h := newShell(t)
 	first := &Session{Owner: noOwner{}}
-	h.submit(first) // its pipe is opened, and it is sent
+	h.submit(first) // opens the pipe and sends the request
 	n := h.Owner(0)
 	p := n.Pipe(common)
 	failing := n.Pipe(Lane{Kind: member.Large, Version: resp.RESP3})
@@ -95,7 +95,7 @@ func TestLatchedPipeBesideAFailingOne(t *testing.T) {
 	h.now += 19 * time.Second
 	h.RetryTimer(h.now)
 	h.run()
-	if h.Holding() != 0 || len(h.failed) > 0 || p.Inflight() != 22 { // RETRY too
+	if h.Holding() != 0 || len(h.failed) > 0 || p.Inflight() != 22 { // RETRY included
 		t.Errorf("%d sessions hold requests, %d were given up, %d are sent", h.Holding(), len(h.failed), p.Inflight())
 	}
 	for _, s := range sessions {
@@ -105,7 +105,7 @@ func TestLatchedPipeBesideAFailingOne(t *testing.T) {
 	}
 }
 
-// A request that no node could take is given up when its time has passed, and no longer counts as
+// A request that no node could take is given up after its time, and no longer counts as
 // outstanding.
 func TestHeldTooLong(t *testing.T) {
 	h := newShell(t)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// The pause before a RETRY grows while a node goes on refusing under one table, and begins small
-// again with the next: nodes that come and go bring one every quarter of a second, and each is
-// through in milliseconds.
+// The pause before a RETRY grows while a node keeps refusing under one table, and is short again
+// under the next. Nodes that come and go bring a table every quarter of a second, and each
+// take-over ends within milliseconds.
 func TestPausesBeginAnewWithATable(t *testing.T) {
 	var l latch
 	var r Request
@@ -28,8 +28,9 @@ func TestPausesBeginAnewWithATable(t *testing.T) {
 	refused(8, 1)
 }
 
-// What a node refuses ahead of RETRY, for a partition that the proxy does not know to be latched,
-// is not overtaken by what the session sends behind RETRY, when the node has forgotten that.
+// A node may refuse a request ahead of RETRY, for a partition of whose latch the proxy does not
+// know yet. Requests that the session sends behind RETRY, when the node has cleared the latch, do
+// not overtake it.
 func TestRetryIsNotOvertaken(t *testing.T) {
 	h := newShell(t)
 	a, c := &Session{Owner: noOwner{}}, &Session{Owner: noOwner{}}
@@ -58,15 +59,15 @@ func TestRetryIsNotOvertaken(t *testing.T) {
 	send(a, 1, 1)
 	p := h.Owner(1).Pipe(common)
 	h.Refused(p, Refusal{Epoch: 1}, h.now)
-	send(c, 2, 1) // partition 2 is gained as well: it will be refused
+	send(c, 2, 1) // will be refused, because the node gains partition 2 too
 	h.now += time.Second
-	h.RetryTimer(h.now) // RETRY, and the first one again
+	h.RetryTimer(h.now) // sends RETRY, and the first request again
 	h.run()
 	if p.Inflight() != 3 {
 		t.Fatalf("%d requests are on their way, want 3", p.Inflight())
 	}
 	send(c, 2, 2)
-	send(&Session{Owner: noOwner{}}, 2, 1) // it has nothing on its way
+	send(&Session{Owner: noOwner{}}, 2, 1) // this session has nothing on its way
 	if h.Holding() != 1 {
 		t.Errorf("%d sessions hold requests, want 1", h.Holding())
 	}
@@ -75,8 +76,8 @@ func TestRetryIsNotOvertaken(t *testing.T) {
 	}
 	h.Refused(p, Refusal{Epoch: 1}, h.now)
 	p.Pop() // RETRY
-	p.Pop() // the first one
-	p.Pop() // the other session's
+	p.Pop() // the first request
+	p.Pop() // the other session's request
 	h.now += time.Second
 	h.RetryTimer(h.now)
 	h.run()
@@ -85,8 +86,8 @@ func TestRetryIsNotOvertaken(t *testing.T) {
 	}
 }
 
-// scattered is the Part of a request with keys in the partitions 3 and 4. It counts how often it
-// was asked for them.
+// scattered is the Part of a request with keys in the partitions 3 and 4. It counts how often the
+// Machine asks for them.
 type scattered struct{ asked *int }
 
 func (scattered) Done(int32, []byte) {}

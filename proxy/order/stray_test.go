@@ -17,8 +17,8 @@ type asker struct{}
 func (asker) Done(int32, []byte) {}
 func (asker) Undone()            {}
 
-// What a session sent in a lane that broke is not overtaken by what it sends to the same node in
-// another lane, though that is open. Only the session waits, and only for the lost pipe's next
+// Requests that a session sent in a lane that broke are not overtaken by those that it sends to the
+// same node in another, open lane. Only this session waits, and only for the lost pipe's next
 // generation.
 func TestStraysAreNotOvertaken(t *testing.T) {
 	h := newShell(t)
@@ -59,7 +59,7 @@ func TestStraysAreNotOvertaken(t *testing.T) {
 	}
 	h.now += time.Second
 	h.RetryTimer(h.now)
-	h.run() // the lost lane opens again
+	h.run() // the broken lane opens again
 	if !lost.IsOpen() || common.Inflight() != 3 || h.Holding() != 0 {
 		t.Errorf("lost lane open %v, %d requests in the other one, %d sessions hold; want true, 3, 0",
 			lost.IsOpen(), common.Inflight(), h.Holding())
@@ -69,7 +69,7 @@ func TestStraysAreNotOvertaken(t *testing.T) {
 	}
 }
 
-// What was queued and not written cannot arrive late.
+// Requests that were queued but not written cannot arrive late.
 func TestUnwrittenRequestsAreNoStrays(t *testing.T) {
 	h := newShell(t)
 	s := &Session{Owner: noOwner{}}

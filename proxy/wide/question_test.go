@@ -6,8 +6,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 )
 
-// Every command that all nodes execute has a question, and so has every other one that the table
-// here names.
+// Every command that all nodes execute has a question, and so have the others that this test lists.
 func TestEveryWideCommandHasAQuestion(t *testing.T) {
 	for id := command.ID(1); id < command.NumIDs; id++ {
 		c := command.ByID(id)

@@ -2,8 +2,8 @@ package wide
 
 import "testing"
 
-// TestChoose: a node's key is chosen as often as its share of the keys is large, whatever the order
-// of the answers.
+// TestChoose checks that a node's key is chosen in proportion to the node's share of the keys,
+// whatever the order of the answers.
 func TestChoose(t *testing.T) {
 	const tries = 4000
 	small := 0
