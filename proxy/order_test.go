@@ -37,9 +37,9 @@ func TestRetryWaitsForEverybodysCommands(t *testing.T) {
 	inflight := func(n int) { eventually(t, "in flight", func() bool { return c.stats().Inflight == n }) }
 	a.send("EXISTS k")
 	inflight(1)
-	b.send("SET k 1") // in the pipe, behind a's
+	b.send("SET k 1") // in the pipe, behind a's command
 	inflight(2)
-	gate <- struct{}{} // a's is refused; b's will be, too
+	gate <- struct{}{} // a's command is refused; b's will be too
 	eventually(t, "the refusal", func() bool { return c.stats().Refusals == 1 })
 	time.Sleep(5 * order.RetryEvery) // the fault would appear after a retry
 	b.send("SET k 2")

@@ -9,8 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// TestEntriesAsRedis compares how rows are encoded, for one row of each kind
-// of key spec. They need not be built.
+// TestEntriesAsRedis compares the encoding of rows with Redis's, for one row of each kind of key
+// spec. The rows need not be built.
 func TestEntriesAsRedis(t *testing.T) {
 	redistest.Want(t, "7.")
 	real := &conversation.Socket{Addr: redistest.Start(t)}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// bitString is the oracle: one byte a bit.
+// bitString is the oracle: it has one byte for each bit.
 type bitString []byte
 
 func bitsOf(b []byte) (s bitString) {
@@ -33,7 +33,7 @@ func (s bitString) find(bit byte) int {
 	return -1
 }
 
-// randomBits has long runs of equal bits in it, and its ends are anywhere.
+// randomBits returns bits with long runs of equal ones, of any length.
 func randomBits(r *rand.Rand, longest int) []byte {
 	room := make([]byte, longest+16)
 	from := r.IntN(16)
@@ -107,7 +107,7 @@ func TestFieldAt(t *testing.T) {
 	}
 }
 
-// BenchmarkBits has the speeds of a look at memory in a cache.
+// BenchmarkBits measures speeds with all bytes in the processor's cache.
 func BenchmarkBits(b *testing.B) {
 	value := make([]byte, 64<<10)
 	other := make([]byte, len(value))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// oracleCombine says for one byte of each source what BITOP makes of them.
+// oracleCombine returns the result of BITOP for one byte of each source.
 func oracleCombine(op Combination, sources []byte) (result byte) {
 	for bit := range 8 {
 		set := 0
@@ -47,7 +47,7 @@ func longestOf(sources [][]byte) (length int) {
 	return length
 }
 
-// oracleFill is the result for whole sources, the longest of which gives its length.
+// oracleFill returns the result for whole sources. It is as long as the longest of them.
 func oracleFill(op Combination, sources [][]byte) []byte {
 	result, column := make([]byte, longestOf(sources)), make([]byte, len(sources))
 	for i := range result {
@@ -84,7 +84,7 @@ func TestCombinations(t *testing.T) {
 		want := oracleFill(op, sources)
 		got := make([]byte, len(want))
 		for j := range got {
-			got[j] = byte(r.Uint32()) // what was there must not matter
+			got[j] = byte(r.Uint32()) // earlier contents must not matter
 		}
 		if cut := r.IntN(len(got) + 1); r.IntN(2) == 0 {
 			op.Fill(got[:cut], sources, 0)

@@ -13,8 +13,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// TestClusterAsRedis: a node of ours that owns all slots describes itself as a
-// real one does. Ids, addresses and the state of the real one differ.
+// TestClusterAsRedis checks that a node that owns all slots describes itself as a real one does.
+// Ids, addresses and the state of the real one differ.
 func TestClusterAsRedis(t *testing.T) {
 	redistest.Want(t, "7.")
 	real := &conversation.Socket{Addr: redistest.Start(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1")}
@@ -58,7 +58,7 @@ func infoNames(reply string) (names []string) {
 	return names
 }
 
-// bodyOf is a bulk or verbatim string without its header.
+// bodyOf returns a bulk or verbatim string without its header.
 func bodyOf(reply string) string {
 	body, _ := resp.DecodeBulk([]byte(reply))
 	return string(bytes.TrimPrefix(body, []byte("txt:")))

@@ -9,8 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// tableOf is a table whose partitions are dealt out to nodes at these
-// addresses in equal stretches.
+// tableOf returns a table that gives each of the nodes at these addresses an equal run of
+// partitions.
 func tableOf(addrs ...string) *ring.Table {
 	t := &ring.Table{Epoch: 1}
 	for i, addr := range addrs {
@@ -61,8 +61,9 @@ func TestClusterStateNeedsAllSlots(t *testing.T) {
 	f(View{Table: table, Alone: alone}, "cluster_state:fail\r\n")
 }
 
-// TestAloneIsWhereTheClientCame: behind a load balancer or a service address a
-// proxy must not send clients to an address of its own that they cannot reach.
+// TestAloneIsWhereTheClientCame checks that a proxy names the address to which the client
+// connected. Behind a load balancer or a service address, clients cannot reach the proxy's own
+// address.
 func TestAloneIsWhereTheClientCame(t *testing.T) {
 	f := func(e Endpoint, laddr, wantHost string, wantPort int) {
 		t.Helper()
@@ -91,7 +92,7 @@ func TestOddAddresses(t *testing.T) {
 	f("", "", 0)
 }
 
-// TestTopologyCache: a reply is encoded once a table, and anew for the next.
+// TestTopologyCache checks that a reply is encoded once for each table.
 func TestTopologyCache(t *testing.T) {
 	table := tableOf("h0:1")
 	s := New(func() View { return View{Table: table, Self: "node-0"} }, nil)
@@ -130,7 +131,7 @@ func TestMyID(t *testing.T) {
 	f(View{Self: "proxy-0", Alone: &Endpoint{ID: "proxy-0"}}, "proxy-0")
 }
 
-// TestWithoutHooks: a proxy before its first table, which has no keys to count.
+// TestWithoutHooks is about a proxy before its first table, which has no keys to count.
 func TestWithoutHooks(t *testing.T) {
 	s := New(nil, nil)
 	if got := string(s.AppendSlots(nil, resp.RESP2, "")); got != "*0\r\n" {

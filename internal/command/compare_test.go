@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// differences lists where the table differs from Redis 7.0 on purpose, by
-// "name property", with the reason. One that has gone is an error, too.
+// differences lists where the table differs from Redis 7.0 on purpose, by "name property", with the
+// reason. A listed difference that does not exist is an error too.
 var differences = map[string]string{
 	"zrank arity":    "7.2 added WITHSCORE",
 	"zrevrank arity": "7.2 added WITHSCORE",
@@ -37,8 +37,8 @@ var differences = map[string]string{
 	"sinterstore keys": "7.0 says RW; like the other stores, it overwrites unseen",
 }
 
-// TestAgainstServer compares every row with what a real server says of the
-// command, as far as both know it.
+// TestAgainstServer compares every row with a real server's description of the command, if both
+// know it.
 func TestAgainstServer(t *testing.T) {
 	server := realServer(t)
 	if !strings.Contains(server.do("INFO", "server").(string), "redis_version:7.0.") {

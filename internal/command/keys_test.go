@@ -113,8 +113,8 @@ func keysOf(c *Command, words []string) (keys []string, valid bool) {
 	return keys, valid
 }
 
-// FuzzKeys: whatever the arguments, no position is outside them, and FirstKey
-// is one of the positions whenever there are some.
+// FuzzKeys checks that, whatever the arguments, all positions are within them, and FirstKey is one
+// of the positions if there are any.
 func FuzzKeys(f *testing.F) {
 	for _, line := range []string{
 		"get k", "mset a 1 b", "eval s 2 a b", "xread streams a b 0 0", "blpop a 0",

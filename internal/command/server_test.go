@@ -25,7 +25,7 @@ func realServer(t *testing.T) *client {
 	return &client{t: t, conn: conn, in: bufio.NewReader(conn)}
 }
 
-// client is as much of a RESP2 client as these tests need.
+// client is the part of a RESP2 client that these tests need.
 type client struct {
 	t    *testing.T
 	conn net.Conn

@@ -145,7 +145,7 @@ func TestIdempotentCall(t *testing.T) {
 	f("xread streams k 0", false)
 }
 
-// TestZeroAllocations covers everything that runs once a request.
+// TestZeroAllocations covers everything that runs once per request.
 func TestZeroAllocations(t *testing.T) {
 	f := func(what string, run func()) {
 		t.Helper()

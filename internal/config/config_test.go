@@ -39,7 +39,7 @@ func TestSettingsReachTheCaller(t *testing.T) {
 	}
 }
 
-// TestWithoutHooks: a proxy, which has no memory of its own to limit.
+// TestWithoutHooks is about a proxy, which has no memory limit of its own.
 func TestWithoutHooks(t *testing.T) {
 	c := New(Options{})
 	f := func(request, want string) {
@@ -80,8 +80,7 @@ func TestConcerns(t *testing.T) {
 	f("CONFIG HELP", Here)
 }
 
-// TestPolicyNames: the hook is given Dunlin's name for every name of Redis
-// that is accepted.
+// TestPolicyNames checks that the hook gets Dunlin's name for every accepted name of Redis.
 func TestPolicyNames(t *testing.T) {
 	var got string
 	c := New(Options{Policy: "volatile-ttl", SetPolicy: func(name string) error { got = name; return nil }})
@@ -103,7 +102,8 @@ func TestPolicyNames(t *testing.T) {
 	f("noeviction", "noeviction")
 }
 
-// TestPolicyOfNodes: the sums of nodes tell which policy all have, or that they differ.
+// TestPolicyOfNodes checks that the nodes' sums show which policy all have, or that policies
+// differ.
 func TestPolicyOfNodes(t *testing.T) {
 	f := func(want string, names ...string) {
 		t.Helper()
@@ -123,11 +123,12 @@ func TestPolicyOfNodes(t *testing.T) {
 			f(mixedPolicy, p.redis, "noeviction", p.redis)
 		}
 	}
-	f(mixedPolicy, "volatile-lru", "volatile-random") // one in the middle has the same sum
+	f(mixedPolicy, "volatile-lru", "volatile-random") // two of the policy in the middle have the same sum
 }
 
-// TestParametersOfTheCluster: they are handed to SetCluster, all at once and last; what it brings
-// about is applied by ApplyCluster, and what is not set there is as the process was started.
+// TestParametersOfTheCluster checks that parameters of the cluster go to SetCluster, all at once
+// and after the others. ApplyCluster then applies them. Those that are not set have the values with
+// which the process was started.
 func TestParametersOfTheCluster(t *testing.T) {
 	var asked map[string]string
 	var refusal error
@@ -154,7 +155,7 @@ func TestParametersOfTheCluster(t *testing.T) {
 	if _, known := c.ClusterValue("config/maxclients"); known {
 		t.Error("maxclients is the cluster's")
 	}
-	// A later build may know values that this one does not.
+	// A later build may have values that this one does not know.
 	err := c.ApplyCluster(of(map[string]string{"config/timeout": "never", "config/slowlog-max-len": "9", "other/x": "1"}))
 	if err == nil || c.IdleTimeout() != time.Minute || c.SlowLogLen() != 9 || c.get("maxmemory-policy") != "volatile-ttl" {
 		t.Errorf("applied: %v, %v, %d, %s", err, c.IdleTimeout(), c.SlowLogLen(), c.get("maxmemory-policy"))

@@ -61,7 +61,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestUntil: a reply that is not there yet is asked for again where the file says so.
+// TestUntil checks that a request is repeated until its reply is as expected, where the file says
+// so.
 func TestUntil(t *testing.T) {
 	asked := 0
 	s := Server{Dial: func() Peer {

@@ -12,8 +12,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// TestDurationBuckets: every duration lies within the bounds of its bucket, which are at most a
-// quarter apart.
+// TestDurationBuckets checks that every duration lies within the bounds of its bucket, which are at
+// most a quarter apart.
 func TestDurationBuckets(t *testing.T) {
 	for n := uint64(1); n < 1<<40; n += 1 + n/37 {
 		i := durationBucket(n)
@@ -54,7 +54,8 @@ func TestPercentiles(t *testing.T) {
 	}
 }
 
-// TestCallsTravel: what is encoded is decoded, sums up, and nothing malformed is taken.
+// TestCallsTravel checks that Decode reads what AppendCalls encodes and adds it up, and that it
+// refuses malformed bytes.
 func TestCallsTravel(t *testing.T) {
 	var a, sum, want Calls
 	for _, id := range []command.ID{command.Get, command.ClientKill, command.Set} {

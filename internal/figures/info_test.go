@@ -18,8 +18,7 @@ func testProcess() *Process {
 	})
 }
 
-// TestInfoForItsReaders: the lines that clients, exporters and dashboards look
-// for, by who does.
+// TestInfoForItsReaders checks the lines that clients, exporters and dashboards read, by reader.
 func TestInfoForItsReaders(t *testing.T) {
 	in := Info{Nodes: 3, Counters: Counters{
 		Keys: 10, Expires: 4, UsedMemory: 1 << 20, RSS: 3 << 19, PeakMemory: 2 << 20, MaxMemory: 1 << 30,
@@ -115,7 +114,7 @@ func TestHumanBytes(t *testing.T) {
 	f(1<<60, "1024.00P")
 }
 
-// TestCountersTravel: each counter comes back under its own name, alone.
+// TestCountersTravel checks that each counter is decoded under its own name, and no other is.
 func TestCountersTravel(t *testing.T) {
 	for i := range InfoCounters {
 		var sent Counters

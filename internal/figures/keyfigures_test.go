@@ -7,7 +7,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// TestKeyFigures: what several nodes tell becomes one list, the largest first, of a bounded length.
+// TestKeyFigures checks that the lists of several nodes become one list of bounded length, the
+// largest figure first.
 func TestKeyFigures(t *testing.T) {
 	var all KeyFigures
 	for node := range 3 {

@@ -10,8 +10,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// TestInfoAsRedis: sections in Redis's order, and no field that Redis does not
-// have, apart from our own.
+// TestInfoAsRedis checks that sections are in Redis's order, and that all fields are Redis's,
+// except Dunlin's own.
 func TestInfoAsRedis(t *testing.T) {
 	redistest.Want(t, "7.")
 	real := &conversation.Socket{Addr: redistest.Start(t)}
@@ -32,7 +32,7 @@ func TestInfoAsRedis(t *testing.T) {
 	}
 }
 
-// infoFields are the names in an INFO text, and its headings.
+// infoFields returns the names and the headings in an INFO text.
 func infoFields(reply string) (fields []string) {
 	_, body, _ := strings.Cut(reply, "txt:")
 	for _, line := range strings.Split(strings.TrimSuffix(body, "\r\n"), "\r\n") {

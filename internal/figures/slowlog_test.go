@@ -32,7 +32,7 @@ func TestSlowLogKeepsTheLatest(t *testing.T) {
 	l.Limit(10000, 3)
 	now := time.UnixMicro(1_700_000_000_000_000)
 	for _, key := range []string{"a", "b", "c", "d"} {
-		// Two at the same moment still have ids of their own.
+		// Two entries of the same moment still have different ids.
 		l.Add(NewSlowEntry("127.0.0.1:50000", "", conversation.Words(t, "GET "+key)), 20*time.Millisecond, now)
 	}
 	get := func(request string) string {

@@ -14,8 +14,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/redistest"
 )
 
-// golden is a line of testdata/values.txt: what redis-server 7.0.15 has after PFADD of element:0,
-// element:1... and PFCOUNT, in hex, long ones as their SHA-256.
+// golden is a line of testdata/values.txt: the value that redis-server 7.0.15 has after PFADD of
+// element:0, element:1... and PFCOUNT. Values are in hex, long ones as their SHA-256.
 type golden struct {
 	elements int
 	count    int64
@@ -38,7 +38,7 @@ func goldens(t *testing.T) (all []golden) {
 	return all
 }
 
-// digest is how a value stands in the file.
+// digest returns a value as it stands in the file.
 func digest(value []byte) string {
 	if len(value) <= 256 {
 		return hex.EncodeToString(value)
@@ -60,7 +60,7 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// TestGoldensWithRedis proves the file.
+// TestGoldensWithRedis checks the file against a real redis-server.
 func TestGoldensWithRedis(t *testing.T) {
 	conn, err := net.Dial("tcp", redistest.Start(t))
 	if err != nil {

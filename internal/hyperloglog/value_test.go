@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// must is a value that has no error.
+// must returns a value, and panics if there is an error.
 func must(t testing.TB, value []byte, err error) []byte {
 	t.Helper()
 	if err != nil {
@@ -25,7 +25,7 @@ func add(t testing.TB, value []byte, element string) ([]byte, bool) {
 	return must(t, value, err), changed
 }
 
-// TestAgainstRegisters adds and compares what a value says with plain registers, at every eighth
+// TestAgainstRegisters adds elements and compares the value with plain registers, at every eighth
 // step.
 func TestAgainstRegisters(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
@@ -58,8 +58,8 @@ func TestAgainstRegisters(t *testing.T) {
 	}
 }
 
-// TestStore: a merge stores the same registers in ascending order as Add does in any, from wherever
-// the search begins.
+// TestStore checks that a merge, which stores registers in ascending order, gives the same
+// registers as Add in any order, wherever the search begins.
 func TestStore(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 1))
 	for _, size := range []int{0, 1, 20, 300, 1200, 3000} {
@@ -134,7 +134,7 @@ func TestIs(t *testing.T) {
 	header := "HYLL\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 	f("", false)
 	f(header[:15], false)
-	f(header, true) // its registers are another matter
+	f(header, true) // Is does not look at registers
 	f("HYLL\x02"+header[5:], false)
 	f("HYLL\x00"+header[5:], false)
 	f("HYLL\x00"+header[5:]+string(make([]byte, DenseSize-headerSize)), true)
@@ -142,8 +142,8 @@ func TestIs(t *testing.T) {
 	f("hyll"+header[4:], false)
 }
 
-// TestError: over many sets of each size the estimates lie around the truth with a standard error
-// of 0.81 %, which is 1.04 / sqrt(16384). The streams are the same in every run.
+// TestError checks that, over many sets of each size, the estimates lie around the truth with a
+// standard error of 0.81 %, which is 1.04 / sqrt(16384). The streams are the same in every run.
 func TestError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten million additions")
@@ -180,7 +180,7 @@ func TestError(t *testing.T) {
 	}
 }
 
-// TestImpossibleRegisters: registers that no hash gives have an estimate all the same.
+// TestImpossibleRegisters checks that registers that no hash can produce have an estimate too.
 func TestImpossibleRegisters(t *testing.T) {
 	var r Registers
 	for i := range r {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// oracleLCS fills the whole table, and walks back through it: diagonally where the bytes are equal,
-// else up where that is longer, else to the left.
+// oracleLCS fills the whole table and walks back through it: diagonally if the bytes are equal,
+// otherwise up if that is longer, otherwise to the left.
 func oracleLCS(a, b []byte) (length int, all []Match) {
 	d := make([][]int, len(a)+1)
 	d[0] = make([]int, len(b)+1)
@@ -61,7 +61,7 @@ func TestLCS(t *testing.T) {
 	for i := range inputs {
 		letters := 1 + i%20
 		a, b := text(letters), text(letters)
-		if i%3 == 0 { // one is the other, changed here and there
+		if i%3 == 0 { // one is the other one with a few changes
 			b = bytes.Clone(a)
 			for range r.IntN(10) {
 				if at := r.IntN(len(b) + 1); r.IntN(2) == 0 {
@@ -85,7 +85,7 @@ func TestLCS(t *testing.T) {
 	}
 }
 
-// BenchmarkLCS is the largest that Redis does, in half a gigabyte.
+// BenchmarkLCS measures the largest LCS that Redis accepts, for which Redis takes half a gigabyte.
 func BenchmarkLCS(b *testing.B) {
 	s := Pair{A: random(11_584, 1), B: random(11_584, 2)}
 	b.Run("length", func(b *testing.B) {

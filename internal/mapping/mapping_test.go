@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRelease: released memory reads as zeros, and its neighbours keep theirs, whatever the page
-// size of the system.
+// TestRelease checks that released memory reads as zeros and its neighbours are unchanged, whatever
+// the page size of the system.
 func TestRelease(t *testing.T) {
 	const n, unit = 1 << 20, 4 << 10
 	mem, err := Reserve(n)
@@ -30,7 +30,7 @@ func TestRelease(t *testing.T) {
 		if zeros != to-from || ones != n-zeros {
 			t.Errorf("[%d, %d): %d bytes read as zeros, %d beside them kept", from, to, zeros, ones)
 		}
-		mem[from] = 1 // is there to be written again
+		mem[from] = 1 // released memory can be written again
 	}
 	f(0, n)
 	f(unit, 2*unit)

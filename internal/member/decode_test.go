@@ -136,7 +136,7 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// FuzzReplies feeds every decoder of replies: none may panic, and what is taken has the promised
+// FuzzReplies feeds every decoder of replies: none may panic, and accepted values have the promised
 // form.
 func FuzzReplies(f *testing.F) {
 	all := ring.AllPartitions()
@@ -158,7 +158,7 @@ func FuzzReplies(f *testing.F) {
 		ParseCursor(reply)
 		var scan resp.Scanner
 		if scan.Scan(reply) != resp.Done || scan.Len() != len(reply) {
-			return // decoders of replies get whole ones
+			return // decoders get whole replies only
 		}
 		ParseAnswer(reply)
 		if stop, _, ok := ParseStop(reply); ok && stop > EndOfScan {
@@ -178,7 +178,7 @@ func FuzzArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, request []byte) {
 		var p resp.Parser
 		if p.Parse(request) != resp.Done || len(p.Args()) < 8 {
-			return // the table of commands refuses fewer
+			return // the table of commands refuses requests with fewer arguments
 		}
 		args := p.Args()[2:]
 		if pipe, _, _, ok := ParsePipe(args); ok && pipe.Kind >= Kinds {

@@ -9,8 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// TestGoldenBytes compares what members say with what they have always said: members of different
-// builds live side by side during an upgrade.
+// TestGoldenBytes checks that members' messages have not changed a byte, because members of
+// different builds work together during an upgrade.
 func TestGoldenBytes(t *testing.T) {
 	var some ring.PartitionSet
 	some.Add(0)

@@ -9,7 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 )
 
-// handler is of a connection that monitors from its first to its last moment.
+// handler handles a connection that monitors from beginning to end.
 type handler struct {
 	feed *Feed
 	gone chan error
@@ -25,11 +25,11 @@ func (h *handler) OnClose(c *netloop.Conn, err error) {
 // rig is two loops, and a watcher on one of them.
 type rig struct {
 	group      *netloop.Group
-	near, away *Feed // that of the watcher's loop, and the other
+	near, away *Feed // those of the watcher's loop and of the other one
 	lines      *bufio.Reader
 	conn       net.Conn
 	gone       chan error
-	muted      bool // of the watcher, on its loop
+	muted      bool // whether the watcher is muted; used on its loop
 }
 
 func newRig(t *testing.T) *rig {
@@ -105,7 +105,7 @@ func TestLinesOfAllLoops(t *testing.T) {
 	}
 }
 
-// TestMutedWatcher: what is shown while the watcher is muted is lost to it.
+// TestMutedWatcher checks that a muted watcher misses the lines that are shown meanwhile.
 func TestMutedWatcher(t *testing.T) {
 	r := newRig(t)
 	r.on(t, r.near, func() {
@@ -120,10 +120,11 @@ func TestMutedWatcher(t *testing.T) {
 	}
 }
 
-// TestTooManyLines: a loop that does not get to deliver loses its watchers rather than memory.
+// TestTooManyLines checks that a loop that cannot deliver lines loses its watchers instead of using
+// more and more memory.
 func TestTooManyLines(t *testing.T) {
 	r := newRig(t)
-	r.near.transit.Store(maxTransit) // as if it had taken none for long
+	r.near.transit.Store(maxTransit) // as if the loop had delivered none for long
 	r.on(t, r.away, func() { show(r.away, "lost\n") })
 	select {
 	case err := <-r.gone:

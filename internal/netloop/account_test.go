@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// purse is a Budget of so many bytes.
+// purse is a Budget with a given number of bytes.
 type purse struct{ left atomic.Int64 }
 
 func newPurse(n int64) *purse {
@@ -28,7 +28,7 @@ func (p *purse) Charge(n int64) bool {
 
 func (p *purse) Refund(n int64) { p.left.Add(n) }
 
-// starver answers "N\n" with N bytes, and has last words.
+// starver answers "N\n" with N bytes, and writes last words when it is closed.
 type starver struct {
 	account *Account
 	closed  chan error
@@ -69,7 +69,7 @@ func (s starver) listenOn(t *testing.T, g *Group) *Listener {
 
 const testFloor = 64 << 10
 
-// A reply that the budget has no memory for costs its own connection, and no other.
+// A reply for which the budget has no memory closes its own connection, and no other.
 func TestOutputIsCharged(t *testing.T) {
 	p := newPurse(4 << 20)
 	s := newStarver(p, testFloor)
@@ -94,8 +94,8 @@ func TestOutputIsCharged(t *testing.T) {
 	})
 }
 
-// Input that the budget has no memory for ends its own connection, behind the replies
-// to what came before and with its handler's last words.
+// Input for which the budget has no memory closes its own connection, after the replies to earlier
+// input and its handler's last words.
 func TestInputIsCharged(t *testing.T) {
 	p := newPurse(1 << 20)
 	s := newStarver(p, testFloor)
@@ -118,7 +118,7 @@ func TestInputIsCharged(t *testing.T) {
 	})
 }
 
-// A buffer that grows takes no more than it comes to be, but for a step.
+// A growing buffer takes at most one step more than its final size.
 func TestGrowthIsCharged(t *testing.T) {
 	const size = 20 << 20
 	p := newPurse(size + 2<<20)
@@ -137,7 +137,7 @@ func TestGrowthIsCharged(t *testing.T) {
 	}
 }
 
-// What a handler has beside the buffers counts, too, and is given back with the conn.
+// Memory that a handler has beside the buffers counts too, and is given back with the conn.
 func TestOtherMemoryIsCharged(t *testing.T) {
 	p := newPurse(1 << 20)
 	account := NewAccount(p, 0)
@@ -174,8 +174,8 @@ func TestOtherMemoryIsCharged(t *testing.T) {
 	})
 }
 
-// Many connections at the end of memory: some are closed, none is harmed otherwise, and
-// nothing is taken twice or lost.
+// When many connections run out of memory, some are closed, no other is harmed, and no memory is
+// counted twice or lost.
 func TestStarvingTogether(t *testing.T) {
 	p := newPurse(8 << 20)
 	g := newGroup(t, Config{Loops: 2})
@@ -234,7 +234,7 @@ func TestStarvingTogether(t *testing.T) {
 	}
 }
 
-// What a Wrapper has for a conn counts from the beginning to the end.
+// A Wrapper's memory for a conn counts from the conn's beginning to its end.
 func TestWrappedMemoryIsCharged(t *testing.T) {
 	p := newPurse(1 << 20)
 	account := NewAccount(p, 0)
@@ -265,7 +265,7 @@ func TestWrappedMemoryIsCharged(t *testing.T) {
 	eventually(t, g, "all is given back", func(*Loop) bool { return account.used == 0 })
 }
 
-// heavy wraps nothing and says that this takes much.
+// heavy wraps nothing and claims to need much memory for it.
 type heavy struct{}
 
 func (heavy) Ready() bool { return true }

@@ -50,7 +50,7 @@ func TestNoAllocations(t *testing.T) {
 			}
 			const rounds = 2000
 			for range rounds / 10 {
-				round() // buffers grow and lists find their size
+				round() // buffers and lists grow to their final size
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -58,7 +58,7 @@ func TestNoAllocations(t *testing.T) {
 				round()
 			}
 			runtime.ReadMemStats(&after)
-			if n := after.Mallocs - before.Mallocs; n > rounds/50 { // the runtime has some of its own
+			if n := after.Mallocs - before.Mallocs; n > rounds/50 { // the runtime allocates a little
 				t.Errorf("%d allocations in %d rounds", n, rounds)
 			}
 		})

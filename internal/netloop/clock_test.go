@@ -36,7 +36,7 @@ func TestClockFollowsSlowly(t *testing.T) {
 	run("to the end", -time.Second, -10, -1000, 200)
 }
 
-// TestUnixMilliNeverStepsBack corrects the clock by more than has passed.
+// TestUnixMilliNeverStepsBack sets the clock back by more than the time that has passed.
 func TestUnixMilliNeverStepsBack(t *testing.T) {
 	l := &Loop{clock: newClock()}
 	l.setNow(5 * time.Second)

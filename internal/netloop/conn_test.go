@@ -18,7 +18,7 @@ func TestCloseInsideOnData(t *testing.T) {
 	events := make(chan error, 10)
 	nc := dialTo(t, serve(t, g, funcs{
 		data: func(c *Conn, in []byte) int {
-			if len(in) < 2*smallKept { // so that the input lies in a buffer of the conn's own
+			if len(in) < 2*smallKept { // wait, so that the input lies in a buffer of the conn's own
 				return 0
 			}
 			inside = true
@@ -103,8 +103,7 @@ func TestCloseOthers(t *testing.T) {
 	})
 }
 
-// holdLoop keeps the loop in the middle of an iteration until the returned function is
-// called.
+// holdLoop stops the loop in the middle of an iteration until the returned function is called.
 func holdLoop(l *Loop) (resume func()) {
 	entered, stop := make(chan bool), make(chan bool)
 	l.Post(func() {
@@ -133,7 +132,7 @@ func TestCloseAfterFlush(t *testing.T) {
 	}
 }
 
-// A refusal reaches the peer although its request is never read.
+// A refusal reaches the peer even if its request is never read.
 func TestCloseAfterFlushWithInputUnread(t *testing.T) {
 	const refusal = "-ERR max number of clients reached"
 	g := newGroup(t, Config{Loops: 1})
@@ -175,7 +174,7 @@ func TestPanic(t *testing.T) {
 	expect(t, good, "alive")
 }
 
-// A handler that claims more than it was given is a bug that costs its conn only.
+// A handler that claims to have consumed more than it got is a bug, which closes only its conn.
 func TestConsumedTooMuch(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	closed, reasons := closeReasons()

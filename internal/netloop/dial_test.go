@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// dialResult dials on loop 0 and returns what comes of it: the conn, or an error.
+// dialResult dials on loop 0 and returns the conn or an error.
 func dialResult(g *Group, addr string, timeout time.Duration, h Handler) (<-chan *Conn, <-chan error) {
 	conns, failures := make(chan *Conn, 10), make(chan error, 10)
 	l := g.loops[0]
@@ -93,8 +93,7 @@ func TestDialErrors(t *testing.T) {
 	}
 }
 
-// fullListener returns an address where nobody answers: its backlog is full, and it
-// never accepts.
+// fullListener returns an address that never answers: its backlog is full, and it never accepts.
 func fullListener(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

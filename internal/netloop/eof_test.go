@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// closeReasons returns a handler's closed function and where the reasons arrive.
+// closeReasons returns a handler's closed function, and the channel that receives the reasons.
 func closeReasons() (func(*Conn, error), <-chan error) {
 	reasons := make(chan error, 10)
 	return func(_ *Conn, err error) { reasons <- err }, reasons
 }
 
-// Data sent before the end is handed over first, and answered.
+// The handler gets and answers data that was sent before the end.
 func TestHalfClose(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	closed, reasons := closeReasons()
@@ -76,8 +76,7 @@ func reset(nc *net.TCPConn) {
 	nc.Close()
 }
 
-// A reset closes a conn that reads, one that is paused, and one that waits to send;
-// nothing spins.
+// A reset closes a conn that reads, one that is paused, and one that waits to send. No loop spins.
 func TestReset(t *testing.T) {
 	prepare := map[string]func(c *Conn){
 		"reading": func(*Conn) {},

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// lines consumes whole lines and hands them over.
+// lines consumes whole lines and passes them on.
 func lines(got chan<- string) func(c *Conn, in []byte) int {
 	return func(_ *Conn, in []byte) int {
 		n := 0
@@ -24,8 +24,7 @@ func lines(got chan<- string) func(c *Conn, in []byte) int {
 	}
 }
 
-// Partial input is kept, in the scratch buffer's place or in the conn's own, whatever
-// the pieces.
+// Partial input is kept, in the scratch buffer or in the conn's own, however it is divided.
 func TestPartialInput(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	got := make(chan string, 1)
@@ -74,7 +73,7 @@ func TestPipelinedInput(t *testing.T) {
 	}
 }
 
-// A handler that takes one byte a call gets all by Wake.
+// A handler that consumes one byte per call gets all bytes by Wake.
 func TestWake(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	nc := dialTo(t, serve(t, g, funcs{data: func(c *Conn, in []byte) int {
@@ -87,7 +86,7 @@ func TestWake(t *testing.T) {
 	expect(t, nc, want)
 }
 
-// With Want, OnData is not called for less.
+// With Want, OnData is not called for fewer bytes.
 func TestWant(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	const size = 1 << 20
@@ -137,7 +136,7 @@ func TestWantReservesNothing(t *testing.T) {
 	})
 }
 
-// Reading stops at the input maximum and goes on when the handler has consumed.
+// Reading stops at the input maximum and continues when the handler has consumed input.
 func TestMaxInput(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	var took int
@@ -193,8 +192,8 @@ func TestPauseResume(t *testing.T) {
 	}
 }
 
-// A handler that pauses in the middle of its input is offered the rest after Resume,
-// although nothing more arrives.
+// A handler that pauses in the middle of its input gets the rest after Resume, even if nothing more
+// arrives.
 func TestResumeOffersRest(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	got := make(chan string, 10)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// lender owns the bytes of inserts. What is released reads as poison.
+// lender owns the bytes of inserts. Released bytes read as poison.
 type lender struct {
 	b        []byte
 	released int
@@ -26,7 +26,7 @@ func insertString(c *Conn, at int, s string) *lender {
 	return l
 }
 
-// Inserts come where they belong, whatever is before, between and behind them.
+// Inserts are sent in their places, whatever is before, between and behind them.
 func TestInserts(t *testing.T) {
 	for _, size := range []int{1, 1000, maxTurn, 3*maxTurn + 1, tooMuch} {
 		g := newGroup(t, Config{Loops: 1, SoftOut: 4 * tooMuch})
@@ -67,7 +67,7 @@ func TestInserts(t *testing.T) {
 	}
 }
 
-// Whatever ends a conn, its inserts are released, once.
+// However a conn ends, its inserts are released once.
 func TestInsertsOfClosedConns(t *testing.T) {
 	for name, end := range map[string]func(g *Group, c *Conn, nc *net.TCPConn){
 		"stalled":      func(*Group, *Conn, *net.TCPConn) {},
@@ -109,7 +109,7 @@ func TestInsertsOfClosedConns(t *testing.T) {
 	}
 }
 
-// Inserts are no memory of the conn: what is added behind them does not pile up.
+// Inserts do not count as the conn's memory, and output added behind them does not pile up.
 func TestInsertsPassHardLimit(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1, SoftOut: 10_000, HardOut: 100_000})
 	closed, reasons := closeReasons()
@@ -135,8 +135,8 @@ func TestInsertsPassHardLimit(t *testing.T) {
 	}
 }
 
-// An iteration moves a turn's worth of each conn that inserts or streams, and less when
-// there are several.
+// An iteration moves one turn's bytes of each conn that inserts or streams, and fewer if there are
+// several such conns.
 func TestTurns(t *testing.T) {
 	const conns = 6
 	g := newGroup(t, Config{Loops: 1, SoftOut: 4 * tooMuch})
@@ -182,8 +182,8 @@ func TestTurns(t *testing.T) {
 		}
 	}
 	each(t, g, func(*Loop) {
-		// Who is done in the middle of an iteration leaves the others a larger share. And the
-		// first read of each comes before it says that it streams.
+		// A conn that finishes in the middle of an iteration leaves the others a larger share. And
+		// the first read of each conn comes before the conn says that it streams.
 		if out > 2*turnShare || in > 2*turnShare+conns*scratchSize {
 			t.Errorf("up to %d bytes were sent and %d received in one iteration", out, in)
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// lastWords answers the first input with a large reply and closes behind it.
+// lastWords answers the first input with a large reply and then closes.
 type lastWords struct{ reply []byte }
 
 func (h lastWords) OnData(c *Conn, in []byte) int {
@@ -49,7 +49,7 @@ func TestPeerThatKeepsSendingGetsTheWholeReply(t *testing.T) {
 	if err := peer.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(lingerTime + 200*time.Millisecond) // it reads later than others close
+	time.Sleep(lingerTime + 200*time.Millisecond) // a peer that had received everything would be cut off by now
 	got := make([]byte, len(reply))
 	if n, err := io.ReadFull(peer, got); err != nil {
 		t.Fatalf("read %d of %d bytes: %v", n, len(reply), err)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Connections are spread evenly, also when a loop has lost its own.
+// Connections are spread evenly, even after one loop has lost its connections.
 func TestAcceptBalance(t *testing.T) {
 	g := newGroup(t, Config{Loops: 4})
 	ln := serve(t, g, echo{})
@@ -83,8 +83,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// After Close the port is free, what was accepted lives on, and closing again is
-// allowed.
+// After Close the port is free, accepted connections live on, and Close may be called again.
 func TestListenerClose(t *testing.T) {
 	g := newGroup(t, Config{Loops: 2})
 	ln := serve(t, g, echo{})
@@ -137,8 +136,8 @@ func (w *logCounter) lines() int {
 	return w.n
 }
 
-// Without descriptors the loop says so, neither spins nor dies, and accepts when there
-// are some again.
+// Without descriptors the loop logs that, does not spin or die, and accepts again when there are
+// some.
 func TestOutOfDescriptors(t *testing.T) {
 	log := &logCounter{}
 	g := newGroup(t, Config{Loops: 1, Logger: slog.New(slog.NewTextHandler(log, nil))})

@@ -58,8 +58,7 @@ func pingPong(nc net.Conn, batch []byte, rounds int) error {
 	return nil
 }
 
-// reportLoop adds what the loops did for one op: how long they were busy, and their
-// system calls besides waiting.
+// reportLoop reports the loops' work per op: busy time, and system calls other than waiting.
 func reportLoop(b *testing.B, g *Group) {
 	b.Helper()
 	var total LoopStats

@@ -40,8 +40,8 @@ func TestPost(t *testing.T) {
 	})
 }
 
-// A sleeping loop is woken: it does not wait for the end of its sleep. Many times, to
-// meet the moment of falling asleep.
+// A post wakes a sleeping loop at once. The test repeats this many times, to meet the moment of
+// falling asleep.
 func TestPostWakes(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	const count = 300
@@ -56,8 +56,8 @@ func TestPostWakes(t *testing.T) {
 	}
 }
 
-// What is posted after the iteration's functions were run, and before the loop sleeps, is
-// not slept over.
+// If a function is posted after the iteration has run its functions, and before the loop sleeps,
+// the loop does not sleep.
 func TestPostBeforeSleep(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	const count = 30
@@ -124,7 +124,7 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// A timer is not early, on the loop's clock, and not more than coarse.
+// A timer is never early by the loop's clock, and late by at most coarse.
 func TestTimerIsNotEarly(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	for _, d := range []time.Duration{0, 1, tick - 1, tick, tick + 1, 33 * time.Millisecond} {
@@ -142,7 +142,8 @@ func TestTimerIsNotEarly(t *testing.T) {
 	}
 }
 
-// Every repeats until stopped, also from inside; what a busy loop missed is skipped.
+// Every repeats until it is stopped, even from inside its function. A busy loop skips the calls
+// that it missed.
 func TestEvery(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	fired := make(chan int, 100)
@@ -183,8 +184,8 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// Closing the group ends conns, dials and listeners, with one OnClose each, and what
-// was posted before is run.
+// Closing the group ends conns, dials and listeners, with one OnClose each. Functions posted before
+// are run.
 func TestGroupClose(t *testing.T) {
 	g := newGroup(t, Config{Loops: 2})
 	closed, reasons := closeReasons()
@@ -217,7 +218,7 @@ func TestGroupClose(t *testing.T) {
 	}
 }
 
-// Groups give back their descriptors.
+// Groups close their descriptors.
 func TestGroupLeaksNothing(t *testing.T) {
 	use := func() {
 		g, err := NewGroup(Config{Loops: 2})
@@ -235,7 +236,7 @@ func TestGroupLeaksNothing(t *testing.T) {
 		})
 		receive(t, dialled)
 	}
-	use() // whatever the runtime opens once
+	use() // the runtime opens some descriptors once
 	before := openFDs(t)
 	for range 5 {
 		use()
@@ -254,9 +255,9 @@ func openFDs(t *testing.T) int {
 	return len(entries)
 }
 
-// The garbage collector must stop the world to begin and to end, and loops in a raw
-// wait hold their processors: they are reached by a signal. If that failed, each
-// collection would last as long as the loops sleep, or for ever.
+// The garbage collector must stop the world to begin and to end, and loops in a raw wait keep their
+// processors: a signal must interrupt them. If that fails, each collection lasts as long as the
+// loops sleep, or for ever.
 func TestGarbageCollectionIsQuick(t *testing.T) {
 	g := newGroup(t, Config{Loops: 4})
 	each(t, g, func(l *Loop) { l.rawOnly = true })
@@ -273,8 +274,8 @@ func TestGarbageCollectionIsQuick(t *testing.T) {
 	t.Logf("median %v, max %v", took[len(took)/2], took[len(took)-1])
 }
 
-// Connections that keep the loop busy have their turn in several iterations, so that the
-// first replies do not wait for the last request.
+// Connections that keep the loop busy are served over several iterations, so that the first replies
+// do not wait for the last request.
 func TestLongTurnIsDivided(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	calls := map[uint64]int{} // by iteration

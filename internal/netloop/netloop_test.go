@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an event that must happen.
 const patience = 20 * time.Second
 
-// funcs is a Handler made of functions; those left nil do nothing (and consume
-// nothing).
+// funcs is a Handler made of functions. Functions that are nil do nothing and consume nothing.
 type funcs struct {
 	data   func(c *Conn, in []byte) int
 	closed func(c *Conn, err error)
@@ -33,7 +32,7 @@ func (f funcs) OnClose(c *Conn, err error) {
 	}
 }
 
-// echo sends back what it gets.
+// echo sends its input back.
 type echo struct{}
 
 func (echo) OnData(c *Conn, in []byte) int {
@@ -43,8 +42,8 @@ func (echo) OnData(c *Conn, in []byte) int {
 
 func (echo) OnClose(*Conn, error) {}
 
-// newGroup makes loops that poison the buffers given back, so that a view kept too long
-// shows in what a test compares.
+// newGroup makes loops that poison released buffers, so that tests notice views that are kept too
+// long.
 func newGroup(t testing.TB, cfg Config) *Group {
 	t.Helper()
 	if cfg.Logger == nil {
@@ -87,8 +86,7 @@ func listen(t testing.TB, g *Group, accept func(c *Conn) Handler) *Listener {
 // tooMuch is more than the sockets between server and client can hold.
 const tooMuch = 12 << 20
 
-// dialTo connects a client with small buffers, which gives up on everything after a
-// while.
+// dialTo connects a client with small buffers and a deadline for everything.
 func dialTo(t testing.TB, ln *Listener) *net.TCPConn {
 	t.Helper()
 	nc, err := net.DialTimeout("tcp", ln.Addr(), patience)
@@ -131,8 +129,7 @@ func receive[T any](t testing.TB, c <-chan T) T {
 	}
 }
 
-// eventually waits until the loops agree that f holds; f is called on every loop and
-// must hold on all.
+// eventually waits until f returns true on every loop.
 func eventually(t testing.TB, g *Group, what string, f func(l *Loop) bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {

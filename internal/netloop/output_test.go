@@ -52,7 +52,7 @@ func TestOutputGrows(t *testing.T) {
 	}
 }
 
-// A handler that stops when Full is given the rest when the client reads.
+// A handler that stops when its output is Full gets the rest of its input when the client reads.
 func TestSoftLimit(t *testing.T) {
 	const replySize, requests = 100_000, 300
 	g := newGroup(t, Config{Loops: 1, SoftOut: 1 << 20})
@@ -124,7 +124,7 @@ func TestHardLimit(t *testing.T) {
 	})
 }
 
-// A peer that takes nothing is given up on, also after CloseAfterFlush.
+// A conn whose peer reads nothing is closed, even after CloseAfterFlush.
 func TestStalledReader(t *testing.T) {
 	for name, finish := range map[string]bool{"open": false, "closing": true} {
 		t.Run(name, func(t *testing.T) {
@@ -154,8 +154,8 @@ func TestStalledReader(t *testing.T) {
 	}
 }
 
-// TestKernelTakesLittle: what a peer does not read is not piled up in the kernel either, whose
-// memory all conns share.
+// TestKernelTakesLittle checks that output that a peer does not read does not pile up in the kernel
+// either, whose memory all conns share.
 func TestKernelTakesLittle(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	conns := make(chan *Conn, 1)
@@ -177,7 +177,7 @@ func TestKernelTakesLittle(t *testing.T) {
 	})
 }
 
-// pipe is a Flusher that sends what it is given in pieces as the socket takes them.
+// pipe is a Flusher that sends its bytes in pieces as the socket accepts them.
 type pipe struct {
 	funcs
 	queue   []byte
@@ -223,8 +223,8 @@ func TestFlusher(t *testing.T) {
 	}
 }
 
-// Flushers are flushed before sessions, hooks run before both, and what a flusher
-// causes is still sent.
+// Flushers are flushed before sessions, hooks run before both, and output that a flusher causes is
+// still sent.
 func TestFlushOrder(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	var order []string
@@ -280,8 +280,7 @@ type orderPipe struct {
 
 func (p orderPipe) OnFlush(c *Conn) { p.onFlush(c) }
 
-// A flusher that marks itself dirty again in each flush does not keep the loop from
-// other work.
+// A flusher that marks itself dirty in each flush does not prevent the loop's other work.
 func TestFlusherMarksItself(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	stop := false

@@ -56,7 +56,7 @@ func TestBufferSizes(t *testing.T) {
 	}
 }
 
-// Buffers never overlap, and come back with what their capacity was.
+// Buffers never overlap, and return with their original capacity.
 func TestBuffersAreApart(t *testing.T) {
 	p := openPool(t)
 	var all [][]byte
@@ -109,7 +109,7 @@ func TestBuffersAreExtended(t *testing.T) {
 	}
 }
 
-// A large buffer that moves is never there twice.
+// A large buffer that moves never exists twice.
 func TestBuffersMove(t *testing.T) {
 	p := openPool(t)
 	for _, from := range []int{0, 100, 1 << 20, 5<<20 + 1} {
@@ -133,7 +133,7 @@ func TestBuffersMove(t *testing.T) {
 	}
 }
 
-// Memory of buffers that are given back is the system's again, but for what is kept.
+// Released buffers return their memory to the system, except the memory that the pool keeps.
 func TestBuffersLeaveNothingBehind(t *testing.T) {
 	p := openPool(t)
 	before := resident(t)

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// Whatever a handler does with its conn, every byte comes back once and in order. The
-// handler consumes what it likes, and stops in all the ways in which it is promised to
-// be called again.
+// Whatever a handler does with its conn, every byte comes back once and in order. The handler
+// consumes random amounts, and stops in all ways after which it must be called again.
 func TestRandomHandlers(t *testing.T) {
 	g := newGroup(t, Config{Loops: 2, SoftOut: 50_000})
 	moody := funcs{data: func(c *Conn, in []byte) int {

@@ -42,11 +42,11 @@ func TestStallHook(t *testing.T) {
 	}
 }
 
-// stallChild makes this test's binary act as the process that is stopped.
+// stallChild makes the test's binary act as the process that is stopped.
 const stallChild = "NETLOOP_STALL_CHILD"
 
-// A process that is stopped and goes on notices at once, although its loops had nothing
-// to do.
+// A process that is stopped and continued notices that at once, even if its loops have nothing to
+// do.
 func TestStoppedProcess(t *testing.T) {
 	if os.Getenv(stallChild) != "" {
 		runStallChild()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// taker takes the input of requests that end in a line end and have at least a megabyte
-// before it; others it echoes.
+// taker takes the input of requests of at least a megabyte, which end with a line end, and echoes
+// other input.
 type taker struct {
 	echo
 	taken chan taken
@@ -23,7 +23,7 @@ func (k taker) OnData(c *Conn, in []byte) int {
 	if end < 0 {
 		return 0
 	}
-	c.Wake() // for what follows
+	c.Wake() // for the input behind it
 	if b := c.TakeInput(in[:end]); b != nil {
 		k.taken <- taken{b, in[:end:end]}
 	} else {
@@ -32,8 +32,8 @@ func (k taker) OnData(c *Conn, in []byte) int {
 	return end + 1
 }
 
-// A long request is taken where it lies, and what follows it is dealt with. It stays as it
-// is when the conn reads on and closes, and counts until it is released.
+// A long request is taken where it lies, and the input behind it is handled. The taken bytes do not
+// change when the conn reads on or closes, and count until they are released.
 func TestInputIsTaken(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	account := NewAccount(nil, 0)
@@ -58,7 +58,7 @@ func TestInputIsTaken(t *testing.T) {
 		if account.used < int64(len(long)) {
 			t.Errorf("%d bytes are held", account.used)
 		}
-		l.pool.poison = false // or the release would look at all pages again
+		l.pool.poison = false // otherwise the release would touch all pages again
 		got.buffer.Release()
 		got.buffer.Release() // has no effect
 	})
@@ -67,7 +67,7 @@ func TestInputIsTaken(t *testing.T) {
 	})
 }
 
-// What does not lie in a large buffer of the conn's own is not to be had.
+// Input that does not lie in a large buffer of the conn's own cannot be taken.
 func TestInputIsNotTaken(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	refused := make(chan bool, 8)
@@ -84,8 +84,8 @@ func TestInputIsNotTaken(t *testing.T) {
 	}
 }
 
-// A large buffer leaves step by step, so that the loop can do other things meanwhile; but
-// at once where its memory is wanted.
+// A large buffer is freed step by step, so that the loop can do other work meanwhile, but at once
+// if its memory is needed.
 func TestLargeBuffersLeaveInSteps(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	p := newPurse(64 << 20)
@@ -113,7 +113,7 @@ func TestLargeBuffersLeaveInSteps(t *testing.T) {
 	})
 }
 
-// Input that is to become long is not copied again and again on its way.
+// Input that becomes long is not copied again and again.
 func TestLongInputStaysInPlace(t *testing.T) {
 	const size = 24 << 20
 	g := newGroup(t, Config{Loops: 1})

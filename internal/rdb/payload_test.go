@@ -17,8 +17,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/redistest"
 )
 
-// golden is a line of testdata/payloads.txt: a value, and its payload as redis-server 7.0.15 makes
-// it with rdbcompression no, or yes, in hex.
+// golden is a line of testdata/payloads.txt: rdbcompression (no or yes), a value, and the payload
+// that redis-server 7.0.15 makes of it, in hex.
 type golden struct {
 	compression string
 	value       []byte
@@ -55,7 +55,7 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// wantString reads a payload in both ways.
+// wantString reads a payload by WriteTo and by Append.
 func wantString(t *testing.T, payload, want []byte) {
 	t.Helper()
 	if err := Check(payload); err != nil {
@@ -72,7 +72,7 @@ func wantString(t *testing.T, payload, want []byte) {
 	}
 }
 
-// TestGoldensWithRedis proves the file.
+// TestGoldensWithRedis checks the file against a real redis-server.
 func TestGoldensWithRedis(t *testing.T) {
 	conn, err := net.Dial("tcp", redistest.Start(t))
 	if err != nil {
@@ -180,7 +180,7 @@ func TestDecompress(t *testing.T) {
 	f("\x02abc\xe0\x00\x01\x00d", "abc"+"bcbcbcbcb"+"d")
 }
 
-// TestReadAllocatesNothing: a payload of a few bytes names a length of a terabyte.
+// TestReadAllocatesNothing reads payloads of a few bytes that declare a length of a terabyte.
 func TestReadAllocatesNothing(t *testing.T) {
 	payload := withFoot("\x00\x81\x00\x00\x01\x00\x00\x00\x00\x00abc")
 	compressed := withFoot("\x00\xc3\x04\x81\x00\x00\x01\x00\x00\x00\x00\x00\x00a\x20\x00")

@@ -162,8 +162,8 @@ func TestDecoders(t *testing.T) {
 	isError("", false)
 }
 
-// TestEncodersMeetScanner checks that whatever is encoded, of whatever text, is scanned
-// as exactly one reply.
+// TestEncodersMeetScanner checks that the scanner reads whatever is encoded, of whatever text, as
+// exactly one reply.
 func TestEncodersMeetScanner(t *testing.T) {
 	one := func(reply []byte) {
 		t.Helper()

@@ -11,7 +11,7 @@ import (
 // plainest code that can be checked by eye against Redis's networking.c and the RESP3
 // specification. They share nothing with the code under test but the limits.
 
-// verdict is all that a reader says about a buffer.
+// verdict is everything that a reader reports about a buffer.
 type verdict struct {
 	outcome Outcome
 	args    []string
@@ -62,8 +62,8 @@ func oracleRequest(buf []byte, l Limits) verdict {
 	return verdict{outcome: Done, args: args, length: total}
 }
 
-// oracleProgress counts what a Parser that is given data has to announce: requests,
-// large arguments that it may pass on, and an error.
+// oracleProgress counts what a Parser must announce for data: requests, large arguments that it may
+// pass on, and an error.
 func oracleProgress(data []byte, l Limits) (n int) {
 	for len(data) > 0 {
 		n += oracleAnnounced(string(data), l)
@@ -79,8 +79,8 @@ func oracleProgress(data []byte, l Limits) (n int) {
 	return n
 }
 
-// oracleAnnounced counts the large arguments of the request at the start of s whose
-// header is there. Those that are gathered tell nothing.
+// oracleAnnounced counts the large arguments of the request at the start of s whose header is
+// there. Gathered arguments do not count.
 func oracleAnnounced(s string, l Limits) (n int) {
 	if s[0] != '*' {
 		return 0
@@ -104,7 +104,7 @@ func oracleAnnounced(s string, l Limits) (n int) {
 			return n
 		}
 		if size >= l.LargeBulk {
-			if size%3 == 0 { // the receiver gathers this one, and so what follows
+			if size%3 == 0 { // the receiver gathers this one, and so all that follow
 				return n
 			}
 			n++
@@ -208,7 +208,7 @@ func oracleWords(s string) (words []string, ok bool) {
 			return words, true
 		}
 		var word bytes.Buffer
-		mode := byte(0) // or the quote we are in
+		mode := byte(0) // or the open quote
 		for done := false; !done; i++ {
 			c := at(i)
 			closed := c == mode && (at(i+1) == 0 || strings.IndexByte(spaces, at(i+1)) >= 0)

@@ -43,8 +43,8 @@ func TestLargeBulks(t *testing.T) {
 	}
 }
 
-// TestLargeBulkIsAnnouncedByItsHeader: whether or not its bytes are there, and not
-// without being asked for.
+// TestLargeBulkIsAnnouncedByItsHeader checks that a large argument is announced whether or not its
+// bytes are there, and only if Limits ask for it.
 func TestLargeBulkIsAnnouncedByItsHeader(t *testing.T) {
 	head := "*5\r\n$3\r\nSET\r\n$1\r\nk\r\n$10\r\n"
 	for _, rest := range []string{"", "0123", "0123456789\r\n$2\r\nEX\r\n$1\r\n1\r\n"} {
@@ -63,7 +63,7 @@ func TestLargeBulkIsAnnouncedByItsHeader(t *testing.T) {
 	}
 }
 
-// TestResetAmidLargeBulk: a new request begins wherever the parser was.
+// TestResetAmidLargeBulk checks that after Reset a new request begins, wherever the parser was.
 func TestResetAmidLargeBulk(t *testing.T) {
 	const ping = "*1\r\n$4\r\nPING\r\n"
 	var p Parser

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// requestCases are streams of requests; what each must give is the oracle's to say,
-// except for the texts in TestParserErrors.
+// requestCases are streams of requests. The oracle says what each must give, except for the texts
+// in TestParserErrors.
 var requestCases = []string{
 	"",
 	"*1\r\n$4\r\nPING\r\n",
@@ -73,7 +73,7 @@ var brokenRequests = []struct{ in, want string }{
 	{"*1\r\n" + strings.Repeat("x", 1<<16+1), "too big bulk count string"},
 }
 
-// strictRequests are those where Redis 7 is deaf and we are not; see the package comment.
+// strictRequests are those that Redis 7 accepts and Dunlin refuses; see the package comment.
 var strictRequests = []struct{ in, want string }{
 	{"*1\rX$4\r\nPING\r\n", "invalid CRLF in request"},
 	{"*1\r\n$4\rXPING\r\n", "invalid CRLF in request"},
@@ -100,7 +100,7 @@ func TestParserErrors(t *testing.T) {
 		t.Helper()
 		for _, split := range splittings(7) {
 			if split.name == "one byte" && len(in) > 1000 {
-				continue // deliver copies all for each piece
+				continue // too slow: deliver copies everything for each piece
 			}
 			var p Parser
 			p.SetLimits(l)
@@ -131,7 +131,7 @@ func TestParserErrors(t *testing.T) {
 	fails("12345678901\r\n", Limits{MaxInline: 10}, "too big inline request")
 }
 
-// TestParserLimitsAreInclusive checks that what is exactly at a limit passes.
+// TestParserLimitsAreInclusive checks that a size exactly at a limit passes.
 func TestParserLimitsAreInclusive(t *testing.T) {
 	passes := func(in string, l Limits) {
 		t.Helper()
@@ -149,8 +149,8 @@ func TestParserLimitsAreInclusive(t *testing.T) {
 	passes("*1\r\n$16384\r\n"+strings.Repeat("a", 16384)+"\r\n", UnauthenticatedLimits)
 }
 
-// TestParserLimitsChange checks the moment of AUTH: what was begun under the old limits
-// goes on under the new.
+// TestParserLimitsChange checks the moment of AUTH: a request that began under the old limits
+// continues under the new ones.
 func TestParserLimitsChange(t *testing.T) {
 	var p Parser
 	p.SetLimits(UnauthenticatedLimits)
@@ -203,9 +203,8 @@ func TestParserBelievesNoNumber(t *testing.T) {
 	}
 }
 
-// TestParserNeverLooksBack overwrites what the parser has finished before every call.
-// Were it to read that again, it would see another request. 200,000 arguments in small
-// pieces.
+// TestParserNeverLooksBack overwrites the finished bytes before every call. If the parser read them
+// again, it would see another request. 200,000 arguments in small pieces.
 func TestParserNeverLooksBack(t *testing.T) {
 	const count, piece = 200_000, 1000
 	in := fmt.Appendf(nil, "*%d\r\n", count)
@@ -272,7 +271,7 @@ func TestParserViews(t *testing.T) {
 	}
 }
 
-// TestParserAbandoned checks that Reset forgets a long request of which the end never comes.
+// TestParserAbandoned checks that Reset drops a long request whose end never arrives.
 func TestParserAbandoned(t *testing.T) {
 	var p Parser
 	if got := p.Parse([]byte("*1000\r\n" + strings.Repeat("$1\r\na\r\n", 999))); got != NeedMore {
@@ -306,7 +305,8 @@ func TestParserDropsViews(t *testing.T) {
 	checkIdle(t, &p)
 }
 
-// TestOverhead: the lists of a long request are counted while they grow, and let go of behind it.
+// TestOverhead checks that the lists of a long request are counted while they grow, and freed after
+// it.
 func TestOverhead(t *testing.T) {
 	var p Parser
 	const n = 10_000

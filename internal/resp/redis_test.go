@@ -19,9 +19,9 @@ const (
 	answered = "$8\r\nsentinel\r\n"
 )
 
-// converse sends in to Redis and returns all that it answers until it closes, or until
-// it answers the sentinel, which is sent behind in unless the connection should be
-// closed by then.
+// converse sends in to Redis and returns all answers until Redis closes the connection or answers
+// the sentinel. The sentinel is sent behind in unless Redis should have closed the connection by
+// then.
 func converse(t *testing.T, addr, in string, closes bool) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -50,8 +50,8 @@ func converse(t *testing.T, addr, in string, closes bool) string {
 	return string(out)
 }
 
-// expected returns what a Redis that knows only ECHO must answer if Parser is right
-// about in, whether the stream is broken then, and how much of in it takes to know.
+// expected returns what a Redis that knows only ECHO must answer if Parser is right about in,
+// whether the stream is broken then, and how much of in decides that.
 func expected(p *Parser, in string) (out string, broken bool, used int) {
 	begin, buf := 0, []byte(in)
 	for end := 1; end <= len(buf); end++ {
@@ -90,8 +90,8 @@ func TestParserAgreesWithRedis(t *testing.T) {
 		if !broken {
 			want += answered
 		}
-		// What follows the error is not sent: Redis would close with it unread, and the
-		// kernel discard the answer.
+		// Bytes behind the error are not sent: Redis would close without reading them, and the
+		// kernel would discard the answer.
 		if got := converse(t, addr, in[:used], broken); got != want {
 			t.Errorf("%.80q:\nRedis answers %q\nwe expect     %q", in, got, want)
 		}
@@ -106,7 +106,7 @@ func TestParserAgreesWithRedis(t *testing.T) {
 	}
 	agrees("*0\r\n*-1\r\n*-9\r\n\r\n\n  \t\r\n", DefaultLimits)
 
-	// Random lines of all that means something to the splitting into words.
+	// Random lines of all bytes that matter when a line is split into words.
 	random := rand.New(rand.NewPCG(1, 2))
 	pieces := []string{
 		" ", " ", "\t", "\v", "\r", "a", "b", "\xff",

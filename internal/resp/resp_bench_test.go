@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// repeated returns so many copies of one message, as one read of a pipelining
-// connection would.
+// repeated returns copies of one message, as one read of a pipelining connection would.
 func repeated(message []byte, times int) []byte { return bytes.Repeat(message, times) }
 
 func benchmarkParser(b *testing.B, name string, args ...string) {

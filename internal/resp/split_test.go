@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A splitting says how many bytes come with the next delivery, of those that are left.
+// A splitting returns how many of the remaining bytes the next delivery has.
 type splitting struct {
 	name string
 	next func(left int) int
@@ -59,8 +59,8 @@ func poison(buf []byte) {
 	}
 }
 
-// oracleStream is what the oracle says about all requests in data, up to an error or
-// the end of what is whole.
+// oracleStream returns the oracle's verdicts on all requests in data, up to an error or the first
+// incomplete request.
 func oracleStream(data []byte, l Limits) []verdict {
 	var all []verdict
 	for len(data) > 0 {
@@ -77,8 +77,8 @@ func oracleStream(data []byte, l Limits) []verdict {
 	return all
 }
 
-// receiver plays what is in front of a Parser. It gathers large arguments, or takes them
-// in pieces, by their length; what a request has is the same either way.
+// receiver plays the caller of a Parser. Depending on their length it gathers large arguments or
+// takes them in pieces; the arguments of a request are the same either way.
 type receiver struct {
 	p    *Parser
 	left int      // bytes of an argument that is being taken in pieces
@@ -137,7 +137,7 @@ func (r *receiver) read(at int, buf []byte, needed func(at int, buf []byte, need
 	return r.p.Len()
 }
 
-// checkNoViews checks that AppendSmall, which found nothing, left nothing behind.
+// checkNoViews checks that AppendSmall leaves nothing behind if it finds no request.
 func checkNoViews(args [][]byte) {
 	if len(args) != 1 {
 		panic(fmt.Sprintf("AppendSmall appends %q and finds no request", args[1:]))
@@ -149,8 +149,8 @@ func checkNoViews(args [][]byte) {
 	}
 }
 
-// parseStream is what a Parser says about data that is delivered so. needed is called
-// at each NeedMore.
+// parseStream returns what a Parser reports about data that is delivered in this splitting. needed
+// is called at each NeedMore.
 func parseStream(
 	p *Parser, data []byte, split splitting, needed func(at int, buf []byte, need int),
 ) []verdict {
@@ -186,9 +186,8 @@ func checkRequests(t *testing.T, data []byte, l Limits) {
 
 func sameVerdict(a, b verdict) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-// checkNeed checks that need asks for more than buf, and that one byte less would have
-// been in vain. data is the stream from buf's beginning on. Only short inputs: the
-// oracle is slow.
+// checkNeed checks that need asks for more than buf, and that one byte less would not suffice. data
+// is the stream from buf's beginning on. It checks short inputs only, because the oracle is slow.
 func checkNeed(t *testing.T, data, buf []byte, need int, judge func([]byte) Outcome) {
 	t.Helper()
 	if need <= len(buf) {

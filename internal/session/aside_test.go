@@ -9,7 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/conversation"
 )
 
-// TestBlockedClients: a connection that waits counts once, and not after it has left.
+// TestBlockedClients checks that a waiting connection counts once, and no longer after it has
+// closed.
 func TestBlockedClients(t *testing.T) {
 	s := testServer("")
 	f := func(want int64) {
@@ -30,7 +31,8 @@ func TestBlockedClients(t *testing.T) {
 	f(0)
 }
 
-// TestWaiting: what waits ends once, by its own reply or by another, and does not end with a pause.
+// TestWaiting checks that a wait ends once, by its own reply or by another one, and that the end of
+// a pause does not end it.
 func TestWaiting(t *testing.T) {
 	st := testServer("").NewState("", "", 0)
 	stopped := 0

@@ -39,12 +39,12 @@ func listen(t *testing.T, s *Server) (addr string) {
 	})
 	t.Cleanup(func() {
 		l.Close()
-		serving.Wait() // the clients have been closed before
+		serving.Wait() // the clients are closed by now
 	})
 	return l.Addr().String()
 }
 
-// serve answers one connection until it ends: the loop of a node in small.
+// serve answers one connection until it ends, like the loop of a node.
 func serve(s *Server, conn net.Conn) {
 	defer conn.Close()
 	st := s.NewState(conn.RemoteAddr().String(), conn.LocalAddr().String(), time.Now().UnixMilli())
@@ -127,7 +127,7 @@ func TestGoRedisIsToldOfAWrongPassword(t *testing.T) {
 	}
 }
 
-// TestGoRedisReadsTheCluster: what a client of Redis Cluster makes of a table.
+// TestGoRedisReadsTheCluster checks how a client of Redis Cluster understands a table.
 func TestGoRedisReadsTheCluster(t *testing.T) {
 	table := &ring.Table{Epoch: 1, Nodes: []ring.Member{{ID: "node-0", Addr: "10.0.0.1:6380"}, {ID: "node-1", Addr: "10.0.0.2:6380"}}}
 	for p := range table.Owner {

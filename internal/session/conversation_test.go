@@ -8,8 +8,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/redistest"
 )
 
-// The files in testdata are scripts, whose notation package conversation explains. Package test
-// holds them with a real node and a real proxy.
+// The files in testdata are scripts, whose notation package conversation explains. Package
+// test/clients replays them with a real node and a real proxy.
 
 func eachScript(t *testing.T, f func(t *testing.T, s *conversation.Script)) {
 	for _, file := range conversation.Files(t, "testdata/*.txt") {

@@ -10,7 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// noted is a client that notes what is done to it.
+// noted is a client that records what is done to it.
 type noted struct {
 	state *State
 	done  string
@@ -21,8 +21,8 @@ func (n *noted) Kill()             { n.done += "killed " }
 func (n *noted) Unblock()          { n.done += "unblocked " }
 func (n *noted) Wake(reply []byte) { n.done += "woken by " + string(n.state.EndWaiting(reply)) }
 
-// TestEveryone: a command finds the clients of all loops, and its reply adds up what was found on
-// each.
+// TestEveryone checks that a command finds the clients of all loops, and that its reply adds up the
+// results of all loops.
 func TestEveryone(t *testing.T) {
 	f := func(request string, a Action, want string, suicide bool, done ...string) {
 		t.Helper()
@@ -76,8 +76,8 @@ func TestEveryone(t *testing.T) {
 	f("CLIENT UNPAUSE", ActionPause, "+OK", false, "", "", "", "")
 }
 
-// TestPauser: what a pause has held goes on when the pause is over; what waits for something else
-// does not.
+// TestPauser checks that commands that a pause has held continue when the pause is over, and that
+// commands that wait for something else do not.
 func TestPauser(t *testing.T) {
 	s := testServer("")
 	held, waits := &noted{state: s.NewState("", "", 0)}, &noted{state: s.NewState("", "", 0)}

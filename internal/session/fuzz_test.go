@@ -12,8 +12,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// FuzzRequests: whatever a client sends, it is answered with exactly one reply,
-// or the caller is told what to do instead.
+// FuzzRequests checks that every request gets exactly one reply, or that the caller gets an action
+// instead.
 func FuzzRequests(f *testing.F) {
 	for _, request := range []string{
 		"PING", "HELLO\x003\x00AUTH\x00default\x00x\x00SETNAME\x00n", "CLIENT\x00LIST\x00ID\x001",
@@ -52,8 +52,8 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// TestLoopsShareAServer is for the race detector: each goroutine is a loop
-// with a connection of its own.
+// TestLoopsShareAServer is for the race detector. Each goroutine plays a loop with a connection of
+// its own.
 func TestLoopsShareAServer(t *testing.T) {
 	table := &ring.Table{Epoch: 1, Nodes: []ring.Member{{ID: "node-0", Addr: "h0:1"}}}
 	s := NewServer(Options{Password: "secret", Cluster: cluster.New(func() cluster.View { return cluster.View{Table: table} }, nil)})

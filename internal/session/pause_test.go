@@ -2,7 +2,8 @@ package session
 
 import "testing"
 
-// TestPausesAddUp: of several pauses the longest and the strictest holds, until it is over.
+// TestPausesAddUp checks that several pauses together last as long as the longest and are as strict
+// as the strictest.
 func TestPausesAddUp(t *testing.T) {
 	var p pause
 	f := func(now, until int64, all bool, wantUntil int64, wantAll bool) {

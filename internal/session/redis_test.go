@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestClientLineAsRedis: the fields of CLIENT LIST in Redis's order; ours are
-// those of 7.4, the real server may be older.
+// TestClientLineAsRedis checks that the fields of CLIENT LIST are in Redis's order. Dunlin's are
+// those of 7.4; the real server may be older.
 func TestClientLineAsRedis(t *testing.T) {
 	real := startRedis(t)
 	real.Connect(t)

@@ -37,7 +37,7 @@ func testServer(password string) *Server {
 	})
 }
 
-// ourEnd does what a node does with a request, on a connection without a socket.
+// ourEnd handles requests as a node does, on a connection without a socket.
 type ourEnd struct {
 	server *Server
 	state  *State
@@ -92,14 +92,14 @@ func connected(t *testing.T, s *Server) *ourEnd {
 	return e
 }
 
-// TestHandlersAreTheLocalRows: a row that the table calls built and local has
-// a handler, and a handler's row is one of those.
+// TestHandlersAreTheLocalRows checks that each row that is built and local has a handler, and that
+// no other row has one.
 func TestHandlersAreTheLocalRows(t *testing.T) {
 	for id := command.ID(1); id < command.NumIDs; id++ {
 		c := command.ByID(id)
 		isContainer := c.Subs != nil && c.ID != command.CommandCmd
 		if id == command.Exec || id == command.Watch {
-			continue // the node and the proxy have their ways
+			continue // the node and the proxy execute these themselves
 		}
 		local := c.Built && c.Route == command.Local && !isContainer && c.Flags&command.Internal == 0
 		if has := handlers[id] != nil || about.Answers[id] != nil; has != local {
@@ -151,7 +151,7 @@ func TestActions(t *testing.T) {
 	f("CLIENT UNPAUSE", ActionPause)
 }
 
-// TestAppends: every handler appends to what is in dst already.
+// TestAppends checks that every handler appends to the contents of dst.
 func TestAppends(t *testing.T) {
 	s := testServer("")
 	for _, request := range []string{
@@ -172,7 +172,7 @@ func TestAppends(t *testing.T) {
 	}
 }
 
-// TestReset: nothing of the old client is left for the next one of a pool.
+// TestReset checks that Reset leaves nothing of the old client to the next one from the same pool.
 func TestReset(t *testing.T) {
 	e := connected(t, testServer("secret"))
 	e.say(t, "HELLO 3 AUTH default secret SETNAME x")
@@ -186,7 +186,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestNameIsCopied: a State must not hold on to the caller's input buffer.
+// TestNameIsCopied checks that a State does not keep the caller's input buffer.
 func TestNameIsCopied(t *testing.T) {
 	s := testServer("")
 	st := s.NewState("", "", 0)
@@ -205,7 +205,7 @@ func TestPasswordIsForgotten(t *testing.T) {
 	}
 }
 
-// TestFailuresAreInARow: a right password makes up for wrong ones.
+// TestFailuresAreInARow checks that a right password resets the count of wrong ones.
 func TestFailuresAreInARow(t *testing.T) {
 	e := connected(t, testServer("secret"))
 	for range 5 {
@@ -228,7 +228,8 @@ func TestLongNamesAreRefused(t *testing.T) {
 	}
 }
 
-// TestZeroAllocations: health checks come at the rate of requests.
+// TestZeroAllocations is about commands of health checks, which may be as frequent as other
+// requests.
 func TestZeroAllocations(t *testing.T) {
 	s := testServer("secret")
 	st := s.NewState("", "", 0)

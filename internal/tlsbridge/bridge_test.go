@@ -17,10 +17,10 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/certtest"
 )
 
-// patience is for what happens at once on a machine that is not busy.
+// patience bounds waits for events that happen at once on a machine that is not busy.
 const patience = 20 * time.Second
 
-// plain is a server behind a Server: what a loop would have is given as connections.
+// plain is a Server with its plain sides, which a loop would have, as connections.
 type plain struct {
 	*Server
 	addr  string
@@ -90,7 +90,7 @@ func serveFor(t testing.TB, c *Certificates, handshake time.Duration) *plain {
 	return p
 }
 
-// accepted is the next connection's plain side.
+// accepted returns the next connection's plain side.
 func (p *plain) accepted(t testing.TB) *net.UnixConn {
 	t.Helper()
 	select {
@@ -120,7 +120,8 @@ func randomBytes(n int) []byte {
 	return b
 }
 
-// TestBothWays sends much in both directions at once, and then the ends one after the other.
+// TestBothWays sends much in both directions at once, and then closes one direction after the
+// other.
 func TestBothWays(t *testing.T) {
 	a := certtest.New(t)
 	s := serve(t, mustLoad(t, files(t, a, "server", false)))
@@ -161,7 +162,8 @@ func settle(t testing.TB, want int) {
 	}
 }
 
-// TestLastWords: what the loop wrote before it closed arrives, although the client goes on sending.
+// TestLastWords checks that bytes that the loop wrote before it closed arrive, even if the client
+// keeps sending.
 func TestLastWords(t *testing.T) {
 	a := certtest.New(t)
 	s := serve(t, mustLoad(t, files(t, a, "server", false)))
@@ -184,14 +186,14 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-// TestBackpressure: a client that does not read is not read for.
+// TestBackpressure checks that the bridge stops reading from the loop if the client does not read.
 func TestBackpressure(t *testing.T) {
 	a := certtest.New(t)
 	s := serve(t, mustLoad(t, files(t, a, "server", false)))
 	c := dialTLS(t, s.addr, &tls.Config{RootCAs: a.Pool})
 	inner := s.accepted(t)
 	taken := fill(inner)
-	if taken > 32<<20 { // what the system's buffers of a TCP connection may grow to, and some
+	if taken > 32<<20 { // more than the system's buffers of a TCP connection can grow to
 		t.Errorf("%d bytes were taken for a client that reads none", taken)
 	}
 	inner.Close()
@@ -200,7 +202,7 @@ func TestBackpressure(t *testing.T) {
 	}
 }
 
-// TestVanish: when one side is gone, so is the other, and nothing is left.
+// TestVanish checks that when one side is gone the other side ends too, and nothing is left.
 func TestVanish(t *testing.T) {
 	a := certtest.New(t)
 	s := serve(t, mustLoad(t, files(t, a, "server", false)))
@@ -227,7 +229,7 @@ func TestVanish(t *testing.T) {
 	}
 }
 
-// TestDrain: what the loop has written is sent before a process may end.
+// TestDrain checks that Drain waits until the loop's output has been sent.
 func TestDrain(t *testing.T) {
 	a := certtest.New(t)
 	s := serveFor(t, mustLoad(t, files(t, a, "server", false)), time.Hour)
@@ -248,7 +250,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestDrainGivesUpHandshakes: who never says hello holds no process up.
+// TestDrainGivesUpHandshakes checks that a client that never begins its handshake does not delay
+// Drain.
 func TestDrainGivesUpHandshakes(t *testing.T) {
 	a := certtest.New(t)
 	s := serveFor(t, mustLoad(t, files(t, a, "server", false)), time.Hour)
@@ -270,7 +273,7 @@ func TestDrainGivesUpHandshakes(t *testing.T) {
 	}
 }
 
-// fill writes until nothing more is taken, and returns how much was.
+// fill writes until the connection accepts no more, and returns how many bytes it accepted.
 func fill(c *net.UnixConn) (taken int) {
 	piece := make([]byte, 64<<10)
 	for {
@@ -282,8 +285,8 @@ func fill(c *net.UnixConn) (taken int) {
 	}
 }
 
-// Connections whose loop has closed count until their peers have closed, too, and so many of them
-// keep others waiting.
+// Connections whose loop has closed count until their peers have closed too, and too many of them
+// make others wait.
 func TestLeavingAreBounded(t *testing.T) {
 	a := certtest.New(t)
 	p := serve(t, mustLoad(t, files(t, a, "server", false)))

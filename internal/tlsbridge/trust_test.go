@@ -12,7 +12,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/certtest"
 )
 
-// TestNoTLS: who does not speak TLS is closed, and nobody gets the connection.
+// TestNoTLS checks that a connection without TLS is closed, and that no loop gets it.
 func TestNoTLS(t *testing.T) {
 	s := serveFor(t, mustLoad(t, files(t, certtest.New(t), "server", false)), 50*time.Millisecond)
 	for i, said := range []string{"PING\r\n", "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\xff\xff", ""} {
@@ -50,7 +50,8 @@ func TestOldVersions(t *testing.T) {
 	}
 }
 
-// TestMutual has members of the cluster, of another one, and nobody's connect.
+// TestMutual connects a member of the cluster, a client that trusts another CA, and one with a
+// certificate of another CA.
 func TestMutual(t *testing.T) {
 	ours, others := certtest.New(t), certtest.New(t)
 	s := serve(t, mustLoad(t, files(t, ours, "server", true)))
@@ -70,10 +71,10 @@ func TestMutual(t *testing.T) {
 		t.Errorf("a client believes a server of another CA: %v", err)
 	}
 	cert, key := others.Issue(t, "stranger")
-	// The stranger believes our CA, and shows a certificate of its own.
+	// The stranger trusts our CA, and shows a certificate of another one.
 	stranger := mustLoad(t, Files{cert, key, ours.CA})
 	if c, err := NewDialer(stranger).Dial(t.Context(), s.addr); err == nil {
-		// In TLS 1.3 a client hears of its refusal when it reads.
+		// In TLS 1.3 a client learns of its refusal when it reads.
 		if _, err := c.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "certificate") {
 			t.Errorf("a server believes a client of another CA: %v", err)
 		}
@@ -84,7 +85,7 @@ func TestMutual(t *testing.T) {
 	}
 }
 
-// TestDialFD: the loop's side of an outgoing connection.
+// TestDialFD checks the loop's side of an outgoing connection.
 func TestDialFD(t *testing.T) {
 	a := certtest.New(t)
 	s := serve(t, mustLoad(t, files(t, a, "server", true)))
@@ -109,7 +110,7 @@ func TestDialFD(t *testing.T) {
 
 func must(_ int, err error) error { return err }
 
-// TestRenewal: new files are used for new connections, files that are no good are not.
+// TestRenewal checks that new connections use new files, unless these are unusable.
 func TestRenewal(t *testing.T) {
 	a := certtest.New(t)
 	f := files(t, a, "server", false)

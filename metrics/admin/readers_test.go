@@ -29,18 +29,19 @@ func (g *gatedNode) Stats() (node.Stats, error) {
 	return g.Node.Stats()
 }
 
-// TestReadersAreLimited: many who ask at once are answered by one or two collections, more than
-// that at once are refused, and those of the page take nothing from those of the status.
+// TestReadersAreLimited checks that one or two collections answer many readers at once, that
+// readers over the limit are refused, and that readers of the page do not take places of readers of
+// the status.
 func TestReadersAreLimited(t *testing.T) {
 	a := newAdmin(t, Options{})
 	n := &gatedNode{gate: make(chan struct{})}
 	open := sync.OnceFunc(func() { close(n.gate) })
-	defer open() // before the server closes
+	defer open() // runs before the server closes
 	a.AddNode(source("n1", 1, fake.TwoNodes()), n, nil)
 	a.AddProxy(source("p", 3, fake.TwoNodes()), &fake.Proxy{Up: true})
 	answers := make(chan int)
-	// A connection that was opened in vain, as the default client's may be, keeps the server from
-	// closing for 5 s.
+	// An unused connection, which the default client may open, keeps the server from closing for 5
+	// s.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for i := range mostReaders + 5 {
 		go func() {
@@ -76,13 +77,15 @@ func TestReadersAreLimited(t *testing.T) {
 	if err := <-answered; err != nil {
 		t.Errorf("who asks for the status: %v", err)
 	}
-	// Two of the page, one of the status, and those of the history's samples, if it took that long.
+	// Two for the page, one for the status, and those for the history's samples if the test takes
+	// that long.
 	if asked := n.asked.Load(); asked > 10 {
 		t.Errorf("the node was asked %d times for %d readers", asked, mostReaders)
 	}
 }
 
-// TestReaderThatDoesNotRead holds a place for as long as it may take, not for ever.
+// TestReaderThatDoesNotRead checks that a reader that does not read keeps its place for sendTime
+// only.
 func TestReaderThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make(readers, 1)
@@ -111,7 +114,7 @@ func TestReaderThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// pipes is a listener whose connections are given.
+// pipes is a listener that accepts the connections that a test gives it.
 type pipes struct{ conns chan net.Conn }
 
 func (p pipes) Accept() (net.Conn, error) {

@@ -108,7 +108,7 @@ func TestPage(t *testing.T) {
 	f("/metrics", 200)
 	f("/api/status", 200)
 	f("/api/live", 200)
-	f("/api/drain", 405) // an order is a POST
+	f("/api/drain", 405) // an order must be a POST
 	f("/api/rebalance", 405)
 
 	_, body := get(t, a, "/")

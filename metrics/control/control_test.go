@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// obedient notes what it is told, or fails.
+// obedient records its orders, or fails.
 type obedient struct {
 	orders []string
 	err    error
@@ -70,15 +70,15 @@ func TestOrders(t *testing.T) {
 	}
 	check("/api/drain?member=n2&on=true", "sesame", 200, "ok")
 	check("/api/drain?member=n2&on=false", "sesame", 200, "ok")
-	check("/api/rebalance?paused=true", "sesame", 200, "ok") // by the one that can
+	check("/api/rebalance?paused=true", "sesame", 200, "ok") // the node that can obeys
 	check("/api/rebalance?paused=false", "sesame", 200, "ok")
 	if got := strings.Join(two.orders, ", "); got != "drain, no drain, pause, no pause" {
 		t.Errorf("obeyed %q", got)
 	}
 }
 
-// TestOrdersWithoutSecret: from this machine, with a header that a web page cannot
-// set.
+// TestOrdersWithoutSecret checks that, without a secret, orders must come from this machine and
+// have a header that a web page cannot set.
 func TestOrdersWithoutSecret(t *testing.T) {
 	c := newControl(t, "")
 	c.Add("n1", &obedient{})

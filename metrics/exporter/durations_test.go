@@ -21,7 +21,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// TestDurations: both forms of a histogram have every observation, in a bucket that holds it.
+// TestDurations checks that both forms of a histogram count every observation in the right bucket.
 func TestDurations(t *testing.T) {
 	var d figures.Durations
 	took := []time.Duration{1, 255, 256, 300, time.Microsecond, 700 * time.Microsecond, time.Second, time.Hour}
@@ -55,7 +55,8 @@ func TestDurations(t *testing.T) {
 	}
 }
 
-// nativeCount adds up the native buckets, each given as the difference to the one before.
+// nativeCount adds up the native buckets, each of which is given as the difference from the one
+// before.
 func nativeCount(h *dto.Histogram) (total int64) {
 	count := int64(0)
 	for _, delta := range h.PositiveDelta {
@@ -65,7 +66,7 @@ func nativeCount(h *dto.Histogram) (total int64) {
 	return total
 }
 
-// TestPromtool has Prometheus's own linter read a scrape.
+// TestPromtool checks a scrape with Prometheus's own linter.
 func TestPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -79,7 +80,7 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// TestNativeHistograms: who asks for Prometheus's binary format gets them.
+// TestNativeHistograms checks that scrapes in Prometheus's binary format have native histograms.
 func TestNativeHistograms(t *testing.T) {
 	e := everything(t)
 	req := httptest.NewRequest(http.MethodGet, "/metrics", nil)
@@ -112,8 +113,8 @@ func TestNativeHistograms(t *testing.T) {
 	}
 }
 
-// TestScrapeCost: scrapes of one node and of one proxy, each with every series that it may have, in
-// a cluster of thirty nodes, with four loops.
+// TestScrapeCost bounds the cost of scraping one node and one proxy, each with every series that it
+// may have, in a cluster of thirty nodes, with four loops.
 func TestScrapeCost(t *testing.T) {
 	var commands [command.NumIDs]uint64
 	for id := range commands {
@@ -170,11 +171,11 @@ func wantCheapScrape(t *testing.T, add func(*Exporter)) {
 	if series >= 2000 || series < 500 {
 		t.Errorf("a scrape has %d series, want less than 2,000, and all that there may be", series)
 	}
-	if testing.Short() { // the race detector makes it many times slower
+	if testing.Short() { // the race detector makes scrapes many times slower
 		return
 	}
 	best := time.Hour
-	for tries := 0; best > 5*time.Millisecond && tries < 200; tries++ { // others run on this machine
+	for tries := 0; best > 5*time.Millisecond && tries < 200; tries++ { // other programs disturb
 		begun := time.Now()
 		scrape(t, e)
 		best = min(best, time.Since(begun))

@@ -19,7 +19,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// member is n1 or another of the two nodes' cluster.
+// member returns a member of the cluster of two nodes.
 func member(id string, boot int64, v View) Member {
 	return Member{ID: id, Boot: boot, View: v, Gossip: func() Gossip { return Gossip{Issued: 5} }}
 }
@@ -32,7 +32,7 @@ func scrape(t *testing.T, e *Exporter) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// TestMetricsLint holds every metric to Prometheus's naming rules.
+// TestMetricsLint checks every metric against Prometheus's naming rules.
 func TestMetricsLint(t *testing.T) {
 	e := everything(t)
 	problems, err := testutil.GatherAndLint(e.registry)
@@ -98,7 +98,7 @@ func TestMetricsText(t *testing.T) {
 	}
 }
 
-// TestMetricsOfBrokenMember: one that cannot be read must not hide the others.
+// TestMetricsOfBrokenMember checks that a member that cannot be read does not hide the others.
 func TestMetricsOfBrokenMember(t *testing.T) {
 	e := New("test")
 	e.AddProxy(member("good", 3, fake.TwoNodes()), &fake.Proxy{Up: true})
@@ -112,8 +112,8 @@ func TestMetricsOfBrokenMember(t *testing.T) {
 	}
 }
 
-// everything is an exporter with one of each kind of source, whose counters
-// with labels all show.
+// everything returns an exporter with one source of each kind, and with values for all labelled
+// counters.
 func everything(t *testing.T) *Exporter {
 	t.Helper()
 	e := New("test")
@@ -162,7 +162,7 @@ func TestHandshakes(t *testing.T) {
 	}
 }
 
-// TestCopiesAndMoves: what an operator watches while nodes come and go.
+// TestCopiesAndMoves checks the metrics that an operator watches while nodes come and go.
 func TestCopiesAndMoves(t *testing.T) {
 	v := fake.TwoNodes()
 	v.Holds.Follower[0], v.Holds.Follower[1], v.Holds.Follower[3] = 1, 0, 0

@@ -16,7 +16,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// newPage is the page of a process, which asks others each time.
+// newPage returns the page of a process, which asks other processes each time.
 func newPage(t *testing.T, l *status.Local) *Page {
 	p := New(t.Context(), l)
 	p.pause = 0
@@ -44,7 +44,7 @@ func liveOf(t *testing.T, p *Page, path string) (l Live) {
 	return l
 }
 
-// TestLive: who owns what, what is on its way, who is gone, and what stands out.
+// TestLive checks the owners, the moves, the nodes that are gone, and the hot and big keys.
 func TestLive(t *testing.T) {
 	a := fake.NewLocal(t)
 	p := newPage(t, a)
@@ -90,7 +90,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestLiveBeforeTheFirstTable: lists are lists, not null.
+// TestLiveBeforeTheFirstTable checks that lists are empty, not null.
 func TestLiveBeforeTheFirstTable(t *testing.T) {
 	a := fake.NewLocal(t)
 	p := newPage(t, a)
@@ -103,8 +103,8 @@ func TestLiveBeforeTheFirstTable(t *testing.T) {
 	}
 }
 
-// TestPageText: the page itself has the state, for readers without scripts, and what others call
-// themselves is no markup.
+// TestPageText checks that the page itself has the state, for readers without scripts, and that
+// names of other members are never markup.
 func TestPageText(t *testing.T) {
 	a := fake.NewLocal(t)
 	p := newPage(t, a)
@@ -125,8 +125,8 @@ func TestPageText(t *testing.T) {
 	}
 }
 
-// TestLiveOfAllProcesses: a page has the figures of members elsewhere, and says who does not
-// answer.
+// TestLiveOfAllProcesses checks that a page has the figures of members of other processes, and
+// names members that do not answer.
 func TestLiveOfAllProcesses(t *testing.T) {
 	first, _ := fake.TwoProcesses(t)
 	p := New(t.Context(), first)
@@ -155,8 +155,8 @@ func TestLiveOfAllProcesses(t *testing.T) {
 	}
 }
 
-// silentProcess is a process whose admin address takes requests and answers none. asked has one for
-// each.
+// silentProcess is a process whose admin address accepts requests and answers none. asked gets a
+// value for each request.
 func silentProcess(t *testing.T) (l *status.Local, asked chan struct{}) {
 	asked = make(chan struct{}, 100)
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -171,8 +171,8 @@ func silentProcess(t *testing.T) (l *status.Local, asked chan struct{}) {
 	return l, asked
 }
 
-// TestOthersAreAskedOnce: however many look, a member that does not answer is asked once in a
-// pause, and holds them up for askTime at most.
+// TestOthersAreAskedOnce checks that, however many readers there are, a member that does not answer
+// is asked once per pause, and delays them for at most askTime.
 func TestOthersAreAskedOnce(t *testing.T) {
 	l, asked := silentProcess(t)
 	p := New(t.Context(), l)
@@ -195,7 +195,8 @@ func TestOthersAreAskedOnce(t *testing.T) {
 	}
 }
 
-// TestCloseEndsQuestions: a reader does not wait for others when the process stops.
+// TestCloseEndsQuestions checks that a reader does not wait for other processes when its process
+// stops.
 func TestCloseEndsQuestions(t *testing.T) {
 	l, asked := silentProcess(t)
 	ctx, stop := context.WithCancel(t.Context())

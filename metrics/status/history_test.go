@@ -8,8 +8,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node"
 )
 
-// TestHistory: rates and quantiles are of the time between two samples, and a reset of the counters
-// is no fall.
+// TestHistory checks that rates and quantiles cover the time between two samples, and that a reset
+// of the counters does not give negative rates.
 func TestHistory(t *testing.T) {
 	var h history
 	var stats node.Stats
@@ -52,8 +52,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestRecent: what is told as recent is of the last seconds, whatever was before, and a reset of
-// the counters is no fall.
+// TestRecent checks that recent rates cover the last seconds only, and that a reset of the counters
+// does not give negative rates.
 func TestRecent(t *testing.T) {
 	var h history
 	now := time.Now()
@@ -65,7 +65,7 @@ func TestRecent(t *testing.T) {
 			t.Errorf("recent are %+v, want %v commands a second, %d hits, %d misses of %v s", f, rate, hits, misses, seconds)
 		}
 	}
-	want(Member{Commands: 7}, 1, 7, 0, 0) // not endlessly many in no time
+	want(Member{Commands: 7}, 1, 7, 0, 0) // not an infinite rate
 	f := Member{}
 	for range 50 { // a hit ratio of 0 for minutes, then of 1
 		now = now.Add(SampleEvery)
@@ -81,7 +81,7 @@ func TestRecent(t *testing.T) {
 	now = now.Add(SampleEvery / 3)
 	f.Commands, f.Hits = f.Commands+200, f.Hits+100
 	want(f, 16, 200, 5*300+100, 0)
-	f = Member{Commands: 10, Hits: 2, Misses: 3} // reset since the last sample, a second ago
+	f = Member{Commands: 10, Hits: 2, Misses: 3} // reset since the last sample, which was a second ago
 	want(f, 1, 10, 2, 3)
 	h.add(now, &f, &Detail{})
 	now = now.Add(SampleEvery)

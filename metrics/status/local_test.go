@@ -63,7 +63,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestStatusBeforeTheFirstTable: lists are lists, not null, and nothing panics.
+// TestStatusBeforeTheFirstTable checks that lists are empty, not null, and that nothing panics.
 func TestStatusBeforeTheFirstTable(t *testing.T) {
 	l := fake.NewLocal(t)
 	if body := get(l, "/api/status"); !strings.Contains(body, `"members": []`) || !strings.Contains(body, `"peers": []`) {
@@ -116,7 +116,7 @@ func TestReportWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// TestStatusOfMembersAlone is what those who ask all members read.
+// TestStatusOfMembersAlone checks the answer for readers that ask all members.
 func TestStatusOfMembersAlone(t *testing.T) {
 	first, _ := fake.TwoProcesses(t)
 	var s status.Status
@@ -128,7 +128,8 @@ func TestStatusOfMembersAlone(t *testing.T) {
 	}
 }
 
-// TestStatusShowsCopiesAndMoves: what an operator watches while nodes come and go.
+// TestStatusShowsCopiesAndMoves checks the figures that an operator watches while nodes come and
+// go.
 func TestStatusShowsCopiesAndMoves(t *testing.T) {
 	v := fake.TwoNodes()
 	v.Holds.Follower[0], v.Holds.Follower[1], v.Holds.Follower[3] = 1, 0, 0
@@ -143,7 +144,8 @@ func TestStatusShowsCopiesAndMoves(t *testing.T) {
 	}
 }
 
-// TestMemberThatCannotBeRead is not ready, and hides no other one.
+// TestMemberThatCannotBeRead checks that a member that cannot be read is shown as not ready, and
+// does not hide the others.
 func TestMemberThatCannotBeRead(t *testing.T) {
 	l := fake.NewLocal(t)
 	l.AddProxy(fake.Source("good", 3, fake.TwoNodes()), &fake.Proxy{Up: true})
@@ -153,7 +155,7 @@ func TestMemberThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// slowNode takes its time, and counts how often it is asked.
+// slowNode answers slowly, and counts the questions.
 type slowNode struct {
 	fake.Node
 	takes time.Duration
@@ -166,8 +168,8 @@ func (n *slowNode) Stats() (node.Stats, error) {
 	return s, nil
 }
 
-// TestGather: however many ask, there is one visit at a time, with a pause between two, and nobody
-// is given one that began before it asked.
+// TestGather checks that, however many callers there are, there is one visit at a time, with a
+// pause between two, and that no caller gets the result of a visit that began before its call.
 func TestGather(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const takes, pause = 30 * time.Millisecond, 50 * time.Millisecond
@@ -184,7 +186,7 @@ func TestGather(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() { want("the first", 1, takes) })
 		synctest.Wait()
-		time.Sleep(takes / 3) // the first visit has begun, and is too old for who comes now
+		time.Sleep(takes / 3) // the first visit has begun, so it is too old for later callers
 		for range 100 {
 			all.Go(func() { want("who comes then", 2, pause-takes/3+takes) })
 		}

@@ -35,7 +35,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// redigoDoer has one connection, as redigo's Dial gives it.
+// redigoDoer uses one connection of redigo's Dial.
 func redigoDoer(t testing.TB, addr string) harness.Doer {
 	conn, err := redigo.Dial("tcp", addr)
 	if err != nil {
@@ -125,7 +125,7 @@ func TestClusterClientFollowsMoves(t *testing.T) {
 			}
 		}
 	}
-	probe() // with the two nodes that are there
+	probe() // with two nodes
 	c.Node(2).Start()
 	c.Converge(harness.ReadyTimeout)
 	probe()

@@ -18,7 +18,7 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// modeKeys is how many keys redis-cli finds.
+// modeKeys is how many keys redis-cli must find.
 const modeKeys = 300
 
 // TestRedisCLIModes checks that the modes of redis-cli that inspect a server with many keys work
@@ -94,7 +94,7 @@ func fillForModes(t *testing.T, addr string) {
 		for i := range modeKeys {
 			length := 10 * (i + 1)
 			if i+1 == modeKeys {
-				length *= 2 // the biggest by its memory, too, which comes in steps
+				length *= 2 // so that it is also the biggest by memory, which grows in steps
 			}
 			p.Set(t.Context(), fmt.Sprint("mode:", i+1), strings.Repeat("x", length), 0)
 		}
@@ -105,8 +105,8 @@ func fillForModes(t *testing.T, addr string) {
 	}
 }
 
-// summary returns the end of a mode's output, after the progress, which depends on the order in
-// which keys are found.
+// summary returns the end of a mode's output. The progress before it depends on the order in which
+// keys are found.
 func summary(t *testing.T, printed string) string {
 	t.Helper()
 	progress, end, found := strings.Cut(printed, "-------- summary -------")
@@ -116,13 +116,13 @@ func summary(t *testing.T, printed string) string {
 	return strings.TrimSpace(end)
 }
 
-// statMode reads the first lines of a mode that does not end: keys, memory, clients,
-// blocked, requests, connections.
+// statMode reads the first lines of a mode that never ends: keys, memory, clients, blocked,
+// requests, connections.
 func statMode(t *testing.T, c cli) {
 	ctx, cancel := context.WithTimeout(t.Context(), harness.ReadyTimeout)
 	defer cancel()
 	host, port, _ := net.SplitHostPort(c.addr)
-	// Its output is buffered where it is no terminal: it comes in runs of 4 KiB.
+	// Output that is not a terminal is buffered: it arrives in runs of 4 KiB.
 	cmd := exec.CommandContext(ctx, "redis-cli", "-h", host, "-p", port, "--stat", "-i", "0.01")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -144,7 +144,7 @@ func statMode(t *testing.T, c cli) {
 		}
 		found := row.FindStringSubmatch(lines.Text())
 		if found == nil {
-			continue // the heads of the columns
+			continue // the headings of the columns
 		}
 		rows++
 		if found[1] != strconv.Itoa(modeKeys) || found[3] == "0" {

@@ -12,16 +12,16 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestExporterScrape sends what redis_exporter sends in a scrape with all of its
-// checks on keys, through the library that it uses, and reads each reply as it does:
-// what it cannot read it leaves out of its metrics without a word.
+// TestExporterScrape sends the commands of a scrape by redis_exporter with all of its checks on
+// keys, through the exporter's library, and reads each reply as the exporter does, which silently
+// leaves out of its metrics whatever it cannot read.
 func TestExporterScrape(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 1)
 	s := dialExporter(t, c.Proxy(0).Addr)
 	s.do("SET", "exported", "42.5")
 	s.do("SET", "expiring", "x", "EX", 100)
-	for range 600 { // nodes take the time of one in 251
+	for range 600 { // nodes time one input in 251
 		s.do("GET", "missing")
 	}
 
@@ -29,7 +29,7 @@ func TestExporterScrape(t *testing.T) {
 	s.do("CLIENT", "SETNAME", "redis_exporter")
 	s.config()
 	harness.Eventually(t, harness.ReadyTimeout, "the proxy has counted", func() bool {
-		return s.info()["total_commands_processed"] > 600 // a sample of the last second
+		return s.info()["total_commands_processed"] > 600 // INFO shows a sample that is up to a second old
 	})
 	s.numbers(s.info())
 	s.latency()
@@ -62,7 +62,7 @@ func (s exporter) do(command string, args ...any) any {
 	return reply
 }
 
-// config: the number of databases says how many the exporter asks for keys.
+// config checks the number of databases, because the exporter asks each of them for keys.
 func (s exporter) config() {
 	settings, err := redigo.StringMap(s.do("CONFIG", "GET", "*"), nil)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s exporter) config() {
 	}
 }
 
-// info reads the fields of INFO ALL that are numbers, those of db0 and of the commands as "db0
+// info reads the numeric fields of INFO ALL. Those of db0 and of commands are named like "db0
 // keys".
 func (s exporter) info() map[string]float64 {
 	s.t.Helper()
@@ -99,7 +99,7 @@ func (s exporter) info() map[string]float64 {
 	return fields
 }
 
-// numbers: the exporter's dashboards and alerts read these.
+// numbers checks the fields that the exporter's dashboards and alerts read.
 func (s exporter) numbers(fields map[string]float64) {
 	for _, name := range strings.Fields(`uptime_in_seconds process_id connected_clients blocked_clients used_memory used_memory_rss
 		used_memory_peak used_memory_overhead used_memory_dataset maxmemory mem_fragmentation_ratio allocator_active
@@ -130,8 +130,8 @@ func (s exporter) numbers(fields map[string]float64) {
 	}
 }
 
-// latency: events with four values; histograms as command, [calls, n, histogram_usec, [µs, n,
-// ...]].
+// latency reads events with four values, and histograms as command, [calls, n, histogram_usec, [µs,
+// n, ...]].
 func (s exporter) latency() {
 	events, err := redigo.Values(s.do("LATENCY", "LATEST"), nil)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s exporter) latency() {
 	}
 }
 
-// slowlog: an entry's id, its time, its microseconds and its words.
+// slowlog reads each entry's id, time, microseconds and words.
 func (s exporter) slowlog() {
 	if _, err := redigo.Int64(s.do("SLOWLOG", "LEN"), nil); err != nil {
 		s.t.Errorf("SLOWLOG LEN: %v", err)
@@ -183,7 +183,7 @@ func (s exporter) slowlog() {
 	}
 }
 
-// clients: each line begins with id and addr, and all of its words are NAME=VALUE.
+// clients checks that each line begins with id and addr, and that all of its words are NAME=VALUE.
 func (s exporter) clients() {
 	list, err := redigo.String(s.do("CLIENT", "LIST"), nil)
 	if err != nil || !strings.Contains(list, " name=redis_exporter ") {
@@ -202,8 +202,8 @@ func (s exporter) clients() {
 	}
 }
 
-// keys: a pattern is walked with a cursor that must be an int, and each key asked for
-// its type, its size as a HyperLogLog or else a string, its value and its memory.
+// keys walks a pattern with a cursor that must be an int, and asks for each key's type, its size as
+// a HyperLogLog or otherwise a string, its value and its memory.
 func (s exporter) keys() {
 	s.do("SELECT", "0")
 	found := map[string]bool{}

@@ -8,9 +8,9 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestHandshakes replays the scripts of package session, which are about
-// connections (HELLO, AUTH, CLIENT, COMMAND, CONFIG, CLUSTER), with a real proxy and a
-// real node. That package proves them against a real redis-server.
+// TestHandshakes replays the scripts of package session, which are about connections (HELLO, AUTH,
+// CLIENT, COMMAND, CONFIG, CLUSTER), with a real proxy and a real node. Package session replays
+// them with a real redis-server.
 func TestHandshakes(t *testing.T) {
 	t.Parallel()
 	open := harness.StartCluster(t, 2, 1)
@@ -31,7 +31,7 @@ func TestHandshakes(t *testing.T) {
 	}
 }
 
-// notHeld are dialogs, by role and title, that go otherwise with real processes.
+// notHeld lists dialogs, by role and title, in which real processes answer differently.
 var notHeld = map[string]string{
 	"proxy: Keys in a slot":               "a proxy has no keys; it refers to the nodes",
 	"proxy: All or nothing":               "the nodes' parameters are set apart from a proxy's",

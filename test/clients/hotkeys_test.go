@@ -36,7 +36,7 @@ func TestHotKeysOfTheCluster(t *testing.T) {
 	harness.Eventually(t, harness.ReadyTimeout, "the hot keys are forgotten", func() bool { return len(s.keyFigures("GET", "qps")) == 0 })
 }
 
-// keyFigures is what HOTKEYS GET or HOTKEYS BIG answers.
+// keyFigures returns the reply to HOTKEYS GET or HOTKEYS BIG.
 func (s exporter) keyFigures(subcommand, figure string) map[string]int64 {
 	s.t.Helper()
 	list, err := redigo.Values(s.do("HOTKEYS", subcommand), nil)

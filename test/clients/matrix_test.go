@@ -16,19 +16,19 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// programTimeout bounds the run of a program, with a restart of the proxy.
+// programTimeout bounds the run of a program, including a restart of the proxy.
 const programTimeout = 2 * time.Minute
 
 // program is a program that clients/install has made ready. clients/README.md describes its output
 // and its steps.
 type program struct {
 	name, language string
-	command        string // its last argument will be the proxy's address
+	command        string // the proxy's address becomes its last argument
 	steps          []string
 }
 
-// severalSlots are the programs whose transactions have keys of several slots, which a
-// proxy executes with --multi relaxed only.
+// severalSlots lists the programs whose transactions have keys of several slots, which a proxy
+// executes only with --multi relaxed.
 var severalSlots = []string{"Django's cache"}
 
 // clientSteps is the scenario of all client libraries.
@@ -59,10 +59,10 @@ var programs = []program{
 	{"redis-benchmark", "tools", "test/clients/tools/redis-benchmark", []string{"run", "reconnect"}},
 }
 
-// TestClientMatrix runs every client library and framework, in its own language and
-// with its defaults, through a proxy that restarts under it. What `make clients`
-// has not made ready is skipped by name. With MATRIX_TABLE set to a file's name,
-// a table of the results is written there.
+// TestClientMatrix runs every client library and framework, in its own language and with its
+// defaults, through a proxy that restarts under it. The test skips, by name, every program that
+// `make clients` has not made ready. If MATRIX_TABLE is a file name, it writes a table of the
+// results there.
 func TestClientMatrix(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes most of a minute; go-redis, redigo and rueidis have a test of their own")

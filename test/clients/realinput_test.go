@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// A pipeline ends with this many commands or, so that a few large files do not
-	// make it wait for tens of megabytes, with this many bytes.
+	// A pipeline ends with this many commands or with this many bytes. Without the second limit, a
+	// few large files would make it wait for tens of megabytes.
 	pipelineCommands = 100
 	pipelineBytes    = 1 << 20
-	// maxTree bounds what is loaded when a distribution's tree is much larger than
-	// the 146 MB of Go 1.26. All that fits is loaded, and the log says what was not.
+	// maxTree bounds the loaded bytes if a distribution's tree is much larger than the 146 MB of Go
+	// 1.26. Everything that fits is loaded, and the log says what is left out.
 	maxTree = 400 << 20
 )
 
@@ -84,8 +84,8 @@ type file struct {
 	content []byte
 }
 
-// readTree reads every regular file of the source tree. bin and pkg are what the
-// tree was compiled to, and not part of it.
+// readTree reads every regular file of the source tree. bin and pkg have compiled files and do not
+// belong to it.
 func readTree(t *testing.T) (tree []file) {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOROOT").Output()

@@ -63,7 +63,7 @@ func talkToCLI(t *testing.T, c cli) {
 	c.want(t, "hello\r\nworld", "GET", "greeting")
 	c.want(t, "", "GET", "nothing")
 	c.want(t, "1", "DEL", "greeting")
-	for i := range 8 { // on all nodes
+	for i := range 8 { // keys on all nodes
 		k := fmt.Sprint("cli", i)
 		c.want(t, "OK", "SET", k, "v"+k)
 		c.want(t, "v"+k, "GET", k)
@@ -94,7 +94,7 @@ func largeValue(t *testing.T, addr string) {
 type cli struct {
 	addr       string
 	flags      []string
-	redirected bool // it says that it was, in lines of their own
+	redirected bool // the output has lines about redirections
 }
 
 // run returns what redis-cli prints, without the last line end.
@@ -156,7 +156,7 @@ func TestRedisBenchmark(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			text := strings.ReplaceAll(string(out), "\r", "\n") // it writes over its progress
+			text := strings.ReplaceAll(string(out), "\r", "\n") // the tool overwrites its progress
 			found := rates.FindAllStringSubmatch(text, -1)
 			if want := strings.Count(r.tests, ",") + 1; len(found) != want || strings.Contains(text, "rror") {
 				t.Fatalf("%d results, want %d and no error:\n%s", len(found), want, text)

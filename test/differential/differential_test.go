@@ -33,10 +33,10 @@ var (
 )
 
 const (
-	// transcriptTime is for all that one batch is answered, on a busy machine.
+	// transcriptTime bounds the wait for all replies to one batch, on a busy machine.
 	transcriptTime = 30 * time.Second
 	batchInputs    = 40
-	batchBytes     = 32 << 10 // what sockets take though nobody reads
+	batchBytes     = 32 << 10 // sockets accept this much even if nobody reads
 	shownDiffs     = 5
 )
 
@@ -76,11 +76,11 @@ type ending uint8
 
 const (
 	staysOpen ending = iota
-	cutShort         // the last input is not whole: nothing follows but the end of the stream
+	cutShort         // the last input is incomplete: only the end of the stream follows
 	refused          // the last input ends the connection with an error text
-	stricter         // likewise, but in Dunlin only
+	stricter         // the same, but only in Dunlin
 	quits            // QUIT
-	dismissed        // a request of a browser, which is not answered
+	dismissed        // the last input is a browser's request, which gets no answer
 	endings
 )
 
@@ -90,15 +90,15 @@ type batch struct {
 	bytes   []byte
 	inputs  int
 	end     ending
-	refusal string // if Dunlin is stricter, what it answers
-	common  int    // likewise, the bytes before, which Redis is sent
-	pieces  []int  // where the sender cuts the bytes
+	refusal string // if Dunlin is stricter, its answer
+	common  int    // if Dunlin is stricter, how many bytes Redis gets too
+	pieces  []int  // where the sender divides the bytes
 }
 
 // target is a server and the connection on which batches are sent to it.
 type target struct {
 	name, addr string
-	patience   time.Duration // with a batch; 0: transcriptTime
+	patience   time.Duration // for one batch; 0: transcriptTime
 	conn       net.Conn
 }
 
@@ -126,8 +126,8 @@ func (d *differential) next() (b batch) {
 		if !f.comparable {
 			continue
 		}
-		// It closes at once, in Redis too, and whether replies to what came before have
-		// been sent by then is a matter of timing: it goes alone and in one piece.
+		// It closes the connection at once, in Redis too. Whether earlier replies have been sent by
+		// then is a matter of timing, so it goes alone and in one piece.
 		if f.end == dismissed && b.inputs > 0 {
 			d.dismissal = in
 			break
@@ -241,7 +241,7 @@ func (g *target) dial(version3 bool) (err error) {
 		return err
 	}
 	l := harness.Link{Conn: g.conn}
-	_, err = l.Receive(time.Now().Add(transcriptTime)) // versions and ids differ
+	_, err = l.Receive(time.Now().Add(transcriptTime)) // not compared: versions and ids differ
 	return err
 }
 
@@ -259,7 +259,7 @@ func (g *target) send(b batch) error {
 	return nil
 }
 
-// receive reads until the end of the stream or the bytes that end the replies.
+// receive reads until the end of the stream or until the bytes that mark the end of the replies.
 func (g *target) receive(until []byte) string {
 	var in []byte
 	piece := make([]byte, 16<<10)
@@ -279,7 +279,7 @@ func (g *target) receive(until []byte) string {
 	}
 }
 
-// bystand uses another connection to the same server, which must work as always.
+// bystand uses another connection to the same server, which must work as usual.
 func bystand(t *testing.T, g *target, stop chan struct{}) {
 	l, err := harness.DialLink(g.addr)
 	if err != nil {

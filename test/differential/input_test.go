@@ -15,11 +15,11 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// forecast says how much of an input to send, and what it does to the connection. It is a guess by
-// the parser under test. A wrong guess does no harm: the answers then differ.
+// forecast says how much of an input to send, and how the input affects the connection. The parser
+// under test makes this guess. A wrong guess hides no fault, because the answers then differ.
 type forecast struct {
-	comparable bool // has only requests that can be compared
-	used       int  // what is behind it would not be read
+	comparable bool // all requests can be compared
+	used       int  // the server reads no bytes behind these
 	end        ending
 	refusal    string
 	common     int
@@ -123,7 +123,7 @@ func isListed(name string, args [][]byte) bool {
 		// To Redis, a word ends there.
 		case strings.Contains(arg, "\x00") && (name != "restore" || i != from+1):
 			return true
-		case name == "copy" && arg == "db" && next != "0": // here is one database
+		case name == "copy" && arg == "db" && next != "0": // Dunlin has one database
 			return true
 		// The time expires soon or overflows Redis's clock.
 		case name == "restore" && i == from && (expiresSoon("px", arg) || len(arg) > 15):
@@ -143,7 +143,7 @@ func isListed(name string, args [][]byte) bool {
 	return false
 }
 
-// wantsMuch reports whether an offset would create a string of megabytes.
+// wantsMuch reports whether an offset would make a string of megabytes.
 func wantsMuch(offset string) bool {
 	n, err := strconv.ParseUint(strings.TrimPrefix(offset, "#"), 10, 64)
 	return err == nil && n > 1e6 && (n < 1<<32 || offset[0] == '#')
@@ -173,8 +173,8 @@ func expiresSoon(option, arg string) bool {
 // mutator generates inputs.
 type mutator struct{ *rand.Rand }
 
-// input is mostly one request: a right one, one with odd arguments, or one with changes in bytes
-// that matter to the protocol. Sometimes it is no request at all.
+// input returns, in most cases, one request: a valid one, one with odd arguments, or one with
+// changes in bytes that matter to the protocol. Sometimes it returns no request at all.
 func (m mutator) input() []byte {
 	switch m.IntN(20) {
 	case 0, 1, 2, 3, 4, 5, 6:
@@ -194,7 +194,7 @@ func (m mutator) input() []byte {
 	}
 }
 
-// cuts returns the indexes at which the sender pauses: mostly none.
+// cuts returns the indexes at which the sender pauses, usually none.
 func (m mutator) cuts(size int) (at []int) {
 	switch {
 	case size > 0 && size < 300 && m.IntN(8) == 0:

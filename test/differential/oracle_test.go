@@ -76,7 +76,7 @@ func compareBatch(batch [][][]byte, ours, theirs *harness.Wire) error {
 	}
 	for _, w := range []*harness.Wire{ours, theirs} {
 		_ = w.Conn.SetWriteDeadline(time.Now().Add(harness.ReplyTimeout))
-		go func() { _, _ = w.Conn.Write(pipeline) }() // an error shows in what is read
+		go func() { _, _ = w.Conn.Write(pipeline) }() // an error shows in the replies
 	}
 	for i, args := range batch {
 		got, err := ours.Read()
@@ -101,8 +101,8 @@ type generator struct {
 	expiries *int // generated so far
 }
 
-// seconds is a time of expiry that is far from any other: whether one is greater must not depend on
-// the millisecond in which a server executes it.
+// seconds returns a time of expiry that is far from all others: which one is greater must not
+// depend on the millisecond in which a server executes the command.
 func (g generator) seconds() string {
 	*g.expiries++
 	return strconv.Itoa(1000 + 100*(*g.expiries*7919%100_003))
@@ -177,8 +177,8 @@ func (g generator) keys() (keys []string) {
 	return keys
 }
 
-// value is mostly small, often a number, and sometimes so large that it takes the lanes of large
-// values.
+// value returns a value that is mostly small, often a number, and sometimes large enough for the
+// lanes of large values.
 func (g generator) value() string {
 	switch n := g.IntN(40); {
 	case n == 0:
@@ -209,8 +209,8 @@ func hangUp(addr string, r *rand.Rand, stop chan struct{}) {
 	}
 }
 
-// TestSlowReader checks a client that asks for much and reads nothing: the memory for its replies
-// is bounded, other clients do not notice it, and when it reads at last, all replies arrive in
+// TestSlowReader checks a client that requests much and reads nothing: the memory for its replies
+// is bounded, other clients do not notice it, and when it finally reads, all replies arrive in
 // order.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()

@@ -10,8 +10,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// TestOracleTransactions is TestOracle for requests that a proxy does not simply forward:
-// transactions and watched keys, values for the large lanes, and MGET over all nodes between them,
+// TestOracleTransactions is like TestOracle, for requests that a proxy does not simply forward:
+// transactions and watched keys, values for the large lanes, and between them MGET over all nodes,
 // in both protocol versions.
 func TestOracleTransactions(t *testing.T) {
 	t.Parallel()
@@ -30,9 +30,9 @@ func TestOracleTransactions(t *testing.T) {
 	})
 }
 
-// tagInShard is a hash tag whose partition no other connection's keys share a shard with: keys of a
-// shard share counters of changes, and a transaction may then be aborted though nothing that it
-// watches has changed.
+// tagInShard returns a hash tag whose partition shares no shard with the keys of another
+// connection. Keys of a shard share counters of changes, so a transaction could be aborted although
+// none of its watched keys has changed.
 func tagInShard(i uint64) string {
 	for n := 0; ; n++ {
 		if tag := fmt.Sprintf("{c%d.%d}:", i, n); uint64(ring.PartitionOf([]byte(tag))%4) == i {
@@ -99,14 +99,14 @@ func (g *transactor) command() {
 		g.add("ECHO", g.value())
 	default:
 		words := g.request()
-		// Its keys have a slot of their own; grows without end.
+		// The keys of MSETNX are in another slot, and APPEND makes values grow without end.
 		if words[0] != "MSETNX" && words[0] != "APPEND" {
 			g.add(words...)
 		}
 	}
 }
 
-// apart adds a command over all nodes.
+// apart adds a command on keys of all nodes.
 func (g *transactor) apart() {
 	words := []string{"MGET"}
 	for range 1 + g.IntN(10) {
@@ -115,8 +115,7 @@ func (g *transactor) apart() {
 	g.add(words...)
 }
 
-// watch adds WATCH, and perhaps a command before MULTI that changes a watched key or leaves all
-// unchanged.
+// watch adds WATCH and perhaps, before MULTI, a command that may change a watched key.
 func (g *transactor) watch() {
 	k := g.key()
 	g.add("WATCH", k, g.key())

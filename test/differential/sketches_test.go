@@ -9,8 +9,8 @@ import (
 )
 
 // sketchPrefix begins the keys of HyperLogLogs, all in one slot. Their values are whole
-// HyperLogLogs, or strings that are plainly none. Redis promises nothing about broken ones, or
-// about what an error leaves of one; package node tests those.
+// HyperLogLogs, or strings that clearly are not. Redis promises nothing about broken ones, or about
+// their state after an error; package node tests those.
 const sketchPrefix = "{h}"
 
 // keepsSketches reports whether a request cannot break a HyperLogLog, and expects one only at keys
@@ -38,7 +38,7 @@ func (m mutator) sketches() (args []string) {
 	switch m.IntN(12) {
 	case 0, 1, 2, 3:
 		return append([]string{m.pick("PFADD", "pfadd"), key()}, m.values()...)
-	case 4: // far more than the sparse form can hold, now and then
+	case 4: // sometimes far more than the sparse form can hold
 		args = []string{"PFADD", key()}
 		for n := m.IntN(600); n > 0; n-- {
 			args = append(args, strconv.Itoa(m.IntN(100_000)))

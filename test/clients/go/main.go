@@ -10,7 +10,8 @@ import (
 	"runtime/debug"
 )
 
-// A library connects with its defaults; what it returns need not be connected yet.
+// library is a client library. open returns a client with the library's defaults, which need not
+// be connected yet.
 type library struct {
 	module string
 	open   func(ctx context.Context, addr string) (client, error)

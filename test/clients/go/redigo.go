@@ -8,7 +8,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// redigo is used through its pool, which is what replaces broken connections.
+// redigo is used through its pool, because the pool replaces broken connections.
 type redigo struct{ pool *redis.Pool }
 
 func openRedigo(_ context.Context, addr string) (client, error) {
@@ -93,7 +93,7 @@ func (r redigo) setAbsent(_ context.Context, key, value string, ttl time.Duratio
 
 func (r redigo) deleteIfEqual(_ context.Context, key, value string) (bool, error) {
 	c := r.pool.Get()
-	defer c.Close() // ends the watch, too
+	defer c.Close() // also ends the watch
 	if _, err := c.Do("WATCH", key); err != nil {
 		return false, err
 	}

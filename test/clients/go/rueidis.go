@@ -7,12 +7,12 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A proxy answers CLUSTER SLOTS, as one node that has all slots. So rueidis takes it
-// for a cluster, refuses commands of several slots, and has its helpers instead.
+// A proxy answers CLUSTER SLOTS like a single node that has all slots. So rueidis takes it for a
+// cluster and refuses commands of several slots; it offers helpers for them.
 type rueidisClient struct{ c rueidis.Client }
 
-// openRueidis turns client-side caching off: CLIENT TRACKING is refused, and then
-// rueidis does not connect.
+// openRueidis turns client-side caching off: Dunlin refuses CLIENT TRACKING, and then rueidis does
+// not connect.
 func openRueidis(_ context.Context, addr string) (client, error) {
 	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
 	return rueidisClient{c}, err

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// client is what the scenario asks of a library, each in the library's own way.
+// client has the operations that the scenario needs, each done in the library's own way.
 type client interface {
 	ping(ctx context.Context) error
 	get(ctx context.Context, key string) (value string, found bool, err error)
 	set(ctx context.Context, key, value string, ttl time.Duration) error
 	ttl(ctx context.Context, key string) (time.Duration, error)
 	setMany(ctx context.Context, pairs []string) error
-	// getMany returns nothing for a key that is missing: "".
+	// getMany returns "" for a missing key.
 	getMany(ctx context.Context, keys []string) ([]string, error)
 	del(ctx context.Context, keys []string) (int64, error)
 	scan(ctx context.Context, pattern string) ([]string, error)
@@ -24,7 +24,7 @@ type client interface {
 	expire(ctx context.Context, key string, ttl time.Duration) (bool, error)
 	setAbsent(ctx context.Context, key, value string, ttl time.Duration) (bool, error)
 	deleteIfEqual(ctx context.Context, key, value string) (bool, error)
-	// pipeline sends SET and GET of each key at once, and returns what the GETs said.
+	// pipeline sends SET and GET of each key at once, and returns the replies to the GETs.
 	pipeline(ctx context.Context, keys []string) ([]string, error)
 }
 
@@ -73,7 +73,7 @@ func (s *scenario) keys(name string, n int) (keys []string) {
 	return keys
 }
 
-// load makes the value of a key what its name says, and returns its pairs.
+// load sets each key to its own name, and returns the pairs.
 func (s *scenario) load(keys []string) error {
 	var pairs []string
 	for _, k := range keys {
@@ -201,9 +201,9 @@ func (s *scenario) pipelines() error {
 	return nil
 }
 
-// reconnect has the proxy restarted. Commands may fail until it is back, and where
-// the library knows of a connection's end only by a failing command; a pool may hold
-// several such connections.
+// reconnect asks for a restart of the proxy. Commands may fail until it is back, and also later if
+// the library notices the end of a connection only by a failing command; a pool may hold several
+// such connections.
 func (s *scenario) reconnect() error {
 	fmt.Println("restart")
 	if _, err := s.stdin.ReadString('\n'); err != nil {
