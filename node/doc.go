@@ -37,7 +37,7 @@
 //     for all requests of one input, so that Group.Each, which runs between
 //     inputs, is a barrier: behind it nobody executes under an older view.
 //   - node/ownership decides about views. Its events and what follows from them happen
-//     under Node.tableMu (obey.go), one event at a time. A loop never takes that lock:
+//     under Node.tableMu (ownership.go), one event at a time. A loop never takes that lock:
 //     its holder waits for all loops. Fencing therefore is an atomic flag beside the
 //     view. Lock order: tableMu, then the locks of node/stream, then those of the engine.
 //   - node/stream has the goroutines and connections of replication (replication.go). A

@@ -95,7 +95,7 @@ type internalHandler struct {
 	run  func(r *request)
 }
 
-// internalHandlers has the commands between members: pipes.go, internalcmd.go.
+// internalHandlers has the commands between members: pipes.go, member_commands.go.
 var internalHandlers map[command.ID]*internalHandler
 
 func makeInternalHandlers() map[command.ID]*internalHandler {

@@ -108,7 +108,7 @@ type Node struct {
 	workers        []*worker // by loop index
 	pipes          pipeRegistry
 	monitors       *monitor.Hub
-	tickets        ticket.Office[*pipe]
+	tickets        ticket.Keeper[*pipe]
 	peak           atomic.Int64 // most bytes in use at any scrape or sample
 	overhead       atomic.Int64 // bytes of the limit that are the process's
 	timing         atomic.Int64 // from how many arguments on a command is timed, see timedFrom
@@ -319,6 +319,9 @@ func (n *Node) Close() error {
 	n.forbidJobs()
 	err := n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].stop() })
 	n.jobs.Wait()
+	if err == nil {
+		err = n.cfg.Group.Each(func(*netloop.Loop) {}) // what the jobs have posted: it ends pins
+	}
 	n.receivers.Drop()
 	if err == nil || errors.Is(err, netloop.ErrClosed) {
 		err = n.engine.Close()

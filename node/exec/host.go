@@ -57,7 +57,8 @@ type Work interface {
 	Run(ctx context.Context)
 	// Reply answers the command, on the loop. It is not called if the connection has closed.
 	Reply(r *Request)
-	// End frees what Reply has not used, on the loop. It is always called, after Reply.
+	// End frees what Reply has not used. It is called once, on the loop, after Reply, and before the
+	// engine closes. A loop that stops before the node does calls neither.
 	End()
 }
 

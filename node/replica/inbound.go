@@ -21,17 +21,17 @@ func (i *Inbound) Open(generation uint64) (last uint64, resumed bool) {
 // Last returns the last batch that was applied.
 func (i *Inbound) Last() uint64 { return i.last }
 
-// Verdict says what to do with a batch.
-type Verdict uint8
+// Arrival says how a batch follows those before it.
+type Arrival uint8
 
 const (
-	Repeated Verdict = iota // acknowledge it again: it was applied before
+	Repeated Arrival = iota // acknowledge it again: it was applied before
 	Next                    // apply it, then call Applied
 	Gap                     // close the connection: a batch before it is missing
 )
 
 // Judge decides about the batch numbered seq.
-func (i *Inbound) Judge(seq uint64) Verdict {
+func (i *Inbound) Judge(seq uint64) Arrival {
 	switch {
 	case seq > i.last+1:
 		return Gap

@@ -8,7 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A node: package node/ownership itself, and around it what node/obey.go and fence.go do
+// A node: package node/ownership itself, and around it what node/ownership.go and fence.go do
 // with goroutines. A loop that passes a barrier is an event that takes a while.
 
 const (

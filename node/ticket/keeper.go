@@ -37,10 +37,10 @@ type Pipe interface {
 	Boot() int64
 }
 
-// Office has the tickets of all pipes. A ticket may be issued on one loop and fetched on another.
-// The Office releases pins under its lock, so no caller holds a shard's lock. The zero Office is
+// Keeper has the tickets of all pipes. A ticket may be issued on one loop and fetched on another.
+// The Keeper releases pins under its lock, so no caller holds a shard's lock. The zero Keeper is
 // ready to use.
-type Office[P Pipe] struct {
+type Keeper[P Pipe] struct {
 	mu   sync.Mutex
 	last uint64
 	open map[uint64]*ticket[P]
@@ -66,7 +66,7 @@ func Fits(text, values int) bool { return text <= maxText && values >= from }
 // Issue removes the reply that begins at r.Out[start], with the pins from r.Pins[firstPin] on, from
 // the output. It returns the ticket's number and the reply's length. If there is no memory, ok is
 // false and the output is unchanged.
-func (o *Office[P]) Issue(p P, r *exec.Request, start, firstPin int) (number uint64, size int, ok bool) {
+func (k *Keeper[P]) Issue(p P, r *exec.Request, start, firstPin int) (number uint64, size int, ok bool) {
 	charge := int64(ticketMemory + len(r.Out) - start + (len(r.Pins)-firstPin)*valueMemory)
 	if !r.Heap.Charge(charge) {
 		return 0, 0, false
@@ -77,23 +77,23 @@ func (o *Office[P]) Issue(p P, r *exec.Request, start, firstPin int) (number uin
 	for i := range t.values {
 		t.size += len(t.values[i].Bytes)
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.open == nil {
-		o.open = make(map[uint64]*ticket[P])
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.open == nil {
+		k.open = make(map[uint64]*ticket[P])
 	}
-	o.last++
-	o.open[o.last] = t
-	return o.last, t.size, true
+	k.last++
+	k.open[k.last] = t
+	return k.last, t.size, true
 }
 
 // AppendPiece appends count bytes of a reply from an offset on, fewer at its end, as a bulk string.
 // ok is false if p's proxy has no such ticket, or from lies behind the reply. The caller has made
 // room in dst.
-func (o *Office[P]) AppendPiece(dst []byte, p P, number uint64, from, count int) (_ []byte, ok bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	t := o.open[number]
+func (k *Keeper[P]) AppendPiece(dst []byte, p P, number uint64, from, count int) (_ []byte, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.open[number]
 	if t == nil || t.pipe.Boot() != p.Boot() || from > t.size {
 		return dst, false
 	}
@@ -136,29 +136,29 @@ func (t *ticket[P]) appendPart(dst []byte, from, count int) []byte {
 }
 
 // Drop ends a ticket that was issued over p, if it still exists.
-func (o *Office[P]) Drop(p P, number uint64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if t := o.open[number]; t != nil && t.pipe == p {
-		o.end(number, t)
+func (k *Keeper[P]) Drop(p P, number uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t := k.open[number]; t != nil && t.pipe == p {
+		k.end(number, t)
 	}
 }
 
 // Close ends all tickets that were issued over p.
-func (o *Office[P]) Close(p P) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for number, t := range o.open {
+func (k *Keeper[P]) Close(p P) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for number, t := range k.open {
 		if t.pipe == p {
-			o.end(number, t)
+			k.end(number, t)
 		}
 	}
 }
 
-func (o *Office[P]) end(number uint64, t *ticket[P]) {
+func (k *Keeper[P]) end(number uint64, t *ticket[P]) {
 	for i := range t.values {
 		t.values[i].Release()
 	}
 	t.heap.Refund(t.charge)
-	delete(o.open, number)
+	delete(k.open, number)
 }
