@@ -21,7 +21,18 @@ TOOLS := $(CURDIR)/bin/tools
 LINT  := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 
 # Tests of whole clusters measure, so they run one package at a time and nothing runs beside them.
-PACKAGES = go list ./... | grep -v /test/
+# Those of test/sim have no clock but their own.
+CLUSTERS = go list ./test/... | grep -v /sim$$
+PACKAGES = { go list ./... | grep -v /test/; echo ./test/sim; }
+
+# Packages in whose code or tests something runs concurrently, or that use memory unsafely. In all
+# others the race detector could find nothing; what they export it watches where it is used.
+CONCURRENT = go list -f '{{.ImportPath}} {{.Dir}}' ./... | grep -v /test/ | while read -r pkg dir; do \
+  ! grep -qE '^\s*go [a-zA-Z]|\.Go\(|[tb]\.(Parallel|RunParallel)|httptest\.|synctest\.|time\.AfterFunc|"unsafe"' "$$dir"/*.go || echo "$$pkg"; done
+
+# Only the binary is optimized by its profile. For tests and linters that would compile every package
+# twice, because cmd/dunlin needs its own form of all.
+quick lint unit race checked portable: export GOFLAGS += -pgo=off
 
 GO_FILES = git ls-files --cached --others --exclude-standard -- '*.go'
 
@@ -64,6 +75,8 @@ quick: $(LINT) ## check before a commit, under two minutes: vet, and lint and te
 .PHONY: lint
 lint: $(LINT) ## run go vet, gofmt and golangci-lint
 	go vet ./...
+	go vet -tags checked ./node/engine
+	go vet -tags portable ./internal/mapping ./internal/netloop ./internal/tlsbridge
 	@unformatted=$$($(GO_FILES) | xargs -r gofmt -l); \
 	  if [ -n "$$unformatted" ]; then echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
 	$(LINT) run ./...
@@ -134,7 +147,7 @@ fmt: ## format all Go files
 clean: ## remove build output
 	rm -rf bin coverage*
 
-# The parts of `make test`.
+# The parts of `make test`. `go test` vets nothing here: lint has.
 
 # Lists missing tools. Tests that compare with a tool, such as a real Redis, are skipped without it.
 # Tools that prove correctness are required.
@@ -152,27 +165,27 @@ have:
 
 .PHONY: unit
 unit:
-	go test -timeout 10m $$($(PACKAGES))
-	go test -p 1 -timeout 10m ./test/...
+	go test -vet=off -timeout 10m $$($(PACKAGES))
+	go test -vet=off -p 1 -timeout 10m $$($(CLUSTERS))
 
 # Tests that measure allocations or load the whole Go tree skip themselves here: they look at -short
 # and at the race detector's build tag. With the tag checked, the engine checks every handle and
 # overwrites freed memory.
 .PHONY: race
 race:
-	CGO_ENABLED=1 go test -race -tags checked -short -timeout 8m $$($(PACKAGES))
-	CGO_ENABLED=1 go test -p 1 -race -tags checked -short -timeout 8m ./test/...
+	CGO_ENABLED=1 go test -vet=off -race -tags checked -short -timeout 8m $$($(CONCURRENT))
+	CGO_ENABLED=1 go test -vet=off -p 1 -race -tags checked -short -timeout 8m $$($(CLUSTERS))
 
 # The engine's tests that use one goroutine, in which the race detector would find nothing.
 .PHONY: checked
 checked:
-	go test -tags checked -gcflags=-d=checkptr -short -timeout 5m ./node/engine
+	go test -vet=off -tags checked -gcflags=-d=checkptr -short -timeout 5m ./node/engine ./node/data/...
 
 # The portable form of netloop and its neighbours, for systems other than Linux: tested here, built and
 # vetted for macOS. The tests of cmd/dunlin start nodes and proxies, in one process and in several.
 .PHONY: portable
 portable:
-	go test -tags portable -timeout 5m ./internal/mapping ./internal/netloop ./internal/tlsbridge ./cmd/dunlin
+	go test -vet=off -tags portable -timeout 5m ./internal/mapping ./internal/netloop ./internal/tlsbridge ./cmd/dunlin
 	@for arch in amd64 arm64; do export GOOS=darwin GOARCH=$$arch CGO_ENABLED=0; \
 	  echo "go vet and go build for darwin/$$arch"; \
 	  go vet $$(go list -deps ./cmd/dunlin | grep "^$$(go list -m)/"); \

@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 
 // build makes the binary once, when the first test wants it.
 var build = sync.OnceValues(func() (string, error) {
-	cmd := exec.Command("go", "build", "-o", binary, "./cmd/dunlin")
-	cmd.Dir = top
+	cmd := exec.Command("go", "build", "-trimpath", "-o", binary, "./cmd/dunlin")
+	cmd.Dir, cmd.Env = top, append(os.Environ(), "CGO_ENABLED=0") // as `make build` has it, which has compiled it
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 })

@@ -16,7 +16,9 @@ import (
 )
 
 // build compiles the binary, with the race detector if the tests have it. Test processes that run
-// at the same time share the binary, and a lock on a file lets one of them build it.
+// at the same time share the binary, and a lock on a file lets one of them build it. The flags are
+// those of `make build`, or those of the tests under the race detector: packages that either has
+// compiled are not compiled again.
 var build = sync.OnceValues(func() (path string, err error) {
 	root, err := moduleRoot()
 	if err == nil {
@@ -30,10 +32,10 @@ var build = sync.OnceValues(func() (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(dir, "dunlin")
-	args := []string{"build"}
+	args, cgo := []string{"build", "-trimpath", "-pgo=auto"}, "0"
 	if RaceEnabled {
 		path += "-race"
-		args = append(args, "-race")
+		args, cgo = []string{"build", "-race", "-pgo=off"}, "1"
 	}
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -44,7 +46,7 @@ var build = sync.OnceValues(func() (path string, err error) {
 		return "", fmt.Errorf("cannot lock %s: %w", lock.Name(), err)
 	}
 	cmd := exec.Command("go", append(args, "-o", path, "./cmd/dunlin")...)
-	cmd.Dir = root
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED="+cgo)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("cannot build dunlin: %w\n%s", err, out)
 	}

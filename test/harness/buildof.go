@@ -29,7 +29,7 @@ func BuildOf(t testing.TB, commit string) (path string) {
 		t.Fatalf("cannot unpack commit %s: %v\n%s", id, err, out)
 	}
 	path = filepath.Join(source, "dunlin-then")
-	compile := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "./cmd/dunlin")
+	compile := exec.Command("go", "build", "-trimpath", "-pgo=off", "-buildvcs=false", "-o", path, "./cmd/dunlin")
 	compile.Dir = source
 	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build commit %s: %v\n%s", id, err, out)

@@ -269,8 +269,9 @@ func startCluster(t *testing.T) *cluster {
 func build(t *testing.T) (binary string) {
 	t.Helper()
 	binary = filepath.Join(t.TempDir(), "dunlin")
-	cmd := exec.Command("go", "build", "-o", binary, "./cmd/dunlin")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", binary, "./cmd/dunlin")
 	cmd.Dir = filepath.Join("..", "..")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as `make build` has it, which has compiled it
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build dunlin: %v\n%s", err, out)
 	}
