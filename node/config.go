@@ -162,7 +162,7 @@ func (n *Node) setCluster(changes map[string]string) error {
 	case self:
 		return (*at).Configure(ctx, changes)
 	}
-	return member.Configure(ctx, n.cfg.Dialer, c.Addr, n.secret, changes)
+	return member.Configure(ctx, n.cfg.Dialer, c.Addr, n.cfg.Secret.First(), changes)
 }
 
 // configureCluster: DUNLIN CONFIGURE {name value}..., at the coordinator

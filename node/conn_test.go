@@ -13,6 +13,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
 // TestCutAnywhere sends a pipeline in two pieces, cut at every place.
@@ -138,7 +139,7 @@ func TestSlowCommandsKeepOrder(t *testing.T) {
 }
 
 func TestPassword(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.RequirePass = "secret" })
+	n := startNode(t, func(c *Config) { c.RequirePass = session.NewPasswords("secret") })
 	c := dial(t, n.Addr())
 	c.want("GET k", "(error) NOAUTH Authentication required.")
 	c.want("NOSUCH", "(error) ERR unknown command 'NOSUCH', with args beginning with: ")

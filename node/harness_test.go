@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/conversation"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -42,6 +43,9 @@ func startBare(t testing.TB, change ...func(*Config)) *Node {
 	cfg := Config{ID: "a", Boot: 1, Listen: "127.0.0.1:0", Memory: 64 << 20, Shards: 16, Log: discardLog}
 	for _, f := range change {
 		f(&cfg)
+	}
+	if cfg.RequirePass.Needed() && cfg.Secret == nil {
+		cfg.Secret = member.NewSecrets([]byte("a secret of the cluster"))
 	}
 	if cfg.Group == nil {
 		cfg.Group = newGroup(t, 2)

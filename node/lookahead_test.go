@@ -9,6 +9,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 )
@@ -65,7 +66,7 @@ func TestPipelineAsOneByOne(t *testing.T) {
 
 // TestPipelineChangesItsMind has requests in a pipeline that decide about those behind them.
 func TestPipelineChangesItsMind(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.RequirePass = "secret" })
+	n := startNode(t, func(c *Config) { c.RequirePass = session.NewPasswords("secret") })
 	const refused = "(error) NOAUTH Authentication required."
 	c := dial(t, n.Addr())
 	c.wantLines("GET a", refused, "SET a 1", refused, "AUTH secret", "OK", "SET a 2", "OK", "GET a", `"2"`,

@@ -24,7 +24,7 @@ import (
 
 // trusted reports whether the connection is a member's.
 func (r *request) trusted() bool {
-	return r.node.secret == nil || r.conn.pipe != nil || r.conn.peer
+	return r.node.cfg.Secret.First() == nil || r.conn.pipe != nil || r.conn.peer
 }
 
 // dispatchInternal executes DUNLIN.

@@ -249,7 +249,7 @@ func (n *Node) encodeLocked(t *ring.Table) []byte {
 
 // handTable is one DUNLIN TAKE. It returns the epoch that the node obeys then, and its name.
 func (n *Node) handTable(ctx context.Context, m ring.Member, encoded []byte) (epoch uint64, name string, err error) {
-	p, err := member.DialPeer(ctx, n.cfg.Dialer, m.Addr, n.secret, n.cfg.Boot)
+	p, err := member.DialPeer(ctx, n.cfg.Dialer, m.Addr, n.cfg.Secret.First(), n.cfg.Boot)
 	if err != nil {
 		return 0, "", err
 	}

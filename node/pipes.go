@@ -74,7 +74,7 @@ func challenge(r *request) {
 // connection's nonce and the fields. If not, the refusal is answered. The nonce is used up either
 // way.
 func (r *request) proven(fields [][]byte, proof []byte) bool {
-	if r.node.secret == nil {
+	if r.node.cfg.Secret.First() == nil {
 		return true
 	}
 	nonce := r.conn.nonce
@@ -82,7 +82,7 @@ func (r *request) proven(fields [][]byte, proof []byte) bool {
 	refusal := errBadSecret
 	if nonce == nil {
 		refusal = errNoChallenge
-	} else if member.Proves(proof, r.node.secret, nonce, fields...) {
+	} else if r.node.cfg.Secret.ProvedBy(proof, nonce, fields...) {
 		return true
 	}
 	r.Fail(refusal)

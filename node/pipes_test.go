@@ -7,6 +7,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
 // openPipeTo opens a pipe as a proxy without a secret does.
@@ -137,7 +138,7 @@ func TestBadPipes(t *testing.T) {
 
 func TestSecret(t *testing.T) {
 	secret := []byte("a secret of the cluster")
-	n := startNode(t, func(c *Config) { c.Secret, c.RequirePass = secret, "password" })
+	n := startNode(t, func(c *Config) { c.Secret, c.RequirePass = member.NewSecrets(secret), session.NewPasswords("password") })
 
 	// Nobody gets in with less than the secret; the clients' password is not it.
 	c := dial(t, n.Addr())
@@ -180,7 +181,7 @@ func TestSecret(t *testing.T) {
 // TestNonceIsUsedOnce: a recorded proof opens nothing.
 func TestNonceIsUsedOnce(t *testing.T) {
 	secret := []byte("a secret of the cluster")
-	n := startNode(t, func(c *Config) { c.Secret = secret })
+	n := startNode(t, func(c *Config) { c.Secret = member.NewSecrets(secret) })
 	c := dial(t, n.Addr())
 	c.send("DUNLIN CHALLENGE")
 	nonce, _ := resp.DecodeBulk(c.read())

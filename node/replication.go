@@ -52,7 +52,7 @@ func (n *Node) streamConfig() *stream.Config {
 		Engine: n.engine, Log: n.log, Context: n.ctx, Go: n.goJob,
 		Monotonic: n.monotonic, UnixMilli: n.cfg.Group.UnixMilli,
 		Admits: func(typ engine.Type, length int) bool { return types.Admits(int64(typ), int64(length)) },
-		Name:   n.name(), Boot: n.cfg.Boot, Secret: n.secret, Dialer: n.cfg.Dialer, MoveRate: n.cfg.MoveRate,
+		Name:   n.name(), Boot: n.cfg.Boot, Secret: n.cfg.Secret, Dialer: n.cfg.Dialer, MoveRate: n.cfg.MoveRate,
 	}
 }
 

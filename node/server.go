@@ -42,17 +42,17 @@ type Config struct {
 	ID   string // the member's stable id
 	Boot int64  // its start in unix nanoseconds: with the ID it names this node in tables
 
-	Listen      string // address for clients, proxies and other members
-	Memory      int64  // limit of all that the node has: values, index, bookkeeping, connections, Overhead
-	Overhead    int64  // part of Memory that the process takes for itself
-	Nodes       int    // of the process, which tells each a part of what the system counts of it; 0: one
-	Shards      int    // of the engine; 0: as many as suit loops and memory
-	Eviction    string // name of the policy, see ParseEviction
-	RequirePass string // "": clients need no password
-	Secret      []byte // the cluster's; nil: derived from RequirePass, see member.Secret
-	MaxClients  int    // 0: 10000
-	Debug       bool   // DEBUG is allowed
-	Version     string // of this build, for INFO
+	Listen      string             // address for clients, proxies and other members
+	Memory      int64              // limit of all that the node has: values, index, bookkeeping, connections, Overhead
+	Overhead    int64              // part of Memory that the process takes for itself
+	Nodes       int                // of the process, which tells each a part of what the system counts of it; 0: one
+	Shards      int                // of the engine; 0: as many as suit loops and memory
+	Eviction    string             // name of the policy, see ParseEviction
+	RequirePass *session.Passwords // of clients; none: they need none
+	Secret      *member.Secrets    // the cluster's; none: everyone is trusted, unless there is a password
+	MaxClients  int                // 0: 10000
+	Debug       bool               // DEBUG is allowed
+	Version     string             // of this build, for INFO
 
 	Wrapper netloop.Wrapper // of the connections that it accepts; nil: none
 	Dialer  member.Dialer   // to other nodes; nil: plain TCP
@@ -96,7 +96,6 @@ type TableSource interface {
 type Node struct {
 	cfg      Config
 	log      *slog.Logger
-	secret   []byte // what members prove to know; nil: everyone is trusted
 	engine   *engine.Engine
 	session  *session.Server
 	settings *config.Config
@@ -153,6 +152,9 @@ func Start(cfg Config) (*Node, error) {
 	if cfg.Shards == 0 {
 		cfg.Shards = engine.ShardsFor(len(cfg.Group.Loops()), cfg.Memory)
 	}
+	if cfg.RequirePass.Needed() && cfg.Secret.First() == nil {
+		return nil, fmt.Errorf("cannot start node %q: clients need a password, so members need a secret", cfg.ID)
+	}
 	policy, err := ParseEviction(cfg.Eviction)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)
@@ -167,7 +169,6 @@ func Start(cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, log: cfg.Log, engine: store,
-		secret:  member.Secret(cfg.Secret, cfg.RequirePass),
 		started: make(chan struct{}),
 	}
 	n.overhead.Store(cfg.Overhead)
@@ -208,7 +209,7 @@ func (n *Node) newSession() {
 		Changed: n.limitSlowLog, SetCluster: n.setCluster,
 	})
 	n.session = session.NewServer(session.Options{
-		Password: n.cfg.RequirePass, Debug: n.cfg.Debug, Start: start, Config: n.settings,
+		Passwords: n.cfg.RequirePass, Debug: n.cfg.Debug, Start: start, Config: n.settings,
 		Cluster: cluster.New(func() cluster.View { return cluster.View{Table: n.view.Load().Table, Self: n.cfg.ID} },
 			func(slot uint16) int64 { return keys.CountSlot(n.engine, slot, n.cfg.Group.UnixMilli()) }),
 	})

@@ -45,7 +45,7 @@ func (abandoned) OnClose(*netloop.Conn, error)          {}
 func (p *pipe) connected(c *netloop.Conn, generation uint64) {
 	p.conn, p.generation = c, generation
 	c.SetAccount(p.w.pending)
-	if p.challenge = p.w.proxy.cfg.Secret != nil; p.challenge {
+	if p.challenge = p.w.proxy.cfg.Secret.First() != nil; p.challenge {
 		p.greet(member.AppendRequest(nil, member.VerbChallenge))
 		return
 	}
@@ -62,7 +62,7 @@ func (p *pipe) introduce(nonce []byte) {
 	if t := p.w.order.Table(); t != nil && t.Level > 0 {
 		description.Level = ring.Level
 	}
-	p.greet(member.AppendPipe(nil, description, p.w.proxy.cfg.Secret, nonce))
+	p.greet(member.AppendPipe(nil, description, p.w.proxy.cfg.Secret.First(), nonce))
 }
 
 // greet writes a greeting. A new socket always has room for its few bytes.

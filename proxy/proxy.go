@@ -14,6 +14,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/cluster"
 	"github.com/dunlin-cache/dunlin/internal/config"
 	"github.com/dunlin-cache/dunlin/internal/figures"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -29,8 +30,8 @@ type Config struct {
 	Advertise string // host:port that CLUSTER SLOTS shows; empty: where the asking client reached us
 	Version   string
 
-	RequirePass string // of clients; empty: none
-	Secret      []byte // of the cluster, proved to nodes; nil: none
+	RequirePass *session.Passwords // of clients; none: they need none
+	Secret      *member.Secrets    // of the cluster, proved to nodes; none: nodes trust everyone
 	MaxClients  int
 	Debug       bool // DEBUG is allowed
 
@@ -105,7 +106,7 @@ func (p *Proxy) newSession(listener *net.TCPAddr) {
 			return errors.New("a proxy changes settings of the cluster through its nodes")
 		}})
 	p.server = session.NewServer(session.Options{
-		Password: p.cfg.RequirePass, Debug: p.cfg.Debug, Start: start, Config: p.settings, Cluster: cluster.New(p.view, nil),
+		Passwords: p.cfg.RequirePass, Debug: p.cfg.Debug, Start: start, Config: p.settings, Cluster: cluster.New(p.view, nil),
 	})
 	p.process = figures.NewProcess(figures.Identity{
 		Version: p.cfg.Version, Role: ring.RoleProxy.String(), Start: start, Port: listener.Port,

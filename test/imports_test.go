@@ -67,7 +67,7 @@ var allowed = map[string][]string{
 	"bench/engine/sim":       {},
 	"bench/histogram":        {},
 	"bench/load":             {"bench/histogram"},
-	"cmd/dunlin":             {"node", "proxy", "ring", "ring/gossip", "metrics/admin", "metrics/control", "metrics/exporter", "metrics/status", "internal/member", "internal/netloop", "internal/command", "internal/tlsbridge"},
+	"cmd/dunlin":             {"node", "proxy", "ring", "ring/gossip", "metrics/admin", "metrics/control", "metrics/exporter", "metrics/status", "internal/member", "internal/netloop", "internal/session", "internal/command", "internal/tlsbridge"},
 	"proxy/wide":             {"internal/member", "internal/resp", "internal/command", "internal/session", "internal/config", "internal/figures", "proxy/order", "ring"},
 }
 

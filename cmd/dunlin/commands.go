@@ -71,7 +71,7 @@ func proxyCommand() *cobra.Command {
 }
 
 func localCommand() *cobra.Command {
-	o := &options{}
+	o := &options{alone: true}
 	c := serverCommand("local", "Run a whole cluster in this process: nodes and a proxy", o, serveLocal)
 	o.addLocal(c.Flags())
 	return c

@@ -67,8 +67,8 @@ func (p *process) startNode(ctx context.Context, m memberOptions, nodes int) (st
 		Overhead:    nodeOverhead(int64(p.o.memory)*int64(nodes), p.o.loops, nodes),
 		Nodes:       nodes,
 		Eviction:    p.o.eviction,
-		RequirePass: p.o.requirePass,
-		Secret:      p.proof,
+		RequirePass: p.known.passwords,
+		Secret:      p.known.secrets,
 		MaxClients:  p.o.maxClients,
 		Debug:       p.o.debug,
 		Version:     version(),
@@ -126,8 +126,8 @@ func (p *process) startProxy(ctx context.Context, m memberOptions, buffers netlo
 		Listen:       m.listen,
 		Advertise:    shown,
 		Version:      version(),
-		RequirePass:  p.o.requirePass,
-		Secret:       p.proof,
+		RequirePass:  p.known.passwords,
+		Secret:       p.known.secrets,
 		MaxClients:   p.o.maxClients,
 		Debug:        p.o.debug,
 		RelaxedMulti: p.o.multi == relaxedMulti,
@@ -178,20 +178,21 @@ func (p *process) startAgent(ctx context.Context, self ring.Member, m memberOpti
 	}
 	self.Admin = admin
 	c.Cluster, c.Self, c.Bind, c.Advertise, c.Join = p.o.cluster, self, m.gossip, advertise, m.join
-	c.SecretKey, c.Copies, c.Log = p.secret, max(p.o.copies, 1), p.log.With("member", self.ID)
+	c.Secrets, c.Copies, c.Log = p.known.secrets.All(), max(p.o.copies, 1), p.log.With("member", self.ID)
 	c.Fetch = func(ctx context.Context, addr string) (*ring.Table, error) {
-		return member.FetchTable(ctx, p.tls.dialer(), addr, p.proof)
+		return member.FetchTable(ctx, p.tls.dialer(), addr, p.known.secrets.First())
 	}
 	c.FetchReport = func(ctx context.Context, addr string) (*ring.Report, error) {
-		return member.FetchReport(ctx, p.tls.dialer(), addr, p.proof)
+		return member.FetchReport(ctx, p.tls.dialer(), addr, p.known.secrets.First())
 	}
 	c.FetchSettings = func(ctx context.Context, addr string, id ring.SettingsID) (*ring.Settings, error) {
-		return member.FetchSettings(ctx, p.tls.dialer(), addr, p.proof, id)
+		return member.FetchSettings(ctx, p.tls.dialer(), addr, p.known.secrets.First(), id)
 	}
 	agent, err := gossip.Start(c)
 	if err != nil {
 		return nil, adviseAddress(err, "gossip")
 	}
+	p.known.gossip = append(p.known.gossip, agent.SetSecrets)
 	p.stop.push("gossip of "+self.ID, func(context.Context) error {
 		if !m.whole {
 			agent.Leave(p.o.drainTimeout)

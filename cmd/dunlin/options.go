@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -27,6 +28,8 @@ const (
 // options holds every setting of every command. A command registers the flags
 // that it reads; the others keep their zero values.
 type options struct {
+	alone bool // local: all members of the cluster are in this process
+
 	id        string   // stable name of this member
 	cluster   string   // members with another cluster name do not see each other
 	listen    string   // host:port for clients (proxy) or data (node)
@@ -46,15 +49,16 @@ type options struct {
 
 	drainTimeout time.Duration // how long a stopping node waits for others to take its data
 
-	requirePass string
-	maxClients  int
-	debug       bool
-	multi       string
-	secretFile  string
-	insecure    bool
-	logLevel    string
-	logFormat   string
-	pprof       bool
+	requirePass, requirePassFile string
+
+	maxClients int
+	debug      bool
+	multi      string
+	secretFile string
+	insecure   bool
+	logLevel   string
+	logFormat  string
+	pprof      bool
 
 	clientTLS, clusterTLS tlsbridge.Files
 }
@@ -64,9 +68,12 @@ func (o *options) addCommon(f *pflag.FlagSet) {
 	f.StringVar(&o.admin, "admin", loopback(adminPort), "admin HTTP address: /metrics, /healthz, /readyz, /api/status")
 	f.StringVar(&o.cluster, "cluster", "dunlin", "cluster name; members with different names ignore each other")
 	f.StringVar(&o.requirePass, "requirepass", "", "password that clients must give with AUTH or HELLO")
+	f.StringVar(&o.requirePassFile, "requirepass-file", "", "file with that password, out of the sight of ps; with several lines, each is accepted. It\n"+
+		"is read again when it changes; what it held before is accepted for another minute")
 	f.IntVar(&o.maxClients, "maxclients", 10000, "maximum number of client connections at a time")
 	f.BoolVar(&o.debug, "debug-commands", false, "allow DEBUG SLEEP, which delays the replies of a connection: for tests of clients")
-	f.StringVar(&o.secretFile, "secret-file", "", "file with the cluster's secret, which all members share")
+	f.StringVar(&o.secretFile, "secret-file", "", "file with the cluster's secret, which all members share, at least 16 bytes; with several\n"+
+		"lines, each is accepted and the first is used. It is read again when it changes")
 	f.BoolVar(&o.insecure, "insecure", false, "allow addresses other than loopback without a secret")
 	f.IntVar(&o.loops, "loops", 0, "number of event loops (default: number of processors minus one)")
 	f.StringVar(&o.logLevel, "log-level", "info", "log level: debug, info, warn or error")
@@ -169,6 +176,8 @@ func (o *options) check(f *pflag.FlagSet) error {
 		return fmt.Errorf("--drain-timeout %v: want 0 (leave the data behind) or more", o.drainTimeout)
 	case o.loops < 0:
 		return fmt.Errorf("--loops %d: want 0 (as many as the processors allow) or more", o.loops)
+	case o.requirePass != "" && o.requirePassFile != "":
+		return errors.New("--requirepass and --requirepass-file exclude each other")
 	case o.maxClients < 1:
 		return fmt.Errorf("--maxclients %d: want at least 1", o.maxClients)
 	}

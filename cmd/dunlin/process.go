@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 
-	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/metrics/admin"
 )
@@ -17,8 +17,7 @@ import (
 type process struct {
 	*console
 	o      *options
-	secret []byte // the cluster's, for gossip; nil: none
-	proof  []byte // the secret that members prove to know at each other's data ports; nil: none
+	known  *credentials
 	admin  *admin.Admin
 	loops  *netloop.Group
 	tls    encryption
@@ -39,13 +38,12 @@ func serve(ctx context.Context, o *options, con *console, nodes int, start func(
 	if err := o.checkMemory(nodes, o.loops); err != nil {
 		return err
 	}
-	secret, err := readSecret(o.secretFile)
+	known, err := newCredentials(o)
 	if err != nil {
 		return err
 	}
 	p := &process{
-		console: con, o: o,
-		secret: secret, proof: member.Secret(secret, o.requirePass),
+		console: con, o: o, known: known,
 		stop: stopStack{log: con.log, limit: stopTime + o.drainTimeout},
 	}
 	defer p.stop.stopAll()
@@ -64,6 +62,7 @@ func serve(ctx context.Context, o *options, con *console, nodes int, start func(
 	if err := start(ctx, p); err != nil {
 		return err
 	}
+	p.followCredentials(ctx)
 	p.memory.run(ctx)
 	con.log.Info("stopping")
 	p.admin.Drain()
@@ -75,15 +74,30 @@ func (p *process) startAdmin() error {
 		Version: version(),
 		Cluster: p.o.cluster,
 		Pprof:   p.o.pprof,
-		Token:   adminToken(p.secret),
+		Orders:  p.known.orders,
 		Log:     p.log,
 	})
 	if err != nil {
 		return adviseAddress(err, "admin")
 	}
 	p.admin = server
+	for _, f := range p.known.files {
+		server.AddCredentials(f.flag, f)
+	}
 	p.stop.push("admin HTTP", server.Close)
 	return nil
+}
+
+// followCredentials makes the process follow its files of credentials until it stops.
+func (p *process) followCredentials(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	var fresh sync.WaitGroup
+	fresh.Go(func() { p.known.keepFresh(ctx, p.log) })
+	p.stop.push("credentials", func(context.Context) error {
+		cancel()
+		fresh.Wait()
+		return nil
+	})
 }
 
 func (p *process) startLoops() error {

@@ -3,42 +3,74 @@ package main
 import (
 	"bytes"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
+	"slices"
 )
 
-// leastSecret is the least length of a secret in bytes. 16 random bytes cannot be guessed; a
-// shorter secret was probably typed.
-const leastSecret = 16
+const (
+	// leastSecret is the least length of a secret in bytes. 16 random bytes cannot be guessed; a
+	// shorter secret was probably typed.
+	leastSecret = 16
+	// mostSecrets is how many secrets a file may have. A rotation needs two.
+	mostSecrets = 8
+)
 
-// readSecret returns the cluster's secret, or nil without a file. White space around the secret is
-// not part of it: editors and `echo` add a line end.
-func readSecret(file string) ([]byte, error) {
+// readSecrets returns the cluster's secrets, or nil without a file.
+func readSecrets(file string) ([][]byte, error) {
 	if file == "" {
 		return nil, nil
 	}
-	secret, err := os.ReadFile(file)
+	text, err := readShort(file)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read secret: %w", err)
 	}
-	secret = bytes.TrimSpace(secret)
-	if len(secret) < leastSecret {
-		return nil, fmt.Errorf("cannot use secret of %q: it has %d bytes, want at least %d (try: openssl rand -hex 32)",
-			file, len(secret), leastSecret)
+	secrets, err := parseSecrets(text)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use secret of %q: %w", file, err)
 	}
-	return secret, nil
+	return secrets, nil
 }
 
-// adminToken returns the token that a request must carry to change something at a member's admin
-// address. It is derived from the secret, so that the secret itself never crosses plain HTTP.
-// Without a secret it is "".
-func adminToken(secret []byte) string {
-	if secret == nil {
-		return ""
+// parseSecrets splits a secret file into its lines: at least one secret, and none twice. White
+// space around a line is not part of the secret, because editors and `echo` add some.
+func parseSecrets(text []byte) (secrets [][]byte, err error) {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || slices.ContainsFunc(secrets, func(s []byte) bool { return bytes.Equal(s, line) }) {
+			continue
+		}
+		if len(line) < leastSecret {
+			return nil, fmt.Errorf("it has a line of %d bytes, and each line is a secret of at least %d (try: openssl rand -hex 32)",
+				len(line), leastSecret)
+		}
+		secrets = append(secrets, line)
 	}
-	h := hmac.New(sha256.New, secret)
-	h.Write([]byte("dunlin admin token"))
-	return hex.EncodeToString(h.Sum(nil))
+	switch {
+	case len(secrets) == 0:
+		return nil, fmt.Errorf("it is empty, want a secret of at least %d bytes (try: openssl rand -hex 32)", leastSecret)
+	case len(secrets) > mostSecrets:
+		return nil, fmt.Errorf("it has %d secrets, want at most %d", len(secrets), mostSecrets)
+	}
+	return secrets, nil
+}
+
+// newSecret makes up a secret for a cluster whose members are all in this process.
+func newSecret() []byte {
+	secret := make([]byte, 32)
+	rand.Read(secret) // never fails: it ends the process instead
+	return secret
+}
+
+// adminTokens returns the tokens of which a request must carry one to change something at a
+// member's admin address. They are derived from the secrets, so that these never cross plain HTTP.
+func adminTokens(secrets [][]byte) (tokens []string) {
+	for _, s := range secrets {
+		h := hmac.New(sha256.New, s)
+		h.Write([]byte("dunlin admin token"))
+		tokens = append(tokens, hex.EncodeToString(h.Sum(nil)))
+	}
+	return tokens
 }

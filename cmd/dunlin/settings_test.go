@@ -119,7 +119,7 @@ func TestSettingsRefused(t *testing.T) {
 }
 
 func TestEveryCommandHasItsFlags(t *testing.T) {
-	all := "admin cluster config debug-commands insecure log-format log-level loops maxclients pprof requirepass secret-file "
+	all := "admin cluster config debug-commands insecure log-format log-level loops maxclients pprof requirepass requirepass-file secret-file "
 	f := func(command, want string) {
 		t.Helper()
 		c, _, err := newRoot().Find([]string{command})

@@ -33,13 +33,13 @@ func (s *steering) run(cmd *cobra.Command, do func(ctx context.Context, token st
 	if err := loadSettings(cmd, ""); err != nil {
 		return err
 	}
-	secret, err := readSecret(s.secretFile)
+	secrets, err := readSecrets(s.secretFile)
 	if err != nil {
 		return err
 	}
-	token := adminToken(secret)
-	if token == "" {
-		token = control.NoToken
+	token := control.NoToken
+	if len(secrets) > 0 {
+		token = adminTokens(secrets)[0]
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), s.timeout)
 	defer cancel()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -10,9 +11,21 @@ import (
 // checkTrust enforces the trust rule: members believe each other's tables and hand each other data,
 // and the secret is what proves a member. Without a secret, a process binds, advertises and joins
 // loopback addresses only: whoever can connect there already has access to this machine. --insecure
-// lifts the rule.
+// lifts that rule.
+//
+// A password for clients says that not everybody who can connect is trusted, and clients connect to
+// the ports of members. So it requires a secret, also on loopback and with --insecure; the members
+// of `dunlin local` share one that the process makes up.
 func checkTrust(ctx context.Context, o *options) error {
-	if o.secretFile != "" || o.insecure {
+	if o.secretFile != "" {
+		return nil
+	}
+	if (o.requirePass != "" || o.requirePassFile != "") && !o.alone {
+		return errors.New("a password for clients needs --secret-file: without a secret, every client could act as a member; " +
+			"give every member the same file (openssl rand -hex 32 > secret) and restart them all together, " +
+			"because members with and without a secret do not hear each other")
+	}
+	if o.insecure {
 		return nil
 	}
 	type address struct{ flag, value string }

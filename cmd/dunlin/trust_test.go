@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 )
@@ -15,8 +16,8 @@ func TestTrust(t *testing.T) {
 		switch {
 		case wantRefused == "" && err != nil:
 			t.Errorf("%+v: refused: %v", o, err)
-		case wantRefused != "" && (err == nil || !strings.HasPrefix(err.Error(), "--"+wantRefused+" ")):
-			t.Errorf("%+v: error %v, want one about --%s", o, err, wantRefused)
+		case wantRefused != "" && (err == nil || !strings.HasPrefix(strings.TrimPrefix(err.Error(), "--"), wantRefused)):
+			t.Errorf("%+v: error %v, want one about %s", o, err, wantRefused)
 		}
 	}
 	f("", func(*options) {})
@@ -34,6 +35,13 @@ func TestTrust(t *testing.T) {
 	f("join", func(o *options) { o.join = []string{"127.0.0.1:7946", "10.0.0.1:7946"} })
 
 	f("", func(o *options) { o.listen, o.insecure = "0.0.0.0:6380", true })
+
+	// Clients with a password are no members.
+	needsSecret := "a password for clients needs --secret-file"
+	f(needsSecret, func(o *options) { o.requirePass = "x" })
+	f(needsSecret, func(o *options) { o.requirePassFile, o.insecure = "x", true })
+	f("", func(o *options) { o.requirePass, o.secretFile = "x", "/secret" })
+	f("", func(o *options) { o.requirePass, o.alone = "x", true })
 	f("", func(o *options) { o.listen, o.secretFile = "0.0.0.0:6380", "/secret" })
 }
 
@@ -49,21 +57,22 @@ func TestTrustErrorSaysWhatToDo(t *testing.T) {
 func TestReadSecret(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
-		got, err := readSecret(writeFile(t, text))
-		if err != nil || string(got) != want {
+		got, err := readSecrets(writeFile(t, text))
+		if err != nil || string(bytes.Join(got, []byte("|"))) != want {
 			t.Errorf("secret of a file with %q = %q, %v, want %q", text, got, err, want)
 		}
 	}
 	f("0123456789abcdef", "0123456789abcdef")
 	f("  0123456789abcdef\r\n", "0123456789abcdef")
+	f("0123456789abcdef\n\nfedcba9876543210\n0123456789abcdef", "0123456789abcdef|fedcba9876543210")
 
-	if got, err := readSecret(""); got != nil || err != nil {
+	if got, err := readSecrets(""); got != nil || err != nil {
 		t.Errorf("without a file: %q, %v, want no secret", got, err)
 	}
-	if _, err := readSecret(writeFile(t, "too short\n")); err == nil || !strings.Contains(err.Error(), "at least 16") {
+	if _, err := readSecrets(writeFile(t, "too short\n")); err == nil || !strings.Contains(err.Error(), "at least 16") {
 		t.Errorf("short secret: error %v, want one that says how long", err)
 	}
-	if _, err := readSecret("/does/not/exist"); err == nil {
+	if _, err := readSecrets("/does/not/exist"); err == nil {
 		t.Error("a secret file that is missing is accepted")
 	}
 }

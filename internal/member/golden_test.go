@@ -83,15 +83,18 @@ func TestProof(t *testing.T) {
 	}
 }
 
-func TestSecret(t *testing.T) {
-	if got := Secret(nil, ""); got != nil {
-		t.Errorf("secret of nothing is %x", got)
+func TestSecrets(t *testing.T) {
+	for _, none := range []*Secrets{nil, {}, NewSecrets()} {
+		if none.First() != nil || none.ProvedBy(nil, nil) {
+			t.Error("no secret proves something")
+		}
 	}
-	if got := Secret([]byte("s"), "p"); string(got) != "s" {
-		t.Errorf("given secret becomes %q", got)
+	older, newer, nonce := []byte("older"), []byte("newer"), NewNonce()
+	s := NewSecrets(older, newer)
+	if string(s.First()) != "older" || !s.ProvedBy(Proof(older, nonce), nonce) || !s.ProvedBy(Proof(newer, nonce), nonce) {
+		t.Error("a secret of the list does not prove")
 	}
-	a, b := Secret(nil, "p"), Secret(nil, "q")
-	if len(a) != 32 || string(a) == string(b) || string(a) != string(Secret(nil, "p")) {
-		t.Errorf("secrets of passwords: %x and %x", a, b)
+	if s.Set([][]byte{newer}); string(s.First()) != "newer" || s.ProvedBy(Proof(older, nonce), nonce) {
+		t.Error("a secret that was removed proves")
 	}
 }

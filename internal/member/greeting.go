@@ -12,17 +12,6 @@ import (
 
 const nonceBytes = 32
 
-// Secret returns what members prove to each other that they know: the cluster's secret; a key
-// derived from the clients' password if there is only that; or nil, and then everybody is believed.
-// Every member must be given the same two. secret is not copied.
-func Secret(secret []byte, password string) []byte {
-	if secret != nil || password == "" {
-		return secret
-	}
-	sum := sha256.Sum256([]byte("dunlin internal secret\x00" + password))
-	return sum[:]
-}
-
 // NewNonce returns what the next proof on a connection must be about.
 func NewNonce() []byte {
 	nonce := make([]byte, nonceBytes)

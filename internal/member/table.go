@@ -11,7 +11,7 @@ import (
 )
 
 // FetchTable reads the table of the node whose data port is addr, which it reaches by dial; nil is
-// plain TCP. secret is what Secret returns. The table is nil if the node has none yet.
+// plain TCP. secret is what this process proves to know, nil for nothing. The table is nil if the node has none yet.
 func FetchTable(ctx context.Context, dial Dialer, addr string, secret []byte) (*ring.Table, error) {
 	reply, err := ask(ctx, dial, addr, secret, VerbTable)
 	if err != nil {

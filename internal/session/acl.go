@@ -24,18 +24,10 @@ func aclUsers(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendBulkString(resp.AppendArray(dst, 1), defaultUser), ActionNone
 }
 
-// hash returns the password as ACL rules show it, or "" if there is none.
-func (p *password) hash() string {
-	if !p.set {
-		return ""
-	}
-	return hex.EncodeToString(p.digest[:])
-}
-
 func (s *Server) aclList(_ *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	rule := "nopass"
-	if hash := s.password.hash(); hash != "" {
-		rule = "#" + hash
+	if hashes := s.passwords.hashes(); len(hashes) > 0 {
+		rule = "#" + strings.Join(hashes, " #")
 	}
 	dst = resp.AppendArray(dst, 1)
 	return resp.AppendBulkString(dst, "user "+defaultUser+" on "+rule+" ~* &* +@all"), ActionNone
@@ -45,9 +37,9 @@ func (s *Server) aclGetUser(st *State, args [][]byte, dst []byte) ([]byte, Actio
 	if string(args[2]) != defaultUser {
 		return resp.AppendNull(dst, st.Version), ActionNone
 	}
-	flags, passwords := []string{"on"}, []string{s.password.hash()}
-	if !s.password.set {
-		flags, passwords = append(flags, "nopass"), nil
+	flags, passwords := []string{"on"}, s.passwords.hashes()
+	if !s.passwords.Needed() {
+		flags = append(flags, "nopass")
 	}
 	dst = resp.AppendMap(dst, st.Version, 6)
 	dst = resp.AppendBulkString(dst, "flags")

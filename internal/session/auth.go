@@ -1,9 +1,6 @@
 package session
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
-
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
@@ -12,23 +9,11 @@ import (
 // guessing costs a new connection every three tries.
 const maxAuthFailures = 3
 
-// password is compared as a SHA-256 digest, in constant time. So the time of a refusal reveals
-// neither its length nor a common prefix, and a core dump does not contain it.
-type password struct {
-	set    bool
-	digest [sha256.Size]byte
-}
-
-func newPassword(text string) password {
-	return password{set: text != "", digest: sha256.Sum256([]byte(text))}
-}
-
 // accepts reports whether a client may be "default" with this password. Without a password every
 // candidate is right, as with Redis's "nopass".
-func (p *password) accepts(user, candidate []byte) bool {
-	digest := sha256.Sum256(candidate)
-	right := subtle.ConstantTimeCompare(digest[:], p.digest[:]) == 1
-	return string(user) == "default" && (right || !p.set)
+func (s *Server) accepts(user, candidate []byte) bool {
+	right := s.passwords.accepts(candidate)
+	return string(user) == defaultUser && (right || !s.passwords.Needed())
 }
 
 // AuthFailures returns how many wrong passwords all connections have tried.
@@ -46,7 +31,7 @@ func (s *Server) CheckAuth(st *State, c *command.Command) string {
 // authenticate tries a password. If it is wrong, out contains the refusal, and the Action closes
 // the connection after one failure too many.
 func (s *Server) authenticate(st *State, user, pass, dst []byte) (out []byte, a Action, ok bool) {
-	if s.password.accepts(user, pass) {
+	if s.accepts(user, pass) {
 		st.Authenticated = !st.Monitor
 		st.AuthFailures = 0
 		return dst, ActionNone, true
@@ -67,7 +52,7 @@ func (s *Server) auth(st *State, args [][]byte, dst []byte) ([]byte, Action) {
 		return resp.AppendError(dst, command.ErrSyntax), ActionNone
 	case len(args) == 3:
 		user = args[1]
-	case !s.password.set:
+	case !s.passwords.Needed():
 		return resp.AppendError(dst, errNoPasswordSet), ActionNone
 	}
 	dst, a, ok := s.authenticate(st, user, pass, dst)

@@ -10,10 +10,10 @@ import (
 
 // Options are what the connections of a process share.
 type Options struct {
-	Password string // "": clients need no password
-	Debug    bool   // DEBUG is allowed
-	Start    time.Time
-	Now      func() time.Time // nil: time.Now
+	Passwords *Passwords // none: clients need none
+	Debug     bool       // DEBUG is allowed
+	Start     time.Time
+	Now       func() time.Time // nil: time.Now
 
 	Config  *config.Config  // nil: the initial parameters, none of which has a hook
 	Cluster *cluster.Server // nil: no table, this process alone
@@ -21,15 +21,15 @@ type Options struct {
 
 // Server is what all connections of a process share. All loops may call its methods.
 type Server struct {
-	o            Options // without the Password
-	password     password
+	o            Options
+	passwords    *Passwords
 	lastID       atomic.Uint64
 	authFailures atomic.Int64
 	blocked      atomic.Int64 // number of connections that are Blocked
 	pause        pause
 }
 
-// NewServer completes o with defaults. It keeps only a digest of the password.
+// NewServer completes o with defaults.
 func NewServer(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -43,10 +43,7 @@ func NewServer(o Options) *Server {
 	if o.Cluster == nil {
 		o.Cluster = cluster.New(nil, nil)
 	}
-	s := &Server{password: newPassword(o.Password)}
-	o.Password = ""
-	s.o = o
-	return s
+	return &Server{o: o, passwords: o.Passwords}
 }
 
 // Blocked returns how many connections are Blocked.

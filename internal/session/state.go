@@ -55,7 +55,7 @@ func (s *Server) NewState(addr, laddr string, nowMilli int64) *State {
 		server:        s,
 		ID:            s.lastID.Add(1),
 		Version:       resp.RESP2,
-		Authenticated: !s.password.set,
+		Authenticated: !s.passwords.Needed(),
 		Addr:          addr,
 		LAddr:         laddr,
 		Since:         nowMilli,
@@ -69,7 +69,7 @@ func (s *Server) NewState(addr, laddr string, nowMilli int64) *State {
 // stays, as in Redis: the same library is still behind the connection.
 func (s *Server) reset(st *State) {
 	st.Version = resp.RESP2
-	st.Authenticated = !s.password.set
+	st.Authenticated = !s.passwords.Needed()
 	st.Name = ""
 	st.ReadOnly, st.NoEvict, st.NoTouch, st.Monitor = false, false, false, false
 	st.muting &= mutedOnce // as in Redis, SKIP may still suppress the reply of RESET itself

@@ -23,10 +23,10 @@ type Options struct {
 	Version string // shown in the status and in dunlin_build_info
 	Cluster string // the cluster's name
 	Pprof   bool   // serve /debug/pprof
-	// Token authorizes a request that changes something; "": only this machine may send such
+	// Orders authorize a request that changes something; none: only this machine may send such
 	// requests.
-	Token string
-	Log   *slog.Logger
+	Orders *control.Tokens
+	Log    *slog.Logger
 }
 
 // Admin is the admin HTTP server of one process. It answers from the moment of Listen, before there
@@ -60,7 +60,7 @@ func Listen(addr string, opt Options) (*Admin, error) {
 		listener: listener,
 		exporter: exporter.New(opt.Version),
 		local:    status.NewLocal(opt.Version, opt.Cluster, opt.Log),
-		control:  control.New(opt.Token, opt.Log),
+		control:  control.New(opt.Orders, opt.Log),
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	a.page = page.New(a.ctx, a.local)
@@ -119,6 +119,9 @@ func (a *Admin) AddProxy(s Source, p status.Proxy) {
 
 // AddTLS exports the handshakes with connecting "clients" or "members".
 func (a *Admin) AddTLS(with string, h exporter.Handshakes) { a.exporter.AddTLS(with, h) }
+
+// AddCredentials exports how often a file of credentials was renewed.
+func (a *Admin) AddCredentials(flag string, f exporter.Renewals) { a.exporter.AddCredentials(flag, f) }
 
 // SetLoops makes the server watch the loops of this process: it exports their counters, and
 // /healthz checks that they run.

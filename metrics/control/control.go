@@ -1,7 +1,6 @@
 package control
 
 import (
-	"crypto/subtle"
 	"errors"
 	"io"
 	"log/slog"
@@ -25,10 +24,12 @@ type Member interface {
 // cannot make a browser send it to another site.
 const NoToken = "none"
 
+var noTokens = NewTokens(NoToken)
+
 // Control receives an operator's orders for the nodes of this process.
 type Control struct {
-	token string
-	log   *slog.Logger
+	tokens *Tokens
+	log    *slog.Logger
 
 	mu    sync.Mutex
 	nodes []node
@@ -39,9 +40,9 @@ type node struct {
 	member Member
 }
 
-// New returns a Control that obeys requests with the token; "": requests from this machine with
-// NoToken.
-func New(token string, log *slog.Logger) *Control { return &Control{token: token, log: log} }
+// New returns a Control that obeys requests with one of the tokens; without any, requests from this
+// machine with NoToken.
+func New(tokens *Tokens, log *slog.Logger) *Control { return &Control{tokens: tokens, log: log} }
 
 // Add registers a node, so that Control obeys orders to it.
 func (c *Control) Add(id string, m Member) {
@@ -53,27 +54,28 @@ func (c *Control) Add(id string, m Member) {
 // authorized reports whether a request may change something; if not, it answers the request. The
 // token has a header of its own, which no page of another site can set.
 func (c *Control) authorized(w http.ResponseWriter, r *http.Request) bool {
-	want := c.token
-	if want == "" {
-		want = NoToken
+	tokens := c.tokens
+	if len(tokens.All()) == 0 {
+		tokens = noTokens
 		host, _, err := net.SplitHostPort(r.RemoteAddr)
-		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() || !isOwnSite(r.Host) {
+		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() || !IsOwnSite(r.Host) {
 			http.Error(w, "without a secret only this machine may send orders", http.StatusForbidden)
 			return false
 		}
 	}
-	given := r.Header.Get("Authorization")
-	if subtle.ConstantTimeCompare([]byte(given), []byte("Bearer "+want)) != 1 {
+	// A browser sends a password by itself, also for a page of another site; a bearer's token only if
+	// that site's script knows it.
+	if _, _, basic := r.BasicAuth(); basic || !tokens.CarriedBy(r) {
 		http.Error(w, "wrong token: give the cluster's secret", http.StatusUnauthorized)
 		return false
 	}
 	return true
 }
 
-// isOwnSite reports whether the host that a request names can only mean this machine. A name may
+// IsOwnSite reports whether the host that a request names can only mean this machine. A name may
 // belong to another site and resolve to this machine (DNS rebinding); the browser would then let
 // that site's pages send any request here.
-func isOwnSite(host string) bool {
+func IsOwnSite(host string) bool {
 	name := (&url.URL{Host: host}).Hostname()
 	return name == "localhost" || net.ParseIP(name) != nil
 }

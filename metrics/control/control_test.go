@@ -29,7 +29,11 @@ func (f *obedient) note(what string, on bool) error {
 }
 
 func newControl(t *testing.T, token string) *Control {
-	return New(token, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	tokens := NewTokens()
+	if token != "" {
+		tokens.Set([]string{"another", token})
+	}
+	return New(tokens, slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
 // post returns the status and the body of the answer to a request from an address to a host.

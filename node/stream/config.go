@@ -25,9 +25,9 @@ type Config struct {
 	Monotonic func() time.Duration // a clock that never steps
 	UnixMilli func() int64         // the wall clock by which keys expire, in unix milliseconds
 
-	Name     string        // of this node, as its receivers know it
-	Boot     int64         // its start, in unix nanoseconds
-	Secret   []byte        // the cluster's; nil: everyone is trusted
-	Dialer   member.Dialer // to other nodes; nil: plain TCP
-	MoveRate int64         // bytes of snapshots in a second, to each receiver; 0: no limit
+	Name     string          // of this node, as its receivers know it
+	Boot     int64           // its start, in unix nanoseconds
+	Secret   *member.Secrets // the cluster's; none: everyone is trusted
+	Dialer   member.Dialer   // to other nodes; nil: plain TCP
+	MoveRate int64           // bytes of snapshots in a second, to each receiver; 0: no limit
 }

@@ -55,7 +55,7 @@ func (s *Sender) talk() error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	patience := time.AfterFunc(replica.StreamPatience, cancel)
-	p, err := member.DialPeer(ctx, s.cfg.Dialer, s.to.Addr, s.cfg.Secret, s.cfg.Boot)
+	p, err := member.DialPeer(ctx, s.cfg.Dialer, s.to.Addr, s.cfg.Secret.First(), s.cfg.Boot)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ type Agent struct {
 	cfg     Config
 	name    string // of this life: memberlist's node name, and issuer of our tables
 	list    *memberlist.Memberlist
-	addr    string // gossip address as others see it
+	keyring *memberlist.Keyring // nil: gossip is not encrypted
+	addr    string              // gossip address as others see it
 	started time.Time
 	rejoin  time.Duration
 	// levelSettle is the constant, but in tests.
@@ -94,6 +95,7 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 	a := &Agent{
 		cfg:         cfg,
 		name:        cfg.Self.Name(),
+		keyring:     listConfig.Keyring,
 		self:        announcement{seq: 1, Member: cfg.Self},
 		peers:       make(map[string]peer),
 		lost:        make(map[string]lostNode),

@@ -101,14 +101,14 @@ func TestRestartReplacesOlderSelf(t *testing.T) {
 
 func TestClustersDoNotMerge(t *testing.T) {
 	w := newPatientWorld(t)
-	a := w.start("a", nil, func(c *Config) { c.SecretKey = []byte("one") })
-	b := w.start("b", []*testAgent{a}, func(c *Config) { c.SecretKey = []byte("one") })
+	a := w.start("a", nil, func(c *Config) { c.Secrets = secrets("one") })
+	b := w.start("b", []*testAgent{a}, func(c *Config) { c.Secrets = secrets("one") })
 	patiently := func(c *Config) { c.BootstrapWait = 2 * time.Second } // an answer may take long
 	label := w.start("c", []*testAgent{a}, patiently, func(c *Config) {
-		c.SecretKey = []byte("one")
+		c.Secrets = secrets("one")
 		c.Cluster = "another"
 	})
-	secret := w.start("d", []*testAgent{a}, patiently, func(c *Config) { c.SecretKey = []byte("two") })
+	secret := w.start("d", []*testAgent{a}, patiently, func(c *Config) { c.Secrets = secrets("two") })
 	plain := w.start("e", []*testAgent{a}, patiently)
 	w.agree([]*testAgent{a, b}, "a", "b")
 

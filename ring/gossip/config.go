@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -55,9 +54,9 @@ type Config struct {
 	// addresses, like that of a headless service, stands for all of them. This member may be among
 	// them.
 	Join []string
-	// SecretKey is the cluster's secret, of any length; gossip is encrypted and
-	// authenticated with a key derived from it. Empty: neither.
-	SecretKey []byte
+	// Secrets are the cluster's secrets, of any length; gossip is encrypted and authenticated with
+	// keys derived from them. See SetSecrets. Empty: neither.
+	Secrets [][]byte
 	// Copies is how many nodes should hold each partition: 2 plans followers.
 	Copies int
 	Log    *slog.Logger
@@ -132,8 +131,8 @@ func (c *Config) complete() error {
 }
 
 // memberlistConfig translates c; the caller adds the delegates.
-func (c *Config) memberlistConfig() (*memberlist.Config, error) {
-	m := memberlist.DefaultLANConfig()
+func (c *Config) memberlistConfig() (m *memberlist.Config, err error) {
+	m = memberlist.DefaultLANConfig()
 	m.Name = c.Self.Name()
 	m.Label = c.Cluster
 	m.ProbeInterval, m.ProbeTimeout = probeInterval, probeTimeout
@@ -153,12 +152,9 @@ func (c *Config) memberlistConfig() (*memberlist.Config, error) {
 	// mean nothing: memberlist would part members that do not overlap, but the cluster's level
 	// is in its table. Builds that know no levels say 0 and look at nothing but an overlap.
 	m.DelegateProtocolMax = c.Self.Level
-	if len(c.SecretKey) > 0 {
-		// The prefix keeps this key apart from other uses of the secret.
-		key := sha256.Sum256(append([]byte("dunlin gossip\x00"), c.SecretKey...))
-		m.SecretKey = key[:]
+	if m.Keyring, err = newKeyring(c.Secrets); err != nil {
+		return nil, err
 	}
-
 	ip, port, err := resolveOne(c.Bind, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use gossip bind address %q: %w", c.Bind, err)

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -13,8 +14,12 @@ import (
 // them with a real redis-server.
 func TestHandshakes(t *testing.T) {
 	t.Parallel()
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("a secret of the cluster"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	open := harness.StartCluster(t, 2, 1)
-	locked := harness.StartCluster(t, 2, 1, "--requirepass", "secret")
+	locked := harness.StartCluster(t, 2, 1, "--requirepass", "secret", "--secret-file", secret)
 	for _, file := range conversation.Files(t, "../../internal/session/testdata/*.txt") {
 		s := conversation.ReadScript(t, file)
 		c := open

@@ -71,8 +71,12 @@ func TestRefusedSettings(t *testing.T) {
 		{"proxy --config /nonexistent.yaml", "", "cannot read settings"},
 		{"node --listen 0.0.0.0:6380", "", "not a loopback address.*--secret-file.*--insecure"},
 		{"node --join 192.0.2.1:7946", "", "--join 192.0.2.1:7946 is not a loopback address"},
-		{"node --secret-file " + short, "", "it has 6 bytes, want at least 16"},
-		{"node --secret-file /nonexistent", "", "cannot read secret"},
+		{"node --secret-file " + short, "", "it has a line of 6 bytes, and each line is a secret of at least 16"},
+		{"node --secret-file /nonexistent", "", "cannot read --secret-file: open /nonexistent"},
+		{"node --requirepass x", "", "a password for clients needs --secret-file"},
+		{"proxy --insecure", "DUNLIN_REQUIREPASS_FILE=" + short, "a password for clients needs --secret-file"},
+		{"local --requirepass-file /nonexistent", "", "cannot read --requirepass-file: open /nonexistent"},
+		{"local --requirepass x --requirepass-file y", "", "exclude each other"},
 		{"status --admin 127.0.0.1:1", "", "cannot read status"},
 	} {
 		cmd := exec.CommandContext(t.Context(), harness.Binary(t), strings.Fields(x.args)...)
