@@ -382,7 +382,7 @@ func TestStartRefusals(t *testing.T) {
 	busy := taken.Addr().String()
 
 	f("--insecure", "node", "--listen=0.0.0.0:0")
-	f("cannot read secret", "node", "--secret-file", filepath.Join(t.TempDir(), "nothing"))
+	f("cannot read --secret-file", "node", "--secret-file", filepath.Join(t.TempDir(), "nothing"))
 	f("--admin chooses another", "proxy", "--admin", busy)
 	f("--listen chooses another", "proxy", "--admin=127.0.0.1:0", "--listen", busy)
 	f("--listen chooses another", "node", "--admin=127.0.0.1:0", "--listen", busy)
