@@ -23,6 +23,9 @@ func (p *pool) tight() bool {
 	return p.used.Load() > limit-limit/tightShare
 }
 
+// IsTight reports whether memory is full, or nearly so.
+func (e *Engine) IsTight() bool { return e.pool.tight() }
+
 func (p *pool) refund(n int64) { p.used.Add(-n) }
 
 // outsideWaits is how often Charge yields when the shards that could give memory are locked.

@@ -20,8 +20,8 @@ import (
 // Lacker is a Taker that learns which keys it lacks.
 type Lacker interface {
 	// Lacks is called under the shard's lock for a key of p whose value is missing or another one:
-	// there was no memory for it, or it was evicted before a delta came. The sender has to send it
-	// anew.
+	// there was no memory for it, or it was evicted before a delta came. The sender sends it anew
+	// with SendAnew.
 	Lacks(p uint16, key []byte)
 }
 

@@ -1,6 +1,9 @@
 package engine
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 const (
 	// snapshotAtOnce is how many items are logged under one lock, and snapshotBytes how many bytes.
@@ -75,6 +78,34 @@ type bigValue struct {
 
 // chunkSize is about how much of a value with parts is dumped under one lock.
 const chunkSize = 32 << 10
+
+// maxAnew is how many values of a partition can be asked for at a time with SendAnew.
+const maxAnew = 64
+
+// SendAnew has the value under key logged anew for r by the next calls of Snapshot, to which the
+// cursor may be WalkEnd. It reports false if there is none with parts, or if p is not fed to r, or
+// if too many are being sent anew. Like Snapshot it is called in one goroutine for each receiver.
+func (e *Engine) SendAnew(p uint16, r Receiver, key []byte, nowMilli int64) bool {
+	t := e.Lock(p, nowMilli)
+	defer t.Unlock()
+	item, found := t.Peek(key)
+	if !found || !item.header.isRoot() || !t.s.feeds.targetsOf(p).has(r) {
+		return false
+	}
+	to := e.feeds.receivers[r].Load()
+	if to == nil {
+		return false
+	}
+	to.chunksMu.Lock()
+	waiting := to.chunks[p]
+	there := slices.ContainsFunc(waiting, func(b bigValue) bool { return b.incarnation == 0 && bytes.Equal(b.key, key) })
+	to.chunksMu.Unlock()
+	if there || len(waiting) >= maxAnew {
+		return there
+	}
+	t.s.feeds.noteBig(p, r, item)
+	return true
+}
 
 // noteBig notes that the snapshot has come to a value with parts.
 func (f *shardFeeds) noteBig(p uint16, r Receiver, item Item) {

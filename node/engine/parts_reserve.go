@@ -29,6 +29,12 @@ func (t Txn) Reserve(r Room) error {
 	return err
 }
 
+// Reserve is Txn.Reserve for one part of v of n bytes.
+func (v Parts) Reserve(n int) error {
+	parts, spared := [1]int{n}, [1]Parts{v}
+	return v.t.Reserve(Room{Parts: parts[:], Spared: spared[:]})
+}
+
 // need is how many free cells of a class are wanted.
 type need struct {
 	kind  kind

@@ -1,6 +1,8 @@
 package replica
 
 import (
+	"bytes"
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -54,15 +56,36 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestAnswer(t *testing.T) {
-	for _, refused := range [][]uint16{nil, {0}, {7, 4095}} {
-		b := AppendAnswer(nil, 12, refused)
-		seq, got, err := ParseAnswer(b, nil)
-		if err != nil || seq != 12 || !slices.Equal(got, refused) {
-			t.Errorf("%q is %d %v, %v", b, seq, got, err)
+	var got Answer // used again for each
+	lacks := AppendLack(AppendLack(AppendLack(nil, 7, []byte("key")), 7, []byte("other")), 7, []byte("key"))
+	for _, lacks := range [][]byte{nil, lacks, AppendLack(nil, 4095, nil)} {
+		for _, refused := range [][]uint16{nil, {0}, {7, 4095}} {
+			want := Answer{12, refused, lacks}
+			b := want.Append(nil)
+			if err := got.Parse(b); err != nil || got.Seq != 12 || !slices.Equal(got.Refused, refused) || !bytes.Equal(got.Lacks, lacks) {
+				t.Errorf("%q is %v, %v", b, got, err)
+			}
 		}
 	}
-	for _, bad := range []string{"-ERR no\r\n", ":x\r\n", "+OK\r\n", "*2\r\n:1\r\n$1\r\nx\r\n", "*2\r\n:1\r\n:2\r\n", "*1\r\n:1\r\n"} {
-		if _, _, err := ParseAnswer([]byte(bad), nil); err == nil {
+	var keys []string
+	for len(lacks) > 0 {
+		var p uint16
+		var key []byte
+		p, key, lacks = NextLack(lacks)
+		keys = append(keys, fmt.Sprint(p, " ", string(key)))
+	}
+	if want := []string{"7 key", "7 other"}; !slices.Equal(keys, want) {
+		t.Errorf("%q are lacking, want %q", keys, want)
+	}
+	for i := range 10_000 {
+		if lacks = AppendLack(lacks, 1, fmt.Append(nil, i)); len(lacks) > LacksMost {
+			t.Fatalf("%d bytes of keys", len(lacks))
+		}
+	}
+	for _, bad := range []string{"-ERR no\r\n", ":x\r\n", "+OK\r\n", "*2\r\n:1\r\n$1\r\nx\r\n", "*2\r\n:1\r\n:2\r\n", "*1\r\n:1\r\n",
+		"*3\r\n:1\r\n$0\r\n\r\n", "*3\r\n:1\r\n$0\r\n\r\n$3\r\nabc\r\n", "*3\r\n:1\r\n$0\r\n\r\n$5\r\n\x01\x00\x02\x00a\r\n",
+		"*3\r\n:1\r\n$0\r\n\r\n$4\r\n\x00\x10\x00\x00\r\n", "*2\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n"} {
+		if err := got.Parse([]byte(bad)); err == nil {
 			t.Errorf("%q is an answer", bad)
 		}
 	}

@@ -306,6 +306,13 @@ func (s *Sender) Refused(seq uint64, partitions []uint16, now time.Duration) {
 	}
 }
 
+// Lacked reports whether a key of p that the receiver lacks, by its answer to the batches up to seq,
+// is to be sent anew: whether what the sender feeds of p now is what the receiver has applied.
+func (s *Sender) Lacked(seq uint64, p uint16) bool {
+	f := s.fed[p]
+	return f != nil && f.begun < seq && (f.state == feedWhole || f.state == feedFilled)
+}
+
 // spilt notes that a log overflowed: everything in it is lost, including the last marks of feeds
 // that have ended. lost has the partitions whose feeding the overflow has stopped.
 func (s *Sender) spilt(lost []uint16) {

@@ -27,6 +27,11 @@
 // partition whose log has overflowed, with a new snapshot; a stream that has lost something, with a
 // new generation.
 //
+// A receiver that was sent a change of a value with parts that it does not have, or of another
+// incarnation, names the key in its answer if it has memory for it. The Sender has the value logged
+// anew, in chunks, when no snapshot is to be taken (sender_anew.go). Until then, and if the answer
+// is lost, the copy lacks the key.
+//
 // A batch whose kinds and types of effects are not all known here is refused (replica's invariants
 // say why that does not happen in a working cluster).
 //

@@ -54,6 +54,7 @@ type receiver struct {
 	taker   Taker
 	inbound replica.Inbound
 	values  map[uint16]*incoming // that are not whole yet, by partition
+	lacks   []byte               // keys that the next answer asks for
 	ended   time.Duration        // when conn was closed, by the node's clock
 }
 
@@ -199,7 +200,17 @@ func (c *Connection) take(dst []byte, b Batch, apply func(r *receiver) bool) ([]
 	case replica.Repeated:
 	}
 	r.taker.Heard()
-	return replica.AppendAnswer(dst, r.inbound.Last(), r.taker.TakeRefused()), nil
+	answer := replica.Answer{Seq: r.inbound.Last(), Refused: r.taker.TakeRefused(), Lacks: r.lacks}
+	r.lacks = r.lacks[:0]
+	return answer.Append(dst), nil
+}
+
+// Lacks implements engine.Lacker: the next answer asks for the key, if there is memory for it. If
+// the answer is lost, or there is none, the next change of the value asks again.
+func (r *receiver) Lacks(p uint16, key []byte) {
+	if !r.cfg.Engine.IsTight() {
+		r.lacks = replica.AppendLack(r.lacks, p, key)
+	}
 }
 
 // Admits implements engine.Taker.

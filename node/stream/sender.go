@@ -33,6 +33,7 @@ type Sender struct {
 	window   replica.Window
 	relieved chan struct{} // closed when nothing is to be handed over any more; nil: nobody waits for that
 	flushes  map[uint64]chan error
+	asks     []ask // keys that the receiver lacks, up to maxAsks
 
 	// owes has the partitions whose hand-over is under way. It changes with mu held, and loops read
 	// it without.
@@ -46,8 +47,10 @@ type Sender struct {
 	sending int        // how many of them there are
 	made    int        // batches
 	pace    replica.Pace
-	last    time.Duration // when the last batch was made, by the node's clock
-	cut     time.Duration // since when there is no connection
+	anew    []uint16          // partitions with keys that are being sent anew
+	sent    map[uint16]uint64 // by partition: up to which batch keys of it were sent anew
+	last    time.Duration     // when the last batch was made, by the node's clock
+	cut     time.Duration     // since when there is no connection
 
 	moved atomic.Int64 // bytes of snapshots
 }
@@ -141,6 +144,7 @@ func (s *Sender) void() {
 	defer s.mu.Unlock()
 	s.window.Clear()
 	s.dropValues()
+	s.asks, s.anew, s.sent = nil, nil, nil
 	s.machine.Void(generation)
 	s.actLocked()
 }

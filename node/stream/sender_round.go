@@ -157,10 +157,13 @@ func (s *Sender) emptied(shard int, collection uint64) {
 }
 
 // room reports whether the window has room for a batch.
-func (s *Sender) room() bool {
+func (s *Sender) room() bool { return s.hasRoom(replica.PayloadMost) }
+
+// hasRoom reports whether the window has room for n bytes.
+func (s *Sender) hasRoom(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.window.Room() >= replica.PayloadMost
+	return s.window.Room() >= n
 }
 
 // batch makes a batch of effects.
@@ -184,7 +187,7 @@ func (s *Sender) fill() time.Duration {
 	for i := range snapshotPieces {
 		next, delay := s.nextSnapshot()
 		if delay > 0 {
-			if i > 0 {
+			if s.sendAnew() || i > 0 {
 				return 0
 			}
 			return delay
@@ -214,14 +217,20 @@ func (s *Sender) nextSnapshot() (next replica.Snapshot, delay time.Duration) {
 
 // fillPiece has a piece of a snapshot logged.
 func (s *Sender) fillPiece(next replica.Snapshot) {
-	e := s.cfg.Engine
-	before := e.Backlog(s.feed)
-	cursor, done := e.Snapshot(next.Partition, s.feed, next.Cursor, snapshotPiece, s.cfg.UnixMilli())
-	s.pass(max(0, min(e.Backlog(s.feed)-before, 2*snapshotPiece)))
+	cursor, done := s.logPiece(next.Partition, next.Cursor)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.machine.Filled(cursor, done)
 	s.actLocked()
+}
+
+// logPiece has a piece of a snapshot logged, from a cursor on.
+func (s *Sender) logPiece(p uint16, from uint64) (cursor uint64, done bool) {
+	e := s.cfg.Engine
+	before := e.Backlog(s.feed)
+	cursor, done = e.Snapshot(p, s.feed, from, snapshotPiece, s.cfg.UnixMilli())
+	s.pass(max(0, min(e.Backlog(s.feed)-before, 2*snapshotPiece)))
+	return cursor, done
 }
 
 // pass counts bytes of a snapshot.

@@ -168,7 +168,7 @@ func (s *Sender) write(ctx context.Context, p *member.Peer) error {
 func (s *Sender) listen(p *member.Peer) error {
 	var in []byte
 	var scanner resp.Scanner
-	var refused []uint16
+	var answer replica.Answer
 	piece := make([]byte, 4<<10)
 	for {
 		_ = p.Conn.SetReadDeadline(time.Now().Add(replica.StreamPatience))
@@ -195,13 +195,15 @@ func (s *Sender) listen(p *member.Peer) error {
 			}
 			reply := in[used : used+scanner.Len()]
 			used += scanner.Len()
-			var seq uint64
-			if seq, refused, err = replica.ParseAnswer(reply, refused[:0]); err != nil {
+			if err = answer.Parse(reply); err != nil {
 				return fmt.Errorf("node %s answers %w", p.Addr, err)
 			}
-			acked = max(acked, seq)
-			if len(refused) > 0 {
-				s.refused(seq, refused)
+			acked = max(acked, answer.Seq)
+			if len(answer.Refused) > 0 {
+				s.refused(answer.Seq, answer.Refused)
+			}
+			if len(answer.Lacks) > 0 {
+				s.asked(answer.Seq, answer.Lacks)
 			}
 		}
 		in = in[:copy(in, in[used:])]

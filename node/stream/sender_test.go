@@ -17,9 +17,12 @@ import (
 
 // newConfig returns a node's part of streams: an engine, jobs that end with the test, and no way to
 // another node.
-func newConfig(t *testing.T) *Config {
+func newConfig(t *testing.T) *Config { return newConfigWith(t, nil) }
+
+// newConfigWith is newConfig with types of values that may have parts.
+func newConfigWith(t *testing.T, forms map[engine.Type]engine.Form) *Config {
 	t.Helper()
-	e, err := engine.New(engine.Config{MaxBytes: 64 << 20, Shards: 16})
+	e, err := engine.New(engine.Config{MaxBytes: 64 << 20, Shards: 16, Forms: forms})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +40,7 @@ func newConfig(t *testing.T) *Config {
 		Engine: e, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Context: ctx, Go: jobs.Go,
 		Monotonic: func() time.Duration { return time.Since(begun) },
 		UnixMilli: func() int64 { return time.Now().UnixMilli() },
-		Admits:    func(typ engine.Type, _ int) bool { return typ == engine.TypeString },
+		Admits:    func(typ engine.Type, _ int) bool { return typ == engine.TypeString || forms[typ].Apply != nil },
 		Name:      "a-1", Boot: 1,
 		Dialer: func(ctx context.Context, _ string) (net.Conn, error) {
 			<-ctx.Done()
