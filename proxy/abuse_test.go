@@ -181,7 +181,8 @@ func TestMillionCommandsInOneWrite(t *testing.T) {
 	}
 	count, err := countUp(cl)
 	if written == nil && count != commands || written != nil && c.stats().SlowReaders != 1 {
-		t.Errorf("%d replies in order, then %v; the write ended with %v; %d slow readers counted", count, err, written, c.stats().SlowReaders)
+		t.Errorf("%d replies in order, then %v; the write ended with %v; %d slow readers counted",
+			count, err, written, c.stats().SlowReaders)
 	}
 	t.Logf("%d bytes at most; write: %v; %d replies", most, written, count)
 }

@@ -31,7 +31,8 @@ func TestConfigOfTheNodes(t *testing.T) {
 	}
 
 	c.nodes[1].set(func(n *fakeNode) { n.settings = settings{"150", "volatile-ttl"} })
-	cl.send("CONFIG GET maxmemory*", "CONFIG SET maxmemory 300 maxclients 7", "CONFIG SET maxclients 7", "CONFIG GET maxclients", "CONFIG SET maxmemory bad")
+	cl.send("CONFIG GET maxmemory*", "CONFIG SET maxmemory 300 maxclients 7", "CONFIG SET maxclients 7",
+		"CONFIG GET maxclients", "CONFIG SET maxmemory bad")
 	cl.want("*4 $9 maxmemory $3 150 $16 maxmemory-policy $5 mixed",
 		"-ERR CONFIG SET failed - maxmemory, maxmemory-policy, slowlog-log-slower-than, slowlog-max-len, timeout are the nodes': set them apart from others",
 		"+OK", "*2 $10 maxclients $1 7", "-ERR CONFIG SET failed: bad")

@@ -167,7 +167,8 @@ func TestLargeReplyOverABrokenPipe(t *testing.T) {
 // sent.
 func TestLostLargeReply(t *testing.T) {
 	const lost = "-ERR the node was lost that has executed the command, before it sent its large reply"
-	for what, fail := range map[string]string{"no ticket": "-ERR there is no such ticket\r\n", "short": bulk("xy"), "no bulk": ":1\r\n", "long": bulk(strings.Repeat("x", 2*fetchPiece))} {
+	for what, fail := range map[string]string{"no ticket": "-ERR there is no such ticket\r\n",
+		"short": bulk("xy"), "no bulk": ":1\r\n", "long": bulk(strings.Repeat("x", 2*fetchPiece))} {
 		c := newTicketCluster(t, 2)
 		a, b := key(0, 2), key(1, 2)
 		cl := c.dial()
@@ -192,7 +193,8 @@ func TestLostLargeReply(t *testing.T) {
 		set(1 << 20)
 		cl.send("GET "+a, "GET "+b)
 		got, err := io.ReadAll(cl.r)
-		if !strings.HasPrefix(text(value), strings.Replace(string(got), "\r\n", " ", 1)) || len(got) > 1<<20 || err != nil {
+		if !strings.HasPrefix(text(value), strings.Replace(string(got), "\r\n", " ", 1)) ||
+			len(got) > 1<<20 || err != nil {
 			t.Errorf("%s: %d bytes before the connection closed, %v", what, len(got), err)
 		}
 		c.wantNoTickets()
@@ -224,7 +226,8 @@ func TestLargeReplyOfOneNodeThatIsNotWanted(t *testing.T) {
 	c := newTicketCluster(t, 1)
 	cl := c.dial()
 	value := hugeValue(2 * fetchPiece)
-	cl.send("MSET k0 "+value+" k1 "+value, "CLIENT REPLY SKIP", "MGET k0 k1", "PING", "CLIENT REPLY OFF", "MGET k0 k1", "GET k0",
+	cl.send("MSET k0 "+value+" k1 "+value, "CLIENT REPLY SKIP", "MGET k0 k1", "PING",
+		"CLIENT REPLY OFF", "MGET k0 k1", "GET k0",
 		"CLIENT REPLY ON", "MGET k1 k0", "PING")
 	cl.want("+OK", "+PONG", "+OK", "*2 "+text(value)+" "+text(value), "+PONG")
 	c.wantNoTickets()
@@ -236,7 +239,8 @@ func TestLargeReplyThatIsNotWanted(t *testing.T) {
 	cl := c.dial()
 	a, b := key(0, 2), key(1, 2)
 	value := hugeValue(2 * fetchPiece)
-	cl.send("MSET "+a+" "+value+" "+b+" "+value, "CLIENT REPLY SKIP", "GET "+a, "GET "+b, "CLIENT REPLY SKIP", "MGET "+a+" "+b,
+	cl.send("MSET "+a+" "+value+" "+b+" "+value, "CLIENT REPLY SKIP", "GET "+a, "GET "+b,
+		"CLIENT REPLY SKIP", "MGET "+a+" "+b,
 		"CLIENT REPLY OFF", "GET "+b, "GET "+a, "CLIENT REPLY ON", "GET "+a, "PING")
 	cl.want("+OK", text(value), "+OK", text(value), "+PONG")
 	c.wantNoTickets()

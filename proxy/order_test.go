@@ -262,7 +262,8 @@ func TestRepliesThatAreNotWanted(t *testing.T) {
 	cl.want("+OK", "+OK")
 	gate := make(chan struct{})
 	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
-	cl.send("GET "+slow, "CLIENT REPLY SKIP", "GET "+fast, "GET "+fast, "CLIENT REPLY SKIP", "MSETNX "+slow+" 1 "+fast+" 1",
+	cl.send("GET "+slow, "CLIENT REPLY SKIP", "GET "+fast, "GET "+fast, "CLIENT REPLY SKIP",
+		"MSETNX "+slow+" 1 "+fast+" 1",
 		"CLIENT REPLY SKIP", "MGET "+slow+" "+fast, "CLIENT REPLY OFF", "GET "+slow, "GET "+fast, "PING", "CLIENT REPLY ON", "GET "+fast)
 	eventually(t, "the fast node executes", func() bool { return len(c.nodes[1].executed()) >= 4 })
 	close(gate)

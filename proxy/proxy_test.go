@@ -49,7 +49,8 @@ func TestSplitAndMerge(t *testing.T) {
 	cl := c.dial()
 	cl.send("MSET "+a+" 1 "+b+" 2 "+d+" 3", "MGET "+d+" "+a+" none "+b, "EXISTS "+a+" "+a+" "+b+" none",
 		"DEL "+a+" "+b, "MGET "+a+" "+d, "MSET "+a+" 1 "+b)
-	cl.want("+OK", "*4 $1 3 $1 1 $-1 $1 2", ":3", ":2", "*2 $-1 $1 3", "-ERR wrong number of arguments for 'mset' command")
+	cl.want("+OK", "*4 $1 3 $1 1 $-1 $1 2", ":3", ":2", "*2 $-1 $1 3",
+		"-ERR wrong number of arguments for 'mset' command")
 }
 
 func TestCrossSlotIsRefused(t *testing.T) {

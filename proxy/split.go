@@ -119,7 +119,8 @@ func (s *client) forwardWhole(cmd *command.Command, args [][]byte, raw []byte) b
 	if s.parser.Inline() {
 		raw = resp.AppendRequest(nil, args...)
 	}
-	f := &fan{s: s, cmd: cmd, seq: s.tail, step: stepOf(cmd), partOf: make([]int32, (len(args)-1)/stepOf(cmd)), parts: 1, pending: 1}
+	f := &fan{s: s, cmd: cmd, seq: s.tail, step: stepOf(cmd),
+		partOf: make([]int32, (len(args)-1)/stepOf(cmd)), parts: 1, pending: 1}
 	f.replies = make([][]byte, 1)
 	s.issueCounted(cmd)
 	var body order.Body

@@ -307,7 +307,8 @@ func (t *transaction) send(requests [][]byte) {
 	t.seq, t.pending = s.tail, len(t.parts)+1 // one for this loop
 	s.issue()
 	for i, raw := range requests {
-		r := order.Request{Session: &s.Session, Part: t, Seq: t.seq, ID: int32(i), Origin: order.Origin{Partition: ring.Partition(t.parts[i].slot)}}
+		r := order.Request{Session: &s.Session, Part: t, Seq: t.seq, ID: int32(i),
+			Origin: order.Origin{Partition: ring.Partition(t.parts[i].slot)}}
 		if whole {
 			r.Part = nil
 		}

@@ -95,7 +95,8 @@ func TestTransactionRepliesAreBounded(t *testing.T) {
 	if !tx.fits(0, 2*maxReplies) || tx.fits(1, 1) {
 		t.Error("want a single reply whatever its size, and not two")
 	}
-	if tx = (&transaction{parts: make([]slotPart, 2)}); !tx.fits(0, maxReplies/2) || !tx.fits(1, maxReplies/2) || !tx.fits(1, maxReplies/2) || tx.fits(1, maxReplies/2+1) {
+	if tx = (&transaction{parts: make([]slotPart, 2)}); !tx.fits(0, maxReplies/2) ||
+		!tx.fits(1, maxReplies/2) || !tx.fits(1, maxReplies/2) || tx.fits(1, maxReplies/2+1) {
 		t.Error("want as many bytes as may be put together")
 	}
 	if testing.Short() {
@@ -112,8 +113,10 @@ func TestTransactionRepliesAreBounded(t *testing.T) {
 	}
 	cl.send("CLIENT SETNAME me", "EXEC", "CLIENT GETNAME")
 	cl.want("+QUEUED")
-	if reply := cl.reply(); len(reply) > 3*maxLocal/2 || !strings.HasSuffix(reply, strings.TrimSpace(string(errRepliesLarge))) {
-		t.Errorf("EXEC of %d COMMAND DOCS answers %d bytes that end with %q", count, len(reply), reply[max(0, len(reply)-100):])
+	if reply := cl.reply(); len(reply) > 3*maxLocal/2 ||
+		!strings.HasSuffix(reply, strings.TrimSpace(string(errRepliesLarge))) {
+		t.Errorf("EXEC of %d COMMAND DOCS answers %d bytes that end with %q",
+			count, len(reply), reply[max(0, len(reply)-100):])
 	}
 	cl.want("$2 me")
 }
@@ -131,7 +134,8 @@ func TestTransactionOfSeveralSlots(t *testing.T) {
 		} else {
 			cl.want(crossSlot, "$-1")
 		}
-		cl.send("WATCH "+a+" "+b, "WATCH "+a, "WATCH "+b, "MULTI", "GET "+a, "EXEC", "WATCH "+a, "MULTI", "GET "+b, "EXEC")
+		cl.send("WATCH "+a+" "+b, "WATCH "+a, "WATCH "+b, "MULTI", "GET "+a, "EXEC", "WATCH "+a,
+			"MULTI", "GET "+b, "EXEC")
 		cl.want(crossSlot, "+OK", "+OK", "+OK", "+QUEUED", crossSlot, "+OK", "+OK", "+QUEUED", crossSlot)
 	}
 

@@ -203,7 +203,8 @@ func (w *worker) closeSilent() {
 	}
 	now := w.loop.UnixMilli()
 	for _, s := range w.clients {
-		if s.head == s.tail && !s.state.Blocked && !s.state.Monitor && s.conn.Queued() == 0 && now-s.state.LastMilli > limit {
+		if s.head == s.tail && !s.state.Blocked && !s.state.Monitor && s.conn.Queued() == 0 &&
+			now-s.state.LastMilli > limit {
 			s.conn.Close(nil)
 		}
 	}

@@ -77,7 +77,8 @@ func readTree(t *testing.T) *sourceTree {
 			return err
 		}
 		if name := d.Name(); d.IsDir() {
-			if name == "bin" || name == "node_modules" || name == "target" || file != ".." && strings.HasPrefix(name, ".") {
+			if name == "bin" || name == "node_modules" || name == "target" ||
+				file != ".." && strings.HasPrefix(name, ".") {
 				return fs.SkipDir // nothing of the repository's
 			}
 			return nil

@@ -37,7 +37,8 @@ func TestHitsWithRoom(t *testing.T) {
 }
 
 func TestHitVerdict(t *testing.T) {
-	r := hitRun{dunlin: 0.80, lru: 0.79, s3fifo: 0.805, redis: []redisHits{{policy: "allkeys-lru", ratio: 0.8}, {policy: "allkeys-lfu", ratio: 0.7}}}
+	r := hitRun{dunlin: 0.80, lru: 0.79, s3fifo: 0.805,
+		redis: []redisHits{{policy: "allkeys-lru", ratio: 0.8}, {policy: "allkeys-lfu", ratio: 0.7}}}
 	if got := r.verdict(); got != "reached" {
 		t.Errorf("verdict %q", got)
 	}

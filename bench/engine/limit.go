@@ -90,7 +90,8 @@ func (a *limitAnswer) writePhases(out io.Writer) {
 	fmt.Fprintln(t, "phase\tSETs\tGiB written\tseconds\tfailed\tRSS\tdata\tlive\tleast\t")
 	worst := phaseResult{Data: 1, Live: 1, Least: 1}
 	for _, p := range a.Phases {
-		fmt.Fprintf(t, "%s\t%d\t%.1f\t%.1f\t%d\t%s\n", p.Name, p.Sets, float64(p.Written)/(1<<30), p.Took.Seconds(), p.Failed, p.shares())
+		fmt.Fprintf(t, "%s\t%d\t%.1f\t%.1f\t%d\t%s\n",
+			p.Name, p.Sets, float64(p.Written)/(1<<30), p.Took.Seconds(), p.Failed, p.shares())
 		worst.Failed += p.Failed
 		worst.MaxResident = max(worst.MaxResident, p.MaxResident)
 		worst.Data, worst.Live, worst.Least = min(worst.Data, p.Data), min(worst.Live, p.Live), min(worst.Least, p.Least)
@@ -98,7 +99,8 @@ func (a *limitAnswer) writePhases(out io.Writer) {
 	fmt.Fprintf(t, "worst\t\t\t\t%d\t%s\n", worst.Failed, worst.shares())
 	_ = t.Flush() // text for people
 	fmt.Fprintf(out, "\nRSS at most %.2f of the limit: %s. Live at least %.2f after each phase: %s. No SET fails: %s.\n",
-		residentTarget, reached(worst.MaxResident <= residentTarget), liveTarget, reached(worst.Live >= liveTarget), reached(worst.Failed == 0))
+		residentTarget, reached(worst.MaxResident <= residentTarget), liveTarget,
+		reached(worst.Live >= liveTarget), reached(worst.Failed == 0))
 }
 
 func (p *phaseResult) shares() string {

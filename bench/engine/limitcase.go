@@ -64,7 +64,8 @@ func limitCase(in *gob.Decoder, out *gob.Encoder) error {
 		}
 		a.Phases = append(a.Phases, r)
 	}
-	err = errors.Join(l.shrink(&a.Shrink), l.flush(&a.Flush, a.Empty), l.e.Close(), l.open(engine.NoEviction), l.refuse(&a.Refuse))
+	err = errors.Join(l.shrink(&a.Shrink), l.flush(&a.Flush, a.Empty), l.e.Close(),
+		l.open(engine.NoEviction), l.refuse(&a.Refuse))
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,8 @@ const (
 	opIncr
 )
 
-var opNames = [...]string{"SET insert", "GET", "GET of 16", "DEL", "SET same size", "SET of 16", "SET other size", "EXPIRE first", "EXPIRE again", "INCR"}
+var opNames = [...]string{"SET insert", "GET", "GET of 16", "DEL", "SET same size", "SET of 16",
+	"SET other size", "EXPIRE first", "EXPIRE again", "INCR"}
 
 func (o op) String() string { return opNames[o] }
 
@@ -135,7 +136,8 @@ func newLoad(q speedOpen, cores int) (*load, error) {
 	}
 	for w := range l.workers {
 		at := w * q.Accesses / cores
-		l.workers[w] = worker{l: l, key: newKey(q.KeyLen), value: make([]byte, 2*q.ValueLen), dst: make([]byte, 0, 2*q.ValueLen), at: [2]int{at, at}}
+		l.workers[w] = worker{l: l, key: newKey(q.KeyLen), value: make([]byte, 2*q.ValueLen),
+			dst: make([]byte, 0, 2*q.ValueLen), at: [2]int{at, at}}
 		for i := range l.workers[w].keys {
 			l.workers[w].keys[i] = newKey(q.KeyLen)
 		}

@@ -130,5 +130,6 @@ func (a *pauseAnswer) eventLine(d disturbance) string {
 func (a *pauseAnswer) writeHeap(out io.Writer, keys int) {
 	fmt.Fprintf(out, "\nGo's heap with %d keys: %.1f MiB, at most %d: %s. %d collections under load: pauses p99 %v, longest %v, at most %v: %s.\n",
 		keys, float64(a.Heap)/(1<<20), heapTarget>>20, reached(a.Heap <= heapTarget),
-		a.GCs, a.GCPause99.Round(time.Microsecond), a.GCPause.Round(time.Microsecond), gcPauseTarget, reached(a.GCPause <= gcPauseTarget))
+		a.GCs, a.GCPause99.Round(time.Microsecond), a.GCPause.Round(time.Microsecond), gcPauseTarget,
+		reached(a.GCPause <= gcPauseTarget))
 }

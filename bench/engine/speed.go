@@ -81,7 +81,8 @@ func (r *race) run(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, o := range []op{opGet, opGetMany, opDel, opSetSame, opSetMany, opSetOther, opExpireFirst, opExpireAgain, opIncr} {
+	for _, o := range []op{opGet, opGetMany, opDel, opSetSame, opSetMany, opSetOther, opExpireFirst,
+		opExpireAgain, opIncr} {
 		if err := r.prepare(o); err != nil {
 			return err
 		}
@@ -100,7 +101,8 @@ func (r *race) run(ctx context.Context) error {
 func (r *race) workerCounts() []int { return slices.Compact([]int{1, r.cores}) }
 
 func (r *race) open() error {
-	q := speedOpen{Keys: r.keys, KeyLen: speedKeyLen, ValueLen: r.valueLen, Accesses: r.size.accesses, MaxBytes: r.maxBytes()}
+	q := speedOpen{Keys: r.keys, KeyLen: speedKeyLen, ValueLen: r.valueLen, Accesses: r.size.accesses,
+		MaxBytes: r.maxBytes()}
 	for i, name := range contenders {
 		q.Contender = name
 		c, err := startCase("speed")

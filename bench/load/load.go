@@ -57,7 +57,8 @@ func (r *Result) PerSecond() float64 { return float64(r.Commands) / r.Elapsed.Se
 func (c *Config) check() error {
 	switch {
 	case c.Clients < 1 || c.Pipeline < 1 || c.Keys < 1 || c.Threads < 0 || c.Threads > c.Clients:
-		return fmt.Errorf("cannot load with %d clients, pipeline %d, %d keys and %d threads", c.Clients, c.Pipeline, c.Keys, c.Threads)
+		return fmt.Errorf("cannot load with %d clients, pipeline %d, %d keys and %d threads",
+			c.Clients, c.Pipeline, c.Keys, c.Threads)
 	case c.Sets < 0 || c.Gets < 0 || c.Sets+c.Gets == 0 || c.Rate < 0 || c.Hot < 0 || c.Hot > 1:
 		return fmt.Errorf("cannot load with %d:%d SET:GET, rate %g and a hot share of %g", c.Sets, c.Gets, c.Rate, c.Hot)
 	}

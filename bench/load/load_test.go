@@ -157,7 +157,8 @@ func TestRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Commands < 21 || r.Commands != s.commands || r.Missed != 0 || r.Latency.Total() != uint64(r.Commands) || r.Elapsed < c.Duration {
+		if r.Commands < 21 || r.Commands != s.commands || r.Missed != 0 ||
+			r.Latency.Total() != uint64(r.Commands) || r.Elapsed < c.Duration {
 			t.Errorf("%d commands, %d misses, %d latencies in %v, with %+v: want %d, 0, as many, and %v",
 				r.Commands, r.Missed, r.Latency.Total(), r.Elapsed, c, s.commands, c.Duration)
 		}
@@ -204,7 +205,8 @@ func TestOpenLoopBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Close(pair[1])
-	w := newWorker(&Config{Clients: 1, Threads: 1, Pipeline: 100, Gets: 1, KeysPerGet: 1, Keys: 10, Rate: 1000, Duration: time.Second}, 0, 0, nil)
+	w := newWorker(&Config{Clients: 1, Threads: 1, Pipeline: 100, Gets: 1, KeysPerGet: 1, Keys: 10,
+		Rate: 1000, Duration: time.Second}, 0, 0, nil)
 	defer w.close()
 	c := w.clients[0]
 	c.fd, c.due = pair[0], 50
@@ -212,10 +214,12 @@ func TestOpenLoopBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := w.sendClientsDue(c); err != nil || c.outstanding != 1000 || c.sent != 10 {
-		t.Errorf("%d commands in %d batches are outstanding, %v: want 1000, the most that %d allows", c.outstanding, c.sent, err, maxOpen)
+		t.Errorf("%d commands in %d batches are outstanding, %v: want 1000, the most that %d allows",
+			c.outstanding, c.sent, err, maxOpen)
 	}
 	if err := w.count(c, 100, 0); err != nil || c.outstanding != 1000 || c.sent != 11 {
-		t.Errorf("after 100 replies %d commands in %d batches are outstanding, %v: want 1000 in 11", c.outstanding, c.sent, err)
+		t.Errorf("after 100 replies %d commands in %d batches are outstanding, %v: want 1000 in 11",
+			c.outstanding, c.sent, err)
 	}
 	if n := w.result.Late.Total(); n != 10 {
 		t.Errorf("the lateness of %d batches was counted: want 10, the other one waited for the server", n)
@@ -261,7 +265,8 @@ func TestRunRefuses(t *testing.T) {
 // else's.
 func TestNoForeignDescriptor(t *testing.T) {
 	w := newWorker(&Config{Clients: 2, Threads: 1, Pipeline: 1, Gets: 1, KeysPerGet: 1, Keys: 1}, 0, 0, nil)
-	if err := w.connect(netip.MustParseAddrPort("127.0.0.1:1")); err == nil || w.clients[0].fd != -1 || w.clients[1].fd != -1 {
+	if err := w.connect(netip.MustParseAddrPort("127.0.0.1:1")); err == nil || w.clients[0].fd != -1 ||
+		w.clients[1].fd != -1 {
 		t.Errorf("after %v the clients have the descriptors %d and %d: want none", err, w.clients[0].fd, w.clients[1].fd)
 	}
 	w.close()
@@ -278,7 +283,8 @@ func TestDialGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Close(fd)
-	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0)); err != nil {
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
+		syscall.Listen(fd, 0)); err != nil {
 		t.Fatal(err)
 	}
 	name, err := syscall.Getsockname(fd)
@@ -340,7 +346,8 @@ func TestRunEnds(t *testing.T) {
 	s := startFake(t, RESP)
 	c = s.config(RESP)
 	c.Keys = 10_000_000
-	if err := Fill(t.Context(), c, 20*time.Millisecond); err == nil || !strings.Contains(err.Error(), "of 10000000 keys were set in 20ms") {
+	if err := Fill(t.Context(), c, 20*time.Millisecond); err == nil ||
+		!strings.Contains(err.Error(), "of 10000000 keys were set in 20ms") {
 		t.Errorf("a fill that took too long gave %v", err)
 	}
 }

@@ -17,7 +17,8 @@ func TestReader(t *testing.T) {
 				dn, dv, bad := r.feed([]byte(text[from:min(from+step, len(text))]))
 				n, v, err = n+dn, v+dv, bad
 			}
-			if n != replies || v != values || (err == nil) != (wantErr == "") || err != nil && !strings.Contains(err.Error(), wantErr) {
+			if n != replies || v != values || (err == nil) != (wantErr == "") ||
+				err != nil && !strings.Contains(err.Error(), wantErr) {
 				t.Errorf("%q, %d bytes at a time, has %d replies and %d values, %v: want %d, %d, %q",
 					text, step, n, v, err, replies, values, wantErr)
 			}

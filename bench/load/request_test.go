@@ -12,7 +12,8 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%d requests of %+v are %q: want %q", n, c, got, want)
 		}
 	}
-	const get, set = "*2\r\n$3\r\nGET\r\n$13\r\nk000000000000\r\n", "*3\r\n$3\r\nSET\r\n$13\r\nk000000000000\r\n$2\r\nxx\r\n"
+	const get, set = "*2\r\n$3\r\nGET\r\n$13\r\nk000000000000\r\n",
+		"*3\r\n$3\r\nSET\r\n$13\r\nk000000000000\r\n$2\r\nxx\r\n"
 	f(Config{Prefix: "k", Keys: 1, ValueBytes: 2, Sets: 1, Gets: 2}, 0, 4, set+get+get+set)
 	f(Config{Prefix: "k", Keys: 1, Gets: 1, KeysPerGet: 2}, 0, 1,
 		"*3\r\n$4\r\nMGET\r\n$13\r\nk000000000000\r\n$13\r\nk000000000000\r\n")
@@ -50,7 +51,8 @@ func TestKeysAreSpread(t *testing.T) {
 	}
 	f(0, 700, 1300)
 	f(0.5, 49_500, 51_500)
-	a, b := newWriter(&Config{Keys: 1 << 30, Gets: 1, KeysPerGet: 1}, 0, 0), newWriter(&Config{Keys: 1 << 30, Gets: 1, KeysPerGet: 1}, 1, 0)
+	a, b := newWriter(&Config{Keys: 1 << 30, Gets: 1, KeysPerGet: 1}, 0, 0),
+		newWriter(&Config{Keys: 1 << 30, Gets: 1, KeysPerGet: 1}, 1, 0)
 	if a.key() == b.key() {
 		t.Error("two workers ask for the same keys")
 	}

@@ -57,7 +57,8 @@ type worker struct {
 func newWorker(c *Config, number, inOrder int, stopped *atomic.Bool) *worker {
 	w := &worker{config: c, requests: newWriter(c, number, inOrder), in: make([]byte, readBytes), stopped: stopped}
 	for range (c.Clients + c.Threads - 1 - number) / c.Threads {
-		w.clients = append(w.clients, &client{fd: -1, number: len(w.clients), replies: reader{protocol: c.Protocol, want: c.ValueBytes}})
+		w.clients = append(w.clients, &client{fd: -1, number: len(w.clients),
+			replies: reader{protocol: c.Protocol, want: c.ValueBytes}})
 	}
 	if c.Rate > 0 {
 		each := float64(c.Pipeline) / c.Rate * 1e9
@@ -162,7 +163,8 @@ func (w *worker) receive(c *client) error {
 		case err != nil:
 			return fmt.Errorf("cannot read: %w", err)
 		case n == 0:
-			return fmt.Errorf("the server has closed a connection with %d replies outstanding: %w", c.outstanding, io.ErrUnexpectedEOF)
+			return fmt.Errorf("the server has closed a connection with %d replies outstanding: %w",
+				c.outstanding, io.ErrUnexpectedEOF)
 		}
 		w.now = time.Since(w.begin)
 		replies, values, err := c.replies.feed(w.in[:n])

@@ -107,7 +107,8 @@ func TestAsk(t *testing.T) {
 	}
 	for _, bad := range []string{"-ERR unknown command\r\n", "$-1\r\n", "$99999\r\n", "+OK\r\n"} {
 		f.fail = bad
-		if got, err := ask(t.Context(), f.addr, "CLUSTER INFO"); err == nil || !strings.Contains(err.Error(), strings.TrimSpace(bad)) {
+		if got, err := ask(t.Context(), f.addr, "CLUSTER INFO"); err == nil ||
+			!strings.Contains(err.Error(), strings.TrimSpace(bad)) {
 			t.Errorf("CLUSTER INFO is %q, %v, of a server that answers %q: want an error that says so", got, err, bad)
 		}
 	}

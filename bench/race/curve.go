@@ -40,7 +40,8 @@ func nodesCurve() curve {
 	}
 	for _, pipeline := range []int{1, 16, 64} {
 		for i, n := range []int{3, 9, 27} {
-			c.points = append(c.points, point{fmt.Sprintf("pipeline %d", pipeline), fmt.Sprintf("%d nodes", n), c.peers[i].name, get(50, pipeline)})
+			c.points = append(c.points, point{fmt.Sprintf("pipeline %d", pipeline),
+				fmt.Sprintf("%d nodes", n), c.peers[i].name, get(50, pipeline)})
 		}
 	}
 	return c
@@ -63,12 +64,14 @@ func loopsCurve() curve {
 		for _, kind := range []string{"node", "proxy"} {
 			for _, loops := range []int{1, 2, 4} {
 				name := fmt.Sprintf("dunlin-%s-%d", kind, loops)
-				c.points = append(c.points, point{fmt.Sprintf("%s, pipeline %d", kind, pipeline), fmt.Sprintf("loops: %d", loops), name, get(50, pipeline)})
+				c.points = append(c.points, point{fmt.Sprintf("%s, pipeline %d", kind, pipeline),
+					fmt.Sprintf("loops: %d", loops), name, get(50, pipeline)})
 			}
 		}
 	}
 	for _, loops := range []int{1, 2, 4} {
-		c.peers = append(c.peers, single(fmt.Sprintf("dunlin-node-%d", loops), loops), cluster(fmt.Sprintf("dunlin-proxy-%d", loops), backends, loops))
+		c.peers = append(c.peers, single(fmt.Sprintf("dunlin-node-%d", loops), loops),
+			cluster(fmt.Sprintf("dunlin-proxy-%d", loops), backends, loops))
 	}
 	return c
 }

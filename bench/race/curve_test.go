@@ -34,8 +34,10 @@ func TestRunCurves(t *testing.T) {
 	hot := get(7, 2)
 	hot.hot = 0.5
 	first := curve{name: "first", peers: []peer{starts("redis"), {name: "missing", needs: []string{"no-such-tool"}}},
-		points: []point{{"one", "cold", "redis", get(7, 2)}, {"one", "gone", "missing", get(1, 1)}, {"two", "hot", "redis", hot}}}
-	second := curve{name: "second", peers: []peer{starts("dunlin+3")}, points: []point{{"one", "few", "dunlin+3", get(3, 1)}}}
+		points: []point{{"one", "cold", "redis", get(7, 2)}, {"one", "gone", "missing", get(1, 1)},
+			{"two", "hot", "redis", hot}}}
+	second := curve{name: "second", peers: []peer{starts("dunlin+3")},
+		points: []point{{"one", "few", "dunlin+3", get(3, 1)}}}
 	none := curve{name: "none", peers: first.peers[1:], points: first.points[1:2]}
 	err := r.runCurves(t.Context(), s, []curve{none, first, second})
 	if err == nil || !strings.Contains(err.Error(), "no peer") {
@@ -53,12 +55,14 @@ func TestRunCurves(t *testing.T) {
 	}
 	var out strings.Builder
 	r.writeCurves(&out, []curve{first, second})
-	for _, want := range []string{"\nfirst: one\n", "\nfirst: two\n", "\nsecond: one\n", "  few ", "missing: no-such-tool"} {
+	for _, want := range []string{"\nfirst: one\n", "\nfirst: two\n", "\nsecond: one\n", "  few ",
+		"missing: no-such-tool"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report has no %q:\n%s", want, out.String())
 		}
 	}
-	if picture := string(r.drawCurves([]curve{first, second})); strings.Count(picture, "<rect") != 4 || strings.Contains(picture, "gone") {
+	if picture := string(r.drawCurves([]curve{first, second})); strings.Count(picture, "<rect") != 4 ||
+		strings.Contains(picture, "gone") {
 		t.Errorf("the picture is not of the ground and three bars (nobody took processor time):\n%s", picture)
 	}
 }

@@ -128,7 +128,8 @@ func (r *race) measure(ctx context.Context, w workload, l *live) (*sample, error
 		return nil, err
 	}
 	after[roleLoad] = own
-	x := &sample{ops: result.PerSecond(), p50: millis(result.Latency.Quantile(0.5)), p99: millis(result.Latency.Quantile(0.99)),
+	x := &sample{ops: result.PerSecond(), p50: millis(result.Latency.Quantile(0.5)),
+		p99:  millis(result.Latency.Quantile(0.99)),
 		busy: (own - before[roleLoad]).Seconds() / result.Elapsed.Seconds() / float64(r.threads)}
 	for i := range after {
 		x.cpu[i] = float64((after[i] - before[i]).Microseconds()) / float64(result.Commands)

@@ -51,7 +51,8 @@ func TestRunTakesTurns(t *testing.T) {
 	}
 	for _, l := range r.live {
 		got := r.results[cell{"get1", l.name}]
-		if len(got) != 2 || got[0] == nil || got[0].ops != 5000 || got[0].p50 < 0.5 || got[0].p50 > 0.52 || got[0].p99 != 0.9 {
+		if len(got) != 2 || got[0] == nil || got[0].ops != 5000 || got[0].p50 < 0.5 ||
+			got[0].p50 > 0.52 || got[0].p99 != 0.9 {
 			t.Errorf("results of %s are %+v: want two with the load's figures", l.name, got)
 		}
 	}
@@ -75,12 +76,14 @@ func TestRunNotesFailures(t *testing.T) {
 		t.Errorf("the open loop ran at %d paces, %v: want %d, of b alone", len(r.steady), err, len(shares))
 	}
 	notes := strings.Join(r.notes, "\n")
-	for _, want := range []string{"set1 on a failed in round 1: no luck", "get1 on a failed in round 2", "get1 on b: 7 of the keys"} {
+	for _, want := range []string{"set1 on a failed in round 1: no luck", "get1 on a failed in round 2",
+		"get1 on b: 7 of the keys"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("notes are %q: want %q", notes, want)
 		}
 	}
-	if a, b := r.results[cell{"set1", "a"}], r.results[cell{"set1", "b"}]; len(a) != 2 || a[0] != nil || len(succeeded(b)) != 2 {
+	if a, b := r.results[cell{"set1", "a"}], r.results[cell{"set1", "b"}]; len(a) != 2 || a[0] != nil ||
+		len(succeeded(b)) != 2 {
 		t.Errorf("results are %v and %v: want two failures and two samples", a, b)
 	}
 }
@@ -150,10 +153,12 @@ func TestPrepareLeavesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(r.live) != 1 || r.live[0].name != "good" || len(fake.keys) != r.keys+2 {
-		t.Errorf("racing are %v, filled with %d keys: want good with %d of 64 bytes and two others", r.live, len(fake.keys), r.keys)
+		t.Errorf("racing are %v, filled with %d keys: want good with %d of 64 bytes and two others",
+			r.live, len(fake.keys), r.keys)
 	}
 	notes := strings.Join(r.notes, "\n")
-	for _, want := range []string{"missing is left out: missing: no-such-tool", "dying is left out: dier has ended: bad setting"} {
+	for _, want := range []string{"missing is left out: missing: no-such-tool",
+		"dying is left out: dier has ended: bad setting"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("notes are %q: want %q", notes, want)
 		}

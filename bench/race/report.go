@@ -23,7 +23,8 @@ func (r *race) writeMachine(ctx context.Context, w io.Writer, commandLine []stri
 	checkout := firstLine(ctx, "git", "describe", "--always", "--dirty")
 	processors := fmt.Sprintf("%d processors %s", runtime.NumCPU(), processorName(readText("/proc/cpuinfo")))
 	r.machine = fmt.Sprintf("%s, commit %s", processors, checkout)
-	fmt.Fprintf(w, "%s, %s, load average %s, %s\n", time.Now().UTC().Format(time.DateOnly), processors, loadAverage(), runtime.Version())
+	fmt.Fprintf(w, "%s, %s, load average %s, %s\n",
+		time.Now().UTC().Format(time.DateOnly), processors, loadAverage(), runtime.Version())
 	fmt.Fprintf(w, "race %s\n", strings.Join(commandLine, " "))
 	fmt.Fprintf(w, "checkout: %s\n", checkout)
 	for _, tool := range []string{dunlin, redisServer, memcached, nutcracker} {
@@ -84,7 +85,8 @@ type group struct {
 
 // groupOf returns the rows of the peers in a workload.
 func (r *race) groupOf(w workload) group {
-	g := group{title: fmt.Sprintf("%s: %s, values of %d bytes, clients %d, pipeline %d", w.name, w.title, w.data.valueBytes, w.clients, w.pipeline)}
+	g := group{title: fmt.Sprintf("%s: %s, values of %d bytes, clients %d, pipeline %d",
+		w.name, w.title, w.data.valueBytes, w.clients, w.pipeline)}
 	for _, l := range r.live {
 		g.rows = append(g.rows, row{l.name, colorOf(l.name), succeeded(r.results[cell{w.name, l.name}])})
 	}

@@ -43,7 +43,8 @@ func TestReport(t *testing.T) {
 		return &sample{ops: ops, p50: 1.5, p99: 3, cpu: [roles]float64{cpu, 0, 0.5}, rss: [roles]float64{150}}
 	}
 	dunlin := func(ops, busy float64) *sample {
-		return &sample{ops: ops, p50: 0.75, p99: 1.5, cpu: [roles]float64{0.75, 1, 0.5}, rss: [roles]float64{200, 30}, busy: busy}
+		return &sample{ops: ops, p50: 0.75, p99: 1.5, cpu: [roles]float64{0.75, 1, 0.5},
+			rss: [roles]float64{200, 30}, busy: busy}
 	}
 	r := &race{work: work, length: time.Second, notes: []string{"twemproxy+3 had a bad day"},
 		live: []*live{{name: "redis"}, {name: "twemproxy+3"}, {name: "dunlin+3"}},

@@ -154,7 +154,8 @@ func colorOf(peer string) string {
 
 func rect(out *bytes.Buffer, x float64, y int, width float64, class string) {
 	if width > 0 {
-		fmt.Fprintf(out, `<rect class="%s" x="%.1f" y="%d" width="%.1f" height="%d"/>`+"\n", class, x, y, width, barHeight-3)
+		fmt.Fprintf(out, `<rect class="%s" x="%.1f" y="%d" width="%.1f" height="%d"/>`+"\n", class, x,
+			y, width, barHeight-3)
 	}
 }
 

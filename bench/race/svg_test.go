@@ -25,7 +25,8 @@ func TestDraw(t *testing.T) {
 	for _, want := range []string{
 		// Bars of half the width and of the full width.
 		`class="redis" x="120.0" y="89" width="140.0"`, `class="dunlin" x="120.0" y="103" width="280.0"`,
-		`class="redis" x="500.0" y="89" width="280.0"`, `class="dunlin" x="500.0" y="103" width="70.0"`, `class="dunlin part" x="570.0" y="103" width="70.0"`,
+		`class="redis" x="500.0" y="89" width="280.0"`, `class="dunlin" x="500.0" y="103" width="70.0"`,
+		`class="dunlin part" x="570.0" y="103" width="70.0"`,
 		">2 k<", ">4.00 µs<", ">2.00 µs<", ">SET, pipeline 1<", ">not measured<", "a &lt;fast&gt; machine", "prefers-color-scheme: dark",
 	} {
 		if !strings.Contains(picture, want) {

@@ -23,7 +23,8 @@ var (
 
 // config returns a load of the keys. keys is the value of --keys.
 func (d data) config(l *live, keys int) load.Config {
-	return load.Config{Addr: l.addr, Protocol: l.protocol, Prefix: d.prefix, Keys: max(1, int(float64(keys)*d.share)), ValueBytes: d.valueBytes}
+	return load.Config{Addr: l.addr, Protocol: l.protocol, Prefix: d.prefix,
+		Keys: max(1, int(float64(keys)*d.share)), ValueBytes: d.valueBytes}
 }
 
 // workload is what a peer's clients do in one run.
@@ -68,7 +69,8 @@ func matrix() (all []workload) {
 				}
 				add(workload{name: "set" + at, title: "SET", clients: clients, pipeline: pipeline, sets: 1, data: d})
 				add(workload{name: "get" + at, title: "GET", clients: clients, pipeline: pipeline, gets: 1, data: d})
-				add(workload{name: "mget" + at, title: "MGET of 10", clients: clients, pipeline: pipeline, gets: 1, keysPerGet: 10, data: d})
+				add(workload{name: "mget" + at, title: "MGET of 10", clients: clients,
+					pipeline: pipeline, gets: 1, keysPerGet: 10, data: d})
 			}
 		}
 	}

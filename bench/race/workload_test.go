@@ -31,8 +31,11 @@ func TestWorkloadConfig(t *testing.T) {
 		}
 	}
 	f("set16", load.Config{Clients: 50, Pipeline: 16, Threads: 2, Sets: 1, Prefix: "key:", Keys: 5000, ValueBytes: 64})
-	f("get10000-c10", load.Config{Clients: 10, Pipeline: 10_000, Threads: 2, Gets: 1, Prefix: "key:", Keys: 5000, ValueBytes: 64})
+	f("get10000-c10", load.Config{Clients: 10, Pipeline: 10_000, Threads: 2, Gets: 1, Prefix: "key:",
+		Keys: 5000, ValueBytes: 64})
 	f("get1-c1", load.Config{Clients: 1, Pipeline: 1, Threads: 1, Gets: 1, Prefix: "key:", Keys: 5000, ValueBytes: 64})
-	f("mget64-1k-c1000", load.Config{Clients: 1000, Pipeline: 64, Threads: 2, Gets: 1, KeysPerGet: 10, Prefix: "big:", Keys: 500, ValueBytes: 1024})
-	f("mix30", load.Config{Clients: 50, Pipeline: 30, Threads: 2, Sets: 1, Gets: 10, Prefix: "mid:", Keys: 500, ValueBytes: 256})
+	f("mget64-1k-c1000", load.Config{Clients: 1000, Pipeline: 64, Threads: 2, Gets: 1, KeysPerGet: 10,
+		Prefix: "big:", Keys: 500, ValueBytes: 1024})
+	f("mix30", load.Config{Clients: 50, Pipeline: 30, Threads: 2, Sets: 1, Gets: 10, Prefix: "mid:",
+		Keys: 500, ValueBytes: 256})
 }

@@ -227,11 +227,12 @@ func (p *process) advertisedAdmin(ctx context.Context, member string) (string, e
 }
 
 func (p *process) source(self ring.Member, agent *gossip.Agent) admin.Source {
-	return admin.Source{ID: self.ID, Boot: self.Boot, Addr: self.Addr, View: agent, Settled: agent.HasSettings, Gossip: func() exporter.Gossip {
-		s := agent.Stats()
-		return exporter.Gossip{
-			Health: s.Health, Rejoins: s.Rejoins, Fetches: s.Fetches, FetchErrors: s.FetchErrors,
-			Issued: s.Issued, Healed: s.Healed, Rejected: s.Rejected, Strangers: s.Strangers,
-		}
-	}}
+	return admin.Source{ID: self.ID, Boot: self.Boot, Addr: self.Addr, View: agent,
+		Settled: agent.HasSettings, Gossip: func() exporter.Gossip {
+			s := agent.Stats()
+			return exporter.Gossip{
+				Health: s.Health, Rejoins: s.Rejoins, Fetches: s.Fetches, FetchErrors: s.FetchErrors,
+				Issued: s.Issued, Healed: s.Healed, Rejected: s.Rejected, Strangers: s.Strangers,
+			}
+		}}
 }

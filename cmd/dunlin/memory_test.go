@@ -37,7 +37,8 @@ func TestProcessFitsItsTenth(t *testing.T) {
 			process := binaryMemory + goMemory(storage) + int64(loops)*loopMemory
 			overhead := processOverhead(storage, loops)
 			if process-overhead > storage/beyond || overhead > 0 && process-overhead < storage/beyond {
-				t.Errorf("%d loops, %d MiB: the process has %d MiB, of which %d count", loops, storage>>20, process>>20, overhead>>20)
+				t.Errorf("%d loops, %d MiB: the process has %d MiB, of which %d count",
+					loops, storage>>20, process>>20, overhead>>20)
 			}
 		}
 	}
@@ -72,7 +73,8 @@ func TestCheckMemory(t *testing.T) {
 			t.Fatalf("%+v: %v", x, err)
 		}
 		smallest, err := strconv.Atoi(named[2])
-		if err != nil || check(size(smallest)*mib, x.nodes, x.loops) != nil || check(size(smallest-1)*mib, x.nodes, x.loops) == nil {
+		if err != nil || check(size(smallest)*mib, x.nodes, x.loops) != nil ||
+			check(size(smallest-1)*mib, x.nodes, x.loops) == nil {
 			t.Errorf("%+v: %d MiB is not the smallest", x, smallest)
 		}
 		if smallest > 100*x.loops {

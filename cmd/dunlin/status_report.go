@@ -68,7 +68,8 @@ func memberRow(m status.Member, peers []status.Peer) []string {
 		memory = status.BytesText(m.MemoryUsed) + " of " + status.BytesText(m.MemoryMax)
 	}
 	return []string{m.ID, m.Role, state, strconv.FormatUint(m.Epoch, 10), partitions, keys, memory,
-		status.RatioText(m.RecentHits, m.RecentMisses, "-"), strconv.FormatFloat(m.CommandsPerSecond, 'f', 0, 64), strconv.Itoa(m.Clients), m.Addr}
+		status.RatioText(m.RecentHits, m.RecentMisses, "-"),
+		strconv.FormatFloat(m.CommandsPerSecond, 'f', 0, 64), strconv.Itoa(m.Clients), m.Addr}
 }
 
 // remarks returns, in words, what a reader of the table might miss.

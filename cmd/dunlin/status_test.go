@@ -28,15 +28,17 @@ func fakeAdmin(t *testing.T, s *status.Status) string {
 
 func TestPrintReport(t *testing.T) {
 	r := &status.Report{
-		Cluster: status.Cluster{Name: "herd", Epoch: 7, Partitions: 4096, Followed: 4095, Moves: 12, Paused: true, Peers: []status.Peer{
-			{ID: "node-1", Boot: 1, Role: "node", State: "serving"},
-			{ID: "node-2", Boot: 2, Role: "node", State: "joining"},
-			{ID: "node-3", Boot: 3, Role: "node", State: "serving"},
-			{ID: "proxy", Boot: 4, Role: "proxy", State: "serving"},
-		}},
+		Cluster: status.Cluster{Name: "herd", Epoch: 7, Partitions: 4096, Followed: 4095, Moves: 12,
+			Paused: true, Peers: []status.Peer{
+				{ID: "node-1", Boot: 1, Role: "node", State: "serving"},
+				{ID: "node-2", Boot: 2, Role: "node", State: "joining"},
+				{ID: "node-3", Boot: 3, Role: "node", State: "serving"},
+				{ID: "proxy", Boot: 4, Role: "proxy", State: "serving"},
+			}},
 		Members: []status.Member{
 			{ID: "node-1", Boot: 1, Role: "node", Ready: true, Epoch: 7, Partitions: 2048, Keys: 1234567, MemoryUsed: 12 << 20,
-				MemoryMax: 1 << 30, Hits: 5, Misses: 5, RecentHits: 982, RecentMisses: 18, CommandsPerSecond: 120000.4, Clients: 3, Addr: "127.0.0.1:6380"},
+				MemoryMax: 1 << 30, Hits: 5, Misses: 5, RecentHits: 982, RecentMisses: 18,
+				CommandsPerSecond: 120000.4, Clients: 3, Addr: "127.0.0.1:6380"},
 			{ID: "node-2", Boot: 2, Role: "node", Fenced: true, Epoch: 6, MemoryUsed: 1500, MemoryMax: 1 << 30, Addr: "127.0.0.1:6381"},
 			{ID: "proxy", Boot: 4, Role: "proxy", Ready: true, Epoch: 7, CommandsPerSecond: 99, Clients: 50, Addr: "127.0.0.1:6379"},
 		},

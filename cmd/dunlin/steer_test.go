@@ -81,7 +81,8 @@ func TestDrainAndPause(t *testing.T) {
 		s := statusOf(t, c.admin).Cluster
 		owned, followed := partitionsOf(t, c.admin, first)
 		if owned == 0 || followed == 0 || s.Moves > 0 || s.Followed != 4096 {
-			return fmt.Errorf("it owns %d partitions and follows %d; %d are moving, %d followed", owned, followed, s.Moves, s.Followed)
+			return fmt.Errorf("it owns %d partitions and follows %d; %d are moving, %d followed",
+				owned, followed, s.Moves, s.Followed)
 		}
 		return nil
 	})

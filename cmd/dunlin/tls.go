@@ -15,16 +15,20 @@ import (
 
 // addClusterTLS registers the flags of TLS between members.
 func (o *options) addClusterTLS(f *pflag.FlagSet) {
-	f.StringVar(&o.clusterTLS.Cert, "cluster-tls-cert", "", "PEM certificate of this member, for TLS between members and for clients of a node")
+	f.StringVar(&o.clusterTLS.Cert, "cluster-tls-cert", "",
+		"PEM certificate of this member, for TLS between members and for clients of a node")
 	f.StringVar(&o.clusterTLS.Key, "cluster-tls-key", "", "private key of --cluster-tls-cert")
-	f.StringVar(&o.clusterTLS.CA, "cluster-tls-ca", "", "PEM certificate of the CA that signs all members' certificates; both ends of a connection verify")
+	f.StringVar(&o.clusterTLS.CA, "cluster-tls-ca", "",
+		"PEM certificate of the CA that signs all members' certificates; both ends of a connection verify")
 }
 
 // addClientTLS registers the flags of TLS for clients.
 func (o *options) addClientTLS(f *pflag.FlagSet) {
-	f.StringVar(&o.clientTLS.Cert, "tls-cert", "", "PEM certificate for clients; the client address then speaks TLS only")
+	f.StringVar(&o.clientTLS.Cert, "tls-cert", "",
+		"PEM certificate for clients; the client address then speaks TLS only")
 	f.StringVar(&o.clientTLS.Key, "tls-key", "", "private key of --tls-cert")
-	f.StringVar(&o.clientTLS.CA, "tls-ca", "", "PEM certificate of the CA that must sign clients' certificates (default: clients need none)")
+	f.StringVar(&o.clientTLS.CA, "tls-ca", "",
+		"PEM certificate of the CA that must sign clients' certificates (default: clients need none)")
 }
 
 // checkTLS refuses an incomplete set of TLS flags.

@@ -29,7 +29,8 @@ func TestTop(t *testing.T) {
 	out := &pages{most: 3, cancel: cancel}
 	admin := fakeAdmin(t, &status.Status{
 		Cluster: status.Cluster{Name: "herd", Epoch: 4},
-		Members: []status.Member{{ID: "n1", Role: "node", Epoch: 4, CommandsPerSecond: 1234, HotKeys: []status.HotKey{{Key: "config", UsesPerSecond: 42}}}},
+		Members: []status.Member{{ID: "n1", Role: "node", Epoch: 4, CommandsPerSecond: 1234,
+			HotKeys: []status.HotKey{{Key: "config", UsesPerSecond: 42}}}},
 	})
 	if err := top(ctx, out, admin, time.Millisecond); err != nil {
 		t.Fatal(err)
@@ -38,7 +39,8 @@ func TestTop(t *testing.T) {
 		t.Fatalf("%d pages, want 3", len(out.all))
 	}
 	for _, page := range out.all {
-		if !strings.HasPrefix(page, toTop) || !strings.HasSuffix(page, belowGone) || !strings.Contains(page, "cluster herd") || !strings.Contains(page, "1234") ||
+		if !strings.HasPrefix(page, toTop) || !strings.HasSuffix(page, belowGone) ||
+			!strings.Contains(page, "cluster herd") || !strings.Contains(page, "1234") ||
 			!strings.Contains(page, `42  n1  "config"`) {
 			t.Errorf("a page is %q", page)
 		}

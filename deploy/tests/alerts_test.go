@@ -49,7 +49,8 @@ const lasting = 3 * time.Second
 // hastyRules returns a file with our rules, in which every "for" is lasting.
 func hastyRules(t *testing.T) (file string) {
 	t.Helper()
-	hasty := regexp.MustCompile(`(?m)^( +for:) .*$`).ReplaceAll(readFile(t, rulesFile), fmt.Appendf(nil, "${1} %v", lasting))
+	hasty := regexp.MustCompile(`(?m)^( +for:) .*$`).ReplaceAll(readFile(t, rulesFile),
+		fmt.Appendf(nil, "${1} %v", lasting))
 	file = filepath.Join(t.TempDir(), "rules.yml")
 	if err := os.WriteFile(file, hasty, 0o600); err != nil {
 		t.Fatal(err)

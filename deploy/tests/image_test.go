@@ -20,7 +20,8 @@ const imageUser = 65532
 func TestDockerfile(t *testing.T) {
 	text := string(readFile(t, "../docker/Dockerfile"))
 	lines := strings.Split(text, "\n")
-	for _, want := range []string{"FROM scratch", "COPY ${TARGETARCH}/dunlin /dunlin", "USER 65532:65532", `ENTRYPOINT ["/dunlin"]`} {
+	for _, want := range []string{"FROM scratch", "COPY ${TARGETARCH}/dunlin /dunlin",
+		"USER 65532:65532", `ENTRYPOINT ["/dunlin"]`} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("the Dockerfile has no line %q", want)
 		}

@@ -115,10 +115,12 @@ func load(t *testing.T, overlay string) *manifests {
 func (m *manifests) add(object runtime.Object) bool {
 	switch o := object.(type) {
 	case *appsv1.StatefulSet:
-		m.workloads = append(m.workloads, workload{"StatefulSet", o.Name, o.Namespace, o.Spec.Replicas, o.Spec.Selector, o.Spec.Template, o, nil})
+		m.workloads = append(m.workloads, workload{"StatefulSet", o.Name, o.Namespace, o.Spec.Replicas,
+			o.Spec.Selector, o.Spec.Template, o, nil})
 		return true
 	case *appsv1.Deployment:
-		m.workloads = append(m.workloads, workload{"Deployment", o.Name, o.Namespace, o.Spec.Replicas, o.Spec.Selector, o.Spec.Template, nil, o})
+		m.workloads = append(m.workloads, workload{"Deployment", o.Name, o.Namespace, o.Spec.Replicas,
+			o.Spec.Selector, o.Spec.Template, nil, o})
 		return true
 	}
 	return keep(&m.namespaces, object) || keep(&m.accounts, object) || keep(&m.services, object) ||

@@ -189,7 +189,11 @@ func (r *rig) value(t *testing.T, e corev1.EnvVar, p *pod, n int) string {
 	case from.SecretKeyRef != nil:
 		return string(r.secret(from.SecretKeyRef.Name)[from.SecretKeyRef.Key])
 	default:
-		fields := map[string]string{"metadata.name": fmt.Sprintf("%s-%d", p.name, n), "metadata.namespace": p.namespace, "status.podIP": p.ip}
+		fields := map[string]string{
+			"metadata.name":      fmt.Sprintf("%s-%d", p.name, n),
+			"metadata.namespace": p.namespace,
+			"status.podIP":       p.ip,
+		}
 		value, ok := fields[from.FieldRef.FieldPath]
 		if !ok {
 			t.Fatalf("%s: variable %s is of %s, which this test does not know", p.name, e.Name, from.FieldRef.FieldPath)
@@ -240,7 +244,8 @@ func (p *pod) waitProbes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c := p.container()
-	for kind, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "liveness": c.LivenessProbe, "readiness": c.ReadinessProbe} {
+	for kind, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe,
+		"liveness": c.LivenessProbe, "readiness": c.ReadinessProbe} {
 		url := "http://" + p.address(probe.HTTPGet.Port) + probe.HTTPGet.Path
 		for {
 			status, body := get(ctx, url)
@@ -337,7 +342,8 @@ func TestProbes(t *testing.T) {
 			for path, probes := range map[string][]*corev1.Probe{"/healthz": {c.StartupProbe, c.LivenessProbe}, "/readyz": {c.ReadinessProbe}} {
 				for _, p := range probes {
 					if p.HTTPGet.Path != path || p.HTTPGet.Port.StrVal != "admin" {
-						t.Errorf("%s: a probe asks %s:%s, want admin:%s", w.name, p.HTTPGet.Port.String(), p.HTTPGet.Path, path)
+						t.Errorf("%s: a probe asks %s:%s, want admin:%s",
+							w.name, p.HTTPGet.Port.String(), p.HTTPGet.Path, path)
 					}
 				}
 			}

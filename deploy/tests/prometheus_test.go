@@ -27,7 +27,8 @@ func TestDashboardQueries(t *testing.T) {
 	clients, admin := startLocal(t)
 	target := strings.TrimPrefix(admin, "http://")
 	classic := startPrometheus(t, scraping{targets: []string{target}})
-	native := startPrometheus(t, scraping{targets: []string{target}, flags: []string{"--enable-feature=native-histograms"}})
+	native := startPrometheus(t, scraping{targets: []string{target},
+		flags: []string{"--enable-feature=native-histograms"}})
 	work(t, clients)
 
 	queries := map[string]string{} // query: a panel of it
@@ -114,7 +115,8 @@ func startPrometheus(t *testing.T, s scraping) prometheus {
 func (p prometheus) wantData(t *testing.T, queries map[string]string) {
 	t.Helper()
 	pending := maps.Clone(queries)
-	for deadline := time.Now().Add(time.Minute); len(pending) > 0 && time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); len(pending) > 0 &&
+		time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
 		maps.DeleteFunc(pending, func(q, _ string) bool { return p.returnsData(t, q) })
 	}
 	for q, of := range pending {

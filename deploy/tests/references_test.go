@@ -181,7 +181,8 @@ func TestScaling(t *testing.T) {
 		t.Fatalf("%d autoscalers, want 1", len(m.scalers))
 	}
 	s, proxy := m.scalers[0], m.proxy(t)
-	if target := s.Spec.ScaleTargetRef; target.Kind != proxy.kind || target.Name != proxy.name || target.APIVersion != "apps/v1" {
+	if target := s.Spec.ScaleTargetRef; target.Kind != proxy.kind || target.Name != proxy.name ||
+		target.APIVersion != "apps/v1" {
 		t.Errorf("the autoscaler's target is %+v, want %s", target, proxy.name)
 	}
 	if proxy.replicas != nil {
@@ -208,7 +209,8 @@ func TestMachines(t *testing.T) {
 	node := load(t, "production").node(t)
 	if a := node.template.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
 		for _, apart := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-			if apart.TopologyKey == corev1.LabelHostname && selector(t, apart.LabelSelector).Matches(labels.Set(node.template.Labels)) {
+			if apart.TopologyKey == corev1.LabelHostname &&
+				selector(t, apart.LabelSelector).Matches(labels.Set(node.template.Labels)) {
 				return
 			}
 		}

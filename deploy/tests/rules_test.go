@@ -138,7 +138,8 @@ func TestOperatorRules(t *testing.T) {
 func TestMonitoring(t *testing.T) {
 	m, cluster := load(t, "monitoring"), load(t, "production")
 	if len(m.podMonitors) != 1 || len(m.rules) != 1 || len(m.configs) != 1 {
-		t.Fatalf("%d PodMonitors, %d PrometheusRules, %d ConfigMaps, want one each", len(m.podMonitors), len(m.rules), len(m.configs))
+		t.Fatalf("%d PodMonitors, %d PrometheusRules, %d ConfigMaps, want one each",
+			len(m.podMonitors), len(m.rules), len(m.configs))
 	}
 	p := m.podMonitors[0].Spec
 	for _, w := range cluster.workloads {
@@ -177,7 +178,8 @@ func (m *manifests) wantScraped(t *testing.T, w workload, s labels.Selector, por
 	}
 	for _, annotated := range load(t, "annotated").workloads {
 		a := annotated.template.Annotations
-		if a["prometheus.io/scrape"] != "true" || a["prometheus.io/port"] != strconv.Itoa(int(number)) || a["prometheus.io/path"] != "/metrics" {
+		if a["prometheus.io/scrape"] != "true" ||
+			a["prometheus.io/port"] != strconv.Itoa(int(number)) || a["prometheus.io/path"] != "/metrics" {
 			t.Errorf("pods of %s are annotated %v", annotated.name, a)
 		}
 	}

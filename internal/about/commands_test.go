@@ -16,7 +16,8 @@ func TestNamesAreBounded(t *testing.T) {
 		t.Helper()
 		reply := answer([]byte("+before\r\n"), resp.RESP3, append([][]byte{[]byte("COMMAND"), []byte("X")}, names...))
 		if got := string(reply) == "+before\r\n-"+errReplyTooLarge+"\r\n"; got != refused {
-			t.Errorf("%d names are answered with %d bytes, %.60q; want an error: %v", len(names), len(reply), reply, refused)
+			t.Errorf("%d names are answered with %d bytes, %.60q; want an error: %v",
+				len(names), len(reply), reply, refused)
 		}
 		if limit := maxReply + 16<<10; cap(reply) > 2*limit {
 			t.Errorf("%d names took %d bytes, want at most twice %d", len(names), cap(reply), limit)

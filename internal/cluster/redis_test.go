@@ -17,7 +17,8 @@ import (
 // Ids, addresses and the state of the real one differ.
 func TestClusterAsRedis(t *testing.T) {
 	redistest.Want(t, "7.")
-	real := &conversation.Socket{Addr: redistest.Start(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1")}
+	real := &conversation.Socket{Addr: redistest.Start(t, "--cluster-enabled", "yes",
+		"--cluster-announce-ip", "127.0.0.1")}
 	real.Connect(t)
 	if got := real.Say(t, "CLUSTER ADDSLOTSRANGE 0 16383"); got != "+OK\r\n" {
 		t.Fatalf("ADDSLOTSRANGE: %q", got)
@@ -43,7 +44,8 @@ func TestClusterAsRedis(t *testing.T) {
 		if got := bodyOf(string(ours.AppendNodes(nil, v, ""))); got != want {
 			t.Errorf("CLUSTER NODES in RESP%d: %q, want %q", v, got, want)
 		}
-		if got, want := infoNames(string(ours.AppendInfo(nil, v))), infoNames(real.Say(t, "CLUSTER INFO")); !slices.Equal(got, want) {
+		if got, want := infoNames(string(ours.AppendInfo(nil, v))),
+			infoNames(real.Say(t, "CLUSTER INFO")); !slices.Equal(got, want) {
 			t.Errorf("CLUSTER INFO in RESP%d: %q, want %q", v, got, want)
 		}
 	}

@@ -35,7 +35,8 @@ func TestSettingsReachTheCaller(t *testing.T) {
 	c.say(t, "CONFIG SET slowlog-log-slower-than 5")
 	c.say(t, "CONFIG SET slowlog-max-len 6")
 	if micros, entries := c.SlowerThan(), c.SlowLogLen(); micros != 5 || entries != 6 || changes != 5 {
-		t.Errorf("SlowerThan(), SlowLogLen() = %d, %d after %d calls of Changed, want 5, 6 after 5", micros, entries, changes)
+		t.Errorf("SlowerThan(), SlowLogLen() = %d, %d after %d calls of Changed, want 5, 6 after 5",
+			micros, entries, changes)
 	}
 }
 
@@ -49,7 +50,8 @@ func TestWithoutHooks(t *testing.T) {
 		}
 	}
 	f("CONFIG SET maxmemory 1gb", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - can't set immutable config")
-	f("CONFIG SET maxmemory-policy noeviction", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - can't set immutable config")
+	f("CONFIG SET maxmemory-policy noeviction",
+		"-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - can't set immutable config")
 	f("CONFIG GET maxmemory", "*2\r\n$9\r\nmaxmemory\r\n$1\r\n0")
 	if got := string(c.ResetStat(nil)); got != "+OK\r\n" {
 		t.Errorf("RESETSTAT: %q", got)
@@ -141,12 +143,14 @@ func TestParametersOfTheCluster(t *testing.T) {
 	}
 	want := map[string]string{"config/timeout": "60", "config/maxmemory-policy": "noeviction"}
 	if !maps.Equal(asked, want) || limit != 7 || c.IdleTimeout() != 0 {
-		t.Errorf("the cluster is asked for %v, want %v; maxmemory is %d, the timeout %v", asked, want, limit, c.IdleTimeout())
+		t.Errorf("the cluster is asked for %v, want %v; maxmemory is %d, the timeout %v",
+			asked, want, limit, c.IdleTimeout())
 	}
 	of := func(values map[string]string) func(string) (string, bool) {
 		return func(name string) (string, bool) { value, set := values[name]; return value, set }
 	}
-	if err := c.ApplyCluster(of(want)); err != nil || c.IdleTimeout() != time.Minute || c.get("maxmemory-policy") != "noeviction" {
+	if err := c.ApplyCluster(of(want)); err != nil || c.IdleTimeout() != time.Minute ||
+		c.get("maxmemory-policy") != "noeviction" {
 		t.Errorf("applied: %v, %v, %s", err, c.IdleTimeout(), c.get("maxmemory-policy"))
 	}
 	if value, known := c.ClusterValue("config/timeout"); !known || value != "60" {
@@ -157,7 +161,8 @@ func TestParametersOfTheCluster(t *testing.T) {
 	}
 	// A later build may have values that this one does not know.
 	err := c.ApplyCluster(of(map[string]string{"config/timeout": "never", "config/slowlog-max-len": "9", "other/x": "1"}))
-	if err == nil || c.IdleTimeout() != time.Minute || c.SlowLogLen() != 9 || c.get("maxmemory-policy") != "volatile-ttl" {
+	if err == nil || c.IdleTimeout() != time.Minute || c.SlowLogLen() != 9 ||
+		c.get("maxmemory-policy") != "volatile-ttl" {
 		t.Errorf("applied: %v, %v, %d, %s", err, c.IdleTimeout(), c.SlowLogLen(), c.get("maxmemory-policy"))
 	}
 	refusal = errors.New("no")

@@ -19,7 +19,8 @@ const (
 )
 
 // ErrMixed answers a CONFIG SET that could not be applied as a whole or not at all.
-var ErrMixed = "ERR CONFIG SET failed - " + strings.Join(nodeParameters(), ", ") + " are the nodes': set them apart from others"
+var ErrMixed = "ERR CONFIG SET failed - " + strings.Join(nodeParameters(), ", ") +
+	" are the nodes': set them apart from others"
 
 // NodesQuestion is the request whose reply OfNodes.Add takes.
 var NodesQuestion = func() [][]byte {

@@ -110,7 +110,8 @@ func TestSectionsAboutCalls(t *testing.T) {
 	calls.CountError("WRONGTYPE", 2)
 	calls.CountError("ERR", 1)
 	p := testProcess()
-	text := string(p.AppendInfo(nil, resp.RESP2, conversation.Words(t, "commandstats errorstats latencystats"), Info{Calls: calls}))
+	text := string(p.AppendInfo(nil, resp.RESP2,
+		conversation.Words(t, "commandstats errorstats latencystats"), Info{Calls: calls}))
 	_, text, _ = strings.Cut(text, "\r\n")
 	want := "# Commandstats\r\n" +
 		"cmdstat_get:calls=1000,usec=2000,usec_per_call=2.00,rejected_calls=0,failed_calls=0\r\n" +
@@ -131,7 +132,8 @@ func TestSectionsAboutCalls(t *testing.T) {
 	f("LATENCY HISTOGRAM", histogram)
 	f("LATENCY HISTOGRAM GET nosuch", histogram)
 	f("LATENCY HISTOGRAM set client", "*0\r\n")
-	if got := string(AppendLatencyHistogram(nil, resp.RESP3, conversation.Words(t, "LATENCY HISTOGRAM"), calls)); !strings.HasPrefix(got, "%1\r\n$3\r\nget\r\n%2\r\n") {
+	if got := string(AppendLatencyHistogram(nil, resp.RESP3, conversation.Words(t, "LATENCY HISTOGRAM"),
+		calls)); !strings.HasPrefix(got, "%1\r\n$3\r\nget\r\n%2\r\n") {
 		t.Errorf("in RESP3: %q", got)
 	}
 }

@@ -39,7 +39,8 @@ func (p *Process) infoLatencyStats(t *text, in *Info) {
 			return
 		}
 		micros := func(p float64) float64 { return float64(c.Times.percentile(p)) / 1000 }
-		t.line("latency_percentiles_usec_"+name, fmt.Sprintf("p50=%.3f,p99=%.3f,p99.9=%.3f", micros(50), micros(99), micros(99.9)))
+		t.line("latency_percentiles_usec_"+name, fmt.Sprintf("p50=%.3f,p99=%.3f,p99.9=%.3f",
+			micros(50), micros(99), micros(99.9)))
 	})
 }
 

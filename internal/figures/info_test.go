@@ -77,7 +77,8 @@ func TestInfoSections(t *testing.T) {
 	f := func(request string, wantExtra, wantNodes bool) {
 		t.Helper()
 		names := conversation.Words(t, request)[1:]
-		if got := strings.Contains(string(p.AppendInfo(nil, resp.RESP2, names, in)), "# Dunlin\r\nmoves:3\r\n"); got != wantExtra {
+		if got := strings.Contains(string(p.AppendInfo(nil, resp.RESP2, names, in)),
+			"# Dunlin\r\nmoves:3\r\n"); got != wantExtra {
 			t.Errorf("%s: shows the extra section: %v, want %v", request, got, wantExtra)
 		}
 		if got := InfoNeedsNodes(names); got != wantNodes {

@@ -18,7 +18,8 @@ func TestInfoAsRedis(t *testing.T) {
 	real.Connect(t)
 	real.Say(t, "HELLO 3")
 	p := testProcess()
-	for _, sections := range []string{"", " all", " everything", " default", " nosuch", " server clients", " keyspace CLUSTER"} {
+	for _, sections := range []string{"", " all", " everything", " default", " nosuch",
+		" server clients", " keyspace CLUSTER"} {
 		want := infoFields(real.Say(t, "INFO"+sections))
 		got := infoFields(string(p.AppendInfo(nil, resp.RESP3, conversation.Words(t, "INFO"+sections)[1:], Info{})))
 		for _, field := range got {

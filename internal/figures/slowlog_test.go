@@ -13,7 +13,8 @@ import (
 func TestSlowEntriesAreCutAsRedisDoes(t *testing.T) {
 	f := func(args [][]byte, want string) {
 		t.Helper()
-		if e := NewSlowEntry("1.2.3.4:5", "bob", args); strings.Join(e.args, " ") != want || e.addr != "1.2.3.4:5" || e.name != "bob" {
+		if e := NewSlowEntry("1.2.3.4:5", "bob", args); strings.Join(e.args, " ") != want ||
+			e.addr != "1.2.3.4:5" || e.name != "bob" {
 			t.Errorf("the entry is %+v, want %q", e, want)
 		}
 	}
@@ -80,7 +81,8 @@ func TestSlowLogsOfNodes(t *testing.T) {
 		return "*6\r\n:" + id + "\r\n:1\r\n:2\r\n*1\r\n$4\r\nPING\r\n$1\r\na\r\n" + name
 	}
 	var m SlowLogs
-	if !m.Add([]byte("*2\r\n"+entry("7", "$0\r\n\r\n")+entry("3", "$3\r\nbob\r\n")), "n1") || !m.Add([]byte("*1\r\n"+entry("5", "$0\r\n\r\n")), "n2") {
+	if !m.Add([]byte("*2\r\n"+entry("7", "$0\r\n\r\n")+entry("3", "$3\r\nbob\r\n")), "n1") ||
+		!m.Add([]byte("*1\r\n"+entry("5", "$0\r\n\r\n")), "n2") {
 		t.Fatal("an answer is not taken")
 	}
 	want := "*3\r\n" + entry("7", "$2\r\nn1\r\n") + entry("5", "$2\r\nn2\r\n") + entry("3", "$3\r\nbob\r\n")

@@ -104,7 +104,8 @@ func TestPromote(t *testing.T) {
 	}
 	// A register that the sparse encoding cannot have.
 	w := writer{value: bytes.Clone(value)}
-	if changed, err := w.set(5, maxVal+1); !changed || err != nil || !IsDense(w.value) || denseRegister(w.value[headerSize:], 5) != maxVal+1 {
+	if changed, err := w.set(5, maxVal+1); !changed || err != nil || !IsDense(w.value) ||
+		denseRegister(w.value[headerSize:], 5) != maxVal+1 {
 		t.Errorf("a high register: changed %v, %v, dense %v", changed, err, IsDense(w.value))
 	}
 }

@@ -54,7 +54,8 @@ func TestMalformedRequests(t *testing.T) {
 		return args
 	}
 	for _, args := range [][][]byte{
-		split("x", "0", "common", "1", "2", ""), split("1", "x", "common", "1", "2", ""), split("1", "0", "other", "1", "2", ""),
+		split("x", "0", "common", "1", "2", ""), split("1", "x", "common", "1", "2", ""),
+		split("1", "0", "other", "1", "2", ""),
 		split("1", "0", "common", "-1", "2", ""), split("1", "0", "common", "1", "4", ""), split("", "", "", "", "", ""),
 		split("1", "0", "common", "1", "2", "", "256"), split("1", "0", "common", "1", "2", "", "x"),
 	} {
@@ -62,12 +63,14 @@ func TestMalformedRequests(t *testing.T) {
 			t.Errorf("PIPE %q was taken", args)
 		}
 	}
-	for _, args := range [][][]byte{split("x", "0", "1"), split("1", "-1", "1"), split("1", "0", "1048577"), split("1", "0", "")} {
+	for _, args := range [][][]byte{split("x", "0", "1"), split("1", "-1", "1"),
+		split("1", "0", "1048577"), split("1", "0", "")} {
 		if _, ok := ParseFetch(args); ok {
 			t.Errorf("FETCH %q was taken", args)
 		}
 	}
-	for _, args := range [][][]byte{split("16384", "0"), split("-1", "0"), split("0", "-1"), split("0", "1", "k"), split("0", "x")} {
+	for _, args := range [][][]byte{split("16384", "0"), split("-1", "0"), split("0", "-1"),
+		split("0", "1", "k"), split("0", "x")} {
 		if _, _, _, ok := ParseExec(args); ok {
 			t.Errorf("EXEC %q was taken", args)
 		}
@@ -89,7 +92,8 @@ func TestClassify(t *testing.T) {
 	if !Moved.Refused() || !Wait.Refused() || Reply.Refused() || LargeReply.Refused() {
 		t.Error("other answers than refusals are refusals")
 	}
-	for reply, want := range map[string]uint64{"-DUNLINWAIT 7\r\n": 7, "-DUNLINWAIT\r\n": 0, "-DUNLINWAIT x\r\n": 0, "-CLUSTERDOWN 7\r\n": 0} {
+	for reply, want := range map[string]uint64{"-DUNLINWAIT 7\r\n": 7, "-DUNLINWAIT\r\n": 0,
+		"-DUNLINWAIT x\r\n": 0, "-CLUSTERDOWN 7\r\n": 0} {
 		if got := WaitEpoch([]byte(reply)); got != want {
 			t.Errorf("%q names epoch %d, want %d", reply, got, want)
 		}
@@ -120,7 +124,8 @@ func TestCursor(t *testing.T) {
 	if got, ok := ParseCursor(c.Append(nil)); !ok || got != c {
 		t.Errorf("cursor %d becomes %d, %v", c, got, ok)
 	}
-	if got, ok := ParseCursor([]byte("18446744073709551615")); !ok || got != EndOfScan || got.Partition() != ring.Partitions {
+	if got, ok := ParseCursor([]byte("18446744073709551615")); !ok || got != EndOfScan ||
+		got.Partition() != ring.Partitions {
 		t.Errorf("a cursor beyond the end becomes %d, %v", got, ok)
 	}
 	for _, bad := range []string{"", "-1", "x", "18446744073709551616"} {

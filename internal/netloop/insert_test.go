@@ -39,7 +39,8 @@ func TestInserts(t *testing.T) {
 				out = append(out, " between "...)
 				second := len(out)
 				c.SetOut(append(out, " behind "...))
-				lenders = append(lenders, insertString(c, first, body), insertString(c, first, "!"), insertString(c, second, body[:size/2]))
+				lenders = append(lenders, insertString(c, first, body), insertString(c, first, "!"),
+					insertString(c, second, body[:size/2]))
 				out = append(c.Out(), "more "...)
 				third := len(out)
 				c.SetOut(out)

@@ -92,7 +92,8 @@ func TestBuffersAreExtended(t *testing.T) {
 	b := append(p.get(2<<20, classOf(8<<20)), "front"...)
 	for _, n := range []int{2<<20 + 1, 5 << 20, 8 << 20} {
 		longer := p.extend(b, n)
-		if &longer[0] != &b[0] || string(longer) != "front" || cap(longer) < n || cap(longer) >= n+4096 || p.lent != cap(longer)+3<<20 {
+		if &longer[0] != &b[0] || string(longer) != "front" || cap(longer) < n ||
+			cap(longer) >= n+4096 || p.lent != cap(longer)+3<<20 {
 			t.Errorf("extended to %d: capacity %d, %d lent", n, cap(longer), p.lent)
 		}
 		b = longer

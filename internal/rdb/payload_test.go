@@ -67,7 +67,8 @@ func wantString(t *testing.T, payload, want []byte) {
 	}
 	var to buffer
 	err = s.WriteTo(&to)
-	if err != nil || s.Len() != len(want) || !bytes.Equal(to.all, want) || string(s.Append([]byte("a"))) != "a"+string(want) {
+	if err != nil || s.Len() != len(want) || !bytes.Equal(to.all, want) ||
+		string(s.Append([]byte("a"))) != "a"+string(want) {
 		t.Errorf("%x: %d bytes, %v, %q and %q, want %q", payload, s.Len(), err, to.all, s.Append(nil), want)
 	}
 }
@@ -100,7 +101,8 @@ func TestRoundTrip(t *testing.T) {
 		}
 		wantString(t, AppendDump([]byte("before"), value)[len("before"):], value)
 	}
-	for _, n := range []int64{0, 1, -1, 127, 128, -128, -129, 32767, 32768, -32768, -32769, 1<<31 - 1, 1 << 31, -1 << 31, -1<<31 - 1, 1<<63 - 1} {
+	for _, n := range []int64{0, 1, -1, 127, 128, -128, -129, 32767, 32768, -32768, -32769, 1<<31 - 1,
+		1 << 31, -1 << 31, -1<<31 - 1, 1<<63 - 1} {
 		value := strconv.AppendInt(nil, n, 10)
 		wantString(t, AppendDump(nil, value), value)
 	}

@@ -58,7 +58,8 @@ func TestLargeBulkIsAnnouncedByItsHeader(t *testing.T) {
 			t.Fatalf("%q: got %v", rest, got)
 		}
 		if p.Len() != len(head) || p.Large() != 10 || p.Total() != 5 || len(p.Args()) != 2 || string(p.Args()[1]) != "k" {
-			t.Errorf("%q: argument of %d bytes at %d, %d in all, %q before it", rest, p.Large(), p.Len(), p.Total(), p.Args())
+			t.Errorf("%q: argument of %d bytes at %d, %d in all, %q before it",
+				rest, p.Large(), p.Len(), p.Total(), p.Args())
 		}
 	}
 }

@@ -105,7 +105,8 @@ func (r *receiver) read(at int, buf []byte, needed func(at int, buf []byte, need
 	outcome := r.p.Parse(buf)
 	if length > 0 && (before.stage != atRequest || outcome != Done || length != r.p.Len() ||
 		!slices.EqualFunc(small[1:], r.p.Args(), bytes.Equal)) {
-		panic(fmt.Sprintf("AppendSmall finds %q in %d bytes, Parse has %v %q in %d", small[1:], length, outcome, r.p.Args(), r.p.Len()))
+		panic(fmt.Sprintf("AppendSmall finds %q in %d bytes, Parse has %v %q in %d",
+			small[1:], length, outcome, r.p.Args(), r.p.Len()))
 	}
 	if outcome == LargeBulk && r.p.Large()%3 == 0 {
 		r.p.Gather()

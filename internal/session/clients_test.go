@@ -120,7 +120,8 @@ func TestGoRedisConnects(t *testing.T) {
 }
 
 func TestGoRedisIsToldOfAWrongPassword(t *testing.T) {
-	client := goredis.NewClient(&goredis.Options{Addr: listen(t, testServer("secret")), Password: "wrong", MaxRetries: -1})
+	client := goredis.NewClient(&goredis.Options{Addr: listen(t, testServer("secret")),
+		Password: "wrong", MaxRetries: -1})
 	defer client.Close()
 	if err := client.Ping(context.Background()).Err(); err == nil || !strings.HasPrefix(err.Error(), "WRONGPASS") {
 		t.Errorf("Ping with a wrong password: %v, want WRONGPASS", err)
@@ -129,7 +130,8 @@ func TestGoRedisIsToldOfAWrongPassword(t *testing.T) {
 
 // TestGoRedisReadsTheCluster checks how a client of Redis Cluster understands a table.
 func TestGoRedisReadsTheCluster(t *testing.T) {
-	table := &ring.Table{Epoch: 1, Nodes: []ring.Member{{ID: "node-0", Addr: "10.0.0.1:6380"}, {ID: "node-1", Addr: "10.0.0.2:6380"}}}
+	table := &ring.Table{Epoch: 1, Nodes: []ring.Member{{ID: "node-0", Addr: "10.0.0.1:6380"},
+		{ID: "node-1", Addr: "10.0.0.2:6380"}}}
 	for p := range table.Owner {
 		table.Owner[p] = uint16(p * 2 / ring.Partitions)
 	}

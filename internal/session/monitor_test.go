@@ -22,7 +22,8 @@ func TestMonitorLines(t *testing.T) {
 		t.Helper()
 		f(conversation.Words(t, request), want)
 	}
-	f([][]byte{[]byte("SET"), []byte("k"), []byte("a\"b\\c\n\r\t\a\b\x00\xff \x7f~")}, `"SET" "k" "a\"b\\c\n\r\t\a\b\x00\xff \x7f~"`)
+	f([][]byte{[]byte("SET"), []byte("k"), []byte("a\"b\\c\n\r\t\a\b\x00\xff \x7f~")},
+		`"SET" "k" "a\"b\\c\n\r\t\a\b\x00\xff \x7f~"`)
 	g(`GET ""`, `"GET" ""`)
 	g("incr k", `"incr" "k"`)
 	g("AUTH secret", `"AUTH" "(redacted)"`)
@@ -54,10 +55,12 @@ func TestMonitored(t *testing.T) {
 		}
 	}
 	st := s.NewState("", "", 0)
-	for _, request := range []string{"GET k", "PING", "CLIENT ID", "COMMAND COUNT", "INFO server", "AUTH x", "HELLO 3", "FLUSHALL", "QUIT"} {
+	for _, request := range []string{"GET k", "PING", "CLIENT ID", "COMMAND COUNT", "INFO server",
+		"AUTH x", "HELLO 3", "FLUSHALL", "QUIT"} {
 		f(st, request, true)
 	}
-	for _, request := range []string{"NOSUCH", "GET", "CONFIG GET x", "CLIENT LIST", "SLOWLOG LEN", "MONITOR", "CLIENT NOSUCH", "DUNLIN TABLE"} {
+	for _, request := range []string{"NOSUCH", "GET", "CONFIG GET x", "CLIENT LIST", "SLOWLOG LEN",
+		"MONITOR", "CLIENT NOSUCH", "DUNLIN TABLE"} {
 		f(st, request, false)
 	}
 	stranger := testServer("secret").NewState("", "", 0)

@@ -57,7 +57,8 @@ func serveFor(t testing.TB, c *Certificates, handshake time.Duration) *plain {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plain{Server: NewServer(c, slog.New(slog.DiscardHandler)), addr: l.Addr().String(), given: make(chan net.Conn, 10)}
+	p := &plain{Server: NewServer(c, slog.New(slog.DiscardHandler)), addr: l.Addr().String(),
+		given: make(chan net.Conn, 10)}
 	p.patience = handshake
 	go func() {
 		for {

@@ -52,7 +52,8 @@ func TestReadersAreLimited(t *testing.T) {
 			}
 			defer resp.Body.Close()
 			body, _ := io.ReadAll(resp.Body)
-			if resp.StatusCode == http.StatusServiceUnavailable && (resp.Header.Get("Retry-After") == "" || !bytes.Contains(body, []byte("too many readers"))) {
+			if resp.StatusCode == http.StatusServiceUnavailable &&
+				(resp.Header.Get("Retry-After") == "" || !bytes.Contains(body, []byte("too many readers"))) {
 				t.Errorf("refused with %q and headers %v", body, resp.Header)
 			}
 			answers <- resp.StatusCode

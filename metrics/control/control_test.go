@@ -90,7 +90,8 @@ func TestOrdersWithoutSecret(t *testing.T) {
 		status, _ := post(c, "/api/drain?member=n1&on=true", NoToken, remote, host)
 		return status
 	}
-	if status, _ := post(c, "/api/drain?member=n1&on=true", "", "127.0.0.1:4000", "127.0.0.1:9180"); status != http.StatusUnauthorized {
+	if status, _ := post(c, "/api/drain?member=n1&on=true", "", "127.0.0.1:4000",
+		"127.0.0.1:9180"); status != http.StatusUnauthorized {
 		t.Errorf("without a token: %d, want 401", status)
 	}
 	if got := from("192.0.2.1:4000", "192.0.2.9:9180"); got != http.StatusForbidden {

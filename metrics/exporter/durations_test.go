@@ -133,7 +133,8 @@ func TestScrapeCost(t *testing.T) {
 		id := fmt.Sprintf("dunlin-node-%d", i)
 		m := ring.Member{ID: id, Boot: int64(i + 1), State: ring.Serving}
 		view.Holds.Nodes = append(view.Holds.Nodes, m)
-		view.Alive = append(view.Alive, m, ring.Member{ID: fmt.Sprintf("dunlin-proxy-%d", i), Role: ring.RoleProxy, State: ring.Serving})
+		view.Alive = append(view.Alive, m, ring.Member{ID: fmt.Sprintf("dunlin-proxy-%d", i),
+			Role: ring.RoleProxy, State: ring.Serving})
 		pipes[id] = &proxy.NodeStats{Open: 7, Inflight: 100}
 	}
 	for i := range 20 {

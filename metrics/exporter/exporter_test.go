@@ -28,7 +28,8 @@ func member(id string, boot int64, v View) Member {
 func scrape(t *testing.T, e *Exporter) (int, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	e.Handler(slog.New(slog.NewTextHandler(t.Output(), nil))).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	e.Handler(slog.New(slog.NewTextHandler(t.Output(), nil))).ServeHTTP(w,
+		httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return w.Code, w.Body.String()
 }
 
@@ -48,7 +49,8 @@ func TestMetricsLint(t *testing.T) {
 	}
 	for _, f := range families {
 		name := f.GetName()
-		if !strings.HasPrefix(name, "dunlin_") && !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
+		if !strings.HasPrefix(name, "dunlin_") && !strings.HasPrefix(name, "go_") &&
+			!strings.HasPrefix(name, "process_") {
 			t.Errorf("%s has not our prefix", name)
 		}
 	}

@@ -60,7 +60,8 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(s.Rejected) }),
 	counter("dunlin_node_slow_connections_total", "Connections closed because the peer did not read its replies.",
 		func(s *node.Stats) float64 { return float64(s.SlowReaders) }),
-	counter("dunlin_node_starved_connections_total", "Connections closed because there was no memory for their buffers.",
+	counter("dunlin_node_starved_connections_total",
+		"Connections closed because there was no memory for their buffers.",
 		func(s *node.Stats) float64 { return float64(s.Starved) }),
 	counter("dunlin_node_received_bytes_total", "Bytes of requests.",
 		func(s *node.Stats) float64 { return float64(s.BytesIn) }),
@@ -80,7 +81,8 @@ var nodeMetrics = []metric[node.Stats]{
 
 	gauge("dunlin_node_stream_receivers", "Other nodes to which this node streams its partitions.",
 		func(s *node.Stats) float64 { return float64(s.Streams.Receivers) }),
-	gauge("dunlin_node_stream_waiting_partitions", "Partitions, counted once for each receiver, that are not completely sent yet.",
+	gauge("dunlin_node_stream_waiting_partitions",
+		"Partitions, counted once for each receiver, that are not completely sent yet.",
 		func(s *node.Stats) float64 { return float64(s.Streams.Waiting) }),
 	gauge("dunlin_node_stream_lag_bytes", "Bytes of changes that receivers have not acknowledged.",
 		func(s *node.Stats) float64 { return float64(s.Streams.LagBytes) }),
@@ -88,7 +90,8 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return s.Streams.Lag.Seconds() }),
 	counter("dunlin_node_stream_moved_bytes_total", "Bytes of snapshots of partitions that were sent.",
 		func(s *node.Stats) float64 { return float64(s.Streams.Moved) }),
-	counter("dunlin_node_stream_resyncs_total", "Partitions that had to be sent again, because changes were lost or refused.",
+	counter("dunlin_node_stream_resyncs_total",
+		"Partitions that had to be sent again, because changes were lost or refused.",
 		func(s *node.Stats) float64 { return float64(s.Streams.Resyncs) }),
 
 	gauge("dunlin_node_keys", "Keys of the partitions that the node serves.",
@@ -97,7 +100,8 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(max(0, s.Engine.Keys-s.Keys)) }),
 	gauge("dunlin_node_expiring_keys", "Keys that have an expiry, copies included.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Volatile) }),
-	gauge("dunlin_node_memory_used_bytes", "Memory in use by keys, values, index, bookkeeping, connections and the process itself.",
+	gauge("dunlin_node_memory_used_bytes",
+		"Memory in use by keys, values, index, bookkeeping, connections and the process itself.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Used) }),
 	gauge("dunlin_node_memory_peak_bytes", "Most memory in use since the start.",
 		func(s *node.Stats) float64 { return float64(s.PeakBytes) }),
@@ -105,10 +109,12 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(s.Engine.Max) }),
 	counter("dunlin_node_evicted_keys_total", "Keys evicted to stay within the limit.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Evicted) }),
-	counter("dunlin_node_evicted_copies_total", "Keys of copies evicted to stay within the limit; copies are evicted first.",
+	counter("dunlin_node_evicted_copies_total",
+		"Keys of copies evicted to stay within the limit; copies are evicted first.",
 		func(s *node.Stats) float64 { return float64(s.Engine.EvictedCopies) }),
-	gauge("dunlin_node_eviction_age_seconds", "Average time that a key stays at the rate of evictions of the last minute: "+
-		"keys divided by evictions per second. +Inf without evictions.",
+	gauge("dunlin_node_eviction_age_seconds",
+		"Average time that a key stays at the rate of evictions of the last minute: "+
+			"keys divided by evictions per second. +Inf without evictions.",
 		func(s *node.Stats) float64 { return s.EvictionAge }),
 	counter("dunlin_node_expired_keys_total", "Keys removed because they expired.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Expired) }),
@@ -135,11 +141,12 @@ var nodeRanked = []labelled[node.Stats]{
 }
 
 func ranked(name, help string, get func(*node.Stats) []figures.KeyFigure) labelled[node.Stats] {
-	return labelled[node.Stats]{name, help, prometheus.GaugeValue, "rank", func(s *node.Stats, emit func(string, float64)) {
-		for i, k := range get(s) {
-			emit(strconv.Itoa(i+1), float64(k.N))
-		}
-	}}
+	return labelled[node.Stats]{name, help, prometheus.GaugeValue, "rank",
+		func(s *node.Stats, emit func(string, float64)) {
+			for i, k := range get(s) {
+				emit(strconv.Itoa(i+1), float64(k.N))
+			}
+		}}
 }
 
 var nodeHistograms = []histogram[node.Stats]{

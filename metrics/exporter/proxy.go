@@ -30,7 +30,8 @@ func (e *Exporter) AddProxy(m Member, p Proxy) {
 // The names begin with dunlin_proxy_, because nodes have metrics of the same kind, and a sum over
 // both would count every forwarded command twice.
 var proxyMetrics = []metric[proxy.Stats]{
-	counter("dunlin_proxy_refused_commands_total", "Commands refused before routing: unknown, wrong number of arguments, not authenticated.",
+	counter("dunlin_proxy_refused_commands_total",
+		"Commands refused before routing: unknown, wrong number of arguments, not authenticated.",
 		func(s *proxy.Stats) float64 { return float64(s.Refused) }),
 	counter("dunlin_proxy_protocol_errors_total", "Requests that were not RESP.",
 		func(s *proxy.Stats) float64 { return float64(s.ProtocolErrors) }),
@@ -47,12 +48,15 @@ var proxyMetrics = []metric[proxy.Stats]{
 		func(s *proxy.Stats) float64 { return float64(s.Accepted) }),
 	counter("dunlin_proxy_rejected_clients_total", "Client connections refused because there were too many.",
 		func(s *proxy.Stats) float64 { return float64(s.Rejected) }),
-	counter("dunlin_proxy_slow_clients_total", "Client connections closed because the client did not read its replies.",
+	counter("dunlin_proxy_slow_clients_total",
+		"Client connections closed because the client did not read its replies.",
 		func(s *proxy.Stats) float64 { return float64(s.SlowReaders) }),
 
-	counter("dunlin_proxy_starved_clients_total", "Client connections closed because there was no memory for their buffers.",
+	counter("dunlin_proxy_starved_clients_total",
+		"Client connections closed because there was no memory for their buffers.",
 		func(s *proxy.Stats) float64 { return float64(s.Starved) }),
-	counter("dunlin_proxy_early_clients_total", "Client connections closed because large replies piled up behind the reply of a slow node.",
+	counter("dunlin_proxy_early_clients_total",
+		"Client connections closed because large replies piled up behind the reply of a slow node.",
 		func(s *proxy.Stats) float64 { return float64(s.EarlyClosed) }),
 	counter("dunlin_proxy_large_replies_total", "Replies too large for a common pipe, fetched from nodes in pieces.",
 		func(s *proxy.Stats) float64 { return float64(s.LargeReplies) }),
@@ -69,7 +73,8 @@ var proxyMetrics = []metric[proxy.Stats]{
 		func(s *proxy.Stats) float64 { return float64(s.PipesOpened) }),
 	counter("dunlin_proxy_broken_pipes_total", "Pipes to nodes closed by an error or a deadline.",
 		func(s *proxy.Stats) float64 { return float64(s.PipesBroken) }),
-	counter("dunlin_proxy_pipe_batches_total", "Batches written to nodes; requests divided by batches is the mean size of a batch.",
+	counter("dunlin_proxy_pipe_batches_total",
+		"Batches written to nodes; requests divided by batches is the mean size of a batch.",
 		func(s *proxy.Stats) float64 { return float64(s.PipeFlushes) }),
 	counter("dunlin_proxy_pipe_requests_total", "Requests sent to nodes; a split command counts once for each part.",
 		func(s *proxy.Stats) float64 { return float64(s.PipeRequests) }),
@@ -78,14 +83,17 @@ var proxyMetrics = []metric[proxy.Stats]{
 	gauge("dunlin_proxy_inflight_requests", "Requests sent to nodes and not yet answered.",
 		func(s *proxy.Stats) float64 { return float64(s.Inflight) }),
 
-	counter("dunlin_proxy_node_refusals_total", "Replies in which a node said that it does not serve the partition, or not yet.",
+	counter("dunlin_proxy_node_refusals_total",
+		"Replies in which a node said that it does not serve the partition, or not yet.",
 		func(s *proxy.Stats) float64 { return float64(s.Refusals) }),
 	counter("dunlin_proxy_held_requests_total", "Requests held until a node can execute them.",
 		func(s *proxy.Stats) float64 { return float64(s.Held) }),
-	counter("dunlin_proxy_expired_requests_total", "Held requests that no node executed in time; the client got -TRYAGAIN.",
+	counter("dunlin_proxy_expired_requests_total",
+		"Held requests that no node executed in time; the client got -TRYAGAIN.",
 		func(s *proxy.Stats) float64 { return float64(s.HeldTooLong) }),
-	counter("dunlin_proxy_lost_replies_total", "Requests that a node may have executed, whose reply was lost, and that must not be sent again; "+
-		"the client got an error, usually that the outcome is unknown.",
+	counter("dunlin_proxy_lost_replies_total",
+		"Requests that a node may have executed, whose reply was lost, and that must not be sent again; "+
+			"the client got an error, usually that the outcome is unknown.",
 		func(s *proxy.Stats) float64 { return float64(s.LostReplies) }),
 	gauge("dunlin_proxy_holding_clients", "Clients that wait for a held request.",
 		func(s *proxy.Stats) float64 { return float64(s.Holding) }),
@@ -106,11 +114,12 @@ var proxyLabelled = []labelled[proxy.Stats]{
 
 // perNode returns a gauge for each node of the table.
 func perNode(name, help string, get func(*proxy.NodeStats) int) labelled[proxy.Stats] {
-	return labelled[proxy.Stats]{name, help, prometheus.GaugeValue, "node", func(s *proxy.Stats, emit func(string, float64)) {
-		for id, n := range s.Nodes {
-			emit(id, float64(get(n)))
-		}
-	}}
+	return labelled[proxy.Stats]{name, help, prometheus.GaugeValue, "node",
+		func(s *proxy.Stats, emit func(string, float64)) {
+			for id, n := range s.Nodes {
+				emit(id, float64(get(n)))
+			}
+		}}
 }
 
 var proxyHistograms = []histogram[proxy.Stats]{

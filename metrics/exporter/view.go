@@ -40,7 +40,8 @@ func newViewCollector(m Member) prometheus.Collector {
 }
 
 var viewMetrics = []metric[viewSnapshot]{
-	gauge("dunlin_table_epoch", "Epoch of the table that this member has; 0 without a table. Must be the same on all members.",
+	gauge("dunlin_table_epoch",
+		"Epoch of the table that this member has; 0 without a table. Must be the same on all members.",
 		func(s *viewSnapshot) float64 {
 			if s.table == nil {
 				return 0
@@ -49,7 +50,8 @@ var viewMetrics = []metric[viewSnapshot]{
 		}),
 	gauge("dunlin_partitions_owned", "Partitions that the table gives to this member, of 4096 in all.",
 		func(s *viewSnapshot) float64 { return float64(s.owned) }),
-	gauge("dunlin_partitions_followed", "Partitions that have a follower by the table of this member, of 4096 in all.",
+	gauge("dunlin_partitions_followed",
+		"Partitions that have a follower by the table of this member, of 4096 in all.",
 		func(s *viewSnapshot) float64 { return float64(s.followed) }),
 	gauge("dunlin_partitions_moving", "Partitions that move to another node, by the table of this member.",
 		func(s *viewSnapshot) float64 { return s.ofTable(func(t *ring.Table) int { return len(t.Moves) }) }),
@@ -60,9 +62,11 @@ var viewMetrics = []metric[viewSnapshot]{
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Health) }),
 	counter("dunlin_gossip_rejoins_total", "Attempts to join addresses of members not known to be alive.",
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Rejoins) }),
-	counter("dunlin_gossip_rejected_members_total", "Messages about members that cannot be in a cluster with this one.",
+	counter("dunlin_gossip_rejected_members_total",
+		"Messages about members that cannot be in a cluster with this one.",
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Rejected) }),
-	counter("dunlin_gossip_unauthenticated_messages_total", "Messages discarded because they belong to another secret or cluster name.",
+	counter("dunlin_gossip_unauthenticated_messages_total",
+		"Messages discarded because they belong to another secret or cluster name.",
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Strangers) }),
 	counter("dunlin_table_fetches_total", "Tables read from other members.",
 		func(s *viewSnapshot) float64 { return float64(s.gossip.Fetches) }),

@@ -63,7 +63,8 @@ func TestLive(t *testing.T) {
 	if len(l.Nodes) != 2 || !l.Nodes[0].Alive || l.Nodes[1].Alive {
 		t.Errorf("nodes %+v, want n2 to be gone", l.Nodes)
 	}
-	if len(l.Rows) != 2 || l.Rows[1].ID != "n2" || l.Rows[1].State != gone || l.Rows[1].Partitions != 2048 || l.Alive != 1 {
+	if len(l.Rows) != 2 || l.Rows[1].ID != "n2" || l.Rows[1].State != gone ||
+		l.Rows[1].Partitions != 2048 || l.Alive != 1 {
 		t.Errorf("rows %+v, want n2 to be gone with what it owns", l.Rows)
 	}
 	if len(l.Moves) != 1 || l.Moves[0] != (LiveMove{9, 1, 0}) {
@@ -81,7 +82,8 @@ func TestLive(t *testing.T) {
 	if index != 64 {
 		t.Errorf("memory %+v, want 64 bytes of index", l.Here[0].Memory)
 	}
-	if again := liveOf(t, p, "/api/live?table="+url.QueryEscape(l.Table)); again.Owners != nil || again.Cluster.Epoch != 7 {
+	if again := liveOf(t, p, "/api/live?table="+url.QueryEscape(l.Table)); again.Owners != nil ||
+		again.Cluster.Epoch != 7 {
 		t.Errorf("a reader that has table %q is sent %d owners of it", l.Table, len(again.Owners))
 	}
 	view.Holds.Issuer = "n1@2" // the cluster was started anew
@@ -111,11 +113,13 @@ func TestPageText(t *testing.T) {
 	view := fake.TwoNodes()
 	view.Alive[1].ID = "<script>alert(1)</script>"
 	n := &fake.Node{Up: true}
-	n.Figures.Hits, n.Figures.Misses, n.Figures.Engine.Used, n.Figures.Engine.Max, n.Figures.Keys = 3, 1, 1536, 1<<20, 1234567
+	n.Figures.Hits, n.Figures.Misses, n.Figures.Keys = 3, 1, 1234567
+	n.Figures.Engine.Used, n.Figures.Engine.Max = 1536, 1<<20
 	view.Holds.Moves = []ring.Move{{Partition: 9, From: 1, To: 0}}
 	a.AddNode(fake.Source("n1", 1, view), n)
 	body := get(p, "/")
-	for _, want := range []string{"herd", "epoch 7", "3 members alive", "leaving", "75.0 %", "1.5 KiB of 1 MiB", "1,234,567", "2,048", "1 partition moving", "&lt;script&gt;"} {
+	for _, want := range []string{"herd", "epoch 7", "3 members alive", "leaving", "75.0 %",
+		"1.5 KiB of 1 MiB", "1,234,567", "2,048", "1 partition moving", "&lt;script&gt;"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page has no %q:\n%s", want, body)
 		}
@@ -138,7 +142,8 @@ func TestLiveOfAllProcesses(t *testing.T) {
 		id, remark string
 		keys       int64
 		here       bool
-	}{{"n1", "", 11, true}, {"n2", "", 22, false}, {"n3", "no answer", -1, false}, {"n4", "no answer", -1, false}, {"n5", "", -1, false}, {"p", "", 0, true}} {
+	}{{"n1", "", 11, true}, {"n2", "", 22, false}, {"n3", "no answer", -1, false},
+		{"n4", "no answer", -1, false}, {"n5", "", -1, false}, {"p", "", 0, true}} {
 		keys := int64(-1)
 		if f := l.Rows[i].Figures; f != nil {
 			keys = f.Keys

@@ -62,7 +62,8 @@ func TestRecent(t *testing.T) {
 		t.Helper()
 		h.recent(now, &f)
 		if f.RecentSeconds != seconds || f.CommandsPerSecond != rate || f.RecentHits != hits || f.RecentMisses != misses {
-			t.Errorf("recent are %+v, want %v commands a second, %d hits, %d misses of %v s", f, rate, hits, misses, seconds)
+			t.Errorf("recent are %+v, want %v commands a second, %d hits, %d misses of %v s",
+				f, rate, hits, misses, seconds)
 		}
 	}
 	want(Member{Commands: 7}, 1, 7, 0, 0) // not an infinite rate

@@ -44,10 +44,12 @@ func TestStatus(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &s); err != nil {
 		t.Fatalf("cannot decode %q: %v", body, err)
 	}
-	if c := s.Cluster; c.Name != "herd" || c.Epoch != 7 || c.Issuer != "n1@1" || c.Partitions != 4096 || len(c.Peers) != 3 {
+	if c := s.Cluster; c.Name != "herd" || c.Epoch != 7 || c.Issuer != "n1@1" || c.Partitions != 4096 ||
+		len(c.Peers) != 3 {
 		t.Errorf("cluster %+v", c)
 	}
-	wantPeer := status.Peer{ID: "n2", Boot: 2, Role: "node", State: "leaving", Epoch: 6, Addr: "10.0.0.2:6380", Partitions: 2048}
+	wantPeer := status.Peer{ID: "n2", Boot: 2, Role: "node", State: "leaving", Epoch: 6,
+		Addr: "10.0.0.2:6380", Partitions: 2048}
 	if s.Cluster.Peers[1] != wantPeer {
 		t.Errorf("peer %+v, want %+v", s.Cluster.Peers[1], wantPeer)
 	}
@@ -106,7 +108,8 @@ func TestReport(t *testing.T) {
 }
 
 func TestReportWithoutAnAnswer(t *testing.T) {
-	if _, err := status.ReadReport(t.Context(), "127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
+	if _, err := status.ReadReport(t.Context(), "127.0.0.1:1"); err == nil ||
+		!strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("error %v, want one with the address", err)
 	}
 	elsewhere := httptest.NewServer(http.RedirectHandler("http://127.0.0.1:1/api/status", http.StatusFound))
@@ -139,7 +142,8 @@ func TestStatusShowsCopiesAndMoves(t *testing.T) {
 	l.AddNode(fake.Source("n1", 1, v), &fake.Node{})
 	s := l.Gather()
 	c := s.Cluster
-	if c.Followed != 3 || c.Moves != 1 || !c.Paused || c.Coordinator != "n1" || c.Peers[1].Follows != 1 || s.Members[0].Follows != 2 {
+	if c.Followed != 3 || c.Moves != 1 || !c.Paused || c.Coordinator != "n1" ||
+		c.Peers[1].Follows != 1 || s.Members[0].Follows != 2 {
 		t.Errorf("status is %+v, member %+v", c, s.Members[0])
 	}
 }

@@ -25,7 +25,8 @@ type info struct {
 func askInfo(c *Call, q *Question) error {
 	m := askCounters(c, q, figures.InfoNeedsCalls(c.Args[1:]))
 	m.render = func(m *info, dst []byte) []byte {
-		return c.Host.AppendInfo(dst, c.Version, c.Args[1:], figures.Info{Counters: m.counters, Calls: m.calls, Nodes: m.nodes})
+		return c.Host.AppendInfo(dst, c.Version, c.Args[1:],
+			figures.Info{Counters: m.counters, Calls: m.calls, Nodes: m.nodes})
 	}
 	return nil
 }

@@ -26,7 +26,8 @@ func TestChoose(t *testing.T) {
 		t.Errorf("one key of ten was chosen %d times of %d", small, tries)
 	}
 	var m randomKey
-	for _, bad := range []string{":1\r\n", "*1\r\n:1\r\n", "*2\r\n:0\r\n$1\r\nk\r\n", "*2\r\n:-1\r\n$1\r\nk\r\n", "*2\r\n$1\r\n1\r\n$1\r\nk\r\n"} {
+	for _, bad := range []string{":1\r\n", "*1\r\n:1\r\n", "*2\r\n:0\r\n$1\r\nk\r\n",
+		"*2\r\n:-1\r\n$1\r\nk\r\n", "*2\r\n$1\r\n1\r\n$1\r\nk\r\n"} {
 		if m.Add(Answer{Reply: []byte(bad)}) == nil || m.among != 0 || m.chosen != nil {
 			t.Errorf("%q is taken", bad)
 		}

@@ -126,7 +126,8 @@ func (s exporter) numbers(fields map[string]float64) {
 		s.t.Errorf("INFO ALL says that 99 of 100 GETs took up to %v µs", fields["latency_percentiles_usec_get p99"])
 	}
 	if fields["db0 keys"] != 2 || fields["db0 expires"] != 1 {
-		s.t.Errorf("INFO ALL says that there are %v keys, %v of them with a TTL", fields["db0 keys"], fields["db0 expires"])
+		s.t.Errorf("INFO ALL says that there are %v keys, %v of them with a TTL",
+			fields["db0 keys"], fields["db0 expires"])
 	}
 }
 

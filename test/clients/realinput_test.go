@@ -125,7 +125,8 @@ func readTree(t *testing.T) (tree []file) {
 	if err != nil {
 		t.Fatalf("cannot read the Go source tree: %v", err)
 	}
-	t.Logf("%d files of %s, %d MB, %d empty, %d with zero bytes; %d left out", len(tree), root, total>>20, empty, binaries, left)
+	t.Logf("%d files of %s, %d MB, %d empty, %d with zero bytes; %d left out",
+		len(tree), root, total>>20, empty, binaries, left)
 	if len(tree) < 5000 || empty == 0 || binaries == 0 {
 		t.Fatal("this is no Go source tree")
 	}

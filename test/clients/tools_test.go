@@ -101,7 +101,8 @@ type cli struct {
 func (c cli) run(t *testing.T, stdin []byte, args ...string) string {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(c.addr)
-	cmd := exec.CommandContext(t.Context(), "redis-cli", append(append([]string{"-h", host, "-p", port}, c.flags...), args...)...)
+	cmd := exec.CommandContext(t.Context(), "redis-cli",
+		append(append([]string{"-h", host, "-p", port}, c.flags...), args...)...)
 	if stdin != nil {
 		cmd.Stdin = bytes.NewReader(stdin)
 	}

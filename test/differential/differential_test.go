@@ -68,7 +68,8 @@ func TestDifferential(t *testing.T) {
 	close(stop)
 	others.Wait()
 	t.Logf("seed %d: %d inputs in %d batches, %d of them cut short, %d refused, %d refused by Dunlin only, %d dismissed; %d bytes of replies; %.1f s",
-		seed, d.inputs, d.batches, d.ended[cutShort], d.ended[refused], d.ended[stricter], d.ended[dismissed], d.replied, time.Since(begin).Seconds())
+		seed, d.inputs, d.batches, d.ended[cutShort], d.ended[refused], d.ended[stricter],
+		d.ended[dismissed], d.replied, time.Since(begin).Seconds())
 }
 
 // ending is what a server does with a connection after a batch.
@@ -170,7 +171,8 @@ func (d *differential) compare(b batch) {
 		if got := answers[i+1]; got != want {
 			d.differences++
 			at := diverge(got, want)
-			d.report("%s answers from byte %d\n%.300q\nwant\n%.300q\nto\n%.3000q\ncut at %v", g.name, at, got[at:], want[at:], b.bytes, b.pieces)
+			d.report("%s answers from byte %d\n%.300q\nwant\n%.300q\nto\n%.3000q\ncut at %v", g.name,
+				at, got[at:], want[at:], b.bytes, b.pieces)
 		}
 	}
 	if b.end != staysOpen || want == "" || d.differences > 0 {

@@ -40,7 +40,8 @@ type oracle struct {
 }
 
 func startOracle(t *testing.T) *oracle {
-	o := &oracle{redis: redistest.Start(t), proxy: harness.StartCluster(t, 3, 1).Proxy(0).Addr, seed: uint64(time.Now().UnixNano())}
+	o := &oracle{redis: redistest.Start(t), proxy: harness.StartCluster(t, 3, 1).Proxy(0).Addr,
+		seed: uint64(time.Now().UnixNano())}
 	t.Logf("seed %d", o.seed)
 	return o
 }
@@ -128,7 +129,8 @@ func (g generator) request() []string {
 	case 3, 4:
 		return []string{"SET", k, g.value()}
 	case 5:
-		return append([]string{"SET", k, g.value()}, [][]string{{"NX"}, {"XX"}, {"GET"}, {"KEEPTTL"}, {"EX", "1000"}, {"NX", "XX"}}[g.IntN(6)]...)
+		return append([]string{"SET", k, g.value()},
+			[][]string{{"NX"}, {"XX"}, {"GET"}, {"KEEPTTL"}, {"EX", "1000"}, {"NX", "XX"}}[g.IntN(6)]...)
 	case 6:
 		return []string{"APPEND", k, g.value()}
 	case 7:
@@ -164,7 +166,8 @@ func (g generator) request() []string {
 	case 22:
 		return []string{"PING"}
 	default:
-		return [][]string{{"GET"}, {"NOSUCH", k}, {"SET", k}, {"MSET", k, n, k}, {"EXPIRE", k, "soon"}, {"SELECT", "x"}}[g.IntN(6)]
+		return [][]string{{"GET"}, {"NOSUCH", k}, {"SET", k}, {"MSET", k, n, k}, {"EXPIRE", k, "soon"},
+			{"SELECT", "x"}}[g.IntN(6)]
 	}
 }
 

@@ -44,7 +44,8 @@ func TestPage(t *testing.T) {
 	b.until("a rate has its unit", `/^proxy-0 [\d,]+\/s$/.test(document.querySelector("#ops .legend").innerText)`)
 	b.until("both latencies are shown", `/^proxy-0 p99 .*s, p50 .*s$/.test(document.querySelector("#latency .legend").innerText)`)
 	b.want("plots are described in words", `[...document.querySelectorAll("svg[role=img]")].every(s => s.getAttribute("aria-label"))`)
-	b.want("areas that scroll can be reached by keyboard", `[...document.querySelectorAll(".wide")].every(e => e.tabIndex === 0 && e.getAttribute("aria-label"))`)
+	b.want("areas that scroll can be reached by keyboard",
+		`[...document.querySelectorAll(".wide")].every(e => e.tabIndex === 0 && e.getAttribute("aria-label"))`)
 	b.shots("healthy")
 
 	c.kill(2)
@@ -75,7 +76,8 @@ func TestPage(t *testing.T) {
 func TestPageWithoutTable(t *testing.T) {
 	c := &cluster{t: t, binary: build(t)}
 	admin := freePort(t)
-	c.run("proxy", "--id=proxy-0", "--listen="+freePort(t), "--gossip="+freePort(t), "--admin="+admin, "--join="+freePort(t))
+	c.run("proxy", "--id=proxy-0", "--listen="+freePort(t), "--gossip="+freePort(t), "--admin="+admin,
+		"--join="+freePort(t))
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		if resp, err := http.Get("http://" + admin); err == nil {
 			resp.Body.Close()
@@ -149,7 +151,8 @@ func open(t *testing.T, url string) *browser {
 	if err != nil {
 		t.Skip("no chromium: Debian has it in the package chromium")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
+		chromedp.NoSandbox, chromedp.DisableGPU)
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	b := &browser{t: t}
