@@ -142,7 +142,12 @@ func TestOwnerBeforeHasACopy(t *testing.T) {
 	eventually(t, "the copy is in sync", inSync(nodes[2], p))
 	moved := altered(moving, func(next *ring.Table) { next.Moves, next.Owner[p], next.Follower[p] = nil, 2, 0 })
 	install(t, moved, nodes[:]...)
-	eventually(t, "the owner before follows", func() bool { return inSync(nodes[0], p)() && nodes[0].copies.Admitted(p) })
+	feed := nodes[2].senders.To(memberOf(nodes[0]))
+	eventually(t, "the owner before follows", func() bool {
+		fed := feed.Copies()
+		return inSync(nodes[0], p)() && fed.Has(p)
+	})
+	flushed(t, feed)
 	if n := there(nodes[0], used); n != len(used) {
 		t.Fatalf("%d of %d keys are in the copy", n, len(used))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,8 +21,10 @@ type Peer struct {
 	Addr string   // of the node
 	Conn net.Conn // its deadline is in the past once the context of DialPeer has ended
 
-	in   []byte // received, and not yet used
-	stop func() bool
+	in      []byte // received; in[:used] was returned by Next
+	used    int
+	scanner resp.Scanner // of in[used:]
+	stop    func() bool
 }
 
 // Dialer connects to the data port of a node.
@@ -82,31 +85,53 @@ func (p *Peer) Call(verb string, args ...string) ([]byte, error) {
 	return p.exchange(request)
 }
 
+// exchange writes a request and returns its reply.
 func (p *Peer) exchange(request []byte) ([]byte, error) {
 	if _, err := p.Conn.Write(request); err != nil {
 		return nil, err
 	}
-	p.in = p.in[:0]
-	var scanner resp.Scanner
-	piece := make([]byte, 16<<10)
+	p.in, p.used, p.scanner = p.in[:0], 0, resp.Scanner{}
 	for {
-		switch scanner.Scan(p.in) {
-		case resp.Done:
-			reply := p.in[:scanner.Len()]
-			if resp.IsError(reply) {
-				return nil, fmt.Errorf("node %s answers %q", p.Addr, strings.TrimSpace(string(reply[1:])))
-			}
+		reply, err := p.Next()
+		switch {
+		case err != nil:
+			return nil, err
+		case resp.IsError(reply):
+			return nil, fmt.Errorf("node %s answers %q", p.Addr, strings.TrimSpace(string(reply[1:])))
+		case reply != nil:
 			return reply, nil
-		case resp.Malformed:
-			return nil, fmt.Errorf("node %s sent a malformed reply", p.Addr)
 		}
-		if len(p.in) > MaxReply {
-			return nil, fmt.Errorf("node %s sent a reply of more than %d bytes", p.Addr, MaxReply)
-		}
-		n, err := p.Conn.Read(piece)
-		if err != nil {
+		if err := p.Fill(); err != nil {
 			return nil, err
 		}
-		p.in = append(p.in, piece[:n]...)
 	}
+}
+
+// Next returns the next of the replies that Fill has read, or nil if none of them is left whole. The
+// result is valid until the next call of Fill.
+func (p *Peer) Next() (reply []byte, err error) {
+	switch p.scanner.Scan(p.in[p.used:]) {
+	case resp.Done:
+		reply = p.in[p.used : p.used+p.scanner.Len()]
+		p.used += len(reply)
+		return reply, nil
+	case resp.Malformed:
+		return nil, fmt.Errorf("node %s sent a malformed reply", p.Addr)
+	}
+	if len(p.in)-p.used > MaxReply {
+		return nil, fmt.Errorf("node %s sent a reply of more than %d bytes", p.Addr, MaxReply)
+	}
+	return nil, nil
+}
+
+// fillRoom is the least room for one read, in bytes.
+const fillRoom = 4 << 10
+
+// Fill reads what the node has sent, and waits until it has sent something.
+func (p *Peer) Fill() error {
+	p.in, p.used = p.in[:copy(p.in, p.in[p.used:])], 0
+	p.in = slices.Grow(p.in, fillRoom)
+	n, err := p.Conn.Read(p.in[len(p.in):cap(p.in)])
+	p.in = p.in[:len(p.in)+n]
+	return err
 }

@@ -221,9 +221,6 @@ func (f *Feeding) Clear() {
 	f.to = nil
 }
 
-// Pending returns the hand-overs under way. The caller must not change the slice.
-func (f *Feeding) Pending() []*HandOver { return f.handOvers }
-
 // handsTo reports whether a hand-over to the node is under way.
 func (f *Feeding) handsTo(name string) bool {
 	return slices.ContainsFunc(f.handOvers, func(h *HandOver) bool { return slices.Contains(h.Heirs, name) })

@@ -92,9 +92,6 @@ func (c *Copies) Forget(p uint16) {
 	c.cfg.Engine.SetCopy(p, false)
 }
 
-// Admitted reports whether some source's effects go into the copy of p.
-func (c *Copies) Admitted(p uint16) bool { return c.admitted[p].Load() != nil }
-
 // Admits implements engine.Taker: it reports whether the source's effects on a partition go into
 // this node's copy.
 func (s *source) Admits(p uint16) bool {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
-	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/node/replica"
 )
@@ -166,35 +165,27 @@ func (s *Sender) write(ctx context.Context, p *member.Peer) error {
 
 // listen takes acknowledgements until the connection breaks.
 func (s *Sender) listen(p *member.Peer) error {
-	var in []byte
-	var scanner resp.Scanner
 	var answer replica.Answer
-	piece := make([]byte, 4<<10)
 	for {
 		_ = p.Conn.SetReadDeadline(time.Now().Add(replica.StreamPatience))
 		if s.ctx.Err() != nil {
 			return replica.ErrClosed
 		}
-		n, err := p.Conn.Read(piece)
-		if err != nil {
+		if err := p.Fill(); err != nil {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
 			return fmt.Errorf("cannot hear node %s: %w", p.Addr, err)
 		}
-		in = append(in, piece[:n]...)
 		var acked uint64
-		used := 0
-		for used < len(in) {
-			outcome := scanner.Scan(in[used:])
-			if outcome == resp.NeedMore {
+		for {
+			reply, err := p.Next()
+			if err != nil {
+				return err
+			}
+			if reply == nil {
 				break
 			}
-			if outcome == resp.Malformed {
-				return fmt.Errorf("node %s answers what is no reply", p.Addr)
-			}
-			reply := in[used : used+scanner.Len()]
-			used += scanner.Len()
 			if err = answer.Parse(reply); err != nil {
 				return fmt.Errorf("node %s answers %w", p.Addr, err)
 			}
@@ -206,12 +197,8 @@ func (s *Sender) listen(p *member.Peer) error {
 				s.asked(answer.Seq, answer.Lacks)
 			}
 		}
-		in = in[:copy(in, in[used:])]
 		if acked > 0 {
 			s.acknowledged(acked)
-		}
-		if len(in) > member.MaxReply {
-			return fmt.Errorf("node %s answers more than %d bytes", p.Addr, member.MaxReply)
 		}
 	}
 }

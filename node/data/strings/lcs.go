@@ -108,9 +108,12 @@ func lcsNow(r *exec.Request, s *lcs.Pair, o *lcsOptions) {
 	}
 }
 
-var lcsTurn sync.Mutex // of the goroutine that works on an LCS
+// lcsTurn is held by the goroutine that works on an LCS: one at a time, because it can need 34 MB of
+// the Go heap and a whole processor. Both are the process's, so the turn is too: the nodes of dunlin
+// local share it.
+var lcsTurn sync.Mutex
 
-// lcsLater has a goroutine answer. Only one LCS runs at a time, because it may need 34 MB.
+// lcsLater has a goroutine answer.
 func lcsLater(r *exec.Request, o lcsOptions, a, b exec.Source) {
 	e, version := r.Engine, r.Version()
 	r.Host.AnswerLater(func(ctx context.Context) []byte {
