@@ -79,7 +79,7 @@ func readTree(t *testing.T) *sourceTree {
 		if name := d.Name(); d.IsDir() {
 			if name == "bin" || name == "node_modules" || name == "target" ||
 				file != ".." && strings.HasPrefix(name, ".") {
-				return fs.SkipDir // nothing of the repository's
+				return fs.SkipDir // not part of the repository
 			}
 			return nil
 		}
@@ -119,7 +119,7 @@ func (s *sourceTree) has(name string) bool {
 	return err == nil
 }
 
-// followLink says what is wrong with a link in a document, or returns "".
+// followLink returns what is wrong with a link in a document, or "".
 func (s *sourceTree) followLink(document, link string) (problem string) {
 	if strings.Contains(link, "://") || strings.HasPrefix(link, "mailto:") {
 		return ""

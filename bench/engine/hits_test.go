@@ -7,8 +7,8 @@ import (
 	"github.com/dunlin-cache/dunlin/bench/engine/sim"
 )
 
-// TestHitsWithRoom has everyone count the same when nothing is evicted, keys that come twice in a
-// batch included.
+// TestHitsWithRoom checks that all caches count the same hits if nothing is evicted, even with keys
+// that occur twice in a batch.
 func TestHitsWithRoom(t *testing.T) {
 	const room = 64 << 20
 	trace := sim.Workloads[0].Trace(300, 5000)

@@ -54,7 +54,7 @@ func TestScatter(t *testing.T) {
 	}
 }
 
-// TestContenders: what is compared does the same.
+// TestContenders checks that all contenders do the same.
 func TestContenders(t *testing.T) {
 	for _, name := range contenders {
 		if name == harness {

@@ -29,14 +29,14 @@ func TestCase(t *testing.T) {
 	}
 }
 
-// TestMain lets the test binary be a case.
+// TestMain lets the test binary act as a case.
 func TestMain(m *testing.M) {
 	if !actAsCase() {
 		os.Exit(m.Run())
 	}
 }
 
-// TestTables prints every table in the smallest size, so that the program cannot rot.
+// TestTables prints every table in the smallest size, so that the program stays usable.
 func TestTables(t *testing.T) {
 	for i, table := range tables {
 		t.Run(table.name, func(t *testing.T) {

@@ -177,7 +177,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestOpenLoop: what waits while the server stalls is counted from when it was to be sent.
+// TestOpenLoop checks that the latency of batches that wait while the server stalls is counted from
+// their intended times.
 func TestOpenLoop(t *testing.T) {
 	s := startFake(t, RESP)
 	s.stall = 200 * time.Millisecond
@@ -191,14 +192,14 @@ func TestOpenLoop(t *testing.T) {
 	if r.Commands != 1600 || r.Commands != s.commands || r.Latency.Total() != 1600 {
 		t.Errorf("%d commands were sent, %d counted: want 1600 of both", s.commands, r.Commands)
 	}
-	// The lock of the fake holds all its connections up. What was to be sent in the first 150 of
-	// 400 ms waited 50 ms.
+	// The lock of the fake stalls all its connections. Batches intended for the first 150 of 400 ms
+	// waited for at least 50 ms.
 	if n := r.Latency.Above(48 * time.Millisecond); n < 590 {
 		t.Errorf("only %d commands waited for 50 ms of a stall of 200: want about 600", n)
 	}
 }
 
-// TestOpenLoopBound: what may not be outstanding waits in the schedule.
+// TestOpenLoopBound checks that batches over the bound wait in the schedule.
 func TestOpenLoopBound(t *testing.T) {
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -261,8 +262,8 @@ func TestRunRefuses(t *testing.T) {
 	f("", "refused", func(c *Config) { c.Addr = ln.Addr().String() })
 }
 
-// TestNoForeignDescriptor: what could not be opened is not closed either. It would be somebody
-// else's.
+// TestNoForeignDescriptor checks that a connection that could not be opened is not closed, because
+// its descriptor would belong to another file.
 func TestNoForeignDescriptor(t *testing.T) {
 	w := newWorker(&Config{Clients: 2, Threads: 1, Pipeline: 1, Gets: 1, KeysPerGet: 1, Keys: 1}, 0, 0, nil)
 	if err := w.connect(netip.MustParseAddrPort("127.0.0.1:1")); err == nil || w.clients[0].fd != -1 ||
@@ -272,8 +273,8 @@ func TestNoForeignDescriptor(t *testing.T) {
 	w.close()
 }
 
-// TestDialGoesOn: signals end the wait for a connection that the server is slow to take, but not
-// the attempt.
+// TestDialGoesOn checks that signals end the wait for a connection that the server is slow to
+// accept, but not the attempt.
 func TestDialGoesOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a second: the kernel asks again only then")
@@ -320,7 +321,7 @@ func TestDialGoesOn(t *testing.T) {
 			_ = syscall.Tgkill(syscall.Getpid(), id, syscall.SIGURG) // as the scheduler does
 		}
 		if full && time.Since(begin) > 100*time.Millisecond {
-			if taken, _, err := syscall.Accept(fd); err == nil { // now there is place
+			if taken, _, err := syscall.Accept(fd); err == nil { // makes room in the queue
 				defer syscall.Close(taken)
 			}
 			full = false
@@ -328,8 +329,8 @@ func TestDialGoesOn(t *testing.T) {
 	}
 }
 
-// TestRunEnds: a server that never answers holds nobody beyond the context, nor a fill beyond its
-// limit.
+// TestRunEnds checks that, with a server that never answers, a run ends with its context and a fill
+// after its limit.
 func TestRunEnds(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -23,7 +23,7 @@ func TestRequests(t *testing.T) {
 	f(Config{Prefix: "k", Keys: 11, ValueBytes: 1, Sets: 1, Protocol: Memcached}, 11, 12, inOrder(11))
 }
 
-// inOrder is what sets keys 0 to n-1.
+// inOrder returns the requests that set keys 0 to n-1.
 func inOrder(n int) (text string) {
 	for i := range n {
 		text += "set " + KeyName("k", i) + " 0 0 1\r\nx\r\n"

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// fakePeer keeps what is SET, and answers CLUSTER INFO with a text.
+// fakePeer stores keys, and answers CLUSTER INFO with a text.
 type fakePeer struct {
 	addr string
 
@@ -114,7 +114,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskEnds: a peer that never answers holds nobody beyond the context.
+// TestAskEnds checks that ask ends with its context if a peer never answers.
 func TestAskEnds(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

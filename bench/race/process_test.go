@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary be a race that starts a server, says which, and
-// waits to be killed.
+// TestMain lets the test binary act as a race that starts a server, prints its id, and waits to be
+// killed.
 const actAsRace = "RACE_TEST_ACT_AS_RACE"
 
 func TestMain(m *testing.M) {
@@ -92,7 +92,7 @@ func TestUsageOfProcess(t *testing.T) {
 	}
 }
 
-// TestCloseAfterPanic: servers end also when the race does not end well.
+// TestCloseAfterPanic checks that servers end even if the race panics.
 func TestCloseAfterPanic(t *testing.T) {
 	var p *process
 	var dir string
@@ -114,7 +114,7 @@ func TestCloseAfterPanic(t *testing.T) {
 	}
 }
 
-// TestKilled: when the race cannot end its servers, the kernel does.
+// TestKilled checks that the kernel ends the servers if the race cannot.
 func TestKilled(t *testing.T) {
 	race := exec.Command(os.Args[0])
 	race.Env = append(os.Environ(), actAsRace+"=1")
@@ -144,7 +144,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// alive says whether a process runs; one that only waits to be reaped does not.
+// alive reports whether a process runs. One that only waits to be reaped does not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(stat), ") Z ")

@@ -56,9 +56,9 @@ func TestReport(t *testing.T) {
 		steady: map[pace][]*calm{{cell{"get16", "redis"}, 70}: {
 			{rate: 350_000, p50: 0.1, p99: 1, p999: 3, late: 0.05}, {rate: 350_000, p50: 0.1, p99: 2, p999: 3, late: 0.05}}},
 	}
-	var out strings.Builder // has no set64: nobody came to it
+	var out strings.Builder // without set64, which was never measured
 	r.write(&out)
-	// How wide columns are is not the point: compare with single spaces.
+	// The widths of columns do not matter: compare with single spaces.
 	report, load, _ := strings.Cut(out.String(), "included: ")
 	if _, err := strconv.ParseFloat(strings.TrimSpace(load), 64); err != nil {
 		t.Errorf("the load average is %q", load)

@@ -37,7 +37,8 @@ func TestSpread(t *testing.T) {
 	f("2.5 (1.0..4.0)", 4, 2, 3, 1)
 }
 
-// TestValues: a ratio is taken within a round, and rounds that lack a side are left out.
+// TestValues checks that a ratio is taken within a round, and that rounds in which one side is
+// missing are left out.
 func TestValues(t *testing.T) {
 	at := func(ops float64) *sample { return &sample{ops: ops} }
 	f := func(of, than []*sample, want ...float64) {

@@ -65,15 +65,19 @@ type options struct {
 
 // addCommon registers the flags of every command that runs a server.
 func (o *options) addCommon(f *pflag.FlagSet) {
-	f.StringVar(&o.admin, "admin", loopback(adminPort), "admin HTTP address: /metrics, /healthz, /readyz, /api/status")
+	f.StringVar(&o.admin, "admin", loopback(adminPort),
+		"admin HTTP address: /metrics, /healthz, /readyz, /api/status")
 	f.StringVar(&o.cluster, "cluster", "dunlin", "cluster name; members with different names ignore each other")
 	f.StringVar(&o.requirePass, "requirepass", "", "password that clients must give with AUTH or HELLO")
-	f.StringVar(&o.requirePassFile, "requirepass-file", "", "file with that password, out of the sight of ps; with several lines, each is accepted. It\n"+
-		"is read again when it changes; what it held before is accepted for another minute")
+	f.StringVar(&o.requirePassFile, "requirepass-file", "",
+		"file with that password, out of the sight of ps; with several lines, each is accepted. It\n"+
+			"is read again when it changes; what it held before is accepted for another minute")
 	f.IntVar(&o.maxClients, "maxclients", 10000, "maximum number of client connections at a time")
-	f.BoolVar(&o.debug, "debug-commands", false, "allow DEBUG SLEEP, which delays the replies of a connection: for tests of clients")
-	f.StringVar(&o.secretFile, "secret-file", "", "file with the cluster's secret, which all members share, at least 16 bytes; with several\n"+
-		"lines, each is accepted and the first is used. It is read again when it changes")
+	f.BoolVar(&o.debug, "debug-commands", false,
+		"allow DEBUG SLEEP, which delays the replies of a connection: for tests of clients")
+	f.StringVar(&o.secretFile, "secret-file", "",
+		"file with the cluster's secret, which all members share, at least 16 bytes; with several\n"+
+			"lines, each is accepted and the first is used. It is read again when it changes")
 	f.BoolVar(&o.insecure, "insecure", false, "allow addresses other than loopback without a secret")
 	f.IntVar(&o.loops, "loops", 0, "number of event loops (default: number of processors minus one)")
 	f.StringVar(&o.logLevel, "log-level", "info", "log level: debug, info, warn or error")
@@ -84,19 +88,24 @@ func (o *options) addCommon(f *pflag.FlagSet) {
 
 // addMember registers the flags of a process that is one member of a cluster.
 func (o *options) addMember(f *pflag.FlagSet) {
-	f.StringVar(&o.id, "id", "", "stable name of this member (default: the host name; for a proxy with the suffix -proxy;\n"+
-		"with another --listen port than the default also with that port)")
+	f.StringVar(&o.id, "id", "",
+		"stable name of this member (default: the host name; for a proxy with the suffix -proxy;\n"+
+			"with another --listen port than the default also with that port)")
 	f.StringVar(&o.gossip, "gossip", loopback(gossipPort), "gossip address, TCP and UDP")
 	f.StringVar(&o.advertise, "advertise", "", "host or IP at which other members and clients reach this one")
-	f.StringSliceVar(&o.join, "join", nil, "gossip addresses of members to join; a name may resolve to several addresses")
+	f.StringSliceVar(&o.join, "join", nil,
+		"gossip addresses of members to join; a name may resolve to several addresses")
 }
 
 func (o *options) addNode(f *pflag.FlagSet) {
-	f.StringVar(&o.listen, "listen", loopback(dataPort), "data address, for proxies, other nodes and cluster clients")
-	f.IntVar(&o.minMembers, "min-members", 1, "number of nodes, itself included, that a node must see alive to serve; set it to more than\n"+
-		"half of all nodes so that the smaller side of a network split stops serving")
-	f.DurationVar(&o.drainTimeout, "drain-timeout", 25*time.Second, "how long a stopping node waits for others to take over its data; allow 20 s more\n"+
-		"before you kill the process")
+	f.StringVar(&o.listen, "listen", loopback(dataPort),
+		"data address, for proxies, other nodes and cluster clients")
+	f.IntVar(&o.minMembers, "min-members", 1,
+		"number of nodes, itself included, that a node must see alive to serve; set it to more than\n"+
+			"half of all nodes so that the smaller side of a network split stops serving")
+	f.DurationVar(&o.drainTimeout, "drain-timeout", 25*time.Second,
+		"how long a stopping node waits for others to take over its data; allow 20 s more\n"+
+			"before you kill the process")
 	o.addStorage(f, defaultNodeMemory())
 }
 
@@ -107,8 +116,9 @@ func (o *options) addProxy(f *pflag.FlagSet) {
 }
 
 func (o *options) addMulti(f *pflag.FlagSet) {
-	f.StringVar(&o.multi, "multi", strictMulti, "transactions (MULTI) with keys of several slots: strict refuses them; relaxed executes\n"+
-		"the commands of each slot atomically, but not the transaction as a whole")
+	f.StringVar(&o.multi, "multi", strictMulti,
+		"transactions (MULTI) with keys of several slots: strict refuses them; relaxed executes\n"+
+			"the commands of each slot atomically, but not the transaction as a whole")
 }
 
 const (
@@ -117,7 +127,8 @@ const (
 )
 
 func (o *options) addLocal(f *pflag.FlagSet) {
-	f.StringVar(&o.listen, "listen", loopback(clientPort), "client address of the proxy; the nodes listen on the ports that follow")
+	f.StringVar(&o.listen, "listen", loopback(clientPort),
+		"client address of the proxy; the nodes listen on the ports that follow")
 	f.IntVar(&o.nodes, "nodes", 3, "number of nodes")
 	o.addMulti(f)
 	o.addClientTLS(f)
@@ -126,17 +137,20 @@ func (o *options) addLocal(f *pflag.FlagSet) {
 
 func (o *options) addStorage(f *pflag.FlagSet, memory size) {
 	o.memory = memory
-	f.Var(&o.memory, "memory", "memory limit of a node, such as 512mb or 2gb: values, index and connections. The process\n"+
-		"stays within 1.1 times this limit; give a container a third more than the limit (default\n"+
-		"in a container: three quarters of its memory)")
+	f.Var(&o.memory, "memory",
+		"memory limit of a node, such as 512mb or 2gb: values, index and connections. The process\n"+
+			"stays within 1.1 times this limit; give a container a third more than the limit (default\n"+
+			"in a container: three quarters of its memory)")
 	f.StringVar(&o.eviction, "eviction", "allkeys",
 		"what a node evicts when its memory is full: allkeys (any key, those used least first),\n"+
 			"volatile-ttl (only keys with a time to live, the shortest first), noeviction\n"+
 			"(nothing; writes fail). Redis's names are accepted as well: allkeys-lru, volatile-lfu, ...")
-	f.IntVar(&o.copies, "copies", 2, "copies of every partition, 1 or 2: with 2, each partition has a follower, which takes\n"+
-		"over when the owner dies (failover)")
-	f.Var(&o.moveRate, "move-rate", "bytes per second at which a node copies partitions to each new owner or follower, such\n"+
-		"as 50mb; live changes are not throttled (default no limit)")
+	f.IntVar(&o.copies, "copies", 2,
+		"copies of every partition, 1 or 2: with 2, each partition has a follower, which takes\n"+
+			"over when the owner dies (failover)")
+	f.Var(&o.moveRate, "move-rate",
+		"bytes per second at which a node copies partitions to each new owner or follower, such\n"+
+			"as 50mb; live changes are not throttled (default no limit)")
 }
 
 // check refuses settings with which no command could run, before anything is started. It looks only

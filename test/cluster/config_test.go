@@ -24,7 +24,7 @@ func TestSettings(t *testing.T) {
 	file := writeFile(t, "settings.yaml", strings.Join([]string{
 		"# shared by nodes and proxies: keys of other commands are welcome",
 		"id: file-id",
-		"listen: 127.0.0.1:1", // nobody may bind it
+		"listen: 127.0.0.1:1", // a port that no process may bind
 		"gossip: " + n.Gossip,
 		"admin: 127.0.0.1:2",
 		"cluster: file-cluster",
@@ -37,7 +37,7 @@ func TestSettings(t *testing.T) {
 	n.Env = []string{"DUNLIN_CONFIG=" + file, "DUNLIN_ID=env-id", "DUNLIN_LISTEN=127.0.0.1:3",
 		"DUNLIN_ADMIN=" + n.Admin, "DUNLIN_CLUSTER=env-cluster"}
 	n.Run("node", "--id", "flag-id", "--listen", n.Addr)
-	// It is not ready before it has waited for others in vain.
+	// The node is not ready until it has given up waiting for others.
 	var s harness.Status
 	harness.Eventually(t, harness.ReadyTimeout, "the node shows itself", func() bool {
 		s, _ = n.Status()
@@ -101,8 +101,8 @@ func TestRefusedSettings(t *testing.T) {
 
 const password = "pass word\"\\"
 
-// TestPasswordAndSecret checks that a cluster with both serves, over all nodes, those who know
-// them, and nobody else.
+// TestPasswordAndSecret checks that a cluster with a password and a secret serves, over all nodes,
+// clients and members that know them, and no others.
 func TestPasswordAndSecret(t *testing.T) {
 	t.Parallel()
 	secret := writeFile(t, "secret", "0123456789abcdef0123456789abcdef\n")
@@ -181,7 +181,7 @@ func TestMaxClients(t *testing.T) {
 		w.Want("PING", "PONG")
 		welcome = append(welcome, w)
 	}
-	// Nothing is sent: what was sent after the refusal could make the system drop it.
+	// The test sends nothing: bytes sent after the refusal could make the system drop the refusal.
 	refused := harness.DialWire(t, proxy)
 	if got := conversation.Text(refused.Next()); got != "(error) ERR max number of clients reached" {
 		t.Errorf("the fourth client hears %s", got)

@@ -80,7 +80,7 @@ func TestDrainedProxy(t *testing.T) {
 			busy.Wait()
 			w := dial(1)
 			for i := range clients {
-				want := "(nil)" // on a busy machine it may not have begun
+				want := "(nil)" // on a busy machine the writer may not have begun
 				if answered[i] > 0 {
 					want = fmt.Sprintf("%q", fmt.Sprint(answered[i]))
 				}

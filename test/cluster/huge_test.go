@@ -50,13 +50,13 @@ func TestHugeValue(t *testing.T) {
 	for _, step := range []struct {
 		name        string
 		run         func()
-		proxy, node int64 // most bytes more than before
+		proxy, node int64 // highest growth in bytes
 	}{
 		{"SET", set, size + 24<<20, size + 24<<20},
 		{"GET", get, 24 << 20, 24 << 20},
 	} {
 		var slow time.Duration
-		for try := range 3 { // the machine may be busy with other things
+		for try := range 3 { // the machine may be busy with other programs
 			proxyBase, nodeBase := resetPeak(t, proxy), resetPeak(t, node)
 			slow = p99Beside(t, proxy.Addr, step.run)
 			p, n := peakResident(t, proxy)-proxyBase, peakResident(t, node)-nodeBase

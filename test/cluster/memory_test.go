@@ -92,7 +92,7 @@ func TestResidentMemory(t *testing.T) {
 			}
 			w.Send(batch)
 			for range 100 {
-				// Fenced for a moment where the machine is busy, a node says TRYAGAIN.
+				// On a busy machine a node may be fenced for a moment, and answers TRYAGAIN.
 				if got := conversation.Text(w.Next()); got != "OK" && !strings.Contains(got, "TRYAGAIN") {
 					t.Fatalf("SET answers %s", got)
 				}

@@ -12,8 +12,8 @@ import (
 func TestMutedMonitor(t *testing.T) {
 	eachServer(t, func(t *testing.T, s server) {
 		w, other, m := harness.DialWire(t, s.addr), harness.DialWire(t, s.addr), harness.DialWire(t, s.addr)
-		// This monitor is on the same loop: a command that it has seen was not shown to the muted
-		// one.
+		// This monitor is on the same loop: if it has seen a command, the muted one has been passed
+		// over.
 		other.Want("MONITOR", "OK")
 		m.Send([]byte("CLIENT REPLY OFF\r\nMONITOR\r\n"))
 		harness.Eventually(t, harness.ReadyTimeout, "two clients monitor", func() bool {
@@ -29,7 +29,7 @@ func TestMutedMonitor(t *testing.T) {
 		shownUntil(t, other, `"CLIENT" "REPLY" "SKIP"`)
 		w.Want("SET a 2", "OK")
 		shownUntil(t, other, `"SET" "a" "2"`)
-		m.Send([]byte("PING\r\nECHO x\r\n")) // the first is not answered
+		m.Send([]byte("PING\r\nECHO x\r\n")) // PING gets no reply
 		shownUntil(t, other, `"ECHO" "x"`)
 		w.Want("SET a 3", "OK")
 		if got := strings.Join(shownUntil(t, m, `"SET" "a" "3"`), " "); strings.Contains(got, `"SET"`) || !strings.Contains(got, "$1 x") {

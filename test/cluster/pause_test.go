@@ -84,7 +84,7 @@ func pauseOfWrites(t *testing.T, s server) {
 	tx.Send([]byte("EXEC\r\n"))
 	wantBlocked(t, admin, 7)
 	w.Want("GET b", "(nil)")
-	admin.Want("CLIENT PAUSE 10 WRITE", "OK") // the longer one holds
+	admin.Want("CLIENT PAUSE 10 WRITE", "OK") // the longer pause counts
 	admin.Want("CLIENT UNPAUSE", "OK")
 	if got := string(tx.Next()); got != "*1\r\n+OK\r\n" {
 		t.Errorf("EXEC answers %q", got)
@@ -122,7 +122,7 @@ func pauseOfAll(t *testing.T, s server) {
 		t.Errorf("PING behind CLIENT PAUSE answers %q", got)
 	}
 	if s.redis {
-		return // nobody can end it there
+		return // no client can end the pause there
 	}
 	admin.Want("CLIENT PAUSE 1000000 ALL", "OK")
 	w.Send([]byte("PING\r\n"))

@@ -16,8 +16,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestPasswordIsNoProof: whoever knows the clients' password is no member, though the process was
-// given no secret.
+// TestPasswordIsNoProof checks that a client that knows the password cannot act as a member, even
+// if the process has no secret.
 func TestPasswordIsNoProof(t *testing.T) {
 	t.Parallel()
 	m := startLocal(t, "--nodes", "1", "--memory", "64mb", "--requirepass", password)
@@ -93,7 +93,7 @@ func TestRotation(t *testing.T) {
 			t.Errorf("greeting with %q: %v", x.secret, err)
 		}
 	}
-	// A file that is no good changes nothing.
+	// An unusable file changes nothing.
 	replace(t, secret, "short")
 	harness.Eventually(t, harness.ReadyTimeout, "the failure is counted", func() bool {
 		n, _ := harness.Scrape(t, c.Node(0).Admin).Sum(`dunlin_credentials_renewals_total{file="secret-file",result="failed"}`)
@@ -112,8 +112,8 @@ func replace(t *testing.T, path, text string) {
 	}
 }
 
-// writeAndCheck counts a key up until stop is closed, on one connection or on a new one for every
-// round. No reply may be an error, or of another value.
+// writeAndCheck increments a key until stop is closed, on one connection or on a new one for every
+// round. No reply may be an error or have another value.
 func writeAndCheck(t *testing.T, addr, key string, stays bool, password *atomic.Value, stop chan struct{}) {
 	var link *harness.Link
 	for n := 1; ; n++ {

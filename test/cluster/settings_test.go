@@ -28,7 +28,7 @@ func TestSettingsOfTheCluster(t *testing.T) {
 		everywhere(all, "slowlog-max-len", "2"+want)
 		everywhere(all, "timeout", "300"+want)
 	}
-	// Not what a process may take of its machine.
+	// Limits of a process's resources are not settings of the cluster.
 	harness.DialWire(t, c.Node(0).Addr).Want("CONFIG SET maxclients 999 maxmemory-policy noeviction", "OK")
 	everywhere(all[:1], "maxclients", "999")
 	everywhere(all[1:], "maxclients", "10000")

@@ -47,7 +47,7 @@ func TestWaits(t *testing.T) {
 			asleep := harness.DialWire(t, s.addr)
 			asleep.Send([]byte("DEBUG SLEEP 300\r\n"))
 			wantBlocked(t, w, 1)
-			w.Want("SET b 1", "OK") // others go on
+			w.Want("SET b 1", "OK") // other connections continue
 			asleep.Conn.Close()
 			wantBlocked(t, w, 0)
 		}

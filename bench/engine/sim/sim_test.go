@@ -183,7 +183,7 @@ func TestBelady(t *testing.T) {
 		if got := Belady(trace, costs, room); got != want {
 			t.Errorf("seed %d: %v, want %v", seed, got, want)
 		}
-		// Ties in the product are broken differently, so the two part ways now and then.
+		// Ties in the product are broken differently, so the two sometimes differ.
 		want = slowBelady(trace, costs, room, func(cost, ahead int) int { return cost * ahead })
 		if got := BeladySize(trace, costs, room); math.Abs(got-want) > 0.01 {
 			t.Errorf("seed %d, by size: %v, want %v", seed, got, want)

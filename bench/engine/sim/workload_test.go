@@ -52,7 +52,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// counts is how often each key is read.
+// counts returns how often each key is read.
 func counts(keys []uint32) map[uint32]int {
 	n := map[uint32]int{}
 	for _, key := range keys {
@@ -76,7 +76,7 @@ func TestScans(t *testing.T) {
 	}
 }
 
-// overlap is which part of the reads of b is of keys that a reads.
+// overlap returns the share of b's reads that are of keys that a reads.
 func overlap(a, b []uint32) float64 {
 	n, both := counts(a), 0
 	for _, key := range b {
@@ -87,7 +87,8 @@ func overlap(a, b []uint32) float64 {
 	return float64(both) / float64(len(b))
 }
 
-// TestMoves asks that a working set is about the same shortly after, and another one in the end.
+// TestMoves checks that a working set is about the same after a short time, and another one at the
+// end.
 func TestMoves(t *testing.T) {
 	for _, name := range []string{"drift", "window"} {
 		keys := testTrace(t, name).Keys
