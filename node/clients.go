@@ -33,7 +33,7 @@ func (cn *conn) Kill() {
 func (r *request) everyone(action session.Action) {
 	n, cn := r.node, r.conn
 	about := session.NewEveryone(action, cn.State, r.Args, len(n.workers))
-	visit := func(w *worker) { about.Visit(w.loop.Index(), w.loop.UnixMilli(), w.clients) }
+	visit := func(w *worker) { about.Visit(w.loop.Index(), w.loop.Now(), w.clients) }
 	if action == session.ActionPause {
 		visit = func(w *worker) { w.pause.Obey() }
 		visit(r.worker) // now, lest what follows passes it

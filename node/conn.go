@@ -113,7 +113,7 @@ func (w *worker) begin(cn *conn) *request {
 		}
 	}
 	r.unused = 0
-	cn.State.LastMilli = r.Now
+	cn.State.LastUsed = w.loop.Now()
 	cn.stopped = false
 	r.longEnough = false
 	return r

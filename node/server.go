@@ -209,7 +209,7 @@ func (n *Node) newSession() {
 		Changed: n.limitSlowLog, SetCluster: n.setCluster,
 	})
 	n.session = session.NewServer(session.Options{
-		Passwords: n.cfg.RequirePass, Debug: n.cfg.Debug, Start: start, Config: n.settings,
+		Passwords: n.cfg.RequirePass, Debug: n.cfg.Debug, Start: start, Clock: n.cfg.Group.Clock, Config: n.settings,
 		Cluster: cluster.New(func() cluster.View { return cluster.View{Table: n.view.Load().Table, Self: n.cfg.ID} },
 			func(slot uint16) int64 { return keys.CountSlot(n.engine, slot, n.cfg.Group.UnixMilli()) }),
 	})

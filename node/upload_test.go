@@ -238,7 +238,7 @@ func TestUploadCutOff(t *testing.T) {
 		"stalled": func(*client) {
 			n.cfg.Group.Each(func(l *netloop.Loop) {
 				for cn := range n.workers[l.Index()].conns {
-					cn.State.LastMilli -= 2 * uploadPatience.Milliseconds()
+					cn.State.LastUsed -= 2 * uploadPatience
 				}
 			})
 		},

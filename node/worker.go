@@ -55,7 +55,7 @@ const (
 
 func (w *worker) startTimers() {
 	w.pause = session.Pauser{
-		Server: w.node.session, Clients: w.clients, NowMilli: w.loop.UnixMilli,
+		Server: w.node.session, Clients: w.clients, Now: w.loop.Now,
 		After: func(d time.Duration, f func()) func() { return w.loop.After(d, f).Stop },
 	}
 	if w.node.ctx.Err() != nil {
@@ -70,7 +70,7 @@ func (w *worker) startTimers() {
 // add begins a client's connection.
 func (w *worker) add(c *netloop.Conn) *conn {
 	cn := &conn{Conn: exec.Conn{Socket: c}, node: w.node, worker: w}
-	cn.State = w.node.session.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.UnixMilli())
+	cn.State = w.node.session.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.Now())
 	cn.State.FD = c.FD()
 	cn.limitRequests()
 	c.SetOther(connMemory)
@@ -106,9 +106,9 @@ func (w *worker) closeIdle() {
 // in the middle of a large value. Pipes and members are silent when there is nothing to do, and so
 // is who monitors.
 func (w *worker) closeSilent() {
-	limit, now := w.node.settings.IdleTimeout(), w.loop.UnixMilli()
+	limit, now := w.node.settings.IdleTimeout(), w.loop.Now()
 	for cn := range w.conns {
-		silence := time.Duration(now-cn.State.LastMilli) * time.Millisecond
+		silence := now - cn.State.LastUsed
 		client := cn.pipe == nil && !cn.peer && !cn.Answering && !cn.State.Monitor
 		if cn.Upload != nil && !cn.Upload.Paused && silence > uploadPatience {
 			cn.Socket.Close(errUploadStalled)

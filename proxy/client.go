@@ -93,7 +93,7 @@ func (s *client) OnData(c *netloop.Conn, in []byte) int {
 	}
 	off := 0
 	s.input = flowing
-	s.state.LastMilli = s.w.loop.UnixMilli()
+	s.state.LastUsed = s.w.loop.Now()
 	for off < len(in) && s.phase < closing {
 		if c.Full() {
 			s.input = behind

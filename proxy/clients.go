@@ -33,7 +33,7 @@ func (s *client) Kill() {
 func (s *client) everyone(action session.Action, args [][]byte) {
 	home, seq, workers := s.w, s.tail, s.w.proxy.workers
 	about := session.NewEveryone(action, s.state, args, len(workers))
-	visit := func(w *worker) { about.Visit(w.loop.Index(), w.loop.UnixMilli(), w.clientsHere) }
+	visit := func(w *worker) { about.Visit(w.loop.Index(), w.loop.Now(), w.clientsHere) }
 	if action == session.ActionPause {
 		visit = func(w *worker) { w.pause.Obey() }
 		visit(home) // at once, so that the pause also covers the commands behind it

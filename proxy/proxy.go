@@ -106,7 +106,8 @@ func (p *Proxy) newSession(listener *net.TCPAddr) {
 			return errors.New("a proxy changes settings of the cluster through its nodes")
 		}})
 	p.server = session.NewServer(session.Options{
-		Passwords: p.cfg.RequirePass, Debug: p.cfg.Debug, Start: start, Config: p.settings, Cluster: cluster.New(p.view, nil),
+		Passwords: p.cfg.RequirePass, Debug: p.cfg.Debug, Start: start, Clock: p.cfg.Group.Clock,
+		Config: p.settings, Cluster: cluster.New(p.view, nil),
 	})
 	p.process = figures.NewProcess(figures.Identity{
 		Version: p.cfg.Version, Role: ring.RoleProxy.String(), Start: start, Port: listener.Port,
@@ -227,7 +228,7 @@ func (p *Proxy) accept(c *netloop.Conn) netloop.Handler {
 	c.SetAccount(w.account)
 	s := &client{w: w, conn: c, replySize: firstReply, timed: stopwatch{seq: noCommand}}
 	s.Owner = s
-	s.state = p.server.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.UnixMilli())
+	s.state = p.server.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.Now())
 	s.state.FD = c.FD()
 	s.limitInput()
 	w.add(s)

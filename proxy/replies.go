@@ -52,7 +52,7 @@ func (s *client) reply(seq uint64, reply []byte) {
 	}
 	s.replied(seq)
 	s.replySize = max(len(reply), s.replySize-s.replySize/8)
-	s.state.LastMilli = s.w.loop.UnixMilli()
+	s.state.LastUsed = s.w.loop.Now()
 	if seq == s.head {
 		out, ok := s.conn.Grow(s.conn.Out(), len(reply))
 		if !ok {

@@ -53,7 +53,7 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 		warnings: newWarnings(),
 	}
 	w.pause = session.Pauser{
-		Server: p.server, Clients: w.clientsHere, NowMilli: l.UnixMilli,
+		Server: p.server, Clients: w.clientsHere, Now: l.Now,
 		After: func(d time.Duration, f func()) func() { return l.After(d, f).Stop },
 	}
 	w.timer = l.Every(order.SilenceTick, w.tick)
@@ -197,14 +197,14 @@ func (w *worker) drain() {
 // closeSilent closes the clients that were silent for longer than CONFIG's timeout, but none that
 // waits or monitors.
 func (w *worker) closeSilent() {
-	limit := w.proxy.settings.IdleTimeout().Milliseconds()
+	limit := w.proxy.settings.IdleTimeout()
 	if limit <= 0 {
 		return
 	}
-	now := w.loop.UnixMilli()
+	now := w.loop.Now()
 	for _, s := range w.clients {
 		if s.head == s.tail && !s.state.Blocked && !s.state.Monitor && s.conn.Queued() == 0 &&
-			now-s.state.LastMilli > limit {
+			now-s.state.LastUsed > limit {
 			s.conn.Close(nil)
 		}
 	}

@@ -42,6 +42,10 @@ func (c *clock) follow(now time.Duration, system func() time.Time) {
 	c.offset.Add(max(-maxFollow, min(behind, maxFollow)))
 }
 
+// Clock returns the monotonic time since the group was made: what Loop.Now would be now. Any
+// goroutine may call it.
+func (g *Group) Clock() time.Duration { return g.clock.now() }
+
 // UnixMilli returns the present time in Unix milliseconds. Unlike Loop.UnixMilli it reads the
 // clock, and any goroutine may call it. The result may be a hundredth of a second less than the one
 // before.

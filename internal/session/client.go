@@ -16,7 +16,7 @@ func clientID(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 }
 
 func clientInfo(s *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
-	line := AppendClientLine(nil, st, s.o.Now().UnixMilli())
+	line := AppendClientLine(nil, st, s.o.Clock())
 	return resp.AppendVerbatim(dst, st.Version, "txt", string(line)), ActionNone
 }
 

@@ -3,6 +3,7 @@ package session
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -44,15 +45,15 @@ func clientFilterOf(args [][]byte, st *State) ClientFilter {
 	return f
 }
 
-// Match reports whether the filter selects this connection.
-func (f *ClientFilter) Match(st *State, nowMilli int64) bool {
+// Match reports whether the filter selects this connection. now is the server's Clock.
+func (f *ClientFilter) Match(st *State, now time.Duration) bool {
 	if f.nobody || st.ID == f.skip {
 		return false
 	}
 	if _, named := slices.BinarySearch(f.ids, int64(st.ID)); f.ids != nil && !named {
 		return false
 	}
-	if f.minAge > 0 && seconds(nowMilli-st.Since) < f.minAge {
+	if f.minAge > 0 && seconds(now-st.Since) < f.minAge {
 		return false
 	}
 	return (f.addr == "" || f.addr == st.Addr) && (f.laddr == "" || f.laddr == st.LAddr)

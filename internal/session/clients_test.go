@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 	goredis "github.com/redis/go-redis/v9"
@@ -47,7 +46,7 @@ func listen(t *testing.T, s *Server) (addr string) {
 // serve answers one connection until it ends, like the loop of a node.
 func serve(s *Server, conn net.Conn) {
 	defer conn.Close()
-	st := s.NewState(conn.RemoteAddr().String(), conn.LocalAddr().String(), time.Now().UnixMilli())
+	st := s.NewState(conn.RemoteAddr().String(), conn.LocalAddr().String(), s.o.Clock())
 	var parser resp.Parser
 	var in []byte
 	buf := make([]byte, 4096)

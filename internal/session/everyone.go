@@ -60,9 +60,9 @@ func NewEveryone(a Action, st *State, args [][]byte, loops int) *Everyone {
 	return e
 }
 
-// Visit executes the command on the loop with the given index; call it there. For a pause Visit
-// does nothing: see Pauser.
-func (e *Everyone) Visit(loop int, nowMilli int64, clients iter.Seq[Client]) {
+// Visit executes the command on the loop with the given index; call it there, with the loop's
+// reading of the server's Clock. For a pause Visit does nothing: see Pauser.
+func (e *Everyone) Visit(loop int, now time.Duration, clients iter.Seq[Client]) {
 	f := &e.loops[loop]
 	for c := range clients {
 		st := c.StateNow()
@@ -71,9 +71,9 @@ func (e *Everyone) Visit(loop int, nowMilli int64, clients iter.Seq[Client]) {
 			f.clients++
 			c.Wake(e.with)
 			return // ids are unique, and the awakened client may have left
-		case e.action == ActionClientList && e.filter.Match(st, nowMilli):
-			f.lines = append(f.lines, clientLine{st.ID, AppendClientLine(nil, st, nowMilli)})
-		case e.action == ActionClientKill && e.filter.Match(st, nowMilli):
+		case e.action == ActionClientList && e.filter.Match(st, now):
+			f.lines = append(f.lines, clientLine{st.ID, AppendClientLine(nil, st, now)})
+		case e.action == ActionClientKill && e.filter.Match(st, now):
 			f.clients++
 			if st.ID == e.asking {
 				f.suicide = true
@@ -114,17 +114,17 @@ func (e *Everyone) Reply() (reply []byte, suicide bool) {
 // Pauser applies CLIENT PAUSE and UNPAUSE to the clients of one loop. Its methods are called on
 // that loop. All fields must be set.
 type Pauser struct {
-	Server   *Server
-	Clients  iter.Seq[Client]                                // of the loop
-	NowMilli func() int64                                    // the loop's clock
-	After    func(d time.Duration, f func()) (cancel func()) // calls f on the loop, once
+	Server  *Server
+	Clients iter.Seq[Client]                                // of the loop
+	Now     func() time.Duration                            // the loop's reading of the server's Clock
+	After   func(d time.Duration, f func()) (cancel func()) // calls f on the loop, once
 
 	cancel func() // ends the wait for the end of the last pause; nil: there was none
 }
 
 // Obey pauses or resumes the clients, and resumes them when the pause ends.
 func (p *Pauser) Obey() {
-	left := p.Server.PauseLeft(p.NowMilli())
+	left := p.Server.PauseLeft(p.Now())
 	for c := range p.Clients {
 		if c.StateNow().SetPaused(left > 0) {
 			c.Unblock()

@@ -81,18 +81,18 @@ func TestEveryone(t *testing.T) {
 func TestPauser(t *testing.T) {
 	s := testServer("")
 	held, waits := &noted{state: s.NewState("", "", 0)}, &noted{state: s.NewState("", "", 0)}
-	now, after, cancelled := int64(400), time.Duration(0), 0
+	now, after, cancelled := 400*time.Millisecond, time.Duration(0), 0
 	var again func()
 	p := Pauser{
-		Server:   s,
-		Clients:  func(yield func(Client) bool) { _ = yield(held) && yield(waits) },
-		NowMilli: func() int64 { return now },
+		Server:  s,
+		Clients: func(yield func(Client) bool) { _ = yield(held) && yield(waits) },
+		Now:     func() time.Duration { return now },
 		After: func(d time.Duration, f func()) func() {
 			after, again = d, f
 			return func() { cancelled++ }
 		},
 	}
-	s.pause.extend(0, 1000, true)
+	s.pause.extend(0, time.Second, true)
 	p.Obey()
 	if after.Milliseconds() != 600 || cancelled != 0 {
 		t.Errorf("called again after %v, %d times cancelled; want 600 ms and 0", after, cancelled)
@@ -100,7 +100,7 @@ func TestPauser(t *testing.T) {
 	held.state.SetBlocked(true)
 	waits.state.SetBlocked(true)
 	waits.state.Waiting = Later(nil, func() {})
-	now, after = 1000, 0
+	now, after = time.Second, 0
 	again()
 	if after != 0 || held.done != "unblocked " || waits.done != "" {
 		t.Errorf("after the pause: again in %v, %q, %q", after, held.done, waits.done)

@@ -16,23 +16,26 @@ import (
 // maxPauseLeft is the longest that a loop waits before it looks at the pause again.
 const maxPauseLeft = time.Hour
 
+// maxPause is the longest pause: half of what a time.Duration holds, so that sums do not overflow.
+const maxPause = time.Duration(math.MaxInt64 / 2)
+
 // pause is the present CLIENT PAUSE.
 type pause struct {
 	mu    sync.Mutex
-	until int64 // Unix milliseconds
-	all   bool  // false: only commands that may write
+	until time.Duration // on the server's Clock
+	all   bool          // false: only commands that may write
 }
 
-// PauseLeft returns how long clients stay paused after nowMilli, in Unix milliseconds: at most an
-// hour, and not above 0 if they are not paused.
-func (s *Server) PauseLeft(nowMilli int64) time.Duration {
+// PauseLeft returns how long clients stay paused after now, on the server's Clock: at most an hour,
+// and not above 0 if they are not paused.
+func (s *Server) PauseLeft(now time.Duration) time.Duration {
 	s.pause.mu.Lock()
 	defer s.pause.mu.Unlock()
-	return time.Duration(min(s.pause.until-nowMilli, maxPauseLeft.Milliseconds())) * time.Millisecond
+	return min(s.pause.until-now, maxPauseLeft)
 }
 
 // extend adds a pause to one that has not ended: the later end and the stricter mode apply.
-func (p *pause) extend(now, until int64, all bool) {
+func (p *pause) extend(now, until time.Duration, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.until <= now {
@@ -107,8 +110,9 @@ func clientPause(s *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action
 	if refusal != "" {
 		return resp.AppendError(dst, refusal), ActionNone
 	}
-	now := s.o.Now().UnixMilli()
-	s.pause.extend(now, now+min(millis, math.MaxInt64-now), all)
+	now := s.o.Clock()
+	length := time.Duration(min(millis, maxPause.Milliseconds())) * time.Millisecond
+	s.pause.extend(now, now+length, all)
 	return dst, ActionPause
 }
 

@@ -13,7 +13,10 @@ type Options struct {
 	Passwords *Passwords // none: clients need none
 	Debug     bool       // DEBUG is allowed
 	Start     time.Time
-	Now       func() time.Time // nil: time.Now
+	Now       func() time.Time // the wall clock, which TIME shows and nothing else may read; nil: time.Now
+	// Clock is the monotonic clock of all durations: pauses, ages, idle times. Loops read it once an
+	// iteration. nil: the time since NewServer.
+	Clock func() time.Duration
 
 	Config  *config.Config  // nil: the initial parameters, none of which has a hook
 	Cluster *cluster.Server // nil: no table, this process alone
@@ -36,6 +39,10 @@ func NewServer(o Options) *Server {
 	}
 	if o.Start.IsZero() {
 		o.Start = o.Now()
+	}
+	if o.Clock == nil {
+		begun := time.Now()
+		o.Clock = func() time.Duration { return time.Since(begun) }
 	}
 	if o.Config == nil {
 		o.Config = config.New(config.Options{})

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/about"
 	"github.com/dunlin-cache/dunlin/internal/cluster"
@@ -44,7 +43,7 @@ type ourEnd struct {
 }
 
 func (e *ourEnd) Connect(*testing.T) {
-	e.state = e.server.NewState("127.0.0.1:50000", "127.0.0.1:6379", time.Now().UnixMilli())
+	e.state = e.server.NewState("127.0.0.1:50000", "127.0.0.1:6379", e.server.o.Clock())
 }
 
 func (e *ourEnd) Talk(t *testing.T, args [][]byte, _ bool) (reply []byte, closed bool) {
@@ -67,7 +66,7 @@ func (e *ourEnd) Talk(t *testing.T, args [][]byte, _ bool) (reply []byte, closed
 	switch action {
 	case ActionClientList, ActionClientKill, ActionClientUnblock, ActionPause:
 		about := NewEveryone(action, e.state, args, 1)
-		about.Visit(0, time.Now().UnixMilli(), func(yield func(Client) bool) { yield(e) })
+		about.Visit(0, e.server.o.Clock(), func(yield func(Client) bool) { yield(e) })
 		return about.Reply()
 	}
 	return reply, action == ActionCloseAfterReply || action == ActionClose

@@ -36,8 +36,8 @@ type State struct {
 	Addr, LAddr           string // host:port of the client, and of our end
 	FD                    int
 
-	Since     int64 // Unix milliseconds of the connection's start
-	LastMilli int64 // Unix milliseconds of the last request; the caller stores it
+	Since    time.Duration // the connection's start, on the server's Clock
+	LastUsed time.Duration // the last request, on the same clock; the caller stores it
 	// LastCmd is the ID of the last command; of a subcommand, its own ID. Do stores it for its own
 	// commands and the caller for the others. It is an ID and not a pointer, because the caller's
 	// hot path stores it, and a pointer would need a write barrier.
@@ -48,9 +48,8 @@ type State struct {
 	InBytes, OutBytes int
 }
 
-// NewState returns the State of a newly accepted connection. nowMilli is the time in Unix
-// milliseconds.
-func (s *Server) NewState(addr, laddr string, nowMilli int64) *State {
+// NewState returns the State of a connection that was accepted now, on the server's Clock.
+func (s *Server) NewState(addr, laddr string, now time.Duration) *State {
 	st := &State{
 		server:        s,
 		ID:            s.lastID.Add(1),
@@ -58,10 +57,10 @@ func (s *Server) NewState(addr, laddr string, nowMilli int64) *State {
 		Authenticated: !s.passwords.Needed(),
 		Addr:          addr,
 		LAddr:         laddr,
-		Since:         nowMilli,
-		LastMilli:     nowMilli,
+		Since:         now,
+		LastUsed:      now,
 	}
-	st.SetPaused(s.PauseLeft(nowMilli) > 0)
+	st.SetPaused(s.PauseLeft(now) > 0)
 	return st
 }
 
@@ -78,8 +77,8 @@ func (s *Server) reset(st *State) {
 
 // AppendClientLine appends the connection's line of CLIENT LIST, which ends with "\n". Fields
 // without a counterpart in Dunlin have the values of an ordinary client of Redis, because programs
-// split the line by its field names.
-func AppendClientLine(dst []byte, st *State, nowMilli int64) []byte {
+// split the line by its field names. now is the server's Clock.
+func AppendClientLine(dst []byte, st *State, now time.Duration) []byte {
 	dst = appendField(dst, "id=", int64(st.ID))
 	dst = append(dst, " addr="...)
 	dst = append(dst, st.Addr...)
@@ -88,8 +87,8 @@ func AppendClientLine(dst []byte, st *State, nowMilli int64) []byte {
 	dst = appendField(dst, " fd=", int64(st.FD))
 	dst = append(dst, " name="...)
 	dst = append(dst, st.Name...)
-	dst = appendField(dst, " age=", seconds(nowMilli-st.Since))
-	dst = appendField(dst, " idle=", seconds(nowMilli-st.LastMilli))
+	dst = appendField(dst, " age=", seconds(now-st.Since))
+	dst = appendField(dst, " idle=", seconds(now-st.LastUsed))
 	dst = append(dst, " flags="...)
 	dst = st.appendFlags(dst)
 	dst = append(dst, " db=0 sub=0 psub=0 ssub=0"...)
@@ -156,7 +155,7 @@ func (st *State) appendLastCommand(dst []byte) []byte {
 }
 
 // seconds rounds down, and hides that loops read their clocks at different times.
-func seconds(millis int64) int64 { return max(0, millis/1000) }
+func seconds(d time.Duration) int64 { return max(0, int64(d/time.Second)) }
 
 func appendField(dst []byte, name string, n int64) []byte {
 	dst = append(dst, name...)

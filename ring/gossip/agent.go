@@ -57,7 +57,7 @@ type Agent struct {
 	updates sync.Mutex // held while our meta is published
 	left    bool       // guarded by updates: said goodbye, nothing more to publish
 
-	lastRejected atomic.Int64 // Unix nanoseconds of the last warning
+	lastRejected atomic.Int64 // the last warning, by clock; 0: none
 
 	rejoins, fetches, fetchErrors, issued, healed, rejected, strangers atomic.Uint64
 }

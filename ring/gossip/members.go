@@ -76,8 +76,8 @@ func (a *Agent) warnRejected(n *memberlist.Node, err error) {
 
 // mayWarn reports whether it is time for another warning about a refused member.
 func (a *Agent) mayWarn() bool {
-	now, last := time.Now().UnixNano(), a.lastRejected.Load()
-	return now-last >= int64(rejectedEvery) && a.lastRejected.CompareAndSwap(last, now)
+	now, last := int64(a.clock(time.Now())), a.lastRejected.Load()
+	return (last == 0 || now-last >= int64(rejectedEvery)) && a.lastRejected.CompareAndSwap(last, now)
 }
 
 func (d delegate) NotifyJoin(n *memberlist.Node)   { d.a.setPeer(n) }
