@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/boottime"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node/ownership"
@@ -24,8 +25,8 @@ const retryPeriod = ownership.RetryPeriod
 // obedience is the node's side of its ownership.Machine. tableMu protects it.
 type obedience struct {
 	machine *ownership.Machine
-	begun   time.Time   // the machine's time 0
-	timer   *time.Timer // runs at the machine's Due
+	begun   time.Duration // the machine's time 0, by boottime
+	timer   *time.Timer   // runs at the machine's Due
 
 	asks      context.Context // ends with the take-over under way; nil before the first one
 	endAsks   context.CancelFunc
@@ -47,7 +48,7 @@ type claimed struct {
 func (n *Node) startObedience() {
 	n.obedience = obedience{
 		machine: ownership.New(ownership.Config{ID: n.cfg.ID, Boot: n.cfg.Boot, StallLimit: n.cfg.StallLimit}),
-		begun:   time.Now(), handOvers: make(map[uint64]*handOver), waiting: make(map[uint64]chan ownership.Reply),
+		begun:   boottime.Now(), handOvers: make(map[uint64]*handOver), waiting: make(map[uint64]chan ownership.Reply),
 	}
 	n.timer = time.AfterFunc(time.Hour, n.tick)
 	n.timer.Stop()
@@ -92,8 +93,9 @@ func (n *Node) step(event func(m *ownership.Machine, now time.Duration)) {
 	}
 }
 
-// monotonic is the machine's time.
-func (n *Node) monotonic() time.Duration { return time.Since(n.begun) }
+// monotonic is the time by which freshness is judged: the machine's, and that of copies and streams.
+// It goes on while the computer is suspended.
+func (n *Node) monotonic() time.Duration { return boottime.Now() - n.begun }
 
 // doLocked runs an action. It returns false if the node closes meanwhile.
 func (n *Node) doLocked(a ownership.Action) bool {

@@ -129,6 +129,8 @@ type Node struct {
 
 	clients atomic.Int64 // connections that count towards MaxClients
 
+	forgetClock func() // ends the calls of nothingExpires
+
 	// tableMu orders the events of ownership, and protects what is below.
 	tableMu sync.Mutex
 	obedience
@@ -189,6 +191,7 @@ func Start(cfg Config) (*Node, error) {
 		w.loop.Post(w.startTimers)
 	}
 	cfg.Group.OnStall(cfg.StallLimit, n.stalled)
+	n.forgetClock = cfg.Group.OnClockStep(n.nothingExpires)
 	// Expired keys disappear when they are looked up. The engine's sweep finds those that nobody
 	// asks for again, in a goroutine of its own: a loop has commands to answer.
 	n.goJob(func() { n.engine.KeepSwept(n.ctx.Done(), cfg.Group.UnixMilli) })
@@ -317,6 +320,7 @@ func sum(numbers []int) (total int) {
 func (n *Node) Close() error {
 	n.cancel()
 	errs := []error{n.listener.Close()}
+	n.forgetClock()
 	n.forbidJobs()
 	err := n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].stop() })
 	n.jobs.Wait()

@@ -61,7 +61,7 @@ type Group struct {
 // garbage collector.
 func NewGroup(cfg Config) (*Group, error) {
 	cfg = cfg.withDefaults()
-	g := &Group{log: cfg.Logger, clock: newClock(), listeners: make(map[*Listener]struct{})}
+	g := &Group{log: cfg.Logger, clock: newClock(cfg.Logger), listeners: make(map[*Listener]struct{})}
 	for i := range cfg.Loops {
 		l, err := newLoop(i, cfg, g.clock)
 		if err != nil {
@@ -128,6 +128,7 @@ func (g *Group) Close() {
 		}
 	}
 	g.running.Wait()
+	g.clock.judges.Wait()
 }
 
 // shutdown releases everything that a loop has. It still runs the functions posted before, because

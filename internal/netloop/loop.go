@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/boottime"
 )
 
 // maxEvents bounds the events that one iteration gets from the system, which returns the others in
@@ -31,6 +33,9 @@ type Loop struct {
 	now       time.Duration
 	unixMilli int64
 	clock     *clock
+	steps     uint64        // of the clock, as far as unixMilli has followed
+	wall      int64         // the system's time of now, in Unix nanoseconds
+	suspended time.Duration // for how long the machine was suspended before now, and some constant
 
 	conns     []*Conn     // by descriptor; nil where the descriptor is no conn of this loop
 	listeners []*Listener // by number, see listenerTag; nil where closed
@@ -103,7 +108,9 @@ func newLoop(index int, cfg Config, clock *clock) (*Loop, error) {
 		l.pool.close()
 		return nil, err
 	}
-	l.setNow(clock.now())
+	now, wall := clock.read()
+	l.wall, l.suspended = wall, boottime.Now()-clock.now()
+	l.setNow(now)
 	l.Every(min(cfg.Stall/4, time.Second), l.closeStalled)
 	return l, nil
 }
@@ -117,12 +124,16 @@ func (l *Loop) Now() time.Duration { return l.now }
 // Clock reads the clock: it is Now as of this moment.
 func (l *Loop) Clock() time.Duration { return l.clock.now() }
 
-// UnixMilli returns the time of Now in Unix milliseconds. It never steps. It may be wrong by as
-// much as the system's clock was at the start, and then follows that clock slowly.
+// UnixMilli returns the time of Now in Unix milliseconds. It never steps back, unless the system's
+// clock was set and nobody minds (see Group.OnClockStep). Otherwise it may be wrong by as much as the
+// system's clock was at the start, and follows that clock slowly.
 func (l *Loop) UnixMilli() int64 { return l.unixMilli }
 
 func (l *Loop) setNow(now time.Duration) {
 	l.now = now
+	if steps := l.clock.steps.Load(); steps != l.steps {
+		l.steps, l.unixMilli = steps, 0
+	}
 	l.unixMilli = max(l.unixMilli, l.clock.unixMilli(now))
 }
 

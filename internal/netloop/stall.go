@@ -1,6 +1,10 @@
 package netloop
 
-import "time"
+import (
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/boottime"
+)
 
 type stallHook struct {
 	limit time.Duration
@@ -8,7 +12,7 @@ type stallHook struct {
 }
 
 // OnStall runs f on every loop that did not run for longer than limit, because its process was
-// stopped, throttled or swapped out, or a handler took that long. f runs when the loop resumes and
+// stopped, throttled or swapped out, its machine was suspended, or a handler took that long. f runs when the loop resumes and
 // before it reads anything, so that a node does not answer from outdated state. gap is the time
 // since the loop's last iteration began. limit must be above 100 ms, for which an idle loop may
 // sleep. f takes effect from each loop's next iteration. Any goroutine may call OnStall.
@@ -25,16 +29,39 @@ func (l *Loop) LastStall() time.Duration { return time.Duration(l.lastStall.Load
 // noteGap starts the clock of an iteration. The iteration before lasted until ended; then the loop
 // meant to sleep for timeout at most.
 func (l *Loop) noteGap(ended, timeout time.Duration) {
-	now := l.clock.now()
-	late := ended - l.now + max(0, now-ended-timeout)
-	l.gap = now - l.now
-	l.setNow(now)
+	now, wall := l.clock.read()
+	slept := l.slept(now, wall, boottime.Now)
+	late := ended - l.now + max(0, now-ended-timeout) + slept
+	l.gap = now - l.now + slept
 	if l.index == 0 {
-		l.clock.follow(now, time.Now)
+		l.clock.offset.Add(slept.Milliseconds())
+		if l.clock.follow(now, wall) {
+			l.clock.followStep()
+		}
 	}
+	l.setNow(now)
 	if late > l.LastStall() {
 		l.lastStall.Store(int64(late))
 	}
+}
+
+// noticedSleep is the difference between two clocks from which on a loop looks for a suspension. It
+// is more than a clock that is adjusted differs by in one iteration.
+const noticedSleep = 100 * time.Millisecond
+
+// slept returns for how long the machine was suspended since the last iteration. The monotonic clock
+// stood still meanwhile. The system's clock did not, and costs nothing to read together with the
+// other; but somebody may just have set it. So when the two differ, sinceBoot decides: a clock that
+// nobody can set, and that needs a system call.
+func (l *Loop) slept(now time.Duration, wall int64, sinceBoot func() time.Duration) time.Duration {
+	apart := time.Duration(wall-l.wall) - (now - l.now)
+	l.wall = wall
+	if -noticedSleep < apart && apart < noticedSleep {
+		return 0
+	}
+	before := l.suspended
+	l.suspended = sinceBoot() - l.clock.now()
+	return max(0, l.suspended-before)
 }
 
 func (l *Loop) tellStall() {

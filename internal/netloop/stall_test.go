@@ -96,3 +96,44 @@ func runStallChild() {
 	fmt.Println("ready")
 	<-done
 }
+
+// TestSuspendedMachine: the monotonic clock stands still in suspend. Loops notice before they read
+// anything, and the time has passed for what expires. A clock that was only set is no suspension.
+func TestSuspendedMachine(t *testing.T) {
+	const sleep = time.Hour
+	for _, suspended := range []bool{true, false} {
+		g := newGroup(t, Config{Loops: 1})
+		g.OnClockStep(func() bool { return false })
+		order := make(chan string, 10)
+		nc := dialTo(t, serve(t, g, funcs{data: func(_ *Conn, in []byte) int {
+			order <- "read"
+			return len(in)
+		}}))
+		g.OnStall(10*time.Second, func(_ *Loop, gap time.Duration) {
+			if gap < sleep || gap > sleep+10*time.Second {
+				t.Errorf("called for a gap of %v", gap)
+			}
+			order <- "stall"
+		})
+		before := g.UnixMilli()
+		each(t, g, func(l *Loop) { // as if the clocks had gone on by so much since the last iteration
+			l.wall -= int64(sleep)
+			if suspended {
+				l.suspended -= sleep
+			}
+		})
+		write(t, nc, "x")
+		want := []string{"read"}
+		if suspended {
+			want = []string{"stall", "read"}
+		}
+		for _, want := range want {
+			if got := receive(t, order); got != want {
+				t.Fatalf("suspended %v: %s, want %s first", suspended, got, want)
+			}
+		}
+		if passed := time.Duration(g.UnixMilli()-before) * time.Millisecond; (passed >= sleep) != suspended {
+			t.Errorf("suspended %v: %v passed for what expires", suspended, passed)
+		}
+	}
+}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxWait is the longest sleep. Because of it, a loop that was stopped with its process, or
-// throttled, notices that it was away.
+// maxWait is the longest sleep. Because of it, a loop that was stopped with its process, suspended
+// with its machine, or throttled, notices that it was away.
 const maxWait = 100 * time.Millisecond
 
 // wait sleeps until there is something to do, and starts the next iteration's clock. It returns the

@@ -2,29 +2,38 @@ package exporter
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 )
 
-// loopSnapshot has every loop's counters, by index.
-type loopSnapshot struct{ loops []netloop.LoopStats }
+// loopSnapshot has every loop's counters, by index, and what concerns all of them.
+type loopSnapshot struct {
+	loops       []netloop.LoopStats
+	clockBehind time.Duration
+}
 
 // AddLoops exports the counters of the loops of this process.
 func (e *Exporter) AddLoops(g *netloop.Group) {
 	read := func() (*loopSnapshot, error) { return readLoops(g) }
-	e.registry.MustRegister(newCollector(nil, read, table[loopSnapshot]{labelled: loopMetrics}))
+	e.registry.MustRegister(newCollector(nil, read, table[loopSnapshot]{metrics: groupMetrics, labelled: loopMetrics}))
 }
 
 // readLoops visits every loop. After an error a late loop may still write into the slice, so
 // readLoops returns the slice only when all loops have been visited.
 func readLoops(g *netloop.Group) (*loopSnapshot, error) {
-	s := &loopSnapshot{loops: make([]netloop.LoopStats, len(g.Loops()))}
+	s := &loopSnapshot{loops: make([]netloop.LoopStats, len(g.Loops())), clockBehind: g.ClockBehind()}
 	if err := g.Each(func(l *netloop.Loop) { s.loops[l.Index()] = l.Stats() }); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+var groupMetrics = []metric[loopSnapshot]{
+	gauge("dunlin_clock_behind_seconds", "How far the system's clock is ahead of the one by which keys expire; negative: behind it.",
+		func(s *loopSnapshot) float64 { return s.clockBehind.Seconds() }),
 }
 
 var loopMetrics = []labelled[loopSnapshot]{

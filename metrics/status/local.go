@@ -78,6 +78,7 @@ type member struct {
 	source  Source
 	ready   func() bool
 	figures func() (Member, Detail, error) // what only the member itself knows
+	started time.Time                      // when it was added
 	past    history
 }
 
@@ -152,7 +153,8 @@ func hotKeys(top []figures.KeyFigure) (list []HotKey) {
 }
 
 func (l *Local) add(m *member) {
-	m.past.begin(time.Now())
+	m.started = time.Now()
+	m.past.begin(m.started)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.members = append(l.members, m)
@@ -220,7 +222,7 @@ func (l *Local) gather() *Snapshot {
 func (m *member) complete(f Member, answered bool) Member {
 	f.ID, f.Boot, f.Addr = m.source.ID, m.source.Boot, m.source.Addr
 	f.Ready = answered && m.isReady()
-	f.UptimeSeconds = time.Since(time.Unix(0, f.Boot)).Seconds()
+	f.UptimeSeconds = time.Since(m.started).Seconds()
 	if answered {
 		m.past.recent(time.Now(), &f)
 	}

@@ -190,10 +190,11 @@
 // # Time
 //
 // The engine has no clock: callers pass the time in unix milliseconds. A node's time runs with the
-// monotonic clock of its start and approaches the system's clock by a hundredth at most
+// monotonic clock of its start, and with the time in which the machine is suspended. It approaches
+// the system's clock by a hundredth at most while records expire, and at once while none does
 // (internal/netloop). So when the system's clock jumps an hour ahead, nothing expires early: a time
 // to live is off by at most 1 % until the node has caught up, and an absolute time (EXPIREAT) by
-// what is left of the jump. Time in which the machine sleeps does not count.
+// what is left of the jump.
 //
 // An expired record is gone at once for every command. Its memory is free after a round of the
 // sweep, seven seconds. The sweep passes pages on which nothing is due (page.soonest). With ten

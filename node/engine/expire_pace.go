@@ -14,7 +14,7 @@ const (
 
 // KeepSwept sweeps at an even pace until stop is closed. When so much expires at one time that a
 // round takes longer than it should, it goes on without pause. unixMilli is the time, which must
-// not step.
+// not step while a record expires.
 func (e *Engine) KeepSwept(stop <-chan struct{}, unixMilli func() int64) {
 	ticker := time.NewTicker(sweepTick)
 	defer ticker.Stop()

@@ -2,7 +2,8 @@ package ownership
 
 import "time"
 
-// A node that did not run for a while does not know what the others decided meanwhile. They may
+// A node that did not run for a while, or whose machine was suspended, does not know what the others
+// decided meanwhile. They may
 // have declared it dead, and another node may serve its partitions by now. So a loop that stood
 // still for longer than such a failover takes fences the node before it reads anything:
 //

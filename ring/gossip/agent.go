@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
+	"github.com/dunlin-cache/dunlin/internal/boottime"
 	"github.com/dunlin-cache/dunlin/ring"
 	"github.com/dunlin-cache/dunlin/ring/office"
 )
@@ -126,7 +127,7 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 	}
 	// Now, because memberlist writes to its LocalNode in every UpdateNode.
 	a.addr = a.list.LocalNode().Address()
-	a.pulse.start = time.Now()
+	a.pulse.begin(boottime.Now)
 	a.steering.mind = office.New(a.officeConfig(), host{a}, a.clock(time.Now()))
 	a.loops.Go(func() { a.pulse.run(a.ctx.Done()) })
 	a.loops.Go(a.steerLoop)

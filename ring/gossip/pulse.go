@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A process that stood still (SIGSTOP, a frozen machine) does not notice by itself, and what it
+// A process that stood still (SIGSTOP, a frozen or suspended machine) does not notice by itself, and what it
 // knew of the others is outdated when it resumes: they may have declared it dead and chosen another
 // coordinator. So a goroutine beats, and code that is about to act on what it has gathered checks
 // whether a beat was missed meanwhile.
@@ -19,9 +19,15 @@ const (
 
 // pulse counts the standstills of this process.
 type pulse struct {
-	start time.Time
-	last  atomic.Int64 // of the beats, in nanoseconds since start
+	clock func() time.Duration // goes on while the machine is suspended: boottime.Now
+	last  atomic.Int64         // of the beats, in nanoseconds by clock
 	ended atomic.Uint64
+}
+
+// begin has the time since now count.
+func (p *pulse) begin(clock func() time.Duration) {
+	p.clock = clock
+	p.last.Store(int64(clock()))
 }
 
 func (p *pulse) run(done <-chan struct{}) {
@@ -34,14 +40,14 @@ func (p *pulse) run(done <-chan struct{}) {
 		case <-tick.C:
 		}
 		p.ended.Store(p.standstills())
-		p.last.Store(int64(time.Since(p.start)))
+		p.last.Store(int64(p.clock()))
 	}
 }
 
 // standstills returns the number of standstills so far, including one that has just ended.
 func (p *pulse) standstills() uint64 {
 	n := p.ended.Load()
-	if time.Since(p.start)-time.Duration(p.last.Load()) > standstill {
+	if p.clock()-time.Duration(p.last.Load()) > standstill {
 		n++
 	}
 	return n

@@ -8,7 +8,9 @@ import (
 
 func TestPulseCountsAStandstillOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := pulse{start: time.Now()}
+		begun := time.Now()
+		var p pulse
+		p.begin(func() time.Duration { return time.Since(begun) })
 		time.Sleep(standstill / 2)
 		if n := p.standstills(); n != 0 {
 			t.Errorf("%d standstills after half of one", n)

@@ -1,0 +1,17 @@
+package boottime
+
+import (
+	"testing"
+	"time"
+)
+
+// TestNow: the clock runs as fast as Go's.
+func TestNow(t *testing.T) {
+	begun, from := time.Now(), Now()
+	<-time.After(20 * time.Millisecond)
+	least := time.Since(begun)
+	passed := Now() - from
+	if most := time.Since(begun); passed < least || passed > most+time.Millisecond {
+		t.Errorf("%v passed, want %v to %v", passed, least, most)
+	}
+}
