@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// client is a client of one proxy. It writes growing values to its own keys, counts and reads everybody's.
+// client is a client of one proxy. It writes growing values to its own keys. It increments and
+// reads the keys of all clients.
 type client struct {
 	w       *world
 	s       *session

@@ -194,8 +194,8 @@ func (n *node) claim(v *ownership.View, acknowledged func(source string) bool) m
 	return claims
 }
 
-// report says which copies are in sync, and what is served. Of the partitions that have no keys, all
-// are.
+// report returns the partitions that the node serves or has a copy in sync of. Partitions without
+// keys always count.
 func (n *node) report() *ring.Report {
 	r := &ring.Report{Node: n.p.name}
 	n.copies.Report(r, n.view, n.w.now, func(name string) time.Duration {

@@ -1,6 +1,6 @@
 // Package sim runs whole clusters in virtual time: nodes, proxies and clients over a network that
-// is slow, loses, and breaks, thousands of histories a minute and each from a seed, to find out
-// whether the protocol of moves, copies, fencing and pipes keeps what it promises.
+// is slow, loses packets and breaks. Each history follows from its seed, and thousands run in a
+// minute. They check the promises of the protocol of moves, copies, fencing and pipes.
 //
 //	history ──mischief──> procs ──events──> world: clock, links, connections
 //	                        │
@@ -13,12 +13,11 @@
 //	                        v
 //	        truth_test.go: one server a partition, nothing stale, nothing lost, nothing twice
 //
-// What is decided about tables is package ring itself, what a node serves is package
-// node/ownership, and in which order commands reach nodes is package proxy/order. The rest is a
-// model of packages ring/gossip and node, in their words and with their names, and must be kept
-// like them. What it leaves out: large values and evictions, more than one loop and shard a node,
-// and pauses of rebalancing.
+// Package ring itself decides about tables, package node/ownership what a node serves, and package
+// proxy/order in which order commands reach nodes. The rest models packages ring/gossip and node,
+// in their words and with their names: a change there needs a change here. The model leaves out
+// large values, evictions, pauses of rebalancing, and more than one loop and shard a node.
 //
-// Each rule that can be broken is named in options_test.go, and TestBrokenRules shows what becomes
-// of that.
+// options_test.go names the rules that can be broken. TestBrokenRules shows that the simulation
+// notices when they are.
 package sim

@@ -10,8 +10,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A history: nodes and proxies start, clients talk to them, for a while bad things happen, then no more, and all must
-// be well.
+// In a history nodes and proxies start and clients talk to them. Faults happen for a while. When
+// they have ended, the cluster must recover.
 
 const (
 	healTime = 60 * time.Second // within which all is well again
@@ -122,7 +122,7 @@ func (w *world) startProxy(host int) *proxy {
 	return p.proxy
 }
 
-// nodes are those that live.
+// nodes returns the serving nodes that live.
 func (w *world) nodes() (nodes []*proc) {
 	for _, p := range w.procs {
 		if p.node != nil && !p.dead && p.agent.status != left && p.agent.member.State == ring.Serving {
@@ -160,7 +160,7 @@ const (
 	returns         // what a node loses while a proxy cannot reach it comes back to it meanwhile
 )
 
-// often says how often each happens, in a hundred times.
+// often has the share of each kind of mischief, in percent.
 var often = []int{crashes: 15, crashesOfTwo: 6, stops: 15, stopsOfTwo: 6, stopsOfProxies: 6, joins: 12, leaves: 12, cuts: 10, proxyCuts: 6, resets: 4, crashesOfTakers: 6, returns: 2}
 
 func (w *world) chooseMischief() mischief {

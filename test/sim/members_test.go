@@ -8,8 +8,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// What stands for memberlist: members tell one another how they are. Whom nobody has heard for a while is declared
-// dead, everybody believes that, and it must say that it lives. News come late, and to some later than to others.
+// A model of memberlist: members tell one another what they know of each. A member that nobody has
+// heard for a while is declared dead. Everybody believes that until the member refutes it. News
+// arrives late, and at some members later than at others.
 
 const (
 	beatInterval  = 250 * time.Millisecond
@@ -111,7 +112,8 @@ func (a *agent) known() []entry {
 	return news
 }
 
-// search asks everybody at a join address whom this member does not know alive, once: see mayFound.
+// search asks each join address once whose member this one does not know to be alive: see mayFound
+// in package ring/office.
 func (a *agent) search() {
 	missing := 1
 	answered := func() {
@@ -194,7 +196,8 @@ func (a *agent) merge(e *entry) {
 	before := have.status
 	switch {
 	case e.status == dead && have.status == alive && e.inc >= have.inc && a.w.now-e.died > freshDeath:
-		// As memberlist does with what an exchange of states brings: a suspicion, which can be refuted.
+		// memberlist takes a death that an exchange of states brings for a suspicion, which can
+		// be refuted.
 		have.inc = e.inc
 		have.heard = min(have.heard, a.w.now-a.patient+suspicionTime)
 		news := []entry{{who: e.who, inc: e.inc, status: dead, died: e.died}}
@@ -215,7 +218,7 @@ func (a *agent) merge(e *entry) {
 	}
 }
 
-// announce spreads what has changed about this member: to everybody by gossip, and at once to whom it matters.
+// announce sends this member's new state to all members that are alive.
 func (a *agent) announce() {
 	a.seq++
 	own := a.entry
@@ -226,7 +229,8 @@ func (a *agent) announce() {
 	}
 }
 
-// alive are the members that are not declared dead, this one included, of each id the newest boot, sorted by id.
+// alive returns the members that are not declared dead, this one included, sorted by id. Of each id
+// it returns the newest boot.
 func (a *agent) alive() []ring.Member {
 	members := make([]ring.Member, 0, len(a.peers)+1)
 	add := func(m ring.Member) {

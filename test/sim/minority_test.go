@@ -2,7 +2,8 @@ package sim
 
 import "testing"
 
-// TestMinMembers: with --min-members more than half of the nodes there is one lineage of tables, however the network is cut.
+// TestMinMembers checks that there is one lineage of tables, however the network is cut, if
+// --min-members is more than half of the nodes.
 func TestMinMembers(t *testing.T) {
 	count := uint64(15)
 	if testing.Short() {

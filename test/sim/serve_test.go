@@ -23,7 +23,7 @@ func (k commandKind) String() string { return [...]string{"GET", "SET", "INCR", 
 
 func (k commandKind) everywhere() bool { return k >= flushAll }
 
-// repeatable tells whether the command may be executed twice.
+// repeatable reports whether the command may be executed twice.
 func (k commandKind) repeatable() bool { return k != incr }
 
 // pipeKey is what generations belong to.
@@ -115,7 +115,7 @@ func (e *nodeEnd) received(m any) {
 	}
 }
 
-// open claims a generation, and has older ones executed no more before it says so.
+// open claims a generation. It closes the older ones before it acknowledges.
 func (e *nodeEnd) open(n *node, o pipeGreeting) {
 	p := &nodePipe{n: n, c: e.c, key: o.key, gate: ownership.Gate{Broken: n.w.ownership}}
 	older, fresh := n.pipes.Claim(n.w.now, o.key, o.generation, p)
@@ -139,7 +139,8 @@ func (e *nodeEnd) open(n *node, o pipeGreeting) {
 	})
 }
 
-// execute answers a command on a key. late says that it was past the fence when the process stopped.
+// execute answers a command on a key. late: the command had passed the fence when the process was
+// stopped.
 func (p *nodePipe) execute(c *command, late bool) any {
 	n, v, k := p.n, p.n.looped, c.place
 	at := n.w.tracked[k]

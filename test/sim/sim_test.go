@@ -11,8 +11,8 @@ var (
 	rounds = flag.Int("sim.rounds", 0, "how many histories to run")
 )
 
-// pinned are the seeds of histories that found faults, and still lead to them when the mend is taken
-// away.
+// pinned are the seeds of histories that found faults. They show a fault again when its fix is
+// taken away.
 var pinned = []struct {
 	seed  uint64
 	fault string
@@ -22,7 +22,7 @@ var pinned = []struct {
 		func(o *options) { o.order.ForgetStrays = true }},
 }
 
-// TestPinned runs the histories that found faults, with the mend and without it.
+// TestPinned runs the histories that found faults, with the fix and without it.
 func TestPinned(t *testing.T) {
 	for _, p := range pinned {
 		o := seeded(p.seed)

@@ -7,8 +7,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring/office"
 )
 
-// A member's mind is ring/office itself. What is here asks its questions over the simulated network, and
-// does what it decides.
+// Package ring/office itself decides for a member. This file asks its questions over the simulated
+// network and carries out its actions.
 
 const (
 	standstill    = time.Second

@@ -8,9 +8,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// The sender of a stream: package replica's own, and around it what node/sender*.go does with the
-// engine, a goroutine and a socket. What an owner's partitions come to hold goes to each receiver as
-// one log, in batches that are kept until they are acknowledged.
+// The sender of a stream is package replica's own. This file models what node/stream does around it
+// with the engine, a goroutine and a socket. Each receiver gets the changes of its partitions as
+// one log, in batches that the sender keeps until they are acknowledged.
 
 // effect is a value that a key has come to hold, or a mark.
 type effect struct {

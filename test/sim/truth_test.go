@@ -7,11 +7,13 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// What must hold. The world sees everything at once: who serves which partition, with what, and what its clients were
-// told. From that it keeps the truth of each partition: its one server and the history of its data.
+// The promises. The world sees everything at once: which node serves which partition, with which
+// data, and what its clients were told. From that it keeps the truth of each partition: its one
+// server and the history of its data.
 //
-// While the network keeps nodes apart, and a while after, both sides may serve: this is what a cache prefers. Then only
-// the end is checked: that the sides become one again, and that nothing is stale from there on.
+// While the network keeps nodes apart, and for a while after, both sides may serve: a cache prefers
+// that to refusing. Then only the end is checked: the sides become one again, and nothing is stale
+// from there on.
 
 // change is one state of a partition's data, as its server brought it about.
 type change struct {
@@ -59,7 +61,7 @@ func valuesOf(c *change) (v [keysPer]int) {
 	return v
 }
 
-// descends tells whether c came after a, or is it.
+// descends reports whether c is a or came after it.
 func (c *change) descends(a *change) bool {
 	for ; c != nil; c = c.before {
 		if c == a {
@@ -74,7 +76,7 @@ const (
 	hurtMemory  = 12 * time.Second // in which something bad explains a loss
 )
 
-// apart tells whether nodes may be apart, or were lately.
+// apart reports whether the network may be split, or was a moment ago.
 func (w *world) apart() bool {
 	return w.cutNow || w.starting || w.lastCut != 0 && w.now-w.lastCut < splitMemory && !w.calm
 }
@@ -83,7 +85,8 @@ func (w *world) wasHurt(p *proc) bool {
 	return p.dead && !p.left || p.stopped || w.trouble[p.host] != 0 && w.now-w.trouble[p.host] < hurtMemory
 }
 
-// execute has a node execute a command on a partition that it takes for its own, and checks that it is.
+// execute executes a command at a node that believes it serves the partition, and checks that it
+// does.
 func (w *world) execute(n *node, c *command, k int, late bool) (value, gen int) {
 	t, d := &w.truth[k], &n.data[k]
 	if t.server != n && !late && (w.apart() || t.unsure) {
@@ -188,7 +191,8 @@ func (w *world) noFence(n *node) {
 	}
 }
 
-// checkLoss decides whether it can be helped that what a partition's new server has is not what the last one had.
+// checkLoss is called when a partition's new server does not have what the last one had. It checks
+// that this was unavoidable.
 func (w *world) checkLoss(n *node, k int, kept bool) {
 	t, d := &w.truth[k], &n.data[k]
 	if kept && !t.last.descends(d.last) {
@@ -216,7 +220,8 @@ func (w *world) checkLoss(n *node, k int, kept bool) {
 	}
 }
 
-// holder is a node that has all along had a whole copy of a partition, and nothing bad happened to it.
+// holder returns a node with a whole copy of the partition that no fault has touched, nil if there
+// is none.
 func (w *world) holder(k int, but *node) *node {
 	t := &w.truth[k]
 	for _, p := range w.procs {

@@ -11,8 +11,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// world is one history: a clock, what is to happen, and everything that it happens to. One goroutine runs it, and
-// all chance comes from its seed, so that a seed always leads to the same history.
+// world is one history: a clock, the events to come, and the processes that they happen to. One
+// goroutine runs it and all chance comes from its seed, so a seed always leads to the same history.
 type world struct {
 	options
 	rng    *rand.Rand
@@ -74,8 +74,8 @@ func (q *events) Pop() any {
 	return e
 }
 
-// proc is one life of a process. What it does are events of its own: they wait while it is stopped, and are lost
-// when it is killed.
+// proc is one life of a process. Its events wait while it is stopped, and are lost when it is
+// killed.
 type proc struct {
 	w        *world
 	id, name string
@@ -207,8 +207,8 @@ func (w *world) delay() time.Duration {
 
 func (w *world) reachable(a, b *proc) bool { return !w.cut[a.host][b.host] }
 
-// datagram has f happen at the process that listens at the address of to, unless the packet is lost. Packets may
-// overtake one another.
+// datagram calls f at the process that listens at the address of to, unless the packet is lost.
+// Packets may overtake one another.
 func (w *world) datagram(from, to *proc, f func()) {
 	if w.chance(w.lossy) || !w.reachable(from, to) {
 		return
@@ -216,8 +216,8 @@ func (w *world) datagram(from, to *proc, f func()) {
 	w.after(to, w.delay(), f)
 }
 
-// conn is a TCP connection: messages arrive in their order, as long as both ends live and the network does not
-// keep them apart.
+// conn is a TCP connection: messages arrive in order, as long as both ends live and the network
+// does not keep them apart.
 type conn struct {
 	w     *world
 	procs [2]*proc
@@ -238,8 +238,9 @@ type way struct {
 
 type fin struct{}
 
-// dial connects from to whoever listens at the address. accept gives the other end; done is called with the
-// connection, or nil if nobody listens there. Without network nothing happens until it comes back.
+// dial connects from to the process that listens at the address. accept returns the other end. dial
+// calls done with the connection, or with nil if nothing listens there. While the network is cut,
+// nothing happens.
 func (w *world) dial(from *proc, addr string, local endpoint, accept func(*proc, *conn) endpoint, done func(*conn)) {
 	var arrive func()
 	arrive = func() {
@@ -345,8 +346,9 @@ const (
 	callRefused
 )
 
-// call asks whoever listens at an address. serve runs there; done gets its answer, or a callError when nobody
-// listens, or when no answer came in time: then the question may still be on its way.
+// call asks the process that listens at an address. serve runs there, and done gets its answer.
+// done gets a callError if nothing listens, or if no answer came in time: then the question may
+// still be on its way.
 func (w *world) call(from *proc, addr string, timeout time.Duration, serve func(at *proc, reply func(any)), done func(any)) {
 	open := true
 	finish := func(answer any) {
