@@ -21,13 +21,13 @@ TOOLS := $(CURDIR)/bin/tools
 LINT  := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 
 # Tests of whole clusters measure, so they run one package at a time and nothing runs beside them.
-# Those of test/sim have no clock but their own.
+# Those of test/sim have no clock but their own. The tests of node take longest, and begin first.
 CLUSTERS = go list ./test/... | grep -v /sim$$
-PACKAGES = { go list ./... | grep -v /test/; echo ./test/sim; }
+PACKAGES = { echo ./node; go list ./... | grep -v /test/; echo ./test/sim; }
 
 # Packages in whose code or tests something runs concurrently, or that use memory unsafely. In all
 # others the race detector could find nothing; what they export it watches where it is used.
-CONCURRENT = go list -f '{{.ImportPath}} {{.Dir}}' ./... | grep -v /test/ | while read -r pkg dir; do \
+CONCURRENT = go list -f '{{.ImportPath}} {{.Dir}}' ./node ./... | grep -v /test/ | while read -r pkg dir; do \
   ! grep -qE '^\s*go [a-zA-Z]|\.Go\(|[tb]\.(Parallel|RunParallel)|httptest\.|synctest\.|time\.AfterFunc|"unsafe"' "$$dir"/*.go || echo "$$pkg"; done
 
 # Only the binary is optimized by its profile. For tests and linters that would compile every package
