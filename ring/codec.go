@@ -21,8 +21,9 @@ import (
 //	xxhash64 of all the above                  8 bytes
 //
 // settings is the document's version and, unless that is 0, 32 bytes of hash. A table of level 0 is
-// written as version 1: builds that know no levels read it. Level stands in front of everything
-// that a later level may lay out in another way, so that every build can say what it lacks.
+// written as version 1: builds that know no levels read it. A later level may use another version,
+// and may lay out everything behind the level in another way; but "DLT", the version and the
+// checksum stay where they are, so that every build can say what it lacks.
 //
 // Owners and followers are small and since is near the epoch, so that a table of
 // ten nodes takes about 12 KiB instead of 48.
@@ -110,13 +111,14 @@ func decodeTable(b []byte) (*Table, error) {
 	if string(b[:len(codecMagic)]) != codecMagic {
 		return nil, fmt.Errorf("begins with %q, want %q", b[:len(codecMagic)], codecMagic)
 	}
-	version := b[len(codecMagic)]
-	if version != codecPlain && version != codecLeveled {
-		return nil, &LevelError{Need: Level + 1}
-	}
+	// First, because a damaged version byte is damage and not a later level.
 	body, sum := b[:len(b)-checksumBytes], b[len(b)-checksumBytes:]
 	if xxhash.Sum64(body) != binary.LittleEndian.Uint64(sum) {
 		return nil, errors.New("wrong checksum")
+	}
+	version := b[len(codecMagic)]
+	if version != codecPlain && version != codecLeveled {
+		return nil, &LevelError{Need: Level + 1}
 	}
 	r := reader{rest: body[len(codecMagic)+1:]}
 	t := r.table(version == codecLeveled)

@@ -3,6 +3,7 @@ package ring
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -85,6 +86,13 @@ func TestDecodeRefusesDamage(t *testing.T) {
 		damaged := bytes.Clone(good)
 		damaged[i] ^= 1
 		check("a bit changed", damaged)
+	}
+	// The version byte is damaged, and not one of a later level.
+	later := bytes.Clone(good)
+	later[len(codecMagic)] = codecLeveled + 1
+	var refusal *LevelError
+	if _, err := DecodeTable(later); err == nil || errors.As(err, &refusal) {
+		t.Errorf("a table with a damaged version is refused with %v", err)
 	}
 }
 
