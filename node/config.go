@@ -67,7 +67,10 @@ func (r *request) configureLater() {
 	r.conn.State.LastCmd = command.ConfigSet
 	r.worker.Count.Commands[command.ConfigSet]++
 	n := r.node
-	r.answerLater(func() []byte { return n.settings.Set(nil, args) })
+	r.answerLater(func() []byte {
+		n.awaitSettings(args, settingsSoon)
+		return n.settings.Set(nil, args)
+	})
 }
 
 // configurePart: EACH CONFIG GET | RESETSTAT. A client's is answered as the session's.
@@ -83,6 +86,9 @@ func setPart(r *request) {
 	n, wanted, args := r.node, r.wanted, exec.CloneArgs(r.Args)
 	r.answerLater(func() []byte {
 		_, before := n.coverage(&wanted)
+		if before.Has(0) && !n.awaitSettings(args, settingsSoonPart) {
+			return resp.AppendOK(member.AppendCovered(nil, &ring.PartitionSet{})) // to be asked again
+		}
 		set := n.settings.SetHere
 		if before.Has(0) {
 			set = n.settings.Set
@@ -119,6 +125,8 @@ type SettingsSource interface {
 	Coordinator() (m ring.Member, self, ok bool)
 	// Configure changes settings, at the coordinator, and returns when all members have them.
 	Configure(ctx context.Context, changes map[string]string) error
+	// SettingsSoon reports whether the cluster does not take settings yet, but is about to.
+	SettingsSoon() bool
 	// Settings returns the document with that hash, nil if this member does not have it.
 	Settings(hash []byte) *ring.Settings
 }
@@ -140,7 +148,27 @@ const (
 	// coordinatorPatience is how long the coordinator waits for all members. It is shorter, so that
 	// the coordinator's answer, which names the members that are late, arrives in time.
 	coordinatorPatience = settingsPatience - 500*time.Millisecond
+	// A cluster that was just founded takes settings after some seconds. settingsSoon is how long
+	// CONFIG SET waits for that in a client's connection, and settingsSoonPart in a proxy's pipe:
+	// the proxy asks again.
+	settingsSoon     = 8 * time.Second
+	settingsSoonPart = time.Second
 )
+
+// awaitSettings waits while the cluster is about to take settings, if a CONFIG SET needs that. It
+// returns false if the wait has not ended after d.
+func (n *Node) awaitSettings(args [][]byte, d time.Duration) bool {
+	at := n.settingsSource.Load()
+	if !config.SetsOfCluster(args) {
+		return true
+	}
+	for deadline := time.Now().Add(d); at != nil && (*at).SettingsSoon(); n.pause(20 * time.Millisecond) {
+		if time.Now().After(deadline) || n.ctx.Err() != nil {
+			return false
+		}
+	}
+	return true
+}
 
 // setCluster has the coordinator change settings of the cluster.
 func (n *Node) setCluster(changes map[string]string) error {
@@ -158,7 +186,7 @@ func (n *Node) setCluster(changes map[string]string) error {
 	c, self, ok := (*at).Coordinator()
 	switch {
 	case !ok:
-		return errors.New("no node serves")
+		return errors.New("cannot change settings: no node serves")
 	case self:
 		return (*at).Configure(ctx, changes)
 	}

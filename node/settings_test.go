@@ -21,6 +21,8 @@ func (d oneDocument) Configure(context.Context, map[string]string) error {
 	return errors.New("not used")
 }
 
+func (d oneDocument) SettingsSoon() bool { return false }
+
 func (d oneDocument) Settings(hash []byte) *ring.Settings {
 	if id := d.s.ID(); string(id.Hash[:]) == string(hash) {
 		return d.s

@@ -26,7 +26,7 @@ import (
 // Heal returns the table that ends a split, or nil if no node serves. tables are the tables that
 // the alive members hold and that do not descend from one another, in any order; alive shows which
 // member holds which version. The result also replaces versions whose table is not in tables, but
-// these cannot win. Without any table, because only proxies outlived the last node, Heal starts
+// these cannot win. It has the highest level of all of them. Without any table, because only proxies outlived the last node, Heal starts
 // anew with a hash seed from seed. The result is newer than every table and every version in alive.
 func Heal(tables []*Table, alive []Member, self Member, copies int, seed func() uint64) *Table {
 	sorted := slices.SortedFunc(slices.Values(tables), func(a, b *Table) int {
@@ -54,6 +54,8 @@ func Heal(tables []*Table, alive []Member, self Member, copies int, seed func() 
 	}
 	next.Epoch, next.Issuer = last.Epoch+1, self.Name()
 	next.Ancestors = joinLineages(replaced, sorted...)
+	// No lower than any table that it replaces, read or not: the holder would never adopt it.
+	next.Level = TableLevel(alive)
 	for _, t := range sorted {
 		next.Level = max(next.Level, t.Level)
 	}

@@ -42,6 +42,14 @@ func CommonLevel(alive []Member) uint8 {
 	return slices.MinFunc(alive, func(a, b Member) int { return int(a.Level) - int(b.Level) }).Level
 }
 
+// TableLevel returns the highest level of a table that one of members holds, as far as they say.
+func TableLevel(members []Member) (level uint8) {
+	for _, m := range members {
+		level = max(level, m.TableLevel)
+	}
+	return level
+}
+
 // Raise returns the successor of cur that has the level and is otherwise equal, or nil if level is
 // not higher than cur's.
 func Raise(cur *Table, self Member, level uint8) *Table {

@@ -87,9 +87,10 @@ func TestRaise(t *testing.T) {
 		t.Errorf("common level of nobody is %d", got)
 	}
 	first := Plan(nil, members, nil, members[0], 2, fixedSeed)
-	if first.Level != 1 || first.Nodes[0].Level != 0 {
+	if first.Level != 0 || first.Nodes[0].Level != 0 {
 		t.Errorf("the first table has level %d, its node %d", first.Level, first.Nodes[0].Level)
 	}
+	first = Raise(first, members[0], 1)
 	if Raise(first, members[0], 1) != nil {
 		t.Error("a level that is there was raised")
 	}
@@ -112,5 +113,10 @@ func TestRaise(t *testing.T) {
 	}
 	if healed := Heal([]*Table{second, blind}, members, members[0], 2, fixedSeed); healed.Level != 2 {
 		t.Errorf("healed to level %d", healed.Level)
+	}
+	// The holder of a table that nobody could read has said of what level it is.
+	members[1].Epoch, members[1].Issuer, members[1].TableLevel = second.Epoch, second.Issuer, second.Level
+	if healed := Heal([]*Table{blind}, members, members[0], 2, fixedSeed); !healed.Newer(second) || healed.Nodes[1].TableLevel != 0 {
+		t.Errorf("healed to level %d, which the holder of a table of level %d cannot adopt", healed.Level, second.Level)
 	}
 }

@@ -78,8 +78,9 @@ type Member struct {
 	Epoch       uint64
 	Issuer      string
 	// Level is the protocol level that it speaks. AppendMember leaves it out: gossip carries it
-	// behind the encoded member, where builds that know no levels ignore it.
-	Level uint8
+	// behind the encoded member, where builds that know no levels ignore it. TableLevel is the
+	// level of the table that it holds, as far as it says so, and is left out as well.
+	Level, TableLevel uint8
 }
 
 // Name identifies one life of a member: its id and its boot.

@@ -28,7 +28,8 @@ import (
 // reports, no partition is handed over.
 //
 // While cur is Paused, an owner and a follower that serve stay where they are. The first table has
-// the highest level that all of alive speak; later tables keep the level of cur, see Raise.
+// level 0, because members that speak no more may be about to come; later tables keep the level of
+// cur, see Raise.
 //
 // Plan is pure except for seed. It takes about as long as Target when the serving nodes change, and
 // 0.3 ms otherwise, however many moves there are.
@@ -50,7 +51,7 @@ func Plan(cur *Table, alive []Member, reports []*Report, self Member, copies int
 	}
 	p.leaveOutUnused()
 	if cur == nil {
-		next.Seed, next.Level = seed(), CommonLevel(alive)
+		next.Seed = seed()
 	} else if sameSeats(cur, next) {
 		return nil
 	}
@@ -369,7 +370,7 @@ func tableNodes(cur *Table, alive []Member) []Member {
 		known := cur != nil && cur.NodeIndex(m.ID, m.Boot) >= 0
 		if m.Role == RoleNode && m.Fingerprint == Fingerprint() &&
 			(m.State == Serving || m.State == Leaving && known) {
-			m.Epoch, m.Issuer, m.Level = 0, "", 0
+			m.Epoch, m.Issuer, m.Level, m.TableLevel = 0, "", 0, 0
 			nodes = append(nodes, m)
 		}
 	}

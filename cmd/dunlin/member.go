@@ -94,6 +94,7 @@ func (p *process) startNode(ctx context.Context, m memberOptions, nodes int) (st
 		OnLeave:      n.Release,
 		MinMembers:   p.o.minMembers,
 		OnMinority:   func() { n.Fence("fewer nodes are alive than --min-members") },
+		OnOutdated:   func() { n.Fence("the cluster needs a higher protocol level than this build speaks") },
 	})
 	if err != nil {
 		return started{}, err
@@ -178,6 +179,9 @@ func (p *process) startAgent(ctx context.Context, self ring.Member, m memberOpti
 	}
 	self.Admin = admin
 	c.Cluster, c.Self, c.Bind, c.Advertise, c.Join = p.o.cluster, self, m.gossip, advertise, m.join
+	if m.whole {
+		c.LevelSettle = time.Millisecond // no old member can come
+	}
 	c.Secrets, c.Copies, c.Log = p.known.secrets.All(), max(p.o.copies, 1), p.log.With("member", self.ID)
 	c.Fetch = func(ctx context.Context, addr string) (*ring.Table, error) {
 		return member.FetchTable(ctx, p.tls.dialer(), addr, p.known.secrets.First())
@@ -228,7 +232,7 @@ func (p *process) advertisedAdmin(ctx context.Context, member string) (string, e
 
 func (p *process) source(self ring.Member, agent *gossip.Agent) admin.Source {
 	return admin.Source{ID: self.ID, Boot: self.Boot, Addr: self.Addr, View: agent,
-		Settled: agent.HasSettings, Gossip: func() exporter.Gossip {
+		NotReady: agent.NotReady, Gossip: func() exporter.Gossip {
 			s := agent.Stats()
 			return exporter.Gossip{
 				Health: s.Health, Rejoins: s.Rejoins, Fetches: s.Fetches, FetchErrors: s.FetchErrors,

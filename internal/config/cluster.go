@@ -26,6 +26,16 @@ func split(changes []change, cluster bool) (here, ofCluster []change) {
 	return here, ofCluster
 }
 
+// SetsOfCluster reports whether CONFIG SET, a whole request, names a parameter of the cluster.
+func SetsOfCluster(args [][]byte) bool {
+	for i := 2; i < len(args); i += 2 {
+		if p := findParameter(args[i]); p != nil && p.cluster {
+			return true
+		}
+	}
+	return false
+}
+
 // clusterValues returns the changes under the names of the settings document.
 func clusterValues(changes []change) map[string]string {
 	values := make(map[string]string, len(changes))

@@ -85,6 +85,11 @@ func (p *Peer) Call(verb string, args ...string) ([]byte, error) {
 	return p.exchange(request)
 }
 
+// Refusal is the error that a node has answered with.
+type Refusal struct{ Addr, Text string }
+
+func (r *Refusal) Error() string { return fmt.Sprintf("node %s answers %q", r.Addr, r.Text) }
+
 // exchange writes a request and returns its reply.
 func (p *Peer) exchange(request []byte) ([]byte, error) {
 	if _, err := p.Conn.Write(request); err != nil {
@@ -97,7 +102,7 @@ func (p *Peer) exchange(request []byte) ([]byte, error) {
 		case err != nil:
 			return nil, err
 		case resp.IsError(reply):
-			return nil, fmt.Errorf("node %s answers %q", p.Addr, strings.TrimSpace(string(reply[1:])))
+			return nil, &Refusal{Addr: p.Addr, Text: strings.TrimSpace(string(reply[1:]))}
 		case reply != nil:
 			return reply, nil
 		}

@@ -2,9 +2,11 @@ package member
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -32,14 +34,26 @@ func FetchSettings(ctx context.Context, dial Dialer, addr string, secret []byte,
 }
 
 // Configure asks the coordinator, whose data port is addr, to change settings. It returns when
-// every member has applied them.
+// every member has applied them. The error says whether the settings have changed.
 func Configure(ctx context.Context, dial Dialer, addr string, secret []byte, changes map[string]string) error {
 	var args []string
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		args = append(args, name, changes[name])
 	}
-	_, err := ask(ctx, dial, addr, secret, VerbConfigure, args...)
-	return err
+	p, err := DialPeer(ctx, dial, addr, secret, 0)
+	if err != nil {
+		return fmt.Errorf("cannot ask the coordinator, nothing has changed: %w", err)
+	}
+	defer p.Close()
+	_, err = p.Call(VerbConfigure, args...)
+	var refusal *Refusal
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refusal):
+		return errors.New(strings.TrimPrefix(refusal.Text, "ERR "))
+	}
+	return fmt.Errorf("the cluster's settings may have changed: the coordinator did not answer: %w", err)
 }
 
 // ParseConfigure reads the arguments of CONFIGURE, which it copies.

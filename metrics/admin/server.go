@@ -87,14 +87,14 @@ type Source struct {
 	Boot int64  // ring.Member.Boot
 	Addr string // as advertised
 	View status.View
-	// Settled reports whether the member has the cluster's settings, without which it is not ready.
-	Settled func() bool
+	// NotReady returns why the member is not ready, as far as its agent knows, or "".
+	NotReady func() string
 	// Gossip reads the counters of the member's gossip agent.
 	Gossip func() exporter.Gossip
 }
 
 func (s Source) status() status.Source {
-	return status.Source{ID: s.ID, Boot: s.Boot, Addr: s.Addr, View: s.View, Settled: s.Settled}
+	return status.Source{ID: s.ID, Boot: s.Boot, Addr: s.Addr, View: s.View, NotReady: s.NotReady}
 }
 
 func (s Source) exported() exporter.Member {

@@ -65,6 +65,10 @@ func TestReadiness(t *testing.T) {
 	want(503, "p is not ready")
 	p.Up = true
 	want(200, "ready")
+	q := source("q", 4, fake.TwoNodes())
+	q.NotReady = func() string { return "it has no table yet" }
+	a.AddProxy(q, p)
+	want(503, "q is not ready: it has no table yet\n")
 	a.Drain()
 	want(503, "stopping")
 	if status, _ := get(t, a, "/healthz"); status != 200 {

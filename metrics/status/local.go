@@ -39,9 +39,9 @@ type Source struct {
 	Boot int64  // ring.Member.Boot
 	Addr string // as advertised
 	View View
-	// Settled reports whether the member has the cluster's settings; before that it is not ready.
-	// nil: there are no settings.
-	Settled func() bool
+	// NotReady returns why the member is not ready, as far as its agent knows, or ""; nil: nothing
+	// is known.
+	NotReady func() string
 }
 
 // Node is the part of a *node.Node that Local reads.
@@ -83,8 +83,14 @@ type member struct {
 }
 
 // isReady reports whether clients should connect to the member.
-func (m *member) isReady() bool {
-	return m.ready() && (m.source.Settled == nil || m.source.Settled())
+func (m *member) isReady() bool { return m.ready() && m.lacks() == "" }
+
+// lacks returns why the member's agent considers the member not ready, or "".
+func (m *member) lacks() string {
+	if m.source.NotReady == nil {
+		return ""
+	}
+	return m.source.NotReady()
 }
 
 // Snapshot has the figures of this process's members at one time. It is shared: only read it.
@@ -175,7 +181,9 @@ func (l *Local) NotReady() string {
 	}
 	var missing []string
 	for _, m := range members {
-		if !m.isReady() {
+		if why := m.lacks(); why != "" {
+			missing = append(missing, m.source.ID+" is not ready: "+why)
+		} else if !m.ready() {
 			missing = append(missing, m.source.ID+" is not ready")
 		}
 	}

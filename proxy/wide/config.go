@@ -1,6 +1,8 @@
 package wide
 
 import (
+	"time"
+
 	"github.com/dunlin-cache/dunlin/internal/config"
 )
 
@@ -17,7 +19,14 @@ func askConfigGet(c *Call, q *Question) error {
 	return nil
 }
 
-func askConfigSet(_ *Call, q *Question) error { return askOK(q) }
+// foundingTime is how much longer CONFIG SET may wait than other commands, because a cluster that was
+// just founded does not take settings of the cluster yet.
+const foundingTime = 5 * time.Second
+
+func askConfigSet(_ *Call, q *Question) error {
+	q.Rounds.Deadline += foundingTime
+	return askOK(q)
+}
 
 func askResetStat(_ *Call, q *Question) error { return askOK(q) }
 

@@ -26,8 +26,6 @@ type Agent struct {
 	addr    string              // gossip address as others see it
 	started time.Time
 	rejoin  time.Duration
-	// levelSettle is the constant, but in tests.
-	levelSettle time.Duration
 
 	table  atomic.Pointer[ring.Table]
 	notify notifier
@@ -94,24 +92,24 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{
-		cfg:         cfg,
-		name:        cfg.Self.Name(),
-		keyring:     listConfig.Keyring,
-		self:        announcement{seq: 1, Member: cfg.Self},
-		peers:       make(map[string]peer),
-		lost:        make(map[string]lostNode),
-		started:     time.Now(),
-		rejoin:      rejoinInterval,
-		levelSettle: levelSettle,
-		wake:        make(chan struct{}, 1),
-		metaSoon:    make(chan struct{}, 1),
-		metaNow:     make(chan struct{}, 1),
-		settings:    settingsState{changing: make(chan struct{}, 1), wake: make(chan struct{}, 1)},
+		cfg:      cfg,
+		name:     cfg.Self.Name(),
+		keyring:  listConfig.Keyring,
+		self:     announcement{seq: 1, Member: cfg.Self},
+		peers:    make(map[string]peer),
+		lost:     make(map[string]lostNode),
+		started:  time.Now(),
+		rejoin:   rejoinInterval,
+		wake:     make(chan struct{}, 1),
+		metaSoon: make(chan struct{}, 1),
+		metaNow:  make(chan struct{}, 1),
+		settings: settingsState{changing: make(chan struct{}, 1), wake: make(chan struct{}, 1)},
 		notify: notifier{
 			onTable:      cfg.OnTable,
 			onMembers:    cfg.OnMembers,
 			onSuperseded: cfg.OnSuperseded,
 			onMinority:   cfg.OnMinority,
+			onOutdated:   cfg.OnOutdated,
 			wake:         make(chan struct{}, 1),
 		},
 	}

@@ -287,10 +287,11 @@ func TestStartRefusesBadConfig(t *testing.T) {
 
 func TestProxiesOutliveAllNodes(t *testing.T) {
 	w := newWorld(t)
-	a := w.start("a", nil)
-	b := w.start("b", []*testAgent{a})
-	p := w.start("p", []*testAgent{a}, func(c *Config) { c.Self.Role = ring.RoleProxy })
+	a := w.start("a", nil, speaks(1))
+	b := w.start("b", []*testAgent{a}, speaks(1))
+	p := w.start("p", []*testAgent{a}, speaks(1), asProxy)
 	w.agree([]*testAgent{a, b, p}, "a", "b")
+	w.atLevel(1, p)
 	last := p.Table()
 	w.crash(a)
 	w.crash(b)
@@ -300,7 +301,8 @@ func TestProxiesOutliveAllNodes(t *testing.T) {
 		}
 		return ""
 	})
-	a2 := w.start("a", []*testAgent{p})
+	// It begins at level 0, and reaches the proxy's at once when they meet.
+	a2 := w.start("a", []*testAgent{p}, speaks(1), func(c *Config) { c.LevelSettle = time.Hour })
 	w.agree([]*testAgent{a2, p}, "a")
 	if got := p.Table(); !got.Newer(last) {
 		t.Errorf("table %v is not newer than %v", got.Version(), last.Version())

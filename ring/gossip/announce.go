@@ -3,6 +3,7 @@ package gossip
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -29,7 +30,12 @@ type announcement struct {
 
 func (m announcement) encode() []byte {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, 128), m.seq)
-	return m.has.append(ring.AppendMember(b, m.Member))
+	b = ring.AppendMember(b, m.Member)
+	if m.has.version == 0 && m.TableLevel == 0 {
+		return b // builds without levels refuse announcements that are longer than theirs
+	}
+	// Later levels append their own fields behind these.
+	return binary.AppendUvarint(m.has.append(b), uint64(m.TableLevel))
 }
 
 // decodeAnnouncement copies what it needs of b. It skips what a build of a later level has
@@ -39,7 +45,11 @@ func decodeAnnouncement(b []byte) (announcement, error) {
 		return announcement{}, errors.New("cannot decode announcement: too short")
 	}
 	m, rest, err := ring.DecodeMember(b[8:])
-	return announcement{seq: binary.LittleEndian.Uint64(b), Member: m, has: parseMark(rest)}, err
+	has, rest := parseMark(rest)
+	if level, n := binary.Uvarint(rest); n > 0 {
+		m.TableLevel = uint8(min(level, math.MaxUint8))
+	}
+	return announcement{seq: binary.LittleEndian.Uint64(b), Member: m, has: has}, err
 }
 
 // hear handles a member's announcement about itself. Only gossip can introduce a member.

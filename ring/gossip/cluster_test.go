@@ -103,6 +103,7 @@ func (w *world) start(id string, join []*testAgent, adapt ...func(*Config)) *tes
 			return target.Settings(id.Hash[:]), nil
 		},
 		BootstrapWait: time.Second,
+		LevelSettle:   300 * time.Millisecond,
 	}
 	if os.Getenv("GOSSIP_LOG") != "" {
 		cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("me", id)
@@ -115,7 +116,6 @@ func (w *world) start(id string, join []*testAgent, adapt ...func(*Config)) *tes
 	}
 	a, err := start(cfg, func(a *Agent, m *memberlist.Config) {
 		a.rejoin = time.Second
-		a.levelSettle = 300 * time.Millisecond
 		m.GossipToTheDeadTime = w.gossipToTheDead
 		if w.patient {
 			m.SuspicionMult *= 20

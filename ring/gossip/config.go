@@ -37,6 +37,7 @@ const (
 	streamTimeout = 2 * time.Second
 
 	defaultBootstrapWait = 5 * time.Second
+	defaultLevelSettle   = 5 * time.Second
 )
 
 // Config describes this member, and where it finds the others.
@@ -94,6 +95,10 @@ type Config struct {
 	// away. 0 and 1: any number will do.
 	MinMembers int
 	OnMinority func()
+	// OnOutdated is called when another member holds a table of a higher protocol level than this
+	// build speaks, as may happen after a split: this member cannot learn what has become of its
+	// partitions, and should serve nothing until it can Confirm its table.
+	OnOutdated func()
 	// OnLeave is called by Leave, on its goroutine, with the table that no longer names this
 	// member. The other members rely on this one until it says goodbye, which it does when OnLeave
 	// returns: before that, a node should send them what it still has for them. ctx ends with the
@@ -103,11 +108,18 @@ type Config struct {
 	// before it founds a cluster of its own, and with others that it has met for all of
 	// the addresses to have answered or failed. 0: 5 s.
 	BootstrapWait time.Duration
+	// LevelSettle is how long every member must have spoken a higher level before the coordinator
+	// raises the cluster to it. The level never falls again, so old members that are about to come
+	// back get this time. 0: 5 s.
+	LevelSettle time.Duration
 }
 
 func (c *Config) complete() error {
 	if c.BootstrapWait == 0 {
 		c.BootstrapWait = defaultBootstrapWait
+	}
+	if c.LevelSettle == 0 {
+		c.LevelSettle = defaultLevelSettle
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -120,7 +132,7 @@ func (c *Config) complete() error {
 			c.Cluster, len(c.Cluster), memberlist.LabelMaxSize)
 	}
 	c.Self.Fingerprint = ring.Fingerprint()
-	c.Self.Epoch, c.Self.Issuer = 0, ""
+	c.Self.Epoch, c.Self.Issuer, c.Self.TableLevel = 0, "", 0
 	if err := c.Self.Validate(); err != nil {
 		return err
 	}

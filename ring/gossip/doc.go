@@ -28,8 +28,9 @@
 // own (announce.go). A member fetches the table itself (kilobytes) from the data port of a node
 // that announces a version which the member's own lineage does not contain.
 //
-// The cluster's level comes with gossip (level.go). Members fetch a settings document after they
-// have adopted the table that names it (settings.go).
+// What each member speaks, and the level of the table that it holds, come with gossip (level.go).
+// Members fetch a settings document after they have adopted the table that names it (settings.go).
+// ready.go says when a member is ready.
 //
 // While partitions move, the coordinator polls all nodes for reports of their copies
 // (office/reports.go). In a settled cluster it asks nobody.
@@ -39,6 +40,8 @@
 //     Foreign ones are remembered for the coordinator, which heals them.
 //   - Nobody issues a first table before it has met another node and asked every join
 //     address, or the bootstrap wait has passed (office.Search, join.go).
+//   - A member that does not speak the level of another one's table issues and confirms nothing:
+//     it cannot know what that table says of its partitions.
 //   - With MinMembers, no table is issued unless that many nodes answer.
 //   - Memberlist alone never heals a network partition longer than 30 s. So each
 //     member joins, every 5 s, up to three addresses that it does not know alive.

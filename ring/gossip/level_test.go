@@ -2,10 +2,12 @@ package gossip
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -70,9 +72,60 @@ func TestBelowLevel(t *testing.T) {
 	}
 }
 
+// TestOutdatedMember: a member that was cut off while the others raised the cluster's level learns that
+// it is too old, and does not take itself for ready.
+func TestOutdatedMember(t *testing.T) {
+	w := newWorld(t)
+	outdated := make(chan struct{}, 1)
+	a := w.start("a", nil, func(c *Config) { c.OnOutdated = func() { poke(outdated) } }) // the coordinator
+	b := w.start("b", []*testAgent{a}, speaks(1))
+	c := w.start("c", []*testAgent{a, b}, speaks(1))
+	w.agree([]*testAgent{a, b, c}, "a", "b", "c")
+	w.split(a)
+	w.agree([]*testAgent{b, c}, "b", "c")
+	w.atLevel(1, b, c)
+	w.agree([]*testAgent{a}, "a")
+	w.heal()
+	select {
+	case <-outdated:
+	case <-time.After(converged):
+		t.Fatal("it does not learn that it is too old")
+	}
+	if why := a.NotReady(); !strings.Contains(why, "needs protocol level 1") {
+		t.Errorf("it is not ready because %q", why)
+	}
+	version := a.Table().Version()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := a.Confirm(ctx); err == nil || !strings.Contains(err.Error(), "upgrade it") {
+		t.Errorf("it confirms its table: %v", err)
+	}
+	if got := a.Table().Version(); got != version {
+		t.Errorf("it has issued %v", got)
+	}
+	w.crash(b)
+	w.crash(c)
+	w.eventually(converged, a.NotReady)
+}
+
+// TestBelowTheLevelIsNoMember: a peer from the time before the level was raised counts no longer.
+func TestBelowTheLevelIsNoMember(t *testing.T) {
+	a := lonely(t, Config{})
+	old := announcement{Member: ring.Member{ID: "old", State: ring.Serving, Addr: "old:1"}}
+	a.peers = map[string]peer{old.Name(): {announcement: old}}
+	first := ring.Plan(nil, a.alive(), nil, a.self.Member, 1, newSeed)
+	if a.adopt(first, nil); len(a.alive()) != 2 {
+		t.Errorf("%d members at level 0, want 2", len(a.alive()))
+	}
+	a.adopt(ring.Raise(first, a.self.Member, 1), nil)
+	if got := a.alive(); len(got) != 1 || got[0].ID != "a" {
+		t.Errorf("at level 1 there are %v", got)
+	}
+}
+
 // TestAnnouncementsOfLaterLevels: what later builds append is passed over.
 func TestAnnouncementsOfLaterLevels(t *testing.T) {
-	m := announcement{seq: 7, Member: ring.Member{ID: "a", Boot: 1, Epoch: 3, Issuer: "a@1"}, has: settingsMark{3, 1 << 63}}
+	m := announcement{seq: 7, Member: ring.Member{ID: "a", Boot: 1, Epoch: 3, Issuer: "a@1", TableLevel: 2}, has: settingsMark{3, 1 << 63}}
 	got, err := decodeAnnouncement(append(m.encode(), "what they say"...))
 	if err != nil || got != m {
 		t.Errorf("announcement %+v becomes %+v, %v", m, got, err)

@@ -151,14 +151,14 @@ func (a *Agent) knows(name string) bool {
 	return known
 }
 
-// alive returns the alive members, including this one, sorted by id, and the newest boot of each
-// id. A member that a newer boot has replaced is not in its own list.
+// alive returns the alive members that speak the cluster's level, including this one, sorted by id,
+// and the newest boot of each id. A member that a newer boot has replaced is not in its own list.
 func (a *Agent) alive() []ring.Member {
 	a.mu.Lock()
 	newest := make(map[string]ring.Member, len(a.peers)+1)
 	newest[a.self.ID] = a.self.Member
 	for _, p := range a.peers {
-		if have, ok := newest[p.ID]; !ok || p.Boot > have.Boot {
+		if have, ok := newest[p.ID]; !a.isBelow(p) && (!ok || p.Boot > have.Boot) {
 			newest[p.ID] = p.Member
 		}
 	}

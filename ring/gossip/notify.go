@@ -14,18 +14,20 @@ type notifier struct {
 	onMembers    func([]ring.Member)
 	onSuperseded func()
 	onMinority   func()
+	onOutdated   func()
 
 	mu    sync.Mutex
 	queue []event
 	wake  chan struct{} // capacity 1
 }
 
-// event is one of the four; the other fields are zero.
+// event is one of the five; the other fields are zero.
 type event struct {
 	table      *ring.Table
 	members    []ring.Member
 	superseded bool
 	minority   bool
+	outdated   bool
 }
 
 func (n *notifier) push(e event) {
@@ -38,7 +40,7 @@ func (n *notifier) push(e event) {
 
 func (e event) replaces(o event) bool {
 	return (e.table != nil) == (o.table != nil) && (e.members != nil) == (o.members != nil) &&
-		e.superseded == o.superseded && e.minority == o.minority
+		e.superseded == o.superseded && e.minority == o.minority && e.outdated == o.outdated
 }
 
 func (n *notifier) run(done <-chan struct{}) {
@@ -75,6 +77,8 @@ func (n *notifier) deliver(e event) {
 		n.onSuperseded()
 	case e.minority && n.onMinority != nil:
 		n.onMinority()
+	case e.outdated && n.onOutdated != nil:
+		n.onOutdated()
 	}
 }
 

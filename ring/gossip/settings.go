@@ -28,8 +28,13 @@ import (
 const (
 	// settingsRetry is the time until a document that could not be fetched is looked for again.
 	settingsRetry = 200 * time.Millisecond
-	// settingsTimeout bounds one attempt to fetch a document from one node.
+	// settingsTimeout bounds one attempt to fetch a document from one node. A large document takes
+	// seconds through a slow network.
 	settingsTimeout = 5 * time.Second
+	// settingsHedge is how long one node is waited for before another one is asked as well, up to
+	// settingsAtOnce: a node that hangs must not keep this member from its settings.
+	settingsHedge  = 200 * time.Millisecond
+	settingsAtOnce = 3
 	// settingsLost is how long the coordinator looks for a document before it gives the document
 	// up.
 	settingsLost = 3 * time.Second
@@ -43,10 +48,15 @@ var (
 // settingsState is what a member knows about settings.
 type settingsState struct {
 	applied  atomic.Pointer[ring.Settings] // by this member
-	proposed atomic.Pointer[ring.Settings] // our next table will name it
+	proposed atomic.Pointer[ring.Settings] // our next table will name it; no table does yet
+	named    atomic.Pointer[ring.Settings] // the last proposal that a table of ours has named
+	settled  atomic.Bool                   // this member has had the settings that hold
 	changing chan struct{}                 // of capacity 1: full while a change is under way
 	wake     chan struct{}                 // of capacity 1: a table was adopted
-	missing  time.Time                     // when the loop began to look for a document that it has not found yet
+
+	// missing is the document that the loop has not found since missingSince.
+	missing      ring.SettingsID
+	missingSince time.Time
 }
 
 // settingsMark is how a member announces that it has a document: the version and a part of the
@@ -57,38 +67,27 @@ func markOf(id ring.SettingsID) settingsMark {
 	return settingsMark{id.Version, binary.LittleEndian.Uint64(id.Hash[:])}
 }
 
-// append appends the mark, and nothing without a document: builds without levels refuse
-// announcements that are longer than theirs. Later levels append their own fields behind the mark.
 func (m settingsMark) append(b []byte) []byte {
-	if m.version == 0 {
-		return b
-	}
 	return binary.LittleEndian.AppendUint64(binary.AppendUvarint(b, m.version), m.hash)
 }
 
-// parseMark reads what append wrote. It ignores the fields of later levels behind it.
-func parseMark(b []byte) (m settingsMark) {
+// parseMark reads what append wrote, if it is there. rest is what follows it.
+func parseMark(b []byte) (m settingsMark, rest []byte) {
 	version, n := binary.Uvarint(b)
 	if n <= 0 || len(b) < n+8 {
-		return settingsMark{}
+		return settingsMark{}, nil
 	}
-	return settingsMark{version, binary.LittleEndian.Uint64(b[n:])}
+	return settingsMark{version, binary.LittleEndian.Uint64(b[n:])}, b[n+8:]
 }
 
 // Settings returns the document with the given hash, or nil if this member does not have it.
 func (a *Agent) Settings(hash []byte) *ring.Settings {
-	for _, s := range []*ring.Settings{a.settings.applied.Load(), a.settings.proposed.Load()} {
+	for _, s := range []*ring.Settings{a.settings.applied.Load(), a.settings.named.Load()} {
 		if id := s.ID(); s != nil && string(id.Hash[:]) == string(hash) {
 			return s
 		}
 	}
 	return nil
-}
-
-// HasSettings reports whether this member has a table, and has applied the settings that it names.
-func (a *Agent) HasSettings() bool {
-	t := a.Table()
-	return t != nil && a.settings.applied.Load().ID() == t.Settings
 }
 
 // Coordinator returns the member that this one considers the coordinator.
@@ -98,59 +97,93 @@ func (a *Agent) Coordinator() (m ring.Member, self, ok bool) {
 }
 
 // Configure changes settings of the cluster, as the coordinator, and returns when every alive
-// member has applied them. If ctx ends first it returns an error, but the settings may have changed
-// all the same.
+// member has applied them. The error says whether the settings have changed.
 func (a *Agent) Configure(ctx context.Context, changes map[string]string) error {
 	select {
 	case a.settings.changing <- struct{}{}:
 		defer func() { <-a.settings.changing }()
 	case <-ctx.Done():
-		return fmt.Errorf("cannot change settings: another change is under way: %w", ctx.Err())
+		return errors.New("cannot change settings: another change is under way")
 	}
 	want, err := a.propose(changes)
 	if err != nil {
 		return fmt.Errorf("cannot change settings: %w", err)
 	}
 	poke(a.wake)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
+	without := a.awaitSettings(ctx, want)
+	switch {
+	case len(without) == 0:
+		return nil
+	case a.withdraw(want):
+		return errors.New("cannot change settings: this node could not issue a table; nothing has changed")
+	}
+	return fmt.Errorf("the cluster's settings have changed, but are not applied yet by %s", strings.Join(without, ", "))
+}
+
+// SettingsSoon reports whether the cluster does not take settings yet, but is about to: it was just
+// founded, and has not reached the level that settings need and that all of its members speak.
+func (a *Agent) SettingsSoon() bool {
+	return a.Table() != nil && a.level() < ring.SettingsLevel && ring.CommonLevel(a.alive()) >= ring.SettingsLevel
+}
+
+// awaitSettings waits until every alive member has applied the document, and returns nil then. It
+// gives up when ctx ends, or when the document was dropped, and returns the ids of those members
+// that have not applied it.
+func (a *Agent) awaitSettings(ctx context.Context, want *ring.Settings) (without []string) {
 	for {
-		without := a.without(want)
-		if len(without) == 0 {
+		if without = a.without(want.ID()); len(without) == 0 {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("cannot change settings everywhere in time: without them are %s: %w", strings.Join(without, ", "), ctx.Err())
-		case <-a.ctx.Done():
-			return errors.New("cannot change settings: gossip is closed")
-		case <-tick.C:
+		dropped := a.settings.applied.Load() != want && a.settings.proposed.Load() != want && a.settings.named.Load() != want
+		if dropped || !a.tick(ctx) {
+			return without
 		}
 	}
 }
 
-// propose makes the next table name a document with the changes, and returns the id of that
-// document. If the present document already has the changes, it returns that one's id.
-func (a *Agent) propose(changes map[string]string) (ring.SettingsID, error) {
+// tick waits a little. It returns false if ctx or the agent has ended.
+func (a *Agent) tick(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-a.ctx.Done():
+		return false
+	case <-time.After(10 * time.Millisecond):
+		return true
+	}
+}
+
+// propose makes the next table name a document with the changes, and returns that document. If the
+// present document already has the changes, it returns that one.
+func (a *Agent) propose(changes map[string]string) (*ring.Settings, error) {
 	_, self, _ := a.Coordinator()
 	current, applied := a.Table(), a.settings.applied.Load()
 	switch {
 	case !self:
-		return ring.SettingsID{}, errNotCoordinator
+		return nil, errNotCoordinator
+	case a.SettingsSoon():
+		return nil, errors.New("the cluster was just founded and does not take settings yet: try again")
 	case a.level() < ring.SettingsLevel:
-		return ring.SettingsID{}, fmt.Errorf("every member must be upgraded first: the cluster speaks protocol level %d, and this needs %d",
+		return nil, fmt.Errorf("every member must be upgraded first: the cluster speaks protocol level %d, and this needs %d",
 			a.level(), ring.SettingsLevel)
 	case applied.ID() != current.Settings:
-		return ring.SettingsID{}, errNoSettings
+		return nil, errNoSettings
 	case applied.Has(changes):
-		return applied.ID(), nil
+		return applied, nil
 	}
 	next, err := applied.With(current.Settings.Version+1, changes)
 	if err != nil {
-		return ring.SettingsID{}, err
+		return nil, err
 	}
 	a.settings.proposed.Store(next)
-	return next.ID(), nil
+	return next, nil
+}
+
+// withdraw makes sure that no table will name the document. It returns false if one may have named
+// it already.
+func (a *Agent) withdraw(p *ring.Settings) bool {
+	s := &a.settings
+	return s.proposed.CompareAndSwap(p, nil) || s.named.Load() != p && s.applied.Load() != p
 }
 
 // without returns the ids of the alive members that have not applied the document.
@@ -162,7 +195,7 @@ func (a *Agent) without(id ring.SettingsID) (ids []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, p := range a.peers {
-		if p.has != want {
+		if p.has != want && !a.isBelow(p) {
 			ids = append(ids, p.ID)
 		}
 	}
@@ -170,13 +203,9 @@ func (a *Agent) without(id ring.SettingsID) (ids []string) {
 	return ids
 }
 
-// dropProposal is called while this member is not the coordinator. It drops a document that none of
-// this member's tables has named, so that no later table names it unexpectedly.
-func (a *Agent) dropProposal() {
-	if p, t := a.settings.proposed.Load(), a.Table(); p != nil && t != nil && p.ID() != t.Settings {
-		a.settings.proposed.CompareAndSwap(p, nil)
-	}
-}
+// dropProposal is called while this member is not the coordinator, so that no later table names the
+// document unexpectedly.
+func (a *Agent) dropProposal() { a.settings.proposed.Store(nil) }
 
 // settingsLoop keeps this member's settings up to date. It has its own goroutine, so that fetching
 // and applying a document delays neither gossip nor tables.
@@ -196,25 +225,28 @@ func (a *Agent) settingsLoop() {
 func (a *Agent) updateSettings() time.Duration {
 	s := &a.settings
 	t := a.Table()
-	if t == nil || s.applied.Load().ID() == t.Settings {
-		s.missing = time.Time{}
+	if t == nil {
 		return office.Idle
 	}
-	next := a.findSettings(t.Settings)
+	if s.applied.Load().ID() == t.Settings {
+		s.settled.Store(true)
+		return office.Idle
+	}
+	next := a.findSettings(t)
 	if next == nil && t.Settings.Version > 0 {
-		if s.missing.IsZero() {
-			s.missing = time.Now()
+		if s.missing != t.Settings {
+			s.missing, s.missingSince = t.Settings, time.Now()
 		}
-		if time.Since(s.missing) >= settingsLost {
+		if time.Since(s.missingSince) >= settingsLost {
 			a.replaceSettings(t.Settings)
 		}
 		return settingsRetry
 	}
-	s.missing = time.Time{}
 	if a.cfg.OnSettings != nil {
 		a.cfg.OnSettings(next)
 	}
 	s.applied.Store(next)
+	s.settled.Store(true)
 	a.mu.Lock()
 	a.self.has = markOf(next.ID())
 	a.self.seq++
@@ -225,35 +257,63 @@ func (a *Agent) updateSettings() time.Duration {
 	return 0
 }
 
-// findSettings returns the document, nil if no node that answers has it. It asks the issuer of the
-// table first.
-func (a *Agent) findSettings(id ring.SettingsID) *ring.Settings {
+// findSettings returns the document that the table names, nil if no node that answers has it. It
+// asks the issuer of the table first.
+func (a *Agent) findSettings(t *ring.Table) *ring.Settings {
+	id := t.Settings
 	if own := a.Settings(id.Hash[:]); own != nil || id.Version == 0 || a.cfg.FetchSettings == nil {
 		return own
 	}
 	nodes := a.shuffledNodes(a.alive())
-	issuer := a.Table().Issuer
 	slices.SortStableFunc(nodes, func(x, y ring.Member) int {
 		switch {
-		case x.Name() == issuer:
+		case x.Name() == t.Issuer:
 			return -1
-		case y.Name() == issuer:
+		case y.Name() == t.Issuer:
 			return 1
 		}
 		return 0
 	})
-	for _, m := range nodes {
-		ctx, cancel := context.WithTimeout(a.ctx, settingsTimeout)
-		s, err := a.cfg.FetchSettings(ctx, m.Addr, id)
-		cancel()
-		if err != nil {
-			a.cfg.Log.Debug("cannot fetch settings", "addr", m.Addr, "error", err)
+	return a.fetchSettings(nodes, id)
+}
+
+// fetchSettings asks the nodes for the document, in their order: the next one when the one before
+// has failed or has not answered for settingsHedge, and settingsAtOnce of them at most at a time.
+// It returns the first document that comes, or nil when all have failed.
+func (a *Agent) fetchSettings(nodes []ring.Member, id ring.SettingsID) *ring.Settings {
+	ctx, cancel := context.WithCancel(a.ctx)
+	defer cancel()
+	answers := make(chan *ring.Settings, len(nodes)) // so that nobody waits for this function
+	asking := 0
+	for len(nodes) > 0 || asking > 0 {
+		var hedge <-chan time.Time // never, if nobody is left to ask
+		if len(nodes) > 0 && asking < settingsAtOnce {
+			m := nodes[0]
+			nodes = nodes[1:]
+			asking++
+			a.loops.Go(func() { answers <- a.fetchSettingsOf(ctx, m, id) })
+			hedge = time.After(settingsHedge)
 		}
-		if s != nil {
-			return s
+		select {
+		case s := <-answers:
+			if asking--; s != nil {
+				return s
+			}
+		case <-hedge:
 		}
 	}
 	return nil
+}
+
+// fetchSettingsOf returns the document of one node, or nil.
+func (a *Agent) fetchSettingsOf(ctx context.Context, m ring.Member, id ring.SettingsID) *ring.Settings {
+	ctx, cancel := context.WithTimeout(ctx, settingsTimeout)
+	defer cancel()
+	s, err := a.cfg.FetchSettings(ctx, m.Addr, id)
+	if err != nil {
+		a.cfg.Log.Debug("cannot fetch settings", "addr", m.Addr, "error", err)
+	}
+	return s
 }
 
 // replaceSettings gives up a document that no member has, if this member is the coordinator.
@@ -265,7 +325,8 @@ func (a *Agent) replaceSettings(lost ring.SettingsID) {
 	if err != nil {
 		return // it was no larger before
 	}
-	a.cfg.Log.Warn("no member has the settings that the table names: the previous settings apply again", "lost", lost.Version)
-	a.settings.proposed.Store(next)
+	if a.settings.proposed.CompareAndSwap(nil, next) {
+		a.cfg.Log.Warn("no member has the settings that the table names: the previous settings apply again", "lost", lost.Version)
+	}
 	poke(a.wake)
 }

@@ -28,7 +28,7 @@ type steering struct {
 func (a *Agent) officeConfig() office.Config {
 	return office.Config{
 		Self: a.cfg.Self, Copies: a.cfg.Copies, MinMembers: a.cfg.MinMembers,
-		Searches: len(a.cfg.Join) > 0, BootstrapWait: a.cfg.BootstrapWait, LevelSettle: a.levelSettle,
+		Searches: len(a.cfg.Join) > 0, BootstrapWait: a.cfg.BootstrapWait, LevelSettle: a.cfg.LevelSettle,
 		NoReports: a.cfg.FetchReport == nil, Seed: newSeed, Shuffle: mathrand.Shuffle,
 	}
 }
@@ -41,8 +41,16 @@ type host struct{ a *Agent }
 
 func (h host) Alive() []ring.Member     { return h.a.alive() }
 func (h host) Table() *ring.Table       { return h.a.Table() }
-func (h host) Adopt(t *ring.Table) bool { return h.a.Adopt(t) }
+func (h host) Proposed() *ring.Settings { return h.a.settings.proposed.Load() }
 func (h host) Standstills() uint64      { return h.a.pulse.standstills() }
+
+func (h host) Adopt(t *ring.Table, named *ring.Settings) bool {
+	adopted := h.a.adopt(t, named)
+	if adopted {
+		poke(h.a.metaSoon)
+	}
+	return adopted
+}
 
 // steerLoop looks at members and tables whenever something has changed, and brings this member, or
 // as coordinator the cluster, up to date.
@@ -77,7 +85,7 @@ func (a *Agent) step() time.Duration {
 
 // event returns what has happened since the last step.
 func (a *Agent) event() office.Event {
-	e := office.Event{Searched: a.searched.Load(), Pause: a.wantPause.Load(), Proposed: a.settings.proposed.Load()}
+	e := office.Event{Searched: a.searched.Load(), Pause: a.wantPause.Load()}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.lastStranger.IsZero() {
@@ -97,6 +105,9 @@ func (a *Agent) obey(actions []office.Action) {
 			a.notify.push(event{members: do.Alive})
 		case office.TooFew:
 			a.notify.push(event{minority: true})
+		case office.Outdated:
+			a.cfg.Log.Error("this member is too old for its cluster", "error", &ring.LevelError{Need: uint64(do.Need)})
+			a.notify.push(event{outdated: true})
 		case office.Superseded:
 			a.notify.push(event{superseded: true})
 		case office.Search:

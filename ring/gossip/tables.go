@@ -16,22 +16,28 @@ import (
 // Adopt makes t, which did not arrive by gossip, the table of this member. It returns false if t is
 // not newer than the present table along its lineage.
 func (a *Agent) Adopt(t *ring.Table) bool {
-	if !a.adopt(t) {
+	if !a.adopt(t, nil) {
 		return false
 	}
 	poke(a.metaSoon)
 	return true
 }
 
-// adopt is Adopt without announcing t to the other members.
-func (a *Agent) adopt(t *ring.Table) bool {
+// adopt is Adopt without announcing t to the other members. named is as in office.Host.
+func (a *Agent) adopt(t *ring.Table, named *ring.Settings) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if t == nil || !t.Newer(a.table.Load()) {
 		return false
 	}
+	if named != nil {
+		if !a.settings.proposed.CompareAndSwap(named, nil) {
+			return false // it was withdrawn
+		}
+		a.settings.named.Store(named) // before anybody can ask for it
+	}
 	a.table.Store(t)
-	a.self.Epoch, a.self.Issuer = t.Epoch, t.Issuer
+	a.self.Epoch, a.self.Issuer, a.self.TableLevel = t.Epoch, t.Issuer, t.Level
 	a.self.seq++
 	// Under the lock, so that tables are queued in the order of their adoption.
 	a.notify.push(event{table: t})

@@ -11,6 +11,9 @@ type (
 	// TooFew says that fewer nodes are alive than MinMembers, and that there is a table: nothing
 	// should be served until it is confirmed.
 	TooFew struct{}
+	// Outdated says that the cluster needs a higher protocol level than this member speaks:
+	// nothing should be served while the member is there that holds a table of that level.
+	Outdated struct{ Need uint8 }
 	// Superseded says that the network was split, and that the other side's lineage will win.
 	Superseded struct{}
 	// Search asks every join address, once: the next Event that follows has Searched.
@@ -32,6 +35,7 @@ type (
 
 func (Changed) action()    {}
 func (TooFew) action()     {}
+func (Outdated) action()   {}
 func (Superseded) action() {}
 func (Search) action()     {}
 func (Unheard) action()    {}

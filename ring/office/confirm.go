@@ -29,6 +29,9 @@ func (c *Config) Witnesses(host Host) []ring.Member {
 // Confirm adopts what the witnesses have answered with, and returns the table that is the current
 // one by them. An error means that they have to be asked again.
 func (c *Config) Confirm(host Host, tables []*ring.Table) (*ring.Table, error) {
+	if need := c.Outdated(host.Alive()); need > 0 {
+		return nil, &ring.LevelError{Need: uint64(need)}
+	}
 	few := len(tables)+1 < c.MinMembers && !c.Broken.CountSilent // though not all of them are declared dead yet
 	switch {
 	case Minority(host.Alive(), c.MinMembers), len(tables) > 0 && few:
@@ -37,7 +40,7 @@ func (c *Config) Confirm(host Host, tables []*ring.Table) (*ring.Table, error) {
 		return nil, errNobody
 	}
 	for _, t := range newestFirst(tables) {
-		host.Adopt(t)
+		host.Adopt(t, nil)
 	}
 	current := host.Table()
 	for _, t := range tables {
@@ -51,5 +54,5 @@ func (c *Config) Confirm(host Host, tables []*ring.Table) (*ring.Table, error) {
 // Alone reports whether there is nobody to ask, though as few as this member are enough.
 func (c *Config) Alone(host Host) bool {
 	alive := host.Alive()
-	return !Minority(alive, c.MinMembers) && len(c.otherNodes(alive)) == 0
+	return !Minority(alive, c.MinMembers) && len(c.otherNodes(alive)) == 0 && c.Outdated(alive) == 0
 }

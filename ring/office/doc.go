@@ -24,5 +24,8 @@
 //   - A plan may be based on old facts by the time it is issued. So before it issues a table, the
 //     machine checks again that it is still the coordinator and that its process has not stood
 //     still since the step began.
+//   - While another member holds a table of a level that this member does not speak, the machine
+//     issues nothing.
+//   - A table names a proposal only if that is still the proposal when the table is adopted.
 //   - now never goes back, and begins above 0.
 package office

@@ -45,6 +45,10 @@ func (m *Machine) holdOffice(alive []ring.Member) {
 		m.resign()
 		return // to be woken when there are more
 	}
+	if m.outdated {
+		m.resign()
+		return // members that can read every table replace them
+	}
 	if m.electedAt == 0 {
 		m.electedAt = m.now
 	}
@@ -78,7 +82,7 @@ func (m *Machine) elected(alive []ring.Member) bool {
 }
 
 // resign makes this member gather anew before it acts as the coordinator again.
-func (m *Machine) resign() { m.inOffice, m.electedAt = false, 0 }
+func (m *Machine) resign() { m.inOffice, m.electedAt, m.ableSince = false, 0, 0 }
 
 // mayIssue reports whether this member is still the coordinator that it was when the step began.
 // Polls and plans take time.
@@ -105,11 +109,11 @@ func (m *Machine) govern(alive []ring.Member) {
 		return
 	}
 	if len(m.unread) > 0 {
-		m.issue(ring.Heal(tables, alive, m.cfg.Self, m.cfg.Copies, m.cfg.Seed), alive, len(tables))
+		m.issue(ring.Heal(tables, alive, m.cfg.Self, m.cfg.Copies, m.cfg.Seed), nil, alive, len(tables))
 		return
 	}
-	if next := m.ordered(current, alive); next != nil {
-		m.issue(next, alive, 0)
+	if next, named := m.ordered(current, alive); next != nil {
+		m.issue(next, named, alive, 0)
 		return
 	}
 	m.gatherReports(current, alive, func(ready bool) {
@@ -122,7 +126,7 @@ func (m *Machine) govern(alive []ring.Member) {
 			m.lookAgain(m.untilPoll(current, alive))
 			return
 		}
-		m.issue(next, alive, 0)
+		m.issue(next, nil, alive, 0)
 	})
 }
 
@@ -144,22 +148,23 @@ func (m *Machine) plan(current *ring.Table, alive []ring.Member) *ring.Table {
 }
 
 // ordered returns the table that differs from the present one in what does not move data: what an
-// operator has asked for, the level, the settings; nil if there is nothing of the kind.
-func (m *Machine) ordered(current *ring.Table, alive []ring.Member) *ring.Table {
+// operator has asked for, the level, the settings; nil if there is nothing of the kind. named is the
+// proposal that it is the first to name.
+func (m *Machine) ordered(current *ring.Table, alive []ring.Member) (next *ring.Table, named *ring.Settings) {
 	if current == nil {
-		return nil
+		return nil, nil
 	}
-	if next := m.paused(current); next != nil {
-		return next
+	if next = m.paused(current); next != nil {
+		return next, nil
 	}
-	if next := m.raised(current, alive); next != nil {
-		return next
+	if next = m.raised(current, alive); next != nil {
+		return next, nil
 	}
-	p := m.Proposed
+	p := m.host.Proposed()
 	if p == nil || current.Level < ring.SettingsLevel || p.ID().Version != current.Settings.Version+1 {
-		return nil
+		return nil, nil
 	}
-	return ring.Settle(current, m.cfg.Self, p.ID())
+	return ring.Settle(current, m.cfg.Self, p.ID()), p
 }
 
 // paused returns the table that an operator has asked for. The order stands until the table is as
@@ -193,9 +198,9 @@ func (m *Machine) raised(current *ring.Table, alive []ring.Member) *ring.Table {
 	return ring.Raise(current, m.cfg.Self, common)
 }
 
-// issue adopts the next table and has it announced, if there is one and this member may. It heals a
-// split of so many sides.
-func (m *Machine) issue(next *ring.Table, alive []ring.Member, sides int) {
+// issue adopts the next table and has it announced, if there is one and this member may. named is
+// the proposal that the table is the first to name. It heals a split of so many sides.
+func (m *Machine) issue(next *ring.Table, named *ring.Settings, alive []ring.Member, sides int) {
 	if next == nil {
 		m.issued(alive)
 		return
@@ -210,8 +215,9 @@ func (m *Machine) issue(next *ring.Table, alive []ring.Member, sides int) {
 			m.lookAgain(retryInterval)
 			return
 		}
-		// Not adopted if a TAKE brought a newer table this very moment: plan again.
-		if m.host.Adopt(next) {
+		// Not adopted if a TAKE brought a newer table this very moment, or if the proposal was
+		// replaced or withdrawn while nodes were asked: plan again.
+		if m.host.Adopt(next, named) {
 			m.lastIssue = m.now
 			m.act(Issued{Table: next, Healed: len(m.unread) > 0, Sides: sides})
 		}

@@ -32,8 +32,13 @@ type Host interface {
 	Alive() []ring.Member
 	// Table returns the adopted table, nil before the first.
 	Table() *ring.Table
-	// Adopt makes t the member's table; false if it is not newer along its lineage.
-	Adopt(t *ring.Table) bool
+	// Adopt makes t the member's table; false if it is not newer along its lineage. named is the
+	// proposal that t, a table of this member's own, is the first to name, nil for none: Adopt also
+	// returns false if that is not the proposal any longer, because nobody could find it then.
+	Adopt(t *ring.Table, named *ring.Settings) bool
+	// Proposed returns the settings that the next table of this member's own is to name, nil for
+	// none.
+	Proposed() *ring.Settings
 	// Standstills counts how often the process did not run for a while.
 	Standstills() uint64
 }
@@ -80,8 +85,7 @@ type Event struct {
 	Searched bool // every join address has answered or failed
 	// Stranger is when somebody answered last who cannot live with us; 0: never.
 	Stranger time.Duration
-	Pause    *bool          // an operator wants rebalancing paused, or not; nil: neither
-	Proposed *ring.Settings // settings that the next table is to name; nil: none
+	Pause    *bool // an operator wants rebalancing paused, or not; nil: neither
 }
 
 // Machine decides for one member. See the package.
@@ -117,6 +121,7 @@ type steering struct {
 	met                     map[string]bool // names of members that were alive here
 	strangersSince          time.Duration   // since when the table names nodes that are not among those
 	minority                bool            // there were too few nodes for the table
+	outdated                bool            // another member's table has a level that this one does not speak
 	unheard                 bool            // too few of them answered, the last time
 	searching               bool            // the search before the first table has begun
 	wantRefresh             bool
@@ -162,6 +167,7 @@ func (m *Machine) Begin(now time.Duration, e Event) *Question {
 	alive := m.host.Alive()
 	m.noteMembers(alive)
 	m.noteMinority(alive)
+	m.noteLevel(alive)
 	m.meet(alive)
 	m.refresh(alive)
 	return m.question
@@ -216,7 +222,8 @@ func (m *Machine) noteMembers(alive []ring.Member) {
 // sameMembers compares two lists, versions of tables apart.
 func sameMembers(a, b []ring.Member) bool {
 	return slices.EqualFunc(a, b, func(x, y ring.Member) bool {
-		x.Epoch, x.Issuer, y.Epoch, y.Issuer = 0, "", 0, ""
+		x.Epoch, x.Issuer, x.TableLevel = 0, "", 0
+		y.Epoch, y.Issuer, y.TableLevel = 0, "", 0
 		return x == y
 	})
 }
@@ -228,6 +235,25 @@ func (m *Machine) noteMinority(alive []ring.Member) {
 		m.act(TooFew{})
 	}
 	m.minority = few
+}
+
+// noteLevel reports when this member has become too old for its cluster.
+func (m *Machine) noteLevel(alive []ring.Member) {
+	need := m.cfg.Outdated(alive)
+	if need > 0 && !m.outdated {
+		m.act(Outdated{need})
+	}
+	m.outdated = need > 0
+}
+
+// Outdated returns the level of the cluster if one of the alive members holds a table of a higher
+// level than this member speaks, otherwise 0. This member can neither read nor replace that table:
+// the cluster goes on without this member.
+func (c *Config) Outdated(alive []ring.Member) (need uint8) {
+	if need = ring.TableLevel(alive); need <= c.Self.Level {
+		return 0
+	}
+	return need
 }
 
 // Minority reports whether fewer nodes are alive than it takes to trust what one sees: the others
@@ -315,7 +341,7 @@ func (m *Machine) catchUp(alive []ring.Member) {
 		for _, f := range m.sortedUnread() {
 			// Foreign when it was fetched, perhaps not any longer.
 			if f.table != nil {
-				m.host.Adopt(f.table)
+				m.host.Adopt(f.table, nil)
 			}
 		}
 		m.updateUnread(alive)
@@ -331,7 +357,7 @@ func (m *Machine) catchUp(alive []ring.Member) {
 // adoptNewest adopts what can be adopted of tables, the newest first, and keeps foreign ones.
 func (m *Machine) adoptNewest(tables []*ring.Table) {
 	for _, t := range newestFirst(tables) {
-		if m.host.Adopt(t) {
+		if m.host.Adopt(t, nil) {
 			continue
 		}
 		f := m.unread[t.Version()]

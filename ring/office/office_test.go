@@ -1,6 +1,7 @@
 package office
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -12,20 +13,23 @@ import (
 type stage struct {
 	alive       []ring.Member
 	table       *ring.Table
+	proposed    *ring.Settings
 	standstills uint64
 }
+
+func (s *stage) Proposed() *ring.Settings { return s.proposed }
 
 func (s *stage) Alive() []ring.Member { return s.alive }
 func (s *stage) Table() *ring.Table   { return s.table }
 func (s *stage) Standstills() uint64  { return s.standstills }
-func (s *stage) Adopt(t *ring.Table) bool {
-	if !t.Newer(s.table) {
+func (s *stage) Adopt(t *ring.Table, named *ring.Settings) bool {
+	if !t.Newer(s.table) || named != nil && named != s.proposed {
 		return false
 	}
 	s.table = t
 	for i := range s.alive {
 		if s.alive[i].ID == "n1" {
-			s.alive[i].Epoch, s.alive[i].Issuer = t.Epoch, t.Issuer
+			s.alive[i].Epoch, s.alive[i].Issuer, s.alive[i].TableLevel = t.Epoch, t.Issuer, t.Level
 		}
 	}
 	return true
@@ -200,5 +204,101 @@ func TestMinorityEndsOffice(t *testing.T) {
 	}
 	if asked := step(4*time.Second + officeSettle); !m.inOffice || !slices.Contains(asked, Tables) {
 		t.Errorf("it does not gather anew, but asks %v", asked)
+	}
+}
+
+// A proposal that is replaced while nodes are asked for signs of life is not named: nobody could find
+// its document. The next step names the other one.
+func TestReplacedProposalIsNotNamed(t *testing.T) {
+	s := &stage{alive: []ring.Member{node("n1", 1), node("n2", 2)}}
+	for i := range s.alive {
+		s.alive[i].Level = ring.SettingsLevel
+	}
+	m := s.start(func(c *Config) { c.Self, c.MinMembers, c.LevelSettle, c.NoReports = s.alive[0], 2, 0, true })
+	propose := func(value string) *ring.Settings {
+		p, err := (*ring.Settings)(nil).With(1, map[string]string{"x": value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.proposed = p
+		return p
+	}
+	step := func(now time.Duration, meanwhile func()) {
+		for q := m.Begin(now, Event{}); q != nil; q = m.Answered(now, Answer{Signs: 1}) {
+			if q.What == Signs {
+				meanwhile()
+			}
+		}
+	}
+	nothing := func() {}
+	for now := time.Second; now < 3*time.Second; now += 250 * time.Millisecond {
+		step(now, nothing)
+	}
+	if s.table == nil || s.table.Level != ring.SettingsLevel {
+		t.Fatalf("there is no table of level %d", ring.SettingsLevel)
+	}
+	first := propose("1")
+	var second *ring.Settings
+	step(3*time.Second, func() { second = propose("2") })
+	if s.table.Settings == first.ID() {
+		t.Error("a table names a document that was replaced")
+	}
+	if step(4*time.Second, nothing); s.table.Settings != second.ID() {
+		t.Error("no table names the document that replaced the first")
+	}
+}
+
+// A cluster begins at level 0, and rises when old members have had time to come back: also after the
+// coordinator was out of office, when it may not have seen them.
+func TestLevelRisesLate(t *testing.T) {
+	self := node("n1", 1)
+	self.Level = 1
+	s := &stage{alive: []ring.Member{self}}
+	m := s.start(func(c *Config) { c.Self = self })
+	m.run(time.Second, 5*time.Second, Event{})
+	if s.table == nil || s.table.Level != 0 {
+		t.Fatalf("after 4 s the table is %v", s.table)
+	}
+	s.standstills++
+	m.run(5*time.Second, 10*time.Second, Event{})
+	if s.table.Level != 0 {
+		t.Error("the level rose less than 5 s after a standstill")
+	}
+	old := ring.Member{ID: "p", Boot: 2, Role: ring.RoleProxy, State: ring.Serving, Addr: "p:1", Fingerprint: ring.Fingerprint()}
+	s.alive = append(s.alive, old)
+	m.run(10*time.Second, 20*time.Second, Event{})
+	if s.table.Level != 0 {
+		t.Error("the level rose while an old proxy was there")
+	}
+	s.alive = s.alive[:1]
+	m.run(20*time.Second, 26*time.Second, Event{})
+	if s.table.Level != 1 {
+		t.Error("the level did not rise when the old proxy had gone")
+	}
+}
+
+// A member that does not speak the level of another one's table reports that once, issues nothing, and
+// confirms nothing, until that one has gone.
+func TestOutdatedMemberIssuesNothing(t *testing.T) {
+	s := &stage{alive: []ring.Member{node("n1", 1), node("n2", 2)}}
+	m := s.start()
+	m.run(time.Second, 3*time.Second, Event{})
+	s.alive[1].Epoch, s.alive[1].Issuer, s.alive[1].TableLevel, s.alive[1].Level = 9, "n2@2", 1, 1
+	before := s.table
+	actions, _ := m.run(3*time.Second, 13*time.Second, Event{})
+	told := slices.DeleteFunc(actions, func(a Action) bool { _, is := a.(Outdated); return !is })
+	if len(told) != 1 || told[0] != Action(Outdated{1}) || s.table != before {
+		t.Errorf("it reports %v, and its table is %v", told, s.table.Version())
+	}
+	var refusal *ring.LevelError
+	if _, err := m.cfg.Confirm(s, []*ring.Table{before}); !errors.As(err, &refusal) || refusal.Need != 1 {
+		t.Errorf("it confirms its table: %v", err)
+	}
+	if s.alive = s.alive[:1]; m.cfg.Outdated(s.alive) != 0 {
+		t.Error("it is outdated alone")
+	}
+	m.run(13*time.Second, 16*time.Second, Event{})
+	if _, err := m.cfg.Confirm(s, []*ring.Table{s.table}); err != nil || s.table == before {
+		t.Errorf("it does not go on alone: %v, %v", s.table.Version(), err)
 	}
 }

@@ -252,7 +252,9 @@ func (p *player) Alive() []ring.Member {
 func (p *player) Table() *ring.Table  { return p.table }
 func (p *player) Standstills() uint64 { return p.standstills }
 
-func (p *player) Adopt(t *ring.Table) bool {
+func (p *player) Proposed() *ring.Settings { return nil }
+
+func (p *player) Adopt(t *ring.Table, _ *ring.Settings) bool {
 	if t == nil || !t.Newer(p.table) {
 		return false
 	}

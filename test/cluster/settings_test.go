@@ -22,6 +22,9 @@ func TestSettingsOfTheCluster(t *testing.T) {
 		}
 	}
 	all := c.Members
+	// The cluster was founded a moment ago.
+	harness.DialWire(t, c.Proxy(0).Addr).Want("CONFIG SET timeout 7", "OK")
+	everywhere(all, "timeout", "7")
 	for i, m := range all {
 		want := string(rune('1' + i))
 		harness.DialWire(t, m.Addr).Want("CONFIG SET slowlog-max-len 2"+want+" timeout 300"+want, "OK")

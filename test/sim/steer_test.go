@@ -41,8 +41,11 @@ type host struct{ a *agent }
 
 func (h host) Alive() []ring.Member     { return h.a.alive() }
 func (h host) Table() *ring.Table       { return h.a.table }
-func (h host) Adopt(t *ring.Table) bool { return h.a.adopt(t) }
-func (h host) Standstills() uint64      { return h.a.standstills }
+func (h host) Proposed() *ring.Settings { return nil }
+
+func (h host) Adopt(t *ring.Table, _ *ring.Settings) bool { return h.a.adopt(t) }
+
+func (h host) Standstills() uint64 { return h.a.standstills }
 
 // wake has the agent look around.
 func (a *agent) wake() { a.sleep(100 * time.Microsecond) }
