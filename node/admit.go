@@ -20,8 +20,8 @@ func served(v *ownership.View, wanted *ring.PartitionSet) (s ring.PartitionSet) 
 	return s
 }
 
-// admit finds out whether the command's keys may be served here, and sets their
-// partitions. If not, it answers and returns false.
+// admit checks whether this node may serve the command's keys now, and sets their partitions. If
+// not, it answers the command and returns false.
 func (r *request) admit(keys keyPlan) bool {
 	switch keys {
 	case oneKey:
@@ -34,7 +34,7 @@ func (r *request) admit(keys keyPlan) bool {
 	return true
 }
 
-// admitSlot is admit for a single key, as nearly all commands have.
+// admitSlot is admit for a single key, which nearly all commands have.
 func (r *request) admitSlot(slot uint16) bool {
 	r.Partition = ring.Partition(slot)
 	if r.view.Standing[r.Partition] == ownership.Serving && !r.careful {
@@ -56,7 +56,7 @@ func (r *request) admitSlotCarefully(slot uint16) bool {
 // verdict decides about a command of this connection on p.
 func (r *request) verdict(p uint16) ownership.Verdict { return r.gate().Verdict(r.view, p, r.fenced) }
 
-// serves reports whether p may be used by this connection now.
+// serves reports whether this connection may use p now.
 func (r *request) serves(p uint16) bool { return r.verdict(p) == ownership.Serve }
 
 // admitKeys is admit for a command of several keys.
@@ -85,8 +85,8 @@ func (r *request) admitKeys(oneSlot bool) bool {
 	case refusing < 0:
 		return true
 	case crossing && r.conn.pipe == nil:
-		// A client of Redis Cluster splits by slot and never sends this; others
-		// cannot follow MOVED and are told what is wrong.
+		// A Redis Cluster client splits by slot and never sends this. Other clients cannot follow
+		// MOVED and are told what is wrong.
 		r.Fail(errCrossSlot)
 	default:
 		r.refuse(uint16(refusing), r.Partitions...)
@@ -94,8 +94,8 @@ func (r *request) admitKeys(oneSlot bool) bool {
 	return false
 }
 
-// admitAll is admit for a command over all keys: it covers what is served,
-// which may be nothing, but not while nobody knows.
+// admitAll is admit for a command over all keys. It covers what this node serves, which may be
+// nothing, but refuses while the node does not know what that is.
 func (r *request) admitAll() bool {
 	switch {
 	case r.fenced:
@@ -108,7 +108,8 @@ func (r *request) admitAll() bool {
 	return false
 }
 
-// refuse answers a command on partitions of which that of the slot is not served here, or not now.
+// refuse answers a command whose keys this node may not serve, or not now. slot is that of the
+// first such key.
 func (r *request) refuse(slot uint16, partitions ...uint16) {
 	switch {
 	case r.view.Table == nil:
@@ -122,8 +123,8 @@ func (r *request) refuse(slot uint16, partitions ...uint16) {
 	r.latch(partitions...)
 }
 
-// replyWait asks to try again: in a pipe the proxy does, on its own, and repeats
-// the epoch in DUNLIN RETRY.
+// replyWait asks the sender to try again. A proxy does so on its own, and repeats the epoch in
+// DUNLIN RETRY.
 func (r *request) replyWait() {
 	r.worker.Count.Waits++
 	if r.conn.pipe != nil {
@@ -133,8 +134,8 @@ func (r *request) replyWait() {
 	r.Fail(errTakingOver)
 }
 
-// replyNotServed answers before the first table. A proxy holds what it has for a
-// table that it knows and we do not yet.
+// replyNotServed answers before the first table. A proxy holds its requests until this node has the
+// table too.
 func (r *request) replyNotServed() {
 	if r.conn.pipe != nil {
 		r.replyWait()
@@ -143,7 +144,7 @@ func (r *request) replyNotServed() {
 	r.Fail(errNotServed)
 }
 
-// keyPlan says which of a command's keys must be served here.
+// keyPlan says which of a command's keys this node must serve.
 type keyPlan uint8
 
 const (
@@ -161,7 +162,7 @@ func keyPlanOf(c *command.Command) keyPlan {
 		return anySlots
 	case command.AllNodes:
 		if c.Flags&command.Loading != 0 || c.Merge == command.MergeInfo {
-			return noKeys // it is about the node: answered also when nothing is served
+			return noKeys // it is about the node, which answers it even if it serves nothing
 		}
 		return allKeys
 	case command.Key:

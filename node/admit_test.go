@@ -124,8 +124,9 @@ func TestLatch(t *testing.T) {
 	q.want("GET k", `"1"`)
 }
 
-// TestGivenUpCommands: a proxy gave up what it had sent, and sent it to the next owner; the partition has come back since.
-// What arrives late on the old pipe must not undo what was written meanwhile.
+// TestGivenUpCommands: a proxy gave up what it had sent, and sent it to the next owner; the
+// partition has come back since. What arrives late on the old pipe must not undo what was written
+// meanwhile.
 func TestGivenUpCommands(t *testing.T) {
 	n := startBare(t)
 	setView(n, sharedView(n))

@@ -15,7 +15,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// TestLargeCombinations: results that a goroutine makes, from values of all sizes, also into one of them.
+// TestLargeCombinations: results that a goroutine makes, from values of all sizes, also into one of
+// them.
 func TestLargeCombinations(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 512<<20, time.Minute })
 	c := dial(t, n.Addr())
@@ -75,7 +76,8 @@ func TestLargeCombinations(t *testing.T) {
 	c.want("EXISTS {t}x", "(integer) 0")
 }
 
-// TestCombineWhatChanges: the result is of one moment between request and reply, though a source changes all the time.
+// TestCombineWhatChanges: the result is of one moment between request and reply, though a source
+// changes all the time.
 func TestCombineWhatChanges(t *testing.T) {
 	const size = 1 << 20
 	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 512<<20, time.Minute })

@@ -7,7 +7,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// clients yields the clients of the worker's loop. Members' connections are none.
+// clients yields the clients of the worker's loop, without members.
 func (w *worker) clients(yield func(session.Client) bool) {
 	for cn := range w.conns {
 		if cn.pipe == nil && !cn.peer && !yield(cn) {
@@ -28,15 +28,15 @@ func (cn *conn) Kill() {
 	cn.Socket.Close(nil)
 }
 
-// everyone answers CLIENT LIST, KILL, UNBLOCK and PAUSE, which concern the clients of all loops: a
-// goroutine visits those.
+// everyone answers CLIENT LIST, KILL, UNBLOCK and PAUSE, which concern the clients of all loops. A
+// goroutine visits the loops.
 func (r *request) everyone(action session.Action) {
 	n, cn := r.node, r.conn
 	about := session.NewEveryone(action, cn.State, r.Args, len(n.workers))
 	visit := func(w *worker) { about.Visit(w.loop.Index(), w.loop.Now(), w.clients) }
 	if action == session.ActionPause {
 		visit = func(w *worker) { w.pause.Obey() }
-		visit(r.worker) // now, lest what follows passes it
+		visit(r.worker) // now, so that the requests behind PAUSE obey it
 	}
 	suicide := false
 	r.answerLaterThen(func() (reply []byte) {
@@ -48,7 +48,8 @@ func (r *request) everyone(action session.Action) {
 	}, func() { cn.Closing = cn.Closing || suicide })
 }
 
-// executeAside executes a request of a client that is paused, or may not want the reply.
+// executeAside executes a request of a client that is paused, or that has switched off some
+// replies.
 func (r *request) executeAside(s *step) {
 	if r.mustWait(s.args) {
 		r.unused = s.length
@@ -62,8 +63,8 @@ func (r *request) executeAside(s *step) {
 	r.endAside(start)
 }
 
-// endAside ends a request that executeAside began, unless a goroutine is going to answer it. Its
-// reply begins at start.
+// endAside ends a request that executeAside began, unless a goroutine will answer it. Its reply
+// begins at start.
 func (r *request) endAside(start int) {
 	cn := r.conn
 	if !cn.State.Begun() || cn.Answering {
@@ -75,7 +76,7 @@ func (r *request) endAside(start int) {
 	cn.State.End(true)
 }
 
-// failProtocol answers what is no request.
+// failProtocol answers input that is no request.
 func (r *request) failProtocol() {
 	r.Cmd = nil
 	start := len(r.Out)
@@ -85,8 +86,8 @@ func (r *request) failProtocol() {
 	}
 }
 
-// mustWait reports whether a request must wait because of CLIENT PAUSE. Members' connections begin
-// as clients'.
+// mustWait reports whether a request must wait because of CLIENT PAUSE. A member's connection
+// begins as a client's.
 func (r *request) mustWait(args [][]byte) bool {
 	cn := r.conn
 	if cn.pipe != nil || cn.peer {
@@ -96,8 +97,8 @@ func (r *request) mustWait(args [][]byte) bool {
 	return cn.State.Aside() && r.node.session.Holds(cn.State, args)
 }
 
-// block has a client wait, with that many bytes of unread requests, until unblock. A client that
-// has finished sending is believed to be gone, as in Redis.
+// block has a client wait until Unblock. unread is the length of its unread requests, in bytes. As
+// in Redis, a client that has finished sending counts as disconnected.
 func (cn *conn) block(unread int) {
 	cn.Answering = true
 	cn.State.SetBlocked(true)
@@ -114,7 +115,7 @@ func (cn *conn) Unblock() {
 		cn.Socket.Wake()
 		return
 	}
-	cn.worker.loop.Post(func() { // lest it is executed in the middle of the request that ended the pause
+	cn.worker.loop.Post(func() { // not in the middle of the request that ended the pause
 		if !cn.closed {
 			cn.resume(func(r *request) { r.endUpload(nil) })
 			cn.Socket.Wake()
@@ -122,22 +123,22 @@ func (cn *conn) Unblock() {
 	})
 }
 
-// delay answers when State.Delay has passed. reply is copied.
+// delay answers after State.Delay. It copies reply.
 func (r *request) delay(reply []byte) {
 	cn := r.conn
 	timer := r.worker.loop.After(cn.State.Delay, func() { cn.Wake(nil) })
 	r.wait(session.Later(reply, timer.Stop))
 }
 
-// wait has the client wait until wake.
+// wait has the client wait until Wake.
 func (r *request) wait(w *session.Waiting) {
 	r.MayWait()
 	r.conn.State.Waiting = w
 	r.conn.block(0)
 }
 
-// Wake ends what the client waits for; reply is that of EndWaiting. It must not be called in the
-// middle of a request.
+// Wake ends the client's wait. reply is the argument of State.EndWaiting. Wake must not be called
+// in the middle of a request.
 func (cn *conn) Wake(reply []byte) {
 	reply = cn.State.EndWaiting(reply)
 	cn.Unblock()

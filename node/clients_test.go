@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Replies that are sent from values where they lie, or made by goroutines, are dropped like others when they are not wanted.
+// Replies that are sent from values where they lie, or made by goroutines, are dropped like others
+// when they are not wanted.
 func TestLargeRepliesThatAreNotWanted(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
 	c := dial(t, n.Addr())

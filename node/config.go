@@ -16,14 +16,14 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// policies are the engine's by their names.
+// policies are the engine's policies by name.
 var policies = map[string]engine.Policy{
 	"allkeys":      engine.AllKeys,
 	"volatile-ttl": engine.VolatileTTL,
 	"noeviction":   engine.NoEviction,
 }
 
-// ParseEviction reads the name of an eviction policy; "" is allkeys.
+// ParseEviction returns the eviction policy of that name; "" is allkeys.
 func ParseEviction(name string) (engine.Policy, error) {
 	if name == "" {
 		return engine.AllKeys, nil
@@ -44,8 +44,8 @@ func (n *Node) setEviction(name string) error {
 	return err
 }
 
-// setMemory is CONFIG SET maxmemory. As in Redis, a limit that nothing more may be
-// evicted for is one: writes are refused until there is less.
+// setMemory is CONFIG SET maxmemory. As in Redis, a limit below what is used is accepted even if
+// nothing more may be evicted: the node then refuses writes until less is used.
 func (n *Node) setMemory(bytes int64) error {
 	err := n.engine.SetMaxBytes(bytes)
 	if errors.Is(err, engine.ErrMemory) {
@@ -60,8 +60,8 @@ func isConfigSet(c *command.Command, args [][]byte) bool {
 	return c.ID == command.Config && len(args) > 1 && exec.Is(args[1], "SET")
 }
 
-// configureLater answers CONFIG SET from a goroutine: a lower limit holds at
-// once, but until as much is evicted, other connections must be served.
+// configureLater answers CONFIG SET from a goroutine: a lower limit holds at once, but the node
+// must serve other connections while it evicts the rest.
 func (r *request) configureLater() {
 	args := exec.CloneArgs(r.Args)
 	r.conn.State.LastCmd = command.ConfigSet
@@ -73,7 +73,7 @@ func (r *request) configureLater() {
 	})
 }
 
-// configurePart: EACH CONFIG GET | RESETSTAT. A client's is answered as the session's.
+// configurePart: EACH CONFIG GET | RESETSTAT. internal/session answers a client's.
 func configurePart(r *request) {
 	n, id, args := r.node, r.Cmd.ID, exec.CloneArgs(r.Args)
 	r.CoverLater(func(context.Context, *ring.PartitionSet) []byte { return n.configure(id, args) })
@@ -106,35 +106,39 @@ func setPart(r *request) {
 	})
 }
 
-// configure executes CONFIG GET or RESETSTAT, and answers in RESP2. It may be called
-// from any goroutine, so without the connection's state, which is its loop's.
+// configure executes CONFIG GET or RESETSTAT, and answers in RESP2. Any goroutine may call it,
+// because it does not use the connection's state, which belongs to a loop.
 func (n *Node) configure(id command.ID, args [][]byte) []byte {
 	reply, _, _ := n.session.Do(&session.State{}, command.ByID(id), args, nil)
 	return reply
 }
 
-// What holds for the whole cluster is in the settings document (ring.Settings). A client's CONFIG SET of
-// such a parameter goes to the coordinator, which returns when every member has applied it:
+// What holds for the whole cluster is in the settings document (ring.Settings). The node passes a
+// client's CONFIG SET of such a parameter to the coordinator, which answers when every member has
+// applied it:
 //
 //	client ── CONFIG SET ─▶ node ── DUNLIN CONFIGURE ─▶ coordinator ─▶ table ─▶ all members
 //	other node ── DUNLIN SETTINGS ─▶ node: the document that the table names
 
-// SettingsSource is what a node asks of the member's gossip agent about the cluster's settings.
+// SettingsSource is the member's gossip agent, which has the cluster's settings.
 type SettingsSource interface {
-	// Coordinator returns the member that changes settings, and whether that is this one.
+	// Coordinator returns the member that changes settings. self reports whether that is this
+	// member.
 	Coordinator() (m ring.Member, self, ok bool)
-	// Configure changes settings, at the coordinator, and returns when all members have them.
+	// Configure changes settings, at the coordinator, and returns when all members have applied
+	// them.
 	Configure(ctx context.Context, changes map[string]string) error
 	// SettingsSoon reports whether the cluster does not take settings yet, but is about to.
 	SettingsSoon() bool
-	// Settings returns the document with that hash, nil if this member does not have it.
+	// Settings returns the document with that hash, or nil if this member does not have it.
 	Settings(hash []byte) *ring.Settings
 }
 
-// SetSettings gives the node its source of settings. Without one, parameters of the cluster are its own.
+// SetSettings gives the node its source of settings. Without one, the node sets parameters of the
+// cluster for itself alone.
 func (n *Node) SetSettings(s SettingsSource) { n.settingsSource.Store(&s) }
 
-// ApplySettings obeys the cluster's settings from now on. nil is the empty document.
+// ApplySettings applies the cluster's settings. nil is the empty document.
 func (n *Node) ApplySettings(s *ring.Settings) {
 	if err := n.settings.ApplyCluster(s.Get); err != nil {
 		n.log.Warn("some settings cannot be applied", "error", err)
@@ -170,7 +174,7 @@ func (n *Node) awaitSettings(args [][]byte, d time.Duration) bool {
 	return true
 }
 
-// setCluster has the coordinator change settings of the cluster.
+// setCluster has the coordinator change parameters of the cluster.
 func (n *Node) setCluster(changes map[string]string) error {
 	at := n.settingsSource.Load()
 	if at == nil { // there is no cluster

@@ -10,8 +10,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/stream"
 )
 
-// conn is one connection. It begins as a client's, and becomes a pipe or a
-// member's by a DUNLIN command.
+// conn is one connection. It begins as a client's, and a DUNLIN command can make it a pipe or a
+// member's.
 type conn struct {
 	exec.Conn
 	node   *Node
@@ -31,13 +31,12 @@ type conn struct {
 	closed    bool
 }
 
-// flushStep is after how many bytes of replies OnData looks whether the peer
-// still reads them.
+// flushStep is after how many bytes of replies OnData checks whether the peer still reads them.
 const flushStep = 64 << 10
 
-// OnData executes the whole requests of the input. It stops early when replies
-// pile up or one must wait for a goroutine. netloop offers the rest again when
-// enough was sent, or after Resume.
+// OnData executes the whole requests of the input. It stops early when replies pile up, or when a
+// request must wait for a goroutine. netloop offers the rest again once enough was sent, or after
+// Resume.
 func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 	if cn.Answering || cn.Closing {
 		return 0
@@ -93,14 +92,14 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 	return used
 }
 
-// begin sets the request up for the input of a connection.
+// begin prepares the worker's request for the input of a connection.
 func (w *worker) begin(cn *conn) *request {
 	r := &w.request
 	w.ahead.forget() // a handler that panicked leaves something
 	r.conn = cn
 	r.Begin(&cn.Conn, w.loop.UnixMilli())
-	// In this order: when fenced is over, the view is at least as new as what
-	// ended it.
+	// In this order: once fenced is false, the view is at least as new as the one that ended the
+	// fence.
 	r.fenced = w.node.fenced.Load()
 	r.view = w.node.view.Load()
 	r.careful = r.gate().Careful(r.view, r.fenced)
@@ -119,7 +118,7 @@ func (w *worker) begin(cn *conn) *request {
 	return r
 }
 
-// end hands the replies over and counts what was done.
+// end hands the replies to the socket, and counts what was done.
 func (w *worker) end(r *request, used, batch int) {
 	cn := r.conn
 	w.Count.Input(used, batch)
@@ -134,8 +133,8 @@ func (w *worker) end(r *request, used, batch int) {
 	}
 }
 
-// limitRequests gives the parser the limits that fit what is known of the peer:
-// little memory for somebody who may not even know the password.
+// limitRequests gives the parser the limits that fit the peer: little memory for a peer that has
+// not authenticated.
 func (cn *conn) limitRequests() {
 	limits := resp.DefaultLimits
 	limits.LargeBulk = uploadFrom
@@ -145,15 +144,15 @@ func (cn *conn) limitRequests() {
 	cn.parser.SetLimits(limits)
 }
 
-// beginProbation keeps a connection over MaxClients from all but DUNLIN. Not being
-// authenticated takes it off the fast path.
+// beginProbation lets a connection over MaxClients execute DUNLIN only. Because it is not
+// authenticated, it does not take the fast path.
 func (cn *conn) beginProbation() {
 	cn.probation = true
 	cn.State.Authenticated = false
 	cn.limitRequests()
 }
 
-// answer ends answerLater, on the loop.
+// answer answers the request that a goroutine has finished, on the loop.
 func (cn *conn) answer(reply []byte) {
 	cn.resume(func(r *request) {
 		if resp.IsError(reply) {
@@ -165,8 +164,8 @@ func (cn *conn) answer(reply []byte) {
 	})
 }
 
-// resume goes on with a connection that waited for a goroutine: f answers the request, or
-// has it wait for another one.
+// resume continues a connection that waited for a goroutine. f answers the request, or has it wait
+// for another goroutine.
 func (cn *conn) resume(f func(r *request)) {
 	cn.Answering = false
 	if cn.closed {
@@ -192,8 +191,8 @@ func (cn *conn) resume(f func(r *request)) {
 	}
 }
 
-// OnEOF keeps a connection whose peer has finished sending until all its
-// requests are answered: `printf … | nc` is a client too.
+// OnEOF keeps a connection whose peer has finished sending until all its requests are answered:
+// `printf … | nc` is a client too.
 func (cn *conn) OnEOF(*netloop.Conn) bool {
 	cn.ended = true
 	if cn.State.Blocked {
@@ -212,7 +211,7 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	case errors.Is(err, netloop.ErrNoMemory):
 		cn.worker.Count.Starved++
 	}
-	inGoroutine := cn.Answering && !cn.State.Blocked // and cannot be called back: see resume
+	inGoroutine := cn.Answering && !cn.State.Blocked // it cannot be stopped: resume ends the pipe
 	cn.State.Leave()
 	cn.worker.remove(cn)
 	cn.stream.Close()

@@ -8,8 +8,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/redistest"
 )
 
-// The files in testdata are conversations, whose notation package conversation explains. Package test holds them through a
-// proxy over three nodes.
+// The files in testdata are conversations, whose notation package conversation explains. Package
+// test holds them through a proxy over three nodes.
 
 func TestConversations(t *testing.T) { playAll(t, startNode(t).Addr(), false) }
 

@@ -28,7 +28,8 @@ func setUses(n *Node, key string, uses int) {
 	t.SetUses([]byte(key), uses)
 }
 
-// What eviction knows of a key moves with it, as its time to live does, and its type, and whether the value is large or not.
+// What eviction knows of a key moves with it, as its time to live does, and its type, and whether
+// the value is large or not.
 func TestMoveTakesUsesAlong(t *testing.T) {
 	addToys(t, 0)
 	nodes, table, key := startTrio(t)
@@ -69,7 +70,8 @@ func TestMoveTakesUsesAlong(t *testing.T) {
 	}
 }
 
-// crowded is a trio whose second node is full of keys that nobody asks for, and whose first has a partition of keys that were used.
+// crowded is a trio whose second node is full of keys that nobody asks for, and whose first has a
+// partition of keys that were used.
 func crowded(t *testing.T) (nodes [3]*Node, table *ring.Table, p uint16, used []string) {
 	t.Helper()
 	nodes, table, key := startTrio(t, func(c *Config) { c.Memory, c.Shards = 24<<20, 4 })
@@ -86,7 +88,8 @@ func crowded(t *testing.T) (nodes [3]*Node, table *ring.Table, p uint16, used []
 	return nodes, table, p, used
 }
 
-// fillOwn fills a node, the number-th of its table, with keys of its own until some are evicted, and returns how many there are.
+// fillOwn fills a node, the number-th of its table, with keys of its own until some are evicted,
+// and returns how many there are.
 func fillOwn(t *testing.T, n *Node, number int) {
 	t.Helper()
 	table, value := n.view.Load().Table, strings.Repeat("o", 2000)

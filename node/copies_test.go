@@ -19,7 +19,8 @@ func altered(t *ring.Table, f func(next *ring.Table)) *ring.Table {
 	return &next
 }
 
-// startTrio starts three nodes that obey one table, in which the key's partition is the first one's.
+// startTrio starts three nodes that obey one table, in which the key's partition is the first
+// one's.
 func startTrio(t *testing.T, change ...func(*Config)) (nodes [3]*Node, table *ring.Table, key string) {
 	t.Helper()
 	var members []ring.Member
@@ -117,7 +118,8 @@ func TestFollowerTakesOver(t *testing.T) {
 	wantFilled(t, b, key, 100)
 }
 
-// tableWithout returns the table after a node died: of what it had, followers take over, and the rest goes anew to the next.
+// tableWithout returns the table after a node died: of what it had, followers take over, and the
+// rest goes anew to the next.
 func tableWithout(t *ring.Table, dead uint16) *ring.Table {
 	return altered(t, func(next *ring.Table) {
 		next.Nodes = slices.Delete(slices.Clone(t.Nodes), int(dead), int(dead)+1)
@@ -198,7 +200,8 @@ func TestFollowerStaysInSyncThroughAMove(t *testing.T) {
 	wantFilled(t, c, key, 50)
 }
 
-// What the owner before did last reaches the new owner before that serves, whatever the clients do meanwhile.
+// What the owner before did last reaches the new owner before that serves, whatever the clients do
+// meanwhile.
 func TestNothingIsLostInAMove(t *testing.T) {
 	nodes, table, key := startTrio(t)
 	p := partitionOf(key)
@@ -231,8 +234,8 @@ func TestNothingIsLostInAMove(t *testing.T) {
 	}
 }
 
-// A copy may cease to be in sync between its report and the table that heeds it. The owner then sends the rest before it
-// acknowledges the table.
+// A copy may cease to be in sync between its report and the table that heeds it. The owner then
+// sends the rest before it acknowledges the table.
 func TestOwnerSendsTheRest(t *testing.T) {
 	nodes, table, key := startTrio(t, func(c *Config) { c.MoveRate = 400 << 10 })
 	p := partitionOf(key)
@@ -261,8 +264,8 @@ func TestHeirHearsFromTheOwner(t *testing.T) {
 	eventually(t, "the heir serves", func() bool { return b.do("GET "+key) == `"v"` })
 }
 
-// A key that never expires, as far as anybody will see, moves with its value, whether that is large or
-// not, and whichever of the two clocks is ahead.
+// A key that never expires, as far as anybody will see, moves with its value, whether that is large
+// or not, and whichever of the two clocks is ahead.
 func TestMoveTakesFarExpiriesAlong(t *testing.T) {
 	nodes, table, key := startTrio(t)
 	p := partitionOf(key)

@@ -15,8 +15,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// TestCopiesOfLargeValues: whatever its size, and whether a reply is being sent from it, a value is copied whole with its
-// expiry, and what follows in the pipeline comes after it.
+// TestCopiesOfLargeValues: whatever its size, and whether a reply is being sent from it, a value is
+// copied whole with its expiry, and what follows in the pipeline comes after it.
 func TestCopiesOfLargeValues(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
 	c := dial(t, n.Addr())
@@ -52,8 +52,8 @@ func TestCopiesOfLargeValues(t *testing.T) {
 	}
 }
 
-// TestCopyMeetsWriter: a copy is of what the key has at one moment, not before the command and not torn, though a writer
-// never stops.
+// TestCopyMeetsWriter: a copy is of what the key has at one moment, not before the command and not
+// torn, though a writer never stops.
 func TestCopyMeetsWriter(t *testing.T) {
 	const size = 1 << 20
 	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
@@ -146,7 +146,8 @@ func TestCopyWithoutMemory(t *testing.T) {
 	}
 }
 
-// TestCopiesInATransaction: it waits for no goroutine, so large values are copied as part of it, and payloads must not be very large.
+// TestCopiesInATransaction: it waits for no goroutine, so large values are copied as part of it,
+// and payloads must not be very large.
 func TestCopiesInATransaction(t *testing.T) {
 	c := dial(t, startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute }).Addr())
 	v := bigValue(keys.MaxTransactionPayload+1, 1)

@@ -9,8 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// request is a command in the hands of the dispatcher: what its handler sees, and what only the
-// node knows of it. A worker has one.
+// request is a command while it is executed: what its handler sees, and what only the node knows
+// about it. Each worker has one.
 type request struct {
 	exec.Request
 	node   *Node
@@ -20,11 +20,11 @@ type request struct {
 	conn   *conn
 	view   *ownership.View
 	fenced bool
-	// careful: some partition that view serves may not be used, because of the fence or a latch of
-	// the pipe. One flag, for the fast path.
+	// careful reports that the fence or a latch of the pipe forbids some partition that the view
+	// serves. It is one flag, for the fast path.
 	careful bool
-	// timedFrom is the number of arguments from which a command is timed, see timing.go. It is 0 in
-	// an input that is sampled.
+	// timedFrom is the number of arguments from which a command is timed, see timing.go. In a
+	// sampled input it is 0.
 	timedFrom int
 	sampled   bool // the keys of the input count for HOTKEYS
 
@@ -36,7 +36,7 @@ type request struct {
 	wanted ring.PartitionSet // by an EACH that is executed
 }
 
-// own makes a handler of a function that needs the node.
+// own turns a function that needs the node into a handler.
 func own(h func(r *request)) exec.Handler {
 	return func(r *exec.Request) { h(r.Host.(*request)) }
 }
@@ -48,7 +48,7 @@ func (r *request) dispatch() {
 	r.execute(&s)
 }
 
-// execute executes one request that was looked at.
+// execute executes one request that look has classified.
 func (r *request) execute(s *step) {
 	r.Args = s.args
 	if s.plan == nil {
@@ -84,7 +84,7 @@ func (r *request) execute(s *step) {
 	}
 }
 
-// dispatchOther treats what is wrong, internal, or the session's.
+// dispatchOther handles requests that are wrong, internal, or the session's.
 func (r *request) dispatchOther(c *command.Command) {
 	cn := r.conn
 	if c != nil && c.ID == command.Dunlin {
@@ -127,10 +127,10 @@ func (r *request) dispatchOther(c *command.Command) {
 	r.answerLocally()
 }
 
-// answerLocally is request.answerLocally as a handler.
+// answerLocally wraps request.answerLocally as a handler.
 func answerLocally(r *exec.Request) { own((*request).answerLocally)(r) }
 
-// answerLocally executes a command of the session's.
+// answerLocally executes a command that internal/session answers.
 func (r *request) answerLocally() {
 	cn := r.conn
 	start := len(r.Out)
@@ -151,7 +151,7 @@ func (r *request) answerLocally() {
 	r.obey(action)
 }
 
-// reject counts a request that was refused with a reply, or none.
+// reject counts a request that was refused, with or without a reply.
 func (r *request) reject(reply []byte) {
 	id := command.ID(0)
 	if row := command.Row(r.Args); row != nil {
@@ -160,7 +160,7 @@ func (r *request) reject(reply []byte) {
 	r.worker.Count.Reject(id, string(reply))
 }
 
-// obey does what the session asked for besides its reply.
+// obey does what the session asks for besides its reply.
 func (r *request) obey(action session.Action) {
 	cn := r.conn
 	switch action {
@@ -176,7 +176,7 @@ func (r *request) obey(action session.Action) {
 	case session.ActionReset:
 		r.worker.feed.Remove(cn.Socket)
 	}
-	// AUTH and HELLO may have let the client in, RESET out again. Cheap enough to
-	// look after every command of the session.
+	// AUTH and HELLO may have authenticated the client, and RESET may have undone that. The check
+	// is cheap enough for every command of the session.
 	cn.limitRequests()
 }

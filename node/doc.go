@@ -1,19 +1,18 @@
-// Package node is the storage node: it answers Redis commands on keys out of
-// node/engine, for the partitions that the table gives it, to Redis clients and
-// to proxies.
+// Package node is the storage node. It answers commands on keys from node/engine, for the
+// partitions that the table assigns to it, to Redis clients and to proxies.
 //
 // # Terms
 //
 //	worker   what this node keeps on one event loop: counters, connections, buffers
 //	conn     one connection: a client's, a proxy's pipe, or another member's
-//	request  one command while it is executed; each worker has one and reuses it.
-//	         What a handler sees of it is exec.Request
+//	request  one command while it is executed: exec.Request is what a handler sees of it.
+//	         Each worker has one, and reuses it
 //	held     the lock of a transaction, under which its commands are executed (transaction.go)
 //	aside    a client that is paused, waits, or does not want all replies (clients.go)
 //	ticket   stands for a large reply until its proxy has fetched it (node/ticket)
 //	view     the present table as this node obeys it: serve, wait or refuse, for each partition
-//	gained   a partition that the present table gave to this node and that may be served only
-//	         when nobody else can still be serving it
+//	gained   of a partition: the table gives it to this node, which serves it once nobody else
+//	         can still do so
 //
 // # The way of a command
 //
@@ -24,34 +23,34 @@
 //	              ▼               ▼
 //	         SetOut: the replies of all requests in the input leave in one write
 //
-// To add a command on keys: set Built in its row in internal/command and, if it stores arguments,
-// Values; write a handler in its package of node/data, and enter it in that package's Family. To add
-// a type of value: write a package of node/data whose Family has a Type, and enter it in handlers.go.
-// node/exec says what a handler may rely on.
+// To add a command on keys, set Built in its row in internal/command and, if it stores arguments,
+// Values; write a handler in its package of node/data, and enter it in that package's Family. To
+// add a type of values, write a package of node/data whose Family has a Type, and enter it in
+// handlers.go. node/exec says what a handler can rely on.
 //
 // # Who may touch what
 //
-//   - A conn and a worker belong to their loop. Other goroutines reach them by
-//     Loop.Post and Group.Each only.
-//   - Node.view is an immutable snapshot behind an atomic pointer. It is loaded once
-//     for all requests of one input, so that Group.Each, which runs between
-//     inputs, is a barrier: behind it nobody executes under an older view.
-//   - node/ownership decides about views. Its events and what follows from them happen
-//     under Node.tableMu (ownership.go), one event at a time. A loop never takes that lock:
-//     its holder waits for all loops. Fencing therefore is an atomic flag beside the
-//     view. Lock order: tableMu, then the locks of node/stream, then those of the engine.
-//   - node/stream has the goroutines and connections of replication (replication.go). A
-//     batch of another node's stream is applied on the loop of its connection.
+//   - A conn and a worker belong to their loop. Other goroutines reach them only by Loop.Post and
+//     Group.Each.
+//   - Node.view is an immutable snapshot behind an atomic pointer. It is loaded once for all requests
+//     of one input. So Group.Each, which runs between inputs, is a barrier: after it nobody executes
+//     under an older view.
+//   - node/ownership decides about views. Its events, and what follows from them, run under
+//     Node.tableMu (ownership.go), one event at a time. A loop never takes that lock, because its
+//     holder waits for all loops. That is why the fence is an atomic flag beside the view. Lock
+//     order: tableMu, then the locks of node/stream, then those of the engine.
+//   - node/stream has the goroutines and connections of replication (replication.go). The loop of a
+//     stream's connection applies its batches.
 //
 // # What is promised
 //
 //   - No command is executed on a partition that the view does not serve.
-//   - Data of an earlier ownership is never served: a partition is dropped between
-//     losing and serving it again (node/ownership).
-//   - Commands of one pipe on one partition are executed in their order, also when
-//     some of them are refused and come again (ownership.Gate).
-//   - A command that a proxy gave up with its pipe is not executed after the next
-//     generation of that pipe was acknowledged (ownership.Generations).
-//   - Replies leave in the order of the requests, also when one of them waits for
-//     a goroutine: its connection reads nothing more meanwhile.
+//   - Data of an earlier ownership is never served: a partition is dropped between losing it and
+//     serving it again (node/ownership).
+//   - Commands of one pipe on one partition are executed in their order, even if some of them are
+//     refused and come again (ownership.Gate).
+//   - A command that a proxy gave up with its pipe is not executed after the node has acknowledged
+//     the pipe's next generation (ownership.Generations).
+//   - Replies leave in the order of the requests. While one of them waits for a goroutine, its
+//     connection reads nothing more.
 package node

@@ -14,7 +14,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// TestDumpsOfLargeValues: large payloads are what small ones are, go out in order, and come back in.
+// TestDumpsOfLargeValues: large payloads are what small ones are, go out in order, and come back
+// in.
 func TestDumpsOfLargeValues(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
 	c := dial(t, n.Addr())

@@ -2,14 +2,14 @@ package node
 
 import "github.com/dunlin-cache/dunlin/internal/member"
 
-// The texts of Redis 7, to the letter: clients compare them.
+// The texts of Redis 7, which clients compare.
 const (
 	errCrossSlot = "CROSSSLOT Keys in request don't hash to the same slot"
 	errNotServed = member.NotServed
 	errNoAuth    = "NOAUTH Authentication required."
 )
 
-// Texts of our own, for what Redis does not have.
+// Dunlin's own texts, for what Redis does not have.
 const (
 	errTakingOver      = "TRYAGAIN this node is taking over the partition of that key, try again in a moment"
 	errRepliesTooLarge = "ERR executed, but the replies of the transaction would be too large"

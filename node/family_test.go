@@ -66,7 +66,8 @@ func addToys(t *testing.T, level uint8) {
 	plans = makePlans()
 }
 
-// TestFamilyIsOneLine: once a family is listed, whatever concerns values of every type knows its type.
+// TestFamilyIsOneLine: once a family is listed, whatever concerns values of every type knows its
+// type.
 func TestFamilyIsOneLine(t *testing.T) {
 	addToys(t, 0)
 	c := dial(t, startNode(t).Addr())

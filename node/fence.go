@@ -9,7 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/ownership"
 )
 
-// confirmTimeout is how long one attempt to hear from another member may take.
+// confirmTimeout is how long one attempt to hear from another member can take.
 const confirmTimeout = 5 * time.Second
 
 // stalled is netloop's OnStall hook.
@@ -18,12 +18,12 @@ func (n *Node) stalled(_ *netloop.Loop, gap time.Duration) {
 		func(f *ownership.Fence) bool { return f.Stalled(gap) })
 }
 
-// Fence stops serving until the current table is heard from another member, because of a doubt
-// about the one in hand: others declared this node dead, say. It may be called from any goroutine,
-// loops included, and does not wait.
+// Fence stops serving until the node has heard the current table from another member. reason names
+// the doubt about the present table, for example that others have declared this node dead. Any
+// goroutine may call Fence, loops included; it does not wait.
 func (n *Node) Fence(reason string) { n.doubt(reason, (*ownership.Fence).Doubt) }
 
-// doubt tells the fence about an event that may raise it.
+// doubt reports an event to the fence, which may go up.
 func (n *Node) doubt(reason string, event func(*ownership.Fence) (raise bool)) {
 	n.fenceMu.Lock()
 	defer n.fenceMu.Unlock()
@@ -34,7 +34,7 @@ func (n *Node) doubt(reason string, event func(*ownership.Fence) (raise bool)) {
 	n.goJob(func() { n.unfence(reason) })
 }
 
-// unfence confirms the table until no doubt has come up meanwhile.
+// unfence confirms the table until no new doubt has come up meanwhile.
 func (n *Node) unfence(reason string) {
 	n.log.Warn("fenced", "reason", reason)
 	for n.ctx.Err() == nil {
@@ -64,11 +64,11 @@ func (n *Node) lift() bool {
 	return lift
 }
 
-// confirm hears the current table from another member and installs it.
+// confirm hears the current table from another member, and installs it.
 func (n *Node) confirm() error {
 	source := n.source()
 	if source == nil {
-		return nil // not in a cluster: there is nobody who could have decided
+		return nil // without a cluster, nobody can have issued another table
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, confirmTimeout)
 	defer cancel()
@@ -79,7 +79,7 @@ func (n *Node) confirm() error {
 	if t != nil {
 		source.Adopt(t)
 	}
-	// What the agent holds now is what counts: it may have adopted a newer one.
+	// Install what the agent has now: it may have adopted a newer table.
 	n.SetTable(source.Table())
 	return nil
 }

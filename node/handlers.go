@@ -32,8 +32,8 @@ var families = []exec.Family{
 	{Handlers: ownHandlers},
 }
 
-// handlers executes every command on keys, and the few others that only a node can answer. All
-// other commands that are Built are answered by internal/session; a test holds this list to the
+// handlers executes every command on keys, and the few others that only a node can answer.
+// internal/session answers all other commands that are Built; a test compares this list with the
 // table of commands. types are the types of values.
 var handlers, types = concat(families)
 
@@ -54,8 +54,8 @@ func concat(families []exec.Family) (map[command.ID]exec.Handler, *exec.Types) {
 	return all, exec.NewTypes(types...)
 }
 
-// leveled returns the handler of a command of a type's family, which is refused in a cluster whose
-// level is too low for the type.
+// leveled returns the handler of a command of a type's family. It refuses the command while the
+// cluster's level is too low for the type.
 func leveled(typ *exec.Type, h exec.Handler) exec.Handler {
 	if typ == nil || typ.Level == 0 {
 		return h
@@ -69,7 +69,7 @@ func leveled(typ *exec.Type, h exec.Handler) exec.Handler {
 	}
 }
 
-// eachHandlers has what a node does as its part of a command over all nodes (DUNLIN EACH).
+// eachHandlers executes the node's part of commands over all nodes (DUNLIN EACH).
 var eachHandlers map[command.ID]exec.Handler
 
 func makeEachHandlers() map[command.ID]exec.Handler {
@@ -80,7 +80,7 @@ func makeEachHandlers() map[command.ID]exec.Handler {
 	}
 	for id, h := range handlers {
 		c := command.ByID(id)
-		// Where a proxy renders what nodes count, it asks for INFO, whatever the command is.
+		// If the proxy renders figures that nodes count, it asks for INFO, whatever the command is.
 		if c.Route == command.AllNodes && (c.Merge != command.MergeInfo || id == command.Info) {
 			all[id] = h
 		}
@@ -88,14 +88,14 @@ func makeEachHandlers() map[command.ID]exec.Handler {
 	return all
 }
 
-// internalHandler is a handler of DUNLIN. open: also for those who have not
-// proved yet that they know the secret.
+// internalHandler executes a DUNLIN command. open: also for a peer that has not yet proved that it
+// knows the secret.
 type internalHandler struct {
 	open bool
 	run  func(r *request)
 }
 
-// internalHandlers has the commands between members: pipes.go, member_commands.go.
+// internalHandlers has the commands between members (pipes.go, member_commands.go).
 var internalHandlers map[command.ID]*internalHandler
 
 func makeInternalHandlers() map[command.ID]*internalHandler {
@@ -119,8 +119,7 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 	}
 }
 
-// plan is how dispatch treats a command: one load instead of a walk through its
-// row for every command.
+// plan says how dispatch executes a command. It saves a walk through the command's row.
 type plan struct {
 	handler exec.Handler // nil: not ours
 	keys    keyPlan
@@ -129,7 +128,7 @@ type plan struct {
 
 var plans *[command.NumIDs]plan
 
-// A handler may have commands dispatched, so that neither can be initialized where it is declared.
+// A handler can dispatch commands, so these cannot be initialized where they are declared.
 func init() {
 	plans, eachHandlers, internalHandlers = makePlans(), makeEachHandlers(), makeInternalHandlers()
 }

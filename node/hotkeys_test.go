@@ -12,8 +12,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// TestStatsWithFullSketches: what a scrape reads takes little time, and less of the loops', when the sketches have as many
-// and as long keys as they may.
+// TestStatsWithFullSketches: what a scrape reads takes little time, and less of the loops', when
+// the sketches have as many and as long keys as they may.
 func TestStatsWithFullSketches(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures time")

@@ -13,8 +13,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/data/hyperloglogs"
 )
 
-// TestSketchesAsInRedis makes the same random additions and merges here and in a real redis-server, and compares replies and
-// whole values: sparse, dense, and on the way from one to the other.
+// TestSketchesAsInRedis makes the same random additions and merges here and in a real redis-server,
+// and compares replies and whole values: sparse, dense, and on the way from one to the other.
 func TestSketchesAsInRedis(t *testing.T) {
 	real, ours := dial(t, redistest.Start(t)), dial(t, startNode(t, func(c *Config) { c.StallLimit = time.Minute }).Addr())
 	seed := rand.Uint64()
@@ -52,7 +52,8 @@ func TestSketchesAsInRedis(t *testing.T) {
 	}
 }
 
-// TestBrokenSketches: whatever is stored in the place of a HyperLogLog, every command answers, and an error changes nothing.
+// TestBrokenSketches: whatever is stored in the place of a HyperLogLog, every command answers, and
+// an error changes nothing.
 func TestBrokenSketches(t *testing.T) {
 	c := dial(t, startNode(t, func(c *Config) { c.StallLimit = time.Minute }).Addr())
 	random := rand.New(rand.NewPCG(1, 1))
@@ -94,7 +95,8 @@ func TestBrokenSketches(t *testing.T) {
 	}
 }
 
-// TestLongSketches: a string that begins like a HyperLogLog, but is far too long, is not looked through.
+// TestLongSketches: a string that begins like a HyperLogLog, but is far too long, is not looked
+// through.
 func TestLongSketches(t *testing.T) {
 	c := dial(t, startNode(t, func(c *Config) { c.StallLimit = time.Minute }).Addr())
 	long := append([]byte("HYLL\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80"), make([]byte, 5<<20)...)
@@ -108,7 +110,8 @@ func TestLongSketches(t *testing.T) {
 	c.want("PFCOUNT"+strings.Repeat(" {h}a", hyperloglogs.MaxUnion), "(integer) 0")
 }
 
-// TestWatchedSketches: what changes a HyperLogLog in its place is a change to those who watch it, and what does not is none.
+// TestWatchedSketches: what changes a HyperLogLog in its place is a change to those who watch it,
+// and what does not is none.
 func TestWatchedSketches(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
 	c, other := dial(t, n.Addr()), dial(t, n.Addr())

@@ -14,8 +14,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// BenchmarkGetBesideLarge is how long one client's GETs of small values wait while another one moves values of 512 MiB
-// over the same loop.
+// BenchmarkGetBesideLarge is how long one client's GETs of small values wait while another one
+// moves values of 512 MiB over the same loop.
 func BenchmarkGetBesideLarge(b *testing.B) {
 	const size = 512 << 20
 	run := func(name string, memory int64, small int, large func(c *largeClient)) {

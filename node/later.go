@@ -12,7 +12,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// What a handler asks of the node: a request is its own exec.Host and exec.Keyspace.
+// A request is its own exec.Host and exec.Keyspace: what its handler asks of the node.
 
 // AnswerLater stops the connection, has a goroutine call f, and appends the reply that f returns.
 func (r *request) AnswerLater(f func(ctx context.Context) (reply []byte)) {
@@ -50,9 +50,9 @@ func (r *request) Cover() ring.PartitionSet {
 	return covered
 }
 
-// CoverLater is AnswerLater for a command over all keys. No barrier waits for the goroutine: when
-// the view has changed, f may have found keys of a partition that this node has lost meanwhile. A
-// part of a reply must be right about that, so CoverLater calls f again.
+// CoverLater is AnswerLater for a command over all keys. No barrier waits for the goroutine: if the
+// view has changed meanwhile, f may have found keys of a partition that this node has lost. A part
+// of a reply must be right about that, so CoverLater calls f again.
 func (r *request) CoverLater(f func(ctx context.Context, covered *ring.PartitionSet) (reply []byte)) {
 	n := r.node
 	if !r.Part {
@@ -80,8 +80,8 @@ func (r *request) CoverLater(f func(ctx context.Context, covered *ring.Partition
 const coverTries = 5
 
 // Drop deletes all keys of those partitions that the node still serves. It runs outside the loops,
-// and no barrier waits for it: so it drops each partition between two tables. A partition that this
-// node has lost meanwhile may be a copy by now, which must stay as it is.
+// and no barrier waits for it. So it drops each partition between two tables: a partition that this
+// node has lost meanwhile may be a copy, which must stay as it is.
 func (r *request) Drop(partitions *ring.PartitionSet) {
 	n := r.node
 	for p := range uint16(ring.Partitions) {
@@ -109,7 +109,7 @@ func (cn *conn) pause() {
 // must not use the request or views of its arguments, and must return soon after the node closes.
 func (r *request) answerLater(f func() []byte) { r.answerLaterThen(f, func() {}) }
 
-// answerLaterThen is answerLater that calls then on the loop, before the reply is appended.
+// answerLaterThen is answerLater, but calls then on the loop before it appends the reply.
 func (r *request) answerLaterThen(f func() []byte, then func()) {
 	r.MayWait()
 	cn := r.conn

@@ -64,9 +64,9 @@ func TestWorkEndsBeforeTheEngine(t *testing.T) {
 	<-release
 }
 
-// TestPipeLostWhileAGoroutineAnswers: a pipe whose connection is lost has not ended while a goroutine
-// answers a command of it. Until then the node does not acknowledge the pipe's next generation, and
-// afterwards the command changes nothing and is not answered.
+// TestPipeLostWhileAGoroutineAnswers: a pipe whose connection is lost has not ended while a
+// goroutine answers a command of it. Until then the node does not acknowledge the pipe's next
+// generation, and afterwards the command changes nothing and is not answered.
 func TestPipeLostWhileAGoroutineAnswers(t *testing.T) {
 	n := startNode(t)
 	lost := openPipeTo(t, n, 1, 0, "large", 1, 2)

@@ -7,11 +7,11 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A command on keys mostly waits for memory, when there are more keys than fit the processor's
-// caches. So the requests of a pipeline are parsed some way ahead, and engine.Touch has the waits
-// for all their keys pass at the same time before the first is executed.
+// With more keys than fit the processor's caches, a command on keys mostly waits for memory. So the
+// node parses the requests of a pipeline some way ahead, and engine.Touch loads all their keys at
+// the same time, before the first is executed.
 
-// lookahead is what is known of the input ahead of the request that is executed. A worker has one.
+// lookahead has the requests that were parsed ahead of the present one. Each worker has one.
 type lookahead struct {
 	steps       [exec.MaxAhead]step
 	next, known int      // steps[next:known] are not executed yet
@@ -21,14 +21,14 @@ type lookahead struct {
 // step is one request.
 type step struct {
 	cmd      *command.Command // nil: unknown; with a plan, a subcommand's own row
-	plan     *plan            // nil: not plainly a command on keys that a handler may execute
+	plan     *plan            // nil: not simply a command on keys for a handler
 	args     [][]byte
 	length   int    // in the input
 	firstKey int    // in args; 0: none
 	slot     uint16 // of the first key
 }
 
-// take returns the next request of in, nil if a small one is not wholly there.
+// take returns the next request of in, or nil if it is not a small one that has arrived whole.
 func (a *lookahead) take(cn *conn, in []byte) *step {
 	if a.next == a.known {
 		if a.read(cn, in); a.known == 0 {
@@ -39,7 +39,7 @@ func (a *lookahead) take(cn *conn, in []byte) *step {
 	return &a.steps[a.next-1]
 }
 
-// read parses small requests, until one may change how the next is to be read.
+// read parses small requests, up to one that may change how the next is read.
 func (a *lookahead) read(cn *conn, in []byte) {
 	a.forget()
 	for a.known < exec.MaxAhead {
@@ -62,7 +62,7 @@ func (a *lookahead) read(cn *conn, in []byte) {
 	}
 }
 
-// look finds out what kind of request s.args is.
+// look classifies the request s.args.
 func (s *step) look(cn *conn) {
 	s.cmd, s.plan = command.Lookup(s.args[0]), nil
 	if s.cmd == nil {
@@ -94,7 +94,8 @@ func (a *lookahead) touch(w *worker) {
 	clear(w.Probes[:n])
 }
 
-// forget drops what is not executed, to be parsed again, and all views of an input.
+// forget drops the requests that were not executed, which are parsed again, and all views of an
+// input.
 func (a *lookahead) forget() {
 	if a.known > 0 {
 		a.next, a.known = 0, 0

@@ -39,7 +39,8 @@ func (c *client) wantLines(linesAndReplies ...string) {
 	}
 }
 
-// TestPipelineAsOneByOne says the same random commands to two nodes, to one of them as pipelines of many at a time.
+// TestPipelineAsOneByOne says the same random commands to two nodes, to one of them as pipelines of
+// many at a time.
 func TestPipelineAsOneByOne(t *testing.T) {
 	single, pipelined := dial(t, startNode(t).Addr()), dial(t, startNode(t).Addr())
 	seed := rand.Uint64()
@@ -94,7 +95,8 @@ func TestLatchInPipeline(t *testing.T) {
 		"DUNLIN RETRY 1", "OK", "GET other", `"1"`)
 }
 
-// TestPanicForgetsWhatIsAhead: what is left of a pipeline when a handler panics is not the next connection's.
+// TestPanicForgetsWhatIsAhead: what is left of a pipeline when a handler panics is not the next
+// connection's.
 func TestPanicForgetsWhatIsAhead(t *testing.T) {
 	plan := &plans[command.StrLen]
 	kept := *plan

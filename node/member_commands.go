@@ -8,10 +8,10 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Commands between members, on the same port as clients:
+// Commands between members, on the port of the clients:
 //
-//	DUNLIN CHALLENGE, PIPE, PEER   who is it? (pipes.go)
-//	DUNLIN RETRY                   a proxy repeats what was refused on this pipe (pipes.go)
+//	DUNLIN CHALLENGE, PIPE, PEER   which member this is (pipes.go)
+//	DUNLIN RETRY                   a proxy sends again what this pipe refused (pipes.go)
 //	DUNLIN FETCH                   a piece of a large reply, for a proxy (pipes.go)
 //	DUNLIN EXEC, WATCH             a proxy's client's transaction (transaction.go)
 //	DUNLIN EACH                    a proxy's command over all keys, for a set of partitions
@@ -20,7 +20,7 @@ import (
 //	DUNLIN TABLE, TAKE             reading the table, handing over a newer one
 //	DUNLIN REPORT                  which copies are in sync (replication.go)
 //
-// They are not for clients' passwords: what lets a member in is the secret.
+// A client's password does not allow them: a member proves that it knows the cluster's secret.
 
 // trusted reports whether the connection is a member's.
 func (r *request) trusted() bool {
@@ -63,8 +63,8 @@ func sendTable(r *request) {
 	r.ReplyBulk(t.Encode())
 }
 
-// takeTable: DUNLIN TAKE table. When it is answered, this node executes nothing
-// under an older table any more, and the new owners of what it lost have all of it.
+// takeTable: DUNLIN TAKE table. When the node answers, it executes nothing under an older table any
+// more, and the new owners have all of what it has lost.
 func takeTable(r *request) {
 	t, err := ring.DecodeTable(r.Args[2])
 	if err != nil {
@@ -84,9 +84,9 @@ func takeTable(r *request) {
 	})
 }
 
-// each: DUNLIN EACH bitmap command arguments... The reply is an array of the partitions covered and
-// the node's part of the command's reply. Partitions that were wanted and are not covered are asked
-// of another node, or again.
+// each: DUNLIN EACH bitmap command arguments... The reply is an array of two: the partitions
+// covered, and the node's part of the command's reply. The proxy asks again, or another node, about
+// partitions that are not covered.
 func each(r *request) {
 	if r.gate().Outdated(r.view) {
 		r.replyWait()
@@ -113,8 +113,8 @@ func each(r *request) {
 	r.Fail(errNotEach)
 }
 
-// coverage returns the present view and which of the partitions wanted may be
-// served by it.
+// coverage returns the present view, and which of the wanted partitions this node may serve under
+// it.
 func (n *Node) coverage(wanted *ring.PartitionSet) (*ownership.View, ring.PartitionSet) {
 	fenced := n.fenced.Load() // first, see worker.begin
 	v := n.view.Load()

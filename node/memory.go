@@ -6,25 +6,25 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// What connections take of the node's one budget. The engine's limit is charged by
-// netloop before it makes a buffer, and the engine evicts for that as for a value.
+// Connections take their memory of the node's one budget. netloop charges the engine's limit before
+// it makes a buffer, and the engine evicts for a buffer as for a value.
 
 const (
-	// connMemory is what a connection takes in the Go heap without any buffer (8,000 of
-	// them: 1,010 bytes each).
+	// connMemory is what a connection without any buffer takes in the Go heap, in bytes (measured
+	// with 8,000 of them: 1,010 each).
 	connMemory = 1 << 10
-	// maxFloor is what the connections of a loop may always have, whatever the data
-	// takes: buffers of 4 KiB for as many as have their turn in an iteration. Under
-	// noeviction the data takes all the rest.
+	// maxFloor is what the connections of a loop can always have, whatever the data takes, in
+	// bytes: buffers of 4 KiB for as many as have their turn in an iteration. Under noeviction the
+	// data takes all the rest.
 	maxFloor = 4 << 20
-	// floorShare is the largest part of the limit that goes to the floors of all loops.
+	// floorShare is the largest part of the limit that all loops' floors take together.
 	floorShare = 16
-	// connShare: connections have at most half of the limit. Clients that do not read, or
-	// never end their requests, must not cost the others all their keys.
+	// connShare bounds connections to half of the limit. Clients that do not read, or never end
+	// their requests, must not cost the others all their keys.
 	connShare = 2
 )
 
-// connBudget is the engine's budget as far as connections may have it.
+// connBudget is the engine's budget, as far as connections may use it.
 type connBudget struct{ n *Node }
 
 func (b connBudget) Charge(bytes int64) bool {
@@ -34,25 +34,25 @@ func (b connBudget) Charge(bytes int64) bool {
 
 func (b connBudget) Refund(bytes int64) { b.n.engine.Refund(bytes) }
 
-// connFloor is the floor of each loop.
+// connFloor returns the floor of each loop.
 func connFloor(memory int64, loops int) int64 {
 	return min(maxFloor, memory/floorShare/int64(loops))
 }
 
-// FitsMemory reports whether a node with so many loops can be run in memory bytes, of which
-// overhead are the process's.
+// FitsMemory reports whether a node with that many loops can run in memory bytes, of which the
+// process takes overhead for itself.
 func FitsMemory(memory, overhead int64, loops int) bool {
 	outside := overhead + int64(loops)*connFloor(memory, loops)
 	return memory >= engine.SmallestLimit(engine.ShardsFor(loops, memory), memory, outside)
 }
 
-// MaxMemory is the limit at present.
+// MaxMemory returns the present limit.
 func (n *Node) MaxMemory() int64 { return n.engine.MaxBytes() }
 
 // SetMaxMemory changes the limit, as CONFIG SET maxmemory does.
 func (n *Node) SetMaxMemory(bytes int64) error { return n.setMemory(bytes) }
 
-// HeapMemory is how much of the Go heap counts towards the limit beside Overhead, about.
+// HeapMemory returns about how much of the Go heap counts towards the limit beside Overhead.
 func (n *Node) HeapMemory() int64 {
 	total := n.lists.Load()
 	for _, w := range n.workers {
@@ -61,7 +61,7 @@ func (n *Node) HeapMemory() int64 {
 	return total
 }
 
-// heapBudget charges what handlers keep in the Go heap. HeapMemory has it.
+// heapBudget charges what handlers keep in the Go heap. HeapMemory includes it.
 type heapBudget struct{ n *Node }
 
 func (b heapBudget) Charge(bytes int64) bool {
@@ -77,8 +77,8 @@ func (b heapBudget) Refund(bytes int64) {
 	b.n.engine.Refund(bytes)
 }
 
-// SetOverhead changes how much of the limit is the process's. False: there is not so
-// much left, and what was said before holds. Calls must not overlap.
+// SetOverhead changes how much of the limit the process takes for itself. It returns false if there
+// is not that much left; then the previous amount holds. Calls must not overlap.
 func (n *Node) SetOverhead(bytes int64) bool {
 	more := bytes - n.overhead.Load()
 	if more > 0 && !n.engine.Charge(more) {
@@ -91,15 +91,15 @@ func (n *Node) SetOverhead(bytes int64) bool {
 	return true
 }
 
-// Charge and Refund let others in this process, a proxy, take of the node's memory for
-// their connections' buffers.
+// Charge and Refund let a proxy in this process take the node's memory for its connections'
+// buffers.
 func (n *Node) Charge(bytes int64) bool { return connBudget{n}.Charge(bytes) }
 
-// Refund gives back what Charge took.
+// Refund returns what Charge took.
 func (n *Node) Refund(bytes int64) { connBudget{n}.Refund(bytes) }
 
-// chargeParser counts what the parser has for a long request, which may be three times
-// the request, and an upload for its other arguments.
+// chargeParser charges what the parser keeps of a long request, which can be three times the
+// request, and what an upload keeps of its other arguments.
 func (cn *conn) chargeParser() {
 	n := cn.parser.Overhead()
 	if n > 0 {
@@ -112,8 +112,8 @@ func (cn *conn) chargeParser() {
 	cn.Socket.SetOther(connMemory + n + cn.State.QueuedBytes())
 }
 
-// OnStarve ends a connection whose request cannot be taken in: the client is told what a
-// write would be told.
+// OnStarve closes a connection whose request finds no memory. The client gets the error that a
+// write would get.
 func (cn *conn) OnStarve(*netloop.Conn) []byte {
 	cn.Closing = true
 	cn.worker.Count.Fail(0, exec.ErrOOM)

@@ -6,7 +6,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/data/keys"
 )
 
-// TestObjectByFrequency: under a policy that goes by frequency, uses are shown and idle times are not.
+// TestObjectByFrequency: under a policy that goes by frequency, uses are shown and idle times are
+// not.
 func TestObjectByFrequency(t *testing.T) {
 	c := dial(t, startNode(t).Addr())
 	c.want("SET k v", "OK")

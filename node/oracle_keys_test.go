@@ -7,8 +7,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/rdb"
 )
 
-// keyspace is a command on whole keys. HyperLogLogs have keys of their own, where nothing writes into the middle of them: what
-// Redis makes of the bytes behind a broken one is not to be compared.
+// keyspace is a command on whole keys. HyperLogLogs have keys of their own, where nothing writes
+// into the middle of them: what Redis makes of the bytes behind a broken one is not to be compared.
 func (g *generator) keyspace(k string) string {
 	sketch := func() string { return g.pick("{t}h", "{t}i") }
 	element := func() string { return fmt.Sprintf("e%d", g.IntN(3000)) }

@@ -212,7 +212,8 @@ func (g *generator) lcsOption() string {
 func (g *generator) field() string {
 	typ := g.pick("u", "i", "u", "i", "x", "") + g.pick("1", "2", "3", "5", "7", "8", "9", "13", "16", "31", "32", "33", "62", "63", "64", "0", "65", "-1", "")
 	at := g.pick("", "", "#") + g.pick("0", "1", "2", "5", "8", "13", "60", "100", "-1", "x")
-	// Not the very smallest number: Redis saturates a signed SET of it upwards (testdata/bitfield.txt).
+	// Not the very smallest number: Redis saturates a signed SET of it upwards
+	// (testdata/bitfield.txt).
 	n := g.pick("0", "1", "-1", "2", "127", "128", "255", "256", "-128", "-129", "65535", "4294967295", "-4294967296", "4611686018427387904",
 		"9223372036854775807", "-4611686018427387905", "x")
 	switch g.IntN(8) {

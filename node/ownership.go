@@ -15,11 +15,11 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// node/ownership decides what this node serves. This file does what it decides: an event, the
-// actions that follow, and the answers that some of them ask for, all under tableMu, so that no
+// node/ownership decides what this node serves, and this file carries it out: an event, the actions
+// that follow, and the answers that some of them ask for. All that runs under tableMu, so that no
 // other event comes between.
 
-// retryPeriod is how soon something that failed is tried again.
+// retryPeriod is the pause before something that failed is tried again.
 const retryPeriod = ownership.RetryPeriod
 
 // obedience is the node's side of its ownership.Machine. tableMu protects it.
@@ -41,7 +41,7 @@ type obedience struct {
 // claimed is what Claim found of the gained partitions.
 type claimed struct {
 	of   map[uint16]replica.Claim
-	lost int // so many had data that is lost
+	lost int // partitions whose data is lost
 }
 
 // startObedience makes the machine. Start calls it before anybody else knows the node.
@@ -56,9 +56,9 @@ func (n *Node) startObedience() {
 	n.view.Store(ownership.None)
 }
 
-// SetTable makes the node obey t, if it is newer than what it obeys. On return, nothing is executed
-// under an older table any more, and what was lost is dropped. Gained partitions may still wait.
-// Must not be called on a loop.
+// SetTable makes the node obey t, if it is newer than the present table. On return the node
+// executes nothing under an older table, and has dropped what it lost. Gained partitions may still
+// wait. SetTable must not be called on a loop.
 func (n *Node) SetTable(t *ring.Table) {
 	n.step(func(m *ownership.Machine, now time.Duration) { m.Install(now, t) })
 }
@@ -68,8 +68,8 @@ func (n *Node) tick() {
 	n.step(func(m *ownership.Machine, now time.Duration) { m.Tick(now) })
 }
 
-// step tells the machine about an event and does what it decides. Must not be called on a loop: the
-// loops are waited for. Once the node closes nothing happens any more.
+// step passes an event to the machine and carries out what it decides. It waits for the loops, so
+// it must not be called on one. Once the node closes it does nothing.
 func (n *Node) step(event func(m *ownership.Machine, now time.Duration)) {
 	n.tableMu.Lock()
 	defer n.tableMu.Unlock()
@@ -152,9 +152,8 @@ func (n *Node) obeyLocked(v *ownership.View) {
 		"serving", v.Count(ownership.Serving), "gained", v.Count(ownership.Gained))
 }
 
-// barrier returns when every loop has finished what it executed under an older view. Commands are
-// short, so a loop that takes longer than Each waits is waited for again. False if the node closes
-// meanwhile.
+// barrier returns when every loop has finished what it executed under an older view. If a loop
+// takes longer than Each waits, barrier waits again. It returns false if the node closes meanwhile.
 func (n *Node) barrier() bool {
 	for n.ctx.Err() == nil {
 		err := n.cfg.Group.Each(func(*netloop.Loop) {})
@@ -167,7 +166,7 @@ func (n *Node) barrier() bool {
 	return false
 }
 
-// resetLocked empties the engine for another hash seed, which puts every key elsewhere.
+// resetLocked empties the engine for another hash seed, by which every key has another place.
 func (n *Node) resetLocked(seed uint64) {
 	n.feeding.Clear()
 	n.actFeedingLocked()
@@ -204,9 +203,9 @@ func (n *Node) aliveNodes() []ring.Member {
 
 func (n *Node) name() string { return ring.Member{ID: n.cfg.ID, Boot: n.cfg.Boot}.Name() }
 
-// DUNLIN TAKE, both ends of it: asking other nodes to obey a table, and obeying one.
+// DUNLIN TAKE, from both ends: asking other nodes to obey a table, and obeying one.
 
-// askLocked asks a node to obey a table, and tells the machine what became of that.
+// askLocked asks a node to obey a table, and tells the machine the outcome.
 func (n *Node) askLocked(a ownership.Ask) {
 	if n.asks == nil {
 		n.asks, n.endAsks = context.WithCancel(n.ctx)
@@ -229,7 +228,7 @@ func (n *Node) askLocked(a ownership.Ask) {
 	})
 }
 
-// tellLocked hands a table to a node. The answer does not matter.
+// tellLocked hands a table to a node, whose answer does not matter.
 func (n *Node) tellLocked(a ownership.Tell) {
 	encoded := n.encodeLocked(a.Table)
 	n.goJob(func() {
@@ -241,7 +240,8 @@ func (n *Node) tellLocked(a ownership.Tell) {
 	})
 }
 
-// encodeLocked returns the table as it travels, which nobody changes. One table travels to many.
+// encodeLocked returns the encoded table, which nobody may change. It keeps the last one, because
+// one table goes to many nodes.
 func (n *Node) encodeLocked(t *ring.Table) []byte {
 	if n.encodedOf != t {
 		n.encoded, n.encodedOf = t.Encode(), t
@@ -249,7 +249,8 @@ func (n *Node) encodeLocked(t *ring.Table) []byte {
 	return n.encoded
 }
 
-// handTable is one DUNLIN TAKE. It returns the epoch that the node obeys then, and its name.
+// handTable hands a table to a node (DUNLIN TAKE). It returns the epoch that the node then obeys,
+// and the node's name.
 func (n *Node) handTable(ctx context.Context, m ring.Member, encoded []byte) (epoch uint64, name string, err error) {
 	p, err := member.DialPeer(ctx, n.cfg.Dialer, m.Addr, n.cfg.Secret.First(), n.cfg.Boot)
 	if err != nil {
@@ -262,9 +263,9 @@ func (n *Node) handTable(ctx context.Context, m ring.Member, encoded []byte) (ep
 	return epoch, name, nil
 }
 
-// obeyTaken obeys a table that another node hands over, and returns what to answer, and the epoch
-// that this node obeys. The answer is StillBusy also when the node closes. Must not be called on a
-// loop.
+// obeyTaken obeys a table that another node hands over. It returns the answer, and the epoch that
+// this node obeys. The answer is also StillBusy if the node closes. obeyTaken must not be called on
+// a loop.
 func (n *Node) obeyTaken(t *ring.Table) (ownership.Answer, uint64) {
 	if source := n.source(); source != nil {
 		source.Adopt(t)
@@ -282,8 +283,8 @@ func (n *Node) obeyTaken(t *ring.Table) (ownership.Answer, uint64) {
 }
 
 // Release obeys t, which takes everything from this node, and returns when the new owners have all
-// that it had, or ctx ends. Until then it must be a member of its cluster: nobody waits for the
-// rest from a node that is gone. Must not be called on a loop.
+// of it, or ctx ends. Until then this node must stay a member of its cluster, because nobody waits
+// for data from a node that is gone. Release must not be called on a loop.
 func (n *Node) Release(ctx context.Context, t *ring.Table) {
 	n.SetTable(t)
 	select {
@@ -294,7 +295,7 @@ func (n *Node) Release(ctx context.Context, t *ring.Table) {
 	}
 }
 
-// await tells the machine about an event that it answers by a Reply with the id.
+// await passes an event to the machine, which answers it by a Reply with that id.
 func (n *Node) await(event func(m *ownership.Machine, now time.Duration, id uint64)) <-chan ownership.Reply {
 	reply := make(chan ownership.Reply, 1)
 	n.step(func(m *ownership.Machine, now time.Duration) {

@@ -238,7 +238,8 @@ func TestBarrierWaitsForLoops(t *testing.T) {
 	<-installed
 }
 
-// TestLeavingNodeIsAsked: a node that leaves is in no newer table, but serves under the old one until it hears of it.
+// TestLeavingNodeIsAsked: a node that leaves is in no newer table, but serves under the old one
+// until it hears of it.
 func TestLeavingNodeIsAsked(t *testing.T) {
 	a, b := startPair(t)
 	first := tableOf(nil, memberOf(a), memberOf(b))
@@ -281,8 +282,8 @@ func TestDeadNodeIsNotAsked(t *testing.T) {
 	eventually(t, "b serves what it gained", b.Serving)
 }
 
-// TestNodeDroppedWhileItStoodStill: gossip called it dead and the table dropped it, but it runs again, and serves until it
-// hears of the table.
+// TestNodeDroppedWhileItStoodStill: gossip called it dead and the table dropped it, but it runs
+// again, and serves until it hears of the table.
 func TestNodeDroppedWhileItStoodStill(t *testing.T) {
 	a, b := startPair(t)
 	first := tableOf(nil, memberOf(a), memberOf(b))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCostlyPatterns: what is costly to match counts as more than one key, so that no loop is held up: SCAN ends early, and
-// goes on.
+// TestCostlyPatterns: what is costly to match counts as more than one key, so that no loop is held
+// up: SCAN ends early, and goes on.
 func TestCostlyPatterns(t *testing.T) {
 	n := startNode(t)
 	c := dial(t, n.Addr())

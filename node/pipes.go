@@ -17,8 +17,8 @@ import (
 // A pipe is the connection over which one loop of a proxy sends its clients' commands. Each of its
 // connections has a generation; package ownership decides which of them live.
 
-// pipeKey is what generations belong to: one loop of one life of a proxy, for one
-// kind of commands and one protocol version.
+// pipeKey names the pipe that a generation belongs to: one loop of one process of a proxy, one kind
+// of commands and one protocol version.
 type pipeKey struct {
 	boot    int64
 	loop    int
@@ -26,27 +26,27 @@ type pipeKey struct {
 	version resp.Version
 }
 
-// pipe is one generation of it.
+// pipe is one generation of a pipe.
 type pipe struct {
 	key        pipeKey
 	generation uint64
 	conn       *conn
-	ended      chan struct{} // closed when nothing of it is executed any more
+	ended      chan struct{} // closed when none of its commands is executed any more
 
 	// These belong to the conn's loop.
 	hasEnded bool // ended is closed
-	tickets  bool // was given some
+	tickets  bool // tickets were issued over it
 	gate     ownership.Gate
 }
 
-// Boot identifies the life of the proxy.
+// Boot identifies the proxy's process.
 func (p *pipe) Boot() int64 { return p.key.boot }
 
-// errSuperseded closes a pipe of which a newer generation opens.
+// errSuperseded closes a pipe whose next generation opens.
 var errSuperseded = errors.New("a newer generation of this pipe was opened")
 
-// pipeRegistry has the generations of all pipes. Pipes open on any loop, so it has a lock, held for
-// moments.
+// pipeRegistry has the generations of all pipes. Pipes open on any loop, so it has a lock, which is
+// held for moments.
 type pipeRegistry struct {
 	mu          sync.Mutex
 	generations ownership.Generations[pipeKey, *pipe]
@@ -70,9 +70,9 @@ func challenge(r *request) {
 	r.ReplyBulk(r.conn.nonce)
 }
 
-// proven reports whether proof shows that the other side knows the secret: it must be about the
-// connection's nonce and the fields. If not, the refusal is answered. The nonce is used up either
-// way.
+// proven reports whether proof shows that the peer knows the secret. The proof is about the fields
+// and the connection's nonce, which proven uses up. If there is no proof, proven answers the
+// refusal.
 func (r *request) proven(fields [][]byte, proof []byte) bool {
 	if r.node.cfg.Secret.First() == nil {
 		return true
@@ -163,7 +163,7 @@ func (cn *conn) becomePipe(p *pipe) {
 	cn.node.clients.Add(-1)
 }
 
-// supersede closes the pipe and returns when it has ended. It is called outside the loops.
+// supersede closes the pipe and returns when it has ended. It must not be called on a loop.
 func (p *pipe) supersede() {
 	cn := p.conn
 	cn.worker.loop.Post(func() {
@@ -178,8 +178,8 @@ func (p *pipe) supersede() {
 	}
 }
 
-// endPipe says that nothing that came over the connection is executed any more: it is closed, and
-// no goroutine answers a request of it.
+// endPipe declares the pipe ended: its connection is closed, and no goroutine answers a request of
+// it.
 func (cn *conn) endPipe() {
 	p := cn.pipe
 	if p == nil || p.hasEnded {
@@ -190,7 +190,7 @@ func (cn *conn) endPipe() {
 	close(p.ended)
 }
 
-// gate is that of the request's pipe, nil for a client.
+// gate returns the Gate of the request's pipe, nil for a client.
 func (r *request) gate() *ownership.Gate {
 	if p := r.conn.pipe; p != nil {
 		return &p.gate
@@ -198,7 +198,8 @@ func (r *request) gate() *ownership.Gate {
 	return nil
 }
 
-// latch has the pipe's later commands on the partitions refused, because one was.
+// latch has the node refuse the pipe's later commands on these partitions too, because it refused
+// one.
 func (r *request) latch(partitions ...uint16) {
 	r.gate().Refused(partitions...)
 	r.careful = r.gate().Careful(r.view, r.fenced)
@@ -216,8 +217,8 @@ func retry(r *request) {
 	r.ReplyOK()
 }
 
-// ticketed puts a ticket in the place of the reply that begins at start, with the pins from the
-// given one on, if that is large and goes over a common pipe.
+// ticketed replaces the reply that begins at start, with the pins from Pins[firstPin] on, by a
+// ticket, if the reply is large and would go over a common pipe.
 func (r *request) ticketed(start, firstPin int) {
 	p := r.conn.pipe
 	if p == nil || p.key.kind != member.Common {
@@ -236,8 +237,8 @@ func (r *request) ticketed(start, firstPin int) {
 	}
 }
 
-// redeem: DUNLIN FETCH ticket offset count. A count of 0 ends the ticket, on the pipe that it came
-// on.
+// redeem: DUNLIN FETCH ticket offset count. A count of 0 ends the ticket, on the pipe over which it
+// was issued.
 func redeem(r *request) {
 	piece, ok := member.ParseFetch(r.Args[2:])
 	p := r.conn.pipe

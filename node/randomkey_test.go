@@ -10,7 +10,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// TestRandomKeys: every key is chosen about as often, those that share a partition or a bucket as well as those that are alone.
+// TestRandomKeys: every key is chosen about as often, those that share a partition or a bucket as
+// well as those that are alone.
 func TestRandomKeys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics need many tries")
@@ -39,7 +40,8 @@ func TestRandomKeys(t *testing.T) {
 	}
 }
 
-// TestRandomKeyIsAlive: an expired key that nothing has met yet is not chosen, and to look for others has an end.
+// TestRandomKeyIsAlive: an expired key that nothing has met yet is not chosen, and to look for
+// others has an end.
 func TestRandomKeyIsAlive(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
 	c := dial(t, n.Addr())
@@ -61,7 +63,8 @@ func TestRandomKeyIsAlive(t *testing.T) {
 	c.want("RANDOMKEY", "(nil)")
 }
 
-// TestEachRandomKey: a node says among how many keys it has chosen, and only of partitions that it is asked for.
+// TestEachRandomKey: a node says among how many keys it has chosen, and only of partitions that it
+// is asked for.
 func TestEachRandomKey(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
 	c := openPipeTo(t, n, 1, 0, "large", 1, 2)

@@ -23,7 +23,7 @@ import (
 // to. replica.Feeding derives from tables which nodes those are, and what this node hands over.
 // Package stream sends it, and takes in what other nodes send (DUNLIN STREAM, EFFECTS and VALUE).
 
-// replication is what this node has to do with copies.
+// replication is the node's part in feeding and keeping copies.
 type replication struct {
 	senders   *stream.Senders
 	receivers *stream.Receivers
@@ -34,8 +34,8 @@ type replication struct {
 	fedBy   map[string]*stream.Sender // by the receiver's name
 }
 
-// startReplication makes what has to do with copies. Start calls it before anybody else knows the
-// node.
+// startReplication makes the senders, receivers and copies. Start calls it before anybody else
+// knows the node.
 func (n *Node) startReplication() {
 	cfg := n.streamConfig()
 	senders := stream.NewSenders(cfg)
@@ -46,7 +46,7 @@ func (n *Node) startReplication() {
 	}
 }
 
-// streamConfig is what streams need of this node.
+// streamConfig returns what streams need of this node.
 func (n *Node) streamConfig() *stream.Config {
 	return &stream.Config{
 		Engine: n.engine, Log: n.log, Context: n.ctx, Go: n.goJob,
@@ -56,11 +56,11 @@ func (n *Node) streamConfig() *stream.Config {
 	}
 }
 
-// handOver is what one table has taken from this node, until its new owners have it.
+// handOver is what one table has taken from this node, until the new owners have it.
 type handOver struct {
 	*replica.HandOver
 	begun time.Duration
-	ctx   context.Context // ends with it
+	ctx   context.Context // ends with the hand-over
 	end   context.CancelFunc
 }
 
@@ -93,8 +93,8 @@ func (n *Node) actFeedingLocked() {
 	}
 }
 
-// refeedLocked begins and ends feeds, so that everybody is fed what v asks for of what it serves.
-// claims are the partitions that v serves anew.
+// refeedLocked begins and ends feeds, so that every receiver is fed what v assigns to it of the
+// partitions that this node serves. claims are those that v has just begun to serve.
 func (n *Node) refeedLocked(v *ownership.View, claims map[uint16]replica.Claim) {
 	heat := sync.OnceValue(n.heat)
 	n.feeding.Refeed(v, claims, func(partitions []uint16) {
@@ -130,8 +130,8 @@ func (n *Node) handOverLocked(a ownership.HandOver) {
 // newSeal returns a number that no other hand-over has.
 func newSeal() uint64 { return rand.Uint64() | 1 }
 
-// finishHandOverLocked is called when the new owners have everything that this node had. Before
-// that it does not acknowledge the table.
+// finishHandOverLocked is called when the new owners have everything that this node had. Until then
+// this node does not acknowledge the table.
 func (n *Node) finishHandOverLocked(id uint64) {
 	h := n.handOvers[id]
 	delete(n.handOvers, id)
@@ -224,7 +224,7 @@ func (r *request) batch() (b stream.Batch, err error) {
 	return stream.Batch{Seq: seq, Sent: sent, Now: r.Now}, nil
 }
 
-// endBatch ends a request that was a batch, and that is answered unless there is an error.
+// endBatch ends a request that was a batch. Without an error, it answers it.
 func (r *request) endBatch(err error) {
 	if err != nil {
 		r.breakStream(err)
@@ -233,13 +233,13 @@ func (r *request) endBatch(err error) {
 	r.longEnough = true
 }
 
-// breakStream answers an error after which nothing of the connection can be trusted.
+// breakStream answers an error after which the node trusts nothing more of the connection.
 func (r *request) breakStream(err error) {
 	r.Fail("ERR " + err.Error())
 	r.conn.Closing = true
 }
 
-// parsePiece reads the arguments of a DUNLIN VALUE from the partition on. The piece is a view of
+// parsePiece reads the arguments of a DUNLIN VALUE, from the partition on. The piece is a view of
 // them.
 func parsePiece(args [][]byte) (v stream.Piece, ok bool) {
 	var n [6]int64

@@ -15,11 +15,11 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Commands that report what the node does and holds. A part of a reply (DUNLIN EACH) has figures
-// that the proxy adds up and renders.
+// Commands that report what the node does and holds. Its part of a reply (DUNLIN EACH) has figures,
+// which the proxy adds up and renders.
 
-// info: INFO [section...]. A part of a reply is made of counters, and with an argument (INFO
-// commandstats) of the calls too.
+// info: INFO [section...]. The node's part of a reply has counters and, if an argument asks for it
+// (INFO commandstats), the calls.
 func info(r *request) {
 	n, version, part := r.node, r.Version(), r.Part
 	sections := exec.CloneArgs(r.Args[1:])
@@ -45,7 +45,7 @@ func info(r *request) {
 	})
 }
 
-// section is what only a node of Dunlin has to say.
+// section is the part of INFO that Redis does not have.
 func (s *Stats) section() figures.InfoSection {
 	number := func(name string, n int) figures.InfoLine {
 		return figures.InfoLine{Name: name, Value: strconv.Itoa(n)}
@@ -59,7 +59,7 @@ func (s *Stats) section() figures.InfoSection {
 	}}
 }
 
-// gatherCounters returns the numbers of INFO, with the keys of the partitions.
+// gatherCounters returns the numbers of INFO, with the keys of these partitions.
 func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Stats, error) {
 	s, err := n.Stats()
 	if err != nil {
@@ -79,8 +79,8 @@ func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Sta
 	}
 	c.Dataset = e.Values
 	c.Overhead = c.UsedMemory - c.Dataset
-	// Expiries are not counted by partition: assume them evenly spread. They include
-	// those of dropped keys that are not freed yet.
+	// The engine does not count keys with an expiry by partition: assume that they are evenly
+	// spread. They include those of dropped keys that are not freed yet.
 	if e.Keys > 0 {
 		c.Expires = min(c.Keys, int64(float64(e.Volatile)*float64(c.Keys)/float64(e.Keys)))
 	}
@@ -90,8 +90,8 @@ func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Sta
 	return c, s, nil
 }
 
-// heat tells which partitions have keys that are used most. Without an answer of the loops none
-// has.
+// heat returns how much the hot keys of each partition are used, nothing if the loops do not
+// answer.
 func (n *Node) heat() *measure.Heat {
 	parts := make([]measure.Heat, len(n.workers))
 	err := n.cfg.Group.Each(func(l *netloop.Loop) {
@@ -108,8 +108,8 @@ func (n *Node) heat() *measure.Heat {
 	return &parts[0]
 }
 
-// HotKeys returns the keys that are used most, with their uses a second as far as a
-// sample of the last minute or so tells. The most used come first.
+// HotKeys returns the most used keys with their uses a second, by a sample of about the last
+// minute. The most used come first.
 func (n *Node) HotKeys() ([]figures.KeyFigure, error) {
 	parts := make([]figures.KeyFigures, len(n.workers))
 	err := n.cfg.Group.Each(func(l *netloop.Loop) {
@@ -124,7 +124,7 @@ func (n *Node) HotKeys() ([]figures.KeyFigure, error) {
 	return parts[0].Top(), nil
 }
 
-// forgetHotKeys is HOTKEYS RESET. It is called on a loop, so it only posts.
+// forgetHotKeys is HOTKEYS RESET. It runs on a loop, so it only posts.
 func (n *Node) forgetHotKeys() {
 	for _, w := range n.workers {
 		w.loop.Post(func() { w.hot = measure.NewHotSketch(w.loop.Now()) })
@@ -150,7 +150,8 @@ func bigKeys(r *request) {
 	r.Out = append(r.Out, reply(r.node.BigKeys())...)
 }
 
-// figuresReply returns what renders keys with their figures, for a client or as a part of a reply.
+// figuresReply returns a function that renders keys with their figures, for a client or as a part
+// of a reply.
 func (r *request) figuresReply(unit string) func(list []figures.KeyFigure) []byte {
 	if r.Part {
 		return func(list []figures.KeyFigure) []byte { return figures.EncodeKeyFigures(nil, list) }
@@ -166,7 +167,7 @@ func hotKeysReset(r *request) {
 	r.ReplyOK()
 }
 
-// BigKeys returns the largest keys, by the bytes of key and value. The largest come first.
+// BigKeys returns the largest keys by the bytes of key and value, the largest first.
 func (n *Node) BigKeys() []figures.KeyFigure { return n.big.Top() }
 
 // latencyHistogram: LATENCY HISTOGRAM [command...]
@@ -181,7 +182,7 @@ func latencyHistogram(r *request) {
 	})
 }
 
-// Slow returns the latest entries of the slow log, that many at most.
+// Slow returns the latest entries of the slow log, at most that many.
 func (n *Node) Slow(most int) []figures.SlowRequest { return n.slow.Latest(most) }
 
 // slowLog: SLOWLOG GET | LEN | RESET
@@ -193,7 +194,7 @@ func slowLog(r *request) {
 	r.Out = append(r.Out, reply...)
 }
 
-// gatherCalls sums what the workers know of commands and errors.
+// gatherCalls sums the workers' counts of commands and errors.
 func (n *Node) gatherCalls() (*figures.Calls, error) {
 	parts := make([]*figures.Calls, len(n.workers))
 	err := n.cfg.Group.Each(func(l *netloop.Loop) { parts[l.Index()] = n.workers[l.Index()].calls() })

@@ -26,15 +26,15 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// memberReserve is how many connections over MaxClients are given a moment to
-// prove that they are no clients: a node full of clients must still hear of new
-// tables, and proxies that lost a pipe open another.
+// memberReserve is how many connections over MaxClients get a moment to prove that they are
+// members: a node that is full of clients must still hear of new tables, and let proxies open a
+// lost pipe again.
 const memberReserve = 64
 
-// errUploadStalled closes a connection whose large value does not come.
+// errUploadStalled closes a connection whose large value does not arrive.
 var errUploadStalled = errors.New("a large value does not come")
 
-// errClosed closes the connections of a node that ends.
+// errClosed closes the connections of a node that closes.
 var errClosed = errors.New("node is closed")
 
 // Config is what a node needs. ID, Boot, Listen and Group must be set.
@@ -43,10 +43,10 @@ type Config struct {
 	Boot int64  // its start in unix nanoseconds: with the ID it names this node in tables
 
 	Listen      string             // address for clients, proxies and other members
-	Memory      int64              // limit of all that the node has: values, index, bookkeeping, connections, Overhead
+	Memory      int64              // limit of all memory of the node: values, index, bookkeeping, connections, Overhead
 	Overhead    int64              // part of Memory that the process takes for itself
-	Nodes       int                // of the process, which tells each a part of what the system counts of it; 0: one
-	Shards      int                // of the engine; 0: as many as suit loops and memory
+	Nodes       int                // in the process, which share the system's figures of it; 0: one
+	Shards      int                // of the engine; 0: as many as suit the loops and the memory
 	Eviction    string             // name of the policy, see ParseEviction
 	RequirePass *session.Passwords // of clients; none: they need none
 	Secret      *member.Secrets    // the cluster's; none: everyone is trusted, unless there is a password
@@ -60,46 +60,44 @@ type Config struct {
 	Group *netloop.Group // the loops; the node does not close them
 	Log   *slog.Logger   // slog.Default if nil
 
-	// StallLimit is for how long a loop may not have run before the node stops
-	// serving until it has heard the table from another member. It must be below
-	// what the others need to declare a silent node dead. 0: 1.2 s.
+	// StallLimit is how long a loop can stand still before the node stops serving until it has
+	// heard the table from another member. It must be shorter than the silence after which the
+	// others declare a node dead. 0: 1.2 s.
 	StallLimit time.Duration
 
-	// MoveRate is how many bytes a second a snapshot for another node may take, to each of them. 0:
-	// as many as possible.
+	// MoveRate is how many bytes a second of snapshots the node sends to each other node. 0: no
+	// limit.
 	MoveRate int64
 }
 
 const (
-	// Others declare a member dead after about 1.5 s of silence, which may be made of
-	// several stalls with moments between them. A fence that was not needed costs a
-	// round trip.
+	// Others declare a member dead after about 1.5 s of silence, which can consist of several
+	// stalls with moments between them. A fence that was not needed costs a round trip.
 	defaultStallLimit = 500 * time.Millisecond
 )
 
-// TableSource is what a node asks of the member's gossip agent.
+// TableSource is the member's gossip agent, which has the tables.
 type TableSource interface {
 	// Table returns the newest table adopted, or nil.
 	Table() *ring.Table
-	// Adopt offers a table that came another way; false if it is not newer.
+	// Adopt offers a table that came another way, and reports whether it is newer.
 	Adopt(t *ring.Table) bool
-	// Confirm returns the table that another member has just named as the current
-	// one, or nil when this member has been alone for the suspicion time.
+	// Confirm returns the table that another member has just named as the current one. It returns
+	// nil if this member has been alone for the suspicion time.
 	Confirm(ctx context.Context) (*ring.Table, error)
-	// Members returns the members that are alive, as far as this one knows. The list
-	// is shared: read only.
+	// Members returns the members that are alive, as far as this one knows. The caller must not
+	// change the slice.
 	Members() []ring.Member
 }
 
-// Node is a running storage node. Its methods may be called from any goroutine
-// but those of the loops.
+// Node is a running storage node. Its methods can be called from any goroutine except the loops.
 type Node struct {
 	cfg      Config
 	log      *slog.Logger
 	engine   *engine.Engine
 	session  *session.Server
 	settings *config.Config
-	// settingsSource changes parameters of the cluster; nil: there is none.
+	// settingsSource changes parameters of the cluster; nil without a cluster.
 	settingsSource atomic.Pointer[SettingsSource]
 	process        *figures.Process // INFO
 	slow           figures.SlowLog
@@ -121,8 +119,8 @@ type Node struct {
 	view  atomic.Pointer[ownership.View]
 	agent atomic.Pointer[TableSource]
 
-	// fenced: serve nothing; see fence.go. Changed under fenceMu, which is never
-	// held for long: loops take it.
+	// fenced: serve nothing, see fence.go. It is changed under fenceMu, which is held for moments,
+	// because loops take it.
 	fenceMu sync.Mutex
 	fenced  atomic.Bool
 	fence   ownership.Fence
@@ -131,19 +129,19 @@ type Node struct {
 
 	forgetClock func() // ends the calls of nothingExpires
 
-	// tableMu orders the events of ownership, and protects what is below.
+	// tableMu orders the events of ownership, and protects the fields below.
 	tableMu sync.Mutex
 	obedience
 	replication
 
-	// ctx ends with the node; jobs are the goroutines to wait for.
+	// ctx ends with the node. jobs are the goroutines that Close waits for.
 	ctx    context.Context
 	cancel context.CancelFunc
 	jobs   sync.WaitGroup
 }
 
-// Start opens the engine and begins to accept connections. Until SetTable, it
-// answers commands on keys with an error.
+// Start opens the engine and begins to accept connections. Until SetTable, the node answers
+// commands on keys with an error.
 func Start(cfg Config) (*Node, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
@@ -192,15 +190,15 @@ func Start(cfg Config) (*Node, error) {
 	}
 	cfg.Group.OnStall(cfg.StallLimit, n.stalled)
 	n.forgetClock = cfg.Group.OnClockStep(n.nothingExpires)
-	// Expired keys disappear when they are looked up. The engine's sweep finds those that nobody
-	// asks for again, in a goroutine of its own: a loop has commands to answer.
+	// Expired keys disappear when they are looked up. The engine's sweep, in its own goroutine,
+	// frees those that nobody asks for again.
 	n.goJob(func() { n.engine.KeepSwept(n.ctx.Done(), cfg.Group.UnixMilli) })
 	n.goJob(func() { n.big.Run(n.ctx, n.engine, cfg.Group.UnixMilli) })
 	close(n.started)
 	return n, nil
 }
 
-// newSession wires what answers commands that are not about keys: the parameters, INFO's
+// newSession sets up what answers commands that are not about keys: the parameters, INFO's
 // description of this node, and the state that connections share.
 func (n *Node) newSession() {
 	host, portText, _ := net.SplitHostPort(n.listener.Addr())
@@ -222,17 +220,17 @@ func (n *Node) newSession() {
 	})
 }
 
-// limitSlowLog has the slow log, and what times commands for it, obey the parameters.
+// limitSlowLog applies the parameters to the slow log, and to the timing of commands for it.
 func (n *Node) limitSlowLog(c *config.Config) {
 	n.slow.Limit(c.SlowerThan(), c.SlowLogLen())
 	n.timing.Store(int64(timedFrom(&n.slow)))
 }
 
-// Addr returns the bound ip:port.
+// Addr returns the address that was bound, ip:port.
 func (n *Node) Addr() string { return n.listener.Addr() }
 
-// SetAgent gives the node its source of tables, which it asks when other nodes
-// hand it one, and before it serves again after a stall.
+// SetAgent gives the node its source of tables. The node asks it when other nodes hand over a
+// table, and before it serves again after a stall.
 func (n *Node) SetAgent(a TableSource) { n.agent.Store(&a) }
 
 func (n *Node) source() TableSource {
@@ -256,7 +254,7 @@ func (n *Node) Serving() bool {
 	return true
 }
 
-// accept makes the handler of a connection, on the connection's loop.
+// accept returns the handler of a new connection, on the connection's loop.
 func (n *Node) accept(c *netloop.Conn) netloop.Handler {
 	<-n.started // a moment at most, while Start returns from Listen
 	w := n.workers[c.Loop().Index()]
@@ -278,14 +276,15 @@ func (n *Node) accept(c *netloop.Conn) netloop.Handler {
 	return cn
 }
 
-// rejected is the handler of a connection over MaxClients.
+// rejected handles a connection over MaxClients.
 type rejected struct{}
 
 func (rejected) OnData(_ *netloop.Conn, in []byte) int { return len(in) }
 func (rejected) OnClose(*netloop.Conn, error)          {}
 
-// Drain stops accepting, answers what has been received, and closes the connections between two
-// requests; what CLIENT PAUSE holds is not executed. It returns when none is left, or ctx ends.
+// Drain stops accepting, answers what has been received, and closes each connection between two
+// requests. It does not execute requests that CLIENT PAUSE holds. Drain returns when no connection
+// is left, or ctx ends.
 func (n *Node) Drain(ctx context.Context) error {
 	if err := n.listener.Close(); err != nil {
 		return err
@@ -315,8 +314,8 @@ func sum(numbers []int) (total int) {
 	return total
 }
 
-// Close closes every connection at once and frees the memory. When a loop does
-// not answer, and so may be in the engine still, the memory is not freed.
+// Close closes every connection at once and frees the memory. If a loop does not answer, it may
+// still use the engine, so Close does not free the memory.
 func (n *Node) Close() error {
 	n.cancel()
 	errs := []error{n.listener.Close()}
@@ -337,8 +336,8 @@ func (n *Node) Close() error {
 	return nil
 }
 
-// forbidJobs cancels ctx once more, under the locks: after its return only connections begin jobs,
-// because all others look at ctx under one of these locks, and no sender begins any more.
+// forbidJobs cancels ctx once more, under the locks. After its return no sender begins, and only
+// connections begin jobs: everybody else looks at ctx under one of these locks.
 func (n *Node) forbidJobs() {
 	n.senders.Close()
 	n.tableMu.Lock()
@@ -348,6 +347,5 @@ func (n *Node) forbidJobs() {
 	n.cancel()
 }
 
-// goJob runs f in a goroutine that Close waits for. f must return soon after
-// n.ctx ends.
+// goJob runs f in a goroutine that Close waits for. f must return soon after n.ctx ends.
 func (n *Node) goJob(f func()) { n.jobs.Go(f) }

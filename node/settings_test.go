@@ -30,8 +30,8 @@ func (d oneDocument) Settings(hash []byte) *ring.Settings {
 	return nil
 }
 
-// changes is a SettingsSource of a coordinator. Each change brings a new view, as a table with a new
-// document does.
+// changes is a SettingsSource of a coordinator. Each change brings a new view, as a table with a
+// new document does.
 type changes struct {
 	oneDocument
 	coordinator ring.Member

@@ -15,8 +15,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/stream"
 )
 
-// Stats is what a node has done and holds. Numbers without a comment on time
-// count since the start, or CONFIG RESETSTAT.
+// Stats is what a node has done and holds. Where a comment names no time, the number counts since
+// the start or CONFIG RESETSTAT.
 type Stats struct {
 	Commands  [command.NumIDs]uint64 // executed or redirected, by command or subcommand
 	Requests  uint64                 // of all kinds, unknown commands included
@@ -27,7 +27,7 @@ type Stats struct {
 	Waits     uint64  // told to wait for a take-over or a fence
 	OpsPerSec float64 // requests, over the last 1.6 s
 
-	Clients     int    // connected now
+	Clients     int    // now
 	MaxClients  int    // more are refused
 	Pipes       int    // open now
 	Peers       int    // other members' connections, now
@@ -45,8 +45,7 @@ type Stats struct {
 	InBuffer   int                       // largest input buffer of a connection now, bytes
 	OutBuffer  int
 
-	// Latency has the times of the heavy commands, and those of the others in one
-	// input of so many (timing.go).
+	// Latency has the times of the heavy commands, and a sample of the others' (timing.go).
 	Latency [command.NumFamilies]figures.Durations
 
 	HotKeys []figures.KeyFigure // with their uses a second, see measure.HotSketch
@@ -63,16 +62,15 @@ type Stats struct {
 	Overhead  int64 // part of Engine.Outside that is the process's; the rest is the connections'
 	Keys      int64 // of the partitions that it serves
 	Engine    engine.Stats
-	// EvictionAge is for how many seconds a key stays on average at the rate of
-	// evictions of the last minute; endless without any.
+	// EvictionAge is how many seconds a key stays on average at the last minute's rate of
+	// evictions; infinite if there were none.
 	EvictionAge float64
 }
 
-// Stats gathers the numbers from the loops. It fails when a loop does not
-// answer for a second.
+// Stats gathers the numbers from the loops. It fails if a loop does not answer within a second.
 func (n *Node) Stats() (Stats, error) {
-	// A worker that answers after the time is up writes to its own place in parts,
-	// which nobody reads then.
+	// A worker that answers too late writes to its own element of parts, which nobody reads by
+	// then.
 	parts := make([]workerStats, len(n.workers))
 	err := n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].report(&parts[l.Index()]) })
 	if err != nil {
@@ -147,7 +145,7 @@ func (s *workerStats) add(o *workerStats) {
 	s.hot.Add(&o.hot)
 }
 
-// notePeak raises the peak to what is used now, and returns it.
+// notePeak raises the peak to the present use, and returns it.
 func (n *Node) notePeak(used int64) int64 {
 	for {
 		peak := n.peak.Load()
@@ -162,14 +160,14 @@ func (w *worker) resetStats() {
 	w.times = [command.NumIDs]*figures.Durations{}
 }
 
-// resetStats is CONFIG RESETSTAT. It is called on a loop, so it only posts.
+// resetStats is CONFIG RESETSTAT. It runs on a loop, so it only posts.
 func (n *Node) resetStats() {
 	for _, w := range n.workers {
 		w.loop.Post(func() { w.resetStats() })
 	}
 }
 
-// MemoryClasses calls emit with each use of the memory in use. The classes add up to Engine.Used.
+// MemoryClasses calls emit with each class of the memory in use. The classes add up to Engine.Used.
 func (s *Stats) MemoryClasses(emit func(class string, bytes int64)) {
 	emit("values", s.Engine.Values) // with their keys
 	emit("index", s.Engine.Index)

@@ -51,8 +51,8 @@ func TestStreamBetweenClocks(t *testing.T) {
 	}
 }
 
-// A value with the farthest expiry there is survives a receiver whose clock is ahead, in one piece or
-// in several.
+// A value with the farthest expiry there is survives a receiver whose clock is ahead, in one piece
+// or in several.
 func TestStreamShiftsFarExpiries(t *testing.T) {
 	b, copies := startReceiver(t)
 	c := dial(t, b.Addr())

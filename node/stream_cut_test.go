@@ -208,7 +208,8 @@ func TestStreamSurvivesCuts(t *testing.T) {
 	t.Logf("%d connections, %d partitions sent again, %d bytes of snapshots", cuts, s.Progress().Resyncs, s.Progress().Moved)
 }
 
-// A receiver that stands still costs its sender a bounded amount, and the owner's commands nothing; what was lost is sent anew.
+// A receiver that stands still costs its sender a bounded amount, and the owner's commands nothing;
+// what was lost is sent anew.
 func TestStreamToStoppedReceiver(t *testing.T) {
 	a := startNode(t, func(c *Config) { c.Memory = 128 << 20 })
 	b, copies := startReceiver(t, func(c *Config) { c.Memory = 256 << 20 })

@@ -15,7 +15,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// gated is a node whose senders get no connection until open is called: nothing is collected from its logs.
+// gated is a node whose senders get no connection until open is called: nothing is collected from
+// its logs.
 func gated(t *testing.T) (n *Node, open func()) {
 	gate := make(chan struct{})
 	n = startNode(t, func(c *Config) {
@@ -72,8 +73,8 @@ func (c *fakeCopies) wantHanded(t *testing.T, p uint16, seal uint64) {
 	}
 }
 
-// The last word of a hand-over is said again, behind a new snapshot, if it is lost with its log: by then nothing of that partition
-// is fed.
+// The last word of a hand-over is said again, behind a new snapshot, if it is lost with its log: by
+// then nothing of that partition is fed.
 func TestStreamHandsOverThroughAnOverflow(t *testing.T) {
 	a, open := gated(t)
 	b, copies := startReceiver(t)
@@ -93,8 +94,8 @@ func TestStreamHandsOverThroughAnOverflow(t *testing.T) {
 	sameContents(t, a, b)
 }
 
-// The last word of a hand-over is said again if it is lost with a log that was emptied for the sake of another receiver's, when
-// nothing at all of its shard was fed any more.
+// The last word of a hand-over is said again if it is lost with a log that was emptied for the sake
+// of another receiver's, when nothing at all of its shard was fed any more.
 func TestStreamHandsOverThroughAnOthersOverflow(t *testing.T) {
 	a, open := gated(t)
 	b, copies := startReceiver(t)
@@ -155,7 +156,8 @@ func TestFlushDoesNotWaitForHandOvers(t *testing.T) {
 	copies.wantHanded(t, 7, 77)
 }
 
-// What the receiver has refused, and could not say before its connection broke, is not taken for handed over when the stream goes on.
+// What the receiver has refused, and could not say before its connection broke, is not taken for
+// handed over when the stream goes on.
 func TestStreamHandsOverThroughALostRefusal(t *testing.T) {
 	a, b := startNode(t), startBare(t, func(c *Config) { c.ID = "b" }) // without a table it takes no copies
 	r := newRelay(t, b.Addr())
@@ -182,7 +184,8 @@ func TestStreamHandsOverThroughALostRefusal(t *testing.T) {
 	}
 }
 
-// A stream to a node outside the table that only a hand-over kept ends with it, though others go on.
+// A stream to a node outside the table that only a hand-over kept ends with it, though others go
+// on.
 func TestStreamEndsWithItsHandOver(t *testing.T) {
 	a, _ := gated(t)
 	gone, other := ring.Member{ID: "gone", Boot: 1, Addr: "127.0.0.1:1"}, ring.Member{ID: "other", Boot: 1, Addr: "127.0.0.1:1"}

@@ -221,7 +221,8 @@ func TestStreamSnapshotAndChanges(t *testing.T) {
 	}
 }
 
-// A copy that was handed over with a seal goes on under a new owner that has the same; another one is refused and sent anew.
+// A copy that was handed over with a seal goes on under a new owner that has the same; another one
+// is refused and sent anew.
 func TestStreamHandsOverAndContinues(t *testing.T) {
 	a := startNode(t)
 	b, copies := startReceiver(t)
@@ -344,7 +345,8 @@ func TestStreamBelongsToOneConnection(t *testing.T) {
 	}
 }
 
-// What is to be handed over overtakes all other snapshots, whatever their rate: commands wait for it.
+// What is to be handed over overtakes all other snapshots, whatever their rate: commands wait for
+// it.
 func TestHandOverOvertakesSnapshots(t *testing.T) {
 	a := startNode(t, func(c *Config) { c.MoveRate = 20 << 10 })
 	b, copies := startReceiver(t)

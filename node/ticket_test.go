@@ -101,7 +101,8 @@ func TestTicketKeepsTheReply(t *testing.T) {
 	fetch.want("DUNLIN FETCH 1 0 10", "(error) "+errNoTicket)
 }
 
-// Who gets no ticket: clients, other pipes, replies that are not large. Who gets no piece of one: others.
+// Who gets no ticket: clients, other pipes, replies that are not large. Who gets no piece of one:
+// others.
 func TestNoTickets(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
 	common := openPipeTo(t, n, 7, 0, "common", 1, 2)

@@ -10,21 +10,20 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// To read the clock takes about as long as a fifth of a GET. So at the usual
-// threshold of the slow log only those commands are timed whose work grows with
-// their arguments or values; what finds one key and copies a little never takes
-// milliseconds. How long the others take INFO and LATENCY tell from a sample: all
-// commands of one input in so many.
+// Reading the clock takes about a fifth of the time of a GET. So at the usual threshold of the slow
+// log, the node times only commands whose work grows with their arguments or values: a command that
+// finds one key and copies a little never takes milliseconds. INFO and LATENCY know the times of
+// the other commands from a sample: all commands of one input out of many.
 
 const (
-	// manyArgs is how many arguments make any command one to be timed.
+	// manyArgs is the number of arguments from which every command is timed.
 	manyArgs = 64
-	// fineThreshold is below which all commands are timed: who sets it wants to
-	// see what he does.
+	// fineThreshold is the threshold of the slow log below which all commands are timed: whoever
+	// sets it wants to see them.
 	fineThreshold = time.Millisecond
 )
 
-// timedFrom is from how many arguments on any command is timed.
+// timedFrom returns the number of arguments from which every command is timed.
 func timedFrom(l *figures.SlowLog) int {
 	switch threshold := l.Threshold(); {
 	case threshold < 0:
@@ -35,8 +34,8 @@ func timedFrom(l *figures.SlowLog) int {
 	return manyArgs
 }
 
-// timed executes a command, notes its time if it counts, and puts it into the
-// slow log if it took long.
+// timed executes a command. It notes the time if that counts, and enters the command into the slow
+// log if it was slow.
 func (r *request) timed(run exec.Handler) {
 	clock, cmd, args := r.worker.loop.Clock, r.Cmd, r.Args
 	begun := clock()
@@ -45,7 +44,7 @@ func (r *request) timed(run exec.Handler) {
 	if r.conn.Answering {
 		return // the goroutine's time counts
 	}
-	// Of commands that are timed only with many arguments the sample alone is fair.
+	// Commands that are timed only because of many arguments would distort the sample.
 	if r.timedFrom == 0 || plans[cmd.ID].timed {
 		r.worker.noteTime(cmd.ID, took)
 	}
@@ -54,7 +53,7 @@ func (r *request) timed(run exec.Handler) {
 	}
 }
 
-// show has MONITOR show a request, if anybody watches: then all are timed.
+// show has MONITOR show a request, if anybody watches. Then all commands are timed.
 func (r *request) show() {
 	if feed := r.worker.feed; feed.On() && session.Monitored(r.conn.State, r.Args) {
 		feed.Show(func(dst []byte) []byte {
@@ -70,7 +69,7 @@ func (w *worker) noteTime(id command.ID, took time.Duration) {
 	w.times[id].Note(took)
 }
 
-// timingLater is timed for what a goroutine answers.
+// timingLater is timed for a command that a goroutine answers.
 type timingLater struct {
 	worker *worker
 	id     command.ID // 0: a command between members, not timed
@@ -84,7 +83,7 @@ func (r *request) timingLater() timingLater {
 	return timingLater{r.worker, r.Cmd.ID, figures.NewSlowEntry(r.conn.State.Addr, r.conn.State.Name, r.Args)}
 }
 
-// end is called on the loop.
+// end is called on the loop, when the goroutine has answered.
 func (t *timingLater) end(took time.Duration) {
 	if t.id == 0 {
 		return

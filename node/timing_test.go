@@ -9,7 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 )
 
-// TestSlowLog: with a threshold of 0 the log has every command, in the words of its client; passwords never.
+// TestSlowLog: with a threshold of 0 the log has every command, in the words of its client;
+// passwords never.
 func TestSlowLog(t *testing.T) {
 	n := startNode(t)
 	c := dial(t, n.Addr())
@@ -69,7 +70,8 @@ func TestTimedCommands(t *testing.T) {
 	}
 }
 
-// TestMonitor: who watches sees the commands of all loops, in the order of each connection, until RESET.
+// TestMonitor: who watches sees the commands of all loops, in the order of each connection, until
+// RESET.
 func TestMonitor(t *testing.T) {
 	n := startNode(t)
 	var clients []*client

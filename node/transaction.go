@@ -13,12 +13,13 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A transaction is executed under the lock of its one partition, which its commands do not take
-// again (see lock). A client's is queued here by internal/session; a proxy queues its clients', and
-// sends each as one request (see internal/member).
+// A transaction runs under the lock of its one partition, which its commands do not take again (see
+// lock). internal/session queues a client's transaction here. A proxy queues its clients'
+// transactions, and sends each as one request (see internal/member).
 
-// shortReply is up to how many bytes a reply counts nothing towards maxReply: all short ones of a
-// transaction come to that at most. A single long one is answered whatever its size.
+// shortReply is the length, in bytes, up to which a reply does not count towards exec.MaxReply: all
+// short replies of a transaction together have at most that. A single long reply is sent whatever
+// its size.
 const shortReply = 1 << 10
 
 // watch: WATCH key...
@@ -52,8 +53,8 @@ func watchFor(r *request) {
 	}
 }
 
-// versions are those of the keys behind the first argument. ok is false if they are not served
-// here; that is answered.
+// versions appends the versions of the keys behind the first argument. If this node does not serve
+// them, it answers that and returns false.
 func (r *request) versions() (versions [][]byte, ok bool) {
 	if !r.admitKeys(true) {
 		return nil, false
@@ -66,8 +67,8 @@ func (r *request) versions() (versions [][]byte, ok bool) {
 	return versions, true
 }
 
-// appendVersion appends the version of a key: the engine's, of this life of the node, and of this
-// time that it owns the partition.
+// appendVersion appends the version of a key: the engine's, and with it the life of this node and
+// the ownership of the partition in which it counts.
 func (r *request) appendVersion(dst []byte, t engine.Txn, key []byte) []byte {
 	v := t.VersionOf(key)
 	for _, n := range []uint64{uint64(r.node.cfg.Boot), r.view.Began[r.Partition], uint64(v.Era), uint64(v.Count)} {
@@ -83,7 +84,7 @@ func (r *request) named(id command.ID) {
 	r.conn.State.LastCmd = id
 }
 
-// execute: EXEC of a client of this node
+// execute: EXEC of a client of this node.
 func execute(r *request) {
 	r.named(command.Exec)
 	st := r.conn.State
@@ -104,7 +105,7 @@ func execute(r *request) {
 	}
 }
 
-// hold calls f with the partition locked, for all that f does.
+// hold calls f with the partition locked, which the commands that f executes then find.
 func (r *request) hold(f func()) {
 	t := r.Lock()
 	defer t.Unlock()
@@ -113,8 +114,8 @@ func (r *request) hold(f func()) {
 	f()
 }
 
-// onlySlot is the slot of all keys of a transaction: whether there are any, and whether it is the
-// same.
+// onlySlot returns the slot of the keys of a transaction. any reports whether it has keys, same
+// whether they all have that slot.
 func onlySlot(tx *session.Transaction) (slot uint16, any, same bool) {
 	same = true
 	add := func(key []byte) {
@@ -157,8 +158,8 @@ func execFor(r *request) {
 	}
 }
 
-// transactionOf makes views of its arguments. ok is false if there is something that cannot be
-// queued.
+// transactionOf returns the transaction, whose commands are views of the arguments. It returns
+// false if a command cannot be queued.
 func transactionOf(watched, requests [][]byte) (tx *session.Transaction, ok bool) {
 	tx = &session.Transaction{}
 	for i := 0; i < len(watched); i += 2 {
@@ -179,8 +180,8 @@ func transactionOf(watched, requests [][]byte) (tx *session.Transaction, ok bool
 	return tx, true
 }
 
-// transact executes a transaction and answers what EXEC answers. If it has keys, their partition is
-// locked and held.
+// transact executes a transaction and answers as EXEC does. If it has keys, it holds the lock of
+// their partition.
 func (r *request) transact(tx *session.Transaction) {
 	var scratch [64]byte
 	for _, w := range tx.Watched {

@@ -9,28 +9,28 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A large value is not gathered with its request. It goes into the engine's memory piece by piece,
-// as it arrives, and the command is executed when the request is there, wholly:
+// A large value is not gathered with its request. It goes into the engine's memory piece by piece
+// as it arrives, and the command is executed when the whole request is there:
 //
 //	*5 SET key $500000 ▒▒▒▒ ▒▒▒▒▒▒ ▒▒▒▒▒ EX 60
 //	     beginValue ┘   └─ Write ─────┘      └ endUpload: like any command, but Put publishes the value
 //
-// Memory is taken for what has come, not for what was announced. When there is none, the rest of
-// the value is thrown away, and the handler learns of it where it stores the value.
+// Memory is taken for what has arrived, not for what was announced. If there is none, the rest of
+// the value is thrown away, and the handler gets the error when it stores the value.
 
 const (
-	// uploadFrom is from how many bytes on a value is large. Such a value is too long for a cell of
-	// the engine.
+	// uploadFrom is the length from which a value is large, in bytes: too long for a cell of the
+	// engine.
 	uploadFrom = 64 << 10
-	// uploadPatience is for how long a value may stop on its way before its memory is wanted back.
+	// uploadPatience is how long a value may stop arriving before its connection is closed.
 	uploadPatience = 10 * time.Second
-	// keptArgs is how many bytes of other arguments an upload keeps, more or less. With more of
-	// them, all are gathered.
+	// keptArgs is about how many bytes of other arguments an upload keeps. If there are more, the
+	// whole request is gathered.
 	keptArgs = 128 << 10
 )
 
-// beginValue is called at the beginning of a large argument and says how many bytes of the input
-// are used up. What is not a value for a key is gathered.
+// beginValue is called at the beginning of a large argument, and returns how many bytes of the
+// input it has used. An argument that is not the value of a key is gathered.
 func (r *request) beginValue() (used int) {
 	cn := r.conn
 	p := &cn.parser
@@ -58,7 +58,8 @@ func (r *request) beginValue() (used int) {
 	return p.Len()
 }
 
-// uploadOf begins an upload if args begin a request that is executed as far as one can tell.
+// uploadOf begins an upload if args begin a request that will be executed, as far as the node can
+// know by then.
 func (cn *conn) uploadOf(args [][]byte, total int) *exec.Upload {
 	if len(args) == 0 || !cn.State.Authenticated || cn.State.Apart {
 		return nil
@@ -70,7 +71,7 @@ func (cn *conn) uploadOf(args [][]byte, total int) *exec.Upload {
 	return &exec.Upload{Cmd: c}
 }
 
-// stage takes a place for the value of argument at, which is about to come.
+// stage reserves a place for the value of argument at, which is about to arrive.
 func (r *request) stage(u *exec.Upload, at int) {
 	v := exec.Uploaded{At: at}
 	key := u.Args[u.Cmd.Values.Key(at)]
@@ -108,7 +109,7 @@ func (r *request) endUpload(args [][]byte) {
 	cn.dropUpload()
 }
 
-// dropUpload gives up what was not stored.
+// dropUpload frees what was not stored.
 func (cn *conn) dropUpload() {
 	if cn.Upload != nil {
 		cn.Upload.Drop()

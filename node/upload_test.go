@@ -55,8 +55,9 @@ func (c *client) nextBig(value []byte) string {
 	return text
 }
 
-// settled is what the engine uses when all that is gone has been given back. It may differ by a few of the 16 bytes that
-// each large value takes which is there, or not yet given back, at the same time.
+// settled is what the engine uses when all that is gone has been given back. It may differ by a few
+// of the 16 bytes that each large value takes which is there, or not yet given back, at the same
+// time.
 func settled(t *testing.T, n *Node) (used int64) {
 	t.Helper()
 	eventually(t, "memory is given back", func() bool {

@@ -12,18 +12,18 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// WAIT tells how many copies have all that was written before it: the least number over the
-// partitions. That is more than what the connection has written, which nobody keeps.
+// WAIT answers how many copies have everything that was written before it: the least number over
+// all partitions. Redis counts only what the connection itself has written, which Dunlin does not
+// track.
 
 const (
-	// waitTry is for how long one attempt waits for acknowledgements.
+	// waitTry is how long one attempt waits for acknowledgements.
 	waitTry = 50 * time.Millisecond
-	// waitPause is how long it takes until the next one, at most.
+	// waitPause is the longest pause between two attempts.
 	waitPause = 100 * time.Millisecond
 )
 
-// wait: WAIT replicas milliseconds. A part of a reply waits for a moment only: the proxy asks
-// again.
+// wait: WAIT replicas milliseconds. A part of a reply makes one attempt: the proxy asks again.
 func wait(r *request) {
 	replicas, limit, refusal := session.ParseWait(r.Args)
 	if refusal != "" {
@@ -56,7 +56,7 @@ func wait(r *request) {
 	})
 }
 
-// limited is ctx with a limit of time, 0 is none.
+// limited returns ctx with a limit of time, 0 for none.
 func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if limit == 0 {
 		return context.WithCancel(ctx)
@@ -64,8 +64,8 @@ func limited(ctx context.Context, limit time.Duration) (context.Context, context
 	return context.WithTimeout(ctx, limit)
 }
 
-// awaitCopies waits for so many copies of all that is served, or for ctx, and keeps in best how
-// many there are.
+// awaitCopies waits until there are that many copies of all that this node serves, or until ctx
+// ends. It keeps in best how many there are.
 func (n *Node) awaitCopies(ctx context.Context, replicas int64, best *atomic.Int64) {
 	for pause := time.Millisecond; ; pause = min(2*pause, waitPause) {
 		_, covered := n.coverage(&allPartitions)
@@ -80,8 +80,8 @@ func (n *Node) awaitCopies(ctx context.Context, replicas int64, best *atomic.Int
 	}
 }
 
-// countCopies tells how many copies have all that was written to the partitions before; the least
-// number of them.
+// countCopies returns how many copies have everything that was written to the partitions before:
+// the least number over them.
 func (n *Node) countCopies(ctx context.Context, partitions *ring.PartitionSet) int64 {
 	ctx, cancel := context.WithTimeout(ctx, waitTry)
 	defer cancel()
@@ -112,7 +112,7 @@ func (n *Node) countCopies(ctx context.Context, partitions *ring.PartitionSet) i
 		least = min(least, count)
 	}
 	if least == math.MaxInt64 {
-		return 0 // of nothing
+		return 0 // there are no partitions
 	}
 	return least
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/measure"
 )
 
-// worker is what a node keeps on one loop. It belongs to that loop.
+// worker is what a node keeps on one loop, to which it belongs.
 type worker struct {
 	exec.Worker
 	node  *Node
@@ -23,11 +23,11 @@ type worker struct {
 	rate  measure.Rate
 	times [command.NumIDs]*figures.Durations // of the commands that were timed
 	feed  *monitor.Feed
-	// untilSample is how many inputs come before the next one is sampled.
+	// untilSample counts the inputs until the next one that is sampled.
 	untilSample int
 	hot         *measure.HotSketch
 	request     request
-	account     *netloop.Account // of the connections' buffers
+	account     *netloop.Account // of the connections
 	ahead       lookahead
 	heap        atomic.Int64 // what of account is in the Go heap, as of the last sample
 	timers      []*netloop.Timer
@@ -67,7 +67,7 @@ func (w *worker) startTimers() {
 	}
 }
 
-// add begins a client's connection.
+// add begins a connection, which is a client's until it says otherwise.
 func (w *worker) add(c *netloop.Conn) *conn {
 	cn := &conn{Conn: exec.Conn{Socket: c}, node: w.node, worker: w}
 	cn.State = w.node.session.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.Now())
@@ -80,7 +80,7 @@ func (w *worker) add(c *netloop.Conn) *conn {
 	return cn
 }
 
-// remove ends a connection's membership, whatever it has become.
+// remove forgets a connection.
 func (w *worker) remove(cn *conn) {
 	delete(w.conns, cn)
 	if cn.pipe == nil {
@@ -88,7 +88,7 @@ func (w *worker) remove(cn *conn) {
 	}
 }
 
-// closeIdle closes what is between two requests, or waits before one, for Drain.
+// closeIdle closes the connections that are between two requests, or wait before one, for Drain.
 func (w *worker) closeIdle() {
 	for cn := range w.conns {
 		if cn.State.Waiting != nil {
@@ -102,9 +102,9 @@ func (w *worker) closeIdle() {
 	}
 }
 
-// closeSilent closes the clients that were silent for longer than CONFIG's timeout, and who stops
-// in the middle of a large value. Pipes and members are silent when there is nothing to do, and so
-// is who monitors.
+// closeSilent closes clients that have been silent for longer than CONFIG's timeout, and
+// connections that stop in the middle of a large value. Pipes and members are silent when they have
+// nothing to do, and so is a client that runs MONITOR.
 func (w *worker) closeSilent() {
 	limit, now := w.node.settings.IdleTimeout(), w.loop.Now()
 	for cn := range w.conns {
@@ -119,7 +119,7 @@ func (w *worker) closeSilent() {
 	}
 }
 
-// stop closes everything, for Close.
+// stop closes all connections, for Close.
 func (w *worker) stop() {
 	for _, t := range w.timers {
 		t.Stop()
@@ -130,7 +130,7 @@ func (w *worker) stop() {
 	}
 }
 
-// sample is a timer of the worker.
+// sample takes the measurements that need a timer.
 func (w *worker) sample() {
 	w.rate.Sample(w.Count.Executed)
 	w.hot.Fade(w.loop.Now())

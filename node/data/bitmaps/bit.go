@@ -8,8 +8,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// scanFrom is how many bytes may be looked through on the loop, under the shard's lock: some 0.05
-// ms. What is more is left to a goroutine, which has the value pinned.
+// scanFrom is how many bytes a command reads on the loop, under the shard's lock: about 0.05 ms. A
+// goroutine reads longer values, which it has pinned.
 const scanFrom = 256 << 10
 
 // setBit: SETBIT key offset value
@@ -32,8 +32,8 @@ func setBit(r *exec.Request) {
 	}
 }
 
-// bitsToWrite returns the value of the command's key, made so many bytes long if it was shorter, to
-// be written to. ok is false if the command is answered, or will be executed again.
+// bitsToWrite returns the value of the command's key to be written to, extended to that many bytes
+// if it was shorter. ok is false if the command is answered, or will run again.
 func bitsToWrite(r *exec.Request, t engine.Txn, bytes int) (value []byte, ok bool) {
 	item, found, ok := r.FindString(t, r.Args[1])
 	if !ok {
@@ -68,11 +68,11 @@ func getBit(r *exec.Request) {
 	}
 }
 
-// bitRange reads the arguments start, end and unit from the i-th on, as far as they are there, for
-// a value of so many bytes. The result is the bits [from, to); there are none if from is not less.
-// ok is false if the error is answered.
+// bitRange reads the arguments start, end and unit, from the i-th on and as far as they are there,
+// for a value of that many bytes. The result is the bits [from, to), which is empty unless from <
+// to. ok is false if bitRange has answered an error.
 func bitRange(r *exec.Request, i int, bytes int64) (from, to int64, ok bool) {
-	// Of several errors BITPOS and BITCOUNT answer another one, as in Redis.
+	// Of several errors, BITPOS and BITCOUNT answer different ones, as in Redis.
 	count := r.Cmd.ID == command.BitCount
 	end, unit := int64(-1), int64(8)
 	start, ok := r.IntArg(i)
@@ -101,7 +101,7 @@ func bitRange(r *exec.Request, i int, bytes int64) (from, to int64, ok bool) {
 	return min(start, length) * unit, (min(end, length-1) + 1) * unit, true
 }
 
-// bitUnit reads the unit of a range, if argument i is there: how many bits it has.
+// bitUnit reads the unit of a range, if argument i is there, and returns its length in bits.
 func bitUnit(r *exec.Request, i int) (bits int64, ok bool) {
 	switch {
 	case len(r.Args) <= i, exec.Is(r.Args[i], "BYTE"):

@@ -8,7 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// combinationOf reads the operation of a BITOP.
+// combinationOf returns the operation that a BITOP names.
 func combinationOf(arg []byte) bitstring.Combination {
 	for op := bitstring.And; int(op) < len(bitstring.CombinationNames); op++ {
 		if exec.Is(arg, bitstring.CombinationNames[op]) {
@@ -18,7 +18,8 @@ func combinationOf(arg []byte) bitstring.Combination {
 	return bitstring.NoCombination
 }
 
-// combineTries is how often a result is made anew because its sources have other lengths each time.
+// combineTries bounds how often a result is made again because its sources have other lengths by
+// then.
 const combineTries = 100
 
 // bitOp: BITOP AND|OR|XOR|NOT|DIFF|DIFF1|ANDOR|ONE destination source...
@@ -51,7 +52,7 @@ func bitOp(r *exec.Request) {
 	}
 }
 
-// longest is the length of the longest string among the keys, all of which are looked up. ok is
+// longest returns the length of the longest string among the keys, all of which it looks up. ok is
 // false if one is no string.
 func longest(r *exec.Request, t engine.Txn, keys [][]byte) (length int, ok bool) {
 	for _, key := range keys {
@@ -69,7 +70,7 @@ func longest(r *exec.Request, t engine.Txn, keys [][]byte) (length int, ok bool)
 	return length, true
 }
 
-// combine makes the result here. It is a large one in a transaction only, which waits for no
+// combine makes the result on the loop. It is large only in a transaction, which waits for no
 // goroutine.
 func combine(r *exec.Request, t engine.Txn, op bitstring.Combination, length int) {
 	w := r.Worker
@@ -86,8 +87,8 @@ func combine(r *exec.Request, t engine.Txn, op bitstring.Combination, length int
 	w.KeepBody(result)
 }
 
-// fillNow makes the result from what the sources have now. They were looked up, so that to do so
-// again removes none: all views stay what they are.
+// fillNow makes the result from the present sources. They were looked up before, so looking them up
+// again removes none, and all views stay valid.
 func fillNow(r *exec.Request, t engine.Txn, op bitstring.Combination, result []byte) {
 	views := r.Worker.Views[:0]
 	for _, key := range r.Args[3:] {
@@ -109,9 +110,8 @@ func storeCombined(r *exec.Request, err error, length int) {
 	r.ReplyInt(int64(length))
 }
 
-// combineLarge has a goroutine make the result, and stores it when it is there. If the sources have
-// changed too often meanwhile, it is made once more in the memory that it has, while the lock is
-// held.
+// combineLarge has a goroutine make the result, and then stores it. If the sources keep changing
+// meanwhile, it makes the result once more, in the same memory, while it holds the lock.
 func combineLarge(r *exec.Request, t engine.Txn, op bitstring.Combination, length int) {
 	w := r.Rewrite
 	switch {
@@ -135,7 +135,7 @@ func combineLarge(r *exec.Request, t engine.Txn, op bitstring.Combination, lengt
 	}
 }
 
-// areSources reports whether the keys still have what a result was made from.
+// areSources reports whether the keys still have the values from which a result was made.
 func areSources(r *exec.Request, t engine.Txn, sources []exec.Source) bool {
 	for i, key := range r.Args[3:] {
 		if item, found := t.Peek(key); !sources[i].IsOf(item, found) {

@@ -9,7 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// overflow is what becomes of a result that its field cannot hold.
+// overflow says what becomes of a result that does not fit its field.
 type overflow uint8
 
 const (
@@ -36,14 +36,14 @@ type fieldOp struct {
 	overflow overflow
 }
 
-// fieldOps reads the operations of a BITFIELD one by one: once to find whether all are right, and
-// once more to execute them.
+// fieldOps reads the operations of a BITFIELD one by one: once to check them all, and once more to
+// execute them.
 type fieldOps struct {
 	args     [][]byte // not read yet
-	overflow overflow // for those to come
+	overflow overflow // of the operations to come
 }
 
-// next reads an operation. refusal is the error if it cannot be executed.
+// next reads an operation. If it cannot be executed, refusal is the error.
 func (f *fieldOps) next() (op fieldOp, more bool, refusal string) {
 	for len(f.args) > 0 && exec.Is(f.args[0], "OVERFLOW") && len(f.args) > 1 {
 		if !f.overflow.read(f.args[1]) {
@@ -89,7 +89,7 @@ func (o *overflow) read(arg []byte) bool {
 	return true
 }
 
-// read reads type, offset and, if there is one, operand.
+// read reads the type, the offset and, if there is one, the operand.
 func (op *fieldOp) read(args [][]byte) (refusal string) {
 	typ := args[0]
 	if len(typ) == 0 || typ[0] != 'i' && typ[0] != 'u' {
@@ -112,11 +112,11 @@ func (op *fieldOp) read(args [][]byte) (refusal string) {
 	return ""
 }
 
-// maxBits is how many bits a string may have.
+// maxBits is the largest number of bits in a string.
 const maxBits = exec.MaxString * 8
 
-// bitOffset reads the position of a bit. With a width, "#n" is that of the n-th field of this
-// width.
+// bitOffset reads the position of a bit. With a width, "#n" is the position of the n-th field of
+// that width.
 func bitOffset(arg []byte, width uint64) (at uint64, ok bool) {
 	factor := uint64(1)
 	if width > 0 && len(arg) > 0 && arg[0] == '#' {
@@ -129,7 +129,7 @@ func bitOffset(arg []byte, width uint64) (at uint64, ok bool) {
 	return uint64(n) * factor, true
 }
 
-// execute does the operation on a value. ok is false if OVERFLOW FAIL refuses it.
+// execute applies the operation to a value. ok is false if OVERFLOW FAIL refuses it.
 func (op *fieldOp) execute(value []byte) (reply int64, ok bool) {
 	old := op.signExtend(bitstring.Field(value, op.at, op.width))
 	result, overflowed := old, false
@@ -139,7 +139,7 @@ func (op *fieldOp) execute(value []byte) (reply int64, ok bool) {
 	case setField:
 		result, overflowed = op.sum(0, op.operand)
 		if !op.signed && op.operand < 0 && op.overflow == saturate {
-			result = op.most() // to Redis, it is a very large number
+			result = op.most() // as in Redis, which takes it for a very large number
 		}
 	case incrField:
 		result, overflowed = op.sum(old, op.operand)
@@ -154,7 +154,7 @@ func (op *fieldOp) execute(value []byte) (reply int64, ok bool) {
 	return result, true
 }
 
-// signExtend makes a number of a field's bits. Unsigned fields have 63 at most.
+// signExtend turns the bits of a field into a number. An unsigned field has at most 63.
 func (op *fieldOp) signExtend(v uint64) int64 {
 	if !op.signed {
 		return int64(v & (math.MaxUint64 >> (64 - op.width)))
@@ -162,14 +162,14 @@ func (op *fieldOp) signExtend(v uint64) int64 {
 	return int64(v<<(64-op.width)) >> (64 - op.width)
 }
 
-// sum adds delta to what a field has, or to 0. overflowed says that the field cannot hold the sum;
-// result is then what should be there instead.
+// sum adds delta to the number in the field, or to 0. If the field cannot hold the sum, overflowed
+// is true and result is what is stored instead.
 func (op *fieldOp) sum(old, delta int64) (result int64, overflowed bool) {
 	least, most := int64(0), op.most()
 	if op.signed {
 		least = -most - 1
 	}
-	// The distances to both ends have no sign and up to 64 bits.
+	// The distances to both ends are unsigned and have up to 64 bits.
 	over, under := delta > 0 && uint64(most-old) < uint64(delta), delta < 0 && uint64(old-least) < -uint64(delta)
 	switch {
 	case !over && !under:
@@ -182,7 +182,7 @@ func (op *fieldOp) sum(old, delta int64) (result int64, overflowed bool) {
 	return least, true
 }
 
-// most is the largest number that the field can hold.
+// most returns the largest number that the field can hold.
 func (op *fieldOp) most() int64 {
 	if op.signed {
 		return math.MaxInt64 >> (64 - op.width)
@@ -194,7 +194,7 @@ func (op *fieldOp) most() int64 {
 // value]..., and BITFIELD_RO
 func bitField(r *exec.Request) {
 	ops := fieldOps{args: r.Args[2:]}
-	count, end := 0, uint64(0) // of the last bit that is written
+	count, end := 0, uint64(0) // end: behind the last bit that is written
 	for {
 		op, more, refusal := ops.next()
 		if refusal != "" {
@@ -233,8 +233,8 @@ func getFields(r *exec.Request, count int) {
 	replyFields(r, value, count)
 }
 
-// changeFields executes operations that need so many bytes. The value grows to them even where
-// OVERFLOW FAIL then refuses.
+// changeFields executes operations that need a value of that many bytes. The value grows even if
+// OVERFLOW FAIL then refuses them all.
 func changeFields(r *exec.Request, count, bytes int) {
 	t := r.Lock()
 	defer t.Unlock()
@@ -243,7 +243,7 @@ func changeFields(r *exec.Request, count, bytes int) {
 	}
 }
 
-// replyFields executes the operations, which are all right.
+// replyFields executes the operations, which were checked, and answers.
 func replyFields(r *exec.Request, value []byte, count int) {
 	r.Out = resp.AppendArray(r.Out, count)
 	ops := fieldOps{args: r.Args[2:]}

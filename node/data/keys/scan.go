@@ -11,9 +11,9 @@ import (
 
 const (
 	defaultScanCount = 10
-	// maxScanCount bounds what one SCAN looks at, and with it how long it holds up
-	// its loop; a key that is costly to match counts as several. COUNT is a hint in
-	// Redis as well: the client goes on with the cursor.
+	// maxScanCount bounds how many keys one SCAN visits, and so how long it holds its loop. A key
+	// that is costly to match counts as several. As in Redis, COUNT is a hint: the client continues
+	// with the cursor.
 	maxScanCount = 10_000
 )
 
@@ -23,11 +23,10 @@ type scanQuery struct {
 	count   int
 	pattern []byte // nil: every key. A view of the command's arguments
 	byType  bool
-	typ     *exec.Type // with byType; nil, which no key has, for a name unknown: then Redis finds nothing too
+	typ     *exec.Type // with byType; nil, which no key has, for an unknown name: as in Redis, nothing is found
 }
 
-// parseScan reads a SCAN's arguments behind its name. errText is "" if they are
-// right.
+// parseScan reads a SCAN's arguments behind its name. errText is "" if they are right.
 func parseScan(types *exec.Types, args [][]byte) (q scanQuery, errText string) {
 	q.count = defaultScanCount
 	cursor, ok := member.ParseCursor(args[0])
@@ -53,7 +52,7 @@ func parseScan(types *exec.Types, args [][]byte) (q scanQuery, errText string) {
 		case exec.Is(args[i], "MATCH"):
 			q.pattern = value
 			if string(value) == "*" {
-				q.pattern = nil // matches everything: not worth trying
+				q.pattern = nil // it matches every key
 			}
 		case exec.Is(args[i], "TYPE"):
 			q.byType, q.typ = true, types.ByName(value)
@@ -71,9 +70,9 @@ func (q *scanQuery) matches(item engine.Item) bool {
 	return q.pattern == nil || glob.Match(q.pattern, item.Key())
 }
 
-// scanKeys appends the keys that the query finds to dst, as bulks, and returns
-// how many, and the cursor at which to go on; done if there is nothing left.
-// Partitions that are not wanted are skipped.
+// scanKeys appends the keys that match the query to dst, as bulk strings. It returns how many there
+// are, the cursor at which to continue, and whether nothing is left. It skips partitions that are
+// not wanted.
 func scanKeys(r *exec.Request, q *scanQuery, wanted *ring.PartitionSet, dst []byte) (body []byte, found int, next member.Cursor) {
 	left := q.count
 	collect := func(item engine.Item) bool {
@@ -101,7 +100,7 @@ func scanKeys(r *exec.Request, q *scanQuery, wanted *ring.PartitionSet, dst []by
 	return dst, found, member.EndOfScan
 }
 
-// afterPartition ends a scan behind partition p: at the next one wanted, if any.
+// afterPartition ends a scan behind partition p, at the next wanted one if there is any.
 func afterPartition(r *exec.Request, p int, wanted *ring.PartitionSet, dst []byte, found int) ([]byte, int, member.Cursor) {
 	for p++; p < ring.Partitions; p++ {
 		if wanted.Has(uint16(p)) {
@@ -114,7 +113,7 @@ func afterPartition(r *exec.Request, p int, wanted *ring.PartitionSet, dst []byt
 // maxScanBytes is how many bytes of keys end a SCAN before its COUNT does.
 const maxScanBytes = exec.MaxBodyKept / 2
 
-// replyKeys answers an array of keys, encoded in the worker's scratch space.
+// replyKeys answers an array of keys, which are encoded in the worker's scratch buffer.
 func replyKeys(r *exec.Request, found int, body []byte) {
 	if r.Room(len(body) + exec.LineRoom) {
 		r.Out = append(resp.AppendArray(r.Out, found), body...)

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// INCRBYFLOAT computes in C's long double, which on x86 has a mantissa of 64
-// bits, so that 0.1 + 0.2 is 0.3 and not 0.30000000000000004. A big.Float of
-// that precision rounds at the same places. Two things are done by hand,
-// because its exponent has no practical bounds: overflow, and refusing texts
-// like 1e999999999 before anybody computes them.
+// Redis computes INCRBYFLOAT in C's long double. On x86 that has a mantissa of 64 bits, so that 0.1
+// + 0.2 is 0.3 and not 0.30000000000000004. A big.Float of that precision rounds alike. Its
+// exponent has no practical limit, so two things are done by hand: overflow, and refusing texts
+// like 1e999999999 before they are computed.
 const (
 	floatMantissaBits = 64
 	floatMaxExponent  = 16384      // of 2: larger ones are infinite in a long double
@@ -18,9 +17,9 @@ const (
 	floatMaxText      = 5*1024 - 1 // characters that Redis reads
 )
 
-// parseFloat reads a number as C's strtold does, without white space: decimal, or
-// hexadecimal behind 0x. infinite is set for "inf", which Redis accepts here and
-// refuses as a result. text is only read.
+// parseFloat reads a number as C's strtold does, without white space: decimal, or hexadecimal
+// behind 0x. infinite is set for "inf", which Redis accepts as an operand and refuses as a result.
+// text is only read.
 func parseFloat(text []byte) (f *big.Float, infinite, ok bool) {
 	if len(text) == 0 || len(text) > floatMaxText {
 		return nil, false, false
@@ -52,14 +51,14 @@ func parseFloat(text []byte) (f *big.Float, infinite, ok bool) {
 	return f, false, true
 }
 
-// floatOverflows reports whether f would be infinite as a long double.
+// floatOverflows reports whether f is infinite as a long double.
 func floatOverflows(f *big.Float) bool {
 	return f.IsInf() || f.MantExp(nil) > floatMaxExponent
 }
 
-// isNumber reports whether text is digits with at most one point among them and an
-// exponent of at most five digits behind. Longer exponents are out of range
-// whatever the digits are, because those are at most floatMaxText.
+// isNumber reports whether text is digits, with at most one point among them, and an exponent of at
+// most five digits. A longer exponent is out of range whatever the digits, because text has at most
+// floatMaxText.
 func isNumber(text []byte, base int) bool {
 	exponentMark := byte('e')
 	if base == 16 {
@@ -79,7 +78,7 @@ func isNumber(text []byte, base int) bool {
 	return i == len(text) || (text[i]|0x20 == exponentMark && isExponent(text[i+1:]))
 }
 
-// isExponent reports whether text is a sign, if any, and one to five digits.
+// isExponent reports whether text is one to five digits, with or without a sign.
 func isExponent(text []byte) bool {
 	if len(text) > 0 && (text[0] == '+' || text[0] == '-') {
 		text = text[1:]
@@ -96,8 +95,8 @@ func isDigit(c byte, base int) bool {
 	return '0' <= c && c <= '9' || base == 16 && 'a' <= c|0x20 && c|0x20 <= 'f'
 }
 
-// appendFloat appends f as Redis's "human friendly" form: printf's %.17Lf
-// without trailing zeros, never "-0".
+// appendFloat appends f in Redis's "human friendly" form: %.17Lf of printf without trailing zeros,
+// never "-0".
 func appendFloat(dst []byte, f *big.Float) []byte {
 	text := f.Text('f', 17)
 	text = strings.TrimRight(text, "0")

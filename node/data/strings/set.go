@@ -9,7 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// condition is on what a SET depends.
+// condition is what a SET depends on.
 type condition uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	ifEqual
 )
 
-// grammar says which options a command knows.
+// grammar says which options a command has.
 type grammar uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	mSetEXGrammar
 )
 
-// setOptions are the options of SET, GETEX and MSETEX, which share most of them.
+// setOptions are the options of SET, GETEX and MSETEX, which have most of them in common.
 type setOptions struct {
 	condition condition
 	equal     []byte // SET: what the value must be, for ifEqual
@@ -42,8 +42,8 @@ type setOptions struct {
 	absolute bool // EXAT, PXAT
 }
 
-// conflicts reports whether an expiry of this kind contradicts an option given
-// before. The same kind may be repeated, as in Redis: the last one counts.
+// conflicts reports whether an expiry of this kind contradicts an earlier option. As in Redis, the
+// same kind may be repeated: the last one counts.
 func (o *setOptions) conflicts(seconds, absolute bool) bool {
 	if o.keepTTL || o.persist {
 		return true
@@ -51,7 +51,7 @@ func (o *setOptions) conflicts(seconds, absolute bool) bool {
 	return o.expire != nil && (o.seconds != seconds || o.absolute != absolute)
 }
 
-// parse reads the options. It keeps views of args. ok is false for a syntax error.
+// parse reads the options, and keeps views of args. ok is false for a syntax error.
 func (o *setOptions) parse(args [][]byte, g grammar) (ok bool) {
 	stores := g != getEXGrammar
 	for i := 0; i < len(args); i++ {
@@ -82,10 +82,10 @@ func (o *setOptions) parse(args [][]byte, g grammar) (ok bool) {
 	return true
 }
 
-// may reports whether condition c contradicts none given before.
+// may reports whether condition c contradicts no earlier one.
 func (o *setOptions) may(c condition) bool { return o.condition == always || o.condition == c }
 
-// holds reports whether the condition holds for what a key has.
+// holds reports whether the present value of a key meets the condition.
 func (o *setOptions) holds(item engine.Item, found bool) bool {
 	switch o.condition {
 	case ifMissing:
@@ -98,8 +98,8 @@ func (o *setOptions) holds(item engine.Item, found bool) bool {
 	return true
 }
 
-// expiryOption reports whether arg is an option that gives an expiry, and in
-// which unit and from when.
+// expiryOption reports whether arg is an option that sets an expiry, in which unit, and whether the
+// time is absolute.
 func expiryOption(arg []byte) (seconds, absolute, known bool) {
 	switch {
 	case exec.Is(arg, "EX"):
@@ -114,8 +114,8 @@ func expiryOption(arg []byte) (seconds, absolute, known bool) {
 	return false, false, false
 }
 
-// deadline computes when the value expires, in unix milliseconds. ok is false
-// for an argument that makes no sense; the error is then already answered.
+// deadline returns when the value expires, in unix milliseconds. ok is false if the argument is
+// wrong; deadline has then answered the error.
 func deadline(r *exec.Request, o *setOptions) (at int64, ok bool) {
 	n, isInt := resp.ParseInt(o.expire)
 	if !isInt {
@@ -195,17 +195,17 @@ func pSetEX(r *exec.Request) {
 	}
 }
 
-// storeOutcome is what became of a conditional store.
+// storeOutcome is the result of a conditional store.
 type storeOutcome uint8
 
 const (
-	failed storeOutcome = iota // an error is answered
+	failed storeOutcome = iota // an error was answered
 	unmet                      // the condition does not hold
 	stored
 )
 
-// store stores argument i under the command's key as the options say. With o.get it
-// answers the old value, else nothing but errors.
+// store stores argument i under the command's key, as the options say. With o.get it answers the
+// old value, otherwise only errors.
 func store(r *exec.Request, o *setOptions, i int) storeOutcome {
 	key, expireAt := r.Args[1], int64(0)
 	if o.expire != nil {
@@ -239,7 +239,7 @@ func store(r *exec.Request, o *setOptions, i int) storeOutcome {
 	return stored
 }
 
-// putUntil stores argument i under key until expireAt, or for as long as what the key has.
+// putUntil stores argument i under key until expireAt, or with the expiry that the key has.
 func putUntil(r *exec.Request, t engine.Txn, key []byte, i int, keepTTL bool, expireAt int64) error {
 	if keepTTL {
 		if item, found := t.Peek(key); found {
@@ -293,7 +293,7 @@ func getEX(r *exec.Request) {
 		}
 		return
 	}
-	at, ok := deadline(r, &o) // only now: a missing key hides a bad expiry
+	at, ok := deadline(r, &o) // only now: as in Redis, a missing key hides a wrong expiry
 	if !ok {
 		return
 	}
