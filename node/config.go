@@ -68,7 +68,9 @@ func (r *request) configureLater() {
 	r.worker.Count.Commands[command.ConfigSet]++
 	n := r.node
 	r.answerLater(func() []byte {
-		n.awaitSettings(args, settingsSoon)
+		for until := time.Now().Add(settingsSoonPatience); n.settingsSoon(args) && time.Now().Before(until) && n.ctx.Err() == nil; {
+			n.pause(20 * time.Millisecond)
+		}
 		return n.settings.Set(nil, args)
 	})
 }
@@ -86,8 +88,8 @@ func setPart(r *request) {
 	n, wanted, args := r.node, r.wanted, exec.CloneArgs(r.Args)
 	r.answerLater(func() []byte {
 		_, before := n.coverage(&wanted)
-		if before.Has(0) && !n.awaitSettings(args, settingsSoonPart) {
-			return resp.AppendOK(member.AppendCovered(nil, &ring.PartitionSet{})) // to be asked again
+		if before.Has(0) && n.settingsSoon(args) {
+			return resp.AppendOK(member.AppendCovered(nil, &ring.PartitionSet{})) // the proxy asks again soon
 		}
 		set := n.settings.SetHere
 		if before.Has(0) {
@@ -152,26 +154,16 @@ const (
 	// coordinatorPatience is how long the coordinator waits for all members. It is shorter, so that
 	// the coordinator's answer, which names the members that are late, arrives in time.
 	coordinatorPatience = settingsPatience - 500*time.Millisecond
-	// A cluster that was just founded takes settings after some seconds. settingsSoon is how long
-	// CONFIG SET waits for that in a client's connection, and settingsSoonPart in a proxy's pipe:
-	// the proxy asks again.
-	settingsSoon     = 8 * time.Second
-	settingsSoonPart = time.Second
+	// settingsSoonPatience is how long CONFIG SET in a client's connection waits until a cluster that
+	// was just founded takes settings.
+	settingsSoonPatience = 8 * time.Second
 )
 
-// awaitSettings waits while the cluster is about to take settings, if a CONFIG SET needs that. It
-// returns false if the wait has not ended after d.
-func (n *Node) awaitSettings(args [][]byte, d time.Duration) bool {
+// settingsSoon reports whether a CONFIG SET has to wait, because it needs settings of the cluster and
+// the cluster is about to take them.
+func (n *Node) settingsSoon(args [][]byte) bool {
 	at := n.settingsSource.Load()
-	if !config.SetsOfCluster(args) {
-		return true
-	}
-	for deadline := time.Now().Add(d); at != nil && (*at).SettingsSoon(); n.pause(20 * time.Millisecond) {
-		if time.Now().After(deadline) || n.ctx.Err() != nil {
-			return false
-		}
-	}
-	return true
+	return at != nil && config.SetsOfCluster(args) && (*at).SettingsSoon()
 }
 
 // setCluster has the coordinator change parameters of the cluster.
