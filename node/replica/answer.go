@@ -30,7 +30,7 @@ type Answer struct {
 
 // Append appends the answer to dst.
 func (a *Answer) Append(dst []byte) []byte {
-	fields := 1
+	var fields int
 	switch {
 	case len(a.Lacks) > 0:
 		fields = 3

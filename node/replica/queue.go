@@ -94,7 +94,7 @@ func (s *Sender) Filled(cursor uint64, done bool) {
 		return
 	}
 	s.log(SendMark, f.partition, Mark{Kind: MarkSynced})
-	f.state, f.logged, s.filling = feedWhole, s.collections, nil
+	f.state, f.logged, f.whole, s.filling = feedWhole, s.collections, s.seq, nil
 	if f.seal != 0 {
 		s.sendHanded(f)
 	}

@@ -75,6 +75,7 @@ type feed struct {
 	cursor    uint64 // of the snapshot
 	logged    uint64 // the last collection that began before the whole snapshot was logged
 	begun     uint64 // the last batch before this feed began
+	whole     uint64 // the last batch made before the whole snapshot was logged
 	seal      uint64 // not 0: the partition is frozen, and is handed over
 	tries     int    // how often the receiver has refused it
 
@@ -307,10 +308,11 @@ func (s *Sender) Refused(seq uint64, partitions []uint16, now time.Duration) {
 }
 
 // Lacked reports whether a key of p that the receiver lacks, by its answer to the batches up to seq,
-// is to be sent anew: whether what the sender feeds of p now is what the receiver has applied.
+// is to be sent anew: whether the receiver had all of the present feed's snapshot. Before that it
+// lacks what the snapshot is yet to bring.
 func (s *Sender) Lacked(seq uint64, p uint16) bool {
 	f := s.fed[p]
-	return f != nil && f.begun < seq && (f.state == feedWhole || f.state == feedFilled)
+	return f != nil && f.state == feedWhole && max(f.begun, f.whole) < seq
 }
 
 // spilt notes that a log overflowed: everything in it is lost, including the last marks of feeds

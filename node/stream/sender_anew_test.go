@@ -171,6 +171,31 @@ func TestLackingKeyIsSentAnew(t *testing.T) {
 	}
 }
 
+// While the snapshot is on its way, changes of what it has not come to make the receiver ask in
+// vain: nothing is sent twice.
+func TestNothingIsLackingBeforeTheSnapshotEnds(t *testing.T) {
+	const length = 20_000
+	l := newRowLink(t)
+	for _, key := range []string{"a", "b", "c"} {
+		for i := range length {
+			l.set(key, i, i)
+		}
+	}
+	sent := 0
+	for i := range 60 {
+		for _, key := range []string{"a", "b", "c"} {
+			l.set(key, i, length+i)
+		}
+		sent += l.round()
+	}
+	if !l.same("a") || !l.same("b") || !l.same("c") {
+		t.Error("the receiver has other rows")
+	}
+	if most := 3 * length * rowCell * 5 / 4; sent > most {
+		t.Errorf("%d bytes are sent for rows of %d", sent, 3*length*rowCell)
+	}
+}
+
 // What is asked for of a partition whose feed has begun again, or ended, is not sent.
 func TestLackOfAnOlderFeed(t *testing.T) {
 	l := newRowLink(t)
