@@ -43,6 +43,15 @@ func (v *values) check(tb testing.TB, got *Sums) (pages, extents int64) {
 		}
 		check(at)
 	}
+	for _, value := range v.pinned {
+		h := v.s.cells.head(value.at)
+		if !h.pinned || len(value.pins) == 0 || value.dead != (h.root == 0) {
+			tb.Errorf("a value has %d pins, pinned %t, dead %t", len(value.pins), h.pinned, value.dead)
+		}
+		if value.dead {
+			check(value.at)
+		}
+	}
 	for _, at := range v.unfinished {
 		if h := v.s.cells.head(at); h.root == 0 || !h.unfinished {
 			tb.Error("a value in the list of unfinished ones is dead or whole")

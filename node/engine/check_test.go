@@ -94,7 +94,7 @@ func (s *shard) eachRecord(f func(handle)) (pages int64) {
 func (s *shard) eachOnPage(pg uint32, f func(handle)) {
 	p, live := &s.e.pool.pages[pg], 0
 	for h := (hand{page: pg}); h.cell < uint32(p.bump); {
-		if ref := s.clocks.next(&h); ref != 0 {
+		if ref := s.e.step(&h); s.cells.header(ref).live() {
 			live++
 			at := s.cells.expireAt(ref, s.cells.header(ref))
 			if h := s.cells.header(ref); h.isRoot() {

@@ -56,6 +56,7 @@ type Engine struct {
 	feeds        feeds
 	forms        [lastForm + 1]Form // by Type
 	incarnations atomic.Uint32
+	pinnedParts  atomic.Int64            // bytes that ValuePins keep
 	spares       [numSpares]atomic.Int32 // of each kind, in how many places there may be memory to be had
 }
 

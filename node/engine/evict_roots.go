@@ -17,14 +17,15 @@ type values struct {
 	s          *shard
 	stash      []stashed // extents for parts that are to be added
 	needs      []need    // cells that are being reserved
-	unfinished []handle  // heads of the values whose snapshot has not ended, those of dropped partitions excepted
-	pages      int64     // of parts, directories and heads
-	unused     int64     // bytes of free cells of parts and directories
-	sparse     int       // class in which compact looked last
-	hand       handle    // the head that is judged next; 0: there is none
-	passed     int64     // bytes behind the hand that were not counted as a page yet
-	doomed     handle    // list of the heads of values that are to be freed, the first and
-	last       handle    // the last one
+	pinned     []*pinnedValue
+	unfinished []handle // heads of the values whose snapshot has not ended, those of dropped partitions excepted
+	pages      int64    // of parts, directories and heads
+	unused     int64    // bytes of free cells of parts and directories
+	sparse     int      // class in which compact looked last
+	hand       handle   // the head that is judged next; 0: there is none
+	passed     int64    // bytes behind the hand that were not counted as a page yet
+	doomed     handle   // list of the heads of values that are to be freed, the first and
+	last       handle   // the last one
 }
 
 func (v *values) adopted(k kind, bytes int64) {
@@ -89,7 +90,7 @@ func (v *values) turnRoots() bool {
 		h := v.s.cells.head(at)
 		hdr := v.s.cells.header(h.root)
 		switch {
-		case h.spared || h.root == v.s.pinned:
+		case h.spared || h.pinned || h.root == v.s.pinned:
 		case expired(v.s.cells.expireAt(h.root, hdr), v.s.now):
 			v.s.expire(h.root)
 			return true
@@ -110,5 +111,9 @@ func (v *values) turnRoots() bool {
 
 // isSpared reports whether a record with header h is a root that making room must leave alone.
 func (v *values) isSpared(ref handle, h header) bool {
-	return h.isRoot() && v.s.cells.head(v.s.cells.headOf(ref, h)).spared
+	if !h.isRoot() {
+		return false
+	}
+	head := v.s.cells.head(v.s.cells.headOf(ref, h))
+	return head.spared || head.pinned
 }

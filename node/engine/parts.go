@@ -60,6 +60,7 @@ type valueHead struct {
 	behind      handle
 	stamp       uint32 // tick of the last visit of the roots' hand
 	spared      bool   // making room must leave it alone
+	pinned      bool   // it has pins (parts_pin.go)
 	unfinished  bool   // its snapshot has begun and not ended (parts_unfinished.go)
 	typ         Type
 	ownLen      uint16
@@ -218,8 +219,8 @@ func (v Parts) Len(plane int) int { return int(v.head().planes[plane].span) }
 func (v Parts) Count(plane int) int { return int(v.head().planes[plane].parts) }
 
 // Part is a view of a part. It has at least as many bytes as Add or Resize asked for (all of its
-// cell); a part too big for a cell has exactly that many. It may be changed, unless it is pinned
-// (Shared). nil: the plane has no such part.
+// cell); a part too big for a cell has exactly that many. It is not to be changed. nil: the plane
+// has no such part.
 func (v Parts) Part(plane, number int) []byte {
 	s := v.t.s
 	p := &v.head().planes[plane]
@@ -231,6 +232,17 @@ func (v Parts) Part(plane, number int) []byte {
 		return nil
 	}
 	return s.cells.partBytes(ref)
+}
+
+// Edit is Part for a caller that changes the part. nil also if the part is too big for a cell and
+// pinned: Resize gives it another extent.
+func (v Parts) Edit(plane, number int) []byte {
+	v.save(plane, uint32(number))
+	part := v.Part(plane, number)
+	if part != nil && v.Shared(plane, number) {
+		return nil
+	}
+	return part
 }
 
 // partBytes is what the part in the cell has.
@@ -318,6 +330,7 @@ func (v Parts) place(plane int, ref handle, flags partWord) (number int, err err
 		s.slabs.put(ref)
 		return 0, ErrMemory
 	}
+	v.save(plane, n)
 	*s.cells.word(ref) = uint64(makePartWord(v.at, plane, 0, n) | flags)
 	*at = ref
 	v.head().planes[plane].parts++
@@ -336,6 +349,7 @@ func (v Parts) charge(n int64) {
 // changed.
 func (v Parts) Resize(plane, number, n int) ([]byte, error) {
 	s := v.t.s
+	v.save(plane, uint32(number))
 	at := s.cells.partAt(&v.head().planes[plane], uint32(number))
 	from := *at
 	if n > s.e.maxPart() || s.cells.partWord(from).away() {
@@ -392,6 +406,7 @@ func (v Parts) resizeAway(plane int, at *handle, n int) ([]byte, error) {
 // falls.
 func (v Parts) Free(plane, number int) {
 	s := v.t.s
+	v.save(plane, uint32(number))
 	p := &v.head().planes[plane]
 	at := s.cells.partAt(p, uint32(number))
 	ref := *at

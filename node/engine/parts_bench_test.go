@@ -84,7 +84,7 @@ func BenchmarkParts(b *testing.B) {
 			sum := uint64(0)
 			run("root", func(Parts, *rand.Rand) {})
 			run("find", func(v Parts, r *rand.Rand) { sum += binary.LittleEndian.Uint64(v.Part(0, r.IntN(n))) })
-			run("change", func(v Parts, r *rand.Rand) { binary.LittleEndian.PutUint64(v.Part(0, r.IntN(n)), 7) })
+			run("change", func(v Parts, r *rand.Rand) { binary.LittleEndian.PutUint64(v.Edit(0, r.IntN(n)), 7) })
 			run("resize", func(v Parts, r *rand.Rand) { benchResize(b, v, r.IntN(n), size, r.IntN(2)*16) })
 			run("replace", func(v Parts, r *rand.Rand) { benchReplace(b, v, r.IntN(n), size) })
 		}

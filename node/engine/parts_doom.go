@@ -16,6 +16,13 @@ func (v *values) doom(ref handle, hdr header) {
 		v.forgetUnfinished(at)
 	}
 	h.root, h.ahead, h.due = 0, 0, 0
+	if !v.pinnedDeath(at) {
+		v.bury(at)
+	}
+}
+
+// bury has a value freed that is dead and not pinned.
+func (v *values) bury(at handle) {
 	if v.doomed == 0 {
 		v.doomed = at
 		v.s.e.spares[doomedParts].Add(1)
@@ -76,6 +83,7 @@ func (v *values) renounce() {
 		v.s.e.spares[doomedParts].Add(-1)
 	}
 	v.dropStash()
+	v.breakAll()
 	*v = values{s: v.s, stash: v.stash, needs: v.needs}
 	v.s.sums.Parts = 0
 }

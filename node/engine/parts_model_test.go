@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -20,7 +21,72 @@ type bagModel struct {
 	limit  int64
 	exact  bool // nothing may be missing
 	copies map[uint16]bool
-	missed int
+	missed int // bags that were evicted
+	read   int // pinned bags that were read to the end
+	pins   []*bagPin
+}
+
+// bagPin is a pinned bag, read number by number.
+type bagPin struct {
+	pin           *ValuePin
+	want, got     map[uint32]string
+	own           string
+	plane, number int
+}
+
+// pin pins a bag.
+func (m *bagModel) pin(k modelKey) {
+	with(m.e, k.p, m.now, func(t Txn) {
+		v, ok := m.find(t, k)
+		if !ok {
+			return
+		}
+		if pin, err := v.PinValue(); err == nil {
+			m.pins = append(m.pins, &bagPin{pin: pin, want: maps.Clone(m.bags[k].elements), got: map[uint32]string{}, own: string(v.Own())})
+		}
+	})
+}
+
+// readPin reads some parts of a pinned bag, and all of it is what the bag had.
+func (m *bagModel) readPin(i, parts int) {
+	x := m.pins[i]
+	if !x.pin.Lock() {
+		m.pins = slices.Delete(m.pins, i, i+1)
+		return
+	}
+	for ; parts > 0 && x.plane < Planes; parts-- {
+		if x.number == x.pin.Len(x.plane) {
+			x.plane, x.number = x.plane+1, 0
+			continue
+		}
+		if part := x.pin.Part(x.plane, x.number); part != nil {
+			x.got[binary.LittleEndian.Uint32(part)] = string(bagBytes(part))
+		}
+		x.pin.Done(x.plane, x.number)
+		x.number++
+	}
+	x.pin.Unlock()
+	if x.plane < Planes {
+		return
+	}
+	if !maps.Equal(x.want, x.got) || string(x.pin.Own()) != x.own {
+		m.tb.Fatalf("a pinned bag has %d elements, had %d when it was pinned, or others", len(x.got), len(x.want))
+	}
+	x.pin.Release()
+	m.read++
+	m.pins = slices.Delete(m.pins, i, i+1)
+}
+
+func (m *bagModel) stepPins(k modelKey, b uint32) {
+	switch n := len(m.pins); {
+	case n < 5 && b%4 == 0:
+		m.pin(k)
+	case n > 0 && b%64 == 1:
+		m.pins[int(b>>8)%n].pin.Release()
+		m.readPin(int(b>>8)%n, 1)
+	case n > 0:
+		m.readPin(int(b>>8)%n, 1+int(b>>12)%60)
+	}
 }
 
 type modelBag struct {
@@ -171,13 +237,15 @@ func (m *bagModel) step(op byte, a, b uint32) {
 			t.Delete(key)
 		})
 		delete(m.bags, k)
-	case op < 230:
+	case op < 222:
 		with(m.e, k.p, m.now, func(t Txn) {
 			name := fmt.Sprint("string:", a%3000)
 			if err := t.Set([]byte(name), modelBytesOf(b, int(b>>8%700)), TypeString, m.someExpiry(b)); err != nil {
 				m.refused(err, k.p, "a string")
 			}
 		})
+	case op < 232:
+		m.stepPins(k, b)
 	case op < 240:
 		m.now += int64(b % 500)
 	case op < 246:
@@ -248,6 +316,12 @@ func modelBytesOf(b uint32, n int) []byte {
 
 func (m *bagModel) finish() {
 	m.e.checkSums(m.tb)
+	for len(m.pins) > 0 {
+		m.readPin(0, 1000)
+	}
+	if n := m.e.pinnedParts.Load(); n != 0 || m.e.Outside() != 0 {
+		m.tb.Errorf("%d bytes are pinned without a pin, %d charged", n, m.e.Outside())
+	}
 	for k := range m.bags {
 		with(m.e, k.p, m.now, func(t Txn) { m.find(t, k) })
 	}
@@ -270,6 +344,10 @@ func TestPartsModel(t *testing.T) {
 				m.step(byte(r.Uint32()), r.Uint32(), r.Uint32())
 			}
 			m.finish()
+			t.Logf("%d pinned bags were read", m.read)
+			if m.read == 0 {
+				t.Error("no pinned bag was read to its end")
+			}
 			if evicts != (m.missed > 0) {
 				t.Errorf("%d bags were evicted", m.missed)
 			}

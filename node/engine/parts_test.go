@@ -292,7 +292,7 @@ func TestBigParts(t *testing.T) {
 	if err != nil || len(v.Part(1, n)) != 200_000 {
 		t.Fatalf("%d bytes, %v", len(v.Part(1, n)), err)
 	}
-	v.Part(1, n)[5] = 7
+	v.Edit(1, n)[5] = 7
 	pin, ok := v.Pin(1, n)
 	if _, small := v.Pin(0, 0); !ok || small || !v.Shared(1, n) || v.Shared(0, 0) {
 		t.Fatalf("pinned %t, a small part too: %t", ok, small)

@@ -39,7 +39,7 @@ func applyRow(v engine.Parts, delta []byte) error {
 				return err
 			}
 		}
-		copy(v.Part(0, at), delta[4:rowCell])
+		copy(v.Edit(0, at), delta[4:rowCell])
 	}
 	return nil
 }
