@@ -161,7 +161,7 @@ func (h *History) newest(s sight, value []byte) bool {
 	return err == nil && seq == s.issued
 }
 
-// outcome says whether a command was executed, as far as its reply tells.
+// outcome is what a reply says about the execution of its command.
 type outcome uint8
 
 const (
