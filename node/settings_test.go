@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,17 +54,17 @@ func TestSetPartOnce(t *testing.T) {
 	for lost := range uint16(2) {
 		n := startBare(t)
 		setView(n, sharedView(n, "theirs"))
-		count := 0
+		var count atomic.Int32
 		n.SetSettings(&changes{self: true, changed: func(context.Context) {
-			count++
+			count.Add(1)
 			v := sharedView(n, "theirs")
 			v.Table.Owner[lost], v.Standing[lost] = 1, ownership.Foreign
 			setView(n, v)
 		}})
 		c := openPipeTo(t, n, 1, 0, "large", 1, 2)
 		covered, reply := c.each(&allPartitions, "CONFIG SET timeout 77 slowlog-max-len 9")
-		if got := inText(reply); got != "OK" || count != 1 {
-			t.Errorf("CONFIG SET answers %s and sets %d times, want OK and once", got, count)
+		if got := inText(reply); got != "OK" || count.Load() != 1 {
+			t.Errorf("CONFIG SET answers %s and sets %d times, want OK and once", got, count.Load())
 		}
 		want := allPartitions
 		want.Remove(partitionOf("theirs"))
@@ -80,14 +81,14 @@ func TestSetPartOnce(t *testing.T) {
 // asked it gives up on the coordinator.
 func TestCoordinatorAnswersFirst(t *testing.T) {
 	asking, asked := startNode(t), startNode(t, func(c *Config) { c.ID = "b" })
-	var left time.Duration
+	asks := make(chan time.Duration, 1) // with what is left of the deadline
 	asked.SetSettings(&changes{self: true, changed: func(ctx context.Context) {
 		deadline, _ := ctx.Deadline()
-		left = time.Until(deadline)
+		asks <- time.Until(deadline)
 	}})
 	asking.SetSettings(&changes{coordinator: memberOf(asked)})
 	dial(t, asking.Addr()).want("CONFIG SET timeout 77", "OK")
-	if left <= 0 || left > settingsPatience-400*time.Millisecond {
+	if left := <-asks; left <= 0 || left > settingsPatience-400*time.Millisecond {
 		t.Errorf("the coordinator waits for %v, the node that asks it for %v", left, settingsPatience)
 	}
 }
