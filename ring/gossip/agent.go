@@ -63,8 +63,7 @@ type Agent struct {
 
 // Stats are counters since the start, and gauges.
 type Stats struct {
-	// Health is 0 when this member meets its deadlines; it grows when its own probes
-	// fail.
+	// Health is 0 when this member meets its deadlines; it grows when its own probes fail.
 	Health int
 	// Members counts the alive members, this one included.
 	Members int

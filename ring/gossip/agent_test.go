@@ -69,8 +69,8 @@ func TestCrash(t *testing.T) {
 	t.Logf("crash: agreed after %v", time.Since(begun))
 }
 
-// TestRestartReplacesOlderSelf: that the newer life does not wait for the older one's end
-// is in TestDuplicateIDs.
+// TestRestartReplacesOlderSelf: that the newer life does not wait for the older one's end is in
+// TestDuplicateIDs.
 func TestRestartReplacesOlderSelf(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", nil)
@@ -148,8 +148,8 @@ func TestBootstrapWait(t *testing.T) {
 	begun := time.Now()
 	a := w.start("a", nil, func(c *Config) {
 		c.Bind = fmt.Sprintf("127.0.0.1:%d", port)
-		// Others shall reach it elsewhere, so that it does not know its own address
-		// when it meets it: joining itself does not count as meeting somebody.
+		// Others shall reach it elsewhere, so that it does not know its own address when it meets
+		// it: joining itself does not count as meeting somebody.
 		c.Advertise = "127.0.0.2"
 		c.Join = []string{c.Bind, "127.0.0.1:1", "no-such-host.invalid"}
 	})
@@ -164,9 +164,8 @@ func TestBootstrapWait(t *testing.T) {
 	}
 }
 
-// TestSearchBeforeFounding: of two nodes that start together one knows where a cluster
-// lives, among many addresses where nobody does, and does not come to ask there before
-// it has met the other one.
+// TestSearchBeforeFounding: of two nodes that start together one knows where a cluster lives, among
+// many addresses where nobody does, and does not come to ask there before it has met the other one.
 func TestSearchBeforeFounding(t *testing.T) {
 	w := newPatientWorld(t)
 	old := w.start("old", nil)
@@ -198,8 +197,8 @@ func freePort(t *testing.T) int {
 	return ln.Addr().(*net.TCPAddr).Port
 }
 
-// TestColdStart: all members of a cluster start at once, in random order, and know
-// each other's addresses only.
+// TestColdStart: all members of a cluster start at once, in random order, and know each other's
+// addresses only.
 func TestColdStart(t *testing.T) {
 	w := newPatientWorld(t)
 	ids := []string{"a", "b", "c", "d", "e"}
@@ -217,8 +216,8 @@ func TestColdStart(t *testing.T) {
 	w.agree(all, ids...)
 }
 
-// TestLostNodesAreSought: after a split of which one side has no join address, the
-// addresses of the lost nodes bring the sides together.
+// TestLostNodesAreSought: after a split of which one side has no join address, the addresses of the
+// lost nodes bring the sides together.
 func TestLostNodesAreSought(t *testing.T) {
 	w := newWorld(t)
 	seed := w.start("seed", nil)

@@ -87,8 +87,7 @@ func (a *Agent) tell(alive []ring.Member) time.Duration {
 	}
 	message := own.encode()
 	for _, to := range a.audience(coordinator.Name()) {
-		// A lost packet is told again; an address that cannot be reached will soon be
-		// found dead.
+		// A lost packet is told again; an address that cannot be reached will soon be found dead.
 		_ = a.list.SendToAddress(to, message)
 	}
 	return tellInterval

@@ -38,9 +38,8 @@ func (w *witness) saw(name string, t *ring.Table) {
 	w.tables[t.Version()], w.last[name] = encoded, t
 }
 
-// TestChurn lets nodes crash, leave, return and start at random, and splits the
-// network meanwhile. In the end everybody agrees, no epoch was issued twice by one
-// coordinator, and nobody went back.
+// TestChurn lets nodes crash, leave, return and start at random, and splits the network meanwhile.
+// In the end everybody agrees, no epoch was issued twice by one coordinator, and nobody went back.
 func TestChurn(t *testing.T) {
 	w := newWorld(t)
 	saw := &witness{tables: make(map[ring.Version][]byte), last: make(map[string]*ring.Table)}

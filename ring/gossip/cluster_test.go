@@ -29,12 +29,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// converged is how soon every member must have heard of any change, on a machine that has
-// twenty other things to do.
+// converged is how soon every member must have heard of any change, on a machine that has twenty
+// other things to do.
 const converged = 30 * time.Second
 
-// world holds the agents of one test. Gossip is real, on 127.0.0.1; data ports are
-// a map, through which tables pass encoded.
+// world holds the agents of one test. Gossip is real, on 127.0.0.1; data ports are a map, through
+// which tables pass encoded.
 type world struct {
 	t *testing.T
 
@@ -42,11 +42,9 @@ type world struct {
 	boots  int64
 	agents map[string]*testAgent // by data address
 	sides  map[string]int        // by gossip address: who is on which side of a split
-	// gossipToTheDead is short by default: otherwise it would heal what the periodic
-	// rejoin should.
+	// gossipToTheDead is short by default: otherwise it would heal what the periodic rejoin should.
 	gossipToTheDead time.Duration
-	// patient: nobody dies here, so nobody is to be taken for dead because the machine is
-	// busy.
+	// patient: nobody dies here, so nobody is to be taken for dead because the machine is busy.
 	patient bool
 }
 
@@ -153,8 +151,8 @@ func (w *world) fetch(_ context.Context, from, to string) (*ring.Table, error) {
 	return ring.DecodeTable(t.Encode())
 }
 
-// fetchReport reports every copy that the table asks for as in sync, and what the node
-// owns as served, unless it is behind.
+// fetchReport reports every copy that the table asks for as in sync, and what the node owns as
+// served, unless it is behind.
 func (w *world) fetchReport(_ context.Context, from, to string) (*ring.Report, error) {
 	target, err := w.reach(from, to)
 	if err != nil {
@@ -230,8 +228,8 @@ func (w *world) eventually(within time.Duration, f func() string) {
 	}
 }
 
-// agree waits until all agents have the same table, over exactly the nodes with ids,
-// and the same members.
+// agree waits until all agents have the same table, over exactly the nodes with ids, and the same
+// members.
 func (w *world) agree(agents []*testAgent, ids ...string) {
 	w.t.Helper()
 	w.eventually(converged, func() string { return disagreement(agents, ids) })

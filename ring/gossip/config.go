@@ -17,16 +17,16 @@ import (
 // DefaultPort is the gossip port of join addresses that name none.
 const DefaultPort = 7946
 
-// Failure detection. Measured by simulation for 10 members: a crash is known after
-// 1.5 s in the mean and 2.2 s in the 99th percentile.
+// Failure detection. Measured by simulation for 10 members: a crash is known after 1.5 s in the
+// mean and 2.2 s in the 99th percentile.
 const (
 	probeInterval = 250 * time.Millisecond
 	probeTimeout  = 100 * time.Millisecond
 	suspicionMult = 4
 	// Memberlist would wait up to six times longer for other members' confirmations.
 	suspicionMaxMult = 1
-	// Memberlist probes more slowly when its own probes fail. Its default of eight
-	// makes it blind for 2 s after two nodes have died at once.
+	// Memberlist probes more slowly when its own probes fail. Its default of eight makes it blind
+	// for 2 s after two nodes have died at once.
 	awarenessMaxMult = 2
 )
 
@@ -61,38 +61,36 @@ type Config struct {
 	// Copies is how many nodes should hold each partition: 2 plans followers.
 	Copies int
 	Log    *slog.Logger
-	// Fetch reads the table that the node at addr, a data address, holds: nil if it
-	// has none. It must respect ctx.
+	// Fetch reads the table that the node at addr, a data address, holds: nil if it has none. It
+	// must respect ctx.
 	Fetch func(ctx context.Context, addr string) (*ring.Table, error)
-	// FetchReport reads which copies the node at addr, a data address, has in sync; Node
-	// is filled in by the Agent. It must respect ctx. nil: nobody reports, and so no
-	// data ever move.
+	// FetchReport reads which copies the node at addr, a data address, has in sync; Node is filled
+	// in by the Agent. It must respect ctx. nil: nobody reports, and so no data ever move.
 	FetchReport func(ctx context.Context, addr string) (*ring.Report, error)
-	// FetchSettings reads the settings document of that name from the node at addr, a data
-	// address: nil if it does not have it. It must respect ctx. nil: there are no settings but
-	// this member's own.
+	// FetchSettings reads the settings document of that name from the node at addr, a data address:
+	// nil if it does not have it. It must respect ctx. nil: there are no settings but this member's
+	// own.
 	FetchSettings func(ctx context.Context, addr string, id ring.SettingsID) (*ring.Settings, error)
 	// OnSettings is called, on a goroutine of its own, with each document that holds from now on;
 	// nil is the empty one. The others hear that this member has it when it has returned.
 	OnSettings func(*ring.Settings)
-	// OnTable is called with every adopted table, in the order of their epochs.
-	// OnMembers is called with the alive members, sorted by id, when they changed
-	// (versions of tables apart); the list is shared, only read it. OnSuperseded is
-	// called when the network was split, the sides have found each other again, and the
-	// other side's lineage will win: this member's partitions may have been given away,
-	// and a node should Confirm its table before it serves on.
+	// OnTable is called with every adopted table, in the order of their epochs. OnMembers is called
+	// with the alive members, sorted by id, when they changed (versions of tables apart); the list
+	// is shared, only read it. OnSuperseded is called when the network was split, the sides have
+	// found each other again, and the other side's lineage will win: this member's partitions may
+	// have been given away, and a node should Confirm its table before it serves on.
 	//
-	// All run on one goroutine, one after another, and must not call Close or Leave.
-	// All functions but Fetch may be nil.
+	// All run on one goroutine, one after another, and must not call Close or Leave. All functions
+	// but Fetch may be nil.
 	OnTable      func(*ring.Table)
 	OnMembers    func([]ring.Member)
 	OnSuperseded func()
-	// MinMembers is how many nodes, itself included, a node must see alive; with fewer it
-	// issues no table and Confirms none, and OnMinority is called when a table was there:
-	// it should serve nothing until it can Confirm. To issue or Confirm one, as many must
-	// also answer: a dead node counts as alive until it is declared dead. More than half of all
-	// nodes keep the smaller side of a split from serving what the larger one has given
-	// away. 0 and 1: any number will do.
+	// MinMembers is how many nodes, itself included, a node must see alive to issue or Confirm a
+	// table. As many must also answer then, because a dead node counts as alive until it is
+	// declared dead. When fewer are alive and there is a table, OnMinority is called: the node
+	// should serve nothing until it can Confirm its table. With more than half of all nodes, the
+	// smaller side of a split does not serve what the larger side has given away. 0 and 1: any
+	// number is enough.
 	MinMembers int
 	OnMinority func()
 	// OnOutdated is called when another member holds a table of a higher protocol level than this
@@ -104,9 +102,9 @@ type Config struct {
 	// returns: before that, a node should send them what it still has for them. ctx ends with the
 	// time for leaving.
 	OnLeave func(ctx context.Context, without *ring.Table)
-	// BootstrapWait is how long a node with join addresses waits for someone to answer
-	// before it founds a cluster of its own, and with others that it has met for all of
-	// the addresses to have answered or failed. 0: 5 s.
+	// BootstrapWait is how long a node with join addresses waits for an answer before it founds a
+	// cluster of its own. A node that has met others waits as long for all of the addresses to
+	// answer or fail before it founds a cluster with them. 0: 5 s.
 	BootstrapWait time.Duration
 	// LevelSettle is how long every member must have spoken a higher level before the coordinator
 	// raises the cluster to it. The level never falls again, so old members that are about to come
@@ -153,16 +151,15 @@ func (c *Config) memberlistConfig() (m *memberlist.Config, err error) {
 	m.GossipInterval = gossipInterval
 	m.PushPullInterval = pushPullInterval
 	m.TCPTimeout = streamTimeout
-	// A life's name is never used again, so the same name at a new address is the
-	// same process whose address changed: let it have its name back.
+	// A life's name is never used again, so the same name at a new address is the same process
+	// whose address changed: let it have its name back.
 	m.DeadNodeReclaimTime = time.Second
-	// Our messages are a few hundred bytes; without decompression there is no
-	// decompression bomb.
+	// Our messages are a few hundred bytes; without decompression there is no decompression bomb.
 	m.EnableCompression = false
-	// Gossip carries with every member which versions of our protocol it speaks, at least and
-	// at most, and which one it is speaking. The most is our level. The other two stay 0, and
-	// mean nothing: memberlist would part members that do not overlap, but the cluster's level
-	// is in its table. Builds that know no levels say 0 and look at nothing but an overlap.
+	// Gossip carries three protocol versions of every member: the lowest and the highest that it
+	// speaks, and the present one. The highest is our level. The other two stay 0 and mean nothing:
+	// memberlist would part members whose versions do not overlap, but the cluster's level is in
+	// its table. Builds that know no levels send 0 and check only for an overlap.
 	m.DelegateProtocolMax = c.Self.Level
 	if m.Keyring, err = newKeyring(c.Secrets); err != nil {
 		return nil, err

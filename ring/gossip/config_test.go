@@ -28,8 +28,8 @@ func TestSplitHostPort(t *testing.T) {
 	}
 }
 
-// TestIPv6 starts members as the pods of a cluster that has IPv6 alone: they listen
-// everywhere, and each is told its address.
+// TestIPv6 starts members as the pods of a cluster that has IPv6 alone: they listen everywhere, and
+// each is told its address.
 func TestIPv6(t *testing.T) {
 	l, err := net.Listen("tcp6", "[::1]:0")
 	if err != nil {

@@ -46,8 +46,8 @@
 //   - Memberlist alone never heals a network partition longer than 30 s. So each
 //     member joins, every 5 s, up to three addresses that it does not know alive.
 //
-// Goroutines: steer, settings, join, meta and notify, all started by Start, stopped by Close,
-// which waits for them. Lock order: memberlist's own node lock, then Agent.mu, then
-// notifier.mu. Memberlist calls our delegate with its lock held, so nothing here
-// calls memberlist while holding Agent.mu.
+// Goroutines: pulse, steer, settings, join, meta and notify, all started by Start, stopped by
+// Close, which waits for them. Lock order: memberlist's own node lock, then Agent.mu, then
+// notifier.mu. Memberlist calls our delegate with its lock held, so nothing here calls memberlist
+// while holding Agent.mu.
 package gossip

@@ -13,8 +13,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// TestDrain: a drained node owns nothing and stays a member, until it is told to serve
-// again.
+// TestDrain: a drained node owns nothing and stays a member, until it is told to serve again.
 func TestDrain(t *testing.T) {
 	w := newPatientWorld(t)
 	a := w.start("a", nil)
@@ -54,8 +53,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestPauseOutlivesTheCoordinator: what an operator has paused stays so under the next
-// coordinator.
+// TestPauseOutlivesTheCoordinator: what an operator has paused stays so under the next coordinator.
 func TestPauseOutlivesTheCoordinator(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", nil, twoCopies)
@@ -99,8 +97,8 @@ func TestPauseOutlivesTheCoordinator(t *testing.T) {
 	}
 }
 
-// TestPauseWaitsForATable: an order stands while no table can be issued, but no longer than
-// the coordinator is in office.
+// TestPauseWaitsForATable: an order stands while no table can be issued, but no longer than the
+// coordinator is in office.
 func TestPauseWaitsForATable(t *testing.T) {
 	w := newWorld(t)
 	log := &lines{}
@@ -153,8 +151,8 @@ func TestPauseWaitsForATable(t *testing.T) {
 	}
 }
 
-// TestDuplicateIDs: of two processes with one id only the newer is in the table, and
-// the older knows that it is not, however long both live.
+// TestDuplicateIDs: of two processes with one id only the newer is in the table, and the older
+// knows that it is not, however long both live.
 func TestDuplicateIDs(t *testing.T) {
 	w := newPatientWorld(t)
 	a := w.start("a", nil, twoCopies)
@@ -200,8 +198,8 @@ func (l *lines) count(text string) int {
 	return strings.Count(l.String(), text)
 }
 
-// TestStrangersAreRefused: a member that places keys differently is kept out, counted,
-// and complained about once.
+// TestStrangersAreRefused: a member that places keys differently is kept out, counted, and
+// complained about once.
 func TestStrangersAreRefused(t *testing.T) {
 	w := newWorld(t)
 	var log lines

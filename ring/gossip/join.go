@@ -15,11 +15,11 @@ import (
 
 const (
 	rejoinInterval = 5 * time.Second
-	// Until another node is found, addresses are tried more often: all pods of a new
-	// cluster start at once, and most attempts meet a port that is not open yet.
+	// Until another node is found, addresses are tried more often: all pods of a new cluster start
+	// at once, and most attempts meet a port that is not open yet.
 	searchInterval = 500 * time.Millisecond
 	joinsAtOnce    = 3
-	// Who searches before it founds a cluster does so once, and others wait for it.
+	// A node that searches before it founds a cluster does so once, and other members wait for it.
 	searchesAtOnce = 16
 	resolveTimeout = 2 * time.Second
 )
@@ -113,8 +113,8 @@ func (a *Agent) join(addr string) {
 	if err == nil || isClosed(a.ctx.Done()) {
 		return
 	}
-	// Memberlist wraps its errors as texts. One that is not about dialing means that
-	// somebody is there who does not speak with us.
+	// Memberlist wraps its errors as texts. One that is not about dialing means that a process is
+	// there that does not speak with us.
 	if strings.Contains(err.Error(), "dial tcp") {
 		a.cfg.Log.Debug("cannot join member", "addr", addr, "error", err)
 		return

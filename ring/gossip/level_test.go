@@ -50,8 +50,8 @@ func TestLevelRises(t *testing.T) {
 	}
 }
 
-// TestBelowLevel: who does not speak the cluster's level does not become a member, is told so in
-// the log, and does nothing to the cluster's table.
+// TestBelowLevel: a process that does not speak the cluster's level does not become a member, which
+// the log says, and does nothing to the cluster's table.
 func TestBelowLevel(t *testing.T) {
 	var log lockedBuffer
 	w := newWorld(t)
@@ -72,8 +72,8 @@ func TestBelowLevel(t *testing.T) {
 	}
 }
 
-// TestOutdatedMember: a member that was cut off while the others raised the cluster's level learns that
-// it is too old, and does not take itself for ready.
+// TestOutdatedMember: a member that was cut off while the others raised the cluster's level learns
+// that it is too old, and does not take itself for ready.
 func TestOutdatedMember(t *testing.T) {
 	w := newWorld(t)
 	outdated := make(chan struct{}, 1)

@@ -30,12 +30,12 @@ func (d delegate) NotifyMsg(b []byte) { d.a.hear(b) }
 
 func (d delegate) GetBroadcasts(int, int) [][]byte { return nil }
 
-// LocalState introduces this member in an exchange of states, so that the other
-// side knows that somebody answered even if it refuses us.
+// LocalState introduces this member in an exchange of states, so that the other side knows that
+// somebody answered even if it refuses us.
 func (d delegate) LocalState(bool) []byte { return d.NodeMeta(0) }
 
-// MergeRemoteState is called with the other side's LocalState, after the exchanged
-// members have been merged.
+// MergeRemoteState is called with the other side's LocalState, after the exchanged members have
+// been merged.
 func (d delegate) MergeRemoteState(b []byte, _ bool) {
 	m, err := decodeAnnouncement(b)
 	if err == nil && m.Name() != d.a.name && !d.a.knows(m.Name()) {

@@ -9,8 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// TestMinority: who sees fewer nodes than it must changes nothing, says so, and
-// confirms nothing, until it sees them again.
+// TestMinority: who sees fewer nodes than it must changes nothing, says so, and confirms nothing,
+// until it sees them again.
 func TestMinority(t *testing.T) {
 	w := newWorld(t)
 	few := make(chan string, 100)
@@ -58,8 +58,8 @@ func TestMinority(t *testing.T) {
 	}
 }
 
-// TestMinorityNotYetKnown: when gossip has not yet declared dead all those that are
-// lost, the others are enough in number but do not answer.
+// TestMinorityNotYetKnown: when gossip has not yet declared dead all those that are lost, the
+// others are enough in number but do not answer.
 func TestMinorityNotYetKnown(t *testing.T) {
 	w := newWorld(t)
 	three := func(c *Config) { c.MinMembers = 3 }
@@ -97,8 +97,8 @@ func TestMinorityNotYetKnown(t *testing.T) {
 	}
 }
 
-// TestMinorityGetsATable: one that comes when there are too few nodes anyway is not to be
-// served either.
+// TestMinorityGetsATable: one that comes when there are too few nodes anyway is not to be served
+// either.
 func TestMinorityGetsATable(t *testing.T) {
 	w := newWorld(t)
 	few, seen := make(chan struct{}, 100), make(chan struct{}, 100)

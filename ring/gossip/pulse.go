@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A process that stood still (SIGSTOP, a frozen or suspended machine) does not notice by itself, and what it
-// knew of the others is outdated when it resumes: they may have declared it dead and chosen another
-// coordinator. So a goroutine beats, and code that is about to act on what it has gathered checks
-// whether a beat was missed meanwhile.
+// A process that stood still (SIGSTOP, a frozen or suspended machine) does not notice by itself,
+// and what it knew of the others is outdated when it resumes: they may have declared it dead and
+// chosen another coordinator. So a goroutine beats, and code that is about to act on what it has
+// gathered checks whether a beat was missed meanwhile.
 
 const (
 	beatInterval = 50 * time.Millisecond

@@ -5,10 +5,10 @@ import "github.com/dunlin-cache/dunlin/ring"
 // NotReady returns what this member still lacks before clients may be sent to it, as far as its
 // agent knows, or "".
 //
-// Two things make a member ready: a table, and the settings that the table names. Readiness is about
-// the first settings only. A member that has had the settings that held stays ready while a newer
-// document is on its way: it goes on with the one before, as every member does for a moment when
-// settings change. A member that has become too old for its cluster is not ready until it is
+// Two things make a member ready: a table, and the settings that the table names. Readiness is
+// about the first settings only. A member that has had the settings that held stays ready while a
+// newer document is on its way: it goes on with the one before, as every member does for a moment
+// when settings change. A member that has become too old for its cluster is not ready until it is
 // upgraded.
 func (a *Agent) NotReady() string {
 	decide := a.officeConfig()

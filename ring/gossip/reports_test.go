@@ -13,8 +13,7 @@ import (
 
 func twoCopies(c *Config) { c.Copies = 2 }
 
-// settled waits until the agents, which are all nodes, have a table that is what the
-// ring asks for.
+// settled waits until the agents, which are all nodes, have a table that is what the ring asks for.
 func (w *world) settled(agents ...*testAgent) {
 	w.t.Helper()
 	w.eventually(3*converged, func() string {
@@ -66,8 +65,7 @@ func TestJoinAndLeaveMoveData(t *testing.T) {
 	}
 }
 
-// TestLeaverSaysGoodbyeLast: what a leaver does when the table has let it go, it does
-// as a member.
+// TestLeaverSaysGoodbyeLast: what a leaver does when the table has let it go, it does as a member.
 func TestLeaverSaysGoodbyeLast(t *testing.T) {
 	w := newPatientWorld(t)
 	a := w.start("a", nil)
@@ -146,8 +144,8 @@ func TestCrashPromotesFollowers(t *testing.T) {
 	}
 }
 
-// TestLateHeirIsWaitedFor: a follower that has not heard of the present table when its
-// owner is found dead still inherits.
+// TestLateHeirIsWaitedFor: a follower that has not heard of the present table when its owner is
+// found dead still inherits.
 func TestLateHeirIsWaitedFor(t *testing.T) {
 	w := newWorld(t)
 	var late, asked atomic.Int32
@@ -176,8 +174,8 @@ func TestLateHeirIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestSilentHeirIsNotWaitedForLong: the partitions of a dead owner are served again
-// although one who may have copies never says so.
+// TestSilentHeirIsNotWaitedForLong: the partitions of a dead owner are served again although one
+// who may have copies never says so.
 func TestSilentHeirIsNotWaitedForLong(t *testing.T) {
 	w := newWorld(t)
 	none := func(c *Config) {
@@ -195,8 +193,8 @@ func TestSilentHeirIsNotWaitedForLong(t *testing.T) {
 	}
 }
 
-// TestSuccessorGoesOnMoving: the coordinator dies in the middle of moves that it has
-// planned; whoever comes next completes them.
+// TestSuccessorGoesOnMoving: the coordinator dies in the middle of moves that it has planned; the
+// next coordinator completes them.
 func TestSuccessorGoesOnMoving(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", nil, twoCopies)
@@ -219,8 +217,8 @@ func TestSuccessorGoesOnMoving(t *testing.T) {
 	}
 }
 
-// TestSettledClusterIsNotPolled: reports are asked for while there is something to
-// move, and not after.
+// TestSettledClusterIsNotPolled: reports are asked for while there is something to move, and not
+// after.
 func TestSettledClusterIsNotPolled(t *testing.T) {
 	w := newPatientWorld(t)
 	var polls atomic.Int32

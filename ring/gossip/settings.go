@@ -21,9 +21,9 @@ import (
 //	everybody    adopts the table ─▶ fetches the document ─▶ OnSettings ─▶ announces that it has it
 //	coordinator  every member that is alive has announced it ─▶ Configure returns
 //
-// A member adopts a table before it has the table's document, so no failover waits for settings.
-// If the coordinator dies before any member has fetched its document, that document is lost. The
-// next coordinator then issues a table that names the document which it has itself.
+// A member adopts a table before it has the table's document, so no failover waits for settings. If
+// the coordinator dies before any member has fetched its document, that document is lost. The next
+// coordinator then issues a table that names the document which it has itself.
 
 const (
 	// settingsRetry is the time until a document that could not be fetched is looked for again.

@@ -34,8 +34,8 @@ func (p *applied) get(name string) string {
 	return value
 }
 
-// TestSettingsSpread: when Configure returns, every member has applied the change, a proxy too; who
-// comes later gets it, and so does who comes back.
+// TestSettingsSpread: when Configure returns, every member has applied the change, a proxy too; a
+// member that joins later gets it, and so does one that comes back.
 func TestSettingsSpread(t *testing.T) {
 	w := newWorld(t)
 	var has [5]applied
@@ -158,8 +158,8 @@ func TestSettingsAreWithdrawn(t *testing.T) {
 	}
 }
 
-// TestSettingsNotEverywhere: when a member takes long to apply settings, the error says that they have
-// changed, and the member stays ready.
+// TestSettingsNotEverywhere: when a member takes long to apply settings, the error says that they
+// have changed, and the member stays ready.
 func TestSettingsNotEverywhere(t *testing.T) {
 	w := newPatientWorld(t)
 	proceed := make(chan struct{})
@@ -189,7 +189,8 @@ func lonely(t *testing.T, c Config) *Agent {
 	return a
 }
 
-// TestSettingsFromOthers: a node that hangs does not keep a member from settings that another one has.
+// TestSettingsFromOthers: a node that hangs does not keep a member from settings that another one
+// has.
 func TestSettingsFromOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want, err := (*ring.Settings)(nil).With(1, nil)
@@ -236,8 +237,8 @@ func TestSettingsFromOthers(t *testing.T) {
 	})
 }
 
-// TestLostSettingsAreCountedApart: a document is given up when it has been missing for as long, not when
-// another one has.
+// TestLostSettingsAreCountedApart: a document is given up when it has been missing for as long, not
+// when another one has.
 func TestLostSettingsAreCountedApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := lonely(t, Config{})

@@ -11,8 +11,8 @@ type (
 	// TooFew says that fewer nodes are alive than MinMembers, and that there is a table: nothing
 	// should be served until it is confirmed.
 	TooFew struct{}
-	// Outdated says that the cluster needs a higher protocol level than this member speaks:
-	// nothing should be served while the member is there that holds a table of that level.
+	// Outdated says that the cluster needs a higher protocol level than this member speaks: nothing
+	// should be served while the member is there that holds a table of that level.
 	Outdated struct{ Need uint8 }
 	// Superseded says that the network was split, and that the other side's lineage will win.
 	Superseded struct{}

@@ -11,11 +11,11 @@ import (
 
 const (
 	// officeSettle is how long a member must have been the coordinator in its own eyes before it
-	// acts as one: who comes back from a standstill, or hears of a death, is to be seen and told by
-	// the others first.
+	// acts as one: a member that goes on after a standstill, or that hears of a death, must first
+	// be seen, and told the news, by the others.
 	officeSettle = 300 * time.Millisecond
 	// A change is planned when nothing has changed for settle, so that nodes that start together
-	// come into one table; but no later than settleAtMost after the first.
+	// come into one table, but no later than settleAtMost after the first change.
 	settle       = 150 * time.Millisecond
 	settleAtMost = 600 * time.Millisecond
 	// issueInterval allows five epochs a second.
@@ -31,19 +31,19 @@ const (
 	maxTries = 8
 )
 
-// holdOffice does what is the coordinator's to do, if this member is it.
+// holdOffice does the coordinator's work if this member is the coordinator.
 func (m *Machine) holdOffice(alive []ring.Member) {
 	if !m.elected(alive) {
 		m.resign()
-		m.firstChange = 0 // somebody else plans it
+		m.firstChange = 0 // another member plans the change
 		m.act(NoOffice{})
 		return
 	}
-	// Behind a split the smaller side may still hold the oldest member for the coordinator, and the
-	// other side has one of its own. When they meet again, the former has no office to go on with.
+	// Behind a split the oldest member may still be the coordinator of the smaller side, while the
+	// other side has a coordinator of its own. When they meet again, the former must gather anew.
 	if Minority(alive, m.cfg.MinMembers) {
 		m.resign()
-		return // to be woken when there are more
+		return // new members wake it
 	}
 	if m.outdated {
 		m.resign()
@@ -95,7 +95,7 @@ func (m *Machine) mayIssue() bool {
 func (m *Machine) govern(alive []ring.Member) {
 	current := m.host.Table()
 	if current == nil && !m.mayFound(alive) {
-		m.inOffice = false // whom it meets meanwhile may have a table that gossip does not know of yet
+		m.inOffice = false // a node that it meets meanwhile may have a table that gossip has not brought yet
 		m.lookAgain(retryInterval)
 		return
 	}
@@ -147,9 +147,9 @@ func (m *Machine) plan(current *ring.Table, alive []ring.Member) *ring.Table {
 	return next
 }
 
-// ordered returns the table that differs from the present one in what does not move data: what an
-// operator has asked for, the level, the settings; nil if there is nothing of the kind. named is the
-// proposal that it is the first to name.
+// ordered returns the next table if it is to differ from the present one in something that moves no
+// data: an operator's order, the level, or the settings. Otherwise it returns nil. named is the
+// proposal that the table is the first to name.
 func (m *Machine) ordered(current *ring.Table, alive []ring.Member) (next *ring.Table, named *ring.Settings) {
 	if current == nil {
 		return nil, nil
@@ -167,8 +167,8 @@ func (m *Machine) ordered(current *ring.Table, alive []ring.Member) (next *ring.
 	return ring.Settle(current, m.cfg.Self, p.ID()), p
 }
 
-// paused returns the table that an operator has asked for. The order stands until the table is as
-// it says: this one may not come to be issued.
+// paused returns the table that an operator has asked for, nil if the present one is as ordered.
+// The order stands until then, because the table that paused returns may not come to be issued.
 func (m *Machine) paused(current *ring.Table) *ring.Table {
 	if m.Pause == nil {
 		return nil
@@ -180,9 +180,9 @@ func (m *Machine) paused(current *ring.Table) *ring.Table {
 	return next
 }
 
-// raised returns the table that raises the cluster's level, if that is due. Nothing leads back: a
-// proxy that restarts as it was, a moment after the last node was upgraded, should find the cluster
-// as it left it.
+// raised returns the table that raises the cluster's level, nil if that is not due. The level never
+// falls again, so an old proxy that restarts a moment after the last node was upgraded should find
+// the cluster as it left it.
 func (m *Machine) raised(current *ring.Table, alive []ring.Member) *ring.Table {
 	common := ring.CommonLevel(alive)
 	if common <= current.Level {
@@ -233,9 +233,9 @@ func (m *Machine) issued(alive []ring.Member) {
 	}
 }
 
-// hearEnough finds out whether as many nodes answer as it takes to issue a table. The other side of
-// a split is declared dead one by one, over a second and more: until the last of those that it
-// takes is, the smaller side looks like no minority.
+// hearEnough finds out whether enough nodes answer to issue a table. The nodes on the other side of
+// a split are declared dead one by one, over a second and more. Until enough of them are, the
+// smaller side does not look like a minority.
 func (m *Machine) hearEnough(alive []ring.Member, then func(heard bool)) {
 	want := m.cfg.MinMembers - 1 // others
 	if want <= 0 || m.cfg.Broken.CountSilent {
@@ -287,7 +287,7 @@ func (m *Machine) foreignTables(alive []ring.Member, current *ring.Table) ([]*ri
 	return tables, true
 }
 
-// awaits reports whether a split should not be healed yet because a node of one of its tables may
+// awaits reports whether a split should not be healed yet, because a node of one of the tables may
 // be about to come back.
 func (m *Machine) awaits(tables []*ring.Table, alive []ring.Member) bool {
 	if len(m.unread) == 0 || m.now-m.splitSince >= healWait {
@@ -321,16 +321,17 @@ func (m *Machine) expects(t *ring.Table, alive []ring.Member) bool {
 
 // mayFound reports whether this node may issue the first table of a cluster.
 //
-// Two nodes that start at the same time and do so before they meet have founded two clusters.
-// Healing makes them one again, but drops what one of them stored; so whoever has addresses to ask
-// waits until it has met another node (a proxy may know as little as itself), or until nobody has
-// answered for the bootstrap wait. The other node may be as new, and have a cluster beside them
-// that neither has met yet: so each join address is asked once more, and the first table waits
-// until all have answered or failed, but no longer than the bootstrap wait.
+// Two nodes that start at the same time, and issue a first table before they meet, found two
+// clusters. Healing makes them one again but drops what one of them stored. So a node that has join
+// addresses waits until it has met another node (a proxy may know as little as this node), or until
+// nobody has answered for the bootstrap wait. The other node may be as new, and a cluster that
+// neither has met may live at another address. So each join address is asked once more, and the
+// first table waits until all have answered or failed, but no longer than the bootstrap wait.
 //
-// Somebody who answers but refuses us, because of another secret or another way to place keys,
-// keeps us waiting: a node that was started wrongly shall never become ready rather than serve
-// beside its cluster. Joining itself, through a name that stands for all members, does not count.
+// A member that answers but refuses this node, because of another secret or another way to place
+// keys, keeps this node waiting: a node that was started wrongly should never become ready rather
+// than serve beside its cluster. A node that joins itself, through a name that stands for all
+// members, has not met anybody.
 func (m *Machine) mayFound(alive []ring.Member) bool {
 	if !m.cfg.Searches {
 		return true

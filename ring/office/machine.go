@@ -83,7 +83,8 @@ type Answer struct {
 // Event is something that happened since the last step.
 type Event struct {
 	Searched bool // every join address has answered or failed
-	// Stranger is when somebody answered last who cannot live with us; 0: never.
+	// Stranger is when a process last answered that cannot be in one cluster with this one; 0:
+	// never.
 	Stranger time.Duration
 	Pause    *bool // an operator wants rebalancing paused, or not; nil: neither
 }
@@ -256,8 +257,8 @@ func (c *Config) Outdated(alive []ring.Member) (need uint8) {
 	return need
 }
 
-// Minority reports whether fewer nodes are alive than it takes to trust what one sees: the others
-// may be many, and on the other side of a split.
+// Minority reports whether fewer than minMembers nodes are alive. Then the others may be on the
+// other side of a split, and they may be many.
 func Minority(alive []ring.Member, minMembers int) bool {
 	nodes := 0
 	for _, m := range alive {
@@ -268,7 +269,7 @@ func Minority(alive []ring.Member, minMembers int) bool {
 	return nodes < minMembers
 }
 
-// meet notes who was alive here, as far as the present table is about them.
+// meet notes which members are alive, and forgets the others unless the present table names them.
 func (m *Machine) meet(alive []ring.Member) {
 	met := make(map[string]bool, len(alive))
 	for _, a := range alive {

@@ -83,7 +83,7 @@ func TestFounding(t *testing.T) {
 	}
 }
 
-// Whoever has join addresses asks them all when it has met another node, and waits for their
+// A node that has join addresses asks them all when it has met another node, and waits for their
 // answers.
 func TestFoundingAsksFirst(t *testing.T) {
 	s := &stage{alive: []ring.Member{node("n1", 1), node("n2", 2)}}
@@ -106,7 +106,7 @@ func TestFoundingAsksFirst(t *testing.T) {
 	}
 }
 
-// Whoever stands still asks nobody, so that its bootstrap wait begins anew.
+// A node that stood still has asked nobody meanwhile, so its bootstrap wait begins anew.
 func TestFoundingWaitsAfterStandstill(t *testing.T) {
 	s := &stage{alive: []ring.Member{node("n1", 1)}}
 	m := s.start(func(c *Config) { c.Searches = true })
@@ -207,8 +207,8 @@ func TestMinorityEndsOffice(t *testing.T) {
 	}
 }
 
-// A proposal that is replaced while nodes are asked for signs of life is not named: nobody could find
-// its document. The next step names the other one.
+// A proposal that is replaced while nodes are asked for signs of life is not named: nobody could
+// find its document. The next step names the other one.
 func TestReplacedProposalIsNotNamed(t *testing.T) {
 	s := &stage{alive: []ring.Member{node("n1", 1), node("n2", 2)}}
 	for i := range s.alive {
@@ -248,8 +248,8 @@ func TestReplacedProposalIsNotNamed(t *testing.T) {
 	}
 }
 
-// A cluster begins at level 0, and rises when old members have had time to come back: also after the
-// coordinator was out of office, when it may not have seen them.
+// A cluster begins at level 0, and rises when old members have had time to come back: also after
+// the coordinator was out of office, when it may not have seen them.
 func TestLevelRisesLate(t *testing.T) {
 	self := node("n1", 1)
 	self.Level = 1
@@ -277,8 +277,8 @@ func TestLevelRisesLate(t *testing.T) {
 	}
 }
 
-// A member that does not speak the level of another one's table reports that once, issues nothing, and
-// confirms nothing, until that one has gone.
+// A member that does not speak the level of another one's table reports that once, issues nothing,
+// and confirms nothing, until that one has gone.
 func TestOutdatedMemberIssuesNothing(t *testing.T) {
 	s := &stage{alive: []ring.Member{node("n1", 1), node("n2", 2)}}
 	m := s.start()

@@ -294,8 +294,8 @@ func (p *player) hasPart(t *ring.Table, part uint16) bool {
 		slices.ContainsFunc(t.Moves, func(m ring.Move) bool { return m.Partition == part && int(m.To) == self }))
 }
 
-// checkLineage is called when a member has adopted a table. One that only its issuer has may be lost
-// with it: then the others go on from the one before.
+// checkLineage is called when a member has adopted a table. One that only its issuer has may be
+// lost with it: then the others go on from the one before.
 func (p *player) checkLineage(t *ring.Table) {
 	if t.Issuer == p.self.Name() {
 		return

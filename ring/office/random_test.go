@@ -16,8 +16,9 @@ import (
 // three promises hold whatever happens: there is one lineage of tables, no partition begins anew
 // while its owner lives, and none moves to a node that has no copy of it.
 //
-// What stands for gossip keeps to what the Machines count on. A member that is known to be there, or
-// dead, is so to everybody within 100 ms. Whoever joins may take a second to hear of all others.
+// What stands for gossip keeps to what the Machines count on. A member that is known to be there,
+// or dead, is so to everybody within 100 ms. A member that joins may take a second to hear of all
+// others.
 type schedule struct {
 	rng     *rand.Rand
 	now     time.Duration
@@ -102,7 +103,7 @@ func (s *schedule) mischief() {
 	s.after(s.between(0, 2*time.Second), s.mischief)
 	slot := s.rng.IntN(slots)
 	p := s.running(slot)
-	for i := range slots { // whoever is about to issue something is hit more often than by chance
+	for i := range slots { // a member that is about to issue something is hit more often than by chance
 		if o := s.running(i); o != nil && o.busy && s.rng.IntN(2) == 0 {
 			slot, p = i, o
 		}
