@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/memberlist"
 
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -129,6 +132,18 @@ func TestAnnouncementsOfLaterLevels(t *testing.T) {
 	got, err := decodeAnnouncement(append(m.encode(), "what they say"...))
 	if err != nil || got != m {
 		t.Errorf("announcement %+v becomes %+v, %v", m, got, err)
+	}
+}
+
+// TestAnnouncementsFitIntoGossip: memberlist panics over an announcement that is longer.
+func TestAnnouncementsFitIntoGossip(t *testing.T) {
+	m := announcement{seq: math.MaxUint64, has: settingsMark{1 << 62, math.MaxUint64}, Member: ring.Member{
+		ID: strings.Repeat("i", ring.MaxID), Addr: strings.Repeat("a", ring.MaxAddr), Admin: strings.Repeat("m", ring.MaxAddr),
+		Boot: math.MaxInt64, Epoch: 1 << 62, TableLevel: math.MaxUint8,
+	}}
+	m.Issuer = m.Name()
+	if n := len(m.encode()); n > memberlist.MetaMaxSize {
+		t.Errorf("the longest announcement takes %d bytes, want at most %d", n, memberlist.MetaMaxSize)
 	}
 }
 
