@@ -111,6 +111,25 @@ func TestOutdatedMember(t *testing.T) {
 	w.eventually(converged, a.NotReady)
 }
 
+// TestSplitOfTwoLevelsHeals: the coordinator cannot read the other side's table, which has a higher
+// level, and heals the split all the same.
+func TestSplitOfTwoLevelsHeals(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", nil, speaks(1), func(c *Config) { c.LevelSettle = time.Hour }) // the coordinator
+	b := w.start("b", []*testAgent{a}, speaks(1))
+	c := w.start("c", []*testAgent{a, b}, speaks(1))
+	w.agree([]*testAgent{a, b, c}, "a", "b", "c")
+	w.split(a)
+	w.agree([]*testAgent{b, c}, "b", "c")
+	w.atLevel(1, b, c)
+	w.agree([]*testAgent{a}, "a")
+	b.deaf.Store(true)
+	c.deaf.Store(true)
+	w.heal()
+	w.agree([]*testAgent{a, b, c}, "a", "b", "c")
+	w.atLevel(1, a, b, c)
+}
+
 // TestBelowTheLevelIsNoMember: a peer from the time before the level was raised counts no longer.
 func TestBelowTheLevelIsNoMember(t *testing.T) {
 	a := lonely(t, Config{})
