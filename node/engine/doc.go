@@ -116,50 +116,41 @@
 //   - A part names its head, plane and number in its first word, and so does a node of a directory.
 //     So a part is found both ways: compaction moves it and corrects the one handle that names it.
 //     References to a part are numbers. A head never moves.
-//
 //   - head.bytes is the memory of the head, the parts with their extents, and the directories, with
 //     what is unused of their cells. Sums.Parts is the sum over all heads, doomed ones included.
-//
 //   - Only roots have uses. All roots of a shard stand in a ring, the roots' clock
 //     (evict_roots.go), which advances by the bytes behind each root: a round takes as long as one
 //     of the pages' clocks that frees as much. With another policy than AllKeys roots are judged
 //     like other records.
-//
 //   - A value dies in one step: its root is freed, and its head joins values.doomed. The parts are
 //     freed in slices, by Sweep, and by makeRoom before it chooses a victim. Dooming a value counts
 //     as a gain (shard.gains), since the next call of makeRoom frees memory.
-//
 //   - A command calls Reserve before its first change. Only Reserve makes room; it spares the roots
 //     that it is told. What the command takes until Unlock comes from free cells and evicts
 //     nothing, so no command fails halfway. While cells are reserved, compaction leaves that many
 //     free and moves nothing to another class: two classes could otherwise trade pages for ever.
-//
 //   - A value has an incarnation, which its effects name. A receiver that has another incarnation
 //     under the key, or none, applies nothing and asks for the key (Lacker).
-//
 //   - A value is unfinished from the begin effect of its snapshot to the last delta
 //     (parts_unfinished.go). Meanwhile its key is absent for commands, walks and counts, but its
 //     memory counts. If the snapshot does not end, the value is removed when its sender is shut
 //     out, or when the partition is no copy any more.
-//
 //   - Changes go into the log as deltas in the type's own words (Parts.Note), a snapshot as a begin
 //     effect and deltas of about 32 KiB (Form.Dump), between other effects. An element's latest
 //     word holds, so Form.Apply must be idempotent for each element.
-//
 //   - The effects of several changes form a unit (BeginUnit): one effect that contains the others,
 //     so that a receiver has all or none of them. Above 512 KiB the log overflows instead. A
 //     receiver applies a unit in slices; feed_unit_apply.go says why nobody sees its middle.
-//
 //   - Times inside a value are relative to its base (Parts.Base), the only word of a value that is
 //     shifted between the clocks of nodes.
-//
 //   - Who reads a whole value in slices pins it (PinValue, parts_pin.go): each part is kept for the
 //     pin before its first change, unless the pin has read it. A type reads parts with Part and
 //     changes them with Edit, Resize, Add and Free, which keep them. A pinned value is not evicted.
 //     If it dies, it is freed after its last pin.
-//
-// Not here yet: chunks of lists, whose edits a sender must hold back beyond the snapshot's
-// position. A type whose elements are named by position cannot be fed before that.
+//   - A type whose elements are named by position has Form.Within. While its snapshot goes to a
+//     receiver, that has exactly the elements in front of the snapshot's place. Within says what of
+//     a delta concerns those, and where the snapshot goes on then; the rest of the delta is not
+//     sent, since a later chunk has it.
 //
 // # Formats
 //
@@ -168,7 +159,8 @@
 // word has its length and five bits of kind; all kinds from begin on have the same layout, so an
 // engine can tell an effect of a newer one from a broken stream (UnknownEffect). The caller of
 // CheckEffects also says which types it knows. The cluster's level sees to it that no member is
-// sent a kind or a type that it does not know (exec.Type.Level). A partition is dumped as effects: a snapshot applied to an empty partition restores it.
+// sent a kind or a type that it does not know (exec.Type.Level). A partition is dumped as effects:
+// a snapshot applied to an empty partition restores it.
 //
 // # Copies
 //

@@ -73,10 +73,38 @@ func (v Parts) note(delta []byte, flag partsWord) {
 		return
 	}
 	s.noteChange(tagOf(s.seed.Load(), v.Key()))
-	if delta != nil {
-		s.feeds.logParts(s.feeds.targetsOf(v.t.number), EffectDelta, v, partsWord(v.Incarnation())|flag, delta)
-		s.feeds.quench()
+	if delta == nil {
+		return
 	}
+	t, second := s.feeds.targetsOf(v.t.number), partsWord(v.Incarnation())|flag
+	if t != 0 && (flag == wholeBit || s.e.forms[v.Type()].Within != nil) {
+		t = s.feeds.logWithin(t, v, second, delta)
+	}
+	s.feeds.logParts(t, EffectDelta, v, second, delta)
+	s.feeds.quench()
+}
+
+// logWithin logs a delta for the receivers that a snapshot of the value is on its way to: they get
+// what concerns the elements that they have, and the value is whole with the end of that snapshot.
+// It returns the other receivers.
+func (f *shardFeeds) logWithin(t targets, v Parts, second partsWord, delta []byte) (others targets) {
+	within := f.s.e.forms[v.Type()].Within
+	for ; t != 0; t >>= 8 {
+		r := t.first()
+		b := f.begunChunks(v, r)
+		if b == nil {
+			others = others.with(r)
+			continue
+		}
+		part := delta
+		if within != nil {
+			part, b.from = within(v, delta, b.from, nil)
+		}
+		if len(part) > 0 {
+			f.logParts(targets(0).with(r), EffectDelta, v, second&^wholeBit, part)
+		}
+	}
+	return others
 }
 
 // logParts logs an effect on a value with parts.

@@ -76,6 +76,23 @@ type bigValue struct {
 	from        uint64
 }
 
+// begunChunks is the value's snapshot that is on its way to r; nil if there is none, or if it has not
+// begun, so that r has no value that a delta could change.
+func (f *shardFeeds) begunChunks(v Parts, r Receiver) *bigValue {
+	to := f.s.e.feeds.receivers[r].Load()
+	if to == nil {
+		return nil
+	}
+	to.chunksMu.Lock()
+	defer to.chunksMu.Unlock()
+	for i := range to.chunks[v.t.number] {
+		if b := &to.chunks[v.t.number][i]; b.incarnation == v.Incarnation() && bytes.Equal(b.key, v.Key()) {
+			return b
+		}
+	}
+	return nil
+}
+
 // chunkSize is about how much of a value with parts is dumped under one lock.
 const chunkSize = 32 << 10
 

@@ -43,6 +43,11 @@ type Form struct {
 	// Dump appends a delta that contains the elements of v from a place on, about atMost bytes of
 	// them, and returns the place where to go on. done: there are no more.
 	Dump func(v Parts, from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool)
+	// Within appends what of a delta, which has just been made, concerns the elements that Dump had
+	// dumped before the place, and returns the place that stands behind those elements now. It may
+	// append nothing. nil: elements are not named by position, so a receiver can apply each delta,
+	// whatever it has.
+	Within func(v Parts, delta []byte, place uint64, dst []byte) (within []byte, next uint64)
 	// Expire removes the elements of v that are due (SetDue), a bounded number of them, and notes
 	// that; it removes v itself if no element is left. It must not Reserve.
 	Expire func(v Parts)

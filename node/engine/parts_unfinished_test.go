@@ -193,3 +193,29 @@ func TestUnfinishedThroughAnother(t *testing.T) {
 		t.Errorf("the last receiver lacked %d keys", n)
 	}
 }
+
+// A value that becomes whole at a receiver while that feeds it on is not whole at the next one
+// before the next one has all of it.
+func TestUnfinishedUntilAllIsThere(t *testing.T) {
+	const p = unfinishedPartition
+	f, cursor := newHalf(t)
+	last := &bagFeed{tb: t, owner: f.replica, replica: open(t, Config{MaxBytes: 64 << 20, Shards: 2, Forms: bags()}), taker: bagTaker{lacks: map[string]bool{}}}
+	last.owner.OpenFeed(testReceiver, func() {})
+	last.owner.Feed(p, testReceiver, Mark{})
+	at, ended := last.owner.Snapshot(p, testReceiver, 0, 1000, 1)
+	if ended {
+		t.Fatal("the second snapshot ended with its first chunk")
+	}
+	for done := false; !done; {
+		cursor, done = f.owner.Snapshot(p, testReceiver, cursor, chunkSize, 1)
+		f.collect()
+		last.collect()
+	}
+	f.compare(p)
+	last.wantAbsent("bag:1")
+	for done := false; !done; {
+		at, done = last.owner.Snapshot(p, testReceiver, at, chunkSize, 1)
+		last.collect()
+	}
+	last.compare(p)
+}
