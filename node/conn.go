@@ -5,6 +5,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/measure"
 	"github.com/dunlin-cache/dunlin/node/stream"
@@ -140,8 +141,23 @@ func (cn *conn) limitRequests() {
 	limits.LargeBulk = uploadFrom
 	if !cn.State.Authenticated && !cn.peer {
 		limits = resp.UnauthenticatedLimits
+	} else {
+		cn.State.Proved()
 	}
 	cn.parser.SetLimits(limits)
+}
+
+// turnOut closes a connection that has not proved who it is in time, or has to make room. Any
+// goroutine may call it.
+func (cn *conn) turnOut() {
+	cn.worker.loop.Post(func() {
+		if cn.probation && !cn.closed {
+			cn.worker.Count.Rejected++
+			cn.Socket.SetOut(session.AppendTooManyClients(cn.Socket.Out()))
+		}
+		cn.Closing = true
+		cn.Socket.CloseAfterFlush()
+	})
 }
 
 // beginProbation lets a connection over MaxClients execute DUNLIN only. Because it is not
@@ -149,6 +165,7 @@ func (cn *conn) limitRequests() {
 func (cn *conn) beginProbation() {
 	cn.probation = true
 	cn.State.Authenticated = false
+	cn.State.EnterLobby(cn.node.reserve, cn.Socket.RemoteIP(), cn.turnOut)
 	cn.limitRequests()
 }
 

@@ -198,15 +198,61 @@ func TestMaxClients(t *testing.T) {
 	dial(t, n.Addr()).want("PING", "PONG")
 }
 
+// TestFarTooManyConnections checks that connections over the limit displace each other, so that a
+// member always finds a place.
 func TestFarTooManyConnections(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.MaxClients = 1 })
-	for range 1 + memberReserve {
-		dial(t, n.Addr())
+	var all []*client
+	for range 1 + memberShare {
+		all = append(all, dial(t, n.Addr()))
+		all[0].want("PING", "PONG") // it came first
 	}
-	eventually(t, "all are accepted", func() bool { return n.clients.Load() == 1+memberReserve })
+	eventually(t, "the share of a source is used up", func() bool { return n.reserve.Len() == memberShare })
+	if _, err := member.FetchTable(t.Context(), nil, n.Addr(), nil); err != nil {
+		t.Error(err)
+	}
+	if got := all[1].next(); got != "(error) ERR max number of clients reached" {
+		t.Errorf("a displaced connection gets %s", got)
+	}
+	all[0].want("PING", "PONG")
+}
+
+// TestStrangersTakeNoPlaces checks that connections which never authenticate keep out neither
+// clients nor members.
+func TestStrangersTakeNoPlaces(t *testing.T) {
+	secret := []byte("a secret of the cluster")
+	n := startNode(t, func(c *Config) {
+		c.RequirePass, c.Secret, c.MaxClients = session.NewPasswords("secret"), member.NewSecrets(secret), 4
+	})
+	early := dial(t, n.Addr())
+	early.want("AUTH secret", "OK")
+	var silent []*client
+	for range 20 {
+		silent = append(silent, dial(t, n.Addr()))
+	}
+	late := dial(t, n.Addr())
+	late.want("AUTH secret", "OK")
+	if got := silent[0].next(); got != "(closed)" {
+		t.Errorf("the oldest stranger gets %s", got)
+	}
+	if _, err := member.FetchTable(t.Context(), nil, n.Addr(), secret); err != nil {
+		t.Error(err)
+	}
+	early.want("SET k 1", "OK")
+	late.want("GET k", `"1"`)
+}
+
+// TestStrangersAreRefusedSoOften checks that a stranger who goes on without a password is closed.
+func TestStrangersAreRefusedSoOften(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.RequirePass = session.NewPasswords("secret") })
 	c := dial(t, n.Addr())
-	if got := c.next(); got != "(error) ERR max number of clients reached" {
-		t.Errorf("a connection beyond the reserve gets %s", got)
+	c.sendRaw(bytes.Repeat([]byte("PING\r\n"), 10_000))
+	refused := 0
+	for c.next() == "(error) NOAUTH Authentication required." {
+		refused++
+	}
+	if refused < 50 || refused > 200 {
+		t.Errorf("%d commands were refused before the end", refused)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/cluster"
 	"github.com/dunlin-cache/dunlin/internal/config"
 	"github.com/dunlin-cache/dunlin/internal/figures"
+	"github.com/dunlin-cache/dunlin/internal/lobby"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -28,8 +29,12 @@ import (
 
 // memberReserve is how many connections over MaxClients get a moment to prove that they are
 // members: a node that is full of clients must still hear of new tables, and let proxies open a
-// lost pipe again.
-const memberReserve = 64
+// lost pipe again. memberShare is how many of them may come from one source. Each new one displaces
+// the oldest, so clients cannot keep members out.
+const (
+	memberReserve = 64
+	memberShare   = 32
+)
 
 // errUploadStalled closes a connection whose large value does not arrive.
 var errUploadStalled = errors.New("a large value does not come")
@@ -96,6 +101,7 @@ type Node struct {
 	log      *slog.Logger
 	engine   *engine.Engine
 	session  *session.Server
+	reserve  *lobby.Lobby // connections over MaxClients
 	settings *config.Config
 	// settingsSource changes parameters of the cluster; nil without a cluster.
 	settingsSource atomic.Pointer[SettingsSource]
@@ -169,7 +175,7 @@ func Start(cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, log: cfg.Log, engine: store,
-		started: make(chan struct{}),
+		started: make(chan struct{}), reserve: lobby.New(memberReserve, memberShare),
 	}
 	n.overhead.Store(cfg.Overhead)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -262,25 +268,13 @@ func (n *Node) accept(c *netloop.Conn) netloop.Handler {
 		return nil
 	}
 	c.SetAccount(w.account)
-	clients, most := n.clients.Load(), int64(n.settings.MaxClients())
-	if clients >= most+memberReserve {
-		w.Count.Rejected++
-		c.SetOut(session.AppendTooManyClients(c.Out()))
-		c.CloseAfterFlush()
-		return rejected{}
-	}
+	full := n.clients.Load() >= int64(n.settings.MaxClients()) && !n.session.MakeRoom()
 	cn := w.add(c)
-	if clients >= most {
+	if full {
 		cn.beginProbation()
 	}
 	return cn
 }
-
-// rejected handles a connection over MaxClients.
-type rejected struct{}
-
-func (rejected) OnData(_ *netloop.Conn, in []byte) int { return len(in) }
-func (rejected) OnClose(*netloop.Conn, error)          {}
 
 // Drain stops accepting, answers what has been received, and closes each connection between two
 // requests. It does not execute requests that CLIENT PAUSE holds. Drain returns when no connection

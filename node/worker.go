@@ -72,6 +72,7 @@ func (w *worker) add(c *netloop.Conn) *conn {
 	cn := &conn{Conn: exec.Conn{Socket: c}, node: w.node, worker: w}
 	cn.State = w.node.session.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.Now())
 	cn.State.FD = c.FD()
+	w.node.session.Await(cn.State, c.RemoteIP(), cn.turnOut)
 	cn.limitRequests()
 	c.SetOther(connMemory)
 	w.conns[cn] = struct{}{}
@@ -106,6 +107,7 @@ func (w *worker) closeIdle() {
 // connections that stop in the middle of a large value. Pipes and members are silent when they have
 // nothing to do, and so is a client that runs MONITOR.
 func (w *worker) closeSilent() {
+	w.node.session.TurnOutLate()
 	limit, now := w.node.settings.IdleTimeout(), w.loop.Now()
 	for cn := range w.conns {
 		silence := now - cn.State.LastUsed

@@ -218,7 +218,7 @@ func (p *Proxy) accept(c *netloop.Conn) netloop.Handler {
 	if p.draining.Load() {
 		return nil
 	}
-	if p.clients.Add(1) > int64(p.settings.MaxClients()) && p.settings.MaxClients() > 0 {
+	if p.clients.Add(1) > int64(p.settings.MaxClients()) && p.settings.MaxClients() > 0 && !p.server.MakeRoom() {
 		p.clients.Add(-1)
 		w.stats.Rejected++
 		c.SetOut(session.AppendTooManyClients(c.Out()))
@@ -230,6 +230,7 @@ func (p *Proxy) accept(c *netloop.Conn) netloop.Handler {
 	s.Owner = s
 	s.state = p.server.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.Now())
 	s.state.FD = c.FD()
+	p.server.Await(s.state, c.RemoteIP(), s.turnOut)
 	s.limitInput()
 	w.add(s)
 	return s

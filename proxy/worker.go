@@ -197,6 +197,7 @@ func (w *worker) drain() {
 // closeSilent closes the clients that were silent for longer than CONFIG's timeout, but none that
 // waits or monitors.
 func (w *worker) closeSilent() {
+	w.proxy.server.TurnOutLate()
 	limit := w.proxy.settings.IdleTimeout()
 	if limit <= 0 {
 		return

@@ -101,6 +101,9 @@ func (c *Conn) Loop() *Loop { return c.loop }
 // RemoteAddr returns the peer's ip:port.
 func (c *Conn) RemoteAddr() string { return c.remote.String() }
 
+// RemoteIP returns the peer's address, invalid for anything but TCP.
+func (c *Conn) RemoteIP() netip.Addr { return c.remote.Addr() }
+
 // LocalAddr returns our own ip:port.
 func (c *Conn) LocalAddr() string { return c.local.String() }
 

@@ -71,8 +71,8 @@ var DefaultLimits = Limits{
 var UnauthenticatedLimits = Limits{
 	MaxBulk:         16 << 10,
 	MaxArgs:         10,
-	MaxInline:       64 << 10,
-	MaxRequest:      1 << 20,
+	MaxInline:       16 << 10,
+	MaxRequest:      17 << 10,
 	Unauthenticated: true,
 }
 

@@ -34,6 +34,7 @@ func (s *Server) authenticate(st *State, user, pass, dst []byte) (out []byte, a 
 	if s.accepts(user, pass) {
 		st.Authenticated = !st.Monitor
 		st.AuthFailures = 0
+		st.Proved()
 		return dst, ActionNone, true
 	}
 	st.AuthFailures++

@@ -46,6 +46,11 @@ func (s *Server) Refuse(st *State, c *command.Command, args [][]byte, dst []byte
 	} else if text := cmp.Or(s.CheckAuth(st, row), refuseMonitor(st, row)); text != "" {
 		dst, refused = resp.AppendError(dst, text), true
 	}
+	if refused && st.guest != nil {
+		if st.refusals++; st.refusals > maxRefusals {
+			a = ActionCloseAfterReply
+		}
+	}
 	switch {
 	case refused && c != nil && c.ID == command.Exec:
 		// The transaction ends, and the error says so, whatever the refusal was.
@@ -55,7 +60,7 @@ func (s *Server) Refuse(st *State, c *command.Command, args [][]byte, dst []byte
 	case refused && st.Multi:
 		st.Tx.failed = true
 	}
-	return dst, ActionNone, refused
+	return dst, a, refused
 }
 
 // IsHTTP reports whether a request is the start of an HTTP request: a web page makes a browser send

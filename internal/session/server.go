@@ -6,6 +6,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/cluster"
 	"github.com/dunlin-cache/dunlin/internal/config"
+	"github.com/dunlin-cache/dunlin/internal/lobby"
 )
 
 // Options are what the connections of a process share.
@@ -26,6 +27,7 @@ type Options struct {
 type Server struct {
 	o            Options
 	passwords    *Passwords
+	lobby        *lobby.Lobby
 	lastID       atomic.Uint64
 	authFailures atomic.Int64
 	blocked      atomic.Int64 // number of connections that are Blocked
@@ -50,7 +52,7 @@ func NewServer(o Options) *Server {
 	if o.Cluster == nil {
 		o.Cluster = cluster.New(nil, nil)
 	}
-	return &Server{o: o, passwords: o.Passwords}
+	return &Server{o: o, passwords: o.Passwords, lobby: newLobby(o.Config.MaxClients())}
 }
 
 // Blocked returns how many connections are Blocked.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/lobby"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -27,10 +28,12 @@ type State struct {
 	Tx           *Transaction  // nil without MULTI and WATCH
 	AuthFailures int           // wrong passwords in a row
 
-	server *Server
-	muting muting
-	paused bool // by CLIENT PAUSE
-	begun  bool // a command that was Aside now executes on the usual path
+	server   *Server
+	guest    *lobby.Guest // nil: proved who it is, or need not
+	refusals int          // commands refused in a row for lack of authentication
+	muting   muting
+	paused   bool // by CLIENT PAUSE
+	begun    bool // a command that was Aside now executes on the usual path
 
 	Name, LibName, LibVer string
 	Addr, LAddr           string // host:port of the client, and of our end

@@ -41,8 +41,9 @@ func (st *State) EndWaiting(reply []byte) []byte {
 	return reply
 }
 
-// Leave ends the wait of a connection whose client has disconnected.
+// Leave ends the wait of a connection whose client has disconnected, and its stay in the lobby.
 func (st *State) Leave() {
+	st.Proved()
 	if st.Waiting != nil {
 		st.Waiting.Stop()
 		st.Waiting = nil
