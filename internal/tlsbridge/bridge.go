@@ -24,8 +24,9 @@ const (
 // bridge moves bytes between a TLS connection and the near end of a socket pair until both
 // directions have ended.
 type bridge struct {
-	outer *tls.Conn
-	inner *net.UnixConn
+	outer  *tls.Conn
+	socket net.Conn // below outer
+	inner  *net.UnixConn
 }
 
 // run returns when everything is closed. It calls sent when nothing more will be sent. From the
@@ -46,8 +47,8 @@ func (b *bridge) run(leaving *atomic.Int64, sent func()) {
 }
 
 func (b *bridge) close() {
-	_ = b.inner.Close()           // twice, after an error
-	_ = b.outer.NetConn().Close() // outbound has said goodbye if there was something to say
+	_ = b.inner.Close()  // twice, after an error
+	_ = b.socket.Close() // outbound has said goodbye if there was something to say
 }
 
 // buffers are lent only while there are bytes to move: most connections are idle.
@@ -62,7 +63,7 @@ func (b *bridge) inbound() {
 			if _, err := b.inner.Write(buf[:n]); err != nil {
 				// The loop has closed. Its last output is still on its way; closing with unread
 				// input would overtake that output.
-				_, _ = io.Copy(io.Discard, b.outer.NetConn())
+				_, _ = io.Copy(io.Discard, b.socket)
 				return
 			}
 		}
@@ -99,7 +100,7 @@ func (b *bridge) outbound() {
 			_, err := b.outer.Write(buf[:n])
 			buffers.Put(buf)
 			if err != nil {
-				if c, ok := b.outer.NetConn().(*net.TCPConn); ok {
+				if c, ok := b.socket.(*net.TCPConn); ok {
 					_ = c.SetLinger(0) // otherwise the kernel would keep for minutes what the client does not take
 				}
 				b.close()
@@ -114,7 +115,7 @@ func (b *bridge) outbound() {
 	}
 	_ = b.outer.SetDeadline(time.Now().Add(takeTime))
 	_ = b.outer.CloseWrite()
-	if c, ok := b.outer.NetConn().(*net.TCPConn); ok {
+	if c, ok := b.socket.(*net.TCPConn); ok {
 		_ = c.CloseWrite()
 	}
 }

@@ -261,7 +261,7 @@ func TestDrainGivesUpHandshakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for deadline := time.Now().Add(patience); s.running.Load() == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); s.door.running() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("no handshake has begun")
 		}

@@ -26,7 +26,7 @@ func (d *Dialer) DialFD(ctx context.Context, addr string) (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	b, far, err := join(t)
+	b, far, err := join(t, t.NetConn())
 	if err != nil {
 		return -1, err
 	}

@@ -5,16 +5,16 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
 const (
 	handshakeTime = 5 * time.Second
-	// maxHandshakes bounds concurrent handshakes; further connections wait in the listener's queue.
-	maxHandshakes = 512
 	// maxLeaving bounds the connections that wait for peers to take their last bytes; beyond it no
 	// others are accepted.
 	maxLeaving = 4096
@@ -28,15 +28,15 @@ type Server struct {
 	ctx          context.Context // of the handshakes
 	cancel       context.CancelFunc
 	sending      sync.WaitGroup // handshakes, and connections to which something may still be sent
-	running      atomic.Int64   // handshakes
-	leaving      atomic.Int64   // connections whose loop has closed
+	door         *doorway
+	leaving      atomic.Int64 // connections whose loop has closed
 	accepted     atomic.Int64
 	failed       atomic.Int64
 }
 
 // NewServer returns a Server with the certificates c, which the caller keeps fresh.
 func NewServer(c *Certificates, log *slog.Logger) *Server {
-	s := &Server{certificates: c, log: log, patience: handshakeTime}
+	s := &Server{certificates: c, log: log, patience: handshakeTime, door: newDoorway()}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -45,6 +45,7 @@ func NewServer(c *Certificates, log *slog.Logger) *Server {
 // the end of the process would cut replies. Call it after the loops have closed; Wrap must not be
 // called any more.
 func (s *Server) Drain(ctx context.Context) error {
+	s.door.close()
 	s.cancel()
 	sent := make(chan struct{})
 	go func() {
@@ -61,7 +62,7 @@ func (s *Server) Drain(ctx context.Context) error {
 
 // Ready reports whether another connection may be wrapped now.
 func (s *Server) Ready() bool {
-	return s.running.Load() < maxHandshakes && s.leaving.Load() < maxLeaving
+	return s.door.ready() && s.leaving.Load() < maxLeaving
 }
 
 // Memory returns how many bytes an idle connection takes: measured with a thousand of them,
@@ -75,46 +76,56 @@ func (s *Server) Stats() (accepted, failed int64) { return s.accepted.Load(), s.
 func (s *Server) CertificateEnd() time.Time { return s.certificates.now.Load().cert.Leaf.NotAfter }
 
 // Wrap takes an accepted socket, shakes hands in the background, and gives the descriptor of the
-// plain side. If the handshake fails, Wrap closes the socket and does nothing else.
+// plain side. If the handshake fails, or too many of the same source wait for theirs, Wrap closes
+// the socket and does nothing else.
 func (s *Server) Wrap(fd int, remote netip.AddrPort, give func(fd int)) {
-	s.running.Add(1)
-	s.sending.Add(1)
-	go func() {
-		b, far, err := s.shake(fd)
-		s.running.Add(-1)
-		if err != nil {
-			s.failed.Add(1)
-			s.sending.Done()
-			s.log.Debug("TLS handshake failed", "remote", remote, "error", err)
-			return
-		}
-		s.accepted.Add(1)
-		give(far)
-		b.run(&s.leaving, s.sending.Done)
-	}()
+	s.door.enter(remote.Addr(), func(h *handshake) {
+		s.sending.Add(1)
+		go s.serve(h, fd, remote, give)
+	}, func() {
+		s.failed.Add(1)
+		_ = syscall.Close(fd)
+	})
 }
 
-func (s *Server) shake(fd int) (b *bridge, far int, err error) {
+func (s *Server) serve(h *handshake, fd int, remote netip.AddrPort, give func(fd int)) {
+	b, far, err := s.shake(h, fd)
+	if err != nil {
+		s.failed.Add(1)
+		s.sending.Done()
+		s.log.Debug("TLS handshake failed", "remote", remote, "error", err)
+		return
+	}
+	s.accepted.Add(1)
+	give(far)
+	b.run(&s.leaving, s.sending.Done)
+}
+
+func (s *Server) shake(h *handshake, fd int) (b *bridge, far int, err error) {
 	c, err := connOf(fd)
 	if err != nil {
+		s.door.leave(h)
 		return nil, -1, err
 	}
+	g := &gate{Conn: c, handshake: h}
 	ctx, cancel := context.WithTimeout(s.ctx, s.patience)
 	defer cancel()
-	t := tls.Server(c, s.certificates.server)
-	if err := t.HandshakeContext(ctx); err != nil {
+	t := tls.Server(g, s.certificates.server)
+	err = t.HandshakeContext(ctx)
+	g.end()
+	if err != nil {
 		_ = c.Close()
 		return nil, -1, err
 	}
-	return join(t)
+	return join(t, c)
 }
 
-// join makes a bridge of a connection after its handshake.
-func join(t *tls.Conn) (b *bridge, far int, err error) {
+// join makes a bridge of a connection after its handshake. socket is the one below it.
+func join(t *tls.Conn, socket net.Conn) (b *bridge, far int, err error) {
 	near, far, err := pair()
 	if err != nil {
-		_ = t.Close()
+		_ = socket.Close()
 		return nil, -1, err
 	}
-	return &bridge{outer: t, inner: near}, far, nil
+	return &bridge{outer: t, socket: socket, inner: near}, far, nil
 }

@@ -37,8 +37,8 @@ func TestNoTLS(t *testing.T) {
 			}
 		}
 	}
-	if len(s.given) > 0 || s.running.Load() != 0 {
-		t.Errorf("%d connections were given away, %d handshakes run", len(s.given), s.running.Load())
+	if len(s.given) > 0 || s.door.running() != 0 {
+		t.Errorf("%d connections were given away, %d handshakes run", len(s.given), s.door.running())
 	}
 }
 

@@ -92,6 +92,10 @@ func TestTLS(t *testing.T) {
 			t.Errorf("a node talks to who shows no certificate: %v", err)
 		}
 	}
+	t.Run("silent connections", func(t *testing.T) {
+		handshakeBesideSilence(t, proxy, toProxy(tls.VersionTLS13))
+		handshakeBesideSilence(t, node, toNode)
+	})
 }
 
 // sayPlainly sends PING without TLS and returns the answer up to the end of the connection.
@@ -174,4 +178,32 @@ func failedHandshakes(t *testing.T, m *harness.Member) float64 {
 	t.Helper()
 	n, _ := harness.Scrape(t, m.Admin).Sum(`dunlin_tls_handshakes_total{result="failed"`)
 	return n
+}
+
+// handshakeBesideSilence checks that connections that never begin their handshakes delay those of
+// others by moments only.
+func handshakeBesideSilence(t *testing.T, addr string, config *tls.Config) {
+	for range 1100 {
+		harness.DialWire(t, addr)
+	}
+	for _, x := range []struct {
+		source string
+		within time.Duration
+	}{{"127.0.0.2", 2 * time.Second}, {"127.0.0.1", 4 * time.Second}} {
+		config := config.Clone()
+		config.ServerName = "127.0.0.1"
+		begin := time.Now()
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(x.source)}, Timeout: harness.ReplyTimeout}
+		conn, err := tls.DialWithDialer(&dialer, "tcp", addr, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		(&harness.Wire{T: t, Conn: conn}).Want("PING", "PONG")
+		if took := time.Since(begin); took > x.within {
+			t.Errorf("%s waited %v among silent connections", x.source, took)
+		} else {
+			t.Logf("%s waited %v", x.source, took)
+		}
+		conn.Close()
+	}
 }
