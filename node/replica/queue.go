@@ -100,7 +100,7 @@ func (s *Sender) Filled(cursor uint64, done bool) {
 	}
 }
 
-// Fills reports whether a snapshot is under way or waits.
+// Fills reports whether a snapshot is under way or waits. The simulation paces its rounds by it.
 func (s *Sender) Fills() bool { return s.filling != nil || len(s.queue) > 0 }
 
 // Waiting returns the length of the queue, which includes feeds that ended while they waited.

@@ -109,7 +109,8 @@ func (all *Receivers) receiver(source string) *receiver {
 	return r
 }
 
-// Applied returns the last batch that was applied of a sender's stream.
+// Applied returns the last batch that was applied of a sender's stream, for the tests of package
+// node.
 func (all *Receivers) Applied(source string) uint64 {
 	r := all.receiver(source)
 	r.mu.Lock()

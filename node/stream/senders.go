@@ -160,7 +160,8 @@ func (s *Sender) addStats(sum *Stats) {
 	}
 }
 
-// Progress is how far a sender is.
+// Progress is how far a sender is. Only tests read it: those of package node, too, which an
+// export_test.go of this package does not reach.
 type Progress struct {
 	Made       uint64 // the number of its last batch
 	Waiting    int    // partitions whose snapshot has not begun
