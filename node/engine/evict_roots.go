@@ -1,14 +1,13 @@
 package engine
 
-// The roots of values with parts have a clock of their own: they stand in a ring, and a hand goes
-// round them as the hands of the other clocks go round pages. A value counts for as many pages as
-// lie behind it, so the roots' hand takes its time with big values, and a round takes as long as
-// one of any other clock if it frees as much. Parts have no uses: their cells are passed by no
-// hand, and a root's cell only by this one.
+// The roots of values with parts have a clock of their own. They form a ring, and a hand moves
+// around it as the hands of the other clocks move over pages. A value counts as the number of pages
+// that its parts fill, so the hand advances more slowly past big values: a round of this clock takes
+// as long as a round of any other clock that frees as much. Parts have no uses, so no hand visits
+// their cells. Only this clock's hand judges a root's cell.
 
 const (
-	// looksRoots is how many roots are looked at before the next one is evicted whether it was used
-	// or not.
+	// looksRoots is how many roots the hand passes before it evicts the next one, used or not.
 	looksRoots = 64
 )
 
@@ -42,7 +41,7 @@ func (v *values) abandoned(k kind, bytes int64) {
 	}
 }
 
-// join puts a head right behind the hand, to be visited last.
+// join puts a head directly behind the hand, so that it is visited last.
 func (v *values) join(at handle) {
 	h := v.s.cells.head(at)
 	h.stamp = v.s.e.pool.tick.Load()
@@ -77,8 +76,8 @@ func (v *values) rootsAge() uint32 {
 	return v.s.e.pool.tick.Load() - v.s.cells.head(v.hand).stamp
 }
 
-// rootsAreColder reports whether the roots wait much longer than the class does, if any, that waits
-// longest.
+// rootsAreColder reports whether the oldest root has waited much longer for a visit than the given
+// class, the one that has waited longest; noClass: there is none.
 func (v *values) rootsAreColder(class int) bool {
 	return v.hand != 0 && (class == noClass || older(v.rootsAge(), v.s.clocks.age(class)))
 }

@@ -78,8 +78,8 @@ func (e *Engine) applyUnit(p uint16, effects []byte, shift, nowMilli int64, take
 	return err
 }
 
-// applyBeside applies what a unit of partition p has of other partitions: what the sender evicted
-// to make room for the unit. It needs no order with the rest.
+// applyBeside applies the effects of a unit of partition p that are on other partitions: the sender
+// evicted those keys to make room for the unit. Their order with the other effects does not matter.
 func (e *Engine) applyBeside(p uint16, effects []byte, shift, nowMilli int64, taker Taker) error {
 	for len(effects) > 0 {
 		_, q, _, size := NextEffect(effects)

@@ -14,10 +14,9 @@ import (
 //	writer            Edit, Resize, Free, Add ─> save ─> pin.saved: number ─> what the part was
 //	reader   Lock ─> Part: saved, or else the present part ─> Done ─> Unlock ─> ... ─> Release
 //
-// What pins keep from being freed is limited to a pinShare-th of the memory limit: the bytes of the
-// values, each counted once, and the copies, which are charged too. Beyond that, or without memory
-// for a copy, the pin of the shard that is furthest from its end breaks: its reader learns of it
-// with its next Lock.
+// Pins keep at most a pinShare-th of the memory limit: the bytes of the pinned values, each counted
+// once, and the copies, which are also charged. Beyond that, or without memory for a copy, a pin of
+// the shard breaks, the one that has most left to read. Its next Lock returns false.
 
 // pinShare: pins keep up to a pinShare-th of the limit.
 const pinShare = 4
@@ -47,7 +46,7 @@ type ValuePin struct {
 	copies int64 // bytes that are charged for it
 }
 
-// pinnedPlane is what a pin knows of a plane.
+// pinnedPlane is the state of one plane of a pin.
 type pinnedPlane struct {
 	span  uint32
 	parts uint32
