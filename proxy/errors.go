@@ -10,6 +10,7 @@ import (
 var (
 	errCrossSlot    = wire("CROSSSLOT Keys in request don't hash to the same slot")
 	errHeldLong     = wire("TRYAGAIN no node could take the command in time, it was not executed; try again")
+	errNotHeld      = wire("TRYAGAIN no memory to hold the command until its node can take it, it was not executed; try again")
 	errUnknown      = wire("ERR the connection to the node broke after the command was sent, outcome unknown")
 	errLost         = wire("ERR the node was lost that has executed the command, before it sent its large reply")
 	errMerge        = wire("ERR a node gave a reply that cannot be merged with the others")

@@ -289,6 +289,8 @@ func (s *client) gather(n int) bool {
 
 // chargeOther charges the memory that the session uses beside its connection's buffers. It reports
 // false if there is not enough memory: then the session is closed.
-func (s *client) chargeOther() bool {
-	return s.conn.SetOther(cap(s.early) + s.gathered + s.pieces*fetchPiece + s.state.QueuedBytes())
+func (s *client) chargeOther() bool { return s.conn.SetOther(s.otherBytes()) }
+
+func (s *client) otherBytes() int {
+	return cap(s.early) + s.gathered + s.kept + s.pieces*fetchPiece + s.state.QueuedBytes()
 }

@@ -28,6 +28,7 @@ type Stats struct {
 	Starved              uint64 // connections closed because there was no memory for their buffers
 	EarlyClosed          uint64 // connections closed with errTooEarly
 	Buffers, PipeBuffers int64  // gauges: bytes that clients and pipes have waiting
+	Heap                 int64  // gauge: the part of Buffers in the Go heap
 
 	PipesOpened, PipesBroken uint64
 	Pipes, PipesOpen         int                   // gauges
@@ -46,6 +47,7 @@ type Stats struct {
 	Refusals    uint64 // replies by which a node said that it is not the owner, or not yet
 	Held        uint64 // requests held to be sent again
 	HeldTooLong uint64 // those answered with errHeldLong in the end
+	NotHeld     uint64 // commands answered with errNotHeld
 	// LostReplies are requests that a node may have executed and whose reply is lost. They are
 	// answered with errUnknown, errLost or errCutOff.
 	LostReplies uint64
@@ -121,6 +123,7 @@ func (s *Stats) add(o *Stats) {
 		{&s.Refusals, &o.Refusals},
 		{&s.Held, &o.Held},
 		{&s.HeldTooLong, &o.HeldTooLong},
+		{&s.NotHeld, &o.NotHeld},
 		{&s.LostReplies, &o.LostReplies},
 		{&s.ClientBytesIn, &o.ClientBytesIn},
 		{&s.ClientBytesOut, &o.ClientBytesOut},
@@ -137,8 +140,9 @@ func (s *Stats) visit(w *worker) {
 	s.Holding += w.order.Holding()
 	counts := &w.order.Counts
 	s.PipeRequests, s.Refusals = counts.Requests, counts.Refusals
-	s.Held, s.HeldTooLong = counts.Held, counts.HeldTooLong
+	s.Held, s.HeldTooLong, s.NotHeld = counts.Held, counts.HeldTooLong, counts.NotHeld
 	s.Buffers += w.account.Used()
+	s.Heap += w.account.Other()
 	s.PipeBuffers += w.pending.Used()
 	for _, n := range w.order.Nodes() {
 		to := s.node(n.Member.ID)
@@ -156,6 +160,14 @@ func (s *Stats) visit(w *worker) {
 		})
 	}
 	s.Loops = append(s.Loops, w.loop.Stats())
+}
+
+// HeapMemory returns about how much of Config.Buffers is in the Go heap.
+func (p *Proxy) HeapMemory() int64 {
+	if last := p.cached.Load(); last != nil {
+		return last.Heap
+	}
+	return 0
 }
 
 // Stats visits every loop and adds up what it finds. That takes each loop a few microseconds. It
@@ -180,6 +192,7 @@ func (p *Proxy) Stats() (Stats, error) {
 		sum.Clients += shares[i].Clients
 		sum.Holding += shares[i].Holding
 		sum.Buffers += shares[i].Buffers
+		sum.Heap += shares[i].Heap
 		sum.PipeBuffers += shares[i].PipeBuffers
 		sum.Pipes += shares[i].Pipes
 		sum.Loops = append(sum.Loops, shares[i].Loops...)

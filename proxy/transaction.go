@@ -64,6 +64,7 @@ func (s *client) watch(args [][]byte) bool {
 	s.w.stats.Commands[command.Watch]++
 	s.watching = true
 	s.issue()
+	s.w.act()
 	return true
 }
 
@@ -314,9 +315,9 @@ func (t *transaction) send(requests [][]byte) {
 		}
 		if !s.submit(r, raw) { // the pipe filled up meanwhile: hold the request like one that came back undone
 			s.w.order.Hold(r, raw, s.w.loop.Now())
-			s.w.act()
 		}
 	}
+	s.w.act()
 	if !whole {
 		t.done()
 	}

@@ -110,7 +110,11 @@ func (w *worker) failed(a *order.Action) {
 	r := &a.Request
 	s := r.Session.Owner.(*client)
 	reply := errHeldLong
-	if a.Outcome == order.Unknown {
+	switch a.Outcome {
+	case order.TooLate:
+	case order.NoMemory:
+		reply = errNotHeld
+	case order.Unknown:
 		reply = errUnknown
 		if !s.isClosed() {
 			w.stats.LostReplies++

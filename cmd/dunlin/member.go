@@ -146,6 +146,7 @@ func (p *process) startProxy(ctx context.Context, m memberOptions, buffers netlo
 	if err != nil {
 		return started{}, adviseAddress(err, "listen")
 	}
+	p.memory.proxy = x
 	p.stop.push("proxy "+self.ID, func(context.Context) error { return x.Close() })
 
 	if self.Addr, err = p.advertised(ctx, x.Addr()); err != nil {

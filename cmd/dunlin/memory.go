@@ -70,7 +70,8 @@ func proxyBuffers(container int64) int64 {
 	return int64(float64(container) * proxyBufferShare)
 }
 
-// proxyHeap returns the limit of the Go heap of such a proxy while its clients use buffers bytes.
+// proxyHeap returns the limit of the Go heap of such a proxy while its clients use buffers bytes
+// outside of it.
 func proxyHeap(container, buffers int64) int64 {
 	if container == 0 {
 		return freeProxyHeap

@@ -17,6 +17,7 @@ type memoryShares struct {
 	loops     int
 	container int64 // bytes; 0: no limit
 	nodes     []*node.Node
+	proxy     interface{ HeapMemory() int64 }
 	clients   clientBuffers // of a proxy alone in its process
 	heap      heapLimit
 }
@@ -50,11 +51,15 @@ func (m *memoryShares) run(ctx context.Context) {
 }
 
 func (m *memoryShares) adjust() {
+	counted := int64(0)
+	if m.proxy != nil {
+		counted = m.proxy.HeapMemory()
+	}
 	if len(m.nodes) == 0 {
-		m.heap.keep(proxyHeap(m.container, m.clients.used.Load()))
+		m.heap.keep(proxyHeap(m.container, max(m.clients.used.Load()-counted, 0)))
 		return
 	}
-	storage, counted := int64(0), int64(0)
+	storage := int64(0)
 	for _, n := range m.nodes {
 		storage += n.MaxMemory()
 		counted += n.HeapMemory()

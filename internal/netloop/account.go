@@ -97,6 +97,17 @@ func (c *Conn) SetAccount(a *Account) {
 // replace the number of the call before and count in the conn's account. It returns false if there
 // is no memory for them, and closes the conn.
 func (c *Conn) SetOther(n int) bool {
+	if c.TrySetOther(n) {
+		return true
+	}
+	if !c.closed {
+		c.closeStarved()
+	}
+	return false
+}
+
+// TrySetOther is SetOther that changes nothing if there is no memory: the conn stays open.
+func (c *Conn) TrySetOther(n int) bool {
 	n += c.wrapped
 	switch {
 	case c.closed:
@@ -104,7 +115,6 @@ func (c *Conn) SetOther(n int) bool {
 	case n < c.other:
 		c.account.give(c.other - n)
 	case n > c.other && !c.charge(n-c.other):
-		c.closeStarved()
 		return false
 	}
 	c.account.other += int64(n - c.other)

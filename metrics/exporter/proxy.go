@@ -91,6 +91,9 @@ var proxyMetrics = []metric[proxy.Stats]{
 	counter("dunlin_proxy_expired_requests_total",
 		"Held requests that no node executed in time; the client got -TRYAGAIN.",
 		func(s *proxy.Stats) float64 { return float64(s.HeldTooLong) }),
+	counter("dunlin_proxy_unheld_requests_total",
+		"Requests that could not be held for lack of memory and were not executed; the client got -TRYAGAIN.",
+		func(s *proxy.Stats) float64 { return float64(s.NotHeld) }),
 	counter("dunlin_proxy_lost_replies_total",
 		"Requests that a node may have executed, whose reply was lost, and that must not be sent again; "+
 			"the client got an error, usually that the outcome is unknown.",

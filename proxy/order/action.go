@@ -35,6 +35,8 @@ type Outcome uint8
 const (
 	// TooLate: it was held for too long. No node has executed it.
 	TooLate Outcome = iota
+	// NoMemory: it had to be held, and there was no memory for it. No node has executed it.
+	NoMemory
 	// Unknown: a node may have executed it, and it must not be executed twice.
 	Unknown
 )

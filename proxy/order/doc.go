@@ -40,4 +40,6 @@
 //   - Only a newer table or a node's own -MOVED changes the route.
 //   - A held request is given up after Config.Patience, counted from when its node could last be
 //     reached.
+//   - The bytes of a held request are charged to its session before they are copied. Without memory
+//     for them the request fails.
 package order

@@ -14,6 +14,20 @@ type held struct {
 	body Body   // not nil: has the memory of raw
 }
 
+// heldRoom is about what a held request takes beside its bytes.
+const heldRoom = 192
+
+// heldBytes returns what a held request takes that is not charged elsewhere.
+func heldBytes(raw []byte, body Body) int {
+	if body != nil {
+		return heldRoom
+	}
+	return heldRoom + len(raw)
+}
+
+// let drops what is left of a held request, except for a body.
+func (h *held) let() { h.Session.Owner.Keep(-heldBytes(h.raw, h.body)) }
+
 // returned decides about a request whose pipe p broke. begun says that some of it was written. A
 // request that may have been executed and must not be executed twice fails; any other is held. raw
 // is valid during the call. returned takes over the body.
@@ -53,11 +67,17 @@ func (m *Machine) fail(r *Request, why Outcome) {
 }
 
 // keep holds a request until it can be sent again. The session sends nothing new meanwhile. keep
-// copies raw, unless there is a body, which it takes over.
+// copies raw, unless there is a body, which it takes over. The request fails if the session gets no
+// memory for it.
 func (m *Machine) keep(r *Request, raw []byte, body Body, now time.Duration) {
 	s := r.Session
 	if s.closed {
 		release(body)
+		return
+	}
+	if !s.Owner.Keep(heldBytes(raw, body)) {
+		release(body)
+		m.notHeld(r)
 		return
 	}
 	if body == nil {
@@ -72,6 +92,16 @@ func (m *Machine) keep(r *Request, raw []byte, body Body, now time.Duration) {
 	m.arm()
 }
 
+// notHeld fails a request for which there is no memory.
+func (m *Machine) notHeld(r *Request) {
+	if r.begun {
+		m.fail(r, Unknown)
+		return
+	}
+	m.Counts.NotHeld++
+	m.fail(r, NoMemory)
+}
+
 // retry sends the held requests of the session again, in the order of its commands, once all its
 // other requests have come back.
 func (m *Machine) retry(s *Session, now time.Duration) {
@@ -84,6 +114,7 @@ func (m *Machine) retry(s *Session, now time.Duration) {
 	})
 	sent := 0
 	for sent < len(s.held) && m.resend(&s.held[sent], now) {
+		s.held[sent].let()
 		sent++
 	}
 	s.held = slices.Delete(s.held, 0, sent)
@@ -98,6 +129,7 @@ func (m *Machine) giveUp(s *Session, now time.Duration) {
 		if now-h.since <= m.patience {
 			return false
 		}
+		h.let()
 		release(h.body)
 		if h.begun {
 			m.fail(&h.Request, Unknown)

@@ -1,6 +1,7 @@
 package order
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ type shell struct {
 type noOwner struct{}
 
 func (noOwner) Take([]byte) Body { return nil }
+func (noOwner) Keep(int) bool    { return true }
 
 func newShell(t *testing.T) *shell {
 	t.Helper()
@@ -126,5 +128,34 @@ func TestHeldTooLong(t *testing.T) {
 	}
 	if len(h.failed) != 1 || h.failed[0] != TooLate || s.Outstanding() != 0 {
 		t.Errorf("outcomes %v, %d outstanding; want it to be given up once", h.failed, s.Outstanding())
+	}
+}
+
+// poorOwner gets no memory for held requests.
+type poorOwner struct{ noOwner }
+
+func (poorOwner) Keep(int) bool { return false }
+
+// A request that must be held fails if there is no memory for it, and no longer counts as
+// outstanding. Nobody knows the outcome of one that may have been executed.
+func TestNoMemoryToHold(t *testing.T) {
+	h := newShell(t)
+	h.submit(&Session{Owner: noOwner{}}) // opens the pipe
+	p := h.Owner(0).Pipe(common)
+	p.Pop()
+	s := &Session{Owner: poorOwner{}}
+	h.submit(s)
+	h.Refused(p, Refusal{Epoch: 1}, h.now)
+	h.run()
+	h.submit(s) // the pipe is latched
+	if !slices.Equal(h.failed, []Outcome{NoMemory, NoMemory}) || s.Outstanding() != 0 || h.Counts.NotHeld != 2 {
+		t.Errorf("outcomes %v, %d outstanding; want two refusals", h.failed, s.Outstanding())
+	}
+	begun := Request{Session: s, Origin: Origin{begun: true}}
+	s.remote++
+	h.undone(&begun, nil, nil, h.now)
+	h.run()
+	if h.failed[2] != Unknown || s.Outstanding() != 0 {
+		t.Errorf("outcomes %v, %d outstanding; want the last to be unknown", h.failed, s.Outstanding())
 	}
 }

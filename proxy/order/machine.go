@@ -56,6 +56,7 @@ type Counts struct {
 	Refusals    uint64 // replies by which a node said that it is not the owner, or not yet
 	Held        uint64 // requests held to be sent again
 	HeldTooLong uint64 // of them, those that were given up
+	NotHeld     uint64 // requests that failed because there was no memory to hold them
 }
 
 // New returns a Machine without a table: it holds everything.

@@ -9,6 +9,10 @@ type Owner interface {
 	// Take hands the memory behind raw, a request of this session, over to the caller. nil means
 	// that the caller must copy raw.
 	Take(raw []byte) Body
+	// Keep charges n more bytes of held requests to the session, before they are there. n is
+	// negative when they are gone. Keep reports false if there is no memory for them: then nothing
+	// has changed.
+	Keep(n int) bool
 }
 
 // Session is the part of a client's session that decides where its next request may go.

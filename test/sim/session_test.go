@@ -29,6 +29,9 @@ type session struct {
 // Take has all requests be copied.
 func (s *session) Take([]byte) order.Body { return nil }
 
+// Keep grants all memory.
+func (s *session) Keep(int) bool { return true }
+
 // take goes on with the input.
 func (s *session) take() {
 	for len(s.input) > 0 && s.dispatch(s.input[0]) {

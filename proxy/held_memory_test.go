@@ -1,0 +1,76 @@
+package proxy
+
+import (
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// budget is a netloop.Budget with a limit.
+type budget struct {
+	most int64
+	used atomic.Int64
+}
+
+func (b *budget) Charge(n int64) bool {
+	if b.used.Add(n) <= b.most {
+		return true
+	}
+	b.used.Add(-n)
+	return false
+}
+
+func (b *budget) Refund(n int64) { b.used.Add(-n) }
+
+// Held requests count as memory of their clients. Beyond the limit they are refused, and nothing
+// else is lost.
+func TestHeldRequestsAreCharged(t *testing.T) {
+	const clients, size, fit = 12, 500 << 10, 6
+	room := &budget{most: (fit+1)*size + size*3/4} // a request is in its connection's buffer too until it is held
+	c := newCluster(t, 2, oneLoop(t), func(cfg *Config) { cfg.Buffers, cfg.Hold = room, time.Minute })
+	dead, alive := key(0, 2), key(1, 2)
+	c.nodes[0].ln.Close()
+	all := make([]*conn, clients)
+	for i := range all {
+		all[i] = c.dial()
+		all[i].send("SET " + dead + " " + strings.Repeat("x", size))
+		eventually(t, "the request is held or refused", func() bool {
+			s := c.stats()
+			return s.Holding+int(s.NotHeld) == i+1 && s.Buffers < int64((s.Holding+1)*size)
+		})
+		if s := c.stats(); s.Buffers < int64(s.Holding*size) {
+			t.Fatalf("%d held requests of %d bytes are charged as %d bytes", s.Holding, size, s.Buffers)
+		}
+	}
+	if s := c.stats(); s.Holding != fit {
+		t.Errorf("%d requests are held, and %d were refused", s.Holding, s.NotHeld)
+	}
+	refused := strings.TrimSuffix(string(errNotHeld), "\r\n")
+	for _, cl := range all[fit:] {
+		cl.want(refused)
+		cl.send("SET "+alive+" 1", "GET "+alive)
+		cl.want("+OK", "$1 1")
+	}
+	c.route(func(int) int { return 1 })
+	for _, cl := range all[:fit] {
+		cl.want("+OK")
+	}
+	eventually(t, "the memory is free again", func() bool { return c.stats().Buffers < size })
+}
+
+// A client that disconnects takes the memory of its held requests with it.
+func TestHeldRequestsOfDisconnectedClient(t *testing.T) {
+	const size = 500 << 10
+	c := newCluster(t, 1, oneLoop(t))
+	c.nodes[0].ln.Close()
+	cl := c.dial()
+	cl.send("SET k " + strings.Repeat("x", size))
+	eventually(t, "the request is held", func() bool { return c.stats().Buffers > size })
+	if err := cl.Conn.(*net.TCPConn).SetLinger(0); err != nil { // a reset is noticed though nothing is read
+		t.Fatal(err)
+	}
+	cl.Close()
+	eventually(t, "its memory is free", func() bool { return c.stats().Buffers < size/10 })
+}
