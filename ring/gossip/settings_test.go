@@ -197,9 +197,13 @@ func TestSettingsFromOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var mu sync.Mutex
 		var asked []string
 		a := lonely(t, Config{FetchSettings: func(ctx context.Context, addr string, _ ring.SettingsID) (*ring.Settings, error) {
-			switch asked = append(asked, addr); addr {
+			mu.Lock()
+			asked = append(asked, addr)
+			mu.Unlock()
+			switch addr {
 			case "hangs":
 				<-ctx.Done()
 				return nil, ctx.Err()
