@@ -56,8 +56,9 @@ func (r *request) admitSlotCarefully(slot uint16) bool {
 // verdict decides about a command of this connection on p.
 func (r *request) verdict(p uint16) ownership.Verdict { return r.gate().Verdict(r.view, p, r.fenced) }
 
-// serves reports whether this connection may use p now.
-func (r *request) serves(p uint16) bool { return r.verdict(p) == ownership.Serve }
+// serves reports whether this connection may use p now. A transaction that holds its partition uses
+// no other.
+func (r *request) serves(p uint16) bool { return r.Hold != nil || r.verdict(p) == ownership.Serve }
 
 // admitKeys is admit for a command of several keys.
 func (r *request) admitKeys(oneSlot bool) bool {

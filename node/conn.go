@@ -23,6 +23,9 @@ type conn struct {
 	peer  bool   // a member that proved to know the secret
 	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
 
+	transaction *transaction // not nil: it is executed in slices
+	impatient   bool         // a request has waited for a hold for long enough
+
 	stream *stream.Connection // not nil: another node's, of what its partitions hold
 
 	probation bool // over MaxClients: a member, or it is refused
@@ -43,7 +46,8 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 		return 0
 	}
 	r := cn.worker.begin(cn)
-	ahead, batch := &cn.worker.ahead, 0
+	r.reading = true
+	ahead, batch, last := &cn.worker.ahead, 0, 0
 	for used < len(in) && !cn.Answering && !cn.Closing && !r.longEnough && r.Room(exec.LineRoom) {
 		if (used == 0 || r.Produced() > flushStep) && r.Full() {
 			cn.stopped = true
@@ -55,7 +59,7 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 			continue
 		}
 		if s := ahead.take(cn, in[used:]); s != nil {
-			used += s.length
+			used, last = used+s.length, s.length
 			r.execute(s)
 			batch++
 			continue
@@ -74,7 +78,8 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 			cn.Closing = true
 			break
 		}
-		used += cn.parser.Len()
+		last = cn.parser.Len()
+		used += last
 		if cn.Upload != nil {
 			r.endUpload(cn.parser.Args())
 			batch++
@@ -83,7 +88,9 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 			batch++
 		}
 	}
-	used -= r.unused
+	if used -= r.unused; r.putBack {
+		used -= last
+	}
 	cn.unread = len(in) - used
 	if r.longEnough && cn.unread > 0 {
 		cn.stopped = true
@@ -112,7 +119,7 @@ func (w *worker) begin(cn *conn) *request {
 			w.untilSample, r.sampled = measure.SampleInputs, true
 		}
 	}
-	r.unused = 0
+	r.unused, r.putBack, r.reading = 0, false, false
 	cn.State.LastUsed = w.loop.Now()
 	cn.stopped = false
 	r.longEnough = false
@@ -122,6 +129,7 @@ func (w *worker) begin(cn *conn) *request {
 // end hands the replies to the socket, and counts what was done.
 func (w *worker) end(r *request, used, batch int) {
 	cn := r.conn
+	cn.impatient = cn.impatient && r.putBack
 	w.Count.Input(used, batch)
 	w.Count.Output(r.Finish())
 	w.ahead.forget()
@@ -185,14 +193,19 @@ func (cn *conn) answer(reply []byte) {
 // for another goroutine.
 func (cn *conn) resume(f func(r *request)) {
 	cn.Answering = false
-	if cn.closed {
+	x := cn.transaction
+	if cn.closed && x == nil {
 		cn.endPipe()
 		return
 	}
 	r := cn.worker.begin(cn)
 	start := len(r.Out)
 	pins := len(r.Pins)
-	f(r)
+	if x != nil {
+		x.goOn(r, f)
+	} else {
+		f(r)
+	}
 	if len(r.Pins) > pins {
 		r.ticketed(start, pins)
 	}
@@ -200,6 +213,8 @@ func (cn *conn) resume(f func(r *request)) {
 	cn.worker.Count.Output(r.Finish())
 	switch {
 	case cn.Answering:
+	case cn.closed:
+		cn.endPipe()
 	case cn.Closing || (cn.ended && cn.unread == 0):
 		cn.Closing = true
 		cn.Socket.CloseAfterFlush()

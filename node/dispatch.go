@@ -31,7 +31,9 @@ type request struct {
 	// longEnough: this input has used its share of the loop's time. The rest of it is read in the
 	// next iteration.
 	longEnough bool
-	unused     int // bytes of the present request, if it is to be read again
+	unused     int  // bytes of the present request, if it is to be read again
+	putBack    bool // the present request is to be read again, because its partition is held
+	reading    bool // the present request is at the front of the connection's input
 
 	wanted ring.PartitionSet // by an EACH that is executed
 }
@@ -79,7 +81,7 @@ func (r *request) execute(s *step) {
 	} else {
 		s.plan.handler(&r.Request)
 	}
-	if len(r.Pins) > pins && !r.InTransaction {
+	if len(r.Pins) > pins && r.conn.transaction == nil {
 		r.ticketed(start, pins)
 	}
 }

@@ -7,7 +7,7 @@
 //	conn     one connection: a client's, a proxy's pipe, or another member's
 //	request  one command while it is executed: exec.Request is what a handler sees of it.
 //	         Each worker has one, and reuses it
-//	held     the lock of a transaction, under which its commands are executed (transaction.go)
+//	hold     of a partition, by a transaction that takes longer than a lock (transaction_run.go, hold.go)
 //	aside    a client that is paused, waits, or does not want all replies (clients.go)
 //	ticket   stands for a large reply until its proxy has fetched it (node/ticket)
 //	view     the present table as this node obeys it: serve, wait or refuse, for each partition

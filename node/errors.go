@@ -21,6 +21,8 @@ const (
 	errBadSettings     = "ERR cannot change settings: malformed, or this node is in no cluster"
 	errBadBitmap       = "ERR partitions must be a bitmap of 512 bytes"
 	errBadTable        = "ERR cannot read table"
+	errHeld            = "BUSY a transaction has held the partition of that key for too long, try again"
+	errHalfway         = "ERR not executed: the transaction was given up halfway, because this node does not serve its partition any more"
 	errHandingOver     = "TRYAGAIN the node is still handing over what the table has taken from it"
 	errForeignTable    = "ERR that table is of a lineage that this node does not follow"
 	errBadFetch        = "ERR cannot fetch: malformed request, or not on a pipe"

@@ -41,7 +41,7 @@ var toys = exec.Family{
 	},
 	Handlers: map[command.ID]exec.Handler{
 		command.SAdd: func(r *exec.Request) {
-			t := r.Lock()
+			t, _ := r.Lock()
 			defer t.Unlock()
 			if err := t.Set(r.Args[1], r.Args[2], engine.TypeSet, 0); err != nil {
 				r.ReplyStoreError(err)

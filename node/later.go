@@ -7,6 +7,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -22,12 +23,12 @@ func (r *request) AnswerLater(f func(ctx context.Context) (reply []byte)) {
 
 // Later stops the connection and hands w to a goroutine.
 func (r *request) Later(w exec.Work) {
-	r.MayWait()
+	r.holdOn()
 	cn := r.conn
 	cn.pause()
 	cn.node.goJob(func() {
 		w.Run(cn.node.ctx)
-		cn.worker.loop.Post(func() {
+		cn.post(func() {
 			defer w.End()
 			cn.resume(func(r *request) { w.Reply(&r.Request) })
 		})
@@ -91,12 +92,24 @@ func (r *request) Drop(partitions *ring.PartitionSet) {
 	}
 }
 
+// dropServed deletes all keys of a partition that the node serves, once nobody holds it.
 func (n *Node) dropServed(p uint16) {
+	for n.ctx.Err() == nil {
+		h := n.tryDrop(p)
+		if h == nil {
+			return
+		}
+		n.awaitHold(h)
+	}
+}
+
+func (n *Node) tryDrop(p uint16) *engine.Hold {
 	n.tableMu.Lock()
 	defer n.tableMu.Unlock()
-	if n.view.Load().Standing[p] == ownership.Serving {
-		n.engine.Drop(p)
+	if n.view.Load().Standing[p] != ownership.Serving {
+		return nil
 	}
+	return n.engine.DropUnheld(p)
 }
 
 // pause stops a connection until resume.
@@ -111,7 +124,7 @@ func (r *request) answerLater(f func() []byte) { r.answerLaterThen(f, func() {})
 
 // answerLaterThen is answerLater, but calls then on the loop before it appends the reply.
 func (r *request) answerLaterThen(f func() []byte, then func()) {
-	r.MayWait()
+	r.holdOn()
 	cn := r.conn
 	cn.pause()
 	timing := r.timingLater()
@@ -119,7 +132,7 @@ func (r *request) answerLaterThen(f func() []byte, then func()) {
 		begun := time.Now()
 		reply := f()
 		took := time.Since(begun)
-		cn.worker.loop.Post(func() {
+		cn.post(func() {
 			timing.end(took)
 			then()
 			cn.answer(reply)

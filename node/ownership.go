@@ -152,13 +152,14 @@ func (n *Node) obeyLocked(v *ownership.View) {
 		"serving", v.Count(ownership.Serving), "gained", v.Count(ownership.Gained))
 }
 
-// barrier returns when every loop has finished what it executed under an older view. If a loop
-// takes longer than Each waits, barrier waits again. It returns false if the node closes meanwhile.
+// barrier returns when every loop has finished what it executed under an older view, and when no
+// transaction holds a partition any more that this node does not serve. If a loop takes longer than
+// Each waits, barrier waits again. It returns false if the node closes meanwhile.
 func (n *Node) barrier() bool {
 	for n.ctx.Err() == nil {
 		err := n.cfg.Group.Each(func(*netloop.Loop) {})
 		if err == nil {
-			return true
+			return n.awaitHolds()
 		}
 		n.log.Warn("cannot pass a table's barrier yet", "error", err)
 		n.pause(retryPeriod)

@@ -129,7 +129,9 @@ type Node struct {
 	// because loops take it.
 	fenceMu sync.Mutex
 	fenced  atomic.Bool
-	fence   ownership.Fence
+	// holdPatience is holdPatience, but in tests.
+	holdPatience time.Duration
+	fence        ownership.Fence
 
 	clients atomic.Int64 // connections that count towards MaxClients
 
@@ -175,7 +177,7 @@ func Start(cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, log: cfg.Log, engine: store,
-		started: make(chan struct{}), reserve: lobby.New(memberReserve, memberShare),
+		started: make(chan struct{}), reserve: lobby.New(memberReserve, memberShare), holdPatience: holdPatience,
 	}
 	n.overhead.Store(cfg.Overhead)
 	n.ctx, n.cancel = context.WithCancel(context.Background())

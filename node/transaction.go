@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"strconv"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -9,18 +8,11 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
-	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A transaction runs under the lock of its one partition, which its commands do not take again (see
-// lock). internal/session queues a client's transaction here. A proxy queues its clients'
-// transactions, and sends each as one request (see internal/member).
-
-// shortReply is the length, in bytes, up to which a reply does not count towards exec.MaxReply: all
-// short replies of a transaction together have at most that. A single long reply is sent whatever
-// its size.
-const shortReply = 1 << 10
+// internal/session queues a client's transaction here. A proxy queues its clients' transactions, and
+// sends each as one request (see internal/member). transaction_run.go executes them.
 
 // watch: WATCH key...
 func watch(r *request) {
@@ -59,7 +51,10 @@ func (r *request) versions() (versions [][]byte, ok bool) {
 	if !r.admitKeys(true) {
 		return nil, false
 	}
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return nil, false
+	}
 	defer t.Unlock()
 	for _, key := range r.Args[1:] {
 		versions = append(versions, r.appendVersion(nil, t, key))
@@ -93,25 +88,16 @@ func execute(r *request) {
 		r.worker.Count.Errors++
 		return
 	}
-	st.EndTransaction()
-	slot, any, same := onlySlot(tx)
+	slot, keyed, same := onlySlot(tx)
 	switch {
 	case !same:
+		st.EndTransaction()
 		r.Fail(session.ErrMultiCrossSlot)
-	case !any:
-		r.transact(tx)
-	case r.admitSlot(slot):
-		r.hold(func() { r.transact(tx) })
+	case keyed && !r.admitSlot(slot):
+		st.EndTransaction()
+	default:
+		r.transact(&transaction{Transaction: tx, slot: slot, keyed: keyed})
 	}
-}
-
-// hold calls f with the partition locked, which the commands that f executes then find.
-func (r *request) hold(f func()) {
-	t := r.Lock()
-	defer t.Unlock()
-	r.Transaction, r.InTransaction = t.Within(), true
-	defer func() { r.InTransaction = false }()
-	f()
 }
 
 // onlySlot returns the slot of the keys of a transaction. any reports whether it has keys, same
@@ -152,7 +138,7 @@ func execFor(r *request) {
 	}
 	r.named(command.Exec)
 	start, pins := len(r.Out), len(r.Pins)
-	r.hold(func() { r.transact(tx) })
+	r.transact(&transaction{Transaction: tx, slot: slot, keyed: true})
 	if len(r.Pins) > pins {
 		r.ticketed(start, pins)
 	}
@@ -178,35 +164,4 @@ func transactionOf(watched, requests [][]byte) (tx *session.Transaction, ok bool
 		tx.Queue = append(tx.Queue, session.Queued{Cmd: c, Args: append([][]byte(nil), parser.Args()...)})
 	}
 	return tx, true
-}
-
-// transact executes a transaction and answers as EXEC does. If it has keys, it holds the lock of
-// their partition.
-func (r *request) transact(tx *session.Transaction) {
-	var scratch [64]byte
-	for _, w := range tx.Watched {
-		if !bytes.Equal(w.Version, r.appendVersion(scratch[:0], r.Transaction, w.Key)) {
-			r.Out = resp.AppendNullArray(r.Out, r.Version())
-			return
-		}
-	}
-	if !r.Room(exec.LineRoom) {
-		return
-	}
-	r.Out = resp.AppendArray(r.Out, len(tx.Queue))
-	long := 0 // bytes of long replies
-	r.conn.State.Executing = true
-	for _, q := range tx.Queue {
-		r.Room(exec.LineRoom) // without it the connection is closed, but what has begun is executed to its end
-		start, before := len(r.Out), r.Produced()
-		r.Args = q.Args
-		r.dispatch()
-		if n := r.Produced() - before; n > shortReply && long > 0 && long+n > exec.MaxReply {
-			r.Undo(start)
-			r.Fail(errRepliesTooLarge)
-		} else if n > shortReply {
-			long += n
-		}
-	}
-	r.conn.State.Executing = false
 }

@@ -97,6 +97,9 @@ func (r *request) endUpload(args [][]byte) {
 		r.Upload = u
 		r.dispatch()
 		r.Upload = nil
+		if cn.Answering && u.Paused {
+			return // it waits for the end of a hold
+		}
 	} else if r.Cmd = u.Cmd; r.admit(plans[u.Cmd.ID].keys) {
 		// It is served by now, but the value is gone.
 		r.replyWait()

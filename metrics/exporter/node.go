@@ -118,6 +118,9 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return s.EvictionAge }),
 	counter("dunlin_node_expired_keys_total", "Keys removed because they expired.",
 		func(s *node.Stats) float64 { return float64(s.Engine.Expired) }),
+	counter("dunlin_node_holds_total",
+		"Transactions that took longer than a lock, and so held their partition against other commands.",
+		func(s *node.Stats) float64 { return float64(s.Engine.Holds) }),
 }
 
 var nodeLabelled = []labelled[node.Stats]{

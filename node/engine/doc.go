@@ -93,6 +93,12 @@
 // innermost. A receiver's wake function, a Taker, a Lacker and the functions of a Form are called
 // with a shard held.
 //
+// # Holds
+//
+// A partition can be held for longer than a lock (hold.go). The shard's lock protects the list of
+// holds, and whoever locks a partition looks at it. In a held partition no record expires or is
+// evicted, but for the holder at the time when the hold began. Compaction may move the records.
+//
 // # Feeds
 //
 //   - Before a shard is unlocked, the log has what each changed key of a fed partition holds.

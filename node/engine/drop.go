@@ -45,6 +45,20 @@ func (e *Engine) Drop(p uint16) (keys int) {
 	return keys
 }
 
+// DropUnheld is Drop, unless the partition is held: then it does nothing, and returns the hold.
+func (e *Engine) DropUnheld(p uint16) *Hold {
+	s := e.shardOf(p)
+	s.mu.Lock()
+	h := s.holder(p)
+	var d *doomed
+	if h == nil {
+		d, _ = s.dropped.doomLocked(p)
+	}
+	s.mu.Unlock()
+	s.dropped.drainAll(d)
+	return h
+}
+
 // Forget is Drop for a caller that does not wait: the partition is empty at once, and the memory of
 // its old content becomes free when it is needed, or by Sweep.
 func (e *Engine) Forget(p uint16) { e.shardOf(p).dropped.doom(p) }

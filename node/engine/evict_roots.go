@@ -89,7 +89,7 @@ func (v *values) turnRoots() bool {
 		h := v.s.cells.head(at)
 		hdr := v.s.cells.header(h.root)
 		switch {
-		case h.spared || h.pinned || h.root == v.s.pinned:
+		case h.spared || h.pinned || h.root == v.s.pinned || v.s.keeps(hdr):
 		case expired(v.s.cells.expireAt(h.root, hdr), v.s.now):
 			v.s.expire(h.root)
 			return true

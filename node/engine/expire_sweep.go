@@ -95,6 +95,10 @@ func (s *shard) sweepSlice(w *pageSweep) (expired int, more bool) {
 		if !h.live() {
 			continue
 		}
+		if s.keeps(h) {
+			soonest = w.now // come again
+			continue
+		}
 		if h.isRoot() {
 			due, gone := s.values.expireParts(ref, h)
 			if gone {

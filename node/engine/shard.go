@@ -18,9 +18,10 @@ type shard struct {
 	number     int
 	mark       mark // on its pages; changed by Reset, with resetMu held too
 
-	noting  bool   // versions or feeding: changes are to be noted
-	feeding bool   // some partition is fed: feeds.fed is above 0
-	frugal  bool   // what needs memory is a copy: it gets none that is not spare
+	noting  bool // versions or feeding: changes are to be noted
+	feeding bool // some partition is fed: feeds.fed is above 0
+	frugal  bool // what needs memory is a copy: it gets none that is not spare
+	holds   []*Hold
 	quiet   bool   // nothing is to make room: what is taken was reserved
 	upkeep  bool   // what is being allocated is no new value, see upkeepShare
 	pinned  handle // record that must neither be evicted nor moved: it is being resized

@@ -14,6 +14,7 @@ type Sums struct {
 	Expired      int64
 
 	EvictedCopies int64 // not among Evicted
+	Holds         int64 // begun so far
 }
 
 // Stats is the state of an Engine.
@@ -73,4 +74,5 @@ func (s *Sums) add(o Sums) {
 	s.Evicted += o.Evicted
 	s.EvictedCopies += o.EvictedCopies
 	s.Expired += o.Expired
+	s.Holds += o.Holds
 }

@@ -238,6 +238,9 @@ func (t Txn) lookup(key []byte) (entry, uint32) {
 		return en, tag
 	}
 	if ref := en.ref(); expired(s.cells.expireAt(ref, s.cells.header(ref)), s.now) {
+		if h := t.Holder(); h != nil && s.now != h.now {
+			return entry{}, tag // it may expire for the holder only
+		}
 		s.sums.Expired++
 		s.erase(t.p, tag, en)
 		return entry{}, tag

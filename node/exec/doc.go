@@ -17,6 +17,8 @@
 //   - type: what commands may ask of any value without knowing what kind of value it is (Type).
 //   - upload: a request whose large value goes into the engine as it arrives.
 //   - pinned: said of a large value that cannot change or move while a reply is sent from it.
+//   - hold: a transaction keeps its partition for longer than a lock (engine.Hold). Others that want it
+//     are refused or wait; a handler learns of that from Lock, and returns.
 //   - rewrite: a new large value that a goroutine makes, for APPEND, SETRANGE, SETBIT, BITFIELD,
 //     BITOP, COPY, RENAME or RESTORE.
 //   - part: one node's part of the reply to a command over all keys. A proxy merges the parts.
@@ -24,7 +26,8 @@
 // # Rules
 //
 //   - A handler appends exactly one reply, or leaves that to AnswerLater, Later or CoverLater.
-//   - A handler locks a shard once, or once for each key if the command has several.
+//   - A handler locks a shard once, or once for each key if the command has several. Before the lock
+//     it changes nothing and replies nothing, since it may have to begin again.
 //   - A handler never reads the clock: Request.Now is the loop's time, read once for each input.
 //   - Request.Args are views into the input. What outlives the command must copy them.
 //   - A Request, its Worker and its Conn belong to one loop.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -26,6 +27,9 @@ type Host interface {
 	AnswerLater(f func(ctx context.Context) (reply []byte))
 	// Later stops the connection and hands w to a goroutine.
 	Later(w Work)
+	// Held takes care of a request that found the partition of its key held by somebody else, and
+	// that has done nothing yet: the sender tries again, or the request waits until h has ended.
+	Held(h *engine.Hold)
 	// Again executes the present request from its beginning, without counting it again.
 	Again()
 }

@@ -1,37 +1,102 @@
 package exec
 
-import "github.com/dunlin-cache/dunlin/node/engine"
+import (
+	"context"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
 
 // KeyLocks walks over the keys of a command and locks one partition at a time. Neighbouring keys in
 // one partition share the lock, as all keys with one {hash tag} do.
+//
+// A walk through several partitions stops before one that somebody else holds, and behind every
+// keysAtOnce keys, so that no command of many keys keeps the loop. A goroutine waits for the end of
+// the hold, and then the command runs again, from the key before which it stopped.
 type KeyLocks struct {
 	r         *Request
 	txn       engine.Txn
 	partition uint16
 	locked    bool
-	// touched is how many keys were passed to Engine.Touch.
-	touched int
+	touched   int // how many keys were passed to Engine.Touch
+	start     int // where this run's part of the reply begins in Out
+	firstPin  int
+	holder    *engine.Hold // why the walk stopped, if not for its length
+
+	First int   // the first key to visit: those before were visited by earlier runs
+	Sum   int64 // what earlier runs counted
 }
 
-// LockKeys begins a walk over the command's keys. The caller must call Release at its end.
-func (r *Request) LockKeys() KeyLocks { return KeyLocks{r: r} }
+// keysAtOnce is how many keys of a command in several partitions are visited in one run.
+const keysAtOnce = 1024
+
+// LockKeys begins a walk over the command's keys. What the handler appends to Out from here on is
+// its reply. The caller must call Release at the end.
+func (r *Request) LockKeys() KeyLocks {
+	k := KeyLocks{r: r, start: len(r.Out), firstPin: len(r.Pins)}
+	if rest := r.Rest; rest != nil {
+		k.First, k.Sum = rest.Done, rest.sum
+	}
+	k.touched = k.First
+	return k
+}
 
 // At locks the partition of the i-th key, if it is not locked yet, and unlocks the one before. t is
-// valid until the next call. i must not skip keys.
-func (k *KeyLocks) At(i int) (t engine.Txn, key []byte) {
+// valid until the next call. i must not skip keys. If ok is false, the walk stops before the key:
+// call Stop, and return.
+func (k *KeyLocks) At(i int) (t engine.Txn, key []byte, ok bool) {
 	if i == k.touched {
 		k.touch()
 	}
-	if k.r.InTransaction {
-		return k.r.Transaction, k.r.Args[k.r.Keys[i]]
+	r := k.r
+	key = r.Args[r.Keys[i]]
+	if r.InTransaction {
+		return r.Transaction, key, true
 	}
-	p := k.r.Partitions[i]
-	if !k.locked || k.partition != p {
+	p := r.Partitions[i]
+	if k.locked && k.partition == p {
+		return k.txn, key, true
+	}
+	k.Release()
+	if i-k.First >= keysAtOnce {
+		return t, nil, false
+	}
+	k.txn = r.Engine.Lock(p, r.Now)
+	k.partition, k.locked = p, true
+	if h := k.txn.Holder(); h != r.Hold {
 		k.Release()
-		k.txn = k.r.Engine.Lock(p, k.r.Now)
-		k.partition, k.locked = p, true
+		k.holder = h
+		return t, nil, false
 	}
-	return k.txn, k.r.Args[k.r.Keys[i]]
+	return k.txn, key, true
+}
+
+// Stop has the command go on later from the i-th key, before which At stopped. sum is what was
+// counted so far.
+func (k *KeyLocks) Stop(i int, sum int64) {
+	r := k.r
+	if i == 0 {
+		r.Undo(k.start) // the reply may have begun
+		r.Host.Held(k.holder)
+		return
+	}
+	rest := new(Rest)
+	if r.Rest == nil {
+		rest.take(r)
+	} else {
+		*rest, *r.Rest = *r.Rest, Rest{} // which ends with this run
+	}
+	rest.Done, rest.sum, rest.holder = i, sum, k.holder
+	rest.gather(r, k.start, k.firstPin)
+	r.Host.Later(rest)
+}
+
+// Whole puts what earlier runs replied in front of this run's reply. Call it when the last key was
+// visited.
+func (k *KeyLocks) Whole() {
+	if rest := k.r.Rest; rest != nil {
+		rest.gather(k.r, k.start, k.firstPin)
+		rest.putBack(k.r)
+	}
 }
 
 // touch has the engine read the next keys' memory ahead, up to MaxAhead keys at a time, so that
@@ -55,5 +120,93 @@ func (k *KeyLocks) Release() {
 	if k.locked {
 		k.locked = false
 		k.txn.Unlock()
+	}
+}
+
+// Rest is a command of several keys that has visited some of them.
+type Rest struct {
+	Done    int // so many keys
+	args    [][]byte
+	upload  *Upload
+	sum     int64
+	text    []byte // of the reply so far
+	pins    []Pinned
+	holder  *engine.Hold
+	heap    Heap
+	charged int64
+}
+
+// take copies the present command, and becomes the owner of its upload.
+func (rest *Rest) take(r *Request) {
+	rest.heap, rest.upload = r.Heap, r.Upload
+	if rest.upload != nil {
+		r.Upload, r.conn.Upload = nil, nil
+		r.conn.Socket.Stream(false)
+	}
+	size := int64(0)
+	for _, arg := range r.Args {
+		size += int64(len(arg)) + argSize
+	}
+	rest.charge(size)
+	rest.args = CloneArgs(r.Args)
+}
+
+// argSize is the memory of an argument beside its bytes: a slice.
+const argSize = 24
+
+// charge takes memory that is in use already: what has begun is executed to its end.
+func (rest *Rest) charge(n int64) {
+	if rest.heap.Charge(n) {
+		rest.charged += n
+	}
+}
+
+// gather moves the reply that begins at Out[start] to the rest.
+func (rest *Rest) gather(r *Request, start, firstPin int) {
+	text, pins := r.Cut(start, firstPin)
+	for i := range pins {
+		pins[i].At += len(rest.text)
+	}
+	rest.charge(int64(len(text)))
+	rest.text, rest.pins = append(rest.text, text...), append(rest.pins, pins...)
+}
+
+// putBack moves the reply from the rest to the output.
+func (rest *Rest) putBack(r *Request) {
+	if !r.Room(len(rest.text)) {
+		return
+	}
+	r.PutBack(rest.text, rest.pins)
+	rest.text, rest.pins = nil, nil
+}
+
+// Run waits for the end of the hold.
+func (rest *Rest) Run(ctx context.Context) {
+	if rest.holder == nil {
+		return
+	}
+	select {
+	case <-rest.holder.Ended():
+	case <-ctx.Done():
+	}
+}
+
+// Reply executes the command from where it has stopped.
+func (rest *Rest) Reply(r *Request) {
+	r.Args, r.Upload, r.Rest = rest.args, rest.upload, rest
+	r.Host.Again()
+	r.Upload, r.Rest = nil, nil
+}
+
+// End frees what the command has not used.
+func (rest *Rest) End() {
+	for i := range rest.pins {
+		rest.pins[i].Release()
+	}
+	if rest.upload != nil {
+		rest.upload.Drop()
+	}
+	if rest.charged > 0 {
+		rest.heap.Refund(rest.charged)
 	}
 }

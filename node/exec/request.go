@@ -42,6 +42,7 @@ type Request struct {
 	Args      [][]byte // views into the input, valid during the command
 	Upload    *Upload  // not nil: has the values that are not in Args
 	Rewrite   *Rewrite // not nil: has the new value that the command waited for
+	Rest      *Rest    // not nil: the command goes on from where it has stopped
 	Partition uint16   // of the key, for commands of a single key or slot
 
 	// Keys and Partitions are set for commands of several keys: the positions of the keys in Args,
@@ -55,15 +56,23 @@ type Request struct {
 
 	Transaction   engine.Txn // in a transaction: its lock, which its commands do not take
 	InTransaction bool
+	Hold          *engine.Hold // not nil: the request is of a transaction that holds its partition
 }
 
 // Lock locks the partition of the command's key. In a transaction it returns the transaction's
-// lock, whose Unlock does nothing.
-func (r *Request) Lock() engine.Txn {
+// lock, whose Unlock does nothing. If somebody else holds the partition, ok is false: the host takes
+// care of the request, nothing is locked, and the handler returns at once.
+func (r *Request) Lock() (t engine.Txn, ok bool) {
 	if r.InTransaction {
-		return r.Transaction
+		return r.Transaction, true
 	}
-	return r.Engine.Lock(r.Partition, r.Now)
+	t = r.Engine.Lock(r.Partition, r.Now)
+	if h := t.Holder(); h != r.Hold {
+		t.Unlock()
+		r.Host.Held(h)
+		return t, false
+	}
+	return t, true
 }
 
 // Find looks the key up. The access counts for eviction, unless the client has said CLIENT

@@ -40,9 +40,11 @@ type Rewrite struct {
 	Typ     engine.Type // of the value, if the command alone does not determine it
 	Err     error
 
-	Engine  *engine.Engine
-	charged int64 // to the memory limit, for copies among the sources
-	run     func(ctx context.Context) error
+	Engine    *engine.Engine
+	partition uint16
+	holds     bool  // the command is of a transaction that holds the partition
+	charged   int64 // to the memory limit, for copies among the sources
+	run       func(ctx context.Context) error
 }
 
 // Source is what a key held when a rewrite began.
@@ -100,8 +102,9 @@ func (s *Source) Drop() {
 // NewRewrite copies the present command, and becomes the owner of its upload. The caller fills in
 // Sources and calls Start, or End to give up.
 func (r *Request) NewRewrite() *Rewrite {
-	r.MayWait()
-	w := &Rewrite{Args: CloneArgs(r.Args), Engine: r.Engine}
+	w := &Rewrite{
+		Args: CloneArgs(r.Args), Engine: r.Engine, partition: r.Partition, holds: r.InTransaction || r.Hold != nil,
+	}
 	if last := r.Rewrite; last != nil {
 		w.Tries, last.upload = last.Tries+1, nil
 	}
@@ -118,8 +121,16 @@ func (w *Rewrite) Start(r *Request, run func(ctx context.Context) error) {
 	r.Host.Later(w)
 }
 
-// Run makes the value, in a goroutine.
-func (w *Rewrite) Run(ctx context.Context) { w.Err = w.run(ctx) }
+// Run makes the value, in a goroutine. It ends when nobody else holds the partition.
+func (w *Rewrite) Run(ctx context.Context) {
+	w.Err = w.run(ctx)
+	for h := w.Engine.Holder(w.partition); h != nil && !w.holds && ctx.Err() == nil; h = w.Engine.Holder(w.partition) {
+		select {
+		case <-h.Ended():
+		case <-ctx.Done():
+		}
+	}
+}
 
 // Reply executes the command again.
 func (w *Rewrite) Reply(r *Request) {
@@ -228,9 +239,9 @@ func (w *Rewrite) IsOf(item engine.Item, found bool) bool {
 	return w != nil && w.Err == nil && w.Sources[0].IsOf(item, found)
 }
 
-// MayRewrite reports whether a goroutine may make the value: not in a transaction, not after it
-// failed, and at most RewriteTries times.
+// MayRewrite reports whether a goroutine may make the value: not after it failed, and at most
+// RewriteTries times.
 func (r *Request) MayRewrite() bool {
 	w := r.Rewrite
-	return !r.InTransaction && (w == nil || w.Err == nil && w.Tries < RewriteTries)
+	return w == nil || w.Err == nil && w.Tries < RewriteTries
 }

@@ -24,7 +24,10 @@ func setBit(r *exec.Request) {
 		r.Fail(errBit)
 		return
 	}
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	if value, ok := bitsToWrite(r, t, int(at/8)+1); ok {
 		r.ReplyInt(int64(bitstring.Field(value, at, 1)))
@@ -56,7 +59,10 @@ func getBit(r *exec.Request) {
 		r.Fail(errBitOffset)
 		return
 	}
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	item, found, ok := r.ReadString(t, r.Args[1])
 	switch {

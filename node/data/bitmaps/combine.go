@@ -37,7 +37,10 @@ func bitOp(r *exec.Request) {
 		r.Fail("ERR BITOP " + bitstring.CombinationNames[op] + " must be called with at least two source keys.")
 		return
 	}
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	length, ok := longest(r, t, r.Args[3:])
 	switch {
@@ -45,7 +48,7 @@ func bitOp(r *exec.Request) {
 	case length == 0:
 		t.Delete(r.Args[2])
 		r.ReplyInt(0)
-	case length*count > scanFrom && !r.InTransaction:
+	case length*count > scanFrom:
 		combineLarge(r, t, op, length)
 	default:
 		combine(r, t, op, length)
@@ -70,17 +73,9 @@ func longest(r *exec.Request, t engine.Txn, keys [][]byte) (length int, ok bool)
 	return length, true
 }
 
-// combine makes the result on the loop. It is large only in a transaction, which waits for no
-// goroutine.
+// combine makes a short result on the loop.
 func combine(r *exec.Request, t engine.Txn, op bitstring.Combination, length int) {
 	w := r.Worker
-	if e := r.Engine; length > scanFrom {
-		if !e.Charge(int64(length)) {
-			r.Fail(exec.ErrOOM)
-			return
-		}
-		defer e.Refund(int64(length))
-	}
 	result := append(w.Body[:0], make([]byte, length)...)
 	fillNow(r, t, op, result)
 	storeCombined(r, t.Set(r.Args[2], result, engine.TypeString, 0), length)

@@ -220,7 +220,10 @@ func bitField(r *exec.Request) {
 }
 
 func getFields(r *exec.Request, count int) {
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	item, found, ok := r.ReadString(t, r.Args[1])
 	if !ok {
@@ -236,7 +239,10 @@ func getFields(r *exec.Request, count int) {
 // changeFields executes operations that need a value of that many bytes. The value grows even if
 // OVERFLOW FAIL then refuses them all.
 func changeFields(r *exec.Request, count, bytes int) {
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	if value, ok := bitsToWrite(r, t, bytes); ok {
 		replyFields(r, value, count)

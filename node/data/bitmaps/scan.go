@@ -11,7 +11,10 @@ import (
 
 // bitCount: BITCOUNT key [start end [BYTE | BIT]]
 func bitCount(r *exec.Request) {
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	item, found, ok := r.ReadString(t, r.Args[1])
 	if !ok {
@@ -46,7 +49,10 @@ func bitPos(r *exec.Request) {
 		r.Fail(errBitArgument)
 		return
 	}
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	item, found, ok := r.ReadString(t, r.Args[1])
 	if !ok {
@@ -95,7 +101,7 @@ func (s bitScan) of(value []byte) int64 {
 
 // scan answers what is found in the item. A goroutine looks where there is much to look through.
 func scan(r *exec.Request, t engine.Txn, item engine.Item, s bitScan) {
-	if s.to-s.from > scanFrom*8 && !r.InTransaction {
+	if s.to-s.from > scanFrom*8 {
 		if pin, ok := t.Pin(item); ok {
 			r.Host.AnswerLater(func(context.Context) []byte {
 				defer pin.Release()

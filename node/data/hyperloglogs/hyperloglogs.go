@@ -13,7 +13,10 @@ const MaxUnion = 8192
 // pfAdd: PFADD key [element...]
 func pfAdd(r *exec.Request) {
 	key, elements := r.Args[1], r.Args[2:]
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	item, found, ok := findSketch(r, t, key)
 	switch {
@@ -116,7 +119,10 @@ func storeSketch(r *exec.Request, t engine.Txn, item engine.Item, found bool, va
 
 // pfCount: PFCOUNT key...
 func pfCount(r *exec.Request) {
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	if len(r.Keys) > 1 {
 		var all hyperloglog.Registers
@@ -177,7 +183,10 @@ func union(r *exec.Request, t engine.Txn, all *hyperloglog.Registers) (dense, ok
 
 // pfMerge: PFMERGE destination [source...]
 func pfMerge(r *exec.Request) {
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	var all hyperloglog.Registers
 	dense, ok := union(r, t, &all)

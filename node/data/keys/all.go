@@ -13,7 +13,10 @@ import (
 
 // keyType: TYPE key
 func keyType(r *exec.Request) {
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	item, found := t.Peek(r.Args[1])
 	r.Worker.Count.Lookup(found)

@@ -28,7 +28,10 @@ func renameNX(r *exec.Request) {
 // false if it has answered already, or if the command will run again.
 func move(r *exec.Request, ifFree bool) bool {
 	from, to := r.Args[1], r.Args[2]
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return false
+	}
 	defer t.Unlock()
 	item, found := r.Find(t, from)
 	switch {
@@ -61,7 +64,10 @@ func copyKey(r *exec.Request) {
 		r.Fail(errSameObject)
 		return
 	}
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	item, found := r.Find(t, from)
 	r.Worker.Count.Lookup(found)

@@ -32,9 +32,14 @@ func touch(r *exec.Request) {
 func countWhere(r *exec.Request, f func(t engine.Txn, key []byte) bool) {
 	locks := r.LockKeys()
 	defer locks.Release()
-	n := int64(0)
-	for i := range r.Keys {
-		if f(locks.At(i)) {
+	n := locks.Sum
+	for i := locks.First; i < len(r.Keys); i++ {
+		t, key, ok := locks.At(i)
+		if !ok {
+			locks.Stop(i, n)
+			return
+		}
+		if f(t, key) {
 			n++
 		}
 	}

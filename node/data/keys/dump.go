@@ -14,17 +14,12 @@ import (
 // for dead.
 const MaxDump = 64 << 20
 
-// MaxTransactionPayload is the longest value, in bytes, that DUMP and RESTORE accept in a
-// transaction, which waits for no goroutine. It takes about 5 ms.
-const MaxTransactionPayload = 4 << 20
-
-func dumpable(r *exec.Request, n int) bool {
-	return n <= MaxTransactionPayload || n <= MaxDump && !r.InTransaction
-}
-
 // dump: DUMP key
 func dump(r *exec.Request) {
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	item, found := r.Find(t, r.Args[1])
 	r.Worker.Count.Lookup(found)
@@ -36,9 +31,9 @@ func dump(r *exec.Request) {
 	switch {
 	case typ.AppendDump == nil:
 		r.Fail(exec.ErrWrongType)
-	case !dumpable(r, len(item.Value())):
+	case len(item.Value()) > MaxDump:
 		r.Fail(ErrDumpTooLarge)
-	case len(item.Value()) >= exec.PinFrom && !r.InTransaction:
+	case len(item.Value()) >= exec.PinFrom:
 		if pin, large := t.Pin(item); large {
 			dumpLater(r, typ, pin)
 			return

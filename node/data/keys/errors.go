@@ -24,7 +24,6 @@ const (
 
 // Dunlin's own texts, for errors that Redis does not have.
 const (
-	errKeysTooLarge    = "ERR the reply of KEYS would be too large, use SCAN"
-	ErrDumpTooLarge    = "ERR the value is too large for DUMP"
-	ErrRestoreTooLarge = "ERR the value is too large for RESTORE within a transaction"
+	errKeysTooLarge = "ERR the reply of KEYS would be too large, use SCAN"
+	ErrDumpTooLarge = "ERR the value is too large for DUMP"
 )

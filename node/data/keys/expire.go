@@ -89,7 +89,10 @@ func setExpiry(r *exec.Request, seconds, absolute bool) {
 		at += r.Now
 	}
 	key := r.Args[1]
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	item, found := r.Find(t, key)
 	if !found || !condition.allows(item.ExpireAt(), at) {
@@ -103,7 +106,10 @@ func setExpiry(r *exec.Request, seconds, absolute bool) {
 
 // persist: PERSIST key
 func persist(r *exec.Request) {
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	item, found := r.Find(t, r.Args[1])
 	had := found && item.ExpireAt() != 0
@@ -116,7 +122,10 @@ func persist(r *exec.Request) {
 // ttl: TTL, PTTL, EXPIRETIME and PEXPIRETIME key. Seconds are rounded to the
 // nearest, as in Redis.
 func ttl(r *exec.Request) {
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	item, found := t.Peek(r.Args[1])
 	r.Worker.Count.Lookup(found)

@@ -5,61 +5,55 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// object looks up the command's key and locks its partition. OBJECT does not count as a use of the
-// key. If the key is missing, object answers null and found is false.
-func object(r *exec.Request) (item engine.Item, t engine.Txn, found bool) {
-	t = r.Lock()
-	if item, found = t.Peek(r.Args[2]); !found {
-		r.ReplyNull()
+// withObject has f answer about the item of the command's key. OBJECT does not count as a use of the
+// key. If the key is missing, the answer is null.
+func withObject(r *exec.Request, f func(item engine.Item)) {
+	t, ok := r.Lock()
+	if !ok {
+		return
 	}
+	defer t.Unlock()
+	item, found := t.Peek(r.Args[2])
 	r.Worker.Count.Lookup(found)
-	return item, t, found
+	if !found {
+		r.ReplyNull()
+		return
+	}
+	f(item)
 }
 
 // objectEncoding: OBJECT ENCODING key
 func objectEncoding(r *exec.Request) {
-	item, t, found := object(r)
-	defer t.Unlock()
-	if found {
-		r.ReplyBulk([]byte(r.Types.Of(item).Encoding(item)))
-	}
+	withObject(r, func(item engine.Item) { r.ReplyBulk([]byte(r.Types.Of(item).Encoding(item))) })
 }
 
 // objectFreq: OBJECT FREQ key. Redis knows the frequency only under an LFU policy. Dunlin counts
 // uses under every policy, up to three since eviction last visited the key, but answers as Redis
 // does.
 func objectFreq(r *exec.Request) {
-	item, t, found := object(r)
-	defer t.Unlock()
-	switch {
-	case !found:
-	case !r.EvictsByFrequency():
-		r.Fail(ErrNoFrequency)
-	default:
+	withObject(r, func(item engine.Item) {
+		if !r.EvictsByFrequency() {
+			r.Fail(ErrNoFrequency)
+			return
+		}
 		r.ReplyInt(int64(item.Uses()))
-	}
+	})
 }
 
 // objectIdleTime: OBJECT IDLETIME key. Dunlin does not know when a key was last used: eviction
 // needs less, and a time would cost four bytes a key. The answer is 0, so that no client takes a
 // key for idle and deletes it.
 func objectIdleTime(r *exec.Request) {
-	_, t, found := object(r)
-	defer t.Unlock()
-	switch {
-	case !found:
-	case r.EvictsByFrequency():
-		r.Fail(ErrNoIdleTime)
-	default:
+	withObject(r, func(engine.Item) {
+		if r.EvictsByFrequency() {
+			r.Fail(ErrNoIdleTime)
+			return
+		}
 		r.ReplyInt(0)
-	}
+	})
 }
 
 // objectRefCount: OBJECT REFCOUNT key. No two keys share a value.
 func objectRefCount(r *exec.Request) {
-	_, t, found := object(r)
-	defer t.Unlock()
-	if found {
-		r.ReplyInt(1)
-	}
+	withObject(r, func(engine.Item) { r.ReplyInt(1) })
 }

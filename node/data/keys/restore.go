@@ -24,7 +24,10 @@ func restore(r *exec.Request) {
 		return
 	}
 	key := r.Args[1]
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	if !o.replace && exec.Exists(t, key) {
 		r.Fail(ErrBusyKey)
@@ -47,8 +50,6 @@ func restore(r *exec.Request) {
 			err = restoreAs(r, t, at, func() error { return setRead(r, t, typ, value, at) })
 		}
 		replyRestored(r, err)
-	} else if r.InTransaction {
-		r.Fail(ErrRestoreTooLarge)
 	} else {
 		restoreLater(r)
 	}
@@ -114,14 +115,10 @@ func restoreExpiry(r *exec.Request, o restoreOptions) (at int64, ok bool) {
 // first, because that would take too long here.
 func payload(r *exec.Request) (typ *exec.Type, value exec.Restored, now bool, err error) {
 	b, err := r.Value(3)
-	limit := exec.RewriteFrom
-	if r.InTransaction {
-		limit = MaxTransactionPayload
-	}
 	switch {
 	case err != nil:
 		return nil, nil, false, err
-	case r.Rewrite == nil && len(b) > limit:
+	case r.Rewrite == nil && len(b) > exec.RewriteFrom:
 		return nil, nil, false, nil
 	case r.Rewrite == nil:
 		err = rdb.Check(b)
@@ -132,7 +129,7 @@ func payload(r *exec.Request) (typ *exec.Type, value exec.Restored, now bool, er
 	if err != nil {
 		return nil, nil, false, err
 	}
-	return typ, value, value.Len() <= limit, nil
+	return typ, value, value.Len() <= exec.RewriteFrom, nil
 }
 
 // restoreLater has a goroutine check the payload, and stage the value if it is long.

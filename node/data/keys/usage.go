@@ -22,7 +22,10 @@ func memoryUsage(r *exec.Request) {
 			return
 		}
 	}
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	item, found := t.Peek(r.Args[2])
 	if !found {

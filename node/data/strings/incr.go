@@ -40,7 +40,10 @@ func decrBy(r *exec.Request) {
 // it is missing and keeps its expiry.
 func add(r *exec.Request, delta int64) {
 	key := r.Args[1]
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	item, found, ok := r.FindString(t, key)
 	if !ok {
@@ -70,7 +73,10 @@ func add(r *exec.Request, delta int64) {
 // incrByFloat: INCRBYFLOAT key increment. See float.go for the arithmetic.
 func incrByFloat(r *exec.Request) {
 	key := r.Args[1]
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	item, found, ok := r.FindString(t, key)
 	if !ok {

@@ -57,7 +57,10 @@ const lcsCells = exec.MaxString / 4
 
 // commonSubsequence: LCS key1 key2 [LEN] [IDX] [MINMATCHLEN n] [WITHMATCHLEN]
 func commonSubsequence(r *exec.Request) {
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	for _, key := range r.Args[1:3] {
 		item, found := r.Find(t, key)
@@ -85,15 +88,14 @@ func commonSubsequence(r *exec.Request) {
 	switch {
 	case (len(s.A)+1)*(len(s.B)+1) > lcsCells:
 		r.Fail(ErrLCSTooLong)
-	case s.Steps() <= maxLCSNow || r.InTransaction:
+	case s.Steps() <= maxLCSNow:
 		lcsNow(r, &s, &o)
 	default:
 		lcsLater(r, o, exec.SourceOf(t, a, foundA), exec.SourceOf(t, b, foundB))
 	}
 }
 
-// lcsNow answers on the loop. It takes long only in a transaction, which waits for no goroutine: up
-// to 25 ms.
+// lcsNow answers on the loop.
 func lcsNow(r *exec.Request, s *lcs.Pair, o *lcsOptions) {
 	memory, e := s.Memory(!o.length), r.Engine
 	if memory > lcsUncharged {

@@ -142,7 +142,10 @@ func deadline(r *exec.Request, o *setOptions) (at int64, ok bool) {
 // set: SET key value [NX | XX | IFEQ value] [GET] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]
 func set(r *exec.Request) {
 	if len(r.Args) == 3 { // fast path: no options, nothing to look up
-		t := r.Lock()
+		t, ok := r.Lock()
+		if !ok {
+			return
+		}
 		defer t.Unlock()
 		if err := r.Put(t, r.Args[1], 2, 0); err != nil {
 			r.ReplyStoreError(err)
@@ -199,7 +202,7 @@ func pSetEX(r *exec.Request) {
 type storeOutcome uint8
 
 const (
-	failed storeOutcome = iota // an error was answered
+	failed storeOutcome = iota // an error was answered, or the partition is held
 	unmet                      // the condition does not hold
 	stored
 )
@@ -215,7 +218,10 @@ func store(r *exec.Request, o *setOptions, i int) storeOutcome {
 		}
 		expireAt = at
 	}
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return failed
+	}
 	defer t.Unlock()
 	start := len(r.Out)
 	item, found := r.Find(t, key)
@@ -255,7 +261,10 @@ func putUntil(r *exec.Request, t engine.Txn, key []byte, i int, keepTTL bool, ex
 
 // delIfEq: DELIFEQ key value
 func delIfEq(r *exec.Request) {
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	item, found, ok := r.FindString(t, r.Args[1])
 	if !ok {
@@ -276,7 +285,10 @@ func getEX(r *exec.Request) {
 		r.Fail(exec.ErrSyntax)
 		return
 	}
-	t := r.Lock()
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
 	defer t.Unlock()
 	item, found, ok := r.ReadString(t, key)
 	if !ok {

@@ -15,13 +15,19 @@ import (
 func mGet(r *exec.Request) {
 	locks := r.LockKeys()
 	defer locks.Release()
-	start, before := len(r.Out), r.Produced()
-	r.Out = resp.AppendArray(r.Out, len(r.Keys))
-	for i := range r.Keys {
+	start, before := len(r.Out), r.Produced()-int(locks.Sum)
+	if locks.First == 0 {
+		r.Out = resp.AppendArray(r.Out, len(r.Keys))
+	}
+	for i := locks.First; i < len(r.Keys); i++ {
 		if !r.Room(exec.LineRoom) {
 			return
 		}
-		t, key := locks.At(i)
+		t, key, ok := locks.At(i)
+		if !ok {
+			locks.Stop(i, int64(r.Produced()-before))
+			return
+		}
 		item, found := r.Find(t, key)
 		found = found && item.Type() == engine.TypeString // other types count as missing here
 		r.Worker.Count.Lookup(found)
@@ -32,6 +38,7 @@ func mGet(r *exec.Request) {
 		}
 		r.ReplyItem(t, item, found)
 	}
+	locks.Whole()
 }
 
 // mSet: MSET key value...
@@ -54,7 +61,12 @@ func mSetNX(r *exec.Request) {
 	locks := r.LockKeys()
 	defer locks.Release()
 	for i := range r.Keys {
-		if t, key := locks.At(i); exec.Exists(t, key) {
+		t, key, ok := locks.At(i)
+		if !ok {
+			locks.Stop(i, 0)
+			return
+		}
+		if exec.Exists(t, key) {
 			r.ReplyInt(0)
 			return
 		}
@@ -90,14 +102,18 @@ func mSetEX(r *exec.Request) {
 	locks := r.LockKeys()
 	defer locks.Release()
 	for i := range r.Keys {
-		t, key := locks.At(i)
+		t, key, ok := locks.At(i)
+		if !ok {
+			locks.Stop(i, 0)
+			return
+		}
 		if item, found := t.Peek(key); !o.holds(item, found) {
 			r.ReplyInt(0)
 			return
 		}
 	}
 	for i, pos := range r.Keys {
-		t, key := locks.At(i)
+		t, key, _ := locks.At(i) // the partition is locked
 		if err := putUntil(r, t, key, pos+1, o.keepTTL, expireAt); err != nil {
 			r.ReplyStoreError(err)
 			return
@@ -116,9 +132,13 @@ func setPairs(r *exec.Request) bool {
 // out on the way, what was stored stays: Redis would have refused at once, but
 // only knows because it looks at its memory before and not during a command.
 func setPairsIn(r *exec.Request, locks *exec.KeyLocks) bool {
-	for i, pos := range r.Keys {
-		t, key := locks.At(i)
-		if err := r.Put(t, key, pos+1, 0); err != nil {
+	for i := locks.First; i < len(r.Keys); i++ {
+		t, key, ok := locks.At(i)
+		if !ok {
+			locks.Stop(i, 0)
+			return false
+		}
+		if err := r.Put(t, key, r.Keys[i]+1, 0); err != nil {
 			r.ReplyStoreError(err)
 			return false
 		}

@@ -1,0 +1,92 @@
+package engine
+
+import "slices"
+
+// Hold keeps a partition for one command that takes longer than a shard may be locked. The holder
+// works in slices: it locks the partition by Hold.Lock, and unlocks it between them. Others can lock
+// the partition meanwhile, and see by Txn.Holder that they must leave it alone.
+//
+//	Lock ─> t.Hold ─> Unlock    h.Lock ─> Unlock    h.Lock ─> Unlock    h.End
+//	  └ the first slice ┘ others  └ next ┘   others   └ last ┘
+//
+// Time stands still in a held partition: nothing in it expires or is evicted, but by the holder and
+// at the time when the hold began. Feeds, walks, counts, compaction and sweeps do not wait for it.
+type Hold struct {
+	s         *shard
+	partition uint16
+	now       int64
+	ended     chan struct{}
+}
+
+// Hold begins a hold on t's partition, which nobody holds.
+func (t Txn) Hold() *Hold {
+	if t.Holder() != nil {
+		panic("BUG: a partition is held twice")
+	}
+	h := &Hold{t.s, t.number, t.s.now, make(chan struct{})}
+	t.s.holds = append(t.s.holds, h)
+	t.s.sums.Holds++
+	return h
+}
+
+// Holder returns the hold on t's partition, nil if there is none.
+func (t Txn) Holder() *Hold {
+	if len(t.s.holds) == 0 {
+		return nil
+	}
+	return t.s.holder(t.number)
+}
+
+// Holder returns the hold on partition p, nil if there is none.
+func (e *Engine) Holder(p uint16) *Hold {
+	s := e.shardOf(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holder(p)
+}
+
+// Lock begins the next slice of the holder's work.
+func (h *Hold) Lock() Txn {
+	h.s.mu.Lock()
+	h.s.now = h.now
+	return Txn{s: h.s, p: h.s.partition(h.partition), number: h.partition}
+}
+
+// End ends the hold, which nobody has locked.
+func (h *Hold) End() {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	i := slices.Index(h.s.holds, h)
+	h.s.holds = slices.Delete(h.s.holds, i, i+1)
+	close(h.ended)
+}
+
+// Partition returns the partition that is held.
+func (h *Hold) Partition() uint16 { return h.partition }
+
+// Ended returns a channel that is closed when the hold has ended.
+func (h *Hold) Ended() <-chan struct{} { return h.ended }
+
+// Holds returns all holds that there are.
+func (e *Engine) Holds() (all []*Hold) {
+	for i := range e.shards {
+		s := &e.shards[i]
+		s.mu.Lock()
+		all = append(all, s.holds...)
+		s.mu.Unlock()
+	}
+	return all
+}
+
+func (s *shard) holder(p uint16) *Hold {
+	for _, h := range s.holds {
+		if h.partition == p {
+			return h
+		}
+	}
+	return nil
+}
+
+// keeps reports whether a record with header h must neither expire nor be evicted, because its
+// partition is held.
+func (s *shard) keeps(h header) bool { return len(s.holds) != 0 && s.holder(h.partition()) != nil }

@@ -1,0 +1,338 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// holdPartition holds the key's partition until the test says End.
+func holdPartition(n *Node, key string) *engine.Hold {
+	t := n.engine.Lock(partitionOf(key), time.Now().UnixMilli())
+	defer t.Unlock()
+	return t.Hold()
+}
+
+// TestClientsWaitForHolds: requests of clients for a held partition wait, in their order, and what
+// is for other partitions is answered at once.
+func TestClientsWaitForHolds(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
+	large := bigValue(300_000, 1)
+	for _, test := range []struct {
+		name  string
+		send  func(c *client)
+		wants []string
+	}{
+		{"a pipeline", func(c *client) { c.sendLines("SET {k}a 1", "INCR {k}a", "GET {j}") }, []string{"OK", "(integer) 2", "(nil)"}},
+		{"a transaction", func(c *client) { c.sendLines("MULTI", "INCR {k}b", "EXEC") }, []string{"OK", "QUEUED", "1) (integer) 1"}},
+		{"a large value", func(c *client) { c.sendRaw(bigRequest(t, "SET {k}c BIG", large)); c.send("STRLEN {k}c") }, []string{"OK", "(integer) 300000"}},
+		{"several keys", func(c *client) { c.sendLines("MSET {j}1 x {k}d y {i} z", "MGET {k}d {j}1", "DEL {i} {j}1 {k}d none") },
+			[]string{"OK", "1) \"y\"\n2) \"x\"", "(integer) 3"}},
+		{"a watch", func(c *client) { c.sendLines("WATCH {k}e", "GET {k}e") }, []string{"OK", "(nil)"}},
+		{"no reply", func(c *client) { c.sendLines("CLIENT REPLY SKIP", "SET {k}f 1", "GET {k}f") }, []string{`"1"`}},
+		{"everything", func(c *client) { c.sendLines("FLUSHALL", "DBSIZE") }, []string{"OK", "(integer) 0"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := holdPartition(n, "{k}")
+			c, other := dial(t, n.Addr()), dial(t, n.Addr())
+			test.send(c)
+			for range 20 { // the loop reads both: it has seen the request
+				other.want("GET {j}0", "(nil)")
+			}
+			h.End()
+			for i, want := range test.wants {
+				if got := c.next(); got != want {
+					t.Errorf("reply %d is %s, want %s", i, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestHoldsHaveAnEnd: a client that has waited for a hold for too long gets -BUSY, and nothing was
+// executed.
+func TestHoldsHaveAnEnd(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
+	n.holdPatience = 10 * time.Millisecond
+	h := holdPartition(n, "{k}")
+	c := dial(t, n.Addr())
+	c.want("INCR {k}", "(error) "+errHeld)
+	c.wantBig("SET {k} BIG", bigValue(300_000, 1), "(error) "+errHeld)
+	c.want("MULTI", "OK")
+	c.want("INCR {k}", "QUEUED")
+	c.want("EXEC", "(error) "+errHeld)
+	c.want("GET j", "(nil)")
+	h.End()
+	c.want("GET {k}", "(nil)")
+	if st := n.engine.Stats(); st.Staged != 0 {
+		t.Errorf("%d bytes are staged", st.Staged)
+	}
+}
+
+// TestPipesAreRefusedByHolds: a pipe's command on a held partition is refused, and so are those
+// behind it until the proxy says RETRY. Commands on other partitions are executed.
+func TestPipesAreRefusedByHolds(t *testing.T) {
+	n := startNode(t)
+	p := openPipeTo(t, n, 7, 0, "common", 1, 2)
+	h := holdPartition(n, "{k}")
+	refused := strings.TrimSuffix(string(member.AppendWait(nil, n.view.Load().Epoch())), "\r\n")
+	refused = "(error) " + strings.TrimPrefix(refused, "-")
+	p.want("SET {k}a 1", refused)
+	p.want("GET {j}", "(nil)")
+	slot := fmt.Sprint(ring.Slot([]byte("{k}")))
+	p.sendArgs([]byte("DUNLIN"), []byte("EXEC"), []byte(slot), []byte("0"), resp.AppendRequest(nil, words(t, "INCR {k}")...))
+	if got := p.next(); got != refused {
+		t.Errorf("EXEC answers %s", got)
+	}
+	h.End()
+	p.want("SET {k}a 2", refused)
+	p.want(fmt.Sprintf("DUNLIN RETRY %d", n.view.Load().Epoch()), "OK")
+	p.want("GET {k}a", "(nil)")
+
+	h = holdPartition(n, "{k}")
+	p.send("MSET {j}1 x {k}a y {j}2 z")
+	done := make(chan string)
+	go func() { done <- p.next() }()
+	c := dial(t, n.Addr())
+	eventually(t, "the first key is set", func() bool { return c.do("GET {j}1") == `"x"` })
+	h.End()
+	if got := <-done; got != "OK" {
+		t.Errorf("MSET answers %s", got)
+	}
+	p.want("MGET {k}a {j}2", "1) \"y\"\n2) \"z\"")
+}
+
+// TestManyKeys: commands of more keys than are visited at once do what they do with few.
+func TestManyKeys(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
+	for name, c := range map[string]*client{"client": dial(t, n.Addr()), "pipe": openPipeTo(t, n, 7, 0, "large", 1, 2)} {
+		const keys = 5*1024 + 1
+		mset, mget, del := [][]byte{[]byte("MSET")}, [][]byte{[]byte("MGET")}, [][]byte{[]byte("DEL")}
+		for i := range keys {
+			key := fmt.Append(nil, name, i)
+			mset, mget, del = append(mset, key, fmt.Append(nil, i)), append(mget, key), append(del, key)
+		}
+		if c.sendArgs(mset...); c.next() != "OK" {
+			t.Error("MSET fails")
+		}
+		c.sendArgs(mget...)
+		reply := c.read()
+		want := resp.AppendArray(nil, keys)
+		for i := range keys {
+			want = resp.AppendBulk(want, fmt.Append(nil, i))
+		}
+		if string(reply) != string(want) {
+			t.Errorf("%s: MGET answers %d bytes, want %d", name, len(reply), len(want))
+		}
+		c.sendArgs(del...)
+		if got, want := c.next(), fmt.Sprintf("(integer) %d", keys); got != want {
+			t.Errorf("%s: DEL answers %s, want %s", name, got, want)
+		}
+	}
+}
+
+// slowTransaction queues commands on c that take far longer than a slice, between two INCRs.
+func slowTransaction(c *client, n *Node, times int) {
+	if err := put(n, "{k}x", strings.Repeat("abcdefgh", 1400), engine.TypeString); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := put(n, "{k}y", strings.Repeat("hgfedcba", 1400), engine.TypeString); err != nil {
+		c.t.Fatal(err)
+	}
+	c.send("MULTI")
+	c.send("INCR {k}a")
+	for range times {
+		c.send("LCS {k}x {k}y LEN")
+	}
+	c.send("INCR {k}b")
+	for range times + 3 {
+		c.next()
+	}
+}
+
+// TestSlowTransaction: while a slow transaction is executed its loop serves others, and nobody sees
+// the transaction half done.
+func TestSlowTransaction(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	c, beside, reader := dial(t, n.Addr()), dial(t, n.Addr()), dial(t, n.Addr())
+	slowTransaction(c, n, 100)
+	c.send("EXEC")
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for range 3 {
+			if got := reader.do("MGET {k}a {k}b"); got != "1) (nil)\n2) (nil)" && got != "1) \"1\"\n2) \"1\"" {
+				t.Errorf("a reader sees %s", got)
+			}
+		}
+	})
+	eventually(t, "the transaction holds its partition", func() bool { return len(n.engine.Holds()) == 1 })
+	served := 0
+	for ; len(n.engine.Holds()) == 1; served++ {
+		beside.want("GET {j}", "(nil)")
+	}
+	if served < 20 {
+		t.Errorf("%d commands of others were served meanwhile", served)
+	}
+	if got := c.next(); !strings.HasPrefix(got, "1) (integer) 1\n2) (integer) ") || !strings.HasSuffix(got, "102) (integer) 1") {
+		t.Errorf("EXEC answers %s", got)
+	}
+	reading.Wait()
+	if n.fenced.Load() {
+		t.Error("the node is fenced")
+	}
+}
+
+// TestLongTransaction: so many short commands take several slices as well.
+func TestLongTransaction(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	for name, c := range map[string]*client{"client": dial(t, n.Addr()), "pipe": openPipeTo(t, n, 7, 0, "large", 1, 2)} {
+		const commands = 20_000
+		key := "{k}" + name
+		incr := resp.AppendRequest(nil, []byte("INCR"), []byte(key))
+		held := n.engine.Stats().Holds
+		if name == "client" {
+			c.want("MULTI", "OK")
+			for range commands {
+				c.sendRaw(incr)
+			}
+			for range commands {
+				c.next()
+			}
+			c.send("EXEC")
+		} else {
+			args := [][]byte{[]byte("DUNLIN"), []byte("EXEC"), fmt.Append(nil, ring.Slot([]byte(key))), []byte("0")}
+			for range commands {
+				args = append(args, incr)
+			}
+			c.sendArgs(args...)
+		}
+		reply := c.read()
+		if count, _, ok := resp.DecodeArray(reply); !ok || count != commands || !strings.HasSuffix(string(reply), ":20000\r\n") {
+			t.Errorf("%s: EXEC answers %d replies, the last of them ...%s", name, count, reply[max(0, len(reply)-20):])
+		}
+		if n.engine.Stats().Holds == held {
+			t.Errorf("%s: the transaction never held its partition", name)
+		}
+		c.want("GET "+key, `"20000"`)
+	}
+}
+
+// TestTransactionEndsBeforeTheMove: a partition is not handed over while a transaction holds it.
+func TestTransactionEndsBeforeTheMove(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	c := dial(t, n.Addr())
+	slowTransaction(c, n, 50)
+	c.send("EXEC")
+	eventually(t, "the transaction holds its partition", func() bool { return len(n.engine.Holds()) == 1 })
+	table := n.view.Load().Table
+	away := assign(table, partitionOf("{k}"), 0)
+	away.Nodes = append(away.Nodes[:1:1], ring.Member{ID: "b", Boot: 2, Role: ring.RoleNode, State: ring.Serving, Addr: "127.0.0.1:1"})
+	n.SetTable(assign(away, partitionOf("{k}"), 1))
+	if len(n.engine.Holds()) != 0 {
+		t.Error("the node obeys a table that takes a held partition from it")
+	}
+	if got := c.next(); !strings.HasSuffix(got, "52) (integer) 1") {
+		t.Errorf("EXEC answers %s", got)
+	}
+}
+
+// TestTransactionOfFencedNode: a transaction does not go on, and is not answered, while its node is
+// fenced. If that lasts, it is given up.
+func TestTransactionOfFencedNode(t *testing.T) {
+	for _, lasts := range []bool{false, true} {
+		n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+		if lasts {
+			n.holdPatience = 20 * time.Millisecond
+		}
+		c, beside := dial(t, n.Addr()), dial(t, n.Addr())
+		slowTransaction(c, n, 50)
+		c.send("EXEC")
+		eventually(t, "the transaction holds its partition", func() bool { return len(n.engine.Holds()) == 1 })
+		n.fenced.Store(true)
+		if !lasts {
+			for range 100 { // the loop turns
+				beside.do("PING")
+			}
+			if len(n.engine.Holds()) == 0 {
+				t.Error("the transaction has ended although the node is fenced")
+			}
+			n.fenced.Store(false)
+		}
+		got := c.next()
+		if given := strings.Contains(got, errHalfway); given != lasts || !strings.HasPrefix(got, "1) (integer) 1\n") {
+			t.Errorf("fenced for long: %t, EXEC answers %s", lasts, got)
+		}
+		n.fenced.Store(false)
+		beside.want("DEL {k}a", "(integer) 1")
+	}
+}
+
+// TestTransactionOfGoneClient: a transaction that has changed something goes on when its client is
+// gone, without what only reads. One that has only read ends.
+func TestTransactionOfGoneClient(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	c, beside := dial(t, n.Addr()), dial(t, n.Addr())
+	slowTransaction(c, n, 3000)
+	c.send("EXEC")
+	eventually(t, "the transaction holds its partition", func() bool { return len(n.engine.Holds()) == 1 })
+	c.conn.Close()
+	beside.want("MGET {k}a {k}b", "1) \"1\"\n2) \"1\"")
+
+	c = dial(t, n.Addr())
+	c.want("MULTI", "OK")
+	for range 3000 {
+		c.want("LCS {k}x {k}y LEN", "QUEUED")
+	}
+	c.want("INCR {k}a", "QUEUED")
+	c.send("EXEC")
+	eventually(t, "the transaction holds its partition", func() bool { return len(n.engine.Holds()) == 1 })
+	c.conn.Close()
+	beside.want("MGET {k}a {k}b", "1) \"1\"\n2) \"1\"")
+}
+
+// TestTransactionsWaitForEachOther: of two slow transactions on one partition, the second begins
+// when the first has ended.
+func TestTransactionsWaitForEachOther(t *testing.T) {
+	n := startNode(t)
+	var all sync.WaitGroup
+	for range 3 {
+		c := dial(t, n.Addr())
+		slowTransaction(c, n, 20)
+		all.Go(func() {
+			got := c.do("EXEC")
+			first, _, _ := strings.Cut(got, "\n")
+			if !strings.HasSuffix(got, "22) "+strings.TrimPrefix(first, "1) ")) {
+				t.Errorf("EXEC answers %s", got)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestFlushWaitsForHolds: FLUSHALL over a pipe leaves no partition out.
+func TestFlushWaitsForHolds(t *testing.T) {
+	n := startNode(t)
+	p := openPipeTo(t, n, 7, 0, "large", 1, 2)
+	c := dial(t, n.Addr())
+	c.want("SET {k} 1", "OK")
+	h := holdPartition(n, "{k}")
+	done := make(chan ring.PartitionSet)
+	go func() {
+		covered, _ := p.each(&allPartitions, "FLUSHALL")
+		done <- covered
+	}()
+	eventually(t, "other partitions are empty", func() bool { return n.view.Load().Standing[0] == ownership.Serving })
+	h.End()
+	if covered := <-done; covered != allPartitions {
+		t.Error("FLUSHALL does not cover everything")
+	}
+	c.want("DBSIZE", "(integer) 0")
+}

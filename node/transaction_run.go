@@ -1,0 +1,318 @@
+package node
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// A transaction begins under the lock of its one partition, which its commands do not take again,
+// and most end there. One that takes longer than lockSlice, or that has a command for a goroutine,
+// holds its partition from there on: its connection stops, and the loop executes the rest in slices
+// between which others are served. Each command then locks the partition for itself.
+//
+//	EXEC ─> begin: lock, commands, unlock ─> reply
+//	                  └> hold, unlock · · · goOn: commands · · · goOn: commands, end of the hold ─> reply
+//	                                    └ a goroutine, or others' turn
+
+// transaction is an EXEC while it is executed.
+type transaction struct {
+	*session.Transaction
+	slot  uint16
+	keyed bool // it has keys; otherwise slot means nothing
+	next  int  // the command in Queue that comes next
+	long  int  // bytes of long replies so far
+	wrote bool // a command was executed that may have changed something
+
+	running bool // at this moment
+
+	// From the second slice on:
+	hold     *engine.Hold // nil without keys
+	now      int64        // time stands still
+	text     []byte       // of the replies so far
+	pins     []exec.Pinned
+	charged  int64         // for text and the commands
+	hindered time.Duration // since when the node is fenced or does not serve the partition; 0: it may go on
+}
+
+const (
+	// lockSlice is how long a transaction may have its partition locked.
+	lockSlice = 100 * time.Microsecond
+	// loopSlice is how long one that holds its partition may have the loop.
+	loopSlice = 500 * time.Microsecond
+	// commandsAtOnce are executed between two looks at the clock.
+	commandsAtOnce = 4
+	// holdPatience is how long requests wait for the end of a hold, and how long a hold lasts whose
+	// partition this node serves no more, or of which it cannot know.
+	holdPatience = 5 * time.Second
+	// hinderedPause is how long it takes until a hindered transaction looks again.
+	hinderedPause = 10 * time.Millisecond
+	// shortReply is up to how many bytes a reply counts nothing towards exec.MaxReply: all short
+	// ones of a transaction come to that at most. A single long one is answered whatever its size.
+	shortReply = 1 << 10
+	// queuedCost is the memory of a queued command beside its arguments' bytes, and argCost of each
+	// argument.
+	queuedCost, argCost = 64, 24
+)
+
+// transact executes a transaction whose keys this node serves, and answers EXEC, unless it goes on
+// later.
+func (r *request) transact(x *transaction) {
+	cn := r.conn
+	start, pins := len(r.Out), len(r.Pins)
+	x.running = true
+	defer x.releaseIfPanicking(cn)
+	if ended := x.begin(r); !ended {
+		x.takeQueue(r.Heap)
+		x.gather(r, start, pins)
+		x.yield(cn)
+	}
+	x.running = false
+}
+
+// begin executes the first slice. It reports whether EXEC is answered, or will be read again.
+func (x *transaction) begin(r *request) (ended bool) {
+	cn := r.conn
+	if x.keyed {
+		t, ok := r.Lock()
+		if !ok {
+			if !r.putBack {
+				cn.State.EndTransaction() // EXEC is answered; otherwise it will be read again
+			}
+			return true
+		}
+		defer t.Unlock()
+		r.Transaction, r.InTransaction = t.Within(), true
+		defer func() { r.InTransaction = false }()
+	}
+	cn.State.EndTransaction()
+	if x.keyed && !r.unchanged(x.Watched) {
+		r.Out = resp.AppendNullArray(r.Out, r.Version())
+		return true
+	}
+	if !r.Room(exec.LineRoom) {
+		return true
+	}
+	r.Out = resp.AppendArray(r.Out, len(x.Queue))
+	cn.transaction = x
+	if x.run(r, lockSlice) {
+		cn.transaction = nil
+		return true
+	}
+	r.holdOn()
+	return false
+}
+
+// unchanged reports whether the watched keys still have their versions.
+func (r *request) unchanged(watched []session.Watched) bool {
+	var scratch [64]byte
+	for _, w := range watched {
+		if !bytes.Equal(w.Version, r.appendVersion(scratch[:0], r.Transaction, w.Key)) {
+			return false
+		}
+	}
+	return true
+}
+
+// holdOn has the transaction at hand, if there is one, hold its partition: it does not end under the
+// lock that it has.
+func (r *request) holdOn() {
+	if x := r.conn.transaction; x != nil && r.InTransaction && x.hold == nil {
+		x.hold, x.now = r.Transaction.Hold(), r.Now
+	}
+}
+
+// takeQueue copies the commands that are left, which may be views of the input.
+func (x *transaction) takeQueue(heap exec.Heap) {
+	x.Queue = slices.Clone(x.Queue[x.next:])
+	x.next = 0
+	size := int64(0)
+	for _, q := range x.Queue {
+		size += queuedCost
+		for _, arg := range q.Args {
+			size += int64(len(arg)) + argCost
+		}
+	}
+	x.charge(heap, size)
+	for i := range x.Queue {
+		x.Queue[i].Args = exec.CloneArgs(x.Queue[i].Args)
+	}
+}
+
+// charge takes memory, as far as there is any: what has begun is executed to its end.
+func (x *transaction) charge(heap exec.Heap, n int64) {
+	if heap.Charge(n) {
+		x.charged += n
+	}
+}
+
+// run executes commands for about the given time. It reports whether that was the last one. A
+// command that a goroutine finishes is the last for now.
+func (x *transaction) run(r *request, limit time.Duration) (done bool) {
+	cn, clock := r.conn, r.worker.loop.Clock
+	cn.State.Executing = true
+	defer func() { cn.State.Executing = false }()
+	begun := clock()
+	for n := 1; x.next < len(x.Queue); n++ {
+		q := x.Queue[x.next]
+		x.next++
+		writes := q.Cmd.Flags&command.Write != 0
+		if cn.closed && !writes {
+			continue // nobody reads the reply
+		}
+		x.wrote = x.wrote || writes
+		r.Room(exec.LineRoom) // without it the connection is closed, but what has begun is executed to its end
+		start, before := len(r.Out), r.Produced()
+		r.Args = q.Args
+		r.dispatch()
+		if cn.Answering {
+			return false
+		}
+		x.limit(r, start, before)
+		if n%commandsAtOnce == 0 && clock()-begun > limit {
+			break
+		}
+	}
+	return x.next == len(x.Queue)
+}
+
+// limit replaces a long reply, which begins at start, by an error if all long ones are too long
+// together.
+func (x *transaction) limit(r *request, start, before int) {
+	n := r.Produced() - before
+	switch {
+	case n <= shortReply:
+	case x.long > 0 && x.long+n > exec.MaxReply:
+		r.Undo(start)
+		r.Fail(errRepliesTooLarge)
+	default:
+		x.long += n
+	}
+}
+
+// gather keeps a pipe's replies, from start on, until the last one is there: a large reply to EXEC is
+// answered by a ticket. A client gets its replies as they come.
+func (x *transaction) gather(r *request, start, firstPin int) {
+	if r.conn.pipe == nil {
+		return
+	}
+	text, pins := r.Cut(start, firstPin)
+	for i := range pins {
+		pins[i].At += len(x.text)
+	}
+	x.charge(r.Heap, int64(len(text)))
+	x.text, x.pins = append(x.text, text...), append(x.pins, pins...)
+}
+
+// yield stops the connection until the others of the loop have had their turn, unless a goroutine
+// has stopped it.
+func (x *transaction) yield(cn *conn) {
+	if !cn.Answering {
+		cn.pause()
+		cn.post(func() { cn.resume(nil) })
+	}
+}
+
+// goOn executes the next slice. f finishes the command that a goroutine has worked on, if there is
+// one.
+func (x *transaction) goOn(r *request, f func(r *request)) {
+	cn := r.conn
+	x.running = true
+	defer x.releaseIfPanicking(cn)
+	if x.hold != nil {
+		r.Hold, r.Now, r.Partition = x.hold, x.now, ring.Partition(x.slot)
+		defer func() { r.Hold = nil }()
+	}
+	start, pins := len(r.Out), len(r.Pins)
+	lost := x.keyed && (r.fenced || r.view.Standing[ring.Partition(x.slot)] != ownership.Serving)
+	done := false
+	if x.overdue(lost, r.worker.loop.Now(), r.node.holdPatience) || cn.closed && !x.wrote {
+		x.giveUp(r, f != nil)
+		done = true
+	} else {
+		done = x.finishCommand(r, f) && x.run(r, loopSlice) && !(x.keyed && r.fenced)
+	}
+	x.gather(r, start, pins)
+	if done {
+		x.end(r)
+	} else {
+		x.yield(cn)
+	}
+	x.running = false
+}
+
+// finishCommand has f, if there is one, answer the command that a goroutine has worked on. It
+// reports false if that goes on with another one.
+func (x *transaction) finishCommand(r *request, f func(r *request)) bool {
+	if f == nil {
+		return true
+	}
+	cn := r.conn
+	start, before := len(r.Out), r.Produced()
+	cn.State.Executing = true
+	f(r)
+	cn.State.Executing = false
+	if cn.Answering {
+		return false
+	}
+	x.limit(r, start, before)
+	return true
+}
+
+// overdue reports whether the transaction must end because it is hindered for too long: since this
+// node is fenced, or does not serve the partition any more.
+func (x *transaction) overdue(hindered bool, now, limit time.Duration) bool {
+	if !hindered {
+		x.hindered = 0
+	} else if x.hindered == 0 {
+		x.hindered = now
+	}
+	return hindered && now-x.hindered > limit
+}
+
+// giveUp answers the commands that are left with errors. begun says that one of them has begun.
+func (x *transaction) giveUp(r *request, begun bool) {
+	if begun {
+		x.next--
+	}
+	r.Cmd = command.ByID(command.Exec)
+	for ; x.next < len(x.Queue) && r.Room(len(errHalfway)+exec.LineRoom); x.next++ {
+		r.Fail(errHalfway)
+	}
+}
+
+// end ends the hold, and answers EXEC with what was gathered.
+func (x *transaction) end(r *request) {
+	x.release(r.conn)
+	r.Heap.Refund(x.charged)
+	if r.Room(len(x.text)) {
+		r.PutBack(x.text, x.pins)
+		return
+	}
+	for i := range x.pins {
+		x.pins[i].Release()
+	}
+}
+
+// release ends the hold.
+func (x *transaction) release(cn *conn) {
+	cn.transaction = nil
+	if x.hold != nil {
+		x.hold.End()
+	}
+}
+
+// releaseIfPanicking is deferred: it ends the hold if a handler panics.
+func (x *transaction) releaseIfPanicking(cn *conn) {
+	if x.running {
+		x.release(cn)
+	}
+}
