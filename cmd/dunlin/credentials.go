@@ -31,6 +31,7 @@ type credentials struct {
 	secrets   *member.Secrets
 	passwords *session.Passwords
 	orders    *control.Tokens // of requests that change something at the admin address
+	readers   *control.Tokens // of requests there for keys, addresses and members
 
 	files []*credentialFile
 	// gossip takes new secrets. It is complete before keepFresh runs.
@@ -49,11 +50,14 @@ type credentialFile struct {
 
 // newCredentials reads the files for the first time.
 func newCredentials(o *options) (*credentials, error) {
-	c := &credentials{secrets: member.NewSecrets(), passwords: session.NewPasswords(o.requirePass), orders: &control.Tokens{}}
+	c := &credentials{secrets: member.NewSecrets(), passwords: session.NewPasswords(o.requirePass), orders: &control.Tokens{}, readers: &control.Tokens{}}
 	if err := c.read("secret-file", o.secretFile, c.useSecrets); err != nil {
 		return nil, err
 	}
 	if err := c.read("requirepass-file", o.requirePassFile, c.usePasswords); err != nil {
+		return nil, err
+	}
+	if err := c.read("admin-token-file", o.adminTokenFile, c.useReaders); err != nil {
 		return nil, err
 	}
 	if o.alone && o.secretFile == "" {
@@ -87,6 +91,19 @@ func (c *credentials) useSecrets(text []byte) error {
 		errs = append(errs, use(secrets))
 	}
 	return errors.Join(errs...)
+}
+
+func (c *credentials) useReaders(text []byte) error {
+	tokens, err := parseSecrets(text)
+	if err != nil {
+		return err
+	}
+	list := make([]string, len(tokens))
+	for i, t := range tokens {
+		list[i] = string(t)
+	}
+	c.readers.Set(list)
+	return nil
 }
 
 func (c *credentials) usePasswords(text []byte) error {

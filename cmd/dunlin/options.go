@@ -51,14 +51,15 @@ type options struct {
 
 	requirePass, requirePassFile string
 
-	maxClients int
-	debug      bool
-	multi      string
-	secretFile string
-	insecure   bool
-	logLevel   string
-	logFormat  string
-	pprof      bool
+	maxClients     int
+	debug          bool
+	multi          string
+	secretFile     string
+	adminTokenFile string
+	insecure       bool
+	logLevel       string
+	logFormat      string
+	pprof          bool
 
 	clientTLS, clusterTLS tlsbridge.Files
 }
@@ -67,6 +68,9 @@ type options struct {
 func (o *options) addCommon(f *pflag.FlagSet) {
 	f.StringVar(&o.admin, "admin", loopback(adminPort),
 		"admin HTTP address: /metrics, /healthz, /readyz, /api/status")
+	f.StringVar(&o.adminTokenFile, "admin-token-file", "", "file with a token, at least 16 bytes, the same for all members: without it, the admin address\n"+
+		"shows no keys, client addresses or members. It is a bearer's token, or the password of any\n"+
+		"user; with several lines, each is accepted. /metrics, /healthz and /readyz need none")
 	f.StringVar(&o.cluster, "cluster", "dunlin", "cluster name; members with different names ignore each other")
 	f.StringVar(&o.requirePass, "requirepass", "", "password that clients must give with AUTH or HELLO")
 	f.StringVar(&o.requirePassFile, "requirepass-file", "",

@@ -75,6 +75,7 @@ func (p *process) startAdmin() error {
 		Cluster: p.o.cluster,
 		Pprof:   p.o.pprof,
 		Orders:  p.known.orders,
+		Readers: p.known.readers,
 		Log:     p.log,
 	})
 	if err != nil {

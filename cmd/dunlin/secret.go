@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+
+	"github.com/spf13/cobra"
 )
 
 const (
@@ -55,6 +57,20 @@ func parseSecrets(text []byte) (secrets [][]byte, err error) {
 		return nil, fmt.Errorf("it has %d secrets, want at most %d", len(secrets), mostSecrets)
 	}
 	return secrets, nil
+}
+
+// addTokenFile registers the flag for the admin token of a command that asks members.
+func addTokenFile(c *cobra.Command, file *string) {
+	c.Flags().StringVar(file, "admin-token-file", "", "file with the token of the members' admin addresses")
+}
+
+// readToken returns the first token of a file, or "" without a file.
+func readToken(file string) (string, error) {
+	tokens, err := readSecrets(file)
+	if err != nil || len(tokens) == 0 {
+		return "", err
+	}
+	return string(tokens[0]), nil
 }
 
 // newSecret makes up a secret for a cluster whose members are all in this process.

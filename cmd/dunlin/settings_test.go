@@ -119,7 +119,7 @@ func TestSettingsRefused(t *testing.T) {
 }
 
 func TestEveryCommandHasItsFlags(t *testing.T) {
-	all := "admin cluster config debug-commands insecure log-format log-level loops maxclients pprof requirepass requirepass-file secret-file "
+	all := "admin admin-token-file cluster config debug-commands insecure log-format log-level loops maxclients pprof requirepass requirepass-file secret-file "
 	f := func(command, want string) {
 		t.Helper()
 		c, _, err := newRoot().Find([]string{command})
@@ -135,7 +135,7 @@ func TestEveryCommandHasItsFlags(t *testing.T) {
 	f("node", all+"id listen gossip join advertise memory eviction copies move-rate drain-timeout min-members")
 	f("proxy", all+"id listen gossip join advertise multi")
 	f("local", all+"nodes listen multi memory eviction copies")
-	f("status", "admin json")
-	f("drain", "admin secret-file timeout undo")
-	f("rebalance", "admin secret-file timeout pause resume")
+	f("status", "admin admin-token-file json")
+	f("drain", "admin admin-token-file secret-file timeout undo")
+	f("rebalance", "admin admin-token-file secret-file timeout pause resume")
 }

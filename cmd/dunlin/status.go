@@ -13,9 +13,10 @@ import (
 
 func statusCommand() *cobra.Command {
 	var (
-		admin   string
-		asJSON  bool
-		timeout time.Duration
+		admin     string
+		tokenFile string
+		asJSON    bool
+		timeout   time.Duration
 	)
 	c := &cobra.Command{
 		Use:   "status",
@@ -27,7 +28,11 @@ func statusCommand() *cobra.Command {
 			if err := loadSettings(cmd, ""); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			token, err := readToken(tokenFile)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(status.WithToken(cmd.Context(), token), timeout)
 			defer cancel()
 			r, err := status.ReadReport(ctx, reachable(admin))
 			if err != nil {
@@ -42,6 +47,7 @@ func statusCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&admin, "admin", loopback(adminPort), "admin address of any member")
+	addTokenFile(c, &tokenFile)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().DurationVar(&timeout, "timeout", 5*time.Second, "how long to wait for all members to answer")
 	return c

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,13 +19,14 @@ import (
 
 // steering is what the commands that change a running cluster have in common.
 type steering struct {
-	admin, secretFile string
-	timeout           time.Duration
+	admin, secretFile, tokenFile string
+	timeout                      time.Duration
 }
 
 func (s *steering) addTo(c *cobra.Command, timeout time.Duration) {
 	c.Flags().StringVar(&s.admin, "admin", loopback(adminPort), "admin address of any member")
 	c.Flags().StringVar(&s.secretFile, "secret-file", "", "file with the cluster's secret")
+	addTokenFile(c, &s.tokenFile)
 	c.Flags().DurationVar(&s.timeout, "timeout", timeout, "how long to wait for completion")
 }
 
@@ -41,7 +43,11 @@ func (s *steering) run(cmd *cobra.Command, do func(ctx context.Context, token st
 	if len(secrets) > 0 {
 		token = adminTokens(secrets)[0]
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), s.timeout)
+	reader, err := readToken(s.tokenFile)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(status.WithToken(cmd.Context(), cmp.Or(reader, token)), s.timeout)
 	defer cancel()
 	s.admin = reachable(s.admin)
 	return do(ctx, token)

@@ -24,8 +24,9 @@ const (
 
 func topCommand() *cobra.Command {
 	var (
-		admin  string
-		period time.Duration
+		admin     string
+		tokenFile string
+		period    time.Duration
 	)
 	c := &cobra.Command{
 		Use:   "top",
@@ -42,10 +43,15 @@ func topCommand() *cobra.Command {
 			if period <= 0 {
 				return fmt.Errorf("--every %v: want more than 0", period)
 			}
-			return top(cmd.Context(), cmd.OutOrStdout(), reachable(admin), period)
+			token, err := readToken(tokenFile)
+			if err != nil {
+				return err
+			}
+			return top(status.WithToken(cmd.Context(), token), cmd.OutOrStdout(), reachable(admin), period)
 		},
 	}
 	c.Flags().StringVar(&admin, "admin", loopback(adminPort), "admin address of any member")
+	addTokenFile(c, &tokenFile)
 	c.Flags().DurationVar(&period, "every", 2*time.Second, "how often to refresh")
 	return c
 }

@@ -16,6 +16,10 @@
 //   - The server answers from the moment of Listen, before there are members.
 //   - /healthz and /readyz ask no other process: a platform that restarts unhealthy processes must
 //     not restart a cluster because one member is gone.
+//   - With an admin token, whatever shows keys, clients' addresses or members requires it; /metrics,
+//     /healthz and /readyz never do. Without one, a request that arrives at a loopback address must
+//     name this machine (guard.go).
+//   - At most 512 connections are open, 256 of one source; a new one displaces the oldest.
 //   - Every phase of a request has a bound, and 64 readers of the page and 64 of the status are
 //     served at a time; the next get 503.
 package admin

@@ -26,7 +26,10 @@ type Options struct {
 	// Orders authorize a request that changes something; none: only this machine may send such
 	// requests.
 	Orders *control.Tokens
-	Log    *slog.Logger
+	// Readers authorize a request for keys, clients' addresses and members, as Orders do; none:
+	// such requests need no token. Questions to other members carry the first.
+	Readers *control.Tokens
+	Log     *slog.Logger
 }
 
 // Admin is the admin HTTP server of one process. It answers from the moment of Listen, before there
@@ -57,13 +60,13 @@ func Listen(addr string, opt Options) (*Admin, error) {
 	}
 	a := &Admin{
 		opt:      opt,
-		listener: listener,
+		listener: newBounded(listener),
 		exporter: exporter.New(opt.Version),
 		local:    status.NewLocal(opt.Version, opt.Cluster, opt.Log),
 		control:  control.New(opt.Orders, opt.Log),
 	}
 	a.ctx, a.stop = context.WithCancel(context.Background())
-	a.page = page.New(a.ctx, a.local)
+	a.page = page.New(a.ctx, a.local, opt.Readers.First)
 	// Every phase of a request has a bound, so that a client that stops reading or writing occupies
 	// a goroutine for seconds, not for ever. Profiles take 30 s by default, hence the longer write
 	// time.
@@ -166,19 +169,19 @@ func (a *Admin) routes() http.Handler {
 	mux.Handle("GET /metrics", a.exporter.Handler(a.opt.Log))
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /readyz", a.readyz)
-	mux.HandleFunc("GET /api/status", asked.limit(a.local.ServeHTTP))
+	mux.HandleFunc("GET /api/status", a.guard(asked.limit(a.local.ServeHTTP)))
 	mux.HandleFunc("POST /api/drain", a.control.Drain)
 	mux.HandleFunc("POST /api/rebalance", a.control.Rebalance)
-	mux.HandleFunc("GET /api/live", looking.limit(a.page.ServeLive))
-	mux.HandleFunc("GET /{$}", looking.limit(a.page.Serve))
+	mux.HandleFunc("GET /api/live", a.guard(looking.limit(a.page.ServeLive)))
+	mux.HandleFunc("GET /{$}", a.guard(looking.limit(a.page.Serve)))
 	mux.HandleFunc("GET /page.js", page.ServeFile)
 	mux.HandleFunc("GET /page.css", page.ServeFile)
 	if a.opt.Pprof {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		// Without cmdline, which would show a password among the arguments.
+		mux.HandleFunc("GET /debug/pprof/", a.guard(pprof.Index))
+		mux.HandleFunc("GET /debug/pprof/profile", a.guard(pprof.Profile))
+		mux.HandleFunc("GET /debug/pprof/symbol", a.guard(pprof.Symbol))
+		mux.HandleFunc("GET /debug/pprof/trace", a.guard(pprof.Trace))
 	}
 	return mux
 }

@@ -32,6 +32,14 @@ func (t *Tokens) All() []string {
 	return nil
 }
 
+// First returns the first token, "" if there is none.
+func (t *Tokens) First() string {
+	if all := t.All(); len(all) > 0 {
+		return all[0]
+	}
+	return ""
+}
+
 // CarriedBy reports whether a request carries one of the tokens: as a bearer's or, from a browser,
 // as the password of any user.
 func (t *Tokens) CarriedBy(r *http.Request) bool {

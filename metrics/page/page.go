@@ -27,6 +27,7 @@ const (
 type Page struct {
 	local *status.Local
 	ctx   context.Context // ends the questions to others
+	token func() string   // of the questions to others, "": none
 	pause time.Duration   // askPause, except in tests
 
 	mu     sync.Mutex // locked while others are asked
@@ -34,9 +35,10 @@ type Page struct {
 	next   time.Time // when others may be asked again
 }
 
-// New returns the page of a process's members. Its questions to other processes end with ctx.
-func New(ctx context.Context, local *status.Local) *Page {
-	return &Page{local: local, ctx: ctx, pause: askPause}
+// New returns the page of a process's members. Its questions to other processes end with ctx, and
+// carry what token returns, if that is not "".
+func New(ctx context.Context, local *status.Local, token func() string) *Page {
+	return &Page{local: local, ctx: ctx, token: token, pause: askPause}
 }
 
 // others returns the last answers of the cluster's members. s is what this process knows without
@@ -45,7 +47,7 @@ func (p *Page) others(s *status.Status) *status.Report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.report == nil || !time.Now().Before(p.next) {
-		ctx, cancel := context.WithTimeout(p.ctx, askTime)
+		ctx, cancel := context.WithTimeout(status.WithToken(p.ctx, p.token()), askTime)
 		defer cancel()
 		p.report = s.Report(ctx)
 		p.next = time.Now().Add(p.pause + time.Duration(len(s.Cluster.Peers))*peerPause)

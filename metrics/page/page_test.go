@@ -18,7 +18,7 @@ import (
 
 // newPage returns the page of a process, which asks other processes each time.
 func newPage(t *testing.T, l *status.Local) *Page {
-	p := New(t.Context(), l)
+	p := New(t.Context(), l, noToken)
 	p.pause = 0
 	return p
 }
@@ -133,7 +133,7 @@ func TestPageText(t *testing.T) {
 // names members that do not answer.
 func TestLiveOfAllProcesses(t *testing.T) {
 	first, _ := fake.TwoProcesses(t)
-	p := New(t.Context(), first)
+	p := New(t.Context(), first, noToken)
 	l := liveOf(t, p, "/api/live")
 	if len(l.Rows) != 6 || len(l.Cluster.Peers) != 0 {
 		t.Fatalf("rows %+v", l.Rows)
@@ -180,7 +180,7 @@ func silentProcess(t *testing.T) (l *status.Local, asked chan struct{}) {
 // is asked once per pause, and delays them for at most askTime.
 func TestOthersAreAskedOnce(t *testing.T) {
 	l, asked := silentProcess(t)
-	p := New(t.Context(), l)
+	p := New(t.Context(), l, noToken)
 	p.pause = time.Hour
 	begun := time.Now()
 	var readers sync.WaitGroup
@@ -205,7 +205,7 @@ func TestOthersAreAskedOnce(t *testing.T) {
 func TestCloseEndsQuestions(t *testing.T) {
 	l, asked := silentProcess(t)
 	ctx, stop := context.WithCancel(t.Context())
-	p := New(ctx, l)
+	p := New(ctx, l, noToken)
 	go func() {
 		<-asked
 		stop()
@@ -214,3 +214,5 @@ func TestCloseEndsQuestions(t *testing.T) {
 		t.Errorf("row %+v, want that the question was cancelled", l.Rows[1])
 	}
 }
+
+func noToken() string { return "" }

@@ -79,12 +79,19 @@ func readStatus(ctx context.Context, admin, query string) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
+	if token := tokenOf(ctx); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusUnauthorized:
+		return nil, fmt.Errorf("GET %s: %s (--admin-token-file gives the token)", req.URL, resp.Status)
+	default:
 		return nil, fmt.Errorf("GET %s: %s", req.URL, resp.Status)
 	}
 	var s Status
