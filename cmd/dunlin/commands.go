@@ -67,6 +67,10 @@ func proxyCommand() *cobra.Command {
 	c := serverCommand("proxy", "Run a proxy, to which clients connect", o, serveProxy)
 	o.addMember(c.Flags())
 	o.addProxy(c.Flags())
+	c.Long = "Proxy forwards the commands of any Redis client to the nodes that own their keys.\n\n" +
+		"It uses the memory that its container allows or, without a container limit, a quarter\n" +
+		"of the machine's. Half of that is for requests and replies in flight; a client that\n" +
+		"needs more is closed."
 	return c
 }
 

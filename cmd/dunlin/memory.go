@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"os"
 
 	"github.com/dunlin-cache/dunlin/metrics/status"
@@ -46,12 +45,16 @@ const (
 	// heap is governed by the limit.
 	gcPercent = 400
 
-	// A proxy's clients may use half of its container for buffers. The heap gets the rest, less a
+	// A proxy's clients may use half of its memory for buffers. The heap gets the rest, less a
 	// tenth for what the runtime does not count.
 	proxyBufferShare = 0.5
 	proxyShare       = 0.9
 	leastProxyHeap   = 64 << 20
-	freeProxyHeap    = 1 << 30 // without a container: only bounds how far garbage piles up
+
+	// Without a container, a proxy has a share of the machine's memory, as much as a node has on a
+	// machine of which nothing is known.
+	machineShare = 0.25
+	laptopMemory = 4 << 30
 )
 
 func defaultNodeMemory() size {
@@ -61,22 +64,25 @@ func defaultNodeMemory() size {
 	return laptopNodeMemory
 }
 
-// proxyBuffers returns how many bytes of buffers the clients of a proxy that is alone in its
-// process may use. Without a container limit the bytes are only counted.
-func proxyBuffers(container int64) int64 {
-	if container == 0 {
-		return math.MaxInt64
+// proxyMemory returns how many bytes a proxy that is alone in its process may use: its container's
+// or, without one, a share of the machine's. 0 stands for unknown.
+func proxyMemory(container, machine int64) int64 {
+	if machine == 0 {
+		machine = laptopMemory
 	}
-	return int64(float64(container) * proxyBufferShare)
+	if container == 0 {
+		return int64(float64(machine) * machineShare)
+	}
+	return container
 }
+
+// proxyBuffers returns how many of those bytes the buffers of its clients may take.
+func proxyBuffers(memory int64) int64 { return int64(float64(memory) * proxyBufferShare) }
 
 // proxyHeap returns the limit of the Go heap of such a proxy while its clients use buffers bytes
 // outside of it.
-func proxyHeap(container, buffers int64) int64 {
-	if container == 0 {
-		return freeProxyHeap
-	}
-	return max(int64(float64(container)*proxyShare)-buffers, leastProxyHeap)
+func proxyHeap(memory, buffers int64) int64 {
+	return max(int64(float64(memory)*proxyShare)-buffers, leastProxyHeap)
 }
 
 // goMemory returns the limit of the Go heap in a process whose nodes' limits add up to storage.

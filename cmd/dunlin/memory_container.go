@@ -40,6 +40,19 @@ func containerMemory(files fs.FS) (limit int64) {
 	return limit
 }
 
+// machineMemory returns the bytes of memory of the machine, or 0 if the system does not say. files is
+// as for containerMemory.
+func machineMemory(files fs.FS) int64 {
+	text, _ := fs.ReadFile(files, "proc/meminfo")
+	for line := range strings.Lines(string(text)) {
+		if of, found := strings.CutPrefix(line, "MemTotal:"); found {
+			kib, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(of), "kB")), 10, 64)
+			return max(0, kib) << 10
+		}
+	}
+	return 0
+}
+
 // parseMemoryLimit returns the bytes of a limit, or 0 for "max" and for version 1's "no limit", a
 // number near 2^63.
 func parseMemoryLimit(text string) int64 {

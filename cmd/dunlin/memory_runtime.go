@@ -14,22 +14,24 @@ import (
 // nodes' limits (CONFIG SET maxmemory), and the part of the Go heap that connections use, which
 // counts towards those limits. Only the goroutine of serve uses it.
 type memoryShares struct {
-	loops     int
-	container int64 // bytes; 0: no limit
-	nodes     []*node.Node
-	proxy     interface{ HeapMemory() int64 }
-	clients   clientBuffers // of a proxy alone in its process
-	heap      heapLimit
+	loops   int
+	memory  int64 // bytes; of a proxy alone in its process
+	nodes   []*node.Node
+	proxy   interface{ HeapMemory() int64 }
+	clients clientBuffers // of such a proxy
+	heap    heapLimit
 }
 
 // adjustEvery is how often the shares are adjusted.
 const adjustEvery = time.Second
 
-func newMemoryShares(loops int, container int64) *memoryShares {
+// newMemoryShares returns the shares of a process with nodes, or of a proxy that may use so many
+// bytes of memory.
+func newMemoryShares(loops int, memory int64) *memoryShares {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	m := &memoryShares{loops: loops, container: container, clients: clientBuffers{most: proxyBuffers(container)}}
+	m := &memoryShares{loops: loops, memory: memory, clients: clientBuffers{most: proxyBuffers(memory)}}
 	if os.Getenv("GOMEMLIMIT") == "" { // otherwise the operator has set the limit
 		m.heap = heapLimit{set: func(n int64) { debug.SetMemoryLimit(n) }, collect: debug.FreeOSMemory, use: heapUse}
 	}
@@ -56,7 +58,7 @@ func (m *memoryShares) adjust() {
 		counted = m.proxy.HeapMemory()
 	}
 	if len(m.nodes) == 0 {
-		m.heap.keep(proxyHeap(m.container, max(m.clients.used.Load()-counted, 0)))
+		m.heap.keep(proxyHeap(m.memory, max(m.clients.used.Load()-counted, 0)))
 		return
 	}
 	storage := int64(0)

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"os"
+	"runtime"
 	"runtime/debug"
 	"testing"
+	"testing/fstest"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node"
@@ -27,7 +30,7 @@ func (f *fakeHeap) heapLimit() heapLimit {
 func newTestShares(container int64) (*memoryShares, *fakeHeap) {
 	f := &fakeHeap{use: 10 * mib}
 	return &memoryShares{
-		loops: 1, container: container, clients: clientBuffers{most: proxyBuffers(container)}, heap: f.heapLimit(),
+		loops: 1, memory: container, clients: clientBuffers{most: proxyBuffers(container)}, heap: f.heapLimit(),
 	}, f
 }
 
@@ -81,15 +84,31 @@ func TestSharesOfProxy(t *testing.T) {
 		t.Errorf("the runtime's limit is %d, want %d", heap.limit, want)
 	}
 	if !buffers.Charge(400*mib) || buffers.Charge(200*mib) || !buffers.Charge(100*mib) {
-		t.Error("clients cannot have half of the container, or more")
+		t.Error("clients cannot have half of the memory, or more")
 	}
 	m.adjust()
 	if want := int64(gib)*9/10 - 500*mib; heap.limit < want-1 || heap.limit > want {
 		t.Errorf("beside buffers the runtime's limit is %d, want %d", heap.limit, want)
 	}
 	buffers.Refund(500 * mib)
-	if m, _ = newTestShares(0); !m.clients.Charge(1 << 40) {
-		t.Error("without a container buffers are limited")
+}
+
+// TestProxyMemory checks that a proxy has a limit everywhere.
+func TestProxyMemory(t *testing.T) {
+	f := func(container, machine, want int64) {
+		t.Helper()
+		if got := proxyMemory(container, machine); got != want {
+			t.Errorf("in a container of %d on a machine of %d: %d, want %d", container, machine, got, want)
+		}
+	}
+	f(2*gib, 64*gib, 2*gib)
+	f(0, 64*gib, 16*gib)
+	f(0, 0, gib)
+	if machine := machineMemory(os.DirFS("/")); runtime.GOOS == "linux" && machine < 256*mib {
+		t.Errorf("this machine has %d bytes of memory", machine)
+	}
+	if got := machineMemory(fstest.MapFS{"proc/meminfo": {Data: []byte("MemFree: 5 kB\nMemTotal:       16384 kB\n")}}); got != 16*mib {
+		t.Errorf("16 MiB are read as %d", got)
 	}
 }
 

@@ -56,9 +56,10 @@ func serve(ctx context.Context, o *options, con *console, nodes int, start func(
 	if err := p.startLoops(); err != nil {
 		return err
 	}
-	container := containerMemory(os.DirFS("/"))
+	system := os.DirFS("/")
+	container := containerMemory(system)
 	p.warnMemory(int64(nodes)*int64(o.memory), container)
-	p.memory = newMemoryShares(o.loops, container)
+	p.memory = newMemoryShares(o.loops, proxyMemory(container, machineMemory(system)))
 	if err := start(ctx, p); err != nil {
 		return err
 	}

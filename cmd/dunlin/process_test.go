@@ -182,10 +182,10 @@ func ask(t *testing.T, address string, lines int, commands string) []string {
 	return replies
 }
 
-func statusOf(t *testing.T, admin string) status.Report {
+func statusOf(t *testing.T, admin string, flags ...string) status.Report {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"status", "--json", "--admin", admin}, &out, &errs); code != 0 {
+	if code := run(t.Context(), append([]string{"status", "--json", "--admin", admin}, flags...), &out, &errs); code != 0 {
 		t.Fatalf("dunlin status --json: exit code %d, %s", code, errs.String())
 	}
 	var r status.Report
@@ -224,7 +224,8 @@ func TestLocal(t *testing.T) {
 // TestClusterWithSecret runs the roles as processes of their own.
 func TestClusterWithSecret(t *testing.T) {
 	secret := writeFile(t, "a secret of enough bytes\n")
-	common := []string{"--secret-file", secret, "--requirepass", "open sesame"}
+	token := "--admin-token-file=" + writeFile(t, "a token for readers\n")
+	common := []string{token, "--secret-file", secret, "--requirepass", "open sesame"}
 	gossip, nodeAddr, proxyAddr := freeAddress(t), freeAddress(t), freeAddress(t)
 	n := startChild(t, append(common, "node", "--id=n1", "--listen", nodeAddr, "--gossip", gossip, "--memory=64mb")...)
 	p := startChild(t, append(common, "proxy", "--listen", proxyAddr, "--gossip=127.0.0.1:0", "--join", gossip)...)
@@ -238,9 +239,17 @@ func TestClusterWithSecret(t *testing.T) {
 	}
 
 	// Status asked at the proxy finds the node's figures at the node's own address.
-	r := statusOf(t, p.admin)
+	r := statusOf(t, p.admin, token)
 	if len(r.Members) != 2 || r.Members[0].ID != "n1" || r.Members[0].Keys != 1 || r.Members[0].Partitions != 4096 {
 		t.Errorf("members %+v, unreachable %+v", r.Members, r.Unreachable)
+	}
+
+	var errs bytes.Buffer
+	if code := run(t.Context(), []string{"status", "--admin", p.admin}, io.Discard, &errs); code == 0 || !strings.Contains(errs.String(), "--admin-token-file") {
+		t.Errorf("status without the token: exit code %d, %s", code, errs.String())
+	}
+	if code := run(t.Context(), []string{"rebalance", "--pause", "--admin", p.admin, "--secret-file", secret}, io.Discard, &errs); code != 0 {
+		t.Errorf("an order with the secret alone: %s", errs.String())
 	}
 
 	// A member without the secret stays alone.
@@ -252,7 +261,7 @@ func TestClusterWithSecret(t *testing.T) {
 		}
 		return err
 	})
-	if r := statusOf(t, n.admin); len(r.Cluster.Peers) != 2 {
+	if r := statusOf(t, n.admin, token); len(r.Cluster.Peers) != 2 {
 		t.Errorf("peers %+v: a stranger was let in", r.Cluster.Peers)
 	}
 
