@@ -108,7 +108,7 @@ func (w *worker) begin(cn *conn) *request {
 	r.Begin(&cn.Conn, w.loop.UnixMilli())
 	// In this order: once fenced is false, the view is at least as new as the one that ended the
 	// fence.
-	r.fenced = w.node.fenced.Load()
+	r.fenced = w.node.isFenced(w.loop.Now())
 	r.view = w.node.view.Load()
 	r.careful = r.gate().Careful(r.view, r.fenced)
 	r.timedFrom = int(w.node.timing.Load())

@@ -116,7 +116,7 @@ func each(r *request) {
 // coverage returns the present view, and which of the wanted partitions this node may serve under
 // it.
 func (n *Node) coverage(wanted *ring.PartitionSet) (*ownership.View, ring.PartitionSet) {
-	fenced := n.fenced.Load() // first, see worker.begin
+	fenced := n.isFenced(n.cfg.Group.Clock()) // first, see worker.begin
 	v := n.view.Load()
 	if fenced {
 		return v, ring.PartitionSet{}

@@ -144,7 +144,7 @@ func (n *Node) finishHandOverLocked(id uint64) {
 // report returns which copies are in sync, and what is served, under the present table.
 func (n *Node) report() *ring.Report {
 	r := n.copies.Report(n.view.Load)
-	if n.fenced.Load() {
+	if n.isFenced(n.cfg.Group.Clock()) {
 		return &ring.Report{Version: r.Version}
 	}
 	return r

@@ -132,6 +132,7 @@ type Node struct {
 	// holdPatience is holdPatience, but in tests.
 	holdPatience time.Duration
 	fence        ownership.Fence
+	quorum       quorum
 
 	clients atomic.Int64 // connections that count towards MaxClients
 
@@ -182,6 +183,7 @@ func Start(cfg Config) (*Node, error) {
 	n.overhead.Store(cfg.Overhead)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.startObedience()
+	n.startQuorum()
 	n.startReplication()
 	n.monitors = monitor.New(cfg.Group.Loops())
 	for _, l := range cfg.Group.Loops() {
@@ -251,7 +253,7 @@ func (n *Node) source() TableSource {
 // Serving reports whether the node serves every partition that its table gives it.
 func (n *Node) Serving() bool {
 	v := n.view.Load()
-	if v.Table == nil || n.fenced.Load() {
+	if v.Table == nil || n.isFenced(n.cfg.Group.Clock()) {
 		return false
 	}
 	for _, s := range v.Standing {

@@ -93,7 +93,7 @@ func (n *Node) Stats() (Stats, error) {
 		InBuffer: total.inBuffer, OutBuffer: total.outBuffer, Latency: total.latency,
 		HotKeys: total.hot.Top(), BigKeys: n.BigKeys(),
 		MaxClients: n.settings.MaxClients(), AuthFailed: n.session.AuthFailures(),
-		Epoch: v.Epoch(), Serving: v.Count(ownership.Serving), Gained: v.Count(ownership.Gained), Fenced: n.fenced.Load(),
+		Epoch: v.Epoch(), Serving: v.Count(ownership.Serving), Gained: v.Count(ownership.Gained), Fenced: n.isFenced(n.cfg.Group.Clock()),
 		Streams: n.senders.Stats(), Overhead: n.overhead.Load(), Engine: n.engine.Stats(),
 	}
 	_, covered := n.coverage(&allPartitions)

@@ -100,6 +100,7 @@ func (p *process) startNode(ctx context.Context, m memberOptions, nodes int) (st
 		return started{}, err
 	}
 	n.SetAgent(agent)
+	n.RequireMembers(p.o.minMembers, agent)
 	n.SetSettings(agent)
 	agent.SetState(ring.Serving)
 	p.admin.AddNode(p.source(self, agent), n, agent)

@@ -16,5 +16,7 @@ type Broken struct {
 	NeverFence         bool // serve on after a standstill
 	NeverLatch         bool // execute commands behind a refused one
 	IgnoreGenerations  bool // go on reading the older generations of a pipe
+	CountOldWords      bool // serve on with others that were heard once
+	ForgetLapse        bool // serve again, without confirming the table, when others are heard again
 	IgnoreEras         bool // believe a pipe about partitions gained since its last RETRY
 }

@@ -16,6 +16,7 @@
 //	gate      decides which commands of one pipe must wait, because of what the pipe sent before
 //	generation one connection of a pipe; a newer one is acknowledged behind the older ones' end
 //	fence     up while a node that stood still does not know whether its table is current
+//	quorum    enough other nodes have answered within the last second (--min-members)
 //
 // # How a table is obeyed
 //
@@ -49,4 +50,6 @@
 //   - Before a node acknowledges a generation of a pipe, it has stopped executing what came over an
 //     older one, for good (Generations).
 //   - A node that stood still serves nothing until another member has confirmed its table.
+//   - With --min-members, a node that too few others have answered serves nothing before they can have
+//     given it up, and then until it has confirmed its table.
 package ownership

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -80,6 +81,25 @@ func (a *Agent) Confirm(ctx context.Context) (*ring.Table, error) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// Ping asks another node for a sign of life: over the gossip port, which costs little, and if that
+// fails, over the data port. It returns an error if neither answers before ctx ends.
+func (a *Agent) Ping(ctx context.Context, m ring.Member) error {
+	a.mu.Lock()
+	p, known := a.peers[m.Name()]
+	a.mu.Unlock()
+	if known {
+		addr, err := net.ResolveUDPAddr("udp", p.gossipAddr)
+		if err == nil {
+			_, err = a.list.Ping(m.Name(), addr)
+		}
+		if err == nil {
+			return nil
+		}
+	}
+	_, err := a.cfg.Fetch(ctx, m.Addr)
+	return err
 }
 
 // fetchEach reads the tables of nodes, all at once and each address once. It returns those that
