@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -17,17 +18,18 @@ import (
 //
 // When a part is sent again and its keys have different owners by then, it is split further.
 type fan struct {
-	s       *client
-	cmd     *command.Command
-	seq     uint64
-	step    int      // arguments a key: 1, or 2 for pairs
-	partOf  []int32  // which part holds the n-th key
-	replies [][]byte // of the parts done, for MergeArray
-	parts   int32    // made so far
-	pending int32    // not done yet
-	sum     int64    // for MergeSum
-	failed  []byte   // the first error among the replies
-	bytes   int      // of replies, charged to the session
+	s        *client
+	cmd      *command.Command
+	seq      uint64
+	step     int      // arguments a key: 1, or 2 for pairs
+	partOf   []int32  // which part holds the n-th key
+	replies  [][]byte // of the parts done, for MergeArray
+	parts    int32    // made so far
+	pending  int32    // not done yet
+	sum      int64    // for MergeSum
+	failed   []byte   // the first error among the replies
+	executed bool     // a part has succeeded
+	bytes    int      // of replies, charged to the session
 }
 
 // split sends a command whose keys may lie on several nodes. It reports false if the command must
@@ -249,8 +251,11 @@ func (f *fan) Done(id int32, reply []byte) {
 		if f.failed == nil {
 			f.failed = append([]byte(nil), reply...)
 		}
-	} else if !f.merge(id, reply) && f.failed == nil {
-		f.failed = errMerge
+	} else {
+		f.executed = true
+		if !f.merge(id, reply) && f.failed == nil {
+			f.failed = errMerge
+		}
 	}
 	n := len(f.replies[id])
 	if f.bytes += n; !f.s.gatherFor(f.seq, n) {
@@ -283,7 +288,7 @@ func (f *fan) finish() {
 	out := f.s.w.scratch[:0]
 	switch {
 	case f.failed != nil:
-		out = append(out, f.failed...)
+		out = f.appendFailure(out)
 	case f.cmd.Merge == command.MergeSum:
 		out = resp.AppendInt(out, f.sum)
 	case f.cmd.Merge == command.MergeArray:
@@ -293,6 +298,16 @@ func (f *fan) finish() {
 	}
 	f.s.w.keepScratch(out)
 	f.s.reply(f.seq, out)
+}
+
+// appendFailure appends the error of the first part that failed. It may say that the command was not
+// executed; so if another part has changed something, the client is told that first.
+func (f *fan) appendFailure(out []byte) []byte {
+	if !f.executed || f.cmd.Flags&command.Write == 0 {
+		return append(out, f.failed...)
+	}
+	text := bytes.TrimSuffix(bytes.TrimPrefix(f.failed, []byte("-")), []byte("\r\n"))
+	return resp.AppendErrorBytes(out, append([]byte("ERR executed for some keys only: "), text...))
 }
 
 // appendArray appends the parts' elements in the order of the keys. Within a part they already have

@@ -34,15 +34,15 @@ func (h *held) let() { h.Session.Owner.Keep(-heldBytes(h.raw, h.body)) }
 func (m *Machine) returned(r *Request, raw []byte, body Body, p *Pipe, begun bool, now time.Duration) {
 	if begun {
 		args := words(raw)
-		if !onlyReads(args) {
+		if !onlyReads(args) { // a read that fails has only failed: there is no outcome to know
 			m.strayed(r.Session, p)
+			if !m.repeatable(args) {
+				release(body)
+				m.fail(r, Unknown)
+				return
+			}
+			r.begun = true
 		}
-		if !m.repeatable(args) {
-			release(body)
-			m.fail(r, Unknown)
-			return
-		}
-		r.begun = true
 	}
 	m.undone(r, raw, body, now)
 }

@@ -24,7 +24,7 @@ type Request struct {
 type Origin struct {
 	Partition uint16        // of its keys; of several partitions: see Scattered
 	hops      uint8         // -MOVED replies followed so far
-	begun     bool          // a pipe broke after it had begun to be written: it may have been executed
+	begun     bool          // a pipe broke after it had begun to be written: it may have changed something
 	since     time.Duration // when it was first held; 0 if never
 }
 
