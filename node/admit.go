@@ -119,7 +119,11 @@ func (r *request) refuse(slot uint16, partitions ...uint16) {
 		r.replyWait()
 	default:
 		r.worker.Count.Moved++
-		r.Out = member.AppendMoved(r.Out, slot, r.view.Table.OwnerOf(ring.Partition(slot)).Addr)
+		redirect := member.AppendMoved
+		if r.conn.pipe == nil {
+			redirect = member.AppendClientMoved
+		}
+		r.Out = redirect(r.Out, slot, r.view.Table.OwnerOf(ring.Partition(slot)).Addr)
 	}
 	r.latch(partitions...)
 }

@@ -85,6 +85,18 @@ func TestMoved(t *testing.T) {
 	p.want("MGET ours theirs", moved("theirs"))
 }
 
+// TestMovedToIPv6 checks that a client gets the address as Redis writes it, and a proxy as it stands
+// in the table.
+func TestMovedToIPv6(t *testing.T) {
+	n := startBare(t)
+	v := sharedView(n, "theirs")
+	v.Table.Nodes[1].Addr = "[2001:db8::2]:6380"
+	setView(n, v)
+	slot := slotOf("theirs")
+	dial(t, n.Addr()).want("GET theirs", fmt.Sprintf("(error) MOVED %d 2001:db8::2:6380", slot))
+	openPipeTo(t, n, 1, 0, "common", 1, 2).want("GET theirs", fmt.Sprintf("(error) MOVED %d [2001:db8::2]:6380", slot))
+}
+
 func TestGainedPartitionsWait(t *testing.T) {
 	n := startBare(t)
 	v := sharedView(n)

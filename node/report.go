@@ -86,7 +86,7 @@ func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Sta
 	}
 	c.Startup, c.ClientBytes = e.Fixed+s.Overhead, e.Outside-s.Overhead
 	c.CountPolicy(n.settings.PolicyNumber())
-	figures.FillProcess(&c, n.cfg.Nodes)
+	figures.FillProcess(&c, n.cfg.Nodes, s.Overhead)
 	return c, s, nil
 }
 

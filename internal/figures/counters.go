@@ -39,6 +39,14 @@ type Counters struct {
 	// The number of a node's policy and its square: their sums over the nodes show whether all
 	// nodes have one policy, and which.
 	Policy, PolicySquare int64
+
+	Process int64 // part of RSS that UsedMemory does not count: the program and its Go heap
+}
+
+// Fragmented returns the resident bytes that data and bookkeeping take. In an empty node most of RSS
+// is the process itself, which is no fragmentation; it counts as far as more is resident than used.
+func (c *Counters) Fragmented() int64 {
+	return c.RSS - min(c.Process, max(0, c.RSS-c.UsedMemory))
 }
 
 // CountPolicy counts a node's policy by its number.
@@ -88,6 +96,7 @@ var InfoCounters = []InfoCounter{
 	{"mem_clients_normal", func(c *Counters) *int64 { return &c.ClientBytes }},
 	{"policy", func(c *Counters) *int64 { return &c.Policy }},
 	{"policy_square", func(c *Counters) *int64 { return &c.PolicySquare }},
+	{"process_memory", func(c *Counters) *int64 { return &c.Process }},
 }
 
 // Add adds o's numbers to c's. Of MaxInput it keeps the larger.

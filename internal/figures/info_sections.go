@@ -61,8 +61,8 @@ func (p *Process) infoMemory(t *text, in *Info) {
 	t.line("maxmemory_policy", p.Policy(in.Policy, in.PolicySquare, int64(in.Nodes)))
 	t.line("allocator_frag_ratio", "1.00") // UsedMemory is what is taken from the system already
 	t.zeros("allocator_frag_bytes")
-	t.ratio("mem_fragmentation_ratio", in.RSS, in.UsedMemory, false)
-	t.number("mem_fragmentation_bytes", in.RSS-in.UsedMemory)
+	t.ratio("mem_fragmentation_ratio", in.Fragmented(), in.UsedMemory, false)
+	t.number("mem_fragmentation_bytes", in.Fragmented()-in.UsedMemory)
 	t.zeros("mem_not_counted_for_evict", "mem_replication_backlog", "mem_clients_slaves")
 	t.number("mem_clients_normal", in.ClientBytes)
 	t.zeros("mem_aof_buffer")

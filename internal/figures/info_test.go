@@ -166,11 +166,11 @@ func TestCountersAdd(t *testing.T) {
 
 func TestFillProcess(t *testing.T) {
 	var whole, part Counters
-	FillProcess(&whole, 1)
+	FillProcess(&whole, 1, 0)
 	if whole.RSS < 1<<20 || whole.CPUUserMicros+whole.CPUSysMicros <= 0 {
 		t.Errorf("%+v, want this process's memory and time", whole)
 	}
-	FillProcess(&part, 10)
+	FillProcess(&part, 10, 0)
 	if part.RSS < whole.RSS/20 || part.RSS > whole.RSS/5 {
 		t.Errorf("%d bytes of %d, want a tenth", part.RSS, whole.RSS)
 	}
@@ -183,4 +183,19 @@ func BenchmarkInfo(b *testing.B) {
 	for b.Loop() {
 		p.AppendInfo(dst, resp.RESP3, nil, Info{})
 	}
+}
+
+// TestFragmented checks that what the process has for itself is no fragmentation, and that waste and
+// swapped memory still show.
+func TestFragmented(t *testing.T) {
+	f := func(rss, used, process, want int64) {
+		t.Helper()
+		if got := (&Counters{RSS: rss, UsedMemory: used, Process: process}).Fragmented(); got != want {
+			t.Errorf("resident %d, used %d, process %d: %d, want %d", rss, used, process, got, want)
+		}
+	}
+	f(50, 20, 30, 20) // an empty node
+	f(50, 20, 40, 20) // not all of the process is resident
+	f(230, 180, 30, 200)
+	f(100, 180, 30, 100) // the rest is swapped out
 }

@@ -33,7 +33,7 @@ func AppendMemoryStats(dst []byte, v resp.Version, c *Counters) []byte {
 		"allocator-fragmentation.ratio", 1.0, "allocator-fragmentation.bytes", 0,
 		"allocator-rss.ratio", share(c.RSS, c.UsedMemory), "allocator-rss.bytes", c.RSS-c.UsedMemory,
 		"rss-overhead.ratio", 1.0, "rss-overhead.bytes", 0,
-		"fragmentation", share(c.RSS, c.UsedMemory), "fragmentation.bytes", c.RSS-c.UsedMemory)
+		"fragmentation", share(c.Fragmented(), c.UsedMemory), "fragmentation.bytes", c.Fragmented()-c.UsedMemory)
 	return dst
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"os"
+	"runtime/metrics"
 	"strconv"
 	"syscall"
 	"time"
@@ -47,12 +48,14 @@ func NewProcess(id Identity) *Process {
 	return p
 }
 
-// FillProcess stores a node's share of the process's resident memory and processor time. nodes is
-// the number of nodes in the process. All shares are equal, so that their sum over a cluster is
-// right. FillProcess reads a file of /proc: call it for an INFO, not for each request.
-func FillProcess(c *Counters, nodes int) {
+// FillProcess stores a node's share of the process's memory and processor time. nodes is the number
+// of nodes in the process. All shares are equal, so that their sum over a cluster is right. counted
+// is how many bytes of what the process has for itself are in UsedMemory. FillProcess reads a file
+// of /proc: call it for an INFO, not for each request.
+func FillProcess(c *Counters, nodes int, counted int64) {
 	of := int64(max(nodes, 1))
-	c.RSS = residentBytes() / of
+	resident, program := residentBytes()
+	c.RSS, c.Process = resident/of, max(0, (program+heapBytes())/of-counted)
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
 		c.CPUSysMicros = u.Stime.Nano() / 1000 / of
@@ -60,21 +63,29 @@ func FillProcess(c *Counters, nodes int) {
 	}
 }
 
-// residentBytes returns the resident memory, or 0 if /proc cannot be read.
-func residentBytes() int64 {
+// residentBytes returns the resident memory, and the part of it that is the program's file. Both
+// are 0 if /proc cannot be read.
+func residentBytes() (all, program int64) {
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	fields := bytes.Fields(statm) // total, resident, ... in pages
-	if len(fields) < 2 {
-		return 0
+	fields := bytes.Fields(statm) // total, resident, of files, ... in pages
+	if len(fields) < 3 {
+		return 0, 0
 	}
-	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
-	if err != nil {
-		return 0
+	pages := func(field []byte) int64 {
+		n, _ := strconv.ParseInt(string(field), 10, 64)
+		return n * int64(os.Getpagesize())
 	}
-	return pages * int64(os.Getpagesize())
+	return pages(fields[1]), pages(fields[2])
+}
+
+// heapBytes returns what the Go runtime has from the system.
+func heapBytes() int64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
 }
 
 func randomID() string {

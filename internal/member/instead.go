@@ -3,6 +3,7 @@ package member
 import (
 	"bytes"
 	"strconv"
+	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -55,13 +56,30 @@ func Classify(reply []byte) Instead {
 // Refused reports whether the node has not executed the command and never will.
 func (i Instead) Refused() bool { return i == Moved || i == Wait }
 
-// AppendMoved appends the redirection that clients of Redis Cluster follow, and proxies.
+// AppendMoved appends the redirection that proxies follow.
 func AppendMoved(dst []byte, slot uint16, addr string) []byte {
 	dst = append(dst, "-"+codeMoved+" "...)
 	dst = strconv.AppendUint(dst, uint64(slot), 10)
 	dst = append(dst, ' ')
 	dst = append(dst, addr...)
 	return append(dst, "\r\n"...)
+}
+
+// AppendClientMoved appends the redirection that clients of Redis Cluster follow. As in Redis, no
+// brackets surround an IPv6 address: clients take what is before the last colon for the host.
+func AppendClientMoved(dst []byte, slot uint16, addr string) []byte {
+	start := len(dst)
+	dst = AppendMoved(dst, slot, addr)
+	if !strings.HasPrefix(addr, "[") {
+		return dst
+	}
+	kept := dst[:start]
+	for _, b := range dst[start:] {
+		if b != '[' && b != ']' {
+			kept = append(kept, b)
+		}
+	}
+	return kept
 }
 
 // ParseMoved reads what AppendMoved wrote. addr is empty if the redirection is malformed.
