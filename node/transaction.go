@@ -96,7 +96,7 @@ func execute(r *request) {
 	case keyed && !r.admitSlot(slot):
 		st.EndTransaction()
 	default:
-		r.transact(&transaction{Transaction: tx, slot: slot, keyed: keyed})
+		r.transact(&transaction{Transaction: tx, keyed: keyed, partition: ring.Partition(slot)})
 	}
 }
 
@@ -138,7 +138,7 @@ func execFor(r *request) {
 	}
 	r.named(command.Exec)
 	start, pins := len(r.Out), len(r.Pins)
-	r.transact(&transaction{Transaction: tx, slot: slot, keyed: true})
+	r.transact(&transaction{Transaction: tx, keyed: true, partition: ring.Partition(slot)})
 	if len(r.Pins) > pins {
 		r.ticketed(start, pins)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/ownership"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // A transaction begins under the lock of its one partition, which its commands do not take again,
@@ -24,13 +23,16 @@ import (
 //	                                    └ a goroutine, or others' turn
 
 // transaction is an EXEC while it is executed.
+//
+// A single command that takes long on its partition is a transaction of its own (HoldOn).
 type transaction struct {
 	*session.Transaction
-	slot  uint16
-	keyed bool // it has keys; otherwise slot means nothing
-	next  int  // the command in Queue that comes next
-	long  int  // bytes of long replies so far
-	wrote bool // a command was executed that may have changed something
+	single    bool // its only command is not in Queue, and its reply is no array
+	keyed     bool // it has keys; otherwise partition means nothing
+	partition uint16
+	next      int  // the command in Queue that comes next
+	long      int  // bytes of long replies so far
+	wrote     bool // a command was executed that may have changed something
 
 	running bool // at this moment
 
@@ -127,6 +129,17 @@ func (r *request) unchanged(watched []session.Watched) bool {
 func (r *request) holdOn() {
 	if x := r.conn.transaction; x != nil && r.InTransaction && x.hold == nil {
 		x.hold, x.now = r.Transaction.Hold(), r.Now
+	}
+}
+
+// HoldOn has the command at hand, which has its partition locked by t, hold the partition until it is
+// answered. The command then leaves the rest to Later.
+func (r *request) HoldOn(t engine.Txn) {
+	if r.holdOn(); r.conn.transaction == nil {
+		r.conn.transaction = &transaction{
+			Transaction: new(session.Transaction), single: true, keyed: true, partition: r.Partition,
+			wrote: r.Cmd.Flags&command.Write != 0, hold: t.Hold(), now: r.Now,
+		}
 	}
 }
 
@@ -228,11 +241,11 @@ func (x *transaction) goOn(r *request, f func(r *request)) {
 	x.running = true
 	defer x.releaseIfPanicking(cn)
 	if x.hold != nil {
-		r.Hold, r.Now, r.Partition = x.hold, x.now, ring.Partition(x.slot)
+		r.Hold, r.Now, r.Partition = x.hold, x.now, x.partition
 		defer func() { r.Hold = nil }()
 	}
 	start, pins := len(r.Out), len(r.Pins)
-	lost := x.keyed && (r.fenced || r.view.Standing[ring.Partition(x.slot)] != ownership.Serving)
+	lost := x.keyed && (r.fenced || r.view.Standing[x.partition] != ownership.Serving)
 	done := false
 	if x.overdue(lost, r.worker.loop.Now(), r.node.holdPatience) || cn.closed && !x.wrote {
 		x.giveUp(r, f != nil)
@@ -280,10 +293,13 @@ func (x *transaction) overdue(hindered bool, now, limit time.Duration) bool {
 
 // giveUp answers the commands that are left with errors. begun says that one of them has begun.
 func (x *transaction) giveUp(r *request, begun bool) {
-	if begun {
+	r.Cmd = command.ByID(command.Exec)
+	switch {
+	case x.single:
+		r.Fail(errHalfway)
+	case begun:
 		x.next--
 	}
-	r.Cmd = command.ByID(command.Exec)
 	for ; x.next < len(x.Queue) && r.Room(len(errHalfway)+exec.LineRoom); x.next++ {
 		r.Fail(errHalfway)
 	}

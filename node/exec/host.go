@@ -30,6 +30,9 @@ type Host interface {
 	// Held takes care of a request that found the partition of its key held by somebody else, and
 	// that has done nothing yet: the sender tries again, or the request waits until h has ended.
 	Held(h *engine.Hold)
+	// HoldOn has the request, which has its partition locked by t, hold the partition until it is
+	// answered: it will not end under this lock. Later comes next.
+	HoldOn(t engine.Txn)
 	// Again executes the present request from its beginning, without counting it again.
 	Again()
 }

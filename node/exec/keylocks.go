@@ -9,9 +9,9 @@ import (
 // KeyLocks walks over the keys of a command and locks one partition at a time. Neighbouring keys in
 // one partition share the lock, as all keys with one {hash tag} do.
 //
-// A walk through several partitions stops before one that somebody else holds, and behind every
-// keysAtOnce keys, so that no command of many keys keeps the loop. A goroutine waits for the end of
-// the hold, and then the command runs again, from the key before which it stopped.
+// A walk stops before a partition that somebody else holds, and behind every keysAtOnce keys, so that
+// no command of many keys keeps the loop. A goroutine waits for the end of the hold, and then the
+// command runs again, from the key before which it stopped.
 type KeyLocks struct {
 	r         *Request
 	txn       engine.Txn
@@ -22,52 +22,76 @@ type KeyLocks struct {
 	firstPin  int
 	holder    *engine.Hold // why the walk stopped, if not for its length
 
-	First int   // the first key to visit: those before were visited by earlier runs
-	Sum   int64 // what earlier runs counted
+	First  int   // the first key to visit: those before were visited by earlier runs
+	Sum    int64 // what earlier runs counted
+	State  any   // of the command; Stop keeps it for the next run
+	AtOnce int   // how many keys are visited in one run
 }
 
-// keysAtOnce is how many keys of a command in several partitions are visited in one run.
+// keysAtOnce is how many keys most commands visit in one run: about 0.2 ms.
 const keysAtOnce = 1024
 
 // LockKeys begins a walk over the command's keys. What the handler appends to Out from here on is
 // its reply. The caller must call Release at the end.
 func (r *Request) LockKeys() KeyLocks {
-	k := KeyLocks{r: r, start: len(r.Out), firstPin: len(r.Pins)}
+	k := KeyLocks{r: r, start: len(r.Out), firstPin: len(r.Pins), AtOnce: keysAtOnce}
 	if rest := r.Rest; rest != nil {
-		k.First, k.Sum = rest.Done, rest.sum
+		k.First, k.Sum, k.State = rest.Done, rest.sum, rest.state
 	}
 	k.touched = k.First
 	return k
 }
 
 // At locks the partition of the i-th key, if it is not locked yet, and unlocks the one before. t is
-// valid until the next call. i must not skip keys. If ok is false, the walk stops before the key:
-// call Stop, and return.
+// valid until the next call. i must not skip keys. A walk may go round several times: then the first
+// key follows on the last one. If ok is false, the walk stops before the key: call Stop, and return.
 func (k *KeyLocks) At(i int) (t engine.Txn, key []byte, ok bool) {
-	if i == k.touched {
+	if i == k.touched && i < len(k.r.Keys) {
 		k.touch()
 	}
 	r := k.r
-	key = r.Args[r.Keys[i]]
-	if r.InTransaction {
+	at := i % len(r.Keys)
+	key = r.Args[r.Keys[at]]
+	if r.InTransaction && i-k.First < k.AtOnce {
 		return r.Transaction, key, true
 	}
-	p := r.Partitions[i]
+	p := r.Partitions[at]
+	if i-k.First >= k.AtOnce {
+		k.pause()
+		return t, nil, false
+	}
 	if k.locked && k.partition == p {
 		return k.txn, key, true
 	}
 	k.Release()
-	if i-k.First >= keysAtOnce {
-		return t, nil, false
-	}
 	k.txn = r.Engine.Lock(p, r.Now)
 	k.partition, k.locked = p, true
-	if h := k.txn.Holder(); h != r.Hold {
+	if h := k.txn.Holder(); h != nil && h != r.Hold {
 		k.Release()
 		k.holder = h
 		return t, nil, false
 	}
 	return k.txn, key, true
+}
+
+// pause unlocks the partition. If all keys lie in it, the command holds it, so that nobody sees the
+// command half done.
+func (k *KeyLocks) pause() {
+	r := k.r
+	for _, p := range r.Partitions {
+		if p != r.Partitions[0] {
+			k.Release()
+			return
+		}
+	}
+	if r.Hold == nil {
+		t := k.txn
+		if r.InTransaction {
+			t = r.Transaction
+		}
+		r.Host.HoldOn(t)
+	}
+	k.Release()
 }
 
 // Stop has the command go on later from the i-th key, before which At stopped. sum is what was
@@ -85,7 +109,7 @@ func (k *KeyLocks) Stop(i int, sum int64) {
 	} else {
 		*rest, *r.Rest = *r.Rest, Rest{} // which ends with this run
 	}
-	rest.Done, rest.sum, rest.holder = i, sum, k.holder
+	rest.Done, rest.sum, rest.state, rest.holder = i, sum, k.State, k.holder
 	rest.gather(r, k.start, k.firstPin)
 	r.Host.Later(rest)
 }
@@ -129,6 +153,7 @@ type Rest struct {
 	args    [][]byte
 	upload  *Upload
 	sum     int64
+	state   any
 	text    []byte // of the reply so far
 	pins    []Pinned
 	holder  *engine.Hold

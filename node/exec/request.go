@@ -67,7 +67,7 @@ func (r *Request) Lock() (t engine.Txn, ok bool) {
 		return r.Transaction, true
 	}
 	t = r.Engine.Lock(r.Partition, r.Now)
-	if h := t.Holder(); h != r.Hold {
+	if h := t.Holder(); h != nil && h != r.Hold {
 		t.Unlock()
 		r.Host.Held(h)
 		return t, false

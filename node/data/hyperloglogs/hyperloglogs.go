@@ -6,8 +6,9 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// MaxUnion limits how many HyperLogLogs one command may merge, because the loop waits about 10 µs
-// for each. Redis has no such limit: naming one key a million times blocks it for seconds.
+// MaxUnion limits how many HyperLogLogs one command may merge, because each takes about 10 µs, and
+// the command holds its partition meanwhile. Redis has no such limit: naming one key a million times
+// blocks it for seconds.
 const MaxUnion = 8192
 
 // pfAdd: PFADD key [element...]
@@ -119,18 +120,20 @@ func storeSketch(r *exec.Request, t engine.Txn, item engine.Item, found bool, va
 
 // pfCount: PFCOUNT key...
 func pfCount(r *exec.Request) {
+	if len(r.Keys) > 1 {
+		var all hyperloglog.Registers
+		locks := r.LockKeys()
+		defer locks.Release()
+		if _, _, ok := union(r, &locks, &all); ok {
+			r.ReplyInt(all.Count())
+		}
+		return
+	}
 	t, ok := r.Lock()
 	if !ok {
 		return
 	}
 	defer t.Unlock()
-	if len(r.Keys) > 1 {
-		var all hyperloglog.Registers
-		if _, ok := union(r, t, &all); ok {
-			r.ReplyInt(all.Count())
-		}
-		return
-	}
 	item, found, ok := findSketch(r, t, r.Args[1])
 	r.Worker.Count.Lookup(found)
 	if !ok {
@@ -155,19 +158,40 @@ func pfCount(r *exec.Request) {
 	r.ReplyInt(n)
 }
 
+// unionAtOnce is how many HyperLogLogs are merged in one run: about 0.2 ms.
+const unionAtOnce = 16
+
+// merged is what a command that stops has merged so far.
+type merged struct {
+	all   hyperloglog.Registers
+	dense bool
+}
+
 // union merges the HyperLogLogs of the command's keys, all in one slot, into all, which must be
-// zero. dense reports whether one of them is dense. If one is no HyperLogLog, union answers the
-// error and ok is false.
-func union(r *exec.Request, t engine.Txn, all *hyperloglog.Registers) (dense, ok bool) {
+// zero. dense reports whether one of them is dense. If ok is false, the command is answered, or goes
+// on later; otherwise t is the lock that locks has.
+func union(r *exec.Request, locks *exec.KeyLocks, all *hyperloglog.Registers) (t engine.Txn, dense, ok bool) {
 	if len(r.Keys) > MaxUnion {
 		r.Fail(ErrUnionTooLarge)
-		return false, false
+		return t, false, false
 	}
-	for _, at := range r.Keys {
-		item, found, ok := findSketch(r, t, r.Args[at])
+	locks.AtOnce = unionAtOnce
+	if before, ok := locks.State.(*merged); ok {
+		*all, dense = before.all, before.dense
+	}
+	for i := locks.First; i < len(r.Keys); i++ {
+		var key []byte
+		if t, key, ok = locks.At(i); !ok {
+			if i > 0 {
+				locks.State = &merged{*all, dense}
+			}
+			locks.Stop(i, 0)
+			return t, false, false
+		}
+		item, found, ok := findSketch(r, t, key)
 		r.Worker.Count.Lookup(found)
 		if !ok {
-			return false, false
+			return t, false, false
 		}
 		if !found {
 			continue
@@ -175,21 +199,18 @@ func union(r *exec.Request, t engine.Txn, all *hyperloglog.Registers) (dense, ok
 		dense = dense || hyperloglog.IsDense(item.Value())
 		if all.Merge(item.Value()) != nil {
 			r.Fail(ErrCorruptSketch)
-			return false, false
+			return t, false, false
 		}
 	}
-	return dense, true
+	return t, dense, true
 }
 
 // pfMerge: PFMERGE destination [source...]
 func pfMerge(r *exec.Request) {
-	t, ok := r.Lock()
-	if !ok {
-		return
-	}
-	defer t.Unlock()
+	locks := r.LockKeys()
+	defer locks.Release()
 	var all hyperloglog.Registers
-	dense, ok := union(r, t, &all)
+	t, dense, ok := union(r, &locks, &all)
 	if !ok {
 		return
 	}

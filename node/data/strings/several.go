@@ -47,9 +47,19 @@ func mSet(r *exec.Request) {
 		r.FailArity()
 		return
 	}
-	if setPairs(r) {
-		r.ReplyOK()
+	locks := r.LockKeys()
+	defer locks.Release()
+	for i := locks.First; i < len(r.Keys); i++ {
+		t, key, ok := locks.At(i)
+		if !ok {
+			locks.Stop(i, 0)
+			return
+		}
+		if !setPair(r, t, key, i) {
+			return
+		}
 	}
+	r.ReplyOK()
 }
 
 // mSetNX: MSETNX key value..., in one slot and so atomic
@@ -58,22 +68,23 @@ func mSetNX(r *exec.Request) {
 		r.FailArity()
 		return
 	}
-	locks := r.LockKeys()
+	locks, n := r.LockKeys(), len(r.Keys)
 	defer locks.Release()
-	for i := range r.Keys {
+	for i := locks.First; i < 2*n; i++ { // looks, and then stores
 		t, key, ok := locks.At(i)
-		if !ok {
+		switch {
+		case !ok:
 			locks.Stop(i, 0)
 			return
-		}
-		if exec.Exists(t, key) {
+		case i < n && exec.Exists(t, key):
 			r.ReplyInt(0)
+			return
+		case i < n:
+		case !setPair(r, t, key, i-n):
 			return
 		}
 	}
-	if setPairsIn(r, &locks) {
-		r.ReplyInt(1)
-	}
+	r.ReplyInt(1)
 }
 
 // mSetEX: MSETEX numkeys key value... [NX | XX] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL], in one
@@ -99,22 +110,20 @@ func mSetEX(r *exec.Request) {
 			return
 		}
 	}
-	locks := r.LockKeys()
+	locks, keys := r.LockKeys(), len(r.Keys)
 	defer locks.Release()
-	for i := range r.Keys {
+	for i := locks.First; i < 2*keys; i++ { // looks, and then stores
 		t, key, ok := locks.At(i)
 		if !ok {
 			locks.Stop(i, 0)
 			return
 		}
-		if item, found := t.Peek(key); !o.holds(item, found) {
-			r.ReplyInt(0)
-			return
-		}
-	}
-	for i, pos := range r.Keys {
-		t, key, _ := locks.At(i) // the partition is locked
-		if err := putUntil(r, t, key, pos+1, o.keepTTL, expireAt); err != nil {
+		if i < keys {
+			if item, found := t.Peek(key); !o.holds(item, found) {
+				r.ReplyInt(0)
+				return
+			}
+		} else if err := putUntil(r, t, key, r.Keys[i-keys]+1, o.keepTTL, expireAt); err != nil {
 			r.ReplyStoreError(err)
 			return
 		}
@@ -122,26 +131,13 @@ func mSetEX(r *exec.Request) {
 	r.ReplyInt(1)
 }
 
-func setPairs(r *exec.Request) bool {
-	locks := r.LockKeys()
-	defer locks.Release()
-	return setPairsIn(r, &locks)
-}
-
-// setPairsIn stores each key's value, the argument behind it. When memory runs
-// out on the way, what was stored stays: Redis would have refused at once, but
-// only knows because it looks at its memory before and not during a command.
-func setPairsIn(r *exec.Request, locks *exec.KeyLocks) bool {
-	for i := locks.First; i < len(r.Keys); i++ {
-		t, key, ok := locks.At(i)
-		if !ok {
-			locks.Stop(i, 0)
-			return false
-		}
-		if err := r.Put(t, key, r.Keys[i]+1, 0); err != nil {
-			r.ReplyStoreError(err)
-			return false
-		}
+// setPair stores the value of the i-th key, the argument behind it. When memory runs out on the way,
+// what was stored stays: Redis would have refused at once, but only knows because it looks at its
+// memory before and not during a command.
+func setPair(r *exec.Request, t engine.Txn, key []byte, i int) bool {
+	err := r.Put(t, key, r.Keys[i]+1, 0)
+	if err != nil {
+		r.ReplyStoreError(err)
 	}
-	return true
+	return err == nil
 }
