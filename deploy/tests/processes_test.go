@@ -137,7 +137,7 @@ func (r *rig) start(t *testing.T, w workload, n int) *pod {
 	c := w.container()
 	env := map[string]string{}
 	for _, e := range c.Env {
-		env[e.Name] = r.value(t, e, p, n)
+		env[e.Name] = local.Replace(r.value(t, e, p, n))
 	}
 	var args []string
 	for _, a := range c.Args {

@@ -109,8 +109,8 @@ func TestVolumes(t *testing.T) {
 					}
 				}
 				for _, e := range w.container().Env {
-					if ref := e.ValueFrom.SecretKeyRef; ref != nil {
-						m.wantSecret(t, overlay, ref.Name, ref.Key)
+					if from := e.ValueFrom; from != nil && from.SecretKeyRef != nil {
+						m.wantSecret(t, overlay, from.SecretKeyRef.Name, from.SecretKeyRef.Key)
 					}
 				}
 			}
