@@ -62,6 +62,9 @@ func (r *request) serves(p uint16) bool { return r.Hold != nil || r.verdict(p) =
 
 // admitKeys is admit for a command of several keys.
 func (r *request) admitKeys(oneSlot bool) bool {
+	if r.Rest != nil {
+		return r.admitRest()
+	}
 	r.Keys, _ = r.Cmd.AppendKeys(r.Keys[:0], r.Args)
 	r.Partitions = r.Partitions[:0]
 	first, crossing := uint16(0), false
@@ -93,6 +96,25 @@ func (r *request) admitKeys(oneSlot bool) bool {
 		r.refuse(uint16(refusing), r.Partitions...)
 	}
 	return false
+}
+
+// admitRest is admitKeys for a command that goes on: of the keys that come next. One that has changed
+// something cannot be refused, since it must not begin anew.
+func (r *request) admitRest() bool {
+	from, to := r.Rest.Next()
+	r.Partition = r.Partitions[from]
+	for i := from; i < to; i++ {
+		switch p := r.Partitions[i]; {
+		case r.serves(p):
+		case r.Cmd.Flags&command.Write != 0:
+			r.Fail(errPartly)
+			return false
+		default:
+			r.refuse(ring.Slot(r.Args[r.Keys[i]]), r.Partitions...)
+			return false
+		}
+	}
+	return true
 }
 
 // admitAll is admit for a command over all keys. It covers what this node serves, which may be

@@ -294,14 +294,11 @@ func (x *transaction) overdue(hindered bool, now, limit time.Duration) bool {
 // giveUp answers the commands that are left with errors. begun says that one of them has begun.
 func (x *transaction) giveUp(r *request, begun bool) {
 	r.Cmd = command.ByID(command.Exec)
-	switch {
-	case x.single:
+	if begun {
 		r.Fail(errHalfway)
-	case begun:
-		x.next--
 	}
-	for ; x.next < len(x.Queue) && r.Room(len(errHalfway)+exec.LineRoom); x.next++ {
-		r.Fail(errHalfway)
+	for ; x.next < len(x.Queue) && r.Room(len(errNotReached)+exec.LineRoom); x.next++ {
+		r.Fail(errNotReached)
 	}
 }
 

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"slices"
 
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
@@ -43,14 +44,17 @@ func (r *Request) LockKeys() KeyLocks {
 }
 
 // At locks the partition of the i-th key, if it is not locked yet, and unlocks the one before. t is
-// valid until the next call. i must not skip keys. A walk may go round several times: then the first
-// key follows on the last one. If ok is false, the walk stops before the key: call Stop, and return.
+// valid until the next call. i must not skip keys. A walk may go round twice: then the first key
+// follows on the last one. If ok is false, the walk stops before the key: call Stop, and return.
 func (k *KeyLocks) At(i int) (t engine.Txn, key []byte, ok bool) {
 	if i == k.touched && i < len(k.r.Keys) {
 		k.touch()
 	}
 	r := k.r
-	at := i % len(r.Keys)
+	at := i
+	if at >= len(r.Keys) {
+		at -= len(r.Keys)
+	}
 	key = r.Args[r.Keys[at]]
 	if r.InTransaction && i-k.First < k.AtOnce {
 		return r.Transaction, key, true
@@ -149,8 +153,11 @@ func (k *KeyLocks) Release() {
 
 // Rest is a command of several keys that has visited some of them.
 type Rest struct {
-	Done    int // so many keys
-	args    [][]byte
+	Done       int // so many keys
+	args       [][]byte
+	keys       []int // Request.Keys and Partitions
+	partitions []uint16
+
 	upload  *Upload
 	sum     int64
 	state   any
@@ -172,12 +179,18 @@ func (rest *Rest) take(r *Request) {
 	for _, arg := range r.Args {
 		size += int64(len(arg)) + argSize
 	}
-	rest.charge(size)
-	rest.args = CloneArgs(r.Args)
+	rest.charge(size + int64(len(r.Keys))*keySize)
+	rest.args, rest.keys, rest.partitions = CloneArgs(r.Args), slices.Clone(r.Keys), slices.Clone(r.Partitions)
 }
 
-// argSize is the memory of an argument beside its bytes: a slice.
-const argSize = 24
+// Next returns the places among Request.Keys that the next run visits at most.
+func (rest *Rest) Next() (from, to int) {
+	from = rest.Done % len(rest.keys)
+	return from, min(from+keysAtOnce, len(rest.keys))
+}
+
+// argSize is the memory of an argument beside its bytes, a slice, and keySize that of a key's places.
+const argSize, keySize = 24, 10
 
 // charge takes memory that is in use already: what has begun is executed to its end.
 func (rest *Rest) charge(n int64) {
@@ -218,9 +231,10 @@ func (rest *Rest) Run(ctx context.Context) {
 
 // Reply executes the command from where it has stopped.
 func (rest *Rest) Reply(r *Request) {
-	r.Args, r.Upload, r.Rest = rest.args, rest.upload, rest
+	keys, partitions := r.Keys, r.Partitions // the next commands use their memory
+	r.Args, r.Upload, r.Rest, r.Keys, r.Partitions = rest.args, rest.upload, rest, rest.keys, rest.partitions
 	r.Host.Again()
-	r.Upload, r.Rest = nil, nil
+	r.Upload, r.Rest, r.Keys, r.Partitions = nil, nil, keys, partitions
 }
 
 // End frees what the command has not used.
