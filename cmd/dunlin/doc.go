@@ -17,8 +17,9 @@
 //
 //	commands, options, settings, size    what a user can set, and where it is read from
 //	process, member, local, stop         servers: what they start and how they stop
-//	memory*                              how the memory of a process is divided
-//	trust, secret, tls, address          who is trusted, and under which name
+//	memory*, descriptors                 how the memory and the descriptors of a process are divided
+//	trust, credentials, secret, tls      who is trusted, and with which proof
+//	address                              under which name others reach a member
 //	status*, top, steer*                 commands about a running cluster
 //
 // Nothing here is on the path of a command.

@@ -76,7 +76,8 @@ func (o *options) addCommon(f *pflag.FlagSet) {
 	f.StringVar(&o.requirePassFile, "requirepass-file", "",
 		"file with that password, out of the sight of ps; with several lines, each is accepted. It\n"+
 			"is read again when it changes; what it held before is accepted for another minute")
-	f.IntVar(&o.maxClients, "maxclients", 10000, "maximum number of client connections at a time")
+	f.IntVar(&o.maxClients, "maxclients", 10000, "maximum number of client connections at a time; lowered if the process may not open so\n"+
+		"many files")
 	f.BoolVar(&o.debug, "debug-commands", false,
 		"allow DEBUG SLEEP, which delays the replies of a connection: for tests of clients")
 	f.StringVar(&o.secretFile, "secret-file", "",

@@ -42,6 +42,7 @@ func serve(ctx context.Context, o *options, con *console, nodes int, start func(
 	if err != nil {
 		return err
 	}
+	o.fitDescriptors(con.log)
 	p := &process{
 		console: con, o: o, known: known,
 		stop: stopStack{log: con.log, limit: stopTime + o.drainTimeout},
