@@ -257,3 +257,26 @@ func TestSurplusReplyBeforeACommandIsSent(t *testing.T) {
 		t.Errorf("%d pipes broke", broken)
 	}
 }
+
+// Commands over the whole cluster have bounded arguments, because every node gets a copy of them. A
+// client that sends longer ones breaks no pipe.
+func TestLongArgumentsOfWideCommands(t *testing.T) {
+	c := newCluster(t, 2, oneLoop(t))
+	cl := c.dial()
+	cl.send("SET k v", "KEYS *")
+	cl.want("+OK", "*1 $1 k")
+	opened := c.stats().PipesOpened
+	long := "KEYS " + strings.Repeat("x", 24<<10)
+	many := "SCAN 0" + strings.Repeat(" COUNT 1", 500_000-1) // with what stands before it, more than a node accepts
+	for _, line := range []string{long, many} {
+		cl.send(line, "GET k")
+		if got := cl.reply(); !strings.HasPrefix(got, "-ERR ") {
+			t.Errorf("%.10q is answered %.100q", line, got)
+		}
+		cl.want("$1 v")
+	}
+	if s := c.stats(); s.PipesBroken != 0 || s.PipesOpened != opened || s.PipeBytesOut > 64<<10 {
+		t.Errorf("%d pipes broke, %d were opened, %d bytes were sent", s.PipesBroken, s.PipesOpened-opened, s.PipeBytesOut)
+	}
+	eventually(t, "the arguments are forgotten", func() bool { return c.stats().Heap == 0 })
+}

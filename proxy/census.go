@@ -20,6 +20,7 @@ type census struct {
 	s        *client
 	seq      uint64
 	question *wide.Question
+	args     int  // bytes of the arguments, charged to the session
 	charged  int  // bytes of answers that the session has gathered
 	over     bool // stop was called: the client has its reply already
 }
@@ -44,16 +45,26 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	if s.Outstanding() > 0 {
 		return false // rounds are repeated, so no other command of the session may be in flight
 	}
+	size, err := wide.Accept(args)
+	if err != nil {
+		s.answer(wire(err.Error()))
+		return true
+	}
+	if !s.Keep(size) {
+		s.answer(errNotHeld)
+		return true
+	}
 	question, err := wide.New(&wide.Call{
 		Command: cmd, Args: cloneAll(args), Version: s.state.Version,
 		Now: s.w.loop.Now(), Patience: s.w.proxy.cfg.Hold, Host: wideHost{s.w.proxy},
 	})
 	if err != nil {
+		s.Keep(-size)
 		s.answer(wire(err.Error()))
 		return true
 	}
 	s.w.order.Begin(&s.Session, order.Lane{Kind: member.Large, Version: s.state.Version})
-	c := &census{s: s, seq: s.tail, question: question}
+	c := &census{s: s, seq: s.tail, question: question, args: size}
 	if question.Waits {
 		s.w.stats.Commands[cmd.ID]++ // WAIT lasts as long as the client asked, so its time is no latency
 		s.issue()
@@ -132,6 +143,7 @@ func (c *census) finish(reply []byte) {
 		return
 	}
 	s.gather(-c.charged)
+	s.Keep(-c.args)
 	if s.state.Waiting != nil && s.waits == c.seq {
 		s.state.Waiting = nil
 		s.Unblock()
@@ -143,5 +155,6 @@ func (c *census) finish(reply []byte) {
 // stop ends a command that State.EndWaiting answers.
 func (c *census) stop() {
 	c.over = true
+	c.s.Keep(-c.args)
 	c.s.End()
 }

@@ -233,7 +233,9 @@ func listFilter(options [][]byte) func(*command.Command) bool {
 	case "aclcat":
 		return func(c *command.Command) bool { return slices.Contains(c.Categories(), "@"+value) }
 	case "pattern":
-		return func(c *command.Command) bool { return glob.Match([]byte(value), []byte(c.Name)) }
+		if pattern, err := glob.Compile([]byte(value)); err == nil {
+			return func(c *command.Command) bool { return pattern.Match([]byte(c.Name)) }
+		}
 	}
 	return nil
 }

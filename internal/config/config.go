@@ -115,8 +115,8 @@ func (c *Config) AppendGet(dst []byte, v resp.Version, args [][]byte) []byte {
 	return appendValues(dst, v, args[2:], c.value)
 }
 
-func appendValues(dst []byte, v resp.Version, patterns [][]byte, value func(*parameter) string) []byte {
-	patterns, ok := lowerPatterns(patterns)
+func appendValues(dst []byte, v resp.Version, texts [][]byte, value func(*parameter) string) []byte {
+	patterns, ok := lowerPatterns(texts)
 	if !ok {
 		return resp.AppendError(dst, errManyPatterns)
 	}

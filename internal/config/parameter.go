@@ -88,8 +88,8 @@ func findParameter(name []byte) *parameter {
 
 // matches reports whether the name, which is in lower case, matches one of the glob patterns, which
 // are in lower case too.
-func (p *parameter) matches(patterns [][]byte) bool {
-	return slices.ContainsFunc(patterns, func(pattern []byte) bool { return glob.Match(pattern, []byte(p.name)) })
+func (p *parameter) matches(patterns []*glob.Pattern) bool {
+	return slices.ContainsFunc(patterns, func(pattern *glob.Pattern) bool { return pattern.Match([]byte(p.name)) })
 }
 
 // maxMatching bounds the work of one CONFIG GET, in units of glob.Cost. It takes less than 1 ms.
@@ -101,13 +101,17 @@ var longestName = slices.MaxFunc(parameters, func(a, b parameter) int { return l
 
 // lowerPatterns returns the patterns of a CONFIG GET in lower case. It reports false if they are more
 // than a loop can match with all parameters.
-func lowerPatterns(patterns [][]byte) (lower [][]byte, ok bool) {
+func lowerPatterns(patterns [][]byte) (lower []*glob.Pattern, ok bool) {
 	cost := 0
-	for _, pattern := range patterns {
-		if cost += len(parameters) * glob.Cost(pattern, []byte(longestName)); cost > maxMatching {
+	for _, text := range patterns {
+		pattern, err := glob.Compile(bytes.ToLower(text))
+		if err != nil {
 			return nil, false
 		}
-		lower = append(lower, bytes.ToLower(pattern))
+		if cost += len(parameters) * pattern.Cost([]byte(longestName)); cost > maxMatching {
+			return nil, false
+		}
+		lower = append(lower, pattern)
 	}
 	return lower, true
 }

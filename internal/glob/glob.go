@@ -1,113 +1,95 @@
 package glob
 
-import "bytes"
+import "errors"
 
-// Match reports whether s matches pattern with the wildcards of KEYS and
-// SCAN: '*', '?', '[a-z]', '[^a]' and '\' before a literal. Both are only read.
+const (
+	maxPattern = 4 << 10 // bytes
+	maxRun     = 256     // characters between two '*', with other wildcards among them
+)
+
+// ErrPattern refuses a pattern that would take too long to match.
+var ErrPattern = errors.New("ERR the pattern is too long: at most 4096 bytes, and between two '*' 256 characters " +
+	"if there are other wildcards among them")
+
+// Pattern is a pattern with the wildcards of KEYS and SCAN: '*', '?', '[a-z]', '[^a]' and '\' before
+// a literal. It is a list of segments, between which any bytes may stand:
 //
-// Redis's matcher calls itself at each '*', so that a pattern like
-// "a*a*a*a*b" costs exponential time. Every wildcard but '*' eats exactly one
-// byte, which allows the greedy form: on a mismatch only the last '*' seen is
-// tried again, one byte further. Plain text between two '*', or behind the last, is
-// searched for, which is linear. What else stands there costs at most its length
-// × len(s): callers that match many keys must bound that, see Cost.
-func Match(pattern, s []byte) bool {
-	p, i := 0, 0
-	star, mark := -1, 0 // place behind the last '*', and where in s its match ends
-	for i < len(s) {
-		if p < len(pattern) && pattern[p] == '*' {
-			p++
-			star, mark = p, i
-			text := pattern[p : p+plainLength(pattern[p:])]
-			switch {
-			case p+len(text) == len(pattern):
-				return bytes.HasSuffix(s[i:], text)
-			case pattern[p+len(text)] == '*':
-				at := bytes.Index(s[i:], text)
-				if at < 0 {
-					return false
-				}
-				p, i = p+len(text), i+at+len(text)
-			}
-			continue
-		}
-		if p < len(pattern) {
-			if n, ok := matchOne(pattern[p:], s[i]); ok {
-				p += n
-				i++
-				continue
-			}
-		}
-		if star < 0 {
-			return false
-		}
-		mark++
-		p, i = star, mark
-	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
+//	user:*-[0-9]*:x     "user:" at the beginning, then "-[0-9]", ":x" at the end
+//
+// Every wildcard but '*' takes exactly one byte. So the first place where a segment matches is as
+// good as any other, and the key is read only once. Redis's matcher calls itself at each '*', which
+// costs exponential time for a pattern like "a*a*a*a*b".
+type Pattern struct {
+	segments []segment
+	size     int // bytes of the shortest key that matches
+	length   int // of the pattern
+	perByte  int // comparisons that one byte of a key may cost between the first and the last '*'
 }
 
-// plainLength returns the length of the longest prefix of pattern without wildcards.
-func plainLength(pattern []byte) int {
-	for i, c := range pattern {
-		switch c {
-		case '*', '?', '[', '\\':
-			return i
-		}
+// Compile returns the pattern that text describes, or ErrPattern. The caller must not change text
+// while it uses the pattern.
+func Compile(text []byte) (*Pattern, error) {
+	if len(text) > maxPattern {
+		return nil, ErrPattern
 	}
-	return len(pattern)
+	p := &Pattern{length: len(text)}
+	for rest, more := text, true; more; {
+		var s segment
+		s, rest, more = nextSegment(rest)
+		p.size += s.size
+		if s.size == 0 && more && len(p.segments) > 0 {
+			continue // of several '*' in a row
+		}
+		p.segments = append(p.segments, s)
+	}
+	for i := 1; i < len(p.segments)-1; i++ {
+		s := &p.segments[i]
+		if p.perByte = max(p.perByte, 1); s.plain {
+			continue
+		}
+		if s.size > maxRun {
+			return nil, ErrPattern
+		}
+		if len(s.text) > shortRun {
+			s.table = newTable(s)
+		}
+		p.perByte = max(p.perByte, min(len(s.text), shortRun))
+	}
+	return p, nil
+}
+
+// Match reports whether a key matches the pattern.
+func (p *Pattern) Match(key []byte) bool {
+	if len(key) < p.size {
+		return false
+	}
+	first, last := &p.segments[0], &p.segments[len(p.segments)-1]
+	if first == last {
+		return len(key) == p.size && first.is(key)
+	}
+	end := len(key) - last.size
+	if !first.is(key[:first.size]) || !last.is(key[end:]) {
+		return false
+	}
+	key = key[first.size:end]
+	for i := 1; i < len(p.segments)-1; i++ {
+		end := p.segments[i].find(key)
+		if end < 0 {
+			return false
+		}
+		key = key[end:]
+	}
+	return true
 }
 
 // globStep is how many comparisons of bytes take about as long as to look at a key.
 const globStep = 4 << 10
 
-// Cost returns the most that matching a key may cost; the unit is the cost of visiting one key.
-func Cost(pattern, key []byte) int { return 1 + len(pattern)*len(key)/globStep }
-
-// matchOne matches c with the first element of pattern, which is not empty and
-// does not begin with '*', and returns the element's length.
-func matchOne(pattern []byte, c byte) (n int, ok bool) {
-	switch pattern[0] {
-	case '?':
-		return 1, true
-	case '[':
-		return matchClass(pattern, c)
-	case '\\':
-		if len(pattern) >= 2 {
-			return 2, pattern[1] == c
-		}
+// Cost returns the most that matching a key may cost; the unit is the cost of visiting one key. It
+// is 1 for a nil pattern.
+func (p *Pattern) Cost(key []byte) int {
+	if p == nil {
+		return 1
 	}
-	return 1, pattern[0] == c
-}
-
-// matchClass matches c with the class at the start of pattern. A class without
-// its ']' reaches to the end of the pattern, and a reversed range is turned
-// round, as in Redis.
-func matchClass(pattern []byte, c byte) (n int, ok bool) {
-	i := 1
-	negated := i < len(pattern) && pattern[i] == '^'
-	if negated {
-		i++
-	}
-	for i < len(pattern) && pattern[i] != ']' {
-		switch {
-		case pattern[i] == '\\' && i+1 < len(pattern):
-			ok = ok || pattern[i+1] == c
-			i += 2
-		case i+2 < len(pattern) && pattern[i+1] == '-':
-			low, high := min(pattern[i], pattern[i+2]), max(pattern[i], pattern[i+2])
-			ok = ok || low <= c && c <= high
-			i += 3
-		default:
-			ok = ok || pattern[i] == c
-			i++
-		}
-	}
-	if i < len(pattern) {
-		i++ // the ']'
-	}
-	return i, ok != negated
+	return 1 + (p.length+len(key)*p.perByte)/globStep
 }

@@ -15,6 +15,23 @@ import (
 // without the nodes that are missing.
 const nodesPatience = time.Second
 
+// maxArgs bounds the arguments of a command over the whole cluster, in bytes.
+const maxArgs = 16 << 10
+
+var errArgs = errors.New("ERR the arguments are too long: a command over the whole cluster takes 16384 bytes of them")
+
+// Accept returns how many bytes the arguments of a command over the whole cluster have. An error's
+// text is the reply to the client: they are too long to be sent to every node.
+func Accept(args [][]byte) (size int, err error) {
+	for _, a := range args {
+		size += len(a)
+	}
+	if size > maxArgs {
+		return size, errArgs
+	}
+	return size, nil
+}
+
 // errMerge is the reply to the client when a node's answer is malformed.
 var errMerge = errors.New("ERR a node gave a reply that cannot be merged with the others")
 
@@ -30,7 +47,7 @@ type Host interface {
 // Call is a client's call of a command over the whole cluster.
 type Call struct {
 	Command  *command.Command
-	Args     [][]byte     // owned
+	Args     [][]byte     // owned, and accepted by Accept
 	Version  resp.Version // of the reply
 	Now      time.Duration
 	Patience time.Duration // how long a command may wait for nodes

@@ -31,6 +31,7 @@ type Rounds struct {
 	asked   []asked // in this round, by the requests' IDs
 	pending int     // answers of this round still to come
 	pause   time.Duration
+	raw     []byte // of the last question, to make the next one in
 }
 
 // Broken names rules that a simulation breaks, to check that it notices.
@@ -63,7 +64,8 @@ func (r *Rounds) Ask(m *order.Machine, q order.Request, question [][]byte, now t
 			continue
 		}
 		q.ID = int32(len(r.asked))
-		if m.Ask(n.Pipe(q.Session.Lane()), q, member.AppendEach(nil, &share, question...), now) {
+		r.raw = member.AppendEach(r.raw[:0], &share, question...)
+		if m.Ask(n.Pipe(q.Session.Lane()), q, r.raw, now) {
 			r.pending++
 			r.asked = append(r.asked, asked{n, share})
 		}

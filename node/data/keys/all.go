@@ -107,7 +107,12 @@ const walkStep = 256
 
 // keys: KEYS pattern
 func keys(r *exec.Request) {
-	e, heap, now, pattern := r.Engine, r.Heap, r.Now, bytes.Clone(r.Args[1])
+	e, heap, now := r.Engine, r.Heap, r.Now
+	pattern, err := glob.Compile(bytes.Clone(r.Args[1]))
+	if err != nil {
+		r.Fail(err.Error())
+		return
+	}
 	r.Keyspace.CoverLater(func(ctx context.Context, covered *ring.PartitionSet) []byte {
 		list := keyList{heap: heap}
 		defer list.refund()
@@ -117,9 +122,9 @@ func keys(r *exec.Request) {
 
 // gather returns the reply to KEYS for the partitions. It runs in a goroutine, and locks a shard
 // for walkStep items at a time, or for fewer if the pattern is costly.
-func (l *keyList) gather(ctx context.Context, e *engine.Engine, covered *ring.PartitionSet, pattern []byte, now int64) []byte {
+func (l *keyList) gather(ctx context.Context, e *engine.Engine, covered *ring.PartitionSet, pattern *glob.Pattern, now int64) []byte {
 	collect := func(item engine.Item) (cost int, more bool) {
-		return glob.Cost(pattern, item.Key()), !glob.Match(pattern, item.Key()) || l.add(item.Key())
+		return pattern.Cost(item.Key()), !pattern.Match(item.Key()) || l.add(item.Key())
 	}
 	for p := range uint16(ring.Partitions) {
 		if !covered.Has(p) {

@@ -21,7 +21,7 @@ const (
 type scanQuery struct {
 	cursor  member.Cursor
 	count   int
-	pattern []byte // nil: every key. A view of the command's arguments
+	pattern *glob.Pattern // nil: every key. It has a view of the command's arguments
 	byType  bool
 	typ     *exec.Type // with byType; nil, which no key has, for an unknown name: as in Redis, nothing is found
 }
@@ -34,6 +34,7 @@ func parseScan(types *exec.Types, args [][]byte) (q scanQuery, errText string) {
 		return q, errInvalidCursor
 	}
 	q.cursor = cursor
+	var pattern []byte
 	for i := 1; i < len(args); i += 2 {
 		if i+1 == len(args) {
 			return q, exec.ErrSyntax
@@ -50,15 +51,19 @@ func parseScan(types *exec.Types, args [][]byte) (q scanQuery, errText string) {
 			}
 			q.count = int(min(n, maxScanCount))
 		case exec.Is(args[i], "MATCH"):
-			q.pattern = value
-			if string(value) == "*" {
-				q.pattern = nil // it matches every key
-			}
+			pattern = value
 		case exec.Is(args[i], "TYPE"):
 			q.byType, q.typ = true, types.ByName(value)
 		default:
 			return q, exec.ErrSyntax
 		}
+	}
+	if pattern == nil || string(pattern) == "*" { // these match every key
+		return q, ""
+	}
+	var err error
+	if q.pattern, err = glob.Compile(pattern); err != nil {
+		return q, err.Error()
 	}
 	return q, ""
 }
@@ -67,7 +72,7 @@ func (q *scanQuery) matches(item engine.Item) bool {
 	if q.byType && (q.typ == nil || item.Type() != q.typ.ID) {
 		return false
 	}
-	return q.pattern == nil || glob.Match(q.pattern, item.Key())
+	return q.pattern == nil || q.pattern.Match(item.Key())
 }
 
 // scanKeys appends the keys that match the query to dst, as bulk strings. It returns how many there
@@ -76,7 +81,7 @@ func (q *scanQuery) matches(item engine.Item) bool {
 func scanKeys(r *exec.Request, q *scanQuery, wanted *ring.PartitionSet, dst []byte) (body []byte, found int, next member.Cursor) {
 	left := q.count
 	collect := func(item engine.Item) bool {
-		left -= glob.Cost(q.pattern, item.Key())
+		left -= q.pattern.Cost(item.Key())
 		if q.matches(item) {
 			dst = resp.AppendBulk(dst, item.Key())
 			found++
