@@ -332,3 +332,41 @@ func TestUploadsEvict(t *testing.T) {
 		t.Errorf("%d keys of %d are left", now, keys)
 	}
 }
+
+// TestAnnouncedUploads: clients that announce large values and send next to nothing keep no memory
+// from others.
+func TestAnnouncedUploads(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
+	announced := bigValue(20<<20, 1)
+	for range 20 {
+		dial(t, n.Addr()).sendRaw(bigRequest(t, "SET k BIG", announced)[:1000])
+	}
+	eventually(t, "they are uploading", func() bool { return uploading(t, n) == 20 })
+	dial(t, n.Addr()).wantBig("SET mine BIG", bigValue(1<<20, 2), "OK")
+}
+
+// TestCrawlingUploads: when a large value finds no memory, clients are closed whose own make no
+// progress.
+func TestCrawlingUploads(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
+	look := func() {
+		if err := n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].closeSilent() }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	crawls := dial(t, n.Addr())
+	crawls.sendRaw(bigRequest(t, "SET k BIG", bigValue(45<<20, 1))[:40<<20])
+	eventually(t, "it has most of the memory", func() bool { return n.engine.Stats().Staged > 39<<20 })
+	look()
+	look()
+	if uploading(t, n) != 1 {
+		t.Error("it is closed though nobody wants its memory")
+	}
+	c, v := dial(t, n.Addr()), bigValue(30<<20, 2)
+	c.wantBig("SET mine BIG", v, "(error) "+exec.ErrOOM)
+	eventually(t, "it is closed", func() bool {
+		look()
+		return uploading(t, n) == 0
+	})
+	c.wantBig("SET mine BIG", v, "OK")
+}

@@ -32,6 +32,8 @@ type worker struct {
 	heap        atomic.Int64 // what of account is in the Go heap, as of the last sample
 	timers      []*netloop.Timer
 	pause       session.Pauser
+	refused     int64         // large values without memory, as of the last closeSilent
+	scarceUntil time.Duration // memory counts as scarce for a while after one
 }
 
 func newWorker(n *Node, l *netloop.Loop) *worker {
@@ -109,10 +111,15 @@ func (w *worker) closeIdle() {
 func (w *worker) closeSilent() {
 	w.node.session.TurnOutLate()
 	limit, now := w.node.settings.IdleTimeout(), w.loop.Now()
+	if refused := w.node.engine.Refused(); refused != w.refused {
+		w.refused, w.scarceUntil = refused, now+uploadPatience
+	}
+	scarce := now < w.scarceUntil
 	for cn := range w.conns {
 		silence := now - cn.State.LastUsed
 		client := cn.pipe == nil && !cn.peer && !cn.Answering && !cn.State.Monitor
-		if cn.Upload != nil && !cn.Upload.Paused && silence > uploadPatience {
+		crawls := cn.crawls()
+		if cn.Upload != nil && !cn.Upload.Paused && silence > uploadPatience || crawls && scarce {
 			cn.Socket.Close(errUploadStalled)
 		}
 		if client && (limit > 0 && silence > limit || cn.probation && silence > idlePeriod) {

@@ -10,14 +10,20 @@ type Staged struct {
 	valueLen int
 	written  int // bytes of the body
 	dirty    int // so many of them have memory from another body, which is not zeros
+	promised int64
 	frugal   bool
 }
+
+// promiseStep is how many bytes more than it has are promised to a staged value. Whoever announces
+// half a gigabyte and sends nothing holds so much of what large values may have, and no more.
+const promiseStep = 128 << 10
 
 // IsLarge reports whether a value can be staged: whether key and value are too long for a cell.
 func (e *Engine) IsLarge(keyLen, valueLen int) bool { return keyLen+valueLen > e.cells.maxInline }
 
 // Stage begins a value of n bytes under key, which is copied. Nothing is evicted yet: memory is
-// taken as the pieces come. ErrMemory: all staged and pinned values together could not fit.
+// taken as the pieces come, and promised in steps. ErrMemory: what is promised to staged values, and
+// pinned, could not fit together.
 func (e *Engine) Stage(key []byte, n int) (Staged, error) { return e.stage(key, n, false) }
 
 // StageFor is Stage for a key of partition p that another node sends: in a copy it evicts nothing
@@ -40,9 +46,12 @@ func (e *Engine) stage(key []byte, n int, frugal bool) (Staged, error) {
 		panic("BUG: a staged value is not large")
 	}
 	l := e.large
-	l.promised.Add(largeCost(body))
-	if l.held() > e.reclaimable() || !st.takeExtent() {
-		l.promised.Add(-largeCost(body))
+	if largeCost(body) > e.reclaimable() {
+		return Staged{}, ErrNeverFits
+	}
+	if !st.promise(0) || !st.takeExtent() {
+		l.promised.Add(-st.promised)
+		l.refused.Add(1)
 		return Staged{}, e.lack(body)
 	}
 	l.users.Add(1)
@@ -51,6 +60,15 @@ func (e *Engine) stage(key []byte, n int, frugal bool) (Staged, error) {
 		return Staged{}, err
 	}
 	return st, nil
+}
+
+// promise promises what the body has at n bytes, and a step more. It fails if everything that is
+// promised and pinned could then not fit.
+func (st *Staged) promise(n int) bool {
+	more := largeCost(min(n+promiseStep, st.bodyLen())) - st.promised
+	st.promised += more
+	st.e.large.promised.Add(more)
+	return st.e.large.held() <= st.e.reclaimable()
 }
 
 func (st *Staged) takeExtent() (ok bool) {
@@ -169,7 +187,8 @@ func (st *Staged) charge(n int) ([]byte, error) {
 	l := st.e.large
 	x := l.extent(st.off)
 	if cost := largeCost(end) - int64(x.pages)*osPage; cost > 0 {
-		if !st.take(cost) {
+		if largeCost(end) > st.promised && !st.promise(end) || !st.take(cost) {
+			l.refused.Add(1)
 			return nil, ErrMemory
 		}
 		x.pages += uint32(cost / osPage)
@@ -190,7 +209,7 @@ func (st *Staged) Discard() {
 // end removes the value from the count of staged bytes.
 func (st *Staged) end() {
 	l := st.e.large
-	l.promised.Add(-largeCost(st.bodyLen()))
+	l.promised.Add(-st.promised)
 	l.staged.Add(-int64(l.extent(st.off).pages) * osPage)
 	st.e = nil
 }

@@ -141,8 +141,8 @@ func TestSkippedBytesAreZeros(t *testing.T) {
 	}
 }
 
-// TestStageEvictsForWhatComes: an announcement alone evicts nothing, pieces evict what they take,
-// and what could never fit is refused before it evicts anything.
+// TestStageEvictsForWhatComes: an announcement alone evicts nothing and keeps no memory from others,
+// pieces evict what they take, and what could never fit is refused before it evicts anything.
 func TestStageEvictsForWhatComes(t *testing.T) {
 	oneGoroutine(t)
 	const limit = 64 << 20
@@ -158,8 +158,15 @@ func TestStageEvictsForWhatComes(t *testing.T) {
 	if now := e.Stats().Keys; now < keys-100 {
 		t.Errorf("%d keys of %d are left for an announcement", now, keys)
 	}
-	if _, err := e.Stage([]byte("other"), limit/2); !errors.Is(err, ErrMemory) {
-		t.Errorf("got %v for what does not fit beside the first, want ErrMemory", err)
+	for i := range 10 {
+		other, err := e.Stage([]byte("other"), limit/2)
+		if err != nil {
+			t.Fatalf("announcement %d: %v, though nothing has come", i, err)
+		}
+		defer other.Discard()
+	}
+	if _, err := e.Stage([]byte("other"), limit); !errors.Is(err, ErrNeverFits) {
+		t.Errorf("got %v for what does not fit alone, want ErrNeverFits", err)
 	}
 	piece := make([]byte, 1<<20)
 	for st.Left() > 0 {

@@ -57,6 +57,9 @@ func (s *shard) keys() (n int64) {
 	return n - int64(len(s.values.unfinished))
 }
 
+// Refused counts the large values that found no memory. Unlike Stats it takes no lock.
+func (e *Engine) Refused() int64 { return e.large.refused.Load() }
+
 // MaxBytes is the limit. Unlike Stats it takes no lock.
 func (e *Engine) MaxBytes() int64 { return e.pool.max.Load() }
 

@@ -14,6 +14,8 @@ type Upload struct {
 	Kept   int      // total length of the copies
 	Values []Uploaded
 	Left   int // bytes of the last value that have not arrived yet
+	Came   int // bytes of all values that have arrived
+	Before int // Came as of the last look at its progress; the caller stores it
 	// Unserved: a value was discarded because the node did not serve its partition when it began.
 	Unserved bool
 	// Paused: the request has arrived, but CLIENT PAUSE delays it.
@@ -32,6 +34,7 @@ type Uploaded struct {
 func (u *Upload) Write(in []byte) (used int) {
 	in = in[:min(len(in), u.Left)]
 	u.Left -= len(in)
+	u.Came += len(in)
 	if v := &u.Values[len(u.Values)-1]; v.Staged.Live() {
 		if v.Err = v.Staged.Write(in); v.Err != nil {
 			v.Staged.Discard()
