@@ -83,13 +83,13 @@ func TestMalformedRequests(t *testing.T) {
 func TestClassify(t *testing.T) {
 	for reply, want := range map[string]Instead{
 		"-MOVED 1 h:1\r\n": Moved, "-DUNLINWAIT 7\r\n": Wait, "-DUNLINWAIT\r\n": Wait, "-CLUSTERDOWN Hash slot not served\r\n": Wait,
-		"-DUNLINLARGE 1 2\r\n": LargeReply, "-ERR MOVED\r\n": Reply, "-MOVEDx 1 h:1\r\n": Reply, "+MOVED\r\n": Reply, "-\r\n": Reply, "": Reply,
+		"-DUNLINLARGE 1 2\r\n": LargeReply, "-DUNLINLATER 1\r\n": Later, "-ERR MOVED\r\n": Reply, "-MOVEDx 1 h:1\r\n": Reply, "+MOVED\r\n": Reply, "-\r\n": Reply, "": Reply,
 	} {
 		if got := Classify([]byte(reply)); got != want {
 			t.Errorf("%q is %d, want %d", reply, got, want)
 		}
 	}
-	if !Moved.Refused() || !Wait.Refused() || Reply.Refused() || LargeReply.Refused() {
+	if !Moved.Refused() || !Wait.Refused() || Reply.Refused() || LargeReply.Refused() || Later.Refused() {
 		t.Error("other answers than refusals are refusals")
 	}
 	for reply, want := range map[string]uint64{"-DUNLINWAIT 7\r\n": 7, "-DUNLINWAIT\r\n": 0,
@@ -112,6 +112,43 @@ func TestClassify(t *testing.T) {
 	} {
 		if _, _, is := ParseTicket([]byte(reply)); is != want {
 			t.Errorf("%q is a ticket: %v", reply, is)
+		}
+	}
+}
+
+// A command that is answered later, and the push that completes it.
+func TestLater(t *testing.T) {
+	for reply, want := range map[string]bool{
+		"-DUNLINLATER 0\r\n": true, "-DUNLINLATER 18446744073709551615\r\n": true,
+		"-DUNLINLATER\r\n": false, "-DUNLINLATER -1\r\n": false, "-DUNLINLATER 1 2\r\n": false, "-DUNLINLATER 1": false, "-ERR 1\r\n": false,
+	} {
+		if _, is := ParseLater([]byte(reply)); is != want {
+			t.Errorf("%q is a token: %v", reply, is)
+		}
+	}
+	for _, reply := range []string{"+OK\r\n", "$1\r\nx\r\n", "*2\r\n:1\r\n*0\r\n", "_\r\n", "-DUNLINWAIT 4\r\n", "-DUNLINLARGE 1 300000\r\n"} {
+		push := append(AppendCompletion(nil, 1<<63), reply...)
+		var scan resp.Scanner
+		if scan.Scan(append(push, "+next\r\n"...)) != resp.Done || scan.Len() != len(push) {
+			t.Errorf("the push %q is not whole", push)
+		}
+		if token, got, ok := ParsePush(push); !ok || token != 1<<63 || string(got) != reply {
+			t.Errorf("the push %q becomes token %d and %q, %v", push, token, got, ok)
+		}
+	}
+	for _, bad := range []string{
+		"", ">3\r\n+later\r\n:1\r\n", ">2\r\n+later\r\n:1\r\n", ">3\r\n+other\r\n:1\r\n+OK\r\n", ">3\r\n+later\r\n:x\r\n+OK\r\n",
+		">3\r\n+later\r\n:-1\r\n+OK\r\n", ">3\r\n+later\r\n:1\r\n+OK\r\n+OK\r\n", ">3\r\n+later\r\n:1\r\n>1\r\n+x\r\n", "*3\r\n+later\r\n:1\r\n+OK\r\n",
+	} {
+		if _, _, ok := ParsePush([]byte(bad)); ok {
+			t.Errorf("the push %q was taken", bad)
+		}
+	}
+	for reply, want := range map[string][2]bool{
+		"+OK\r\n": {false, true}, "+OK later\r\n": {true, true}, "+OK more\r\n": {}, "-ERR x\r\n": {}, "": {},
+	} {
+		if later, ok := ParseWelcome([]byte(reply)); later != want[0] || ok != want[1] {
+			t.Errorf("the welcome %q becomes %v, %v", reply, later, ok)
 		}
 	}
 }
@@ -151,6 +188,8 @@ func FuzzReplies(f *testing.F) {
 	f.Add(AppendMoved(nil, 1, "h:1"))
 	f.Add(AppendWait(nil, 1))
 	f.Add(AppendTicket(nil, 1, 1))
+	f.Add(AppendLater(nil, 1))
+	f.Add(append(AppendCompletion(nil, 1), "*1\r\n+OK\r\n"...))
 	f.Fuzz(func(t *testing.T, reply []byte) {
 		Classify(reply)
 		WaitEpoch(reply)
@@ -159,6 +198,11 @@ func FuzzReplies(f *testing.F) {
 		}
 		if _, size, ok := ParseTicket(reply); ok && (size < 1 || size >= 1<<40) {
 			t.Errorf("a ticket of %d bytes", size)
+		}
+		ParseLater(reply)
+		ParseWelcome(reply)
+		if _, inner, ok := ParsePush(reply); ok && (len(inner) == 0 || inner[0] == '>') {
+			t.Errorf("a push completes with %q", inner)
 		}
 		ParseCursor(reply)
 		var scan resp.Scanner

@@ -8,7 +8,8 @@
 //	  ── DUNLIN PIPE …, proof ─────────────────▶    the connection is a pipe from here on
 //	  ◀── +OK ─────────────────────────────────
 //	  ── GET k ────────────────────────────────▶
-//	  ◀── the reply, or what stands in its place: a refusal, a ticket
+//	  ◀── the reply, or what stands in its place: a refusal, a ticket, a token
+//	  ◀── a push: the reply for which a token stood
 //
 //	node                                      node
 //	  ── DUNLIN PEER …, proof ─────────────────▶
@@ -24,6 +25,8 @@
 //     sender should do instead.
 //   - ticket: what a node sends in place of a large reply. The proxy then fetches the reply in
 //     pieces.
+//   - token: what a node sends in place of a reply that a push brings later.
+//   - push: a frame that a node sends between two replies.
 //   - EACH: a command over all keys, asked of one node about a set of partitions. The answer says
 //     which of them it covers.
 //   - cursor: a place in the cluster-wide order in which SCAN walks.
@@ -31,19 +34,23 @@
 // Invariants.
 //   - A request gets exactly one reply, in order. What stands in the place of a reply is an error
 //     frame whose code no client command produces.
+//   - A token is completed once at most, and never after its connection has ended. The tokens of a
+//     connection grow.
 //   - A decoder accepts what the encoder beside it produces. It refuses everything else, and never
 //     panics.
 //   - Requests are built by appending; a parser returns views of its input.
 //
 // # The wide door
 //
-// Two more things will pass between members, and belong here. They need a cluster level above 0
-// (see package ring), because older members take them for broken frames:
+// What takes a node long passes beside a pipe's replies, so that a pipe's FIFO never waits for it:
 //
-//   - "-DUNLINLATER token" in the place of a reply: the command exceeds its budget and is completed
-//     by a push. It joins the kinds of Instead, so that a pipe's FIFO never waits for it.
-//   - pushes: frames that begin with '>', on every pipe, whatever its protocol version. They answer
-//     nothing, so they never meet the FIFO.
+//   - "-DUNLINLATER token" stands in the place of the reply to a command that a goroutine finishes.
+//   - A push is a frame that begins with '>', on pipes of either protocol version. It answers no
+//     request by its place, so it never meets the FIFO. ">3 +later :token reply" completes the
+//     command with that token. The reply may be a refusal or a ticket.
+//
+// A node does both only on pipes whose greeting names ring.LaterLevel or more, and says so when it
+// accepts the pipe. Older members take pushes for broken frames.
 //
 // A pipe that receives a frame which it cannot place closes the connection: nothing behind it could
 // be trusted.

@@ -65,7 +65,7 @@ type Pipe struct {
 	Kind       Kind
 	Generation uint64 // grows with every connection of the loop
 	Version    resp.Version
-	Level      uint8 // that the proxy speaks; left out below level 1 of the cluster
+	Level      uint8 // that the proxy speaks; left out below level 1 of the cluster. See ring.LaterLevel
 }
 
 // AppendPipe appends the greeting of a pipe. nonce is what the node has answered to CHALLENGE, nil

@@ -17,6 +17,7 @@ const (
 	codeWait        = "DUNLINWAIT"  // epoch: this node will know more soon
 	codeClusterDown = "CLUSTERDOWN" // the node has no table yet
 	codeLarge       = "DUNLINLARGE" // ticket size: executed, and the proxy fetches the reply
+	codeLater       = "DUNLINLATER" // token: begun, and a push brings the reply
 )
 
 // NotServed is the text of the error of a node that has no table yet, as Redis Cluster words it.
@@ -34,6 +35,8 @@ const (
 	Wait
 	// LargeReply: executed, and the proxy fetches the reply. See ParseTicket.
 	LargeReply
+	// Later: begun, and a push brings the reply. See ParseLater.
+	Later
 )
 
 // Classify returns what a reply stands for. Of an error it reads only the code.
@@ -49,6 +52,8 @@ func Classify(reply []byte) Instead {
 		return Wait
 	case codeLarge:
 		return LargeReply
+	case codeLater:
+		return Later
 	}
 	return Reply
 }
