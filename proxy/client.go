@@ -257,8 +257,9 @@ func (s *client) slotOf(cmd *command.Command, args [][]byte) (slot uint16, same 
 	return slot, true
 }
 
-// laneFor returns the lane of a request of size bytes. A heavy command uses the large lane, where
-// nothing small waits behind it and a long silence does not count as a broken pipe.
+// laneFor returns the lane of a request of size bytes. A heavy command uses the large lane. There,
+// nothing small waits behind it at a node that does not answer later, and a long silence of that node
+// does not count as a broken pipe.
 func (s *client) laneFor(size int, heavy bool) order.Lane {
 	l := order.Lane{Kind: member.Common, Version: s.state.Version}
 	switch {

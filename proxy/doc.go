@@ -13,6 +13,7 @@
 //   - held: a request that came back undone, or that no open pipe could take. Package order holds
 //     it.
 //   - fetch: a large reply that a node keeps until its client's turn comes (fetch.go).
+//   - deferred: a command that a node answers later. It has left the FIFO of its pipe.
 //   - transaction: MULTI to EXEC. The proxy queues the commands and sends them as one request
 //     (transaction.go).
 //   - census: a command that asks all nodes (census.go, package wide).
@@ -34,11 +35,14 @@
 // head goes straight into the client's output. A reply that is early, because its session waits for
 // another node first, is copied into the session's early buffer until its turn comes.
 //
+// A node answers later what takes it long: a token takes the place of the reply, so that the command
+// leaves the FIFO, and a push with the token brings the reply. Package order keeps such commands.
+//
 // A client can switch replies off (CLIENT REPLY). Then the turn of its command is muted: the proxy
 // delivers nothing in that turn.
 //
 //	session A  head=7 tail=10   [7: waits for n1] [8: n2, early, stored] [9: n1]
-//	pipe n1    A7 B3 A9         next reply on n1 belongs to A7
+//	pipe n1    A7 B3 A9         the next reply on n1 belongs to A7
 //	pipe n2    B4               A8 was answered already
 //
 // # Order
@@ -53,7 +57,7 @@
 //   - Its expected, early and unsent replies take about maxReplyBytes together, if they are as
 //     large as the last ones. Early replies never take more than maxEarly, counting the gathered
 //     parts of unfinished replies. A session gathers the large parts of one command at a time.
-//   - A pipe bounds the number of its requests, and their bytes.
+//   - A pipe bounds the number of its requests, that of the deferred ones among them, and their bytes.
 //   - A held command waits at most Config.Hold, counted from when its node could last be reached.
 //
 // At a bound the proxy stops reading the session, or closes it where that cannot help. The bytes

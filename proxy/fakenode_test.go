@@ -36,7 +36,41 @@ type fakeNode struct {
 	copies  int                                // number of copies that WAIT counts
 	issued  int
 	fetch   func(args []string) (string, bool) // overrides the reply to FETCH
+	later   func(args []string) bool           // the command is answered later; nil: none is
+	tokens  map[net.Conn]int
+	pending []pending // answered later, in order
 	stopped chan struct{}
+}
+
+// pending is a command that the fake node answers later.
+type pending struct {
+	c     net.Conn
+	token int
+	args  []string
+}
+
+// complete pushes the reply to the i-th pending command; "" means what its execution gives.
+func (n *fakeNode) complete(i int, reply string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	d := n.pending[i]
+	n.pending = append(n.pending[:i:i], n.pending[i+1:]...)
+	if reply == "" {
+		reply = n.command(strings.ToUpper(d.args[0]), d.args)
+	}
+	if _, err := fmt.Fprintf(d.c, ">3\r\n+later\r\n:%d\r\n%s", d.token, reply); err != nil {
+		n.t.Error(err)
+	}
+}
+
+// waiting waits until that many commands are pending.
+func (n *fakeNode) waiting(count int) {
+	n.t.Helper()
+	eventually(n.t, fmt.Sprintf("%d commands are answered later", count), func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return len(n.pending) == count
+	})
 }
 
 func newFakeNode(t testing.TB, name string) *fakeNode {
@@ -46,7 +80,7 @@ func newFakeNode(t testing.TB, name string) *fakeNode {
 		t.Fatal(err)
 	}
 	n := &fakeNode{t: t, ln: ln, name: name, data: map[string]string{}, conns: map[net.Conn]bool{},
-		latched: map[net.Conn]map[uint16]bool{}, stopped: make(chan struct{})}
+		latched: map[net.Conn]map[uint16]bool{}, tokens: map[net.Conn]int{}, stopped: make(chan struct{})}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -166,6 +200,11 @@ func (n *fakeNode) execute(c net.Conn, args []string) (reply string, ok bool) {
 	if r := n.refusal(c, name, args); r != "" {
 		return r, true
 	}
+	if n.later != nil && n.later(args) {
+		n.tokens[c]++
+		n.pending = append(n.pending, pending{c, n.tokens[c], args})
+		return fmt.Sprintf("-DUNLINLATER %d\r\n", n.tokens[c]), true
+	}
 	if n.answer != nil {
 		if r, ok := n.answer(args); ok {
 			return r, r != ""
@@ -277,6 +316,8 @@ func (n *fakeNode) command(name string, args []string) string {
 		n.log = append(n.log, name+" "+strings.Join(args[1:], " "))
 	}
 	switch name {
+	case "PING":
+		return "+PONG\r\n"
 	case "GET":
 		return n.get(args[1])
 	case "SET":
@@ -326,6 +367,9 @@ func (n *fakeNode) internal(c net.Conn, args []string) (string, bool) {
 	case "CHALLENGE":
 		return bulk(strings.Repeat("n", 32)), true
 	case "PIPE":
+		if n.later != nil {
+			return "+OK later\r\n", true
+		}
 		return "+OK\r\n", true
 	case "RETRY":
 		delete(n.latched, c)

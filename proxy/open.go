@@ -82,7 +82,8 @@ func (p *pipe) greeted(reply []byte) {
 			p.introduce(nonce)
 			return
 		}
-	} else if string(reply) == "+OK\r\n" {
+	} else if later, ok := member.ParseWelcome(reply); ok {
+		p.AnswersLater = later
 		p.heard = false
 		p.w.stats.PipesOpened++
 		p.w.order.Opened(p.Pipe, p.w.loop.Now())

@@ -108,8 +108,12 @@ func (p *pipe) reply(reply []byte) {
 		p.greeted(reply)
 		return
 	}
+	if reply[0] == '>' {
+		p.pushed(reply)
+		return
+	}
 	r := p.Front()
-	if r == nil || reply[0] == '>' { // nothing asks for pushes yet: see internal/member
+	if r == nil {
 		p.fail(errOutOfStep)
 		return
 	}
@@ -130,9 +134,45 @@ func (p *pipe) reply(reply []byte) {
 // pop removes the front request and wakes the sessions that waited for room.
 func (p *pipe) pop() {
 	p.Pop()
+	p.hasRoom()
+}
+
+// hasRoom wakes the sessions that waited for room, if there is enough.
+func (p *pipe) hasRoom() {
 	if len(p.waiters) > 0 && p.HasRoom() {
 		p.wakeWaiters()
 	}
+}
+
+// pushed handles a push: the reply to a request that the node answers later, or what stands in its
+// place.
+func (p *pipe) pushed(push []byte) {
+	token, reply, ok := member.ParsePush(push)
+	what := member.Classify(reply)
+	if ok && what.Refused() {
+		p.refused(p.w.order.RefusedLater(p.Pipe, token, refusalOf(what, reply), p.w.loop.Now()))
+		return
+	}
+	ticket, size, large := member.ParseTicket(reply)
+	if !ok || what == member.Later || what == member.LargeReply && !large {
+		p.fail(errOutOfStep)
+		return
+	}
+	r, ok := p.w.order.Completed(p.Pipe, token)
+	if !ok {
+		p.fail(errOutOfStep)
+		return
+	}
+	p.hasRoom()
+	switch {
+	case large:
+		p.beginFetch(r, ticket, size)
+	case r.Part != nil:
+		r.Part.Done(r.ID, reply)
+	default:
+		r.Session.Owner.(*client).reply(r.Seq, reply)
+	}
+	p.w.act()
 }
 
 func (p *pipe) wakeWaiters() {
@@ -146,12 +186,20 @@ func (p *pipe) wakeWaiters() {
 	p.waiters = p.waiters[:0]
 }
 
-// instead handles a refusal or a ticket, which a node sends in place of a reply. It reports whether
-// the reply was one of these; then the request r has been popped.
+// instead handles a refusal, a ticket or a token, which a node sends in place of a reply. It reports
+// whether the reply was one of these; then the front request r has left the FIFO.
 func (p *pipe) instead(r *order.Request, reply []byte) bool {
 	switch what := member.Classify(reply); {
 	case what.Refused():
-		p.refused(what, reply)
+		p.w.order.Refused(p.Pipe, refusalOf(what, reply), p.w.loop.Now())
+		p.refused(true)
+		return true
+	case what == member.Later:
+		token, ok := member.ParseLater(reply)
+		if !ok || !p.w.order.Later(p.Pipe, token) {
+			p.fail(errOutOfStep)
+		}
+		p.hasRoom()
 		return true
 	case what == member.LargeReply && p.Lane.Kind == member.Common:
 		ticket, size, ok := member.ParseTicket(reply)
@@ -166,18 +214,24 @@ func (p *pipe) instead(r *order.Request, reply []byte) bool {
 	return false
 }
 
-// refused tells the Machine that the node has not executed the front request.
-func (p *pipe) refused(what member.Instead, reply []byte) {
-	why := order.Refusal{Moved: what == member.Moved}
-	if why.Moved {
+// refusalOf reads a refusal.
+func refusalOf(what member.Instead, reply []byte) (why order.Refusal) {
+	if why.Moved = what == member.Moved; why.Moved {
 		why.Partition, why.Addr = member.ParseMoved(reply)
 	} else {
 		why.Epoch = member.WaitEpoch(reply)
 	}
-	p.w.order.Refused(p.Pipe, why, p.w.loop.Now())
-	if len(p.waiters) > 0 && p.HasRoom() {
-		p.wakeWaiters()
+	return why
+}
+
+// refused does what follows when the node has refused a request. If inStep is false, the Machine
+// knows no such request.
+func (p *pipe) refused(inStep bool) {
+	if !inStep {
+		p.fail(errOutOfStep)
+		return
 	}
+	p.hasRoom()
 	p.w.act()
 }
 

@@ -10,6 +10,10 @@ type Broken struct {
 	ChangeLanes  bool // change a session's lane while requests are outstanding in the old one
 	ForgetStrays bool // use another lane while the node may still execute what was sent in the old one
 	IgnoreRoutes bool // use a new route while requests are outstanding by the old one
+
+	ForgetDeferred   bool // do not send deferred requests again when their pipe broke
+	UncountDeferred  bool // take deferred requests for answered
+	OvertakeDeferred bool // send for a partition while a write to it is deferred
 }
 
 func (b *Broken) repeatsAll() bool    { return b != nil && b.RepeatAll }
@@ -19,3 +23,7 @@ func (b *Broken) passesHeld() bool    { return b != nil && b.PassHeld }
 func (b *Broken) forgetsStrays() bool { return b != nil && b.ForgetStrays }
 func (b *Broken) ignoresRoutes() bool { return b != nil && b.IgnoreRoutes }
 func (b *Broken) changesLanes() bool  { return b != nil && b.ChangeLanes }
+
+func (b *Broken) forgetsDeferred() bool   { return b != nil && b.ForgetDeferred }
+func (b *Broken) uncountsDeferred() bool  { return b != nil && b.UncountDeferred }
+func (b *Broken) overtakesDeferred() bool { return b != nil && b.OvertakeDeferred }

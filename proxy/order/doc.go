@@ -8,6 +8,7 @@
 //
 //	client ─> Enter, Submit ─> Machine ─> Pipe.Queued ─> written to the node
 //	node ──> Pipe.Front, Pop: a reply, which the shell delivers
+//	     ├─> Later ─> deferred ─> Completed, RefusedLater
 //	     └─> Refused ─> latch, hold ─> RetryTimer, FollowMoves, Opened, Install ─> RETRY, sent again
 //	Dial, Close, Write, Fail, Undone, Proceed, Arm, Refresh <─ Actions
 //
@@ -15,11 +16,11 @@
 //
 // A Session is what the Machine knows of one client, a Node of one node, and a Pipe of the
 // connection of one Lane to it. A Request is one command or a part of one. It is queued in a pipe,
-// outstanding until its reply has come, and held when it came back undone or cannot be sent yet. A
-// Part gathers the replies to several requests. The requests of a Scattered Part have keys in
-// several partitions and may have to be divided. Those of an Asker are never held, because it asks
-// again by itself. A stray is a request that may write, and that a node may still execute although
-// its pipe was lost.
+// outstanding until its reply has come, deferred while it is outstanding and its node will complete it
+// by a push, and held when it came back undone or cannot be sent yet. A Part gathers the replies to
+// several requests. The requests of a Scattered Part have keys in several partitions and may have to
+// be divided. Those of an Asker are never held, because it asks again by itself. A stray is a request
+// that may write, and that a node may still execute although its pipe was lost.
 //
 // # Invariants
 //
@@ -33,11 +34,16 @@
 //   - A session that has strays at a node sends that node nothing in another lane before the node
 //     has acknowledged the next generation of the lost pipe.
 //   - Nothing is sent for a latched partition before RETRY, and RETRY is sent only when everything
-//     that was outstanding at the last refusal has come back.
+//     that was outstanding at the last refusal has come back or is deferred.
+//   - Nothing is sent for a partition on a pipe on which a write to it, or a request with keys in
+//     several partitions and in this one, is deferred.
 //   - A node refuses commands on a partition that it has gained since a pipe opened, until RETRY
 //     names the epoch. Otherwise a command that the proxy gave up could arrive after the partition
 //     has been elsewhere and come back.
 //   - Only a newer table or a node's own -MOVED changes the route.
+//   - A node that is silent for Config.SilentTicks is given up, with what it has deferred. Only long
+//     requests and transactions, and all that is slow at nodes that do not answer later, may take
+//     LargePatience times as long.
 //   - A held request is given up after Config.Patience, counted from when its node could last be
 //     reached.
 //   - The bytes of a held request are charged to its session before they are copied. Without memory

@@ -151,7 +151,7 @@ func (m *Machine) resend(h *held, now time.Duration) bool {
 		}
 		to = owners[0]
 	}
-	p := m.ready(h.Session, to, len(h.raw), now)
+	p := m.ready(h, to, now)
 	if p == nil {
 		return false
 	}
@@ -175,7 +175,7 @@ func (m *Machine) owners(partitions []uint16) (owners []*Node, one bool) {
 func (m *Machine) resendApart(h *held, part Scattered, owners []*Node, now time.Duration) bool {
 	s := h.Session
 	for _, n := range owners {
-		if m.ready(s, n, len(h.raw), now) == nil {
+		if m.ready(h, n, now) == nil {
 			return false
 		}
 	}
@@ -195,18 +195,18 @@ func (m *Machine) resendApart(h *held, part Scattered, owners []*Node, now time.
 	return true
 }
 
-// ready returns the pipe to the node if a held request of that many bytes can be sent on it now, or
-// nil.
-func (m *Machine) ready(s *Session, n *Node, size int, now time.Duration) *Pipe {
+// ready returns the pipe to the node if a held request can be sent on it now, or nil.
+func (m *Machine) ready(h *held, n *Node, now time.Duration) *Pipe {
 	if n == nil {
 		return nil
 	}
+	s, size := h.Session, len(h.raw)
 	p := n.Pipe(s.lane)
 	if p.state != open {
 		m.open(p, now)
 		return nil
 	}
-	if m.mayOvertakeStrays(s, p, now) || p.full(size) || !m.unlatch(p, now) || p.full(size) { // unlatch may have sent something
+	if m.mayOvertakeStrays(s, p, now) || m.overtakesDeferred(p, &h.Request, h.raw) || p.full(size) || !m.unlatch(p, now) || p.full(size) { // unlatch may have sent something
 		return nil
 	}
 	return p

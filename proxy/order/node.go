@@ -56,7 +56,7 @@ func (n *Node) Owns() *ring.PartitionSet { return &n.owned }
 // replies that it keeps.
 func (n *Node) Inflight() (count int) {
 	count = n.Kept
-	n.Each(func(p *Pipe) { count += p.inflight.len() })
+	n.Each(func(p *Pipe) { count += p.Inflight() })
 	return count
 }
 

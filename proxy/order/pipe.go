@@ -23,8 +23,8 @@ const (
 	minBackoff  = 10 * time.Millisecond
 	maxBackoff  = 500 * time.Millisecond
 
-	// LargePatience is how many times longer a large or slow command may keep a node silent than a
-	// small one.
+	// LargePatience is how many times longer a long request or a transaction may keep a node silent
+	// than a small one, and whatever is slow if the node does not answer later.
 	LargePatience = 20
 )
 
@@ -55,6 +55,9 @@ type Pipe struct {
 	Lane Lane
 	// Shell is the shell's own side of the pipe. The Machine does not look at it.
 	Shell any
+	// AnswersLater says that the node answers later what takes long. The shell sets it before
+	// Opened.
+	AnswersLater bool
 
 	state        pipeState
 	attempt      uint64 // the number of the newest connection, to tell late events of older ones
@@ -62,6 +65,7 @@ type Pipe struct {
 	retryAt      time.Duration // before which a closed pipe is not opened again
 	failingSince time.Duration // the first of the attempts in a row that failed; 0: none
 	silent       int           // ticks since the last byte, with requests outstanding
+	probed       bool          // the node was asked for a sign of life since
 
 	buf               []byte
 	body              Body // not nil: has the memory of buf, which is one long request
@@ -69,6 +73,7 @@ type Pipe struct {
 	inflight          fifo
 	unsent            int // requests of which nothing was written
 	latch             latch
+	later             deferrals
 	strays            bool // of a lost connection, and no newer one was acknowledged since
 }
 
@@ -86,33 +91,37 @@ func (p *Pipe) IsFailing() bool { return p.state == closed && p.failingSince > 0
 func (p *Pipe) Attempt() uint64 { return p.attempt }
 
 // Inflight returns the number of requests without a reply.
-func (p *Pipe) Inflight() int { return p.inflight.len() }
+func (p *Pipe) Inflight() int { return p.inflight.len() + len(p.later.list) }
 
 // Size returns the bytes of memory that the pipe keeps for its requests. A request that was not
 // copied is not included.
 func (p *Pipe) Size() int {
 	if p.body != nil {
-		return 0
+		return p.later.bytes
 	}
-	return cap(p.buf)
+	return cap(p.buf) + p.later.bytes
 }
 
 func (p *Pipe) tail() uint64 { return p.base + uint64(len(p.buf)) }
 
 // full reports whether a request of n bytes must wait for room.
 func (p *Pipe) full(n int) bool {
-	if p.inflight.len() == 0 {
+	if p.inflight.len() == 0 && len(p.later.list) == 0 {
 		return false
 	}
-	return p.inflight.len() >= maxPipeRequests || int(p.tail()-p.acked)+n > maxPipeBytes || n > HugeRequest || p.body != nil
+	return p.inflight.len() >= maxPipeRequests || p.kept()+n > maxPipeBytes || n > HugeRequest || p.body != nil ||
+		len(p.later.list) >= member.MaxLater
 }
+
+// kept returns the bytes of the outstanding requests that were copied.
+func (p *Pipe) kept() int { return int(p.tail()-p.acked) + p.later.bytes }
 
 // IsFull reports whether the pipe is open and cannot take a request of n bytes now.
 func (p *Pipe) IsFull(n int) bool { return p.state == open && p.full(n) }
 
 // HasRoom reports whether sessions that found the pipe full may try again.
 func (p *Pipe) HasRoom() bool {
-	return p.inflight.len() < maxPipeRequests/2 && int(p.tail()-p.acked) < maxPipeBytes/2
+	return p.inflight.len() < maxPipeRequests/2 && p.kept() < maxPipeBytes/2 && len(p.later.list) < member.MaxLater/2
 }
 
 // send queues a request whose bytes are raw. It copies them, unless there is a body, which it takes
@@ -155,7 +164,7 @@ func (p *Pipe) MayWait() bool { return p.sent > p.acked && p.inflight.endsAt(p.s
 // Wrote is the event that the shell has written the first n bytes of Queued.
 func (p *Pipe) Wrote(n int) {
 	p.sent += uint64(n)
-	if n > 0 && p.Lane.Kind != member.Common {
+	if n > 0 && p.Lane.Kind != member.Common && !p.probed {
 		p.silent = 0
 	}
 }
@@ -167,7 +176,7 @@ func (p *Pipe) TakeUnsent() (n int) {
 }
 
 // Heard is the event that the node has sent something.
-func (p *Pipe) Heard() { p.silent = 0 }
+func (p *Pipe) Heard() { p.silent, p.probed = 0, false }
 
 // Front returns the request to which the next reply belongs, valid until Pop or the next event of
 // the Machine. It returns nil if no written request waits for a reply: the node must not have sent
@@ -220,7 +229,7 @@ func (m *Machine) open(p *Pipe, now time.Duration) {
 	if !p.failing(now) {
 		p.failingSince = now
 	}
-	p.state, p.silent = opening, 0
+	p.state, p.silent, p.probed = opening, 0, false
 	p.attempt++
 	m.act(Action{Kind: Dial, Pipe: p})
 }
@@ -251,7 +260,7 @@ func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 	if p.state == closed {
 		return
 	}
-	m.act(Action{Kind: Close, Pipe: p, Err: why, Inflight: p.inflight.len(), Notable: (p.state == open || p.backoff == 0) && !p.Node.gone})
+	m.act(Action{Kind: Close, Pipe: p, Err: why, Inflight: p.Inflight(), Notable: (p.state == open || p.backoff == 0) && !p.Node.gone})
 	p.state = closed
 	p.attempt++
 	p.latch = latch{}
@@ -261,8 +270,10 @@ func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 	since := p.Node.failingSince(now)
 	buf, body, base, sent, begin := p.buf, p.takeBody(), p.base, p.sent, p.acked
 	queue := p.inflight
-	p.inflight, p.unsent = fifo{}, 0
+	list := p.later.list
+	p.inflight, p.unsent, p.later, p.AnswersLater = fifo{}, 0, deferrals{}, false
 	p.buf, p.base, p.acked, p.sent = nil, 0, 0, 0
+	m.returnDeferred(p, list, since, now)
 	for queue.len() > 0 {
 		r := *queue.front()
 		queue.pop()
@@ -295,7 +306,8 @@ func (p *Pipe) failing(now time.Duration) bool {
 
 // tick counts a tick of silence, and gives the pipe up after too many.
 func (m *Machine) tick(p *Pipe, now time.Duration) {
-	if p.sent == p.acked && p.state != opening {
+	answered := p.sent == p.acked && p.state != opening
+	if answered && len(p.later.list) == 0 {
 		p.silent = 0
 		return
 	}
@@ -304,7 +316,9 @@ func (m *Machine) tick(p *Pipe, now time.Duration) {
 	switch {
 	case p.state == opening:
 		limit = openTicks
-	case p.Lane.Kind != member.Common && p.silent > limit:
+	case answered:
+		m.probe(p)
+	case p.Lane.Kind != member.Common && p.silent > limit && !p.prompt():
 		limit *= m.patienceWith(p, now)
 	}
 	if p.silent > limit {

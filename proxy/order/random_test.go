@@ -13,8 +13,8 @@ import (
 )
 
 // schedule is a Machine between sessions and two nodes, where everything happens in random order:
-// requests arrive, replies arrive, timers run down, pipes are lost, partitions change hands, and
-// tables come, with both nodes or with one.
+// requests arrive, replies arrive at once or later, timers run down, pipes are lost, partitions change
+// hands, and tables come, with both nodes or with one.
 type schedule struct {
 	*Machine
 	rng      *rand.Rand
@@ -24,6 +24,7 @@ type schedule struct {
 	executed [sessions][partitions]uint64 // the newest write executed
 	acked    [sessions][partitions]uint64 // the newest write whose client knows that it was executed
 	known    map[*Session]map[uint64]bool // the requests that were executed once
+	pinned   map[*Session]map[uint64]bool // the reads that were deferred once
 	server   [partitions]int              // -1: between two nodes
 	began    [partitions]uint64           // the epoch in which its server gained it
 	owner    [partitions]int              // by the newest table
@@ -55,7 +56,10 @@ type way struct {
 	forth   []message
 	back    []answer
 	latched [partitions]bool
-	era     uint64 // the newest epoch that the node knows the proxy to know, see ownership.Gate
+	busy    [partitions]bool // by a write that the node answers later
+	later   []message        // what the node answers later
+	token   uint64           // of the newest of these
+	era     uint64           // the newest epoch that the node knows the proxy to know, see ownership.Gate
 }
 
 // message is a request on its way.
@@ -63,11 +67,13 @@ type message struct {
 	Request        // Session nil: RETRY
 	read    bool   // it only reads
 	epoch   uint64 // of RETRY
+	token   uint64 // not 0: it is answered later
 }
 
-// answer is a reply on its way.
+// answer is a reply on its way. With a token it is that, or a push.
 type answer struct {
 	message
+	push    bool
 	refused bool
 	why     Refusal
 }
@@ -75,11 +81,13 @@ type answer struct {
 func newSchedule(seed uint64, broken *Broken) *schedule {
 	h := &schedule{
 		Machine: New(Config{Patience: time.Hour, SilentTicks: 1 << 30, Broken: broken}), rng: rand.New(rand.NewPCG(seed, 1)),
-		now: time.Minute, ways: make(map[*Pipe]*way), epoch: 1, known: make(map[*Session]map[uint64]bool),
+		now: time.Minute, ways: make(map[*Pipe]*way), epoch: 1,
+		known: make(map[*Session]map[uint64]bool), pinned: make(map[*Session]map[uint64]bool),
 	}
 	for range sessions {
 		s := &Session{Owner: noOwner{}}
-		h.sessions, h.known[s] = append(h.sessions, s), make(map[uint64]bool)
+		h.sessions = append(h.sessions, s)
+		h.known[s], h.pinned[s] = make(map[uint64]bool), make(map[uint64]bool)
 	}
 	h.install()
 	return h
@@ -157,14 +165,14 @@ func (h *schedule) write(p *Pipe) {
 	if w == nil {
 		return // lost meanwhile
 	}
-	first := p.Inflight() - p.TakeUnsent()
-	for i := first; i < p.Inflight(); i++ {
+	first := p.inflight.len() - p.TakeUnsent()
+	for i := first; i < p.inflight.len(); i++ {
 		r := *p.inflight.at(i)
 		begin := p.acked
 		if i > 0 {
 			begin = p.inflight.at(i - 1).end
 		}
-		w.forth = append(w.forth, message{r, onlyReads(words(p.buf[begin-p.base : r.end-p.base])), p.latch.epoch})
+		w.forth = append(w.forth, message{Request: r, read: onlyReads(words(p.buf[begin-p.base : r.end-p.base])), epoch: p.latch.epoch})
 	}
 	p.Wrote(len(p.Queued()))
 }
@@ -197,29 +205,74 @@ func (h *schedule) execute(w *way) {
 	switch p := a.Partition; {
 	case a.Session == nil:
 		w.latched, w.era = [partitions]bool{}, max(w.era, a.epoch)
-	case w.latched[p] || h.server[p] != w.node || h.began[p] > w.era:
-		a.refused = true
-		switch other := h.server[p]; {
-		case other == w.node:
-			a.why = Refusal{Epoch: h.began[p]}
-		case other >= 0 && !w.latched[p]:
-			a.why = Refusal{Moved: true, Partition: p, Addr: fmt.Sprintf("n%d", other)}
-		}
-		w.latched[p] = true
+	case w.latched[p] || w.busy[p] || h.server[p] != w.node || h.began[p] > w.era || h.rng.IntN(10) == 0:
+		h.refuse(w, &a)
+	case h.rng.IntN(2) == 0:
+		h.postpone(w, &a.message)
 	default:
 		h.judge(w, &a.message)
 	}
 	w.back = append(w.back, a)
 }
 
+// refuse has the node refuse a request.
+func (h *schedule) refuse(w *way, a *answer) {
+	p := a.Partition
+	a.refused = true
+	switch other := h.server[p]; {
+	case other == w.node:
+		a.why = Refusal{Epoch: h.began[p]}
+	case other >= 0 && !w.latched[p]:
+		a.why = Refusal{Moved: true, Partition: p, Addr: fmt.Sprintf("n%d", other)}
+	}
+	w.latched[p] = true
+}
+
+// postpone has the node answer a request later. A read has its moment now.
+func (h *schedule) postpone(w *way, r *message) {
+	w.token++
+	r.token = w.token
+	if r.read {
+		h.judge(w, r)
+		h.pinned[r.Session][r.number()] = true
+	} else {
+		w.busy[r.Partition] = true
+	}
+	w.later = append(w.later, *r)
+}
+
+// complete has the node finish a request that it answers later. A write may be refused then: because
+// the partition has gone, or the node does not know whether it has.
+func (h *schedule) complete(w *way) {
+	if len(w.later) == 0 {
+		return
+	}
+	i := h.rng.IntN(len(w.later))
+	a := answer{message: w.later[i], push: true}
+	w.later = slices.Delete(w.later, i, i+1)
+	if p := a.Partition; !a.read {
+		w.busy[p] = false
+		if h.server[p] != w.node || h.began[p] > w.era || h.rng.IntN(4) == 0 {
+			h.refuse(w, &a)
+		} else {
+			h.judge(w, &a.message)
+		}
+	}
+	w.back = append(w.back, a)
+}
+
+// number tells a request from the others of its session.
+func (r *message) number() uint64 { return r.Seq*partitions + uint64(r.Partition) }
+
 // judge notices a request that is executed too late: for the first time behind a newer write of its
-// session, or at all behind one that was answered. A read whose connection was lost may be.
+// session, or at all behind one that was answered. A read may be whose connection was lost, or that
+// is repeated because another was lost before it was complete: its client has the replies to neither.
 func (h *schedule) judge(w *way, r *message) {
 	i, p := slices.Index(h.sessions, r.Session), r.Partition
 	known := h.known[r.Session]
-	id := r.Seq*partitions + uint64(p)
+	id := r.number()
 	late := r.Seq < h.acked[i][p] || r.Seq < h.executed[i][p] && !known[id]
-	if late && !(r.read && w.lost) {
+	if late && !(r.read && (w.lost || h.pinned[r.Session][id])) {
 		h.fault = fmt.Sprintf("session %d: %d is executed behind %d", i, r.Seq, h.executed[i][p])
 	}
 	known[id] = true
@@ -235,13 +288,27 @@ func (h *schedule) answer(p *Pipe, w *way) {
 	}
 	a := w.back[0]
 	w.back = w.back[1:]
-	if a.refused {
+	inStep := true
+	switch {
+	case a.push && a.refused:
+		inStep = h.RefusedLater(p, a.token, a.why, h.now)
+	case a.refused:
 		h.Refused(p, a.why, h.now)
-	} else {
+	case a.token > 0 && !a.push:
+		inStep = h.Later(p, a.token)
+	default:
 		if a.Session != nil && !a.read {
-			h.acked[slices.Index(h.sessions, a.Session)][a.Partition] = a.Seq
+			acked := &h.acked[slices.Index(h.sessions, a.Session)][a.Partition]
+			*acked = max(*acked, a.Seq)
 		}
-		p.Pop()
+		if !a.push {
+			p.Pop()
+		} else {
+			_, inStep = h.Completed(p, a.token)
+		}
+	}
+	if !inStep {
+		h.fault = "the pipe is out of step"
 	}
 	h.run()
 }
@@ -275,13 +342,18 @@ func (h *schedule) step() {
 		h.submit()
 	case x < 70 && len(h.order) > 0:
 		p := h.order[h.rng.IntN(len(h.order))]
-		if h.rng.IntN(2) == 0 {
-			h.execute(h.ways[p])
-		} else {
-			h.answer(p, h.ways[p])
+		switch w := h.ways[p]; h.rng.IntN(9) {
+		case 0, 1, 2, 3:
+			h.execute(w)
+		case 4:
+			h.complete(w)
+		default:
+			h.answer(p, w)
 		}
 	case x < 73 && len(h.cut) > 0:
-		h.execute(h.cut[h.rng.IntN(len(h.cut))])
+		w := h.cut[h.rng.IntN(len(h.cut))]
+		h.execute(w)
+		h.complete(w)
 	case x < 80:
 		h.connect()
 	case x < 87:
@@ -297,11 +369,36 @@ func (h *schedule) step() {
 	case x < 98 && len(h.order) > 0:
 		h.Lost(h.order[h.rng.IntN(len(h.order))], ErrSilent, h.now)
 		h.run()
+		h.count()
 	case x < 99 && h.rng.IntN(4) == 0:
 		h.leave()
 	default:
 		h.Tick(h.now)
 		h.run()
+	}
+}
+
+// count notices a request of which nobody knows any more.
+func (h *schedule) count() {
+	for i, s := range h.sessions {
+		n := len(s.held)
+		for _, node := range append(slices.Clone(h.list), h.leaving...) {
+			node.Each(func(p *Pipe) {
+				for i := range p.inflight.len() {
+					if p.inflight.at(i).Session == s {
+						n++
+					}
+				}
+				for _, d := range p.later.list {
+					if d.Session == s {
+						n++
+					}
+				}
+			})
+		}
+		if n != s.Outstanding() {
+			h.fault = fmt.Sprintf("session %d: %d requests are outstanding, and %d are somewhere", i, s.Outstanding(), n)
+		}
 	}
 }
 
@@ -335,6 +432,9 @@ func TestBrokenRulesInRandomSchedules(t *testing.T) {
 		"change the route of outstanding requests":            {IgnoreRoutes: true},
 		"change the lane of outstanding requests":             {ChangeLanes: true},
 		"overtake strays in another lane":                     {ForgetStrays: true},
+		"forget what was deferred when its pipe broke":        {ForgetDeferred: true},
+		"take what is deferred for answered":                  {UncountDeferred: true},
+		"send for a partition while a write is deferred":      {OvertakeDeferred: true},
 	} {
 		if seed, fault := firstFault(500, &broken); fault == "" {
 			t.Errorf("%s: not noticed in 500 schedules", name)

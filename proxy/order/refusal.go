@@ -24,16 +24,21 @@ type Refusal struct {
 func (m *Machine) Refused(p *Pipe, why Refusal, now time.Duration) {
 	r := *p.inflight.front()
 	raw := p.buf[p.acked-p.base : r.end-p.base]
-	if p.latch.add(&r, raw, p.tail(), why.Epoch) {
+	m.refused(p, &r, raw, p.takeBody(), why, now)
+	p.drop(p.inflight.front())
+}
+
+// refused does what a refusal of a request of the pipe asks for. See keep about raw and body.
+func (m *Machine) refused(p *Pipe, r *Request, raw []byte, body Body, why Refusal, now time.Duration) {
+	if p.latch.add(r, raw, p.tail(), why.Epoch) {
 		m.retrySoon()
 	}
 	m.Counts.Refusals++
 	if why.Moved {
 		m.act(Action{Kind: Refresh})
-		m.follow(&r, why)
+		m.follow(r, why)
 	}
-	m.undone(&r, raw, p.takeBody(), now)
-	p.drop(p.inflight.front())
+	m.undone(r, raw, body, now)
 }
 
 // follow routes a partition to the node that a -MOVED reply names, until the next table. Every

@@ -1,0 +1,204 @@
+package order
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// A node answers a request that takes long by a token, and completes it by a push (see
+// internal/member). In between the request is deferred: it has left the pipe's FIFO, so that the
+// replies behind it are paired with the requests behind it, and everything else takes it for
+// outstanding. Its bytes stay, because it may come back refused or its pipe may break:
+//
+//	pipe   D G H    D: token 7    FIFO G H, deferred D    G: reply, H: reply, 7: D's reply
+//
+// A deferred read has its moment already: the node reads from what the key held then. A deferred
+// write has not, nor has a request with keys in several partitions. Its node refuses all later
+// requests of the pipe for these partitions until it is complete, and the Machine sends none
+// meanwhile. So it is overtaken by nothing, also when its completion is a refusal and a RETRY is on
+// its way to the node:
+//
+//	wrong  D RETRY D2            D is refused in the end, RETRY makes the node forget that, D2 is not
+//	right  D RETRY ... D' D2     D2 is held until D is complete
+//
+// A RETRY for other partitions does not wait for deferred requests: the node goes on refusing what
+// would overtake them.
+
+// deferred is a request that its node completes later.
+type deferred struct {
+	held
+	token  uint64
+	writes bool     // or has keys in several partitions
+	places []uint16 // these partitions; none: any
+}
+
+// deferrals are the deferred requests of a pipe.
+type deferrals struct {
+	list   []deferred // by token
+	newest uint64     // token
+	bytes  int        // of the requests that were copied
+	writes int        // how many of list have writes set
+}
+
+// Later is the event that the node will complete the front request of a pipe by a push with the
+// token. It takes the request off the FIFO. If ok is false, the node is out of step and nothing has
+// happened.
+func (m *Machine) Later(p *Pipe, token uint64) (ok bool) {
+	r, l := p.Front(), &p.later
+	if r == nil || r.Session == nil || token <= l.newest || len(l.list) >= member.MaxLater {
+		return false
+	}
+	raw, body := p.buf[p.acked-p.base:r.end-p.base], p.takeBody()
+	if body == nil {
+		raw = bytes.Clone(raw)
+		l.bytes += len(raw)
+	}
+	d := deferred{held: held{Request: *r, raw: raw, body: body}, token: token, writes: !onlyReads(words(raw))}
+	if part, ok := r.Part.(Scattered); ok {
+		d.writes = true
+		if len(raw) <= aheadBytes {
+			d.places = part.Partitions(raw)
+		}
+	} else if d.writes {
+		d.places = []uint16{r.Partition}
+	}
+	p.drop(r)
+	l.newest = token
+	l.list = append(l.list, d)
+	if d.writes {
+		l.writes++
+	}
+	if m.broken.uncountsDeferred() && !d.asks {
+		d.Session.remote--
+	}
+	return true
+}
+
+// take removes the request with the token.
+func (l *deferrals) take(token uint64) (d deferred, ok bool) {
+	i, ok := slices.BinarySearchFunc(l.list, token, func(d deferred, token uint64) int { return cmp.Compare(d.token, token) })
+	if !ok {
+		return d, false
+	}
+	d = l.list[i]
+	l.list = slices.Delete(l.list, i, i+1)
+	if d.body == nil {
+		l.bytes -= len(d.raw)
+	}
+	if d.writes {
+		l.writes--
+	}
+	return d, true
+}
+
+// Completed is the event that the reply to the deferred request with the token has come. It returns
+// the request and frees its bytes. If ok is false, there is no such request: the node is out of step.
+func (m *Machine) Completed(p *Pipe, token uint64) (r Request, ok bool) {
+	d, ok := p.later.take(token)
+	if !ok {
+		return r, false
+	}
+	release(d.body)
+	if !d.asks && !m.broken.uncountsDeferred() {
+		d.Session.remote--
+	}
+	m.passOn(&d)
+	return d.Request, true
+}
+
+// RefusedLater is the event that the node has not executed the deferred request with the token after
+// all. It is Refused for that request. If ok is false, the node is out of step.
+func (m *Machine) RefusedLater(p *Pipe, token uint64, why Refusal, now time.Duration) (ok bool) {
+	d, ok := p.later.take(token)
+	if !ok {
+		return false
+	}
+	if m.broken.uncountsDeferred() && !d.asks {
+		d.Session.remote++
+	}
+	m.refused(p, &d.Request, d.raw, d.body, why, now)
+	m.passOn(&d)
+	return true
+}
+
+// passOn has the requests that waited for a deferred write tried again soon.
+func (m *Machine) passOn(d *deferred) {
+	if d.writes && len(m.holding) > 0 {
+		m.retrySoon()
+	}
+}
+
+// returnDeferred decides about the deferred requests of a pipe that broke. since is when its node
+// could last be reached.
+func (m *Machine) returnDeferred(p *Pipe, list []deferred, since, now time.Duration) {
+	if m.broken.forgetsDeferred() {
+		return
+	}
+	for i := range list {
+		d := &list[i]
+		if d.since == 0 {
+			d.since = since
+		}
+		if m.broken.uncountsDeferred() && !d.asks {
+			d.Session.remote++
+		}
+		m.returned(&d.Request, d.raw, d.body, p, true, now)
+	}
+}
+
+// overtakesDeferred reports whether a request, whose bytes are raw, must wait for a deferred write.
+func (m *Machine) overtakesDeferred(p *Pipe, r *Request, raw []byte) bool {
+	if p.later.writes == 0 || m.broken.overtakesDeferred() {
+		return false
+	}
+	part, ok := r.Part.(Scattered)
+	if !ok {
+		return p.later.writesTo(r.Partition)
+	}
+	return len(raw) > aheadBytes || slices.ContainsFunc(part.Partitions(raw), p.later.writesTo)
+}
+
+// writesTo reports whether a deferred write may concern the partition.
+func (l *deferrals) writesTo(partition uint16) bool {
+	return slices.ContainsFunc(l.list, func(d deferred) bool {
+		return d.writes && !d.asks && (len(d.places) == 0 || slices.Contains(d.places, partition))
+	})
+}
+
+// promptRequest is up to how many bytes a request is short.
+const promptRequest = 64 << 10
+
+// prompt reports whether the front request of a pipe gets an answer at once, if its node lives:
+// because the node answers later what takes long. Long requests and transactions it executes at
+// once.
+func (p *Pipe) prompt() bool {
+	r := p.Front()
+	if r == nil || !p.AnswersLater || p.body != nil || r.end-p.acked > promptRequest {
+		return false
+	}
+	if r.Session == nil {
+		return true // PING, RETRY, or the end of a ticket
+	}
+	args := words(p.buf[p.acked-p.base : r.end-p.base])
+	if len(args) == 0 {
+		return false
+	}
+	cmd := command.Row(args)
+	return cmd != nil && (cmd.Flags&command.Heavy != 0 || cmd.ID == command.DunlinEach || cmd.ID == command.DunlinFetch)
+}
+
+// probe asks a node something that it answers at once, when it has been silent for half of what is
+// too long and nothing but deferred requests is outstanding. So a dead node's are given up as soon
+// as others.
+func (m *Machine) probe(p *Pipe) {
+	if p.silent == (m.silentTicks+1)/2 {
+		p.probed = true
+		m.Tell(p, resp.AppendRequest(nil, []byte("PING")))
+	}
+}

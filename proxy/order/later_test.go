@@ -1,0 +1,245 @@
+package order
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// request builds the bytes of one.
+func request(words ...string) []byte {
+	var args [][]byte
+	for _, w := range words {
+		args = append(args, []byte(w))
+	}
+	return resp.AppendRequest(nil, args...)
+}
+
+// send submits a request in a lane. It returns the pipe that was written, nil if it is held.
+func (h *shell) send(s *Session, l Lane, partition uint16, seq uint64, raw []byte) *Pipe {
+	h.t.Helper()
+	if !h.Enter(s, l) {
+		h.t.Fatal("the session must wait")
+	}
+	p, ok := h.Submit(s, Request{Session: s, Seq: seq, Origin: Origin{Partition: partition}}, raw, h.now)
+	if !ok {
+		h.t.Fatal("the pipe is full")
+	}
+	if p != nil {
+		p.Wrote(len(p.Queued()))
+	}
+	h.run()
+	return p
+}
+
+// opened opens the pipe of a lane, whose node answers later.
+func (h *shell) opened(l Lane) *Pipe {
+	h.send(&Session{Owner: noOwner{}}, l, 0, 1, request("GET", "x"))
+	p := h.Owner(0).Pipe(l)
+	p.Pop()
+	p.AnswersLater = true
+	return p
+}
+
+func (h *shell) ticks(n int) {
+	for range n {
+		h.now += SilenceTick
+		h.Tick(h.now)
+		h.run()
+	}
+}
+
+// What is deferred is outstanding, though the requests behind it are answered.
+func TestDeferredIsOutstanding(t *testing.T) {
+	h := newShell(t)
+	p, s := h.opened(large), &Session{Owner: noOwner{}}
+	h.send(s, large, 1, 1, request("BITCOUNT", "x"))
+	h.send(s, large, 1, 2, request("GET", "x"))
+	if !h.Later(p, 7) || p.Front().Seq != 2 {
+		t.Fatal("the reply that follows does not belong to the request that follows")
+	}
+	p.Pop()
+	if s.Outstanding() != 1 || p.Inflight() != 1 || h.Owner(0).Inflight() != 1 || h.Enter(s, common) || !h.Enter(s, large) {
+		t.Errorf("%d outstanding, %d in flight; want 1, and the session to stay in its lane", s.Outstanding(), p.Inflight())
+	}
+	if h.send(s, large, 1, 3, request("SET", "x", "1")) == nil {
+		t.Error("a deferred read holds up what follows")
+	}
+	for token, want := range map[uint64]bool{6: false, 8: false, 7: true} {
+		if r, ok := h.Completed(p, token); ok != want || ok && r.Seq != 1 {
+			t.Errorf("token %d completes request %d, %v", token, r.Seq, ok)
+		}
+	}
+	if _, ok := h.Completed(p, 7); ok || s.Outstanding() != 1 || p.Size() > keepPipeBuf {
+		t.Errorf("a request is completed twice, or %d are outstanding", s.Outstanding())
+	}
+	for _, token := range []uint64{7, 0} { // not greater than the newest
+		if h.Later(p, token) {
+			t.Errorf("token %d was taken behind token 7", token)
+		}
+	}
+	p.Pop()
+	if h.Later(p, 8) {
+		t.Error("a token was taken without a request")
+	}
+	h.Tell(p, request("PING"))
+	h.run()
+	if h.Later(p, 9) {
+		t.Error("a request of the pipe's own was deferred")
+	}
+}
+
+// Nothing is sent for a partition while a write to it is deferred, and all is sent in order when the
+// write comes back refused.
+func TestDeferredWriteIsNotOvertaken(t *testing.T) {
+	h := newShell(t)
+	p, s, other := h.opened(common), &Session{Owner: noOwner{}}, &Session{Owner: noOwner{}}
+	h.send(s, common, 1, 1, request("APPEND", "x", "1"))
+	h.Later(p, 1)
+	if h.send(other, common, 2, 1, request("GET", "y")) == nil {
+		t.Error("another partition must wait")
+	}
+	p.Pop()
+	if h.send(s, common, 1, 2, request("APPEND", "x", "2")) != nil || h.send(other, common, 1, 2, request("GET", "x")) != nil {
+		t.Error("a deferred write is overtaken")
+	}
+	third := &Session{Owner: noOwner{}}
+	h.Enter(third, common)
+	whole := Request{Session: third, Part: scattered{new(int)}}
+	if h.SubmitTo(h.Owner(0), whole, request("MGET", "a", "b"), nil, h.now) == nil {
+		t.Error("a command on other partitions must wait")
+	}
+	p.Wrote(len(p.Queued()))
+	p.Pop()
+	if !h.RefusedLater(p, 1, Refusal{Epoch: 1}, h.now) || s.Outstanding() != 2 || h.Holding() != 2 {
+		t.Fatalf("%d outstanding, %d sessions hold; want 2, 2", s.Outstanding(), h.Holding())
+	}
+	h.now += time.Second
+	h.RetryTimer(h.now)
+	h.run()
+	var seqs []uint64
+	for i := range p.inflight.len() {
+		if r := p.inflight.at(i); r.Session == s {
+			seqs = append(seqs, r.Seq)
+		}
+	}
+	if !slices.Equal(seqs, []uint64{1, 2}) || h.Holding() != 0 {
+		t.Errorf("%v of the session are sent, want both in their order", seqs)
+	}
+}
+
+// A deferred request with keys in several partitions holds these, though it only reads.
+func TestDeferredOfSeveralPartitions(t *testing.T) {
+	h := newShell(t)
+	p, s := h.opened(common), &Session{Owner: noOwner{}}
+	h.Enter(s, common)
+	if h.SubmitTo(h.Owner(0), Request{Session: s, Part: scattered{new(int)}}, request("MGET", "a", "b"), nil, h.now) != p {
+		t.Fatal("it is held")
+	}
+	p.Wrote(len(p.Queued()))
+	if !h.Later(p, 1) {
+		t.Fatal("out of step")
+	}
+	for partition, held := range map[uint16]bool{3: true, 4: true, 5: false} {
+		if sent := h.send(&Session{Owner: noOwner{}}, common, partition, 1, request("SET", "x", "1")); (sent == nil) != held {
+			t.Errorf("partition %d: held %v, want %v", partition, sent == nil, held)
+		}
+	}
+	if _, ok := h.Completed(p, 1); !ok || p.later.writes != 0 {
+		t.Errorf("%d requests hold partitions", p.later.writes)
+	}
+}
+
+// When a node is silent, what it answers later is given up as soon as anything else: on an idle pipe
+// it is asked for a sign of life.
+func TestDeferredAreGivenUpWithTheirNode(t *testing.T) {
+	for _, lane := range []Lane{common, large} {
+		h := newShell(t)
+		p, reads, writes := h.opened(lane), &Session{Owner: noOwner{}}, &Session{Owner: noOwner{}}
+		h.send(reads, lane, 1, 1, request("BITCOUNT", "x"))
+		h.send(writes, lane, 2, 1, request("APPEND", "y", "1"))
+		if !h.Later(p, 1) || !h.Later(p, 2) {
+			t.Fatal("out of step")
+		}
+		for range 10 { // alive
+			h.ticks(3)
+			if p.Front() == nil {
+				t.Fatal("the node is not asked")
+			}
+			p.Heard()
+			p.Pop()
+		}
+		h.ticks(5)
+		if !p.IsOpen() {
+			t.Fatal("given up too early")
+		}
+		h.ticks(1)
+		if h.Holding() != 1 || reads.Outstanding() != 1 || writes.Outstanding() != 0 || !slices.Equal(h.failed, []Outcome{Unknown}) {
+			t.Errorf("%d sessions hold, outcomes %v; want the read to be held, and nobody to know about the write", h.Holding(), h.failed)
+		}
+		if _, ok := h.Completed(p, 1); ok {
+			t.Error("a completion of the lost connection was taken")
+		}
+	}
+}
+
+// How long a large pipe may be silent depends on what its node works on.
+func TestPatience(t *testing.T) {
+	long := request("SET", "x", string(make([]byte, promptRequest)))
+	for _, c := range []struct {
+		raw    []byte
+		later  bool
+		prompt bool
+	}{
+		{request("BITCOUNT", "x"), true, true}, {request("BITCOUNT", "x"), false, false}, {long, true, false},
+		{request("DUNLIN", "EXEC", "1", "0", "x"), true, false},
+		{member.AppendRequest(nil, member.VerbEach, make([]byte, 512), []byte("KEYS"), []byte("*")), true, true},
+	} {
+		h := newShell(t)
+		p := h.opened(large)
+		p.AnswersLater = c.later
+		h.send(&Session{Owner: noOwner{}}, large, 1, 1, c.raw)
+		h.ticks(6)
+		if p.IsOpen() == c.prompt {
+			t.Errorf("%.30q, answered later %v: given up at once %v, want %v", c.raw, c.later, !p.IsOpen(), c.prompt)
+		}
+	}
+}
+
+// Deferred requests count in the bounds of their pipe.
+func TestDeferredAreBounded(t *testing.T) {
+	h := newShell(t)
+	p, token := h.opened(common), uint64(0)
+	later := func(raw []byte) {
+		token++
+		h.send(&Session{Owner: noOwner{}}, common, 1, 1, raw)
+		if !h.Later(p, token) {
+			t.Fatal("out of step")
+		}
+	}
+	get := request("GET", "x")
+	for range member.MaxLater {
+		if p.IsFull(len(get)) {
+			t.Fatalf("full with %d requests", token)
+		}
+		later(get)
+	}
+	if !p.IsFull(len(get)) || p.HasRoom() {
+		t.Error("there is no bound of deferred requests")
+	}
+	for token := range uint64(member.MaxLater/2 + 1) {
+		h.Completed(p, token+1)
+	}
+	if p.IsFull(len(get)) || !p.HasRoom() || p.later.bytes != len(get)*(member.MaxLater/2-1) {
+		t.Errorf("no room, or %d bytes, when half of them are complete", p.later.bytes)
+	}
+	for !p.IsFull(HugeRequest) {
+		later(request("GET", string(make([]byte, HugeRequest-100))))
+	}
+	if len(p.later.list) > member.MaxLater/2+10 || p.Size() > maxPipeBytes+keepPipeBuf {
+		t.Errorf("%d deferred requests take %d bytes", len(p.later.list), p.Size())
+	}
+}
