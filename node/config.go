@@ -78,7 +78,7 @@ func (r *request) configureLater() {
 // configurePart: EACH CONFIG GET | RESETSTAT. internal/session answers a client's.
 func configurePart(r *request) {
 	n, id, args := r.node, r.Cmd.ID, exec.CloneArgs(r.Args)
-	r.CoverLater(func(context.Context, *ring.PartitionSet) []byte { return n.configure(id, args) })
+	r.coverLater(waits, func(context.Context, *ring.PartitionSet) []byte { return n.configure(id, args) })
 }
 
 // setPart: EACH CONFIG SET. The owner of partition 0 sets the parameters of the cluster, the others
@@ -86,7 +86,7 @@ func configurePart(r *request) {
 // what this node served before and still serves, so that the proxy asks the next owner of the rest.
 func setPart(r *request) {
 	n, wanted, args := r.node, r.wanted, exec.CloneArgs(r.Args)
-	r.answerLater(func() []byte {
+	r.haveAnswered(settles, false, func(context.Context) []byte {
 		_, before := n.coverage(&wanted)
 		if before.Has(0) && n.settingsSoon(args) {
 			return resp.AppendOK(member.AppendCovered(nil, &ring.PartitionSet{})) // the proxy asks again soon
@@ -105,7 +105,7 @@ func setPart(r *request) {
 			covered.Add(0) // the cluster has the parameters, whoever owns partition 0 by now
 		}
 		return append(member.AppendCovered(nil, &covered), reply...)
-	})
+	}, nil)
 }
 
 // configure executes CONFIG GET or RESETSTAT, and answers in RESP2. Any goroutine may call it,
@@ -148,8 +148,8 @@ func (n *Node) ApplySettings(s *ring.Settings) {
 }
 
 const (
-	// settingsPatience is how long a change of settings may take. It must end before the proxy that
-	// has asked for the change gives up on this node: see order.LargePatience.
+	// settingsPatience is how long a change of settings may take. It must end before an older proxy
+	// that has asked for the change gives up on this node: see order.LargePatience.
 	settingsPatience = 3 * time.Second
 	// coordinatorPatience is how long the coordinator waits for all members. It is shorter, so that
 	// the coordinator's answer, which names the members that are late, arrives in time.

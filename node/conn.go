@@ -6,6 +6,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/crew"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/measure"
 	"github.com/dunlin-cache/dunlin/node/stream"
@@ -33,6 +34,9 @@ type conn struct {
 	stopped   bool // OnData left requests because replies pile up
 	ended     bool // the peer sends no more: close when all is answered
 	closed    bool
+
+	jobs  jobs
+	queue crew.Queue // of their work
 }
 
 // flushStep is after how many bytes of replies OnData checks whether the peer still reads them.
@@ -134,7 +138,7 @@ func (w *worker) end(r *request, used, batch int) {
 	w.Count.Output(r.Finish())
 	w.ahead.forget()
 	cn.chargeParser()
-	idle := !cn.Answering && !cn.stopped
+	idle := !cn.Answering && !cn.stopped && cn.jobs.pending == 0
 	if cn.Closing || (cn.ended && idle) {
 		cn.Closing = true
 		cn.dropUpload()
@@ -177,25 +181,12 @@ func (cn *conn) beginProbation() {
 	cn.limitRequests()
 }
 
-// answer answers the request that a goroutine has finished, on the loop.
-func (cn *conn) answer(reply []byte) {
-	cn.resume(func(r *request) {
-		if resp.IsError(reply) {
-			r.CountFailure(string(reply))
-		}
-		if r.Room(len(reply)) {
-			r.Out = append(r.Out, reply...)
-		}
-	})
-}
-
 // resume continues a connection that waited for a goroutine. f answers the request, or has it wait
 // for another goroutine.
 func (cn *conn) resume(f func(r *request)) {
 	cn.Answering = false
 	x := cn.transaction
 	if cn.closed && x == nil {
-		cn.endPipe()
 		return
 	}
 	r := cn.worker.begin(cn)
@@ -236,6 +227,7 @@ func (cn *conn) OnEOF(*netloop.Conn) bool {
 // OnClose ends the connection.
 func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	cn.closed = true
+	cn.dropJobs()
 	cn.dropUpload()
 	switch {
 	case errors.Is(err, netloop.ErrSlowReader):
@@ -243,7 +235,6 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	case errors.Is(err, netloop.ErrNoMemory):
 		cn.worker.Count.Starved++
 	}
-	inGoroutine := cn.Answering && !cn.State.Blocked // it cannot be stopped: resume ends the pipe
 	cn.State.Leave()
 	cn.worker.remove(cn)
 	cn.stream.Close()
@@ -253,7 +244,5 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	if cn.pipe != nil && cn.pipe.tickets {
 		cn.node.tickets.Close(cn.pipe)
 	}
-	if !inGoroutine {
-		cn.endPipe()
-	}
+	cn.endPipe()
 }

@@ -36,6 +36,9 @@ type request struct {
 	reading    bool // the present request is at the front of the connection's input
 
 	wanted ring.PartitionSet // by an EACH that is executed
+
+	deferred bool // the present command is answered later
+	resumed  *job // not nil: the present command, which a goroutine has worked on
 }
 
 // own turns a function that needs the node into a handler.

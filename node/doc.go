@@ -10,6 +10,7 @@
 //	hold     of a partition, by a transaction that takes longer than a lock (transaction_run.go, hold.go)
 //	aside    a client that is paused, waits, or does not want all replies (clients.go)
 //	ticket   stands for a large reply until its proxy has fetched it (node/ticket)
+//	job      a command that a goroutine works on. A pipe goes on meanwhile (jobs.go)
 //	view     the present table as this node obeys it: serve, wait or refuse, for each partition
 //	gained   of a partition: the table gives it to this node, which serves it once nobody else
 //	         can still do so
@@ -51,6 +52,10 @@
 //     refused and come again (ownership.Gate).
 //   - A command that a proxy gave up with its pipe is not executed after the node has acknowledged
 //     the pipe's next generation (ownership.Generations).
-//   - Replies leave in the order of the requests. While one of them waits for a goroutine, its
-//     connection reads nothing more.
+//   - Replies leave in the order of the requests. While a goroutine works for one of them, a
+//     client's connection reads nothing more. A pipe goes on: a token takes the place of the
+//     reply, and a push brings it.
+//   - What goroutines work on changes nothing any more once its connection has ended, except for
+//     settings and the rest of a transaction, for which the pipe's next generation waits.
+//   - Few goroutines compute at a time, and they take turns between connections (node/crew).
 package node

@@ -15,23 +15,31 @@ import (
 
 // A request is its own exec.Host and exec.Keyspace: what its handler asks of the node.
 
-// AnswerLater stops the connection, has a goroutine call f, and appends the reply that f returns.
+// AnswerLater has a goroutine call f, and appends the reply that f returns.
 func (r *request) AnswerLater(f func(ctx context.Context) (reply []byte)) {
-	ctx := r.node.ctx
-	r.answerLater(func() []byte { return f(ctx) })
+	r.haveAnswered(computes, true, f, nil)
 }
 
-// Later stops the connection and hands w to a goroutine.
+// Later hands w to a goroutine.
 func (r *request) Later(w exec.Work) {
-	r.holdOn()
-	cn := r.conn
-	cn.pause()
-	cn.node.goJob(func() {
-		w.Run(cn.node.ctx)
-		cn.post(func() {
-			defer w.End()
-			cn.resume(func(r *request) { w.Reply(&r.Request) })
-		})
+	cn, e, how := r.conn, computes, pinned
+	if plans[r.Cmd.ID].keys == anySlots {
+		e, how = waits, halfway
+	} else if r.Cmd.Flags&command.Write != 0 {
+		how = again
+	}
+	j := r.beginJob(how)
+	if j == nil {
+		w.End()
+		return
+	}
+	waiter, _ := w.(exec.Waiter)
+	cn.run(j, e, func(ctx context.Context) {
+		if j.transaction || ctx.Err() == nil {
+			w.Run(ctx)
+		}
+	}, waiter, func() {
+		cn.finish(j, func(r *request) { w.Reply(&r.Request) }, w.End)
 	})
 }
 
@@ -51,21 +59,26 @@ func (r *request) Cover() ring.PartitionSet {
 	return covered
 }
 
-// CoverLater is AnswerLater for a command over all keys. No barrier waits for the goroutine: if the
-// view has changed meanwhile, f may have found keys of a partition that this node has lost. A part
-// of a reply must be right about that, so CoverLater calls f again.
+// CoverLater is AnswerLater for a command over all keys. No barrier waits for the goroutine: when
+// the view has changed, f may have found keys of a partition that this node has lost meanwhile. A
+// part of a reply must be right about that, so CoverLater calls f again.
 func (r *request) CoverLater(f func(ctx context.Context, covered *ring.PartitionSet) (reply []byte)) {
+	r.coverLater(computes, f)
+}
+
+// coverLater is CoverLater with some effort.
+func (r *request) coverLater(e effort, f func(ctx context.Context, covered *ring.PartitionSet) (reply []byte)) {
 	n := r.node
 	if !r.Part {
 		_, covered := n.coverage(&allPartitions) // none while the node is fenced
-		r.answerLater(func() []byte { return f(n.ctx, &covered) })
+		r.haveAnswered(e, false, func(ctx context.Context) []byte { return f(ctx, &covered) }, nil)
 		return
 	}
 	wanted := r.wanted
-	r.answerLater(func() []byte {
+	r.haveAnswered(e, false, func(ctx context.Context) []byte {
 		for range coverTries {
 			before, covered := n.coverage(&wanted)
-			reply := f(n.ctx, &covered)
+			reply := f(ctx, &covered)
 			if resp.IsError(reply) {
 				return reply
 			}
@@ -74,28 +87,33 @@ func (r *request) CoverLater(f func(ctx context.Context, covered *ring.Partition
 			}
 		}
 		return resp.AppendError(nil, errTakingOver)
-	})
+	}, nil)
 }
 
 // coverTries bounds how often a command over all keys runs again because a new table has arrived.
 const coverTries = 5
 
-// Drop deletes all keys of those partitions that the node still serves. It runs outside the loops,
-// and no barrier waits for it. So it drops each partition between two tables: a partition that this
-// node has lost meanwhile may be a copy, which must stay as it is.
-func (r *request) Drop(partitions *ring.PartitionSet) {
+// DropLater deletes all keys of the partitions that the node serves and the reply must cover, and
+// answers OK. It stops when the connection ends: behind that, nothing that came over the connection
+// drops anything. It runs outside the loops, and no barrier waits for it. So it drops each partition
+// between two tables: a partition that this node has lost meanwhile may be a copy, which must stay as
+// it is. It takes no place of the crew, because it waits for those who hold partitions.
+func (r *request) DropLater() {
 	n := r.node
-	for p := range uint16(ring.Partitions) {
-		if partitions.Has(p) {
-			n.dropServed(p)
+	r.coverLater(waits, func(ctx context.Context, covered *ring.PartitionSet) []byte {
+		for p := range uint16(ring.Partitions) {
+			if covered.Has(p) {
+				n.dropServed(ctx, p)
+			}
 		}
-	}
+		return resp.AppendOK(nil)
+	})
 }
 
 // dropServed deletes all keys of a partition that the node serves, once nobody holds it.
-func (n *Node) dropServed(p uint16) {
-	for n.ctx.Err() == nil {
-		h := n.tryDrop(p)
+func (n *Node) dropServed(ctx context.Context, p uint16) {
+	for ctx.Err() == nil {
+		h := n.tryDrop(ctx, p)
 		if h == nil {
 			return
 		}
@@ -103,13 +121,13 @@ func (n *Node) dropServed(p uint16) {
 	}
 }
 
-func (n *Node) tryDrop(p uint16) *engine.Hold {
+func (n *Node) tryDrop(ctx context.Context, p uint16) *engine.Hold {
 	n.tableMu.Lock()
 	defer n.tableMu.Unlock()
 	if n.view.Load().Standing[p] != ownership.Serving {
 		return nil
 	}
-	return n.engine.DropUnheld(p)
+	return n.engine.DropUnheld(p, func() bool { return ctx.Err() == nil })
 }
 
 // pause stops a connection until resume.
@@ -118,24 +136,66 @@ func (cn *conn) pause() {
 	cn.Socket.Pause()
 }
 
-// answerLater stops the connection, has a goroutine call f, and appends the reply that f returns. f
+// answerLater has a goroutine call f, which merely waits, and appends the reply that f returns. f
 // must not use the request or views of its arguments, and must return soon after the node closes.
-func (r *request) answerLater(f func() []byte) { r.answerLaterThen(f, func() {}) }
+func (r *request) answerLater(f func() []byte) { r.answerLaterThen(f, nil) }
 
 // answerLaterThen is answerLater, but calls then on the loop before it appends the reply.
 func (r *request) answerLaterThen(f func() []byte, then func()) {
-	r.holdOn()
+	r.haveAnswered(waits, false, func(context.Context) []byte { return f() }, then)
+}
+
+// haveAnswered has a goroutine call f, and appends the reply that f returns. If there is a then, the
+// loop calls it before that. A keyed command concerns r.Partition. Only its f is called when ctx has
+// ended already, to release what it holds.
+func (r *request) haveAnswered(e effort, keyed bool, f func(ctx context.Context) []byte, then func()) {
 	cn := r.conn
-	cn.pause()
+	how := pinned
+	if !keyed {
+		how = unkeyed
+	}
+	j := r.beginJob(how)
+	if j == nil {
+		if keyed {
+			f(ended)
+		}
+		return
+	}
 	timing := r.timingLater()
-	cn.node.goJob(func() {
-		begun := time.Now()
-		reply := f()
-		took := time.Since(begun)
-		cn.post(func() {
-			timing.end(took)
+	var reply []byte
+	var took time.Duration
+	cn.run(j, e, func(ctx context.Context) {
+		if keyed || ctx.Err() == nil {
+			begun := time.Now()
+			reply = f(ctx)
+			took = time.Since(begun)
+		}
+	}, nil, func() {
+		timing.end(took)
+		if then != nil {
 			then()
-			cn.answer(reply)
-		})
+		}
+		cn.charge(j, len(reply))
+		cn.finish(j, func(r *request) {
+			r.Cmd = j.cmd
+			r.append(reply)
+		}, func() {})
 	})
+}
+
+// ended is a context that has ended.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// append answers with what a goroutine has made.
+func (r *request) append(reply []byte) {
+	if resp.IsError(reply) {
+		r.CountFailure(string(reply))
+	}
+	if r.Room(len(reply)) {
+		r.Out = append(r.Out, reply...)
+	}
 }

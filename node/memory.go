@@ -99,7 +99,7 @@ func (n *Node) Charge(bytes int64) bool { return connBudget{n}.Charge(bytes) }
 func (n *Node) Refund(bytes int64) { connBudget{n}.Refund(bytes) }
 
 // chargeParser charges what the parser keeps of a long request, which can be three times the
-// request, and what an upload keeps of its other arguments.
+// request, what an upload keeps of its other arguments, and commands that are answered later.
 func (cn *conn) chargeParser() {
 	n := cn.parser.Overhead()
 	if n > 0 {
@@ -109,7 +109,7 @@ func (cn *conn) chargeParser() {
 	if cn.Upload != nil {
 		n += cn.Upload.Kept
 	}
-	cn.Socket.SetOther(connMemory + n + cn.State.QueuedBytes())
+	cn.Socket.SetOther(connMemory + n + cn.State.QueuedBytes() + cn.jobs.charge)
 }
 
 // OnStarve closes a connection whose request finds no memory. The client gets the error that a

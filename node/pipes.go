@@ -35,6 +35,7 @@ type pipe struct {
 
 	// These belong to the conn's loop.
 	hasEnded bool // ended is closed
+	later    bool // its proxy understands commands that are answered later
 	tickets  bool // tickets were issued over it
 	gate     ownership.Gate
 }
@@ -128,16 +129,18 @@ func openPipe(r *request) {
 		return
 	}
 	cn.becomePipe(p)
+	later := description.Level >= ring.LaterLevel
 	if len(older) == 0 {
-		r.ReplyOK()
+		p.later = later
+		r.Out = member.AppendWelcome(r.Out, later)
 		return
 	}
-	r.answerLater(func() []byte {
+	r.answerLaterThen(func() []byte { // the pipe itself waits for this
 		for _, p := range older {
 			p.supersede()
 		}
-		return []byte("+OK\r\n")
-	})
+		return member.AppendWelcome(nil, later)
+	}, func() { p.later = later })
 }
 
 // clusterLevel returns the level of a table, 0 if there is none.
@@ -163,7 +166,8 @@ func (cn *conn) becomePipe(p *pipe) {
 	cn.node.clients.Add(-1)
 }
 
-// supersede closes the pipe and returns when it has ended. It must not be called on a loop.
+// supersede closes the pipe and returns when it has ended, which takes its loop a moment: it does not
+// wait for goroutines. It must not be called on a loop.
 func (p *pipe) supersede() {
 	cn := p.conn
 	cn.worker.loop.Post(func() {
@@ -178,11 +182,11 @@ func (p *pipe) supersede() {
 	}
 }
 
-// endPipe declares the pipe ended: its connection is closed, and no goroutine answers a request of
-// it.
+// endPipe declares the pipe ended: its connection is closed. What goroutines still work on is
+// dropped, except for settings and the rest of a transaction, which the pipe's end waits for.
 func (cn *conn) endPipe() {
 	p := cn.pipe
-	if p == nil || p.hasEnded {
+	if p == nil || p.hasEnded || cn.jobs.settling > 0 || cn.transaction != nil {
 		return
 	}
 	p.hasEnded = true

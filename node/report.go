@@ -23,7 +23,7 @@ import (
 func info(r *request) {
 	n, version, part := r.node, r.Version(), r.Part
 	sections := exec.CloneArgs(r.Args[1:])
-	r.CoverLater(func(_ context.Context, covered *ring.PartitionSet) []byte {
+	r.coverLater(waits, func(_ context.Context, covered *ring.PartitionSet) []byte {
 		counters, stats, err := n.gatherCounters(covered)
 		if err != nil {
 			return resp.AppendError(nil, exec.ErrBusy)
@@ -134,7 +134,7 @@ func (n *Node) forgetHotKeys() {
 // hotKeys: HOTKEYS GET
 func hotKeys(r *request) {
 	n, reply := r.node, r.figuresReply(figures.UsesASecond)
-	r.CoverLater(func(context.Context, *ring.PartitionSet) []byte {
+	r.coverLater(waits, func(context.Context, *ring.PartitionSet) []byte {
 		list, err := n.HotKeys()
 		if err != nil {
 			return resp.AppendError(nil, exec.ErrBusy)

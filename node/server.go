@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/crew"
 	"github.com/dunlin-cache/dunlin/node/data/keys"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/measure"
@@ -147,6 +149,7 @@ type Node struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	jobs   sync.WaitGroup
+	crew   *crew.Crew // does what takes too long for a loop
 }
 
 // Start opens the engine and begins to accept connections. Until SetTable, the node answers
@@ -182,6 +185,7 @@ func Start(cfg Config) (*Node, error) {
 	}
 	n.overhead.Store(cfg.Overhead)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.crew = crew.New(max(1, runtime.NumCPU()/2), n.goJob)
 	n.startObedience()
 	n.startQuorum()
 	n.startReplication()

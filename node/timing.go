@@ -38,10 +38,11 @@ func timedFrom(l *figures.SlowLog) int {
 // log if it was slow.
 func (r *request) timed(run exec.Handler) {
 	clock, cmd, args := r.worker.loop.Clock, r.Cmd, r.Args
+	r.deferred = false
 	begun := clock()
 	run(&r.Request)
 	took := clock() - begun
-	if r.conn.Answering {
+	if r.conn.Answering || r.deferred {
 		return // the goroutine's time counts
 	}
 	// Commands that are timed only because of many arguments would distort the sample.

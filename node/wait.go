@@ -32,7 +32,7 @@ func wait(r *request) {
 	}
 	if r.Part {
 		n := r.node
-		r.CoverLater(func(ctx context.Context, covered *ring.PartitionSet) []byte {
+		r.coverLater(waits, func(ctx context.Context, covered *ring.PartitionSet) []byte {
 			return resp.AppendInt(nil, n.countCopies(ctx, covered))
 		})
 		return

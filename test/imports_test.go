@@ -54,6 +54,7 @@ var allowed = map[string][]string{
 	},
 	"node/measure": {"internal/command", "internal/figures", "node/engine", "ring"},
 	"node/ticket":  {"internal/resp", "node/exec"},
+	"node/crew":    {},
 	"node/stream": {
 		"internal/member", "internal/resp", "node/engine", "node/ownership", "node/replica", "ring",
 	},
@@ -70,7 +71,7 @@ var allowed = map[string][]string{
 	"node": {
 		"internal/boottime", "internal/member", "internal/monitor", "internal/resp", "internal/netloop", "internal/command",
 		"internal/session", "internal/config", "internal/cluster", "internal/figures", "ring",
-		"node/engine", "node/ownership", "node/replica", "node/exec", "node/measure", "node/stream",
+		"node/engine", "node/ownership", "node/replica", "node/crew", "node/exec", "node/measure", "node/stream",
 		"node/ticket", "node/data/strings", "node/data/bitmaps", "node/data/hyperloglogs",
 		"node/data/keys",
 		"internal/lobby",
@@ -132,6 +133,7 @@ var forbidden = []struct{ from, to, because string }{
 	{"node/replica", "node/engine",
 		"what to send and what to keep is decided without storage, so that the simulation can run it"},
 	{"node/measure", "node", "the node reports events to what measures it, which knows no node"},
+	{"node/crew", "*", "work is functions: whose it is and what becomes of the result, the node knows"},
 	{"node/exec", "node", "a handler sees its node as a Host, so that a family of commands needs no node to be read"},
 	{"node/data/keys", "node/data/strings", "commands on keys of any type ask the Type, and know no type by name"},
 	{"node/data/strings", "internal/netloop", "a handler appends to its request's output; sockets are the dispatcher's"},

@@ -45,13 +45,15 @@ func (e *Engine) Drop(p uint16) (keys int) {
 	return keys
 }
 
-// DropUnheld is Drop, unless the partition is held: then it does nothing, and returns the hold.
-func (e *Engine) DropUnheld(p uint16) *Hold {
+// DropUnheld is Drop, unless the partition is held: then it does nothing, and returns the hold. It does
+// nothing either if still, which is called under the shard's lock, says so: what is written behind a
+// change of its answer is not dropped.
+func (e *Engine) DropUnheld(p uint16, still func() bool) *Hold {
 	s := e.shardOf(p)
 	s.mu.Lock()
 	h := s.holder(p)
 	var d *doomed
-	if h == nil {
+	if h == nil && still() {
 		d, _ = s.dropped.doomLocked(p)
 	}
 	s.mu.Unlock()

@@ -26,6 +26,8 @@
 // # Rules
 //
 //   - A handler appends exactly one reply, or leaves that to AnswerLater, Later or CoverLater.
+//     Behind these, the connection's later commands may be executed before the goroutine has run: so
+//     a command that only reads pins what it reads, and one that writes looks again in the end.
 //   - A handler locks a shard once, or once for each key if the command has several. Before the lock
 //     it changes nothing and replies nothing, since it may have to begin again.
 //   - A handler never reads the clock: Request.Now is the loop's time, read once for each input.

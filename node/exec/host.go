@@ -14,18 +14,20 @@ type Conn struct {
 	State     *session.State
 	Socket    *netloop.Conn
 	Upload    *Upload // not nil while a request with large values arrives
-	Answering bool    // a goroutine makes the next reply; no request is executed meanwhile
+	Answering bool    // a goroutine makes the next reply, and no request is executed meanwhile
 	Closing   bool    // no further request is executed; the connection closes when all is sent
 }
 
 // Host is the node that executes a request, as seen from the request's connection. GET makes no
 // call through it, nor through Keyspace and Heap.
 type Host interface {
-	// AnswerLater stops the connection, has a goroutine call f, and appends the reply that f
-	// returns. f must not use the request or views of its arguments, and must return soon after ctx
-	// ends.
+	// AnswerLater has a goroutine call f, and answers with the reply that f returns. The
+	// connection's later commands may be executed meanwhile, so f works on what it has pinned. f
+	// must not use the request or views of its arguments, and must return soon after ctx ends. f is
+	// called in any case: if ctx has ended, it only releases what it holds.
 	AnswerLater(f func(ctx context.Context) (reply []byte))
-	// Later stops the connection and hands w to a goroutine.
+	// Later hands w to a goroutine. If the command writes, none of the connection's later commands
+	// on its partition is executed before w is answered.
 	Later(w Work)
 	// Held takes care of a request that found the partition of its key held by somebody else, and
 	// that has done nothing yet: the sender tries again, or the request waits until h has ended.
@@ -45,9 +47,8 @@ type Keyspace interface {
 	// CoverLater does what Host.AnswerLater does, for a command over all keys. It calls f again if
 	// a new table has arrived meanwhile.
 	CoverLater(f func(ctx context.Context, covered *ring.PartitionSet) (reply []byte))
-	// Drop deletes all keys of those partitions that the node still serves. Any goroutine may call
-	// it.
-	Drop(partitions *ring.PartitionSet)
+	// DropLater has a goroutine delete all keys that the reply must cover, and answers OK.
+	DropLater()
 }
 
 // Heap charges what lies in the Go heap to the node's memory limit. Any goroutine may call it.
@@ -60,13 +61,21 @@ type Heap interface {
 
 // Work is the part of a command that takes too long for a loop.
 type Work interface {
-	// Run does the work, in a goroutine. It must return soon after ctx ends.
+	// Run does the work, in a goroutine. It must return soon after ctx ends, which the end of the
+	// connection brings about.
 	Run(ctx context.Context)
 	// Reply answers the command, on the loop. It is not called if the connection has closed.
 	Reply(r *Request)
-	// End frees what Reply has not used. It is called once, on the loop, after Reply, and before the
-	// engine closes. A loop that stops before the node does calls neither.
+	// End frees what Reply has not used. It is called once, on the loop, after Run and Reply if these
+	// are called, and before the engine closes. A loop that stops before the node does calls neither.
 	End()
+}
+
+// Waiter is a Work that waits for others behind Run, before it can be answered. In between it keeps
+// nobody from computing.
+type Waiter interface {
+	// Await waits, in a goroutine, until ctx ends at the latest.
+	Await(ctx context.Context)
 }
 
 // MayWait panics within a transaction. Whatever lets a goroutine finish a command calls it first:

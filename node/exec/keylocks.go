@@ -172,8 +172,7 @@ type Rest struct {
 func (rest *Rest) take(r *Request) {
 	rest.heap, rest.upload = r.Heap, r.Upload
 	if rest.upload != nil {
-		r.Upload, r.conn.Upload = nil, nil
-		r.conn.Socket.Stream(false)
+		r.giveUpload()
 	}
 	size := int64(0)
 	for _, arg := range r.Args {

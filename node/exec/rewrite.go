@@ -109,8 +109,7 @@ func (r *Request) NewRewrite() *Rewrite {
 		w.Tries, last.upload = last.Tries+1, nil
 	}
 	if w.upload = r.Upload; w.upload != nil {
-		r.Upload, r.conn.Upload = nil, nil
-		r.conn.Socket.Stream(false)
+		r.giveUpload()
 	}
 	return w
 }
@@ -121,9 +120,13 @@ func (w *Rewrite) Start(r *Request, run func(ctx context.Context) error) {
 	r.Host.Later(w)
 }
 
-// Run makes the value, in a goroutine. It ends when nobody else holds the partition.
+// Run makes the value, in a goroutine.
 func (w *Rewrite) Run(ctx context.Context) {
 	w.Err = w.run(ctx)
+}
+
+// Await waits until nobody else holds the partition.
+func (w *Rewrite) Await(ctx context.Context) {
 	for h := w.Engine.Holder(w.partition); h != nil && !w.holds && ctx.Err() == nil; h = w.Engine.Holder(w.partition) {
 		select {
 		case <-h.Ended():

@@ -61,6 +61,16 @@ func (u *Upload) Drop() {
 	}
 }
 
+// giveUpload is called when the request's upload has a new owner. The connection may receive the next
+// one already.
+func (r *Request) giveUpload() {
+	if r.conn.Upload == r.Upload {
+		r.conn.Upload = nil
+		r.conn.Socket.Stream(false)
+	}
+	r.Upload = nil
+}
+
 // Put stores argument i, which may be uploaded, as a string under key. expireAt is in unix
 // milliseconds, 0 for never. The error is the engine's.
 func (r *Request) Put(t engine.Txn, key []byte, i int, expireAt int64) error {

@@ -15,6 +15,7 @@ type Broken struct {
 	LeaveEarly         bool // release a node before the heirs have everything
 	NeverFence         bool // serve on after a standstill
 	NeverLatch         bool // execute commands behind a refused one
+	PassBusy           bool // execute commands behind a write that is executed later
 	IgnoreGenerations  bool // go on reading the older generations of a pipe
 	CountOldWords      bool // serve on with others that were heard once
 	ForgetLapse        bool // serve again, without confirming the table, when others are heard again

@@ -16,12 +16,19 @@ import "github.com/dunlin-cache/dunlin/ring"
 // node serves a gained partition to a pipe only once its proxy has shown, in DUNLIN RETRY, that it
 // knows the epoch. Commands that it gave up are ahead of that RETRY.
 //
+// A write that is executed later (Begun) has its place in the order already: until then, the node
+// refuses all commands of the pipe on its partition. RETRY does not change that. What is refused
+// meanwhile stays refused until RETRY, like behind any refusal:
+//
+//	APPEND k (begun)   GET k -> wait   APPEND is executed   GET k -> wait   RETRY   GET k
+//
 // A nil Gate is that of a client's connection, to which neither rule applies. A Gate belongs to its
 // connection's loop.
 type Gate struct {
 	Broken Broken // for the simulation
 
 	latched *ring.PartitionSet // partitions of refused commands; nil: none
+	busy    *ring.PartitionSet // of writes that are executed later; nil: none
 	era     uint64             // the newest epoch that the proxy is known to know
 }
 
@@ -52,13 +59,13 @@ func (g *Gate) Verdict(v *View, p uint16, fenced bool) Verdict {
 
 // bars reports whether the pipe's own past forbids a command on p.
 func (g *Gate) bars(v *View, p uint16) bool {
-	return g != nil && (g.latched != nil && g.latched.Has(p) || v.Began[p] > g.era && !g.Broken.IgnoreEras)
+	return g != nil && (g.latched != nil && g.latched.Has(p) || g.busy != nil && g.busy.Has(p) || v.Began[p] > g.era && !g.Broken.IgnoreEras)
 }
 
 // Careful reports whether any partition that the view serves may get another verdict than Serve. It
-// changes with the view, the fence, Refused and Retry.
+// changes with the view, the fence, Refused, Retry, Begun and Resumed.
 func (g *Gate) Careful(v *View, fenced bool) bool {
-	return fenced || g != nil && (g.latched != nil || g.Outdated(v))
+	return fenced || g != nil && (g.latched != nil || g.busy != nil || g.Outdated(v))
 }
 
 // Outdated reports whether a command over many partitions must wait, because the pipe may still
@@ -69,7 +76,7 @@ func (g *Gate) Outdated(v *View) bool {
 
 // Refused is the event that a command on the partitions was refused.
 func (g *Gate) Refused(partitions ...uint16) {
-	if g == nil || g.Broken.NeverLatch {
+	if g == nil || g.Broken.NeverLatch || len(partitions) == 0 {
 		return
 	}
 	if g.latched == nil {
@@ -78,6 +85,39 @@ func (g *Gate) Refused(partitions ...uint16) {
 	for _, p := range partitions {
 		g.latched.Add(p)
 	}
+}
+
+// Begun is the event that a write to the partitions was admitted and is executed later. No two may
+// be on their way to one partition.
+func (g *Gate) Begun(partitions ...uint16) {
+	if g.Broken.PassBusy {
+		return
+	}
+	if g.busy == nil {
+		g.busy = new(ring.PartitionSet)
+	}
+	for _, p := range partitions {
+		g.busy.Add(p)
+	}
+}
+
+// Resumed is the event that the write to the partitions is about to be executed: the pipe's own past
+// does not forbid that. refused lists the partitions on which commands behind it were refused. The
+// caller must call Refused with them when the write is executed, so that they stay refused.
+func (g *Gate) Resumed(partitions ...uint16) (refused []uint16) {
+	for _, p := range partitions {
+		if g.busy != nil {
+			g.busy.Remove(p)
+		}
+		if g.latched != nil && g.latched.Has(p) {
+			g.latched.Remove(p)
+			refused = append(refused, p)
+		}
+	}
+	if g.busy != nil && g.busy.Empty() {
+		g.busy = nil
+	}
+	return refused
 }
 
 // Retry is the event that the proxy has all refused commands back, and knows the epoch.

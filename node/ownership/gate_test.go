@@ -51,6 +51,28 @@ func TestGate(t *testing.T) {
 	f("after RETRY", g, gained, 0, false, Serve)
 	f("after an older RETRY", g, gained, 2, false, Serve)
 
+	g.Begun(0)
+	f("behind a write that is executed later", g, gained, 0, false, Wait)
+	f("of another partition", g, gained, 2, false, Serve)
+	g.Retry(2, gained)
+	f("RETRY changes nothing about it", g, gained, 0, false, Wait)
+	if !g.Careful(gained, false) || len(g.Resumed(0)) > 0 {
+		t.Error("not careful with a write on its way, or commands were refused behind RETRY")
+	}
+	f("when it is executed", g, gained, 0, false, Serve)
+	g.Begun(0, 2)
+	f("another partition of the write", g, gained, 2, false, Wait)
+	g.Refused(0, 1)
+	if refused := g.Resumed(0, 2); len(refused) != 1 || refused[0] != 0 {
+		t.Error("commands were refused behind the write")
+	}
+	f("the write itself", g, gained, 0, false, Serve)
+	f("another refused partition", g, gained, 1, false, Wait)
+	g.Refused(0)
+	f("what was refused behind it", g, gained, 0, false, Wait)
+	g.Retry(2, gained)
+	f("and after RETRY", g, gained, 0, false, Serve)
+
 	var client *Gate
 	client.Refused(0)
 	client.Retry(1, gained)

@@ -23,6 +23,8 @@ type options struct {
 	narrow bool
 	// overflows has logs overflow more often than by chance.
 	overflows bool
+	// later has nodes answer some commands later.
+	later bool
 	// restless has more happen in less time.
 	restless bool
 	rules

@@ -188,14 +188,21 @@ func (e *pipeEnd) received(m any) {
 	}
 	p.Heard()
 	if p.IsOpening() {
+		p.AnswersLater = x.w.later
 		x.machine.Opened(p, x.w.now)
 		x.act()
 		return
 	}
 	r := p.Front()
 	switch m := m.(type) {
+	case later:
+		if !x.machine.Later(p, m.token) {
+			x.w.violate("a token is out of step")
+		}
+	case pushed:
+		x.completed(p, &m)
 	case moved:
-		x.machine.Refused(p, order.Refusal{Moved: true, Partition: r.Partition, Addr: m.addr}, x.w.now)
+		x.machine.Refused(p, order.Refusal{Moved: true, Partition: m.partition, Addr: m.addr}, x.w.now)
 	case waitFor:
 		x.machine.Refused(p, order.Refusal{Epoch: m.epoch}, x.w.now)
 	case covered:
@@ -210,6 +217,25 @@ func (e *pipeEnd) received(m any) {
 	}
 	x.act()
 	x.followMoves()
+}
+
+// completed handles the completion of a command that was answered later.
+func (x *proxy) completed(p *order.Pipe, m *pushed) {
+	var ok bool
+	switch reply := m.reply.(type) {
+	case moved:
+		ok = x.machine.RefusedLater(p, m.token, order.Refusal{Moved: true, Partition: reply.partition, Addr: reply.addr}, x.w.now)
+	case waitFor:
+		ok = x.machine.RefusedLater(p, m.token, order.Refusal{Epoch: reply.epoch}, x.w.now)
+	default:
+		var r order.Request
+		if r, ok = x.machine.Completed(p, m.token); ok {
+			r.Session.Owner.(*session).deliver(x.commands[int(r.Seq)], reply)
+		}
+	}
+	if !ok {
+		x.w.violate("a completion is out of step")
+	}
 }
 
 // followMoves ends the iteration in which something was redirected.

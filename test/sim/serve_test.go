@@ -60,8 +60,16 @@ type (
 		values [places][keysPer]int
 		gens   [places]int
 	}
-	moved   struct{ addr string }
+	moved struct {
+		partition uint16
+		addr      string
+	}
 	waitFor struct{ epoch uint64 }
+	later   struct{ token uint64 } // the reply comes with a push
+	pushed  struct {
+		token uint64
+		reply any
+	}
 )
 
 // nodePipe is one generation of a pipe, at the node.
@@ -70,6 +78,8 @@ type nodePipe struct {
 	c          *conn
 	key        pipeKey
 	superseded bool
+	ended      bool
+	token      uint64 // of the newest command that is answered later
 	gate       ownership.Gate
 }
 
@@ -82,6 +92,7 @@ type nodeEnd struct {
 
 func (e *nodeEnd) closed() {
 	if n := e.at.node; n != nil && e.pipe != nil {
+		e.pipe.ended = true
 		n.pipes.Ended(n.w.now, e.pipe.key, e.pipe)
 	}
 }
@@ -104,7 +115,11 @@ func (e *nodeEnd) received(m any) {
 	}
 	switch m := m.(type) {
 	case request:
-		e.c.send(1, p.execute(m.cmd, late))
+		if c := m.cmd; n.w.later && c.slow() && p.gate.Verdict(n.looped, n.w.tracked[c.place], n.fenced && !late) == ownership.Serve {
+			p.postpone(c, late)
+		} else {
+			e.c.send(1, p.execute(c, late))
+		}
 	case question:
 		e.c.send(1, p.each(m))
 	case retrying:
@@ -151,9 +166,39 @@ func (p *nodePipe) execute(c *command, late bool) any {
 	verdict := p.gate.Verdict(v, at, n.fenced)
 	p.gate.Refused(at)
 	if verdict == ownership.Moved {
-		return moved{v.Table.OwnerOf(at).Addr}
+		return moved{at, v.Table.OwnerOf(at).Addr}
 	}
 	return waitFor{v.Epoch()}
+}
+
+// slow reports whether a node that answers some commands later does so with this one.
+func (c *command) slow() bool { return c.id%9 == 0 || c.large && c.id%3 == 0 }
+
+// postpone answers a command later. A read has its moment now. A write is executed later, unless the
+// connection has ended, and others on its partition are refused meanwhile.
+func (p *nodePipe) postpone(c *command, late bool) {
+	n, at := p.n, p.n.w.tracked[c.place]
+	p.token++
+	token := p.token
+	p.c.send(1, later{token})
+	var reply any
+	if c.kind == get {
+		reply = p.execute(c, late)
+	} else {
+		p.gate.Begun(at)
+	}
+	n.w.after(n.p, n.w.between(0, 100*time.Millisecond), func() {
+		late := n.iterate(true)
+		if p.superseded || p.ended {
+			return
+		}
+		if reply == nil {
+			refused := p.gate.Resumed(at)
+			reply = p.execute(c, late)
+			p.gate.Refused(refused...)
+		}
+		p.c.send(1, pushed{token, reply})
+	})
 }
 
 // each answers a command over all keys, for the wanted partitions that are served here.

@@ -37,7 +37,9 @@ func TestPinned(t *testing.T) {
 }
 
 // seeded is the history of a seed as TestSim runs it.
-func seeded(seed uint64) options { return options{seed: seed, overflows: seed%4 == 0} }
+func seeded(seed uint64) options {
+	return options{seed: seed, overflows: seed%4 == 0, later: seed%2 == 1}
+}
 
 // TestSim runs random histories and expects every promise to hold in all of them.
 func TestSim(t *testing.T) {

@@ -169,6 +169,9 @@ func combineAll(ctx context.Context, w *exec.Rewrite, op bitstring.Combination, 
 	}
 	piece := make([]byte, min(length, bitstring.CombineStep))
 	for at := 0; at < length && err == nil; at += len(piece) {
+		if err = ctx.Err(); err != nil {
+			break
+		}
 		piece = piece[:min(len(piece), length-at)]
 		op.Fill(piece, views, at)
 		if w.Staged.Live() {

@@ -103,8 +103,11 @@ func (s bitScan) of(value []byte) int64 {
 func scan(r *exec.Request, t engine.Txn, item engine.Item, s bitScan) {
 	if s.to-s.from > scanFrom*8 {
 		if pin, ok := t.Pin(item); ok {
-			r.Host.AnswerLater(func(context.Context) []byte {
+			r.Host.AnswerLater(func(ctx context.Context) []byte {
 				defer pin.Release()
+				if ctx.Err() != nil {
+					return nil
+				}
 				return resp.AppendInt(nil, s.of(pin.Value()))
 			})
 			return

@@ -54,11 +54,7 @@ func flush(r *exec.Request) {
 		return
 	}
 	// Dropping takes milliseconds for each million keys: not on the loop, whether ASYNC or not.
-	keyspace := r.Keyspace
-	keyspace.CoverLater(func(_ context.Context, covered *ring.PartitionSet) []byte {
-		keyspace.Drop(covered)
-		return []byte("+OK\r\n")
-	})
+	r.Keyspace.DropLater()
 }
 
 func flushOptionsOK(options [][]byte) bool {
@@ -114,17 +110,18 @@ func keys(r *exec.Request) {
 		return
 	}
 	r.Keyspace.CoverLater(func(ctx context.Context, covered *ring.PartitionSet) []byte {
-		list := keyList{heap: heap}
+		list := keyList{ctx: ctx, heap: heap}
 		defer list.refund()
-		return list.gather(ctx, e, covered, pattern, now)
+		return list.gather(e, covered, pattern, now)
 	})
 }
 
 // gather returns the reply to KEYS for the partitions. It runs in a goroutine, and locks a shard
 // for walkStep items at a time, or for fewer if the pattern is costly.
-func (l *keyList) gather(ctx context.Context, e *engine.Engine, covered *ring.PartitionSet, pattern *glob.Pattern, now int64) []byte {
+func (l *keyList) gather(e *engine.Engine, covered *ring.PartitionSet, pattern *glob.Pattern, now int64) []byte {
 	collect := func(item engine.Item) (cost int, more bool) {
-		return pattern.Cost(item.Key()), !pattern.Match(item.Key()) || l.add(item.Key())
+		more = l.ctx.Err() == nil && (!pattern.Match(item.Key()) || l.add(item.Key()))
+		return pattern.Cost(item.Key()), more
 	}
 	for p := range uint16(ring.Partitions) {
 		if !covered.Has(p) {
@@ -134,7 +131,7 @@ func (l *keyList) gather(ctx context.Context, e *engine.Engine, covered *ring.Pa
 		if l.problem != "" {
 			return resp.AppendError(nil, l.problem)
 		}
-		if ctx.Err() != nil {
+		if l.ctx.Err() != nil {
 			return resp.AppendError(nil, exec.ErrBusy)
 		}
 	}
@@ -143,6 +140,7 @@ func (l *keyList) gather(ctx context.Context, e *engine.Engine, covered *ring.Pa
 
 // keyList gathers keys as a reply, and charges its memory to heap.
 type keyList struct {
+	ctx     context.Context // when it ends, nobody waits for the keys
 	heap    exec.Heap
 	text    []byte // room for the header, then the keys
 	found   int

@@ -10,8 +10,8 @@ import (
 )
 
 // MaxDump is the longest value that DUMP accepts, in bytes. The reply begins only when its checksum
-// is made, at about 1 ms for each MiB. The pipe is silent so long, and its proxy must not take it
-// for dead.
+// is made, at about 1 ms for each MiB. A pipe of an older proxy is silent so long, and the proxy must
+// not take it for dead.
 const MaxDump = 64 << 20
 
 // dump: DUMP key

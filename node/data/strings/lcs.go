@@ -119,10 +119,13 @@ var lcsTurn sync.Mutex
 func lcsLater(r *exec.Request, o lcsOptions, a, b exec.Source) {
 	e, version := r.Engine, r.Version()
 	r.Host.AnswerLater(func(ctx context.Context) []byte {
-		lcsTurn.Lock()
-		defer lcsTurn.Unlock()
 		defer a.Drop()
 		defer b.Drop()
+		if ctx.Err() != nil {
+			return nil
+		}
+		lcsTurn.Lock()
+		defer lcsTurn.Unlock()
 		s := lcs.Pair{A: a.Value(), B: b.Value()}
 		memory := s.Memory(!o.length)
 		if ctx.Err() != nil || !e.Charge(memory) {

@@ -1,0 +1,271 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// A command that needs a goroutine holds up its own connection only if that is a client's, or a
+// pipe of a proxy that does not know better, or if it belongs to a transaction. Otherwise it is
+// answered by a token, the pipe goes on, and a push completes the command when the goroutine has
+// finished (see internal/member):
+//
+//	loop        BITOP: token 7    GET    GET    ·········   push 7: execute again, reply
+//	goroutine        └── crew: in turn ── Run ──┘ Post
+//
+// A command that only reads has pinned what it reads, so that later commands may pass it. One that
+// writes is executed when it is completed, and one with keys in several partitions visits the rest
+// of them then; until then the pipe's gate refuses others on these partitions. Nothing of a closed
+// connection is executed any more, but for a transaction that has begun: its context has ended, and
+// what is posted finds it closed.
+
+// pushPause is how long completions wait when the proxy is slow to read what was sent before.
+const pushPause = 2 * time.Millisecond
+
+// jobMemory is what a job takes in the Go heap beside the command's arguments, in bytes.
+const jobMemory = 1 << 10
+
+// job is a command that a goroutine works on. It belongs to the connection's loop.
+type job struct {
+	cmd         *command.Command
+	token       uint64   // 0: the connection waits for it
+	charge      int      // bytes charged to the connection
+	keeps       []uint16 // partitions on which nothing may overtake the command
+	transaction bool     // it belongs to the connection's transaction, which is executed to its end
+}
+
+// jobs are those of a connection.
+type jobs struct {
+	ctx    context.Context // ends with the connection; nil: nothing needed it yet
+	cancel context.CancelFunc
+
+	token    uint64       // of the newest job
+	pending  int          // jobs with a token that are not completed
+	charge   int          // their bytes
+	finished []completion // of which the goroutine has finished, in order
+	armed    bool         // a timer calls deliver
+	settling int          // jobs that change something whether or not the connection lives
+}
+
+// completion is the end of a job.
+type completion struct {
+	job   *job
+	reply func(r *request) // answers the command, or has a goroutine work on it again
+	end   func()           // frees what reply has not used
+}
+
+// effort says what a goroutine does for a command.
+type effort uint8
+
+const (
+	computes effort = iota // it needs a processor: it takes its turn in the crew
+	waits                  // it waits for others
+	settles                // it waits for others, and what it changes does not depend on the connection
+)
+
+// progress says how far a command has come when a goroutine goes on with it.
+type progress uint8
+
+const (
+	unkeyed progress = iota // it concerns no keys, or all
+	pinned                  // it has what it reads of r.Partition
+	again                   // it will be executed again, on r.Partition
+	halfway                 // it has visited some keys, and will visit the others in r.Partitions
+)
+
+// beginJob has the present command answered by a goroutine. A nil job means that the pipe has too
+// many, and that the command is refused, which one that has come halfway cannot be.
+func (r *request) beginJob(how progress) *job {
+	cn := r.conn
+	j, x := r.resumed, cn.transaction
+	full := cn.jobs.pending >= member.MaxLater
+	switch {
+	case j != nil:
+		r.resumed = nil // it goes on
+	case x != nil, cn.pipe == nil || !cn.pipe.later, full && how == halfway:
+		r.holdOn()
+		cn.pause()
+		return &job{cmd: r.Cmd, transaction: x != nil}
+	case full:
+		r.replyWait()
+		if how != unkeyed {
+			r.latch(r.Partition)
+		}
+		return nil
+	default:
+		var keeps []uint16
+		switch how {
+		case again:
+			keeps = []uint16{r.Partition}
+		case halfway:
+			keeps = slices.Clone(r.Partitions)
+		case unkeyed, pinned:
+		}
+		cn.jobs.token++
+		j = &job{cmd: r.Cmd, token: cn.jobs.token, keeps: keeps}
+		cn.jobs.pending++
+		cn.charge(j, jobMemory)
+		for _, arg := range r.Args {
+			cn.charge(j, len(arg))
+		}
+		r.Out = member.AppendLater(r.Out, j.token)
+	}
+	r.deferred = true
+	if len(j.keeps) > 0 {
+		r.gate().Begun(j.keeps...)
+		r.careful = r.gate().Careful(r.view, r.fenced)
+	}
+	return j
+}
+
+// charge counts bytes that a job keeps until it is completed. chargeParser charges them.
+func (cn *conn) charge(j *job, bytes int) {
+	if j.token != 0 {
+		j.charge += bytes
+		cn.jobs.charge += bytes
+	}
+}
+
+// run calls f in a goroutine, has the waiter wait, if there is one, and calls done on the loop,
+// whether or not the connection lives. A transaction's work takes no turn: those who have one may
+// wait for its partition.
+func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.Waiter, done func()) {
+	js, n := &cn.jobs, cn.node
+	if j.transaction {
+		n.goJob(func() {
+			f(n.ctx)
+			cn.post(done)
+		})
+		return
+	}
+	if js.ctx == nil {
+		js.ctx, js.cancel = context.WithCancel(cn.node.ctx)
+	}
+	if e == settles {
+		js.settling++
+	}
+	post := func() {
+		cn.worker.loop.Post(func() {
+			if e == settles {
+				js.settling--
+			}
+			done()
+			if cn.closed {
+				cn.endPipe()
+			}
+		})
+	}
+	ctx := js.ctx
+	work := func() {
+		f(ctx)
+		if waiter == nil || ctx.Err() != nil {
+			post()
+			return
+		}
+		n.goJob(func() {
+			waiter.Await(ctx)
+			post()
+		})
+	}
+	if e == computes {
+		n.crew.Go(&cn.queue, work)
+	} else {
+		n.goJob(work)
+	}
+}
+
+// finish ends the goroutine's part of a job, on the loop.
+func (cn *conn) finish(j *job, reply func(r *request), end func()) {
+	switch {
+	case j.transaction:
+		cn.resume(reply)
+		end()
+	case cn.closed || cn.jobs.ctx.Err() != nil: // the node closes
+		end()
+	case j.token == 0:
+		cn.resume(reply)
+		end()
+	default:
+		cn.jobs.finished = append(cn.jobs.finished, completion{j, reply, end})
+		cn.deliver()
+	}
+}
+
+// deliver completes the jobs that are finished, unless the proxy does not read.
+func (cn *conn) deliver() {
+	js := &cn.jobs
+	for len(js.finished) > 0 && !cn.Closing && !cn.closed {
+		if cn.Socket.Full() {
+			cn.chargeParser()
+			if !js.armed && !cn.closed {
+				js.armed = true
+				cn.worker.loop.After(pushPause, func() {
+					js.armed = false
+					cn.deliver()
+				})
+			}
+			return
+		}
+		c := js.finished[0]
+		js.finished[0] = completion{}
+		if js.finished = js.finished[1:]; len(js.finished) == 0 {
+			js.finished = nil
+		}
+		cn.complete(&c)
+	}
+}
+
+// complete answers a command by a push, or has a goroutine work on it again.
+func (cn *conn) complete(c *completion) {
+	r, j := cn.worker.begin(cn), c.job
+	if r.Room(exec.LineRoom) {
+		start := len(r.Out)
+		r.Out = member.AppendCompletion(r.Out, j.token)
+		reply, pins := len(r.Out), len(r.Pins)
+		var refused []uint16
+		if len(j.keeps) > 0 {
+			refused = r.gate().Resumed(j.keeps...)
+			r.careful = r.gate().Careful(r.view, r.fenced)
+		}
+		r.Cmd, r.resumed = j.cmd, j
+		c.reply(r)
+		if again := r.resumed == nil; again {
+			r.Undo(start)
+		} else {
+			r.resumed = nil
+			cn.jobs.pending--
+			cn.jobs.charge -= j.charge
+			if len(r.Pins) > pins {
+				r.ticketed(reply, pins)
+			}
+		}
+		r.gate().Refused(refused...)
+	}
+	c.end()
+	cn.worker.Count.Output(r.Finish())
+	cn.chargeParser()
+	if cn.Closing {
+		cn.Socket.CloseAfterFlush()
+	}
+}
+
+// dropJobs ends the work for a connection that is closed.
+func (cn *conn) dropJobs() {
+	js := &cn.jobs
+	if js.ctx == nil {
+		return
+	}
+	js.cancel()
+	for _, work := range cn.node.crew.Withdraw(&cn.queue) {
+		work() // it finds that ctx has ended
+	}
+	for i := range js.finished {
+		js.finished[i].end()
+	}
+	js.finished = nil
+}

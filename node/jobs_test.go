@@ -1,0 +1,344 @@
+package node
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/crew"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// laterPipe opens a pipe of a proxy to which the node answers later.
+func laterPipe(t testing.TB, n *Node, kind string, generation int) *client {
+	t.Helper()
+	c := dial(t, n.Addr())
+	if got := c.do(fmt.Sprintf("%s %d", pipeLine(1, 0, kind, generation, 2), ring.LaterLevel)); got != "OK later" {
+		t.Fatalf("cannot open pipe: %s", got)
+	}
+	return c
+}
+
+// raw sends a line and compares the bytes of the reply, without the line end.
+func (c *client) raw(line, want string) {
+	c.t.Helper()
+	c.send(line)
+	c.frame(line, want)
+}
+
+// frame compares the next frame.
+func (c *client) frame(what, want string) {
+	c.t.Helper()
+	if got := strings.TrimSuffix(string(c.read()), "\r\n"); got != want {
+		c.t.Errorf("%s: %.100q, want %q", what, got, want)
+	}
+}
+
+func push(token int, reply string) string {
+	return strings.TrimSuffix(string(member.AppendCompletion(nil, uint64(token))), "\r\n") + "\r\n" + reply
+}
+
+// occupy takes all places of the node's crew, so that its work waits until free is called.
+func occupy(t testing.TB, n *Node) (free func()) {
+	var q crew.Queue
+	release, begun := make(chan bool), make(chan bool)
+	places := max(1, runtime.NumCPU()/2)
+	for range places {
+		n.crew.Go(&q, func() { begun <- true; <-release })
+	}
+	for range places {
+		<-begun
+	}
+	free = sync.OnceFunc(func() { close(release) })
+	t.Cleanup(free)
+	return free
+}
+
+const million = 1_000_000
+
+// set stores a long string, past the commands.
+func setLong(t testing.TB, n *Node, keys ...string) {
+	t.Helper()
+	for _, k := range keys {
+		if err := put(n, k, strings.Repeat("a", million), engine.TypeString); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A pipe goes on while goroutines work for commands of it, and each is completed by a push. What a
+// command reads is what it was in its turn.
+func TestPipeGoesOn(t *testing.T) {
+	n := startNode(t)
+	setLong(t, n, "{t}a", "{t}b", "c")
+	free := occupy(t, n)
+	p := laterPipe(t, n, "common", 1)
+	p.raw("BITCOUNT c", "-DUNLINLATER 1")
+	p.raw("BITOP NOT {t}x {t}a", "-DUNLINLATER 2")
+	p.raw("PING", "+PONG")
+	p.raw("SET c short", "+OK")
+	p.raw("GET c", "$5\r\nshort")
+	free()
+	p.frame("BITCOUNT", push(1, ":3000000"))
+	p.frame("BITOP", push(2, ":1000000"))
+	p.raw("STRLEN {t}x", ":1000000")
+
+	p.raw("SET {t}c "+strings.Repeat("a", 100), "+OK")
+	p.raw("LCS {t}a {t}c", "-DUNLINLATER 3")
+	p.frame("LCS", push(3, "$100\r\n"+strings.Repeat("a", 100)))
+	p.raw("BITCOUNT c", ":22") // short enough at once
+	p.raw("BITCOUNT nothing", ":0")
+}
+
+// Commands over all keys are answered later, too, and others of the kind at once.
+func TestEachLater(t *testing.T) {
+	n := startNode(t)
+	p := laterPipe(t, n, "large", 1)
+	p.raw("SET k v", "+OK")
+	free := occupy(t, n)
+	each := func(words ...string) {
+		args := [][]byte{}
+		for _, w := range words {
+			args = append(args, []byte(w))
+		}
+		p.sendRaw(member.AppendEach(nil, &allPartitions, args...))
+	}
+	covered := strings.TrimSuffix(string(member.AppendCovered(nil, &allPartitions)), "\r\n") + "\r\n"
+	each("KEYS", "*")
+	each("DBSIZE")
+	each("WAIT", "0", "10")
+	p.frame("KEYS", "-DUNLINLATER 1")
+	p.frame("DBSIZE", covered+":1")
+	p.frame("WAIT", "-DUNLINLATER 2")
+	p.frame("WAIT, which needs no processor", push(2, covered+":0"))
+	free()
+	p.frame("KEYS", push(1, covered+"*1\r\n$1\r\nk"))
+}
+
+// A write that is executed later keeps its place: what follows on its partition is refused, behind
+// RETRY too, until the proxy has said RETRY after its completion.
+func TestWriteLaterKeepsItsPlace(t *testing.T) {
+	n := startNode(t)
+	free := occupy(t, n)
+	p, client := laterPipe(t, n, "common", 1), dial(t, n.Addr())
+	p.raw("SETRANGE k 1000000 x", "-DUNLINLATER 1")
+	p.raw("STRLEN k", "-DUNLINWAIT 1")
+	p.raw("SET other 1", "+OK")
+	p.raw("MSET other 2 k 2", "-DUNLINWAIT 1")
+	p.raw("GET other", "-DUNLINWAIT 1")
+	p.raw("DUNLIN RETRY 1", "+OK")
+	p.raw("GET other", "$1\r\n1")
+	p.raw("STRLEN k", "-DUNLINWAIT 1")
+	client.want("STRLEN k", "(integer) 0") // of others it is nobody's business
+	free()
+	p.frame("SETRANGE", push(1, ":1000001"))
+	p.raw("STRLEN k", "-DUNLINWAIT 1")
+	p.raw("DUNLIN RETRY 1", "+OK")
+	p.raw("STRLEN k", ":1000001")
+
+	free = occupy(t, n)
+	p.raw("COPY k {k}2", "-DUNLINLATER 2")
+	setLong(t, n, "k") // its source changes meanwhile: it begins anew
+	free()
+	p.frame("COPY", push(2, ":1"))
+	client.want("STRLEN {k}2", "(integer) 1000000")
+}
+
+// A write that is executed later may be refused in the end, and is then ahead of what was refused
+// because of it.
+func TestWriteLaterIsRefused(t *testing.T) {
+	n := startNode(t)
+	free := occupy(t, n)
+	p := laterPipe(t, n, "common", 1)
+	p.raw("SETRANGE k 1000000 x", "-DUNLINLATER 1")
+	p.raw("STRLEN k", "-DUNLINWAIT 1")
+	n.fenced.Store(true)
+	free()
+	p.frame("SETRANGE", push(1, "-DUNLINWAIT 1"))
+	n.fenced.Store(false)
+	p.raw("STRLEN k", "-DUNLINWAIT 1")
+	p.raw("DUNLIN RETRY 1", "+OK")
+	p.raw("STRLEN k", ":0")
+}
+
+// A large reply that comes later is a ticket on a common pipe, and comes whole on a large one.
+func TestLargeReplyLater(t *testing.T) {
+	n := startNode(t)
+	setLong(t, n, "k")
+	p := laterPipe(t, n, "common", 1)
+	p.raw("DUMP k", "-DUNLINLATER 1")
+	token, reply, ok := member.ParsePush(p.read())
+	ticket, size, large := member.ParseTicket(reply)
+	if !ok || token != 1 || !large || size < million {
+		t.Fatalf("DUMP is completed by %.50q", reply)
+	}
+	p.sendRaw(member.AppendFetch(nil, member.Piece{Ticket: ticket, Count: 10}))
+	p.frame("FETCH", "$10\r\n"+string(resp.AppendBulkHeader(nil, size-len("$1000016\r\n\r\n"))))
+	whole := laterPipe(t, n, "large", 1)
+	whole.raw("DUMP k", "-DUNLINLATER 1")
+	if _, reply, ok := member.ParsePush(whole.read()); !ok || len(reply) != size {
+		t.Errorf("DUMP on a large pipe is completed by %d bytes, want %d", len(reply), size)
+	}
+}
+
+// The number of commands that a pipe has answered later is bounded. One more is refused, and
+// another pipe has a bound of its own.
+func TestLaterIsBounded(t *testing.T) {
+	n := startNode(t)
+	setLong(t, n, "k")
+	free := occupy(t, n)
+	p := laterPipe(t, n, "common", 1)
+	for i := range member.MaxLater {
+		p.raw("BITCOUNT k", fmt.Sprintf("-DUNLINLATER %d", i+1))
+	}
+	p.raw("BITCOUNT k", "-DUNLINWAIT 1")
+	p.raw("GET other", "$-1")
+	laterPipe(t, n, "large", 1).raw("BITCOUNT k", "-DUNLINLATER 1")
+	free()
+	for i := range member.MaxLater {
+		p.frame("BITCOUNT", push(i+1, ":3000000"))
+	}
+	p.raw("BITCOUNT k", "-DUNLINWAIT 1")
+	p.raw("DUNLIN RETRY 1", "+OK")
+	p.raw("BITCOUNT k", fmt.Sprintf("-DUNLINLATER %d", member.MaxLater+1))
+	p.frame("BITCOUNT", push(member.MaxLater+1, ":3000000"))
+}
+
+// A newer generation is acknowledged at once, whatever goroutines work on, and nothing of the older
+// one is executed any more. The connection's end frees what its work has taken.
+func TestSupersedeWaitsForNobody(t *testing.T) {
+	n := startNode(t)
+	setLong(t, n, "{t}a", "{t}b")
+	before, outside := settled(t, n), n.engine.Outside()
+	free := occupy(t, n)
+	old := laterPipe(t, n, "large", 1)
+	pausing := openPipeTo(t, n, 2, 0, "large", 1, 2) // of a proxy that does not know better
+	for _, c := range []*client{old, pausing} {
+		c.send("BITOP OR {t}x {t}a {t}b")
+		c.send("BITCOUNT {t}a")
+		c.send("SETRANGE {t}y 1000000 x")
+	}
+	old.frame("BITOP", "-DUNLINLATER 1")
+	newer := laterPipe(t, n, "large", 2)
+	openPipeTo(t, n, 2, 0, "large", 2, 2)
+	newer.raw("EXISTS {t}x {t}y", ":0")
+	free()
+	newer.raw("BITCOUNT {t}a", "-DUNLINLATER 1") // behind all that was withdrawn
+	newer.frame("BITCOUNT", push(1, ":3000000"))
+	newer.raw("EXISTS {t}x {t}y", ":0")
+	eventually(t, "all is freed", func() bool { return settled(t, n) == before })
+	newer.conn.Close()
+	old.conn.Close()
+	pausing.conn.Close()
+	eventually(t, "all is refunded", func() bool { return n.engine.Outside() <= outside })
+}
+
+// A FLUSHALL does not outlive its connection: what is written behind the repeated one stays.
+func TestFlushDoesNotOutliveItsPipe(t *testing.T) {
+	n := startNode(t)
+	k := "" // in the partition for which FLUSHALL waits
+	for i := 0; k == "" || ring.PartitionOf([]byte(k)) != 0; i++ {
+		k = fmt.Sprint("k", i)
+	}
+	flush := member.AppendEach(nil, &allPartitions, []byte("FLUSHALL"))
+	old := laterPipe(t, n, "large", 1)
+	old.raw("SET "+k+" before", "+OK")
+	n.tableMu.Lock() // FLUSHALL waits for it
+	unlock := sync.OnceFunc(n.tableMu.Unlock)
+	t.Cleanup(unlock)
+	old.sendRaw(flush)
+	old.frame("FLUSHALL", "-DUNLINLATER 1")
+	newer := laterPipe(t, n, "large", 2)
+	newer.raw("SET "+k+" behind", "+OK")
+	unlock()
+	newer.sendRaw(member.AppendEach(nil, &ring.PartitionSet{}, []byte("FLUSHALL"))) // in turn behind the older one
+	newer.frame("FLUSHALL", "-DUNLINLATER 1")
+	if _, _, ok := member.ParsePush(newer.read()); !ok {
+		t.Error("FLUSHALL is not completed")
+	}
+	newer.raw("GET "+k, "$6\r\nbehind")
+}
+
+// The end of a connection ends the walk of its KEYS.
+func TestKeysEndsWithItsConnection(t *testing.T) {
+	n := startNode(t)
+	for i := range 2000 {
+		if err := put(n, fmt.Sprintf("{one}%d", i), "", engine.TypeString); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := laterPipe(t, n, "large", 1)
+	txn := n.engine.Lock(ring.PartitionOf([]byte("{one}")), 1) // KEYS waits for it
+	p.sendRaw(resp.AppendRequest(nil, []byte("DUNLIN"), []byte("EACH"), allPartitions[:], []byte("KEYS"), []byte("*")))
+	p.frame("KEYS", "-DUNLINLATER 1")
+	newer := laterPipe(t, n, "large", 2)
+	txn.Unlock()
+	newer.raw("PING", "+PONG")
+	eventually(t, "KEYS has ended", func() bool { return n.lists.Load() == 0 })
+}
+
+// A command with keys in several partitions that is executed in parts keeps its place as well, also
+// if it only reads.
+func TestManyKeysKeepTheirPlace(t *testing.T) {
+	n := startNode(t)
+	const keys = 1500
+	mset, mget := [][]byte{[]byte("MSET")}, [][]byte{[]byte("MGET")}
+	want := string(resp.AppendArray(nil, keys))
+	for i := range keys {
+		key := fmt.Append(nil, "key", i)
+		mset, mget = append(mset, key, []byte("old")), append(mget, key)
+		want += "$3\r\nold\r\n"
+	}
+	p := laterPipe(t, n, "common", 1)
+	p.sendArgs(mset...)
+	p.frame("MSET", "-DUNLINLATER 1")
+	p.frame("MSET", push(1, "+OK"))
+	p.sendRaw(append(resp.AppendRequest(nil, mget...), "SET key1499 new\r\nSET {key0} new\r\n"...)) // at once
+	p.frame("MGET", "-DUNLINLATER 2")
+	p.frame("SET of the last key", "-DUNLINWAIT 1")
+	p.frame("SET of the first key", "-DUNLINWAIT 1")
+	p.frame("MGET", push(2, strings.TrimSuffix(want, "\r\n")))
+	p.raw("DUNLIN RETRY 1", "+OK")
+	p.raw("SET key1499 new", "+OK")
+}
+
+// What holds its partition stops the pipe between its slices, and what was deferred before is
+// completed whenever it is finished.
+func TestHoldsBesideDeferredCommands(t *testing.T) {
+	n := startNode(t)
+	setLong(t, n, "c", "{k}c")
+	p := laterPipe(t, n, "common", 1)
+	mget := [][]byte{[]byte("MGET")}
+	nulls := string(resp.AppendArray(nil, 5000))
+	for i := range 5000 {
+		mget = append(mget, fmt.Append(nil, "{k}", i))
+		nulls += "$-1\r\n"
+	}
+	for round := range 20 {
+		token := 2*round + 1
+		p.sendRaw([]byte("BITCOUNT c\r\nCOPY {k}c {k}d REPLACE\r\nPING\r\n"))
+		p.sendArgs(mget...)
+		p.frame("BITCOUNT", fmt.Sprintf("-DUNLINLATER %d", token))
+		p.frame("COPY", fmt.Sprintf("-DUNLINLATER %d", token+1))
+		want := map[string]bool{
+			"+PONG\r\n": true, push(token, ":3000000") + "\r\n": true, push(token+1, ":1") + "\r\n": true,
+			nulls: true, "-DUNLINWAIT 1\r\n": true, push(token+1, "-DUNLINWAIT 1") + "\r\n": true,
+		}
+		for range 4 {
+			if got := string(p.read()); !want[got] {
+				t.Fatalf("round %d: unexpected %.100q", round, got)
+			} else {
+				delete(want, got)
+			}
+		}
+		p.raw("DUNLIN RETRY 1", "+OK")
+	}
+	if holds := len(n.engine.Holds()); holds != 0 {
+		t.Errorf("%d partitions are held", holds)
+	}
+}
