@@ -74,3 +74,37 @@ func TestHeldRequestsOfDisconnectedClient(t *testing.T) {
 	cl.Close()
 	eventually(t, "its memory is free", func() bool { return c.stats().Buffers < size/10 })
 }
+
+// The buffers of all pipes have one limit. Beyond it clients wait, nothing fails, and small commands
+// reach every node.
+func TestPipesShareALimit(t *testing.T) {
+	const most, size, busy, each = 2 << 20, 500 << 10, 3, 4
+	c := newCluster(t, busy+1, oneLoop(t), func(cfg *Config) { cfg.PipeBuffers, cfg.Hold = most, time.Minute })
+	gate := make(chan struct{})
+	for _, n := range c.nodes[:busy] {
+		n.set(func(n *fakeNode) { n.gate = gate })
+	}
+	var all []*conn
+	for range each {
+		for i := range busy {
+			cl := c.dial()
+			cl.send("SET " + key(i, busy+1) + " " + strings.Repeat("x", size))
+			all = append(all, cl)
+		}
+	}
+	eventually(t, "the pipes are full", func() bool {
+		s := c.stats()
+		return s.PipeBuffers > most/2 && s.Buffers > 4*size // what has no room waits in clients' buffers
+	})
+	cl := c.dial()
+	cl.send("SET "+key(busy, busy+1)+" 1", "GET "+key(busy, busy+1))
+	cl.want("+OK", "$1 1")
+	if s := c.stats(); s.PipeBuffers > most+1<<20 { // a buffer may double
+		t.Errorf("the pipes' buffers have %d bytes, want at most %d", s.PipeBuffers, most)
+	}
+	close(gate)
+	for _, cl := range all {
+		cl.want("+OK")
+	}
+	eventually(t, "the buffers are free", func() bool { return c.proxy.pipeRoom.used.Load() < most/2 })
+}

@@ -42,7 +42,8 @@ type Config struct {
 	// as a whole, the transaction is not.
 	RelaxedMulti bool
 
-	Buffers netloop.Budget // what the buffers of clients are charged to; nil: they are only counted
+	Buffers     netloop.Budget // what the buffers of clients are charged to; nil: they are only counted
+	PipeBuffers int64          // bytes that the buffers of all pipes may take; 0: 64 MiB
 
 	Wrapper netloop.Wrapper // of clients' connections; nil: none
 	Dialer  netloop.Dialer  // to nodes; nil: plain TCP
@@ -63,6 +64,7 @@ type Proxy struct {
 	listener *netloop.Listener
 	table    atomic.Pointer[ring.Table]
 	monitors *monitor.Hub
+	pipeRoom pipeRoom
 	clients  atomic.Int64 // connections, over all loops
 	draining atomic.Bool
 	cached   atomic.Pointer[Stats] // a sample, at most sampleEvery old
@@ -76,7 +78,8 @@ type Proxy struct {
 func Start(cfg Config) (*Proxy, error) {
 	cfg.Hold = orDefault(cfg.Hold, 5*time.Second)
 	cfg.Silence = orDefault(cfg.Silence, 250*time.Millisecond)
-	p := &Proxy{cfg: cfg}
+	cfg.PipeBuffers = orDefault(cfg.PipeBuffers, 64<<20)
+	p := &Proxy{cfg: cfg, pipeRoom: pipeRoom{most: cfg.PipeBuffers}}
 	listener, err := net.ResolveTCPAddr("tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for clients on %q: %w", cfg.Listen, err)
@@ -115,7 +118,7 @@ func (p *Proxy) newSession(listener *net.TCPAddr) {
 	})
 }
 
-func orDefault(d, value time.Duration) time.Duration {
+func orDefault[T ~int64](d, value T) T {
 	if d == 0 {
 		return value
 	}

@@ -23,7 +23,7 @@ type worker struct {
 	acting bool // the Machine's actions are being done
 
 	account *netloop.Account // of clients: their buffers and early replies
-	pending *netloop.Account // of pipes; each bounds its own, so these are only counted
+	pending *netloop.Account // of pipes; pipeRoom bounds these, here they are only counted
 
 	clients    []*client
 	retryTimer *netloop.Timer // set by order.Arm; nil: there was none
@@ -47,6 +47,7 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 		order: order.New(order.Config{
 			Patience:    p.cfg.Hold,
 			SilentTicks: max(1, int(p.cfg.Silence/order.SilenceTick)),
+			Room:        &p.pipeRoom,
 		}),
 		account:  netloop.NewAccount(p.cfg.Buffers, 0),
 		pending:  netloop.NewAccount(nil, 0),

@@ -134,6 +134,7 @@ func (p *process) startProxy(ctx context.Context, m memberOptions, buffers netlo
 		Debug:        p.o.debug,
 		RelaxedMulti: p.o.multi == relaxedMulti,
 		Buffers:      buffers,
+		PipeBuffers:  p.memory.pipeBuffers(),
 		Wrapper:      p.tls.clients(),
 		Dialer:       p.tls.pipeDialer(),
 		Group:        p.loops,

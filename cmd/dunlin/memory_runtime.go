@@ -38,6 +38,19 @@ func newMemoryShares(loops int, memory int64) *memoryShares {
 	return m
 }
 
+// pipeBuffers returns how many bytes the buffers of a proxy's pipes may take, which are in the Go
+// heap: a quarter of what its clients' take or, beside nodes, a quarter of the heap.
+func (m *memoryShares) pipeBuffers() int64 {
+	if len(m.nodes) == 0 {
+		return proxyBuffers(m.memory) / 4
+	}
+	storage := int64(0)
+	for _, n := range m.nodes {
+		storage += n.MaxMemory()
+	}
+	return goMemory(storage) / 4
+}
+
 // run adjusts the shares until ctx ends.
 func (m *memoryShares) run(ctx context.Context) {
 	tick := time.NewTicker(adjustEvery)

@@ -48,4 +48,6 @@
 //     reached.
 //   - The bytes of a held request are charged to its session before they are copied. Without memory
 //     for them the request fails.
+//   - The buffers of all pipes of a process stay within Config.Room, apart from 16 KiB a pipe. Beyond
+//     it sessions wait, and a request for an idle pipe is held.
 package order

@@ -206,7 +206,8 @@ func (m *Machine) ready(h *held, n *Node, now time.Duration) *Pipe {
 		m.open(p, now)
 		return nil
 	}
-	if m.mayOvertakeStrays(s, p, now) || m.overtakesDeferred(p, &h.Request, h.raw) || p.full(size) || !m.unlatch(p, now) || p.full(size) { // unlatch may have sent something
+	if p.mustHold(size) || m.mayOvertakeStrays(s, p, now) || m.overtakesDeferred(p, &h.Request, h.raw) || p.full(size) ||
+		!m.unlatch(p, now) || p.full(size) { // unlatch may have sent something
 		return nil
 	}
 	return p

@@ -69,6 +69,7 @@ func (m *Machine) Later(p *Pipe, token uint64) (ok bool) {
 		d.places = []uint16{r.Partition}
 	}
 	p.drop(r)
+	p.settle()
 	l.newest = token
 	l.list = append(l.list, d)
 	if d.writes {
@@ -104,6 +105,7 @@ func (m *Machine) Completed(p *Pipe, token uint64) (r Request, ok bool) {
 	if !ok {
 		return r, false
 	}
+	p.settle()
 	release(d.body)
 	if !d.asks && !m.broken.uncountsDeferred() {
 		d.Session.remote--
@@ -119,6 +121,7 @@ func (m *Machine) RefusedLater(p *Pipe, token uint64, why Refusal, now time.Dura
 	if !ok {
 		return false
 	}
+	p.settle()
 	if m.broken.uncountsDeferred() && !d.asks {
 		d.Session.remote++
 	}

@@ -20,6 +20,7 @@ const (
 type Config struct {
 	Patience    time.Duration // how long a request is held before it is given up
 	SilentTicks int           // how many ticks a node may send nothing while requests are outstanding
+	Room        Room          // of pipes' buffers; nil: without limit
 	Broken      *Broken       // nil except in simulations
 }
 
@@ -27,6 +28,7 @@ type Config struct {
 type Machine struct {
 	patience    time.Duration
 	silentTicks int
+	room        Room
 	broken      *Broken
 
 	table      *ring.Table
@@ -62,7 +64,7 @@ type Counts struct {
 // New returns a Machine without a table: it holds everything.
 func New(c Config) *Machine {
 	return &Machine{
-		patience: c.Patience, silentTicks: c.SilentTicks, broken: c.Broken, retryPause: retryFirst,
+		patience: c.Patience, silentTicks: c.SilentTicks, room: c.Room, broken: c.Broken, retryPause: retryFirst,
 		nodes: make(map[string]*Node), byAddr: make(map[string]*Node),
 	}
 }
@@ -81,7 +83,7 @@ func (m *Machine) Install(t *ring.Table, now time.Duration) {
 	for i, node := range t.Nodes {
 		n := known[node.Name()]
 		if n == nil {
-			n = &Node{Member: node}
+			n = &Node{Member: node, room: m.room}
 		}
 		n.owned = ring.PartitionSet{}
 		m.list[i], m.nodes[node.Name()], m.byAddr[node.Addr] = n, n, n

@@ -22,6 +22,7 @@ type Node struct {
 	// a node that leaves is not dropped before it is 0.
 	Kept int
 
+	room   Room              // of Config
 	owned  ring.PartitionSet // by the table, and by -MOVED replies since
 	left   bool              // not in the table any more
 	gone   bool              // declared dead, or left: its pipes stay closed unless it turns out to be alive

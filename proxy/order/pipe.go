@@ -74,6 +74,7 @@ type Pipe struct {
 	unsent            int // requests of which nothing was written
 	latch             latch
 	later             deferrals
+	counted           int  // bytes of its buffers that Room knows of
 	strays            bool // of a lost connection, and no newer one was acknowledged since
 }
 
@@ -110,7 +111,7 @@ func (p *Pipe) full(n int) bool {
 		return false
 	}
 	return p.inflight.len() >= maxPipeRequests || p.kept()+n > maxPipeBytes || n > HugeRequest || p.body != nil ||
-		len(p.later.list) >= member.MaxLater
+		len(p.later.list) >= member.MaxLater || p.crowded(n)
 }
 
 // kept returns the bytes of the outstanding requests that were copied.
@@ -121,7 +122,8 @@ func (p *Pipe) IsFull(n int) bool { return p.state == open && p.full(n) }
 
 // HasRoom reports whether sessions that found the pipe full may try again.
 func (p *Pipe) HasRoom() bool {
-	return p.inflight.len() < maxPipeRequests/2 && p.kept() < maxPipeBytes/2 && len(p.later.list) < member.MaxLater/2
+	return p.inflight.len() < maxPipeRequests/2 && p.kept() < maxPipeBytes/2 && len(p.later.list) < member.MaxLater/2 &&
+		(p.inflight.len() == 0 || p.Node.room == nil || p.Node.room.Free(HugeRequest))
 }
 
 // send queues a request whose bytes are raw. It copies them, unless there is a body, which it takes
@@ -133,6 +135,7 @@ func (m *Machine) send(p *Pipe, r *Request, raw []byte, body Body) {
 		p.makeRoom(len(raw))
 		p.buf = append(p.buf, raw...)
 	}
+	p.settle()
 	r.end = p.tail()
 	p.inflight.push(r)
 	p.unsent++
@@ -206,10 +209,11 @@ func (p *Pipe) drop(r *Request) {
 	if p.acked == p.tail() {
 		p.base = p.acked
 		p.buf = p.buf[:0]
-		if cap(p.buf) > keepPipeBuf {
+		if !p.keepsBuffer() {
 			p.buf = nil
 		}
 		release(p.takeBody())
+		p.settle()
 	}
 }
 
@@ -273,6 +277,7 @@ func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 	list := p.later.list
 	p.inflight, p.unsent, p.later, p.AnswersLater = fifo{}, 0, deferrals{}, false
 	p.buf, p.base, p.acked, p.sent = nil, 0, 0, 0
+	p.settle()
 	m.returnDeferred(p, list, since, now)
 	for queue.len() > 0 {
 		r := *queue.front()

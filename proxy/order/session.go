@@ -87,7 +87,7 @@ func (m *Machine) Submit(s *Session, r Request, raw []byte, now time.Duration) (
 		return nil, true
 	}
 	p = n.Pipe(s.lane)
-	if p.state != open || p.latch.refuses(r.Partition) || s.remote > 0 && p.overtakes(r.Partition) ||
+	if p.state != open || p.latch.refuses(r.Partition) || s.remote > 0 && p.overtakes(r.Partition) || p.mustHold(len(raw)) ||
 		p.later.writes > 0 && m.overtakesDeferred(p, &r, raw) || len(s.strays) > 0 && m.mayOvertakeStrays(s, p, now) {
 		r.since = m.outOfReach(p, now)
 		m.hold(s, &r, raw, now)
@@ -128,7 +128,8 @@ func (m *Machine) SubmitTo(n *Node, r Request, raw []byte, body Body, now time.D
 	}
 	p = n.Pipe(s.lane)
 	fresh := r.since == 0 // what is sent again has nothing of its session on its way
-	if p.state != open || p.latch.on || m.overtakesDeferred(p, &r, raw) || fresh && s.remote > 1 && p.acked < p.latch.aheadUntil || m.mayOvertakeStrays(s, p, now) {
+	if p.state != open || p.latch.on || m.overtakesDeferred(p, &r, raw) || fresh && s.remote > 1 && p.acked < p.latch.aheadUntil ||
+		m.mayOvertakeStrays(s, p, now) || p.mustHold(len(raw)) {
 		r.since = max(r.since, m.outOfReach(p, now))
 		m.keep(&r, raw, body, now)
 		return nil
