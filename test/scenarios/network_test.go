@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/ring"
 	"github.com/dunlin-cache/dunlin/test/chaos"
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
@@ -55,6 +56,7 @@ func TestScenarioCutProxy(t *testing.T) {
 	if done {
 		return
 	}
+	harness.Eventually(t, time.Minute, "the cluster has its level", func() bool { return s.Tables.Table().Level == ring.Level })
 	s.rounds(func(i int) {
 		before := s.Tables.Table().Epoch
 		s.Outage = max(s.Outage, s.cutTime(i)) // commands are held, in vain
