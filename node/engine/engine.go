@@ -159,8 +159,8 @@ func (e *Engine) reserve(maxBytes int64) error {
 }
 
 // Close gives all memory back. Nothing may use the engine, or a view into it, any more, with the
-// exception of Stats, of pins, and of staged values to be discarded: the space of large bodies
-// stays until the last of them is gone.
+// exception of Stats and Count, of pins, and of staged values to be discarded: the space of large
+// bodies stays until the last of them is gone.
 func (e *Engine) Close() error {
 	e.large.stopCollector()
 	e.pool.blocks.close()
@@ -199,9 +199,13 @@ func (s *shard) partition(p uint16) *partition { return &s.partitions[p>>s.e.sha
 func (e *Engine) shardOf(p uint16) *shard { return &e.shards[int(p)&(len(e.shards)-1)] }
 
 // Count returns how many keys the partition has, including expired ones that are not removed yet.
+// After Close it has none.
 func (e *Engine) Count(p uint16) int {
 	s := e.shardOf(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.partitions == nil {
+		return 0
+	}
 	return int(s.partition(p).count) - s.values.countUnfinished(p)
 }

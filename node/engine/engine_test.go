@@ -156,3 +156,22 @@ func TestResize(t *testing.T) {
 		}
 	}
 }
+
+// TestCountAfterClose: who shows figures may come after the end.
+func TestCountAfterClose(t *testing.T) {
+	e, err := New(Config{MaxBytes: testMin, Shards: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	with(e, 1, 0, func(x Txn) {
+		if err := x.Set([]byte("k"), []byte("value"), TypeString, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := e.Count(1); n != 0 || e.Stats().Keys != 0 {
+		t.Errorf("a closed engine has %d keys in the partition, %d in all", n, e.Stats().Keys)
+	}
+}
