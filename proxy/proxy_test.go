@@ -92,8 +92,8 @@ func TestWholeClusterCommands(t *testing.T) {
 	if len(got) != 200 || rounds < 200/(3*8) {
 		t.Errorf("SCAN found %d keys in %d rounds, want 200 in several", len(got), rounds)
 	}
-	cl.send("SCAN abc", "FLUSHALL", "DBSIZE")
-	cl.want("-ERR invalid cursor", "+OK", ":0")
+	cl.send("SCAN abc", "SCAN -1", "SCAN 18446744073709551616", "FLUSHALL", "DBSIZE")
+	cl.want("-ERR invalid cursor", "*2 [0 *0 []]", "-ERR invalid cursor", "+OK", ":0")
 }
 
 // A node that covers only some of the partitions is asked again until all are covered.

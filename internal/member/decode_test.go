@@ -161,11 +161,18 @@ func TestCursor(t *testing.T) {
 	if got, ok := ParseCursor(c.Append(nil)); !ok || got != c {
 		t.Errorf("cursor %d becomes %d, %v", c, got, ok)
 	}
-	if got, ok := ParseCursor([]byte("18446744073709551615")); !ok || got != EndOfScan ||
-		got.Partition() != ring.Partitions {
-		t.Errorf("a cursor beyond the end becomes %d, %v", got, ok)
+	if EndOfScan.Partition() != ring.Partitions {
+		t.Errorf("the end lies in partition %d", EndOfScan.Partition())
 	}
-	for _, bad := range []string{"", "-1", "x", "18446744073709551616"} {
+	for in, want := range map[string]Cursor{
+		"": 0, "0": 0, "-0": 0, "+1": 1, "007": 7, "18446744073709551615": EndOfScan, "-1": EndOfScan,
+		"-18446744073709551615": 1,
+	} {
+		if got, ok := ParseCursor([]byte(in)); !ok || got != want {
+			t.Errorf("cursor %q becomes %d, %v; want %d", in, got, ok, want)
+		}
+	}
+	for _, bad := range []string{"x", "1.0", " 1", "1 ", "0x1", "1_0", "+", "-", "--1", "+-1", "18446744073709551616", "-18446744073709551616"} {
 		if _, ok := ParseCursor([]byte(bad)); ok {
 			t.Errorf("cursor %q was taken", bad)
 		}

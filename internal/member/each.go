@@ -82,9 +82,21 @@ func CursorAt(partition int, position uint64) Cursor {
 	return Cursor(uint64(partition)<<positionBits | position)
 }
 
-// ParseCursor reads a client's cursor. One beyond all partitions is EndOfScan.
+// ParseCursor reads a client's cursor as Redis does, which leaves it to strtoul(3): nothing is 0, and
+// a number below 2⁶⁴ may have a sign; minus takes it from 2⁶⁴. A cursor beyond all partitions is
+// EndOfScan.
 func ParseCursor(b []byte) (Cursor, bool) {
+	if len(b) == 0 {
+		return 0, true
+	}
+	negative := b[0] == '-'
+	if negative || b[0] == '+' {
+		b = b[1:]
+	}
 	n, ok := parseUint(b)
+	if negative {
+		n = -n
+	}
 	return min(Cursor(n), EndOfScan), ok
 }
 
