@@ -100,6 +100,10 @@ func (c *census) round() {
 
 // Done receives a node's answer: the partitions that it covers, and the reply.
 func (c *census) Done(id int32, reply []byte) {
+	if c.s.isClosed() || c.over { // nobody waits for the answers: they must not gather
+		c.answered()
+		return
+	}
 	if covered, inner, ok := member.ParseAnswer(reply); ok {
 		rounds := &c.question.Rounds
 		rounds.Cover(c.s.w.order, id, covered)

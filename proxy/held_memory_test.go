@@ -108,3 +108,24 @@ func TestPipesShareALimit(t *testing.T) {
 	}
 	eventually(t, "the buffers are free", func() bool { return c.proxy.pipeRoom.used.Load() < most/2 })
 }
+
+// The parts of a long command that is split count as memory of its client until all are answered.
+func TestLongPartsAreCharged(t *testing.T) {
+	const size = 3 << 20
+	c := newCluster(t, 2, oneLoop(t))
+	gate := make(chan struct{})
+	for _, n := range c.nodes {
+		n.set(func(n *fakeNode) { n.gate = gate })
+	}
+	cl := c.dial()
+	cl.send("MSET " + key(0, 2) + " " + strings.Repeat("x", size) + " " + key(1, 2) + " " + strings.Repeat("y", size))
+	eventually(t, "the command is split", func() bool { return c.stats().Splits == 1 })
+	if got := c.stats().Heap; got < 2*size {
+		t.Errorf("%d bytes are charged, want at least %d", got, 2*size)
+	}
+	close(gate)
+	cl.want("+OK")
+	if got := c.stats().Heap; got != 0 {
+		t.Errorf("%d bytes are still charged", got)
+	}
+}

@@ -30,6 +30,7 @@ type fan struct {
 	failed   []byte   // the first error among the replies
 	executed bool     // a part has succeeded
 	bytes    int      // of replies, charged to the session
+	copied   int      // bytes of long parts, charged to the session
 }
 
 // split sends a command whose keys may lie on several nodes. It reports false if the command must
@@ -53,7 +54,14 @@ func (s *client) split(cmd *command.Command, args [][]byte, raw []byte) bool {
 		s.waitFor(full)
 		return false
 	}
-	f := &fan{s: s, cmd: cmd, seq: s.tail, step: step, partOf: make([]int32, (len(args)-1)/step)}
+	copied := 0
+	if len(raw) > order.HugeRequest { // its parts may be too long to be copied into pipes' buffers
+		if copied = len(raw); !s.Keep(copied) {
+			s.answer(errNotHeld)
+			return true
+		}
+	}
+	f := &fan{s: s, cmd: cmd, seq: s.tail, step: step, partOf: make([]int32, (len(args)-1)/step), copied: copied}
 	for i := range f.partOf {
 		f.partOf[i] = -1
 	}
@@ -283,6 +291,9 @@ func (f *fan) finish() {
 	f.pending--
 	if f.pending > 0 || f.s.isClosed() {
 		return
+	}
+	if f.copied > 0 {
+		f.s.Keep(-f.copied)
 	}
 	f.s.gather(-f.bytes)
 	out := f.s.w.scratch[:0]
