@@ -342,3 +342,25 @@ func TestHoldsBesideDeferredCommands(t *testing.T) {
 		t.Errorf("%d partitions are held", holds)
 	}
 }
+
+// The next large value may arrive while a goroutine works with the last one.
+func TestUploadBehindADeferredOne(t *testing.T) {
+	n := startNode(t)
+	setLong(t, n, "k")
+	free := occupy(t, n)
+	p := laterPipe(t, n, "large", 1)
+	piece := []byte(strings.Repeat("b", 400_000))
+	p.sendArgs([]byte("APPEND"), []byte("k"), piece)
+	p.frame("APPEND", "-DUNLINLATER 1")
+	next := resp.AppendRequest(nil, []byte("SET"), []byte("other"), piece)
+	p.sendRaw(next[:200_000])
+	eventually(t, "the next one arrives", func() bool { return n.engine.Stats().Staged > int64(len(piece)) })
+	setLong(t, n, "k") // APPEND begins anew
+	free()
+	p.frame("APPEND", push(1, ":1400000"))
+	p.sendRaw(next[200_000:])
+	p.frame("SET", "+OK")
+	p.raw("STRLEN other", ":400000")
+	p.raw("GETRANGE k 999999 1000000", "$2\r\nab")
+	eventually(t, "all is freed", func() bool { return n.engine.Stats().Staged == 0 })
+}
