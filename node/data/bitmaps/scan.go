@@ -99,16 +99,32 @@ func (s bitScan) of(value []byte) int64 {
 	return s.nowhere
 }
 
+// until is of in steps, for a goroutine. It stops when ctx ends, and its result means nothing then.
+func (s bitScan) until(ctx context.Context, value []byte) (found int64) {
+	for from, to := s.from, s.to; from < to && ctx.Err() == nil; from = s.to {
+		s.from, s.to = from, min(from+8*exec.RewriteStep, to)
+		switch {
+		case s.count:
+			found += s.of(value)
+		default:
+			if at := bitstring.Find(value, s.set, s.from, s.to); at >= 0 {
+				return at
+			}
+		}
+	}
+	if s.count {
+		return found
+	}
+	return s.nowhere
+}
+
 // scan answers what is found in the item. A goroutine looks where there is much to look through.
 func scan(r *exec.Request, t engine.Txn, item engine.Item, s bitScan) {
 	if s.to-s.from > scanFrom*8 {
 		if pin, ok := t.Pin(item); ok {
 			r.Host.AnswerLater(func(ctx context.Context) []byte {
 				defer pin.Release()
-				if ctx.Err() != nil {
-					return nil
-				}
-				return resp.AppendInt(nil, s.of(pin.Value()))
+				return resp.AppendInt(nil, s.until(ctx, pin.Value()))
 			})
 			return
 		}

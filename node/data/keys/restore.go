@@ -135,10 +135,13 @@ func payload(r *exec.Request) (typ *exec.Type, value exec.Restored, now bool, er
 // restoreLater has a goroutine check the payload, and stage the value if it is long.
 func restoreLater(r *exec.Request) {
 	w, types, level := r.NewRewrite(), r.Types, r.Level()
-	w.Start(r, func(context.Context) error {
+	w.Start(r, func(ctx context.Context) error {
 		b, err := w.Value(3)
 		if err == nil {
 			err = rdb.Check(b)
+		}
+		if err == nil {
+			err = ctx.Err()
 		}
 		if err != nil {
 			return err
