@@ -9,6 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // A node answers a request that takes long by a token, and completes it by a push (see
@@ -34,8 +35,8 @@ import (
 type deferred struct {
 	held
 	token  uint64
-	writes bool     // or has keys in several partitions
-	places []uint16 // these partitions; none: any
+	writes bool               // or has keys in several partitions
+	places *ring.PartitionSet // these partitions; nil: any
 }
 
 // deferrals are the deferred requests of a pipe.
@@ -63,10 +64,11 @@ func (m *Machine) Later(p *Pipe, token uint64) (ok bool) {
 	if part, ok := r.Part.(Scattered); ok {
 		d.writes = true
 		if len(raw) <= aheadBytes {
-			d.places = part.Partitions(raw)
+			d.places = new(ring.PartitionSet)
+			for _, partition := range part.Partitions(raw) {
+				d.places.Add(partition)
+			}
 		}
-	} else if d.writes {
-		d.places = []uint16{r.Partition}
 	}
 	p.drop(r)
 	p.settle()
@@ -170,7 +172,13 @@ func (m *Machine) overtakesDeferred(p *Pipe, r *Request, raw []byte) bool {
 // writesTo reports whether a deferred write may concern the partition.
 func (l *deferrals) writesTo(partition uint16) bool {
 	return slices.ContainsFunc(l.list, func(d deferred) bool {
-		return d.writes && !d.asks && (len(d.places) == 0 || slices.Contains(d.places, partition))
+		switch _, scattered := d.Part.(Scattered); {
+		case !d.writes || d.asks:
+			return false
+		case scattered:
+			return d.places == nil || d.places.Has(partition)
+		}
+		return d.Partition == partition
 	})
 }
 
