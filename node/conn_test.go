@@ -367,11 +367,32 @@ func TestStats(t *testing.T) {
 	f("serving", s.Serving, 4096)
 	f("epoch", s.Epoch, 1)
 	f("keys", s.Engine.Keys, 1)
+	c.want("SET short v PX 1", "OK")
+	eventually(t, "a key expires", func() bool { return c.do("EXISTS short") == "(integer) 0" })
+	if info := c.do("INFO stats"); !strings.Contains(info, `\x0aexpired_keys:1`) {
+		t.Errorf("INFO answers\n%s", info)
+	}
 	c.want("CONFIG RESETSTAT", "OK")
-	eventually(t, "statistics are reset", func() bool {
-		s, err := n.Stats()
-		return err == nil && s.Hits == 0 && s.Requests <= 1
-	})
+	c.want("GET k", `"1"`)
+	// INFO counts anew, and what is exported goes on.
+	info := c.do("INFO stats commandstats errorstats")
+	for _, want := range []string{"keyspace_hits:1", "keyspace_misses:0", "expired_keys:0", "total_error_replies:0", "cmdstat_get:calls=1,"} {
+		if !strings.Contains(info, `\x0a`+want) {
+			t.Errorf("after RESETSTAT, INFO has no %s:\n%s", want, info)
+		}
+	}
+	if strings.Contains(info, "cmdstat_set:") || strings.Contains(info, "errorstat_") {
+		t.Errorf("after RESETSTAT, INFO knows commands and errors from before:\n%s", info)
+	}
+	after, err := n.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f("GETs after RESETSTAT", after.Commands[command.Get], 3)
+	if after.Hits <= s.Hits {
+		t.Errorf("%d hits before RESETSTAT, and %d after it and another one", s.Hits, after.Hits)
+	}
+	f("errors after RESETSTAT", after.Errors, 1)
 }
 
 func TestDrain(t *testing.T) {

@@ -61,7 +61,7 @@ func (s *Stats) section() figures.InfoSection {
 
 // gatherCounters returns the numbers of INFO, with the keys of these partitions.
 func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Stats, error) {
-	s, err := n.Stats()
+	s, since, err := n.gatherStats()
 	if err != nil {
 		return figures.Counters{}, s, err
 	}
@@ -69,13 +69,17 @@ func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Sta
 	c := figures.Counters{
 		Keys:       keys.Count(n.engine, covered),
 		UsedMemory: e.Used, PeakMemory: s.PeakBytes, MaxMemory: e.Max,
-		Hits: int64(s.Hits), Misses: int64(s.Misses), Evicted: e.Evicted, Expired: e.Expired,
-		Commands: int64(s.Requests), OpsPerSec: int64(s.OpsPerSec), Errors: int64(s.Errors),
-		Clients: int64(s.Clients), Connections: int64(s.Connections),
-		Rejected: int64(s.Rejected), SlowReaders: int64(s.SlowReaders),
+		Hits: int64(since.Hits), Misses: int64(since.Misses), Evicted: e.Evicted, Expired: e.Expired,
+		Commands: int64(since.Executed), OpsPerSec: int64(s.OpsPerSec), Errors: int64(since.Errors),
+		Clients: int64(s.Clients), Connections: int64(since.Connections),
+		Rejected: int64(since.Rejected), SlowReaders: int64(since.SlowReaders),
 		MaxInput: int64(s.InBuffer), MaxOutput: int64(s.OutBuffer),
-		NetIn: int64(s.BytesIn), NetOut: int64(s.BytesOut),
-		Reads: int64(s.Inputs), Writes: int64(s.Outputs),
+		NetIn: int64(since.BytesIn), NetOut: int64(since.BytesOut),
+		Reads: int64(since.Inputs), Writes: int64(since.Outputs),
+	}
+	if base := n.removedBase.Load(); base != nil {
+		c.Evicted -= base.evicted
+		c.Expired -= base.expired
 	}
 	c.Dataset = e.Values
 	c.Overhead = c.UsedMemory - c.Dataset
@@ -208,20 +212,17 @@ func (n *Node) gatherCalls() (*figures.Calls, error) {
 }
 
 func (w *worker) calls() *figures.Calls {
-	c := &figures.Calls{}
+	c, count := &figures.Calls{}, w.sinceReset()
 	for id := range c.Commands {
 		if command.ByID(command.ID(id)) == nil || command.ByID(command.ID(id)).Flags&command.Internal != 0 {
 			continue
 		}
 		to := &c.Commands[id]
-		to.Calls, to.Failed = int64(w.Count.Commands[id]), int64(w.Count.Failed[id])
-		to.Rejected = int64(w.Count.Refused[id])
-		if w.times[id] != nil {
-			times := *w.times[id]
-			to.Times = &times
-		}
+		to.Calls, to.Failed = int64(count.Commands[id]), int64(count.Failed[id])
+		to.Rejected = int64(count.Refused[id])
+		to.Times = w.timesSinceReset(id)
 	}
-	for _, code := range w.Count.Codes {
+	for _, code := range count.Codes {
 		if code.N > 0 {
 			c.CountError(code.Code, int64(code.N))
 		}

@@ -118,6 +118,7 @@ type Node struct {
 	overhead       atomic.Int64 // bytes of the limit that are the process's
 	timing         atomic.Int64 // from how many arguments on a command is timed, see timedFrom
 	turnover       measure.Turnover
+	removedBase    atomic.Pointer[removals] // at the last CONFIG RESETSTAT; nil: there was none
 	big            measure.BigWalk
 	lists          atomic.Int64 // bytes of the limit that commands have in the Go heap
 

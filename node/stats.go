@@ -16,7 +16,7 @@ import (
 )
 
 // Stats is what a node has done and holds. Where a comment names no time, the number counts since
-// the start or CONFIG RESETSTAT.
+// the start: CONFIG RESETSTAT concerns only what INFO and LATENCY show.
 type Stats struct {
 	Commands  [command.NumIDs]uint64 // executed or redirected, by command or subcommand
 	Requests  uint64                 // of all kinds, unknown commands included
@@ -69,19 +69,25 @@ type Stats struct {
 
 // Stats gathers the numbers from the loops. It fails if a loop does not answer within a second.
 func (n *Node) Stats() (Stats, error) {
+	s, _, err := n.gatherStats()
+	return s, err
+}
+
+// gatherStats is Stats, and what was counted since CONFIG RESETSTAT.
+func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 	// A worker that answers too late writes to its own element of parts, which nobody reads by
 	// then.
 	parts := make([]workerStats, len(n.workers))
-	err := n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].report(&parts[l.Index()]) })
+	err = n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].report(&parts[l.Index()]) })
 	if err != nil {
-		return Stats{}, fmt.Errorf("cannot gather statistics of node %q: %w", n.cfg.ID, err)
+		return Stats{}, exec.Counters{}, fmt.Errorf("cannot gather statistics of node %q: %w", n.cfg.ID, err)
 	}
 	total := &workerStats{}
 	for i := range parts {
 		total.add(&parts[i])
 	}
 	v := n.view.Load()
-	s := Stats{
+	s = Stats{
 		Commands: total.count.Commands, Requests: total.count.Executed, Errors: total.count.Errors,
 		Hits: total.count.Hits, Misses: total.count.Misses,
 		Moved: total.count.Moved, Waits: total.count.Waits, OpsPerSec: total.rate,
@@ -100,12 +106,12 @@ func (n *Node) Stats() (Stats, error) {
 	s.Keys = keys.Count(n.engine, &covered)
 	s.PeakBytes = n.notePeak(s.Engine.Used)
 	s.EvictionAge = n.turnover.Age(time.Now(), s.Engine.Keys, s.Engine.Evicted)
-	return s, nil
+	return s, total.sinceReset, nil
 }
 
 // workerStats is one worker's part of Stats.
 type workerStats struct {
-	count                 exec.Counters
+	count, sinceReset     exec.Counters
 	rate                  float64
 	clients, pipes, peers int
 	inBuffer, outBuffer   int
@@ -115,7 +121,7 @@ type workerStats struct {
 
 // report fills s in, on the worker's loop.
 func (w *worker) report(s *workerStats) {
-	s.count = w.Count
+	s.count, s.sinceReset = w.Count, w.sinceReset()
 	s.rate = w.rate.PerSecond()
 	s.latency.AddTimes(&w.times, func(id command.ID) bool { return plans[id].timed })
 	w.hot.Report(w.loop.Now(), &s.hot)
@@ -135,6 +141,7 @@ func (w *worker) report(s *workerStats) {
 
 func (s *workerStats) add(o *workerStats) {
 	s.count.Add(&o.count)
+	s.sinceReset.Add(&o.sinceReset)
 	s.rate += o.rate
 	s.clients += o.clients
 	s.pipes += o.pipes
@@ -155,17 +162,57 @@ func (n *Node) notePeak(used int64) int64 {
 	}
 }
 
+// statsBase is what a worker had counted at the last CONFIG RESETSTAT. INFO subtracts it; what is
+// exported never goes back.
+type statsBase struct {
+	count exec.Counters
+	times [command.NumIDs]*figures.Durations
+}
+
+// sinceReset returns what was counted since the last CONFIG RESETSTAT.
+func (w *worker) sinceReset() exec.Counters {
+	if w.base == nil {
+		return w.Count
+	}
+	return w.Count.Since(&w.base.count)
+}
+
+// timesSinceReset returns the times of a command since the last CONFIG RESETSTAT; nil: none.
+func (w *worker) timesSinceReset(id int) *figures.Durations {
+	if w.times[id] == nil {
+		return nil
+	}
+	times := *w.times[id]
+	if w.base != nil && w.base.times[id] != nil {
+		times = times.Since(w.base.times[id])
+	}
+	if times.Count == 0 {
+		return nil
+	}
+	return &times
+}
+
 func (w *worker) resetStats() {
-	w.Count, w.rate = exec.Counters{}, measure.Rate{}
-	w.times = [command.NumIDs]*figures.Durations{}
+	w.base = &statsBase{count: w.Count}
+	for id, d := range w.times {
+		if d != nil {
+			times := *d
+			w.base.times[id] = &times
+		}
+	}
 }
 
 // resetStats is CONFIG RESETSTAT. It runs on a loop, so it only posts.
 func (n *Node) resetStats() {
+	st := n.engine.Stats()
+	n.removedBase.Store(&removals{evicted: st.Evicted, expired: st.Expired})
 	for _, w := range n.workers {
 		w.loop.Post(func() { w.resetStats() })
 	}
 }
+
+// removals counts keys that the engine removed.
+type removals struct{ evicted, expired int64 }
 
 // MemoryClasses calls emit with each class of the memory in use. The classes add up to Engine.Used.
 func (s *Stats) MemoryClasses(emit func(class string, bytes int64)) {

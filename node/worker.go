@@ -22,6 +22,7 @@ type worker struct {
 	conns map[*conn]struct{}
 	rate  measure.Rate
 	times [command.NumIDs]*figures.Durations // of the commands that were timed
+	base  *statsBase                         // nil: CONFIG RESETSTAT was never called
 	feed  *monitor.Feed
 	// untilSample counts the inputs until the next one that is sampled.
 	untilSample int

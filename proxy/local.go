@@ -6,7 +6,6 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
-	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
 // local answers a command that needs no node. It reports false if the command must wait.
@@ -88,14 +87,12 @@ func (s *client) answersLater(action session.Action, args [][]byte, reply []byte
 	return true
 }
 
-// resetStats sets the counters of this proxy and of all nodes to zero.
+// resetStats has INFO count from zero again, in this proxy and in all nodes.
 func (s *client) resetStats(cmd *command.Command, args [][]byte) bool {
 	if !s.everywhere(cmd, args) {
 		return false
 	}
-	for _, w := range s.w.proxy.workers {
-		w.loop.Post(func() { w.stats, w.order.Counts = Stats{}, order.Counts{} })
-	}
+	s.w.proxy.resetStats()
 	return true
 }
 
@@ -135,7 +132,7 @@ func (s *client) limitInput() {
 // appendInfo renders INFO: sums over the nodes, and the proxy's own view of its clients and of the
 // commands that it answers itself.
 func (p *Proxy) appendInfo(dst []byte, v resp.Version, sections [][]byte, in figures.Info) []byte {
-	own := p.cached.Load()
+	own := p.sinceReset()
 	in.Clients = p.clients.Load()
 	if own != nil {
 		in.Connections, in.Rejected, in.SlowReaders = int64(own.Accepted), int64(own.Rejected), int64(own.SlowReaders)

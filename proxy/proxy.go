@@ -68,6 +68,7 @@ type Proxy struct {
 	clients  atomic.Int64 // connections, over all loops
 	draining atomic.Bool
 	cached   atomic.Pointer[Stats] // a sample, at most sampleEvery old
+	base     atomic.Pointer[Stats] // the counters at the last CONFIG RESETSTAT; nil: there was none
 
 	sampler     sync.WaitGroup
 	stopSampler context.CancelFunc

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -211,6 +212,50 @@ func (p *Proxy) Stats() (Stats, error) {
 	return sum, nil
 }
 
+// resetStats is CONFIG RESETSTAT. INFO subtracts what was counted until now; what is exported never
+// goes back. It runs on a loop, so it only posts.
+func (p *Proxy) resetStats() {
+	shares := make([]Stats, len(p.workers))
+	var left atomic.Int32
+	left.Store(int32(len(p.workers)))
+	for i, w := range p.workers {
+		w.loop.Post(func() {
+			shares[i].add(&w.stats)
+			shares[i].visit(w)
+			if left.Add(-1) > 0 {
+				return
+			}
+			var sum Stats
+			for i := range shares {
+				sum.add(&shares[i])
+			}
+			p.base.Store(&sum)
+		})
+	}
+}
+
+// sinceReset returns the cached sample with the counters that INFO shows less those at the last
+// CONFIG RESETSTAT. It returns nil if there is no sample yet.
+func (p *Proxy) sinceReset() *Stats {
+	own, base := p.cached.Load(), p.base.Load()
+	if own == nil || base == nil {
+		return own
+	}
+	later := *own
+	less := func(n *uint64, by uint64) { *n -= min(*n, by) } // the sample may be older than the base
+	for i := range later.Commands {
+		less(&later.Commands[i], base.Commands[i])
+	}
+	less(&later.Accepted, base.Accepted)
+	less(&later.Rejected, base.Rejected)
+	less(&later.SlowReaders, base.SlowReaders)
+	less(&later.ClientBytesIn, base.ClientBytesIn)
+	less(&later.ClientBytesOut, base.ClientBytesOut)
+	less(&later.Refused, base.Refused)
+	less(&later.ProtocolErrors, base.ProtocolErrors)
+	return &later
+}
+
 // sample keeps a recent copy of the figures and measures the rate. INFO shows the copy, because a
 // loop answers it and cannot visit the other loops.
 func (p *Proxy) sample(ctx context.Context) {
@@ -226,7 +271,7 @@ func (p *Proxy) sample(ctx context.Context) {
 				continue // a loop is busy; the sample stays a second older
 			}
 			s.sampledAt = now
-			if last := p.cached.Load(); last != nil && s.CommandsTotal() >= last.CommandsTotal() {
+			if last := p.cached.Load(); last != nil {
 				s.OpsPerSec = int64(float64(s.CommandsTotal()-last.CommandsTotal()) / now.Sub(last.sampledAt).Seconds())
 			}
 			p.cached.Store(&s)

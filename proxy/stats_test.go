@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -22,5 +24,29 @@ func TestClientTraffic(t *testing.T) {
 	out := rounds * len(":0\r\n")
 	if s := c.stats(); s.ClientBytesIn != uint64(in) || s.ClientBytesOut != uint64(out) {
 		t.Errorf("clients sent %d bytes and were sent %d, want %d and %d", s.ClientBytesIn, s.ClientBytesOut, in, out)
+	}
+}
+
+// After CONFIG RESETSTAT, INFO counts anew, and what is exported goes on.
+func TestResetStats(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	cl := c.dial()
+	cl.send("NOSUCH", "SET a 1", "GET a")
+	cl.want("-ERR unknown command 'NOSUCH', with args beginning with: ", "+OK", "$1 1")
+	c.proxy.resetStats()
+	eventually(t, "the counters are reset", func() bool { return c.proxy.base.Load() != nil })
+	cl.send("GET a")
+	cl.want("$1 1")
+	now := c.stats()
+	if now.CommandsTotal() != 3 || now.Refused != 1 || now.Accepted != 1 {
+		t.Errorf("after a reset, %d commands, %d refused, %d connections", now.CommandsTotal(), now.Refused, now.Accepted)
+	}
+	c.proxy.cached.Store(&now)
+	info := string(c.proxy.appendInfo(nil, resp.RESP2, [][]byte{[]byte("stats")}, figures.Info{}))
+	for _, want := range []string{"total_connections_received:0", "total_commands_processed:1", "total_error_replies:0",
+		"total_net_input_bytes:20\r\n"} {
+		if !strings.Contains(info, "\r\n"+want) {
+			t.Errorf("after a reset, INFO has no %s:\n%s", want, info)
+		}
 	}
 }

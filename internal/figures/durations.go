@@ -90,13 +90,9 @@ func (d *Durations) Sum() time.Duration { return time.Duration(d.Nanos) }
 // end of its bucket.
 func (d *Durations) Percentile(p float64) time.Duration { return time.Duration(d.percentile(p)) }
 
-// Since returns what was counted after o, an earlier state of d. If d was reset in between, it
-// returns everything.
+// Since returns what was counted after o, an earlier state of d.
 func (d *Durations) Since(o *Durations) Durations {
 	later := *d
-	if d.Count < o.Count {
-		return later
-	}
 	later.Count -= o.Count
 	later.Nanos -= o.Nanos
 	for i := range later.Buckets {

@@ -35,12 +35,6 @@ type mark struct {
 
 func markOf(at time.Time, f *Member) mark { return mark{at, f.Commands, f.Hits, f.Misses} }
 
-// fell reports whether counters are below their earlier values, because of a CONFIG RESETSTAT in
-// between.
-func (m mark) fell(before mark) bool {
-	return m.commands < before.commands || m.hits < before.hits || m.misses < before.misses
-}
-
 // since returns what was counted since before, and in how many seconds.
 func (m mark) since(before mark) (counted mark, seconds float64) {
 	counted = mark{m.at, m.commands - before.commands, m.hits - before.hits, m.misses - before.misses}
@@ -59,21 +53,12 @@ type history struct {
 // begin records the start of the member, with all counters at 0.
 func (h *history) begin(now time.Time) { h.marks = append(h.marks, mark{at: now}) }
 
-// sinceReset drops the marks from before a reset of the counters, which have counted from 0 since
-// about the latest mark.
-func (h *history) sinceReset(m mark) []mark {
-	if last := h.marks[len(h.marks)-1]; m.fell(last) {
-		return []mark{{at: last.at}}
-	}
-	return h.marks
-}
-
 // recent stores the member's recent rates in its figures.
 func (h *history) recent(now time.Time, f *Member) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := markOf(now, f)
-	counted, seconds := m.since(h.sinceReset(m)[0])
+	counted, seconds := m.since(h.marks[0])
 	f.RecentSeconds = max(1, seconds) // a member that has just started has no rate yet
 	f.CommandsPerSecond = float64(counted.commands) / f.RecentSeconds
 	f.RecentHits, f.RecentMisses = counted.hits, counted.misses
@@ -90,7 +75,6 @@ func (h *history) add(now time.Time, f *Member, d *Detail) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := markOf(now, f)
-	h.marks = h.sinceReset(m)
 	counted, seconds := m.since(h.marks[len(h.marks)-1])
 	s := Sample{UnixMilli: now.UnixMilli(), Ops: float64(counted.commands) / max(1, seconds), HitRatio: -1,
 		P50Micros: micros(took.Percentile(50)), P99Micros: micros(took.Percentile(99))}

@@ -54,7 +54,7 @@ type Member struct {
 	Keys       int64  `json:"keys"` // of the partitions that it serves
 	MemoryUsed int64  `json:"memory_used_bytes"`
 	MemoryMax  int64  `json:"memory_max_bytes"`
-	Hits       uint64 `json:"hits"` // since the start, or CONFIG RESETSTAT
+	Hits       uint64 `json:"hits"` // since the start
 	Misses     uint64 `json:"misses"`
 
 	Clients  int    `json:"clients"`

@@ -106,6 +106,39 @@ func (c *Counters) Output(bytes int) {
 	}
 }
 
+// Since returns what was counted after o, an earlier state of c.
+func (c *Counters) Since(o *Counters) Counters {
+	later := *c
+	for i, n := range o.Commands {
+		later.Commands[i] -= n
+	}
+	for i := range o.Failed {
+		later.Failed[i] -= o.Failed[i]
+		later.Refused[i] -= o.Refused[i]
+	}
+	for i := range o.Codes { // codes keep their places
+		later.Codes[i].N -= o.Codes[i].N
+	}
+	for i, n := range o.Batches {
+		later.Batches[i] -= n
+	}
+	later.Executed -= o.Executed
+	later.Errors -= o.Errors
+	later.Hits -= o.Hits
+	later.Misses -= o.Misses
+	later.Moved -= o.Moved
+	later.Waits -= o.Waits
+	later.Connections -= o.Connections
+	later.Rejected -= o.Rejected
+	later.SlowReaders -= o.SlowReaders
+	later.Starved -= o.Starved
+	later.Inputs -= o.Inputs
+	later.Outputs -= o.Outputs
+	later.BytesIn -= o.BytesIn
+	later.BytesOut -= o.BytesOut
+	return later
+}
+
 // Add adds o's numbers to c's.
 func (c *Counters) Add(o *Counters) {
 	for i, n := range o.Commands {

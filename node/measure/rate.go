@@ -30,8 +30,5 @@ func (w *Rate) PerSecond() float64 {
 	}
 	newest := w.samples[(w.next+rateSamples-1)%rateSamples]
 	oldest := w.samples[(w.next+rateSamples-w.filled)%rateSamples]
-	if newest < oldest {
-		return 0 // the counters were reset in between
-	}
 	return float64(newest-oldest) / (float64(w.filled-1) * SamplePeriod.Seconds())
 }

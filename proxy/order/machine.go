@@ -52,7 +52,7 @@ type Machine struct {
 	Counts Counts
 }
 
-// Counts are what a Machine counts. The shell may read and reset them.
+// Counts are what a Machine counts. The shell may read them.
 type Counts struct {
 	Requests    uint64 // given to pipes
 	Refusals    uint64 // replies by which a node said that it is not the owner, or not yet
