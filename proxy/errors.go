@@ -12,7 +12,7 @@ var (
 	errHeldLong     = wire("TRYAGAIN no node could take the command in time, it was not executed; try again")
 	errNotHeld      = wire("TRYAGAIN no memory to hold the command until its node can take it, it was not executed; try again")
 	errUnknown      = wire("ERR the connection to the node broke after the command was sent, outcome unknown")
-	errLost         = wire("ERR the node was lost that has executed the command, before it sent its large reply")
+	errLost         = wire("ERR the command was executed, but its large reply was lost on the way from the node; a command that only reads may be repeated")
 	errMerge        = wire("ERR a node gave a reply that cannot be merged with the others")
 	errRepliesLarge = wire("ERR executed, but the replies of the transaction would be too large")
 )
@@ -22,6 +22,6 @@ var (
 var errTooEarly = errors.New("replies that wait for their turn take too much memory")
 
 // errCutOff closes a client that has a part of a large reply when the rest is lost.
-var errCutOff = errors.New("the node was lost that sent it")
+var errCutOff = errors.New("the rest of a large reply was lost on the way from the node")
 
 func wire(text string) []byte { return resp.AppendError(nil, text) }
