@@ -358,6 +358,7 @@ func TestStats(t *testing.T) {
 	}
 	f("GETs", s.Commands[command.Get], 2)
 	f("requests", s.Requests, 5)
+	f("clients' requests", s.OfClients, 4) // a pipe's greeting is not a command
 	f("hits", s.Hits, 1)
 	f("misses", s.Misses, 1)
 	f("errors", s.Errors, 1)

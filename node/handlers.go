@@ -88,11 +88,11 @@ func makeEachHandlers() map[command.ID]exec.Handler {
 	return all
 }
 
-// internalHandler executes a DUNLIN command. open: also for a peer that has not yet proved that it
-// knows the secret.
+// internalHandler executes a DUNLIN command.
 type internalHandler struct {
-	open bool
-	run  func(r *request)
+	open    bool // also to a peer that has not proved that it is a member
+	clients bool // it carries a client's command, so it counts as one
+	run     func(r *request)
 }
 
 // internalHandlers has the commands between members (pipes.go, member_commands.go).
@@ -104,9 +104,9 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 		command.DunlinPipe:      {open: true, run: openPipe},
 		command.DunlinPeer:      {open: true, run: authenticatePeer},
 		command.DunlinConfigure: {run: configureCluster},
-		command.DunlinEach:      {run: each},
+		command.DunlinEach:      {run: each, clients: true},
 		command.DunlinEffects:   {run: takeEffects},
-		command.DunlinExec:      {run: execFor},
+		command.DunlinExec:      {run: execFor, clients: true},
 		command.DunlinFetch:     {run: redeem},
 		command.DunlinReport:    {run: sendReport},
 		command.DunlinRetry:     {run: retry},
@@ -115,7 +115,7 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 		command.DunlinTable:     {run: sendTable},
 		command.DunlinTake:      {run: takeTable},
 		command.DunlinValue:     {run: takeValue},
-		command.DunlinWatch:     {run: watchFor},
+		command.DunlinWatch:     {run: watchFor, clients: true},
 	}
 }
 

@@ -45,6 +45,9 @@ func (r *request) dispatchInternal() {
 	}
 	r.Cmd = c
 	r.worker.Count.Commands[c.ID]++
+	if !h.clients {
+		r.worker.Count.Internal++
+	}
 	h.run(r)
 }
 

@@ -70,7 +70,7 @@ func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Sta
 		Keys:       keys.Count(n.engine, covered),
 		UsedMemory: e.Used, PeakMemory: s.PeakBytes, MaxMemory: e.Max,
 		Hits: int64(since.Hits), Misses: int64(since.Misses), Evicted: e.Evicted, Expired: e.Expired,
-		Commands: int64(since.Executed), OpsPerSec: int64(s.OpsPerSec), Errors: int64(since.Errors),
+		Commands: int64(since.OfClients()), OpsPerSec: int64(s.OpsPerSec), Errors: int64(since.Errors),
 		Clients: int64(s.Clients), Connections: int64(since.Connections),
 		Rejected: int64(since.Rejected), SlowReaders: int64(since.SlowReaders),
 		MaxInput: int64(s.InBuffer), MaxOutput: int64(s.OutBuffer),

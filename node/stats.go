@@ -20,12 +20,13 @@ import (
 type Stats struct {
 	Commands  [command.NumIDs]uint64 // executed or redirected, by command or subcommand
 	Requests  uint64                 // of all kinds, unknown commands included
+	OfClients uint64                 // those of them that members did not send for themselves
 	Errors    uint64                 // error replies, redirections apart
 	Hits      uint64                 // keys found by commands that read
 	Misses    uint64
 	Moved     uint64  // answered with MOVED
 	Waits     uint64  // told to wait for a take-over or a fence
-	OpsPerSec float64 // requests, over the last 1.6 s
+	OpsPerSec float64 // of OfClients, over the last 1.6 s
 
 	Clients     int    // now
 	MaxClients  int    // more are refused
@@ -88,7 +89,7 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 	}
 	v := n.view.Load()
 	s = Stats{
-		Commands: total.count.Commands, Requests: total.count.Executed, Errors: total.count.Errors,
+		Commands: total.count.Commands, Requests: total.count.Executed, OfClients: total.count.OfClients(), Errors: total.count.Errors,
 		Hits: total.count.Hits, Misses: total.count.Misses,
 		Moved: total.count.Moved, Waits: total.count.Waits, OpsPerSec: total.rate,
 		Clients: total.clients, Pipes: total.pipes, Peers: total.peers,

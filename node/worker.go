@@ -142,7 +142,7 @@ func (w *worker) stop() {
 
 // sample takes the measurements that need a timer.
 func (w *worker) sample() {
-	w.rate.Sample(w.Count.Executed)
+	w.rate.Sample(w.Count.OfClients())
 	w.hot.Fade(w.loop.Now())
 	w.heap.Store(w.account.Other())
 	if w.loop == w.node.workers[0].loop {

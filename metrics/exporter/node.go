@@ -31,7 +31,7 @@ func (e *Exporter) AddNode(m Member, n Node) {
 }
 
 var nodeMetrics = []metric[node.Stats]{
-	counter("dunlin_node_requests_total", "Requests of all kinds, including refused ones.",
+	counter("dunlin_node_requests_total", "Requests of all kinds, including refused ones and those between members.",
 		func(s *node.Stats) float64 { return float64(s.Requests) }),
 	counter("dunlin_node_errors_total", "Error replies, except redirections.",
 		func(s *node.Stats) float64 { return float64(s.Errors) }),

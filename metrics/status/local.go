@@ -133,7 +133,7 @@ func (l *Local) AddNode(s Source, n Node) {
 			Hits:       stats.Hits,
 			Misses:     stats.Misses,
 			Clients:    stats.Clients,
-			Commands:   stats.Requests,
+			Commands:   stats.OfClients,
 			HotKeys:    hotKeys(stats.HotKeys),
 		}, d, err
 	}})

@@ -167,7 +167,7 @@ type slowNode struct {
 }
 
 func (n *slowNode) Stats() (node.Stats, error) {
-	s := node.Stats{Requests: n.asked.Add(1)}
+	s := node.Stats{OfClients: n.asked.Add(1)}
 	time.Sleep(n.takes)
 	return s, nil
 }

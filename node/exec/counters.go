@@ -28,6 +28,7 @@ type Counters struct {
 	Refused  [command.NumIDs]uint64 // answered with an error before they were executed
 	Codes    [maxCodes]codeCount    // of error replies
 	Executed uint64                 // requests, also those answered with an error
+	Internal uint64                 // those of them between members that carry no client's command
 	Errors   uint64                 // error replies except redirections
 	Hits     uint64
 	Misses   uint64
@@ -106,6 +107,9 @@ func (c *Counters) Output(bytes int) {
 	}
 }
 
+// OfClients returns how many requests came from clients, directly or through proxies.
+func (c *Counters) OfClients() uint64 { return c.Executed - c.Internal }
+
 // Since returns what was counted after o, an earlier state of c.
 func (c *Counters) Since(o *Counters) Counters {
 	later := *c
@@ -123,6 +127,7 @@ func (c *Counters) Since(o *Counters) Counters {
 		later.Batches[i] -= n
 	}
 	later.Executed -= o.Executed
+	later.Internal -= o.Internal
 	later.Errors -= o.Errors
 	later.Hits -= o.Hits
 	later.Misses -= o.Misses
@@ -157,6 +162,7 @@ func (c *Counters) Add(o *Counters) {
 		c.Batches[i] += n
 	}
 	c.Executed += o.Executed
+	c.Internal += o.Internal
 	c.Errors += o.Errors
 	c.Hits += o.Hits
 	c.Misses += o.Misses
