@@ -7,6 +7,7 @@ type Broken struct {
 	HastyOffice        bool // who takes itself for the coordinator gathers and issues at once
 	BuryStrangers      bool // a node of the table that was never met is taken for dead at once
 	FoundAtOnce        bool // a node that has met another one founds a cluster before it has asked every join address
+	GovernUnmet        bool // a coordinator issues tables before it can have met everybody
 	CountSilent        bool // nodes count towards MinMembers though they do not answer
 	IgnoreReports      bool // every copy counts as in sync
 	NeverShelter       bool // with one copy, the owner before is not named until the new one serves

@@ -24,6 +24,9 @@
 //   - A plan may be based on old facts by the time it is issued. So before it issues a table, the
 //     machine checks again that it is still the coordinator and that its process has not stood
 //     still since the step began.
+//   - A member that has its first table from another one issues nothing for a second (meetWait). The
+//     age of members is that of their clocks, so a newcomer may be the oldest, and the coordinator
+//     before steps down when it hears of it. Two newcomers that have not met would both issue tables.
 //   - While another member holds a table of a level that this member does not speak, the machine
 //     issues nothing.
 //   - A table names a proposal only if that is still the proposal when the table is adopted.

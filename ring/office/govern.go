@@ -26,6 +26,10 @@ const (
 	// after a split each of them comes back only when it has refuted its death, and a table without
 	// it would drop what it stores.
 	healWait = 2 * time.Second
+	// meetWait is how long a member that has its first table from another one waits before it acts
+	// as the coordinator: gossip may take as long to bring it everybody who is there. One of them
+	// may be the coordinator, or about to take itself for it.
+	meetWait = time.Second
 	// maxTries is how often the coordinator tries to fetch a foreign table, about 5 s, before it
 	// heals the split without looking at it.
 	maxTries = 8
@@ -97,6 +101,11 @@ func (m *Machine) govern(alive []ring.Member) {
 	if current == nil && !m.mayFound(alive) {
 		m.inOffice = false // a node that it meets meanwhile may have a table that gossip has not brought yet
 		m.lookAgain(retryInterval)
+		return
+	}
+	if wait := m.untilMet(); wait > 0 {
+		m.inOffice = false
+		m.lookAgain(wait)
 		return
 	}
 	if wait := m.untilDue(); wait > 0 {
@@ -250,6 +259,16 @@ func (m *Machine) hearEnough(alive []ring.Member, then func(heard bool)) {
 		m.unheard = !heard
 		then(heard)
 	})
+}
+
+// untilMet returns how long this member has to wait until it has met everybody. A member that
+// founded its cluster, or has had a table for a while, does not wait.
+func (m *Machine) untilMet() time.Duration {
+	m.noteTable() // it may have come within this step
+	if m.joined == 0 || m.cfg.Broken.GovernUnmet {
+		return 0
+	}
+	return m.joined + meetWait - m.now
 }
 
 // untilDue returns how long the next table has to wait.

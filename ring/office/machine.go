@@ -117,6 +117,8 @@ type steering struct {
 	lastIssue, lastRefresh  time.Duration
 	standstills             uint64          // of this process, as of the last step
 	electedAt               time.Duration   // since when this member is the coordinator
+	hadTable                bool            // it has, or has had, a table
+	joined                  time.Duration   // when its first table came from another member
 	inOffice                bool            // this member is coordinator and has gathered
 	ableSince               time.Duration   // since when every member speaks more than the cluster's level
 	met                     map[string]bool // names of members that were alive here
@@ -169,6 +171,7 @@ func (m *Machine) Begin(now time.Duration, e Event) *Question {
 	m.noteMembers(alive)
 	m.noteMinority(alive)
 	m.noteLevel(alive)
+	m.noteTable()
 	m.meet(alive)
 	m.refresh(alive)
 	return m.question
@@ -236,6 +239,18 @@ func (m *Machine) noteMinority(alive []ring.Member) {
 		m.act(TooFew{})
 	}
 	m.minority = few
+}
+
+// noteTable notes when this member has joined a cluster that another one founded.
+func (m *Machine) noteTable() {
+	t := m.host.Table()
+	if m.hadTable || t == nil {
+		return
+	}
+	m.hadTable = true
+	if t.Issuer != m.cfg.Self.Name() {
+		m.joined = m.now
+	}
 }
 
 // noteLevel reports when this member has become too old for its cluster.

@@ -106,6 +106,35 @@ func TestFoundingAsksFirst(t *testing.T) {
 	}
 }
 
+// A node that is the oldest by its clock, and has its first table from another one, issues nothing
+// before gossip has had the time to bring it everybody.
+func TestNewcomerWaits(t *testing.T) {
+	first := ring.Plan(nil, []ring.Member{node("n2", 2)}, nil, node("n2", 2), 1, func() uint64 { return 1 })
+	s := &stage{alive: []ring.Member{node("n1", 1)}}
+	m := s.start(func(c *Config) { c.Searches, c.NoReports = true, true })
+	m.run(time.Second, 2*time.Second, Event{})
+	s.alive, s.table = append(s.alive, node("n2", 2)), first
+	if actions, _ := m.run(2*time.Second, 2*time.Second+meetWait-time.Millisecond, Event{}); issuedIn(actions) != nil {
+		t.Error("it issued a table before it can have met everybody")
+	}
+	actions, _ := m.run(2*time.Second+meetWait, 2*time.Second+2*meetWait, Event{})
+	if tables := issuedIn(actions); len(tables) != 1 || len(tables[0].Nodes) != 2 {
+		t.Errorf("it issued %d tables, want one of two nodes", len(tables))
+	}
+}
+
+// A member that has had its table for a while does not wait when it becomes the coordinator.
+func TestSuccessorDoesNotWait(t *testing.T) {
+	both := []ring.Member{node("n0", 0), node("n1", 1)}
+	s := &stage{alive: both, table: ring.Plan(nil, both, nil, both[0], 1, func() uint64 { return 1 })}
+	m := s.start(func(c *Config) { c.NoReports = true })
+	m.run(time.Second, 10*time.Second, Event{})
+	s.alive = both[1:]
+	if actions, _ := m.run(10*time.Second, 10*time.Second+officeSettle, Event{}); len(issuedIn(actions)) != 1 {
+		t.Error("it did not issue a table as soon as it was in office")
+	}
+}
+
 // A node that stood still has asked nobody meanwhile, so its bootstrap wait begins anew.
 func TestFoundingWaitsAfterStandstill(t *testing.T) {
 	s := &stage{alive: []ring.Member{node("n1", 1)}}

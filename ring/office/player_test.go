@@ -40,13 +40,24 @@ func (p *player) later(d time.Duration, do func()) {
 	})
 }
 
-// join looks for somebody at one of the join addresses, and again before long.
+// join looks for somebody at three of the join addresses, and again before long: within half a second
+// while it knows nobody, as real members do. So it finds who is there before it founds a cluster.
 func (p *player) join() {
-	p.later(p.between(500*time.Millisecond, 2*time.Second), p.join)
-	contact := p.running(p.rng.IntN(slots))
-	if contact == nil || contact == p {
-		return
+	again := p.between(500*time.Millisecond, 2*time.Second)
+	if len(p.alive) == 0 {
+		again = 500 * time.Millisecond
 	}
+	p.later(again, p.join)
+	addresses := slices.DeleteFunc(p.rng.Perm(slots), func(slot int) bool { return p.self.ID == slotID(slot) })
+	for _, slot := range addresses[:3] {
+		if contact := p.running(slot); contact != nil {
+			p.meet(contact)
+		}
+	}
+}
+
+// meet has this member and one that answers it hear of each other, and of whom they know.
+func (p *player) meet(contact *player) {
 	p.hear(contact)
 	contact.hear(p)
 	group := p.group()
