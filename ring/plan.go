@@ -14,8 +14,9 @@ import (
 // (leaving nodes do not):
 //
 //	owner alive,  is not o*   it stays until o*, as follower or target of a move,
-//	                          reports its copy in sync; then o* owns, the old owner
-//	                          follows, or f* if the old owner leaves
+//	                          reports its copy in sync, and the owner that it serves;
+//	                          then o* owns, the old owner follows, or f* if the old
+//	                          owner leaves
 //	owner alive,  is o*       a missing follower is f* at once; any other follower
 //	                          stays until f* is in sync
 //	owner dead                the one of follower and target that reports in sync
@@ -175,7 +176,8 @@ func (p *planner) place(part uint16) {
 	} else {
 		p.next.Since[part] = p.cur.Since[part]
 		inSync := func(n uint16) bool { return p.inSync(part, n, before) }
-		s = p.advance(s, p.wantOwner[part], p.wantFollower[part], inSync)
+		serves := p.synced[s.owner].Has(part)
+		s = p.advance(s, p.wantOwner[part], p.wantFollower[part], serves, inSync)
 		if p.copies < 2 {
 			s = p.shelter(part, before, s)
 		}

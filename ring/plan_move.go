@@ -2,13 +2,17 @@ package ring
 
 // advance takes s, whose owner is alive, one step towards what the ring wants. The owner's move
 // takes precedence over the follower's, because a partition has one move at a time.
-func (p *planner) advance(s seat, wantOwner, wantFollower uint16, inSync func(uint16) bool) seat {
+//
+// The owner gives the partition up only if it serves it under cur. An owner that has missed cur
+// does not feed whom cur names: it would not hand over what a copy lacks that counts as in sync
+// because an owner before has just handed it over.
+func (p *planner) advance(s seat, wantOwner, wantFollower uint16, serves bool, inSync func(uint16) bool) seat {
 	s.target = NoNode
 	if p.next.Paused && p.serving[s.owner] {
 		return p.keepSeats(s, wantOwner, wantFollower, inSync)
 	}
 	if s.owner != wantOwner {
-		if !inSync(wantOwner) {
+		if !serves || !inSync(wantOwner) {
 			return p.moveOwner(s, wantOwner)
 		}
 		s = p.takeOver(s, wantOwner, wantFollower)

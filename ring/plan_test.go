@@ -115,11 +115,12 @@ func TestUnripe(t *testing.T) {
 	cur := Plan(nil, alive[:1], nil, alive[0], 1, fixedSeed)
 	cur = Plan(cur, alive[:2], nil, alive[0], 1, fixedSeed)
 	report := func(moved int) []*Report {
-		r := &Report{Node: alive[1].Name(), Version: cur.Version()}
+		from := &Report{Node: alive[0].Name(), Version: cur.Version(), Synced: AllPartitions()}
+		to := &Report{Node: alive[1].Name(), Version: cur.Version()}
 		for _, m := range cur.Moves[:moved] {
-			r.Add(m.Partition)
+			to.Add(m.Partition)
 		}
-		return []*Report{r}
+		return []*Report{from, to}
 	}
 	all := len(cur.Moves)
 	for _, test := range []struct {

@@ -12,7 +12,7 @@ import (
 type rule struct {
 	what   string
 	before string
-	synced string // who reports that its copy is in sync
+	synced string // who reports that its copy is in sync, or that it serves
 	after  string
 	anew   bool // the data begin anew
 }
@@ -31,18 +31,20 @@ var rulesOfTwo = []rule{
 
 	{"owner elsewhere", "x f -", "f", "x f o", false},
 	{"owner elsewhere, target behind", "x f o", "f", "x f o", false},
-	{"owner elsewhere, target in sync", "x f o", "o", "o f -", false},
-	{"owner elsewhere, no follower", "x - o", "o", "o x f", false},
+	{"owner elsewhere, target in sync", "x f o", "xo", "o f -", false},
+	{"owner elsewhere, and behind, target in sync", "x f o", "o", "x f o", false},
+	{"owner elsewhere, no follower", "x - o", "xo", "o x f", false},
 	{"its follower is to own, and behind", "x o -", "", "x o -", false},
-	{"its follower is to own", "x o -", "o", "o x f", false},
-	{"its follower is to own, needless move", "x o f", "of", "o f -", false},
-	{"owner and follower change places", "f o -", "o", "o f -", false},
+	{"its follower is to own", "x o -", "xo", "o x f", false},
+	{"its follower is to own, needless move", "x o f", "xof", "o f -", false},
+	{"owner and follower change places", "f o -", "fo", "o f -", false},
 	{"owner elsewhere, dead follower", "x d -", "", "x - o", false},
 	{"owner elsewhere, dead target", "x f d", "f", "x f o", false},
 
 	{"owner leaves", "l f -", "f", "l f o", false},
-	{"owner leaves to its follower", "l o -", "o", "o f -", false},
-	{"owner leaves to the target", "l x o", "ox", "o x f", false},
+	{"owner leaves to its follower", "l o -", "lo", "o f -", false},
+	{"owner leaves, and is behind, its follower in sync", "l o -", "o", "l o -", false},
+	{"owner leaves to the target", "l x o", "lox", "o x f", false},
 	{"owner leaves, nobody in sync", "l o -", "", "l o -", false},
 
 	{"owner dead, follower in sync", "d f -", "f", "f - o", false},
@@ -65,13 +67,14 @@ var rulesOfOne = []rule{
 	{"the owner before follows and leaves", "o l -", "l", "o l -", false},
 	{"the owner before follows, the new one has died", "d x -", "x", "x - o", false},
 	{"owner elsewhere", "x - -", "", "x - o", false},
-	{"owner elsewhere, target in sync", "x - o", "o", "o x -", false},
+	{"owner elsewhere, target in sync", "x - o", "xo", "o x -", false},
 	{"owner elsewhere, target behind", "x - o", "", "x - o", false},
 	{"its follower of earlier days is to own", "x o -", "x", "x - o", false},
 	{"the owner before follows, and is to own again", "x o -", "", "x o -", false},
-	{"the owner before is to own again, and in sync", "x o -", "o", "o x -", false},
+	{"the owner before is to own again, and in sync", "x o -", "xo", "o x -", false},
+	{"the owner before is to own again, and in sync, the new one does not serve yet", "x o -", "o", "x o -", false},
 	{"owner leaves", "l - -", "", "l - o", false},
-	{"owner leaves, target in sync", "l - o", "o", "o l -", false},
+	{"owner leaves, target in sync", "l - o", "lo", "o l -", false},
 	{"owner dead, target in sync", "d - o", "o", "o - -", false},
 	{"owner dead, target behind", "d - o", "", "o - -", true},
 }
@@ -89,7 +92,7 @@ var rulesOfPause = []rule{
 	{"the follower leaves", "x l -", "l", "x l f", false},
 	{"the follower leaves, target in sync", "x l f", "f", "x f -", false},
 	{"owner leaves", "l f -", "f", "l f o", false},
-	{"owner leaves to its follower", "l o -", "o", "o f -", false},
+	{"owner leaves to its follower", "l o -", "lo", "o f -", false},
 	{"owner dead, follower in sync", "d x -", "x", "x f -", false},
 	{"owner dead, nobody in sync", "d x -", "", "o f -", true},
 }
@@ -223,7 +226,8 @@ func TestReportsThatDoNotCount(t *testing.T) {
 	check("the report of an earlier life", alive, full("b@1", cur.Version()))
 	check("the report of a dead node", alive[:1], full("b@2", cur.Version()))
 	check("the report of the owner", alive, full("a@1", cur.Version()))
-	next := Plan(cur, alive, []*Report{full("b@2", cur.Version())}, alive[0], 1, nil)
+	check("a report without the owner's", alive, full("b@2", cur.Version()))
+	next := Plan(cur, alive, []*Report{full("a@1", cur.Version()), full("b@2", cur.Version())}, alive[0], 1, nil)
 	if next == nil || next.Owner == cur.Owner || next.Since != cur.Since || len(next.Moves) != 0 {
 		t.Error("a good report does not move the partitions with their data")
 	}

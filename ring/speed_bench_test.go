@@ -49,12 +49,12 @@ func BenchmarkPlan(b *testing.B) {
 			cur := Plan(nil, all[:n], nil, all[0], 2, fixedSeed)
 			cur = Plan(cur, all, nil, all[0], 2, nil)
 			b.ReportMetric(float64(len(cur.Moves)), "moves")
-			report := &Report{Node: all[n].Name(), Version: cur.Version()}
-			for p := range uint16(Partitions) {
-				report.Add(p)
+			var reports []*Report
+			for _, m := range all {
+				reports = append(reports, &Report{Node: m.Name(), Version: cur.Version(), Synced: AllPartitions()})
 			}
 			for b.Loop() {
-				Plan(cur, all, []*Report{report}, all[0], 2, nil)
+				Plan(cur, all, reports, all[0], 2, nil)
 			}
 		})
 	}
