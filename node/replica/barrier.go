@@ -11,8 +11,13 @@ type barrier struct {
 	id   uint64
 	from uint64 // the first collection that began after the barrier was raised
 	seq  uint64 // the last batch that the barrier waits for; 0: not yet made
-	hand *feed  // the feed that has arrived at its heir when the barrier is passed; nil: Raise made the barrier
+	hand *feed  // the feed that has arrived at its heir when the barrier is passed
+	last *feed  // the feed whose last mark, begin or handed, has arrived when the barrier is passed
+	// Without a feed, Raise made the barrier.
 }
+
+// raised reports whether Raise made the barrier.
+func (b *barrier) raised() bool { return b.hand == nil && b.last == nil }
 
 // Raise raises a barrier and returns its number. SendPassed names it when it is passed, or when it
 // can no longer be.
@@ -24,7 +29,7 @@ func (s *Sender) Raise() (id uint64) {
 
 // Lower forgets a barrier that Raise returned: no SendPassed follows.
 func (s *Sender) Lower(id uint64) {
-	s.barriers = slices.DeleteFunc(s.barriers, func(b barrier) bool { return b.hand == nil && b.id == id })
+	s.barriers = slices.DeleteFunc(s.barriers, func(b barrier) bool { return b.raised() && b.id == id })
 }
 
 func (s *Sender) raise(b barrier) {
@@ -117,6 +122,10 @@ func (s *Sender) breakBarriers(err error) {
 func (s *Sender) endBarrier(b barrier, err error) {
 	f := b.hand
 	switch {
+	case b.last != nil:
+		if err != nil {
+			s.lostLast(b.last)
+		}
 	case f == nil:
 		s.actions = append(s.actions, SendAction{Do: SendPassed, Barrier: b.id, Err: err})
 	case s.closed || s.fed[f.partition] != f: // f was refused, or begins again
@@ -125,4 +134,19 @@ func (s *Sender) endBarrier(b barrier, err error) {
 	default:
 		s.again(f, f.anew())
 	}
+}
+
+// lostLast tells the receiver again that its copy is void, or for the first time that the end of its
+// feed was lost, unless a new feed has begun.
+func (s *Sender) lostLast(f *feed) {
+	if now := s.fed[f.partition]; s.closed || now != nil && now.state != feedWaiting {
+		return
+	}
+	s.revoke(f)
+	s.log(SendUnfeed, f.partition, Mark{})
+}
+
+// forgetLast forgets the barriers that wait for a feed's last mark.
+func (s *Sender) forgetLast() {
+	s.barriers = slices.DeleteFunc(s.barriers, func(b barrier) bool { return b.last != nil })
 }

@@ -14,6 +14,7 @@ type Broken struct {
 	HandedIsNothing bool // do not count a copy that was handed over until the new owner feeds it
 	TrustSilence    bool // count a copy as in sync however long its owner has been silent
 	NeverAsk        bool // do not ask for copies that are missing
+	StopInSilence   bool // do not tell a receiver that it is fed no longer
 	ForgetRefusals  bool // do not repeat a refusal that was lost with its connection
 }
 

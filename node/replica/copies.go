@@ -162,8 +162,12 @@ func (c *Copies) Marked(source string, p uint16, m Mark, now time.Duration) {
 		c.begin(source, p, m.Arg)
 		return
 	case MarkContinue:
-		sealed := have.State == Handed && (have.Seal == m.Arg || c.broken.IgnoreSeals)
-		if sealed && c.settled.CopiesFrom(p, source) {
+		sealed := have.Seal == m.Arg || c.broken.IgnoreSeals
+		switch {
+		case have.State != Handed || !c.settled.CopiesFrom(p, source):
+		case !sealed:
+			c.drop(p) // the owner has begun with other data
+		default:
 			c.unseal(p)
 			c.spare(p, c.settled.Spares(p))
 			c.say(CopyAccept, p, source)

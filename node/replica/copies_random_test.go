@@ -28,6 +28,7 @@ type copySchedule struct {
 	seals  uint64
 	by     time.Duration // when b obeys the table at the latest
 	peers  map[int]*streamingPeer
+	broken *Broken
 	fault  string
 
 	m        *ownership.Machine
@@ -52,31 +53,10 @@ type content struct {
 	broken bool // some are missing in between
 }
 
-// streamingPeer is a or c.
-type streamingPeer struct {
-	name  string
-	table *ring.Table
-	feeds bool // b
-	down  bool
-	queue []message
-	heard time.Duration // by b
-	vain  bool          // b refuses what it is fed, and the peer will hear of it
-	seal  uint64        // of what the peer hands over to b; 0: nothing
-}
-
-// message is a mark, or everything up to a number of writes.
-type message struct {
-	mark   Mark
-	writes int
-	whole  bool // a snapshot
-	since  uint64
-	sent   time.Duration
-}
-
 func newCopySchedule(seed uint64, broken *Broken, rules ownership.Broken) *copySchedule {
 	s := &copySchedule{rng: rand.New(rand.NewPCG(seed, 1)), now: time.Hour, since: 1, table: trio(),
 		m:      ownership.New(ownership.Config{ID: "b", Boot: 2, StallLimit: time.Second, Broken: rules}),
-		copies: NewCopies(broken), peers: map[int]*streamingPeer{0: {name: "a@1"}, 2: {name: "c@3"}}}
+		copies: NewCopies(broken), broken: broken, peers: map[int]*streamingPeer{0: {name: "a@1"}, 2: {name: "c@3"}}}
 	for i := range s.table.Nodes {
 		s.table.Nodes[i].Addr = s.table.Nodes[i].ID
 	}
@@ -92,7 +72,7 @@ func newCopySchedule(seed uint64, broken *Broken, rules ownership.Broken) *copyS
 func (s *copySchedule) view() *ownership.View { return s.m.View() }
 
 // issue plans the next table as a coordinator may: data moves to b when b reports that it is in
-// sync, and to a peer always.
+// sync and the owner obeys the table, and to a peer always.
 func (s *copySchedule) issue() {
 	if int(s.table.Owner[place]) != s.server || s.pending {
 		return
@@ -106,7 +86,7 @@ func (s *copySchedule) issue() {
 	switch {
 	case s.rng.IntN(10) == 0:
 		next.Since[place] = next.Epoch
-	case owner == 1 && s.server != 1 && !(s.view().Table == s.table && s.reported()):
+	case owner == 1 && s.server != 1 && !(s.view().Table == s.table && s.reported() && s.peers[s.server].table == s.table):
 		owner = s.server
 	case s.server == 1 && owner != 1 && s.rng.IntN(3) == 0: // b stands still, and is back
 		next.Joined[1] = next.Epoch
@@ -117,104 +97,6 @@ func (s *copySchedule) issue() {
 		next.Follower[place] = uint16(f)
 	}
 	s.table = next
-}
-
-// wants reports whether a table has b fed.
-func wants(t *ring.Table) bool { return t.Follower[place] == 1 || t.Owner[place] == 1 }
-
-// adopt has a peer obey the newest table.
-func (s *copySchedule) adopt(i int) {
-	p := s.peers[i]
-	ours := int(s.table.Owner[place]) == i
-	if s.idle && ours && s.server == i && !s.calm && s.rng.IntN(8) > 0 {
-		return // what stays as it is may miss a table or two
-	}
-	p.table = s.table
-	lives := s.table.Since[place] == s.since
-	switch {
-	case s.server == i && ours && lives:
-		s.feed(p, 0)
-	case s.server == i:
-		if s.server, s.seal = nobody, 0; lives {
-			s.seals++
-			s.seal = s.seals
-			if p.feeds {
-				p.seal = s.seal
-				s.send(p, message{mark: Mark{MarkHanded, s.seal}})
-			}
-		}
-		p.feeds = false
-	}
-}
-
-// takeOver has a peer serve what the table gives it.
-func (s *copySchedule) takeOver(i int) {
-	p := s.peers[i]
-	if s.server != nobody || int(p.table.Owner[place]) != i || p.table != s.table {
-		return
-	}
-	s.begin()
-	s.server = i
-	s.feed(p, s.seal)
-}
-
-// begin has the data begin anew, if the table says so.
-func (s *copySchedule) begin() {
-	if s.table.Since[place] != s.since {
-		s.since, s.writes, s.seal = s.table.Since[place], nil, 0
-	}
-}
-
-// feed begins to feed b, or ends that.
-func (s *copySchedule) feed(p *streamingPeer, seal uint64) {
-	switch {
-	case !wants(p.table):
-		p.feeds, p.queue = false, nil // what was not sent is not sent
-	case !p.feeds && seal != 0:
-		p.feeds = true
-		s.send(p, message{mark: Mark{MarkContinue, seal}})
-	case !p.feeds:
-		p.feeds = true
-		s.snapshot(p)
-	}
-}
-
-func (s *copySchedule) snapshot(p *streamingPeer) {
-	s.send(p, message{mark: Mark{MarkBegin, s.since}})
-	s.send(p, message{writes: len(s.writes), whole: true})
-	s.send(p, message{mark: Mark{MarkSynced, 0}})
-}
-
-func (s *copySchedule) send(p *streamingPeer, m message) {
-	m.since, m.sent = s.since, s.now
-	p.queue = append(p.queue, m)
-}
-
-// deliver brings b some of what a peer has sent.
-func (s *copySchedule) deliver(i int) {
-	p := s.peers[i]
-	if p.down {
-		return
-	}
-	for range s.rng.IntN(len(p.queue) + 1) {
-		m := p.queue[0]
-		p.queue, p.heard = p.queue[1:], m.sent
-		s.apply(p, m)
-	}
-	if len(p.queue) == 0 {
-		p.heard = s.now
-	}
-	if p.vain {
-		p.vain = false
-		switch {
-		case s.server == i && p.feeds:
-			p.feeds = false
-			s.feed(p, 0)
-		case p.seal != 0 && p.seal == s.seal: // what was sealed has not changed
-			s.snapshot(p)
-			s.send(p, message{mark: Mark{MarkHanded, p.seal}})
-		}
-	}
 }
 
 func (s *copySchedule) apply(p *streamingPeer, m message) {
@@ -345,9 +227,13 @@ func (s *copySchedule) reported() bool {
 	return r.Version == s.table.Version() && r.Has(place)
 }
 
-// check looks at a copy that counts as one in sync: if the owner died now, b would serve it.
+// check looks at a copy that counts as one in sync: if the owner died now, b would serve it. By the
+// time that b obeys a table as to copies, it has dropped those that the table does not give it.
 func (s *copySchedule) check() {
 	s.checkFeed()
+	if s.table.Owner[place] != 1 && s.table.Follower[place] != 1 && s.reported() {
+		s.fault = fmt.Sprintf("b reports %v, which table %d does not give it", s.have, s.table.Epoch)
+	}
 	if s.table.Owner[place] == 1 || s.table.Since[place] != s.since {
 		return
 	}

@@ -134,8 +134,8 @@ func TestCopyFollowsItsMarks(t *testing.T) {
 	r.marked("a@1", 7, MarkSynced, 0)
 	r.marked("a@1", 7, MarkHanded, 5)
 	r.want("shut 7")
-	r.marked("a@1", 7, MarkContinue, 6)
-	r.want("refuse 7 a@1")
+	r.marked("c@3", 7, MarkContinue, 6)
+	r.want("refuse 7 c@3")
 	r.marked("a@1", 7, MarkContinue, 5)
 	r.want("spare 7 true, take 7 a@1, admit 7 a@1")
 	r.Void("c@3")
@@ -157,6 +157,57 @@ func TestCopyIsShutBeforeItIsEmptied(t *testing.T) {
 	r.said()
 	r.marked("c@3", 7, MarkBegin, 1)
 	r.want("shut 7, forget 7, spare 7 true, take 7 c@3, admit 7 c@3")
+}
+
+// An owner ends its feed under a table that this node misses, and has the next table begin it again.
+// Until then the owner's other partitions keep its stream alive, and the old copy lacks what was
+// written meanwhile.
+func TestCopyOfAnEndedFeedIsNotInSync(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		v := follows(7)
+		b := newCopyRig(t, v)
+		a := NewSender(1, 1, &Broken{StopInSilence: silent})
+		deliver := func() {
+			for _, action := range a.Actions() {
+				switch action.Do {
+				case SendFeed, SendUnfeed, SendMark:
+					b.Marked("a@1", action.Partition, action.Mark, b.now)
+				}
+			}
+		}
+		a.Sync(7, 1)
+		a.Next(b.now)
+		a.Filled(0, true)
+		if deliver(); !b.reported(7, v, b.now) {
+			t.Fatal("the copy is not in sync")
+		}
+		a.Stop(7)
+		next := seenBy("b", after(after(v.Table, func(*ring.Table) {}), func(*ring.Table) {}), v)
+		b.Review(next, false, map[string]bool{"a@1": true}, nil)
+		b.Settle(next)
+		a.Sync(7, 1) // it waits for its turn
+		if deliver(); b.reported(7, next, b.now) != silent {
+			t.Errorf("the copy is in sync: %t, though its feed has ended; the owner has said so: %t", !silent, !silent)
+		}
+	}
+}
+
+// The owner's first mark shows that it began with other data than was handed over to this node: the
+// copy may lack what an owner in between has written.
+func TestCopyOfAnotherSealIsDropped(t *testing.T) {
+	v := follows(7)
+	r := newCopyRig(t, v)
+	r.synced("a@1", 7, 1)
+	r.marked("a@1", 7, MarkHanded, 5)
+	r.said()
+	if !r.reported(7, v, Never) {
+		t.Fatal("the copy is not in sync")
+	}
+	r.marked("a@1", 7, MarkContinue, 6)
+	r.want("forget 7, refuse 7 a@1")
+	if r.reported(7, v, r.now) {
+		t.Error("the copy is in sync")
+	}
 }
 
 // Freshness is judged by the clock that never steps: a copy counts for as long as its owner was

@@ -46,6 +46,9 @@
 //   - If changes of a partition are lost, in a log that overflowed or with a stream's generation,
 //     its feed begins again with a snapshot. The sender tells the receiver at once that its copy is
 //     void.
+//   - A sender that ends a feed tells the receiver so, with MarkHanded or with MarkBegin, and says
+//     MarkBegin if that may be lost, until it has arrived. So a copy whose feed has ended does not
+//     count as in sync because a later table names the same owner and the same receiver.
 //   - A sender feeds a partition that it hands over until the receiver has acknowledged the last
 //     mark and no refusal of it is outstanding, or until the receiver has refused it too often.
 //   - A hand-over sends what was sealed: it ends when its partition is about to change.

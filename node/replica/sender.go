@@ -165,10 +165,17 @@ func (s *Sender) Sync(p uint16, since uint64) {
 func (s *Sender) again(f, again *feed) {
 	if f.state == feedWhole || f.state == feedFilled {
 		s.resyncs++
-		s.log(SendFeed, f.partition, again.beginning())
+		s.revoke(again)
 	}
 	s.end(f.partition, Mark{})
 	s.enqueue(again)
+}
+
+// revoke tells the receiver that its copy of f's partition is void. The caller ends the feed of the
+// partition, or has ended it.
+func (s *Sender) revoke(f *feed) {
+	s.log(SendFeed, f.partition, f.beginning())
+	s.raise(barrier{last: f})
 }
 
 // beginning returns the mark in front of a snapshot.
@@ -185,8 +192,16 @@ func (s *Sender) Resume(p uint16, since, seal uint64) {
 	s.log(SendFeed, p, Mark{MarkContinue, seal})
 }
 
-// Stop ends the feeding of p.
-func (s *Sender) Stop(p uint16) { s.end(p, Mark{}) }
+// Stop ends the feeding of p, and tells the receiver that its copy is void. A receiver that misses
+// the table that ends the feed, and gets a later one that has the same owner feed it again, would
+// otherwise take its old copy for one in sync until the new feed begins.
+func (s *Sender) Stop(p uint16) {
+	f := s.fed[p]
+	if f != nil && !s.closed && !s.broken.StopInSilence && (f.state == feedWhole || f.state == feedFilled) {
+		s.revoke(f)
+	}
+	s.end(p, Mark{})
+}
 
 // Hand ends the feed of p, which is frozen, with MarkHanded: the copy is what p's next owner begins
 // with. heir reports whether the receiver is that owner. An heir whose copy is not whole is sent
@@ -197,6 +212,7 @@ func (s *Sender) Hand(p uint16, seal uint64, heir bool) {
 	case s.closed || f == nil:
 	case !heir && f.state == feedWhole:
 		s.end(p, Mark{MarkHanded, seal})
+		s.raise(barrier{last: f})
 	case !heir || s.broken.HandOnce && f.state != feedWhole:
 		s.end(p, Mark{})
 	case f.state == feedWaiting:
@@ -279,6 +295,7 @@ func (s *Sender) Closed() {
 func (s *Sender) Void(generation uint64) {
 	s.generation = generation
 	s.seq, s.acked, s.heard = 0, 0, 0
+	s.forgetLast() // the receiver drops all copies
 	s.breakBarriers(ErrVoid)
 	if s.closed {
 		return

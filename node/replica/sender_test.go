@@ -331,10 +331,37 @@ func TestSenderForgetsHandOver(t *testing.T) {
 		}
 		r.Stop(7)
 		r.Collected(true, nil)
-		if len(r.fed) > 0 || len(r.barriers) > 0 || r.Owed() != 0 {
+		if r.Acknowledged(r.round(), nil, r.now); len(r.fed) > 0 || len(r.barriers) > 0 || r.Owed() != 0 {
 			t.Errorf("%d partitions are fed, %d to be handed over, want none", len(r.fed), r.Owed())
 		}
 	}
+}
+
+// A receiver is told that it is fed no longer, until that has arrived: the mark is logged again if it
+// was lost with its log, and so is the end of a feed that was handed over.
+func TestSenderRevokesWhatItStops(t *testing.T) {
+	r := newRig(t)
+	r.whole(7, 8)
+	r.Sync(9, 1)
+	r.said()
+	r.Stop(9) // which the receiver has nothing of
+	r.want("unfeed 9 -")
+	r.Stop(7)
+	r.want("feed 7 begin 1, unfeed 7 -")
+	r.Hand(8, 88, false)
+	r.want("unfeed 8 handed 88")
+	for range 2 {
+		r.Collected(true, nil)
+		r.want("feed 7 begin 1, unfeed 7 -, feed 8 begin 1, unfeed 8 -")
+	}
+	r.Resume(8, 1, 88) // a new feed, whose beginning is not lost
+	r.said()
+	r.Collected(true, nil)
+	r.want("feed 7 begin 1, unfeed 7 -")
+	r.Acknowledged(r.round(), nil, r.now)
+	r.said()
+	r.Collected(true, nil)
+	r.want("")
 }
 
 func TestSenderClosed(t *testing.T) {

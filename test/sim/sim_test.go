@@ -12,13 +12,16 @@ var (
 )
 
 // pinned are the seeds of histories that found faults. They show a fault again when its fix is
-// taken away.
+// taken away. as breaks rules that have nothing to do with the fault, without which the history would
+// go another way than when it was found.
 var pinned = []struct {
 	seed  uint64
 	fault string
+	as    func(*options)
 	broke func(*options)
 }{
 	{800, "a lane is used while the node may execute what was sent in another one",
+		func(o *options) { o.replica.StopInSilence = true },
 		func(o *options) { o.order.ForgetStrays = true }},
 }
 
@@ -26,6 +29,7 @@ var pinned = []struct {
 func TestPinned(t *testing.T) {
 	for _, p := range pinned {
 		o := seeded(p.seed)
+		p.as(&o)
 		if w := history(o); w.fault != "" {
 			t.Errorf("seed %d, %s: %s", p.seed, p.fault, w.fault)
 		}
