@@ -95,6 +95,8 @@ type client struct {
 	t    testing.TB
 	conn net.Conn
 	in   []byte
+	// patience is for how long it waits for one reply; 0: replyTimeout.
+	patience time.Duration
 }
 
 func dial(t testing.TB, addr string) *client {
@@ -134,7 +136,7 @@ const replyTimeout = 5 * time.Second
 // read returns the next reply's bytes, nil when the connection was closed.
 func (c *client) read() []byte {
 	c.t.Helper()
-	c.conn.SetReadDeadline(time.Now().Add(replyTimeout))
+	c.conn.SetReadDeadline(time.Now().Add(max(replyTimeout, c.patience)))
 	var s resp.Scanner
 	piece := make([]byte, 64<<10)
 	for {

@@ -65,6 +65,7 @@ type effort uint8
 const (
 	computes effort = iota // it needs a processor: it takes its turn in the crew
 	waits                  // it waits for others
+	yields                 // nothing: others of the loop have their turn, and no goroutine is needed
 	settles                // it waits for others, and what it changes does not depend on the connection
 )
 
@@ -137,6 +138,10 @@ func (cn *conn) charge(j *job, bytes int) {
 func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.Waiter, done func()) {
 	js, n := &cn.jobs, cn.node
 	if j.transaction {
+		if e == yields {
+			cn.post(done)
+			return
+		}
 		n.goJob(func() {
 			f(n.ctx)
 			cn.post(done)
@@ -172,9 +177,12 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 			post()
 		})
 	}
-	if e == computes {
+	switch e {
+	case computes:
 		n.crew.Go(&cn.queue, work)
-	} else {
+	case yields:
+		post()
+	case waits, settles:
 		n.goJob(work)
 	}
 }

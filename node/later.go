@@ -28,6 +28,9 @@ func (r *request) Later(w exec.Work) {
 	} else if r.Cmd.Flags&command.Write != 0 {
 		how = again
 	}
+	if rest, ok := w.(*exec.Rest); ok && !rest.Waits() {
+		e = yields
+	}
 	j := r.beginJob(how)
 	if j == nil {
 		w.End()

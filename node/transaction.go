@@ -23,17 +23,15 @@ func watch(r *request) {
 		return
 	}
 	if versions, ok := r.versions(); ok {
-		st.Watch(r.Args[1:], versions)
-		r.ReplyOK()
+		r.watched(versions)
 	}
 }
 
-// watchFor: DUNLIN WATCH key...
-func watchFor(r *request) {
-	r.Args = r.Args[1:]
-	r.named(command.Watch)
-	versions, ok := r.versions()
-	if !ok {
+// watched answers WATCH, or DUNLIN WATCH on a pipe.
+func (r *request) watched(versions [][]byte) {
+	if r.conn.pipe == nil {
+		r.conn.State.Watch(r.Args[1:], versions)
+		r.ReplyOK()
 		return
 	}
 	if !r.Room(len(versions) * (len(versions[0]) + 32)) {
@@ -45,18 +43,34 @@ func watchFor(r *request) {
 	}
 }
 
+// watchFor: DUNLIN WATCH key... With many keys it goes on as a WATCH.
+func watchFor(r *request) {
+	r.Args = r.Args[1:]
+	r.named(command.Watch)
+	if versions, ok := r.versions(); ok {
+		r.watched(versions)
+	}
+}
+
 // versions appends the versions of the keys behind the first argument. If this node does not serve
-// them, it answers that and returns false.
+// them, it answers that and returns false. So it does if it goes on with more keys later.
 func (r *request) versions() (versions [][]byte, ok bool) {
 	if !r.admitKeys(true) {
 		return nil, false
 	}
-	t, ok := r.Lock()
-	if !ok {
-		return nil, false
+	locks := r.LockKeys()
+	defer locks.Release()
+	locks.AtOnce = watchedAtOnce
+	if versions, _ = locks.State.([][]byte); versions == nil {
+		versions = make([][]byte, 0, len(r.Keys))
 	}
-	defer t.Unlock()
-	for _, key := range r.Args[1:] {
+	for i := locks.First; i < len(r.Keys); i++ {
+		t, key, ok := locks.At(i)
+		if !ok {
+			locks.State = versions
+			locks.Stop(i, 0)
+			return nil, false
+		}
 		versions = append(versions, r.appendVersion(nil, t, key))
 	}
 	return versions, true

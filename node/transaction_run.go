@@ -30,6 +30,7 @@ type transaction struct {
 	single    bool // its only command is not in Queue, and its reply is no array
 	keyed     bool // it has keys; otherwise partition means nothing
 	partition uint16
+	checked   int  // so many watched keys have their versions still
 	next      int  // the command in Queue that comes next
 	long      int  // bytes of long replies so far
 	wrote     bool // a command was executed that may have changed something
@@ -50,6 +51,10 @@ const (
 	lockSlice = 100 * time.Microsecond
 	// loopSlice is how long one that holds its partition may have the loop.
 	loopSlice = 500 * time.Microsecond
+	// watchedAtOnce is how many watched keys are checked in one slice.
+	watchedAtOnce = 512
+	// longWords and longBytes are the longest that a command of the first slice is.
+	longWords, longBytes = 1024, 64 << 10
 	// commandsAtOnce are executed between two looks at the clock.
 	commandsAtOnce = 4
 	// holdPatience is how long requests wait for the end of a hold, and how long a hold lasts whose
@@ -96,16 +101,11 @@ func (x *transaction) begin(r *request) (ended bool) {
 		defer func() { r.InTransaction = false }()
 	}
 	cn.State.EndTransaction()
-	if x.keyed && !r.unchanged(x.Watched) {
-		r.Out = resp.AppendNullArray(r.Out, r.Version())
+	if changed := x.check(r, r.Transaction); changed || !r.Room(exec.LineRoom) {
 		return true
 	}
-	if !r.Room(exec.LineRoom) {
-		return true
-	}
-	r.Out = resp.AppendArray(r.Out, len(x.Queue))
 	cn.transaction = x
-	if x.run(r, lockSlice) {
+	if x.checked == len(x.Watched) && x.run(r, lockSlice) {
 		cn.transaction = nil
 		return true
 	}
@@ -113,15 +113,28 @@ func (x *transaction) begin(r *request) (ended bool) {
 	return false
 }
 
-// unchanged reports whether the watched keys still have their versions.
-func (r *request) unchanged(watched []session.Watched) bool {
+// check looks at the next watched keys, in the partition that t has locked. If one has another
+// version, check answers EXEC and returns true. When all were looked at, it begins the reply.
+func (x *transaction) check(r *request, t engine.Txn) (changed bool) {
 	var scratch [64]byte
-	for _, w := range watched {
-		if !bytes.Equal(w.Version, r.appendVersion(scratch[:0], r.Transaction, w.Key)) {
-			return false
+	next := min(x.checked+watchedAtOnce, len(x.Watched))
+	for _, w := range x.Watched[x.checked:next] {
+		if !bytes.Equal(w.Version, r.appendVersion(scratch[:0], t, w.Key)) {
+			r.Out = resp.AppendNullArray(r.Out, r.Version())
+			return true
 		}
 	}
-	return true
+	if x.checked = next; next == len(x.Watched) {
+		r.Out = resp.AppendArray(r.Out, len(x.Queue))
+	}
+	return false
+}
+
+// checkOn is check in a later slice.
+func (x *transaction) checkOn(r *request) (changed bool) {
+	t := x.hold.Lock()
+	defer t.Unlock()
+	return x.check(r, t)
 }
 
 // holdOn has the transaction at hand, if there is one, hold its partition: it does not end under the
@@ -143,11 +156,16 @@ func (r *request) HoldOn(t engine.Txn) {
 	}
 }
 
-// takeQueue copies the commands that are left, which may be views of the input.
+// takeQueue copies the watched keys and commands that are left, which may be views of the input.
 func (x *transaction) takeQueue(heap exec.Heap) {
-	x.Queue = slices.Clone(x.Queue[x.next:])
-	x.next = 0
+	x.Queue, x.Watched = slices.Clone(x.Queue[x.next:]), slices.Clone(x.Watched[x.checked:])
+	x.next, x.checked = 0, 0
 	size := int64(0)
+	for i, w := range x.Watched {
+		both := exec.CloneArgs([][]byte{w.Key, w.Version})
+		x.Watched[i] = session.Watched{Key: both[0], Version: both[1]}
+		size += int64(len(w.Key)+len(w.Version)) + queuedCost
+	}
 	for _, q := range x.Queue {
 		size += queuedCost
 		for _, arg := range q.Args {
@@ -176,6 +194,9 @@ func (x *transaction) run(r *request, limit time.Duration) (done bool) {
 	begun := clock()
 	for n := 1; x.next < len(x.Queue); n++ {
 		q := x.Queue[x.next]
+		if r.InTransaction && isLong(q.Args) {
+			return false // it locks for itself, when it needs to
+		}
 		x.next++
 		writes := q.Cmd.Flags&command.Write != 0
 		if cn.closed && !writes {
@@ -195,6 +216,19 @@ func (x *transaction) run(r *request, limit time.Duration) (done bool) {
 		}
 	}
 	return x.next == len(x.Queue)
+}
+
+// isLong reports whether a command has so many arguments, or such long ones, that it takes long to
+// begin with it.
+func isLong(args [][]byte) bool {
+	if len(args) > longWords {
+		return true
+	}
+	n := 0
+	for _, arg := range args {
+		n += len(arg)
+	}
+	return n > longBytes
 }
 
 // limit replaces a long reply, which begins at start, by an error if all long ones are too long
@@ -250,6 +284,8 @@ func (x *transaction) goOn(r *request, f func(r *request)) {
 	if x.overdue(lost, r.worker.loop.Now(), r.node.holdPatience) || cn.closed && !x.wrote {
 		x.giveUp(r, f != nil)
 		done = true
+	} else if x.checked < len(x.Watched) {
+		done = x.checkOn(r)
 	} else {
 		done = x.finishCommand(r, f) && x.run(r, loopSlice) && !(x.keyed && r.fenced)
 	}
@@ -294,6 +330,10 @@ func (x *transaction) overdue(hindered bool, now, limit time.Duration) bool {
 // giveUp answers the commands that are left with errors. begun says that one of them has begun.
 func (x *transaction) giveUp(r *request, begun bool) {
 	r.Cmd = command.ByID(command.Exec)
+	if x.checked < len(x.Watched) { // nothing was executed, nor the reply begun
+		r.Fail(errHeld)
+		return
+	}
 	if begun {
 		r.Fail(errHalfway)
 	}

@@ -30,6 +30,8 @@
 //     a command that only reads pins what it reads, and one that writes looks again in the end.
 //   - A handler locks a shard once, or once for each key if the command has several. Before the lock
 //     it changes nothing and replies nothing, since it may have to begin again.
+//   - A handler that visits many keys, or many elements that its arguments name, does so by LockKeys or
+//     LockElements. They stop it after about 0.2 ms, and it goes on when others had their turn.
 //   - A handler never reads the clock: Request.Now is the loop's time, read once for each input.
 //   - Request.Args are views into the input. What outlives the command must copy them.
 //   - A Request, its Worker and its Conn belong to one loop.

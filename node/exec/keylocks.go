@@ -10,9 +10,10 @@ import (
 // KeyLocks walks over the keys of a command and locks one partition at a time. Neighbouring keys in
 // one partition share the lock, as all keys with one {hash tag} do.
 //
-// A walk stops before a partition that somebody else holds, and behind every keysAtOnce keys, so that
-// no command of many keys keeps the loop. A goroutine waits for the end of the hold, and then the
-// command runs again, from the key before which it stopped.
+// A walk stops before a partition that somebody else holds, and behind every keysAtOnce keys, or
+// RewriteFrom bytes that were copied, so that no command of many keys keeps the loop. When the hold
+// has ended, or when others of the loop had their turn, the command runs again, from the key before
+// which it stopped.
 type KeyLocks struct {
 	r         *Request
 	txn       engine.Txn
@@ -21,11 +22,13 @@ type KeyLocks struct {
 	touched   int // how many keys were passed to Engine.Touch
 	start     int // where this run's part of the reply begins in Out
 	firstPin  int
+	single    bool         // it walks over elements of one key
+	copied    int          // bytes, in this run
 	holder    *engine.Hold // why the walk stopped, if not for its length
 
 	First  int   // the first key to visit: those before were visited by earlier runs
 	Sum    int64 // what earlier runs counted
-	State  any   // of the command; Stop keeps it for the next run
+	State  any   // of the command; Stop keeps it for the next run, or calls its End if there is none
 	AtOnce int   // how many keys are visited in one run
 }
 
@@ -37,9 +40,17 @@ const keysAtOnce = 1024
 func (r *Request) LockKeys() KeyLocks {
 	k := KeyLocks{r: r, start: len(r.Out), firstPin: len(r.Pins), AtOnce: keysAtOnce}
 	if rest := r.Rest; rest != nil {
-		k.First, k.Sum, k.State = rest.Done, rest.sum, rest.state
+		k.First, k.Sum, k.State, rest.state = rest.Done, rest.sum, rest.state, nil
 	}
 	k.touched = k.First
+	return k
+}
+
+// LockElements begins a walk over the elements that a command names for its only key, argument 1. At
+// locks the same partition for each.
+func (r *Request) LockElements() KeyLocks {
+	k := r.LockKeys()
+	k.single = true
 	return k
 }
 
@@ -47,21 +58,25 @@ func (r *Request) LockKeys() KeyLocks {
 // valid until the next call. i must not skip keys. A walk may go round twice: then the first key
 // follows on the last one. If ok is false, the walk stops before the key: call Stop, and return.
 func (k *KeyLocks) At(i int) (t engine.Txn, key []byte, ok bool) {
-	if i == k.touched && i < len(k.r.Keys) {
-		k.touch()
-	}
 	r := k.r
-	at := i
-	if at >= len(r.Keys) {
-		at -= len(r.Keys)
+	p := r.Partition
+	if k.single {
+		key = r.Args[1]
+	} else {
+		if i == k.touched && i < len(r.Keys) {
+			k.touch()
+		}
+		at := i
+		if at >= len(r.Keys) {
+			at -= len(r.Keys)
+		}
+		key, p = r.Args[r.Keys[at]], r.Partitions[at]
 	}
-	key = r.Args[r.Keys[at]]
 	if r.InTransaction && i-k.First < k.AtOnce {
 		return r.Transaction, key, true
 	}
-	p := r.Partitions[at]
 	if i-k.First >= k.AtOnce {
-		k.pause()
+		k.Hold()
 		return t, nil, false
 	}
 	if k.locked && k.partition == p {
@@ -78,24 +93,37 @@ func (k *KeyLocks) At(i int) (t engine.Txn, key []byte, ok bool) {
 	return k.txn, key, true
 }
 
-// pause unlocks the partition. If all keys lie in it, the command holds it, so that nobody sees the
-// command half done.
-func (k *KeyLocks) pause() {
+// Copied notes that the command has copied n bytes for the i-th key. A walk stops when it has copied
+// much, as it stops behind many keys.
+func (k *KeyLocks) Copied(i, n int) {
+	if k.copied += n; k.copied > RewriteFrom {
+		k.AtOnce = min(k.AtOnce, i+1-k.First)
+	}
+}
+
+// Hold unlocks the partition. If all keys lie in it, the command holds it until it is answered, so
+// that nobody sees the command half done.
+func (k *KeyLocks) Hold() {
 	r := k.r
-	for _, p := range r.Partitions {
-		if p != r.Partitions[0] {
-			k.Release()
-			return
+	defer k.Release()
+	if r.Hold != nil || !k.single && !inOne(r.Partitions) {
+		return
+	}
+	t := k.txn
+	if r.InTransaction {
+		t = r.Transaction
+	}
+	r.Host.HoldOn(t)
+}
+
+// inOne reports whether all keys lie in one partition.
+func inOne(partitions []uint16) bool {
+	for _, p := range partitions {
+		if p != partitions[0] {
+			return false
 		}
 	}
-	if r.Hold == nil {
-		t := k.txn
-		if r.InTransaction {
-			t = r.Transaction
-		}
-		r.Host.HoldOn(t)
-	}
-	k.Release()
+	return true
 }
 
 // Stop has the command go on later from the i-th key, before which At stopped. sum is what was
@@ -121,6 +149,7 @@ func (k *KeyLocks) Stop(i int, sum int64) {
 // Whole puts what earlier runs replied in front of this run's reply. Call it when the last key was
 // visited.
 func (k *KeyLocks) Whole() {
+	k.Release()
 	if rest := k.r.Rest; rest != nil {
 		rest.gather(k.r, k.start, k.firstPin)
 		rest.putBack(k.r)
@@ -217,6 +246,9 @@ func (rest *Rest) putBack(r *Request) {
 	rest.text, rest.pins = nil, nil
 }
 
+// Waits reports whether Run has to wait for the end of somebody else's hold.
+func (rest *Rest) Waits() bool { return rest.holder != nil }
+
 // Run waits for the end of the hold.
 func (rest *Rest) Run(ctx context.Context) {
 	if rest.holder == nil {
@@ -238,6 +270,9 @@ func (rest *Rest) Reply(r *Request) {
 
 // End frees what the command has not used.
 func (rest *Rest) End() {
+	if state, ok := rest.state.(interface{ End() }); ok {
+		state.End()
+	}
 	for i := range rest.pins {
 		rest.pins[i].Release()
 	}

@@ -1,8 +1,6 @@
 package exec
 
 import (
-	"bytes"
-
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -134,11 +132,20 @@ func (r *Request) IntArg(i int) (n int64, ok bool) {
 // Is reports whether an argument is the option word, in upper or lower case. word is in upper case.
 func Is(arg []byte, word string) bool { return command.EqualFold(arg, word) }
 
-// CloneArgs returns a deep copy of the arguments, for use by a goroutine.
+// CloneArgs returns a deep copy of the arguments, for use by a goroutine. Their bytes lie in one
+// piece: a hundred thousand arguments are copied in two allocations.
 func CloneArgs(args [][]byte) [][]byte {
-	all := make([][]byte, len(args))
+	size := 0
+	for _, a := range args {
+		size += len(a)
+	}
+	all, text := make([][]byte, len(args)), make([]byte, 0, size)
 	for i, a := range args {
-		all[i] = bytes.Clone(a)
+		if a != nil {
+			at := len(text)
+			text = append(text, a...)
+			all[i] = text[at:len(text):len(text)]
+		}
 	}
 	return all
 }

@@ -242,9 +242,12 @@ func (w *Rewrite) IsOf(item engine.Item, found bool) bool {
 	return w != nil && w.Err == nil && w.Sources[0].IsOf(item, found)
 }
 
-// MayRewrite reports whether a goroutine may make the value: not after it failed, and at most
-// RewriteTries times.
+// MayRewrite reports whether a goroutine may make the value: not after it failed, at most
+// RewriteTries times, and not for a command that is half done, because it would begin again.
 func (r *Request) MayRewrite() bool {
 	w := r.Rewrite
+	if r.Rest != nil {
+		return false
+	}
 	return w == nil || w.Err == nil && w.Tries < RewriteTries
 }

@@ -37,9 +37,17 @@ func bitOp(r *exec.Request) {
 		r.Fail("ERR BITOP " + bitstring.CombinationNames[op] + " must be called with at least two source keys.")
 		return
 	}
+	if r.Rest != nil || count > sourcesAtOnce || !combineFew(r, op) {
+		combineMany(r, op)
+	}
+}
+
+// combineFew answers a BITOP whose sources are looked up in one run. It returns false, and has done
+// nothing, if they are too long to be copied in one run.
+func combineFew(r *exec.Request, op bitstring.Combination) bool {
 	t, ok := r.Lock()
 	if !ok {
-		return
+		return true
 	}
 	defer t.Unlock()
 	length, ok := longest(r, t, r.Args[3:])
@@ -48,11 +56,12 @@ func bitOp(r *exec.Request) {
 	case length == 0:
 		t.Delete(r.Args[2])
 		r.ReplyInt(0)
-	case length*count > scanFrom:
-		combineLarge(r, t, op, length)
+	case length*(len(r.Args)-3) > scanFrom:
+		return combineLarge(r, t, op, length)
 	default:
 		combine(r, t, op, length)
 	}
+	return true
 }
 
 // longest returns the length of the longest string among the keys, all of which it looks up. ok is
@@ -106,28 +115,29 @@ func storeCombined(r *exec.Request, err error, length int) {
 }
 
 // combineLarge has a goroutine make the result, and then stores it. If the sources keep changing
-// meanwhile, it makes the result once more, in the same memory, while it holds the lock.
-func combineLarge(r *exec.Request, t engine.Txn, op bitstring.Combination, length int) {
+// meanwhile, it makes the result once more, in the same memory, while it holds the lock. It returns
+// false, and has done nothing, if the sources are too long to be copied in one run.
+func combineLarge(r *exec.Request, t engine.Txn, op bitstring.Combination, length int) bool {
 	w := r.Rewrite
 	switch {
 	case w != nil && w.Err != nil:
 		r.ReplyStoreError(w.Err)
-		return
+		return true
 	case w != nil && w.Tries >= combineTries:
 		r.Fail(errSourcesChange)
-		return
+		return true
 	case w != nil && areSources(r, t, w.Sources):
 	case w != nil && w.Tries >= exec.RewriteTries && len(w.Result()) == length:
 		fillNow(r, t, op, w.Result())
 	default:
-		combineLater(r, t, op, length)
-		return
+		return combineLater(r, t, op, length)
 	}
 	if w.Staged.Live() {
 		storeCombined(r, t.SetStaged(&w.Staged, engine.TypeString, 0), length)
 	} else {
 		storeCombined(r, t.Set(r.Args[2], w.Small, engine.TypeString, 0), length)
 	}
+	return true
 }
 
 // areSources reports whether the keys still have the values from which a result was made.
@@ -140,20 +150,23 @@ func areSources(r *exec.Request, t engine.Txn, sources []exec.Source) bool {
 	return true
 }
 
-func combineLater(r *exec.Request, t engine.Txn, op bitstring.Combination, length int) {
-	w := r.NewRewrite()
-	copied := 0
+func combineLater(r *exec.Request, t engine.Txn, op bitstring.Combination, length int) bool {
+	sources, copied := make([]exec.Source, 0, len(r.Args)-3), 0
 	for _, key := range r.Args[3:] {
 		item, found := t.Peek(key)
 		s := exec.SourceOf(t, item, found)
-		w.Sources = append(w.Sources, s)
-		if copied += len(s.Small); copied > exec.RewriteFrom && !w.Charge(len(s.Small)) {
-			w.End()
-			r.Fail(exec.ErrOOM)
-			return
+		sources = append(sources, s)
+		if copied += len(s.Small); copied > exec.RewriteFrom {
+			for i := range sources {
+				sources[i].Drop()
+			}
+			return false
 		}
 	}
+	w := r.NewRewrite()
+	w.Sources = sources
 	w.Start(r, func(ctx context.Context) error { return combineAll(ctx, w, op, length) })
+	return true
 }
 
 // combineAll makes the result, outside the loops.

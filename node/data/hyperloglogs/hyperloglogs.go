@@ -13,47 +13,77 @@ const MaxUnion = 8192
 
 // pfAdd: PFADD key [element...]
 func pfAdd(r *exec.Request) {
-	key, elements := r.Args[1], r.Args[2:]
-	t, ok := r.Lock()
+	elements := r.Args[2:]
+	locks := r.LockElements()
+	defer locks.Release()
+	first := locks.First
+	t, key, ok := locks.At(first)
+	if !ok {
+		locks.Stop(first, locks.Sum)
+		return
+	}
+	item, found, ok := findSketch(r, t, key)
 	if !ok {
 		return
 	}
-	defer t.Unlock()
-	item, found, ok := findSketch(r, t, key)
+	var changed bool
+	dense := found && hyperloglog.IsDense(item.Value())
+	locks.AtOnce = elementsAtOnce(elements[first:], dense)
+	end := first + locks.AtOnce
+	if dense {
+		changed, ok = addDense(r, t, item, elements[first:end])
+	} else {
+		changed, ok = addSparse(r, t, item, found, elements[first:end])
+	}
+	sum := locks.Sum
+	if changed {
+		sum = 1
+	}
 	switch {
 	case !ok:
-	case found && hyperloglog.IsDense(item.Value()):
-		addDense(r, t, item, elements)
+	case end < len(elements):
+		locks.Hold()
+		locks.Stop(end, sum)
 	default:
-		addSparse(r, t, item, found, elements)
+		r.ReplyInt(sum)
 	}
 }
 
+// elementsAtOnce returns how many of the elements one run adds: about 0.1 ms, or one that is longer.
+func elementsAtOnce(elements [][]byte, dense bool) (n int) {
+	most := 128 // a sparse value is read from its beginning for each
+	if dense {
+		most = 2048
+	}
+	for bytes := 0; n < min(most, len(elements)) && bytes < 64<<10; n++ {
+		bytes += len(elements[n])
+	}
+	return n
+}
+
 // addSparse adds the elements to a copy of a sparse value, or to a new value, and stores it. The
-// value may become dense.
-func addSparse(r *exec.Request, t engine.Txn, item engine.Item, found bool, elements [][]byte) {
+// value may become dense. If ok is false, it has answered the error.
+func addSparse(r *exec.Request, t engine.Txn, item engine.Item, found bool, elements [][]byte) (changed, ok bool) {
 	value, ok := sketchCopy(r, item, found)
 	if !ok {
-		return
+		return false, false
 	}
-	changed := !found
+	changed = !found
 	for _, e := range elements {
 		var more bool
 		var err error
 		if value, more, err = hyperloglog.Add(value, e); err != nil {
 			r.Fail(ErrCorruptSketch)
-			return
+			return false, false
 		}
 		changed = changed || more
 	}
-	if !changed || storeSketch(r, t, item, found, value) {
-		r.ReplyBool(changed)
-	}
+	return changed, !changed || storeSketch(r, t, item, found, value)
 }
 
-// addDense adds the elements to a dense value in place.
-func addDense(r *exec.Request, t engine.Txn, item engine.Item, elements [][]byte) {
-	value, changed := item.Value(), false
+// addDense adds the elements to a dense value in place. If ok is false, it has answered the error.
+func addDense(r *exec.Request, t engine.Txn, item engine.Item, elements [][]byte) (changed, ok bool) {
+	value := item.Value()
 	for _, e := range elements {
 		if !hyperloglog.Changes(value, e) {
 			continue
@@ -63,14 +93,14 @@ func addDense(r *exec.Request, t engine.Txn, item engine.Item, elements [][]byte
 			var err error
 			if value, err = t.Resize(r.Args[1], len(value)); err != nil {
 				r.ReplyStoreError(err)
-				return
+				return false, false
 			}
 			hyperloglog.Invalidate(value)
 			changed = true
 		}
 		_, _, _ = hyperloglog.Add(value, e) // a dense value has no errors
 	}
-	r.ReplyBool(changed)
+	return changed, true
 }
 
 // findSketch looks a HyperLogLog up. If the key holds something else, it answers the error and ok

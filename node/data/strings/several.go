@@ -36,6 +36,9 @@ func mGet(r *exec.Request) {
 			r.Fail(ErrReplyTooLarge)
 			return
 		}
+		if found && len(item.Value()) < exec.PinFrom {
+			locks.Copied(i, len(item.Value()))
+		}
 		r.ReplyItem(t, item, found)
 	}
 	locks.Whole()
@@ -58,6 +61,7 @@ func mSet(r *exec.Request) {
 		if !setPair(r, t, key, i) {
 			return
 		}
+		locks.Copied(i, len(r.Args[r.Keys[i]+1]))
 	}
 	r.ReplyOK()
 }
@@ -82,6 +86,8 @@ func mSetNX(r *exec.Request) {
 		case i < n:
 		case !setPair(r, t, key, i-n):
 			return
+		default:
+			locks.Copied(i, len(r.Args[r.Keys[i-n]+1]))
 		}
 	}
 	r.ReplyInt(1)
@@ -126,6 +132,8 @@ func mSetEX(r *exec.Request) {
 		} else if err := putUntil(r, t, key, r.Keys[i-keys]+1, o.keepTTL, expireAt); err != nil {
 			r.ReplyStoreError(err)
 			return
+		} else {
+			locks.Copied(i, len(r.Args[r.Keys[i-keys]+1]))
 		}
 	}
 	r.ReplyInt(1)
