@@ -176,10 +176,12 @@ race:
 	CGO_ENABLED=1 go test -vet=off -race -tags checked -short -timeout 8m $$($(CONCURRENT))
 	CGO_ENABLED=1 go test -vet=off -p 1 -race -tags checked -short -timeout 8m $$($(CLUSTERS))
 
-# The engine's tests that use one goroutine, in which the race detector would find nothing.
+# The engine's tests that use one goroutine, in which the race detector would find nothing, and the
+# test of all commands that measures how long they lock a shard.
 .PHONY: checked
 checked:
 	go test -vet=off -tags checked -gcflags=-d=checkptr -short -timeout 5m ./node/engine ./node/data/...
+	go test -vet=off -tags checked -run TestTimeLaw -timeout 5m ./node
 
 # The portable form of netloop and its neighbours, for systems other than Linux: tested here, built and
 # vetted for macOS. The tests of cmd/dunlin start nodes and proxies, in one process and in several.

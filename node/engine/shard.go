@@ -1,15 +1,12 @@
 package engine
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // shard is one lock and all that it protects: the partitions whose number ends in the shard's. The
 // fields that every command reads or counts stand in front, in few cache lines. Subjects with
 // fields of their own are types of their own, which doc.go lists.
 type shard struct {
-	mu         sync.Mutex
+	mu         mutex
 	e          *Engine
 	cells      *cells
 	seed       atomic.Uint64 // Touch reads it without the lock

@@ -1,0 +1,62 @@
+//go:build checked
+
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// LongestLock is the processor time for which a shard was locked longest since it was last set to 0,
+// in nanoseconds, as far as a loop's thread had it locked: a goroutine may move between threads.
+var LongestLock atomic.Int64
+
+// TimedThread is the thread whose locks are timed.
+var TimedThread atomic.Int64
+
+// mutex is a shard's. It notes how long it is locked.
+type mutex struct {
+	sync.Mutex
+	begun time.Duration // 0: it is not timed
+}
+
+func (m *mutex) Lock() {
+	m.Mutex.Lock()
+	m.begin()
+}
+
+func (m *mutex) TryLock() bool {
+	ok := m.Mutex.TryLock()
+	if ok {
+		m.begin()
+	}
+	return ok
+}
+
+func (m *mutex) begin() {
+	if m.begun = 0; int64(unix.Gettid()) == TimedThread.Load() {
+		m.begun = threadSpent()
+	}
+}
+
+func (m *mutex) Unlock() {
+	if m.begun != 0 && int64(unix.Gettid()) == TimedThread.Load() {
+		took := int64(threadSpent() - m.begun)
+		for longest := LongestLock.Load(); took > longest && !LongestLock.CompareAndSwap(longest, took); {
+			longest = LongestLock.Load()
+		}
+	}
+	m.Mutex.Unlock()
+}
+
+// threadSpent returns the processor time of the present thread.
+func threadSpent() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}

@@ -1,0 +1,474 @@
+//go:build linux && !race
+
+package node
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/hyperloglog"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// No command keeps a loop for more than a millisecond, or a shard locked for more than 0.2 ms. The
+// test asks every command of the table the worst that it can be asked, and measures the processor
+// time of the loop's thread, which other processes change little: of each turn, and of each lock,
+// which an engine with the build tag checked times. What is not divided into slices takes several
+// times lockBound.
+const (
+	lockBound = 4 * 200 * time.Microsecond
+	// turnBound has room for what one turn does with all words of a request, more than the law
+	// allows: it parses them, finds the slots of the keys, and copies them if the command goes on
+	// later. For manyWords that is 3 ms on a client's connection, 6 ms in a pipe's EXEC.
+	turnBound = 10 * time.Millisecond
+	// manyWords is how many words the longest requests have, if the command's row allows that.
+	manyWords = 60_000
+	// tries is how often a request that took too long is measured again: the best one counts.
+	tries = 4
+)
+
+// hostile has for each command what it can be asked beside what follows from its row. Requests are
+// separated by semicolons. What stands in parentheses is repeated, as often as a number and x say, or
+// until the request has manyWords words; # is the number of the repetition. LONG is a word of a
+// megabyte, WORD one of 60 kB. lawRig.fill has the keys.
+var hostile = map[string]string{
+	"append":            "{k}w WORD; {k}l LONG; {k}n LONG",
+	"bitcount":          "{k}l; {k}z; {k}z 1 -1 BIT",
+	"bitfield":          "{k}w ( GET u63 # ); {k}n ( INCRBY i64 # 1 ); {k}l ( SET u8 # 1 ); {k}n ( OVERFLOW SAT )",
+	"bitfield_ro":       "{k}w ( GET u63 # )",
+	"bitop":             "AND {k}d ( {k}n ); OR {k}d ( {k}# ); XOR {k}d ( 2000x {k}s ); OR {k}d ( 200x {k}l ); NOT {k}d {k}l",
+	"bitpos":            "{k}z 1; {k}l 0",
+	"client|kill":       "( ADDR a ); ID LONG",
+	"client|list":       "ID ( # )",
+	"client|setname":    "LONG",
+	"command|docs":      "( get ); ( nothing )",
+	"command|getkeys":   "MGET ( # )",
+	"command|info":      "( get )",
+	"command|list":      "FILTERBY PATTERN *",
+	"config|get":        "( * ); LONG; ( " + longPattern + " )",
+	"config|set":        "( maxmemory-policy allkeys-lru ); maxmemory LONG",
+	"copy":              "{k}s {k}d REPLACE; {k}l {k}d REPLACE; {k}n {k}d ( REPLACE ); {k}n {k}d ( DB 0 )",
+	"del":               "( {k}# ); ( # ); ( {k}n )",
+	"dump":              "{k}s; {k}l",
+	"exists":            "( {k}# ); ( # ); ( {k}n )",
+	"expire":            "{k}n 100 ( NX )",
+	"expireat":          "{k}n 9999999999 ( NX )",
+	"getex":             "{k}s ( EX 100 ); {k}l PERSIST",
+	"getrange":          "{k}l 1 -2; {k}s 1 -2",
+	"hello":             "3 ( SETNAME a )",
+	"incrby":            "{k}n LONG; {k}l 1",
+	"incrbyfloat":       "{k}n LONG; {k}n WORD; {k}s 1; {k}l 1",
+	"info":              "( all ); LONG",
+	"keys":              "*; LONG; " + strings.Repeat("*?", 500),
+	"latency|histogram": "( get )",
+	"latency|reset":     "( get )",
+	"lcs":               "{k}n {k}n ( LEN ); {k}l {k}n IDX; {k}s {k}n; {k}s {k}s; {k}200 {k}240 IDX",
+	"lolwut":            "( 5 ); VERSION 5 1000 1000 1000",
+	"memory|usage":      "{k}n ( SAMPLES 1 ); {k}l",
+	"mget":              "( {k}# ); ( # ); ( {k}n ); ( 2000x {k}s ); ( 300x {k}l )",
+	"mset":              "( {k}# v ); ( # v ); ( {k}n v ); ( 200x {k}# WORD )",
+	"msetex":            "29998 ( {k}a# v ) EX 100",
+	"msetnx":            "( {k}a# v ); ( {k}n v )",
+	"pexpire":           "{k}n 100 ( NX )",
+	"pexpireat":         "{k}n 9999999999999 ( NX )",
+	"pfadd":             "{k}h ( # ); {k}new ( # ); {k}h ( 100x WORD )",
+	"pfcount":           "( 8000x {k}h )",
+	"pfmerge":           "{k}new ( 8000x {k}h )",
+	"ping":              "LONG",
+	"rename":            "{k}s {k}d; {k}l {k}d",
+	"renamenx":          "{k}s {k}d; {k}l {k}d",
+	"restore":           "{k}n 0 LONG ( REPLACE ); {k}n 0 WORD",
+	"scan":              "0; 0 COUNT 1000000; 0 ( MATCH * ); 0 MATCH LONG",
+	"set":               "{k}n LONG; {k}n v ( EX 100 ); {k}n v IFEQ LONG; {k}l v GET",
+	"setbit":            "{k}n 400000 1; {k}l 4000000 1; {k}n 400000000 1",
+	"setrange":          "{k}n 1000000 WORD; {k}s 0 WORD; {k}l 1000000 LONG; {k}n 1 LONG",
+	"slowlog|get":       "1000000",
+	"touch":             "( {k}# ); ( # ); ( {k}n )",
+	"unlink":            "( {k}# ); ( # ); ( {k}n )",
+	"watch":             "( 60000x {k}# ); ( {k}n )",
+	"cluster|keyslot":   "LONG",
+	"substr":            "{k}l 1 -2; {k}s 1 -2",
+	"client|setinfo":    "LIB-NAME LONG",
+	"acl|cat":           "( read )", "acl|deluser": "( a )", "acl|dryrun": "default get ( a )",
+	"acl|genpass": "256", "acl|log": "( 10 )", "acl|setuser": "a ( +get )", "auth": "( a ); a LONG",
+	"bgsave": "( SCHEDULE )", "client|tracking": "ON ( PREFIX a )", "client|unblock": "1 ( ERROR )",
+	"command|getkeysandflags": "MGET ( # )", "debug": "( a )", "failover": "( ABORT )", "flushall": "( ASYNC )",
+	"flushdb": "( ASYNC )", "module|load": "a ( b )", "module|loadex": "a ( b )", "sort": "{k}n ( GET # )",
+	"sort_ro": "{k}n ( GET # )", "psync": "( a )",
+}
+
+// plain are the commands of which only a value or a word can be long, as their rows say.
+const plain = `acl|getuser acl|help acl|list acl|load acl|save acl|users acl|whoami asking bgrewriteaof
+	client|caching client|getname client|getredir client|help client|id client|info client|no-evict
+	client|no-touch client|trackinginfo client|unpause cluster|countkeysinslot cluster|help cluster|info
+	cluster|myid cluster|nodes cluster|shards cluster|slots command|count command|help config|help
+	config|resetstat config|rewrite dbsize decr decrby delifeq echo expiretime get getbit getdel getset
+	hotkeys|big hotkeys|get hotkeys|help hotkeys|reset incr lastsave latency|doctor latency|graph
+	latency|help latency|history latency|latest memory|doctor memory|help memory|malloc-stats memory|purge
+	memory|stats module|help module|list module|unload move object|encoding object|freq object|help
+	object|idletime object|refcount persist pexpiretime pfdebug pfselftest psetex pttl randomkey readonly
+	readwrite replicaof role save select setex setnx slaveof slowlog|help slowlog|len slowlog|reset strlen
+	swapdb sync time ttl type unwatch`
+
+// leftOut are commands that the test cannot send, and why.
+var leftOut = map[string]string{
+	"client|pause": "it would stop the test",
+	"client|reply": "nobody would answer",
+	"discard":      "it ends a transaction, in the time in which EXEC ends it",
+	"exec":         "TestTimeLawOfTransactions",
+	"monitor":      "it is answered as often as somebody sends a command",
+	"multi":        "it begins a transaction and does nothing else",
+	"quit":         "it closes the connection",
+	"reset":        "it ends a transaction, in the time in which EXEC ends it",
+	"shutdown":     "it would end the test",
+	"wait":         "it does nothing but wait",
+}
+
+// lawException is what takes longer than the law allows, in a turn and under a lock, with the cost
+// that was measured.
+var lawException = map[string]string{
+	"EXEC of many commands on a pipe":            "60,000 commands are parsed and copied in one turn: 17 ms",
+	"EXEC of many watched keys on a pipe":        "60,000 keys and versions are copied in one turn: 11 ms",
+	"client: RESTORE {k}n 0 LONG ( REPLACE )":    "a payload of a megabyte is copied under the lock: 1.3 ms",
+	"pipe: RESTORE {k}n 0 LONG ( REPLACE )":      "a payload of a megabyte is copied under the lock: 1.3 ms",
+	"MULTI: RESTORE {k}n 0 LONG ( REPLACE )":     "a payload of a megabyte is copied under the lock: 1.6 ms",
+	"EXEC: RESTORE {k}n 0 LONG ( REPLACE )":      "a payload of a megabyte is copied under the lock: 1.6 ms",
+	"client: CONFIG GET ( " + longPattern + " )": "1,022 patterns of 400 bytes are compared with all parameters: 10 ms",
+}
+
+var longPattern = strings.Repeat("*a", 200)
+
+// loopMeter measures the longest turn of a loop.
+type loopMeter struct {
+	last    int64
+	longest atomic.Int64
+}
+
+func newLoopMeter(l *netloop.Loop) *loopMeter {
+	m, ready := &loopMeter{}, make(chan struct{})
+	l.Post(func() {
+		timeLocks()
+		l.OnIterationEnd(m.tick)
+		close(ready)
+	})
+	<-ready
+	return m
+}
+
+func (m *loopMeter) tick() {
+	now := threadTime()
+	m.longest.Store(max(m.longest.Load(), now-m.last))
+	m.last = now
+}
+
+// begin forgets what was measured.
+func (m *loopMeter) begin() {
+	m.longest.Store(0)
+	longestLock()
+}
+
+// cost is the longest turn and the longest lock.
+type cost struct{ turn, lock time.Duration }
+
+func (m *loopMeter) end() cost {
+	return cost{time.Duration(m.longest.Load()), longestLock()}
+}
+
+func (c cost) most(other cost) cost { return cost{min(c.turn, other.turn), min(c.lock, other.lock)} }
+
+func (c cost) lawful() bool { return c.turn <= turnBound && c.lock <= lockBound }
+
+var longWord = bytes.Repeat([]byte("1"), 1<<20)
+
+// requestOf returns the request that a pattern of hostile stands for, of that many words at most.
+func requestOf(pattern string, words int) (args [][]byte) {
+	before, rest, repeats := strings.Cut(pattern, "( ")
+	group, after, _ := strings.Cut(rest, " )")
+	add := func(text string, number int) {
+		for w := range strings.FieldsSeq(text) {
+			switch w = strings.ReplaceAll(w, "#", strconv.Itoa(number)); w {
+			case "LONG":
+				args = append(args, longWord)
+			case "WORD":
+				args = append(args, longWord[:60_000])
+			default:
+				args = append(args, []byte(w))
+			}
+		}
+	}
+	add(before, 0)
+	if repeats {
+		times := words
+		if n, g, ok := strings.Cut(group, "x "); ok {
+			if n, err := strconv.Atoi(n); err == nil {
+				times, group = n, g
+			}
+		}
+		size := len(strings.Fields(group))
+		for i := 0; i < times && len(args)+size+len(strings.Fields(after)) <= words; i++ {
+			add(group, i)
+		}
+	}
+	add(after, 0)
+	return args
+}
+
+// rowRequests returns what can be asked according to a command's row alone.
+func rowRequests(row *command.Command) (patterns []string) {
+	args := strings.Fields(strings.ReplaceAll(row.Name, "|", " "))
+	names := len(args)
+	for len(args) < max(row.Arity, -row.Arity) {
+		args = append(args, "1")
+	}
+	request := make([][]byte, len(args))
+	for i, a := range args {
+		request[i] = []byte(a)
+	}
+	keys, _ := row.AppendKeys(nil, request)
+	for _, value := range []string{"{k}s", "{k}l"} {
+		for _, k := range keys {
+			args[k] = value
+		}
+		patterns = append(patterns, strings.Join(args[names:], " "))
+		if len(keys) == 0 {
+			break
+		}
+	}
+	if last := len(args) - 1; last >= names && (len(keys) == 0 || keys[len(keys)-1] != last) {
+		args[last] = "LONG"
+		patterns = append(patterns, strings.Join(args[names:], " "))
+	}
+	return patterns
+}
+
+// lawRig is a node of one loop that is measured.
+type lawRig struct {
+	t          *testing.T
+	node       *Node
+	meter      *loopMeter
+	generation int
+}
+
+func newLawRig(t *testing.T) *lawRig {
+	group := newGroup(t, 1)
+	n := startNode(t, func(c *Config) { c.Memory, c.Group = 512<<20, group })
+	return &lawRig{t: t, node: n, meter: newLoopMeter(group.Loops()[0])}
+}
+
+// fill stores the values that the patterns name: a number, words of 200 and 240 bytes, the longest
+// value that is not large, a large one, zeros, and a dense HyperLogLog.
+func (rig *lawRig) fill() {
+	for key, value := range map[string]string{
+		"{k}n": "1", "{k}200": strings.Repeat("ab", 100), "{k}240": strings.Repeat("ba", 120),
+		"{k}s": string(longWord[:6000]), "{k}w": string(longWord[:60_000]), "{k}l": string(longWord),
+		"{k}z": strings.Repeat("\x00", 250_000), "{k}h": lawSketch(),
+	} {
+		if err := put(rig.node, key, value, engine.TypeString); err != nil {
+			rig.t.Fatal(err)
+		}
+	}
+}
+
+// measure executes a request in some way, and compares what it costs with the law.
+func (rig *lawRig) measure(way, pattern string, args [][]byte) {
+	rig.t.Helper()
+	var best cost
+	for try := range tries {
+		rig.fill()
+		c := rig.once(way, args)
+		if try == 0 {
+			best = c
+		}
+		if best = best.most(c); best.lawful() {
+			break
+		}
+	}
+	rig.judge(way+": "+pattern, best)
+}
+
+func (rig *lawRig) judge(what string, c cost) {
+	rig.t.Helper()
+	if c.turn > turnBound/4 || c.lock > lockBound/4 {
+		rig.t.Logf("%.70s: a turn of %v, a lock of %v", what, c.turn, c.lock)
+	}
+	if why := lawException[what]; !c.lawful() && why == "" {
+		rig.t.Errorf("%.70s: a turn takes %v and a lock %v of processor time, want at most %v and %v",
+			what, c.turn, c.lock, turnBound, lockBound)
+	}
+}
+
+// once executes a request on a connection of its own.
+func (rig *lawRig) once(way string, args [][]byte) cost {
+	var c *client
+	if way == "client" || way == "MULTI" {
+		c = dial(rig.t, rig.node.Addr())
+	} else {
+		rig.generation++
+		c = openPipeTo(rig.t, rig.node, 7, 0, "large", rig.generation, 2)
+	}
+	c.patience = time.Minute
+	defer c.conn.Close()
+	raw := resp.AppendRequest(nil, args...)
+	switch way {
+	case "MULTI":
+		c.want("MULTI", "OK")
+		c.sendRaw(raw)
+		c.read()
+		raw = resp.AppendRequest(nil, []byte("EXEC"))
+	case "EXEC":
+		raw = rig.execOf(nil, raw)
+	case "EACH":
+		raw = resp.AppendRequest(nil, append([][]byte{[]byte("DUNLIN"), []byte("EACH"), allPartitions[:]}, args...)...)
+	}
+	return rig.send(c, raw)
+}
+
+// execOf returns a proxy's EXEC of watched keys, with their versions, and commands.
+func (rig *lawRig) execOf(watched [][]byte, commands ...[]byte) []byte {
+	slot := fmt.Append(nil, ring.Slot([]byte("{k}")))
+	args := append([][]byte{[]byte("DUNLIN"), []byte("EXEC"), slot, fmt.Append(nil, len(watched)/2)}, watched...)
+	return resp.AppendRequest(nil, append(args, commands...)...)
+}
+
+// send measures one request on a connection.
+func (rig *lawRig) send(c *client, raw []byte) cost {
+	beside := dial(rig.t, rig.node.Addr())
+	defer beside.conn.Close()
+	beside.want("PING", "PONG")
+	rig.meter.begin()
+	c.sendRaw(raw)
+	if c.read() == nil {
+		rig.t.Errorf("%.60q is not answered", raw)
+	}
+	beside.want("PING", "PONG") // the turn in which it was answered has ended
+	return rig.meter.end()
+}
+
+// TestTimeLaw also fails for a command of which it does not know what to ask.
+func TestTimeLaw(t *testing.T) {
+	var rig *lawRig
+	if locksAreTimed {
+		rig = newLawRig(t)
+	}
+	known := make(map[string]bool)
+	for name := range strings.FieldsSeq(plain) {
+		known[name] = true
+	}
+	for _, top := range command.All() {
+		rows := top.Subs
+		if rows == nil {
+			rows = []*command.Command{top}
+		}
+		for _, row := range rows {
+			requests, ok := hostile[row.Name]
+			switch {
+			case !row.Built || leftOut[row.Name] != "":
+				continue
+			case !ok && !known[row.Name]:
+				t.Errorf("%s has no entry: what is the worst that it can be asked?", row.Name)
+			}
+			if rig != nil {
+				rig.row(row, requests)
+			}
+		}
+	}
+}
+
+// row measures one command.
+func (rig *lawRig) row(row *command.Command, requests string) {
+	words := manyWords
+	if !row.ArityOK(words) {
+		words = 1024
+	}
+	patterns := rowRequests(row)
+	if requests != "" {
+		patterns = append(strings.Split(requests, ";"), patterns...)
+	}
+	for i, pattern := range patterns {
+		pattern = strings.ToUpper(strings.ReplaceAll(row.Name, "|", " ")) + " " + strings.TrimSpace(pattern)
+		args := requestOf(pattern, words)
+		rig.measure("client", pattern, args)
+		p := &plans[row.ID]
+		if p.handler == nil || p.keys == noKeys {
+			continue
+		}
+		ways := []string{"EACH"}
+		if p.keys != allKeys {
+			ways = []string{"MULTI", "pipe", "EXEC"}
+			if i > 0 {
+				ways = ways[:1]
+			}
+			if !strings.Contains(pattern, "{k}") {
+				ways = nil
+			}
+		}
+		for _, way := range ways {
+			rig.measure(way, pattern, args)
+		}
+	}
+}
+
+// lawSketch returns a dense HyperLogLog.
+func lawSketch() string {
+	value := hyperloglog.AppendEmpty(nil)
+	value, err := hyperloglog.Promote(value)
+	if err != nil {
+		panic(err)
+	}
+	return string(value)
+}
+
+// TestTimeLawOfTransactions: so does no transaction of very many commands or watched keys.
+func TestTimeLawOfTransactions(t *testing.T) {
+	if !locksAreTimed {
+		t.Skip("needs the build tag checked")
+	}
+	rig := newLawRig(t)
+	const many = 60_000
+	incr := resp.AppendRequest(nil, []byte("INCR"), []byte("{k}n"))
+	commands := make([][]byte, many)
+	for i := range commands {
+		commands[i] = incr
+	}
+	rig.generation++
+	p := openPipeTo(t, rig.node, 7, 0, "large", rig.generation, 2)
+	p.patience = time.Minute
+	rig.judge("EXEC of many commands on a pipe", rig.send(p, rig.execOf(nil, commands...)))
+
+	names := requestOf("WATCH ( {k}# )", many)
+	c := dial(t, rig.node.Addr())
+	c.patience = time.Minute
+	c.sendArgs(names...)
+	if got := c.next(); got != "OK" {
+		t.Errorf("WATCH answers %s", got)
+	}
+	c.want("MULTI", "OK")
+	c.want("INCR {k}n", "QUEUED")
+	rig.judge("EXEC of many watched keys", rig.send(c, resp.AppendRequest(nil, []byte("EXEC"))))
+
+	p.sendArgs(append([][]byte{[]byte("DUNLIN")}, names...)...)
+	var watched [][]byte
+	reply := p.read()
+	n, header, _ := resp.DecodeArray(reply)
+	for i := range n {
+		var s resp.Scanner
+		s.Scan(reply[header:])
+		version, _ := resp.DecodeBulk(reply[header : header+s.Len()])
+		header += s.Len()
+		watched = append(watched, names[1+i], version)
+	}
+	if len(watched) != 2*(many-1) {
+		t.Fatalf("DUNLIN WATCH answers %d versions", len(watched)/2)
+	}
+	rig.judge("EXEC of many watched keys on a pipe", rig.send(p, rig.execOf(watched, incr)))
+	c.want("GET {k}n", `"60002"`)
+}
