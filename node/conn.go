@@ -163,6 +163,9 @@ func (cn *conn) limitRequests() {
 // goroutine may call it.
 func (cn *conn) turnOut() {
 	cn.worker.loop.Post(func() {
+		if !cn.State.IsGuest() {
+			return // it has proved who it is at the last moment
+		}
 		if cn.probation && !cn.closed {
 			cn.worker.Count.Rejected++
 			cn.Socket.SetOut(session.AppendTooManyClients(cn.Socket.Out()))

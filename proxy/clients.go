@@ -30,7 +30,13 @@ func (s *client) Kill() {
 
 // turnOut closes a session that has not authenticated in time, or has to make room. Any goroutine
 // may call it.
-func (s *client) turnOut() { s.w.loop.Post(s.closeWhenDone) }
+func (s *client) turnOut() {
+	s.w.loop.Post(func() {
+		if s.state.IsGuest() {
+			s.closeWhenDone()
+		}
+	})
+}
 
 // everyone answers CLIENT LIST, KILL, UNBLOCK and PAUSE, which concern the sessions of all loops. A
 // posted function visits each loop, and the last one posts the results back to this session's loop.

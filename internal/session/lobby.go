@@ -45,6 +45,10 @@ func (st *State) Proved() {
 	st.refusals = 0
 }
 
+// IsGuest reports whether the connection is in a lobby, or was turned out of one, and has not proved
+// who it is.
+func (st *State) IsGuest() bool { return st.guest != nil }
+
 // MakeRoom turns out the client that has been about to authenticate for the longest time. It
 // reports whether there was one: then a new connection may take its place.
 func (s *Server) MakeRoom() bool { return s.lobby.TurnOut() }
