@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/config"
@@ -19,6 +20,9 @@ import (
 type census struct {
 	s        *client
 	seq      uint64
+	cmd      *command.Command
+	words    [][]byte
+	begun    time.Duration
 	question *wide.Question
 	args     int  // bytes of the arguments, charged to the session
 	charged  int  // bytes of answers that the session has gathered
@@ -35,6 +39,8 @@ func (h wideHost) AppendInfo(dst []byte, v resp.Version, sections [][]byte, of f
 func (h wideHost) AppendConfig(dst []byte, v resp.Version, args [][]byte, of *config.OfNodes) []byte {
 	return h.p.settings.AppendGetOfNodes(dst, v, args, of)
 }
+
+func (h wideHost) SlowLog() *figures.SlowLog { return &h.p.slow }
 
 // everywhere starts a command over the whole cluster, on the large lane, since it may keep a node
 // busy. It reports false if the command must wait.
@@ -54,8 +60,9 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 		s.answer(errNotHeld)
 		return true
 	}
+	words := cloneAll(args)
 	question, err := wide.New(&wide.Call{
-		Command: cmd, Args: cloneAll(args), Version: s.state.Version,
+		Command: cmd, Args: words, Version: s.state.Version,
 		Now: s.w.loop.Now(), Patience: s.w.proxy.cfg.Hold, Host: wideHost{s.w.proxy},
 	})
 	if err != nil {
@@ -64,7 +71,7 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 		return true
 	}
 	s.w.order.Begin(&s.Session, order.Lane{Kind: member.Large, Version: s.state.Version})
-	c := &census{s: s, seq: s.tail, question: question, args: size}
+	c := &census{s: s, seq: s.tail, cmd: cmd, words: words, begun: s.w.loop.Clock(), question: question, args: size}
 	if question.Waits {
 		s.w.stats.Commands[cmd.ID]++ // WAIT lasts as long as the client asked, so its time is no latency
 		s.issue()
@@ -145,6 +152,9 @@ func (c *census) finish(reply []byte) {
 	s := c.s
 	if s.isClosed() {
 		return
+	}
+	if !c.question.Waits {
+		s.noteSlow(c.cmd, c.words, s.w.loop.Clock()-c.begun)
 	}
 	s.gather(-c.charged)
 	s.Keep(-c.args)

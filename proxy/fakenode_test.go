@@ -400,6 +400,11 @@ func (n *fakeNode) each(args []string) string {
 	switch strings.ToUpper(args[3]) {
 	case "DBSIZE":
 		return head + ":" + strconv.Itoa(len(keys)) + "\r\n"
+	case "SLOWLOG":
+		if strings.EqualFold(args[4], "LEN") {
+			return head + ":0\r\n"
+		}
+		return head + array(nil)
 	case "WAIT":
 		return head + ":" + strconv.Itoa(n.copies) + "\r\n"
 	case "FLUSHALL":

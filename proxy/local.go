@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"time"
+
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/config"
 	"github.com/dunlin-cache/dunlin/internal/figures"
@@ -52,7 +54,14 @@ func (s *client) byServer(cmd *command.Command, args [][]byte) {
 	if inOrder {
 		dst = s.conn.Out() // no reply is due before this one
 	}
+	timed, begun := s.w.proxy.times(cmd), time.Duration(0)
+	if timed {
+		begun = s.w.loop.Clock()
+	}
 	out, action, ok := s.w.proxy.server.Do(s.state, cmd, args, dst)
+	if timed {
+		s.noteSlow(cmd, args, s.w.loop.Clock()-begun)
+	}
 	if !ok {
 		s.answer(resp.AppendErrorBytes(nil, command.AppendUnknown(nil, args)))
 		return

@@ -68,6 +68,7 @@ type Proxy struct {
 	clients  atomic.Int64 // connections, over all loops
 	draining atomic.Bool
 	cached   atomic.Pointer[Stats] // a sample, at most sampleEvery old
+	slow     figures.SlowLog
 	base     atomic.Pointer[Stats] // the counters at the last CONFIG RESETSTAT; nil: there was none
 
 	sampler     sync.WaitGroup
@@ -106,6 +107,7 @@ func Start(cfg Config) (*Proxy, error) {
 func (p *Proxy) newSession(listener *net.TCPAddr) {
 	start := time.Now()
 	p.settings = config.New(config.Options{Bind: listener.IP.String(), Port: listener.Port, MaxClients: p.cfg.MaxClients,
+		Changed: func(c *config.Config) { p.slow.Limit(c.SlowerThan(), c.SlowLogLen()) },
 		SetCluster: func(map[string]string) error {
 			return errors.New("a proxy changes settings of the cluster through its nodes")
 		}})

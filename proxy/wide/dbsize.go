@@ -2,7 +2,7 @@ package wide
 
 import "github.com/dunlin-cache/dunlin/internal/resp"
 
-// sum adds the nodes' numbers: DBSIZE, SLOWLOG LEN.
+// sum adds the nodes' numbers: DBSIZE, and part of SLOWLOG LEN.
 type sum struct {
 	total int64
 	anew  bool // they are not about partitions: each round adds from the beginning

@@ -42,6 +42,8 @@ type Host interface {
 	// AppendConfig appends the reply to CONFIG GET: what the nodes said, and the proxy's own
 	// settings.
 	AppendConfig(dst []byte, v resp.Version, args [][]byte, of *config.OfNodes) []byte
+	// SlowLog returns the proxy's own slow log.
+	SlowLog() *figures.SlowLog
 }
 
 // Call is a client's call of a command over the whole cluster.

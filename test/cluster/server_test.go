@@ -71,12 +71,17 @@ func slowLogOfTheCluster(t *testing.T, c *harness.Cluster) {
 	for i := range 20 {
 		w.Want("SET key:"+strconv.Itoa(i)+" v", "OK")
 	}
+	w.Want("PING slow", `"slow"`)
+	w.Do("KEYS key?1")
 	w.Want("CONFIG SET slowlog-log-slower-than -1", "OK")
 	all := string(w.Do("SLOWLOG GET -1"))
 	for i := range 20 {
 		if n := strings.Count(all, "\r\n$"+strconv.Itoa(len("key:"+strconv.Itoa(i)))+"\r\nkey:"+strconv.Itoa(i)+"\r\n"); n != 1 {
 			t.Errorf("key:%d is in %d entries of the slow log", i, n)
 		}
+	}
+	if !strings.Contains(all, "\r\nPING\r\n$4\r\nslow\r\n") || !strings.Contains(all, "\r\nKEYS\r\n$5\r\nkey?1\r\n") {
+		t.Errorf("the slow log has not what the proxy answers and merges:\n%s", all)
 	}
 	for i := range 2 {
 		if id := c.Node(i).ID; !strings.Contains(all, "\r\n"+id+"\r\n") {
