@@ -145,7 +145,11 @@ func (r *request) answerLocally() {
 		panic("BUG: nobody executes " + r.Cmd.Name)
 	}
 	r.Out = out
-	r.worker.Count.Commands[cn.State.LastCmd]++
+	if cn.pipe == nil {
+		r.worker.Count.Commands[cn.State.LastCmd]++
+	} else {
+		r.worker.Count.Internal++ // a proxy's PING asks whether this node lives
+	}
 	if action == session.ActionDelay {
 		r.Out = out[:start]
 		r.delay(out[start:])

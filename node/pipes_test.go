@@ -200,3 +200,14 @@ func TestNonceIsUsedOnce(t *testing.T) {
 		t.Errorf("recorded proof answers %s", got)
 	}
 }
+
+// TestProbesAreNotCounted checks that a PING by which a proxy looks whether the node lives is no
+// client's command.
+func TestProbesAreNotCounted(t *testing.T) {
+	n := startNode(t)
+	openPipeTo(t, n, 7, 0, "common", 1, 2).want("PING", "PONG")
+	c := dial(t, n.Addr())
+	if info := c.do("INFO commandstats"); strings.Contains(info, "cmdstat_ping") {
+		t.Errorf("INFO commandstats: %s", info)
+	}
+}
