@@ -26,8 +26,9 @@ import (
 // Heal returns the table that ends a split, or nil if no node serves. tables are the tables that
 // the alive members hold and that do not descend from one another, in any order; alive shows which
 // member holds which version. The result also replaces versions whose table is not in tables, but
-// these cannot win. It has the highest level of all of them. Without any table, because only proxies outlived the last node, Heal starts
-// anew with a hash seed from seed. The result is newer than every table and every version in alive.
+// these cannot win. It has the highest level of all of them. Without any table, because only
+// proxies outlived the last node, Heal starts anew with a hash seed from seed. The result is newer
+// than every table and every version in alive.
 func Heal(tables []*Table, alive []Member, self Member, copies int, seed func() uint64) *Table {
 	sorted := slices.SortedFunc(slices.Values(tables), func(a, b *Table) int {
 		return CompareVersions(b.Version(), a.Version())

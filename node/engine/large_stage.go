@@ -14,8 +14,8 @@ type Staged struct {
 	frugal   bool
 }
 
-// promiseStep is how many bytes more than it has are promised to a staged value. Whoever announces
-// half a gigabyte and sends nothing holds so much of what large values may have, and no more.
+// promiseStep is how many bytes a staged value may reserve beyond those that have arrived. So a
+// client that announces half a gigabyte and sends nothing reserves only this much.
 const promiseStep = 128 << 10
 
 // IsLarge reports whether a value can be staged: whether key and value are too long for a cell.

@@ -198,9 +198,10 @@ func (v Parts) Type() Type { return v.head().typ }
 // Incarnation tells the value from others that the key has had, or will have. It is never 0.
 func (v Parts) Incarnation() uint32 { return v.head().incarnation }
 
-// Base is the time, in unix milliseconds, that all times in the value are relative to: when it was
-// made, or what it was copied from, by this node's clock. It does not change. A copy on another node has the same times and a
-// base by that node's clock, so nothing else in a value is shifted between clocks.
+// Base is the time, in unix milliseconds by this node's clock, to which all times in the value are
+// relative: when the value was made, or the value from which it was copied. It does not change. A
+// copy on another node has the same times, and a base by that node's clock. So nothing else in a
+// value is shifted between clocks.
 func (v Parts) Base() int64 { return v.head().base }
 
 // Bytes is how much memory the value has besides its root: head, parts and their directories.

@@ -35,11 +35,10 @@ type Type struct {
 	// them. Of a value with parts they carry what the type's engine.Form says.
 	MaxEffect int
 
-	// Level is the lowest protocol level whose members know the type and its effects; at least
-	// ring.EffectsLevel if values may have parts. In a cluster below it nobody can make a value of
-	// the type: the commands of the type's Family, and RESTORE, are refused. So no member is sent a
-	// value that it does not know. If one is all the same, it refuses the effect by name
-	// (engine.UnknownEffect), and keeps nothing that it could not hand on.
+	// Level is the lowest protocol level whose members know the type and its effects. It is at
+	// least ring.EffectsLevel if values may have parts. A cluster below this level refuses RESTORE
+	// of the type, and the commands of its Family. So no member receives a value that it does not
+	// know. If one does after all, it refuses the effect and names it (engine.UnknownEffect).
 	Level uint8
 }
 

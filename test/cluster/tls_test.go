@@ -77,7 +77,8 @@ func TestTLS(t *testing.T) {
 			t.Errorf("%s answers without TLS: %q", addr, got)
 		}
 	}
-	harness.Eventually(t, harness.ReadyTimeout, "the proxy counts the handshake that failed", func() bool { // a moment after it closed the connection
+	// The proxy counts the handshake a moment after it has closed the connection.
+	harness.Eventually(t, harness.ReadyTimeout, "the proxy counts the handshake that failed", func() bool {
 		text, err := harness.Get(c.Proxy(0).Admin, "/metrics")
 		return err == nil && strings.Contains(string(text), "\ndunlin_tls_handshakes_total{result=\"failed\",with=\"clients\"} 1\n")
 	})
