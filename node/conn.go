@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -156,6 +157,7 @@ func (cn *conn) limitRequests() {
 	} else {
 		cn.State.Proved()
 	}
+	limits.Words = command.Words
 	cn.parser.SetLimits(limits)
 }
 

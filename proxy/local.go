@@ -131,11 +131,12 @@ func (s *client) act(action session.Action) {
 // limitInput bounds the size of the client's requests, tightly before it has authenticated.
 func (s *client) limitInput() {
 	s.limited = !s.state.Authenticated
+	limits := resp.DefaultLimits
 	if s.limited {
-		s.parser.SetLimits(resp.UnauthenticatedLimits)
-		return
+		limits = resp.UnauthenticatedLimits
 	}
-	s.parser.SetLimits(resp.DefaultLimits)
+	limits.Words = command.Words
+	s.parser.SetLimits(limits)
 }
 
 // appendInfo renders INFO: sums over the nodes, and the proxy's own view of its clients and of the

@@ -1,5 +1,7 @@
 package command
 
+import "math"
+
 // ID identifies a row; the constants are in id.go. IDs are dense, so that they can index arrays of
 // NumIDs counters or handlers. 0 is no row.
 type ID uint16
@@ -78,6 +80,17 @@ func (c *Command) ArityOK(n int) bool {
 		return n == c.Arity
 	}
 	return n >= -c.Arity && n <= c.most
+}
+
+// Words returns how many words of a request the server reads, by its first two: one more than its row
+// allows, if there is a limit, so that the request is refused. It is a resp.Limits.Words.
+func Words(name, sub []byte) int {
+	if c := Row([][]byte{name, sub}); c != nil && c.Arity >= 0 {
+		return c.Arity + 1
+	} else if c != nil && c.most == math.MaxInt {
+		return math.MaxInt
+	}
+	return maxWords + 1
 }
 
 // ByID returns the row with that ID; nil if there is none.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -167,4 +168,20 @@ func TestZeroAllocations(t *testing.T) {
 	f("AppendKeys", func() { Lookup(mget[0]).AppendKeys(positions, mget) })
 	f("AppendKeys by count", func() { Lookup(eval[0]).AppendKeys(positions, eval) })
 	f("IdempotentCall", func() { Lookup(set[0]).IdempotentCall(set) })
+}
+
+func TestWords(t *testing.T) {
+	f := func(name, sub string, want int) {
+		t.Helper()
+		if got := Words([]byte(name), []byte(sub)); got != want {
+			t.Errorf("%s %s: %d words, want %d", name, sub, got, want)
+		}
+	}
+	f("scan", "0", maxWords+1)
+	f("CONFIG", "GET", maxWords+1)
+	f("config", "nosuch", maxWords+1)
+	f("nosuch", "", maxWords+1)
+	f("get", "k", 3)
+	f("mget", "k", math.MaxInt)
+	f("dunlin", "exec", math.MaxInt)
 }

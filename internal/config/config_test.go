@@ -197,4 +197,5 @@ func TestConfigGetIsBounded(t *testing.T) {
 	f(false, slices.Repeat([]string{"timeout"}, 500)...)
 	f(true, slices.Repeat([]string{"x*"}, 1000)...)
 	f(true, strings.Repeat("*a", 1<<20))
+	f(true, slices.Repeat([]string{strings.Repeat("*a", 200)}, 100)...) // costly to compile
 }

@@ -92,8 +92,9 @@ func (p *parameter) matches(patterns []*glob.Pattern) bool {
 	return slices.ContainsFunc(patterns, func(pattern *glob.Pattern) bool { return pattern.Match([]byte(p.name)) })
 }
 
-// maxMatching bounds the work of one CONFIG GET, in units of glob.Cost. It takes less than 1 ms.
-const maxMatching = 16 << 10
+// maxMatching bounds the work of one CONFIG GET, in units of glob.Cost, and maxPatterns the bytes of
+// its patterns. Matching and compiling these takes less than 1 ms each.
+const maxMatching, maxPatterns = 16 << 10, 32 << 10
 
 const errManyPatterns = "ERR CONFIG GET has too many patterns, or too long ones: ask for fewer at a time"
 
@@ -102,8 +103,11 @@ var longestName = slices.MaxFunc(parameters, func(a, b parameter) int { return l
 // lowerPatterns returns the patterns of a CONFIG GET in lower case. It reports false if they are more
 // than a loop can match with all parameters.
 func lowerPatterns(patterns [][]byte) (lower []*glob.Pattern, ok bool) {
-	cost := 0
+	cost, size := 0, 0
 	for _, text := range patterns {
+		if size += len(text); size > maxPatterns {
+			return nil, false
+		}
 		pattern, err := glob.Compile(bytes.ToLower(text))
 		if err != nil {
 			return nil, false

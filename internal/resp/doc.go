@@ -33,6 +33,8 @@
 //     grows as arguments arrive; the scanner has a stack of fixed depth.
 //   - A large argument need not be gathered: with Limits.LargeBulk a Parser announces it, and the
 //     caller can pass its bytes on in pieces.
+//   - A list that nobody reads need not be kept: with Limits.Words a Parser checks the arguments of a
+//     long request beyond a number, and forgets them.
 //   - After Done the next call begins anew at buf[0]; the caller first drops Len bytes. After
 //     Malformed only Reset helps: a stream that is out of step is closed, never resynchronised.
 //

@@ -53,6 +53,11 @@ type Limits struct {
 	// outcome LargeBulk as soon as its header is there. 0 means that it announces none.
 	LargeBulk int
 
+	// Words returns how many arguments of a request are of use, by the first two, which it does not
+	// keep. The Parser checks all, and Args has no more than these. It asks about long requests only,
+	// so that a list nobody reads takes no memory. nil means that all are of use.
+	Words func(first, second []byte) int
+
 	// Unauthenticated selects Redis's error texts for clients that have not authenticated, for
 	// numbers that exceed these limits but not DefaultLimits.
 	Unauthenticated bool

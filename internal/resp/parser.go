@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"math"
 	"strings"
 )
 
@@ -26,6 +27,10 @@ const (
 	// request. It frees longer lists: thousands of idle connections must not each keep the memory
 	// of the longest request that they ever sent.
 	keptArgs = 128
+
+	// askFirst is how many arguments Limits.Words sees. It is asked about requests of more than
+	// keptArgs.
+	askFirst = 2
 
 	// fewArgs is how long a list is made at first.
 	fewArgs = 10
@@ -58,6 +63,7 @@ type Parser struct {
 	pos    int    // everything before it is finished
 	seen   int    // buf[pos:seen] has been searched and holds no end of line
 	left   int    // arguments still to come
+	most   int    // arguments of this request that are kept; askFirst: Limits.Words will say
 	need   int    // no call with fewer bytes makes progress
 	length int    // bytes of the last finished request
 	err    string // Redis's text, once malformed
@@ -211,7 +217,10 @@ func (p *Parser) parseArray(buf []byte) Outcome {
 	}
 	p.left = int(max(count, 0)) // Redis takes *-1 for an empty array, and any other negative number too
 	p.pos, p.seen = len(text)+2, len(text)+2
-	p.stage = atBulk
+	p.stage, p.most = atBulk, math.MaxInt
+	if p.limits.Words != nil && p.left > keptArgs {
+		p.most = askFirst
+	}
 	return p.parseBulks(buf)
 }
 
@@ -237,10 +246,22 @@ func (p *Parser) parseBulks(buf []byte) Outcome {
 		if !endsLine(buf, end) {
 			return p.fail(errCRLF)
 		}
-		p.spans = append(p.spans, span{uint32(start), uint32(end)})
 		p.pos, p.seen = end+2, end+2
+		if len(p.spans) != p.most || p.wantsMore(buf) {
+			p.spans = append(p.spans, span{uint32(start), uint32(end)})
+		}
 	}
 	return p.finishArray(buf)
+}
+
+// wantsMore reports whether the caller wants more arguments than are there. It asks once.
+func (p *Parser) wantsMore(buf []byte) bool {
+	if p.most != askFirst {
+		return false
+	}
+	first, second := p.spans[0], p.spans[1]
+	p.most = max(p.limits.Words(buf[first.start:first.end], buf[second.start:second.end]), askFirst+1)
+	return true
 }
 
 // bulkHeader reads the header of an argument at pos, and returns where the argument starts and its

@@ -1,5 +1,7 @@
 package resp
 
+import "math"
+
 // A large argument can be passed on in pieces, without its whole request in the buffer. Parse
 // announces it, and the caller has two ways to go on:
 //
@@ -48,6 +50,7 @@ func (p *Parser) parseBehindLarge(buf []byte) Outcome {
 		return p.fail(errCRLF)
 	}
 	p.left--
+	p.most = math.MaxInt
 	p.pos, p.seen = 2, 2
 	p.stage = atBulk
 	return p.parseBulks(buf)

@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -323,5 +324,45 @@ func TestOverhead(t *testing.T) {
 	}
 	if p.Release(); p.Overhead() != 0 {
 		t.Errorf("behind the request an overhead of %d bytes remains", p.Overhead())
+	}
+}
+
+// TestWords checks that a Parser keeps no argument of a long request that nobody wants, and is at the
+// next request after it.
+func TestWords(t *testing.T) {
+	const sent = 100_000
+	asked := ""
+	var p Parser
+	p.SetLimits(Limits{Words: func(first, second []byte) int {
+		asked += string(first) + " " + string(second) + ","
+		if string(first) == "MGET" {
+			return math.MaxInt
+		}
+		return 10
+	}})
+	request := func(name string, n int) []byte {
+		return []byte(fmt.Sprintf("*%d\r\n$%d\r\n%s\r\n", n, len(name), name) + strings.Repeat("$1\r\na\r\n", n-1))
+	}
+	f := func(name string, n, kept int) {
+		t.Helper()
+		in := append(request(name, n), "*1\r\n$4\r\nPING\r\n"...)
+		for at := 1000; p.Parse(in[:min(at, len(in))]) == NeedMore; at += 10_000 {
+			if kept < n && p.Overhead() > 0 {
+				t.Fatalf("%s of %d words takes %d bytes", name, n, p.Overhead())
+			}
+		}
+		if len(p.Args()) != kept || string(p.Args()[0]) != name || string(in[p.Len():]) != "*1\r\n$4\r\nPING\r\n" {
+			t.Errorf("%s of %d words has %d, want %d, with %q behind it", name, n, len(p.Args()), kept, in[p.Len():])
+		}
+	}
+	f("SCAN", sent, 10)
+	f("MGET", sent, sent)
+	f("SCAN", keptArgs, keptArgs) // too short to ask
+	f("SCAN", keptArgs+1, 10)
+	if want := "SCAN a,MGET a,SCAN a,"; asked != want {
+		t.Errorf("asked about %s, want %s", asked, want)
+	}
+	if p.Parse([]byte("*200\r\n$4\r\nSCAN\r\n"+strings.Repeat("$1\r\na\r\n", 198)+"x\r\n")) != Malformed {
+		t.Error("what nobody wants is not checked")
 	}
 }
