@@ -23,19 +23,26 @@ func restore(r *exec.Request) {
 	if !ok {
 		return
 	}
-	key := r.Args[1]
+	// The partition is not locked for the second step, which copies the payload.
+	if later := restoreNow(r, o); later {
+		restoreLater(r)
+	}
+}
+
+// restoreNow answers RESTORE, unless it takes so long that a goroutine must begin it.
+func restoreNow(r *exec.Request, o restoreOptions) (later bool) {
 	t, ok := r.Lock()
 	if !ok {
-		return
+		return false
 	}
 	defer t.Unlock()
-	if !o.replace && exec.Exists(t, key) {
+	if !o.replace && exec.Exists(t, r.Args[1]) {
 		r.Fail(ErrBusyKey)
-		return
+		return false
 	}
 	at, ok := restoreExpiry(r, o)
 	if !ok {
-		return
+		return false
 	}
 	if w := r.Rewrite; w != nil && (w.Err != nil || w.Staged.Live()) {
 		err := w.Err
@@ -43,16 +50,17 @@ func restore(r *exec.Request) {
 			err = restoreAs(r, t, at, func() error { return t.SetStaged(&w.Staged, w.Typ, at) })
 		}
 		replyRestored(r, err)
-		return
+		return false
 	}
-	if typ, value, now, err := payload(r); now || err != nil {
-		if err == nil {
-			err = restoreAs(r, t, at, func() error { return setRead(r, t, typ, value, at) })
-		}
-		replyRestored(r, err)
-	} else {
-		restoreLater(r)
+	typ, value, now, err := payload(r)
+	if !now && err == nil {
+		return true
 	}
+	if err == nil {
+		err = restoreAs(r, t, at, func() error { return setRead(r, t, typ, value, at) })
+	}
+	replyRestored(r, err)
+	return false
 }
 
 // parseRestoreOptions parses the options. If they are wrong, it answers the error and ok is false.
