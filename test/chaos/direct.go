@@ -23,7 +23,7 @@ type direct struct {
 // run connects again whenever the connection has ended.
 func (d *direct) run() {
 	for !d.x.Stopped() {
-		l, err := harness.DialLink(d.node.Addr)
+		l, err := d.x.dial(d.node)
 		if err == nil {
 			d.read(l)
 			l.Conn.Close()

@@ -39,6 +39,9 @@ func (x *Rig) dies(m *harness.Member, do func()) {
 // judge returns an error for an absence that no table and no death explains. It counts the lost
 // writes of one that a death explains.
 func (x *Rig) judge(a absence) error {
+	if x.Evicts && a.shown == 0 {
+		return nil
+	}
 	err := x.Tables.judge(a)
 	if err == nil && !x.KeepsAll.Load() {
 		return nil

@@ -87,7 +87,7 @@ func (x *Rig) outOfSync(t *ring.Table) string {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		r, err := member.FetchReport(ctx, nil, m.Addr, nil)
+		r, err := member.FetchReport(ctx, nil, m.Addr, []byte(x.Secret))
 		cancel()
 		if err != nil || r.Version != t.Version() {
 			return fmt.Sprintf("%s reports %+v, not on epoch %d: %v", m.ID, r, t.Epoch, err)

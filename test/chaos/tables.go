@@ -22,6 +22,8 @@ type tableWatch struct {
 	last  *ring.Table
 	all   []sighting // of the latest tables, by time
 
+	secret []byte // of the cluster
+
 	ctx  context.Context // canceled by close
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -44,8 +46,8 @@ const (
 	spreadTime = time.Second
 )
 
-func watchTables(nodes ...*harness.Member) *tableWatch {
-	w := &tableWatch{seen: map[ring.Version]time.Time{}}
+func watchTables(secret []byte, nodes ...*harness.Member) *tableWatch {
+	w := &tableWatch{secret: secret, seen: map[ring.Version]time.Time{}}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	for _, m := range nodes {
 		w.Watch(m.Addr)
@@ -65,7 +67,7 @@ func (w *tableWatch) close() {
 func (w *tableWatch) follow(ctx context.Context, addr string) {
 	for ctx.Err() == nil {
 		ask, cancel := context.WithTimeout(ctx, time.Second)
-		t, err := member.FetchTable(ask, nil, addr, nil)
+		t, err := member.FetchTable(ask, nil, addr, w.secret)
 		cancel()
 		if err == nil && t != nil {
 			w.note(t, time.Now())
