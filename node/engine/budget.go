@@ -1,26 +1,39 @@
 package engine
 
+import "runtime"
+
 // charge takes n bytes of the budget if they are there.
 func (p *pool) charge(n int64) bool { return p.chargeUpTo(n, p.limit(false)) }
 
-// chargeUpTo is where the memory limit is enforced: used never passes limit. It takes n bytes of the
-// budget and reports whether they were there.
+// chargeUpTo is where the memory limit is enforced: used and reserved never pass limit together. It
+// takes n bytes of the budget and reports whether they were there.
 func (p *pool) chargeUpTo(n, limit int64) bool {
 	for {
 		used := p.used.Load()
-		if used+n > limit {
+		if used+n+p.reserved.Load() > limit {
 			return false
 		}
-		if p.used.CompareAndSwap(used, used+n) {
+		if !p.used.CompareAndSwap(used, used+n) {
+			continue
+		}
+		// A shard that gives a page back reserves it before it is refunded, so that nobody else
+		// has it in between.
+		if used+n+p.reserved.Load() <= limit {
 			return true
 		}
+		p.used.Add(-n)
+		return false
 	}
 }
+
+// ownPages is how many pages each shard can always have, whatever others hold: for its index, in a
+// few classes, and for some records. Those that it does not have yet are reserved for it.
+const ownPages = 4
 
 // tight reports whether memory is full, or nearly so: a new record then has to evict another.
 func (p *pool) tight() bool {
 	limit := p.max.Load()
-	return p.used.Load() > limit-limit/tightShare
+	return p.used.Load()+p.reserved.Load() > limit-limit/tightShare
 }
 
 // IsTight reports whether memory is full, or nearly so.
@@ -28,20 +41,21 @@ func (e *Engine) IsTight() bool { return e.pool.tight() }
 
 func (p *pool) refund(n int64) { p.used.Add(-n) }
 
-// outsideWaits is how often Charge yields when the shards that could give memory are locked.
-const outsideWaits = 20
-
 // Charge takes n bytes of the limit for memory of the caller's own, such as buffers of connections,
 // and makes room as Set would: a page, or a large value, at a time, so that no shard is locked for
 // long. It returns false if there is no room. After the caller has freed its memory, Refund gives
 // the bytes back. A caller may hold a Txn: other shards are only tried, and its own is left alone,
 // so that an Item stays valid.
 func (e *Engine) Charge(n int64) bool {
-	for waits := 0; waits < outsideWaits; {
+	for waits := 0; waits < maxWaits; {
 		if e.pool.chargeOutside(n) {
-			return true
+			if e.leavesRoom() {
+				return true
+			}
+			e.pool.refundOutside(n)
+			return false
 		}
-		if n > e.reclaimable() {
+		if n > e.reclaimable()-e.large.held() {
 			return false
 		}
 		further, locked := e.reclaimAnywhere()
@@ -52,7 +66,7 @@ func (e *Engine) Charge(n int64) bool {
 			return false
 		}
 		waits++
-		wait(1)
+		runtime.Gosched()
 	}
 	return false
 }

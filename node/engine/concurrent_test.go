@@ -2,12 +2,9 @@ package engine
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"time"
 )
 
 // checkedValue fills buf with bytes that follow from the key and a number, so that a reader can
@@ -129,38 +126,4 @@ func concurrentLarge(t *testing.T, e *Engine, r *rand.Rand, buf []byte, p uint16
 		}
 		pin.Release()
 	}
-}
-
-// TestWaitsForTheOnlyMemory has all memory in one shard that is locked while another wants some:
-// the other must wait for it, not fail, and not wait for ever when it is not to be had.
-func TestWaitsForTheOnlyMemory(t *testing.T) {
-	e := open(t, Config{MaxBytes: 1 << 20, Shards: 2})
-	value := make([]byte, 1000)
-	for i := range 3000 {
-		mustSet(t, e, 0, fmt.Sprint(i), value)
-	}
-	holder := e.Lock(0, 0)
-	result := make(chan error)
-	go func() {
-		x := e.Lock(1, 0)
-		defer x.Unlock()
-		result <- x.Set([]byte("k"), value, TypeString, 0)
-	}()
-	select {
-	case err := <-result:
-		t.Errorf("got %v while all memory was locked", err)
-	case <-time.After(time.Millisecond):
-	}
-	holder.Unlock()
-	if err := <-result; err != nil {
-		t.Error(err)
-	}
-	// Held for good: the wait ends.
-	holder = e.Lock(0, 0)
-	defer holder.Unlock()
-	with(e, 1, 0, func(x Txn) {
-		if err := x.Set([]byte("k"), make([]byte, 600_000), TypeString, 0); !errors.Is(err, ErrMemory) {
-			t.Errorf("got %v, want ErrMemory", err)
-		}
-	})
 }

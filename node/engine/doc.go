@@ -53,6 +53,10 @@
 //   - Memory is charged to pool.used before it is touched, and refunded after it was given back to
 //     the system; used never exceeds max. Indexes, records, bookkeeping, free cells and pages kept
 //     for reuse all count. The part on the Go heap is Fixed.
+//   - A shard can always have ownPages: those that it lacks are reserved, and used and reserved
+//     together do not exceed max. What nobody can evict (staged and pinned bodies, what the caller
+//     charges, logs) is refused beyond reclaimable. So small records find memory in each shard,
+//     and nobody who holds a shard waits for memory that others hold.
 //   - A live record is in exactly one index: that of its partition, which its header names, or a
 //     doomed index that was that partition's until it was dropped. So a record can be found from
 //     its cell, to be evicted or moved. Only between newRecord and the insertion is it in none.

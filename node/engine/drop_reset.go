@@ -18,15 +18,19 @@ const (
 func (m mark) shard() int { return int(m&(generation-1)) - 1 }
 
 // Reset drops everything and uses another seed from now on. Others wait for moments only, and see
-// the shards emptied one after the other: what they write meanwhile is gone or stays. When Reset
-// returns, all memory of before is free.
+// the shards emptied one after the other: what they write meanwhile is gone or stays. The memory of
+// one shard is free before the next one is emptied, since only that shard's writers may lack it.
+// When Reset returns, all memory of before is free.
 func (e *Engine) Reset(seed uint64) {
 	e.resetMu.Lock()
 	defer e.resetMu.Unlock()
 	for i := range e.shards {
 		e.shards[i].renounce(seed)
+		e.freeRenounced(&e.shards[i])
 	}
-	e.freeRenounced()
+	for range maxWarmPages {
+		e.pool.chillWarm()
+	}
 	for e.large.chill() {
 	}
 	e.large.settle()
@@ -45,6 +49,8 @@ func (s *shard) renounce(seed uint64) {
 	s.e.spares[doomedRecords].Add(-int32(len(s.dropped.list)))
 	s.dropped.list = nil
 	s.slabs.kinds = [numSlabs]slab{}
+	s.e.pool.reserved.Add(min(s.slabs.all, ownPages) * s.e.pool.pageCost())
+	s.slabs.all = 0
 	s.indexes.spare, s.indexes.spares = 0, 0
 	s.indexes.gathering = false
 	s.values.renounce()
@@ -54,17 +60,14 @@ func (s *shard) renounce(seed uint64) {
 	s.sums.Volatile, s.sums.Values, s.sums.Parts, s.sums.Index = 0, 0, 0, 0
 }
 
-// freeRenounced frees all pages of older generations, and those that were kept warm. The caller
-// holds resetMu, so marks stay what they are.
-func (e *Engine) freeRenounced() {
+// freeRenounced frees all pages of a shard's older generations. The caller holds resetMu, so the
+// shard's mark stays what it is.
+func (e *Engine) freeRenounced(s *shard) {
 	for i := range e.pool.inUse() {
 		pg := uint32(i) + 1
-		if m := e.pool.pages[pg].mark(); m != 0 && m != e.shards[m.shard()].mark {
+		if m := e.pool.pages[pg].mark(); m.shard() == s.number && m != s.mark {
 			e.freePage(pg)
 		}
-	}
-	for range maxWarmPages {
-		e.pool.chillWarm()
 	}
 }
 

@@ -33,7 +33,9 @@ func TestResetWithWriters(t *testing.T) {
 	for range 100 {
 		e.Sweep(1, 1000)
 	}
-	e.freeRenounced()
+	for i := range e.shards {
+		e.freeRenounced(&e.shards[i])
+	}
 	for i := range 5000 {
 		if got := get(e, uint16(i%64), fmt.Sprint(i)); !bytes.Equal(got, value(i)) {
 			t.Fatalf("value %d is wrong", i)

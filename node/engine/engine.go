@@ -101,6 +101,7 @@ func New(cfg Config) (*Engine, error) {
 	e.limit.Store(cfg.MaxBytes)
 	e.pool.used.Store(e.fixed + cfg.Outside)
 	e.pool.keepWarm = min(maxWarmPages, int(cfg.MaxBytes/int64(pageSize)/64))
+	e.pool.reserved.Store(int64(n) * ownPages * e.pool.pageCost())
 	e.pool.fresh = 1 // page 0 stays empty: its first handle means none
 	partitions := partitionTable(&e.indexes)
 	for i := range e.shards {

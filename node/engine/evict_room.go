@@ -1,21 +1,14 @@
 package engine
 
-import (
-	"runtime"
-	"time"
-)
+import "runtime"
 
 // noClass asks for any gain in the budget; otherwise a cell of some class of records is wanted.
 const noClass = -1
 
-const (
-	// A shard that has nothing of its own to evict waits for shards that are locked, usually for
-	// microseconds: first by yielding, then by sleeping, since a holder may have lost its
-	// processor.
-	maxWaits  = 5000
-	shortWait = 100
-	longWait  = 100 * time.Microsecond
-)
+// maxWaits is how often a caller yields that finds nothing to evict except in shards that are
+// locked: their holders need microseconds. It never waits for longer, because it holds a shard
+// itself; its shard has ownPages in any case.
+const maxWaits = 20
 
 // obtain returns a cell for n bytes, making room if it must; 0 if that is impossible.
 func (s *shard) obtain(k kind, n int) handle {
@@ -27,17 +20,18 @@ func (s *shard) obtain(k kind, n int) handle {
 		want = s.e.classes.of(n)
 	}
 	for waits := 0; waits < maxWaits; {
-		if s.makeRoom(want) {
+		gained, busy := s.makeRoom(want)
+		if gained {
 			if h := s.cell(k, n); h != 0 {
 				return h
 			}
 			continue // another shard was faster
 		}
-		if s.e.Policy() != AllKeys || s.frugal {
+		if !busy {
 			return 0
 		}
 		waits++
-		wait(waits)
+		runtime.Gosched()
 	}
 	return 0
 }
@@ -50,40 +44,35 @@ func (s *shard) cell(k kind, n int) handle {
 	return s.slabs.take(k, s.e.classes.of(n))
 }
 
-func wait(times int) {
-	if times < shortWait {
-		runtime.Gosched()
-	} else {
-		time.Sleep(longWait)
-	}
-}
-
 // makeRoom evicts, or moves records together, until there is a free cell of the class wanted in
-// this shard or more room in the budget. It reports whether it gained something; another shard may
-// take that first.
+// this shard or more room in the budget. It reports whether it gained something, which another
+// shard may take first. If not, it reports whether there may be something in a moment: in a shard
+// that is locked, or from a body that is just being given back.
 //
 // Lock order: a shard's lock is held here, and others are only tried, so that two shards that want
 // room from each other cannot wait for each other.
-func (s *shard) makeRoom(want int) bool {
+func (s *shard) makeRoom(want int) (gained, busy bool) {
 	if s.e.large.reclaim() || s.reclaimSpares(want) {
-		return true
+		return true, false
 	}
 	if s.frugal {
-		return s.slabs.wasteful() && s.slabs.compact()
+		return s.slabs.wasteful() && s.slabs.compact(), false
 	}
 	if want == noClass && s.small.overfull() && s.small.judge(s.e.pool.pageSize) {
-		return true
+		return true, false
 	}
 	if s.clocks.betweenPages(want) && s.reclaimColder() || s.reclaim(want, looksOwn) {
-		return true
+		return true, false
 	}
 	first := int(s.random())
 	for i := range s.e.shards {
-		if s.reclaimFrom(&s.e.shards[(first+i)&(len(s.e.shards)-1)], looksElsewhere) {
-			return true
+		gained, locked := s.reclaimFrom(&s.e.shards[(first+i)&(len(s.e.shards)-1)], looksElsewhere)
+		if gained {
+			return true, false
 		}
+		busy = busy || locked
 	}
-	return false
+	return false, s.e.Policy() == AllKeys && (busy || s.e.large.isReleasing())
 }
 
 // makeMainRoom is makeRoom for a record that moves to the main queue from the small one: it judges
@@ -107,16 +96,16 @@ func (s *shard) reclaimColder() bool {
 	return victim.reclaimMain(noClass, looksOwn)
 }
 
-// reclaimFrom makes room in another shard, if its lock is free.
-func (s *shard) reclaimFrom(victim *shard, maxLooks int) bool {
+// reclaimFrom makes room in another shard, and reports whether its lock is not free.
+func (s *shard) reclaimFrom(victim *shard, maxLooks int) (gained, locked bool) {
 	if victim == s {
-		return s.reclaim(noClass, maxLooks)
+		return s.reclaim(noClass, maxLooks), false
 	}
 	if !victim.mu.TryLock() {
-		return false
+		return false, true
 	}
 	defer victim.mu.Unlock()
-	return victim.reclaim(noClass, maxLooks)
+	return victim.reclaim(noClass, maxLooks), false
 }
 
 // random is a step of xorshift32: victims need no better.

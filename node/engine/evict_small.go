@@ -112,7 +112,7 @@ func (q *small) take(n int) handle {
 	units := q.s.e.classes.unitsFor(n)
 	if q.head == 0 || uint32(q.s.e.pool.pages[q.head].bump)+units > q.s.e.classes.pageUnits {
 		q.s.growGhosts()
-		pg := q.s.e.pool.take(q.s.upkeep)
+		pg := q.s.slabs.newPage()
 		if pg == 0 {
 			return 0
 		}

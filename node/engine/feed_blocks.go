@@ -171,7 +171,7 @@ func (e *Engine) refillFeeds() {
 	}
 	for int(f.reserve.Load()) < wanted {
 		f.mu.Lock()
-		full := f.charged.Load()+blockSize > int64(f.most())
+		full := f.charged.Load()+blockSize > int64(f.most()) || !e.leavesRoom()
 		added := !full && f.addLocked()
 		f.mu.Unlock()
 		if added {

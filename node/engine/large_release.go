@@ -131,16 +131,20 @@ func (l *largeSpace) refund(n int64) {
 	l.pool.refund(n)
 }
 
+// isReleasing reports whether somebody is just giving memory back.
+func (l *largeSpace) isReleasing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.releasing > 0
+}
+
 // settle returns when all bodies that were dead before the call are given back.
 func (l *largeSpace) settle() {
 	for {
 		if l.collect() {
 			continue
 		}
-		l.mu.Lock()
-		settled := l.releasing == 0
-		l.mu.Unlock()
-		if settled {
+		if !l.isReleasing() {
 			return
 		}
 		runtime.Gosched()

@@ -1,5 +1,7 @@
 package engine
 
+import "runtime"
+
 // newLarge takes an extent for a body of n bytes, charged, making room if it must.
 func (s *shard) newLarge(n int) (off uint64, ok bool) {
 	l, cost := s.e.large, largeCost(n)
@@ -117,14 +119,15 @@ func (s *shard) await(n int64, try func() bool) bool {
 		if n > s.e.reclaimable()-s.e.large.held() {
 			return false
 		}
-		if s.makeRoom(noClass) {
+		gained, busy := s.makeRoom(noClass)
+		if gained {
 			continue
 		}
-		if s.e.Policy() != AllKeys || s.frugal {
+		if !busy {
 			return false
 		}
 		waits++
-		wait(waits)
+		runtime.Gosched()
 	}
 	return false
 }
@@ -139,11 +142,20 @@ func (e *Engine) lack(n int) error {
 }
 
 // reclaimable is how many bytes of the budget a large body could get if everything else were
-// evicted: all but the indexes, what is outside, the logs of feeds, and two pages a shard.
+// evicted: all but what is outside, the logs of feeds, and pages for indexes and small records.
 func (e *Engine) reclaimable() int64 {
-	kept := e.pool.indexPages.Load() + 2*int64(len(e.shards))
-	return e.pool.max.Load() - e.fixed - e.pool.outside.Load() - kept*e.pool.pageCost() - e.large.overhead.Load() - e.feeds.charged.Load()
+	limit, pages := e.pool.max.Load(), e.pool.indexPages.Load()+int64(ownPages*len(e.shards))
+	return limit - e.fixed - e.pool.outside.Load() - max(pages*e.pool.pageCost(), limit/smallShare) - e.large.overhead.Load() - e.feeds.charged.Load()
 }
+
+// smallShare: a smallShare-th of the limit at least is left for indexes and small records by large
+// values that are being written or read, by what is outside, and by logs.
+const smallShare = 32
+
+// leavesRoom reports whether what nobody can evict leaves the shards their pages. Whoever takes
+// such memory counts it first and then asks: of two who take the last of it at least one sees the
+// other's, and gives its own back.
+func (e *Engine) leavesRoom() bool { return e.large.held() <= e.reclaimable() }
 
 // makeRoom is a shard's makeRoom for a caller that holds no lock.
 func (e *Engine) makeRoom() bool {

@@ -68,7 +68,7 @@ func (st *Staged) promise(n int) bool {
 	more := largeCost(min(n+promiseStep, st.bodyLen())) - st.promised
 	st.promised += more
 	st.e.large.promised.Add(more)
-	return st.e.large.held() <= st.e.reclaimable()
+	return st.e.leavesRoom()
 }
 
 func (st *Staged) takeExtent() (ok bool) {

@@ -21,8 +21,15 @@ type page struct {
 	soonest    atomic.Int64 // no record on the page expires before, unix milliseconds; others read it to pass the page
 }
 
+// newPage returns an empty page, 0 when there is none without making room.
+func (sb *slabs) newPage() uint32 { return sb.e.pool.take(sb.s.upkeep, sb.all < ownPages) }
+
 // own makes pg, an empty page, one of this shard's.
 func (sb *slabs) own(pg uint32, k kind) *page {
+	if sb.all < ownPages {
+		sb.e.pool.reserved.Add(-sb.e.pool.pageCost())
+	}
+	sb.all++
 	p := &sb.e.pool.pages[pg]
 	p.free, p.bump, p.live = 0, 0, 0
 	p.kind = k
@@ -64,6 +71,7 @@ type slabs struct {
 	e          *Engine
 	cells      *cells
 	pages      int64  // pages of records, in both queues
+	all        int64  // pages of all kinds
 	unused     int64  // bytes of free cells of the main queue
 	sparse     int    // class in which compact looked last
 	evacuating uint32 // page that is being emptied and so is in no list
@@ -92,7 +100,7 @@ func (e *Engine) step(h *hand) handle {
 // rest is whatever was there.
 func (sb *slabs) take(k kind, class int) handle {
 	if sb.kinds[k].classes[class].room == 0 {
-		pg := sb.e.pool.take(sb.s.upkeep)
+		pg := sb.newPage()
 		if pg == 0 {
 			return 0
 		}
@@ -202,6 +210,10 @@ func (sb *slabs) cellBytes(class int) int64 {
 // release hands a page to the pool that is in no list any more.
 func (sb *slabs) release(pg uint32) {
 	sb.e.pool.pages[pg].setMark(0)
+	sb.all--
+	if sb.all < ownPages {
+		sb.e.pool.reserved.Add(sb.e.pool.pageCost())
+	}
 	sb.s.gains++
 	sb.e.pool.give(pg)
 }

@@ -13,9 +13,10 @@ type pool struct {
 	pageSize int
 	keepWarm int // empty pages kept with their memory, charged all the while; they save a fault per 4 KiB on reuse
 
-	used   atomic.Int64
-	max    atomic.Int64
-	policy atomic.Uint32 // a Policy
+	used     atomic.Int64
+	reserved atomic.Int64 // what shards with fewer than ownPages lack of them
+	max      atomic.Int64
+	policy   atomic.Uint32 // a Policy
 
 	outsideMu sync.Mutex   // innermost lock, held so that used and outside change together
 	outside   atomic.Int64 // part of used that is the caller's memory, see Engine.Charge
@@ -35,16 +36,21 @@ type pool struct {
 
 func (p *pool) pageCost() int64 { return int64(p.pageSize) + pageMetaSize }
 
-// take returns an empty page, 0 when the budget has none.
-func (p *pool) take(upkeep bool) uint32 {
+// take returns an empty page, 0 when the budget has none. own says that it is one of those that are
+// reserved for the shard.
+func (p *pool) take(upkeep, own bool) uint32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if pg := p.warm; pg != 0 {
+	limit := p.limit(upkeep)
+	if own {
+		limit += p.pageCost()
+	}
+	if pg := p.warm; pg != 0 && (own || p.used.Load()+p.reserved.Load() <= limit) {
 		p.warm = p.pages[pg].next
 		p.warms--
 		return pg
 	}
-	if !p.chargeUpTo(p.pageCost(), p.limit(upkeep)) {
+	if !p.chargeUpTo(p.pageCost(), limit) {
 		return 0
 	}
 	if pg := p.cold; pg != 0 {
@@ -66,11 +72,11 @@ func (p *pool) take(upkeep bool) uint32 {
 	return p.fresh - 1
 }
 
-// give takes back an empty page. It stays warm while few are and the budget is not exceeded (after
-// SetMaxBytes).
+// give takes back an empty page. It stays warm while few are and the budget is not exceeded: after
+// SetMaxBytes, or by a page that is now reserved for the shard that had it.
 func (p *pool) give(pg uint32) {
 	p.mu.Lock()
-	if p.warms < p.keepWarm && p.used.Load() <= p.max.Load() {
+	if p.warms < p.keepWarm && p.used.Load()+p.reserved.Load() <= p.max.Load() {
 		p.pages[pg].next = p.warm
 		p.warm = pg
 		p.warms++

@@ -1,6 +1,9 @@
 package engine
 
-import "slices"
+import (
+	"runtime"
+	"slices"
+)
 
 // Room is the memory that a command is about to take for values with parts.
 type Room struct {
@@ -108,14 +111,15 @@ func (t Txn) reserve(r Room) error {
 		if s.values.haveCells() {
 			return nil
 		}
-		if s.makeRoom(noClass) {
+		gained, busy := s.makeRoom(noClass)
+		if gained {
 			continue
 		}
-		if s.e.Policy() != AllKeys || s.frugal {
+		if !busy {
 			return ErrMemory
 		}
 		waits++
-		wait(waits)
+		runtime.Gosched()
 	}
 	return ErrMemory
 }
@@ -125,7 +129,7 @@ func (t Txn) reserve(r Room) error {
 func (v *values) haveCells() bool {
 	for _, n := range v.needs {
 		for v.s.slabs.kinds[n.kind].classes[n.class].cells < n.cells {
-			pg := v.s.e.pool.take(v.s.upkeep)
+			pg := v.s.slabs.newPage()
 			if pg == 0 {
 				return false
 			}

@@ -72,7 +72,9 @@ func (t Txn) Delete(key []byte) bool {
 // the engine.
 //
 // ErrMemory: nothing more may be evicted, or the value is too large for the limit; the old value
-// remains. With AllKeys every value fits that leaves room for the index.
+// remains. With AllKeys every value fits that leaves room for the index, unless what is staged,
+// pinned or charged by the caller takes the memory, or another shard has it and is locked. Small
+// values find memory even then, in the shard's own pages.
 func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 	if err := checkStore(typ, len(key), len(value)); err != nil {
 		return err
