@@ -25,8 +25,7 @@ type conn struct {
 	peer  bool   // a member that proved to know the secret
 	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
 
-	transaction *transaction // not nil: it is executed in slices
-	impatient   bool         // a request has waited for a hold for long enough
+	impatient bool // a request has waited for a hold for long enough
 
 	stream *stream.Connection // not nil: another node's, of what its partitions hold
 
@@ -124,7 +123,7 @@ func (w *worker) begin(cn *conn) *request {
 			w.untilSample, r.sampled = measure.SampleInputs, true
 		}
 	}
-	r.unused, r.putBack, r.reading = 0, false, false
+	r.unused, r.putBack, r.reading, r.transaction = 0, false, false, nil
 	cn.State.LastUsed = w.loop.Now()
 	cn.stopped = false
 	r.longEnough = false
@@ -190,18 +189,13 @@ func (cn *conn) beginProbation() {
 // for another goroutine.
 func (cn *conn) resume(f func(r *request)) {
 	cn.Answering = false
-	x := cn.transaction
-	if cn.closed && x == nil {
+	if cn.closed {
 		return
 	}
 	r := cn.worker.begin(cn)
 	start := len(r.Out)
 	pins := len(r.Pins)
-	if x != nil {
-		x.goOn(r, f)
-	} else {
-		f(r)
-	}
+	f(r)
 	if len(r.Pins) > pins {
 		r.ticketed(start, pins)
 	}
@@ -209,8 +203,6 @@ func (cn *conn) resume(f func(r *request)) {
 	cn.worker.Count.Output(r.Finish())
 	switch {
 	case cn.Answering:
-	case cn.closed:
-		cn.endPipe()
 	case cn.Closing || (cn.ended && cn.unread == 0):
 		cn.Closing = true
 		cn.Socket.CloseAfterFlush()

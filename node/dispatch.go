@@ -38,8 +38,9 @@ type request struct {
 
 	wanted ring.PartitionSet // by an EACH that is executed
 
-	deferred bool // the present command is answered later
-	resumed  *job // not nil: the present command, which a goroutine has worked on
+	deferred    bool         // the present command is answered later
+	resumed     *job         // not nil: the present command, which a goroutine has worked on
+	transaction *transaction // not nil: the present command is one of its commands
 }
 
 // own turns a function that needs the node into a handler.
@@ -85,7 +86,7 @@ func (r *request) execute(s *step) {
 	} else {
 		s.plan.handler(&r.Request)
 	}
-	if len(r.Pins) > pins && r.conn.transaction == nil {
+	if len(r.Pins) > pins && r.transaction == nil {
 		r.ticketed(start, pins)
 	}
 }

@@ -91,16 +91,3 @@ func (n *Node) awaitHolds() bool {
 	}
 	return true
 }
-
-// post has the loop call f, which ends a pause of the connection. It waits for the end of the fence
-// if a transaction of the connection goes on with f.
-func (cn *conn) post(f func()) {
-	loop := cn.worker.loop
-	loop.Post(func() {
-		if x := cn.transaction; x != nil && x.keyed && cn.node.fenced.Load() && !x.overdue(true, loop.Now(), cn.node.holdPatience) {
-			loop.After(hinderedPause, func() { cn.post(f) })
-			return
-		}
-		f()
-	})
-}

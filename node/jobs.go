@@ -10,17 +10,18 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// A command that needs a goroutine holds up its own connection only if that is a client's, or a
-// pipe of a proxy that does not know better, or if it belongs to a transaction. Otherwise it is
-// answered by a token, the pipe goes on, and a push completes the command when the goroutine has
-// finished (see internal/member):
+// A command that needs a goroutine, or several turns of its loop, holds up its own connection only if
+// that is a client's, or a pipe of a proxy that does not know better. Otherwise it is answered by a
+// token, the pipe goes on, and a push completes the command when the work is done (see
+// internal/member):
 //
 //	loop        BITOP: token 7    GET    GET    ·········   push 7: execute again, reply
 //	goroutine        └── crew: in turn ── Run ──┘ Post
 //
 // A command that only reads has pinned what it reads, so that later commands may pass it. One that
 // writes is executed when it is completed, and one with keys in several partitions visits the rest
-// of them then; until then the pipe's gate refuses others on these partitions. Nothing of a closed
+// of them then; until then the pipe's gate refuses others on these partitions. A transaction that holds
+// its partition is one such write, whatever work its commands leave to goroutines. Nothing of a closed
 // connection is executed any more, but for a transaction that has begun: its context has ended, and
 // what is posted finds it closed.
 
@@ -32,11 +33,11 @@ const jobMemory = 1 << 10
 
 // job is a command that a goroutine works on. It belongs to the connection's loop.
 type job struct {
-	cmd         *command.Command
-	token       uint64   // 0: the connection waits for it
-	charge      int      // bytes charged to the connection
-	keeps       []uint16 // partitions on which nothing may overtake the command
-	transaction bool     // it belongs to the connection's transaction, which is executed to its end
+	cmd    *command.Command
+	token  uint64       // 0: the connection waits for it
+	charge int          // bytes charged to the connection
+	keeps  []uint16     // partitions on which nothing may overtake the command
+	of     *transaction // not nil: it is work for that, which is executed to its end
 }
 
 // jobs are those of a connection.
@@ -82,46 +83,62 @@ const (
 // beginJob has the present command answered by a goroutine. A nil job means that the pipe has too
 // many, and that the command is refused, which one that has come halfway cannot be.
 func (r *request) beginJob(how progress) *job {
-	cn := r.conn
-	j, x := r.resumed, cn.transaction
-	full := cn.jobs.pending >= member.MaxLater
-	switch {
-	case j != nil:
-		r.resumed = nil // it goes on
-	case x != nil, cn.pipe == nil || !cn.pipe.later, full && how == halfway:
-		r.holdOn()
-		cn.pause()
-		return &job{cmd: r.Cmd, transaction: x != nil}
-	case full:
+	if x := r.transaction; x != nil {
+		return x.beginWork(r)
+	}
+	if j := r.resumed; j != nil {
+		r.goesOn(j)
+		return j
+	}
+	if how != halfway && r.conn.later() && r.conn.jobs.pending >= member.MaxLater {
 		r.replyWait()
 		if how != unkeyed {
 			r.latch(r.Partition)
 		}
 		return nil
-	default:
-		var keeps []uint16
-		switch how {
-		case again:
-			keeps = []uint16{r.Partition}
-		case halfway:
-			keeps = slices.Clone(r.Partitions)
-		case unkeyed, pinned:
-		}
-		cn.jobs.token++
-		j = &job{cmd: r.Cmd, token: cn.jobs.token, keeps: keeps}
-		cn.jobs.pending++
-		cn.charge(j, jobMemory)
-		for _, arg := range r.Args {
-			cn.charge(j, len(arg))
-		}
-		r.Out = member.AppendLater(r.Out, j.token)
 	}
-	r.deferred = true
+	var keeps []uint16
+	switch how {
+	case again:
+		keeps = []uint16{r.Partition}
+	case halfway:
+		keeps = slices.Clone(r.Partitions)
+	case unkeyed, pinned:
+	}
+	j := r.newJob(keeps)
+	for _, arg := range r.Args {
+		r.conn.charge(j, len(arg))
+	}
+	return j
+}
+
+// later reports whether the connection is a pipe whose commands may be answered later.
+func (cn *conn) later() bool { return cn.pipe != nil && cn.pipe.later }
+
+// newJob answers the present command by a token, or has its connection wait.
+func (r *request) newJob(keeps []uint16) *job {
+	cn := r.conn
+	j := &job{cmd: r.Cmd}
+	if !cn.later() || cn.jobs.pending >= member.MaxLater {
+		cn.pause()
+		return j
+	}
+	cn.jobs.token++
+	j.token, j.keeps = cn.jobs.token, keeps
+	cn.jobs.pending++
+	cn.charge(j, jobMemory)
+	r.Out = member.AppendLater(r.Out, j.token)
+	r.goesOn(j)
+	return j
+}
+
+// goesOn notes that the present command, which has a token, is not answered yet.
+func (r *request) goesOn(j *job) {
+	r.deferred, r.resumed = true, nil
 	if len(j.keeps) > 0 {
 		r.gate().Begun(j.keeps...)
 		r.careful = r.gate().Careful(r.view, r.fenced)
 	}
-	return j
 }
 
 // charge counts bytes that a job keeps until it is completed. chargeParser charges them.
@@ -137,19 +154,16 @@ func (cn *conn) charge(j *job, bytes int) {
 // wait for its partition.
 func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.Waiter, done func()) {
 	js, n := &cn.jobs, cn.node
-	if j.transaction {
+	if x := j.of; x != nil {
 		if e == yields {
-			cn.post(done)
+			x.take(cn, done)
 			return
 		}
 		n.goJob(func() {
 			f(n.ctx)
-			cn.post(done)
+			cn.worker.loop.Post(func() { x.take(cn, done) })
 		})
 		return
-	}
-	if js.ctx == nil {
-		js.ctx, js.cancel = context.WithCancel(cn.node.ctx)
 	}
 	if e == settles {
 		js.settling++
@@ -165,7 +179,7 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 			}
 		})
 	}
-	ctx := js.ctx
+	ctx := cn.context()
 	work := func() {
 		f(ctx)
 		if waiter == nil || ctx.Err() != nil {
@@ -181,19 +195,31 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 	case computes:
 		n.crew.Go(&cn.queue, work)
 	case yields:
-		post()
+		cn.worker.turns.take(done)
 	case waits, settles:
 		n.goJob(work)
 	}
 }
 
+// context returns what ends with the connection.
+func (cn *conn) context() context.Context {
+	js := &cn.jobs
+	if js.ctx == nil {
+		js.ctx, js.cancel = context.WithCancel(cn.node.ctx)
+		if cn.closed {
+			js.cancel()
+		}
+	}
+	return js.ctx
+}
+
 // finish ends the goroutine's part of a job, on the loop.
 func (cn *conn) finish(j *job, reply func(r *request), end func()) {
 	switch {
-	case j.transaction:
-		cn.resume(reply)
+	case j.of != nil:
+		cn.goOn(j.of, reply)
 		end()
-	case cn.closed || cn.jobs.ctx.Err() != nil: // the node closes
+	case cn.closed || cn.context().Err() != nil: // the node closes
 		end()
 	case j.token == 0:
 		cn.resume(reply)

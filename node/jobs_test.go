@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
 	"strings"
@@ -307,8 +308,7 @@ func TestManyKeysKeepTheirPlace(t *testing.T) {
 	p.raw("SET key1499 new", "+OK")
 }
 
-// What holds its partition stops the pipe between its slices, and what was deferred before is
-// completed whenever it is finished.
+// What holds its partition is deferred like everything else that takes long.
 func TestHoldsBesideDeferredCommands(t *testing.T) {
 	n := startNode(t)
 	setLong(t, n, "c", "{k}c")
@@ -319,28 +319,139 @@ func TestHoldsBesideDeferredCommands(t *testing.T) {
 		mget = append(mget, fmt.Append(nil, "{k}", i))
 		nulls += "$-1\r\n"
 	}
+	token := 0
 	for round := range 20 {
-		token := 2*round + 1
 		p.sendRaw([]byte("BITCOUNT c\r\nCOPY {k}c {k}d REPLACE\r\nPING\r\n"))
 		p.sendArgs(mget...)
-		p.frame("BITCOUNT", fmt.Sprintf("-DUNLINLATER %d", token))
-		p.frame("COPY", fmt.Sprintf("-DUNLINLATER %d", token+1))
-		want := map[string]bool{
-			"+PONG\r\n": true, push(token, ":3000000") + "\r\n": true, push(token+1, ":1") + "\r\n": true,
-			nulls: true, "-DUNLINWAIT 1\r\n": true, push(token+1, "-DUNLINWAIT 1") + "\r\n": true,
-		}
-		for range 4 {
-			if got := string(p.read()); !want[got] {
+		p.frame("BITCOUNT", fmt.Sprintf("-DUNLINLATER %d", token+1))
+		p.frame("COPY", fmt.Sprintf("-DUNLINLATER %d", token+2))
+		copied, refused := push(token+2, ":1")+"\r\n", push(token+2, "-DUNLINWAIT 1")+"\r\n"
+		want := map[string]bool{"+PONG\r\n": true, push(token+1, ":3000000") + "\r\n": true, copied: true, refused: true}
+		// MGET is behind COPY, which is on its way, or has ended just now.
+		mgetLater, mgetRefused := fmt.Sprintf("-DUNLINLATER %d\r\n", token+3), "-DUNLINWAIT 1\r\n"
+		want[mgetLater], want[mgetRefused] = true, true
+		token += 2
+		for left := 4; left > 0; left-- {
+			got := string(p.read())
+			switch {
+			case !want[got]:
 				t.Fatalf("round %d: unexpected %.100q", round, got)
-			} else {
-				delete(want, got)
+			case got == mgetLater:
+				token++
+				left++
+				want[push(token, strings.TrimSuffix(nulls, "\r\n"))+"\r\n"] = true
 			}
+			delete(want, got)
 		}
 		p.raw("DUNLIN RETRY 1", "+OK")
 	}
 	if holds := len(n.engine.Holds()); holds != 0 {
 		t.Errorf("%d partitions are held", holds)
 	}
+}
+
+// execArgs returns a DUNLIN EXEC of the lines, whose keys have the tag k.
+func execArgs(t testing.TB, watched [][]byte, lines ...string) [][]byte {
+	t.Helper()
+	args := [][]byte{[]byte("DUNLIN"), []byte("EXEC"), fmt.Append(nil, ring.Slot([]byte("k"))), fmt.Append(nil, len(watched)/2)}
+	args = append(args, watched...)
+	for _, line := range lines {
+		args = append(args, resp.AppendRequest(nil, words(t, line)...))
+	}
+	return args
+}
+
+// A pipe's slow transaction stops nothing but its partition: what was sent behind it is answered
+// ahead of it, and others on its partition are refused until it is complete.
+func TestTransactionLater(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	p := laterPipe(t, n, "common", 1)
+	small := strings.Repeat("abcdefgh", 1400)
+	if put(n, "{k}x", small, engine.TypeString) != nil || put(n, "{k}y", strings.Repeat("hgfedcba", 1400), engine.TypeString) != nil {
+		t.Fatal("cannot store")
+	}
+	lines := []string{"INCR {k}a"}
+	for range 20 {
+		lines = append(lines, "LCS {k}x {k}y LEN")
+	}
+	lines = append(lines, "INCR {k}a")
+	input := resp.AppendRequest(nil, execArgs(t, nil, lines...)...)
+	input = append(input, "INCR {k}a\r\n"...)
+	const others = 100
+	for range others {
+		input = append(input, "INCR {j}\r\n"...)
+	}
+	p.sendRaw(append(input, "DUNLIN RETRY 1\r\nINCR {k}a\r\n"...))
+	p.frame("EXEC", "-DUNLINLATER 1")
+	p.frame("INCR behind it", "-DUNLINWAIT 1")
+	for i := range others {
+		p.frame("INCR of another key", fmt.Sprintf(":%d", i+1))
+	}
+	p.frame("RETRY", "+OK")
+	p.frame("INCR behind RETRY", "-DUNLINWAIT 1")
+	if got := string(p.read()); !strings.HasPrefix(got, push(1, "*22\r\n:1\r\n")) || !strings.HasSuffix(got, ":2\r\n") {
+		t.Errorf("EXEC answers %.100q", got)
+	}
+	p.raw("INCR {k}a", "-DUNLINWAIT 1")
+	p.raw("DUNLIN RETRY 1", "+OK")
+	p.raw("INCR {k}a", ":3")
+}
+
+// Watched keys are looked at in several slices, and large replies wait for their proxy, whichever way
+// a transaction is answered.
+func TestLongTransactionsLater(t *testing.T) {
+	n := startNode(t)
+	setLong(t, n, "{k}long")
+	p := laterPipe(t, n, "common", 1)
+	var watched [][]byte
+	for i := range 3 * watchedAtOnce {
+		p.sendArgs([]byte("DUNLIN"), []byte("WATCH"), fmt.Append(nil, "{k}", i))
+		version, _ := bulkAfter(p.read(), "*1\r\n")
+		watched = append(watched, fmt.Append(nil, "{k}", i), version)
+	}
+	p.sendArgs(execArgs(t, watched, "INCR {k}new")...)
+	p.frame("EXEC", "-DUNLINLATER 1")
+	p.frame("EXEC", push(1, "*1\r\n:1"))
+	p.raw(fmt.Sprintf("SET {k}%d changed", 3*watchedAtOnce-1), "+OK")
+	p.sendArgs(execArgs(t, watched, "INCR {k}new")...)
+	p.frame("EXEC", "-DUNLINLATER 2")
+	p.frame("EXEC", push(2, "*-1"))
+	p.raw("GET {k}new", "$1\r\n1")
+
+	lines := []string{"GET {k}long"}
+	for range 5000 {
+		lines = append(lines, "GET {k}new")
+	}
+	p.sendArgs(execArgs(t, nil, lines...)...)
+	p.frame("EXEC", "-DUNLINLATER 3")
+	if got := string(p.read()); !strings.HasPrefix(got, push(3, "-DUNLINLARGE ")) {
+		t.Errorf("EXEC answers %.100q", got)
+	}
+}
+
+// bulkAfter returns the bulk string behind a prefix of b.
+func bulkAfter(b []byte, prefix string) ([]byte, bool) {
+	rest, ok := bytes.CutPrefix(b, []byte(prefix))
+	if !ok {
+		return nil, false
+	}
+	return resp.DecodeBulk(rest)
+}
+
+// What a pipe's transaction has begun is executed to its end, and only then is the pipe's next
+// generation acknowledged.
+func TestSupersedeWaitsForTransactions(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	p := laterPipe(t, n, "common", 1)
+	lines := make([]string, 20_000)
+	for i := range lines {
+		lines[i] = "INCR {k}a"
+	}
+	p.sendArgs(execArgs(t, nil, lines...)...)
+	p.frame("EXEC", "-DUNLINLATER 1")
+	p.conn.Close()
+	p = laterPipe(t, n, "common", 2)
+	p.raw("GET {k}a", "$5\r\n20000")
 }
 
 // The next large value may arrive while a goroutine works with the last one.

@@ -38,7 +38,7 @@ func (r *request) Later(w exec.Work) {
 	}
 	waiter, _ := w.(exec.Waiter)
 	cn.run(j, e, func(ctx context.Context) {
-		if j.transaction || ctx.Err() == nil {
+		if j.of != nil || ctx.Err() == nil {
 			w.Run(ctx)
 		}
 	}, waiter, func() {

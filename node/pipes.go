@@ -186,7 +186,7 @@ func (p *pipe) supersede() {
 // dropped, except for settings and the rest of a transaction, which the pipe's end waits for.
 func (cn *conn) endPipe() {
 	p := cn.pipe
-	if p == nil || p.hasEnded || cn.jobs.settling > 0 || cn.transaction != nil {
+	if p == nil || p.hasEnded || cn.jobs.settling > 0 {
 		return
 	}
 	p.hasEnded = true

@@ -15,12 +15,14 @@ import (
 
 // A transaction begins under the lock of its one partition, which its commands do not take again,
 // and most end there. One that takes longer than lockSlice, or that has a command for a goroutine,
-// holds its partition from there on: its connection stops, and the loop executes the rest in slices
+// holds its partition from there on, and the loop executes the rest in slices
 // between which others are served. Each command then locks the partition for itself.
 //
 //	EXEC ─> begin: lock, commands, unlock ─> reply
-//	                  └> hold, unlock · · · goOn: commands · · · goOn: commands, end of the hold ─> reply
+//	                  └> hold, unlock · · · slice: commands · · · slice: commands, end of the hold ─> reply
 //	                                    └ a goroutine, or others' turn
+//
+// A client waits for the reply. A pipe goes on: EXEC is a job (jobs.go) from its second slice on.
 
 // transaction is an EXEC while it is executed.
 //
@@ -36,8 +38,10 @@ type transaction struct {
 	wrote     bool // a command was executed that may have changed something
 
 	running bool // at this moment
+	waits   bool // for a goroutine, which works on one of its commands
 
 	// From the second slice on:
+	job      *job         // what answers it
 	hold     *engine.Hold // nil without keys
 	now      int64        // time stands still
 	text     []byte       // of the replies so far
@@ -55,7 +59,7 @@ const (
 	watchedAtOnce = 512
 	// longWords and longBytes are the longest that a command of the first slice is.
 	longWords, longBytes = 1024, 64 << 10
-	// commandsAtOnce are executed between two looks at the clock.
+	// commandsAtOnce quick commands are executed between two looks at the clock.
 	commandsAtOnce = 4
 	// holdPatience is how long requests wait for the end of a hold, and how long a hold lasts whose
 	// partition this node serves no more, or of which it cannot know.
@@ -80,9 +84,32 @@ func (r *request) transact(x *transaction) {
 	if ended := x.begin(r); !ended {
 		x.takeQueue(r.Heap)
 		x.gather(r, start, pins)
+		r.Cmd = command.ByID(command.Exec)
+		x.isJob(r)
 		x.yield(cn)
 	}
 	x.running = false
+}
+
+// isJob has later turns of the loop answer the transaction.
+func (x *transaction) isJob(r *request) {
+	if x.job = r.resumed; x.job != nil {
+		r.goesOn(x.job)
+	} else {
+		x.job = r.newJob([]uint16{x.partition})
+	}
+	r.conn.jobs.settling++
+}
+
+// beginWork has a goroutine work on the present command of the transaction.
+func (x *transaction) beginWork(r *request) *job {
+	x.waits = true
+	r.holdOn()
+	if x.single && x.job == nil {
+		x.isJob(r)
+		r.transaction = nil
+	}
+	return &job{cmd: r.Cmd, of: x}
 }
 
 // begin executes the first slice. It reports whether EXEC is answered, or will be read again.
@@ -104,9 +131,9 @@ func (x *transaction) begin(r *request) (ended bool) {
 	if changed := x.check(r, r.Transaction); changed || !r.Room(exec.LineRoom) {
 		return true
 	}
-	cn.transaction = x
+	r.transaction = x
+	defer func() { r.transaction = nil }()
 	if x.checked == len(x.Watched) && x.run(r, lockSlice) {
-		cn.transaction = nil
 		return true
 	}
 	r.holdOn()
@@ -140,7 +167,7 @@ func (x *transaction) checkOn(r *request) (changed bool) {
 // holdOn has the transaction at hand, if there is one, hold its partition: it does not end under the
 // lock that it has.
 func (r *request) holdOn() {
-	if x := r.conn.transaction; x != nil && r.InTransaction && x.hold == nil {
+	if x := r.transaction; x != nil && r.InTransaction && x.hold == nil {
 		x.hold, x.now = r.Transaction.Hold(), r.Now
 	}
 }
@@ -148,8 +175,8 @@ func (r *request) holdOn() {
 // HoldOn has the command at hand, which has its partition locked by t, hold the partition until it is
 // answered. The command then leaves the rest to Later.
 func (r *request) HoldOn(t engine.Txn) {
-	if r.holdOn(); r.conn.transaction == nil {
-		r.conn.transaction = &transaction{
+	if r.holdOn(); r.transaction == nil {
+		r.transaction = &transaction{
 			Transaction: new(session.Transaction), single: true, keyed: true, partition: r.Partition,
 			wrote: r.Cmd.Flags&command.Write != 0, hold: t.Hold(), now: r.Now,
 		}
@@ -207,11 +234,11 @@ func (x *transaction) run(r *request, limit time.Duration) (done bool) {
 		start, before := len(r.Out), r.Produced()
 		r.Args = q.Args
 		r.dispatch()
-		if cn.Answering {
+		if x.waits {
 			return false
 		}
 		x.limit(r, start, before)
-		if n%commandsAtOnce == 0 && clock()-begun > limit {
+		if (n%commandsAtOnce == 0 || !q.Cmd.Quick()) && clock()-begun > limit {
 			break
 		}
 	}
@@ -259,28 +286,65 @@ func (x *transaction) gather(r *request, start, firstPin int) {
 	x.text, x.pins = append(x.text, text...), append(x.pins, pins...)
 }
 
-// yield stops the connection until the others of the loop have had their turn, unless a goroutine
-// has stopped it.
+// yield has the transaction go on when the others of the loop have had their turn, unless a goroutine
+// works for it.
 func (x *transaction) yield(cn *conn) {
-	if !cn.Answering {
-		cn.pause()
-		cn.post(func() { cn.resume(nil) })
+	if !x.waits {
+		x.take(cn, func() { cn.goOn(x, nil) })
 	}
 }
 
-// goOn executes the next slice. f finishes the command that a goroutine has worked on, if there is
-// one.
-func (x *transaction) goOn(r *request, f func(r *request)) {
+// take has the loop call f, which goes on with the transaction, when it is its turn. It waits for the
+// end of the fence.
+func (x *transaction) take(cn *conn, f func()) {
+	w := cn.worker
+	w.turns.take(func() {
+		if x.keyed && cn.node.fenced.Load() && !x.overdue(true, w.loop.Now(), cn.node.holdPatience) {
+			w.loop.After(hinderedPause, func() { x.take(cn, f) })
+			return
+		}
+		f()
+	})
+}
+
+// goOn executes the next slice of a transaction, and answers it behind the last one. f finishes the
+// command that a goroutine has worked on, if there is one.
+func (cn *conn) goOn(x *transaction, f func(r *request)) {
+	if x.job.token == 0 && !cn.closed {
+		cn.resume(func(r *request) {
+			if x.slice(r, f) {
+				x.reply(r)
+				x.end(r.Heap)
+			} else {
+				cn.pause()
+			}
+		})
+		return
+	}
+	r := cn.worker.begin(cn)
+	done := x.slice(r, f)
+	heap := r.Heap
+	cn.worker.Count.Output(r.Finish())
+	if done {
+		cn.finish(x.job, x.reply, func() { x.end(heap) })
+	}
+	if done && cn.closed {
+		cn.endPipe()
+	}
+}
+
+// slice executes commands for about loopSlice. It reports whether those were the last ones.
+func (x *transaction) slice(r *request, f func(r *request)) (done bool) {
 	cn := r.conn
-	x.running = true
+	x.running, x.waits = true, false
 	defer x.releaseIfPanicking(cn)
+	r.transaction = x
 	if x.hold != nil {
 		r.Hold, r.Now, r.Partition = x.hold, x.now, x.partition
-		defer func() { r.Hold = nil }()
 	}
+	defer func() { r.transaction, r.Hold = nil, nil }()
 	start, pins := len(r.Out), len(r.Pins)
 	lost := x.keyed && (r.fenced || r.view.Standing[x.partition] != ownership.Serving)
-	done := false
 	if x.overdue(lost, r.worker.loop.Now(), r.node.holdPatience) || cn.closed && !x.wrote {
 		x.giveUp(r, f != nil)
 		done = true
@@ -290,12 +354,12 @@ func (x *transaction) goOn(r *request, f func(r *request)) {
 		done = x.finishCommand(r, f) && x.run(r, loopSlice) && !(x.keyed && r.fenced)
 	}
 	x.gather(r, start, pins)
-	if done {
-		x.end(r)
+	if x.running = false; done {
+		x.release(cn)
 	} else {
 		x.yield(cn)
 	}
-	x.running = false
+	return done
 }
 
 // finishCommand has f, if there is one, answer the command that a goroutine has worked on. It
@@ -309,7 +373,7 @@ func (x *transaction) finishCommand(r *request, f func(r *request)) bool {
 	cn.State.Executing = true
 	f(r)
 	cn.State.Executing = false
-	if cn.Answering {
+	if x.waits {
 		return false
 	}
 	x.limit(r, start, before)
@@ -342,14 +406,17 @@ func (x *transaction) giveUp(r *request, begun bool) {
 	}
 }
 
-// end ends the hold, and answers EXEC with what was gathered.
-func (x *transaction) end(r *request) {
-	x.release(r.conn)
-	r.Heap.Refund(x.charged)
+// reply answers EXEC with what was gathered.
+func (x *transaction) reply(r *request) {
 	if r.Room(len(x.text)) {
 		r.PutBack(x.text, x.pins)
-		return
+		x.text, x.pins = nil, nil
 	}
+}
+
+// end frees what reply has not used.
+func (x *transaction) end(heap exec.Heap) {
+	heap.Refund(x.charged)
 	for i := range x.pins {
 		x.pins[i].Release()
 	}
@@ -357,7 +424,9 @@ func (x *transaction) end(r *request) {
 
 // release ends the hold.
 func (x *transaction) release(cn *conn) {
-	cn.transaction = nil
+	if x.job != nil {
+		cn.jobs.settling--
+	}
 	if x.hold != nil {
 		x.hold.End()
 	}

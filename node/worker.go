@@ -35,11 +35,13 @@ type worker struct {
 	pause       session.Pauser
 	refused     int64         // large values without memory, as of the last closeSilent
 	scarceUntil time.Duration // memory counts as scarce for a while after one
+	turns       turns
 }
 
 func newWorker(n *Node, l *netloop.Loop) *worker {
 	w := &worker{node: n, loop: l, feed: n.monitors.Feed(l), conns: make(map[*conn]struct{}), hot: measure.NewHotSketch(l.Clock())}
 	w.feed.Changed = func() { w.untilSample = 0 }
+	w.turns.loop = l
 	w.account = netloop.NewAccount(connBudget{n}, connFloor(n.cfg.Memory, len(n.cfg.Group.Loops())))
 	w.request.node, w.request.worker = n, w
 	r := &w.request.Request

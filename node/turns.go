@@ -1,0 +1,32 @@
+package node
+
+import "github.com/dunlin-cache/dunlin/internal/netloop"
+
+// turns are pieces of long work that wait for a loop, each of up to about loopSlice. They belong to the
+// loop, which executes one in an iteration: in between it serves everybody else, however many there
+// are. Each connection has a bounded number of them.
+type turns struct {
+	loop    *netloop.Loop
+	waiting []func()
+	posted  bool // next runs in the next iteration
+}
+
+// take has the loop call f when it is its turn.
+func (t *turns) take(f func()) {
+	t.waiting = append(t.waiting, f)
+	if !t.posted {
+		t.posted = true
+		t.loop.Post(t.next)
+	}
+}
+
+func (t *turns) next() {
+	f := t.waiting[0]
+	t.waiting[0] = nil
+	if t.waiting = t.waiting[1:]; len(t.waiting) > 0 {
+		t.loop.Post(t.next)
+	} else {
+		t.waiting, t.posted = nil, false
+	}
+	f()
+}
