@@ -11,6 +11,7 @@ FUZZTIME ?= 10s
 INPUTS ?= 1000000
 CHECKTIME ?= 10m
 ROUNDS ?= 20
+TIME ?= 1h
 # -short skips building images. Empty: build them for both architectures, and run them where Docker is available.
 DEPLOYFLAGS ?= -short
 ARCHS ?= $(shell go env GOARCH)
@@ -93,6 +94,10 @@ fuzz: ## run every fuzz target for FUZZTIME (10s) each
 .PHONY: check
 check: ## check order and correctness under faults for CHECKTIME (10m); CHECKSEED repeats a run
 	go test -count 1 -timeout 0 -run '^TestCheck$$' -v ./test/chaos -check.time $(CHECKTIME) -check.seed $(or $(CHECKSEED),0)
+
+.PHONY: soak
+soak: ## let hostile clients work beside well-behaved ones for TIME (1h); ONLY='BITOP,silent' runs some, SEED repeats a run
+	go test -count 1 -timeout 0 -run '^TestSoak$$' -v ./test/soak -soak.time $(TIME) -soak.seed $(or $(SEED),0) -soak.only '$(ONLY)'
 
 .PHONY: scenarios
 scenarios: ## kill, stop, cut off, drain and add nodes under load, ROUNDS (20) times each, about 90 minutes; ONLY=Kill runs one

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -32,7 +33,7 @@ const (
 	// residentShare is how much of its limit, in percent, a process may have resident.
 	residentShare = 110
 	// slowerLimit is how many times as long the others' commands may take beside an attack as beside
-	// a base, in the 99th percentile, and slowerFloor what they may take in any case.
+	// a base, in the 99th percentile, and slowerFloor how long they may take in any case.
 	slowerLimit = 2
 	slowerFloor = 5 * time.Millisecond
 	// clientsEach is how many clients of a behavior an attack has, mixed how many behaviors at once.
@@ -50,8 +51,8 @@ type soak struct {
 	attack  attack // all but the behaviors
 	members []*harness.Member
 	rng     *rand.Rand
-	fenced  map[string]int // by node, so far
-	base    []segment
+	fenced  map[string]int       // by node, so far
+	base    segment              // the latest
 	did     map[string][]segment // by behavior
 }
 
@@ -60,6 +61,7 @@ type segment struct {
 	chaos.Figures
 	fences   int
 	resident map[string]int64 // by member: the highest in this segment
+	slower   float64          // how many times as long as beside the base before it the commands took
 }
 
 // TestSoak attacks a cluster.
@@ -78,22 +80,21 @@ func TestSoak(t *testing.T) {
 		s.smoke(names)
 	} else {
 		s.run(names)
+		s.report()
 	}
-	s.report()
 	s.Finish()
 }
 
 // run runs each behavior alone, and then some at a time, until the time is over.
 func (s *soak) run(names []string) {
+	s.Settle("the start")
 	begin := time.Now()
 	alone := slices.Clone(names)
 	s.rng.Shuffle(len(alone), func(i, j int) { alone[i], alone[j] = alone[j], alone[i] })
 	for i := 0; time.Since(begin) < *soakTime; i++ {
 		some := alone[min(i, len(alone)):min(i+1, len(alone))]
 		if len(some) == 0 {
-			for _, j := range s.rng.Perm(len(names))[:min(mixed, len(names))] {
-				some = append(some, names[j])
-			}
+			some = s.some(names)
 		}
 		s.segment(*soakEach/2, clientsEach*len(some), honest)
 		s.segment(*soakEach, clientsEach, some...)
@@ -101,13 +102,14 @@ func (s *soak) run(names []string) {
 }
 
 // smoke runs a few behaviors at once, for seconds.
-func (s *soak) smoke(names []string) {
-	s.segment(time.Second, clientsEach, honest)
-	var some []string
-	for _, j := range s.rng.Perm(len(names))[:min(mixed, len(names))] {
-		some = append(some, names[j])
+func (s *soak) smoke(names []string) { s.segment(3*time.Second, 1, s.some(names)...) }
+
+// some returns a few of the behaviors, by chance.
+func (s *soak) some(names []string) (some []string) {
+	for _, i := range s.rng.Perm(len(names))[:min(mixed, len(names))] {
+		some = append(some, names[i])
 	}
-	s.segment(3*time.Second, clientsEach, some...)
+	return some
 }
 
 func start(t *testing.T) *soak {
@@ -140,7 +142,6 @@ func start(t *testing.T) *soak {
 	}
 	secure.Start()
 	s.members = append(slices.Clone(s.C.Members), secure) // the clients of the rig do not speak TLS
-	s.Settle("the start")
 	s.fences()
 	return s
 }
@@ -177,16 +178,21 @@ func (s *soak) segment(length time.Duration, clients int, names ...string) {
 	}
 	seg := segment{Figures: f, fences: s.fences(), resident: s.resident()}
 	if names[0] == honest {
-		s.base = append(s.base, seg)
+		s.base = seg
 	} else {
+		seg.slower = float64(f.P99) / float64(max(s.base.P99, slowerFloor/slowerLimit))
 		for _, n := range names {
 			s.did[n] = append(s.did[n], seg)
 		}
 	}
-	s.T.Log(s.longest())
 	s.T.Logf("%-40s p99 %6.1f ms, worst %6.1f ms, %6d commands, %3d errors, %d fences; resident %s; the machine stood still for %d ms",
 		what, ms(f.P99), ms(f.Worst), f.Commands, f.Failed, seg.fences, shown(seg.resident), f.Stood.Milliseconds())
-	if seg.fences > 0 {
+	s.judge(what, seg)
+}
+
+// judge notes what must not be, whatever clients do. A machine that stands still fences nodes.
+func (s *soak) judge(what string, seg segment) {
+	if seg.fences > 0 && seg.Stood < chaos.MachineLimit {
 		s.Violate("%s: %d fences", what, seg.fences)
 	}
 	for _, m := range s.C.ByRole("node") {
@@ -206,32 +212,23 @@ func shown(resident map[string]int64) string {
 	return text + "MiB"
 }
 
-// report compares the attacks with the bases.
+// report compares the attacks with the bases before them.
 func (s *soak) report() {
-	base := median(s.base)
-	s.T.Logf("beside honest clients: p99 %.1f ms", ms(base))
-	for _, name := range slices.SortedFunc(maps.Keys(s.did), func(a, b string) int {
-		return int(median(s.did[b]) - median(s.did[a]))
-	}) {
-		beside := median(s.did[name])
-		s.T.Logf("%-20s p99 %6.1f ms, %.2f times, in %d attacks", name, ms(beside), float64(beside)/float64(base), len(s.did[name]))
-		if *soakTime > 0 && beside > slowerFloor && beside > slowerLimit*base {
-			s.Violate("%s: the others' commands take %v in the 99th percentile, beside honest clients %v", name, beside, base)
+	slower := make(map[string]float64)
+	for name, all := range s.did {
+		ratios := make([]float64, len(all))
+		for i, seg := range all {
+			ratios[i] = seg.slower
+		}
+		slices.Sort(ratios)
+		slower[name] = ratios[len(ratios)/2]
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(slower), func(a, b string) int { return cmp.Compare(slower[b], slower[a]) }) {
+		s.T.Logf("%-20s others' p99: %5.2f times that beside honest clients, in %d attacks", name, slower[name], len(s.did[name]))
+		if slower[name] > slowerLimit {
+			s.Violate("%s: the others' commands take %.1f times as long as beside honest clients, in the 99th percentile", name, slower[name])
 		}
 	}
-}
-
-// median returns the median of the segments' 99th percentiles.
-func median(all []segment) time.Duration {
-	if len(all) == 0 {
-		return 0
-	}
-	p99 := make([]time.Duration, len(all))
-	for i, s := range all {
-		p99[i] = s.P99
-	}
-	slices.Sort(p99)
-	return p99[len(p99)/2]
 }
 
 // fences returns how often nodes were fenced since the last call.
@@ -273,17 +270,4 @@ func (s *soak) resident() map[string]int64 {
 		}
 	}
 	return all
-}
-
-// longest is for debugging.
-func (s *soak) longest() (text string) {
-	for _, m := range s.members {
-		body, _ := harness.Get(m.Admin, "/metrics")
-		for line := range strings.Lines(string(body)) {
-			if strings.HasPrefix(line, "dunlin_loop_longest_iteration_seconds") {
-				text += m.ID + " " + line[strings.LastIndex(line, " ")+1:len(line)-1] + "  "
-			}
-		}
-	}
-	return text
 }
