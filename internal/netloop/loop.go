@@ -34,8 +34,9 @@ type Loop struct {
 	unixMilli int64
 	clock     *clock
 	steps     uint64        // of the clock, as far as unixMilli has followed
-	wall      int64         // the system's time of now, in Unix nanoseconds
-	suspended time.Duration // for how long the machine was suspended before now, and some constant
+	compared  time.Duration // when the loop compared its clock with the system's
+	wall      int64         // the system's time then, in Unix nanoseconds
+	suspended time.Duration // for how long the machine was suspended before then, and some constant
 
 	conns     []*Conn     // by descriptor; nil where the descriptor is no conn of this loop
 	listeners []*Listener // by number, see listenerTag; nil where closed
@@ -109,7 +110,7 @@ func newLoop(index int, cfg Config, clock *clock) (*Loop, error) {
 		return nil, err
 	}
 	now, wall := clock.read()
-	l.wall, l.suspended = wall, boottime.Now()-clock.now()
+	l.compared, l.wall, l.suspended = now, wall, boottime.Now()-clock.now()
 	l.setNow(now)
 	l.Every(min(cfg.Stall/4, time.Second), l.closeStalled)
 	return l, nil

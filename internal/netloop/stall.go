@@ -29,33 +29,47 @@ func (l *Loop) LastStall() time.Duration { return time.Duration(l.lastStall.Load
 // noteGap starts the clock of an iteration. The iteration before lasted until ended; then the loop
 // meant to sleep for timeout at most.
 func (l *Loop) noteGap(ended, timeout time.Duration) {
-	now, wall := l.clock.read()
-	slept := l.slept(now, wall, boottime.Now)
+	now, slept := l.clock.now(), time.Duration(0)
+	if l.idle || now-l.compared > comparePeriod {
+		now, slept = l.compare()
+	}
 	late := ended - l.now + max(0, now-ended-timeout) + slept
 	l.gap = now - l.now + slept
-	if l.index == 0 {
-		l.clock.offset.Add(slept.Milliseconds())
-		if l.clock.follow(now, wall) {
-			l.clock.followStep()
-		}
-	}
 	l.setNow(now)
 	if late > l.LastStall() {
 		l.lastStall.Store(int64(late))
 	}
 }
 
+// comparePeriod is how long a busy loop goes on before it compares its clock with the system's. A
+// suspension interrupts a wait, which then ends without an event, and the loop compares at once. But
+// a loop that was executing goes on where it was. It does so for one period at most.
+const comparePeriod = 500 * time.Microsecond
+
+// compare reads both clocks. It returns for how long the machine was suspended.
+func (l *Loop) compare() (now, slept time.Duration) {
+	now, wall := l.clock.read()
+	slept = l.slept(now, wall, boottime.Now)
+	if l.index == 0 {
+		l.clock.offset.Add(slept.Milliseconds())
+		if l.clock.follow(now, wall) {
+			l.clock.followStep()
+		}
+	}
+	return now, slept
+}
+
 // noticedSleep is the difference between two clocks from which on a loop looks for a suspension. It
 // is more than a clock that is adjusted differs by in one iteration.
 const noticedSleep = 100 * time.Millisecond
 
-// slept returns for how long the machine was suspended since the last iteration. The monotonic clock
+// slept returns for how long the machine was suspended since the clocks were last compared. The monotonic clock
 // stood still meanwhile. The system's clock did not, and costs nothing to read together with the
 // other; but somebody may just have set it. So when the two differ, sinceBoot decides: a clock that
 // nobody can set, and that needs a system call.
 func (l *Loop) slept(now time.Duration, wall int64, sinceBoot func() time.Duration) time.Duration {
-	apart := time.Duration(wall-l.wall) - (now - l.now)
-	l.wall = wall
+	apart := time.Duration(wall-l.wall) - (now - l.compared)
+	l.compared, l.wall = now, wall
 	if -noticedSleep < apart && apart < noticedSleep {
 		return 0
 	}

@@ -116,8 +116,9 @@ func TestSuspendedMachine(t *testing.T) {
 			order <- "stall"
 		})
 		before := g.UnixMilli()
-		each(t, g, func(l *Loop) { // as if the clocks had gone on by so much since the last iteration
-			l.wall -= int64(sleep)
+		each(t, g, func(l *Loop) { // as if the clocks had gone on by so much since they were compared
+			l.compared -= comparePeriod
+			l.wall -= int64(sleep + comparePeriod)
 			if suspended {
 				l.suspended -= sleep
 			}

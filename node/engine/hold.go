@@ -29,13 +29,11 @@ func (t Txn) Hold() *Hold {
 	return h
 }
 
+// MayBeHeld reports whether some partition of t's shard is held. It costs less than Holder.
+func (t Txn) MayBeHeld() bool { return len(t.s.holds) != 0 }
+
 // Holder returns the hold on t's partition, nil if there is none.
-func (t Txn) Holder() *Hold {
-	if len(t.s.holds) == 0 {
-		return nil
-	}
-	return t.s.holder(t.number)
-}
+func (t Txn) Holder() *Hold { return t.s.holder(t.number) }
 
 // Holder returns the hold on partition p, nil if there is none.
 func (e *Engine) Holder(p uint16) *Hold {

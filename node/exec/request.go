@@ -65,12 +65,21 @@ func (r *Request) Lock() (t engine.Txn, ok bool) {
 		return r.Transaction, true
 	}
 	t = r.Engine.Lock(r.Partition, r.Now)
-	if h := t.Holder(); h != nil && h != r.Hold {
-		t.Unlock()
-		r.Host.Held(h)
-		return t, false
+	if t.MayBeHeld() {
+		return t, r.passes(t)
 	}
 	return t, true
+}
+
+// passes reports whether nobody else holds t's partition. Otherwise it unlocks it.
+func (r *Request) passes(t engine.Txn) bool {
+	h := t.Holder()
+	if h == nil || h == r.Hold {
+		return true
+	}
+	t.Unlock()
+	r.Host.Held(h)
+	return false
 }
 
 // Find looks the key up. The access counts for eviction, unless the client has said CLIENT

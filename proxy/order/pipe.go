@@ -106,13 +106,15 @@ func (p *Pipe) Size() int {
 func (p *Pipe) tail() uint64 { return p.base + uint64(len(p.buf)) }
 
 // full reports whether a request of n bytes must wait for room.
-func (p *Pipe) full(n int) bool {
-	if p.inflight.len() == 0 && len(p.later.list) == 0 {
-		return false
-	}
+func (p *Pipe) full(n int) bool { return p.Inflight() > 0 && p.refuses(n) }
+
+func (p *Pipe) refuses(n int) bool {
 	return p.inflight.len() >= maxPipeRequests || p.kept()+n > maxPipeBytes || n > HugeRequest || p.body != nil ||
-		len(p.later.list) >= member.MaxLater || p.crowded(n)
+		len(p.later.list) >= member.MaxLater || !p.fits(n) && p.crowded(n)
 }
+
+// fits reports whether the buffer has room for n more bytes as it is.
+func (p *Pipe) fits(n int) bool { return len(p.buf)+n <= cap(p.buf) }
 
 // kept returns the bytes of the outstanding requests that were copied.
 func (p *Pipe) kept() int { return int(p.tail()-p.acked) + p.later.bytes }
@@ -129,13 +131,17 @@ func (p *Pipe) HasRoom() bool {
 // send queues a request whose bytes are raw. It copies them, unless there is a body, which it takes
 // over. The pipe must be open and not full.
 func (m *Machine) send(p *Pipe, r *Request, raw []byte, body Body) {
-	if body != nil {
+	switch {
+	case body != nil:
 		p.buf, p.body = raw[:len(raw):len(raw)], body
-	} else {
-		p.makeRoom(len(raw))
+		p.settle()
+	case p.fits(len(raw)):
 		p.buf = append(p.buf, raw...)
+	default:
+		p.makeRoom()
+		p.buf = append(p.buf, raw...)
+		p.settle()
 	}
-	p.settle()
 	r.end = p.tail()
 	p.inflight.push(r)
 	p.unsent++
@@ -144,9 +150,9 @@ func (m *Machine) send(p *Pipe, r *Request, raw []byte, body Body) {
 
 // makeRoom drops answered bytes from the front instead of growing, when they are at least half of
 // the buffer: each byte is then moved at most once on average.
-func (p *Pipe) makeRoom(n int) {
+func (p *Pipe) makeRoom() {
 	dead := int(p.acked - p.base)
-	if len(p.buf)+n <= cap(p.buf) || dead < len(p.buf)/2 {
+	if dead < len(p.buf)/2 {
 		return
 	}
 	p.buf = p.buf[:copy(p.buf, p.buf[dead:])]
@@ -209,12 +215,19 @@ func (p *Pipe) drop(r *Request) {
 	if p.acked == p.tail() {
 		p.base = p.acked
 		p.buf = p.buf[:0]
-		if !p.keepsBuffer() {
-			p.buf = nil
+		if p.body != nil || cap(p.buf) > smallBuffer {
+			p.shrink()
 		}
-		release(p.takeBody())
-		p.settle()
 	}
+}
+
+// shrink gives back what an empty pipe does not keep.
+func (p *Pipe) shrink() {
+	release(p.takeBody())
+	if !p.keepsBuffer() {
+		p.buf = nil
+	}
+	p.settle()
 }
 
 // takeBody hands the memory of the pipe's only request over to the caller. It returns nil if the

@@ -15,10 +15,11 @@ type Room interface {
 // requests reach every node.
 const smallBuffer = 16 << 10
 
-// crowded reports whether the buffers of all pipes leave no room for n more bytes in this one's.
+// crowded reports whether the buffers of all pipes leave no room for n more bytes in this one's,
+// which does not fit them as it is.
 func (p *Pipe) crowded(n int) bool {
 	room := p.Node.room
-	if room == nil || len(p.buf)+n <= max(cap(p.buf), smallBuffer) {
+	if room == nil || len(p.buf)+n <= smallBuffer {
 		return false
 	}
 	dead := int(p.acked - p.base) // makeRoom drops these bytes
@@ -31,7 +32,7 @@ func (p *Pipe) crowded(n int) bool {
 // mustHold reports whether a request of n bytes must be held, because nothing is outstanding whose
 // reply would make room for it.
 func (p *Pipe) mustHold(n int) bool {
-	return p.inflight.len() == 0 && n <= HugeRequest && p.crowded(n)
+	return p.inflight.len() == 0 && !p.fits(n) && n <= HugeRequest && p.crowded(n)
 }
 
 // settle counts the pipe's buffer as it is now.
