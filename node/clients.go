@@ -94,7 +94,7 @@ func (r *request) mustWait(args [][]byte) bool {
 		cn.State.SetPaused(false)
 		return false
 	}
-	return r.transaction == nil && cn.State.Aside() && r.node.session.Holds(cn.State, args)
+	return r.transaction == nil && cn.State.Aside() && r.node.session.Pauses(cn.State, args)
 }
 
 // block has a client wait until Unblock. unread is the length of its unread requests, in bytes. As

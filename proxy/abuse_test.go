@@ -127,7 +127,7 @@ func TestSessionsClosedWithCommandsInFlight(t *testing.T) {
 	keeper.send("GET "+key(0, 2), "GET "+key(1, 2))
 	keeper.want("$1 v", "$1 v")
 	keeper.Close() // an early reply may have left it a buffer
-	eventually(t, "buffers are given back", func() bool { s := c.stats(); return s.Buffers == 0 && s.Holding == 0 })
+	eventually(t, "buffers are given back", func() bool { s := c.stats(); return s.Buffers == 0 && s.Parking == 0 })
 	if broken := c.stats().PipesBroken; broken != 0 {
 		t.Errorf("%d pipes broke", broken)
 	}

@@ -7,7 +7,7 @@ func (s *client) executeAside(args [][]byte, raw []byte) bool {
 	if s.state.Blocked {
 		return false
 	}
-	if s.w.proxy.server.Holds(s.state, args) {
+	if s.w.proxy.server.Pauses(s.state, args) {
 		s.block(len(raw))
 		return false
 	}

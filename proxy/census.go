@@ -57,13 +57,13 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 		return true
 	}
 	if !s.Keep(size) {
-		s.answer(errNotHeld)
+		s.answer(errNotParked)
 		return true
 	}
 	words := cloneAll(args)
 	question, err := wide.New(&wide.Call{
 		Command: cmd, Args: words, Version: s.state.Version,
-		Now: s.w.loop.Now(), Patience: s.w.proxy.cfg.Hold, Host: wideHost{s.w.proxy},
+		Now: s.w.loop.Now(), Patience: s.w.proxy.cfg.Patience, Host: wideHost{s.w.proxy},
 	})
 	if err != nil {
 		s.Keep(-size)
@@ -94,7 +94,7 @@ func (c *census) round() {
 			c.finish(c.question.Reply(nil)) // from the nodes that answered
 			return
 		}
-		c.finish(errHeldLong)
+		c.finish(errParkedLong)
 		return
 	}
 	c.question.Begin()

@@ -33,7 +33,7 @@ type client struct {
 	early      []byte // replies that came before their turn; turns say where they lie
 	earlyLive  int    // bytes of it that are still to be delivered
 	gathered   int    // bytes of replies to parts, of commands that are not complete
-	kept       int    // bytes of requests that are held
+	kept       int    // bytes of requests that are parked
 	replySize  int    // foreseen size of a reply: large at once after a large one, smaller little by little
 
 	timed stopwatch // times one of its commands now and then
@@ -80,7 +80,7 @@ func (s *client) Take(raw []byte) order.Body {
 	return nil
 }
 
-// Keep implements order.Owner: it charges held requests to the connection.
+// Keep implements order.Owner: it charges parked requests to the connection.
 func (s *client) Keep(n int) bool {
 	s.kept += n
 	if s.conn.TrySetOther(s.otherBytes()) {
@@ -235,7 +235,7 @@ func (s *client) forwardTo(partition uint16, cmd *command.Command, args [][]byte
 		return false
 	}
 	s.issueCounted(cmd)
-	if s.w.order.HasActions() { // carried out only now: a request that cannot be held is answered at once
+	if s.w.order.HasActions() { // carried out only now: a request that cannot be parked is answered at once
 		s.w.act()
 	}
 	return true
@@ -274,7 +274,7 @@ func (s *client) laneFor(size int, heavy bool) order.Lane {
 // enterLane reports whether a request may be sent on that lane now.
 func (s *client) enterLane(l order.Lane) bool { return s.w.order.Enter(&s.Session, l) }
 
-// submit sends a request to the owner of its partition, or has it held. It reports false if the
+// submit sends a request to the owner of its partition, or has it parked. It reports false if the
 // pipe is full: then the session waits for that pipe. Otherwise the caller issues the command and
 // then calls act.
 func (s *client) submit(r order.Request, raw []byte) bool {

@@ -10,7 +10,7 @@
 //     share nothing, so nothing in a worker needs a lock.
 //   - pipe: one worker's connection to one node, for one lane.
 //   - turn: the place of a command's reply among the replies of its session.
-//   - held: a request that came back undone, or that no open pipe could take. Package order holds
+//   - parked: a request that came back undone, or that no open pipe could take. Package order parks
 //     it.
 //   - fetch: a large reply that a node keeps until its client's turn comes (fetch.go).
 //   - deferred: a command that a node answers later. It has left the FIFO of its pipe.
@@ -58,7 +58,7 @@
 //     large as the last ones. Early replies never take more than maxEarly, counting the gathered
 //     parts of unfinished replies. A session gathers the large parts of one command at a time.
 //   - A pipe bounds the number of its requests, that of the deferred ones among them, and their bytes.
-//   - A held command waits at most Config.Hold, counted from when its node could last be reached.
+//   - A parked command waits at most Config.Patience, counted from when its node could last be reached.
 //
 // At a bound the proxy stops reading the session, or closes it where that cannot help. The bytes
 // that a session gathers are charged to Config.Buffers.

@@ -117,13 +117,13 @@ func (f *fetch) ask() {
 // valid reports whether the node still has the reply: it drops it with the connection.
 func (f *fetch) valid() bool { return f.from.Attempt() == f.opened && f.from.IsOpen() }
 
-// retry asks again after fetchPause. Once fetching has failed for Config.Hold, it gives up.
+// retry asks again after fetchPause. Once fetching has failed for Config.Patience, it gives up.
 func (f *fetch) retry() {
 	w := f.from.w
 	if f.since == 0 {
 		f.since = w.loop.Now()
 	}
-	if w.loop.Now()-f.since > w.proxy.cfg.Hold {
+	if w.loop.Now()-f.since > w.proxy.cfg.Patience {
 		f.fail()
 		return
 	}

@@ -102,8 +102,8 @@ func TestLargePartsWaitForTheirTurn(t *testing.T) {
 	}
 	eventually(t, "the first reply", func() bool { return c.stats().Buffers > int64(len(value)) })
 	for range 50 {
-		if held := c.stats().Buffers; held > int64(4*len(value)) {
-			t.Fatalf("%d bytes wait for a client that does not read", held)
+		if waiting := c.stats().Buffers; waiting > int64(4*len(value)) {
+			t.Fatalf("%d bytes wait for a client that does not read", waiting)
 		}
 	}
 	for i, n := range c.nodes {
@@ -203,7 +203,7 @@ func TestLostLargeReply(t *testing.T) {
 
 // A node that is gone takes its replies with it.
 func TestLargeReplyOfADeadNode(t *testing.T) {
-	c := newTicketCluster(t, 1, func(cfg *Config) { cfg.Hold = 300 * time.Millisecond })
+	c := newTicketCluster(t, 1, func(cfg *Config) { cfg.Patience = 300 * time.Millisecond })
 	cl := c.dial()
 	cl.send("SET k " + hugeValue(1<<20))
 	cl.want("+OK")

@@ -37,7 +37,7 @@ func newCluster(t testing.TB, nodes int, change ...func(*Config)) *rig {
 	t.Helper()
 	group := newGroup(t, 2)
 	cfg := Config{ID: "p1", Boot: 7, Listen: "127.0.0.1:0", Group: group, Log: slog.New(slog.DiscardHandler),
-		Hold: 2 * time.Second, Silence: 5 * time.Second, MaxClients: 1000}
+		Patience: 2 * time.Second, Silence: 5 * time.Second, MaxClients: 1000}
 	for _, f := range change {
 		f(&cfg)
 	}

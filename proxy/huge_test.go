@@ -37,20 +37,20 @@ func TestHugeRequest(t *testing.T) {
 	c.wantNothingHeld()
 }
 
-// wantNothingHeld waits until no session, pipe or held request has memory.
+// wantNothingHeld waits until no session, pipe or parked request has memory.
 func (c *rig) wantNothingHeld() {
 	c.t.Helper()
 	eventually(c.t, "the end of all buffers", func() bool {
-		var held atomic.Int64
+		var kept atomic.Int64
 		for _, w := range c.proxy.workers {
 			done := make(chan struct{})
 			w.loop.Post(func() {
-				held.Add(w.account.Used())
+				kept.Add(w.account.Used())
 				close(done)
 			})
 			<-done
 		}
-		return held.Load() < 256<<10
+		return kept.Load() < 256<<10
 	})
 }
 
@@ -160,9 +160,9 @@ func TestHugeRequestsTakeTurns(t *testing.T) {
 	c.wantNothingHeld()
 }
 
-// A request that is held for a node that never returns is given up, and its memory is freed.
+// A request that is parked for a node that never returns is given up, and its memory is freed.
 func TestHugeRequestIsGivenUp(t *testing.T) {
-	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold = 300 * time.Millisecond })
+	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Patience = 300 * time.Millisecond })
 	c.nodes[0].ln.Close()
 	cl := c.dial()
 	cl.send("SET k " + hugeValue(2<<20))

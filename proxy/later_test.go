@@ -15,7 +15,7 @@ func laterCluster(t *testing.T, nodes int, change ...func(*Config)) *rig {
 	return c
 }
 
-// What a node answers later holds up nobody, and its reply comes in its turn.
+// What a node answers later delays nobody, and its reply comes in its turn.
 func TestAnsweredLater(t *testing.T) {
 	c := laterCluster(t, 1)
 	n, cl, other := c.nodes[0], c.dial(), c.dial()

@@ -10,9 +10,9 @@ import (
 	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
-// Commands for a node that is down fail together, not one after another with a Hold between them.
+// Commands for a node that is down fail together, not one after another with the patience between them.
 func TestPipelineToDeadNode(t *testing.T) {
-	c := newCluster(t, 2, func(cfg *Config) { cfg.Hold = 300 * time.Millisecond })
+	c := newCluster(t, 2, func(cfg *Config) { cfg.Patience = 300 * time.Millisecond })
 	c.nodes[0].ln.Close()
 	cl := c.dial()
 	start := time.Now()
@@ -25,14 +25,14 @@ func TestPipelineToDeadNode(t *testing.T) {
 		}
 	}
 	if d := time.Since(start); d > 3*time.Second {
-		t.Errorf("20 commands to a dead node were answered after %v, Hold is 300 ms", d)
+		t.Errorf("20 commands to a dead node were answered after %v, the patience is 300 ms", d)
 	}
 }
 
 // A node may be silent for long because of a large request, but not if it cannot be reached any
 // more, whichever clients use it.
 func TestLargeRequestToUnreachableNode(t *testing.T) {
-	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold, cfg.Silence = 500*time.Millisecond, 250*time.Millisecond })
+	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Patience, cfg.Silence = 500*time.Millisecond, 250*time.Millisecond })
 	cl := c.dial()
 	cl.send("GET k", "SET k "+strings.Repeat("x", 200<<10))
 	cl.want("$-1", "+OK") // both pipes are open
@@ -51,11 +51,11 @@ func TestLargeRequestToUnreachableNode(t *testing.T) {
 	start = time.Now()
 	for range 5 {
 		cl.send("GET k", "SET k "+strings.Repeat("z", 200<<10))
-		held := "-TRYAGAIN no node could take the command in time, it was not executed; try again"
-		cl.want(held, held)
+		parked := "-TRYAGAIN no node could take the command in time, it was not executed; try again"
+		cl.want(parked, parked)
 	}
 	if took := time.Since(start); took > 2*time.Second {
-		t.Errorf("ten more commands of both kinds were answered after %v, and the node had not been reached for longer than Hold", took)
+		t.Errorf("ten more commands of both kinds were answered after %v, and the node had not been reached for longer than the patience", took)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestEarlyRepliesAreBounded(t *testing.T) {
 	}
 	other := c.dial()
 	other.send(lines...)
-	held := func() (most int) {
+	kept := func() (most int) {
 		done := make(chan struct{})
 		w := c.proxy.workers[0]
 		w.loop.Post(func() {
@@ -88,10 +88,10 @@ func TestEarlyRepliesAreBounded(t *testing.T) {
 		<-done
 		return most
 	}
-	eventually(t, "early replies", func() bool { return held() > 4*size && c.stats().Inflight == 1 })
+	eventually(t, "early replies", func() bool { return kept() > 4*size && c.stats().Inflight == 1 })
 	// This many were on their way before the proxy knew how large they are.
-	if got, want := held(), maxReplyBytes/firstReply*(size+64); got > want {
-		t.Errorf("a session holds %d bytes of early replies, want at most %d", got, want)
+	if got, want := kept(), maxReplyBytes/firstReply*(size+64); got > want {
+		t.Errorf("a session keeps %d bytes of early replies, want at most %d", got, want)
 	}
 	close(gate)
 	for range lines {
@@ -108,7 +108,7 @@ func TestGatheredRepliesCount(t *testing.T) {
 	cl := c.dial()
 	c.nodes[0].set(func(n *fakeNode) { n.data[a] = value })
 	c.nodes[1].set(func(n *fakeNode) { n.data[b] = value[1:] })
-	held := func(what string, most, least int) {
+	kept := func(what string, most, least int) {
 		eventually(t, what, func() bool {
 			n := c.stats().Buffers
 			return int64(least) <= n && n <= int64(most)
@@ -123,10 +123,10 @@ func TestGatheredRepliesCount(t *testing.T) {
 		})
 		c.nodes[1].set(func(n *fakeNode) { n.gate = gate })
 		cl.send("MGET " + a + " " + b)
-		held("a part of MGET", 2<<20, 1<<20)
+		kept("a part of MGET", 2<<20, 1<<20)
 		close(gate)
 		cl.want("*2 " + text(value) + " " + text(value[1:]))
-		held("the end of MGET", 1<<19, 0)
+		kept("the end of MGET", 1<<19, 0)
 	}
 	gate, locked := make(chan struct{}), make(chan struct{})
 	c.nodes[0].set(func(n *fakeNode) {
@@ -142,12 +142,12 @@ func TestGatheredRepliesCount(t *testing.T) {
 	})
 	<-locked
 	cl.send("KEYS *")
-	held("a part of KEYS", 8<<20, 1<<20)
+	kept("a part of KEYS", 8<<20, 1<<20)
 	close(gate)
 	if got := len(strings.Fields(cl.reply())); got < 20 {
 		t.Errorf("KEYS has %d words", got)
 	}
-	held("the end of KEYS", 1<<19, 0)
+	kept("the end of KEYS", 1<<19, 0)
 }
 
 // A client that requests much at once and reads a little later is served, not closed.
@@ -224,7 +224,7 @@ func TestIdleTimeoutBeginsWithTheReply(t *testing.T) {
 	cl.want("+PONG")
 }
 
-// Held commands of many sessions do not flood the node that refuses them.
+// Parked commands of many sessions do not flood the node that refuses them.
 func TestHeldCommandsAreNoStorm(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	c.nodes[0].set(func(n *fakeNode) { n.refuse = func(string) string { return "-DUNLINWAIT\r\n" } })
@@ -232,11 +232,11 @@ func TestHeldCommandsAreNoStorm(t *testing.T) {
 	for range clients {
 		c.dial().send("GET k")
 	}
-	eventually(t, "all are held", func() bool { return c.stats().Holding == clients })
+	eventually(t, "all are parked", func() bool { return c.stats().Parking == clients })
 	before := c.stats().PipeRequests
 	time.Sleep(time.Second)
 	if got := c.stats().PipeRequests - before; got > 20*clients {
-		t.Errorf("%d held commands made %d requests in a second, want at most %d", clients, got, 20*clients)
+		t.Errorf("%d parked commands made %d requests in a second, want at most %d", clients, got, 20*clients)
 	}
 }
 

@@ -54,8 +54,8 @@ func TestRetryWaitsForEverybodysCommands(t *testing.T) {
 
 // The same by chance: several clients pipeline while the node refuses at random.
 func TestOrderBesideRefusals(t *testing.T) {
-	// Hold is long, because the test is about order, not about time.
-	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold = 20 * time.Second })
+	// The patience is long, because the test is about order, not about time.
+	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Patience = 20 * time.Second })
 	count := 0
 	c.nodes[0].set(func(n *fakeNode) {
 		n.refuse = func(string) string {
@@ -127,7 +127,7 @@ func TestNewerTableWinsOverMoved(t *testing.T) {
 		n.refuse = func(string) string { return fmt.Sprintf("-MOVED %d %s\r\n", ring.Slot([]byte(k)), there) }
 	})
 	cl.send("SET " + k + " 1")
-	eventually(t, "the refusal", func() bool { return c.stats().Holding > 0 })
+	eventually(t, "the refusal", func() bool { return c.stats().Parking > 0 })
 	c.nodes[0].set(func(n *fakeNode) { n.refuse = nil })
 	c.route(func(int) int { return 0 })
 	cl.want("+OK")

@@ -35,8 +35,8 @@ type Config struct {
 	MaxClients  int
 	Debug       bool // DEBUG is allowed
 
-	Hold    time.Duration // how long a command that no node could take is held; 0: 5 s
-	Silence time.Duration // how long a node may send nothing with commands outstanding; 0: 250 ms
+	Patience time.Duration // how long a command that no node could take is parked; 0: 5 s
+	Silence  time.Duration // how long a node may send nothing with commands outstanding; 0: 250 ms
 
 	// RelaxedMulti lets a transaction have keys of several slots. Each slot's commands are executed
 	// as a whole, the transaction is not.
@@ -75,10 +75,10 @@ type Proxy struct {
 	stopSampler context.CancelFunc
 }
 
-// Start begins to accept clients. Their commands are held until SetTable is called. The caller must
+// Start begins to accept clients. Their commands are parked until SetTable is called. The caller must
 // Close the proxy.
 func Start(cfg Config) (*Proxy, error) {
-	cfg.Hold = orDefault(cfg.Hold, 5*time.Second)
+	cfg.Patience = orDefault(cfg.Patience, 5*time.Second)
 	cfg.Silence = orDefault(cfg.Silence, 250*time.Millisecond)
 	cfg.PipeBuffers = orDefault(cfg.PipeBuffers, 64<<20)
 	p := &Proxy{cfg: cfg, pipeRoom: pipeRoom{most: cfg.PipeBuffers}}

@@ -196,8 +196,8 @@ func TestBrokenPipe(t *testing.T) {
 	cl.send("INCR k", "GET k", "SET k 7", "GET k", "PING")
 	cl.want("-ERR the connection to the node broke after the command was sent, outcome unknown",
 		"$1 1", "+OK", "$1 7", "+PONG")
-	if s := c.stats(); s.LostReplies != 1 || s.HeldTooLong != 0 {
-		t.Errorf("%d replies are lost, %d requests expired; want that of INCR alone", s.LostReplies, s.HeldTooLong)
+	if s := c.stats(); s.LostReplies != 1 || s.ParkedTooLong != 0 {
+		t.Errorf("%d replies are lost, %d requests expired; want that of INCR alone", s.LostReplies, s.ParkedTooLong)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestBrokenPipe(t *testing.T) {
 // executed twice, or may be but finds no node afterwards; as expired if it only reads, or still waited
 // for its turn on the pipe and so was never sent.
 func TestDeadNodeLosesReplies(t *testing.T) {
-	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Hold = 200 * time.Millisecond })
+	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Patience = 200 * time.Millisecond })
 	gate := make(chan struct{})
 	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
 	sent, queued := c.dial(), c.dial()
@@ -216,25 +216,25 @@ func TestDeadNodeLosesReplies(t *testing.T) {
 	c.nodes[0].ln.Close()
 	c.nodes[0].cut()
 	close(gate)
-	held := "-TRYAGAIN no node could take the command in time, it was not executed; try again"
-	sent.want(outcomeUnknown, held, outcomeUnknown)
-	queued.want(held, held)
-	if s := c.stats(); s.LostReplies != 2 || s.HeldTooLong != 3 {
-		t.Errorf("%d replies are lost, %d requests expired; want 2 and 3", s.LostReplies, s.HeldTooLong)
+	parked := "-TRYAGAIN no node could take the command in time, it was not executed; try again"
+	sent.want(outcomeUnknown, parked, outcomeUnknown)
+	queued.want(parked, parked)
+	if s := c.stats(); s.LostReplies != 2 || s.ParkedTooLong != 3 {
+		t.Errorf("%d replies are lost, %d requests expired; want 2 and 3", s.LostReplies, s.ParkedTooLong)
 	}
 }
 
 // TestPartlyExecuted: when one node has executed its part of a command and another one has not, the
 // client is not told that the command was not executed. A read was, or was not, and nobody cares.
 func TestPartlyExecuted(t *testing.T) {
-	c := newCluster(t, 2, oneLoop(t), func(cfg *Config) { cfg.Hold = 200 * time.Millisecond })
+	c := newCluster(t, 2, oneLoop(t), func(cfg *Config) { cfg.Patience = 200 * time.Millisecond })
 	a, b := key(0, 2), key(1, 2)
 	cl := c.dial()
 	c.nodes[1].ln.Close()
 	c.nodes[1].cut()
-	held := "TRYAGAIN no node could take the command in time, it was not executed; try again"
+	parked := "TRYAGAIN no node could take the command in time, it was not executed; try again"
 	cl.send("MSET "+a+" 1 "+b+" 2", "GET "+a, "MGET "+a+" "+b, "DEL "+b)
-	cl.want("-ERR executed for some keys only: "+held, "$1 1", "-"+held, "-"+held)
+	cl.want("-ERR executed for some keys only: "+parked, "$1 1", "-"+parked, "-"+parked)
 }
 
 func TestSilentNodeIsCutOff(t *testing.T) {
@@ -272,21 +272,21 @@ func TestHeldUntilATableComes(t *testing.T) {
 	c.nodes[0].ln.Close()
 	c.nodes[0].cut()
 	cl.send("INCR "+k, "INCR "+k, "GET "+key(1, 2))
-	eventually(t, "the command is held", func() bool {
+	eventually(t, "the command is parked", func() bool {
 		s, err := c.proxy.Stats()
-		return err == nil && s.Holding > 0
+		return err == nil && s.Parking > 0
 	})
 	c.route(func(int) int { return 1 })
 	cl.want(":1", ":2", "$-1")
 }
 
-func TestHeldTooLong(t *testing.T) {
-	c := newCluster(t, 1, func(cfg *Config) { cfg.Hold = 200 * time.Millisecond })
+func TestParkedTooLong(t *testing.T) {
+	c := newCluster(t, 1, func(cfg *Config) { cfg.Patience = 200 * time.Millisecond })
 	c.nodes[0].ln.Close()
 	cl := c.dial()
 	cl.send("GET a", "MGET a b", "DBSIZE", "PING")
-	held := "-TRYAGAIN no node could take the command in time, it was not executed; try again"
-	cl.want(held, held, held, "+PONG")
+	parked := "-TRYAGAIN no node could take the command in time, it was not executed; try again"
+	cl.want(parked, parked, parked, "+PONG")
 }
 
 // A part of a split command whose keys have other owners when it is sent again is split further.
@@ -297,7 +297,7 @@ func TestHeldPartIsSplitFurther(t *testing.T) {
 	c.route(func(int) int { return 0 })
 	c.nodes[0].set(func(n *fakeNode) { n.refuse = func(string) string { return "-DUNLINWAIT\r\n" } })
 	cl.send("MSET "+a+" 1 "+b+" 2 "+d+" 3", "MGET "+b+" "+d+" "+a, "PING")
-	eventually(t, "the command is held", func() bool {
+	eventually(t, "the command is parked", func() bool {
 		s, err := c.proxy.Stats()
 		return err == nil && s.Refusals > 0
 	})

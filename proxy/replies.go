@@ -73,7 +73,7 @@ func (s *client) reply(seq uint64, reply []byte) {
 	s.progress()
 }
 
-// progress resumes or closes the session, if a reply or the end of a held request now allows it.
+// progress resumes or closes the session, if a reply or the end of a parked request now allows it.
 func (s *client) progress() {
 	if s.input == stalled && s.mayContinue() {
 		s.resume()

@@ -57,7 +57,7 @@ func (s *client) split(cmd *command.Command, args [][]byte, raw []byte) bool {
 	copied := 0
 	if len(raw) > order.HugeRequest { // its parts may be too long to be copied into pipes' buffers
 		if copied = len(raw); !s.Keep(copied) {
-			s.answer(errNotHeld)
+			s.answer(errNotParked)
 			return true
 		}
 	}
@@ -142,7 +142,7 @@ func (s *client) forwardWhole(cmd *command.Command, args [][]byte, raw []byte) b
 	return true
 }
 
-// send sends a part, or has it held.
+// send sends a part, or has it parked.
 func (f *fan) send(owner *order.Node, id int32, raw []byte, body order.Body) {
 	w := f.s.w
 	r := order.Request{Session: &f.s.Session, Part: f, Seq: f.seq, ID: id}

@@ -45,14 +45,14 @@ type Stats struct {
 	// Latency has the times of a sample of the commands, from issue to reply, by family.
 	Latency [command.NumFamilies]figures.Durations
 
-	Refusals    uint64 // replies by which a node said that it is not the owner, or not yet
-	Held        uint64 // requests held to be sent again
-	HeldTooLong uint64 // those answered with errHeldLong in the end
-	NotHeld     uint64 // commands answered with errNotHeld
+	Refusals      uint64 // replies by which a node said that it is not the owner, or not yet
+	Parked        uint64 // requests parked to be sent again
+	ParkedTooLong uint64 // those answered with errParkedLong in the end
+	NotParked     uint64 // commands answered with errNotParked
 	// LostReplies are requests that a node may have executed and whose reply is lost. They are
 	// answered with errUnknown, errLost or errCutOff.
 	LostReplies uint64
-	Holding     int // gauge: sessions with held requests
+	Parking     int // gauge: sessions with parked requests
 
 	Loops                         []netloop.LoopStats
 	ClientBytesIn, ClientBytesOut uint64
@@ -122,9 +122,9 @@ func (s *Stats) add(o *Stats) {
 		{&s.PipeBytesOut, &o.PipeBytesOut},
 		{&s.BatchRequests, &o.BatchRequests},
 		{&s.Refusals, &o.Refusals},
-		{&s.Held, &o.Held},
-		{&s.HeldTooLong, &o.HeldTooLong},
-		{&s.NotHeld, &o.NotHeld},
+		{&s.Parked, &o.Parked},
+		{&s.ParkedTooLong, &o.ParkedTooLong},
+		{&s.NotParked, &o.NotParked},
 		{&s.LostReplies, &o.LostReplies},
 		{&s.ClientBytesIn, &o.ClientBytesIn},
 		{&s.ClientBytesOut, &o.ClientBytesOut},
@@ -138,10 +138,10 @@ func (s *Stats) add(o *Stats) {
 func (s *Stats) visit(w *worker) {
 	s.ClientBytesIn, s.ClientBytesOut = w.account.Traffic()
 	s.Clients += len(w.clients)
-	s.Holding += w.order.Holding()
+	s.Parking += w.order.Parking()
 	counts := &w.order.Counts
 	s.PipeRequests, s.Refusals = counts.Requests, counts.Refusals
-	s.Held, s.HeldTooLong, s.NotHeld = counts.Held, counts.HeldTooLong, counts.NotHeld
+	s.Parked, s.ParkedTooLong, s.NotParked = counts.Parked, counts.ParkedTooLong, counts.NotParked
 	s.Buffers += w.account.Used()
 	s.Heap += w.account.Other()
 	s.PipeBuffers += w.pending.Used()
@@ -191,7 +191,7 @@ func (p *Proxy) Stats() (Stats, error) {
 		}
 		sum.add(&shares[i])
 		sum.Clients += shares[i].Clients
-		sum.Holding += shares[i].Holding
+		sum.Parking += shares[i].Parking
 		sum.Buffers += shares[i].Buffers
 		sum.Heap += shares[i].Heap
 		sum.PipeBuffers += shares[i].PipeBuffers

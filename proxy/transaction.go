@@ -313,8 +313,8 @@ func (t *transaction) send(requests [][]byte) {
 		if whole {
 			r.Part = nil
 		}
-		if !s.submit(r, raw) { // the pipe filled up meanwhile: hold the request like one that came back undone
-			s.w.order.Hold(r, raw, s.w.loop.Now())
+		if !s.submit(r, raw) { // the pipe filled up meanwhile: park the request like one that came back undone
+			s.w.order.Park(r, raw, s.w.loop.Now())
 		}
 	}
 	s.w.act()

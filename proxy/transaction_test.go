@@ -231,8 +231,8 @@ func TestQueueIsCounted(t *testing.T) {
 	cl := c.dial()
 	cl.send("MULTI", "SET k "+hugeValue(3<<20))
 	cl.want("+OK", "+QUEUED")
-	if held := c.stats().Buffers; held < 3<<20 {
-		t.Errorf("%d bytes are counted", held)
+	if kept := c.stats().Buffers; kept < 3<<20 {
+		t.Errorf("%d bytes are counted", kept)
 	}
 	cl.send("EXEC", "GET k")
 	cl.want("*1 +OK", text(hugeValue(3<<20)))

@@ -45,7 +45,7 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 		loop:  l,
 		feed:  p.monitors.Feed(l),
 		order: order.New(order.Config{
-			Patience:    p.cfg.Hold,
+			Patience:    p.cfg.Patience,
 			SilentTicks: max(1, int(p.cfg.Silence/order.SilenceTick)),
 			Room:        &p.pipeRoom,
 		}),
@@ -110,11 +110,11 @@ func (w *worker) do(a *order.Action) {
 func (w *worker) failed(a *order.Action) {
 	r := &a.Request
 	s := r.Session.Owner.(*client)
-	reply := errHeldLong
+	reply := errParkedLong
 	switch a.Outcome {
 	case order.TooLate:
 	case order.NoMemory:
-		reply = errNotHeld
+		reply = errNotParked
 	case order.Unknown:
 		reply = errUnknown
 		if !s.isClosed() {

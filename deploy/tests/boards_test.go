@@ -115,9 +115,9 @@ var boards = []board{
 			total("dunlin_proxy_slow_clients_total", "slow"),
 			total("dunlin_proxy_starved_clients_total", "no memory"),
 			total("dunlin_proxy_auth_failures_total", "wrong passwords")}, look{}},
-		{"Held requests and lost replies", "ops", [][2]string{
-			total("dunlin_proxy_held_requests_total", "held"),
-			total("dunlin_proxy_expired_requests_total", "held too long"),
+		{"Parked requests and lost replies", "ops", [][2]string{
+			total("dunlin_proxy_parked_requests_total", "parked"),
+			total("dunlin_proxy_expired_requests_total", "parked too long"),
 			total("dunlin_proxy_lost_replies_total", "lost replies"),
 			total("dunlin_proxy_node_refusals_total", "refused by nodes")}, look{}},
 	}},
@@ -160,8 +160,8 @@ var overview = []graph{
 	{"Requests in one batch", "short", batches, look{width: 8, help: "Commands for each write to a node. The more commands share a write, the cheaper forwarding is."}},
 	{"In flight", "short", [][2]string{level("dunlin_proxy_inflight_requests", "")}, look{width: 8, help: "Requests that were sent to nodes and are not yet answered."}},
 	{"Trouble", "ops", [][2]string{
-		total("dunlin_proxy_held_requests_total", "held"),
-		total("dunlin_proxy_expired_requests_total", "held too long"),
+		total("dunlin_proxy_parked_requests_total", "parked"),
+		total("dunlin_proxy_expired_requests_total", "parked too long"),
 		total("dunlin_proxy_lost_replies_total", "lost replies"),
 		total("dunlin_proxy_broken_pipes_total", "broken pipes"),
 		total("dunlin_proxy_protocol_errors_total", "protocol errors"),
@@ -169,7 +169,7 @@ var overview = []graph{
 		total("dunlin_proxy_early_clients_total", "clients closed for early replies"),
 		total("dunlin_proxy_rejected_clients_total", "clients over the limit"),
 		total("dunlin_proxy_starved_clients_total", "no memory"),
-	}, look{width: 8, help: "Held requests, lost replies and broken pipes are normal for a short time when nodes change. Investigate everything else, and whatever lasts."}},
+	}, look{width: 8, help: "Parked requests, lost replies and broken pipes are normal for a short time when nodes change. Investigate everything else, and whatever lasts."}},
 
 	headline("Nodes"),
 	{"Commands by node", "ops", [][2]string{perMember("dunlin_node_commands_total", "")}, look{width: 8, stack: true}},

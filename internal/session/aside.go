@@ -9,7 +9,7 @@ import (
 // own, which costs other connections nothing:
 //
 //	if st.Aside() {
-//		wait, if st.Blocked or Holds: the same request comes again
+//		wait, if st.Blocked or Pauses: the same request comes again
 //		st.Begin()          from here on the command takes the usual path
 //		…                   execute it
 //		drop the reply, if st.Muted()

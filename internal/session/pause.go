@@ -10,7 +10,7 @@ import (
 )
 
 // CLIENT PAUSE changes the Server at once. The caller then applies the pause on every loop
-// (ActionPause, Pauser.Obey). A paused client is Aside; the caller asks Holds before each of its
+// (ActionPause, Pauser.Obey). A paused client is Aside; the caller asks Pauses before each of its
 // commands.
 
 // maxPauseLeft is the longest that a loop waits before it looks at the pause again.
@@ -60,10 +60,10 @@ func (st *State) SetPaused(paused bool) (released bool) {
 	return !paused && st.Blocked && st.Waiting == nil
 }
 
-// Holds reports whether a request of a paused client must wait. A request that Refuse refuses is
+// Pauses reports whether a request of a paused client must wait. A request that Refuse refuses is
 // refused at once, as in Redis. CLIENT UNPAUSE never waits; in Redis it does, so that nobody can
 // end a pause of ALL that is too long.
-func (s *Server) Holds(st *State, args [][]byte) bool {
+func (s *Server) Pauses(st *State, args [][]byte) bool {
 	if !st.paused {
 		return false
 	}

@@ -33,9 +33,9 @@ const (
 type Outcome uint8
 
 const (
-	// TooLate: it was held for too long. No node has executed it, or it only reads.
+	// TooLate: it was parked for too long. No node has executed it, or it only reads.
 	TooLate Outcome = iota
-	// NoMemory: it had to be held, and there was no memory for it. No node has executed it, or it only
+	// NoMemory: it had to be parked, and there was no memory for it. No node has executed it, or it only
 	// reads.
 	NoMemory
 	// Unknown: a node may have executed it, and it must not be executed twice.

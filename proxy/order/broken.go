@@ -5,8 +5,8 @@ package order
 type Broken struct {
 	RepeatAll    bool // send again what must not be executed twice, when its pipe broke
 	RetryEarly   bool // say RETRY while refusals are still on their way
-	ResendEarly  bool // send held requests again before all others of the session have come back
-	PassHeld     bool // send new requests of a session that holds others
+	ResendEarly  bool // send parked requests again before all others of the session have come back
+	PassParked   bool // send new requests of a session that parks others
 	ChangeLanes  bool // change a session's lane while requests are outstanding in the old one
 	ForgetStrays bool // use another lane while the node may still execute what was sent in the old one
 	IgnoreRoutes bool // use a new route while requests are outstanding by the old one
@@ -19,7 +19,7 @@ type Broken struct {
 func (b *Broken) repeatsAll() bool    { return b != nil && b.RepeatAll }
 func (b *Broken) retriesEarly() bool  { return b != nil && b.RetryEarly }
 func (b *Broken) resendsEarly() bool  { return b != nil && b.ResendEarly }
-func (b *Broken) passesHeld() bool    { return b != nil && b.PassHeld }
+func (b *Broken) passesParked() bool  { return b != nil && b.PassParked }
 func (b *Broken) forgetsStrays() bool { return b != nil && b.ForgetStrays }
 func (b *Broken) ignoresRoutes() bool { return b != nil && b.IgnoreRoutes }
 func (b *Broken) changesLanes() bool  { return b != nil && b.ChangeLanes }

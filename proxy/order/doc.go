@@ -9,7 +9,7 @@
 //	client ─> Enter, Submit ─> Machine ─> Pipe.Queued ─> written to the node
 //	node ──> Pipe.Front, Pop: a reply, which the shell delivers
 //	     ├─> Later ─> deferred ─> Completed, RefusedLater
-//	     └─> Refused ─> latch, hold ─> RetryTimer, FollowMoves, Opened, Install ─> RETRY, sent again
+//	     └─> Refused ─> latch, park ─> RetryTimer, FollowMoves, Opened, Install ─> RETRY, sent again
 //	Dial, Close, Write, Fail, Undone, Proceed, Arm, Refresh <─ Actions
 //
 // # Terms
@@ -17,17 +17,17 @@
 // A Session is what the Machine knows of one client, a Node of one node, and a Pipe of the
 // connection of one Lane to it. A Request is one command or a part of one. It is queued in a pipe,
 // outstanding until its reply has come, deferred while it is outstanding and its node will complete it
-// by a push, and held when it came back undone or cannot be sent yet. A Part gathers the replies to
+// by a push, and parked when it came back undone or cannot be sent yet. A Part gathers the replies to
 // several requests. The requests of a Scattered Part have keys in several partitions and may have to
-// be divided. Those of an Asker are never held, because it asks again by itself. A stray is a request
+// be divided. Those of an Asker are never parked, because it asks again by itself. A stray is a request
 // that may write, and that a node may still execute although its pipe was lost.
 //
 // # Invariants
 //
 //   - All outstanding requests of a session travel in one lane, by one route. A partition has one
 //     owner, hence one pipe, which the node reads in order.
-//   - A session with held requests sends nothing new. When none of its requests is outstanding any
-//     more, the held ones are sent again in the order of its commands.
+//   - A session with parked requests sends nothing new. When none of its requests is outstanding any
+//     more, the parked ones are sent again in the order of its commands.
 //   - Requests leave a pipe in the order in which they entered. Their bytes stay until then.
 //   - A request that may have reached its node before the pipe broke is sent again only if it may
 //     be executed twice.
@@ -44,10 +44,10 @@
 //   - A node that is silent for Config.SilentTicks is given up, with what it has deferred. Only long
 //     requests and transactions, and all that is slow at nodes that do not answer later, may take
 //     LargePatience times as long.
-//   - A held request is given up after Config.Patience, counted from when its node could last be
+//   - A parked request is given up after Config.Patience, counted from when its node could last be
 //     reached.
-//   - The bytes of a held request are charged to its session before they are copied. Without memory
+//   - The bytes of a parked request are charged to its session before they are copied. Without memory
 //     for them the request fails.
 //   - The buffers of all pipes of a process stay within Config.Room, apart from 16 KiB a pipe. Beyond
-//     it sessions wait, and a request for an idle pipe is held.
+//     it sessions wait, and a request for an idle pipe is parked.
 package order

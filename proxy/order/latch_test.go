@@ -68,8 +68,8 @@ func TestRetryIsNotOvertaken(t *testing.T) {
 	}
 	send(c, 2, 2)
 	send(&Session{Owner: noOwner{}}, 2, 1) // this session has nothing on its way
-	if h.Holding() != 1 {
-		t.Errorf("%d sessions hold requests, want 1", h.Holding())
+	if h.Parking() != 1 {
+		t.Errorf("%d sessions park requests, want 1", h.Parking())
 	}
 	if got := inflight(p); !slices.Equal(got, []uint64{1}) {
 		t.Errorf("%v of the session are on their way behind RETRY, want the one ahead of it only", got)

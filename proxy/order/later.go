@@ -26,14 +26,14 @@ import (
 // its way to the node:
 //
 //	wrong  D RETRY D2            D is refused in the end, RETRY makes the node forget that, D2 is not
-//	right  D RETRY ... D' D2     D2 is held until D is complete
+//	right  D RETRY ... D' D2     D2 is parked until D is complete
 //
 // A RETRY for other partitions does not wait for deferred requests: the node goes on refusing what
 // would overtake them.
 
 // deferred is a request that its node completes later.
 type deferred struct {
-	held
+	parked
 	token  uint64
 	writes bool               // or has keys in several partitions
 	places *ring.PartitionSet // these partitions; nil: any
@@ -60,7 +60,7 @@ func (m *Machine) Later(p *Pipe, token uint64) (ok bool) {
 		raw = bytes.Clone(raw)
 		l.bytes += len(raw)
 	}
-	d := deferred{held: held{Request: *r, raw: raw, body: body}, token: token, writes: !onlyReads(words(raw))}
+	d := deferred{parked: parked{Request: *r, raw: raw, body: body}, token: token, writes: !onlyReads(words(raw))}
 	if part, ok := r.Part.(Scattered); ok {
 		d.writes = true
 		if len(raw) <= aheadBytes {
@@ -134,7 +134,7 @@ func (m *Machine) RefusedLater(p *Pipe, token uint64, why Refusal, now time.Dura
 
 // passOn has the requests that waited for a deferred write tried again soon.
 func (m *Machine) passOn(d *deferred) {
-	if d.writes && len(m.holding) > 0 {
+	if d.writes && len(m.parking) > 0 {
 		m.retrySoon()
 	}
 }

@@ -18,7 +18,7 @@ func request(words ...string) []byte {
 	return resp.AppendRequest(nil, args...)
 }
 
-// send submits a request in a lane. It returns the pipe that was written, nil if it is held.
+// send submits a request in a lane. It returns the pipe that was written, nil if it is parked.
 func (h *shell) send(s *Session, l Lane, partition uint16, seq uint64, raw []byte) *Pipe {
 	h.t.Helper()
 	if !h.Enter(s, l) {
@@ -66,7 +66,7 @@ func TestDeferredIsOutstanding(t *testing.T) {
 		t.Errorf("%d outstanding, %d in flight; want 1, and the session to stay in its lane", s.Outstanding(), p.Inflight())
 	}
 	if h.send(s, large, 1, 3, request("SET", "x", "1")) == nil {
-		t.Error("a deferred read holds up what follows")
+		t.Error("a deferred read delays what follows")
 	}
 	for token, want := range map[uint64]bool{6: false, 8: false, 7: true} {
 		if r, ok := h.Completed(p, token); ok != want || ok && r.Seq != 1 {
@@ -114,8 +114,8 @@ func TestDeferredWriteIsNotOvertaken(t *testing.T) {
 	}
 	p.Wrote(len(p.Queued()))
 	p.Pop()
-	if !h.RefusedLater(p, 1, Refusal{Epoch: 1}, h.now) || s.Outstanding() != 2 || h.Holding() != 2 {
-		t.Fatalf("%d outstanding, %d sessions hold; want 2, 2", s.Outstanding(), h.Holding())
+	if !h.RefusedLater(p, 1, Refusal{Epoch: 1}, h.now) || s.Outstanding() != 2 || h.Parking() != 2 {
+		t.Fatalf("%d outstanding, %d sessions park; want 2, 2", s.Outstanding(), h.Parking())
 	}
 	h.now += time.Second
 	h.RetryTimer(h.now)
@@ -126,30 +126,30 @@ func TestDeferredWriteIsNotOvertaken(t *testing.T) {
 			seqs = append(seqs, r.Seq)
 		}
 	}
-	if !slices.Equal(seqs, []uint64{1, 2}) || h.Holding() != 0 {
+	if !slices.Equal(seqs, []uint64{1, 2}) || h.Parking() != 0 {
 		t.Errorf("%v of the session are sent, want both in their order", seqs)
 	}
 }
 
-// A deferred request with keys in several partitions holds these, though it only reads.
+// A deferred request with keys in several partitions blocks these, though it only reads.
 func TestDeferredOfSeveralPartitions(t *testing.T) {
 	h := newShell(t)
 	p, s := h.opened(common), &Session{Owner: noOwner{}}
 	h.Enter(s, common)
 	if h.SubmitTo(h.Owner(0), Request{Session: s, Part: scattered{new(int)}}, request("MGET", "a", "b"), nil, h.now) != p {
-		t.Fatal("it is held")
+		t.Fatal("it is parked")
 	}
 	p.Wrote(len(p.Queued()))
 	if !h.Later(p, 1) {
 		t.Fatal("out of step")
 	}
-	for partition, held := range map[uint16]bool{3: true, 4: true, 5: false} {
-		if sent := h.send(&Session{Owner: noOwner{}}, common, partition, 1, request("SET", "x", "1")); (sent == nil) != held {
-			t.Errorf("partition %d: held %v, want %v", partition, sent == nil, held)
+	for partition, parked := range map[uint16]bool{3: true, 4: true, 5: false} {
+		if sent := h.send(&Session{Owner: noOwner{}}, common, partition, 1, request("SET", "x", "1")); (sent == nil) != parked {
+			t.Errorf("partition %d: parked %v, want %v", partition, sent == nil, parked)
 		}
 	}
 	if _, ok := h.Completed(p, 1); !ok || p.later.writes != 0 {
-		t.Errorf("%d requests hold partitions", p.later.writes)
+		t.Errorf("%d requests block partitions", p.later.writes)
 	}
 }
 
@@ -177,8 +177,8 @@ func TestDeferredAreGivenUpWithTheirNode(t *testing.T) {
 			t.Fatal("given up too early")
 		}
 		h.ticks(1)
-		if h.Holding() != 1 || reads.Outstanding() != 1 || writes.Outstanding() != 0 || !slices.Equal(h.failed, []Outcome{Unknown}) {
-			t.Errorf("%d sessions hold, outcomes %v; want the read to be held, and nobody to know about the write", h.Holding(), h.failed)
+		if h.Parking() != 1 || reads.Outstanding() != 1 || writes.Outstanding() != 0 || !slices.Equal(h.failed, []Outcome{Unknown}) {
+			t.Errorf("%d sessions park, outcomes %v; want the read to be parked, and nobody to know about the write", h.Parking(), h.failed)
 		}
 		if _, ok := h.Completed(p, 1); ok {
 			t.Error("a completion of the lost connection was taken")

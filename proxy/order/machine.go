@@ -12,19 +12,19 @@ const (
 	SilenceTick = 50 * time.Millisecond
 
 	retryFirst = time.Millisecond // a partition changes hands within a few
-	// RetryEvery is the longest pause before held requests are tried again.
+	// RetryEvery is the longest pause before parked requests are tried again.
 	RetryEvery = 10 * time.Millisecond
 )
 
 // Config is what a Machine is made with.
 type Config struct {
-	Patience    time.Duration // how long a request is held before it is given up
+	Patience    time.Duration // how long a request is parked before it is given up
 	SilentTicks int           // how many ticks a node may send nothing while requests are outstanding
 	Room        Room          // of pipes' buffers; nil: without limit
 	Broken      *Broken       // nil except in simulations
 }
 
-// Machine has everything that one worker of a proxy knows about nodes, routes and held requests.
+// Machine has everything that one worker of a proxy knows about nodes, routes and parked requests.
 type Machine struct {
 	patience    time.Duration
 	silentTicks int
@@ -41,9 +41,9 @@ type Machine struct {
 	leaving    []*Node // nodes of older tables that still owe answers
 	generation uint64  // of the newest connection
 
-	holding    []*Session    // those with held requests
+	parking    []*Session    // those with parked requests
 	redirected []*Session    // those with a -MOVED that FollowMoves is to follow
-	retryPause time.Duration // before held requests are tried again
+	retryPause time.Duration // before parked requests are tried again
 	armed      bool          // the shell was told to call RetryTimer
 
 	actions []Action
@@ -54,14 +54,14 @@ type Machine struct {
 
 // Counts are what a Machine counts. The shell may read them.
 type Counts struct {
-	Requests    uint64 // given to pipes
-	Refusals    uint64 // replies by which a node said that it is not the owner, or not yet
-	Held        uint64 // requests held to be sent again
-	HeldTooLong uint64 // of them, those that were given up
-	NotHeld     uint64 // requests that failed because there was no memory to hold them
+	Requests      uint64 // given to pipes
+	Refusals      uint64 // replies by which a node said that it is not the owner, or not yet
+	Parked        uint64 // requests parked to be sent again
+	ParkedTooLong uint64 // of them, those that were given up
+	NotParked     uint64 // requests that failed because there was no memory to park them
 }
 
-// New returns a Machine without a table: it holds everything.
+// New returns a Machine without a table: it parks everything.
 func New(c Config) *Machine {
 	return &Machine{
 		patience: c.Patience, silentTicks: c.SilentTicks, room: c.Room, broken: c.Broken, retryPause: retryFirst,
@@ -102,7 +102,7 @@ func (m *Machine) Install(t *ring.Table, now time.Duration) {
 			m.leaving = append(m.leaving, n)
 		}
 	}
-	m.retryHeld(now)
+	m.retryParked(now)
 }
 
 // SetAlive closes the pipes to nodes that were declared dead. alive has the names of all others.
@@ -146,7 +146,7 @@ func (m *Machine) Tick(now time.Duration) {
 	})
 }
 
-// Stop closes every pipe and forgets all nodes. Held requests are not answered.
+// Stop closes every pipe and forgets all nodes. Parked requests are not answered.
 func (m *Machine) Stop(now time.Duration) {
 	for _, n := range m.list {
 		m.drop(n, now)
@@ -154,7 +154,7 @@ func (m *Machine) Stop(now time.Duration) {
 	for _, n := range m.leaving {
 		m.drop(n, now)
 	}
-	m.list, m.nodes, m.leaving, m.holding = nil, nil, nil, nil
+	m.list, m.nodes, m.leaving, m.parking = nil, nil, nil, nil
 }
 
 // Table returns the table in use, nil before the first.
@@ -166,8 +166,8 @@ func (m *Machine) Owner(partition uint16) *Node { return m.owner[partition] }
 // Nodes returns the table's nodes, in its order. The caller must not change the slice.
 func (m *Machine) Nodes() []*Node { return m.list }
 
-// Holding returns the number of sessions with held requests.
-func (m *Machine) Holding() int { return len(m.holding) }
+// Parking returns the number of sessions with parked requests.
+func (m *Machine) Parking() int { return len(m.parking) }
 
 // routeByTable undoes what a -MOVED reply said about a partition.
 func (m *Machine) routeByTable(partition uint16) {

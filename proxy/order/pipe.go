@@ -267,12 +267,12 @@ func (m *Machine) Connected(p *Pipe, attempt uint64) (generation uint64, ok bool
 func (m *Machine) Opened(p *Pipe, now time.Duration) {
 	p.state, p.strays = open, false
 	p.backoff, p.retryAt, p.failingSince = 0, 0, 0
-	m.retryHeld(now)
+	m.retryParked(now)
 }
 
 // Lost is the event that the pipe's connection is gone, or must be closed. It decides about
 // everything in flight: a request that no node can have seen, or that may be executed twice, is
-// held to be sent again. The rest fails, because nobody knows whether it was executed.
+// parked to be sent again. The rest fails, because nobody knows whether it was executed.
 func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 	if p.state == closed {
 		return

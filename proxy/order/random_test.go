@@ -381,7 +381,7 @@ func (h *schedule) step() {
 // count notices a request of which nobody knows any more.
 func (h *schedule) count() {
 	for i, s := range h.sessions {
-		n := len(s.held)
+		n := len(s.parked)
 		for _, node := range append(slices.Clone(h.list), h.leaving...) {
 			node.Each(func(p *Pipe) {
 				for i := range p.inflight.len() {
@@ -426,15 +426,15 @@ func TestOrderInRandomSchedules(t *testing.T) {
 // Random schedules show what becomes of rules that are broken.
 func TestBrokenRulesInRandomSchedules(t *testing.T) {
 	for name, broken := range map[string]Broken{
-		"say RETRY while refusals are on their way":           {RetryEarly: true},
-		"send held requests before the others have come back": {ResendEarly: true},
-		"send past what is held":                              {PassHeld: true},
-		"change the route of outstanding requests":            {IgnoreRoutes: true},
-		"change the lane of outstanding requests":             {ChangeLanes: true},
-		"overtake strays in another lane":                     {ForgetStrays: true},
-		"forget what was deferred when its pipe broke":        {ForgetDeferred: true},
-		"take what is deferred for answered":                  {UncountDeferred: true},
-		"send for a partition while a write is deferred":      {OvertakeDeferred: true},
+		"say RETRY while refusals are on their way":             {RetryEarly: true},
+		"send parked requests before the others have come back": {ResendEarly: true},
+		"send past what is parked":                              {PassParked: true},
+		"change the route of outstanding requests":              {IgnoreRoutes: true},
+		"change the lane of outstanding requests":               {ChangeLanes: true},
+		"overtake strays in another lane":                       {ForgetStrays: true},
+		"forget what was deferred when its pipe broke":          {ForgetDeferred: true},
+		"take what is deferred for answered":                    {UncountDeferred: true},
+		"send for a partition while a write is deferred":        {OvertakeDeferred: true},
 	} {
 		if seed, fault := firstFault(500, &broken); fault == "" {
 			t.Errorf("%s: not noticed in 500 schedules", name)

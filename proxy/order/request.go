@@ -25,7 +25,7 @@ type Origin struct {
 	Partition uint16        // of its keys; of several partitions: see Scattered
 	hops      uint8         // -MOVED replies followed so far
 	begun     bool          // a pipe broke after it had begun to be written: it may have changed something
-	since     time.Duration // when it was first held; 0 if never
+	since     time.Duration // when it was first parked; 0 if never
 }
 
 // Part gathers the replies to the requests that one command was divided into.
@@ -34,7 +34,7 @@ type Part interface {
 	Done(id int32, reply []byte)
 }
 
-// Asker is a Part that asks again by itself: its requests are never held, and do not count as
+// Asker is a Part that asks again by itself: its requests are never parked, and do not count as
 // outstanding.
 type Asker interface {
 	Part

@@ -29,9 +29,9 @@ func (p *Pipe) crowded(n int) bool {
 	return !room.Free(n)
 }
 
-// mustHold reports whether a request of n bytes must be held, because nothing is outstanding whose
+// mustPark reports whether a request of n bytes must be parked, because nothing is outstanding whose
 // reply would make room for it.
-func (p *Pipe) mustHold(n int) bool {
+func (p *Pipe) mustPark(n int) bool {
 	return p.inflight.len() == 0 && !p.fits(n) && n <= HugeRequest && p.crowded(n)
 }
 

@@ -9,7 +9,7 @@ type Owner interface {
 	// Take hands the memory behind raw, a request of this session, over to the caller. nil means
 	// that the caller must copy raw.
 	Take(raw []byte) Body
-	// Keep charges n more bytes of held requests to the session, before they are there. n is
+	// Keep charges n more bytes of parked requests to the session, before they are there. n is
 	// negative when they are gone. Keep reports false if there is no memory for them: then nothing
 	// has changed.
 	Keep(n int) bool
@@ -20,17 +20,17 @@ type Session struct {
 	// Owner must be set before the first request.
 	Owner Owner
 
-	remote int    // requests that nodes have or that are held: each part counts, questions of Askers do not
-	lane   Lane   // of all those
-	route  uint64 // of the Machine when the first of them was sent
-	drain  bool   // nothing new is sent before remote is 0
-	held   []held // requests to be sent again; not sorted
-	listed bool   // in the Machine's holding
+	remote int      // requests that nodes have or that are parked: each part counts, questions of Askers do not
+	lane   Lane     // of all those
+	route  uint64   // of the Machine when the first of them was sent
+	drain  bool     // nothing new is sent before remote is 0
+	parked []parked // requests to be sent again; not sorted
+	listed bool     // in the Machine's parking
 	closed bool
 	strays []*Pipe // that had strays of this session when they were lost
 }
 
-// Outstanding returns the number of requests that nodes have or that are held, plus that of the
+// Outstanding returns the number of requests that nodes have or that are parked, plus that of the
 // commands between Begin and End.
 func (s *Session) Outstanding() int { return s.remote }
 
@@ -49,7 +49,7 @@ func (m *Machine) Enter(s *Session, l Lane) bool {
 		s.lane = l
 	}
 	return s.lane == l && (s.route == m.route || m.broken.ignoresRoutes()) &&
-		(!s.drain && len(s.held) == 0 || m.broken.passesHeld())
+		(!s.drain && len(s.parked) == 0 || m.broken.passesParked())
 }
 
 // Begin makes the session's later commands wait for one that concerns all nodes or all loops. That
@@ -64,33 +64,33 @@ func (s *Session) End() { s.remote-- }
 
 // MayContinue reports whether a session that had to wait may try its next command.
 func (m *Machine) MayContinue(s *Session) bool {
-	return len(s.held) == 0 && (s.remote == 0 || !s.drain && s.route == m.route)
+	return len(s.parked) == 0 && (s.remote == 0 || !s.drain && s.route == m.route)
 }
 
-// Close is the event that the client is gone. Its held requests are dropped.
+// Close is the event that the client is gone. Its parked requests are dropped.
 func (s *Session) Close() {
 	s.closed = true
-	for _, h := range s.held {
+	for _, h := range s.parked {
 		release(h.body)
 	}
-	s.held = nil
+	s.parked = nil
 }
 
-// Submit sends a request, whose bytes are raw, to the owner of its partition, or holds it while it
+// Submit sends a request, whose bytes are raw, to the owner of its partition, or parks it while it
 // cannot be sent. Enter must have allowed it. Submit returns the pipe that the shell must write, or
-// nil if the request is held. If ok is false, the pipe is full and nothing has happened.
+// nil if the request is parked. If ok is false, the pipe is full and nothing has happened.
 func (m *Machine) Submit(s *Session, r Request, raw []byte, now time.Duration) (p *Pipe, ok bool) {
 	n := m.owner[r.Partition]
 	if n == nil {
 		r.since = m.tableAt
-		m.hold(s, &r, raw, now)
+		m.park(s, &r, raw, now)
 		return nil, true
 	}
 	p = n.Pipe(s.lane)
-	if p.state != open || p.latch.refuses(r.Partition) || s.remote > 0 && p.overtakes(r.Partition) || p.mustHold(len(raw)) ||
+	if p.state != open || p.latch.refuses(r.Partition) || s.remote > 0 && p.overtakes(r.Partition) || p.mustPark(len(raw)) ||
 		p.later.writes > 0 && m.overtakesDeferred(p, &r, raw) || len(s.strays) > 0 && m.mayOvertakeStrays(s, p, now) {
 		r.since = m.outOfReach(p, now)
-		m.hold(s, &r, raw, now)
+		m.park(s, &r, raw, now)
 		return nil, true
 	}
 	if p.full(len(raw)) {
@@ -101,8 +101,8 @@ func (m *Machine) Submit(s *Session, r Request, raw []byte, now time.Duration) (
 	return p, true
 }
 
-// hold holds a new request that cannot be sent yet.
-func (m *Machine) hold(s *Session, r *Request, raw []byte, now time.Duration) {
+// park parks a new request that cannot be sent yet.
+func (m *Machine) park(s *Session, r *Request, raw []byte, now time.Duration) {
 	s.remote++
 	m.keep(r, raw, s.take(raw), now)
 }
@@ -129,7 +129,7 @@ func (m *Machine) SubmitTo(n *Node, r Request, raw []byte, body Body, now time.D
 	p = n.Pipe(s.lane)
 	fresh := r.since == 0 // what is sent again has nothing of its session on its way
 	if p.state != open || p.latch.on || m.overtakesDeferred(p, &r, raw) || fresh && s.remote > 1 && p.acked < p.latch.aheadUntil ||
-		m.mayOvertakeStrays(s, p, now) || p.mustHold(len(raw)) {
+		m.mayOvertakeStrays(s, p, now) || p.mustPark(len(raw)) {
 		r.since = max(r.since, m.outOfReach(p, now))
 		m.keep(&r, raw, body, now)
 		return nil
@@ -138,9 +138,9 @@ func (m *Machine) SubmitTo(n *Node, r Request, raw []byte, body Body, now time.D
 	return p
 }
 
-// Hold holds a request whose pipe is full, for a session that cannot wait for room any more. It
+// Park parks a request whose pipe is full, for a session that cannot wait for room any more. It
 // copies raw.
-func (m *Machine) Hold(r Request, raw []byte, now time.Duration) {
+func (m *Machine) Park(r Request, raw []byte, now time.Duration) {
 	r.Session.remote++
 	m.keep(&r, raw, nil, now)
 }

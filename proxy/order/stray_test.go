@@ -60,9 +60,9 @@ func TestStraysAreNotOvertaken(t *testing.T) {
 	h.now += time.Second
 	h.RetryTimer(h.now)
 	h.run() // the broken lane opens again
-	if !lost.IsOpen() || common.Inflight() != 3 || h.Holding() != 0 {
-		t.Errorf("lost lane open %v, %d requests in the other one, %d sessions hold; want true, 3, 0",
-			lost.IsOpen(), common.Inflight(), h.Holding())
+	if !lost.IsOpen() || common.Inflight() != 3 || h.Parking() != 0 {
+		t.Errorf("lost lane open %v, %d requests in the other one, %d sessions park; want true, 3, 0",
+			lost.IsOpen(), common.Inflight(), h.Parking())
 	}
 	if !h.Ask(common, Request{Session: s, Part: asker{}}, []byte("PING\r\n"), h.now) || len(s.strays) != 0 {
 		t.Error("the session waits for strays that are gone")

@@ -278,8 +278,8 @@ func (x *Rig) Finish() {
 	x.endSessions()
 	x.readAll()
 	x.JudgeAbsences(time.Now())
-	if n := x.tolerated["TRYAGAIN"]; n > 0 && x.Outage+x.stumbled < harness.HoldTime-time.Second {
-		x.Violate("%d commands were held for %v, though all keys were served again after %v", n, harness.HoldTime, x.Outage)
+	if n := x.tolerated["TRYAGAIN"]; n > 0 && x.Outage+x.stumbled < harness.ParkTime-time.Second {
+		x.Violate("%d commands were parked for %v, though all keys were served again after %v", n, harness.ParkTime, x.Outage)
 	}
 	x.report()
 }

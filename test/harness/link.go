@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// HoldTime is the longest time for which a proxy holds a command.
-	HoldTime = 5 * time.Second
-	// AnswerTime is the longest time that any command may take: the hold, the time to notice that a
+	// ParkTime is the longest time for which a proxy parks a command.
+	ParkTime = 5 * time.Second
+	// AnswerTime is the longest time that any command may take: the parking, the time to notice that a
 	// node is silent, and a margin for a busy machine.
-	AnswerTime = HoldTime + 5*time.Second
+	AnswerTime = ParkTime + 5*time.Second
 )
 
 // Link is a raw connection for goroutines other than the test's own. These must not call FailNow,

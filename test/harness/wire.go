@@ -12,7 +12,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// ReplyTimeout is how long a test waits for one reply. It is longer than HoldTime, so that a test
+// ReplyTimeout is how long a test waits for one reply. It is longer than ParkTime, so that a test
 // can tell a hang from a late answer.
 const ReplyTimeout = 10 * time.Second
 

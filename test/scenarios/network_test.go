@@ -20,7 +20,7 @@ func TestScenarioCutNodes(t *testing.T) {
 		island := []*harness.Member{s.C.Node(i % 3), s.C.Proxy(1)}
 		rest := s.allBut(island...)
 		s.Divide()
-		s.Outage = max(s.Outage, s.cutTime(i)) // commands are held, in vain
+		s.Outage = max(s.Outage, s.cutTime(i)) // commands are parked, in vain
 		harness.Cut(t, island, rest)
 		time.Sleep(s.cutTime(i)) // the length of the cut
 		s.step("healed cut of a node", nil, func() { harness.Heal(t, island, rest) })
@@ -40,7 +40,7 @@ func TestScenarioCutBetweenNodes(t *testing.T) {
 		one := []*harness.Member{s.C.Node(i % 3)}
 		others := s.allBut(append(one, s.C.ByRole("proxy")...)...)
 		s.Divide()
-		s.Outage = max(s.Outage, s.cutTime(i)) // commands are held, in vain
+		s.Outage = max(s.Outage, s.cutTime(i)) // commands are parked, in vain
 		harness.Cut(t, one, others)
 		time.Sleep(s.cutTime(i))
 		s.step("healed cut between nodes", nil, func() { harness.Heal(t, one, others) })
@@ -59,7 +59,7 @@ func TestScenarioCutProxy(t *testing.T) {
 	harness.Eventually(t, time.Minute, "the cluster has its level", func() bool { return s.Tables.Table().Level == ring.Level })
 	s.rounds(func(i int) {
 		before := s.Tables.Table().Epoch
-		s.Outage = max(s.Outage, s.cutTime(i)) // commands are held, in vain
+		s.Outage = max(s.Outage, s.cutTime(i)) // commands are parked, in vain
 		one, other := []*harness.Member{s.C.Node(i % 3)}, []*harness.Member{s.C.Proxy(i % 2)}
 		s.KeepsAll.Store(true)
 		s.step("cut of a proxy and a node, healed", one[0], func() {

@@ -54,7 +54,7 @@ func (h *shell) run() {
 
 var common = Lane{Kind: member.Common, Version: resp.RESP2}
 
-// submit sends a GET, unless the Machine holds it.
+// submit sends a GET, unless the Machine parks it.
 func (h *shell) submit(s *Session) {
 	h.t.Helper()
 	if !h.Enter(s, common) {
@@ -70,7 +70,7 @@ func (h *shell) submit(s *Session) {
 	h.run()
 }
 
-// Requests held because of an open pipe's latch have their full time, even if another pipe of that
+// Requests parked because of an open pipe's latch have their full time, even if another pipe of that
 // node has not opened for long.
 func TestLatchedPipeBesideAFailingOne(t *testing.T) {
 	h := newShell(t)
@@ -91,14 +91,14 @@ func TestLatchedPipeBesideAFailingOne(t *testing.T) {
 		h.submit(s)
 		sessions = append(sessions, s)
 	}
-	if h.Holding() != 21 {
-		t.Fatalf("%d sessions hold requests, want 21", h.Holding())
+	if h.Parking() != 21 {
+		t.Fatalf("%d sessions park requests, want 21", h.Parking())
 	}
 	h.now += 19 * time.Second
 	h.RetryTimer(h.now)
 	h.run()
-	if h.Holding() != 0 || len(h.failed) > 0 || p.Inflight() != 22 { // RETRY included
-		t.Errorf("%d sessions hold requests, %d were given up, %d are sent", h.Holding(), len(h.failed), p.Inflight())
+	if h.Parking() != 0 || len(h.failed) > 0 || p.Inflight() != 22 { // RETRY included
+		t.Errorf("%d sessions park requests, %d were given up, %d are sent", h.Parking(), len(h.failed), p.Inflight())
 	}
 	for _, s := range sessions {
 		if s.Outstanding() != 1 {
@@ -109,7 +109,7 @@ func TestLatchedPipeBesideAFailingOne(t *testing.T) {
 
 // A request that no node could take is given up after its time, and no longer counts as
 // outstanding.
-func TestHeldTooLong(t *testing.T) {
+func TestParkedTooLong(t *testing.T) {
 	h := newShell(t)
 	s := &Session{Owner: noOwner{}}
 	h.submit(s)
@@ -131,12 +131,12 @@ func TestHeldTooLong(t *testing.T) {
 	}
 }
 
-// poorOwner gets no memory for held requests.
+// poorOwner gets no memory for parked requests.
 type poorOwner struct{ noOwner }
 
 func (poorOwner) Keep(int) bool { return false }
 
-// A request that must be held fails if there is no memory for it, and no longer counts as
+// A request that must be parked fails if there is no memory for it, and no longer counts as
 // outstanding. Nobody knows the outcome of one that may have been executed.
 func TestNoMemoryToHold(t *testing.T) {
 	h := newShell(t)
@@ -148,7 +148,7 @@ func TestNoMemoryToHold(t *testing.T) {
 	h.Refused(p, Refusal{Epoch: 1}, h.now)
 	h.run()
 	h.submit(s) // the pipe is latched
-	if !slices.Equal(h.failed, []Outcome{NoMemory, NoMemory}) || s.Outstanding() != 0 || h.Counts.NotHeld != 2 {
+	if !slices.Equal(h.failed, []Outcome{NoMemory, NoMemory}) || s.Outstanding() != 0 || h.Counts.NotParked != 2 {
 		t.Errorf("outcomes %v, %d outstanding; want two refusals", h.failed, s.Outstanding())
 	}
 	begun := Request{Session: s, Origin: Origin{begun: true}}

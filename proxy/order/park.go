@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// held is a request that came back undone, or that no open pipe could take.
-type held struct {
+// parked is a request that came back undone, or that no open pipe could take.
+type parked struct {
 	Request
 	raw  []byte // its bytes, owned
 	body Body   // not nil: has the memory of raw
 }
 
-// heldRoom is about what a held request takes beside its bytes.
-const heldRoom = 192
+// parkedRoom is about what a parked request takes beside its bytes.
+const parkedRoom = 192
 
-// heldBytes returns what a held request takes that is not charged elsewhere.
-func heldBytes(raw []byte, body Body) int {
+// parkedBytes returns what a parked request takes that is not charged elsewhere.
+func parkedBytes(raw []byte, body Body) int {
 	if body != nil {
-		return heldRoom
+		return parkedRoom
 	}
-	return heldRoom + len(raw)
+	return parkedRoom + len(raw)
 }
 
-// let drops what is left of a held request, except for a body.
-func (h *held) let() { h.Session.Owner.Keep(-heldBytes(h.raw, h.body)) }
+// let drops what is left of a parked request, except for a body.
+func (h *parked) let() { h.Session.Owner.Keep(-parkedBytes(h.raw, h.body)) }
 
 // returned decides about a request whose pipe p broke. begun says that some of it was written. A
-// request that may have been executed and must not be executed twice fails; any other is held. raw
+// request that may have been executed and must not be executed twice fails; any other is parked. raw
 // is valid during the call. returned takes over the body.
 func (m *Machine) returned(r *Request, raw []byte, body Body, p *Pipe, begun bool, now time.Duration) {
 	if begun {
@@ -47,7 +47,7 @@ func (m *Machine) returned(r *Request, raw []byte, body Body, p *Pipe, begun boo
 	m.undone(r, raw, body, now)
 }
 
-// undone holds a request to be sent again, to whoever owns its partition then. See keep about raw
+// undone parks a request to be sent again, to whoever owns its partition then. See keep about raw
 // and body.
 func (m *Machine) undone(r *Request, raw []byte, body Body, now time.Duration) {
 	if r.asks {
@@ -66,7 +66,7 @@ func (m *Machine) fail(r *Request, why Outcome) {
 	m.act(Action{Kind: Fail, Outcome: why, Request: *r})
 }
 
-// keep holds a request until it can be sent again. The session sends nothing new meanwhile. keep
+// keep parks a request until it can be sent again. The session sends nothing new meanwhile. keep
 // copies raw, unless there is a body, which it takes over. The request fails if the session gets no
 // memory for it.
 func (m *Machine) keep(r *Request, raw []byte, body Body, now time.Duration) {
@@ -75,57 +75,57 @@ func (m *Machine) keep(r *Request, raw []byte, body Body, now time.Duration) {
 		release(body)
 		return
 	}
-	if !s.Owner.Keep(heldBytes(raw, body)) {
+	if !s.Owner.Keep(parkedBytes(raw, body)) {
 		release(body)
-		m.notHeld(r)
+		m.notParked(r)
 		return
 	}
 	if body == nil {
 		raw = bytes.Clone(raw)
 	}
-	m.Counts.Held++
+	m.Counts.Parked++
 	if r.since == 0 {
 		r.since = now
 	}
 	m.note(s)
-	s.held = append(s.held, held{*r, raw, body})
+	s.parked = append(s.parked, parked{*r, raw, body})
 	m.arm()
 }
 
-// notHeld fails a request for which there is no memory.
-func (m *Machine) notHeld(r *Request) {
+// notParked fails a request for which there is no memory.
+func (m *Machine) notParked(r *Request) {
 	if r.begun {
 		m.fail(r, Unknown)
 		return
 	}
-	m.Counts.NotHeld++
+	m.Counts.NotParked++
 	m.fail(r, NoMemory)
 }
 
-// retry sends the held requests of the session again, in the order of its commands, once all its
+// retry sends the parked requests of the session again, in the order of its commands, once all its
 // other requests have come back.
 func (m *Machine) retry(s *Session, now time.Duration) {
 	m.giveUp(s, now)
-	if s.closed || s.remote > len(s.held) && !m.broken.resendsEarly() {
+	if s.closed || s.remote > len(s.parked) && !m.broken.resendsEarly() {
 		return
 	}
-	slices.SortFunc(s.held, func(a, b held) int {
+	slices.SortFunc(s.parked, func(a, b parked) int {
 		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.ID, b.ID))
 	})
 	sent := 0
-	for sent < len(s.held) && m.resend(&s.held[sent], now) {
-		s.held[sent].let()
+	for sent < len(s.parked) && m.resend(&s.parked[sent], now) {
+		s.parked[sent].let()
 		sent++
 	}
-	s.held = slices.Delete(s.held, 0, sent)
+	s.parked = slices.Delete(s.parked, 0, sent)
 	if sent > 0 {
 		m.act(Action{Kind: Proceed, Session: s})
 	}
 }
 
-// giveUp fails the requests that were held for longer than the patience.
+// giveUp fails the requests that were parked for longer than the patience.
 func (m *Machine) giveUp(s *Session, now time.Duration) {
-	s.held = slices.DeleteFunc(s.held, func(h held) bool {
+	s.parked = slices.DeleteFunc(s.parked, func(h parked) bool {
 		if now-h.since <= m.patience {
 			return false
 		}
@@ -134,15 +134,15 @@ func (m *Machine) giveUp(s *Session, now time.Duration) {
 		if h.begun {
 			m.fail(&h.Request, Unknown)
 		} else {
-			m.Counts.HeldTooLong++
+			m.Counts.ParkedTooLong++
 			m.fail(&h.Request, TooLate)
 		}
 		return true
 	})
 }
 
-// resend reports whether a held request was sent.
-func (m *Machine) resend(h *held, now time.Duration) bool {
+// resend reports whether a parked request was sent.
+func (m *Machine) resend(h *parked, now time.Duration) bool {
 	to := m.owner[h.Partition]
 	if part, ok := h.Part.(Scattered); ok {
 		owners, one := m.owners(part.Partitions(h.raw))
@@ -170,9 +170,9 @@ func (m *Machine) owners(partitions []uint16) (owners []*Node, one bool) {
 	return owners, one
 }
 
-// resendApart replaces a held request by one for each owner. It reports whether it did. It sends
+// resendApart replaces a parked request by one for each owner. It reports whether it did. It sends
 // nothing unless the pipes to all owners are ready, so that the session's order is kept.
-func (m *Machine) resendApart(h *held, part Scattered, owners []*Node, now time.Duration) bool {
+func (m *Machine) resendApart(h *parked, part Scattered, owners []*Node, now time.Duration) bool {
 	s := h.Session
 	for _, n := range owners {
 		if m.ready(h, n, now) == nil {
@@ -195,8 +195,8 @@ func (m *Machine) resendApart(h *held, part Scattered, owners []*Node, now time.
 	return true
 }
 
-// ready returns the pipe to the node if a held request can be sent on it now, or nil.
-func (m *Machine) ready(h *held, n *Node, now time.Duration) *Pipe {
+// ready returns the pipe to the node if a parked request can be sent on it now, or nil.
+func (m *Machine) ready(h *parked, n *Node, now time.Duration) *Pipe {
 	if n == nil {
 		return nil
 	}
@@ -206,22 +206,22 @@ func (m *Machine) ready(h *held, n *Node, now time.Duration) *Pipe {
 		m.open(p, now)
 		return nil
 	}
-	if p.mustHold(size) || m.mayOvertakeStrays(s, p, now) || m.overtakesDeferred(p, &h.Request, h.raw) || p.full(size) ||
+	if p.mustPark(size) || m.mayOvertakeStrays(s, p, now) || m.overtakesDeferred(p, &h.Request, h.raw) || p.full(size) ||
 		!m.unlatch(p, now) || p.full(size) { // unlatch may have sent something
 		return nil
 	}
 	return p
 }
 
-// note enters a session into the list of those that hold requests.
+// note enters a session into the list of those that park requests.
 func (m *Machine) note(s *Session) {
 	if !s.listed {
 		s.listed = true
-		m.holding = append(m.holding, s)
+		m.parking = append(m.parking, s)
 	}
 }
 
-// arm schedules the next retry of all held requests. The pause grows from one to the next.
+// arm schedules the next retry of all parked requests. The pause grows from one to the next.
 func (m *Machine) arm() {
 	if !m.armed {
 		m.armed = true
@@ -233,7 +233,7 @@ func (m *Machine) arm() {
 func (m *Machine) RetryTimer(now time.Duration) {
 	m.armed = false
 	m.retryPause = min(2*m.retryPause, RetryEvery)
-	m.retryHeld(now)
+	m.retryParked(now)
 }
 
 // retrySoon makes the pauses between retries small again.
@@ -244,19 +244,19 @@ func (m *Machine) retrySoon() {
 	}
 }
 
-// retryHeld retries the held requests of all sessions. It is called when the timer has run down,
+// retryParked retries the parked requests of all sessions. It is called when the timer has run down,
 // when a pipe has opened and when a table was installed.
-func (m *Machine) retryHeld(now time.Duration) {
-	holding := m.holding
-	m.holding = nil
-	for _, s := range holding {
+func (m *Machine) retryParked(now time.Duration) {
+	parking := m.parking
+	m.parking = nil
+	for _, s := range parking {
 		s.listed = false
 		m.retry(s, now)
-		if len(s.held) > 0 {
+		if len(s.parked) > 0 {
 			m.note(s)
 		}
 	}
-	if len(m.holding) > 0 {
+	if len(m.parking) > 0 {
 		m.arm()
 	} else {
 		m.retryPause = retryFirst

@@ -24,30 +24,30 @@ func (b *budget) Charge(n int64) bool {
 
 func (b *budget) Refund(n int64) { b.used.Add(-n) }
 
-// Held requests count as memory of their clients. Beyond the limit they are refused, and nothing
+// Parked requests count as memory of their clients. Beyond the limit they are refused, and nothing
 // else is lost.
 func TestHeldRequestsAreCharged(t *testing.T) {
 	const clients, size, fit = 12, 500 << 10, 6
-	room := &budget{most: (fit+1)*size + size*3/4} // a request is in its connection's buffer too until it is held
-	c := newCluster(t, 2, oneLoop(t), func(cfg *Config) { cfg.Buffers, cfg.Hold = room, time.Minute })
+	room := &budget{most: (fit+1)*size + size*3/4} // a request is in its connection's buffer too until it is parked
+	c := newCluster(t, 2, oneLoop(t), func(cfg *Config) { cfg.Buffers, cfg.Patience = room, time.Minute })
 	dead, alive := key(0, 2), key(1, 2)
 	c.nodes[0].ln.Close()
 	all := make([]*conn, clients)
 	for i := range all {
 		all[i] = c.dial()
 		all[i].send("SET " + dead + " " + strings.Repeat("x", size))
-		eventually(t, "the request is held or refused", func() bool {
+		eventually(t, "the request is parked or refused", func() bool {
 			s := c.stats()
-			return s.Holding+int(s.NotHeld) == i+1 && s.Buffers < int64((s.Holding+1)*size)
+			return s.Parking+int(s.NotParked) == i+1 && s.Buffers < int64((s.Parking+1)*size)
 		})
-		if s := c.stats(); s.Buffers < int64(s.Holding*size) {
-			t.Fatalf("%d held requests of %d bytes are charged as %d bytes", s.Holding, size, s.Buffers)
+		if s := c.stats(); s.Buffers < int64(s.Parking*size) {
+			t.Fatalf("%d parked requests of %d bytes are charged as %d bytes", s.Parking, size, s.Buffers)
 		}
 	}
-	if s := c.stats(); s.Holding != fit {
-		t.Errorf("%d requests are held, and %d were refused", s.Holding, s.NotHeld)
+	if s := c.stats(); s.Parking != fit {
+		t.Errorf("%d requests are parked, and %d were refused", s.Parking, s.NotParked)
 	}
-	refused := strings.TrimSuffix(string(errNotHeld), "\r\n")
+	refused := strings.TrimSuffix(string(errNotParked), "\r\n")
 	for _, cl := range all[fit:] {
 		cl.want(refused)
 		cl.send("SET "+alive+" 1", "GET "+alive)
@@ -60,14 +60,14 @@ func TestHeldRequestsAreCharged(t *testing.T) {
 	eventually(t, "the memory is free again", func() bool { return c.stats().Buffers < size })
 }
 
-// A client that disconnects takes the memory of its held requests with it.
+// A client that disconnects takes the memory of its parked requests with it.
 func TestHeldRequestsOfDisconnectedClient(t *testing.T) {
 	const size = 500 << 10
 	c := newCluster(t, 1, oneLoop(t))
 	c.nodes[0].ln.Close()
 	cl := c.dial()
 	cl.send("SET k " + strings.Repeat("x", size))
-	eventually(t, "the request is held", func() bool { return c.stats().Buffers > size })
+	eventually(t, "the request is parked", func() bool { return c.stats().Buffers > size })
 	if err := cl.Conn.(*net.TCPConn).SetLinger(0); err != nil { // a reset is noticed though nothing is read
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestHeldRequestsOfDisconnectedClient(t *testing.T) {
 // reach every node.
 func TestPipesShareALimit(t *testing.T) {
 	const most, size, busy, each = 2 << 20, 500 << 10, 3, 4
-	c := newCluster(t, busy+1, oneLoop(t), func(cfg *Config) { cfg.PipeBuffers, cfg.Hold = most, time.Minute })
+	c := newCluster(t, busy+1, oneLoop(t), func(cfg *Config) { cfg.PipeBuffers, cfg.Patience = most, time.Minute })
 	gate := make(chan struct{})
 	for _, n := range c.nodes[:busy] {
 		n.set(func(n *fakeNode) { n.gate = gate })
