@@ -58,6 +58,7 @@ var allowed = map[string][]string{
 	"node/stream": {
 		"internal/member", "internal/resp", "node/engine", "node/ownership", "node/replica", "ring",
 	},
+	"node/data/shape": {"node/engine"},
 	"node/data/strings": {
 		"internal/resp", "internal/command", "internal/rdb", "internal/lcs", "node/engine",
 		"node/exec",
@@ -135,6 +136,7 @@ var forbidden = []struct{ from, to, because string }{
 	{"node/measure", "node", "the node reports events to what measures it, which knows no node"},
 	{"node/crew", "*", "work is functions: whose it is and what becomes of the result, the node knows"},
 	{"node/exec", "node", "a handler sees its node as a Host, so that a family of commands needs no node to be read"},
+	{"node/data/shape", "node/exec", "shapes of values know no command: they are tested beside maps and slices, without requests"},
 	{"node/data/keys", "node/data/strings", "commands on keys of any type ask the Type, and know no type by name"},
 	{"node/data/strings", "internal/netloop", "a handler appends to its request's output; sockets are the dispatcher's"},
 	{"node/data/strings", "ring",

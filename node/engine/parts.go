@@ -475,3 +475,7 @@ func (v *values) nextIncarnation() uint32 {
 func (v *values) takePart(n int) handle { return v.s.slabs.take(partCells, v.s.e.classes.of(n)) }
 
 func (e *Engine) headClass() int { return e.classes.of(int(headSize)) }
+
+// Hash is a hash of bytes that is the same on all nodes of a cluster while the value lives, and that
+// clients cannot know.
+func (v Parts) Hash(b []byte) uint64 { return hash(v.t.s.seed.Load(), b) }

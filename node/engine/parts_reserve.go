@@ -32,10 +32,10 @@ func (t Txn) Reserve(r Room) error {
 	return err
 }
 
-// Reserve is Txn.Reserve for one part of v of n bytes.
-func (v Parts) Reserve(n int) error {
-	parts, spared := [1]int{n}, [1]Parts{v}
-	return v.t.Reserve(Room{Parts: parts[:], Spared: spared[:]})
+// Reserve is Txn.Reserve for parts of v of these sizes.
+func (v Parts) Reserve(sizes ...int) error {
+	spared := [1]Parts{v}
+	return v.t.Reserve(Room{Parts: sizes, Spared: spared[:]})
 }
 
 // need is how many free cells of a class are wanted.

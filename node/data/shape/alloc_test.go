@@ -1,0 +1,72 @@
+package shape
+
+import (
+	"fmt"
+	"testing"
+)
+
+// Commands on a table allocate nothing on the heap.
+func TestTableAllocatesNothing(t *testing.T) {
+	e := openEngine(t, 64<<20)
+	x := e.Lock(1, 1)
+	defer x.Unlock()
+	table, w := makeTable(t, x, "hash", 2), Work{}
+	var element [2][]byte
+	set := func(key, value []byte, at int64) {
+		element[0], element[1] = key, value
+		if err := table.Reserve(&w, element[:], at != 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := table.Set(key, value, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 5000 {
+		set(fmt.Append(nil, "field:", i), []byte("value"), 0)
+	}
+	key, value, long, sum := []byte("field:17"), []byte("another value"), modelBytes(1, 300), 0
+	for name, command := range map[string]func(){
+		"Get":           func() { e, _ := table.Get(key); sum += e.Value.Len() },
+		"Set":           func() { set(key, value, 0); set(key, value[:3], 100) },
+		"Set of a part": func() { set(key, long, 0) },
+		"Random": func() {
+			e, _ := table.Random(func(n uint32) uint32 { return uint32(len(value)) % n })
+			sum += e.Key.Len()
+		},
+		"Scan":   func() { table.Scan(5<<20, 20, func(e Element) { sum += e.Value.Len() }) },
+		"Delete": func() { table.Delete(key); set(key, value, 0) },
+	} {
+		if got := testing.AllocsPerRun(100, command); got != 0 {
+			t.Errorf("%s allocates %.1f times", name, got)
+		}
+	}
+}
+
+// Commands on a packed value allocate nothing on the heap.
+func TestPackedAllocatesNothing(t *testing.T) {
+	x := Pack{}
+	x.Open(&PackedHash, nil, 1)
+	for i := range 20 {
+		if !x.Insert(i, 0, fmt.Append(nil, "field:", i), []byte("value")) {
+			t.Fatal("the limit was reached")
+		}
+	}
+	value := append([]byte(nil), x.Bytes()...)
+	keys, at := [][]byte{[]byte("field:17"), []byte("field:3"), []byte("no")}, make([]int, 3)
+	new, sum := []byte("12345678"), 0
+	if got := testing.AllocsPerRun(100, func() {
+		p := ReadPacked(&PackedHash, value)
+		p.Find(keys, at)
+		sum += p.Item(at[0], 1).Len()
+		x.Open(&PackedHash, value, 1)
+		x.Replace(at[1], 1, new)
+		x.SetExpireAt(at[1], 100)
+		x.Insert(x.Len(), 0, new, new)
+		x.Delete(0)
+		if err := CheckPacked(&PackedHash, x.Bytes()); err != nil {
+			t.Error(err)
+		}
+	}); got != 0 {
+		t.Errorf("commands on a packed value allocate %.1f times", got)
+	}
+}

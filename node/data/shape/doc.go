@@ -1,0 +1,87 @@
+// Package shape has the three forms that the values of types other than string are built of: packed,
+// table and tree. It knows no command and no type: a hash is a table of fields and values, a sorted
+// set a ranked tree and a table of its members, a list a tree without ranks.
+//
+//	record: header │ key │ packed value          small: up to 1,024 bytes and 128 entries
+//	record: header │ key │ root ─> head          big: a value with parts (node/engine/parts.go)
+//	                                ├─ plane of blocks  ─┐
+//	                                │                    ├ Table: element by key, any element
+//	                                ├─ plane of strings ─┤
+//	                                │                    ├ Tree: entry by position, or in order
+//	                                ├─ plane of leaves  ─┤
+//	                                └─ plane of nodes   ─┘
+//
+// # Terms
+//
+//   - item: one string as it is stored (item.go). The decimal of an integer takes 0 to 8 bytes.
+//   - entry: the items that belong together, one to three, and what its shape has in front of them.
+//   - block: entries in one piece of memory (block.go). A packed value is a block, and so are the
+//     buckets of a table and the leaves of a tree.
+//   - element: an entry of a table, found by its key, which is its first item.
+//   - rank: 8 bytes by which a tree is ordered, as an unsigned number. A sorted set makes them of its
+//     scores.
+//   - away: said of a string that is too long for its block. It is a part of its own, and the block
+//     has its number.
+//
+// # How they are used
+//
+// A packed value is changed in a copy (Pack), which replaces the record's value when it is done. A
+// command that names several keys finds them in one pass (Packed.Find). A change that would exceed
+// the limits is refused; the type then makes a value with parts. It goes back when Packed.Small would
+// hold.
+//
+// A Table or Tree is made for each command, of the value and of the planes and own bytes that the type
+// gives to it. Several shapes of one value share the plane of strings.
+//
+//	t := shape.Table{V: v, Blocks: 0, Away: 1, Items: 2, Now: now}
+//	if err := t.Reserve(work, args, false); err != nil { ... }   // memory for all of them, or an error
+//	for ... { added, _ := t.Set(field, value, 0) }
+//
+// # Invariants
+//
+//   - Memory is taken before the first change. Table.Reserve takes it for any number of elements.
+//     Tree.InsertAt, Insert and Replace take it for one entry. Deletions take only free cells, so
+//     they evict nothing and cannot fail.
+//   - An operation on an element changes two blocks at most, and a block has at most maxBlock bytes.
+//     An operation on an entry of a tree changes the leaf, a neighbour of it, and as much on each
+//     level above. Table.Reserve splits as many blocks as the elements are worth.
+//     DeleteSome, Expire, Each, Scan and Walk stop where the caller says, or after a block.
+//   - Bytes of peers and payloads become a packed value only through CheckPacked. A value with parts
+//     is never taken over as bytes: its elements are set one by one.
+//   - Numbers of blocks of a table have no gaps. An entry is in the block that its hash names; the
+//     hash is the engine's, so it is the same on all nodes and unknown to clients.
+//   - Of a tree no leaf and no node is empty, and only the root may have one child for long.
+//   - Views (Item, Element, Entry) are valid until the next call that may change the value.
+//   - Nothing here allocates on the Go heap, with the exception of errors and of pins.
+//   - Check walks through all of a table or tree; tests call it. The tests of this package run random
+//     changes beside a map or a slice, with memory and without.
+//
+// # Time
+//
+// Elements of a table, and entries of a packed hash, may have a time when they expire. It takes 6
+// bytes, and a byte in each entry of a block that has any. An expired element is absent for Get, Has,
+// Each, Scan and Random, and new for Set; Len counts it until Expire has removed it. Times are
+// relative to the value's base, so a copy on another node shifts one word.
+//
+// # Why a table has blocks
+//
+// The alternative is a cell for each element, found by a table of hashes and numbers. It was measured
+// beside the blocks (BenchmarkTable; two busy processors; a hash of n elements, payload is field +
+// value). Bytes are those beyond the payload: of the value, and with what is free on its pages.
+//
+//	                    8+8, 1 M       16+32, 1 M     8+8, 10 M      16+32, 10 M
+//	                    blocks cells   blocks cells   blocks cells   blocks cells
+//	bytes an element       4.4  28.9      5.8  28.9      4.4  28.9      5.8  28.9
+//	with free cells        9.7  33.1     11.4  32.9      7.7  31.2     12.5  31.2
+//	read, ns               237   468      482   582      497   880      770  1167
+//	read a miss, ns        190   120      396   128      488   386      703   478
+//	update, ns             273   478      535   504      683   869      964   903
+//	insert, ns             540   376      885   553      890   679     1099   846
+//	delete, ns             349   156      789   244      392   419     1166   359
+//	any element, ns        281   173      604   163      826   233     1335   226
+//
+// Blocks take 23 to 25 bytes less an element, for which reads are faster, since they touch one cell
+// less, and insertions and deletions up to twice as slow, since they move the block. Free cells are
+// compacted when memory is wanted. Blocks that grow in steps of 32, 48 and 64 bytes moved less often,
+// but took 0.6 to 1.4 bytes more an element and were not measurably faster.
+package shape

@@ -1,0 +1,277 @@
+package shape
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
+
+// Work is memory that changes of values need meanwhile. Each loop has one, so that a change
+// allocates nothing.
+type Work struct {
+	touched []touched
+	sizes   []int
+}
+
+// touched is a block that gets elements of so many bytes.
+type touched struct {
+	bucket, bytes, count int
+}
+
+// Reserve takes the memory for elements that are to be set: their keys, or key, value, key, value
+// ... if the table has two items. expire: they may get a time. Then each Set succeeds once, in any
+// order. Other changes of the value are not to be made in between. After an error the table is as it
+// was.
+func (t *Table) Reserve(w *Work, elements [][]byte, expire bool) error {
+	count, total := len(elements)/t.Items, 0
+	for i := 0; i < len(elements); i += t.Items {
+		total += t.cost(elements[i:i+t.Items], expire, nil)
+	}
+	if err := t.growFor(count, total); err != nil {
+		return err
+	}
+	n := t.V.Len(t.Blocks)
+	w.touched, w.sizes = w.touched[:0], w.sizes[:0]
+	for i := 0; i < len(elements); i += t.Items {
+		b := bucket(t.V.Hash(elements[i]), n)
+		w.touched = append(w.touched, touched{b, t.cost(elements[i:i+t.Items], expire, &w.sizes), 1})
+	}
+	if count > 1 {
+		w.gather()
+	}
+	if err := t.wantBlocks(w, elements, expire); err != nil {
+		return err
+	}
+	if len(w.sizes) > 0 {
+		if err := t.V.Reserve(w.sizes...); err != nil {
+			return err
+		}
+	}
+	for _, x := range w.touched {
+		if x.bytes == 0 {
+			continue
+		}
+		if _, err := grow(t.V, t.Blocks, x.bucket, x.bytes); err != nil {
+			return err // only if the caller has reserved for others meanwhile
+		}
+	}
+	return nil
+}
+
+// cost is how many bytes an element takes in its block at most. The parts that it needs are appended
+// to sizes, unless that is nil.
+func (t *Table) cost(element [][]byte, expire bool, sizes *[]int) int {
+	cost := tagFront + t.Items
+	for _, s := range element {
+		if len(s) <= maxInside {
+			cost += len(s)
+			continue
+		}
+		cost += awayNumber
+		if sizes != nil {
+			*sizes = append(*sizes, awaySize(len(s)))
+		}
+	}
+	if expire {
+		cost += 1 + expirySize
+	}
+	return cost
+}
+
+// gather makes one of what concerns the same block.
+func (w *Work) gather() {
+	slices.SortFunc(w.touched, func(a, b touched) int { return a.bucket - b.bucket })
+	last := 0
+	for _, x := range w.touched[1:] {
+		if x.bucket == w.touched[last].bucket {
+			w.touched[last].bytes += x.bytes
+			w.touched[last].count++
+			continue
+		}
+		last++
+		w.touched[last] = x
+	}
+	w.touched = w.touched[:last+1]
+}
+
+// wantBlocks puts into w how long each touched block becomes, 0 for one that is long enough.
+func (t *Table) wantBlocks(w *Work, elements [][]byte, expire bool) error {
+	crowded := false
+	for i := range w.touched {
+		x := &w.touched[i]
+		b := block(t.V.Part(t.Blocks, x.bucket))
+		need := b.need() + x.bytes
+		switch {
+		case expire && b.items() == t.Items:
+			need += b.count() // for an item more
+		case !expire && b.items() > t.Items:
+			need += x.count
+		}
+		if need > crowdedAt {
+			crowded = true
+			perEntry := tagFront + maxItems + t.Items*max(awayNumber, 8) + expirySize
+			need = max(b.need()+b.count(), crowdedAt) + x.count*perEntry
+			if need > maxBlock {
+				return ErrCrowded
+			}
+		}
+		x.bytes = 0
+		if need > len(b) {
+			x.bytes = need
+			w.sizes = append(w.sizes, x.bytes)
+		}
+	}
+	if crowded {
+		for _, s := range elements {
+			if len(s) <= maxInside {
+				w.sizes = append(w.sizes, awaySize(len(s)))
+			}
+		}
+	}
+	return nil
+}
+
+// Set gives a key a value, which is nil in a table of one item, and a time when the element expires:
+// unix milliseconds, 0 for never. Reserve was called for it. It reports whether the key is new.
+// engine.ErrMemory: nothing was reserved, and nothing has changed.
+func (t *Table) Set(key, value []byte, expireAt int64) (added bool, err error) {
+	h := t.V.Hash(key)
+	number := bucket(h, t.V.Len(t.Blocks))
+	b := block(t.V.Edit(t.Blocks, number))
+	k := probeOf(key)
+	at, found := t.find(b, tagOf(h), &k)
+	state := t.state()
+	if expireAt != 0 && b.items() == t.Items {
+		if b.need()+b.count() > len(b) {
+			return false, engine.ErrMemory
+		}
+		b.widen()
+		state.addBytes(b.count())
+	}
+	if found {
+		added = t.isDue(t.expireAt(b, at))
+		return added, t.replace(b, at, value, expireAt)
+	}
+	probes := [2]probe{k}
+	if t.Items > 1 {
+		probes[1] = probeOf(value)
+	}
+	size, err := t.inside(b, probes[:t.Items], expireAt != 0)
+	if err != nil {
+		return false, err
+	}
+	slot, off := b.open(at.entry, size)
+	slot[0] = tagOf(h)
+	off = putItems(b, slot[tagFront:], off, probes[:t.Items])
+	t.putExpiry(b, slot[tagFront:], off, expireAt)
+	state.addCount(1)
+	state.addBytes(size + len(slot))
+	if expireAt != 0 {
+		state.addExpiring(1)
+	}
+	state.note(b.count())
+	return true, nil
+}
+
+// inside decides which strings of a new entry stand in the block, and returns how many bytes it has
+// besides its slot. The others become parts, whose numbers the probes have then.
+func (t *Table) inside(b block, probes []probe, expires bool) (size int, err error) {
+	size = t.sizeOf(b, probes, expires)
+	if b.need()+b.slotLen()+size > crowdedAt {
+		for i := range probes {
+			if probes[i].size() > 8 {
+				probes[i].code = codeAway
+			}
+		}
+		size = t.sizeOf(b, probes, expires)
+	}
+	if b.need()+b.slotLen()+size > len(b) {
+		return 0, engine.ErrMemory
+	}
+	return size, moveOut(t.V, t.Away, probes)
+}
+
+func (t *Table) sizeOf(b block, probes []probe, expires bool) (size int) {
+	for i := range probes {
+		if len(probes[i].s) > maxInside {
+			probes[i].code = codeAway
+		}
+		size += probes[i].size()
+	}
+	if expires {
+		size += expirySize
+	}
+	return size
+}
+
+// putExpiry writes the time of an entry, if its block has such items.
+func (t *Table) putExpiry(b block, codes []byte, off int, expireAt int64) {
+	switch {
+	case len(codes) == t.Items:
+	case expireAt == 0:
+		codes[t.Items] = codeNone
+	default:
+		codes[t.Items] = codeInt + expirySize
+		putTime(b[off:off+expirySize], expireAt-t.V.Base())
+	}
+}
+
+// replace gives an entry another value and expiry.
+func (t *Table) replace(b block, at place, value []byte, expireAt int64) error {
+	old := t.entryOf(b, at)
+	probes := [1]probe{}
+	n := t.Items - 1
+	if n > 0 {
+		probes[0] = probeOf(value)
+	}
+	size := t.sizeOf(b, probes[:n], expireAt != 0)
+	rest := b.need() - old.rest
+	if rest+size > crowdedAt && n > 0 && probes[0].size() > 8 {
+		probes[0].code = codeAway
+		size = t.sizeOf(b, probes[:n], expireAt != 0)
+	}
+	if rest+size > len(b) {
+		return engine.ErrMemory
+	}
+	if err := moveOut(t.V, t.Away, probes[:n]); err != nil {
+		return err
+	}
+	if n > 0 && old.valueCode == codeAway {
+		t.V.Free(t.Away, int(binary.LittleEndian.Uint32(b[old.off:])))
+	}
+	b.stretch(old.off, old.rest, size)
+	codes := b.slot(at.entry)[tagFront:]
+	off := putItems(b, codes[1:], old.off, probes[:n])
+	t.putExpiry(b, codes, off, expireAt)
+	state := t.state()
+	state.addBytes(size - old.rest)
+	if expireAt != 0 {
+		state.addExpiring(1)
+	}
+	if old.expires {
+		state.addExpiring(-1)
+	}
+	return nil
+}
+
+// entry is what an entry has behind its key.
+type entry struct {
+	off       int // where it begins
+	rest      int // bytes
+	valueCode byte
+	expires   bool
+}
+
+func (t *Table) entryOf(b block, at place) (e entry) {
+	codes := b.slot(at.entry)[tagFront:]
+	e.off = at.off + int(stored[codes[0]])
+	for _, code := range codes[1:] {
+		e.rest += int(stored[code])
+	}
+	if t.Items > 1 {
+		e.valueCode = codes[1]
+	}
+	e.expires = len(codes) > t.Items && codes[t.Items] != codeNone
+	return e
+}

@@ -1,0 +1,235 @@
+package shape
+
+import (
+	"encoding/binary"
+)
+
+// Each change of a tree takes its memory before it changes what the tree has. After
+// engine.ErrMemory the entries are as they were.
+
+// InsertAt inserts an entry at a position of a tree without ranks, in front of the one that stands
+// there. second is nil if the tree has one item.
+func (t *Tree) InsertAt(position int, first, second []byte) error {
+	return t.insert(position, 0, first, second)
+}
+
+// Insert inserts an entry into a ranked tree, in its order, and returns its position. added is false
+// if it is there already: nothing has changed then, and second is not looked at.
+func (t *Tree) Insert(rank uint64, first, second []byte) (position int, added bool, err error) {
+	if t.Len() > 0 {
+		w, found := t.search(rank, first)
+		position = t.position(&w)
+		if found {
+			return position, false, nil
+		}
+	}
+	err = t.insert(position, rank, first, second)
+	return position, err == nil, err
+}
+
+// newEntry is an entry that is to be stored.
+type newEntry struct {
+	rank   uint64
+	probes [2]probe
+	items  int
+	size   int // bytes in its leaf, besides its slot
+}
+
+func (t *Tree) newEntry(rank uint64, first, second []byte) (x newEntry) {
+	x.rank, x.items = rank, t.Items
+	x.probes[0] = t.probe(first)
+	if t.Items > 1 {
+		x.probes[1] = t.probe(second)
+	}
+	for i := range x.items {
+		x.size += x.probes[i].size()
+	}
+	return x
+}
+
+// probe is probeOf a string that becomes a part if it is too long for a leaf of the tree.
+func (t *Tree) probe(s []byte) probe {
+	p := probeOf(s)
+	if t.Ranked && len(s) > maxInRanked {
+		p.code = codeAway
+	}
+	return p
+}
+
+func (t *Tree) insert(position int, rank uint64, first, second []byte) error {
+	x := t.newEntry(rank, first, second)
+	if t.Len() == 0 {
+		if err := t.firstLeaf(); err != nil {
+			return err
+		}
+	}
+	w, b, err := t.makeRoom(position, &x)
+	if err != nil {
+		return err
+	}
+	if err := moveOut(t.V, t.Away, x.probes[:x.items]); err != nil {
+		return err
+	}
+	slot, off := b.open(w.entry, x.size)
+	if t.Ranked {
+		binary.LittleEndian.PutUint64(slot, rank)
+	}
+	putItems(b, slot[b.front():], off, x.probes[:x.items])
+	t.weigh(&w, 1, x.size+len(slot))
+	return nil
+}
+
+// firstLeaf gives an empty tree its leaf.
+func (t *Tree) firstLeaf() error {
+	if t.V.Count(t.Leaves) > 0 {
+		return nil // an insertion before has failed
+	}
+	size := blockHead + t.front() + t.Items
+	if err := t.V.Reserve(size); err != nil {
+		return err
+	}
+	number, b, err := t.V.Add(t.Leaves, size)
+	if err == nil {
+		initBlock(b, t.front(), t.Items)
+		t.state().setRoot(number, 0)
+	}
+	return err
+}
+
+// makeRoom reserves what an entry takes at a position, and splits leaf and nodes for it. It returns
+// the way there, and the leaf.
+func (t *Tree) makeRoom(position int, x *newEntry) (w way, b block, err error) {
+	for {
+		if t.Ranked && t.Len() > 0 {
+			w, _ = t.search(x.rank, x.probes[0].s)
+		} else {
+			w = t.to(position)
+		}
+		b = block(t.V.Part(t.Leaves, w.leaf))
+		need := b.need() + b.slotLen() + x.size
+		if need <= t.maxLeaf() && b.count() < mostInLeaf || b.count() == 0 {
+			b, err = t.reserveIn(w.leaf, need, x.probes[:x.items])
+			return w, b, err
+		}
+		if err := t.splitFor(&w, b); err != nil {
+			return w, nil, err
+		}
+	}
+}
+
+// reserveIn reserves n bytes for a leaf, and the parts of items that do not stand in it, and moves
+// the leaf to a cell that is long enough.
+func (t *Tree) reserveIn(leaf, n int, probes []probe) (b block, err error) {
+	var sizes [3]int
+	count := 0
+	b = t.V.Part(t.Leaves, leaf)
+	if n > len(b) {
+		sizes[count] = n
+		count++
+	}
+	for i := range probes {
+		if probes[i].code == codeAway {
+			sizes[count] = awaySize(len(probes[i].s))
+			count++
+		}
+	}
+	if count > 0 {
+		if err := t.V.Reserve(sizes[:count]...); err != nil {
+			return nil, err
+		}
+	}
+	return grow(t.V, t.Leaves, leaf, n)
+}
+
+// weigh notes that the leaf of a way has so many entries and bytes more.
+func (t *Tree) weigh(w *way, entries, bytes int) {
+	for _, x := range w.nodes[:w.height] {
+		node(t.V.Edit(t.Nodes, x.node)).addWeight(x.child, entries)
+	}
+	s := t.state()
+	s.addCount(entries)
+	s.addBytes(bytes)
+}
+
+// Replace gives the entry at a position another i-th string. In a ranked tree that is not the first
+// one.
+func (t *Tree) Replace(position, i int, s []byte) error {
+	p := [1]probe{t.probe(s)}
+	for {
+		w := t.to(position)
+		b := block(t.V.Part(t.Leaves, w.leaf))
+		off := b.offset(w.entry)
+		code, old := b.item(w.entry, off, i)
+		need := b.need() + p[0].size() - len(old)
+		if need > t.maxLeaf() && b.count() > 1 {
+			if err := t.splitFor(&w, b); err != nil {
+				return err
+			}
+			continue
+		}
+		b, err := t.reserveIn(w.leaf, need, p[:])
+		if err != nil {
+			return err
+		}
+		if err := moveOut(t.V, t.Away, p[:]); err != nil {
+			return err
+		}
+		_, old = b.item(w.entry, off, i)
+		if code == codeAway {
+			t.V.Free(t.Away, int(binary.LittleEndian.Uint32(old)))
+		}
+		at := off
+		for _, code := range b.slot(w.entry)[b.front():][:i] {
+			at += int(stored[code])
+		}
+		t.state().addBytes(p[0].size() - len(old))
+		b.stretch(at, len(old), p[0].size())
+		putItems(b, b.slot(w.entry)[b.front()+i:], at, p[:])
+		fit(t.V, t.Leaves, w.leaf)
+		return nil
+	}
+}
+
+// Delete removes the entry at a position.
+func (t *Tree) Delete(position int) { t.DeleteSome(position, 1) }
+
+// DeleteSome removes up to n entries from a position on, those of one leaf, and returns how many it
+// has removed: at least one, if there is one.
+func (t *Tree) DeleteSome(position, n int) int {
+	if position >= t.Len() || n <= 0 {
+		return 0
+	}
+	w := t.to(position)
+	b := block(t.V.Edit(t.Leaves, w.leaf))
+	from := w.entry
+	to := min(from+n, b.count())
+	off := b.offset(from)
+	size := t.freeAway(b, from, to, off)
+	t.weigh(&w, from-to, -size-(to-from)*b.slotLen())
+	if to-from == b.count() {
+		t.V.Free(t.Leaves, w.leaf)
+		if w.height > 0 {
+			t.dropChild(&w, w.height-1, w.nodes[w.height-1].child)
+		}
+		return to - from
+	}
+	b.cut(from, to, off, size)
+	if !t.mergeLeaf(&w) {
+		fit(t.V, t.Leaves, w.leaf)
+	}
+	return to - from
+}
+
+// freeAway frees the parts of entries whose bytes begin at off, and returns how many bytes they have.
+func (t *Tree) freeAway(b block, from, to, off int) (size int) {
+	begin := off
+	for e := from; e < to; e++ {
+		for _, code := range b.slot(e)[b.front():] {
+			if code == codeAway {
+				t.V.Free(t.Away, int(binary.LittleEndian.Uint32(b[off:])))
+			}
+			off += int(stored[code])
+		}
+	}
+	return off - begin
+}
