@@ -30,6 +30,7 @@ type conn struct {
 	stream *stream.Connection // not nil: another node's, of what its partitions hold
 
 	probation bool // over MaxClients: a member, or it is refused
+	pace      exec.Pace
 	unread    int  // bytes of input that the last OnData left
 	stopped   bool // OnData left requests because replies pile up
 	ended     bool // the peer sends no more: close when all is answered

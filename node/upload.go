@@ -16,8 +16,8 @@ import (
 //	     beginValue ┘   └─ Write ─────┘      └ endUpload: like any command, but Put publishes the value
 //
 // Memory is taken for what has arrived, not for what was announced. If there is none, the rest of
-// the value is thrown away, and the handler gets the error when it stores the value. Then clients
-// whose values hardly make progress are closed: they hold what others need.
+// the value is thrown away, and the handler gets the error when it stores the value. scarce.go says
+// who then has to give memory back.
 
 const (
 	// uploadFrom is the length from which a value is large, in bytes: too long for a cell of the
@@ -25,9 +25,6 @@ const (
 	uploadFrom = 64 << 10
 	// uploadPatience is how long a value may stop arriving before its connection is closed.
 	uploadPatience = 10 * time.Second
-	// uploadRate is how many bytes of a client's value must come between two looks (idlePeriod), if
-	// there is no memory for another large value. Otherwise its connection is closed.
-	uploadRate = 16 << 10
 	// keptArgs is about how many bytes of other arguments an upload keeps. If there are more, the
 	// whole request is gathered.
 	keptArgs = 128 << 10
@@ -114,18 +111,6 @@ func (r *request) endUpload(args [][]byte) {
 		}
 	}
 	cn.dropUpload()
-}
-
-// crawls reports whether less of a client's value has come since the last look than uploadRate. It
-// looks.
-func (cn *conn) crawls() bool {
-	u := cn.Upload
-	if u == nil || u.Paused || u.Left == 0 || cn.pipe != nil || cn.peer {
-		return false
-	}
-	before := u.Before
-	u.Before = u.Came
-	return before > 0 && u.Came-before < uploadRate
 }
 
 // dropUpload frees what was not stored.

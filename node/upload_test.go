@@ -349,23 +349,18 @@ func TestAnnouncedUploads(t *testing.T) {
 // progress.
 func TestCrawlingUploads(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
-	look := func() {
-		if err := n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].closeSilent() }); err != nil {
-			t.Fatal(err)
-		}
-	}
 	crawls := dial(t, n.Addr())
 	crawls.sendRaw(bigRequest(t, "SET k BIG", bigValue(45<<20, 1))[:40<<20])
 	eventually(t, "it has most of the memory", func() bool { return n.engine.Stats().Staged > 39<<20 })
-	look()
-	look()
+	lookForMemory(t, n)
+	lookForMemory(t, n)
 	if uploading(t, n) != 1 {
 		t.Error("it is closed though nobody wants its memory")
 	}
 	c, v := dial(t, n.Addr()), bigValue(30<<20, 2)
 	c.wantBig("SET mine BIG", v, "(error) "+exec.ErrOOM)
 	eventually(t, "it is closed", func() bool {
-		look()
+		lookForMemory(t, n)
 		return uploading(t, n) == 0
 	})
 	c.wantBig("SET mine BIG", v, "OK")

@@ -33,8 +33,7 @@ type worker struct {
 	heap        atomic.Int64 // what of account is in the Go heap, as of the last sample
 	timers      []*netloop.Timer
 	pause       session.Pauser
-	refused     int64         // large values without memory, as of the last closeSilent
-	scarceUntil time.Duration // memory counts as scarce for a while after one
+	scarcity    scarcity
 	turns       turns
 }
 
@@ -114,21 +113,19 @@ func (w *worker) closeIdle() {
 func (w *worker) closeSilent() {
 	w.node.session.TurnOutLate()
 	limit, now := w.node.settings.IdleTimeout(), w.loop.Now()
-	if refused := w.node.engine.Refused(); refused != w.refused {
-		w.refused, w.scarceUntil = refused, now+uploadPatience
-	}
-	scarce := now < w.scarceUntil
+	w.scarcity.begin(w.node.engine.Refused(), now)
 	for cn := range w.conns {
 		silence := now - cn.State.LastUsed
 		client := cn.pipe == nil && !cn.peer && !cn.Answering && !cn.State.Monitor
-		crawls := cn.crawls()
-		if cn.Upload != nil && !cn.Upload.Paused && silence > uploadPatience || crawls && scarce {
+		if cn.Upload != nil && !cn.Upload.Paused && silence > uploadPatience {
 			cn.Socket.Close(errUploadStalled)
 		}
+		w.scarcity.look(cn)
 		if client && (limit > 0 && silence > limit || cn.probation && silence > idlePeriod) {
 			cn.Socket.Close(nil)
 		}
 	}
+	w.scarcity.end(w)
 }
 
 // stop closes all connections, for Close.

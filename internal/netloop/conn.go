@@ -85,6 +85,7 @@ type Conn struct {
 
 	inserts  []insert // output that is not in out, in order
 	inserted int      // unsent bytes of inserts
+	taken    int64    // bytes of inserts that the socket has accepted so far
 
 	blocked    int           // 1 + index in the loop's blocked list; 0: not blocked
 	progressed time.Duration // when the socket last accepted a byte, while blocked

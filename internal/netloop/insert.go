@@ -51,6 +51,9 @@ func (c *Conn) Insert(at int, b []byte, owner Releaser) {
 	c.MarkDirty()
 }
 
+// Inserts returns how many bytes of inserts are unsent, and how many were ever sent.
+func (c *Conn) Inserts() (unsent int, sent int64) { return c.inserted, c.taken }
+
 // flushInserts sends the output up to the end of the last insert, as far as this conn's turn
 // allows. It reports whether all of that is sent.
 func (c *Conn) flushInserts() (done bool) {
@@ -65,6 +68,7 @@ func (c *Conn) flushInserts() (done bool) {
 			n, err = c.TryWrite(next.rest[:min(left, len(next.rest))])
 			next.rest = next.rest[n:]
 			c.inserted -= n
+			c.taken += int64(n)
 			left -= n
 		}
 		if len(next.rest) == 0 {

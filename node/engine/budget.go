@@ -53,9 +53,11 @@ func (e *Engine) Charge(n int64) bool {
 				return true
 			}
 			e.pool.refundOutside(n)
+			e.large.refused.Add(1)
 			return false
 		}
 		if n > e.reclaimable()-e.large.held() {
+			e.large.refused.Add(1)
 			return false
 		}
 		further, locked := e.reclaimAnywhere()

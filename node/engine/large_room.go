@@ -9,6 +9,7 @@ func (s *shard) newLarge(n int) (off uint64, ok bool) {
 		off, ok = s.takeWarm(n)
 		return ok || s.chargeOrChill(cost+extentSize)
 	}) {
+		l.refused.Add(1)
 		return 0, false
 	}
 	if ok {

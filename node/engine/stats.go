@@ -57,8 +57,13 @@ func (s *shard) keys() (n int64) {
 	return n - int64(len(s.values.unfinished))
 }
 
-// Refused counts the large values that found no memory. Unlike Stats it takes no lock.
+// Refused counts the large values that found no memory, and the calls of Charge that found none
+// beside large values. Unlike Stats it takes no lock.
 func (e *Engine) Refused() int64 { return e.large.refused.Load() }
+
+// PinsCrowd reports whether pinned values have a quarter of the memory that large values could
+// have.
+func (e *Engine) PinsCrowd() bool { return 4*e.large.pinned.Load() > e.reclaimable() }
 
 // MaxBytes is the limit. Unlike Stats it takes no lock.
 func (e *Engine) MaxBytes() int64 { return e.pool.max.Load() }

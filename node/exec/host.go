@@ -15,6 +15,7 @@ type Conn struct {
 	Socket    *netloop.Conn
 	Upload    *Upload // not nil while a request with large values arrives
 	Answering bool    // a goroutine makes the next reply, and no request is executed meanwhile
+	Pins      int     // pinned values that the socket has not sent to their end
 	Closing   bool    // no further request is executed; the connection closes when all is sent
 }
 

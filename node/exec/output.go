@@ -32,11 +32,16 @@ func (p *Pinned) Release() {
 // outputPin is a pin that a connection's output will release.
 type outputPin struct {
 	worker *Worker
+	conn   *Conn // whose Pins count it; nil if nothing is pinned
 	Pinned
 }
 
 // Release ends the pin. The connection calls it once, on its loop.
 func (h *outputPin) Release() {
+	if h.conn != nil {
+		h.conn.Pins--
+		h.conn = nil
+	}
 	h.Pinned.Release()
 	h.Pinned = Pinned{}
 	h.worker.freePins = append(h.worker.freePins, h)
@@ -122,6 +127,10 @@ func (r *Request) passOn() {
 		p := &r.Pins[i]
 		h := r.Worker.newOutputPin()
 		h.Pinned = *p
+		if p.Pin.Live() {
+			h.conn = r.conn
+			h.conn.Pins++
+		}
 		socket.Insert(p.At, p.Bytes, h)
 		*p = Pinned{}
 	}

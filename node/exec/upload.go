@@ -15,7 +15,6 @@ type Upload struct {
 	Values []Uploaded
 	Left   int // bytes of the last value that have not arrived yet
 	Came   int // bytes of all values that have arrived
-	Before int // Came as of the last look at its progress; the caller stores it
 	// Unserved: a value was discarded because the node did not serve its partition when it began.
 	Unserved bool
 	// Paused: the request has arrived, but CLIENT PAUSE delays it.

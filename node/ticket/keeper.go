@@ -55,6 +55,10 @@ type ticket[P Pipe] struct {
 	heap   exec.Heap     // charged for charge
 	charge int64         // bytes charged to the node's limit, beside the values
 
+	pace    exec.Pace
+	fetched int // the proxy has fetched the reply up to here
+	waited  int // looks before the first FETCH
+
 	// A FETCH mostly continues where the last one ended. offset bytes of the reply, texts bytes of
 	// text and next values come before the part in which that place lies.
 	offset, texts, next int
@@ -98,6 +102,7 @@ func (k *Keeper[P]) AppendPiece(dst []byte, p P, number uint64, from, count int)
 		return dst, false
 	}
 	count = min(count, t.size-from)
+	t.fetched = max(t.fetched, from+count)
 	dst = resp.AppendBulkHeader(dst, count)
 	return append(t.appendPart(dst, from, count), "\r\n"...), true
 }
@@ -133,6 +138,38 @@ func (t *ticket[P]) appendPart(dst []byte, from, count int) []byte {
 		}
 	}
 	return dst
+}
+
+// BreakSlow ends tickets for lack of memory: those whose proxies fetch less than exec.MinRate from
+// one call to the next, those that nobody has begun to fetch for patience calls, and of the others
+// the one that would take the longest, if that is more than patience calls. A FETCH then finds no
+// ticket. BreakSlow returns how many have ended.
+func (k *Keeper[P]) BreakSlow(patience int) (broken int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	slowest, longest := uint64(0), int64(patience)
+	for number, t := range k.open {
+		if t.fetched == 0 {
+			t.waited++
+			if t.waited > patience {
+				k.end(number, t)
+				broken++
+			}
+			continue
+		}
+		looks, crawls := t.pace.Look(int64(t.size-t.fetched), int64(t.fetched))
+		if crawls {
+			k.end(number, t)
+			broken++
+		} else if looks > longest {
+			slowest, longest = number, looks
+		}
+	}
+	if t := k.open[slowest]; t != nil {
+		k.end(slowest, t)
+		broken++
+	}
+	return broken
 }
 
 // Drop ends a ticket that was issued over p, if it still exists.

@@ -1,0 +1,103 @@
+package node
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// lookForMemory does what each loop does every second.
+func lookForMemory(t *testing.T, n *Node) {
+	t.Helper()
+	if err := n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].closeSilent() }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stopTimers has the loops look at nothing on their own.
+func stopTimers(t *testing.T, n *Node) {
+	t.Helper()
+	if err := n.cfg.Group.Each(func(l *netloop.Loop) {
+		for _, timer := range n.workers[l.Index()].timers {
+			timer.Stop()
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSlowReadersGiveWay: when a large value finds no memory, clients are closed that hold it by
+// reading a pinned value slowly, or not at all.
+func TestSlowReadersGiveWay(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
+	c, pinned, wanted := dial(t, n.Addr()), bigValue(40<<20, 1), bigValue(30<<20, 2)
+	c.wantBig("SET k BIG", pinned, "OK")
+	slow := slowClient(t, n, []byte("GET k\r\n"))
+	for range 3 {
+		lookForMemory(t, n)
+	}
+	if pinnedBytes(n) == 0 {
+		t.Fatal("it is closed though nobody wants its memory")
+	}
+	c.wantBig("SET mine BIG", wanted, "(error) "+exec.ErrOOM)
+	eventually(t, "it is closed", func() bool {
+		lookForMemory(t, n)
+		return pinnedBytes(n) == 0
+	})
+	c.wantBig("SET mine BIG", wanted, "OK")
+	if got, _ := io.Copy(io.Discard, slow.conn); got >= int64(len(pinned)) {
+		t.Errorf("%d bytes came", got)
+	}
+	if st, err := n.Stats(); err != nil || st.SlowReaders != 1 {
+		t.Errorf("%d slow readers are counted, error %v", st.SlowReaders, err)
+	}
+}
+
+// TestTicketsGiveWay: tickets hold memory as well. A proxy that stops fetching finds that its
+// ticket has ended; one that goes on keeps it.
+func TestTicketsGiveWay(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
+	stopTimers(t, n)
+	common, fetch := openPipeTo(t, n, 7, 0, "common", 1, 2), openPipeTo(t, n, 7, 1, "fetch", 1, 2)
+	common.wantBig("SET k BIG", bigValue(40<<20, 1), "OK")
+	var tickets [3]uint64
+	const crawls, steady, waits = 0, 1, 2
+	for i := range tickets {
+		tickets[i], _ = common.ticketFor("GET k")
+	}
+	const piece = 128 << 10
+	open := func(i, from int) bool {
+		fetch.send(fmt.Sprintf("DUNLIN FETCH %d %d %d", tickets[i], from, piece))
+		return bytes.HasPrefix(fetch.read(), []byte("$"))
+	}
+	if !open(crawls, 0) {
+		t.Fatal("no first piece")
+	}
+	dial(t, n.Addr()).wantBig("SET mine BIG", bigValue(30<<20, 2), "(error) "+exec.ErrOOM)
+	for i := range patientLooks {
+		for j := range 5 {
+			if !open(steady, (5*i+j)*piece*6) {
+				t.Fatalf("look %d: the ticket has ended that is being fetched", i)
+			}
+		}
+		lookForMemory(t, n)
+	}
+	if open(crawls, piece) {
+		t.Error("the ticket is there that is not fetched any more")
+	}
+	if !open(steady, 40<<20-piece) {
+		t.Error("the ticket has ended that was fetched")
+	}
+	lookForMemory(t, n)
+	if open(waits, 0) {
+		t.Error("the ticket is there that nobody fetches")
+	}
+	if !open(steady, 0) {
+		t.Error("the ticket has ended that was fetched to its end")
+	}
+}
