@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -224,6 +225,7 @@ func TestWatchedKeysAreBounded(t *testing.T) {
 func TestTransactionRepliesAreBounded(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
 	c := dial(t, n.Addr())
+	c.patience = time.Minute                      // for 64 MiB, which take long under the race detector
 	for _, size := range []int{60_000, 1 << 20} { // copied, and pinned
 		c.wantBig("SET {k} BIG", bigValue(size, 3), "OK")
 		c.want("SET {k}n 0", "OK")

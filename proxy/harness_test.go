@@ -83,6 +83,18 @@ func (c *rig) stats() Stats {
 	return s
 }
 
+// retry tells all workers that it is time to send what is held again.
+func (c *rig) retry() {
+	c.t.Helper()
+	if err := c.proxy.cfg.Group.Each(func(l *netloop.Loop) {
+		w := c.proxy.workers[l.Index()]
+		w.order.RetryTimer(l.Now())
+		w.act()
+	}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // route installs a newer table. owner returns the owner of each partition as an index in nodes.
 func (c *rig) route(owner func(p int) int) {
 	if len(c.nodes) == 0 {

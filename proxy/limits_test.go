@@ -162,7 +162,7 @@ func TestBurstOfLargeReplies(t *testing.T) {
 		lines = append(lines, "GET k")
 	}
 	cl.send(lines...)
-	time.Sleep(300 * time.Millisecond) // the client does not read for a while
+	eventually(t, "the proxy cannot send more", func() bool { return c.stats().Buffers > 512<<10 })
 	for range lines {
 		if got := cl.reply(); len(got) < 512<<10 {
 			t.Fatalf("got %.40q", got)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/proxy/order"
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -41,9 +41,10 @@ func TestRetryWaitsForEverybodysCommands(t *testing.T) {
 	inflight(2)
 	gate <- struct{}{} // a's command is refused; b's will be too
 	eventually(t, "the refusal", func() bool { return c.stats().Refusals == 1 })
-	time.Sleep(5 * order.RetryEvery) // the fault would appear after a retry
+	c.retry() // the fault would appear after a retry
 	b.send("SET k 2")
-	time.Sleep(order.RetryEvery)
+	eventually(t, "the proxy has read it", func() bool { return c.stats().Commands[command.Set] == 2 })
+	c.retry()
 	close(gate)
 	b.want("+OK", "+OK")
 	sets := slices.DeleteFunc(c.nodes[0].executed(), func(e string) bool { return !strings.HasPrefix(e, "SET") })
