@@ -36,9 +36,7 @@ func (h wideHost) AppendInfo(dst []byte, v resp.Version, sections [][]byte, of f
 	return h.p.appendInfo(dst, v, sections, of)
 }
 
-func (h wideHost) AppendConfig(dst []byte, v resp.Version, args [][]byte, of *config.OfNodes) []byte {
-	return h.p.settings.AppendGetOfNodes(dst, v, args, of)
-}
+func (h wideHost) Config() *config.Config { return h.p.settings }
 
 func (h wideHost) SlowLog() *figures.SlowLog { return &h.p.slow }
 

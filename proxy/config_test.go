@@ -31,11 +31,31 @@ func TestConfigOfTheNodes(t *testing.T) {
 	}
 
 	c.nodes[1].set(func(n *fakeNode) { n.settings = settings{"150", "volatile-ttl"} })
-	cl.send("CONFIG GET maxmemory*", "CONFIG SET maxmemory 300 maxclients 7", "CONFIG SET maxclients 7",
-		"CONFIG GET maxclients", "CONFIG SET maxmemory bad")
-	cl.want("*4 $9 maxmemory $3 150 $16 maxmemory-policy $5 mixed",
-		"-ERR CONFIG SET failed - maxmemory, maxmemory-policy, slowlog-log-slower-than, slowlog-max-len, timeout are the nodes': set them apart from others",
-		"+OK", "*2 $10 maxclients $1 7", "-ERR CONFIG SET failed: bad")
+	cl.send("CONFIG GET maxmemory*", "CONFIG SET maxclients 7", "CONFIG GET maxclients", "CONFIG SET maxmemory bad")
+	cl.want("*4 $9 maxmemory $3 150 $16 maxmemory-policy $5 mixed", "+OK", "*2 $10 maxclients $1 7", "-ERR CONFIG SET failed: bad")
+}
+
+// TestConfigOfNodesAndProxy checks that one CONFIG SET sets parameters of the nodes and of the
+// proxy, or none of them.
+func TestConfigOfNodesAndProxy(t *testing.T) {
+	c := newCluster(t, 2)
+	for _, n := range c.nodes {
+		n.set(func(n *fakeNode) { n.settings = settings{"100", "allkeys-lru"} })
+	}
+	cl := c.dial()
+	const show = "CONFIG GET maxclients maxmemory"
+	cl.send("CONFIG SET maxclients 70 maxmemory 300 latency-tracking yes", show)
+	cl.want("+OK", "*4 $10 maxclients $2 70 $9 maxmemory $3 300")
+	for _, refused := range []struct{ request, reply string }{
+		{"CONFIG SET maxmemory 400 maxclients 0", "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - argument must be between 1 and 4294967295 inclusive"},
+		{"CONFIG SET maxmemory 400 nothing 1", "-ERR Unknown option or number of arguments for CONFIG SET - 'nothing'"},
+		{"CONFIG SET maxmemory 400 maxclients 8 maxclients 9", "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - duplicate parameter"},
+		{"CONFIG SET maxmemory bad maxclients 8", "-ERR CONFIG SET failed: bad"},
+		{"CONFIG SET maxmemory 400 maxclients", "-ERR syntax error"},
+	} {
+		cl.send(refused.request, show)
+		cl.want(refused.reply, "*4 $10 maxclients $2 70 $9 maxmemory $3 300")
+	}
 }
 
 // TestConfigWithoutNodes checks that a tool that asks for all parameters when it connects does not

@@ -20,12 +20,8 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 	case command.ConfigResetStat:
 		return s.resetStats(cmd, args)
 	case command.ConfigGet, command.ConfigSet:
-		switch config.Concerns(args) {
-		case config.ShowNodes, config.SetNodes:
+		if config.Concerns(args) != config.Here {
 			return s.everywhere(cmd, args)
-		case config.Mixed:
-			s.answer(resp.AppendError(s.w.scratch[:0], config.ErrMixed))
-			return true
 		}
 	case command.Watch:
 		return s.watch(args)

@@ -182,6 +182,15 @@ func (c *Config) setAll(dst []byte, args [][]byte, setCluster func(map[string]st
 	return resp.AppendOK(dst)
 }
 
+// Check returns why Set would refuse a request at once, "" if it would not. A hook may still fail.
+func (c *Config) Check(args [][]byte) (refusal string) {
+	if len(args)%2 != 0 {
+		return command.ErrSyntax
+	}
+	_, refusal = c.check(args[2:])
+	return refusal
+}
+
 // takeBack undoes changes that were applied, as far as it can. The old values were accepted before.
 func (c *Config) takeBack(done []change) {
 	for _, d := range slices.Backward(done) {

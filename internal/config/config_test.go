@@ -74,8 +74,9 @@ func TestConcerns(t *testing.T) {
 	f("CONFIG SET maxmemory 1gb", SetNodes)
 	f("CONFIG SET MaxMemory 1gb maxmemory-policy noeviction", SetNodes)
 	f("CONFIG SET timeout 1 maxmemory 1gb", SetNodes)
-	f("CONFIG SET maxclients 1 maxmemory 1gb", Mixed)
-	f("CONFIG SET maxmemory 1gb nosuch 1", Mixed)
+	f("CONFIG SET maxclients 1 maxmemory 1gb", SetNodes)
+	f("CONFIG SET maxmemory 1gb nosuch 1", SetNodes)
+	f("CONFIG SET maxmemory 1gb maxclients", Here) // which refuses it
 	f("CONFIG SET timeout 1", SetNodes)
 	f("CONFIG SET maxclients 1", Here)
 	f("CONFIG RESETSTAT", Here)

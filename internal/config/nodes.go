@@ -2,7 +2,6 @@ package config
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -14,13 +13,8 @@ type Where uint8
 const (
 	Here      Where = iota // this process alone
 	ShowNodes              // ask every node NodesQuestion, then AppendGetOfNodes
-	SetNodes               // send the command to every node
-	Mixed                  // refuse it with ErrMixed: it names parameters of nodes and of this process
+	SetNodes               // send the nodes' parameters of Divide to every node, and then set the others
 )
-
-// ErrMixed answers a CONFIG SET that could not be applied as a whole or not at all.
-var ErrMixed = "ERR CONFIG SET failed - " + strings.Join(nodeParameters(), ", ") +
-	" are the nodes': set them apart from others"
 
 // NodesQuestion is the request whose reply OfNodes.Add takes.
 var NodesQuestion = func() [][]byte {
@@ -53,27 +47,29 @@ func Concerns(args [][]byte) Where {
 			}
 		}
 	case row.ID == command.ConfigSet:
-		return setForNodes(args[2:])
+		if nodes, _ := Divide(args); len(nodes) > 2 {
+			return SetNodes
+		}
 	}
 	return Here
 }
 
-func setForNodes(pairs [][]byte) Where {
-	theirs, others := 0, 0
-	for i := 0; i < len(pairs); i += 2 {
-		if p := findParameter(pairs[i]); p != nil && p.nodes {
-			theirs++
+// Divide makes two requests of a CONFIG SET: one that sets the nodes' parameters, and one that sets
+// the others. A request of two words sets nothing. An odd number of words, which is an error, is not
+// divided: all are others.
+func Divide(args [][]byte) (nodes, others [][]byte) {
+	if len(args)%2 != 0 {
+		return args[:2:2], args
+	}
+	nodes, others = args[:2:2], args[:2:2]
+	for i := 2; i < len(args); i += 2 {
+		if p := findParameter(args[i]); p != nil && p.nodes {
+			nodes = append(nodes, args[i:i+2]...)
 		} else {
-			others++
+			others = append(others, args[i:i+2]...)
 		}
 	}
-	switch {
-	case theirs == 0:
-		return Here
-	case others > 0:
-		return Mixed
-	}
-	return SetNodes
+	return nodes, others
 }
 
 // OfNodes collects the nodes' values of the node parameters. The zero value is empty.

@@ -1,6 +1,7 @@
 package wide
 
 import (
+	"errors"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/config"
@@ -23,10 +24,28 @@ func askConfigGet(c *Call, q *Question) error {
 // just founded does not take settings of the cluster yet.
 const foundingTime = 5 * time.Second
 
-func askConfigSet(_ *Call, q *Question) error {
-	q.Rounds.Deadline += foundingTime
-	return askOK(q)
+// configSet sets the nodes' parameters first, and then the others, which are the proxy's: they were
+// checked, and nothing else can fail. So either all are set or none, as far as the nodes agree.
+type configSet struct {
+	done
+
+	call   *Call
+	others [][]byte // the request that sets them
 }
+
+func askConfigSet(c *Call, q *Question) error {
+	q.Rounds.Deadline += foundingTime
+	var others [][]byte
+	q.Words, others = config.Divide(c.Args)
+	if refusal := c.Host.Config().Check(others); refusal != "" {
+		return errors.New(refusal)
+	}
+	q.merge = &configSet{call: c, others: others}
+	return nil
+}
+
+// Reply sets the others, and appends what comes of it.
+func (m *configSet) Reply(dst []byte) []byte { return m.call.Host.Config().Set(dst, m.others) }
 
 func askResetStat(_ *Call, q *Question) error { return askOK(q) }
 
@@ -38,7 +57,7 @@ func (m *configGet) Add(a Answer) error { return malformedUnless(m.settings.Add(
 
 // Reply appends the settings that the client has asked for.
 func (m *configGet) Reply(dst []byte) []byte {
-	return m.call.Host.AppendConfig(dst, m.call.Version, m.call.Args, &m.settings)
+	return m.call.Host.Config().AppendGetOfNodes(dst, m.call.Version, m.call.Args, &m.settings)
 }
 
 // malformedUnless is the error of an answer that could not be read.

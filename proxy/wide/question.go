@@ -39,9 +39,8 @@ var errMerge = errors.New("ERR a node gave a reply that cannot be merged with th
 type Host interface {
 	// AppendInfo appends the reply to INFO: what the nodes said, and the proxy's own figures.
 	AppendInfo(dst []byte, v resp.Version, sections [][]byte, of figures.Info) []byte
-	// AppendConfig appends the reply to CONFIG GET: what the nodes said, and the proxy's own
-	// settings.
-	AppendConfig(dst []byte, v resp.Version, args [][]byte, of *config.OfNodes) []byte
+	// Config returns the proxy's own settings.
+	Config() *config.Config
 	// SlowLog returns the proxy's own slow log.
 	SlowLog() *figures.SlowLog
 }
