@@ -54,10 +54,16 @@ func (n *Node) streamConfig() *stream.Config {
 	return &stream.Config{
 		Engine: n.engine, Log: n.log, Context: n.ctx, Go: n.goJob,
 		Monotonic: n.monotonic, UnixMilli: n.cfg.Group.UnixMilli,
-		Admits: func(typ engine.Type, length int) bool { return types.Admits(int64(typ), int64(length)) },
-		Name:   n.name(), Boot: n.cfg.Boot, Secret: n.cfg.Secret, Dialer: n.cfg.Dialer, MoveRate: n.cfg.MoveRate,
+		Admits:      func(typ engine.Type, length int) bool { return types.Admits(int64(typ), int64(length)) },
+		Strained:    n.strain.high,
+		TellsStrain: func() bool { t := n.view.Load().Table; return t != nil && t.Level >= ring.StrainLevel },
+		Name:        n.name(), Boot: n.cfg.Boot, Secret: n.cfg.Secret, Dialer: n.cfg.Dialer, MoveRate: n.cfg.MoveRate,
 	}
 }
+
+// Hurry notes that the node leaves: it moves data faster and faster, whatever clients want of it, and
+// gives up after d.
+func (n *Node) Hurry(d time.Duration) { n.senders.Hurry(d) }
 
 // handOver is what one table has taken from this node, until the new owners have it.
 type handOver struct {
@@ -173,7 +179,10 @@ func takeEffects(r *request) {
 		r.Later(&longBatch{stream: r.conn.stream, heap: r.Heap, batch: b, effects: bytes.Clone(effects)})
 		return
 	} else if err == nil {
+		loop := r.conn.worker.loop
+		begun := loop.Clock()
 		r.Out, err = r.conn.stream.Effects(r.Out, b, effects)
+		loop.Background(loop.Clock() - begun)
 	}
 	r.endBatch(err)
 }

@@ -104,6 +104,7 @@ type Node struct {
 	engine   *engine.Engine
 	session  *session.Server
 	reserve  *lobby.Lobby // connections over MaxClients
+	strain   strain
 	settings *config.Config
 	// settingsSource changes parameters of the cluster; nil without a cluster.
 	settingsSource atomic.Pointer[SettingsSource]
@@ -172,16 +173,17 @@ func Start(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)
 	}
-	loops := len(cfg.Group.Loops())
+	loops, loopStrain := len(cfg.Group.Loops()), strain{cfg.Group.NewGauge()}
 	store, err := engine.New(engine.Config{
 		MaxBytes: cfg.Memory, Shards: cfg.Shards, Policy: policy,
-		Outside: cfg.Overhead + int64(loops)*connFloor(cfg.Memory, loops),
+		Strained: loopStrain.high,
+		Outside:  cfg.Overhead + int64(loops)*connFloor(cfg.Memory, loops),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)
 	}
 	n := &Node{
-		cfg: cfg, log: cfg.Log, engine: store,
+		cfg: cfg, log: cfg.Log, engine: store, strain: loopStrain,
 		started: make(chan struct{}), reserve: lobby.New(memberReserve, memberShare), holdPatience: holdPatience,
 	}
 	n.overhead.Store(cfg.Overhead)

@@ -13,11 +13,12 @@ import (
 //	2  streams carry changes of values with parts and units of effects, and answers name keys that
 //	   a receiver lacks
 //	3  proxies understand pushes, so that nodes may answer their commands later
+//	4  answers to streams may say that the receiver's loops are strained
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
 // more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
 // that level: a process that does not speak it is no member, and cannot become one.
-const Level = 3
+const Level = 4
 
 // EffectsLevel is the lowest level whose members understand changes of values with parts, and
 // units of effects.
@@ -26,6 +27,9 @@ const EffectsLevel = 2
 // LaterLevel is the lowest level of a proxy to which nodes answer later. A pipe names its proxy's
 // level, so the table's does not matter.
 const LaterLevel = 3
+
+// StrainLevel is the lowest level whose members understand that a receiver says it is strained.
+const StrainLevel = 4
 
 // maxLevel is the highest level that gossip can carry.
 const maxLevel = 255

@@ -99,6 +99,12 @@ func (p *process) startNode(ctx context.Context, m memberOptions, nodes int) (st
 	if err != nil {
 		return started{}, err
 	}
+	if !m.whole {
+		p.stop.push("haste of node "+self.ID, func(context.Context) error {
+			n.Hurry(p.o.drainTimeout)
+			return nil
+		})
+	}
 	n.SetAgent(agent)
 	n.RequireMembers(p.o.minMembers, agent)
 	n.SetSettings(agent)

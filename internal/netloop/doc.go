@@ -9,6 +9,7 @@
 //     was not yet offered to its socket, and blocked while its socket has accepted only a part.
 //   - Handler: what a package above does with the bytes of a conn.
 //   - Listener: accepts for all loops; Loop.Dial connects for one.
+//   - Gauge, Strain: how hard it is for the loops to keep up, for work that can wait.
 //   - Account, Budget: what counts the memory of buffers, and what grants it.
 //
 // # An iteration

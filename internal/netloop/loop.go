@@ -71,6 +71,11 @@ type Loop struct {
 	rawOnly   bool // tests: always wait by the raw call
 	stop      bool
 
+	// Written by the loop only, and read by a Gauge now and then.
+	busy       atomic.Int64 // as LoopStats.Busy
+	background atomic.Int64 // see Background
+	thread     atomic.Int64 // the system's number of the loop's thread
+
 	_         [64]byte // other threads write below: keep that off the cache line of the fields above
 	mail      mailbox
 	load      atomic.Int64 // conns given to this loop, including those on their way
@@ -150,6 +155,7 @@ func (l *Loop) OnIterationEnd(f func()) { l.hooks = append(l.hooks, f) }
 // run is the loop's thread.
 func (l *Loop) run() {
 	runtime.LockOSThread()
+	l.thread.Store(int64(threadID()))
 	for !l.stop {
 		n := l.wait()
 		l.iterate(l.events[:n])

@@ -11,7 +11,7 @@ import (
 //
 //	system_epoll.go     Linux: epoll, an eventfd, raw system calls
 //	system_poll.go      elsewhere, and on Linux with the build tag portable: poll(2), a pipe
-//	system_linux.go     options of sockets whose names differ
+//	system_linux.go     options of sockets whose names differ, and the times of threads
 //	system_darwin.go
 //
 // A build contains one of the first two and one of the others. Each pair provides the same:

@@ -19,6 +19,7 @@ func (l *Loop) wait() int {
 	busy := ended - l.now
 	l.stats.Iterations++
 	l.stats.Busy += busy
+	l.busy.Store(int64(l.stats.Busy))
 	l.stats.LongestIteration = max(l.stats.LongestIteration, busy)
 
 	if len(l.backlog) > 0 {

@@ -29,6 +29,7 @@ type Config struct {
 	Seed     uint64 // of the keys' hash; the same on all nodes of a cluster, so that a walk's cursor holds on any
 	Policy   Policy
 	Forms    map[Type]Form // of the types whose values may have parts
+	Strained func() bool   // whether commands have to wait, so that what can wait should; nil: never
 	Outside  int64         // part of MaxBytes that is the caller's from the start, as if by Charge, and never refunded
 }
 
@@ -102,6 +103,7 @@ func New(cfg Config) (*Engine, error) {
 	e.pool.used.Store(e.fixed + cfg.Outside)
 	e.pool.keepWarm = min(maxWarmPages, int(cfg.MaxBytes/int64(pageSize)/64))
 	e.pool.reserved.Store(int64(n) * ownPages * e.pool.pageCost())
+	e.pool.blocks.strained = cfg.Strained
 	e.pool.fresh = 1 // page 0 stays empty: its first handle means none
 	partitions := partitionTable(&e.indexes)
 	for i := range e.shards {

@@ -264,13 +264,27 @@ func (e *Engine) Backlog(r Receiver) (bytes int64) {
 	to.mu.Lock()
 	defer to.mu.Unlock()
 	for i := range e.shards {
-		s := &e.shards[i]
-		s.mu.Lock()
-		if l := s.feeds.log(r); l != nil && l.to == to {
-			bytes += int64(l.bytes)
-		}
-		s.mu.Unlock()
-		bytes += int64(to.readers[i].left)
+		bytes += int64(to.backlogOf(&e.shards[i]))
 	}
 	return bytes
+}
+
+// BacklogOf is how many bytes the log of r has that changes of p go into.
+func (e *Engine) BacklogOf(p uint16, r Receiver) int {
+	to := e.feeds.receivers[r].Load()
+	if to == nil {
+		return 0
+	}
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	return to.backlogOf(e.shardOf(p))
+}
+
+func (to *receiver) backlogOf(s *shard) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.feeds.log(to.number); l != nil && l.to == to {
+		return l.bytes + to.readers[s.number].left
+	}
+	return to.readers[s.number].left
 }

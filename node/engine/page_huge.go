@@ -12,12 +12,13 @@ import (
 // comes in small pages. A block, the pages that make one huge page, becomes huge in the background
 // when all of it has been charged. When one of its pages is given back the block is small again.
 type blocks struct {
-	mu      sync.Mutex // held while a block becomes huge or small; pool.mu is locked under it
-	all     []block
-	pages   uint32 // in a block
-	running atomic.Bool
-	closed  atomic.Bool
-	ended   sync.WaitGroup
+	mu       sync.Mutex // held while a block becomes huge or small; pool.mu is locked under it
+	all      []block
+	pages    uint32 // in a block
+	strained func() bool
+	running  atomic.Bool
+	closed   atomic.Bool
+	ended    sync.WaitGroup
 }
 
 // block counts the pages that keep a block from being huge.
@@ -31,6 +32,8 @@ const (
 	// hugePause lies between two blocks: making one takes some 0.3 ms, in which whoever touches it
 	// waits.
 	hugePause = 20 * time.Millisecond
+	// strainedPause lies between two blocks while commands have to wait for loops anyway.
+	strainedPause = 200 * time.Millisecond
 )
 
 func (b *blocks) init(pages, pageSize int) {
@@ -52,10 +55,18 @@ func (p *pool) filled() {
 			if next, more = p.makeHuge(next); !more || b.closed.Load() {
 				break
 			}
-			time.Sleep(hugePause)
+			time.Sleep(b.pause())
 		}
 		b.running.Store(false)
 	})
+}
+
+// pause returns how long to wait until the next block.
+func (b *blocks) pause() time.Duration {
+	if b.strained != nil && b.strained() {
+		return strainedPause
+	}
+	return hugePause
 }
 
 // makeHuge makes the first whole block from the one numbered from on huge, and returns its number,

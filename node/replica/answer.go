@@ -16,22 +16,30 @@ import (
 //	:seq                               or, if it refuses partitions:
 //	*2 :seq $partitions                two bytes each, little endian; or, if it lacks keys:
 //	*3 :seq $partitions $keys          each with its partition and its length in front, two bytes
-//	                                   each, little endian
+//	                                   each, little endian; or, if its loops are strained:
+//	*4 :seq $partitions $keys $1
 //
 // A receiver lacks a key if it was sent a change of a value that it does not have. Only members of
-// ring.EffectsLevel send such changes, so only they are told of keys.
+// ring.EffectsLevel send such changes, so only they are told of keys. Only in a cluster of
+// ring.StrainLevel does a receiver say that it is strained.
 
 // Answer is the answer to a batch.
 type Answer struct {
 	Seq     uint64   // the last batch that was applied
 	Refused []uint16 // partitions
 	Lacks   []byte   // keys, see AppendLack
+	// Strained says that clients of the receiver have to wait: snapshots are to rest.
+	Strained bool
 }
+
+const strainedWord = "$1\r\n1\r\n"
 
 // Append appends the answer to dst.
 func (a *Answer) Append(dst []byte) []byte {
 	var fields int
 	switch {
+	case a.Strained:
+		fields = 4
 	case len(a.Lacks) > 0:
 		fields = 3
 	case len(a.Refused) > 0:
@@ -45,8 +53,11 @@ func (a *Answer) Append(dst []byte) []byte {
 		dst = binary.LittleEndian.AppendUint16(dst, p)
 	}
 	dst = append(dst, "\r\n"...)
-	if fields == 3 {
+	if fields >= 3 {
 		dst = resp.AppendBulk(dst, a.Lacks)
+	}
+	if a.Strained {
+		dst = append(dst, strainedWord...)
 	}
 	return dst
 }
@@ -60,7 +71,7 @@ func (a *Answer) Parse(reply []byte) error {
 		return fmt.Errorf("%q", strings.TrimSpace(string(reply[1:])))
 	}
 	number, rest, fields := reply, []byte(nil), 1
-	for _, n := range []int{2, 3} {
+	for _, n := range []int{2, 3, 4} {
 		if list, ok := bytes.CutPrefix(reply, resp.AppendArray(nil, n)); ok {
 			fields = n
 			number, rest, _ = bytes.Cut(list, []byte("\r\n"))
@@ -78,6 +89,10 @@ func (a *Answer) Parse(reply []byte) error {
 	}
 	if ok && fields > 2 {
 		a.Lacks, rest, ok = cutBulk(rest)
+	}
+	if ok && fields > 3 {
+		rest, ok = bytes.CutPrefix(rest, []byte(strainedWord))
+		a.Strained = ok
 	}
 	if !ok || len(rest) > 0 || len(partitions)%2 != 0 || !wholeLacks(a.Lacks) {
 		return fmt.Errorf("%q, want a number, partitions and keys", reply)

@@ -29,6 +29,7 @@
 //	Copies    decides about every copy that this node keeps
 //	Window    holds the bytes of the batches that are not acknowledged
 //	Pace      limits the bytes that snapshots take in a second
+//	Rest      limits the time that snapshots take while clients have to wait for loops
 //
 // # How to drive them
 //

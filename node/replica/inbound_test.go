@@ -60,10 +60,14 @@ func TestAnswer(t *testing.T) {
 	lacks := AppendLack(AppendLack(AppendLack(nil, 7, []byte("key")), 7, []byte("other")), 7, []byte("key"))
 	for _, lacks := range [][]byte{nil, lacks, AppendLack(nil, 4095, nil)} {
 		for _, refused := range [][]uint16{nil, {0}, {7, 4095}} {
-			want := Answer{12, refused, lacks}
-			b := want.Append(nil)
-			if err := got.Parse(b); err != nil || got.Seq != 12 || !slices.Equal(got.Refused, refused) || !bytes.Equal(got.Lacks, lacks) {
-				t.Errorf("%q is %v, %v", b, got, err)
+			for _, strained := range []bool{false, true} {
+				want := Answer{12, refused, lacks, strained}
+				b := want.Append(nil)
+				err := got.Parse(b)
+				same := got.Seq == 12 && slices.Equal(got.Refused, refused) && bytes.Equal(got.Lacks, lacks) && got.Strained == strained
+				if err != nil || !same {
+					t.Errorf("%q is %v, %v", b, got, err)
+				}
 			}
 		}
 	}
@@ -84,7 +88,8 @@ func TestAnswer(t *testing.T) {
 	}
 	for _, bad := range []string{"-ERR no\r\n", ":x\r\n", "+OK\r\n", "*2\r\n:1\r\n$1\r\nx\r\n", "*2\r\n:1\r\n:2\r\n", "*1\r\n:1\r\n",
 		"*3\r\n:1\r\n$0\r\n\r\n", "*3\r\n:1\r\n$0\r\n\r\n$3\r\nabc\r\n", "*3\r\n:1\r\n$0\r\n\r\n$5\r\n\x01\x00\x02\x00a\r\n",
-		"*3\r\n:1\r\n$0\r\n\r\n$4\r\n\x00\x10\x00\x00\r\n", "*2\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n"} {
+		"*3\r\n:1\r\n$0\r\n\r\n$4\r\n\x00\x10\x00\x00\r\n", "*2\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n",
+		"*4\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n", "*4\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n2\r\n"} {
 		if err := got.Parse([]byte(bad)); err == nil {
 			t.Errorf("%q is an answer", bad)
 		}

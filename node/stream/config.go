@@ -25,6 +25,11 @@ type Config struct {
 	Monotonic func() time.Duration // a clock that never steps
 	UnixMilli func() int64         // the wall clock by which keys expire, in unix milliseconds
 
+	// Strained reports whether clients have to wait because loops of this node are busy: snapshots
+	// rest then.
+	Strained    func() bool
+	TellsStrain func() bool // every sender understands an answer that says so
+
 	Name     string          // of this node, as its receivers know it
 	Boot     int64           // its start, in unix nanoseconds
 	Secret   *member.Secrets // the cluster's; none: everyone is trusted

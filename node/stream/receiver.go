@@ -56,6 +56,7 @@ type receiver struct {
 	values  map[uint16]*incoming // that are not whole yet, by partition
 	lacks   []byte               // keys that the next answer asks for
 	ended   time.Duration        // when conn was closed, by the node's clock
+	told    time.Duration        // when the sender was last told that this node is strained, by that clock
 }
 
 // Connection is one connection of a stream. It belongs to one loop.
@@ -201,9 +202,20 @@ func (c *Connection) take(dst []byte, b Batch, apply func(r *receiver) bool) ([]
 	case replica.Repeated:
 	}
 	r.taker.Heard()
-	answer := replica.Answer{Seq: r.inbound.Last(), Refused: r.taker.TakeRefused(), Lacks: r.lacks}
+	answer := replica.Answer{Seq: r.inbound.Last(), Refused: r.taker.TakeRefused(), Lacks: r.lacks, Strained: r.strained()}
 	r.lacks = r.lacks[:0]
 	return answer.Append(dst), nil
+}
+
+// strained reports whether the answer says that this node is strained. That is not said more often
+// than senders need to know it.
+func (r *receiver) strained() bool {
+	now := r.cfg.Monotonic()
+	if now-r.told < toldMemory/3 || !r.cfg.TellsStrain() || !r.cfg.Strained() {
+		return false
+	}
+	r.told = now
+	return true
 }
 
 // Lacks implements engine.Lacker: the next answer asks for the key, if there is memory for it. If

@@ -47,12 +47,18 @@ type Sender struct {
 	sending int        // how many of them there are
 	made    int        // batches
 	pace    replica.Pace
+	rest    replica.Rest
+	worked  time.Duration     // on logging snapshots, in the present turn
+	ahead   int               // bytes of snapshots that are logged and in no batch yet
+	batched int               // bytes of batches, in the present turn
+	fills   bool              // it has a snapshot to send
 	anew    []uint16          // partitions with keys that are being sent anew
 	sent    map[uint16]uint64 // by partition: up to which batch keys of it were sent anew
 	last    time.Duration     // when the last batch was made, by the node's clock
 	cut     time.Duration     // since when there is no connection
 
 	moved atomic.Int64 // bytes of snapshots
+	told  atomic.Int64 // when the receiver last said that its loops are strained, by the node's clock
 }
 
 // actLocked runs the actions of the machine.
@@ -164,6 +170,7 @@ func (s *Sender) Close() {
 // it.
 func (s *Sender) end() {
 	s.dropValues()
+	s.noteFilling(false)
 	s.mu.Lock()
 	s.cfg.Engine.CloseFeed(s.feed)
 	s.machine.Closed()

@@ -15,6 +15,11 @@ const (
 	snapshotPieces = 4
 	// snapshotAhead is how much of the window a snapshot leaves to the changes.
 	snapshotAhead = replica.WindowBytes / 4
+	// restWindow is how much may be unacknowledged when a snapshot goes on while loops are strained:
+	// the receiver's loop applies all that has arrived in one turn.
+	restWindow = 128 << 10
+	// toldMemory is for how long a receiver that says that it is strained is believed.
+	toldMemory = 30 * time.Millisecond
 	// valuePieces is how many pieces of a large value go in a round.
 	valuePieces = 4
 	// smallRest is what a batch may fall short of its size.
@@ -43,7 +48,7 @@ func (s *Sender) round() (wait time.Duration) {
 	case delay == 0:
 		return 0
 	case s.made != made:
-		return min(delay, pollPeriod) // more is likely to come, and then need not wake anybody
+		return min(delay, s.pollPeriod()) // more is likely to come, and then need not wake anybody
 	case silence >= replica.Heartbeat:
 		s.heartbeat()
 		return 0
@@ -173,6 +178,7 @@ func (s *Sender) batch(effects []byte) {
 	b := s.beginLocked(member.VerbEffects, 3)
 	s.window.Bulk(effects)
 	s.window.End(b)
+	s.batched += len(effects)
 }
 
 // beginLocked begins a batch whose verb has n arguments.
@@ -184,7 +190,11 @@ func (s *Sender) beginLocked(verb string, n int) replica.Batch {
 // fill has pieces of a snapshot logged. It returns for how long nothing is to be done, 0 if it did
 // something.
 func (s *Sender) fill() time.Duration {
-	for i := range snapshotPieces {
+	pieces := snapshotPieces
+	if s.rest.Rests() {
+		pieces = 1
+	}
+	for i := range pieces {
 		next, delay := s.nextSnapshot()
 		if delay > 0 {
 			if s.sendAnew() || i > 0 {
@@ -210,9 +220,50 @@ func (s *Sender) nextSnapshot() (next replica.Snapshot, delay time.Duration) {
 		s.hungry.Store(true)
 		delay = replica.Heartbeat
 	case !next.Urgent:
-		delay = s.pace.Wait(now)
+		if h := s.all.haste.Load(); h != nil {
+			s.rest.Hurry(h.begun, h.deadline)
+		}
+		s.rest.Look(now, s.strained)
+		delay = max(s.pace.Wait(now), s.rest.Wait(now))
+		if delay == 0 && s.rest.Rests() && s.window.Bytes() > restWindow {
+			s.hungry.Store(true)
+			delay = replica.Heartbeat
+		}
 	}
+	s.noteFilling(ok)
 	return next, delay
+}
+
+// paused reports whether snapshots have to wait.
+func (s *Sender) paused() bool {
+	now := s.cfg.Monotonic()
+	return s.pace.Wait(now) > 0 || s.rest.Wait(now) > 0
+}
+
+// pollPeriod is how long a round waits for more changes after one that had some. While snapshots
+// rest it is twice as long.
+func (s *Sender) pollPeriod() time.Duration {
+	if s.fills && s.rest.Rests() {
+		return 2 * pollPeriod
+	}
+	return pollPeriod
+}
+
+// strained reports whether this node's loops or the receiver's are strained.
+func (s *Sender) strained() bool {
+	return s.cfg.Strained() || s.cfg.Monotonic()-time.Duration(s.told.Load()) < toldMemory
+}
+
+// noteFilling counts the senders of the node that have a snapshot to send.
+func (s *Sender) noteFilling(fills bool) {
+	if s.fills == fills {
+		return
+	}
+	if s.fills = fills; fills {
+		s.all.filling.Add(1)
+	} else {
+		s.all.filling.Add(-1)
+	}
 }
 
 // fillPiece has a piece of a snapshot logged.
@@ -227,14 +278,33 @@ func (s *Sender) fillPiece(next replica.Snapshot) {
 // logPiece has a piece of a snapshot logged, from a cursor on.
 func (s *Sender) logPiece(p uint16, from uint64) (cursor uint64, done bool) {
 	e := s.cfg.Engine
-	before := e.Backlog(s.feed)
+	begun := s.cfg.Monotonic()
+	before := e.BacklogOf(p, s.feed)
 	cursor, done = e.Snapshot(p, s.feed, from, snapshotPiece, s.cfg.UnixMilli())
-	s.pass(max(0, min(e.Backlog(s.feed)-before, 2*snapshotPiece)))
+	s.pass(max(0, min(e.BacklogOf(p, s.feed)-before, 2*snapshotPiece)))
+	s.worked += s.cfg.Monotonic() - begun
 	return cursor, done
 }
 
 // pass counts bytes of a snapshot.
-func (s *Sender) pass(n int64) {
-	s.pace.Spend(n)
-	s.moved.Add(n)
+func (s *Sender) pass(n int) {
+	s.pace.Spend(int64(n))
+	s.moved.Add(int64(n))
+	s.ahead += n
+}
+
+// rested has later snapshots wait for as long as the work on those of a turn asks for. The turn began
+// at the given time.
+func (s *Sender) rested(begun time.Duration) {
+	now := s.cfg.Monotonic()
+	work := s.worked
+	if s.batched > 0 { // the bytes of snapshots among all
+		n := min(s.ahead, s.batched)
+		s.ahead -= n
+		work += time.Duration(float64(now-begun-s.worked) * float64(n) / float64(s.batched))
+	}
+	s.worked, s.batched = 0, 0
+	if work > 0 {
+		s.rest.Work(now, work, int(s.all.filling.Load()))
+	}
 }

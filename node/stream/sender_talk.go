@@ -126,10 +126,12 @@ func (s *Sender) send(ctx context.Context, p *member.Peer) error {
 	timer := time.NewTimer(replica.Heartbeat)
 	defer timer.Stop()
 	for ctx.Err() == nil {
+		begun := s.cfg.Monotonic()
 		wait := s.round()
 		if err := s.write(ctx, p); err != nil {
 			return err
 		}
+		s.rested(begun)
 		if wait == 0 {
 			continue
 		}
@@ -190,6 +192,9 @@ func (s *Sender) listen(p *member.Peer) error {
 				return fmt.Errorf("node %s answers %w", p.Addr, err)
 			}
 			acked = max(acked, answer.Seq)
+			if answer.Strained {
+				s.told.Store(int64(s.cfg.Monotonic()))
+			}
 			if len(answer.Refused) > 0 {
 				s.refused(answer.Seq, answer.Refused)
 			}

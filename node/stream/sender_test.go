@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,7 +42,8 @@ func newConfigWith(t *testing.T, forms map[engine.Type]engine.Form) *Config {
 		Monotonic: func() time.Duration { return time.Since(begun) },
 		UnixMilli: func() int64 { return time.Now().UnixMilli() },
 		Admits:    func(typ engine.Type, _ int) bool { return typ == engine.TypeString || forms[typ].Apply != nil },
-		Name:      "a-1", Boot: 1,
+		Strained:  func() bool { return false }, TellsStrain: func() bool { return true },
+		Name: "a-1", Boot: 1,
 		Dialer: func(ctx context.Context, _ string) (net.Conn, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -179,5 +181,69 @@ func TestSendersAreBounded(t *testing.T) {
 	all.Close()
 	if !open(0).Progress().Closed {
 		t.Error("a node that ends has opened a stream")
+	}
+}
+
+// fill stores values of 1 kB in a partition.
+func fill(t *testing.T, cfg *Config, p uint16, values int) {
+	t.Helper()
+	for i := range values {
+		txn := cfg.Engine.Lock(p, cfg.UnixMilli())
+		err := txn.Set(fmt.Append(nil, "key:", i), make([]byte, 1000), engine.TypeString, 0)
+		txn.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// While loops are strained, here or at the receiver, a snapshot takes a small share of the time; what
+// commands wait for never rests.
+func TestSnapshotsRest(t *testing.T) {
+	var now atomic.Int64 // by every look at it, 20 µs pass
+	cfg := newConfig(t)
+	cfg.Monotonic = func() time.Duration { return time.Duration(now.Add(int64(20 * time.Microsecond))) }
+	strained := false
+	cfg.Strained = func() bool { return strained }
+	fill(t, cfg, 7, 2000)
+	all := NewSenders(cfg)
+	// move returns how long it takes to send the partition to a new node.
+	move := func(node int, told, urgent bool) time.Duration {
+		s := all.To(ring.Member{ID: fmt.Sprint("n", node), Boot: 1, Addr: other.Addr})
+		defer s.Close()
+		for range 20 { // the strain is there for a while
+			now.Add(int64(10 * time.Millisecond))
+			s.rest.Look(cfg.Monotonic(), func() bool { return strained || told })
+		}
+		s.Sync(7, 1)
+		if urgent {
+			s.Hand(7, 77, true)
+		}
+		begun := cfg.Monotonic()
+		for s.Progress().Unfinished > 0 {
+			if told {
+				s.told.Store(int64(cfg.Monotonic()))
+			}
+			turn := cfg.Monotonic()
+			wait := s.round()
+			s.rested(turn)
+			now.Add(int64(wait))
+			s.acknowledged(s.Progress().Made)
+			if cfg.Monotonic()-begun > time.Minute {
+				t.Fatal("a snapshot of 2 MB takes more than a minute")
+			}
+		}
+		return cfg.Monotonic() - begun
+	}
+	idle := move(1, false, false)
+	if told := move(2, true, false); told < 5*idle {
+		t.Errorf("a snapshot takes %v, and %v to a receiver that is strained", idle, told)
+	}
+	strained = true
+	if own := move(3, false, false); own < 5*idle {
+		t.Errorf("a snapshot takes %v, and %v while this node is strained", idle, own)
+	}
+	if urgent := move(4, false, true); urgent > 2*idle {
+		t.Errorf("a snapshot takes %v, and %v though commands wait for it", idle, urgent)
 	}
 }

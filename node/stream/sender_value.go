@@ -50,7 +50,7 @@ func (s *Sender) sendPieces(shard int) (done bool) {
 		piece := value[v.sent:min(v.sent+replica.PayloadMost, len(value))]
 		s.piece(v, piece)
 		if s.ofSnapshot(v.partition, shard) {
-			s.pass(int64(len(piece)))
+			s.pass(len(piece))
 		}
 		if v.sent += len(piece); v.sent == len(value) {
 			v.end()
@@ -81,6 +81,7 @@ func (s *Sender) piece(v *outgoing, piece []byte) {
 	w.Number(int64(v.sent))
 	w.Bulk(piece)
 	w.End(b)
+	s.batched += len(piece)
 }
 
 // dropValues gives up the values that are being sent.

@@ -15,7 +15,9 @@ import (
 
 // Senders are those of a node. They may be used from any goroutine.
 type Senders struct {
-	cfg *Config
+	cfg     *Config
+	filling atomic.Int64 // senders that have a snapshot to send
+	haste   atomic.Pointer[haste]
 
 	mu          sync.Mutex // before any sender's
 	to          map[string]*Sender
@@ -27,6 +29,15 @@ type Senders struct {
 	// of senders that are closed
 	moved   int64
 	resyncs uint64
+}
+
+// haste is about a node that leaves.
+type haste struct{ begun, deadline time.Duration }
+
+// Hurry has snapshots rest less and less from now on: what has not moved within d is lost.
+func (all *Senders) Hurry(d time.Duration) {
+	now := all.cfg.Monotonic()
+	all.haste.Store(&haste{now, now + d})
 }
 
 // NewSenders returns the senders of a node, none yet. The caller does not change cfg any more.
@@ -60,7 +71,8 @@ func (all *Senders) To(m ring.Member) *Sender {
 	s.feed = number
 	s.values = make([]outgoing, cfg.Engine.Shards())
 	s.payload = make([]byte, 0, replica.PayloadRoom)
-	s.pace = replica.NewPace(cfg.MoveRate)
+	s.pace, s.rest = replica.NewPace(cfg.MoveRate), replica.NewRest()
+	s.told.Store(int64(replica.Never))
 	s.cut = cfg.Monotonic()
 	cfg.Engine.OpenFeed(number, s.woken)
 	all.to[m.Name()] = s

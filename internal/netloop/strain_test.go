@@ -1,0 +1,80 @@
+package netloop
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestStrain(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		what  string
+		loops []loopTimes // in 10 ms
+		want  Strain
+	}{
+		{"idle", []loopTimes{{}}, Strain{}},
+		{"busy", []loopTimes{{busy: 9 * ms, ran: 9 * ms}}, Strain{Busy: 0.9}},
+		{"the system says nothing", []loopTimes{{busy: 9 * ms}}, Strain{Busy: 0.9}},
+		{"runs late", []loopTimes{{busy: 3 * ms, ran: 2 * ms, wanted: 6 * ms}}, Strain{Busy: 0.8, Late: 0.6}},
+		{"the busiest counts", []loopTimes{{busy: 2 * ms, ran: ms, wanted: 2 * ms}, {busy: 9 * ms, ran: 9 * ms}}, Strain{Busy: 0.9, Late: 0.2}},
+		{"busy in the background", []loopTimes{{busy: 8 * ms, background: 8 * ms, ran: 6 * ms, wanted: 4 * ms}}, Strain{}},
+		{"half of it in the background", []loopTimes{{busy: 8 * ms, background: 4 * ms, ran: 6 * ms, wanted: 4 * ms}}, Strain{Busy: 0.5, Late: 0.2}},
+		{"a long iteration ends", []loopTimes{{busy: 50 * ms}}, Strain{Busy: 1}},
+	} {
+		var s Strain
+		for _, l := range c.loops {
+			s.add(l, 10*ms)
+		}
+		if math.Abs(s.Busy-c.want.Busy) > 1e-9 || math.Abs(s.Late-c.want.Late) > 1e-9 {
+			t.Errorf("%s: %+v, want %+v", c.what, s, c.want)
+		}
+	}
+}
+
+// TestLoopTimes checks that others see for how long a loop was busy, and in the background.
+func TestLoopTimes(t *testing.T) {
+	const worked = 5 * time.Millisecond
+	g := newGroup(t, Config{})
+	l := g.loops[0]
+	before := l.times()
+	l.Post(func() {
+		for begun := l.Clock(); l.Clock()-begun < worked; {
+		}
+		l.Background(worked)
+	})
+	for range 2 { // the second iteration begins when the first one has ended
+		if err := g.Each(func(*Loop) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := l.times().since(before)
+	if got.busy < worked || got.background != worked {
+		t.Errorf("%+v, want at least %v busy and as much of that in the background", got, worked)
+	}
+	if ran, _ := threadTimes(int(l.thread.Load())); ran > 0 && got.ran < worked/5 { // it may have been interrupted
+		t.Errorf("the thread ran for %v of %v", got.ran, worked)
+	}
+}
+
+// TestGauge checks that a Gauge looks at the time since the last Read, unless that was long ago.
+func TestGauge(t *testing.T) {
+	g := newGroup(t, Config{})
+	ga := g.NewGauge()
+	now := g.clock.now()
+	busyFor := func(d, ago time.Duration) Strain {
+		ga.loops[0] = g.loops[0].times()
+		ga.loops[0].busy -= d
+		ga.last = now - ago
+		return ga.read(now)
+	}
+	if s := busyFor(time.Second, 20*time.Millisecond); s.Busy < 0.99 {
+		t.Errorf("busy all the time: %+v", s)
+	}
+	if s := ga.read(now + gaugePeriod/2); s.Busy < 0.99 {
+		t.Errorf("read again at once: %+v", s)
+	}
+	if s := busyFor(time.Hour, time.Hour); s != (Strain{}) {
+		t.Errorf("busy for an hour, and never looked at: %+v", s)
+	}
+}
