@@ -139,7 +139,7 @@ func (w *worker) end(r *request, used, batch int) {
 	w.Count.Output(r.Finish())
 	w.ahead.forget()
 	cn.chargeParser()
-	idle := !cn.Answering && !cn.stopped && cn.jobs.pending == 0
+	idle := !cn.Answering && !cn.stopped && len(cn.jobs.pending) == 0
 	if cn.Closing || (cn.ended && idle) {
 		cn.Closing = true
 		cn.dropUpload()

@@ -100,6 +100,7 @@ var internalHandlers map[command.ID]*internalHandler
 
 func makeInternalHandlers() map[command.ID]*internalHandler {
 	return map[command.ID]*internalHandler{
+		command.DunlinCancel:    {run: cancelJob},
 		command.DunlinChallenge: {open: true, run: challenge},
 		command.DunlinPipe:      {open: true, run: openPipe},
 		command.DunlinPeer:      {open: true, run: authenticatePeer},
@@ -108,6 +109,7 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 		command.DunlinEffects:   {run: takeEffects},
 		command.DunlinExec:      {run: execFor, clients: true},
 		command.DunlinFetch:     {run: redeem},
+		command.DunlinLevel:     {run: raisePipe},
 		command.DunlinReport:    {run: sendReport},
 		command.DunlinRetry:     {run: retry},
 		command.DunlinSettings:  {run: sendSettings},

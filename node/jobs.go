@@ -38,6 +38,10 @@ type job struct {
 	charge int          // bytes charged to the connection
 	keeps  []uint16     // partitions on which nothing may overtake the command
 	of     *transaction // not nil: it is work for that, which is executed to its end
+
+	whole    bool               // it has changed something, or may have, and is executed to its end
+	canceled bool               // nobody waits for it
+	cancel   context.CancelFunc // ends the context of its goroutine; nil: it has none of its own
 }
 
 // jobs are those of a connection.
@@ -45,12 +49,12 @@ type jobs struct {
 	ctx    context.Context // ends with the connection; nil: nothing needed it yet
 	cancel context.CancelFunc
 
-	token    uint64       // of the newest job
-	pending  int          // jobs with a token that are not completed
-	charge   int          // their bytes
-	finished []completion // of which the goroutine has finished, in order
-	armed    bool         // a timer calls deliver
-	settling int          // jobs that change something whether or not the connection lives
+	token    uint64          // of the newest job
+	pending  map[uint64]*job // by token: those that are not completed
+	charge   int             // their bytes
+	finished []completion    // of which the goroutine has finished, in order
+	armed    bool            // a timer calls deliver
+	settling int             // jobs that change something whether or not the connection lives
 }
 
 // completion is the end of a job.
@@ -90,7 +94,7 @@ func (r *request) beginJob(how progress) *job {
 		r.goesOn(j)
 		return j
 	}
-	if how != halfway && r.conn.later() && r.conn.jobs.pending >= member.MaxLater {
+	if how != halfway && r.conn.later() && len(r.conn.jobs.pending) >= member.MaxLater {
 		r.replyWait()
 		if how != unkeyed {
 			r.latch(r.Partition)
@@ -106,6 +110,7 @@ func (r *request) beginJob(how progress) *job {
 	case unkeyed, pinned:
 	}
 	j := r.newJob(keeps)
+	j.whole = how == halfway || how == unkeyed && r.Cmd.Flags&command.Write != 0
 	for _, arg := range r.Args {
 		r.conn.charge(j, len(arg))
 	}
@@ -119,13 +124,17 @@ func (cn *conn) later() bool { return cn.pipe != nil && cn.pipe.later }
 func (r *request) newJob(keeps []uint16) *job {
 	cn := r.conn
 	j := &job{cmd: r.Cmd}
-	if !cn.later() || cn.jobs.pending >= member.MaxLater {
+	if !cn.later() || len(cn.jobs.pending) >= member.MaxLater {
 		cn.pause()
 		return j
 	}
 	cn.jobs.token++
 	j.token, j.keeps = cn.jobs.token, keeps
-	cn.jobs.pending++
+	if cn.jobs.pending == nil {
+		cn.jobs.pending = make(map[uint64]*job)
+	}
+	cn.jobs.pending[j.token] = j
+	r.worker.Count.Deferred++
 	cn.charge(j, jobMemory)
 	r.Out = member.AppendLater(r.Out, j.token)
 	r.goesOn(j)
@@ -165,7 +174,9 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 		})
 		return
 	}
+	ctx := cn.contextOf(j)
 	if e == settles {
+		j.whole = true
 		js.settling++
 	}
 	post := func() {
@@ -179,7 +190,6 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 			}
 		})
 	}
-	ctx := cn.context()
 	work := func() {
 		f(ctx)
 		if waiter == nil || ctx.Err() != nil {
@@ -213,8 +223,46 @@ func (cn *conn) context() context.Context {
 	return js.ctx
 }
 
+// contextOf returns what ends the work for a job early: with the connection, or when the job is
+// canceled.
+func (cn *conn) contextOf(j *job) context.Context {
+	ctx := cn.context()
+	if j.token == 0 || j.whole {
+		return ctx
+	}
+	if ctx, j.cancel = context.WithCancel(ctx); j.canceled {
+		j.cancel()
+	}
+	return ctx
+}
+
+// cancelJob: DUNLIN CANCEL token. The reply does not say whether there is such a command.
+func cancelJob(r *request) {
+	token, ok := member.ParseCancel(r.Args[2])
+	if !ok {
+		r.Fail(exec.ErrNotInteger)
+		return
+	}
+	if j := r.conn.jobs.pending[token]; j != nil && !j.whole {
+		j.canceled = true
+		if j.cancel != nil {
+			j.cancel()
+		}
+	}
+	r.ReplyOK()
+}
+
+// failCanceled answers a command for which nobody waits.
+func failCanceled(r *request) { r.Fail(errCanceled) }
+
 // finish ends the goroutine's part of a job, on the loop.
 func (cn *conn) finish(j *job, reply func(r *request), end func()) {
+	if j.cancel != nil {
+		j.cancel() // the context's memory
+	}
+	if j.canceled && !j.whole {
+		reply = failCanceled
+	}
 	switch {
 	case j.of != nil:
 		cn.goOn(j.of, reply)
@@ -272,7 +320,7 @@ func (cn *conn) complete(c *completion) {
 			r.Undo(start)
 		} else {
 			r.resumed = nil
-			cn.jobs.pending--
+			delete(cn.jobs.pending, j.token)
 			cn.jobs.charge -= j.charge
 			if len(r.Pins) > pins {
 				r.ticketed(reply, pins)

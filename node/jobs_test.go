@@ -96,6 +96,19 @@ func TestPipeGoesOn(t *testing.T) {
 	p.raw("BITCOUNT nothing", ":0")
 }
 
+// A proxy may say behind its greeting that it understands what is answered later.
+func TestLevelBehindTheGreeting(t *testing.T) {
+	n := startNode(t)
+	setLong(t, n, "c")
+	p := openPipeTo(t, n, 1, 0, "common", 1, 2)
+	p.raw("BITCOUNT c", ":3000000")
+	p.raw(fmt.Sprintf("DUNLIN LEVEL %d", ring.Level), "+OK later")
+	p.raw("BITCOUNT c", "-DUNLINLATER 1")
+	p.frame("BITCOUNT", push(1, ":3000000"))
+	p.raw("DUNLIN LEVEL 256", "-"+errBadPipe)
+	dial(t, n.Addr()).raw("DUNLIN LEVEL 4", "-"+errBadPipe)
+}
+
 // Commands over all keys are answered later, too, and others of the kind at once.
 func TestEachLater(t *testing.T) {
 	n := startNode(t)
@@ -426,6 +439,56 @@ func TestLongTransactionsLater(t *testing.T) {
 	p.frame("EXEC", "-DUNLINLATER 3")
 	if got := string(p.read()); !strings.HasPrefix(got, push(3, "-DUNLINLARGE ")) {
 		t.Errorf("EXEC answers %.100q", got)
+	}
+}
+
+// Work for which nobody waits ends. What has changed something is executed to its end.
+func TestCanceled(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	setLong(t, n, "c", "{t}a", "{k}x", "{k}y")
+	free := occupy(t, n)
+	p := laterPipe(t, n, "common", 1)
+	canceled := "-" + errCanceled
+	p.raw("BITCOUNT c", "-DUNLINLATER 1")
+	p.raw("BITOP NOT {t}x {t}a", "-DUNLINLATER 2")
+	p.sendRaw(member.AppendEach(nil, &allPartitions, []byte("WAIT"), []byte("9"), []byte("0")))
+	p.frame("WAIT", "-DUNLINLATER 3")
+	for token := 1; token <= 4; token++ {
+		p.sendRaw(member.AppendCancel(nil, uint64(token)))
+	}
+	seen := map[string]bool{}
+	for range 5 { // WAIT does not wait for the crew
+		seen[string(p.read())] = true
+	}
+	if want := push(3, canceled) + "\r\n"; !seen[want] || len(seen) != 2 {
+		t.Errorf("the answers are %v, want %q and OK", seen, want)
+	}
+	free()
+	for range 2 {
+		seen[string(p.read())] = true
+	}
+	if !seen[push(1, canceled)+"\r\n"] || !seen[push(2, canceled)+"\r\n"] {
+		t.Errorf("the answers are %v", seen)
+	}
+	p.raw("EXISTS {t}x", ":0")
+
+	reads := make([]string, 20_000)
+	for i := range reads {
+		reads[i] = "GET {k}z"
+	}
+	p.sendRaw(append(resp.AppendRequest(nil, execArgs(t, nil, append(reads, "INCR {k}n")...)...), member.AppendCancel(nil, 4)...))
+	p.frame("EXEC", "-DUNLINLATER 4")
+	p.frame("CANCEL", "+OK")
+	p.frame("EXEC that has only read", push(4, canceled))
+	p.raw("GET {k}n", "$-1")
+	p.sendRaw(append(resp.AppendRequest(nil, execArgs(t, nil, append([]string{"INCR {k}n"}, append(reads, "INCR {k}n")...)...)...), member.AppendCancel(nil, 5)...))
+	p.frame("EXEC", "-DUNLINLATER 5")
+	p.frame("CANCEL", "+OK")
+	if got := string(p.read()); !strings.HasSuffix(got, ":2\r\n") {
+		t.Errorf("EXEC answers %.100q", got)
+	}
+	if st, err := n.Stats(); err != nil || st.Deferred != 5 {
+		t.Errorf("%d commands were deferred, want 5 (%v)", st.Deferred, err)
 	}
 }
 

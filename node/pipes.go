@@ -143,6 +143,18 @@ func openPipe(r *request) {
 	}, func() { p.later = later })
 }
 
+// raisePipe: DUNLIN LEVEL level
+func raisePipe(r *request) {
+	p := r.conn.pipe
+	level, ok := member.ParseLevel(r.Args[2])
+	if !ok || p == nil {
+		r.Fail(errBadPipe)
+		return
+	}
+	p.later = level >= ring.LaterLevel
+	r.Out = member.AppendWelcome(r.Out, p.later)
+}
+
 // clusterLevel returns the level of a table, 0 if there is none.
 func clusterLevel(t *ring.Table) uint8 {
 	if t == nil {

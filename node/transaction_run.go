@@ -99,6 +99,14 @@ func (x *transaction) isJob(r *request) {
 		x.job = r.newJob([]uint16{x.partition})
 	}
 	r.conn.jobs.settling++
+	x.job.whole = x.wrote
+}
+
+// mustEnd notes that the transaction changes something: it is executed to its end.
+func (x *transaction) mustEnd() {
+	if x.wrote = true; x.job != nil {
+		x.job.whole = true
+	}
 }
 
 // beginWork has a goroutine work on the present command of the transaction.
@@ -229,7 +237,9 @@ func (x *transaction) run(r *request, limit time.Duration) (done bool) {
 		if cn.closed && !writes {
 			continue // nobody reads the reply
 		}
-		x.wrote = x.wrote || writes
+		if writes {
+			x.mustEnd()
+		}
 		r.Room(exec.LineRoom) // without it the connection is closed, but what has begun is executed to its end
 		start, before := len(r.Out), r.Produced()
 		r.Args = q.Args
@@ -345,7 +355,7 @@ func (x *transaction) slice(r *request, f func(r *request)) (done bool) {
 	defer func() { r.transaction, r.Hold = nil, nil }()
 	start, pins := len(r.Out), len(r.Pins)
 	lost := x.keyed && (r.fenced || r.view.Standing[x.partition] != ownership.Serving)
-	if x.overdue(lost, r.worker.loop.Now(), r.node.holdPatience) || cn.closed && !x.wrote {
+	if x.overdue(lost, r.worker.loop.Now(), r.node.holdPatience) || (cn.closed || x.job.canceled) && !x.wrote {
 		x.giveUp(r, f != nil)
 		done = true
 	} else if x.checked < len(x.Watched) {

@@ -99,7 +99,7 @@ func (w *worker) closeIdle() {
 		if cn.State.Waiting != nil {
 			cn.Wake(nil)
 		}
-		idle := !cn.Answering && cn.unread == 0 && cn.Upload == nil && cn.jobs.pending == 0
+		idle := !cn.Answering && cn.unread == 0 && cn.Upload == nil && len(cn.jobs.pending) == 0
 		if (idle || cn.State.Blocked) && !cn.Closing {
 			cn.Closing = true
 			cn.Socket.CloseAfterFlush()

@@ -128,6 +128,16 @@ func (p *pipe) reply(reply []byte) {
 		part.Done(id, reply)
 	case session != nil:
 		session.Owner.(*client).reply(seq, reply)
+	default:
+		p.told(reply)
+	}
+}
+
+// told handles the reply to a request of the pipe's own: to LEVEL, or to one whose reply does not
+// matter.
+func (p *pipe) told(reply []byte) {
+	if later, ok := member.ParseWelcome(reply); ok && later {
+		p.AnswersLater = true
 	}
 }
 

@@ -14,11 +14,13 @@ import (
 //	   a receiver lacks
 //	3  proxies understand pushes, so that nodes may answer their commands later
 //	4  answers to streams may say that the receiver's loops are strained
+//	5  a pipe's level may be told behind its greeting, nodes answer slow transactions later, and a
+//	   proxy may say that nobody waits for a command any more
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
 // more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
 // that level: a process that does not speak it is no member, and cannot become one.
-const Level = 4
+const Level = 5
 
 // EffectsLevel is the lowest level whose members understand changes of values with parts, and
 // units of effects.
@@ -30,6 +32,11 @@ const LaterLevel = 3
 
 // StrainLevel is the lowest level whose members understand that a receiver says it is strained.
 const StrainLevel = 4
+
+// OfferLevel is the level of the cluster from which on a proxy may say its own on a pipe that it has
+// opened before (DUNLIN LEVEL), may cancel commands (DUNLIN CANCEL), and expect that nodes answer slow
+// transactions later.
+const OfferLevel = 5
 
 // maxLevel is the highest level that gossip can carry.
 const maxLevel = 255

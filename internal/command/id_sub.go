@@ -182,12 +182,14 @@ const (
 	SentinelSimulateFailure
 	SentinelSlaves
 
+	DunlinCancel
 	DunlinChallenge
 	DunlinConfigure
 	DunlinEach
 	DunlinEffects
 	DunlinExec
 	DunlinFetch
+	DunlinLevel
 	DunlinPeer
 	DunlinPipe
 	DunlinReport

@@ -50,7 +50,8 @@
 //     command with that token. The reply may be a refusal or a ticket.
 //
 // A node does both only on pipes whose greeting names ring.LaterLevel or more, and says so when it
-// accepts the pipe. Older members take pushes for broken frames.
+// accepts the pipe. Older members take pushes for broken frames. While the table's level is 0 greetings
+// name none, so a proxy says its level later on (LEVEL), and the node answers that as it does PIPE.
 //
 // A pipe that receives a frame which it cannot place closes the connection: nothing behind it could
 // be trusted.

@@ -27,10 +27,12 @@ func TestGoldenBytes(t *testing.T) {
 			"*8\r\n$6\r\nDUNLIN\r\n$4\r\nPIPE\r\n$1\r\n7\r\n$1\r\n1\r\n$5\r\nfetch\r\n$1\r\n9\r\n$1\r\n3\r\n$0\r\n\r\n"},
 		"pipe of a level": {AppendPipe(nil, Pipe{Kind: Common, Version: resp.RESP2, Level: 1}, nil, nil),
 			"*9\r\n$6\r\nDUNLIN\r\n$4\r\nPIPE\r\n$1\r\n0\r\n$1\r\n0\r\n$6\r\ncommon\r\n$1\r\n0\r\n$1\r\n2\r\n$0\r\n\r\n$1\r\n1\r\n"},
-		"peer":  {AppendPeer(nil, 7, nil, nil), "*4\r\n$6\r\nDUNLIN\r\n$4\r\nPEER\r\n$1\r\n7\r\n$0\r\n\r\n"},
-		"retry": {AppendRetry(nil, 18446744073709551615), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nRETRY\r\n$20\r\n18446744073709551615\r\n"},
-		"fetch": {AppendFetch(nil, Piece{1, 2, 3}), "*5\r\n$6\r\nDUNLIN\r\n$5\r\nFETCH\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n"},
-		"watch": {AppendRequest(nil, VerbWatch, []byte("k")), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nWATCH\r\n$1\r\nk\r\n"},
+		"peer":   {AppendPeer(nil, 7, nil, nil), "*4\r\n$6\r\nDUNLIN\r\n$4\r\nPEER\r\n$1\r\n7\r\n$0\r\n\r\n"},
+		"level":  {AppendLevel(nil), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nLEVEL\r\n$1\r\n5\r\n"},
+		"cancel": {AppendCancel(nil, 7), "*3\r\n$6\r\nDUNLIN\r\n$6\r\nCANCEL\r\n$1\r\n7\r\n"},
+		"retry":  {AppendRetry(nil, 18446744073709551615), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nRETRY\r\n$20\r\n18446744073709551615\r\n"},
+		"fetch":  {AppendFetch(nil, Piece{1, 2, 3}), "*5\r\n$6\r\nDUNLIN\r\n$5\r\nFETCH\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n"},
+		"watch":  {AppendRequest(nil, VerbWatch, []byte("k")), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nWATCH\r\n$1\r\nk\r\n"},
 		"exec": {AppendQueued(AppendWatched(AppendExec(nil, 16383, 1, 1), []byte("k"), []byte("v")), []byte("GET"), []byte("k")),
 			"*7\r\n$6\r\nDUNLIN\r\n$4\r\nEXEC\r\n$5\r\n16383\r\n$1\r\n1\r\n$1\r\nk\r\n$1\r\nv\r\n$20\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n\r\n"},
 		"each":                                 {AppendEach(nil, &some, []byte("KEYS"), []byte("*")), "*5\r\n$6\r\nDUNLIN\r\n$4\r\nEACH\r\n" + set + "$4\r\nKEYS\r\n$1\r\n*\r\n"},
@@ -63,7 +65,7 @@ func TestEveryVerbHasARow(t *testing.T) {
 		_, name, _ := strings.Cut(sub.Name, "|")
 		rows[strings.ToUpper(name)] = true
 	}
-	verbs := []string{VerbChallenge, VerbPipe, VerbPeer, VerbRetry, VerbFetch, VerbWatch, VerbExec, VerbEach, VerbTable,
+	verbs := []string{VerbChallenge, VerbPipe, VerbPeer, VerbLevel, VerbCancel, VerbRetry, VerbFetch, VerbWatch, VerbExec, VerbEach, VerbTable,
 		VerbTake, VerbReport, VerbSettings, VerbConfigure, VerbStream, VerbEffects, VerbValue}
 	for _, v := range verbs {
 		if !rows[v] {

@@ -17,6 +17,9 @@ import (
 //	                 ◀──  $1 x
 //	                 ◀──  >3 +later :7 :1048576   at any time, between two replies
 //
+// The proxy says CANCEL when the client has gone. The completion comes all the same: with an error, if
+// the work has ended early.
+//
 // Tokens of a connection grow. A refused command's completion is the refusal, so a command that was
 // begun may still be sent again.
 

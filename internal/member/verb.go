@@ -1,9 +1,11 @@
 package member
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // Name is the first word of every request between members.
@@ -14,7 +16,9 @@ const (
 	VerbChallenge = "CHALLENGE" // returns a nonce for a proof
 	VerbPipe      = "PIPE"      // {boot} {loop} {kind} {generation} {version} {proof} [{level}]
 	VerbPeer      = "PEER"      // {boot} {proof}
+	VerbLevel     = "LEVEL"     // {level}: what PIPE would say of it now; ring.OfferLevel
 	VerbRetry     = "RETRY"     // {epoch}: the proxy begins to repeat what was refused on this pipe
+	VerbCancel    = "CANCEL"    // {token}: nobody waits for that command any more; from ring.OfferLevel on
 	VerbFetch     = "FETCH"     // {ticket} {offset} {count}
 	VerbWatch     = "WATCH"     // {key}…
 	VerbExec      = "EXEC"      // {slot} {watched} ({key} {version})… {request}…
@@ -45,6 +49,23 @@ func AppendRequest(dst []byte, verb string, args ...[]byte) []byte {
 	}
 	return dst
 }
+
+// AppendLevel appends LEVEL, with the level of this build.
+func AppendLevel(dst []byte) []byte { return appendUint(AppendVerb(dst, VerbLevel, 1), ring.Level) }
+
+// ParseLevel reads the argument of LEVEL.
+func ParseLevel(arg []byte) (level uint8, ok bool) {
+	n, ok := parseUint(arg)
+	return uint8(n), ok && n <= math.MaxUint8
+}
+
+// AppendCancel appends CANCEL.
+func AppendCancel(dst []byte, token uint64) []byte {
+	return appendUint(AppendVerb(dst, VerbCancel, 1), token)
+}
+
+// ParseCancel reads the argument of CANCEL.
+func ParseCancel(arg []byte) (token uint64, ok bool) { return parseUint(arg) }
 
 // AppendRetry appends RETRY. epoch is the newest one that the node has named in a refusal.
 func AppendRetry(dst []byte, epoch uint64) []byte {

@@ -43,6 +43,8 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(s.Moved) }),
 	counter("dunlin_node_waits_total", "Commands refused until a take-over ends or the table is confirmed.",
 		func(s *node.Stats) float64 { return float64(s.Waits) }),
+	counter("dunlin_node_deferred_total", "Commands of proxies that took long, so that others were answered before them.",
+		func(s *node.Stats) float64 { return float64(s.Deferred) }),
 
 	gauge("dunlin_node_clients", "Client connections.",
 		func(s *node.Stats) float64 { return float64(s.Clients) }),

@@ -34,6 +34,7 @@ type Counters struct {
 	Misses   uint64
 	Moved    uint64 // MOVED
 	Waits    uint64 // DUNLINWAIT and TRYAGAIN
+	Deferred uint64 // answered later, on pipes
 
 	Connections uint64 // accepted
 	Rejected    uint64 // over MaxClients
@@ -133,6 +134,7 @@ func (c *Counters) Since(o *Counters) Counters {
 	later.Misses -= o.Misses
 	later.Moved -= o.Moved
 	later.Waits -= o.Waits
+	later.Deferred -= o.Deferred
 	later.Connections -= o.Connections
 	later.Rejected -= o.Rejected
 	later.SlowReaders -= o.SlowReaders
@@ -168,6 +170,7 @@ func (c *Counters) Add(o *Counters) {
 	c.Misses += o.Misses
 	c.Moved += o.Moved
 	c.Waits += o.Waits
+	c.Deferred += o.Deferred
 	c.Connections += o.Connections
 	c.Rejected += o.Rejected
 	c.SlowReaders += o.SlowReaders

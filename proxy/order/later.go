@@ -37,6 +37,8 @@ type deferred struct {
 	token  uint64
 	writes bool               // or has keys in several partitions
 	places *ring.PartitionSet // these partitions; nil: any
+
+	canceled bool // the node was told that nobody waits for it any more
 }
 
 // deferrals are the deferred requests of a pipe.
@@ -185,10 +187,37 @@ func (l *deferrals) writesTo(partition uint16) bool {
 // promptRequest is up to how many bytes a request is short.
 const promptRequest = 64 << 10
 
+// offer tells the node of an open pipe that this proxy understands what is answered later, if the
+// pipe was opened when the cluster's level did not allow that yet.
+func (m *Machine) offer(p *Pipe) {
+	if p.state != open || p.AnswersLater || m.table == nil || m.table.Level < ring.OfferLevel {
+		return
+	}
+	if raw := member.AppendLevel(nil); !p.offered && !p.full(len(raw)) {
+		p.offered = true
+		m.Tell(p, raw)
+	}
+}
+
+// cancel tells the node of a pipe which deferred requests nobody waits for any more, because their
+// clients have gone: the node ends the work for them soon. Their completions come all the same.
+func (m *Machine) cancel(p *Pipe) {
+	if len(p.later.list) == 0 || p.state != open || m.table.Level < ring.OfferLevel {
+		return
+	}
+	for i := range p.later.list {
+		d := &p.later.list[i]
+		if !d.canceled && d.Session.closed && p.body == nil {
+			d.canceled = true
+			m.Tell(p, member.AppendCancel(nil, d.token))
+		}
+	}
+}
+
 // prompt reports whether the front request of a pipe gets an answer at once, if its node lives:
-// because the node answers later what takes long. Long requests and transactions it executes at
-// once.
-func (p *Pipe) prompt() bool {
+// because the node answers later what takes long. Long requests it executes at once, and nodes of a
+// lower level transactions.
+func (m *Machine) prompt(p *Pipe) bool {
 	r := p.Front()
 	if r == nil || !p.AnswersLater || p.body != nil || r.end-p.acked > promptRequest {
 		return false
@@ -201,7 +230,13 @@ func (p *Pipe) prompt() bool {
 		return false
 	}
 	cmd := command.Row(args)
-	return cmd != nil && (cmd.Flags&command.Heavy != 0 || cmd.ID == command.DunlinEach || cmd.ID == command.DunlinFetch)
+	switch {
+	case cmd == nil:
+		return false
+	case cmd.ID == command.DunlinExec, cmd.ID == command.DunlinWatch:
+		return m.table.Level >= ring.OfferLevel
+	}
+	return cmd.Flags&command.Heavy != 0 || cmd.ID == command.DunlinEach || cmd.ID == command.DunlinFetch
 }
 
 // probe asks a node something that it answers at once, when it has been silent for half of what is

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // request builds the bytes of one.
@@ -195,17 +196,68 @@ func TestPatience(t *testing.T) {
 		prompt bool
 	}{
 		{request("BITCOUNT", "x"), true, true}, {request("BITCOUNT", "x"), false, false}, {long, true, false},
-		{request("DUNLIN", "EXEC", "1", "0", "x"), true, false},
+		{request("DUNLIN", "EXEC", "1", "0", "x"), true, true}, {request("DUNLIN", "EXEC", "1", "0", "x"), false, false},
 		{member.AppendRequest(nil, member.VerbEach, make([]byte, 512), []byte("KEYS"), []byte("*")), true, true},
 	} {
 		h := newShell(t)
+		h.Machine.table.Level = ring.OfferLevel
 		p := h.opened(large)
-		p.AnswersLater = c.later
+		p.AnswersLater, p.offered = c.later, true
 		h.send(&Session{Owner: noOwner{}}, large, 1, 1, c.raw)
 		h.ticks(6)
 		if p.IsOpen() == c.prompt {
 			t.Errorf("%.30q, answered later %v: given up at once %v, want %v", c.raw, c.later, !p.IsOpen(), c.prompt)
 		}
+	}
+}
+
+// A pipe that was opened while the cluster had no level offers its proxy's later, once.
+func TestOffer(t *testing.T) {
+	h := newShell(t)
+	p := h.opened(large)
+	for _, c := range []struct {
+		level   uint8
+		answers bool
+		offers  int
+	}{{0, false, 0}, {ring.OfferLevel - 1, false, 0}, {ring.OfferLevel, true, 0}, {ring.OfferLevel, false, 1}, {ring.OfferLevel, false, 1}} {
+		h.Machine.table.Level, p.AnswersLater = c.level, c.answers
+		h.ticks(1)
+		if p.Inflight() != c.offers {
+			t.Errorf("level %d: %d offers, want %d", c.level, p.Inflight(), c.offers)
+		}
+	}
+}
+
+// What nobody waits for any more is canceled, once. It counts until it is complete.
+func TestCancel(t *testing.T) {
+	h := newShell(t)
+	p, gone, stays := h.opened(large), &Session{Owner: noOwner{}}, &Session{Owner: noOwner{}}
+	for i, s := range []*Session{gone, stays} {
+		h.send(s, large, 1, 1, request("BITCOUNT", "x"))
+		if !h.Later(p, uint64(i+1)) {
+			t.Fatal("out of step")
+		}
+	}
+	gone.Close()
+	h.ticks(1)
+	if p.inflight.len() != 0 {
+		t.Error("something was told to a node of a lower level")
+	}
+	h.Machine.table.Level = ring.OfferLevel
+	want := member.AppendCancel(nil, 1)
+	for range 2 {
+		p.Heard()
+		h.ticks(1)
+		if got := p.buf[p.acked-p.base:]; string(got) != string(want) {
+			t.Errorf("the node is told %q, want %q", got, want)
+		}
+	}
+	p.Pop()
+	if p.Inflight() != 2 {
+		t.Errorf("%d requests are outstanding, want 2", p.Inflight())
+	}
+	if _, ok := h.Completed(p, 1); !ok || p.Inflight() != 1 {
+		t.Error("the canceled request was not completed")
 	}
 }
 

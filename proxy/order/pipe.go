@@ -56,7 +56,7 @@ type Pipe struct {
 	// Shell is the shell's own side of the pipe. The Machine does not look at it.
 	Shell any
 	// AnswersLater says that the node answers later what takes long. The shell sets it before
-	// Opened.
+	// Opened, or when the node answers LEVEL.
 	AnswersLater bool
 
 	state        pipeState
@@ -66,6 +66,7 @@ type Pipe struct {
 	failingSince time.Duration // the first of the attempts in a row that failed; 0: none
 	silent       int           // ticks since the last byte, with requests outstanding
 	probed       bool          // the node was asked for a sign of life since
+	offered      bool          // the node was told this proxy's level behind the greeting
 
 	buf               []byte
 	body              Body // not nil: has the memory of buf, which is one long request
@@ -288,7 +289,7 @@ func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 	buf, body, base, sent, begin := p.buf, p.takeBody(), p.base, p.sent, p.acked
 	queue := p.inflight
 	list := p.later.list
-	p.inflight, p.unsent, p.later, p.AnswersLater = fifo{}, 0, deferrals{}, false
+	p.inflight, p.unsent, p.later, p.AnswersLater, p.offered = fifo{}, 0, deferrals{}, false, false
 	p.buf, p.base, p.acked, p.sent = nil, 0, 0, 0
 	p.settle()
 	m.returnDeferred(p, list, since, now)
@@ -324,6 +325,8 @@ func (p *Pipe) failing(now time.Duration) bool {
 
 // tick counts a tick of silence, and gives the pipe up after too many.
 func (m *Machine) tick(p *Pipe, now time.Duration) {
+	m.offer(p)
+	m.cancel(p)
 	answered := p.sent == p.acked && p.state != opening
 	if answered && len(p.later.list) == 0 {
 		p.silent = 0
@@ -336,7 +339,7 @@ func (m *Machine) tick(p *Pipe, now time.Duration) {
 		limit = openTicks
 	case answered:
 		m.probe(p)
-	case p.Lane.Kind != member.Common && p.silent > limit && !p.prompt():
+	case p.Lane.Kind != member.Common && p.silent > limit && !m.prompt(p):
 		limit *= m.patienceWith(p, now)
 	}
 	if p.silent > limit {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/conversation"
@@ -56,4 +57,41 @@ func TestCompareAndSet(t *testing.T) {
 	if sum != clients*increments {
 		t.Errorf("the counters come to %d, want %d", sum, clients*increments)
 	}
+}
+
+// TestSlowTransactionStopsNoPipe: while a node executes a slow transaction of one client, it answers
+// commands of another client that share its proxy's pipe, the one of what may take long. The pipe may
+// have been opened before the cluster had a level.
+func TestSlowTransactionStopsNoPipe(t *testing.T) {
+	t.Parallel()
+	m := startLocal(t, "--loops=1", "--nodes=1")
+	slow, other := harness.DialWire(t, m.Addr), harness.DialWire(t, m.Addr)
+	slow.Want("SET {k}a "+strings.Repeat("abcdefgh", 400), "OK")
+	slow.Want("SET {k}b "+strings.Repeat("hgfedcba", 400), "OK")
+	other.Want("BITCOUNT {j}", "(integer) 0")
+	other.Want("CONFIG SET timeout 0", "OK") // waits for the level
+	const commands, many = 200, 20
+	served := 0
+	for range 5 { // the node hears of the level within a moment
+		slow.Want("MULTI", "OK")
+		slow.Send([]byte(strings.Repeat("LCS {k}a {k}b LEN\r\n", commands)))
+		for range commands {
+			slow.Next()
+		}
+		var ended atomic.Bool
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if got := conversation.Text(slow.Do("EXEC")); strings.Count(got, "(integer)") != commands {
+				t.Errorf("EXEC answers %s", got)
+			}
+			ended.Store(true)
+		})
+		for served = 0; !ended.Load(); served++ {
+			other.Want("BITCOUNT {j}", "(integer) 0")
+		}
+		if wg.Wait(); served >= many {
+			return
+		}
+	}
+	t.Errorf("%d commands were answered beside a slow transaction, want many", served)
 }
