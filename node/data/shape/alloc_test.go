@@ -70,3 +70,45 @@ func TestPackedAllocatesNothing(t *testing.T) {
 		t.Errorf("commands on a packed value allocate %.1f times", got)
 	}
 }
+
+// Commands on a tree allocate nothing on the heap.
+func TestTreeAllocatesNothing(t *testing.T) {
+	e := openEngine(t, 64<<20)
+	x := e.Lock(1, 1)
+	defer x.Unlock()
+	list, ranked := makeTree(t, x, "list", 1, false), makeTree(t, x, "ranked", 1, true)
+	for i := range 20_000 {
+		if err := list.InsertAt(i, fmt.Append(nil, "element:", i), nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := ranked.Insert(uint64(i*7919%20_000), fmt.Append(nil, "member:", i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	short, long, sum := []byte("element"), modelBytes(1, 2000), 0
+	for name, command := range map[string]func() error{
+		"push, pop":      func() error { list.Delete(0); return list.InsertAt(list.Len(), short, nil) },
+		"push of a part": func() error { list.Delete(list.Len() - 1); return list.InsertAt(list.Len(), long, nil) },
+		"Replace":        func() error { return list.Replace(10_000, 0, short) },
+		"At":             func() error { x := list.At(7000); sum += x.First.Len(); return nil },
+		"Walk": func() error {
+			list.Walk(7000, func(x Entry) bool { sum += x.First.Len(); return sum%100 != 0 })
+			return nil
+		},
+		"Find": func() error { at, _ := ranked.Find(55, short); sum += at; return nil },
+		"Insert of a rank": func() error {
+			_, _, err := ranked.Insert(55, short, nil)
+			at, _ := ranked.Find(55, short)
+			ranked.Delete(at)
+			return err
+		},
+	} {
+		if got := testing.AllocsPerRun(100, func() {
+			if err := command(); err != nil {
+				t.Error(err)
+			}
+		}); got != 0 {
+			t.Errorf("%s allocates %.1f times", name, got)
+		}
+	}
+}

@@ -5,6 +5,9 @@ import (
 	"math/bits"
 )
 
+// moreSplits is how many blocks are split beyond one for each new element.
+const moreSplits = 2
+
 // growFor splits blocks until the table is as large as it should be with so many more elements of so
 // many bytes. Without memory it stays smaller.
 func (t *Table) growFor(count, bytes int) error {
@@ -14,6 +17,7 @@ func (t *Table) growFor(count, bytes int) error {
 	}
 	state := t.state()
 	want := max((state.count()+count)/fullCount, (state.bytes()+bytes)/fullBytes)
+	want = min(want, n+count+moreSplits) // there may have been no memory for many elements
 	for ; n < want; n++ {
 		if !t.split(n) {
 			break
@@ -143,12 +147,14 @@ func (t *Table) remove(b block, at place) {
 	b.cut(at.entry, at.entry+1, at.off, off-at.off)
 }
 
-// shrink merges the last block with the one that it was split from, if there are many more blocks
-// than elements.
+// shrink merges the last blocks with those that they were split from, if the table has more blocks
+// than it should.
 func (t *Table) shrink() {
-	n, state := t.V.Len(t.Blocks), t.state()
-	if n > 1 && state.count() < n*fullCount/2 && state.bytes() < n*fullBytes/2 {
-		t.merge(n - 1)
+	for range moreSplits {
+		n, state := t.V.Len(t.Blocks), t.state()
+		if n > 1 && state.count() < n*fullCount/2 && state.bytes() < n*fullBytes/2 {
+			t.merge(n - 1)
+		}
 	}
 }
 

@@ -164,23 +164,29 @@ func (m *tableModel) compare(e Element, key string, want modelElement) {
 }
 
 func (m *tableModel) expire() {
-	for from, soonest := uint64(0), int64(0); ; {
-		from, soonest = m.t.Expire(from, 7, func(e Element) {
+	soonest := int64(0)
+	for cursor := uint64(0); ; {
+		next, at := m.t.Expire(cursor, 7, func(e Element) {
 			key := string(e.Key.Append(nil))
 			if want, ok := m.want[key]; !ok || !m.t.isDue(want.expireAt) {
 				m.tb.Fatalf("element %q has expired too early", key)
 			}
 			delete(m.want, key)
 		})
-		if from == 0 {
+		soonest = earlier(soonest, at)
+		if cursor = next; cursor == 0 {
 			break
 		}
-		_ = soonest
 	}
-	for key, want := range m.want {
-		if m.t.isDue(want.expireAt) {
+	want := int64(0)
+	for key, e := range m.want {
+		if m.t.isDue(e.expireAt) {
 			m.tb.Fatalf("element %q has not expired", key)
 		}
+		want = earlier(want, e.expireAt)
+	}
+	if soonest != want {
+		m.tb.Fatalf("the next element is to expire at %d, want %d", soonest, want)
 	}
 }
 

@@ -31,28 +31,41 @@ func (t *Table) Each(number int, f func(e Element)) {
 // A cursor is a place in the order of the hashes with their bits reversed. The elements of a block
 // are neighbours in that order, whatever the number of blocks is.
 func (t *Table) Scan(cursor uint64, count int, f func(e Element)) (next uint64) {
-	const end = 1 << 32
 	n := t.V.Len(t.Blocks)
-	if n == 0 || cursor >= end {
+	if n == 0 || cursor >= scanEnd {
 		return 0
 	}
-	level := bits.Len(uint(n)) - 1
 	for seen, blocks := 0, 0; seen < count && blocks < max(count, 1) || blocks == 0; blocks++ {
-		number := bucket(uint64(bits.Reverse32(uint32(cursor))), n)
-		depth := level
-		if number&(1<<level-1) < n-1<<level {
-			depth++ // it has been split
-		}
+		number, next := blockAt(cursor, n)
 		t.Each(number, func(e Element) {
 			seen++
 			f(e)
 		})
-		size := uint64(1) << (32 - depth)
-		if cursor = cursor&^(size-1) + size; cursor >= end {
+		if next == 0 {
 			return 0
 		}
+		cursor = next
 	}
 	return cursor
+}
+
+// scanEnd is behind all cursors.
+const scanEnd = 1 << 32
+
+// blockAt is the block of a table of n in which a scan goes on at a cursor, and the cursor behind
+// that block, 0 if it is the last one in the order.
+func blockAt(cursor uint64, n int) (number int, next uint64) {
+	level := bits.Len(uint(n)) - 1
+	number = bucket(uint64(bits.Reverse32(uint32(cursor))), n)
+	depth := level
+	if number&(1<<level-1) < n-1<<level {
+		depth++ // it has been split
+	}
+	size := uint64(1) << (32 - depth)
+	if next = cursor&^(size-1) + size; next >= scanEnd {
+		next = 0
+	}
+	return number, next
 }
 
 // maxDraws bounds the draws of Random.
@@ -91,21 +104,26 @@ func (t *Table) any() (e Element, ok bool) {
 	return e, ok
 }
 
-// Expire removes what has expired from some blocks, from a place on, and returns the place where to
-// go on: 0 at the end. gone is called with each element before it is removed. It takes no memory.
-// soonest is the time when the next element of these blocks expires, 0 if none does.
-func (t *Table) Expire(from uint64, blocks int, gone func(e Element)) (next uint64, soonest int64) {
-	n := t.V.Len(t.Blocks)
-	number := int(from)
-	for ; number < n && blocks > 0; number, blocks = number+1, blocks-1 {
+// Expire removes what has expired from some blocks, from a cursor on, and returns the cursor where to
+// go on: 0 at the end. It is a cursor of Scan: elements of a table that changes meanwhile are not
+// missed. gone is called with each element before it is removed. Expire takes no memory. soonest is
+// the time when the next element of these blocks expires, 0 if none does.
+func (t *Table) Expire(cursor uint64, blocks int, gone func(e Element)) (next uint64, soonest int64) {
+	if t.V.Len(t.Blocks) == 0 || cursor >= scanEnd {
+		return 0, 0
+	}
+	for ; blocks > 0; blocks-- {
+		number, next := blockAt(cursor, t.V.Len(t.Blocks))
 		if b := block(t.V.Part(t.Blocks, number)); b.items() > t.Items {
 			soonest = earlier(soonest, t.expireIn(number, gone))
+			t.shrink()
 		}
+		if next == 0 {
+			return 0, soonest
+		}
+		cursor = next
 	}
-	if number >= n {
-		return 0, soonest
-	}
-	return uint64(number), soonest
+	return cursor, soonest
 }
 
 func (t *Table) expireIn(number int, gone func(e Element)) (soonest int64) {
