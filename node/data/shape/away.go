@@ -62,11 +62,15 @@ func putItems(b block, codes []byte, off int, probes []probe) int {
 	return off
 }
 
+// slack is how many bytes of a block are unused at least when it is moved to a smaller cell, if they
+// are a sixteenth of it.
+const slack = 32
+
 // fit moves a block to a smaller cell if much of its own is unused. Without memory for that it stays
 // where it is.
 func fit(v engine.Parts, plane, number int) {
 	b := block(v.Part(plane, number))
-	if len(b)-b.need() < slack {
+	if len(b)-b.need() < max(slack, len(b)/16) {
 		return
 	}
 	b = v.Edit(plane, number)

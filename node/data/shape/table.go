@@ -17,7 +17,6 @@ const (
 	crowdedAt  = 2 << 10
 	maxBlock   = 4080 // of any shape: less than the longest part in the smallest pages
 	maxInside  = 191  // bytes of a string in a block of a table
-	slack      = 32   // unused bytes of a block from which on it is moved to a smaller cell
 	expirySize = 6
 	tagFront   = 1
 )

@@ -156,26 +156,47 @@ func (w *way) add(node, child int) {
 // to is the way to a position. That of Len leads behind the last entry.
 func (t *Tree) to(position int) (w way) {
 	s := t.state()
-	number := s.root()
+	number, total := s.root(), s.count()
 	for range s.height() {
 		n := node(t.part(t.Nodes, number))
-		i := 0
-		for last := n.count() - 1; i < last && position >= n.weight(i); i++ {
-			position -= n.weight(i)
-		}
+		i, before := n.at(position, total)
+		position -= before
 		w.add(number, i)
-		number = n.child(i)
+		number, total = n.child(i), n.weight(i)
 	}
 	w.leaf, w.entry = number, position
 	return w
+}
+
+// at is the child that has a position of the total below the node, and how many are in front of that
+// child. It looks from the nearer end, so that both ends of a list are found at once.
+func (n node) at(position, total int) (child, before int) {
+	last := n.count() - 1
+	if position > total/2 {
+		for child, before = last, total; child > 0; child-- {
+			if before -= n.weight(child); position >= before {
+				return child, before
+			}
+		}
+		return 0, 0
+	}
+	for child < last {
+		weight := n.weight(child)
+		if position < before+weight {
+			break
+		}
+		before += weight
+		child++
+	}
+	return child, before
 }
 
 // position is where the way leads to.
 func (t *Tree) position(w *way) (position int) {
 	for _, x := range w.nodes[:w.height] {
 		n := node(t.part(t.Nodes, x.node))
-		for i := range x.child {
-			position += n.weight(i)
+		for at, i := nodeHead+4, 0; i < x.child; at, i = at+n.width(), i+1 {
+			position += int(binary.LittleEndian.Uint32(n[at:]))
 		}
 	}
 	return position + w.entry
@@ -191,7 +212,7 @@ func (t *Tree) Find(rank uint64, first []byte) (position int, found bool) {
 	return t.position(&w), found
 }
 
-// search is the way to an entry of a ranked tree, which is not empty, or where it would stand.
+// search is the way to an entry of a ranked tree, which has a leaf, or where it would stand.
 func (t *Tree) search(rank uint64, first []byte) (w way, found bool) {
 	s := t.state()
 	number := s.root()

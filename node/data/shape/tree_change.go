@@ -10,29 +10,37 @@ import (
 // InsertAt inserts an entry at a position of a tree without ranks, in front of the one that stands
 // there. second is nil if the tree has one item.
 func (t *Tree) InsertAt(position int, first, second []byte) error {
-	return t.insert(position, 0, first, second)
+	if err := t.firstLeaf(); err != nil {
+		return err
+	}
+	x := t.newEntry(0, first, second)
+	x.position = position
+	return t.insert(t.to(position), &x)
 }
 
 // Insert inserts an entry into a ranked tree, in its order, and returns its position. added is false
 // if it is there already: nothing has changed then, and second is not looked at.
 func (t *Tree) Insert(rank uint64, first, second []byte) (position int, added bool, err error) {
-	if t.Len() > 0 {
-		w, found := t.search(rank, first)
-		position = t.position(&w)
-		if found {
-			return position, false, nil
-		}
+	if err := t.firstLeaf(); err != nil {
+		return 0, false, err
 	}
-	err = t.insert(position, rank, first, second)
+	w, found := t.search(rank, first)
+	position = t.position(&w)
+	if found {
+		return position, false, nil
+	}
+	x := t.newEntry(rank, first, second)
+	err = t.insert(w, &x)
 	return position, err == nil, err
 }
 
 // newEntry is an entry that is to be stored.
 type newEntry struct {
-	rank   uint64
-	probes [2]probe
-	items  int
-	size   int // bytes in its leaf, besides its slot
+	position int // in a tree without ranks
+	rank     uint64
+	probes   [2]probe
+	items    int
+	size     int // bytes in its leaf, besides its slot
 }
 
 func (t *Tree) newEntry(rank uint64, first, second []byte) (x newEntry) {
@@ -56,14 +64,9 @@ func (t *Tree) probe(s []byte) probe {
 	return p
 }
 
-func (t *Tree) insert(position int, rank uint64, first, second []byte) error {
-	x := t.newEntry(rank, first, second)
-	if t.Len() == 0 {
-		if err := t.firstLeaf(); err != nil {
-			return err
-		}
-	}
-	w, b, err := t.makeRoom(position, &x)
+// insert inserts an entry where the way leads to.
+func (t *Tree) insert(w way, x *newEntry) error {
+	w, b, err := t.makeRoom(w, x)
 	if err != nil {
 		return err
 	}
@@ -72,17 +75,17 @@ func (t *Tree) insert(position int, rank uint64, first, second []byte) error {
 	}
 	slot, off := b.open(w.entry, x.size)
 	if t.Ranked {
-		binary.LittleEndian.PutUint64(slot, rank)
+		binary.LittleEndian.PutUint64(slot, x.rank)
 	}
 	putItems(b, slot[b.front():], off, x.probes[:x.items])
 	t.weigh(&w, 1, x.size+len(slot))
 	return nil
 }
 
-// firstLeaf gives an empty tree its leaf.
+// firstLeaf gives a tree without leaves its first one.
 func (t *Tree) firstLeaf() error {
 	if t.V.Count(t.Leaves) > 0 {
-		return nil // an insertion before has failed
+		return nil
 	}
 	size := blockHead + t.front() + t.Items
 	if err := t.V.Reserve(size); err != nil {
@@ -96,23 +99,23 @@ func (t *Tree) firstLeaf() error {
 	return err
 }
 
-// makeRoom reserves what an entry takes at a position, and splits leaf and nodes for it. It returns
-// the way there, and the leaf.
-func (t *Tree) makeRoom(position int, x *newEntry) (w way, b block, err error) {
+// makeRoom reserves what an entry takes where the way leads to, and splits leaf and nodes for it. It
+// returns the way that leads there then, and the leaf.
+func (t *Tree) makeRoom(w way, x *newEntry) (way, block, error) {
 	for {
-		if t.Ranked && t.Len() > 0 {
-			w, _ = t.search(x.rank, x.probes[0].s)
-		} else {
-			w = t.to(position)
-		}
-		b = block(t.V.Part(t.Leaves, w.leaf))
+		b := block(t.V.Part(t.Leaves, w.leaf))
 		need := b.need() + b.slotLen() + x.size
 		if need <= t.maxLeaf() && b.count() < mostInLeaf || b.count() == 0 {
-			b, err = t.reserveIn(w.leaf, need, x.probes[:x.items])
+			b, err := t.reserveIn(w.leaf, need, x.probes[:x.items])
 			return w, b, err
 		}
 		if err := t.splitFor(&w, b); err != nil {
 			return w, nil, err
+		}
+		if t.Ranked {
+			w, _ = t.search(x.rank, x.probes[0].s)
+		} else {
+			w = t.to(x.position)
 		}
 	}
 }
