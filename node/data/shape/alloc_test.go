@@ -85,9 +85,23 @@ func TestTreeAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	short, long, sum := []byte("element"), modelBytes(1, 2000), 0
+	short, long, sum, w := []byte("element"), modelBytes(1, 2000), 0, Work{}
+	many := [][]byte{short, long, short, short}
 	for name, command := range map[string]func() error{
-		"push, pop":      func() error { list.Delete(0); return list.InsertAt(list.Len(), short, nil) },
+		"push, pop": func() error { list.Delete(0); return list.InsertAt(list.Len(), short, nil) },
+		"push of several": func() error {
+			if err := list.ReserveAt(&w, list.Len(), many); err != nil {
+				return err
+			}
+			for _, s := range many {
+				if err := list.InsertAt(list.Len(), s, nil); err != nil {
+					return err
+				}
+			}
+			list.Settle()
+			list.DeleteSome(list.Len()-len(many), len(many))
+			return nil
+		},
 		"push of a part": func() error { list.Delete(list.Len() - 1); return list.InsertAt(list.Len(), long, nil) },
 		"Replace":        func() error { return list.Replace(10_000, 0, short) },
 		"At":             func() error { x := list.At(7000); sum += x.First.Len(); return nil },

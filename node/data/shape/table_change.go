@@ -12,11 +12,12 @@ import (
 type Work struct {
 	touched []touched
 	sizes   []int
+	leaves  []int // that were added since Tree.Reserve
 }
 
-// touched is a block that gets elements of so many bytes.
+// touched is a block that gets so many entries of so many bytes.
 type touched struct {
-	bucket, bytes, count int
+	number, bytes, count int
 }
 
 // Reserve takes the memory for elements that are to be set: their keys, or key, value, key, value
@@ -52,7 +53,7 @@ func (t *Table) Reserve(w *Work, elements [][]byte, expire bool) error {
 		if x.bytes == 0 {
 			continue
 		}
-		if _, err := grow(t.V, t.Blocks, x.bucket, x.bytes); err != nil {
+		if _, err := grow(t.V, t.Blocks, x.number, x.bytes); err != nil {
 			return err // only if the caller has reserved for others meanwhile
 		}
 	}
@@ -81,10 +82,10 @@ func (t *Table) cost(element [][]byte, expire bool, sizes *[]int) int {
 
 // gather makes one of what concerns the same block.
 func (w *Work) gather() {
-	slices.SortFunc(w.touched, func(a, b touched) int { return a.bucket - b.bucket })
+	slices.SortFunc(w.touched, func(a, b touched) int { return a.number - b.number })
 	last := 0
 	for _, x := range w.touched[1:] {
-		if x.bucket == w.touched[last].bucket {
+		if x.number == w.touched[last].number {
 			w.touched[last].bytes += x.bytes
 			w.touched[last].count++
 			continue
@@ -100,7 +101,7 @@ func (t *Table) wantBlocks(w *Work, elements [][]byte, expire bool) error {
 	crowded := false
 	for i := range w.touched {
 		x := &w.touched[i]
-		b := block(t.V.Part(t.Blocks, x.bucket))
+		b := block(t.V.Part(t.Blocks, x.number))
 		need := b.need() + x.bytes
 		switch {
 		case expire && b.items() == t.Items:

@@ -41,6 +41,8 @@ type Tree struct {
 	Own    int              // where in the value's own bytes the tree's TreeOwn bytes begin
 	Items  int              // strings of an entry
 	Ranked bool
+
+	bulk *Work // not nil: between Reserve and Settle
 }
 
 // TreeOwn is how many own bytes a value needs for a tree. They are zeros at first.

@@ -8,6 +8,9 @@ package shape
 const nodeStep = 12
 
 func (t *Tree) nodeSize(children int) int {
+	if t.bulk != nil {
+		children = fan
+	}
 	return nodeHead + (children+nodeStep-1)/nodeStep*nodeStep*t.width()
 }
 
@@ -49,6 +52,9 @@ func (t *Tree) splitLeaf(w *way, cut int) error {
 	b := block(t.V.Part(t.Leaves, w.leaf))
 	moved := b.count() - cut
 	size := blockHead + moved*b.slotLen() + b.used() - b.offset(cut)
+	if t.bulk != nil {
+		size = t.maxLeaf()
+	}
 	if err := t.reserveSplit(w, w.height, size); err != nil {
 		return err
 	}
@@ -69,14 +75,21 @@ func (t *Tree) splitLeaf(w *way, cut int) error {
 		t.V.Free(t.Leaves, number)
 		return err
 	}
-	fit(t.V, t.Leaves, w.leaf)
+	if t.bulk != nil {
+		t.bulk.leaves = append(t.bulk.leaves, number)
+	} else {
+		fit(t.V, t.Leaves, w.leaf)
+	}
 	return nil
 }
 
 // reserveSplit reserves a part of size bytes, and what the node above needs for a child more: level
 // is that of what is split, 0 for the root.
 func (t *Tree) reserveSplit(w *way, level, size int) error {
-	if level == 0 {
+	switch {
+	case t.bulk != nil:
+		return nil
+	case level == 0:
 		return t.V.Reserve(size, t.nodeSize(2))
 	}
 	above := node(t.V.Part(t.Nodes, w.nodes[level-1].node))
@@ -114,7 +127,9 @@ func (t *Tree) splitNode(w *way, level int) error {
 		t.V.Free(t.Nodes, added)
 		return err
 	}
-	_, _ = t.V.Resize(t.Nodes, number, t.nodeSize(kept)) // without memory it keeps its cell
+	if t.bulk == nil {
+		_, _ = t.V.Resize(t.Nodes, number, t.nodeSize(kept)) // without memory it keeps its cell
+	}
 	return nil
 }
 

@@ -136,7 +136,7 @@ func (t *Tree) reserveIn(leaf, n int, probes []probe) (b block, err error) {
 			count++
 		}
 	}
-	if count > 0 {
+	if count > 0 && t.bulk == nil {
 		if err := t.V.Reserve(sizes[:count]...); err != nil {
 			return nil, err
 		}

@@ -27,6 +27,7 @@ type treeModel struct {
 	tb     testing.TB
 	t      *Tree
 	want   []treeEntry
+	w      Work
 	height int // the most it was
 	full   int // changes without memory
 }
@@ -78,6 +79,37 @@ func (m *treeModel) insert(position int, x treeEntry) {
 	}
 }
 
+// insertMany inserts entries for all of which memory was reserved.
+func (m *treeModel) insertMany(position int, xs []treeEntry) {
+	position = position % (len(m.want) + 1)
+	var err error
+	if m.t.Ranked {
+		err = m.t.Reserve(&m.w, len(xs), func(i int) (uint64, []byte, []byte) {
+			return xs[i].rank, []byte(xs[i].first), []byte(xs[i].second)
+		})
+	} else {
+		var all [][]byte
+		for _, x := range xs {
+			all = append(all, []byte(x.first))
+			if m.t.Items > 1 {
+				all = append(all, []byte(x.second))
+			}
+		}
+		err = m.t.ReserveAt(&m.w, position, all)
+	}
+	if m.failed(err) {
+		return
+	}
+	full := m.full
+	for _, x := range xs {
+		m.insert(position, x)
+	}
+	if m.full != full {
+		m.tb.Fatal("there was no memory for reserved entries")
+	}
+	m.t.Settle()
+}
+
 func (m *treeModel) delete(position, n int) {
 	for n > 0 {
 		got := m.t.DeleteSome(position, n)
@@ -116,11 +148,15 @@ func (m *treeModel) step(op byte, a, b uint32) {
 	case op < 100:
 		m.insert(int(b>>3), x)
 	case op < 120:
-		// At one end.
-		for i := range uint32(20) {
-			x.first, x.rank = string(modelString(a+i)), uint64(b%2)<<40+uint64(i)
-			m.insert(len(m.want)*int(b%2), x)
+		var xs []treeEntry
+		for i := range 5 + a>>8%60 {
+			x.first, x.rank = string(modelString(a+i)), x.rank+uint64(i*(b%5))
+			xs = append(xs, x)
 		}
+		if b%4 > 1 {
+			position = len(m.want) * int(b%2)
+		}
+		m.insertMany(position, xs)
 	case op < 180:
 		m.delete(position, 1)
 	case op < 184:
@@ -222,7 +258,7 @@ func TestTreeModel(t *testing.T) {
 			if t.Failed() {
 				t.Logf("seed %d", seed)
 			}
-			if m.height == 0 {
+			if m.height == 0 && !full {
 				t.Error("the tree had one leaf at most")
 			}
 			if full && m.full == 0 {

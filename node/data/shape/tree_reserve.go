@@ -1,0 +1,108 @@
+package shape
+
+// Insertions reserve for themselves, one at a time. A command that makes several reserves for all of
+// them before the first: for each leaf that gets entries a cell that is long enough, and where a leaf
+// gets more than it may have, as many leaves and nodes of full length as can come of it. Then nothing
+// is reserved until Settle, and no leaf moves to a smaller cell.
+
+// Reserve takes the memory for n entries that are to be inserted into a ranked tree. Then each Insert
+// of them succeeds once, in any order. Settle must be called after the last, before other changes of
+// the value. After an error the entries are as they were, and Settle need not be called.
+func (t *Tree) Reserve(w *Work, n int, entry func(i int) (rank uint64, first, second []byte)) error {
+	if err := t.firstLeaf(); err != nil {
+		return err
+	}
+	w.touched, w.sizes = w.touched[:0], w.sizes[:0]
+	for i := range n {
+		rank, first, second := entry(i)
+		x := t.newEntry(rank, first, second)
+		to, found := t.search(rank, first)
+		if !found {
+			t.want(w, to.leaf, &x)
+		}
+	}
+	return t.reserveAll(w)
+}
+
+// ReserveAt is Reserve for entries that are to be inserted at one position of a tree without ranks,
+// in any order: entries has their first strings, or first, second, first, second ...
+func (t *Tree) ReserveAt(w *Work, position int, entries [][]byte) error {
+	if err := t.firstLeaf(); err != nil {
+		return err
+	}
+	w.touched, w.sizes = w.touched[:0], w.sizes[:0]
+	to := t.to(position)
+	for i := 0; i < len(entries); i += t.Items {
+		second := []byte(nil)
+		if t.Items > 1 {
+			second = entries[i+1]
+		}
+		x := t.newEntry(0, entries[i], second)
+		t.want(w, to.leaf, &x)
+	}
+	return t.reserveAll(w)
+}
+
+// want notes that a leaf gets an entry.
+func (t *Tree) want(w *Work, leaf int, x *newEntry) {
+	w.touched = append(w.touched, touched{leaf, t.front() + t.Items + x.size, 1})
+	for i := range x.items {
+		if p := &x.probes[i]; p.code == codeAway {
+			w.sizes = append(w.sizes, awaySize(len(p.s)))
+		}
+	}
+}
+
+// reserveAll reserves what is noted, and moves the leaves to cells that are long enough.
+func (t *Tree) reserveAll(w *Work) error {
+	if len(w.touched) > 1 {
+		w.gather()
+	}
+	for i := range w.touched {
+		x := &w.touched[i]
+		b := block(t.V.Part(t.Leaves, x.number))
+		x.bytes += b.need()
+		if x.bytes > t.maxLeaf() || b.count()+x.count > mostInLeaf {
+			t.wantSplits(w, x.bytes, b.count()+x.count)
+			x.bytes = t.maxLeaf()
+		}
+		if x.bytes > len(b) {
+			w.sizes = append(w.sizes, x.bytes)
+		}
+	}
+	if err := t.V.Reserve(w.sizes...); err != nil {
+		return err
+	}
+	for _, x := range w.touched {
+		if _, err := grow(t.V, t.Leaves, x.number, x.bytes); err != nil {
+			return err // only if the caller has reserved for others meanwhile
+		}
+	}
+	t.bulk, w.leaves = w, w.leaves[:0]
+	return nil
+}
+
+// wantSplits notes the leaves and nodes that can come of a leaf that gets so long. A split leaves at
+// least a third of a full leaf on either side, but at the ends of the tree, where one side is full.
+func (t *Tree) wantSplits(w *Work, bytes, entries int) {
+	leaves := 2 + bytes/(t.maxLeaf()/3) + entries/(mostInLeaf/3)
+	nodes := 2*(t.state().height()+1) + leaves/(fan/3)
+	for range leaves {
+		w.sizes = append(w.sizes, t.maxLeaf())
+	}
+	for range nodes {
+		w.sizes = append(w.sizes, t.nodeSize(fan))
+	}
+}
+
+// Settle ends what Reserve or ReserveAt began: leaves move to cells that fit.
+func (t *Tree) Settle() {
+	w := t.bulk
+	t.bulk = nil
+	for _, x := range w.touched {
+		fit(t.V, t.Leaves, x.number)
+	}
+	for _, number := range w.leaves {
+		fit(t.V, t.Leaves, number)
+	}
+}
