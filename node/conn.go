@@ -25,7 +25,8 @@ type conn struct {
 	peer  bool   // a member that proved to know the secret
 	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
 
-	impatient bool // a request has waited for a hold for long enough
+	holdWait  *holdWait // not nil: a request waits for a hold
+	impatient bool      // a request has waited for a hold for long enough
 
 	stream *stream.Connection // not nil: another node's, of what its partitions hold
 
@@ -227,6 +228,7 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	cn.closed = true
 	cn.dropJobs()
 	cn.dropUpload()
+	cn.leaveHold()
 	switch {
 	case errors.Is(err, netloop.ErrSlowReader):
 		cn.worker.Count.SlowReaders++

@@ -1,9 +1,10 @@
 package node
 
 import (
-	"time"
+	"container/list"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 )
@@ -34,11 +35,56 @@ func (r *request) Held(h *engine.Hold) {
 		return
 	}
 	cn.pause()
-	n := cn.node
-	n.goJob(func() {
-		ended := n.awaitHold(h)
-		cn.worker.loop.Post(func() { cn.goOnAfterHold(ended) })
-	})
+	cn.awaitHold(h)
+}
+
+// holdWait is a connection's place among those that wait for a hold.
+type holdWait struct {
+	queue *list.List // of all of the loop that wait for that hold, in order
+	at    *list.Element
+	limit *netloop.Timer
+}
+
+// awaitHold has the connection go on when the hold has ended, or when it has waited for long enough.
+// One goroutine waits for all connections of a loop.
+func (cn *conn) awaitHold(h *engine.Hold) {
+	w, n := cn.worker, cn.node
+	queue := w.holdQueues[h]
+	if queue == nil {
+		queue = list.New()
+		w.holdQueues[h] = queue
+		n.goJob(func() {
+			select {
+			case <-h.Ended():
+			case <-n.ctx.Done():
+			}
+			w.loop.Post(func() { w.holdEnded(h) })
+		})
+	}
+	cn.holdWait = &holdWait{queue: queue, at: queue.PushBack(cn), limit: w.loop.After(n.holdPatience, func() {
+		cn.leaveHold()
+		cn.goOnAfterHold(false)
+	})}
+}
+
+// leaveHold ends the connection's wait, if it waits for a hold.
+func (cn *conn) leaveHold() {
+	if wait := cn.holdWait; wait != nil {
+		wait.queue.Remove(wait.at)
+		wait.limit.Stop()
+		cn.holdWait = nil
+	}
+}
+
+// holdEnded has all go on that have waited for the hold.
+func (w *worker) holdEnded(h *engine.Hold) {
+	queue := w.holdQueues[h]
+	delete(w.holdQueues, h)
+	for queue.Len() > 0 {
+		cn := queue.Front().Value.(*conn)
+		cn.leaveHold()
+		cn.goOnAfterHold(true)
+	}
 }
 
 // latchKeys latches the partitions of the request's keys.
@@ -60,19 +106,6 @@ func (cn *conn) goOnAfterHold(ended bool) {
 		return
 	}
 	cn.resume(func(r *request) { r.endUpload(nil) })
-}
-
-// awaitHold waits for the end of a hold, and reports whether it has come within holdPatience.
-func (n *Node) awaitHold(h *engine.Hold) bool {
-	limit := time.NewTimer(n.holdPatience)
-	defer limit.Stop()
-	select {
-	case <-h.Ended():
-		return true
-	case <-limit.C:
-	case <-n.ctx.Done():
-	}
-	return false
 }
 
 // awaitHolds waits until no partition is held that this node does not serve. The transactions that

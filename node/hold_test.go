@@ -2,6 +2,8 @@ package node
 
 import (
 	"fmt"
+	"net"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -75,6 +78,51 @@ func TestHoldsHaveAnEnd(t *testing.T) {
 	if st := n.engine.Stats(); st.Staged != 0 {
 		t.Errorf("%d bytes are staged", st.Staged)
 	}
+}
+
+// TestManyClientsWaitForAHold: they take no goroutine each, those who leave are forgotten at once, and
+// the others go on in their order.
+func TestManyClientsWaitForAHold(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	w, h := n.workers[0], holdPartition(n, "{k}")
+	waiting := func() (count int) {
+		if err := n.cfg.Group.Each(func(*netloop.Loop) {
+			if queue := w.holdQueues[h]; queue != nil {
+				count = queue.Len()
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return count
+	}
+	const clients = 26
+	before := runtime.NumGoroutine()
+	all := make([]*client, clients)
+	for i := range all {
+		all[i] = dial(t, n.Addr())
+		all[i].send(fmt.Sprintf("APPEND {k} %c", 'A'+i))
+		eventually(t, "it waits", func() bool { return waiting() == i+1 })
+	}
+	if more := runtime.NumGoroutine() - before; more > clients/2 {
+		t.Errorf("%d clients that wait take %d goroutines", clients, more)
+	}
+	want := ""
+	for i, c := range all {
+		if i%2 == 0 {
+			if err := c.conn.(*net.TCPConn).SetLinger(0); err != nil { // so that the node notices
+				t.Fatal(err)
+			}
+			c.conn.Close()
+		} else {
+			want += string(rune('A' + i))
+		}
+	}
+	eventually(t, "half of them have left", func() bool { return waiting() == clients/2 })
+	h.End()
+	for i := 1; i < clients; i += 2 {
+		all[i].next()
+	}
+	all[1].want("GET {k}", strconv.Quote(want))
 }
 
 // TestPipesAreRefusedByHolds: a pipe's command on a held partition is refused, and so are those

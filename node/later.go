@@ -124,6 +124,17 @@ func (n *Node) dropServed(ctx context.Context, p uint16) {
 	}
 }
 
+// awaitHold waits for the end of a hold, for holdPatience at most.
+func (n *Node) awaitHold(h *engine.Hold) {
+	limit := time.NewTimer(n.holdPatience)
+	defer limit.Stop()
+	select {
+	case <-h.Ended():
+	case <-limit.C:
+	case <-n.ctx.Done():
+	}
+}
+
 func (n *Node) tryDrop(ctx context.Context, p uint16) *engine.Hold {
 	n.tableMu.Lock()
 	defer n.tableMu.Unlock()

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"container/list"
 	"sync/atomic"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/measure"
 )
@@ -35,10 +37,11 @@ type worker struct {
 	pause       session.Pauser
 	scarcity    scarcity
 	turns       turns
+	holdQueues  map[*engine.Hold]*list.List // of the connections that wait for a hold
 }
 
 func newWorker(n *Node, l *netloop.Loop) *worker {
-	w := &worker{node: n, loop: l, feed: n.monitors.Feed(l), conns: make(map[*conn]struct{}), hot: measure.NewHotSketch(l.Clock())}
+	w := &worker{node: n, loop: l, feed: n.monitors.Feed(l), conns: make(map[*conn]struct{}), holdQueues: make(map[*engine.Hold]*list.List), hot: measure.NewHotSketch(l.Clock())}
 	w.feed.Changed = func() { w.untilSample = 0 }
 	w.turns.loop = l
 	w.account = netloop.NewAccount(connBudget{n}, connFloor(n.cfg.Memory, len(n.cfg.Group.Loops())))
