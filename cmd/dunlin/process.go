@@ -103,12 +103,26 @@ func (p *process) followCredentials(ctx context.Context) {
 	})
 }
 
+// From these shares of the time on that loops run, or have no processor, clients that are connected
+// come before those that shake hands. Members' handshakes never wait.
+const (
+	busyLoops = 0.95
+	lateLoops = 0.1
+)
+
 func (p *process) startLoops() error {
 	loops, err := netloop.NewGroup(netloop.Config{Loops: p.o.loops, Logger: p.log})
 	if err != nil {
 		return fmt.Errorf("cannot start event loops: %w", err)
 	}
 	p.loops = loops
+	if s := p.tls.forClients; s != nil {
+		gauge := loops.NewGauge()
+		s.RestWhile(func() bool {
+			now := gauge.Read()
+			return now.Busy > busyLoops || now.Late > lateLoops
+		})
+	}
 	p.admin.SetLoops(loops)
 	p.stop.push("event loops", func(context.Context) error {
 		loops.Close()

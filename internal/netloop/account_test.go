@@ -271,4 +271,4 @@ type heavy struct{}
 func (heavy) Ready() bool { return true }
 func (heavy) Memory() int { return 300_000 }
 
-func (heavy) Wrap(fd int, _ netip.AddrPort, give func(fd int)) { give(fd) }
+func (heavy) Wrap(fd int, _ netip.AddrPort, give func(fd int, taken func())) { give(fd, func() {}) }

@@ -13,8 +13,9 @@ import (
 
 const (
 	// acceptBatch is how many connections one iteration accepts, so that a storm of connections
-	// does not delay those that are open.
+	// does not delay those that are open; acceptTime is for how long it accepts at most, but one.
 	acceptBatch   = 64
+	acceptTime    = 300 * time.Microsecond
 	acceptBackoff = 100 * time.Millisecond // pause after running out of descriptors or memory
 	acceptLogGap  = time.Second
 	// keepAlive is after how many seconds of silence the system probes the peer, as in Redis.
@@ -36,8 +37,10 @@ type Wrapper interface {
 	Memory() int
 	// Wrap takes over a non-blocking socket. Later, from any goroutine, it calls give with a
 	// non-blocking descriptor for the loops to use instead; or it closes the socket and does not
-	// call give. Wrap itself must not block.
-	Wrap(fd int, remote netip.AddrPort, give func(fd int))
+	// call give. taken is called, on any goroutine, when a loop has the descriptor or has closed it.
+	// Until then the connection waits for a loop, and it is for the Wrapper to bound how many do.
+	// Wrap itself must not block.
+	Wrap(fd int, remote netip.AddrPort, give func(fd int, taken func()))
 }
 
 // Listener accepts connections for all loops of a group. One of the loops watches it.
@@ -164,8 +167,9 @@ func (l *Loop) accept(number int) {
 	}
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	for range acceptBatch {
-		if ln.fd < 0 {
+	begun := l.clock.now()
+	for i := range acceptBatch {
+		if ln.fd < 0 || i > 0 && l.clock.now()-begun > acceptTime {
 			return
 		}
 		if ln.wrap != nil && !ln.wrap.Ready() {
@@ -194,18 +198,20 @@ func (ln *Listener) take(fd int, remote netip.AddrPort) {
 		local = addrPort(sa)
 	}
 	if ln.wrap == nil {
-		ln.hand(fd, remote, local)
+		ln.hand(fd, remote, local, func() {})
 		return
 	}
-	ln.wrap.Wrap(fd, remote, func(fd int) {
-		if !ln.loop.mail.post(func() { ln.hand(fd, remote, local) }) {
+	ln.wrap.Wrap(fd, remote, func(fd int, taken func()) {
+		if !ln.loop.mail.post(func() { ln.hand(fd, remote, local, taken) }) {
 			unix.Close(fd)
+			taken()
 		}
 	})
 }
 
-// hand gives a connection to the loop with the fewest, taking turns among equals.
-func (ln *Listener) hand(fd int, remote, local netip.AddrPort) {
+// hand gives a connection to the loop with the fewest, taking turns among equals. It calls taken when
+// that loop has it.
+func (ln *Listener) hand(fd int, remote, local netip.AddrPort, taken func()) {
 	loops := ln.group.loops
 	best := loops[(ln.last+1)%len(loops)]
 	for i := range loops {
@@ -215,9 +221,14 @@ func (ln *Listener) hand(fd int, remote, local netip.AddrPort) {
 	}
 	ln.last = best.index
 	best.load.Add(1)
-	if !best.mail.post(func() { best.adopt(fd, remote, local, ln) }) {
+	adopt := func() {
+		best.adopt(fd, remote, local, ln)
+		taken()
+	}
+	if !best.mail.post(adopt) {
 		best.load.Add(-1)
 		unix.Close(fd)
+		taken()
 	}
 }
 

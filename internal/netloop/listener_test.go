@@ -3,7 +3,9 @@ package netloop
 import (
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,6 +39,52 @@ func TestAcceptBalance(t *testing.T) {
 		dialTo(t, ln)
 	}
 	balanced(100)
+}
+
+// slow is a Wrapper that takes longer, on the loop, than all of an iteration's connections may, and
+// then closes the connection.
+type slow struct{ wrapped func() }
+
+func (slow) Ready() bool { return true }
+func (slow) Memory() int { return 0 }
+
+func (s slow) Wrap(fd int, _ netip.AddrPort, _ func(fd int, taken func())) {
+	for begun := time.Now(); time.Since(begun) < 2*acceptTime; {
+	}
+	unix.Close(fd)
+	s.wrapped()
+}
+
+// TestStormOfConnections checks that connections that arrive at once do not hold a loop for longer
+// than acceptTime, and one of them.
+func TestStormOfConnections(t *testing.T) {
+	const storm = 10
+	g := newGroup(t, Config{Loops: 1})
+	l := g.loops[0]
+	var iterations []uint64
+	done := make(chan struct{})
+	ln, err := g.ListenWrapped("127.0.0.1:0", slow{func() {
+		if iterations = append(iterations, l.stats.Iterations); len(iterations) == storm {
+			close(done)
+		}
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrived, begin := make(chan struct{}), make(chan struct{})
+	l.Post(func() { // they wait until all are there
+		close(arrived)
+		<-begin
+	})
+	<-arrived
+	for range storm {
+		dialTo(t, ln)
+	}
+	close(begin)
+	<-done
+	if once := slices.Compact(slices.Clone(iterations)); len(once) != storm {
+		t.Errorf("%d connections were accepted in %d iterations", storm, len(once))
+	}
 }
 
 func TestManyConns(t *testing.T) {

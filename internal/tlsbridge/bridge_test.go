@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +26,8 @@ type plain struct {
 	*Server
 	addr  string
 	given chan net.Conn
+	late  atomic.Bool // the test says when a connection is taken
+	taken chan func() // of late ones
 }
 
 func files(t testing.TB, a *certtest.Authority, name string, mutual bool) Files {
@@ -58,7 +61,7 @@ func serveFor(t testing.TB, c *Certificates, handshake time.Duration) *plain {
 		t.Fatal(err)
 	}
 	p := &plain{Server: NewServer(c, slog.New(slog.DiscardHandler)), addr: l.Addr().String(),
-		given: make(chan net.Conn, 10)}
+		given: make(chan net.Conn, 10), taken: make(chan func(), 10)}
 	p.patience = handshake
 	go func() {
 		for {
@@ -78,7 +81,12 @@ func serveFor(t testing.TB, c *Certificates, handshake time.Duration) *plain {
 				t.Error(err)
 				return
 			}
-			p.Wrap(fd, netip.AddrPort{}, func(fd int) {
+			p.Wrap(fd, netip.AddrPort{}, func(fd int, taken func()) {
+				if p.late.Load() {
+					p.taken <- taken
+				} else {
+					defer taken()
+				}
 				c, err := connOf(fd)
 				if err != nil {
 					t.Error(err)
@@ -310,5 +318,23 @@ func TestLeavingAreBounded(t *testing.T) {
 	wait(maxLeaving - 1)
 	if !p.Ready() {
 		t.Error("no connection is taken")
+	}
+}
+
+// TestUntakenConnectionsCount checks that a connection whose handshake is over counts among those of
+// its source until a loop has it: otherwise one source could have any number of them before a busy
+// loop.
+func TestUntakenConnectionsCount(t *testing.T) {
+	a := certtest.New(t)
+	s := serve(t, mustLoad(t, files(t, a, "server", false)))
+	s.late.Store(true)
+	dialTLS(t, s.addr, &tls.Config{RootCAs: a.Pool})
+	s.accepted(t)
+	if n := s.door.running(); n != 1 {
+		t.Errorf("%d connections count before a loop has one, want it", n)
+	}
+	(<-s.taken)()
+	if n := s.door.running(); n != 0 {
+		t.Errorf("%d connections count though a loop has them", n)
 	}
 }

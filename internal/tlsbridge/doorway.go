@@ -34,6 +34,8 @@ var processors = runtime.GOMAXPROCS(0)
 //	               └> refused       ├─ eager: waits for its turn to compute
 //	                                └─ computes
 type doorway struct {
+	strained func() bool // see Server.RestWhile; nil: never
+
 	mu      sync.Mutex
 	free    int // how many more may compute now
 	sources map[netip.Addr]*source
@@ -51,7 +53,7 @@ type source struct {
 	parked  []*handshake
 }
 
-// handshake is a connection from its arrival to the end of its handshake.
+// handshake is a connection from its arrival until a loop has it.
 type handshake struct {
 	door   *doorway
 	from   netip.Addr // of its source
@@ -59,6 +61,7 @@ type handshake struct {
 	begin  func(h *handshake) // starts it
 	refuse func()             // closes a parked one
 	turn   chan struct{}      // receives when it may compute
+	begun  time.Time          // when it last began to compute
 	place  *list.Element      // in source.started
 
 	// Guarded by the doorway's mutex.
@@ -123,7 +126,7 @@ func (s *source) hurry() {
 	}
 }
 
-// leave ends a handshake, and starts a parked one of its source.
+// leave ends a handshake, whose connection a loop has or nobody, and starts a parked one of its source.
 func (d *doorway) leave(h *handshake) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -172,6 +175,7 @@ func (d *doorway) compute(h *handshake) {
 	d.mu.Lock()
 	if h.conn = nil; d.free > 0 {
 		d.free--
+		h.begun = time.Now()
 		d.mu.Unlock()
 		return
 	}
@@ -181,10 +185,29 @@ func (d *doorway) compute(h *handshake) {
 	}
 	d.mu.Unlock()
 	<-h.turn
+	h.begun = time.Now()
 }
 
-// rest lets another handshake compute.
-func (d *doorway) rest() {
+const (
+	// restFactor is for how much longer than it has computed a handshake's turn rests while loops are
+	// strained. Then handshakes have a quarter of what they have otherwise: of 2 processors, some 600
+	// handshakes a second.
+	restFactor = 3
+	// longestRest bounds such a rest: a handshake that took long was interrupted.
+	longestRest = 20 * time.Millisecond
+)
+
+// rest ends h's turn. The next one begins at once, unless loops are strained.
+func (d *doorway) rest(h *handshake) {
+	if d.strained == nil || !d.strained() {
+		d.pass()
+		return
+	}
+	time.AfterFunc(min(restFactor*time.Since(h.begun), longestRest), d.pass)
+}
+
+// pass lets another handshake compute.
+func (d *doorway) pass() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.turns) == 0 {
@@ -229,7 +252,7 @@ func (g *gate) Read(b []byte) (int, error) {
 		return g.Conn.Read(b)
 	}
 	if g.computes {
-		h.door.rest()
+		h.door.rest(h)
 	}
 	h.door.listen(h, g.Conn)
 	n, err := g.Conn.Read(b)
@@ -238,13 +261,11 @@ func (g *gate) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// end ends the handshake.
+// end ends the handshake's use of the connection.
 func (g *gate) end() {
-	h := g.handshake
 	if g.computes {
-		h.door.rest()
+		g.handshake.door.rest(g.handshake)
 	}
-	h.door.leave(h)
 	g.handshake = nil
 	_ = g.SetReadDeadline(time.Time{}) // there may be one
 }

@@ -74,7 +74,7 @@ func TestSourcesTakeTurns(t *testing.T) {
 				c.compute(h)
 				order = append(order, fmt.Sprint(i)) // one at a time
 				time.Sleep(time.Second)
-				c.rest()
+				c.rest(h)
 			}()
 			synctest.Wait()
 		}
@@ -94,12 +94,14 @@ func TestSilentPeersAreHurried(t *testing.T) {
 		for range sourceHandshakes {
 			c.come("10.0.0.1")
 			ours, _ := net.Pipe()
-			g := &gate{Conn: ours, handshake: c.begun[len(c.begun)-1]}
+			h := c.begun[len(c.begun)-1]
+			g := &gate{Conn: ours, handshake: h}
 			go func() {
 				if _, err := g.Read(make([]byte, 1)); err != nil {
 					failed.Add(1)
 				}
 				g.end()
+				c.leave(h)
 			}()
 		}
 		time.Sleep(time.Minute)
@@ -110,6 +112,33 @@ func TestSilentPeersAreHurried(t *testing.T) {
 		synctest.Wait()
 		if failed.Load() == 0 || len(c.begun) != sourceHandshakes+1 {
 			t.Errorf("%d have failed, %d have begun", failed.Load(), len(c.begun))
+		}
+	})
+}
+
+// TestHandshakesRest checks that handshakes leave three quarters of their time to those who are in
+// while loops are strained.
+func TestHandshakesRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		strained := false
+		c.strained = func() bool { return strained }
+		took := func() time.Duration {
+			begun := time.Now()
+			for range 10 {
+				h := &handshake{door: c.doorway, source: &source{}, turn: make(chan struct{}, 1)}
+				c.compute(h)
+				time.Sleep(time.Millisecond)
+				c.rest(h)
+			}
+			return time.Since(begun)
+		}
+		if d := took(); d != 10*time.Millisecond {
+			t.Errorf("10 handshakes of 1 ms took %v", d)
+		}
+		strained = true
+		if d := took(); d != 37*time.Millisecond {
+			t.Errorf("10 handshakes of 1 ms took %v while loops were strained, want 37 ms", d)
 		}
 	})
 }
