@@ -78,8 +78,13 @@
 // time that way, and 0.83 s through the scheduler (median of 3, redis-benchmark beside it on 2 busy
 // cores). In exchange, GOMAXPROCS becomes two more than there are loops, and the scheduler can
 // reach a waiting thread only by a signal: after EINTR the loop yields, because the garbage
-// collector may be waiting for it. A loop whose wait returned no event is idle, and waits through
-// the scheduler until something happens.
+// collector may be waiting for it.
+//
+// A loop is idle when a raw wait has lasted for 2 ms, or was interrupted, and until an event follows
+// the one before within 2 ms. An idle loop waits as a goroutine, through Go's poller: it holds no
+// thread, and the runtime's monitor sleeps. While a thread is in a system call instead, the monitor
+// looks after it up to sixty times. Heartbeats of other members, one by one, leave a loop idle. Timers
+// with the same period are due together (see Loop.Every).
 //
 // A wait lasts 100 ms at most. So a loop that was stopped together with its process notices how
 // long it was away before it reads anything (see Group.OnStall).

@@ -175,6 +175,23 @@ func TestEvery(t *testing.T) {
 	})
 }
 
+// Timers with the same period are due together, whenever they were set.
+func TestEveryIsAligned(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	each(t, g, func(l *Loop) {
+		now := l.now
+		for _, at := range []time.Duration{now, now + 7*tick, now + 31*tick + 1} {
+			l.now = at
+			timer := l.Every(50*tick, func() {})
+			if timer.at%(50*tick) != 0 || timer.at <= at || timer.at > at+50*tick {
+				t.Errorf("a timer with a period of %v, set at %v, is due at %v", 50*tick, at, timer.at)
+			}
+			timer.Stop()
+		}
+		l.now = now
+	})
+}
+
 func TestClock(t *testing.T) {
 	g := newGroup(t, Config{Loops: 2})
 	each(t, g, func(l *Loop) {

@@ -10,11 +10,12 @@ import (
 // The files system*.go contain everything that loops ask of the operating system:
 //
 //	system_epoll.go     Linux: epoll, an eventfd, raw system calls
+//	system_gate.go      how an idle loop waits there
 //	system_poll.go      elsewhere, and on Linux with the build tag portable: poll(2), a pipe
 //	system_linux.go     options of sockets whose names differ, and the times of threads
 //	system_darwin.go
 //
-// A build contains one of the first two and one of the others. Each pair provides the same:
+// A build contains the first two or system_poll.go, and one of the others. Each pair provides the same:
 //
 //	event     what happened to a descriptor: its tag and generation, and which of readable,
 //	          writable and hungUp apply

@@ -5,6 +5,7 @@ package netloop
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 	"unsafe"
 
@@ -32,16 +33,35 @@ func (e *event) generation() int32    { return e.Pad }
 func (e *event) has(bits uint32) bool { return e.Events&bits != 0 }
 
 // poller is an epoll instance.
-type poller struct{ fd int }
+type poller struct {
+	fd   int
+	gate gate
+
+	try    func(uintptr) bool // see waitBlocking, for which the rest is
+	events []event
+	n      int
+	errno  unix.Errno
+}
 
 func (p *poller) open() (err error) {
 	if p.fd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return fmt.Errorf("cannot create epoll instance: %w", err)
 	}
+	if err = p.gate.open(p); err != nil {
+		unix.Close(p.fd)
+		return err
+	}
+	p.try = func(uintptr) bool {
+		p.n, p.errno = p.waitRaw(p.events, 0)
+		return p.n > 0 || p.errno != 0
+	}
 	return nil
 }
 
-func (p *poller) close() { unix.Close(p.fd) }
+func (p *poller) close() {
+	p.gate.close()
+	unix.Close(p.fd)
+}
 
 // watch adds a descriptor. Its events carry tag and gen.
 func (p *poller) watch(fd int, tag, gen int32, interest uint32) error {
@@ -82,13 +102,16 @@ func (p *poller) waitRaw(events []event, timeout time.Duration) (int, unix.Errno
 	return int(n), errno
 }
 
-// waitBlocking waits for events and lends the processor to others meanwhile: for loops with nothing
-// to do.
+// waitBlocking waits for events as a goroutine, without a thread: for loops with nothing to do.
 func (p *poller) waitBlocking(events []event, timeout time.Duration) (int, unix.Errno) {
-	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd),
-		uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)),
-		uintptr(waitMillis(timeout)), 0, 0)
-	return int(n), errno
+	p.events = events
+	runtime.UnlockOSThread() // the thread that finds the event goes on with the loop
+	err := p.gate.wait(p, p.try, timeout)
+	runtime.LockOSThread()
+	if err != nil {
+		panic("BUG: cannot wait for events: " + err.Error())
+	}
+	return p.n, p.errno
 }
 
 // waker is an eventfd.

@@ -20,26 +20,26 @@ type Timer struct {
 // After calls f on the loop once, at d after Now or up to one tick (and the length of an iteration)
 // later.
 func (l *Loop) After(d time.Duration, f func()) *Timer {
-	return l.schedule(d, 0, f)
+	return l.schedule(nextMultiple(l.now+d, tick), 0, f)
 }
 
-// Every calls f on the loop every d (at least one tick). It skips calls missed while the loop was
-// busy.
+// Every calls f on the loop every d (at least one tick), whenever Now reaches a multiple of d, so
+// that timers with the same period wake a sleeping loop once for all. It skips calls missed while the
+// loop was busy.
 func (l *Loop) Every(d time.Duration, f func()) *Timer {
-	return l.schedule(d, max(d, tick), f)
+	d = max(d/tick*tick, tick)
+	return l.schedule(nextMultiple(l.now, d), d, f)
 }
 
-func (l *Loop) schedule(d, every time.Duration, f func()) *Timer {
-	t := &Timer{loop: l, at: roundUp(l.now + d), every: every, f: f}
+func (l *Loop) schedule(at, every time.Duration, f func()) *Timer {
+	t := &Timer{loop: l, at: at, every: every, f: f}
 	heap.Push(&l.timers, t)
 	return t
 }
 
-// roundUp returns the first multiple of tick after d: a timer set while timers run is never due in
+// nextMultiple returns the first multiple of d after t: a timer set while timers run is never due in
 // the same run.
-func roundUp(d time.Duration) time.Duration {
-	return d/tick*tick + tick
-}
+func nextMultiple(t, d time.Duration) time.Duration { return t/d*d + d }
 
 // Stop prevents the timer from firing (again). It may be called twice, or after the timer fired.
 func (t *Timer) Stop() {
@@ -54,7 +54,7 @@ func (l *Loop) runTimers() {
 	for len(l.timers) > 0 && l.timers[0].at <= l.now {
 		t := l.timers[0]
 		if t.every > 0 {
-			t.at = roundUp(max(t.at-tick+t.every, l.now))
+			t.at = nextMultiple(l.now, t.every)
 			heap.Fix(&l.timers, 0)
 		} else {
 			heap.Pop(&l.timers)

@@ -29,6 +29,9 @@ func (l *Loop) wait() int {
 		return n
 	}
 	timeout := l.timeout(ended)
+	if !l.idle && !l.rawOnly {
+		timeout = min(timeout, rawWait)
+	}
 	if timeout > 0 && !l.mail.fallAsleep() {
 		timeout = 0
 	}
@@ -38,14 +41,21 @@ func (l *Loop) wait() int {
 		n = 0
 		l.noteWaitError(errno)
 	}
-	l.idle = n == 0
+	l.idle = l.idle || n == 0
 	l.noteGap(ended, timeout)
+	if n > 0 && l.gap <= rawWait {
+		l.idle = false
+	}
 	return n
 }
 
-// poll chooses how to wait. A raw wait that returns no event was ended by the scheduler, which
-// needs the processor, or by a timer: the loop is idle, and lends its processor while it waits. Any
-// event makes the next wait raw again.
+// rawWait is for how long a loop waits by the raw call, and how soon the next event must follow for
+// a loop to go back to it.
+const rawWait = 2 * time.Millisecond
+
+// poll chooses how to wait. A raw wait that returns no event has lasted for rawWait, or was ended by
+// the scheduler, which needs the processor: the loop is idle, and lends its processor while it
+// waits. It stays idle while events come one by one.
 func (l *Loop) poll(timeout time.Duration) (int, unix.Errno) {
 	if l.idle && timeout > 0 && !l.rawOnly {
 		return l.poller.waitBlocking(l.events, timeout)
