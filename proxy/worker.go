@@ -11,7 +11,11 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-const keepScratch = 64 << 10
+const (
+	keepScratch = 64 << 10
+	// idlePeriod is how often clients are looked for that have been silent for too long.
+	idlePeriod = time.Second
+)
 
 // worker is what one loop owns. All of it is used on that loop only.
 type worker struct {
@@ -27,7 +31,8 @@ type worker struct {
 
 	clients    []*client
 	retryTimer *netloop.Timer // set by order.Arm; nil: there was none
-	timer      *netloop.Timer
+	idleTimer  *netloop.Timer
+	watchTimer *netloop.Timer // set by order.Watch; nil: nothing is outstanding
 	pause      session.Pauser
 
 	scratch  []byte // for replies that are put together; valid until the next use
@@ -57,7 +62,7 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 		Server: p.server, Clients: w.clientsHere, Now: l.Now,
 		After: func(d time.Duration, f func()) func() { return l.After(d, f).Stop },
 	}
-	w.timer = l.Every(order.SilenceTick, w.tick)
+	w.idleTimer = l.Every(idlePeriod, w.closeSilent)
 	l.OnIterationEnd(w.iterationEnd)
 	return w
 }
@@ -99,6 +104,8 @@ func (w *worker) do(a *order.Action) {
 			w.order.RetryTimer(w.loop.Now())
 			w.act()
 		})
+	case order.Watch:
+		w.watchTimer = w.loop.Every(order.SilenceTick, w.tick)
 	case order.Refresh:
 		if moved := w.proxy.cfg.Moved; moved != nil {
 			moved()
@@ -140,10 +147,11 @@ func (w *worker) setAlive(alive map[string]bool) {
 	w.act()
 }
 
-// tick closes idle clients and looks for silent nodes.
+// tick looks for silent nodes while something is outstanding.
 func (w *worker) tick() {
-	w.closeSilent()
-	w.order.Tick(w.loop.Now())
+	if !w.order.Tick(w.loop.Now()) {
+		w.watchTimer.Stop()
+	}
 	w.act()
 }
 
@@ -218,13 +226,16 @@ func (w *worker) closeSilent() {
 
 // stop closes everything that the worker owns. Its hooks stay with the loop and find nothing to do.
 func (w *worker) stop() {
-	w.timer.Stop()
+	w.idleTimer.Stop()
 	w.pause.Stop()
 	for _, s := range w.clients {
 		s.conn.Close(nil)
 	}
 	w.order.Stop(w.loop.Now())
 	w.act()
+	if w.watchTimer != nil {
+		w.watchTimer.Stop()
+	}
 }
 
 // keepScratch keeps the scratch buffer that b was made in, unless it has grown large.

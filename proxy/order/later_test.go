@@ -53,6 +53,40 @@ func (h *shell) ticks(n int) {
 	}
 }
 
+// Tick is needed while something is outstanding, and no longer.
+func TestWatch(t *testing.T) {
+	h := newShell(t)
+	watches := func() (n int) {
+		for _, a := range h.Actions() {
+			if a.Kind == Watch {
+				n++
+			}
+		}
+		return n
+	}
+	p := h.opened(common)
+	if h.Tick(h.now) {
+		t.Fatal("everything is answered, and Tick wants to be called again")
+	}
+	for range 2 {
+		h.Tell(p, request("PING"))
+		h.Tell(p, request("PING"))
+		if n := watches(); n != 1 {
+			t.Errorf("%d times told to call Tick, want 1", n)
+		}
+		p.Wrote(len(p.Queued()))
+		for range 2 {
+			if !h.Tick(h.now) {
+				t.Error("a request is outstanding, and Tick does not want to be called again")
+			}
+			p.Pop()
+		}
+		if h.Tick(h.now) {
+			t.Error("everything is answered, and Tick wants to be called again")
+		}
+	}
+}
+
 // What is deferred is outstanding, though the requests behind it are answered.
 func TestDeferredIsOutstanding(t *testing.T) {
 	h := newShell(t)

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// SilenceTick is how often Tick must be called.
+	// SilenceTick is how often Tick must be called after Watch.
 	SilenceTick = 50 * time.Millisecond
 
 	retryFirst = time.Millisecond // a partition changes hands within a few
@@ -45,6 +45,7 @@ type Machine struct {
 	redirected []*Session    // those with a -MOVED that FollowMoves is to follow
 	retryPause time.Duration // before parked requests are tried again
 	armed      bool          // the shell was told to call RetryTimer
+	watching   bool          // the shell was told to call Tick
 
 	actions []Action
 	spare   []Action // the batch that the shell had before
@@ -100,6 +101,7 @@ func (m *Machine) Install(t *ring.Table, now time.Duration) {
 		if m.nodes[n.Member.Name()] != n {
 			n.left = true
 			m.leaving = append(m.leaving, n)
+			m.watch()
 		}
 	}
 	m.retryParked(now)
@@ -129,10 +131,11 @@ func (m *Machine) drop(n *Node, now time.Duration) {
 	n.Each(func(p *Pipe) { m.Lost(p, ErrNodeGone, now) })
 }
 
-// Tick looks for silent nodes, and drops nodes that have left and owe no answer any more. Call it
-// every SilenceTick. Counting ticks rather than reading a clock means that a proxy that was itself
-// held up does not blame its nodes.
-func (m *Machine) Tick(now time.Duration) {
+// Tick looks for silent nodes, and drops nodes that have left and owe no answer any more. After
+// Watch, call it every SilenceTick until it reports false: then nothing is outstanding. Counting
+// ticks rather than reading a clock means that a proxy that was itself held up does not blame its
+// nodes.
+func (m *Machine) Tick(now time.Duration) (more bool) {
 	for _, n := range m.list {
 		n.Each(func(p *Pipe) { m.tick(p, now) })
 	}
@@ -144,6 +147,19 @@ func (m *Machine) Tick(now time.Duration) {
 		m.drop(n, now)
 		return true
 	})
+	m.watching = len(m.leaving) > 0
+	for _, n := range m.list {
+		n.Each(func(p *Pipe) { m.watching = m.watching || p.state == opening || p.Inflight() > 0 })
+	}
+	return m.watching
+}
+
+// watch has the shell call Tick.
+func (m *Machine) watch() {
+	if !m.watching {
+		m.watching = true
+		m.act(Action{Kind: Watch})
+	}
 }
 
 // Stop closes every pipe and forgets all nodes. Parked requests are not answered.

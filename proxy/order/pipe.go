@@ -147,6 +147,7 @@ func (m *Machine) send(p *Pipe, r *Request, raw []byte, body Body) {
 	p.inflight.push(r)
 	p.unsent++
 	m.Counts.Requests++
+	m.watch()
 }
 
 // makeRoom drops answered bytes from the front instead of growing, when they are at least half of
@@ -250,6 +251,7 @@ func (m *Machine) open(p *Pipe, now time.Duration) {
 	p.state, p.silent, p.probed = opening, 0, false
 	p.attempt++
 	m.act(Action{Kind: Dial, Pipe: p})
+	m.watch()
 }
 
 // Connected is the event that the connection of that attempt stands. The shell introduces it to the

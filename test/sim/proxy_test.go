@@ -34,14 +34,14 @@ type pipeEnd struct {
 func newProxy(p *proc) *proxy {
 	x := &proxy{w: p.w, p: p, commands: make(map[int]*command)}
 	x.machine = order.New(order.Config{Patience: holdLimit, SilentTicks: silentTicks, Broken: &p.w.order})
-	p.w.after(p, order.SilenceTick, x.tick)
 	return x
 }
 
 func (x *proxy) tick() {
-	x.machine.Tick(x.w.now)
+	if x.machine.Tick(x.w.now) {
+		x.w.after(x.p, order.SilenceTick, x.tick)
+	}
 	x.act()
-	x.w.after(x.p, order.SilenceTick, x.tick)
 }
 
 func (x *proxy) install(t *ring.Table) {
@@ -100,6 +100,8 @@ func (x *proxy) do(a order.Action) {
 				x.act()
 			}
 		})
+	case order.Watch:
+		x.w.after(x.p, order.SilenceTick, x.tick)
 	case order.Refresh:
 		x.p.agent.refreshSoon()
 	}
