@@ -56,7 +56,7 @@ func (e *Engine) checkSums(tb testing.TB) {
 		got.Ghosts = s.sums.Ghosts
 		large += got.Ghosts
 		want := s.sums
-		want.Hits, want.Misses, want.Evicted, want.Expired, want.EvictedCopies, want.Holds = 0, 0, 0, 0, 0, 0
+		want.Hits, want.Misses, want.Evicted, want.Expired, want.EvictedCopies, want.Holds, want.Recorded = 0, 0, 0, 0, 0, 0, 0
 		if got != want || live != records || s.records != int64(records) {
 			tb.Errorf("shard %d has %+v and %d records, counted %+v, %d and %d", i, got, records, want, live, s.records)
 		}

@@ -58,6 +58,7 @@ func (s *shard) renounce(seed uint64) {
 	s.small, s.slabs.pages, s.records, s.large, s.slabs.unused = small{s: s}, 0, 0, 0, 0
 	s.dropGhosts()
 	s.sums.Volatile, s.sums.Values, s.sums.Parts, s.sums.Index = 0, 0, 0, 0
+	s.sums.Recorded++
 }
 
 // freeRenounced frees all pages of a shard's older generations. The caller holds resetMu, so the

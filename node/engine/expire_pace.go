@@ -9,32 +9,46 @@ import "time"
 const (
 	sweepRound  = 7 * time.Second
 	sweepTick   = 20 * time.Millisecond
-	sweepAtOnce = 64 // pages between two looks at stop
+	sweepRest   = 500 * time.Millisecond // instead of sweepTick, after as long without anything to free
+	sweepAtOnce = 64                     // pages between two looks at stop
 )
 
 // KeepSwept sweeps at an even pace until stop is closed. When so much expires at one time that a
-// round takes longer than it should, it goes on without pause. unixMilli is the time, which must
-// not step while a record expires.
+// round takes longer than it should, it goes on without pause. While nothing expires it looks at as
+// much as otherwise, but less often, so that an idle process sleeps. unixMilli is the time, which
+// must not step while a record expires.
 func (e *Engine) KeepSwept(stop <-chan struct{}, unixMilli func() int64) {
-	ticker := time.NewTicker(sweepTick)
-	defer ticker.Stop()
+	timer := time.NewTimer(sweepTick)
+	defer timer.Stop()
 	last := time.Now()
+	found := last // when there was something to free
 	for {
 		select {
 		case <-stop:
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		}
 		now := time.Now()
-		for pages := e.pagesIn(now.Sub(last)); pages > 0; pages -= sweepAtOnce {
+		if e.haveSpare(doomedRecords) || e.haveSpare(doomedParts) {
+			found = now
+		}
+		atOnce := min(e.pagesIn(sweepTick), sweepAtOnce)
+		for pages := e.pagesIn(now.Sub(last)); pages > 0; pages -= atOnce {
 			select {
 			case <-stop:
 				return
 			default:
 			}
-			e.Sweep(unixMilli(), min(pages, sweepAtOnce))
+			if e.Sweep(unixMilli(), min(pages, atOnce)) > 0 {
+				found = now
+			}
 		}
 		last = now
+		pause := sweepTick
+		if now.Sub(found) > sweepRest {
+			pause = sweepRest
+		}
+		timer.Reset(max(0, pause-time.Since(now)))
 	}
 }
 

@@ -7,6 +7,48 @@ import (
 	"time"
 )
 
+// TestIdleSweepRests: while nothing expires, the sweep runs seldom; when something does, it runs at
+// its usual pace.
+func TestIdleSweepRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, Config{MaxBytes: 64 << 20, Shards: 1})
+		var clock time.Time
+		turns := 0
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			e.KeepSwept(stop, func() int64 {
+				if now := time.Now(); now != clock {
+					clock = now
+					turns++
+				}
+				return clock.UnixMilli()
+			})
+		}()
+		run := func(what string, least, most int) {
+			synctest.Wait()
+			turns = 0
+			time.Sleep(10 * sweepRest)
+			if synctest.Wait(); turns < least || turns > most {
+				t.Errorf("%s: %d turns in %v, want %d to %d", what, turns, 10*sweepRest, least, most)
+			}
+		}
+		time.Sleep(2 * sweepRest)
+		run("empty", 5, 11)
+		at := time.Now().UnixMilli()
+		for i := range 200 {
+			with(e, 0, at, func(x Txn) {
+				if err := x.Set([]byte(fmt.Sprint(i)), nil, TypeString, at+int64(i)*20); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		run("something expires", 100, 300)
+		close(stop)
+		<-stopped
+	})
+}
+
 // TestKeepSwept: what expires is gone a round later, and its memory with it; what does not expire
 // stays.
 func TestKeepSwept(t *testing.T) {
@@ -36,7 +78,7 @@ func TestKeepSwept(t *testing.T) {
 		if st := e.Stats(); st.Keys != keys+1 {
 			t.Errorf("%d keys are left before their time", st.Keys)
 		}
-		time.Sleep(time.Second + sweepRound + 2*sweepTick)
+		time.Sleep(time.Second + sweepRound + 2*sweepRest)
 		if st := e.Stats(); st.Keys != 1 || st.Expired != keys || st.Used-empty > (full-empty)/2 {
 			t.Errorf("a round later: %+v, %d bytes were used", st, full)
 		}

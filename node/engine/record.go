@@ -246,6 +246,7 @@ func (h header) recordLen() int64 { return int64(h.bodyOffset() + h.cellBody()) 
 // account adds the record to the shard's sums (sign 1) or takes it out (-1).
 func (s *shard) account(h header, expireAt int64, sign int64) {
 	s.records += sign
+	s.sums.Recorded++
 	s.sums.Values += sign * h.recordLen()
 	if expireAt != 0 {
 		s.sums.Volatile += sign

@@ -12,6 +12,7 @@ type Sums struct {
 	Hits, Misses int64 // of Find
 	Evicted      int64
 	Expired      int64
+	Recorded     int64 // records made and removed, each change of a record's length included
 
 	EvictedCopies int64 // not among Evicted
 	Holds         int64 // begun so far
@@ -82,5 +83,6 @@ func (s *Sums) add(o Sums) {
 	s.Evicted += o.Evicted
 	s.EvictedCopies += o.EvictedCopies
 	s.Expired += o.Expired
+	s.Recorded += o.Recorded
 	s.Holds += o.Holds
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Big keys are found by an endless walk over all keys. It looks at bigStep keys under one hold of a
-// shard's lock, and at up to bigTurn keys every bigPause.
+// Big keys are found by walks over all keys, one after the other while something changes. A walk
+// looks at bigStep keys under one hold of a shard's lock, and at up to bigTurn keys every bigPause.
 
 const (
 	bigStep = 64 // keys under one lock
@@ -22,6 +22,8 @@ const (
 	bigRound = 10 * time.Second
 	// bigEmpty is how many empty partitions make a turn.
 	bigEmpty = ring.Partitions * int(bigPause) / int(bigRound)
+	// bigRest is how often it is looked whether something has changed since the last walk.
+	bigRest = 2 * time.Second
 )
 
 // BigWalk knows the largest keys that the last walk found, and those of the walk under way. It may
@@ -64,10 +66,28 @@ func (b *BigWalk) Top() []figures.KeyFigure {
 
 // Run walks over the keys of e until ctx ends. now returns the time in unix milliseconds.
 func (b *BigWalk) Run(ctx context.Context, e *engine.Engine, now func() int64) {
+	for {
+		before := e.Stats().Recorded
+		if !b.walk(ctx, e, now) {
+			return
+		}
+		b.Turn()
+		for e.Stats().Recorded == before {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(bigRest):
+			}
+		}
+	}
+}
+
+// walk walks over all keys once. It returns false if ctx has ended.
+func (b *BigWalk) walk(ctx context.Context, e *engine.Engine, now func() int64) bool {
 	pause := time.NewTicker(bigPause)
 	defer pause.Stop()
 	looked := 0 // keys and empty partitions in this turn
-	for p := uint16(0); ; p = (p + 1) % ring.Partitions {
+	for p := range uint16(ring.Partitions) {
 		for cursor, done := uint64(0), false; !done; {
 			before := looked
 			cursor, done = b.Look(e, p, cursor, now(), &looked)
@@ -80,14 +100,12 @@ func (b *BigWalk) Run(ctx context.Context, e *engine.Engine, now func() int64) {
 			looked = 0
 			select {
 			case <-ctx.Done():
-				return
+				return false
 			case <-pause.C:
 			}
 		}
-		if p == ring.Partitions-1 {
-			b.Turn()
-		}
 	}
+	return true
 }
 
 // Look visits up to bigStep items of a partition from cursor on, and adds their number to looked.
