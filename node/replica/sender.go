@@ -10,7 +10,7 @@ import (
 const (
 	// Heartbeat is how often a receiver hears from its sender at least, and the longest wait that
 	// Next returns.
-	Heartbeat = 100 * time.Millisecond
+	Heartbeat = 500 * time.Millisecond
 	// StreamPatience is for how long a receiver may be silent before its connection is closed.
 	StreamPatience = 2 * time.Second
 	// AwayLimit is after how long without a connection a stream starts over.

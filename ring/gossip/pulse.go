@@ -11,7 +11,7 @@ import (
 // gathered checks whether a beat was missed meanwhile.
 
 const (
-	beatInterval = 50 * time.Millisecond
+	beatInterval = 400 * time.Millisecond
 	// standstill is the shortest pause between two beats that counts as one. The others need longer
 	// to declare a member dead.
 	standstill = time.Second
