@@ -193,8 +193,9 @@ const (
 	// strained. Then handshakes have a quarter of what they have otherwise: of 2 processors, some 600
 	// handshakes a second.
 	restFactor = 3
-	// longestRest bounds such a rest: a handshake that took long was interrupted.
-	longestRest = 20 * time.Millisecond
+	// longestRest bounds such a rest: a handshake that took long was interrupted, and those behind it
+	// have their time, too.
+	longestRest = time.Millisecond
 )
 
 // rest ends h's turn. The next one begins at once, unless loops are strained.

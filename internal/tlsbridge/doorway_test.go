@@ -123,22 +123,28 @@ func TestHandshakesRest(t *testing.T) {
 		c := newCrowd()
 		strained := false
 		c.strained = func() bool { return strained }
-		took := func() time.Duration {
+		took := func(work time.Duration) time.Duration {
 			begun := time.Now()
 			for range 10 {
 				h := &handshake{door: c.doorway, source: &source{}, turn: make(chan struct{}, 1)}
 				c.compute(h)
-				time.Sleep(time.Millisecond)
+				time.Sleep(work)
 				c.rest(h)
 			}
 			return time.Since(begun)
 		}
-		if d := took(); d != 10*time.Millisecond {
+		if d := took(time.Millisecond); d != 10*time.Millisecond {
 			t.Errorf("10 handshakes of 1 ms took %v", d)
 		}
 		strained = true
-		if d := took(); d != 37*time.Millisecond {
-			t.Errorf("10 handshakes of 1 ms took %v while loops were strained, want 37 ms", d)
+		for _, c := range []struct{ work, want time.Duration }{
+			{100 * time.Microsecond, 3700 * time.Microsecond},
+			{10 * time.Millisecond, 109 * time.Millisecond}, // interrupted
+		} {
+			if d := took(c.work); d != c.want {
+				t.Errorf("10 handshakes of %v took %v while loops were strained, want %v", c.work, d, c.want)
+			}
+			time.Sleep(longestRest)
 		}
 	})
 }
