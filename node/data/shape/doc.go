@@ -27,8 +27,8 @@
 //
 // A packed value is changed in a copy (Pack), which replaces the record's value when it is done. A
 // command that names several keys finds them in one pass (Packed.Find). A change that would exceed
-// the limits is refused; the type then makes a value with parts. It goes back when Packed.Small would
-// hold.
+// the limits is refused; the type then makes a value with parts and gives it the entries (Unpack). It
+// goes back (PackTable, PackTree) when the value is within half of the limits (Small).
 //
 // A Table or Tree is made for each command, of the value and of the planes and own bytes that the type
 // gives to it. Several shapes of one value share the plane of strings.

@@ -13,6 +13,11 @@ type Work struct {
 	touched []touched
 	sizes   []int
 	leaves  []int // that were added since Tree.Reserve
+
+	// The strings of items, see beginTexts.
+	text []byte
+	ends []int
+	args [][]byte
 }
 
 // touched is a block that gets so many entries of so many bytes.

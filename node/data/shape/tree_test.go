@@ -286,39 +286,43 @@ func FuzzTree(f *testing.F) {
 // A tree of several levels grows, and is emptied from its middle.
 func TestTreeOfManyLevels(t *testing.T) {
 	for _, ranked := range []bool{false, true} {
-		e := openEngine(t, 256<<20)
-		x := e.Lock(1, 1)
-		tree, n := makeTree(t, x, "tree", 1, ranked), 40_000
-		long := modelBytes(7, 180)
-		r := rand.New(rand.NewPCG(1, 2))
-		for i := range n {
-			var err error
-			if ranked {
-				_, _, err = tree.Insert(uint64(r.Uint32()>>8%64), fmt.Append(long[:len(long):len(long)], i), nil)
-			} else {
-				err = tree.InsertAt(r.IntN(i+1), fmt.Append(long[:len(long):len(long)], i), nil)
-			}
-			if err != nil {
+		manyLevels(t, ranked)
+	}
+}
+
+func manyLevels(t *testing.T, ranked bool) {
+	e := openEngine(t, 256<<20)
+	x := e.Lock(1, 1)
+	defer x.Unlock()
+	tree, n := makeTree(t, x, "tree", 1, ranked), 40_000
+	long := modelBytes(7, 180)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range n {
+		var err error
+		if ranked {
+			_, _, err = tree.Insert(uint64(r.Uint32()>>8%64), fmt.Append(long[:len(long):len(long)], i), nil)
+		} else {
+			err = tree.InsertAt(r.IntN(i+1), fmt.Append(long[:len(long):len(long)], i), nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if height := tree.state().height(); height < 2 {
+		t.Errorf("a tree of %d entries has height %d", n, height)
+	}
+	if err := tree.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for tree.Len() > 0 {
+		tree.DeleteSome(tree.Len()/2, 1+r.IntN(50))
+		if r.IntN(500) == 0 {
+			if err := tree.Check(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if height := tree.state().height(); height < 2 {
-			t.Errorf("a tree of %d entries has height %d", n, height)
-		}
-		if err := tree.Check(); err != nil {
-			t.Fatal(err)
-		}
-		for tree.Len() > 0 {
-			tree.DeleteSome(tree.Len()/2, 1+r.IntN(50))
-			if r.IntN(500) == 0 {
-				if err := tree.Check(); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		if err := tree.Check(); err != nil || tree.V.Count(testNodes) != 0 {
-			t.Errorf("%d nodes are left: %v", tree.V.Count(testNodes), err)
-		}
-		x.Unlock()
+	}
+	if err := tree.Check(); err != nil || tree.V.Count(testNodes) != 0 {
+		t.Errorf("%d nodes are left: %v", tree.V.Count(testNodes), err)
 	}
 }
