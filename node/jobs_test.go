@@ -449,13 +449,15 @@ func TestCanceled(t *testing.T) {
 	free := occupy(t, n)
 	p := laterPipe(t, n, "common", 1)
 	canceled := "-" + errCanceled
-	p.raw("BITCOUNT c", "-DUNLINLATER 1")
-	p.raw("BITOP NOT {t}x {t}a", "-DUNLINLATER 2")
-	p.sendRaw(member.AppendEach(nil, &allPartitions, []byte("WAIT"), []byte("9"), []byte("0")))
-	p.frame("WAIT", "-DUNLINLATER 3")
+	input := []byte("BITCOUNT c\r\nBITOP NOT {t}x {t}a\r\n")
+	input = member.AppendEach(input, &allPartitions, []byte("WAIT"), []byte("9"), []byte("0"))
 	for token := 1; token <= 4; token++ {
-		p.sendRaw(member.AppendCancel(nil, uint64(token)))
+		input = member.AppendCancel(input, uint64(token))
 	}
+	p.sendRaw(input) // at once: nothing is complete before it is canceled
+	p.frame("BITCOUNT", "-DUNLINLATER 1")
+	p.frame("BITOP", "-DUNLINLATER 2")
+	p.frame("WAIT", "-DUNLINLATER 3")
 	seen := map[string]bool{}
 	for range 5 { // WAIT does not wait for the crew
 		seen[string(p.read())] = true
