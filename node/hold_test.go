@@ -125,6 +125,59 @@ func TestManyClientsWaitForAHold(t *testing.T) {
 	all[1].want("GET {k}", strconv.Quote(want))
 }
 
+// TestKeysWaitsForHolds: KEYS, which is in no transaction, shows nothing that one has half done.
+func TestKeysWaitsForHolds(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	c, other := dial(t, n.Addr()), dial(t, n.Addr())
+	c.want("SET {j} 1", "OK")
+	h := holdPartition(n, "{k}")
+	x := h.Lock()
+	if err := x.Set([]byte("{k}a"), []byte("1"), engine.TypeString, 0); err != nil {
+		t.Fatal(err)
+	}
+	x.Unlock()
+	c.send("KEYS *")
+	for range 20 {
+		other.want("GET {j}", `"1"`)
+	}
+	x = h.Lock()
+	if err := x.Set([]byte("{k}b"), []byte("1"), engine.TypeString, 0); err != nil {
+		t.Fatal(err)
+	}
+	x.Unlock()
+	h.End()
+	if got := c.next(); strings.Count(got, "\n") != 2 {
+		t.Errorf("KEYS answers %s, want three keys", got)
+	}
+}
+
+// TestScanStopsBeforeHolds: so does SCAN, which goes on there when the hold has ended.
+func TestScanStopsBeforeHolds(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	for i := range 300 {
+		c.want(fmt.Sprintf("SET %d 1", i), "OK")
+	}
+	c.want("SET {k} 1", "OK")
+	h := holdPartition(n, "{k}")
+	stop := member.CursorAt(int(partitionOf("{k}")), 0)
+	scan := func(cursor string) (next string, keys int) {
+		reply := strings.Split(c.do("SCAN "+cursor+" COUNT 1000"), "\n")
+		return strings.Trim(strings.TrimPrefix(reply[0], "1) "), `"`), len(reply) - 1
+	}
+	next, before := scan("0")
+	if want := string(stop.Append(nil)); next != want {
+		t.Fatalf("SCAN stops at %s, want %s", next, want)
+	}
+	if again, keys := scan(next); again != next || keys > 1 { // one line shows that there is none
+		t.Errorf("SCAN goes on at %s with %d keys, want %s", again, keys, next)
+	}
+	h.End()
+	if end, behind := scan(next); end != "0" || before+behind != 301 {
+		t.Errorf("SCAN ends at %s with %d and %d keys, want 301", end, before, behind)
+	}
+}
+
 // TestPipesAreRefusedByHolds: a pipe's command on a held partition is refused, and so are those
 // behind it until the proxy says RETRY. Commands on other partitions are executed.
 func TestPipesAreRefusedByHolds(t *testing.T) {

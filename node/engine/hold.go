@@ -10,7 +10,8 @@ import "slices"
 //	  └ the first slice ┘ others  └ next ┘   others   └ last ┘
 //
 // Time stands still in a held partition: nothing in it expires or is evicted, but by the holder and
-// at the time when the hold began. Feeds, walks, counts, compaction and sweeps do not wait for it.
+// at the time when the hold began. Feeds, counts, compaction, sweeps and walks do not wait for it, but
+// for WalkUnheld.
 type Hold struct {
 	s         *shard
 	partition uint16

@@ -23,6 +23,15 @@ func (e *Engine) Walk(p uint16, cursor uint64, atLeast int, nowMilli int64, f fu
 	return w.run(atLeast, f)
 }
 
+// WalkUnheld is Walk for those who must not see what a holder has half done: it visits nothing while
+// the partition is held, and returns the hold. The next call goes on at next when that has ended. Items
+// in the crowd, of which there are few, may be visited nevertheless.
+func (e *Engine) WalkUnheld(p uint16, cursor uint64, atLeast int, nowMilli int64, f func(Item) bool) (next uint64, done bool, held *Hold) {
+	w := walk{s: e.shardOf(p), p: p, from: cursor, now: nowMilli, unheld: true}
+	next, done = w.run(atLeast, f)
+	return next, done, w.held
+}
+
 // run is Walk.
 func (w *walk) run(atLeast int, f func(Item) bool) (next uint64, done bool) {
 	w.visit, w.goOn = f, true
@@ -45,6 +54,9 @@ type walk struct {
 	goOn     bool
 
 	unfinished bool // visit values too whose snapshot has not ended
+
+	unheld bool  // visit nothing while the partition is held
+	held   *Hold // by this
 }
 
 // buckets visits items from w.from on, sets w.to, and reports whether others in between may be in the
@@ -55,6 +67,11 @@ func (w *walk) buckets(atLeast int) (crowded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.to = w.from
+	if w.unheld {
+		if w.held = s.holder(w.p); w.held != nil {
+			return false
+		}
+	}
 	if part.count == 0 {
 		w.to = WalkEnd
 	}

@@ -71,27 +71,16 @@ func flushOptionsOK(options [][]byte) bool {
 // of the slot's partition.
 func CountSlot(e *engine.Engine, slot uint16, now int64) int64 {
 	count := int64(0)
-	walk(e, ring.Partition(slot), now, func(item engine.Item) (int, bool) {
-		if ring.Slot(item.Key()) == slot {
-			count++
-		}
-		return 1, true
-	})
-	return count
-}
-
-// walk visits the items of a partition until visit returns false. It releases the lock each time
-// the costs that visit returns add up to walkStep.
-func walk(e *engine.Engine, p uint16, now int64, visit func(engine.Item) (cost int, more bool)) {
-	more := true
-	for cursor, done := uint64(0), false; more && !done; {
-		left := walkStep
+	p := ring.Partition(slot)
+	for cursor, done := uint64(0), false; !done; {
 		cursor, done = e.Walk(p, cursor, walkStep, now, func(item engine.Item) bool {
-			cost, goOn := visit(item)
-			left, more = left-cost, goOn && more
-			return more && left > 0
+			if ring.Slot(item.Key()) == slot {
+				count++
+			}
+			return true
 		})
 	}
+	return count
 }
 
 // maxKeysReply limits the reply of KEYS, in bytes. Redis has no such limit and can run out of
@@ -127,7 +116,7 @@ func (l *keyList) gather(e *engine.Engine, covered *ring.PartitionSet, pattern *
 		if !covered.Has(p) {
 			continue
 		}
-		walk(e, p, now, collect)
+		l.walk(e, p, now, collect)
 		if l.problem != "" {
 			return resp.AppendError(nil, l.problem)
 		}
@@ -136,6 +125,28 @@ func (l *keyList) gather(e *engine.Engine, covered *ring.PartitionSet, pattern *
 		}
 	}
 	return l.reply()
+}
+
+// walk visits the items of a partition until visit returns false. It releases the lock each time the
+// costs that visit returns add up to walkStep. While somebody holds the partition it waits.
+func (l *keyList) walk(e *engine.Engine, p uint16, now int64, visit func(engine.Item) (cost int, more bool)) {
+	more := true
+	for cursor, done := uint64(0), false; more && !done; {
+		left := walkStep
+		step := func(item engine.Item) bool {
+			cost, goOn := visit(item)
+			left, more = left-cost, goOn && more
+			return more && left > 0
+		}
+		var held *engine.Hold
+		if cursor, done, held = e.WalkUnheld(p, cursor, walkStep, now, step); held != nil {
+			select {
+			case <-held.Ended():
+			case <-l.ctx.Done():
+				return
+			}
+		}
+	}
 }
 
 // keyList gathers keys as a reply, and charges its memory to heap.

@@ -77,7 +77,7 @@ func (q *scanQuery) matches(item engine.Item) bool {
 
 // scanKeys appends the keys that match the query to dst, as bulk strings. It returns how many there
 // are, the cursor at which to continue, and whether nothing is left. It skips partitions that are
-// not wanted.
+// not wanted, and stops before one that is held.
 func scanKeys(r *exec.Request, q *scanQuery, wanted *ring.PartitionSet, dst []byte) (body []byte, found int, next member.Cursor) {
 	left := q.count
 	collect := func(item engine.Item) bool {
@@ -92,7 +92,11 @@ func scanKeys(r *exec.Request, q *scanQuery, wanted *ring.PartitionSet, dst []by
 	for p := q.cursor.Partition(); p < ring.Partitions; p++ {
 		if wanted.Has(uint16(p)) {
 			var whole bool
-			position, whole = r.Engine.Walk(uint16(p), position, left, r.Now, collect)
+			if p == 0 && position == 0 { // the cursor for this place would mean the end
+				position, whole = r.Engine.Walk(0, position, left, r.Now, collect)
+			} else {
+				position, whole, _ = r.Engine.WalkUnheld(uint16(p), position, left, r.Now, collect)
+			}
 			if !whole {
 				return dst, found, member.CursorAt(p, position)
 			}
