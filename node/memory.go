@@ -18,7 +18,7 @@ const (
 	// data takes all the rest.
 	maxFloor = 4 << 20
 	// floorShare is the largest part of the limit that all loops' floors take together.
-	floorShare = 16
+	floorShare = 128
 	// connShare bounds connections to half of the limit. Clients that do not read, or never end
 	// their requests, must not cost the others all their keys.
 	connShare = 2

@@ -7,6 +7,7 @@ import (
 	"runtime/metrics"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/mapping"
 	"github.com/dunlin-cache/dunlin/node"
 )
 
@@ -22,8 +23,12 @@ type memoryShares struct {
 	heap    heapLimit
 }
 
-// adjustEvery is how often the shares are adjusted.
-const adjustEvery = time.Second
+const (
+	// adjustEvery is how often the shares are adjusted.
+	adjustEvery = time.Second
+	// startTime is after how long a process has used what only its start needs.
+	startTime = 5 * time.Second
+)
 
 // newMemoryShares returns the shares of a process with nodes, or of a proxy that may use so many
 // bytes of memory.
@@ -48,7 +53,7 @@ func (m *memoryShares) pipeBuffers() int64 {
 	for _, n := range m.nodes {
 		storage += n.MaxMemory()
 	}
-	return goMemory(storage) / 4
+	return goMemory(storage, len(m.nodes)) / 4
 }
 
 // run adjusts the shares until ctx ends.
@@ -62,6 +67,13 @@ func (m *memoryShares) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+	}
+}
+
+// forgetProgram gives the memory back that only the start needs of the program's file.
+func (p *process) forgetProgram() {
+	if err := mapping.ForgetProgram(); err != nil {
+		p.log.Warn("what the start has used of the program stays in memory", "error", err)
 	}
 }
 
@@ -82,7 +94,7 @@ func (m *memoryShares) adjust() {
 	for _, n := range m.nodes {
 		n.SetOverhead(nodeOverhead(storage, m.loops, len(m.nodes))) // if refused, again after evictions
 	}
-	m.heap.keep(goMemory(storage) + counted + counted/4)
+	m.heap.keep(goMemory(storage, len(m.nodes)) + counted + counted/4)
 }
 
 // heapLimit is the Go runtime's memory limit. The zero value leaves the runtime alone.

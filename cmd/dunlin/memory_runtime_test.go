@@ -42,7 +42,7 @@ func testNode(t *testing.T, memory int64) *node.Node {
 	}
 	t.Cleanup(loops.Close)
 	n, err := node.Start(node.Config{ID: "n", Boot: 1, Listen: "127.0.0.1:0", Memory: memory, Group: loops,
-		Overhead: processOverhead(memory, 1)})
+		Overhead: nodeOverhead(memory, 1, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestSharesFollowTheLimits(t *testing.T) {
 		}
 	}
 	f(2*gib, 128*mib, 0)
-	f(100*mib, 24*mib, (16+24+5-10)*mib)
+	f(100*mib, 14*mib, nodeOverhead(100*mib, 1, 1))
 	f(gib, 64*mib, 0)
 }
 

@@ -17,16 +17,26 @@ const (
 )
 
 func TestGoMemory(t *testing.T) {
-	f := func(storage, want int64) {
+	f := func(storage int64, nodes int, want int64) {
 		t.Helper()
-		if got := goMemory(storage); got != want {
-			t.Errorf("goMemory(%d MiB) = %d MiB, want %d MiB", storage>>20, got>>20, want>>20)
+		if got := goMemory(storage, nodes); got != want {
+			t.Errorf("goMemory(%d MiB, %d nodes) = %d MiB, want %d MiB", storage>>20, nodes, got>>20, want>>20)
 		}
 	}
-	f(64*mib, 24*mib)
-	f(768*mib, 48*mib)
-	f(gib, 64*mib)
-	f(100*gib, 256*mib)
+	f(64*mib, 1, 14*mib)
+	f(64*mib, 3, 24*mib)
+	f(768*mib, 3, 48*mib)
+	f(gib, 1, 64*mib)
+	f(100*gib, 1, 256*mib)
+}
+
+// TestFixedCostOfASmallNode: at a limit of 128 MiB the process and its free buffers take no more
+// than an eighth.
+func TestFixedCostOfASmallNode(t *testing.T) {
+	const limit = 128 * mib
+	if got := nodeOverhead(limit, 1, 1); got > limit/8-3*mib {
+		t.Errorf("the process takes %d bytes of %d", got, limit)
+	}
 }
 
 // TestProcessFitsItsTenth: what the process takes, less what of it counts as
@@ -34,8 +44,8 @@ func TestGoMemory(t *testing.T) {
 func TestProcessFitsItsTenth(t *testing.T) {
 	for _, storage := range []int64{64 * mib, 256 * mib, gib, 20 * gib} {
 		for _, loops := range []int{1, 4, 15} {
-			process := binaryMemory + goMemory(storage) + int64(loops)*loopMemory
-			overhead := processOverhead(storage, loops)
+			process := processMemory(storage, loops, 1)
+			overhead := nodeOverhead(storage, loops, 1)
 			if process-overhead > storage/beyond || overhead > 0 && process-overhead < storage/beyond {
 				t.Errorf("%d loops, %d MiB: the process has %d MiB, of which %d count",
 					loops, storage>>20, process>>20, overhead>>20)
@@ -50,7 +60,7 @@ func TestDefaultMemoryFitsItsContainer(t *testing.T) {
 		if most := storage + storage/beyond; most > container*85/100 {
 			t.Errorf("a node in %d MiB may use %d MiB, which leaves too little for the kernel", container>>20, most>>20)
 		}
-		if !node.FitsMemory(storage, processOverhead(storage, 1), 1) {
+		if !node.FitsMemory(storage, nodeOverhead(storage, 1, 1), 1) {
 			t.Errorf("a node cannot run in a container of %d MiB", container>>20)
 		}
 	}

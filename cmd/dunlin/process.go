@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/metrics/admin"
@@ -54,7 +55,7 @@ func serve(ctx context.Context, o *options, con *console, nodes int, start func(
 	if err := p.startTLS(ctx); err != nil {
 		return err
 	}
-	if err := p.startLoops(); err != nil {
+	if err := p.startLoops(keptBuffers(int64(nodes)*int64(o.memory), o.loops)); err != nil {
 		return err
 	}
 	system := os.DirFS("/")
@@ -65,6 +66,8 @@ func serve(ctx context.Context, o *options, con *console, nodes int, start func(
 		return err
 	}
 	p.followCredentials(ctx)
+	forgetting := time.AfterFunc(startTime, p.forgetProgram)
+	defer forgetting.Stop()
 	p.memory.run(ctx)
 	con.log.Info("stopping")
 	p.admin.Drain()
@@ -110,8 +113,9 @@ const (
 	lateLoops = 0.1
 )
 
-func (p *process) startLoops() error {
-	loops, err := netloop.NewGroup(netloop.Config{Loops: p.o.loops, Logger: p.log})
+// startLoops starts event loops, each of which keeps so many bytes of free buffers.
+func (p *process) startLoops(kept int64) error {
+	loops, err := netloop.NewGroup(netloop.Config{Loops: p.o.loops, Logger: p.log, Keep: int(kept)})
 	if err != nil {
 		return fmt.Errorf("cannot start event loops: %w", err)
 	}

@@ -47,7 +47,7 @@
 //
 // The conn's Account counts a buffer before it is lent, and takes the bytes from its Budget if it
 // has one. A conn for which no memory is left is closed with ErrNoMemory; no other conn suffers.
-// Beyond that, a loop has its scratch buffer, at most 4 MiB of free buffers, and what append
+// Beyond that, a loop has its scratch buffer, at most Config.Keep of free buffers, and what append
 // allocates in a handler until SetOut.
 //
 // # Invariants

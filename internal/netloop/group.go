@@ -15,6 +15,7 @@ type Config struct {
 	SoftOut int           // a conn with more unsent bytes is not read: default 1 MiB
 	HardOut int           // a conn with more unsent bytes is closed: default 64 MiB
 	Stall   time.Duration // a peer that accepts no output for this long is closed: default 10 s
+	Keep    int           // bytes of free buffers that a loop keeps: default 4 MiB
 }
 
 func (cfg Config) withDefaults() Config {
@@ -32,6 +33,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.Stall <= 0 {
 		cfg.Stall = 10 * time.Second
+	}
+	if cfg.Keep <= 0 {
+		cfg.Keep = maxKept
 	}
 	return cfg
 }

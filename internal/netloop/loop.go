@@ -96,6 +96,7 @@ func newLoop(index int, cfg Config, clock *clock) (*Loop, error) {
 		account: NewAccount(nil, 0),
 	}
 	var err error
+	l.pool.keep = cfg.Keep
 	if err = l.pool.open(); err != nil {
 		return nil, err
 	}

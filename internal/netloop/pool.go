@@ -13,7 +13,7 @@ import (
 // its memory is free at once, and so is the budget that it was charged to.
 //
 //	addresses  │ 4 KiB cells … │ 8 KiB cells … │ … │ 2 GiB cells … │   a region each
-//	memory       behind cells that are lent, and maxKept of free ones
+//	memory       behind cells that are lent, and Config.Keep of free ones
 //
 // A buffer is a cell or the front of one: beyond maxKeptClass it has only the bytes that were asked
 // for, rounded to pages, and may be extended in place, a little at a time. Addresses cost nothing,
@@ -22,7 +22,8 @@ import (
 type pool struct {
 	mem     []byte
 	classes [poolClasses]poolClass
-	kept    int  // bytes of free cells that have memory, at most maxKept
+	keep    int  // the most that kept may be
+	kept    int  // bytes of free cells that have memory
 	lent    int  // bytes of the lent buffers
 	poison  bool // tests: overwrite returned buffers, so that a kept view is noticed
 }
@@ -132,7 +133,7 @@ func (p *pool) put(b []byte) {
 	cell := off & (1<<regionShift - 1)
 	c := &p.classes[class-minClass]
 	p.lent -= len(b)
-	if class <= maxKeptClass && p.kept+len(b) <= maxKept {
+	if class <= maxKeptClass && p.kept+len(b) <= p.keep {
 		p.kept += len(b)
 		c.warm = append(c.warm, cell>>class)
 		return

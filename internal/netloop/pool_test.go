@@ -9,7 +9,7 @@ import (
 
 func openPool(t *testing.T) *pool {
 	t.Helper()
-	p := &pool{}
+	p := &pool{keep: maxKept}
 	if err := p.open(); err != nil {
 		t.Fatal(err)
 	}
