@@ -102,7 +102,7 @@ var allowed = map[string][]string{
 	"cmd/dunlin": {
 		"node", "proxy", "ring", "ring/gossip", "metrics/admin", "metrics/control", "metrics/exporter",
 		"metrics/status", "internal/member", "internal/netloop", "internal/session",
-		"internal/command", "internal/tlsbridge",
+		"internal/command", "internal/tlsbridge", "internal/mapping",
 	},
 	"proxy/wide": {
 		"internal/member", "internal/resp", "internal/command", "internal/session", "internal/config",
