@@ -1,6 +1,8 @@
 package node
 
 import (
+	"slices"
+
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/node/ownership"
@@ -66,7 +68,7 @@ func (r *request) admitKeys(oneSlot bool) bool {
 		return r.admitRest()
 	}
 	r.Keys, _ = r.Cmd.AppendKeys(r.Keys[:0], r.Args)
-	r.Partitions = r.Partitions[:0]
+	r.Partitions = slices.Grow(r.Partitions[:0], len(r.Keys))
 	first, crossing := uint16(0), false
 	refusing := -1 // slot of the first key that is not served
 	for i, pos := range r.Keys {

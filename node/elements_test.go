@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -109,4 +110,38 @@ func TestManyWatchedKeys(t *testing.T) {
 			t.Errorf("%q has changed: EXEC answers %s, want %s", changed, got, want)
 		}
 	}
+}
+
+// TestManyKeysAreNotCopied: a command of very many keys, which goes on in runs, keeps its input and
+// lists, and no run does anything for each key of the others. What is behind it in the input is executed
+// after it.
+func TestManyKeysAreNotCopied(t *testing.T) {
+	const many, perKey = 100_000, 120 // bytes of the Go heap
+	n := startNode(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
+	pipe := openPipeTo(t, n, 7, 0, "huge", 1, 2)
+	outside := n.engine.Stats().Outside + 1<<20
+	for name, c := range map[string]*client{"client": dial(t, n.Addr()), "pipe": pipe} {
+		args := [][]byte{[]byte("DEL")}
+		for i := range many {
+			args = append(args, fmt.Appendf(nil, "key:with:a:long:name:%d", i))
+		}
+		del := resp.AppendRequest(nil, args...)
+		for i := range 10 {
+			c.want(fmt.Sprintf("SET key:with:a:long:name:%d v", i*many/10), "OK")
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		c.sendRaw(append(del, "*3\r\n$3\r\nSET\r\n$5\r\nother\r\n$1\r\nx\r\n"...))
+		for range 2 {
+			if got := c.next(); got != "(integer) 10" && got != "OK" {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		if took := (after.TotalAlloc - before.TotalAlloc) / many; took > perKey {
+			t.Errorf("%s: each of many keys takes %d bytes, want at most %d", name, took, perKey)
+		}
+		c.want("GET other", `"x"`)
+	}
+	eventually(t, "all is given back", func() bool { return n.engine.Stats().Outside <= outside })
 }

@@ -2,12 +2,12 @@ package node
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // A command that needs a goroutine, or several turns of its loop, holds up its own connection only if
@@ -101,12 +101,15 @@ func (r *request) beginJob(how progress) *job {
 		}
 		return nil
 	}
+	if !r.deferrable() { // each run of a long command comes here: nothing is done for each of its keys
+		return r.newJob(nil)
+	}
 	var keeps []uint16
 	switch how {
 	case again:
 		keeps = []uint16{r.Partition}
 	case halfway:
-		keeps = slices.Clone(r.Partitions)
+		keeps = onceEach(r.Partitions)
 	case unkeyed, pinned:
 	}
 	j := r.newJob(keeps)
@@ -120,11 +123,28 @@ func (r *request) beginJob(how progress) *job {
 // later reports whether the connection is a pipe whose commands may be answered later.
 func (cn *conn) later() bool { return cn.pipe != nil && cn.pipe.later }
 
+// onceEach returns each of some partitions once.
+func onceEach(partitions []uint16) (once []uint16) {
+	var seen ring.PartitionSet
+	for _, p := range partitions {
+		if !seen.Has(p) {
+			seen.Add(p)
+			once = append(once, p)
+		}
+	}
+	return once
+}
+
+// deferrable reports whether the present command can be answered by a token.
+func (r *request) deferrable() bool {
+	return r.conn.later() && len(r.conn.jobs.pending) < member.MaxLater
+}
+
 // newJob answers the present command by a token, or has its connection wait.
 func (r *request) newJob(keeps []uint16) *job {
 	cn := r.conn
 	j := &job{cmd: r.Cmd}
-	if !cn.later() || len(cn.jobs.pending) >= member.MaxLater {
+	if !r.deferrable() {
 		cn.pause()
 		return j
 	}

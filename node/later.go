@@ -6,6 +6,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -44,6 +45,23 @@ func (r *request) Later(w exec.Work) {
 	}, waiter, func() {
 		cn.finish(j, func(r *request) { w.Reply(&r.Request) }, w.End)
 	})
+}
+
+// KeepArgs makes a long request's arguments stay where they are, see exec.Host.
+func (r *request) KeepArgs() *netloop.Buffer {
+	cn, last := r.conn, len(r.Args)-1
+	parsed := cn.parser.Args()
+	if plans[r.Cmd.ID].keys != anySlots && r.transaction == nil {
+		return nil // it may be refused, and who times it still reads its arguments
+	}
+	if !r.reading || r.Upload != nil || len(parsed) <= last || &parsed[len(parsed)-1] != &r.Args[last] {
+		return nil // others made them, or they are parts
+	}
+	b := cn.Socket.TakeInput(r.Args[last])
+	if b != nil {
+		cn.parser.GiveArgs()
+	}
+	return b
 }
 
 // Again executes the present request from its beginning.

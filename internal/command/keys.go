@@ -1,5 +1,7 @@
 package command
 
+import "slices"
+
 // FirstKey returns the position of the first key among args, or 0 if there is
 // none. It reads args during the call only.
 func (c *Command) FirstKey(args [][]byte) int {
@@ -37,6 +39,9 @@ func (k *KeySpec) AppendKeys(dst []int, args [][]byte) ([]int, bool) {
 	run, ok := k.find(args)
 	if run.first == 0 {
 		return dst, ok
+	}
+	if n := (run.last-run.first)/run.step + 1; n > cap(dst)-len(dst) {
+		dst = slices.Grow(dst, n) // at once: a million keys would be copied twenty times
 	}
 	for p := run.first; p <= run.last; p += run.step {
 		dst = append(dst, p)

@@ -101,6 +101,13 @@ func (p *Parser) SetLimits(l Limits) {
 // without an answer.
 func (p *Parser) Args() [][]byte { return p.args }
 
+// GiveArgs makes the caller the owner of the list that Args returns. The Parser forgets it, and
+// neither clears nor uses its memory again.
+func (p *Parser) GiveArgs() (args [][]byte) {
+	args, p.args = p.args, nil
+	return args
+}
+
 // Len returns the number of bytes of the last request that Parse found.
 func (p *Parser) Len() int { return p.length }
 

@@ -36,6 +36,9 @@ type Host interface {
 	// HoldOn has the request, which has its partition locked by t, hold the partition until it is
 	// answered: it will not end under this lock. Later comes next.
 	HoldOn(t engine.Txn)
+	// KeepArgs makes Args and their bytes stay as they are until the result is released, on the loop
+	// of the connection. It returns nil if they must be copied instead, as short ones must.
+	KeepArgs() *netloop.Buffer
 	// Again executes the present request from its beginning, without counting it again.
 	Again()
 }

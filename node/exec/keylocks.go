@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
@@ -143,7 +144,10 @@ func (k *KeyLocks) Stop(i int, sum int64) {
 	}
 	rest.Done, rest.sum, rest.state, rest.holder = i, sum, k.State, k.holder
 	rest.gather(r, k.start, k.firstPin)
-	r.Host.Later(rest)
+	kept := rest.input != nil
+	if r.Host.Later(rest); kept {
+		r.Keys, r.Partitions = nil, nil // they are the rest's
+	}
 }
 
 // Whole puts what earlier runs replied in front of this run's reply. Call it when the last key was
@@ -184,7 +188,8 @@ func (k *KeyLocks) Release() {
 type Rest struct {
 	Done       int // so many keys
 	args       [][]byte
-	keys       []int // Request.Keys and Partitions
+	input      *netloop.Buffer // in which they lie; nil: they are copies
+	keys       []int           // Request.Keys and Partitions
 	partitions []uint16
 
 	upload  *Upload
@@ -197,18 +202,23 @@ type Rest struct {
 	charged int64
 }
 
-// take copies the present command, and becomes the owner of its upload.
+// take keeps the present command, and becomes the owner of its upload. Of a very long command it takes
+// over all memory: to copy a million keys would take as long as to visit very many of them.
 func (rest *Rest) take(r *Request) {
 	rest.heap, rest.upload = r.Heap, r.Upload
 	if rest.upload != nil {
 		r.giveUpload()
 	}
-	size := int64(0)
-	for _, arg := range r.Args {
-		size += int64(len(arg)) + argSize
+	size := int64(len(r.Args)) * argSize
+	if rest.input = r.Host.KeepArgs(); rest.input != nil { // whose bytes are charged already
+		rest.args, rest.keys, rest.partitions = r.Args, r.Keys, r.Partitions
+	} else {
+		for _, arg := range r.Args {
+			size += int64(len(arg))
+		}
+		rest.args, rest.keys, rest.partitions = CloneArgs(r.Args), slices.Clone(r.Keys), slices.Clone(r.Partitions)
 	}
-	rest.charge(size + int64(len(r.Keys))*keySize)
-	rest.args, rest.keys, rest.partitions = CloneArgs(r.Args), slices.Clone(r.Keys), slices.Clone(r.Partitions)
+	rest.charge(size + int64(len(rest.keys))*keySize)
 }
 
 // Next returns the places among Request.Keys that the next run visits at most.
@@ -279,6 +289,7 @@ func (rest *Rest) End() {
 	if rest.upload != nil {
 		rest.upload.Drop()
 	}
+	rest.input.Release()
 	if rest.charged > 0 {
 		rest.heap.Refund(rest.charged)
 	}
