@@ -33,6 +33,9 @@
 // load generator leaves of the machine. Processor time per operation depends on it much less, and
 // is the steadier figure on a shared machine.
 //
+// The peer relay+1 is a bare relay before one node of Dunlin: what one client without a pipeline
+// (get1-c1) waits for there, it waits for behind any proxy.
+//
 // After the rounds every peer gets an open loop: at half of what it did before, and
 // nearer to it, how long do commands wait that arrive at fixed times?
 //

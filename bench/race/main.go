@@ -29,6 +29,10 @@ type options struct {
 }
 
 func main() {
+	if len(os.Args) == 4 && os.Args[1] == relayCommand {
+		fmt.Fprintln(os.Stderr, "relay:", runRelay(os.Args[2], os.Args[3]))
+		os.Exit(1)
+	}
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 3, "how often every workload runs on every peer")
 	flag.StringVar(&o.work, "work", "", "workloads, separated by commas; empty: "+strings.Join(usual, ",")+"; there are also, and with --full all are run: "+strings.Join(namesOf(unusual(), workloadName), ","))

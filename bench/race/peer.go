@@ -55,6 +55,7 @@ var peers = []peer{
 	{"twemproxy+3", []string{redisServer, nutcracker}, startTwemproxy},
 	single("dunlin-node", 0),
 	cluster("dunlin+3", backends, 0),
+	{"relay+1", nil, startRelay},
 }
 
 // The tools, and the packages of Debian that have them.
