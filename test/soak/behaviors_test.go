@@ -28,7 +28,7 @@ var behaviors = map[string]func(*hostile){
 	"slow readers":      (*hostile).slowReaders,
 	"FLUSHALL":          (*hostile).flushall,
 	"PFCOUNT":           (*hostile).pfcount,
-	"MSET of a million": (*hostile).msetOfAMillion,
+	"MSET of a million": (*hostile).msetOfAMillion, // words
 	"PINGs unread":      (*hostile).pingsUnread,
 	"rewrites":          (*hostile).rewrites,
 	"RESTORE":           (*hostile).restore,
@@ -251,7 +251,7 @@ func (h *hostile) pfcount() {
 
 func (h *hostile) msetOfAMillion() {
 	p := h.login(h.one(h.Proxies))
-	const keys = 1_000_000
+	const keys = 500_000 // a request has at most 1,048,576 words
 	p.say(many(2*keys, func(i int) string { return fmt.Sprint("million:", i/2) }, "MSET"))
 	p.hear()
 	p.say(many(keys, numbered("million:"), "DEL"))
