@@ -100,7 +100,13 @@ func TestLargePartsWaitForTheirTurn(t *testing.T) {
 	for range commands {
 		cl.send("MGET " + a + " " + b)
 	}
-	eventually(t, "the first reply", func() bool { return c.stats().Buffers > int64(len(value)) })
+	eventually(t, "both parts of the first reply", func() bool {
+		parts := 0
+		for i, n := range c.nodes {
+			n.set(func(*fakeNode) { parts += min(1, len(asked[i])) })
+		}
+		return parts == len(c.nodes) && c.stats().Buffers > int64(len(value))
+	})
 	for range 50 {
 		if waiting := c.stats().Buffers; waiting > int64(4*len(value)) {
 			t.Fatalf("%d bytes wait for a client that does not read", waiting)
