@@ -248,7 +248,7 @@ func TestSurplusReplyBeforeACommandIsSent(t *testing.T) {
 	})
 	victim.send("INCR k")
 	eventually(t, "a command is on its way", func() bool { return c.stats().Inflight == 1 })
-	other.send("GET k") // held back until a reply arrives
+	other.send("GET k") // queued in the pipe until a reply arrives
 	eventually(t, "another command waits", func() bool { return c.stats().Inflight == 2 })
 	close(gate)
 	victim.want(":1")

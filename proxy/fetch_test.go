@@ -28,7 +28,7 @@ func (c *rig) wantNoTickets() {
 		}
 		return none
 	})
-	c.wantNothingHeld()
+	c.wantNothingKept()
 }
 
 func text(value string) string { return fmt.Sprintf("$%d %s", len(value), value) }
@@ -224,7 +224,7 @@ func TestLargeReplyOfADeadNode(t *testing.T) {
 	if got := cl.reply(); !strings.HasPrefix(got, "-ERR the command was executed, but its large reply was lost") {
 		t.Errorf("got %.100q", got)
 	}
-	c.wantNothingHeld()
+	c.wantNothingKept()
 }
 
 // A large reply to a command of several partitions of one node is also dropped if nobody wants it.

@@ -83,7 +83,7 @@ func (c *rig) stats() Stats {
 	return s
 }
 
-// retry tells all workers that it is time to send what is held again.
+// retry tells all workers that it is time to send what is parked again.
 func (c *rig) retry() {
 	c.t.Helper()
 	if err := c.proxy.cfg.Group.Each(func(l *netloop.Loop) {

@@ -34,11 +34,11 @@ func TestHugeRequest(t *testing.T) {
 			t.Fatalf("%d bytes came back as %d others", size, len(got))
 		}
 	}
-	c.wantNothingHeld()
+	c.wantNothingKept()
 }
 
-// wantNothingHeld waits until no session, pipe or parked request has memory.
-func (c *rig) wantNothingHeld() {
+// wantNothingKept waits until no session, pipe or parked request has memory.
+func (c *rig) wantNothingKept() {
 	c.t.Helper()
 	eventually(c.t, "the end of all buffers", func() bool {
 		var kept atomic.Int64
@@ -86,7 +86,7 @@ func TestHugeRequestIsSentAgain(t *testing.T) {
 			t.Fatalf("%s: %d other bytes came back", what, len(got))
 		}
 	}
-	c.wantNothingHeld()
+	c.wantNothingKept()
 }
 
 // Long parts of a split command go to the pipes without a copy, and are sent again unchanged.
@@ -126,7 +126,7 @@ func TestHugePartsAreSentAgain(t *testing.T) {
 			t.Errorf("%s: %d tries", what, times)
 		}
 	}
-	c.wantNothingHeld()
+	c.wantNothingKept()
 }
 
 // Small commands of other clients do not wait behind a long request; other long requests do. A
@@ -150,14 +150,14 @@ func TestHugeRequestsTakeTurns(t *testing.T) {
 	gone.Close()
 	close(gate)
 	second.want("+OK")
-	c.wantNothingHeld()
+	c.wantNothingKept()
 
 	cut := c.dial()
 	if _, err := fmt.Fprintf(cut, "*3\r\n$3\r\nSET\r\n$1\r\nd\r\n$%d\r\n%s", 5<<20, value); err != nil {
 		t.Fatal(err)
 	}
 	cut.Close()
-	c.wantNothingHeld()
+	c.wantNothingKept()
 }
 
 // A request that is parked for a node that never returns is given up, and its memory is freed.
@@ -169,5 +169,5 @@ func TestHugeRequestIsGivenUp(t *testing.T) {
 	if got := cl.reply(); !strings.HasPrefix(got, "-TRYAGAIN") {
 		t.Fatalf("got %q", got)
 	}
-	c.wantNothingHeld()
+	c.wantNothingKept()
 }

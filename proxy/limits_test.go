@@ -225,7 +225,7 @@ func TestIdleTimeoutBeginsWithTheReply(t *testing.T) {
 }
 
 // Parked commands of many sessions do not flood the node that refuses them.
-func TestHeldCommandsAreNoStorm(t *testing.T) {
+func TestParkedCommandsAreNoStorm(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	c.nodes[0].set(func(n *fakeNode) { n.refuse = func(string) string { return "-DUNLINWAIT\r\n" } })
 	const clients = 200

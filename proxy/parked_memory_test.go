@@ -26,7 +26,7 @@ func (b *budget) Refund(n int64) { b.used.Add(-n) }
 
 // Parked requests count as memory of their clients. Beyond the limit they are refused, and nothing
 // else is lost.
-func TestHeldRequestsAreCharged(t *testing.T) {
+func TestParkedRequestsAreCharged(t *testing.T) {
 	const clients, size, fit = 12, 500 << 10, 6
 	room := &budget{most: (fit+1)*size + size*3/4} // a request is in its connection's buffer too until it is parked
 	c := newCluster(t, 2, oneLoop(t), func(cfg *Config) { cfg.Buffers, cfg.Patience = room, time.Minute })
@@ -61,7 +61,7 @@ func TestHeldRequestsAreCharged(t *testing.T) {
 }
 
 // A client that disconnects takes the memory of its parked requests with it.
-func TestHeldRequestsOfDisconnectedClient(t *testing.T) {
+func TestParkedRequestsOfDisconnectedClient(t *testing.T) {
 	const size = 500 << 10
 	c := newCluster(t, 1, oneLoop(t))
 	c.nodes[0].ln.Close()

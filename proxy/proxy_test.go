@@ -263,7 +263,7 @@ func TestSilentNodeIsCutOff(t *testing.T) {
 	}
 }
 
-func TestHeldUntilATableComes(t *testing.T) {
+func TestParkedUntilATableComes(t *testing.T) {
 	c := newCluster(t, 2)
 	k := key(0, 2)
 	cl := c.dial()
@@ -290,7 +290,7 @@ func TestParkedTooLong(t *testing.T) {
 }
 
 // A part of a split command whose keys have other owners when it is sent again is split further.
-func TestHeldPartIsSplitFurther(t *testing.T) {
+func TestParkedPartIsSplitFurther(t *testing.T) {
 	c := newCluster(t, 3)
 	a, b, d := key(0, 3), key(1, 3), key(2, 3)
 	cl := c.dial()

@@ -236,9 +236,9 @@ func TestQueueIsCounted(t *testing.T) {
 	}
 	cl.send("EXEC", "GET k")
 	cl.want("*1 +OK", text(hugeValue(3<<20)))
-	c.wantNothingHeld()
+	c.wantNothingKept()
 	cl.send("MULTI", "SET k "+hugeValue(3<<20))
 	cl.want("+OK", "+QUEUED")
 	cl.Close()
-	c.wantNothingHeld()
+	c.wantNothingKept()
 }

@@ -32,7 +32,7 @@ type worker struct {
 	clients    []*client
 	retryTimer *netloop.Timer // set by order.Arm; nil: there was none
 	idleTimer  *netloop.Timer
-	watchTimer *netloop.Timer // set by order.Watch; nil: nothing is outstanding
+	watchTimer *netloop.Timer // set by order.Watch; nil: never
 	pause      session.Pauser
 
 	scratch  []byte // for replies that are put together; valid until the next use

@@ -128,7 +128,9 @@ func (r *relay) pass(from, to int) {
 	n, err := syscall.Read(from, r.buffer)
 	for b := r.buffer[:max(n, 0)]; len(b) > 0 && err == nil; {
 		var wrote int
-		wrote, err = syscall.Write(to, b)
+		if wrote, err = syscall.Write(to, b); errors.Is(err, syscall.EINTR) {
+			err = nil
+		}
 		b = b[max(wrote, 0):]
 	}
 	if n > 0 && err == nil || errors.Is(err, syscall.EINTR) {

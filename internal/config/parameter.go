@@ -92,9 +92,9 @@ func (p *parameter) matches(patterns []*glob.Pattern) bool {
 	return slices.ContainsFunc(patterns, func(pattern *glob.Pattern) bool { return pattern.Match([]byte(p.name)) })
 }
 
-// maxMatching bounds the work of one CONFIG GET, in units of glob.Cost, and maxPatterns the bytes of
-// its patterns. Matching and compiling these takes less than 1 ms each.
-const maxMatching, maxPatterns = 16 << 10, 32 << 10
+// maxMatching bounds the work of one CONFIG GET, in units of glob.Cost, and maxPatternBytes its
+// patterns. These take less than 1 ms each, to match and to compile.
+const maxMatching, maxPatternBytes = 16 << 10, 32 << 10
 
 const errManyPatterns = "ERR CONFIG GET has too many patterns, or too long ones: ask for fewer at a time"
 
@@ -105,7 +105,7 @@ var longestName = slices.MaxFunc(parameters, func(a, b parameter) int { return l
 func lowerPatterns(patterns [][]byte) (lower []*glob.Pattern, ok bool) {
 	cost, size := 0, 0
 	for _, text := range patterns {
-		if size += len(text); size > maxPatterns {
+		if size += len(text); size > maxPatternBytes {
 			return nil, false
 		}
 		pattern, err := glob.Compile(bytes.ToLower(text))

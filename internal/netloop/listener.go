@@ -13,7 +13,7 @@ import (
 
 const (
 	// acceptBatch is how many connections one iteration accepts, so that a storm of connections
-	// does not delay those that are open; acceptTime is for how long it accepts at most, but one.
+	// does not delay those that are open. After acceptTime it accepts no more, but always one.
 	acceptBatch   = 64
 	acceptTime    = 300 * time.Microsecond
 	acceptBackoff = 100 * time.Millisecond // pause after running out of descriptors or memory

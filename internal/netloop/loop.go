@@ -74,7 +74,7 @@ type Loop struct {
 	// Written by the loop only, and read by a Gauge now and then.
 	busy       atomic.Int64 // as LoopStats.Busy
 	background atomic.Int64 // see Background
-	thread     atomic.Int64 // the system's number of the loop's thread
+	thread     atomic.Int64 // the system's number of the loop's present thread
 
 	_         [64]byte // other threads write below: keep that off the cache line of the fields above
 	mail      mailbox
@@ -153,7 +153,7 @@ func (l *Loop) Post(f func()) { l.mail.post(f) }
 // and before this iteration's output is written. Keep hooks few and quick.
 func (l *Loop) OnIterationEnd(f func()) { l.hooks = append(l.hooks, f) }
 
-// run is the loop's thread.
+// run is the loop's goroutine.
 func (l *Loop) run() {
 	runtime.LockOSThread()
 	l.thread.Store(int64(threadID()))

@@ -60,13 +60,13 @@ func (l *Loop) compare() (now, slept time.Duration) {
 }
 
 // noticedSleep is the difference between two clocks from which on a loop looks for a suspension. It
-// is more than a clock that is adjusted differs by in one iteration.
+// is more than a clock that is adjusted differs by between two comparisons.
 const noticedSleep = 100 * time.Millisecond
 
-// slept returns for how long the machine was suspended since the clocks were last compared. The monotonic clock
-// stood still meanwhile. The system's clock did not, and costs nothing to read together with the
-// other; but somebody may just have set it. So when the two differ, sinceBoot decides: a clock that
-// nobody can set, and that needs a system call.
+// slept returns for how long the machine was suspended since the clocks were last compared. The
+// monotonic clock stood still meanwhile. The system's clock did not, and costs little to read
+// together with the other; but somebody may just have set it. So when the two differ, sinceBoot
+// decides: a clock that nobody can set, and that needs a system call.
 func (l *Loop) slept(now time.Duration, wall int64, sinceBoot func() time.Duration) time.Duration {
 	apart := time.Duration(wall-l.wall) - (now - l.compared)
 	l.compared, l.wall = now, wall

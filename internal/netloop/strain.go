@@ -28,6 +28,7 @@ type Gauge struct {
 
 // loopTimes is what a loop has done since it started.
 type loopTimes struct {
+	thread     int64         // that ran it; ran and wanted are that thread's
 	busy       time.Duration // not waiting for events
 	background time.Duration // of busy: what handlers called background
 	ran        time.Duration // on a processor; 0 with wanted: the system does not say
@@ -69,13 +70,19 @@ func (ga *Gauge) read(now time.Duration) Strain {
 
 // times reads what the loop has done. Any goroutine may call it.
 func (l *Loop) times() loopTimes {
-	t := loopTimes{busy: time.Duration(l.busy.Load()), background: time.Duration(l.background.Load())}
-	t.ran, t.wanted = threadTimes(int(l.thread.Load()))
+	t := loopTimes{thread: l.thread.Load(), busy: time.Duration(l.busy.Load()), background: time.Duration(l.background.Load())}
+	t.ran, t.wanted = threadTimes(int(t.thread))
 	return t
 }
 
+// since returns what was done since before. Of a loop that has changed its thread, the system's
+// figures are left out.
 func (t loopTimes) since(before loopTimes) loopTimes {
-	return loopTimes{t.busy - before.busy, t.background - before.background, t.ran - before.ran, t.wanted - before.wanted}
+	d := loopTimes{thread: t.thread, busy: t.busy - before.busy, background: t.background - before.background}
+	if t.thread == before.thread {
+		d.ran, d.wanted = t.ran-before.ran, t.wanted-before.wanted
+	}
+	return d
 }
 
 // add adds what a loop has done in the elapsed time. What was background of the loop's iterations

@@ -32,6 +32,28 @@ func TestIdleLoopIsAGoroutine(t *testing.T) {
 	}
 }
 
+// TestStrainFollowsTheThread: the thread that goes on with an idle loop may be another one, and its
+// times are no continuation of the first one's.
+func TestStrainFollowsTheThread(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	for range 20 {
+		for deadline := time.Now().Add(patience); !loopIsParked(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the loop keeps its thread")
+			}
+		}
+		each(t, g, func(l *Loop) {
+			if noted := l.thread.Load(); noted != int64(threadID()) {
+				t.Errorf("the loop runs on thread %d, noted is %d", threadID(), noted)
+			}
+		})
+	}
+	before := loopTimes{thread: 1, busy: 1, ran: time.Hour, wanted: time.Hour}
+	if d := (loopTimes{thread: 2, busy: 3, ran: 2 * time.Hour}).since(before); d.busy != 2 || d.ran != 0 || d.wanted != 0 {
+		t.Errorf("on another thread: %+v", d)
+	}
+}
+
 // loopIsParked reports whether the goroutine of a loop waits in Go's poller.
 func loopIsParked() bool {
 	all := make([]byte, 1<<20)

@@ -58,7 +58,9 @@ const rawWait = 2 * time.Millisecond
 // waits. It stays idle while events come one by one.
 func (l *Loop) poll(timeout time.Duration) (int, unix.Errno) {
 	if l.idle && timeout > 0 && !l.rawOnly {
-		return l.poller.waitBlocking(l.events, timeout)
+		n, errno := l.poller.waitBlocking(l.events, timeout)
+		l.thread.Store(int64(threadID())) // it may be another one
+		return n, errno
 	}
 	return l.poller.waitRaw(l.events, timeout)
 }

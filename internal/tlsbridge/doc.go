@@ -14,7 +14,7 @@
 // without TLS, and the loop's own limits close it. This package bounds what the loop cannot see. A
 // handshake takes 5 s at most, and the number of concurrent handshakes is limited, in all and for
 // each source address; a connection counts until a loop has it. A quarter of the processors compute
-// handshakes, and a quarter of that while loops are strained, so that established connections come
+// handshakes, and rest between them while loops are strained, so that established connections come
 // first (doorway.go). A client that
 // takes nothing of 16 KiB for 10 s is closed; one that continues to send after the loop has closed
 // is cut off after another 10 s.

@@ -126,7 +126,8 @@ func (s *source) hurry() {
 	}
 }
 
-// leave ends a handshake, whose connection a loop has or nobody, and starts a parked one of its source.
+// leave ends a handshake: a loop has its connection, or it has failed. Then a parked one of its
+// source starts.
 func (d *doorway) leave(h *handshake) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -170,7 +171,8 @@ func (d *doorway) running() int {
 	return d.started
 }
 
-// compute waits until the handshake may compute. That is never long: whoever computes does not wait.
+// compute waits until the handshake may compute. Whoever computes does not wait for a peer, so a
+// turn is short; while loops are strained, it rests, too.
 func (d *doorway) compute(h *handshake) {
 	d.mu.Lock()
 	if h.conn = nil; d.free > 0 {
@@ -190,8 +192,8 @@ func (d *doorway) compute(h *handshake) {
 
 const (
 	// restFactor is for how much longer than it has computed a handshake's turn rests while loops are
-	// strained. Then handshakes have a quarter of what they have otherwise: of 2 processors, some 600
-	// handshakes a second.
+	// strained: those with ECDSA certificates then have a quarter of what they have otherwise. Of 2
+	// processors, that is some 600 a second.
 	restFactor = 3
 	// longestRest bounds such a rest: a handshake that took long was interrupted, and those behind it
 	// have their time, too.

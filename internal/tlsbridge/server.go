@@ -75,13 +75,14 @@ func (s *Server) Stats() (accepted, failed int64) { return s.accepted.Load(), s.
 // CertificateEnd returns the time until which the certificate in use is valid.
 func (s *Server) CertificateEnd() time.Time { return s.certificates.now.Load().cert.Leaf.NotAfter }
 
-// RestWhile has handshakes rest while strained reports true: while those who are in have to wait for
-// loops, handshakes take a quarter of the time that they take otherwise. Call it before Wrap.
+// RestWhile has handshakes rest while strained reports true, each for three times as long as it has
+// computed and at most a millisecond, so that connected clients come first. Call it before Wrap.
 func (s *Server) RestWhile(strained func() bool) { s.door.strained = strained }
 
 // Wrap takes an accepted socket, shakes hands in the background, and gives the descriptor of the
-// plain side. A connection that waits for a loop to take it counts among its source's handshakes. If the handshake fails, or too many of the same source wait for theirs, Wrap closes
-// the socket and does nothing else.
+// plain side. Until a loop has taken it, the connection counts among its source's handshakes. If the
+// handshake fails, or too many of the same source wait for theirs, Wrap closes the socket and does
+// nothing else.
 func (s *Server) Wrap(fd int, remote netip.AddrPort, give func(fd int, taken func())) {
 	s.door.enter(remote.Addr(), func(h *handshake) {
 		s.sending.Add(1)

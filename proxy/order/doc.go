@@ -42,8 +42,8 @@
 //     has been elsewhere and come back.
 //   - Only a newer table or a node's own -MOVED changes the route.
 //   - A node that is silent for Config.SilentTicks is given up, with what it has deferred. Only long
-//     requests and transactions, and all that is slow at nodes that do not answer later, may take
-//     LargePatience times as long.
+//     requests, transactions below ring.OfferLevel, and all that is slow at nodes that do not answer
+//     later, may take LargePatience times as long.
 //   - A parked request is given up after Config.Patience, counted from when its node could last be
 //     reached.
 //   - The bytes of a parked request are charged to its session before they are copied. Without memory

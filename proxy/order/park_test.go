@@ -138,7 +138,7 @@ func (poorOwner) Keep(int) bool { return false }
 
 // A request that must be parked fails if there is no memory for it, and no longer counts as
 // outstanding. Nobody knows the outcome of one that may have been executed.
-func TestNoMemoryToHold(t *testing.T) {
+func TestNoMemoryToPark(t *testing.T) {
 	h := newShell(t)
 	h.submit(&Session{Owner: noOwner{}}) // opens the pipe
 	p := h.Owner(0).Pipe(common)

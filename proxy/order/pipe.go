@@ -23,8 +23,8 @@ const (
 	minBackoff  = 10 * time.Millisecond
 	maxBackoff  = 500 * time.Millisecond
 
-	// LargePatience is how many times longer a long request or a transaction may keep a node silent
-	// than a small one, and whatever is slow if the node does not answer later.
+	// LargePatience is how many times longer a long request may keep a node silent than a small one,
+	// and whatever is slow if the node does not answer later.
 	LargePatience = 20
 )
 

@@ -24,8 +24,9 @@ func askConfigGet(c *Call, q *Question) error {
 // just founded does not take settings of the cluster yet.
 const foundingTime = 5 * time.Second
 
-// configSet sets the nodes' parameters first, and then the others, which are the proxy's: they were
-// checked, and nothing else can fail. So either all are set or none, as far as the nodes agree.
+// configSet sets the nodes' parameters first, and then the others, which are the proxy's. Those were
+// checked, and a proxy has no hook that could refuse them. So either all are set or none, as far as
+// the nodes agree.
 type configSet struct {
 	done
 

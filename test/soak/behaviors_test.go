@@ -49,7 +49,7 @@ const kilobyte = 1 << 10
 
 var (
 	large  = sync.OnceValue(func() string { return strings.Repeat("l", kilobyte*kilobyte) })
-	random = sync.OnceValue(func() string { return rand.Text() + strings.Repeat("ab", 6*kilobyte) })
+	filler = sync.OnceValue(func() string { return rand.Text() + strings.Repeat("ab", 6*kilobyte) })
 )
 
 // honest does what other clients do all day, as fast as it is answered.
@@ -61,7 +61,7 @@ func (h *hostile) honest() {
 		batch = batch[:0]
 		for range depth / 2 {
 			key := fmt.Sprint("honest:", h.rng.IntN(100_000))
-			batch = append(append(batch, request("SET", key, random()[:200])...), request("GET", key)...)
+			batch = append(append(batch, request("SET", key, filler()[:200])...), request("GET", key)...)
 		}
 		p.say(batch)
 		p.skip(depth)
@@ -84,7 +84,7 @@ func (h *hostile) skippedReplies() {
 func (h *hostile) execOfLCS() {
 	p := h.login(h.one(h.Proxies))
 	key := fmt.Sprintf("{lcs%d}", h.rng.IntN(100))
-	p.ask("SET", key+"a", random()[:11_500])
+	p.ask("SET", key+"a", filler()[:11_500])
 	p.ask("SET", key+"b", strings.Repeat("ba", 5_750))
 	p.ask("MULTI")
 	for range 150 {
@@ -100,7 +100,11 @@ func (h *hostile) execOfMany() {
 	incr := request("INCR", key)
 	p.say(request("MULTI"))
 	go func() { // it reads while it writes, so that all is sent
-		defer func() { _ = recover() }()
+		defer func() {
+			if r := recover(); r != nil && r != (gone{}) {
+				panic(r)
+			}
+		}()
 		for range commands / 1000 {
 			p.say([]byte(strings.Repeat(string(incr), 1000)))
 		}

@@ -30,7 +30,7 @@ const (
 	secret   = "a secret that only members know"
 
 	nodeMemory = 128 << 20 // as package harness sets it
-	// residentShare is how much of its limit, in percent, a process may have resident.
+	// residentShare is how much of its limit, in percent, a node may have resident.
 	residentShare = 110
 	// slowerLimit is how many times as long the others' commands may take beside an attack as beside
 	// a base, in the 99th percentile, and slowerFloor how long they may take in any case.
