@@ -32,9 +32,10 @@ type conn struct {
 
 	probation bool // over MaxClients: a member, or it is refused
 	pace      exec.Pace
-	unread    int  // bytes of input that the last OnData left
-	stopped   bool // OnData left requests because replies pile up
-	ended     bool // the peer sends no more: close when all is answered
+	paced     *exec.Upload // what pace is about; nil: what the client reads
+	unread    int          // bytes of input that the last OnData left
+	stopped   bool         // OnData left requests because replies pile up
+	ended     bool         // the peer sends no more: close when all is answered
 	closed    bool
 
 	jobs  jobs

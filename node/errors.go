@@ -21,7 +21,7 @@ const (
 	errBadSettings     = "ERR cannot change settings: malformed, or this node is in no cluster"
 	errBadBitmap       = "ERR partitions must be a bitmap of 512 bytes"
 	errBadTable        = "ERR cannot read table"
-	errCanceled        = "ERR canceled: its client has gone"
+	errCanceled        = "ERR canceled: the client has disconnected"
 	errHeld            = "BUSY a transaction has held the partition of that key for too long, try again"
 	errHalfway         = "ERR given up halfway: this node does not serve the partition of the keys any more"
 	errNotReached      = "ERR not executed: the transaction was given up, because this node does not serve its partition any more"

@@ -54,11 +54,13 @@ func (cn *conn) awaitHold(h *engine.Hold) {
 		queue = list.New()
 		w.holdQueues[h] = queue
 		n.goJob(func() {
+			ended := true
 			select {
 			case <-h.Ended():
 			case <-n.ctx.Done():
+				ended = false
 			}
-			w.loop.Post(func() { w.holdEnded(h) })
+			w.loop.Post(func() { w.passHold(h, ended) })
 		})
 	}
 	cn.holdWait = &holdWait{queue: queue, at: queue.PushBack(cn), limit: w.loop.After(n.holdPatience, func() {
@@ -76,14 +78,14 @@ func (cn *conn) leaveHold() {
 	}
 }
 
-// holdEnded has all go on that have waited for the hold.
-func (w *worker) holdEnded(h *engine.Hold) {
+// passHold has all go on that have waited for the hold. If it has not ended, they are refused.
+func (w *worker) passHold(h *engine.Hold, ended bool) {
 	queue := w.holdQueues[h]
 	delete(w.holdQueues, h)
 	for queue.Len() > 0 {
 		cn := queue.Front().Value.(*conn)
 		cn.leaveHold()
-		cn.goOnAfterHold(true)
+		cn.goOnAfterHold(ended)
 	}
 }
 

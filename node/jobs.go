@@ -179,7 +179,7 @@ func (cn *conn) charge(j *job, bytes int) {
 }
 
 // run calls f in a goroutine, has the waiter wait, if there is one, and calls done on the loop,
-// whether or not the connection lives. A transaction's work takes no turn: those who have one may
+// whether or not the connection lives. What yields has no work for a goroutine, and waits for its turn. A transaction's work takes no turn: those who have one may
 // wait for its partition.
 func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.Waiter, done func()) {
 	js, n := &cn.jobs, cn.node
@@ -194,11 +194,15 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 		})
 		return
 	}
-	ctx := cn.contextOf(j)
+	if e == yields {
+		cn.worker.turns.take(done)
+		return
+	}
 	if e == settles {
 		j.whole = true
 		js.settling++
 	}
+	ctx := cn.contextOf(j)
 	post := func() {
 		cn.worker.loop.Post(func() {
 			if e == settles {
@@ -224,8 +228,6 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 	switch e {
 	case computes:
 		n.crew.Go(&cn.queue, work)
-	case yields:
-		cn.worker.turns.take(done)
 	case waits, settles:
 		n.goJob(work)
 	}
@@ -325,6 +327,9 @@ func (cn *conn) deliver() {
 // complete answers a command by a push, or has a goroutine work on it again.
 func (cn *conn) complete(c *completion) {
 	r, j := cn.worker.begin(cn), c.job
+	if j.canceled && !j.whole {
+		c.reply = failCanceled
+	}
 	if r.Room(exec.LineRoom) {
 		start := len(r.Out)
 		r.Out = member.AppendCompletion(r.Out, j.token)

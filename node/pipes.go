@@ -102,7 +102,7 @@ func authenticatePeer(r *request) {
 	r.ReplyOK()
 }
 
-// openPipe: DUNLIN PIPE boot loop kind generation proto mac
+// openPipe: DUNLIN PIPE boot loop kind generation proto mac [level]
 func openPipe(r *request) {
 	cn := r.conn
 	description, fields, proof, ok := member.ParsePipe(r.Args[2:])
@@ -143,7 +143,8 @@ func openPipe(r *request) {
 	}, func() { p.later = later })
 }
 
-// raisePipe: DUNLIN LEVEL level
+// raisePipe: DUNLIN LEVEL level. From now on the pipe's commands may be answered later, if its proxy
+// understands that.
 func raisePipe(r *request) {
 	p := r.conn.pipe
 	level, ok := member.ParseLevel(r.Args[2])

@@ -13,7 +13,7 @@ import (
 //
 //   - who sends a large value at less than exec.MinRate;
 //   - if pinned values crowd the memory, who reads one at less than exec.MinRate, and, once a
-//     second, who will take the longest to read one.
+//     second, who of each loop will take the longest to read one, and the slowest ticket.
 //
 // Such a client loses its connection. A proxy finds that its ticket has ended: its client gets an
 // error, or loses its connection if it has a part of the reply.
@@ -47,8 +47,10 @@ func (s *scarcity) begin(refused int64, now time.Duration) {
 // look closes a client that crawls, if memory is scarce.
 func (s *scarcity) look(cn *conn) {
 	left, moved, err := cn.holds()
+	if err == nil || cn.Upload != cn.paced {
+		cn.pace, cn.paced = exec.Pace{}, cn.Upload
+	}
 	if err == nil {
-		cn.pace = exec.Pace{}
 		return
 	}
 	looks, crawls := cn.pace.Look(left, moved)

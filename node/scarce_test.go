@@ -58,6 +58,23 @@ func TestSlowReadersGiveWay(t *testing.T) {
 	}
 }
 
+// TestPaceIsOfOneValue: who sends one large value after another at full speed does not crawl,
+// wherever in them the looks find it.
+func TestPaceIsOfOneValue(t *testing.T) {
+	cn, s := new(conn), scarcity{scarce: true}
+	defer func() {
+		if r := recover(); r != nil { // it has no socket to close
+			t.Errorf("it is closed: %v", r)
+		}
+	}()
+	for range 3 {
+		for _, came := range []int{40_000, 50_000} {
+			cn.Upload = &exec.Upload{Came: came, Left: 100_000 - came}
+			s.look(cn)
+		}
+	}
+}
+
 // TestTicketsGiveWay: tickets hold memory as well. A proxy that stops fetching finds that its
 // ticket has ended; one that goes on keeps it.
 func TestTicketsGiveWay(t *testing.T) {

@@ -329,7 +329,8 @@ func (n *Node) Close() error {
 	err := n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].stop() })
 	n.jobs.Wait()
 	if err == nil {
-		err = n.cfg.Group.Each(func(*netloop.Loop) {}) // what the jobs have posted: it ends pins
+		// What the jobs have posted, and the turns that it takes: they end pins.
+		err = n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].turns.drain() })
 	}
 	n.receivers.Drop()
 	if err == nil || errors.Is(err, netloop.ErrClosed) {

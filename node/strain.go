@@ -13,7 +13,4 @@ const (
 )
 
 // high reports whether clients have to wait because loops are busy, or have no processor.
-func (s strain) high() bool {
-	now := s.gauge.Read()
-	return now.Busy > busyLoop || now.Late > lateLoop
-}
+func (s strain) high() bool { return s.gauge.Read().Above(busyLoop, lateLoop) }

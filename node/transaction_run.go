@@ -309,7 +309,7 @@ func (x *transaction) yield(cn *conn) {
 func (x *transaction) take(cn *conn, f func()) {
 	w := cn.worker
 	w.turns.take(func() {
-		if x.keyed && cn.node.fenced.Load() && !x.overdue(true, w.loop.Now(), cn.node.holdPatience) {
+		if cn.node.ctx.Err() == nil && x.keyed && cn.node.fenced.Load() && !x.overdue(true, w.loop.Now(), cn.node.holdPatience) {
 			w.loop.After(hinderedPause, func() { x.take(cn, f) })
 			return
 		}

@@ -21,6 +21,10 @@ func (t *turns) take(f func()) {
 }
 
 func (t *turns) next() {
+	if len(t.waiting) == 0 { // drained
+		t.posted = false
+		return
+	}
 	f := t.waiting[0]
 	t.waiting[0] = nil
 	if t.waiting = t.waiting[1:]; len(t.waiting) > 0 {
@@ -29,4 +33,13 @@ func (t *turns) next() {
 		t.waiting, t.posted = nil, false
 	}
 	f()
+}
+
+// drain executes all that waits, and what that makes wait: the node closes.
+func (t *turns) drain() {
+	for len(t.waiting) > 0 {
+		f := t.waiting[0]
+		t.waiting = t.waiting[1:]
+		f()
+	}
 }

@@ -92,7 +92,7 @@ func (c *census) round() {
 			c.finish(c.question.Reply(nil)) // from the nodes that answered
 			return
 		}
-		c.finish(errParkedLong)
+		c.finish(c.expired())
 		return
 	}
 	c.question.Begin()
@@ -101,6 +101,14 @@ func (c *census) round() {
 	if over {
 		c.roundOver()
 	}
+}
+
+// expired returns the answer when the last round that may begin has left partitions.
+func (c *census) expired() []byte {
+	if c.question.Rounds.Told() && c.cmd.Flags&command.ReadOnly == 0 {
+		return errSomeNodes
+	}
+	return errParkedLong
 }
 
 // Done receives a node's answer: the partitions that it covers, and the reply.

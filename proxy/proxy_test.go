@@ -235,6 +235,9 @@ func TestPartlyExecuted(t *testing.T) {
 	parked := "TRYAGAIN no node could take the command in time, it was not executed; try again"
 	cl.send("MSET "+a+" 1 "+b+" 2", "GET "+a, "MGET "+a+" "+b, "DEL "+b)
 	cl.want("-ERR executed for some keys only: "+parked, "$1 1", "-"+parked, "-"+parked)
+	// The same of a command over the whole cluster.
+	cl.send("FLUSHALL", "DBSIZE")
+	cl.want(strings.TrimSpace(string(errSomeNodes)), "-"+parked)
 }
 
 func TestSilentNodeIsCutOff(t *testing.T) {

@@ -64,7 +64,7 @@ func (p *process) startNode(ctx context.Context, m memberOptions, nodes int) (st
 		Listen:      m.listen,
 		Memory:      int64(p.o.memory),
 		MoveRate:    int64(p.o.moveRate),
-		Overhead:    nodeOverhead(int64(p.o.memory)*int64(nodes), p.o.loops, nodes),
+		Overhead:    nodeOverhead(int64(p.o.memory)*int64(nodes), p.memory.kept, p.o.loops, nodes),
 		Nodes:       nodes,
 		Eviction:    p.o.eviction,
 		RequirePass: p.known.passwords,

@@ -109,15 +109,16 @@ func keptBuffers(storage int64, loops int) int64 {
 	return min(mostKept, storage/keptShare/int64(loops))
 }
 
-// processMemory returns how many bytes the process needs beside what its nodes count.
-func processMemory(storage int64, loops, nodes int) int64 {
-	loop := loopMemory + keptBuffers(storage, loops)
+// processMemory returns how many bytes the process needs beside what its nodes count. Each loop keeps
+// kept bytes of free buffers.
+func processMemory(storage, kept int64, loops, nodes int) int64 {
+	loop := loopMemory + kept
 	return binaryMemory + goMemory(storage, nodes) - untouched + int64(loops)*loop
 }
 
 // nodeOverhead returns the part of processMemory that counts towards the limit of each node.
-func nodeOverhead(storage int64, loops, nodes int) int64 {
-	return max(0, processMemory(storage, loops, nodes)-storage/beyond) / int64(nodes)
+func nodeOverhead(storage, kept int64, loops, nodes int) int64 {
+	return max(0, processMemory(storage, kept, loops, nodes)-storage/beyond) / int64(nodes)
 }
 
 // checkMemory refuses a limit that is too small to run a node. The error names the smallest limit
@@ -128,7 +129,7 @@ func (o *options) checkMemory(nodes, loops int) error {
 	}
 	fits := func(memory size) bool {
 		storage := int64(memory) * int64(nodes)
-		return node.FitsMemory(int64(memory), nodeOverhead(storage, loops, nodes), loops)
+		return node.FitsMemory(int64(memory), nodeOverhead(storage, keptBuffers(storage, loops), loops, nodes), loops)
 	}
 	if fits(o.memory) {
 		return nil

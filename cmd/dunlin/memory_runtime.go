@@ -16,6 +16,7 @@ import (
 // counts towards those limits. Only the goroutine of serve uses it.
 type memoryShares struct {
 	loops   int
+	kept    int64 // bytes of free buffers that each loop keeps
 	memory  int64 // bytes; of a proxy alone in its process
 	nodes   []*node.Node
 	proxy   interface{ HeapMemory() int64 }
@@ -26,17 +27,17 @@ type memoryShares struct {
 const (
 	// adjustEvery is how often the shares are adjusted.
 	adjustEvery = time.Second
-	// startTime is after how long a process has used what only its start needs.
+	// startTime is how long after its start a process forgets what only the start needs.
 	startTime = 5 * time.Second
 )
 
 // newMemoryShares returns the shares of a process with nodes, or of a proxy that may use so many
-// bytes of memory.
-func newMemoryShares(loops int, memory int64) *memoryShares {
+// bytes of memory. Each loop keeps kept bytes of free buffers.
+func newMemoryShares(loops int, kept, memory int64) *memoryShares {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	m := &memoryShares{loops: loops, memory: memory, clients: clientBuffers{most: proxyBuffers(memory)}}
+	m := &memoryShares{loops: loops, kept: kept, memory: memory, clients: clientBuffers{most: proxyBuffers(memory)}}
 	if os.Getenv("GOMEMLIMIT") == "" { // otherwise the operator has set the limit
 		m.heap = heapLimit{set: func(n int64) { debug.SetMemoryLimit(n) }, collect: debug.FreeOSMemory, use: heapUse}
 	}
@@ -92,7 +93,7 @@ func (m *memoryShares) adjust() {
 		counted += n.HeapMemory()
 	}
 	for _, n := range m.nodes {
-		n.SetOverhead(nodeOverhead(storage, m.loops, len(m.nodes))) // if refused, again after evictions
+		n.SetOverhead(nodeOverhead(storage, m.kept, m.loops, len(m.nodes))) // if refused, again after evictions
 	}
 	m.heap.keep(goMemory(storage, len(m.nodes)) + counted + counted/4)
 }

@@ -30,7 +30,7 @@ func (f *fakeHeap) heapLimit() heapLimit {
 func newTestShares(container int64) (*memoryShares, *fakeHeap) {
 	f := &fakeHeap{use: 10 * mib}
 	return &memoryShares{
-		loops: 1, memory: container, clients: clientBuffers{most: proxyBuffers(container)}, heap: f.heapLimit(),
+		loops: 1, kept: mostKept, memory: container, clients: clientBuffers{most: proxyBuffers(container)}, heap: f.heapLimit(),
 	}, f
 }
 
@@ -42,7 +42,7 @@ func testNode(t *testing.T, memory int64) *node.Node {
 	}
 	t.Cleanup(loops.Close)
 	n, err := node.Start(node.Config{ID: "n", Boot: 1, Listen: "127.0.0.1:0", Memory: memory, Group: loops,
-		Overhead: nodeOverhead(memory, 1, 1)})
+		Overhead: nodeOverhead(memory, keptBuffers(memory, 1), 1, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestSharesFollowTheLimits(t *testing.T) {
 		}
 	}
 	f(2*gib, 128*mib, 0)
-	f(100*mib, 14*mib, nodeOverhead(100*mib, 1, 1))
+	f(100*mib, 14*mib, nodeOverhead(100*mib, m.kept, 1, 1))
 	f(gib, 64*mib, 0)
 }
 
@@ -140,7 +140,7 @@ func TestHeapLimitOfOperator(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "100MiB")
 	t.Setenv("GOGC", "100")
 	before := debug.SetMemoryLimit(-1)
-	newMemoryShares(1, gib).adjust()
+	newMemoryShares(1, mostKept, gib).adjust()
 	if after := debug.SetMemoryLimit(-1); after != before {
 		t.Errorf("the operator's limit of %d was changed to %d", before, after)
 	}

@@ -34,7 +34,7 @@ func TestGoMemory(t *testing.T) {
 // than an eighth.
 func TestFixedCostOfASmallNode(t *testing.T) {
 	const limit = 128 * mib
-	if got := nodeOverhead(limit, 1, 1); got > limit/8-3*mib {
+	if got := nodeOverhead(limit, keptBuffers(limit, 1), 1, 1); got > limit/8-3*mib {
 		t.Errorf("the process takes %d bytes of %d", got, limit)
 	}
 }
@@ -44,8 +44,8 @@ func TestFixedCostOfASmallNode(t *testing.T) {
 func TestProcessFitsItsTenth(t *testing.T) {
 	for _, storage := range []int64{64 * mib, 256 * mib, gib, 20 * gib} {
 		for _, loops := range []int{1, 4, 15} {
-			process := processMemory(storage, loops, 1)
-			overhead := nodeOverhead(storage, loops, 1)
+			process := processMemory(storage, keptBuffers(storage, loops), loops, 1)
+			overhead := nodeOverhead(storage, keptBuffers(storage, loops), loops, 1)
 			if process-overhead > storage/beyond || overhead > 0 && process-overhead < storage/beyond {
 				t.Errorf("%d loops, %d MiB: the process has %d MiB, of which %d count",
 					loops, storage>>20, process>>20, overhead>>20)
@@ -60,7 +60,7 @@ func TestDefaultMemoryFitsItsContainer(t *testing.T) {
 		if most := storage + storage/beyond; most > container*85/100 {
 			t.Errorf("a node in %d MiB may use %d MiB, which leaves too little for the kernel", container>>20, most>>20)
 		}
-		if !node.FitsMemory(storage, nodeOverhead(storage, 1, 1), 1) {
+		if !node.FitsMemory(storage, nodeOverhead(storage, keptBuffers(storage, 1), 1, 1), 1) {
 			t.Errorf("a node cannot run in a container of %d MiB", container>>20)
 		}
 	}

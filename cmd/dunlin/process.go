@@ -55,13 +55,14 @@ func serve(ctx context.Context, o *options, con *console, nodes int, start func(
 	if err := p.startTLS(ctx); err != nil {
 		return err
 	}
-	if err := p.startLoops(keptBuffers(int64(nodes)*int64(o.memory), o.loops)); err != nil {
+	kept := keptBuffers(int64(nodes)*int64(o.memory), o.loops)
+	if err := p.startLoops(kept); err != nil {
 		return err
 	}
 	system := os.DirFS("/")
 	container := containerMemory(system)
 	p.warnMemory(int64(nodes)*int64(o.memory), container)
-	p.memory = newMemoryShares(o.loops, proxyMemory(container, machineMemory(system)))
+	p.memory = newMemoryShares(o.loops, kept, proxyMemory(container, machineMemory(system)))
 	if err := start(ctx, p); err != nil {
 		return err
 	}
@@ -122,10 +123,7 @@ func (p *process) startLoops(kept int64) error {
 	p.loops = loops
 	if s := p.tls.forClients; s != nil {
 		gauge := loops.NewGauge()
-		s.RestWhile(func() bool {
-			now := gauge.Read()
-			return now.Busy > busyLoops || now.Late > lateLoops
-		})
+		s.RestWhile(func() bool { return gauge.Read().Above(busyLoops, lateLoops) })
 	}
 	p.admin.SetLoops(loops)
 	p.stop.push("event loops", func(context.Context) error {

@@ -5,6 +5,8 @@
 //	                                  │
 //	              Release ────────────┘  the pages go back, the addresses stay
 //
+// It also gives back the pages of the program's own file (ForgetProgram).
+//
 // Invariants:
 //
 //   - Fresh and released memory reads as zeros. Access never faults before Free.

@@ -1,3 +1,5 @@
+//go:build linux && !portable
+
 package mapping
 
 import (
@@ -29,7 +31,24 @@ func TestForgetProgram(t *testing.T) {
 	}
 	after := fileBacked(t)
 	runtime.GC()
-	if after >= before && runtime.GOOS == "linux" {
+	if after >= before {
 		t.Errorf("%d bytes of files are in memory, %d before", after, before)
+	}
+}
+
+// TestParseMapping: only read-only mappings of the program's file are given back.
+func TestParseMapping(t *testing.T) {
+	for line, want := range map[string][2]bool{
+		"00400000-00c11000 r-xp 00000000 08:01 77 /opt/a b/dunlin\n":            {true, true},
+		"00c11000-01c11000 r--p 00811000 08:01 77 /opt/a b/dunlin\n":            {true, true},
+		"01c11000-01d11000 rw-p 01811000 08:01 77 /opt/a b/dunlin\n":            {false, true},
+		"7f0000000000-7f0000001000 r--p 00000000 08:01 78 /opt/a b/dunlin.so\n": {false, true},
+		"c000000000-c000400000 rw-p 00000000 00:00 0 \n":                        {false, true},
+		"Anonymous:             0 kB\n":                                         {false, false},
+		"VmFlags: rd ex mr mw me sd\n":                                          {false, false},
+	} {
+		if _, _, ofProgram, header := parseMapping([]byte(line), "/opt/a b/dunlin"); ofProgram != want[0] || header != want[1] {
+			t.Errorf("%q: %v %v, want %v", line, ofProgram, header, want)
+		}
 	}
 }

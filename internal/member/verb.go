@@ -16,7 +16,7 @@ const (
 	VerbChallenge = "CHALLENGE" // returns a nonce for a proof
 	VerbPipe      = "PIPE"      // {boot} {loop} {kind} {generation} {version} {proof} [{level}]
 	VerbPeer      = "PEER"      // {boot} {proof}
-	VerbLevel     = "LEVEL"     // {level}: what PIPE would say of it now; ring.OfferLevel
+	VerbLevel     = "LEVEL"     // {level}: the level that PIPE would name now; ring.OfferLevel
 	VerbRetry     = "RETRY"     // {epoch}: the proxy begins to repeat what was refused on this pipe
 	VerbCancel    = "CANCEL"    // {token}: nobody waits for that command any more; from ring.OfferLevel on
 	VerbFetch     = "FETCH"     // {ticket} {offset} {count}

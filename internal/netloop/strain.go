@@ -13,6 +13,9 @@ type Strain struct {
 	Late float64 // share of the time in which a loop wanted to run and had no processor, the largest
 }
 
+// Above reports whether some loop was busy, or late, for more than these shares of the time.
+func (s Strain) Above(busy, late float64) bool { return s.Busy > busy || s.Late > late }
+
 // gaugePeriod is how long the time is, at least, that a Strain is about.
 const gaugePeriod = 10 * time.Millisecond
 

@@ -53,9 +53,9 @@ type Limits struct {
 	// outcome LargeBulk as soon as its header is there. 0 means that it announces none.
 	LargeBulk int
 
-	// Words returns how many arguments of a request are of use, by the first two, which it does not
-	// keep. The Parser checks all, and Args has no more than these. It asks about long requests only,
-	// so that a list nobody reads takes no memory. nil means that all are of use.
+	// Words returns how many arguments of a request the caller wants, given the first two, which it
+	// must not retain. The Parser checks every argument and keeps only so many, so that a list that
+	// nobody reads takes no memory. It calls Words for long requests only. nil: all are kept.
 	Words func(first, second []byte) int
 
 	// Unauthenticated selects Redis's error texts for clients that have not authenticated, for

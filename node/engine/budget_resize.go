@@ -50,8 +50,9 @@ func (e *Engine) SetMaxBytes(n int64) error {
 	defer e.pool.max.Store(n)
 	// Step by step: a command that needs memory meanwhile lacks a step of it, and not the whole
 	// difference.
-	for used := e.pool.used.Load(); used > n; used = e.pool.used.Load() {
-		e.pool.max.Store(max(n, used-int64(e.pool.pageSize)))
+	taken := func() int64 { return e.pool.used.Load() + e.pool.reserved.Load() }
+	for now := taken(); now > n; now = taken() {
+		e.pool.max.Store(max(n, now-int64(e.pool.pageSize)))
 		if !e.makeRoom() {
 			return fmt.Errorf("cannot shrink to %d bytes: %w", n, ErrMemory)
 		}

@@ -6,8 +6,8 @@ import "runtime"
 const noClass = -1
 
 // maxWaits is how often a caller yields that finds nothing to evict except in shards that are
-// locked: their holders need microseconds. It never waits for longer, because it holds a shard
-// itself; its shard has ownPages in any case.
+// locked: their holders need microseconds. It never waits for longer, because it may hold a
+// shard itself. A shard has ownPages in any case.
 const maxWaits = 20
 
 // obtain returns a cell for n bytes, making room if it must; 0 if that is impossible.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,12 +13,15 @@ import (
 func TestIdleSweepRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := open(t, Config{MaxBytes: 64 << 20, Shards: 1})
+		var mu sync.Mutex // of the two below
 		var clock time.Time
 		turns := 0
 		stop, stopped := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(stopped)
 			e.KeepSwept(stop, func() int64 {
+				mu.Lock()
+				defer mu.Unlock()
 				if now := time.Now(); now != clock {
 					clock = now
 					turns++
@@ -27,9 +31,14 @@ func TestIdleSweepRests(t *testing.T) {
 		}()
 		run := func(what string, least, most int) {
 			synctest.Wait()
+			mu.Lock()
 			turns = 0
+			mu.Unlock()
 			time.Sleep(10 * sweepRest)
-			if synctest.Wait(); turns < least || turns > most {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if turns < least || turns > most {
 				t.Errorf("%s: %d turns in %v, want %d to %d", what, turns, 10*sweepRest, least, most)
 			}
 		}

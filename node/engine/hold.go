@@ -10,8 +10,8 @@ import "slices"
 //	  └ the first slice ┘ others  └ next ┘   others   └ last ┘
 //
 // Time stands still in a held partition: nothing in it expires or is evicted, but by the holder and
-// at the time when the hold began. Feeds, counts, compaction, sweeps and walks do not wait for it, but
-// for WalkUnheld.
+// at the time when the hold began. Feeds, counts, compaction, sweeps and walks do not wait for it. Only
+// WalkUnheld stops before it.
 type Hold struct {
 	s         *shard
 	partition uint16

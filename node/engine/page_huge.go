@@ -55,18 +55,19 @@ func (p *pool) filled() {
 			if next, more = p.makeHuge(next); !more || b.closed.Load() {
 				break
 			}
-			time.Sleep(b.pause())
+			b.rest()
 		}
 		b.running.Store(false)
 	})
 }
 
-// pause returns how long to wait until the next block.
-func (b *blocks) pause() time.Duration {
-	if b.strained != nil && b.strained() {
-		return strainedPause
+// rest pauses between two blocks, and for longer while commands have to wait. It looks often, because
+// nobody knows the strain of a time in which nobody looked.
+func (b *blocks) rest() {
+	time.Sleep(hugePause)
+	for n := hugePause; n < strainedPause && !b.closed.Load() && b.strained != nil && b.strained(); n += hugePause {
+		time.Sleep(hugePause)
 	}
-	return hugePause
 }
 
 // makeHuge makes the first whole block from the one numbered from on huge, and returns its number,

@@ -22,7 +22,7 @@ const (
 	bigRound = 10 * time.Second
 	// bigEmpty is how many empty partitions make a turn.
 	bigEmpty = ring.Partitions * int(bigPause) / int(bigRound)
-	// bigRest is how often it is looked whether something has changed since the last walk.
+	// bigRest is how often Run checks whether anything has changed since the last walk began.
 	bigRest = 2 * time.Second
 )
 

@@ -68,6 +68,9 @@ func (r *Rest) Wait(now time.Duration) time.Duration {
 
 // Work notes that work on snapshots took d until now, by one of so many senders of this node.
 func (r *Rest) Work(now, d time.Duration, senders int) {
+	if r.share == 1 {
+		return
+	}
 	rest := min(d, longestWork).Seconds() * (float64(max(1, senders))/r.share - 1)
 	r.until = min(max(r.until, now)+time.Duration(rest*float64(time.Second)), now+longestRest)
 }

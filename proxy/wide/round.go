@@ -28,6 +28,7 @@ type Rounds struct {
 
 	want    ring.PartitionSet // what no answer has covered yet
 	begun   bool
+	told    bool    // some node was asked, in whichever round
 	asked   []asked // in this round, by the requests' IDs
 	pending int     // answers of this round still to come
 	pause   time.Duration
@@ -66,12 +67,16 @@ func (r *Rounds) Ask(m *order.Machine, q order.Request, question [][]byte, now t
 		q.ID = int32(len(r.asked))
 		r.raw = member.AppendEach(r.raw[:0], &share, question...)
 		if m.Ask(n.Pipe(q.Session.Lane()), q, r.raw, now) {
+			r.told = true
 			r.pending++
 			r.asked = append(r.asked, asked{n, share})
 		}
 	}
 	return r.Answered()
 }
+
+// Told reports whether some node was asked, in this round or in one before.
+func (r *Rounds) Told() bool { return r.told }
 
 // Questions is the number of nodes that are asked in this round.
 func (r *Rounds) Questions() int { return len(r.asked) }

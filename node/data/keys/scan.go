@@ -77,7 +77,8 @@ func (q *scanQuery) matches(item engine.Item) bool {
 
 // scanKeys appends the keys that match the query to dst, as bulk strings. It returns how many there
 // are, the cursor at which to continue, and whether nothing is left. It skips partitions that are
-// not wanted, and stops before one that is held.
+// not wanted, and stops before one that is held. But no cursor other than 0 names the beginning of
+// partition 0: there it goes on.
 func scanKeys(r *exec.Request, q *scanQuery, wanted *ring.PartitionSet, dst []byte) (body []byte, found int, next member.Cursor) {
 	left := q.count
 	collect := func(item engine.Item) bool {
