@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
@@ -143,7 +144,11 @@ func (k *KeyLocks) Stop(i int, sum int64) {
 		*rest, *r.Rest = *r.Rest, Rest{} // which ends with this run
 	}
 	rest.Done, rest.sum, rest.state, rest.holder = i, sum, k.State, k.holder
-	rest.gather(r, k.start, k.firstPin)
+	if !rest.gather(r, k.start, k.firstPin) && r.Cmd.Flags&command.ReadOnly != 0 {
+		rest.End() // what only reads can be given up
+		r.Fail(ErrOOM)
+		return
+	}
 	kept := rest.input != nil
 	if r.Host.Later(rest); kept {
 		r.Keys, r.Partitions = nil, nil // they are the rest's
@@ -195,11 +200,16 @@ type Rest struct {
 	upload  *Upload
 	sum     int64
 	state   any
-	text    []byte // of the reply so far
-	pins    []Pinned
+	pieces  []piece // of the reply so far
 	holder  *engine.Hold
 	heap    Heap
 	charged int64
+}
+
+// piece is what one run has replied. It stays as it is, because what grows leaves garbage.
+type piece struct {
+	text []byte
+	pins []Pinned
 }
 
 // take keeps the present command, and becomes the owner of its upload. Of a very long command it takes
@@ -231,29 +241,35 @@ func (rest *Rest) Next() (from, to int) {
 const argSize, keySize = 24, 10
 
 // charge takes memory that is in use already: what has begun is executed to its end.
-func (rest *Rest) charge(n int64) {
-	if rest.heap.Charge(n) {
+func (rest *Rest) charge(n int64) (ok bool) {
+	if ok = rest.heap.Charge(n); ok {
 		rest.charged += n
 	}
+	return ok
 }
 
-// gather moves the reply that begins at Out[start] to the rest.
-func (rest *Rest) gather(r *Request, start, firstPin int) {
-	text, pins := r.Cut(start, firstPin)
-	for i := range pins {
-		pins[i].At += len(rest.text)
-	}
-	rest.charge(int64(len(text)))
-	rest.text, rest.pins = append(rest.text, text...), append(rest.pins, pins...)
+// gather moves the reply that begins at Out[start] to the rest. It reports whether there is memory
+// for it.
+func (rest *Rest) gather(r *Request, start, firstPin int) (ok bool) {
+	p := piece{}
+	p.text, p.pins = r.Cut(start, firstPin)
+	rest.pieces = append(rest.pieces, p)
+	return rest.charge(int64(len(p.text)))
 }
 
 // putBack moves the reply from the rest to the output.
 func (rest *Rest) putBack(r *Request) {
-	if !r.Room(len(rest.text)) {
+	size := 0
+	for i := range rest.pieces {
+		size += len(rest.pieces[i].text)
+	}
+	if !r.Room(size) {
 		return
 	}
-	r.PutBack(rest.text, rest.pins)
-	rest.text, rest.pins = nil, nil
+	for i := range rest.pieces {
+		r.PutBack(rest.pieces[i].text, rest.pieces[i].pins)
+	}
+	rest.pieces = nil
 }
 
 // Waits reports whether Run has to wait for the end of somebody else's hold.
@@ -283,8 +299,10 @@ func (rest *Rest) End() {
 	if state, ok := rest.state.(interface{ End() }); ok {
 		state.End()
 	}
-	for i := range rest.pins {
-		rest.pins[i].Release()
+	for _, p := range rest.pieces {
+		for i := range p.pins {
+			p.pins[i].Release()
+		}
 	}
 	if rest.upload != nil {
 		rest.upload.Drop()
