@@ -179,8 +179,8 @@ func (cn *conn) charge(j *job, bytes int) {
 }
 
 // run calls f in a goroutine, has the waiter wait, if there is one, and calls done on the loop,
-// whether or not the connection lives. What yields has no work for a goroutine, and waits for its turn. A transaction's work takes no turn: those who have one may
-// wait for its partition.
+// whether or not the connection lives. What yields has no work for a goroutine, and waits for its
+// turn. A transaction's work takes no turn: those who have one may wait for its partition.
 func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.Waiter, done func()) {
 	js, n := &cn.jobs, cn.node
 	if x := j.of; x != nil {
@@ -281,9 +281,6 @@ func failCanceled(r *request) { r.Fail(errCanceled) }
 func (cn *conn) finish(j *job, reply func(r *request), end func()) {
 	if j.cancel != nil {
 		j.cancel() // the context's memory
-	}
-	if j.canceled && !j.whole {
-		reply = failCanceled
 	}
 	switch {
 	case j.of != nil:

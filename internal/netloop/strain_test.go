@@ -52,7 +52,9 @@ func TestLoopTimes(t *testing.T) {
 	if got.busy < worked || got.background != worked {
 		t.Errorf("%+v, want at least %v busy and as much of that in the background", got, worked)
 	}
-	if ran, _ := threadTimes(int(l.thread.Load())); ran > 0 && got.thread == before.thread && got.ran+got.wanted < worked/5 { // it may have been interrupted
+	// The system may not say, the thread may be another one, and it may have been interrupted.
+	ran, _ := threadTimes(int(l.thread.Load()))
+	if ran > 0 && got.thread == before.thread && got.ran+got.wanted < worked/5 {
 		t.Errorf("the thread ran for %v of %v", got.ran, worked)
 	}
 }

@@ -24,11 +24,7 @@ func TestIdleLoopIsAGoroutine(t *testing.T) {
 		},
 	} {
 		wake()
-		for deadline := time.Now().Add(patience); !loopIsParked(); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("the loop keeps its thread")
-			}
-		}
+		awaitParked(t)
 	}
 }
 
@@ -37,11 +33,7 @@ func TestIdleLoopIsAGoroutine(t *testing.T) {
 func TestStrainFollowsTheThread(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	for range 20 {
-		for deadline := time.Now().Add(patience); !loopIsParked(); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("the loop keeps its thread")
-			}
-		}
+		awaitParked(t)
 		each(t, g, func(l *Loop) {
 			if noted := l.thread.Load(); noted != int64(threadID()) {
 				t.Errorf("the loop runs on thread %d, noted is %d", threadID(), noted)
@@ -51,6 +43,16 @@ func TestStrainFollowsTheThread(t *testing.T) {
 	before := loopTimes{thread: 1, busy: 1, ran: time.Hour, wanted: time.Hour}
 	if d := (loopTimes{thread: 2, busy: 3, ran: 2 * time.Hour}).since(before); d.busy != 2 || d.ran != 0 || d.wanted != 0 {
 		t.Errorf("on another thread: %+v", d)
+	}
+}
+
+// awaitParked waits until the loop has nothing to do. Nothing tells when a goroutine waits: it polls.
+func awaitParked(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !loopIsParked(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the loop keeps its thread")
+		}
 	}
 }
 

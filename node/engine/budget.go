@@ -5,8 +5,9 @@ import "runtime"
 // charge takes n bytes of the budget if they are there.
 func (p *pool) charge(n int64) bool { return p.chargeUpTo(n, p.limit(false)) }
 
-// chargeUpTo is where the memory limit is enforced: used and reserved never pass limit together, but
-// for the page that a shard is just taking or giving back. It takes n bytes of the budget and reports whether they were there.
+// chargeUpTo is where the memory limit is enforced: used and reserved together never exceed limit,
+// except by the page that a shard is just taking or giving back. It takes n bytes of the budget and
+// reports whether they were there.
 func (p *pool) chargeUpTo(n, limit int64) bool {
 	for {
 		used := p.used.Load()

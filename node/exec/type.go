@@ -35,10 +35,11 @@ type Type struct {
 	// them. Of a value with parts they carry what the type's engine.Form says.
 	MaxEffect int
 
-	// Level is the lowest protocol level whose members know the type and its effects. It is at
-	// least ring.EffectsLevel if values may have parts. A cluster below this level refuses RESTORE
-	// of the type, and the commands of its Family. So no member receives a value that it does not
-	// know. If one does after all, it refuses the effect and names it (engine.UnknownEffect).
+	// Level is the lowest protocol level at which all members know the type and its effects. If
+	// values may have parts, it is ring.EffectsLevel or higher. In a cluster below this level, the
+	// commands of the type's Family and RESTORE of its values return an error, so that no member
+	// receives a value that it does not know. A member that receives one all the same rejects the
+	// effect, and its error names it (engine.UnknownEffect).
 	Level uint8
 }
 
