@@ -228,8 +228,14 @@ func TestStrangersTakeNoPlaces(t *testing.T) {
 	early := dial(t, n.Addr())
 	early.want("AUTH secret", "OK")
 	var silent []*client
-	for range 20 {
+	for i := range 20 {
 		silent = append(silent, dial(t, n.Addr()))
+		// One by one: several loops accept, and a stranger who comes in late turns out a member that
+		// is about to prove itself.
+		eventually(t, "a stranger is in", func() bool {
+			s, err := n.Stats()
+			return err == nil && s.Connections == uint64(i+2)
+		})
 	}
 	late := dial(t, n.Addr())
 	late.want("AUTH secret", "OK")
