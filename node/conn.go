@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -163,6 +164,15 @@ func (cn *conn) limitRequests() {
 	cn.parser.SetLimits(limits)
 }
 
+// IsNew reports whether a client has to prove who it is, or waits for its first reply.
+func (cn *conn) IsNew() bool {
+	return cn.pipe == nil && !cn.peer && (cn.State.IsGuest() || cn.State.LastCmd == 0)
+}
+
+// IsUrgent reports whether a member seems to ask. Members do not wait behind clients. A client that
+// asks like a member is refused a little sooner.
+func (cn *conn) IsUrgent(first []byte) bool { return member.IsRequest(first) }
+
 // turnOut closes a connection that has not proved who it is in time, or has to make room. Any
 // goroutine may call it.
 func (cn *conn) turnOut() {
@@ -185,7 +195,6 @@ func (cn *conn) beginProbation() {
 	cn.probation = true
 	cn.State.Authenticated = false
 	cn.State.EnterLobby(cn.node.reserve, cn.Socket.RemoteIP(), cn.turnOut)
-	cn.limitRequests()
 }
 
 // resume continues a connection that waited for a goroutine. f answers the request, or has it wait

@@ -173,6 +173,8 @@ func TestMaxClients(t *testing.T) {
 	a, b := dial(t, n.Addr()), dial(t, n.Addr())
 	a.want("PING", "PONG")
 	b.want("PING", "PONG")
+	operator := dial(t, n.Addr())
+	operator.want("SET k 1", "OK")
 	c := dial(t, n.Addr())
 	c.want("GET k", "(error) ERR max number of clients reached")
 	if got := c.next(); got != "(closed)" {
@@ -183,11 +185,13 @@ func TestMaxClients(t *testing.T) {
 		t.Error(err)
 	}
 	p := openPipeTo(t, n, 1, 1, "common", 1, 2)
-	p.want("GET k", "(nil)")
+	p.want("GET k", `"1"`)
 	silent := dial(t, n.Addr())
 	if got := silent.next(); got != "(closed)" {
 		t.Errorf("silence over the limit gets %s", got)
 	}
+	operator.conn.Close()
+	eventually(t, "the reserved slot is free", func() bool { return n.clients.Load() == 2 })
 	// A pipe is no client.
 	if got := b.do(pipeLine(1, 0, "common", 1, 2)); got != "OK" {
 		t.Fatal(got)
@@ -204,6 +208,7 @@ func TestFarTooManyConnections(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.MaxClients = 1 })
 	all := []*client{dial(t, n.Addr())}
 	all[0].want("PING", "PONG")
+	dial(t, n.Addr()).want("PING", "PONG") // in the reserved slot
 	for i := range memberShare {
 		all = append(all, dial(t, n.Addr()))
 		// One by one: several loops accept, so those who dial together enter in any order.
@@ -247,6 +252,40 @@ func TestStrangersTakeNoPlaces(t *testing.T) {
 	}
 	early.want("SET k 1", "OK")
 	late.want("GET k", `"1"`)
+}
+
+// TestNewClients checks until when connections wait behind others: a client until it has authenticated,
+// or has executed a command if it needs no password. Members never wait.
+func TestNewClients(t *testing.T) {
+	locked := func(c *Config) { c.RequirePass = session.NewPasswords("secret") }
+	for _, c := range []struct {
+		node  func(*Config)
+		line  string
+		isNew bool
+	}{
+		{func(*Config) {}, "NOSUCH", true},
+		{func(*Config) {}, "PING", false},
+		{func(*Config) {}, pipeLine(1, 0, "common", 1, 2), false},
+		{locked, "PING", true},
+		{locked, "AUTH wrong", true},
+		{locked, "AUTH secret", false},
+	} {
+		n := startNode(t, c.node, func(c *Config) { c.Group = newGroup(t, 1) })
+		dial(t, n.Addr()).do(c.line)
+		if err := n.cfg.Group.Each(func(*netloop.Loop) {
+			for cn := range n.workers[0].conns {
+				if cn.IsNew() != c.isNew {
+					t.Errorf("after %s a connection is new: %v, want %v", c.line, cn.IsNew(), c.isNew)
+				}
+				greeting := member.AppendRequest(nil, member.VerbChallenge)
+				if !cn.IsUrgent(greeting[:20]) || cn.IsUrgent([]byte("*2\r\n$4\r\nAUTH\r\n$6\r\n")) {
+					t.Error("members are not told from clients")
+				}
+			}
+		}); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // TestStrangersAreRefusedSoOften checks that a stranger who goes on without a password is closed.

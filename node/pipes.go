@@ -98,6 +98,7 @@ func authenticatePeer(r *request) {
 	}
 	r.conn.peer = true
 	r.conn.probation = false
+	r.conn.State.LeaveSlot()
 	r.conn.limitRequests()
 	r.ReplyOK()
 }
@@ -173,6 +174,7 @@ func pipeOf(d member.Pipe) *pipe {
 func (cn *conn) becomePipe(p *pipe) {
 	cn.pipe = p
 	cn.probation = false
+	cn.State.LeaveSlot()
 	cn.State.Version = p.key.version
 	cn.State.Authenticated = true
 	cn.limitRequests()

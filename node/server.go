@@ -279,12 +279,18 @@ func (n *Node) accept(c *netloop.Conn) netloop.Handler {
 		return nil
 	}
 	c.SetAccount(w.account)
-	full := n.clients.Load() >= int64(n.settings.MaxClients()) && !n.session.MakeRoom()
+	full := n.isFull(0)
 	cn := w.add(c)
-	if full {
+	if !n.session.Admit(cn.State, c.RemoteIP(), full, cn.turnOut) {
 		cn.beginProbation()
 	}
+	cn.limitRequests()
 	return cn
+}
+
+// isFull reports whether there are as many clients as there may be, and so many more.
+func (n *Node) isFull(more int64) bool {
+	return n.clients.Load() >= int64(n.settings.MaxClients())+more
 }
 
 // Drain stops accepting, answers what has been received, and closes each connection between two

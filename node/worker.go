@@ -74,13 +74,11 @@ func (w *worker) startTimers() {
 	}
 }
 
-// add begins a connection, which is a client's until it says otherwise.
+// add begins a connection, which is a client's until it says otherwise, and has no place yet.
 func (w *worker) add(c *netloop.Conn) *conn {
 	cn := &conn{Conn: exec.Conn{Socket: c}, node: w.node, worker: w}
 	cn.State = w.node.session.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.Now())
 	cn.State.FD = c.FD()
-	w.node.session.Await(cn.State, c.RemoteIP(), cn.turnOut)
-	cn.limitRequests()
 	c.SetOther(connMemory)
 	w.conns[cn] = struct{}{}
 	w.Count.Connections++
@@ -116,6 +114,7 @@ func (w *worker) closeIdle() {
 func (w *worker) closeSilent() {
 	w.node.session.TurnOutLate()
 	limit, now := w.node.settings.IdleTimeout(), w.loop.Now()
+	full := w.node.isFull(1)
 	w.scarcity.begin(w.node.engine.Refused(), now)
 	for cn := range w.conns {
 		silence := now - cn.State.LastUsed
@@ -124,7 +123,7 @@ func (w *worker) closeSilent() {
 			cn.Socket.Close(errUploadStalled)
 		}
 		w.scarcity.look(cn)
-		if client && (limit > 0 && silence > limit || cn.probation && silence > idlePeriod) {
+		if client && (limit > 0 && silence > limit || cn.probation && silence > idlePeriod || !cn.State.KeepsSlot(full, now)) {
 			cn.Socket.Close(nil)
 		}
 	}

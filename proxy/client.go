@@ -344,6 +344,12 @@ func (s *client) OnEOF(*netloop.Conn) bool {
 	return s.input != flowing || s.head < s.tail
 }
 
+// IsNew reports whether the client has to authenticate, or has executed no command yet.
+func (s *client) IsNew() bool { return s.state.IsGuest() || s.state.LastCmd == 0 }
+
+// IsUrgent reports false: members do not connect to proxies.
+func (s *client) IsUrgent([]byte) bool { return false }
+
 // closeWhenDone accepts no more commands, delivers the outstanding replies, and closes the session.
 func (s *client) closeWhenDone() {
 	s.atLeast(closing)

@@ -224,7 +224,12 @@ func (p *Proxy) accept(c *netloop.Conn) netloop.Handler {
 	if p.draining.Load() {
 		return nil
 	}
-	if p.clients.Add(1) > int64(p.settings.MaxClients()) && p.settings.MaxClients() > 0 && !p.server.MakeRoom() {
+	p.clients.Add(1)
+	s := &client{w: w, conn: c, replySize: firstReply, timed: stopwatch{seq: noCommand}}
+	s.Owner = s
+	s.state = p.server.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.Now())
+	s.state.FD = c.FD()
+	if !p.server.Admit(s.state, c.RemoteIP(), p.isOverfull(), s.turnOut) {
 		p.clients.Add(-1)
 		w.stats.Rejected++
 		c.SetOut(session.AppendTooManyClients(c.Out()))
@@ -232,14 +237,15 @@ func (p *Proxy) accept(c *netloop.Conn) netloop.Handler {
 		return abandoned{}
 	}
 	c.SetAccount(w.account)
-	s := &client{w: w, conn: c, replySize: firstReply, timed: stopwatch{seq: noCommand}}
-	s.Owner = s
-	s.state = p.server.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.Now())
-	s.state.FD = c.FD()
-	p.server.Await(s.state, c.RemoteIP(), s.turnOut)
 	s.limitInput()
 	w.add(s)
 	return s
+}
+
+// isOverfull reports whether there are more clients than there may be.
+func (p *Proxy) isOverfull() bool {
+	most := p.settings.MaxClients()
+	return most > 0 && p.clients.Load() > int64(most)
 }
 
 // view is the cluster as the proxy shows it to clients of Redis Cluster: itself alone, so that they

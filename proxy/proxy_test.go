@@ -343,6 +343,9 @@ func TestTooManyClients(t *testing.T) {
 	first := c.dial()
 	first.send("PING")
 	first.want("+PONG")
+	operator := c.dial() // all connect from this machine
+	operator.send("PING")
+	operator.want("+PONG")
 	second := c.dial()
 	second.want("-ERR max number of clients reached")
 	second.wantClosed()

@@ -211,14 +211,12 @@ func (w *worker) drain() {
 // waits or monitors.
 func (w *worker) closeSilent() {
 	w.proxy.server.TurnOutLate()
-	limit := w.proxy.settings.IdleTimeout()
-	if limit <= 0 {
-		return
-	}
-	now := w.loop.Now()
+	limit, full, now := w.proxy.settings.IdleTimeout(), w.proxy.isOverfull(), w.loop.Now()
 	for _, s := range w.clients {
-		if s.head == s.tail && !s.state.Blocked && !s.state.Monitor && s.conn.Queued() == 0 &&
-			now-s.state.LastUsed > limit {
+		if s.head < s.tail || s.state.Blocked || s.state.Monitor || s.conn.Queued() > 0 {
+			continue
+		}
+		if limit > 0 && now-s.state.LastUsed > limit || !s.state.KeepsSlot(full, now) {
 			s.conn.Close(nil)
 		}
 	}

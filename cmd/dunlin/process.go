@@ -107,14 +107,9 @@ func (p *process) followCredentials(ctx context.Context) {
 	})
 }
 
-// From these shares of the time on that loops run, or have no processor, clients that are connected
-// come before those that shake hands. Members' handshakes never wait.
-const (
-	busyLoops = 0.95
-	lateLoops = 0.1
-)
-
-// startLoops starts event loops, each of which keeps so many bytes of free buffers.
+// startLoops starts event loops, each of which keeps so many bytes of free buffers. While they are
+// strained, clients that are connected come before those that shake hands. Members' handshakes never
+// wait.
 func (p *process) startLoops(kept int64) error {
 	loops, err := netloop.NewGroup(netloop.Config{Loops: p.o.loops, Logger: p.log, Keep: int(kept)})
 	if err != nil {
@@ -122,8 +117,7 @@ func (p *process) startLoops(kept int64) error {
 	}
 	p.loops = loops
 	if s := p.tls.forClients; s != nil {
-		gauge := loops.NewGauge()
-		s.RestWhile(func() bool { return gauge.Read().Above(busyLoops, lateLoops) })
+		s.RestWhile(loops.IsStrained)
 	}
 	p.admin.SetLoops(loops)
 	p.stop.push("event loops", func(context.Context) error {

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 
@@ -49,6 +50,15 @@ func AppendRequest(dst []byte, verb string, args ...[]byte) []byte {
 	}
 	return dst
 }
+
+// IsRequest reports whether input begins with the first word of a request as AppendRequest encodes it.
+func IsRequest(input []byte) bool {
+	_, words, whole := bytes.Cut(input, []byte("\r\n"))
+	return whole && input[0] == '*' && bytes.HasPrefix(words, firstWord)
+}
+
+// firstWord is the encoding of DUNLIN.
+var firstWord = []byte("$6\r\nDUNLIN\r\n")
 
 // AppendLevel appends LEVEL, with the level of this build.
 func AppendLevel(dst []byte) []byte { return appendUint(AppendVerb(dst, VerbLevel, 1), ring.Level) }

@@ -1,6 +1,7 @@
 package netloop
 
 import (
+	"container/list"
 	"errors"
 	"net/netip"
 	"time"
@@ -48,6 +49,7 @@ const (
 	stopOutput                       // unsent output is above the soft limit
 	stopInput                        // unconsumed input has reached its maximum
 	stopEnd                          // end of file was read, or the conn closes after flushing
+	stopNew                          // it waits behind established conns, see waitsAsNew
 )
 
 // Conn is one non-blocking socket, which belongs to one loop for life. Only the thread of that loop
@@ -59,9 +61,12 @@ type Conn struct {
 	wrapped int // the permanent part of other: the Wrapper's
 	handler Handler
 	flusher Flusher // handler, if it is a Flusher
-	fd      int     // -1 when closed
-	gen     int32   // distinguishes this conn's events from those of an earlier conn with the same fd
-	armed   uint32  // events that the poller reports; set to interest() at the end of each iteration
+	// newcomer is the handler of an accepted conn that is still new; otherwise nil.
+	newcomer Newcomer
+	place    *list.Element // in loop.newcomers, while it waits there
+	fd       int           // -1 when closed
+	gen      int32         // distinguishes this conn's events from those of an earlier conn with the same fd
+	armed    uint32        // events that the poller reports; set to interest() at the end of each iteration
 
 	stops     readStop
 	closed    bool
@@ -175,6 +180,9 @@ func (c *Conn) Close(err error) {
 	c.closed = true
 	c.err = err
 	c.unblock()
+	if c.place != nil {
+		c.leaveNewcomers()
+	}
 	c.loop.forget(c)
 	c.loop.closing = append(c.loop.closing, c)
 }

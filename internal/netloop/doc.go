@@ -9,6 +9,7 @@
 //     was not yet offered to its socket, and blocked while its socket has accepted only a part.
 //   - Handler: what a package above does with the bytes of a conn.
 //   - Listener: accepts for all loops; Loop.Dial connects for one.
+//   - Newcomer: the handler of a conn that waits behind others while loops are strained.
 //   - Gauge, Strain: how hard it is for the loops to keep up, for work that can wait.
 //   - Account, Budget: what counts the memory of buffers, and what grants it.
 //
@@ -29,6 +30,9 @@
 // A loop reads everything before it writes anything, unless that takes longer than 5 ms: the rest
 // then waits for the next iteration. What fifty clients ask of one node in an iteration leaves in
 // one write, and the node's replies come back in one read.
+//
+// While loops are strained, new conns come last: they are read from after the other events. Accepting
+// rests then. Each takes a quarter of a loop's time at most (newcomers.go).
 //
 // # Buffers
 //

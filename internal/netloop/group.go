@@ -16,6 +16,8 @@ type Config struct {
 	HardOut int           // a conn with more unsent bytes is closed: default 64 MiB
 	Stall   time.Duration // a peer that accepts no output for this long is closed: default 10 s
 	Keep    int           // bytes of free buffers that a loop keeps: default 4 MiB
+
+	strained func() bool // reports whether newcomers wait: default: a Gauge does
 }
 
 func (cfg Config) withDefaults() Config {
@@ -49,10 +51,11 @@ func DefaultLoops() int { return max(1, cpus-1) }
 
 // Group is the set of loops of a process. Any goroutine may call its methods.
 type Group struct {
-	loops   []*Loop
-	log     *slog.Logger
-	clock   *clock
-	running sync.WaitGroup
+	loops    []*Loop
+	log      *slog.Logger
+	clock    *clock
+	running  sync.WaitGroup
+	strained func() bool // see IsStrained
 
 	mu        sync.Mutex
 	listeners map[*Listener]struct{} // open ones
@@ -67,7 +70,7 @@ func NewGroup(cfg Config) (*Group, error) {
 	cfg = cfg.withDefaults()
 	g := &Group{log: cfg.Logger, clock: newClock(cfg.Logger), listeners: make(map[*Listener]struct{})}
 	for i := range cfg.Loops {
-		l, err := newLoop(i, cfg, g.clock)
+		l, err := newLoop(i, g, cfg)
 		if err != nil {
 			for _, l := range g.loops {
 				l.shutdown()
@@ -75,6 +78,10 @@ func NewGroup(cfg Config) (*Group, error) {
 			return nil, fmt.Errorf("cannot make event loop %d: %w", i, err)
 		}
 		g.loops = append(g.loops, l)
+	}
+	if g.strained = cfg.strained; g.strained == nil {
+		gauge := g.NewGauge()
+		g.strained = func() bool { return gauge.Read().Above(busyLoops, lateLoops) }
 	}
 	if want := cfg.Loops + 2; runtime.GOMAXPROCS(0) < want {
 		runtime.GOMAXPROCS(want)

@@ -53,6 +53,7 @@ type Listener struct {
 	number int // index in loop.listeners
 	last   int // index of the loop that got the last connection; only used on loop
 	logged time.Duration
+	rest   time.Duration // while newcomers wait, none are accepted before that time
 
 	mu sync.Mutex
 	fd int // -1 when closed: accepting and closing exclude each other
@@ -168,6 +169,10 @@ func (l *Loop) accept(number int) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	begun := l.clock.now()
+	if begun < ln.rest && l.group.strained() {
+		return
+	}
+	defer func() { ln.rest = restAfterAccept(begun, l.clock.now()) }()
 	for i := range acceptBatch {
 		if ln.fd < 0 || i > 0 && l.clock.now()-begun > acceptTime {
 			return
@@ -188,6 +193,12 @@ func (l *Loop) accept(number int) {
 			return
 		}
 	}
+}
+
+// restAfterAccept returns until when an iteration's accepting from begun to ended rests while newcomers
+// wait. Accepting that took much longer than it may was interrupted, and the rest ends soon.
+func restAfterAccept(begun, ended time.Duration) time.Duration {
+	return ended + newcomersRest*min(ended-begun, 2*acceptTime)
 }
 
 // take wraps an accepted socket, if the listener has a Wrapper, and hands it over.
@@ -272,6 +283,7 @@ func (l *Loop) adopt(fd int, remote, local netip.AddrPort, ln *Listener) {
 		return
 	}
 	c.open(ln.handle)
+	c.newcomer, _ = c.handler.(Newcomer)
 }
 
 // newConn puts a socket into the loop's table.

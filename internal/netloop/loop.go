@@ -1,6 +1,7 @@
 package netloop
 
 import (
+	"container/list"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -24,6 +25,7 @@ const turnLimit = 5 * time.Millisecond
 // (from a handler, or a function given to Post) unless they say otherwise.
 type Loop struct {
 	index int
+	group *Group
 	cfg   Config
 	log   *slog.Logger
 
@@ -57,9 +59,10 @@ type Loop struct {
 	spareWoken    []*Conn // empty: replaces woken while runWoken works through that
 	spareFuncs    []func()
 
-	blocked   []*Conn // conns whose socket accepts no more output
-	inserting int     // number of conns with inserts
-	streaming int     // number of conns that stream, see Conn.Stream
+	newcomers list.List // of *Conn: new conns with input that wait for their turn, the first to wait first
+	blocked   []*Conn   // conns whose socket accepts no more output
+	inserting int       // number of conns with inserts
+	streaming int       // number of conns that stream, see Conn.Stream
 	leaving   []leaver
 	dials     map[*dial]struct{}
 	timers    timerHeap
@@ -87,9 +90,10 @@ const wakeTag = -1
 
 func listenerTag(number int) int32 { return -2 - int32(number) }
 
-func newLoop(index int, cfg Config, clock *clock) (*Loop, error) {
+func newLoop(index int, g *Group, cfg Config) (*Loop, error) {
+	clock := g.clock
 	l := &Loop{
-		index: index, cfg: cfg, log: cfg.Logger, clock: clock,
+		index: index, group: g, cfg: cfg, log: cfg.Logger, clock: clock,
 		events:  make([]event, maxEvents),
 		scratch: make([]byte, scratchSize),
 		dials:   make(map[*dial]struct{}),
@@ -175,6 +179,7 @@ func (l *Loop) iterate(events []event) {
 		}
 		l.dispatch(&events[i])
 	}
+	l.readNewcomers()
 	l.runPosted()
 	l.runTimers()
 	l.runWoken()
@@ -212,7 +217,7 @@ func (l *Loop) dispatch(ev *event) {
 	hangup := ev.has(hungUp)
 	switch {
 	case c.stops == 0 || c.lingering:
-		if hangup || ev.has(readable) {
+		if (hangup || ev.has(readable)) && (c.newcomer == nil || hangup || c.lingering || !l.waitsAsNew(c)) {
 			c.receive(hangup)
 		}
 	case hangup:

@@ -76,7 +76,7 @@ func (l *Loop) noteWaitError(errno unix.Errno) {
 
 // timeout returns how long the loop may sleep.
 func (l *Loop) timeout(now time.Duration) time.Duration {
-	if len(l.woken)+len(l.dirtyFlushers)+len(l.dirtyConns)+len(l.closing)+len(l.leaving) > 0 {
+	if len(l.woken)+len(l.dirtyFlushers)+len(l.dirtyConns)+len(l.closing)+len(l.leaving)+l.newcomers.Len() > 0 {
 		return 0
 	}
 	if len(l.timers) == 0 {

@@ -24,14 +24,6 @@ func newLobby(maxClients int) *lobby.Lobby {
 	return lobby.New(max(2*leastShare, maxClients/2), max(leastShare, maxClients/4))
 }
 
-// Await gives a client with a new State a limited time to authenticate, if the server has
-// passwords. turnOut is as for lobby.Enter: it must make the connection close.
-func (s *Server) Await(st *State, from netip.Addr, turnOut func()) {
-	if s.passwords.Needed() {
-		st.EnterLobby(s.lobby, from, turnOut)
-	}
-}
-
 // EnterLobby makes the connection a guest of a lobby, and of no other, until Proved.
 func (st *State) EnterLobby(l *lobby.Lobby, from netip.Addr, turnOut func()) {
 	st.guest.Leave()
@@ -49,9 +41,8 @@ func (st *State) Proved() {
 // who it is.
 func (st *State) IsGuest() bool { return st.guest != nil }
 
-// MakeRoom turns out the client that has been about to authenticate for the longest time. It
-// reports whether there was one: then a new connection may take its place.
-func (s *Server) MakeRoom() bool { return s.lobby.TurnOut() }
-
 // TurnOutLate turns out the clients whose time to authenticate is over. It is cheap.
-func (s *Server) TurnOutLate() { s.lobby.Expire(authTime) }
+func (s *Server) TurnOutLate() {
+	s.lobby.Expire(authTime)
+	s.slot.visitors.Expire(authTime)
+}

@@ -15,7 +15,7 @@ func TestTimeToAuthenticate(t *testing.T) {
 		out := 0
 		await := func() *State {
 			st := s.NewState("", "", 0)
-			s.Await(st, netip.MustParseAddr("10.0.0.1"), func() { out++ })
+			s.Admit(st, netip.MustParseAddr("10.0.0.1"), false, func() { out++ })
 			return st
 		}
 		await()
@@ -29,12 +29,12 @@ func TestTimeToAuthenticate(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		s.TurnOutLate()
-		if out != 1 || s.MakeRoom() {
+		if out != 1 || s.lobby.TurnOut() {
 			t.Errorf("%d were turned out, want 1", out)
 		}
 		open := NewServer(Options{})
-		open.Await(open.NewState("", "", 0), netip.Addr{}, func() {})
-		if open.MakeRoom() {
+		open.Admit(open.NewState("", "", 0), netip.Addr{}, false, func() {})
+		if open.lobby.TurnOut() {
 			t.Error("a client is turned out though it needs no password")
 		}
 	})

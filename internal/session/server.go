@@ -28,6 +28,7 @@ type Server struct {
 	o            Options
 	passwords    *Passwords
 	lobby        *lobby.Lobby
+	slot         slot
 	lastID       atomic.Uint64
 	authFailures atomic.Int64
 	blocked      atomic.Int64 // number of connections that are Blocked
@@ -52,7 +53,7 @@ func NewServer(o Options) *Server {
 	if o.Cluster == nil {
 		o.Cluster = cluster.New(nil, nil)
 	}
-	return &Server{o: o, passwords: o.Passwords, lobby: newLobby(o.Config.MaxClients())}
+	return &Server{o: o, passwords: o.Passwords, lobby: newLobby(o.Config.MaxClients()), slot: slot{visitors: lobby.New(1, 1)}}
 }
 
 // Blocked returns how many connections are Blocked.

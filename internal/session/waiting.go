@@ -41,9 +41,10 @@ func (st *State) EndWaiting(reply []byte) []byte {
 	return reply
 }
 
-// Leave ends the wait of a connection whose client has disconnected, and its stay in the lobby.
+// Leave ends the wait of a connection whose client has disconnected, and gives up its place.
 func (st *State) Leave() {
 	st.Proved()
+	st.LeaveSlot()
 	if st.Waiting != nil {
 		st.Waiting.Stop()
 		st.Waiting = nil
