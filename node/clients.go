@@ -142,5 +142,5 @@ func (r *request) wait(w *session.Waiting) {
 func (cn *conn) Wake(reply []byte) {
 	reply = cn.State.EndWaiting(reply)
 	cn.Unblock()
-	cn.resume(func(r *request) { r.append(reply) })
+	cn.resume(func(r *request) { r.answer(&exec.Gathered{Head: reply}) })
 }

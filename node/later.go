@@ -83,31 +83,39 @@ func (r *request) Cover() ring.PartitionSet {
 // CoverLater is AnswerLater for a command over all keys. No barrier waits for the goroutine: when
 // the view has changed, f may have found keys of a partition that this node has lost meanwhile. A
 // part of a reply must be right about that, so CoverLater calls f again.
-func (r *request) CoverLater(f func(ctx context.Context, covered *ring.PartitionSet) (reply []byte)) {
-	r.coverLater(computes, f)
+func (r *request) CoverLater(f func(ctx context.Context, covered *ring.PartitionSet, reply *exec.Gathered)) {
+	r.gatherCover(computes, f)
 }
 
-// coverLater is CoverLater with some effort.
+// coverLater is CoverLater with some effort, for short replies.
 func (r *request) coverLater(e effort, f func(ctx context.Context, covered *ring.PartitionSet) (reply []byte)) {
+	r.gatherCover(e, func(ctx context.Context, covered *ring.PartitionSet, reply *exec.Gathered) {
+		reply.Head = f(ctx, covered)
+	})
+}
+
+func (r *request) gatherCover(e effort, f func(ctx context.Context, covered *ring.PartitionSet, reply *exec.Gathered)) {
 	n := r.node
 	if !r.Part {
 		_, covered := n.coverage(&allPartitions) // none while the node is fenced
-		r.haveAnswered(e, false, func(ctx context.Context) []byte { return f(ctx, &covered) }, nil)
+		r.gatherLater(e, false, func(ctx context.Context, reply *exec.Gathered) { f(ctx, &covered, reply) }, nil)
 		return
 	}
 	wanted := r.wanted
-	r.haveAnswered(e, false, func(ctx context.Context) []byte {
+	r.gatherLater(e, false, func(ctx context.Context, reply *exec.Gathered) {
 		for range coverTries {
 			before, covered := n.coverage(&wanted)
-			reply := f(ctx, &covered)
-			if resp.IsError(reply) {
-				return reply
+			f(ctx, &covered, reply)
+			if resp.IsError(reply.Head) {
+				return
 			}
 			if after := n.view.Load(); after == before {
-				return append(member.AppendCovered(nil, &covered), reply...)
+				reply.Head = append(member.AppendCovered(nil, &covered), reply.Head...)
+				return
 			}
+			reply.End()
 		}
-		return resp.AppendError(nil, errTakingOver)
+		reply.Head = resp.AppendError(nil, errTakingOver)
 	}, nil)
 }
 
@@ -181,6 +189,11 @@ func (r *request) answerLaterThen(f func() []byte, then func()) {
 // loop calls it before that. A keyed command concerns r.Partition. Only its f is called when ctx has
 // ended already, to release what it holds.
 func (r *request) haveAnswered(e effort, keyed bool, f func(ctx context.Context) []byte, then func()) {
+	r.gatherLater(e, keyed, func(ctx context.Context, reply *exec.Gathered) { reply.Head = f(ctx) }, then)
+}
+
+// gatherLater is haveAnswered for a reply that f gathers.
+func (r *request) gatherLater(e effort, keyed bool, f func(ctx context.Context, reply *exec.Gathered), then func()) {
 	cn := r.conn
 	how := pinned
 	if !keyed {
@@ -189,17 +202,19 @@ func (r *request) haveAnswered(e effort, keyed bool, f func(ctx context.Context)
 	j := r.beginJob(how)
 	if j == nil {
 		if keyed {
-			f(ended)
+			var unread exec.Gathered
+			f(ended, &unread)
+			unread.End()
 		}
 		return
 	}
 	timing := r.timingLater()
-	var reply []byte
+	var reply exec.Gathered
 	var took time.Duration
 	cn.run(j, e, func(ctx context.Context) {
 		if keyed || ctx.Err() == nil {
 			begun := time.Now()
-			reply = f(ctx)
+			f(ctx, &reply)
 			took = time.Since(begun)
 		}
 	}, nil, func() {
@@ -207,12 +222,20 @@ func (r *request) haveAnswered(e effort, keyed bool, f func(ctx context.Context)
 		if then != nil {
 			then()
 		}
-		cn.charge(j, len(reply))
+		cn.charge(j, len(reply.Head))
 		cn.finish(j, func(r *request) {
 			r.Cmd = j.cmd
-			r.append(reply)
-		}, func() {})
+			r.answer(&reply)
+		}, reply.End)
 	})
+}
+
+// answer answers with what a goroutine has made.
+func (r *request) answer(reply *exec.Gathered) {
+	if resp.IsError(reply.Head) {
+		r.CountFailure(string(reply.Head))
+	}
+	reply.Answer(&r.Request)
 }
 
 // ended is a context that has ended.
@@ -221,13 +244,3 @@ var ended = func() context.Context {
 	cancel()
 	return ctx
 }()
-
-// append answers with what a goroutine has made.
-func (r *request) append(reply []byte) {
-	if resp.IsError(reply) {
-		r.CountFailure(string(reply))
-	}
-	if r.Room(len(reply)) {
-		r.Out = append(r.Out, reply...)
-	}
-}

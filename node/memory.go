@@ -27,9 +27,12 @@ const (
 // connBudget is the engine's budget, as far as connections may use it.
 type connBudget struct{ n *Node }
 
-func (b connBudget) Charge(bytes int64) bool {
+func (b connBudget) Charge(bytes int64) bool { return b.has(bytes) && b.n.engine.Charge(bytes) }
+
+// has reports whether connections may use so many bytes more.
+func (b connBudget) has(bytes int64) bool {
 	e := b.n.engine
-	return e.Outside()-b.n.overhead.Load()+bytes <= e.MaxBytes()/connShare && e.Charge(bytes)
+	return e.Outside()-b.n.overhead.Load()+e.Replies()+bytes <= e.MaxBytes()/connShare
 }
 
 func (b connBudget) Refund(bytes int64) { b.n.engine.Refund(bytes) }
@@ -61,7 +64,7 @@ func (n *Node) HeapMemory() int64 {
 	return total
 }
 
-// heapBudget charges what handlers keep in the Go heap. HeapMemory includes it.
+// heapBudget charges what handlers keep. HeapMemory includes what of it is in the Go heap.
 type heapBudget struct{ n *Node }
 
 func (b heapBudget) Charge(bytes int64) bool {
@@ -75,6 +78,14 @@ func (b heapBudget) Charge(bytes int64) bool {
 func (b heapBudget) Refund(bytes int64) {
 	b.n.lists.Add(-bytes)
 	b.n.engine.Refund(bytes)
+}
+
+// StageReply begins a part of a reply, see exec.Gathered.
+func (b heapBudget) StageReply(bytes int) (engine.Staged, error) {
+	if !(connBudget{b.n}).has(int64(bytes)) {
+		return engine.Staged{}, engine.ErrMemory
+	}
+	return b.n.engine.StageReply(bytes)
 }
 
 // SetOverhead changes how much of the limit the process takes for itself. It returns false if there

@@ -243,11 +243,16 @@ func (r *request) ticketed(start, firstPin int) {
 	if p == nil || p.key.kind != member.Common {
 		return
 	}
-	values := 0
+	text, values := len(r.Out)-start, 0
 	for i := firstPin; i < len(r.Pins); i++ {
-		values += len(r.Pins[i].Bytes)
+		p := &r.Pins[i]
+		if p.Pin.OfReply() {
+			text += len(p.Bytes)
+		} else {
+			values += len(p.Bytes)
+		}
 	}
-	if !ticket.Fits(len(r.Out)-start, values) {
+	if !ticket.Fits(text, values) {
 		return
 	}
 	if number, size, ok := r.node.tickets.Issue(p, &r.Request, start, firstPin); ok {

@@ -44,9 +44,8 @@ type transaction struct {
 	job      *job         // what answers it
 	hold     *engine.Hold // nil without keys
 	now      int64        // time stands still
-	text     []byte       // of the replies so far
-	pins     []exec.Pinned
-	charged  int64         // for text and the commands
+	replies  exec.Gathered
+	charged  int64         // for the commands
 	hindered time.Duration // since when the node is fenced or does not serve the partition; 0: it may go on
 }
 
@@ -288,12 +287,7 @@ func (x *transaction) gather(r *request, start, firstPin int) {
 	if r.conn.pipe == nil {
 		return
 	}
-	text, pins := r.Cut(start, firstPin)
-	for i := range pins {
-		pins[i].At += len(x.text)
-	}
-	x.charge(r.Heap, int64(len(text)))
-	x.text, x.pins = append(x.text, text...), append(x.pins, pins...)
+	x.replies.Take(&r.Request, start, firstPin)
 }
 
 // yield has the transaction go on when the others of the loop have had their turn, unless a goroutine
@@ -418,18 +412,15 @@ func (x *transaction) giveUp(r *request, begun bool) {
 
 // reply answers EXEC with what was gathered.
 func (x *transaction) reply(r *request) {
-	if r.Room(len(x.text)) {
-		r.PutBack(x.text, x.pins)
-		x.text, x.pins = nil, nil
+	if !x.replies.Empty() {
+		x.replies.Answer(&r.Request)
 	}
 }
 
 // end frees what reply has not used.
 func (x *transaction) end(heap exec.Heap) {
 	heap.Refund(x.charged)
-	for i := range x.pins {
-		x.pins[i].Release()
-	}
+	x.replies.End()
 }
 
 // release ends the hold.

@@ -30,11 +30,9 @@ const (
 	beyond = 10
 
 	// binaryMemory is about the resident part of the program's file once the process has forgotten
-	// what only the start needs, see mapping.ForgetProgram, and what the heap has beyond its limit
-	// for moments. Measured at rest: 8 MiB of the file; with a load, scrapes and collections: 13, and
-	// 16 without forgetting. While many long replies are gathered at once, garbage takes 10 more
-	// (TestResidentMemory).
-	binaryMemory = 24 << 20
+	// what only the start needs, see mapping.ForgetProgram. Measured at rest: 8 MiB; with a load,
+	// scrapes and collections: 13, and 16 without forgetting.
+	binaryMemory = 12 << 20
 	// loopMemory is what an event loop has beside its free buffers: scratch space, its stack.
 	loopMemory = 1 << 20
 	// A loop keeps free buffers: at most mostKept, or a part of the limits in which there are

@@ -72,6 +72,7 @@
 //   - Buckets of a chain are dense: all but the last are full. Above maxChain of them entries go to
 //     the crowd, so no operation meets more than a few hundred entries, whatever keys are chosen.
 //     Only without memory do chains grow on.
+//   - A part of a reply that is gathered is a body that never gets a key (StageReply).
 //   - A pinned large body is not written to: a new value goes to another extent. A body without
 //     owner and pins is dead: its memory goes back to the system in pieces, outside the shards'
 //     locks, and the budget gets each piece after that. A few dead bodies of up to 128 KiB stay

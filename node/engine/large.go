@@ -23,6 +23,7 @@ type largeSpace struct {
 	refused  atomic.Int64 // values, and calls of Charge, that found no memory
 	staged   atomic.Int64 // bytes charged for staged bodies
 	pinned   atomic.Int64 // bytes of bodies that are pinned
+	replies  atomic.Int64 // bytes charged for parts of replies, staged or pinned
 	leaving  atomic.Int64 // bytes charged for bodies without an owner: pinned still, or dead
 	users    atomic.Int64 // the engine, each staged body, each pin: the last one unmaps
 

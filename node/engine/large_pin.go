@@ -8,6 +8,7 @@ type Pin struct {
 	off    uint64
 	keyLen uint32
 	length uint32 // of the body
+	reply  bool   // it is counted in largeSpace.replies
 }
 
 // Pin pins the value of an item found with t. It returns false if the value is not large: the
@@ -37,6 +38,9 @@ func (p *Pin) Value() []byte { return p.l.bytes(p.off, int(p.length))[p.keyLen:]
 // Live reports whether p is neither zero nor released.
 func (p *Pin) Live() bool { return p.l != nil }
 
+// OfReply reports whether p pins a part of a reply, see StageReply, and no key's value.
+func (p *Pin) OfReply() bool { return p.reply }
+
 // Holds reports whether the item still has the value that is pinned.
 func (p *Pin) Holds(item Item) bool {
 	return item.header.bodyLen() == int(p.length) && item.body == firstOf(p.l.bytes(p.off, 1))
@@ -48,6 +52,9 @@ func (p *Pin) Release() {
 	p.l = nil
 	x := l.extent(p.off)
 	bytes := int64(x.pages) * osPage
+	if p.reply {
+		l.replies.Add(-bytes)
+	}
 	left := x.refs.Add(^uint32(0))
 	if left&^ownerBit == 0 {
 		l.pinned.Add(-bytes)

@@ -12,6 +12,7 @@ type Staged struct {
 	dirty    int // so many of them have memory from another body, which is not zeros
 	promised int64
 	frugal   bool
+	reply    bool // it is counted in largeSpace.replies
 }
 
 // promiseStep is how many bytes a staged value may reserve beyond those that have arrived. So a
@@ -42,9 +43,6 @@ func (e *Engine) stage(key []byte, n int, frugal bool) (Staged, error) {
 	}
 	st := Staged{e: e, keyLen: len(key), valueLen: n, frugal: frugal}
 	body := st.bodyLen()
-	if body <= e.cells.maxInline {
-		panic("BUG: a staged value is not large")
-	}
 	l := e.large
 	if largeCost(body) > e.reclaimable() {
 		return Staged{}, ErrNeverFits
@@ -61,6 +59,22 @@ func (e *Engine) stage(key []byte, n int, frugal bool) (Staged, error) {
 	}
 	return st, nil
 }
+
+// StageReply begins n bytes, up to ReplyPiece, of a reply that is not sent yet. No key gets them: they
+// end with Pin or Discard. Unlike Charge, neither StageReply nor Write may be called with a Txn.
+func (e *Engine) StageReply(n int) (Staged, error) {
+	st, err := e.stage(nil, n, false)
+	if err != nil {
+		return Staged{}, err
+	}
+	st.reply = true
+	e.large.replies.Add(int64(e.large.extent(st.off).pages) * osPage)
+	return st, nil
+}
+
+// ReplyPiece is the longest part of a reply that can be staged, in bytes. Its memory can stay with the
+// process for the next one.
+const ReplyPiece = 1 << warmShift
 
 // promise promises what the body has at n bytes, and a step more. It fails if everything that is
 // promised and pinned could then not fit.
@@ -193,14 +207,31 @@ func (st *Staged) charge(n int) ([]byte, error) {
 		}
 		x.pages += uint32(cost / osPage)
 		l.staged.Add(cost)
+		if st.reply {
+			l.replies.Add(cost)
+		}
 	}
 	st.written = end
 	return l.bytes(st.off+uint64(from), end-from), nil
 }
 
+// Pin ends st. What was written stays as it is until the pin is released, and has no other owner.
+func (st *Staged) Pin() Pin {
+	l := st.e.large
+	p := l.pin(st.off, st.keyLen, st.written)
+	p.reply = st.reply
+	st.end()
+	l.disown(st.off)
+	_ = l.leave()
+	return p
+}
+
 // Discard gives up the value.
 func (st *Staged) Discard() {
 	l := st.e.large
+	if st.reply {
+		l.replies.Add(-int64(l.extent(st.off).pages) * osPage)
+	}
 	st.end()
 	l.disown(st.off)
 	_ = l.leave()
@@ -219,6 +250,9 @@ func (st *Staged) end() {
 func (t Txn) SetStaged(st *Staged, typ Type, expireAt int64) error {
 	if st.Left() > 0 {
 		panic("BUG: a staged value is not complete")
+	}
+	if st.bodyLen() <= t.s.cells.maxInline {
+		panic("BUG: a staged value is not large")
 	}
 	if err := checkStore(typ, st.keyLen, st.valueLen); err != nil {
 		return err

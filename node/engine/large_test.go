@@ -369,3 +369,48 @@ func TestWarmExtents(t *testing.T) {
 	}
 	e.checkSums(t)
 }
+
+// TestStagedReplies: a part of a reply counts as long as it is staged or pinned, whichever ends it, and
+// its memory serves the next one.
+func TestStagedReplies(t *testing.T) {
+	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1})
+	stage := func(n int) Staged {
+		t.Helper()
+		st, err := e.StageReply(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Write(pattern(n/2, 1)); err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	counts := func(replies, staged, pinned int64) {
+		t.Helper()
+		e.large.settle()
+		st := e.Stats()
+		if e.Replies() != replies || st.Staged != staged || st.Pinned != pinned || st.Leaving != pinned {
+			t.Errorf("%d bytes of replies, %d staged, %d pinned, %d leave, want %d, %d, %d, %d",
+				e.Replies(), st.Staged, st.Pinned, st.Leaving, replies, staged, pinned, pinned)
+		}
+	}
+	long, short := stage(ReplyPiece), stage(1)
+	counts(ReplyPiece+osPage, ReplyPiece+osPage, 0)
+	pin := long.Pin()
+	counts(ReplyPiece+osPage, osPage, ReplyPiece)
+	if !pin.OfReply() || !bytes.Equal(pin.Value(), pattern(ReplyPiece/2, 1)) {
+		t.Errorf("%d bytes are pinned, want %d", len(pin.Value()), ReplyPiece/2)
+	}
+	short.Discard()
+	pin.Release()
+	counts(0, 0, 0)
+	used := e.Used()
+	again, smaller := stage(ReplyPiece), stage(ReplyPiece-osPage)
+	if more := e.Used() - used; more > ReplyPiece+extentSize {
+		t.Errorf("%d bytes more are used: the memory of the first reply is not used again", more)
+	}
+	smaller.Discard()
+	again.Discard()
+	counts(0, 0, 0)
+	e.checkSums(t)
+}

@@ -27,7 +27,7 @@ type Stats struct {
 	Fixed   int64 // part of Used: what an empty engine has
 	Outside int64 // part of Used: what Charge took for the caller's own memory
 	Feeds   int64 // part of Used: logs of changes for receivers
-	Staged  int64 // part of Used: large values that are being written
+	Staged  int64 // part of Used: large values that are being written, and replies being gathered
 	Pinned  int64 // large values that are pinned; part of Values, or of Leaving
 	Leaving int64 // part of Used: large values that are gone, but pinned or not yet given back to the system
 	Slack   int64 // part of Used: free cells, unused ends of cells and pages, empty pages kept for reuse
@@ -61,6 +61,9 @@ func (s *shard) keys() (n int64) {
 // Refused counts the large values that found no memory, and the calls of Charge that found none
 // beside large values. Unlike Stats it takes no lock.
 func (e *Engine) Refused() int64 { return e.large.refused.Load() }
+
+// Replies is how many bytes the parts of replies have that are not sent yet, see StageReply.
+func (e *Engine) Replies() int64 { return e.large.replies.Load() }
 
 // PinsCrowd reports whether pinned values have a quarter of the memory that large values could
 // have.

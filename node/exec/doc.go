@@ -17,6 +17,8 @@
 //   - type: what commands may ask of any value without knowing what kind of value it is (Type).
 //   - upload: a request whose large value goes into the engine as it arrives.
 //   - pinned: said of a large value that cannot change or move while a reply is sent from it.
+//   - gathered: said of a reply that several runs of a command, or a goroutine, make before any of it
+//     is sent (Gathered).
 //   - hold: a transaction keeps its partition for longer than a lock (engine.Hold). Others that want it
 //     are refused or wait; a handler learns of that from Lock, and returns.
 //   - rewrite: a new large value that a goroutine makes, for APPEND, SETRANGE, SETBIT, BITFIELD,

@@ -22,6 +22,9 @@ const (
 // ErrBusy is the error for a command that the node gives up because it closes.
 const ErrBusy = "ERR this node's loops do not answer"
 
+// ErrReplyLost is the error for a command that was executed, when there is no memory for its reply.
+const ErrReplyLost = "ERR executed, but there was no memory for the reply"
+
 // ErrKeyTooLong is the error for a key longer than engine.MaxKeyLen.
 var ErrKeyTooLong = "ERR key exceeds maximum allowed size of " + strconv.Itoa(engine.MaxKeyLen) + " bytes"
 

@@ -48,19 +48,21 @@ type Keyspace interface {
 	// Cover returns the partitions that the reply must cover. If a proxy asks for a part of a reply
 	// (Request.Part), Cover also begins the reply.
 	Cover() ring.PartitionSet
-	// CoverLater does what Host.AnswerLater does, for a command over all keys. It calls f again if
-	// a new table has arrived meanwhile.
-	CoverLater(f func(ctx context.Context, covered *ring.PartitionSet) (reply []byte))
+	// CoverLater does what Host.AnswerLater does, for a command over all keys. f fills reply, or
+	// gives it an error as its Head. CoverLater calls f again if a new table has arrived meanwhile.
+	CoverLater(f func(ctx context.Context, covered *ring.PartitionSet, reply *Gathered))
 	// DropLater has a goroutine delete all keys that the reply must cover, and answers OK.
 	DropLater()
 }
 
-// Heap charges what lies in the Go heap to the node's memory limit. Any goroutine may call it.
+// Heap charges what commands keep to the node's memory limit. Any goroutine may call it.
 type Heap interface {
-	// Charge reports whether that many bytes were left, and takes them.
+	// Charge reports whether that many bytes of the Go heap were left, and takes them.
 	Charge(bytes int64) bool
 	// Refund gives back bytes that Charge took.
 	Refund(bytes int64)
+	// StageReply is Engine.StageReply, within what connections may use.
+	StageReply(bytes int) (engine.Staged, error)
 }
 
 // Work is the part of a command that takes too long for a loop.

@@ -144,11 +144,7 @@ func (k *KeyLocks) Stop(i int, sum int64) {
 		*rest, *r.Rest = *r.Rest, Rest{} // which ends with this run
 	}
 	rest.Done, rest.sum, rest.state, rest.holder = i, sum, k.State, k.holder
-	if !rest.gather(r, k.start, k.firstPin) && r.Cmd.Flags&command.ReadOnly != 0 {
-		rest.End() // what only reads can be given up
-		r.Fail(ErrOOM)
-		return
-	}
+	rest.reply.Take(r, k.start, k.firstPin)
 	kept := rest.input != nil
 	if r.Host.Later(rest); kept {
 		r.Keys, r.Partitions = nil, nil // they are the rest's
@@ -159,9 +155,9 @@ func (k *KeyLocks) Stop(i int, sum int64) {
 // visited.
 func (k *KeyLocks) Whole() {
 	k.Release()
-	if rest := k.r.Rest; rest != nil {
-		rest.gather(k.r, k.start, k.firstPin)
-		rest.putBack(k.r)
+	if rest := k.r.Rest; rest != nil && !rest.reply.Empty() {
+		rest.reply.Take(k.r, k.start, k.firstPin)
+		rest.reply.Answer(k.r)
 	}
 }
 
@@ -191,6 +187,7 @@ func (k *KeyLocks) Release() {
 
 // Rest is a command of several keys that has visited some of them.
 type Rest struct {
+	cmd        *command.Command
 	Done       int // so many keys
 	args       [][]byte
 	input      *netloop.Buffer // in which they lie; nil: they are copies
@@ -200,22 +197,16 @@ type Rest struct {
 	upload  *Upload
 	sum     int64
 	state   any
-	pieces  []piece // of the reply so far
+	reply   Gathered // so far
 	holder  *engine.Hold
 	heap    Heap
 	charged int64
 }
 
-// piece is what one run has replied. It stays as it is, because what grows leaves garbage.
-type piece struct {
-	text []byte
-	pins []Pinned
-}
-
 // take keeps the present command, and becomes the owner of its upload. Of a very long command it takes
 // over all memory: to copy a million keys would take as long as to visit very many of them.
 func (rest *Rest) take(r *Request) {
-	rest.heap, rest.upload = r.Heap, r.Upload
+	rest.cmd, rest.heap, rest.upload = r.Cmd, r.Heap, r.Upload
 	if rest.upload != nil {
 		r.giveUpload()
 	}
@@ -241,35 +232,10 @@ func (rest *Rest) Next() (from, to int) {
 const argSize, keySize = 24, 10
 
 // charge takes memory that is in use already: what has begun is executed to its end.
-func (rest *Rest) charge(n int64) (ok bool) {
-	if ok = rest.heap.Charge(n); ok {
+func (rest *Rest) charge(n int64) {
+	if rest.heap.Charge(n) {
 		rest.charged += n
 	}
-	return ok
-}
-
-// gather moves the reply that begins at Out[start] to the rest. It reports whether there is memory
-// for it.
-func (rest *Rest) gather(r *Request, start, firstPin int) (ok bool) {
-	p := piece{}
-	p.text, p.pins = r.Cut(start, firstPin)
-	rest.pieces = append(rest.pieces, p)
-	return rest.charge(int64(len(p.text)))
-}
-
-// putBack moves the reply from the rest to the output.
-func (rest *Rest) putBack(r *Request) {
-	size := 0
-	for i := range rest.pieces {
-		size += len(rest.pieces[i].text)
-	}
-	if !r.Room(size) {
-		return
-	}
-	for i := range rest.pieces {
-		r.PutBack(rest.pieces[i].text, rest.pieces[i].pins)
-	}
-	rest.pieces = nil
 }
 
 // Waits reports whether Run has to wait for the end of somebody else's hold.
@@ -286,8 +252,14 @@ func (rest *Rest) Run(ctx context.Context) {
 	}
 }
 
-// Reply executes the command from where it has stopped.
+// Reply executes the command from where it has stopped. One that only reads is given up if there is no
+// memory for its reply.
 func (rest *Rest) Reply(r *Request) {
+	if rest.reply.lost && rest.cmd.Flags&command.ReadOnly != 0 {
+		r.Cmd = rest.cmd
+		r.Fail(ErrOOM)
+		return
+	}
 	keys, partitions := r.Keys, r.Partitions // the next commands use their memory
 	r.Args, r.Upload, r.Rest, r.Keys, r.Partitions = rest.args, rest.upload, rest, rest.keys, rest.partitions
 	r.Host.Again()
@@ -299,11 +271,7 @@ func (rest *Rest) End() {
 	if state, ok := rest.state.(interface{ End() }); ok {
 		state.End()
 	}
-	for _, p := range rest.pieces {
-		for i := range p.pins {
-			p.pins[i].Release()
-		}
-	}
+	rest.reply.End()
 	if rest.upload != nil {
 		rest.upload.Drop()
 	}

@@ -104,17 +104,6 @@ func (r *Request) Cut(start, firstPin int) (text []byte, pins []Pinned) {
 	return text, pins
 }
 
-// PutBack appends to the output what Cut has removed, and becomes the owner of pins.
-func (r *Request) PutBack(text []byte, pins []Pinned) {
-	start := len(r.Out)
-	r.Out = append(r.Out, text...)
-	for _, p := range pins {
-		p.At += start
-		r.Pins = append(r.Pins, p)
-		r.pinnedBytes += len(p.Bytes)
-	}
-}
-
 // Produced returns how many bytes of replies the socket does not have yet.
 func (r *Request) Produced() int { return len(r.Out) - r.begun + r.pinnedBytes }
 

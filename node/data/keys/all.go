@@ -98,108 +98,77 @@ func keys(r *exec.Request) {
 		r.Fail(err.Error())
 		return
 	}
-	r.Keyspace.CoverLater(func(ctx context.Context, covered *ring.PartitionSet) []byte {
-		list := keyList{ctx: ctx, heap: heap}
-		defer list.refund()
-		return list.gather(e, covered, pattern, now)
+	r.Keyspace.CoverLater(func(ctx context.Context, covered *ring.PartitionSet, reply *exec.Gathered) {
+		list := keyList{ctx: ctx, heap: heap, reply: reply}
+		if problem := list.gather(e, covered, pattern, now); problem != "" {
+			reply.End()
+			reply.Head = resp.AppendError(nil, problem)
+			return
+		}
+		reply.Head = resp.AppendArray(nil, list.found)
 	})
 }
 
-// gather returns the reply to KEYS for the partitions. It runs in a goroutine, and locks a shard
-// for walkStep items at a time, or for fewer if the pattern is costly.
-func (l *keyList) gather(e *engine.Engine, covered *ring.PartitionSet, pattern *glob.Pattern, now int64) []byte {
+// keyList gathers keys as a reply.
+type keyList struct {
+	ctx   context.Context // when it ends, nobody waits for the keys
+	heap  exec.Heap
+	reply *exec.Gathered
+	batch []byte // keys that were found under the present lock
+	size  int    // bytes of all keys
+	found int
+}
+
+// mostBatch is about how many bytes of keys are found under one lock.
+const mostBatch = 32 << 10
+
+// gather lists the keys of the partitions. It runs in a goroutine, and locks a shard for walkStep
+// items at a time, or for fewer if the pattern is costly. It returns what went wrong, if anything did.
+func (l *keyList) gather(e *engine.Engine, covered *ring.PartitionSet, pattern *glob.Pattern, now int64) (problem string) {
 	collect := func(item engine.Item) (cost int, more bool) {
-		more = l.ctx.Err() == nil && (!pattern.Match(item.Key()) || l.add(item.Key()))
-		return pattern.Cost(item.Key()), more
+		key := item.Key()
+		cost = pattern.Cost(key)
+		if pattern.Match(key) {
+			l.batch = resp.AppendBulk(l.batch, key)
+			l.found++
+		}
+		return cost, l.ctx.Err() == nil && len(l.batch) < mostBatch
 	}
 	for p := range uint16(ring.Partitions) {
 		if !covered.Has(p) {
 			continue
 		}
-		l.walk(e, p, now, collect)
-		if l.problem != "" {
-			return resp.AppendError(nil, l.problem)
-		}
-		if l.ctx.Err() != nil {
-			return resp.AppendError(nil, exec.ErrBusy)
-		}
-	}
-	return l.reply()
-}
-
-// walk visits the items of a partition until visit returns false. It releases the lock each time the
-// costs that visit returns add up to walkStep. While somebody holds the partition it waits.
-func (l *keyList) walk(e *engine.Engine, p uint16, now int64, visit func(engine.Item) (cost int, more bool)) {
-	more := true
-	for cursor, done := uint64(0), false; more && !done; {
-		left := walkStep
-		step := func(item engine.Item) bool {
-			cost, goOn := visit(item)
-			left, more = left-cost, goOn && more
-			return more && left > 0
-		}
-		var held *engine.Hold
-		if cursor, done, held = e.WalkUnheld(p, cursor, walkStep, now, step); held != nil {
-			select {
-			case <-held.Ended():
-			case <-l.ctx.Done():
-				return
+		for cursor, done := uint64(0), false; !done; {
+			cursor, done = l.step(e, p, cursor, now, collect)
+			l.size += len(l.batch)
+			switch {
+			case l.ctx.Err() != nil:
+				return exec.ErrBusy
+			case l.size > maxKeysReply:
+				return errKeysTooLarge
+			case !l.reply.Append(l.heap, l.batch):
+				return exec.ErrOOM
 			}
+			l.batch = l.batch[:0]
 		}
 	}
+	return ""
 }
 
-// keyList gathers keys as a reply, and charges its memory to heap.
-type keyList struct {
-	ctx     context.Context // when it ends, nobody waits for the keys
-	heap    exec.Heap
-	text    []byte // room for the header, then the keys
-	found   int
-	problem string // the error if not all keys were gathered
-}
-
-// listHeader is room for the header of an array.
-const listHeader = 16
-
-// add appends a key. It is called with a shard locked.
-func (l *keyList) add(key []byte) bool {
-	n := len(key) + exec.LineRoom
-	switch {
-	case l.problem != "":
-		return false
-	case len(l.text)+n > maxKeysReply:
-		l.problem = errKeysTooLarge
-		return false
-	case len(l.text)+n > cap(l.text) && !l.grow(n):
-		l.problem = exec.ErrOOM
-		return false
+// step visits items of a partition under one lock, until visit returns false or the costs that it
+// returns add up to walkStep. If somebody holds the partition, step waits for the end of that.
+func (l *keyList) step(e *engine.Engine, p uint16, cursor uint64, now int64, visit func(engine.Item) (cost int, more bool)) (next uint64, done bool) {
+	left := walkStep
+	next, done, held := e.WalkUnheld(p, cursor, walkStep, now, func(item engine.Item) bool {
+		cost, more := visit(item)
+		left -= cost
+		return more && left > 0
+	})
+	if held != nil {
+		select {
+		case <-held.Ended():
+		case <-l.ctx.Done():
+		}
 	}
-	l.text = resp.AppendBulk(l.text, key)
-	l.found++
-	return true
-}
-
-func (l *keyList) grow(n int) bool {
-	size := max(2*cap(l.text), len(l.text)+n, listHeader+4<<10)
-	if !l.heap.Charge(int64(size)) {
-		return false
-	}
-	text := make([]byte, max(len(l.text), listHeader), size)
-	copy(text, l.text)
-	l.refund()
-	l.text = text
-	return true
-}
-
-func (l *keyList) refund() { l.heap.Refund(int64(cap(l.text))) }
-
-// reply returns the gathered keys with the array's header in front: a view of l.text.
-func (l *keyList) reply() []byte {
-	header := resp.AppendArray(make([]byte, 0, listHeader), l.found)
-	if l.found == 0 {
-		return header
-	}
-	start := listHeader - len(header)
-	copy(l.text[start:], header)
-	return l.text[start:]
+	return next, done
 }
