@@ -58,7 +58,7 @@ func (r *request) timed(run exec.Handler) {
 func (r *request) show() {
 	if feed := r.worker.feed; feed.On() && session.Monitored(r.conn.State, r.Args) {
 		feed.Show(func(dst []byte) []byte {
-			return session.AppendMonitorLine(dst, r.conn.State, r.Args, time.Now().UnixMicro())
+			return session.AppendMonitorLine(dst, r.conn.State, r.Args, 0, time.Now().UnixMicro())
 		})
 	}
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -59,9 +60,20 @@ func serveCounting(c net.Conn, size int, reply []byte) {
 // replies.
 func forwarding(t testing.TB, request, reply []byte, batch int) func() {
 	t.Helper()
-	addr := countingNode(t, len(request), reply)
+	return through(t, request, reply, batch, countingNode(t, len(request), reply))
+}
+
+// through is forwarding for nodes that share the partitions in turn.
+func through(t testing.TB, request, reply []byte, batch int, nodes ...string) func() {
+	t.Helper()
 	c := newCluster(t, 0)
-	table := &ring.Table{Epoch: 1, Issuer: "test", Nodes: []ring.Member{{ID: "n1", Boot: 1, Addr: addr}}}
+	table := &ring.Table{Epoch: 1, Issuer: "test"}
+	for i, addr := range nodes {
+		table.Nodes = append(table.Nodes, ring.Member{ID: fmt.Sprint("n", i), Boot: 1, Addr: addr})
+	}
+	for p := range table.Owner {
+		table.Owner[p] = uint16(p % len(nodes))
+	}
 	for p := range table.Follower {
 		table.Follower[p] = ring.NoNode
 	}
@@ -124,6 +136,28 @@ func BenchmarkForward(b *testing.B) {
 	for name, batch := range map[string]int{"Pipeline1": 1, "Pipeline64": 64} {
 		b.Run(name, func(b *testing.B) {
 			run := forwarding(b, bytesOf("GET", "key:000000000001"), []byte("$5\r\nvalue\r\n"), batch)
+			for b.Loop() {
+				run()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batch), "ns/cmd")
+		})
+	}
+}
+
+// BenchmarkSplit is about commands whose keys lie on two nodes.
+func BenchmarkSplit(b *testing.B) {
+	const batch = 16
+	for _, keys := range []int{2, 32} {
+		b.Run(fmt.Sprint("MSET", keys), func(b *testing.B) {
+			whole, part := []string{"MSET"}, []string{"mset"}
+			for i := range keys {
+				k := fmt.Sprintf("{%s}:%02d", key(i%2, 2), i)
+				if whole = append(whole, k, "value"); i%2 == 0 {
+					part = append(part, k, "value")
+				}
+			}
+			size, ok := len(bytesOf(part...)), []byte("+OK\r\n")
+			run := through(b, bytesOf(whole...), ok, batch, countingNode(b, size, ok), countingNode(b, size, ok))
 			for b.Loop() {
 				run()
 			}

@@ -46,10 +46,11 @@ type client struct {
 
 	phase    phase
 	input    inputState
-	watching bool // a WATCH is on its way
-	limited  bool // may send little, since it has not authenticated
-	muting   bool // the reply to the command at hand is dropped
-	mutes    bool // one flag for the fast path: closed, or replies may be to be dropped
+	chunked  *chunked // a command of which some keys are not sent yet; those behind it wait
+	watching bool     // a WATCH is on its way
+	limited  bool     // may send little, since it has not authenticated
+	muting   bool     // the reply to the command at hand is dropped
+	mutes    bool     // one flag for the fast path: closed, or replies may be to be dropped
 }
 
 // phase is how far a session has come to its end.
@@ -74,6 +75,9 @@ const (
 // Take implements order.Owner: it gives the memory of the input that holds raw to the caller, nil
 // if raw must be copied.
 func (s *client) Take(raw []byte) order.Body {
+	if c := s.chunked; c != nil {
+		return c.give()
+	}
 	if b := s.conn.TakeInput(raw); b != nil {
 		return b
 	}
@@ -300,7 +304,7 @@ func (s *client) waitFor(full *order.Pipe) {
 // atLimit reports whether the session must deliver replies before it takes another command.
 func (s *client) atLimit() bool {
 	n := int(s.tail - s.head)
-	return n >= maxInflight || n > 0 && s.foreseen(n) > maxReplyBytes
+	return n >= maxInflight || n > 0 && (s.chunked != nil || s.foreseen(n) > maxReplyBytes)
 }
 
 // foreseen estimates the bytes of the session's replies: n expected ones, the early and the
@@ -313,7 +317,7 @@ func (s *client) foreseen(n int) int {
 func (s *client) mayContinue() bool {
 	n := int(s.tail - s.head)
 	return n <= maxInflight/2 && (n == 0 || s.foreseen(n) <= maxReplyBytes/2) && s.waitsFor == nil &&
-		!s.state.Blocked && s.w.order.MayContinue(&s.Session)
+		s.chunked == nil && !s.state.Blocked && s.w.order.MayContinue(&s.Session)
 }
 
 // stall stops reading, because the next command in the input must wait. Whatever ends the wait
@@ -327,6 +331,10 @@ func (s *client) stall() {
 
 // resume continues with the unread input of a stalled session.
 func (s *client) resume() {
+	if s.chunked != nil {
+		s.chunked.goOn()
+		return
+	}
 	if s.input == stalled && !s.isClosed() {
 		s.input = behind
 		s.conn.Resume()
@@ -360,6 +368,9 @@ func (s *client) closeWhenDone() {
 func (s *client) OnClose(_ *netloop.Conn, err error) {
 	s.phase, s.mutes = closed, true
 	s.Close()
+	if s.chunked != nil {
+		s.chunked.end()
+	}
 	for len(s.fetches) > 0 {
 		s.fetches[0].end()
 	}

@@ -74,7 +74,8 @@ func (s *client) executeShown(args [][]byte, raw []byte) bool {
 	if !session.Monitored(s.state, args) {
 		return s.execute(args, raw)
 	}
-	line := session.AppendMonitorLine(nil, s.state, args, time.Now().UnixMicro()) // the arguments may be given away
+	more := s.parser.Count() - len(args)
+	line := session.AppendMonitorLine(nil, s.state, args, more, time.Now().UnixMicro()) // the arguments may be given away
 	if !s.execute(args, raw) {
 		return false
 	}

@@ -16,6 +16,7 @@
 //   - deferred: a command that a node answers later. It has left the FIFO of its pipe.
 //   - transaction: MULTI to EXEC. The proxy queues the commands and sends them as one request
 //     (transaction.go).
+//   - chunk: the keys of a long command that are split at once (chunks.go)
 //   - census: a command that asks all nodes (census.go, package wide).
 //
 // Package order decides where and when a request is sent, and what happens to it if its node
@@ -59,6 +60,9 @@
 //     parts of unfinished replies. A session gathers the large parts of one command at a time.
 //   - A pipe bounds the number of its requests, that of the deferred ones among them, and their bytes.
 //   - A parked command waits at most Config.Patience, counted from when its node could last be reached.
+//
+//   - Of a command of many keys a loop looks at 1,024 in an iteration. At most four chunks of it are on
+//     their way, and beyond maxReplyBytes its reply waits for its client.
 //
 // At a bound the proxy stops reading the session, or closes it where that cannot help. The bytes
 // that a session gathers are charged to Config.Buffers.

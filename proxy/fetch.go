@@ -56,8 +56,8 @@ func (p *pipe) beginFetch(r order.Request, ticket uint64, size int) {
 		f.end()
 		return
 	}
-	if whole, ok := r.Part.(*fan); ok && whole.parts == 1 {
-		f.part = nil // one node has the whole command: there is nothing to merge
+	if whole, ok := r.Part.(*fan); ok && whole.isWhole() {
+		f.part = nil
 	}
 	if f.part == nil && s.isMuted(r.Seq) {
 		f.end()
@@ -175,11 +175,7 @@ func (f *fetch) Done(_ int32, reply []byte) {
 		return
 	}
 	f.end()
-	s := f.s
-	s.head++
-	s.conn.SetOut(s.appendReady(s.conn.Out()))
-	s.fetchNext()
-	s.progress()
+	f.s.passed()
 }
 
 // pass appends a copy of a piece to the client's output, as an insert.

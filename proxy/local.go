@@ -131,7 +131,7 @@ func (s *client) limitInput() {
 	if s.limited {
 		limits = resp.UnauthenticatedLimits
 	}
-	limits.Words = command.Words
+	limits.Words = s.wordsOf
 	s.parser.SetLimits(limits)
 }
 

@@ -73,10 +73,21 @@ func (s *client) reply(seq uint64, reply []byte) {
 	s.progress()
 }
 
+// passed ends the turn of the oldest command, whose reply is in the output piece by piece.
+func (s *client) passed() {
+	s.head++
+	s.conn.SetOut(s.appendReady(s.conn.Out()))
+	s.fetchNext()
+	s.progress()
+}
+
 // progress resumes or closes the session, if a reply or the end of a parked request now allows it.
 func (s *client) progress() {
 	if s.input == stalled && s.mayContinue() {
 		s.resume()
+	}
+	if s.chunked != nil {
+		s.chunked.goOn()
 	}
 	if s.head == s.tail && (s.phase == closing || s.phase == ended && s.input == flowing) {
 		s.conn.CloseAfterFlush()

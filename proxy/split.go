@@ -10,8 +10,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// fan is a command that is split by key (MGET, DEL) or by pair (MSET): each node that owns some of
-// its keys gets one part.
+// fan is a command that is split by key (MGET, DEL) or by pair (MSET), or a chunk of one (chunks.go):
+// each node that owns some of its keys gets one part.
 //
 //	MGET a b c d  ─>  part 0 to n1: MGET a c      partOf = [0 1 0 1]
 //	                  part 1 to n2: MGET b d
@@ -30,15 +30,24 @@ type fan struct {
 	failed   []byte   // the first error among the replies
 	executed bool     // a part has succeeded
 	bytes    int      // of replies, charged to the session
-	copied   int      // bytes of long parts, charged to the session
+	of       *chunked // not nil: it is a chunk of this command
+	done     bool     // of a chunk: all parts are
+	text     []byte   // of a chunk: the elements of its reply
 }
+
+// maxKeys is how many keys are split at once, in about 0.1 ms. A command of more goes in chunks.
+const maxKeys = 1024
 
 // split sends a command whose keys may lie on several nodes. It reports false if the command must
 // wait.
 func (s *client) split(cmd *command.Command, args [][]byte, raw []byte) bool {
-	step := stepOf(cmd)
-	if (len(args)-1)%step != 0 {
+	step, count := stepOf(cmd), s.parser.Count()
+	if (count-1)%step != 0 {
 		s.answer(resp.AppendErrorBytes(s.w.scratch[:0], command.AppendWrongArity(nil, cmd)))
+		return true
+	}
+	if count > 1+maxKeys*step || len(raw) > order.HugeRequest {
+		s.splitInChunks(cmd, args, raw)
 		return true
 	}
 	if partition, same := samePartition(args, step); same {
@@ -47,31 +56,32 @@ func (s *client) split(cmd *command.Command, args [][]byte, raw []byte) bool {
 	if !s.enterLane(s.laneFor(len(raw), false)) {
 		return false
 	}
+	f := &fan{s: s, cmd: cmd, seq: s.tail, step: step}
 	if s.sameOwner(args, step) {
-		return s.forwardWhole(cmd, args, raw)
+		return f.forwardWhole(args, raw)
 	}
-	if full := s.fullOwner(args, step, len(raw)); full != nil {
+	parts, full := f.plan(args)
+	if full != nil {
 		s.waitFor(full)
 		return false
 	}
-	copied := 0
-	if len(raw) > order.HugeRequest { // its parts may be too long to be copied into pipes' buffers
-		if copied = len(raw); !s.Keep(copied) {
-			s.answer(errNotParked)
-			return true
-		}
-	}
-	f := &fan{s: s, cmd: cmd, seq: s.tail, step: step, partOf: make([]int32, (len(args)-1)/step), copied: copied}
-	for i := range f.partOf {
-		f.partOf[i] = -1
-	}
 	s.w.stats.Splits++
 	s.issueCounted(cmd)
-	for _, piece := range f.divide(args, func(i int) int { return i }, s.w.order.Owner) {
-		f.send(piece.Node, piece.ID, piece.Raw, longBody(piece.Raw))
-	}
+	f.sendParts(parts, args)
 	s.w.act()
 	return true
+}
+
+// wordsOf is the Limits.Words of a session: of a command that is split, no more arguments are kept
+// than are split at once, unless a transaction queues it.
+func (s *client) wordsOf(name, second []byte) int {
+	if cmd := command.Lookup(name); cmd != nil && !s.state.Multi {
+		switch cmd.Route {
+		case command.SplitKeys, command.SplitPairs:
+			return 1 + maxKeys*2
+		}
+	}
+	return command.Words(name, second)
 }
 
 func stepOf(cmd *command.Command) int {
@@ -105,23 +115,10 @@ func (s *client) sameOwner(args [][]byte, step int) bool {
 
 func (s *client) ownerOf(key []byte) *order.Node { return s.w.order.Owner(ring.PartitionOf(key)) }
 
-// fullOwner returns a pipe, to an owner of the keys, that has no room for the command; nil if all
-// have room.
-func (s *client) fullOwner(args [][]byte, step, size int) *order.Pipe {
-	for i := 1; i < len(args); i += step {
-		if owner := s.ownerOf(args[i]); owner != nil {
-			if p := owner.Pipe(s.Lane()); p.IsFull(size) {
-				return p
-			}
-		}
-	}
-	return nil
-}
-
 // forwardWhole sends a command unchanged, because one node owns all its keys. The command is a fan
 // of one part, since its keys may have different owners if it has to be sent again.
-func (s *client) forwardWhole(cmd *command.Command, args [][]byte, raw []byte) bool {
-	owner := s.ownerOf(args[1])
+func (f *fan) forwardWhole(args [][]byte, raw []byte) bool {
+	s, owner := f.s, f.s.ownerOf(args[1])
 	if p := owner.Pipe(s.Lane()); p.IsFull(len(raw)) {
 		s.waitFor(p)
 		return false
@@ -129,20 +126,56 @@ func (s *client) forwardWhole(cmd *command.Command, args [][]byte, raw []byte) b
 	if s.parser.Inline() {
 		raw = resp.AppendRequest(nil, args...)
 	}
-	f := &fan{s: s, cmd: cmd, seq: s.tail, step: stepOf(cmd),
-		partOf: make([]int32, (len(args)-1)/stepOf(cmd)), parts: 1, pending: 1}
-	f.replies = make([][]byte, 1)
-	s.issueCounted(cmd)
-	var body order.Body
-	if len(raw) > order.HugeRequest {
-		body = s.Take(raw)
-	}
-	f.send(owner, 0, raw, body)
+	f.whole((len(args) - 1) / f.step)
+	s.issueCounted(f.cmd)
+	f.send(owner, 0, raw, nil)
 	s.w.act()
 	return true
 }
 
-// send sends a part, or has it parked.
+// whole makes the fan one part of so many keys.
+func (f *fan) whole(keys int) {
+	f.partOf, f.replies, f.parts, f.pending = make([]int32, keys), make([][]byte, 1), 1, 1
+}
+
+// plan divides the keys among parts. It returns a pipe that has no room for its part, nil if all
+// have.
+func (f *fan) plan(args [][]byte) (parts []part, full *order.Pipe) {
+	s := f.s
+	f.partOf = make([]int32, (len(args)-1)/f.step)
+	parts = f.assign(args, func(i int) int { return i }, s.w.order.Owner)
+	for i := range parts {
+		if to := parts[i].Node; to != nil {
+			if p := to.Pipe(s.Lane()); p.IsFull(headerRoom + parts[i].size) {
+				return nil, p
+			}
+		}
+	}
+	return parts, nil
+}
+
+// sendParts sends what plan has planned.
+func (f *fan) sendParts(parts []part, args [][]byte) {
+	w, size := f.s.w, 0
+	for i := range parts {
+		size += headerRoom + parts[i].size
+	}
+	if cap(w.parts) < size {
+		w.parts = make([]byte, 0, size)
+	}
+	f.fill(parts, args, func(i int) int { return i }, w.parts[:0])
+	for i := range parts {
+		f.send(parts[i].Node, parts[i].ID, parts[i].Raw, nil)
+	}
+	if cap(w.parts) > keepParts {
+		w.parts = nil
+	}
+}
+
+// keepParts is the largest buffer for parts that a worker keeps.
+const keepParts = 512 << 10
+
+// send sends a part, or has it parked. It copies raw unless there is a body.
 func (f *fan) send(owner *order.Node, id int32, raw []byte, body order.Body) {
 	w := f.s.w
 	r := order.Request{Session: &f.s.Session, Part: f, Seq: f.seq, ID: id}
@@ -151,20 +184,11 @@ func (f *fan) send(owner *order.Node, id int32, raw []byte, body order.Body) {
 	}
 }
 
-// longBody returns the Body of a part that is too long to be copied, nil for a shorter one. The
-// garbage collector frees its memory.
-func longBody(raw []byte) order.Body {
-	if len(raw) > order.HugeRequest {
-		return order.Collected{}
-	}
-	return nil
-}
-
 // part is one owner's share of a split command while it is built.
 type part struct {
 	order.Piece
 	keys int
-	size int // what Raw takes at most
+	size int // what Raw takes at most beyond headerRoom
 }
 
 const (
@@ -172,11 +196,9 @@ const (
 	bulkRoom   = 16 // what an argument takes beside its bytes
 )
 
-// divide makes one part for each owner of keys in args. position maps the n-th key in args to its
-// place in the whole command. Values are copied only once, because they can take half a gigabyte.
-func (f *fan) divide(args [][]byte, position func(int) int, owner func(partition uint16) *order.Node) (pieces []order.Piece) {
-	var parts []part
-	first := f.parts
+// assign makes one part for each owner of keys in args. position maps the n-th key in args to its
+// place in the whole command.
+func (f *fan) assign(args [][]byte, position func(int) int, owner func(partition uint16) *order.Node) (parts []part) {
 	for i := 1; i < len(args); i += f.step {
 		var to *part
 		parts, to = f.partFor(parts, owner(ring.PartitionOf(args[i])))
@@ -186,21 +208,24 @@ func (f *fan) divide(args [][]byte, position func(int) int, owner func(partition
 			to.size += bulkRoom + len(arg)
 		}
 	}
+	return parts
+}
+
+// fill writes the requests of the parts to dst, which must have room for all of them.
+func (f *fan) fill(parts []part, args [][]byte, position func(int) int, dst []byte) {
 	for i := range parts {
 		p := &parts[i]
-		p.Raw = resp.AppendArray(make([]byte, 0, headerRoom+p.size), 1+p.keys*f.step)
+		p.Raw, dst = dst[:0:headerRoom+p.size], dst[headerRoom+p.size:headerRoom+p.size]
+		p.Raw = resp.AppendArray(p.Raw, 1+p.keys*f.step)
 		p.Raw = resp.AppendBulkString(p.Raw, f.cmd.Name)
 	}
+	first := parts[0].ID
 	for i := 1; i < len(args); i += f.step {
 		to := &parts[f.partOf[position((i-1)/f.step)]-first]
 		for _, arg := range args[i : i+f.step] {
 			to.Raw = resp.AppendBulk(to.Raw, arg)
 		}
 	}
-	for i := range parts {
-		pieces = append(pieces, parts[i].Piece)
-	}
-	return pieces
 }
 
 // partFor returns the part for an owner, which it makes at that owner's first key. There are at
@@ -246,12 +271,20 @@ func (f *fan) Divide(id int32, raw []byte, owner func(partition uint16) *order.N
 		}
 	}
 	f.pending-- // the part that is replaced
-	return f.divide(argsOf(raw), func(i int) int { return places[i] }, owner)
+	position := func(i int) int { return places[i] }
+	args := argsOf(raw)
+	parts := f.assign(args, position, owner)
+	f.fill(parts, args, position, make([]byte, 0, len(raw)+len(parts)*headerRoom+len(args)*bulkRoom))
+	pieces := make([]order.Piece, len(parts))
+	for i := range parts {
+		pieces[i] = parts[i].Piece
+	}
+	return pieces
 }
 
 // Done receives the reply to one part, which is valid during the call.
 func (f *fan) Done(id int32, reply []byte) {
-	if f.parts == 1 {
+	if f.isWhole() {
 		f.s.reply(f.seq, reply) // the whole command went to one node
 		return
 	}
@@ -271,6 +304,9 @@ func (f *fan) Done(id int32, reply []byte) {
 	}
 	f.finish()
 }
+
+// isWhole reports whether one node has the whole command: there is nothing to merge.
+func (f *fan) isWhole() bool { return f.parts == 1 && f.of == nil }
 
 func (f *fan) merge(id int32, reply []byte) bool {
 	switch f.cmd.Merge {
@@ -292,14 +328,15 @@ func (f *fan) finish() {
 	if f.pending > 0 || f.s.isClosed() {
 		return
 	}
-	if f.copied > 0 {
-		f.s.Keep(-f.copied)
+	if f.of != nil {
+		f.of.chunkDone(f)
+		return
 	}
 	f.s.gather(-f.bytes)
 	out := f.s.w.scratch[:0]
 	switch {
 	case f.failed != nil:
-		out = f.appendFailure(out)
+		out = appendFailure(out, f.cmd, f.failed, f.executed)
 	case f.cmd.Merge == command.MergeSum:
 		out = resp.AppendInt(out, f.sum)
 	case f.cmd.Merge == command.MergeArray:
@@ -313,22 +350,27 @@ func (f *fan) finish() {
 
 // appendFailure appends the error of the first part that failed. It may say that the command was not
 // executed; so if another part has changed something, the client is told that first.
-func (f *fan) appendFailure(out []byte) []byte {
-	if !f.executed || f.cmd.Flags&command.Write == 0 {
-		return append(out, f.failed...)
+func appendFailure(out []byte, cmd *command.Command, failed []byte, executed bool) []byte {
+	if !executed || cmd.Flags&command.Write == 0 {
+		return append(out, failed...)
 	}
-	text := bytes.TrimSuffix(bytes.TrimPrefix(f.failed, []byte("-")), []byte("\r\n"))
+	text := bytes.TrimSuffix(bytes.TrimPrefix(failed, []byte("-")), []byte("\r\n"))
 	return resp.AppendErrorBytes(out, append([]byte("ERR executed for some keys only: "), text...))
 }
 
-// appendArray appends the parts' elements in the order of the keys. Within a part they already have
-// that order.
+// appendArray appends the array of the parts' elements, in the order of the keys.
 func (f *fan) appendArray(out []byte) []byte {
-	size := headerRoom
-	for _, r := range f.replies {
-		size += len(r)
+	out = slices.Grow(out, headerRoom+f.bytes) // once: it may be long
+	out, ok := f.appendElements(resp.AppendArray(out, len(f.partOf)))
+	if !ok {
+		return append(out[:0], errMerge...)
 	}
-	out = resp.AppendArray(slices.Grow(out, size), len(f.partOf)) // once: it may be long
+	return out
+}
+
+// appendElements appends the parts' elements in the order of the keys. Within a part they already have
+// that order. It reports false if a part has more elements or fewer than keys.
+func (f *fan) appendElements(out []byte) (_ []byte, ok bool) {
 	for i, r := range f.replies {
 		if len(r) > 0 {
 			_, header, _ := resp.DecodeArray(r)
@@ -339,15 +381,15 @@ func (f *fan) appendArray(out []byte) []byte {
 	for _, part := range f.partOf {
 		rest := f.replies[part]
 		if scan.Scan(rest) != resp.Done {
-			return append(out[:0], errMerge...)
+			return out, false
 		}
 		out = append(out, rest[:scan.Len()]...)
 		f.replies[part] = rest[scan.Len():]
 	}
 	for _, rest := range f.replies {
 		if len(rest) > 0 {
-			return append(out[:0], errMerge...) // more elements than keys
+			return out, false
 		}
 	}
-	return out
+	return out, true
 }

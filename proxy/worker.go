@@ -37,6 +37,9 @@ type worker struct {
 
 	scratch  []byte // for replies that are put together; valid until the next use
 	keys     []int
+	parts    []byte   // for the requests of parts; valid until the next use
+	words    [][]byte // for the arguments of a chunk; valid until the next use
+	turns    turns
 	pieces   []*piece // free ones
 	warnings warnings
 	stats    Stats

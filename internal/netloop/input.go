@@ -17,6 +17,9 @@ const (
 	// minRead is the least room for a read into a conn's own buffer.
 	minRead    = 16 << 10
 	defaultMax = 1<<30 + 64<<10 // see SetMaxInput
+	// reachAhead is how long a large buffer may grow without being copied, whatever the handler wants: of
+	// a request with many short arguments it wants the next one only.
+	reachAhead = 128 << 20
 )
 
 // Wake makes the loop call OnData again with the kept input, in this iteration or the next: for a
@@ -118,7 +121,7 @@ func (c *Conn) room() []byte {
 	}
 	size := grownSize(need, reach)
 	if reach > 1<<maxKeptClass {
-		reach = max(reach, c.want) // addresses only: extending into them copies nothing
+		reach = max(reach, c.want, reachAhead) // addresses only: extending into them copies nothing
 	}
 	if cap(c.in) >= size && c.inOff >= len(live) {
 		// The two do not overlap, and at least as many bytes were consumed since the last move.

@@ -210,3 +210,28 @@ func TestResumeOffersRest(t *testing.T) {
 		}
 	}
 }
+
+// A long input stays where it is while it grows, although the handler wants little at a time.
+func TestLongInputIsNotCopied(t *testing.T) {
+	const size = 20 << 20
+	g := newGroup(t, Config{Loops: 1})
+	places, last := map[uintptr]bool{}, 0
+	done := make(chan bool)
+	nc := dialTo(t, serve(t, g, funcs{data: func(c *Conn, in []byte) int {
+		c.Want(len(in) + 10)
+		if len(in) > 2<<20 {
+			places[addressOf(in)] = true
+		}
+		if last = len(in); last == size {
+			close(done)
+		}
+		return 0
+	}}))
+	write(t, nc, randomLine(size))
+	receive(t, done)
+	each(t, g, func(*Loop) {
+		if len(places) != 1 {
+			t.Errorf("the input was at %d places", len(places))
+		}
+	})
+}

@@ -1,5 +1,7 @@
 package resp
 
+import "bytes"
+
 // Decoders read one whole reply, as Scanner delimits it, without attributes before it. They read no
 // further than they need. The results are views of reply, valid as long as it is unchanged.
 
@@ -62,4 +64,16 @@ func decodeHeader(reply []byte) (n, headerLen int, ok bool) {
 	}
 	// A length of ten digits or more, which the Scanner does not accept.
 	return 0, 0, false
+}
+
+// DecodeArgument returns the argument of a request whose header begins at buf[at], and where the next
+// one begins. A Parser must have found that the request is whole.
+func DecodeArgument(buf []byte, at int) (arg []byte, next int) {
+	n, start := lengthAt(buf, at)
+	if start == 0 { // a number that is not plain
+		start = at + bytes.IndexByte(buf[at:], '\n') + 1
+		long, _ := ParseInt(buf[at+1 : start-2])
+		n = int(long)
+	}
+	return buf[start : start+n : start+n], start + n + 2
 }

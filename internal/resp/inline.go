@@ -13,6 +13,7 @@ func (p *Parser) parseInline(buf []byte) Outcome {
 	if !p.splitWords(line) {
 		return p.fail(errQuotes)
 	}
+	p.count = len(p.args)
 	return p.finish(end+1, true)
 }
 

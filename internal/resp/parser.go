@@ -66,6 +66,7 @@ type Parser struct {
 	most   int    // arguments of this request that are kept; askFirst: Limits.Words will say
 	need   int    // no call with fewer bytes makes progress
 	length int    // bytes of the last finished request
+	count  int    // arguments of the last request, with those that were not kept
 	err    string // Redis's text, once malformed
 }
 
@@ -107,6 +108,10 @@ func (p *Parser) GiveArgs() (args [][]byte) {
 	args, p.args = p.args, nil
 	return args
 }
+
+// Count returns the number of arguments of the last request that Parse found, with those that
+// Limits.Words did not want.
+func (p *Parser) Count() int { return p.count }
 
 // Len returns the number of bytes of the last request that Parse found.
 func (p *Parser) Len() int { return p.length }
@@ -223,6 +228,7 @@ func (p *Parser) parseArray(buf []byte) Outcome {
 		return p.fail(errCount)
 	}
 	p.left = int(max(count, 0)) // Redis takes *-1 for an empty array, and any other negative number too
+	p.count = p.left
 	p.pos, p.seen = len(text)+2, len(text)+2
 	p.stage, p.most = atBulk, math.MaxInt
 	if p.limits.Words != nil && p.left > keptArgs {

@@ -29,7 +29,7 @@ func (p *Parser) parseSmall(buf []byte) bool {
 		clear(p.args[len(args):])
 	}
 	p.args = args
-	p.length, p.inline = length, false
+	p.length, p.count, p.inline = length, len(args), false
 	return true
 }
 

@@ -354,6 +354,9 @@ func TestWords(t *testing.T) {
 		if len(p.Args()) != kept || string(p.Args()[0]) != name || string(in[p.Len():]) != "*1\r\n$4\r\nPING\r\n" {
 			t.Errorf("%s of %d words has %d, want %d, with %q behind it", name, n, len(p.Args()), kept, in[p.Len():])
 		}
+		if p.Count() != n {
+			t.Errorf("%s of %d words counts %d", name, n, p.Count())
+		}
 	}
 	f("SCAN", sent, 10)
 	f("MGET", sent, sent)

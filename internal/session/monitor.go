@@ -34,8 +34,8 @@ const (
 )
 
 // AppendMonitorLine appends the line for a request made at the given time in Unix microseconds. It
-// hides passwords.
-func AppendMonitorLine(dst []byte, st *State, args [][]byte, micros int64) []byte {
+// hides passwords. more is how many arguments the request has beyond args.
+func AppendMonitorLine(dst []byte, st *State, args [][]byte, more int, micros int64) []byte {
 	start := len(dst)
 	dst = append(dst, '+')
 	dst = strconv.AppendInt(dst, micros/1e6, 10)
@@ -50,9 +50,7 @@ func AppendMonitorLine(dst []byte, st *State, args [][]byte, micros int64) []byt
 		dst = append(dst, ' ')
 		switch {
 		case len(dst)-start > maxMonitoredLine:
-			dst = append(dst, "... ("...)
-			dst = strconv.AppendInt(dst, int64(len(args)-i), 10)
-			return append(dst, " more arguments)\r\n"...)
+			return appendMore(dst, len(args)-i+more)
 		case isPassword(args, i):
 			dst = append(dst, `"(redacted)"`...)
 		default:
@@ -64,7 +62,17 @@ func AppendMonitorLine(dst []byte, st *State, args [][]byte, micros int64) []byt
 			}
 		}
 	}
+	if more > 0 {
+		return appendMore(append(dst, ' '), more)
+	}
 	return append(dst, '\r', '\n')
+}
+
+// appendMore ends a line in the place of its last arguments.
+func appendMore(dst []byte, arguments int) []byte {
+	dst = append(dst, "... ("...)
+	dst = strconv.AppendInt(dst, int64(arguments), 10)
+	return append(dst, " more arguments)\r\n"...)
 }
 
 // isPassword reports whether an argument is a user's name or password.

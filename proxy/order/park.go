@@ -182,11 +182,7 @@ func (m *Machine) resendApart(h *parked, part Scattered, owners []*Node, now tim
 	for _, piece := range part.Divide(h.ID, h.raw, m.Owner) {
 		r := h.Request
 		r.ID = piece.ID
-		var body Body
-		if len(piece.Raw) > HugeRequest {
-			body = Collected{}
-		}
-		if p := m.SubmitTo(piece.Node, r, piece.Raw, body, now); p != nil {
+		if p := m.SubmitTo(piece.Node, r, piece.Raw, nil, now); p != nil {
 			m.act(Action{Kind: Write, Pipe: p})
 		}
 	}

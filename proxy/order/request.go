@@ -48,8 +48,8 @@ type Scattered interface {
 	// Partitions lists those of a request's keys, in the order of the keys.
 	Partitions(raw []byte) []uint16
 	// Divide replaces the request with that ID, whose bytes are raw, by one for each owner of some
-	// of its keys. Only its Node, ID and Raw are read of each piece. Raw must not be a view of the
-	// argument.
+	// of its keys. Raw of each piece is copied; it must not be a view of the argument. A request of
+	// several keys has at most HugeRequest bytes.
 	Divide(id int32, raw []byte, owner func(partition uint16) *Node) []Piece
 }
 
@@ -71,12 +71,6 @@ func release(b Body) {
 		b.Release()
 	}
 }
-
-// Collected is a Body whose memory is the garbage collector's.
-type Collected struct{}
-
-// Release does nothing.
-func (Collected) Release() {}
 
 // words parses a request again, which is rare: remembering what it was would cost every command. The
 // result is a view of raw, empty if raw is not a whole request.

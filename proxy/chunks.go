@@ -1,0 +1,382 @@
+package proxy
+
+import (
+	"bytes"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/proxy/order"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// A split command of more than maxKeys keys, or of more than order.HugeRequest bytes, goes in chunks.
+// Its loop sends one chunk in an iteration, for all such commands together, and serves others in
+// between. Each chunk is a fan, whose parts are ordinary requests: so the order of a client's commands,
+// latches and parked requests are what they are for a client that sends the chunks one by one.
+//
+//	input, taken over  MSET a 1 b 2 c 3 d 4 ...
+//	chunks             [MSET a 1 b 2] [MSET c 3 d 4] ...   at most maxFlying on their way
+//	reply              the sum, OK, or the array: what is over maxReplyBytes passes on as it comes
+//
+// A command whose keys all lie in one partition is not cut, because it is atomic: it goes to its owner
+// as it is.
+const (
+	maxFlying  = 4         // chunks of a command that have no reply yet
+	chunkBytes = 256 << 10 // of the arguments of a chunk, unless a key and its value take more
+	firstKeys  = 16        // of the first chunks of a command whose reply grows with its keys
+	replyBytes = 256 << 10 // of the reply to a later chunk, as far as foreseen
+	// hugePair is from how many bytes on a key and its value travel alone, where they lie.
+	hugePair = order.HugeRequest - headerRoom
+)
+
+// chunked is a command that is sent in chunks.
+type chunked struct {
+	s    *client
+	cmd  *command.Command
+	seq  uint64
+	step int // arguments a key
+
+	raw    []byte  // the request
+	memory *shared // of raw; nil: it was given away or is not needed any more
+	next   int     // where in raw the keys begin that are not sent
+	left   int     // their number
+	count  int     // of all keys
+
+	partition uint16 // of the keys that were looked at
+	looked    int    // how many all lie in it
+	lookedTo  int    // where in raw they end
+	apart     bool   // there are others
+
+	queued bool   // it waits for its turn
+	flying []*fan // the chunks on their way, in order
+	huge   bool   // one of them is a key and its value, in raw
+	atOnce int    // keys of the next chunk
+
+	sum      int64  // of MergeSum
+	failed   []byte // the first error
+	executed bool   // a part has succeeded
+
+	texts  [][]byte // of MergeArray: what follows in the reply, in order
+	held   int      // their bytes
+	begun  bool     // the reply is in the output, up to them
+	unsent int      // bytes of it that the client has not got
+}
+
+// shared is the memory of a request, of which several parts may be on their way.
+type shared struct {
+	s    *client
+	uses int
+	body order.Body // nil: a copy, for which so many bytes are charged to the session
+	copy int
+}
+
+// Release ends one use.
+func (m *shared) Release() {
+	if m.uses--; m.uses > 0 {
+		return
+	}
+	if m.body != nil {
+		m.body.Release()
+	} else {
+		m.s.Keep(-m.copy)
+	}
+}
+
+// splitInChunks begins a command that goes in chunks. args may lack those behind the first maxKeys.
+func (s *client) splitInChunks(cmd *command.Command, args [][]byte, raw []byte) {
+	step := stepOf(cmd)
+	c := &chunked{s: s, cmd: cmd, seq: s.tail, step: step, memory: &shared{s: s, uses: 1}, atOnce: maxKeys}
+	c.count = (s.parser.Count() - 1) / step
+	c.left = c.count
+	if cmd.Merge == command.MergeArray {
+		c.atOnce = firstKeys
+	}
+	if s.parser.Inline() {
+		raw = resp.AppendRequest(nil, args...) // of a line, which is short
+	}
+	if body := s.conn.TakeInput(raw); body != nil {
+		c.memory.body = body
+	} else if c.memory.copy = len(raw); s.Keep(len(raw)) {
+		raw = bytes.Clone(raw)
+	} else {
+		s.answer(errNotParked)
+		return
+	}
+	c.raw = raw
+	_, c.next = resp.DecodeArgument(raw, bytes.IndexByte(raw, '\n')+1) // the command's name
+	c.lookedTo = c.next
+	s.w.stats.Splits++
+	s.issueCounted(cmd)
+	s.chunked = c
+	c.goOn()
+}
+
+// goOn has the command take its turn, unless it must wait. Whatever may end the wait calls goOn again.
+func (c *chunked) goOn() {
+	if c.queued || c.s.chunked != c || c.s.waitsFor != nil || len(c.flying) == maxFlying || c.huge {
+		return
+	}
+	if c.cmd.Merge == command.MergeArray && (c.s.head != c.seq || c.unsent > maxReplyBytes) {
+		return
+	}
+	c.queued = true
+	c.s.w.turns.take(c.s.w.loop, c)
+}
+
+// turn is one step of the command.
+func (c *chunked) turn() {
+	switch c.queued = false; {
+	case c.s.chunked != c: // the client has gone
+	case !c.apart && c.looked < c.count:
+		c.look()
+		c.goOn()
+	case !c.apart:
+		c.sendWhole()
+	default:
+		c.sendChunk()
+	}
+}
+
+// look finds out whether the next keys lie in the partition of those before.
+func (c *chunked) look() {
+	for range min(maxKeys, c.count-c.looked) {
+		key, next := resp.DecodeArgument(c.raw, c.lookedTo)
+		p := ring.PartitionOf(key)
+		if c.looked > 0 && p != c.partition {
+			c.apart = true
+			return
+		}
+		if c.step == 2 {
+			_, next = resp.DecodeArgument(c.raw, next)
+		}
+		c.partition, c.lookedTo = p, next
+		c.looked++
+	}
+}
+
+// sendWhole sends the command as it is.
+func (c *chunked) sendWhole() {
+	s := c.s
+	if !s.enterLane(s.laneFor(len(c.raw), false)) {
+		return
+	}
+	r := order.Request{Session: &s.Session, Seq: c.seq, Origin: order.Origin{Partition: c.partition}}
+	if !s.submit(r, c.raw) {
+		return
+	}
+	c.end()
+	s.w.act()
+	s.progress()
+}
+
+// give hands the memory of the whole command over.
+func (c *chunked) give() order.Body {
+	m := c.memory
+	c.memory = nil
+	return m
+}
+
+// sendChunk sends the next chunk, if it can be sent now.
+func (c *chunked) sendChunk() {
+	s := c.s
+	args, next, huge := c.cut()
+	defer clear(args)
+	lane := s.laneFor(min(len(c.raw), order.HugeRequest), false)
+	if huge {
+		lane = s.laneFor(len(c.raw), false)
+	}
+	if huge && len(c.flying) > 0 || !s.enterLane(lane) {
+		return
+	}
+	f := &fan{s: s, cmd: c.cmd, seq: c.seq, step: c.step, of: c}
+	if full := c.send(f, args, next, huge); full != nil {
+		s.waitFor(full)
+		return
+	}
+	if c.left == 0 {
+		c.end()
+	}
+	s.w.act()
+	c.goOn()
+	s.progress()
+}
+
+// cut returns the arguments of the next chunk, valid until the next use of worker.words, and where
+// they end. huge means that they are a single key, with a value that is too long to be copied.
+func (c *chunked) cut() (args [][]byte, next int, huge bool) {
+	args = append(c.s.w.words[:0], nil) // in the place of the command's name
+	next = c.next
+	for range min(c.atOnce, c.left) {
+		key, end := resp.DecodeArgument(c.raw, next)
+		var value []byte
+		if c.step == 2 {
+			value, end = resp.DecodeArgument(c.raw, end)
+		}
+		if len(args) > 1 && end-c.next > chunkBytes {
+			break
+		}
+		if args = append(args, key); c.step == 2 {
+			args = append(args, value)
+		}
+		next = end
+	}
+	c.s.w.words = args
+	return args, next, next-c.next > hugePair
+}
+
+// send sends a chunk. It returns a pipe that has no room for it; then it has sent nothing.
+func (c *chunked) send(f *fan, args [][]byte, next int, huge bool) (full *order.Pipe) {
+	var parts []part
+	var raw []byte
+	owner := c.s.ownerOf(args[1])
+	if huge {
+		raw = c.inPlace(next)
+		if owner != nil && owner.Pipe(c.s.Lane()).IsFull(len(raw)) {
+			return owner.Pipe(c.s.Lane())
+		}
+		f.whole(1)
+		c.huge = true
+		c.memory.uses++
+	} else if parts, full = f.plan(args); full != nil {
+		return full
+	}
+	c.left -= len(f.partOf)
+	c.next = next
+	c.flying = append(c.flying, f)
+	if huge {
+		f.send(owner, 0, raw, c.memory)
+	} else {
+		f.sendParts(parts, args)
+	}
+	return nil
+}
+
+// inPlace makes a request of the next key and its value, up to end, where they lie. The header takes
+// the place of what lies before them, which is sent and answered, or is the command's own header.
+func (c *chunked) inPlace(end int) []byte {
+	header := resp.AppendBulkString(resp.AppendArray(nil, 1+c.step), c.cmd.Name)
+	at := c.next - len(header)
+	copy(c.raw[at:], header)
+	return c.raw[at:end:end]
+}
+
+// end is the end of sending.
+func (c *chunked) end() {
+	c.s.chunked = nil
+	c.left = 0
+	if c.memory != nil {
+		c.give().Release()
+	}
+}
+
+// chunkDone is the event that all parts of a chunk have their replies.
+func (c *chunked) chunkDone(f *fan) {
+	s := c.s
+	c.sum += f.sum
+	c.executed = c.executed || f.executed
+	f.done = true
+	if c.cmd.Merge == command.MergeArray && !c.gather(f) {
+		return
+	}
+	if f.failed != nil && c.failed == nil {
+		if c.failed = f.failed; s.chunked == c {
+			c.end()
+		}
+	}
+	for len(c.flying) > 0 && c.flying[0].done {
+		if text := c.flying[0].text; text != nil {
+			c.texts, c.held = append(c.texts, text), c.held+len(text)
+		}
+		c.flying[0] = nil
+		c.flying = c.flying[1:]
+	}
+	c.huge = c.huge && len(c.flying) > 0
+	if c.begun || c.held > maxReplyBytes {
+		c.pass()
+	}
+	if c.left == 0 && len(c.flying) == 0 {
+		c.finish()
+		return
+	}
+	c.goOn()
+	s.progress()
+}
+
+// gather puts the replies to the parts of a chunk together. It reports false if the session is closed.
+func (c *chunked) gather(f *fan) bool {
+	if !c.s.gather(f.bytes) {
+		return false
+	}
+	text, ok := f.appendElements(make([]byte, 0, f.bytes))
+	if !ok && f.failed == nil {
+		f.failed = errMerge
+	}
+	if f.failed != nil {
+		text = nil
+	}
+	c.s.gather(len(text) - 2*f.bytes)
+	f.text, f.replies, f.bytes = text, nil, 0
+	c.atOnce = min(max(replyBytes*len(f.partOf)/max(len(text), 1), 1), maxKeys)
+	return true
+}
+
+// pass moves what is there of the reply to the output.
+func (c *chunked) pass() {
+	s := c.s
+	if c.failed != nil {
+		return
+	}
+	muted := s.mutes && s.isMuted(c.seq)
+	if !c.begun && !muted {
+		s.conn.SetOut(resp.AppendArray(s.conn.Out(), c.count))
+	}
+	c.begun = true
+	for _, text := range c.texts {
+		if c.unsent += len(text); muted {
+			(&chunkText{c, len(text)}).Release()
+			continue
+		}
+		out := s.conn.Out()
+		s.conn.SetOut(out)
+		s.conn.Insert(len(out), text, &chunkText{c, len(text)})
+	}
+	c.texts, c.held = nil, 0
+}
+
+// chunkText is a part of a reply in the client's output.
+type chunkText struct {
+	c    *chunked
+	size int
+}
+
+// Release is called once the text has been sent or dropped.
+func (t *chunkText) Release() {
+	t.c.unsent -= t.size
+	t.c.s.gather(-t.size)
+	t.c.goOn()
+}
+
+// finish answers the command.
+func (c *chunked) finish() {
+	s, out := c.s, c.s.w.scratch[:0]
+	switch {
+	case c.failed != nil && c.begun:
+		s.w.stats.LostReplies++
+		s.conn.Close(errCutOff)
+		return
+	case c.failed != nil:
+		s.gather(-c.held)
+		out = appendFailure(out, c.cmd, c.failed, c.executed)
+	case c.cmd.Merge == command.MergeSum:
+		out = resp.AppendInt(out, c.sum)
+	case c.cmd.Merge == command.MergeArray:
+		c.pass()
+		s.replied(c.seq)
+		s.passed()
+		return
+	default:
+		out = resp.AppendSimple(out, "OK")
+	}
+	s.w.keepScratch(out)
+	s.reply(c.seq, out)
+}
