@@ -34,6 +34,7 @@ func (n *Node) doubt(reason string, event func(*ownership.Fence) (raise bool)) {
 	if !event(&n.fence) || n.ctx.Err() != nil {
 		return
 	}
+	n.fences.Add(1)
 	n.fenced.Store(true)
 	n.goJob(func() { n.unfence(reason) })
 }

@@ -2,11 +2,14 @@ package node
 
 import (
 	"container/list"
+	"slices"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // A transaction that takes long holds its partition (engine.Hold). Here is what becomes of the
@@ -110,14 +113,19 @@ func (cn *conn) goOnAfterHold(ended bool) {
 	cn.resume(func(r *request) { r.endUpload(nil) })
 }
 
-// awaitHolds waits until no partition is held that this node does not serve. The transactions that
-// hold them end within holdPatience. False if the node closes meanwhile.
-func (n *Node) awaitHolds() bool {
+// heldBeyond returns the holds on partitions that this node does not serve. The transactions that hold
+// them end within holdPatience, and no other one can begin behind the barrier.
+func (n *Node) heldBeyond() []*engine.Hold {
 	view := n.view.Load()
-	for _, h := range n.engine.Holds() {
-		if view.Standing[h.Partition()] == ownership.Serving {
-			continue
-		}
+	return slices.DeleteFunc(n.engine.Holds(), func(h *engine.Hold) bool {
+		return view.Standing[h.Partition()] == ownership.Serving
+	})
+}
+
+// awaitHolds waits until no partition is held that this node does not serve. False if the node closes
+// meanwhile.
+func (n *Node) awaitHolds() bool {
+	for _, h := range n.heldBeyond() {
 		select {
 		case <-h.Ended():
 		case <-n.ctx.Done():
@@ -125,4 +133,30 @@ func (n *Node) awaitHolds() bool {
 		}
 	}
 	return true
+}
+
+// heldBeyondLocked returns the partitions that are held although this node does not serve them. The
+// machine is told when each of these holds has ended.
+func (n *Node) heldBeyondLocked() (set ring.PartitionSet) {
+	for _, h := range n.heldBeyond() {
+		set.Add(h.Partition())
+		if n.lostHolds[h] {
+			continue
+		}
+		n.lostHolds[h] = true
+		n.goJob(func() {
+			select {
+			case <-h.Ended():
+			case <-n.ctx.Done():
+				return
+			}
+			n.step(func(m *ownership.Machine, now time.Duration) {
+				delete(n.lostHolds, h)
+				if n.engine.Holder(h.Partition()) == nil {
+					m.Released(now, h.Partition())
+				}
+			})
+		})
+	}
+	return set
 }

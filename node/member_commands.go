@@ -67,7 +67,7 @@ func sendTable(r *request) {
 }
 
 // takeTable: DUNLIN TAKE table. When the node answers, it executes nothing under an older table any
-// more, and the new owners have all of what it has lost.
+// more, and the new owners have all of what it has lost, but for what the answer names as held.
 func takeTable(r *request) {
 	t, err := ring.DecodeTable(r.Args[2])
 	if err != nil {
@@ -76,9 +76,9 @@ func takeTable(r *request) {
 	}
 	n := r.node
 	r.answerLater(func() []byte {
-		switch answer, epoch := n.obeyTaken(t); answer {
+		switch reply := n.obeyTaken(t); reply.Answer {
 		case ownership.Obeyed:
-			return member.AppendTaken(nil, epoch, n.name())
+			return member.AppendTaken(nil, &member.Taken{Epoch: reply.Epoch, Name: n.name(), Held: reply.Held})
 		case ownership.NotOfOurOwn:
 			return resp.AppendError(nil, errForeignTable)
 		default:

@@ -10,6 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/boottime"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/node/replica"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -30,8 +31,9 @@ type obedience struct {
 
 	asks      context.Context // ends with the take-over under way; nil before the first one
 	endAsks   context.CancelFunc
-	handOvers map[uint64]*handOver // under way
-	claimed   *claimed             // between Claim and Refeed
+	handOvers map[uint64]*handOver  // under way
+	lostHolds map[*engine.Hold]bool // whose end the machine is told
+	claimed   *claimed              // between Claim and Refeed
 	waiting   map[uint64]chan ownership.Reply
 	waits     uint64 // the newest key of waiting
 	encoded   []byte // encodedOf as it travels
@@ -48,7 +50,7 @@ type claimed struct {
 func (n *Node) startObedience() {
 	n.obedience = obedience{
 		machine: ownership.New(ownership.Config{ID: n.cfg.ID, Boot: n.cfg.Boot, StallLimit: n.cfg.StallLimit}),
-		begun:   boottime.Now(), handOvers: make(map[uint64]*handOver), waiting: make(map[uint64]chan ownership.Reply),
+		begun:   boottime.Now(), handOvers: make(map[uint64]*handOver), lostHolds: make(map[*engine.Hold]bool), waiting: make(map[uint64]chan ownership.Reply),
 	}
 	n.timer = time.AfterFunc(time.Hour, n.tick)
 	n.timer.Stop()
@@ -103,10 +105,10 @@ func (n *Node) doLocked(a ownership.Action) bool {
 	case ownership.Obey:
 		n.obeyLocked(a.View)
 	case ownership.Barrier:
-		if !n.barrier() {
+		if !n.barrier() || a.Holds && !n.awaitHolds() {
 			return false
 		}
-		n.machine.BarrierPassed(n.monotonic())
+		n.machine.BarrierPassed(n.monotonic(), n.heldBeyondLocked())
 	case ownership.HandOver:
 		n.handOverLocked(a)
 	case ownership.Reset:
@@ -152,14 +154,13 @@ func (n *Node) obeyLocked(v *ownership.View) {
 		"serving", v.Count(ownership.Serving), "gained", v.Count(ownership.Gained))
 }
 
-// barrier returns when every loop has finished what it executed under an older view, and when no
-// transaction holds a partition any more that this node does not serve. If a loop takes longer than
-// Each waits, barrier waits again. It returns false if the node closes meanwhile.
+// barrier returns when every loop has finished what it executed under an older view. If a loop takes
+// longer than Each waits, barrier waits again. It returns false if the node closes meanwhile.
 func (n *Node) barrier() bool {
 	for n.ctx.Err() == nil {
 		err := n.cfg.Group.Each(func(*netloop.Loop) {})
 		if err == nil {
-			return n.awaitHolds()
+			return true
 		}
 		n.log.Warn("cannot pass a table's barrier yet", "error", err)
 		n.pause(retryPeriod)
@@ -215,7 +216,7 @@ func (n *Node) askLocked(a ownership.Ask) {
 	n.goJob(func() {
 		ctx, cancel := context.WithTimeout(ctx, a.Within)
 		defer cancel()
-		epoch, name, err := n.handTable(ctx, a.Member, encoded)
+		taken, err := n.handTable(ctx, a.Member, encoded)
 		if err != nil && a.Attempt == 10 { // after a second, once: it may just be starting
 			n.log.Warn("still taking over", "epoch", a.Table.Epoch, "error", err)
 		}
@@ -224,7 +225,7 @@ func (n *Node) askLocked(a ownership.Ask) {
 				m.Failed(now, a.ID, errors.Is(err, syscall.ECONNREFUSED))
 				return
 			}
-			m.Acknowledged(now, a.ID, name, epoch)
+			m.Acknowledged(now, a.ID, taken.Name, taken.Epoch, taken.Held)
 		})
 	})
 }
@@ -235,7 +236,7 @@ func (n *Node) tellLocked(a ownership.Tell) {
 	n.goJob(func() {
 		ctx, cancel := context.WithTimeout(n.ctx, ownership.TakeTimeout)
 		defer cancel()
-		if _, _, err := n.handTable(ctx, a.Member, encoded); err != nil {
+		if _, err := n.handTable(ctx, a.Member, encoded); err != nil {
 			n.log.Debug("the next owner hears of a table by gossip only", "node", a.Member.Name(), "error", err)
 		}
 	})
@@ -250,36 +251,34 @@ func (n *Node) encodeLocked(t *ring.Table) []byte {
 	return n.encoded
 }
 
-// handTable hands a table to a node (DUNLIN TAKE). It returns the epoch that the node then obeys,
-// and the node's name.
-func (n *Node) handTable(ctx context.Context, m ring.Member, encoded []byte) (epoch uint64, name string, err error) {
+// handTable hands a table to a node (DUNLIN TAKE), and returns how the node acknowledges it.
+func (n *Node) handTable(ctx context.Context, m ring.Member, encoded []byte) (taken member.Taken, err error) {
 	p, err := member.DialPeer(ctx, n.cfg.Dialer, m.Addr, n.cfg.Secret.First(), n.cfg.Boot)
 	if err != nil {
-		return 0, "", err
+		return taken, err
 	}
 	defer p.Close()
-	if epoch, name, err = p.Take(encoded); err != nil {
-		return 0, "", fmt.Errorf("cannot hand table to node %s: %w", m.Name(), err)
+	if taken, err = p.Take(encoded); err != nil {
+		return taken, fmt.Errorf("cannot hand table to node %s: %w", m.Name(), err)
 	}
-	return epoch, name, nil
+	return taken, nil
 }
 
-// obeyTaken obeys a table that another node hands over. It returns the answer, and the epoch that
-// this node obeys. The answer is also StillBusy if the node closes. obeyTaken must not be called on
-// a loop.
-func (n *Node) obeyTaken(t *ring.Table) (ownership.Answer, uint64) {
+// obeyTaken obeys a table that another node hands over, and returns the answer. That is also
+// StillBusy if the node closes. obeyTaken must not be called on a loop.
+func (n *Node) obeyTaken(t *ring.Table) ownership.Reply {
 	if source := n.source(); source != nil {
 		source.Adopt(t)
 		n.SetTable(source.Table())
 	} else if t.Newer(n.view.Load().Table) {
 		n.SetTable(t)
 	}
-	reply := n.await(func(m *ownership.Machine, now time.Duration, id uint64) { m.Take(now, id, t.Version()) })
+	reply := n.await(func(m *ownership.Machine, now time.Duration, id uint64) { m.Take(now, id, t) })
 	select {
 	case r := <-reply:
-		return r.Answer, r.Epoch
+		return r
 	case <-n.ctx.Done():
-		return ownership.StillBusy, 0
+		return ownership.Reply{Answer: ownership.StillBusy}
 	}
 }
 

@@ -150,15 +150,15 @@ func TestForeignTableIsNotAcknowledged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if epoch, _, err := p.Take(other.Encode()); err == nil {
-		t.Errorf("acknowledged epoch %d of a foreign table", epoch)
+	if taken, err := p.Take(other.Encode()); err == nil {
+		t.Errorf("acknowledged epoch %d of a foreign table", taken.Epoch)
 	}
 	if _, err := p.Call(member.VerbTake, "nonsense"); err == nil {
 		t.Error("acknowledged nonsense")
 	}
 	mine := n.view.Load().Table
-	if epoch, _, err := p.Take(mine.Encode()); err != nil || epoch != mine.Epoch {
-		t.Errorf("its own table: epoch %d, %v", epoch, err)
+	if taken, err := p.Take(mine.Encode()); err != nil || taken.Epoch != mine.Epoch {
+		t.Errorf("its own table: epoch %d, %v", taken.Epoch, err)
 	}
 }
 

@@ -133,6 +133,7 @@ type Node struct {
 	// because loops take it.
 	fenceMu sync.Mutex
 	fenced  atomic.Bool
+	fences  atomic.Uint64 // how often it was fenced
 	// holdPatience is holdPatience, but in tests.
 	holdPatience time.Duration
 	fence        ownership.Fence

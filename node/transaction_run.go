@@ -43,6 +43,7 @@ type transaction struct {
 	// From the second slice on:
 	job      *job         // what answers it
 	hold     *engine.Hold // nil without keys
+	fences   uint64       // Node.fences when the hold began
 	now      int64        // time stands still
 	replies  exec.Gathered
 	charged  int64         // for the commands
@@ -175,7 +176,7 @@ func (x *transaction) checkOn(r *request) (changed bool) {
 // lock that it has.
 func (r *request) holdOn() {
 	if x := r.transaction; x != nil && r.InTransaction && x.hold == nil {
-		x.hold, x.now = r.Transaction.Hold(), r.Now
+		x.hold, x.now, x.fences = r.Transaction.Hold(), r.Now, r.node.fences.Load()
 	}
 }
 
@@ -185,7 +186,7 @@ func (r *request) HoldOn(t engine.Txn) {
 	if r.holdOn(); r.transaction == nil {
 		r.transaction = &transaction{
 			Transaction: new(session.Transaction), single: true, keyed: true, partition: r.Partition,
-			wrote: r.Cmd.Flags&command.Write != 0, hold: t.Hold(), now: r.Now,
+			wrote: r.Cmd.Flags&command.Write != 0, hold: t.Hold(), now: r.Now, fences: r.node.fences.Load(),
 		}
 	}
 }
@@ -348,8 +349,9 @@ func (x *transaction) slice(r *request, f func(r *request)) (done bool) {
 	}
 	defer func() { r.transaction, r.Hold = nil, nil }()
 	start, pins := len(r.Out), len(r.Pins)
-	lost := x.keyed && (r.fenced || r.view.Standing[x.partition] != ownership.Serving)
-	if x.overdue(lost, r.worker.loop.Now(), r.node.holdPatience) || (cn.closed || x.job.canceled) && !x.wrote {
+	lost := x.keyed && r.view.Standing[x.partition] != ownership.Serving
+	hindered := lost || x.keyed && r.fenced
+	if x.overdue(hindered, r.worker.loop.Now(), r.node.holdPatience) || lost && x.doubted(r) || (cn.closed || x.job.canceled) && !x.wrote {
 		x.giveUp(r, f != nil)
 		done = true
 	} else if x.checked < len(x.Watched) {
@@ -393,6 +395,12 @@ func (x *transaction) overdue(hindered bool, now, limit time.Duration) bool {
 		x.hindered = now
 	}
 	return hindered && now-x.hindered > limit
+}
+
+// doubted reports whether the node was fenced since the hold began. If it has lost the partition, then
+// others may not have waited for the end of the hold.
+func (x *transaction) doubted(r *request) bool {
+	return x.hold != nil && x.fences != r.node.fences.Load()
 }
 
 // giveUp answers the commands that are left with errors. begun says that one of them has begun.

@@ -16,11 +16,12 @@ import (
 //	4  answers to streams may say that the receiver's loops are strained
 //	5  a pipe's level may be told behind its greeting, nodes answer slow transactions later, and a
 //	   proxy may say that nobody waits for a command any more
+//	6  a node that obeys a table may say which partitions it still holds
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
 // more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
 // that level: a process that does not speak it is no member, and cannot become one.
-const Level = 5
+const Level = 6
 
 // EffectsLevel is the lowest level whose members understand changes of values with parts, and
 // units of effects.
@@ -37,6 +38,10 @@ const StrainLevel = 4
 // opened before (DUNLIN LEVEL), may cancel commands (DUNLIN CANCEL), and expect that nodes answer slow
 // transactions later.
 const OfferLevel = 5
+
+// HoldLevel is the lowest level of a table that a node obeys although it still holds partitions that
+// the table takes from it: it names them when it acknowledges the table (DUNLIN TAKE).
+const HoldLevel = 6
 
 // maxLevel is the highest level that gossip can carry.
 const maxLevel = 255

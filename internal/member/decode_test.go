@@ -46,6 +46,25 @@ func TestRequestsComeBack(t *testing.T) {
 	}
 }
 
+func TestTakenComesBack(t *testing.T) {
+	var held ring.PartitionSet
+	held.Add(4095)
+	for _, want := range []Taken{{Epoch: 4, Name: "n1@7"}, {4, "n1@7", held}} {
+		whole := AppendTaken(nil, &want)
+		if got, err := parseTaken(whole); err != nil || got != want {
+			t.Errorf("%+v becomes %+v, %v", want, got, err)
+		}
+	}
+	for _, reply := range []string{
+		"+OK\r\n", "+OK x n1@7\r\n", ":1\r\n", "*2\r\n", "*2\r\n+OK 4 n1@7\r\n", "*2\r\n+OK 4 n1@7\r\n$1\r\nx\r\n",
+		"*1\r\n+OK 4 n1@7\r\n", "*3\r\n+OK 4 n1@7\r\n:1\r\n:2\r\n", "*2\r\n+OK 4 n1@7", "",
+	} {
+		if got, err := parseTaken([]byte(reply)); err == nil {
+			t.Errorf("%q is taken for %+v", reply, got)
+		}
+	}
+}
+
 func TestMalformedRequests(t *testing.T) {
 	split := func(words ...string) (args [][]byte) {
 		for _, w := range words {

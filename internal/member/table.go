@@ -80,22 +80,57 @@ func parseReport(addr string, reply []byte) (*ring.Report, error) {
 	return ring.DecodeReport(addr, ring.Version{Epoch: uint64(epoch), Issuer: string(issuer)}, synced)
 }
 
-// AppendTaken appends the acknowledgement of TAKE: the epoch that the node obeys now, and its name.
-func AppendTaken(dst []byte, epoch uint64, name string) []byte {
-	return resp.AppendSimple(dst, "OK "+strconv.FormatUint(epoch, 10)+" "+name)
+// Taken is the acknowledgement of TAKE.
+type Taken struct {
+	Epoch uint64 // that the node obeys now
+	Name  string // of the node
+	// Held has the partitions that the table takes from the node, but that it still holds. It is
+	// empty if the table's level is below ring.HoldLevel.
+	Held ring.PartitionSet
 }
 
-// Take hands an encoded table over and returns the epoch that the node obeys then, and its name.
-func (p *Peer) Take(table []byte) (epoch uint64, name string, err error) {
+// AppendTaken appends the acknowledgement of TAKE: "+OK epoch name", and if something is held
+// "*2 +OK epoch name $partitions".
+func AppendTaken(dst []byte, t *Taken) []byte {
+	if !t.Held.Empty() {
+		dst = resp.AppendArray(dst, 2)
+	}
+	dst = resp.AppendSimple(dst, "OK "+strconv.FormatUint(t.Epoch, 10)+" "+t.Name)
+	if !t.Held.Empty() {
+		dst = resp.AppendBulk(dst, t.Held[:])
+	}
+	return dst
+}
+
+// parseTaken reads what AppendTaken wrote.
+func parseTaken(reply []byte) (t Taken, err error) {
+	text, ok := reply, true
+	if n, header, isArray := resp.DecodeArray(reply); isArray {
+		var scan resp.Scanner
+		if ok = n == 2 && scan.Scan(reply[header:]) == resp.Done; ok {
+			var held *ring.PartitionSet
+			text = reply[header : header+scan.Len()]
+			set, _ := resp.DecodeBulk(reply[header+scan.Len():])
+			if held, ok = ring.DecodePartitionSet(set); ok {
+				t.Held = *held
+			}
+		}
+	}
+	text, _ = resp.DecodeBulk(text)
+	fields := strings.Fields(string(text))
+	if !ok || len(fields) != 3 || fields[0] != "OK" {
+		return Taken{}, fmt.Errorf("reply is %.80q, want OK, an epoch and a name, and what is held", reply)
+	}
+	t.Name = fields[2]
+	t.Epoch, err = strconv.ParseUint(fields[1], 10, 64)
+	return t, err
+}
+
+// Take hands an encoded table over, and returns how the node acknowledges it.
+func (p *Peer) Take(table []byte) (Taken, error) {
 	reply, err := p.Call(VerbTake, string(table))
 	if err != nil {
-		return 0, "", err
+		return Taken{}, err
 	}
-	text, _ := resp.DecodeBulk(reply)
-	fields := strings.Fields(string(text))
-	if len(fields) != 3 || fields[0] != "OK" {
-		return 0, "", fmt.Errorf("reply is %q, want OK, an epoch and a name", reply)
-	}
-	epoch, err = strconv.ParseUint(fields[1], 10, 64)
-	return epoch, fields[2], err
+	return parseTaken(reply)
 }

@@ -17,12 +17,15 @@ type (
 	// Obey makes the loops execute under the view, from their next input on.
 	Obey struct{ View *View }
 
-	// Barrier asks for BarrierPassed once no loop executes under an older view any more.
-	Barrier struct{}
+	// Barrier asks for BarrierPassed once no loop executes under an older view any more. With Holds it
+	// also waits until nobody holds a partition that the view does not serve. Otherwise the node
+	// reports the end of each such hold (Released).
+	Barrier struct{ Holds bool }
 
 	// HandOver ends the feeds of the partitions that Old serves and Next gives to others. New
-	// owners that were fed get the rest. It asks for HandedTo. Away says that the cluster went on
-	// without this node, so this node drops its own copies once they are sent.
+	// owners that were fed get the rest; a partition that Next gives back to this node becomes a copy
+	// of its own. What is in Next.Held stays as it is. It asks for HandedTo. Away says that the
+	// cluster went on without this node, so this node drops its own copies once they are sent.
 	HandOver struct {
 		Old, Next *View
 		Away      bool
@@ -74,7 +77,8 @@ type (
 	}
 
 	// Claim turns the copies of the partitions that View has gained into the node's own data, if
-	// they are whole, and drops the rest. It asks for Claimed. Ended reports whether the node named
+	// they are whole, and drops the rest. View is the present one, but without what was gained and
+	// is still held. It asks for Claimed. Ended reports whether the node named
 	// source has ended its ownership in an orderly way: a copy from such a source is whole only if
 	// it was handed over. After a failover, a copy in sync is whole. Ended is valid until Claimed.
 	Claim struct {
@@ -89,7 +93,8 @@ type (
 	Reply struct {
 		ID     uint64
 		Answer Answer
-		Epoch  uint64 // that the node obeys; 0 unless Obeyed
+		Epoch  uint64            // that the node obeys; 0 unless Obeyed
+		Held   ring.PartitionSet // if Obeyed: lost, but still held, and so not handed over
 	}
 )
 
@@ -97,7 +102,7 @@ type (
 type Answer uint8
 
 const (
-	Obeyed      Answer = iota // the node executes nothing under an older table, and the heirs have everything
+	Obeyed      Answer = iota // the node executes nothing under an older table, except in Held, and the heirs have everything else
 	StillBusy                 // the heirs do not have everything yet
 	NotOfOurOwn               // the table is of another lineage: this node does not obey it
 )

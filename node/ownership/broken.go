@@ -19,5 +19,7 @@ type Broken struct {
 	IgnoreGenerations  bool // go on reading the older generations of a pipe
 	CountOldWords      bool // serve on with others that were heard once
 	ForgetLapse        bool // serve again, without confirming the table, when others are heard again
+	HandHeld           bool // acknowledge a table as if nothing were held
+	AskOnce            bool // do not ask again about partitions that were held
 	IgnoreEras         bool // believe a pipe about partitions gained since its last RETRY
 }

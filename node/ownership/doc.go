@@ -13,6 +13,7 @@
 //	departed  a node that a table dropped, and that may not know that yet
 //	hand-over what a node does to let go of what it lost: send the rest to the heirs
 //	heir      the new owner of a partition, which was fed it before
+//	held      of a partition: a transaction keeps it, even if a table has taken it from the node (hold.go)
 //	gate      decides which commands of one pipe must wait, because of what the pipe sent before
 //	generation one connection of a pipe; a newer one is acknowledged behind the older ones' end
 //	fence     up while a node that stood still does not know whether its table is current
@@ -44,7 +45,8 @@
 //   - A node serves a partition only if its table says so and every other node that may serve it
 //     obeys that table or a newer one, or is fenced.
 //   - A node acknowledges a table only when it executes nothing under an older one, and the heirs
-//     have everything that it lost, or are dead. It never acknowledges a table of another lineage.
+//     have everything that it lost, or are dead. It names what it still holds: nobody serves that
+//     before it is acknowledged too. It never acknowledges a table of another lineage.
 //   - Commands of one pipe on one partition are executed in order, even if some of them are refused
 //     and sent again (Gate).
 //   - Before a node acknowledges a generation of a pipe, it has stopped executing what came over an

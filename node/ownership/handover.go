@@ -19,8 +19,11 @@ type waiter struct {
 	id        uint64
 	release   bool         // Release; otherwise TAKE
 	version   ring.Version // of the table that a TAKE brought
+	names     bool         // its answer may name what is held
 	until     time.Duration
 	handOvers []uint64 // that have not ended
+
+	held ring.PartitionSet // of a TAKE: what was held when it came; of a Release: what is held still
 }
 
 // beginHandOver begins to wait until the heirs have everything. It also sends them the table,
@@ -69,20 +72,32 @@ func (m *Machine) finish(h *handOver) {
 	}
 	m.handOvers = slices.DeleteFunc(m.handOvers, func(o *handOver) bool { return o == h })
 	m.do(Finish{h.id})
-	for _, w := range slices.Clone(m.waiters) {
+	for _, w := range m.waiters {
 		w.handOvers = slices.DeleteFunc(w.handOvers, func(id uint64) bool { return id == h.id })
-		if len(w.handOvers) == 0 {
+	}
+	m.answerWaiters()
+}
+
+// answerWaiters answers those that wait for nothing any more.
+func (m *Machine) answerWaiters() {
+	for _, w := range slices.Clone(m.waiters) {
+		if !w.waits() {
 			m.endWait(w)
 			m.answer(w)
 		}
 	}
 }
 
-// Take is the event that another node sent DUNLIN TAKE with the table of version v, which the
+// waits reports whether the waiter has something to wait for.
+func (w *waiter) waits() bool { return len(w.handOvers) > 0 || w.release && !w.held.Empty() }
+
+// Take is the event that another node sent DUNLIN TAKE with the table t, which the
 // caller has passed to Install. The Reply with this id says whether this node obeys the table: it
-// executes nothing under an older one, and the heirs have everything that it lost.
-func (m *Machine) Take(now time.Duration, id uint64, v ring.Version) {
-	m.await(&waiter{id: id, version: v, until: now + handOverPatience}, m.cfg.Broken.AckBeforeFlush)
+// executes nothing under an older one, and the heirs have everything that it lost, but for what the
+// Reply names as held.
+func (m *Machine) Take(now time.Duration, id uint64, t *ring.Table) {
+	w := &waiter{id: id, version: t.Version(), names: t.Level >= ring.HoldLevel, until: now + handOverPatience}
+	m.await(w, m.cfg.Broken.AckBeforeFlush)
 }
 
 // Release is the event that the node wants to leave, and has installed a table that takes
@@ -95,14 +110,14 @@ func (m *Machine) Release(id uint64) {
 // await answers w when the present hand-overs have ended, or at once if early.
 func (m *Machine) await(w *waiter, early bool) {
 	m.mustBe(idle)
-	if len(m.handOvers) == 0 || early {
-		m.answer(w)
-		return
-	}
 	for _, h := range m.handOvers {
 		w.handOvers = append(w.handOvers, h.id)
 	}
-	m.waiters = append(m.waiters, w)
+	if w.held = m.view.Held; w.waits() && !early {
+		m.waiters = append(m.waiters, w)
+		return
+	}
+	m.answer(w)
 }
 
 func (m *Machine) endWait(w *waiter) {
@@ -113,16 +128,20 @@ func (m *Machine) endWait(w *waiter) {
 func (m *Machine) answer(w *waiter) {
 	have := m.view.Table
 	if w.release {
-		m.do(Reply{w.id, Obeyed, have.Version().Epoch})
+		m.do(Reply{ID: w.id, Answer: Obeyed, Epoch: have.Version().Epoch})
 		return
 	}
 	// A node never obeys a table of another lineage, whatever its epoch, so it must not acknowledge
 	// one.
 	if have == nil || have.Version() != w.version && !have.Descends(w.version) && !m.cfg.Broken.AdoptForeign {
-		m.do(Reply{w.id, NotOfOurOwn, 0})
+		m.do(Reply{ID: w.id, Answer: NotOfOurOwn})
 		return
 	}
-	m.do(Reply{w.id, Obeyed, have.Epoch})
+	if !w.names && !w.held.Empty() {
+		m.do(Reply{ID: w.id, Answer: StillBusy})
+		return
+	}
+	m.do(Reply{w.id, Obeyed, have.Epoch, w.held})
 }
 
 // expireWaiters answers StillBusy to those that have waited too long. They ask again.
@@ -130,7 +149,7 @@ func (m *Machine) expireWaiters(now time.Duration) {
 	for _, w := range slices.Clone(m.waiters) {
 		if now >= w.until {
 			m.endWait(w)
-			m.do(Reply{w.id, StillBusy, 0})
+			m.do(Reply{ID: w.id, Answer: StillBusy})
 		}
 	}
 }

@@ -22,6 +22,8 @@ type Config struct {
 const (
 	// RetryPeriod is the time between a failed Ask and the next one.
 	RetryPeriod = 100 * time.Millisecond
+	// HeldPeriod is the time until a node that holds something is asked again.
+	HeldPeriod = 50 * time.Millisecond
 	// TakeTimeout is how long a node may take to acknowledge a table: its loops have a second to
 	// pass the barrier, and its heirs another one to receive what they inherit.
 	TakeTimeout = 2 * time.Second
@@ -48,9 +50,12 @@ type Machine struct {
 	departed []*departed
 	takeOver *takeOver // nil: none is under way
 
-	handOvers []*handOver // under way
-	waiters   []*waiter   // for hand-overs to end
-	ids       uint64      // the newest of an Ask and a hand-over
+	unclaimed ring.PartitionSet // while claiming: what is held, and so claimed later
+
+	held      map[uint16]held // by partition: what the view's Held tells nobody else
+	handOvers []*handOver     // under way
+	waiters   []*waiter       // for hand-overs to end
+	ids       uint64          // the newest of an Ask and a hand-over
 
 	actions, taken []Action
 }
@@ -61,7 +66,8 @@ type step uint8
 const (
 	idle       step = iota
 	installing      // Barrier: behind it, nothing is executed under the old view
-	handing         // HandOver
+	handing         // HandOver of what a table has taken
+	releasing       // HandOver of what was held
 	claiming        // Claim
 	takingOver      // Barrier: behind it, no stream goes into what was claimed
 )
@@ -70,7 +76,7 @@ const (
 func New(cfg Config) *Machine {
 	return &Machine{
 		cfg: cfg, name: ring.Member{ID: cfg.ID, Boot: cfg.Boot}.Name(), view: None,
-		adopted: make(map[string]uint64),
+		adopted: make(map[string]uint64), held: make(map[uint16]held),
 	}
 }
 
@@ -117,39 +123,48 @@ func (m *Machine) Install(now time.Duration, t *ring.Table) {
 func (m *Machine) barrier(now time.Duration, during step) {
 	m.pending = during
 	if m.cfg.Broken.SkipBarrier {
-		m.BarrierPassed(now)
+		m.BarrierPassed(now, ring.PartitionSet{})
 		return
 	}
-	m.do(Barrier{})
+	m.do(Barrier{Holds: during == installing && (m.foreign() || m.view.Table.Level < ring.HoldLevel)})
 }
 
-// BarrierPassed is the answer to Barrier.
-func (m *Machine) BarrierPassed(now time.Duration) {
+// BarrierPassed is the answer to Barrier. held has the partitions that the view does not serve and
+// that somebody holds; Released follows for each of them.
+func (m *Machine) BarrierPassed(now time.Duration, held ring.PartitionSet) {
 	if m.pending == takingOver {
 		m.pending = idle
 		m.serveClaimed()
 		return
 	}
 	m.mustBe(installing)
+	m.keepHeld(held)
 	if m.foreign() { // there is nobody to hand anything to
 		m.pending = idle
 		m.installed(now)
 		return
 	}
 	m.pending = handing
-	m.do(HandOver{m.old, m.view, m.wasAway()})
+	m.do(HandOver{m.old.without(&m.view.Held), m.view, m.wasAway()})
 }
 
 // HandedTo is the answer to HandOver. heirs are the names of the new owners that get the rest of
 // what they were fed. If there are any, a hand-over has begun: the node calls Flushed for each heir
 // that has everything, and Finish ends it. id names the hand-over; it is 0 without heirs.
 func (m *Machine) HandedTo(now time.Duration, heirs []string) (id uint64) {
-	m.mustBe(handing)
+	during := m.pending
+	if during != releasing {
+		m.mustBe(handing)
+	}
 	m.pending = idle
 	if len(heirs) > 0 {
 		id = m.beginHandOver(now, heirs)
 	}
-	m.installed(now)
+	if during == releasing {
+		m.released(now, id)
+	} else {
+		m.installed(now)
+	}
 	return id
 }
 
@@ -179,10 +194,10 @@ func (m *Machine) foreign() bool {
 // wasAway reports whether the cluster went on without this node before the table being installed.
 func (m *Machine) wasAway() bool { return m.view.WasAway(m.old) && !m.cfg.Broken.IgnoreAbsence }
 
-// beginsAnew returns the partitions that both views own, with different data.
+// beginsAnew returns the partitions that both views own, with different data, and that are not held.
 func beginsAnew(old, next *View) (list []uint16) {
 	for p := range uint16(ring.Partitions) {
-		if old.Owns(p) && next.Owns(p) && !old.Keeps(p, next.Table) {
+		if old.Owns(p) && next.Owns(p) && !old.Keeps(p, next.Table) && !next.Held.Has(p) {
 			list = append(list, p)
 		}
 	}

@@ -20,6 +20,9 @@ type rig struct {
 	hand  uint64            // the newest hand-over
 	asks  map[string]uint64 // the newest Ask, by the member's name
 	ended func(string) bool // of the newest Claim
+	held  ring.PartitionSet // what is held at a barrier
+
+	claimed int // the newest Claim, once one has left something
 }
 
 func newRig(t *testing.T, broken ...Broken) *rig {
@@ -51,7 +54,7 @@ func (r *rig) run(a Action) string {
 	case Obey:
 		return fmt.Sprintf("obey:%d/%d+%d", a.View.Epoch(), a.View.Count(Serving), a.View.Count(Gained))
 	case Barrier:
-		r.m.BarrierPassed(r.now)
+		r.m.BarrierPassed(r.now, r.held)
 		return "barrier"
 	case HandOver:
 		r.hand = r.m.HandedTo(r.now, r.heirs)
@@ -77,12 +80,21 @@ func (r *rig) run(a Action) string {
 		return "tell:" + a.Member.Name()
 	case Claim:
 		r.ended = a.Ended
+		gained := r.m.View().Count(Gained)
 		r.m.Claimed(r.now)
+		if n := a.View.Count(Gained); n < gained || r.claimed > 0 {
+			r.claimed = n
+			return fmt.Sprintf("claim:%d", n)
+		}
 		return "claim"
 	case Finish:
 		return "finish"
 	case Reply:
-		return fmt.Sprintf("reply:%d/%d@%d", a.ID, a.Answer, a.Epoch)
+		word := fmt.Sprintf("reply:%d/%d@%d", a.ID, a.Answer, a.Epoch)
+		if !a.Held.Empty() {
+			word += fmt.Sprint(" held:", listOf(a.Held))
+		}
+		return word
 	}
 	panic("BUG: unknown action")
 }
@@ -96,7 +108,9 @@ func away(away bool) string {
 
 func (r *rig) install(t *ring.Table) { r.m.Install(r.now, t) }
 
-func (r *rig) obeyed(name string, epoch uint64) { r.m.Acknowledged(r.now, r.asks[name], name, epoch) }
+func (r *rig) obeyed(name string, epoch uint64) {
+	r.m.Acknowledged(r.now, r.asks[name], name, epoch, ring.PartitionSet{})
+}
 
 // pass lets time pass until the machine is due.
 func (r *rig) pass() {
@@ -200,7 +214,7 @@ func TestAnotherLifeDoesNotAcknowledge(t *testing.T) {
 		first := r.first()
 		r.install(table(first, map[string]int{"a@1": all - 500, "b@2": 500}, "a@1", "b@2"))
 		r.want("obey:2/3096+500 barrier hand review settle:500 refeed ask:b@2/0")
-		r.m.Acknowledged(r.now, r.asks["b@2"], "b@3", 2)
+		r.m.Acknowledged(r.now, r.asks["b@2"], "b@3", 2, ring.PartitionSet{})
 		r.want("settle:0 claim barrier refeed obey:2/3596+0") // the life that was asked has ended
 		if r.ended("b@2") != broken {
 			t.Errorf("broken %v: b@2 has ended in an orderly way: %v", broken, !broken)
@@ -276,7 +290,7 @@ func TestNewerTableEndsTakeOver(t *testing.T) {
 	t2 := table(t1, map[string]int{"a@1": 2048, "b@2": 1024, "c@3": 1024}, "a@1", "b@2", "c@3")
 	r.install(t2) // nothing is gained with it: c need not acknowledge it
 	r.want("obey:2/0+2048 barrier hand review settle:2048 refeed cancel ask:b@2/0")
-	r.m.Acknowledged(r.now, old, "b@2", 1)
+	r.m.Acknowledged(r.now, old, "b@2", 1, ring.PartitionSet{})
 	r.want("")
 	r.obeyed("b@2", 2)
 	r.want("settle:0 claim barrier refeed obey:2/2048+0")
@@ -324,7 +338,7 @@ func (r *rig) handOver() *ring.Table {
 
 func TestTakeWaitsForHeirs(t *testing.T) {
 	r := newRig(t)
-	v := r.handOver().Version()
+	v := r.handOver()
 	r.m.Take(r.now, 11, v)
 	r.m.Release(12)
 	r.want("")
@@ -340,7 +354,7 @@ func TestTakeWaitsForHeirs(t *testing.T) {
 
 func TestTakeIsAnsweredWhileHeirsWait(t *testing.T) {
 	r := newRig(t)
-	v := r.handOver().Version()
+	v := r.handOver()
 	r.m.Members(members("a@1", "b@2"))
 	r.m.Take(r.now, 11, v)
 	r.pass() // b is alive
@@ -368,13 +382,13 @@ func TestNoGossip(t *testing.T) {
 func TestForeignTable(t *testing.T) {
 	for _, broken := range []bool{false, true} {
 		r := newRig(t, Broken{AdoptForeign: broken})
-		r.m.Take(r.now, 11, ring.Version{Epoch: 1, Issuer: "x@9"})
+		r.m.Take(r.now, 11, &ring.Table{Epoch: 1, Issuer: "x@9"})
 		r.want("reply:11/2@0") // no table at all
 		first := r.first()
 		r.install(table(first, map[string]int{"a@1": all - 1000, "b@2": 1000}, "a@1", "b@2"))
 		r.want("obey:2/3096+0 barrier hand review settle:0 refeed")
-		r.m.Take(r.now, 12, ring.Version{Epoch: 9, Issuer: "x@9"})
-		r.m.Take(r.now, 13, first.Version()) // the present one follows it
+		r.m.Take(r.now, 12, &ring.Table{Epoch: 9, Issuer: "x@9"})
+		r.m.Take(r.now, 13, first) // the present one follows it
 		want := "reply:12/2@0 reply:13/0@2"
 		if broken {
 			want = "reply:12/0@2 reply:13/0@2"
@@ -393,8 +407,9 @@ func TestEventsDoNotInterleave(t *testing.T) {
 		func() { m.Install(0, table(first, map[string]int{"a@1": all}, "a@1")) },
 		func() { m.Claimed(0) },
 		func() { m.HandedTo(0, nil) },
-		func() { m.Take(0, 1, first.Version()) },
+		func() { m.Take(0, 1, first) },
 		func() { m.Flushed(1, "b@2") },
+		func() { m.Released(0, 1) },
 	} {
 		func() {
 			defer func() {

@@ -44,7 +44,7 @@ type takeOver struct {
 	ended map[string]bool // departed nodes that acknowledged the table
 }
 
-// ask is one node that has not acknowledged the table yet.
+// ask is one node that has not acknowledged the table yet, or holds something that was gained.
 type ask struct {
 	ring.Member
 	id       uint64
@@ -52,6 +52,9 @@ type ask struct {
 	asked    bool          // an Ask is under way
 	next     time.Duration // otherwise: when to ask again
 	attempts int
+
+	answered bool              // it obeys the table, but
+	held     ring.PartitionSet // holds these of what was gained
 }
 
 // due returns when the next ask has to be looked at.
@@ -134,8 +137,8 @@ func (m *Machine) newestData() (newest uint64) {
 	return newest
 }
 
-// askAgain asks every node whose time has come, and claims what was gained when no node is left to
-// ask.
+// askAgain asks every node whose time has come. When all have answered it claims what was gained, but
+// for what is held.
 func (m *Machine) askAgain(now time.Duration) {
 	t := m.takeOver
 	if t == nil {
@@ -158,9 +161,7 @@ func (m *Machine) askAgain(now time.Duration) {
 			a.attempts++
 		}
 	}
-	if len(t.asks) == 0 {
-		m.claimGained()
-	}
+	m.claimGained()
 }
 
 // endAsk removes a node that need not be asked any more.
@@ -184,8 +185,10 @@ func (m *Machine) asked(id uint64) *ask {
 	return m.takeOver.asks[i]
 }
 
-// Acknowledged is the event that a node answered an Ask with its name and the epoch that it obeys.
-func (m *Machine) Acknowledged(now time.Duration, id uint64, name string, epoch uint64) {
+// Acknowledged is the event that a node answered an Ask with its name, the epoch that it obeys, and
+// what it has lost but somebody there still holds. The node is asked again while it holds something
+// that was gained here.
+func (m *Machine) Acknowledged(now time.Duration, id uint64, name string, epoch uint64, held ring.PartitionSet) {
 	m.mustBe(idle)
 	a := m.asked(id)
 	switch {
@@ -196,15 +199,30 @@ func (m *Machine) Acknowledged(now time.Duration, id uint64, name string, epoch 
 	case epoch < m.takeOver.table.Epoch:
 		m.retry(now, a)
 	default:
+		m.takeOver.ended[a.Name()] = true
+		m.noteHeld(now, a, held)
+	}
+	m.askAgain(now)
+}
+
+// noteHeld ends an ask that was acknowledged, unless the node holds something that was gained here.
+func (m *Machine) noteHeld(now time.Duration, a *ask, held ring.PartitionSet) {
+	gained := m.view.gained()
+	a.answered, a.held = true, held.Intersect(&gained)
+	switch {
+	case m.cfg.Broken.AskOnce && !a.held.Empty():
+		a.next = never
+	case !a.held.Empty():
+		a.asked, a.next = false, now+HeldPeriod
+		if a.gone != nil {
+			a.gone.until = max(a.gone.until, now+m.cfg.StallLimit) // it is not silent
+		}
+	default:
 		if have, known := m.adopted[a.Name()]; known {
 			m.adopted[a.Name()] = max(have, m.takeOver.table.Epoch)
 		}
-		if a.gone != nil {
-			m.takeOver.ended[a.Name()] = true
-		}
 		m.endAsk(a)
 	}
-	m.askAgain(now)
 }
 
 // Failed is the event that an Ask had no valid answer. refused says that nobody listens at the
@@ -225,14 +243,29 @@ func (m *Machine) Failed(now time.Duration, id uint64, refused bool) {
 
 func (m *Machine) retry(now time.Duration, a *ask) { a.asked, a.next = false, now+RetryPeriod }
 
-// claimGained turns the copies of what was gained into the node's own data: no other node serves
-// these partitions any more.
+// claimGained turns the copies of what was gained into the node's own data, when all have answered:
+// no other node serves these partitions any more. What is held, here or elsewhere, is claimed later.
 func (m *Machine) claimGained() {
-	ended := m.takeOver.ended
-	m.takeOver = nil
-	m.pending = claiming
-	m.do(Settle{m.view.WithGained()}) // no source may continue the copies
-	m.do(Claim{m.view, func(source string) bool {
+	t := m.takeOver
+	held := m.view.Held
+	for _, a := range t.asks {
+		if !a.answered {
+			return
+		}
+		held.AddAll(&a.held)
+	}
+	only := m.view.without(&held)
+	free := only.Count(Gained)
+	if free == m.view.Count(Gained) {
+		m.takeOver = nil
+	}
+	if free == 0 {
+		return
+	}
+	ended := t.ended
+	m.pending, m.unclaimed = claiming, held
+	m.do(Settle{m.view.withGained(&held)}) // no source may continue the copies
+	m.do(Claim{only, func(source string) bool {
 		return ended[source] || m.adopted[source] > 0 && m.adopted[source] >= m.view.Newest
 	}})
 }
@@ -240,7 +273,7 @@ func (m *Machine) claimGained() {
 // Claimed is the answer to Claim.
 func (m *Machine) Claimed(now time.Duration) {
 	m.mustBe(claiming)
-	m.view = m.view.WithGained()
+	m.view = m.view.withGained(&m.unclaimed)
 	m.barrier(now, takingOver)
 }
 

@@ -25,6 +25,9 @@ type View struct {
 	MoveTo [ring.Partitions]uint16
 	// From[p] is the name of the previous owner, if p is gained.
 	From [ring.Partitions]string
+	// Held has the partitions that a table has taken from this node while a transaction held them.
+	// Their data is as it was served, feeds included, until the hold ends.
+	Held ring.PartitionSet
 }
 
 // None is the view before the first table: it serves nothing.
@@ -33,7 +36,7 @@ var None = &View{Self: -1}
 // Next returns the view of t for the node: it continues to serve those of its partitions whose data
 // does not begin anew, and gains all others that t gives it.
 func (v *View) Next(t *ring.Table, id string, boot int64) *View {
-	n := &View{Table: t, Self: t.NodeIndex(id, boot)}
+	n := &View{Table: t, Self: t.NodeIndex(id, boot), Held: v.Held}
 	for p := range n.MoveTo {
 		n.MoveTo[p] = ring.NoNode
 	}
@@ -59,13 +62,37 @@ func (v *View) Next(t *ring.Table, id string, boot int64) *View {
 }
 
 // WithGained returns a copy of the view that serves everything that v has gained.
-func (v *View) WithGained() *View {
+func (v *View) WithGained() *View { return v.withGained(new(ring.PartitionSet)) }
+
+// withGained returns a copy of the view that serves what v has gained, but for the set.
+func (v *View) withGained(but *ring.PartitionSet) *View {
 	next := *v
 	for p, s := range next.Standing {
-		if s == Gained {
+		if s == Gained && !but.Has(uint16(p)) {
 			next.Standing[p] = Serving
 		}
 	}
+	return &next
+}
+
+// without returns a copy of the view in which the partitions of the set are foreign.
+func (v *View) without(set *ring.PartitionSet) *View {
+	if set.Empty() {
+		return v
+	}
+	next := *v
+	for p := range next.Standing {
+		if set.Has(uint16(p)) {
+			next.Standing[p] = Foreign
+		}
+	}
+	return &next
+}
+
+// withHeld returns a copy of the view with another set of held partitions.
+func (v *View) withHeld(held ring.PartitionSet) *View {
+	next := *v
+	next.Held = held
 	return &next
 }
 
@@ -81,15 +108,18 @@ func (v *View) Keeps(p uint16, t *ring.Table) bool {
 }
 
 // Copies reports whether this node keeps a copy of p, which another node owns: as its follower, or
-// because p moves here.
+// because p moves here. As long as p is held here, its data is no copy.
 func (v *View) Copies(p uint16) bool {
 	self := uint16(v.Self)
-	return v.Self >= 0 && !v.Owns(p) && (v.Table.Follower[p] == self || v.MoveTo[p] == self)
+	return v.Self >= 0 && !v.Owns(p) && !v.Held.Has(p) && (v.Table.Follower[p] == self || v.MoveTo[p] == self)
 }
 
 // CopiesFrom reports whether this node accepts a copy of p from the node named source: because
 // source owns p, or because this node takes p over from source, which has not sent everything yet.
 func (v *View) CopiesFrom(p uint16, source string) bool {
+	if v.Held.Has(p) {
+		return false
+	}
 	if v.Standing[p] == Gained {
 		return v.From[p] == source
 	}
@@ -131,6 +161,16 @@ func (v *View) OwnerNames() []string {
 		names[i] = m.Name()
 	}
 	return names
+}
+
+// gained returns the set of what the view has gained.
+func (v *View) gained() (set ring.PartitionSet) {
+	for p, s := range v.Standing {
+		if s == Gained {
+			set.Add(uint16(p))
+		}
+	}
+	return set
 }
 
 // Count returns the number of partitions with the standing.

@@ -286,7 +286,7 @@ func (s *copySchedule) step() {
 	case s.pending:
 		if x < 80 {
 			s.pending = false
-			s.m.BarrierPassed(s.now)
+			s.m.BarrierPassed(s.now, ring.PartitionSet{})
 		}
 	case s.view().Table != s.table && (x < 75 && s.by < s.now+2*time.Second || s.now > s.by):
 		s.m.Install(s.now, s.table)
@@ -312,7 +312,7 @@ func (s *copySchedule) answer() {
 			s.m.Failed(s.now, a.ID, false)
 			return
 		}
-		s.m.Acknowledged(s.now, a.ID, p.name, p.table.Epoch)
+		s.m.Acknowledged(s.now, a.ID, p.name, p.table.Epoch, ring.PartitionSet{})
 	}
 }
 

@@ -80,7 +80,7 @@ func (f *Feeding) do(a FeedAction) { f.actions = append(f.actions, a) }
 
 // Refeed begins and ends feeds, so that every receiver is fed exactly the served partitions that v
 // assigns to it. claims are the partitions that v has just begun to serve: copies with the same
-// seal are continued. byHeat sorts partitions by requests, the most first; nil keeps their order.
+// seal are continued. Feeds of what is held go on. byHeat sorts partitions by requests, the most first; nil keeps their order.
 func (f *Feeding) Refeed(v *ownership.View, claims map[uint16]Claim, byHeat func([]uint16)) {
 	wanted := make([]ring.PartitionSet, len(v.Table.Nodes))
 	for p := range uint16(ring.Partitions) {
@@ -100,7 +100,7 @@ func (f *Feeding) Refeed(v *ownership.View, claims map[uint16]Claim, byHeat func
 			if !to.partitions.Has(p) {
 				continue
 			}
-			if _, anew := claims[p]; anew || i < 0 || !wanted[i].Has(p) {
+			if _, anew := claims[p]; anew || i < 0 || !wanted[i].Has(p) && !v.Held.Has(p) {
 				f.do(FeedAction{Do: FeedStop, To: to.name, Partition: p})
 				to.partitions.Remove(p)
 			}
@@ -153,8 +153,10 @@ func (f *Feeding) feed(t *ring.Table, m ring.Member, set *ring.PartitionSet, cla
 
 // HandOver ends the feeds of the partitions that next takes from this node. No command is executed
 // under old any more. If the new owner was fed a partition, this node keeps a sealed copy of it
-// while it is handed over; otherwise the partition is emptied. seal returns a number that is never
-// 0 and that no other call returns. A hand-over without heirs has ended already.
+// while it is handed over; otherwise the partition is emptied. A partition that was held, and that a
+// later table has given back to this node, becomes a sealed copy as well, from which it is claimed.
+// seal returns a number that is never 0 and that no other call returns. A hand-over without heirs has
+// ended already.
 func (f *Feeding) HandOver(old, next *ownership.View, away bool, seal func() uint64) *HandOver {
 	h := &HandOver{Away: away}
 	if old.Table == nil || old.Table.Seed != next.Table.Seed {
@@ -162,22 +164,25 @@ func (f *Feeding) HandOver(old, next *ownership.View, away bool, seal func() uin
 	}
 	names := next.OwnerNames()
 	for p := range uint16(ring.Partitions) {
-		if old.Standing[p] != ownership.Serving || next.Owns(p) {
+		if old.Standing[p] != ownership.Serving || next.Standing[p] == ownership.Serving {
 			continue
 		}
 		l := Lost{Partition: p, Since: old.Table.Since[p], Seal: seal()}
-		heir := names[next.Table.Owner[p]]
-		if !f.endFeeds(l, heir, l.Since == next.Table.Since[p]) {
+		heir, back := names[next.Table.Owner[p]], next.Owns(p) && !away
+		lives := l.Since == next.Table.Since[p] && (back || !next.Owns(p))
+		if !f.endFeeds(l, heir, lives) && !(back && lives) {
 			f.do(FeedAction{Do: FeedForget, Partition: p})
 			continue
 		}
 		h.Lost = append(h.Lost, l)
-		if !slices.Contains(h.Heirs, heir) {
+		if !back && !slices.Contains(h.Heirs, heir) {
 			h.Heirs = append(h.Heirs, heir)
 		}
 	}
-	if len(h.Lost) > 0 {
+	if len(h.Heirs) > 0 {
 		f.handOvers = append(f.handOvers, h)
+	}
+	if len(h.Lost) > 0 {
 		f.do(FeedAction{Do: FeedKeep, HandOver: h})
 	}
 	return h

@@ -124,6 +124,47 @@ func TestFeedingHandsOver(t *testing.T) {
 	}
 }
 
+// What is held is fed on, whatever tables say, until its hold has ended.
+func TestFeedingOfWhatIsHeld(t *testing.T) {
+	base := owned(2)
+	base.Follower[0], base.Follower[1] = 1, 1
+	hand := func(next *ownership.View, away bool, want string) {
+		t.Helper()
+		f := NewFeeding(nil)
+		v := served(base, ownership.None)
+		f.Refeed(v, nil, nil)
+		lost := *seenBy("a", after(base, func(n *ring.Table) { n.Owner[0], n.Owner[1] = 1, 1 }), v)
+		lost.Held.Add(0)
+		rest := *v
+		rest.Standing[0] = ownership.Foreign
+		seals := uint64(70)
+		seal := func() uint64 { seals++; return seals }
+		f.HandOver(&rest, &lost, false, seal)
+		f.Ended(f.Pending()[0], &lost)
+		feedWords(f)
+		f.Refeed(&lost, nil, nil)
+		if got := feedWords(f); got != "" {
+			t.Errorf("while it is held: %q", got)
+		}
+		rest.Standing[0], rest.Standing[1] = ownership.Serving, ownership.Foreign
+		f.HandOver(&rest, next, away, seal)
+		if got := feedWords(f); got != want {
+			t.Errorf("the actions are %q, want %q", got, want)
+		}
+		if len(f.Spared()) != len(f.Pending()) {
+			t.Errorf("%d seals are spared for %d hand-overs", len(f.Spared()), len(f.Pending()))
+		}
+	}
+	v := served(base, ownership.None)
+	next := seenBy("a", after(base, func(n *ring.Table) { n.Owner[0], n.Owner[1] = 1, 1 }), v)
+	hand(next, false, "hand 0 b@2 72 true, keep [{0 1 72}] for [b@2]")
+	back := seenBy("a", after(next.Table, func(n *ring.Table) { n.Owner[0] = 0 }), next)
+	hand(back, false, "hand 0 b@2 72 false, keep [{0 1 72}] for []")
+	hand(back, true, "stop 0 b@2, forget 0")
+	anew := seenBy("a", after(next.Table, func(n *ring.Table) { n.Owner[0], n.Since[0] = 0, n.Epoch }), next)
+	hand(anew, false, "stop 0 b@2, forget 0")
+}
+
 // Of another cluster's table nothing is handed over; after an absence what is handed over goes
 // then.
 func TestFeedingHandsOverAfterAnAbsence(t *testing.T) {

@@ -40,6 +40,7 @@ func (n *node) fence(why string) {
 func (n *node) raise(why string) {
 	n.w.tracef("%s is fenced: %s", n.p.name, why)
 	n.fenced = true
+	n.fences++
 	n.unfence()
 }
 

@@ -48,6 +48,8 @@ type node struct {
 
 	doubts ownership.Fence
 	fenced bool
+	fences int           // how often it was
+	holds  [places]*hold // nil: nobody holds it
 	gap    time.Duration // for which the loops have stood still, until they notice
 	inside bool          // they were stopped between looking at the clock and executing a command
 
@@ -96,11 +98,13 @@ func (n *node) next() {
 func (n *node) proceed() {
 	for actions := n.machine.Actions(); len(actions) > 0; actions = n.machine.Actions() {
 		for _, a := range actions {
-			if _, waits := a.(ownership.Barrier); waits { // the last one
+			if b, waits := a.(ownership.Barrier); waits { // the last one
 				n.barrier(func() {
-					n.machine.BarrierPassed(n.w.now)
-					n.proceed()
-					n.next()
+					n.awaitHolds(b.Holds, func() {
+						n.machine.BarrierPassed(n.w.now, n.lostHolds())
+						n.proceed()
+						n.next()
+					})
 				})
 				return
 			}
@@ -151,7 +155,7 @@ func (n *node) do(a ownership.Action) {
 		n.handTable(a.Member, a.Table, a.Within, func(answer any) {
 			n.step(func(m *ownership.Machine, now time.Duration) {
 				if ack, ok := answer.(acknowledgement); ok {
-					m.Acknowledged(now, a.ID, ack.name, ack.epoch)
+					m.Acknowledged(now, a.ID, ack.name, ack.epoch, ack.held)
 				} else {
 					m.Failed(now, a.ID, answer == any(callRefused))
 				}
@@ -260,10 +264,11 @@ func (n *node) aliveNodes() []ring.Member {
 	return nodes
 }
 
-// acknowledgement is the answer to a TAKE: the epoch that is obeyed.
+// acknowledgement is the answer to a TAKE: the epoch that is obeyed, and what is held.
 type acknowledgement struct {
 	name  string
 	epoch uint64
+	held  ring.PartitionSet
 }
 
 // handTable is one DUNLIN TAKE. done gets an acknowledgement, or anything else.
@@ -281,10 +286,10 @@ func (n *node) handTable(m ring.Member, t *ring.Table, within time.Duration, don
 func (n *node) take(t *ring.Table, reply func(any)) {
 	n.a.adopt(t)
 	n.setTable(n.a.table, func() {
-		n.await(func(m *ownership.Machine, now time.Duration, id uint64) { m.Take(now, id, t.Version()) },
+		n.await(func(m *ownership.Machine, now time.Duration, id uint64) { m.Take(now, id, t) },
 			func(r ownership.Reply) {
 				if r.Answer == ownership.Obeyed {
-					reply(acknowledgement{n.p.name, r.Epoch})
+					reply(acknowledgement{n.p.name, r.Epoch, r.Held})
 				} else {
 					reply(nil)
 				}

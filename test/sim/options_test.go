@@ -25,6 +25,9 @@ type options struct {
 	overflows bool
 	// later has nodes answer some commands later.
 	later bool
+	// holds has the cluster reach the level of this build, and transactions hold partitions. It
+	// needs later.
+	holds bool
 	// restless has more happen in less time.
 	restless bool
 	rules

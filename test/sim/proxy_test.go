@@ -162,9 +162,12 @@ func (x *proxy) message(args [][]byte) any {
 		}
 		return request{commandOf(args[1])}
 	}
-	if string(args[1]) == member.VerbRetry {
+	switch string(args[1]) {
+	case member.VerbRetry:
 		epoch, _ := member.ParseRetry(args[2])
 		return retrying{epoch}
+	case member.VerbLevel, member.VerbCancel:
+		return pinging{} // it changes nothing here
 	}
 	wanted, words, _ := member.ParseEach(args[2:])
 	q := question{cmd: commandOf(words[1])}

@@ -115,7 +115,9 @@ func (e *nodeEnd) received(m any) {
 	}
 	switch m := m.(type) {
 	case request:
-		if c := m.cmd; n.w.later && c.slow() && p.gate.Verdict(n.looped, n.w.tracked[c.place], n.fenced && !late) == ownership.Serve {
+		if c := m.cmd; n.w.holds && c.holds() && p.takes(c, late) {
+			p.transact(c)
+		} else if n.w.later && c.slow() && p.gate.Verdict(n.looped, n.w.tracked[c.place], n.fenced && !late) == ownership.Serve {
 			p.postpone(c, late)
 		} else {
 			e.c.send(1, p.execute(c, late))
@@ -159,7 +161,7 @@ func (e *nodeEnd) open(n *node, o pipeGreeting) {
 func (p *nodePipe) execute(c *command, late bool) any {
 	n, v, k := p.n, p.n.looped, c.place
 	at := n.w.tracked[k]
-	if p.gate.Verdict(v, at, n.fenced && !late) == ownership.Serve {
+	if p.takes(c, late) {
 		value, gen := n.w.execute(n, c, k, late)
 		return done{value, gen}
 	}
@@ -169,6 +171,12 @@ func (p *nodePipe) execute(c *command, late bool) any {
 		return moved{at, v.Table.OwnerOf(at).Addr}
 	}
 	return waitFor{v.Epoch()}
+}
+
+// takes reports whether the command is executed now.
+func (p *nodePipe) takes(c *command, late bool) bool {
+	n := p.n
+	return p.gate.Verdict(n.looped, n.w.tracked[c.place], n.fenced && !late) == ownership.Serve && n.holds[c.place] == nil
 }
 
 // slow reports whether a node that answers some commands later does so with this one.
@@ -209,7 +217,7 @@ func (p *nodePipe) each(q question) any {
 	}
 	var c covered
 	for k := range places {
-		if !q.wanted.has(k) || !n.serves(v, k) {
+		if !q.wanted.has(k) || !n.serves(v, k) || n.holds[k] != nil {
 			continue
 		}
 		c.places |= 1 << k

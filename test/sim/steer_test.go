@@ -135,7 +135,7 @@ func (a *agent) adopt(t *ring.Table) bool {
 		return false
 	}
 	a.table = t
-	a.member.Epoch, a.member.Issuer = t.Epoch, t.Issuer
+	a.member.Epoch, a.member.Issuer, a.member.TableLevel = t.Epoch, t.Issuer, t.Level
 	a.announce()
 	a.wake()
 	switch {

@@ -171,6 +171,9 @@ func (w *world) startsServing(n *node, k int, kept bool) {
 		w.violate("%s serves %d from epoch %d while %s does, by epoch %d", n.p.name, k, n.view.Epoch(),
 			before.p.name, before.looped.Epoch())
 	}
+	if before != nil && before != n && !w.apart() && !t.unsure && before.holdsOn(k) {
+		w.violate("%s serves %d from epoch %d while %s holds it", n.p.name, k, n.view.Epoch(), before.p.name)
+	}
 	if before != nil && d.last != t.last && !w.apart() && !t.unsure {
 		w.checkLoss(n, k, kept)
 	}
