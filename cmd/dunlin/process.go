@@ -111,7 +111,10 @@ func (p *process) followCredentials(ctx context.Context) {
 // strained, clients that are connected come before those that shake hands. Members' handshakes never
 // wait.
 func (p *process) startLoops(kept int64) error {
-	loops, err := netloop.NewGroup(netloop.Config{Loops: p.o.loops, Logger: p.log, Keep: int(kept)})
+	loops, err := netloop.NewGroup(netloop.Config{
+		Loops: p.o.loops, Logger: p.log, Keep: int(kept),
+		BusyPoll: p.o.busyPoll, Processors: containerProcessors(os.DirFS("/")),
+	})
 	if err != nil {
 		return fmt.Errorf("cannot start event loops: %w", err)
 	}

@@ -107,6 +107,7 @@ func TestSettingsRefused(t *testing.T) {
 	f("want allkeys, volatile-ttl or noeviction", "--eviction", "lru")
 	f("--maxclients", "--maxclients", "0")
 	f("--loops", "--loops", "-1")
+	f("--busy-poll", "--busy-poll", "2ms")
 	f("--id", "--id", "node\n1")
 	f("--id", "--id", "node\xff")
 	f("--min-members", "--min-members", "0")

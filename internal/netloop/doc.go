@@ -90,6 +90,9 @@
 // looks after it up to sixty times. Heartbeats of other members, one by one, leave a loop idle. Timers
 // with the same period are due together (see Loop.Every).
 //
+// With Config.BusyPoll a loop looks for events for a while before it waits (busypoll.go). What comes
+// meanwhile wakes no thread.
+//
 // A wait lasts 100 ms at most. So a loop that was stopped together with its process notices how
 // long it was away before it reads anything (see Group.OnStall).
 package netloop

@@ -17,6 +17,12 @@ type Config struct {
 	Stall   time.Duration // a peer that accepts no output for this long is closed: default 10 s
 	Keep    int           // bytes of free buffers that a loop keeps: default 4 MiB
 
+	// BusyPoll is for how long a loop looks for events before it sleeps, while this is worth it and
+	// processors are free: default 0, not at all. Processors is how many this process may use, which
+	// can be less than one: default as many as there are.
+	BusyPoll   time.Duration
+	Processors float64
+
 	strained func() bool // reports whether newcomers wait: default: a Gauge does
 }
 
@@ -39,6 +45,9 @@ func (cfg Config) withDefaults() Config {
 	if cfg.Keep <= 0 {
 		cfg.Keep = maxKept
 	}
+	if cfg.Processors <= 0 {
+		cfg.Processors = float64(cpus)
+	}
 	return cfg
 }
 
@@ -55,7 +64,8 @@ type Group struct {
 	log      *slog.Logger
 	clock    *clock
 	running  sync.WaitGroup
-	strained func() bool // see IsStrained
+	stop     chan struct{} // closed when the group closes
+	strained func() bool   // see IsStrained
 
 	mu        sync.Mutex
 	listeners map[*Listener]struct{} // open ones
@@ -68,7 +78,9 @@ type Group struct {
 // garbage collector.
 func NewGroup(cfg Config) (*Group, error) {
 	cfg = cfg.withDefaults()
-	g := &Group{log: cfg.Logger, clock: newClock(cfg.Logger), listeners: make(map[*Listener]struct{})}
+	g := &Group{
+		log: cfg.Logger, clock: newClock(cfg.Logger), stop: make(chan struct{}), listeners: make(map[*Listener]struct{}),
+	}
 	for i := range cfg.Loops {
 		l, err := newLoop(i, g, cfg)
 		if err != nil {
@@ -85,6 +97,9 @@ func NewGroup(cfg Config) (*Group, error) {
 	}
 	if want := cfg.Loops + 2; runtime.GOMAXPROCS(0) < want {
 		runtime.GOMAXPROCS(want)
+	}
+	if cfg.BusyPoll > 0 {
+		g.pollBusily(cfg.BusyPoll, cfg.Processors)
 	}
 	for _, l := range g.loops {
 		g.running.Go(l.run)
@@ -137,6 +152,7 @@ func (g *Group) Close() {
 		for _, l := range g.loops {
 			l.Post(func() { l.stop = true })
 		}
+		close(g.stop)
 	}
 	g.running.Wait()
 	g.clock.judges.Wait()

@@ -70,6 +70,7 @@ type Loop struct {
 	stalls    []stallHook
 	gap       time.Duration // between the starts of the last two iterations
 	stats     LoopStats
+	polling   busyPoll
 	idle      bool // events do not follow each other soon: see poll
 	rawOnly   bool // tests: always wait by the raw call
 	stop      bool

@@ -20,6 +20,7 @@ type LoopStats struct {
 	Panics      uint64 // panics of handlers and other functions that the loop called
 
 	Busy             time.Duration // time not spent waiting for events
+	Looked           time.Duration // time spent looking for events instead of sleeping: see Config.BusyPoll
 	LongestIteration time.Duration
 	LongestStall     time.Duration // see LastStall
 
@@ -31,6 +32,7 @@ type LoopStats struct {
 func (l *Loop) Stats() LoopStats {
 	s := l.stats
 	s.Conns = int(l.load.Load())
+	s.Looked = time.Duration(l.polling.looked.Load())
 	s.LongestStall = l.LastStall()
 	s.LentBytes, s.PooledBytes = l.pool.lent, l.pool.kept
 	return s

@@ -34,6 +34,7 @@ type loopTimes struct {
 	thread     int64         // that ran it; ran and wanted are that thread's
 	busy       time.Duration // not waiting for events
 	background time.Duration // of busy: what handlers called background
+	looked     time.Duration // for events, without sleeping; not in busy
 	ran        time.Duration // on a processor; 0 with wanted: the system does not say
 	wanted     time.Duration // runnable, without a processor
 }
@@ -73,7 +74,10 @@ func (ga *Gauge) read(now time.Duration) Strain {
 
 // times reads what the loop has done. Any goroutine may call it.
 func (l *Loop) times() loopTimes {
-	t := loopTimes{thread: l.thread.Load(), busy: time.Duration(l.busy.Load()), background: time.Duration(l.background.Load())}
+	t := loopTimes{
+		thread: l.thread.Load(), busy: time.Duration(l.busy.Load()), background: time.Duration(l.background.Load()),
+		looked: time.Duration(l.polling.looked.Load()),
+	}
 	t.ran, t.wanted = threadTimes(int(t.thread))
 	return t
 }
@@ -81,7 +85,10 @@ func (l *Loop) times() loopTimes {
 // since returns what was done since before. Of a loop that has changed its thread, the system's
 // figures are left out.
 func (t loopTimes) since(before loopTimes) loopTimes {
-	d := loopTimes{thread: t.thread, busy: t.busy - before.busy, background: t.background - before.background}
+	d := loopTimes{
+		thread: t.thread, busy: t.busy - before.busy, background: t.background - before.background,
+		looked: t.looked - before.looked,
+	}
 	if t.thread == before.thread {
 		d.ran, d.wanted = t.ran-before.ran, t.wanted-before.wanted
 	}
@@ -96,7 +103,7 @@ func (s *Strain) add(t loopTimes, elapsed time.Duration) {
 		own = 1 - min(1, float64(t.background)/float64(t.busy))
 	}
 	share := func(d time.Duration) float64 { return own * min(1, max(0, float64(d)/float64(elapsed))) }
-	s.Busy = max(s.Busy, share(max(t.busy, t.ran+t.wanted)))
+	s.Busy = max(s.Busy, share(max(t.busy, t.ran-t.looked+t.wanted)))
 	s.Late = max(s.Late, share(t.wanted))
 }
 

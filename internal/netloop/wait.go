@@ -29,14 +29,18 @@ func (l *Loop) wait() int {
 		return n
 	}
 	timeout := l.timeout(ended)
-	if !l.idle && !l.rawOnly {
-		timeout = min(timeout, rawWait)
+	n, errno, now := 0, unix.Errno(0), ended
+	if timeout > 0 && l.polling.window > 0 {
+		n, errno, now = l.look(ended, timeout)
 	}
-	if timeout > 0 && !l.mail.fallAsleep() {
-		timeout = 0
+	if n == 0 && errno == 0 {
+		timeout = max(0, timeout-(now-ended))
+		if !l.idle && !l.rawOnly {
+			timeout = min(timeout, rawWait)
+		}
+		n, errno = l.sleep(timeout)
+		timeout += now - ended
 	}
-	n, errno := l.poll(timeout)
-	l.mail.wakeUp()
 	if errno != 0 {
 		n = 0
 		l.noteWaitError(errno)
@@ -46,7 +50,27 @@ func (l *Loop) wait() int {
 	if n > 0 && l.gap <= rawWait {
 		l.idle = false
 	}
+	if l.polling.limit > 0 {
+		l.polling.learn(l.now - ended)
+	}
 	return n
+}
+
+// sleep waits for events, at most for timeout.
+func (l *Loop) sleep(timeout time.Duration) (n int, errno unix.Errno) {
+	if timeout > 0 && !l.mail.fallAsleep() {
+		timeout = 0
+	}
+	places := l.polling.places
+	if places != nil {
+		places.awake.Add(-1)
+	}
+	n, errno = l.poll(timeout)
+	if places != nil {
+		places.awake.Add(1)
+	}
+	l.mail.wakeUp()
+	return n, errno
 }
 
 // rawWait is for how long a loop waits by the raw call, and how soon the next event must follow for

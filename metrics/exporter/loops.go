@@ -41,6 +41,8 @@ var loopMetrics = []labelled[loopSnapshot]{
 		func(s *netloop.LoopStats) float64 { return float64(s.Iterations) }),
 	loopCounter("dunlin_loop_busy_seconds_total", "Time that the event loop spent working, not waiting for events.",
 		func(s *netloop.LoopStats) float64 { return s.Busy.Seconds() }),
+	loopCounter("dunlin_loop_busy_poll_seconds_total", "Time that the event loop spent looking for events instead of sleeping (--busy-poll).",
+		func(s *netloop.LoopStats) float64 { return s.Looked.Seconds() }),
 	loopGauge("dunlin_loop_longest_iteration_seconds", "Longest iteration of the event loop since the start.",
 		func(s *netloop.LoopStats) float64 { return s.LongestIteration.Seconds() }),
 	loopGauge("dunlin_loop_longest_stall_seconds",
