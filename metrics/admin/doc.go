@@ -19,7 +19,8 @@
 //   - With an admin token, whatever shows keys, clients' addresses or members requires it; /metrics,
 //     /healthz and /readyz never do. Without one, a request that arrives at a loopback address must
 //     name this machine (guard.go).
-//   - At most 512 connections are open, 256 of one source; a new one displaces the oldest.
+//   - At most 512 connections are open, 256 of one source, and half as many more that are being
+//     answered. A new one of either kind displaces the oldest of that kind.
 //   - Every phase of a request has a bound, and 64 readers of the page and 64 of the status are
 //     served at a time; the next get 503.
 package admin

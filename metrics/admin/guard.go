@@ -3,9 +3,7 @@ package admin
 import (
 	"net"
 	"net/http"
-	"net/netip"
 
-	"github.com/dunlin-cache/dunlin/internal/lobby"
 	"github.com/dunlin-cache/dunlin/metrics/control"
 )
 
@@ -34,43 +32,4 @@ func (a *Admin) guard(serve http.HandlerFunc) http.HandlerFunc {
 func arrivedAtLoopback(r *http.Request) bool {
 	a, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return ok && a.IP.IsLoopback()
-}
-
-const (
-	mostConnections  = 512 // open ones at a time
-	shareConnections = 256 // of these, from one source
-)
-
-// bounded is a listener with a limited number of open connections. A new one displaces the oldest,
-// of its own source first, so the port always answers.
-type bounded struct {
-	net.Listener
-	open *lobby.Lobby
-}
-
-func newBounded(l net.Listener) bounded {
-	return bounded{l, lobby.New(mostConnections, shareConnections)}
-}
-
-func (b bounded) Accept() (net.Conn, error) {
-	c, err := b.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	var from netip.Addr
-	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		from = a.AddrPort().Addr()
-	}
-	return &counted{Conn: c, guest: b.open.Enter(from, func() { _ = c.Close() })}, nil
-}
-
-// counted is an open connection.
-type counted struct {
-	net.Conn
-	guest *lobby.Guest
-}
-
-func (c *counted) Close() error {
-	c.guest.Leave()
-	return c.Conn.Close()
 }

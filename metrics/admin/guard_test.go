@@ -6,7 +6,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -128,5 +130,49 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	if n := a.listener.(bounded).open.Len(); n > shareConnections {
 		t.Errorf("%d connections are open", n)
+	}
+}
+
+// TestAnsweredConnectionsStay checks that a connection whose request is being answered is not displaced
+// by any number of connections that arrive meanwhile.
+func TestAnsweredConnectionsStay(t *testing.T) {
+	a := newAdmin(t, Options{})
+	n := &gatedNode{gate: make(chan struct{})}
+	open := sync.OnceFunc(func() { close(n.gate) })
+	defer open()
+	a.AddNode(source("n1", 1, fake.TwoNodes()), n, nil)
+	code := make(chan int)
+	go func() {
+		resp, err := http.Get("http://" + a.Addr() + "/metrics")
+		if err != nil {
+			t.Error(err)
+			code <- 0
+			return
+		}
+		resp.Body.Close()
+		code <- resp.StatusCode
+	}()
+	for n.asked.Load() == 0 {
+		runtime.Gosched()
+	}
+	var last net.Conn
+	for range 2 * shareConnections {
+		c, err := net.Dial("tcp", a.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		last = c
+	}
+	// The last one is accepted when it is answered.
+	if _, err := io.WriteString(last, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(last, make([]byte, 12)); err != nil {
+		t.Fatal(err)
+	}
+	open()
+	if got := <-code; got != http.StatusOK {
+		t.Errorf("GET /metrics = %d", got)
 	}
 }

@@ -71,7 +71,8 @@ func Listen(addr string, opt Options) (*Admin, error) {
 	// a goroutine for seconds, not for ever. Profiles take 30 s by default, hence the longer write
 	// time.
 	a.http = http.Server{
-		Handler:           a.routes(),
+		Handler:           counting(a.routes()),
+		ConnContext:       withConnection,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      time.Minute,
