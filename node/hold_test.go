@@ -178,6 +178,62 @@ func TestScanStopsBeforeHolds(t *testing.T) {
 	}
 }
 
+// keyOfPartition returns a key of the partition.
+func keyOfPartition(p uint16) string {
+	for i := 0; ; i++ {
+		if key := strconv.Itoa(i); partitionOf(key) == p {
+			return key
+		}
+	}
+}
+
+// TestScanStopsAtTheStart: it stops before partition 0 as well, though 0 would be the end. In a cluster
+// of a lower level nobody would understand the cursor.
+func TestScanStopsAtTheStart(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	key := keyOfPartition(0)
+	c.want("SET "+key+" 1", "OK")
+	h := holdPartition(n, key)
+	c.want("SCAN 0 COUNT 100000", fmt.Sprintf("1) \"0\"\n2) 1) %q", key))
+	n.SetTable(altered(n.view.Load().Table, func(next *ring.Table) { next.Level = ring.HoldLevel }))
+	start := string(member.StopAt(0, 0).Append(nil))
+	c.want("SCAN 0 COUNT 100000", fmt.Sprintf("1) %q\n2) (empty array)", start))
+	c.want("SCAN "+start+" COUNT 100000", fmt.Sprintf("1) %q\n2) (empty array)", start))
+	h.End()
+	c.want("SCAN "+start+" COUNT 100000", fmt.Sprintf("1) \"0\"\n2) 1) %q", key))
+}
+
+// TestRandomKeyPassesOverHolds: RANDOMKEY shows no key of a transaction that is half done.
+// If there is no other one it waits, and a proxy asks again.
+func TestRandomKeyPassesOverHolds(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	c, other := dial(t, n.Addr()), dial(t, n.Addr())
+	c.want("MSET {j} 1 {k} 1", "OK")
+	h := holdPartition(n, "{k}")
+	p := openPipeTo(t, n, 7, 0, "large", 1, 2)
+	for range 20 {
+		c.want("RANDOMKEY", `"{j}"`)
+	}
+	if covered, reply := p.each(&allPartitions, "RANDOMKEY"); covered != allPartitions || inText(reply) != "1) (integer) 2\n2) \"{j}\"" {
+		t.Errorf("a proxy gets %s", inText(reply))
+	}
+	c.want("DEL {j}", "(integer) 1")
+	c.send("RANDOMKEY")
+	for range 20 {
+		other.want("GET {j}", "(nil)")
+	}
+	covered, reply := p.each(&allPartitions, "RANDOMKEY")
+	if covered.Has(partitionOf("{k}")) || !covered.Has(partitionOf("{j}")) || inText(reply) != "(empty array)" {
+		t.Errorf("a proxy gets %s", inText(reply))
+	}
+	other.want("DBSIZE", "(integer) 1") // counts do not wait
+	h.End()
+	if got := c.next(); got != `"{k}"` {
+		t.Errorf("RANDOMKEY answers %s", got)
+	}
+}
+
 // TestPipesAreRefusedByHolds: a pipe's command on a held partition is refused, and so are those
 // behind it until the proxy says RETRY. Commands on other partitions are executed.
 func TestPipesAreRefusedByHolds(t *testing.T) {

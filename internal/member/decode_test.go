@@ -180,6 +180,13 @@ func TestCursor(t *testing.T) {
 	if got, ok := ParseCursor(c.Append(nil)); !ok || got != c {
 		t.Errorf("cursor %d becomes %d, %v", c, got, ok)
 	}
+	start := StopAt(0, 0)
+	if back, ok := ParseCursor(start.Append(nil)); start == 0 || !ok || back != start || start.Partition() != 0 || start.Position() != 0 {
+		t.Errorf("the start is %d, at %d of partition %d", start, start.Position(), start.Partition())
+	}
+	if StopAt(0, 1<<32-1) >= start || start >= StopAt(1, 0) || StopAt(3, 4) != CursorAt(3, 4) {
+		t.Error("stops are in another order than what they stop before")
+	}
 	if EndOfScan.Partition() != ring.Partitions {
 		t.Errorf("the end lies in partition %d", EndOfScan.Partition())
 	}

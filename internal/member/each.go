@@ -74,8 +74,21 @@ type Cursor uint64
 
 const positionBits = 40
 
+// startOfScan is the cursor at the beginning of partition 0 as a place where a scan goes on: 0 would be
+// the end. Members below ring.HoldLevel take it for the end of partition 0.
+const startOfScan Cursor = 1 << (positionBits - 1)
+
 // EndOfScan is the cursor behind every partition.
 const EndOfScan Cursor = ring.Partitions << positionBits
+
+// StopAt returns the cursor at which a scan that stops there goes on. It is never 0. position must be
+// below 2³⁹.
+func StopAt(partition int, position uint64) Cursor {
+	if at := CursorAt(partition, position); at != 0 {
+		return at
+	}
+	return startOfScan
+}
 
 // CursorAt returns the cursor at a position of a partition. position must be below 2⁴⁰.
 func CursorAt(partition int, position uint64) Cursor {
@@ -104,7 +117,12 @@ func ParseCursor(b []byte) (Cursor, bool) {
 func (c Cursor) Partition() int { return int(c >> positionBits) }
 
 // Position returns the place within the partition.
-func (c Cursor) Position() uint64 { return uint64(c) & (1<<positionBits - 1) }
+func (c Cursor) Position() uint64 {
+	if c == startOfScan {
+		return 0
+	}
+	return uint64(c) & (1<<positionBits - 1)
+}
 
 // Append appends the cursor as clients see it.
 func (c Cursor) Append(dst []byte) []byte { return strconv.AppendUint(dst, uint64(c), 10) }

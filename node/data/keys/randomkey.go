@@ -3,6 +3,7 @@ package keys
 import (
 	"math/rand/v2"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -19,11 +20,19 @@ const (
 )
 
 // randomKey: RANDOMKEY. A part of a reply says how many keys there are to choose from, and one of
-// them, or is an empty array.
+// them, or is an empty array. It passes over partitions that are held. If no other one has keys, a
+// client waits, and a part of a reply does not cover them.
 func randomKey(r *exec.Request) {
+	start := len(r.Out)
 	covered := r.Keyspace.Cover()
-	key, count := someKey(r, &covered)
+	s := search{steps: randomSteps}
+	key, count := s.someKey(r, &covered)
 	switch {
+	case key == nil && s.hold != nil && !r.Part:
+		r.Host.Held(s.hold)
+	case key == nil && s.hold != nil:
+		covered.RemoveAll(&s.held)
+		r.Out = resp.AppendArray(member.AppendCovered(r.Out[:start], &covered), 0)
 	case !r.Part && key == nil:
 		r.ReplyNull()
 	case !r.Part:
@@ -37,9 +46,16 @@ func randomKey(r *exec.Request) {
 	}
 }
 
+// search looks for a random key.
+type search struct {
+	steps int               // that are left
+	held  ring.PartitionSet // partitions that it has passed over
+	hold  *engine.Hold      // one of theirs; nil: there is none
+}
+
 // someKey returns a random key of the partitions, all about equally probable, or nil if there is
 // none. count is the number of keys. The key is a copy.
-func someKey(r *exec.Request, wanted *ring.PartitionSet) (key []byte, count int64) {
+func (s *search) someKey(r *exec.Request, wanted *ring.PartitionSet) (key []byte, count int64) {
 	if count = Count(r.Engine, wanted); count == 0 {
 		return nil, 0
 	}
@@ -52,13 +68,12 @@ func someKey(r *exec.Request, wanted *ring.PartitionSet) (key []byte, count int6
 			}
 		}
 	}
-	steps := randomSteps
 	for i := range ring.Partitions {
 		p := uint16((first + i) % ring.Partitions)
 		if !wanted.Has(p) {
 			continue
 		}
-		if key = someKeyOf(r, p, &steps); key != nil || steps == 0 {
+		if key = s.someKeyOf(r, p); key != nil || s.steps == 0 {
 			break
 		}
 	}
@@ -66,8 +81,8 @@ func someKey(r *exec.Request, wanted *ring.PartitionSet) (key []byte, count int6
 }
 
 // someKeyOf returns a random key of a partition, among those behind a random place. Behind the end
-// it continues at the beginning. steps is reduced by the steps taken.
-func someKeyOf(r *exec.Request, p uint16, steps *int) (key []byte) {
+// it continues at the beginning. It finds none while the partition is held.
+func (s *search) someKeyOf(r *exec.Request, p uint16) (key []byte) {
 	met, start := 0, uint64(0)
 	if r.Engine.Count(p) > randomStep {
 		start = uint64(rand.Uint32())
@@ -79,8 +94,14 @@ func someKeyOf(r *exec.Request, p uint16, steps *int) (key []byte) {
 		return true
 	}
 	for _, cursor := range [...]uint64{start, 0} {
-		for done := false; !done && met < randomStep && *steps > 0; *steps-- {
-			cursor, done = r.Engine.Walk(p, cursor, randomStep-met, r.Now, visit)
+		for done := false; !done && met < randomStep && s.steps > 0; s.steps-- {
+			var hold *engine.Hold
+			cursor, done, hold = r.Engine.WalkUnheld(p, cursor, randomStep-met, r.Now, visit)
+			if hold != nil {
+				s.hold = hold
+				s.held.Add(p)
+				return key
+			}
 		}
 	}
 	return key

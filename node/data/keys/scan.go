@@ -77,8 +77,8 @@ func (q *scanQuery) matches(item engine.Item) bool {
 
 // scanKeys appends the keys that match the query to dst, as bulk strings. It returns how many there
 // are, the cursor at which to continue, and whether nothing is left. It skips partitions that are
-// not wanted, and stops before one that is held. But no cursor other than 0 names the beginning of
-// partition 0: there it goes on.
+// not wanted, and stops before one that is held. Nodes of a cluster below ring.HoldLevel do not
+// understand a stop at the beginning of partition 0: there the scan goes on.
 func scanKeys(r *exec.Request, q *scanQuery, wanted *ring.PartitionSet, dst []byte) (body []byte, found int, next member.Cursor) {
 	left := q.count
 	collect := func(item engine.Item) bool {
@@ -93,13 +93,13 @@ func scanKeys(r *exec.Request, q *scanQuery, wanted *ring.PartitionSet, dst []by
 	for p := q.cursor.Partition(); p < ring.Partitions; p++ {
 		if wanted.Has(uint16(p)) {
 			var whole bool
-			if p == 0 && position == 0 { // the cursor for this place would mean the end
+			if p == 0 && position == 0 && r.Level() < ring.HoldLevel {
 				position, whole = r.Engine.Walk(0, position, left, r.Now, collect)
 			} else {
 				position, whole, _ = r.Engine.WalkUnheld(uint16(p), position, left, r.Now, collect)
 			}
 			if !whole {
-				return dst, found, member.CursorAt(p, position)
+				return dst, found, member.StopAt(p, position)
 			}
 		}
 		position = 0
