@@ -82,7 +82,7 @@ func (b heapBudget) Refund(bytes int64) {
 
 // StageReply begins a part of a reply, see exec.Gathered.
 func (b heapBudget) StageReply(bytes int) (engine.Staged, error) {
-	if !(connBudget{b.n}).has(int64(bytes)) {
+	if !connBudget(b).has(int64(bytes)) {
 		return engine.Staged{}, engine.ErrMemory
 	}
 	return b.n.engine.StageReply(bytes)
