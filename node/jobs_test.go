@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -442,6 +443,9 @@ func TestLongTransactionsLater(t *testing.T) {
 	}
 }
 
+// longCommand ends the first slice of a transaction.
+var longCommand = resp.AppendRequest(nil, []byte("SETRANGE"), []byte("{k}l"), []byte("0"), make([]byte, longBytes))
+
 // Work for which nobody waits ends. What has changed something is executed to its end.
 func TestCanceled(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
@@ -483,7 +487,7 @@ func TestCanceled(t *testing.T) {
 	p.frame("CANCEL", "+OK")
 	p.frame("EXEC that has only read", push(4, canceled))
 	p.raw("GET {k}n", "$-1")
-	p.sendRaw(append(resp.AppendRequest(nil, execArgs(t, nil, append([]string{"INCR {k}n"}, append(reads, "INCR {k}n")...)...)...), member.AppendCancel(nil, 5)...))
+	p.sendRaw(append(resp.AppendRequest(nil, slices.Insert(execArgs(t, nil, "INCR {k}n", "INCR {k}n"), 5, longCommand)...), member.AppendCancel(nil, 5)...))
 	p.frame("EXEC", "-DUNLINLATER 5")
 	p.frame("CANCEL", "+OK")
 	if got := string(p.read()); !strings.HasSuffix(got, ":2\r\n") {
@@ -508,15 +512,15 @@ func bulkAfter(b []byte, prefix string) ([]byte, bool) {
 func TestSupersedeWaitsForTransactions(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
 	p := laterPipe(t, n, "common", 1)
-	lines := make([]string, 20_000)
+	lines := make([]string, 900)
 	for i := range lines {
 		lines[i] = "INCR {k}a"
 	}
-	p.sendArgs(execArgs(t, nil, lines...)...)
+	p.sendArgs(slices.Insert(execArgs(t, nil, lines...), 5, longCommand)...)
 	p.frame("EXEC", "-DUNLINLATER 1")
 	p.conn.Close()
 	p = laterPipe(t, n, "common", 2)
-	p.raw("GET {k}a", "$5\r\n20000")
+	p.raw("GET {k}a", "$3\r\n900")
 }
 
 // The next large value may arrive while a goroutine works with the last one.

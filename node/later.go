@@ -23,7 +23,7 @@ func (r *request) AnswerLater(f func(ctx context.Context) (reply []byte)) {
 
 // Later hands w to a goroutine.
 func (r *request) Later(w exec.Work) {
-	cn, e, how := r.conn, computes, pinned
+	e, how := computes, pinned
 	if plans[r.Cmd.ID].keys == anySlots {
 		e, how = waits, halfway
 	} else if r.Cmd.Flags&command.Write != 0 {
@@ -32,6 +32,12 @@ func (r *request) Later(w exec.Work) {
 	if rest, ok := w.(*exec.Rest); ok && !rest.Waits() {
 		e = yields
 	}
+	r.workLater(w, e, how)
+}
+
+// workLater has w answer the present command.
+func (r *request) workLater(w exec.Work, e effort, how progress) {
+	cn := r.conn
 	j := r.beginJob(how)
 	if j == nil {
 		w.End()
@@ -49,11 +55,16 @@ func (r *request) Later(w exec.Work) {
 
 // KeepArgs makes a long request's arguments stay where they are, see exec.Host.
 func (r *request) KeepArgs() *netloop.Buffer {
-	cn, last := r.conn, len(r.Args)-1
-	parsed := cn.parser.Args()
 	if plans[r.Cmd.ID].keys != anySlots && r.transaction == nil {
 		return nil // it may be refused, and who times it still reads its arguments
 	}
+	return r.keepInput()
+}
+
+// keepInput is KeepArgs for what is sure to be answered later.
+func (r *request) keepInput() *netloop.Buffer {
+	cn, last := r.conn, len(r.Args)-1
+	parsed := cn.parser.Args()
 	if !r.reading || r.Upload != nil || len(parsed) <= last || &parsed[len(parsed)-1] != &r.Args[last] {
 		return nil // others made them, or they are parts
 	}
@@ -146,18 +157,18 @@ func (n *Node) dropServed(ctx context.Context, p uint16) {
 		if h == nil {
 			return
 		}
-		n.awaitHold(h)
+		n.awaitHold(ctx, h)
 	}
 }
 
 // awaitHold waits for the end of a hold, for holdPatience at most.
-func (n *Node) awaitHold(h *engine.Hold) {
+func (n *Node) awaitHold(ctx context.Context, h *engine.Hold) {
 	limit := time.NewTimer(n.holdPatience)
 	defer limit.Stop()
 	select {
 	case <-h.Ended():
 	case <-limit.C:
-	case <-n.ctx.Done():
+	case <-ctx.Done():
 	}
 }
 

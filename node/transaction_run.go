@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -32,10 +33,13 @@ type transaction struct {
 	single    bool // its only command is not in Queue, and its reply is no array
 	keyed     bool // it has keys; otherwise partition means nothing
 	partition uint16
-	checked   int  // so many watched keys have their versions still
-	next      int  // the command in Queue that comes next
-	long      int  // bytes of long replies so far
-	wrote     bool // a command was executed that may have changed something
+	checked   int             // so many watched keys have their versions still
+	next      int             // the command in Queue that comes next
+	size      int64           // bytes of watched keys and commands that are not charged
+	owned     bool            // watched keys and commands are no views of the input
+	input     *netloop.Buffer // not nil: they are views of this
+	long      int             // bytes of long replies so far
+	wrote     bool            // a command was executed that may have changed something
 
 	running bool // at this moment
 	waits   bool // for a goroutine, which works on one of its commands
@@ -75,20 +79,22 @@ const (
 )
 
 // transact executes a transaction whose keys this node serves, and answers EXEC, unless it goes on
-// later.
-func (r *request) transact(x *transaction) {
+// later. It reports whether that has ended.
+func (r *request) transact(x *transaction) (ended bool) {
 	cn := r.conn
 	start, pins := len(r.Out), len(r.Pins)
 	x.running = true
 	defer x.releaseIfPanicking(cn)
-	if ended := x.begin(r); !ended {
-		x.takeQueue(r.Heap)
+	if ended = x.begin(r); !ended {
+		x.takeQueue()
+		x.chargeQueue(r.Heap)
 		x.gather(r, start, pins)
 		r.Cmd = command.ByID(command.Exec)
 		x.isJob(r)
 		x.yield(cn)
 	}
 	x.running = false
+	return ended
 }
 
 // isJob has later turns of the loop answer the transaction.
@@ -191,26 +197,26 @@ func (r *request) HoldOn(t engine.Txn) {
 	}
 }
 
-// takeQueue copies the watched keys and commands that are left, which may be views of the input.
-func (x *transaction) takeQueue(heap exec.Heap) {
+// takeQueue copies the watched keys and commands that are left, if they are views of the input.
+func (x *transaction) takeQueue() {
+	if x.owned {
+		return
+	}
 	x.Queue, x.Watched = slices.Clone(x.Queue[x.next:]), slices.Clone(x.Watched[x.checked:])
 	x.next, x.checked = 0, 0
-	size := int64(0)
 	for i, w := range x.Watched {
 		both := exec.CloneArgs([][]byte{w.Key, w.Version})
 		x.Watched[i] = session.Watched{Key: both[0], Version: both[1]}
-		size += int64(len(w.Key)+len(w.Version)) + queuedCost
 	}
-	for _, q := range x.Queue {
-		size += queuedCost
-		for _, arg := range q.Args {
-			size += int64(len(arg)) + argCost
-		}
-	}
-	x.charge(heap, size)
 	for i := range x.Queue {
 		x.Queue[i].Args = exec.CloneArgs(x.Queue[i].Args)
 	}
+}
+
+// chargeQueue charges what was planned since the call before.
+func (x *transaction) chargeQueue(heap exec.Heap) {
+	x.charge(heap, x.size)
+	x.size = 0
 }
 
 // charge takes memory, as far as there is any: what has begun is executed to its end.
@@ -428,7 +434,9 @@ func (x *transaction) reply(r *request) {
 // end frees what reply has not used.
 func (x *transaction) end(heap exec.Heap) {
 	heap.Refund(x.charged)
+	x.charged = 0
 	x.replies.End()
+	x.input.Release()
 }
 
 // release ends the hold.

@@ -75,11 +75,24 @@ func (st *State) EndTransaction() {
 
 // Watch adds keys with their versions to the watched ones. It copies them.
 func (st *State) Watch(keys, versions [][]byte) {
-	tx := st.transaction()
+	watched := make([]Watched, len(keys))
 	for i, key := range keys {
-		tx.Watched = append(tx.Watched, Watched{bytes.Clone(key), bytes.Clone(versions[i])})
-		tx.watched += len(key) + watchedCost
+		watched[i] = Watched{bytes.Clone(key), bytes.Clone(versions[i])}
 	}
+	st.WatchOwn(watched)
+}
+
+// WatchOwn is Watch for keys and versions that the caller has copied, and leaves to the State.
+func (st *State) WatchOwn(watched []Watched) {
+	tx := st.transaction()
+	for i := range watched {
+		tx.watched += len(watched[i].Key) + watchedCost
+	}
+	if tx.Watched == nil {
+		tx.Watched = watched
+		return
+	}
+	tx.Watched = append(tx.Watched, watched...)
 }
 
 // RefuseWatch returns the error for a WATCH of these keys, or "". Their number is limited, because

@@ -1,0 +1,224 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+const (
+	// planAtOnce is about how many words of a transaction are planned in one turn of the loop.
+	planAtOnce = 1024
+	// planBytes is how long a proxy's transaction of up to planAtOnce commands may be, in bytes, to be
+	// planned in the turn in which it came.
+	planBytes = 128 << 10
+)
+
+// planning looks at all keys and commands of a transaction before the first one is executed: whether
+// they are commands, and of one slot. What a proxy has encoded is parsed on the way. A long transaction
+// takes several turns, as a command of many keys does: it is a job of its connection, and each turn is
+// a planning of its own.
+type planning struct {
+	x       *transaction
+	keyed   bool   // slot is that of all keys so far
+	slot    uint16 // a proxy names it, and it counts as keyed from the start
+	problem string // why it cannot be executed
+
+	watched, commands int // how many there are
+	looked            int // how many of them are planned, watched keys first
+	words             int // that were looked at in this turn
+	keys              []int
+
+	encoded  bool // by a proxy, as follows
+	versions [][]byte
+	requests [][]byte
+	parser   resp.Parser
+
+	node   *Node
+	holder *engine.Hold  // Run waits for its end
+	waited time.Duration // since when a client waits for holds; 0: it does not
+}
+
+// read takes a proxy's EXEC apart.
+func (p *planning) read(args [][]byte) (ok bool) {
+	p.slot, p.versions, p.requests, ok = member.ParseExec(args[2:])
+	p.watched, p.commands = len(p.versions)/2, len(p.requests)
+	p.parser.SetLimits(resp.Limits{}) // it passed the client's limits
+	return ok
+}
+
+// isLong reports whether a proxy's transaction is too long to be planned in the turn in which it came.
+func (p *planning) isLong() bool {
+	if p.watched+p.commands > planAtOnce {
+		return true
+	}
+	n := 0
+	for _, raw := range p.requests {
+		n += len(raw)
+	}
+	return n > planBytes
+}
+
+// keep has a long transaction survive the present input.
+func (p *planning) keep(r *request) {
+	size := int64(0)
+	args := r.Args
+	if p.x.input = r.keepInput(); p.x.input == nil {
+		for _, arg := range args {
+			size += int64(len(arg))
+		}
+		args = exec.CloneArgs(args)
+	}
+	p.x.owned = true
+	p.x.charge(r.Heap, size+int64(len(args))*argCost)
+	p.read(args)
+	r.Args = r.Args[:2] // all else is charged
+}
+
+// goOn plans for one turn. Behind the last one the transaction is executed.
+func (p *planning) goOn(r *request) {
+	r.Cmd = command.ByID(command.Exec)
+	p.turn()
+	switch cn := r.conn; {
+	case p.problem != "":
+		cn.State.EndTransaction()
+		r.Fail(p.problem)
+		p.x.end(r.Heap)
+	case p.looked < p.watched+p.commands || p.words > planAtOnce && p.x.owned:
+		if p.encoded {
+			p.x.chargeQueue(r.Heap)
+		}
+		p.later(r, yields)
+	case p.keyed && !r.admitSlot(p.slot):
+		cn.State.EndTransaction()
+		p.x.end(r.Heap)
+	case p.mustWait(r):
+		p.later(r, waits)
+	default:
+		p.x.keyed, p.x.partition = p.keyed, ring.Partition(p.slot)
+		start, pins := len(r.Out), len(r.Pins)
+		if r.transact(p.x) {
+			p.x.end(r.Heap)
+		}
+		if len(r.Pins) > pins {
+			r.ticketed(start, pins)
+		}
+	}
+	p.x = nil
+}
+
+// turn plans what it can of a turn, and all of what is not kept.
+func (p *planning) turn() {
+	for p.words = 0; (p.words < planAtOnce || !p.x.owned) && p.one(); {
+	}
+}
+
+// one plans the next watched key or command. It reports false if there is none, or a problem.
+func (p *planning) one() bool {
+	tx := p.x.Transaction
+	switch i := p.looked - p.watched; {
+	case p.looked < p.watched:
+		if i = p.looked; p.encoded {
+			tx.Watched = append(tx.Watched, session.Watched{Key: p.versions[2*i], Version: p.versions[2*i+1]})
+		}
+		w := &tx.Watched[i]
+		p.x.size += int64(len(w.Key)+len(w.Version)) + queuedCost
+		p.key(w.Key)
+		p.words++
+	case i == p.commands:
+		return false
+	default:
+		if p.encoded && !p.parse(p.requests[i]) {
+			p.problem = errBadExec
+			return false
+		}
+		q := &tx.Queue[i]
+		p.x.size += queuedCost
+		for _, arg := range q.Args {
+			p.x.size += int64(len(arg)) + argCost
+		}
+		p.keys, _ = q.Cmd.AppendKeys(p.keys[:0], q.Args)
+		for _, k := range p.keys {
+			p.key(q.Args[k])
+		}
+		p.words += len(q.Args)
+	}
+	p.looked++
+	return p.problem == ""
+}
+
+// key compares the slot of a key with that of those before.
+func (p *planning) key(key []byte) {
+	slot := ring.Slot(key)
+	if p.keyed && slot != p.slot {
+		if p.problem = session.ErrMultiCrossSlot; p.encoded {
+			p.problem = errBadExec
+		}
+	}
+	p.slot, p.keyed = slot, true
+}
+
+// parse appends a command that a proxy has encoded. Its arguments are views. parse returns false if it
+// cannot be queued.
+func (p *planning) parse(raw []byte) bool {
+	if p.parser.Parse(raw) != resp.Done || p.parser.Len() != len(raw) || len(p.parser.Args()) == 0 {
+		return false
+	}
+	c, _ := command.Resolve(nil, p.parser.Args())
+	if c == nil || plans[c.ID].handler == nil || plans[c.ID].keys == allKeys || plans[c.ID].keys == noKeys {
+		return false
+	}
+	tx := p.x.Transaction
+	tx.Queue = append(tx.Queue, session.Queued{Cmd: c, Args: append([][]byte(nil), p.parser.Args()...)})
+	return true
+}
+
+// mustWait reports whether a client's transaction that was planned in several turns has to wait for
+// the end of somebody's hold. What is still at the front of the input waits there, and a proxy's is
+// refused (Held).
+func (p *planning) mustWait(r *request) bool {
+	if p.encoded || !p.keyed || r.reading {
+		return false
+	}
+	if p.holder = r.node.engine.Holder(ring.Partition(p.slot)); p.holder == nil {
+		return false
+	}
+	now := r.worker.loop.Now()
+	if p.waited == 0 {
+		p.waited = now
+	}
+	return now-p.waited < r.node.holdPatience
+}
+
+// later has another turn go on, when the others of the loop have had theirs, or when the hold has
+// ended.
+func (p *planning) later(r *request, e effort) {
+	next := new(planning)
+	*next = *p
+	next.node = r.node
+	r.workLater(next, e, again)
+}
+
+// Run waits for the end of the hold, if there is one.
+func (p *planning) Run(ctx context.Context) {
+	if p.holder != nil {
+		p.node.awaitHold(ctx, p.holder)
+	}
+}
+
+// Reply goes on.
+func (p *planning) Reply(r *exec.Request) { p.goOn(r.Host.(*request)) }
+
+// End gives up a transaction that has not begun.
+func (p *planning) End() {
+	if p.x != nil {
+		p.x.end(heapBudget{p.node})
+	}
+}
