@@ -158,7 +158,11 @@ func (c *Conn) extend(b []byte, n int) []byte {
 	if n > 1<<class || !c.charge(more) {
 		return nil
 	}
-	return c.loop.pool.extend(b, n)
+	longer := c.loop.pool.extend(b, n)
+	if longer == nil {
+		c.account.give(more)
+	}
+	return longer
 }
 
 // grownSize returns the size of a buffer that must have room for need bytes and may grow to reach.

@@ -13,6 +13,7 @@ import (
 // its memory is free at once, and so is the budget that it was charged to.
 //
 //	addresses  │ 4 KiB cells … │ 8 KiB cells … │ … │ 2 GiB cells … │   a region each
+//	writable     where a cell is lent, in steps of 1 MiB, and a few idle steps
 //	memory       behind cells that are lent, and Config.Keep of free ones
 //
 // A buffer is a cell or the front of one: beyond maxKeptClass it has only the bytes that were asked
@@ -20,8 +21,10 @@ import (
 // so no cell is ever split, and a view kept too long reads another buffer's bytes or zeros, but
 // never faults.
 type pool struct {
-	mem     []byte
+	space   *mapping.Space
+	mem     []byte // of space
 	classes [poolClasses]poolClass
+	shift   int  // a region is 1<<shift bytes of addresses
 	keep    int  // the most that kept may be
 	kept    int  // bytes of free cells that have memory
 	lent    int  // bytes of the lent buffers
@@ -41,21 +44,30 @@ const (
 	maxClass     = 31 // enough for the default of SetMaxInput and a read
 	poolClasses  = maxClass - minClass + 1
 	regionShift  = 34 // 16 GiB of addresses for each class
-	maxKept      = 4 << 20
-	poisonByte   = 0xDB
+	// smallRegionShift is for a process that may have few addresses (RLIMIT_AS). There are no buffers
+	// beyond a region.
+	smallRegionShift = 27
+	maxKept          = 4 << 20
+	poolStep         = 1 << 20 // so much at a time becomes writable
+	poisonByte       = 0xDB
 )
 
 // open reserves the addresses.
 func (p *pool) open() (err error) {
-	p.mem, err = mapping.Reserve(poolClasses << regionShift)
+	for _, p.shift = range []int{regionShift, smallRegionShift} {
+		if p.space, err = mapping.Reserve(poolClasses<<p.shift, 1<<minClass, poolStep, maxKept); err == nil {
+			p.mem = p.space.Bytes()
+			break
+		}
+	}
 	return err
 }
 
 func (p *pool) close() {
-	if err := mapping.Free(p.mem); err != nil {
+	if err := p.space.Free(); err != nil {
 		panic(fmt.Sprintf("BUG: cannot unmap buffers: %v", err))
 	}
-	p.mem = nil
+	p.space, p.mem = nil, nil
 }
 
 func classOf(n int) int { return max(bits.Len(uint(max(n, 1)-1)), minClass) }
@@ -70,28 +82,40 @@ func bufferSize(n, class int) int {
 }
 
 // get lends an empty buffer with room for at least n bytes in a cell of the class, which must be
-// large enough; nil if there is none.
+// large enough; nil if there is none, or if the system commits no more memory.
 func (p *pool) get(n, class int) []byte {
-	if class > maxClass {
+	if class > min(maxClass, p.shift) {
 		return nil
 	}
 	c := &p.classes[class-minClass]
-	cell := c.fresh
-	switch {
-	case len(c.warm) > 0:
+	size := bufferSize(n, class)
+	if len(c.warm) > 0 {
+		var cell int
 		cell, c.warm = pop(c.warm)
-		p.kept -= 1 << class
-	case len(c.cold) > 0:
-		cell, c.cold = pop(c.cold)
-	case cell == 1<<(regionShift-class):
+		p.kept -= size
+		return p.lend(cell, class, size)
+	}
+	cell, rest := c.fresh, c.cold
+	if len(rest) > 0 {
+		cell, rest = pop(rest)
+	}
+	if cell == 1<<(p.shift-class) || p.space.Grow(p.cellPlace(cell, class), 0, size) != nil {
 		return nil
-	default:
+	}
+	if c.cold = rest; cell == c.fresh {
 		c.fresh++
 	}
-	off, size := (class-minClass)<<regionShift+cell<<class, bufferSize(n, class)
+	return p.lend(cell, class, size)
+}
+
+func (p *pool) lend(cell, class, size int) []byte {
 	p.lent += size
+	off := p.cellPlace(cell, class)
 	return p.mem[off : off : off+size]
 }
+
+// cellPlace is the offset of a cell.
+func (p *pool) cellPlace(cell, class int) int { return (class-minClass)<<p.shift + cell<<class }
 
 func pop(list []int) (last int, rest []int) {
 	return list[len(list)-1], list[:len(list)-1]
@@ -105,17 +129,20 @@ func (p *pool) owns(b []byte) bool {
 // place returns the offset of a buffer and the class of its cell.
 func (p *pool) place(b []byte) (off, class int) {
 	off = int(addressOf(b) - addressOf(p.mem))
-	return off, minClass + off>>regionShift
+	return off, minClass + off>>p.shift
 }
 
 // extend returns b with room for at least n bytes in the same place, or nil if its cell is too
-// small.
+// small, or the system commits no more memory.
 func (p *pool) extend(b []byte, n int) []byte {
 	off, class := p.place(b)
 	if n > 1<<class {
 		return nil
 	}
 	size := bufferSize(n, class)
+	if p.space.Grow(off, cap(b), size) != nil {
+		return nil
+	}
 	p.lent += size - cap(b)
 	return p.mem[off : off+len(b) : off+size]
 }
@@ -130,7 +157,7 @@ func (p *pool) put(b []byte) {
 		overwrite(b)
 	}
 	off, class := p.place(b)
-	cell := off & (1<<regionShift - 1)
+	cell := off & (1<<p.shift - 1)
 	c := &p.classes[class-minClass]
 	p.lent -= len(b)
 	if class <= maxKeptClass && p.kept+len(b) <= p.keep {
@@ -138,7 +165,9 @@ func (p *pool) put(b []byte) {
 		c.warm = append(c.warm, cell>>class)
 		return
 	}
-	release(b)
+	if err := p.space.Shrink(off, len(b), 0); err != nil {
+		panic(fmt.Sprintf("BUG: cannot give a buffer back: %v", err))
+	}
 	c.cold = append(c.cold, cell>>class)
 }
 

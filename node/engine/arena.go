@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math/bits"
 	"sync/atomic"
 	"unsafe"
 
@@ -13,31 +14,40 @@ import (
 // the collector neither moves nor frees what is behind it. What a cell holds is protected by the
 // lock of the shard that the cell's page belongs to.
 
-// arena is one range of addresses. Reserving costs nothing: memory stands behind a page of it from
-// the first write until release.
+// arena is one range of addresses. Reserving costs nothing: what is in use can be written, and memory
+// stands behind a page of it from the first write until shrink.
 type arena struct {
-	mem    []byte
-	base   unsafe.Pointer
-	mapped []byte // mem, and what lies beside it
+	mem   []byte
+	base  unsafe.Pointer
+	space *mapping.Space
 }
 
-// reserve maps n bytes of address space, aligned to huge pages.
-func reserve(n int) (arena, error) {
-	mapped, err := mapping.Reserve(n + hugePage)
+const (
+	// An arena becomes writable in steps of a stepShare-th, so that their number is bounded, and a
+	// few idle steps stay writable.
+	stepShare = 4096
+	keptShare = 64
+	minStep   = 64 << 10
+)
+
+// reserve maps n bytes of address space, aligned to huge pages. What is in use at a time is some
+// most bytes.
+func reserve(n int, most int64) (arena, error) {
+	step := max(minStep, 1<<bits.Len64(uint64(most/stepShare)))
+	space, err := mapping.Reserve(n, hugePage, step, max(step, int(most/keptShare)))
 	if err != nil {
 		return arena{}, err
 	}
-	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(mapped)))) & (hugePage - 1)
-	mem := mapped[skip : skip+n]
-	return arena{mem: mem, base: unsafe.Pointer(unsafe.SliceData(mem)), mapped: mapped}, nil
+	mem := space.Bytes()
+	return arena{mem: mem, base: unsafe.Pointer(unsafe.SliceData(mem)), space: space}, nil
 }
 
 func (a *arena) close() error {
 	if a.mem == nil {
 		return nil
 	}
-	err := mapping.Free(a.mapped)
-	a.mem, a.base, a.mapped = nil, nil, nil
+	err := a.space.Free()
+	a.mem, a.base, a.space = nil, nil, nil
 	return err
 }
 
@@ -46,8 +56,22 @@ func (a *arena) bytes(off uint64, n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(a.base, off)), n)
 }
 
-// release gives the memory behind [off, off+n) back to the system; off is a multiple of osPage. It
-// reads as zeros afterwards.
+// grow lets what begins at off, and is in use up to from bytes behind that, be written up to to. It
+// reports whether the system commits that memory.
+func (a *arena) grow(off uint64, from, to int64) bool {
+	return a.space.Grow(int(off), int(from), int(to)) == nil
+}
+
+// shrink ends the use of all but to bytes of what grow was told, and gives the memory behind the rest
+// back to the system. It reads as zeros afterwards.
+func (a *arena) shrink(off uint64, from, to int64) {
+	if err := a.space.Shrink(int(off), int(from), int(to)); err != nil {
+		panic(fmt.Sprintf("BUG: cannot release %d bytes at %d: %v", from-to, off, err))
+	}
+}
+
+// release gives the memory behind [off, off+n), which stays in use, back to the system; off is a
+// multiple of osPage. It reads as zeros afterwards.
 func (a *arena) release(off uint64, n int) {
 	if err := mapping.Release(a.mem[off : off+uint64(n)]); err != nil {
 		panic(fmt.Sprintf("BUG: cannot release %d bytes at %d: %v", n, off, err))

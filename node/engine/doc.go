@@ -67,6 +67,10 @@
 //     after Forget the sweep, has freed them.
 //   - The cell of a free record has TypeNone in its first word. Cells from page.bump on were never
 //     used. In the small queue a dead record keeps its lengths, so that the next one is found.
+//   - Only what is in use can be written (arena.grow, arena.shrink): pages that somebody has, the
+//     charged pages of bodies, blocks of logs. The rest, and what was given back, can be read, so that
+//     Touch may look anywhere. If the system commits no more memory, that counts as none in the
+//     budget: others are evicted, or the command fails.
 //   - Resident memory is no more than what is charged: a block of pages becomes huge when all of it
 //     is charged (page_huge.go).
 //   - Buckets of a chain are dense: all but the last are full. Above maxChain of them entries go to

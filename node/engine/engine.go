@@ -39,7 +39,6 @@ type Engine struct {
 	classes classes
 	large   *largeSpace
 	pool    pool
-	table   arena // behind pool.pages
 	indexes arena // behind the shards' partitions
 	ghosts  arena // the shards' ghosts, one behind the other
 	balance balance
@@ -93,7 +92,6 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	if err := e.reserve(cfg.MaxBytes); err != nil {
-		_ = e.unmap()
 		return nil, err
 	}
 	e.cells.maxInline = pageSize / bodiesPerPage
@@ -123,9 +121,26 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// reserve maps the arenas for limits up to twice maxBytes.
+// reserve maps the arenas for limits up to twice maxBytes. A process that may have few addresses gets
+// them for less, but at least for maxBytes.
 func (e *Engine) reserve(maxBytes int64) error {
-	reach := int64(1) << bits.Len64(uint64(max(minReach, 2*maxBytes)-1))
+	for reach := powerFrom(max(minReach, 2*maxBytes)); ; reach /= 2 {
+		err := e.reserveFor(reach)
+		if err == nil {
+			return nil
+		}
+		_ = e.unmap()
+		if reach/2 < maxBytes {
+			return err
+		}
+	}
+}
+
+// powerFrom is the least power of two that is n at least.
+func powerFrom(n int64) int64 { return 1 << bits.Len64(uint64(n-1)) }
+
+// reserveFor maps the arenas for limits up to reach, a power of two.
+func (e *Engine) reserveFor(reach int64) error {
 	grainShift := uint8(3)
 	for reach>>grainShift > 1<<32 {
 		grainShift++
@@ -136,28 +151,31 @@ func (e *Engine) reserve(maxBytes int64) error {
 	e.cells.grainShift, e.cells.e = grainShift, e
 	e.cells.directoryShift = uint8(bits.TrailingZeros(uint(pageSize / handleSize)))
 	var err error
-	if e.cells.arena, err = reserve(int(reach)); err != nil {
+	if e.cells.arena, err = reserve(int(reach), reach/2); err != nil {
 		return err
 	}
 	if e.large, err = reserveLarge(reach, &e.pool); err != nil {
 		return err
 	}
 	pages := int(reach) / pageSize
-	if e.table, err = reserve(pages * int(pageMetaSize)); err != nil {
+	if e.pool.table, err = reserve(pages*int(pageMetaSize), 0); err != nil {
 		return err
 	}
-	if e.indexes, err = reserve(Partitions * int(partitionSize)); err != nil {
+	if e.indexes, err = reserve(Partitions*int(partitionSize), 0); err != nil {
 		return err
 	}
-	if e.ghosts, err = reserve(e.ghostReach() * len(e.shards) * ghostSetSize); err != nil {
+	if e.ghosts, err = reserve(e.ghostReach()*len(e.shards)*ghostSetSize, 0); err != nil {
 		return err
 	}
 	if err = e.feeds.init(&e.pool); err != nil {
 		return err
 	}
 	e.pool.cells = &e.cells
-	e.pool.pages = pageTable(&e.table, pages)
+	e.pool.pages = pageTable(&e.pool.table, pages)
 	e.pool.blocks.init(pages, pageSize)
+	if !e.indexes.grow(0, 0, int64(Partitions)*partitionSize) || !e.pool.growTable(0) {
+		return ErrMemory
+	}
 	return nil
 }
 
@@ -176,7 +194,7 @@ func (e *Engine) Close() error {
 }
 
 func (e *Engine) unmap() error {
-	err := errors.Join(e.cells.close(), e.table.close(), e.indexes.close(), e.ghosts.close(), e.feeds.arena.close())
+	err := errors.Join(e.cells.close(), e.pool.table.close(), e.indexes.close(), e.ghosts.close(), e.feeds.arena.close())
 	if e.large != nil {
 		err = errors.Join(err, e.large.leave())
 	}

@@ -98,15 +98,23 @@ func (s *shard) growGhosts() {
 		return
 	}
 	cost := int64(more * ghostSetSize)
-	if s.e.pool.charge(cost) || s.e.pool.chillWarm() && s.e.pool.charge(cost) {
-		s.ghosts.sets = ghostTable(&s.e.ghosts, s.number*s.e.ghostReach(), n+more)
-		s.sums.Ghosts += cost
+	if !s.e.pool.charge(cost) && !(s.e.pool.chillWarm() && s.e.pool.charge(cost)) {
+		return
 	}
+	if !s.e.ghosts.grow(s.ghostPlace(), s.sums.Ghosts, s.sums.Ghosts+cost) {
+		s.e.pool.refund(cost)
+		return
+	}
+	s.ghosts.sets = ghostTable(&s.e.ghosts, s.number*s.e.ghostReach(), n+more)
+	s.sums.Ghosts += cost
 }
+
+// ghostPlace is where the shard's ghosts begin.
+func (s *shard) ghostPlace() uint64 { return uint64(s.number * s.e.ghostReach() * ghostSetSize) }
 
 // dropGhosts forgets all, and gives the memory back.
 func (s *shard) dropGhosts() {
-	s.e.ghosts.release(uint64(s.number*s.e.ghostReach()*ghostSetSize), int(s.sums.Ghosts))
+	s.e.ghosts.shrink(s.ghostPlace(), s.sums.Ghosts, 0)
 	s.e.pool.refund(s.sums.Ghosts)
 	s.sums.Ghosts = 0
 	s.ghosts = ghosts{}

@@ -43,7 +43,7 @@ const (
 func (f *feeds) init(p *pool) (err error) {
 	f.pool, f.fresh = p, 1
 	f.receivers = make([]atomic.Pointer[receiver], MaxReceivers)
-	f.arena, err = reserve(maxFeeds + blockSize)
+	f.arena, err = reserve(maxFeeds+blockSize, maxFeeds)
 	return err
 }
 
@@ -87,13 +87,19 @@ func (f *feeds) addLocked() bool {
 	if f.charged.Load()+blockSize > int64(f.most()) || !f.pool.chargeUpTo(blockSize, f.pool.limit(true)) {
 		return false
 	}
-	f.charged.Add(blockSize)
 	b := f.cold
-	if b != 0 {
-		f.cold = f.next[b]
-	} else {
+	if b == 0 {
 		b = f.fresh
+	}
+	if !f.arena.grow(uint64(b)*blockSize, 0, blockSize) {
+		f.pool.refund(blockSize)
+		return false
+	}
+	f.charged.Add(blockSize)
+	if b == f.fresh {
 		f.fresh++
+	} else {
+		f.cold = f.next[b]
 	}
 	f.next[b], f.warm = f.warm, b
 	f.reserve.Add(1)
@@ -145,7 +151,7 @@ func (f *feeds) chill() bool {
 	if b == 0 {
 		return false
 	}
-	f.arena.release(uint64(b)*blockSize, blockSize)
+	f.arena.shrink(uint64(b)*blockSize, blockSize, 0)
 	f.mu.Lock()
 	f.next[b], f.cold = f.cold, b
 	f.mu.Unlock()

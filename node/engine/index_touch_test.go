@@ -63,6 +63,9 @@ func TestTouchBelievesNothing(t *testing.T) {
 	for _, maxBytes := range []int64{1 << 20, 20 << 30} { // the latter with grains of 16 bytes
 		e := open(t, Config{MaxBytes: maxBytes, Shards: 2})
 		r := rand.New(rand.NewPCG(1, 2))
+		if !e.cells.grow(0, 0, 1<<20) {
+			t.Fatal(ErrMemory)
+		}
 		garbage := e.cells.bytes(0, 1<<20)
 		for i := range garbage {
 			garbage[i] = byte(r.Uint32())

@@ -76,10 +76,10 @@ func reserveLarge(reach int64, p *pool) (*largeSpace, error) {
 	l := &largeSpace{regionShift: uint8(bits.Len64(uint64(2*reach - 1))), pool: p}
 	l.users.Store(1)
 	var err error
-	if l.arena, err = reserve(largeSizes << l.regionShift); err != nil {
+	if l.arena, err = reserve(largeSizes<<l.regionShift, reach/2); err != nil {
 		return l, err
 	}
-	l.table, err = reserve(int(largeSizes << (l.regionShift - minExtentShift) * extentSize))
+	l.table, err = reserve(int(largeSizes<<(l.regionShift-minExtentShift)*extentSize), 0)
 	return l, err
 }
 
@@ -90,9 +90,10 @@ func largeCost(n int) int64 { return int64(n+osPage-1) &^ (osPage - 1) }
 func extentShift(n int) int { return max(minExtentShift, bits.Len(uint(n-1))) }
 
 // take returns the offset of a free extent for a body of n bytes, which read as zeros, with its
-// first owner. The caller charges its pages. The caller has charged extentSize, too, which take
-// refunds if the extent is not fresh. take fails when the addresses are used up, which requires a
-// limit raised as far as possible.
+// first owner. The caller charges its pages, and calls grow before they are written. The caller has
+// charged extentSize, too, which take refunds if the extent is not fresh. take fails when the
+// addresses are used up, which requires a limit raised as far as possible, or when the system commits
+// no more memory.
 func (l *largeSpace) take(n int) (off uint64, ok bool) {
 	shift := extentShift(n)
 	size := shift - minExtentShift
@@ -103,7 +104,7 @@ func (l *largeSpace) take(n int) (off uint64, ok bool) {
 	case first != 0:
 		number = first - 1
 		l.free[size] = l.extentAt(size, number).next
-	case uint64(number) == 1<<(int(l.regionShift)-shift):
+	case uint64(number) == 1<<(int(l.regionShift)-shift) || !l.growTable(size, number):
 		l.mu.Unlock()
 		l.pool.refund(extentSize)
 		return 0, false
@@ -118,6 +119,42 @@ func (l *largeSpace) take(n int) (off uint64, ok bool) {
 	}
 	l.extentAt(size, number).refs.Store(ownerBit)
 	return l.offsetOf(size, number), true
+}
+
+// growTable lets the bookkeeping of one more extent be written.
+func (l *largeSpace) growTable(size int, number uint32) bool {
+	return l.table.grow(l.tableOf(size), int64(number)*extentSize, int64(number+1)*extentSize)
+}
+
+// tableOf is where the bookkeeping of extents of a size begins.
+func (l *largeSpace) tableOf(size int) uint64 {
+	return uint64(size) << (l.regionShift - minExtentShift) * uint64(extentSize)
+}
+
+// grow lets the body at off, which has n charged bytes from now on, be written. It reports whether the
+// system commits that memory.
+func (l *largeSpace) grow(off uint64, n int64) bool {
+	x := l.extent(off)
+	if !l.arena.grow(off, int64(x.pages)*osPage, n) {
+		return false
+	}
+	x.pages = uint32(n / osPage)
+	return true
+}
+
+// shrink gives back the memory of the body at off but for n bytes.
+func (l *largeSpace) shrink(off uint64, n int64) {
+	x := l.extent(off)
+	l.arena.shrink(off, int64(x.pages)*osPage, n)
+	x.pages = uint32(n / osPage)
+}
+
+// untake makes an extent free again that take returned and that has no memory.
+func (l *largeSpace) untake(off uint64) {
+	size, number := l.place(off)
+	l.mu.Lock()
+	l.putFree(size, number, l.extentAt(size, number))
+	l.mu.Unlock()
 }
 
 // offsetOf is where an extent begins.
@@ -164,15 +201,17 @@ func (l *largeSpace) isShared(off uint64) bool {
 // and refunds after resize when n is less.
 func (l *largeSpace) resize(off uint64, old, n int) (uint64, bool) {
 	if extentShift(old) == extentShift(n) {
-		l.resizeInPlace(off, old, n)
 		l.pool.refund(extentSize)
-		return off, true
+		return off, l.resizeInPlace(off, old, n)
 	}
 	to, ok := l.take(n)
 	if !ok {
 		return 0, false
 	}
-	l.extent(to).pages = uint32(largeCost(n) / osPage)
+	if !l.grow(to, largeCost(n)) {
+		l.untake(to)
+		return 0, false
+	}
 	// Piece by piece, from the front, giving back the memory behind each: at no time is there more
 	// than one piece too much.
 	for from := 0; from < old; from += releasePiece {
@@ -182,23 +221,25 @@ func (l *largeSpace) resize(off uint64, old, n int) (uint64, bool) {
 		}
 		l.release(off+uint64(from), int(largeCost(min(releasePiece, old-from))))
 	}
+	l.shrink(off, 0)
 	x := l.extent(off)
 	x.refs.Store(0)
-	x.pages = 0
 	l.dispose(off, x)
 	return to, true
 }
 
-func (l *largeSpace) resizeInPlace(off uint64, old, n int) {
-	l.extent(off).pages = uint32(largeCost(n) / osPage)
-	if n > old {
-		// Behind the old last page memory is fresh; in that page an earlier, longer body may show.
-		end := min(int(largeCost(old)), n)
-		clear(l.bytes(off+uint64(old), end-old))
-		return
+func (l *largeSpace) resizeInPlace(off uint64, old, n int) bool {
+	if n <= old {
+		l.shrink(off, largeCost(n))
+		return true
 	}
-	from := largeCost(n)
-	l.release(off+uint64(from), int(largeCost(old)-from))
+	if !l.grow(off, largeCost(n)) {
+		return false
+	}
+	// Behind the old last page memory is fresh; in that page an earlier, longer body may show.
+	end := min(int(largeCost(old)), n)
+	clear(l.bytes(off+uint64(old), end-old))
+	return true
 }
 
 // forget makes all extents fresh again, if all are free.
@@ -209,7 +250,7 @@ func (l *largeSpace) forget() {
 		return
 	}
 	for size := range largeSizes {
-		l.table.release(uint64(extentSize)<<(l.regionShift-minExtentShift)*uint64(size), int(largeCost(int(l.fresh[size])*int(extentSize))))
+		l.table.shrink(l.tableOf(size), int64(l.fresh[size])*extentSize, 0)
 		l.fresh[size], l.free[size] = 0, 0
 	}
 	l.pool.refund(l.overhead.Swap(0))

@@ -53,8 +53,7 @@ func (l *largeSpace) dispose(off uint64, x *extent) {
 		return
 	}
 	if n <= releaseAtOnce {
-		l.release(off, int(n))
-		x.pages = 0
+		l.shrink(off, 0)
 		l.mu.Lock()
 		l.putFree(size, number, x)
 		l.mu.Unlock()
@@ -85,19 +84,18 @@ func (l *largeSpace) collect() bool {
 	}
 	number := l.dead[size] - 1
 	x := l.extentAt(size, number)
-	pages := min(x.pages, releasePiece/osPage)
-	x.pages -= pages
+	had := int64(x.pages) * osPage
+	n := min(had, releasePiece)
+	x.pages -= uint32(n / osPage)
 	x.releasing++
 	l.releasing++
 	if x.pages == 0 {
 		l.dead[size] = x.next
 		l.deads.Add(-1)
 	}
-	off := l.offsetOf(size, number) + uint64(x.pages)*osPage
 	l.mu.Unlock()
 
-	n := int64(pages) * osPage
-	l.release(off, int(n))
+	l.arena.shrink(l.offsetOf(size, number), had, had-n)
 	l.mu.Lock()
 	if x.releasing--; x.releasing == 0 && x.pages == 0 {
 		l.putFree(size, number, x)

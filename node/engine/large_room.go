@@ -19,7 +19,12 @@ func (s *shard) newLarge(n int) (off uint64, ok bool) {
 		s.e.pool.refund(cost)
 		return 0, false
 	}
-	l.extent(off).pages = uint32(cost / osPage)
+	if !l.grow(off, cost) {
+		l.untake(off)
+		s.e.pool.refund(cost)
+		l.refused.Add(1)
+		return 0, false
+	}
 	if cost >= populateFrom && cost <= populateTo {
 		l.populate(off, int(cost))
 	}
@@ -38,7 +43,11 @@ func (s *shard) takeWarm(n int) (off uint64, ok bool) {
 		l.disown(off)
 		return 0, false
 	}
-	x.pages = uint32(largeCost(n) / osPage)
+	if lacks > 0 && !l.grow(off, largeCost(n)) {
+		s.e.pool.refund(lacks)
+		l.disown(off)
+		return 0, false
+	}
 	return off, true
 }
 

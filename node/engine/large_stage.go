@@ -113,7 +113,11 @@ func (st *Staged) takeMedium() (ok bool) {
 		st.e.pool.refund(cost)
 		return false
 	}
-	l.extent(st.off).pages = uint32(cost / osPage)
+	if !l.grow(st.off, cost) {
+		l.untake(st.off)
+		st.e.pool.refund(cost)
+		return false
+	}
 	l.staged.Add(cost)
 	l.populate(st.off, int(cost))
 	return true
@@ -205,7 +209,11 @@ func (st *Staged) charge(n int) ([]byte, error) {
 			l.refused.Add(1)
 			return nil, ErrMemory
 		}
-		x.pages += uint32(cost / osPage)
+		if !l.grow(st.off, largeCost(end)) {
+			st.e.pool.refund(cost)
+			l.refused.Add(1)
+			return nil, ErrMemory
+		}
 		l.staged.Add(cost)
 		if st.reply {
 			l.replies.Add(cost)

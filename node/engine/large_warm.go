@@ -54,8 +54,7 @@ func (l *largeSpace) takeWarm(n int) (off uint64, ok bool) {
 	off = l.offsetOf(size, number)
 	x.refs.Store(ownerBit)
 	if more := int64(x.pages)*osPage - largeCost(n); more > 0 {
-		l.release(off+uint64(largeCost(n)), int(more))
-		x.pages = uint32(largeCost(n) / osPage)
+		l.shrink(off, largeCost(n))
 		l.pool.refund(more)
 	}
 	return off, true
@@ -80,8 +79,7 @@ func (l *largeSpace) chill() bool {
 	l.releasing++
 	l.mu.Unlock()
 
-	l.release(l.offsetOf(size, number), int(n))
-	x.pages = 0
+	l.shrink(l.offsetOf(size, number), 0)
 	l.mu.Lock()
 	l.putFree(size, number, x)
 	l.pool.refund(n)

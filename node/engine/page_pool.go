@@ -10,6 +10,7 @@ import (
 type pool struct {
 	cells    *cells
 	pages    []page
+	table    arena // behind pages
 	pageSize int
 	keepWarm int // empty pages kept with their memory, charged all the while; they save a fault per 4 KiB on reuse
 
@@ -54,6 +55,10 @@ func (p *pool) take(upkeep, own bool) uint32 {
 		return 0
 	}
 	if pg := p.cold; pg != 0 {
+		if !p.cells.grow(p.placeOf(pg), 0, int64(p.pageSize)) {
+			p.refund(p.pageCost())
+			return 0
+		}
 		p.cold = p.pages[pg].next
 		block := &p.blocks.all[p.blocks.of(pg)]
 		if block.cold--; block.cold == 0 {
@@ -61,7 +66,9 @@ func (p *pool) take(upkeep, own bool) uint32 {
 		}
 		return pg
 	}
-	if p.fresh == uint32(len(p.pages)) { // a limit near the end of the handles' reach
+	// Unlike the budget, the addresses suffice but for a limit near the end of the handles' reach, and
+	// the system has the memory but where it commits no more to this process.
+	if p.fresh == uint32(len(p.pages)) || !p.growTable(p.fresh) || !p.cells.grow(p.placeOf(p.fresh), 0, int64(p.pageSize)) {
 		p.refund(p.pageCost())
 		return 0
 	}
@@ -71,6 +78,14 @@ func (p *pool) take(upkeep, own bool) uint32 {
 	}
 	return p.fresh - 1
 }
+
+// growTable lets the bookkeeping of one more page be written. Asked twice for the same page, it keeps
+// some of the table writable for good.
+func (p *pool) growTable(pg uint32) bool {
+	return p.table.grow(0, int64(pg)*pageMetaSize, int64(pg+1)*pageMetaSize)
+}
+
+func (p *pool) placeOf(pg uint32) uint64 { return uint64(pg) * uint64(p.pageSize) }
 
 // give takes back an empty page. It stays warm while few are and the budget is not exceeded: after
 // SetMaxBytes, or by a page that is now reserved for the shard that had it.
@@ -91,7 +106,7 @@ func (p *pool) give(pg uint32) {
 // bytes of it are counted for two uses.
 func (p *pool) chill(pg uint32) {
 	p.breakUp(pg)
-	p.cells.release(uint64(pg)*uint64(p.pageSize), p.pageSize)
+	p.cells.shrink(p.placeOf(pg), int64(p.pageSize), 0)
 	p.mu.Lock()
 	p.pages[pg].next = p.cold
 	p.cold = pg
