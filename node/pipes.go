@@ -18,12 +18,13 @@ import (
 // connections has a generation; package ownership decides which of them live.
 
 // pipeKey names the pipe that a generation belongs to: one loop of one process of a proxy, one kind
-// of commands and one protocol version.
+// of commands, one protocol version, and commands that count as uses of keys or do not.
 type pipeKey struct {
 	boot    int64
 	loop    int
 	kind    member.Kind
 	version resp.Version
+	noTouch bool
 }
 
 // pipe is one generation of a pipe.
@@ -166,7 +167,7 @@ func clusterLevel(t *ring.Table) uint8 {
 }
 
 func pipeOf(d member.Pipe) *pipe {
-	key := pipeKey{boot: d.Boot, loop: d.Loop, kind: d.Kind, version: d.Version}
+	key := pipeKey{boot: d.Boot, loop: d.Loop, kind: d.Kind, version: d.Version, noTouch: d.NoTouch}
 	return &pipe{key: key, generation: d.Generation, ended: make(chan struct{})}
 }
 
@@ -175,7 +176,7 @@ func (cn *conn) becomePipe(p *pipe) {
 	cn.pipe = p
 	cn.probation = false
 	cn.State.LeaveSlot()
-	cn.State.Version = p.key.version
+	cn.State.Version, cn.State.NoTouch = p.key.version, p.key.noTouch
 	cn.State.Authenticated = true
 	cn.limitRequests()
 	cn.node.clients.Add(-1)

@@ -266,6 +266,9 @@ func (s *client) slotOf(cmd *command.Command, args [][]byte) (slot uint16, same 
 // does not count as a broken pipe.
 func (s *client) laneFor(size int, heavy bool) order.Lane {
 	l := order.Lane{Kind: member.Common, Version: s.state.Version}
+	if s.state.NoTouch {
+		l.NoTouch = s.w.order.Level() >= ring.NoTouchLevel
+	}
 	switch {
 	case size > order.HugeRequest:
 		l.Kind = member.Huge

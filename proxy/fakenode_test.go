@@ -25,6 +25,7 @@ type fakeNode struct {
 	data map[string]string
 	settings
 	log     []string // commands executed, in order, as "NAME key"
+	kinds   []string // of the pipes that were opened, in order
 	conns   map[net.Conn]bool
 	owns    func(p uint16) bool                // nil: everything
 	refuse  func(key string) string            // a refusal instead of executing, "" to execute
@@ -367,6 +368,7 @@ func (n *fakeNode) internal(c net.Conn, args []string) (string, bool) {
 	case "CHALLENGE":
 		return bulk(strings.Repeat("n", 32)), true
 	case "PIPE":
+		n.kinds = append(n.kinds, args[4])
 		if n.later != nil {
 			return "+OK later\r\n", true
 		}

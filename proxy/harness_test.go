@@ -21,6 +21,7 @@ type rig struct {
 	proxy *Proxy
 	nodes []*fakeNode
 	epoch uint64
+	level uint8 // of the next table
 }
 
 // setTimeout gives the proxy settings of the cluster with which it closes idle clients.
@@ -101,7 +102,7 @@ func (c *rig) route(owner func(p int) int) {
 		return
 	}
 	c.epoch++
-	t := &ring.Table{Epoch: c.epoch, Issuer: "test"}
+	t := &ring.Table{Epoch: c.epoch, Issuer: "test", Level: c.level}
 	if c.epoch > 1 {
 		t.Ancestors = []ring.Version{{Epoch: c.epoch - 1, Issuer: "test"}}
 	}

@@ -57,9 +57,9 @@ func (p *pipe) introduce(nonce []byte) {
 	p.challenge = false
 	description := member.Pipe{
 		Boot: p.w.proxy.cfg.Boot, Loop: p.w.loop.Index(), Kind: p.Lane.Kind,
-		Generation: p.generation, Version: p.Lane.Version,
+		Generation: p.generation, Version: p.Lane.Version, NoTouch: p.Lane.NoTouch,
 	}
-	if t := p.w.order.Table(); t != nil && t.Level > 0 {
+	if p.w.order.Level() > 0 {
 		description.Level = ring.Level
 	}
 	p.greet(member.AppendPipe(nil, description, p.w.proxy.cfg.Secret.First(), nonce))

@@ -270,3 +270,33 @@ func TestRepliesThatAreNotWanted(t *testing.T) {
 	close(gate)
 	cl.want("$1 a", "$1 b", "+OK", "$1 b")
 }
+
+// TestNoTouch checks that a client that has said CLIENT NO-TOUCH uses other pipes, once all members
+// understand that.
+func TestNoTouch(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	cl := c.dial()
+	want := func(kinds ...string) {
+		t.Helper()
+		cl.send("GET k")
+		cl.want("$-1")
+		c.nodes[0].set(func(n *fakeNode) {
+			if !slices.Equal(n.kinds, kinds) {
+				t.Errorf("pipes %q were opened, want %q", n.kinds, kinds)
+			}
+		})
+	}
+	cl.send("CLIENT NO-TOUCH on")
+	cl.want("+OK")
+	want("common")
+	c.level = ring.Level
+	c.route(func(int) int { return 0 })
+	c.retry() // the loop has the table
+	want("common", "common-no-touch")
+	cl.send("CLIENT NO-TOUCH off")
+	cl.want("+OK")
+	want("common", "common-no-touch")
+	cl.send("RESET", "CLIENT NO-TOUCH on", "SET k 1", "CLIENT NO-TOUCH off", "GET k", "DEL k")
+	cl.want("+RESET", "+OK", "+OK", "+OK", "$1 1", ":1")
+	want("common", "common-no-touch")
+}

@@ -16,7 +16,8 @@ import (
 //	4  answers to streams may say that the receiver's loops are strained
 //	5  a pipe's level may be told behind its greeting, nodes answer slow transactions later, and a
 //	   proxy may say that nobody waits for a command any more
-//	6  a node that obeys a table may say which partitions it still holds
+//	6  a node that obeys a table may say which partitions it still holds, and pipes may carry commands
+//	   that do not count as uses of keys
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
 // more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
@@ -42,6 +43,10 @@ const OfferLevel = 5
 // HoldLevel is the lowest level of a table that a node obeys although it still holds partitions that
 // the table takes from it: it names them when it acknowledges the table (DUNLIN TAKE).
 const HoldLevel = 6
+
+// NoTouchLevel is the level of the cluster from which on a proxy may open pipes for clients that have
+// said CLIENT NO-TOUCH.
+const NoTouchLevel = 6
 
 // maxLevel is the highest level that gossip can carry.
 const maxLevel = 255

@@ -18,7 +18,7 @@ func arguments(t testing.TB, request []byte) [][]byte {
 }
 
 func TestRequestsComeBack(t *testing.T) {
-	want := Pipe{Boot: -1, Loop: 3, Kind: Huge, Generation: 1 << 63, Version: resp.RESP2, Level: 255}
+	want := Pipe{Boot: -1, Loop: 3, Kind: Huge, NoTouch: true, Generation: 1 << 63, Version: resp.RESP2, Level: 255}
 	secret, nonce := []byte("secret"), NewNonce()
 	got, fields, proof, ok := ParsePipe(arguments(t, AppendPipe(nil, want, secret, nonce)))
 	if !ok || got != want || !Proves(proof, secret, nonce, fields...) {

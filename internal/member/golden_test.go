@@ -25,6 +25,8 @@ func TestGoldenBytes(t *testing.T) {
 		"challenge": {AppendRequest(nil, VerbChallenge), "*2\r\n$6\r\nDUNLIN\r\n$9\r\nCHALLENGE\r\n"},
 		"pipe": {AppendPipe(nil, pipe, nil, nil),
 			"*8\r\n$6\r\nDUNLIN\r\n$4\r\nPIPE\r\n$1\r\n7\r\n$1\r\n1\r\n$5\r\nfetch\r\n$1\r\n9\r\n$1\r\n3\r\n$0\r\n\r\n"},
+		"pipe that touches nothing": {AppendPipe(nil, Pipe{Kind: Large, NoTouch: true, Version: resp.RESP2, Level: 6}, nil, nil),
+			"*9\r\n$6\r\nDUNLIN\r\n$4\r\nPIPE\r\n$1\r\n0\r\n$1\r\n0\r\n$14\r\nlarge-no-touch\r\n$1\r\n0\r\n$1\r\n2\r\n$0\r\n\r\n$1\r\n6\r\n"},
 		"pipe of a level": {AppendPipe(nil, Pipe{Kind: Common, Version: resp.RESP2, Level: 1}, nil, nil),
 			"*9\r\n$6\r\nDUNLIN\r\n$4\r\nPIPE\r\n$1\r\n0\r\n$1\r\n0\r\n$6\r\ncommon\r\n$1\r\n0\r\n$1\r\n2\r\n$0\r\n\r\n$1\r\n1\r\n"},
 		"peer":   {AppendPeer(nil, 7, nil, nil), "*4\r\n$6\r\nDUNLIN\r\n$4\r\nPEER\r\n$1\r\n7\r\n$0\r\n\r\n"},

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -63,6 +64,7 @@ type Pipe struct {
 	Boot       int64 // of the proxy
 	Loop       int
 	Kind       Kind
+	NoTouch    bool   // its commands do not count as uses of keys; from ring.NoTouchLevel on
 	Generation uint64 // grows with every connection of the loop
 	Version    resp.Version
 	Level      uint8 // that the proxy speaks; left out below level 1 of the cluster. See ring.LaterLevel
@@ -74,7 +76,7 @@ func AppendPipe(dst []byte, p Pipe, secret, nonce []byte) []byte {
 	fields := [...][]byte{
 		strconv.AppendInt(nil, p.Boot, 10),
 		strconv.AppendInt(nil, int64(p.Loop), 10),
-		[]byte(p.Kind.String()),
+		p.appendKind(nil),
 		strconv.AppendUint(nil, p.Generation, 10),
 		strconv.AppendInt(nil, int64(p.Version), 10),
 	}
@@ -84,6 +86,17 @@ func AppendPipe(dst []byte, p Pipe, secret, nonce []byte) []byte {
 	return appendUint(appendProven(dst, VerbPipe, 1, secret, nonce, fields[:]...), uint64(p.Level))
 }
 
+// noTouch stands behind the kind of a pipe whose commands do not count as uses of keys.
+const noTouch = "-no-touch"
+
+func (p *Pipe) appendKind(dst []byte) []byte {
+	dst = append(dst, p.Kind.String()...)
+	if p.NoTouch {
+		dst = append(dst, noTouch...)
+	}
+	return dst
+}
+
 // ParsePipe reads the arguments of PIPE and splits them into the fields that the proof is about,
 // the proof, and what they describe. What a later level has appended is passed over.
 func ParsePipe(args [][]byte) (p Pipe, fields [][]byte, proof []byte, ok bool) {
@@ -91,11 +104,12 @@ func ParsePipe(args [][]byte) (p Pipe, fields [][]byte, proof []byte, ok bool) {
 	fields, proof = args[:proven], args[proven]
 	boot, ok1 := resp.ParseInt(fields[0])
 	loop, ok2 := resp.ParseInt(fields[1])
-	kind, ok3 := parseKind(fields[2])
+	name, untouched := bytes.CutSuffix(fields[2], []byte(noTouch))
+	kind, ok3 := parseKind(name)
 	generation, ok4 := parseUint(fields[3])
 	version, ok5 := resp.ParseInt(fields[4])
 	known := version == int64(resp.RESP2) || version == int64(resp.RESP3)
-	p = Pipe{Boot: boot, Loop: int(loop), Kind: kind, Generation: generation, Version: resp.Version(version)}
+	p = Pipe{Boot: boot, Loop: int(loop), Kind: kind, NoTouch: untouched, Generation: generation, Version: resp.Version(version)}
 	ok6 := true
 	if len(args) > proven+1 {
 		var level int64

@@ -176,6 +176,14 @@ func (m *Machine) Stop(now time.Duration) {
 // Table returns the table in use, nil before the first.
 func (m *Machine) Table() *ring.Table { return m.table }
 
+// Level returns the level of the cluster by the table in use.
+func (m *Machine) Level() uint8 {
+	if m.table == nil {
+		return 0
+	}
+	return m.table.Level
+}
+
 // Owner returns the node to which requests for the partition go, nil if none is known.
 func (m *Machine) Owner(partition uint16) *Node { return m.owner[partition] }
 

@@ -8,11 +8,12 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Lane selects the pipes that a session's outstanding requests use: a kind of pipe and a protocol
-// version.
+// Lane selects the pipes that a session's outstanding requests use: a kind of pipe, a protocol
+// version, and whether the requests touch the keys that they find.
 type Lane struct {
 	Kind    member.Kind
 	Version resp.Version
+	NoTouch bool
 }
 
 // Node is a node as one worker sees it.
@@ -27,16 +28,24 @@ type Node struct {
 	left   bool              // not in the table any more
 	gone   bool              // declared dead, or left: its pipes stay closed unless it turns out to be alive
 	goneAt time.Duration
-	pipes  [member.Kinds][2]*Pipe
+	pipes  [member.Kinds][4]*Pipe // for each kind: two versions, and these again with NoTouch
 }
 
 // Pipe returns the node's pipe for a lane, and makes it at the first call. It may be closed.
 func (n *Node) Pipe(l Lane) *Pipe {
-	at := &n.pipes[l.Kind][l.Version-resp.RESP2]
+	at := &n.pipes[l.Kind][l.index()]
 	if *at == nil {
 		*at = &Pipe{Node: n, Lane: l}
 	}
 	return *at
+}
+
+// index returns the lane's place among those of its kind.
+func (l Lane) index() int {
+	if l.NoTouch {
+		return 2 + int(l.Version-resp.RESP2)
+	}
+	return int(l.Version - resp.RESP2)
 }
 
 // Each calls f with every pipe that was made.
