@@ -64,8 +64,14 @@ func (r *request) serves(p uint16) bool { return r.Hold != nil || r.verdict(p) =
 
 // admitKeys is admit for a command of several keys.
 func (r *request) admitKeys(oneSlot bool) bool {
-	if r.Rest != nil {
+	switch {
+	case r.Rest != nil:
 		return r.admitRest()
+	case r.listed != nil:
+		return r.admitListed()
+	case r.isUnlisted():
+		r.listLater(r.raw)
+		return false
 	}
 	r.Keys, _ = r.Cmd.AppendKeys(r.Keys[:0], r.Args)
 	r.Partitions = slices.Grow(r.Partitions[:0], len(r.Keys))

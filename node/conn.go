@@ -3,7 +3,6 @@ package node
 import (
 	"errors"
 
-	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -92,7 +91,9 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 			r.endUpload(cn.parser.Args())
 			batch++
 		} else if r.Args = cn.parser.Args(); len(r.Args) > 0 {
+			r.raw = in[used-last : used]
 			r.dispatch()
+			r.raw = nil
 			batch++
 		}
 	}
@@ -160,7 +161,7 @@ func (cn *conn) limitRequests() {
 	} else {
 		cn.State.Proved()
 	}
-	limits.Words = command.Words
+	limits.Words = cn.wordsOf
 	cn.parser.SetLimits(limits)
 }
 

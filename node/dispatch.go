@@ -32,9 +32,11 @@ type request struct {
 	// longEnough: this input has used its share of the loop's time. The rest of it is read in the
 	// next iteration.
 	longEnough bool
-	unused     int  // bytes of the present request, if it is to be read again
-	putBack    bool // the present request is to be read again, because its partition is held
-	reading    bool // the present request is at the front of the connection's input
+	unused     int      // bytes of the present request, if it is to be read again
+	putBack    bool     // the present request is to be read again, because its partition is held
+	reading    bool     // the present request is at the front of the connection's input
+	raw        []byte   // the present request, if the parser has read it and not lookahead
+	listed     *listing // not nil: the present request, whose arguments were listed in turns
 
 	wanted ring.PartitionSet // by an EACH that is executed
 

@@ -109,11 +109,18 @@ func (r *request) beginJob(how progress) *job {
 	case again:
 		keeps = []uint16{r.Partition}
 	case halfway:
-		keeps = onceEach(r.Partitions)
+		if r.listed != nil {
+			keeps = r.listed.once
+		} else {
+			keeps = onceEach(r.Partitions)
+		}
 	case unkeyed, pinned:
 	}
 	j := r.newJob(keeps)
 	j.whole = how == halfway || how == unkeyed && r.Cmd.Flags&command.Write != 0
+	if r.listed != nil {
+		return j // its arguments are charged elsewhere
+	}
 	for _, arg := range r.Args {
 		r.conn.charge(j, len(arg))
 	}

@@ -54,14 +54,18 @@ func (r *request) workLater(w exec.Work, e effort, how progress) {
 }
 
 // KeepArgs makes a long request's arguments stay where they are, see exec.Host.
-func (r *request) KeepArgs() *netloop.Buffer {
-	if plans[r.Cmd.ID].keys != anySlots && r.transaction == nil {
-		return nil // it may be refused, and who times it still reads its arguments
+func (r *request) KeepArgs() (input *netloop.Buffer, kept bool) {
+	switch {
+	case r.listed != nil:
+		return r.listed.give(), true
+	case plans[r.Cmd.ID].keys != anySlots && r.transaction == nil:
+		return nil, false // it may be refused, and who times it still reads its arguments
 	}
-	return r.keepInput()
+	input = r.keepInput()
+	return input, input != nil
 }
 
-// keepInput is KeepArgs for what is sure to be answered later.
+// keepInput is KeepArgs for what is sure to be answered later, and lies in the input.
 func (r *request) keepInput() *netloop.Buffer {
 	cn, last := r.conn, len(r.Args)-1
 	parsed := cn.parser.Args()

@@ -35,6 +35,10 @@ const (
 func (r *request) beginValue() (used int) {
 	cn := r.conn
 	p := &cn.parser
+	if p.Skips() {
+		p.Gather()
+		return 0
+	}
 	u := cn.Upload
 	if u == nil {
 		if u = cn.uploadOf(p.Args(), p.Total()); u == nil {

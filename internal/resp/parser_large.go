@@ -18,6 +18,10 @@ func (p *Parser) Large() int { return p.large }
 // announced one, and all behind it.
 func (p *Parser) Total() int { return len(p.args) + p.left }
 
+// Skips reports, after LargeBulk, whether Limits.Words wants no further argument of the request. Args
+// may then lack some, and Gather must be called.
+func (p *Parser) Skips() bool { return p.most != askFirst && len(p.spans) == p.most }
+
 // Gather makes Parse treat the announced argument, and all that follow in its request, like any
 // other. The next call of Parse must get the same buffer again.
 func (p *Parser) Gather() {

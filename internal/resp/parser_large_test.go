@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -82,6 +83,26 @@ func TestResetAmidLargeBulk(t *testing.T) {
 				t.Fatalf("behind %q: got %v, %q", rest, got, p.Args())
 			}
 			checkIdle(t, &p)
+		}
+	}
+}
+
+// TestSkips: of a request whose arguments are not all wanted, a large argument is gathered.
+func TestSkips(t *testing.T) {
+	for at, want := range map[int]bool{1: false, 9: false, 10: true, 150: true} {
+		var p Parser
+		p.SetLimits(Limits{LargeBulk: 100, Words: func(_, _ []byte) int { return 10 }})
+		args := make([][]byte, 200)
+		for i := range args {
+			args[i] = []byte("a")
+		}
+		args[at] = bytes.Repeat([]byte("a"), 100)
+		in := AppendRequest(nil, args...)
+		if p.Parse(in) != LargeBulk || p.Skips() != want {
+			t.Fatalf("argument %d: skips %v, want %v", at, p.Skips(), want)
+		}
+		if p.Gather(); p.Parse(in) != Done || p.Count() != len(args) || p.Len() != len(in) {
+			t.Errorf("argument %d: %d arguments and %d bytes", at, p.Count(), p.Len())
 		}
 	}
 }

@@ -36,9 +36,10 @@ type Host interface {
 	// HoldOn has the request, which has its partition locked by t, hold the partition until it is
 	// answered: it will not end under this lock. Later comes next.
 	HoldOn(t engine.Txn)
-	// KeepArgs makes Args and their bytes stay as they are until the result is released, on the loop
-	// of the connection. It returns nil if they must be copied instead, as short ones must.
-	KeepArgs() *netloop.Buffer
+	// KeepArgs makes Args, Keys and Partitions the caller's. Their bytes stay as they are until input is
+	// released, on the loop of the connection, or if it is nil, for good. If kept is false, they must be
+	// copied instead, as short ones must.
+	KeepArgs() (input *netloop.Buffer, kept bool)
 	// Again executes the present request from its beginning, without counting it again.
 	Again()
 }

@@ -133,9 +133,10 @@ func inOne(partitions []uint16) bool {
 func (k *KeyLocks) Stop(i int, sum int64) {
 	r := k.r
 	if i == 0 {
-		r.Undo(k.start) // the reply may have begun
-		r.Host.Held(k.holder)
-		return
+		if r.Undo(k.start); !r.Listed && r.Rest == nil { // the reply may have begun
+			r.Host.Held(k.holder)
+			return
+		}
 	}
 	rest := new(Rest)
 	if r.Rest == nil {
@@ -145,7 +146,7 @@ func (k *KeyLocks) Stop(i int, sum int64) {
 	}
 	rest.Done, rest.sum, rest.state, rest.holder = i, sum, k.State, k.holder
 	rest.reply.Take(r, k.start, k.firstPin)
-	kept := rest.input != nil
+	kept := rest.kept
 	if r.Host.Later(rest); kept {
 		r.Keys, r.Partitions = nil, nil // they are the rest's
 	}
@@ -190,7 +191,8 @@ type Rest struct {
 	cmd        *command.Command
 	Done       int // so many keys
 	args       [][]byte
-	input      *netloop.Buffer // in which they lie; nil: they are copies
+	input      *netloop.Buffer // in which they lie; nil: elsewhere
+	kept       bool            // the request's own lists became the rest's
 	keys       []int           // Request.Keys and Partitions
 	partitions []uint16
 
@@ -210,8 +212,8 @@ func (rest *Rest) take(r *Request) {
 	if rest.upload != nil {
 		r.giveUpload()
 	}
-	size := int64(len(r.Args)) * argSize
-	if rest.input = r.Host.KeepArgs(); rest.input != nil { // whose bytes are charged already
+	size := int64(len(r.Args)) * ArgSize
+	if rest.input, rest.kept = r.Host.KeepArgs(); rest.kept { // whose bytes are charged already
 		rest.args, rest.keys, rest.partitions = r.Args, r.Keys, r.Partitions
 	} else {
 		for _, arg := range r.Args {
@@ -219,7 +221,7 @@ func (rest *Rest) take(r *Request) {
 		}
 		rest.args, rest.keys, rest.partitions = CloneArgs(r.Args), slices.Clone(r.Keys), slices.Clone(r.Partitions)
 	}
-	rest.charge(size + int64(len(rest.keys))*keySize)
+	rest.charge(size + int64(len(rest.keys))*KeySize)
 }
 
 // Next returns the places among Request.Keys that the next run visits at most.
@@ -228,8 +230,8 @@ func (rest *Rest) Next() (from, to int) {
 	return from, min(from+keysAtOnce, len(rest.keys))
 }
 
-// argSize is the memory of an argument beside its bytes, a slice, and keySize that of a key's places.
-const argSize, keySize = 24, 10
+// ArgSize is the memory of an argument beside its bytes, a slice, and KeySize that of a key's places.
+const ArgSize, KeySize = 24, 10
 
 // charge takes memory that is in use already: what has begun is executed to its end.
 func (rest *Rest) charge(n int64) {

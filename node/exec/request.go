@@ -48,6 +48,9 @@ type Request struct {
 	Keys       []int
 	Partitions []uint16
 
+	// Listed: the command is a client's, and not in its input any more.
+	Listed bool
+
 	// Part: a proxy asks for a part of the reply, and merges it with the parts of other nodes
 	// (DUNLIN EACH).
 	Part bool

@@ -1,0 +1,144 @@
+package node
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// manyKeys is a request for many keys, the first of which lies in the partition of {first}.
+func manyKeys(verb string, keys int, value func(i int) []byte) (args [][]byte) {
+	args = append(args, []byte(verb))
+	for i := range keys {
+		key := fmt.Appendf(nil, "many:%d", i)
+		if i == 0 {
+			key = []byte("{first}")
+		}
+		if args = append(args, key); value != nil {
+			args = append(args, value(i))
+		}
+	}
+	return args
+}
+
+// TestListingTakesTurns counts what a loop does in a turn for a request of many keys.
+func TestListingTakesTurns(t *testing.T) {
+	for verb, step := range map[string]int{"DEL": 1, "MSET": 2} {
+		const keys = 10_000
+		args := manyKeys(verb, keys, nil)
+		if step == 2 {
+			args = manyKeys(verb, keys, func(i int) []byte { return fmt.Append(nil, i) })
+		}
+		raw := resp.AppendRequest(nil, args...)
+		l := &listing{raw: raw, step: step, left: keys, args: args[:1:1]}
+		_, l.next = resp.DecodeArgument(raw, bytes.IndexByte(raw, '\n')+1)
+		turns := 0
+		for ; l.left > 0; turns++ {
+			before := len(l.keys)
+			if l.some(); len(l.keys)-before > listAtOnce {
+				t.Errorf("%s: %d keys in a turn", verb, len(l.keys)-before)
+			}
+		}
+		if want := keys/listAtOnce + 1; turns != want || len(l.args) != len(args) || l.next != len(raw) {
+			t.Errorf("%s: %d turns, want %d; %d arguments", verb, turns, want, len(l.args))
+		}
+		for i := range args {
+			if !bytes.Equal(l.args[i], args[i]) {
+				t.Fatalf("%s: argument %d is %q, want %q", verb, i, l.args[i], args[i])
+			}
+		}
+	}
+}
+
+// TestParserListsLittle: the parser keeps the first arguments of what is listed in turns. A transaction
+// queues all.
+func TestParserListsLittle(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	cn := &conn{node: n}
+	cn.State = n.session.NewState("", "", 1)
+	for verb, want := range map[string]int{"MSET": listFrom, "del": listFrom, "MGET": listFrom} {
+		if got := cn.wordsOf([]byte(verb), nil); got != want {
+			t.Errorf("%s keeps %d words, want %d", verb, got, want)
+		}
+	}
+	cn.State.Multi = true
+	if got := cn.wordsOf([]byte("MSET"), nil); got <= listFrom {
+		t.Errorf("in a transaction MSET keeps %d words", got)
+	}
+}
+
+// TestListedRequests: a request of many keys waits for a hold like others, is refused like others, and
+// may have large values.
+func TestListedRequests(t *testing.T) {
+	const keys = 3 * listAtOnce
+	n := startNode(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
+	value := func(i int) []byte {
+		if i%1500 == 1499 {
+			return bytes.Repeat([]byte{'v'}, 100_000)
+		}
+		return fmt.Append(nil, i)
+	}
+	c, other := dial(t, n.Addr()), dial(t, n.Addr())
+	pipe := openPipeTo(t, n, 7, 0, "large", 1, 2)
+	for name, c := range map[string]*client{"client": c, "pipe": pipe} {
+		h := holdPartition(n, "{first}")
+		c.sendArgs(manyKeys("MSET", keys, value)...)
+		c.send("STRLEN many:2999")
+		for range 50 {
+			other.want("GET {j}", "(nil)")
+		}
+		if name == "pipe" { // it is refused, and so is what follows
+			if got := c.next(); !strings.HasPrefix(got, "(error) DUNLINWAIT") {
+				t.Errorf("a pipe's MSET answers %s", got)
+			}
+			if got := c.next(); !strings.HasPrefix(got, "(error) DUNLINWAIT") {
+				t.Errorf("a pipe's STRLEN answers %s", got)
+			}
+			h.End()
+			c.want("DUNLIN RETRY 1", "OK")
+			c.sendArgs(manyKeys("MSET", keys, value)...)
+			c.send("STRLEN many:2999")
+		} else {
+			h.End()
+		}
+		for _, want := range []string{"OK", "(integer) 100000"} {
+			if got := c.next(); got != want {
+				t.Errorf("%s: got %s, want %s", name, got, want)
+			}
+		}
+		c.sendArgs(manyKeys("EXISTS", keys, nil)...)
+		if got := c.next(); got != fmt.Sprintf("(integer) %d", keys) {
+			t.Errorf("%s: EXISTS answers %s", name, got)
+		}
+		c.sendArgs(manyKeys("DEL", keys, nil)...)
+		if got := c.next(); got != fmt.Sprintf("(integer) %d", keys) {
+			t.Errorf("%s: DEL answers %s", name, got)
+		}
+	}
+	c.sendArgs(append(manyKeys("MSET", keys, value), []byte("odd"))...)
+	if got := c.next(); !strings.HasPrefix(got, "(error) ERR wrong number") {
+		t.Errorf("an odd MSET answers %s", got)
+	}
+
+	setView(n, sharedView(n, "{first}"))
+	c.sendArgs(manyKeys("MSET", keys, value)...)
+	if got := c.next(); !strings.HasPrefix(got, "(error) CROSSSLOT") {
+		t.Errorf("a client's MSET answers %s", got)
+	}
+	pipe.sendArgs(manyKeys("MSET", keys, value)...)
+	if got := pipe.next(); !strings.HasPrefix(got, "(error) MOVED") {
+		t.Errorf("a pipe's MSET answers %s", got)
+	}
+	pipe.want("SET many:5 x", "(error) DUNLINWAIT 1") // latched
+	setView(n, sharedView(n))
+	pipe.want("DUNLIN RETRY 1", "OK")
+	pipe.want("SET many:5 x", "OK")
+
+	gone := dial(t, n.Addr())
+	gone.sendArgs(manyKeys("MGET", keys, nil)...)
+	gone.conn.Close()
+	other.want("GET many:5", `"x"`)
+}
