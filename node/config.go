@@ -81,11 +81,21 @@ func configurePart(r *request) {
 	r.coverLater(waits, func(context.Context, *ring.PartitionSet) []byte { return n.configure(id, args) })
 }
 
-// setPart: EACH CONFIG SET. The owner of partition 0 sets the parameters of the cluster, the others
+// setPart: EACH CONFIG SET. A proxy may first ask whether each node would set the parameters.
+// The owner of partition 0 sets the parameters of the cluster, the others
 // only check them. Each sets once, although the change itself brings a new table: the answer covers
 // what this node served before and still serves, so that the proxy asks the next owner of the rest.
 func setPart(r *request) {
 	n, wanted, args := r.node, r.wanted, exec.CloneArgs(r.Args)
+	if set, ok := config.Checked(args); ok {
+		r.coverLater(waits, func(context.Context, *ring.PartitionSet) []byte {
+			if refusal := n.settings.Check(set); refusal != "" {
+				return resp.AppendError(nil, refusal)
+			}
+			return resp.AppendOK(nil)
+		})
+		return
+	}
 	r.haveAnswered(settles, false, func(context.Context) []byte {
 		_, before := n.coverage(&wanted)
 		if before.Has(0) && n.settingsSoon(args) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/config"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
@@ -130,5 +132,34 @@ func TestConfigSetInOrder(t *testing.T) {
 		if got := c.next(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
+	}
+}
+
+// TestCheckPart checks that a node which is asked whether it would refuse a CONFIG SET changes nothing.
+func TestCheckPart(t *testing.T) {
+	n := startNode(t)
+	c := openPipeTo(t, n, 1, 0, "large", 1, 2)
+	limit := n.engine.MaxBytes()
+	for set, want := range map[string]string{
+		"maxmemory 32mb timeout 7":   "OK",
+		"maxmemory 1mb":              "(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory') - a limit of 1048576 bytes is too small",
+		"maxmemory-policy nonsense":  "(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - ",
+		"maxmemory 1000000000000000": "(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory') - cannot raise",
+	} {
+		line := append(words(t, "CONFIG SET"), words(t, set)...)
+		request := member.AppendEach(nil, &allPartitions, config.CheckQuestion(line)...)
+		c.sendRaw(request)
+		reply := c.read()
+		if covered, inner, ok := member.ParseAnswer(reply); ok {
+			if reply = inner; *covered != allPartitions {
+				t.Errorf("%s: not all partitions are covered", set)
+			}
+		}
+		if got := inText(reply); !strings.HasPrefix(got, want) {
+			t.Errorf("%s is answered %s, want %s", set, got, want)
+		}
+	}
+	if n.engine.MaxBytes() != limit || n.settings.IdleTimeout() != 0 {
+		t.Error("the question has set something")
 	}
 }

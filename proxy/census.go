@@ -62,6 +62,7 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	question, err := wide.New(&wide.Call{
 		Command: cmd, Args: words, Version: s.state.Version,
 		Now: s.w.loop.Now(), Patience: s.w.proxy.cfg.Patience, Host: wideHost{s.w.proxy},
+		Level: s.w.order.Level(),
 	})
 	if err != nil {
 		s.Keep(-size)
@@ -105,7 +106,7 @@ func (c *census) round() {
 
 // expired returns the answer when the last round that may begin has left partitions.
 func (c *census) expired() []byte {
-	if c.question.Rounds.Told() && c.cmd.Flags&command.ReadOnly == 0 {
+	if c.question.Rounds.Told() && !c.question.Checks && c.cmd.Flags&command.ReadOnly == 0 {
 		return errSomeNodes
 	}
 	return errParkedLong
@@ -125,7 +126,7 @@ func (c *census) Done(id int32, reply []byte) {
 		c.s.gather(size - c.charged)
 		c.charged = size
 	} else if resp.IsError(reply) {
-		c.question.Fail(errors.New(strings.TrimSpace(string(bytes.TrimPrefix(reply, []byte("-"))))))
+		c.question.FailAt(c.question.Rounds.Asked(id).Member.ID, errors.New(strings.TrimSpace(string(bytes.TrimPrefix(reply, []byte("-"))))))
 	} else {
 		c.question.FailMalformed()
 	}

@@ -31,14 +31,18 @@ func TestConfigOfTheNodes(t *testing.T) {
 	}
 
 	c.nodes[1].set(func(n *fakeNode) { n.settings = settings{"150", "volatile-ttl"} })
-	cl.send("CONFIG GET maxmemory*", "CONFIG SET maxclients 7", "CONFIG GET maxclients", "CONFIG SET maxmemory bad")
-	cl.want("*4 $9 maxmemory $3 150 $16 maxmemory-policy $5 mixed", "+OK", "*2 $10 maxclients $1 7", "-ERR CONFIG SET failed: bad")
+	cl.send("CONFIG GET maxmemory*", "CONFIG SET maxclients 7", "CONFIG GET maxclients", "CONFIG SET maxmemory bad:n2")
+	cl.want("*4 $9 maxmemory $3 150 $16 maxmemory-policy $5 mixed", "+OK", "*2 $10 maxclients $1 7",
+		"-ERR CONFIG SET failed: bad (node n2; others may have set it)")
 }
 
 // TestConfigOfNodesAndProxy checks that one CONFIG SET sets parameters of the nodes and of the
 // proxy, or none of them.
 func TestConfigOfNodesAndProxy(t *testing.T) {
 	c := newCluster(t, 2)
+	c.level = ring.Level
+	c.route(func(p int) int { return p % 2 })
+	c.retry() // the loops have the table
 	for _, n := range c.nodes {
 		n.set(func(n *fakeNode) { n.settings = settings{"100", "allkeys-lru"} })
 	}
@@ -50,11 +54,18 @@ func TestConfigOfNodesAndProxy(t *testing.T) {
 		{"CONFIG SET maxmemory 400 maxclients 0", "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - argument must be between 1 and 4294967295 inclusive"},
 		{"CONFIG SET maxmemory 400 nothing 1", "-ERR Unknown option or number of arguments for CONFIG SET - 'nothing'"},
 		{"CONFIG SET maxmemory 400 maxclients 8 maxclients 9", "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - duplicate parameter"},
-		{"CONFIG SET maxmemory bad maxclients 8", "-ERR CONFIG SET failed: bad"},
+		{"CONFIG SET maxmemory bad:n2 maxclients 8", "-ERR CONFIG SET failed: bad (node n2)"},
 		{"CONFIG SET maxmemory 400 maxclients", "-ERR syntax error"},
 	} {
 		cl.send(refused.request, show)
 		cl.want(refused.reply, "*4 $10 maxclients $2 70 $9 maxmemory $3 300")
+	}
+	for _, n := range c.nodes {
+		n.set(func(n *fakeNode) {
+			if n.settings.memory != "300" {
+				t.Errorf("%s has a limit of %s though one node has refused", n.name, n.settings.memory)
+			}
+		})
 	}
 }
 

@@ -426,15 +426,18 @@ func (n *fakeNode) each(args []string) string {
 	return "-ERR fake node does not know EACH " + args[3] + "\r\n"
 }
 
-// config answers CONFIG GET with both settings, and CONFIG SET of a bad value with an error.
+// config answers CONFIG GET with both settings. CONFIG SET, and the question whether the node would
+// refuse it, is an error for the value "bad:" and the node's name.
 func (n *fakeNode) config(args []string) string {
 	if strings.EqualFold(args[0], "GET") {
 		return array([]string{"maxmemory", n.memory, "maxmemory-policy", n.policy})
 	}
+	checks := args[1] == ""
 	for i := 1; i < len(args); i += 2 {
 		switch {
-		case args[i+1] == "bad":
+		case args[i+1] == "bad:"+n.name:
 			return "-ERR CONFIG SET failed: bad\r\n"
+		case checks:
 		case strings.EqualFold(args[i], "maxmemory"):
 			n.memory = args[i+1]
 		default:

@@ -16,8 +16,8 @@ import (
 //	4  answers to streams may say that the receiver's loops are strained
 //	5  a pipe's level may be told behind its greeting, nodes answer slow transactions later, and a
 //	   proxy may say that nobody waits for a command any more
-//	6  a node that obeys a table may say which partitions it still holds, and pipes may carry commands
-//	   that do not count as uses of keys
+//	6  a node that obeys a table may say which partitions it still holds; pipes may carry commands that
+//	   do not count as uses of keys; nodes check a CONFIG SET before any of them executes it
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
 // more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
@@ -47,6 +47,9 @@ const HoldLevel = 6
 // NoTouchLevel is the level of the cluster from which on a proxy may open pipes for clients that have
 // said CLIENT NO-TOUCH.
 const NoTouchLevel = 6
+
+// CheckLevel is the level of the cluster from which on nodes say whether they would refuse a CONFIG SET.
+const CheckLevel = 6
 
 // maxLevel is the highest level that gossip can carry.
 const maxLevel = 255

@@ -23,9 +23,12 @@ type Options struct {
 	// refuses the parameter of a setter that is nil.
 	MaxMemory    func() int64            // the present limit in bytes; nil: 0
 	SetMaxMemory func(bytes int64) error // CONFIG SET maxmemory
-	SetPolicy    func(name string) error // CONFIG SET maxmemory-policy, with Dunlin's name
-	ResetStats   func()                  // CONFIG RESETSTAT; nil: nothing to reset
-	Changed      func(c *Config)         // called when a value may have changed, and by New; may be nil
+	// CheckMaxMemory returns the error with which SetMaxMemory would refuse; nil: it refuses nothing
+	// that can be foreseen.
+	CheckMaxMemory func(bytes int64) error
+	SetPolicy      func(name string) error // CONFIG SET maxmemory-policy, with Dunlin's name
+	ResetStats     func()                  // CONFIG RESETSTAT; nil: nothing to reset
+	Changed        func(c *Config)         // called when a value may have changed, and by New; may be nil
 	// SetCluster makes all members apply parameters of the cluster, and returns when they have. The
 	// names and values are those that ApplyCluster then gets. It may take seconds: where it is set,
 	// CONFIG SET must not run on a loop. nil: there is no cluster, and the parameters are applied
@@ -220,8 +223,23 @@ func (c *Config) check(pairs [][]byte) (changes []change, refusal string) {
 			return nil, setFailed(to.p.name, problem)
 		}
 		to.new = value
+		if err := c.foresee(to); err != nil {
+			return nil, setFailed(to.p.name, err.Error())
+		}
 	}
 	return changes, ""
+}
+
+// foresee returns the error with which apply would fail, as far as that is known.
+func (c *Config) foresee(to *change) error {
+	if to.p.name != "maxmemory" || c.o.CheckMaxMemory == nil {
+		return nil
+	}
+	n, err := strconv.ParseInt(to.new, 10, 64)
+	if err != nil {
+		return err
+	}
+	return c.o.CheckMaxMemory(n)
 }
 
 // immutable reports whether CONFIG SET refuses a parameter: some can change only where there is a

@@ -72,6 +72,21 @@ func Divide(args [][]byte) (nodes, others [][]byte) {
 	return nodes, others
 }
 
+// CheckQuestion returns the request by which a proxy asks whether a node would refuse a CONFIG SET: it
+// names a parameter that there is not, before the others. Nodes understand it from ring.CheckLevel on.
+func CheckQuestion(set [][]byte) [][]byte {
+	question := append(set[:2:2], nil, nil)
+	return append(question, set[2:]...)
+}
+
+// Checked returns the CONFIG SET that a CheckQuestion is about. ok is false for another request.
+func Checked(question [][]byte) (set [][]byte, ok bool) {
+	if len(question) < 4 || len(question[2]) > 0 || len(question[3]) > 0 {
+		return nil, false
+	}
+	return append(question[:2:2], question[4:]...), true
+}
+
 // OfNodes collects the nodes' values of the node parameters. The zero value is empty.
 type OfNodes struct {
 	values map[string]string // by name

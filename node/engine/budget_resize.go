@@ -33,16 +33,24 @@ func smallest(shards int, outside int64, pageSize int) int64 {
 // fixedSize is what an engine of n shards has from the start.
 func fixedSize(n int) int64 { return engineSize + int64(n)*shardSize + Partitions*partitionSize }
 
-// SetMaxBytes changes the limit; when it is lowered, records are evicted until they fit. It is an
-// error when the limit is too small, beyond what addresses were reserved for at the start, or not
-// reached because nothing more may be evicted; in the last case the limit holds nevertheless, for
-// everything new.
-func (e *Engine) SetMaxBytes(n int64) error {
+// CheckMaxBytes returns the error with which SetMaxBytes would refuse a limit before it changes anything.
+func (e *Engine) CheckMaxBytes(n int64) error {
 	if err := e.checkLimit(n); err != nil {
 		return err
 	}
 	if reach := int64(len(e.cells.mem)); n > reach {
 		return fmt.Errorf("cannot raise the limit to %d bytes: addresses were reserved for %d", n, reach)
+	}
+	return nil
+}
+
+// SetMaxBytes changes the limit; when it is lowered, records are evicted until they fit. It is an
+// error when the limit is too small, beyond what addresses were reserved for at the start, or not
+// reached because nothing more may be evicted; in the last case the limit holds nevertheless, for
+// everything new.
+func (e *Engine) SetMaxBytes(n int64) error {
+	if err := e.CheckMaxBytes(n); err != nil {
+		return err
 	}
 	e.limitMu.Lock()
 	defer e.limitMu.Unlock()

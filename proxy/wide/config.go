@@ -2,9 +2,11 @@ package wide
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/config"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // CONFIG GET and SET of parameters that nodes have, and CONFIG RESETSTAT.
@@ -25,24 +27,50 @@ func askConfigGet(c *Call, q *Question) error {
 const foundingTime = 5 * time.Second
 
 // configSet sets the nodes' parameters first, and then the others, which are the proxy's. Those were
-// checked, and a proxy has no hook that could refuse them. So either all are set or none, as far as
-// the nodes agree.
+// checked, and a proxy has no hook that could refuse them. The nodes are asked first whether they would
+// refuse theirs. So either all are set or none, unless a node dies meanwhile.
 type configSet struct {
 	done
 
 	call   *Call
-	others [][]byte // the request that sets them
+	q      *Question
+	nodes  [][]byte // the request that sets the nodes' parameters
+	others [][]byte // the request that sets the others
 }
 
 func askConfigSet(c *Call, q *Question) error {
 	q.Rounds.Deadline += foundingTime
-	var others [][]byte
-	q.Words, others = config.Divide(c.Args)
-	if refusal := c.Host.Config().Check(others); refusal != "" {
+	m := &configSet{call: c, q: q}
+	m.nodes, m.others = config.Divide(c.Args)
+	if refusal := c.Host.Config().Check(m.others); refusal != "" {
 		return errors.New(refusal)
 	}
-	q.merge = &configSet{call: c, others: others}
+	q.merge, q.Words = m, m.nodes
+	if q.Checks = c.Level >= ring.CheckLevel; q.Checks {
+		q.Words = config.CheckQuestion(m.nodes)
+	}
 	return nil
+}
+
+// Refused names the node that has refused.
+func (m *configSet) Refused(node string, err error) error {
+	if m.q.Checks {
+		return fmt.Errorf("%w (node %s)", err, node)
+	}
+	return fmt.Errorf("%w (node %s; others may have set it)", err, node)
+}
+
+// Finished has the nodes set the parameters when all have agreed to.
+func (m *configSet) Finished(missing *ring.PartitionSet) bool {
+	if !missing.Empty() {
+		return false
+	}
+	checked := m.q.Checks
+	if checked {
+		m.q.Checks, m.q.Words = false, m.nodes
+		m.q.Rounds.Restart()
+	}
+	return !checked
 }
 
 // Reply sets the others, and appends what comes of it.

@@ -53,6 +53,7 @@ type Call struct {
 	Now      time.Duration
 	Patience time.Duration // how long a command may wait for nodes
 	Host     Host
+	Level    uint8 // of the cluster
 }
 
 // Merge gathers the answers of the nodes.
@@ -79,6 +80,12 @@ type Sized interface {
 	Size() int
 }
 
+// Refuser is a Merge that words a node's refusal.
+type Refuser interface {
+	// Refused returns the error that the client gets when a node has refused with err.
+	Refused(node string, err error) error
+}
+
 // Answer is what one node has said.
 type Answer struct {
 	Node    string             // its ring.Member.ID
@@ -95,6 +102,8 @@ type Question struct {
 	AboutNodes bool
 	// Waits: the client decides how long it waits.
 	Waits bool
+	// Checks: what the nodes are asked now changes nothing, whatever the command does.
+	Checks bool
 
 	merge  Merge
 	failed error
@@ -153,6 +162,14 @@ func (q *Question) Fail(err error) {
 	if q.failed == nil {
 		q.failed = err
 	}
+}
+
+// FailAt is Fail for a node that has refused.
+func (q *Question) FailAt(node string, err error) {
+	if m, ok := q.merge.(Refuser); ok {
+		err = m.Refused(node, err)
+	}
+	q.Fail(err)
 }
 
 // FailMalformed is Fail for an answer that cannot be read.

@@ -46,6 +46,9 @@ type asked struct {
 	share ring.PartitionSet
 }
 
+// Restart has the next round ask about everything again, as if it were the first.
+func (r *Rounds) Restart() { r.begun, r.told, r.pause = false, false, 0 }
+
 // Expired reports whether the deadline has passed, so that no further round may begin.
 func (r *Rounds) Expired(now time.Duration) bool { return now > r.Deadline }
 
