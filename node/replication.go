@@ -53,12 +53,21 @@ func (n *Node) startReplication() {
 func (n *Node) streamConfig() *stream.Config {
 	return &stream.Config{
 		Engine: n.engine, Log: n.log, Context: n.ctx, Go: n.goJob,
+		Window: n.window, Charge: heapBudget{n}.Charge, Refund: heapBudget{n}.Refund,
 		Monotonic: n.monotonic, UnixMilli: n.cfg.Group.UnixMilli,
 		Admits:      func(typ engine.Type, length int) bool { return types.Admits(int64(typ), int64(length)) },
 		Strained:    n.strain.high,
 		TellsStrain: func() bool { t := n.view.Load().Table; return t != nil && t.Level >= ring.StrainLevel },
 		Name:        n.name(), Boot: n.cfg.Boot, Secret: n.cfg.Secret, Dialer: n.cfg.Dialer, MoveRate: n.cfg.MoveRate,
 	}
+}
+
+// windowShare is the part of the limit that one stream may have unacknowledged.
+const windowShare = 256
+
+// window returns how many bytes one stream may have unacknowledged.
+func (n *Node) window() int {
+	return int(max(replica.LeastWindow, min(n.MaxMemory()/windowShare, replica.WindowBytes)))
 }
 
 // Hurry notes that the node leaves: it moves data faster and faster, whatever clients want of it, and

@@ -16,11 +16,16 @@ const (
 	PayloadMost = 24 << 10
 	// PayloadRoom is room for a batch that the longest effect makes exceed PayloadMost.
 	PayloadRoom = PayloadMost + 160<<10
-	// WindowBytes limits the unacknowledged bytes.
+	// WindowBytes limits the unacknowledged bytes of a wide window, and LeastWindow is the least limit
+	// of one.
 	WindowBytes = 4 << 20
-	// keptWindow is the largest buffer that an empty window keeps, in bytes.
-	keptWindow = 256 << 10
+	LeastWindow = 256 << 10
+	// narrowBytes limits those of any other one.
+	narrowBytes = 4 * PayloadMost
 )
+
+// WindowMemory returns how many bytes the buffer of a window may take that is as wide as most.
+func WindowMemory(most int) int { return 2*most + 2*PayloadRoom }
 
 // Batch describes a batch in the window's buffer, complete or being made.
 type Batch struct {
@@ -34,7 +39,10 @@ type Batch struct {
 // stream's batches; buf has those from base on. One goroutine appends to buf and reads from it.
 // Acknowledge only changes batches and the offset from, so it may run while that goroutine writes
 // Unsent to a socket.
+//
+// A window is narrow until it is widened: most streams carry little, and a node may have many.
 type Window struct {
+	most    int // unacknowledged bytes of a wide window; 0: it is narrow
 	batches []Batch
 	from    int64 // offset of the first batch
 	to      int64 // offset behind the last batch
@@ -44,8 +52,22 @@ type Window struct {
 	base int64
 }
 
+// Most returns how many bytes may be in flight.
+func (w *Window) Most() int {
+	if w.most == 0 {
+		return narrowBytes
+	}
+	return w.most
+}
+
+// IsWide reports whether the window has been widened.
+func (w *Window) IsWide() bool { return w.most > 0 }
+
+// Widen has the window take WindowMemory(most) bytes, as it needs them, until Shrink.
+func (w *Window) Widen(most int) { w.most = most }
+
 // Room returns how many more bytes may be in flight.
-func (w *Window) Room() int { return WindowBytes - w.Bytes() }
+func (w *Window) Room() int { return w.Most() - w.Bytes() }
 
 // Bytes returns how many bytes are unacknowledged.
 func (w *Window) Bytes() int { return int(w.to - w.from) }
@@ -59,13 +81,13 @@ func (w *Window) Oldest() (at time.Duration, ok bool) {
 }
 
 // Clear empties the window and keeps its buffer.
-func (w *Window) Clear() { *w = Window{buf: w.buf[:0]} }
+func (w *Window) Clear() { *w = Window{most: w.most, buf: w.buf[:0]} }
 
-// Begin begins the batch numbered seq: a request with the verb and n arguments. It appends the
-// verb, the number and the sending time, nowMilli, in unix milliseconds. The caller appends the
-// other arguments and calls End with the result.
-func (w *Window) Begin(verb string, n int, seq uint64, nowMilli int64, now time.Duration) Batch {
-	w.compact()
+// Begin begins the batch numbered seq: a request with the verb and n arguments, size bytes of which
+// are of any length. It appends the verb, the number and the sending time, nowMilli, in unix
+// milliseconds. The caller appends the other arguments and calls End with the result.
+func (w *Window) Begin(verb string, n, size int, seq uint64, nowMilli int64, now time.Duration) Batch {
+	w.reserve(size + batchHead)
 	start := len(w.buf)
 	w.buf = member.AppendVerb(w.buf, verb, n)
 	w.buf = appendBulkInt(w.buf, int64(seq))
@@ -88,25 +110,37 @@ func (w *Window) End(b Batch) {
 	w.to += int64(b.size)
 }
 
-// compact reuses the part of buf whose batches are acknowledged.
-func (w *Window) compact() {
+// batchHead is more than the arguments of a batch take that are numbers, and the lengths of all.
+const batchHead = 512
+
+// reserve makes room for n bytes in buf, behind the unacknowledged ones. It moves these only if they
+// are at most half of buf, and otherwise takes another buffer. So what was moved has been paid for by
+// as much that was sent, and buf is never longer than WindowMemory, unless one batch is longer than
+// PayloadRoom.
+func (w *Window) reserve(n int) {
 	gone := int(w.from - w.base)
 	switch {
 	case gone == len(w.buf):
 		w.buf = w.buf[:0]
-	case 2*gone < cap(w.buf) || cap(w.buf)-len(w.buf) > PayloadRoom:
+	case cap(w.buf)-len(w.buf) >= n:
 		return
-	default:
+	case 2*gone >= cap(w.buf):
 		w.buf = w.buf[:copy(w.buf, w.buf[gone:])]
+	default:
+		longer := min(2*cap(w.buf)+2*n, WindowMemory(w.Most()))
+		w.buf = append(make([]byte, 0, max(longer, len(w.buf)+n)), w.buf...)
+		return
 	}
 	w.base = w.from
 }
 
-// Shrink gives back the memory of an empty window.
-func (w *Window) Shrink() {
-	if len(w.batches) == 0 && cap(w.buf) > keptWindow {
-		w.buf, w.base, w.sent = nil, w.from, w.from
+// Shrink makes an empty window narrow, and gives back its buffer. It reports whether it did.
+func (w *Window) Shrink() bool {
+	if len(w.batches) > 0 || !w.IsWide() {
+		return false
 	}
+	*w = Window{from: w.from, to: w.to, sent: w.from, base: w.from}
+	return true
 }
 
 // Acknowledge forgets the batches up to seq.

@@ -22,6 +22,12 @@ type Config struct {
 	// one; n is 0 for a value with parts.
 	Admits func(typ engine.Type, n int) bool
 
+	// Window returns how many bytes a stream may have unacknowledged. The memory for so many is
+	// charged before it is there.
+	Window func() int
+	Charge func(bytes int64) bool
+	Refund func(bytes int64)
+
 	Monotonic func() time.Duration // a clock that never steps
 	UnixMilli func() int64         // the wall clock by which keys expire, in unix milliseconds
 

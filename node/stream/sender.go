@@ -31,6 +31,7 @@ type Sender struct {
 	mu       sync.Mutex
 	machine  *replica.Sender
 	window   replica.Window
+	charged  int64         // for the window, while it is wide
 	relieved chan struct{} // closed when nothing is to be handed over any more; nil: nobody waits for that
 	flushes  map[uint64]chan error
 	asks     []ask // keys that the receiver lacks, up to maxAsks
@@ -176,6 +177,7 @@ func (s *Sender) end() {
 	s.machine.Closed()
 	s.actLocked()
 	s.window = replica.Window{}
+	s.refundLocked()
 	s.mu.Unlock()
 	s.all.forget(s)
 }

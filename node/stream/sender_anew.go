@@ -61,7 +61,7 @@ func (s *Sender) sendAnew() bool {
 			s.anew = append(s.anew, a.partition)
 		}
 	}
-	if len(s.anew) == 0 || s.paused() || !s.hasRoom(snapshotAhead) {
+	if len(s.anew) == 0 || s.paused() || !s.roomForSnapshot() {
 		return false
 	}
 	p := s.anew[0]

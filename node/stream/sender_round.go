@@ -13,8 +13,8 @@ const (
 	// pieces in a round.
 	snapshotPiece  = 64 << 10
 	snapshotPieces = 4
-	// snapshotAhead is how much of the window a snapshot leaves to the changes.
-	snapshotAhead = replica.WindowBytes / 4
+	// aheadShare is the part of the window that a snapshot leaves to the changes.
+	aheadShare = 4
 	// restWindow is how much may be unacknowledged when a snapshot goes on while loops are strained:
 	// the receiver's loop applies all that has arrived in one turn.
 	restWindow = 128 << 10
@@ -63,20 +63,18 @@ func (s *Sender) round() (wait time.Duration) {
 func (s *Sender) starve() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.window.Room() >= replica.PayloadMost {
+	if s.hasRoomLocked(replica.PayloadMost) {
 		return 0
 	}
 	s.hungry.Store(true)
 	return replica.Heartbeat
 }
 
-// heartbeat makes an empty batch.
+// heartbeat makes an empty batch. By then a stream has been silent, and needs no wide window.
 func (s *Sender) heartbeat() {
+	s.shrink()
 	s.batch(nil)
 	s.last = s.cfg.Monotonic()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.window.Shrink()
 }
 
 // collected tells the machine that everything collected is in batches.
@@ -149,7 +147,7 @@ func (s *Sender) collectShard(shard int, out []byte) []byte {
 func (s *Sender) beginCollection() (collection uint64, room bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.window.Room() < replica.PayloadMost {
+	if !s.hasRoomLocked(replica.PayloadMost) {
 		return 0, false
 	}
 	return s.machine.Collect(), true
@@ -162,29 +160,70 @@ func (s *Sender) emptied(shard int, collection uint64) {
 }
 
 // room reports whether the window has room for a batch.
-func (s *Sender) room() bool { return s.hasRoom(replica.PayloadMost) }
-
-// hasRoom reports whether the window has room for n bytes.
-func (s *Sender) hasRoom(n int) bool {
+func (s *Sender) room() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.window.Room() >= n
+	return s.hasRoomLocked(replica.PayloadMost)
+}
+
+// roomForSnapshot reports whether the window has room for a piece of a snapshot.
+func (s *Sender) roomForSnapshot() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.roomForSnapshotLocked()
+}
+
+func (s *Sender) roomForSnapshotLocked() bool {
+	return s.hasRoomLocked(s.window.Most() / aheadShare)
+}
+
+// hasRoomLocked reports whether the window has room for n bytes. It widens a narrow one that has not,
+// if there is memory.
+func (s *Sender) hasRoomLocked(n int) bool {
+	if s.window.Room() >= n {
+		return true
+	}
+	if s.window.IsWide() {
+		return false
+	}
+	most := s.cfg.Window()
+	memory := int64(replica.WindowMemory(most))
+	if !s.cfg.Charge(memory) {
+		return false
+	}
+	s.window.Widen(most)
+	s.charged = memory
+	return true
+}
+
+// shrink gives back the memory of a wide window that is empty.
+func (s *Sender) shrink() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.window.Shrink() {
+		s.refundLocked()
+	}
+}
+
+func (s *Sender) refundLocked() {
+	s.cfg.Refund(s.charged)
+	s.charged = 0
 }
 
 // batch makes a batch of effects.
 func (s *Sender) batch(effects []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := s.beginLocked(member.VerbEffects, 3)
+	b := s.beginLocked(member.VerbEffects, 3, len(effects))
 	s.window.Bulk(effects)
 	s.window.End(b)
 	s.batched += len(effects)
 }
 
-// beginLocked begins a batch whose verb has n arguments.
-func (s *Sender) beginLocked(verb string, n int) replica.Batch {
+// beginLocked begins a batch whose verb has n arguments, with size bytes that are of any length.
+func (s *Sender) beginLocked(verb string, n, size int) replica.Batch {
 	s.made++
-	return s.window.Begin(verb, n, s.machine.Batch(), s.cfg.UnixMilli(), s.cfg.Monotonic())
+	return s.window.Begin(verb, n, size, s.machine.Batch(), s.cfg.UnixMilli(), s.cfg.Monotonic())
 }
 
 // fill has pieces of a snapshot logged. It returns for how long nothing is to be done, 0 if it did
@@ -216,7 +255,7 @@ func (s *Sender) nextSnapshot() (next replica.Snapshot, delay time.Duration) {
 	s.actLocked()
 	switch {
 	case !ok:
-	case s.window.Room() < snapshotAhead:
+	case !s.roomForSnapshotLocked():
 		s.hungry.Store(true)
 		delay = replica.Heartbeat
 	case !next.Urgent:

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/replica"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -38,6 +39,7 @@ func newConfigWith(t *testing.T, forms map[engine.Type]engine.Form) *Config {
 	})
 	begun := time.Now()
 	return &Config{
+		Window: func() int { return replica.WindowBytes }, Charge: e.Charge, Refund: e.Refund,
 		Engine: e, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Context: ctx, Go: jobs.Go,
 		Monotonic: func() time.Duration { return time.Since(begun) },
 		UnixMilli: func() int64 { return time.Now().UnixMilli() },
@@ -245,5 +247,52 @@ func TestSnapshotsRest(t *testing.T) {
 	}
 	if urgent := move(4, false, true); urgent > 2*idle {
 		t.Errorf("a snapshot takes %v, and %v though commands wait for it", idle, urgent)
+	}
+}
+
+// The memory of a window is charged while a stream needs it, and given back when the stream is silent.
+func TestWindowIsCharged(t *testing.T) {
+	cfg := newConfig(t)
+	var charged, refused int64
+	memory := true
+	cfg.Charge = func(n int64) bool {
+		if !memory {
+			refused++
+			return false
+		}
+		charged += n
+		return true
+	}
+	cfg.Refund = func(n int64) { charged -= n }
+	s := NewSenders(cfg).To(other)
+	key := shardKeys(cfg.Engine, 0, 1)[0]
+	p := ring.PartitionOf([]byte(key))
+	s.Resume(p, 1, 5)
+	write := func() {
+		t.Helper()
+		for range 200 {
+			change := cfg.Engine.Lock(p, cfg.UnixMilli())
+			err := change.Set([]byte(key), make([]byte, 2000), engine.TypeString, 0)
+			change.Unlock()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.collect()
+		}
+	}
+	memory = false
+	write()
+	if s.window.IsWide() || refused == 0 || s.window.Bytes() > s.window.Most() {
+		t.Errorf("without memory the window has %d bytes, want %d at most; it asked %d times", s.window.Bytes(), s.window.Most(), refused)
+	}
+	memory = true
+	write()
+	if want := int64(replica.WindowMemory(replica.WindowBytes)); !s.window.IsWide() || charged != want {
+		t.Errorf("%d bytes are charged, want %d", charged, want)
+	}
+	s.acknowledged(s.Progress().Made)
+	s.heartbeat()
+	if s.window.IsWide() || charged != 0 {
+		t.Errorf("%d bytes are charged for a silent stream", charged)
 	}
 }

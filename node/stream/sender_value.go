@@ -71,7 +71,7 @@ func (s *Sender) piece(v *outgoing, piece []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := &s.window
-	b := s.beginLocked(member.VerbValue, 10)
+	b := s.beginLocked(member.VerbValue, 10, len(v.key)+len(piece))
 	w.Number(int64(v.partition))
 	w.Bulk(v.key)
 	w.Number(v.expireAt)
