@@ -12,6 +12,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // A transaction begins under the lock of its one partition, which its commands do not take again,
@@ -138,6 +139,9 @@ func (x *transaction) begin(r *request) (ended bool) {
 			return true
 		}
 		defer t.Unlock()
+		if clusterLevel(r.view.Table) >= ring.EffectsLevel {
+			t.BeginUnit()
+		}
 		r.Transaction, r.InTransaction = t.Within(), true
 		defer func() { r.InTransaction = false }()
 	}
@@ -182,8 +186,17 @@ func (x *transaction) checkOn(r *request) (changed bool) {
 // lock that it has.
 func (r *request) holdOn() {
 	if x := r.transaction; x != nil && r.InTransaction && x.hold == nil {
-		x.hold, x.now, x.fences = r.Transaction.Hold(), r.Now, r.node.fences.Load()
+		x.hold, x.now, x.fences = r.hold(r.Transaction), r.Now, r.node.fences.Load()
 	}
+}
+
+// hold begins a hold on the partition. What the holder changes reaches copies as one unit, if all
+// members understand that.
+func (r *request) hold(t engine.Txn) *engine.Hold {
+	if clusterLevel(r.view.Table) < ring.EffectsLevel {
+		return t.Hold()
+	}
+	return t.HoldUnit()
 }
 
 // HoldOn has the command at hand, which has its partition locked by t, hold the partition until it is
@@ -192,7 +205,7 @@ func (r *request) HoldOn(t engine.Txn) {
 	if r.holdOn(); r.transaction == nil {
 		r.transaction = &transaction{
 			Transaction: new(session.Transaction), single: true, keyed: true, partition: r.Partition,
-			wrote: r.Cmd.Flags&command.Write != 0, hold: t.Hold(), now: r.Now, fences: r.node.fences.Load(),
+			wrote: r.Cmd.Flags&command.Write != 0, hold: r.hold(t), now: r.Now, fences: r.node.fences.Load(),
 		}
 	}
 }

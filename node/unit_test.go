@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -67,5 +68,53 @@ func TestTakeOverHasWholeUnits(t *testing.T) {
 	eventually(t, "the follower serves", nodes[1].Serving)
 	if n := nodes[1].engine.Count(p); n != 2*keys {
 		t.Errorf("%d keys after the take-over, want %d", n, 2*keys)
+	}
+}
+
+// TestTransactionsReachTheFollowerWhole: a follower that takes over in the middle of a transaction has
+// nothing of it. Behind its end, it has everything.
+func TestTransactionsReachTheFollowerWhole(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		nodes, table, key := startTrio(t, func(c *Config) { c.Group = newGroup(t, 1) })
+		p := partitionOf(key)
+		table = altered(table, func(next *ring.Table) { next.Follower[p], next.Level = 1, ring.Level })
+		install(t, table, nodes[:]...)
+		eventually(t, "the copy is in sync", inSync(nodes[1], p))
+		a, b := fmt.Sprintf("{%s}a", key), fmt.Sprintf("{%s}b", key)
+		c, beside := dial(t, nodes[0].Addr()), dial(t, nodes[0].Addr())
+		c.want("MSET "+a+" 100 "+b+" 100", "OK")
+		long := strings.Repeat("abcdefgh", 1400)
+		times := 4000
+		if ends {
+			times = 20
+		}
+		c.want(fmt.Sprintf("SET {%s}x %s", key, long), "OK")
+		c.want("MULTI", "OK")
+		c.want("DECRBY "+a+" 30", "QUEUED")
+		for range times {
+			c.want(fmt.Sprintf("LCS {%s}x {%s}x LEN", key, key), "QUEUED")
+		}
+		c.want("INCRBY "+b+" 30", "QUEUED")
+		c.send("EXEC")
+		if ends {
+			c.next()
+		} else {
+			eventually(t, "the transaction holds its partition", func() bool { return len(nodes[0].engine.Holds()) == 1 })
+			beside.want("PING", "PONG") // the first slice is over
+		}
+		for _, s := range nodes[0].senders.List() {
+			if err := s.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := nodes[0].Close(); err != nil {
+			t.Fatal(err)
+		}
+		install(t, tableWithout(table, 0), nodes[1], nodes[2])
+		want := "1) \"100\"\n2) \"100\""
+		if ends {
+			want = "1) \"70\"\n2) \"130\""
+		}
+		dial(t, nodes[1].Addr()).want("MGET "+a+" "+b, want)
 	}
 }

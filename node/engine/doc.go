@@ -154,8 +154,9 @@
 //     effect and deltas of about 32 KiB (Form.Dump), between other effects. An element's latest
 //     word holds, so Form.Apply must be idempotent for each element.
 //   - The effects of several changes form a unit (BeginUnit): one effect that contains the others,
-//     so that a receiver has all or none of them. Above 512 KiB the log overflows instead. A
-//     receiver applies a unit in slices; feed_unit_apply.go says why nobody sees its middle.
+//     so that a receiver has all or none of them. So do all those of a hold (HoldUnit). Above 512
+//     KiB the feed of that partition ends instead, and begins anew. A receiver applies a unit in
+//     slices; feed_unit_apply.go says why nobody sees its middle.
 //   - Times inside a value are relative to its base (Parts.Base), the only word of a value that is
 //     shifted between the clocks of nodes.
 //   - Who reads a whole value in slices pins it (PinValue, parts_pin.go): each part is kept for the

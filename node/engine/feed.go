@@ -64,8 +64,8 @@ func (t targets) without(r Receiver) (left targets) {
 // shardFeeds is what a shard feeds to receivers.
 type shardFeeds struct {
 	s       *shard
-	unit    bool // what is logged of unitOf goes together
-	unitOf  uint16
+	unit    *unit      // that gathers what is logged of its partition, until Unlock; nil: none does
+	own     unit       // that unit
 	thirsty bool       // refillFeeds is to be called when there is time
 	view    handle     // record that Resize returned a view of, if something is fed
 	targets []targets  // by partition, nil before the first Feed
@@ -78,6 +78,7 @@ type receiver struct {
 	number     Receiver
 	wake       func()
 	overflowed [Partitions / 64]atomic.Uint64
+	named      atomic.Bool // overflowed names some
 	lost       atomic.Bool // a log, with all that was in it
 
 	chunksMu sync.Mutex            // innermost
@@ -157,8 +158,17 @@ func (f *shardFeeds) setTargets(p uint16, t targets) {
 	} else if *at != 0 && t == 0 {
 		f.fed--
 	}
+	if f.mayGather() {
+		f.forgetSides(p, t)
+	}
 	*at = t
-	f.s.feeding = f.fed > 0
+	f.noteFeeding()
+}
+
+// noteFeeding notes whether anything is fed. While a unit gathers, that does not end: Unlock must find
+// the unit.
+func (f *shardFeeds) noteFeeding() {
+	f.s.feeding = f.fed > 0 || f.unit != nil
 	f.s.noting = f.s.feeding || f.s.versions != nil
 }
 
@@ -192,12 +202,17 @@ func (e *Engine) Unfeed(p uint16, r Receiver, mark Mark) {
 	s.feeds.setTargets(p, s.feeds.targetsOf(p).without(r))
 }
 
-// MarkFeed logs a mark. It has no effect if p is not fed to r.
+// MarkFeed logs a mark, behind the unit of a hold if there is one. It has no effect if p is not fed to
+// r.
 func (e *Engine) MarkFeed(p uint16, r Receiver, mark Mark) {
 	s := e.shardOf(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.feeds.logMark(p, r, mark)
+	if u := s.feeds.unitOf(p); u == nil {
+		s.feeds.logMark(p, r, mark)
+	} else if s.feeds.targetsOf(p).has(r) {
+		u.marks = append(u.marks, lateMark{r, mark})
+	}
 }
 
 func (f *shardFeeds) logMark(p uint16, r Receiver, mark Mark) {
@@ -224,26 +239,33 @@ func (f *shardFeeds) stop(r Receiver, note func(p uint16)) {
 func (f *shardFeeds) overflow(l *feedLog) {
 	to := l.to
 	l.drop()
-	f.stop(to.number, func(p uint16) { to.overflowed[p/64].Or(1 << (p % 64)) })
+	f.stop(to.number, to.stopped)
 	to.lost.Store(true)
 	to.wake()
 }
 
+// stopped notes that the feed of a partition was stopped, because of what could not be logged.
+func (to *receiver) stopped(p uint16) {
+	to.overflowed[p/64].Or(1 << (p % 64))
+	to.named.Store(true)
+}
+
 // LostLog reports whether a log of r was full, and was emptied, since the last call. Overflowed
 // names the partitions that were fed then. There may be none: the last effects of a partition are
-// in a log after its feed has ended.
+// in a log after its feed has ended. Ask Overflowed behind it.
 func (e *Engine) LostLog(r Receiver) bool {
 	to := e.feeds.receivers[r].Load()
 	return to != nil && to.lost.Load() && to.lost.Swap(false)
 }
 
-// Overflowed appends the partitions whose feed to r was stopped, because a log was full, since the
-// last call. The caller feeds them again and takes a new snapshot.
+// Overflowed appends the partitions whose feed to r was stopped, because a log was full or a unit too
+// long, since the last call. The caller feeds them again and takes a new snapshot.
 func (e *Engine) Overflowed(r Receiver, dst []uint16) []uint16 {
 	to := e.feeds.receivers[r].Load()
-	if to == nil {
+	if to == nil || !to.named.Load() {
 		return dst
 	}
+	to.named.Store(false)
 	for i := range to.overflowed {
 		if to.overflowed[i].Load() == 0 {
 			continue

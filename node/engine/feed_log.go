@@ -10,9 +10,7 @@ type feedLog struct {
 	free   []byte // what is free of the last block
 	first  uint32
 	last   uint32
-	bytes  int  // up to maxBytes
-	unit   bool // effects are being logged that go together
-	unitAt int  // where their unit begins
+	bytes  int // up to maxBytes
 }
 
 // maxLog is the most that one log may have; less where the limit is low.
@@ -97,14 +95,19 @@ func (l *feedLog) extend(s *shard, n int) bool {
 		if b == 0 {
 			return false
 		}
-		if l.last == 0 {
-			l.first, l.last = b, b
-			l.free = l.blocks.block(b)
-			continue
-		}
-		l.blocks.next[l.tail()] = b
+		l.link(b)
 	}
 	return true
+}
+
+// link adds a block to the log.
+func (l *feedLog) link(b uint32) {
+	if l.last == 0 {
+		l.first, l.last = b, b
+		l.free = l.blocks.block(b)
+		return
+	}
+	l.blocks.next[l.tail()] = b
 }
 
 // tail is the last block that is linked. Blocks that were just added are behind the block that is
@@ -153,5 +156,5 @@ func (l *feedLog) drop() {
 
 // forget leaves the log with nothing, after its blocks went elsewhere.
 func (l *feedLog) forget() {
-	l.free, l.first, l.last, l.bytes, l.unit = nil, 0, 0, 0, false
+	l.free, l.first, l.last, l.bytes = nil, 0, 0, 0
 }

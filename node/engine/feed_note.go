@@ -45,24 +45,33 @@ func (f *shardFeeds) logRecord(ref handle) {
 }
 
 func (f *shardFeeds) logItem(t targets, item Item) {
-	h := item.header
-	body := bodyPart(item.body, 0, h.bodyLen())
-	if f.s.cells.isLarge(h) {
-		h = otherEffect(EffectLarge, h.partition(), h.keyLen())
-		body = item.Key()
-	}
+	h, body := f.effectOf(item)
 	f.logTo(t, h, item.expireAt, body)
+}
+
+// logSnapshot logs an item as a part of a snapshot: even if a unit gathers.
+func (f *shardFeeds) logSnapshot(r Receiver, item Item) {
+	h, body := f.effectOf(item)
+	f.logs[r].put(f.s, h, item.expireAt, body)
+}
+
+// effectOf returns the word of the effect that says what the item has, and what is behind it.
+func (f *shardFeeds) effectOf(item Item) (h header, body []byte) {
+	h = item.header
+	if f.s.cells.isLarge(h) {
+		return otherEffect(EffectLarge, h.partition(), h.keyLen()), item.Key()
+	}
+	return h, bodyPart(item.body, 0, h.bodyLen())
 }
 
 // logTo logs an effect for the receivers, of which there is one at least.
 func (f *shardFeeds) logTo(t targets, h header, second int64, body []byte) {
-	if f.unit {
-		for u := t; u != 0; u >>= 8 {
-			if l := f.logs[u.first()]; h.effect() == EffectLarge {
-				f.endUnitIn(l)
-			} else {
-				f.openUnit(l)
+	if f.mayGather() {
+		if u := f.unitOf(h.partition()); u != nil {
+			for ; t != 0; t >>= 8 {
+				f.gather(u, t.first(), h, second, body, nil)
 			}
+			return
 		}
 	}
 	f.logs[t.first()].put(f.s, h, second, body)
@@ -96,8 +105,8 @@ func (f *shardFeeds) logClear(p uint16) {
 // endTxn is Unlock where something is fed.
 func (f *shardFeeds) endTxn() {
 	f.endView()
-	if f.unit {
-		f.endUnit()
+	if f.unit != nil {
+		f.endOwnUnit()
 	}
 	thirsty := f.thirsty
 	f.thirsty = false

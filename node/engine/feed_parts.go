@@ -120,8 +120,11 @@ func (f *shardFeeds) logParts(t targets, kind EffectKind, v Parts, second partsW
 	for ; t != 0; t >>= 8 {
 		// As in logTo: the log of one may have overflowed for that of another.
 		if r := t.first(); f.targetsOf(v.t.number).has(r) {
-			f.openUnit(f.logs[r])
-			f.logs[r].putParts(f.s, h, second, key, rest)
+			if u := f.unitOf(v.t.number); u != nil {
+				f.gather(u, r, h, int64(second), key, rest)
+			} else {
+				f.logs[r].putParts(f.s, h, second, key, rest)
+			}
 		}
 	}
 }

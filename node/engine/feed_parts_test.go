@@ -224,7 +224,7 @@ func TestFeedUnit(t *testing.T) {
 			}
 		}
 	})
-	if lost, overflowed := e.LostLog(testReceiver), e.Overflowed(testReceiver, nil); !lost || len(overflowed) != 1 {
-		t.Errorf("a unit of 800,000 bytes: lost %t, overflowed %v", lost, overflowed)
+	if lost, overflowed := e.LostLog(testReceiver), e.Overflowed(testReceiver, nil); lost || len(overflowed) != 1 {
+		t.Errorf("a unit of 800,000 bytes: lost a log %t, overflowed %v", lost, overflowed)
 	}
 }

@@ -43,7 +43,7 @@ func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMi
 			if item.header.isRoot() {
 				s.feeds.noteBig(p, r, item)
 			} else if s.feeds.targetsOf(p).has(r) {
-				s.feeds.logItem(targets(0).with(r), item)
+				s.feeds.logSnapshot(r, item)
 			}
 			room -= int(item.header.recordLen())
 			return room > 0

@@ -1,86 +1,217 @@
 package engine
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+)
 
 // The effects of a command that makes several changes, or of a transaction, form a unit: one effect
-// that contains the others. So a receiver applies all of them or none (feed_unit_apply.go). The
-// unit's word is logged before the first of them; its length is written when all are logged, under
-// the same lock. A large value is not logged and so is in no unit: the unit ends before it, and
-// another one begins behind it.
+// that contains the others. So a receiver applies all of them or none (feed_unit_apply.go). They
+// gather aside, for each receiver, and go into its log when the unit ends:
+//
+//	BeginUnit ─> set a, del b, set c ─────────────────────────> Unlock ─> log: … unit{set a, del b, set c}
+//	             others' effects of the shard ─> log
+//
+// The unit of a hold gathers over all of its slices, and ends with the hold. Until then a snapshot of the
+// partition goes on, and may have what the holder has half done; but the marks behind the snapshot wait
+// for the unit, so no copy counts as whole before.
+//
+// A large value is not logged and so is in no unit: it goes behind the unit, as it is then.
 
-// maxUnit is the longest unit. The log of a longer one overflows, and its receiver gets the
-// partition anew.
+// maxUnit is the longest unit. The feed of the partition to a receiver ends if a unit gets longer, and
+// the receiver gets the partition anew.
 const maxUnit = 512 << 10
 
-// BeginUnit makes one unit of all effects that are logged until EndUnit or Unlock. Members
-// understand units from ring.EffectsLevel on; the caller begins none in a cluster below it.
+// unit is one that gathers.
+type unit struct {
+	p     uint16
+	sides []side
+	marks []lateMark
+}
+
+// side is what of a unit one receiver will get.
+type side struct {
+	feedLog          // of the effects alone
+	count   int      // of effects
+	large   [][]byte // keys of large values
+	keys    int      // bytes that these take
+}
+
+// lateMark is a mark behind the unit.
+type lateMark struct {
+	to   Receiver
+	mark Mark
+}
+
+// BeginUnit makes one unit of all effects on the partition that are logged until EndUnit or Unlock.
+// Members understand units from ring.EffectsLevel on; the caller begins none in a cluster below it. It
+// has no effect if the partition has a unit already.
 func (t Txn) BeginUnit() {
-	s := t.s
-	if s.feeding && !s.feeds.unit {
-		s.feeds.endView()
-		s.feeds.unit, s.feeds.unitOf = true, t.number
+	f := &t.s.feeds
+	if t.s.feeding && f.unit == nil && f.unitOf(t.number) == nil {
+		f.endView()
+		f.unit = &f.own
+		f.unit.p = t.number
 	}
 }
 
 // EndUnit ends what BeginUnit began.
 func (t Txn) EndUnit() {
-	if t.s.feeds.unit {
-		t.s.feeds.endView()
-		t.s.feeds.endUnit()
+	if f := &t.s.feeds; f.unit != nil {
+		f.endView()
+		f.endOwnUnit()
 	}
 }
 
-// openUnit begins a unit in a log, if the shard logs a unit, it has not begun there yet, and its
-// partition is fed to the log's receiver. Other partitions' effects are in the log between the
-// unit's if records of theirs are evicted.
-func (f *shardFeeds) openUnit(l *feedLog) {
-	if !f.unit || l.unit || !f.targetsOf(f.unitOf).has(l.to.number) {
+// endOwnUnit ends the unit of the present lock.
+func (f *shardFeeds) endOwnUnit() {
+	f.endUnit(f.unit)
+	f.unit = nil
+	f.noteFeeding()
+}
+
+// HoldUnit is Hold. All effects on the partition until the hold ends form one unit, together with those
+// since BeginUnit.
+func (t Txn) HoldUnit() *Hold {
+	h, f := t.Hold(), &t.s.feeds
+	h.unit = &unit{p: t.number}
+	if f.unit != nil && f.unit.p == t.number {
+		f.endView()
+		*h.unit, f.own, f.unit = f.own, unit{}, nil
+		f.noteFeeding()
+	}
+	return h
+}
+
+// unitOf returns the unit that gathers the effects of the partition, nil if there is none.
+func (f *shardFeeds) unitOf(p uint16) *unit {
+	if u := f.unit; u != nil && u.p == p {
+		return u
+	}
+	if h := f.s.holder(p); h != nil {
+		return h.unit
+	}
+	return nil
+}
+
+// mayGather reports whether some partition of the shard may have a unit. It costs less than unitOf.
+func (f *shardFeeds) mayGather() bool { return f.unit != nil || len(f.s.holds) != 0 }
+
+// gather puts an effect into the unit, for a receiver of its partition. body has two parts.
+func (f *shardFeeds) gather(u *unit, r Receiver, h header, second int64, body, rest []byte) {
+	d := u.sideOf(f.logs[r])
+	words, _ := h.effectParts()
+	n := words + len(body) + len(rest)
+	f.thirsty = f.thirsty || f.s.e.feeds.low()
+	if d.bytes+d.keys+n > min(maxUnit, f.s.e.feeds.longest()/2) || !d.grow(n) {
+		f.stopOne(u.p, d.to)
 		return
 	}
-	at := l.bytes
-	if l.putParts(f.s, otherEffect(EffectUnit, f.unitOf, 0), 0, nil, nil); l.bytes > at {
-		l.unit, l.unitAt = true, at
+	if h.effect() == EffectLarge {
+		d.large = append(d.large, bytes.Clone(body))
+		d.keys += n
+		return
 	}
+	var buf [2 * wordSize]byte
+	binary.LittleEndian.PutUint64(buf[:], uint64(h))
+	binary.LittleEndian.PutUint64(buf[wordSize:], uint64(second))
+	d.write(buf[:words])
+	d.write(body)
+	d.write(rest)
+	d.bytes += n
+	d.count++
 }
 
-// endUnit writes the length of the unit into each log that has it.
-func (f *shardFeeds) endUnit() {
-	f.unit = false
-	for _, l := range f.logs {
-		if l != nil {
-			f.endUnitIn(l)
+// sideOf returns the side of the unit for the receiver of the log.
+func (u *unit) sideOf(l *feedLog) *side {
+	for i := range u.sides {
+		if u.sides[i].to == l.to {
+			return &u.sides[i]
 		}
 	}
+	u.sides = append(u.sides, side{feedLog: feedLog{to: l.to, blocks: l.blocks}})
+	return &u.sides[len(u.sides)-1]
 }
 
-// endUnitIn ends the unit in a log, if it has one.
-func (f *shardFeeds) endUnitIn(l *feedLog) {
-	if !l.unit {
-		return
+// grow makes room for n bytes. It reports false without memory for them.
+func (d *side) grow(n int) bool {
+	for room := len(d.free); room < n; room += blockSize {
+		b := d.blocks.take()
+		if b == 0 {
+			return false
+		}
+		d.link(b)
 	}
-	l.unit = false
-	n := l.bytes - l.unitAt - 2*wordSize
-	if n > maxUnit {
-		f.overflow(l)
-		return
-	}
-	l.lengthenUnit(n)
+	return true
 }
 
-// lengthenUnit writes the length into the word of the unit that was begun last.
-func (l *feedLog) lengthenUnit(n int) {
-	b, at := l.first, l.unitAt
-	for ; at >= blockSize; at -= blockSize {
-		b = l.blocks.next[b]
+// clear forgets what the side has.
+func (d *side) clear() {
+	d.drop()
+	d.count, d.large, d.keys = 0, nil, 0
+}
+
+// stopOne stops the feed of one partition to a receiver: not all of its effects can be logged.
+func (f *shardFeeds) stopOne(p uint16, to *receiver) {
+	f.setTargets(p, f.targetsOf(p).without(to.number))
+	to.stopped(p)
+	to.wake()
+}
+
+// forgetSides forgets what the partition's unit has for others than the receivers.
+func (f *shardFeeds) forgetSides(p uint16, t targets) {
+	u := f.unitOf(p)
+	if u == nil {
+		return
 	}
-	var word [wordSize]byte
-	head := l.blocks.block(b)[at:]
-	if k := copy(word[:], head); k < wordSize {
-		copy(word[k:], l.blocks.block(l.blocks.next[b]))
+	for i := range u.sides {
+		if d := &u.sides[i]; !t.has(d.to.number) {
+			d.clear()
+		}
 	}
-	h := header(binary.LittleEndian.Uint64(word[:]))
-	binary.LittleEndian.PutUint64(word[:], uint64(h.withRest(n)))
-	if k := copy(head, word[:]); k < wordSize {
-		copy(l.blocks.block(l.blocks.next[b]), word[k:])
+	u.marks = slices.DeleteFunc(u.marks, func(m lateMark) bool { return !t.has(m.to) })
+}
+
+// endUnit logs the unit, and what is behind it.
+func (f *shardFeeds) endUnit(u *unit) {
+	for i := range u.sides {
+		d := &u.sides[i]
+		if d.count > 0 {
+			f.logUnit(u.p, d)
+		}
+		for _, key := range d.large { // none if the log has overflowed
+			if l := f.log(d.to.number); f.targetsOf(u.p).has(d.to.number) {
+				l.put(f.s, otherEffect(EffectLarge, u.p, len(key)), 0, key)
+			}
+		}
+		d.clear()
 	}
+	clear(u.sides)
+	u.sides = u.sides[:0]
+	for _, m := range u.marks {
+		f.logMark(u.p, m.to, m.mark)
+	}
+	u.marks = nil
+}
+
+// logUnit logs the effects of a side as one. A single effect needs no unit.
+func (f *shardFeeds) logUnit(p uint16, d *side) {
+	l, n := f.log(d.to.number), d.bytes
+	words := 2 * wordSize
+	if d.count == 1 {
+		words = 0
+	}
+	if words+n > len(l.free) && !l.lengthen(f.s, words+n) {
+		return
+	}
+	var head [2 * wordSize]byte
+	binary.LittleEndian.PutUint64(head[:], uint64(otherEffect(EffectUnit, p, 0).withRest(n)))
+	l.write(head[:words])
+	for b, left := d.first, n; left > 0; b = d.blocks.next[b] {
+		part := d.blocks.block(b)[:min(left, blockSize)]
+		l.write(part)
+		left -= len(part)
+	}
+	l.bytes += words + n
 }

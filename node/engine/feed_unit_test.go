@@ -139,8 +139,8 @@ func TestUnitIsCheckedFirst(t *testing.T) {
 	}
 }
 
-// A large value stands between two units, since it is not logged.
-func TestUnitEndsAtLargeValue(t *testing.T) {
+// A large value stands behind its unit, since it is not logged.
+func TestLargeValueBehindUnit(t *testing.T) {
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1})
 	e.OpenFeed(testReceiver, func() {})
 	e.Feed(unitPartition, testReceiver, Mark{})
@@ -162,8 +162,120 @@ func TestUnitEndsAtLargeValue(t *testing.T) {
 		}
 		kinds = append(kinds, kind)
 	}
-	if want := []EffectKind{EffectUnit, EffectLarge, EffectUnit}; !slices.Equal(kinds, want) {
+	if want := []EffectKind{EffectUnit, EffectLarge}; !slices.Equal(kinds, want) {
 		t.Errorf("logged %v, want %v", kinds, want)
+	}
+}
+
+// collected returns the kinds of all effects in the log of a shard, and the effects.
+func collected(t *testing.T, e *Engine, shard int) (kinds []EffectKind, effects []byte) {
+	t.Helper()
+	effects, more := e.Collect(testReceiver, shard, nil, 1<<20)
+	if err := CheckEffects(effects, nil); err != nil || more {
+		t.Fatalf("collected: %v, more %t", err, more)
+	}
+	for rest := effects; len(rest) > 0; {
+		kind, _, _, size := NextEffect(rest)
+		kinds, rest = append(kinds, kind), rest[size:]
+	}
+	return kinds, effects
+}
+
+// The unit of a hold gathers over all its slices, beside the effects of others. Marks wait for it, a
+// snapshot does not.
+func TestUnitOfHold(t *testing.T) {
+	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1})
+	e.OpenFeed(testReceiver, func() {})
+	e.Feed(unitPartition, testReceiver, Mark{})
+	e.Feed(unitPartition+1, testReceiver, Mark{})
+	want := func(what string, want ...EffectKind) []byte {
+		t.Helper()
+		kinds, effects := collected(t, e, 0)
+		if !slices.Equal(kinds, want) {
+			t.Errorf("%s: logged %v, want %v", what, kinds, want)
+		}
+		return effects
+	}
+	x := e.Lock(unitPartition, 1)
+	x.BeginUnit()
+	setMany(t, 2)(x)
+	h := x.HoldUnit()
+	x.Unlock()
+	mustSet(t, e, unitPartition+1, "other", nil)
+	want("beside it", EffectSet)
+	for range 3 {
+		x = h.Lock()
+		setMany(t, 3)(x)
+		x.Unlock()
+	}
+	e.MarkFeed(unitPartition, testReceiver, Mark{1, 1})
+	e.MarkFeed(unitPartition+1, testReceiver, Mark{1, 1})
+	want("a mark of another one", EffectMark)
+	if _, done := e.Snapshot(unitPartition, testReceiver, 0, 1<<20, 1); !done {
+		t.Error("the snapshot waits")
+	}
+	want("a snapshot", EffectSet, EffectSet, EffectSet)
+	h.End()
+	effects := want("at its end", EffectUnit, EffectMark)
+	count := 0
+	for rest := effects[2*wordSize:]; len(rest) > 2*wordSize; count++ {
+		_, _, _, size := NextEffect(rest)
+		rest = rest[size:]
+	}
+	if count != 11 {
+		t.Errorf("the unit has %d effects, want 11", count)
+	}
+	mustSet(t, e, unitPartition, "behind", nil)
+	want("behind it", EffectSet)
+}
+
+// A unit that is too long, or whose feed ends meanwhile, goes with its partition's feed. All others go
+// on.
+func TestUnitStopsOneFeed(t *testing.T) {
+	for _, long := range []bool{true, false} {
+		e := open(t, Config{MaxBytes: 64 << 20, Shards: 1})
+		woken := 0
+		e.OpenFeed(testReceiver, func() { woken++ })
+		e.Feed(unitPartition, testReceiver, Mark{})
+		e.Feed(unitPartition+1, testReceiver, Mark{})
+		mustSet(t, e, unitPartition+1, "before", nil)
+		x := e.Lock(unitPartition, 1)
+		h := x.HoldUnit()
+		setMany(t, 3)(x)
+		x.Unlock()
+		e.MarkFeed(unitPartition, testReceiver, Mark{1, 1})
+		reserve := e.feeds.reserve.Load()
+		var want []uint16
+		if long {
+			want = append(want, unitPartition)
+			for range 6 {
+				x = h.Lock()
+				if err := x.Set([]byte("long"), make([]byte, 60_000), TypeString, 0); err != nil {
+					t.Fatal(err)
+				}
+				for i := range 10 {
+					if err := x.Set(fmt.Append(nil, i), make([]byte, 9_000), TypeString, 0); err != nil {
+						t.Fatal(err)
+					}
+				}
+				x.Unlock()
+			}
+		} else {
+			e.Unfeed(unitPartition, testReceiver, Mark{})
+		}
+		if now := e.feeds.reserve.Load(); now <= reserve {
+			t.Errorf("long %t: %d blocks in the reserve, and %d when the unit is dropped", long, reserve, now)
+		}
+		h.End()
+		if kinds, _ := collected(t, e, 0); !slices.Equal(kinds, []EffectKind{EffectSet}) {
+			t.Errorf("long %t: logged %v, want what was set before", long, kinds)
+		}
+		if got := e.Overflowed(testReceiver, nil); !slices.Equal(got, want) || e.LostLog(testReceiver) {
+			t.Errorf("long %t: overflowed are %v, want %v and no log", long, got, want)
+		}
+		if got := e.Overflowed(testReceiver, nil); len(got) > 0 || woken == 0 {
+			t.Errorf("long %t: once more %v; woken %d times", long, got, woken)
+		}
 	}
 }
 

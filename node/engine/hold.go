@@ -17,6 +17,7 @@ type Hold struct {
 	partition uint16
 	now       int64
 	ended     chan struct{}
+	unit      *unit // nil: what the holder changes is logged as it changes
 }
 
 // Hold begins a hold on t's partition, which nobody holds.
@@ -24,7 +25,7 @@ func (t Txn) Hold() *Hold {
 	if t.Holder() != nil {
 		panic("BUG: a partition is held twice")
 	}
-	h := &Hold{t.s, t.number, t.s.now, make(chan struct{})}
+	h := &Hold{s: t.s, partition: t.number, now: t.s.now, ended: make(chan struct{})}
 	t.s.holds = append(t.s.holds, h)
 	t.s.sums.Holds++
 	return h
@@ -53,8 +54,11 @@ func (h *Hold) Lock() Txn {
 
 // End ends the hold, which nobody has locked.
 func (h *Hold) End() {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
+	t := h.Lock()
+	defer t.Unlock()
+	if h.unit != nil {
+		h.s.feeds.endUnit(h.unit)
+	}
 	i := slices.Index(h.s.holds, h)
 	h.s.holds = slices.Delete(h.s.holds, i, i+1)
 	close(h.ended)

@@ -61,13 +61,14 @@ func (s *Sender) Batch() (seq uint64) {
 func (s *Sender) Made() uint64 { return s.seq }
 
 // Collected ends a round: everything that was collected is in batches. spilt reports whether a log
-// has overflowed since the last round, and lost has the partitions whose feeding the overflow has
-// stopped. The caller must read both after its last collection: a log that overflowed is empty, but
+// has overflowed since the last round, and lost has the partitions whose feeding was stopped: by the
+// overflow, or by a unit that was too long. The caller must read both after its last collection: a log that overflowed is empty, but
 // its content has not been sent.
 func (s *Sender) Collected(spilt bool, lost []uint16) {
 	if spilt {
-		s.spilt(lost)
+		s.breakBarriers(ErrVoid)
 	}
+	s.stopped(lost)
 	if len(s.barriers) == 0 {
 		return
 	}

@@ -332,10 +332,9 @@ func (s *Sender) Lacked(seq uint64, p uint16) bool {
 	return f != nil && f.state == feedWhole && max(f.begun, f.whole) < seq
 }
 
-// spilt notes that a log overflowed: everything in it is lost, including the last marks of feeds
-// that have ended. lost has the partitions whose feeding the overflow has stopped.
-func (s *Sender) spilt(lost []uint16) {
-	s.breakBarriers(ErrVoid)
+// stopped begins the feeds of these partitions again, which were stopped because not all could be
+// logged.
+func (s *Sender) stopped(lost []uint16) {
 	for _, p := range lost {
 		if f := s.fed[p]; f != nil && (f.state == feedFilled || f.state == feedWhole) {
 			again := f.anew()

@@ -241,6 +241,22 @@ func TestSenderOverflowInARound(t *testing.T) {
 	r.fill(6)
 }
 
+// A feed that was stopped alone begins again, and nothing else does.
+func TestSenderOfAStoppedFeed(t *testing.T) {
+	r := newRig(t)
+	r.whole(6, 7)
+	r.Hand(7, 77, true)
+	r.Actions()
+	r.Batch() // with the mark
+	r.Emptied(0, r.Collect())
+	r.Collected(false, []uint16{6})
+	r.want("feed 6 begin 1, unfeed 6 -")
+	if r.Acknowledged(r.round(), nil, r.now); r.Owed() != 0 {
+		t.Error("what was handed over is handed over again")
+	}
+	r.fill(6)
+}
+
 // A barrier waits for collections that began after it was raised, in every shard.
 func TestSenderBarrier(t *testing.T) {
 	s := NewSender(1, 2, nil)

@@ -81,10 +81,7 @@ func (s *Sender) heartbeat() {
 func (s *Sender) collected() {
 	e := s.cfg.Engine
 	spilt := e.LostLog(s.feed)
-	s.lost = s.lost[:0]
-	if spilt {
-		s.lost = e.Overflowed(s.feed, s.lost)
-	}
+	s.lost = e.Overflowed(s.feed, s.lost[:0])
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.machine.Collected(spilt, s.lost)
