@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/internal/glob"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -169,4 +170,20 @@ func TestRepliesWithoutMemory(t *testing.T) {
 		t.Errorf("MGET answers %d bytes, want %d", len(got), len(rig.reply))
 	}
 	rig.settled(t)
+}
+
+// TestLongPatternIsNotCopied: a pattern of KEYS that is too long costs the Go heap nothing.
+func TestLongPatternIsNotCopied(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	const long = 8 << 20
+	request := resp.AppendRequest(nil, []byte("KEYS"), make([]byte, long))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c.sendRaw(request)
+	c.frame("KEYS", "-"+glob.ErrPattern.Error())
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > long/2 {
+		t.Errorf("a pattern of %d bytes takes %d of the Go heap", long, took)
+	}
 }

@@ -1,6 +1,9 @@
 package glob
 
-import "errors"
+import (
+	"bytes"
+	"errors"
+)
 
 const (
 	maxPattern = 4 << 10 // bytes
@@ -26,12 +29,13 @@ type Pattern struct {
 	perByte  int // comparisons that one byte of a key may cost between the first and the last '*'
 }
 
-// Compile returns the pattern that text describes, or ErrPattern. The caller must not change text
-// while it uses the pattern.
+// Compile returns the pattern that text describes, or ErrPattern. It copies text, unless that is too
+// long.
 func Compile(text []byte) (*Pattern, error) {
 	if len(text) > maxPattern {
 		return nil, ErrPattern
 	}
+	text = bytes.Clone(text)
 	p := &Pattern{length: len(text)}
 	for rest, more := text, true; more; {
 		var s segment

@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/dunlin-cache/dunlin/internal/glob"
@@ -93,7 +92,7 @@ const walkStep = 256
 // keys: KEYS pattern
 func keys(r *exec.Request) {
 	e, heap, now := r.Engine, r.Heap, r.Now
-	pattern, err := glob.Compile(bytes.Clone(r.Args[1]))
+	pattern, err := glob.Compile(r.Args[1])
 	if err != nil {
 		r.Fail(err.Error())
 		return
