@@ -42,6 +42,12 @@ func reserve(n int, most int64) (arena, error) {
 	return arena{mem: mem, base: unsafe.Pointer(unsafe.SliceData(mem)), space: space}, nil
 }
 
+// part is n bytes of the arena from off on, to be read and written only.
+func (a *arena) part(off, n int) arena {
+	mem := a.mem[off : off+n]
+	return arena{mem: mem, base: unsafe.Pointer(unsafe.SliceData(mem))}
+}
+
 func (a *arena) close() error {
 	if a.mem == nil {
 		return nil
@@ -99,20 +105,23 @@ func (a *arena) collapse(off uint64, n int) { mapping.Collapse(a.mem[off : off+u
 // split keeps the kernel from putting a huge page where memory is about to be given back.
 func (a *arena) split(off uint64, n int) { mapping.Split(a.mem[off : off+uint64(n)]) }
 
-// cells is the arena of pages, in which a cell is named by its handle: its offset divided by the
-// grain.
+// cells are the addresses in which a cell is named by its handle, its offset divided by the grain: a
+// window of the arena of pages. Engine.cells is all of the arena, in which no handle names anything.
 type cells struct {
 	arena
 	e              *Engine
-	grainShift     uint8 // a handle step is 1<<grainShift bytes: 8, or more when 32 bits of 8 do not reach
-	directoryShift uint8 // logarithm of the number of handles in a page
-	pageUnitsShift uint8 // logarithm of a page's size in grains
-	maxInline      int   // longest body in a cell
+	start          uint32 // where the window begins in the arena, in units of 1<<windowUnitShift
+	firstPage      uint32 // and the number of the page there; pages are numbered through all windows
+	pageMask       uint32 // of the part of a page's number that counts from firstPage
+	grainShift     uint8  // a handle step is 1<<grainShift bytes: 8, or more when 32 bits of 8 do not reach
+	directoryShift uint8  // logarithm of the number of handles in a page
+	pageUnitsShift uint8  // logarithm of a page's size in grains
+	maxInline      int    // longest body in a cell
 }
 
 func (c *cells) at(h handle) unsafe.Pointer {
 	if checked {
-		c.e.check(h)
+		c.check(h)
 	}
 	return unsafe.Add(c.base, uintptr(h)<<c.grainShift)
 }
@@ -150,7 +159,7 @@ func (c *cells) handle(h handle, i uint32) *handle {
 	return (*handle)(unsafe.Add(c.at(h), uintptr(i)*handleSize))
 }
 
-// cellOffset is where the cell begins, in bytes.
+// cellOffset is where the cell begins in the window, in bytes.
 func (c *cells) cellOffset(h handle) uint64 { return uint64(h) << c.grainShift }
 
 // peek reads the word at off, for Touch: without a lock, wherever off may point. The mapping's size

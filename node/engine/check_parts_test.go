@@ -127,7 +127,8 @@ func (c *partsCheck) checkCell(ref handle, want partWord) (size int64) {
 // checkPages compares the pages that the shard has for values with parts with what was found.
 func (c *partsCheck) checkPages(heads int) (pages int64) {
 	s, cells, live, unused := c.s, 0, 0, int64(0)
-	for pg := uint32(1); pg <= uint32(s.e.pool.inUse()); pg++ {
+	for i := range s.e.pool.inUse() {
+		pg := s.e.pool.nth(i)
 		p := &s.e.pool.pages[pg]
 		if p.mark() != s.mark || p.kind != partCells && p.kind != valueHeads {
 			continue

@@ -7,13 +7,13 @@ import "fmt"
 const poison = 0xDB
 
 // check panics if h is not the beginning of a cell that some shard has.
-func (e *Engine) check(h handle) {
-	pg := uint32(h) >> e.cells.pageUnitsShift
-	if pg == 0 || int(pg) >= len(e.pool.pages) || e.pool.pages[pg].mark() == 0 {
+func (c *cells) check(h handle) {
+	e, pg := c.e, c.pageOf(h)
+	if pg == c.firstPage || int(pg) >= len(e.pool.pages) || e.pool.pages[pg].mark() == 0 {
 		panic(fmt.Sprintf("BUG: handle %#x is on page %d, which nobody has", h, pg))
 	}
 	p := &e.pool.pages[pg]
-	at := uint32(h) - pg<<e.cells.pageUnitsShift
+	at := uint32(h - c.firstCell(pg))
 	if p.kind == smallLog {
 		if at >= uint32(p.bump) {
 			panic(fmt.Sprintf("BUG: handle %#x is behind the end of a log of %d grains", h, p.bump))

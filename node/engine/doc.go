@@ -28,8 +28,12 @@
 //   - cell: a piece of a page. All cells of a page have one size, their class: steps of 8 bytes up
 //     to 512, then sixteen classes a doubling. A cell holds a record, a part, a head, or a piece of
 //     an index. In the small queue a cell is as long as its record.
-//   - handle: the name of a cell, its offset in the reserved addresses in grains of 8 bytes (more
-//     above 32 GiB). Memory outside the Go heap contains no Go pointers.
+//   - handle: the name of a cell, its offset in its window in grains of 8 bytes. Memory outside the
+//     Go heap contains no Go pointers.
+//   - window: a part of the reserved addresses that 32 bits name in grains: 32 GiB. There is one up
+//     to a limit of 16 GiB. Each shard has its pages in one window, so a key takes no more bytes
+//     where there are many. Only with more windows than shards do grains grow. Shards of one window
+//     can have at most 32 GiB; when that is full they make room among themselves.
 //   - tag: the low half of the seeded hash of a key. Its low bits choose the bucket.
 //   - root, head, part: what a value with parts consists of, see below.
 //   - extent: a range of addresses for one large body. The body has one owner (a record, a part, or

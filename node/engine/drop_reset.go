@@ -64,8 +64,8 @@ func (s *shard) renounce(seed uint64) {
 // freeRenounced frees all pages of a shard's older generations. The caller holds resetMu, so the
 // shard's mark stays what it is.
 func (e *Engine) freeRenounced(s *shard) {
-	for i := range e.pool.inUse() {
-		pg := uint32(i) + 1
+	w := &e.pool.windows[s.window]
+	for pg := w.first + 1; pg < w.fresh.Load(); pg++ {
 		if m := e.pool.pages[pg].mark(); m.shard() == s.number && m != s.mark {
 			e.freePage(pg)
 		}
@@ -74,7 +74,7 @@ func (e *Engine) freeRenounced(s *shard) {
 
 // freePage gives a page back that no shard knows, and the large bodies of its records.
 func (e *Engine) freePage(pg uint32) {
-	p := &e.pool.pages[pg]
+	p, c := &e.pool.pages[pg], e.windowOf(pg)
 	switch p.kind {
 	case index:
 		e.pool.indexPages.Add(-1)
@@ -84,8 +84,8 @@ func (e *Engine) freePage(pg uint32) {
 	default:
 		for h := (hand{page: pg}); h.cell < uint32(p.bump); {
 			ref := e.step(&h)
-			if head := header(*e.cells.word(ref)); head.live() && head.bodyLen() > e.cells.maxInline {
-				e.large.disown(*e.cells.third(ref))
+			if head := header(*c.word(ref)); head.live() && head.bodyLen() > c.maxInline {
+				e.large.disown(*c.third(ref))
 			}
 		}
 	}

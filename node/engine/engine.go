@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -31,11 +32,14 @@ type Config struct {
 	Forms    map[Type]Form // of the types whose values may have parts
 	Strained func() bool   // whether commands have to wait, so that what can wait should; nil: never
 	Outside  int64         // part of MaxBytes that is the caller's from the start, as if by Charge, and never refunded
+
+	windowReach int64 // if not 0, another one: for tests
 }
 
 // Engine holds the keys and values of a node. Its methods may be called from any goroutine.
 type Engine struct {
-	cells   cells
+	cells   cells   // the arena of pages
+	windows []cells // its parts, a power of two; a shard's cells are in the one that its number ends in
 	classes classes
 	large   *largeSpace
 	pool    pool
@@ -67,8 +71,9 @@ const (
 	bytesPerShard = 64 << 20
 	// A shard needs pages for its index, in a few classes, and for some records.
 	minPagesPerShard = 8
-	bodiesPerPage    = 4       // a cell takes at most a quarter of a page
-	minReach         = 1 << 30 // addresses are reserved for twice the limit, so that it can be raised, but at least this
+	bodiesPerPage    = 4        // a cell takes at most a quarter of a page
+	windowReach      = 32 << 30 // what 32 bits name in grains of 8
+	minReach         = 1 << 30  // addresses are reserved for twice the limit, so that it can be raised, but at least this
 	maxWarmPages     = 64
 )
 
@@ -91,10 +96,9 @@ func New(cfg Config) (*Engine, error) {
 	if err := e.checkLimit(cfg.MaxBytes); err != nil {
 		return nil, err
 	}
-	if err := e.reserve(cfg.MaxBytes); err != nil {
+	if err := e.reserve(cfg); err != nil {
 		return nil, err
 	}
-	e.cells.maxInline = pageSize / bodiesPerPage
 	e.balance.share.Store(startShare)
 	e.pool.max.Store(cfg.MaxBytes)
 	e.limit.Store(cfg.MaxBytes)
@@ -102,11 +106,12 @@ func New(cfg Config) (*Engine, error) {
 	e.pool.keepWarm = min(maxWarmPages, int(cfg.MaxBytes/int64(pageSize)/64))
 	e.pool.reserved.Store(int64(n) * ownPages * e.pool.pageCost())
 	e.pool.blocks.strained = cfg.Strained
-	e.pool.fresh = 1 // page 0 stays empty: its first handle means none
 	partitions := partitionTable(&e.indexes)
 	for i := range e.shards {
 		s := &e.shards[i]
-		s.e, s.cells, s.number = e, &e.cells, i
+		s.e, s.number = e, i
+		s.window = i & (len(e.windows) - 1)
+		s.cells = &e.windows[s.window]
 		s.indexes.s, s.indexes.cells = s, s.cells
 		s.slabs.s, s.slabs.e, s.slabs.cells = s, e, s.cells
 		s.dropped.s, s.feeds.s, s.values.s, s.small.s, s.clocks.s, s.copies.s = s, s, s, s, s, s
@@ -123,14 +128,14 @@ func New(cfg Config) (*Engine, error) {
 
 // reserve maps the arenas for limits up to twice maxBytes. A process that may have few addresses gets
 // them for less, but at least for maxBytes.
-func (e *Engine) reserve(maxBytes int64) error {
-	for reach := powerFrom(max(minReach, 2*maxBytes)); ; reach /= 2 {
-		err := e.reserveFor(reach)
+func (e *Engine) reserve(cfg Config) error {
+	for reach := powerFrom(max(minReach, 2*cfg.MaxBytes)); ; reach /= 2 {
+		err := e.reserveFor(reach, cmp.Or(cfg.windowReach, windowReach))
 		if err == nil {
 			return nil
 		}
 		_ = e.unmap()
-		if reach/2 < maxBytes {
+		if reach/2 < cfg.MaxBytes {
 			return err
 		}
 	}
@@ -139,10 +144,11 @@ func (e *Engine) reserve(maxBytes int64) error {
 // powerFrom is the least power of two that is n at least.
 func powerFrom(n int64) int64 { return 1 << bits.Len64(uint64(n-1)) }
 
-// reserveFor maps the arenas for limits up to reach, a power of two.
-func (e *Engine) reserveFor(reach int64) error {
+// reserveFor maps the arenas for limits up to reach, a power of two. With grains of 8 bytes handles reach
+// window bytes.
+func (e *Engine) reserveFor(reach, window int64) error {
 	grainShift := uint8(3)
-	for reach>>grainShift > 1<<32 {
+	for reach>>grainShift > int64(len(e.shards))<<32 {
 		grainShift++
 	}
 	pageSize := e.pool.pageSize
@@ -157,6 +163,8 @@ func (e *Engine) reserveFor(reach int64) error {
 	if e.large, err = reserveLarge(reach, &e.pool); err != nil {
 		return err
 	}
+	e.cells.maxInline = pageSize / bodiesPerPage
+	e.makeWindows(int(max(reach/int64(len(e.shards)), min(reach, window<<(grainShift-3)))))
 	pages := int(reach) / pageSize
 	if e.pool.table, err = reserve(pages*int(pageMetaSize), 0); err != nil {
 		return err
@@ -173,11 +181,32 @@ func (e *Engine) reserveFor(reach int64) error {
 	e.pool.cells = &e.cells
 	e.pool.pages = pageTable(&e.pool.table, pages)
 	e.pool.blocks.init(pages, pageSize)
-	if !e.indexes.grow(0, 0, int64(Partitions)*partitionSize) || !e.pool.growTable(0) {
+	if !e.indexes.grow(0, 0, int64(Partitions)*partitionSize) {
 		return ErrMemory
 	}
 	return nil
 }
+
+// makeWindows divides the arena of pages into windows of size bytes. So a handle has 32 bits, and a
+// cell need not be longer, when the limit is high.
+func (e *Engine) makeWindows(size int) {
+	perWindow := uint32(size / e.pool.pageSize)
+	e.cells.pageMask = perWindow - 1
+	e.windows = make([]cells, len(e.cells.mem)/size)
+	e.pool.windows = make([]freePages, len(e.windows))
+	e.pool.windowShift = uint8(bits.TrailingZeros32(perWindow))
+	for i := range e.windows {
+		w := &e.windows[i]
+		*w = e.cells
+		w.arena = e.cells.part(i*size, size)
+		w.start = uint32(i * size >> windowUnitShift)
+		w.firstPage = uint32(i) * perWindow
+		e.pool.windows[i].init(w.firstPage, w.firstPage+perWindow)
+	}
+}
+
+// windowOf is the window that has the page.
+func (e *Engine) windowOf(pg uint32) *cells { return &e.windows[e.pool.windowOf(pg)] }
 
 // Close gives all memory back. Nothing may use the engine, or a view into it, any more, with the
 // exception of Stats and Count, of pins, and of staged values to be discarded: the space of large

@@ -52,7 +52,10 @@ func (s *shard) cell(k kind, n int) handle {
 // Lock order: a shard's lock is held here, and others are only tried, so that two shards that want
 // room from each other cannot wait for each other.
 func (s *shard) makeRoom(want int) (gained, busy bool) {
-	if s.e.large.reclaim() || s.reclaimSpares(want) {
+	if s.e.pool.isFull(s.window) {
+		return s.makeWindowRoom(want)
+	}
+	if s.e.large.reclaim() || s.e.pool.chillElsewhere(s.window) || s.reclaimSpares(want) {
 		return true, false
 	}
 	if s.frugal {
@@ -73,6 +76,22 @@ func (s *shard) makeRoom(want int) (gained, busy bool) {
 		busy = busy || locked
 	}
 	return false, s.e.Policy() == AllKeys && (busy || s.e.large.isReleasing())
+}
+
+// makeWindowRoom is makeRoom when all pages of the shard's window are taken: there is room in the
+// budget, perhaps, and others' pages do not help.
+func (s *shard) makeWindowRoom(want int) (gained, busy bool) {
+	if !s.frugal && s.reclaim(want, looksOwn) {
+		return true, false
+	}
+	for i := s.window; i < len(s.e.shards) && !s.frugal; i += len(s.e.windows) {
+		gained, locked := s.reclaimFrom(&s.e.shards[i], looksElsewhere)
+		if gained {
+			return true, false
+		}
+		busy = busy || locked
+	}
+	return false, busy && s.e.Policy() == AllKeys
 }
 
 // makeMainRoom is makeRoom for a record that moves to the main queue from the small one: it judges

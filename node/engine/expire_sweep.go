@@ -43,7 +43,7 @@ func (e *Engine) Sweep(nowMilli int64, pages int) (expired int) {
 	e.tidyNext()
 	inUse := e.pool.inUse()
 	for range min(pages, inUse) {
-		pg := 1 + e.sweeper.Add(1)%uint32(inUse)
+		pg := e.pool.nth(int(e.sweeper.Add(1) % uint32(inUse)))
 		p := &e.pool.pages[pg]
 		if owner := p.mark().shard(); owner >= 0 && p.soonest.Load() <= nowMilli {
 			expired += e.shards[owner].sweepPage(pg, nowMilli)

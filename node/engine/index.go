@@ -76,7 +76,14 @@ func (ix *indexes) home(p *partition, tag uint32) *bucket {
 type bucketPlace struct {
 	root       handle
 	i, buckets uint32
+	window     uint32 // where the window with the index begins: as in cells.start
 }
+
+// start is the offset of the window in the arena of pages.
+func (p *bucketPlace) start() uint64 { return uint64(p.window) << windowUnitShift }
+
+// windowUnitShift is the logarithm of what every window's size is a multiple of.
+const windowUnitShift = 20
 
 // homeHint returns where the bucket of tag probably is, found without the lock: its reads may see
 // different states of the index.
@@ -86,7 +93,7 @@ func (p *partition) homeHint(tag uint32) bucketPlace {
 	if i >= buckets {
 		i &= mask >> 1
 	}
-	return bucketPlace{handle(atomic.LoadUint32((*uint32)(&p.root))), i, buckets}
+	return bucketPlace{root: handle(atomic.LoadUint32((*uint32)(&p.root))), i: i, buckets: buckets}
 }
 
 // entry is the place of an index's entry in a bucket; valid until the index of its partition

@@ -44,15 +44,15 @@ func (c *cells) bucketHint(p bucketPlace) uint64 {
 		return at
 	}
 	if p.buckets > granule<<c.directoryShift {
-		at = c.cellOffset(c.peekHandle(at)) + uint64(p.i>>granuleShift&(1<<c.directoryShift-1))*handleSize
+		at = p.start() + c.cellOffset(c.peekHandle(at)) + uint64(p.i>>granuleShift&(1<<c.directoryShift-1))*handleSize
 	}
-	return c.cellOffset(c.peekHandle(at)) + uint64(p.i&(granule-1))*bucketSize
+	return p.start() + c.cellOffset(c.peekHandle(at)) + uint64(p.i&(granule-1))*bucketSize
 }
 
 // directoryHint is the offset of what bucketHint reads first in the cells; without a directory, of
 // the bucket.
 func (c *cells) directoryHint(p bucketPlace) uint64 {
-	at := c.cellOffset(p.root)
+	at := p.start() + c.cellOffset(p.root)
 	switch {
 	case p.buckets <= granule:
 		return at + uint64(p.i)*bucketSize

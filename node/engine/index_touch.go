@@ -30,7 +30,7 @@ const (
 // aim is where Touch looks for a key.
 type aim struct {
 	tag  uint32
-	at   uint64 // offset among the cells: of a directory, of a bucket, at last of the record
+	at   uint64 // offset in the arena of pages: of a directory, of a bucket, at last of the record
 	home bucketPlace
 }
 
@@ -54,6 +54,7 @@ func (e *Engine) touchAll(probes []Probe, aims []aim) {
 		s := e.shardOf(p.Partition)
 		tag := tagOf(s.seed.Load(), p.Key)
 		home := s.partition(p.Partition).homeHint(tag)
+		home.window = s.cells.start
 		aims[i] = aim{tag, c.directoryHint(home), home}
 	}
 	c.touchAims(aims)
@@ -70,13 +71,13 @@ func (e *Engine) touchAll(probes []Probe, aims []aim) {
 			late[lates] = uint8(i)
 			lates++
 		}
-		aims[i].at = c.cellOffset(ref)
+		aims[i].at = aims[i].home.start() + c.cellOffset(ref)
 	}
 	c.touchCells(aims)
 	// One key in ten is in an overflow bucket. Hardly any is in the next one.
 	for _, i := range late[:lates] {
 		ref, _ := c.peekBucket(aims[i].at).hints(aims[i].tag)
-		aims[i].at = c.cellOffset(ref)
+		aims[i].at = aims[i].home.start() + c.cellOffset(ref)
 		c.touchCells(aims[i : i+1])
 	}
 	c.touchBodies(aims)

@@ -18,7 +18,7 @@ func touchRights(e *Engine, p uint16, n int) (right int) {
 		e.touchAll(probes[:batch], aims[:batch])
 		x := e.Lock(p, 1)
 		for i := range batch {
-			if en, _ := x.lookup(probes[i].Key); en.found() && aims[i].at == e.cells.cellOffset(en.ref()) {
+			if en, _ := x.lookup(probes[i].Key); en.found() && aims[i].at == uint64(x.s.cells.start)<<windowUnitShift+e.cells.cellOffset(en.ref()) {
 				right++
 			}
 		}

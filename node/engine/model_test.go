@@ -515,7 +515,7 @@ func TestModel(t *testing.T) {
 			}
 		})
 	}
-	run("tiny, all keys", Config{MaxBytes: 3 << 20, Shards: 4})
+	run("tiny, all keys", Config{MaxBytes: 3 << 20, Shards: 4, windowReach: 256 << 20})
 	run("tiny, one shard", Config{MaxBytes: 2 << 20, Shards: 1})
 	run("tiny, volatile", Config{MaxBytes: 3 << 20, Shards: 4, Policy: VolatileTTL})
 	run("full, no eviction", Config{MaxBytes: 3 << 20, Shards: 4, Policy: NoEviction})

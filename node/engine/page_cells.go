@@ -22,7 +22,7 @@ type page struct {
 }
 
 // newPage returns an empty page, 0 when there is none without making room.
-func (sb *slabs) newPage() uint32 { return sb.e.pool.take(sb.s.upkeep, sb.all < ownPages) }
+func (sb *slabs) newPage() uint32 { return sb.e.pool.take(sb.s.window, sb.s.upkeep, sb.all < ownPages) }
 
 // own makes pg, an empty page, one of this shard's.
 func (sb *slabs) own(pg uint32, k kind) *page {
@@ -78,16 +78,16 @@ type slabs struct {
 	kinds      [numSlabs]slab
 }
 
-func (c *cells) pageOf(h handle) uint32 { return uint32(h) >> c.pageUnitsShift }
+func (c *cells) pageOf(h handle) uint32 { return c.firstPage + uint32(h)>>c.pageUnitsShift }
 
-func (c *cells) firstCell(pg uint32) handle { return handle(pg << c.pageUnitsShift) }
+func (c *cells) firstCell(pg uint32) handle { return handle(pg & c.pageMask << c.pageUnitsShift) }
 
 // step moves h over the cell that it stands at, which is there, and returns that cell.
 func (e *Engine) step(h *hand) handle {
-	first, p := handle(h.page<<e.cells.pageUnitsShift), &e.pool.pages[h.page]
+	first, p := e.cells.firstCell(h.page), &e.pool.pages[h.page]
 	if p.kind == smallLog {
 		ref := first + handle(h.cell)
-		h.cell += e.classes.unitsFor(e.cellLen(header(*e.cells.word(ref))))
+		h.cell += e.classes.unitsFor(e.cellLen(header(*e.windowOf(h.page).word(ref))))
 		return ref
 	}
 	ref := first + handle(h.cell*e.classes.units[p.class])

@@ -76,7 +76,11 @@ func (p *pool) makeHuge(from uint32) (block uint32, found bool) {
 	b := &p.blocks
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for ; p.whole(from); from++ {
+	for ; from < uint32(len(b.all)); from++ {
+		if !p.whole(from) {
+			from |= p.perWindow()/b.pages - 1 // the rest of its window is not used either
+			continue
+		}
 		if b.all[from].huge || !p.untouched(from) {
 			continue
 		}
@@ -91,7 +95,7 @@ func (p *pool) makeHuge(from uint32) (block uint32, found bool) {
 func (p *pool) whole(block uint32) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return (block+1)*p.blocks.pages <= p.fresh
+	return (block+1)*p.blocks.pages <= p.windows[p.windowOf(block*p.blocks.pages)].fresh.Load()
 }
 
 // untouched reports whether none of the block's pages is given back.

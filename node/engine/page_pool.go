@@ -28,61 +28,87 @@ type pool struct {
 
 	blocks blocks
 
-	mu    sync.Mutex // innermost lock: nothing is locked under it
-	warm  uint32     // list of empty pages with memory behind them
-	warms int
-	cold  uint32 // list of empty pages without
-	fresh uint32 // pages from here on were never used
+	mu          sync.Mutex // innermost lock: nothing is locked under it
+	windows     []freePages
+	windowShift uint8 // logarithm of the number of pages in a window
+	warms       int   // empty pages with memory behind them
 }
+
+// freePages are the pages of a window that no shard has.
+type freePages struct {
+	warm  uint32        // list of empty pages with memory behind them
+	cold  uint32        // list of empty pages without
+	first uint32        // stays empty: its first handle means none
+	fresh atomic.Uint32 // pages from here on were never used; changed with pool.mu held
+	end   uint32        // of the window
+	full  atomic.Bool   // there was no page when one was wanted, and none has come back
+}
+
+func (w *freePages) init(first, end uint32) {
+	w.first, w.end = first, end
+	w.fresh.Store(first + 1)
+}
+
+// windowOf is the number of the window that has the page.
+func (p *pool) windowOf(pg uint32) uint32 { return pg >> p.windowShift }
+
+func (p *pool) perWindow() uint32 { return 1 << p.windowShift }
 
 func (p *pool) pageCost() int64 { return int64(p.pageSize) + pageMetaSize }
 
-// take returns an empty page, 0 when the budget has none. own says that it is one of those that are
-// reserved for the shard.
-func (p *pool) take(upkeep, own bool) uint32 {
+// take returns an empty page of a window, 0 when the budget has none. own says that it is one of those
+// that are reserved for the shard.
+func (p *pool) take(window int, upkeep, own bool) uint32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	w := &p.windows[window]
 	limit := p.limit(upkeep)
 	if own {
 		limit += p.pageCost()
 	}
-	if pg := p.warm; pg != 0 && (own || p.used.Load()+p.reserved.Load() <= limit) {
-		p.warm = p.pages[pg].next
+	if pg := w.warm; pg != 0 && (own || p.used.Load()+p.reserved.Load() <= limit) {
+		w.warm = p.pages[pg].next
 		p.warms--
 		return pg
 	}
 	if !p.chargeUpTo(p.pageCost(), limit) {
 		return 0
 	}
-	if pg := p.cold; pg != 0 {
+	if pg := w.cold; pg != 0 {
 		if !p.cells.grow(p.placeOf(pg), 0, int64(p.pageSize)) {
 			p.refund(p.pageCost())
 			return 0
 		}
-		p.cold = p.pages[pg].next
+		w.cold = p.pages[pg].next
 		block := &p.blocks.all[p.blocks.of(pg)]
 		if block.cold--; block.cold == 0 {
 			p.filled()
 		}
 		return pg
 	}
-	// Unlike the budget, the addresses suffice but for a limit near the end of the handles' reach, and
-	// the system has the memory but where it commits no more to this process.
-	if p.fresh == uint32(len(p.pages)) || !p.growTable(p.fresh) || !p.cells.grow(p.placeOf(p.fresh), 0, int64(p.pageSize)) {
+	pg := w.fresh.Load()
+	// A window is full when its shards have far more of all memory than others. Unlike the budget, the
+	// system has memory but where it commits no more to this process.
+	w.full.Store(pg == w.end)
+	if pg == w.end || !p.growTable(w) || !p.cells.grow(p.placeOf(pg), 0, int64(p.pageSize)) {
 		p.refund(p.pageCost())
 		return 0
 	}
-	p.fresh++
-	if p.fresh%p.blocks.pages == 0 {
+	w.fresh.Store(pg + 1)
+	if (pg+1)%p.blocks.pages == 0 {
 		p.filled()
 	}
-	return p.fresh - 1
+	return pg
 }
 
-// growTable lets the bookkeeping of one more page be written. Asked twice for the same page, it keeps
-// some of the table writable for good.
-func (p *pool) growTable(pg uint32) bool {
-	return p.table.grow(0, int64(pg)*pageMetaSize, int64(pg+1)*pageMetaSize)
+// isFull reports whether the window has no page, whatever the budget has.
+func (p *pool) isFull(window int) bool { return p.windows[window].full.Load() }
+
+// growTable lets the bookkeeping of the window's next page be written. Asked twice for the same page, it
+// keeps some of the table writable for good.
+func (p *pool) growTable(w *freePages) bool {
+	used := int64(w.inUse())
+	return p.table.grow(uint64(w.first+1)*uint64(pageMetaSize), used*pageMetaSize, (used+1)*pageMetaSize)
 }
 
 func (p *pool) placeOf(pg uint32) uint64 { return uint64(pg) * uint64(p.pageSize) }
@@ -92,8 +118,10 @@ func (p *pool) placeOf(pg uint32) uint64 { return uint64(pg) * uint64(p.pageSize
 func (p *pool) give(pg uint32) {
 	p.mu.Lock()
 	if p.warms < p.keepWarm && p.used.Load()+p.reserved.Load() <= p.max.Load() {
-		p.pages[pg].next = p.warm
-		p.warm = pg
+		w := &p.windows[p.windowOf(pg)]
+		p.pages[pg].next = w.warm
+		w.warm = pg
+		w.full.Store(false)
 		p.warms++
 		p.mu.Unlock()
 		return
@@ -108,32 +136,69 @@ func (p *pool) chill(pg uint32) {
 	p.breakUp(pg)
 	p.cells.shrink(p.placeOf(pg), int64(p.pageSize), 0)
 	p.mu.Lock()
-	p.pages[pg].next = p.cold
-	p.cold = pg
+	w := &p.windows[p.windowOf(pg)]
+	p.pages[pg].next = w.cold
+	w.cold = pg
+	w.full.Store(false)
 	p.mu.Unlock()
 	p.refund(p.pageCost())
 }
 
 // chillWarm releases one warm page, for memory that is not made of pages.
 func (p *pool) chillWarm() bool {
-	p.mu.Lock()
-	pg := p.warm
-	if pg != 0 {
-		p.warm = p.pages[pg].next
-		p.warms--
-	}
-	p.mu.Unlock()
-	if pg != 0 {
+	if pg := p.takeWarm(); pg != 0 {
 		p.chill(pg)
+		return true
 	}
-	return pg != 0
+	return false
 }
 
-// inUse is how many pages were ever used, 1 to inUse.
-func (p *pool) inUse() int {
+// chillElsewhere is chillWarm for a shard's next page: a warm one of its window is as good as any.
+func (p *pool) chillElsewhere(window int) bool {
+	return len(p.windows) > 1 && !p.hasWarm(window) && p.chillWarm()
+}
+
+func (p *pool) hasWarm(window int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return int(p.fresh) - 1
+	return p.windows[window].warm != 0
+}
+
+func (p *pool) takeWarm() uint32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.windows {
+		w := &p.windows[i]
+		if pg := w.warm; pg != 0 {
+			w.warm = p.pages[pg].next
+			p.warms--
+			return pg
+		}
+	}
+	return 0
+}
+
+// inUse is how many pages were ever used.
+func (p *pool) inUse() (n int) {
+	for i := range p.windows {
+		n += p.windows[i].inUse()
+	}
+	return n
+}
+
+func (w *freePages) inUse() int { return int(w.fresh.Load() - w.first - 1) }
+
+// nth is the number of the i-th page that was ever used, in any order that stays while none is added.
+func (p *pool) nth(i int) uint32 {
+	for number := range p.windows {
+		w := &p.windows[number]
+		n := w.inUse()
+		if i < n {
+			return w.first + 1 + uint32(i)
+		}
+		i -= n
+	}
+	return 0
 }
 
 // owner is the shard that has, or had before a Reset, a page picked by r from all that were ever
@@ -143,5 +208,5 @@ func (p *pool) owner(r uint32) int {
 	if n == 0 {
 		return -1
 	}
-	return p.pages[1+uint64(r)*uint64(n)>>32].mark().shard()
+	return p.pages[p.nth(int(uint64(r)*uint64(n)>>32))].mark().shard()
 }

@@ -93,8 +93,8 @@ func (e *Engine) disownParts(pg uint32) {
 	p := &e.pool.pages[pg]
 	for h := (hand{page: pg}); h.cell < uint32(p.bump); {
 		ref := e.step(&h)
-		if w := partWord(*e.cells.word(ref)); w.head() != 0 && w.away() {
-			e.large.disown(*e.cells.second(ref))
+		if w := partWord(*e.windowOf(pg).word(ref)); w.head() != 0 && w.away() {
+			e.large.disown(*e.windowOf(pg).second(ref))
 		}
 	}
 }

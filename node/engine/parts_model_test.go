@@ -353,10 +353,10 @@ func TestPartsModel(t *testing.T) {
 			}
 		})
 	}
-	run("tiny", Config{MaxBytes: 3 << 20, Shards: 2}, true)
+	run("tiny", Config{MaxBytes: 3 << 20, Shards: 2, windowReach: 512 << 20}, true)
 	run("tiny, one shard", Config{MaxBytes: 2 << 20, Shards: 1}, true)
 	run("full, no eviction", Config{MaxBytes: 2 << 20, Shards: 2, Policy: NoEviction}, false)
-	run("roomy", Config{MaxBytes: 256 << 20, Shards: 4}, false)
+	run("roomy", Config{MaxBytes: 256 << 20, Shards: 4, windowReach: 256 << 20}, false)
 }
 
 func FuzzPartsModel(f *testing.F) {

@@ -14,6 +14,7 @@ type shard struct {
 	partitions []partition   // by partition number / shards
 	number     int
 	mark       mark // on its pages; changed by Reset, with resetMu held too
+	window     int  // number of the window that has its pages
 
 	noting  bool // versions or feeding: changes are to be noted
 	feeding bool // some partition is fed: feeds.fed is above 0
