@@ -31,79 +31,6 @@ const (
 	maxReplies = 256 << 20
 )
 
-// watching is a WATCH in flight.
-type watching struct {
-	s    *client
-	seq  uint64
-	keys [][]byte
-}
-
-// watch starts WATCH. It reports false if the command must wait.
-func (s *client) watch(args [][]byte) bool {
-	if s.watching {
-		return false
-	}
-	if text := s.state.RefuseWatch(args[1:]); text != "" {
-		s.answer(resp.AppendError(s.w.scratch[:0], text))
-		return true
-	}
-	slot, same := s.slotOf(command.ByID(command.Watch), args)
-	if !same {
-		s.answer(errCrossSlot)
-		return true
-	}
-	raw := member.AppendRequest(nil, member.VerbWatch, args[1:]...)
-	if !s.enterLane(s.laneFor(len(raw), false)) {
-		return false
-	}
-	w := &watching{s: s, seq: s.tail, keys: cloneAll(args[1:])}
-	r := order.Request{Session: &s.Session, Part: w, Seq: s.tail, Origin: order.Origin{Partition: ring.Partition(slot)}}
-	if !s.submit(r, raw) {
-		return false
-	}
-	s.w.stats.Commands[command.Watch]++
-	s.watching = true
-	s.issue()
-	s.w.act()
-	return true
-}
-
-// Done receives the versions of the keys.
-func (w *watching) Done(_ int32, reply []byte) {
-	s := w.s
-	s.watching = false
-	versions, ok := bulksOf(reply)
-	if !ok || len(versions) != len(w.keys) {
-		if !resp.IsError(reply) {
-			reply = errMerge
-		}
-		// The client may have sent EXEC already, which must not be executed as if nothing were
-		// watched. So the keys get a version that no key ever has.
-		s.state.Watch(w.keys, make([][]byte, len(w.keys)))
-		s.reply(w.seq, reply)
-		return
-	}
-	s.state.Watch(w.keys, versions)
-	s.chargeOther()
-	s.reply(w.seq, []byte("+OK\r\n"))
-}
-
-// bulksOf returns the elements of an array of bulk strings, as views of reply.
-func bulksOf(reply []byte) (all [][]byte, ok bool) {
-	n, header, ok := resp.DecodeArray(reply)
-	rest := reply[header:]
-	var scan resp.Scanner
-	for i := 0; ok && i < n; i++ {
-		if scan.Scan(rest) != resp.Done {
-			return nil, false
-		}
-		var b []byte
-		b, ok = resp.DecodeBulk(rest[:scan.Len()])
-		all, rest = append(all, b), rest[scan.Len():]
-	}
-	return all, ok
-}
-
 // transaction is an EXEC in flight: a part for each slot, and the reply to each command.
 type transaction struct {
 	s       *client
@@ -172,16 +99,19 @@ func (s *client) exec() bool {
 // fullFor returns a pipe, to an owner of the transaction's keys, that has no room for the
 // transaction; nil if all have room. A waiting session calls it repeatedly, so it builds nothing.
 func (s *client) fullFor(tx *session.Transaction) *order.Pipe {
-	full := func(key []byte) *order.Pipe {
-		if owner := s.ownerOf(key); owner != nil {
+	full := func(slot uint16) *order.Pipe {
+		if owner := s.w.order.Owner(ring.Partition(slot)); owner != nil {
 			if p := owner.Pipe(s.Lane()); p.IsFull(s.state.QueuedBytes()) {
 				return p
 			}
 		}
 		return nil
 	}
-	for _, w := range tx.Watched {
-		if p := full(w.Key); p != nil {
+	for i, w := range tx.Watched {
+		if i > 0 && w.Slot == tx.Watched[i-1].Slot {
+			continue
+		}
+		if p := full(w.Slot); p != nil {
 			return p
 		}
 	}
@@ -189,7 +119,7 @@ func (s *client) fullFor(tx *session.Transaction) *order.Pipe {
 		keys, _ := q.Cmd.AppendKeys(s.w.keys[:0], q.Args)
 		s.w.keys = keys
 		for _, k := range keys {
-			if p := full(q.Args[k]); p != nil {
+			if p := full(ring.Slot(q.Args[k])); p != nil {
 				return p
 			}
 		}
@@ -210,8 +140,10 @@ func (t *transaction) divide(tx *session.Transaction) bool {
 		}
 		return i
 	}
-	for _, w := range tx.Watched {
-		part(ring.Slot(w.Key))
+	for i, w := range tx.Watched {
+		if i == 0 || w.Slot != tx.Watched[i-1].Slot {
+			part(w.Slot)
+		}
 	}
 	for _, q := range tx.Queue {
 		e := entry{Queued: q}
@@ -275,7 +207,11 @@ func (p *slotPart) add(args [][]byte) {
 
 // request returns the part as a DUNLIN EXEC request, and gives up the part's body.
 func (p *slotPart) request(watched []session.Watched) []byte {
-	b := member.AppendExec(nil, p.slot, len(watched), p.commands)
+	size := headerRoom + bulkRoom*4 + len(p.body)
+	for _, w := range watched {
+		size += 2*bulkRoom + len(w.Key) + len(w.Version)
+	}
+	b := member.AppendExec(make([]byte, 0, size), p.slot, len(watched), p.commands)
 	for _, w := range watched {
 		b = member.AppendWatched(b, w.Key, w.Version)
 	}

@@ -49,7 +49,10 @@ type Queued struct {
 }
 
 // Watched is a key with the version that its node reported, which EXEC sends back to the node.
-type Watched struct{ Key, Version []byte }
+type Watched struct {
+	Key, Version []byte
+	Slot         uint16 // of the key; proxies set it
+}
 
 // transaction returns the connection's transaction, which it makes when first needed.
 func (st *State) transaction() *Transaction {
@@ -77,7 +80,7 @@ func (st *State) EndTransaction() {
 func (st *State) Watch(keys, versions [][]byte) {
 	watched := make([]Watched, len(keys))
 	for i, key := range keys {
-		watched[i] = Watched{bytes.Clone(key), bytes.Clone(versions[i])}
+		watched[i] = Watched{Key: bytes.Clone(key), Version: bytes.Clone(versions[i])}
 	}
 	st.WatchOwn(watched)
 }
