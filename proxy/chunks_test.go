@@ -284,7 +284,7 @@ func TestManyKeysForASlowReader(t *testing.T) {
 // MONITOR shows the beginning of such a command, and a transaction queues it whole.
 func TestManyKeysAreShownAndQueued(t *testing.T) {
 	const n = 4 * maxKeys
-	c := newCluster(t, 2)
+	c := newCluster(t, 2, oneLoop(t))
 	cl, monitor := c.dial(), c.dial()
 	monitor.send("MONITOR")
 	monitor.want("+OK")
