@@ -79,6 +79,10 @@ func (p *planning) keep(r *request) {
 	p.x.owned = true
 	p.x.charge(r.Heap, size+int64(len(args))*argCost)
 	p.read(args)
+	// At once, because what grows leaves garbage.
+	*p.x.Transaction = session.Transaction{
+		Queue: make([]session.Queued, 0, p.commands), Watched: make([]session.Watched, 0, p.watched),
+	}
 	r.Args = r.Args[:2] // all else is charged
 }
 
