@@ -1,0 +1,112 @@
+package chaos
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// TestChaosTransfers kills the owner of two accounts while money goes from one to the other in slow
+// transactions: the follower that takes over has all of each transaction, or nothing. So the sum stands.
+func TestChaosTransfers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the cluster takes seconds to reach its level")
+	}
+	x := newRig(t, 1, Options{Copies: 2})
+	const transfers, inTheMiddle = 3, 50 * time.Millisecond // of one that takes a multiple of that
+	do := func(l *harness.Link, requests ...string) (replies [][]byte, err error) {
+		var batch []byte
+		for _, r := range requests {
+			var words [][]byte
+			for _, w := range strings.Fields(r) {
+				words = append(words, []byte(w))
+			}
+			batch = resp.AppendRequest(batch, words...)
+		}
+		if err := l.Send(batch); err != nil {
+			return nil, err
+		}
+		for range requests {
+			reply, err := l.Receive(time.Now().Add(harness.AnswerTime))
+			if err != nil {
+				return nil, err
+			}
+			replies = append(replies, bytes.Clone(reply))
+		}
+		return replies, nil
+	}
+	dial := func(i int) *harness.Link {
+		l, err := x.dial(x.C.Proxy(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Conn.Close() })
+		return l
+	}
+	teller, auditor := dial(0), dial(1)
+	if _, err := do(teller, "SET {acc}x "+strings.Repeat("abcdefgh", 1400)); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, 20*time.Second, "all understand units", func() bool {
+		table := x.Tables.Table()
+		return table != nil && table.Level == ring.Level
+	})
+	harness.Eventually(t, 20*time.Second, "the accounts have a copy", func() bool {
+		replies, err := do(auditor, "WAIT 1 1000")
+		return err == nil && string(replies[0]) == ":1\r\n"
+	})
+	transfer := []string{"MULTI", "DECRBY {acc}from 1"}
+	for range 40 {
+		transfer = append(transfer, "LCS {acc}x {acc}x LEN")
+	}
+	transfer = append(transfer, "INCRBY {acc}to 1", "EXEC")
+	done, killed, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		for n := 1; ; n++ {
+			_, err := do(teller, transfer...)
+			select {
+			case <-killed:
+				ended <- err
+				return
+			default:
+			}
+			if n == transfers || err != nil {
+				close(done)
+			}
+			if err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	<-done
+	time.Sleep(inTheMiddle)
+	name := x.Tables.Table().OwnerOf(ring.PartitionOf([]byte("{acc}"))).ID
+	for _, n := range x.C.ByRole("node") {
+		if n.ID == name {
+			x.Kill(n)
+		}
+	}
+	close(killed)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	var from, to int
+	harness.Eventually(t, 20*time.Second, "the follower serves", func() bool {
+		replies, err := do(auditor, "MGET {acc}from {acc}to")
+		if err != nil || resp.IsError(replies[0]) {
+			return false
+		}
+		_, _ = fmt.Sscanf(strings.ReplaceAll(string(replies[0]), "\r\n", " "), "*2 $%d %d $%d %d", new(int), &from, new(int), &to)
+		return true
+	})
+	if from+to != 0 || to < transfers {
+		t.Errorf("the accounts have %d and %d after %d transfers", from, to, transfers)
+	}
+}
