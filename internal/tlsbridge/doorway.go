@@ -34,7 +34,8 @@ var processors = runtime.GOMAXPROCS(0)
 //	               └> refused       ├─ eager: waits for its turn to compute
 //	                                └─ computes
 type doorway struct {
-	strained func() bool // see Server.RestWhile; nil: never
+	strained func() bool          // see Server.RestWhile; nil: never
+	clock    func() time.Duration // for how long the calling thread has had a processor
 
 	mu      sync.Mutex
 	free    int // how many more may compute now
@@ -61,7 +62,7 @@ type handshake struct {
 	begin  func(h *handshake) // starts it
 	refuse func()             // closes a parked one
 	turn   chan struct{}      // receives when it may compute
-	begun  time.Time          // when it last began to compute
+	begun  time.Duration      // when it last began to compute, by the doorway's clock
 	place  *list.Element      // in source.started
 
 	// Guarded by the doorway's mutex.
@@ -72,7 +73,7 @@ type handshake struct {
 
 // newDoorway lets a quarter of the processors compute. The others are for those who are in already.
 func newDoorway() *doorway {
-	d := &doorway{free: max(1, processors/4), sources: make(map[netip.Addr]*source), room: maxParked}
+	d := &doorway{free: max(1, processors/4), sources: make(map[netip.Addr]*source), room: maxParked, clock: threadTime}
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
 		d.room = int(min(uint64(d.room), files.Cur/4)) // the rest is for those who are in
@@ -172,12 +173,19 @@ func (d *doorway) running() int {
 }
 
 // compute waits until the handshake may compute. Whoever computes does not wait for a peer, so a
-// turn is short; while loops are strained, it rests, too.
+// turn is short; while loops are strained, it rests, too. The goroutine keeps its thread until rest, so
+// that its time can be told.
 func (d *doorway) compute(h *handshake) {
+	d.await(h)
+	runtime.LockOSThread()
+	h.begun = d.clock()
+}
+
+// await waits for h's turn.
+func (d *doorway) await(h *handshake) {
 	d.mu.Lock()
 	if h.conn = nil; d.free > 0 {
 		d.free--
-		h.begun = time.Now()
 		d.mu.Unlock()
 		return
 	}
@@ -187,26 +195,26 @@ func (d *doorway) compute(h *handshake) {
 	}
 	d.mu.Unlock()
 	<-h.turn
-	h.begun = time.Now()
 }
 
 const (
 	// restFactor is for how much longer than it has computed a handshake's turn rests while loops are
-	// strained: those with ECDSA certificates then have a quarter of what they have otherwise. Of 2
-	// processors, that is some 600 a second.
+	// strained: handshakes then have a quarter of what they have otherwise. Of 2 processors, that is
+	// some 600 a second with ECDSA certificates.
 	restFactor = 3
-	// longestRest bounds such a rest: a handshake that took long was interrupted, and those behind it
-	// have their time, too.
-	longestRest = time.Millisecond
+	// longestRest bounds such a rest. It is far above what a handshake with the largest keys leads to.
+	longestRest = 100 * time.Millisecond
 )
 
 // rest ends h's turn. The next one begins at once, unless loops are strained.
 func (d *doorway) rest(h *handshake) {
+	computed := d.clock() - h.begun
+	runtime.UnlockOSThread()
 	if d.strained == nil || !d.strained() {
 		d.pass()
 		return
 	}
-	time.AfterFunc(min(restFactor*time.Since(h.begun), longestRest), d.pass)
+	time.AfterFunc(min(restFactor*computed, longestRest), d.pass)
 }
 
 // pass lets another handshake compute.

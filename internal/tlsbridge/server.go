@@ -76,7 +76,7 @@ func (s *Server) Stats() (accepted, failed int64) { return s.accepted.Load(), s.
 func (s *Server) CertificateEnd() time.Time { return s.certificates.now.Load().cert.Leaf.NotAfter }
 
 // RestWhile has handshakes rest while strained reports true, each for three times as long as it has
-// computed and at most a millisecond, so that connected clients come first. Call it before Wrap.
+// computed, so that connected clients come first. Call it before Wrap.
 func (s *Server) RestWhile(strained func() bool) { s.door.strained = strained }
 
 // Wrap takes an accepted socket, shakes hands in the background, and gives the descriptor of the
