@@ -151,3 +151,51 @@ func TestHandshakesRest(t *testing.T) {
 		}
 	})
 }
+
+// TestManyReconnect checks that hundreds of clients of one source that come at once are all let in
+// while loops are strained, one by one, and leave three quarters of the time to those who are in.
+func TestManyReconnect(t *testing.T) {
+	const clients, work = 400, 2 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		c.strained = func() bool { return true }
+		begun := time.Now()
+		c.clock = func() time.Duration { return time.Since(begun) }
+		var computing, in, most atomic.Int64
+		for range clients {
+			c.enter(netip.MustParseAddr("10.0.0.1"), func(h *handshake) {
+				go func() {
+					for range 2 { // it reads in between
+						c.compute(h)
+						most.Store(max(most.Load(), computing.Add(1)))
+						time.Sleep(work / 2)
+						computing.Add(-1)
+						c.rest(h)
+					}
+					in.Add(1)
+					c.leave(h)
+				}()
+			}, func() { c.refused++ })
+		}
+		if c.running() > sourceHandshakes {
+			t.Errorf("%d handshakes of one source have started", c.running())
+		}
+		const whole = clients * work * (1 + restFactor)
+		time.Sleep(whole / 2)
+		synctest.Wait()
+		if n := in.Load(); n > clients*6/10 {
+			t.Errorf("%d of %d are in after half of the time", n, clients)
+		}
+		time.Sleep(whole / 2)
+		synctest.Wait()
+		if c.refused != 0 || in.Load() != clients || most.Load() != 1 {
+			t.Errorf("%d of %d are in, %d were refused, %d computed at a time", in.Load(), clients, c.refused, most.Load())
+		}
+		c.doorway.mu.Lock()
+		left := len(c.sources)
+		c.doorway.mu.Unlock()
+		if left != 0 {
+			t.Errorf("%d sources are left", left)
+		}
+	})
+}
