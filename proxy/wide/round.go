@@ -21,7 +21,9 @@ type Rounds struct {
 	First int
 	// Anew: each round asks about everything again.
 	Anew bool
-	// Deadline is when the last round may begin.
+	// Deadline is when the last round may begin, but for one behind a round that has covered something: a
+	// node's answer may take longer than until Deadline, and only then are those asked again whose
+	// questions were lost meanwhile.
 	Deadline time.Duration
 	// Broken is nil except in simulations.
 	Broken *Broken
@@ -29,6 +31,7 @@ type Rounds struct {
 	want    ring.PartitionSet // what no answer has covered yet
 	begun   bool
 	told    bool    // some node was asked, in whichever round
+	gained  bool    // this round has covered something
 	asked   []asked // in this round, by the requests' IDs
 	pending int     // answers of this round still to come
 	pause   time.Duration
@@ -49,8 +52,8 @@ type asked struct {
 // Restart has the next round ask about everything again, as if it were the first.
 func (r *Rounds) Restart() { r.begun, r.told, r.pause = false, false, 0 }
 
-// Expired reports whether the deadline has passed, so that no further round may begin.
-func (r *Rounds) Expired(now time.Duration) bool { return now > r.Deadline }
+// Expired reports whether no further round may begin.
+func (r *Rounds) Expired(now time.Duration) bool { return now > r.Deadline && !r.gained }
 
 // Ask begins a round: it asks every node that owns wanted partitions and has an open pipe with
 // room. q is the request of each question, except for its ID. over reports that no node was asked,
@@ -60,7 +63,7 @@ func (r *Rounds) Ask(m *order.Machine, q order.Request, question [][]byte, now t
 		r.begun = true
 		r.want.AddFrom(r.First)
 	}
-	r.asked = r.asked[:0]
+	r.asked, r.gained = r.asked[:0], false
 	r.pending = 1 // until all are asked
 	for _, n := range m.Nodes() {
 		share := r.want.Intersect(n.Owns())
@@ -99,6 +102,9 @@ func (r *Rounds) Cover(m *order.Machine, id int32, covered *ring.PartitionSet) {
 	q := &r.asked[id]
 	if r.Broken != nil && r.Broken.TrustAnswers {
 		covered = &q.share
+	}
+	if hit := r.want.Intersect(covered); !hit.Empty() && !r.Anew {
+		r.gained = true
 	}
 	r.want.RemoveAll(covered)
 	missing := q.share
