@@ -55,6 +55,15 @@ func (n *Node) setMemory(bytes int64) error {
 	return err
 }
 
+// checkMemory returns the error with which setMemory would refuse. It names the node: through a proxy
+// all are asked.
+func (n *Node) checkMemory(bytes int64) error {
+	if err := n.engine.CheckMaxBytes(bytes); err != nil {
+		return fmt.Errorf("node %s: %w", n.cfg.ID, err)
+	}
+	return nil
+}
+
 // isConfigSet reports whether the request is one that configureLater must answer.
 func isConfigSet(c *command.Command, args [][]byte) bool {
 	return c.ID == command.Config && len(args) > 1 && exec.Is(args[1], "SET")

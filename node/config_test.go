@@ -121,7 +121,7 @@ func TestConfigSetMemory(t *testing.T) {
 		t.Errorf("only %d values fit after the limit was raised", stored)
 	}
 	c.want("CONFIG SET maxmemory 1mb",
-		"(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory') - a limit of 1048576 bytes is too small for 16 shards: the smallest is 3mb")
+		"(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory') - node a: a limit of 1048576 bytes is too small for 16 shards: the smallest is 3mb")
 }
 
 // TestConfigSetInOrder: what follows CONFIG SET in a pipeline is executed after it.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/config"
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -73,13 +74,16 @@ func (w *worker) noteTime(id command.ID, took time.Duration) {
 // timingLater is timed for a command that a goroutine answers.
 type timingLater struct {
 	worker *worker
-	id     command.ID // 0: a command between members, not timed
+	id     command.ID // 0: what members ask each other, not timed
 	entry  figures.SlowEntry
 }
 
 func (r *request) timingLater() timingLater {
 	if r.Cmd == nil || r.Cmd.Flags&command.Internal != 0 {
 		return timingLater{}
+	}
+	if _, checks := config.Checked(r.Args); checks && r.Cmd.ID == command.ConfigSet {
+		return timingLater{} // the client's CONFIG SET comes next
 	}
 	return timingLater{r.worker, r.Cmd.ID, figures.NewSlowEntry(r.conn.State.Addr, r.conn.State.Name, r.Args)}
 }

@@ -126,7 +126,7 @@ func (c *census) Done(id int32, reply []byte) {
 		c.s.gather(size - c.charged)
 		c.charged = size
 	} else if resp.IsError(reply) {
-		c.question.FailAt(c.question.Rounds.Asked(id).Member.ID, errors.New(strings.TrimSpace(string(bytes.TrimPrefix(reply, []byte("-"))))))
+		c.question.Fail(errors.New(strings.TrimSpace(string(bytes.TrimPrefix(reply, []byte("-"))))))
 	} else {
 		c.question.FailMalformed()
 	}

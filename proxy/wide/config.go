@@ -2,7 +2,6 @@ package wide
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/config"
@@ -28,7 +27,8 @@ const foundingTime = 5 * time.Second
 
 // configSet sets the nodes' parameters first, and then the others, which are the proxy's. Those were
 // checked, and a proxy has no hook that could refuse them. The nodes are asked first whether they would
-// refuse theirs. So either all are set or none, unless a node dies meanwhile.
+// refuse theirs. So either all are set or none, unless a node dies meanwhile. A refusal that is about
+// one node, and not about the arguments, names it.
 type configSet struct {
 	done
 
@@ -50,14 +50,6 @@ func askConfigSet(c *Call, q *Question) error {
 		q.Words = config.CheckQuestion(m.nodes)
 	}
 	return nil
-}
-
-// Refused names the node that has refused.
-func (m *configSet) Refused(node string, err error) error {
-	if m.q.Checks {
-		return fmt.Errorf("%w (node %s)", err, node)
-	}
-	return fmt.Errorf("%w (node %s; others may have set it)", err, node)
 }
 
 // Finished has the nodes set the parameters when all have agreed to.

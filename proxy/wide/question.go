@@ -80,12 +80,6 @@ type Sized interface {
 	Size() int
 }
 
-// Refuser is a Merge that words a node's refusal.
-type Refuser interface {
-	// Refused returns the error that the client gets when a node has refused with err.
-	Refused(node string, err error) error
-}
-
 // Answer is what one node has said.
 type Answer struct {
 	Node    string             // its ring.Member.ID
@@ -162,14 +156,6 @@ func (q *Question) Fail(err error) {
 	if q.failed == nil {
 		q.failed = err
 	}
-}
-
-// FailAt is Fail for a node that has refused.
-func (q *Question) FailAt(node string, err error) {
-	if m, ok := q.merge.(Refuser); ok {
-		err = m.Refused(node, err)
-	}
-	q.Fail(err)
 }
 
 // FailMalformed is Fail for an answer that cannot be read.
