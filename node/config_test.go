@@ -142,9 +142,9 @@ func TestCheckPart(t *testing.T) {
 	limit := n.engine.MaxBytes()
 	for set, want := range map[string]string{
 		"maxmemory 32mb timeout 7":   "OK",
-		"maxmemory 1mb":              "(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory') - a limit of 1048576 bytes is too small",
+		"maxmemory 1mb":              "(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory') - node a: a limit of 1048576 bytes is too small",
 		"maxmemory-policy nonsense":  "(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - ",
-		"maxmemory 1000000000000000": "(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory') - cannot raise",
+		"maxmemory 1000000000000000": "(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory') - node a: cannot raise",
 	} {
 		line := append(words(t, "CONFIG SET"), words(t, set)...)
 		request := member.AppendEach(nil, &allPartitions, config.CheckQuestion(line)...)
