@@ -189,10 +189,11 @@ func (f *shardFeeds) endUnit(u *unit) {
 	}
 	clear(u.sides)
 	u.sides = u.sides[:0]
-	for _, m := range u.marks {
+	marks := u.marks
+	u.marks = nil // a log that overflows for a mark has forgetSides change them
+	for _, m := range marks {
 		f.logMark(u.p, m.to, m.mark)
 	}
-	u.marks = nil
 }
 
 // logUnit logs the effects of a side as one. A single effect needs no unit.

@@ -279,6 +279,33 @@ func TestUnitStopsOneFeed(t *testing.T) {
 	}
 }
 
+// The log of one receiver overflows with its mark behind a unit. The other receiver gets its mark.
+func TestMarkOverflowsBehindUnit(t *testing.T) {
+	const full, other = testReceiver + 1, testReceiver
+	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1})
+	for _, r := range []Receiver{full, other} {
+		e.OpenFeed(r, func() {})
+		e.Feed(unitPartition, r, Mark{})
+	}
+	x := e.Lock(unitPartition, 1)
+	h := x.HoldUnit()
+	x.Unlock()
+	for _, r := range []Receiver{full, other} {
+		e.MarkFeed(unitPartition, r, Mark{1, 1})
+	}
+	e.Feed(unitPartition+1, full, Mark{})
+	for l := e.shards[0].feeds.log(full); l.bytes+2*wordSize <= e.feeds.longest(); {
+		e.MarkFeed(unitPartition+1, full, Mark{1, 1})
+	}
+	h.End()
+	if !e.LostLog(full) {
+		t.Error("the full log has not overflowed")
+	}
+	if kinds, _ := collected(t, e, 0); !slices.Equal(kinds, []EffectKind{EffectMark}) {
+		t.Errorf("logged %v for the other receiver, want its mark", kinds)
+	}
+}
+
 // What is evicted of other partitions to make room for a unit goes with it, wherever those are at
 // the receiver, and although the unit is refused there.
 func TestUnitEvicts(t *testing.T) {
