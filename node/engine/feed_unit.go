@@ -15,7 +15,8 @@ import (
 //
 // The unit of a hold gathers over all of its slices, and ends with the hold. Until then a snapshot of the
 // partition goes on, and may have what the holder has half done; but the marks behind the snapshot wait
-// for the unit, so no copy counts as whole before.
+// for the unit, so no copy counts as whole before. A value with parts that the snapshot comes to waits
+// for the end of the unit, and so does the rest of the snapshot behind it.
 //
 // A large value is not logged and so is in no unit: it goes behind the unit, as it is then.
 

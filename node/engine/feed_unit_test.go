@@ -306,6 +306,41 @@ func TestMarkOverflowsBehindUnit(t *testing.T) {
 	}
 }
 
+// A snapshot's value with parts waits for the unit of a hold, however long it is, and then comes whole.
+// It does not make the unit too long.
+func TestChunksWaitForUnit(t *testing.T) {
+	f := newBagFeed(t, 9)
+	makeBag(t, f.owner, unitPartition, "bag:1", 300, 3_000)
+	f.owner.Feed(unitPartition, testReceiver, Mark{})
+	x := f.owner.Lock(unitPartition, 1)
+	h := x.HoldUnit()
+	x.Unlock()
+	x = h.Lock()
+	v, _ := bag(x, "bag:1")
+	bagDelete(v, 7)
+	x.Unlock()
+	var cursor uint64
+	var done bool
+	for range 40 {
+		cursor, done = f.owner.Snapshot(unitPartition, testReceiver, cursor, 64<<10, 1)
+		f.collect()
+	}
+	if done || len(f.contents(f.replica, unitPartition)) != 0 {
+		t.Errorf("the snapshot has come to its end: %t", done)
+	}
+	h.End()
+	for range 40 {
+		if !done {
+			cursor, done = f.owner.Snapshot(unitPartition, testReceiver, cursor, 64<<10, 1)
+			f.collect()
+		}
+	}
+	f.compare(unitPartition)
+	if stopped := f.owner.Overflowed(testReceiver, nil); len(stopped) > 0 || !done {
+		t.Errorf("the feeds of %v have ended; the snapshot is done: %t", stopped, done)
+	}
+}
+
 // What is evicted of other partitions to make room for a unit goes with it, wherever those are at
 // the receiver, and although the unit is refused there.
 func TestUnitEvicts(t *testing.T) {
