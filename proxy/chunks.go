@@ -11,8 +11,10 @@ import (
 
 // A split command of more than maxKeys keys, or of more than order.HugeRequest bytes, goes in chunks.
 // Its loop sends one chunk in an iteration, for all such commands together, and serves others in
-// between. Each chunk is a fan, whose parts are ordinary requests: so the order of a client's commands,
-// latches and parked requests are what they are for a client that sends the chunks one by one.
+// between. Each chunk is a fan, whose parts are ordinary requests: so latches and parked requests are
+// what they are for a client that sends the chunks one by one. The chunks of a command share its
+// number and have one of their own, in whose order parked ones are sent again: the later of two values
+// for a key stands.
 //
 //	input, taken over  MSET a 1 b 2 c 3 d 4 ...
 //	chunks             [MSET a 1 b 2] [MSET c 3 d 4] ...   at most maxFlying on their way
@@ -22,7 +24,7 @@ import (
 // as it is.
 const (
 	maxFlying  = 4         // chunks of a command that have no reply yet
-	chunkBytes = 256 << 10 // of the arguments of a chunk, unless a key and its value take more
+	chunkBytes = 256 << 10 // of the arguments of a chunk; a key and its value that take more are a chunk
 	firstKeys  = 16        // of the first chunks of a command whose reply grows with its keys
 	replyBytes = 256 << 10 // of the reply to a later chunk, as far as foreseen
 	// hugePair is from how many bytes on a key and its value travel alone, where they lie.
@@ -41,6 +43,7 @@ type chunked struct {
 	next   int     // where in raw the keys begin that are not sent
 	left   int     // their number
 	count  int     // of all keys
+	cuts   uint32  // chunks sent
 
 	partition uint16 // of the keys that were looked at
 	looked    int    // how many all lie in it
@@ -58,7 +61,7 @@ type chunked struct {
 
 	texts  [][]byte // of MergeArray: what follows in the reply, in order
 	held   int      // their bytes
-	begun  bool     // the reply is in the output, up to them
+	begun  bool     // the reply is in the output, up to them; a muted one never is
 	unsent int      // bytes of it that the client has not got
 }
 
@@ -188,7 +191,7 @@ func (c *chunked) sendChunk() {
 	if huge && len(c.flying) > 0 || !s.enterLane(lane) {
 		return
 	}
-	f := &fan{s: s, cmd: c.cmd, seq: c.seq, step: c.step, of: c}
+	f := &fan{s: s, cmd: c.cmd, seq: c.seq, step: c.step, of: c, chunk: c.cuts}
 	if full := c.send(f, args, next, huge); full != nil {
 		s.waitFor(full)
 		return
@@ -240,6 +243,7 @@ func (c *chunked) send(f *fan, args [][]byte, next int, huge bool) (full *order.
 	} else if parts, full = f.plan(args); full != nil {
 		return full
 	}
+	c.cuts++
 	c.left -= len(f.partOf)
 	c.next = next
 	c.flying = append(c.flying, f)
@@ -330,7 +334,7 @@ func (c *chunked) pass() {
 	if !c.begun && !muted {
 		s.conn.SetOut(resp.AppendArray(s.conn.Out(), c.count))
 	}
-	c.begun = true
+	c.begun = !muted
 	for _, text := range c.texts {
 		if c.unsent += len(text); muted {
 			(&chunkText{c, len(text)}).Release()

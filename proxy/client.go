@@ -76,6 +76,9 @@ const (
 // if raw must be copied.
 func (s *client) Take(raw []byte) order.Body {
 	if c := s.chunked; c != nil {
+		if c.memory == nil {
+			return nil
+		}
 		return c.give()
 	}
 	if b := s.conn.TakeInput(raw); b != nil {

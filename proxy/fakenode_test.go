@@ -305,7 +305,9 @@ func (n *fakeNode) refusal(c net.Conn, name string, args []string) string {
 			if n.latched[c] == nil {
 				n.latched[c] = map[uint16]bool{}
 			}
-			n.latched[c][p] = true
+			for ; first < last; first += step { // all of the command's, like a node
+				n.latched[c][ring.PartitionOf([]byte(args[first]))] = true
+			}
 			return why
 		}
 	}

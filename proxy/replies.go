@@ -75,6 +75,7 @@ func (s *client) reply(seq uint64, reply []byte) {
 
 // passed ends the turn of the oldest command, whose reply is in the output piece by piece.
 func (s *client) passed() {
+	s.state.LastUsed = s.w.loop.Now()
 	s.head++
 	s.conn.SetOut(s.appendReady(s.conn.Out()))
 	s.fetchNext()

@@ -31,11 +31,13 @@ type fan struct {
 	executed bool     // a part has succeeded
 	bytes    int      // of replies, charged to the session
 	of       *chunked // not nil: it is a chunk of this command
+	chunk    uint32   // which one
 	done     bool     // of a chunk: all parts are
 	text     []byte   // of a chunk: the elements of its reply
 }
 
-// maxKeys is how many keys are split at once, in about 0.1 ms. A command of more goes in chunks.
+// maxKeys is how many keys are split at once, in about 0.1 ms. A command of more goes in chunks, unless
+// all lie in one partition.
 const maxKeys = 1024
 
 // split sends a command whose keys may lie on several nodes. It reports false if the command must
@@ -178,7 +180,7 @@ const keepParts = 512 << 10
 // send sends a part, or has it parked. It copies raw unless there is a body.
 func (f *fan) send(owner *order.Node, id int32, raw []byte, body order.Body) {
 	w := f.s.w
-	r := order.Request{Session: &f.s.Session, Part: f, Seq: f.seq, ID: id}
+	r := order.Request{Session: &f.s.Session, Part: f, Seq: f.seq, ID: id, Origin: order.Origin{Chunk: f.chunk}}
 	if p := w.order.SubmitTo(owner, r, raw, body, w.loop.Now()); p != nil {
 		w.write(p)
 	}

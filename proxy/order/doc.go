@@ -27,7 +27,7 @@
 //   - All outstanding requests of a session travel in one lane, by one route. A partition has one
 //     owner, hence one pipe, which the node reads in order.
 //   - A session with parked requests sends nothing new. When none of its requests is outstanding any
-//     more, the parked ones are sent again in the order of its commands.
+//     more, the parked ones are sent again in the order of its commands, and of the chunks of each.
 //   - Requests leave a pipe in the order in which they entered. Their bytes stay until then.
 //   - A request that may have reached its node before the pipe broke is sent again only if it may
 //     be executed twice.

@@ -102,15 +102,15 @@ func (m *Machine) notParked(r *Request) {
 	m.fail(r, NoMemory)
 }
 
-// retry sends the parked requests of the session again, in the order of its commands, once all its
-// other requests have come back.
+// retry sends the parked requests of the session again, in the order of its commands and their
+// chunks, once all its other requests have come back.
 func (m *Machine) retry(s *Session, now time.Duration) {
 	m.giveUp(s, now)
 	if s.closed || s.remote > len(s.parked) && !m.broken.resendsEarly() {
 		return
 	}
 	slices.SortFunc(s.parked, func(a, b parked) int {
-		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Chunk, b.Chunk), cmp.Compare(a.ID, b.ID))
 	})
 	sent := 0
 	for sent < len(s.parked) && m.resend(&s.parked[sent], now) {

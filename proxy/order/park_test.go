@@ -159,3 +159,36 @@ func TestNoMemoryToPark(t *testing.T) {
 		t.Errorf("outcomes %v, %d outstanding; want the last to be unknown", h.failed, s.Outstanding())
 	}
 }
+
+// The parked parts of a command that is sent in chunks are sent again chunk by chunk: a key may be in
+// several of them.
+func TestParkedChunksKeepTheirOrder(t *testing.T) {
+	h := newShell(t)
+	h.submit(&Session{Owner: noOwner{}}) // opens the pipe
+	p := h.Owner(0).Pipe(common)
+	p.Pop()
+	s := &Session{Owner: noOwner{}}
+	if !h.Enter(s, common) {
+		t.Fatal("the session must wait")
+	}
+	type place struct {
+		seq   uint64
+		chunk uint32
+		id    int32
+	}
+	want := []place{{1, 0, 0}, {1, 0, 1}, {1, 0, 2}, {1, 1, 0}, {1, 1, 1}, {1, 2, 0}, {2, 0, 0}}
+	for _, i := range []int{3, 6, 1, 5, 2, 4, 0} {
+		r := Request{Session: s, Seq: want[i].seq, ID: want[i].id, Origin: Origin{Chunk: want[i].chunk}}
+		h.Park(r, []byte("*3\r\n$4\r\nMSET\r\n$1\r\nk\r\n$1\r\nv\r\n"), h.now)
+	}
+	h.RetryTimer(h.now)
+	h.run()
+	var got []place
+	for r := p.Front(); r != nil; r = p.Front() {
+		got = append(got, place{r.Seq, r.Chunk, r.ID})
+		p.Pop()
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("sent %v, want %v", got, want)
+	}
+}

@@ -25,6 +25,7 @@ type Origin struct {
 	Partition uint16        // of its keys; of several partitions: see Scattered
 	hops      uint8         // -MOVED replies followed so far
 	begun     bool          // a pipe broke after it had begun to be written: it may have changed something
+	Chunk     uint32        // which chunk of the command; each has parts of its own
 	since     time.Duration // when it was first parked; 0 if never
 }
 
