@@ -168,12 +168,8 @@ func (l *Loop) accept(number int) {
 	}
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	if ln.fd < 0 {
-		return
-	}
 	begun := l.clock.now()
 	if begun < ln.rest && l.group.strained() {
-		ln.pause(ln.rest - l.now)
 		return
 	}
 	defer func() { ln.rest = restAfterAccept(begun, l.clock.now()) }()
@@ -182,7 +178,7 @@ func (l *Loop) accept(number int) {
 			return
 		}
 		if ln.wrap != nil && !ln.wrap.Ready() {
-			ln.pause(acceptBackoff)
+			ln.pause()
 			return
 		}
 		fd, sa, errno := acceptSocket(ln.fd)
@@ -255,17 +251,16 @@ func (ln *Listener) backOff(err error) {
 		ln.logged = l.now
 		l.log.Error("cannot accept connection", "addr", ln.addr, "error", err)
 	}
-	ln.pause(acceptBackoff)
+	ln.pause()
 }
 
-// pause stops watching the open listener for d. Otherwise connections that wait would end every wait
-// of the loop at once. It is called with the lock held.
-func (ln *Listener) pause(d time.Duration) {
+// pause stops watching the listener for a while.
+func (ln *Listener) pause() {
 	l := ln.loop
 	if err := l.poller.ignore(ln.fd, listenerTag(ln.number)); err != nil {
 		l.log.Error("cannot pause accepting", "addr", ln.addr, "error", err)
 	}
-	l.After(d, ln.watch)
+	l.After(acceptBackoff, ln.watch)
 }
 
 // adopt makes a conn of an accepted socket. load already counts it.

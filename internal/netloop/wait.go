@@ -30,8 +30,7 @@ func (l *Loop) wait() int {
 	}
 	timeout := l.timeout(ended)
 	n, errno, now := 0, unix.Errno(0), ended
-	looks := l.polling.limit > 0 && timeout > 0 && !l.mail.pending.Load() // there is a wait to shorten
-	if looks && l.polling.window > 0 {
+	if timeout > 0 && l.polling.window > 0 {
 		n, errno, now = l.look(ended, timeout)
 	}
 	if n == 0 && errno == 0 {
@@ -51,7 +50,7 @@ func (l *Loop) wait() int {
 	if n > 0 && l.gap <= rawWait {
 		l.idle = false
 	}
-	if looks {
+	if l.polling.limit > 0 {
 		l.polling.learn(l.now - ended)
 	}
 	return n

@@ -48,7 +48,7 @@ func (p *pool) refund(n int64) { p.used.Add(-n) }
 // the bytes back. A caller may hold a Txn: other shards are only tried, and its own is left alone,
 // so that an Item stays valid.
 func (e *Engine) Charge(n int64) bool {
-	for {
+	for waits := 0; waits < maxWaits; {
 		if e.pool.chargeOutside(n) {
 			if e.leavesRoom() {
 				return true
@@ -61,20 +61,14 @@ func (e *Engine) Charge(n int64) bool {
 			e.large.refused.Add(1)
 			return false
 		}
-		if !e.makeRoomElsewhere() {
+		further, locked := e.reclaimAnywhere()
+		if further {
+			continue
+		}
+		if !locked {
 			return false
 		}
-	}
-}
-
-// makeRoomElsewhere is makeRoom for a caller that may have a shard locked, in which it makes none. It
-// waits a little for the others.
-func (e *Engine) makeRoomElsewhere() bool {
-	for range maxWaits {
-		further, locked := e.reclaimAnywhere()
-		if further || !locked {
-			return further
-		}
+		waits++
 		runtime.Gosched()
 	}
 	return false

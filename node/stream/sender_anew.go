@@ -65,8 +65,7 @@ func (s *Sender) sendAnew() bool {
 		return false
 	}
 	p := s.anew[0]
-	_, done, further := s.logPiece(p, engine.WalkEnd)
-	if done {
+	if _, done := s.logPiece(p, engine.WalkEnd); done {
 		s.anew = s.anew[1:]
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -75,5 +74,5 @@ func (s *Sender) sendAnew() bool {
 		}
 		s.sent[p] = s.machine.Made() + settleBatches
 	}
-	return further
+	return true
 }

@@ -66,9 +66,21 @@ func TestChaosTransfers(t *testing.T) {
 		transfer = append(transfer, "LCS {acc}x {acc}x LEN")
 	}
 	transfer = append(transfer, "INCRBY {acc}to 1", "EXEC")
-	done, killed, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	for n := range transfers {
+		replies, err := do(teller, transfer...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if exec := replies[len(replies)-1]; resp.IsError(exec) {
+			t.Fatalf("transfer %d: %q", n, exec)
+		}
+	}
+	if replies, err := do(teller, "WAIT 1 0"); err != nil || string(replies[0]) != ":1\r\n" {
+		t.Fatalf("the follower has not got the transfers: %q, %v", replies, err)
+	}
+	killed, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		for n := 1; ; n++ {
+		for {
 			_, err := do(teller, transfer...)
 			select {
 			case <-killed:
@@ -76,16 +88,12 @@ func TestChaosTransfers(t *testing.T) {
 				return
 			default:
 			}
-			if n == transfers || err != nil {
-				close(done)
-			}
 			if err != nil {
 				ended <- err
 				return
 			}
 		}
 	}()
-	<-done
 	time.Sleep(inTheMiddle)
 	name := x.Tables.Table().OwnerOf(ring.PartitionOf([]byte("{acc}"))).ID
 	for _, n := range x.C.ByRole("node") {
