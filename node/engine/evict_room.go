@@ -47,7 +47,8 @@ func (s *shard) cell(k kind, n int) handle {
 // makeRoom evicts, or moves records together, until there is a free cell of the class wanted in
 // this shard or more room in the budget. It reports whether it gained something, which another
 // shard may take first. If not, it reports whether there may be something in a moment: in a shard
-// that is locked, or from a body that is just being given back.
+// that is locked, or from a body that is just being given back. A caller that wants no page calls
+// makeBudgetRoom.
 //
 // Lock order: a shard's lock is held here, and others are only tried, so that two shards that want
 // room from each other cannot wait for each other.
@@ -55,6 +56,12 @@ func (s *shard) makeRoom(want int) (gained, busy bool) {
 	if s.e.pool.isFull(s.window) {
 		return s.makeWindowRoom(want)
 	}
+	return s.makeBudgetRoom(want)
+}
+
+// makeBudgetRoom is makeRoom when a shard's next page depends on the budget alone, or when the caller
+// wants something else of the budget.
+func (s *shard) makeBudgetRoom(want int) (gained, busy bool) {
 	if s.e.large.reclaim() || s.e.pool.chillElsewhere(s.window) || s.reclaimSpares(want) {
 		return true, false
 	}
@@ -81,10 +88,13 @@ func (s *shard) makeRoom(want int) (gained, busy bool) {
 // makeWindowRoom is makeRoom when all pages of the shard's window are taken: there is room in the
 // budget, perhaps, and others' pages do not help.
 func (s *shard) makeWindowRoom(want int) (gained, busy bool) {
-	if !s.frugal && s.reclaim(want, looksOwn) {
+	if s.frugal {
+		return s.slabs.wasteful() && s.slabs.compact(), false
+	}
+	if s.reclaim(want, looksOwn) {
 		return true, false
 	}
-	for i := s.window; i < len(s.e.shards) && !s.frugal; i += len(s.e.windows) {
+	for i := s.window; i < len(s.e.shards); i += len(s.e.windows) {
 		gained, locked := s.reclaimFrom(&s.e.shards[i], looksElsewhere)
 		if gained {
 			return true, false

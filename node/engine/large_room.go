@@ -129,7 +129,7 @@ func (s *shard) await(n int64, try func() bool) bool {
 		if n > s.e.reclaimable()-s.e.large.held() {
 			return false
 		}
-		gained, busy := s.makeRoom(noClass)
+		gained, busy := s.makeBudgetRoom(noClass)
 		if gained {
 			continue
 		}

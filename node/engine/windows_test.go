@@ -76,3 +76,27 @@ func TestFullWindow(t *testing.T) {
 	}
 	e.checkSums(t)
 }
+
+// TestLargeBesideFullWindow: a large value needs no page. A full window does not keep it from the memory
+// of another one that is just being given back.
+func TestLargeBesideFullWindow(t *testing.T) {
+	e := open(t, Config{MaxBytes: 200 << 20, Shards: 16, windowReach: 64 << 20, Policy: NoEviction})
+	e.large.stopCollector()
+	e.large.collector.stop = nil // what dies is released by who wants it
+	mustSet(t, e, 0, "old", make([]byte, 100<<20))
+	mustSet(t, e, 0, "too", make([]byte, 100<<10)) // keeps the page of both records
+	s := &e.shards[0]
+	for i := 0; !e.pool.isFull(s.window); i++ {
+		with(e, 0, 1, func(x Txn) { _ = x.Set(fmt.Append(nil, i), make([]byte, 8000), TypeString, 0) })
+		if i > 64<<20/8000 {
+			t.Fatal("the window is not full")
+		}
+	}
+	with(e, 0, 1, func(x Txn) {
+		x.Delete([]byte("old"))
+		if err := x.Set([]byte("new"), make([]byte, 60<<20), TypeString, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	e.checkSums(t)
+}
