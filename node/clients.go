@@ -86,15 +86,16 @@ func (r *request) failProtocol() {
 	}
 }
 
-// mustWait reports whether a request must wait because of CLIENT PAUSE. A member's connection
-// begins as a client's.
+// mustWait reports whether a request must wait because of CLIENT PAUSE. What goes on after a stop has
+// begun before: its bytes are not in the input any more. A member's connection begins as a client's.
 func (r *request) mustWait(args [][]byte) bool {
 	cn := r.conn
 	if cn.pipe != nil || cn.peer {
 		cn.State.SetPaused(false)
 		return false
 	}
-	return r.transaction == nil && cn.State.Aside() && r.node.session.Pauses(cn.State, args)
+	goesOn := r.transaction != nil || r.Rest != nil || r.listed != nil
+	return !goesOn && cn.State.Aside() && r.node.session.Pauses(cn.State, args)
 }
 
 // block has a client wait until Unblock. unread is the length of its unread requests, in bytes. As

@@ -60,6 +60,22 @@ func TestClientsWaitForHolds(t *testing.T) {
 	}
 }
 
+// TestPauseBehindAHold: CLIENT PAUSE lets a command go on that has begun, whatever it waits for.
+func TestPauseBehindAHold(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	h := holdPartition(n, "{k}")
+	c, other := dial(t, n.Addr()), dial(t, n.Addr())
+	c.sendLines("MSET {j}1 x {k}d y {i} z", "PING", "MGET {j}1 {k}d {i}")
+	eventually(t, "the command has begun", func() bool { return other.do("EXISTS {j}1") == "(integer) 1" })
+	other.want("CLIENT PAUSE 60000 WRITE", "OK")
+	h.End()
+	for _, want := range []string{"OK", "PONG", "1) \"x\"\n2) \"y\"\n3) \"z\""} {
+		if got := c.next(); got != want {
+			t.Errorf("the reply is %s, want %s", got, want)
+		}
+	}
+}
+
 // TestHoldsHaveAnEnd: a client that has waited for a hold for too long gets -BUSY, and nothing was
 // executed.
 func TestHoldsHaveAnEnd(t *testing.T) {

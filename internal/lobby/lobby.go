@@ -71,6 +71,20 @@ func (g *Guest) Leave() {
 	g.lobby.remove(g)
 }
 
+// TurnOut turns out the guest. It reports whether the guest was still here: it had not proved itself.
+func (g *Guest) TurnOut() bool {
+	if g == nil {
+		return false
+	}
+	g.lobby.mu.Lock()
+	defer g.lobby.mu.Unlock()
+	here := g.all != nil
+	if here {
+		g.lobby.expel(g)
+	}
+	return here
+}
+
 // TurnOut turns out the oldest guest. It reports whether there was one.
 func (l *Lobby) TurnOut() bool {
 	l.mu.Lock()

@@ -55,8 +55,20 @@ func TestShares(t *testing.T) {
 		t.Error("nobody was turned out")
 	}
 	v.want(t, "d1")
+	if f := v.enter("f1", "10.0.0.6"); !f.TurnOut() || f.TurnOut() {
+		t.Error("a guest is turned out once")
+	}
+	v.want(t, "f1")
+	proved := v.enter("g1", "10.0.0.7")
+	proved.Leave()
+	if proved.TurnOut() {
+		t.Error("whoever has left is turned out")
+	}
 	var none *Guest
-	none.Leave()
+	if none.Leave(); none.TurnOut() {
+		t.Error("nobody is turned out")
+	}
+	v.want(t)
 }
 
 func TestExpire(t *testing.T) {

@@ -42,6 +42,27 @@ func TestBusyPoll(t *testing.T) {
 	}
 }
 
+// TestBusyPollLearnsFromWaits checks that a loop which has work, and does not wait, does not open its
+// window.
+func TestBusyPollLearnsFromWaits(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	each(t, g, func(l *Loop) {
+		l.polling.limit, l.polling.places = time.Hour, &pollPlaces{}
+		f := func(what string) {
+			if l.wait(); l.polling.window != 0 {
+				t.Errorf("%s: the window is %v", what, l.polling.window)
+			}
+			l.polling.window = 0
+		}
+		place := l.newcomers.PushBack((*Conn)(nil))
+		f("a newcomer waits")
+		l.newcomers.Remove(place)
+		l.Post(func() {})
+		f("a function is posted")
+		l.polling.limit, l.polling.places = 0, nil
+	})
+}
+
 // TestBusyPollWindow checks that the window opens when it saves a sleep, and closes when it does not.
 func TestBusyPollWindow(t *testing.T) {
 	b := &busyPoll{limit: 50 * us}

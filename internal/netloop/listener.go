@@ -168,8 +168,12 @@ func (l *Loop) accept(number int) {
 	}
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
+	if ln.fd < 0 {
+		return
+	}
 	begun := l.clock.now()
 	if begun < ln.rest && l.group.strained() {
+		ln.pause(ln.rest - l.now)
 		return
 	}
 	defer func() { ln.rest = restAfterAccept(begun, l.clock.now()) }()
@@ -178,7 +182,7 @@ func (l *Loop) accept(number int) {
 			return
 		}
 		if ln.wrap != nil && !ln.wrap.Ready() {
-			ln.pause()
+			ln.pause(acceptBackoff)
 			return
 		}
 		fd, sa, errno := acceptSocket(ln.fd)
@@ -251,16 +255,17 @@ func (ln *Listener) backOff(err error) {
 		ln.logged = l.now
 		l.log.Error("cannot accept connection", "addr", ln.addr, "error", err)
 	}
-	ln.pause()
+	ln.pause(acceptBackoff)
 }
 
-// pause stops watching the listener for a while.
-func (ln *Listener) pause() {
+// pause stops watching the open listener for d. Otherwise connections that wait would end every wait
+// of the loop at once. It is called with the lock held.
+func (ln *Listener) pause(d time.Duration) {
 	l := ln.loop
 	if err := l.poller.ignore(ln.fd, listenerTag(ln.number)); err != nil {
 		l.log.Error("cannot pause accepting", "addr", ln.addr, "error", err)
 	}
-	l.After(acceptBackoff, ln.watch)
+	l.After(d, ln.watch)
 }
 
 // adopt makes a conn of an accepted socket. load already counts it.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -84,6 +85,68 @@ func TestStormOfConnections(t *testing.T) {
 	<-done
 	if once := slices.Compact(slices.Clone(iterations)); len(once) != storm {
 		t.Errorf("%d connections were accepted in %d iterations", storm, len(once))
+	}
+}
+
+// resting makes a listener whose rest has an hour to go, with a connection that waits. It returns how
+// often the loop has looked whether it is strained, and what ends the rest.
+func resting(t *testing.T, g *Group, looked *atomic.Int64) (ln *Listener, nc *net.TCPConn, end func(l *Loop)) {
+	ln = serve(t, g, echo{})
+	var until time.Duration
+	each(t, g, func(l *Loop) {
+		until = l.Now() + time.Hour
+		ln.rest = until
+	})
+	nc = dialTo(t, ln)
+	eventually(t, g, "the connection is noticed", func(*Loop) bool { return looked.Load() > 0 })
+	return ln, nc, func(l *Loop) {
+		i := slices.IndexFunc(l.timers, func(timer *Timer) bool { return timer.at == nextMultiple(until, tick) })
+		if i < 0 {
+			t.Error("the rest has no end")
+			return
+		}
+		timer := l.timers[i]
+		timer.Stop()
+		ln.rest = 0
+		timer.f()
+	}
+}
+
+// TestRestingListener checks that connections that wait while a listener rests do not wake the loop,
+// and are accepted afterwards.
+func TestRestingListener(t *testing.T) {
+	var looked atomic.Int64
+	g := newGroup(t, Config{Loops: 1, strained: func() bool { looked.Add(1); return true }})
+	_, nc, end := resting(t, g, &looked)
+	for range 20 {
+		each(t, g, func(*Loop) {}) // one iteration at least
+	}
+	if n := looked.Load(); n != 1 {
+		t.Errorf("the listener was looked at %d times during its rest, want once", n)
+	}
+	each(t, g, end)
+	write(t, nc, "hello")
+	expect(t, nc, "hello")
+}
+
+// TestRestingListenerCloses checks that the end of its rest does not disturb the next listener, which
+// may have its descriptor.
+func TestRestingListenerCloses(t *testing.T) {
+	var looked atomic.Int64
+	log := &logCounter{}
+	g := newGroup(t, Config{Loops: 1, Logger: slog.New(slog.NewTextHandler(log, nil)),
+		strained: func() bool { looked.Add(1); return true }})
+	ln, _, end := resting(t, g, &looked)
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next := serve(t, g, echo{})
+	each(t, g, end)
+	nc := dialTo(t, next)
+	write(t, nc, "hello")
+	expect(t, nc, "hello")
+	if n := log.lines(); n != 0 {
+		t.Errorf("%d lines logged", n)
 	}
 }
 

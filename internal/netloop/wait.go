@@ -30,7 +30,8 @@ func (l *Loop) wait() int {
 	}
 	timeout := l.timeout(ended)
 	n, errno, now := 0, unix.Errno(0), ended
-	if timeout > 0 && l.polling.window > 0 {
+	looks := l.polling.limit > 0 && timeout > 0 && !l.mail.pending.Load() // there is a wait to shorten
+	if looks && l.polling.window > 0 {
 		n, errno, now = l.look(ended, timeout)
 	}
 	if n == 0 && errno == 0 {
@@ -50,7 +51,7 @@ func (l *Loop) wait() int {
 	if n > 0 && l.gap <= rawWait {
 		l.idle = false
 	}
-	if l.polling.limit > 0 {
+	if looks {
 		l.polling.learn(l.now - ended)
 	}
 	return n

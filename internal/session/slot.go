@@ -2,6 +2,7 @@ package session
 
 import (
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,8 +16,11 @@ const slotSilence = 10 * time.Second
 // look at a server that is full of clients. Like others, that client has to authenticate. Until it
 // has, another one may take the slot over.
 type slot struct {
-	holder   atomic.Pointer[State] // nil: free
+	holder   atomic.Pointer[State] // nil: free. Taken with mu held
 	visitors *lobby.Lobby          // the holder, while it has to authenticate
+
+	mu    sync.Mutex
+	guest *lobby.Guest // the last holder's stay among the visitors; nil: it had no need to authenticate
 }
 
 // Admit gives a new connection its place, and a limited time to authenticate if the server has
@@ -27,12 +31,10 @@ func (s *Server) Admit(st *State, from netip.Addr, full bool, turnOut func()) bo
 	local := from.Unmap().IsLoopback()
 	switch {
 	case !full:
-	case local && s.slot.take(st, nil):
-		s.visit(st, from, turnOut)
+	case local && s.takeSlot(st, from, turnOut, false):
 		return true
 	case s.lobby.TurnOut():
-	case local && s.slot.visitors.Len() > 0 && s.slot.take(st, s.slot.holder.Load()):
-		s.visit(st, from, turnOut)
+	case local && s.takeSlot(st, from, turnOut, true):
 		return true
 	default:
 		return false
@@ -43,14 +45,22 @@ func (s *Server) Admit(st *State, from netip.Addr, full bool, turnOut func()) bo
 	return true
 }
 
-// take gives the slot to st, if it is still that of before.
-func (sl *slot) take(st, before *State) bool { return sl.holder.CompareAndSwap(before, st) }
-
-// visit makes the new holder of the slot authenticate. It turns out the one before.
-func (s *Server) visit(st *State, from netip.Addr, turnOut func()) {
-	if s.passwords.Needed() {
-		st.EnterLobby(s.slot.visitors, from, turnOut)
+// takeSlot gives the slot to st, which has to authenticate, and reports whether it does: if the slot
+// is free or, with over, if its holder has not authenticated, and is turned out. The lobby decides
+// whether a holder authenticates before it is turned out, or is turned out before.
+func (s *Server) takeSlot(st *State, from netip.Addr, turnOut func(), over bool) bool {
+	sl := &s.slot
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.holder.Load() != nil && (!over || !sl.guest.TurnOut()) {
+		return false
 	}
+	sl.holder.Store(st) // meanwhile the holder can only have left
+	if sl.guest = nil; s.passwords.Needed() {
+		st.EnterLobby(sl.visitors, from, turnOut)
+		sl.guest = st.guest
+	}
+	return true
 }
 
 // LeaveSlot ends the connection's use of the reserved slot, if it has it: it closes, has got an

@@ -37,6 +37,25 @@ func TestReservedSlot(t *testing.T) {
 	admit(local, true)
 }
 
+// TestSlotIsKept checks that somebody else who has not authenticated does not cost the holder its slot.
+func TestSlotIsKept(t *testing.T) {
+	passwords := NewPasswords("secret")
+	s := NewServer(Options{Passwords: passwords})
+	var out []string
+	admit := func(name string) bool {
+		turnOut := func() { out = append(out, name) }
+		return s.Admit(s.NewState("", "", 0), netip.MustParseAddr("127.0.0.1"), true, turnOut)
+	}
+	admit("a")
+	passwords.Set(nil)
+	if !admit("b") || len(out) != 1 || out[0] != "a" {
+		t.Errorf("turned out %v, want a", out)
+	}
+	if admit("c") || len(out) != 1 {
+		t.Error("whoever has no need to authenticate loses the slot")
+	}
+}
+
 // TestReservedSlotWithPassword checks that whoever has not authenticated keeps nobody out of the
 // slot, and loses it after ten seconds.
 func TestReservedSlotWithPassword(t *testing.T) {

@@ -82,13 +82,21 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connection{}, c)
 }
 
-// counting counts the connections of the requests that serve answers apart from the others.
+// counting counts the connections of the requests that serve answers apart from the others, until
+// uncount.
 func counting(serve http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connection{}).(*counted); ok {
 			c.enter(c.of.answered)
-			defer c.enter(c.of.open)
 		}
 		serve.ServeHTTP(w, r)
 	})
+}
+
+// uncount is an http.Server's ConnState: a connection whose reply is sent is like the others again.
+// When the handler returns, the end of the reply is not sent yet.
+func uncount(conn net.Conn, state http.ConnState) {
+	if c, ok := conn.(*counted); ok && state == http.StateIdle {
+		c.enter(c.of.open)
+	}
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/metrics/control"
@@ -152,8 +154,10 @@ func TestAnsweredConnectionsStay(t *testing.T) {
 		resp.Body.Close()
 		code <- resp.StatusCode
 	}()
-	for n.asked.Load() == 0 {
-		runtime.Gosched()
+	for deadline := time.Now().Add(10 * time.Second); n.asked.Load() == 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("the node is not asked")
+		}
 	}
 	var last net.Conn
 	for range 2 * shareConnections {
@@ -165,6 +169,7 @@ func TestAnsweredConnectionsStay(t *testing.T) {
 		last = c
 	}
 	// The last one is accepted when it is answered.
+	_ = last.SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := io.WriteString(last, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -175,4 +180,42 @@ func TestAnsweredConnectionsStay(t *testing.T) {
 	if got := <-code; got != http.StatusOK {
 		t.Errorf("GET /metrics = %d", got)
 	}
+}
+
+// TestAnswerIsCountedUntilSent checks that a connection counts as answered while its reply is on the
+// way, although the handler has returned.
+func TestAnswerIsCountedUntilSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		conns := make(chan net.Conn, 1)
+		conns <- ours
+		b := newBounded(pipes{conns})
+		server := http.Server{
+			Handler:     counting(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) })),
+			ConnContext: withConnection,
+			ConnState:   uncount,
+		}
+		go func() { _ = server.Serve(b) }()
+		want := func(open, answered int) {
+			t.Helper()
+			synctest.Wait()
+			if b.open.Len() != open || b.answered.Len() != answered {
+				t.Errorf("%d connections are open, %d answered, want %d and %d", b.open.Len(), b.answered.Len(), open, answered)
+			}
+		}
+		want(1, 0)
+		if _, err := io.WriteString(theirs, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		want(0, 1) // nobody reads
+		resp, err := http.ReadResponse(bufio.NewReader(theirs), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		want(1, 0)
+		theirs.Close()
+		close(conns)
+		server.Close()
+	})
 }

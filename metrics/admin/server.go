@@ -73,6 +73,7 @@ func Listen(addr string, opt Options) (*Admin, error) {
 	a.http = http.Server{
 		Handler:           counting(a.routes()),
 		ConnContext:       withConnection,
+		ConnState:         uncount,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      time.Minute,

@@ -48,7 +48,7 @@ func (p *pool) refund(n int64) { p.used.Add(-n) }
 // the bytes back. A caller may hold a Txn: other shards are only tried, and its own is left alone,
 // so that an Item stays valid.
 func (e *Engine) Charge(n int64) bool {
-	for waits := 0; waits < maxWaits; {
+	for {
 		if e.pool.chargeOutside(n) {
 			if e.leavesRoom() {
 				return true
@@ -61,14 +61,20 @@ func (e *Engine) Charge(n int64) bool {
 			e.large.refused.Add(1)
 			return false
 		}
-		further, locked := e.reclaimAnywhere()
-		if further {
-			continue
-		}
-		if !locked {
+		if !e.makeRoomElsewhere() {
 			return false
 		}
-		waits++
+	}
+}
+
+// makeRoomElsewhere is makeRoom for a caller that may have a shard locked, in which it makes none. It
+// waits a little for the others.
+func (e *Engine) makeRoomElsewhere() bool {
+	for range maxWaits {
+		further, locked := e.reclaimAnywhere()
+		if further || !locked {
+			return further
+		}
 		runtime.Gosched()
 	}
 	return false

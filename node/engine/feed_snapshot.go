@@ -14,7 +14,8 @@ const (
 // Snapshot logs items of partition p for r, about atMost bytes of them, from the cursor on. The
 // first cursor is 0; next is where to go on. done, with next WalkEnd: all items are logged, or p is
 // not fed to r any more. While the log is half full, Snapshot logs nothing and next is the cursor:
-// the caller collects first.
+// the caller collects first. So it is while p has a unit and a value with parts is next: the caller
+// asks again after a while.
 func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMilli int64) (next uint64, done bool) {
 	s := e.shardOf(p)
 	if cursor == 0 {
@@ -30,7 +31,11 @@ func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMi
 		if room <= 0 {
 			return cursor, false
 		}
-		if n, more := s.feeds.logChunk(p, r, room, nowMilli); more {
+		n, more, waits := s.feeds.logChunk(p, r, room, nowMilli)
+		if waits {
+			return cursor, false
+		}
+		if more {
 			logged += n
 			continue
 		}
@@ -148,19 +153,19 @@ func (f *shardFeeds) dropChunks(p uint16, r Receiver) {
 }
 
 // logChunk logs a chunk, of up to room bytes, of a value that the snapshot has come to. more: there
-// was a chunk, though perhaps the last.
-func (f *shardFeeds) logChunk(p uint16, r Receiver, room int, now int64) (logged int, more bool) {
+// was a chunk, though perhaps the last. waits: it must wait for the end of a unit.
+func (f *shardFeeds) logChunk(p uint16, r Receiver, room int, now int64) (logged int, more, waits bool) {
 	to := f.s.e.feeds.receivers[r].Load()
 	if to == nil {
-		return 0, false
+		return 0, false, false
 	}
 	to.chunksMu.Lock()
 	big := to.chunks[p]
 	to.chunksMu.Unlock()
 	if len(big) == 0 {
-		return 0, false
+		return 0, false, false
 	}
-	logged, done := f.logChunkOf(&big[0], p, r, min(room, chunkSize), now)
+	logged, done, waits := f.logChunkOf(&big[0], p, r, min(room, chunkSize), now)
 	if done {
 		to.chunksMu.Lock()
 		if to.chunks[p] = big[1:]; len(big) == 1 {
@@ -168,16 +173,22 @@ func (f *shardFeeds) logChunk(p uint16, r Receiver, room int, now int64) (logged
 		}
 		to.chunksMu.Unlock()
 	}
-	return logged, true
+	return logged, true, waits
 }
 
-func (f *shardFeeds) logChunkOf(b *bigValue, p uint16, r Receiver, atMost int, now int64) (logged int, done bool) {
+// logChunkOf logs the next chunk of a value, up to about atMost bytes, and reports whether it was the
+// last. It logs nothing while a unit gathers, and reports that it waits: in the unit, chunks would make
+// that too long, and in front of it they would have changes that the unit makes once more.
+func (f *shardFeeds) logChunkOf(b *bigValue, p uint16, r Receiver, atMost int, now int64) (logged int, done, waits bool) {
 	t := f.s.e.Lock(p, now)
 	defer t.Unlock()
+	if f.unitOf(p) != nil {
+		return 0, false, true
+	}
 	item, found := t.peekAny(b.key)
 	v, ok := t.Parts(item)
 	if !found || !ok || !f.targetsOf(p).has(r) || b.incarnation != 0 && v.Incarnation() != b.incarnation {
-		return 0, true // what became of the key is in the log
+		return 0, true, false // what became of the key is in the log
 	}
 	only := targets(0).with(r)
 	if b.incarnation == 0 {
@@ -191,5 +202,5 @@ func (f *shardFeeds) logChunkOf(b *bigValue, p uint16, r Receiver, atMost int, n
 		second |= wholeBit
 	}
 	f.logParts(only, EffectDelta, v, second, delta)
-	return len(delta) + 1, done
+	return len(delta) + 1, done, false
 }

@@ -279,6 +279,68 @@ func TestUnitStopsOneFeed(t *testing.T) {
 	}
 }
 
+// The log of one receiver overflows with its mark behind a unit. The other receiver gets its mark.
+func TestMarkOverflowsBehindUnit(t *testing.T) {
+	const full, other = testReceiver + 1, testReceiver
+	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1})
+	for _, r := range []Receiver{full, other} {
+		e.OpenFeed(r, func() {})
+		e.Feed(unitPartition, r, Mark{})
+	}
+	x := e.Lock(unitPartition, 1)
+	h := x.HoldUnit()
+	x.Unlock()
+	for _, r := range []Receiver{full, other} {
+		e.MarkFeed(unitPartition, r, Mark{1, 1})
+	}
+	e.Feed(unitPartition+1, full, Mark{})
+	for l := e.shards[0].feeds.log(full); l.bytes+2*wordSize <= e.feeds.longest(); {
+		e.MarkFeed(unitPartition+1, full, Mark{1, 1})
+	}
+	h.End()
+	if !e.LostLog(full) {
+		t.Error("the full log has not overflowed")
+	}
+	if kinds, _ := collected(t, e, 0); !slices.Equal(kinds, []EffectKind{EffectMark}) {
+		t.Errorf("logged %v for the other receiver, want its mark", kinds)
+	}
+}
+
+// A snapshot's value with parts waits for the unit of a hold, however long it is, and then comes whole.
+// It does not make the unit too long.
+func TestChunksWaitForUnit(t *testing.T) {
+	f := newBagFeed(t, 9)
+	makeBag(t, f.owner, unitPartition, "bag:1", 300, 3_000)
+	f.owner.Feed(unitPartition, testReceiver, Mark{})
+	x := f.owner.Lock(unitPartition, 1)
+	h := x.HoldUnit()
+	x.Unlock()
+	x = h.Lock()
+	v, _ := bag(x, "bag:1")
+	bagDelete(v, 7)
+	x.Unlock()
+	var cursor uint64
+	var done bool
+	for range 40 {
+		cursor, done = f.owner.Snapshot(unitPartition, testReceiver, cursor, 64<<10, 1)
+		f.collect()
+	}
+	if done || len(f.contents(f.replica, unitPartition)) != 0 {
+		t.Errorf("the snapshot has come to its end: %t", done)
+	}
+	h.End()
+	for range 40 {
+		if !done {
+			cursor, done = f.owner.Snapshot(unitPartition, testReceiver, cursor, 64<<10, 1)
+			f.collect()
+		}
+	}
+	f.compare(unitPartition)
+	if stopped := f.owner.Overflowed(testReceiver, nil); len(stopped) > 0 || !done {
+		t.Errorf("the feeds of %v have ended; the snapshot is done: %t", stopped, done)
+	}
+}
+
 // What is evicted of other partitions to make room for a unit goes with it, wherever those are at
 // the receiver, and although the unit is refused there.
 func TestUnitEvicts(t *testing.T) {

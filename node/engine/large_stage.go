@@ -25,7 +25,9 @@ func (e *Engine) IsLarge(keyLen, valueLen int) bool { return keyLen+valueLen > e
 // Stage begins a value of n bytes under key, which is copied. Nothing is evicted yet: memory is
 // taken as the pieces come, and promised in steps. ErrMemory: what is promised to staged values, and
 // pinned, could not fit together.
-func (e *Engine) Stage(key []byte, n int) (Staged, error) { return e.stage(key, n, false) }
+func (e *Engine) Stage(key []byte, n int) (Staged, error) {
+	return e.stage(key, n, Staged{})
+}
 
 // StageFor is Stage for a key of partition p that another node sends: in a copy it evicts nothing
 // but records of copies.
@@ -34,14 +36,15 @@ func (e *Engine) StageFor(p uint16, key []byte, n int) (Staged, error) {
 	s.mu.Lock()
 	isCopy := s.copies.has(p)
 	s.mu.Unlock()
-	return e.stage(key, n, isCopy)
+	return e.stage(key, n, Staged{frugal: isCopy})
 }
 
-func (e *Engine) stage(key []byte, n int, frugal bool) (Staged, error) {
+// stage begins st, of which the caller sets how room is made.
+func (e *Engine) stage(key []byte, n int, st Staged) (Staged, error) {
 	if err := checkLengths(len(key), n); err != nil {
 		return Staged{}, err
 	}
-	st := Staged{e: e, keyLen: len(key), valueLen: n, frugal: frugal}
+	st.e, st.keyLen, st.valueLen = e, len(key), n
 	body := st.bodyLen()
 	l := e.large
 	if largeCost(body) > e.reclaimable() {
@@ -61,13 +64,13 @@ func (e *Engine) stage(key []byte, n int, frugal bool) (Staged, error) {
 }
 
 // StageReply begins n bytes, up to ReplyPiece, of a reply that is not sent yet. No key gets them: they
-// end with Pin or Discard. Unlike Charge, neither StageReply nor Write may be called with a Txn.
+// end with Pin or Discard. Like Charge, StageReply and Write may be called with a Txn: they make no room
+// in its shard, nor in any other one that is locked.
 func (e *Engine) StageReply(n int) (Staged, error) {
-	st, err := e.stage(nil, n, false)
+	st, err := e.stage(nil, n, Staged{reply: true})
 	if err != nil {
 		return Staged{}, err
 	}
-	st.reply = true
 	e.large.replies.Add(int64(e.large.extent(st.off).pages) * osPage)
 	return st, nil
 }
@@ -124,7 +127,7 @@ func (st *Staged) takeMedium() (ok bool) {
 }
 
 // take takes n bytes of the budget and makes room if necessary, holding one shard's lock at a time
-// for a short while. The caller holds none, and so can wait for each.
+// for a short while. Unless st is a reply, the caller holds none, and so can wait for each.
 func (st *Staged) take(n int64) bool {
 	for !st.e.pool.charge(n) {
 		if !st.makeRoom() {
@@ -135,10 +138,14 @@ func (st *Staged) take(n int64) bool {
 }
 
 func (st *Staged) makeRoom() bool {
-	if !st.frugal {
-		return st.e.makeRoom()
+	e := st.e
+	switch {
+	case st.reply:
+		return e.makeRoomElsewhere()
+	case st.frugal:
+		return e.large.reclaim() || e.reclaimAnySpare() || e.pool.chillWarm()
 	}
-	return st.e.large.reclaim() || st.e.reclaimAnySpare() || st.e.pool.chillWarm()
+	return e.makeRoom()
 }
 
 func (st *Staged) bodyLen() int { return st.keyLen + st.valueLen }

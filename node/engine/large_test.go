@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 )
 
 // mustStage stages a whole value.
@@ -413,4 +414,43 @@ func TestStagedReplies(t *testing.T) {
 	again.Discard()
 	counts(0, 0, 0)
 	e.checkSums(t)
+}
+
+// TestStageReplyWithTxn: whoever has a shard locked can stage a reply, however full the memory is. It
+// gets none if that would have to come from its own shard.
+func TestStageReplyWithTxn(t *testing.T) {
+	for _, shards := range []int{1, 4} {
+		e := open(t, Config{MaxBytes: 16 << 20, Shards: shards})
+		fillUp(e)
+		done := make(chan error, 1)
+		go func() {
+			txn := e.Lock(1, 1)
+			defer txn.Unlock()
+			var staged []Staged
+			var err error
+			for range 8 {
+				var st Staged
+				if st, err = e.StageReply(ReplyPiece); err != nil {
+					break
+				}
+				if err = st.Write(make([]byte, ReplyPiece)); err != nil {
+					st.Discard()
+					break
+				}
+				staged = append(staged, st)
+			}
+			for i := range staged {
+				staged[i].Discard()
+			}
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if alone := shards == 1; alone != errors.Is(err, ErrMemory) {
+				t.Errorf("%d shards: %v", shards, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("staging a reply waits for the lock of the one who stages it")
+		}
+	}
 }

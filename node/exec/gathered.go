@@ -29,7 +29,7 @@ func (g *Gathered) Empty() bool {
 }
 
 // Append adds text, which is copied. It reports false if there is no memory: then all of the reply is
-// lost. The caller holds no lock.
+// lost.
 func (g *Gathered) Append(heap Heap, text []byte) (ok bool) {
 	for len(text) > 0 && !g.lost {
 		n := len(g.pieces)
@@ -63,8 +63,7 @@ func (g *Gathered) lose() {
 }
 
 // Take moves the reply that begins at r.Out[start], with the pins from r.Pins[firstPin] on, behind
-// what was gathered. It reports false if there is no memory: then all of the reply is lost. The caller
-// holds no lock.
+// what was gathered. It reports false if there is no memory: then all of the reply is lost.
 func (g *Gathered) Take(r *Request, start, firstPin int) (ok bool) {
 	before := g.size
 	if !g.Append(r.Heap, r.Out[start:]) {

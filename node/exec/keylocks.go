@@ -213,12 +213,15 @@ func (rest *Rest) take(r *Request) {
 		r.giveUpload()
 	}
 	size := int64(len(r.Args)) * ArgSize
-	if rest.input, rest.kept = r.Host.KeepArgs(); rest.kept { // whose bytes are charged already
-		rest.args, rest.keys, rest.partitions = r.Args, r.Keys, r.Partitions
-	} else {
+	rest.input, rest.kept = r.Host.KeepArgs()
+	if rest.input == nil { // whose bytes would be charged already
 		for _, arg := range r.Args {
 			size += int64(len(arg))
 		}
+	}
+	if rest.kept {
+		rest.args, rest.keys, rest.partitions = r.Args, r.Keys, r.Partitions
+	} else {
 		rest.args, rest.keys, rest.partitions = CloneArgs(r.Args), slices.Clone(r.Keys), slices.Clone(r.Partitions)
 	}
 	rest.charge(size + int64(len(rest.keys))*KeySize)

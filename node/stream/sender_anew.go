@@ -65,7 +65,8 @@ func (s *Sender) sendAnew() bool {
 		return false
 	}
 	p := s.anew[0]
-	if _, done := s.logPiece(p, engine.WalkEnd); done {
+	_, done, further := s.logPiece(p, engine.WalkEnd)
+	if done {
 		s.anew = s.anew[1:]
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -74,5 +75,5 @@ func (s *Sender) sendAnew() bool {
 		}
 		s.sent[p] = s.machine.Made() + settleBatches
 	}
-	return true
+	return further
 }

@@ -238,7 +238,9 @@ func (s *Sender) fill() time.Duration {
 			}
 			return delay
 		}
-		s.fillPiece(next)
+		if !s.fillPiece(next) && i == 0 {
+			return s.pollPeriod()
+		}
 	}
 	return 0
 }
@@ -302,24 +304,27 @@ func (s *Sender) noteFilling(fills bool) {
 	}
 }
 
-// fillPiece has a piece of a snapshot logged.
-func (s *Sender) fillPiece(next replica.Snapshot) {
-	cursor, done := s.logPiece(next.Partition, next.Cursor)
+// fillPiece has a piece of a snapshot logged. It reports false if the snapshot has to wait.
+func (s *Sender) fillPiece(next replica.Snapshot) bool {
+	cursor, done, further := s.logPiece(next.Partition, next.Cursor)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.machine.Filled(cursor, done)
 	s.actLocked()
+	return further
 }
 
-// logPiece has a piece of a snapshot logged, from a cursor on.
-func (s *Sender) logPiece(p uint16, from uint64) (cursor uint64, done bool) {
+// logPiece has a piece of a snapshot logged, from a cursor on. further reports whether there was one:
+// while the engine holds the partition for a unit, there may be none.
+func (s *Sender) logPiece(p uint16, from uint64) (cursor uint64, done, further bool) {
 	e := s.cfg.Engine
 	begun := s.cfg.Monotonic()
 	before := e.BacklogOf(p, s.feed)
 	cursor, done = e.Snapshot(p, s.feed, from, snapshotPiece, s.cfg.UnixMilli())
-	s.pass(max(0, min(e.BacklogOf(p, s.feed)-before, 2*snapshotPiece)))
+	more := e.BacklogOf(p, s.feed) - before
+	s.pass(max(0, min(more, 2*snapshotPiece)))
 	s.worked += s.cfg.Monotonic() - begun
-	return cursor, done
+	return cursor, done, done || cursor != from || more != 0
 }
 
 // pass counts bytes of a snapshot.
