@@ -102,7 +102,7 @@ func (s *Space) Writable() (n int) {
 
 // Grow says that the range which begins at base, and is in use up to from bytes behind that, will be
 // in use up to to. The new part can be written from then on. It fails if the system has no memory to
-// commit; then nothing has changed.
+// commit; then no more is in use than before, though some more steps may be writable, and idle.
 func (s *Space) Grow(base, from, to int) error {
 	first, end := s.between(base, from, to)
 	if first == end {

@@ -90,7 +90,7 @@ func (p *pool) take(window int, upkeep, own bool) uint32 {
 	// A window is full when its shards have far more of all memory than others. Unlike the budget, the
 	// system has memory but where it commits no more to this process.
 	w.full.Store(pg == w.end)
-	if pg == w.end || !p.growTable(w) || !p.cells.grow(p.placeOf(pg), 0, int64(p.pageSize)) {
+	if pg == w.end || !p.growNext(w, pg) {
 		p.refund(p.pageCost())
 		return 0
 	}
@@ -104,11 +104,17 @@ func (p *pool) take(window int, upkeep, own bool) uint32 {
 // isFull reports whether the window has no page, whatever the budget has.
 func (p *pool) isFull(window int) bool { return p.windows[window].full.Load() }
 
-// growTable lets the bookkeeping of the window's next page be written. Asked twice for the same page, it
-// keeps some of the table writable for good.
-func (p *pool) growTable(w *freePages) bool {
-	used := int64(w.inUse())
-	return p.table.grow(uint64(w.first+1)*uint64(pageMetaSize), used*pageMetaSize, (used+1)*pageMetaSize)
+// growNext lets the window's next page, pg, and its bookkeeping be written.
+func (p *pool) growNext(w *freePages, pg uint32) bool {
+	base, used := uint64(w.first+1)*uint64(pageMetaSize), int64(w.inUse())*pageMetaSize
+	if !p.table.grow(base, used, used+pageMetaSize) {
+		return false
+	}
+	if !p.cells.grow(p.placeOf(pg), 0, int64(p.pageSize)) {
+		p.table.space.Leave(int(base), int(used+pageMetaSize), int(used))
+		return false
+	}
+	return true
 }
 
 func (p *pool) placeOf(pg uint32) uint64 { return uint64(pg) * uint64(p.pageSize) }
