@@ -96,11 +96,11 @@
 // A shard's mutex protects the shard, its partitions, pages and cells. It is held for one Txn, or
 // for a slice of background work. A goroutine that holds one shard only tries to lock others, to
 // take memory from them; only lockAll takes all, in ascending order, and holds none before. resetMu
-// and limitMu are outermost. pool.mu and largeSpace.mu are innermost. Staging a large value and
-// releasing a pin hold no shard; to make room they lock one shard after the other. Touch takes no
-// lock at all: it only reads, and relies on nothing that it reads (index_touch.go). page.owner,
-// clocks.coldStamp and the pool's counters are atomics that others read as hints, and check under
-// the lock.
+// and limitMu are outermost. pool.mu and largeSpace.mu are innermost, but that a mapping.Space
+// locks its own mutex under them, and under feeds.mu. Staging a large value and releasing a pin
+// hold no shard; to make room they lock one shard after the other. Touch takes no lock at all: it
+// only reads, and relies on nothing that it reads (index_touch.go). page.owner, clocks.coldStamp
+// and the pool's counters are atomics that others read as hints, and check under the lock.
 //
 // A receiver's mutex (feed.go) stands before the shards'; feeds.mu and receiver.chunksMu are
 // innermost. A receiver's wake function, a Taker, a Lacker and the functions of a Form are called

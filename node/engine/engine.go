@@ -188,8 +188,11 @@ func (e *Engine) reserveFor(reach, window int64) error {
 }
 
 // makeWindows divides the arena of pages into windows of size bytes. So a handle has 32 bits, and a
-// cell need not be longer, when the limit is high.
+// cell need not be longer, when the limit is high. Only a test can ask for windows that are too small.
 func (e *Engine) makeWindows(size int) {
+	if size < hugePage {
+		panic("BUG: a window is smaller than a huge page")
+	}
 	perWindow := uint32(size / e.pool.pageSize)
 	e.cells.pageMask = perWindow - 1
 	e.windows = make([]cells, len(e.cells.mem)/size)

@@ -7,7 +7,7 @@ const noClass = -1
 
 // maxWaits is how often a caller yields that finds nothing to evict except in shards that are
 // locked: their holders need microseconds. It never waits for longer, because it may hold a
-// shard itself. A shard has ownPages in any case.
+// shard itself. A shard has ownPages in any case, unless its window was full before it had them.
 const maxWaits = 20
 
 // obtain returns a cell for n bytes, making room if it must; 0 if that is impossible.

@@ -18,7 +18,7 @@ type feeds struct {
 	charged   atomic.Int64 // bytes of blocks that have memory
 	tired     atomic.Int32 // so often refillFeeds is not to try, since nothing could be had
 
-	mu    sync.Mutex // innermost lock
+	mu    sync.Mutex // innermost lock but that of a mapping.Space
 	next  []uint32   // by block: the one behind it in its list, 0 for none
 	warm  uint32     // list of the reserve
 	cold  uint32     // list of blocks without memory

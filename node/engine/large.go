@@ -30,7 +30,7 @@ type largeSpace struct {
 	warmBytes atomic.Int64 // bytes charged for warm extents
 	deads     atomic.Int32 // dead bodies
 
-	mu        sync.Mutex // innermost lock
+	mu        sync.Mutex // innermost lock but that of a mapping.Space
 	fresh     [largeSizes]uint32
 	free      [largeSizes]uint32 // lists of extents without memory: number + 1, 0 for none
 	dead      [largeSizes]uint32 // lists of extents whose memory is to be given back

@@ -28,7 +28,7 @@ type pool struct {
 
 	blocks blocks
 
-	mu          sync.Mutex // innermost lock: nothing is locked under it
+	mu          sync.Mutex // innermost lock but that of a mapping.Space
 	windows     []freePages
 	windowShift uint8 // logarithm of the number of pages in a window
 	warms       int   // empty pages with memory behind them
