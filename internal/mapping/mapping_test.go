@@ -171,7 +171,9 @@ func TestNotCounted(t *testing.T) {
 	if grown := data() - before; grown > gib>>10 {
 		t.Errorf("64 GiB of addresses count as %d KiB", grown)
 	}
-	mustGrow(t, s, 0, 0, 2*gib)
+	if err := s.Grow(0, 0, 2*gib); err != nil {
+		t.Skip("the system commits no 2 GiB: ", err)
+	}
 	if grown := data() - before; grown < gib>>10 { // less a stack that a thread may have given back
 		t.Errorf("2 GiB in use count as %d KiB", grown)
 	}
