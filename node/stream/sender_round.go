@@ -175,7 +175,7 @@ func (s *Sender) roomForSnapshotLocked() bool {
 }
 
 // hasRoomLocked reports whether the window has room for n bytes. It widens a narrow one that has not,
-// if there is memory.
+// if there is memory, for which it asks once a heartbeat.
 func (s *Sender) hasRoomLocked(n int) bool {
 	if s.window.Room() >= n {
 		return true
@@ -183,9 +183,14 @@ func (s *Sender) hasRoomLocked(n int) bool {
 	if s.window.IsWide() {
 		return false
 	}
+	now := s.cfg.Monotonic()
+	if now < s.askAgain {
+		return false
+	}
 	most := s.cfg.Window()
 	memory := int64(replica.WindowMemory(most))
 	if !s.cfg.Charge(memory) {
+		s.askAgain = now + replica.Heartbeat
 		return false
 	}
 	s.window.Widen(most)

@@ -285,7 +285,10 @@ func TestWindowIsCharged(t *testing.T) {
 	if s.window.IsWide() || refused == 0 || s.window.Bytes() > s.window.Most() {
 		t.Errorf("without memory the window has %d bytes, want %d at most; it asked %d times", s.window.Bytes(), s.window.Most(), refused)
 	}
-	memory = true
+	if refused > int64(cfg.Monotonic()/replica.Heartbeat)+1 {
+		t.Errorf("it asked %d times in %v", refused, cfg.Monotonic())
+	}
+	memory, s.askAgain = true, 0
 	write()
 	if want := int64(replica.WindowMemory(replica.WindowBytes)); !s.window.IsWide() || charged != want {
 		t.Errorf("%d bytes are charged, want %d", charged, want)
