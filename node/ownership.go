@@ -50,7 +50,8 @@ type claimed struct {
 func (n *Node) startObedience() {
 	n.obedience = obedience{
 		machine: ownership.New(ownership.Config{ID: n.cfg.ID, Boot: n.cfg.Boot, StallLimit: n.cfg.StallLimit}),
-		begun:   boottime.Now(), handOvers: make(map[uint64]*handOver), lostHolds: make(map[*engine.Hold]bool), waiting: make(map[uint64]chan ownership.Reply),
+		begun:   boottime.Now(), handOvers: make(map[uint64]*handOver),
+		lostHolds: make(map[*engine.Hold]bool), waiting: make(map[uint64]chan ownership.Reply),
 	}
 	n.timer = time.AfterFunc(time.Hour, n.tick)
 	n.timer.Stop()

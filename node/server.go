@@ -224,7 +224,8 @@ func (n *Node) newSession() {
 	start := time.Now()
 	n.settings = config.New(config.Options{
 		Bind: host, Port: port, MaxClients: n.cfg.MaxClients, Policy: n.cfg.Eviction,
-		MaxMemory: n.engine.MaxBytes, SetMaxMemory: n.setMemory, CheckMaxMemory: n.checkMemory, SetPolicy: n.setEviction, ResetStats: n.resetStats,
+		MaxMemory: n.engine.MaxBytes, SetMaxMemory: n.setMemory, CheckMaxMemory: n.checkMemory,
+		SetPolicy: n.setEviction, ResetStats: n.resetStats,
 		Changed: n.limitSlowLog, SetCluster: n.setCluster,
 	})
 	n.session = session.NewServer(session.Options{

@@ -323,7 +323,8 @@ func (x *transaction) yield(cn *conn) {
 func (x *transaction) take(cn *conn, f func()) {
 	w := cn.worker
 	w.turns.take(func() {
-		if cn.node.ctx.Err() == nil && x.keyed && cn.node.fenced.Load() && !x.overdue(true, w.loop.Now(), cn.node.holdPatience) {
+		if cn.node.ctx.Err() == nil && x.keyed && cn.node.fenced.Load() &&
+			!x.overdue(true, w.loop.Now(), cn.node.holdPatience) {
 			w.loop.After(hinderedPause, func() { x.take(cn, f) })
 			return
 		}
@@ -370,7 +371,8 @@ func (x *transaction) slice(r *request, f func(r *request)) (done bool) {
 	start, pins := len(r.Out), len(r.Pins)
 	lost := x.keyed && r.view.Standing[x.partition] != ownership.Serving
 	hindered := lost || x.keyed && r.fenced
-	if x.overdue(hindered, r.worker.loop.Now(), r.node.holdPatience) || lost && x.doubted(r) || (cn.closed || x.job.canceled) && !x.wrote {
+	if x.overdue(hindered, r.worker.loop.Now(), r.node.holdPatience) || lost && x.doubted(r) ||
+		(cn.closed || x.job.canceled) && !x.wrote {
 		x.giveUp(r, f != nil)
 		done = true
 	} else if x.checked < len(x.Watched) {

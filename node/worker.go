@@ -123,7 +123,8 @@ func (w *worker) closeSilent() {
 			cn.Socket.Close(errUploadStalled)
 		}
 		w.scarcity.look(cn)
-		if client && (limit > 0 && silence > limit || cn.probation && silence > idlePeriod || !cn.State.KeepsSlot(full, now)) {
+		if client && (limit > 0 && silence > limit || cn.probation && silence > idlePeriod ||
+			!cn.State.KeepsSlot(full, now)) {
 			cn.Socket.Close(nil)
 		}
 	}

@@ -109,7 +109,9 @@ func ParsePipe(args [][]byte) (p Pipe, fields [][]byte, proof []byte, ok bool) {
 	generation, ok4 := parseUint(fields[3])
 	version, ok5 := resp.ParseInt(fields[4])
 	known := version == int64(resp.RESP2) || version == int64(resp.RESP3)
-	p = Pipe{Boot: boot, Loop: int(loop), Kind: kind, NoTouch: untouched, Generation: generation, Version: resp.Version(version)}
+	p = Pipe{
+		Boot: boot, Loop: int(loop), Kind: kind, NoTouch: untouched, Generation: generation, Version: resp.Version(version),
+	}
 	ok6 := true
 	if len(args) > proven+1 {
 		var level int64

@@ -15,7 +15,7 @@ const Name = "DUNLIN"
 // The verbs. Names in braces are arguments; "…" repeats.
 const (
 	VerbChallenge = "CHALLENGE" // returns a nonce for a proof
-	VerbPipe      = "PIPE"      // {boot} {loop} {kind} {generation} {version} {proof} [{level}]; kind may end in "-no-touch"
+	VerbPipe      = "PIPE"      // {boot} {loop} {kind}[-no-touch] {generation} {version} {proof} [{level}]
 	VerbPeer      = "PEER"      // {boot} {proof}
 	VerbLevel     = "LEVEL"     // {level}: the level that PIPE would name now; ring.OfferLevel
 	VerbRetry     = "RETRY"     // {epoch}: the proxy begins to repeat what was refused on this pipe

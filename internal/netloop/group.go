@@ -79,7 +79,8 @@ type Group struct {
 func NewGroup(cfg Config) (*Group, error) {
 	cfg = cfg.withDefaults()
 	g := &Group{
-		log: cfg.Logger, clock: newClock(cfg.Logger), stop: make(chan struct{}), listeners: make(map[*Listener]struct{}),
+		log: cfg.Logger, clock: newClock(cfg.Logger), stop: make(chan struct{}),
+		listeners: make(map[*Listener]struct{}),
 	}
 	for i := range cfg.Loops {
 		l, err := newLoop(i, g, cfg)

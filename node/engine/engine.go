@@ -73,7 +73,7 @@ const (
 	minPagesPerShard = 8
 	bodiesPerPage    = 4        // a cell takes at most a quarter of a page
 	windowReach      = 32 << 30 // what 32 bits name in grains of 8
-	minReach         = 1 << 30  // addresses are reserved for twice the limit, so that it can be raised, but at least this
+	minReach         = 1 << 30  // addresses are reserved for this or twice the limit, so that it can be raised
 	maxWarmPages     = 64
 )
 

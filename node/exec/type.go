@@ -35,8 +35,8 @@ type Type struct {
 	// them. Of a value with parts they carry what the type's engine.Form says.
 	MaxEffect int
 
-	// Level is the lowest protocol level at which all members know the type and its effects. If
-	// values may have parts, it is ring.EffectsLevel or higher. In a cluster below this level, the
+	// Level is the lowest protocol level at which all members know the type and its effects. A type
+	// whose values can have parts needs at least ring.EffectsLevel. In a cluster below Level, the
 	// commands of the type's Family and RESTORE of its values return an error, so that no member
 	// receives a value that it does not know. A member that receives one all the same rejects the
 	// effect, and its error names it (engine.UnknownEffect).

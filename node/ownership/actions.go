@@ -102,9 +102,11 @@ type (
 type Answer uint8
 
 const (
-	Obeyed      Answer = iota // the node executes nothing under an older table, except in Held, and the heirs have everything else
-	StillBusy                 // the heirs do not have everything yet
-	NotOfOurOwn               // the table is of another lineage: this node does not obey it
+	// Obeyed: except in Held, the node executes nothing under an older table, and the heirs have
+	// everything.
+	Obeyed      Answer = iota
+	StillBusy          // the heirs do not have everything yet
+	NotOfOurOwn        // the table is of another lineage: this node does not obey it
 )
 
 func (Obey) action()         {}

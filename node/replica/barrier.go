@@ -62,8 +62,8 @@ func (s *Sender) Made() uint64 { return s.seq }
 
 // Collected ends a round: everything that was collected is in batches. spilt reports whether a log
 // has overflowed since the last round, and lost has the partitions whose feeding was stopped: by the
-// overflow, or by a unit that was too long. The caller must read both after its last collection: a log that overflowed is empty, but
-// its content has not been sent.
+// overflow, or by a unit that was too long. The caller must read both after its last collection: a
+// log that overflowed is empty, but its content has not been sent.
 func (s *Sender) Collected(spilt bool, lost []uint16) {
 	if spilt {
 		s.breakBarriers(ErrVoid)

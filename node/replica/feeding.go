@@ -80,7 +80,8 @@ func (f *Feeding) do(a FeedAction) { f.actions = append(f.actions, a) }
 
 // Refeed begins and ends feeds, so that every receiver is fed exactly the served partitions that v
 // assigns to it. claims are the partitions that v has just begun to serve: copies with the same
-// seal are continued. Feeds of what is held go on. byHeat sorts partitions by requests, the most first; nil keeps their order.
+// seal are continued. Feeds of what is held go on. byHeat sorts partitions by requests, the most
+// first; nil keeps their order.
 func (f *Feeding) Refeed(v *ownership.View, claims map[uint16]Claim, byHeat func([]uint16)) {
 	wanted := make([]ring.PartitionSet, len(v.Table.Nodes))
 	for p := range uint16(ring.Partitions) {
