@@ -17,11 +17,11 @@ func awayString(part []byte) []byte {
 func awaySize(n int) int { return awayHead + n }
 
 // addAway stores a string in a part, which was reserved.
-func addAway(v engine.Parts, plane int, s []byte) (number int, err error) {
-	number, part, err := v.Add(plane, awaySize(len(s)))
+func addAway(v engine.Parts, plane int, p *probe) (number int, err error) {
+	number, part, err := v.Add(plane, awaySize(p.length()))
 	if err == nil {
-		binary.LittleEndian.PutUint32(part, uint32(len(s)))
-		copy(part[awayHead:], s)
+		binary.LittleEndian.PutUint32(part, uint32(p.length()))
+		copy(part[awayHead:], p.s)
 	}
 	return number, err
 }
@@ -33,7 +33,7 @@ func moveOut(v engine.Parts, plane int, probes []probe) error {
 		if probes[i].code != codeAway {
 			continue
 		}
-		number, err := addAway(v, plane, probes[i].s)
+		number, err := addAway(v, plane, &probes[i])
 		if err != nil {
 			for _, p := range probes[:i] {
 				if p.code == codeAway {

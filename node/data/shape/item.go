@@ -101,6 +101,7 @@ type probe struct {
 	code byte // codeAway if the string is too long for a block
 	s    []byte
 	n    uint64 // of an integer
+	long int    // bytes of a string that is not there yet, see List.fill
 }
 
 func probeOf(s []byte) probe {
@@ -115,6 +116,9 @@ func probeOf(s []byte) probe {
 	}
 	return probe{code: codeAway, s: s}
 }
+
+// length is how many bytes a string has that is not an integer.
+func (p *probe) length() int { return max(len(p.s), p.long) }
 
 // size is how many bytes the item has in its block.
 func (p *probe) size() int { return int(stored[p.code]) }

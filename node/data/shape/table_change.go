@@ -18,6 +18,8 @@ type Work struct {
 	text []byte
 	ends []int
 	args [][]byte
+
+	delta []byte // of a List
 }
 
 // touched is a block that gets so many entries of so many bytes.

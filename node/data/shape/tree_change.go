@@ -10,10 +10,13 @@ import (
 // InsertAt inserts an entry at a position of a tree without ranks, in front of the one that stands
 // there. second is nil if the tree has one item.
 func (t *Tree) InsertAt(position int, first, second []byte) error {
+	x := t.newEntry(0, first, second)
+	if t.insertAtOnce(position, &x) {
+		return nil
+	}
 	if err := t.firstLeaf(); err != nil {
 		return err
 	}
-	x := t.newEntry(0, first, second)
 	x.position = position
 	return t.insert(t.to(position), &x)
 }
@@ -106,7 +109,7 @@ func (t *Tree) makeRoom(w way, x *newEntry) (way, block, error) {
 		b := block(t.V.Part(t.Leaves, w.leaf))
 		need := b.need() + b.slotLen() + x.size
 		if need <= t.maxLeaf() && b.count() < mostInLeaf || b.count() == 0 {
-			b, err := t.reserveIn(w.leaf, need, x.probes[:x.items])
+			b, err := t.reserveIn(w.leaf, t.spacious(need, x), x.probes[:x.items])
 			return w, b, err
 		}
 		if err := t.splitFor(&w, b); err != nil {
@@ -132,7 +135,7 @@ func (t *Tree) reserveIn(leaf, n int, probes []probe) (b block, err error) {
 	}
 	for i := range probes {
 		if probes[i].code == codeAway {
-			sizes[count] = awaySize(len(probes[i].s))
+			sizes[count] = awaySize(probes[i].length())
 			count++
 		}
 	}
@@ -157,7 +160,10 @@ func (t *Tree) weigh(w *way, entries, bytes int) {
 // Replace gives the entry at a position another i-th string. In a ranked tree that is not the first
 // one.
 func (t *Tree) Replace(position, i int, s []byte) error {
-	p := [1]probe{t.probe(s)}
+	return t.replace(position, i, [1]probe{t.probe(s)})
+}
+
+func (t *Tree) replace(position, i int, p [1]probe) error {
 	for {
 		w := t.to(position)
 		b := block(t.V.Part(t.Leaves, w.leaf))
@@ -201,6 +207,9 @@ func (t *Tree) Delete(position int) { t.DeleteSome(position, 1) }
 func (t *Tree) DeleteSome(position, n int) int {
 	if position >= t.Len() || n <= 0 {
 		return 0
+	}
+	if removed := t.deleteAtOnce(position, n); removed > 0 {
+		return removed
 	}
 	w := t.to(position)
 	b := block(t.V.Edit(t.Leaves, w.leaf))

@@ -1,0 +1,104 @@
+package shape
+
+import (
+	"encoding/binary"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
+
+// List is a list in a value with parts: a tree without ranks that notes its changes for receivers
+// (list_form.go). It is made for each command. Work is scratch memory, which commands share.
+type List struct {
+	Tree
+	w *Work
+}
+
+// ListOwn is how many own bytes a value needs for a list.
+const ListOwn = TreeOwn
+
+// The planes of a list.
+const (
+	listLeaves = iota
+	listNodes
+	listAway
+)
+
+// ListOf is the list of a value with ListOwn own bytes.
+func ListOf(v engine.Parts, w *Work) List {
+	return List{Tree{V: v, Leaves: listLeaves, Nodes: listNodes, Away: listAway, Items: 1}, w}
+}
+
+// PinnedList is the list as it was when its value was pinned, to be read after pin.Lock.
+func PinnedList(pin *engine.ValuePin) Tree {
+	return Tree{Pin: pin, Leaves: listLeaves, Nodes: listNodes, Away: listAway, Items: 1}
+}
+
+// MaxAtOnce is the most elements that List.Insert and List.Remove take at once, so that they end
+// within the time of a lock.
+const MaxAtOnce = 512
+
+// Insert inserts up to MaxAtOnce elements in front of a position: the first of them first, or if
+// back is true, the last one. It reserves what they take: all are inserted or none.
+func (l *List) Insert(position int, elements [][]byte, back bool) error {
+	if len(elements) == 1 {
+		if err := l.InsertAt(position, elements[0], nil); err != nil {
+			return err
+		}
+	} else {
+		if err := l.ReserveAt(l.w, position, elements); err != nil {
+			return err
+		}
+		for i, s := range elements {
+			at := position + i
+			if back {
+				at = position
+			}
+			if err := l.InsertAt(at, s, nil); err != nil {
+				panic("BUG: no memory for a reserved element: " + err.Error())
+			}
+		}
+		l.Settle()
+	}
+	l.noteInsert(position, elements, back)
+	return nil
+}
+
+// Set gives the element at a position another string.
+func (l *List) Set(position int, s []byte) error {
+	if err := l.Replace(position, 0, s); err != nil {
+		return err
+	}
+	d := l.begin(opSet, position)
+	if len(s) > maxPiece {
+		l.note(binary.AppendUvarint(d.withOp(opSetLong), uint64(len(s))))
+		l.noteFills(position, s)
+		return nil
+	}
+	l.note(appendString(d, s))
+	return nil
+}
+
+// Remove removes n elements from a position on, of which there are so many, and no more than a
+// command may remove under one lock.
+func (l *List) Remove(position, n int) {
+	l.note(binary.AppendUvarint(l.begin(opRemove, position), uint64(n)))
+	for n > 0 {
+		n -= l.DeleteSome(position, n)
+	}
+}
+
+// Take adds the elements of a packed list to an empty list, and notes that.
+func (l *List) Take(p *Packed) error {
+	if err := l.Unpack(l.w, p); err != nil {
+		return err
+	}
+	for from := 0; from < l.Len(); {
+		var delta []byte
+		delta, from = l.dump(from, l.w.delta[:0], chunkOfPacked)
+		l.note(delta)
+	}
+	return nil
+}
+
+// chunkOfPacked is more than a packed list can have.
+const chunkOfPacked = 2 * MaxPackedList
