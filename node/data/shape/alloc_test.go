@@ -3,6 +3,8 @@ package shape
 import (
 	"fmt"
 	"testing"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
 // Commands on a table allocate nothing on the heap.
@@ -125,4 +127,36 @@ func TestTreeAllocatesNothing(t *testing.T) {
 			t.Errorf("%s allocates %.1f times", name, got)
 		}
 	}
+}
+
+// Commands on a list allocate nothing on the heap.
+func TestListAllocatesNothing(t *testing.T) {
+	f := newListFeed(t, 1)
+	f.owner.Feed(listPartition, listReceiver, engine.Mark{})
+	f.with(f.owner, func(x engine.Txn) {
+		l, sum := f.listOf(x), 0
+		one, many := [][]byte{[]byte("an element")}, make([][]byte, 20)
+		for i := range many {
+			many[i] = fmt.Append(nil, "element:", i)
+		}
+		insert := func(position int, elements [][]byte) {
+			if err := l.Insert(position, elements, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 300 {
+			insert(0, many)
+		}
+		for name, command := range map[string]func(){
+			"push and pop in front":   func() { insert(0, one); l.Remove(0, 1) },
+			"push and pop at the end": func() { insert(l.Len(), one); l.Remove(l.Len()-1, 1) },
+			"push of many":            func() { insert(l.Len(), many); l.Remove(0, len(many)) },
+			"set":                     func() { _ = l.Set(l.Len()/2, one[0]) },
+			"at":                      func() { x := l.At(l.Len() / 2); sum += x.First.Len() },
+		} {
+			if got := testing.AllocsPerRun(100, command); got != 0 {
+				t.Errorf("%s allocates %.1f times", name, got)
+			}
+		}
+	})
 }
