@@ -126,7 +126,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%d bytes of it: %v", i, err)
 		}
 	}
-	newer := append(good[:len(good)-FootSize:len(good)-FootSize], maxVersion+1, 0)
+	newer := append(good[:len(good)-FootSize:len(good)-FootSize], lastRedis+1, 0)
 	for i, sum := 0, Sum(0, newer); i < 8; i++ {
 		newer = append(newer, byte(sum>>(8*i)))
 	}
