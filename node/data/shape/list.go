@@ -74,7 +74,7 @@ func (l *List) Set(position int, s []byte) error {
 		l.noteFills(position, s)
 		return nil
 	}
-	l.note(appendString(d, s))
+	l.note(appendText(d, s))
 	return nil
 }
 
@@ -94,7 +94,7 @@ func (l *List) Take(p *Packed) error {
 	}
 	for from := 0; from < l.Len(); {
 		var delta []byte
-		delta, from = l.dump(from, l.w.delta[:0], chunkOfPacked)
+		delta, from = l.dump(from, l.w.change[:0], chunkOfPacked)
 		l.note(delta)
 	}
 	return nil

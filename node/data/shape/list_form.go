@@ -50,18 +50,18 @@ func beginChange(dst []byte, op byte, position int) delta {
 	return binary.AppendUvarint(append(dst, op), uint64(position))
 }
 
-func appendString(dst, s []byte) []byte {
+func appendText(dst, s []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
 // begin begins a delta with one change.
-func (l *List) begin(op byte, position int) delta { return beginChange(l.w.delta[:0], op, position) }
+func (l *List) begin(op byte, position int) delta { return beginChange(l.w.change[:0], op, position) }
 
 // note notes a delta, which was made in the scratch memory.
 func (l *List) note(d []byte) {
 	l.V.Note(d)
-	if l.w.delta = d; cap(d) > 4*maxPiece {
-		l.w.delta = nil
+	if l.w.change = d; cap(d) > 4*maxPiece {
+		l.w.change = nil
 	}
 }
 
@@ -88,7 +88,7 @@ func (l *List) noteInsert(position int, elements [][]byte, back bool) {
 		}
 		d := binary.AppendUvarint(l.begin(opInsert, position+i), uint64(end-i))
 		for ; i < end; i++ {
-			d = appendString(d, next(i))
+			d = appendText(d, next(i))
 		}
 		l.note(d)
 	}
@@ -98,7 +98,7 @@ func (l *List) noteInsert(position int, elements [][]byte, back bool) {
 func (l *List) noteFills(position int, s []byte) {
 	for from := 0; from < len(s); from += maxPiece {
 		d := binary.AppendUvarint(l.begin(opFill, position), uint64(from))
-		l.note(appendString(d, s[from:min(from+maxPiece, len(s))]))
+		l.note(appendText(d, s[from:min(from+maxPiece, len(s))]))
 	}
 }
 
@@ -113,7 +113,7 @@ type change struct {
 // nextChange parses the first change of a delta. text of an insertion is n strings, which have been
 // parsed.
 func nextChange(d []byte) (c change, rest []byte, err error) {
-	r := deltaReader{d: d[1:]}
+	r := changeReader{d: d[1:]}
 	c.op, c.position = d[0], r.number()
 	switch c.op {
 	case opInsert:
@@ -138,12 +138,12 @@ func nextChange(d []byte) (c change, rest []byte, err error) {
 	return c, r.d, nil
 }
 
-type deltaReader struct {
+type changeReader struct {
 	d   []byte
 	bad bool
 }
 
-func (r *deltaReader) number() int {
+func (r *changeReader) number() int {
 	n, size := binary.Uvarint(r.d)
 	if size <= 0 || n > 1<<32 {
 		r.bad, r.d = true, nil
@@ -153,7 +153,7 @@ func (r *deltaReader) number() int {
 	return int(n)
 }
 
-func (r *deltaReader) bytes() (s []byte) {
+func (r *changeReader) bytes() (s []byte) {
 	n := r.number()
 	if n > len(r.d) {
 		r.bad, r.d = true, nil
@@ -186,7 +186,7 @@ func (l *List) apply(c *change) error {
 	}
 	switch c.op {
 	case opInsert:
-		r := deltaReader{d: c.text}
+		r := changeReader{d: c.text}
 		for i := range c.n {
 			if err := l.InsertAt(c.position+i, r.bytes(), nil); err != nil {
 				return err
@@ -303,7 +303,7 @@ func (l *List) dump(position int, dst []byte, atMost int) (delta []byte, next in
 
 func appendItem(dst []byte, i Item) []byte {
 	var buf [maxDecimal]byte
-	return appendString(dst, i.text(&buf))
+	return appendText(dst, i.text(&buf))
 }
 
 // dumpLong appends the next piece of a long element, in front of the first one a stub. It returns
@@ -315,7 +315,7 @@ func (l *List) dumpLong(position, offset int, dst []byte) (delta []byte, next in
 	}
 	end := min(offset+maxPiece, len(s))
 	dst = binary.AppendUvarint(beginChange(dst, opFill, position), uint64(offset))
-	dst = appendString(dst, s[offset:end])
+	dst = appendText(dst, s[offset:end])
 	if end == len(s) {
 		end = 0
 	}

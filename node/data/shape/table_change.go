@@ -19,7 +19,7 @@ type Work struct {
 	ends []int
 	args [][]byte
 
-	delta []byte // of a List
+	change []byte // the delta of a List
 }
 
 // touched is a block that gets so many entries of so many bytes.
