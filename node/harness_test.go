@@ -131,7 +131,7 @@ func (c *client) sendRaw(b []byte) {
 }
 
 // replyTimeout is for how long a test waits for one reply.
-const replyTimeout = 5 * time.Second
+const replyTimeout = 20 * time.Second
 
 // read returns the next reply's bytes, nil when the connection was closed.
 func (c *client) read() []byte {
