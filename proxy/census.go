@@ -44,7 +44,7 @@ func (h wideHost) SlowLog() *figures.SlowLog { return &h.p.slow }
 // busy. It reports false if the command must wait.
 func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	if cmd.ID == command.Info && !figures.InfoNeedsNodes(args[1:]) {
-		return s.local(cmd, args)
+		return s.local(cmd, args, nil)
 	}
 	if s.Outstanding() > 0 {
 		return false // rounds are repeated, so no other command of the session may be in flight

@@ -1,8 +1,6 @@
 package proxy
 
 import (
-	"bytes"
-
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/proxy/order"
@@ -33,24 +31,17 @@ const (
 
 // chunked is a command that is sent in chunks.
 type chunked struct {
-	s    *client
-	cmd  *command.Command
-	seq  uint64
-	step int // arguments a key
-
-	raw    []byte  // the request
-	memory *shared // of raw; nil: it was given away or is not needed any more
-	next   int     // where in raw the keys begin that are not sent
-	left   int     // their number
-	count  int     // of all keys
-	cuts   uint32  // chunks sent
+	longRequest
+	step  int    // arguments a key
+	left  int    // number of keys that are not sent
+	count int    // of all keys
+	cuts  uint32 // chunks sent
 
 	partition uint16 // of the keys that were looked at
 	looked    int    // how many all lie in it
 	lookedTo  int    // where in raw they end
 	apart     bool   // there are others
 
-	queued bool   // it waits for its turn
 	flying []*fan // the chunks on their way, in order
 	huge   bool   // one of them is a key and its value, in raw
 	atOnce int    // keys of the next chunk
@@ -65,76 +56,57 @@ type chunked struct {
 	unsent int      // bytes of it that the client has not got
 }
 
-// shared is the memory of a request, of which several parts may be on their way.
-type shared struct {
-	s    *client
-	uses int
-	body order.Body // nil: a copy, for which so many bytes are charged to the session
-	copy int
-}
-
-// Release ends one use.
-func (m *shared) Release() {
-	if m.uses--; m.uses > 0 {
-		return
-	}
-	if m.body != nil {
-		m.body.Release()
-	} else {
-		m.s.Keep(-m.copy)
-	}
-}
-
 // splitInChunks begins a command that goes in chunks. args may lack those behind the first maxKeys.
 func (s *client) splitInChunks(cmd *command.Command, args [][]byte, raw []byte) {
-	step := stepOf(cmd)
-	c := &chunked{s: s, cmd: cmd, seq: s.tail, step: step, memory: &shared{s: s, uses: 1}, atOnce: maxKeys}
-	c.count = (s.parser.Count() - 1) / step
+	l, ok := s.newLongRequest(cmd, args, raw)
+	if !ok {
+		return
+	}
+	c := &chunked{longRequest: l, step: stepOf(cmd), atOnce: maxKeys, lookedTo: l.next}
+	c.count = (s.parser.Count() - 1) / c.step
 	c.left = c.count
 	if cmd.Merge == command.MergeArray {
 		c.atOnce = firstKeys
 	}
-	if s.parser.Inline() {
-		raw = resp.AppendRequest(nil, args...) // of a line, which is short
-	}
-	if body := s.conn.TakeInput(raw); body != nil {
-		c.memory.body = body
-	} else if c.memory.copy = len(raw); s.Keep(len(raw)) {
-		raw = bytes.Clone(raw)
-	} else {
-		s.answer(errNotParked)
-		return
-	}
-	c.raw = raw
-	_, c.next = resp.DecodeArgument(raw, bytes.IndexByte(raw, '\n')+1) // the command's name
-	c.lookedTo = c.next
 	s.w.stats.Splits++
 	s.issueCounted(cmd)
-	s.chunked = c
+	s.long = c
 	c.goOn()
 }
 
-// goOn has the command take its turn, unless it must wait. Whatever may end the wait calls goOn again.
 func (c *chunked) goOn() {
-	if c.queued || c.s.chunked != c || c.s.waitsFor != nil || len(c.flying) == maxFlying || c.huge {
+	if c.queued || c.s.long != c || c.s.waitsFor != nil || len(c.flying) == maxFlying || c.huge {
 		return
 	}
 	if c.cmd.Merge == command.MergeArray && (c.s.head != c.seq || c.unsent > maxReplyBytes) {
 		return
 	}
+	if (c.apart || c.looked == c.count) && !c.mayEnter() {
+		return // a turn would do nothing, and others wait for theirs
+	}
 	c.queued = true
 	c.s.w.turns.take(c.s.w.loop, c)
 }
 
-// turn is one step of the command.
+// mayEnter reports whether what comes next may be sent now.
+func (c *chunked) mayEnter() bool {
+	switch {
+	case !c.apart:
+		return c.s.enterLane(c.lane())
+	case c.nextIsHuge():
+		return len(c.flying) == 0 && c.s.enterLane(c.lane())
+	}
+	return c.s.enterLane(c.s.laneFor(min(len(c.raw), order.HugeRequest), false))
+}
+
 func (c *chunked) turn() {
 	switch c.queued = false; {
-	case c.s.chunked != c: // the client has gone
+	case c.s.long != c: // the client has gone
 	case !c.apart && c.looked < c.count:
 		c.look()
 		c.goOn()
 	case !c.apart:
-		c.sendWhole()
+		c.s.sendWhole(&c.longRequest, c.partition)
 	default:
 		c.sendChunk()
 	}
@@ -157,40 +129,21 @@ func (c *chunked) look() {
 	}
 }
 
-// sendWhole sends the command as it is.
-func (c *chunked) sendWhole() {
-	s := c.s
-	if !s.enterLane(s.laneFor(len(c.raw), false)) {
-		return
+func (c *chunked) take() order.Body {
+	if c.memory == nil {
+		return nil
 	}
-	r := order.Request{Session: &s.Session, Seq: c.seq, Origin: order.Origin{Partition: c.partition}}
-	if !s.submit(r, c.raw) {
-		return
-	}
-	c.end()
-	s.w.act()
-	s.progress()
-}
-
-// give hands the memory of the whole command over.
-func (c *chunked) give() order.Body {
-	m := c.memory
-	c.memory = nil
-	return m
+	return c.give()
 }
 
 // sendChunk sends the next chunk, if it can be sent now.
 func (c *chunked) sendChunk() {
+	if !c.mayEnter() {
+		return
+	}
 	s := c.s
 	args, next, huge := c.cut()
 	defer clear(args)
-	lane := s.laneFor(min(len(c.raw), order.HugeRequest), false)
-	if huge {
-		lane = s.laneFor(len(c.raw), false)
-	}
-	if huge && len(c.flying) > 0 || !s.enterLane(lane) {
-		return
-	}
 	f := &fan{s: s, cmd: c.cmd, seq: c.seq, step: c.step, of: c, chunk: c.cuts}
 	if full := c.send(f, args, next, huge); full != nil {
 		s.waitFor(full)
@@ -202,6 +155,15 @@ func (c *chunked) sendChunk() {
 	s.w.act()
 	c.goOn()
 	s.progress()
+}
+
+// nextIsHuge reports whether the next key and its value are too long to be copied.
+func (c *chunked) nextIsHuge() bool {
+	end := c.next
+	for range c.step {
+		_, end = resp.DecodeArgument(c.raw, end)
+	}
+	return end-c.next > hugePair
 }
 
 // cut returns the arguments of the next chunk, valid until the next use of worker.words, and where
@@ -264,13 +226,10 @@ func (c *chunked) inPlace(end int) []byte {
 	return c.raw[at:end:end]
 }
 
-// end is the end of sending.
 func (c *chunked) end() {
-	c.s.chunked = nil
+	c.s.long = nil
 	c.left = 0
-	if c.memory != nil {
-		c.give().Release()
-	}
+	c.drop()
 }
 
 // chunkDone is the event that all parts of a chunk have their replies.
@@ -283,7 +242,7 @@ func (c *chunked) chunkDone(f *fan) {
 		return
 	}
 	if f.failed != nil && c.failed == nil {
-		if c.failed = f.failed; s.chunked == c {
+		if c.failed = f.failed; s.long == c {
 			c.end()
 		}
 	}

@@ -92,7 +92,8 @@ func TestTurnsOfManyKeys(t *testing.T) {
 		w.loop.Post(func() {
 			s := &client{w: w}
 			raw := bytesOf(words...)
-			ch := &chunked{s: s, cmd: command.Lookup([]byte(name)), step: 1, raw: raw, count: n, left: n, atOnce: maxKeys}
+			ch := &chunked{longRequest: longRequest{s: s, cmd: command.Lookup([]byte(name)), raw: raw}, step: 1, count: n, left: n,
+				atOnce: maxKeys}
 			_, ch.next = resp.DecodeArgument(raw, strings.IndexByte(string(raw), '\n')+1)
 			ch.lookedTo = ch.next
 			sent <- ch

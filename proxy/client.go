@@ -46,11 +46,11 @@ type client struct {
 
 	phase    phase
 	input    inputState
-	chunked  *chunked // a command of which some keys are not sent yet; those behind it wait
-	watching bool     // a WATCH is on its way
-	limited  bool     // may send little, since it has not authenticated
-	muting   bool     // the reply to the command at hand is dropped
-	mutes    bool     // one flag for the fast path: closed, or replies may be to be dropped
+	long     long // not nil: a command that is not sent yet, or not all of it; those behind it wait
+	watching bool // a WATCH is on its way
+	limited  bool // may send little, since it has not authenticated
+	muting   bool // the reply to the command at hand is dropped
+	mutes    bool // one flag for the fast path: closed, or replies may be to be dropped
 }
 
 // phase is how far a session has come to its end.
@@ -75,11 +75,8 @@ const (
 // Take implements order.Owner: it gives the memory of the input that holds raw to the caller, nil
 // if raw must be copied.
 func (s *client) Take(raw []byte) order.Body {
-	if c := s.chunked; c != nil {
-		if c.memory == nil {
-			return nil
-		}
-		return c.give()
+	if s.long != nil {
+		return s.long.take()
 	}
 	if b := s.conn.TakeInput(raw); b != nil {
 		return b
@@ -179,7 +176,7 @@ func (s *client) dispatch(cmd *command.Command, args [][]byte, raw []byte) bool 
 	case command.AllNodes:
 		return s.everywhere(cmd, args)
 	}
-	return s.local(cmd, args)
+	return s.local(cmd, args, raw)
 }
 
 // known is the fast path of the checks in session.Server.Refuse. It may report false for a command
@@ -220,6 +217,9 @@ func (s *client) refuse(cmd *command.Command, args [][]byte, raw []byte) bool {
 
 // forward sends a command whose keys must all lie in one slot to the node that owns it.
 func (s *client) forward(cmd *command.Command, args [][]byte, raw []byte) bool {
+	if len(args) > maxKeys && s.forwardInTurns(cmd, args, raw) {
+		return true
+	}
 	slot, same := s.slotOf(cmd, args)
 	if !same {
 		s.answer(errCrossSlot)
@@ -251,7 +251,7 @@ func (s *client) forwardTo(partition uint16, cmd *command.Command, args [][]byte
 // slotOf returns the slot of a command's first key, and reports whether all keys share it.
 func (s *client) slotOf(cmd *command.Command, args [][]byte) (slot uint16, same bool) {
 	slot = ring.Slot(args[cmd.FirstKey(args)])
-	if cmd.First == cmd.Last && cmd.Flags&command.MovableKeys == 0 {
+	if hasOneKey(cmd) {
 		return slot, true
 	}
 	keys, _ := cmd.AppendKeys(s.w.keys[:0], args)
@@ -262,6 +262,10 @@ func (s *client) slotOf(cmd *command.Command, args [][]byte) (slot uint16, same 
 		}
 	}
 	return slot, true
+}
+
+func hasOneKey(cmd *command.Command) bool {
+	return cmd.First == cmd.Last && cmd.Flags&command.MovableKeys == 0
 }
 
 // laneFor returns the lane of a request of size bytes. A heavy command uses the large lane. There,
@@ -310,7 +314,7 @@ func (s *client) waitFor(full *order.Pipe) {
 // atLimit reports whether the session must deliver replies before it takes another command.
 func (s *client) atLimit() bool {
 	n := int(s.tail - s.head)
-	return n >= maxInflight || n > 0 && (s.chunked != nil || s.foreseen(n) > maxReplyBytes)
+	return n >= maxInflight || n > 0 && (s.long != nil || s.foreseen(n) > maxReplyBytes)
 }
 
 // foreseen estimates the bytes of the session's replies: n expected ones, the early and the
@@ -323,7 +327,7 @@ func (s *client) foreseen(n int) int {
 func (s *client) mayContinue() bool {
 	n := int(s.tail - s.head)
 	return n <= maxInflight/2 && (n == 0 || s.foreseen(n) <= maxReplyBytes/2) && s.waitsFor == nil &&
-		s.chunked == nil && !s.state.Blocked && s.w.order.MayContinue(&s.Session)
+		s.long == nil && !s.state.Blocked && s.w.order.MayContinue(&s.Session)
 }
 
 // stall stops reading, because the next command in the input must wait. Whatever ends the wait
@@ -337,8 +341,8 @@ func (s *client) stall() {
 
 // resume continues with the unread input of a stalled session.
 func (s *client) resume() {
-	if s.chunked != nil {
-		s.chunked.goOn()
+	if s.long != nil {
+		s.long.goOn()
 		return
 	}
 	if s.input == stalled && !s.isClosed() {
@@ -374,8 +378,8 @@ func (s *client) closeWhenDone() {
 func (s *client) OnClose(_ *netloop.Conn, err error) {
 	s.phase, s.mutes = closed, true
 	s.Close()
-	if s.chunked != nil {
-		s.chunked.end()
+	if s.long != nil {
+		s.long.end()
 	}
 	for len(s.fetches) > 0 {
 		s.fetches[0].end()

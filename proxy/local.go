@@ -10,8 +10,9 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
-// local answers a command that needs no node. It reports false if the command must wait.
-func (s *client) local(cmd *command.Command, args [][]byte) bool {
+// local answers a command that does not go to nodes as it is. raw is only needed for WATCH. local
+// reports false if the command must wait.
+func (s *client) local(cmd *command.Command, args [][]byte, raw []byte) bool {
 	switch cmd.ID {
 	case command.Info:
 		s.w.stats.Commands[cmd.ID]++
@@ -24,7 +25,7 @@ func (s *client) local(cmd *command.Command, args [][]byte) bool {
 			return s.everywhere(cmd, args)
 		}
 	case command.Watch:
-		return s.watch(args)
+		return s.watch(args, raw)
 	case command.Exec:
 		return s.exec()
 	case command.Discard, command.Unwatch, command.Reset:

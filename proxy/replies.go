@@ -87,8 +87,8 @@ func (s *client) progress() {
 	if s.input == stalled && s.mayContinue() {
 		s.resume()
 	}
-	if s.chunked != nil {
-		s.chunked.goOn()
+	if s.long != nil {
+		s.long.goOn()
 	}
 	if s.head == s.tail && (s.phase == closing || s.phase == ended && s.input == flowing) {
 		s.conn.CloseAfterFlush()

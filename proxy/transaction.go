@@ -88,7 +88,7 @@ func (s *client) exec() bool {
 	}
 	requests := make([][]byte, len(t.parts))
 	for i := range t.parts {
-		requests[i] = t.parts[i].request(tx.Watched)
+		requests[i] = t.parts[i].request(tx.Encoded)
 	}
 	s.state.EndTransaction()
 	s.chargeOther()
@@ -107,11 +107,8 @@ func (s *client) fullFor(tx *session.Transaction) *order.Pipe {
 		}
 		return nil
 	}
-	for i, w := range tx.Watched {
-		if i > 0 && w.Slot == tx.Watched[i-1].Slot {
-			continue
-		}
-		if p := full(w.Slot); p != nil {
+	for i := range tx.Encoded {
+		if p := full(tx.Encoded[i].Slot); p != nil {
 			return p
 		}
 	}
@@ -140,10 +137,8 @@ func (t *transaction) divide(tx *session.Transaction) bool {
 		}
 		return i
 	}
-	for i, w := range tx.Watched {
-		if i == 0 || w.Slot != tx.Watched[i-1].Slot {
-			part(w.Slot)
-		}
+	for i := range tx.Encoded {
+		part(tx.Encoded[i].Slot)
 	}
 	for _, q := range tx.Queue {
 		e := entry{Queued: q}
@@ -152,7 +147,7 @@ func (t *transaction) divide(tx *session.Transaction) bool {
 		}
 		t.entries = append(t.entries, e)
 	}
-	return len(t.parts) <= 1 || t.s.w.proxy.cfg.RelaxedMulti && len(tx.Watched) == 0
+	return len(t.parts) <= 1 || t.s.w.proxy.cfg.RelaxedMulti && len(tx.Encoded) == 0
 }
 
 // place adds a command on keys to the part of its slot, or divides it among several parts.
@@ -206,14 +201,15 @@ func (p *slotPart) add(args [][]byte) {
 }
 
 // request returns the part as a DUNLIN EXEC request, and gives up the part's body.
-func (p *slotPart) request(watched []session.Watched) []byte {
-	size := headerRoom + bulkRoom*4 + len(p.body)
-	for _, w := range watched {
-		size += 2*bulkRoom + len(w.Key) + len(w.Version)
+func (p *slotPart) request(watched []session.Encoded) []byte {
+	size, keys := headerRoom+bulkRoom*4+len(p.body), 0
+	for i := range watched {
+		size += len(watched[i].Text)
+		keys += watched[i].Keys
 	}
-	b := member.AppendExec(make([]byte, 0, size), p.slot, len(watched), p.commands)
-	for _, w := range watched {
-		b = member.AppendWatched(b, w.Key, w.Version)
+	b := member.AppendExec(make([]byte, 0, size), p.slot, keys, p.commands)
+	for i := range watched {
+		b = append(b, watched[i].Text...)
 	}
 	b = append(b, p.body...)
 	p.body = nil

@@ -5,9 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/dunlin-cache/dunlin/internal/member"
-	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
 func relaxed(cfg *Config) { cfg.RelaxedMulti = true }
@@ -244,29 +241,4 @@ func TestQueueIsCounted(t *testing.T) {
 	cl.want("+OK", "+QUEUED")
 	cl.Close()
 	c.wantNothingKept()
-}
-
-// What a WATCH of many keys keeps lies in few pieces.
-func TestWatchOfManyKeysIsInFewPieces(t *testing.T) {
-	const keys = 10_000
-	args, versions := make([][]byte, keys), resp.AppendArray(nil, keys)
-	for i := range args {
-		args[i] = fmt.Appendf(nil, "{k}%d", i)
-		versions = resp.AppendBulk(versions, fmt.Appendf(nil, "v%d", i))
-	}
-	w := &watching{slot: 7, keys: keys, raw: member.AppendRequest(nil, member.VerbWatch, args...)}
-	allocs := testing.AllocsPerRun(3, func() {
-		all, ok := w.watched(versions)
-		if !ok || string(all[keys-1].Key) != "{k}9999" || string(all[keys-1].Version) != "v9999" || all[0].Slot != 7 {
-			t.Fatalf("%v, the last is %+v", ok, all[keys-1])
-		}
-	})
-	if allocs > 10 { // it needs 2; the runtime may add some
-		t.Errorf("%.0f allocations", allocs)
-	}
-	for _, reply := range []string{"-ERR x\r\n", "*1\r\n$1\r\nv\r\n", "+OK\r\n", strings.Replace(string(versions), "$2", "*2", 1)} {
-		if all, ok := w.watched([]byte(reply)); ok || len(all) != keys || all[0].Version != nil {
-			t.Errorf("%.20q has versions", reply)
-		}
-	}
 }

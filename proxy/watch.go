@@ -11,17 +11,30 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// watching is a WATCH in flight.
+// watching is a WATCH in flight. One of many keys goes in pieces, one in each turn of the loop, as if the
+// client had sent a WATCH for each: nobody can tell that the versions are not of one moment.
 type watching struct {
-	s    *client
-	seq  uint64
-	slot uint16 // of all keys
+	longRequest
+	slot    uint16 // of all keys
+	left    int    // keys that are not sent
+	keyed   bool   // one was sent: slot means something
+	flying  int    // pieces without a reply
+	failed  []byte // the first error
+	refused bool   // it names no keys of one slot: nothing is watched
+
+	watched []session.Encoded // by the pieces that have their replies
+	size    int               // of what they keep, charged to the session
+}
+
+// watchPiece is a part of a WATCH, of at most maxKeys keys.
+type watchPiece struct {
+	w    *watching
 	keys int
 	raw  []byte // the request to the node, charged to the session until the reply has come
 }
 
 // watch starts WATCH. It reports false if the command must wait.
-func (s *client) watch(args [][]byte) bool {
+func (s *client) watch(args [][]byte, raw []byte) bool {
 	if s.watching {
 		return false
 	}
@@ -29,86 +42,191 @@ func (s *client) watch(args [][]byte) bool {
 		s.answer(resp.AppendError(s.w.scratch[:0], text))
 		return true
 	}
-	slot, same := s.slotOf(command.ByID(command.Watch), args)
-	if !same {
-		s.answer(errCrossSlot)
+	w := &watching{left: len(args) - 1}
+	cmd, ok := command.ByID(command.Watch), true
+	if w.longRequest, ok = s.newLongRequest(cmd, args, raw); !ok {
 		return true
-	}
-	size := headerRoom
-	for _, key := range args[1:] {
-		size += bulkRoom + len(key)
-	}
-	lane := s.laneFor(size, false)
-	if !s.enterLane(lane) {
-		return false
-	}
-	if owner := s.w.order.Owner(ring.Partition(slot)); owner != nil && owner.Pipe(lane).IsFull(size) {
-		s.waitFor(owner.Pipe(lane)) // before the request is made
-		return false
-	}
-	if !s.Keep(size) {
-		s.answer(errNotParked)
-		return true
-	}
-	raw := member.AppendRequest(make([]byte, 0, size), member.VerbWatch, args[1:]...)
-	w := &watching{s: s, seq: s.tail, slot: slot, keys: len(args) - 1, raw: raw}
-	r := order.Request{Session: &s.Session, Part: w, Seq: s.tail, Origin: order.Origin{Partition: ring.Partition(slot)}}
-	if !s.submit(r, raw) {
-		s.Keep(-size)
-		return false
 	}
 	s.w.stats.Commands[command.Watch]++
 	s.watching = true
 	s.issue()
-	s.w.act()
+	s.long = w
+	if w.left <= maxKeys {
+		w.turn()
+	}
+	w.goOn()
 	return true
 }
 
-// Done receives the versions of the keys.
-func (w *watching) Done(_ int32, reply []byte) {
+func (w *watching) goOn() {
 	s := w.s
+	if w.queued || s.long != w || s.waitsFor != nil || w.flying == maxFlying || !s.enterLane(w.lane()) {
+		return
+	}
+	w.queued = true
+	s.w.turns.take(s.w.loop, w)
+}
+
+func (w *watching) lane() order.Lane { return w.s.laneFor(min(len(w.raw), order.HugeRequest), false) }
+
+// turn sends the next piece, if it can be sent now.
+func (w *watching) turn() {
+	s := w.s
+	if w.queued = false; s.long != w || !s.enterLane(w.lane()) {
+		return
+	}
+	keys, end := w.cut()
+	if w.refused {
+		w.fail(errCrossSlot)
+		return
+	}
+	size := headerRoom + end - w.next
+	if size > order.HugeRequest && !s.enterLane(s.laneFor(size, false)) {
+		return
+	}
+	if owner := s.w.order.Owner(ring.Partition(w.slot)); owner != nil && owner.Pipe(s.Lane()).IsFull(size) {
+		s.waitFor(owner.Pipe(s.Lane()))
+		return
+	}
+	if !s.Keep(size) {
+		w.fail(errNotParked)
+		return
+	}
+	p := &watchPiece{w: w, keys: keys}
+	p.raw = append(member.AppendVerb(make([]byte, 0, size), member.VerbWatch, keys), w.raw[w.next:end]...)
+	r := order.Request{Session: &s.Session, Part: p, Seq: w.seq, Origin: order.Origin{Partition: ring.Partition(w.slot)}}
+	if !s.submit(r, p.raw) {
+		panic("BUG: a pipe that was not full takes no WATCH")
+	}
+	w.flying++
+	w.next = end
+	if w.left -= keys; w.left == 0 {
+		w.end()
+	}
+	s.w.act()
+	w.goOn()
+	s.progress()
+}
+
+// cut finds the keys of the next piece, and where they end.
+func (w *watching) cut() (keys, end int) {
+	end = w.next
+	for range min(w.left, maxKeys) {
+		key, next := resp.DecodeArgument(w.raw, end)
+		if keys > 0 && next-w.next > chunkBytes {
+			break
+		}
+		slot := ring.Slot(key)
+		if w.keyed && slot != w.slot {
+			w.refused = true
+			break
+		}
+		w.slot, w.keyed = slot, true
+		keys, end = keys+1, next
+	}
+	return keys, end
+}
+
+// fail sends no more.
+func (w *watching) fail(reply []byte) {
+	if w.failed == nil {
+		w.failed = bytes.Clone(reply)
+	}
+	w.end()
+	w.finish()
+}
+
+func (w *watching) take() order.Body { return nil } // what it submits is made for that
+
+func (w *watching) end() {
+	w.s.long, w.left = nil, 0
+	w.drop()
+}
+
+// Done receives the versions of the keys of a piece.
+func (p *watchPiece) Done(_ int32, reply []byte) {
+	w, s := p.w, p.w.s
+	if s.isClosed() {
+		return
+	}
+	e, ok := session.Encoded{Slot: w.slot, Keys: p.keys}, false
+	if size := len(p.raw) + len(reply); s.Keep(size) {
+		e.Text, ok = p.encode(reply)
+		w.size += size
+	} else {
+		reply = errNotParked
+	}
+	if !ok {
+		// The client may have sent EXEC already, which must not be executed as if nothing were watched. So
+		// without versions a key gets one that no key ever has.
+		_, at := resp.DecodeArgument(p.raw, bytes.IndexByte(p.raw, '\n')+1)
+		_, at = resp.DecodeArgument(p.raw, at)
+		key, _ := resp.DecodeArgument(p.raw, at)
+		e.Keys, e.Text = 1, member.AppendWatched(nil, key, nil)
+		if !resp.IsError(reply) {
+			reply = errMerge
+		}
+		if w.failed == nil {
+			w.failed = bytes.Clone(reply)
+		}
+	}
+	s.Keep(-cap(p.raw))
+	p.raw = nil
+	w.watched = append(w.watched, e)
+	w.flying--
+	w.finish()
+	w.goOn()
+	s.progress()
+}
+
+// finish answers WATCH when all pieces have their replies.
+func (w *watching) finish() {
+	s := w.s
+	if w.flying > 0 || w.left > 0 {
+		return
+	}
+	s.kept -= w.size
+	for _, e := range w.watched {
+		if !w.refused {
+			s.state.WatchEncoded(e)
+		}
+	}
+	w.watched = nil
 	s.watching = false
-	s.Keep(-cap(w.raw))
-	watched, ok := w.watched(reply)
-	// The client may have sent EXEC already, which must not be executed as if nothing were watched. So
-	// without versions the keys get one that no key ever has.
-	s.state.WatchOwn(watched)
-	switch {
-	case ok:
-		s.chargeOther()
+	s.chargeOther()
+	reply := w.failed
+	if reply == nil {
 		reply = []byte("+OK\r\n")
-	case !resp.IsError(reply):
-		reply = errMerge
 	}
 	s.reply(w.seq, reply)
 }
 
-// watched returns the keys with their versions. It reports false, and leaves out all versions, if reply is
-// not an array of one for each key. There may be 60,000 of them, so they lie in two pieces.
-func (w *watching) watched(reply []byte) (all []session.Watched, ok bool) {
-	all = make([]session.Watched, w.keys)
-	at := bytes.IndexByte(w.raw, '\n') + 1
+// encode returns the keys with their versions, as EXEC takes them. It reports false if reply is not an
+// array of one version for each key.
+func (p *watchPiece) encode(reply []byte) (text []byte, ok bool) {
+	at := bytes.IndexByte(p.raw, '\n') + 1
 	for range 2 { // the verb
-		_, at = resp.DecodeArgument(w.raw, at)
+		_, at = resp.DecodeArgument(p.raw, at)
 	}
-	for i := range all {
-		all[i].Slot = w.slot
-		all[i].Key, at = resp.DecodeArgument(w.raw, at)
-	}
-	reply = bytes.Clone(reply)
 	n, header, ok := resp.DecodeArray(reply)
+	if !ok || n != p.keys {
+		return nil, false
+	}
 	rest := reply[header:]
+	text = make([]byte, 0, len(p.raw)-at+len(rest))
 	var scan resp.Scanner
-	for i := 0; ok && n == w.keys && i < n; i++ {
-		if ok = scan.Scan(rest) == resp.Done; ok {
-			all[i].Version, ok = resp.DecodeBulk(rest[:scan.Len()])
-			rest = rest[scan.Len():]
+	for range n {
+		if scan.Scan(rest) != resp.Done {
+			return nil, false
 		}
-	}
-	if ok = ok && n == w.keys; !ok {
-		for i := range all {
-			all[i].Version = nil
+		version, ok := resp.DecodeBulk(rest[:scan.Len()])
+		if !ok {
+			return nil, false
 		}
+		rest = rest[scan.Len():]
+		var key []byte
+		key, at = resp.DecodeArgument(p.raw, at)
+		text = member.AppendWatched(text, key, version)
 	}
-	return all, ok
+	return text, true
 }

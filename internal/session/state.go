@@ -100,7 +100,7 @@ func AppendClientLine(dst []byte, st *State, now time.Duration) []byte {
 		queued = len(st.Tx.Queue)
 	}
 	if st.Tx != nil {
-		watched = len(st.Tx.Watched)
+		watched = st.Tx.keys
 	}
 	dst = appendField(dst, " multi=", int64(queued))
 	dst = appendField(dst, " watch=", int64(watched))

@@ -36,10 +36,12 @@ const (
 // Transaction is what a connection has queued since MULTI, and the keys that it watches.
 type Transaction struct {
 	Queue   []Queued
-	Watched []Watched
-	failed  bool // a command could not be queued
-	bytes   int  // bytes that the queue takes
-	watched int  // bytes that the watched keys take
+	Watched []Watched // of a node
+	Encoded []Encoded // the same, of a proxy
+	failed  bool      // a command could not be queued
+	bytes   int       // bytes that the queue takes
+	watched int       // bytes that the watched keys take
+	keys    int       // number of watched keys
 }
 
 // Queued is one command. Its row is that of the subcommand, if there is one.
@@ -48,10 +50,17 @@ type Queued struct {
 	Args [][]byte
 }
 
-// Watched is a key with the version that its node reported, which EXEC sends back to the node.
+// Watched is a key with its version.
 type Watched struct {
 	Key, Version []byte
-	Slot         uint16 // of the key; proxies set it
+}
+
+// Encoded are watched keys of one slot, with the versions that their node reported. Text is what EXEC
+// sends back to that node.
+type Encoded struct {
+	Slot uint16
+	Keys int
+	Text []byte
 }
 
 // transaction returns the connection's transaction, which it makes when first needed.
@@ -88,6 +97,7 @@ func (st *State) Watch(keys, versions [][]byte) {
 // WatchOwn is Watch for keys and versions that the caller has copied, and leaves to the State.
 func (st *State) WatchOwn(watched []Watched) {
 	tx := st.transaction()
+	tx.keys += len(watched)
 	for i := range watched {
 		tx.watched += len(watched[i].Key) + watchedCost
 	}
@@ -96,6 +106,14 @@ func (st *State) WatchOwn(watched []Watched) {
 		return
 	}
 	tx.Watched = append(tx.Watched, watched...)
+}
+
+// WatchEncoded adds keys that a proxy has encoded. The State keeps e.Text.
+func (st *State) WatchEncoded(e Encoded) {
+	tx := st.transaction()
+	tx.keys += e.Keys
+	tx.watched += len(e.Text)
+	tx.Encoded = append(tx.Encoded, e)
 }
 
 // RefuseWatch returns the error for a WATCH of these keys, or "". Their number is limited, because
@@ -109,7 +127,7 @@ func (st *State) RefuseWatch(keys [][]byte) string {
 		size += len(key)
 	}
 	if st.Tx != nil {
-		count, size = count+len(st.Tx.Watched), size+st.Tx.watched
+		count, size = count+st.Tx.keys, size+st.Tx.watched
 	}
 	if count > maxQueued || size > maxQueuedBytes {
 		return errMultiTooLarge
@@ -216,7 +234,7 @@ func discard(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 // unwatch has no effect inside a transaction: EXEC checks the keys all the same.
 func unwatch(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	if st.Tx != nil {
-		st.Tx.Watched, st.Tx.watched = nil, 0
+		st.Tx.Watched, st.Tx.Encoded, st.Tx.watched, st.Tx.keys = nil, nil, 0, 0
 	}
 	return resp.AppendOK(dst), ActionNone
 }

@@ -1,0 +1,126 @@
+package proxy
+
+import (
+	"slices"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/proxy/order"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// slotted is a command of more than maxKeys keys that must all lie in one slot. Its loop compares their
+// slots in turns, and then sends the command as it is.
+type slotted struct {
+	longRequest
+	keys     []int // places among the arguments of the keys that were not looked at
+	place    int   // of the argument at next
+	slot     uint16
+	first    bool // no key was looked at
+	crossing bool // there are keys of several slots
+}
+
+// keySize is what a key's place takes, in bytes.
+const keySize = 8
+
+// forwardInTurns is forward for a command of many arguments. It reports false if few of them are keys:
+// then nothing has happened.
+func (s *client) forwardInTurns(cmd *command.Command, args [][]byte, raw []byte) bool {
+	if hasOneKey(cmd) {
+		return false
+	}
+	room := keySize * len(args)
+	if !s.Keep(room) {
+		s.answer(errNotParked)
+		return true
+	}
+	keys, _ := cmd.AppendKeys(nil, args)
+	if len(keys) <= maxKeys {
+		s.Keep(-room)
+		return false
+	}
+	l, ok := s.newLongRequest(cmd, args, raw)
+	if !ok {
+		s.Keep(-room)
+		return true
+	}
+	s.Keep(keySize*len(keys) - room)
+	slices.Sort(keys)
+	s.issueCounted(cmd)
+	c := &slotted{longRequest: l, keys: keys, place: 1, first: true}
+	s.long = c
+	c.goOn()
+	return true
+}
+
+func (c *slotted) goOn() {
+	if s := c.s; !c.queued && s.long == c && s.waitsFor == nil && (len(c.keys) > 0 || s.enterLane(c.lane())) {
+		c.queued = true
+		s.w.turns.take(s.w.loop, c)
+	}
+}
+
+func (c *slotted) turn() {
+	switch c.queued = false; {
+	case c.s.long != c: // the client has gone
+	case len(c.keys) > 0:
+		if c.look(); c.crossing {
+			c.end()
+			c.s.reply(c.seq, errCrossSlot)
+			return
+		}
+		c.goOn()
+	default:
+		c.s.sendWhole(&c.longRequest, ring.Partition(c.slot))
+	}
+}
+
+// look compares the slots of the next keys with that of those before.
+func (c *slotted) look() {
+	known := len(c.keys)
+	for range maxKeys {
+		arg, next := resp.DecodeArgument(c.raw, c.next)
+		if c.place == c.keys[0] {
+			slot := ring.Slot(arg)
+			if c.crossing = !c.first && slot != c.slot; c.crossing {
+				break
+			}
+			c.slot, c.first = slot, false
+			for len(c.keys) > 0 && c.keys[0] == c.place { // two specs of a row may name one argument
+				c.keys = c.keys[1:]
+			}
+			if len(c.keys) == 0 {
+				break
+			}
+		}
+		c.place, c.next = c.place+1, next
+	}
+	c.s.Keep(keySize * (len(c.keys) - known))
+}
+
+func (l *longRequest) lane() order.Lane {
+	return l.s.laneFor(len(l.raw), l.cmd.Flags&command.Heavy != 0)
+}
+
+// sendWhole sends a long command as it is.
+func (s *client) sendWhole(l *longRequest, partition uint16) {
+	if !s.enterLane(l.lane()) {
+		return
+	}
+	r := order.Request{Session: &s.Session, Seq: l.seq, Origin: order.Origin{Partition: partition}}
+	if !s.submit(r, l.raw) {
+		return
+	}
+	s.long.end()
+	s.w.act()
+	s.progress()
+}
+
+func (c *slotted) take() order.Body { return c.give() }
+
+func (c *slotted) end() {
+	c.s.long = nil
+	c.s.Keep(-keySize * len(c.keys))
+	c.keys = nil
+	c.drop()
+}
