@@ -68,9 +68,12 @@ func (r *request) admitKeys(oneSlot bool) bool {
 	case r.Rest != nil:
 		return r.admitRest()
 	case r.listed != nil:
-		return r.admitListed()
+		return r.admitListed(oneSlot)
 	case r.isUnlisted():
 		r.listLater(r.raw)
+		return false
+	case r.Upload != nil && r.reading && r.conn.listsLater(r.Cmd, len(r.Args)):
+		r.placeLater()
 		return false
 	}
 	r.Keys, _ = r.Cmd.AppendKeys(r.Keys[:0], r.Args)

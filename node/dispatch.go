@@ -114,6 +114,11 @@ func (r *request) dispatchOther(c *command.Command) {
 		return
 	}
 	r.Cmd = command.Row(r.Args)
+	if c.ID == command.Watch && r.isUnlisted() {
+		r.named(command.Watch)
+		r.listLater(r.raw)
+		return
+	}
 	r.show()
 	switch {
 	case cn.State.Queues(c):

@@ -126,6 +126,8 @@ type plan struct {
 	handler exec.Handler // nil: not ours
 	keys    keyPlan
 	timed   bool // always, not only with many arguments; see timing.go
+	// listStep is how many arguments a key has, if requests of many keys are listed in turns; otherwise 0.
+	listStep int
 }
 
 var plans *[command.NumIDs]plan
@@ -143,6 +145,10 @@ func makePlans() *[command.NumIDs]plan {
 			panic("BUG: handler for a command that is not built: " + c.Name)
 		}
 		all[id] = plan{handler: h, keys: keyPlanOf(c), timed: !c.Quick()}
+		if k := all[id].keys; k == oneSlot || k == anySlots {
+			all[id].listStep = listStepOf(c)
+		}
 	}
+	all[command.Watch].listStep = 1
 	return &all
 }

@@ -29,8 +29,10 @@ func (r *request) Later(w exec.Work) {
 	} else if r.Cmd.Flags&command.Write != 0 {
 		how = again
 	}
-	if rest, ok := w.(*exec.Rest); ok && !rest.Waits() {
-		e = yields
+	if rest, ok := w.(*exec.Rest); ok {
+		if e = yields; rest.Waits() {
+			e = waits
+		}
 	}
 	r.workLater(w, e, how)
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -10,8 +11,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Of a command with very many keys in any slots, the parser lists only the first arguments. The rest
-// are listed, and their partitions found, in turns of the loop, before the command is admitted.
+// Of a command whose arguments are very many keys, each with a value or without, the parser lists only
+// the first ones. The rest are listed, and their partitions found, in turns of the loop, before the
+// command is admitted.
 // Meanwhile its connection waits, a pipe's too:
 //
 //	input, taken over  *1000001 DEL a b c …      admitted and executed
@@ -32,6 +34,7 @@ type listing struct {
 	charged int64
 
 	args       [][]byte
+	upload     *exec.Upload // not nil: it has large values, and args has all other arguments
 	keys       []int    // Request.Keys and Partitions
 	partitions []uint16 //
 	once       []uint16 // each of these once
@@ -42,11 +45,33 @@ type listing struct {
 
 // wordsOf is the Limits.Words of a connection.
 func (cn *conn) wordsOf(name, second []byte) int {
-	c := command.Lookup(name)
-	if c != nil && plans[c.ID].keys == anySlots && plans[c.ID].handler != nil && !cn.State.Multi {
+	if c := command.Lookup(name); c != nil && cn.listsLater(c, math.MaxInt) {
 		return listFrom
 	}
 	return command.Words(name, second)
+}
+
+// listsLater reports whether a request of so many arguments is listed in turns, rather than by the
+// parser: not one that a transaction queues.
+func (cn *conn) listsLater(c *command.Command, count int) bool {
+	return count > listFrom && plans[c.ID].listStep > 0 && !cn.State.Multi
+}
+
+// listStepOf returns how many arguments a key has, itself included, of a command all of whose arguments
+// are keys and what belongs to them. 0: it is another command.
+func listStepOf(c *command.Command) int {
+	for i := range c.Keys {
+		k := &c.Keys[i]
+		switch {
+		case k.Begin != command.BeginIndex || k.Find != command.FindRange || k.Index != 1+i:
+			return 0
+		case k.Last == -1 && k.Limit <= 1 && (k.Step == 1 || i == 0): // to the end
+			return k.Step
+		case k.Last != 0: // more than one
+			return 0
+		}
+	}
+	return 0
 }
 
 // isUnlisted reports whether the parser has listed only the first arguments of the present request.
@@ -57,10 +82,7 @@ func (r *request) isUnlisted() bool {
 // listLater has the loop list the arguments of the present request in turns, and execute it then.
 func (r *request) listLater(raw []byte) {
 	cn, count := r.conn, r.conn.parser.Count()
-	l := &listing{step: 1, heap: r.Heap, raw: raw}
-	if r.Cmd.Route == command.SplitPairs {
-		l.step = 2
-	}
+	l := &listing{step: plans[r.Cmd.ID].listStep, heap: r.Heap, raw: raw}
 	if (count-1)%l.step != 0 {
 		r.FailArity()
 		return
@@ -80,8 +102,47 @@ func (r *request) listLater(raw []byte) {
 		l.raw = bytes.Clone(raw)
 	}
 	l.args = make([][]byte, 1, count)
-	l.keys, l.partitions = make([]int, 0, l.left), make([]uint16, 0, l.left)
 	l.args[0], l.next = resp.DecodeArgument(l.raw, bytes.IndexByte(l.raw, '\n')+1)
+	l.begin(cn)
+}
+
+// placeLater is listLater for a request with large values, whose other arguments are listed: it has the
+// loop find their partitions in turns.
+func (r *request) placeLater() {
+	cn, u := r.conn, r.Upload
+	l := &listing{step: plans[r.Cmd.ID].listStep, heap: r.Heap, args: r.Args}
+	if (len(l.args)-1)%l.step != 0 {
+		r.FailArity()
+		return
+	}
+	l.left = (len(l.args) - 1) / l.step
+	size := int64(len(l.args))*exec.ArgSize + int64(l.left)*exec.KeySize
+	last := l.args[len(u.Args):] // the others are copies
+	if len(last) > 0 {
+		l.memory = cn.Socket.TakeInput(last[0])
+	}
+	if l.memory == nil {
+		for _, arg := range last {
+			size += int64(len(arg))
+		}
+	}
+	if !l.heap.Charge(size) {
+		l.end()
+		r.Fail(exec.ErrOOM)
+		return
+	}
+	l.charged = size
+	if l.memory == nil {
+		copy(last, exec.CloneArgs(last))
+	}
+	l.upload, cn.Upload, r.Upload = u, nil, nil
+	cn.Socket.Stream(false)
+	l.begin(cn)
+}
+
+// begin has the connection wait for the listing's turns.
+func (l *listing) begin(cn *conn) {
+	l.keys, l.partitions = make([]int, 0, l.left), make([]uint16, 0, l.left)
 	cn.pause()
 	cn.worker.turns.take(func() { l.turn(cn) })
 }
@@ -104,8 +165,11 @@ func (l *listing) turn(cn *conn) {
 // some lists the arguments of up to listAtOnce keys.
 func (l *listing) some() {
 	for range min(l.left, listAtOnce) {
-		key, next := resp.DecodeArgument(l.raw, l.next)
-		slot := ring.Slot(key)
+		place := 1 + len(l.keys)*l.step
+		if l.upload == nil {
+			l.list()
+		}
+		slot := ring.Slot(l.args[place])
 		p := ring.Partition(slot)
 		if len(l.keys) == 0 {
 			l.slot = slot
@@ -115,14 +179,17 @@ func (l *listing) some() {
 			l.seen.Add(p)
 			l.once = append(l.once, p)
 		}
-		l.keys, l.partitions = append(l.keys, len(l.args)), append(l.partitions, p)
-		if l.args = append(l.args, key); l.step == 2 {
-			var value []byte
-			value, next = resp.DecodeArgument(l.raw, next)
-			l.args = append(l.args, value)
-		}
-		l.next = next
+		l.keys, l.partitions = append(l.keys, place), append(l.partitions, p)
 		l.left--
+	}
+}
+
+// list lists the next key and what belongs to it.
+func (l *listing) list() {
+	var arg []byte
+	for range l.step {
+		arg, l.next = resp.DecodeArgument(l.raw, l.next)
+		l.args = append(l.args, arg)
 	}
 }
 
@@ -130,8 +197,12 @@ func (l *listing) some() {
 func (l *listing) execute(r *request) {
 	keys, partitions := r.Keys, r.Partitions // the next commands use their memory
 	r.Args, r.Keys, r.Partitions, r.listed, r.Listed = l.args, l.keys, l.partitions, l, r.conn.pipe == nil
+	r.Upload, l.upload = l.upload, nil
 	r.Again()
-	r.Keys, r.Partitions, r.listed, r.Listed = keys, partitions, nil, false
+	if r.Upload != nil {
+		r.Upload.Drop()
+	}
+	r.Keys, r.Partitions, r.listed, r.Listed, r.Upload = keys, partitions, nil, false, nil
 }
 
 // give hands the arguments and their memory over to the request that is executed.
@@ -145,13 +216,21 @@ func (l *listing) give() (input *netloop.Buffer) {
 func (l *listing) end() {
 	l.memory.Release()
 	l.memory = nil
+	if l.upload != nil {
+		l.upload.Drop()
+		l.upload = nil
+	}
 	l.heap.Refund(l.charged)
 	l.charged = 0
 }
 
 // admitListed is admitKeys for a request whose arguments were listed in turns.
-func (r *request) admitListed() bool {
+func (r *request) admitListed(oneSlot bool) bool {
 	l := r.listed
+	if l.crossing && oneSlot {
+		r.Fail(errCrossSlot)
+		return false
+	}
 	r.Partition = l.once[0]
 	for _, p := range l.once {
 		switch {

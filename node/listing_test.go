@@ -53,6 +53,72 @@ func TestListingTakesTurns(t *testing.T) {
 	}
 }
 
+// turnsOf returns in how many iterations of the node's only loop something waits for its turn, while the
+// client sends a request and waits for its reply.
+func turnsOf(t *testing.T, n *Node, c *client, want string, args ...[]byte) int {
+	t.Helper()
+	w := n.workers[0]
+	turns, ready := 0, make(chan struct{})
+	w.loop.Post(func() {
+		w.loop.OnIterationEnd(func() {
+			if len(w.turns.waiting) > 0 {
+				turns++
+			}
+		})
+		close(ready)
+	})
+	<-ready
+	c.sendArgs(args...)
+	if got := c.next(); got != want {
+		t.Errorf("%s answers %.100s, want %s", args[0], got, want)
+	}
+	taken := make(chan int)
+	w.loop.Post(func() { taken <- turns })
+	return <-taken
+}
+
+// TestLongRequestsTakeTurns: a request of many keys is listed in turns, and executed in turns, also one
+// whose keys must lie in one slot, and one with a large value among the first.
+func TestLongRequestsTakeTurns(t *testing.T) {
+	const keys = 20 * listAtOnce
+	n := startNode(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
+	c, pipe := dial(t, n.Addr()), openPipeTo(t, n, 7, 0, "large", 1, 2)
+	ofSlot := func(verb string, end ...string) [][]byte {
+		args := [][]byte{[]byte(verb)}
+		for i := range keys {
+			args = append(args, fmt.Appendf(nil, "{k}%d", i))
+		}
+		for _, word := range end {
+			args = append(args, []byte(word))
+		}
+		return args
+	}
+	largeFirst := func(i int) []byte { return bytes.Repeat([]byte{'v'}, max(1, (1-i)*100_000)) }
+	crossing := "(error) CROSSSLOT Keys in request don't hash to the same slot"
+	for _, f := range []struct {
+		c     *client
+		args  [][]byte
+		want  string
+		turns int // to list it, and to execute it: those behind which another one waits
+	}{
+		{c, manyKeys("MSET", keys, largeFirst), "OK", 19 + 19},
+		{pipe, manyKeys("MSET", keys, largeFirst), "OK", 19 + 19},
+		{c, ofSlot("WATCH"), "OK", 19 + 19},
+		{c, ofSlot("WATCH", "far"), crossing, 19},
+		{pipe, ofSlot("PFCOUNT", "far"), crossing, 19},
+		{c, ofSlot("PFMERGE", "far"), crossing, 19},
+		{pipe, ofSlot("MSETNX"), "(integer) 1", 9 + 19},
+	} {
+		if got := turnsOf(t, n, f.c, f.want, f.args...); got < f.turns {
+			t.Errorf("%s takes %d turns, want %d", f.args[0], got, f.turns)
+		}
+	}
+	c.want("STRLEN {first}", "(integer) 100000")
+	c.want("MULTI", "OK")
+	c.want("SET {k}0 changed", "QUEUED")
+	c.want("EXEC", "(nil)") // MSETNX has made the watched keys
+}
+
 // TestParserListsLittle: the parser keeps the first arguments of what is listed in turns. A transaction
 // queues all.
 func TestParserListsLittle(t *testing.T) {
@@ -76,7 +142,7 @@ func TestListedRequests(t *testing.T) {
 	const keys = 3 * listAtOnce
 	n := startNode(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
 	value := func(i int) []byte {
-		if i%1500 == 1499 {
+		if i%1500 == 1499 || i == 1 { // the parser would list only the first keys, but for a large value among them
 			return bytes.Repeat([]byte{'v'}, 100_000)
 		}
 		return fmt.Append(nil, i)
@@ -87,6 +153,7 @@ func TestListedRequests(t *testing.T) {
 		h := holdPartition(n, "{first}")
 		c.sendArgs(manyKeys("MSET", keys, value)...)
 		c.send("STRLEN many:2999")
+		c.send("STRLEN many:1")
 		if name == "pipe" { // it is refused, and so is what follows
 			if got := c.next(); !strings.HasPrefix(got, "(error) DUNLINWAIT") {
 				t.Errorf("a pipe's MSET answers %s", got)
@@ -94,17 +161,19 @@ func TestListedRequests(t *testing.T) {
 			if got := c.next(); !strings.HasPrefix(got, "(error) DUNLINWAIT") {
 				t.Errorf("a pipe's STRLEN answers %s", got)
 			}
+			c.next() // the last one is refused if it belongs to the same partition
 			h.End()
 			c.want("DUNLIN RETRY 1", "OK")
 			c.sendArgs(manyKeys("MSET", keys, value)...)
 			c.send("STRLEN many:2999")
+			c.send("STRLEN many:1")
 		} else {
 			for range 50 { // nothing shows that it waits for the hold, and not for a turn
 				other.want("GET {j}", "(nil)")
 			}
 			h.End()
 		}
-		for _, want := range []string{"OK", "(integer) 100000"} {
+		for _, want := range []string{"OK", "(integer) 100000", "(integer) 100000"} {
 			if got := c.next(); got != want {
 				t.Errorf("%s: got %s, want %s", name, got, want)
 			}

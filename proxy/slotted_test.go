@@ -117,9 +117,15 @@ func TestManyKeysOfOneSlot(t *testing.T) {
 			})
 		}
 		cl := c.dial()
+		var turns atomic.Int64 // behind which another one waits
+		w := c.proxy.workers[0]
+		w.loop.Post(func() { w.loop.OnIterationEnd(func() { turns.Add(int64(len(w.turns.waiting))) }) })
 		cl.send("SET a 1", ofSlot("PFCOUNT", n), "GET a", ofSlot("PFCOUNT far", n), ofSlot("PFCOUNT", n)+" far", "GET a")
 		crossing := "-CROSSSLOT Keys in request don't hash to the same slot"
 		cl.want("+OK", ":"+strconv.Itoa(n+1), "$1 1", crossing, crossing, "$1 1")
+		if got, want := int(turns.Load()), 2*(n/maxKeys-1); got < want {
+			t.Errorf("two requests of %d keys take %d turns, want %d", n, got, want)
+		}
 		gone := c.dial()
 		gone.send(ofSlot("PFCOUNT", n))
 		gone.Close()
