@@ -78,6 +78,13 @@ func (r *request) admitKeys(oneSlot bool) bool {
 	}
 	r.Keys, _ = r.Cmd.AppendKeys(r.Keys[:0], r.Args)
 	r.Partitions = slices.Grow(r.Partitions[:0], len(r.Keys))
+	if x := r.transaction; x != nil && !x.single { // its slot was planned, and admitted
+		r.Partition = x.partition
+		for range r.Keys {
+			r.Partitions = append(r.Partitions, x.partition)
+		}
+		return true
+	}
 	first, crossing := uint16(0), false
 	refusing := -1 // slot of the first key that is not served
 	for i, pos := range r.Keys {

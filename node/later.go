@@ -60,6 +60,8 @@ func (r *request) KeepArgs() (input *netloop.Buffer, kept bool) {
 	switch {
 	case r.listed != nil:
 		return r.listed.give(), true
+	case r.transaction != nil && r.transaction.owned:
+		return nil, true // the transaction keeps them until it has ended
 	case plans[r.Cmd.ID].keys != anySlots && r.transaction == nil:
 		return nil, false // it may be refused, and who times it still reads its arguments
 	}

@@ -16,6 +16,9 @@ import (
 const (
 	// planAtOnce is about how many words of a transaction are planned in one turn of the loop.
 	planAtOnce = 1024
+	// parseAtOnce is how many bytes of a command are parsed in one turn: about planAtOnce words, if they
+	// are short.
+	parseAtOnce = 16 << 10
 	// planBytes is how long a proxy's transaction of up to planAtOnce commands may be, in bytes, to be
 	// planned in the turn in which it came.
 	planBytes = 128 << 10
@@ -34,12 +37,15 @@ type planning struct {
 	watched, commands int // how many there are
 	looked            int // how many of them are planned, watched keys first
 	words             int // that were looked at in this turn
-	keys              []int
+	listed            bool  // of the command that comes next: keys are its keys
+	keys              []int //
+	hashed            int   // so many of them were compared
 
 	encoded  bool // by a proxy, as follows
 	versions [][]byte
 	requests [][]byte
 	parser   resp.Parser
+	parsed   int // bytes of the request that comes next that parser has seen
 
 	node   *Node
 	holder *engine.Hold  // Run waits for its end
@@ -120,11 +126,12 @@ func (p *planning) goOn(r *request) {
 
 // turn plans what it can of a turn, and all of what is not kept.
 func (p *planning) turn() {
-	for p.words = 0; (p.words < planAtOnce || !p.x.owned) && p.one(); {
+	for p.words = 0; !p.turnIsOver() && p.one(); {
 	}
 }
 
-// one plans the next watched key or command. It reports false if there is none, or a problem.
+// one plans the next watched key or command, or some of a long command. It reports false if there is
+// none, or a problem.
 func (p *planning) one() bool {
 	tx := p.x.Transaction
 	switch i := p.looked - p.watched; {
@@ -138,24 +145,33 @@ func (p *planning) one() bool {
 		p.words++
 	case i == p.commands:
 		return false
-	default:
-		if p.encoded && !p.parse(p.requests[i]) {
-			p.problem = errBadExec
-			return false
-		}
-		q := &tx.Queue[i]
+	case len(tx.Queue) == i && !p.parse(p.requests[i]), !p.compare(&tx.Queue[i]):
+		return p.problem == ""
+	}
+	p.looked++
+	return p.problem == ""
+}
+
+// turnIsOver reports whether what is left must be planned in later turns.
+func (p *planning) turnIsOver() bool { return p.words >= planAtOnce && p.x.owned }
+
+// compare compares the slots of a command's keys. It reports false if some are left for the next turn.
+func (p *planning) compare(q *session.Queued) (whole bool) {
+	if !p.listed {
 		p.x.size += queuedCost
 		for _, arg := range q.Args {
 			p.x.size += int64(len(arg)) + argCost
 		}
 		p.keys, _ = q.Cmd.AppendKeys(p.keys[:0], q.Args)
-		for _, k := range p.keys {
-			p.key(q.Args[k])
-		}
-		p.words += len(q.Args)
+		p.listed, p.hashed = true, 0
+		p.words += len(q.Args) - len(p.keys)
 	}
-	p.looked++
-	return p.problem == ""
+	for ; p.hashed < len(p.keys) && (len(p.keys) <= planAtOnce || !p.turnIsOver()); p.hashed++ {
+		p.key(q.Args[p.keys[p.hashed]])
+		p.words++
+	}
+	p.listed = p.hashed < len(p.keys)
+	return !p.listed
 }
 
 // key compares the slot of a key with that of those before.
@@ -169,18 +185,34 @@ func (p *planning) key(key []byte) {
 	p.slot, p.keyed = slot, true
 }
 
-// parse appends a command that a proxy has encoded. Its arguments are views. parse returns false if it
-// cannot be queued.
-func (p *planning) parse(raw []byte) bool {
-	if p.parser.Parse(raw) != resp.Done || p.parser.Len() != len(raw) || len(p.parser.Args()) == 0 {
+// parse appends a command that a proxy has encoded. Its arguments are views. It reports false if the
+// command cannot be queued, or if some of it is left for the next turn.
+func (p *planning) parse(raw []byte) (whole bool) {
+	if p.parsed += parseAtOnce; p.parsed > len(raw) || !p.x.owned {
+		p.parsed = len(raw)
+	}
+	outcome := p.parser.Parse(raw[:p.parsed])
+	if outcome == resp.NeedMore && p.parsed < len(raw) {
+		p.words += planAtOnce
 		return false
 	}
-	c, _ := command.Resolve(nil, p.parser.Args())
-	if c == nil || plans[c.ID].handler == nil || plans[c.ID].keys == allKeys || plans[c.ID].keys == noKeys {
+	args := p.parser.Args()
+	if p.parsed = 0; outcome != resp.Done || p.parser.Len() != len(raw) || len(args) == 0 {
+		p.problem = errBadExec
 		return false
+	}
+	c, _ := command.Resolve(nil, args)
+	if c == nil || plans[c.ID].handler == nil || plans[c.ID].keys == allKeys || plans[c.ID].keys == noKeys {
+		p.problem = errBadExec
+		return false
+	}
+	if len(args) > planAtOnce {
+		p.parser.GiveArgs()
+	} else {
+		args = append([][]byte(nil), args...)
 	}
 	tx := p.x.Transaction
-	tx.Queue = append(tx.Queue, session.Queued{Cmd: c, Args: append([][]byte(nil), p.parser.Args()...)})
+	tx.Queue = append(tx.Queue, session.Queued{Cmd: c, Args: args})
 	return true
 }
 

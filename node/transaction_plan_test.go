@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // TestPlanningTakesTurns: no turn looks at more than planAtOnce words of a transaction, but for the
@@ -58,6 +60,49 @@ func TestPlanningTakesTurns(t *testing.T) {
 		tx.Queue[i] = session.Queued{Cmd: command.ByID(command.Incr), Args: [][]byte{[]byte("INCR"), key}}
 	}
 	f("a client's", &planning{x: &transaction{Transaction: tx, owned: true}, watched: many, commands: many})
+}
+
+// TestPlanningOfALongCommand: no turn parses or compares more than planAtOnce words of a command.
+func TestPlanningOfALongCommand(t *testing.T) {
+	const many = 60_000
+	del := manyKeys("DEL", many, nil)
+	for i := range many {
+		del[1+i] = fmt.Appendf(nil, "{k}%d", i)
+	}
+	raw := resp.AppendRequest(nil, del...)
+	incr := resp.AppendRequest(nil, []byte("INCR"), []byte("{k}"))
+	c := command.Lookup([]byte("DEL"))
+	p := planning{x: &transaction{Transaction: &session.Transaction{}, owned: true}, encoded: true, keyed: true}
+	if !p.read(append(execArgs(t, nil), incr, raw, incr)) || !p.isLong() {
+		t.Fatal("not read, or not long")
+	}
+	direct := planning{commands: 2, x: &transaction{owned: true, Transaction: &session.Transaction{
+		Queue: []session.Queued{{Cmd: c, Args: del}, {Cmd: command.ByID(command.Incr), Args: [][]byte{[]byte("INCR"), []byte("{k}")}}}}}}
+	for what, p := range map[string]*planning{"a proxy's": &p, "a client's": &direct} {
+		turns := 0
+		for ; p.looked < p.commands; turns++ {
+			parsed, hashed := p.parsed, p.hashed
+			p.turn()
+			if p.problem != "" || p.parsed-parsed > parseAtOnce || p.listed && p.hashed-hashed > planAtOnce {
+				t.Fatalf("%s: %q, a turn parses %d bytes and compares %d keys", what, p.problem, p.parsed-parsed, p.hashed-hashed)
+			}
+		}
+		if turns < many/planAtOnce {
+			t.Errorf("%s: %d turns", what, turns)
+		}
+		q := p.x.Queue[len(p.x.Queue)-2]
+		if q.Cmd != c || len(q.Args) != 1+many || string(q.Args[many]) != string(del[many]) || p.slot != ring.Slot([]byte("{k}")) {
+			t.Errorf("%s: %s of %d words", what, q.Cmd.Name, len(q.Args))
+		}
+	}
+	crossing := append(slices.Clone(del), []byte("far"))
+	direct.x.Queue[0].Args, direct.looked, direct.keyed = crossing, 0, false
+	for direct.looked == 0 && direct.problem == "" {
+		direct.turn()
+	}
+	if direct.problem != session.ErrMultiCrossSlot {
+		t.Errorf("keys of two slots: %q", direct.problem)
+	}
 }
 
 // longExec is the commands of a transaction that is planned in several turns.

@@ -224,6 +224,7 @@ func (x *transaction) takeQueue() {
 	for i := range x.Queue {
 		x.Queue[i].Args = exec.CloneArgs(x.Queue[i].Args)
 	}
+	x.owned = true
 }
 
 // chargeQueue charges what was planned since the call before.
