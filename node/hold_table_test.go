@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -107,5 +108,38 @@ func TestTransactionGivesUpWhatOthersServe(t *testing.T) {
 	n.fenced.Store(false)
 	if got := c.next(); !strings.Contains(got, errNotReached) {
 		t.Errorf("EXEC answers %.200s", got)
+	}
+}
+
+// TestGivingUpTakesTurns: no slice answers more than errorsAtOnce commands of a transaction that is
+// given up.
+func TestGivingUpTakesTurns(t *testing.T) {
+	const many = 10*errorsAtOnce + 1
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	c := dial(t, n.Addr())
+	c.want("PING", "PONG")
+	w := n.workers[0]
+	w.loop.Post(func() {
+		var r *request
+		for cn := range w.conns {
+			r = w.begin(cn)
+		}
+		x := &transaction{Transaction: &session.Transaction{Queue: make([]session.Queued, many)}}
+		for turns, done := 1, false; !done; turns++ {
+			before := x.next
+			done = x.giveUp(r, turns == 1)
+			if !x.gaveUp || x.next-before > errorsAtOnce || done != (x.next == many) {
+				t.Errorf("turn %d answers %d commands, and then %d are answered", turns, x.next-before, x.next)
+			}
+		}
+		r.Finish()
+	})
+	if got := c.next(); got != "(error) "+errHalfway {
+		t.Errorf("the command that has begun answers %s", got)
+	}
+	for range many {
+		if got := c.next(); got != "(error) "+errNotReached {
+			t.Fatalf("another one answers %s", got)
+		}
 	}
 }

@@ -52,6 +52,7 @@ type transaction struct {
 	now      int64        // time stands still
 	replies  exec.Gathered
 	charged  int64         // for the commands
+	gaveUp   bool          // the commands that are left are answered with errors
 	hindered time.Duration // since when the node is fenced or does not serve the partition; 0: it may go on
 }
 
@@ -64,6 +65,8 @@ const (
 	watchedAtOnce = 512
 	// longWords and longBytes are the longest that a command of the first slice is.
 	longWords, longBytes = 1024, 64 << 10
+	// errorsAtOnce commands that are given up are answered in one slice.
+	errorsAtOnce = 1024
 	// commandsAtOnce quick commands are executed between two looks at the clock.
 	commandsAtOnce = 4
 	// holdPatience is how long requests wait for the end of a hold, and how long a hold lasts whose
@@ -372,10 +375,9 @@ func (x *transaction) slice(r *request, f func(r *request)) (done bool) {
 	start, pins := len(r.Out), len(r.Pins)
 	lost := x.keyed && r.view.Standing[x.partition] != ownership.Serving
 	hindered := lost || x.keyed && r.fenced
-	if x.overdue(hindered, r.worker.loop.Now(), r.node.holdPatience) || lost && x.doubted(r) ||
+	if x.gaveUp || x.overdue(hindered, r.worker.loop.Now(), r.node.holdPatience) || lost && x.doubted(r) ||
 		(cn.closed || x.job.canceled) && !x.wrote {
-		x.giveUp(r, f != nil)
-		done = true
+		done = x.giveUp(r, f != nil)
 	} else if x.checked < len(x.Watched) {
 		done = x.checkOn(r)
 	} else {
@@ -425,19 +427,25 @@ func (x *transaction) doubted(r *request) bool {
 	return x.hold != nil && x.fences != r.node.fences.Load()
 }
 
-// giveUp answers the commands that are left with errors. begun says that one of them has begun.
-func (x *transaction) giveUp(r *request, begun bool) {
+// giveUp answers the commands that are left with errors, some in each slice. It reports whether those
+// were the last ones. begun says that one of the commands has begun.
+func (x *transaction) giveUp(r *request, begun bool) (done bool) {
 	r.Cmd = command.ByID(command.Exec)
 	if x.checked < len(x.Watched) { // nothing was executed, nor the reply begun
 		r.Fail(errHeld)
-		return
+		return true
 	}
-	if begun {
+	if x.gaveUp = true; begun {
 		r.Fail(errHalfway)
 	}
-	for ; x.next < len(x.Queue) && r.Room(len(errNotReached)+exec.LineRoom); x.next++ {
+	end := min(x.next+errorsAtOnce, len(x.Queue))
+	for ; x.next < end; x.next++ {
+		if r.conn.closed || !r.Room(len(errNotReached)+exec.LineRoom) {
+			return true // nobody reads them
+		}
 		r.Fail(errNotReached)
 	}
+	return x.next == len(x.Queue)
 }
 
 // reply answers EXEC with what was gathered.
