@@ -242,3 +242,38 @@ func TestRewriteOfAClosedConnection(t *testing.T) {
 		t.Errorf("%d bytes are used, %d before", used, before)
 	}
 }
+
+// TestRewriteIsCharged: what a rewrite copies of its command is charged before it is copied, and a
+// command for which there is no memory is refused.
+func TestRewriteIsCharged(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory, c.Group = 32<<20, newGroup(t, 1) })
+	c := dial(t, n.Addr())
+	c.want("PING", "PONG")
+	w := n.workers[0]
+	w.loop.Post(func() {
+		for cn := range w.conns {
+			r := w.begin(cn)
+			for _, size := range []int{1 << 20, 20 << 20} {
+				r.Args = [][]byte{[]byte("APPEND"), []byte("k"), make([]byte, size)}
+				before := n.lists.Load()
+				rewrite := r.NewRewrite()
+				fits := size < 16<<20
+				if copied := &rewrite.Args[2][0] != &r.Args[2][0]; copied != fits || (n.lists.Load()-before > int64(size)) != fits {
+					t.Errorf("%d bytes: copied %t, %d bytes are charged", size, copied, n.lists.Load()-before)
+				}
+				if fits {
+					rewrite.End()
+				} else {
+					rewrite.Start(&r.Request, nil)
+				}
+				if now := n.lists.Load(); now != before {
+					t.Errorf("%d bytes stay charged", now-before)
+				}
+			}
+			r.Finish()
+		}
+	})
+	if got := c.next(); got != "(error) "+exec.ErrOOM {
+		t.Errorf("got %s", got)
+	}
+}

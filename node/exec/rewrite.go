@@ -44,6 +44,9 @@ type Rewrite struct {
 	partition uint16
 	holds     bool  // the command is of a transaction that holds the partition
 	charged   int64 // to the memory limit, for copies among the sources
+	heap      Heap
+	kept      int64 // charged to heap, for Args
+	refused   bool  // there was no memory for Args
 	run       func(ctx context.Context) error
 }
 
@@ -100,10 +103,18 @@ func (s *Source) Drop() {
 }
 
 // NewRewrite copies the present command, and becomes the owner of its upload. The caller fills in
-// Sources and calls Start, or End to give up.
+// Sources and calls Start, or End to give up. If there is no memory for the copy, Start answers that.
 func (r *Request) NewRewrite() *Rewrite {
 	w := &Rewrite{
-		Args: CloneArgs(r.Args), Engine: r.Engine, partition: r.Partition, holds: r.InTransaction || r.Hold != nil,
+		Args: r.Args, Engine: r.Engine, partition: r.Partition, holds: r.InTransaction || r.Hold != nil, heap: r.Heap,
+	}
+	size := int64(len(r.Args)) * ArgSize
+	for _, arg := range r.Args {
+		size += int64(len(arg))
+	}
+	if w.refused = !w.heap.Charge(size); !w.refused {
+		w.kept = size
+		w.Args = CloneArgs(r.Args)
 	}
 	if last := r.Rewrite; last != nil {
 		w.Tries, last.upload = last.Tries+1, nil
@@ -116,6 +127,11 @@ func (r *Request) NewRewrite() *Rewrite {
 
 // Start has a goroutine call run, which makes the value. Then the command runs again.
 func (w *Rewrite) Start(r *Request, run func(ctx context.Context) error) {
+	if w.refused {
+		w.End()
+		r.Fail(ErrOOM)
+		return
+	}
 	w.run = run
 	r.Host.Later(w)
 }
@@ -147,6 +163,10 @@ func (w *Rewrite) End() {
 	w.DropValues()
 	if w.upload != nil {
 		w.upload.Drop()
+	}
+	if w.kept > 0 {
+		w.heap.Refund(w.kept)
+		w.kept = 0
 	}
 }
 
