@@ -21,5 +21,6 @@ type Broken struct {
 	ForgetLapse        bool // serve again, without confirming the table, when others are heard again
 	HandHeld           bool // acknowledge a table as if nothing were held
 	AskOnce            bool // do not ask again about partitions that were held
+	ClaimOutpaced      bool // claim by a table though another node obeys a newer one
 	IgnoreEras         bool // believe a pipe about partitions gained since its last RETRY
 }

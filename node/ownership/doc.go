@@ -38,7 +38,8 @@
 // also asks nodes that are alive but not in the table: a node that leaves serves until it hears of
 // the table. It waits for a dead node of the table until the coordinator issues a table without it,
 // for a node outside the table while gossip calls it alive, and for a node that was dropped as dead
-// until the stall limit.
+// until the stall limit. When a node has acknowledged with a newer table, nothing is claimed before
+// that table has arrived: it may drop this node, without its new owners ever asking this node.
 //
 // # What is promised
 //

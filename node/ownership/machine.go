@@ -47,6 +47,7 @@ type Machine struct {
 	pending  step
 	alive    []ring.Member     // nodes that gossip calls alive; nil: not known
 	adopted  map[string]uint64 // by node name: the newest epoch that it has acknowledged
+	ahead    map[string]uint64 // by node name: the newest epoch that it has said it obeys, in an acknowledgement
 	departed []*departed
 	takeOver *takeOver // nil: none is under way
 
@@ -76,7 +77,7 @@ const (
 func New(cfg Config) *Machine {
 	return &Machine{
 		cfg: cfg, name: ring.Member{ID: cfg.ID, Boot: cfg.Boot}.Name(), view: None,
-		adopted: make(map[string]uint64), held: make(map[uint16]held),
+		adopted: make(map[string]uint64), ahead: make(map[string]uint64), held: make(map[uint16]held),
 	}
 }
 

@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -78,6 +79,11 @@ func (m *Machine) beginTakeOver(now time.Duration) {
 		m.do(CancelAsks{})
 	}
 	unasked := m.unasked()
+	maps.DeleteFunc(m.ahead, func(name string, epoch uint64) bool {
+		_, here := m.adopted[name]
+		gone := slices.ContainsFunc(m.departed, func(d *departed) bool { return d.Name() == name })
+		return epoch <= m.view.Epoch() || !here && !gone
+	})
 	if m.view.Count(Gained) == 0 {
 		return
 	}
@@ -147,10 +153,10 @@ func (m *Machine) askAgain(now time.Duration) {
 	for _, a := range slices.Clone(t.asks) {
 		switch {
 		case a.gone != nil && now >= a.gone.until:
-			m.endAsk(a)
+			m.forget(a)
 		case a.asked || now < a.next:
 		case a.gone == nil && t.table.NodeIndex(a.ID, a.Boot) < 0 && !m.lives(a.Name()):
-			m.endAsk(a) // it was asked only because it was alive
+			m.forget(a) // it was asked only because it was alive
 		default:
 			within := TakeTimeout
 			if a.gone != nil {
@@ -171,6 +177,12 @@ func (m *Machine) endAsk(a *ask) {
 	if a.gone != nil {
 		m.departed = slices.DeleteFunc(m.departed, func(d *departed) bool { return d == a.gone })
 	}
+}
+
+// forget removes a node that is gone, and what it said.
+func (m *Machine) forget(a *ask) {
+	delete(m.ahead, a.Name())
+	m.endAsk(a)
 }
 
 // asked returns the ask of the take-over under way, nil if there is none.
@@ -195,11 +207,12 @@ func (m *Machine) Acknowledged(now time.Duration, id uint64, name string, epoch 
 	case a == nil:
 		return // canceled meanwhile
 	case name != a.Name() && !m.cfg.Broken.AnyoneAcknowledges:
-		m.endAsk(a) // another process answers at the address, so this one has ended
+		m.forget(a) // another process answers at the address, so this one has ended
 	case epoch < m.takeOver.table.Epoch:
 		m.retry(now, a)
 	default:
 		m.takeOver.ended[a.Name()] = true
+		m.ahead[a.Name()] = max(m.ahead[a.Name()], epoch)
 		m.noteHeld(now, a, held)
 	}
 	m.askAgain(now)
@@ -234,7 +247,7 @@ func (m *Machine) Failed(now time.Duration, id uint64, refused bool) {
 	case a == nil:
 		return
 	case a.gone != nil && refused:
-		m.endAsk(a)
+		m.forget(a)
 	default:
 		m.retry(now, a)
 	}
@@ -245,8 +258,16 @@ func (m *Machine) retry(now time.Duration, a *ask) { a.asked, a.next = false, no
 
 // claimGained turns the copies of what was gained into the node's own data, when all have answered:
 // no other node serves these partitions any more. What is held, here or elsewhere, is claimed later.
+//
+// It claims nothing by a table while another node is known to obey a newer one. The newer table may
+// drop this node, and give what was gained to a node that never saw this table. If the table before
+// did not name this node either, that new owner asks nobody about it. The newer table is about to
+// arrive here, and the take-over goes on by it.
 func (m *Machine) claimGained() {
 	t := m.takeOver
+	if m.outpaced() && !m.cfg.Broken.ClaimOutpaced {
+		return
+	}
 	held := m.view.Held
 	for _, a := range t.asks {
 		if !a.answered {
@@ -268,6 +289,17 @@ func (m *Machine) claimGained() {
 	m.do(Claim{only, func(source string) bool {
 		return ended[source] || m.adopted[source] > 0 && m.adopted[source] >= m.view.Newest
 	}})
+}
+
+// outpaced reports whether another node is known to obey a newer table. What nodes said that are gone
+// does not count: that table may have been lost with them.
+func (m *Machine) outpaced() bool {
+	for _, epoch := range m.ahead {
+		if epoch > m.view.Epoch() {
+			return true
+		}
+	}
+	return false
 }
 
 // Claimed is the answer to Claim.
