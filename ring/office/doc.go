@@ -22,8 +22,9 @@
 //   - A Machine has no goroutine, clock, lock or socket. It learns everything from
 //     its Host and from events.
 //   - A plan may be based on old facts by the time it is issued. So before it issues a table, the
-//     machine checks again that it is still the coordinator and that its process has not stood
-//     still since the step began.
+//     machine checks again that it is still the coordinator, that its process has not stood still
+//     since the step began, and that no other member has a table that is news to it: the coordinator
+//     before may have stood still too shortly to notice.
 //   - A member that has its first table from another one issues nothing for a second (meetWait). The
 //     age of members is that of their clocks, so a newcomer may be the oldest, and the coordinator
 //     before steps down when it hears of it. Two newcomers that have not met would both issue tables.

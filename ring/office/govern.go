@@ -88,11 +88,28 @@ func (m *Machine) elected(alive []ring.Member) bool {
 // resign makes this member gather anew before it acts as the coordinator again.
 func (m *Machine) resign() { m.inOffice, m.electedAt, m.ableSince = false, 0, 0 }
 
-// mayIssue reports whether this member is still the coordinator that it was when the step began.
-// Polls and plans take time.
+// mayIssue reports whether this member is still the coordinator that it was when the step began, and
+// nobody else has issued a table meanwhile. Polls and plans take time.
 func (m *Machine) mayIssue() bool {
 	awake := m.host.Standstills() == m.standstills || m.cfg.Broken.ActAfterStandstill
-	return awake && (m.cfg.Broken.HastyOffice || m.elected(m.host.Alive()))
+	alive := m.host.Alive()
+	return awake && (m.cfg.Broken.HastyOffice || m.elected(alive)) && !m.overtaken(alive)
+}
+
+// overtaken reports whether somebody has a table that is news to this step: as announced, or in its
+// reports. The coordinator before may have stood still for less than a standstill. Then it answers
+// whoever gathers, and issues what it has planned before it hears of a new coordinator.
+func (m *Machine) overtaken(alive []ring.Member) bool {
+	if m.cfg.Broken.IgnoreNews {
+		return false
+	}
+	current := m.host.Table()
+	news := func(v ring.Version) bool {
+		known := v.IsZero() || m.unread[v] != nil || current != nil && (v == current.Version() || current.Descends(v))
+		return !known
+	}
+	return slices.ContainsFunc(alive, func(a ring.Member) bool { return news(a.Version()) }) ||
+		m.lastPoll >= m.begun && slices.ContainsFunc(m.reports, func(r *ring.Report) bool { return news(r.Version) })
 }
 
 // govern issues the next table if one is due.

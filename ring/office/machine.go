@@ -96,6 +96,7 @@ type Machine struct {
 	now  time.Duration
 	event
 	steering
+	begun time.Duration // the present step
 
 	question *Question
 	then     func(Answer)
@@ -159,7 +160,7 @@ func (m *Machine) Refresh() { m.wantRefresh = true }
 
 // Begin begins a step. It returns what to ask before the step can go on, nil if it is over.
 func (m *Machine) Begin(now time.Duration, e Event) *Question {
-	m.now, m.event, m.wait = now, event{e}, Idle
+	m.now, m.begun, m.event, m.wait = now, now, event{e}, Idle
 	if n := m.host.Standstills(); n != m.standstills {
 		m.standstills = n
 		m.started = now // it has asked nobody meanwhile whether there is a cluster
