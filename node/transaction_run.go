@@ -142,9 +142,7 @@ func (x *transaction) begin(r *request) (ended bool) {
 			return true
 		}
 		defer t.Unlock()
-		if clusterLevel(r.view.Table) >= ring.EffectsLevel {
-			t.BeginUnit()
-		}
+		r.BeginUnit(t)
 		r.Transaction, r.InTransaction = t.Within(), true
 		defer func() { r.InTransaction = false }()
 	}

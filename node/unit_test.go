@@ -53,6 +53,46 @@ func TestLongUnitsReachTheFollower(t *testing.T) {
 	}
 }
 
+// A command that changes several keys of one partition reaches copies as one unit, even if it needs no
+// second lock.
+func TestCommandsAreUnits(t *testing.T) {
+	n := startBare(t)
+	n.SetTable(altered(soleTable(n), func(next *ring.Table) { next.Level = ring.Level }))
+	const receiver = 0
+	n.engine.OpenFeed(receiver, func() {})
+	p := partitionOf("{a}")
+	n.engine.Feed(p, receiver, engine.Mark{})
+	c := dial(t, n.Addr())
+	for _, line := range []struct {
+		request, reply string
+		single         bool
+	}{
+		{"MSET {a}1 one {a}2 two {a}3 three", "OK", false},
+		{"MSETNX {a}4 four {a}5 five", "(integer) 1", false},
+		{"MSETEX 2 {a}4 four {a}5 five EX 100", "(integer) 1", false},
+		{"RENAME {a}5 {a}6", "OK", false},
+		{"DEL {a}3 {a}4", "(integer) 2", false},
+		{"MSET {a}1 one {b}2 two", "OK", true},
+		{"DEL {a}1 {b}2", "(integer) 2", true},
+	} {
+		c.want(line.request, line.reply)
+		var kinds []engine.EffectKind
+		for shard := range n.engine.Shards() {
+			log, _ := n.engine.Collect(receiver, shard, nil, 1<<20)
+			for len(log) > 0 {
+				kind, _, _, size := engine.NextEffect(log)
+				if kind != engine.EffectMark {
+					kinds = append(kinds, kind)
+				}
+				log = log[size:]
+			}
+		}
+		if len(kinds) != 1 || kinds[0] == engine.EffectUnit == line.single {
+			t.Errorf("%s: effects of the kinds %v", line.request, kinds)
+		}
+	}
+}
+
 // A node that takes over while a unit arrives has all or nothing of it.
 func TestTakeOverHasWholeUnits(t *testing.T) {
 	const keys = 10_000

@@ -92,6 +92,9 @@ func (k *KeyLocks) At(i int) (t engine.Txn, key []byte, ok bool) {
 		k.holder = h
 		return t, nil, false
 	}
+	if next := i + 1; next < len(r.Keys) && r.Partitions[next] == p && r.Cmd.Flags&command.Write != 0 {
+		r.BeginUnit(k.txn)
+	}
 	return k.txn, key, true
 }
 

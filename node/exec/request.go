@@ -4,6 +4,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // Handler executes one command: it reads r.Args, acts on the engine, and appends exactly one reply,
@@ -72,6 +73,16 @@ func (r *Request) Lock() (t engine.Txn, ok bool) {
 		return t, r.passes(t)
 	}
 	return t, true
+}
+
+// BeginUnit has what the command changes under the lock of t reach copies as one unit, so that a
+// follower that takes over has all of it or nothing. A command that changes more than one record
+// calls it before its first change. It does nothing in a cluster whose members may not understand
+// units.
+func (r *Request) BeginUnit(t engine.Txn) {
+	if r.Level() >= ring.EffectsLevel {
+		t.BeginUnit()
+	}
 }
 
 // passes reports whether nobody else holds t's partition. Otherwise it unlocks it.

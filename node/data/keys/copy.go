@@ -46,7 +46,11 @@ func move(r *exec.Request, ifFree bool) bool {
 	case ifFree && exec.Exists(t, to):
 		r.ReplyInt(0)
 		return false
-	case !duplicate(r, t, item):
+	}
+	if !r.Engine.IsLarge(len(to), len(item.Value())) { // it would follow the unit, which deletes the key
+		r.BeginUnit(t)
+	}
+	if !duplicate(r, t, item) {
 		return false
 	}
 	t.Delete(from) // last, so that the value is not lost if there is no memory for the copy
