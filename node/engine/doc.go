@@ -154,6 +154,10 @@
 //     (parts_unfinished.go). Meanwhile its key is absent for commands, walks and counts, but its
 //     memory counts. If the snapshot does not end, the value is removed when its sender is shut
 //     out, or when the partition is no copy any more.
+//   - A value gets another key in one step (Rename, parts_rename.go). A big value that a command makes in
+//     slices is built aside, unfinished and without a key that clients could name, and gets its key
+//     when it is complete. Its effects are in no unit and no snapshot; a receiver that lacks it when
+//     it is renamed asks for the new key.
 //   - Changes go into the log as deltas in the type's own words (Parts.Note), a snapshot as a begin
 //     effect and deltas of about 32 KiB (Form.Dump), between other effects. An element's latest
 //     word holds, so Form.Apply must be idempotent for each element.

@@ -66,7 +66,7 @@ func TestApplyUnknown(t *testing.T) {
 	if err := CheckEffects(good, nil); err != nil {
 		t.Errorf("a known type: %v", err)
 	}
-	if got := (UnknownEffect{Kind: 12}).Error(); got != "unknown effect: kind 12, the highest known is 9" {
+	if got := (UnknownEffect{Kind: 12}).Error(); got != "unknown effect: kind 12, the highest known is 10" {
 		t.Error(got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 //	begin   word │ second │ key │ …   a value with parts, still without any; what it had is void
 //	delta   word │ second │ key │ …   a change of a value with parts
 //	expire  word │ second │ key │ …   when a value with parts expires
+//	rename  word │ second │ key │ …   a value with parts gets another key
 //	unit    word │ second │ effects   these go together
 //
 // The word of a set is the record's header, so the header's layout is also that of the wire. The
@@ -45,6 +46,7 @@ const (
 	EffectDelta
 	EffectExpire
 	EffectUnit
+	EffectRename
 
 	numEffects
 )
@@ -172,7 +174,7 @@ func checkEffects(effects []byte, admits func(typ Type, n int) bool, inUnit bool
 			if h := header(binary.LittleEndian.Uint64(effects)); admits != nil && !admits(h.typ(), h.valueLen()) {
 				err = UnknownEffect{EffectSet, h.typ()}
 			}
-		case EffectBegin, EffectDelta, EffectExpire:
+		case EffectBegin, EffectDelta, EffectExpire, EffectRename:
 			err = checkParts(kind, effects[:size], len(key), admits)
 		}
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 //	begin   second: incarnation │ type │ flags │ length of the type's own bytes    rest: expiry │ base
 //	delta   second: incarnation │ flag                                             rest: what Form.Apply is given
 //	expire  second: incarnation                                                    rest: expiry
+//	rename  second: incarnation │ flag                                             rest: expiry │ the other key
 //
 // The begin effect of a snapshot says that the value is unfinished, and the snapshot's last delta
 // that it is whole. In between the key is absent for commands (parts_unfinished.go). The begin
@@ -35,7 +36,7 @@ const (
 	beginSize = 2 * wordSize // of what is behind the key in a begin effect
 
 	unfinishedBit = 1 << 42 // of a begin effect: the value is not whole before a delta says so
-	wholeBit      = 1 << 42 // of a delta: the value is whole with it
+	wholeBit      = 1 << 42 // of a delta or a rename: the value is whole with it
 )
 
 func (w partsWord) incarnation() uint32 { return uint32(w) }
@@ -54,7 +55,8 @@ func partsWordOf(effect []byte) partsWord {
 func checkParts(kind EffectKind, effect []byte, keyLen int, admits func(typ Type, n int) bool) error {
 	second, rest := partsWordOf(effect), len(effect)-2*wordSize-keyLen
 	switch {
-	case second.incarnation() == 0, kind == EffectBegin && rest != beginSize, kind == EffectExpire && rest != wordSize:
+	case second.incarnation() == 0, kind == EffectBegin && rest != beginSize, kind == EffectExpire && rest != wordSize,
+		kind == EffectRename && (rest < wordSize || rest > wordSize+MaxKeyLen):
 		return ErrEffects
 	case kind == EffectBegin && (second.typ() > lastForm || admits != nil && !admits(second.typ(), 0)):
 		return UnknownEffect{EffectSet, second.typ()}
@@ -120,7 +122,7 @@ func (f *shardFeeds) logParts(t targets, kind EffectKind, v Parts, second partsW
 	for ; t != 0; t >>= 8 {
 		// As in logTo: the log of one may have overflowed for that of another.
 		if r := t.first(); f.targetsOf(v.t.number).has(r) {
-			if u := f.unitOf(v.t.number); u != nil {
+			if u := f.unitOf(v.t.number); u != nil && !v.head().aside {
 				f.gather(u, r, h, int64(second), key, rest)
 			} else {
 				f.logs[r].putParts(f.s, h, second, key, rest)
@@ -195,8 +197,12 @@ func (t Txn) applyParts(kind EffectKind, effect, key []byte, shift int64, taker 
 	}
 	second := partsWordOf(effect)
 	rest := effect[2*wordSize+len(key):]
-	if kind == EffectBegin {
+	switch kind {
+	case EffectBegin:
 		return t.applyBegin(key, second, rest, shift, taker)
+	case EffectRename:
+		t.applyRename(key, second, rest, shift, taker)
+		return nil
 	}
 	v, ok := t.incarnate(key, second.incarnation())
 	if !ok {

@@ -46,7 +46,7 @@ func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMi
 		w := walk{s: s, p: p, from: cursor, now: nowMilli, unfinished: true}
 		cursor, done = w.run(snapshotAtOnce, func(item Item) bool {
 			if item.header.isRoot() {
-				s.feeds.noteBig(p, r, item)
+				s.feeds.noteBigItem(p, r, item)
 			} else if s.feeds.targetsOf(p).has(r) {
 				s.feeds.logSnapshot(r, item)
 			}
@@ -127,6 +127,14 @@ func (e *Engine) SendAnew(p uint16, r Receiver, key []byte, nowMilli int64) bool
 	}
 	t.s.feeds.noteBig(p, r, item)
 	return true
+}
+
+// noteBigItem is noteBig, but for a value that is built aside: its receivers learn of it when it is
+// made, or ask for the key that it gets.
+func (f *shardFeeds) noteBigItem(p uint16, r Receiver, item Item) {
+	if v, _ := (Txn{s: f.s, number: p}).Parts(item); !v.head().aside {
+		f.noteBig(p, r, item)
+	}
 }
 
 // noteBig notes that the snapshot has come to a value with parts.

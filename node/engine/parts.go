@@ -67,6 +67,7 @@ type valueHead struct {
 	spared      bool   // making room must leave it alone
 	pinned      bool   // it has pins (parts_pin.go)
 	unfinished  bool   // its snapshot has begun and not ended (parts_unfinished.go)
+	aside       bool   // it is being built aside (parts_rename.go)
 	typ         Type
 	ownLen      uint16
 	bytes       int64 // of the head, its parts and their directories, with what is unused of their cells
@@ -159,7 +160,7 @@ func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, like *value
 		return v, err
 	}
 	size := int64(s.e.classes.size(s.e.headClass()))
-	*s.cells.head(at) = valueHead{incarnation: like.incarnation, base: like.base, root: ref, typ: typ, ownLen: uint16(own), bytes: size}
+	*s.cells.head(at) = valueHead{incarnation: like.incarnation, base: like.base, aside: like.aside, root: ref, typ: typ, ownLen: uint16(own), bytes: size}
 	s.sums.Parts += size
 	body := s.cells.body(ref, h)
 	value := body[copy(body, key):]

@@ -10,7 +10,7 @@ import "slices"
 //
 // An unfinished value becomes whole by the end of its snapshot. It goes when its partition becomes
 // no copy any more (SetCopy), when its sender stops (DropUnfinished), with its partition, or when
-// memory is needed.
+// memory is needed. A value that a command builds aside is unfinished, too, until Rename.
 
 // DropUnfinished removes the values with parts from partition p whose snapshot has not ended. It is
 // called once Taker.Admits admits no more effects on p. It waits for a unit that is being applied,

@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+)
+
+// A value with parts gets another key in one step, whatever that had.
+func TestRename(t *testing.T) {
+	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1, Forms: bags()})
+	const p = 3
+	for name, before := range map[string]func(){
+		"free": func() {},
+		"string": func() {
+			with(e, p, 1, func(x Txn) { _ = x.Set([]byte("to"), []byte("v"), TypeString, 0) })
+		},
+		"parts":   func() { makeBag(t, e, p, "to", 50, 100) },
+		"expired": func() { with(e, p, 1, func(x Txn) { _ = x.Set([]byte("to"), []byte("v"), TypeString, 2) }) },
+	} {
+		makeBag(t, e, p, "from", 20, 300)
+		before()
+		var pin *ValuePin
+		with(e, p, 5, func(x Txn) {
+			v, _ := bag(x, "from")
+			want, version := bagContent(t, v), x.VersionOf([]byte("to"))
+			var err error
+			if pin, err = v.PinValue(); err != nil {
+				t.Fatal(err)
+			}
+			if err := x.Rename(v, []byte("to"), 5000); err != nil {
+				t.Fatal(err)
+			}
+			if _, found := x.Peek([]byte("from")); found {
+				t.Errorf("%s: the old key is there", name)
+			}
+			item, _ := x.Peek([]byte("to"))
+			got, ok := x.Parts(item)
+			if !ok || got != v || item.ExpireAt() != 5000 || !maps.Equal(bagContent(t, got), want) || string(v.Key()) != "to" {
+				t.Errorf("%s: %v, expires at %d", name, ok, item.ExpireAt())
+			}
+			if x.VersionOf([]byte("to")) == version {
+				t.Errorf("%s: the version is the old one", name)
+			}
+		})
+		pin.Release()
+		for range 100 {
+			e.Sweep(6, e.Pages())
+		}
+		e.checkSums(t)
+		if n := e.Count(p); n != 1 {
+			t.Errorf("%s: %d keys", name, n)
+		}
+	}
+}
+
+// A value that is built aside is seen by nobody before it gets its key.
+func TestAside(t *testing.T) {
+	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1, Forms: bags()})
+	const p = 3
+	var k AsideKey
+	fill := func(x Txn, from, to uint32) Parts {
+		v, ok := x.Aside(&k)
+		if !ok {
+			t.Fatal("the value that is built aside is gone")
+		}
+		for id := from; id < to; id++ {
+			if err := bagReserve(v, 100); err != nil {
+				t.Fatal(err)
+			}
+			if err := bagSet(v, id, make([]byte, 100)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return v
+	}
+	with(e, p, 1, func(x Txn) {
+		var err error
+		if k, _, err = x.NewAside(bagType, bagOwn); err != nil {
+			t.Fatal(err)
+		}
+		fill(x, 0, 10)
+	})
+	if n, keys := e.Count(p), e.Stats().Keys; n != 0 || keys != 0 {
+		t.Errorf("%d keys in the partition, %d in all", n, keys)
+	}
+	with(e, p, 1, func(x Txn) {
+		if err := x.Rename(fill(x, 10, 20), []byte("to"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if v, ok := bag(x, "to"); !ok || bagCount(v) != 20 {
+			t.Errorf("%v", ok)
+		}
+		if _, ok := x.Aside(&k); ok {
+			t.Error("it is still aside")
+		}
+	})
+	if n, keys := e.Count(p), e.Stats().Keys; n != 1 || keys != 1 {
+		t.Errorf("%d keys in the partition, %d in all", n, keys)
+	}
+	e.checkSums(t)
+}
+
+// rename renames a bag, or builds one aside, in a unit or not.
+func (f *bagFeed) rename(p uint16) {
+	to := fmt.Sprint("bag:", f.r.IntN(4))
+	with(f.owner, p, 1, func(t Txn) {
+		v, ok := bag(t, fmt.Sprint("bag:", f.r.IntN(4)))
+		if ok && string(v.Key()) == to {
+			return
+		}
+		if f.r.IntN(2) == 0 {
+			t.BeginUnit()
+			defer t.EndUnit()
+		}
+		if !ok || f.r.IntN(2) == 0 {
+			var err error
+			if _, v, err = t.NewAside(bagType, bagOwn); err != nil {
+				f.tb.Fatal(err)
+			}
+			for range 1 + f.r.IntN(50) {
+				f.set(t, v)
+			}
+			if f.r.IntN(5) == 0 {
+				v.Delete()
+				return
+			}
+		}
+		if err := t.Rename(v, []byte(to), int64(f.r.IntN(2)*1000)); err != nil {
+			f.tb.Fatal(err)
+		}
+	})
+}
+
+// heal has what the follower lacks sent anew.
+func (f *bagFeed) heal(p uint16) {
+	f.tb.Helper()
+	f.collect()
+	for rounds := 0; len(f.taker.lacks) > 0; rounds++ {
+		for key := range f.taker.lacks {
+			f.owner.SendAnew(p, testReceiver, []byte(key), 1)
+		}
+		clear(f.taker.lacks)
+		for done := false; !done; f.collect() {
+			_, done = f.owner.Snapshot(p, testReceiver, WalkEnd, 1<<20, 1)
+		}
+		if rounds > 10 {
+			f.tb.Fatalf("the follower still lacks %v", f.taker.lacks)
+		}
+	}
+}
+
+// A follower renames what it has, wherever the snapshot of the value is, and asks for what it lacks.
+func TestFeedRename(t *testing.T) {
+	for seed := range uint64(10) {
+		f := newBagFeed(t, seed)
+		const p = 5
+		for range 3000 {
+			f.change(p)
+		}
+		f.owner.Feed(p, testReceiver, Mark{Kind: 1})
+		for cursor, done := uint64(0), false; !done; {
+			cursor, done = f.owner.Snapshot(p, testReceiver, cursor, 8_000, 1)
+			for range 10 {
+				f.change(p)
+			}
+			f.rename(p)
+			f.collect()
+		}
+		f.heal(p)
+		f.compare(p)
+		for range 10 {
+			for range 20 {
+				f.change(p)
+			}
+			f.rename(p)
+			f.collect()
+			if len(f.taker.lacks) > 0 {
+				t.Fatalf("the follower lacks %v, of which it had all", f.taker.lacks)
+			}
+			f.compare(p)
+		}
+		for _, e := range []*Engine{f.owner, f.replica} {
+			for range 20 {
+				e.Sweep(1, e.Pages())
+			}
+			e.checkSums(t)
+		}
+	}
+}
