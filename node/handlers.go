@@ -3,6 +3,7 @@ package node
 import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/node/data/bitmaps"
+	"github.com/dunlin-cache/dunlin/node/data/hashes"
 	"github.com/dunlin-cache/dunlin/node/data/hyperloglogs"
 	"github.com/dunlin-cache/dunlin/node/data/keys"
 	"github.com/dunlin-cache/dunlin/node/data/strings"
@@ -27,6 +28,7 @@ var ownHandlers = map[command.ID]exec.Handler{
 var families = []exec.Family{
 	strings.Family,
 	bitmaps.Family,
+	hashes.Family,
 	hyperloglogs.Family,
 	keys.Family,
 	{Handlers: ownHandlers},

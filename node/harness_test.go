@@ -37,6 +37,16 @@ func startNode(t testing.TB, change ...func(*Config)) *Node {
 	return n
 }
 
+// startLeveled is startNode in a cluster that has the level of this build.
+func startLeveled(t testing.TB, change ...func(*Config)) *Node {
+	t.Helper()
+	n := startBare(t, change...)
+	table := soleTable(n)
+	table.Level = ring.Level
+	n.SetTable(table)
+	return n
+}
+
 // startBare starts a node that has no table yet.
 func startBare(t testing.TB, change ...func(*Config)) *Node {
 	t.Helper()

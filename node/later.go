@@ -21,6 +21,11 @@ func (r *request) AnswerLater(f func(ctx context.Context) (reply []byte)) {
 	r.haveAnswered(computes, true, f, nil)
 }
 
+// GatherLater has a goroutine call f, and appends the reply that f gathers.
+func (r *request) GatherLater(f func(ctx context.Context, reply *exec.Gathered)) {
+	r.gatherLater(computes, true, f, nil)
+}
+
 // Later hands w to a goroutine.
 func (r *request) Later(w exec.Work) {
 	e, how := computes, pinned

@@ -247,7 +247,7 @@ func (r *request) ticketed(start, firstPin int) {
 	text, values := len(r.Out)-start, 0
 	for i := firstPin; i < len(r.Pins); i++ {
 		p := &r.Pins[i]
-		if p.Pin.OfReply() {
+		if p.Pin.OfReply() && plans[r.Cmd.ID].keys != oneKey {
 			text += len(p.Bytes)
 		} else {
 			values += len(p.Bytes)

@@ -55,7 +55,7 @@ func (n *Node) streamConfig() *stream.Config {
 		Engine: n.engine, Log: n.log, Context: n.ctx, Go: n.goJob,
 		Window: n.window, Charge: heapBudget{n}.Charge, Refund: heapBudget{n}.Refund,
 		Monotonic: n.monotonic, UnixMilli: n.cfg.Group.UnixMilli,
-		Admits:      func(typ engine.Type, length int) bool { return types.Admits(int64(typ), int64(length)) },
+		Admits:      func(typ engine.Type, value []byte) error { return types.AdmitsValue(typ, value) },
 		Strained:    n.strain.high,
 		TellsStrain: func() bool { t := n.view.Load().Table; return t != nil && t.Level >= ring.StrainLevel },
 		Name:        n.name(), Boot: n.cfg.Boot, Secret: n.cfg.Secret, Dialer: n.cfg.Dialer, MoveRate: n.cfg.MoveRate,

@@ -178,6 +178,7 @@ func Start(cfg Config) (*Node, error) {
 	store, err := engine.New(engine.Config{
 		MaxBytes: cfg.Memory, Shards: cfg.Shards, Policy: policy,
 		Strained: loopStrain.high,
+		Forms:    types.Forms(),
 		Outside:  cfg.Overhead + int64(loops)*connFloor(cfg.Memory, loops),
 	})
 	if err != nil {

@@ -18,11 +18,12 @@ import (
 //	   proxy may say that nobody waits for a command any more
 //	6  a node that obeys a table may say which partitions it still holds; pipes may carry commands that
 //	   do not count as uses of keys; nodes check a CONFIG SET before any of them executes it
+//	7  hashes, sets, sorted sets and lists
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
 // more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
 // that level: a process that does not speak it is no member, and cannot become one.
-const Level = 6
+const Level = 7
 
 // EffectsLevel is the lowest level whose members understand changes of values with parts, and
 // units of effects.
@@ -50,6 +51,10 @@ const NoTouchLevel = 6
 
 // CheckLevel is the level of the cluster from which on nodes say whether they would refuse a CONFIG SET.
 const CheckLevel = 6
+
+// CollectionsLevel is the lowest level whose members know hashes, sets, sorted sets and lists: what
+// commands make of them, and the effects on them.
+const CollectionsLevel = 7
 
 // maxLevel is the highest level that gossip can carry.
 const maxLevel = 255

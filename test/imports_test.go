@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 	"node/replica":   {"internal/member", "internal/resp", "node/ownership", "ring"},
 	"node/exec": {
 		"internal/resp", "internal/netloop", "internal/command", "internal/session", "internal/rdb",
-		"ring", "node/engine",
+		"ring", "node/engine", "node/data/shape",
 	},
 	"node/measure": {"internal/command", "internal/figures", "node/engine", "ring"},
 	"node/ticket":  {"internal/resp", "node/exec"},
@@ -63,6 +63,7 @@ var allowed = map[string][]string{
 		"internal/resp", "internal/command", "internal/rdb", "internal/lcs", "node/engine",
 		"node/exec",
 	},
+	"node/data/hashes":       {"internal/resp", "internal/command", "node/engine", "node/exec", "node/data/shape", "ring"},
 	"node/data/bitmaps":      {"internal/resp", "internal/command", "internal/bitstring", "node/engine", "node/exec"},
 	"node/data/hyperloglogs": {"internal/command", "internal/hyperloglog", "node/engine", "node/exec"},
 	"node/data/keys": {
@@ -73,7 +74,7 @@ var allowed = map[string][]string{
 		"internal/boottime", "internal/member", "internal/monitor", "internal/resp", "internal/netloop", "internal/command",
 		"internal/session", "internal/config", "internal/cluster", "internal/figures", "ring",
 		"node/engine", "node/ownership", "node/replica", "node/crew", "node/exec", "node/measure", "node/stream",
-		"node/ticket", "node/data/strings", "node/data/bitmaps", "node/data/hyperloglogs",
+		"node/ticket", "node/data/strings", "node/data/bitmaps", "node/data/hashes", "node/data/hyperloglogs",
 		"node/data/keys",
 		"internal/lobby",
 	},

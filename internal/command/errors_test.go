@@ -61,7 +61,7 @@ func TestResolve(t *testing.T) {
 	f(Get, "", "gEt", "k")
 	f(ClientID, "", "client", "ID")
 	f(CommandCmd, "", "command") // a container that is a command itself
-	f(0, "ERR unknown command 'hset', with args beginning with: 'k' 'f' 'v' ", "hset", "k", "f", "v")
+	f(0, "ERR unknown command 'xadd', with args beginning with: 'k' '*' 'f' 'v' ", "xadd", "k", "*", "f", "v")
 	f(0, "ERR unknown command 'dunlin', with args beginning with: 'table' ", "dunlin", "table")
 	f(0, "ERR unknown subcommand 'capa'. Try CLIENT HELP.", "client", "capa", "x")
 

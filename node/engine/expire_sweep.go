@@ -90,6 +90,7 @@ func (s *shard) sweepSlice(w *pageSweep) (expired int, more bool) {
 	// to stop.
 	left, bump, soonest := int(p.live), uint32(p.bump), int64(never)
 	for looked := 0; looked < lookAtOnce && expired < expireAtOnce && w.at.cell < bump; looked++ {
+		here := w.at
 		ref := s.e.step(&w.at)
 		h := s.cells.header(ref)
 		if !h.live() {
@@ -100,7 +101,11 @@ func (s *shard) sweepSlice(w *pageSweep) (expired int, more bool) {
 			continue
 		}
 		if h.isRoot() {
-			due, gone := s.values.expireParts(ref, h)
+			due, gone, again := s.values.expireParts(ref, h)
+			if again {
+				w.at = here
+				break
+			}
 			if gone {
 				if left--; left == 0 {
 					s.expireBatch(w)
@@ -141,27 +146,30 @@ func (s *shard) expireLater(w *pageSweep, ref handle, h header) {
 }
 
 // expireParts removes the elements that are due from a value with parts. It returns when the next
-// element is due, or that the value is gone.
-func (v *values) expireParts(ref handle, h header) (due int64, gone bool) {
+// element is due, or that the value is gone, or that there is more to be removed. In a copy nothing is
+// removed: that is the owner's.
+func (v *values) expireParts(ref handle, h header) (due int64, gone, again bool) {
 	at := v.s.cells.headOf(ref, h)
 	head := v.s.cells.head(at)
 	if head.due == 0 {
-		return never, false
+		return never, false, false
 	}
-	if expire := v.s.e.forms[head.typ].Expire; head.due <= v.s.now && expire != nil {
+	expire := v.s.e.forms[head.typ].Expire
+	if head.due <= v.s.now && expire != nil && !v.s.copies.has(h.partition()) {
 		t := Txn{s: v.s, p: v.s.dropped.indexOf(h.partition(), v.s.tagOfRecord(ref, h), ref), number: h.partition()}
 		if v.s.dropped.isDoomed(t.p) {
-			return never, false
+			return never, false, false
 		}
 		expire(Parts{t, at})
 		if head.root == 0 {
-			return 0, true
+			return 0, true, false
 		}
+		again = head.due != 0 && head.due <= v.s.now
 	}
 	if head.due == 0 {
-		return never, false
+		return never, false, false
 	}
-	return head.due, false
+	return head.due, false, again
 }
 
 // expireBatch removes the records in the batch. The indexes follow.

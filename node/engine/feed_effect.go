@@ -153,14 +153,14 @@ func NextEffect(effects []byte) (kind EffectKind, p uint16, key []byte, size int
 }
 
 // CheckEffects reports whether these are whole effects that Apply knows: nil, an UnknownEffect, or
-// ErrEffects. admits reports whether the receiver knows the type of a value, and whether a value of
-// n bytes can be one; of a value with parts n is 0.
-func CheckEffects(effects []byte, admits func(typ Type, n int) bool) error {
+// ErrEffects. admits returns an error if the receiver does not know the type of a value, or if the
+// bytes of a record's value are none; of a value with parts it gets nil.
+func CheckEffects(effects []byte, admits func(typ Type, value []byte) error) error {
 	return checkEffects(effects, admits, false)
 }
 
 // checkEffects is CheckEffects; admits may be nil: then all types are admitted.
-func checkEffects(effects []byte, admits func(typ Type, n int) bool, inUnit bool) error {
+func checkEffects(effects []byte, admits func(typ Type, value []byte) error, inUnit bool) error {
 	for len(effects) > 0 {
 		kind, _, key, size := NextEffect(effects)
 		if kind == EffectNone || kind == EffectLarge || inUnit && !kind.inUnits() {
@@ -171,8 +171,8 @@ func checkEffects(effects []byte, admits func(typ Type, n int) bool, inUnit bool
 		case EffectUnit:
 			err = checkEffects(effects[2*wordSize:size], admits, true)
 		case EffectSet:
-			if h := header(binary.LittleEndian.Uint64(effects)); admits != nil && !admits(h.typ(), h.valueLen()) {
-				err = UnknownEffect{EffectSet, h.typ()}
+			if h := header(binary.LittleEndian.Uint64(effects)); admits != nil {
+				err = admits(h.typ(), effects[size-h.valueLen():size])
 			}
 		case EffectBegin, EffectDelta, EffectExpire, EffectRename:
 			err = checkParts(kind, effects[:size], len(key), admits)

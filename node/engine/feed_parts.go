@@ -52,20 +52,26 @@ func partsWordOf(effect []byte) partsWord {
 }
 
 // checkParts is CheckEffects for an effect on a value with parts.
-func checkParts(kind EffectKind, effect []byte, keyLen int, admits func(typ Type, n int) bool) error {
+func checkParts(kind EffectKind, effect []byte, keyLen int, admits func(typ Type, value []byte) error) error {
 	second, rest := partsWordOf(effect), len(effect)-2*wordSize-keyLen
 	switch {
 	case second.incarnation() == 0, kind == EffectBegin && rest != beginSize, kind == EffectExpire && rest != wordSize,
 		kind == EffectRename && (rest < wordSize || rest > wordSize+MaxKeyLen):
 		return ErrEffects
-	case kind == EffectBegin && (second.typ() > lastForm || admits != nil && !admits(second.typ(), 0)):
+	case kind == EffectBegin && second.typ() > lastForm:
 		return UnknownEffect{EffectSet, second.typ()}
+	case kind == EffectBegin && admits != nil:
+		return admits(second.typ(), nil)
 	}
 	return nil
 }
 
+// Fed reports whether somebody receives the deltas of the value. If not, Note(nil) is enough.
+func (v Parts) Fed() bool { return v.t.s.feeding && v.t.s.feeds.targetsOf(v.t.number) != 0 }
+
 // Note logs a change of the value. The caller notes each change before the next command, or the end
-// of the unit, by a delta that Form.Apply understands, or by nil if receivers need not know.
+// of the unit, by a delta that Form.Apply understands, or by nil if receivers need not know. If the
+// delta is too long for a log, the receivers get the partition anew.
 func (v Parts) Note(delta []byte) { v.note(delta, 0) }
 
 // note is Note with a flag for the delta: wholeBit or none.
@@ -79,6 +85,10 @@ func (v Parts) note(delta []byte, flag partsWord) {
 		return
 	}
 	t, second := s.feeds.targetsOf(v.t.number), partsWord(v.Incarnation())|flag
+	if t != 0 && len(delta) > min(maxUnit, s.e.feeds.longest()/2) {
+		s.feeds.stopAll(v.t.number)
+		return
+	}
 	if t != 0 && (flag == wholeBit || s.e.forms[v.Type()].Within != nil) {
 		t = s.feeds.logWithin(t, v, second, delta)
 	}

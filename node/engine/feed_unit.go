@@ -165,6 +165,13 @@ func (f *shardFeeds) stopOne(p uint16, to *receiver) {
 	to.wake()
 }
 
+// stopAll stops the feed of one partition to all receivers.
+func (f *shardFeeds) stopAll(p uint16) {
+	for t := f.targetsOf(p); t != 0; t >>= 8 {
+		f.stopOne(p, f.logs[t.first()].to)
+	}
+}
+
 // forgetSides forgets what the partition's unit has for others than the receivers.
 func (f *shardFeeds) forgetSides(p uint16, t targets) {
 	u := f.unitOf(p)

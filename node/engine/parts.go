@@ -49,7 +49,8 @@ type Form struct {
 	// whatever it has.
 	Within func(v Parts, delta []byte, place uint64, dst []byte) (within []byte, next uint64)
 	// Expire removes the elements of v that are due (SetDue), a bounded number of them, and notes
-	// that; it removes v itself if no element is left. It must not Reserve.
+	// that; it removes v itself if no element is left. It must not Reserve. It is called again while
+	// the value is due.
 	Expire func(v Parts)
 	// Free gets the type's own bytes of a value that dies, before its parts are freed. It may be
 	// nil.
@@ -462,6 +463,12 @@ func (v Parts) SetDue(at int64) {
 	h.due = at
 	v.t.s.cells.expiresAt(h.root, at)
 }
+
+// Now is the time of the Txn, unix milliseconds.
+func (v Parts) Now() int64 { return v.t.s.now }
+
+// Due is what SetDue has said last.
+func (v Parts) Due() int64 { return v.head().due }
 
 // nextIncarnation is a number that no value has whose key could be taken for another one.
 func (v *values) nextIncarnation() uint32 {

@@ -155,6 +155,9 @@ func (i Item) typeElsewhere() Type {
 	return TypeString
 }
 
+// HasParts reports whether the value has parts, see Txn.Parts.
+func (i Item) HasParts() bool { return i.header.isRoot() }
+
 // Key is a view outside the Go heap, not to be changed, valid as long as the Item.
 func (i Item) Key() []byte { return bodyPart(i.body, 0, i.header.keyLen()) }
 

@@ -9,6 +9,40 @@
 //	                      ▼
 //	       Host, Keyspace, Heap                   what only the node can do; GET uses none of it
 //
+// # Values of other types than string
+//
+// A family of commands on such a type is written like node/data/hashes. The steps of a command:
+//
+//	run, ok := r.LockElementRun(r.Args[2:], 2)      a command that names elements: in runs (elements.go)
+//	t, ok := r.Lock()                               any other command
+//	item, found, ok := r.FindOf(t, key, typ)        ReadOf counts a hit or miss; both answer WRONGTYPE
+//	v, big := t.Parts(item)                         big: a value with parts; otherwise
+//	p := shape.ReadPacked(&kind, item.Value())      a packed value, of at most 1,024 bytes
+//
+// What a command changes:
+//
+//   - A packed value is changed in Worker.Pack and stored with Txn.Set, with the expiry of the item. It
+//     is logged as a record.
+//   - When Pack refuses a change, shape.Rebuild makes the key a value with parts: it copies the packed
+//     one, takes memory, and has it back if there is none. Call Txn.BeginUnit before, and log all
+//     elements behind it (Table.NoteAll).
+//   - Of a value with parts memory is taken first (Table.Reserve), so that a command either finds all
+//     that it needs or answers OOM and changes nothing. Worker.Work is scratch memory for that. Then
+//     come the changes, NoteSet and NoteDelete for each, and one Work.Note for all of them: the delta
+//     that followers apply. Only a value that is fed to somebody pays for it (Parts.Fed).
+//   - A value that is empty is deleted (Txn.Delete), and one that is Small is packed again (PackTable,
+//     then Txn.Set). Without memory for that it stays as it is.
+//
+// What a command answers: ReplyElement for a string of a value. A whole value that IsLong is answered
+// by ReplyPinned: a goroutine makes the reply in slices from a pin, so it is of one moment; through a
+// proxy it becomes a ticket. A command of many elements answers what it has in each run and ends with
+// Elements.Whole.
+//
+// A type of value is one Type. Its Form is what the engine is told: Apply and Dump are those of the
+// shape (Table.Apply, Table.Dump), which cut strings of any length into pieces for a snapshot.
+// CheckRecord is shape.CheckPacked. Level is ring.CollectionsLevel. Expiry of elements is the owner's
+// alone: the engine calls Form.Expire for no copy. WATCH, EVICT and MEMORY USAGE need nothing.
+//
 // # Terms
 //
 //   - handler: the function that executes a command. Before it runs, dispatch has checked that the

@@ -27,6 +27,8 @@ type Host interface {
 	// must not use the request or views of its arguments, and must return soon after ctx ends. f is
 	// called in any case: if ctx has ended, it only releases what it holds.
 	AnswerLater(f func(ctx context.Context) (reply []byte))
+	// GatherLater is AnswerLater for a reply that may be long: f gathers it.
+	GatherLater(f func(ctx context.Context, reply *Gathered))
 	// Later hands w to a goroutine. If the command writes, none of the connection's later commands
 	// on its partition is executed before w is answered.
 	Later(w Work)

@@ -105,20 +105,30 @@ func (r *Request) Find(t engine.Txn, key []byte) (engine.Item, bool) {
 	return t.Find(key)
 }
 
-// FindString looks up a string that the command will change. If the key holds another type,
-// FindString answers the error and ok is false.
+// FindString is FindOf for a string.
 func (r *Request) FindString(t engine.Txn, key []byte) (item engine.Item, found, ok bool) {
+	return r.FindOf(t, key, engine.TypeString)
+}
+
+// FindOf looks up a value of one type that the command will change. If the key holds another type,
+// FindOf answers the error and ok is false.
+func (r *Request) FindOf(t engine.Txn, key []byte, typ engine.Type) (item engine.Item, found, ok bool) {
 	item, found = r.Find(t, key)
-	if found && item.Type() != engine.TypeString {
+	if found && item.Type() != typ {
 		r.Fail(ErrWrongType)
 		return item, true, false
 	}
 	return item, found, true
 }
 
-// ReadString is FindString for a command that reads: it also counts the hit or miss.
+// ReadString is ReadOf for a string.
 func (r *Request) ReadString(t engine.Txn, key []byte) (item engine.Item, found, ok bool) {
-	item, found, ok = r.FindString(t, key)
+	return r.ReadOf(t, key, engine.TypeString)
+}
+
+// ReadOf is FindOf for a command that reads: it also counts the hit or miss.
+func (r *Request) ReadOf(t engine.Txn, key []byte, typ engine.Type) (item engine.Item, found, ok bool) {
+	item, found, ok = r.FindOf(t, key, typ)
 	r.Worker.Count.Lookup(found)
 	return item, found, ok
 }

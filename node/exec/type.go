@@ -30,6 +30,12 @@ type Type struct {
 	Restores func(code byte) bool
 	Restore  func(payload []byte) (Restored, error)
 
+	// CheckRecord returns an error if bytes from another node are not the value of a record of this type.
+	// It is nil if any bytes are.
+	CheckRecord func(value []byte) error
+	// Form is what the engine is told of the type's values with parts; the zero Form if it has none.
+	Form engine.Form
+
 	// MaxEffect is the longest value, in bytes, that a stream may bring in one record. Such an
 	// effect has the value as it lies in its record: COPY copies these bytes, and streams carry
 	// them. Of a value with parts they carry what the type's engine.Form says.
@@ -140,4 +146,27 @@ func (all *Types) Restore(payload []byte, level uint8) (*Type, Restored, error) 
 // a value with parts n is 0.
 func (all *Types) Admits(id, n int64) bool {
 	return 0 <= id && id < int64(len(all.byID)) && all.byID[id] != nil && n <= int64(all.byID[id].MaxEffect)
+}
+
+// AdmitsValue is Admits for a record's value, with its bytes, or nil for a value with parts. The error
+// is an engine.UnknownEffect, or engine.ErrEffects if the bytes are no value of the type.
+func (all *Types) AdmitsValue(id engine.Type, value []byte) error {
+	if !all.Admits(int64(id), int64(len(value))) {
+		return engine.UnknownEffect{Kind: engine.EffectSet, Type: id}
+	}
+	if check := all.byID[id].CheckRecord; check != nil && value != nil && check(value) != nil {
+		return engine.ErrEffects
+	}
+	return nil
+}
+
+// Forms returns what the engine is told of the types whose values can have parts.
+func (all *Types) Forms() map[engine.Type]engine.Form {
+	forms := make(map[engine.Type]engine.Form)
+	for _, typ := range all.all {
+		if typ.Form.Apply != nil {
+			forms[typ.ID] = typ.Form
+		}
+	}
+	return forms
 }

@@ -1,6 +1,9 @@
 package exec
 
-import "github.com/dunlin-cache/dunlin/node/engine"
+import (
+	"github.com/dunlin-cache/dunlin/node/data/shape"
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
 
 // Worker is what the requests of one loop share. It belongs to that loop.
 type Worker struct {
@@ -11,6 +14,8 @@ type Worker struct {
 	Body   []byte   // return it with KeepBody
 	Views  [][]byte // of values in the engine; return them with KeepViews
 	Probes [MaxAhead]engine.Probe
+	Pack   shape.Pack // a packed value that is being changed
+	Work   shape.Work // of changes of values with parts
 
 	freePins []*outputPin
 }

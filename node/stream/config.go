@@ -18,9 +18,9 @@ type Config struct {
 	Context context.Context // ends with the node
 	Go      func(f func())  // runs f in a goroutine for which the node's end waits
 
-	// Admits reports whether this node knows a type of value, and whether a value of n bytes can be
-	// one; n is 0 for a value with parts.
-	Admits func(typ engine.Type, n int) bool
+	// Admits returns an error if this node does not know a type of value, or if the bytes of a
+	// record's value are none; of a value with parts it gets nil.
+	Admits func(typ engine.Type, value []byte) error
 
 	// Window returns how many bytes a stream may have unacknowledged. The memory for so many is
 	// charged before it is there.

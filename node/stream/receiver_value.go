@@ -93,6 +93,8 @@ func (r *receiver) publish(in *incoming, v *Piece, shift, nowMilli int64) {
 	case at != 0 && at <= nowMilli:
 		t.Delete(v.Key)
 		return
+	case r.cfg.Admits(v.Type, in.value(v)) != nil:
+		err = engine.ErrEffects
 	case in.staged.Live():
 		err = t.SetStaged(&in.staged, v.Type, at)
 	default:
@@ -103,6 +105,14 @@ func (r *receiver) publish(in *incoming, v *Piece, shift, nowMilli int64) {
 		return
 	}
 	t.SetUses(v.Key, v.Uses)
+}
+
+// value is the value that has arrived whole.
+func (in *incoming) value(v *Piece) []byte {
+	if in.staged.Live() {
+		return in.staged.Value()
+	}
+	return v.Bytes
 }
 
 func (r *receiver) dropValue(p uint16) {

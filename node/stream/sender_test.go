@@ -43,8 +43,13 @@ func newConfigWith(t *testing.T, forms map[engine.Type]engine.Form) *Config {
 		Engine: e, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Context: ctx, Go: jobs.Go,
 		Monotonic: func() time.Duration { return time.Since(begun) },
 		UnixMilli: func() int64 { return time.Now().UnixMilli() },
-		Admits:    func(typ engine.Type, _ int) bool { return typ == engine.TypeString || forms[typ].Apply != nil },
-		Strained:  func() bool { return false }, TellsStrain: func() bool { return true },
+		Admits: func(typ engine.Type, _ []byte) error {
+			if typ == engine.TypeString || forms[typ].Apply != nil {
+				return nil
+			}
+			return engine.UnknownEffect{Kind: engine.EffectSet, Type: typ}
+		},
+		Strained: func() bool { return false }, TellsStrain: func() bool { return true },
 		Name: "a-1", Boot: 1,
 		Dialer: func(ctx context.Context, _ string) (net.Conn, error) {
 			<-ctx.Done()

@@ -122,6 +122,10 @@ func soleDB(r *exec.Request, arg []byte) bool {
 // answered an error, or if a goroutine copies a large value and the command will run again
 // (exec.Rewrite).
 func duplicate(r *exec.Request, t engine.Txn, item engine.Item) bool {
+	if item.HasParts() {
+		r.Fail(errParts)
+		return false
+	}
 	to, value, w := r.Args[2], item.Value(), r.Rewrite
 	again := r.MayRewrite()
 	var err error

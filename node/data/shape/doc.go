@@ -39,6 +39,9 @@
 //	if err := t.Reserve(work, args, false); err != nil { ... }   // memory for all of them, or an error
 //	for ... { added, _ := t.Set(field, value, 0) }
 //
+// What has changed is noted in words that a table on another node applies (delta.go), and a whole table is
+// dumped in the same words, a piece at a time (dump.go). A type gives these to the engine as its Form.
+//
 // # Invariants
 //
 //   - Memory is taken before the first change. Table.Reserve takes it for any number of elements.

@@ -79,8 +79,11 @@ func (i Item) Append(dst []byte) []byte {
 	return append(dst, i.raw()...)
 }
 
-// text is the string: a view, or written to buf.
-func (i Item) text(buf *[maxDecimal]byte) []byte {
+// Decimal has room for the decimal of an integer.
+type Decimal [maxDecimal]byte
+
+// Text is the string: a view, or written to buf.
+func (i Item) Text(buf *Decimal) []byte {
 	if n, ok := i.Int(); ok {
 		return strconv.AppendInt(buf[:0], n, 10)
 	}

@@ -77,6 +77,9 @@ func ReadPacked(kind *Kind, value []byte) Packed {
 // Len is how many entries the value has.
 func (p *Packed) Len() int { return p.b.count() }
 
+// Timed reports whether entries may have times.
+func (p Packed) Timed() bool { return p.b.items() > p.Kind.Items }
+
 // Small reports whether the value is within half of the limits.
 func (p *Packed) Small() bool {
 	return p.Len() <= p.Kind.Most/2 && p.b.need() <= p.Kind.MaxBytes/2
@@ -201,9 +204,9 @@ func (p *Packed) checkEntries(malformed func(format string, args ...any) error) 
 			off += int(stored[code])
 		}
 		if p.Kind.Ranked {
-			var buf [maxDecimal]byte
+			var buf Decimal
 			code, raw := p.b.item(e, at, 0)
-			s := Item{code, raw}.text(&buf)
+			s := Item{code, raw}.Text(&buf)
 			rank := p.Rank(e)
 			if e > 0 && (rank < lastRank || rank == lastRank && bytes.Compare(s, last) <= 0) {
 				return malformed("entry %d is out of order", e)

@@ -10,6 +10,8 @@ import (
 // Work is memory that changes of values need meanwhile. Each loop has one, so that a change
 // allocates nothing.
 type Work struct {
+	delta   []byte  // of the changes since Note
+	times   []int64 // when the elements in args expire
 	touched []touched
 	sizes   []int
 	leaves  []int // that were added since Tree.Reserve
@@ -34,6 +36,9 @@ type touched struct {
 func (t *Table) Reserve(w *Work, elements [][]byte, expire bool) error {
 	count, total := len(elements)/t.Items, 0
 	for i := 0; i < len(elements); i += t.Items {
+		if len(elements[i]) > engine.MaxKeyLen {
+			return engine.ErrKeyTooLong
+		}
 		total += t.cost(elements[i:i+t.Items], expire, nil)
 	}
 	if err := t.growFor(count, total); err != nil {

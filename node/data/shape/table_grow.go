@@ -13,7 +13,10 @@ const moreSplits = 2
 func (t *Table) growFor(count, bytes int) error {
 	n := t.V.Len(t.Blocks)
 	if n == 0 {
-		return t.first()
+		if err := t.first(); err != nil {
+			return err
+		}
+		n = 1
 	}
 	state := t.state()
 	want := max((state.count()+count)/fullCount, (state.bytes()+bytes)/fullBytes)
@@ -84,9 +87,9 @@ func (t *Table) split(n int) bool {
 
 // hashOf is the hash of an entry's key.
 func (t *Table) hashOf(b block, at place) uint64 {
-	var buf [maxDecimal]byte
+	var buf Decimal
 	e := t.resolve(b.slot(at.entry)[tagFront], b[at.off:])
-	return t.V.Hash(e.text(&buf))
+	return t.V.Hash(e.Text(&buf))
 }
 
 // divide moves the entries that leave to another block, which has room.

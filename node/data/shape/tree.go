@@ -264,9 +264,9 @@ func (t *Tree) compare(b block, e int, rank uint64, first []byte) int {
 	case r > rank:
 		return 1
 	}
-	var buf [maxDecimal]byte
+	var buf Decimal
 	s := t.item(b, e, b.offset(e), 0)
-	return bytes.Compare(s.text(&buf), first)
+	return bytes.Compare(s.Text(&buf), first)
 }
 
 // searchLeaf is the first entry of a leaf that is not in front of an entry.

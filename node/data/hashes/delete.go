@@ -1,0 +1,82 @@
+package hashes
+
+import (
+	"github.com/dunlin-cache/dunlin/node/data/shape"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// hDel: HDEL key field...
+func hDel(r *exec.Request) {
+	run, ok := r.LockElementRun(r.Args[2:], 1)
+	if !ok {
+		return
+	}
+	defer run.Release()
+	h, ok := open(r, run.Txn)
+	if !ok {
+		return
+	}
+	sum := run.Sum
+	if h.found {
+		n, err := h.delete(r.Args[2+run.First : 2+run.End])
+		if err != nil {
+			r.ReplyValueError(err)
+			return
+		}
+		sum += int64(n)
+	}
+	if !run.GoesOn(sum) {
+		r.ReplyInt(sum)
+	}
+}
+
+// delete deletes fields, and the key with the last of them.
+func (h *hash) delete(fields [][]byte) (deleted int, err error) {
+	if h.big {
+		return h.deleteBig(fields), nil
+	}
+	p := &h.r.Worker.Pack
+	p.Open(&shape.PackedHash, h.item.Value(), h.r.Now)
+	var at [1]int
+	for i := range fields {
+		if p.Find(fields[i:i+1], at[:]); at[0] >= 0 {
+			p.Delete(at[0])
+			deleted++
+		}
+	}
+	if deleted == 0 {
+		return 0, nil
+	}
+	return deleted, h.store(p)
+}
+
+func (h *hash) deleteBig(fields [][]byte) (deleted int) {
+	t, w, before := &h.table, &h.r.Worker.Work, h.table.Len()
+	for _, field := range fields {
+		if t.Delete(field) {
+			deleted++
+		}
+		t.NoteDelete(w, field)
+	}
+	if t.Len() < before {
+		w.Note(t.V)
+		h.shrink()
+	} else {
+		w.Forget()
+	}
+	return deleted
+}
+
+// shrink deletes a hash that has become empty, and packs one that has become small.
+func (h *hash) shrink() {
+	t := &h.table
+	switch {
+	case t.Len() == 0:
+		h.txn.Delete(h.r.Args[1])
+	case t.Expiring() == 0 && t.Small(&shape.PackedHash):
+		p := &h.r.Worker.Pack
+		p.PackTable(&h.r.Worker.Work, &shape.PackedHash, t)
+		_ = h.txn.Set(h.r.Args[1], p.Bytes(), engine.TypeHash, h.expireAt()) // without memory it stays big
+	}
+}

@@ -1,0 +1,148 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"runtime"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/data/shape"
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
+
+// Elements are the arguments of a command that names elements of its only key: the fields of HDEL,
+// the fields and values of HSET. One run of the command deals with those from First to End, under one
+// lock. A command with more goes on in another run, and holds its partition meanwhile, so that it is
+// atomic:
+//
+//	run, ok := r.LockElementRun(r.Args[2:], 2)
+//	if !ok {
+//		return
+//	}
+//	defer run.Release()
+//	... run.Txn, run.First, run.End: the sum of earlier runs is run.Sum
+//	if !run.GoesOn(sum) {
+//		r.ReplyInt(sum)
+//	}
+//
+// A handler that answers an error in a later run has executed the earlier ones: it leaves what they
+// did. What a handler replies before GoesOn is gathered; then it ends with run.Whole.
+type Elements struct {
+	KeyLocks
+	Txn engine.Txn
+	End int // the element behind the last one of this run
+	all int
+}
+
+// What one run of a command deals with: about 0.1 ms.
+const (
+	runElements = 256
+	runBytes    = 64 << 10
+)
+
+// LockElementRun locks the partition of the command's key, argument 1, for the next run over its
+// elements, each of which is so many of args. If ok is false, the request is taken care of, and the
+// handler returns.
+func (r *Request) LockElementRun(args [][]byte, each int) (run Elements, ok bool) {
+	run.KeyLocks, run.all = r.LockElements(), len(args)/each
+	run.End = run.First
+	for bytes := 0; run.End < run.all && run.End-run.First < runElements && (bytes < runBytes || run.End == run.First); run.End++ {
+		for _, arg := range args[run.End*each : (run.End+1)*each] {
+			bytes += len(arg)
+		}
+	}
+	if run.Txn, _, ok = run.At(run.First); !ok {
+		run.Stop(run.First, run.Sum)
+	}
+	return run, ok
+}
+
+// GoesOn reports whether the command has another run, in which Sum will be sum.
+func (run *Elements) GoesOn(sum int64) bool {
+	if run.End == run.all {
+		return false
+	}
+	run.Hold()
+	run.Stop(run.End, sum)
+	return true
+}
+
+// IsFirst reports whether this is the first run.
+func (run *Elements) IsFirst() bool { return run.First == 0 }
+
+// ReplyElement answers a string of a value as a bulk string. The item is copied.
+func (r *Request) ReplyElement(i shape.Item) {
+	var number shape.Decimal
+	r.ReplyBulk(i.Text(&number))
+}
+
+// A reply with more elements or bytes than these is made from a pinned value, in slices.
+const (
+	LongElements = 10_000
+	LongBytes    = 256 << 10
+)
+
+// IsLong reports whether a reply with all of a value of so many elements and bytes is to be made by
+// ReplyPinned.
+func IsLong(elements int, bytes int64) bool { return elements > LongElements || bytes > LongBytes }
+
+const (
+	// sliceBytes is about how much of a reply is made under one lock.
+	sliceBytes = 32 << 10
+	errPinned  = "OOM too many big values are being read"
+)
+
+// ReplyPinned has a goroutine answer the command with the value as it is now: first what head
+// appends, and then what each call of next appends, under the shard's lock, until that reports that
+// it is done. next appends until Slice says that it is enough; it reads from the pin, and keeps its
+// place itself. The connection's later commands may change the value meanwhile.
+func (r *Request) ReplyPinned(v engine.Parts, head []byte, next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool)) {
+	pin, err := v.PinValue()
+	if err != nil {
+		r.Fail(errPinned)
+		return
+	}
+	heap := r.Heap
+	r.Host.GatherLater(func(ctx context.Context, reply *Gathered) {
+		defer pin.Release()
+		if problem := gatherPinned(ctx, heap, reply, pin, head, next); problem != "" {
+			reply.End()
+			reply.Head = resp.AppendError(nil, problem)
+		}
+	})
+}
+
+// gatherPinned makes the reply, and returns what went wrong, if anything did.
+func gatherPinned(ctx context.Context, heap Heap, reply *Gathered, pin *engine.ValuePin, head []byte,
+	next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool),
+) (problem string) {
+	slice, done := append(make([]byte, 0, 2*sliceBytes), head...), false
+	for !done {
+		switch {
+		case ctx.Err() != nil:
+			return ErrBusy
+		case !pin.Lock():
+			return errPinned
+		}
+		slice, done = next(pin, slice)
+		pin.Unlock()
+		if !reply.Append(heap, slice) {
+			return ErrOOM
+		}
+		slice = slice[:0]
+		runtime.Gosched() // or this goroutine would have the lock again before those that wait for it
+	}
+	return ""
+}
+
+// SliceIsFull reports whether a slice of a reply has enough bytes.
+func SliceIsFull(slice []byte) bool { return len(slice) >= sliceBytes }
+
+// ReplyValueError answers an error with which a value could not be changed.
+func (r *Request) ReplyValueError(err error) {
+	if errors.Is(err, shape.ErrCrowded) {
+		r.Fail("ERR " + err.Error())
+		return
+	}
+	r.ReplyStoreError(err)
+}
