@@ -302,8 +302,8 @@ func (l *List) dump(position int, dst []byte, atMost int) (delta []byte, next in
 }
 
 func appendItem(dst []byte, i Item) []byte {
-	var buf [maxDecimal]byte
-	return appendText(dst, i.text(&buf))
+	var buf Decimal
+	return appendText(dst, i.Text(&buf))
 }
 
 // dumpLong appends the next piece of a long element, in front of the first one a stub. It returns
