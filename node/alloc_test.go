@@ -40,7 +40,7 @@ func onLoop(t testing.TB, n *Node, f func(cn *conn)) {
 // TestNoAllocations proves that commands in steady state allocate nothing, from
 // the input of the connection to the replies in its output.
 func TestNoAllocations(t *testing.T) {
-	n := startNode(t)
+	n := startLeveled(t)
 	f := func(name string, lines ...string) {
 		t.Helper()
 		var input []byte
@@ -77,4 +77,11 @@ func TestNoAllocations(t *testing.T) {
 	f("bits", "SETBIT b 100 1", "GETBIT b 7", "BITCOUNT b", "BITCOUNT b 0 -1 BIT", "BITPOS b 1", "BITPOS b 0 1")
 	f("BITFIELD", "BITFIELD b SET u8 #1 5 OVERFLOW SAT INCRBY i64 3 1 GET u5 7", "BITFIELD_RO b GET u8 0")
 	f("BITOP", "SETBIT {b}1 100 1", "BITOP OR {b}2 {b}1 {b}1", "BITOP NOT {b}2 {b}1")
+	f("packed list", "DEL {l}a {l}b", "RPUSH {l}a a b 3", "LPUSH {l}a 1", "LINDEX {l}a 1", "LSET {l}a 0 x", "LPOP {l}a", "RPOP {l}a 1", "LRANGE {l}a 0 -1", "LMOVE {l}a {l}b LEFT RIGHT", "LLEN {l}a")
+	long := "RPUSH {l}big"
+	for i := range 1000 {
+		long += fmt.Sprintf(" element:%d", i)
+	}
+	dial(t, n.Addr()).do(long)
+	f("big list", "RPUSH {l}big a", "LPUSH {l}big b", "LPOP {l}big", "RPOP {l}big", "LINDEX {l}big 500", "LSET {l}big 500 element:500", "LRANGE {l}big 0 100", "LPOS {l}big element:7")
 }

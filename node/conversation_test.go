@@ -11,7 +11,7 @@ import (
 // The files in testdata are conversations, whose notation package conversation explains. Package
 // test holds them through a proxy over three nodes.
 
-func TestConversations(t *testing.T) { playAll(t, startNode(t).Addr(), false) }
+func TestConversations(t *testing.T) { playAll(t, startLeveled(t).Addr(), false) }
 
 // TestConversationsWithRedis proves the expectations against the original.
 func TestConversationsWithRedis(t *testing.T) { playAll(t, redistest.Start(t), true) }

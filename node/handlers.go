@@ -6,6 +6,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/data/hashes"
 	"github.com/dunlin-cache/dunlin/node/data/hyperloglogs"
 	"github.com/dunlin-cache/dunlin/node/data/keys"
+	"github.com/dunlin-cache/dunlin/node/data/lists"
 	"github.com/dunlin-cache/dunlin/node/data/strings"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -31,6 +32,7 @@ var families = []exec.Family{
 	hashes.Family,
 	hyperloglogs.Family,
 	keys.Family,
+	lists.Family,
 	{Handlers: ownHandlers},
 }
 

@@ -81,6 +81,23 @@ var hostile = map[string]string{
 	"latency|histogram": "( get )",
 	"latency|reset":     "( get )",
 	"lcs":               "{k}n {k}n ( LEN ); {k}l {k}n IDX; {k}s {k}n; {k}s {k}s; {k}200 {k}240 IDX",
+	"lindex":            "{k}list 10000; {k}dense -1000",
+	"linsert":           "{k}list BEFORE no x; {k}list AFTER 9999 x; {k}dense BEFORE no x; {k}dense AFTER 1 WORD",
+	"llen":              "{k}list",
+	"lmove":             "{k}list {k}dense LEFT RIGHT; {k}list {k}list RIGHT LEFT; {k}dense {k}dense LEFT RIGHT",
+	"lmpop":             "60000 ( 60000x {k}# ) LEFT; 1 {k}list LEFT COUNT 100000; 1 {k}dense RIGHT COUNT 3000",
+	"lpop":              "{k}list; {k}list 100000; {k}dense; {k}dense 3000",
+	"lpos":              "{k}list no; {k}list 1 COUNT 0; {k}list no RANK -1; {k}dense 1 RANK -1 COUNT 0",
+	"lpush":             "{k}new ( # ); {k}list ( # ); {k}dense ( # ); {k}dense ( 100x # WORD )",
+	"lpushx":            "{k}dense ( # )",
+	"lrange":            "{k}list 0 -1; {k}list 5000 5600; {k}dense 0 -1",
+	"lrem":              "{k}list 0 no; {k}list 0 1; {k}list -5000 1; {k}dense 0 1; {k}dense -1000 1",
+	"lset":              "{k}list 10000 x; {k}list 5 WORD; {k}dense 1000 x; {k}dense 5 WORD; {k}list 0 LONG",
+	"ltrim":             "{k}list 10000 10010; {k}list 1 -1; {k}list 1 0; {k}dense 1000 1010",
+	"rpop":              "{k}list 100000; {k}dense 3000",
+	"rpoplpush":         "{k}list {k}dense",
+	"rpush":             "{k}list ( # ); {k}list ( 20x LONG )",
+	"rpushx":            "{k}list ( # )",
 	"lolwut":            "( 5 ); VERSION 5 1000 1000 1000",
 	"memory|usage":      "{k}n ( SAMPLES 1 ); {k}l",
 	"mget":              "( {k}# ); ( # ); ( {k}n ); ( 2000x {k}s ); ( 300x {k}l )",
@@ -278,7 +295,7 @@ func newLawRig(t *testing.T) *lawRig {
 
 // fill stores the values that the patterns name: a number, words of 200 and 240 bytes, the longest
 // value that is not large, a large one, zeros, and a dense HyperLogLog; a hash with many fields, and one
-// with few.
+// with few; a long list and a packed one.
 func (rig *lawRig) fill() {
 	for key, value := range map[string]string{
 		"{k}n": "1", "{k}200": strings.Repeat("ab", 100), "{k}240": strings.Repeat("ba", 120),
@@ -295,6 +312,15 @@ func (rig *lawRig) fill() {
 		args := [][]byte{[]byte("HSET"), []byte("{k}hash")}
 		for i := range 1000 {
 			args = append(args, fmt.Append(nil, from*1000+i), []byte("value"))
+		}
+		c.sendArgs(args...)
+		c.read()
+	}
+	for key, n := range map[string]int{"{k}list": 20_000, "{k}dense": 2_000} {
+		c.do("DEL " + key)
+		args := [][]byte{[]byte("RPUSH"), []byte(key)}
+		for i := range n {
+			args = append(args, strconv.AppendInt(nil, int64(i%max(2, n-10_000)), 10))
 		}
 		c.sendArgs(args...)
 		c.read()

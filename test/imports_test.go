@@ -64,6 +64,7 @@ var allowed = map[string][]string{
 		"node/exec",
 	},
 	"node/data/hashes":       {"internal/resp", "internal/command", "node/engine", "node/exec", "node/data/shape", "ring"},
+	"node/data/lists":        {"internal/resp", "internal/command", "node/engine", "node/exec", "node/data/shape", "ring"},
 	"node/data/bitmaps":      {"internal/resp", "internal/command", "internal/bitstring", "node/engine", "node/exec"},
 	"node/data/hyperloglogs": {"internal/command", "internal/hyperloglog", "node/engine", "node/exec"},
 	"node/data/keys": {
@@ -74,7 +75,7 @@ var allowed = map[string][]string{
 		"internal/boottime", "internal/member", "internal/monitor", "internal/resp", "internal/netloop", "internal/command",
 		"internal/session", "internal/config", "internal/cluster", "internal/figures", "ring",
 		"node/engine", "node/ownership", "node/replica", "node/crew", "node/exec", "node/measure", "node/stream",
-		"node/ticket", "node/data/strings", "node/data/bitmaps", "node/data/hashes", "node/data/hyperloglogs",
+		"node/ticket", "node/data/strings", "node/data/bitmaps", "node/data/hashes", "node/data/hyperloglogs", "node/data/lists",
 		"node/data/keys",
 		"internal/lobby",
 	},

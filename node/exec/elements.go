@@ -97,6 +97,11 @@ const (
 // it is done. next appends until Slice says that it is enough; it reads from the pin, and keeps its
 // place itself. The connection's later commands may change the value meanwhile.
 func (r *Request) ReplyPinned(v engine.Parts, head []byte, next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool)) {
+	r.ReplyPinnedCounted(v, func() []byte { return head }, next)
+}
+
+// ReplyPinnedCounted is ReplyPinned for a reply whose beginning is known only in the end.
+func (r *Request) ReplyPinnedCounted(v engine.Parts, head func() []byte, next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool)) {
 	pin, err := v.PinValue()
 	if err != nil {
 		r.Fail(errPinned)
@@ -105,18 +110,20 @@ func (r *Request) ReplyPinned(v engine.Parts, head []byte, next func(pin *engine
 	heap := r.Heap
 	r.Host.GatherLater(func(ctx context.Context, reply *Gathered) {
 		defer pin.Release()
-		if problem := gatherPinned(ctx, heap, reply, pin, head, next); problem != "" {
+		if problem := gatherPinned(ctx, heap, reply, pin, next); problem != "" {
 			reply.End()
 			reply.Head = resp.AppendError(nil, problem)
+			return
 		}
+		reply.Head = head()
 	})
 }
 
 // gatherPinned makes the reply, and returns what went wrong, if anything did.
-func gatherPinned(ctx context.Context, heap Heap, reply *Gathered, pin *engine.ValuePin, head []byte,
+func gatherPinned(ctx context.Context, heap Heap, reply *Gathered, pin *engine.ValuePin,
 	next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool),
 ) (problem string) {
-	slice, done := append(make([]byte, 0, 2*sliceBytes), head...), false
+	slice, done := make([]byte, 0, 2*sliceBytes), false
 	for !done {
 		switch {
 		case ctx.Err() != nil:

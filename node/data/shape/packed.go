@@ -140,6 +140,19 @@ func (p *Packed) Each(from int, f func(entry int, first, second Item, expireAt i
 	}
 }
 
+// EachBack calls f for the first strings of the entries in front of one, the nearest first, until it
+// returns false.
+func (p *Packed) EachBack(before int, f func(entry int, first Item) bool) {
+	off := p.b.offset(before)
+	for e := before - 1; e >= 0; e-- {
+		off -= p.b.size(e)
+		code, bytes := p.b.item(e, off, 0)
+		if !f(e, Item{code, bytes}) {
+			return
+		}
+	}
+}
+
 // Rank is the rank of an entry of a ranked value.
 func (p *Packed) Rank(entry int) uint64 { return binary.LittleEndian.Uint64(p.b.slot(entry)) }
 

@@ -132,8 +132,11 @@ func putTime(dst []byte, at int64) {
 }
 
 // Delete removes an entry.
-func (p *Pack) Delete(entry int) {
-	p.b.cut(entry, entry+1, p.b.offset(entry), p.b.size(entry))
+func (p *Pack) Delete(entry int) { p.DeleteSome(entry, 1) }
+
+// DeleteSome removes n entries from one on.
+func (p *Pack) DeleteSome(entry, n int) {
+	p.b.cut(entry, entry+n, p.b.offset(entry), p.b.span(entry, entry+n))
 }
 
 // SetRank changes the rank of an entry that stays where it is in the order.

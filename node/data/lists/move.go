@@ -1,0 +1,71 @@
+package lists
+
+import (
+	"bytes"
+
+	"github.com/dunlin-cache/dunlin/node/data/shape"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// lMove: LMOVE source destination LEFT|RIGHT LEFT|RIGHT
+func lMove(r *exec.Request) {
+	from, ok := endArg(r, 3)
+	if !ok {
+		return
+	}
+	to, ok := endArg(r, 4)
+	if !ok {
+		return
+	}
+	move(r, from, to)
+}
+
+// move: LMOVE, RPOPLPUSH source destination
+func move(r *exec.Request, from, to end) {
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
+	defer t.Unlock()
+	source, ok := open(r, t, r.Args[1])
+	if !ok {
+		return
+	}
+	if !source.found {
+		r.ReplyNull()
+		return
+	}
+	target, ok := open(r, t, r.Args[2])
+	if !ok {
+		return
+	}
+	var number shape.Decimal
+	position := source.first(from, 1)
+	element := append(r.Worker.Number[:0], source.at(position).Text(&number)...)
+	if err := source.moveTo(&target, element, from, to); err != nil {
+		r.ReplyValueError(err)
+		return
+	}
+	r.ReplyBulk(element)
+}
+
+// moveTo moves the element at one end of a list to an end of another one, or of the same. It inserts
+// first, so that nothing is lost without memory. Making room for that may evict the list: then its
+// element has moved all the same.
+func (l *list) moveTo(target *list, element []byte, from, to end) error {
+	same := bytes.Equal(l.key, target.key)
+	if same && (from == to || l.len() == 1) {
+		return l.set(l.first(from, 1), element)
+	}
+	l.txn.BeginUnit()
+	defer l.txn.EndUnit()
+	elements := [1][]byte{element}
+	if err := target.insert(target.position(to), elements[:], false); err != nil {
+		return err
+	}
+	source, ok := open(l.r, l.txn, l.key)
+	if !ok || !source.found {
+		return nil
+	}
+	return source.remove(source.first(from, 1), 1)
+}

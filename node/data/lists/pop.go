@@ -1,0 +1,205 @@
+package lists
+
+import (
+	"math"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/data/shape"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// pop: LPOP, RPOP key [count]
+func pop(r *exec.Request, from end) {
+	switch len(r.Args) {
+	case 2:
+		popOne(r, from)
+	case 3:
+		if count, ok := intArg(r, 2, 0, ErrPositive); ok {
+			popCount(r, from, count)
+		}
+	default:
+		r.FailArity()
+	}
+}
+
+// intArg parses Args[i], an integer of at least least. If it is none, intArg answers the error text and
+// ok is false.
+func intArg(r *exec.Request, i int, least int64, text string) (n int, ok bool) {
+	value, ok := resp.ParseInt(r.Args[i])
+	if !ok || value < least {
+		r.Fail(text)
+		return 0, false
+	}
+	return int(min(value, math.MaxInt)), true
+}
+
+func popOne(r *exec.Request, from end) {
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
+	defer t.Unlock()
+	l, ok := open(r, t, r.Args[1])
+	if !ok {
+		return
+	}
+	if !l.found {
+		r.ReplyNull()
+		return
+	}
+	position := l.first(from, 1)
+	start := len(r.Out)
+	r.ReplyElement(l.at(position))
+	if err := l.remove(position, 1); err != nil {
+		r.Undo(start)
+		r.ReplyValueError(err)
+	}
+}
+
+// first returns where the first of n elements stands that are at an end.
+func (l *list) first(from end, n int) int {
+	if from == head {
+		return 0
+	}
+	return l.len() - n
+}
+
+func popCount(r *exec.Request, from end, count int) {
+	locks := r.LockElements()
+	defer locks.Release()
+	t, _, ok := locks.At(locks.First)
+	if !ok {
+		locks.Stop(locks.First, 0)
+		return
+	}
+	l, ok := open(r, t, r.Args[1])
+	switch {
+	case !ok:
+	case !l.found && locks.First == 0:
+		r.Out = resp.AppendNullArray(r.Out, r.Version())
+	case count == 0:
+		r.Out = resp.AppendArray(r.Out, 0)
+	default:
+		popMany(&l, &locks, from, count, -1)
+	}
+}
+
+// popped is a command that has popped some elements.
+type popped struct {
+	left int
+	key  int // which of the keys has the list
+}
+
+// What one run of a command pops at most: about 0.1 ms.
+const (
+	popElements = 256
+	popBytes    = 64 << 10
+)
+
+// popMany pops up to count elements at an end and answers them, in as many runs as it takes. key is
+// which of several keys has the list: it is answered first. It is -1 for a command of one key.
+func popMany(l *list, locks *exec.KeyLocks, from end, count, key int) {
+	r := l.r
+	begin := len(r.Out)
+	var rest popped
+	if before, begun := locks.State.(*popped); begun {
+		rest = *before
+	} else {
+		rest = popped{min(count, l.len()), key}
+		if key >= 0 {
+			r.Out = resp.AppendArray(r.Out, 2)
+			r.ReplyBulk(l.key)
+		}
+		r.Out = resp.AppendArray(r.Out, rest.left)
+	}
+	start, n := len(r.Out), 0
+	reply := func(element shape.Item) bool {
+		r.ReplyElement(element)
+		n++
+		return n < min(rest.left, popElements) && len(r.Out)-start < popBytes
+	}
+	if from == head {
+		l.each(0, reply)
+	} else {
+		l.eachBack(l.len(), reply)
+	}
+	if n == 0 { // the command has lost its partition
+		r.Fail(ErrGone)
+		return
+	}
+	if err := l.remove(l.first(from, n), n); err != nil {
+		r.Undo(begin)
+		r.ReplyValueError(err)
+		return
+	}
+	if rest.left -= n; rest.left > 0 {
+		state := rest
+		locks.State = &state
+		locks.Hold()
+		locks.Stop(1, 0)
+		return
+	}
+	locks.Whole()
+}
+
+// lmPop: LMPOP numkeys key... LEFT|RIGHT [COUNT count]
+func lmPop(r *exec.Request) {
+	numKeys, ok := intArg(r, 1, 1, ErrNumKeys)
+	if !ok {
+		return
+	}
+	if numKeys >= len(r.Args)-2 {
+		r.Fail(exec.ErrSyntax)
+		return
+	}
+	at := 2 + numKeys
+	from, ok := endArg(r, at)
+	if !ok {
+		return
+	}
+	count := 0
+	for i := at + 1; i < len(r.Args); i += 2 {
+		if count > 0 || i+1 == len(r.Args) || !exec.Is(r.Args[i], "COUNT") {
+			r.Fail(exec.ErrSyntax)
+			return
+		}
+		if count, ok = intArg(r, i+1, 1, ErrCountAtLeast); !ok {
+			return
+		}
+	}
+	count = max(count, 1)
+	locks := r.LockKeys()
+	defer locks.Release()
+	begin := locks.First
+	if rest, ok := locks.State.(*popped); ok {
+		begin, locks.AtOnce = rest.key, numKeys+1
+	}
+	for i := begin; i < numKeys; i++ {
+		t, key, ok := locks.At(i)
+		if !ok {
+			locks.Stop(i, 0)
+			return
+		}
+		l, ok := open(r, t, key)
+		if !ok {
+			return
+		}
+		if l.found {
+			popMany(&l, &locks, from, count, i)
+			return
+		}
+	}
+	r.Out = resp.AppendNullArray(r.Out, r.Version())
+}
+
+// endArg parses LEFT or RIGHT. If Args[i] is neither, endArg answers the error and ok is false.
+func endArg(r *exec.Request, i int) (at end, ok bool) {
+	switch {
+	case exec.Is(r.Args[i], "LEFT"):
+		return head, true
+	case exec.Is(r.Args[i], "RIGHT"):
+		return tail, true
+	}
+	r.Fail(exec.ErrSyntax)
+	return 0, false
+}

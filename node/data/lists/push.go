@@ -1,0 +1,29 @@
+package lists
+
+import "github.com/dunlin-cache/dunlin/node/exec"
+
+// push: LPUSH, RPUSH, LPUSHX, RPUSHX key element...
+func push(r *exec.Request, at end, mustExist bool) {
+	run, ok := r.LockElementRun(r.Args[2:], 1)
+	if !ok {
+		return
+	}
+	defer run.Release()
+	l, ok := open(r, run.Txn, r.Args[1])
+	if !ok {
+		return
+	}
+	if !l.found && mustExist {
+		r.ReplyInt(0)
+		return
+	}
+	elements := r.Args[2+run.First : 2+run.End]
+	length := l.len() + len(elements)
+	if err := l.insert(l.position(at), elements, at == head); err != nil {
+		r.ReplyValueError(err)
+		return
+	}
+	if !run.GoesOn(0) {
+		r.ReplyInt(int64(length))
+	}
+}
