@@ -35,9 +35,9 @@ type listing struct {
 
 	args       [][]byte
 	upload     *exec.Upload // not nil: it has large values, and args has all other arguments
-	keys       []int    // Request.Keys and Partitions
-	partitions []uint16 //
-	once       []uint16 // each of these once
+	keys       []int        // Request.Keys and Partitions
+	partitions []uint16     //
+	once       []uint16     // each of these once
 	seen       ring.PartitionSet
 	slot       uint16 // of the first key
 	crossing   bool   // there are others

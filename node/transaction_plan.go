@@ -34,9 +34,9 @@ type planning struct {
 	slot    uint16 // a proxy names it, and it counts as keyed from the start
 	problem string // why it cannot be executed
 
-	watched, commands int // how many there are
-	looked            int // how many of them are planned, watched keys first
-	words             int // that were looked at in this turn
+	watched, commands int   // how many there are
+	looked            int   // how many of them are planned, watched keys first
+	words             int   // that were looked at in this turn
 	listed            bool  // of the command that comes next: keys are its keys
 	keys              []int //
 	hashed            int   // so many of them were compared
