@@ -57,7 +57,9 @@ type ticket[P Pipe] struct {
 
 	pace    exec.Pace
 	fetched int // the proxy has fetched the reply up to here
+	seen    int // fetched, as of the last look
 	waited  int // looks before the first FETCH
+	spared  int // looks that do not count in waited
 
 	// A FETCH mostly continues where the last one ended. offset bytes of the reply, texts bytes of
 	// text and next values come before the part in which that place lies.
@@ -140,16 +142,26 @@ func (t *ticket[P]) appendPart(dst []byte, from, count int) []byte {
 	return dst
 }
 
+// sparedLooks is how many times its patience a ticket may wait behind others.
+const sparedLooks = 6
+
 // BreakSlow ends tickets for lack of memory: those whose proxies fetch less than exec.MinRate from
 // one call to the next, those that nobody has begun to fetch for patience calls, and of the others
 // the one that would take the longest, if that is more than patience calls. A FETCH then finds no
-// ticket. BreakSlow returns how many have ended.
+// ticket. A proxy fetches the tickets of one session one after the other, so no call counts against a
+// ticket behind an older one of its pipe that moves; but six times patience such calls at most.
+// BreakSlow returns how many have ended.
 func (k *Keeper[P]) BreakSlow(patience int) (broken int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	moving := k.moving()
 	slowest, longest := uint64(0), int64(patience)
 	for number, t := range k.open {
 		if t.fetched == 0 {
+			if front := moving[t.pipe]; front != 0 && front < number && t.spared < sparedLooks*patience {
+				t.spared++
+				continue
+			}
 			t.waited++
 			if t.waited > patience {
 				k.end(number, t)
@@ -170,6 +182,18 @@ func (k *Keeper[P]) BreakSlow(patience int) (broken int) {
 		broken++
 	}
 	return broken
+}
+
+// moving returns for each pipe the oldest ticket of which some was fetched since the last look.
+func (k *Keeper[P]) moving() map[P]uint64 {
+	oldest := make(map[P]uint64)
+	for number, t := range k.open {
+		if at, ok := oldest[t.pipe]; t.fetched > t.seen && (!ok || number < at) {
+			oldest[t.pipe] = number
+		}
+		t.seen = t.fetched
+	}
+	return oldest
 }
 
 // Drop ends a ticket that was issued over p, if it still exists.
