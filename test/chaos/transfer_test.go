@@ -3,6 +3,7 @@ package chaos
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func TestChaosTransfers(t *testing.T) {
 		t.Skip("the cluster takes seconds to reach its level")
 	}
 	x := newRig(t, 1, Options{Copies: 2})
-	const transfers, inTheMiddle = 3, 50 * time.Millisecond // of one that takes a multiple of that
+	const transfers = 3
 	do := func(l *harness.Link, requests ...string) (replies [][]byte, err error) {
 		var batch []byte
 		for _, r := range requests {
@@ -78,6 +79,14 @@ func TestChaosTransfers(t *testing.T) {
 	if replies, err := do(teller, "WAIT 1 0"); err != nil || string(replies[0]) != ":1\r\n" {
 		t.Fatalf("the follower has not got the transfers: %q, %v", replies, err)
 	}
+	name := x.Tables.Table().OwnerOf(ring.PartitionOf([]byte("{acc}"))).ID
+	nodes := x.C.ByRole("node")
+	owner := nodes[slices.IndexFunc(nodes, func(m *harness.Member) bool { return m.ID == name })]
+	holds := func() float64 {
+		n, _ := harness.Scrape(t, owner.Admin).Sum("dunlin_node_holds_total")
+		return n
+	}
+	before := holds()
 	killed, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for {
@@ -94,13 +103,8 @@ func TestChaosTransfers(t *testing.T) {
 			}
 		}
 	}()
-	time.Sleep(inTheMiddle)
-	name := x.Tables.Table().OwnerOf(ring.PartitionOf([]byte("{acc}"))).ID
-	for _, n := range x.C.ByRole("node") {
-		if n.ID == name {
-			x.Kill(n)
-		}
-	}
+	harness.Eventually(t, 20*time.Second, "another transfer holds the accounts' partition", func() bool { return holds() > before })
+	x.Kill(owner)
 	close(killed)
 	if err := <-ended; err != nil {
 		t.Fatal(err)

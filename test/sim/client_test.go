@@ -12,6 +12,7 @@ type client struct {
 	s       *session
 	next    map[[2]int]int // own keys: the next value
 	own     [][2]int
+	pairs   []int // places whose pair of keys is its own
 	open    int
 	stopped bool
 	failed  int
@@ -19,8 +20,8 @@ type client struct {
 	newest  [places]int // id of its newest command that was executed on each
 }
 
-func newClient(x *proxy, own [][2]int) *client {
-	c := &client{w: x.w, own: own, next: make(map[[2]int]int)}
+func newClient(x *proxy, own [][2]int, pairs []int) *client {
+	c := &client{w: x.w, own: own, pairs: pairs, next: make(map[[2]int]int)}
 	c.s = &session{x: x, early: make(map[*command]any), client: c}
 	c.s.Owner = c.s
 	return c
@@ -62,11 +63,16 @@ func (c *client) command() *command {
 		cmd.kind, cmd.place, cmd.key, cmd.value = set, at[0], at[1], c.next[at]
 		cmd.large = w.chance(0.1)
 	case x < 0.60:
-		cmd.kind, cmd.key = incr, keysPer-1
+		cmd.kind, cmd.key = incr, counted
 	case x < 0.605:
 		cmd.kind = flushAll
 	case x < 0.63:
 		cmd.kind = scan
+	case x < 0.70 && len(c.pairs) > 0 && !w.narrow:
+		cmd.kind, cmd.place, cmd.key = both, c.pairs[w.rng.IntN(len(c.pairs))], pair
+		at := [2]int{cmd.place, pair}
+		c.next[at]++
+		cmd.value = c.next[at]
 	default:
 		cmd.kind = get
 	}

@@ -294,14 +294,25 @@ func (n *node) apply(name string, s *source, effects []effect) {
 		case n.admitted[e.place] != name:
 			s.refusals.Refuse(p)
 			continue
-		case e.clear:
-			d.values = [keysPer]int{}
+		case e.unit != nil:
+			for i := range e.unit {
+				d.apply(&e.unit[i])
+			}
 		default:
-			d.values[e.key] = e.value
-		}
-		if e.live {
-			d.last = e.change
+			d.apply(e)
 		}
 		n.w.checkCopy(n, e.place)
+	}
+}
+
+// apply takes what is no mark.
+func (d *content) apply(e *effect) {
+	if e.clear {
+		d.values = [keysPer]int{}
+	} else {
+		d.values[e.key] = e.value
+	}
+	if e.live {
+		d.last = e.change
 	}
 }

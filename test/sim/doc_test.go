@@ -6,12 +6,12 @@
 //	                        │
 //	        agent: members_test.go, steer_test.go, with ring.Plan and ring.Heal themselves
 //	        node: node_test.go, fence_test.go, serve_test.go, with node/ownership itself
-//	              stream_test.go, copies_test.go, with node/replica itself
+//	              stream_test.go, unit_test.go, copies_test.go, with node/replica itself
 //	        proxy: proxy_test.go, session_test.go, with proxy/order and wide.Rounds themselves
 //	        client: client_test.go
 //	                        │
 //	                        v
-//	        truth_test.go: one server a partition, nothing stale, nothing lost, nothing twice
+//	        truth_test.go: one server a partition, nothing stale, lost, twice, or half done
 //
 // Package ring itself decides about tables, package node/ownership what a node serves, and package
 // proxy/order in which order commands reach nodes. The rest models packages ring/gossip and node,

@@ -22,7 +22,7 @@ const (
 // newWorld makes a history that has not begun.
 func newWorld(o options) *world {
 	w := &world{options: o, rng: rand.New(rand.NewPCG(o.seed, 0x51D)), byAddr: make(map[string]*proc),
-		issued: make(map[ring.Version]*ring.Table), truth: make([]truth, places)}
+		issued: make(map[ring.Version]*ring.Table), truth: make([]truth, places), halves: make(map[[2]int]bool)}
 	w.now = time.Second // 0 stands for never
 	for len(w.tracked) < places {
 		p := uint16(w.rng.IntN(ring.Partitions))
@@ -57,14 +57,18 @@ func history(o options) *world {
 		x := w.startProxy(maxHosts - 1 - i)
 		for j := range 2 {
 			var own [][2]int
+			var pairs []int
 			for k := range places {
-				for key := range keysPer - 1 {
+				if k%4 == i*2+j {
+					pairs = append(pairs, k)
+				}
+				for key := range ownKeys {
 					if (k*2+key)%4 == i*2+j {
 						own = append(own, [2]int{k, key})
 					}
 				}
 			}
-			clients = append(clients, newClient(x, own))
+			clients = append(clients, newClient(x, own, pairs))
 		}
 	}
 	w.starting = true

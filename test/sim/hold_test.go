@@ -8,7 +8,8 @@ import (
 )
 
 // Transactions that take long: what node/transaction_run.go and node/hold.go do. The command of one is
-// executed when its hold ends, whatever table has come meanwhile.
+// executed when its hold ends, whatever table has come meanwhile. One that sets a pair of keys sets the
+// first when the hold begins.
 
 const (
 	holdPatience  = 5 * time.Second
@@ -24,7 +25,7 @@ type hold struct {
 
 // holds reports whether a transaction has the command.
 func (c *command) holds() bool {
-	return (c.kind == set || c.kind == incr) && c.id%7 == 0
+	return (c.kind == set || c.kind == incr) && c.id%7 == 0 || c.kind == both && c.id%2 == 0
 }
 
 // holdTime is how long a transaction takes.
@@ -36,7 +37,7 @@ func (w *world) holdTime() time.Duration {
 }
 
 // transact executes a command in a transaction that holds its place, and answers it later.
-func (p *nodePipe) transact(c *command) {
+func (p *nodePipe) transact(c *command, late bool) {
 	n, at := p.n, p.n.w.tracked[c.place]
 	p.token++
 	token := p.token
@@ -45,6 +46,11 @@ func (p *nodePipe) transact(c *command) {
 	h := &hold{fences: n.fences}
 	n.holds[c.place] = h
 	n.w.tracef("%s holds %d", n.p.name, c.place)
+	n.beginUnit(c.place)
+	half := c.kind == both
+	if half {
+		n.w.executeHalf(n, c, c.place, late, 0)
+	}
 	var turn func()
 	turn = func() {
 		n.iterate(false)
@@ -61,7 +67,15 @@ func (p *nodePipe) transact(c *command) {
 			return
 		}
 		var reply any = waitFor{n.looped.Epoch()} // not executed
-		if !overdue && !(lost && h.fences != n.fences) && !p.superseded && !p.ended {
+		switch giveUp := overdue || lost && h.fences != n.fences; {
+		case giveUp && half:
+			n.w.halves[[2]int{c.place, c.value}] = true
+			reply = failed{}
+		case giveUp:
+		case half: // though nobody may wait for it any more
+			value, gen := n.w.executeHalf(n, c, c.place, false, 1)
+			reply = done{value, gen}
+		case !p.superseded && !p.ended:
 			value, gen := n.w.execute(n, c, c.place, false)
 			reply = done{value, gen}
 		}
@@ -83,6 +97,7 @@ func (p *nodePipe) transact(c *command) {
 func (n *node) endHold(k int) {
 	h := n.holds[k]
 	n.holds[k] = nil
+	n.endUnit(k)
 	n.w.tracef("%s holds %d no longer", n.p.name, k)
 	if h.lost {
 		n.step(func(m *ownership.Machine, now time.Duration) { m.Released(now, n.w.tracked[k]) }, nil)

@@ -52,6 +52,7 @@ var broken = []brokenRule{
 	{"count a copy that was handed over as none", func(r *options) {
 		r.replica.HandedIsNothing, r.hard, r.overflows, r.restless = true, true, true, true
 	}, []mischief{crashesOfTakers, leaves, stopsOfTwo, stops}},
+	{"let the effects of a transaction reach copies one by one", func(r *options) { r.splitUnits, r.later, r.holds, r.busy = true, true, true, true }, []mischief{crashes}},
 	{"hand over what is held", func(r *options) { r.ownership.HandHeld, r.later, r.holds, r.busy = true, true, true, true }, []mischief{joins, leaves}},
 	{"never ask again for what was held", func(r *options) { r.ownership.AskOnce, r.later, r.holds, r.busy = true, true, true, true }, []mischief{joins}},
 	{"count what a node had before an absence", func(r *options) {

@@ -12,8 +12,13 @@ import (
 // with goroutines. A loop that passes a barrier is an event that takes a while.
 
 const (
-	places     = 4 // tracked partitions
-	keysPer    = 3 // keys of each: two that are set, one that is counted
+	places = 4 // tracked partitions
+	// The keys of each: two that are set, one that is counted, and two that only transactions set, to
+	// one value.
+	keysPer    = 5
+	ownKeys    = 2
+	counted    = 2
+	pair       = 3
 	stallLimit = 500 * time.Millisecond
 )
 
@@ -50,6 +55,7 @@ type node struct {
 	fenced bool
 	fences int           // how often it was
 	holds  [places]*hold // nil: nobody holds it
+	units  [places]*unit // that gather; nil: none does
 	gap    time.Duration // for which the loops have stood still, until they notice
 	inside bool          // they were stopped between looking at the clock and executing a command
 

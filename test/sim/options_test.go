@@ -42,4 +42,5 @@ type rules struct {
 	office    office.Broken    // those of ring/office
 
 	adoptForeign bool // members adopt any table of a later epoch
+	splitUnits   bool // the effects of a transaction reach copies one by one
 }

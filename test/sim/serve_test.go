@@ -15,11 +15,14 @@ const (
 	get commandKind = iota
 	set
 	incr
+	both // a transaction that sets the pair of keys
 	flushAll
 	scan
 )
 
-func (k commandKind) String() string { return [...]string{"GET", "SET", "INCR", "FLUSHALL", "SCAN"}[k] }
+func (k commandKind) String() string {
+	return [...]string{"GET", "SET", "INCR", "MSET", "FLUSHALL", "SCAN"}[k]
+}
 
 func (k commandKind) everywhere() bool { return k >= flushAll }
 
@@ -116,7 +119,7 @@ func (e *nodeEnd) received(m any) {
 	switch m := m.(type) {
 	case request:
 		if c := m.cmd; n.w.holds && c.holds() && p.takes(c, late) {
-			p.transact(c)
+			p.transact(c, late)
 		} else if n.w.later && c.slow() && p.gate.Verdict(n.looped, n.w.tracked[c.place], n.fenced && !late) == ownership.Serve {
 			p.postpone(c, late)
 		} else {

@@ -62,8 +62,8 @@ func (s *session) dispatch(c *command) bool {
 	s.begin(c)
 	r := order.Request{Session: &s.Session, Seq: uint64(c.id), Origin: order.Origin{Partition: s.x.w.tracked[c.place]}}
 	raw := resp.AppendRequest(nil, []byte(c.kind.String()), strconv.AppendInt(nil, int64(c.id), 10))
-	if c.kind == set {
-		raw = resp.AppendRequest(nil, []byte("SET"), strconv.AppendInt(nil, int64(c.id), 10), strconv.AppendInt(nil, int64(c.value), 10))
+	if c.kind == set || c.kind == both {
+		raw = resp.AppendRequest(nil, []byte(c.kind.String()), strconv.AppendInt(nil, int64(c.id), 10), strconv.AppendInt(nil, int64(c.value), 10))
 	}
 	p, ok := m.Submit(&s.Session, r, raw, now)
 	if !ok {

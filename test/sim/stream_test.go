@@ -21,6 +21,7 @@ type effect struct {
 	change *change // whose effect it is; at MarkSynced: the last before it
 	live   bool    // not of a snapshot
 	mark   replica.Mark
+	unit   []effect // not nil: these go together
 }
 
 type batch struct {
@@ -76,10 +77,11 @@ func (s *sender) act() {
 			s.append(effect{place: k, mark: a.Mark})
 		case replica.SendUnfeed:
 			s.logMark(k, a.Mark)
-			s.feeds &^= 1 << k
+			s.stop(1 << k)
 		case replica.SendMark:
-			s.logMark(k, a.Mark)
+			s.markBehind(k, a.Mark)
 		case replica.SendReopen:
+			s.stop(everyPlace)
 			s.log, s.feeds, s.lost, s.spilt = nil, 0, 0, false
 		case replica.SendRouse:
 			s.pump()
@@ -98,8 +100,13 @@ func (s *sender) logMark(k int, m replica.Mark) {
 
 // fed logs a change.
 func (s *sender) fed(k int, e effect) {
-	if s.feeds.has(k) {
-		e.place, e.live = k, true
+	if !s.feeds.has(k) {
+		return
+	}
+	e.place, e.live = k, true
+	if u := s.n.units[k]; u != nil {
+		u.gather(s, e)
+	} else {
 		s.append(e)
 	}
 }
@@ -116,7 +123,8 @@ func (s *sender) append(e effect) {
 func (s *sender) overflow() {
 	s.n.w.tracef("%s: its log for %s overflows", s.n.p.name, s.name)
 	s.lost |= s.feeds
-	s.feeds, s.log, s.spilt = 0, nil, true
+	s.stop(everyPlace)
+	s.log, s.spilt = nil, true
 	s.pump()
 }
 

@@ -88,13 +88,56 @@ func (w *world) wasHurt(p *proc) bool {
 // execute executes a command at a node that believes it serves the partition, and checks that it
 // does.
 func (w *world) execute(n *node, c *command, k int, late bool) (value, gen int) {
+	if c.kind == both {
+		n.beginUnit(k)
+		defer n.endUnit(k)
+		w.executeHalf(n, c, k, late, 0)
+		return w.executeHalf(n, c, k, late, 1)
+	}
+	genuine := w.checkServer(n, c, k, late)
+	w.checkPair(n, k)
+	t, d := &w.truth[k], &n.data[k]
+	values := d.values
+	e := effect{key: c.key}
+	switch c.kind {
+	case get, scan:
+		return d.values[c.key], t.gen
+	case set:
+		values[c.key] = c.value
+	case incr:
+		values[c.key]++
+	case flushAll:
+		values, e.clear = [keysPer]int{}, true
+	}
+	w.change(n, c, k, genuine, values, e)
+	return values[c.key], t.gen
+}
+
+// executeHalf sets one key of a pair.
+func (w *world) executeHalf(n *node, c *command, k int, late bool, half int) (value, gen int) {
+	genuine := w.checkServer(n, c, k, late)
+	values := n.data[k].values
+	values[pair+half] = c.value
+	w.change(n, c, k, genuine, values, effect{key: pair + half})
+	return c.value, w.truth[k].gen
+}
+
+// checkPair checks that nobody is about to see a transaction half done, unless it has given up.
+func (w *world) checkPair(n *node, k int) {
+	if v := n.data[k].values; v[pair] != v[pair+1] && !w.halves[[2]int{k, v[pair]}] {
+		w.violate("%s serves %d with half of a transaction: %v", n.p.name, k, v)
+	}
+}
+
+// checkServer checks that a node that executes a command is the one that serves the partition.
+func (w *world) checkServer(n *node, c *command, k int, late bool) (genuine bool) {
 	t, d := &w.truth[k], &n.data[k]
 	if t.server != n && !late && (w.apart() || t.unsure) {
 		t.server, t.epoch, t.last = n, n.looped.Epoch(), d.last
 		w.lose(t, [keysPer]int{})
 	}
 	t.unsure = t.unsure && t.server != n || w.apart()
-	genuine := t.server == n
+	genuine = t.server == n
 	if !genuine && !late {
 		w.violate("%s executes %v on %d in epoch %d, but %s has served that since epoch %d", n.p.name, c.kind, k,
 			n.looped.Epoch(), t.server.p.name, t.epoch)
@@ -108,28 +151,21 @@ func (w *world) execute(n *node, c *command, k int, late bool) (value, gen int) 
 		w.violate("%s executes FLUSHALL %d on %d behind %d of its client", n.p.name, c.id, k, c.client.newest[k])
 	}
 	c.client.newest[k] = max(c.client.newest[k], c.id)
-	values := d.values
-	e := effect{key: c.key}
-	switch c.kind {
-	case get, scan:
-		return d.values[c.key], t.gen
-	case set:
-		values[c.key] = c.value
-	case incr:
-		values[c.key]++
-	case flushAll:
-		values, e.clear = [keysPer]int{}, true
-	}
+	return genuine
+}
+
+// change makes a change, and feeds it to copies.
+func (w *world) change(n *node, c *command, k int, genuine bool, values [keysPer]int, e effect) {
+	t, d := &w.truth[k], &n.data[k]
 	d.values = values
 	d.last = &change{before: d.last, values: values, at: w.now, by: n.p.name}
-	e.value, e.change = values[c.key], d.last
+	e.value, e.change = values[e.key], d.last
 	if genuine {
 		w.happened(t, c, k, d)
 	}
 	for _, s := range n.senders {
 		s.fed(k, e)
 	}
-	return values[c.key], t.gen
 }
 
 // happened takes a change of the true data.
@@ -141,7 +177,7 @@ func (w *world) happened(t *truth, c *command, k int, d *content) {
 			w.violate("FLUSHALL %d is executed on %d after its answer", c.id, k)
 		}
 		w.lose(t, d.values)
-	case c.kind == set && c.value < t.floor[c.key] && !w.apart():
+	case (c.kind == set || c.kind == both) && c.value < t.floor[c.key] && !w.apart():
 		w.violate("SET %d of key %d/%d is executed over an acknowledged %d", c.value, k, c.key, t.floor[c.key])
 	}
 }
@@ -165,6 +201,9 @@ func (w *world) startsServing(n *node, k int, kept bool) {
 	w.tracef("%s serves %d from epoch %d, kept %v, %v", n.p.name, k, n.view.Epoch(), kept, d.values)
 	if d.values != valuesOf(d.last) {
 		w.violate("%s serves %d with %v, which never was: %v", n.p.name, k, d.values, valuesOf(d.last))
+	}
+	if n.holds[k] == nil {
+		w.checkPair(n, k)
 	}
 	if before != nil && before != n && !w.apart() && !t.unsure && !before.p.dead && !before.fenced && before.serves(before.looped, k) &&
 		before.gap <= stallLimit && !(before.p.stopped && w.now-before.p.since > stallLimit/2) {
@@ -283,15 +322,11 @@ func (w *world) ends(c *command, reply any) {
 		if c.kind == set && m.gen >= 0 {
 			m.value = c.value
 		}
-		kept := m.value
-		for _, l := range t.losses[m.gen:] {
-			kept = min(kept, l.left[c.key])
-		}
 		if c.kind != get {
-			if have := valuesOf(t.last)[c.key]; kept == m.value && have < kept {
-				w.violate("%v %d of key %d/%d is acknowledged, but there is %d", c.kind, m.value, c.place, c.key, have)
-			}
-			t.floor[c.key] = max(t.floor[c.key], kept)
+			w.acknowledged(c, t, c.key, m)
+		}
+		if c.kind == both {
+			w.acknowledged(c, t, c.key+1, m)
 		}
 	case covered:
 		for k := range places {
@@ -302,6 +337,18 @@ func (w *world) ends(c *command, reply any) {
 			}
 		}
 	}
+}
+
+// acknowledged checks that what was written to a key is there.
+func (w *world) acknowledged(c *command, t *truth, key int, m done) {
+	kept := m.value
+	for _, l := range t.losses[m.gen:] {
+		kept = min(kept, l.left[key])
+	}
+	if have := valuesOf(t.last)[key]; kept == m.value && have < kept {
+		w.violate("%v %d of key %d/%d is acknowledged, but there is %d", c.kind, m.value, c.place, key, have)
+	}
+	t.floor[key] = max(t.floor[key], kept)
 }
 
 // checkRead checks that a value is not older than what was acknowledged before the command began.

@@ -42,7 +42,8 @@ type world struct {
 	ids       int                     // of commands
 	trouble   [maxHosts]time.Duration // when something bad last happened to a host
 
-	truth []truth // by place
+	truth  []truth         // by place
+	halves map[[2]int]bool // places and values of which transactions that gave up have set one key
 
 	lines []string // the trace
 	fault string   // the first violation
