@@ -35,7 +35,9 @@ var broken = []brokenRule{
 	{"take effects for what is served", func(r *options) { r.replica.AdmitServed = true }, []mischief{joins, leaves, stops}},
 	{"lose what is handed over with an overflow", func(r *options) { r.replica.HandOnce, r.overflows = true, true }, []mischief{joins, leaves}},
 	{"let another life of a node acknowledge", func(r *options) { r.ownership.AnyoneAcknowledges = true }, []mischief{crashes}},
-	{"leave before the new owners have everything", func(r *options) { r.ownership.LeaveEarly, r.hard, r.overflows = true, true, true }, []mischief{leaves, resets}},
+	{"leave before the new owners have everything", func(r *options) {
+		r.ownership.LeaveEarly, r.hard, r.overflows, r.busy, r.restless = true, true, true, true, true
+	}, []mischief{leaves, joins}},
 	{"forget the owner before with one copy", func(r *options) { r.office.NeverShelter, r.copies = true, 1 }, []mischief{crashesOfTakers}},
 	{"count nodes that do not answer", func(r *options) { r.majority, r.office.CountSilent = true, true }, []mischief{cuts}},
 	{"ignore eras", func(r *options) { r.ownership.IgnoreEras, r.hard = true, true }, []mischief{returns}},
