@@ -43,8 +43,8 @@ func (s *client) watch(args [][]byte, raw []byte) bool {
 		return true
 	}
 	w := &watching{left: len(args) - 1}
-	cmd, ok := command.ByID(command.Watch), true
-	if w.longRequest, ok = s.newLongRequest(cmd, args, raw); !ok {
+	var ok bool
+	if w.longRequest, ok = s.newLongRequest(command.ByID(command.Watch), args, raw); !ok {
 		return true
 	}
 	s.w.stats.Commands[command.Watch]++
