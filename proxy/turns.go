@@ -68,16 +68,20 @@ func (s *client) newLongRequest(cmd *command.Command, args [][]byte, raw []byte)
 	if s.parser.Inline() {
 		raw = resp.AppendRequest(nil, args...) // of a line, which is short
 	}
-	if body := s.conn.TakeInput(raw); body != nil {
-		l.memory.body = body
+	if len(raw) > chunkBytes { // else it is copied, and the requests behind it are read where they are
+		if body := s.conn.TakeInput(raw); body != nil {
+			l.memory.body = body
+		}
+	}
+	if l.memory.body != nil {
+		l.raw = raw
 	} else if l.memory.copy = len(raw); s.Keep(len(raw)) {
-		raw = bytes.Clone(raw)
+		l.raw = bytes.Clone(raw)
 	} else {
 		s.answer(errNotParked)
 		return l, false
 	}
-	l.raw = raw
-	_, l.next = resp.DecodeArgument(raw, bytes.IndexByte(raw, '\n')+1) // the command's name
+	_, l.next = resp.DecodeArgument(l.raw, bytes.IndexByte(l.raw, '\n')+1) // the command's name
 	return l, true
 }
 

@@ -51,7 +51,9 @@ func (s *client) watch(args [][]byte, raw []byte) bool {
 	s.watching = true
 	s.issue()
 	s.long = w
-	if w.left <= maxKeys {
+	// The first turn may free the memory of the request, where the requests behind it are still parsed
+	// if that was taken over.
+	if w.left <= maxKeys && w.memory.body == nil {
 		w.turn()
 	}
 	w.goOn()
