@@ -32,7 +32,6 @@ type Sender struct {
 	machine  *replica.Sender
 	window   replica.Window
 	charged  int64         // for the window, while it is wide
-	askAgain time.Duration // when there may be memory to widen it
 	relieved chan struct{} // closed when nothing is to be handed over any more; nil: nobody waits for that
 	flushes  map[uint64]chan error
 	asks     []ask // keys that the receiver lacks, up to maxAsks

@@ -59,8 +59,9 @@ func (s *Sender) round() (wait time.Duration) {
 	return min(delay, replica.Heartbeat-silence)
 }
 
-// starve waits for acknowledgements, if there is no room in the window.
+// starve waits for acknowledgements, if there is no room in the window, nor memory to widen it.
 func (s *Sender) starve() time.Duration {
+	s.widen()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hasRoomLocked(replica.PayloadMost) {
@@ -174,28 +175,31 @@ func (s *Sender) roomForSnapshotLocked() bool {
 	return s.hasRoomLocked(s.window.Most() / aheadShare)
 }
 
-// hasRoomLocked reports whether the window has room for n bytes. It widens a narrow one that has not,
-// if there is memory, for which it asks once a heartbeat.
-func (s *Sender) hasRoomLocked(n int) bool {
-	if s.window.Room() >= n {
-		return true
-	}
-	if s.window.IsWide() {
-		return false
-	}
-	now := s.cfg.Monotonic()
-	if now < s.askAgain {
-		return false
+// hasRoomLocked reports whether the window has room for n bytes. A narrow one with room for a batch has
+// room for a piece of a snapshot, too.
+func (s *Sender) hasRoomLocked(n int) bool { return s.window.Room() >= n }
+
+// widen widens a narrow window that has no room, if there is memory. It charges that without mu: the
+// engine may have to evict for it, and loops wait for mu.
+func (s *Sender) widen() {
+	if s.isWide() || s.room() {
+		return
 	}
 	most := s.cfg.Window()
 	memory := int64(replica.WindowMemory(most))
 	if !s.cfg.Charge(memory) {
-		s.askAgain = now + replica.Heartbeat
-		return false
+		return
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.window.Widen(most)
 	s.charged = memory
-	return true
+}
+
+func (s *Sender) isWide() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.window.IsWide()
 }
 
 // shrink gives back the memory of a wide window that is empty.
