@@ -313,3 +313,38 @@ func TestManyKeysAreShownAndQueued(t *testing.T) {
 	cl.send("MULTI", line, "EXEC", "EXISTS {t}4000 {t}4095")
 	cl.want("+OK", "+QUEUED", "*1 +OK", ":2")
 }
+
+// A command in chunks takes no turn while its session cannot enter the lane: others wait for theirs.
+func TestChunksAskForTheirLane(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	w := c.proxy.workers[0]
+	gate := make(chan struct{})
+	cl := c.dial()
+	cl.send("SET many:1 v") // over the common pipe, and what follows over the large one
+	cl.want("+OK")
+	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
+	cl.send("GET many:1", manyKeys("EXISTS", 10*maxKeys, nil))
+	var long *chunked
+	onLoop := func(f func()) {
+		done := make(chan struct{})
+		w.loop.Post(func() {
+			f()
+			close(done)
+		})
+		<-done
+	}
+	eventually(t, "EXISTS waits", func() (waits bool) {
+		onLoop(func() {
+			long, waits = w.clients[0].long.(*chunked)
+			waits = waits && long.apart && !long.queued
+		})
+		return waits
+	})
+	onLoop(func() {
+		if long.goOn(); long.queued {
+			t.Error("it takes a turn while GET is outstanding on another lane")
+		}
+	})
+	close(gate)
+	cl.want("$1 v", ":1")
+}
