@@ -48,3 +48,29 @@ func TestPatternsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestScanIsBounded: one SCAN visits about maxScanCount keys, whatever its COUNT.
+func TestScanIsBounded(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	const keys = 4000
+	args := manyKeys("MSET", keys, func(int) []byte { return []byte("v") })
+	args[1] = []byte("many:0")
+	c.sendArgs(args...)
+	if got := c.next(); got != "OK" {
+		t.Fatalf("MSET answers %s", got)
+	}
+	cursor, seen := "0", 0
+	for cursor != "0" || seen == 0 {
+		reply := c.do("SCAN " + cursor + " COUNT 1000000")
+		fmt.Sscanf(reply, "1) %q", &cursor)
+		got := strings.Count(reply, "many:")
+		if got > 1200 { // the last bucket is visited whole
+			t.Fatalf("SCAN answers %d keys", got)
+		}
+		seen += got
+	}
+	if seen != keys {
+		t.Errorf("SCAN answers %d keys in all, want %d", seen, keys)
+	}
+}

@@ -11,10 +11,10 @@ import (
 
 const (
 	defaultScanCount = 10
-	// maxScanCount bounds how many keys one SCAN visits, and so how long it holds its loop. A key
-	// that is costly to match counts as several. As in Redis, COUNT is a hint: the client continues
-	// with the cursor.
-	maxScanCount = 10_000
+	// maxScanCount bounds how many keys one SCAN visits, and so how long it holds its loop, and its
+	// proxy's, which puts the keys of all nodes together. A key that is costly to match counts as
+	// several. As in Redis, COUNT is a hint: the client continues with the cursor.
+	maxScanCount = 1024
 )
 
 // scanQuery is what a SCAN asks for.
