@@ -89,6 +89,7 @@ func (r *request) execute(s *step) {
 		s.plan.handler(&r.Request)
 	}
 	if len(r.Pins) > pins && r.transaction == nil {
+		r.NoteAlone(start, pins)
 		r.ticketed(start, pins)
 	}
 }

@@ -15,7 +15,8 @@ import (
 //   - if pinned values crowd the memory, who reads one at less than exec.MinRate, and, once a
 //     second, who of each loop will take the longest to read one, and the slowest ticket.
 //
-// Such a client loses its connection. A proxy finds that its ticket has ended: its client gets an
+// Such a client gets an error, if it was sent nothing of a large value yet. Otherwise it loses its
+// connection. A proxy finds that its ticket has ended: its client gets an
 // error, or loses its connection if it has a part of the reply.
 
 const (
@@ -57,6 +58,8 @@ func (s *scarcity) look(cn *conn) {
 	reads := errors.Is(err, netloop.ErrSlowReader)
 	switch {
 	case !s.scarce || reads && !cn.node.engine.PinsCrowd():
+	case crawls && reads:
+		cn.giveWay()
 	case crawls:
 		cn.Socket.Close(err)
 	case reads && looks > s.longest:
@@ -70,12 +73,20 @@ func (s *scarcity) end(w *worker) {
 		return
 	}
 	if s.slowest != nil {
-		s.slowest.Socket.Close(netloop.ErrSlowReader)
+		s.slowest.giveWay()
 	}
 	if w == w.node.workers[0] {
 		w.Count.SlowReaders += uint64(w.node.tickets.BreakSlow(patientLooks))
 	}
 	s.slowest = nil
+}
+
+// giveWay releases the values that the client reads.
+func (cn *conn) giveWay() {
+	cn.pace = exec.Pace{}
+	if !cn.Socket.GiveUpReplies("-" + exec.ErrReplyLost + "\r\n") {
+		cn.Socket.Close(netloop.ErrSlowReader)
+	}
 }
 
 // holds returns how many bytes of a large value are still to come from the client, or to go there,

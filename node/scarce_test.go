@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -116,5 +118,60 @@ func TestTicketsGiveWay(t *testing.T) {
 	}
 	if !open(steady, 0) {
 		t.Error("the ticket has ended that was fetched to its end")
+	}
+}
+
+// TestSlowReaderIsTold: a client that was sent nothing yet of a large value gets an error in its place,
+// and goes on.
+func TestSlowReaderIsTold(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.StallLimit, c.Group = time.Minute, newGroup(t, 1) })
+	c, wanted := dial(t, n.Addr()), bigValue(30<<20, 2)
+	c.wantBig("SET k BIG", bigValue(40<<20, 1), "OK")
+	small := bytes.Repeat([]byte{'s'}, 60_000)
+	c.sendArgs([]byte("SET"), []byte("m"), small)
+	c.next()
+	slow := dial(t, n.Addr())
+	slow.conn.(*net.TCPConn).SetReadBuffer(32 << 10)
+	asked, w := 0, n.workers[0]
+	state := func() (executed, queued int) {
+		done := make(chan struct{})
+		w.loop.Post(func() {
+			for cn := range w.conns {
+				queued = max(queued, cn.Socket.Queued())
+			}
+			executed = int(w.Count.Commands[command.Get])
+			close(done)
+		})
+		<-done
+		return executed, queued
+	}
+	for full := false; !full; { // the kernel takes no more
+		slow.send("GET m")
+		asked++
+		eventually(t, "GET is executed", func() bool {
+			executed, _ := state()
+			return executed == asked
+		})
+		_, queued := state() // behind the flush
+		full = queued > 512<<10 // it may take a little more, but not all that
+	}
+	slow.send("GET k")
+	slow.send("PING")
+	eventually(t, "a pin is held", func() bool { return pinnedBytes(n) > 0 })
+	c.wantBig("SET mine BIG", wanted, "(error) "+exec.ErrOOM)
+	eventually(t, "it gives way", func() bool {
+		lookForMemory(t, n)
+		return pinnedBytes(n) == 0
+	})
+	c.wantBig("SET mine BIG", wanted, "OK")
+	for range asked {
+		if got := slow.nextBig(small); got != "BIG" {
+			t.Fatalf("GET m answers %.50s", got)
+		}
+	}
+	for _, want := range []string{"(error) " + exec.ErrReplyLost, "PONG"} {
+		if got := slow.next(); got != want {
+			t.Errorf("got %.80s, want %s", got, want)
+		}
 	}
 }

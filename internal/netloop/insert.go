@@ -17,6 +17,9 @@ type insert struct {
 	at    int    // precedes out[at:]
 	rest  []byte // its unsent bytes
 	owner Releaser
+	// start and end are where the reply lies in out of which this is the only insert. end 0: it is not
+	// known.
+	start, end int
 }
 
 const (
@@ -46,9 +49,46 @@ func (c *Conn) Insert(at int, b []byte, owner Releaser) {
 	if len(c.inserts) == 0 {
 		c.loop.inserting++
 	}
-	c.inserts = append(c.inserts, insert{at, b, owner})
+	c.inserts = append(c.inserts, insert{at: at, rest: b, owner: owner})
 	c.inserted += len(b)
 	c.MarkDirty()
+}
+
+// IsReply notes that the insert made last is all of a reply but for what stands in the output buffer
+// from start to end. See GiveUpReplies.
+func (c *Conn) IsReply(start, end int) {
+	if n := len(c.inserts); n > 0 {
+		c.inserts[n-1].start, c.inserts[n-1].end = start, end
+	}
+}
+
+// GiveUpReplies sends line instead of each reply with an insert, if nothing of these replies was sent.
+// Otherwise it does nothing and reports false.
+func (c *Conn) GiveUpReplies(line string) bool {
+	if c.closed {
+		return false
+	}
+	for i := range c.inserts {
+		if in := &c.inserts[i]; in.end == 0 || in.start < c.outOff {
+			return false
+		}
+	}
+	if len(c.inserts) == 0 {
+		return true
+	}
+	first := c.inserts[0].start
+	rest, from := make([]byte, 0, len(c.out)-first+len(c.inserts)*len(line)), first
+	for len(c.inserts) > 0 {
+		in := &c.inserts[0]
+		rest = append(append(rest, c.out[from:in.start]...), line...)
+		from = in.end
+		c.dropInsert()
+	}
+	rest = append(rest, c.out[from:]...)
+	if out, ok := c.Grow(c.out[:first], len(rest)); ok {
+		c.SetOut(append(out, rest...))
+	}
+	return true
 }
 
 // Inserts returns how many bytes of inserts are unsent, and how many were ever sent.

@@ -190,3 +190,58 @@ func TestTurns(t *testing.T) {
 		}
 	})
 }
+
+// Replies with inserts of which nothing was sent are given up for a line each. One that was begun stays,
+// and so do all others.
+func TestGiveUpReplies(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1, SoftOut: 4 * tooMuch})
+	first, second := randomLine(tooMuch), randomLine(tooMuch)
+	var lenders []*lender
+	got := make(chan bool, 1)
+	nc := dialTo(t, serve(t, g, funcs{data: func(c *Conn, in []byte) int {
+		for _, b := range in {
+			switch out := c.Out(); b {
+			case '1', '2':
+				start := len(out)
+				at := len(append(out, "header "...))
+				c.SetOut(append(out, "header  end, between, "...))
+				lenders = append(lenders, insertString(c, at, map[byte]string{'1': first, '2': second}[b]))
+				c.IsReply(start, at+len(" end"))
+			case 'm': // more than the reply of an insert
+				c.SetOut(append(out, "other "...))
+				lenders = append(lenders, insertString(c, len(out), "x"))
+			case 'g':
+				got <- c.GiveUpReplies("lost")
+				c.SetOut(append(c.Out(), "\n"...))
+			}
+		}
+		return len(in)
+	}}))
+	for _, f := range []struct {
+		input, want string
+		ok          bool
+	}{
+		{"g", "\n", true},
+		{"12g", "lost, between, lost, between, \n", true},
+		{"2mg", "header " + second + " end, between, xother \n", false},
+	} {
+		write(t, nc, f.input)
+		if ok := <-got; ok != f.ok {
+			t.Errorf("%q: given up %t", f.input, ok)
+		}
+		expect(t, nc, f.want)
+	}
+	write(t, nc, "1") // its beginning is sent, before the next input comes
+	expect(t, nc, "header ")
+	write(t, nc, "2g")
+	if <-got {
+		t.Error("a reply is given up that was begun")
+	}
+	expect(t, nc, first+" end, between, header "+second+" end, between, \n")
+	eventually(t, g, "all is released", func(l *Loop) bool { return l.inserting == 0 && l.pool.lent == 0 })
+	for i, l := range lenders {
+		if l.released != 1 {
+			t.Errorf("insert %d was released %d times", i, l.released)
+		}
+	}
+}

@@ -20,6 +20,7 @@ type Pinned struct {
 	At    int        // the part comes before Out[At:]
 	Bytes []byte     // valid until Release
 	Pin   engine.Pin // not live: Bytes are on the Go heap and never change
+	Alone bool       // the reply is this bulk string
 }
 
 // Release ends the pin, if there is one.
@@ -75,8 +76,19 @@ func (r *Request) ReplyValue(t engine.Txn, item engine.Item, from, to int) {
 // Insert puts bytes of a pinned value behind what is in Out. The output releases the pin, if it is
 // live.
 func (r *Request) Insert(value []byte, pin engine.Pin) {
-	r.Pins = append(r.Pins, Pinned{len(r.Out), value, pin})
+	r.Pins = append(r.Pins, Pinned{At: len(r.Out), Bytes: value, Pin: pin})
 	r.pinnedBytes += len(value)
+}
+
+// NoteAlone notes whether the reply that begins at Out[start], with the pins from Pins[firstPin] on, is a
+// single pinned bulk string.
+func (r *Request) NoteAlone(start, firstPin int) {
+	if len(r.Pins) != firstPin+1 {
+		return
+	}
+	p := &r.Pins[firstPin]
+	header := resp.AppendBulkHeader(r.Worker.Number[:0], len(p.Bytes))
+	p.Alone = p.At == start+len(header) && len(r.Out) == p.At+len("\r\n") && bytes.Equal(r.Out[start:p.At], header)
 }
 
 // Undo removes the reply that begins at Out[start], and releases its pins.
@@ -121,6 +133,9 @@ func (r *Request) passOn() {
 			h.conn.Pins++
 		}
 		socket.Insert(p.At, p.Bytes, h)
+		if p.Alone {
+			socket.IsReply(p.At-len(resp.AppendBulkHeader(r.Worker.Number[:0], len(p.Bytes))), p.At+len("\r\n"))
+		}
 		*p = Pinned{}
 	}
 	r.Pins, r.pinnedBytes = r.Pins[:0], 0
