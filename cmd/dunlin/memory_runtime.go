@@ -16,8 +16,9 @@ import (
 // counts towards those limits. Only the goroutine of serve uses it.
 type memoryShares struct {
 	loops   int
-	kept    int64 // bytes of free buffers that each loop keeps
-	memory  int64 // bytes; of a proxy alone in its process
+	kept    int64           // bytes of free buffers that each loop keeps
+	keep    func(bytes int) // has each loop keep so many
+	memory  int64           // bytes; of a proxy alone in its process
 	nodes   []*node.Node
 	proxy   interface{ HeapMemory() int64 }
 	clients clientBuffers // of such a proxy
@@ -32,12 +33,12 @@ const (
 )
 
 // newMemoryShares returns the shares of a process with nodes, or of a proxy that may use so many
-// bytes of memory. Each loop keeps kept bytes of free buffers.
-func newMemoryShares(loops int, kept, memory int64) *memoryShares {
+// bytes of memory. Each loop keeps kept bytes of free buffers, until keep says otherwise.
+func newMemoryShares(loops int, kept int64, keep func(bytes int), memory int64) *memoryShares {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	m := &memoryShares{loops: loops, kept: kept, memory: memory, clients: clientBuffers{most: proxyBuffers(memory)}}
+	m := &memoryShares{loops: loops, kept: kept, keep: keep, memory: memory, clients: clientBuffers{most: proxyBuffers(memory)}}
 	if os.Getenv("GOMEMLIMIT") == "" { // otherwise the operator has set the limit
 		m.heap = heapLimit{set: func(n int64) { debug.SetMemoryLimit(n) }, collect: debug.FreeOSMemory, use: heapUse}
 	}
@@ -92,8 +93,13 @@ func (m *memoryShares) adjust() {
 		storage += n.MaxMemory()
 		counted += n.HeapMemory()
 	}
+	kept, fits := keptBuffers(storage, m.loops), true
 	for _, n := range m.nodes {
-		n.SetOverhead(nodeOverhead(storage, m.kept, m.loops, len(m.nodes))) // if refused, again after evictions
+		fits = n.SetOverhead(nodeOverhead(storage, kept, m.loops, len(m.nodes))) && fits // if refused, again after evictions
+	}
+	if kept < m.kept || kept > m.kept && fits {
+		m.kept = kept
+		m.keep(int(kept))
 	}
 	m.heap.keep(goMemory(storage, len(m.nodes)) + counted + counted/4)
 }

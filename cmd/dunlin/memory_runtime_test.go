@@ -30,7 +30,7 @@ func (f *fakeHeap) heapLimit() heapLimit {
 func newTestShares(container int64) (*memoryShares, *fakeHeap) {
 	f := &fakeHeap{use: 10 * mib}
 	return &memoryShares{
-		loops: 1, kept: mostKept, memory: container, clients: clientBuffers{most: proxyBuffers(container)}, heap: f.heapLimit(),
+		loops: 1, kept: mostKept, keep: func(int) {}, memory: container, clients: clientBuffers{most: proxyBuffers(container)}, heap: f.heapLimit(),
 	}, f
 }
 
@@ -50,12 +50,14 @@ func testNode(t *testing.T, memory int64) *node.Node {
 	return n
 }
 
-// TestSharesFollowTheLimits: the runtime's limit and the overhead are those of the nodes' limits as
-// they are now.
+// TestSharesFollowTheLimits: the runtime's limit, the overhead, and the free buffers that loops keep are
+// those of the nodes' limits as they are now.
 func TestSharesFollowTheLimits(t *testing.T) {
 	m, heap := newTestShares(0)
 	n := testNode(t, 2*gib)
 	m.nodes = append(m.nodes, n)
+	keeps := int64(mostKept)
+	m.keep = func(n int) { keeps = int64(n) }
 	f := func(memory, wantLimit, wantOverhead int64) {
 		t.Helper()
 		if err := n.SetMaxMemory(memory); err != nil {
@@ -66,13 +68,16 @@ func TestSharesFollowTheLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if want := keptBuffers(memory, 1); keeps != want {
+			t.Errorf("%d MiB: a loop keeps %d bytes of free buffers, want %d", memory>>20, keeps, want)
+		}
 		if heap.limit != wantLimit || stats.Overhead != wantOverhead {
 			t.Errorf("%d MiB: the runtime's limit is %d, the overhead %d, want %d and %d",
 				memory>>20, heap.limit, stats.Overhead, wantLimit, wantOverhead)
 		}
 	}
 	f(2*gib, 128*mib, 0)
-	f(100*mib, 14*mib, nodeOverhead(100*mib, m.kept, 1, 1))
+	f(100*mib, 14*mib, nodeOverhead(100*mib, keptBuffers(100*mib, 1), 1, 1))
 	f(gib, 64*mib, 0)
 }
 
@@ -140,7 +145,7 @@ func TestHeapLimitOfOperator(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "100MiB")
 	t.Setenv("GOGC", "100")
 	before := debug.SetMemoryLimit(-1)
-	newMemoryShares(1, mostKept, gib).adjust()
+	newMemoryShares(1, mostKept, nil, gib).adjust()
 	if after := debug.SetMemoryLimit(-1); after != before {
 		t.Errorf("the operator's limit of %d was changed to %d", before, after)
 	}

@@ -62,7 +62,7 @@ func serve(ctx context.Context, o *options, con *console, nodes int, start func(
 	system := os.DirFS("/")
 	container := containerMemory(system)
 	p.warnMemory(int64(nodes)*int64(o.memory), container)
-	p.memory = newMemoryShares(o.loops, kept, proxyMemory(container, machineMemory(system)))
+	p.memory = newMemoryShares(o.loops, kept, p.loops.SetKeep, proxyMemory(container, machineMemory(system)))
 	if err := start(ctx, p); err != nil {
 		return err
 	}

@@ -111,6 +111,23 @@ func NewGroup(cfg Config) (*Group, error) {
 // Loops returns the group's loops, which the caller must not change.
 func (g *Group) Loops() []*Loop { return g.loops }
 
+// SetKeep changes Config.Keep. Loops give back what they have beyond it, a little in each iteration.
+func (g *Group) SetKeep(bytes int) {
+	for _, l := range g.loops {
+		l.Post(func() {
+			l.pool.keep = bytes
+			l.trim()
+		})
+	}
+}
+
+// trim gives back memory that the loop does not keep any more.
+func (l *Loop) trim() {
+	if l.pool.trim() {
+		l.Post(l.trim)
+	}
+}
+
 // Each runs f once on every loop and waits until all have run it: for scrapes, and as a barrier. It
 // fails if a loop has not run f within a second; f may then still run later. Do not call Each on a
 // loop.

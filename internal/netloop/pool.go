@@ -171,6 +171,30 @@ func (p *pool) put(b []byte) {
 	c.cold = append(c.cold, cell>>class)
 }
 
+// trimAtOnce is how many free buffers lose their memory in an iteration: some 50 µs.
+const trimAtOnce = 64
+
+// trim takes the memory of free buffers that are more than the pool keeps, the largest first. It reports
+// whether there are more of them.
+func (p *pool) trim() (more bool) {
+	for class, left := maxKeptClass, trimAtOnce; class >= minClass; class-- {
+		c := &p.classes[class-minClass]
+		for ; len(c.warm) > 0 && p.kept > p.keep; left-- {
+			if left == 0 {
+				return true
+			}
+			var cell int
+			cell, c.warm = pop(c.warm)
+			if err := p.space.Shrink(p.cellPlace(cell, class), 1<<class, 0); err != nil {
+				panic(fmt.Sprintf("BUG: cannot give a buffer back: %v", err))
+			}
+			p.kept -= 1 << class
+			c.cold = append(c.cold, cell)
+		}
+	}
+	return false
+}
+
 // release returns the memory behind b to the system. b begins at a page.
 func release(b []byte) {
 	if err := mapping.Release(b); err != nil {

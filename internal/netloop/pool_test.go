@@ -155,3 +155,38 @@ func TestBuffersLeaveNothingBehind(t *testing.T) {
 		t.Errorf("%d bytes are resident after all was given back", grown)
 	}
 }
+
+// A pool that is to keep less gives memory back, a few buffers at a time.
+func TestPoolTrims(t *testing.T) {
+	p := openPool(t)
+	var lent [][]byte
+	for range 3 * trimAtOnce {
+		lent = append(lent, p.get(1, minClass))
+	}
+	lent = append(lent, p.get(1<<20, maxKeptClass))
+	for _, b := range lent {
+		p.put(b)
+	}
+	kept := 3*trimAtOnce<<minClass + 1<<20
+	if p.kept != kept {
+		t.Fatalf("%d bytes are kept, want %d", p.kept, kept)
+	}
+	if p.keep = kept; p.trim() || p.kept != kept {
+		t.Errorf("%d bytes are kept, which may be", p.kept)
+	}
+	p.keep = trimAtOnce << minClass
+	for turns := 1; p.trim(); turns++ {
+		if before := kept; before-p.kept > 1<<20+trimAtOnce<<minClass {
+			t.Errorf("a turn gives %d bytes back", before-p.kept)
+		}
+		kept = p.kept
+	}
+	if p.kept != p.keep {
+		t.Errorf("%d bytes are kept, want %d", p.kept, p.keep)
+	}
+	for _, b := range lent { // all can be lent again
+		if cap(p.get(cap(b), classOf(cap(b)))) != cap(b) {
+			t.Fatalf("a buffer of %d bytes is not lent", cap(b))
+		}
+	}
+}
