@@ -97,6 +97,7 @@ func configurePart(r *request) {
 func setPart(r *request) {
 	n, wanted, args := r.node, r.wanted, exec.CloneArgs(r.Args)
 	if set, ok := config.Checked(args); ok {
+		r.worker.Count.Internal++ // the client's command comes next
 		r.coverLater(waits, func(context.Context, *ring.PartitionSet) []byte {
 			if refusal := n.settings.Check(set); refusal != "" {
 				return resp.AppendError(nil, refusal)

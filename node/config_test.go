@@ -135,7 +135,8 @@ func TestConfigSetInOrder(t *testing.T) {
 	}
 }
 
-// TestCheckPart checks that a node which is asked whether it would refuse a CONFIG SET changes nothing.
+// TestCheckPart checks that a node which is asked whether it would refuse a CONFIG SET changes nothing,
+// and does not count that as a client's command.
 func TestCheckPart(t *testing.T) {
 	n := startNode(t)
 	c := openPipeTo(t, n, 1, 0, "large", 1, 2)
@@ -161,5 +162,8 @@ func TestCheckPart(t *testing.T) {
 	}
 	if n.engine.MaxBytes() != limit || n.settings.IdleTimeout() != 0 {
 		t.Error("the question has set something")
+	}
+	if s, err := n.Stats(); err != nil || s.OfClients != 0 {
+		t.Errorf("%d commands are counted, error %v", s.OfClients, err)
 	}
 }
