@@ -129,7 +129,7 @@ func (c *chunked) look() {
 	}
 }
 
-func (c *chunked) take() order.Body {
+func (c *chunked) take([]byte) order.Body {
 	if c.memory == nil {
 		return nil
 	}

@@ -76,7 +76,7 @@ const (
 // if raw must be copied.
 func (s *client) Take(raw []byte) order.Body {
 	if s.long != nil {
-		return s.long.take()
+		return s.long.take(raw)
 	}
 	if b := s.conn.TakeInput(raw); b != nil {
 		return b

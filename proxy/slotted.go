@@ -116,7 +116,7 @@ func (s *client) sendWhole(l *longRequest, partition uint16) {
 	s.progress()
 }
 
-func (c *slotted) take() order.Body { return c.give() }
+func (c *slotted) take([]byte) order.Body { return c.give() }
 
 func (c *slotted) end() {
 	c.s.long = nil

@@ -37,6 +37,8 @@ type transaction struct {
 	seq     uint64
 	entries []entry
 	parts   []slotPart
+	bySlot  map[uint16]int // the index in parts
+	local   int            // bytes of the replies of commands that the proxy has executed
 	pending int
 	replies int    // bytes of the parts' replies
 	bytes   int    // of these, charged to the session
@@ -58,6 +60,7 @@ type slotPart struct {
 	body     []byte // the requests, each encoded as an argument
 	size     int    // of the reply
 	replies  []byte // the elements of the reply that no entry has received yet
+	alone    []int  // entry.parts of all commands that only this part executes
 }
 
 // exec starts EXEC. It reports false if the command must wait.
@@ -71,6 +74,10 @@ func (s *client) exec() bool {
 		s.chargeOther()
 		return true
 	}
+	if len(tx.Queue) > maxKeys || s.state.QueuedBytes() > chunkBytes {
+		s.execInTurns(tx)
+		return true
+	}
 	heavy := slices.ContainsFunc(tx.Queue, func(q session.Queued) bool { return q.Cmd.Flags&command.Heavy != 0 })
 	if !s.enterLane(s.laneFor(s.state.QueuedBytes(), heavy)) {
 		return false
@@ -79,7 +86,7 @@ func (s *client) exec() bool {
 		s.waitFor(full)
 		return false
 	}
-	t := &transaction{s: s}
+	t := s.newTransaction(tx)
 	if !t.divide(tx) {
 		s.state.EndTransaction()
 		s.chargeOther()
@@ -92,6 +99,10 @@ func (s *client) exec() bool {
 	}
 	s.state.EndTransaction()
 	s.chargeOther()
+	s.w.stats.Commands[command.Exec]++
+	t.seq = s.tail
+	s.issue()
+	t.executeHere(0, len(t.entries))
 	t.send(requests)
 	return true
 }
@@ -124,34 +135,57 @@ func (s *client) fullFor(tx *session.Transaction) *order.Pipe {
 	return nil
 }
 
+// newTransaction returns a transaction with the parts of the watched keys, and without commands.
+func (s *client) newTransaction(tx *session.Transaction) *transaction {
+	t := &transaction{s: s, bySlot: make(map[uint16]int), entries: make([]entry, 0, len(tx.Queue))}
+	for i := range tx.Encoded {
+		t.part(tx.Encoded[i].Slot)
+	}
+	return t
+}
+
+// part returns the index of the part for a slot, which it makes at that slot's first key.
+func (t *transaction) part(slot uint16) int {
+	i, ok := t.bySlot[slot]
+	if !ok {
+		i = len(t.parts)
+		t.bySlot[slot] = i
+		t.parts = append(t.parts, slotPart{slot: slot, alone: []int{i}})
+	}
+	return i
+}
+
 // divide assigns the commands to parts. It reports false if the keys lie in several slots and must
 // not.
 func (t *transaction) divide(tx *session.Transaction) bool {
-	bySlot := make(map[uint16]int)
-	part := func(slot uint16) int {
-		i, ok := bySlot[slot]
-		if !ok {
-			i = len(t.parts)
-			bySlot[slot] = i
-			t.parts = append(t.parts, slotPart{slot: slot})
-		}
-		return i
-	}
-	for i := range tx.Encoded {
-		part(tx.Encoded[i].Slot)
-	}
 	for _, q := range tx.Queue {
-		e := entry{Queued: q}
-		if q.Cmd.Route != command.Local && q.Cmd.ID != command.Wait && !t.place(&e, part) {
+		if !t.add(q) {
 			return false
 		}
-		t.entries = append(t.entries, e)
 	}
+	return t.mayDivide(tx)
+}
+
+// mayDivide reports whether there may be as many parts as there are.
+func (t *transaction) mayDivide(tx *session.Transaction) bool {
 	return len(t.parts) <= 1 || t.s.w.proxy.cfg.RelaxedMulti && len(tx.Encoded) == 0
 }
 
+// add assigns the next command to parts.
+func (t *transaction) add(q session.Queued) bool {
+	e := entry{Queued: q}
+	if isRemote(q.Cmd) && !t.place(&e) {
+		return false
+	}
+	t.entries = append(t.entries, e)
+	return true
+}
+
+// isRemote reports whether nodes execute a command of a transaction.
+func isRemote(cmd *command.Command) bool { return cmd.Route != command.Local && cmd.ID != command.Wait }
+
 // place adds a command on keys to the part of its slot, or divides it among several parts.
-func (t *transaction) place(e *entry, part func(slot uint16) int) bool {
+func (t *transaction) place(e *entry) bool {
 	keys, _ := e.Cmd.AppendKeys(t.s.w.keys[:0], e.Args)
 	t.s.w.keys = keys
 	same := true
@@ -161,13 +195,13 @@ func (t *transaction) place(e *entry, part func(slot uint16) int) bool {
 	step := stepOf(e.Cmd)
 	switch {
 	case len(keys) == 0: // a malformed count of keys: any node answers with the error
-		e.parts = []int{part(0)}
+		e.parts = t.parts[t.part(0)].alone
 	case same:
-		e.parts = []int{part(ring.Slot(e.Args[keys[0]]))}
+		e.parts = t.parts[t.part(ring.Slot(e.Args[keys[0]]))].alone
 	case e.Cmd.Route == command.Key || (len(e.Args)-1)%step != 0:
 		return false
 	default:
-		t.cut(e, step, part)
+		t.cut(e, step)
 		return true
 	}
 	t.parts[e.parts[0]].add(e.Args)
@@ -175,11 +209,11 @@ func (t *transaction) place(e *entry, part func(slot uint16) int) bool {
 }
 
 // cut divides a command: each slot's part receives the keys of that slot.
-func (t *transaction) cut(e *entry, step int, part func(slot uint16) int) {
+func (t *transaction) cut(e *entry, step int) {
 	place := make(map[int]int32) // in e.parts
 	var args [][][]byte
 	for i := 1; i < len(e.Args); i += step {
-		p := part(ring.Slot(e.Args[i]))
+		p := t.part(ring.Slot(e.Args[i]))
 		at, ok := place[p]
 		if !ok {
 			at = int32(len(e.parts))
@@ -216,29 +250,32 @@ func (p *slotPart) request(watched []session.Encoded) []byte {
 	return b
 }
 
-// send sends the parts. The reply to the only part of a transaction goes to the client unchanged,
-// if the proxy itself executed none of the commands.
-func (t *transaction) send(requests [][]byte) {
-	s := t.s
-	stats := &s.w.stats.Commands
-	stats[command.Exec]++
-	whole, local := len(t.parts) == 1, 0
-	for i := range t.entries {
+// executeHere executes those of some commands that need no node, before the others are sent, so that
+// commands behind EXEC see their results. A watched key may have changed, which would cancel EXEC. That
+// does no harm: these commands only read, or set the connection's name.
+func (t *transaction) executeHere(from, to int) {
+	stats := &t.s.w.stats.Commands
+	for i := from; i < to; i++ {
 		e := &t.entries[i]
-		whole = whole && len(e.parts) == 1
 		stats[e.Cmd.ID]++
 		if len(e.parts) == 0 {
-			// Executed now, so that commands behind EXEC see its result. A watched key may have
-			// changed, which would cancel EXEC. That does no harm: these commands only read, or
-			// set the connection's name.
-			e.local = s.executeHere(e.Cmd, e.Args)
-			if local += len(e.local); local > maxLocal {
+			e.local = t.s.executeHere(e.Cmd, e.Args)
+			if t.local += len(e.local); t.local > maxLocal {
 				e.local = errRepliesLarge
 			}
 		}
 	}
-	t.seq, t.pending = s.tail, len(t.parts)+1 // one for this loop
-	s.issue()
+}
+
+// send sends the parts. The reply to the only part of a transaction goes to the client unchanged,
+// if the proxy itself executed none of the commands.
+func (t *transaction) send(requests [][]byte) {
+	s := t.s
+	whole := len(t.parts) == 1
+	for i := range t.entries {
+		whole = whole && len(t.entries[i].parts) == 1
+	}
+	t.pending = len(t.parts) + 1 // one for this loop
 	for i, raw := range requests {
 		r := order.Request{Session: &s.Session, Part: t, Seq: t.seq, ID: int32(i),
 			Origin: order.Origin{Partition: ring.Partition(t.parts[i].slot)}}

@@ -17,8 +17,8 @@ type long interface {
 	goOn()
 	// turn is the next step.
 	turn()
-	// take hands over the memory of a request that the command submits. nil: it must be copied.
-	take() order.Body
+	// take hands over the memory of raw, a request that the command submits. nil: it must be copied.
+	take(raw []byte) order.Body
 	// end is the end of sending: all is sent, or the client has gone.
 	end()
 }

@@ -138,7 +138,7 @@ func (w *watching) fail(reply []byte) {
 	w.finish()
 }
 
-func (w *watching) take() order.Body { return nil } // what it submits is made for that
+func (w *watching) take([]byte) order.Body { return nil } // what it submits is made for that
 
 func (w *watching) end() {
 	w.s.long, w.left = nil, 0

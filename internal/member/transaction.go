@@ -27,8 +27,26 @@ func AppendWatched(dst, key, version []byte) []byte {
 
 // AppendQueued appends a command.
 func AppendQueued(dst []byte, args ...[]byte) []byte {
-	return resp.AppendBulk(dst, resp.AppendRequest(nil, args...))
+	dst = AppendQueuedHeader(dst, args...)
+	for _, arg := range args {
+		dst = resp.AppendBulk(dst, arg)
+	}
+	return AppendQueuedEnd(dst)
 }
+
+// AppendQueuedHeader appends the beginning of a command. Its arguments follow, as bulk strings, and
+// AppendQueuedEnd.
+func AppendQueuedHeader(dst []byte, args ...[]byte) []byte {
+	var header [32]byte
+	size := len(resp.AppendArray(header[:0], len(args)))
+	for _, arg := range args {
+		size += len(resp.AppendBulkHeader(header[:0], len(arg))) + len(arg) + len("\r\n")
+	}
+	return resp.AppendArray(resp.AppendBulkHeader(dst, size), len(args))
+}
+
+// AppendQueuedEnd appends the end of a command.
+func AppendQueuedEnd(dst []byte) []byte { return append(dst, "\r\n"...) }
 
 // ParseExec reads the arguments of EXEC. watched are keys and versions in turn, requests are
 // encoded; both are views.

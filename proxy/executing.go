@@ -1,0 +1,190 @@
+package proxy
+
+import (
+	"slices"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/proxy/order"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// executing is EXEC of a long transaction: of more than maxKeys commands, or of more than chunkBytes. Its
+// loop divides the commands among the parts in turns of maxKeys words, and then sends the parts.
+type executing struct {
+	s      *client
+	tx     *session.Transaction
+	t      *transaction
+	lane   order.Lane
+	queued bool // it waits for its turn
+
+	next  int // the command that is divided next
+	words int // that were looked at in this turn
+	local int // so many commands were executed here, as far as they need no node
+
+	// Of the command that is divided next, if it is long:
+	keys    []int // its keys; nil: it was not begun
+	hashed  int   // so many of them were compared
+	encoded int   // so many of its arguments are in the part's body
+
+	size int // of the requests, at most; charged to the session
+}
+
+// execInTurns starts EXEC of a long transaction.
+func (s *client) execInTurns(tx *session.Transaction) {
+	size := s.state.QueuedBytes()
+	if !s.Keep(size) {
+		s.state.EndTransaction()
+		s.chargeOther()
+		s.answer(errNotParked)
+		return
+	}
+	heavy := slices.ContainsFunc(tx.Queue, func(q session.Queued) bool { return q.Cmd.Flags&command.Heavy != 0 })
+	x := &executing{s: s, tx: tx, t: s.newTransaction(tx), lane: s.laneFor(size, heavy), size: size}
+	s.w.stats.Commands[command.Exec]++
+	x.t.seq = s.tail
+	s.issue()
+	s.long = x
+	x.goOn()
+}
+
+func (x *executing) goOn() {
+	s := x.s
+	if x.queued || s.long != x || s.waitsFor != nil || x.next == len(x.tx.Queue) && !s.enterLane(x.lane) {
+		return
+	}
+	x.queued = true
+	s.w.turns.take(s.w.loop, x)
+}
+
+func (x *executing) turn() {
+	x.queued, x.words = false, 0
+	switch entries := len(x.t.entries); {
+	case x.s.long != x: // the client has gone
+		return
+	case x.next < len(x.tx.Queue):
+		if !x.divide() {
+			x.refuse()
+			return
+		}
+	case !x.s.enterLane(x.lane):
+	case x.local < entries:
+		to := min(x.local+maxKeys, entries)
+		x.t.executeHere(x.local, to)
+		x.local = to
+	default:
+		x.send()
+	}
+	x.goOn()
+}
+
+// divide adds commands to their parts. It reports false if the keys lie in several slots and must not.
+func (x *executing) divide() bool {
+	for x.next < len(x.tx.Queue) && x.words < maxKeys {
+		q := x.tx.Queue[x.next]
+		if len(q.Args) > maxKeys && isRemote(q.Cmd) {
+			done, ok := x.divideLong(q)
+			if !ok {
+				return false
+			}
+			if !done {
+				return true
+			}
+		} else if x.words += len(q.Args); !x.t.add(q) {
+			return false
+		}
+		x.next++
+		if !x.t.mayDivide(x.tx) {
+			return false
+		}
+	}
+	return true
+}
+
+// divideLong adds a long command to its part, and reports whether all of it is added. ok is false if its
+// keys lie in several slots and must not. If they may, it is cut in one turn.
+func (x *executing) divideLong(q session.Queued) (done, ok bool) {
+	t := x.t
+	if x.keys == nil {
+		keys, _ := q.Cmd.AppendKeys(nil, q.Args)
+		if len(keys) == 0 {
+			x.words += len(q.Args)
+			return true, t.add(q)
+		}
+		x.keys, x.hashed, x.encoded = keys, 0, 0
+	}
+	slot := ring.Slot(q.Args[x.keys[0]])
+	for ; x.hashed < len(x.keys) && x.words < maxKeys; x.hashed++ {
+		if x.words++; ring.Slot(q.Args[x.keys[x.hashed]]) != slot {
+			x.keys = nil
+			return true, x.s.w.proxy.cfg.RelaxedMulti && t.add(q)
+		}
+	}
+	if x.hashed < len(x.keys) {
+		return false, true
+	}
+	i := t.part(slot)
+	p := &t.parts[i]
+	if x.encoded == 0 {
+		p.body = member.AppendQueuedHeader(slices.Grow(p.body, min(x.size, chunkBytes)), q.Args...)
+	}
+	end := min(x.encoded+max(maxKeys-x.words, 1), len(q.Args))
+	x.words += end - x.encoded
+	for ; x.encoded < end; x.encoded++ {
+		p.body = resp.AppendBulk(p.body, q.Args[x.encoded])
+	}
+	if end < len(q.Args) {
+		return false, true
+	}
+	p.body = member.AppendQueuedEnd(p.body)
+	p.commands++
+	t.entries = append(t.entries, entry{Queued: q, parts: p.alone})
+	x.keys = nil
+	return true, true
+}
+
+// send sends the parts, if the pipes have room for them.
+func (x *executing) send() {
+	s, t := x.s, x.t
+	for i := range t.parts {
+		if owner := s.w.order.Owner(ring.Partition(t.parts[i].slot)); owner != nil {
+			if p := owner.Pipe(s.Lane()); p.IsFull(x.size) {
+				s.waitFor(p)
+				return
+			}
+		}
+	}
+	requests := make([][]byte, len(t.parts))
+	for i := range t.parts {
+		requests[i] = t.parts[i].request(x.tx.Encoded)
+	}
+	s.state.EndTransaction()
+	t.send(requests)
+	x.end()
+	s.chargeOther()
+	s.progress()
+}
+
+// refuse answers that the keys lie in several slots.
+func (x *executing) refuse() {
+	s := x.s
+	s.state.EndTransaction()
+	x.end()
+	s.chargeOther()
+	s.reply(x.t.seq, errCrossSlot)
+}
+
+// take gives a request away: it was made for that.
+func (x *executing) take(raw []byte) order.Body {
+	n := min(len(raw), x.size)
+	x.size -= n
+	return &shared{s: x.s, uses: 1, copy: n}
+}
+
+func (x *executing) end() {
+	x.s.long = nil
+	x.s.Keep(-x.size)
+	x.size = 0
+}
