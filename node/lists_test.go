@@ -63,7 +63,8 @@ func (m *listModel) do(want string, args ...string) (full bool) {
 	}
 	m.c.sendArgs(raw...)
 	got := m.c.next()
-	if got == "(error) "+exec.ErrOOM {
+	takes := !slices.Contains([]string{"LPOP", "RPOP", "LREM", "LTRIM"}, args[0])
+	if takes && got == "(error) "+exec.ErrOOM {
 		return true
 	}
 	if got != want {
@@ -370,5 +371,20 @@ func TestLongListIsRead(t *testing.T) {
 		if got := c.next(); got != want {
 			t.Errorf("%.100s, want %.100s", got, want)
 		}
+	}
+}
+
+// TestListEncoding: OBJECT ENCODING answers what Redis's default limit of 8 KiB makes of a list.
+func TestListEncoding(t *testing.T) {
+	m := newListModel(t, dial(t, startLeveled(t).Addr()), "x", 1)
+	for _, x := range []struct {
+		n, length int
+		want      string
+	}{{1, 10, "listpack"}, {60, 100, "listpack"}, {90, 100, "quicklist"}, {1, 9000, "quicklist"}} {
+		m.c.do("DEL l")
+		for i := range x.n {
+			m.do(number(i+1), "RPUSH", "l", strings.Repeat("x", x.length))
+		}
+		m.do(bulk(x.want), "OBJECT", "ENCODING", "l")
 	}
 }

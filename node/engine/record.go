@@ -158,6 +158,9 @@ func (i Item) typeElsewhere() Type {
 // HasParts reports whether the value has parts, see Txn.Parts.
 func (i Item) HasParts() bool { return i.header.isRoot() }
 
+// Own is what Parts.Own is, of a value with parts.
+func (i Item) Own() []byte { return i.Value()[rootSize:] }
+
 // Key is a view outside the Go heap, not to be changed, valid as long as the Item.
 func (i Item) Key() []byte { return bodyPart(i.body, 0, i.header.keyLen()) }
 

@@ -52,6 +52,17 @@ func (c *cells) fits(ref handle, old, h header) bool {
 	return n <= size && size-n <= size/4+wordSize
 }
 
+// holds reports whether the cell of a record in the main queue is long enough for another one with header
+// h, however much of it that wastes.
+func (c *cells) holds(ref handle, h header) bool {
+	old := c.header(ref)
+	if c.isLarge(old) || c.isLarge(h) || old.isRoot() {
+		return false
+	}
+	p := &c.e.pool.pages[c.pageOf(ref)]
+	return p.kind == mainCells && c.e.cellLen(h) <= c.e.classes.size(int(p.class))
+}
+
 // erase removes the record in en from the index and frees it.
 func (s *shard) erase(p *partition, tag uint32, en entry) {
 	ref := en.ref()

@@ -103,13 +103,19 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 	}
 	changes := s.changes
 	ref, err := s.newRecord(h, expireAt, t.queueFor(en, tag, h))
-	if err != nil {
-		return err
-	}
-	s.fill(ref, h, key, value)
 	if s.changes != changes {
 		en, _ = t.lookup(key) // making room may have evicted or moved it
 	}
+	if err != nil {
+		if en.found() && s.cells.holds(en.ref(), h) { // so a value that gets shorter needs no memory
+			t.overwriteIn(en.ref(), h, expireAt, key, value)
+			s.changed(tag)
+			s.feeds.stored(en.ref())
+			return nil
+		}
+		return err
+	}
+	s.fill(ref, h, key, value)
 	t.publish(tag, en, ref, h, expireAt)
 	s.feeds.stored(ref)
 	return nil
@@ -136,12 +142,19 @@ func (t Txn) overwrite(en entry, h header, expireAt int64, key, value []byte) (d
 	default:
 		return false, nil
 	}
+	t.overwriteIn(ref, h, expireAt, key, value)
+	return true, nil
+}
+
+// overwriteIn stores the new value in the cell of the old one.
+func (t Txn) overwriteIn(ref handle, h header, expireAt int64, key, value []byte) {
+	s := t.s
+	old := s.cells.header(ref)
 	s.account(old, s.cells.expireAt(ref, old), -1)
 	s.account(h, expireAt, 1)
 	s.reshape(ref, old, h.usedLike(old))
 	s.cells.setExpireAt(ref, h, expireAt)
 	s.fill(ref, h, key, value)
-	return true, nil
 }
 
 // Resize makes the value of key n bytes long and returns it to be written to, valid until the next

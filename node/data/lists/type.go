@@ -20,10 +20,19 @@ var listType = exec.Type{
 	Level:       ring.CollectionsLevel,
 }
 
-// encoding returns what Redis would call such a value: a list of up to 8 KiB is a listpack.
+// listpackBytes is the longest listpack that Redis makes of a list, by the default of
+// list-max-listpack-size.
+const listpackBytes = 8 << 10
+
+// encoding returns what Redis would call such a value. A listpack takes about a byte more for each
+// element than the list does here.
 func encoding(item engine.Item) string {
-	if item.HasParts() {
-		return "quicklist"
+	if !item.HasParts() {
+		return "listpack"
 	}
-	return "listpack"
+	n, bytes := shape.ListSize(item)
+	if bytes > shape.MaxPackedList/2 && bytes+n < listpackBytes {
+		return "listpack"
+	}
+	return "quicklist" // of few bytes, too: it has elements that are parts of their own
 }

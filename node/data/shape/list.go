@@ -33,6 +33,12 @@ func PinnedList(pin *engine.ValuePin) Tree {
 	return Tree{Pin: pin, Leaves: listLeaves, Nodes: listNodes, Away: listAway, Items: 1}
 }
 
+// ListSize returns how many elements a list with parts has, and how many bytes these take in its leaves.
+func ListSize(item engine.Item) (elements, bytes int) {
+	s := treeState(item.Own())
+	return s.count(), s.bytes()
+}
+
 // MaxAtOnce is the most elements that List.Insert and List.Remove take at once, so that they end
 // within the time of a lock.
 const MaxAtOnce = 512
