@@ -86,8 +86,10 @@ func TestTicketsGiveWay(t *testing.T) {
 	common.wantBig("SET k BIG", bigValue(40<<20, 1), "OK")
 	var tickets [3]uint64
 	const crawls, steady, waits = 0, 1, 2
-	for i := range tickets {
-		tickets[i], _ = common.ticketFor("GET k")
+	// Nothing moves on the pipe of the one that waits, which would spare it.
+	other := openPipeTo(t, n, 8, 0, "common", 1, 2)
+	for i, pipe := range []*client{crawls: common, steady: common, waits: other} {
+		tickets[i], _ = pipe.ticketFor("GET k")
 	}
 	const piece = 128 << 10
 	open := func(i, from int) bool {
