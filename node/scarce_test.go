@@ -154,7 +154,7 @@ func TestSlowReaderIsTold(t *testing.T) {
 			executed, _ := state()
 			return executed == asked
 		})
-		_, queued := state() // behind the flush
+		_, queued := state()    // behind the flush
 		full = queued > 512<<10 // it may take a little more, but not all that
 	}
 	slow.send("GET k")
