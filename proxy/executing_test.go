@@ -35,7 +35,7 @@ func TestLongTransaction(t *testing.T) {
 				t.Errorf("%d turns, want %d", got, wantTurns)
 			}
 		}
-		lines, want := []string{}, "*" + strconv.Itoa(n+1) + " +PONG"
+		lines, want := []string{}, "*"+strconv.Itoa(n+1)+" +PONG"
 		for i := range n {
 			lines = append(lines, "INCR {k}n")
 			want += " :" + strconv.Itoa(i+1)
