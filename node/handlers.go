@@ -7,6 +7,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/data/hyperloglogs"
 	"github.com/dunlin-cache/dunlin/node/data/keys"
 	"github.com/dunlin-cache/dunlin/node/data/lists"
+	"github.com/dunlin-cache/dunlin/node/data/sortedsets"
 	"github.com/dunlin-cache/dunlin/node/data/strings"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -33,6 +34,7 @@ var families = []exec.Family{
 	hyperloglogs.Family,
 	keys.Family,
 	lists.Family,
+	sortedsets.Family,
 	{Handlers: ownHandlers},
 }
 

@@ -120,6 +120,35 @@ var hostile = map[string]string{
 	"slowlog|get":       "1000000",
 	"touch":             "( {k}# ); ( # ); ( {k}n )",
 	"unlink":            "( {k}# ); ( # ); ( {k}n )",
+	"zadd":              "{k}newz ( # m# ); {k}zset ( # m# ); {k}zset ( 1 x# ); {k}zfew ( # m# ); {k}zfew ( 100x # WORD )",
+	"zcount":            "{k}zset -inf (15000",
+	"zdiff":             "2 {k}zset {k}zfew; 1 {k}zset",
+	"zdiffstore":        "{k}newz 2 {k}zset {k}zfew; {k}zset 1 {k}zset",
+	"zinter":            "2 {k}zset {k}zset",
+	"zintercard":        "3 {k}zset {k}zset {k}zset LIMIT 10000",
+	"zinterstore":       "{k}newz 2 {k}zset {k}zset",
+	"zlexcount":         "{k}zset [m1 +",
+	"zmpop":             "1 {k}zset MAX COUNT 100000",
+	"zmscore":           "{k}zset ( m# )",
+	"zpopmax":           "{k}zset 15000; {k}zset",
+	"zpopmin":           "{k}zset 15000",
+	"zrandmember":       "{k}zset 15000 WITHSCORES; {k}zset -30000; {k}zfew -30000",
+	"zrange":            "{k}zset 0 -1 WITHSCORES; {k}zset 0 9999; {k}zset +inf -inf BYSCORE REV LIMIT 10 9000",
+	"zrangebylex":       "{k}zset - +; {k}zset [m5 + LIMIT 1000 1000",
+	"zrangebyscore":     "{k}zset -inf +inf WITHSCORES",
+	"zrangestore":       "{k}newz {k}zset 0 -1; {k}zset {k}zset 1 -2",
+	"zrank":             "{k}zset m15000 WITHSCORE",
+	"zrem":              "{k}zset ( m# ); {k}zfew ( m# )",
+	"zremrangebylex":    "{k}zset [m1 +",
+	"zremrangebyrank":   "{k}zset 10 -2",
+	"zremrangebyscore":  "{k}zset 10 inf",
+	"zrevrange":         "{k}zset 0 -1 WITHSCORES; {k}zset 0 9999",
+	"zrevrangebylex":    "{k}zset + -",
+	"zrevrangebyscore":  "{k}zset +inf -inf WITHSCORES",
+	"zrevrank":          "{k}zset m15000",
+	"zscan":             "{k}zset 0 COUNT 1000000; {k}zset 0 MATCH LONG; {k}zfew 0",
+	"zunion":            "2 {k}zset {k}zfew; 2 {k}zset {k}zset WEIGHTS 1 2 WITHSCORES; 20000 ( 20000x {k}zfew )",
+	"zunionstore":       "{k}newz 2 {k}zset {k}zfew; {k}zset 1 {k}zset",
 	"watch":             "( 60000x {k}# ); ( {k}n )",
 	"cluster|keyslot":   "LONG",
 	"substr":            "{k}l 1 -2; {k}s 1 -2",
@@ -143,7 +172,7 @@ const plain = `acl|getuser acl|help acl|list acl|load acl|save acl|users acl|who
 	memory|stats module|help module|list module|unload move object|encoding object|freq object|help
 	object|idletime object|refcount persist pexpiretime pfdebug pfselftest psetex pttl randomkey readonly
 	readwrite replicaof role save select setex setnx slaveof slowlog|help slowlog|len slowlog|reset strlen
-	swapdb sync time ttl type unwatch`
+	swapdb sync time ttl type unwatch zcard zincrby zscore`
 
 // leftOut are commands that the test cannot send, and why.
 var leftOut = map[string]string{
@@ -295,7 +324,7 @@ func newLawRig(t *testing.T) *lawRig {
 
 // fill stores the values that the patterns name: a number, words of 200 and 240 bytes, the longest
 // value that is not large, a large one, zeros, and a dense HyperLogLog; a hash with many fields, and one
-// with few; a long list and a packed one.
+// with few; a long list and a packed one; a sorted set with many members, and one with few.
 func (rig *lawRig) fill() {
 	for key, value := range map[string]string{
 		"{k}n": "1", "{k}200": strings.Repeat("ab", 100), "{k}240": strings.Repeat("ba", 120),
@@ -325,8 +354,21 @@ func (rig *lawRig) fill() {
 		c.sendArgs(args...)
 		c.read()
 	}
-	c.do("DEL {k}few {k}new")
+	c.do("DEL {k}few {k}new {k}zfew {k}newz")
+	fillSorted(c)
 	c.do("HSET {k}few 1 v 2 v 3 v")
+}
+
+func fillSorted(c *client) {
+	for from := range 20 {
+		args := [][]byte{[]byte("ZADD"), []byte("{k}zset")}
+		for i := range 1000 {
+			args = append(args, fmt.Append(nil, from*1000+i), fmt.Append(nil, "m", from*1000+i))
+		}
+		c.sendArgs(args...)
+		c.read()
+	}
+	c.do("ZADD {k}zfew 1 a 2 b 3 c")
 }
 
 // measure executes a request in some way, and compares what it costs with the law.

@@ -65,6 +65,7 @@ var allowed = map[string][]string{
 	},
 	"node/data/hashes":       {"internal/resp", "internal/command", "node/engine", "node/exec", "node/data/shape", "ring"},
 	"node/data/lists":        {"internal/resp", "internal/command", "node/engine", "node/exec", "node/data/shape", "ring"},
+	"node/data/sortedsets":   {"internal/resp", "internal/command", "internal/glob", "node/engine", "node/exec", "node/data/shape", "ring"},
 	"node/data/bitmaps":      {"internal/resp", "internal/command", "internal/bitstring", "node/engine", "node/exec"},
 	"node/data/hyperloglogs": {"internal/command", "internal/hyperloglog", "node/engine", "node/exec"},
 	"node/data/keys": {
@@ -76,7 +77,7 @@ var allowed = map[string][]string{
 		"internal/session", "internal/config", "internal/cluster", "internal/figures", "ring",
 		"node/engine", "node/ownership", "node/replica", "node/crew", "node/exec", "node/measure", "node/stream",
 		"node/ticket", "node/data/strings", "node/data/bitmaps", "node/data/hashes", "node/data/hyperloglogs", "node/data/lists",
-		"node/data/keys",
+		"node/data/keys", "node/data/sortedsets",
 		"internal/lobby",
 	},
 	"proxy/order": {"internal/command", "internal/member", "internal/resp", "ring"},

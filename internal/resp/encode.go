@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"math"
 	"strconv"
 )
 
@@ -116,33 +115,16 @@ func AppendSet(dst []byte, v Version, n int) []byte {
 	return appendHeader(dst, '*', n)
 }
 
-// AppendDouble appends f in the fewest digits that read back as f: in RESP2 as a bulk
-// string. Infinities are "inf" and "-inf", and not-a-number is "nan".
+// AppendDouble appends f as AppendFloat writes it: in RESP2 as a bulk string.
 func AppendDouble(dst []byte, v Version, f float64) []byte {
-	var room [32]byte // the longest text is 24 bytes
-	text := formatDouble(room[:0], f)
+	var room [32]byte // the longest text is 25 bytes
+	text := AppendFloat(room[:0], f)
 	if v == RESP3 {
 		dst = append(dst, ',')
 		dst = append(dst, text...)
 		return append(dst, '\r', '\n')
 	}
 	return AppendBulk(dst, text)
-}
-
-// formatDouble writes plain digits if they are short, as Redis does, and otherwise an exponent.
-func formatDouble(dst []byte, f float64) []byte {
-	switch size := math.Abs(f); {
-	case math.IsInf(f, 1):
-		return append(dst, "inf"...)
-	case math.IsInf(f, -1):
-		return append(dst, "-inf"...)
-	case math.IsNaN(f):
-		return append(dst, "nan"...)
-	case size != 0 && (size < 1e-6 || size >= 1e17):
-		return strconv.AppendFloat(dst, f, 'e', -1, 64)
-	default:
-		return strconv.AppendFloat(dst, f, 'f', -1, 64)
-	}
 }
 
 // AppendVerbatim appends text meant for people, with its format in three letters ("txt",

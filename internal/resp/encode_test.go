@@ -58,7 +58,7 @@ func TestAppendDouble(t *testing.T) {
 	gives(0.1, "0.1")
 	gives(1e6, "1000000")
 	gives(1e300, "1e+300")
-	gives(-1.5e-9, "-1.5e-09")
+	gives(-1.5e-9, "-1.5e-9")
 	gives(math.Inf(1), "inf")
 	gives(math.Inf(-1), "-inf")
 	gives(math.NaN(), "nan")

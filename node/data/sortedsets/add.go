@@ -1,0 +1,149 @@
+package sortedsets
+
+import (
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// zAdd: ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member...
+func zAdd(r *exec.Request) {
+	o, problem := parseAdd(r.Args)
+	if problem != "" {
+		r.Fail(problem)
+		return
+	}
+	add(r, &o, r.Args[o.first:])
+}
+
+// zIncrBy: ZINCRBY key increment member
+func zIncrBy(r *exec.Request) {
+	o := addOptions{addsTo: true}
+	add(r, &o, r.Args[2:])
+}
+
+// add executes a ZADD of pairs of scores and members.
+func add(r *exec.Request, o *addOptions, pairs [][]byte) {
+	if r.Rest == nil {
+		for i := 0; i < len(pairs); i += 2 {
+			if _, ok := ParseScore(pairs[i]); !ok {
+				r.Fail(errNotFloat)
+				return
+			}
+		}
+	}
+	Add(r, o, pairs, 2, func(pair [][]byte) (score float64, member []byte) {
+		score, _ = ParseScore(pair[0])
+		return score, pair[1]
+	})
+}
+
+// Options are the options of ZADD that GEOADD has too.
+type Options = addOptions
+
+// Reader reads an element among the arguments, which has been checked: a member and its score.
+type Reader = func(element [][]byte) (score float64, member []byte)
+
+// Add adds elements to the sorted set under the command's key, each of which is so many of args, and
+// answers the command.
+func Add(r *exec.Request, o *Options, args [][]byte, each int, read Reader) {
+	run, ok := r.LockElementRun(args, each)
+	if !ok {
+		return
+	}
+	defer run.Release()
+	s, ok := open(r, run.Txn, r.Args[1])
+	if !ok {
+		return
+	}
+	a := addition{o: o, args: args[run.First*each : run.End*each], each: each, read: read}
+	if err := s.add(&a); err != nil {
+		r.ReplyValueError(err)
+		return
+	}
+	switch sum := run.Sum + a.counted; {
+	case a.last.nan:
+		r.Fail(errNaN)
+	case run.GoesOn(sum):
+	case !o.addsTo:
+		r.ReplyInt(sum)
+	case a.last.none:
+		r.ReplyNull()
+	default:
+		r.Out = resp.AppendDouble(r.Out, r.Version(), a.last.score)
+	}
+}
+
+// addition is one run of ZADD.
+type addition struct {
+	o    *addOptions
+	args [][]byte
+	each int
+	read Reader
+
+	counted int64 // members that the reply counts
+	last    outcome
+}
+
+// of decides about one element.
+func (a *addition) of(old float64, there bool, score float64) outcome {
+	a.last = a.o.apply(old, there, score)
+	if a.last.added || a.o.countChanged && a.last.write {
+		a.counted++
+	}
+	return a.last
+}
+
+// add adds elements. After an error, or if a sum is not a number, nothing has changed.
+func (s *sorted) add(a *addition) error {
+	if s.isBig {
+		return s.addBig(a)
+	}
+	p, changed := s.edit(), false
+	for i := 0; i < len(a.args); i += a.each {
+		score, member := a.read(a.args[i : i+a.each])
+		keys, at := [1][]byte{member}, [1]int{}
+		p.Find(keys[:], at[:])
+		old, there := 0.0, at[0] >= 0
+		if there {
+			old = scoreOf(p.Rank(at[0]))
+		}
+		x := a.of(old, there, score)
+		if !x.write {
+			continue
+		}
+		if !putPacked(p, member, old, there, x.score) {
+			a.counted = 0
+			return s.grow(func() error { return s.addBig(a) })
+		}
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	return s.store(p)
+}
+
+// addBig is add of a set with parts.
+func (s *sorted) addBig(a *addition) error {
+	var few [8]step
+	steps, w, b := few[:0], &s.r.Worker.Work, &s.big
+	for i := 0; i < len(a.args); i += a.each {
+		score, member := a.read(a.args[i : i+a.each])
+		old, there := b.score(member)
+		x := a.of(old, there, score)
+		if !x.write {
+			continue
+		}
+		inserted, err := b.put(w, member, x.score)
+		if err != nil {
+			b.undo(steps)
+			return err
+		}
+		steps = append(steps, step{member: member, old: old, now: x.score, there: there, inserted: inserted})
+	}
+	if len(steps) > 0 {
+		b.finish(w, steps)
+		w.Note(b.v)
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package sortedsets
+
+import (
+	"github.com/dunlin-cache/dunlin/node/data/shape"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// sortedType is the type of sorted sets. Geo's values are sorted sets too.
+var sortedType = exec.Type{
+	ID:          engine.TypeZSet,
+	Name:        "zset",
+	Encoding:    encoding,
+	Footprint:   engine.Txn.Footprint,
+	Restores:    func(byte) bool { return false },
+	MaxEffect:   shape.MaxPacked + 16,
+	CheckRecord: checkRecord,
+	Form:        engine.Form{Apply: apply, Dump: dump},
+	Level:       ring.CollectionsLevel,
+}
+
+// encoding returns what Redis would call such a value.
+func encoding(item engine.Item) string {
+	if item.HasParts() {
+		return "skiplist"
+	}
+	return "listpack"
+}
+
+func checkRecord(value []byte) error { return shape.CheckPacked(&shape.PackedZSet, value) }
+
+// apply applies a delta, which is one of the table: members with their scores.
+func apply(v engine.Parts, delta []byte) error {
+	b := openBig(v, nil)
+	var w shape.Work
+	return b.table.EachChange(delta, func(member, value []byte) error {
+		score, ok := parseStored(value)
+		if !ok {
+			return shape.ErrMalformed
+		}
+		old, there := b.score(member)
+		if there && old == score {
+			return nil
+		}
+		if _, err := b.put(&w, member, score); err != nil {
+			return err
+		}
+		if there {
+			b.cut(member, old)
+		}
+		return nil
+	}, func(member []byte) {
+		if score, ok := b.score(member); ok {
+			b.cut(member, score)
+			b.table.Delete(member)
+		}
+	})
+}
+
+func dump(v engine.Parts, from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool) {
+	b := openBig(v, nil)
+	return b.table.Dump(from, dst, atMost)
+}
