@@ -88,17 +88,17 @@ func (r *request) listLater(raw []byte) {
 		return
 	}
 	l.left = (count - 1) / l.step
-	size := int64(count)*exec.ArgSize + int64(l.left)*exec.KeySize
-	if l.memory = cn.Socket.TakeInput(raw); l.memory == nil {
-		size += int64(len(raw))
-	}
-	if !l.heap.Charge(size) {
-		l.end()
+	if !l.charge(int64(count)*exec.ArgSize + int64(l.left)*exec.KeySize) {
 		r.Fail(exec.ErrOOM)
 		return
 	}
-	l.charged = size
-	if l.memory == nil {
+	// Behind the charge: who takes the input must not free it while requests behind this one are parsed.
+	if l.memory = cn.Socket.TakeInput(raw); l.memory == nil {
+		if !l.charge(int64(len(raw))) {
+			l.end()
+			r.Fail(exec.ErrOOM)
+			return
+		}
 		l.raw = bytes.Clone(raw)
 	}
 	l.args = make([][]byte, 1, count)
@@ -116,28 +116,38 @@ func (r *request) placeLater() {
 		return
 	}
 	l.left = (len(l.args) - 1) / l.step
-	size := int64(len(l.args))*exec.ArgSize + int64(l.left)*exec.KeySize
+	if !l.charge(int64(len(l.args))*exec.ArgSize + int64(l.left)*exec.KeySize) {
+		r.Fail(exec.ErrOOM)
+		return
+	}
 	last := l.args[len(u.Args):] // the others are copies
 	if len(last) > 0 {
 		l.memory = cn.Socket.TakeInput(last[0])
 	}
 	if l.memory == nil {
+		size := int64(0)
 		for _, arg := range last {
 			size += int64(len(arg))
 		}
-	}
-	if !l.heap.Charge(size) {
-		l.end()
-		r.Fail(exec.ErrOOM)
-		return
-	}
-	l.charged = size
-	if l.memory == nil {
+		if !l.charge(size) {
+			l.end()
+			r.Fail(exec.ErrOOM)
+			return
+		}
 		copy(last, exec.CloneArgs(last))
 	}
 	l.upload, cn.Upload, r.Upload = u, nil, nil
 	cn.Socket.Stream(false)
 	l.begin(cn)
+}
+
+// charge reports whether there was memory, and takes it.
+func (l *listing) charge(n int64) bool {
+	if !l.heap.Charge(n) {
+		return false
+	}
+	l.charged += n
+	return true
 }
 
 // begin has the connection wait for the listing's turns.

@@ -211,3 +211,49 @@ func TestListedRequests(t *testing.T) {
 	gone.conn.Close()
 	other.want("GET many:5", `"x"`)
 }
+
+// TestUnlistedRequestKeepsItsInput: a request of many keys for which there is no memory is refused, and
+// those behind it in its input are executed.
+func TestUnlistedRequestKeepsItsInput(t *testing.T) {
+	const keys = 50_000
+	n := startNode(t, func(c *Config) { c.Memory, c.Group = 64<<20, newGroup(t, 1) })
+	input := resp.AppendRequest(nil, manyKeys("DEL", keys, func(i int) []byte { return fmt.Appendf(nil, "longer:%d", i) })...)
+	input = append(input, "SET k v\r\nGET k\r\n"...)
+	refused := 0
+	for room := int64(1 << 20); room < 8<<20; room += 256 << 10 {
+		budget := connBudget{n}
+		taken := int64(0)
+		for step := int64(16 << 20); step >= 64<<10; step /= 2 {
+			for budget.Charge(step) {
+				taken += step
+			}
+		}
+		budget.Refund(min(room, taken))
+		c := dial(t, n.Addr())
+		go c.conn.Write(input) // fails if the node closes
+		first, second := c.next(), ""
+		if first != "(closed)" {
+			second = c.next()
+		}
+		switch {
+		case first == oomReply && second == "OK":
+			refused++
+			fallthrough
+		case first == "(integer) 0" && second == "OK":
+			if got := c.next(); got != `"v"` {
+				t.Errorf("GET answers %s", got)
+			}
+		case second != "(closed)" && first != "(closed)": // the input found no memory
+			t.Errorf("DEL answers %s, and SET %s", first, second)
+		}
+		c.conn.Close()
+		budget.Refund(taken - min(room, taken))
+		eventually(t, "the connection ends", func() bool {
+			s, err := n.Stats()
+			return err == nil && s.Clients == 0
+		})
+	}
+	if refused == 0 {
+		t.Error("DEL was never refused")
+	}
+}
