@@ -78,9 +78,10 @@ type Conn struct {
 	rearming  bool // on the loop's rearm list
 	streams   bool // see Stream
 
-	want  int    // OnData is not called with less input
-	maxIn int    // reading stops at this much unconsumed input
-	in    []byte // input kept from earlier reads, consumed up to inOff; nil: none
+	want  int     // OnData is not called with less input
+	maxIn int     // reading stops at this much unconsumed input
+	in    []byte  // input kept from earlier reads, consumed up to inOff; nil: none
+	taken *Buffer // was that, and OnData has not returned; nil: none was
 	inOff int
 
 	out     []byte // output, sent up to outOff; nil: none
@@ -90,7 +91,7 @@ type Conn struct {
 
 	inserts  []insert // output that is not in out, in order
 	inserted int      // unsent bytes of inserts
-	taken    int64    // bytes of inserts that the socket has accepted so far
+	accepted int64    // bytes of inserts that the socket has accepted so far
 
 	blocked    int           // 1 + index in the loop's blocked list; 0: not blocked
 	progressed time.Duration // when the socket last accepted a byte, while blocked

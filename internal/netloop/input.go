@@ -159,6 +159,7 @@ func (c *Conn) settle(in []byte, own bool) {
 	default:
 		c.keep(rest)
 	}
+	c.doneOffering()
 	if len(rest) >= c.maxIn {
 		c.stopReading(stopInput)
 	} else if c.stops&stopInput != 0 {

@@ -92,7 +92,7 @@ func (c *Conn) GiveUpReplies(line string) bool {
 }
 
 // Inserts returns how many bytes of inserts are unsent, and how many were ever sent.
-func (c *Conn) Inserts() (unsent int, sent int64) { return c.inserted, c.taken }
+func (c *Conn) Inserts() (unsent int, sent int64) { return c.inserted, c.accepted }
 
 // flushInserts sends the output up to the end of the last insert, as far as this conn's turn
 // allows. It reports whether all of that is sent.
@@ -108,7 +108,7 @@ func (c *Conn) flushInserts() (done bool) {
 			n, err = c.TryWrite(next.rest[:min(left, len(next.rest))])
 			next.rest = next.rest[n:]
 			c.inserted -= n
-			c.taken += int64(n)
+			c.accepted += int64(n)
 			left -= n
 		}
 		if len(next.rest) == 0 {

@@ -7,6 +7,9 @@ type Buffer struct {
 	loop    *Loop
 	account *Account
 	mem     []byte
+
+	offered  *Conn // not nil: its OnData, in which the Buffer was taken, has not returned
+	released bool  // before that
 }
 
 // TakeInput gives the memory behind view to the handler. Call it from inside OnData, with a part of
@@ -19,17 +22,35 @@ func (c *Conn) TakeInput(view []byte) *Buffer {
 	if from := addressOf(view) - addressOf(c.in); from >= uintptr(cap(c.in)) {
 		return nil
 	}
-	b := &Buffer{c.loop, c.account, c.in}
+	b := &Buffer{loop: c.loop, account: c.account, mem: c.in, offered: c}
+	c.taken = b
 	c.in, c.inOff = nil, 0
 	return b
 }
 
 // Release returns the memory. Call it on the loop of the conn that the Buffer came from. Nobody may
-// use a view of it afterwards. Releasing a nil Buffer does nothing.
+// use a view of it afterwards, but for the OnData in which it was taken, and in whose input the requests
+// behind view may lie. Releasing a nil Buffer does nothing.
 func (b *Buffer) Release() {
-	if b != nil && b.mem != nil {
+	switch {
+	case b == nil || b.mem == nil:
+	case b.offered != nil:
+		b.released = true
+	default:
 		b.loop.giveBack(b.mem, b.account)
 		b.mem = nil
+	}
+}
+
+// doneOffering frees the input that the handler has taken, if it has released it already.
+func (c *Conn) doneOffering() {
+	b := c.taken
+	if b == nil {
+		return
+	}
+	c.taken, b.offered = nil, nil
+	if b.released {
+		b.Release()
 	}
 }
 

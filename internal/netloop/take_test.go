@@ -160,3 +160,32 @@ func TestLongInputStaysInPlace(t *testing.T) {
 		t.Errorf("the input had %d places", n)
 	}
 }
+
+// A handler that releases what it has taken before OnData returns may still use its input, and what it
+// leaves of that stays.
+func TestTakenInputStaysUntilOnDataReturns(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	nc := dialTo(t, serve(t, g, funcs{data: func(c *Conn, in []byte) int {
+		end := bytes.IndexByte(in, '\n')
+		if end < 0 {
+			return 0
+		}
+		c.Wake()
+		if b := c.TakeInput(in[:end]); b != nil {
+			b.Release()
+			b.Release()
+			in = in[:bytes.IndexByte(in, '\n')] // it is there still
+			return len(in) + 1
+		}
+		c.SetOut(append(c.Out(), in[:end]...))
+		return end + 1
+	}}))
+	long := bytes.Repeat([]byte("0123456789"), 200_000)
+	for range 3 {
+		go nc.Write(append(append(bytes.Clone(long), "\nshort\n"...), long[:30_000]...))
+		expect(t, nc, "short")
+		write(t, nc, "\n")
+		expect(t, nc, string(long[:30_000]))
+	}
+	eventually(t, g, "all is given back", func(l *Loop) bool { return l.pool.lent == 0 && len(l.leaving) == 0 })
+}
