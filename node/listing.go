@@ -92,7 +92,6 @@ func (r *request) listLater(raw []byte) {
 		r.Fail(exec.ErrOOM)
 		return
 	}
-	// Behind the charge: who takes the input must not free it while requests behind this one are parsed.
 	if l.memory = cn.Socket.TakeInput(raw); l.memory == nil {
 		if !l.charge(int64(len(raw))) {
 			l.end()

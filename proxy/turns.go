@@ -68,7 +68,7 @@ func (s *client) newLongRequest(cmd *command.Command, args [][]byte, raw []byte)
 	if s.parser.Inline() {
 		raw = resp.AppendRequest(nil, args...) // of a line, which is short
 	}
-	if len(raw) > chunkBytes { // else it is copied, and the requests behind it are read where they are
+	if len(raw) > chunkBytes { // else it is copied, and not the requests behind it
 		if body := s.conn.TakeInput(raw); body != nil {
 			l.memory.body = body
 		}

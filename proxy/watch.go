@@ -51,9 +51,7 @@ func (s *client) watch(args [][]byte, raw []byte) bool {
 	s.watching = true
 	s.issue()
 	s.long = w
-	// The first turn may free the memory of the request, where the requests behind it are still parsed
-	// if that was taken over.
-	if w.left <= maxKeys && w.memory.body == nil {
+	if w.left <= maxKeys {
 		w.turn()
 	}
 	w.goOn()
