@@ -220,7 +220,7 @@ func TestUnlistedRequestKeepsItsInput(t *testing.T) {
 	input := resp.AppendRequest(nil, manyKeys("DEL", keys, func(i int) []byte { return fmt.Appendf(nil, "longer:%d", i) })...)
 	input = append(input, "SET k v\r\nGET k\r\n"...)
 	refused := 0
-	for room := int64(1 << 20); room < 8<<20; room += 256 << 10 {
+	for room := int64(1 << 20); room < 8<<20; room += 1 << 20 {
 		budget := connBudget{n}
 		taken := int64(0)
 		for step := int64(16 << 20); step >= 64<<10; step /= 2 {
