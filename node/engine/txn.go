@@ -252,7 +252,12 @@ func (t Txn) lookup(key []byte) (entry, uint32) {
 	if !en.found() {
 		return en, tag
 	}
-	if ref := en.ref(); expired(s.cells.expireAt(ref, s.cells.header(ref)), s.now) {
+	ref := en.ref()
+	hdr := s.cells.header(ref)
+	if hdr.isRoot() && t.expireElements(ref, hdr) {
+		return entry{}, tag
+	}
+	if expired(s.cells.expireAt(ref, hdr), s.now) {
 		if h := t.Holder(); h != nil && s.now != h.now {
 			return entry{}, tag // it may expire for the holder only
 		}
@@ -261,6 +266,23 @@ func (t Txn) lookup(key []byte) (entry, uint32) {
 		return entry{}, tag
 	}
 	return en, tag
+}
+
+// expireElements removes some elements that are due from the value whose root is in the cell, and
+// reports whether the value is gone. In a copy, and in a partition that somebody else holds, nothing is
+// removed.
+func (t Txn) expireElements(ref handle, hdr header) (gone bool) {
+	s := t.s
+	at := s.cells.headOf(ref, hdr)
+	head := s.cells.head(at)
+	if head.due == 0 || head.due > s.now || s.copies.has(t.number) || head.unfinished {
+		return false
+	}
+	if h := t.Holder(); h != nil && s.now != h.now {
+		return false
+	}
+	s.e.forms[head.typ].Expire(Parts{t, at})
+	return head.root == 0
 }
 
 // publish makes the record ref the one of its key, in place of the record in en, if any.

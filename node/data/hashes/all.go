@@ -7,69 +7,87 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
+// what a command answers of each field.
+type what uint8
+
+const (
+	fields what = 1 << iota
+	values
+)
+
 // hGetAll: HGETALL key
-func hGetAll(r *exec.Request) {
-	t, ok := r.Lock()
-	if !ok {
-		return
-	}
-	defer t.Unlock()
-	item, found, ok := read(r, t)
-	switch {
-	case !ok:
-	case !found:
-		r.Out = resp.AppendMap(r.Out, r.Version(), 0)
-	default:
-		replyAll(r, t, item)
-	}
+func hGetAll(r *exec.Request) { replyAll(r, fields|values) }
+
+// hKeys: HKEYS key
+func hKeys(r *exec.Request) { replyAll(r, fields) }
+
+// hVals: HVALS key
+func hVals(r *exec.Request) { replyAll(r, values) }
+
+func replyAll(r *exec.Request, w what) {
+	withCounted(r, func(h *hash) { h.replyAll(w) })
 }
 
-func replyAll(r *exec.Request, t engine.Txn, item engine.Item) {
-	v, big := t.Parts(item)
-	if !big {
-		p := shape.ReadPacked(&shape.PackedHash, item.Value())
-		if !r.Room(exec.LineRoom + 2*shape.MaxPacked + 16*p.Len()) {
-			return
-		}
-		r.Out = appendPacked(resp.AppendMap(r.Out, r.Version(), p.Len()), &p)
-		return
+// appendHeader appends the header of a reply with so many fields.
+func (w what) appendHeader(dst []byte, r *exec.Request, n int) []byte {
+	if w == fields|values {
+		return resp.AppendMap(dst, r.Version(), n)
 	}
-	table := tableOf(v, r.Now)
-	if exec.IsLong(2*table.Len(), v.Bytes()) {
-		replyPinned(r, &table)
-		return
-	}
-	r.Out = resp.AppendMap(r.Out, r.Version(), table.Len())
-	for number := range v.Len(blocks) {
-		table.Each(number, func(e shape.Element) {
-			r.ReplyElement(e.Key)
-			r.ReplyElement(e.Value)
-		})
-	}
+	return resp.AppendArray(dst, n)
 }
 
-func appendPacked(dst []byte, p *shape.Packed) []byte {
-	p.Each(0, func(_ int, field, value shape.Item, _ int64) bool {
-		dst = appendElement(appendElement(dst, field), value)
-		return true
-	})
+// append appends what is answered of a field.
+func (w what) append(dst []byte, field, value shape.Item) []byte {
+	var number shape.Decimal
+	if w&fields != 0 {
+		dst = resp.AppendBulk(dst, field.Text(&number))
+	}
+	if w&values != 0 {
+		dst = resp.AppendBulk(dst, value.Text(&number))
+	}
 	return dst
 }
 
-func appendElement(dst []byte, i shape.Item) []byte {
-	var number shape.Decimal
-	return resp.AppendBulk(dst, i.Text(&number))
+// packedRoom is how many bytes of a reply a packed hash takes at most.
+const packedRoom = exec.LineRoom + shape.MaxPacked + 2*shape.MaxEntries*(len("$1024\r\n\r\n")+20)
+
+func (h *hash) replyAll(w what) {
+	r := h.r
+	switch {
+	case h.big && exec.IsLong(h.table.Len(), h.table.V.Bytes()):
+		h.replyPinned(w.appendHeader(nil, r, h.len()), func(dst []byte, e shape.Element) []byte {
+			return w.append(dst, e.Key, e.Value)
+		})
+	case h.big:
+		if !r.Room(exec.LineRoom) {
+			return
+		}
+		r.Out = w.appendHeader(r.Out, r, h.len())
+		for number := range h.table.V.Len(blocks) {
+			h.table.Each(number, func(e shape.Element) {
+				if r.Room(e.Key.Size() + e.Value.Size() + exec.LineRoom) {
+					r.Out = w.append(r.Out, e.Key, e.Value)
+				}
+			})
+		}
+	case !r.Room(packedRoom):
+	default:
+		r.Out = w.appendHeader(r.Out, r, h.len())
+		if h.found {
+			h.packed.Each(0, func(_ int, field, value shape.Item, _ int64) bool {
+				r.Out = w.append(r.Out, field, value)
+				return true
+			})
+		}
+	}
 }
 
-// replyPinned answers all of a long hash in slices.
-func replyPinned(r *exec.Request, table *shape.Table) {
-	t, number := *table, 0
-	head := resp.AppendMap(nil, r.Version(), t.Len())
-	r.ReplyPinned(t.V, head, func(pin *engine.ValuePin, dst []byte) ([]byte, bool) {
+// replyPinned answers a long hash in slices: head, and then what each appends for its fields.
+func (h *hash) replyPinned(head []byte, each func(dst []byte, e shape.Element) []byte) {
+	t, number := h.table, 0
+	h.r.ReplyPinned(t.V, head, func(pin *engine.ValuePin, dst []byte) ([]byte, bool) {
 		for t.Pin = pin; number < pin.Len(blocks) && !exec.SliceIsFull(dst); number++ {
-			t.Each(number, func(e shape.Element) {
-				dst = appendElement(appendElement(dst, e.Key), e.Value)
-			})
+			t.Each(number, func(e shape.Element) { dst = each(dst, e) })
 		}
 		return dst, number == pin.Len(blocks)
 	})

@@ -17,30 +17,42 @@ func hDel(r *exec.Request) {
 	if !ok {
 		return
 	}
-	sum := run.Sum
-	if h.found {
-		n, err := h.delete(r.Args[2+run.First : 2+run.End])
-		if err != nil {
-			r.ReplyValueError(err)
-			return
-		}
-		sum += int64(n)
+	deleted, err := h.delete(r.Args[2+run.First : 2+run.End])
+	if err != nil {
+		r.ReplyValueError(err)
+		return
 	}
-	if !run.GoesOn(sum) {
+	if sum := run.Sum + int64(deleted); !run.GoesOn(sum) {
 		r.ReplyInt(sum)
 	}
 }
 
+// hGetDel: HGETDEL key FIELDS numfields field...
+func hGetDel(r *exec.Request) {
+	fields, problem := fieldsAt(r.Args, 2, errNumFields)
+	if problem != "" {
+		refuse(r, problem)
+		return
+	}
+	getEach(r, fields, true, func(h *hash, fields [][]byte) error {
+		_, err := h.delete(fields)
+		return err
+	})
+}
+
 // delete deletes fields, and the key with the last of them.
 func (h *hash) delete(fields [][]byte) (deleted int, err error) {
-	if h.big {
+	switch {
+	case !h.found:
+		return 0, nil
+	case h.big:
 		return h.deleteBig(fields), nil
 	}
 	p := &h.r.Worker.Pack
 	p.Open(&shape.PackedHash, h.item.Value(), h.r.Now)
-	var at [1]int
-	for i := range fields {
-		if p.Find(fields[i:i+1], at[:]); at[0] >= 0 {
+	for _, field := range fields {
+		keys, at := [1][]byte{field}, [1]int{}
+		if p.Find(keys[:], at[:]); at[0] >= 0 {
 			p.Delete(at[0])
 			deleted++
 		}
@@ -52,19 +64,20 @@ func (h *hash) delete(fields [][]byte) (deleted int, err error) {
 }
 
 func (h *hash) deleteBig(fields [][]byte) (deleted int) {
-	t, w, before := &h.table, &h.r.Worker.Work, h.table.Len()
+	t, w := &h.table, &h.r.Worker.Work
+	before := t.Len()
 	for _, field := range fields {
 		if t.Delete(field) {
 			deleted++
 		}
 		t.NoteDelete(w, field)
 	}
-	if t.Len() < before {
-		w.Note(t.V)
-		h.shrink()
-	} else {
+	if t.Len() == before {
 		w.Forget()
+		return 0
 	}
+	w.Note(t.V)
+	h.shrink()
 	return deleted
 }
 
@@ -73,10 +86,12 @@ func (h *hash) shrink() {
 	t := &h.table
 	switch {
 	case t.Len() == 0:
+		t.V.SetDue(0)
 		h.txn.Delete(h.r.Args[1])
 	case t.Expiring() == 0 && t.Small(&shape.PackedHash):
 		p := &h.r.Worker.Pack
 		p.PackTable(&h.r.Worker.Work, &shape.PackedHash, t)
+		t.V.SetDue(0)
 		_ = h.txn.Set(h.r.Args[1], p.Bytes(), engine.TypeHash, h.expireAt()) // without memory it stays big
 	}
 }

@@ -1,31 +1,11 @@
 package hashes
 
 import (
-	"github.com/dunlin-cache/dunlin/node/data/shape"
-	"github.com/dunlin-cache/dunlin/node/engine"
+	"slices"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
-
-// read looks up the hash that a command reads. If the key holds another type, read answers the error
-// and ok is false.
-func read(r *exec.Request, t engine.Txn) (item engine.Item, found, ok bool) {
-	return r.ReadOf(t, r.Args[1], engine.TypeHash)
-}
-
-// value returns the value of a field.
-func value(r *exec.Request, t engine.Txn, item engine.Item, field []byte) (value shape.Item, ok bool) {
-	if v, big := t.Parts(item); big {
-		table := tableOf(v, r.Now)
-		e, ok := table.Get(field)
-		return e.Value, ok
-	}
-	p := shape.ReadPacked(&shape.PackedHash, item.Value())
-	keys, at := [1][]byte{field}, [1]int{}
-	if p.Find(keys[:], at[:]); at[0] < 0 {
-		return value, false
-	}
-	return p.Item(at[0], 1), true
-}
 
 // hGet: HGET key field
 func hGet(r *exec.Request) {
@@ -34,60 +14,85 @@ func hGet(r *exec.Request) {
 		return
 	}
 	defer t.Unlock()
-	item, found, ok := read(r, t)
+	if h, ok := read(r, t); ok {
+		e, found := h.get(r.Args[2])
+		h.replyValue(r.Args[2], e, found)
+	}
+}
+
+// hmGet: HMGET key field...
+func hmGet(r *exec.Request) { getEach(r, r.Args[2:], false, nil) }
+
+// getEach answers the values of fields, in runs. In each run then, if there is one, is called with
+// the fields of the run, after their values are in the reply. once: a field has a value only where it
+// is named first, because then deletes it.
+func getEach(r *exec.Request, fields [][]byte, once bool, then func(h *hash, fields [][]byte) error) {
+	run, ok := r.LockElementRun(fields, 1)
 	if !ok {
 		return
 	}
-	if found {
-		if v, ok := value(r, t, item, r.Args[2]); ok {
-			r.ReplyElement(v)
+	defer run.Release()
+	start := len(r.Out)
+	h, ok := open(r, run.Txn)
+	if !ok {
+		return
+	}
+	if run.IsFirst() {
+		r.Worker.Count.Lookup(h.found)
+		if !r.Room(exec.LineRoom) {
+			return
+		}
+		r.Out = resp.AppendArray(r.Out, len(fields))
+	}
+	fields = fields[run.First:run.End]
+	before := r.Produced() - int(run.Sum)
+	for i, field := range fields {
+		e, found := h.get(field)
+		found = found && !(once && contains(fields[:i], field))
+		if found && r.Produced()-before+e.value.Size() > exec.MaxReply {
+			r.Undo(start)
+			r.Fail(errReplyTooLarge)
+			return
+		}
+		h.replyValue(field, e, found)
+	}
+	if then != nil && h.found {
+		if err := then(&h, fields); err != nil {
+			r.Undo(start)
+			r.ReplyValueError(err)
 			return
 		}
 	}
-	r.ReplyNull()
+	if !run.GoesOn(int64(r.Produced() - before)) {
+		run.Whole()
+	}
+}
+
+// contains reports whether a field is among those of a run.
+func contains(fields [][]byte, field []byte) bool {
+	return slices.ContainsFunc(fields, func(f []byte) bool { return string(f) == string(field) })
+}
+
+// hStrLen: HSTRLEN key field
+func hStrLen(r *exec.Request) {
+	withHash(r, func(h *hash) {
+		n := 0
+		if e, ok := h.get(r.Args[2]); ok {
+			n = e.value.Len()
+		}
+		r.ReplyInt(int64(n))
+	})
 }
 
 // hExists: HEXISTS key field
 func hExists(r *exec.Request) {
-	t, ok := r.Lock()
-	if !ok {
-		return
-	}
-	defer t.Unlock()
-	item, found, ok := read(r, t)
-	if !ok {
-		return
-	}
-	if found {
-		_, found = value(r, t, item, r.Args[2])
-	}
-	r.ReplyBool(found)
+	withHash(r, func(h *hash) {
+		_, ok := h.get(r.Args[2])
+		r.ReplyBool(ok)
+	})
 }
 
 // hLen: HLEN key
 func hLen(r *exec.Request) {
-	t, ok := r.Lock()
-	if !ok {
-		return
-	}
-	defer t.Unlock()
-	item, found, ok := read(r, t)
-	if !ok {
-		return
-	}
-	n := 0
-	if found {
-		n = length(t, item, r.Now)
-	}
-	r.ReplyInt(int64(n))
-}
-
-// length returns how many fields the hash has.
-func length(t engine.Txn, item engine.Item, now int64) int {
-	if v, big := t.Parts(item); big {
-		table := tableOf(v, now)
-		return table.Len()
-	}
-	p := shape.ReadPacked(&shape.PackedHash, item.Value())
-	return p.Len()
+	withCounted(r, func(h *hash) { r.ReplyInt(int64(h.len())) })
 }

@@ -8,90 +8,119 @@ import (
 
 // hSet: HSET key field value...
 func hSet(r *exec.Request) {
+	if added, ok := setPairs(r); ok {
+		r.ReplyInt(added)
+	}
+}
+
+// hmSet: HMSET key field value...
+func hmSet(r *exec.Request) {
+	if _, ok := setPairs(r); ok {
+		r.ReplyOK()
+	}
+}
+
+// setPairs sets the fields that the arguments name, and returns how many are new. If ok is false, the
+// command is answered, or goes on later.
+func setPairs(r *exec.Request) (added int64, ok bool) {
 	if len(r.Args)%2 != 0 {
 		r.FailArity()
-		return
+		return 0, false
 	}
 	run, ok := r.LockElementRun(r.Args[2:], 2)
 	if !ok {
-		return
+		return 0, false
 	}
 	defer run.Release()
 	h, ok := open(r, run.Txn)
 	if !ok {
-		return
+		return 0, false
 	}
-	added, err := h.set(r.Args[2+2*run.First : 2+2*run.End])
+	n, err := h.set(r.Args[2+2*run.First:2+2*run.End], 0, false)
 	if err != nil {
 		r.ReplyValueError(err)
+		return 0, false
+	}
+	added = run.Sum + int64(n)
+	return added, !run.GoesOn(added)
+}
+
+// hSetNX: HSETNX key field value
+func hSetNX(r *exec.Request) {
+	t, ok := r.Lock()
+	if !ok {
 		return
 	}
-	if sum := run.Sum + int64(added); !run.GoesOn(sum) {
-		r.ReplyInt(sum)
+	defer t.Unlock()
+	h, ok := open(r, t)
+	if !ok {
+		return
 	}
+	_, there := h.get(r.Args[2])
+	if !there {
+		if _, err := h.set(r.Args[2:4], 0, false); err != nil {
+			r.ReplyValueError(err)
+			return
+		}
+	}
+	r.ReplyBool(!there)
 }
 
-// hash is the value of the command's key, while a handler changes it.
-type hash struct {
-	r     *exec.Request
-	txn   engine.Txn
-	item  engine.Item
-	found bool
-	big   bool // it has parts: table
-	table shape.Table
-}
-
-// open looks up the hash that a command changes. If the key holds another type, open answers the
-// error and ok is false.
-func open(r *exec.Request, t engine.Txn) (h hash, ok bool) {
-	h = hash{r: r, txn: t}
-	if h.item, h.found, ok = r.FindOf(t, r.Args[1], engine.TypeHash); !ok || !h.found {
-		return h, ok
-	}
-	var v engine.Parts
-	if v, h.big = t.Parts(h.item); h.big {
-		h.table = tableOf(v, r.Now)
-	}
-	return h, true
-}
-
-func (h *hash) expireAt() int64 {
-	if h.found {
-		return h.item.ExpireAt()
-	}
-	return 0
-}
-
-// set sets fields to values: field, value, field, value … They never expire. After an error nothing
-// has changed.
-func (h *hash) set(pairs [][]byte) (added int, err error) {
+// set sets fields to values: field, value, field, value … They expire at a time, never if that is 0,
+// or when they did before if keep is true. After an error nothing has changed.
+func (h *hash) set(pairs [][]byte, expireAt int64, keep bool) (added int, err error) {
 	if h.big {
-		return h.setBig(pairs)
+		return h.setBig(pairs, expireAt, keep)
 	}
 	var old []byte
 	if h.found {
 		old = h.item.Value()
 	}
+	if expireAt != 0 {
+		return h.grow(old, pairs, expireAt)
+	}
 	p := &h.r.Worker.Pack
 	p.Open(&shape.PackedHash, old, h.r.Now)
-	for i := 0; i < len(pairs); i += 2 {
-		isNew, ok := setPacked(p, pairs[i], pairs[i+1])
+	for from := 0; from < len(pairs); from += 2 * maxFind {
+		n, ok := setPacked(p, pairs[from:min(from+2*maxFind, len(pairs))])
 		if !ok {
-			return h.grow(old, pairs)
+			return h.grow(old, pairs, 0)
 		}
-		if isNew {
-			added++
-		}
+		added += n
 	}
 	return added, h.store(p)
 }
 
-func setPacked(p *shape.Pack, field, value []byte) (added, ok bool) {
-	keys, at := [1][]byte{field}, [1]int{}
-	if p.Find(keys[:], at[:]); at[0] < 0 {
-		return true, p.Insert(p.Len(), 0, field, value)
+// maxFind is how many fields are found in one pass over a packed hash.
+const maxFind = 16
+
+// setPacked sets up to maxFind fields. ok is false if there is no room for all.
+func setPacked(p *shape.Pack, pairs [][]byte) (added int, ok bool) {
+	var fields [maxFind][]byte
+	var at [maxFind]int
+	n, before := len(pairs)/2, p.Len()
+	for i := range n {
+		fields[i] = pairs[2*i]
 	}
-	return false, p.Replace(at[0], 1, value)
+	p.Find(fields[:n], at[:n])
+	for i := range n {
+		for j := 0; j < i && at[i] < 0; j++ { // named before, in this command
+			if at[j] >= before && string(fields[j]) == string(fields[i]) {
+				at[i] = at[j]
+			}
+		}
+		if at[i] >= 0 {
+			ok = p.Replace(at[i], 1, pairs[2*i+1])
+		} else {
+			at[i] = p.Len()
+			ok = p.Insert(at[i], 0, fields[i], pairs[2*i+1])
+			added++
+		}
+		if !ok {
+			return 0, false
+		}
+	}
+	return added, true
 }
 
 // store stores the changed packed value.
@@ -104,45 +133,46 @@ func (h *hash) store(p *shape.Pack) error {
 }
 
 // setBig is set of a hash with parts.
-func (h *hash) setBig(pairs [][]byte) (added int, err error) {
+func (h *hash) setBig(pairs [][]byte, expireAt int64, keep bool) (added int, err error) {
 	t, w := &h.table, &h.r.Worker.Work
-	if added, err = h.setTable(pairs); err != nil {
+	if err := t.Reserve(w, pairs, expireAt != 0 || keep && t.Expiring() > 0); err != nil {
 		return 0, err
 	}
 	for i := 0; i < len(pairs); i += 2 {
-		t.NoteSet(w, pairs[i], pairs[i+1], 0)
+		at := expireAt
+		if keep {
+			e, _ := t.Get(pairs[i])
+			at = e.ExpireAt
+			if at != 0 && at <= h.r.Now {
+				at = 0
+			}
+		}
+		added += h.mustSet(pairs[i], pairs[i+1], at)
+		t.NoteSet(w, pairs[i], pairs[i+1], at)
 	}
 	w.Note(t.V)
+	noteDue(t.V, expireAt)
 	return added, nil
 }
 
-// setTable sets fields of the table, and leaves it to the caller to note that.
-func (h *hash) setTable(pairs [][]byte) (added int, err error) {
-	t, w := &h.table, &h.r.Worker.Work
-	if err := t.Reserve(w, pairs, false); err != nil {
-		return 0, err
+// mustSet sets a field of the table for which memory was reserved, and returns 1 if it is new.
+func (h *hash) mustSet(field, value []byte, expireAt int64) (added int) {
+	isNew, err := h.table.Set(field, value, expireAt)
+	if err != nil {
+		panic("BUG: no memory for what was reserved: " + err.Error())
 	}
-	for i := 0; i < len(pairs); i += 2 {
-		isNew, err := t.Set(pairs[i], pairs[i+1], 0)
-		if err != nil {
-			panic("BUG: no memory for what was reserved: " + err.Error())
-		}
-		if isNew {
-			added++
-		}
-	}
-	return added, nil
+	return int(exec.BoolInt(isNew))
 }
 
-// grow makes the hash, whose packed value is a view of the engine, one with parts, and sets the
+// grow makes the hash, whose packed value is a view of the engine or nil, one with parts, and sets the
 // pairs.
-func (h *hash) grow(packed []byte, pairs [][]byte) (added int, err error) {
+func (h *hash) grow(packed []byte, pairs [][]byte, expireAt int64) (added int, err error) {
 	r := h.r
 	w := &r.Worker.Work
-	old := append(r.Worker.Body[:0], packed...)
-	defer r.Worker.KeepBody(old)
-	if packed == nil {
-		old = nil
+	var old []byte
+	if packed != nil {
+		old = append(r.Worker.Body[:0], packed...)
+		defer r.Worker.KeepBody(old)
 	}
 	h.txn.BeginUnit()
 	defer h.txn.EndUnit()
@@ -154,11 +184,19 @@ func (h *hash) grow(packed []byte, pairs [][]byte) (added int, err error) {
 				return err
 			}
 		}
-		added, err = h.setTable(pairs)
-		return err
+		if err := h.table.Reserve(w, pairs, expireAt != 0); err != nil {
+			return err
+		}
+		for i := 0; i < len(pairs); i += 2 {
+			added += h.mustSet(pairs[i], pairs[i+1], expireAt)
+		}
+		return nil
 	})
-	if err == nil {
-		h.table.NoteAll(w)
+	if err != nil {
+		return 0, err
 	}
-	return added, err
+	h.found, h.big = true, true
+	h.table.NoteAll(w)
+	noteDue(h.table.V, expireAt)
+	return added, nil
 }

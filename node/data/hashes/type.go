@@ -2,6 +2,7 @@ package hashes
 
 import (
 	"encoding/binary"
+	"sync"
 
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -74,47 +75,68 @@ func dump(v engine.Parts, from uint64, dst []byte, atMost int) (delta []byte, ne
 
 // noteDue notes that a field expires at a time, if that is not 0.
 func noteDue(v engine.Parts, at int64) {
-	if due := v.Due(); at != 0 && (due == 0 || at < due) {
+	if at == 0 {
+		return
+	}
+	if due := v.Due(); due == 0 || at < due {
 		v.SetDue(at)
+	}
+	if own := walkOf(v); own.cursor() != 0 { // it may have passed the field
+		own.set(own.cursor(), earlier(own.soonest(), at))
 	}
 }
 
-// expireBlocks is from how many blocks the fields that have expired are removed under one lock.
-const expireBlocks = 64
+func earlier(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// walk is the walk over a table that removes what has expired: where it goes on, and when the first
+// field expires that it has passed.
+type walk []byte
+
+func walkOf(v engine.Parts) walk { return walk(v.Own()[walkCursor:ownSize]) }
+
+func (w walk) cursor() uint64 { return binary.LittleEndian.Uint64(w) }
+func (w walk) soonest() int64 { return int64(binary.LittleEndian.Uint64(w[walkSoonest-walkCursor:])) }
+
+func (w walk) set(cursor uint64, soonest int64) {
+	binary.LittleEndian.PutUint64(w, cursor)
+	binary.LittleEndian.PutUint64(w[walkSoonest-walkCursor:], uint64(soonest))
+}
+
+// expireBlocks is from how many blocks the fields that have expired are removed at a time.
+const expireBlocks = 32
+
+// works are for expire, which belongs to no loop.
+var works = sync.Pool{New: func() any { return new(shape.Work) }}
 
 // expire removes fields that have expired, and goes on where the last call ended. When all blocks were
 // visited, the hash is due when the next field expires.
 func expire(v engine.Parts) {
-	var w shape.Work
-	expireSome(v, v.Now(), &w)
-}
-
-// expireSome is expire. It reports whether the hash is gone.
-func expireSome(v engine.Parts, now int64, w *shape.Work) (gone bool) {
-	t := tableOf(v, now)
-	before := t.Len()
-	own := v.Own()
-	cursor, soonest := binary.LittleEndian.Uint64(own[walkCursor:]), int64(binary.LittleEndian.Uint64(own[walkSoonest:]))
-	next, first := t.Expire(cursor, expireBlocks, func(e shape.Element) {
+	w := works.Get().(*shape.Work)
+	defer works.Put(w)
+	t := tableOf(v, v.Now())
+	before, state := t.Len(), walkOf(v)
+	next, first := t.Expire(state.cursor(), expireBlocks, func(e shape.Element) {
 		var field shape.Decimal
 		t.NoteDelete(w, e.Key.Text(&field))
 	})
-	if soonest == 0 || first != 0 && first < soonest {
-		soonest = first
-	}
 	if t.Len() < before {
 		w.Note(v)
 	}
 	if t.Len() == 0 {
+		v.SetDue(0)
 		v.Delete()
-		return true
+		return
 	}
+	state = walkOf(v)
+	soonest := earlier(state.soonest(), first)
 	if next == 0 {
 		v.SetDue(soonest)
 		soonest = 0
 	}
-	own = v.Own()
-	binary.LittleEndian.PutUint64(own[walkCursor:], next)
-	binary.LittleEndian.PutUint64(own[walkSoonest:], uint64(soonest))
-	return false
+	state.set(next, soonest)
 }

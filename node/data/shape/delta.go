@@ -13,6 +13,7 @@ import (
 //	set     length │ key │ length │ value            value: of a table of two items
 //	until   length │ key │ length │ value │ time     relative to the value's base
 //	delete  length │ key
+//	time    length │ key │ time or 0
 //	piece   length │ key │ total │ offset │ time or 0 │ length │ bytes
 //
 // A piece is a part of a string that is too long for one delta, in a snapshot. The piece at offset 0
@@ -25,6 +26,7 @@ const (
 	deltaUntil
 	deltaDelete
 	deltaPiece
+	deltaTime
 )
 
 const (
@@ -120,6 +122,12 @@ func (t *Table) Apply(delta []byte) (soonest int64, err error) {
 			if err = t.setAll(w, &d); err == nil {
 				var at int64
 				at, err = t.setPiece(w, &d, key)
+				soonest = earlier(soonest, at)
+			}
+		case deltaTime:
+			if err = t.setAll(w, &d); err == nil {
+				var at int64
+				at, err = t.setTime(w, &d, key)
 				soonest = earlier(soonest, at)
 			}
 		default:

@@ -71,6 +71,14 @@ func (i Item) Len() int {
 	return len(i.raw())
 }
 
+// Size is at least how many bytes the string has, found out without looking at the string.
+func (i Item) Size() int {
+	if i.code >= codeInt && i.code < codeAway {
+		return maxDecimal
+	}
+	return len(i.bytes)
+}
+
 // Append appends the string to dst.
 func (i Item) Append(dst []byte) []byte {
 	if n, ok := i.Int(); ok {

@@ -56,6 +56,11 @@ func (t *Table) Reserve(w *Work, elements [][]byte, expire bool) error {
 	if err := t.wantBlocks(w, elements, expire); err != nil {
 		return err
 	}
+	return t.growTouched(w)
+}
+
+// growTouched takes the memory for w.sizes, and moves the touched blocks that are to be longer.
+func (t *Table) growTouched(w *Work) error {
 	if len(w.sizes) > 0 {
 		if err := t.V.Reserve(w.sizes...); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strconv"
 
+	"github.com/dunlin-cache/dunlin/internal/longdouble"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -70,7 +71,7 @@ func add(r *exec.Request, delta int64) {
 	r.ReplyInt(n)
 }
 
-// incrByFloat: INCRBYFLOAT key increment. See float.go for the arithmetic.
+// incrByFloat: INCRBYFLOAT key increment. Package longdouble has the arithmetic.
 func incrByFloat(r *exec.Request) {
 	key := r.Args[1]
 	t, ok := r.Lock()
@@ -82,25 +83,25 @@ func incrByFloat(r *exec.Request) {
 	if !ok {
 		return
 	}
-	sum, infinite := new(big.Float).SetPrec(floatMantissaBits), false
+	sum, infinite := new(big.Float).SetPrec(longdouble.MantissaBits), false
 	expireAt := int64(0)
 	if found {
-		if sum, infinite, ok = parseFloat(item.Value()); !ok {
+		if sum, infinite, ok = longdouble.Parse(item.Value()); !ok {
 			r.Fail(errNotFloat)
 			return
 		}
 		expireAt = item.ExpireAt()
 	}
-	delta, infiniteDelta, ok := parseFloat(r.Args[2])
+	delta, infiniteDelta, ok := longdouble.Parse(r.Args[2])
 	if !ok {
 		r.Fail(errNotFloat)
 		return
 	}
-	if infinite || infiniteDelta || floatOverflows(sum.Add(sum, delta)) {
+	if infinite || infiniteDelta || longdouble.Overflows(sum.Add(sum, delta)) {
 		r.Fail(errNaN)
 		return
 	}
-	text := appendFloat(nil, sum)
+	text := longdouble.Append(nil, sum)
 	if err := t.Set(key, text, engine.TypeString, expireAt); err != nil {
 		r.ReplyStoreError(err)
 		return

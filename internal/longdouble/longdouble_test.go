@@ -1,4 +1,4 @@
-package strings
+package longdouble
 
 import (
 	"math/big"
@@ -9,15 +9,15 @@ func TestParseFloat(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
 		got := "refused"
-		v, infinite, ok := parseFloat([]byte(text))
+		v, infinite, ok := Parse([]byte(text))
 		switch {
 		case ok && infinite:
 			got = "infinite"
 		case ok:
-			got = string(appendFloat(nil, v))
+			got = string(Append(nil, v))
 		}
 		if got != want {
-			t.Errorf("parseFloat(%q) prints as %s, want %s", text, got, want)
+			t.Errorf("Parse(%q) prints as %s, want %s", text, got, want)
 		}
 	}
 	f("0", "0")
@@ -31,7 +31,7 @@ func TestParseFloat(t *testing.T) {
 	f("0.1", "0.1")
 	f("0.00000000000000000001", "0")
 	f("1e-4960", "refused")
-	f("1e4932", string(appendFloat(nil, mustFloat("1e4932"))))
+	f("1e4932", string(Append(nil, mustFloat("1e4932"))))
 	f("1e4933", "refused")
 	f("1e999999999", "refused")
 	f("0x10", "16")
@@ -48,9 +48,9 @@ func TestParseFloat(t *testing.T) {
 func TestFloatSum(t *testing.T) {
 	f := func(a, b, want string) {
 		t.Helper()
-		sum := new(big.Float).SetPrec(floatMantissaBits)
+		sum := new(big.Float).SetPrec(MantissaBits)
 		sum.Add(mustFloat(a), mustFloat(b))
-		if got := string(appendFloat(nil, sum)); got != want {
+		if got := string(Append(nil, sum)); got != want {
 			t.Errorf("%s + %s = %s, want %s", a, b, got, want)
 		}
 	}
@@ -63,7 +63,7 @@ func TestFloatSum(t *testing.T) {
 }
 
 func mustFloat(text string) *big.Float {
-	v, _, ok := parseFloat([]byte(text))
+	v, _, ok := Parse([]byte(text))
 	if !ok {
 		panic("BUG: not a float: " + text)
 	}

@@ -1,4 +1,4 @@
-package strings
+package longdouble
 
 import (
 	"bytes"
@@ -11,17 +11,17 @@ import (
 // exponent has no practical limit, so two things are done by hand: overflow, and refusing texts
 // like 1e999999999 before they are computed.
 const (
-	floatMantissaBits = 64
-	floatMaxExponent  = 16384      // of 2: larger ones are infinite in a long double
-	floatMinExponent  = -16445     // of 2: smaller ones are zero
-	floatMaxText      = 5*1024 - 1 // characters that Redis reads
+	MantissaBits = 64
+	maxExponent  = 16384      // of 2: larger ones are infinite in a long double
+	minExponent  = -16445     // of 2: smaller ones are zero
+	maxText      = 5*1024 - 1 // characters that Redis reads
 )
 
-// parseFloat reads a number as C's strtold does, without white space: decimal, or hexadecimal
+// Parse reads a number as C's strtold does, without white space: decimal, or hexadecimal
 // behind 0x. infinite is set for "inf", which Redis accepts as an operand and refuses as a result.
 // text is only read.
-func parseFloat(text []byte) (f *big.Float, infinite, ok bool) {
-	if len(text) == 0 || len(text) > floatMaxText {
+func Parse(text []byte) (f *big.Float, infinite, ok bool) {
+	if len(text) == 0 || len(text) > maxText {
 		return nil, false, false
 	}
 	unsigned := text
@@ -41,24 +41,24 @@ func parseFloat(text []byte) (f *big.Float, infinite, ok bool) {
 	if base == 16 {
 		base = 0 // big's name for: as the prefix says
 	}
-	f, _, err := big.ParseFloat(string(text), base, floatMantissaBits, big.ToNearestEven)
-	if err != nil || floatOverflows(f) {
+	f, _, err := big.ParseFloat(string(text), base, MantissaBits, big.ToNearestEven)
+	if err != nil || Overflows(f) {
 		return nil, false, false
 	}
-	if f.Sign() != 0 && f.MantExp(nil) < floatMinExponent {
+	if f.Sign() != 0 && f.MantExp(nil) < minExponent {
 		return nil, false, false // strtold reports a range error for what rounds to zero
 	}
 	return f, false, true
 }
 
-// floatOverflows reports whether f is infinite as a long double.
-func floatOverflows(f *big.Float) bool {
-	return f.IsInf() || f.MantExp(nil) > floatMaxExponent
+// Overflows reports whether f is infinite as a long double.
+func Overflows(f *big.Float) bool {
+	return f.IsInf() || f.MantExp(nil) > maxExponent
 }
 
 // isNumber reports whether text is digits, with at most one point among them, and an exponent of at
 // most five digits. A longer exponent is out of range whatever the digits, because text has at most
-// floatMaxText.
+// maxText.
 func isNumber(text []byte, base int) bool {
 	exponentMark := byte('e')
 	if base == 16 {
@@ -95,9 +95,9 @@ func isDigit(c byte, base int) bool {
 	return '0' <= c && c <= '9' || base == 16 && 'a' <= c|0x20 && c|0x20 <= 'f'
 }
 
-// appendFloat appends f in Redis's "human friendly" form: %.17Lf of printf without trailing zeros,
+// Append appends f in Redis's "human friendly" form: %.17Lf of printf without trailing zeros,
 // never "-0".
-func appendFloat(dst []byte, f *big.Float) []byte {
+func Append(dst []byte, f *big.Float) []byte {
 	text := f.Text('f', 17)
 	text = strings.TrimRight(text, "0")
 	text = strings.TrimSuffix(text, ".")

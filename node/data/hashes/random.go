@@ -1,0 +1,219 @@
+package hashes
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/data/shape"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// hRandField: HRANDFIELD key [count [WITHVALUES]]
+func hRandField(r *exec.Request) {
+	if len(r.Args) == 2 {
+		withHash(r, func(h *hash) {
+			field, _, ok := h.random()
+			if !ok {
+				r.ReplyNull()
+				return
+			}
+			r.ReplyElement(field)
+		})
+		return
+	}
+	n, ok := r.IntArg(2)
+	if !ok {
+		return
+	}
+	if n == math.MinInt64 {
+		r.Fail(errCountRange)
+		return
+	}
+	w := fields
+	switch {
+	case len(r.Args) > 4, len(r.Args) == 4 && !exec.Is(r.Args[3], "WITHVALUES"):
+		r.Fail(exec.ErrSyntax)
+		return
+	case len(r.Args) == 4:
+		if w |= values; n < -math.MaxInt64/2 || n > math.MaxInt64/2 {
+			r.Fail(errRange)
+			return
+		}
+	}
+	if n < 0 {
+		repeated(r, w, -n)
+		return
+	}
+	withCounted(r, func(h *hash) { h.distinct(w, int(min(n, int64(h.len())))) })
+}
+
+// random returns a field, each with the same probability.
+func (h *hash) random() (field, value shape.Item, ok bool) {
+	switch {
+	case !h.found:
+		return field, value, false
+	case h.big:
+		e, ok := h.table.Random(rand.Uint32N)
+		return e.Key, e.Value, ok
+	}
+	i := rand.IntN(h.packed.Len())
+	return h.packed.Item(i, 0), h.packed.Item(i, 1), true
+}
+
+// appendList appends the header of a list of n fields, with or without values.
+func (w what) appendList(dst []byte, r *exec.Request, n int) []byte {
+	if w == fields|values && r.Version() == resp.RESP2 {
+		n *= 2
+	}
+	return resp.AppendArray(dst, n)
+}
+
+// appendPair appends a field of such a list.
+func (w what) appendPair(dst []byte, r *exec.Request, field, value shape.Item) []byte {
+	if w == fields|values && r.Version() != resp.RESP2 {
+		dst = resp.AppendArray(dst, 2)
+	}
+	return w.append(dst, field, value)
+}
+
+// randomAtOnce is how many random fields are answered in one run.
+const randomAtOnce = 256
+
+// repeated answers n random fields, in runs. A field may come several times.
+func repeated(r *exec.Request, w what, n int64) {
+	locks := r.LockElements()
+	defer locks.Release()
+	first := locks.First
+	t, _, ok := locks.At(first)
+	if !ok {
+		locks.Stop(first, 0)
+		return
+	}
+	h, ok := open(r, t)
+	if !ok {
+		return
+	}
+	start, before := len(r.Out), r.Produced()-int(locks.Sum)
+	if first == 0 {
+		r.Worker.Count.Lookup(h.found)
+		if !h.found {
+			n = 0
+		}
+		if n > maxRandom {
+			r.Fail(errReplyTooLarge)
+			return
+		}
+		if !r.Room(exec.LineRoom) {
+			return
+		}
+		r.Out = w.appendList(r.Out, r, int(n))
+	}
+	end := min(int64(first+randomAtOnce), n)
+	for range end - int64(first) {
+		field, value, ok := h.random()
+		if !ok || r.Produced()-before > exec.MaxReply {
+			r.Undo(start)
+			r.Fail(errReplyTooLarge)
+			return
+		}
+		if !r.Room(field.Size() + value.Size() + 2*exec.LineRoom) {
+			return
+		}
+		r.Out = w.appendPair(r.Out, r, field, value)
+	}
+	if end < n {
+		locks.Hold()
+		locks.Stop(int(end), int64(r.Produced()-before))
+		return
+	}
+	locks.Whole()
+}
+
+// maxRandom is how many fields a reply can have that is not too large.
+const maxRandom = exec.MaxReply / int64(len("$0\r\n\r\n"))
+
+// distinct answers n different fields, of which the hash has as many at least.
+func (h *hash) distinct(w what, n int) {
+	r := h.r
+	all := h.len()
+	switch {
+	case !h.big || !exec.IsLong(all, h.table.V.Bytes()):
+		if !r.Room(exec.LineRoom) {
+			return
+		}
+		r.Out = w.appendList(r.Out, r, n)
+		pick := picker{left: all, want: n}
+		each := func(field, value shape.Item) {
+			if pick.next() && r.Room(field.Size()+value.Size()+2*exec.LineRoom) {
+				r.Out = w.appendPair(r.Out, r, field, value)
+			}
+		}
+		if h.big {
+			for number := range h.table.V.Len(blocks) {
+				h.table.Each(number, func(e shape.Element) { each(e.Key, e.Value) })
+			}
+		} else if h.found {
+			h.packed.Each(0, func(_ int, field, value shape.Item, _ int64) bool {
+				each(field, value)
+				return true
+			})
+		}
+	case n <= fewDistinct && n*4 <= all:
+		h.fewDistinct(w, n)
+	default:
+		pick := picker{left: all, want: n}
+		version := r.Version()
+		h.replyPinned(w.appendList(nil, r, n), func(dst []byte, e shape.Element) []byte {
+			if !pick.next() {
+				return dst
+			}
+			if w == fields|values && version != resp.RESP2 {
+				dst = resp.AppendArray(dst, 2)
+			}
+			return w.append(dst, e.Key, e.Value)
+		})
+	}
+}
+
+// picker chooses some of a sequence, each set of so many with the same probability (Knuth's
+// algorithm S).
+type picker struct {
+	left, want int
+}
+
+func (p *picker) next() bool {
+	take := p.want > 0 && rand.IntN(max(p.left, p.want, 1)) < p.want
+	p.left--
+	if take {
+		p.want--
+	}
+	return take
+}
+
+// fewDistinct is how many different fields of a long hash are drawn, rather than chosen in a walk.
+const fewDistinct = 128
+
+func (h *hash) fewDistinct(w what, n int) {
+	r := h.r
+	if !r.Room(exec.LineRoom) {
+		return
+	}
+	r.Out = w.appendList(r.Out, r, n)
+	seen := make(map[string]bool, n)
+	for len(seen) < n {
+		field, value, ok := h.random()
+		if !ok {
+			panic("BUG: a hash has fewer fields than it says")
+		}
+		var number shape.Decimal
+		if text := field.Text(&number); seen[string(text)] {
+			continue
+		} else {
+			seen[string(text)] = true
+		}
+		if r.Room(field.Size() + value.Size() + 2*exec.LineRoom) {
+			r.Out = w.appendPair(r.Out, r, field, value)
+		}
+	}
+}
