@@ -44,10 +44,19 @@ const (
 // elements, each of which is so many of args. If ok is false, the request is taken care of, and the
 // handler returns.
 func (r *Request) LockElementRun(args [][]byte, each int) (run Elements, ok bool) {
-	run.KeyLocks, run.all = r.LockElements(), len(args)/each
+	return r.LockElementPasses(args, each, 1)
+}
+
+// LockElementPasses is LockElementRun for a command that passes over its elements several times: First
+// and End count on from one pass to the next, and no run belongs to two.
+func (r *Request) LockElementPasses(args [][]byte, each, passes int) (run Elements, ok bool) {
+	n := len(args) / each
+	run.KeyLocks, run.all = r.LockElements(), n*passes
 	run.End = run.First
-	for bytes := 0; run.End < run.all && run.End-run.First < runElements && (bytes < runBytes || run.End == run.First); run.End++ {
-		for _, arg := range args[run.End*each : (run.End+1)*each] {
+	end := run.First - run.First%n + n
+	for bytes := 0; run.End < end && run.End-run.First < runElements && (bytes < runBytes || run.End == run.First); run.End++ {
+		i := run.End % n * each
+		for _, arg := range args[i : i+each] {
 			bytes += len(arg)
 		}
 	}

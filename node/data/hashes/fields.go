@@ -101,7 +101,11 @@ func hSetEX(r *exec.Request) {
 	if !ok {
 		return
 	}
-	run, ok := r.LockElementRun(pairs, 2)
+	passes, n := 1, len(pairs)/2
+	if q.fnx || q.fxx {
+		passes = 2 // the first one looks
+	}
+	run, ok := r.LockElementPasses(pairs, 2, passes)
 	if !ok {
 		return
 	}
@@ -110,11 +114,18 @@ func hSetEX(r *exec.Request) {
 	if !ok {
 		return
 	}
-	if run.IsFirst() && !q.holds(&h, pairs) {
-		r.ReplyInt(0)
-		return
+	isLook, isAll := passes == 2 && run.First < n, run.First == 0 && run.End == n
+	pairs = pairs[2*(run.First%n) : 2*((run.End-1)%n+1)]
+	if isLook {
+		if !q.holds(&h, pairs) {
+			r.ReplyInt(0)
+			return
+		}
+		if !isAll {
+			run.GoesOn(0)
+			return
+		}
 	}
-	pairs = pairs[2*run.First : 2*run.End]
 	var err error
 	if q.expires && q.at <= r.Now {
 		err = h.deletePairs(pairs)
@@ -125,7 +136,7 @@ func hSetEX(r *exec.Request) {
 		r.ReplyValueError(err)
 		return
 	}
-	if !run.GoesOn(0) {
+	if isAll || !run.GoesOn(0) {
 		r.ReplyInt(1)
 	}
 }
@@ -190,7 +201,7 @@ func parseSetEX(r *exec.Request) (q setQuery, pairs [][]byte, ok bool) {
 	return q, nil, false
 }
 
-// holds reports whether the condition holds for all fields.
+// holds reports whether the condition holds for all of some fields.
 func (q *setQuery) holds(h *hash, pairs [][]byte) bool {
 	if !q.fnx && !q.fxx {
 		return true
