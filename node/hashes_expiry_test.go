@@ -208,3 +208,12 @@ func TestFieldExpiryReachesTheFollower(t *testing.T) {
 	c.want("HTTL "+hash+" FIELDS 1 c", "1) (integer) -1")
 	c.want("EXISTS {"+key+"}gone", "(integer) 0")
 }
+
+// TestFieldsTakeMemory has the figures of the doc comment of package hashes.
+func TestFieldsTakeMemory(t *testing.T) {
+	c := dial(t, startLeveled(t).Addr())
+	c.want("HSET h 01234567890123a b12345678901234 01234567890123c d12345678901234", "(integer) 2")
+	c.want("MEMORY USAGE h", "(integer) 98")
+	c.want("HEXPIRE h 1000 FIELDS 1 01234567890123a", "1) (integer) 1")
+	c.want("MEMORY USAGE h", "(integer) 322")
+}

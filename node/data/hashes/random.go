@@ -207,11 +207,11 @@ func (h *hash) fewDistinct(w what, n int) {
 			panic("BUG: a hash has fewer fields than it says")
 		}
 		var number shape.Decimal
-		if text := field.Text(&number); seen[string(text)] {
+		text := field.Text(&number)
+		if seen[string(text)] {
 			continue
-		} else {
-			seen[string(text)] = true
 		}
+		seen[string(text)] = true
 		if r.Room(field.Size() + value.Size() + 2*exec.LineRoom) {
 			r.Out = w.appendPair(r.Out, r, field, value)
 		}
