@@ -19,7 +19,7 @@ func TestCheckNotices(t *testing.T) {
 		t.Helper()
 		x := &Rig{T: t, tolerated: map[string]int{}}
 		judgedPipeline(x, serveMap(t, falsify))
-		found := fmt.Sprint(x.violations, x.Absences, x.fewer, x.tooLate)
+		found := fmt.Sprint(x.violations, x.Absences, x.miscounts, x.tooLate)
 		if wrong == "" && found != "[] [] [] []" || !strings.Contains(found, wrong) {
 			t.Errorf("%s: found %.300s, want %q", what, found, wrong)
 		}

@@ -21,8 +21,8 @@ type diver struct {
 	name    string
 	rude    bool
 	life    int
-	retired []*History // the keys of the life before
-	deepest int        // pipeline
+	retired []string // the keys of the life before
+	deepest int      // pipeline
 }
 
 const inlineOneIn = 16
@@ -146,7 +146,7 @@ func (d *diver) judgeCount(name string, reply []byte, all []*History, seqs []uin
 	if !ok {
 		return d.X.Outcome(d.Session, reply, "")
 	}
-	most, f := int64(0), fewer{name: name}
+	most, m := int64(0), miscount{name: name, what: "keys too few"}
 	for i, h := range all {
 		upTo := uint64(0)
 		if seqs != nil {
@@ -159,14 +159,14 @@ func (d *diver) judgeCount(name string, reply []byte, all []*History, seqs []uin
 			most++
 		}
 		if must {
-			f.expected = append(f.expected, h.lost(time.Now()))
+			m.explains = append(m.explains, h.lost(time.Now()))
 		}
 	}
 	if n > most || n < 0 {
 		d.X.Violate("%s: %s finds %d keys of at most %d", d.name, name, n, most)
 	}
-	if f.missing = len(f.expected) - int(n); f.missing > 0 {
-		d.X.lacks(f)
+	if m.off = len(m.explains) - int(n); m.off > 0 {
+		d.X.miscounted(m)
 	}
 	return Executed
 }
@@ -199,9 +199,17 @@ func (d *diver) hangUp() bool {
 	d.life++
 	d.Link, d.version = l, resp.RESP2
 	if len(d.retired) > 0 { // their writes were executed or dropped long ago
-		d.Add(func([]byte) {}, d.line("UNLINK", d.retired)...)
+		d.Add(func([]byte) {}, append([]string{"UNLINK"}, d.retired...)...)
 	}
-	d.retired, d.own = d.own, nil
+	d.retired = d.line("", d.own)[1:]
+	for _, c := range d.collections {
+		d.retired = append(d.retired, c.Key)
+	}
+	for _, q := range d.queues {
+		d.retired = append(d.retired, q.item.Key)
+	}
+	life := fmt.Sprintf("%s:life%d", d.name, d.life)
+	d.own, d.collections, d.queues = nil, d.X.newCollections(life), d.X.newQueues(life)
 	for i := range keysPerMixer {
 		d.own = append(d.own, NewHistory(fmt.Sprintf("%s:life%d:%d", d.name, d.life, i)))
 	}

@@ -77,6 +77,7 @@ func (x *Rig) startDivers() (divers []*diver) {
 	for _, d := range divers {
 		if !d.rude {
 			x.Keys = append(x.Keys, d.own...)
+			x.Collections, x.Queues = append(x.Collections, d.collections...), append(x.Queues, d.queues...)
 		}
 	}
 	for _, d := range divers {
@@ -94,8 +95,8 @@ func (x *Rig) judgeCalm(t *testing.T) {
 	for _, a := range x.Absences {
 		odd = append(odd, a.String())
 	}
-	for _, f := range x.fewer {
-		odd = append(odd, f.name+" finds too few keys")
+	for _, m := range x.miscounts {
+		odd = append(odd, m.name+" finds "+m.what)
 	}
 	odd = append(odd, x.tooLate...)
 	for class, n := range x.tolerated {

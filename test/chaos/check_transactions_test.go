@@ -117,7 +117,7 @@ func TestCheckNoticesTransactions(t *testing.T) {
 		d.Get(a, true)
 		d.Add(func([]byte) {}, "ECHO", "last")
 		d.Exchange()
-		found := fmt.Sprint(x.violations, x.Absences, x.fewer, x.tooLate)
+		found := fmt.Sprint(x.violations, x.Absences, x.miscounts, x.tooLate)
 		if wrong == "" && found != "[] [] [] []" || !strings.Contains(found, wrong) {
 			t.Errorf("%s: found %.300s, want %q", fault, found, wrong)
 		}

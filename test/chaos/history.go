@@ -1,10 +1,8 @@
 package chaos
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
-	"strconv"
 	"sync"
 	"time"
 
@@ -26,8 +24,9 @@ import (
 // write, 1 in this picture; the times at which the lost writes were acknowledged decide whether
 // that is right. Write 2 is then undone, and never shows again.
 type History struct {
-	Key       string
+	Key       string // for an element of a collection: key and element
 	partition uint16
+	form      form
 
 	Mu      sync.Mutex
 	Sent    []time.Time // of the latest writes; the first write is number 1
@@ -69,9 +68,13 @@ type absence struct {
 	shown     uint64    // the write that was found; 0: none
 	lost      int       // how many acknowledged writes are lost
 	acked     time.Time // when the first of these was acknowledged
+	what      string    // for a list: how it shows
 }
 
 func (a absence) String() string {
+	if a.what != "" {
+		return a.what
+	}
 	if a.shown == 0 {
 		return a.key + " is missing"
 	}
@@ -145,6 +148,13 @@ func (h *History) lost(now time.Time) absence {
 	return absence{key: h.Key, partition: h.partition, from: h.sentLocked(h.acked), to: now, floor: h.acked}
 }
 
+// revived returns the absence of the last acknowledged write, a deletion: the key shows an older one.
+func (h *History) revived(now time.Time) absence {
+	a := h.lost(now)
+	a.shown = 1
+	return a
+}
+
 // newest reports whether a read of the writer's own shows the last write before it. value is nil
 // for a missing key. If a pipe broke and the read was sent again, it may rightly show a later
 // write.
@@ -157,7 +167,10 @@ func (h *History) newest(s sight, value []byte) bool {
 	if value == nil {
 		return h.deletes[s.issued]
 	}
-	seq, err := parseValue(h.Key, value)
+	if h.form == present {
+		return !h.deletes[s.issued]
+	}
+	seq, err := h.parseLocked(s, value)
 	return err == nil && seq == s.issued
 }
 
@@ -193,6 +206,10 @@ func (h *History) answeredAt(seq uint64, o outcome, now time.Time) {
 func (h *History) Look() sight {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
+	return h.lookLocked()
+}
+
+func (h *History) lookLocked() sight {
 	return sight{h.floor, h.gone, h.settled, h.issuedLocked(), h.undone}
 }
 
@@ -216,7 +233,7 @@ func (h *History) read(s sight, value []byte, now time.Time) (*absence, error) {
 		}
 		return h.missingLocked(s, now), nil
 	}
-	seq, err := parseValue(h.Key, value)
+	seq, err := h.parseLocked(s, value)
 	switch {
 	case err != nil:
 		return nil, err
@@ -233,7 +250,7 @@ func (h *History) read(s sight, value []byte, now time.Time) (*absence, error) {
 	}
 	// A read may show a write that is in flight. If its pipe breaks, it is sent again, and an older
 	// write without an answer is sent again before it: that write then shows after this one.
-	if seq <= h.settled+1 {
+	if seq <= h.settled+1 && h.form != present {
 		h.floor = max(h.floor, seq)
 	}
 	return nil, nil
@@ -246,7 +263,7 @@ func (h *History) believe(value []byte) error {
 	if value == nil {
 		return nil
 	}
-	seq, err := parseValue(h.Key, value)
+	seq, err := h.parseLocked(h.lookLocked(), value)
 	if err == nil && (seq > h.issuedLocked() || h.deletes[seq] || h.refused[seq]) {
 		err = fmt.Errorf("%s shows write %d, which was never sent, or not executed, or a deletion", h.Key, seq)
 	}
@@ -307,39 +324,4 @@ func (h *History) Forget() {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	h.acked, h.floor, h.gone, h.undone = 0, 0, 0, span{}
-}
-
-// A value names its key and write. Its length differs from write to write, so that bytes of another
-// reply never look right.
-
-// LargeEvery says which values are too large for the common lane: one in this many.
-const LargeEvery = 97
-
-func fillerLen(seq uint64) int {
-	if seq%LargeEvery == 0 {
-		return 80 << 10
-	}
-	return int(seq*31%700) + 1
-}
-
-// AppendValue appends the value of the key's write seq to dst: key, number, and bytes that follow
-// from the number, so that a test recognizes a wrong or mixed value.
-func AppendValue(dst []byte, key string, seq uint64) []byte {
-	dst = append(dst, key...)
-	dst = append(dst, '=')
-	dst = strconv.AppendUint(dst, seq, 10)
-	dst = append(dst, '=')
-	return append(dst, bytes.Repeat([]byte{'a' + byte(seq%26)}, fillerLen(seq))...)
-}
-
-func parseValue(key string, value []byte) (seq uint64, err error) {
-	fields := bytes.SplitN(value, []byte("="), 3)
-	if len(fields) != 3 || string(fields[0]) != key {
-		return 0, fmt.Errorf("%s shows %.60q, which is no value of it", key, value)
-	}
-	seq, err = strconv.ParseUint(string(fields[1]), 10, 64)
-	if err != nil || seq == 0 || !bytes.Equal(value, AppendValue(nil, key, seq)) {
-		return 0, fmt.Errorf("%s shows %.60q (%d bytes), which was damaged", key, value, len(value))
-	}
-	return seq, nil
 }

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -97,26 +98,27 @@ func (x *Rig) TakeLosses() (writes int, oldest time.Duration) {
 	return writes, oldest
 }
 
-// fewer is a count of keys that is too low. It is right only if enough of the expected keys may
-// have been lost.
-type fewer struct {
+// miscount is a count of keys or elements that is off: too low, which is right only if enough of
+// those expected may have been lost, or too high, which is right only if enough deletions may.
+type miscount struct {
 	name     string
-	expected []absence
-	missing  int
+	explains []absence
+	off      int
+	what     string
 }
 
-func (f fewer) judge(w *tableWatch) error {
-	var last error
+func (m miscount) judge(x *Rig) error {
+	last := errors.New("nothing of it was lost")
 	explained := 0
-	for _, a := range f.expected {
-		if err := w.judge(a); err != nil {
+	for _, a := range m.explains {
+		if err := x.judge(a); err != nil {
 			last = err
 		} else {
 			explained++
 		}
 	}
-	if explained < f.missing {
-		return fmt.Errorf("%s finds %d keys too few, of which %d may be lost: %w", f.name, f.missing, explained, last)
+	if explained < m.off {
+		return fmt.Errorf("%s finds %d %s, of which %d are explained: %w", m.name, m.off, m.what, explained, last)
 	}
 	return nil
 }

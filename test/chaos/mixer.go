@@ -12,13 +12,15 @@ import (
 // mixer is a client that pipelines batches of all sorts of commands.
 type mixer struct {
 	*Session
-	own     []*History
-	counter counter
+	own         []*History
+	collections []*Collection
+	queues      []*Queue
+	counter     counter
 }
 
 func (x *Rig) newMixer(proxy *harness.Member, name string) *mixer {
 	key := "count:" + name
-	m := &mixer{Session: x.NewSession(proxy, name)}
+	m := &mixer{Session: x.NewSession(proxy, name), collections: x.newCollections(name), queues: x.newQueues(name)}
 	m.counter = counter{key: key, partition: ring.PartitionOf([]byte(key)), sent: time.Now()}
 	for i := range keysPerMixer {
 		m.own = append(m.own, NewHistory(fmt.Sprintf("%s:%d", name, i)))
@@ -51,6 +53,10 @@ func (m *mixer) batch() bool {
 
 // addOne adds a random command to the batch, on its own keys or on those of all mixers.
 func (m *mixer) addOne() {
+	if len(m.collections) > 0 && m.Rng.IntN(collectOneIn) == 0 && m.X.collects() {
+		m.addCollected()
+		return
+	}
 	mine := m.own[m.Rng.IntN(len(m.own))]
 	switch m.Rng.IntN(20) {
 	case 0, 1, 2, 3, 4, 5:
@@ -79,6 +85,27 @@ func (m *mixer) addOne() {
 			m.dbsize()
 		}
 		m.echo()
+	}
+}
+
+// collectOneIn is how many commands contain one on a collection.
+const collectOneIn = 5
+
+// addCollected adds a random command on an own collection, or reads any.
+func (m *mixer) addCollected() {
+	m.X.collected.Add(1)
+	switch n := m.Rng.IntN(20); {
+	case n < 4 && len(m.queues) > 0:
+		m.queue(m.queues[m.Rng.IntN(len(m.queues))])
+	case n == 4 && len(m.X.Queues) > 0:
+		m.Range(m.X.Queues[m.Rng.IntN(len(m.X.Queues))], false)
+	case n < 8 && len(m.X.Collections) > 0:
+		c := m.X.Collections[m.Rng.IntN(len(m.X.Collections))]
+		m.element(c, m.Rng.IntN(len(c.Elements)), false)
+	case n < 10 && len(m.X.Collections) > 0:
+		m.Whole(m.X.Collections[m.Rng.IntN(len(m.X.Collections))], false)
+	default:
+		m.collect(m.collections[m.Rng.IntN(len(m.collections))])
 	}
 }
 

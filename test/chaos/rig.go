@@ -30,14 +30,18 @@ type Rig struct {
 	C      *harness.Cluster
 	Tables *tableWatch
 
-	Keys     []*History // of all mixers, read by every one of them
-	Probers  []*prober
-	stop     chan struct{}
-	Running  sync.WaitGroup
-	Pulse    *pulse
-	Outage   time.Duration // the longest time for which keys of a node were out
-	stumbled time.Duration // time in which nodes stood still again and again
-	lost     int           // reads of keys that were lost, as a table explains
+	Keys        []*History    // of all mixers, read by every one of them
+	Collections []*Collection // likewise
+	Queues      []*Queue      // likewise
+	kinds       []*kind       // of collections that the members know
+	lists       bool          // likewise
+	Probers     []*prober
+	stop        chan struct{}
+	Running     sync.WaitGroup
+	Pulse       *pulse
+	Outage      time.Duration // the longest time for which keys of a node were out
+	stumbled    time.Duration // time in which nodes stood still again and again
+	lost        int           // reads of keys that were lost, as a table explains
 
 	Options
 	Seed     uint64
@@ -56,13 +60,14 @@ type Rig struct {
 	oldestLoss time.Duration
 	violations []string
 	Absences   []absence
-	fewer      []fewer
+	miscounts  []miscount
 	// Reads that show a write that their own session sent after them.
 	tooLate   []string
 	tolerated map[string]int // errors that clients must expect
 	slowest   time.Duration  // from sending a batch, or its previous reply, to a reply
 	slowestIs string
 	replies   int
+	collected atomic.Uint64 // commands on collections
 }
 
 const (
@@ -121,6 +126,7 @@ func StartWith(t testing.TB, o Options) *Rig {
 	t.Cleanup(x.endSessions)
 	for _, m := range mixers {
 		x.Keys = append(x.Keys, m.own...)
+		x.Collections, x.Queues = append(x.Collections, m.collections...), append(x.Queues, m.queues...)
 	}
 	for _, m := range mixers {
 		x.Running.Go(m.run)
@@ -146,6 +152,7 @@ func newRig(t testing.TB, seed uint64, o Options) *Rig {
 	x := &Rig{T: t, C: c, Options: o, Seed: seed, stop: make(chan struct{}), tolerated: map[string]int{}, losses: map[string]int{}}
 	x.Tables = watchTables([]byte(o.Secret), x.C.ByRole("node")...)
 	t.Cleanup(x.Tables.close)
+	x.askKinds()
 	return x
 }
 
@@ -291,6 +298,14 @@ func (x *Rig) readAll() {
 		for _, h := range x.Keys {
 			s.Get(h, false)
 		}
+		if x.collects() {
+			for _, c := range x.Collections {
+				s.Whole(c, false)
+			}
+			for _, q := range x.Queues {
+				s.Range(q, true)
+			}
+		}
 		s.Exchange()
 	}
 }
@@ -300,8 +315,8 @@ func (x *Rig) readAll() {
 // been seen yet.
 func (x *Rig) JudgeAbsences(before time.Time) {
 	x.Mu.Lock()
-	absences, fewer := x.Absences, x.fewer
-	x.Absences, x.fewer = nil, nil
+	absences, miscounts := x.Absences, x.miscounts
+	x.Absences, x.miscounts = nil, nil
 	x.Mu.Unlock()
 	for _, a := range absences {
 		if a.to.After(before) {
@@ -313,10 +328,10 @@ func (x *Rig) JudgeAbsences(before time.Time) {
 			x.Violate("%v", err)
 		}
 	}
-	for _, f := range fewer {
-		if f.expected[0].to.After(before) {
-			x.lacks(f)
-		} else if err := f.judge(x.Tables); err != nil && !x.Evicts {
+	for _, m := range miscounts {
+		if len(m.explains) > 0 && m.explains[0].to.After(before) {
+			x.miscounted(m)
+		} else if err := m.judge(x); err != nil && !x.Evicts {
 			x.Violate("%v", err)
 		}
 	}
@@ -326,8 +341,8 @@ func (x *Rig) JudgeAbsences(before time.Time) {
 func (x *Rig) report() {
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
-	x.T.Logf("%d replies, the slowest after %d ms (%s); %d reads of lost keys; errors %v",
-		x.replies, x.slowest.Milliseconds(), x.slowestIs, x.lost, x.tolerated)
+	x.T.Logf("%d replies, %d commands on collections, the slowest after %d ms (%s); %d reads of lost keys; errors %v",
+		x.replies, x.collected.Load(), x.slowest.Milliseconds(), x.slowestIs, x.lost, x.tolerated)
 	for i, v := range x.violations {
 		if i == shownFaults {
 			x.T.Errorf("and %d more", len(x.violations)-i)
@@ -410,11 +425,11 @@ func (x *Rig) overtaken(text string) {
 	}
 }
 
-// lacks notes a count of keys that is too low, to be judged later.
-func (x *Rig) lacks(f fewer) {
+// miscounted notes a count that is off, to be judged later.
+func (x *Rig) miscounted(m miscount) {
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
-	x.fewer = append(x.fewer, f)
+	x.miscounts = append(x.miscounts, m)
 }
 
 func (x *Rig) tolerate(class string) {

@@ -124,6 +124,11 @@ func (s *Session) judgeRead(h *History, own bool, seen sight, reply []byte) {
 	if found && value == nil {
 		value = []byte{}
 	}
+	s.judgeShown(h, own, seen, value)
+}
+
+// judgeShown judges what a read shows of a key or an element, nil if it is not there.
+func (s *Session) judgeShown(h *History, own bool, seen sight, value []byte) {
 	if own {
 		seen = h.lookOwn(seen)
 	}
@@ -134,7 +139,7 @@ func (s *Session) judgeRead(h *History, own bool, seen sight, reply []byte) {
 	lost, err := h.read(seen, value, time.Now())
 	s.X.judged(s.name, lost, err)
 	if own && !h.newest(seen, value) {
-		s.X.overtaken(fmt.Sprintf("%s: GET %s shows %.60q, which is not write %d before it", s.name, h.Key, value, seen.issued))
+		s.X.overtaken(fmt.Sprintf("%s: a read of %s shows %.60q, which is not write %d before it", s.name, h.Key, value, seen.issued))
 	}
 }
 

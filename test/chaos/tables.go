@@ -16,11 +16,12 @@ import (
 // tableWatch polls the tables of all nodes. They say when the data of a partition began anew, and
 // so whether a key may be missing.
 type tableWatch struct {
-	mu    sync.Mutex
-	seen  map[ring.Version]time.Time
-	began [ring.Partitions][]time.Time // when an epoch in which the data began was first seen
-	last  *ring.Table
-	all   []sighting // of the latest tables, by time
+	mu     sync.Mutex
+	seen   map[ring.Version]time.Time
+	began  [ring.Partitions][]time.Time // when an epoch in which the data began was first seen
+	last   *ring.Table
+	raised time.Time  // when last has had its level since
+	all    []sighting // of the latest tables, by time
 
 	secret []byte // of the cluster
 
@@ -96,6 +97,9 @@ func (w *tableWatch) note(t *ring.Table, now time.Time) {
 		w.all = append(w.all[:0], w.all[keptTables:]...)
 	}
 	if w.last == nil || t.Epoch >= w.last.Epoch {
+		if w.last == nil || t.Level != w.last.Level {
+			w.raised = now
+		}
 		w.last = t
 	}
 }
@@ -176,6 +180,13 @@ func (w *tableWatch) Table() *ring.Table {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last
+}
+
+// atLevel reports whether all members know by now that the cluster has at least this level.
+func (w *tableWatch) atLevel(level uint8) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last != nil && w.last.Level >= level && time.Since(w.raised) > watchLag
 }
 
 // ofEpoch returns the table of an epoch that was seen last, or nil. Two coordinators may have

@@ -19,6 +19,11 @@ func (s *scenario) unite() {
 	for _, h := range s.Keys {
 		h.Forget()
 	}
+	for _, c := range s.Collections {
+		for _, h := range c.Elements {
+			h.Forget()
+		}
+	}
 	for _, p := range s.Probers {
 		for _, h := range p.Keys {
 			h.Forget()

@@ -67,6 +67,9 @@ func startScenario(t *testing.T, o chaos.Options) *scenario {
 	for _, p := range s.C.ByRole("proxy") {
 		s.Running.Go(s.archive.newReader(p).run)
 	}
+	if *scenarioFull {
+		s.AwaitCollections()
+	}
 	s.Settle("the start")
 	s.nodes, s.counted = s.RunningNodes(), s.CountReplies()
 	return s

@@ -17,6 +17,7 @@ func TestScenarioKill(t *testing.T) {
 	for _, copies := range copiesTo(2, 1) {
 		t.Run(copiesName(copies), func(t *testing.T) {
 			s := startScenario(t, chaos.Options{Copies: copies})
+			s.AwaitCollections()
 			s.rounds(func(i int) {
 				victim := s.C.Node(i % 3)
 				s.breaks("SIGKILL", victim, copies == 2, func() { s.Kill(victim) })

@@ -1,0 +1,278 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// TestCheckNoticesCollections checks that the checker's sessions notice each kind of wrong reply
+// about a collection, of every kind. The server is a map that falsifies something.
+func TestCheckNoticesCollections(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		// f plays a conversation with one fault. wrong begins what must be found.
+		f := func(fault, wrong string) {
+			t.Helper()
+			x := &Rig{T: t, tolerated: map[string]int{}, Tables: &tableWatch{}}
+			l, err := harness.DialLink(serveCollection(t, k, fault))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Conn.Close()
+			s := &Session{X: x, name: "s", Link: l, Rng: rand.New(rand.NewPCG(1, 1))}
+			c := NewCollection(k, "c", 4, brief)
+			s.put(c, []int{0, 1, 2})
+			s.put(c, []int{2, 3})
+			s.length(c)
+			s.Whole(c, true)
+			if !s.Exchange() {
+				return
+			}
+			s.dropSome(c, []int{0, 1})
+			s.element(c, 2, true)
+			s.Whole(c, true)
+			s.dropAll(c)
+			s.Whole(c, true)
+			s.length(c)
+			s.Add(func([]byte) {}, "ECHO", "last")
+			s.Exchange()
+			found := fmt.Sprint(x.violations, x.Absences, x.miscounts, x.tooLate)
+			if wrong == "" && found != "[] [] [] []" || !strings.Contains(found, wrong) {
+				t.Errorf("%s, %s: found %.300s, want %q", k.name, fault, found, wrong)
+			}
+		}
+		f("no fault", "")
+		f("loses an element", "c/2 is missing")
+		f("keeps what is deleted", "twins show writes")
+		f("deletes nothing", "older than write 2")
+		f("adds a stranger", "is none of it")
+		f("shows an element twice", "shows twice")
+		f("counts one too many", "finds 5 elements of at most 4")
+		f("counts one too few", "too few")
+		f("says that old ones are new", "too few")
+		f("says that new ones are old", "too many")
+		if k.form != present {
+			f("ignores a second write", "older than write 2")
+			f("shows a write too many", "never sent")
+		}
+		if k.sorted != nil {
+			f("sorts the wrong way", "follows")
+		}
+	}
+}
+
+// serveCollection is a server of one collection, with one fault.
+func serveCollection(t *testing.T, k *kind, fault string) (addr string) {
+	shows, order := map[string]string{}, []string(nil)
+	put := func(args []string) string {
+		added := 0
+		for step := map[form]int{brief: 2, score: 2, present: 1}[k.form]; len(args) > 0; args = args[step:] {
+			name, value := args[0], args[step-1]
+			if k.form == score {
+				name, value = args[1], args[0]
+			}
+			old, is := shows[name]
+			if !is {
+				added++
+				order = append(order, name)
+			}
+			if is && fault == "ignores a second write" {
+				value = old
+			}
+			shows[name] = value
+		}
+		switch fault {
+		case "says that old ones are new":
+			added = 2
+		case "says that new ones are old":
+			added = 0
+		}
+		return fmt.Sprintf(":%d\r\n", added)
+	}
+	drop := func(names []string) string {
+		dropped := 0
+		for i, name := range names {
+			if _, is := shows[name]; is {
+				dropped++
+			}
+			if fault != "deletes nothing" && (fault != "keeps what is deleted" || i == 0) {
+				delete(shows, name)
+			}
+		}
+		order = slices.DeleteFunc(order, func(name string) bool { _, is := shows[name]; return !is })
+		return fmt.Sprintf(":%d\r\n", dropped)
+	}
+	whole := func() string {
+		names := slices.Clone(order)
+		if k.sorted != nil {
+			slices.SortStableFunc(names, func(a, b string) int { return strings.Compare(shows[a], shows[b]) })
+			if fault == "sorts the wrong way" {
+				slices.Reverse(names)
+			}
+		}
+		if fault == "shows an element twice" {
+			names = append(names, names...)
+		}
+		if fault == "loses an element" {
+			names = slices.DeleteFunc(names, func(name string) bool { return name == "2" })
+		}
+		var texts []string
+		for _, name := range names {
+			texts = append(texts, name)
+			switch {
+			case k.pairs && fault == "shows a write too many" && k.form == brief:
+				texts = append(texts, string((&History{Key: "c/" + name, form: brief}).value(9)))
+			case k.pairs && fault == "shows a write too many":
+				texts = append(texts, "9")
+			case k.pairs:
+				texts = append(texts, shows[name])
+			}
+		}
+		if fault == "adds a stranger" {
+			texts = append(texts, "stranger", "1")
+		}
+		return string(resp.AppendBulkStrings(resp.AppendArray(nil, len(texts)), texts...))
+	}
+	length := func() string {
+		switch fault {
+		case "counts one too many":
+			return ":5\r\n"
+		case "counts one too few":
+			return ":3\r\n"
+		}
+		return fmt.Sprintf(":%d\r\n", len(shows))
+	}
+	return harness.ServeLines(t, func(said string) (reply string, closes bool) {
+		args := strings.Fields(strings.Trim(said, "[]"))
+		switch args[0] {
+		case k.write:
+			return put(args[2:]), false
+		case k.drop:
+			return drop(args[2:]), false
+		case "DEL", "UNLINK":
+			n := min(len(shows), 1)
+			drop(slices.Clone(order))
+			return fmt.Sprintf(":%d\r\n", n), false
+		case k.length:
+			return length(), false
+		case k.whole[0]:
+			return whole(), false
+		case k.read:
+			value, is := shows[args[2]]
+			switch {
+			case k.form == present:
+				return fmt.Sprintf(":%d\r\n", min(len(value), 1)), false
+			case !is:
+				return "$-1\r\n", false
+			}
+			return string(resp.AppendBulkString(nil, value)), false
+		}
+		return string(resp.AppendBulkString(nil, args[1])), true // ECHO last
+	})
+}
+
+// TestCheckNoticesQueues checks that the checker's sessions notice each kind of wrong reply about a list.
+func TestCheckNoticesQueues(t *testing.T) {
+	t.Parallel()
+	f := func(fault, wrong string) {
+		t.Helper()
+		x := &Rig{T: t, tolerated: map[string]int{}, Tables: &tableWatch{}}
+		l, err := harness.DialLink(serveQueue(t, fault))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Conn.Close()
+		s := &Session{X: x, name: "s", Link: l, Rng: rand.New(rand.NewPCG(1, 1))}
+		q := NewQueue("q", brief, 10)
+		for range 3 {
+			s.push(q, s.Rng)
+			s.Range(q, true)
+			if !s.Exchange() {
+				return
+			}
+		}
+		s.pop(q, 2)
+		s.push(q, s.Rng)
+		s.pop(q, 1)
+		s.Add(func([]byte) {}, "ECHO", "again")
+		if !s.Exchange() {
+			return
+		}
+		s.Range(q, true)
+		s.Add(func([]byte) {}, "ECHO", "last")
+		s.Exchange()
+		found := fmt.Sprint(x.violations, x.Absences, x.tooLate)
+		if wrong == "" && found != "[] [] []" || !strings.Contains(found, wrong) {
+			t.Errorf("%s: found %.300s, want %q", fault, found, wrong)
+		}
+	}
+	f("no fault", "")
+	f("ignores a push", "LRANGE q answers 0 items, the first missing is 1")
+	f("counts wrong", "RPUSH q answers 99, want")
+	f("appends twice", "has item 1 behind")
+	f("has a hole", "LRANGE q answers item")
+	f("takes from the tail", "LPOP q answers item")
+	f("takes nothing", "RPUSH q answers 15, want 13")
+	f("turns back", "LRANGE q answers item 1 in place of")
+	f("loses the tail", "the first missing is")
+	f("loses all", "LRANGE q answers 0 items")
+}
+
+// serveQueue is a server of one list, with one fault.
+func serveQueue(t *testing.T, fault string) (addr string) {
+	var items, before []string
+	return harness.ServeLines(t, func(said string) (reply string, closes bool) {
+		args := strings.Fields(strings.Trim(said, "[]"))
+		switch args[0] {
+		case "RPUSH":
+			items = append(items, args[2:]...)
+			if before == nil {
+				before = slices.Clone(items)
+			}
+			n := len(items)
+			switch fault {
+			case "ignores a push":
+				items = nil
+			case "counts wrong":
+				n = 99
+			case "appends twice":
+				items = append(items, args[2:]...)
+			}
+			return fmt.Sprintf(":%d\r\n", n), false
+		case "LPOP":
+			var n int
+			_, _ = fmt.Sscan(args[2], &n)
+			n = min(n, len(items))
+			taken := slices.Clone(items[:n])
+			switch fault {
+			case "takes nothing":
+			case "takes from the tail":
+				taken, items = slices.Clone(items[len(items)-n:]), items[:len(items)-n]
+			default:
+				items = items[n:]
+			}
+			return string(resp.AppendBulkStrings(resp.AppendArray(nil, len(taken)), taken...)), false
+		case "LRANGE":
+			shown := slices.Clone(items)
+			if fault == "has a hole" && len(shown) > 2 {
+				shown = slices.Delete(shown, 1, 2)
+			}
+			return string(resp.AppendBulkStrings(resp.AppendArray(nil, len(shown)), shown...)), false
+		}
+		switch fault {
+		case "turns back":
+			items = before
+		case "loses the tail":
+			items = items[:1]
+		case "loses all":
+			items = nil
+		}
+		return string(resp.AppendBulkString(nil, args[1])), args[1] == "last"
+	})
+}
