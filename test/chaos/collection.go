@@ -147,11 +147,16 @@ func NewCollection(k *kind, key string, elements int, f form) *Collection {
 	return c
 }
 
-// newCollections returns one of each kind and size.
+// alike is how many collections of a kind and size a client has, so that each node has some.
+const alike = 3
+
+// newCollections returns some of each kind and size.
 func (x *Rig) newCollections(name string) (all []*Collection) {
 	for _, k := range x.kinds {
 		for _, size := range sizes {
-			all = append(all, NewCollection(k, fmt.Sprintf("%s:%s:%s", k.name, name, size.name), size.elements, size.form))
+			for i := range alike {
+				all = append(all, NewCollection(k, fmt.Sprintf("%s:%s:%s%d", k.name, name, size.name, i), size.elements, size.form))
+			}
 		}
 	}
 	return all

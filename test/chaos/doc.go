@@ -3,13 +3,15 @@
 //
 // # Terms
 //
-//	rig      a cluster under test, with its clients
-//	history  what the clients know of one key: which writes a read may show
-//	session  one connection, whose replies are judged in order
-//	mixer    a client that pipelines all sorts of commands
-//	prober   a client that does one command at a time, and measures how long keys are out
-//	fault    what a test does to a node: kill, freeze, slow down, let leave
-//	absence  a key that is missing: a table must explain it
+//	rig         a cluster under test, with its clients
+//	history     what the clients know of one key: which writes a read may show
+//	collection  a hash, set or sorted set: each element has a history of its own
+//	queue       a list that one session fills and drains
+//	session     one connection, whose replies are judged in order
+//	mixer       a client that pipelines all sorts of commands
+//	prober      a client that does one command at a time, and measures how long keys are out
+//	fault       what a test does to a node: kill, freeze, slow down, let leave
+//	absence     a key that is missing: a table must explain it
 //
 // The tests here simulate failures of machines. The checker (TestCheck) uses deeper pipelines and
 // more kinds of commands, and runs longer. Package scenarios does what operators do, and measures

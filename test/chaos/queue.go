@@ -49,11 +49,15 @@ func NewQueue(key string, f form, most int) *Queue {
 	return &Queue{item: History{Key: key, partition: ring.PartitionOf([]byte(key)), form: f}, next: 1, most: most}
 }
 
-func (x *Rig) newQueues(name string) []*Queue {
+func (x *Rig) newQueues(name string) (all []*Queue) {
 	if !x.lists {
 		return nil
 	}
-	return []*Queue{NewQueue("list:"+name+":swings", brief, swingItems), NewQueue("list:"+name+":large", long, largeItems)}
+	for i := range alike {
+		all = append(all, NewQueue(fmt.Sprintf("list:%s:swings%d", name, i), brief, swingItems),
+			NewQueue(fmt.Sprintf("list:%s:large%d", name, i), long, largeItems))
+	}
+	return all
 }
 
 // queue adds a random command on an own list.
