@@ -31,7 +31,7 @@ const (
 	lockBound = 4 * 200 * time.Microsecond
 	// turnBound has room for what one turn does with all words of a request, more than the law
 	// allows: it parses them, finds the slots of the keys, and copies them if the command goes on
-	// later. For manyWords that is 3 ms, and 4 in a pipe's EXEC.
+	// later. For manyWords that is 3 ms. What is listed or planned in turns takes less than 1 ms.
 	turnBound = 10 * time.Millisecond
 	// manyWords is how many words the longest requests have, if the command's row allows that.
 	manyWords = 60_000

@@ -17,7 +17,8 @@
 //   - transaction: MULTI to EXEC. The proxy queues the commands and sends them as one request
 //     (transaction.go).
 //   - long: a command that takes several turns of its loop (turns.go): it goes in chunks, or it is a WATCH
-//     of many keys, or all its keys must lie in one slot (slotted.go)
+//     of many keys (watch.go), EXEC of a long transaction (executing.go), or all its keys must lie in one
+//     slot (slotted.go)
 //   - chunk: the keys of a long command that are split at once (chunks.go)
 //   - census: a command that asks all nodes (census.go, package wide).
 //
