@@ -84,4 +84,11 @@ func TestNoAllocations(t *testing.T) {
 	}
 	dial(t, n.Addr()).do(long)
 	f("big list", "RPUSH {l}big a", "LPUSH {l}big b", "LPOP {l}big", "RPOP {l}big", "LINDEX {l}big 500", "LSET {l}big 500 element:500", "LRANGE {l}big 0 100", "LPOS {l}big element:7")
+	f("packed hash", "DEL h", "HSET h a 1 b 2 c 3", "HSET h a 5", "HSETNX h d 4", "HGET h a", "HMGET h a b x", "HINCRBY h a 2", "HEXISTS h b", "HSTRLEN h c", "HGETALL h", "HKEYS h", "HRANDFIELD h", "HRANDFIELD h -3 WITHVALUES", "HSCAN h 0", "HTTL h FIELDS 1 a", "HDEL h a b", "HLEN h")
+	long = "HSET big"
+	for i := range 1000 {
+		long += fmt.Sprintf(" field:%d value:%d", i, i)
+	}
+	dial(t, n.Addr()).do(long)
+	f("big hash", "HSET big new 1 field:7 2", "HGET big field:7", "HMGET big field:1 field:2 x", "HINCRBY big field:7 1", "HDEL big new", "HLEN big", "HEXISTS big field:9", "HRANDFIELD big", "HSCAN big 0", "HEXPIRE big 1000 FIELDS 1 field:3", "HTTL big FIELDS 1 field:3", "HPERSIST big FIELDS 1 field:3", "HGETEX big FIELDS 1 field:3", "HSETEX big KEEPTTL FIELDS 1 field:3 x")
 }

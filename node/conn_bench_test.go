@@ -17,7 +17,7 @@ func BenchmarkOnData(b *testing.B) {
 	get := func(i int) string { return fmt.Sprintf("GET key:%012d", i*7919%1000) }
 	f := func(name string, batch int, line func(i int) string) {
 		b.Run(name, func(b *testing.B) {
-			n := startNode(b)
+			n := startLeveled(b)
 			var input []byte
 			for i := range batch {
 				input = resp.AppendRequest(input, words(b, line(i))...)
@@ -44,6 +44,16 @@ func BenchmarkOnData(b *testing.B) {
 	f("GET/batch1", 1, get)
 	f("SET/batch64", 64, set)
 	f("GET/batch64", 64, get)
+	field := func(verb, key, value string) func(i int) string {
+		return func(i int) string { return fmt.Sprintf("%s %s field:%06d %s", verb, key, i*7919%100_000, value) }
+	}
+	few := func(verb, value string) func(i int) string {
+		return func(i int) string { return fmt.Sprintf("%s hash:%06d field:%d %s", verb, i*7919%1000, i%8, value) }
+	}
+	f("HSET/big/batch64", 64, field("HSET", "h", value))
+	f("HGET/big/batch64", 64, field("HGET", "h", ""))
+	f("HSET/packed/batch64", 64, few("HSET", value))
+	f("HGET/packed/batch64", 64, few("HGET", ""))
 }
 
 // threadTime is the processor time that the calling thread has had, in nanoseconds.

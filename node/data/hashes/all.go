@@ -25,7 +25,7 @@ func hKeys(r *exec.Request) { replyAll(r, fields) }
 func hVals(r *exec.Request) { replyAll(r, values) }
 
 func replyAll(r *exec.Request, w what) {
-	withCounted(r, func(h *hash) { h.replyAll(w) })
+	withCounted(r, func(h hash) { h.replyAll(w) })
 }
 
 // appendHeader appends the header of a reply with so many fields.

@@ -34,7 +34,7 @@ func hGetDel(r *exec.Request) {
 		refuse(r, problem)
 		return
 	}
-	getEach(r, fields, true, func(h *hash, fields [][]byte) error {
+	getEach(r, fields, true, func(h hash, fields [][]byte) error {
 		_, err := h.delete(fields)
 		return err
 	})

@@ -68,7 +68,7 @@ func setExpiry(r *exec.Request, unit int64, absolute bool) {
 		refuse(r, problem)
 		return
 	}
-	eachField(r, fields, func(h *hash, fields [][]byte) error {
+	eachField(r, fields, func(h hash, fields [][]byte) error {
 		if at <= r.Now {
 			return h.expireNow(fields, c)
 		}
@@ -121,7 +121,7 @@ func hPersist(r *exec.Request) {
 		refuse(r, problem)
 		return
 	}
-	eachField(r, fields, func(h *hash, fields [][]byte) error {
+	eachField(r, fields, func(h hash, fields [][]byte) error {
 		for _, field := range fields {
 			e, ok := h.get(field)
 			switch {
@@ -157,7 +157,7 @@ func getExpiry(r *exec.Request, unit int64, absolute bool) {
 		refuse(r, problem)
 		return
 	}
-	eachField(r, fields, func(h *hash, fields [][]byte) error {
+	eachField(r, fields, func(h hash, fields [][]byte) error {
 		for _, field := range fields {
 			e, ok := h.get(field)
 			switch {
@@ -175,7 +175,7 @@ func getExpiry(r *exec.Request, unit int64, absolute bool) {
 
 // eachField answers a number for each field, in runs: f answers those of a run. If f
 // fails, it has changed nothing.
-func eachField(r *exec.Request, fields [][]byte, f func(h *hash, fields [][]byte) error) {
+func eachField(r *exec.Request, fields [][]byte, f func(h hash, fields [][]byte) error) {
 	run, ok := r.LockElementRun(fields, 1)
 	if !ok {
 		return
@@ -192,7 +192,7 @@ func eachField(r *exec.Request, fields [][]byte, f func(h *hash, fields [][]byte
 	if run.IsFirst() {
 		r.Out = resp.AppendArray(r.Out, len(fields))
 	}
-	if err := f(&h, fields[run.First:run.End]); err != nil {
+	if err := f(h, fields[run.First:run.End]); err != nil {
 		r.Undo(start)
 		r.ReplyValueError(err)
 		return

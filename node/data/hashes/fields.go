@@ -244,7 +244,7 @@ func hGetEX(r *exec.Request) {
 		return
 	}
 	past := from == 4 && at <= r.Now
-	getEach(r, fields, past, func(h *hash, fields [][]byte) (err error) {
+	getEach(r, fields, past, func(h hash, fields [][]byte) (err error) {
 		switch {
 		case !changes:
 		case past:

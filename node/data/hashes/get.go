@@ -26,7 +26,7 @@ func hmGet(r *exec.Request) { getEach(r, r.Args[2:], false, nil) }
 // getEach answers the values of fields, in runs. In each run then, if there is one, is called with
 // the fields of the run, after their values are in the reply. once: a field has a value only where it
 // is named first, because then deletes it.
-func getEach(r *exec.Request, fields [][]byte, once bool, then func(h *hash, fields [][]byte) error) {
+func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fields [][]byte) error) {
 	run, ok := r.LockElementRun(fields, 1)
 	if !ok {
 		return
@@ -57,7 +57,7 @@ func getEach(r *exec.Request, fields [][]byte, once bool, then func(h *hash, fie
 		h.replyValue(field, e, found)
 	}
 	if then != nil && h.found {
-		if err := then(&h, fields); err != nil {
+		if err := then(h, fields); err != nil {
 			r.Undo(start)
 			r.ReplyValueError(err)
 			return
@@ -75,7 +75,7 @@ func contains(fields [][]byte, field []byte) bool {
 
 // hStrLen: HSTRLEN key field
 func hStrLen(r *exec.Request) {
-	withHash(r, func(h *hash) {
+	withHash(r, func(h hash) {
 		n := 0
 		if e, ok := h.get(r.Args[2]); ok {
 			n = e.value.Len()
@@ -86,7 +86,7 @@ func hStrLen(r *exec.Request) {
 
 // hExists: HEXISTS key field
 func hExists(r *exec.Request) {
-	withHash(r, func(h *hash) {
+	withHash(r, func(h hash) {
 		_, ok := h.get(r.Args[2])
 		r.ReplyBool(ok)
 	})
@@ -94,5 +94,5 @@ func hExists(r *exec.Request) {
 
 // hLen: HLEN key
 func hLen(r *exec.Request) {
-	withCounted(r, func(h *hash) { r.ReplyInt(int64(h.len())) })
+	withCounted(r, func(h hash) { r.ReplyInt(int64(h.len())) })
 }

@@ -12,7 +12,7 @@ import (
 // hRandField: HRANDFIELD key [count [WITHVALUES]]
 func hRandField(r *exec.Request) {
 	if len(r.Args) == 2 {
-		withHash(r, func(h *hash) {
+		withHash(r, func(h hash) {
 			field, _, ok := h.random()
 			if !ok {
 				r.ReplyNull()
@@ -45,7 +45,7 @@ func hRandField(r *exec.Request) {
 		repeated(r, w, -n)
 		return
 	}
-	withCounted(r, func(h *hash) { h.distinct(w, int(min(n, int64(h.len())))) })
+	withCounted(r, func(h hash) { h.distinct(w, int(min(n, int64(h.len())))) })
 }
 
 // random returns a field, each with the same probability.

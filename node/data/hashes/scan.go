@@ -65,12 +65,12 @@ func hScan(r *exec.Request) {
 		return
 	}
 	q, problem := parseScan(r.Args[3:])
-	withHash(r, func(h *hash) {
+	withHash(r, func(h hash) {
 		if h.found && problem != "" {
 			r.Fail(problem)
 			return
 		}
-		body, found, next := q.scan(h, uint64(cursor), r.Worker.Body[:0])
+		body, found, next := q.scan(&h, uint64(cursor), r.Worker.Body[:0])
 		defer r.Worker.KeepBody(body)
 		if !r.Room(len(body) + 2*exec.LineRoom) {
 			return

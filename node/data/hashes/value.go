@@ -108,21 +108,21 @@ func (h *hash) expireAt() int64 {
 }
 
 // withHash has f answer a command that reads one hash.
-func withHash(r *exec.Request, f func(h *hash)) {
+func withHash(r *exec.Request, f func(h hash)) {
 	t, ok := r.Lock()
 	if !ok {
 		return
 	}
 	defer t.Unlock()
 	if h, ok := read(r, t); ok {
-		f(&h)
+		f(h)
 	}
 }
 
 // withCounted is withHash for a command whose answer depends on how many fields there are: first all
 // that have expired are removed. Each lookup removes some, so in a big hash that takes several runs, for
 // which the command holds the partition: time stands still, and two walks over the hash are enough.
-func withCounted(r *exec.Request, f func(h *hash)) {
+func withCounted(r *exec.Request, f func(h hash)) {
 	locks := r.LockElements()
 	defer locks.Release()
 	run := locks.First
@@ -139,6 +139,6 @@ func withCounted(r *exec.Request, f func(h *hash)) {
 	}
 	r.Worker.Count.Lookup(h.found)
 	if ok {
-		f(&h)
+		f(h)
 	}
 }
