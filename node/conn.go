@@ -171,7 +171,7 @@ func (cn *conn) IsNew() bool {
 }
 
 // IsUrgent reports whether a member seems to ask. Members do not wait behind clients. A client that
-// asks like a member is refused a little sooner.
+// asks like a member is refused a little sooner, a few times.
 func (cn *conn) IsUrgent(first []byte) bool { return member.IsRequest(first) }
 
 // turnOut closes a connection that has not proved who it is in time, or has to make room. Any

@@ -63,6 +63,7 @@ type Conn struct {
 	flusher Flusher // handler, if it is a Flusher
 	// newcomer is the handler of an accepted conn that is still new; otherwise nil.
 	newcomer Newcomer
+	urgent   uint8         // how often it was read from as urgent
 	place    *list.Element // in loop.newcomers, while it waits there
 	fd       int           // -1 when closed
 	gen      int32         // distinguishes this conn's events from those of an earlier conn with the same fd

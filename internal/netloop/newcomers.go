@@ -11,8 +11,8 @@ import (
 type Newcomer interface {
 	// IsNew reports whether the conn is still new. Once it is not, IsNew is not called again.
 	IsNew() bool
-	// IsUrgent reports whether a new conn whose input begins with these bytes does not wait. It must
-	// not keep them.
+	// IsUrgent reports whether a new conn whose input begins with these bytes does not wait. Whoever
+	// claims that too often waits all the same. It must not keep them.
 	IsUrgent(first []byte) bool
 }
 
@@ -23,6 +23,9 @@ const (
 	// newcomersRest is how much longer a loop works for others than it accepts conns, or reads from
 	// new ones, while new conns wait. Both get a quarter of the time at most.
 	newcomersRest = 3
+	// urgentReads is how often a new conn is read from as urgent: a member needs fewer to prove who
+	// it is.
+	urgentReads = 8
 	// urgentPeek is how many bytes of their input new conns show.
 	urgentPeek = 32
 )
@@ -42,8 +45,12 @@ func (l *Loop) waitsAsNew(c *Conn) bool {
 		return false
 	}
 	n, _, err := unix.Recvfrom(c.fd, l.scratch[:urgentPeek], unix.MSG_PEEK)
-	if err != nil || n == 0 || c.newcomer.IsUrgent(l.scratch[:n]) {
-		return false // neither does the end of the input wait
+	if err != nil || n == 0 {
+		return false // the end of the input does not wait
+	}
+	if c.urgent < urgentReads && c.newcomer.IsUrgent(l.scratch[:n]) {
+		c.urgent++
+		return false
 	}
 	c.stopReading(stopNew)
 	c.place = l.newcomers.PushBack(c)

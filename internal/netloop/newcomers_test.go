@@ -110,6 +110,31 @@ func TestNewcomersWait(t *testing.T) {
 	})
 }
 
+// TestUrgencyEnds checks that a new conn that goes on to call itself urgent waits in the end.
+func TestUrgencyEnds(t *testing.T) {
+	var strained atomic.Bool
+	strained.Store(true)
+	l, connect, _ := visited(t, &strained)
+	nc := connect()
+	each(t, l.group, func(l *Loop) {
+		i := slices.IndexFunc(l.conns, func(c *Conn) bool { return c != nil })
+		c := l.conns[i]
+		write(t, nc, "urgent")
+		for n := 0; n <= 0; { // signals end a call
+			n, _ = unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}, -1)
+		}
+		for n := range urgentReads {
+			if l.waitsAsNew(c) {
+				t.Errorf("it waits after %d reads", n)
+			}
+		}
+		if !l.waitsAsNew(c) {
+			t.Errorf("it does not wait after %d reads", urgentReads)
+		}
+	})
+	expect(t, nc, "urgent")
+}
+
 // TestNewcomersLeave checks that new conns that close while they wait are forgotten, and that one
 // that has finished sending is answered.
 func TestNewcomersLeave(t *testing.T) {
