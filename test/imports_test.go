@@ -106,6 +106,7 @@ var allowed = map[string][]string{
 	"bench/engine/sim": {},
 	"bench/histogram":  {},
 	"bench/load":       {"bench/histogram"},
+	"bench/reconnect":  {"bench/histogram"},
 	"cmd/dunlin": {
 		"node", "proxy", "ring", "ring/gossip", "metrics/admin", "metrics/control", "metrics/exporter",
 		"metrics/status", "internal/member", "internal/netloop", "internal/session",
@@ -215,7 +216,7 @@ var owners = []struct {
 		"raw system calls: sockets, memory and clocks, nowhere else"},
 	{"github.com/VictoriaMetrics/fastcache", []string{"bench/engine"},
 		"it is what the engine is compared with, and no part of Dunlin"},
-	{"crypto/tls", []string{"internal/tlsbridge", "test/harness"}, "loops and their handlers see plain sockets"},
+	{"crypto/tls", []string{"internal/tlsbridge", "test/harness", "bench/reconnect"}, "loops and their handlers see plain sockets"},
 	{"net/http", []string{"metrics/exporter", "metrics/status", "metrics/page", "metrics/control", "metrics/admin", "metrics/fake", "cmd/dunlin", "test/harness"},
 		"HTTP is for the admin side only"},
 	{"encoding/json", []string{"metrics/status", "cmd/dunlin", "bench/race", "test/harness"},
