@@ -140,6 +140,8 @@ var hostile = map[string]string{
 	"setbit":            "{k}n 400000 1; {k}l 4000000 1; {k}n 400000000 1",
 	"setrange":          "{k}n 1000000 WORD; {k}s 0 WORD; {k}l 1000000 LONG; {k}n 1 LONG",
 	"slowlog|get":       "1000000",
+	"sort":              "{k}list; {k}dense; {k}list BY {k}w* GET {k}n* GET #; {k}list ALPHA STORE {k}new; {k}dense ( GET # )",
+	"sort_ro":           "{k}list LIMIT 5 10; {k}list BY nosort",
 	"touch":             "( {k}# ); ( # ); ( {k}n )",
 	"unlink":            "( {k}# ); ( # ); ( {k}n )",
 	"zadd":              "{k}newz ( # m# ); {k}zset ( # m# ); {k}zset ( 1 x# ); {k}zfew ( # m# ); {k}zfew ( 100x # WORD )",
@@ -179,8 +181,8 @@ var hostile = map[string]string{
 	"acl|genpass": "256", "acl|log": "( 10 )", "acl|setuser": "a ( +get )", "auth": "( a ); a LONG",
 	"bgsave": "( SCHEDULE )", "client|tracking": "ON ( PREFIX a )", "client|unblock": "1 ( ERROR )",
 	"command|getkeysandflags": "MGET ( # )", "debug": "( a )", "failover": "( ABORT )", "flushall": "( ASYNC )",
-	"flushdb": "( ASYNC )", "module|load": "a ( b )", "module|loadex": "a ( b )", "sort": "{k}n ( GET # )",
-	"sort_ro": "{k}n ( GET # )", "psync": "( a )",
+	"flushdb": "( ASYNC )", "module|load": "a ( b )", "module|loadex": "a ( b )",
+	"psync": "( a )",
 }
 
 // plain are the commands of which only a value or a word can be long, as their rows say.

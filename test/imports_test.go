@@ -68,7 +68,7 @@ var allowed = map[string][]string{
 		"internal/resp", "internal/command", "internal/glob", "internal/longdouble", "internal/member", "ring",
 		"node/engine", "node/exec", "node/data/shape",
 	},
-	"node/data/lists":        {"internal/resp", "internal/command", "node/engine", "node/exec", "node/data/shape", "ring"},
+	"node/data/lists":        {"internal/resp", "internal/command", "internal/rdb", "node/engine", "node/exec", "node/data/shape", "ring"},
 	"node/data/sortedsets":   {"internal/resp", "internal/command", "internal/glob", "node/engine", "node/exec", "node/data/shape", "ring"},
 	"node/data/bitmaps":      {"internal/resp", "internal/command", "internal/bitstring", "node/engine", "node/exec"},
 	"node/data/hyperloglogs": {"internal/command", "internal/hyperloglog", "node/engine", "node/exec"},

@@ -62,8 +62,6 @@ var Answers = [command.NumIDs]Answer{
 	command.Save:          refuse(errNoDisk),
 	command.Shutdown:      shutdown,
 	command.SlaveOf:       replicaOf,
-	command.Sort:          refuse(errNoSort),
-	command.SortRO:        refuse(errNoSort),
 	command.SwapDB:        swapDB,
 	command.Sync:          refuse(errNoSync),
 }

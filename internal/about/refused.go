@@ -22,7 +22,6 @@ const (
 	errNoDisk    = "ERR saving is not supported: this server keeps its data in memory only"
 	errReplicaOf = "ERR REPLICAOF is not supported: the cluster itself decides which server keeps which data"
 	errNoPFDebug = "ERR PFDEBUG and PFSELFTEST are not supported: they are for the developers of Redis"
-	errNoSort    = "ERR SORT is not supported: this server has no lists, sets and sorted sets"
 	errNoSync    = "ERR replication to Redis is not supported: the cluster copies its data among its own servers only"
 )
 

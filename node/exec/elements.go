@@ -98,7 +98,7 @@ func IsLong(elements int, bytes int64) bool { return elements > LongElements || 
 const (
 	// sliceBytes is about how much of a reply is made under one lock.
 	sliceBytes = 32 << 10
-	errPinned  = "OOM too many big values are being read"
+	ErrPinned  = "OOM too many big values are being read"
 )
 
 // ReplyPinned has a goroutine answer the command with the value as it is now: first what head
@@ -113,7 +113,7 @@ func (r *Request) ReplyPinned(v engine.Parts, head []byte, next func(pin *engine
 func (r *Request) ReplyPinnedCounted(v engine.Parts, head func() []byte, next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool)) {
 	pin, err := v.PinValue()
 	if err != nil {
-		r.Fail(errPinned)
+		r.Fail(ErrPinned)
 		return
 	}
 	heap := r.Heap
@@ -138,7 +138,7 @@ func gatherPinned(ctx context.Context, heap Heap, reply *Gathered, pin *engine.V
 		case ctx.Err() != nil:
 			return ErrBusy
 		case !pin.Lock():
-			return errPinned
+			return ErrPinned
 		}
 		slice, done = next(pin, slice)
 		pin.Unlock()

@@ -30,7 +30,7 @@ type KeyLocks struct {
 
 	First  int   // the first key to visit: those before were visited by earlier runs
 	Sum    int64 // what earlier runs counted
-	State  any   // of the command; Stop keeps it for the next run, or calls its End if there is none
+	State  any   // of the command; Stop keeps it for the next run, or calls its End if there is none (see runner)
 	AtOnce int   // how many keys are visited in one run
 }
 
@@ -246,11 +246,21 @@ func (rest *Rest) charge(n int64) {
 	}
 }
 
-// Waits reports whether Run has to wait for the end of somebody else's hold.
-func (rest *Rest) Waits() bool { return rest.holder != nil }
+// runner is a State with something to do between two runs of its command, in a goroutine.
+type runner interface{ Run(ctx context.Context) }
 
-// Run waits for the end of the hold.
+// Waits reports whether Run takes long: it waits for the end of somebody else's hold, or has something to
+// do.
+func (rest *Rest) Waits() bool {
+	_, runs := rest.state.(runner)
+	return runs || rest.holder != nil
+}
+
+// Run waits for the end of the hold, or does what the command has to do in between.
 func (rest *Rest) Run(ctx context.Context) {
+	if state, ok := rest.state.(runner); ok {
+		state.Run(ctx)
+	}
 	if rest.holder == nil {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/rdb"
+	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
@@ -29,6 +30,12 @@ type Type struct {
 	// parses such a payload; its result is a view of the payload.
 	Restores func(code byte) bool
 	Restore  func(payload []byte) (Restored, error)
+
+	// Collection takes the place of these four for a type whose values have elements.
+	Collection *Collection
+
+	// Field returns the value of a field, of a type whose values have fields; it is nil for others.
+	Field func(t engine.Txn, item engine.Item, field []byte, now int64) (value shape.Item, found bool)
 
 	// CheckRecord returns an error if bytes from another node are not the value of a record of this type.
 	// It is nil if any bytes are.

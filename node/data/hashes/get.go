@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/data/shape"
+	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
@@ -95,4 +97,19 @@ func hExists(r *exec.Request) {
 // hLen: HLEN key
 func hLen(r *exec.Request) {
 	withCounted(r, func(h hash) { r.ReplyInt(int64(h.len())) })
+}
+
+// fieldValue is exec.Type.Field.
+func fieldValue(t engine.Txn, item engine.Item, field []byte, now int64) (value shape.Item, found bool) {
+	if v, big := t.Parts(item); big {
+		table := tableOf(v, now)
+		e, ok := table.Get(field)
+		return e.Value, ok
+	}
+	p := shape.ReadPacked(&shape.PackedHash, item.Value())
+	keys, at := [1][]byte{field}, [1]int{}
+	if p.Find(keys[:], at[:]); at[0] < 0 {
+		return value, false
+	}
+	return p.Item(at[0], 1), true
 }

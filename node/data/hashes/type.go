@@ -19,6 +19,7 @@ var hashType = exec.Type{
 	Restores:    func(byte) bool { return false },
 	MaxEffect:   shape.MaxPacked,
 	CheckRecord: checkRecord,
+	Field:       fieldValue,
 	Form:        engine.Form{Apply: apply, Dump: dump, Expire: expire},
 	Level:       ring.CollectionsLevel,
 }

@@ -13,5 +13,12 @@ const (
 	ErrCountAtLeast = "ERR count should be greater than 0"
 )
 
+// Of SORT.
+const (
+	ErrSortBy     = "ERR BY option of SORT denied in cluster mode when keys formed by the pattern may be in different slots."
+	ErrSortGet    = "ERR GET option of SORT denied in cluster mode when keys formed by the pattern may be in different slots."
+	ErrSortWeight = "ERR One or more scores can't be converted into double"
+)
+
 // Dunlin's own text, for an error that Redis does not have.
 const ErrGone = "ERR the list was removed before the command had ended"

@@ -26,5 +26,7 @@ var Family = exec.Family{
 		command.LInsert:   lInsert,
 		command.LRem:      lRem,
 		command.LTrim:     lTrim,
+		command.Sort:      lSort,
+		command.SortRO:    lSort,
 	},
 }

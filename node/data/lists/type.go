@@ -14,6 +14,7 @@ var listType = exec.Type{
 	Encoding:    encoding,
 	Footprint:   engine.Txn.Footprint,
 	Restores:    func(byte) bool { return false },
+	Collection:  &collection,
 	MaxEffect:   shape.MaxPackedList + 64,
 	CheckRecord: func(value []byte) error { return shape.CheckPacked(&shape.PackedList, value) },
 	Form:        shape.ListForm,

@@ -1,0 +1,446 @@
+package lists
+
+import (
+	"context"
+	"runtime"
+	"slices"
+
+	"github.com/dunlin-cache/dunlin/internal/rdb"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/data/shape"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// A SORT of few elements is executed in one turn. Otherwise a goroutine does it:
+//
+//	turn       pin the value, or copy a packed one; with BY, GET or STORE hold the partition
+//	goroutine  elements from the pin, their weights, the order, what GET names: each in slices
+//	turns      answer what is gathered, or store it
+//
+// All that it keeps is charged.
+
+// sorting is a SORT or SORT_RO.
+type sorting struct {
+	sortOptions
+	types     *exec.Types
+	engine    *engine.Engine
+	heap      exec.Heap
+	partition uint16
+	now       int64
+	version   resp.Version
+
+	value   engine.Parts // while it is pinned
+	pin     *engine.ValuePin
+	piece   func(v engine.Parts, pin *engine.ValuePin, place int, f func(rdb.Element)) (next int, done bool)
+	length  int // elements of the value
+	from, n int // of the result
+	seen    int // elements that were looked at
+	all     []sorted
+	text    []byte // where the elements' bytes go
+	charged int64
+	problem string
+
+	slice   []byte        // of the reply
+	reply   exec.Gathered // what was in front of it
+	results [][]byte      // for STORE; nil: what GET names is not there
+	stored  int
+	ordered bool
+	ran     bool // all but storing is done, or a goroutine does it
+	tooLong bool // for a turn
+	keyText []byte
+}
+
+// Memory of an element beside its bytes, and pieces in which bytes are kept.
+const (
+	sortedCost = 80
+	textPiece  = 64 << 10
+)
+
+// What a turn does at most, and what the goroutine does under one lock.
+const (
+	sortAtOnce   = 256 // elements
+	lookupAtOnce = 256 // keys
+)
+
+// lSort: SORT, SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern...] [ASC|DESC] [ALPHA] [STORE key]
+func lSort(r *exec.Request) {
+	locks := r.LockElements()
+	defer locks.Release()
+	s, begun := locks.State.(*sorting)
+	if s == nil {
+		o, ok := parseSort(r)
+		if !ok {
+			return
+		}
+		s = &sorting{sortOptions: o, types: r.Types, engine: r.Engine, heap: r.Heap, partition: r.Partition, now: r.Now, version: r.Version()}
+	}
+	t, _, ok := locks.At(locks.First)
+	if !ok {
+		locks.Stop(locks.First, 0)
+		return
+	}
+	if !begun {
+		if !s.open(r, t) {
+			return
+		}
+		if s.isLong() || !s.finish(t) {
+			s.later(r, &locks)
+			return
+		}
+	}
+	if s.problem == "" && s.store != nil && !s.storeSome(r, t) {
+		locks.State = s
+		locks.Hold()
+		locks.Stop(1, 0)
+		return
+	}
+	locks.Release()
+	s.answer(r)
+	s.End()
+}
+
+// open looks the value up, and pins it or copies its elements. It reports false if it has answered.
+func (s *sorting) open(r *exec.Request, t engine.Txn) (ok bool) {
+	item, found := r.Find(t, r.Args[1])
+	r.Worker.Count.Lookup(found)
+	if !found {
+		return true
+	}
+	typ := s.types.Of(item)
+	if typ.Collection == nil || item.Type() == engine.TypeHash || item.Type() == engine.TypeStream {
+		r.Fail(exec.ErrWrongType)
+		return false
+	}
+	if s.native && s.store != nil && item.Type() == engine.TypeSet { // or what is stored would be random
+		s.native, s.alpha = false, true
+	}
+	v, big := t.Parts(item)
+	if !big {
+		p := shape.ReadPacked(typ.Collection.Packed, item.Value())
+		s.begin(p.Len(), item.Type())
+		p.Each(0, func(_ int, first, _ shape.Item, _ int64) bool {
+			var number shape.Decimal
+			s.add(first.Text(&number))
+			return s.problem == ""
+		})
+		return true
+	}
+	pin, err := v.PinValue()
+	if err != nil {
+		r.Fail(exec.ErrPinned)
+		return false
+	}
+	s.value, s.pin, s.piece = v, pin, typ.Collection.Piece
+	s.begin(typ.Collection.Len(pin.Own()), item.Type())
+	return true
+}
+
+// begin begins with a value of so many elements.
+func (s *sorting) begin(length int, typ engine.Type) {
+	s.length = length
+	s.from, s.n = s.bounds(length)
+	if s.native && s.desc && typ != engine.TypeSet {
+		s.from = length - s.from - s.n
+	} else if typ == engine.TypeSet {
+		s.desc = s.desc && !s.native
+	}
+}
+
+// isLong reports whether it takes longer than a turn.
+func (s *sorting) isLong() bool {
+	return s.pin != nil || len(s.all) > sortAtOnce || s.lookups(len(s.all), s.n) > lookupAtOnce
+}
+
+// add adds the next element.
+func (s *sorting) add(text []byte) {
+	at := s.seen
+	s.seen++
+	if s.native && (at < s.from || at >= s.from+s.n) {
+		return
+	}
+	s.all = append(s.all, sorted{text: s.keep(text)})
+}
+
+// keep returns a copy of the text.
+func (s *sorting) keep(text []byte) []byte {
+	if cap(s.text)-len(s.text) < len(text) {
+		s.text = make([]byte, 0, max(textPiece, len(text)))
+	}
+	if !s.heap.Charge(int64(len(text)) + sortedCost) {
+		s.problem = exec.ErrOOM
+		return nil
+	}
+	s.charged += int64(len(text)) + sortedCost
+	at := len(s.text)
+	s.text = append(s.text, text...)
+	return s.text[at:len(s.text):len(s.text)]
+}
+
+// later has a goroutine do the rest, or all but storing.
+func (s *sorting) later(r *exec.Request, locks *exec.KeyLocks) {
+	s.keepOptions()
+	if s.by != nil || len(s.gets) > 0 || s.store != nil {
+		locks.Hold()
+	}
+	if s.store != nil {
+		locks.State = s
+		locks.Stop(1, 0)
+		return
+	}
+	r.Host.GatherLater(func(ctx context.Context, reply *exec.Gathered) {
+		defer s.End()
+		if s.Run(ctx); s.problem != "" {
+			reply.Head = resp.AppendError(nil, s.problem)
+			return
+		}
+		*reply, s.reply = s.reply, exec.Gathered{}
+	})
+}
+
+// keepOptions copies the options, which are views of the input.
+func (s *sorting) keepOptions() {
+	if s.by != nil {
+		s.by = s.keep(s.by)
+	}
+	for i := range s.gets {
+		s.gets[i] = s.keep(s.gets[i])
+	}
+	if s.store != nil {
+		s.store = append([]byte{}, s.keep(s.store)...)
+	}
+}
+
+// Run does what takes long, in a goroutine.
+func (s *sorting) Run(ctx context.Context) {
+	if s.ran {
+		return
+	}
+	s.ran = true
+	s.collect(ctx)
+	s.compute(ctx, func(do func(t engine.Txn)) {
+		t := s.engine.Lock(s.partition, s.now)
+		do(t)
+		t.Unlock()
+		s.flush()
+		runtime.Gosched() // or this goroutine would have the lock again before those that wait for it
+	})
+	s.flush()
+	if ctx.Err() != nil {
+		s.problem = exec.ErrBusy
+	}
+}
+
+// collect reads the elements from the pin.
+func (s *sorting) collect(ctx context.Context) {
+	if s.pin == nil {
+		return
+	}
+	for place, done := 0, false; !done && s.problem == ""; runtime.Gosched() {
+		switch {
+		case ctx.Err() != nil:
+			return
+		case !s.pin.Lock():
+			s.problem = exec.ErrPinned
+			return
+		}
+		for until := s.seen + sortAtOnce; !done && s.seen < until; {
+			place, done = s.piece(s.value, s.pin, place, func(x rdb.Element) { s.add(x.First) })
+		}
+		s.pin.Unlock()
+	}
+	s.pin.Release()
+	s.pin = nil
+}
+
+// finish is Run in one turn. It reports false if that takes too long after all.
+func (s *sorting) finish(t engine.Txn) bool {
+	s.compute(context.Background(), func(do func(t engine.Txn)) { do(t) })
+	if len(s.slice) <= textPiece && !s.tooLong {
+		s.ran = true
+		return true
+	}
+	s.slice, s.results, s.tooLong = nil, nil, false
+	return false
+}
+
+// compute weighs the elements, orders them, and gathers the result. under calls a function under the
+// lock of the partition.
+func (s *sorting) compute(ctx context.Context, under func(do func(t engine.Txn))) {
+	if !s.ordered {
+		s.ordered = true
+		if !s.native {
+			s.weighAll(ctx, under)
+			s.order(ctx, s.all)
+			s.all = s.all[min(s.from, len(s.all)):min(s.from+s.n, len(s.all))]
+		} else if s.desc {
+			slices.Reverse(s.all)
+		}
+	}
+	s.gather(ctx, under)
+}
+
+// weighAll finds by what the elements are compared.
+func (s *sorting) weighAll(ctx context.Context, under func(do func(t engine.Txn))) {
+	weigh := func(x *sorted, text []byte) {
+		if s.alpha {
+			x.by = s.keep(text)
+			if x.by == nil {
+				x.by = []byte{}
+			}
+		} else if !x.weigh(text) {
+			s.problem = ErrSortWeight
+		}
+	}
+	if s.by == nil {
+		for i := range s.all {
+			if x := &s.all[i]; !s.alpha {
+				weigh(x, x.text)
+			}
+		}
+		return
+	}
+	for i := 0; i < len(s.all) && s.problem == "" && ctx.Err() == nil; {
+		under(func(t engine.Txn) {
+			for end := min(i+lookupAtOnce, len(s.all)); i < end; i++ {
+				x := &s.all[i]
+				s.byPattern(t, s.by, x.text, func(_ engine.Item, text []byte) { weigh(x, text) })
+			}
+		})
+	}
+}
+
+// gather gathers the reply, or what is to be stored.
+func (s *sorting) gather(ctx context.Context, under func(do func(t engine.Txn))) {
+	columns := max(1, len(s.gets))
+	if s.store == nil {
+		s.emitText(resp.AppendArray(nil, len(s.all)*columns))
+	}
+	if len(s.gets) == 0 {
+		for i := range s.all {
+			if s.emit(s.all[i].text, true); s.ran && len(s.slice) > textPiece {
+				s.flush()
+			}
+		}
+		return
+	}
+	total := len(s.all) * columns
+	for i := 0; i < total && s.problem == "" && !s.tooLong && ctx.Err() == nil; {
+		var long engine.Pin
+		under(func(t engine.Txn) {
+			for end := min(i+lookupAtOnce, total); i < end && !long.Live() && len(s.slice) < textPiece; i++ {
+				long = s.get(t, s.gets[i%columns], s.all[i/columns].text)
+			}
+		})
+		if long.Live() {
+			s.emit(long.Value(), true)
+			long.Release()
+			s.flush()
+		}
+		if !s.ran && len(s.slice) > textPiece {
+			return
+		}
+	}
+}
+
+// get adds what GET names for an element. It returns the pin of a value that is too long to be copied
+// under the lock.
+func (s *sorting) get(t engine.Txn, pattern, element []byte) (long engine.Pin) {
+	if isElement(pattern) {
+		s.emit(element, true)
+		return long
+	}
+	if !s.byPattern(t, pattern, element, func(item engine.Item, text []byte) {
+		if len(text) < exec.PinFrom {
+			s.emit(text, true)
+			return
+		}
+		if s.tooLong = !s.ran; s.tooLong {
+			return
+		}
+		if pin, ok := t.Pin(item); ok {
+			long = pin
+			return
+		}
+		s.emit(text, true)
+	}) {
+		s.emit(nil, false)
+	}
+	return long
+}
+
+// emit adds a string to the result, or that there is none.
+func (s *sorting) emit(text []byte, found bool) {
+	switch {
+	case s.problem != "":
+	case s.store != nil:
+		s.results = append(s.results, s.keep(text))
+	case !found:
+		s.emitText(resp.AppendNull(nil, s.version))
+	default:
+		s.slice = resp.AppendBulk(s.slice, text)
+	}
+}
+
+// emitText adds a piece of the reply, which flush passes on when the shard is not locked.
+func (s *sorting) emitText(text []byte) { s.slice = append(s.slice, text...) }
+
+// flush adds the slice to the reply.
+func (s *sorting) flush() {
+	if s.problem == "" && !s.reply.Append(s.heap, s.slice) {
+		s.problem = exec.ErrOOM
+	}
+	if s.slice = s.slice[:0]; cap(s.slice) > 4*textPiece {
+		s.slice = nil
+	}
+}
+
+// answer answers the command.
+func (s *sorting) answer(r *exec.Request) {
+	switch {
+	case s.problem != "":
+		r.Fail(s.problem)
+	case s.store != nil:
+		r.ReplyInt(int64(len(s.results)))
+	case r.Room(len(s.slice)):
+		r.Out = append(r.Out, s.slice...)
+	}
+}
+
+// storeSome stores results of one run, and reports whether it has stored all.
+func (s *sorting) storeSome(r *exec.Request, t engine.Txn) (done bool) {
+	if s.stored == 0 {
+		t.BeginUnit()
+		t.Delete(s.store)
+	}
+	bytes, end := 0, s.stored
+	for end < len(s.results) && end-s.stored < sortAtOnce && bytes < popBytes {
+		bytes += len(s.results[end])
+		end++
+	}
+	if end == s.stored {
+		return true
+	}
+	l, ok := open(r, t, s.store)
+	if !ok {
+		return true
+	}
+	if err := l.insert(l.len(), s.results[s.stored:end], false); err != nil {
+		s.problem = exec.ErrOOM
+		t.Delete(s.store)
+		return true
+	}
+	s.stored = end
+	return end == len(s.results)
+}
+
+// End frees what the command has kept.
+func (s *sorting) End() {
+	if s.pin != nil {
+		s.pin.Release()
+		s.pin = nil
+	}
+	s.heap.Refund(s.charged)
+	s.charged, s.all, s.results, s.text = 0, nil, nil, nil
+	s.reply.End()
+}
