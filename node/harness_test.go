@@ -99,6 +99,14 @@ func assign(t *ring.Table, partition uint16, owner uint16) *ring.Table {
 	return &next
 }
 
+// giveAway has a node that is alone obey a table that gives one of its partitions to a node that does not
+// answer.
+func giveAway(n *Node, p uint16) {
+	away := assign(n.view.Load().Table, p, 0)
+	away.Nodes = append(away.Nodes[:1:1], ring.Member{ID: "b", Boot: 2, Role: ring.RoleNode, State: ring.Serving, Addr: "127.0.0.1:1"})
+	n.SetTable(assign(away, p, 1))
+}
+
 // client is a plain connection for tests. Requests are lines in redis-cli's
 // quoting, replies its texts.
 type client struct {

@@ -501,10 +501,7 @@ func TestTransactionEndsBeforeTheMove(t *testing.T) {
 	slowTransaction(c, n, 30)
 	c.send("EXEC")
 	eventually(t, "the transaction holds its partition", func() bool { return len(n.engine.Holds()) == 1 })
-	table := n.view.Load().Table
-	away := assign(table, partitionOf("{k}"), 0)
-	away.Nodes = append(away.Nodes[:1:1], ring.Member{ID: "b", Boot: 2, Role: ring.RoleNode, State: ring.Serving, Addr: "127.0.0.1:1"})
-	n.SetTable(assign(away, partitionOf("{k}"), 1))
+	giveAway(n, partitionOf("{k}"))
 	if len(n.engine.Holds()) != 0 {
 		t.Error("the node obeys a table that takes a held partition from it")
 	}

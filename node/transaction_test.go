@@ -325,11 +325,8 @@ func TestWatchEndsWithOwnership(t *testing.T) {
 	n := startNode(t)
 	c := dial(t, n.Addr())
 	c.want("WATCH k", "OK")
-	table := n.view.Load().Table
 	p := ring.PartitionOf([]byte("k"))
-	away := assign(table, p, 0)
-	away.Nodes = append(away.Nodes[:1:1], ring.Member{ID: "b", Boot: 2, Role: ring.RoleNode, State: ring.Serving, Addr: "127.0.0.1:1"})
-	n.SetTable(assign(away, p, 1))
+	giveAway(n, p)
 	moved := fmt.Sprintf("(error) MOVED %d 127.0.0.1:1", ring.Slot([]byte("k")))
 	if got := dial(t, n.Addr()).do("WATCH k"); got != moved {
 		t.Errorf("WATCH answers %s, want %s", got, moved)

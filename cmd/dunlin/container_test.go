@@ -21,12 +21,7 @@ func TestMemoryLimit(t *testing.T) {
 }
 
 func TestContainerMemory(t *testing.T) {
-	f := func(what string, want int64, files map[string]string) {
-		t.Helper()
-		if got := containerMemory(system(files)); got != want {
-			t.Errorf("%s: %d, want %d", what, got, want)
-		}
-	}
+	f := within(t, containerMemory)
 	f("nothing to be seen", 0, nil)
 	f("a container, version 2", 1000, map[string]string{
 		"proc/self/cgroup":         "0::/\n",
@@ -63,12 +58,7 @@ func TestContainerMemory(t *testing.T) {
 }
 
 func TestContainerProcessors(t *testing.T) {
-	f := func(what string, want float64, files map[string]string) {
-		t.Helper()
-		if got := containerProcessors(system(files)); got != want {
-			t.Errorf("%s: %v, want %v", what, got, want)
-		}
-	}
+	f := within(t, containerProcessors)
 	f("nothing to be seen", 0, nil)
 	f("no limit, version 2", 0, map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "max 100000\n"})
 	f("half a processor", 0.5, map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "50000 100000\n"})
@@ -88,6 +78,16 @@ func TestContainerProcessors(t *testing.T) {
 		"sys/fs/cgroup/cpu/d/cpu.cfs_period_us": "100000\n",
 	})
 	f("damaged", 0, map[string]string{"sys/fs/cgroup/cpu.max": "1 0 7\n"})
+}
+
+// within returns a test of what see finds in a system with some files.
+func within[N int64 | float64](t *testing.T, see func(root fs.FS) N) func(what string, want N, files map[string]string) {
+	return func(what string, want N, files map[string]string) {
+		t.Helper()
+		if got := see(system(files)); got != want {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
 }
 
 // system returns a system's root with these files.
