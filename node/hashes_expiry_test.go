@@ -198,6 +198,10 @@ func TestFieldExpiryReachesTheFollower(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	later := nodes[1].cfg.Group.UnixMilli() + 10_000_000
+	if n := nodes[1].engine.Sweep(later, nodes[1].engine.Pages()); n != 0 {
+		t.Errorf("the follower has removed %d keys by itself", n)
+	}
 	if err := nodes[0].Close(); err != nil {
 		t.Fatal(err)
 	}
