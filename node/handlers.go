@@ -1,8 +1,11 @@
 package node
 
 import (
+	"cmp"
+
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/node/data/bitmaps"
+	"github.com/dunlin-cache/dunlin/node/data/geo"
 	"github.com/dunlin-cache/dunlin/node/data/hashes"
 	"github.com/dunlin-cache/dunlin/node/data/hyperloglogs"
 	"github.com/dunlin-cache/dunlin/node/data/keys"
@@ -30,6 +33,7 @@ var ownHandlers = map[command.ID]exec.Handler{
 var families = []exec.Family{
 	strings.Family,
 	bitmaps.Family,
+	geo.Family,
 	hashes.Family,
 	hyperloglogs.Family,
 	keys.Family,
@@ -51,7 +55,7 @@ func concat(families []exec.Family) (map[command.ID]exec.Handler, *exec.Types) {
 			if all[id] != nil {
 				panic("BUG: two handlers for " + command.ByID(id).Name)
 			}
-			all[id] = leveled(f.Type, h)
+			all[id] = leveled(cmp.Or(f.Type, f.Of), h)
 		}
 		if f.Type != nil {
 			types = append(types, f.Type)

@@ -177,7 +177,12 @@ var hostile = map[string]string{
 	"cluster|keyslot":   "LONG",
 	"substr":            "{k}l 1 -2; {k}s 1 -2",
 	"client|setinfo":    "LIB-NAME LONG",
-	"acl|cat":           "( read )", "acl|deluser": "( a )", "acl|dryrun": "default get ( a )",
+	"geoadd":            "{k}newz ( 1 2 m# ); {k}zset ( 1 2 m# )", "geohash": "{k}zset ( m# )", "geopos": "{k}zset ( m# )",
+	"georadius": "{k}places 10 40 20000 km WITHDIST DESC; {k}places 10 40 20000 km STORE {k}newz", "georadius_ro": "{k}places 10 40 20000 km WITHCOORD WITHDIST COUNT 9000",
+	"georadiusbymember": "{k}places m1 20000 km STOREDIST {k}newz", "georadiusbymember_ro": "{k}places m1 20000 km WITHHASH",
+	"geosearch":      "{k}places FROMLONLAT 10 40 BYRADIUS 20000 km ASC WITHDIST; {k}places FROMLONLAT 10 40 BYBOX 30000 100 km",
+	"geosearchstore": "{k}newz {k}places FROMLONLAT 10 40 BYRADIUS 20000 km STOREDIST",
+	"acl|cat":        "( read )", "acl|deluser": "( a )", "acl|dryrun": "default get ( a )",
 	"acl|genpass": "256", "acl|log": "( 10 )", "acl|setuser": "a ( +get )", "auth": "( a ); a LONG",
 	"bgsave": "( SCHEDULE )", "client|tracking": "ON ( PREFIX a )", "client|unblock": "1 ( ERROR )",
 	"command|getkeysandflags": "MGET ( # )", "debug": "( a )", "failover": "( ABORT )", "flushall": "( ASYNC )",
@@ -196,7 +201,7 @@ const plain = `acl|getuser acl|help acl|list acl|load acl|save acl|users acl|who
 	memory|stats module|help module|list module|unload move object|encoding object|freq object|help
 	object|idletime object|refcount persist pexpiretime pfdebug pfselftest psetex pttl randomkey readonly
 	readwrite replicaof role save select setex setnx slaveof slowlog|help slowlog|len slowlog|reset strlen
-	swapdb sync time ttl type unwatch zcard zincrby zscore`
+	swapdb sync time ttl type unwatch geodist zcard zincrby zscore`
 
 // leftOut are commands that the test cannot send, and why.
 var leftOut = map[string]string{
@@ -393,6 +398,12 @@ func fillSorted(c *client) {
 		c.read()
 	}
 	c.do("ZADD {k}zfew 1 a 2 b 3 c")
+	args := [][]byte{[]byte("GEOADD"), []byte("{k}places")}
+	for i := range 10_000 {
+		args = append(args, fmt.Append(nil, i%180), fmt.Append(nil, i%85), fmt.Append(nil, "m", i))
+	}
+	c.sendArgs(args...)
+	c.read()
 }
 
 // measure executes a request in some way, and compares what it costs with the law.

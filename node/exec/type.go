@@ -79,6 +79,7 @@ func (t *Type) Check(level uint8) error {
 type Family struct {
 	Handlers map[command.ID]Handler
 	Type     *Type // nil: the package adds no type of value
+	Of       *Type // nil, or the type of another package whose values the commands make
 }
 
 // Restored is a value that was parsed from a payload of DUMP. It is valid as long as the payload.

@@ -17,12 +17,12 @@ func zAdd(r *exec.Request) {
 
 // zIncrBy: ZINCRBY key increment member
 func zIncrBy(r *exec.Request) {
-	o := addOptions{addsTo: true}
+	o := Options{AddsTo: true}
 	add(r, &o, r.Args[2:])
 }
 
 // add executes a ZADD of pairs of scores and members.
-func add(r *exec.Request, o *addOptions, pairs [][]byte) {
+func add(r *exec.Request, o *Options, pairs [][]byte) {
 	if r.Rest == nil {
 		for i := 0; i < len(pairs); i += 2 {
 			if _, ok := ParseScore(pairs[i]); !ok {
@@ -36,9 +36,6 @@ func add(r *exec.Request, o *addOptions, pairs [][]byte) {
 		return score, pair[1]
 	})
 }
-
-// Options are the options of ZADD that GEOADD has too.
-type Options = addOptions
 
 // Reader reads an element among the arguments, which has been checked: a member and its score.
 type Reader = func(element [][]byte) (score float64, member []byte)
@@ -64,7 +61,7 @@ func Add(r *exec.Request, o *Options, args [][]byte, each int, read Reader) {
 	case a.last.nan:
 		r.Fail(errNaN)
 	case run.GoesOn(sum):
-	case !o.addsTo:
+	case !o.AddsTo:
 		r.ReplyInt(sum)
 	case a.last.none:
 		r.ReplyNull()
@@ -75,7 +72,7 @@ func Add(r *exec.Request, o *Options, args [][]byte, each int, read Reader) {
 
 // addition is one run of ZADD.
 type addition struct {
-	o    *addOptions
+	o    *Options
 	args [][]byte
 	each int
 	read Reader
@@ -87,7 +84,7 @@ type addition struct {
 // of decides about one element.
 func (a *addition) of(old float64, there bool, score float64) outcome {
 	a.last = a.o.apply(old, there, score)
-	if a.last.added || a.o.countChanged && a.last.write {
+	if a.last.added || a.o.CountChanged && a.last.write {
 		a.counted++
 	}
 	return a.last

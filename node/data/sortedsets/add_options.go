@@ -4,32 +4,32 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// addOptions are the options of ZADD.
-type addOptions struct {
-	ifNew, ifOld         bool // NX, XX
-	ifGreater, ifLess    bool // GT, LT
-	countChanged, addsTo bool // CH, INCR
+// Options are the options of ZADD; GEOADD has some of them.
+type Options struct {
+	IfNew, IfOld         bool // NX, XX
+	IfGreater, IfLess    bool // GT, LT
+	CountChanged, AddsTo bool // CH, INCR
 	first                int  // where the first score stands among the arguments
 }
 
 // parseAdd reads the options of ZADD, and returns an error's text, or "".
-func parseAdd(args [][]byte) (o addOptions, problem string) {
+func parseAdd(args [][]byte) (o Options, problem string) {
 	o.first = 2
 options:
 	for ; o.first < len(args); o.first++ {
 		switch arg := args[o.first]; {
 		case exec.Is(arg, "NX"):
-			o.ifNew = true
+			o.IfNew = true
 		case exec.Is(arg, "XX"):
-			o.ifOld = true
+			o.IfOld = true
 		case exec.Is(arg, "CH"):
-			o.countChanged = true
+			o.CountChanged = true
 		case exec.Is(arg, "INCR"):
-			o.addsTo = true
+			o.AddsTo = true
 		case exec.Is(arg, "GT"):
-			o.ifGreater = true
+			o.IfGreater = true
 		case exec.Is(arg, "LT"):
-			o.ifLess = true
+			o.IfLess = true
 		default:
 			break options
 		}
@@ -39,15 +39,15 @@ options:
 
 // check returns the error of options that exclude each other, or of the number of arguments behind
 // them.
-func (o *addOptions) check(rest int) (problem string) {
+func (o *Options) check(rest int) (problem string) {
 	switch {
 	case rest == 0 || rest%2 != 0:
 		return exec.ErrSyntax
-	case o.ifNew && o.ifOld:
+	case o.IfNew && o.IfOld:
 		return errNXAndXX
-	case o.ifGreater && o.ifLess, o.ifNew && (o.ifGreater || o.ifLess):
+	case o.IfGreater && o.IfLess, o.IfNew && (o.IfGreater || o.IfLess):
 		return errGTAndLT
-	case o.addsTo && rest > 2:
+	case o.AddsTo && rest > 2:
 		return errIncrPairs
 	}
 	return ""
@@ -63,19 +63,19 @@ type outcome struct {
 }
 
 // apply decides what becomes of a member that has old as its score, if it is there.
-func (o *addOptions) apply(old float64, there bool, score float64) (x outcome) {
+func (o *Options) apply(old float64, there bool, score float64) (x outcome) {
 	if !there {
-		return outcome{score: score, write: !o.ifOld, added: !o.ifOld, none: o.ifOld}
+		return outcome{score: score, write: !o.IfOld, added: !o.IfOld, none: o.IfOld}
 	}
-	if o.ifNew {
+	if o.IfNew {
 		return outcome{score: old, none: true}
 	}
-	if o.addsTo {
+	if o.AddsTo {
 		if score += old; score != score {
 			return outcome{nan: true}
 		}
 	}
-	if o.ifLess && score >= old || o.ifGreater && score <= old {
+	if o.IfLess && score >= old || o.IfGreater && score <= old {
 		return outcome{score: old, none: true}
 	}
 	return outcome{score: score, write: score != old}

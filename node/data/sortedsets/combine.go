@@ -44,7 +44,7 @@ type combination struct {
 	source   int // that is read
 	place    int // in the source, or in the list
 	kept     int // entries of the list that the source has left
-	result   result
+	result   Result
 	delivery *delivery
 }
 
@@ -74,7 +74,7 @@ func combine(r *exec.Request, c combining, at int) {
 	x, _ := locks.State.(*combination)
 	if x == nil {
 		problem = c.parseOptions(rest)
-		x = &combination{combining: c, problem: problem, result: result{heap: r.Heap}}
+		x = &combination{combining: c, problem: problem, result: Result{heap: r.Heap}}
 		if c.op == union {
 			x.result.index = make(map[string]int)
 		}
@@ -188,8 +188,8 @@ func (x *combination) gather(s *View, i int, steps *int) {
 		}
 		if there {
 			old := &x.result.list[at]
-			old.score = x.aggregate.of(old.score, score)
-		} else if !x.result.add(member, score) {
+			old.Score = x.aggregate.of(old.Score, score)
+		} else if !x.result.Add(member, score) {
 			return false
 		}
 		x.place++
@@ -207,12 +207,12 @@ func (x *combination) filter(s *View, i int, steps *int) {
 	for ; *steps > 0 && x.place < len(list); *steps-- {
 		entry := list[x.place]
 		x.place++
-		score, has := s.Score(x.result.member(entry))
+		score, has := s.Score(x.result.Member(entry))
 		if has == (x.op == diff) {
 			continue
 		}
 		if has {
-			entry.score = x.aggregate.of(entry.score, x.weighted(i, score))
+			entry.Score = x.aggregate.of(entry.Score, x.weighted(i, score))
 		}
 		list[x.kept] = entry
 		x.kept++
@@ -242,7 +242,7 @@ func (x *combination) finish(r *exec.Request, t engine.Txn, steps int) progress 
 		r.ReplyInt(n)
 		return answered
 	}
-	if !x.result.order(steps) {
+	if !x.result.Order(steps) {
 		return goesOn
 	}
 	if x.delivery == nil {
@@ -265,11 +265,11 @@ type delivery struct {
 }
 
 // reply answers some members.
-func (d *delivery) reply(r *exec.Request, x *result, steps int) progress {
+func (d *delivery) reply(r *exec.Request, x *Result, steps int) progress {
 	paired := d.withScores && r.Version() == resp.RESP3
 	for ; steps > 0 && len(x.list) > 0; steps-- {
-		s := x.first()
-		member := x.member(s)
+		s := x.First()
+		member := x.Member(s)
 		if !r.Room(len(member) + 3*exec.LineRoom) {
 			return failed
 		}
@@ -278,7 +278,7 @@ func (d *delivery) reply(r *exec.Request, x *result, steps int) progress {
 		}
 		r.Out = resp.AppendBulk(r.Out, member)
 		if d.withScores {
-			r.Out = resp.AppendDouble(r.Out, r.Version(), s.score)
+			r.Out = resp.AppendDouble(r.Out, r.Version(), s.Score)
 		}
 	}
 	if len(x.list) > 0 {

@@ -7,7 +7,7 @@ import (
 
 // storing is a ZRANGESTORE between its runs.
 type storing struct {
-	result   result
+	result   Result
 	span     Span
 	found    bool // span is that of the query
 	delivery *delivery
@@ -32,7 +32,7 @@ func zRangeStore(r *exec.Request) {
 	}
 	x, _ := locks.State.(*storing)
 	if x == nil {
-		x = &storing{result: result{heap: r.Heap}}
+		x = &storing{result: Result{heap: r.Heap}}
 		locks.State = x
 	}
 	outcome := goesOn
@@ -60,7 +60,7 @@ func zRangeStore(r *exec.Request) {
 	case x.result.lost:
 		r.Fail(exec.ErrOOM)
 		outcome = failed
-	case x.delivery != nil && x.result.order(steps):
+	case x.delivery != nil && x.result.Order(steps):
 		outcome = x.delivery.store(r, t, r.Args[1], &x.result, steps)
 	}
 	switch outcome {
@@ -80,7 +80,7 @@ func (x *storing) gather(s *View) {
 	left := stepsAtOnce
 	s.Each(Span{from: x.span.from, to: x.span.to}, func(item shape.Item, score float64) bool {
 		var decimal shape.Decimal
-		x.result.add(item.Text(&decimal), score)
+		x.result.Add(item.Text(&decimal), score)
 		x.span.from++
 		left--
 		return left > 0

@@ -16,6 +16,14 @@ func Read(r *exec.Request, t engine.Txn, key []byte) (s View, ok bool) {
 	return viewOf(t, item), true
 }
 
+// Peek is the sorted set under a key that Read has found before, under the same hold or lock.
+func Peek(t engine.Txn, key []byte) (s View) {
+	if item, found := t.Peek(key); found && item.Type() == engine.TypeZSet {
+		s = viewOf(t, item)
+	}
+	return s
+}
+
 func viewOf(t engine.Txn, item engine.Item) View {
 	if v, ok := t.Parts(item); ok {
 		return viewBig(openBig(v, nil))

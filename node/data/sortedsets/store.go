@@ -8,7 +8,7 @@ import (
 
 // store stores some members of a result under a key, over whatever it has, and answers how many there
 // are when that was the last one.
-func (d *delivery) store(r *exec.Request, t engine.Txn, key []byte, x *result, steps int) progress {
+func (d *delivery) store(r *exec.Request, t engine.Txn, key []byte, x *Result, steps int) progress {
 	if !d.begun && d.total <= shape.MaxEntries {
 		done, err := storeSmall(r, t, key, x)
 		if err != nil {
@@ -33,7 +33,7 @@ func (d *delivery) store(r *exec.Request, t engine.Txn, key []byte, x *result, s
 }
 
 // storeSmall stores a result that a record has room for. It returns false if there is none.
-func storeSmall(r *exec.Request, t engine.Txn, key []byte, x *result) (done bool, err error) {
+func storeSmall(r *exec.Request, t engine.Txn, key []byte, x *Result) (done bool, err error) {
 	if len(x.list) == 0 {
 		t.Delete(key)
 		return true, nil
@@ -41,7 +41,7 @@ func storeSmall(r *exec.Request, t engine.Txn, key []byte, x *result) (done bool
 	p := &r.Worker.Pack
 	p.Open(&shape.PackedZSet, nil, r.Now)
 	for _, s := range x.list {
-		if !putPacked(p, x.member(s), 0, false, s.score) {
+		if !putPacked(p, x.Member(s), 0, false, s.Score) {
 			return false, nil
 		}
 	}
@@ -49,16 +49,16 @@ func storeSmall(r *exec.Request, t engine.Txn, key []byte, x *result) (done bool
 }
 
 // storeSome stores some members in a set with parts, which it makes first.
-func (d *delivery) storeSome(r *exec.Request, t engine.Txn, key []byte, x *result, steps int) error {
+func (d *delivery) storeSome(r *exec.Request, t engine.Txn, key []byte, x *Result, steps int) error {
 	w := &r.Worker.Work
 	put := func(b *big) error {
 		for ; steps > 0 && len(x.list) > 0; steps-- {
-			s := x.first()
-			if _, err := b.put(w, x.member(s), s.score); err != nil {
+			s := x.First()
+			if _, err := b.put(w, x.Member(s), s.Score); err != nil {
 				w.Forget()
 				return err
 			}
-			b.note(w, x.member(s), s.score)
+			b.note(w, x.Member(s), s.Score)
 		}
 		w.Note(b.v)
 		return nil
@@ -78,4 +78,22 @@ func (d *delivery) storeSome(r *exec.Request, t engine.Txn, key []byte, x *resul
 		return put(&b)
 	})
 	return err
+}
+
+// Storing stores a result under a key, over whatever it has, in runs.
+type Storing struct {
+	Result   *Result
+	delivery *delivery
+}
+
+// Run stores some members. When it is done it has answered the command, with an error if ok is false.
+func (x *Storing) Run(r *exec.Request, t engine.Txn, key []byte) (done, ok bool) {
+	if !x.Result.Order(stepsAtOnce) {
+		return false, true
+	}
+	if x.delivery == nil {
+		x.delivery = &delivery{total: x.Result.Len()}
+	}
+	p := x.delivery.store(r, t, key, x.Result, stepsAtOnce)
+	return p != goesOn, p != failed
 }

@@ -115,6 +115,12 @@ type Span struct {
 	backwards bool
 }
 
+// Skip leaves out the first n members of a span, and returns how many are left.
+func (p *Span) Skip(n int) int {
+	p.from += n
+	return p.len()
+}
+
 func (p *Span) len() int { return max(0, p.to-p.from) }
 
 // Each calls f for the members of a Span, until it returns false.
@@ -161,6 +167,11 @@ func (s *View) InScores(r scores) Span {
 	from, _ := s.find(low, nil)
 	to, _ := s.find(high, nil)
 	return Span{from: from, to: to}
+}
+
+// FromScore is the span of the members from a score up to another one, which is not inside.
+func (s *View) FromScore(min, max float64) Span {
+	return s.InScores(scores{min: min, max: max, maxOpen: true})
 }
 
 // inNames is the Span of the members in a range of names.
