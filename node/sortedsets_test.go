@@ -13,7 +13,6 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/exec"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // sortedModel changes a few sorted sets of one partition at random, beside maps.
@@ -219,43 +218,6 @@ func TestSortedSets(t *testing.T) {
 		if short == (full == 0) || full > 1900 {
 			t.Errorf("short %t: %d times full", short, full)
 		}
-	}
-}
-
-// TestSortedSetsReachTheFollower: after random commands a follower that takes over has what the owner
-// had, wherever the snapshot began.
-func TestSortedSetsReachTheFollower(t *testing.T) {
-	for seed := range uint64(3) {
-		nodes, table, key := startTrio(t)
-		p := partitionOf(key)
-		leveled := altered(table, func(next *ring.Table) { next.Level = ring.Level })
-		install(t, leveled, nodes[:]...)
-		m := newSortedModel(t, dial(t, nodes[0].Addr()), key, seed)
-		before := m.r.IntN(400)
-		for range before {
-			m.step()
-		}
-		table = altered(leveled, func(next *ring.Table) { next.Follower[p] = 1 })
-		install(t, table, nodes[:]...)
-		for range 600 - before {
-			m.step()
-		}
-		eventually(t, "the copy is in sync", inSync(nodes[1], p))
-		for _, s := range nodes[0].senders.List() {
-			if err := s.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := nodes[0].Close(); err != nil {
-			t.Fatal(err)
-		}
-		install(t, tableWithout(table, 0), nodes[1], nodes[2])
-		m.c = dial(t, nodes[1].Addr())
-		m.checkAll()
-		for range 100 {
-			m.step()
-		}
-		m.checkAll()
 	}
 }
 
