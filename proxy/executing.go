@@ -12,7 +12,8 @@ import (
 )
 
 // executing is EXEC of a long transaction: of more than maxKeys commands, or of more than chunkBytes. Its
-// loop divides the commands among the parts in turns of maxKeys words, and then sends the parts.
+// loop divides the commands among the parts in turns of maxKeys words or chunkBytes, and then sends the
+// parts.
 type executing struct {
 	s      *client
 	tx     *session.Transaction
@@ -21,7 +22,7 @@ type executing struct {
 	queued bool // it waits for its turn
 
 	next  int // the command that is divided next
-	words int // that were looked at in this turn
+	words int // that were looked at in this turn; wordBytes count as one more
 	local int // so many commands were executed here, as far as they need no node
 
 	// Of the command that is divided next, if it is long:
@@ -31,6 +32,9 @@ type executing struct {
 
 	size int // of the requests, at most; charged to the session
 }
+
+// wordBytes of long arguments make a turn as long as another word.
+const wordBytes = chunkBytes / maxKeys
 
 // execInTurns starts EXEC of a long transaction.
 func (s *client) execInTurns(tx *session.Transaction) {
@@ -92,7 +96,7 @@ func (x *executing) divide() bool {
 			if !done {
 				return true
 			}
-		} else if x.words += len(q.Args); !x.t.add(q) {
+		} else if !x.addWhole(q) {
 			return false
 		}
 		x.next++
@@ -103,6 +107,15 @@ func (x *executing) divide() bool {
 	return true
 }
 
+// addWhole adds a command in this turn.
+func (x *executing) addWhole(q session.Queued) bool {
+	x.words += len(q.Args)
+	for _, arg := range q.Args {
+		x.words += len(arg) / wordBytes
+	}
+	return x.t.add(q)
+}
+
 // divideLong adds a long command to its part, and reports whether all of it is added. ok is false if its
 // keys lie in several slots and must not. If they may, it is cut in one turn.
 func (x *executing) divideLong(q session.Queued) (done, ok bool) {
@@ -110,8 +123,7 @@ func (x *executing) divideLong(q session.Queued) (done, ok bool) {
 	if x.keys == nil {
 		keys, _ := q.Cmd.AppendKeys(nil, q.Args)
 		if len(keys) == 0 {
-			x.words += len(q.Args)
-			return true, t.add(q)
+			return true, x.addWhole(q)
 		}
 		x.keys, x.hashed, x.encoded = keys, 0, 0
 	}
@@ -119,7 +131,7 @@ func (x *executing) divideLong(q session.Queued) (done, ok bool) {
 	for ; x.hashed < len(x.keys) && x.words < maxKeys; x.hashed++ {
 		if x.words++; ring.Slot(q.Args[x.keys[x.hashed]]) != slot {
 			x.keys = nil
-			return true, x.s.w.proxy.cfg.RelaxedMulti && t.add(q)
+			return true, x.s.w.proxy.cfg.RelaxedMulti && x.addWhole(q)
 		}
 	}
 	if x.hashed < len(x.keys) {
@@ -130,12 +142,12 @@ func (x *executing) divideLong(q session.Queued) (done, ok bool) {
 	if x.encoded == 0 {
 		p.body = member.AppendQueuedHeader(slices.Grow(p.body, min(x.size, chunkBytes)), q.Args...)
 	}
-	end := min(x.encoded+max(maxKeys-x.words, 1), len(q.Args))
-	x.words += end - x.encoded
-	for ; x.encoded < end; x.encoded++ {
-		p.body = resp.AppendBulk(p.body, q.Args[x.encoded])
+	for first := x.encoded; x.encoded < len(q.Args) && (x.words < maxKeys || x.encoded == first); x.encoded++ {
+		arg := q.Args[x.encoded]
+		x.words += 1 + len(arg)/wordBytes
+		p.body = resp.AppendBulk(p.body, arg)
 	}
-	if end < len(q.Args) {
+	if x.encoded < len(q.Args) {
 		return false, true
 	}
 	p.body = member.AppendQueuedEnd(p.body)

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/session"
 )
 
 // A long transaction is divided in turns, and executed like a short one.
@@ -60,5 +63,49 @@ func TestLongTransaction(t *testing.T) {
 		gone.send("MULTI", del, "EXEC")
 		gone.Close()
 		c.wantNothingKept()
+	}
+}
+
+// TestTurnsOfLongTransaction counts what a loop divides in a turn: words and bytes.
+func TestTurnsOfLongTransaction(t *testing.T) {
+	long, value := 3*maxKeys/2, strings.Repeat("v", chunkBytes/16)
+	var values []string
+	for range 10 * 16 {
+		values = append(values, "SET {k} "+value)
+	}
+	far := ofSlot("DEL far", long)
+	for name, f := range map[string]struct {
+		lines []string
+		turns int // at least
+	}{
+		"values":           {values, 10},
+		"one of values":    {[]string{"MSET" + strings.Repeat(" {k} "+strings.Repeat("v", 2<<10), maxKeys)}, 8},
+		"in several slots": {[]string{far, far, far, far}, 4},
+	} {
+		c := newCluster(t, 2, oneLoop(t), relaxed)
+		w := c.proxy.workers[0]
+		done := make(chan bool)
+		w.loop.Post(func() {
+			defer close(done)
+			tx := &session.Transaction{}
+			for _, line := range f.lines {
+				words := strings.Fields(line)
+				tx.Queue = append(tx.Queue, session.Queued{Cmd: command.Lookup([]byte(words[0])), Args: argsOf(bytesOf(words...))})
+			}
+			s := &client{w: w}
+			x := &executing{s: s, tx: tx, t: s.newTransaction(tx)}
+			turns := 0
+			for ; x.next < len(tx.Queue); turns++ {
+				x.words = 0
+				if !x.divide() {
+					t.Errorf("%s: the transaction is refused", name)
+					return
+				}
+			}
+			if turns < f.turns {
+				t.Errorf("%s: %d turns, want %d", name, turns, f.turns)
+			}
+		})
+		<-done
 	}
 }
