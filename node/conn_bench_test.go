@@ -15,6 +15,7 @@ func BenchmarkOnData(b *testing.B) {
 	value := "0123456789012345678901234567890123456789012345678901234567890123"
 	set := func(i int) string { return fmt.Sprintf("SET key:%012d %s", i*7919%1000, value) }
 	get := func(i int) string { return fmt.Sprintf("GET key:%012d", i*7919%1000) }
+	fill := set
 	f := func(name string, batch int, line func(i int) string) {
 		b.Run(name, func(b *testing.B) {
 			n := startLeveled(b)
@@ -25,7 +26,7 @@ func BenchmarkOnData(b *testing.B) {
 			b.ReportAllocs()
 			onLoop(b, n, func(cn *conn) {
 				for i := range 1000 {
-					cn.OnData(cn.Socket, resp.AppendRequest(nil, words(b, set(i))...))
+					cn.OnData(cn.Socket, resp.AppendRequest(nil, words(b, fill(i))...))
 				}
 				out := make([]byte, 0, 64<<10)
 				b.ResetTimer()
@@ -44,16 +45,19 @@ func BenchmarkOnData(b *testing.B) {
 	f("GET/batch1", 1, get)
 	f("SET/batch64", 64, set)
 	f("GET/batch64", 64, get)
-	field := func(verb, key, value string) func(i int) string {
-		return func(i int) string { return fmt.Sprintf("%s %s field:%06d %s", verb, key, i*7919%100_000, value) }
+	for _, kind := range []string{"big", "packed"} {
+		field := func(verb, value string) func(i int) string {
+			return func(i int) string {
+				if kind == "big" {
+					return fmt.Sprintf("%s hash field:%06d %s", verb, i*7919%1000, value)
+				}
+				return fmt.Sprintf("%s hash:%06d field:%d %s", verb, i*7919%1000/8, i%8, value)
+			}
+		}
+		fill = field("HSET", value)
+		f("HSET/"+kind+"/batch64", 64, fill)
+		f("HGET/"+kind+"/batch64", 64, field("HGET", ""))
 	}
-	few := func(verb, value string) func(i int) string {
-		return func(i int) string { return fmt.Sprintf("%s hash:%06d field:%d %s", verb, i*7919%1000, i%8, value) }
-	}
-	f("HSET/big/batch64", 64, field("HSET", "h", value))
-	f("HGET/big/batch64", 64, field("HGET", "h", ""))
-	f("HSET/packed/batch64", 64, few("HSET", value))
-	f("HGET/packed/batch64", 64, few("HGET", ""))
 }
 
 // threadTime is the processor time that the calling thread has had, in nanoseconds.
