@@ -247,7 +247,7 @@ func (rest *Rest) charge(n int64) {
 }
 
 // runner is a State with something to do between two runs of its command, in a goroutine.
-type runner interface{ Run(ctx context.Context) }
+type runner interface{ RunBetween(ctx context.Context) }
 
 // Waits reports whether Run takes long: it waits for the end of somebody else's hold, or has something to
 // do.
@@ -259,7 +259,7 @@ func (rest *Rest) Waits() bool {
 // Run waits for the end of the hold, or does what the command has to do in between.
 func (rest *Rest) Run(ctx context.Context) {
 	if state, ok := rest.state.(runner); ok {
-		state.Run(ctx)
+		state.RunBetween(ctx)
 	}
 	if rest.holder == nil {
 		return

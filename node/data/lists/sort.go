@@ -190,7 +190,7 @@ func (s *sorting) later(r *exec.Request, locks *exec.KeyLocks) {
 	}
 	r.Host.GatherLater(func(ctx context.Context, reply *exec.Gathered) {
 		defer s.End()
-		if s.Run(ctx); s.problem != "" {
+		if s.RunBetween(ctx); s.problem != "" {
 			reply.Head = resp.AppendError(nil, s.problem)
 			return
 		}
@@ -211,8 +211,8 @@ func (s *sorting) keepOptions() {
 	}
 }
 
-// Run does what takes long, in a goroutine.
-func (s *sorting) Run(ctx context.Context) {
+// RunBetween does what takes long, in a goroutine.
+func (s *sorting) RunBetween(ctx context.Context) {
 	if s.ran {
 		return
 	}
@@ -253,7 +253,7 @@ func (s *sorting) collect(ctx context.Context) {
 	s.pin = nil
 }
 
-// finish is Run in one turn. It reports false if that takes too long after all.
+// finish is RunBetween in one turn. It reports false if that takes too long after all.
 func (s *sorting) finish(t engine.Txn) bool {
 	s.compute(context.Background(), func(do func(t engine.Txn)) { do(t) })
 	if len(s.slice) <= textPiece && !s.tooLong {
