@@ -17,7 +17,7 @@ var hashType = exec.Type{
 	Encoding:    encoding,
 	Footprint:   engine.Txn.Footprint,
 	Restores:    func(byte) bool { return false },
-	MaxEffect:   shape.MaxPacked,
+	MaxEffect:   shape.MaxPacked + 1, // with the flags
 	CheckRecord: checkRecord,
 	Field:       fieldValue,
 	Form:        engine.Form{Apply: apply, Dump: dump, Expire: expire},
