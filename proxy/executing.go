@@ -21,9 +21,10 @@ type executing struct {
 	lane   order.Lane
 	queued bool // it waits for its turn
 
-	next  int // the command that is divided next
-	words int // that were looked at in this turn; wordBytes count as one more
-	local int // so many commands were executed here, as far as they need no node
+	watched int // so many pieces of watched keys are in their part
+	next    int // the command that is divided next
+	words   int // that were looked at in this turn; wordBytes count as one more
+	local   int // so many commands were executed here, as far as they need no node
 
 	// Of the command that is divided next, if it is long:
 	keys    []int // its keys; nil: it was not begun
@@ -56,7 +57,7 @@ func (s *client) execInTurns(tx *session.Transaction) {
 
 func (x *executing) goOn() {
 	s := x.s
-	if x.queued || s.long != x || s.waitsFor != nil || x.next == len(x.tx.Queue) && !s.enterLane(x.lane) {
+	if x.queued || s.long != x || s.waitsFor != nil || x.isDivided() && !s.enterLane(x.lane) {
 		return
 	}
 	x.queued = true
@@ -68,7 +69,7 @@ func (x *executing) turn() {
 	switch entries := len(x.t.entries); {
 	case x.s.long != x: // the client has gone
 		return
-	case x.next < len(x.tx.Queue):
+	case !x.isDivided():
 		if !x.divide() {
 			x.refuse()
 			return
@@ -84,8 +85,20 @@ func (x *executing) turn() {
 	x.goOn()
 }
 
-// divide adds commands to their parts. It reports false if the keys lie in several slots and must not.
+func (x *executing) isDivided() bool {
+	return x.watched == len(x.tx.Encoded) && x.next == len(x.tx.Queue)
+}
+
+// divide adds watched keys and commands to their parts. It reports false if the keys lie in several slots and must not.
 func (x *executing) divide() bool {
+	for ; x.watched < len(x.tx.Encoded) && x.words < maxKeys; x.watched++ {
+		e := &x.tx.Encoded[x.watched]
+		x.words += e.Keys + len(e.Text)/wordBytes
+		x.t.watch(e)
+	}
+	if !x.t.mayDivide(x.tx) {
+		return false
+	}
 	for x.next < len(x.tx.Queue) && x.words < maxKeys {
 		q := x.tx.Queue[x.next]
 		if len(q.Args) > maxKeys && isRemote(q.Cmd) {
@@ -170,7 +183,7 @@ func (x *executing) send() {
 	}
 	requests := make([][]byte, len(t.parts))
 	for i := range t.parts {
-		requests[i] = t.parts[i].request(x.tx.Encoded)
+		requests[i] = t.parts[i].request()
 	}
 	s.state.EndTransaction()
 	t.send(requests)

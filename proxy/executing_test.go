@@ -57,6 +57,9 @@ func TestLongTransaction(t *testing.T) {
 		}
 		cl.send("EXISTS far", "MULTI", "PING", "EXEC")
 		cl.want(":0", "+OK", "+QUEUED", "*1 +PONG")
+		cl.send(ofSlot("WATCH", 20*maxKeys), "WATCH far")
+		cl.want("+OK", "+OK")
+		exec(0, crossing)
 		large := strings.Repeat("v", 600_000)
 		exec(0, fmt.Sprintf("*2 +OK $%d %s", len(large), large), "SET {k}l "+large, "GET {k}l")
 		gone := c.dial()
@@ -75,12 +78,15 @@ func TestTurnsOfLongTransaction(t *testing.T) {
 	}
 	far := ofSlot("DEL far", long)
 	for name, f := range map[string]struct {
-		lines []string
-		turns int // at least
+		watched int // pieces
+		lines   []string
+		turns   int // at least
 	}{
-		"values":           {values, 10},
-		"one of values":    {[]string{"MSET" + strings.Repeat(" {k} "+strings.Repeat("v", 2<<10), maxKeys)}, 8},
-		"in several slots": {[]string{far, far, far, far}, 4},
+		"values":           {0, values, 10},
+		"one of values":    {0, []string{"MSET" + strings.Repeat(" {k} "+strings.Repeat("v", 2<<10), maxKeys)}, 8},
+		"in several slots": {0, []string{far, far, far, far}, 4},
+		"watched keys":     {5, nil, 5},
+		"long ones":        {5, nil, 5},
 	} {
 		c := newCluster(t, 2, oneLoop(t), relaxed)
 		w := c.proxy.workers[0]
@@ -88,6 +94,13 @@ func TestTurnsOfLongTransaction(t *testing.T) {
 		w.loop.Post(func() {
 			defer close(done)
 			tx := &session.Transaction{}
+			for range f.watched {
+				e := session.Encoded{Keys: maxKeys}
+				if name == "long ones" {
+					e = session.Encoded{Keys: 1, Text: make([]byte, chunkBytes)}
+				}
+				tx.Encoded = append(tx.Encoded, e)
+			}
 			for _, line := range f.lines {
 				words := strings.Fields(line)
 				tx.Queue = append(tx.Queue, session.Queued{Cmd: command.Lookup([]byte(words[0])), Args: argsOf(bytesOf(words...))})
@@ -95,11 +108,17 @@ func TestTurnsOfLongTransaction(t *testing.T) {
 			s := &client{w: w}
 			x := &executing{s: s, tx: tx, t: s.newTransaction(tx)}
 			turns := 0
-			for ; x.next < len(tx.Queue); turns++ {
+			for ; !x.isDivided(); turns++ {
 				x.words = 0
 				if !x.divide() {
 					t.Errorf("%s: the transaction is refused", name)
 					return
+				}
+			}
+			for i := range x.t.parts { // as it is, and not copied
+				p := &x.t.parts[i]
+				if end := last(p.body); end != last(p.request()) {
+					t.Errorf("%s: the request of a part is copied", name)
 				}
 			}
 			if turns < f.turns {
@@ -109,3 +128,5 @@ func TestTurnsOfLongTransaction(t *testing.T) {
 		<-done
 	}
 }
+
+func last(b []byte) *byte { return &b[len(b)-1] }

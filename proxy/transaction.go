@@ -56,8 +56,9 @@ type entry struct {
 // slotPart holds the commands of one slot, which its owner executes as a whole.
 type slotPart struct {
 	slot     uint16
+	watched  int // keys
 	commands int
-	body     []byte // the requests, each encoded as an argument
+	body     []byte // behind execRoom: watched keys with their versions, and the requests, each encoded as an argument
 	size     int    // of the reply
 	replies  []byte // the elements of the reply that no entry has received yet
 	alone    []int  // entry.parts of all commands that only this part executes
@@ -87,6 +88,9 @@ func (s *client) exec() bool {
 		return false
 	}
 	t := s.newTransaction(tx)
+	for i := range tx.Encoded {
+		t.watch(&tx.Encoded[i])
+	}
 	if !t.divide(tx) {
 		s.state.EndTransaction()
 		s.chargeOther()
@@ -95,7 +99,7 @@ func (s *client) exec() bool {
 	}
 	requests := make([][]byte, len(t.parts))
 	for i := range t.parts {
-		requests[i] = t.parts[i].request(tx.Encoded)
+		requests[i] = t.parts[i].request()
 	}
 	s.state.EndTransaction()
 	s.chargeOther()
@@ -135,14 +139,20 @@ func (s *client) fullFor(tx *session.Transaction) *order.Pipe {
 	return nil
 }
 
-// newTransaction returns a transaction with the parts of the watched keys, and without commands.
+// newTransaction returns a transaction without watched keys and commands.
 func (s *client) newTransaction(tx *session.Transaction) *transaction {
-	t := &transaction{s: s, bySlot: make(map[uint16]int), entries: make([]entry, 0, len(tx.Queue))}
-	for i := range tx.Encoded {
-		t.part(tx.Encoded[i].Slot)
-	}
-	return t
+	return &transaction{s: s, bySlot: make(map[uint16]int), entries: make([]entry, 0, len(tx.Queue))}
 }
+
+// watch adds watched keys to the part of their slot.
+func (t *transaction) watch(e *session.Encoded) {
+	p := &t.parts[t.part(e.Slot)]
+	p.watched += e.Keys
+	p.body = append(p.body, e.Text...)
+}
+
+// execRoom is what stands before the watched keys of a part, at most.
+const execRoom = headerRoom + 4*bulkRoom
 
 // part returns the index of the part for a slot, which it makes at that slot's first key.
 func (t *transaction) part(slot uint16) int {
@@ -150,7 +160,7 @@ func (t *transaction) part(slot uint16) int {
 	if !ok {
 		i = len(t.parts)
 		t.bySlot[slot] = i
-		t.parts = append(t.parts, slotPart{slot: slot, alone: []int{i}})
+		t.parts = append(t.parts, slotPart{slot: slot, alone: []int{i}, body: make([]byte, execRoom)})
 	}
 	return i
 }
@@ -234,18 +244,12 @@ func (p *slotPart) add(args [][]byte) {
 	p.body = member.AppendQueued(p.body, args...)
 }
 
-// request returns the part as a DUNLIN EXEC request, and gives up the part's body.
-func (p *slotPart) request(watched []session.Encoded) []byte {
-	size, keys := headerRoom+bulkRoom*4+len(p.body), 0
-	for i := range watched {
-		size += len(watched[i].Text)
-		keys += watched[i].Keys
-	}
-	b := member.AppendExec(make([]byte, 0, size), p.slot, keys, p.commands)
-	for i := range watched {
-		b = append(b, watched[i].Text...)
-	}
-	b = append(b, p.body...)
+// request returns the part as a DUNLIN EXEC request, and gives up the part's body, in which it lies.
+func (p *slotPart) request() []byte {
+	var room [execRoom]byte
+	header := member.AppendExec(room[:0], p.slot, p.watched, p.commands)
+	b := p.body[execRoom-len(header):]
+	copy(b, header)
 	p.body = nil
 	return b
 }
