@@ -345,9 +345,9 @@ type lawRig struct {
 	generation int
 }
 
-func newLawRig(t *testing.T) *lawRig {
+func newLawRig(t *testing.T, start func(t testing.TB, change ...func(*Config)) *Node) *lawRig {
 	group := newGroup(t, 1)
-	n := startLeveled(t, func(c *Config) { c.Memory, c.Group = 512<<20, group })
+	n := start(t, func(c *Config) { c.Memory, c.Group = 512<<20, group })
 	return &lawRig{t: t, node: n, meter: newLoopMeter(t.Context(), group.Loops()[0])}
 }
 
@@ -490,7 +490,7 @@ func (rig *lawRig) send(c *client, raw []byte) cost {
 func TestTimeLaw(t *testing.T) {
 	var rig *lawRig
 	if locksAreTimed {
-		rig = newLawRig(t)
+		rig = newLawRig(t, startLeveled)
 	}
 	known := make(map[string]bool)
 	for name := range strings.FieldsSeq(plain) {
@@ -565,7 +565,7 @@ func TestTimeLawOfTransactions(t *testing.T) {
 	if !locksAreTimed {
 		t.Skip("needs the build tag checked")
 	}
-	rig := newLawRig(t)
+	rig := newLawRig(t, startNode) // to which proxies of the first level may open pipes
 	const many = 60_000
 	incr := resp.AppendRequest(nil, []byte("INCR"), []byte("{k}n"))
 	commands := make([][]byte, many)
