@@ -53,7 +53,10 @@ func (r *Request) LockElementPasses(args [][]byte, each, passes int) (run Elemen
 	n := len(args) / each
 	run.KeyLocks, run.all = r.LockElements(), n*passes
 	run.End = run.First
-	end := run.First - run.First%n + n
+	end := 0 // of the pass; a command may name no elements
+	if n > 0 {
+		end = run.First - run.First%n + n
+	}
 	for bytes := 0; run.End < end && run.End-run.First < runElements && (bytes < runBytes || run.End == run.First); run.End++ {
 		i := run.End % n * each
 		for _, arg := range args[i : i+each] {
