@@ -118,6 +118,7 @@ func TestChaosCheckerDeaths(t *testing.T) {
 		}
 		x := &Rig{Options: Options{Copies: copies}, losses: map[string]int{}, deaths: []death{{"n1", died, died.Add(time.Millisecond)}}}
 		x.KeepsAll.Store(keepsAll)
+		x.KeepsAll.since.Store(0) // from the beginning
 		x.Tables = &tableWatch{seen: map[ring.Version]time.Time{}}
 		x.Tables.note(first, died.Add(-time.Minute))
 		x.Tables.note(second, died.Add(time.Second))

@@ -47,7 +47,7 @@ type Rig struct {
 	Seed     uint64
 	Sessions atomic.Uint64 // opened so far
 	// KeepsAll is set while no fault lets the data of a partition begin anew.
-	KeepsAll atomic.Bool
+	KeepsAll promise
 	// Divided is set while the cluster is in two parts (package scenarios, division_test.go).
 	Divided atomic.Bool
 	Era     atomic.Uint64 // how often Divided has changed

@@ -175,6 +175,15 @@ func (w *tableWatch) judge(a absence) error {
 		a, a.partition, Clock(a.from), Clock(a.to))
 }
 
+// beganAnew reports whether data that began anew before a time, in nanoseconds, explains an absence.
+func (w *tableWatch) beganAnew(a absence, before int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.began[a.partition], func(t time.Time) bool {
+		return t.UnixNano() < before && !t.Add(spreadTime).Before(a.from) && !t.Add(-watchLag).After(a.to)
+	})
+}
+
 // Table returns the newest table seen, or nil. It must not be changed.
 func (w *tableWatch) Table() *ring.Table {
 	w.mu.Lock()
