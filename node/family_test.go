@@ -20,12 +20,12 @@ func (v toyValue) Len() int                  { return len(v) }
 func (v toyValue) Append(dst []byte) []byte  { return append(dst, v...) }
 func (v toyValue) WriteTo(to rdb.Sink) error { return to.Write(v) }
 
-// toys is a family with one command, SADD key value, and a type of its own.
+// toys is a family with one command, XDEL key value, and a type of its own.
 var toys = exec.Family{
 	Type: &exec.Type{
-		ID:        engine.TypeSet,
+		ID:        engine.TypeStream,
 		Name:      "toy",
-		Encoding:  func(engine.Item) string { return "wood" },
+		Encoding:  func(engine.Txn, engine.Item) string { return "wood" },
 		Footprint: func(engine.Txn, []byte) (int64, bool) { return 4711, true },
 		AppendDump: func(dst []byte, item engine.Item) []byte {
 			start := len(dst)
@@ -40,10 +40,10 @@ var toys = exec.Family{
 		MaxEffect: 1 << 20,
 	},
 	Handlers: map[command.ID]exec.Handler{
-		command.SAdd: func(r *exec.Request) {
+		command.XDel: func(r *exec.Request) {
 			t, _ := r.Lock()
 			defer t.Unlock()
-			if err := t.Set(r.Args[1], r.Args[2], engine.TypeSet, 0); err != nil {
+			if err := t.Set(r.Args[1], r.Args[2], engine.TypeStream, 0); err != nil {
 				r.ReplyStoreError(err)
 				return
 			}
@@ -54,7 +54,7 @@ var toys = exec.Family{
 
 // addToys makes the toys a family of the nodes that the test starts, with a type of that level.
 func addToys(t *testing.T, level uint8) {
-	row, oldHandlers, oldTypes, oldPlans := command.ByID(command.SAdd), handlers, types, plans
+	row, oldHandlers, oldTypes, oldPlans := command.ByID(command.XDel), handlers, types, plans
 	t.Cleanup(func() { // after the loops have ended
 		row.Built, handlers, types, plans = false, oldHandlers, oldTypes, oldPlans
 	})
@@ -72,7 +72,7 @@ func TestFamilyIsOneLine(t *testing.T) {
 	addToys(t, 0)
 	c := dial(t, startNode(t).Addr())
 	c.want("SET {t}string v", "OK")
-	c.want("SADD {t}toy bear", "(integer) 1")
+	c.want("XDEL {t}toy bear", "(integer) 1")
 	c.want("TYPE {t}toy", "toy")
 	c.want("GET {t}toy", "(error) "+exec.ErrWrongType)
 	c.want("OBJECT ENCODING {t}toy", `"wood"`)
@@ -87,7 +87,7 @@ func TestFamilyIsOneLine(t *testing.T) {
 	c.want("TYPE {t}back", "toy")
 	c.want("DUMP {t}back", dump)
 	large := bigValue(9<<20, 1)
-	c.wantBig("SADD {t}toy BIG", large, "(integer) 1")
+	c.wantBig("XDEL {t}toy BIG", large, "(integer) 1")
 	payload := append([]byte{toyCode}, large...)
 	payload = rdb.AppendFoot(payload, rdb.Sum(0, payload))
 	c.wantBig("DUMP {t}toy", payload, "BIG")
@@ -95,8 +95,8 @@ func TestFamilyIsOneLine(t *testing.T) {
 	c.want("TYPE {t}back", "toy")
 	c.wantBig("DUMP {t}back", payload, "BIG")
 
-	if !types.Admits(int64(engine.TypeSet), 1<<20) || types.Admits(int64(engine.TypeSet), 1<<20+1) ||
-		types.Admits(int64(engine.TypeStream), 1) || types.Admits(-1, 1) || types.Admits(1<<40, 1) {
+	if !types.Admits(int64(engine.TypeStream), 1<<20) || types.Admits(int64(engine.TypeStream), 1<<20+1) ||
+		types.Admits(int64(7), 1) || types.Admits(-1, 1) || types.Admits(1<<40, 1) {
 		t.Error("another node may send what no type admits, or may not send what one does")
 	}
 }
@@ -108,14 +108,14 @@ func TestTypeNeedsLevel(t *testing.T) {
 	n.SetTable(tableOf(nil, memberOf(n)))
 	c := dial(t, n.Addr())
 	const refusal = "(error) ERR values of type toy need protocol level 9, and this cluster speaks 0: upgrade all members"
-	c.want("SADD {t}toy bear", refusal)
+	c.want("XDEL {t}toy bear", refusal)
 	payload := rdb.AppendFoot([]byte{toyCode, 'x'}, rdb.Sum(0, []byte{toyCode, 'x'}))
 	c.wantBig("RESTORE {t}toy 0 BIG", payload, refusal)
 	large := append([]byte{toyCode}, bigValue(9<<20, 1)...)
 	c.wantBig("RESTORE {t}toy 0 BIG", rdb.AppendFoot(large, rdb.Sum(0, large)), refusal)
 	c.want("EXISTS {t}toy", "(integer) 0")
 	install(t, altered(n.view.Load().Table, func(next *ring.Table) { next.Level = 9 }), n)
-	c.want("SADD {t}toy bear", "(integer) 1")
+	c.want("XDEL {t}toy bear", "(integer) 1")
 	c.wantBig("RESTORE {t}toy 0 BIG REPLACE", payload, "OK")
 }
 

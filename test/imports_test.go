@@ -51,7 +51,7 @@ var allowed = map[string][]string{
 	"node/replica":   {"internal/member", "internal/resp", "node/ownership", "ring"},
 	"node/exec": {
 		"internal/resp", "internal/netloop", "internal/command", "internal/session", "internal/rdb",
-		"ring", "node/engine", "node/data/shape",
+		"internal/glob", "internal/member", "ring", "node/engine", "node/data/shape",
 	},
 	"node/measure": {"internal/command", "internal/figures", "node/engine", "ring"},
 	"node/ticket":  {"internal/resp", "node/exec"},
@@ -65,24 +65,33 @@ var allowed = map[string][]string{
 		"node/exec",
 	},
 	"node/data/hashes": {
-		"internal/resp", "internal/command", "internal/glob", "internal/longdouble", "internal/member", "ring",
+		"internal/resp", "internal/command", "internal/glob", "internal/longdouble", "internal/member", "internal/rdb", "ring",
 		"node/engine", "node/exec", "node/data/shape",
 	},
-	"node/data/lists":        {"internal/resp", "internal/command", "internal/rdb", "node/engine", "node/exec", "node/data/shape", "ring"},
+	"node/data/lists": {
+		"internal/rdb", "internal/resp", "internal/command", "node/engine", "node/exec", "node/data/shape", "ring",
+	},
+	"node/data/sortedsets": {
+		"internal/rdb", "internal/resp", "internal/command", "internal/glob", "node/engine", "node/exec",
+		"node/data/shape", "ring",
+	},
+	"node/data/sets": {
+		"internal/rdb", "internal/resp", "internal/command", "node/engine", "node/exec", "node/data/shape",
+		"ring",
+	},
 	"node/data/geo":          {"internal/resp", "internal/command", "node/engine", "node/exec", "node/data/shape", "node/data/sortedsets"},
-	"node/data/sortedsets":   {"internal/resp", "internal/command", "internal/glob", "node/engine", "node/exec", "node/data/shape", "ring"},
 	"node/data/bitmaps":      {"internal/resp", "internal/command", "internal/bitstring", "node/engine", "node/exec"},
 	"node/data/hyperloglogs": {"internal/command", "internal/hyperloglog", "node/engine", "node/exec"},
 	"node/data/keys": {
 		"internal/resp", "internal/command", "internal/member", "internal/glob", "internal/rdb",
-		"ring", "node/engine", "node/exec",
+		"ring", "node/engine", "node/exec", "node/data/shape",
 	},
 	"node": {
 		"internal/boottime", "internal/member", "internal/monitor", "internal/resp", "internal/netloop", "internal/command",
 		"internal/session", "internal/config", "internal/cluster", "internal/figures", "ring",
 		"node/engine", "node/ownership", "node/replica", "node/crew", "node/exec", "node/measure", "node/stream",
 		"node/ticket", "node/data/strings", "node/data/bitmaps", "node/data/hashes", "node/data/hyperloglogs", "node/data/lists",
-		"node/data/keys", "node/data/sortedsets", "node/data/geo",
+		"node/data/keys", "node/data/sets", "node/data/sortedsets", "node/data/geo",
 		"internal/lobby",
 	},
 	"proxy/order": {"internal/command", "internal/member", "internal/resp", "ring"},

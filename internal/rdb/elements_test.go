@@ -243,7 +243,7 @@ func TestDialects(t *testing.T) {
 		want    string
 	}{
 		{"\x16", 12, "payloads of type 22 (hash of a Redis 7.4 release candidate, version 12) are not supported"},
-		{"\x18", 80, "payloads of type 24 (unknown, version 80) are not supported"},
+		{"\x18", 80, "bad data format"},
 		{"\x0f", 9, "payloads of type 15 (stream, version 9) are not supported"},
 		{"\x1c", 14, "payloads of type 28 (array, version 14) are not supported"},
 	} {

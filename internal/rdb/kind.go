@@ -106,7 +106,10 @@ func KindOf(payload []byte) (Kind, error) {
 	case of == valkey && code == typeHashValkey, of == redis && (code == typeHashRedis || code == typeHashTimedRedis):
 		return KindHash, nil
 	}
-	return 0, UnsupportedError{code, version}
+	if err := (UnsupportedError{code, version}); err.name() != "" {
+		return 0, err
+	}
+	return 0, ErrFormat
 }
 
 // UnsupportedError is the error for a payload of a type that this package does not read. It is an
@@ -141,5 +144,5 @@ func (e UnsupportedError) name() string {
 	case e.Code == typeRateLimit:
 		return "rate limit"
 	}
-	return "unknown"
+	return ""
 }

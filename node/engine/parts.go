@@ -242,6 +242,25 @@ func (v Parts) Part(plane, number int) []byte {
 	return s.cells.partBytes(ref)
 }
 
+// SizeOf is what Reserve and Add are asked for, so that the new part is as long as this one: a part may
+// be longer than was asked for, and its type may use all of it. 0: the plane has no such part.
+func (v Parts) SizeOf(plane, number int) int {
+	s := v.t.s
+	part := v.Part(plane, number)
+	if part == nil {
+		return 0
+	}
+	ref := *s.cells.partAt(&v.head().planes[plane], uint32(number))
+	if s.cells.partWord(ref).away() {
+		return len(part)
+	}
+	class := int(s.e.pool.pages[s.cells.pageOf(ref)].class)
+	if class == 0 {
+		return 1
+	}
+	return max(1, s.e.classes.size(class-1)+1-partHeadSize)
+}
+
 // Edit is Part for a caller that changes the part. nil also if the part is too big for a cell and
 // pinned: Resize gives it another extent.
 func (v Parts) Edit(plane, number int) []byte {

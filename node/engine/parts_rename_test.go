@@ -188,3 +188,31 @@ func TestFeedRename(t *testing.T) {
 		}
 	}
 }
+
+// A part that is asked for by SizeOf is as long as the other one.
+func TestSizeOf(t *testing.T) {
+	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1, Forms: bags()})
+	makeBag(t, e, 1, "a", 1, 1)
+	with(e, 1, 1, func(x Txn) {
+		v, _ := bag(x, "a")
+		for n := 1; n < 200_000; n += 1 + n/50 {
+			if err := v.Reserve(n, 1); err != nil {
+				t.Fatal(err)
+			}
+			number, part, err := v.Add(2, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			size := v.SizeOf(2, number)
+			if err := v.Reserve(size); err != nil {
+				t.Fatal(err)
+			}
+			if _, like, err := v.Add(2, size); err != nil || len(like) != len(part) {
+				t.Fatalf("%v: a part of %d bytes is copied to one of %d", err, len(part), len(like))
+			}
+		}
+		if v.SizeOf(3, 7) != 0 {
+			t.Error("a part that is not there has a size")
+		}
+	})
+}

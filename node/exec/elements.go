@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -101,28 +102,46 @@ func IsLong(elements int, bytes int64) bool { return elements > LongElements || 
 const (
 	// sliceBytes is about how much of a reply is made under one lock.
 	sliceBytes = 32 << 10
-	ErrPinned  = "OOM too many big values are being read"
+	// ErrPinned is the error for a command that cannot pin a value, or whose pin has broken.
+	ErrPinned = "OOM too many big values are being read"
 )
 
 // ReplyPinned has a goroutine answer the command with the value as it is now: first what head
 // appends, and then what each call of next appends, under the shard's lock, until that reports that
 // it is done. next appends until Slice says that it is enough; it reads from the pin, and keeps its
-// place itself. The connection's later commands may change the value meanwhile.
-func (r *Request) ReplyPinned(v engine.Parts, head []byte, next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool)) {
-	r.ReplyPinnedCounted(v, func() []byte { return head }, next)
+// place itself. The connection's later commands may change the value meanwhile: so may the command
+// itself, which then answers ErrReplyLost if anything goes wrong. ReplyPinned reports false if it has
+// answered an error already.
+func (r *Request) ReplyPinned(v engine.Parts, head []byte, next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool)) bool {
+	return r.ReplyPinnedCounted(v, func() []byte { return head }, next)
 }
 
 // ReplyPinnedCounted is ReplyPinned for a reply whose beginning is known only in the end.
-func (r *Request) ReplyPinnedCounted(v engine.Parts, head func() []byte, next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool)) {
+func (r *Request) ReplyPinnedCounted(v engine.Parts, head func() []byte, next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool)) bool {
 	pin, err := v.PinValue()
 	if err != nil {
 		r.Fail(ErrPinned)
-		return
+		return false
 	}
-	heap := r.Heap
+	r.replyInSlices(head, pin, next)
+	return true
+}
+
+// ReplySlices is ReplyPinned for a reply that is made of no value with parts, without a lock.
+func (r *Request) ReplySlices(head []byte, next func(dst []byte) (_ []byte, done bool)) {
+	r.replyInSlices(func() []byte { return head }, nil, func(_ *engine.ValuePin, dst []byte) ([]byte, bool) { return next(dst) })
+}
+
+func (r *Request) replyInSlices(head func() []byte, pin *engine.ValuePin, next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool)) {
+	heap, writes := r.Heap, r.Cmd.Flags&command.Write != 0
 	r.Host.GatherLater(func(ctx context.Context, reply *Gathered) {
-		defer pin.Release()
-		if problem := gatherPinned(ctx, heap, reply, pin, next); problem != "" {
+		if pin != nil {
+			defer pin.Release()
+		}
+		if problem := gatherSlices(ctx, heap, reply, pin, next); problem != "" {
+			if writes {
+				problem = ErrReplyLost
+			}
 			reply.End()
 			reply.Head = resp.AppendError(nil, problem)
 			return
@@ -131,8 +150,8 @@ func (r *Request) ReplyPinnedCounted(v engine.Parts, head func() []byte, next fu
 	})
 }
 
-// gatherPinned makes the reply, and returns what went wrong, if anything did.
-func gatherPinned(ctx context.Context, heap Heap, reply *Gathered, pin *engine.ValuePin,
+// gatherSlices makes the reply, and returns what went wrong, if anything did.
+func gatherSlices(ctx context.Context, heap Heap, reply *Gathered, pin *engine.ValuePin,
 	next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool),
 ) (problem string) {
 	slice, done := make([]byte, 0, 2*sliceBytes), false
@@ -140,11 +159,13 @@ func gatherPinned(ctx context.Context, heap Heap, reply *Gathered, pin *engine.V
 		switch {
 		case ctx.Err() != nil:
 			return ErrBusy
-		case !pin.Lock():
+		case pin != nil && !pin.Lock():
 			return ErrPinned
 		}
 		slice, done = next(pin, slice)
-		pin.Unlock()
+		if pin != nil {
+			pin.Unlock()
+		}
 		if !reply.Append(heap, slice) {
 			return ErrOOM
 		}

@@ -36,8 +36,9 @@ type Rewrite struct {
 
 	Sources []Source // what the goroutine makes the value from
 	Staged  engine.Staged
-	Small   []byte      // the value, if it cannot be staged
-	Typ     engine.Type // of the value, if the command alone does not determine it
+	Built   interface{ End() } // not nil: a value that was built aside
+	Small   []byte             // the value, if it cannot be staged
+	Typ     engine.Type        // of the value, if the command alone does not determine it
 	Err     error
 
 	Engine    *engine.Engine
@@ -250,6 +251,9 @@ func (w *Rewrite) DropValues() {
 	}
 	if w.Staged.Live() {
 		w.Staged.Discard()
+	}
+	if w.Built != nil {
+		w.Built.End()
 	}
 }
 

@@ -16,8 +16,8 @@ type Type struct {
 	ID   engine.Type
 	Name string // as TYPE answers it and SCAN expects it, in lower case
 
-	// Encoding returns the form in which Redis would keep the item, for OBJECT ENCODING.
-	Encoding func(item engine.Item) string
+	// Encoding returns the form in which Redis would keep the item, found with t, for OBJECT ENCODING.
+	Encoding func(t engine.Txn, item engine.Item) string
 	// Footprint returns how many bytes of memory the key and its value take, for MEMORY USAGE.
 	Footprint func(t engine.Txn, key []byte) (bytes int64, found bool)
 
@@ -30,7 +30,6 @@ type Type struct {
 	// parses such a payload; its result is a view of the payload.
 	Restores func(code byte) bool
 	Restore  func(payload []byte) (Restored, error)
-
 	// Collection takes the place of these four for a type whose values have elements.
 	Collection *Collection
 
@@ -95,7 +94,7 @@ type Restored interface {
 // unknown is the type of a value whose ID no Type has.
 var unknown = Type{
 	Name:      "unknown",
-	Encoding:  func(engine.Item) string { return "unknown" },
+	Encoding:  func(engine.Txn, engine.Item) string { return "unknown" },
 	Footprint: engine.Txn.Footprint,
 }
 
@@ -125,6 +124,9 @@ func (all *Types) Of(item engine.Item) *Type {
 	return &unknown
 }
 
+// ByID returns a type that the node knows.
+func (all *Types) ByID(id engine.Type) *Type { return all.byID[id] }
+
 // ByName returns the type that TYPE calls name, in upper or lower case; nil if there is none.
 func (all *Types) ByName(name []byte) *Type {
 	for _, typ := range all.all {
@@ -139,7 +141,7 @@ func (all *Types) ByName(name []byte) *Type {
 // is of no type that the node knows, and a *LevelError if the cluster's level is too low for it.
 func (all *Types) Restore(payload []byte, level uint8) (*Type, Restored, error) {
 	for _, typ := range all.all {
-		if len(payload) > 0 && typ.Restores(payload[0]) {
+		if len(payload) > 0 && typ.Restores != nil && typ.Restores(payload[0]) {
 			if err := typ.Check(level); err != nil {
 				return nil, nil, err
 			}
@@ -148,6 +150,25 @@ func (all *Types) Restore(payload []byte, level uint8) (*Type, Restored, error) 
 		}
 	}
 	return nil, nil, rdb.ErrFormat
+}
+
+// CollectionOf returns the type of a payload's collection, nil if it has none that the node knows. The
+// error is rdb.ErrFormat or an rdb.UnsupportedError if it has no value at all, and a *LevelError if the
+// cluster's level is too low.
+func (all *Types) CollectionOf(payload []byte, level uint8) (*Type, error) {
+	kind, err := rdb.KindOf(payload)
+	for _, typ := range all.all {
+		switch {
+		case typ.Collection == nil && typ.Restores != nil && typ.Restores(payload[0]):
+			return nil, nil // of a type of its own
+		case err == nil && typ.Collection != nil && typ.Collection.Kind == kind:
+			return typ, typ.Check(level)
+		}
+	}
+	if err == nil {
+		err = rdb.ErrFormat
+	}
+	return nil, err
 }
 
 // Admits reports whether another node may send a value of n bytes whose type, it says, is id. For

@@ -16,7 +16,7 @@ var hashType = exec.Type{
 	Name:        "hash",
 	Encoding:    encoding,
 	Footprint:   engine.Txn.Footprint,
-	Restores:    func(byte) bool { return false },
+	Collection:  &collection,
 	MaxEffect:   shape.MaxPacked + 1, // with the flags
 	CheckRecord: checkRecord,
 	Field:       fieldValue,
@@ -24,12 +24,38 @@ var hashType = exec.Type{
 	Level:       ring.CollectionsLevel,
 }
 
-// encoding returns what Redis would call such a value.
-func encoding(item engine.Item) string {
-	if item.HasParts() {
+// Redis's default limits of a listpack.
+const (
+	maxListpack      = 512
+	maxListpackValue = 64
+)
+
+// encoding returns what Redis would call a hash with these fields. It may have another one for a hash
+// that was larger before.
+func encoding(t engine.Txn, item engine.Item) string {
+	longest, name := 0, "listpack"
+	if v, big := t.Parts(item); big {
+		table := tableOf(v, 0)
+		if table.Expiring() > 0 {
+			name = "listpackex"
+		}
+		if table.Len() > maxListpack {
+			return "hashtable"
+		}
+		for number := range v.Len(blocks) {
+			table.Each(number, func(e shape.Element) { longest = max(longest, e.Key.Len(), e.Value.Len()) })
+		}
+	} else {
+		p := shape.ReadPacked(&shape.PackedHash, item.Value())
+		p.Each(0, func(_ int, field, value shape.Item, _ int64) bool {
+			longest = max(longest, field.Len(), value.Len())
+			return true
+		})
+	}
+	if longest > maxListpackValue {
 		return "hashtable"
 	}
-	return "listpack"
+	return name
 }
 
 // A packed hash has no fields that expire: one that has any is a value with parts, whose base the

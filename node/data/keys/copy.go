@@ -47,6 +47,9 @@ func move(r *exec.Request, ifFree bool) bool {
 		r.ReplyInt(0)
 		return false
 	}
+	if v, big := t.Parts(item); big {
+		return renameValue(r, t, v, item.ExpireAt())
+	}
 	if !r.Engine.IsLarge(len(to), len(item.Value())) { // it would follow the unit, which deletes the key
 		r.BeginUnit(t)
 	}
@@ -79,9 +82,22 @@ func copyKey(r *exec.Request) {
 		r.ReplyInt(0)
 		return
 	}
+	if v, big := t.Parts(item); big {
+		copyValue(r, t, v)
+		return
+	}
 	if duplicate(r, t, item) {
 		r.ReplyInt(1)
 	}
+}
+
+// renameValue gives a value with parts the second key. It reports false if it has answered an error.
+func renameValue(r *exec.Request, t engine.Txn, v engine.Parts, expireAt int64) bool {
+	err := t.Rename(v, r.Args[2], expireAt)
+	if err != nil {
+		r.ReplyStoreError(err)
+	}
+	return err == nil
 }
 
 // copyOptions parses the options of COPY. If they are wrong, it answers the error and ok is false.
@@ -122,10 +138,6 @@ func soleDB(r *exec.Request, arg []byte) bool {
 // answered an error, or if a goroutine copies a large value and the command will run again
 // (exec.Rewrite).
 func duplicate(r *exec.Request, t engine.Txn, item engine.Item) bool {
-	if item.HasParts() {
-		r.Fail(errParts)
-		return false
-	}
 	to, value, w := r.Args[2], item.Value(), r.Rewrite
 	again := r.MayRewrite()
 	var err error

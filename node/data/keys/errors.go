@@ -25,6 +25,5 @@ const (
 // Dunlin's own texts, for errors that Redis does not have.
 const (
 	errKeysTooLarge = "ERR the reply of KEYS would be too large, use SCAN"
-	errParts        = "ERR big values of this type cannot be copied or renamed"
 	ErrDumpTooLarge = "ERR the value is too large for DUMP"
 )

@@ -7,7 +7,7 @@ import (
 
 // withObject has f answer about the item of the command's key. OBJECT does not count as a use of the
 // key. If the key is missing, the answer is null.
-func withObject(r *exec.Request, f func(item engine.Item)) {
+func withObject(r *exec.Request, f func(t engine.Txn, item engine.Item)) {
 	t, ok := r.Lock()
 	if !ok {
 		return
@@ -19,19 +19,19 @@ func withObject(r *exec.Request, f func(item engine.Item)) {
 		r.ReplyNull()
 		return
 	}
-	f(item)
+	f(t, item)
 }
 
 // objectEncoding: OBJECT ENCODING key
 func objectEncoding(r *exec.Request) {
-	withObject(r, func(item engine.Item) { r.ReplyBulk([]byte(r.Types.Of(item).Encoding(item))) })
+	withObject(r, func(t engine.Txn, item engine.Item) { r.ReplyBulk([]byte(r.Types.Of(item).Encoding(t, item))) })
 }
 
 // objectFreq: OBJECT FREQ key. Redis knows the frequency only under an LFU policy. Dunlin counts
 // uses under every policy, up to three since eviction last visited the key, but answers as Redis
 // does.
 func objectFreq(r *exec.Request) {
-	withObject(r, func(item engine.Item) {
+	withObject(r, func(_ engine.Txn, item engine.Item) {
 		if !r.EvictsByFrequency() {
 			r.Fail(ErrNoFrequency)
 			return
@@ -44,7 +44,7 @@ func objectFreq(r *exec.Request) {
 // needs less, and a time would cost four bytes a key. The answer is 0, so that no client takes a
 // key for idle and deletes it.
 func objectIdleTime(r *exec.Request) {
-	withObject(r, func(engine.Item) {
+	withObject(r, func(engine.Txn, engine.Item) {
 		if r.EvictsByFrequency() {
 			r.Fail(ErrNoIdleTime)
 			return
@@ -55,5 +55,5 @@ func objectIdleTime(r *exec.Request) {
 
 // objectRefCount: OBJECT REFCOUNT key. No two keys share a value.
 func objectRefCount(r *exec.Request) {
-	withObject(r, func(engine.Item) { r.ReplyInt(1) })
+	withObject(r, func(engine.Txn, engine.Item) { r.ReplyInt(1) })
 }

@@ -44,11 +44,18 @@ func restoreNow(r *exec.Request, o restoreOptions) (later bool) {
 	if !ok {
 		return false
 	}
-	if w := r.Rewrite; w != nil && (w.Err != nil || w.Staged.Live()) {
+	if w := r.Rewrite; w != nil && (w.Err != nil || w.Staged.Live() || w.Built != nil) {
 		err := w.Err
-		if err == nil {
+		if built, ok := w.Built.(*aside); ok && err == nil {
+			err = restoreAs(r, t, at, func() error { return built.publish(t, r.Args[1], at) })
+		} else if err == nil {
 			err = restoreAs(r, t, at, func() error { return t.SetStaged(&w.Staged, w.Typ, at) })
 		}
+		replyRestored(r, err)
+		return false
+	}
+	done, err := restoreCollection(r, t, at)
+	if done {
 		replyRestored(r, err)
 		return false
 	}
@@ -119,6 +126,23 @@ func restoreExpiry(r *exec.Request, o restoreOptions) (at int64, ok bool) {
 	return at, true
 }
 
+// restoreCollection stores a collection that makes a packed value, from a short payload. done is false,
+// and nothing has changed, if the payload has something else.
+func restoreCollection(r *exec.Request, t engine.Txn, at int64) (done bool, err error) {
+	b, err := r.Value(3)
+	if err != nil || r.Rewrite != nil || len(b) > restoreSmall {
+		return false, nil
+	}
+	if err := rdb.Check(b); err != nil {
+		return true, err
+	}
+	typ, err := r.Types.CollectionOf(b, r.Level())
+	if typ == nil || err != nil {
+		return err != nil, err
+	}
+	return restorePacked(r, t, typ, b, at)
+}
+
 // payload parses the payload. now is false if a goroutine must check the payload or copy the value
 // first, because that would take too long here.
 func payload(r *exec.Request) (typ *exec.Type, value exec.Restored, now bool, err error) {
@@ -132,6 +156,12 @@ func payload(r *exec.Request) (typ *exec.Type, value exec.Restored, now bool, er
 		err = rdb.Check(b)
 	}
 	if err == nil {
+		var collection *exec.Type
+		if collection, err = r.Types.CollectionOf(b, r.Level()); collection != nil {
+			return nil, nil, false, err
+		}
+	}
+	if err == nil {
 		typ, value, err = r.Types.Restore(b, r.Level())
 	}
 	if err != nil {
@@ -143,6 +173,7 @@ func payload(r *exec.Request) (typ *exec.Type, value exec.Restored, now bool, er
 // restoreLater has a goroutine check the payload, and stage the value if it is long.
 func restoreLater(r *exec.Request) {
 	w, types, level := r.NewRewrite(), r.Types, r.Level()
+	partition, now := r.Partition, r.Now
 	w.Start(r, func(ctx context.Context) error {
 		b, err := w.Value(3)
 		if err == nil {
@@ -153,6 +184,13 @@ func restoreLater(r *exec.Request) {
 		}
 		if err != nil {
 			return err
+		}
+		if typ, err := types.CollectionOf(b, level); err != nil {
+			return err
+		} else if typ != nil {
+			built := &aside{e: w.Engine, p: partition, typ: typ, now: now}
+			w.Built = built
+			return built.build(ctx, w, b)
 		}
 		typ, value, err := types.Restore(b, level)
 		if err != nil || value.Len() <= exec.RewriteFrom {
@@ -185,6 +223,7 @@ func setRead(r *exec.Request, t engine.Txn, typ *exec.Type, value exec.Restored,
 // replyRestored answers a RESTORE that ended with err.
 func replyRestored(r *exec.Request, err error) {
 	var level *exec.LevelError
+	var unsupported rdb.UnsupportedError
 	switch {
 	case err == nil:
 		r.ReplyOK()
@@ -192,9 +231,15 @@ func replyRestored(r *exec.Request, err error) {
 		r.Fail(level.Error())
 	case errors.Is(err, rdb.ErrChecksum):
 		r.Fail(ErrPayload)
+	case errors.As(err, &unsupported):
+		r.Fail(errFormat + ": " + unsupported.Error())
 	case errors.Is(err, rdb.ErrFormat):
 		r.Fail(errFormat)
+	case errors.Is(err, rdb.ErrTooLong):
+		r.Fail("ERR " + err.Error())
+	case errors.Is(err, errEvicted):
+		r.Fail(exec.ErrOOM)
 	default:
-		r.ReplyStoreError(err)
+		r.ReplyValueError(err)
 	}
 }

@@ -15,7 +15,7 @@ var collection = exec.Collection{
 	Form:      func(bool, engine.Parts) rdb.Writer { return rdb.Writer{Form: rdb.FormList} },
 	Len:       shape.ListLen,
 	Piece:     piece,
-	AddPacked: func(p *shape.Pack, x rdb.Element) (bool, error) { return p.Insert(p.Len(), 0, x.First, nil), nil },
+	AddPacked: restorePacked,
 	Add:       restoreParts,
 }
 
@@ -23,24 +23,26 @@ var collection = exec.Collection{
 const pieceElements = 128
 
 func piece(_ engine.Parts, pin *engine.ValuePin, place int, f func(rdb.Element)) (next int, done bool) {
-	tree, end := shape.PinnedList(pin), place+pieceElements
-	next = tree.Walk(place, func(x shape.Entry) bool {
-		if place == end {
-			return false
-		}
+	l, end := shape.PinnedList(pin), place+pieceElements
+	next = place
+	l.Walk(place, func(x shape.Entry) bool {
 		var number shape.Decimal
 		f(rdb.Element{First: x.First.Text(&number)})
-		place++
-		return true
+		next++
+		return next < end
 	})
-	return next, next >= tree.Len()
+	return next, next >= l.Len()
+}
+
+func restorePacked(p *shape.Pack, x rdb.Element) (fits bool, err error) {
+	return p.Insert(p.Len(), 0, x.First, nil), nil
 }
 
 func restoreParts(v engine.Parts, w *shape.Work, all []rdb.Element) error {
-	l := shape.ListOf(v, w)
 	var elements [exec.AddAtOnce][]byte
 	for i := range all {
 		elements[i] = all[i].First
 	}
+	l := shape.ListOf(v, w)
 	return l.Insert(l.Len(), elements[:len(all)], false)
 }

@@ -13,7 +13,6 @@ var listType = exec.Type{
 	Name:        "list",
 	Encoding:    encoding,
 	Footprint:   engine.Txn.Footprint,
-	Restores:    func(byte) bool { return false },
 	Collection:  &collection,
 	MaxEffect:   shape.MaxPackedList + 64,
 	CheckRecord: func(value []byte) error { return shape.CheckPacked(&shape.PackedList, value) },
@@ -27,7 +26,7 @@ const listpackBytes = 8 << 10
 
 // encoding returns what Redis would call such a value. A listpack takes about a byte more for each
 // element than the list does here.
-func encoding(item engine.Item) string {
+func encoding(_ engine.Txn, item engine.Item) string {
 	if !item.HasParts() {
 		return "listpack"
 	}

@@ -39,7 +39,7 @@ func ListSize(item engine.Item) (elements, bytes int) {
 	return s.count(), s.bytes()
 }
 
-// ListLen is how many elements a list with parts has, by its own bytes.
+// ListLen is how many elements a list has, by its value's own bytes.
 func ListLen(own []byte) int { return treeState(own).count() }
 
 // MaxAtOnce is the most elements that List.Insert and List.Remove take at once, so that they end

@@ -94,6 +94,9 @@ func (t *Table) state() tableState { return tableState(ownBytes(t.V, t.Pin)[t.Ow
 
 func (t *Table) part(plane, number int) []byte { return partOf(t.V, t.Pin, plane, number) }
 
+// TableLen is Table.Len, by the own bytes of a value whose table has its own ones first.
+func TableLen(own []byte) int { return tableState(own).count() }
+
 // Len is how many elements the table has, with those that have expired and were not removed yet.
 func (t *Table) Len() int { return t.state().count() }
 

@@ -74,12 +74,12 @@ const maxDraws = 512
 // Random returns an element, each with the same probability. draw returns a random number below n.
 // false: there is none, or so many have expired that none was found.
 func (t *Table) Random(draw func(n uint32) uint32) (e Element, ok bool) {
-	n, most := t.V.Len(t.Blocks), t.state().most()
+	n, most := t.span(), t.state().most()
 	if t.Len() == 0 {
 		return e, false
 	}
 	for range maxDraws {
-		b := block(t.V.Part(t.Blocks, int(draw(uint32(n)))))
+		b := block(t.part(t.Blocks, int(draw(uint32(n)))))
 		i := int(draw(uint32(most)))
 		if i >= b.count() {
 			continue
@@ -92,10 +92,18 @@ func (t *Table) Random(draw func(n uint32) uint32) (e Element, ok bool) {
 	return t.any()
 }
 
+// span is how many blocks the table has.
+func (t *Table) span() int {
+	if t.Pin != nil {
+		return t.Pin.Len(t.Blocks)
+	}
+	return t.V.Len(t.Blocks)
+}
+
 // any returns some element. Random has missed maxDraws times; a walk from a random place would find
 // the same few blocks.
 func (t *Table) any() (e Element, ok bool) {
-	for number := range min(maxDraws, t.V.Len(t.Blocks)) {
+	for number := range min(maxDraws, t.span()) {
 		t.Each(number, func(x Element) { e, ok = x, true })
 		if ok {
 			break

@@ -13,7 +13,7 @@ var sortedType = exec.Type{
 	Name:        "zset",
 	Encoding:    encoding,
 	Footprint:   engine.Txn.Footprint,
-	Restores:    func(byte) bool { return false },
+	Collection:  &collection,
 	MaxEffect:   shape.MaxPacked + 16,
 	CheckRecord: checkRecord,
 	Form:        engine.Form{Apply: apply, Dump: dump},
@@ -21,7 +21,7 @@ var sortedType = exec.Type{
 }
 
 // encoding returns what Redis would call such a value.
-func encoding(item engine.Item) string {
+func encoding(_ engine.Txn, item engine.Item) string {
 	if item.HasParts() {
 		return "skiplist"
 	}

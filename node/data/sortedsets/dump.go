@@ -1,0 +1,59 @@
+package sortedsets
+
+import (
+	"github.com/dunlin-cache/dunlin/internal/rdb"
+	"github.com/dunlin-cache/dunlin/node/data/shape"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// collection is what DUMP and RESTORE ask about sorted sets.
+var collection = exec.Collection{
+	Kind:      rdb.KindSortedSet,
+	Packed:    &shape.PackedZSet,
+	Own:       own,
+	Form:      func(bool, engine.Parts) rdb.Writer { return rdb.Writer{Form: rdb.FormSortedSet} },
+	Len:       shape.TableLen,
+	Piece:     piece,
+	Score:     scoreOf,
+	AddPacked: restorePacked,
+	Add:       restoreParts,
+}
+
+// pieceMembers is how many members a piece has.
+const pieceMembers = 128
+
+func piece(v engine.Parts, pin *engine.ValuePin, place int, f func(rdb.Element)) (next int, done bool) {
+	b, end := openBig(v, pin), place+pieceMembers
+	next = place
+	b.tree.Walk(place, func(x shape.Entry) bool {
+		var number shape.Decimal
+		f(rdb.Element{First: x.First.Text(&number), Score: scoreOf(x.Rank)})
+		next++
+		return next < end
+	})
+	return next, next >= b.tree.Len()
+}
+
+func restorePacked(p *shape.Pack, x rdb.Element) (fits bool, err error) {
+	keys, at := [1][]byte{x.First}, [1]int{}
+	if p.Find(keys[:], at[:]); at[0] >= 0 {
+		return false, rdb.ErrFormat
+	}
+	return putPacked(p, x.First, 0, false, x.Score), nil
+}
+
+func restoreParts(v engine.Parts, w *shape.Work, all []rdb.Element) error {
+	b := openBig(v, nil)
+	for _, x := range all {
+		if _, there := b.score(x.First); there {
+			return rdb.ErrFormat
+		}
+		if _, err := b.put(w, x.First, x.Score); err != nil {
+			return err
+		}
+		b.note(w, x.First, x.Score)
+	}
+	w.Note(v)
+	return nil
+}
