@@ -10,6 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/data/hyperloglogs"
 	"github.com/dunlin-cache/dunlin/node/data/keys"
 	"github.com/dunlin-cache/dunlin/node/data/lists"
+	"github.com/dunlin-cache/dunlin/node/data/sets"
 	"github.com/dunlin-cache/dunlin/node/data/sortedsets"
 	"github.com/dunlin-cache/dunlin/node/data/strings"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -39,6 +40,7 @@ var families = []exec.Family{
 	keys.Family,
 	lists.Family,
 	sortedsets.Family,
+	sets.Family,
 	{Handlers: ownHandlers},
 }
 

@@ -59,9 +59,9 @@ var hostile = map[string]string{
 	"command|list":      "FILTERBY PATTERN *",
 	"config|get":        "( * ); LONG; ( " + longPattern + " )",
 	"config|set":        "( maxmemory-policy allkeys-lru ); maxmemory LONG",
-	"copy":              "{k}s {k}d REPLACE; {k}l {k}d REPLACE; {k}n {k}d ( REPLACE ); {k}n {k}d ( DB 0 )",
+	"copy":              "{k}s {k}d REPLACE; {k}l {k}d REPLACE; {k}hash {k}d REPLACE; {k}set {k}d REPLACE; {k}n {k}d ( REPLACE ); {k}n {k}d ( DB 0 )",
 	"del":               "( {k}# ); ( # ); ( {k}n )",
-	"dump":              "{k}s; {k}l",
+	"dump":              "{k}s; {k}l; {k}hash; {k}set; {k}few",
 	"exists":            "( {k}# ); ( # ); ( {k}n )",
 	"expire":            "{k}n 100 ( NX )",
 	"expireat":          "{k}n 9999999999 ( NX )",
@@ -95,6 +95,23 @@ var hostile = map[string]string{
 	"hstrlen":           "{k}hash 7",
 	"httl":              "{k}hash FIELDS 20000 ( 20000x # )",
 	"hvals":             "{k}hash; {k}few",
+	"sadd":              "{k}new ( # ); {k}set ( # ); {k}members ( 100x WORD )",
+	"srem":              "{k}set ( # ); {k}members ( # )",
+	"scard":             "{k}set",
+	"sismember":         "{k}set 7; {k}members 7",
+	"smismember":        "{k}set ( # ); {k}members ( # )",
+	"smembers":          "{k}set; {k}members",
+	"spop":              "{k}set 10000; {k}set 10000000; {k}members 10",
+	"srandmember":       "{k}set 10000; {k}set -100000; {k}set 10000000; {k}members -100000",
+	"smove":             "{k}set {k}new 7",
+	"sscan":             "{k}set 0; {k}set 0 COUNT 1000000; {k}set 0 ( MATCH * ); {k}set 0 MATCH LONG COUNT 1000; {k}members 0",
+	"sinter":            "{k}set {k}set; ( {k}set ); ( {k}# ); ( {k}members )",
+	"sintercard":        "29998 ( {k}set ); 2 {k}set {k}set LIMIT 100000; 2 {k}members {k}set",
+	"sinterstore":       "{k}new {k}set {k}set; {k}new ( {k}set )",
+	"sunion":            "{k}set {k}set; ( {k}# ); ( {k}members )",
+	"sunionstore":       "{k}new {k}set {k}set; {k}new ( {k}members )",
+	"sdiff":             "{k}set {k}members; {k}set ( {k}# ); ( {k}members )",
+	"sdiffstore":        "{k}new {k}set {k}members; {k}new ( {k}members )",
 	"hello":             "3 ( SETNAME a )",
 	"incrby":            "{k}n LONG; {k}l 1",
 	"incrbyfloat":       "{k}n LONG; {k}n WORD; {k}s 1; {k}l 1",
@@ -132,7 +149,7 @@ var hostile = map[string]string{
 	"pfcount":           "( 8000x {k}h )",
 	"pfmerge":           "{k}new ( 8000x {k}h )",
 	"ping":              "LONG",
-	"rename":            "{k}s {k}d; {k}l {k}d",
+	"rename":            "{k}s {k}d; {k}l {k}d; {k}hash {k}d; {k}set {k}d",
 	"renamenx":          "{k}s {k}d; {k}l {k}d",
 	"restore":           "{k}n 0 LONG ( REPLACE ); {k}n 0 WORD",
 	"scan":              "0; 0 COUNT 1000000; 0 ( MATCH * ); 0 MATCH LONG",
@@ -352,8 +369,8 @@ func newLawRig(t *testing.T, start func(t testing.TB, change ...func(*Config)) *
 }
 
 // fill stores the values that the patterns name: a number, words of 200 and 240 bytes, the longest
-// value that is not large, a large one, zeros, and a dense HyperLogLog; a hash with many fields, and one
-// with few; a long list and a packed one; a sorted set with many members, and one with few.
+// value that is not large, a large one, zeros, and a dense HyperLogLog; a hash, a set and a sorted set
+// with many elements, and those with few; a long list and a packed one.
 func (rig *lawRig) fill() {
 	for key, value := range map[string]string{
 		"{k}n": "1", "{k}200": strings.Repeat("ab", 100), "{k}240": strings.Repeat("ba", 120),
@@ -385,6 +402,18 @@ func (rig *lawRig) fill() {
 	}
 	c.do("DEL {k}few {k}new {k}zfew {k}newz")
 	fillSorted(c)
+	if c.do("SCARD {k}set") != "(integer) 20000" {
+		for from := range 20 {
+			args := [][]byte{[]byte("SADD"), []byte("{k}set")}
+			for i := range 1000 {
+				args = append(args, fmt.Append(nil, from*1000+i))
+			}
+			c.sendArgs(args...)
+			c.read()
+		}
+	}
+	c.do("DEL {k}members")
+	c.do("SADD {k}members 1 2 3")
 	c.do("HSET {k}few 1 v 2 v 3 v")
 }
 

@@ -1,0 +1,75 @@
+package sets
+
+import (
+	"bytes"
+
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// sAdd: SADD key member...
+func sAdd(r *exec.Request) { change(r, (*set).add) }
+
+// sRem: SREM key member...
+func sRem(r *exec.Request) { change(r, (*set).remove) }
+
+// change changes a set by the members of the command, and answers how many did.
+func change(r *exec.Request, f func(s *set, members [][]byte) (changed int, err error)) {
+	run, ok := r.LockElementRun(r.Args[2:], 1)
+	if !ok {
+		return
+	}
+	defer run.Release()
+	s, ok := open(r, run.Txn, r.Args[1])
+	if !ok {
+		return
+	}
+	n, err := f(&s, r.Args[2+run.First:2+run.End])
+	if err != nil {
+		r.ReplyValueError(err)
+		return
+	}
+	if sum := run.Sum + int64(n); !run.GoesOn(sum) {
+		r.ReplyInt(sum)
+	}
+}
+
+// sMove: SMOVE source destination member
+func sMove(r *exec.Request) {
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
+	defer t.Unlock()
+	from, ok := open(r, t, r.Args[1])
+	if !ok {
+		return
+	}
+	if !from.found {
+		r.ReplyInt(0)
+		return
+	}
+	to, ok := open(r, t, r.Args[2])
+	if !ok {
+		return
+	}
+	member := r.Args[3:4]
+	if is := from.has(member[0]); !is || bytes.Equal(r.Args[1], r.Args[2]) {
+		r.ReplyBool(is)
+		return
+	}
+	t.BeginUnit()
+	defer t.EndUnit()
+	// First what takes memory, so that the member is not lost without it.
+	if _, err := to.add(member); err != nil {
+		r.ReplyValueError(err)
+		return
+	}
+	if from.item, from.found = t.Peek(r.Args[1]); from.found { // or it was evicted to make room
+		from.view()
+		if _, err := from.remove(member); err != nil {
+			r.ReplyValueError(err)
+			return
+		}
+	}
+	r.ReplyInt(1)
+}

@@ -1,0 +1,71 @@
+package sets
+
+import (
+	"github.com/dunlin-cache/dunlin/node/data/shape"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// setType is the type of sets.
+var setType = exec.Type{
+	ID:          engine.TypeSet,
+	Name:        "set",
+	Encoding:    encoding,
+	Footprint:   engine.Txn.Footprint,
+	Collection:  &collection,
+	MaxEffect:   shape.MaxPacked,
+	CheckRecord: func(value []byte) error { return shape.CheckPacked(&shape.PackedSet, value) },
+	Form:        engine.Form{Apply: apply, Dump: dump},
+	Level:       ring.CollectionsLevel,
+}
+
+// Redis's default limits: an intset has integers only, a listpack short members.
+const (
+	maxIntset        = 512
+	maxListpack      = 128
+	maxListpackValue = 64
+)
+
+// encoding returns what Redis would call a set with these members. It may have another one for a set
+// that was larger before.
+func encoding(t engine.Txn, item engine.Item) string {
+	s := setOf(t, item)
+	if s.length() > maxIntset {
+		return "hashtable"
+	}
+	ints, longest := true, 0
+	s.each(func(member shape.Item) {
+		_, isInt := member.Int()
+		ints, longest = ints && isInt, max(longest, member.Len())
+	})
+	switch {
+	case ints:
+		return "intset"
+	case s.length() <= maxListpack && longest <= maxListpackValue:
+		return "listpack"
+	}
+	return "hashtable"
+}
+
+// The planes of a set with parts. Its own bytes are those of the table.
+const (
+	blocks = iota
+	away
+)
+
+// tableOf is the table of a set with parts.
+func tableOf(v engine.Parts) shape.Table {
+	return shape.Table{V: v, Blocks: blocks, Away: away, Items: 1}
+}
+
+func apply(v engine.Parts, delta []byte) error {
+	t := tableOf(v)
+	_, err := t.Apply(delta)
+	return err
+}
+
+func dump(v engine.Parts, from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool) {
+	t := tableOf(v)
+	return t.Dump(from, dst, atMost)
+}
