@@ -17,7 +17,7 @@ func TestFieldsExpire(t *testing.T) {
 	c.want("HSET h a 1 b 2 c 3", "(integer) 3")
 	c.want("HTTL h FIELDS 2 a nothing", "1) (integer) -1\n2) (integer) -2")
 	c.want("HPEXPIRE h 20 FIELDS 2 a nothing", "1) (integer) 1\n2) (integer) -2")
-	c.want("OBJECT ENCODING h", `"hashtable"`)
+	c.want("OBJECT ENCODING h", `"listpackex"`)
 	c.want("HEXPIRE h 1000 FIELDS 1 b", "1) (integer) 1")
 	wantTTL(t, c, "HTTL h FIELDS 1 b", 1000)
 	c.want("HTTL h FIELDS 1 c", "1) (integer) -1")
