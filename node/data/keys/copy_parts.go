@@ -25,11 +25,10 @@ type copying struct {
 	place   uint64 // in the log's snapshot
 	noted   bool   // that is complete
 
-	hold *engine.Hold
-	e    *engine.Engine
-	p    uint16
-	now  int64
-	err  error
+	e   *engine.Engine
+	p   uint16
+	now int64
+	err error
 }
 
 const (
