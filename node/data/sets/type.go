@@ -14,7 +14,7 @@ var setType = exec.Type{
 	Encoding:    encoding,
 	Footprint:   engine.Txn.Footprint,
 	Collection:  &collection,
-	MaxEffect:   shape.MaxPacked,
+	MaxEffect:   shape.MaxPacked + 1, // with the flags
 	CheckRecord: func(value []byte) error { return shape.CheckPacked(&shape.PackedSet, value) },
 	Form:        engine.Form{Apply: apply, Dump: dump},
 	Level:       ring.CollectionsLevel,
