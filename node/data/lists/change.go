@@ -75,16 +75,17 @@ func (rest *edit) goOn(locks *exec.KeyLocks) {
 	locks.Stop(1, 0)
 }
 
-// search looks for an element among at most searchAtOnce, from a position on or, if back, in front of
-// it. It returns where the element is, or -1; and where to go on.
-func (l *list) search(position int, element []byte, back bool) (at, next int) {
-	left, at := searchAtOnce, -1
+// search looks for an element among as many as left says, from a position on or, if back, in front of
+// it, and takes from left those it has looked at. It returns where the element is, or -1; and where to
+// go on.
+func (l *list) search(position int, element []byte, back bool, left *int) (at, next int) {
+	at = -1
 	look := func(x shape.Item) bool {
 		var number shape.Decimal
-		if left == 0 {
+		if *left == 0 {
 			return false
 		}
-		left--
+		*left--
 		if back {
 			position--
 		}
@@ -123,7 +124,8 @@ func lInsert(r *exec.Request) {
 		r.ReplyInt(0)
 		return
 	}
-	at, next := l.search(rest.position, r.Args[3], false)
+	left := searchAtOnce
+	at, next := l.search(rest.position, r.Args[3], false, &left)
 	switch {
 	case at >= 0:
 		length := l.len() + 1
@@ -180,8 +182,9 @@ func (l *list) removeEqual(rest *edit, element []byte, most int, back bool) (end
 	if !l.big {
 		return true, l.removePacked(rest, element, most, back)
 	}
+	left := searchAtOnce
 	for range removeAtOnce {
-		at, next := l.search(rest.position, element, back)
+		at, next := l.search(rest.position, element, back, &left)
 		if at < 0 {
 			rest.position = next
 			ended = back && next <= 0 || !back && next >= l.len()

@@ -12,9 +12,9 @@ const unitBits = 16
 // Dump appends a delta with the elements from a place on, about atMost bytes of them, and returns
 // the place where to go on. It is for engine.Form.Dump.
 //
-// A place is a cursor of Scan, and how many units of longString bytes were dumped of the long element
+// A place is a cursor of Scan, and how many units of longString bytes were dumped of the long elements
 // whose hash the cursor is. The table may change between two calls: so a block is dumped again until
-// its long elements are through.
+// its long elements are through, and of elements with one hash the same unit goes together.
 func (t *Table) Dump(from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool) {
 	n, start := t.V.Len(t.Blocks), len(dst)
 	cursor, unit := from>>unitBits, int(from&(1<<unitBits-1))
@@ -22,21 +22,18 @@ func (t *Table) Dump(from uint64, dst []byte, atMost int) (delta []byte, next ui
 		number, after := blockAt(cursor, n)
 		dst = t.dumpShort(dst, number)
 		for {
-			at, hash, found := t.nextLong(number, cursor)
+			hash, found := t.nextLong(number, cursor)
 			if !found {
 				break
 			}
 			if hash != cursor {
 				cursor, unit = hash, 0
 			}
-			b := block(t.part(t.Blocks, number))
-			var whole bool
-			for !whole {
+			for whole := false; !whole; unit++ {
 				if len(dst)-start >= atMost {
 					return dst, cursor<<unitBits | uint64(unit), false
 				}
-				dst, whole = t.appendPiece(dst, t.element(b, at), unit)
-				unit++
+				dst, whole = t.appendPieces(dst, number, hash, unit)
 			}
 			cursor, unit = cursor+1, 0
 		}
@@ -75,9 +72,19 @@ func (t *Table) dumpShort(dst []byte, number int) []byte {
 	return dst
 }
 
-// nextLong finds the long element of a block whose hash, with its bits reversed, is the first from a
-// cursor on.
-func (t *Table) nextLong(number int, cursor uint64) (first place, hash uint64, found bool) {
+// nextLong finds the first hash from a cursor on, with its bits reversed, that a long element of a block
+// has.
+func (t *Table) nextLong(number int, cursor uint64) (hash uint64, found bool) {
+	t.eachLong(number, func(h uint64, _ place) {
+		if h >= cursor && (!found || h < hash) {
+			hash, found = h, true
+		}
+	})
+	return hash, found
+}
+
+// eachLong calls f for the long elements of a block, with their hashes.
+func (t *Table) eachLong(number int, f func(hash uint64, at place)) {
 	b := block(t.part(t.Blocks, number))
 	for e, off := 0, blockHead; e < b.count(); e++ {
 		at := place{e, off}
@@ -88,12 +95,23 @@ func (t *Table) nextLong(number int, cursor uint64) (first place, hash uint64, f
 		if x := t.element(b, at); !x.isLong() || t.isDue(x.ExpireAt) {
 			continue
 		}
-		h := uint64(bits.Reverse32(uint32(t.hashOf(b, at))))
-		if h >= cursor && (!found || h < hash) {
-			first, hash, found = at, h, true
-		}
+		f(uint64(bits.Reverse32(uint32(t.hashOf(b, at)))), at)
 	}
-	return first, hash, found
+}
+
+// appendPieces appends a unit of the long elements that have a hash, and reports whether nothing is
+// left of any. Mostly there is one.
+func (t *Table) appendPieces(dst []byte, number int, hash uint64, unit int) (_ []byte, whole bool) {
+	whole = true
+	b := block(t.part(t.Blocks, number))
+	t.eachLong(number, func(h uint64, at place) {
+		if h == hash {
+			var last bool
+			dst, last = t.appendPiece(dst, t.element(b, at), unit)
+			whole = whole && last
+		}
+	})
+	return dst, whole
 }
 
 // appendPiece appends a long element, or a unit of its value, and reports whether nothing is left.
