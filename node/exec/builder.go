@@ -109,5 +109,14 @@ func (b *Builder) Drop(t engine.Txn) {
 	b.isBig = false
 }
 
+// End is Drop outside of any lock; p is the partition of the key.
+func (b *Builder) End(e *engine.Engine, p uint16, now int64) {
+	if b.isBig {
+		t := e.Lock(p, now)
+		defer t.Unlock()
+		b.Drop(t)
+	}
+}
+
 // IsAside reports whether Drop has something to remove.
 func (b *Builder) IsAside() bool { return b.isBig }

@@ -56,6 +56,7 @@ func (x *finding) End() {
 	if x.chosen != nil {
 		x.chosen.End()
 	}
+	x.stored.End()
 }
 
 // visitedAtOnce is how many members are looked at under one lock: about 0.1 ms. A member that is found
@@ -141,7 +142,10 @@ func (x *finding) run(r *exec.Request, t engine.Txn) (done, ok bool) {
 		case x.storeKey == nil:
 			return x.reply(r, steps), true
 		case x.stored.Result == nil:
-			x.choose(r, &steps)
+			if !x.choose(r, &steps) {
+				r.Fail(exec.ErrOOM)
+				return true, false
+			}
 		default:
 			return x.stored.Run(r, t, x.storeKey)
 		}
@@ -205,8 +209,8 @@ func (x *finding) distance(s sortedsets.Scored) float64 {
 	return metres / x.unit
 }
 
-// choose takes results that are to be stored.
-func (x *finding) choose(r *exec.Request, steps *int) {
+// choose takes results that are to be stored. It returns false if there is no memory for them.
+func (x *finding) choose(r *exec.Request, steps *int) bool {
 	if !x.begun {
 		x.begun, x.left, x.chosen = true, x.results(), sortedsets.NewResult(r.Heap)
 	}
@@ -223,6 +227,7 @@ func (x *finding) choose(r *exec.Request, steps *int) {
 		x.stored.Result = x.chosen
 	}
 	*steps--
+	return !x.chosen.Lost()
 }
 
 // reply answers some results, and reports whether these were the last.

@@ -41,14 +41,16 @@ type sorting struct {
 	charged int64
 	problem string
 
-	slice   []byte        // of the reply
-	reply   exec.Gathered // what was in front of it
-	results [][]byte      // for STORE; nil: what GET names is not there
-	stored  int
-	ordered bool
-	ran     bool // all but storing is done, or a goroutine does it
-	tooLong bool // for a turn
-	keyText []byte
+	slice    []byte        // of the reply
+	reply    exec.Gathered // what was in front of it
+	results  [][]byte      // for STORE; nil: what GET names is not there
+	stored   int           // of them
+	built    exec.Builder
+	elements []rdb.Element // room for those of one step
+	ordered  bool
+	ran      bool // all but storing is done, or a goroutine does it
+	tooLong  bool // for a turn
+	keyText  []byte
 }
 
 // Memory of an element beside its bytes, and pieces in which bytes are kept.
@@ -407,31 +409,31 @@ func (s *sorting) answer(r *exec.Request) {
 	}
 }
 
-// storeSome stores results of one run, and reports whether it has stored all.
+// storeSome stores results of one run, and reports whether it has stored all. Until then, and after an
+// error, the key has what it had.
 func (s *sorting) storeSome(r *exec.Request, t engine.Txn) (done bool) {
-	if s.stored == 0 {
-		t.BeginUnit()
-		t.Delete(s.store)
+	s.built.Type = &listType
+	var err error
+	for bytes, first := 0, s.stored; s.stored < len(s.results) && s.stored-first < sortAtOnce && bytes < popBytes && err == nil; {
+		all := s.elements[:0]
+		for ; s.stored < len(s.results) && len(all) < exec.AddAtOnce && bytes < popBytes; s.stored++ {
+			all = append(all, rdb.Element{First: s.results[s.stored]})
+			bytes += len(s.results[s.stored])
+		}
+		err = s.built.Add(t, all)
+		s.elements = all
 	}
-	bytes, end := 0, s.stored
-	for end < len(s.results) && end-s.stored < sortAtOnce && bytes < popBytes {
-		bytes += len(s.results[end])
-		end++
+	if err == nil {
+		if s.stored < len(s.results) {
+			return false
+		}
+		err = s.built.Publish(t, s.store)
 	}
-	if end == s.stored {
-		return true
-	}
-	l, ok := open(r, t, s.store)
-	if !ok {
-		return true
-	}
-	if err := l.insert(l.len(), s.results[s.stored:end], false); err != nil {
+	if err != nil {
+		s.built.Drop(t)
 		s.problem = exec.ErrOOM
-		t.Delete(s.store)
-		return true
 	}
-	s.stored = end
-	return end == len(s.results)
+	return true
 }
 
 // End frees what the command has kept.
@@ -443,4 +445,5 @@ func (s *sorting) End() {
 	s.heap.Refund(s.charged)
 	s.charged, s.all, s.results, s.text = 0, nil, nil, nil
 	s.reply.End()
+	s.built.End(s.engine, s.partition, s.now)
 }

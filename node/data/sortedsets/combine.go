@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/dunlin-cache/dunlin/internal/rdb"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -102,7 +103,10 @@ func (c *combining) rebind(now *combining, options [][]byte) {
 }
 
 // End frees what the command has gathered.
-func (x *combination) End() { x.result.End() }
+func (x *combination) End() {
+	x.result.End()
+	x.delivery.End()
+}
 
 // progress is what one run has come to.
 type progress int8
@@ -261,7 +265,14 @@ func (x *combination) finish(r *exec.Request, t engine.Txn, steps int) progress 
 type delivery struct {
 	withScores bool
 	total      int
-	begun      bool
+
+	// Of a result that is stored and is not small:
+	value     *exec.Builder
+	elements  []rdb.Element // room for those of one step
+	last      []byte        // the member that was added last
+	engine    *engine.Engine
+	partition uint16
+	now       int64
 }
 
 // reply answers some members.

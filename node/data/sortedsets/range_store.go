@@ -14,7 +14,10 @@ type storing struct {
 }
 
 // End frees what was gathered.
-func (x *storing) End() { x.result.End() }
+func (x *storing) End() {
+	x.result.End()
+	x.delivery.End()
+}
 
 // zRangeStore: ZRANGESTORE destination source min max [BYSCORE|BYLEX] [REV] [LIMIT offset count]
 func zRangeStore(r *exec.Request) {

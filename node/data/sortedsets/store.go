@@ -1,15 +1,18 @@
 package sortedsets
 
 import (
+	"bytes"
+
+	"github.com/dunlin-cache/dunlin/internal/rdb"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // store stores some members of a result under a key, over whatever it has, and answers how many there
-// are when that was the last one.
+// are when that was the last one. Until then, and after an error, the key has what it had.
 func (d *delivery) store(r *exec.Request, t engine.Txn, key []byte, x *Result, steps int) progress {
-	if !d.begun && d.total <= shape.MaxEntries {
+	if d.value == nil && d.total <= shape.MaxEntries {
 		done, err := storeSmall(r, t, key, x)
 		if err != nil {
 			r.ReplyValueError(err)
@@ -20,13 +23,21 @@ func (d *delivery) store(r *exec.Request, t engine.Txn, key []byte, x *Result, s
 			return answered
 		}
 	}
-	if err := d.storeSome(r, t, key, x, steps); err != nil {
-		t.Delete(key)
+	if d.value == nil {
+		d.value = &exec.Builder{Type: &sortedType}
+		d.engine, d.partition, d.now = r.Engine, r.Partition, r.Now
+	}
+	err := d.build(t, x, steps)
+	if err == nil && len(x.list) > 0 {
+		return goesOn
+	}
+	if err == nil {
+		err = d.value.Publish(t, key)
+	}
+	if err != nil {
+		d.value.Drop(t)
 		r.ReplyValueError(err)
 		return failed
-	}
-	if len(x.list) > 0 {
-		return goesOn
 	}
 	r.ReplyInt(int64(d.total))
 	return answered
@@ -48,36 +59,30 @@ func storeSmall(r *exec.Request, t engine.Txn, key []byte, x *Result) (done bool
 	return true, t.Set(key, p.Bytes(), engine.TypeZSet, 0)
 }
 
-// storeSome stores some members in a set with parts, which it makes first.
-func (d *delivery) storeSome(r *exec.Request, t engine.Txn, key []byte, x *Result, steps int) error {
-	w := &r.Worker.Work
-	put := func(b *big) error {
-		for ; steps > 0 && len(x.list) > 0; steps-- {
+// build adds some members to the value. A place that a search has found twice comes twice in a row.
+func (d *delivery) build(t engine.Txn, x *Result, steps int) (err error) {
+	for steps > 0 && len(x.list) > 0 && err == nil {
+		all := d.elements[:0]
+		for ; steps > 0 && len(x.list) > 0 && len(all) < exec.AddAtOnce; steps-- {
 			s := x.First()
-			if _, err := b.put(w, x.Member(s), s.Score); err != nil {
-				w.Forget()
-				return err
+			member := x.Member(s)
+			if d.last != nil && bytes.Equal(d.last, member) {
+				continue
 			}
-			b.note(w, x.Member(s), s.Score)
+			d.last = member
+			all = append(all, rdb.Element{First: member, Score: s.Score})
 		}
-		w.Note(b.v)
-		return nil
+		err = d.value.Add(t, all)
+		d.elements = all
 	}
-	if d.begun {
-		item, found := t.Peek(key)
-		v, ok := t.Parts(item)
-		if !found || !ok {
-			return engine.ErrMemory
-		}
-		b := openBig(v, nil)
-		return put(&b)
-	}
-	d.begun = true
-	_, err := shape.Rebuild(t, key, engine.TypeZSet, own, 0, nil, func(v engine.Parts) error {
-		b := openBig(v, nil)
-		return put(&b)
-	})
 	return err
+}
+
+// End removes what was not stored. Nobody has locked the partition if there is something.
+func (d *delivery) End() {
+	if d != nil && d.value != nil {
+		d.value.End(d.engine, d.partition, d.now)
+	}
 }
 
 // Storing stores a result under a key, over whatever it has, in runs.
@@ -97,3 +102,6 @@ func (x *Storing) Run(r *exec.Request, t engine.Txn, key []byte) (done, ok bool)
 	p := x.delivery.store(r, t, key, x.Result, stepsAtOnce)
 	return p != goesOn, p != failed
 }
+
+// End frees what Run has not stored.
+func (x *Storing) End() { x.delivery.End() }
