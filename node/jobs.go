@@ -195,9 +195,13 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 			x.take(cn, done)
 			return
 		}
+		ctx := x.workContext(cn)
 		n.goJob(func() {
-			f(n.ctx)
-			cn.worker.loop.Post(func() { x.take(cn, done) })
+			f(ctx)
+			cn.worker.loop.Post(func() {
+				x.cancel() // the context's memory
+				x.take(cn, done)
+			})
 		})
 		return
 	}

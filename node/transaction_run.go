@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"time"
 
@@ -42,8 +43,10 @@ type transaction struct {
 	long      int             // bytes of long replies so far
 	wrote     bool            // a command was executed that may have changed something
 
-	running bool // at this moment
-	waits   bool // for a goroutine, which works on one of its commands
+	running bool               // at this moment
+	waits   bool               // for a goroutine, which works on one of its commands
+	cancel  context.CancelFunc // ends the work of that
+	work    *workContext       // of that
 
 	// From the second slice on:
 	job      *job         // what answers it
@@ -109,7 +112,9 @@ func (x *transaction) isJob(r *request) {
 		x.job = r.newJob([]uint16{x.partition})
 	}
 	r.conn.jobs.settling++
-	x.job.whole = x.wrote
+	if x.job.whole = x.wrote; x.cancel != nil {
+		x.letCancel()
+	}
 }
 
 // mustEnd notes that the transaction changes something: it is executed to its end.
@@ -373,7 +378,7 @@ func (x *transaction) slice(r *request, f func(r *request)) (done bool) {
 	start, pins := len(r.Out), len(r.Pins)
 	lost := x.keyed && r.view.Standing[x.partition] != ownership.Serving
 	hindered := lost || x.keyed && r.fenced
-	if x.gaveUp || x.overdue(hindered, r.worker.loop.Now(), r.node.holdPatience) || lost && x.doubted(r) ||
+	if x.workIsOverdue() || x.gaveUp || x.overdue(hindered, r.worker.loop.Now(), r.node.holdPatience) || lost && x.doubted(r) ||
 		(cn.closed || x.job.canceled) && !x.wrote {
 		done = x.giveUp(r, f != nil)
 	} else if x.checked < len(x.Watched) {
