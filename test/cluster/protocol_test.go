@@ -14,6 +14,7 @@ func TestConversations(t *testing.T) {
 	t.Parallel()
 	// With one copy, WAIT has no follower to wait for.
 	c := harness.StartClusterWith(t, harness.StartOptions{Nodes: 3, Proxies: 1, NodeFlags: []string{"--copies", "1"}})
+	harness.AwaitLevel(t, c.Proxy(0).Addr)
 	playAll(t, c.Proxy(0).Addr, false, "testdata/*.txt", "../../node/testdata/*.txt")
 }
 

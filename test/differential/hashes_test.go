@@ -31,7 +31,7 @@ func TestHashes(t *testing.T) {
 	}
 	t.Logf("seed %d", seed)
 	for _, addr := range targets[1:] {
-		(&oracle{proxy: addr}).awaitLevel(t)
+		harness.AwaitLevel(t, addr)
 	}
 	for _, version := range []string{"2", "3"} {
 		var wires []*harness.Wire

@@ -2,12 +2,10 @@ package differential
 
 import (
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
@@ -19,7 +17,7 @@ var listCommands = flag.Int("differential.lists", 4_000, "how many list commands
 func TestLists(t *testing.T) {
 	t.Parallel()
 	o := startOracle(t)
-	o.awaitLevel(t)
+	harness.AwaitLevel(t, o.proxy)
 	o.compare(t, max(1, *listCommands/4/listBatch), func(i uint64, rng *rand.Rand) func() [][][]byte {
 		return (&listGenerator{Rand: rng, prefix: "{l" + strconv.Itoa(int(i)) + "}"}).batch
 	})
@@ -183,19 +181,4 @@ func (g *listGenerator) mpop() []string {
 		args = append(args, g.pick("COUNT", "count", "x"), g.number())
 	}
 	return args
-}
-
-// awaitLevel waits until all nodes of the cluster serve commands on collections: the cluster speaks
-// their protocol level from some seconds after its start.
-func (o *oracle) awaitLevel(t *testing.T) {
-	w := harness.DialWire(t, o.proxy)
-	begin := time.Now()
-	for i := 0; i < 64; i++ { // keys of all nodes
-		for strings.Contains(string(w.Do(fmt.Sprintf("LLEN %d", i))), "protocol level") {
-			if time.Since(begin) > harness.ReplyTimeout {
-				t.Fatal("the cluster does not reach the level of lists")
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-	}
 }

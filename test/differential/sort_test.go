@@ -5,13 +5,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
 // TestSort sends SORT with random options to a proxy with three nodes and to redis-server.
 func TestSort(t *testing.T) {
 	t.Parallel()
 	o := startOracle(t)
-	o.awaitLevel(t)
+	harness.AwaitLevel(t, o.proxy)
 	o.compare(t, max(1, *listCommands/8/listBatch), func(i uint64, rng *rand.Rand) func() [][][]byte {
 		return (&sortGenerator{Rand: rng, tag: "{s" + strconv.Itoa(int(i)) + "}"}).batch
 	})

@@ -1,7 +1,9 @@
 package harness
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 )
@@ -29,3 +31,19 @@ func Eventually(t testing.TB, within time.Duration, what string, holds func() bo
 
 // SleepUpTo sleeps for a random time below d: the length of a simulated fault.
 func SleepUpTo(d time.Duration, rng *rand.Rand) { time.Sleep(time.Duration(rng.Int64N(int64(d)))) }
+
+// AwaitLevel waits until all nodes behind a proxy serve commands on collections: a cluster speaks their
+// protocol level from some seconds after its start.
+func AwaitLevel(t testing.TB, proxy string) {
+	t.Helper()
+	w := DialWire(t, proxy)
+	holds := func() bool {
+		for i := range 64 { // keys of all nodes
+			if strings.Contains(string(w.Do(fmt.Sprintf("LLEN %d", i))), "protocol level") {
+				return false
+			}
+		}
+		return true
+	}
+	Eventually(t, ReadyTimeout, "the cluster speaks the level of collections", holds)
+}
