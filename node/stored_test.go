@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -68,4 +69,58 @@ func TestDestinationOutlivesOOM(t *testing.T) {
 			fill++
 		}
 	}
+}
+
+// TestPopNeedsRoom: an element for whose reply there is no memory is not removed.
+func TestPopNeedsRoom(t *testing.T) {
+	n := startLeveled(t, func(c *Config) { c.Memory, c.Eviction = 16<<20, "noeviction" })
+	c := dial(t, n.Addr())
+	c.wantBig("RPUSH l BIG", bigValue(3<<20, 1), "(integer) 1")
+	hset, hgetdel := "HSET h", "HGETDEL h FIELDS 200"
+	for i := range 200 {
+		hset += fmt.Sprint(" ", i, " ", strings.Repeat("v", 10_000))
+		hgetdel += fmt.Sprint(" ", i)
+	}
+	c.sendArgs(bytes.Fields([]byte(hset))...)
+	if got := c.next(); got != "(integer) 200" {
+		t.Fatalf("HSET answers %s", got)
+	}
+	c.fillWith(1000, 40_000)
+	for _, line := range []string{
+		"LPOP l", "RPOP l 1", "LMPOP 1 l LEFT", hgetdel,
+	} {
+		if got := dial(t, n.Addr()).do(line); got != "(closed)" {
+			t.Errorf("%.20s answers %.100s", line, got)
+		}
+	}
+	c.want("LLEN l", "(integer) 1")
+	c.want("HLEN h", "(integer) 200")
+}
+
+// TestHGetDelIsTooLarge: if the reply would be too large, no field is deleted.
+func TestHGetDelIsTooLarge(t *testing.T) {
+	c := dial(t, startLeveled(t, func(c *Config) { c.Memory = 256 << 20 }).Addr())
+	line := "HGETDEL h FIELDS 300"
+	for i := range 300 {
+		c.sendArgs([]byte("HSET"), []byte("h"), fmt.Append(nil, i), make([]byte, exec.MaxReply/290))
+		line += fmt.Sprint(" ", i)
+	}
+	for range 300 {
+		c.next()
+	}
+	if got := c.do(line); !strings.HasPrefix(got, "(error) ERR the reply would be too large") {
+		t.Errorf("HGETDEL answers %.100s", got)
+	}
+	c.want("HLEN h", "(integer) 300")
+	c.want("HDEL h 0", "(integer) 1")
+	long := "HGETDEL i FIELDS 1000"
+	for i := range 1000 {
+		c.do(fmt.Sprint("HSET i ", i, " v"))
+		long += fmt.Sprint(" ", i)
+	}
+	c.send(long)
+	if got, want := c.next(), fmt.Sprintf("1000) %q", "v"); !strings.HasSuffix(got, want) {
+		t.Errorf("HGETDEL answers %.100s", got)
+	}
+	c.want("EXISTS i", "(integer) 0")
 }

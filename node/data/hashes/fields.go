@@ -243,16 +243,17 @@ func hGetEX(r *exec.Request) {
 		refuse(r, problem)
 		return
 	}
+	if !changes {
+		getEach(r, fields, false, nil)
+		return
+	}
 	past := from == 4 && at <= r.Now
 	getEach(r, fields, past, func(h hash, fields [][]byte) (err error) {
-		switch {
-		case !changes:
-		case past:
+		if past {
 			_, err = h.delete(fields)
-		default:
-			err = h.setTimes(fields, at)
+			return err
 		}
-		return err
+		return h.setTimes(fields, at)
 	})
 }
 

@@ -27,9 +27,14 @@ func hmGet(r *exec.Request) { getEach(r, r.Args[2:], false, nil) }
 
 // getEach answers the values of fields, in runs. In each run then, if there is one, is called with
 // the fields of the run, after their values are in the reply. once: a field has a value only where it
-// is named first, because then deletes it.
+// is named first, because then deletes it. If then is called in several runs, the first pass over the
+// fields looks only whether their values are too large for a reply.
 func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fields [][]byte) error) {
-	run, ok := r.LockElementRun(fields, 1)
+	passes, n := 1, len(fields)
+	if then != nil {
+		passes = 2
+	}
+	run, ok := r.LockElementPasses(fields, 1, passes)
 	if !ok {
 		return
 	}
@@ -39,14 +44,24 @@ func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fiel
 	if !ok {
 		return
 	}
-	if run.IsFirst() {
+	isAll := run.First == 0 && run.End == n
+	if passes == 2 && run.First < n && !isAll {
+		h.weigh(&run, fields[run.First:run.End])
+		return
+	}
+	begin := 0 // of the pass that answers
+	if !isAll {
+		begin = n * (passes - 1)
+	}
+	if run.First == begin {
+		run.Sum = 0
 		r.Worker.Count.Lookup(h.found)
 		if !r.Room(exec.LineRoom) {
 			return
 		}
 		r.Out = resp.AppendArray(r.Out, len(fields))
 	}
-	fields = fields[run.First:run.End]
+	fields = fields[run.First-begin : run.End-begin]
 	before := r.Produced() - int(run.Sum)
 	for i, field := range fields {
 		e, found := h.get(field)
@@ -56,7 +71,9 @@ func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fiel
 			r.Fail(errReplyTooLarge)
 			return
 		}
-		h.replyValue(field, e, found)
+		if !h.replyValue(field, e, found) {
+			return
+		}
 	}
 	if then != nil && h.found {
 		if err := then(h, fields); err != nil {
@@ -65,9 +82,24 @@ func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fiel
 			return
 		}
 	}
-	if !run.GoesOn(int64(r.Produced() - before)) {
+	if isAll || !run.GoesOn(int64(r.Produced()-before)) {
 		run.Whole()
 	}
+}
+
+// weigh looks at the fields of one run, and ends the command if a reply with their values, and those of
+// the runs before, would be too large.
+func (h *hash) weigh(run *exec.Elements, fields [][]byte) {
+	sum := run.Sum
+	for _, field := range fields {
+		e, _ := h.get(field)
+		sum += int64(e.value.Size() + exec.LineRoom/4)
+	}
+	if sum > exec.MaxReply {
+		h.r.Fail(errReplyTooLarge)
+		return
+	}
+	run.GoesOn(sum)
 }
 
 // contains reports whether a field is among those of a run.

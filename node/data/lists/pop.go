@@ -48,8 +48,11 @@ func popOne(r *exec.Request, from end) {
 		return
 	}
 	position := l.first(from, 1)
-	start := len(r.Out)
-	r.ReplyElement(l.at(position))
+	start, element := len(r.Out), l.at(position)
+	if !r.Room(element.Size() + exec.LineRoom) {
+		return
+	}
+	r.ReplyElement(element)
 	if err := l.remove(position, 1); err != nil {
 		r.Undo(start)
 		r.ReplyValueError(err)
@@ -106,14 +109,20 @@ func popMany(l *list, locks *exec.KeyLocks, from end, count, key int) {
 		rest = *before
 	} else {
 		rest = popped{min(count, l.len()), key}
+		if !r.Room(len(l.key) + 3*exec.LineRoom) {
+			return
+		}
 		if key >= 0 {
 			r.Out = resp.AppendArray(r.Out, 2)
 			r.ReplyBulk(l.key)
 		}
 		r.Out = resp.AppendArray(r.Out, rest.left)
 	}
-	start, n := len(r.Out), 0
+	start, n, fits := len(r.Out), 0, true
 	reply := func(element shape.Item) bool {
+		if fits = r.Room(element.Size() + exec.LineRoom); !fits {
+			return false
+		}
 		r.ReplyElement(element)
 		n++
 		return n < min(rest.left, popElements) && len(r.Out)-start < popBytes
@@ -122,6 +131,9 @@ func popMany(l *list, locks *exec.KeyLocks, from end, count, key int) {
 		l.each(0, reply)
 	} else {
 		l.eachBack(l.len(), reply)
+	}
+	if !fits {
+		return
 	}
 	if n == 0 { // the command has lost its partition
 		r.Fail(ErrGone)

@@ -48,6 +48,9 @@ func popOne(r *exec.Request) {
 	}
 	start := len(r.Out)
 	member := s.any()
+	if !r.Room(member.Size() + exec.LineRoom) {
+		return
+	}
 	r.ReplyElement(member)
 	if err := s.pop(member); err != nil {
 		r.Undo(start)
@@ -105,12 +108,14 @@ func popSome(r *exec.Request) {
 	}
 	end := min(int(count), locks.First+popsAtOnce)
 	var err error
+	fits := true
 	if s.big {
-		s.popBig(end - locks.First)
+		fits = s.popBig(end - locks.First)
 	} else {
-		err = s.popPacked(end - locks.First)
+		fits, err = s.popPacked(end - locks.First)
 	}
 	switch {
+	case !fits:
 	case err != nil:
 		r.ReplyValueError(err)
 	case end < int(count):
@@ -129,36 +134,45 @@ func popAll(s *set) {
 	}
 }
 
-// popBig removes n members of a set with parts that has more.
-func (s *set) popBig(n int) {
+// popBig removes n members of a set with parts that has more. It stops before one for which the reply
+// has no room, and reports false.
+func (s *set) popBig(n int) (fits bool) {
 	t, w := &s.table, &s.r.Worker.Work
 	text := s.r.Worker.Body[:0]
-	for range n {
+	popped := 0
+	for fits = true; popped < n; popped++ {
 		var number shape.Decimal
 		e, _ := t.Random(rand.Uint32N)
+		if fits = s.r.Room(e.Key.Size() + exec.LineRoom); !fits {
+			break
+		}
 		s.r.ReplyElement(e.Key)
 		text = append(text[:0], e.Key.Text(&number)...)
 		t.Delete(text)
 		t.NoteDelete(w, text)
 	}
 	s.r.Worker.KeepBody(text)
-	s.removedBig(n)
+	s.removedBig(popped)
+	return fits
 }
 
-// popPacked removes n members of a packed set.
-func (s *set) popPacked(n int) error {
+// popPacked removes n members of a packed set, or none if the reply has no room for them.
+func (s *set) popPacked(n int) (fits bool, err error) {
 	p, start := &s.r.Worker.Pack, len(s.r.Out)
 	p.Open(&shape.PackedSet, s.item.Value(), 0)
 	for range n {
 		at := rand.IntN(p.Len())
-		s.r.ReplyElement(p.Item(at, 0))
+		member := p.Item(at, 0)
+		if !s.r.Room(member.Size() + exec.LineRoom) {
+			return false, nil
+		}
+		s.r.ReplyElement(member)
 		p.Delete(at)
 	}
-	err := s.store(p)
-	if err != nil {
+	if err = s.store(p); err != nil {
 		s.r.Undo(start)
 	}
-	return err
+	return true, err
 }
 
 // sRandMember: SRANDMEMBER key [count]
