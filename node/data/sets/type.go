@@ -48,16 +48,11 @@ func encoding(t engine.Txn, item engine.Item) string {
 	return "hashtable"
 }
 
-// The planes of a set with parts. Its own bytes are those of the table.
-const (
-	blocks = iota
-	away
-)
+// blocks is the plane of a set with parts that has its members. Its own bytes are those of the table.
+const blocks = shape.SetBlocks
 
 // tableOf is the table of a set with parts.
-func tableOf(v engine.Parts) shape.Table {
-	return shape.Table{V: v, Blocks: blocks, Away: away, Items: 1}
-}
+func tableOf(v engine.Parts) shape.Table { return shape.SetTable(v) }
 
 func apply(v engine.Parts, delta []byte) error {
 	t := tableOf(v)

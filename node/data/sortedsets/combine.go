@@ -32,7 +32,7 @@ func zInterStore(r *exec.Request) { combine(r, combining{op: inter, store: r.Arg
 // zDiffStore: ZDIFFSTORE destination numkeys key...
 func zDiffStore(r *exec.Request) { combine(r, combining{op: diff, store: r.Args[1]}, 2) }
 
-// combination is a command on several sorted sets between its runs. It reads one set after the other:
+// combination is a command on several sets between its runs: sorted ones, or plain ones. It reads one set after the other:
 // the first one gives members, a further one adds some, or removes those that it does not have, or
 // has. So each run looks at one set.
 //
@@ -146,14 +146,15 @@ func (x *combination) run(r *exec.Request, t engine.Txn) progress {
 // look looks one key up. It answers an error and returns false if the key has another type. Behind the
 // last one, sets are put in the order in which they are read: the shortest first, but of a difference.
 func (x *combination) look(r *exec.Request, t engine.Txn) bool {
-	item, found, ok := r.FindOf(t, x.keys[x.looked], engine.TypeZSet)
-	if !ok {
+	item, found := r.Find(t, x.keys[x.looked])
+	if found && !isSource(item) {
+		r.Fail(exec.ErrWrongType)
 		return false
 	}
 	r.Worker.Count.Lookup(found)
 	in := input{i: x.looked}
 	if found {
-		s := viewOf(t, item)
+		s := sourceOf(t, item)
 		in.length = s.Len()
 	}
 	x.sources = append(x.sources, in)
@@ -167,9 +168,9 @@ func (x *combination) look(r *exec.Request, t engine.Txn) bool {
 // read reads some of the present source.
 func (x *combination) read(t engine.Txn, steps *int) {
 	in := x.sources[x.source]
-	var s View
+	var s source
 	if item, found := t.Peek(x.keys[in.i]); found {
-		s = viewOf(t, item)
+		s = sourceOf(t, item)
 	}
 	if x.op == union || x.source == 0 {
 		x.gather(&s, in.i, steps)
@@ -180,9 +181,9 @@ func (x *combination) read(t engine.Txn, steps *int) {
 }
 
 // gather adds members of a source to the result.
-func (x *combination) gather(s *View, i int, steps *int) {
-	left := *steps
-	s.Each(Span{from: x.place, to: s.Len()}, func(item shape.Item, score float64) bool {
+func (x *combination) gather(s *source, i int, steps *int) {
+	left, done := *steps, false
+	x.place, done = s.each(x.place, func(item shape.Item, score float64) bool {
 		var decimal shape.Decimal
 		member := item.Text(&decimal)
 		score = number(x.weighted(i, score))
@@ -196,17 +197,16 @@ func (x *combination) gather(s *View, i int, steps *int) {
 		} else if !x.result.Add(member, score) {
 			return false
 		}
-		x.place++
 		left--
 		return left > 0
 	})
-	if *steps = left; x.place == s.Len() {
+	if *steps = left; done {
 		x.next(len(x.result.list))
 	}
 }
 
 // filter leaves those members of the result that a source has, or does not have.
-func (x *combination) filter(s *View, i int, steps *int) {
+func (x *combination) filter(s *source, i int, steps *int) {
 	list := x.result.list
 	for ; *steps > 0 && x.place < len(list); *steps-- {
 		entry := list[x.place]
