@@ -55,8 +55,8 @@ type input struct {
 	length int
 }
 
-// stepsAtOnce is how many members are looked at under one lock: about 0.1 ms.
-const stepsAtOnce = 256
+// stepsAtOnce is how many members are looked at under one lock: about 0.05 ms.
+const stepsAtOnce = 64
 
 // combine executes a command in runs. Between them it holds the partition.
 func combine(r *exec.Request, c combining, at int) {
@@ -192,7 +192,7 @@ func (x *combination) gather(s *source, i int, steps *int) {
 			at, there = x.result.index[string(member)]
 		}
 		if there {
-			old := &x.result.list[at]
+			old := x.result.list.at(at)
 			old.Score = x.aggregate.of(old.Score, score)
 		} else if !x.result.Add(member, score) {
 			return false
@@ -201,15 +201,15 @@ func (x *combination) gather(s *source, i int, steps *int) {
 		return left > 0
 	})
 	if *steps = left; done {
-		x.next(len(x.result.list))
+		x.next(x.result.list.length)
 	}
 }
 
 // filter leaves those members of the result that a source has, or does not have.
 func (x *combination) filter(s *source, i int, steps *int) {
-	list := x.result.list
-	for ; *steps > 0 && x.place < len(list); *steps-- {
-		entry := list[x.place]
+	list := &x.result.list
+	for ; *steps > 0 && x.place < list.length; *steps-- {
+		entry := *list.at(x.place)
 		x.place++
 		score, has := s.Score(x.result.Member(entry))
 		if has == (x.op == diff) {
@@ -218,11 +218,11 @@ func (x *combination) filter(s *source, i int, steps *int) {
 		if has {
 			entry.Score = x.aggregate.of(entry.Score, x.weighted(i, score))
 		}
-		list[x.kept] = entry
+		*list.at(x.kept) = entry
 		x.kept++
 	}
-	if x.place == len(list) {
-		x.result.list = list[:x.kept]
+	if x.place == list.length {
+		list.length = x.kept
 		x.next(x.kept)
 	}
 }
@@ -239,7 +239,7 @@ func (x *combination) next(length int) {
 // finish answers with the result, or stores it.
 func (x *combination) finish(r *exec.Request, t engine.Txn, steps int) progress {
 	if x.counts {
-		n := int64(len(x.result.list))
+		n := int64(x.result.list.length)
 		if x.limit > 0 {
 			n = min(n, x.limit)
 		}
@@ -250,7 +250,7 @@ func (x *combination) finish(r *exec.Request, t engine.Txn, steps int) progress 
 		return goesOn
 	}
 	if x.delivery == nil {
-		x.delivery = &delivery{withScores: x.withScores, total: len(x.result.list)}
+		x.delivery = &delivery{withScores: x.withScores, total: x.result.list.length}
 		if x.store == nil {
 			r.Out = appendHead(r.Out, r.Version(), x.delivery.total, x.withScores)
 		}
@@ -278,7 +278,7 @@ type delivery struct {
 // reply answers some members.
 func (d *delivery) reply(r *exec.Request, x *Result, steps int) progress {
 	paired := d.withScores && r.Version() == resp.RESP3
-	for ; steps > 0 && len(x.list) > 0; steps-- {
+	for ; steps > 0 && x.list.length > 0; steps-- {
 		s := x.First()
 		member := x.Member(s)
 		if !r.Room(len(member) + 3*exec.LineRoom) {
@@ -292,7 +292,7 @@ func (d *delivery) reply(r *exec.Request, x *Result, steps int) progress {
 			r.Out = resp.AppendDouble(r.Out, r.Version(), s.Score)
 		}
 	}
-	if len(x.list) > 0 {
+	if x.list.length > 0 {
 		return goesOn
 	}
 	return answered

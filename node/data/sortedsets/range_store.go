@@ -55,7 +55,7 @@ func zRangeStore(r *exec.Request) {
 			x.gather(&s)
 		}
 		if x.span.len() == 0 {
-			x.delivery = &delivery{total: len(x.result.list)}
+			x.delivery = &delivery{total: x.result.list.length}
 		}
 	}
 	steps := stepsAtOnce

@@ -67,8 +67,8 @@ func zRemRangeByScore(r *exec.Request) { removeRange(r, byScore) }
 // zRemRangeByLex: ZREMRANGEBYLEX key min max
 func zRemRangeByLex(r *exec.Request) { removeRange(r, byName) }
 
-// removedAtOnce is how many members are removed under one lock: about 0.1 ms.
-const removedAtOnce = 256
+// removedAtOnce is how many members are removed under one lock: about 0.05 ms.
+const removedAtOnce = 128
 
 // removeRange removes the members of a range in runs. Between them the command holds the partition.
 func removeRange(r *exec.Request, by by) {

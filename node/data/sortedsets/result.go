@@ -13,21 +13,16 @@ type Result struct {
 	charged int64
 	lost    bool // there was no memory for it
 
-	text    []byte
-	list    []Scored
+	text    []byte // where members' bytes go
+	list    scoredList
 	byPlace bool           // equal scores stay in the order in which they were added
 	index   map[string]int // of a union: where in list a member is
 	sunk    int            // entries that Order has dealt with
 	isHeap  bool           // list is a heap
 }
 
-// Scored is a member and its score.
-type Scored struct {
-	Score  float64
-	Hash   float64 // of a place: the score that the member has in the searched set
-	at, to int     // in text
-	place  int     // how many were added before
-}
+// textPiece is how many bytes of members share an allocation.
+const textPiece = 64 << 10
 
 // memberCost is about what a member takes beside its bytes, with what is unused of slices and map.
 const memberCost = 160
@@ -48,17 +43,26 @@ func (x *Result) Add(member []byte, score float64) bool {
 	if !x.charge(len(member)) {
 		return false
 	}
-	at := len(x.text)
-	x.text = append(x.text, member...)
 	if x.index != nil {
-		x.index[string(member)] = len(x.list)
+		x.index[string(member)] = x.list.length
 	}
-	x.list = append(x.list, Scored{Score: score, at: at, to: len(x.text), place: len(x.list)})
+	x.list.add(Scored{Score: score, member: x.keep(member), place: x.list.length})
 	return true
 }
 
+// keep returns a copy of a member. The first piece of text grows, and the others are whole, so that
+// no copy is longer than a piece.
+func (x *Result) keep(member []byte) []byte {
+	if room := cap(x.text) - len(x.text); room < len(member) {
+		x.text = make([]byte, 0, max(len(member), min(textPiece, 2*cap(x.text))))
+	}
+	at := len(x.text)
+	x.text = append(x.text, member...)
+	return x.text[at:len(x.text):len(x.text)]
+}
+
 // Member is the name of a member, valid until End.
-func (x *Result) Member(s Scored) []byte { return x.text[s.at:s.to:s.to] }
+func (x *Result) Member(s Scored) []byte { return s.member }
 
 // NewResult is an empty result that is in the order of a sorted set.
 func NewResult(heap exec.Heap) *Result { return &Result{heap: heap} }
@@ -73,12 +77,12 @@ func (x *Result) AddFound(member []byte, score, hash float64) bool {
 	if !x.Add(member, score) {
 		return false
 	}
-	x.list[len(x.list)-1].Hash = hash
+	x.list.at(x.list.length - 1).Hash = hash
 	return true
 }
 
 // Len is how many members there are.
-func (x *Result) Len() int { return len(x.list) }
+func (x *Result) Len() int { return x.list.length }
 
 // Lost reports whether there was no memory for all of the result.
 func (x *Result) Lost() bool { return x.lost }
@@ -92,20 +96,20 @@ func (x *Result) End() {
 }
 
 // less is the order of a sorted set.
-func (x *Result) less(a, b Scored) bool {
+func (x *Result) less(a, b *Scored) bool {
 	if a.Score != b.Score {
 		return a.Score < b.Score
 	}
 	if x.byPlace {
 		return a.place < b.place
 	}
-	return bytes.Compare(x.Member(a), x.Member(b)) < 0
+	return bytes.Compare(a.member, b.member) < 0
 }
 
 // Order makes a heap of the list, some steps of it, and reports whether it is done. Then First takes
 // the members in order. So nothing sorts a long list in one piece.
 func (x *Result) Order(steps int) (done bool) {
-	parents := len(x.list) / 2
+	parents := x.list.length / 2
 	for ; steps > 0 && !x.isHeap; steps-- {
 		if x.sunk == parents {
 			x.isHeap = true
@@ -119,29 +123,29 @@ func (x *Result) Order(steps int) (done bool) {
 
 // sink moves an entry down to its place in the heap.
 func (x *Result) sink(i int) {
-	list := x.list
+	at := x.list.at
 	for {
 		child := 2*i + 1
-		if child >= len(list) {
+		if child >= x.list.length {
 			return
 		}
-		if child+1 < len(list) && x.less(list[child+1], list[child]) {
+		if child+1 < x.list.length && x.less(at(child+1), at(child)) {
 			child++
 		}
-		if !x.less(list[child], list[i]) {
+		if !x.less(at(child), at(i)) {
 			return
 		}
-		list[i], list[child] = list[child], list[i]
+		*at(i), *at(child) = *at(child), *at(i)
 		i = child
 	}
 }
 
 // First takes the first member out of the heap.
 func (x *Result) First() (s Scored) {
-	s = x.list[0]
-	last := len(x.list) - 1
-	x.list[0] = x.list[last]
-	x.list = x.list[:last]
+	first := x.list.at(0)
+	s = *first
+	x.list.length--
+	*first = *x.list.at(x.list.length)
 	x.sink(0)
 	return s
 }

@@ -28,7 +28,7 @@ func (d *delivery) store(r *exec.Request, t engine.Txn, key []byte, x *Result, s
 		d.engine, d.partition, d.now = r.Engine, r.Partition, r.Now
 	}
 	err := d.build(t, x, steps)
-	if err == nil && len(x.list) > 0 {
+	if err == nil && x.list.length > 0 {
 		return goesOn
 	}
 	if err == nil {
@@ -45,13 +45,14 @@ func (d *delivery) store(r *exec.Request, t engine.Txn, key []byte, x *Result, s
 
 // storeSmall stores a result that a record has room for. It returns false if there is none.
 func storeSmall(r *exec.Request, t engine.Txn, key []byte, x *Result) (done bool, err error) {
-	if len(x.list) == 0 {
+	if x.list.length == 0 {
 		t.Delete(key)
 		return true, nil
 	}
 	p := &r.Worker.Pack
 	p.Open(&shape.PackedZSet, nil, r.Now)
-	for _, s := range x.list {
+	for i := range x.list.length {
+		s := *x.list.at(i)
 		if !putPacked(p, x.Member(s), 0, false, s.Score) {
 			return false, nil
 		}
@@ -61,9 +62,9 @@ func storeSmall(r *exec.Request, t engine.Txn, key []byte, x *Result) (done bool
 
 // build adds some members to the value. A place that a search has found twice comes twice in a row.
 func (d *delivery) build(t engine.Txn, x *Result, steps int) (err error) {
-	for steps > 0 && len(x.list) > 0 && err == nil {
+	for steps > 0 && x.list.length > 0 && err == nil {
 		all := d.elements[:0]
-		for ; steps > 0 && len(x.list) > 0 && len(all) < exec.AddAtOnce; steps-- {
+		for ; steps > 0 && x.list.length > 0 && len(all) < exec.AddAtOnce; steps-- {
 			s := x.First()
 			member := x.Member(s)
 			if d.last != nil && bytes.Equal(d.last, member) {
