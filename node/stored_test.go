@@ -3,8 +3,10 @@ package node
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -123,4 +125,75 @@ func TestHGetDelIsTooLarge(t *testing.T) {
 		t.Errorf("HGETDEL answers %.100s", got)
 	}
 	c.want("EXISTS i", "(integer) 0")
+}
+
+// TestKeyGoneBetweenRuns: a command of many runs whose key vanishes between two of them answers an error
+// then, or all if it has ended before; never less than its head declares.
+func TestKeyGoneBetweenRuns(t *testing.T) {
+	n := startLeveled(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	c := dial(t, n.Addr())
+	const members = 12_000
+	zadd, sadd := []string{"ZADD z"}, []string{"SADD z"}
+	for i := range members {
+		zadd, sadd = append(zadd, fmt.Sprint(i, " m", i)), append(sadd, fmt.Sprint("m", i))
+	}
+	for _, x := range []struct {
+		make []string
+		line string
+	}{
+		{zadd, "ZPOPMIN z 11000"},
+		{zadd, "ZMPOP 1 z MAX COUNT 11000"},
+		{zadd, "ZRANDMEMBER z 11000"},
+		{zadd, "ZRANDMEMBER z -11000"},
+		{zadd, "ZRANGESTORE {z}d z 0 11000"},
+		{zadd, "ZUNIONSTORE {z}d 1 z"},
+		{sadd, "SPOP z 11000"},
+	} {
+		c.do("DEL z {z}d")
+		c.sendArgs(bytes.Fields([]byte(strings.Join(x.make, " ")))...)
+		c.next()
+		c.send(x.line)
+		replied := make(chan string, 1)
+		go func() { replied <- c.next() }()
+		got := ""
+		for begun := false; got == ""; {
+			select {
+			case got = <-replied:
+			default:
+				if begun = begun || len(n.engine.Holds()) == 1; begun {
+					lock := n.engine.Lock(partitionOf("z"), time.Now().UnixMilli())
+					lock.Delete([]byte("z"))
+					lock.Unlock()
+				}
+				runtime.Gosched()
+			}
+		}
+		if strings.HasPrefix(got, "(error)") && got != "(error) "+exec.ErrGone {
+			t.Errorf("%s answers %.100s", x.line, got)
+		}
+		c.do("DEL z {z}d")
+	}
+}
+
+// TestRandomFieldOfExpired: while a hash has only fields that have expired, HRANDFIELD answers none.
+func TestRandomFieldOfExpired(t *testing.T) {
+	n := startLeveled(t)
+	c := dial(t, n.Addr())
+	const fields = 9000
+	hset := []string{"HSETEX h PXAT", fmt.Sprint(n.cfg.Group.UnixMilli() + 300), "FIELDS", fmt.Sprint(fields)}
+	for i := range fields {
+		hset = append(hset, fmt.Sprint(i, " v"))
+	}
+	c.sendArgs(bytes.Fields([]byte(strings.Join(hset, " ")))...)
+	if got := c.next(); got != "(integer) 1" {
+		t.Fatalf("HSETEX answers %s", got)
+	}
+	eventually(t, "the fields expire", func() bool {
+		got := c.do("HRANDFIELD h -3")
+		if strings.HasPrefix(got, "(error)") {
+			t.Errorf("HRANDFIELD answers %s", got)
+			return true
+		}
+		return got == "(empty array)"
+	})
 }

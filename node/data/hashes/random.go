@@ -80,22 +80,38 @@ func (w what) appendPair(dst []byte, r *exec.Request, field, value shape.Item) [
 // randomAtOnce is how many random fields are answered in one run.
 const randomAtOnce = 256
 
+// drawing is how far a command has come that draws fields.
+type drawing struct {
+	begun bool // to answer; fields that have expired are removed first, see withCounted
+	done  int64
+}
+
 // repeated answers n random fields, in runs. A field may come several times.
 func repeated(r *exec.Request, w what, n int64) {
 	locks := r.LockElements()
 	defer locks.Release()
-	first := locks.First
-	t, _, ok := locks.At(first)
+	t, _, ok := locks.At(locks.First)
 	if !ok {
-		locks.Stop(first, 0)
+		locks.Stop(locks.First, 0)
 		return
 	}
 	h, ok := open(r, t)
 	if !ok {
 		return
 	}
+	x, _ := locks.State.(*drawing)
+	if x == nil {
+		x = new(drawing)
+	}
+	if !x.begun && h.isDue() {
+		locks.State = x
+		locks.Hold()
+		locks.Stop(locks.First+1, 0)
+		return
+	}
 	start, before := len(r.Out), r.Produced()-int(locks.Sum)
-	if first == 0 {
+	if !x.begun {
+		x.begun = true
 		r.Worker.Count.Lookup(h.found)
 		if !h.found {
 			n = 0
@@ -109,10 +125,15 @@ func repeated(r *exec.Request, w what, n int64) {
 		}
 		r.Out = w.appendList(r.Out, r, int(n))
 	}
-	end := min(int64(first+randomAtOnce), n)
-	for range end - int64(first) {
+	end := min(x.done+randomAtOnce, n)
+	for range end - x.done {
 		field, value, ok := h.random()
-		if !ok || r.Produced()-before > exec.MaxReply {
+		if !ok {
+			r.Undo(start)
+			r.Fail(exec.ErrGone)
+			return
+		}
+		if r.Produced()-before > exec.MaxReply {
 			r.Undo(start)
 			r.Fail(errReplyTooLarge)
 			return
@@ -123,8 +144,9 @@ func repeated(r *exec.Request, w what, n int64) {
 		r.Out = w.appendPair(r.Out, r, field, value)
 	}
 	if end < n {
+		x.done, locks.State = end, x
 		locks.Hold()
-		locks.Stop(int(end), int64(r.Produced()-before))
+		locks.Stop(locks.First+1, int64(r.Produced()-before))
 		return
 	}
 	locks.Whole()

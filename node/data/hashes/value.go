@@ -110,6 +110,11 @@ func (h *hash) replyValue(field []byte, e element, ok bool) (fits bool) {
 	return true
 }
 
+// isDue reports whether the hash has fields that have expired and are not removed yet.
+func (h *hash) isDue() bool {
+	return h.found && h.big && h.table.V.Due() != 0 && h.table.V.Due() <= h.r.Now
+}
+
 // expireAt is when the key expires, 0 if never.
 func (h *hash) expireAt() int64 {
 	if h.found {
@@ -143,7 +148,7 @@ func withCounted(r *exec.Request, f func(h hash)) {
 		return
 	}
 	h, ok := open(r, t)
-	if ok && h.found && h.big && h.table.V.Due() != 0 && h.table.V.Due() <= r.Now {
+	if ok && h.isDue() {
 		locks.Hold()
 		locks.Stop(run+1, 0)
 		return

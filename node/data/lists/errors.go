@@ -19,6 +19,3 @@ const (
 	ErrSortGet    = "ERR GET option of SORT denied in cluster mode when keys formed by the pattern may be in different slots."
 	ErrSortWeight = "ERR One or more scores can't be converted into double"
 )
-
-// Dunlin's own text, for an error that Redis does not have.
-const ErrGone = "ERR the list was removed before the command had ended"

@@ -136,7 +136,7 @@ func popMany(l *list, locks *exec.KeyLocks, from end, count, key int) {
 		return
 	}
 	if n == 0 { // the command has lost its partition
-		r.Fail(ErrGone)
+		r.Fail(exec.ErrGone)
 		return
 	}
 	if err := l.remove(l.first(from, n), n); err != nil {

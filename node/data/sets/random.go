@@ -105,6 +105,9 @@ func popSome(r *exec.Request) {
 			return
 		}
 		r.Out = resp.AppendSet(r.Out, r.Version(), int(count))
+	} else if int64(n) < count-int64(locks.First) {
+		r.Fail(exec.ErrGone)
+		return
 	}
 	end := min(int(count), locks.First+popsAtOnce)
 	var err error

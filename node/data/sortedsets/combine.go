@@ -42,9 +42,10 @@ type combination struct {
 	problem  string // of the options; the types of the keys come first
 	looked   int    // so many keys
 	sources  []input
-	source   int // that is read
-	place    int // in the source, or in the list
-	kept     int // entries of the list that the source has left
+	source   int  // that is read
+	place    int  // in the source, or in the list
+	kept     int  // entries of the list that the source has left
+	gone     bool // a source was removed between two runs
 	result   Result
 	delivery *delivery
 }
@@ -132,7 +133,11 @@ func (x *combination) run(r *exec.Request, t engine.Txn) progress {
 			return failed
 		case x.source < len(x.sources):
 			x.read(t, &steps)
-			if x.result.lost {
+			switch {
+			case x.gone:
+				r.Fail(exec.ErrGone)
+				return failed
+			case x.result.lost:
 				r.Fail(exec.ErrOOM)
 				return failed
 			}
@@ -171,6 +176,9 @@ func (x *combination) read(t engine.Txn, steps *int) {
 	var s source
 	if item, found := t.Peek(x.keys[in.i]); found {
 		s = sourceOf(t, item)
+	}
+	if x.gone = s.Len() != in.length; x.gone {
+		return
 	}
 	if x.op == union || x.source == 0 {
 		x.gather(&s, in.i, steps)

@@ -29,24 +29,48 @@ func pop(r *exec.Request, last bool) {
 	defer locks.Release()
 	t, key, ok := locks.At(locks.First)
 	if !ok {
-		locks.Stop(locks.First, locks.Sum)
+		locks.Stop(locks.First, 0)
 		return
 	}
 	s, ok := open(r, t, key)
 	if !ok {
 		return
 	}
-	n := min(count-locks.Sum, int64(s.Len()))
+	rest, ok := restOf(&locks, count, &s)
+	if !ok {
+		return
+	}
+	n := rest.left
 	paired := !single && r.Version() == resp.RESP3
 	if locks.First == 0 {
-		r.Out = appendHead(r.Out, resp.RESP2, int(n), !paired)
+		r.Out = appendHead(r.Out, resp.RESP2, n, !paired)
 	}
-	s.popRun(&locks, int(n), last, paired)
+	s.popRun(&locks, rest, last, paired)
 }
 
-// popRun replies and removes n members, in runs.
-func (s *sorted) popRun(locks *exec.KeyLocks, n int, last, paired bool) {
-	now := min(n, removedAtOnce)
+// popped is how far a command has come that pops members.
+type popped struct {
+	left int // members that it will pop
+	key  int // which of several keys has them
+}
+
+// restOf is what is left to pop of a set, at most count members in all. If the set has fewer than earlier
+// runs have promised, restOf answers the error and ok is false.
+func restOf(locks *exec.KeyLocks, count int64, s *sorted) (rest *popped, ok bool) {
+	rest, begun := locks.State.(*popped)
+	if !begun {
+		return &popped{left: int(min(count, int64(s.Len())))}, true
+	}
+	if s.Len() < rest.left {
+		s.r.Fail(exec.ErrGone)
+		return nil, false
+	}
+	return rest, true
+}
+
+// popRun replies and removes what is left to pop, in runs.
+func (s *sorted) popRun(locks *exec.KeyLocks, rest *popped, last, paired bool) {
+	now := min(rest.left, removedAtOnce)
 	p := Span{to: now}
 	if last {
 		p = Span{from: s.Len() - now, to: s.Len(), backwards: true}
@@ -57,9 +81,10 @@ func (s *sorted) popRun(locks *exec.KeyLocks, n int, last, paired bool) {
 	if err := s.removeSpan(p.from, now); err != nil {
 		panic("BUG: a shorter value does not fit: " + err.Error())
 	}
-	if now < n {
+	if rest.left -= now; rest.left > 0 {
+		locks.State = rest
 		locks.Hold()
-		locks.Stop(locks.First+1, locks.Sum+int64(now))
+		locks.Stop(locks.First+1, 0)
 		return
 	}
 	locks.Whole()
@@ -94,24 +119,31 @@ func zMPop(r *exec.Request) {
 	defer locks.Release()
 	t, _, ok := locks.At(locks.First)
 	if !ok {
-		locks.Stop(locks.First, locks.Sum)
+		locks.Stop(locks.First, 0)
 		return
 	}
-	for _, key := range keys {
+	if rest, begun := locks.State.(*popped); begun {
+		keys = keys[rest.key : rest.key+1]
+	}
+	for i, key := range keys {
 		s, ok := open(r, t, key)
 		if !ok {
 			return
 		}
-		if !s.found {
+		if !s.found && locks.First == 0 {
 			continue
 		}
-		n := int(min(count-locks.Sum, int64(s.Len())))
+		rest, ok := restOf(&locks, count, &s)
+		if !ok {
+			return
+		}
 		if locks.First == 0 {
+			rest.key = i
 			r.Out = resp.AppendArray(r.Out, 2)
 			r.ReplyBulk(key)
-			r.Out = resp.AppendArray(r.Out, n)
+			r.Out = resp.AppendArray(r.Out, rest.left)
 		}
-		s.popRun(&locks, n, last, true)
+		s.popRun(&locks, rest, last, true)
 		return
 	}
 	r.Out = resp.AppendNullArray(r.Out, r.Version())

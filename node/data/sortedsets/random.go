@@ -94,6 +94,9 @@ func randomMembers(r *exec.Request, count int64, withScores bool) {
 		state = &draws{newOrder(uint64(size))}
 		locks.State = state
 		r.Out = appendHead(r.Out, r.Version(), int(n), withScores)
+	} else if uint64(size) != state.order.n {
+		r.Fail(exec.ErrGone)
+		return
 	}
 	end := min(n, locks.Sum+randomAtOnce)
 	for i := locks.Sum; i < end; i++ {

@@ -50,10 +50,13 @@ func zRangeStore(r *exec.Request) {
 		x.span, x.found = q.of(&s), true
 		fallthrough
 	default:
-		if item, found := t.Peek(r.Args[2]); found {
-			s := viewOf(t, item)
-			x.gather(&s)
+		s := Peek(t, r.Args[2])
+		if s.Len() < x.span.to {
+			r.Fail(exec.ErrGone)
+			x.End()
+			return
 		}
+		x.gather(&s)
 		if x.span.len() == 0 {
 			x.delivery = &delivery{total: x.result.list.length}
 		}
