@@ -110,8 +110,8 @@ func popSome(r *exec.Request) {
 		return
 	}
 	end := min(int(count), locks.First+popsAtOnce)
+	var fits bool
 	var err error
-	fits := true
 	if s.big {
 		fits = s.popBig(end - locks.First)
 	} else {
