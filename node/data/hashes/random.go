@@ -99,12 +99,11 @@ func repeated(r *exec.Request, w what, n int64) {
 	if !ok {
 		return
 	}
-	x, _ := locks.State.(*drawing)
-	if x == nil {
-		x = new(drawing)
+	var x drawing
+	if kept, ok := locks.State.(*drawing); ok {
+		x = *kept
 	}
 	if !x.begun && h.isDue() {
-		locks.State = x
 		locks.Hold()
 		locks.Stop(locks.First+1, 0)
 		return
@@ -144,7 +143,7 @@ func repeated(r *exec.Request, w what, n int64) {
 		r.Out = w.appendPair(r.Out, r, field, value)
 	}
 	if end < n {
-		x.done, locks.State = end, x
+		locks.State = &drawing{begun: true, done: end}
 		locks.Hold()
 		locks.Stop(locks.First+1, int64(r.Produced()-before))
 		return
