@@ -438,22 +438,19 @@ func fillSorted(c *client) {
 // measure executes a request in some way, and compares what it costs with the law.
 func (rig *lawRig) measure(way, pattern string, args [][]byte) {
 	rig.t.Helper()
-	var best cost
-	for try := range tries {
+	rig.judge(way+": "+pattern, func() cost {
 		rig.fill()
-		c := rig.once(way, args)
-		if try == 0 {
-			best = c
-		}
-		if best = best.most(c); best.lawful() {
-			break
-		}
-	}
-	rig.judge(way+": "+pattern, best)
+		return rig.once(way, args)
+	})
 }
 
-func (rig *lawRig) judge(what string, c cost) {
+// judge compares the best of a few measurements with the law.
+func (rig *lawRig) judge(what string, measure func() cost) {
 	rig.t.Helper()
+	c := measure()
+	for try := 1; try < tries && !c.lawful(); try++ {
+		c = c.most(measure())
+	}
 	if c.turn > turnBound/4 || c.lock > lockBound/4 {
 		rig.t.Logf("%.70s: a turn of %v, a lock of %v", what, c.turn, c.lock)
 	}
@@ -604,18 +601,25 @@ func TestTimeLawOfTransactions(t *testing.T) {
 	rig.generation++
 	p := openPipeTo(t, rig.node, 7, 0, "large", rig.generation, 2)
 	p.patience = time.Minute
-	rig.judge("EXEC of many commands on a pipe", rig.send(p, rig.execOf(nil, commands...)))
+	done := 0
+	rig.judge("EXEC of many commands on a pipe", func() cost {
+		done += many
+		return rig.send(p, rig.execOf(nil, commands...))
+	})
 
 	names := requestOf("WATCH ( {k}# )", many)
 	c := dial(t, rig.node.Addr())
 	c.patience = time.Minute
-	c.sendArgs(names...)
-	if got := c.next(); got != "OK" {
-		t.Errorf("WATCH answers %s", got)
-	}
-	c.want("MULTI", "OK")
-	c.want("INCR {k}n", "QUEUED")
-	rig.judge("EXEC of many watched keys", rig.send(c, resp.AppendRequest(nil, []byte("EXEC"))))
+	rig.judge("EXEC of many watched keys", func() cost {
+		c.sendArgs(names...)
+		if got := c.next(); got != "OK" {
+			t.Errorf("WATCH answers %s", got)
+		}
+		c.want("MULTI", "OK")
+		c.want("INCR {k}n", "QUEUED")
+		done++
+		return rig.send(c, resp.AppendRequest(nil, []byte("EXEC")))
+	})
 
 	p.sendArgs(append([][]byte{[]byte("DUNLIN")}, names...)...)
 	var watched [][]byte
@@ -631,6 +635,9 @@ func TestTimeLawOfTransactions(t *testing.T) {
 	if len(watched) != 2*(many-1) {
 		t.Fatalf("DUNLIN WATCH answers %d versions", len(watched)/2)
 	}
-	rig.judge("EXEC of many watched keys on a pipe", rig.send(p, rig.execOf(watched, incr)))
-	c.want("GET {k}n", `"60002"`)
+	rig.judge("EXEC of many watched keys on a pipe", func() cost {
+		done++
+		return rig.send(p, rig.execOf(watched, incr))
+	})
+	c.want("GET {k}n", fmt.Sprintf("%q", fmt.Sprint(done)))
 }
